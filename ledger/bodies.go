@@ -1,0 +1,42 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+)
+
+var bodyRows = NewList(`INSERT INTO bodies (pos, salt, body) VALUES `, 3, "", "", false)
+
+// PutBody stores a payload (pos of enqueued, with the job's salt) or a result (pos of succeeded, salt nil).
+func (tx *Tx) PutBody(pos int64, salt, body []byte) error {
+	if body == nil {
+		body = []byte{}
+	}
+	return tx.Put(bodyRows, pos, salt, body)
+}
+
+// Body returns what PutBody stored at pos; ok is false if there is nothing, or not any more.
+func (tx *Tx) Body(ctx context.Context, pos int64) (salt, body []byte, ok bool, err error) {
+	rows, err := tx.Query(ctx, `SELECT salt, body FROM bodies WHERE pos = ?`, pos)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	defer rows.Close()
+	if ok = rows.Next(); ok {
+		err = rows.Scan(&salt, &body)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	return salt, body, ok, err
+}
+
+// Digest is what an event says of a body: the hex of SHA-256(salt‖body). The salt keeps a short secret in a payload
+// from being guessed out of the history, and goes when the body is erased.
+func Digest(salt, body []byte) string {
+	h := sha256.New()
+	h.Write(salt)
+	h.Write(body)
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,294 @@
+package ledger
+
+import "time"
+
+// Body is what one kind of event says beside the envelope. It is sealed: the kinds are those of this package.
+// Each implements fields, which names its JSON fields once, for writing and for reading.
+type Body interface {
+	Kind() Kind
+	fields(f *fields)
+}
+
+// Enqueued: a job was accepted. The job's id is in the envelope.
+type Enqueued struct {
+	Queue         string
+	Priority      int
+	RunAt         time.Time
+	MaxAttempts   int
+	MaxRuntime    time.Duration // 0: none
+	Version       string        // "": any worker
+	Requires      []string
+	Key           string
+	Tags          map[string]string
+	PayloadSHA256 string // hex of SHA-256(salt‖payload)
+	PayloadBytes  int64
+}
+
+// Claimed: a worker took the job. The worker's process (boot, host, pid, version) is in the envelope's Worker.
+type Claimed struct {
+	LeaseUntil time.Time
+	MaxRuntime time.Duration // the one in force for this claim; 0: none
+}
+
+// Heartbeat: the owner proved to be alive.
+type Heartbeat struct {
+	LeaseUntil time.Time
+	Progress   *float64 // 0…1; nil: not said
+	Note       string
+}
+
+// Succeeded: the owner finished the job.
+type Succeeded struct {
+	ResultSHA256 string // hex of SHA-256(salt‖result); "" without a result
+	ResultBytes  int64
+	ExitCode     *int // nil: no process
+}
+
+// Failed: the owner's attempt failed.
+type Failed struct {
+	ErrorCode   string
+	ErrorDetail string
+	ExitCode    *int
+	Signal      string
+	RetryAt     time.Time // zero: gave up
+}
+
+// Released: the owner gave the job back unfinished; no failure.
+type Released struct {
+	Reason string
+	RunAt  time.Time
+	Snooze bool // the job itself asked to be run later; counted
+}
+
+// Why a claim was reclaimed; also the job's error_code.
+const (
+	LeaseExpired = "lease_expired"
+	MaxRuntime   = "max_runtime"
+)
+
+// Reclaimed: a sweeper took the job back from an owner that was silent, or beyond its max runtime.
+type Reclaimed struct {
+	Reason        string // LeaseExpired or MaxRuntime
+	LastHeartbeat time.Time
+	LeaseUntil    time.Time
+	RetryAt       time.Time // zero: gave up
+}
+
+// Cancelled: an operator ended the job.
+type Cancelled struct{ Reason string }
+
+// Retried: an operator queued an ended job again.
+type Retried struct{ Reason string }
+
+// Rescheduled: an operator changed when, or before which others, a queued job runs.
+type Rescheduled struct {
+	RunAt    time.Time
+	Priority int
+	Reason   string
+}
+
+// Refused: a write with a token that was not the live one. Nothing changed.
+type Refused struct {
+	Command       string // heartbeat, succeed, fail, release
+	Why           string
+	OfferedSHA256 string // hex of SHA-256(salt‖result) of the result that was offered; "" if none was
+	OfferedBytes  int64
+}
+
+// Erased: payload, results and salt were removed.
+type Erased struct {
+	Bodies int // how many
+	Bytes  int64
+	Reason string
+}
+
+// QueuePaused: nothing is claimed from this queue.
+type QueuePaused struct{ Queue, Reason string }
+
+// QueueResumed: the queue gives jobs again.
+type QueueResumed struct{ Queue, Reason string }
+
+// WorkerStarted: a worker process began. Boot, host, pid and version are in the envelope's Worker.
+type WorkerStarted struct {
+	Queues       []string
+	Capabilities []string
+}
+
+// WorkerStopped: a worker process ended in an orderly way.
+type WorkerStopped struct{}
+
+// Rebuilt: the projection was derived anew from the events.
+type Rebuilt struct {
+	Jobs, Changed, Missing, Extra int64 // rows derived; of the old ones: how many differed, were missing, were too many
+}
+
+// Restored: the ledger was restored from a backup.
+type Restored struct{ From string }
+
+// Imported: the ledger's events came from a file.
+type Imported struct {
+	From   string
+	Events int64
+}
+
+// Kind returns KindEnqueued.
+func (*Enqueued) Kind() Kind { return KindEnqueued }
+
+// Kind returns KindClaimed.
+func (*Claimed) Kind() Kind { return KindClaimed }
+
+// Kind returns KindHeartbeat.
+func (*Heartbeat) Kind() Kind { return KindHeartbeat }
+
+// Kind returns KindSucceeded.
+func (*Succeeded) Kind() Kind { return KindSucceeded }
+
+// Kind returns KindFailed.
+func (*Failed) Kind() Kind { return KindFailed }
+
+// Kind returns KindReleased.
+func (*Released) Kind() Kind { return KindReleased }
+
+// Kind returns KindReclaimed.
+func (*Reclaimed) Kind() Kind { return KindReclaimed }
+
+// Kind returns KindCancelled.
+func (*Cancelled) Kind() Kind { return KindCancelled }
+
+// Kind returns KindRetried.
+func (*Retried) Kind() Kind { return KindRetried }
+
+// Kind returns KindRescheduled.
+func (*Rescheduled) Kind() Kind { return KindRescheduled }
+
+// Kind returns KindRefused.
+func (*Refused) Kind() Kind { return KindRefused }
+
+// Kind returns KindErased.
+func (*Erased) Kind() Kind { return KindErased }
+
+// Kind returns KindQueuePaused.
+func (*QueuePaused) Kind() Kind { return KindQueuePaused }
+
+// Kind returns KindQueueResumed.
+func (*QueueResumed) Kind() Kind { return KindQueueResumed }
+
+// Kind returns KindWorkerStarted.
+func (*WorkerStarted) Kind() Kind { return KindWorkerStarted }
+
+// Kind returns KindWorkerStopped.
+func (*WorkerStopped) Kind() Kind { return KindWorkerStopped }
+
+// Kind returns KindRebuilt.
+func (*Rebuilt) Kind() Kind { return KindRebuilt }
+
+// Kind returns KindRestored.
+func (*Restored) Kind() Kind { return KindRestored }
+
+// Kind returns KindImported.
+func (*Imported) Kind() Kind { return KindImported }
+
+func (b *Enqueued) fields(f *fields) {
+	f.text("queue", &b.Queue)
+	f.int("priority", &b.Priority)
+	f.time("run_at", &b.RunAt)
+	f.int("max_attempts", &b.MaxAttempts)
+	f.duration("max_runtime", &b.MaxRuntime)
+	f.text("version", &b.Version)
+	f.list("requires", &b.Requires)
+	f.text("key", &b.Key)
+	f.dict("tags", &b.Tags)
+	f.text("payload_sha256", &b.PayloadSHA256)
+	f.int64("payload_bytes", &b.PayloadBytes)
+}
+
+func (b *Claimed) fields(f *fields) {
+	f.time("lease_until", &b.LeaseUntil)
+	f.duration("max_runtime", &b.MaxRuntime)
+}
+
+func (b *Heartbeat) fields(f *fields) {
+	f.time("lease_until", &b.LeaseUntil)
+	f.number("progress", &b.Progress)
+	f.text("note", &b.Note)
+}
+
+func (b *Succeeded) fields(f *fields) {
+	f.text("result_sha256", &b.ResultSHA256)
+	f.int64("result_bytes", &b.ResultBytes)
+	f.code("exit_code", &b.ExitCode)
+}
+
+func (b *Failed) fields(f *fields) {
+	f.text("error_code", &b.ErrorCode)
+	f.text("error_detail", &b.ErrorDetail)
+	f.code("exit_code", &b.ExitCode)
+	f.text("signal", &b.Signal)
+	f.time("retry_at", &b.RetryAt)
+}
+
+func (b *Released) fields(f *fields) {
+	f.text("reason", &b.Reason)
+	f.time("run_at", &b.RunAt)
+	f.flag("snooze", &b.Snooze)
+}
+
+func (b *Reclaimed) fields(f *fields) {
+	f.text("reason", &b.Reason)
+	f.time("last_heartbeat", &b.LastHeartbeat)
+	f.time("lease_until", &b.LeaseUntil)
+	f.time("retry_at", &b.RetryAt)
+}
+
+func (b *Cancelled) fields(f *fields) { f.text("reason", &b.Reason) }
+func (b *Retried) fields(f *fields)   { f.text("reason", &b.Reason) }
+
+func (b *Rescheduled) fields(f *fields) {
+	f.time("run_at", &b.RunAt)
+	f.int("priority", &b.Priority)
+	f.text("reason", &b.Reason)
+}
+
+func (b *Refused) fields(f *fields) {
+	f.text("command", &b.Command)
+	f.text("why", &b.Why)
+	f.text("offered_sha256", &b.OfferedSHA256)
+	f.int64("offered_bytes", &b.OfferedBytes)
+}
+
+func (b *Erased) fields(f *fields) {
+	f.int("bodies", &b.Bodies)
+	f.int64("bytes", &b.Bytes)
+	f.text("reason", &b.Reason)
+}
+
+func (b *QueuePaused) fields(f *fields) {
+	f.text("queue", &b.Queue)
+	f.text("reason", &b.Reason)
+}
+
+func (b *QueueResumed) fields(f *fields) {
+	f.text("queue", &b.Queue)
+	f.text("reason", &b.Reason)
+}
+
+func (b *WorkerStarted) fields(f *fields) {
+	f.list("queues", &b.Queues)
+	f.list("capabilities", &b.Capabilities)
+}
+
+func (b *WorkerStopped) fields(*fields) {}
+
+func (b *Rebuilt) fields(f *fields) {
+	f.int64("jobs", &b.Jobs)
+	f.int64("changed", &b.Changed)
+	f.int64("missing", &b.Missing)
+	f.int64("extra", &b.Extra)
+}
+
+func (b *Restored) fields(f *fields) { f.text("from", &b.From) }
+
+func (b *Imported) fields(f *fields) {
+	f.text("from", &b.From)
+	f.int64("events", &b.Events)
+}

@@ -1,0 +1,21 @@
+// Package ledger is the append-only store of events: what happened to every job, in one order, for ever.
+// It knows what can happen (the event kinds and their fields), not what it means: that is package projection.
+//
+// The invariants that the whole program rests on, cited in the code by number:
+//
+//	I1  An event is never changed or removed. The database itself refuses UPDATE, DELETE and replacement.
+//	I2  pos is dense: 1, 2, 3… over the ledger. seq is dense within a job. Events that change no job's state
+//	    (refused, erased) have no seq.
+//	I3  Every transition is one transaction that compare-and-swaps the job's row (WHERE seq = the seq that was
+//	    judged) and appends its events. Either both are durable or neither is.
+//	I4  The row is written before the events, jobs in the order given: one lock order on every engine.
+//	I5  Each claim has a fresh token. A write of an owner presents it; another token changes nothing, and the
+//	    attempt is itself recorded as refused, once per token and command.
+//	I6  Rows and events change through one function, commands.record, which asks projection.Evolve what an event
+//	    means. Replay folds the same Evolve, so the table equals the fold of the events.
+//	I7  Time is read once per transaction, after the write lock is held. Rules judge by that reading; the recorded
+//	    at is raised to the one before it where the clock ran back, so at never decreases along pos.
+//	I8  A caller is answered after the commit. An error from COMMIT means unknown, not failed (ErrUnknown), and
+//	    re-sending the same command is safe.
+//	I9  Kinds, states and JSON fields are for ever: added to, never renamed, renumbered or reused.
+package ledger

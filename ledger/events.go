@@ -1,0 +1,267 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+)
+
+var eventRows = NewList(`INSERT INTO events (pos, job, seq, kind, at, actor, worker, ulid, attempt, from_state, to_state, data) VALUES `, 12, "", "", false)
+
+// Next returns the pos that the next appended event must have.
+func (tx *Tx) Next() int64 { return tx.tail + 1 }
+
+// Append writes events at the end of the ledger. Each has its Pos from Next and its At from Tx.At (an import
+// brings its own, which must not decrease). ErrConflict when (job, seq) is taken.
+func (tx *Tx) Append(ctx context.Context, events ...Event) error {
+	for i := range events {
+		e := &events[i]
+		at := Micros(e.At)
+		if e.Pos != tx.tail+1 || at < tx.tailAt {
+			return fmt.Errorf("%w: event %d at %s after event %d", ErrConflict, e.Pos, FormatTime(e.At), tx.tail)
+		}
+		actor, err := tx.Name(ctx, e.Actor)
+		if err != nil {
+			return err
+		}
+		worker, err := tx.Worker(ctx, e.Worker)
+		if err != nil {
+			return err
+		}
+		kind := e.Kind()
+		var ulid any
+		switch kind {
+		case KindEnqueued:
+			ulid = string(e.Job)
+		case KindClaimed, KindRefused:
+			ulid = e.Token
+		}
+		var data any
+		if text := encode(nil, e.Body, e.Worker, false); len(text) > 0 {
+			data = string(text)
+		}
+		err = tx.Put(eventRows, e.Pos, null(e.N), null(e.Seq), int64(kind), at, actor, null(worker), ulid,
+			null(int64(e.Attempt)), null(int64(e.From)), null(int64(e.To)), data)
+		if err != nil {
+			return err
+		}
+		tx.tail, tx.tailAt = e.Pos, at
+	}
+	return nil
+}
+
+func null(n int64) any {
+	if n == 0 {
+		return nil
+	}
+	return n
+}
+
+// Filter says which events to read; the zero Filter is all of them.
+type Filter struct {
+	Job    int64     // the job's number; 0: all
+	Kinds  []Kind    // none: all
+	Worker string    // the name of a worker, or the boot of one process of it
+	Queue  string    // events of this queue and of its jobs
+	Actor  string    // exactly
+	After  int64     // pos greater than this
+	Until  int64     // pos up to this; 0: to the end
+	From   time.Time // at or after; zero: from the beginning
+	To     time.Time // at or before; zero: to the end
+	Limit  int       // at most so many; 0: no limit
+	Last   bool      // with Limit: the last ones instead of the first, still in order
+	Ending bool      // only the events that end a claim
+}
+
+func (f Filter) where() (string, []any) {
+	var terms []string
+	var args []any
+	add := func(term string, values ...any) {
+		terms, args = append(terms, term), append(args, values...)
+	}
+	if f.Job != 0 {
+		add(`e.job = ?`, f.Job)
+	}
+	if f.Ending {
+		f.Kinds = []Kind{KindSucceeded, KindFailed, KindReleased, KindReclaimed, KindCancelled}
+	}
+	if len(f.Kinds) > 0 {
+		var in []any
+		for _, k := range f.Kinds {
+			in = append(in, int64(k))
+		}
+		add(`e.kind IN (`+strings.TrimSuffix(strings.Repeat("?,", len(in)), ",")+`)`, in...)
+	}
+	if f.Worker != "" {
+		add(`e.worker IN (SELECT n FROM workers WHERE worker = ? OR boot = ?)`, f.Worker, f.Worker)
+	}
+	if f.Queue != "" {
+		add(`(EXISTS (SELECT 1 FROM events q WHERE q.pos = e.job AND q.data ->> 'queue' = ?) OR e.job IS NULL AND e.data ->> 'queue' = ?)`, f.Queue, f.Queue)
+	}
+	if f.Actor != "" {
+		add(`e.actor = (SELECT n FROM names WHERE name = ?)`, f.Actor)
+	}
+	if f.After > 0 {
+		add(`e.pos > ?`, f.After)
+	}
+	if f.Until > 0 {
+		add(`e.pos <= ?`, f.Until)
+	}
+	if !f.From.IsZero() {
+		add(`e.at >= ?`, Micros(f.From))
+	}
+	if !f.To.IsZero() {
+		add(`e.at <= ?`, Micros(f.To))
+	}
+	if len(terms) == 0 {
+		return "", nil
+	}
+	return " WHERE " + strings.Join(terms, " AND "), args
+}
+
+const eventColumns = `e.pos, e.job, e.seq, e.kind, e.at, e.actor, e.worker, e.ulid, e.attempt, e.from_state, e.to_state, e.data`
+
+// Events yields the events that f selects in the order of pos. An error ends the sequence.
+func (tx *Tx) Events(ctx context.Context, f Filter) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		where, args := f.where()
+		query := `SELECT ` + eventColumns + ` FROM events e` + where + ` ORDER BY e.pos`
+		if f.Limit > 0 {
+			if f.Last {
+				query += ` DESC`
+			}
+			query += ` LIMIT ?`
+			args = append(args, f.Limit)
+			if f.Last {
+				query = `SELECT * FROM (` + query + `) ORDER BY pos`
+			}
+		}
+		rows, err := tx.Query(ctx, query, args...)
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		defer rows.Close()
+		known := make(claims)
+		for rows.Next() {
+			e, err := tx.scan(ctx, rows, known)
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(Event{}, err)
+		}
+	}
+}
+
+// claims remembers, per job that a read has come across, its id and its latest claim.
+type claims map[int64]latestClaim
+
+type latestClaim struct {
+	id      JobID
+	attempt int
+	token   string
+}
+
+// maxClaims bounds what a long read keeps; beyond it, what is needed again is looked up again.
+const maxClaims = 100_000
+
+func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error) {
+	var e Event
+	var job, seq, worker, attempt, from, to sql.NullInt64
+	var kind, at, actor int64
+	var ulid sql.NullString
+	var data sql.RawBytes
+	if err := rows.Scan(&e.Pos, &job, &seq, &kind, &at, &actor, &worker, &ulid, &attempt, &from, &to, &data); err != nil {
+		return e, err
+	}
+	e.N, e.Seq, e.Attempt = job.Int64, seq.Int64, int(attempt.Int64)
+	e.At, e.From, e.To = FromMicros(at), State(from.Int64), State(to.Int64)
+	var err error
+	if e.Actor, err = tx.NameOf(ctx, actor); err != nil {
+		return e, fmt.Errorf("event %d: %w", e.Pos, err)
+	}
+	if e.Worker, err = tx.WorkerOf(ctx, worker.Int64); err != nil {
+		return e, fmt.Errorf("event %d: %w", e.Pos, err)
+	}
+	process := e.Worker
+	if e.Body, err = decode(Kind(kind), data, &process); err != nil {
+		return e, fmt.Errorf("event %d: %w", e.Pos, err)
+	}
+	if e.N == 0 {
+		return e, nil
+	}
+	c, ok := known[e.N]
+	if e.Kind() == KindEnqueued {
+		c, ok = latestClaim{id: JobID(ulid.String)}, true
+	}
+	if !ok {
+		if c, err = tx.latestClaim(ctx, e.N, e.Pos); err != nil {
+			return e, fmt.Errorf("event %d: %w", e.Pos, err)
+		}
+	}
+	switch e.Kind() {
+	case KindClaimed:
+		c.attempt, c.token = e.Attempt, ulid.String
+		e.Token = c.token
+	case KindRefused:
+		e.Token = ulid.String
+	default:
+		if e.Attempt != 0 && e.Attempt == c.attempt {
+			e.Token = c.token
+		}
+	}
+	e.Job = c.id
+	if e.To.Final() || len(known) >= maxClaims {
+		delete(known, e.N)
+	} else {
+		known[e.N] = c
+	}
+	return e, nil
+}
+
+// latestClaim looks up the id of job n and its last claim before pos.
+func (tx *Tx) latestClaim(ctx context.Context, n, pos int64) (c latestClaim, err error) {
+	rows, err := tx.session.query(ctx, `SELECT coalesce(q.ulid, ''), coalesce(c.attempt, 0), coalesce(c.ulid, '')
+FROM events q LEFT JOIN events c ON c.pos =
+    (SELECT x.pos FROM events x WHERE x.job = ?1 AND x.seq IS NOT NULL AND x.pos < ?2 AND x.kind = 2 ORDER BY x.seq DESC LIMIT 1)
+WHERE q.pos = ?1`, n, pos)
+	if err != nil {
+		return c, err
+	}
+	defer rows.Close()
+	if rows.Next() {
+		err = rows.Scan(&c.id, &c.attempt, &c.token)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	return c, err
+}
+
+// Number returns the number of the job with this id, from its enqueued event; 0 if there is none. It does not
+// need the projection, but reads every enqueued event: for recovery, not for the hot path.
+func (tx *Tx) Number(ctx context.Context, id JobID) (int64, error) {
+	return tx.number(ctx, `SELECT pos FROM events WHERE kind = 1 AND ulid = ?`, string(id))
+}
+
+// PosAt returns the last pos whose at is not after t; 0 if there is none. at never decreases along pos (I7), so
+// this is a binary search.
+func (tx *Tx) PosAt(ctx context.Context, t time.Time) (int64, error) {
+	low := int64(0)
+	high, err := tx.Tail(ctx)
+	for err == nil && low < high {
+		mid := low + (high-low+1)/2
+		var at int64
+		if at, err = tx.number(ctx, `SELECT at FROM events WHERE pos = ?`, mid); at <= Micros(t) {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return low, err
+}

@@ -1,0 +1,143 @@
+package ledger
+
+import "fmt"
+
+// Kind says what happened. Its number is stored, so the numbers are for ever (I9).
+type Kind int
+
+// The kinds of events. The numbers are those of the table kinds.
+const (
+	KindEnqueued Kind = iota + 1
+	KindClaimed
+	KindHeartbeat
+	KindSucceeded
+	KindFailed
+	KindReleased
+	KindReclaimed
+	KindCancelled
+	KindRetried
+	KindRescheduled
+	KindRefused
+	KindErased
+	KindQueuePaused
+	KindQueueResumed
+	KindWorkerStarted
+	KindWorkerStopped
+	KindRebuilt
+	KindRestored
+	KindImported
+)
+
+// kinds is the one registry: the word of each kind and an empty body to decode into.
+var kinds = [...]struct {
+	word string
+	body func() Body
+}{
+	KindEnqueued:      {"enqueued", func() Body { return new(Enqueued) }},
+	KindClaimed:       {"claimed", func() Body { return new(Claimed) }},
+	KindHeartbeat:     {"heartbeat", func() Body { return new(Heartbeat) }},
+	KindSucceeded:     {"succeeded", func() Body { return new(Succeeded) }},
+	KindFailed:        {"failed", func() Body { return new(Failed) }},
+	KindReleased:      {"released", func() Body { return new(Released) }},
+	KindReclaimed:     {"reclaimed", func() Body { return new(Reclaimed) }},
+	KindCancelled:     {"cancelled", func() Body { return new(Cancelled) }},
+	KindRetried:       {"retried", func() Body { return new(Retried) }},
+	KindRescheduled:   {"rescheduled", func() Body { return new(Rescheduled) }},
+	KindRefused:       {"refused", func() Body { return new(Refused) }},
+	KindErased:        {"erased", func() Body { return new(Erased) }},
+	KindQueuePaused:   {"queue_paused", func() Body { return new(QueuePaused) }},
+	KindQueueResumed:  {"queue_resumed", func() Body { return new(QueueResumed) }},
+	KindWorkerStarted: {"worker_started", func() Body { return new(WorkerStarted) }},
+	KindWorkerStopped: {"worker_stopped", func() Body { return new(WorkerStopped) }},
+	KindRebuilt:       {"rebuilt", func() Body { return new(Rebuilt) }},
+	KindRestored:      {"restored", func() Body { return new(Restored) }},
+	KindImported:      {"imported", func() Body { return new(Imported) }},
+}
+
+// Kinds returns every kind in the order of its number.
+func Kinds() []Kind {
+	all := make([]Kind, 0, len(kinds)-1)
+	for k := range kinds[1:] {
+		all = append(all, Kind(k+1))
+	}
+	return all
+}
+
+// String returns the word of k, such as "claimed".
+func (k Kind) String() string {
+	if !k.known() {
+		return fmt.Sprintf("kind(%d)", int(k))
+	}
+	return kinds[k].word
+}
+
+func (k Kind) known() bool { return k > 0 && int(k) < len(kinds) }
+
+// ParseKind returns the kind with this word; ErrUnknownKind if there is none.
+func ParseKind(word string) (Kind, error) {
+	for k := range kinds {
+		if k > 0 && kinds[k].word == word {
+			return Kind(k), nil
+		}
+	}
+	return 0, fmt.Errorf("%w: %q", ErrUnknownKind, word)
+}
+
+// EndsClaim reports whether an event of this kind ends the claim that it concerns.
+func (k Kind) EndsClaim() bool { return k >= KindSucceeded && k <= KindCancelled }
+
+// claimColumns reports whether the event's worker is shown with its process (boot, host, pid, version) in data.
+func (k Kind) showsProcess() bool {
+	return k == KindClaimed || k == KindWorkerStarted || k == KindWorkerStopped
+}
+
+// ofJob reports whether events of this kind concern a job.
+func (k Kind) ofJob() bool { return k <= KindErased }
+
+// hasSeq reports whether events of this kind stand in their job's sequence.
+func (k Kind) hasSeq() bool { return k < KindRefused }
+
+// State is where a job stands. Its number is stored, so the numbers are for ever (I9).
+type State int
+
+// The states of a job; zero is "no state", as before the first event. The numbers are those of the table states.
+const (
+	Queued State = iota + 1
+	ClaimedState
+	Running
+	SucceededState
+	FailedState
+	CancelledState
+)
+
+var states = [...]string{Queued: "queued", ClaimedState: "claimed", Running: "running",
+	SucceededState: "succeeded", FailedState: "failed", CancelledState: "cancelled"}
+
+// States returns every state in the order of its number.
+func States() []State {
+	return []State{Queued, ClaimedState, Running, SucceededState, FailedState, CancelledState}
+}
+
+// String returns the word of s, such as "queued"; the empty string for no state.
+func (s State) String() string {
+	if s < 0 || int(s) >= len(states) {
+		return fmt.Sprintf("state(%d)", int(s))
+	}
+	return states[s]
+}
+
+// ParseState returns the state with this word.
+func ParseState(word string) (State, error) {
+	for s, w := range states {
+		if s > 0 && w == word {
+			return State(s), nil
+		}
+	}
+	return 0, fmt.Errorf("ledger: no state %q; the states are queued, claimed, running, succeeded, failed, cancelled", word)
+}
+
+// Held reports whether a job in this state has an owner.
+func (s State) Held() bool { return s == ClaimedState || s == Running }
+
+// Final reports whether a job in this state has ended (an operator's retry may still queue it again).
+func (s State) Final() bool { return s >= SucceededState }

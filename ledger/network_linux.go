@@ -1,0 +1,26 @@
+package ledger
+
+import "golang.org/x/sys/unix"
+
+// networkFileSystem returns the name of the network file system that holds dir; "" if it is local or unknown.
+func networkFileSystem(dir string) string {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return ""
+	}
+	switch uint32(st.Type) {
+	case unix.NFS_SUPER_MAGIC:
+		return "NFS"
+	case unix.SMB_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC:
+		return "SMB"
+	case unix.V9FS_MAGIC:
+		return "9p"
+	case unix.FUSE_SUPER_MAGIC:
+		return "FUSE"
+	case unix.CEPH_SUPER_MAGIC:
+		return "Ceph"
+	case unix.AFS_SUPER_MAGIC, unix.AFS_FS_MAGIC:
+		return "AFS"
+	}
+	return ""
+}

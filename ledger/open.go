@@ -1,0 +1,291 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"jobledger/schema"
+)
+
+// Open opens the ledger at dsn and creates it where there is none. dsn is the path of a file, taken literally, or
+// "sqlite:PATH?sync=normal", where options are:
+//
+//	sync=full     every acknowledged command survives a power cut (the default)
+//	sync=normal   a power cut may lose the last commands, never consistency
+//	network=allow open on a network file system in spite of SQLite's warning
+//
+// Errors: ErrNotALedger, ErrNewerSchema, ErrBusy, and what the file system says.
+func Open(ctx context.Context, dsn string) (*Store, error) { return open(ctx, dsn, true) }
+
+// OpenExisting is Open for a ledger that must be there: ErrNoLedger if it is not.
+func OpenExisting(ctx context.Context, dsn string) (*Store, error) { return open(ctx, dsn, false) }
+
+// oldestSQLite is the first version without the WAL-reset bug, which could corrupt a database with several
+// writers (https://sqlite.org/wal.html#walresetbug).
+var oldestSQLite = [3]int{3, 51, 3}
+
+func open(ctx context.Context, dsn string, create bool) (*Store, error) {
+	path, options, err := parseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	// Locks that a stray close of the same file elsewhere in the process cannot drop. Refused where a host
+	// program has opened SQLite files already; then its rules hold.
+	useOFDLocks.Do(func() { _, _ = sqlite.OFDLocking(true) })
+
+	if err := prepareFile(path, options, create); err != nil {
+		return nil, err
+	}
+	if err := checkForeign(ctx, path); err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, dsn: dsn, sync: options.sync, requests: make(chan *request, 1024), readers: make(chan *session, maxReaders), quit: make(chan struct{})}
+	for range maxReaders {
+		s.readers <- nil // opened when first needed
+	}
+	err = retryBusy(ctx, openWait, func() (err error) {
+		s.writer, err = connect(ctx, writerURL(path, options.sync))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, explain(err))
+	}
+	if err := s.setUp(ctx); err != nil {
+		s.writer.close()
+		return nil, err
+	}
+	if s.file, err = os.Stat(path); err != nil {
+		s.writer.close()
+		return nil, err
+	}
+	s.done.Add(1)
+	go func() {
+		defer s.done.Done()
+		s.commitLoop()
+	}()
+	return s, nil
+}
+
+var useOFDLocks sync.Once
+
+const (
+	openWait   = 10 * time.Second // for the write lock while many processes start at once
+	maxReaders = 4
+)
+
+type options struct {
+	sync    string
+	network bool
+}
+
+func parseDSN(dsn string) (path string, o options, err error) {
+	o.sync = "full"
+	rest, isURL := strings.CutPrefix(dsn, "sqlite:")
+	switch {
+	case strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://"):
+		return "", o, fmt.Errorf("ledger: %s…: this program keeps its ledger in a SQLite file; give its path", dsn[:10])
+	case dsn == "" || strings.ContainsRune(dsn, 0) || dsn == ":memory:":
+		return "", o, fmt.Errorf("ledger: %q is not the path of a file", dsn)
+	case isURL:
+		var query string
+		rest, query, _ = strings.Cut(rest, "?")
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			return "", o, fmt.Errorf("ledger: options of %q: %w", dsn, err)
+		}
+		for name, value := range values {
+			switch v := value[0]; {
+			case name == "sync" && (v == "full" || v == "normal"):
+				o.sync = v
+			case name == "network" && v == "allow":
+				o.network = true
+			default:
+				return "", o, fmt.Errorf("ledger: option %s=%s of %q: the options are sync=full, sync=normal, network=allow", name, v, dsn)
+			}
+		}
+		dsn = rest
+	}
+	path, err = filepath.Abs(dsn)
+	return path, o, err
+}
+
+// prepareFile refuses what cannot be a ledger by its kind and creates an empty file, readable by its owner only.
+func prepareFile(path string, o options, create bool) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !create:
+		return fmt.Errorf("%w at %s", ErrNoLedger, path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case err == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("%w: %s is %s", ErrNotALedger, path, kindOfFile(info.Mode()))
+	case err == nil && info.Size() == 0 && !create:
+		return fmt.Errorf("%w at %s: the file is empty", ErrNoLedger, path)
+	}
+	if name := networkFileSystem(filepath.Dir(path)); name != "" && !o.network {
+		return fmt.Errorf("ledger: %s is on a network file system (%s), where SQLite's locks cannot be trusted; "+
+			"keep the ledger on a local disk, or say sqlite:%s?network=allow", path, name, path)
+	}
+	if err == nil {
+		return nil
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // another process was first
+	}
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+func kindOfFile(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a directory"
+	case m&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case m&fs.ModeDevice != 0:
+		return "a device"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "not a regular file"
+}
+
+// checkForeign reads the file's mark before anything could be written to it. The connection is immutable: it takes
+// no locks and makes no -wal or -shm file beside somebody else's database. The mark of a ledger is in the first
+// page ever written, so that it is there even while the rest is still in the -wal file.
+func checkForeign(ctx context.Context, path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() == 0 {
+		return err
+	}
+	db, err := sql.Open("sqlite", fileURL(path, url.Values{"mode": {"ro"}, "immutable": {"1"}}))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var mark int64
+	if err := db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&mark); err != nil {
+		return fmt.Errorf("%s: %w", path, explain(err))
+	}
+	if mark != schema.ApplicationID {
+		return fmt.Errorf("%w: %s is another program's SQLite database (application_id %#x); it was not touched", ErrNotALedger, path, mark)
+	}
+	return nil
+}
+
+// fileURL is the DSN of a SQLite file. A path is escaped as a URL, or ?, # and % in it would open another file.
+// Settings are part of the DSN, because the driver may replace a connection after a cancelled statement.
+func fileURL(path string, settings url.Values) string {
+	u := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: settings.Encode()}
+	return u.String()
+}
+
+func writerURL(path, sync string) string {
+	settings := url.Values{
+		"mode": {"rw"},
+		"_pragma": {
+			"busy_timeout(0)", // its back-off starves writers; Store.begin waits fairly
+			"journal_mode(wal)",
+			"recursive_triggers(1)", // or OR REPLACE would pass the DELETE guard
+			"synchronous(" + sync + ")",
+			"temp_store(memory)",
+			"trusted_schema(0)",
+			"wal_autocheckpoint(1000)",
+		},
+	}
+	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
+		settings.Add("_pragma", fmt.Sprintf("application_id(%d)", schema.ApplicationID)) // sorts before journal_mode
+	}
+	return fileURL(path, settings)
+}
+
+func readerURL(path string) string {
+	return fileURL(path, url.Values{
+		"mode":        {"ro"},
+		"_query_only": {"1"},
+		"_pragma":     {"busy_timeout(5000)", "temp_store(memory)", "trusted_schema(0)"},
+	})
+}
+
+// setUp checks the engine's version and brings the schema up to date, in one transaction that many processes may
+// attempt at once.
+func (s *Store) setUp(ctx context.Context) error {
+	var version string
+	if err := s.writer.conn.QueryRowContext(ctx, `SELECT sqlite_version()`).Scan(&version); err != nil {
+		return explain(err)
+	}
+	var v [3]int
+	if _, err := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]); err != nil || older(v, oldestSQLite) {
+		return fmt.Errorf("ledger: SQLite %s can damage a database with several writers; at least %v is needed", version, oldestSQLite)
+	}
+	steps, err := schema.SQLite()
+	if err != nil {
+		return err
+	}
+	if at, err := s.schemaVersion(ctx); err != nil || at == len(steps) {
+		return err
+	}
+	return retryBusy(ctx, openWait, func() error { return s.migrate(ctx, steps) })
+}
+
+func older(v, than [3]int) bool {
+	for i := range v {
+		if v[i] != than[i] {
+			return v[i] < than[i]
+		}
+	}
+	return false
+}
+
+// schemaVersion returns the version of the file's schema; ErrNewerSchema if this program does not know it.
+func (s *Store) schemaVersion(ctx context.Context) (int, error) {
+	var at int
+	if err := s.writer.conn.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&at); err != nil {
+		return 0, explain(err)
+	}
+	steps, err := schema.SQLite()
+	if err == nil && at > len(steps) {
+		err = fmt.Errorf("%w: %s has schema %d, this program knows up to %d; use a newer jobledger", ErrNewerSchema, s.path, at, len(steps))
+	}
+	return at, err
+}
+
+func (s *Store) migrate(ctx context.Context, steps []schema.Migration) (err error) {
+	conn := s.writer.conn
+	if _, err := conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_, _ = conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+		}
+	}()
+	at, err := s.schemaVersion(ctx) // another process may have been first
+	if err != nil {
+		return err
+	}
+	for _, step := range steps[min(at, len(steps)):] {
+		if _, err := conn.ExecContext(ctx, step.SQL); err != nil {
+			return fmt.Errorf("migration %04d_%s: %w", step.Version, step.Name, explain(err))
+		}
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA user_version = %d`, step.Version)); err != nil {
+			return err
+		}
+	}
+	_, err = conn.ExecContext(ctx, `COMMIT`)
+	return err
+}

@@ -1,0 +1,244 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Tx is a transaction of a Store, or its snapshot when reading. It must not be used outside of the function that
+// it was given to.
+//
+// Writes are buffered and sent as lists, before any read and at the end. A buffered write that turns out to
+// conflict is noticed when it is sent; the Store then runs the functions again, one by one, and there the Put
+// itself returns ErrConflict.
+type Tx struct {
+	store    *Store
+	session  *session
+	careful  bool // send each write at once and check it
+	readOnly bool
+	waited   time.Duration // of the function that runs now, until it had the write lock
+
+	now     time.Time // the one reading of the clock; zero until asked for
+	tail    int64     // the last pos
+	tailAt  int64     // its at
+	lists   []*pending
+	owns    bool // the running function has buffered something
+	ownSent bool // and some of it has been sent
+	flushes int
+	broken  error // the transaction cannot go on
+}
+
+// pending is the rows that wait to be sent as one list.
+type pending struct {
+	list *List
+	args []any
+	rows int
+}
+
+// List is a statement that takes one row or many. Rows wait in a buffer per List and keep their order; lists are
+// sent in the order in which they were first used. Make one with NewList and keep it: it is its own identity.
+type List struct {
+	width int
+	exact bool
+	texts [maxListBits + 1]string // by the power of two of its rows
+}
+
+const maxListBits = 6 // 64 rows: beyond that a longer list gains nothing and costs memory
+
+// NewList returns a List whose statement is before, then "(?,?,…)" of width values per row, then after. one is the
+// statement for a single row, where there is a cheaper form; "" where there is not. exact demands that each row
+// of the list changes exactly one row of the table: a compare-and-swap that lost is a conflict.
+func NewList(before string, width int, after, one string, exact bool) *List {
+	l := &List{width: width, exact: exact}
+	row := "(" + strings.TrimSuffix(strings.Repeat("?,", width), ",") + ")"
+	for bits := range l.texts {
+		l.texts[bits] = before + strings.TrimSuffix(strings.Repeat(row+",", 1<<bits), ",") + after
+	}
+	if one != "" {
+		l.texts[0] = one
+	}
+	return l
+}
+
+func newTx(s *Store, on *session, careful bool) *Tx {
+	return &Tx{store: s, session: on, careful: careful}
+}
+
+// start learns where the ledger ends.
+func (tx *Tx) start() error {
+	var err error
+	tx.tail, tx.tailAt, err = tx.readTail()
+	return err
+}
+
+func (tx *Tx) readTail() (pos, at int64, err error) {
+	rows, err := tx.session.query(context.Background(), `SELECT pos, at FROM events ORDER BY pos DESC LIMIT 1`)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer rows.Close()
+	if rows.Next() {
+		err = rows.Scan(&pos, &at)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	return pos, at, err
+}
+
+// Now returns the transaction's one reading of the clock, UTC in whole microseconds. Rules judge by it.
+func (tx *Tx) Now() time.Time {
+	if tx.now.IsZero() {
+		clock := time.Now
+		if tx.store.Now != nil {
+			clock = tx.store.Now
+		}
+		tx.now = FromMicros(clock().UnixMicro())
+	}
+	return tx.now
+}
+
+// At returns what an event appended now is stamped with: Now, raised to the at of the event before it (I7).
+func (tx *Tx) At() time.Time { return FromMicros(max(tx.Now().UnixMicro(), tx.tailAt)) }
+
+// Tail returns the pos of the last event; 0 in an empty ledger.
+func (tx *Tx) Tail(context.Context) (int64, error) {
+	if !tx.readOnly {
+		return tx.tail, nil
+	}
+	pos, _, err := tx.readTail()
+	return pos, err
+}
+
+// Waited returns how long the running function waited for the write lock.
+func (tx *Tx) Waited() time.Duration { return tx.waited }
+
+// Put adds a row to l. ErrConflict when l is exact, the transaction is careful, and the row was not there.
+func (tx *Tx) Put(l *List, args ...any) error {
+	if tx.broken != nil {
+		return tx.broken
+	}
+	if tx.readOnly {
+		return fmt.Errorf("ledger: write in a read transaction")
+	}
+	if tx.careful {
+		return tx.send(l, 0, args)
+	}
+	tx.owns = true
+	for _, p := range tx.lists {
+		if p.list == l {
+			p.args = append(p.args, args...)
+			p.rows++
+			return nil
+		}
+	}
+	tx.lists = append(tx.lists, &pending{list: l, args: append(make([]any, 0, 8*len(args)), args...), rows: 1})
+	return nil
+}
+
+// Query runs a SELECT after everything that was written before it. Reading outside the loop over the rows is
+// allowed; the caller closes them.
+func (tx *Tx) Query(ctx context.Context, query string, args ...any) (*Rows, error) {
+	if err := tx.flush(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !tx.readOnly {
+		ctx = context.Background() // a statement of the writer is short, and is not interrupted
+	}
+	return tx.session.query(ctx, query, args...)
+}
+
+// Exec runs a statement at once, after everything that was written before it, and returns the rows it changed.
+func (tx *Tx) Exec(query string, args ...any) (int64, error) {
+	if err := tx.flush(); err != nil {
+		return 0, err
+	}
+	if !tx.careful {
+		tx.owns, tx.ownSent = true, true
+	}
+	result, err := tx.session.exec(query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// flush sends what is buffered. A failure breaks the transaction: in the fast way nobody knows whose row it was.
+func (tx *Tx) flush() error {
+	if tx.broken != nil {
+		return tx.broken
+	}
+	for _, p := range tx.lists {
+		for args := p.args; p.rows > 0; {
+			bits := maxListBits
+			for 1<<bits > p.rows {
+				bits--
+			}
+			n := p.list.width << bits
+			if err := tx.send(p.list, bits, args[:n]); err != nil {
+				tx.broken = errRedo
+				return tx.broken
+			}
+			args, p.rows = args[n:], p.rows-1<<bits
+		}
+		clear(p.args)
+		p.args = p.args[:0]
+	}
+	tx.ownSent = tx.ownSent || tx.owns
+	tx.flushes++
+	return nil
+}
+
+func (tx *Tx) send(l *List, bits int, args []any) error {
+	result, err := tx.session.exec(l.texts[bits], args...)
+	if err != nil {
+		return err
+	}
+	if !l.exact {
+		return nil
+	}
+	if n, err := result.RowsAffected(); err != nil || n != 1<<bits {
+		return fmt.Errorf("%w: %d of %d rows were as expected", ErrConflict, n, 1<<bits)
+	}
+	return nil
+}
+
+// mark is where a function's part of the buffer begins.
+type mark struct {
+	rows         []int
+	flushes      int
+	tail, tailAt int64
+}
+
+func (tx *Tx) mark() mark {
+	m := mark{tail: tx.tail, tailAt: tx.tailAt, flushes: tx.flushes, rows: make([]int, len(tx.lists))}
+	for i, p := range tx.lists {
+		m.rows[i] = p.rows
+	}
+	tx.owns, tx.ownSent = false, false
+	return m
+}
+
+// cutBack removes what was buffered since m; false if some of it has been sent already.
+func (tx *Tx) cutBack(m mark) bool {
+	if tx.ownSent {
+		return false
+	}
+	if !tx.owns {
+		return true
+	}
+	tx.tail, tx.tailAt = m.tail, m.tailAt
+	for i, p := range tx.lists {
+		keep := 0 // a read has sent everything that was there before
+		if i < len(m.rows) && m.flushes == tx.flushes {
+			keep = m.rows[i]
+		}
+		p.rows, p.args = keep, p.args[:keep*p.list.width]
+	}
+	return true
+}
