@@ -1,0 +1,142 @@
+package projection
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"jobledger/ledger"
+)
+
+// ErrIllegal marks an event that cannot follow on what was before it.
+var ErrIllegal = errors.New("projection: illegal transition")
+
+// from lists, per kind, the states in which such an event may happen.
+var from = map[ledger.Kind][]ledger.State{
+	ledger.KindEnqueued:    {0},
+	ledger.KindClaimed:     {ledger.Queued},
+	ledger.KindHeartbeat:   {ledger.ClaimedState, ledger.Running},
+	ledger.KindSucceeded:   {ledger.ClaimedState, ledger.Running},
+	ledger.KindFailed:      {ledger.ClaimedState, ledger.Running},
+	ledger.KindReleased:    {ledger.ClaimedState, ledger.Running},
+	ledger.KindReclaimed:   {ledger.ClaimedState, ledger.Running},
+	ledger.KindCancelled:   {ledger.Queued, ledger.ClaimedState, ledger.Running},
+	ledger.KindRetried:     {ledger.SucceededState, ledger.FailedState, ledger.CancelledState},
+	ledger.KindRescheduled: {ledger.Queued},
+}
+
+// Evolve returns what j is after e, the next event of the same job. It is pure: the live path and every replay
+// use it. ErrIllegal when e cannot follow; ledger.ErrUnknownKind when e does not concern a job.
+func Evolve(j Job, e ledger.Event) (Job, error) {
+	if err := mayFollow(j, e); err != nil {
+		return j, err
+	}
+	if e.Seq != 0 {
+		j.Seq = e.Seq
+	}
+	switch b := e.Body.(type) {
+	case *ledger.Enqueued:
+		j = Job{N: e.N, ID: e.Job, Seq: e.Seq, State: ledger.Queued, Queue: b.Queue, Priority: b.Priority, RunAt: b.RunAt,
+			Key: b.Key, Tags: b.Tags, MaxAttempts: b.MaxAttempts, MaxRuntime: b.MaxRuntime, Version: b.Version, Requires: b.Requires}
+	case *ledger.Claimed:
+		j.State, j.Attempt, j.Worker, j.Token = ledger.ClaimedState, e.Attempt, e.Worker, e.Token
+		j.ClaimedAt, j.HeartbeatAt, j.LeaseUntil = e.At, e.At, b.LeaseUntil
+		if b.MaxRuntime > 0 {
+			j.EndBy = e.At.Add(b.MaxRuntime)
+		}
+	case *ledger.Heartbeat:
+		j.State, j.HeartbeatAt, j.LeaseUntil = ledger.Running, e.At, b.LeaseUntil
+		if b.Progress != nil {
+			j.Progress = b.Progress
+		}
+		if b.Note != "" {
+			j.Note = b.Note
+		}
+	case *ledger.Succeeded:
+		j = ended(j, ledger.SucceededState, e.At)
+		j.ErrorCode, j.ErrorDetail = "", ""
+	case *ledger.Failed:
+		j.Failures++
+		j.ErrorCode, j.ErrorDetail = b.ErrorCode, b.ErrorDetail
+		j = retryOrFail(j, b.RetryAt, e.At)
+	case *ledger.Released:
+		if b.Snooze {
+			j.Snoozes++
+		}
+		j = queuedAgain(j, b.RunAt)
+	case *ledger.Reclaimed:
+		j.Failures++
+		j.ErrorCode, j.ErrorDetail = b.Reason, ""
+		j = retryOrFail(j, b.RetryAt, e.At)
+	case *ledger.Cancelled:
+		j = ended(j, ledger.CancelledState, e.At)
+	case *ledger.Retried:
+		j = queuedAgain(j, e.At)
+		j.Failures, j.Snoozes, j.FinishedAt = 0, 0, time.Time{}
+		j.ErrorCode, j.ErrorDetail = "", ""
+	case *ledger.Rescheduled:
+		j.RunAt, j.Priority = b.RunAt, b.Priority
+	case *ledger.Refused:
+		// a fact about somebody else's attempt; the job is as it was
+	case *ledger.Erased:
+		j.Erased = true
+	default:
+		return j, fmt.Errorf("%w: %T does not concern a job", ledger.ErrUnknownKind, e.Body)
+	}
+	return j, nil
+}
+
+// mayFollow holds what must be true of every event before it means anything.
+func mayFollow(j Job, e ledger.Event) error {
+	kind := e.Kind()
+	switch kind {
+	case ledger.KindRefused, ledger.KindErased:
+		if e.Seq != 0 || j.State == 0 {
+			return fmt.Errorf("%w: %s with seq %d on a job that is %q", ErrIllegal, kind, e.Seq, j.State)
+		}
+		if kind == ledger.KindErased && !j.State.Final() {
+			return fmt.Errorf("%w: erased while %s", ErrIllegal, j.State)
+		}
+		return nil
+	}
+	switch owner := e.Worker != (ledger.Worker{}) || e.Attempt != 0; {
+	case !slices.Contains(from[kind], j.State):
+		return fmt.Errorf("%w: %s while %q", ErrIllegal, kind, j.State)
+	case e.Seq != j.Seq+1:
+		return fmt.Errorf("%w: %s with seq %d after %d", ErrIllegal, kind, e.Seq, j.Seq)
+	case kind == ledger.KindClaimed && e.Attempt != j.Attempt+1:
+		return fmt.Errorf("%w: claimed as attempt %d after %d", ErrIllegal, e.Attempt, j.Attempt)
+	case kind == ledger.KindClaimed && e.Token == "":
+		return fmt.Errorf("%w: claimed without a token", ErrIllegal)
+	case kind == ledger.KindClaimed:
+	case j.State.Held() && (e.Token != j.Token || e.Attempt != j.Attempt || e.Worker != j.Worker):
+		return fmt.Errorf("%w: %s of attempt %d by %q, but attempt %d of %q is live", ErrIllegal, kind, e.Attempt, e.Worker.Name, j.Attempt, j.Worker.Name)
+	case !j.State.Held() && owner:
+		return fmt.Errorf("%w: %s names a claim, but nobody holds the job", ErrIllegal, kind)
+	}
+	return nil
+}
+
+func retryOrFail(j Job, retryAt, at time.Time) Job {
+	if retryAt.IsZero() {
+		return ended(j, ledger.FailedState, at)
+	}
+	return queuedAgain(j, retryAt)
+}
+
+// queuedAgain keeps nothing of the claim: a queued job has no owner.
+func queuedAgain(j Job, runAt time.Time) Job {
+	j.State, j.RunAt = ledger.Queued, runAt
+	j.Worker, j.ClaimedAt, j.HeartbeatAt = ledger.Worker{}, time.Time{}, time.Time{}
+	j.Token, j.LeaseUntil, j.EndBy = "", time.Time{}, time.Time{}
+	j.Progress, j.Note = nil, ""
+	return j
+}
+
+// ended keeps who did it and when it began; the claim itself is over.
+func ended(j Job, s ledger.State, at time.Time) Job {
+	j.State, j.FinishedAt = s, at
+	j.Token, j.LeaseUntil, j.EndBy = "", time.Time{}, time.Time{}
+	return j
+}

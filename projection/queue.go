@@ -1,0 +1,91 @@
+package projection
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"jobledger/ledger"
+)
+
+// Queue is what the events of one queue add up to.
+type Queue struct {
+	Name   string
+	Paused bool
+	Since  time.Time // of the last pause or resume; zero: never
+	Actor  string    // of that
+	Reason string    // of that
+}
+
+// EvolveQueue returns what q is after e, in the way of Evolve.
+func EvolveQueue(q Queue, e ledger.Event) (Queue, error) {
+	switch b := e.Body.(type) {
+	case *ledger.QueuePaused:
+		if q.Paused {
+			return q, fmt.Errorf("%w: queue %s paused twice", ErrIllegal, b.Queue)
+		}
+		return Queue{Name: b.Queue, Paused: true, Since: e.At, Actor: e.Actor, Reason: b.Reason}, nil
+	case *ledger.QueueResumed:
+		if !q.Paused {
+			return q, fmt.Errorf("%w: queue %s resumed while it is not paused", ErrIllegal, b.Queue)
+		}
+		return Queue{Name: b.Queue, Paused: false, Since: e.At, Actor: e.Actor, Reason: b.Reason}, nil
+	}
+	return q, fmt.Errorf("%w: %T does not concern a queue", ledger.ErrUnknownKind, e.Body)
+}
+
+var putQueue = ledger.NewList(`INSERT INTO queues (queue, paused, since, actor, reason) VALUES `, 5,
+	` ON CONFLICT (queue) DO UPDATE SET paused = excluded.paused, since = excluded.since, actor = excluded.actor, reason = excluded.reason`, "", false)
+
+// PutQueue makes the row of q's queue say q.
+func PutQueue(ctx context.Context, tx *ledger.Tx, q Queue) error {
+	name, err := tx.Name(ctx, q.Name)
+	if err != nil {
+		return err
+	}
+	actor, err := tx.Name(ctx, q.Actor)
+	if err != nil {
+		return err
+	}
+	paused := int64(0)
+	if q.Paused {
+		paused = 1
+	}
+	return tx.Put(putQueue, name, paused, ledger.Micros(q.Since), actor, text(q.Reason))
+}
+
+const queueColumns = `SELECT n.name, q.paused, q.since, a.name, coalesce(q.reason, '')
+FROM queues q JOIN names n ON n.n = q.queue JOIN names a ON a.n = q.actor`
+
+// GetQueue returns the queue with this name. One that was never paused has no row and is the zero Queue with its
+// name.
+func GetQueue(ctx context.Context, tx *ledger.Tx, name string) (Queue, error) {
+	found, err := queues(ctx, tx, queueColumns+` WHERE q.queue = (SELECT n FROM names WHERE name = ?)`, name)
+	if err != nil || len(found) == 0 {
+		return Queue{Name: name}, err
+	}
+	return found[0], nil
+}
+
+// Queues returns every queue that was ever paused, by name.
+func Queues(ctx context.Context, tx *ledger.Tx) ([]Queue, error) {
+	return queues(ctx, tx, queueColumns+` ORDER BY n.name`)
+}
+
+func queues(ctx context.Context, tx *ledger.Tx, query string, args ...any) (found []Queue, err error) {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var q Queue
+		var since int64
+		if err := rows.Scan(&q.Name, &q.Paused, &since, &q.Actor, &q.Reason); err != nil {
+			return nil, err
+		}
+		q.Since = ledger.FromMicros(since)
+		found = append(found, q)
+	}
+	return found, rows.Err()
+}

@@ -1,0 +1,269 @@
+package projection
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"jobledger/ledger"
+)
+
+// columns of the table jobs, in the order in which values and scan name them.
+var columns = [...]string{"n", "id", "seq", "state", "lane", "queue", "priority", "run_at", "key", "attempt", "failures",
+	"snoozes", "max_attempts", "max_runtime", "worker", "lease_token", "claimed_at", "heartbeat_at", "lease_expires_at",
+	"end_by", "finished_at", "error_code", "more"}
+
+const width = len(columns)
+
+// columnList is the columns as the select list of a query on jobs j.
+var columnList = "j." + strings.Join(columns[:], ", j.")
+
+// row is a job as the table holds it: int64, string or nil.
+type row [width]any
+
+// rare is what few jobs have, as the JSON of the column more.
+type rare struct {
+	Version     string            `json:"version,omitempty"`
+	Requires    []string          `json:"requires,omitempty"`
+	Tags        map[string]string `json:"tags,omitempty"`
+	Progress    *float64          `json:"progress,omitempty"`
+	Note        string            `json:"note,omitempty"`
+	ErrorDetail string            `json:"error_detail,omitempty"`
+	Erased      bool              `json:"erased,omitempty"`
+}
+
+// toRow returns j as a row. Names that are not in the dictionary are written there.
+func toRow(ctx context.Context, tx *ledger.Tx, j Job) (r row, err error) {
+	queue, err := tx.Name(ctx, j.Queue)
+	if err != nil {
+		return r, err
+	}
+	worker, err := tx.Worker(ctx, j.Worker)
+	if err != nil {
+		return r, err
+	}
+	more := rare{j.Version, j.Requires, j.Tags, j.Progress, j.Note, j.ErrorDetail, j.Erased}
+	var moreText any
+	if !reflect.ValueOf(more).IsZero() {
+		text, err := json.Marshal(more)
+		if err != nil {
+			return r, err
+		}
+		moreText = string(text)
+	}
+	return row{j.N, string(j.ID), j.Seq, int64(j.State), text(lane(j)), queue, int64(j.Priority), ledger.Micros(j.RunAt), text(j.Key),
+		int64(j.Attempt), int64(j.Failures), int64(j.Snoozes), int64(j.MaxAttempts), number(j.MaxRuntime.Microseconds()),
+		number(worker), text(j.Token), moment(j.ClaimedAt), moment(j.HeartbeatAt), moment(j.LeaseUntil), moment(j.EndBy),
+		moment(j.FinishedAt), text(j.ErrorCode), moreText}, nil
+}
+
+func text(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func number(n int64) any {
+	if n == 0 {
+		return nil
+	}
+	return n
+}
+
+func moment(t time.Time) any { return number(ledger.Micros(t)) }
+
+// scanJob reads a job from a row that has columnList, and what the query selects behind it into more.
+func scanJob(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, j *Job, behind ...any) (err error) {
+	var state, queue, runAt int64
+	var key, token, code, more, laneText sql.NullString
+	var runtime, worker, claimed, heartbeat, lease, endBy, finished sql.NullInt64
+	into := [width + 2]any{&j.N, &j.ID, &j.Seq, &state, &laneText, &queue, &j.Priority, &runAt, &key, &j.Attempt, &j.Failures,
+		&j.Snoozes, &j.MaxAttempts, &runtime, &worker, &token, &claimed, &heartbeat, &lease, &endBy, &finished, &code, &more}
+	if err := rows.Scan(into[:width+copy(into[width:], behind)]...); err != nil {
+		return err
+	}
+	j.State, j.RunAt, j.Key, j.Token, j.ErrorCode = ledger.State(state), ledger.FromMicros(runAt), key.String, token.String, code.String
+	j.MaxRuntime = time.Duration(runtime.Int64) * time.Microsecond
+	j.ClaimedAt, j.HeartbeatAt, j.LeaseUntil = ledger.FromMicros(claimed.Int64), ledger.FromMicros(heartbeat.Int64), ledger.FromMicros(lease.Int64)
+	j.EndBy, j.FinishedAt = ledger.FromMicros(endBy.Int64), ledger.FromMicros(finished.Int64)
+	if j.Queue, err = tx.NameOf(ctx, queue); err != nil {
+		return fmt.Errorf("job %s: %w", j.ID, err)
+	}
+	if j.Worker, err = tx.WorkerOf(ctx, worker.Int64); err != nil {
+		return fmt.Errorf("job %s: %w", j.ID, err)
+	}
+	if more.Valid {
+		var m rare
+		if err := json.Unmarshal([]byte(more.String), &m); err != nil {
+			return fmt.Errorf("%w: job %s: column more: %w", ledger.ErrDamaged, j.ID, err)
+		}
+		j.Version, j.Requires, j.Tags, j.Progress = m.Version, m.Requires, m.Tags, m.Progress
+		j.Note, j.ErrorDetail, j.Erased = m.Note, m.ErrorDetail, m.Erased
+	}
+	return nil
+}
+
+// Put makes the row of a job say new where it stands at old: an insert when old is the zero Job, else an update of
+// the columns that differ, WHERE seq is still the one of old (I3). ledger.ErrConflict if it has moved on; the
+// writer may notice that only when it sends its buffer, and then runs the caller again.
+func Put(ctx context.Context, tx *ledger.Tx, old, new Job) error {
+	after, err := toRow(ctx, tx, new)
+	if err != nil {
+		return err
+	}
+	if old.N == 0 {
+		return tx.Put(insertJob, after[:]...)
+	}
+	before, err := toRow(ctx, tx, old)
+	if err != nil {
+		return err
+	}
+	var changed uint32
+	args := make([]any, 2, width+2)
+	args[0], args[1] = old.N, old.Seq
+	for i := range after {
+		if before[i] != after[i] {
+			changed |= 1 << i
+			args = append(args, after[i])
+		}
+	}
+	if changed == 0 {
+		return nil
+	}
+	if err := tx.Put(updateJob(changed), args...); err != nil {
+		return fmt.Errorf("put job %s over seq %d: %w", old.ID, old.Seq, err)
+	}
+	return nil
+}
+
+var insertJob = ledger.NewList(`INSERT INTO jobs (`+strings.Join(columns[:], ", ")+`) VALUES `, width, "", "", false)
+
+// updates holds the statement for each set of changed columns; there are some twenty in practice.
+var updates sync.Map
+
+func updateJob(changed uint32) *ledger.List {
+	if l, ok := updates.Load(changed); ok {
+		return l.(*ledger.List)
+	}
+	var many, one []string
+	for i, name := range columns {
+		if changed&(1<<i) != 0 {
+			at := len(many) + 3
+			many = append(many, fmt.Sprintf("%s = v.column%d", name, at))
+			one = append(one, fmt.Sprintf("%s = ?%d", name, at))
+		}
+	}
+	l, _ := updates.LoadOrStore(changed, ledger.NewList(
+		`UPDATE jobs SET `+strings.Join(many, ", ")+` FROM (VALUES `, len(many)+2,
+		`) AS v WHERE jobs.n = v.column1 AND jobs.seq = v.column2`,
+		`UPDATE jobs SET `+strings.Join(one, ", ")+` WHERE n = ?1 AND seq = ?2`, true))
+	return l.(*ledger.List)
+}
+
+// one runs a query for at most one job.
+func one(ctx context.Context, tx *ledger.Tx, query string, args ...any) (j Job, ok bool, err error) {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return j, false, err
+	}
+	defer rows.Close()
+	if ok = rows.Next(); ok {
+		err = scanJob(ctx, tx, rows, &j)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	return j, ok, err
+}
+
+// many runs a query for jobs. One that selects b.salt and b.body behind the columns gets them in Salt and Payload.
+func many(ctx context.Context, tx *ledger.Tx, query string, args ...any) (jobs []Job, err error) {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	withBody := strings.HasPrefix(query, selectWithBody)
+	for rows.Next() {
+		jobs = append(jobs, Job{})
+		j := &jobs[len(jobs)-1]
+		if withBody {
+			err = scanJob(ctx, tx, rows, j, &j.Salt, &j.Payload)
+		} else {
+			err = scanJob(ctx, tx, rows, j)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return jobs, rows.Err()
+}
+
+// selectWithBody begins a query for jobs with their payloads: what a claim hands out.
+var selectWithBody = `SELECT ` + columnList + `, b.salt, b.body FROM jobs j LEFT JOIN bodies b ON b.pos = j.n`
+
+// Get returns the job with this id; ok is false if there is none.
+func Get(ctx context.Context, tx *ledger.Tx, id ledger.JobID) (j Job, ok bool, err error) {
+	return one(ctx, tx, `SELECT `+columnList+` FROM jobs j WHERE j.id = ?`, string(id))
+}
+
+// GetByKey returns the job with this key in this queue; ok is false if there is none.
+func GetByKey(ctx context.Context, tx *ledger.Tx, queue, key string) (j Job, ok bool, err error) {
+	n, err := tx.Name(ctx, queue)
+	if err != nil || n == 0 {
+		return j, false, err
+	}
+	return one(ctx, tx, `SELECT `+columnList+` FROM jobs j WHERE j.queue = ? AND j.key = ?`, n, key)
+}
+
+// Find returns the jobs whose id begins with prefix, at most limit: what people type is often shortened.
+func Find(ctx context.Context, tx *ledger.Tx, prefix string, limit int) ([]Job, error) {
+	return many(ctx, tx, `SELECT `+columnList+` FROM jobs j WHERE j.id >= ?1 AND j.id < ?1 || '~' ORDER BY j.id LIMIT ?2`, prefix, limit)
+}
+
+// Held returns the jobs that this worker process owns.
+func Held(ctx context.Context, tx *ledger.Tx, w ledger.Worker) ([]Job, error) {
+	n, err := tx.Worker(ctx, w)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	return many(ctx, tx, `SELECT `+columnList+` FROM jobs j WHERE j.lease_expires_at IS NOT NULL AND j.worker = ? ORDER BY j.n`, n)
+}
+
+// Expired returns jobs whose lease ended at now or before, the longest ended first. It only finds candidates.
+func Expired(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) ([]Job, error) {
+	return many(ctx, tx, `SELECT `+columnList+` FROM jobs j WHERE j.lease_expires_at <= ? ORDER BY j.lease_expires_at LIMIT ?`, ledger.Micros(now), limit)
+}
+
+// LoadBodies reads j's payload and result.
+func LoadBodies(ctx context.Context, tx *ledger.Tx, j *Job) error {
+	if j.Erased {
+		return nil
+	}
+	salt, payload, _, err := tx.Body(ctx, j.N)
+	if err != nil {
+		return err
+	}
+	j.Salt, j.Payload = salt, payload
+	if j.State != ledger.SucceededState {
+		return nil
+	}
+	rows, err := tx.Query(ctx, `SELECT b.body FROM events e JOIN bodies b ON b.pos = e.pos WHERE e.job = ? AND e.seq = ?`, j.N, j.Seq)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if rows.Next() {
+		err = rows.Scan(&j.Result)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	return err
+}

@@ -1,0 +1,357 @@
+package projection
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"jobledger/ledger"
+)
+
+// Finding is one thing that Verify found wrong.
+type Finding struct {
+	Code   string       `json:"code"`            // V01…, one per check
+	Pos    int64        `json:"pos,omitempty"`   // the event, where one is to blame
+	Job    ledger.JobID `json:"job,omitempty"`   // the job, where one is concerned
+	Field  string       `json:"field,omitempty"` // the column that differs
+	Detail string       `json:"detail"`
+}
+
+// The checks of Verify.
+const (
+	FindStructure  = "V01" // the database's own integrity check
+	FindGuard      = "V02" // a table, index, trigger or view is missing or altered
+	FindGap        = "V03" // pos is not dense
+	FindClock      = "V04" // at decreases along pos
+	FindDamaged    = "V05" // an event cannot be read
+	FindIllegal    = "V06" // an event cannot follow on what was before: seq, transition, owner, token, attempt
+	FindBody       = "V07" // a payload or result is not what its event says, or is missing without having been erased
+	FindDiffers    = "V08" // a row of jobs differs from the fold of the events
+	FindMissing    = "V09" // a job has no row
+	FindExtra      = "V10" // a row has no job
+	FindQueue      = "V11" // a row of queues differs from the fold of the events
+	FindEarly      = "V12" // a claim before run_at, or from a paused queue
+	FindReclaim    = "V13" // a reclaim before the lease's end, or with facts that are not the job's
+	FindTooOften   = "V14" // a failure beyond max_attempts was to be retried
+	maxFindings    = 1000  // then Verify stops looking
+	progressEvents = 10_000
+)
+
+// Verified says what was checked.
+type Verified struct {
+	Events   int64
+	Jobs     int64
+	Findings []Finding
+	Stopped  bool // an event could not be folded: what comes after it was not checked
+}
+
+// Verify folds every event and compares what they add up to with the tables, row by row. progress, if not nil, is
+// called now and then with the events done and their total. An error means that the check could not be carried
+// out; what it found wrong are Findings.
+func Verify(ctx context.Context, tx *ledger.Tx, progress func(done, total int64)) (Verified, error) {
+	v := verifier{tx: tx, fold: newFold()}
+	v.fold.done, v.fold.load = v.jobEnded, v.forgotten
+	if err := v.structure(ctx); err != nil {
+		return v.Verified, err
+	}
+	if err := v.events(ctx, progress); err != nil || v.Stopped {
+		return v.Verified, err
+	}
+	return v.Verified, v.rows(ctx)
+}
+
+type verifier struct {
+	Verified
+	tx   *ledger.Tx
+	fold *fold
+	last ledger.Event
+	next func() (ledger.StoredBody, error, bool)
+	body ledger.StoredBody // the one not yet passed
+	more bool
+}
+
+func (v *verifier) find(f Finding) {
+	if len(v.Findings) < maxFindings {
+		v.Findings = append(v.Findings, f)
+	}
+}
+
+func (v *verifier) structure(ctx context.Context) error {
+	problems, err := v.tx.Integrity(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range problems {
+		v.find(Finding{Code: FindStructure, Detail: p})
+	}
+	if problems, err = v.tx.Guards(ctx); err != nil {
+		return err
+	}
+	slices.Sort(problems)
+	for _, p := range problems {
+		v.find(Finding{Code: FindGuard, Detail: p})
+	}
+	return nil
+}
+
+func (v *verifier) events(ctx context.Context, progress func(done, total int64)) error {
+	total, err := v.tx.Tail(ctx)
+	if err != nil {
+		return err
+	}
+	next, stop := iter.Pull2(v.tx.Bodies(ctx))
+	defer stop()
+	v.next = next
+	if err := v.nextBody(); err != nil {
+		return err
+	}
+	for e, err := range v.tx.Events(ctx, ledger.Filter{}) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			v.find(Finding{Code: FindDamaged, Pos: v.Events + 1, Detail: err.Error()})
+			v.Stopped = true
+			return nil
+		}
+		if e.Pos != v.last.Pos+1 {
+			v.find(Finding{Code: FindGap, Pos: e.Pos, Detail: fmt.Sprintf("the event before it is %d", v.last.Pos)})
+		}
+		if e.At.Before(v.last.At) {
+			v.find(Finding{Code: FindClock, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf("at %s, after %s", ledger.FormatTime(e.At), ledger.FormatTime(v.last.At))})
+		}
+		v.last = e
+		before := v.fold.open[e.N]
+		v.rules(before, e)
+		after, err := v.fold.add(e)
+		if err != nil {
+			v.find(Finding{Code: FindIllegal, Pos: e.Pos, Job: e.Job, Detail: err.Error()})
+			v.Stopped = true
+			return nil
+		}
+		if err := v.bodies(ctx, e, after); err != nil {
+			return err
+		}
+		if v.Events++; progress != nil && (v.Events%progressEvents == 0 || v.Events == total) {
+			progress(v.Events, total)
+		}
+	}
+	v.Jobs = v.fold.jobs
+	return nil
+}
+
+// rules checks what Evolve does not judge, because it means nothing for the state.
+func (v *verifier) rules(j Job, e ledger.Event) {
+	switch b := e.Body.(type) {
+	case *ledger.Claimed:
+		if j.RunAt.After(e.At) {
+			v.find(Finding{Code: FindEarly, Pos: e.Pos, Job: e.Job, Detail: "claimed before its run_at " + ledger.FormatTime(j.RunAt)})
+		}
+		if v.fold.queues[j.Queue].Paused {
+			v.find(Finding{Code: FindEarly, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf("claimed while the queue %s was paused", j.Queue)})
+		}
+	case *ledger.Reclaimed:
+		if !b.LeaseUntil.Equal(j.LeaseUntil) || !b.LastHeartbeat.Equal(j.HeartbeatAt) || e.At.Before(j.LeaseUntil) {
+			v.find(Finding{Code: FindReclaim, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf("reclaimed at %s with lease end %s and last heartbeat %s, but the lease ran to %s and the last heartbeat was %s",
+				ledger.FormatTime(e.At), ledger.FormatTime(b.LeaseUntil), ledger.FormatTime(b.LastHeartbeat), ledger.FormatTime(j.LeaseUntil), ledger.FormatTime(j.HeartbeatAt))})
+		}
+		v.bounded(j, e, b.RetryAt)
+	case *ledger.Failed:
+		v.bounded(j, e, b.RetryAt)
+	}
+}
+
+func (v *verifier) bounded(j Job, e ledger.Event, retryAt time.Time) {
+	if !retryAt.IsZero() && j.Failures+1 >= j.MaxAttempts {
+		v.find(Finding{Code: FindTooOften, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf("failure %d of %d was to be retried", j.Failures+1, j.MaxAttempts)})
+	}
+}
+
+func (v *verifier) nextBody() error {
+	b, err, ok := v.next()
+	v.body, v.more = b, ok
+	return err
+}
+
+// bodies walks the stored bodies beside the events: both are in the order of pos.
+func (v *verifier) bodies(ctx context.Context, e ledger.Event, j Job) error {
+	for v.more && v.body.Pos < e.Pos {
+		v.find(Finding{Code: FindBody, Pos: v.body.Pos, Detail: "a body is stored for an event that has none"})
+		if err := v.nextBody(); err != nil {
+			return err
+		}
+	}
+	var digest string
+	var size int64
+	switch b := e.Body.(type) {
+	case *ledger.Enqueued:
+		digest, size = b.PayloadSHA256, b.PayloadBytes
+	case *ledger.Succeeded:
+		digest, size = b.ResultSHA256, b.ResultBytes
+	}
+	stored := v.more && v.body.Pos == e.Pos
+	if !stored && digest == "" {
+		return nil
+	}
+	if !stored {
+		erased, err := v.erasedLater(ctx, e)
+		if err == nil && !erased {
+			v.find(Finding{Code: FindBody, Pos: e.Pos, Job: e.Job, Detail: "its body is missing and was not erased"})
+		}
+		return err
+	}
+	salt := v.body.Salt
+	if e.Kind() == ledger.KindSucceeded {
+		var err error
+		if salt, _, _, err = v.tx.Body(ctx, e.N); err != nil {
+			return err
+		}
+	}
+	if int64(len(v.body.Body)) != size || ledger.Digest(salt, v.body.Body) != digest {
+		v.find(Finding{Code: FindBody, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf("its body of %d bytes is not the one of %d bytes that the event names", len(v.body.Body), size)})
+	}
+	return v.nextBody()
+}
+
+func (v *verifier) erasedLater(ctx context.Context, e ledger.Event) (bool, error) {
+	for _, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindErased}, After: e.Pos, Limit: 1}) {
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// jobEnded compares a job that has just ended with its row. Equal, and with no later event of its own, it can be
+// forgotten; else it stays until the end.
+func (v *verifier) jobEnded(j Job) (forget bool, err error) {
+	ctx := context.Background()
+	stored, ok, err := rawRow(ctx, v.tx, j.N)
+	if err != nil || !ok {
+		return false, err
+	}
+	folded, err := toRow(ctx, v.tx, j)
+	return err == nil && stored == folded, err
+}
+
+func (v *verifier) forgotten(n int64) (Job, error) {
+	j, _, err := one(context.Background(), v.tx, `SELECT `+columnList+` FROM jobs j WHERE j.n = ?`, n)
+	return j, err
+}
+
+// rows compares what is left of the fold with the tables, and looks for rows that no event made.
+func (v *verifier) rows(ctx context.Context) error {
+	for _, n := range sortedKeys(v.fold.open) {
+		j := v.fold.open[n]
+		stored, ok, err := rawRow(ctx, v.tx, n)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			v.find(Finding{Code: FindMissing, Job: j.ID, Detail: "the job has no row in the table jobs"})
+			continue
+		}
+		folded, err := toRow(ctx, v.tx, j)
+		if err != nil {
+			return err
+		}
+		for i := range folded {
+			if stored[i] != folded[i] {
+				v.find(Finding{Code: FindDiffers, Job: j.ID, Field: columns[i],
+					Detail: fmt.Sprintf("the table says %s, the events say %s", shown(stored[i]), shown(folded[i]))})
+			}
+		}
+	}
+	extra, err := extraRows(ctx, v.tx)
+	if err != nil {
+		return err
+	}
+	for _, n := range extra {
+		v.find(Finding{Code: FindExtra, Detail: fmt.Sprintf("row %d of the table jobs belongs to no enqueued event", n)})
+	}
+	differing, err := differingQueues(ctx, v.tx, v.fold.queues)
+	if err != nil {
+		return err
+	}
+	for _, name := range differing {
+		v.find(Finding{Code: FindQueue, Field: name, Detail: fmt.Sprintf("the row of the queue %s is not what the events say", name)})
+	}
+	return nil
+}
+
+func shown(v any) string {
+	if s, ok := v.(string); ok {
+		return fmt.Sprintf("%q", s)
+	}
+	if v == nil {
+		return "null"
+	}
+	return fmt.Sprint(v)
+}
+
+func sortedKeys[V any](m map[int64]V) []int64 {
+	keys := make([]int64, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// rawRow reads the row of job n as it is stored, column by column.
+func rawRow(ctx context.Context, tx *ledger.Tx, n int64) (r row, ok bool, err error) {
+	rows, err := tx.Query(ctx, `SELECT `+columnList+` FROM jobs j WHERE j.n = ?`, n)
+	if err != nil {
+		return r, false, err
+	}
+	defer rows.Close()
+	if ok = rows.Next(); ok {
+		into := make([]any, width)
+		for i := range into {
+			into[i] = &r[i]
+		}
+		err = rows.Scan(into...)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	return r, ok, err
+}
+
+func extraRows(ctx context.Context, tx *ledger.Tx) (extra []int64, err error) {
+	rows, err := tx.Query(ctx, `SELECT n FROM jobs j WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.pos = j.n AND e.kind = 1)`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			return nil, err
+		}
+		extra = append(extra, n)
+	}
+	return extra, rows.Err()
+}
+
+// differingQueues returns the names of the queues whose row is not what folded says, in order.
+func differingQueues(ctx context.Context, tx *ledger.Tx, folded map[string]Queue) (names []string, err error) {
+	stored, err := Queues(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	rows := make(map[string]Queue)
+	for _, q := range stored {
+		rows[q.Name] = q
+		if folded[q.Name] != q {
+			names = append(names, q.Name)
+		}
+	}
+	for name := range folded {
+		if _, ok := rows[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
