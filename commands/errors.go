@@ -1,0 +1,69 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+
+	"jobledger/ledger"
+)
+
+// Errors that callers branch on.
+var (
+	ErrLeaseLost = errors.New("lease lost")         // the token is not the live one; stop working
+	ErrCancelled = errors.New("job was cancelled")  // stop working
+	ErrConflict  = errors.New("conflict")           // state, key or content does not permit it
+	ErrNoJob     = errors.New("no such job")        //
+	ErrInvalid   = errors.New("invalid")            // the input is outside what is allowed; nothing was written
+	errNothing   = errors.New("already so")         // Decide: it is so already, no event
+	errStale     = errors.New("token is not live")  // Decide: ask DecideLate
+	errGone      = errors.New("nothing to reclaim") // Decide: the sweeper's evidence no longer holds
+)
+
+// RefusedError is a write with a token that is not the live one. It is recorded in the ledger as refused, and
+// unwraps to ErrLeaseLost, ErrCancelled or ErrConflict.
+type RefusedError struct {
+	Command string
+	Job     ledger.JobID
+	Token   string
+	Why     string
+	Err     error
+}
+
+// Error says what was refused and why.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%s of job %s refused: %s", e.Command, e.Job, e.Why)
+}
+
+// Unwrap returns the sentinel.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// ConflictError says which state, key or content stood against a command.
+type ConflictError struct {
+	Command string
+	Job     ledger.JobID
+	Why     string
+}
+
+// Error says what conflicts with what.
+func (e *ConflictError) Error() string { return fmt.Sprintf("%s job %s: %s", e.Command, e.Job, e.Why) }
+
+// Unwrap returns ErrConflict.
+func (e *ConflictError) Unwrap() error { return ErrConflict }
+
+// InvalidError is input that is outside of what is allowed. It unwraps to ErrInvalid.
+type InvalidError struct {
+	Field   string // as in JSON: "queue", "max_attempts"
+	Got     string
+	Allowed string
+}
+
+// Error says what is allowed.
+func (e *InvalidError) Error() string {
+	if e.Got == "" {
+		return fmt.Sprintf("%s is missing; allowed: %s", e.Field, e.Allowed)
+	}
+	return fmt.Sprintf("%s %s is not allowed; allowed: %s", e.Field, e.Got, e.Allowed)
+}
+
+// Unwrap returns ErrInvalid.
+func (e *InvalidError) Unwrap() error { return ErrInvalid }

@@ -1,0 +1,189 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"jobledger/projection"
+)
+
+// What a job may be. Sizes are bytes.
+const (
+	MaxPayload     = 1 << 20 // of the payload, and of the result
+	MaxErrorDetail = 8 << 10
+	MaxKey         = 255
+	MaxQueue       = 64
+	MaxTags        = 32
+	MaxLabels      = 16
+	MaxLabel       = 64 // of a version, a capability label or an error code
+	MaxTag         = 255
+	MaxReason      = 1 << 10
+	MaxPriority    = 100
+	MaxMaxAttempts = 1_000_000
+	MinLease       = time.Second
+	MaxLease       = 24 * time.Hour
+	MaxRunTime     = 366 * 24 * time.Hour
+	DefaultLease   = time.Minute
+)
+
+// Enqueue asks for a new job. The zero value of a field is its default.
+type Enqueue struct {
+	ID          string // a ULID; "": a fresh one. Sent again, it gives the same job
+	Queue       string // required: 1–64 of a–z 0–9 . _ -
+	Payload     []byte // any bytes, up to 1 MiB
+	Key         string // the caller's own name, unique per queue for ever; "": none
+	Priority    int    // −100…100, higher is claimed first
+	RunAt       time.Time
+	MaxAttempts int           // 1…1,000,000; default 5
+	MaxRuntime  time.Duration // 0: no limit
+	Version     string        // only workers of this version; "": any
+	Requires    []string      // only workers that have all of these capabilities
+	Tags        map[string]string
+}
+
+// Check returns an InvalidError that names the first field outside of what is allowed.
+func (e *Enqueue) Check() error {
+	if err := CheckQueue(e.Queue); err != nil {
+		return err
+	}
+	if err := checkText("key", e.Key, MaxKey); err != nil {
+		return err
+	}
+	switch {
+	case len(e.Payload) > MaxPayload:
+		return &InvalidError{"payload", fmt.Sprintf("of %d bytes", len(e.Payload)), "up to 1,048,576 bytes"}
+	case e.Priority < -MaxPriority || e.Priority > MaxPriority:
+		return &InvalidError{"priority", fmt.Sprint(e.Priority), "-100 to 100"}
+	case e.MaxAttempts < 0 || e.MaxAttempts > MaxMaxAttempts:
+		return &InvalidError{"max_attempts", fmt.Sprint(e.MaxAttempts), "1 to 1000000"}
+	case e.MaxRuntime < 0 || e.MaxRuntime > MaxRunTime || e.MaxRuntime%time.Microsecond != 0:
+		return &InvalidError{"max_runtime", e.MaxRuntime.String(), "1µs to 8784h"}
+	case !e.RunAt.IsZero() && (e.RunAt.Year() < 1971 || e.RunAt.Year() > 9999):
+		return &InvalidError{"run_at", e.RunAt.String(), "the years 1971 to 9999"}
+	case len(e.Tags) > MaxTags:
+		return &InvalidError{"tags", fmt.Sprintf("of %d", len(e.Tags)), "up to 32 tags"}
+	case len(e.Requires) > MaxLabels:
+		return &InvalidError{"requires", fmt.Sprintf("of %d labels", len(e.Requires)), "up to 16 labels"}
+	}
+	if e.Version != "" {
+		if err := CheckLabel("version", e.Version); err != nil {
+			return err
+		}
+	}
+	for _, label := range e.Requires {
+		if err := CheckLabel("requires", label); err != nil {
+			return err
+		}
+	}
+	for name, value := range e.Tags {
+		if name == "" {
+			return &InvalidError{"tags", `""`, "tags with a name"}
+		}
+		if err := checkText("tags", name, MaxTag); err != nil {
+			return err
+		}
+		if err := checkText("tags", value, MaxTag); err != nil {
+			return err
+		}
+	}
+	if e.MaxAttempts == 0 {
+		e.MaxAttempts = projection.DefaultMaxAttempts
+	}
+	return nil
+}
+
+// CheckQueue returns an InvalidError unless name can be the name of a queue.
+func CheckQueue(name string) error {
+	const allowed = "1 to 64 of a-z 0-9 . _ -"
+	if name == "" {
+		return &InvalidError{"queue", "", allowed}
+	}
+	if len(name) > MaxQueue || !onlyQueueBytes(name) {
+		return &InvalidError{"queue", fmt.Sprintf("%.80q", name), allowed}
+	}
+	return nil
+}
+
+func onlyQueueBytes(name string) bool {
+	for _, c := range []byte(name) {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return true
+}
+
+// CheckLabel returns an InvalidError unless text can be a version, a capability or an error code: printable ASCII
+// without spaces, because these are parts of a lane.
+func CheckLabel(field, text string) error {
+	const allowed = "1 to 64 printable ASCII characters without spaces"
+	if text == "" || len(text) > MaxLabel {
+		return &InvalidError{field, fmt.Sprintf("%.80q", text), allowed}
+	}
+	for _, c := range []byte(text) {
+		if c <= ' ' || c > '~' {
+			return &InvalidError{field, fmt.Sprintf("%.80q", text), allowed}
+		}
+	}
+	return nil
+}
+
+func checkText(field, text string, most int) error {
+	if len(text) > most || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return &InvalidError{field, fmt.Sprintf("%.80q", text), fmt.Sprintf("up to %d bytes of UTF-8 without NUL", most)}
+	}
+	return nil
+}
+
+// check returns an InvalidError for a command outside of what is allowed.
+func check(c Command) error {
+	switch c := c.(type) {
+	case Heartbeat:
+		if c.Progress != nil && !(*c.Progress >= 0 && *c.Progress <= 1) {
+			return &InvalidError{"progress", fmt.Sprint(*c.Progress), "0 to 1"}
+		}
+		if err := CheckLease(c.Lease); err != nil {
+			return err
+		}
+		return checkText("note", c.Note, MaxReason)
+	case Succeed:
+		if len(c.Result) > MaxPayload {
+			return &InvalidError{"result", fmt.Sprintf("of %d bytes", len(c.Result)), "up to 1,048,576 bytes"}
+		}
+	case Fail:
+		if c.RetryIn != nil && (*c.RetryIn < 0 || *c.RetryIn > MaxRunTime) {
+			return &InvalidError{"retry_in", c.RetryIn.String(), "0s to 8784h"}
+		}
+		if c.Code != "" {
+			if err := CheckLabel("code", c.Code); err != nil {
+				return err
+			}
+		}
+		return checkText("detail", c.Detail, MaxErrorDetail)
+	case Release:
+		if c.Delay < 0 || c.Delay > MaxRunTime {
+			return &InvalidError{"delay", c.Delay.String(), "0s to 8784h"}
+		}
+		return checkText("reason", c.Reason, MaxReason)
+	case Cancel:
+		return checkText("reason", c.Reason, MaxReason)
+	case Retry:
+		return checkText("reason", c.Reason, MaxReason)
+	case Reschedule:
+		if c.Priority != nil && (*c.Priority < -MaxPriority || *c.Priority > MaxPriority) {
+			return &InvalidError{"priority", fmt.Sprint(*c.Priority), "-100 to 100"}
+		}
+		return checkText("reason", c.Reason, MaxReason)
+	}
+	return nil
+}
+
+// CheckLease returns an InvalidError unless d can be a lease.
+func CheckLease(d time.Duration) error {
+	if d < MinLease || d > MaxLease {
+		return &InvalidError{"lease", d.String(), "1s to 24h"}
+	}
+	return nil
+}

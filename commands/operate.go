@@ -1,0 +1,74 @@
+package commands
+
+import (
+	"context"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// Pause stops claims from a queue; changed is false if it was paused already, and then there is no event.
+func (s *Service) Pause(ctx context.Context, actor, queue, reason string) (changed bool, err error) {
+	return s.setPaused(ctx, actor, queue, true, &ledger.QueuePaused{Queue: queue, Reason: reason}, reason)
+}
+
+// Resume lets a queue give jobs again; changed is false if it was not paused, and then there is no event.
+func (s *Service) Resume(ctx context.Context, actor, queue, reason string) (changed bool, err error) {
+	return s.setPaused(ctx, actor, queue, false, &ledger.QueueResumed{Queue: queue, Reason: reason}, reason)
+}
+
+func (s *Service) setPaused(ctx context.Context, actor, queue string, paused bool, body ledger.Body, reason string) (changed bool, err error) {
+	if err := CheckQueue(queue); err != nil {
+		return false, err
+	}
+	if err := checkText("reason", reason, MaxReason); err != nil {
+		return false, err
+	}
+	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+		changed = false
+		q, err := projection.GetQueue(ctx, tx, queue)
+		if err != nil || q.Paused == paused {
+			return err
+		}
+		e := ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: body}
+		if q, err = projection.EvolveQueue(q, e); err != nil {
+			return err
+		}
+		if err := projection.PutQueue(ctx, tx, q); err != nil {
+			return err
+		}
+		changed = true
+		return tx.Append(ctx, e)
+	})
+	return changed && err == nil, err
+}
+
+// WorkerStarted appends that a worker process began.
+func (s *Service) WorkerStarted(ctx context.Context, w ledger.Worker, queues, capabilities []string) error {
+	return s.note(ctx, "worker:"+w.Name, w, &ledger.WorkerStarted{Queues: queues, Capabilities: capabilities})
+}
+
+// WorkerStopped appends that a worker process ended in an orderly way.
+func (s *Service) WorkerStopped(ctx context.Context, w ledger.Worker) error {
+	return s.note(ctx, "worker:"+w.Name, w, &ledger.WorkerStopped{})
+}
+
+// note appends an event that changes no projection.
+func (s *Service) note(ctx context.Context, actor string, w ledger.Worker, body ledger.Body) error {
+	return s.Store.Write(ctx, func(tx *ledger.Tx) error {
+		return tx.Append(ctx, ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Worker: w, Body: body})
+	})
+}
+
+// Rebuild derives the projection anew from the events, in one transaction, and records what that changed.
+func (s *Service) Rebuild(ctx context.Context, actor string) (report projection.Rebuilt, err error) {
+	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+		var err error
+		if report, err = projection.Rebuild(ctx, tx); err != nil {
+			return err
+		}
+		return tx.Append(ctx, ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: &ledger.Rebuilt{Jobs: report.Jobs,
+			Changed: report.Changed, Missing: report.Missing, Extra: report.Extra}})
+	})
+	return report, err
+}

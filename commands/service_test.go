@@ -1,0 +1,172 @@
+package commands_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/projection"
+)
+
+// queue is a service on a fresh ledger with a clock that the test moves.
+type queue struct {
+	*commands.Service
+	t   testing.TB
+	now time.Time
+}
+
+func newQueue(t testing.TB) *queue {
+	t.Helper()
+	q := &queue{t: t, now: ledgertest.Epoch}
+	store := ledgertest.Open(t)
+	store.Now = func() time.Time { return q.now }
+	q.Service = &commands.Service{Store: store}
+	t.Cleanup(q.verify) // before the store closes
+	return q
+}
+
+// verify ends every test: the table equals the fold of the ledger.
+func (q *queue) verify() {
+	q.t.Helper()
+	err := q.Store.Read(context.Background(), func(tx *ledger.Tx) error {
+		v, err := projection.Verify(context.Background(), tx, nil)
+		for _, f := range v.Findings {
+			q.t.Errorf("verify: %+v", f)
+		}
+		return err
+	})
+	if err != nil {
+		q.t.Errorf("verify: %v", err)
+	}
+}
+
+func (q *queue) enqueue(e commands.Enqueue) projection.Job {
+	q.t.Helper()
+	if e.Queue == "" {
+		e.Queue = "mail"
+	}
+	jobs, err := q.Enqueue(q.t.Context(), "cli:test", e)
+	if err != nil {
+		q.t.Fatalf("enqueue: %v", err)
+	}
+	return jobs[0].Job
+}
+
+func (q *queue) claim(worker string, change ...func(*commands.ClaimRequest)) []projection.Job {
+	q.t.Helper()
+	r := commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: worker, Boot: "boot-" + worker}, Lease: time.Minute}
+	for _, c := range change {
+		c(&r)
+	}
+	jobs, err := q.Claim(q.t.Context(), r)
+	if err != nil {
+		q.t.Fatalf("claim by %s: %v", worker, err)
+	}
+	return jobs
+}
+
+func (q *queue) claimOne(worker string, change ...func(*commands.ClaimRequest)) projection.Job {
+	q.t.Helper()
+	jobs := q.claim(worker, change...)
+	if len(jobs) != 1 {
+		q.t.Fatalf("claim by %s: got %d jobs, want 1", worker, len(jobs))
+	}
+	return jobs[0]
+}
+
+func (q *queue) sweep() []projection.Job {
+	q.t.Helper()
+	none := time.Duration(0)
+	s := commands.Sweeper{Service: q.Service, Actor: "sweeper:test", Grace: &none}
+	r, err := s.Sweep(q.t.Context())
+	if err != nil {
+		q.t.Fatalf("sweep: %v", err)
+	}
+	return r.Reclaimed
+}
+
+func (q *queue) kinds(id ledger.JobID) (kinds []string) {
+	q.t.Helper()
+	err := q.Store.Read(q.t.Context(), func(tx *ledger.Tx) error {
+		j, _, err := projection.Get(q.t.Context(), tx, id)
+		if err != nil {
+			return err
+		}
+		for e, err := range tx.Events(q.t.Context(), ledger.Filter{Job: j.N}) {
+			if err != nil {
+				return err
+			}
+			kinds = append(kinds, e.Kind().String())
+		}
+		return nil
+	})
+	if err != nil {
+		q.t.Fatalf("events of %s: %v", id, err)
+	}
+	return kinds
+}
+
+func TestAJobGoesFromEnqueuedToSucceeded(t *testing.T) {
+	q := newQueue(t)
+	enqueued := q.enqueue(commands.Enqueue{Payload: []byte("hello\x00"), Tags: map[string]string{"customer": "17"}, Key: "k"})
+	j := q.claimOne("w1")
+	if string(j.Payload) != "hello\x00" || j.ID != enqueued.ID || j.Attempt != 1 || j.Token == "" || j.Tags["customer"] != "17" {
+		t.Errorf("claimed %+v", j)
+	}
+	q.now = q.now.Add(20 * time.Second)
+	half := 0.5
+	out, err := q.All(t.Context(), "worker:w1", []commands.Step{{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: time.Minute, Progress: &half}}})
+	if err != nil || out[0].Err != nil {
+		t.Fatal(err, out)
+	}
+	j = out[0].Job
+	if j.State != ledger.Running || !j.LeaseUntil.Equal(q.now.Add(time.Minute)) {
+		t.Errorf("after heartbeat: %+v", j)
+	}
+	zero := 0
+	done, err := q.Do(t.Context(), "worker:w1", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok"), ExitCode: &zero})
+	if err != nil || done.State != ledger.SucceededState || done.Worker.Name != "w1" {
+		t.Errorf("succeed: %+v, %v", done, err)
+	}
+	again, err := q.Do(t.Context(), "worker:w1", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok"), ExitCode: &zero})
+	if err != nil || again.Seq != done.Seq {
+		t.Errorf("the same command sent again: %+v, %v", again, err)
+	}
+	if got := q.kinds(j.ID); len(got) != 4 {
+		t.Errorf("events: %v", got)
+	}
+}
+
+func TestAZombieCannotWriteOverItsSuccessor(t *testing.T) {
+	q := newQueue(t)
+	q.enqueue(commands.Enqueue{})
+	a := q.claimOne("a")
+	q.now = q.now.Add(61 * time.Second)
+	if got := q.sweep(); len(got) != 1 || got[0].State != ledger.Queued || got[0].Failures != 1 {
+		t.Fatalf("sweep: %+v", got)
+	}
+	q.now = q.now.Add(2 * time.Second)
+	b := q.claimOne("b")
+	for range 2 { // the second is refused too, and not recorded again
+		_, err := q.Do(t.Context(), "worker:a", a.ID, commands.Succeed{Token: a.Token, Result: []byte("late")})
+		var refused *commands.RefusedError
+		if !errors.As(err, &refused) || !errors.Is(err, commands.ErrLeaseLost) {
+			t.Fatalf("zombie: got %v, want a RefusedError", err)
+		}
+	}
+	out, err := q.All(t.Context(), "worker:b", []commands.Step{ // a stale copy of the job in memory, and its neighbour
+		{Job: a, Command: commands.Fail{Token: a.Token}},
+		{Job: b, Command: commands.Succeed{Token: b.Token}},
+	})
+	if err != nil || !errors.Is(out[0].Err, commands.ErrLeaseLost) || out[1].Err != nil {
+		t.Fatalf("steps: %+v, %v", out, err)
+	}
+	want := []string{"enqueued", "claimed", "reclaimed", "claimed", "refused", "refused", "succeeded"}
+	if got := q.kinds(a.ID); len(got) != len(want) {
+		t.Errorf("events: got %v, want %v", got, want)
+	}
+}
