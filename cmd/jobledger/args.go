@@ -1,0 +1,186 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// line is a command line in the order that cli's parser can read: it ends the flags at the first argument,
+// swallows "--", knows a global flag in front of the command only and takes two names of one flag for a
+// conflict. So every flag here has its canonical name and its value in the same word.
+type line struct {
+	globals []string // as in "--db=jobs.db"
+	verb    string   // empty when none was given
+	flags   []string
+	args    []string
+	rest    []string // what stands after the first "--" of a verb that wants it, as it was typed
+	cut     bool     // there was a "--"
+	help    bool     // --help or -h was among the flags
+	version bool     // --version in front of any command
+	given   map[string]bool
+}
+
+// words is the line for cli, with the program's name in front. Arguments follow a "--" of their own, since
+// they may begin with "-".
+func (l line) words() []string {
+	words := append([]string{programName}, l.globals...)
+	words = append(words, l.verb)
+	words = append(words, l.flags...)
+	words = append(words, "--")
+	return append(words, l.args...)
+}
+
+// normalize reads what the user typed after the program's name. The line is cut at its first "--"; in front
+// of it flags, global flags and arguments may stand in any order, the command's own flags anywhere behind
+// its name. A flag that takes a value takes the next word, whatever that is: "--run-at -2h",
+// "--priority -5", "--detail --json". Also understood: --flag=value, --bool, --bool=false, and as getopt
+// has it -q mail, -qmail, -q=mail, -xq mail (x without a value). A lone "-" is an argument.
+func normalize(typed []string, globals []cli.Flag, verbs []verb) (line, error) {
+	l := line{given: map[string]bool{}}
+	if i := slices.Index(typed, "--"); i >= 0 {
+		typed, l.rest, l.cut = typed[:i], typed[i+1:], true
+	}
+	var v verb
+	for len(typed) > 0 {
+		word := typed[0]
+		typed = typed[1:]
+		if word == "-" || !strings.HasPrefix(word, "-") {
+			if l.verb != "" {
+				l.args = append(l.args, word)
+				continue
+			}
+			i := slices.IndexFunc(verbs, func(v verb) bool { return v.name == word })
+			if i < 0 {
+				return l, unknownCommand(word, verbs)
+			}
+			v, l.verb = verbs[i], word
+			continue
+		}
+		var err error
+		if typed, err = l.flag(word, typed, v, globals); err != nil {
+			return l, err
+		}
+	}
+	if l.verb != "" && v.rest == "" && l.cut {
+		l.args, l.rest = append(l.args, l.rest...), nil
+	}
+	return l, nil
+}
+
+// flag reads one word of flags and gives back what remains of the words after it.
+func (l *line) flag(word string, after []string, v verb, globals []cli.Flag) ([]string, error) {
+	if name, long := strings.CutPrefix(word, "--"); long {
+		name, value, hasValue := strings.Cut(name, "=")
+		switch f, global := lookUp(name, v.flags, globals); {
+		case f != nil && len(name) > 1:
+			return l.add(f, global, word, value, hasValue, after)
+		case name == "help":
+			l.help = true
+			return after, nil
+		case name == "version" && l.verb == "":
+			l.version = true
+			return after, nil
+		}
+		return nil, l.unknownFlag(word, v, globals)
+	}
+
+	name, _, _ := strings.Cut(word[1:], "=")
+	if f, _ := lookUp(name, v.flags, globals); len(name) > 1 && (f != nil || name == "help") {
+		// Silently reading -queue as "-q ueue" would put jobs into a queue that nobody serves.
+		return nil, withHint(usagef("%s: a long flag begins with two dashes", word), "did you mean -%s?", word)
+	}
+	for letters := word[1:]; letters != ""; {
+		name, letters = letters[:1], letters[1:]
+		f, global := lookUp(name, v.flags, globals)
+		switch {
+		case f == nil && name == "h":
+			l.help = true
+		case f == nil:
+			return nil, l.unknownFlag(word, v, globals)
+		case takesValue(f):
+			value, equals := strings.CutPrefix(letters, "=")
+			return l.add(f, global, "-"+name, value, equals || value != "", after)
+		case strings.HasPrefix(letters, "="):
+			return l.add(f, global, "-"+name, letters[1:], true, after)
+		default:
+			l.put(f, global, "")
+		}
+	}
+	return after, nil
+}
+
+// add notes one flag with its value, which is the next word unless it came with the flag.
+func (l *line) add(f cli.Flag, global bool, word, value string, hasValue bool, after []string) ([]string, error) {
+	switch {
+	case hasValue:
+		l.put(f, global, "="+value)
+	case !takesValue(f):
+		l.put(f, global, "")
+	case len(after) > 0:
+		l.put(f, global, "="+after[0])
+		after = after[1:]
+	default:
+		err := usagef("flag %s needs a value", word)
+		if l.cut {
+			return nil, withHint(err, "to give -- itself as the value, write --%s=--", f.Names()[0])
+		}
+		return nil, withHint(err, "%s", seeHelp(l.verb))
+	}
+	return after, nil
+}
+
+func (l *line) put(f cli.Flag, global bool, value string) {
+	name := f.Names()[0]
+	l.given[name] = true
+	if global {
+		l.globals = append(l.globals, "--"+name+value)
+		return
+	}
+	l.flags = append(l.flags, "--"+name+value)
+}
+
+// unknownFlag says so, with the nearest flag that exists.
+func (l *line) unknownFlag(word string, v verb, globals []cli.Flag) error {
+	shown, _, _ := strings.Cut(word, "=")
+	err := usagef("unknown flag %s", shown)
+	if l.verb != "" {
+		err = usagef("unknown flag %s for %s", shown, l.verb)
+	}
+	var names []string
+	for _, f := range slices.Concat(v.flags, globals) {
+		for _, name := range f.Names() {
+			if len(name) > 1 {
+				names = append(names, name)
+			}
+		}
+	}
+	switch near := nearest(strings.TrimLeft(shown, "-"), names); {
+	case near != "":
+		return withHint(err, "did you mean --%s?", near)
+	case l.verb == "":
+		return withHint(err, "the flags of a command follow its name; %s", seeHelp(""))
+	case !strings.HasPrefix(word, "--"):
+		return withHint(err, "put -- in front of an argument that begins with a dash; %s", seeHelp(l.verb))
+	}
+	return withHint(err, "%s", seeHelp(l.verb))
+}
+
+// lookUp finds a flag by any of its names. The command's own flags win over the global ones.
+func lookUp(name string, own, globals []cli.Flag) (f cli.Flag, global bool) {
+	named := func(f cli.Flag) bool { return slices.Contains(f.Names(), name) }
+	if i := slices.IndexFunc(own, named); i >= 0 {
+		return own[i], false
+	}
+	if i := slices.IndexFunc(globals, named); i >= 0 {
+		return globals[i], true
+	}
+	return nil, false
+}
+
+// takesValue says whether f wants a value; all flags of cli but the boolean ones do.
+func takesValue(f cli.Flag) bool {
+	d, ok := f.(cli.DocGenerationFlag)
+	return !ok || d.TakesValue()
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// Exit codes. One table for every command; scripts branch on them, so a number never changes its meaning.
+const (
+	exitOK           = 0
+	exitUnexpected   = 1
+	exitUsage        = 2
+	exitNothing      = 3
+	exitLeaseLost    = 4
+	exitCancelled    = 5
+	exitConflict     = 6
+	exitNoJob        = 7
+	exitDiscrepancy  = 8
+	exitNotSucceeded = 9
+	exitBusy         = 75
+	exitTimedOut     = 124
+	exitCannotRun    = 126
+	exitNotFound     = 127
+)
+
+// exitMeanings says in words what each code tells the caller, in the order of the help and the man page.
+var exitMeanings = []struct {
+	code int
+	text string
+}{
+	{exitOK, "done"},
+	{exitUnexpected, "unexpected error"},
+	{exitUsage, "wrong usage: unknown command or flag, missing argument, value out of range"},
+	{exitNothing, "nothing there: the queue is empty, or nothing matches"},
+	{exitLeaseLost, "the lease is lost: the job may belong to somebody else now"},
+	{exitCancelled, "the job is cancelled: stop working on it"},
+	{exitConflict, "conflict: the job's state, key or content does not permit it"},
+	{exitNoJob, "no such job"},
+	{exitDiscrepancy, "a check found a discrepancy"},
+	{exitNotSucceeded, "the awaited job did not succeed"},
+	{exitBusy, "busy or unavailable: try again later"},
+	{exitTimedOut, "timed out waiting"},
+	{exitCannotRun, "the worker's command cannot be run"},
+	{exitNotFound, "the worker's command is not found"},
+}
+
+// exitError is an error that chooses its own exit code, and may offer a hint of what to do about it.
+type exitError struct {
+	Code int
+	Err  error
+	Hint string // one line without full stop; empty for none
+}
+
+func (e *exitError) Error() string { return e.Err.Error() }
+func (e *exitError) Unwrap() error { return e.Err }
+
+// exitf is an error that ends the program with code. The format may wrap another error with %w.
+func exitf(code int, format string, args ...any) error {
+	return &exitError{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+// usagef is an error in what the user typed.
+func usagef(format string, args ...any) error {
+	return exitf(exitUsage, format, args...)
+}
+
+// withHint adds a hint to err, which may be nil, and keeps its exit code. A hint that err brings along
+// already stands.
+func withHint(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	code, _, hint := explain(err)
+	if hint != "" {
+		return err
+	}
+	return &exitError{Code: code, Err: err, Hint: fmt.Sprintf(format, args...)}
+}
+
+// knownErrors maps the errors of other packages to exit codes. The first row that errors.Is matches wins,
+// so put the particular before the general.
+var knownErrors = []struct {
+	is   error
+	code int
+	hint string
+}{
+	// commands, projection and ledger: one row per sentinel.
+	{context.DeadlineExceeded, exitTimedOut, ""},
+	{context.Canceled, exitUnexpected, ""},
+	{syscall.ENOSPC, exitBusy, "the disk is full; free some space and try again"},
+	{syscall.EDQUOT, exitBusy, "the disk quota is used up; free some space and try again"},
+	// A reader that went away (… | head) has seen what it wanted.
+	{syscall.EPIPE, exitOK, ""},
+}
+
+// explain says how the program ends after err: the exit code, why (without the program's name) and what
+// to do about it. An exitError chooses for itself; any other error goes through knownErrors. A code of 0
+// with an error means: end quietly.
+func explain(err error) (code int, message, hint string) {
+	if err == nil {
+		return exitOK, "", ""
+	}
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return e.Code, err.Error(), e.Hint
+	}
+	for _, known := range knownErrors {
+		if errors.Is(err, known.is) {
+			return known.code, err.Error(), known.hint
+		}
+	}
+	return exitUnexpected, err.Error(), ""
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rivo/uniseg"
+)
+
+// printing is a program whose stdout is a terminal of that width, 0 for a pipe.
+func printing(width int, color bool) (*program, *bytes.Buffer) {
+	var out bytes.Buffer
+	return &program{
+		stdout: bufio.NewWriter(&out), stderr: io.Discard, now: noon,
+		stdoutTerminal: width > 0, width: width, color: color,
+	}, &out
+}
+
+func exampleTable() *table {
+	t := &table{columns: []column{
+		{title: "JOB"}, {title: "STATE", state: true}, {title: "TRIES", right: true}, {title: "QUEUE", least: 5}, {title: "PAYLOAD", least: 8},
+	}}
+	t.add("01J", "queued", "1", "mail", "hello")
+	t.add("01K", "failed", "12", "very.long.queue", "日本語のとても長いペイロード")
+	t.add("01L", "succeeded", "", "mail", "")
+	return t
+}
+
+func TestTableIsWholeWhenPiped(t *testing.T) {
+	p, out := printing(0, false)
+	p.printTable(exampleTable())
+	p.flush()
+	want := `JOB  STATE      TRIES  QUEUE            PAYLOAD
+01J  queued         1  mail             hello
+01K  failed        12  very.long.queue  日本語のとても長いペイロード
+01L  succeeded         mail
+`
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestTableFitsTheTerminal(t *testing.T) {
+	for width := 30; width < 100; width++ {
+		p, out := printing(width, false)
+		p.printTable(exampleTable())
+		p.flush()
+		for line := range strings.Lines(out.String()) {
+			line = strings.TrimSuffix(line, "\n")
+			least := 3 + 9 + 5 + 5 + 8 + 4*2
+			if n := uniseg.StringWidth(line); n > max(width, least) {
+				t.Errorf("width %d: line of %d: %q", width, n, line)
+			}
+			if strings.HasSuffix(line, " ") {
+				t.Errorf("width %d: spaces at the end of %q", width, line)
+			}
+		}
+	}
+}
+
+func TestColorsTakeNoRoom(t *testing.T) {
+	p, colored := printing(60, true)
+	p.printTable(exampleTable())
+	p.flush()
+	q, plain := printing(60, false)
+	q.printTable(exampleTable())
+	q.flush()
+	stripped := colored.String()
+	for _, s := range []string{"0", "1", "31", "32", "34"} {
+		stripped = strings.ReplaceAll(stripped, "\x1b["+s+"m", "")
+	}
+	if stripped != plain.String() {
+		t.Errorf("got\n%q\nwant\n%q", stripped, plain)
+	}
+	if !strings.Contains(colored.String(), "\x1b[31mfailed\x1b[0m") {
+		t.Errorf("no red in %q", colored)
+	}
+}
+
+func TestTruncateCutsBetweenCharacters(t *testing.T) {
+	tests := []struct {
+		in    string
+		width int
+		want  string
+	}{
+		{"hello", 5, "hello"}, {"hello", 4, "hel…"}, {"hello", 1, "…"}, {"日本語", 5, "日本…"}, {"日本語", 4, "日…"},
+		{"👩‍👩‍👧x", 2, "…"}, {"e\u0301te", 2, "e\u0301…"},
+	}
+	for _, tt := range tests {
+		if got := truncate(tt.in, tt.width); got != tt.want {
+			t.Errorf("%q to %d: got %q, want %q", tt.in, tt.width, got, tt.want)
+		}
+	}
+}
+
+func TestEscape(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"hello, wörld 日本 👩‍👩‍👧", "hello, wörld 日本 👩‍👩‍👧"},
+		{"\x1b[2J", `\x1b[2J`},
+		{"a\nb\tc\rd\x00\x7f", `a\nb\tc\rd\x00\x7f`},
+		{"\u009b31m", `\u009b31m`},
+		{"\u202eevil\u2066\u200f\u061c", `\u202eevil\u2066\u200f\u061c`},
+		{"\u2028\ufeff\u200b", `\u2028\ufeff\u200b`},
+		{"\U000e0041", `\U000e0041`},
+		{"\xff\xfe", `\xff\xfe`},
+		{"\ufffd", "\ufffd"},
+		{`\x1b`, `\x1b`},
+	}
+	for _, tt := range tests {
+		if got := escape(tt.in); got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
+		}
+	}
+	if got, want := escapeLines("a\n\tb\x1b"), "a\n\tb\\x1b"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestJSONIsHarmlessAndMeansTheSame(t *testing.T) {
+	p, out := printing(0, false)
+	in := map[string]any{"payload": "<a&b>\n\x1b\x7f\u009b\u202e\U000e0041 日本\\u202e", "key": nil}
+	if err := p.printJSON(in); err != nil {
+		t.Fatal(err)
+	}
+	p.flush()
+	want := `{"key":null,"payload":"<a&b>\n\u001b\u007f\u009b\u202e\udb40\udc41 日本\\u202e"}` + "\n"
+	if out.String() != want {
+		t.Errorf("got  %swant %s", out, want)
+	}
+	var back map[string]any
+	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back["payload"] != in["payload"] {
+		t.Errorf("got %q, %v", back["payload"], err)
+	}
+}
+
+func TestPairsLeaveOutWhatIsEmpty(t *testing.T) {
+	p, out := printing(0, false)
+	p.printPairs([2]string{"id", "01J"}, [2]string{"a long name", ""}, [2]string{"state", "queued"})
+	p.flush()
+	if want := "id     01J\nstate  queued\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
+func TestRawBytesPassAPipeUntouched(t *testing.T) {
+	for width, want := range map[int]string{0: "\x1b\xff\n", 80: "\\x1b\\xff\n"} {
+		p, out := printing(width, false)
+		p.printRaw([]byte("\x1b\xff\n"))
+		p.flush()
+		if out.String() != want {
+			t.Errorf("width %d: got %q, want %q", width, out, want)
+		}
+	}
+}
+
+// closedPipe is a stdout whose reader has gone.
+type closedPipe struct{}
+
+func (closedPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+func TestAReaderThatLeavesIsNoError(t *testing.T) {
+	var stderr strings.Builder
+	p := &program{stdout: bufio.NewWriter(closedPipe{}), stderr: &stderr, now: noon}
+	if code := p.run(t.Context(), []string{"version"}); code != exitOK || stderr.String() != "" {
+		t.Errorf("got exit %d, %q", code, stderr.String())
+	}
+}
+
+// fullDisk is a stdout that cannot take what was printed.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestLostOutputIsAnError(t *testing.T) {
+	var stderr strings.Builder
+	p := &program{stdout: bufio.NewWriter(fullDisk{}), stderr: &stderr, now: noon}
+	if code := p.run(t.Context(), []string{"version"}); code == exitOK || !strings.HasPrefix(stderr.String(), "jobledger: ") {
+		t.Errorf("got exit %d, %q", code, stderr.String())
+	}
+}
