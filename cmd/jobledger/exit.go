@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+
+	"jobledger/commands"
+	"jobledger/ledger"
 )
 
 // Exit codes. One table for every command; scripts branch on them, so a number never changes its meaning.
@@ -86,7 +89,18 @@ var knownErrors = []struct {
 	code int
 	hint string
 }{
-	// commands, projection and ledger: one row per sentinel.
+	{commands.ErrCancelled, exitCancelled, ""},
+	{commands.ErrLeaseLost, exitLeaseLost, ""},
+	{commands.ErrConflict, exitConflict, ""},
+	{commands.ErrNoJob, exitNoJob, ""},
+	{commands.ErrInvalid, exitUsage, ""},
+	{ledger.ErrNoLedger, exitUsage, "'jobledger init' makes one; --db or JOBLEDGER_DB says where"},
+	{ledger.ErrNotALedger, exitUsage, "give --db the path of a ledger, or of a file that does not exist yet"},
+	{ledger.ErrNewerSchema, exitUsage, ""},
+	{ledger.ErrUnknown, exitBusy, "send the same command again: if it was done, you get the same answer"},
+	{ledger.ErrFull, exitBusy, "the disk is full; free some space and try again"},
+	{ledger.ErrBusy, exitBusy, "another process holds the write lock for long; try again"},
+	{ledger.ErrReplaced, exitBusy, "the file was exchanged under this process; start it again"},
 	{context.DeadlineExceeded, exitTimedOut, ""},
 	{context.Canceled, exitUnexpected, ""},
 	{syscall.ENOSPC, exitBusy, "the disk is full; free some space and try again"},

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// open opens the ledger of --db, which must be there. Close its Store.
+func (p *program) open(ctx context.Context) (*commands.Service, error) {
+	return p.service(ledger.OpenExisting(ctx, p.db))
+}
+
+// openOrCreate opens the ledger of --db and makes it where there is none: for init, enqueue, work and demo only.
+func (p *program) openOrCreate(ctx context.Context) (*commands.Service, error) {
+	return p.service(ledger.Open(ctx, p.db))
+}
+
+func (p *program) service(store *ledger.Store, err error) (*commands.Service, error) {
+	if err != nil {
+		return nil, err
+	}
+	store.Now = p.now
+	return &commands.Service{Store: store}, nil
+}
+
+// read opens the ledger of --db, runs fn on one snapshot of it, and closes it.
+func (p *program) read(ctx context.Context, fn func(*ledger.Tx) error) error {
+	service, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	return service.Store.Read(ctx, fn)
+}
+
+// jobNamed returns the job that text names: its id, or so much of the id's beginning that no other job is meant.
+func jobNamed(ctx context.Context, tx *ledger.Tx, text string) (projection.Job, error) {
+	prefix := strings.ToUpper(text)
+	found, err := projection.Find(ctx, tx, prefix, 3)
+	switch {
+	case err != nil:
+		return projection.Job{}, err
+	case len(prefix) > ulid.EncodedSize || strings.Trim(prefix, ulid.Encoding) != "" || prefix == "":
+		return projection.Job{}, usagef("%q is no job id; an id is 26 characters, or the beginning of one", text)
+	case len(found) == 0:
+		return projection.Job{}, fmt.Errorf("%w: %s", commands.ErrNoJob, text)
+	case len(found) > 1:
+		return projection.Job{}, usagef("%q is the beginning of several ids, among them %s and %s; give more of it", text, found[0].ID, found[1].ID)
+	}
+	return found[0], nil
+}
+
+// jobNamed is the job that text names, on its own snapshot.
+func (p *program) jobNamed(ctx context.Context, service *commands.Service, text string) (j projection.Job, err error) {
+	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		j, err = jobNamed(ctx, tx, text)
+		return err
+	})
+	return j, err
+}
+
+// self is this process as a worker: the name given, or host-pid.
+func self(name, version string) ledger.Worker {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	if name == "" {
+		name = fmt.Sprintf("%s-%d", host, os.Getpid())
+	}
+	return ledger.Worker{Name: name, Boot: ulid.Make().String(), Host: host, PID: os.Getpid(), Version: version}
+}
+
+// absoluteDB is --db so that it means the same file in another folder.
+func absoluteDB(dsn string) string {
+	path, isURL := strings.CutPrefix(dsn, "sqlite:")
+	absolute, err := filepath.Abs(path)
+	switch {
+	case err != nil:
+		return dsn
+	case isURL:
+		return "sqlite:" + absolute
+	}
+	return absolute
+}
