@@ -1,0 +1,101 @@
+package worker
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os/exec"
+	"time"
+)
+
+// childSpec says which command to run for one claimed job, with what, and for how long.
+type childSpec struct {
+	Supervisor []string // argv of a program that calls Supervise; empty: no supervising parent, weaker promises
+
+	Path string   // a path, or a name that is looked up in the worker's own PATH
+	Args []string // the arguments after the name
+	Env  []string // all of the child's environment; nothing is added
+	Dir  string   // where it runs; default: where the worker runs
+
+	Stdin          []byte    // its standard input, to the byte
+	Stdout, Stderr io.Writer // where its output goes as it comes; nil: nowhere. A Write that blocks holds the child up
+	ResultLimit    int       // how many bytes of stdout are kept; default 1 MiB
+
+	KillAfter  time.Duration // how long a child may go on after TERM; default 10 s
+	MaxRuntime time.Duration // TERM when it has run for so long, KILL KillAfter later; 0: no end
+	Lease      leaseDeadlines
+}
+
+// leaseDeadlines are the instants at which a child is sent TERM and KILL because its lease could not be renewed.
+// They are instants and not durations, so that a worker that freezes between working one out and sending it
+// does not stretch its lease: take the time before the lease is asked for, and add to that. Only Go's monotonic
+// reading counts, a change of the wall clock does not. A zero time means never.
+type leaseDeadlines struct {
+	Term, Kill time.Time
+}
+
+// endCause says who ended a child: we, and why, or nobody but itself.
+type endCause string
+
+const (
+	causeNone       endCause = ""            // it came to its end, or a stranger ended it
+	causeMaxRuntime endCause = "max_runtime" // it ran for MaxRuntime
+	causeLease      endCause = "lease"       // its lease was not extended in time
+	causeStop       endCause = "stop"        // Stop was called
+	causeKill       endCause = "kill"        // Kill was called
+)
+
+// childEnd is how a child ended. Exactly one of ExitCode, Signal and Err is set.
+type childEnd struct {
+	ExitCode *int     // it exited; `exit 137` is 137 and no signal
+	Signal   string   // the signal that it died of, such as "SIGKILL"
+	Err      error    // how it ended is not known: its supervising parent was killed, or it cannot be killed
+	Cause    endCause // the first reason we had to end it, if we signalled it at all
+	Left     int      // processes of the job that are still there, because they could not be killed
+
+	Stdout          []byte // the first ResultLimit bytes
+	StdoutSize      int64  // how many there were
+	StdoutTruncated bool   // there were more than Stdout holds
+	StderrTail      []byte // the last 8 KiB
+}
+
+const (
+	defaultResultLimit = 1 << 20
+	defaultKillAfter   = 10 * time.Second
+	stderrTail         = 8 << 10
+)
+
+// startError says that a command cannot be run, in the way a shell says it.
+type startError struct {
+	Path string
+	Code int // 127: there is no such command; 126: there is, but it cannot be run
+	Err  error
+}
+
+func (e *startError) Error() string { return fmt.Sprintf("run %s: %v", e.Path, e.Err) }
+func (e *startError) Unwrap() error { return e.Err }
+
+// lookPath finds the file that a command's name stands for. Its errors are *startError.
+func lookPath(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path, nil
+	}
+	if e := (*exec.Error)(nil); errors.As(err, &e) {
+		err = e.Err // without the name, which startError says
+	}
+	code := 126
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, exec.ErrDot) || errors.Is(err, fs.ErrNotExist) {
+		code = 127
+	}
+	return "", &startError{Path: name, Code: code, Err: err}
+}
+
+// withDefaults replaces the zero values that stand for something else.
+func (s childSpec) withDefaults() childSpec {
+	s.ResultLimit = cmp.Or(s.ResultLimit, defaultResultLimit)
+	s.KillAfter = cmp.Or(s.KillAfter, defaultKillAfter)
+	return s
+}
