@@ -187,3 +187,13 @@ func CheckLease(d time.Duration) error {
 	}
 	return nil
 }
+
+// Detail makes any text an error_detail: valid UTF-8 without NUL, and of a long text the end, where the cause
+// usually stands.
+func Detail(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) > MaxErrorDetail {
+		text = strings.ToValidUTF8(text[len(text)-MaxErrorDetail:], "")
+	}
+	return text
+}

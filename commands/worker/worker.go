@@ -1,0 +1,393 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// Worker claims jobs and works on them. Fill in the fields and call Run once.
+type Worker struct {
+	Service *commands.Service
+	Handler Handler       // what to do with a job; exactly one of Handler and
+	Command *Command      // Command
+	Process ledger.Worker // this process: a name, and a fresh ULID as Boot
+
+	Queues       []string      // required
+	Capabilities []string      // labels that jobs may require
+	Slots        int           // jobs at a time; default 1
+	Lease        time.Duration // how long a claim holds without a heartbeat; default 1m. Heartbeats come every third of it
+	MaxRuntime   time.Duration // the most that any job may run; 0: as the job says
+	Poll         time.Duration // how often an idle worker looks for work; default 200ms
+	SweepEvery   time.Duration // how often it looks for lost leases; default 15s; negative: never
+	MaxJobs      int           // stop after so many; 0: no end
+	Drain        bool          // stop when nothing is ready
+	Log          *slog.Logger  // default: discards
+
+	mu   sync.Mutex
+	stop chan struct{} // made when first needed, so that the zero value works
+}
+
+// Stats says what a worker did.
+type Stats struct {
+	Claimed   int // jobs
+	Succeeded int // of these, recorded as such; likewise:
+	Failed    int
+	Released  int
+	Lost      int // ended by somebody else, or not recorded in time
+}
+
+// Stop makes Run claim no more, wait for the jobs under way, and return. It may be called more than once.
+func (w *Worker) Stop() {
+	stop := w.stopChannel()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-stop:
+	default:
+		close(stop)
+	}
+}
+
+func (w *Worker) stopChannel() chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stop == nil {
+		w.stop = make(chan struct{})
+	}
+	return w.stop
+}
+
+// Run works until Stop is called, MaxJobs have ended, or, with Drain, nothing is ready. When ctx ends it stops the
+// jobs under way as well and releases them, which is no failure.
+//
+// Errors: a *StartError when the command cannot be run; ledger.ErrReplaced and the like when the ledger is gone.
+// That the ledger is busy or the disk full is no reason to end: it tries again.
+func (w *Worker) Run(ctx context.Context) (Stats, error) {
+	s, err := w.prepare(ctx)
+	if err != nil {
+		return Stats{}, err
+	}
+	if err := w.Service.WorkerStarted(ctx, w.Process, w.Queues, w.Capabilities); err != nil {
+		return Stats{}, err
+	}
+	sweeping, stopSweeping := context.WithCancel(ctx)
+	var sweeper sync.WaitGroup
+	if w.SweepEvery >= 0 {
+		sweeper.Go(func() { w.sweep(sweeping) })
+	}
+	err = s.loop(ctx)
+	stopSweeping()
+	sweeper.Wait()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if stopErr := w.Service.WorkerStopped(last, w.Process); err == nil {
+		err = stopErr
+	}
+	return s.stats, err
+}
+
+func (w *Worker) sweep(ctx context.Context) {
+	s := commands.Sweeper{Service: w.Service, Actor: "sweeper:" + w.Process.Name}
+	s.Run(ctx, cmp.Or(w.SweepEvery, 15*time.Second), func(r commands.SweepReport, err error) {
+		if err != nil {
+			w.Log.Warn("sweep", "error", err)
+		}
+		for _, j := range r.Reclaimed {
+			w.Log.Info("reclaimed", "job", j.ID, "reason", j.ErrorCode, "state", j.State)
+		}
+	})
+}
+
+// shift is a Worker at work. All of it belongs to the goroutine of loop, but for done.
+type shift struct {
+	*Worker
+	ctx   context.Context // of the jobs: ends with ErrStopping
+	abort context.CancelCauseFunc
+	what  runner
+
+	active  map[*task]bool
+	done    chan finish
+	endings []finish      // to be recorded
+	empty   bool          // the last look found less than there was room for
+	stopped bool          // claim no more
+	trouble time.Duration // how long to leave the ledger alone after an error
+	stats   Stats
+	fatal   error // the ledger is gone
+}
+
+// finish is a task that has come to its end, with the command that says how; nil: nothing to record.
+type finish struct {
+	task    *task
+	command commands.Command
+}
+
+func (w *Worker) prepare(ctx context.Context) (*shift, error) {
+	if (w.Handler == nil) == (w.Command == nil) {
+		return nil, errors.New("worker: give it either a Handler or a Command")
+	}
+	w.Slots, w.Lease = max(w.Slots, 1), cmp.Or(w.Lease, commands.DefaultLease)
+	w.Poll = cmp.Or(w.Poll, 200*time.Millisecond)
+	if w.Log == nil {
+		w.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &shift{Worker: w, active: make(map[*task]bool), done: make(chan finish, w.Slots)}
+	s.what = handled{w.Handler}
+	if w.Command != nil {
+		if err := w.Command.Check(); err != nil {
+			return nil, err
+		}
+		s.what = w.Command
+	}
+	s.ctx, s.abort = context.WithCancelCause(context.WithoutCancel(ctx))
+	return s, nil
+}
+
+// loop is the one goroutine that writes: ends, beats and claims share its transactions.
+func (s *shift) loop(ctx context.Context) error {
+	defer s.abort(ErrStopping)
+	stop, abort := s.stopChannel(), ctx.Done()
+	for {
+		s.collect()
+		s.stopped = s.stopped || s.fatal != nil || s.MaxJobs > 0 && s.stats.Claimed >= s.MaxJobs || s.unusable() != nil
+		if s.needsTurn() {
+			s.turn()
+			continue
+		}
+		if len(s.active) == 0 && len(s.endings) == 0 && (s.stopped || s.Drain && s.empty) {
+			break
+		}
+		timer := time.NewTimer(s.pause())
+		select {
+		case f := <-s.done:
+			s.endings = append(s.endings, f)
+		case <-timer.C:
+			s.empty = false
+		case <-stop:
+			s.stopped, stop = true, nil
+		case <-abort:
+			s.stopped, abort = true, nil
+			s.abort(ErrStopping)
+		}
+		timer.Stop()
+	}
+	if err := s.unusable(); s.fatal == nil && err != nil {
+		return err
+	}
+	return s.fatal
+}
+
+// unusable is why the command cannot run, if that is so.
+func (s *shift) unusable() *StartError {
+	if s.Command == nil {
+		return nil
+	}
+	return s.Command.Unusable()
+}
+
+// collect takes the ends that are there already, so that they share the next transaction.
+func (s *shift) collect() {
+	for {
+		select {
+		case e := <-s.done:
+			s.endings = append(s.endings, e)
+		default:
+			return
+		}
+	}
+}
+
+// free is how many jobs may be claimed now.
+func (s *shift) free() int {
+	if s.stopped {
+		return 0
+	}
+	n := s.Slots - len(s.active) + len(s.endings)
+	if s.MaxJobs > 0 {
+		n = min(n, s.MaxJobs-s.stats.Claimed)
+	}
+	return n
+}
+
+// needsTurn reports whether there is something to write. Whether there is work is found out by reading.
+func (s *shift) needsTurn() bool {
+	if s.trouble > 0 {
+		return false
+	}
+	if len(s.endings) > 0 {
+		return true
+	}
+	now := time.Now()
+	for t := range s.active {
+		if !now.Before(t.beat) {
+			return true
+		}
+	}
+	if s.empty || s.free() == 0 {
+		return false
+	}
+	ready, _, err := s.Service.Ready(s.ctx, s.request(1))
+	if err != nil {
+		s.failed("look for work", err)
+		return false
+	}
+	s.empty = !ready
+	return ready
+}
+
+// pause is how long to wait if nothing happens: to the next beat, the next look, or the next try.
+func (s *shift) pause() time.Duration {
+	wait := s.Poll + rand.N(s.Poll/4+1) // so that many idle workers do not look in step
+	if s.trouble > 0 {
+		wait = s.trouble
+		s.trouble = 0
+	}
+	for t := range s.active {
+		wait = min(wait, time.Until(t.beat))
+	}
+	return max(wait, 0)
+}
+
+func (s *shift) request(limit int) commands.ClaimRequest {
+	return commands.ClaimRequest{Queues: s.Queues, Version: s.Process.Version, Capabilities: s.Capabilities, Worker: s.Process,
+		Lease: s.Lease, MaxRuntime: s.MaxRuntime, Limit: limit}
+}
+
+// turn records what has ended, beats for what goes on, and claims what there is room for, in one transaction.
+func (s *shift) turn() {
+	var steps []commands.Step
+	var tasks []*task
+	for _, e := range s.endings {
+		if e.command != nil && s.fatal == nil {
+			steps, tasks = append(steps, commands.Step{Job: e.task.current(), Command: e.command}), append(tasks, e.task)
+		}
+	}
+	ends := len(steps)
+	asked := time.Now()
+	for t := range s.active {
+		if s.fatal == nil && !s.ends(t) && !asked.Add(s.Lease/12).Before(t.beat) { // those almost due come along
+			j := t.current()
+			steps, tasks = append(steps, commands.Step{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: s.Lease}}), append(tasks, t)
+		}
+	}
+	free := s.free()
+	outcomes, claimed, err := s.write(steps, free)
+	if err != nil {
+		s.failed("write", err)
+		return
+	}
+	for _, e := range s.endings {
+		if e.command == nil || s.fatal != nil {
+			s.stats.Lost++
+			s.Log.Warn("lost", "job", e.task.current().ID, "cause", context.Cause(e.task.ctx))
+		}
+		delete(s.active, e.task)
+		e.task.over()
+	}
+	s.endings = s.endings[:0]
+	for i, o := range outcomes {
+		if i < ends {
+			s.recorded(tasks[i], steps[i].Command, o)
+		} else {
+			s.beaten(tasks[i], o, asked)
+		}
+	}
+	for _, j := range claimed {
+		s.start(newTask(s.ctx, j, asked))
+	}
+	s.empty = len(claimed) < free || free == 0 && s.empty
+}
+
+// write uses the narrowest call: nothing to claim needs no request.
+func (s *shift) write(steps []commands.Step, free int) ([]commands.Outcome, []projection.Job, error) {
+	ctx := context.WithoutCancel(s.ctx)
+	if free > 0 {
+		return s.Service.Turn(ctx, "worker:"+s.Process.Name, steps, s.request(free))
+	}
+	if len(steps) == 0 {
+		return nil, nil, nil
+	}
+	outcomes, err := s.Service.All(ctx, "worker:"+s.Process.Name, steps)
+	return outcomes, nil, err
+}
+
+func (s *shift) ends(t *task) bool {
+	for _, e := range s.endings {
+		if e.task == t {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *shift) start(t *task) {
+	s.stats.Claimed++
+	s.active[t] = true
+	s.Log.Debug("claimed", "job", t.job.ID, "attempt", t.job.Attempt)
+	go func() {
+		if s.Handler != nil && !t.job.EndBy.IsZero() {
+			timer := time.AfterFunc(t.job.EndBy.Sub(t.job.ClaimedAt), func() { t.cancel(ErrMaxRuntime) })
+			defer timer.Stop()
+		}
+		s.done <- finish{t, s.what.run(t)}
+	}()
+}
+
+// recorded counts what the ledger answered to an end.
+func (s *shift) recorded(t *task, c commands.Command, o commands.Outcome) {
+	id := t.current().ID
+	switch {
+	case o.Err != nil:
+		s.stats.Lost++
+		s.Log.Warn("end refused", "job", id, "error", o.Err)
+		return
+	case o.Job.State == ledger.SucceededState:
+		s.stats.Succeeded++
+	}
+	switch c := c.(type) {
+	case commands.Fail:
+		s.stats.Failed++
+		s.Log.Warn("failed", "job", id, "attempt", o.Job.Attempt, "code", c.Code, "state", o.Job.State, "retry_at", o.Job.RunAt)
+	case commands.Release:
+		s.stats.Released++
+		s.Log.Info("released", "job", id, "reason", c.Reason)
+	default:
+		s.Log.Debug("succeeded", "job", id)
+	}
+}
+
+// beaten takes the answer to a heartbeat. A refused one means that the claim is over: stop at once.
+func (s *shift) beaten(t *task, o commands.Outcome, asked time.Time) {
+	switch {
+	case o.Err == nil:
+		t.renewed(o.Job, asked)
+	case errors.Is(o.Err, commands.ErrCancelled):
+		t.cancel(commands.ErrCancelled)
+		t.beat = asked.Add(commands.MaxLease)
+	default:
+		t.cancel(fmt.Errorf("%w: %w", commands.ErrLeaseLost, o.Err))
+		t.beat = asked.Add(commands.MaxLease)
+	}
+}
+
+// failed notes trouble with the ledger and waits longer each time. When the ledger is gone, everything stops.
+func (s *shift) failed(what string, err error) {
+	s.Log.Error(what, "error", err)
+	if errors.Is(err, ledger.ErrReplaced) || errors.Is(err, ledger.ErrClosed) || errors.Is(err, ledger.ErrDamaged) {
+		s.fatal = err
+		for t := range s.active {
+			t.cancel(fmt.Errorf("%w: %w", commands.ErrLeaseLost, err))
+		}
+		return
+	}
+	s.trouble = 50*time.Millisecond + rand.N(100*time.Millisecond)
+}
