@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"slices"
+)
+
+// conditions are what the numbers depend on beside the engines.
+type conditions struct {
+	cores   int
+	goes    string
+	system  string
+	sqlite  string
+	modules map[string]string // version of each module in this program
+	fsyncs  []float64         // of each round
+}
+
+func newConditions(ctx context.Context) (conditions, error) {
+	c := conditions{cores: runtime.NumCPU(), goes: runtime.Version(), system: runtime.GOOS + "/" + runtime.GOARCH,
+		modules: map[string]string{}}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			c.modules[m.Path] = m.Version
+			if m.Replace != nil {
+				c.modules[m.Path] = "from this repository"
+			}
+		}
+	}
+	var err error
+	c.sqlite, err = sqliteVersion(ctx)
+	return c, err
+}
+
+func (c conditions) print(w io.Writer, o options) {
+	fmt.Fprintf(w, "- machine: %d cores, %s, %s\n", c.cores, c.system, c.goes)
+	fmt.Fprintf(w, "- SQLite %s (modernc.org/sqlite %s), WAL, synchronous=%s\n", c.sqlite, c.modules["modernc.org/sqlite"], o.sync)
+	fmt.Fprintf(w, "- the disk alone: %.0f fsyncs of an overwritten 4 KiB page a second (%.0f–%.0f over the rounds)\n",
+		median(c.fsyncs), slices.Min(c.fsyncs), slices.Max(c.fsyncs))
+	fmt.Fprintf(w, "- %d interleaved rounds, %d jobs a run, times the factor of the engine (batch: %d), payload %d bytes\n",
+		o.rounds, o.jobs, o.batches*batchSize, payloadBytes)
+}

@@ -1,0 +1,61 @@
+package main
+
+import "context"
+
+// File is where an engine keeps its queue, and how safely.
+type File struct {
+	Path string `json:"path"` // absolute; in a directory of its own
+	Sync string `json:"sync"` // "full" or "normal"
+	New  bool   `json:"new"`  // the file does not exist yet: create it and its tables
+}
+
+// Queue is one engine's queue on one file, as one process holds it.
+type Queue interface {
+	// Enqueue stores one job; it is durable on return. Called by many goroutines at once.
+	Enqueue(ctx context.Context, payload []byte) error
+
+	// EnqueueBatch stores all payloads in one transaction.
+	EnqueueBatch(ctx context.Context, payloads [][]byte) error
+
+	// Drain runs jobs with the given number of workers until ctx ends, calls t.Ran(payload) once for each
+	// execution, and returns when its workers have ended. An empty queue is no reason to return: jobs may be in
+	// other processes' hands. Workers that see their own operations also report the time of each claim to its
+	// completion with t.Took. ctx ending is no error.
+	Drain(ctx context.Context, workers int, t *Tally) error
+
+	Close() error
+}
+
+// Engine is one queue under test.
+type Engine struct {
+	Name     string
+	Module   string   // whose version the report prints; "" for none
+	Settings string   // how it is set up, in a line
+	Phases   []string // those it takes part in; nil for all
+	Workers  []int    // worker counts to drain with, beside 8 and 64
+
+	// Times is how many times -jobs a run of this phase gets: more than one where the engine is so fast, or works in
+	// such steps, that start and end would weigh too much; less than one where it is slow. Nil for one.
+	Times func(phase string, workers int) float64
+
+	// Unfinished is what follows FROM in a SELECT that finds every job that is not finished. It is asked often
+	// while the queue drains, so it should be answered from an index.
+	Unfinished string
+
+	Open func(ctx context.Context, f File) (Queue, error)
+}
+
+// engines returns all engines, in the order of the report.
+func engines() []Engine {
+	all := []Engine{rawLedgerEngine(), rawBatchEngine(), goqiteEngine(), backliteEngine(), riverEngine()}
+	return append(all, productEngines()...)
+}
+
+func engineNamed(name string) (Engine, bool) {
+	for _, e := range engines() {
+		if e.Name == name {
+			return e, true
+		}
+	}
+	return Engine{}, false
+}
