@@ -25,9 +25,10 @@ type Command struct {
 	Args []string // after the name
 	DB   string   // JOBLEDGER_DB of the child
 
-	Supervisor []string      // argv of a program that calls Supervise; nil: none, and weaker promises
-	KillAfter  time.Duration // from TERM to KILL; default 10s
-	Env        []string      // what the child inherits; default os.Environ without JOBLEDGER_*
+	Supervisor  []string      // argv of a program that calls Supervise; nil: none, and weaker promises
+	KillAfter   time.Duration // from TERM to KILL; default 10s
+	ResultLimit int           // how many bytes of its standard output are the result; default 1 MiB
+	Env         []string      // what the child inherits; default os.Environ without JOBLEDGER_*
 
 	Stdout, Stderr io.Writer // where its output goes; nil: nowhere
 	Prefix         bool      // put "[job] " before each line, for several slots
@@ -94,7 +95,7 @@ func (c *Command) Unusable() *StartError {
 func (c *Command) run(t *task) commands.Command {
 	job := t.current()
 	spec := childSpec{Supervisor: c.Supervisor, Path: c.Path, Args: c.Args, Env: c.environment(job), Stdin: job.Payload,
-		Stdout: c.output(c.Stdout, job), Stderr: c.output(c.Stderr, job), ResultLimit: commands.MaxPayload, KillAfter: c.KillAfter, Lease: t.deadlines()}
+		Stdout: c.output(c.Stdout, job), Stderr: c.output(c.Stderr, job), ResultLimit: c.ResultLimit, KillAfter: c.KillAfter, Lease: t.deadlines()}
 	if !job.EndBy.IsZero() {
 		spec.MaxRuntime = job.EndBy.Sub(job.ClaimedAt)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"time"
 
@@ -170,6 +171,7 @@ func (s *shift) loop(ctx context.Context) error {
 		select {
 		case f := <-s.done:
 			s.endings = append(s.endings, f)
+			runtime.Gosched() // jobs that end at the same time share the transaction
 		case <-timer.C:
 			s.empty = false
 		case <-stop:
