@@ -24,7 +24,9 @@ func (tx *Tx) Body(ctx context.Context, pos int64) (salt, body []byte, ok bool, 
 	}
 	defer rows.Close()
 	if ok = rows.Next(); ok {
-		err = rows.Scan(&salt, &body)
+		if err = rows.Scan(&salt, &body); body == nil {
+			body = []byte{} // the driver gives nil for an empty one too
+		}
 	}
 	if err == nil {
 		err = rows.Err()

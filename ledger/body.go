@@ -42,6 +42,7 @@ type Succeeded struct {
 	ResultSHA256 string // hex of SHA-256(salt‖result); "" without a result
 	ResultBytes  int64
 	ExitCode     *int // nil: no process
+	Output       Output
 }
 
 // Failed: the owner's attempt failed.
@@ -51,6 +52,7 @@ type Failed struct {
 	ExitCode    *int
 	Signal      string
 	RetryAt     time.Time // zero: gave up
+	Output      Output
 }
 
 // Released: the owner gave the job back unfinished; no failure.
@@ -58,6 +60,16 @@ type Released struct {
 	Reason string
 	RunAt  time.Time
 	Snooze bool // the job itself asked to be run later; counted
+	Output Output
+}
+
+// Output says what the command of an attempt wrote, all of it: kept or not, the digests tell it from something else.
+// They are of the bytes alone, without a salt, so that sha256sum of a file gives the same.
+type Output struct {
+	StdoutSHA256 string // hex; "" where it wrote nothing, or was not to be looked at
+	StdoutBytes  int64
+	StderrSHA256 string // likewise
+	StderrBytes  int64
 }
 
 // Why a claim was reclaimed; also the job's error_code.
@@ -217,6 +229,7 @@ func (b *Succeeded) fields(f *fields) {
 	f.text("result_sha256", &b.ResultSHA256)
 	f.int64("result_bytes", &b.ResultBytes)
 	f.code("exit_code", &b.ExitCode)
+	b.Output.fields(f)
 }
 
 func (b *Failed) fields(f *fields) {
@@ -225,12 +238,21 @@ func (b *Failed) fields(f *fields) {
 	f.code("exit_code", &b.ExitCode)
 	f.text("signal", &b.Signal)
 	f.time("retry_at", &b.RetryAt)
+	b.Output.fields(f)
 }
 
 func (b *Released) fields(f *fields) {
 	f.text("reason", &b.Reason)
 	f.time("run_at", &b.RunAt)
 	f.flag("snooze", &b.Snooze)
+	b.Output.fields(f)
+}
+
+func (o *Output) fields(f *fields) {
+	f.text("stdout_sha256", &o.StdoutSHA256)
+	f.int64("stdout_bytes", &o.StdoutBytes)
+	f.text("stderr_sha256", &o.StderrSHA256)
+	f.int64("stderr_bytes", &o.StderrBytes)
 }
 
 func (b *Reclaimed) fields(f *fields) {

@@ -11,16 +11,15 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// retryBusy calls fn until it returns something else than "busy" or wait is over. The pauses are short and
-// random: SQLite's own busy timeout backs off up to 100 ms and starves whoever has waited longest.
-func retryBusy(ctx context.Context, wait time.Duration, fn func() error) error {
-	start := time.Now()
+// retryBusy calls fn until it returns something else than "busy" or wait is over, counted from since. The pauses
+// are short and random: SQLite's own busy timeout backs off up to 100 ms and starves whoever has waited longest.
+func retryBusy(ctx context.Context, since time.Time, wait time.Duration, fn func() error) error {
 	for {
 		err := fn()
 		if !isBusy(err) {
 			return err
 		}
-		if time.Since(start) > wait {
+		if time.Since(since) > wait {
 			return fmt.Errorf("%w: the write lock did not come within %s", ErrBusy, wait)
 		}
 		select {

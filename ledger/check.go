@@ -5,11 +5,13 @@ import (
 	"database/sql"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 
 	"jobledger/schema"
 )
 
-// Body rows as a sequence, for verification.
+// StoredBody is a row of the table bodies, for verification.
 type StoredBody struct {
 	Pos        int64
 	Salt, Body []byte
@@ -59,6 +61,57 @@ func (tx *Tx) Integrity(ctx context.Context) (problems []string, err error) {
 // Guards compares the tables, indexes, triggers and views of the file with those that the schema creates, and
 // returns what is missing, altered, or a trigger too many.
 func (tx *Tx) Guards(ctx context.Context) (problems []string, err error) {
+	differing, err := tx.differingObjects(ctx)
+	for _, o := range differing {
+		switch {
+		case !o.present:
+			problems = append(problems, fmt.Sprintf("%s %s is missing", o.kind, o.name))
+		case o.sql == "":
+			problems = append(problems, fmt.Sprintf("%s %s is not part of the schema", o.kind, o.name))
+		default:
+			problems = append(problems, fmt.Sprintf("%s %s was altered", o.kind, o.name))
+		}
+	}
+	return problems, err
+}
+
+// MendSchema puts indexes, triggers and views back that are missing or altered, and drops triggers that are not part
+// of the schema. Of the tables it makes those named anew, empty: they must be such that can be derived from others.
+// It returns what it mended.
+func (tx *Tx) MendSchema(ctx context.Context, tables ...string) (mended []string, err error) {
+	for _, ofTables := range []bool{true, false} { // a table takes its indexes along
+		differing, err := tx.differingObjects(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range differing {
+			if (o.kind == "table") != ofTables || ofTables && !slices.Contains(tables, o.name) {
+				continue
+			}
+			if o.present {
+				if _, err := tx.Exec(fmt.Sprintf(`DROP %s "%s"`, o.kind, strings.ReplaceAll(o.name, `"`, `""`))); err != nil {
+					return nil, err
+				}
+			}
+			if o.sql != "" {
+				if _, err := tx.Exec(o.sql); err != nil {
+					return nil, err
+				}
+			}
+			mended = append(mended, o.kind+" "+o.name)
+		}
+	}
+	return mended, nil
+}
+
+// object is a table, index, trigger or view that is not as the schema has it.
+type object struct {
+	kind, name string
+	sql        string // how it should be; "" for one that should not be
+	present    bool
+}
+
+func (tx *Tx) differingObjects(ctx context.Context) (differing []object, err error) {
 	want, err := freshSchema(ctx)
 	if err != nil {
 		return nil, err
@@ -73,18 +126,18 @@ func (tx *Tx) Guards(ctx context.Context) (problems []string, err error) {
 		if err := rows.Scan(&name, &kind, &text); err != nil {
 			return nil, err
 		}
-		switch original, ok := want[kind+" "+name]; {
-		case ok && original != text:
-			problems = append(problems, fmt.Sprintf("%s %s was altered", kind, name))
-		case !ok && kind == "trigger":
-			problems = append(problems, fmt.Sprintf("trigger %s is not part of the schema", name))
+		original, ok := want[kind+" "+name]
+		if ok && original != text || !ok && kind == "trigger" {
+			differing = append(differing, object{kind, name, original, true})
 		}
 		delete(want, kind+" "+name)
 	}
-	for object := range want {
-		problems = append(problems, object+" is missing")
+	for key, text := range want {
+		kind, name, _ := strings.Cut(key, " ")
+		differing = append(differing, object{kind, name, text, false})
 	}
-	return problems, rows.Err()
+	slices.SortFunc(differing, func(a, b object) int { return strings.Compare(a.kind+a.name, b.kind+b.name) })
+	return differing, rows.Err()
 }
 
 const schemaObjects = `SELECT name, type, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'`

@@ -48,23 +48,32 @@ func decode(k Kind, data []byte, w *Worker) (Body, error) {
 		return nil, fmt.Errorf("%w: %d", ErrUnknownKind, int(k))
 	}
 	b := kinds[k].body()
-	f := fields{read: true}
-	if len(data) > 0 {
-		if f.in, f.err = members(data); f.err != nil {
-			return nil, fmt.Errorf("%w: data of %s: %w", ErrDamaged, k, f.err)
-		}
-	}
+	f := reading(data)
 	b.fields(&f)
 	if k.showsProcess() {
 		w.fields(&f)
 	}
+	if err := f.end(); err != nil {
+		return nil, fmt.Errorf("%w: data of %s: %w", ErrDamaged, k, err)
+	}
+	return b, nil
+}
+
+// reading returns fields that read the JSON object in data; nothing is the empty object.
+func reading(data []byte) fields {
+	f := fields{read: true}
+	if len(data) > 0 {
+		f.in, f.err = members(data)
+	}
+	return f
+}
+
+// end returns the first error of a reading; a field that nobody took is one.
+func (f *fields) end() error {
 	if f.err == nil && len(f.in) > 0 {
 		f.err = fmt.Errorf("unknown field %q", f.in[0].key)
 	}
-	if f.err != nil {
-		return nil, fmt.Errorf("%w: data of %s: %w", ErrDamaged, k, f.err)
-	}
-	return b, nil
+	return f.err
 }
 
 // fields walks what the public form of claimed, worker_started and worker_stopped says of the process.
@@ -127,7 +136,7 @@ func (f *fields) int64(key string, v *int64) {
 	case !f.read:
 		f.out = strconv.AppendInt(f.out, *v, 10)
 	default:
-		n, err := strconv.ParseInt(string(raw), 10, 64)
+		n, err := parseInt(raw)
 		if err != nil {
 			f.fail(key, raw, "an integer")
 		}
@@ -149,11 +158,12 @@ func (f *fields) code(key string, v **int) {
 	case !f.read:
 		f.out = strconv.AppendInt(f.out, int64(**v), 10)
 	default:
-		n, err := strconv.Atoi(string(raw))
+		n, err := parseInt(raw)
 		if err != nil {
 			f.fail(key, raw, "an integer")
 		}
-		*v = &n
+		c := int(n)
+		*v = &c
 	}
 }
 
@@ -164,8 +174,8 @@ func (f *fields) number(key string, v **float64) {
 	case !f.read:
 		f.out = strconv.AppendFloat(f.out, **v, 'f', -1, 64)
 	default:
-		x, err := strconv.ParseFloat(string(raw), 64)
-		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		x, err := parseFloat(raw)
+		if err != nil {
 			f.fail(key, raw, "a number")
 		}
 		*v = &x
@@ -179,11 +189,10 @@ func (f *fields) flag(key string, v *bool) {
 	case !f.read:
 		f.out = strconv.AppendBool(f.out, *v)
 	default:
-		b, err := strconv.ParseBool(string(raw))
-		if err != nil {
+		*v = string(raw) == "true"
+		if !*v && string(raw) != "false" {
 			f.fail(key, raw, "true or false")
 		}
-		*v = b
 	}
 }
 
@@ -211,8 +220,8 @@ func (f *fields) duration(key string, v *time.Duration) {
 	case !f.read:
 		f.out = appendSeconds(f.out, *v)
 	default:
-		s, err := strconv.ParseFloat(string(raw), 64)
-		if err != nil || math.Abs(s) > math.MaxInt64/1e9 {
+		s, err := parseFloat(raw)
+		if err != nil || math.Abs(s) > maxSeconds {
 			f.fail(key, raw, "seconds")
 			return
 		}
@@ -311,16 +320,64 @@ func appendTime(dst []byte, t time.Time) []byte {
 }
 
 func parseTime(raw []byte) (time.Time, error) {
+	var us int64
 	if len(raw) > 0 && raw[0] == '"' {
 		s, err := parseText(raw)
 		if err != nil {
 			return time.Time{}, err
 		}
 		t, err := time.Parse(time.RFC3339Nano, s)
-		return t.UTC().Truncate(time.Microsecond), err
+		if err != nil {
+			return time.Time{}, err
+		}
+		us = Micros(t)
+	} else {
+		var err error
+		if us, err = parseInt(raw); err != nil {
+			return time.Time{}, err
+		}
 	}
-	us, err := strconv.ParseInt(string(raw), 10, 64)
-	return FromMicros(us), err
+	t := FromMicros(us)
+	if year := t.Year(); year < 1 || year > 9999 {
+		return time.Time{}, errors.New("beyond the years that a time can be written in")
+	}
+	return t, nil
+}
+
+// maxSeconds is the longest duration, which is also exact to the microsecond as a float64.
+const maxSeconds = 1 << 53 / 1e6
+
+// parseInt and parseFloat take what JSON calls a number, which is less than what package strconv takes.
+func parseInt(raw []byte) (int64, error) {
+	if !isNumber(raw) {
+		return 0, errors.New("not a number")
+	}
+	return strconv.ParseInt(string(raw), 10, 64)
+}
+
+func parseFloat(raw []byte) (float64, error) {
+	if !isNumber(raw) {
+		return 0, errors.New("not a number")
+	}
+	return strconv.ParseFloat(string(raw), 64)
+}
+
+func isNumber(raw []byte) bool {
+	s := scanner{data: raw}
+	s.take('-')
+	if !s.take('0') && !s.digits() {
+		return false
+	}
+	if s.take('.') && !s.digits() {
+		return false
+	}
+	if s.take('e') || s.take('E') {
+		_ = s.take('+') || s.take('-')
+		if !s.digits() {
+			return false
+		}
+	}
+	return s.i == len(raw)
 }
 
 // appendSeconds appends d as decimal seconds without needless zeros, exact to the microsecond.
@@ -385,6 +442,15 @@ func (s *scanner) take(c byte) bool {
 		return true
 	}
 	return false
+}
+
+// digits takes one digit or more.
+func (s *scanner) digits() bool {
+	start := s.i
+	for s.i < len(s.data) && s.data[s.i] >= '0' && s.data[s.i] <= '9' {
+		s.i++
+	}
+	return s.i > start
 }
 
 // value takes one JSON value and returns its raw bytes.

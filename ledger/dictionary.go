@@ -92,7 +92,7 @@ func (tx *Tx) NameOf(ctx context.Context, n int64) (string, error) {
 	if name, ok := d.nameOf[n]; ok {
 		return name, nil
 	}
-	rows, err := tx.session.query(ctx, `SELECT name FROM names WHERE n = ?`, n)
+	rows, err := tx.ask(ctx, `SELECT name FROM names WHERE n = ?`, n)
 	if err != nil {
 		return "", err
 	}
@@ -114,7 +114,7 @@ func (tx *Tx) WorkerOf(ctx context.Context, n int64) (Worker, error) {
 	if w, ok := d.whoIs[n]; ok || n == 0 {
 		return w, nil
 	}
-	rows, err := tx.session.query(ctx, `SELECT worker, boot, host, pid, version FROM workers WHERE n = ?`, n)
+	rows, err := tx.ask(ctx, `SELECT worker, boot, host, pid, version FROM workers WHERE n = ?`, n)
 	if err != nil {
 		return Worker{}, err
 	}
@@ -131,7 +131,7 @@ func (tx *Tx) WorkerOf(ctx context.Context, n int64) (Worker, error) {
 }
 
 func (tx *Tx) number(ctx context.Context, query string, args ...any) (n int64, err error) {
-	rows, err := tx.session.query(ctx, query, args...)
+	rows, err := tx.ask(ctx, query, args...)
 	if err != nil {
 		return 0, err
 	}

@@ -7,6 +7,8 @@ import (
 	"iter"
 	"strings"
 	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 var eventRows = NewList(`INSERT INTO events (pos, job, seq, kind, at, actor, worker, ulid, attempt, from_state, to_state, data) VALUES `, 12, "", "", false)
@@ -15,42 +17,52 @@ var eventRows = NewList(`INSERT INTO events (pos, job, seq, kind, at, actor, wor
 func (tx *Tx) Next() int64 { return tx.tail + 1 }
 
 // Append writes events at the end of the ledger. Each has its Pos from Next and its At from Tx.At (an import
-// brings its own, which must not decrease). ErrConflict when (job, seq) is taken.
+// brings its own, which must not decrease). ErrConflict when (job, seq) is taken; as with a Put, that may be
+// noticed only when the buffer is sent. After an error the function cannot succeed any more.
 func (tx *Tx) Append(ctx context.Context, events ...Event) error {
 	for i := range events {
-		e := &events[i]
-		at := Micros(e.At)
-		if e.Pos != tx.tail+1 || at < tx.tailAt {
-			return fmt.Errorf("%w: event %d at %s after event %d", ErrConflict, e.Pos, FormatTime(e.At), tx.tail)
-		}
-		actor, err := tx.Name(ctx, e.Actor)
-		if err != nil {
+		if err := tx.append(ctx, &events[i]); err != nil {
+			tx.failed = err // the job's row may be written already (I3)
 			return err
 		}
-		worker, err := tx.Worker(ctx, e.Worker)
-		if err != nil {
-			return err
-		}
-		kind := e.Kind()
-		var ulid any
-		switch kind {
-		case KindEnqueued:
-			ulid = string(e.Job)
-		case KindClaimed, KindRefused:
-			ulid = e.Token
-		}
-		var data any
-		if text := encode(nil, e.Body, e.Worker, false); len(text) > 0 {
-			data = string(text)
-		}
-		err = tx.Put(eventRows, e.Pos, null(e.N), null(e.Seq), int64(kind), at, actor, null(worker), ulid,
-			null(int64(e.Attempt)), null(int64(e.From)), null(int64(e.To)), data)
-		if err != nil {
-			return err
-		}
-		tx.tail, tx.tailAt = e.Pos, at
 	}
 	return nil
+}
+
+func (tx *Tx) append(ctx context.Context, e *Event) error {
+	at := Micros(e.At)
+	if e.Pos != tx.tail+1 || at < tx.tailAt {
+		return fmt.Errorf("%w: event %d at %s after event %d", ErrConflict, e.Pos, FormatTime(e.At), tx.tail)
+	}
+	actor, err := tx.Name(ctx, e.Actor)
+	if err != nil {
+		return err
+	}
+	worker, err := tx.Worker(ctx, e.Worker)
+	if err != nil {
+		return err
+	}
+	kind := e.Kind()
+	var ulid any
+	switch kind {
+	case KindEnqueued:
+		ulid = string(e.Job)
+	case KindClaimed, KindRefused:
+		ulid = e.Token
+	}
+	var data any
+	if text := encode(nil, e.Body, e.Worker, false); len(text) > 0 {
+		data = string(text)
+	}
+	err = tx.Put(eventRows, e.Pos, null(e.N), null(e.Seq), int64(kind), at, actor, null(worker), ulid,
+		null(int64(e.Attempt)), null(int64(e.From)), null(int64(e.To)), data)
+	if code(err)&0xff == sqlite3.SQLITE_CONSTRAINT {
+		return fmt.Errorf("%w: event %d, seq %d of job %d: %w", ErrConflict, e.Pos, e.Seq, e.N, err)
+	}
+	if err == nil {
+		tx.tail, tx.tailAt = e.Pos, at
+	}
+	return err
 }
 
 func null(n int64) any {
@@ -199,7 +211,7 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error)
 	if e.Kind() == KindEnqueued {
 		c, ok = latestClaim{id: JobID(ulid.String)}, true
 	}
-	if !ok {
+	if !ok || e.Attempt > c.attempt && e.Kind() != KindClaimed && e.Kind() != KindRefused { // its claim was filtered out
 		if c, err = tx.latestClaim(ctx, e.N, e.Pos); err != nil {
 			return e, fmt.Errorf("event %d: %w", e.Pos, err)
 		}
@@ -226,7 +238,7 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error)
 
 // latestClaim looks up the id of job n and its last claim before pos.
 func (tx *Tx) latestClaim(ctx context.Context, n, pos int64) (c latestClaim, err error) {
-	rows, err := tx.session.query(ctx, `SELECT coalesce(q.ulid, ''), coalesce(c.attempt, 0), coalesce(c.ulid, '')
+	rows, err := tx.ask(ctx, `SELECT coalesce(q.ulid, ''), coalesce(c.attempt, 0), coalesce(c.ulid, '')
 FROM events q LEFT JOIN events c ON c.pos =
     (SELECT x.pos FROM events x WHERE x.job = ?1 AND x.seq IS NOT NULL AND x.pos < ?2 AND x.kind = 2 ORDER BY x.seq DESC LIMIT 1)
 WHERE q.pos = ?1`, n, pos)
@@ -246,12 +258,18 @@ WHERE q.pos = ?1`, n, pos)
 // Number returns the number of the job with this id, from its enqueued event; 0 if there is none. It does not
 // need the projection, but reads every enqueued event: for recovery, not for the hot path.
 func (tx *Tx) Number(ctx context.Context, id JobID) (int64, error) {
+	if err := tx.flush(); err != nil {
+		return 0, err
+	}
 	return tx.number(ctx, `SELECT pos FROM events WHERE kind = 1 AND ulid = ?`, string(id))
 }
 
 // PosAt returns the last pos whose at is not after t; 0 if there is none. at never decreases along pos (I7), so
 // this is a binary search.
 func (tx *Tx) PosAt(ctx context.Context, t time.Time) (int64, error) {
+	if err := tx.flush(); err != nil {
+		return 0, err
+	}
 	low := int64(0)
 	high, err := tx.Tail(ctx)
 	for err == nil && low < high {

@@ -1,7 +1,7 @@
 package ledger
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 )
@@ -28,41 +28,43 @@ func (e Event) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON wrote. N is not in it, and of Worker only the events that begin a claim or
 // a worker say more than the name.
 func (e *Event) UnmarshalJSON(text []byte) error {
-	var in struct {
-		Pos     int64           `json:"pos"`
-		Job     JobID           `json:"job"`
-		Seq     int64           `json:"seq"`
-		Kind    string          `json:"kind"`
-		At      json.RawMessage `json:"at"`
-		Actor   string          `json:"actor"`
-		Worker  string          `json:"worker"`
-		Token   string          `json:"token"`
-		Attempt int             `json:"attempt"`
-		From    string          `json:"from_state"`
-		To      string          `json:"to_state"`
-		Data    json.RawMessage `json:"data"`
+	var in Event
+	var kind, from, to string
+	f := reading(text)
+	f.int64("pos", &in.Pos)
+	f.text("job", (*string)(&in.Job))
+	f.int64("seq", &in.Seq)
+	f.text("kind", &kind)
+	f.time("at", &in.At)
+	f.text("actor", &in.Actor)
+	f.text("worker", &in.Worker.Name)
+	f.text("token", &in.Token)
+	f.int("attempt", &in.Attempt)
+	f.text("from_state", &from)
+	f.text("to_state", &to)
+	data, _ := f.member("data", false)
+	err := f.end()
+	if err == nil && in.At.IsZero() {
+		err = errors.New("at is missing")
 	}
-	if err := json.Unmarshal(text, &in); err != nil {
-		return err
+	if err == nil {
+		in.From, err = parseStateOrNone(from)
 	}
-	kind, err := ParseKind(in.Kind)
+	if err == nil {
+		in.To, err = parseStateOrNone(to)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: event: %w", ErrDamaged, err)
+	}
+	k, err := ParseKind(kind)
 	if err != nil {
 		return err
 	}
-	at, err := parseTime(in.At)
-	if err != nil {
-		return fmt.Errorf("at %s: %w", in.At, err)
-	}
-	*e = Event{Pos: in.Pos, Job: in.Job, Seq: in.Seq, At: at, Actor: in.Actor, Worker: Worker{Name: in.Worker},
-		Token: in.Token, Attempt: in.Attempt}
-	if e.From, err = parseStateOrNone(in.From); err != nil {
+	if in.Body, err = decode(k, data, &in.Worker); err != nil {
 		return err
 	}
-	if e.To, err = parseStateOrNone(in.To); err != nil {
-		return err
-	}
-	e.Body, err = decode(kind, in.Data, &e.Worker)
-	return err
+	*e = in
+	return nil
 }
 
 func parseStateOrNone(word string) (State, error) {

@@ -86,7 +86,7 @@ func ParseKind(word string) (Kind, error) {
 // EndsClaim reports whether an event of this kind ends the claim that it concerns.
 func (k Kind) EndsClaim() bool { return k >= KindSucceeded && k <= KindCancelled }
 
-// claimColumns reports whether the event's worker is shown with its process (boot, host, pid, version) in data.
+// showsProcess reports whether the event's worker is shown with its process (boot, host, pid, version) in data.
 func (k Kind) showsProcess() bool {
 	return k == KindClaimed || k == KindWorkerStarted || k == KindWorkerStopped
 }

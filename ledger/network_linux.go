@@ -2,13 +2,17 @@ package ledger
 
 import "golang.org/x/sys/unix"
 
-// networkFileSystem returns the name of the network file system that holds dir; "" if it is local or unknown.
-func networkFileSystem(dir string) string {
+// networkFileSystem returns the name of the network file system that holds path; "" if it is local or unknown.
+func networkFileSystem(path string) string {
 	var st unix.Statfs_t
-	if unix.Statfs(dir, &st) != nil {
+	if unix.Statfs(path, &st) != nil {
 		return ""
 	}
-	switch uint32(st.Type) {
+	return networkName(uint32(st.Type)) // the magic numbers have 32 bits; the field has 32 or 64, signed
+}
+
+func networkName(magic uint32) string {
+	switch magic {
 	case unix.NFS_SUPER_MAGIC:
 		return "NFS"
 	case unix.SMB_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC:

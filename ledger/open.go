@@ -50,11 +50,12 @@ func open(ctx context.Context, dsn string, create bool) (*Store, error) {
 	if err := checkForeign(ctx, path); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, dsn: dsn, sync: options.sync, requests: make(chan *request, 1024), readers: make(chan *session, maxReaders), quit: make(chan struct{})}
+	s := &Store{path: path, dsn: dsn, sync: options.sync, lockWait: lockWait, groupTime: maxGroupTime, requests: make(chan *request, 1024),
+		readers: make(chan *session, maxReaders), quit: make(chan struct{}), ended: make(chan struct{})}
 	for range maxReaders {
 		s.readers <- nil // opened when first needed
 	}
-	err = retryBusy(ctx, openWait, func() (err error) {
+	err = retryBusy(ctx, time.Now(), openWait, func() (err error) {
 		s.writer, err = connect(ctx, writerURL(path, options.sync))
 		return err
 	})
@@ -69,11 +70,7 @@ func open(ctx context.Context, dsn string, create bool) (*Store, error) {
 		s.writer.close()
 		return nil, err
 	}
-	s.done.Add(1)
-	go func() {
-		defer s.done.Done()
-		s.commitLoop()
-	}()
+	go s.commitLoop()
 	return s, nil
 }
 
@@ -94,9 +91,7 @@ func parseDSN(dsn string) (path string, o options, err error) {
 	rest, isURL := strings.CutPrefix(dsn, "sqlite:")
 	switch {
 	case strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://"):
-		return "", o, fmt.Errorf("ledger: %s…: this program keeps its ledger in a SQLite file; give its path", dsn[:10])
-	case dsn == "" || strings.ContainsRune(dsn, 0) || dsn == ":memory:":
-		return "", o, fmt.Errorf("ledger: %q is not the path of a file", dsn)
+		return "", o, fmt.Errorf("ledger: %s: this program keeps its ledger in a SQLite file; give its path", strings.SplitAfter(dsn, "://")[0])
 	case isURL:
 		var query string
 		rest, query, _ = strings.Cut(rest, "?")
@@ -105,7 +100,7 @@ func parseDSN(dsn string) (path string, o options, err error) {
 			return "", o, fmt.Errorf("ledger: options of %q: %w", dsn, err)
 		}
 		for name, value := range values {
-			switch v := value[0]; {
+			switch v := strings.Join(value, ","); {
 			case name == "sync" && (v == "full" || v == "normal"):
 				o.sync = v
 			case name == "network" && v == "allow":
@@ -114,9 +109,11 @@ func parseDSN(dsn string) (path string, o options, err error) {
 				return "", o, fmt.Errorf("ledger: option %s=%s of %q: the options are sync=full, sync=normal, network=allow", name, v, dsn)
 			}
 		}
-		dsn = rest
 	}
-	path, err = filepath.Abs(dsn)
+	if rest == "" || rest == ":memory:" || strings.ContainsRune(rest, 0) {
+		return "", o, fmt.Errorf("ledger: %q is not the path of a file", dsn)
+	}
+	path, err = filepath.Abs(rest)
 	return path, o, err
 }
 
@@ -133,7 +130,11 @@ func prepareFile(path string, o options, create bool) error {
 	case err == nil && info.Size() == 0 && !create:
 		return fmt.Errorf("%w at %s: the file is empty", ErrNoLedger, path)
 	}
-	if name := networkFileSystem(filepath.Dir(path)); name != "" && !o.network {
+	place := path // which may be a link to another file system
+	if err != nil {
+		place = filepath.Dir(path)
+	}
+	if name := networkFileSystem(place); name != "" && !o.network {
 		return fmt.Errorf("ledger: %s is on a network file system (%s), where SQLite's locks cannot be trusted; "+
 			"keep the ledger on a local disk, or say sqlite:%s?network=allow", path, name, path)
 	}
@@ -164,7 +165,7 @@ func kindOfFile(m fs.FileMode) string {
 	return "not a regular file"
 }
 
-// checkForeign reads the file's mark before anything could be written to it. The connection is immutable: it takes
+// checkForeign reads the file's mark and version before anything could be written to it. The connection is immutable: it takes
 // no locks and makes no -wal or -shm file beside somebody else's database. The mark of a ledger is in the first
 // page ever written, so that it is there even while the rest is still in the -wal file.
 func checkForeign(ctx context.Context, path string) error {
@@ -172,19 +173,28 @@ func checkForeign(ctx context.Context, path string) error {
 	if err != nil || info.Size() == 0 {
 		return err
 	}
-	db, err := sql.Open("sqlite", fileURL(path, url.Values{"mode": {"ro"}, "immutable": {"1"}}))
+	db, err := sql.Open("sqlite", immutableURL(path))
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	var mark int64
-	if err := db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&mark); err != nil {
+	var mark, version int
+	err = db.QueryRowContext(ctx, `SELECT application_id, user_version FROM pragma_application_id, pragma_user_version`).Scan(&mark, &version)
+	if err != nil {
 		return fmt.Errorf("%s: %w", path, explain(err))
 	}
 	if mark != schema.ApplicationID {
 		return fmt.Errorf("%w: %s is another program's SQLite database (application_id %#x); it was not touched", ErrNotALedger, path, mark)
 	}
-	return nil
+	return checkVersion(path, version)
+}
+
+func checkVersion(path string, version int) error {
+	steps, err := schema.SQLite()
+	if err == nil && version > len(steps) {
+		err = fmt.Errorf("%w: %s has schema %d, this program knows up to %d; use a newer jobledger", ErrNewerSchema, path, version, len(steps))
+	}
+	return err
 }
 
 // fileURL is the DSN of a SQLite file. A path is escaped as a URL, or ?, # and % in it would open another file.
@@ -221,6 +231,16 @@ func readerURL(path string) string {
 	})
 }
 
+// vacuumURL is readerURL without query_only, under which VACUUM INTO refuses to write its copy.
+func vacuumURL(path string) string {
+	return fileURL(path, url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)", "temp_store(memory)", "trusted_schema(0)"}})
+}
+
+// immutableURL is for looking at a file that nobody writes, without locks and without a -wal or -shm beside it.
+func immutableURL(path string) string {
+	return fileURL(path, url.Values{"mode": {"ro"}, "immutable": {"1"}})
+}
+
 // setUp checks the engine's version and brings the schema up to date, in one transaction that many processes may
 // attempt at once.
 func (s *Store) setUp(ctx context.Context) error {
@@ -236,10 +256,14 @@ func (s *Store) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if at, err := s.schemaVersion(ctx); err != nil || at == len(steps) {
-		return err
-	}
-	return retryBusy(ctx, openWait, func() error { return s.migrate(ctx, steps) })
+	s.version = len(steps)
+	return retryBusy(ctx, time.Now(), openWait, func() error {
+		at, err := s.schemaVersion(ctx)
+		if err != nil || at == len(steps) {
+			return err
+		}
+		return s.migrate(ctx, steps)
+	})
 }
 
 func older(v, than [3]int) bool {
@@ -257,11 +281,7 @@ func (s *Store) schemaVersion(ctx context.Context) (int, error) {
 	if err := s.writer.conn.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&at); err != nil {
 		return 0, explain(err)
 	}
-	steps, err := schema.SQLite()
-	if err == nil && at > len(steps) {
-		err = fmt.Errorf("%w: %s has schema %d, this program knows up to %d; use a newer jobledger", ErrNewerSchema, s.path, at, len(steps))
-	}
-	return at, err
+	return at, checkVersion(s.path, at)
 }
 
 func (s *Store) migrate(ctx context.Context, steps []schema.Migration) (err error) {

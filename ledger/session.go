@@ -3,7 +3,8 @@ package ledger
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
+
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // session is one connection with its prepared statements. Compiling a statement costs more than a small
@@ -14,6 +15,7 @@ type session struct {
 	conn       *sql.Conn
 	idle       map[string][]*sql.Stmt
 	dictionary dictionary
+	broken     error // why SQLite may have rolled the transaction back by itself
 }
 
 // maxStatements bounds the cache: the texts of filters are many.
@@ -47,11 +49,6 @@ func (s *session) dropStatements() {
 	clear(s.idle)
 }
 
-// healthy reports whether the driver still holds the connection; one that was interrupted may be gone.
-func (s *session) healthy() bool {
-	return s.conn.Raw(func(any) error { return nil }) != driver.ErrBadConn
-}
-
 func (s *session) take(query string) (*sql.Stmt, error) {
 	if stmts := s.idle[query]; len(stmts) > 0 {
 		stmt := stmts[len(stmts)-1]
@@ -71,41 +68,54 @@ func (s *session) give(query string, stmt *sql.Stmt) { s.idle[query] = append(s.
 func (s *session) exec(query string, args ...any) (sql.Result, error) {
 	stmt, err := s.take(query)
 	if err != nil {
-		return nil, explain(err)
+		return nil, s.explain(err)
 	}
 	result, err := stmt.Exec(args...)
 	s.give(query, stmt)
-	return result, explain(err)
+	return result, s.explain(err)
 }
 
 func (s *session) query(ctx context.Context, query string, args ...any) (*Rows, error) {
 	stmt, err := s.take(query)
 	if err != nil {
-		return nil, explain(err)
+		return nil, s.explain(err)
 	}
 	rows, err := stmt.QueryContext(ctx, args...)
 	if err != nil {
 		s.give(query, stmt)
-		return nil, explain(err)
+		return nil, s.explain(err)
 	}
-	return &Rows{Rows: rows, give: func() { s.give(query, stmt) }}, nil
+	return &Rows{Rows: rows, session: s, query: query, stmt: stmt}, nil
+}
+
+// explain is explain, and notes an error after which the transaction may be gone: what follows would be committed
+// statement by statement (https://sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction).
+func (s *session) explain(err error) error {
+	err = explain(err)
+	switch code(err) & 0xff {
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_CORRUPT:
+		s.broken = err
+	}
+	return err
 }
 
 // Rows are the rows of a query. Close them, also after an error.
 type Rows struct {
 	*sql.Rows
-	give func()
+	session *session
+	query   string
+	stmt    *sql.Stmt // nil: closed
 }
 
 // Close ends the query and gives its statement back.
 func (r *Rows) Close() error {
 	err := r.Rows.Close()
-	if r.give != nil {
-		r.give()
-		r.give = nil
+	if r.stmt != nil {
+		r.session.give(r.query, r.stmt)
+		r.stmt = nil
 	}
-	return explain(err)
+	return r.session.explain(err)
 }
 
 // Err returns the error that ended the rows early, if any.
-func (r *Rows) Err() error { return explain(r.Rows.Err()) }
+func (r *Rows) Err() error { return r.session.explain(r.Rows.Err()) }

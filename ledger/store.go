@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,14 +20,22 @@ type Store struct {
 	Now func() time.Time
 
 	path, dsn, sync string
+	version         int         // of the schema
 	file            os.FileInfo // the file that was opened, to notice another one in its place
+	lockWait        time.Duration
+	groupTime       time.Duration
 
 	writer   *session
 	requests chan *request
 	readers  chan *session // nil: not opened yet
-	quit     chan struct{}
-	done     sync.WaitGroup
 	closed   atomic.Bool
+	quit     chan struct{} // closed: no further requests
+	ended    chan struct{} // closed: the commit loop has ended
+
+	announces     bool // the open transaction makes a job claimable; only the commit loop touches it
+	watchers      watchers
+	versionOnce   sync.Once
+	versionReader *session // pinned, for its data version
 }
 
 // Path returns the absolute path of the ledger's file.
@@ -38,8 +47,12 @@ func (s *Store) DSN() string { return s.dsn }
 // Sync returns how durable a commit is: "full" or "normal".
 func (s *Store) Sync() string { return s.sync }
 
+// SchemaVersion returns the version of the file's schema. It is the newest that this program knows, since Open
+// migrates.
+func (s *Store) SchemaVersion() int { return s.version }
+
 const (
-	lockWait     = 30 * time.Second     // for the write lock, then ErrBusy
+	lockWait     = 30 * time.Second     // that a function waits for the write lock, then ErrBusy
 	maxGroup     = 512                  // functions per transaction
 	maxGroupTime = 8 * time.Millisecond // after which a transaction takes no further functions
 )
@@ -66,8 +79,8 @@ const (
 // computed may be used unless Write returned nil. Errors: what fn returned; ErrBusy; ErrFull; ErrReplaced;
 // ErrUnknown when COMMIT failed, so that nobody knows whether it is durable.
 func (s *Store) Write(ctx context.Context, fn func(*Tx) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	r := &request{ctx: ctx, fn: fn, since: time.Now(), done: make(chan error, 1)}
 	select {
@@ -84,12 +97,17 @@ func (s *Store) Write(ctx context.Context, fn func(*Tx) error) error {
 		if r.state.CompareAndSwap(waiting, left) {
 			return context.Cause(ctx)
 		}
-		return <-r.done
+	case <-s.ended: // it may have come into the queue after the loop had emptied that
+		if r.state.CompareAndSwap(waiting, left) {
+			return ErrClosed
+		}
 	}
+	return <-r.done
 }
 
 // commitLoop is the one writer: it takes a request, opens a transaction, adds whatever else waits, and commits.
 func (s *Store) commitLoop() {
+	defer close(s.ended)
 	for {
 		select {
 		case first := <-s.requests:
@@ -98,7 +116,9 @@ func (s *Store) commitLoop() {
 			for {
 				select {
 				case r := <-s.requests:
-					r.done <- ErrClosed
+					if r.state.CompareAndSwap(waiting, taken) {
+						r.done <- ErrClosed
+					}
 				default:
 					return
 				}
@@ -117,17 +137,16 @@ type grouped struct {
 // count. If that count is wrong, or a function failed after its writes had been sent, everything is rolled back
 // and done again the careful way: each function by itself behind a savepoint, each write checked at once.
 func (s *Store) commitGroup(first *request) {
-	group := make([]grouped, 0, 16)
 	if !first.state.CompareAndSwap(waiting, taken) {
 		return
 	}
-	group = append(group, grouped{request: first})
-	err := s.begin(first.ctx)
+	group := append(make([]grouped, 0, 16), grouped{request: first})
+	err := s.begin(first.ctx, first.since)
 	if err == nil {
 		group, err = s.runFast(group)
 		if errors.Is(err, errRedo) {
 			if err = s.rollback(); err == nil {
-				if err = s.begin(context.Background()); err == nil {
+				if err = s.begin(context.Background(), time.Now()); err == nil {
 					err = s.runCareful(group)
 				}
 			}
@@ -138,15 +157,9 @@ func (s *Store) commitGroup(first *request) {
 	} else {
 		_ = s.rollback()
 	}
-	if err != nil {
-		s.writer.dictionary.forget()
-		s.mend()
-	} else {
-		s.writer.dictionary.keep()
-	}
 	for _, r := range group {
-		if r.err == nil {
-			r.err = err
+		if err != nil {
+			r.err = err // its own may rest on what a neighbour wrote, and that is gone
 		}
 		r.done <- r.err
 	}
@@ -164,7 +177,7 @@ func (s *Store) runFast(group []grouped) ([]grouped, error) {
 	start := time.Now()
 	for i := 0; ; i++ {
 		if i == len(group) {
-			if i == maxGroup || time.Since(start) > maxGroupTime {
+			if i == maxGroup || time.Since(start) > s.groupTime {
 				break
 			}
 			r := s.nextWaiting()
@@ -174,8 +187,7 @@ func (s *Store) runFast(group []grouped) ([]grouped, error) {
 			group = append(group, grouped{request: r})
 		}
 		mark := tx.mark()
-		tx.waited = time.Since(group[i].since)
-		group[i].err = group[i].fn(tx)
+		group[i].err = tx.run(group[i].request)
 		if tx.broken != nil {
 			return group, tx.broken
 		}
@@ -184,6 +196,19 @@ func (s *Store) runFast(group []grouped) ([]grouped, error) {
 		}
 	}
 	return group, tx.flush()
+}
+
+// run runs r's function and makes sure that one whose writes failed does not succeed.
+func (tx *Tx) run(r *request) error {
+	tx.waited, tx.failed = time.Since(r.since), nil
+	err := r.fn(tx)
+	if tx.broken == nil {
+		tx.broken = tx.session.broken
+	}
+	if err == nil {
+		err = tx.failed
+	}
+	return err
 }
 
 // nextWaiting takes the next request whose caller still waits; nil if there is none now.
@@ -206,11 +231,11 @@ func (s *Store) runCareful(group []grouped) error {
 		return err
 	}
 	for i := range group {
-		before := *tx
+		mark := tx.mark()
 		if _, err := s.writer.exec(`SAVEPOINT one`); err != nil {
 			return err
 		}
-		group[i].err = group[i].fn(tx)
+		group[i].err = tx.run(group[i].request)
 		if tx.broken != nil {
 			return tx.broken
 		}
@@ -219,7 +244,7 @@ func (s *Store) runCareful(group []grouped) error {
 				return err
 			}
 			s.writer.dictionary.forget()
-			*tx = before
+			tx.tail, tx.tailAt = mark.tail, mark.tailAt
 		}
 		if _, err := s.writer.exec(`RELEASE one`); err != nil {
 			return err
@@ -228,16 +253,23 @@ func (s *Store) runCareful(group []grouped) error {
 	return nil
 }
 
-// begin takes the write lock, fairly bounded, and makes sure that the file is still the one that was opened:
-// commits to a file that was replaced or removed would succeed and be lost.
-func (s *Store) begin(ctx context.Context) error {
-	err := retryBusy(ctx, lockWait, func() error {
+// begin takes the write lock for a function that has waited since then.
+func (s *Store) begin(ctx context.Context, since time.Time) error {
+	err := retryBusy(ctx, since, s.lockWait, func() error {
 		_, err := s.writer.exec(`BEGIN IMMEDIATE`)
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	s.writer.broken = nil
+	s.announces = false
+	return s.sameFile()
+}
+
+// sameFile makes sure that the file is still the one that was opened: commits to a file that was replaced or
+// removed would succeed and be lost.
+func (s *Store) sameFile() error {
 	info, err := os.Stat(s.path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, s.file) {
 		return fmt.Errorf("%w: %s", ErrReplaced, s.path)
@@ -246,6 +278,7 @@ func (s *Store) begin(ctx context.Context) error {
 }
 
 func (s *Store) rollback() error {
+	s.writer.dictionary.forget()
 	_, err := s.writer.exec(`ROLLBACK`)
 	return err
 }
@@ -253,21 +286,14 @@ func (s *Store) rollback() error {
 func (s *Store) commit() error {
 	_, err := s.writer.exec(`COMMIT`)
 	if err == nil {
+		s.writer.dictionary.keep()
+		if s.announces {
+			s.announce()
+		}
 		return nil
 	}
 	_ = s.rollback()
 	return fmt.Errorf("%w: %w", ErrUnknown, err)
-}
-
-// mend replaces a connection that an error has broken.
-func (s *Store) mend() {
-	if s.writer.healthy() {
-		return
-	}
-	if fresh, err := connect(context.Background(), writerURL(s.path, s.sync)); err == nil {
-		_ = s.writer.close()
-		s.writer = fresh
-	}
 }
 
 // Read runs fn on one snapshot of the ledger. fn must not write. Long reads keep the -wal file from being reused,
@@ -281,8 +307,13 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	case r = <-s.readers:
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	case <-s.quit:
+		return ErrClosed
 	}
 	defer func() { s.readers <- r }()
+	if err := s.sameFile(); err != nil {
+		return err
+	}
 	if r == nil {
 		fresh, err := connect(ctx, readerURL(s.path))
 		if err != nil {
@@ -312,7 +343,11 @@ func (s *Store) Close() error {
 		return nil
 	}
 	close(s.quit)
-	s.done.Wait()
+	<-s.ended
+	s.watchers.close()
+	if s.versionReader != nil {
+		_ = s.versionReader.close()
+	}
 	for range maxReaders {
 		if r := <-s.readers; r != nil {
 			_ = r.close()
@@ -321,13 +356,29 @@ func (s *Store) Close() error {
 	return s.writer.close()
 }
 
-// Vacuum writes a compacted, consistent copy of the ledger to path, which must not exist, while others write.
-func (s *Store) Vacuum(ctx context.Context, path string) error {
-	db, err := sql.Open("sqlite", readerURL(s.path))
+// Vacuum writes a compacted, consistent copy of the ledger to path, which must not exist or be empty, while others
+// write, and returns the pos of the last event in it, read back from the copy. SQLite does not make the copy
+// durable: sync the file before relying on it.
+func (s *Store) Vacuum(ctx context.Context, path string) (tail int64, err error) {
+	if path, err = filepath.Abs(path); err != nil { // also so that no name is taken for a URI
+		return 0, err
+	}
+	db, err := sql.Open("sqlite", vacuumURL(s.path))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer db.Close()
-	_, err = db.ExecContext(ctx, `VACUUM INTO ?`, path)
-	return explain(err)
+	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, path); err != nil {
+		return 0, explain(err)
+	}
+	if err := checkForeign(ctx, path); err != nil {
+		return 0, err
+	}
+	written, err := sql.Open("sqlite", immutableURL(path))
+	if err != nil {
+		return 0, err
+	}
+	defer written.Close()
+	err = written.QueryRowContext(ctx, `SELECT coalesce(max(pos), 0) FROM events`).Scan(&tail)
+	return tail, explain(err)
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -27,6 +28,7 @@ type Tx struct {
 	owns    bool // the running function has buffered something
 	ownSent bool // and some of it has been sent
 	flushes int
+	failed  error // a write of the running function, which may be half done: the function cannot succeed
 	broken  error // the transaction cannot go on
 }
 
@@ -124,7 +126,11 @@ func (tx *Tx) Put(l *List, args ...any) error {
 		return fmt.Errorf("ledger: write in a read transaction")
 	}
 	if tx.careful {
-		return tx.send(l, 0, args)
+		err := tx.send(l, 0, args)
+		if err != nil && !errors.Is(err, ErrConflict) {
+			tx.failed = err
+		}
+		return err
 	}
 	tx.owns = true
 	for _, p := range tx.lists {
@@ -147,6 +153,11 @@ func (tx *Tx) Query(ctx context.Context, query string, args ...any) (*Rows, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	return tx.ask(ctx, query, args...)
+}
+
+// ask is Query past the buffer.
+func (tx *Tx) ask(ctx context.Context, query string, args ...any) (*Rows, error) {
 	if !tx.readOnly {
 		ctx = context.Background() // a statement of the writer is short, and is not interrupted
 	}
@@ -181,7 +192,9 @@ func (tx *Tx) flush() error {
 			}
 			n := p.list.width << bits
 			if err := tx.send(p.list, bits, args[:n]); err != nil {
-				tx.broken = errRedo
+				if tx.broken = tx.session.broken; tx.broken == nil {
+					tx.broken = errRedo
+				}
 				return tx.broken
 			}
 			args, p.rows = args[n:], p.rows-1<<bits

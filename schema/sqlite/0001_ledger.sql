@@ -138,6 +138,8 @@ CREATE TABLE presence (
 
 -- The views are the contract for people with a sqlite3 shell; the tables are not.
 
+-- Every join is a left one: whatever an event refers to, the event itself is shown. The times within data are
+-- stored as microseconds; json_replace writes only those that are there.
 CREATE VIEW history AS
 SELECT e.pos, q.ulid AS job, e.seq, k.kind,
        strftime('%Y-%m-%dT%H:%M:%S', e.at / 1000000, 'unixepoch') || printf('.%06dZ', e.at % 1000000) AS at,
@@ -148,13 +150,17 @@ SELECT e.pos, q.ulid AS job, e.seq, k.kind,
                  WHERE c.job = e.job AND c.seq < e.seq AND c.kind = 2 ORDER BY c.seq DESC LIMIT 1)
        END AS token,
        e.attempt, f.state AS from_state, t.state AS to_state,
-       CASE WHEN e.kind IN (2, 15, 16)
-            THEN json_patch(coalesce(e.data, '{}'),
-                            json_object('boot', w.boot, 'host', w.host, 'pid', w.pid, 'version', nullif(w.version, '')))
-            ELSE coalesce(e.data, '{}') END AS data
+       json_patch(json_replace(coalesce(e.data, '{}'),
+           '$.run_at', strftime('%Y-%m-%dT%H:%M:%S', (e.data ->> 'run_at') / 1000000, 'unixepoch') || printf('.%06dZ', (e.data ->> 'run_at') % 1000000),
+           '$.lease_until', strftime('%Y-%m-%dT%H:%M:%S', (e.data ->> 'lease_until') / 1000000, 'unixepoch') || printf('.%06dZ', (e.data ->> 'lease_until') % 1000000),
+           '$.last_heartbeat', strftime('%Y-%m-%dT%H:%M:%S', (e.data ->> 'last_heartbeat') / 1000000, 'unixepoch') || printf('.%06dZ', (e.data ->> 'last_heartbeat') % 1000000),
+           '$.retry_at', strftime('%Y-%m-%dT%H:%M:%S', (e.data ->> 'retry_at') / 1000000, 'unixepoch') || printf('.%06dZ', (e.data ->> 'retry_at') % 1000000)),
+           CASE WHEN e.kind IN (2, 15, 16)
+                THEN json_object('boot', w.boot, 'host', w.host, 'pid', w.pid, 'version', nullif(w.version, ''))
+                ELSE '{}' END) AS data
 FROM events e
-JOIN kinds k ON k.n = e.kind
-JOIN names a ON a.n = e.actor
+LEFT JOIN kinds k ON k.n = e.kind
+LEFT JOIN names a ON a.n = e.actor
 LEFT JOIN events q ON q.pos = e.job
 LEFT JOIN workers w ON w.n = e.worker
 LEFT JOIN states f ON f.n = e.from_state
@@ -180,12 +186,12 @@ WHERE c.kind = 2;
 CREATE VIEW current AS
 SELECT j.id, j.seq, s.state, q.name AS queue, j.priority,
        strftime('%Y-%m-%dT%H:%M:%S', j.run_at / 1000000, 'unixepoch') || printf('.%06dZ', j.run_at % 1000000) AS run_at,
-       j.key, j.more -> 'tags' AS tags, j.attempt, j.failures, j.max_attempts, j.max_runtime / 1e6 AS max_runtime,
-       j.more ->> 'version' AS version, j.more -> 'requires' AS requires, w.worker,
+       j.key, coalesce(j.more -> 'tags', '{}') AS tags, j.attempt, j.failures, j.max_attempts, j.max_runtime / 1e6 AS max_runtime,
+       j.more ->> 'version' AS version, coalesce(j.more -> 'requires', '[]') AS requires, w.worker,
        strftime('%Y-%m-%dT%H:%M:%S', j.claimed_at / 1000000, 'unixepoch') || printf('.%06dZ', j.claimed_at % 1000000) AS claimed_at,
        strftime('%Y-%m-%dT%H:%M:%S', j.heartbeat_at / 1000000, 'unixepoch') || printf('.%06dZ', j.heartbeat_at % 1000000) AS heartbeat_at,
        strftime('%Y-%m-%dT%H:%M:%S', j.lease_expires_at / 1000000, 'unixepoch') || printf('.%06dZ', j.lease_expires_at % 1000000) AS lease_expires_at,
-       j.more ->> 'progress' AS progress,
+       j.more ->> 'progress' AS progress, j.more ->> 'note' AS note,
        strftime('%Y-%m-%dT%H:%M:%S', j.finished_at / 1000000, 'unixepoch') || printf('.%06dZ', j.finished_at % 1000000) AS finished_at,
        j.error_code, j.more ->> 'error_detail' AS error_detail,
        (SELECT CAST(b.body AS TEXT) FROM bodies b WHERE b.pos = j.n) AS payload,

@@ -1,0 +1,67 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"modernc.org/sqlite"
+)
+
+// What the tests of this package need to make rare things happen on purpose. Call before the first use.
+
+// SetLockWait sets how long a function waits for the write lock.
+func (s *Store) SetLockWait(d time.Duration) { s.lockWait = d }
+
+// SetGroupTime sets how long a transaction takes further functions.
+func (s *Store) SetGroupTime(d time.Duration) { s.groupTime = d }
+
+// Queued returns how many functions wait for a transaction.
+func (s *Store) Queued() int { return len(s.requests) }
+
+// FailCommits makes COMMIT fail while fail is true.
+func (s *Store) FailCommits(fail *atomic.Bool) error {
+	return s.writer.conn.Raw(func(conn any) error {
+		conn.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 {
+			if fail.Load() {
+				return 1
+			}
+			return 0
+		})
+		return nil
+	})
+}
+
+// Encode returns the JSON of b in its stored or its public form.
+func Encode(b Body, w Worker, public bool) []byte { return encode(nil, b, w, public) }
+
+// Decode reads what Encode wrote.
+func Decode(k Kind, data []byte, w *Worker) (Body, error) { return decode(k, data, w) }
+
+// MaxClaims is how many jobs a read remembers.
+const MaxClaims = maxClaims
+
+// EventsKnowing is Tx.Events after a read that has come across as many other jobs as it remembers.
+func (tx *Tx) EventsKnowing(ctx context.Context, others int) (list []Event, err error) {
+	rows, err := tx.Query(ctx, `SELECT `+eventColumns+` FROM events e ORDER BY e.pos`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	known := make(claims)
+	for i := range others {
+		known[int64(-i-1)] = latestClaim{}
+	}
+	for rows.Next() {
+		e, err := tx.scan(ctx, rows, known)
+		if err != nil {
+			return nil, err
+		}
+		if len(known) > max(others, maxClaims) {
+			return nil, fmt.Errorf("%d jobs are remembered", len(known))
+		}
+		list = append(list, e)
+	}
+	return list, rows.Err()
+}

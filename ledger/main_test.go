@@ -1,0 +1,210 @@
+package ledger_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// TestMain lets this program be one more process that opens a ledger.
+func TestMain(m *testing.M) {
+	if path := os.Getenv("LEDGER_TEST_OPEN"); path != "" {
+		if err := openAndWrite(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// openAndWrite opens the ledger when stdin ends and appends an event.
+func openAndWrite(path string) error {
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	s, err := ledger.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	if err := s.Write(ctx, func(tx *ledger.Tx) error { return note(ctx, tx, fmt.Sprint("cli:", os.Getpid())) }); err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// open returns a new ledger and checks it when the test ends.
+func open(t testing.TB) *ledger.Store {
+	t.Helper()
+	return openAt(t, filepath.Join(t.TempDir(), "jobs.db"))
+}
+
+func openAt(t testing.TB, path string) *ledger.Store {
+	t.Helper()
+	s := ledgertest.OpenAt(t, path)
+	t.Cleanup(func() { sound(t, s) }) // before it is closed
+	return s
+}
+
+// sound checks the invariants that the store keeps: pos is dense, at never decreases, every event can be read, and
+// the database is whole.
+func sound(t testing.TB, s *ledger.Store) {
+	t.Helper()
+	ctx := context.Background() // the test's own has ended
+	err := s.Read(ctx, func(tx *ledger.Tx) error {
+		problems, err := tx.Integrity(ctx)
+		if err != nil {
+			return err
+		}
+		more, err := tx.Guards(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range append(problems, more...) {
+			t.Errorf("the ledger is damaged: %s", p)
+		}
+		var last ledger.Event
+		for e, err := range tx.Events(ctx, ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			if e.Pos != last.Pos+1 || e.At.Before(last.At) {
+				t.Errorf("event %d at %s follows on event %d at %s", e.Pos, e.At, last.Pos, last.At)
+			}
+			last = e
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, ledger.ErrClosed) {
+		t.Errorf("the ledger cannot be read: %v", err)
+	}
+}
+
+// note appends an event that concerns no job.
+func note(ctx context.Context, tx *ledger.Tx, actor string) error {
+	return tx.Append(ctx, ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: &ledger.QueuePaused{Queue: "mail", Reason: actor}})
+}
+
+func write(t testing.TB, s *ledger.Store, fn func(tx *ledger.Tx) error) {
+	t.Helper()
+	if err := s.Write(t.Context(), fn); err != nil {
+		t.Fatalf("write: %v", err)
+	}
+}
+
+func read(t testing.TB, s *ledger.Store, fn func(tx *ledger.Tx) error) {
+	t.Helper()
+	if err := s.Read(t.Context(), fn); err != nil {
+		t.Fatalf("read: %v", err)
+	}
+}
+
+// events returns what f selects.
+func events(t testing.TB, s *ledger.Store, f ledger.Filter) (list []ledger.Event) {
+	t.Helper()
+	read(t, s, func(tx *ledger.Tx) error {
+		for e, err := range tx.Events(t.Context(), f) {
+			if err != nil {
+				return err
+			}
+			list = append(list, e)
+		}
+		return nil
+	})
+	return list
+}
+
+// actors returns who acted in each event, in order.
+func actors(t testing.TB, s *ledger.Store) (names []string) {
+	t.Helper()
+	for _, e := range events(t, s, ledger.Filter{}) {
+		names = append(names, e.Actor)
+	}
+	return names
+}
+
+// number returns the one number that a query selects.
+func number(ctx context.Context, tx *ledger.Tx, query string, args ...any) (n int64, err error) {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return 0, errors.Join(errors.New("no row"), rows.Err())
+	}
+	return n, rows.Scan(&n)
+}
+
+// plain opens the file as anybody would, beside the store.
+func plain(t testing.TB, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func mustExec(t testing.TB, db *sql.DB, query string) {
+	t.Helper()
+	if _, err := db.Exec(query); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// together runs fns in one transaction, in this order, and returns what Write answered to each. Store.SetGroupTime
+// must be long.
+func together(t testing.TB, s *ledger.Store, fns ...func(*ledger.Tx) error) []error {
+	t.Helper()
+	errs := make([]error, len(fns)+1)
+	var wg sync.WaitGroup
+	write := func(i int, fn func(*ledger.Tx) error) {
+		wg.Go(func() { errs[i] = s.Write(context.Background(), fn) })
+	}
+	began, all := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	write(len(fns), func(*ledger.Tx) error { // holds the transaction open until all wait
+		once.Do(func() { close(began) })
+		<-all
+		return nil
+	})
+	<-began
+	for i, fn := range fns {
+		write(i, fn)
+		for s.Queued() <= i {
+			runtime.Gosched()
+		}
+	}
+	close(all)
+	wg.Wait()
+	if errs[len(fns)] != nil {
+		t.Logf("the transaction: %v", errs[len(fns)])
+	}
+	return errs[:len(fns)]
+}
+
+// grouping is open for together.
+func grouping(t testing.TB) *ledger.Store {
+	t.Helper()
+	s := open(t)
+	s.SetGroupTime(time.Hour)
+	return s
+}

@@ -1,0 +1,868 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+)
+
+// The table presence stands in for a projection's row: seen_at is the version that a compare-and-swap expects.
+var (
+	insertSeen = ledger.NewList(`INSERT INTO presence (boot, seen_at) VALUES `, 2, "", "", false)
+	swapSeen   = ledger.NewList(`UPDATE presence SET seen_at = v.column3 FROM (VALUES `, 3,
+		`) AS v WHERE presence.boot = v.column1 AND presence.seen_at = v.column2`,
+		`UPDATE presence SET seen_at = ?3 WHERE boot = ?1 AND seen_at = ?2`, true)
+)
+
+const selectSeen = `SELECT seen_at FROM presence WHERE boot = ?`
+
+func wantErrors(t *testing.T, got []error, want ...error) {
+	t.Helper()
+	for i := range want {
+		if !errors.Is(got[i], want[i]) {
+			t.Errorf("function %d: got %v, want %v", i, got[i], want[i])
+		}
+	}
+}
+
+func wantActors(t *testing.T, s *ledger.Store, want ...string) {
+	t.Helper()
+	if got := actors(t, s); !slices.Equal(got, want) {
+		t.Errorf("events: got %s, want %s", got, want)
+	}
+}
+
+var errOwn = errors.New("the function's own")
+
+func TestManyCallersWriteAtOnce(t *testing.T) {
+	s := open(t)
+	const callers, each = 32, 10
+	errs := make([]error, callers*each)
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for j := range each {
+				n := i*each + j
+				errs[n] = s.Write(t.Context(), func(tx *ledger.Tx) error {
+					if err := note(t.Context(), tx, fmt.Sprint(n)); err != nil || n%7 != 0 {
+						return err
+					}
+					if n%2 == 0 { // a read sends what was written before
+						if _, err := number(t.Context(), tx, `SELECT count(*) FROM events`); err != nil {
+							return err
+						}
+					}
+					return errOwn
+				})
+			}
+		})
+	}
+	wg.Wait()
+	var want []string
+	for n, err := range errs {
+		if n%7 == 0 {
+			if !errors.Is(err, errOwn) {
+				t.Errorf("function %d: got %v, want %v", n, err, errOwn)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("function %d: %v", n, err)
+		}
+		want = append(want, fmt.Sprint(n))
+	}
+	got := actors(t, s)
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("events: got %d, want %d", len(got), len(want))
+	}
+}
+
+func TestAFailedFunctionTakesBackOnlyItsOwnPart(t *testing.T) {
+	s := grouping(t)
+	ctx := t.Context()
+	var runs atomic.Int32
+	write := func(name string, err error) func(*ledger.Tx) error {
+		return func(tx *ledger.Tx) error {
+			runs.Add(1)
+			return errors.Join(tx.Put(insertSeen, name, 1), note(ctx, tx, name), note(ctx, tx, name), err)
+		}
+	}
+	errs := together(t, s, write("a", nil), write("b", errOwn), write("c", nil), write("d", errOwn))
+	wantErrors(t, errs, nil, errOwn, nil, errOwn)
+	wantActors(t, s, "a", "a", "c", "c")
+	if runs.Load() != 4 {
+		t.Errorf("functions were run %d times, want 4: nothing had been sent", runs.Load())
+	}
+	read(t, s, func(tx *ledger.Tx) error {
+		n, err := number(ctx, tx, `SELECT count(*) FROM presence`)
+		if n != 2 {
+			t.Errorf("rows: got %d, want 2", n)
+		}
+		return err
+	})
+}
+
+func TestAFailedFunctionTakesBackWhatWasSentAlready(t *testing.T) {
+	s := grouping(t)
+	ctx := t.Context()
+	var runs atomic.Int32
+	write := func(name string, want int64, err error) func(*ledger.Tx) error {
+		return func(tx *ledger.Tx) error {
+			runs.Add(1)
+			if err := note(ctx, tx, name); err != nil {
+				return err
+			}
+			n, readErr := number(ctx, tx, `SELECT count(*) FROM events`)
+			if readErr == nil && n != want {
+				t.Errorf("%s sees %d events, want %d", name, n, want)
+			}
+			if tx.Waited() <= 0 {
+				t.Errorf("%s did not wait", name)
+			}
+			return errors.Join(readErr, err)
+		}
+	}
+	errs := together(t, s, write("a", 1, nil), write("b", 2, errOwn), write("c", 2, nil), write("d", 3, errOwn))
+	wantErrors(t, errs, nil, errOwn, nil, errOwn)
+	wantActors(t, s, "a", "c")
+	if runs.Load() != 8 { // a and b the fast way, then each for itself; c and d likewise
+		t.Errorf("functions were run %d times, want 8", runs.Load())
+	}
+}
+
+func TestAFailureAfterANeighboursReadKeepsTheNeighboursWrites(t *testing.T) {
+	s := grouping(t)
+	ctx := t.Context()
+	errs := together(t, s,
+		func(tx *ledger.Tx) error { return note(ctx, tx, "a") },
+		func(tx *ledger.Tx) error { // reads first, so what it takes back is not yet sent
+			if _, err := number(ctx, tx, `SELECT count(*) FROM events`); err != nil {
+				return err
+			}
+			return errors.Join(note(ctx, tx, "b"), errOwn)
+		},
+		func(tx *ledger.Tx) error { return note(ctx, tx, "c") },
+	)
+	wantErrors(t, errs, nil, errOwn, nil)
+	wantActors(t, s, "a", "c")
+}
+
+func TestOnlyTheLoserOfACompareAndSwapConflicts(t *testing.T) {
+	s := grouping(t)
+	ctx := t.Context()
+	write(t, s, func(tx *ledger.Tx) error {
+		return errors.Join(tx.Put(insertSeen, "x", 1), tx.Put(insertSeen, "y", 1), tx.Put(insertSeen, "z", 1))
+	})
+	swap := func(name, row string, from, to int) func(*ledger.Tx) error {
+		return func(tx *ledger.Tx) error {
+			if err := tx.Put(swapSeen, row, from, to); err != nil {
+				return err
+			}
+			return note(ctx, tx, name)
+		}
+	}
+	errs := together(t, s, swap("a", "x", 1, 2), swap("b", "y", 1, 2), swap("c", "x", 1, 3), swap("d", "gone", 1, 2), swap("e", "z", 1, 2), swap("f", "x", 2, 4))
+	wantErrors(t, errs, nil, nil, ledger.ErrConflict, ledger.ErrConflict, nil, nil)
+	wantActors(t, s, "a", "b", "e", "f")
+	read(t, s, func(tx *ledger.Tx) error {
+		n, err := number(ctx, tx, selectSeen, "x")
+		if n != 4 {
+			t.Errorf("row x: got %d, want 4", n)
+		}
+		return err
+	})
+}
+
+func TestALostCompareAndSwapCanBeDecidedAnew(t *testing.T) {
+	s := grouping(t)
+	ctx := t.Context()
+	write(t, s, func(tx *ledger.Tx) error { return tx.Put(insertSeen, "x", 1) })
+	add := func(tx *ledger.Tx) error { // expects 1, and reads the row only when that is wrong
+		err := tx.Put(swapSeen, "x", 1, 2)
+		if errors.Is(err, ledger.ErrConflict) {
+			var now int64
+			if now, err = number(ctx, tx, selectSeen, "x"); err != nil {
+				return err
+			}
+			err = tx.Put(swapSeen, "x", now, now+1)
+		}
+		if err != nil {
+			return err
+		}
+		return note(ctx, tx, "add")
+	}
+	wantErrors(t, together(t, s, add, add, add), nil, nil, nil)
+	read(t, s, func(tx *ledger.Tx) error {
+		n, err := number(ctx, tx, selectSeen, "x")
+		if n != 4 {
+			t.Errorf("row x: got %d, want 4", n)
+		}
+		return err
+	})
+}
+
+func TestATakenSeqIsAConflict(t *testing.T) {
+	s := grouping(t)
+	ctx := t.Context()
+	enqueue := func(tx *ledger.Tx) error {
+		n := tx.Next()
+		return tx.Append(ctx, ledger.Event{Pos: n, N: n, Seq: 1, Job: "A", At: tx.At(), Actor: "enqueue", To: ledger.Queued, Body: &ledger.Enqueued{Queue: "mail"}})
+	}
+	again := func(swallow bool) func(tx *ledger.Tx) error {
+		return func(tx *ledger.Tx) error {
+			err := errors.Join(tx.Put(insertSeen, "row", 1), // the job's row, before its event
+				tx.Append(ctx, ledger.Event{Pos: tx.Next(), N: 1, Seq: 1, Job: "A", At: tx.At(), Actor: "again", Body: &ledger.Retried{}}))
+			if swallow && errors.Is(err, ledger.ErrConflict) {
+				return nil
+			}
+			return err
+		}
+	}
+	last := func(tx *ledger.Tx) error { return note(ctx, tx, "last") }
+	wantErrors(t, together(t, s, enqueue, again(false), again(true), last), nil, ledger.ErrConflict, ledger.ErrConflict, nil)
+	wantActors(t, s, "enqueue", "last")
+	read(t, s, func(tx *ledger.Tx) error { // I3: no row without its event
+		n, err := number(ctx, tx, `SELECT count(*) FROM presence`)
+		if n != 0 {
+			t.Errorf("rows without their event: %d", n)
+		}
+		return err
+	})
+}
+
+func TestAppendRefusesAGapAndATimeThatRunsBack(t *testing.T) {
+	s := open(t)
+	ctx := t.Context()
+	write(t, s, func(tx *ledger.Tx) error { return note(ctx, tx, "a") })
+	for name, change := range map[string]func(e *ledger.Event){
+		"a pos too high": func(e *ledger.Event) { e.Pos++ },
+		"a pos taken":    func(e *ledger.Event) { e.Pos-- },
+		"an earlier at":  func(e *ledger.Event) { e.At = e.At.Add(-time.Hour) },
+	} {
+		err := s.Write(ctx, func(tx *ledger.Tx) error {
+			e := ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: "b", Body: &ledger.Restored{}}
+			change(&e)
+			_ = tx.Append(ctx, e) // what it wrote before may be half a transition, so that it cannot succeed
+			return nil
+		})
+		if !errors.Is(err, ledger.ErrConflict) {
+			t.Errorf("%s: got %v, want ErrConflict", name, err)
+		}
+	}
+	wantActors(t, s, "a")
+}
+
+func TestAListOfManyRowsIsWrittenWhole(t *testing.T) {
+	s := open(t)
+	ctx := t.Context()
+	const rows = 1000 // more than fits one list, and not a power of two
+	write(t, s, func(tx *ledger.Tx) error {
+		for i := range rows {
+			if err := errors.Join(tx.Put(insertSeen, fmt.Sprint(i), 1), note(ctx, tx, "x")); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	write(t, s, func(tx *ledger.Tx) error {
+		for i := range rows {
+			if err := tx.Put(swapSeen, fmt.Sprint(i), 1, i); err != nil {
+				return err
+			}
+		}
+		n, err := number(ctx, tx, `SELECT sum(seen_at = boot) FROM presence`)
+		if n != rows {
+			t.Errorf("rows as expected: got %d, want %d", n, rows)
+		}
+		return err
+	})
+	if got := len(events(t, s, ledger.Filter{})); got != rows {
+		t.Errorf("events: got %d, want %d", got, rows)
+	}
+}
+
+// A number of the dictionary that was rolled back must not be remembered: the next name would get it.
+func TestNamesThatWereRolledBackAreForgotten(t *testing.T) {
+	who := func(name string) ledger.Worker { return ledger.Worker{Name: name, Boot: "boot-" + name} }
+	act := func(ctx context.Context, tx *ledger.Tx, name string) error {
+		return tx.Append(ctx, ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: name, Worker: who(name), Body: &ledger.WorkerStopped{}})
+	}
+	fail := func(ctx context.Context, name string, look bool) func(*ledger.Tx) error {
+		return func(tx *ledger.Tx) error {
+			if err := act(ctx, tx, name); err != nil {
+				return err
+			}
+			if look {
+				if _, err := number(ctx, tx, `SELECT count(*) FROM events`); err != nil {
+					return err
+				}
+			}
+			return errOwn
+		}
+	}
+	for name, run := range map[string]func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error{
+		"cut off the buffer": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
+			return together(t, s, fail(t.Context(), "a", false), then)[1:]
+		},
+		"redone carefully": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
+			return together(t, s, then, fail(t.Context(), "a", true), fail(t.Context(), "b", true))[:1]
+		},
+		"failed alone": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
+			return append(together(t, s, fail(t.Context(), "a", true)), together(t, s, then)...)[1:]
+		},
+		"commit failed": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
+			var failing atomic.Bool
+			if err := s.FailCommits(&failing); err != nil {
+				t.Fatal(err)
+			}
+			failing.Store(true)
+			errs := together(t, s, func(tx *ledger.Tx) error { return act(t.Context(), tx, "a") })
+			wantErrors(t, errs, ledger.ErrUnknown)
+			failing.Store(false)
+			return together(t, s, then)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := grouping(t)
+			errs := run(t, s, func(tx *ledger.Tx) error {
+				return errors.Join(act(t.Context(), tx, "c"), act(t.Context(), tx, "a"), act(t.Context(), tx, "d"))
+			})
+			wantErrors(t, errs, nil)
+			write(t, s, func(tx *ledger.Tx) error { return errors.Join(act(t.Context(), tx, "b"), act(t.Context(), tx, "a")) })
+			fresh := openAt(t, s.Path()) // with a dictionary of its own
+			for _, store := range []*ledger.Store{s, fresh} {
+				wantActors(t, store, "c", "a", "d", "b", "a")
+				for _, e := range events(t, store, ledger.Filter{}) {
+					if e.Worker != who(e.Actor) {
+						t.Errorf("event %d of %s names the worker %+v", e.Pos, e.Actor, e.Worker)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestAFailedCommitIsUnknownToAllAndTheStoreGoesOn(t *testing.T) {
+	s := grouping(t)
+	ctx := t.Context()
+	var failing atomic.Bool
+	if err := s.FailCommits(&failing); err != nil {
+		t.Fatal(err)
+	}
+	failing.Store(true)
+	errs := together(t, s,
+		func(tx *ledger.Tx) error { return note(ctx, tx, "a") },
+		func(tx *ledger.Tx) error { // judges by what its neighbour wrote, and that may be gone
+			n, err := number(ctx, tx, `SELECT count(*) FROM events`)
+			if err == nil && n > 0 {
+				err = errOwn
+			}
+			return err
+		})
+	wantErrors(t, errs, ledger.ErrUnknown, ledger.ErrUnknown)
+	failing.Store(false)
+	wantActors(t, s)
+	write(t, s, func(tx *ledger.Tx) error { return note(ctx, tx, "b") })
+	wantActors(t, s, "b")
+}
+
+func TestAFullDiskWritesNothingAndTheStoreRecovers(t *testing.T) {
+	s := grouping(t)
+	ctx := t.Context()
+	write(t, s, func(tx *ledger.Tx) error {
+		_, err := tx.Exec(`PRAGMA max_page_count = 1`) // raised to what there is
+		return err
+	})
+	fill := func(tx *ledger.Tx) error {
+		if err := note(ctx, tx, "fill"); err != nil {
+			return err
+		}
+		return tx.PutBody(tx.Next()-1, nil, make([]byte, 1<<20))
+	}
+	small := func(tx *ledger.Tx) error { return note(ctx, tx, "small") }
+	wantErrors(t, together(t, s, small, fill, small), ledger.ErrFull, ledger.ErrFull, ledger.ErrFull)
+	wantActors(t, s)
+	write(t, s, func(tx *ledger.Tx) error {
+		_, err := tx.Exec(`PRAGMA max_page_count = 1000000`)
+		return err
+	})
+	wantErrors(t, together(t, s, small, fill), nil, nil)
+	wantActors(t, s, "small", "fill")
+}
+
+func TestAStatementIsUsedAgainAfterAnError(t *testing.T) {
+	s := open(t)
+	const query = `INSERT INTO presence (boot, seen_at) VALUES (?, ?)`
+	for i := range 3 {
+		err := s.Write(t.Context(), func(tx *ledger.Tx) error {
+			if _, err := tx.Exec(query, "a", 1); err != nil {
+				return err
+			}
+			_, err := tx.Exec(query, "a", 1)
+			return err
+		})
+		if err == nil {
+			t.Fatalf("round %d: the same key twice was accepted", i)
+		}
+	}
+	write(t, s, func(tx *ledger.Tx) error {
+		n, err := tx.Exec(query, "a", 1)
+		if n != 1 {
+			t.Errorf("rows changed: got %d, want 1", n)
+		}
+		return err
+	})
+	if err := s.Write(t.Context(), func(tx *ledger.Tx) error { _, err := tx.Exec(`INSERT INTO nowhere VALUES (1)`); return err }); err == nil {
+		t.Error("a statement on no table was accepted")
+	}
+}
+
+func TestQueriesOfTheSameTextCanBeNested(t *testing.T) {
+	s := open(t)
+	ctx := t.Context()
+	write(t, s, func(tx *ledger.Tx) error {
+		return errors.Join(note(ctx, tx, "a"), note(ctx, tx, "b"), note(ctx, tx, "c"))
+	})
+	nest := func(tx *ledger.Tx) error {
+		var got []int64
+		for outer, err := range tx.Events(ctx, ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			for inner, err := range tx.Events(ctx, ledger.Filter{}) {
+				if err != nil {
+					return err
+				}
+				if got = append(got, outer.Pos*10+inner.Pos); inner.Pos == outer.Pos {
+					break
+				}
+			}
+		}
+		if want := []int64{11, 21, 22, 31, 32, 33}; !slices.Equal(got, want) {
+			t.Errorf("pairs: got %v, want %v", got, want)
+		}
+		return nil
+	}
+	read(t, s, nest)
+	read(t, s, nest)
+	write(t, s, nest)
+}
+
+func TestAReadIsASnapshotAndBlocksNoWriter(t *testing.T) {
+	s := open(t)
+	ctx := t.Context()
+	write(t, s, func(tx *ledger.Tx) error { return note(ctx, tx, "before") })
+	count := func(tx *ledger.Tx) int64 {
+		n, err := number(ctx, tx, `SELECT count(*) FROM events`)
+		if err != nil {
+			t.Errorf("count: %v", err)
+		}
+		return n
+	}
+	read(t, s, func(tx *ledger.Tx) error {
+		if got := count(tx); got != 1 {
+			t.Errorf("at first: got %d, want 1", got)
+		}
+		for range 3 {
+			write(t, s, func(tx *ledger.Tx) error { return note(ctx, tx, "meanwhile") })
+		}
+		tail, err := tx.Tail(ctx)
+		if got := count(tx); got != 1 || tail != 1 {
+			t.Errorf("later in the same snapshot: got %d events up to %d, want 1", got, tail)
+		}
+		return err
+	})
+	write(t, s, func(tx *ledger.Tx) error {
+		if err := note(ctx, tx, "own"); err != nil {
+			return err
+		}
+		if got := count(tx); got != 5 {
+			t.Errorf("the writer sees %d of its own, want 5", got)
+		}
+		read(t, s, func(tx *ledger.Tx) error {
+			if got := count(tx); got != 4 {
+				t.Errorf("a reader beside an open transaction: got %d, want 4", got)
+			}
+			return nil
+		})
+		return nil
+	})
+}
+
+func TestAReadCannotWrite(t *testing.T) {
+	s := open(t)
+	ctx := t.Context()
+	read(t, s, func(tx *ledger.Tx) error {
+		if err := note(ctx, tx, "a"); err == nil {
+			t.Error("Append was accepted")
+		}
+		if err := tx.Put(insertSeen, "a", 1); err == nil {
+			t.Error("Put was accepted")
+		}
+		if _, err := tx.Exec(`DELETE FROM presence`); err == nil {
+			t.Error("Exec was accepted")
+		}
+		if n, err := tx.Name(ctx, "new"); n != 0 || err != nil {
+			t.Errorf("a name that is not there: got %d, %v, want 0", n, err)
+		}
+		return nil
+	})
+	wantActors(t, s)
+}
+
+func TestReadsGoOnAfterACancelledOne(t *testing.T) {
+	s := open(t)
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := s.Read(ctx, func(tx *ledger.Tx) error {
+			for _, err := range tx.Events(ctx, ledger.Filter{}) {
+				if err != nil {
+					return err
+				}
+				cancel()
+			}
+			_, err := tx.Query(ctx, `SELECT 1`)
+			return err
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v, want %v", err, context.Canceled)
+		}
+	}
+	wantActors(t, s, "a")
+}
+
+func TestTheClockIsReadOncePerTransaction(t *testing.T) {
+	s := grouping(t)
+	ctx := t.Context()
+	var readings atomic.Int32
+	s.Now = func() time.Time { return ledgertest.Epoch.Add(time.Duration(readings.Add(1)) * time.Second) }
+	ask := func(tx *ledger.Tx) error {
+		tx.Now()
+		return errors.Join(note(ctx, tx, "a"), note(ctx, tx, "b"))
+	}
+	wantErrors(t, together(t, s, ask, ask, ask), nil, nil, nil)
+	write(t, s, func(*ledger.Tx) error { return nil })
+	if readings.Load() != 1 {
+		t.Errorf("readings: got %d, want 1", readings.Load())
+	}
+	for _, e := range events(t, s, ledger.Filter{}) {
+		if want := ledgertest.Epoch.Add(time.Second); !e.At.Equal(want) {
+			t.Errorf("event %d: at %s, want %s", e.Pos, e.At, want)
+		}
+	}
+	// The careful way is a second transaction with a reading of its own, which a failure does not change.
+	readings.Store(1)
+	fail := func(tx *ledger.Tx) error { return errors.Join(ask(tx), errOwn) }
+	stale := func(tx *ledger.Tx) error { return tx.Put(swapSeen, "gone", 1, 2) }
+	wantErrors(t, together(t, s, fail, ask, fail, ask, stale), errOwn, nil, errOwn, nil, ledger.ErrConflict)
+	if readings.Load() != 3 {
+		t.Errorf("readings in two transactions: got %d, want 2", readings.Load()-1)
+	}
+}
+
+func TestAtNeverDecreasesWhenTheClockRunsBack(t *testing.T) {
+	s := open(t)
+	at := func(seconds int) time.Time { return ledgertest.Epoch.Add(time.Duration(seconds) * time.Second) }
+	var now time.Time
+	s.Now = func() time.Time { return now }
+	var got []string
+	for _, seconds := range []int{0, 10, 5, -3600, 10, 11} {
+		now = at(seconds).Add(999) // below a microsecond
+		write(t, s, func(tx *ledger.Tx) error {
+			if !tx.Now().Equal(at(seconds)) {
+				t.Errorf("Now: got %s, want the clock's own %s", tx.Now(), at(seconds))
+			}
+			return errors.Join(note(t.Context(), tx, "a"), note(t.Context(), tx, "b"))
+		})
+	}
+	for _, e := range events(t, s, ledger.Filter{}) {
+		got = append(got, fmt.Sprint(e.At.Sub(ledgertest.Epoch).Seconds()))
+	}
+	if want := "0 0 10 10 10 10 10 10 10 10 11 11"; strings.Join(got, " ") != want {
+		t.Errorf("at: got %s, want %s", strings.Join(got, " "), want)
+	}
+}
+
+func TestACallerThatHasGoneIsNotServed(t *testing.T) {
+	s := open(t)
+	s.SetGroupTime(time.Hour)
+	gone, cancel := context.WithCancelCause(t.Context())
+	cancel(errOwn)
+	never := func(*ledger.Tx) error { t.Error("it was run"); return nil }
+	if err := s.Write(gone, never); !errors.Is(err, errOwn) {
+		t.Errorf("before: got %v, want the cause", err)
+	}
+	if err := s.Read(gone, func(tx *ledger.Tx) error { _, err := tx.Query(gone, `SELECT 1`); return err }); err == nil {
+		t.Error("a read with a context that has ended")
+	}
+
+	began, release, answered := make(chan struct{}), make(chan struct{}), make(chan error)
+	go func() {
+		answered <- s.Write(context.Background(), func(tx *ledger.Tx) error {
+			close(began)
+			<-release
+			return note(context.Background(), tx, "a")
+		})
+	}()
+	<-began
+	waits, leave := context.WithCancelCause(t.Context())
+	left := make(chan error)
+	go func() { left <- s.Write(waits, never) }()
+	for s.Queued() == 0 {
+		runtime.Gosched()
+	}
+	leave(errOwn)
+	if err := <-left; !errors.Is(err, errOwn) { // while the other still holds the transaction
+		t.Errorf("while waiting: got %v, want the cause", err)
+	}
+	close(release)
+	if err := <-answered; err != nil {
+		t.Errorf("its neighbour: %v", err)
+	}
+	wantActors(t, s, "a")
+}
+
+func TestACallerCanLeaveWhileAnotherProcessHoldsTheLock(t *testing.T) {
+	s := open(t)
+	other := plain(t, s.Path())
+	mustExec(t, other, `BEGIN IMMEDIATE`)
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() {
+		left <- s.Write(ctx, func(*ledger.Tx) error { t.Error("it was run"); return nil })
+	}()
+	cancel()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	mustExec(t, other, `ROLLBACK`)
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+}
+
+func TestALockThatDoesNotComeIsBusy(t *testing.T) {
+	s := open(t)
+	s.SetLockWait(5 * time.Millisecond)
+	other := plain(t, s.Path())
+	mustExec(t, other, `BEGIN IMMEDIATE`)
+	errs := make([]error, 8)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			errs[i] = s.Write(t.Context(), func(*ledger.Tx) error { t.Error("it was run"); return nil })
+		})
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if !errors.Is(err, ledger.ErrBusy) {
+			t.Errorf("caller %d: got %v, want ErrBusy", i, err)
+		}
+	}
+	read(t, s, func(tx *ledger.Tx) error {
+		_, err := number(t.Context(), tx, `SELECT count(*) FROM events`)
+		return err
+	})
+	mustExec(t, other, `ROLLBACK`)
+	s.SetLockWait(time.Minute)
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+}
+
+func TestNothingIsAcknowledgedOnceTheFileIsAnother(t *testing.T) {
+	for name, replace := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"moved":   func(path string) error { return os.Rename(path, path+".old") },
+		"replaced": func(path string) error {
+			if err := os.Rename(path, path+".old"); err != nil {
+				return err
+			}
+			return os.Rename(filepath.Join(filepath.Dir(path), "other.db"), path)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			other := ledgertest.OpenAt(t, filepath.Join(dir, "other.db"))
+			if err := other.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s := ledgertest.OpenAt(t, filepath.Join(dir, "jobs.db"))
+			write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+			if err := replace(s.Path()); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				err := s.Write(t.Context(), func(*ledger.Tx) error { t.Error("it was run"); return nil })
+				if !errors.Is(err, ledger.ErrReplaced) {
+					t.Errorf("write: got %v, want ErrReplaced", err)
+				}
+				err = s.Read(t.Context(), func(*ledger.Tx) error { t.Error("it was run"); return nil })
+				if !errors.Is(err, ledger.ErrReplaced) {
+					t.Errorf("read: got %v, want ErrReplaced", err)
+				}
+			}
+			if name == "moved" { // and back again: nothing was lost
+				if err := os.Rename(s.Path()+".old", s.Path()); err != nil {
+					t.Fatal(err)
+				}
+				write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") })
+				wantActors(t, s, "a", "b")
+			}
+		})
+	}
+}
+
+func TestCloseAnswersEveryCaller(t *testing.T) {
+	s := ledgertest.Open(t)
+	s.SetGroupTime(0)
+	var acknowledged atomic.Int64
+	began, release := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		err := s.Write(context.Background(), func(tx *ledger.Tx) error {
+			close(began)
+			<-release
+			return note(context.Background(), tx, "first")
+		})
+		if err != nil {
+			t.Errorf("the transaction under way: %v", err)
+		}
+		acknowledged.Add(1)
+	})
+	<-began
+	const callers = 50
+	for range callers {
+		wg.Go(func() {
+			for {
+				err := s.Write(context.Background(), func(tx *ledger.Tx) error { return note(context.Background(), tx, "more") })
+				if err == nil {
+					acknowledged.Add(1)
+					continue
+				}
+				if !errors.Is(err, ledger.ErrClosed) {
+					t.Errorf("got %v, want ErrClosed", err)
+				}
+				return
+			}
+		})
+	}
+	for s.Queued() < callers {
+		runtime.Gosched()
+	}
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	close(release)
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	if err := s.Close(); err != nil {
+		t.Errorf("a second time: %v", err)
+	}
+	for range 100 {
+		if err := s.Write(context.Background(), func(*ledger.Tx) error { return nil }); !errors.Is(err, ledger.ErrClosed) {
+			t.Fatalf("write after Close: got %v, want ErrClosed", err)
+		}
+		if err := s.Read(context.Background(), func(*ledger.Tx) error { return nil }); !errors.Is(err, ledger.ErrClosed) {
+			t.Fatalf("read after Close: got %v, want ErrClosed", err)
+		}
+	}
+	if got := int64(len(actors(t, openAt(t, s.Path())))); got != acknowledged.Load() {
+		t.Errorf("events: got %d, want the %d that were acknowledged", got, acknowledged.Load())
+	}
+}
+
+func TestBodiesAreExactBytesAndWrittenOnce(t *testing.T) {
+	s := open(t)
+	ctx := t.Context()
+	bodies := map[int64][]byte{1: []byte("a\x00b\xff"), 2: {}, 3: make([]byte, 1<<20)}
+	salt := []byte("0123456789abcdef")
+	write(t, s, func(tx *ledger.Tx) error {
+		for pos, body := range bodies {
+			if err := tx.PutBody(pos, salt, body); err != nil {
+				return err
+			}
+		}
+		return tx.PutBody(4, nil, nil)
+	})
+	check := func(tx *ledger.Tx) error {
+		for pos, want := range bodies {
+			gotSalt, got, ok, err := tx.Body(ctx, pos)
+			if err != nil || !ok || string(got) != string(want) || string(gotSalt) != string(salt) {
+				t.Errorf("body %d: got %d bytes, %t, %v", pos, len(got), ok, err)
+			}
+		}
+		gotSalt, got, ok, err := tx.Body(ctx, 4)
+		if err != nil || !ok || len(got) != 0 || gotSalt != nil {
+			t.Errorf("a nil body: got %q, %q, %t, %v", gotSalt, got, ok, err)
+		}
+		if _, _, ok, err := tx.Body(ctx, 99); ok || err != nil {
+			t.Errorf("no body: got %t, %v", ok, err)
+		}
+		var positions []int64
+		for b, err := range tx.Bodies(ctx) {
+			if err != nil {
+				return err
+			}
+			positions = append(positions, b.Pos)
+		}
+		if want := []int64{1, 2, 3, 4}; !slices.Equal(positions, want) {
+			t.Errorf("bodies: got %v, want %v", positions, want)
+		}
+		return nil
+	}
+	read(t, s, check)
+	if err := s.Write(ctx, func(tx *ledger.Tx) error { return tx.PutBody(1, nil, []byte("other")) }); err == nil {
+		t.Error("a body was written over")
+	}
+	if err := s.Write(ctx, func(tx *ledger.Tx) error { _, err := tx.Exec(`UPDATE bodies SET body = x'00'`); return err }); err == nil {
+		t.Error("a body was changed")
+	}
+	write(t, s, check)
+}
+
+func TestADigestIsOfTheSaltAndTheBody(t *testing.T) {
+	const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // SHA-256 of "abc"
+	for _, split := range []int{0, 1, 3} {
+		if got := ledger.Digest([]byte("abc")[:split], []byte("abc")[split:]); got != abc {
+			t.Errorf("salt of %d bytes: got %s, want %s", split, got, abc)
+		}
+	}
+}
+
+func TestAWriterKeepsItsSettings(t *testing.T) {
+	for dsn, synchronous := range map[string]int64{"%s": 2, "sqlite:%s": 2, "sqlite:%s?sync=full": 2, "sqlite:%s?sync=normal": 1} {
+		s := openAt(t, fmt.Sprintf(dsn, filepath.Join(t.TempDir(), "jobs.db")))
+		got := make(map[string]int64)
+		write(t, s, func(tx *ledger.Tx) error {
+			for _, name := range []string{"synchronous", "recursive_triggers", "busy_timeout", "trusted_schema", "application_id"} {
+				n, err := number(t.Context(), tx, `PRAGMA `+name)
+				if err != nil {
+					return err
+				}
+				got[name] = n
+			}
+			return nil
+		})
+		want := map[string]int64{"synchronous": synchronous, "recursive_triggers": 1, "busy_timeout": 0, "trusted_schema": 0, "application_id": 0x6a6c6772}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %v, want %v", dsn, got, want)
+		}
+		if want := map[int64]string{1: "normal", 2: "full"}[synchronous]; s.Sync() != want {
+			t.Errorf("%s: Sync is %s, want %s", dsn, s.Sync(), want)
+		}
+	}
+}
