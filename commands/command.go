@@ -24,6 +24,7 @@ type Claim struct {
 // Heartbeat extends the lease and may say how far the work is.
 type Heartbeat struct {
 	Token    string
+	Owner    string // the worker who must hold the claim; "": whoever has the token
 	Lease    time.Duration
 	Progress *float64 // 0…1; nil: not said
 	Note     string
@@ -32,27 +33,33 @@ type Heartbeat struct {
 // Succeed ends the claim and the job.
 type Succeed struct {
 	Token    string
+	Owner    string // as Heartbeat's
 	Result   []byte // nil: none
 	ExitCode *int   // nil: no process
+	Output   ledger.Output
 }
 
 // Fail ends the claim as a failure. The job is retried later unless it has failed MaxAttempts times.
 type Fail struct {
 	Token    string
+	Owner    string // as Heartbeat's
 	Code     string // default "failed"
 	Detail   string
 	ExitCode *int
 	Signal   string
 	RetryIn  *time.Duration // nil: the backoff
 	NoRetry  bool           // give up now
+	Output   ledger.Output
 }
 
 // Release gives the job back unfinished, which is no failure.
 type Release struct {
 	Token  string
+	Owner  string // as Heartbeat's
 	Reason string
 	Delay  time.Duration // until it may be claimed again
 	Snooze bool          // the job itself asked for it: counted, with the backoff where Delay is 0; the 100th is a failure
+	Output ledger.Output
 }
 
 // Reclaim takes the job from an owner whose lease has run out. Token and LeaseUntil are what the sweeper saw.
@@ -84,17 +91,17 @@ func (Cancel) name() string     { return "cancel" }
 func (Retry) name() string      { return "retry" }
 func (Reschedule) name() string { return "reschedule" }
 
-// tokenOf returns the token that an owner's command presents; ok is false for everybody else's.
-func tokenOf(c Command) (token string, ok bool) {
+// credentials returns what an owner's command shows: the token, and perhaps a name; ok is false for everybody else's.
+func credentials(c Command) (token, owner string, ok bool) {
 	switch c := c.(type) {
 	case Heartbeat:
-		return c.Token, true
+		return c.Token, c.Owner, true
 	case Succeed:
-		return c.Token, true
+		return c.Token, c.Owner, true
 	case Fail:
-		return c.Token, true
+		return c.Token, c.Owner, true
 	case Release:
-		return c.Token, true
+		return c.Token, c.Owner, true
 	}
-	return "", false
+	return "", "", false
 }

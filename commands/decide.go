@@ -16,13 +16,21 @@ const MaxSnoozes = 99
 // Errors: ConflictError where the state does not permit it; internal ones where nothing has to happen, where the
 // token is not the live one (then DecideLate has the answer), and where a sweeper's evidence is out of date.
 func Decide(j projection.Job, c Command, at time.Time) ([]ledger.Body, error) {
-	if token, ok := tokenOf(c); ok && (token != j.Token || !j.State.Held()) {
-		return nil, errStale
+	if token, owner, ok := credentials(c); ok {
+		if token != j.Token || !j.State.Held() {
+			return nil, errStale
+		}
+		if err := checkOwner(c, j, owner, j.Worker); err != nil {
+			return nil, err
+		}
 	}
 	switch c := c.(type) {
 	case Claim:
-		if j.State != ledger.Queued || j.RunAt.After(at) {
-			return nil, &ConflictError{c.name(), j.ID, fmt.Sprintf("it is %s, to run at %s", j.State, ledger.FormatTime(j.RunAt))}
+		switch {
+		case j.State != ledger.Queued:
+			return nil, conflict(c, j)
+		case j.RunAt.After(at):
+			return nil, &ConflictError{c.name(), j.ID, "it is to run at " + ledger.FormatTime(j.RunAt)}
 		}
 		runtime := shorter(j.MaxRuntime, c.MaxRuntime)
 		var endBy time.Time
@@ -33,7 +41,7 @@ func Decide(j projection.Job, c Command, at time.Time) ([]ledger.Body, error) {
 	case Heartbeat:
 		return is(&ledger.Heartbeat{LeaseUntil: leaseUntil(at, c.Lease, j.EndBy), Progress: c.Progress, Note: c.Note})
 	case Succeed:
-		return is(&ledger.Succeeded{ResultBytes: int64(len(c.Result)), ExitCode: c.ExitCode})
+		return is(&ledger.Succeeded{ResultBytes: int64(len(c.Result)), ExitCode: c.ExitCode, Output: c.Output})
 	case Fail:
 		return is(failed(j, c, at))
 	case Release:
@@ -65,7 +73,22 @@ func Decide(j projection.Job, c Command, at time.Time) ([]ledger.Body, error) {
 func is(b ledger.Body) ([]ledger.Body, error) { return []ledger.Body{b}, nil }
 
 func conflict(c Command, j projection.Job) error {
-	return &ConflictError{c.name(), j.ID, fmt.Sprintf("it is %s", j.State)}
+	verb := "is"
+	if j.State.Final() {
+		verb = "has"
+	}
+	if j.State == ledger.CancelledState {
+		verb = "was"
+	}
+	return &ConflictError{c.name(), j.ID, fmt.Sprintf("it %s %s", verb, j.State)}
+}
+
+// checkOwner refuses a claim's token in the hands of somebody who gives another name than the claim's.
+func checkOwner(c Command, j projection.Job, owner string, claimer ledger.Worker) error {
+	if owner == "" || owner == claimer.Name {
+		return nil
+	}
+	return &ConflictError{c.name(), j.ID, fmt.Sprintf("the claim of this token is worker %q's, not %q's", claimer.Name, owner)}
 }
 
 func shorter(a, b time.Duration) time.Duration {
@@ -75,13 +98,16 @@ func shorter(a, b time.Duration) time.Duration {
 	return a
 }
 
+// later is at + d in whole microseconds, as it will be stored: what the live path computes is what a replay reads.
+func later(at time.Time, d time.Duration) time.Time { return at.Add(d).Truncate(time.Microsecond) }
+
 // runtimeGrace is how long after a max runtime a lease may still run, for the worker to end the job itself.
 const runtimeGrace = 15 * time.Second
 
 // leaseUntil is at + lease, but no claim or heartbeat reaches past the max runtime and its grace: so a job that
 // heartbeats for ever comes to its lease's end too.
 func leaseUntil(at time.Time, lease time.Duration, endBy time.Time) time.Time {
-	until := at.Add(lease)
+	until := later(at, lease)
 	if !endBy.IsZero() && until.After(endBy.Add(runtimeGrace)) {
 		return endBy.Add(runtimeGrace)
 	}
@@ -89,7 +115,7 @@ func leaseUntil(at time.Time, lease time.Duration, endBy time.Time) time.Time {
 }
 
 func failed(j projection.Job, c Fail, at time.Time) *ledger.Failed {
-	b := &ledger.Failed{ErrorCode: c.Code, ErrorDetail: c.Detail, ExitCode: c.ExitCode, Signal: c.Signal}
+	b := &ledger.Failed{ErrorCode: c.Code, ErrorDetail: c.Detail, ExitCode: c.ExitCode, Signal: c.Signal, Output: c.Output}
 	if b.ErrorCode == "" {
 		b.ErrorCode = "failed"
 	}
@@ -98,20 +124,20 @@ func failed(j projection.Job, c Fail, at time.Time) *ledger.Failed {
 	}
 	b.RetryAt = at.Add(Backoff(j.ID, j.Attempt, j.Failures+1))
 	if c.RetryIn != nil {
-		b.RetryAt = at.Add(*c.RetryIn)
+		b.RetryAt = later(at, *c.RetryIn)
 	}
 	return b
 }
 
 func release(j projection.Job, c Release, at time.Time) ([]ledger.Body, error) {
 	if c.Snooze && j.Snoozes >= MaxSnoozes {
-		return is(failed(j, Fail{Code: "snoozed_too_often", Detail: c.Reason}, at))
+		return is(failed(j, Fail{Code: "snoozed_too_often", Detail: c.Reason, Output: c.Output}, at))
 	}
 	delay := c.Delay
 	if c.Snooze && delay == 0 {
 		delay = Backoff(j.ID, j.Attempt, j.Snoozes+1)
 	}
-	return is(&ledger.Released{Reason: c.Reason, RunAt: at.Add(delay), Snooze: c.Snooze})
+	return is(&ledger.Released{Reason: c.Reason, RunAt: later(at, delay), Snooze: c.Snooze, Output: c.Output})
 }
 
 func reclaim(j projection.Job, c Reclaim, at time.Time) ([]ledger.Body, error) {
@@ -137,7 +163,8 @@ func reschedule(j projection.Job, c Reschedule, at time.Time) ([]ledger.Body, er
 		b.Priority = *c.Priority
 	}
 	if c.RunAt != nil {
-		if b.RunAt = *c.RunAt; b.RunAt.Before(at) {
+		b.RunAt = c.RunAt.UTC().Truncate(time.Microsecond)
+		if b.RunAt.Before(at) && !b.RunAt.Equal(j.RunAt) {
 			b.RunAt = at
 		}
 	}
@@ -162,7 +189,7 @@ type Past struct {
 // and the answer was lost. Everything else is a RefusedError, with the body of the refused event unless that has
 // been recorded before.
 func DecideLate(j projection.Job, past Past, c Command) ([]ledger.Body, error) {
-	token, _ := tokenOf(c)
+	token, owner, _ := credentials(c)
 	refused := &RefusedError{Command: c.name(), Job: j.ID, Token: token, Err: ErrLeaseLost}
 	switch {
 	case past.Claim == nil:
@@ -177,7 +204,7 @@ func DecideLate(j projection.Job, past Past, c Command) ([]ledger.Body, error) {
 	case past.Ending.Kind() == ledger.KindCancelled:
 		refused.Why = "the job was cancelled and has been claimed anew"
 	case sameEnding(*past.Ending, past.Salt, c):
-		return nil, nil
+		return nil, checkOwner(c, j, owner, past.Claim.Worker)
 	default:
 		refused.Why, refused.Err = fmt.Sprintf("the claim has ended: %s at %s", past.Ending.Kind(), ledger.FormatTime(past.Ending.At)), ErrConflict
 	}
@@ -212,7 +239,8 @@ func sameEnding(ending ledger.Event, salt []byte, c Command) bool {
 		if code == "" {
 			code = "failed"
 		}
-		return ok && b.ErrorCode == code && b.ErrorDetail == c.Detail && sameCode(b.ExitCode, c.ExitCode) && b.Signal == c.Signal
+		return ok && b.ErrorCode == code && b.ErrorDetail == c.Detail && sameCode(b.ExitCode, c.ExitCode) && b.Signal == c.Signal &&
+			(b.RetryAt.IsZero() || !c.NoRetry)
 	case *ledger.Released:
 		c, ok := c.(Release)
 		return ok && b.Reason == c.Reason && b.Snooze == c.Snooze

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"jobledger/projection"
+	"jobledger/ledger"
 )
 
 // What a job may be. Sizes are bytes.
@@ -58,10 +58,8 @@ func (e *Enqueue) Check() error {
 		return &InvalidError{"priority", fmt.Sprint(e.Priority), "-100 to 100"}
 	case e.MaxAttempts < 0 || e.MaxAttempts > MaxMaxAttempts:
 		return &InvalidError{"max_attempts", fmt.Sprint(e.MaxAttempts), "1 to 1000000"}
-	case e.MaxRuntime < 0 || e.MaxRuntime > MaxRunTime || e.MaxRuntime%time.Microsecond != 0:
-		return &InvalidError{"max_runtime", e.MaxRuntime.String(), "1µs to 8784h"}
-	case !e.RunAt.IsZero() && (e.RunAt.Year() < 1971 || e.RunAt.Year() > 9999):
-		return &InvalidError{"run_at", e.RunAt.String(), "the years 1971 to 9999"}
+	case !e.RunAt.IsZero() && (e.RunAt.UTC().Year() < 1971 || e.RunAt.UTC().Year() > 9999):
+		return &InvalidError{"run_at", ledger.FormatTime(e.RunAt), "the years 1971 to 9999"}
 	case len(e.Tags) > MaxTags:
 		return &InvalidError{"tags", fmt.Sprintf("of %d", len(e.Tags)), "up to 32 tags"}
 	case len(e.Requires) > MaxLabels:
@@ -88,8 +86,13 @@ func (e *Enqueue) Check() error {
 			return err
 		}
 	}
-	if e.MaxAttempts == 0 {
-		e.MaxAttempts = projection.DefaultMaxAttempts
+	return checkRuntime(e.MaxRuntime)
+}
+
+// checkRuntime lets 0 pass, which is no limit.
+func checkRuntime(d time.Duration) error {
+	if d < 0 || d > MaxRunTime || d%time.Microsecond != 0 {
+		return &InvalidError{"max_runtime", d.String(), "1µs to 8784h"}
 	}
 	return nil
 }
@@ -139,7 +142,20 @@ func checkText(field, text string, most int) error {
 
 // check returns an InvalidError for a command outside of what is allowed.
 func check(c Command) error {
+	if token, owner, ok := credentials(c); ok {
+		if token == "" {
+			return &InvalidError{"token", "", "the token that the claim was given"}
+		}
+		if err := checkText("token", token, MaxKey); err != nil {
+			return err
+		}
+		if err := checkText("worker", owner, MaxKey); err != nil {
+			return err
+		}
+	}
 	switch c := c.(type) {
+	case Claim, Reclaim:
+		return &InvalidError{"command", c.name(), "what an owner or an operator may ask"} // Service.Claim, Sweeper
 	case Heartbeat:
 		if c.Progress != nil && !(*c.Progress >= 0 && *c.Progress <= 1) {
 			return &InvalidError{"progress", fmt.Sprint(*c.Progress), "0 to 1"}
@@ -161,6 +177,9 @@ func check(c Command) error {
 				return err
 			}
 		}
+		if err := checkText("signal", c.Signal, MaxLabel); err != nil {
+			return err
+		}
 		return checkText("detail", c.Detail, MaxErrorDetail)
 	case Release:
 		if c.Delay < 0 || c.Delay > MaxRunTime {
@@ -174,6 +193,9 @@ func check(c Command) error {
 	case Reschedule:
 		if c.Priority != nil && (*c.Priority < -MaxPriority || *c.Priority > MaxPriority) {
 			return &InvalidError{"priority", fmt.Sprint(*c.Priority), "-100 to 100"}
+		}
+		if c.RunAt != nil && c.RunAt.UTC().Year() > 9999 {
+			return &InvalidError{"run_at", ledger.FormatTime(*c.RunAt), "up to the year 9999"}
 		}
 		return checkText("reason", c.Reason, MaxReason)
 	}

@@ -38,6 +38,9 @@ func (s *Service) setPaused(ctx context.Context, actor, queue string, paused boo
 			return err
 		}
 		changed = true
+		if !paused {
+			tx.Announce()
+		}
 		return tx.Append(ctx, e)
 	})
 	return changed && err == nil, err

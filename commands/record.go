@@ -9,12 +9,15 @@ import (
 	"jobledger/projection"
 )
 
-// carryOut decides c on j, records what was decided, and returns the job as it is then. j may be out of date: the
-// row's compare-and-swap notices, and then the rules judge the row as it is.
+// carryOut decides c on j, records what was decided, and returns the job as it is then. j may be out of date, or
+// nothing but an id: the row's compare-and-swap notices where something is written, and where nothing would be, the
+// rules judge the row as it is before anybody is told so.
 func carryOut(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c Command) (projection.Job, error) {
-	after, err := attempt(ctx, tx, actor, j, c)
-	if !errors.Is(err, ledger.ErrConflict) && !errors.Is(err, errStale) {
-		return after, err
+	if j.N != 0 {
+		after, err := attempt(ctx, tx, actor, j, c)
+		if !errors.Is(err, ledger.ErrConflict) && !errors.Is(err, errStale) && !errors.Is(err, errNothing) && !errors.Is(err, ErrConflict) {
+			return after, err
+		}
 	}
 	fresh, ok, err := projection.Get(ctx, tx, j.ID)
 	if err != nil {
@@ -23,19 +26,22 @@ func carryOut(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job
 	if !ok {
 		return j, fmt.Errorf("%w: %s", ErrNoJob, j.ID)
 	}
-	fresh.Payload, fresh.Salt = j.Payload, j.Salt
-	if after, err = attempt(ctx, tx, actor, fresh, c); !errors.Is(err, errStale) {
-		return after, err
+	if !fresh.Erased {
+		fresh.Payload, fresh.Salt = j.Payload, j.Salt
 	}
-	return fresh, answerLate(ctx, tx, actor, fresh, c)
+	after, err := attempt(ctx, tx, actor, fresh, c)
+	switch {
+	case errors.Is(err, errNothing):
+		return fresh, nil
+	case errors.Is(err, errStale):
+		return fresh, answerLate(ctx, tx, actor, fresh, c)
+	}
+	return after, err
 }
 
 // attempt decides c on j as it is given and records the result.
 func attempt(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c Command) (projection.Job, error) {
 	bodies, err := Decide(j, c, tx.Now())
-	if errors.Is(err, errNothing) {
-		return j, nil
-	}
 	if err != nil {
 		return j, err
 	}
@@ -117,6 +123,9 @@ func record(ctx context.Context, tx *ledger.Tx, f fact) (projection.Job, error) 
 	}
 	if e.Seq != 0 {
 		e.To = after.State
+		if after.State == ledger.Queued {
+			tx.Announce()
+		}
 	}
 	if err := projection.Put(ctx, tx, j, after); err != nil {
 		return j, err
@@ -126,7 +135,7 @@ func record(ctx context.Context, tx *ledger.Tx, f fact) (projection.Job, error) 
 
 // answerLate looks up what became of the token's claim, decides, and records a refusal.
 func answerLate(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c Command) error {
-	token, _ := tokenOf(c)
+	token, _, _ := credentials(c)
 	past, err := pastOf(ctx, tx, j, token, c.name())
 	if err != nil {
 		return err
@@ -144,8 +153,12 @@ func answerLate(ctx context.Context, tx *ledger.Tx, actor string, j projection.J
 	return refusal
 }
 
+// pastKinds are all but the heartbeats, of which there may be many.
+var pastKinds = []ledger.Kind{ledger.KindClaimed, ledger.KindSucceeded, ledger.KindFailed, ledger.KindReleased,
+	ledger.KindReclaimed, ledger.KindCancelled, ledger.KindRefused}
+
 func pastOf(ctx context.Context, tx *ledger.Tx, j projection.Job, token, command string) (past Past, err error) {
-	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N}) {
+	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: pastKinds}) {
 		if err != nil {
 			return past, err
 		}
@@ -159,9 +172,6 @@ func pastOf(ctx context.Context, tx *ledger.Tx, j projection.Job, token, command
 		case e.Kind().EndsClaim() && past.Claim != nil && e.Attempt == past.Claim.Attempt:
 			past.Ending = &e
 		}
-	}
-	if past.Claim == nil && token == "" {
-		return past, &InvalidError{"token", "", "the token that the claim was given"}
 	}
 	salt, _, _, err := tx.Body(ctx, j.N)
 	past.Salt = salt

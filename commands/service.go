@@ -45,12 +45,15 @@ func (s *Service) Enqueue(ctx context.Context, actor string, jobs ...Enqueue) ([
 			}
 			return nil, err
 		}
-		ids[i] = ledger.JobID(jobs[i].ID)
 		if jobs[i].ID == "" {
 			ids[i] = ledger.JobID(s.newID())
-		} else if _, err := ulid.ParseStrict(jobs[i].ID); err != nil {
+			continue
+		}
+		id, err := ulid.ParseStrict(jobs[i].ID)
+		if err != nil {
 			return nil, &InvalidError{"id", fmt.Sprintf("%.80q", jobs[i].ID), "a ULID"}
 		}
+		ids[i] = ledger.JobID(id.String()) // in capitals, however it was written
 	}
 	var answers []Enqueued
 	err := s.Store.Write(ctx, func(tx *ledger.Tx) error {
@@ -69,6 +72,29 @@ func (s *Service) Enqueue(ctx context.Context, actor string, jobs ...Enqueue) ([
 	return answers, nil
 }
 
+// CheckKeys looks for the first of jobs that Enqueue would refuse as things stand, because its key belongs to a job
+// with another payload. It returns its index and the ConflictError; an index of -1 with an error means that the
+// looking failed.
+func (s *Service) CheckKeys(ctx context.Context, jobs []Enqueue) (first int, err error) {
+	first = -1
+	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+		for i := range jobs {
+			if jobs[i].Key == "" {
+				continue
+			}
+			_, _, err := existing(ctx, tx, "", &Enqueue{Queue: jobs[i].Queue, Key: jobs[i].Key, Payload: jobs[i].Payload})
+			if errors.Is(err, ErrConflict) {
+				first = i
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return first, err
+}
+
 func (s *Service) enqueue(ctx context.Context, tx *ledger.Tx, actor string, id ledger.JobID, salt []byte, e *Enqueue) (Enqueued, error) {
 	if e.ID != "" || e.Key != "" {
 		old, ok, err := existing(ctx, tx, id, e)
@@ -77,11 +103,15 @@ func (s *Service) enqueue(ctx context.Context, tx *ledger.Tx, actor string, id l
 		}
 	}
 	runAt := e.RunAt.UTC().Truncate(time.Microsecond)
-	if e.RunAt.Before(tx.Now()) {
+	if runAt.Before(tx.Now()) {
 		runAt = tx.Now()
 	}
+	maxAttempts := e.MaxAttempts
+	if maxAttempts == 0 {
+		maxAttempts = projection.DefaultMaxAttempts
+	}
 	j, err := record(ctx, tx, fact{actor: actor, job: projection.Job{ID: id}, body: &ledger.Enqueued{Queue: e.Queue, Priority: e.Priority,
-		RunAt: runAt, MaxAttempts: e.MaxAttempts, MaxRuntime: e.MaxRuntime, Version: e.Version, Requires: e.Requires, Key: e.Key,
+		RunAt: runAt, MaxAttempts: maxAttempts, MaxRuntime: e.MaxRuntime, Version: e.Version, Requires: e.Requires, Key: e.Key,
 		Tags: e.Tags, PayloadSHA256: ledger.Digest(salt, e.Payload), PayloadBytes: int64(len(e.Payload))}})
 	if err != nil {
 		return Enqueued{}, err
@@ -92,10 +122,12 @@ func (s *Service) enqueue(ctx context.Context, tx *ledger.Tx, actor string, id l
 
 // existing finds the job that e means, if it is there, and compares what makes it the same.
 func existing(ctx context.Context, tx *ledger.Tx, id ledger.JobID, e *Enqueue) (j projection.Job, ok bool, err error) {
+	what := fmt.Sprintf("id %s", id)
 	if e.ID != "" {
 		j, ok, err = projection.Get(ctx, tx, id)
 	}
 	if e.Key != "" && !ok && err == nil {
+		what = fmt.Sprintf("key %q", e.Key)
 		j, ok, err = projection.GetByKey(ctx, tx, e.Queue, e.Key)
 	}
 	if err != nil || !ok {
@@ -104,20 +136,20 @@ func existing(ctx context.Context, tx *ledger.Tx, id ledger.JobID, e *Enqueue) (
 	if err := projection.LoadBodies(ctx, tx, &j); err != nil {
 		return j, true, err
 	}
-	what := "key " + fmt.Sprintf("%q", j.Key)
-	if e.ID != "" {
-		what = "id " + e.ID
-	}
 	switch {
 	case j.Erased:
 		return j, true, &ConflictError{"enqueue", j.ID, what + " belongs to it, and its payload was erased"}
-	case j.Queue != e.Queue || j.Key != e.Key || string(j.Payload) != string(e.Payload):
+	case j.Queue != e.Queue:
+		return j, true, &ConflictError{"enqueue", j.ID, what + " belongs to it, in the queue " + j.Queue}
+	case j.Key != e.Key:
+		return j, true, &ConflictError{"enqueue", j.ID, what + " belongs to it, with another key"}
+	case string(j.Payload) != string(e.Payload):
 		return j, true, &ConflictError{"enqueue", j.ID, what + " belongs to it, with another payload"}
 	}
 	return j, true, nil
 }
 
-// Do carries out c on the job with this id and returns the job as it is then.
+// Do carries out c on the job with this id and returns the job as it is then; with a RefusedError too.
 //
 // Errors: ErrNoJob; RefusedError (ErrLeaseLost, ErrCancelled or ErrConflict) for a token that is not live;
 // ConflictError; InvalidError; ledger.ErrUnknown, after which sending the same command again is safe.
@@ -140,10 +172,10 @@ func (s *Service) Do(ctx context.Context, actor string, id ledger.JobID, c Comma
 		j, err = carryOut(ctx, tx, actor, j, c)
 		return keepRefusal(err, &refused)
 	})
-	if err == nil {
-		err = refused
+	if err != nil {
+		return projection.Job{}, err
 	}
-	return j, err
+	return j, refused
 }
 
 // keepRefusal lets the transaction commit what a refusal has recorded: the error is told afterwards.
@@ -205,8 +237,14 @@ func (r *ClaimRequest) check() error {
 			return err
 		}
 	}
-	if r.Worker.Name == "" || len(r.Worker.Name) > MaxKey || r.Worker.Boot == "" {
+	if r.Worker.Name == "" || r.Worker.Boot == "" {
 		return &InvalidError{"worker", fmt.Sprintf("%.80q", r.Worker.Name), "1 to 255 bytes, and a boot"}
+	}
+	if err := checkText("worker", r.Worker.Name, MaxKey); err != nil {
+		return err
+	}
+	if err := checkRuntime(r.MaxRuntime); err != nil {
+		return err
 	}
 	if r.Limit < 0 || r.Limit > 1000 {
 		return &InvalidError{"limit", fmt.Sprint(r.Limit), "1 to 1000"}
@@ -235,7 +273,31 @@ func (s *Service) Turn(ctx context.Context, actor string, steps []Step, r ClaimR
 	return s.turn(ctx, actor, steps, r)
 }
 
+// turn is together, unless that fails because of what the ledger holds: then one row is to blame, and each step is
+// carried out by itself, so that a damaged job does not cost its neighbours their leases.
 func (s *Service) turn(ctx context.Context, actor string, steps []Step, r ClaimRequest) ([]Outcome, []projection.Job, error) {
+	outcomes, claimed, err := s.together(ctx, actor, steps, r)
+	if err == nil || len(steps) == 0 || storeFailed(err) {
+		return outcomes, claimed, err
+	}
+	outcomes = make([]Outcome, len(steps))
+	for i, step := range steps {
+		one, _, err := s.together(ctx, actor, []Step{step}, ClaimRequest{})
+		if storeFailed(err) {
+			return nil, nil, err // what has been carried out may be sent again
+		}
+		if outcomes[i] = (Outcome{step.Job, err}); err == nil {
+			outcomes[i] = one[0]
+		}
+	}
+	_, claimed, err = s.together(ctx, actor, nil, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	return outcomes, claimed, nil
+}
+
+func (s *Service) together(ctx context.Context, actor string, steps []Step, r ClaimRequest) ([]Outcome, []projection.Job, error) {
 	tokens := make([]string, r.Limit)
 	for i := range tokens {
 		tokens[i] = s.newID()
@@ -269,9 +331,9 @@ func (s *Service) turn(ctx context.Context, actor string, steps []Step, r ClaimR
 		}
 		return nil
 	})
-	if errors.Is(err, ledger.ErrUnknown) {
+	if errors.Is(err, ledger.ErrUnknown) && len(tokens) > 0 {
 		// Nobody knows whether these claims are durable, but the ledger does.
-		if mine, lookErr := s.lookUp(ctx, r.Worker, tokens); lookErr == nil && len(mine) > 0 {
+		if mine, lookErr := s.lookUp(context.WithoutCancel(ctx), r.Worker, tokens); lookErr == nil && len(mine) > 0 {
 			return outcomes, mine, nil
 		}
 	}
@@ -284,6 +346,17 @@ func (s *Service) turn(ctx context.Context, actor string, steps []Step, r ClaimR
 // isVerdict reports whether err is the answer to one step rather than a failure of the transaction.
 func isVerdict(err error) bool {
 	return errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrCancelled) || errors.Is(err, ErrConflict) || errors.Is(err, ErrNoJob) || errors.Is(err, ErrInvalid)
+}
+
+// storeFailed reports whether err says that the ledger or the caller was not ready, rather than that something in it
+// is wrong.
+func storeFailed(err error) bool {
+	for _, target := range []error{ledger.ErrBusy, ledger.ErrFull, ledger.ErrUnknown, ledger.ErrReplaced, ledger.ErrClosed, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
 }
 
 // lookUp returns the jobs that w holds with one of these tokens.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"jobledger/ledger"
@@ -46,18 +48,30 @@ const maxLockWait = 250 * time.Millisecond
 // errLate makes the looking start over.
 var errLate = errors.New("the write lock was late")
 
-// Sweep looks once and reclaims what has been through its grace: in batches, with a pause, until none is left.
+// Sweep looks once and reclaims what has been through its grace: in batches, with a pause, until none is left. Jobs
+// that cannot be reclaimed, because the ledger is damaged there, are left alone and told in the error; then the
+// report holds for the others.
 func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 	var report SweepReport
+	bad := make(map[int64]error)
 	for {
-		batch, err := w.look(ctx, &report)
-		if err != nil || len(batch) == 0 {
+		batch, err := w.look(ctx, &report, bad)
+		if err != nil {
 			return report, err
 		}
-		reclaimed, err := w.reclaim(ctx, batch)
+		if len(batch) == 0 {
+			var errs []error
+			for _, n := range slices.Sorted(maps.Keys(bad)) {
+				errs = append(errs, bad[n])
+			}
+			return report, errors.Join(errs...)
+		}
+		reclaimed, err := w.reclaim(ctx, batch, bad)
 		report.Reclaimed = append(report.Reclaimed, reclaimed...)
+		if err != nil {
+			w.seen = nil // heartbeats may have waited too
+		}
 		if errors.Is(err, errLate) {
-			w.seen = nil
 			continue
 		}
 		if err != nil {
@@ -89,8 +103,8 @@ func (w *Sweeper) batch() int {
 const maxLook = 10_000
 
 // look reads the expired leases, remembers them, and returns a batch of those that have been through their grace.
-func (w *Sweeper) look(ctx context.Context, report *SweepReport) (batch []projection.Job, err error) {
-	var expired []projection.Job
+func (w *Sweeper) look(ctx context.Context, report *SweepReport, bad map[int64]error) (batch []projection.Lease, err error) {
+	var expired []projection.Lease
 	err = w.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		expired, err = projection.Expired(ctx, tx, tx.Now(), maxLook)
 		return err
@@ -100,41 +114,65 @@ func (w *Sweeper) look(ctx context.Context, report *SweepReport) (batch []projec
 	}
 	now, seen := time.Now(), make(map[int64]sighting, len(expired))
 	report.Expired, report.Waiting, report.Wait = len(expired), 0, 0
-	for _, j := range expired {
-		s, known := w.seen[j.N]
-		if !known || s.token != j.Token || !s.leaseUntil.Equal(j.LeaseUntil) {
-			s = sighting{j.Token, j.LeaseUntil, now, w.grace(j)}
+	for _, l := range expired {
+		s, known := w.seen[l.N]
+		if !known || s.token != l.Token || !s.leaseUntil.Equal(l.Until) {
+			s = sighting{l.Token, l.Until, now, w.grace(l)}
 		}
-		seen[j.N] = s
+		seen[l.N] = s
 		switch left := s.grace - now.Sub(s.first); {
+		case bad[l.N] != nil:
 		case left > 0:
 			report.Waiting++
 			report.Wait = max(report.Wait, left)
 		case len(batch) < w.batch():
-			batch = append(batch, j)
+			batch = append(batch, l)
 		}
 	}
 	w.seen = seen
 	return batch, nil
 }
 
-func (w *Sweeper) grace(j projection.Job) time.Duration {
+func (w *Sweeper) grace(l projection.Lease) time.Duration {
 	if w.Grace != nil {
 		return *w.Grace
 	}
-	return max(j.LeaseUntil.Sub(j.HeartbeatAt), MinLease) * 2 / 3
+	lease := l.Until.Sub(l.HeartbeatAt)
+	if lease < MinLease { // cut short by a max runtime, or the clock ran back between the two: nobody knows
+		lease = DefaultLease
+	}
+	return lease * 2 / 3
 }
 
-// reclaim takes the batch back, each job judged again and by its own compare-and-swap.
-func (w *Sweeper) reclaim(ctx context.Context, batch []projection.Job) (reclaimed []projection.Job, err error) {
+// reclaim takes the batch back. Where that fails as a whole, one row of it is to blame: then each is taken back by
+// itself, and what goes wrong with one goes into bad.
+func (w *Sweeper) reclaim(ctx context.Context, batch []projection.Lease, bad map[int64]error) (reclaimed []projection.Job, err error) {
+	reclaimed, err = w.together(ctx, batch)
+	if err == nil || errors.Is(err, errLate) || storeFailed(err) {
+		return reclaimed, err
+	}
+	for i, l := range batch {
+		one, err := w.together(ctx, batch[i:i+1])
+		switch {
+		case errors.Is(err, errLate) || storeFailed(err):
+			return reclaimed, err
+		case err != nil:
+			bad[l.N] = fmt.Errorf("sweep: job %s: %w", l.ID, err)
+		}
+		reclaimed = append(reclaimed, one...)
+	}
+	return reclaimed, nil
+}
+
+// together reclaims in one transaction, each job judged again and by its own compare-and-swap.
+func (w *Sweeper) together(ctx context.Context, batch []projection.Lease) (reclaimed []projection.Job, err error) {
 	err = w.Service.Store.Write(ctx, func(tx *ledger.Tx) error {
 		reclaimed = nil
 		if tx.Waited() > maxLockWait {
 			return errLate
 		}
-		for _, j := range batch {
-			c := Reclaim{Token: w.seen[j.N].token, LeaseUntil: w.seen[j.N].leaseUntil}
-			after, err := carryOut(ctx, tx, w.Actor, j, c)
+		for _, l := range batch {
+			after, err := carryOut(ctx, tx, w.Actor, projection.Job{ID: l.ID}, Reclaim{Token: l.Token, LeaseUntil: l.Until})
 			if errors.Is(err, errGone) {
 				continue // a heartbeat or an end came first
 			}
@@ -158,7 +196,7 @@ func (w *Sweeper) reclaim(ctx context.Context, batch []projection.Job) (reclaime
 func (w *Sweeper) Run(ctx context.Context, every time.Duration, report func(SweepReport, error)) {
 	for {
 		r, err := w.Sweep(ctx)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && len(r.Reclaimed) == 0 {
 			return
 		}
 		report(r, err)

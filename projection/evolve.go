@@ -74,13 +74,13 @@ func Evolve(j Job, e ledger.Event) (Job, error) {
 	case *ledger.Retried:
 		j = queuedAgain(j, e.At)
 		j.Failures, j.Snoozes, j.FinishedAt = 0, 0, time.Time{}
-		j.ErrorCode, j.ErrorDetail = "", ""
+		j.ErrorCode, j.ErrorDetail, j.Result = "", "", nil
 	case *ledger.Rescheduled:
 		j.RunAt, j.Priority = b.RunAt, b.Priority
 	case *ledger.Refused:
 		// a fact about somebody else's attempt; the job is as it was
 	case *ledger.Erased:
-		j.Erased = true
+		j.Erased, j.Payload, j.Salt, j.Result = true, nil, nil, nil
 	default:
 		return j, fmt.Errorf("%w: %T does not concern a job", ledger.ErrUnknownKind, e.Body)
 	}

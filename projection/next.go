@@ -75,13 +75,13 @@ SELECT lane FROM live WHERE lane IS NOT NULL`
 
 // fitting returns the live lanes that fit, higher priorities first, without those of paused queues.
 func fitting(ctx context.Context, tx *ledger.Tx, want Want) ([]liveLane, error) {
+	paused, err := pausedQueues(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
 	var lanes []liveLane
 	for _, queue := range slices.Compact(slices.Sorted(slices.Values(want.Queues))) {
-		q, err := GetQueue(ctx, tx, queue)
-		if err != nil {
-			return nil, err
-		}
-		if q.Paused {
+		if slices.Contains(paused, queue) {
 			continue
 		}
 		from, before := laneBounds(queue)

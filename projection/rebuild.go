@@ -11,16 +11,21 @@ import (
 
 // Rebuilt says what a rebuild changed.
 type Rebuilt struct {
-	Jobs    int64 // that the events make
-	Changed int64 // rows that differed
-	Missing int64 // jobs that had no row
-	Extra   int64 // rows that belonged to no job
-	Queues  int64 // rows of queues that differed
+	Jobs    int64    // that the events make
+	Changed int64    // rows that differed
+	Missing int64    // jobs that had no row
+	Extra   int64    // rows that belonged to no job
+	Queues  int64    // rows of queues that differed
+	Mended  []string // tables, indexes, triggers and views that were missing or altered, such as "trigger events_no_update"
 }
 
-// Rebuild folds every event and makes the tables say what the events add up to. It writes only rows that differ.
+// Rebuild folds every event and makes the tables say what the events add up to. It writes only rows that differ, and
+// first puts right what the schema has and the file has not.
 // An event that cannot be folded is an error, and nothing is changed.
 func Rebuild(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
+	if r.Mended, err = tx.MendSchema(ctx, "jobs", "queues", "presence"); err != nil {
+		return r, err
+	}
 	extra, err := extraRows(ctx, tx)
 	if err != nil {
 		return r, err
@@ -62,12 +67,15 @@ func Rebuild(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
 	if err != nil {
 		return r, err
 	}
-	for _, name := range differing {
+	for i, d := range differing {
+		if i > 0 && d.number == differing[i-1].number {
+			continue // one more column of the same row
+		}
 		r.Queues++
-		if q, ok := f.queues[name]; ok {
+		if q, ok := f.queues[d.queue]; ok {
 			err = PutQueue(ctx, tx, q)
 		} else {
-			_, err = tx.Exec(`DELETE FROM queues WHERE queue = (SELECT n FROM names WHERE name = ?)`, name)
+			_, err = tx.Exec(`DELETE FROM queues WHERE queue = ?`, d.number)
 		}
 		if err != nil {
 			return r, err

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -37,6 +36,11 @@ type rare struct {
 	Erased      bool              `json:"erased,omitempty"`
 }
 
+// empty does not tell an empty list from none: a replay knows none only.
+func (m rare) empty() bool {
+	return m.Version == "" && len(m.Requires) == 0 && len(m.Tags) == 0 && m.Progress == nil && m.Note == "" && m.ErrorDetail == "" && !m.Erased
+}
+
 // toRow returns j as a row. Names that are not in the dictionary are written there.
 func toRow(ctx context.Context, tx *ledger.Tx, j Job) (r row, err error) {
 	queue, err := tx.Name(ctx, j.Queue)
@@ -49,7 +53,7 @@ func toRow(ctx context.Context, tx *ledger.Tx, j Job) (r row, err error) {
 	}
 	more := rare{j.Version, j.Requires, j.Tags, j.Progress, j.Note, j.ErrorDetail, j.Erased}
 	var moreText any
-	if !reflect.ValueOf(more).IsZero() {
+	if !more.empty() {
 		text, err := json.Marshal(more)
 		if err != nil {
 			return r, err
@@ -151,19 +155,24 @@ func updateJob(changed uint32) *ledger.List {
 	if l, ok := updates.Load(changed); ok {
 		return l.(*ledger.List)
 	}
-	var many, one []string
+	before, width, after, one := updateTexts(changed)
+	l, _ := updates.LoadOrStore(changed, ledger.NewList(before, width, after, one, true))
+	return l.(*ledger.List)
+}
+
+// updateTexts returns what NewList needs for the compare-and-swap of many rows, and of one.
+func updateTexts(changed uint32) (before string, width int, after, one string) {
+	var many, single []string
 	for i, name := range columns {
 		if changed&(1<<i) != 0 {
 			at := len(many) + 3
 			many = append(many, fmt.Sprintf("%s = v.column%d", name, at))
-			one = append(one, fmt.Sprintf("%s = ?%d", name, at))
+			single = append(single, fmt.Sprintf("%s = ?%d", name, at))
 		}
 	}
-	l, _ := updates.LoadOrStore(changed, ledger.NewList(
-		`UPDATE jobs SET `+strings.Join(many, ", ")+` FROM (VALUES `, len(many)+2,
+	return `UPDATE jobs SET ` + strings.Join(many, ", ") + ` FROM (VALUES `, len(many) + 2,
 		`) AS v WHERE jobs.n = v.column1 AND jobs.seq = v.column2`,
-		`UPDATE jobs SET `+strings.Join(one, ", ")+` WHERE n = ?1 AND seq = ?2`, true))
-	return l.(*ledger.List)
+		`UPDATE jobs SET ` + strings.Join(single, ", ") + ` WHERE n = ?1 AND seq = ?2`
 }
 
 // one runs a query for at most one job.
@@ -195,6 +204,9 @@ func many(ctx context.Context, tx *ledger.Tx, query string, args ...any) (jobs [
 		j := &jobs[len(jobs)-1]
 		if withBody {
 			err = scanJob(ctx, tx, rows, j, &j.Salt, &j.Payload)
+			if j.Payload == nil && j.Salt != nil {
+				j.Payload = []byte{} // an empty payload is not an erased one
+			}
 		} else {
 			err = scanJob(ctx, tx, rows, j)
 		}
@@ -208,10 +220,14 @@ func many(ctx context.Context, tx *ledger.Tx, query string, args ...any) (jobs [
 // selectWithBody begins a query for jobs with their payloads: what a claim hands out.
 var selectWithBody = `SELECT ` + columnList + `, b.salt, b.body FROM jobs j LEFT JOIN bodies b ON b.pos = j.n`
 
+var byID = `SELECT ` + columnList + ` FROM jobs j WHERE j.id = ?`
+
 // Get returns the job with this id; ok is false if there is none.
 func Get(ctx context.Context, tx *ledger.Tx, id ledger.JobID) (j Job, ok bool, err error) {
-	return one(ctx, tx, `SELECT `+columnList+` FROM jobs j WHERE j.id = ?`, string(id))
+	return one(ctx, tx, byID, string(id))
 }
+
+var byKey = `SELECT ` + columnList + ` FROM jobs j WHERE j.queue = ? AND j.key = ?`
 
 // GetByKey returns the job with this key in this queue; ok is false if there is none.
 func GetByKey(ctx context.Context, tx *ledger.Tx, queue, key string) (j Job, ok bool, err error) {
@@ -219,7 +235,7 @@ func GetByKey(ctx context.Context, tx *ledger.Tx, queue, key string) (j Job, ok 
 	if err != nil || n == 0 {
 		return j, false, err
 	}
-	return one(ctx, tx, `SELECT `+columnList+` FROM jobs j WHERE j.queue = ? AND j.key = ?`, n, key)
+	return one(ctx, tx, byKey, n, key)
 }
 
 // Find returns the jobs whose id begins with prefix, at most limit: what people type is often shortened.
@@ -227,19 +243,52 @@ func Find(ctx context.Context, tx *ledger.Tx, prefix string, limit int) ([]Job, 
 	return many(ctx, tx, `SELECT `+columnList+` FROM jobs j WHERE j.id >= ?1 AND j.id < ?1 || '~' ORDER BY j.id LIMIT ?2`, prefix, limit)
 }
 
-// Held returns the jobs that this worker process owns.
+// held finds what one worker holds among all live leases, which are few beside the jobs that have ended. "> 0"
+// instead of "IS NOT NULL" because only a range makes SQLite search the index.
+var held = `SELECT ` + columnList + ` FROM jobs j WHERE j.lease_expires_at > 0 AND j.worker = ? ORDER BY j.lease_expires_at`
+
+// Held returns the jobs that this worker process owns, the one whose lease ends first before the others.
 func Held(ctx context.Context, tx *ledger.Tx, w ledger.Worker) ([]Job, error) {
 	n, err := tx.Worker(ctx, w)
 	if err != nil || n == 0 {
 		return nil, err
 	}
-	return many(ctx, tx, `SELECT `+columnList+` FROM jobs j WHERE j.lease_expires_at IS NOT NULL AND j.worker = ? ORDER BY j.n`, n)
+	return many(ctx, tx, held, n)
 }
 
-// Expired returns jobs whose lease ended at now or before, the longest ended first. It only finds candidates.
-func Expired(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) ([]Job, error) {
-	return many(ctx, tx, `SELECT `+columnList+` FROM jobs j WHERE j.lease_expires_at <= ? ORDER BY j.lease_expires_at LIMIT ?`, ledger.Micros(now), limit)
+// Lease is one claim as a sweeper sees it.
+type Lease struct {
+	N           int64
+	ID          ledger.JobID
+	Token       string
+	HeartbeatAt time.Time
+	Until       time.Time
 }
+
+const expired = `SELECT j.n, j.id, coalesce(j.lease_token, ''), coalesce(j.heartbeat_at, 0), j.lease_expires_at
+FROM jobs j WHERE j.lease_expires_at <= ? ORDER BY j.lease_expires_at LIMIT ?`
+
+// Expired returns the leases that ended at now or before, the longest ended first. It only finds candidates, and
+// reads nothing of a row that could be damaged: one bad row must not keep a sweeper from the others.
+func Expired(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) (leases []Lease, err error) {
+	rows, err := tx.Query(ctx, expired, ledger.Micros(now), limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var l Lease
+		var heartbeat, until int64
+		if err := rows.Scan(&l.N, &l.ID, &l.Token, &heartbeat, &until); err != nil {
+			return nil, err
+		}
+		l.HeartbeatAt, l.Until = ledger.FromMicros(heartbeat), ledger.FromMicros(until)
+		leases = append(leases, l)
+	}
+	return leases, rows.Err()
+}
+
+const resultOf = `SELECT b.body FROM events e JOIN bodies b ON b.pos = e.pos WHERE e.job = ? AND e.seq = ?`
 
 // LoadBodies reads j's payload and result.
 func LoadBodies(ctx context.Context, tx *ledger.Tx, j *Job) error {
@@ -254,13 +303,15 @@ func LoadBodies(ctx context.Context, tx *ledger.Tx, j *Job) error {
 	if j.State != ledger.SucceededState {
 		return nil
 	}
-	rows, err := tx.Query(ctx, `SELECT b.body FROM events e JOIN bodies b ON b.pos = e.pos WHERE e.job = ? AND e.seq = ?`, j.N, j.Seq)
+	rows, err := tx.Query(ctx, resultOf, j.N, j.Seq)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	if rows.Next() {
-		err = rows.Scan(&j.Result)
+		if err = rows.Scan(&j.Result); j.Result == nil {
+			j.Result = []byte{} // there is one, of no bytes
+		}
 	}
 	if err == nil {
 		err = rows.Err()

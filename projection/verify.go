@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"jobledger/ledger"
@@ -139,7 +141,29 @@ func (v *verifier) events(ctx context.Context, progress func(done, total int64))
 		}
 	}
 	v.Jobs = v.fold.jobs
-	return nil
+	if err := v.end(ctx); err != nil {
+		return err
+	}
+	return v.unclaimed(math.MaxInt64)
+}
+
+// end notices events that were cut off at the end: SQLite remembers the highest pos that there ever was.
+func (v *verifier) end(ctx context.Context) error {
+	rows, err := v.tx.Query(ctx, `SELECT seq FROM sqlite_sequence WHERE name = 'events'`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var highest int64
+	if rows.Next() {
+		if err := rows.Scan(&highest); err != nil {
+			return err
+		}
+	}
+	if highest != v.last.Pos {
+		v.find(Finding{Code: FindGap, Pos: v.last.Pos, Detail: fmt.Sprintf("this is the last event, but there have been %d", highest)})
+	}
+	return rows.Err()
 }
 
 // rules checks what Evolve does not judge, because it means nothing for the state.
@@ -177,11 +201,8 @@ func (v *verifier) nextBody() error {
 
 // bodies walks the stored bodies beside the events: both are in the order of pos.
 func (v *verifier) bodies(ctx context.Context, e ledger.Event, j Job) error {
-	for v.more && v.body.Pos < e.Pos {
-		v.find(Finding{Code: FindBody, Pos: v.body.Pos, Detail: "a body is stored for an event that has none"})
-		if err := v.nextBody(); err != nil {
-			return err
-		}
+	if err := v.unclaimed(e.Pos); err != nil {
+		return err
 	}
 	var digest string
 	var size int64
@@ -213,6 +234,17 @@ func (v *verifier) bodies(ctx context.Context, e ledger.Event, j Job) error {
 		v.find(Finding{Code: FindBody, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf("its body of %d bytes is not the one of %d bytes that the event names", len(v.body.Body), size)})
 	}
 	return v.nextBody()
+}
+
+// unclaimed finds the stored bodies before pos that no event has asked for.
+func (v *verifier) unclaimed(before int64) error {
+	for v.more && v.body.Pos < before {
+		v.find(Finding{Code: FindBody, Pos: v.body.Pos, Detail: "a body is stored for an event that has none"})
+		if err := v.nextBody(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (v *verifier) erasedLater(ctx context.Context, e ledger.Event) (bool, error) {
@@ -258,7 +290,7 @@ func (v *verifier) rows(ctx context.Context) error {
 		for i := range folded {
 			if stored[i] != folded[i] {
 				v.find(Finding{Code: FindDiffers, Job: j.ID, Field: columns[i],
-					Detail: fmt.Sprintf("the table says %s, the events say %s", shown(stored[i]), shown(folded[i]))})
+					Detail: fmt.Sprintf("the table says %s, the events say %s", shown(columns[i], stored[i]), shown(columns[i], folded[i]))})
 			}
 		}
 	}
@@ -273,20 +305,26 @@ func (v *verifier) rows(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range differing {
-		v.find(Finding{Code: FindQueue, Field: name, Detail: fmt.Sprintf("the row of the queue %s is not what the events say", name)})
+	for _, d := range differing {
+		v.find(Finding{Code: FindQueue, Field: d.field, Detail: fmt.Sprintf("queue %s: %s", d.queue, d.detail)})
 	}
 	return nil
 }
 
-func shown(v any) string {
-	if s, ok := v.(string); ok {
-		return fmt.Sprintf("%q", s)
-	}
-	if v == nil {
+// shown is a column's value for people.
+func shown(column string, v any) string {
+	n, isNumber := v.(int64)
+	switch {
+	case v == nil:
 		return "null"
+	case isNumber && column == "state":
+		return ledger.State(n).String()
+	case isNumber && (strings.HasSuffix(column, "_at") || column == "end_by" || column == "since"):
+		return ledger.FormatTime(ledger.FromMicros(n))
+	case isNumber:
+		return fmt.Sprint(n)
 	}
-	return fmt.Sprint(v)
+	return fmt.Sprintf("%.200q", fmt.Sprint(v))
 }
 
 func sortedKeys[V any](m map[int64]V) []int64 {
@@ -334,24 +372,75 @@ func extraRows(ctx context.Context, tx *ledger.Tx) (extra []int64, err error) {
 	return extra, rows.Err()
 }
 
-// differingQueues returns the names of the queues whose row is not what folded says, in order.
-func differingQueues(ctx context.Context, tx *ledger.Tx, folded map[string]Queue) (names []string, err error) {
-	stored, err := Queues(ctx, tx)
+// queueFields are the columns of the table queues behind its first.
+var queueFields = [...]string{"paused", "since", "actor", "reason"}
+
+type queueRow [len(queueFields)]any
+
+// differingQueue is a row of queues that is not what the events say.
+type differingQueue struct {
+	number        int64 // the row's
+	queue         string
+	field, detail string
+}
+
+// differingQueues compares the rows of queues as they are stored with folded, by number.
+func differingQueues(ctx context.Context, tx *ledger.Tx, folded map[string]Queue) (found []differingQueue, err error) {
+	want, names := make(map[int64]queueRow), make(map[int64]string)
+	for name, q := range folded {
+		n, err := tx.Name(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		actor, err := tx.Name(ctx, q.Actor)
+		if err != nil {
+			return nil, err
+		}
+		paused := int64(0)
+		if q.Paused {
+			paused = 1
+		}
+		names[n] = name
+		want[n] = queueRow{paused, ledger.Micros(q.Since), actor, text(q.Reason)}
+	}
+	rows, err := tx.Query(ctx, `SELECT queue, paused, since, actor, reason FROM queues`)
 	if err != nil {
 		return nil, err
 	}
-	rows := make(map[string]Queue)
-	for _, q := range stored {
-		rows[q.Name] = q
-		if folded[q.Name] != q {
-			names = append(names, q.Name)
+	defer rows.Close()
+	stored := make(map[int64]queueRow)
+	for rows.Next() {
+		var n int64
+		var r queueRow
+		if err := rows.Scan(&n, &r[0], &r[1], &r[2], &r[3]); err != nil {
+			return nil, err
 		}
+		stored[n] = r
 	}
-	for name := range folded {
-		if _, ok := rows[name]; !ok {
-			names = append(names, name)
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	for _, n := range sortedKeys(want) {
+		d := differingQueue{number: n, queue: names[n]}
+		r, ok := stored[n]
+		if !ok {
+			d.detail = "it has no row in the table queues"
+			found = append(found, d)
 		}
+		for i, field := range queueFields {
+			if ok && r[i] != want[n][i] {
+				d.field, d.detail = field, fmt.Sprintf("the table says %s, the events say %s", shown(field, r[i]), shown(field, want[n][i]))
+				found = append(found, d)
+			}
+		}
+		delete(stored, n)
 	}
-	slices.Sort(names)
-	return names, nil
+	for _, n := range sortedKeys(stored) {
+		d := differingQueue{number: n, queue: fmt.Sprint("number ", n), detail: "its row in the table queues belongs to no event"}
+		if name, err := tx.NameOf(ctx, n); err == nil {
+			d.queue = name
+		}
+		found = append(found, d)
+	}
+	return found, nil
 }

@@ -1,0 +1,151 @@
+package commands_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// FuzzDecideEvolve lets random commands happen to a job, three bytes each: whatever Decide allows, Evolve folds, and
+// what must always be true is true after each step.
+func FuzzDecideEvolve(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 1, 0, 10, 2, 0, 0})                   // claim, heartbeat, succeed
+	f.Add([]byte{0, 0, 0, 5, 0, 200, 0, 0, 0, 5, 0, 255})       // claimed and reclaimed
+	f.Add([]byte{0, 7, 0, 3, 1, 9, 0, 0, 99, 4, 3, 9, 7, 0, 0}) // failed, snoozed, retried
+	f.Add([]byte{6, 0, 0, 7, 0, 0, 8, 2, 3, 9, 0, 0, 0, 0, 0})  // cancelled, retried, rescheduled, erased
+	f.Fuzz(func(t *testing.T, script []byte) {
+		if len(script) == 0 {
+			return
+		}
+		first := script[0]
+		s := newStory(t, func(b *ledger.Enqueued) {
+			b.MaxAttempts = 1 + int(first)%4
+			b.MaxRuntime = time.Duration(first%3) * time.Minute
+		})
+		tokens := 0
+		for ; len(script) >= 3; script = script[3:] {
+			what, how, wait := script[0], script[1], script[2]
+			s.wait(time.Duration(wait) * time.Second)
+			if wait > 250 {
+				s.wait(-time.Hour) // a clock may run back
+			}
+			token := fmt.Sprint("T", tokens-int(how)/64)
+			before, now := s.job, s.now
+			var c commands.Command
+			switch what % 10 {
+			case 0:
+				tokens++
+				c = commands.Claim{Token: fmt.Sprint("T", tokens), Worker: worker("w"), Lease: time.Duration(1+how) * time.Second, MaxRuntime: time.Duration(how%2) * time.Minute}
+			case 1:
+				c = commands.Heartbeat{Token: token, Lease: time.Duration(1+how) * time.Second, Progress: ref(float64(how) / 255)}
+			case 2:
+				c = commands.Succeed{Token: token, Result: [][]byte{nil, {}, {how}}[how%3]}
+			case 3:
+				c = commands.Fail{Token: token, RetryIn: []*time.Duration{nil, ref(time.Duration(0)), ref(time.Minute)}[how%3], NoRetry: how%5 == 0}
+			case 4:
+				c = commands.Release{Token: token, Snooze: how%2 == 0, Delay: time.Duration(how%3) * time.Minute}
+			case 5:
+				c = commands.Reclaim{Token: token, LeaseUntil: s.job.LeaseUntil}
+			case 6:
+				c = commands.Cancel{Reason: "fuzz"}
+			case 7:
+				c = commands.Retry{}
+			case 8:
+				c = commands.Reschedule{RunAt: []*time.Time{nil, ref(now.Add(-time.Hour)), ref(now.Add(time.Minute))}[how%3], Priority: []*int{nil, ref(int(how) % 100)}[how%2]}
+			case 9:
+				if s.job.State.Final() {
+					s.erase(t)
+				}
+				continue
+			}
+			bodies, err := s.try(c)
+			if err != nil {
+				if errors.Is(err, projection.ErrIllegal) || len(bodies) > 0 {
+					t.Fatalf("Decide allows what Evolve does not: %T on %+v: %v", c, before, err)
+				}
+				if s.job.Seq != before.Seq || s.job.State != before.State {
+					t.Fatalf("%T was refused and changed the job: %+v, before %+v", c, s.job, before)
+				}
+				late(t, s, c)
+				continue
+			}
+			invariants(t, before, s.job, bodies, c, now)
+		}
+	})
+}
+
+// late asks what an owner's command is told whose token is not live; it must not panic and never change the job.
+func late(t *testing.T, s *story, c commands.Command) {
+	var token, name string
+	switch c := c.(type) {
+	case commands.Heartbeat:
+		token, name = c.Token, "heartbeat"
+	case commands.Succeed:
+		token, name = c.Token, "succeed"
+	case commands.Fail:
+		token, name = c.Token, "fail"
+	case commands.Release:
+		token, name = c.Token, "release"
+	default:
+		return
+	}
+	past := s.past(token, name)
+	bodies, err := commands.DecideLate(s.job, past, c)
+	var refused *commands.RefusedError
+	switch {
+	case past.Refused && len(bodies) > 0:
+		t.Fatalf("refused twice: %+v", bodies)
+	case len(bodies) > 1 || len(bodies) == 1 && !errors.As(err, &refused):
+		t.Fatalf("%d bodies with %v", len(bodies), err)
+	case err == nil && (past.Ending == nil || len(bodies) > 0):
+		t.Fatalf("a first answer that was never given: %+v", past)
+	}
+	before := s.job
+	for _, b := range bodies {
+		if err := s.add(ledger.Event{Token: token, Body: b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.job.Seq != before.Seq || s.job.State != before.State || s.job.Token != before.Token {
+		t.Fatalf("a refusal changed the job: %+v", s.job)
+	}
+}
+
+func invariants(t *testing.T, before, after projection.Job, bodies []ledger.Body, c commands.Command, now time.Time) {
+	t.Helper()
+	held := after.State.Held()
+	_, claim := c.(commands.Claim)
+	_, retry := c.(commands.Retry)
+	for what, ok := range map[string]bool{
+		"one event":                         len(bodies) == 1,
+		"seq grows by one":                  after.Seq == before.Seq+1,
+		"attempt grows with a claim only":   after.Attempt == before.Attempt+map[bool]int{true: 1}[claim],
+		"a token only while held":           (after.Token != "") == held,
+		"a lease only while held":           after.LeaseUntil.IsZero() != held,
+		"an end only while held":            after.EndBy.IsZero() || held,
+		"a worker while held":               !held || after.Worker != (ledger.Worker{}),
+		"queued without a worker":           after.State != ledger.Queued || after.Worker == (ledger.Worker{}) && after.ClaimedAt.IsZero() && after.Progress == nil,
+		"finished_at only once ended":       after.FinishedAt.IsZero() != after.State.Final(),
+		"failures up to max_attempts":       after.Failures <= after.MaxAttempts,
+		"at max_attempts it is over":        after.Failures < after.MaxAttempts || after.State.Final(),
+		"failures start anew with a retry":  !retry || after.Failures == 0 && after.Snoozes == 0,
+		"no lease beyond the max runtime":   after.EndBy.IsZero() || !after.LeaseUntil.After(after.EndBy.Add(15*time.Second)),
+		"snoozes are bounded":               after.Snoozes <= commands.MaxSnoozes,
+		"no claim before run_at":            !claim || !before.RunAt.After(now),
+		"what was asked for stays":          after.Queue == before.Queue && after.MaxAttempts == before.MaxAttempts && after.ID == before.ID && after.N == before.N && after.MaxRuntime == before.MaxRuntime,
+		"whole microseconds":                after.RunAt.Equal(after.RunAt.Truncate(time.Microsecond)) && after.LeaseUntil.Equal(after.LeaseUntil.Truncate(time.Microsecond)),
+		"an erased job is never run again":  !after.Erased || after.State.Final(),
+		"success leaves no error":           after.State != ledger.SucceededState || after.ErrorCode == "",
+		"a job that gave up says why":       after.State != ledger.FailedState || after.ErrorCode != "",
+		"a claim is over by its own ending": !bodies[0].Kind().EndsClaim() || !held,
+	} {
+		if !ok {
+			t.Fatalf("%s: not true after %T %+v\nbefore %+v\nafter  %+v", what, c, c, before, after)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package commands_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+)
+
+func TestAHeartbeatExtendsTheLease(t *testing.T) {
+	q := newQueue(t)
+	q.enqueue(commands.Enqueue{})
+	j := q.claimOne("w")
+	if !j.LeaseUntil.Equal(q.now.Add(time.Minute)) || j.State != ledger.ClaimedState {
+		t.Errorf("claimed: %+v", j)
+	}
+	for range 5 {
+		q.now = q.now.Add(20 * time.Second)
+		if j = q.do(j, beat(j.Token)); !j.LeaseUntil.Equal(q.now.Add(time.Minute)) || j.State != ledger.Running || !j.HeartbeatAt.Equal(q.now) {
+			t.Errorf("after a heartbeat: %+v", j)
+		}
+	}
+	j = q.do(j, commands.Heartbeat{Token: j.Token, Lease: time.Second, Progress: ref(0.25), Note: "a quarter"})
+	if !j.LeaseUntil.Equal(q.now.Add(time.Second)) || *j.Progress != 0.25 || j.Note != "a quarter" {
+		t.Errorf("a shorter lease is a shorter lease: %+v", j)
+	}
+	if j = q.do(j, beat(j.Token)); *j.Progress != 0.25 || j.Note != "a quarter" {
+		t.Errorf("a heartbeat that says nothing keeps what was said: %+v", j)
+	}
+}
+
+func TestALeaseEndsWithTheMaxRuntime(t *testing.T) {
+	for _, test := range []struct {
+		job, worker, want time.Duration // max runtimes
+	}{
+		{time.Minute, 0, time.Minute},
+		{0, time.Minute, time.Minute},
+		{time.Minute, time.Hour, time.Minute},
+		{time.Hour, time.Minute, time.Minute},
+	} {
+		q := newQueue(t)
+		q.enqueue(commands.Enqueue{MaxRuntime: test.job})
+		j := q.claimOne("w", func(r *commands.ClaimRequest) { r.MaxRuntime, r.Lease = test.worker, time.Hour })
+		begin, last := q.now, q.now.Add(test.want+15*time.Second)
+		if !j.EndBy.Equal(begin.Add(test.want)) || !j.LeaseUntil.Equal(last) {
+			t.Errorf("%+v: claimed until %s, to end by %s", test, j.LeaseUntil, j.EndBy)
+		}
+		for range 10 {
+			q.now = q.now.Add(10 * time.Second)
+			if j = q.do(j, beat(j.Token)); j.LeaseUntil.After(last) {
+				t.Fatalf("%+v: a heartbeat at %s reached %s, past %s", test, q.now, j.LeaseUntil, last)
+			}
+		}
+		swept := q.sweep()
+		if len(swept) != 1 || swept[0].ErrorCode != ledger.MaxRuntime || swept[0].Failures != 1 {
+			t.Errorf("%+v: a job that heartbeats for ever: %+v", test, swept)
+		}
+	}
+}
+
+func TestALiveTokenIsTakenAfterTheLeaseUntilSomebodyReclaims(t *testing.T) {
+	for name, c := range map[string]func(token string) commands.Command{
+		"heartbeat": func(token string) commands.Command { return beat(token) },
+		"succeed":   func(token string) commands.Command { return commands.Succeed{Token: token} },
+		"fail":      func(token string) commands.Command { return commands.Fail{Token: token} },
+		"release":   func(token string) commands.Command { return commands.Release{Token: token} },
+	} {
+		q := newQueue(t)
+		q.enqueue(commands.Enqueue{})
+		j := q.claimOne("w")
+		q.now = q.now.Add(24 * time.Hour)
+		if got := q.claim("other"); len(got) != 0 {
+			t.Errorf("claiming reclaimed: %+v", got)
+		}
+		q.do(j, c(j.Token))
+		if got := q.sweep(); len(got) != 0 {
+			t.Errorf("%s came first, and the sweeper took the job: %+v", name, got)
+		}
+	}
+	q := newQueue(t)
+	q.enqueue(commands.Enqueue{})
+	j := q.claimOne("w")
+	q.now = j.LeaseUntil.Add(-time.Microsecond)
+	if got := q.sweep(); len(got) != 0 {
+		t.Errorf("reclaimed before the lease's end: %+v", got)
+	}
+	q.now = j.LeaseUntil
+	if got := q.sweep(); len(got) != 1 {
+		t.Errorf("not reclaimed at the lease's end")
+	}
+	q.refuses(j, beat(j.Token), commands.ErrLeaseLost)
+}
+
+func TestAttemptsAreBounded(t *testing.T) {
+	for name, fail := range map[string]func(q *queue){
+		"reclaimed": func(q *queue) {
+			j := q.claimOne("w")
+			q.now = j.LeaseUntil
+			q.sweep()
+		},
+		"failed": func(q *queue) {
+			j := q.claimOne("w")
+			q.do(j, commands.Fail{Token: j.Token, Code: "oom"})
+		},
+	} {
+		q := newQueue(t)
+		j := q.enqueue(commands.Enqueue{MaxAttempts: 3})
+		for range 2 { // an operator's retry begins at 0 again
+			for range 3 {
+				q.now = q.now.Add(time.Hour)
+				fail(q)
+			}
+			q.now = q.now.Add(1000 * time.Hour)
+			if got := q.claim("w"); len(got) != 0 {
+				t.Fatalf("%s: a fourth attempt: %+v", name, got)
+			}
+			j = q.do(j, commands.Retry{})
+			if j.Failures != 0 || j.FinishedAt != (time.Time{}) || j.ErrorCode != "" {
+				t.Errorf("%s: after retry: %+v", name, j)
+			}
+		}
+		if j = q.claimOne("w"); j.Attempt != 7 {
+			t.Errorf("%s: attempt %d, want 7: it is never used again", name, j.Attempt)
+		}
+	}
+}
+
+func TestTheHundredthSnoozeIsAFailure(t *testing.T) {
+	q := newQueue(t)
+	j := q.enqueue(commands.Enqueue{MaxAttempts: 1})
+	for i := range commands.MaxSnoozes {
+		j = q.claimOne("w")
+		j = q.do(j, commands.Release{Token: j.Token, Snooze: true})
+		if j.State != ledger.Queued || j.Failures != 0 || j.Snoozes != i+1 || !j.RunAt.After(q.now) {
+			t.Fatalf("snooze %d: %+v", i+1, j)
+		}
+		q.now = j.RunAt
+	}
+	j = q.claimOne("w")
+	last := commands.Release{Token: j.Token, Snooze: true, Reason: "still busy"}
+	if j = q.do(j, last); j.State != ledger.FailedState || j.ErrorCode != "snoozed_too_often" || j.ErrorDetail != "still busy" {
+		t.Errorf("the 100th: %+v", j)
+	}
+	if again := q.do(j, last); again.Seq != j.Seq {
+		t.Errorf("the 100th, sent again: %+v", again)
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	for n := 1; n <= 70; n++ {
+		base := time.Hour
+		if n <= 12 {
+			base = time.Second << (n - 1)
+		}
+		least, most := time.Duration(1<<62), time.Duration(0)
+		for i := range 2000 {
+			job := ledger.JobID(id(i))
+			d := commands.Backoff(job, n, n)
+			if again := commands.Backoff(job, n, n); again != d {
+				t.Fatalf("dice: %s and %s", d, again)
+			}
+			least, most = min(least, d), max(most, d)
+		}
+		if least < base*8/10 || most > base*12/10 {
+			t.Errorf("failure %d: %s to %s, want %s ± 20%%", n, least, most, base)
+		}
+		if least > base*81/100 || most < base*119/100 {
+			t.Errorf("failure %d: %s to %s do not spread over %s ± 20%%", n, least, most, base)
+		}
+	}
+	if a, b := commands.Backoff(storyID, 1, 1), commands.Backoff(storyID, 2, 1); a == b {
+		t.Errorf("two attempts of a job wait alike: %s", a)
+	}
+	if got, want := commands.Backoff(storyID, 1, 1), 807600*time.Microsecond; got != want {
+		t.Errorf("got %s, want %s: the same for ever, or a replay of an old command differs", got, want)
+	}
+}
+
+func TestBackoffIsTheSameAfterFailedAndReclaimed(t *testing.T) {
+	failed, reclaimed := newStory(t, nil), newStory(t, nil)
+	for i := range 4 {
+		token := fmt.Sprint("T", i)
+		claim := claimed(token)
+		failed.tell(t, claim).wait(time.Minute).tell(t, commands.Fail{Token: token})
+		reclaimed.tell(t, claim).wait(time.Minute)
+		reclaimed.tell(t, commands.Reclaim{Token: token, LeaseUntil: reclaimed.job.LeaseUntil})
+		if a, b := failed.job.RunAt, reclaimed.job.RunAt; !a.Equal(b) || !a.After(failed.now) {
+			t.Errorf("failure %d: to run at %s after failed, %s after reclaimed", i+1, a, b)
+		}
+		failed.now, reclaimed.now = failed.job.RunAt, reclaimed.job.RunAt
+	}
+}

@@ -1,0 +1,362 @@
+package commands_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("..", "testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got == string(want) {
+		return
+	}
+	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(gotLines), len(wantLines)) {
+		var g, w string
+		if i < len(gotLines) {
+			g = gotLines[i]
+		}
+		if i < len(wantLines) {
+			w = wantLines[i]
+		}
+		if g != w {
+			t.Errorf("%s:%d\n got %s\nwant %s", name, i+1, g, w)
+		}
+	}
+	t.Errorf("%s is not what the rules say now; if they were meant to change, run go test with -update and read the diff", name)
+}
+
+func ref[T any](v T) *T { return &v }
+
+const live = "T1" // the token of every claim in the matrix
+
+func claimed(token string) commands.Claim {
+	return commands.Claim{Token: token, Worker: worker("w1"), Lease: time.Minute}
+}
+
+func beat(token string) commands.Heartbeat {
+	return commands.Heartbeat{Token: token, Lease: time.Minute}
+}
+
+// standing is a job in some state, and the moment at which it is asked for something.
+type standing struct {
+	name string
+	make func(t testing.TB) *story
+}
+
+func standings() []standing {
+	after := func(change func(*ledger.Enqueued), cs ...commands.Command) func(testing.TB) *story {
+		return func(t testing.TB) *story { return newStory(t, change).tell(t, cs...).wait(10 * time.Second) }
+	}
+	limit := func(attempts int, runtime time.Duration) func(*ledger.Enqueued) {
+		return func(b *ledger.Enqueued) { b.MaxAttempts, b.MaxRuntime = attempts, runtime }
+	}
+	expired := func(make func(testing.TB) *story) func(testing.TB) *story {
+		return func(t testing.TB) *story {
+			s := make(t)
+			s.now = s.job.LeaseUntil
+			return s
+		}
+	}
+	return []standing{
+		{"queued, ready", after(nil)},
+		{"queued, scheduled in 1h", after(func(b *ledger.Enqueued) { b.RunAt = b.RunAt.Add(time.Hour + 10*time.Second) })},
+		{"queued again after a failure", func(t testing.TB) *story {
+			return after(nil, claimed(live), commands.Fail{Token: live, RetryIn: ref(time.Duration(0))})(t)
+		}},
+		{"claimed", after(nil, claimed(live))},
+		{"claimed, lease over", expired(after(nil, claimed(live)))},
+		{"claimed, last attempt, lease over", expired(after(limit(1, 0), claimed(live)))},
+		{"claimed, max runtime 5s over", after(limit(5, 5*time.Second), claimed(live))},
+		{"claimed, max runtime 5s and lease over", expired(after(limit(5, 5*time.Second), claimed(live)))},
+		{"running", after(nil, claimed(live), beat(live))},
+		{"running, lease over", expired(after(nil, claimed(live), beat(live)))},
+		{"running, last attempt", after(limit(1, 0), claimed(live), beat(live))},
+		{"running, last snooze", func(t testing.TB) *story {
+			s := after(nil)(t)
+			for i := range commands.MaxSnoozes {
+				token := fmt.Sprint("S", i)
+				s.tell(t, claimed(token), commands.Release{Token: token, Snooze: true, Delay: time.Second}).wait(time.Second)
+			}
+			return s.tell(t, claimed(live), beat(live)).wait(10 * time.Second)
+		}},
+		{"running, last snooze and last attempt", func(t testing.TB) *story {
+			s := after(limit(1, 0))(t)
+			for i := range commands.MaxSnoozes {
+				token := fmt.Sprint("S", i)
+				s.tell(t, claimed(token), commands.Release{Token: token, Snooze: true, Delay: time.Second}).wait(time.Second)
+			}
+			return s.tell(t, claimed(live), beat(live)).wait(10 * time.Second)
+		}},
+		{"running, max runtime 1h, 59m59s of it gone", func(t testing.TB) *story {
+			return after(limit(5, time.Hour), claimed(live), beat(live))(t).wait(time.Hour - 11*time.Second)
+		}},
+		{"succeeded", after(nil, claimed(live), commands.Succeed{Token: live})},
+		{"failed", after(limit(1, 0), claimed(live), commands.Fail{Token: live})},
+		{"cancelled", after(nil, commands.Cancel{})},
+		{"cancelled while claimed", after(nil, claimed(live), commands.Cancel{})},
+		{"succeeded, erased", func(t testing.TB) *story {
+			return after(nil, claimed(live), commands.Succeed{Token: live})(t).erase(t)
+		}},
+	}
+}
+
+type asking struct {
+	name string
+	make func(*story) commands.Command
+}
+
+func askings() []asking {
+	always := func(c commands.Command) func(*story) commands.Command {
+		return func(*story) commands.Command { return c }
+	}
+	seen := func(token string, shift time.Duration) func(*story) commands.Command {
+		return func(s *story) commands.Command {
+			return commands.Reclaim{Token: token, LeaseUntil: s.job.LeaseUntil.Add(shift)}
+		}
+	}
+	return []asking{
+		{"claim", always(claimed("T2"))},
+		{"claim, worker's max runtime 30s", always(commands.Claim{Token: "T2", Worker: worker("w2"), Lease: time.Hour, MaxRuntime: 30 * time.Second})},
+		{"heartbeat", always(beat(live))},
+		{"heartbeat, lease 24h", always(commands.Heartbeat{Token: live, Lease: 24 * time.Hour})},
+		{"heartbeat as its owner", always(commands.Heartbeat{Token: live, Owner: "w1", Lease: time.Minute})},
+		{"heartbeat as somebody else", always(commands.Heartbeat{Token: live, Owner: "w2", Lease: time.Minute})},
+		{"succeed", always(commands.Succeed{Token: live})},
+		{"succeed, result", always(commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(0)})},
+		{"fail", always(commands.Fail{Token: live})},
+		{"fail, retry in 5s", always(commands.Fail{Token: live, Code: "oom", RetryIn: ref(5 * time.Second)})},
+		{"fail, no retry", always(commands.Fail{Token: live, Code: "oom", NoRetry: true})},
+		{"release", always(commands.Release{Token: live})},
+		{"release in 1h", always(commands.Release{Token: live, Delay: time.Hour})},
+		{"snooze", always(commands.Release{Token: live, Snooze: true})},
+		{"snooze for 1h", always(commands.Release{Token: live, Snooze: true, Delay: time.Hour})},
+		{"reclaim", seen(live, 0)},
+		{"reclaim, another token seen", seen("T0", 0)},
+		{"reclaim, another lease end seen", seen(live, -time.Second)},
+		{"cancel", always(commands.Cancel{Reason: "wrong"})},
+		{"retry", always(commands.Retry{Reason: "again"})},
+		{"reschedule in 2h", func(s *story) commands.Command { return commands.Reschedule{RunAt: ref(s.now.Add(2 * time.Hour))} }},
+		{"reschedule into the past", func(s *story) commands.Command {
+			return commands.Reschedule{RunAt: ref(s.now.Add(-2 * time.Hour))}
+		}},
+		{"reschedule, priority 7", always(commands.Reschedule{Priority: ref(7)})},
+		{"reschedule to what it is", func(s *story) commands.Command {
+			return commands.Reschedule{RunAt: ref(s.job.RunAt), Priority: ref(s.job.Priority)}
+		}},
+	}
+}
+
+// TestTransitions writes down every state × command, and what is said to a token that is not live any more.
+func TestTransitions(t *testing.T) {
+	var out strings.Builder
+	out.WriteString(`# What comes of each command in each state: the event, the state after it, and what it changes
+# (times are from the command; | is as below). Rewritten by: go test ./commands -run TestTransitions -update
+`)
+	for _, st := range standings() {
+		s := st.make(t)
+		fmt.Fprintf(&out, "\n%s (attempt %d, failures %d of %d, snoozes %d)\n", st.name, s.job.Attempt, s.job.Failures, s.job.MaxAttempts, s.job.Snoozes)
+		var lines table
+		for _, a := range askings() {
+			s := st.make(t)
+			before := s.job
+			bodies, err := s.try(a.make(s))
+			lines.add(a.name, result(s, before.Seq, bodies, err))
+		}
+		out.WriteString(lines.String())
+	}
+	out.WriteString("\n\n# What an owner's command is told whose token is not live any more.\n")
+	for _, st := range endings() {
+		fmt.Fprintf(&out, "\n%s\n", st.name)
+		var lines table
+		for _, a := range lateAskings() {
+			s := st.make(t)
+			c := a.make(s)
+			if _, err := commands.Decide(s.job, c, s.now); err == nil || err.Error() != "token is not live" {
+				t.Fatalf("%s, %s: Decide says %v", st.name, a.name, err)
+			}
+			name, _, _ := strings.Cut(a.name, ",")
+			bodies, err := commands.DecideLate(s.job, s.past(live, name), c)
+			lines.add(a.name, lateResult(t, s, bodies, err))
+		}
+		out.WriteString(lines.String())
+	}
+	golden(t, "transitions.golden", out.String())
+}
+
+// table is lines of a name and a result; neighbours with the same result share it.
+type table []struct{ name, result string }
+
+func (t *table) add(name, result string) {
+	*t = append(*t, struct{ name, result string }{name, strings.TrimRight(result, " ")})
+}
+
+func (t table) String() string {
+	var out strings.Builder
+	for i, line := range t {
+		switch last := i+1 == len(t) || t[i+1].result != line.result; {
+		case last:
+			fmt.Fprintf(&out, "    %-34s %s\n", line.name, line.result)
+		default:
+			fmt.Fprintf(&out, "    %-34s |\n", line.name)
+		}
+	}
+	return out.String()
+}
+
+func result(s *story, seq int64, bodies []ledger.Body, err error) string {
+	switch {
+	case err != nil:
+		return "- " + strings.ReplaceAll(err.Error(), string(storyID), "J")
+	case len(bodies) != 1 || s.job.Seq != seq+1:
+		return fmt.Sprintf("? %d events, seq %d after %d", len(bodies), s.job.Seq, seq)
+	}
+	line := fmt.Sprintf("%-12s %-10s", bodies[0].Kind(), s.job.State)
+	from := func(what string, at time.Time) {
+		if !at.IsZero() {
+			line += fmt.Sprintf(" %s %+.1fs", what, at.Sub(s.now).Seconds())
+		}
+	}
+	switch b := bodies[0].(type) {
+	case *ledger.Claimed:
+		line += fmt.Sprintf(" attempt %d", s.job.Attempt)
+		from("lease", b.LeaseUntil)
+		from("end by", s.job.EndBy)
+	case *ledger.Heartbeat:
+		from("lease", b.LeaseUntil)
+	case *ledger.Succeeded:
+		line += fmt.Sprintf(" %d bytes", b.ResultBytes)
+	case *ledger.Failed, *ledger.Reclaimed:
+		line += fmt.Sprintf(" %s, failures %d", s.job.ErrorCode, s.job.Failures)
+	case *ledger.Released:
+		line += fmt.Sprintf(" failures %d, snoozes %d", s.job.Failures, s.job.Snoozes)
+	case *ledger.Retried:
+		line += fmt.Sprintf(" attempt %d, failures %d, snoozes %d", s.job.Attempt, s.job.Failures, s.job.Snoozes)
+	case *ledger.Rescheduled:
+		line += fmt.Sprintf(" priority %d", s.job.Priority)
+	}
+	if s.job.State == ledger.Queued {
+		from("run", s.job.RunAt)
+	}
+	return line
+}
+
+// endings are the ways in which the claim with the token T1 can be over.
+func endings() []standing {
+	done := func(cs ...commands.Command) func(testing.TB) *story {
+		return func(t testing.TB) *story {
+			return newStory(t, nil).tell(t, claimed(live), beat(live)).wait(10*time.Second).tell(t, cs...).wait(time.Hour)
+		}
+	}
+	reclaimed := func(t testing.TB) *story {
+		s := newStory(t, nil).tell(t, claimed(live)).wait(time.Minute)
+		return s.tell(t, commands.Reclaim{Token: live, LeaseUntil: s.job.LeaseUntil}).wait(time.Hour)
+	}
+	refuse := func(make func(testing.TB) *story) func(testing.TB) *story {
+		return func(t testing.TB) *story {
+			s := make(t)
+			for _, name := range []string{"heartbeat", "succeed", "fail", "release"} {
+				if err := s.add(ledger.Event{Worker: worker("w1"), Token: live, Attempt: 1, Body: &ledger.Refused{Command: name}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return s
+		}
+	}
+	again := claimed("T2")
+	again.Worker = worker("w2")
+	result := commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(0)}
+	return []standing{
+		{"never given to this job, which is queued", func(t testing.TB) *story { return newStory(t, nil) }},
+		{"never given to this job, which another holds", func(t testing.TB) *story { return newStory(t, nil).tell(t, again) }},
+		{"succeeded without a result", done(commands.Succeed{Token: live})},
+		{"succeeded with the result ok", done(result)},
+		{"succeeded with the result ok, erased", func(t testing.TB) *story { return done(result)(t).erase(t) }},
+		{"succeeded, retried by an operator", done(result, commands.Retry{})},
+		{"succeeded, retried, claimed anew", done(result, commands.Retry{}, again)},
+		{"failed", done(commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL"})},
+		{"failed for good", done(commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL", NoRetry: true})},
+		{"released", done(commands.Release{Token: live, Reason: "deploy"})},
+		{"snoozed", done(commands.Release{Token: live, Reason: "deploy", Snooze: true})},
+		{"reclaimed", reclaimed},
+		{"reclaimed, claimed anew", func(t testing.TB) *story { return reclaimed(t).tell(t, again) }},
+		{"reclaimed, refused before", refuse(reclaimed)},
+		{"cancelled", done(commands.Cancel{})},
+		{"cancelled, refused before", refuse(done(commands.Cancel{}))},
+		{"cancelled, retried by an operator", done(commands.Cancel{}, commands.Retry{})},
+		{"cancelled, retried, claimed anew", done(commands.Cancel{}, commands.Retry{}, again)},
+	}
+}
+
+func lateAskings() []asking {
+	always := func(name string, c commands.Command) asking {
+		return asking{name, func(*story) commands.Command { return c }}
+	}
+	return []asking{
+		always("heartbeat", beat(live)),
+		always("succeed", commands.Succeed{Token: live}),
+		always("succeed, result ok", commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(0)}),
+		always("succeed, result ok, exit 1", commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(1)}),
+		always("succeed, another result", commands.Succeed{Token: live, Result: []byte("no"), ExitCode: ref(0)}),
+		always("succeed, result ok, somebody else", commands.Succeed{Token: live, Owner: "w2", Result: []byte("ok"), ExitCode: ref(0)}),
+		always("fail, oom", commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL"}),
+		always("fail, oom, no retry", commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL", NoRetry: true}),
+		always("fail", commands.Fail{Token: live}),
+		always("release, deploy", commands.Release{Token: live, Reason: "deploy"}),
+		always("release", commands.Release{Token: live}),
+		always("release, deploy, snooze", commands.Release{Token: live, Reason: "deploy", Snooze: true}),
+	}
+}
+
+func lateResult(t *testing.T, s *story, bodies []ledger.Body, err error) string {
+	t.Helper()
+	if err == nil && len(bodies) == 0 {
+		return "the first answer again"
+	}
+	recorded := "not recorded"
+	for _, b := range bodies {
+		r := b.(*ledger.Refused)
+		if recorded = "recorded"; r.OfferedSHA256 != "" {
+			recorded = "recorded with its digest"
+		}
+		if err := s.add(ledger.Event{Worker: worker("w1"), Token: live, Attempt: 1, Body: r}); err != nil {
+			t.Errorf("refused does not fold: %v", err)
+		}
+	}
+	sentinel := "?"
+	for name, target := range map[string]error{"lease lost": commands.ErrLeaseLost, "cancelled": commands.ErrCancelled, "conflict": commands.ErrConflict} {
+		if errors.Is(err, target) {
+			sentinel = name
+		}
+	}
+	var refused *commands.RefusedError
+	var conflict *commands.ConflictError
+	switch {
+	case errors.As(err, &refused):
+		return fmt.Sprintf("%-10s  %-24s  %s", sentinel, recorded, refused.Why)
+	case errors.As(err, &conflict):
+		return fmt.Sprintf("%-10s  %-24s  %s", sentinel, recorded, conflict.Why)
+	}
+	return fmt.Sprintf("? %v", err)
+}
