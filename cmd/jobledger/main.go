@@ -3,9 +3,26 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
+
+	"jobledger/commands/worker"
 )
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "supervise" { // the parent of a worker's command; see worker.Supervise
+		if err := worker.Supervise(); err != nil {
+			fmt.Fprintln(os.Stderr, programName+":", err)
+			os.Exit(exitUsage)
+		}
+		return
+	}
+	if len(os.Args) == 2 && os.Args[1] == sumWord { // the demo's twin of sha256sum
+		if err := sumStdin(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, programName+":", err)
+			os.Exit(exitUnexpected)
+		}
+		return
+	}
 	os.Exit(newProgram().run(context.Background(), os.Args[1:]))
 }

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+func claimVerb(p *program) verb {
+	queues := listFlag("queue", "claim from `QUEUE`; may be repeated", "q")
+	queues.Required = true
+	return verb{
+		name: "claim", group: groupPrimitives, usage: "take the next job, for a worker of your own making",
+		about: "Prints each job with its payload and the lease token that every later command on it must show. Before the lease ends, " +
+			"send a heartbeat, or end the claim with succeed, fail or release; else a sweep gives the job to somebody else. " +
+			"Higher priorities come first, then what was due first. For running commands, 'jobledger work' does all of this.",
+		flags: []cli.Flag{
+			queues,
+			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},
+			durationFlag("lease", "the claim holds for `D` without a heartbeat", "1m", commands.MinLease, commands.MaxLease, false),
+			wholeFlag("limit", "take up to `N` jobs", 1, 1, 1000, ""),
+			&cli.StringFlag{Name: "version", Usage: "take jobs of version `V`, and those without one"},
+			listFlag("capability", "take jobs that require `LABEL` too; may be repeated"),
+		},
+		examples: []example{
+			{"jobledger claim -q mail --worker w1", "the next job of mail, for a person to read; 3 when none is ready"},
+			{"jobledger claim -q mail -q sms --limit 10 --lease 5m --json", "up to ten, one JSON object a line, with payload and lease_token"},
+		},
+		exits: []int{exitNothing, exitBusy},
+		run:   p.claim,
+	}
+}
+
+func (p *program) claim(c *cli.Context) error {
+	for _, name := range []string{"worker", "version"} {
+		if c.IsSet(name) && c.String(name) == "" {
+			return usagef("--%s is empty", name)
+		}
+	}
+	request := commands.ClaimRequest{Queues: c.StringSlice("queue"), Version: c.String("version"), Capabilities: c.StringSlice("capability"),
+		Worker: self(c.String("worker"), c.String("version")), Limit: c.Int("limit")}
+	request.Lease, _ = durationOf(c, "lease")
+	service, err := p.open(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	_, jobs, err := service.Turn(c.Context, p.actorAs("worker:"+request.Worker.Name), nil, request)
+	if err != nil {
+		return err
+	}
+	if len(jobs) == 0 {
+		return p.nothingReady(c.Context, service, request)
+	}
+	for i, j := range jobs {
+		if p.json {
+			err = p.printJSON(toFullJSON(j, true))
+		} else {
+			err = p.printClaim(j, i > 0)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nothingReady says why, as far as that is cheap to know.
+func (p *program) nothingReady(ctx context.Context, service *commands.Service, r commands.ClaimRequest) error {
+	var why []string
+	err := service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(r.Queues))) {
+			q, err := projection.GetQueue(ctx, tx, name)
+			if err != nil {
+				return err
+			}
+			if q.Paused {
+				why = append(why, fmt.Sprintf("%s is paused", name))
+			}
+		}
+		next, err := projection.NextRunAt(ctx, tx, projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities})
+		if err == nil && next.After(tx.Now()) {
+			why = append(why, fmt.Sprintf("the next job is due %s (%s)", formatTime(next.In(p.now().Location())), age(next, tx.Now())))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	text := "nothing is ready in " + strings.Join(r.Queues, ", ")
+	if len(why) > 0 {
+		text += ": " + strings.Join(why, "; ")
+	}
+	return exitf(exitNothing, "%s", text)
+}
+
+// printClaim prints a job for a person, behind an empty line if it is not the first.
+func (p *program) printClaim(j projection.Job, another bool) error {
+	if another {
+		if err := p.printLine(""); err != nil {
+			return err
+		}
+	}
+	var tags []string
+	for name, value := range j.Tags {
+		tags = append(tags, name+"="+value)
+	}
+	slices.Sort(tags)
+	return p.printPairs(
+		[2]string{"job", string(j.ID)},
+		[2]string{"token", j.Token},
+		[2]string{"lease", fmt.Sprintf("until %s (%s)", formatTime(j.LeaseUntil.In(p.now().Location())), formatDuration(j.LeaseUntil.Sub(j.ClaimedAt)))},
+		[2]string{"queue", j.Queue},
+		[2]string{"key", j.Key},
+		[2]string{"tags", strings.Join(tags, " ")},
+		[2]string{"attempt", fmt.Sprintf("%d (failures %d of %d)", j.Attempt, j.Failures, j.MaxAttempts)},
+		[2]string{"payload", readablePayload(j.Payload)},
+	)
+}
+
+// readablePayload is the payload, or its beginning if it is long; --json has all of it.
+func readablePayload(b []byte) string {
+	const most = 1000
+	switch {
+	case len(b) == 0:
+		return "(empty)"
+	case !utf8.Valid(b):
+		return fmt.Sprintf("(%d bytes that are not text)", len(b))
+	case len(b) > most:
+		return fmt.Sprintf("%s… (%d bytes in all)", strings.ToValidUTF8(string(b[:most]), ""), len(b))
+	}
+	return string(b)
+}

@@ -1,0 +1,385 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+func demoVerb(p *program) verb {
+	return verb{
+		name: "demo", group: groupSetUp, usage: "watch jobs survive a killed worker, on real files",
+		about: "Makes a ledger with one job for each file of a folder (at most 200, nothing of .git), starts two worker processes " +
+			"that compute SHA-256 sums, kills one of them with SIGKILL while it holds a job, waits until every job is done all the " +
+			"same, checks the sums, and shows who owned the job that changed hands. Takes some 6 seconds.",
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: "folder", Usage: "the files of `DIR`", Value: "."},
+			&cli.BoolFlag{Name: "force", Usage: "overwrite the ledger of an earlier demo"},
+		},
+		examples: []example{
+			{"jobledger demo", "on the files of this folder; the ledger is demo.db"},
+			{"jobledger demo --folder /etc --force", "on other files, over the last demo's ledger"},
+		},
+		exits: []int{exitNothing, exitConflict, exitDiscrepancy, exitTimedOut},
+		run: func(c *cli.Context) error {
+			if !c.IsSet("db") {
+				p.db = "demo.db"
+			}
+			d := &demo{program: p, out: p.stdout}
+			return d.run(c.Context, c.String("folder"), c.Bool("force"))
+		},
+	}
+}
+
+const (
+	demoQueue   = "demo"
+	demoFiles   = 200
+	demoLease   = 2 * time.Second
+	demoTimeout = time.Minute
+)
+
+// demo is one run of the demonstration.
+type demo struct {
+	*program
+	out     io.Writer
+	service *commands.Service
+	sums    map[ledger.JobID]string // what each job must find out
+	ids     []ledger.JobID
+}
+
+// say prints a line at once: a demo is watched.
+func (d *demo) say(format string, args ...any) {
+	fmt.Fprintf(d.out, format+"\n", args...)
+	_ = d.flush()
+}
+
+func (d *demo) run(ctx context.Context, folder string, force bool) error {
+	if err := d.makeRoom(ctx, force); err != nil {
+		return err
+	}
+	files, err := filesOf(folder)
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return exitf(exitNothing, "there is no regular file in %s", folder)
+	}
+	if d.service, err = d.openOrCreate(ctx); err != nil {
+		return err
+	}
+	defer d.service.Store.Close()
+	if err := d.enqueue(ctx, files); err != nil {
+		return err
+	}
+	d.say("%d jobs enqueued in %s, one for each file of %s", len(files), d.db, folder)
+	victim, err := d.work(ctx)
+	if err != nil {
+		return err
+	}
+	return d.audit(ctx, victim)
+}
+
+// makeRoom removes the ledger of an earlier demo if it may, and nothing that is not a ledger.
+func (d *demo) makeRoom(ctx context.Context, force bool) error {
+	if _, err := os.Stat(d.db); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if !force {
+		return withHint(exitf(exitConflict, "%s is there already", d.db), "--force overwrites it")
+	}
+	store, err := ledger.OpenExisting(ctx, d.db)
+	if err != nil && !errors.Is(err, ledger.ErrNoLedger) {
+		return err
+	}
+	if store != nil {
+		if err := store.Close(); err != nil {
+			return err
+		}
+	}
+	for _, suffix := range []string{"", "-wal", "-shm", ".bell", ".logs"} {
+		if err := os.RemoveAll(d.db + suffix); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// filesOf returns the absolute paths of the regular, readable files below folder.
+func filesOf(folder string) (files []string, err error) {
+	if folder, err = filepath.Abs(folder); err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil && path == folder:
+			return err
+		case err != nil:
+			return nil // what cannot be read is left out
+		case entry.IsDir() && entry.Name() == ".git":
+			return fs.SkipDir
+		case !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), "demo.db") || strings.Contains(path, "\n"):
+			return nil
+		case len(files) == demoFiles:
+			return fs.SkipAll
+		}
+		if f, err := os.Open(path); err == nil {
+			_ = f.Close()
+			files = append(files, path)
+		}
+		return nil
+	})
+	return files, err
+}
+
+func (d *demo) enqueue(ctx context.Context, files []string) error {
+	jobs := make([]commands.Enqueue, len(files))
+	for i, path := range files {
+		jobs[i] = commands.Enqueue{Queue: demoQueue, Payload: []byte(path), Tags: map[string]string{"file": shortened(filepath.Base(path))}}
+	}
+	enqueued, err := d.service.Enqueue(ctx, d.actor, jobs...)
+	if err != nil {
+		return err
+	}
+	d.sums = make(map[ledger.JobID]string)
+	for i, j := range enqueued {
+		sum, err := sumOf(files[i])
+		if err != nil {
+			return err
+		}
+		d.ids, d.sums[j.ID] = append(d.ids, j.ID), sum
+	}
+	return nil
+}
+
+func shortened(name string) string {
+	return strings.ToValidUTF8(name[:min(len(name), commands.MaxTag)], "")
+}
+
+func sumOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// work runs the two workers and kills one; it returns a job that the killed one held.
+func (d *demo) work(ctx context.Context) (victim ledger.JobID, err error) {
+	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
+	defer cancel()
+	doomed, err := d.startWorker(ctx, "doomed", "sh", "-c", "sleep 60")
+	if err != nil {
+		return "", err
+	}
+	defer doomed.end()
+	held, err := d.awaitHeld(ctx, "doomed")
+	if err != nil {
+		return "", doomed.blame(err)
+	}
+	d.say("worker doomed (pid %d) holds job %s, and its command hangs", doomed.cmd.Process.Pid, held)
+	steady, err := d.startWorker(ctx, "steady", d.sumCommand()...)
+	if err != nil {
+		return "", err
+	}
+	defer steady.end()
+	d.say("worker steady (pid %d) computes SHA-256 sums, 2 at a time", steady.cmd.Process.Pid)
+	if err := doomed.cmd.Process.Kill(); err != nil {
+		return "", err
+	}
+	d.say("kill -9 %d: its lease of %s runs out, a sweeper takes the job back, steady gets it", doomed.cmd.Process.Pid, demoLease)
+
+	sweeping, stop := context.WithCancel(ctx)
+	swept := make(chan struct{})
+	go func() {
+		defer close(swept)
+		s := commands.Sweeper{Service: d.service, Actor: "sweeper:demo"}
+		s.Run(sweeping, 250*time.Millisecond, func(commands.SweepReport, error) {})
+	}()
+	defer func() { stop(); <-swept }()
+	if err := d.awaitAll(ctx); err != nil {
+		return "", steady.blame(err)
+	}
+	return held, nil
+}
+
+// sumCommand reads a path on its standard input and prints the sum of that file.
+func (d *demo) sumCommand() []string {
+	if _, err := exec.LookPath("sha256sum"); err == nil {
+		return []string{"sh", "-c", `IFS= read -r file; exec sha256sum <"$file"`}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	return []string{self, sumWord}
+}
+
+// sumWord is the hidden command that is the twin of sha256sum.
+const sumWord = "__sha256"
+
+// sumStdin prints the sum of the file whose path is on stdin.
+func sumStdin(stdin io.Reader, stdout io.Writer) error {
+	path, err := io.ReadAll(stdin)
+	if err != nil {
+		return err
+	}
+	sum, err := sumOf(string(path))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s  -\n", sum)
+	return err
+}
+
+// demoWorker is a worker that the demo has started.
+type demoWorker struct {
+	cmd    *exec.Cmd
+	stderr *bytes.Buffer
+	exited chan struct{}
+}
+
+func (d *demo) startWorker(ctx context.Context, name string, command ...string) (*demoWorker, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"--db", d.db, "work", "-q", demoQueue, "--worker", name, "--lease", demoLease.String()}, "--")
+	if name == "steady" {
+		args = append(args[:len(args)-1], "-j", "2", "--")
+	}
+	w := &demoWorker{cmd: exec.CommandContext(ctx, self, append(args, command...)...), stderr: new(bytes.Buffer), exited: make(chan struct{})}
+	w.cmd.Stderr = w.stderr
+	if err := w.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = w.cmd.Wait() // that it was killed is no surprise
+		close(w.exited)
+	}()
+	return w, nil
+}
+
+// end asks the worker to stop, and waits until it has.
+func (w *demoWorker) end() {
+	_ = w.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-w.exited:
+	case <-time.After(10 * time.Second):
+		_ = w.cmd.Process.Kill()
+		<-w.exited
+	}
+}
+
+// blame adds what the worker said to an error.
+func (w *demoWorker) blame(err error) error {
+	_ = w.cmd.Process.Kill()
+	<-w.exited
+	if text := strings.TrimSpace(w.stderr.String()); text != "" {
+		return fmt.Errorf("%w; the worker said: %s", err, text)
+	}
+	return err
+}
+
+// awaitHeld waits until the worker owns a job.
+func (d *demo) awaitHeld(ctx context.Context, worker string) (held ledger.JobID, err error) {
+	err = d.await(ctx, func(j projection.Job) bool {
+		if j.State.Held() && j.Worker.Name == worker {
+			held = j.ID
+		}
+		return held != ""
+	}, false)
+	return held, err
+}
+
+// awaitAll waits until every job has succeeded.
+func (d *demo) awaitAll(ctx context.Context) error {
+	return d.await(ctx, func(j projection.Job) bool { return j.State == ledger.SucceededState }, true)
+}
+
+// await looks again and again until all of the jobs, or one of them, are as they should be.
+func (d *demo) await(ctx context.Context, good func(projection.Job) bool, all bool) error {
+	for {
+		done := all
+		err := d.service.Store.Read(ctx, func(tx *ledger.Tx) error {
+			for _, id := range d.ids {
+				j, _, err := projection.Get(ctx, tx, id)
+				if err != nil {
+					return err
+				}
+				if good(j) != all {
+					done = !all
+					return nil
+				}
+			}
+			return nil
+		})
+		if err != nil || done {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return exitf(exitTimedOut, "the jobs were not done within %s", demoTimeout)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// audit checks every result and shows what the ledger knows.
+func (d *demo) audit(ctx context.Context, victim ledger.JobID) error {
+	err := d.service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		for _, id := range d.ids {
+			j, _, err := projection.Get(ctx, tx, id)
+			if err == nil {
+				err = projection.LoadBodies(ctx, tx, &j)
+			}
+			if err != nil {
+				return err
+			}
+			if got, _, _ := strings.Cut(string(j.Result), " "); got != d.sums[id] {
+				return exitf(exitDiscrepancy, "job %s found %q for %s, want %s", id, got, j.Payload, d.sums[id])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	d.say("all %d jobs succeeded, and every sum is right; here is the job that changed hands:\n", len(d.ids))
+	if err := d.runVerb(ctx, "history", string(victim)); err != nil {
+		return err
+	}
+	d.say("")
+	if err := d.runVerb(ctx, "verify"); err != nil {
+		return err
+	}
+	d.say("\ntry next:\n  jobledger --db %[1]s history %[2]s\n  jobledger --db %[1]s events --worker doomed\n  jobledger --db %[1]s list --limit 10", d.db, victim)
+	return nil
+}
+
+// runVerb runs another command on the demo's ledger, as the user would.
+func (d *demo) runVerb(ctx context.Context, words ...string) error {
+	defer func(json bool) { d.json = json }(d.json)
+	return d.dispatch(ctx, append([]string{"--db", d.db}, words...), d.verbs())
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/urfave/cli/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+func enqueueVerb(p *program) verb {
+	return verb{
+		name: "enqueue", group: groupProduce, usage: "put a job, or many, into a queue",
+		about: "Prints the id of the job once it is durable. The payload is up to 1 MiB of any bytes: PAYLOAD, or for - what comes on " +
+			"standard input; without either it is empty. The ledger is made if there is none.\n" +
+			"A --key is your own name for a job, unique in its queue for ever: sent again with the same payload, it gives the same " +
+			"id and no second job; with another payload it is a conflict. So a key makes it safe to repeat a command.\n" +
+			"--run-at takes a time with its zone (2026-05-04T15:04:05+02:00), 15:04 for the next one, or +10m; a time that is past means now.\n" +
+			"--jsonl reads a job from each line: a JSON object with the keys " + lineKeys + ". A string as payload is taken for what " +
+			"it says, other JSON for its exact text. The flags are defaults; a line overrides them, and its tags join theirs. " +
+			"Nothing is written unless every line is right; then jobs are written 10,000 at a time, and the ids come in the order of the lines.",
+		args: "[PAYLOAD | -]", maxArgs: 1,
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "the `QUEUE`: up to 64 of a-z 0-9 . _ -"},
+			&cli.StringFlag{Name: "key", Usage: "your own `NAME` for the job, unique in its queue for ever"},
+			listFlag("tag", "note `NAME=VALUE` with the job; may be repeated"),
+			wholeFlag("priority", "`N` from -100 to 100; higher is claimed first", 0, -commands.MaxPriority, commands.MaxPriority, ""),
+			&cli.StringFlag{Name: "run-at", Usage: "not before `TIME`"},
+			durationFlag("delay", "not before `D` from now", "", 0, commands.MaxRunTime, true),
+			wholeFlag("max-attempts", "give up after `N` failures", projection.DefaultMaxAttempts, 1, commands.MaxMaxAttempts, ""),
+			durationFlag("max-runtime", "an attempt may take `D` at most", "", time.Millisecond, commands.MaxRunTime, false),
+			&cli.StringFlag{Name: "version", Usage: "only for workers of version `V`"},
+			listFlag("requires", "only for workers with the capability `LABEL`; may be repeated"),
+			&cli.StringFlag{Name: "jsonl", Usage: "read the jobs from `FILE`, or - for standard input"},
+		},
+		examples: []example{
+			{`jobledger enqueue -q mail '{"to": "ada@example.com"}'`, "prints the id of the new job"},
+			{"jobledger enqueue -q mail --key invoice-17 --delay 10m - <invoice.json", "the file's exact bytes, once only, in ten minutes"},
+			{"jobledger enqueue -q night --run-at 02:30 --priority 5 --tag customer=17 report", "at the next half past two"},
+			{"jobledger enqueue -q mail --jsonl jobs.jsonl >ids", `a job a line, such as {"payload": {"to": "ada"}, "key": "a-1", "delay": "90s"}`},
+		},
+		exits: []int{exitConflict, exitBusy},
+		run:   p.enqueue,
+	}
+}
+
+func (p *program) enqueue(c *cli.Context) error {
+	e, err := p.enqueueFlags(c)
+	if err != nil {
+		return err
+	}
+	if c.IsSet("jsonl") {
+		return p.enqueueLines(c, e)
+	}
+	if e.Queue == "" {
+		return withHint(usagef("missing flag --queue (-q)"), "%s", seeHelp("enqueue"))
+	}
+	if e.Payload, err = p.body("payload", c.Args().First()); err != nil {
+		return err
+	}
+	if err := e.Check(); err != nil { // before a ledger is made
+		return err
+	}
+	service, err := p.openOrCreate(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	e.ID = ulid.Make().String() // so that after an unknown outcome the same can be asked again
+	answers, err := service.Enqueue(c.Context, p.actor, e)
+	if errors.Is(err, ledger.ErrUnknown) {
+		answers, err = service.Enqueue(c.Context, p.actor, e)
+	}
+	if errors.Is(err, ledger.ErrUnknown) && e.Key == "" {
+		return withHint(err, "look for job %s before you send it again: without --key that could make a second one", e.ID)
+	}
+	if err != nil {
+		return err
+	}
+	answer := answers[0]
+	if answer.Existing && string(answer.ID) != e.ID {
+		p.message("key %q is job %s already, with this payload; it is %s", e.Key, answer.ID, answer.State)
+	}
+	return p.printEnqueued(answer.Job)
+}
+
+// printEnqueued prints the id, or the job without its payload.
+func (p *program) printEnqueued(j projection.Job) error {
+	if p.json {
+		return p.printJSON(toJSON(j))
+	}
+	return p.printLine(string(j.ID))
+}
+
+// enqueueFlags is the job as the flags have it, without a payload.
+func (p *program) enqueueFlags(c *cli.Context) (e commands.Enqueue, err error) {
+	e = commands.Enqueue{Queue: c.String("queue"), Key: c.String("key"), Priority: c.Int("priority"), MaxAttempts: c.Int("max-attempts"),
+		Version: c.String("version"), Requires: c.StringSlice("requires"), Tags: map[string]string{}}
+	for _, name := range []string{"queue", "key", "version", "jsonl"} {
+		if c.IsSet(name) && c.String(name) == "" {
+			return e, usagef("--%s is empty", name)
+		}
+	}
+	e.MaxRuntime, _ = durationOf(c, "max-runtime")
+	for _, tag := range c.StringSlice("tag") {
+		name, value, ok := strings.Cut(tag, "=")
+		_, twice := e.Tags[name]
+		switch {
+		case !ok:
+			return e, usagef("--tag: %q is not NAME=VALUE", tag)
+		case twice:
+			return e, usagef("--tag: %q is given twice", name)
+		}
+		e.Tags[name] = value
+	}
+	e.RunAt, _, err = p.runAt(c)
+	return e, err
+}
+
+// runAt reads --run-at or --delay; given is false when neither is there.
+func (p *program) runAt(c *cli.Context) (t time.Time, given bool, err error) {
+	delay, delayed := durationOf(c, "delay")
+	switch {
+	case delayed && c.IsSet("run-at"):
+		return t, false, usagef("--run-at and --delay exclude each other")
+	case delayed:
+		return p.now().Add(delay), true, nil
+	case c.IsSet("run-at"):
+		t, err = parseRunAt("--run-at", c.String("run-at"), p.now())
+		return t, err == nil, err
+	}
+	return t, false, nil
+}
+
+const runAtForms = "give 2026-05-04T15:04:05+02:00, 15:04 (the next one) or +10m"
+
+// parseRunAt is parseWhen for a time to come: 15:04 is the next one, and a place in the ledger is none. what is
+// the flag, or the key, that holds s.
+func parseRunAt(what, s string, now time.Time) (time.Time, error) {
+	if clockTime.MatchString(s) {
+		now = now.AddDate(0, 0, 1) // the last one up to tomorrow at this time is the next one
+	}
+	w, err := parseWhen("", s, now)
+	if err == nil && w.ByPos {
+		err = fmt.Errorf("--: %q is no time", s)
+	}
+	if err != nil {
+		_, why, _ := explain(err)
+		return w.Time, withHint(usagef("%s%s", what, strings.TrimPrefix(why, "--")), runAtForms)
+	}
+	return w.Time, nil
+}

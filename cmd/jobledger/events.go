@@ -1,0 +1,179 @@
+package main
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/ledger"
+)
+
+// eventsVerb reads the ledger itself.
+func eventsVerb(p *program) verb {
+	return verb{
+		name: "events", group: groupAudit, usage: "list events, the oldest first",
+		about: "--from and --to include the moment that they name; a moment is a time or a place in the ledger, pos:N. " +
+			"--kind may be repeated. To page through a long ledger, give the pos of the last event seen to --after.",
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: "job", Usage: "only of this `JOB`"},
+			listFlag("kind", "only of this `KIND`, such as claimed or refused"),
+			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
+			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "only of this `QUEUE` and its jobs"},
+			&cli.StringFlag{Name: "actor", Usage: "only what this `ACTOR` did; here it is no name for you"},
+			&cli.StringFlag{Name: "from", Usage: "only at or after `TIME`"},
+			&cli.StringFlag{Name: "to", Usage: "only at or before `TIME`"},
+			wholeFlag("after", "only behind the place `POS`", 0, 0, math.MaxInt, "the beginning"),
+			wholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
+		},
+		examples: []example{
+			{"jobledger events --from -1h", "what happened in the last hour"},
+			{"jobledger events --kind refused --from -1d", "writes that came too late since yesterday"},
+			{"jobledger events --after 1200 --limit 500 --json", "the next page for a script"},
+		},
+		exits: []int{exitNothing, exitNoJob},
+		complete: func(flag string) []string {
+			if flag == "kind" {
+				return kindNames()
+			}
+			return nil
+		},
+		run: p.events,
+	}
+}
+
+func kindNames() (names []string) {
+	for _, k := range ledger.Kinds() {
+		names = append(names, k.String())
+	}
+	return names
+}
+
+// eventPage is how many events one snapshot gives: a reader that is slow to take them must not hold one open, or the
+// -wal file grows meanwhile.
+const eventPage = 5000
+
+func (p *program) events(c *cli.Context) error {
+	service, err := p.open(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	var f ledger.Filter
+	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
+		f, err = p.eventFilter(c, tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	limit, printed := c.Int("limit"), 0
+	for f.After < f.Until {
+		f.Limit = eventPage
+		if left := limit - printed; limit > 0 && left < eventPage {
+			f.Limit = left + 1 // one more, to know of it
+		}
+		page := make([]ledger.Event, 0, 64)
+		err := service.Store.Read(c.Context, func(tx *ledger.Tx) error {
+			for e, err := range tx.Events(c.Context, f) {
+				if err != nil {
+					return err
+				}
+				page = append(page, e)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			if limit > 0 && printed == limit {
+				return p.more("there are more; go on with --after %d", f.After)
+			}
+			if err := p.printListed(e, printed == 0); err != nil {
+				return err
+			}
+			printed++
+			f.After = e.Pos
+		}
+		if len(page) < f.Limit {
+			break
+		}
+	}
+	if printed == 0 {
+		return exitf(exitNothing, "no event matches")
+	}
+	return nil
+}
+
+// eventFilter reads the flags. Whatever they say, the listing ends where the ledger ends now.
+func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, err error) {
+	f = ledger.Filter{Worker: c.String("worker"), Queue: c.String("queue"), Actor: c.String("actor"), After: int64(c.Int("after"))}
+	for _, word := range c.StringSlice("kind") {
+		k, err := ledger.ParseKind(word)
+		if err != nil {
+			return f, withHint(usagef("--kind: there is no kind %q", word), "the kinds are %s", strings.Join(kindNames(), ", "))
+		}
+		f.Kinds = append(f.Kinds, k)
+	}
+	if f.Until, err = tx.Tail(c.Context); err != nil {
+		return f, err
+	}
+	if c.IsSet("job") {
+		if f.Job, err = jobNumber(c.Context, tx, c.String("job")); err != nil {
+			return f, err
+		}
+	}
+	from, given, err := p.whenOf(c, "from")
+	if err != nil {
+		return f, err
+	}
+	if given {
+		before := from.Pos - 1
+		if !from.ByPos {
+			if before, err = tx.PosAt(c.Context, from.Time.Add(-1)); err != nil {
+				return f, err
+			}
+		}
+		f.After = max(f.After, before)
+	}
+	to, given, err := p.whenOf(c, "to")
+	if err != nil || !given {
+		return f, err
+	}
+	until := to.Pos
+	if !to.ByPos {
+		if until, err = tx.PosAt(c.Context, to.Time); err != nil {
+			return f, err
+		}
+	}
+	f.Until = min(f.Until, until)
+	return f, nil
+}
+
+// printListed prints one event of a listing, as JSON or as a line for people, the first below a header.
+func (p *program) printListed(e ledger.Event, first bool) error {
+	if p.json {
+		return p.printJSON(e)
+	}
+	row := func(pos, at, kind, to, job string) []string {
+		return []string{pad(pos, 6, true), pad(at, 29, false), pad(kind, 14, false), pad(to, 11, false), pad(job, 26, false)}
+	}
+	if first {
+		if err := p.printEvent(row("POS", "TIME", "EVENT", "STATE", "JOB"), []style{bold, bold, bold, bold, bold}, ""); err != nil {
+			return err
+		}
+	}
+	kind, kindStyle := kindLabel(e)
+	to, toStyle := led(e)
+	columns := row(strconv.FormatInt(e.Pos, 10), p.eventTime(e), kind, to, string(e.Job))
+	return p.printEvent(columns, []style{gray, plain, kindStyle, toStyle, plain}, p.tell(e))
+}
+
+// more is a message about what was printed, so it comes after that.
+func (p *program) more(format string, args ...any) error {
+	err := p.flush()
+	p.message(format, args...)
+	return err
+}

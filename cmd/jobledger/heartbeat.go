@@ -1,0 +1,60 @@
+package main
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/commands"
+	"jobledger/projection"
+)
+
+func heartbeatVerb(p *program) verb {
+	return verb{
+		name: "heartbeat", group: groupPrimitives, usage: "extend the lease of a claim",
+		about: "Send one every third of the lease. Exit code 4 or 5 means: stop working, the job is no longer yours.\n" + aboutOwner,
+		args:  "[JOB]", maxArgs: 1,
+		flags: ownerFlags(
+			durationFlag("lease", "hold for another `D` from now; by default as long as the last time", "", commands.MinLease, commands.MaxLease, false),
+			&cli.StringFlag{Name: "progress", Usage: "how far the work is: `P` from 0 to 1, or a percentage such as 40%"},
+			&cli.StringFlag{Name: "note", Usage: "what it is at: `TEXT`"},
+		),
+		examples: []example{
+			{"jobledger heartbeat 01JB2Q… --token 01JB2R…", "for as long again as the claim's lease"},
+			{"jobledger heartbeat --progress 40% --note 'page 4 of 10'", "within a command of 'jobledger work': no id, no token"},
+		},
+		exits: ownerExits,
+		run: func(c *cli.Context) error {
+			progress, err := parseProgress(c)
+			if err != nil {
+				return err
+			}
+			return p.asOwner(c, func(j projection.Job, token, owner string) commands.Command {
+				lease, given := durationOf(c, "lease")
+				if !given { // not a default of its own: it could be shorter than what the owner counts on
+					lease = min(max(j.LeaseUntil.Sub(j.HeartbeatAt), commands.MinLease), commands.MaxLease)
+				}
+				return commands.Heartbeat{Token: token, Owner: owner, Lease: lease, Progress: progress, Note: c.String("note")}
+			})
+		},
+	}
+}
+
+// parseProgress reads --progress; nil when it was not given.
+func parseProgress(c *cli.Context) (*float64, error) {
+	if !c.IsSet("progress") {
+		return nil, nil
+	}
+	text := c.String("progress")
+	number, percent := strings.CutSuffix(text, "%")
+	n, err := strconv.ParseFloat(number, 64)
+	if percent {
+		n /= 100
+	}
+	if err != nil || math.IsNaN(n) || n < 0 || n > 1 {
+		return nil, usagef("--progress: %q is neither a number from 0 to 1 nor a percentage up to 100%%", text)
+	}
+	return &n, nil
+}

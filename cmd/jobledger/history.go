@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/ledger"
+)
+
+// historyVerb answers "what happened to this job, when, and who did it".
+func historyVerb(p *program) verb {
+	return verb{
+		name: "history", group: groupAudit, usage: "show what happened to a job, event by event",
+		about: "Each line says when, how long after the event before, what happened, to which state that led, and who " +
+			"did it. A write that was refused, because its lease was lost or the job had ended, reads REFUSED and says why.",
+		args: "JOB", minArgs: 1, maxArgs: 1,
+		examples: []example{
+			{"jobledger history 01KDY9FY88", "the timeline of the job whose id begins with these letters"},
+			{"jobledger history 01KDY9FY88 --json", "its events, one a line, with all that they say"},
+		},
+		exits: []int{exitNoJob},
+		run: func(c *cli.Context) error {
+			var events []ledger.Event
+			err := p.read(c.Context, func(tx *ledger.Tx) error {
+				n, err := jobNumber(c.Context, tx, c.Args().First())
+				if err != nil {
+					return err
+				}
+				for e, err := range tx.Events(c.Context, ledger.Filter{Job: n}) {
+					if err != nil {
+						return err
+					}
+					events = append(events, e)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			return p.printHistory(events)
+		},
+	}
+}
+
+func (p *program) printHistory(events []ledger.Event) error {
+	if p.json {
+		for _, e := range events {
+			if err := p.printJSON(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var state ledger.State
+	width := 0
+	for _, e := range events {
+		if e.To != 0 {
+			state = e.To
+		}
+		width = max(width, len(e.Kind().String()))
+	}
+	first, last := events[0], events[len(events)-1]
+	header := fmt.Sprintf("job %s: %s, %s in %s", first.Job, state, count(int64(len(events)), "event"), briefly(last.At.Sub(first.At)))
+	if err := p.printLine(header); err != nil {
+		return err
+	}
+	before := first.At
+	for i := 0; i < len(events); i++ {
+		e := events[i]
+		after := ""
+		if i > 0 {
+			after = "+" + gap(e.At.Sub(before))
+		}
+		before = e.At
+		kind, kindStyle := kindLabel(e)
+		to, toStyle := led(e)
+		columns := []string{p.eventTime(e), pad(after, 9, true), pad(kind, width, false), to}
+		if err := p.printEvent(columns, []style{plain, gray, kindStyle, toStyle}, p.tell(e)); err != nil {
+			return err
+		}
+		if f, ok := e.Body.(*ledger.Failed); ok && f.ErrorDetail != "" {
+			if err := p.printBlock(f.ErrorDetail); err != nil {
+				return err
+			}
+		}
+		if beats := heartbeats(events[i:]); beats > 3 { // a long job has thousands; the first and the last will do
+			longest := time.Duration(0)
+			for _, e := range events[i+1 : i+beats-1] {
+				longest = max(longest, e.At.Sub(before))
+				before = e.At
+			}
+			i += beats - 2
+			if err := p.printLine(fmt.Sprintf("    … %s more, the longest pause was %s; --json has them", count(int64(beats-2), "heartbeat"), gap(longest))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// heartbeats is how many of them events begin with.
+func heartbeats(events []ledger.Event) int {
+	for i, e := range events {
+		if e.Kind() != ledger.KindHeartbeat {
+			return i
+		}
+	}
+	return len(events)
+}
+
+// gap is briefly, without a unit that would only say how fast the machine is.
+func gap(d time.Duration) string {
+	if d < time.Millisecond {
+		return "0s"
+	}
+	return briefly(d)
+}

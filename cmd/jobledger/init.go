@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/ledger"
+)
+
+func initVerb(p *program) verb {
+	return verb{
+		name: "init", group: groupSetUp, usage: "make an empty ledger",
+		about: "A ledger is one SQLite file that only you can read; while it is in use, a -wal and a -shm file lie beside it and " +
+			"belong to it. Where there is a ledger already, nothing happens. enqueue and work make one too.",
+		examples: []example{
+			{"jobledger init", "jobledger.db in this directory"},
+			{"jobledger init --db /var/lib/mail/jobs.db", "another place; every command then needs the same --db, or JOBLEDGER_DB"},
+		},
+		exits: []int{exitBusy},
+		run:   p.initLedger,
+	}
+}
+
+// ledgerJSON is a ledger that was opened.
+type ledgerJSON struct {
+	DB            string `json:"db"`
+	Created       bool   `json:"created"`
+	SchemaVersion int    `json:"schema_version"`
+}
+
+func (p *program) initLedger(c *cli.Context) error {
+	service, err := p.open(c.Context)
+	missing := errors.Is(err, ledger.ErrNoLedger)
+	if missing {
+		service, err = p.openOrCreate(c.Context)
+	}
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	path := service.Store.Path()
+	if !missing {
+		p.message("there is a ledger already: %s", path)
+	}
+	if p.json {
+		return p.printJSON(ledgerJSON{path, missing, service.Store.SchemaVersion()})
+	}
+	return p.printLine(path)
+}

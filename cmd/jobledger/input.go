@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"jobledger/commands"
+)
+
+// body is what text stands for: its own bytes, or for "-" those of stdin, exactly as they come.
+func (p *program) body(what, text string) ([]byte, error) {
+	b := []byte(text)
+	if text == "-" {
+		p.announceTyping("the " + what)
+		var err error
+		if b, err = io.ReadAll(io.LimitReader(p.stdin, commands.MaxPayload+1)); err != nil {
+			return nil, fmt.Errorf("read the %s from stdin: %w", what, err)
+		}
+	}
+	if len(b) > commands.MaxPayload {
+		return nil, withHint(usagef("the %s is larger than 1 MiB (1,048,576 bytes)", what), "store it elsewhere and give its address")
+	}
+	return b, nil
+}
+
+// announceTyping tells whoever sits before a silent terminal that the program waits for them.
+func (p *program) announceTyping(what string) {
+	if f, ok := p.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		p.message("reading %s from the terminal; Ctrl-D ends it", what)
+	}
+}
+
+// reread is the file of that name, or stdin for "-", so that it can be read more than once: what is no regular
+// file is first copied to a temporary one. It ends where the file ends now. The caller calls done.
+func (p *program) reread(flag, name string) (content *io.SectionReader, done func(), err error) {
+	from := p.stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, nil, usagef("--%s: %w", flag, err)
+		}
+		info, err := f.Stat()
+		switch {
+		case err == nil && info.IsDir():
+			err = usagef("--%s: %s is a directory", flag, name)
+		case err == nil && info.Mode().IsRegular():
+			return io.NewSectionReader(f, 0, info.Size()), func() { f.Close() }, nil
+		}
+		if err != nil {
+			f.Close()
+			return nil, nil, err
+		}
+		defer f.Close()
+		from = f
+	} else {
+		p.announceTyping("jobs")
+	}
+	copied, err := os.CreateTemp("", programName+"-*")
+	if err != nil {
+		return nil, nil, err
+	}
+	unlinked := os.Remove(copied.Name()) // where the system allows it, nothing can stay behind
+	done = func() {
+		copied.Close()
+		if unlinked != nil {
+			os.Remove(copied.Name())
+		}
+	}
+	n, err := io.Copy(copied, from)
+	if err != nil {
+		done()
+		return nil, nil, fmt.Errorf("read --%s %s: %w", flag, name, err)
+	}
+	return io.NewSectionReader(copied, 0, n), done, nil
+}

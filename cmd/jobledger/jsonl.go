@@ -1,0 +1,318 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"iter"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+)
+
+const (
+	maxLine     = 8 << 20  // bytes; a payload of 1 MiB takes six times that where each byte is written as \u0000
+	chunkJobs   = 10_000   // jobs per transaction
+	chunkBytes  = 16 << 20 // of payloads per transaction, so that memory stays bounded
+	rememberFor = 1 << 20  // keys that are compared with each other before anything is written
+)
+
+const lineKeys = "queue, key, payload, tags, priority, run_at, delay, max_attempts, max_runtime, version, requires"
+
+// enqueueLines enqueues the jobs of a JSONL file. It is read twice: everything is checked before anything is
+// written, and no file is too large for the memory.
+func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
+	switch {
+	case c.Args().Present():
+		return usagef("--jsonl and PAYLOAD exclude each other: the payload stands in each line")
+	case defaults.Key != "":
+		return usagef("--jsonl and --key exclude each other: the key stands in each line")
+	}
+	name := c.String("jsonl")
+	content, done, err := p.reread("jsonl", name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	lines := jobLines{defaults: defaults, now: p.now()}
+
+	total, err := p.checkLines(c, lines, content)
+	if err != nil {
+		code, why, hint := explain(err)
+		return &exitError{code, errors.New(why), strings.TrimSuffix("nothing was enqueued; "+hint, "; ")}
+	}
+	if total == 0 {
+		p.message("there is no job in --jsonl %s", name)
+		return nil
+	}
+	if _, err := content.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	service, err := p.openOrCreate(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	bar := (*progress)(nil)
+	if !p.stdoutTerminal { // there the ids themselves show how it goes
+		bar = p.startProgress("enqueue", int64(total))
+	}
+	defer bar.done()
+	written, existing := 0, 0
+	for chunk, err := range lines.chunks(content) {
+		if err != nil {
+			return err
+		}
+		answers, err := service.Enqueue(c.Context, p.actor, chunk.jobs...)
+		if err != nil {
+			bar.done()
+			code, why, _ := explain(err)
+			return &exitError{code, fmt.Errorf("lines %d to %d: %s", chunk.first(), chunk.last(), why),
+				fmt.Sprintf("the %d jobs of the lines before are enqueued, and their ids printed", written)}
+		}
+		for _, answer := range answers {
+			if answer.Existing {
+				existing++
+			}
+			_ = p.printEnqueued(answer.Job) // flush tells
+		}
+		if err := p.flush(); err != nil { // also where a reader went away: here it does not mean that all is done
+			bar.done()
+			return exitf(exitUnexpected, "print the ids of lines %d to %d: %w; these jobs and those before are enqueued", chunk.first(), chunk.last(), err)
+		}
+		written += len(answers)
+		bar.add(len(answers))
+	}
+	bar.done()
+	if existing > 0 {
+		p.message("%d of %d jobs were there already, with the same key and payload", existing, written)
+	}
+	return nil
+}
+
+// checkLines says what is wrong with the first bad line, by itself, beside the lines before it, or beside what the
+// ledger holds. It writes nothing.
+func (p *program) checkLines(c *cli.Context, lines jobLines, content io.Reader) (total int, err error) {
+	service, err := p.open(c.Context)
+	switch {
+	case err == nil:
+		defer service.Store.Close()
+	case !errors.Is(err, ledger.ErrNoLedger): // it will be made
+		return 0, err
+	}
+	bar := p.startProgress("check", -1)
+	defer bar.done()
+	seed, payloads := maphash.MakeSeed(), make(map[uint64]uint64) // by hash of queue and key; a file may have millions
+	for chunk, err := range lines.chunks(content) {
+		if err != nil {
+			return 0, err
+		}
+		for i, e := range chunk.jobs {
+			if e.Key == "" {
+				continue
+			}
+			key, payload := maphash.String(seed, e.Queue+" "+e.Key), maphash.Bytes(seed, e.Payload)
+			if before, ok := payloads[key]; ok && before != payload {
+				return 0, exitf(exitConflict, "line %d: key %q stands in an earlier line too, with another payload", chunk.lines[i], e.Key)
+			}
+			if len(payloads) == rememberFor {
+				clear(payloads) // a conflict so far apart is found when it is written
+			}
+			payloads[key] = payload
+		}
+		if service != nil {
+			if i, err := service.CheckKeys(c.Context, chunk.jobs); err != nil {
+				if i >= 0 {
+					err = fmt.Errorf("line %d: %w", chunk.lines[i], err)
+				}
+				return 0, err
+			}
+		}
+		total += len(chunk.jobs)
+		bar.add(len(chunk.jobs))
+	}
+	return total, nil
+}
+
+// jobLines reads jobs from lines.
+type jobLines struct {
+	defaults commands.Enqueue
+	now      time.Time // from which delays count
+}
+
+// chunk is some jobs and the numbers of their lines.
+type chunk struct {
+	jobs  []commands.Enqueue
+	lines []int
+}
+
+func (c chunk) first() int { return c.lines[0] }
+func (c chunk) last() int  { return c.lines[len(c.lines)-1] }
+
+// chunks yields the jobs, as many at a time as one transaction takes. Empty lines are passed over.
+func (l jobLines) chunks(content io.Reader) iter.Seq2[chunk, error] {
+	return func(yield func(chunk, error) bool) {
+		lines := bufio.NewScanner(content)
+		lines.Buffer(make([]byte, 64<<10), maxLine)
+		var next chunk
+		size, n := 0, 0
+		for lines.Scan() {
+			n++
+			text := lines.Bytes()
+			if n == 1 {
+				text = bytes.TrimPrefix(text, []byte("\ufeff"))
+			}
+			if len(bytes.TrimSpace(text)) == 0 {
+				continue
+			}
+			e, err := l.job(text)
+			if err != nil {
+				code, why, hint := explain(err)
+				yield(chunk{}, &exitError{code, fmt.Errorf("line %d: %s", n, why), hint})
+				return
+			}
+			next.jobs, next.lines = append(next.jobs, e), append(next.lines, n)
+			if size += len(e.Payload); len(next.jobs) == chunkJobs || size >= chunkBytes {
+				if !yield(next, nil) {
+					return
+				}
+				next, size = chunk{}, 0
+			}
+		}
+		switch err := lines.Err(); {
+		case errors.Is(err, bufio.ErrTooLong):
+			yield(chunk{}, usagef("line %d is longer than 8 MiB", n+1))
+		case err != nil:
+			yield(chunk{}, fmt.Errorf("line %d: %w", n+1, err))
+		case len(next.jobs) > 0:
+			yield(next, nil)
+		}
+	}
+}
+
+// job reads one line. Null is as if the key were not there, save for the payload.
+func (l jobLines) job(line []byte) (commands.Enqueue, error) {
+	e := l.defaults
+	e.Tags = maps.Clone(e.Tags)
+	if !utf8.Valid(line) {
+		return e, usagef("not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return e, usagef("not a JSON object")
+	}
+	seen := make(map[string]bool, 8)
+	for d.More() {
+		var value json.RawMessage
+		token, err := d.Token()
+		key, _ := token.(string)
+		if err == nil {
+			err = d.Decode(&value)
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return e, usagef("not a JSON object: it breaks off")
+		}
+		if err != nil {
+			return e, usagef("not a JSON object: %w", err)
+		}
+		if seen[key] {
+			return e, usagef("the key %q stands there twice", key)
+		}
+		seen[key] = true
+		if string(value) == "null" && key != "payload" {
+			continue
+		}
+		if err := l.field(&e, key, value); err != nil {
+			return e, err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return e, usagef("not a JSON object: it breaks off")
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return e, usagef("more than one JSON object")
+	}
+	switch {
+	case seen["run_at"] && seen["delay"]:
+		return e, usagef("run_at and delay exclude each other")
+	case e.Queue == "":
+		return e, usagef("no queue, neither here nor as --queue (-q)")
+	}
+	return e, e.Check()
+}
+
+func (l jobLines) field(e *commands.Enqueue, key string, value json.RawMessage) (err error) {
+	text := ""
+	switch key {
+	case "queue", "key", "run_at", "delay", "max_runtime", "version":
+		if json.Unmarshal(value, &text) != nil {
+			return usagef("%s: %.40s is no string%s", key, value, map[string]string{"delay": ` such as "90s"`, "max_runtime": ` such as "90s"`}[key])
+		}
+	}
+	switch key {
+	case "queue":
+		e.Queue = text
+	case "key":
+		e.Key = text
+	case "version":
+		e.Version = text
+	case "payload":
+		if e.Payload = value; value[0] == '"' {
+			err = json.Unmarshal(value, &text)
+			e.Payload = []byte(text)
+		}
+	case "tags":
+		tags := map[string]string{}
+		if json.Unmarshal(value, &tags) != nil {
+			return usagef("tags: %.40s is no object with strings as values", value)
+		}
+		maps.Copy(e.Tags, tags)
+	case "requires":
+		e.Requires = nil
+		if json.Unmarshal(value, &e.Requires) != nil {
+			return usagef("requires: %.40s is no list of strings", value)
+		}
+	case "priority":
+		e.Priority, err = wholeValue(key, value, -commands.MaxPriority, commands.MaxPriority)
+	case "max_attempts":
+		e.MaxAttempts, err = wholeValue(key, value, 1, commands.MaxMaxAttempts)
+	case "run_at":
+		e.RunAt, err = parseRunAt(key, text, l.now)
+	case "delay":
+		var delay time.Duration
+		delay, err = durationValue(key, text, 0, true)
+		e.RunAt = l.now.Add(delay)
+	case "max_runtime":
+		e.MaxRuntime, err = durationValue(key, text, time.Millisecond, false)
+	default:
+		return usagef("unknown key %q; allowed: %s", key, lineKeys)
+	}
+	return err
+}
+
+func wholeValue(key string, value json.RawMessage, lo, hi int) (int, error) {
+	n, err := strconv.Atoi(string(value))
+	if err != nil || n < lo || n > hi {
+		return 0, usagef("%s: %.40s is not a whole number from %d to %d", key, value, lo, hi)
+	}
+	return n, nil
+}
+
+func durationValue(key, text string, lo time.Duration, allowZero bool) (time.Duration, error) {
+	d, err := parseDuration("", text, lo, commands.MaxRunTime, allowZero)
+	if err != nil {
+		return 0, usagef("%s%s", key, strings.TrimPrefix(err.Error(), "--"))
+	}
+	return d, nil
+}

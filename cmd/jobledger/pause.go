@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+func pauseVerb(p *program) verb {
+	return verb{
+		name: "pause", group: groupOperate, usage: "stop handing out the jobs of a queue",
+		about: "Jobs that run go on, new ones are accepted, none is claimed until 'jobledger resume'. A queue that is paused already stays so.",
+		flags: queueFlags("pause"),
+		examples: []example{
+			{"jobledger pause -q mail --reason 'smtp is down'", "nothing is claimed from mail any more"},
+		},
+		exits: []int{exitBusy},
+		run: func(c *cli.Context) error {
+			return p.eachQueue(c, (*commands.Service).Pause)
+		},
+	}
+}
+
+func queueFlags(what string) []cli.Flag {
+	queues := listFlag("queue", what+" `QUEUE`; may be repeated", "q")
+	queues.Required = true
+	return []cli.Flag{queues, reasonFlag()}
+}
+
+// queueJSON is a queue after pause or resume.
+type queueJSON struct {
+	Queue   string  `json:"queue"`
+	Paused  bool    `json:"paused"`
+	Changed bool    `json:"changed"` // false: it was so already
+	Since   *string `json:"since"`
+	Actor   *string `json:"actor"`
+	Reason  *string `json:"reason"`
+}
+
+// eachQueue pauses or resumes each queue named.
+func (p *program) eachQueue(c *cli.Context, set func(s *commands.Service, ctx context.Context, actor, queue, reason string) (bool, error)) error {
+	names := c.StringSlice("queue")
+	for _, name := range names {
+		if err := commands.CheckQueue(name); err != nil {
+			return err
+		}
+	}
+	service, err := p.open(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	for _, name := range names {
+		known, _, err := p.queueNamed(c.Context, service, name)
+		if err != nil {
+			return err
+		}
+		changed, err := set(service, c.Context, p.actor, name, c.String("reason"))
+		if err != nil {
+			return err
+		}
+		_, q, err := p.queueNamed(c.Context, service, name)
+		if err != nil {
+			return err
+		}
+		p.tellQueue(q, known, changed)
+		if p.json {
+			j := queueJSON{q.Name, q.Paused, changed, timeOrNull(q.Since), textOrNull(q.Actor), textOrNull(q.Reason)}
+			if err := p.printJSON(j); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *program) tellQueue(q projection.Queue, known, changed bool) {
+	state := "not paused"
+	if q.Paused {
+		state = "paused"
+	}
+	text := fmt.Sprintf("queue %s is %s", q.Name, state)
+	if !changed {
+		text = fmt.Sprintf("queue %s is %s already", q.Name, state)
+		if !q.Since.IsZero() {
+			text += fmt.Sprintf(", since %s by %s", formatTime(q.Since.In(p.now().Location())), q.Actor)
+		}
+		if q.Reason != "" {
+			text += ": " + q.Reason
+		}
+	}
+	if !known { // a slip of the finger would pause nothing
+		text += "; no job was ever in it"
+	}
+	p.message("%s", text)
+}
+
+// queueNamed reads the queue; known is false for a name that the ledger has never seen.
+func (p *program) queueNamed(ctx context.Context, service *commands.Service, name string) (known bool, q projection.Queue, err error) {
+	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		n, err := tx.Name(ctx, name)
+		if known = n != 0; err != nil {
+			return err
+		}
+		q, err = projection.GetQueue(ctx, tx, name)
+		return err
+	})
+	return known, q, err
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// statusVerb is the first thing to look at when something is wrong.
+func statusVerb(p *program) verb {
+	return verb{
+		name: "status", group: groupSee, usage: "show how things stand in every queue",
+		about: "READY jobs could be claimed now, and OLDEST is how long the first of them has been waiting; " +
+			"LATER are those whose time has not come. Below the table stands what may need somebody: paused queues, " +
+			"leases that ran out and were not swept, jobs that are being retried.",
+		examples: []example{
+			{"jobledger status", "a line for each queue, and what may need attention"},
+			{"jobledger status --json", "an object for each queue"},
+		},
+		run: func(c *cli.Context) error {
+			var queues []projection.QueueStatus
+			var last ledger.Event
+			err := p.read(c.Context, func(tx *ledger.Tx) (err error) {
+				for e, err := range tx.Events(c.Context, ledger.Filter{Limit: 1, Last: true}) {
+					if err != nil {
+						return err
+					}
+					last = e
+				}
+				queues, err = projection.Status(c.Context, tx, p.now())
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if p.json {
+				for _, q := range queues {
+					if err := p.printJSON(p.statusJSON(q)); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			return p.printStatus(queues, last)
+		},
+	}
+}
+
+func (p *program) printStatus(queues []projection.QueueStatus, last ledger.Event) error {
+	if len(queues) == 0 {
+		p.message("no jobs yet")
+		return nil
+	}
+	t := &table{columns: []column{{title: "QUEUE", least: 8}, {title: "READY", right: true}, {title: "OLDEST", right: true},
+		{title: "LATER", right: true}, {title: "CLAIMED", right: true}, {title: "RUNNING", right: true},
+		{title: "SUCCEEDED", right: true}, {title: "FAILED", right: true}, {title: "CANCELLED", right: true}}}
+	total := projection.QueueStatus{Queue: projection.Queue{Name: "total"}, Jobs: make(map[ledger.State]int64)}
+	row := func(q projection.QueueStatus) {
+		cells := []string{q.Name, fmt.Sprint(q.Ready), p.waited(q.OldestReady), fmt.Sprint(q.Scheduled)}
+		for _, s := range ledger.States()[1:] {
+			cells = append(cells, fmt.Sprint(q.Jobs[s]))
+		}
+		t.add(cells...)
+	}
+	for _, q := range queues {
+		row(q)
+		addTo(&total, q)
+	}
+	if len(queues) > 1 {
+		row(total)
+	}
+	if err := p.printTable(t); err != nil {
+		return err
+	}
+	if _, err := p.stdout.WriteString("\n"); err != nil {
+		return err
+	}
+	for _, q := range queues {
+		if err := p.printConcerns(q); err != nil {
+			return err
+		}
+	}
+	if err := p.printLine("last hour: " + activityText(total.LastHour)); err != nil {
+		return err
+	}
+	return p.printLine(fmt.Sprintf("last event: %s, %s (pos %d)", last.Kind(), age(last.At, p.now()), last.Pos))
+}
+
+// activityText is what happened, without what did not.
+func activityText(a projection.Activity) string {
+	var parts []string
+	for _, part := range []struct {
+		n    int64
+		what string
+	}{{a.Enqueued, "enqueued"}, {a.Claimed, "claimed"}, {a.Succeeded, "succeeded"}, {a.Failed, "failed"},
+		{a.Released, "released"}, {a.Reclaimed, "reclaimed"}, {a.Cancelled, "cancelled"}, {a.Refused, "refused"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	if len(parts) == 0 {
+		return "no job was touched"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// sweptBy is when a lease that ran out would have been swept, had anybody looked: the usual grace and then some.
+const sweptBy = 2 * time.Minute
+
+// printConcerns says what in q may need somebody.
+func (p *program) printConcerns(q projection.QueueStatus) error {
+	say := func(s style, format string, args ...any) error {
+		_, err := p.stdout.WriteString(p.paint(s, escape(q.Name+": "+fmt.Sprintf(format, args...))) + "\n")
+		return err
+	}
+	if q.Paused {
+		why := q.Reason
+		if why == "" {
+			why = "no reason given"
+		}
+		if err := say(yellow, "paused %s by %s: %s", age(q.Since, p.now()), q.Actor, why); err != nil {
+			return err
+		}
+	}
+	if q.Expired > 0 {
+		how, then := plain, "not swept yet"
+		if p.now().Sub(q.OldestLease) > sweptBy {
+			how, then = red, "and nobody has swept; is a worker running, or 'jobledger sweep'?"
+		}
+		if err := say(how, "%s ran out, the first %s, %s", count(q.Expired, "lease"), age(q.OldestLease, p.now()), then); err != nil {
+			return err
+		}
+	}
+	if held := q.Jobs[ledger.ClaimedState] + q.Jobs[ledger.Running]; held == 0 && !q.Paused && !q.OldestReady.IsZero() && p.now().Sub(q.OldestReady) >= time.Minute {
+		if err := say(yellow, "jobs are ready, and no worker holds any; is one running for this queue?"); err != nil {
+			return err
+		}
+	}
+	if q.Retrying > 0 {
+		if err := say(plain, "%s failed before and will be tried again", count(q.Retrying, "queued job")); err != nil {
+			return err
+		}
+	}
+	if !q.NextRunAt.IsZero() {
+		return say(plain, "the next scheduled job runs %s", age(q.NextRunAt, p.now()))
+	}
+	return nil
+}
+
+func (p *program) waited(since time.Time) string {
+	if since.IsZero() {
+		return "-"
+	}
+	return roughly(p.now().Sub(since))
+}
+
+func addTo(total *projection.QueueStatus, q projection.QueueStatus) {
+	for s, n := range q.Jobs {
+		total.Jobs[s] += n
+	}
+	total.Ready += q.Ready
+	total.Scheduled += q.Scheduled
+	if !q.OldestReady.IsZero() && (total.OldestReady.IsZero() || q.OldestReady.Before(total.OldestReady)) {
+		total.OldestReady = q.OldestReady
+	}
+	total.LastHour.Add(q.LastHour)
+}
+
+// statusJSON is one queue for programs.
+type statusJSON struct {
+	Queue           string   `json:"queue"`
+	Queued          int64    `json:"queued"`
+	Claimed         int64    `json:"claimed"`
+	Running         int64    `json:"running"`
+	Succeeded       int64    `json:"succeeded"`
+	Failed          int64    `json:"failed"`
+	Cancelled       int64    `json:"cancelled"`
+	Ready           int64    `json:"ready"`
+	Scheduled       int64    `json:"scheduled"`
+	Retrying        int64    `json:"retrying"`
+	OldestReadyWait *float64 `json:"oldest_ready_wait"` // seconds
+	NextRunAt       *string  `json:"next_run_at"`
+	Expired         int64    `json:"expired_leases"`
+	OldestLease     *string  `json:"oldest_expired_lease"`
+	Paused          bool     `json:"paused"`
+	PausedSince     *string  `json:"paused_since"`
+	PausedBy        *string  `json:"paused_by"`
+	PausedReason    *string  `json:"paused_reason"`
+
+	LastHour projection.Activity `json:"last_hour"`
+}
+
+func (p *program) statusJSON(q projection.QueueStatus) statusJSON {
+	out := statusJSON{Queue: q.Name, Queued: q.Jobs[ledger.Queued], Claimed: q.Jobs[ledger.ClaimedState], Running: q.Jobs[ledger.Running],
+		Succeeded: q.Jobs[ledger.SucceededState], Failed: q.Jobs[ledger.FailedState], Cancelled: q.Jobs[ledger.CancelledState],
+		Ready: q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: timeOrNull(q.NextRunAt),
+		Expired: q.Expired, OldestLease: timeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour}
+	if !q.OldestReady.IsZero() {
+		seconds := float64(p.now().Sub(q.OldestReady).Microseconds()) / 1e6
+		out.OldestReadyWait = &seconds
+	}
+	if q.Paused {
+		out.PausedSince, out.PausedBy, out.PausedReason = timeOrNull(q.Since), textOrNull(q.Actor), textOrNull(q.Reason)
+	}
+	return out
+}

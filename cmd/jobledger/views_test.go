@@ -1,0 +1,215 @@
+package main
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// rowsOf runs a query as somebody with a SQLite shell would, and returns its columns and rows.
+func rowsOf(t *testing.T, path, query string, args ...any) (columns []string, rows []map[string]any) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	found, err := db.Query(query, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer found.Close()
+	columns, _ = found.Columns()
+	for found.Next() {
+		cells, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range cells {
+			into[i] = &cells[i]
+		}
+		if err := found.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		row := make(map[string]any)
+		for i, c := range columns {
+			row[c] = cells[i]
+		}
+		rows = append(rows, row)
+	}
+	if err := found.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return columns, rows
+}
+
+// jsonRow is v as its JSON reads.
+func jsonRow(t *testing.T, v any) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := make(map[string]any)
+	if err := json.Unmarshal(text, &row); err != nil {
+		t.Fatal(err)
+	}
+	return row
+}
+
+// same compares a cell of a view with the value of the same name in JSON.
+func same(t *testing.T, cell, want any) bool {
+	t.Helper()
+	switch w := want.(type) {
+	case map[string]any, []any:
+		var got any
+		if err := json.Unmarshal([]byte(fmt.Sprint(cell)), &got); err != nil {
+			return false
+		}
+		return reflect.DeepEqual(got, want)
+	case float64:
+		return fmt.Sprint(cell) == fmt.Sprint(int64(w)) || cell == w
+	}
+	return cell == want
+}
+
+func TestViewHistoryIsTheEvents(t *testing.T) {
+	s := newTale(t)
+	s.lost()
+	s.rest()
+	columns, rows := rowsOf(t, s.Store.Path(), `SELECT * FROM history`)
+	want := []string{"pos", "job", "seq", "kind", "at", "actor", "worker", "token", "attempt", "from_state", "to_state", "data"}
+	if !slices.Equal(columns, want) {
+		t.Fatalf("columns %v, want %v", columns, want)
+	}
+	kinds := make(map[ledger.Kind]bool)
+	var events []ledger.Event
+	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+		for e, err := range tx.Events(t.Context(), ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			events = append(events, e)
+			kinds[e.Kind()] = true
+		}
+		return nil
+	})
+	if err != nil || len(events) != len(rows) {
+		t.Fatalf("%d rows for %d events, %v", len(rows), len(events), err)
+	}
+	for i, e := range events {
+		public := jsonRow(t, e)
+		data := public["data"].(map[string]any)
+		delete(public, "data")
+		for name, value := range public {
+			if !same(t, rows[i][name], value) {
+				t.Errorf("event %d (%s): %s is %v, want %v", e.Pos, e.Kind(), name, rows[i][name], value)
+			}
+		}
+		var shown map[string]any
+		if err := json.Unmarshal([]byte(rows[i]["data"].(string)), &shown); err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range data {
+			got, ok := shown[name]
+			delete(shown, name)
+			if ok && !reflect.DeepEqual(got, value) || !ok && !empty(value) {
+				t.Errorf("event %d (%s): %s in data is %v, want %v", e.Pos, e.Kind(), name, got, value)
+			}
+		}
+		if len(shown) > 0 {
+			t.Errorf("event %d (%s): too much in data: %v", e.Pos, e.Kind(), shown)
+		}
+	}
+	for _, k := range ledger.Kinds() {
+		if !kinds[k] && k != ledger.KindErased && k != ledger.KindRestored && k != ledger.KindImported {
+			t.Errorf("the tale has no %s", k)
+		}
+	}
+}
+
+// empty says whether the view, which leaves out what is not there, may leave out v.
+func empty(v any) bool {
+	return v == nil || v == false || v == 0.0 || reflect.ValueOf(v).Kind() != reflect.String && reflect.ValueOf(v).Kind() != reflect.Float64 &&
+		reflect.ValueOf(v).Kind() != reflect.Bool && reflect.ValueOf(v).Len() == 0
+}
+
+func TestViewCurrentIsTheJobs(t *testing.T) {
+	s := newTale(t)
+	s.lost()
+	s.rest()
+	columns, rows := rowsOf(t, s.Store.Path(), `SELECT * FROM current`)
+	var jobs []projection.Job
+	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
+		if jobs, err = projection.List(t.Context(), tx, projection.Filter{}); err != nil {
+			return err
+		}
+		for i := range jobs {
+			if err := projection.LoadBodies(t.Context(), tx, &jobs[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || len(jobs) != len(rows) {
+		t.Fatalf("%d rows for %d jobs, %v", len(rows), len(jobs), err)
+	}
+	slices.Reverse(jobs)
+	for i, j := range jobs {
+		public := jsonRow(t, toFullJSON(j, false))
+		for _, name := range []string{"lease_token", "payload_base64", "result_base64"} { // not in the view
+			delete(public, name)
+		}
+		if public["payload"] == nil && len(j.Payload) > 0 {
+			delete(public, "payload") // no text; a view shows the bytes as they are
+			delete(rows[i], "payload")
+		}
+		for name, value := range public {
+			if !same(t, rows[i][name], value) {
+				t.Errorf("job %s (%s): %s is %v, want %v", j.ID, j.State, name, rows[i][name], value)
+			}
+			delete(rows[i], name)
+		}
+		if len(rows[i]) > 0 {
+			t.Errorf("columns that the JSON does not have: %v", rows[i])
+		}
+	}
+	if got := strings.Join(columns[:5], " "); got != "id seq state queue priority" {
+		t.Errorf("columns begin with %s", got)
+	}
+}
+
+func TestViewAttemptsHasARowForEachClaim(t *testing.T) {
+	s := newTale(t)
+	j := s.lost()
+	columns, rows := rowsOf(t, s.Store.Path(), `SELECT * FROM attempts WHERE job = ? ORDER BY attempt`, string(j.ID))
+	want := "job attempt queue worker boot host pid claimed_at last_heartbeat ended_at outcome exit_code signal"
+	if got := strings.Join(columns, " "); got != want {
+		t.Errorf("columns\n%s, want\n%s", got, want)
+	}
+	wanted := []string{
+		"1 mail w1 01KDY9FY88BT0000000000W100 build7 4242 2026-01-02T03:04:06.500000Z 2026-01-02T03:04:26.500000Z 2026-01-02T03:06:26.500000Z reclaimed <nil> <nil>",
+		"2 mail w2 01KDY9FY88BT0000000000W200 build7 4242 2026-01-02T03:06:31.500000Z <nil> 2026-01-02T03:06:31.750000Z failed 3 <nil>",
+		"3 mail w2 01KDY9FY88BT0000000000W200 build7 4242 2026-01-02T04:06:31.750000Z <nil> 2026-01-02T04:06:31.750000Z released <nil> <nil>",
+		"4 mail w2 01KDY9FY88BT0000000000W200 build7 4242 2026-01-02T04:06:31.750000Z <nil> 2026-01-02T04:06:31.750000Z succeeded 0 <nil>",
+	}
+	var got []string
+	for _, r := range rows {
+		var cells []string
+		for _, c := range columns[1:] {
+			cells = append(cells, fmt.Sprint(r[c]))
+		}
+		got = append(got, strings.Join(cells, " "))
+	}
+	if !slices.Equal(got, wanted) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(wanted, "\n"))
+	}
+	_, rows = rowsOf(t, s.Store.Path(), `SELECT count(*) AS n FROM attempts WHERE ended_at IS NULL`)
+	if rows[0]["n"] != int64(0) {
+		t.Errorf("%v attempts are under way", rows[0]["n"])
+	}
+}
