@@ -139,8 +139,9 @@ type Restored struct{ From string }
 
 // Imported: the ledger's events came from a file.
 type Imported struct {
-	From   string
-	Events int64
+	From          string
+	Events        int64
+	MissingBodies int64 // of those events: how many named a payload or result that the file had not, unerased
 }
 
 // Kind returns KindEnqueued.
@@ -313,4 +314,5 @@ func (b *Restored) fields(f *fields) { f.text("from", &b.From) }
 func (b *Imported) fields(f *fields) {
 	f.text("from", &b.From)
 	f.int64("events", &b.Events)
+	f.int64("missing_bodies", &b.MissingBodies)
 }

@@ -8,8 +8,9 @@ import (
 
 // MarshalJSON returns e in its public form: the envelope and data as an object, every field there, null where
 // there is nothing, times in RFC 3339 UTC, durations in seconds.
-func (e Event) MarshalJSON() ([]byte, error) {
-	b := make([]byte, 0, 512)
+func (e Event) MarshalJSON() ([]byte, error) { return e.appendJSON(make([]byte, 0, 512)), nil }
+
+func (e *Event) appendJSON(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `{"pos":`...), e.Pos, 10)
 	b = appendTextOrNull(append(b, `,"job":`...), string(e.Job))
 	b = appendIntOrNull(append(b, `,"seq":`...), e.Seq)
@@ -22,15 +23,19 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	b = appendTextOrNull(append(b, `,"from_state":`...), e.From.String())
 	b = appendTextOrNull(append(b, `,"to_state":`...), e.To.String())
 	b = encode(append(b, `,"data":`...), e.Body, e.Worker, true)
-	return append(b, '}'), nil
+	return append(b, '}')
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote. N is not in it, and of Worker only the events that begin a claim or
 // a worker say more than the name.
 func (e *Event) UnmarshalJSON(text []byte) error {
+	f := reading(text)
+	return e.readJSON(&f)
+}
+
+func (e *Event) readJSON(f *fields) error {
 	var in Event
 	var kind, from, to string
-	f := reading(text)
 	f.int64("pos", &in.Pos)
 	f.text("job", (*string)(&in.Job))
 	f.int64("seq", &in.Seq)

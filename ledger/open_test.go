@@ -281,19 +281,26 @@ func TestAFolderWithoutPermissionIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFileWithoutPermissionIsRefused(t *testing.T) {
+func TestAFileThatMayOnlyBeReadIsReadAndNotWritten(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("everything is permitted to root")
 	}
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	must(t, ledgertest.OpenAt(t, path).Close())
-	for _, mode := range []fs.FileMode{0o400, 0} {
-		must(t, os.Chmod(path, mode))
-		if s, err := ledger.Open(t.Context(), path); err == nil {
-			_ = s.Close()
-			t.Errorf("opened with mode %v", mode)
-		}
+	s := ledgertest.OpenAt(t, path)
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+	must(t, s.Close())
+	must(t, os.Chmod(path, 0))
+	if s, err := ledger.Open(t.Context(), path); err == nil {
+		_ = s.Close()
+		t.Error("a file that may not be read was opened")
 	}
+	must(t, os.Chmod(path, 0o400))
+	s = openAt(t, path)
+	wantActors(t, s, "a")
+	if err := s.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") }); err == nil {
+		t.Error("a file that may not be written was written")
+	}
+	wantActors(t, s, "a")
 }
 
 func TestALinkLeadsToTheSameLedger(t *testing.T) {

@@ -1,0 +1,131 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"iter"
+	"net/url"
+)
+
+// Flush sends what is buffered. A function that writes much without reading calls it now and then, or the buffer
+// takes up the memory.
+func (tx *Tx) Flush() error { return tx.flush() }
+
+// How much one snapshot gives to Lines.
+const (
+	linesPage      = 4000
+	linesPageBytes = 4 << 20 // of bodies
+)
+
+// Lines yields the events that f selects (except Limit and Last), in the order of pos, and with bodies what is
+// stored beside them. It reads a page at a time and holds no snapshot while the caller is busy with it, so neither
+// memory nor the -wal file grows with the ledger. It ends where the ledger ended when it began. An error ends it.
+func (s *Store) Lines(ctx context.Context, f Filter, bodies bool) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		tail := int64(0)
+		err := s.Read(ctx, func(tx *Tx) (err error) {
+			tail, err = tx.Tail(ctx)
+			return err
+		})
+		if f.Until == 0 || f.Until > tail {
+			f.Until = tail
+		}
+		f.Limit, f.Last = linesPage, false
+		var page []Line
+		for more := err == nil && f.After < f.Until; more; {
+			more = false
+			page = page[:0]
+			err = s.Read(ctx, func(tx *Tx) (err error) {
+				page, more, err = tx.page(ctx, page, f, bodies)
+				return err
+			})
+			if err != nil {
+				break
+			}
+			for i := range page {
+				if !yield(page[i], nil) {
+					return
+				}
+				f.After = page[i].Pos
+				page[i] = Line{} // its body is the caller's alone now
+			}
+		}
+		if err != nil {
+			yield(Line{}, err)
+		}
+	}
+}
+
+// page reads the next lines; more is false when these are the last.
+func (tx *Tx) page(ctx context.Context, page []Line, f Filter, bodies bool) (_ []Line, more bool, err error) {
+	stored := func() (StoredBody, error, bool) { return StoredBody{}, nil, false }
+	if bodies {
+		next, stop := iter.Pull2(tx.bodiesAfter(ctx, f.After))
+		defer stop()
+		stored = next
+	}
+	b, err, ok := stored()
+	if err != nil {
+		return page, false, err
+	}
+	size := 0
+	for e, err := range tx.Events(ctx, f) {
+		if err != nil {
+			return page, false, err
+		}
+		line := Line{Event: e}
+		for ok && b.Pos < e.Pos {
+			if b, err, ok = stored(); err != nil {
+				return page, false, err
+			}
+		}
+		if ok && b.Pos == e.Pos && bodyKey(e.Kind()) != "" {
+			if line.Salt, line.Body = b.Salt, b.Body; line.Body == nil {
+				line.Body = []byte{} // the driver gives nil for an empty one
+			}
+		}
+		page = append(page, line)
+		if size += len(line.Body); size >= linesPageBytes {
+			return page, true, nil
+		}
+	}
+	return page, len(page) == f.Limit, nil
+}
+
+func (tx *Tx) bodiesAfter(ctx context.Context, pos int64) iter.Seq2[StoredBody, error] {
+	return func(yield func(StoredBody, error) bool) {
+		rows, err := tx.Query(ctx, `SELECT pos, salt, body FROM bodies WHERE pos > ? ORDER BY pos`, pos)
+		if err != nil {
+			yield(StoredBody{}, err)
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var b StoredBody
+			err := rows.Scan(&b.Pos, &b.Salt, &b.Body)
+			if !yield(b, err) || err != nil {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(StoredBody{}, err)
+		}
+	}
+}
+
+// Checkpoint moves what the -wal file holds into the ledger's file and empties the former; whole is false if a reader
+// kept it from doing so for as long as it waited. SQLite does this by itself now and then; after an erasure, the
+// bytes are gone from the disk's files only then.
+func (s *Store) Checkpoint(ctx context.Context) (whole bool, err error) {
+	if err := s.sameFile(); err != nil {
+		return false, err
+	}
+	db, err := sql.Open("sqlite", fileURL(s.path, url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(2000)"}}))
+	if err != nil {
+		return false, err
+	}
+	defer db.Close()
+	var busy, log, moved int
+	err = db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved)
+	return err == nil && busy == 0, explain(err)
+}

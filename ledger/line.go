@@ -1,0 +1,128 @@
+package ledger
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Line is an event as an export has it: the public form, and on the same line what is stored beside the event. The
+// keys are payload or result, payload_base64 or result_base64 where the bytes are not UTF-8, and salt in hex. A key
+// that is missing means that there is nothing, or nothing any more.
+type Line struct {
+	Event
+	Salt []byte // of the job's digests; stands with the payload
+	Body []byte // the payload of enqueued, the result of succeeded; nil: none, erased, or left out
+}
+
+// bodyKey is what the body of an event of this kind is called; "" where there is none.
+func bodyKey(k Kind) string {
+	switch k {
+	case KindEnqueued:
+		return "payload"
+	case KindSucceeded:
+		return "result"
+	}
+	return ""
+}
+
+// AppendJSON appends l as one JSON object, without a line feed.
+func (l *Line) AppendJSON(dst []byte) []byte {
+	dst = l.Event.appendJSON(dst)
+	key := bodyKey(l.Kind())
+	if key == "" || l.Body == nil {
+		return dst
+	}
+	dst = append(append(dst[:len(dst)-1], `,"`...), key...)
+	if utf8.Valid(l.Body) {
+		dst = appendText(append(dst, `":`...), string(l.Body))
+	} else {
+		dst = append(base64.StdEncoding.AppendEncode(append(dst, `_base64":"`...), l.Body), '"')
+	}
+	if l.Salt != nil {
+		dst = append(hex.AppendEncode(append(dst, `,"salt":"`...), l.Salt), '"')
+	}
+	return append(dst, '}')
+}
+
+// MarshalJSON is AppendJSON for package encoding/json.
+func (l Line) MarshalJSON() ([]byte, error) {
+	return l.AppendJSON(make([]byte, 0, 512+2*len(l.Body))), nil
+}
+
+// UnmarshalJSON reads what AppendJSON wrote, to the byte. What it leaves open is what Event's leaves open.
+func (l *Line) UnmarshalJSON(text []byte) error {
+	if !utf8.Valid(text) { // a decoder would put U+FFFD in place of what was there
+		return fmt.Errorf("%w: not UTF-8", ErrDamaged)
+	}
+	f := reading(text)
+	var payload, payload64, result, result64, salt *string
+	f.optional("payload", &payload)
+	f.optional("payload_base64", &payload64)
+	f.optional("result", &result)
+	f.optional("result_base64", &result64)
+	f.optional("salt", &salt)
+	var in Line
+	err := in.Event.readJSON(&f)
+	if err != nil {
+		return err
+	}
+	plain, encoded := payload, payload64
+	switch bodyKey(in.Kind()) {
+	case "payload":
+		err = noneOf(result, result64)
+	case "result":
+		plain, encoded = result, result64
+		err = noneOf(payload, payload64, salt)
+	default:
+		err = noneOf(payload, payload64, result, result64, salt)
+	}
+	switch {
+	case err != nil:
+	case plain != nil && encoded != nil:
+		err = errors.New("a body stands there twice")
+	case plain != nil:
+		in.Body = []byte(*plain)
+	case encoded != nil:
+		if in.Body, err = base64.StdEncoding.Strict().DecodeString(*encoded); err != nil {
+			err = fmt.Errorf("base64: %w", err)
+		}
+	}
+	if err == nil && salt != nil {
+		if in.Salt, err = hex.DecodeString(*salt); err != nil {
+			err = fmt.Errorf("salt: %w", err)
+		}
+	}
+	if err == nil && in.Kind() == KindEnqueued && (in.Salt == nil) != (in.Body == nil) {
+		err = errors.New("payload and salt belong together; one of them is missing")
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrDamaged, in.Kind(), err)
+	}
+	*l = in
+	return nil
+}
+
+// optional reads a field that tells "" from nothing.
+func (f *fields) optional(key string, v **string) {
+	raw, ok := f.member(key, false)
+	if !ok {
+		return
+	}
+	s, err := parseText(raw)
+	if err != nil {
+		f.fail(key, raw, "a string")
+	}
+	*v = &s
+}
+
+func noneOf(fields ...*string) error {
+	for _, f := range fields {
+		if f != nil {
+			return errors.New("it has a payload, result or salt that is not its own")
+		}
+	}
+	return nil
+}
