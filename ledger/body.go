@@ -13,7 +13,7 @@ type Body interface {
 type Enqueued struct {
 	Queue         string
 	Priority      int
-	RunAt         time.Time
+	RunAt         time.Time // stored only where it is another moment than the event's At
 	MaxAttempts   int
 	MaxRuntime    time.Duration // 0: none
 	Version       string        // "": any worker
@@ -64,7 +64,7 @@ type Released struct {
 }
 
 // Output says what the command of an attempt wrote, all of it: kept or not, the digests tell it from something else.
-// They are of the bytes alone, without a salt, so that sha256sum of a file gives the same.
+// They have the job's salt before the bytes, as Digest has it, so that nothing can be guessed once that is erased.
 type Output struct {
 	StdoutSHA256 string // hex; "" where it wrote nothing, or was not to be looked at
 	StdoutBytes  int64
@@ -211,7 +211,7 @@ func (b *Enqueued) fields(f *fields) {
 	f.list("requires", &b.Requires)
 	f.text("key", &b.Key)
 	f.dict("tags", &b.Tags)
-	f.text("payload_sha256", &b.PayloadSHA256)
+	f.sha256("payload_sha256", &b.PayloadSHA256)
 	f.int64("payload_bytes", &b.PayloadBytes)
 }
 
@@ -227,7 +227,7 @@ func (b *Heartbeat) fields(f *fields) {
 }
 
 func (b *Succeeded) fields(f *fields) {
-	f.text("result_sha256", &b.ResultSHA256)
+	f.sha256("result_sha256", &b.ResultSHA256)
 	f.int64("result_bytes", &b.ResultBytes)
 	f.code("exit_code", &b.ExitCode)
 	b.Output.fields(f)
@@ -275,7 +275,7 @@ func (b *Rescheduled) fields(f *fields) {
 func (b *Refused) fields(f *fields) {
 	f.text("command", &b.Command)
 	f.text("why", &b.Why)
-	f.text("offered_sha256", &b.OfferedSHA256)
+	f.sha256("offered_sha256", &b.OfferedSHA256)
 	f.int64("offered_bytes", &b.OfferedBytes)
 }
 

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +23,8 @@ type fields struct {
 	public bool     // writing: the public form
 	in     []member // reading: the members not yet taken
 	read   bool
-	err    error // the first one
+	digest []byte // stored: the bytes of the body's digest, which have a column of their own
+	err    error  // the first one
 }
 
 type member struct {
@@ -29,29 +32,42 @@ type member struct {
 	raw []byte
 }
 
-// encode returns the JSON object of b; nil for an empty stored object.
-func encode(dst []byte, b Body, w Worker, public bool) []byte {
-	f := fields{out: append(dst, '{'), public: public}
+// encode returns the stored form of b: a JSON object, or nothing where it would be empty, and the bytes of the
+// digest in b, if it has one.
+func encode(b Body) (data, digest []byte) {
+	f := fields{out: []byte{'{'}}
 	b.fields(&f)
-	if public && b.Kind().showsProcess() {
-		w.fields(&f)
+	if len(f.out) == 1 {
+		return nil, f.digest
 	}
-	if !public && len(f.out) == len(dst)+1 {
-		return dst
+	return append(f.out, '}'), f.digest
+}
+
+// appendPublic appends the public form of b, an event's body by w, to dst.
+func appendPublic(dst []byte, b Body, w Worker) []byte {
+	f := fields{out: append(dst, '{'), public: true}
+	b.fields(&f)
+	if b.Kind().showsProcess() {
+		w.fields(&f)
 	}
 	return append(f.out, '}')
 }
 
-// decode reads a body of kind k from data, in either form, and the process fields into w.
-func decode(k Kind, data []byte, w *Worker) (Body, error) {
+// decode reads a body of kind k from data, in either form, and the process fields into w. digest is what stands in
+// the column of that name.
+func decode(k Kind, data, digest []byte, w *Worker) (Body, error) {
 	if !k.known() {
 		return nil, fmt.Errorf("%w: %d", ErrUnknownKind, int(k))
 	}
 	b := kinds[k].body()
 	f := reading(data)
+	f.digest = digest
 	b.fields(&f)
 	if k.showsProcess() {
 		w.fields(&f)
+	}
+	if f.err == nil && f.digest != nil {
+		f.err = errors.New("a digest that belongs to no field, or is none")
 	}
 	if err := f.end(); err != nil {
 		return nil, fmt.Errorf("%w: data of %s: %w", ErrDamaged, k, err)
@@ -127,6 +143,22 @@ func (f *fields) text(key string, v *string) {
 		}
 		*v = s
 	}
+}
+
+// sha256 is the hex of a SHA-256. Stored, its bytes stand in a column of their own, at half the size; a body has at
+// most one.
+func (f *fields) sha256(key string, v *string) {
+	switch {
+	case f.read && len(f.digest) == sha256.Size:
+		*v, f.digest = hex.EncodeToString(f.digest), nil
+		return
+	case !f.read && !f.public:
+		if sum, err := hex.DecodeString(*v); err == nil && len(sum) == sha256.Size && hex.EncodeToString(sum) == *v {
+			f.digest = sum
+			return
+		}
+	}
+	f.text(key, v) // as it is
 }
 
 func (f *fields) int64(key string, v *int64) {
@@ -396,6 +428,9 @@ func members(data []byte) ([]member, error) {
 	list := make([]member, 0, 8)
 	for s.space(); !s.take('}'); s.space() {
 		if len(list) > 0 {
+			if s.i == len(data) {
+				return nil, errNoEnd
+			}
 			if !s.take(',') {
 				return nil, errors.New("a comma is missing")
 			}
@@ -424,6 +459,8 @@ func members(data []byte) ([]member, error) {
 	}
 	return list, nil
 }
+
+var errNoEnd = errors.New("the JSON object has no end")
 
 type scanner struct {
 	data []byte
@@ -481,7 +518,7 @@ func (s *scanner) value() ([]byte, error) {
 			return s.atom(start)
 		}
 	}
-	return nil, errors.New("the JSON object has no end")
+	return nil, errNoEnd
 }
 
 func (s *scanner) atom(start int) ([]byte, error) {

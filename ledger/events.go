@@ -5,13 +5,14 @@ import (
 	"database/sql"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-var eventRows = NewList(`INSERT INTO events (pos, job, seq, kind, at, actor, worker, ulid, attempt, from_state, to_state, data) VALUES `, 12, "", "", false)
+var eventRows = NewList(`INSERT INTO events (pos, job, seq, kind, at, actor, worker, ulid, attempt, from_state, to_state, digest, data) VALUES `, 13, "", "", false)
 
 // Next returns the pos that the next appended event must have.
 func (tx *Tx) Next() int64 { return tx.tail + 1 }
@@ -44,18 +45,20 @@ func (tx *Tx) append(ctx context.Context, e *Event) error {
 	}
 	kind := e.Kind()
 	var ulid any
+	body := e.Body
 	switch kind {
 	case KindEnqueued:
 		ulid = string(e.Job)
+		if b := *e.Body.(*Enqueued); b.RunAt.Equal(e.At) { // at once, as most are: the column at says it
+			b.RunAt = time.Time{}
+			body = &b
+		}
 	case KindClaimed, KindRefused:
 		ulid = e.Token
 	}
-	var data any
-	if text := encode(nil, e.Body, e.Worker, false); len(text) > 0 {
-		data = string(text)
-	}
+	data, digest := encode(body)
 	err = tx.Put(eventRows, e.Pos, null(e.N), null(e.Seq), int64(kind), at, actor, null(worker), ulid,
-		null(int64(e.Attempt)), null(int64(e.From)), null(int64(e.To)), data)
+		null(int64(e.Attempt)), null(int64(e.From)), null(int64(e.To)), bytesOrNull(digest), textOrNull(data))
 	if code(err)&0xff == sqlite3.SQLITE_CONSTRAINT {
 		return fmt.Errorf("%w: event %d, seq %d of job %d: %w", ErrConflict, e.Pos, e.Seq, e.N, err)
 	}
@@ -63,6 +66,20 @@ func (tx *Tx) append(ctx context.Context, e *Event) error {
 		tx.tail, tx.tailAt = e.Pos, at
 	}
 	return err
+}
+
+func bytesOrNull(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return b
+}
+
+func textOrNull(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return string(b)
 }
 
 func null(n int64) any {
@@ -75,6 +92,7 @@ func null(n int64) any {
 // Filter says which events to read; the zero Filter is all of them.
 type Filter struct {
 	Job    int64     // the job's number; 0: all
+	Jobs   []int64   // the numbers of several jobs; none: all
 	Kinds  []Kind    // none: all
 	Worker string    // the name of a worker, or the boot of one process of it
 	Queue  string    // events of this queue and of its jobs
@@ -97,6 +115,13 @@ func (f Filter) where() (string, []any) {
 	if f.Job != 0 {
 		add(`e.job = ?`, f.Job)
 	}
+	if len(f.Jobs) > 0 {
+		var in []any
+		for _, n := range f.Jobs {
+			in = append(in, n)
+		}
+		add(`e.job IN (`+strings.TrimSuffix(strings.Repeat("?,", len(in)), ",")+`)`, in...)
+	}
 	if f.Ending {
 		f.Kinds = []Kind{KindSucceeded, KindFailed, KindReleased, KindReclaimed, KindCancelled}
 	}
@@ -106,6 +131,9 @@ func (f Filter) where() (string, []any) {
 			in = append(in, int64(k))
 		}
 		add(`e.kind IN (`+strings.TrimSuffix(strings.Repeat("?,", len(in)), ",")+`)`, in...)
+		if !slices.ContainsFunc(f.Kinds, Kind.ofJob) {
+			add(`e.job IS NULL AND e.seq IS NULL`) // these are few, and stand together in the index on (job, seq)
+		}
 	}
 	if f.Worker != "" {
 		add(`e.worker IN (SELECT n FROM workers WHERE worker = ? OR boot = ?)`, f.Worker, f.Worker)
@@ -134,7 +162,7 @@ func (f Filter) where() (string, []any) {
 	return " WHERE " + strings.Join(terms, " AND "), args
 }
 
-const eventColumns = `e.pos, e.job, e.seq, e.kind, e.at, e.actor, e.worker, e.ulid, e.attempt, e.from_state, e.to_state, e.data`
+const eventColumns = `e.pos, e.job, e.seq, e.kind, e.at, e.actor, e.worker, e.ulid, e.attempt, e.from_state, e.to_state, e.digest, e.data`
 
 // Events yields the events that f selects in the order of pos. An error ends the sequence.
 func (tx *Tx) Events(ctx context.Context, f Filter) iter.Seq2[Event, error] {
@@ -187,8 +215,8 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error)
 	var job, seq, worker, attempt, from, to sql.NullInt64
 	var kind, at, actor int64
 	var ulid sql.NullString
-	var data sql.RawBytes
-	if err := rows.Scan(&e.Pos, &job, &seq, &kind, &at, &actor, &worker, &ulid, &attempt, &from, &to, &data); err != nil {
+	var data, digest sql.RawBytes
+	if err := rows.Scan(&e.Pos, &job, &seq, &kind, &at, &actor, &worker, &ulid, &attempt, &from, &to, &digest, &data); err != nil {
 		return e, err
 	}
 	e.N, e.Seq, e.Attempt = job.Int64, seq.Int64, int(attempt.Int64)
@@ -201,8 +229,11 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error)
 		return e, fmt.Errorf("event %d: %w", e.Pos, err)
 	}
 	process := e.Worker
-	if e.Body, err = decode(Kind(kind), data, &process); err != nil {
+	if e.Body, err = decode(Kind(kind), data, digest, &process); err != nil {
 		return e, fmt.Errorf("event %d: %w", e.Pos, err)
+	}
+	if b, ok := e.Body.(*Enqueued); ok && b.RunAt.IsZero() {
+		b.RunAt = e.At
 	}
 	if e.N == 0 {
 		return e, nil

@@ -33,8 +33,8 @@ func (b *book) add(e ledger.Event) ledger.Event {
 	b.t.Helper()
 	write(b.t, b.store, func(tx *ledger.Tx) error {
 		e.Pos, e.At = tx.Next(), tx.At()
-		if e.Kind() == ledger.KindEnqueued {
-			e.N = e.Pos
+		if body, ok := e.Body.(*ledger.Enqueued); ok {
+			e.N, body.RunAt = e.Pos, e.At
 		}
 		if e.N != 0 && e.Kind() < ledger.KindRefused {
 			e.Seq = b.seq[e.N] + 1

@@ -33,11 +33,16 @@ func (s *Store) FailCommits(fail *atomic.Bool) error {
 	})
 }
 
-// Encode returns the JSON of b in its stored or its public form.
-func Encode(b Body, w Worker, public bool) []byte { return encode(nil, b, w, public) }
+// Encode returns b in its public form, or in its stored one with the digest that has a column of its own.
+func Encode(b Body, w Worker, public bool) (data, digest []byte) {
+	if public {
+		return appendPublic(nil, b, w), nil
+	}
+	return encode(b)
+}
 
 // Decode reads what Encode wrote.
-func Decode(k Kind, data []byte, w *Worker) (Body, error) { return decode(k, data, w) }
+func Decode(k Kind, data, digest []byte, w *Worker) (Body, error) { return decode(k, data, digest, w) }
 
 // MaxClaims is how many jobs a read remembers.
 const MaxClaims = maxClaims

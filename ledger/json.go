@@ -22,7 +22,7 @@ func (e *Event) appendJSON(b []byte) []byte {
 	b = appendIntOrNull(append(b, `,"attempt":`...), int64(e.Attempt))
 	b = appendTextOrNull(append(b, `,"from_state":`...), e.From.String())
 	b = appendTextOrNull(append(b, `,"to_state":`...), e.To.String())
-	b = encode(append(b, `,"data":`...), e.Body, e.Worker, true)
+	b = appendPublic(append(b, `,"data":`...), e.Body, e.Worker)
 	return append(b, '}')
 }
 
@@ -65,7 +65,7 @@ func (e *Event) readJSON(f *fields) error {
 	if err != nil {
 		return err
 	}
-	if in.Body, err = decode(k, data, &in.Worker); err != nil {
+	if in.Body, err = decode(k, data, nil, &in.Worker); err != nil {
 		return err
 	}
 	*e = in

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -18,6 +17,10 @@ type Store struct {
 	// Now is the clock, read once per transaction after the write lock is held; nil means time.Now. Set it
 	// before first use.
 	Now func() time.Time
+
+	// Alone says that no other process writes to this ledger, so that Watch need not listen to any. Set it before
+	// first use.
+	Alone bool
 
 	path, dsn, sync string
 	version         int         // of the schema
@@ -32,10 +35,9 @@ type Store struct {
 	quit     chan struct{} // closed: no further requests
 	ended    chan struct{} // closed: the commit loop has ended
 
-	announces     bool // the open transaction makes a job claimable; only the commit loop touches it
-	watchers      watchers
-	versionOnce   sync.Once
-	versionReader *session // pinned, for its data version
+	announces bool // the open transaction makes a job claimable; as the bell, the commit loop's own
+	bell      bell
+	watchers  watchers
 }
 
 // Path returns the absolute path of the ledger's file.
@@ -344,10 +346,8 @@ func (s *Store) Close() error {
 	}
 	close(s.quit)
 	<-s.ended
+	s.bell.close()
 	s.watchers.close()
-	if s.versionReader != nil {
-		_ = s.versionReader.close()
-	}
 	for range maxReaders {
 		if r := <-s.readers; r != nil {
 			_ = r.close()

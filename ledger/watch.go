@@ -20,25 +20,37 @@ import (
 const (
 	bellFolder   = ".bell" // behind the ledger's own name
 	bellFile     = "bell"
+	bellAnew     = time.Second            // how long ringers keep the file open, since it may be another by then, or not be there yet
+	bellRetry    = 10 * time.Second       // after which a bell that could not be watched is hung up again
 	versionEvery = 250 * time.Millisecond // how often the data version is looked at
-	bellRetry    = time.Second            // how long a bell that was not there is left alone
+	versionOnly  = 100 * time.Millisecond // where there is no bell; a look costs some 20 µs
 )
 
 // Announce says that this transaction makes a job claimable, now or later: watchers are woken once it is durable.
 func (tx *Tx) Announce() { tx.store.announces = true }
 
+// announce tells everybody, after the commit.
+func (s *Store) announce() {
+	s.watchers.wake()
+	if !s.Alone {
+		s.bell.ring(s.path)
+	}
+}
+
 // watchers are those who wait in this process.
 type watchers struct {
 	mu    sync.Mutex
 	chans map[chan struct{}]bool
-	bell  *os.File  // open for writing once somebody has hung it up
-	tried time.Time // when opening it failed last
-	quit  context.CancelFunc
-	done  sync.WaitGroup
+	quit  context.CancelFunc // of the goroutine that listens to other processes; nil: there is none
+	done  sync.WaitGroup     // of all such goroutines
+
+	listening sync.Mutex    // held by the one that listens: the one before may still be about to end
+	reader    versionReader // and used by it; kept, because SQLite keeps the file of a connection that it closes open
 }
 
 // Watch returns a channel that receives after a commit, of this process or another, that may have made a job
-// claimable. It has room for one: a receiver that was busy misses nothing but the count. It may receive in vain.
+// claimable, and when the Store is closed. It has room for one: a receiver that was busy misses nothing but the
+// count. It may receive in vain, and, if the machine is short of something, late; so look by yourself now and then.
 // stop ends it.
 func (s *Store) Watch() (woken <-chan struct{}, stop func()) {
 	w := &s.watchers
@@ -49,15 +61,17 @@ func (s *Store) Watch() (woken <-chan struct{}, stop func()) {
 		w.chans = make(map[chan struct{}]bool)
 	}
 	w.chans[c] = true
-	if w.quit == nil && !s.closed.Load() {
+	if w.quit == nil && !s.Alone && !s.closed.Load() {
 		ctx, cancel := context.WithCancel(context.Background())
 		w.quit = cancel
-		w.done.Go(func() { s.watchOthers(ctx) })
+		w.done.Go(func() { s.listen(ctx) })
 	}
 	return c, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.chans, c)
+		if delete(w.chans, c); len(w.chans) == 0 {
+			w.deafen()
+		}
 	}
 }
 
@@ -73,113 +87,192 @@ func (w *watchers) wake() {
 	}
 }
 
-// announce tells everybody, after the commit.
-func (s *Store) announce() {
-	s.watchers.wake()
-	s.watchers.ring(s.path)
-}
-
-// ring touches the bell, if somebody has hung one up.
-func (w *watchers) ring(path string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.bell == nil {
-		if time.Since(w.tried) < bellRetry {
-			return
-		}
-		f, err := os.OpenFile(filepath.Join(path+bellFolder, bellFile), os.O_WRONLY, 0)
-		if err != nil {
-			w.tried = time.Now()
-			return
-		}
-		w.bell = f
-	}
-	if _, err := w.bell.WriteAt([]byte{'\n'}, 0); err != nil {
-		_ = w.bell.Close()
-		w.bell = nil
+// deafen ends the listening to other processes.
+func (w *watchers) deafen() {
+	if w.quit != nil {
+		w.quit()
+		w.quit = nil
 	}
 }
 
-// close ends the watching.
+// close ends the listening and wakes those who wait, so that they see that the Store is closed.
 func (w *watchers) close() {
 	w.mu.Lock()
-	quit := w.quit
+	w.deafen()
 	w.mu.Unlock()
-	if quit != nil {
-		quit()
-	}
 	w.done.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.bell != nil {
-		_ = w.bell.Close()
-		w.bell = nil
-	}
+	w.reader.close()
+	w.wake()
 }
 
-// watchOthers wakes the watchers of this process when another process rings or has committed.
-func (s *Store) watchOthers(ctx context.Context) {
-	var rung <-chan fsnotify.Event
-	var trouble <-chan error
-	if bell := hangBell(s.path); bell != nil {
-		defer bell.Close()
-		rung, trouble = bell.Events, bell.Errors
-	}
-	version := s.dataVersion(ctx)
-	tick := time.NewTicker(versionEvery)
+// listen wakes the watchers of this process when another process rings or has committed.
+func (s *Store) listen(ctx context.Context) {
+	s.watchers.listening.Lock()
+	defer s.watchers.listening.Unlock()
+	reader := &s.watchers.reader
+	version := reader.read(ctx, s.path)
+	bell, hungUp := hangBell(s.path), time.Now()
+	defer func() { bell.close() }()
+	s.watchers.wake() // for what came before the bell hung
+	tick := time.NewTimer(bell.patience())
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-rung:
+		case e := <-bell.rung:
 			s.watchers.wake()
-		case <-trouble: // too many events at once, say: one of them is enough
+			if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
+				bell.close() // somebody has tidied up
+			}
+		case <-bell.trouble: // more rings than fit, say: one of them is enough
 			s.watchers.wake()
+			bell.close()
 		case <-tick.C:
-			if v := s.dataVersion(ctx); v != version {
+			if v := reader.read(ctx, s.path); v != version {
 				version = v
 				s.watchers.wake()
 			}
+			if bell.rung == nil && time.Since(hungUp) > bellRetry {
+				bell, hungUp = hangBell(s.path), time.Now()
+			}
+			tick.Reset(bell.patience())
 		}
 	}
 }
 
-// dataVersion is a number that changes when another connection has committed; 0 when it cannot be asked for.
-func (s *Store) dataVersion(ctx context.Context) (version int64) {
-	s.versionOnce.Do(func() { s.versionReader, _ = connect(ctx, readerURL(s.path)) })
-	if s.versionReader == nil {
-		return time.Now().UnixNano() // look in any case
+// versionReader asks for SQLite's data version on a connection of its own, for the number counts from there.
+type versionReader struct{ session *session }
+
+// read returns a number that changes when another connection has committed. Where it cannot be had, the number
+// changes each time, so that those who wait look by themselves.
+func (r *versionReader) read(ctx context.Context, path string) int64 {
+	if r.session == nil {
+		var err error
+		if r.session, err = connect(ctx, readerURL(path)); err != nil {
+			r.session = nil
+			return time.Now().UnixNano()
+		}
 	}
-	rows, err := s.versionReader.query(context.Background(), `PRAGMA data_version`)
+	version, err := r.ask()
 	if err != nil {
-		return 0
-	}
-	defer rows.Close()
-	if rows.Next() {
-		_ = rows.Scan(&version)
+		return time.Now().UnixNano()
 	}
 	return version
 }
 
-// hangBell makes the doorbell and watches it; nil where that is refused.
-func hangBell(path string) *fsnotify.Watcher {
-	folder := path + bellFolder
-	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	f, err := os.OpenFile(filepath.Join(folder, bellFile), os.O_WRONLY|os.O_CREATE, 0o600)
+func (r *versionReader) ask() (version int64, err error) {
+	rows, err := r.session.query(context.Background(), `PRAGMA data_version`)
 	if err != nil {
-		return nil
+		return 0, err
 	}
-	_ = f.Close()
+	defer rows.Close()
+	if rows.Next() {
+		err = rows.Scan(&version)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	return version, err
+}
+
+func (r *versionReader) close() {
+	if r.session != nil {
+		_ = r.session.close()
+		r.session = nil
+	}
+}
+
+// hungBell is the doorbell as a listener has it; the zero hungBell never rings.
+type hungBell struct {
+	watcher *fsnotify.Watcher
+	rung    <-chan fsnotify.Event
+	trouble <-chan error
+}
+
+// hangBell makes the doorbell and watches it. Where that is refused, it is one that never rings.
+func hangBell(path string) hungBell {
+	if makeBell(path) != nil {
+		return hungBell{}
+	}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil
+		return hungBell{}
 	}
-	if err := watcher.Add(folder); err != nil {
+	if err := watcher.Add(path + bellFolder); err != nil {
 		_ = watcher.Close()
+		return hungBell{}
+	}
+	return hungBell{watcher, watcher.Events, watcher.Errors}
+}
+
+// patience is how long to go by the bell alone.
+func (b *hungBell) patience() time.Duration {
+	if b.rung == nil {
+		return versionOnly
+	}
+	return versionEvery
+}
+
+func (b *hungBell) close() {
+	if b.watcher != nil {
+		_ = b.watcher.Close()
+	}
+	*b = hungBell{}
+}
+
+// makeBell makes the folder and the file in it, for those who may use the ledger itself: whoever can write that can
+// ring.
+func makeBell(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	mode := info.Mode().Perm()
+	folder := path + bellFolder
+	if err := makeFor(os.Mkdir(folder, 0o700), folder, mode|mode&0o444>>2); err != nil {
+		return err
+	}
+	file := filepath.Join(folder, bellFile)
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = f.Close()
+	}
+	return makeFor(err, file, mode)
+}
+
+// makeFor sets the mode of what has been made just now, past the umask; what was there already stays as it is.
+func makeFor(err error, name string, mode fs.FileMode) error {
+	switch {
+	case err == nil:
+		return os.Chmod(name, mode)
+	case errors.Is(err, fs.ErrExist):
 		return nil
 	}
-	return watcher
+	return err
+}
+
+// bell is the doorbell as a ringer has it. It belongs to the commit loop.
+type bell struct {
+	file  *os.File // nil: nobody has hung one up, or it cannot be rung
+	since time.Time
+}
+
+// ring touches the bell, if somebody has hung one up.
+func (b *bell) ring(path string) {
+	if now := time.Now(); now.Sub(b.since) > bellAnew {
+		b.close()
+		b.file, _ = os.OpenFile(filepath.Join(path+bellFolder, bellFile), os.O_WRONLY, 0)
+		b.since = now
+	}
+	if b.file != nil {
+		_, _ = b.file.WriteAt([]byte{'\n'}, 0) // a bell that is out of order costs speed only
+	}
+}
+
+func (b *bell) close() {
+	if b.file != nil {
+		_ = b.file.Close()
+		b.file = nil
+	}
 }

@@ -22,6 +22,8 @@ func OpenAt(t testing.TB, path string) *ledger.Store {
 	if err != nil {
 		t.Fatalf("open %s: %v", path, err)
 	}
+	// In a synctest bubble, where it is the year 2000, a goroutine that waits for the system would stop the clock.
+	s.Alone = time.Now().Year() < 2020
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close %s: %v", path, err)

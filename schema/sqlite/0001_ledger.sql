@@ -40,6 +40,7 @@ CREATE TABLE events (
     attempt    INTEGER,          -- the claim concerned
     from_state INTEGER,          -- states.n
     to_state   INTEGER,          -- states.n
+    digest     BLOB,             -- SHA-256(salt || payload) of enqueued; of the result, of succeeded and refused
     data       TEXT,             -- JSON, without what the columns say; null: nothing more to say
     UNIQUE (job, seq)
 ) STRICT;
@@ -157,6 +158,11 @@ SELECT e.pos, q.ulid AS job, e.seq, k.kind,
            '$.retry_at', strftime('%Y-%m-%dT%H:%M:%S', (e.data ->> 'retry_at') / 1000000, 'unixepoch') || printf('.%06dZ', (e.data ->> 'retry_at') % 1000000)),
            CASE WHEN e.kind IN (2, 15, 16)
                 THEN json_object('boot', w.boot, 'host', w.host, 'pid', w.pid, 'version', nullif(w.version, ''))
+                WHEN e.kind = 1
+                THEN json_object('payload_sha256', coalesce(nullif(lower(hex(e.digest)), ''), e.data ->> 'payload_sha256'), 'run_at',
+                    strftime('%Y-%m-%dT%H:%M:%S', coalesce(e.data ->> 'run_at', e.at) / 1000000, 'unixepoch') || printf('.%06dZ', coalesce(e.data ->> 'run_at', e.at) % 1000000))
+                WHEN e.digest IS NOT NULL
+                THEN json_object(CASE e.kind WHEN 4 THEN 'result_sha256' ELSE 'offered_sha256' END, lower(hex(e.digest)))
                 ELSE '{}' END) AS data
 FROM events e
 LEFT JOIN kinds k ON k.n = e.kind

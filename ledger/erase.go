@@ -1,0 +1,35 @@
+package ledger
+
+import "context"
+
+const bodiesOfJob = `FROM bodies WHERE pos = ?1 OR pos IN (SELECT pos FROM events WHERE job = ?1 AND kind = 4)`
+
+// EraseBodies removes the payload of job n with its salt, and all of its results, and returns how many that were and
+// their bytes. What they leave free in the ledger's file is overwritten; Store.Checkpoint then takes them out of the
+// -wal file too.
+func (tx *Tx) EraseBodies(ctx context.Context, n int64) (count int, bytes int64, err error) {
+	rows, err := tx.Query(ctx, `SELECT count(*), coalesce(sum(length(body)), 0) `+bodiesOfJob, n)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer rows.Close()
+	if rows.Next() {
+		err = rows.Scan(&count, &bytes)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	if err != nil || count == 0 {
+		return 0, 0, err
+	}
+	// Past the cache of statements: this pragma takes effect when it is compiled. It stays off otherwise, because
+	// nothing else is ever deleted for secrecy.
+	if _, err := tx.session.conn.ExecContext(context.Background(), `PRAGMA secure_delete = 1`); err != nil {
+		return 0, 0, err
+	}
+	_, err = tx.Exec(`DELETE `+bodiesOfJob, n)
+	if _, offErr := tx.session.conn.ExecContext(context.Background(), `PRAGMA secure_delete = 0`); err == nil {
+		err = offErr
+	}
+	return count, bytes, err
+}

@@ -1,0 +1,239 @@
+package ledger_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+)
+
+// announce commits something that makes a job claimable, as far as the store knows.
+func announce(t testing.TB, s *ledger.Store) {
+	t.Helper()
+	write(t, s, func(tx *ledger.Tx) error {
+		tx.Announce()
+		return note(t.Context(), tx, "cli:test")
+	})
+}
+
+// wakes reports whether woken receives within d.
+func wakes(woken <-chan struct{}, d time.Duration) bool {
+	select {
+	case <-woken:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+// wakesNow reports whether woken has something to receive.
+func wakesNow(woken <-chan struct{}) bool {
+	select {
+	case <-woken:
+		return true
+	default:
+		return false
+	}
+}
+
+// settle waits until nothing has come for a while: what a watcher is told in vain when it begins to listen.
+func settle(woken <-chan struct{}) {
+	for wakes(woken, 400*time.Millisecond) {
+	}
+}
+
+func TestWatchIsWokenWhenThatIsAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := ledgertest.Open(t)
+		first, stopFirst := s.Watch()
+		second, stopSecond := s.Watch()
+		defer stopSecond()
+		announce(t, s)
+		announce(t, s)
+		for _, woken := range []<-chan struct{}{first, second} {
+			if !wakesNow(woken) {
+				t.Error("an announced commit did not wake")
+			}
+			if wakes(woken, time.Hour) {
+				t.Error("woken twice: there is room for one")
+			}
+		}
+		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:test") })
+		_ = s.Write(t.Context(), func(tx *ledger.Tx) error { return os.ErrInvalid })
+		if wakes(first, time.Hour) {
+			t.Error("a commit that was not announced woke")
+		}
+		stopFirst()
+		announce(t, s)
+		if wakes(first, time.Hour) || !wakesNow(second) {
+			t.Error("after stop: the wrong one was woken")
+		}
+	})
+}
+
+// Other processes ring a bell; that it is no poll that wakes shows in the median.
+func TestWatchHearsOtherProcesses(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	listener, other := openAt(t, path), ledgertest.OpenAt(t, path)
+	woken, stop := listener.Watch()
+	defer stop()
+	settle(woken)
+	var took []time.Duration
+	for range 9 {
+		start := time.Now()
+		announce(t, other)
+		if !wakes(woken, 10*time.Second) {
+			t.Fatal("not woken")
+		}
+		took = append(took, time.Since(start))
+		settle(woken) // the data version has changed as well
+	}
+	slices.Sort(took)
+	if took[len(took)/2] > 60*time.Millisecond { // a poll has 125 ms
+		t.Errorf("the bell is no quicker than a poll: %v", took)
+	}
+	t.Log(took)
+	for _, name := range []string{".bell", ".bell/bell"} {
+		info, err := os.Stat(path + name)
+		if err != nil || info.Mode().Perm()&0o077 != 0 { // as the ledger itself
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+}
+
+// Where the bell cannot be hung up, the data version still tells.
+func TestWatchWithoutABell(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	if err := os.WriteFile(path+".bell", []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listener, other := openAt(t, path), ledgertest.OpenAt(t, path)
+	woken, stop := listener.Watch()
+	defer stop()
+	settle(woken)
+	for range 3 {
+		announce(t, other)
+		if !wakes(woken, 10*time.Second) {
+			t.Error("not woken by another process")
+		}
+		announce(t, listener)
+		if !wakes(woken, 10*time.Second) {
+			t.Error("not woken by itself")
+		}
+		settle(woken)
+	}
+	if text, err := os.ReadFile(path + ".bell"); err != nil || string(text) != "mine" {
+		t.Errorf("somebody's file: %q, %v", text, err)
+	}
+}
+
+// A bell that was taken away, with its folder, costs nobody more than a while of polling.
+func TestWatchOutlivesItsBell(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	listener, other := openAt(t, path), ledgertest.OpenAt(t, path)
+	woken, stop := listener.Watch()
+	defer stop()
+	announce(t, other)
+	settle(woken)
+	if err := os.RemoveAll(path + ".bell"); err != nil {
+		t.Fatal(err)
+	}
+	settle(woken)
+	announce(t, other)
+	if !wakes(woken, 10*time.Second) {
+		t.Error("not woken")
+	}
+}
+
+func TestCloseWakesWatchersAndLeavesNothingOpen(t *testing.T) {
+	openFiles := func() (names []string) {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("no list of open files here")
+		}
+		for _, e := range entries {
+			if name, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && (strings.Contains(name, "jobs.db") || strings.Contains(name, "inotify")) {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s, err := ledger.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	announce(t, s)
+	before, goroutines := len(openFiles()), runtime.NumGoroutine()
+	for range 3 { // the last one that leaves ends the listening, and the next one begins anew
+		_, stopOne := s.Watch()
+		woken, stopTwo := s.Watch()
+		if !wakes(woken, 10*time.Second) {
+			t.Error("nothing said that the listening has begun")
+		}
+		stopOne()
+		stopTwo()
+		stopTwo()
+	}
+	quiet := func() bool { // one connection stays, whose driver has a goroutine
+		return len(openFiles()) <= before+2 && runtime.NumGoroutine() <= goroutines+1
+	}
+	for end := time.Now().Add(10 * time.Second); !quiet() && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if !quiet() {
+		t.Errorf("nobody watches, and %d files are open, %d before: %q; %d goroutines, %d before",
+			len(openFiles()), before, openFiles(), runtime.NumGoroutine(), goroutines)
+	}
+	woken, stop := s.Watch()
+	defer stop()
+	settle(woken)
+	announce(t, s)
+	settle(woken)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !wakesNow(woken) {
+		t.Error("Close did not wake")
+	}
+	if left := openFiles(); len(left) > 0 {
+		t.Errorf("open after Close: %q", left)
+	}
+	late, stopLate := s.Watch()
+	defer stopLate()
+	if wakes(late, 300*time.Millisecond) {
+		t.Error("a closed store woke")
+	}
+}
+
+func TestWatchersComeAndGoWhileOthersWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s, other := openAt(t, path), ledgertest.OpenAt(t, path)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for range 20 {
+				woken, stop := s.Watch()
+				if i%2 == 0 {
+					announce(t, s)
+					<-woken
+				} else {
+					announce(t, other)
+				}
+				stop()
+			}
+		})
+	}
+	all.Wait()
+}
