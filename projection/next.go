@@ -1,9 +1,9 @@
 package projection
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"jobledger/ledger"
@@ -17,27 +17,40 @@ type Want struct {
 }
 
 // Next returns up to limit queued jobs that fit and whose run_at has come, in claiming order: priority (higher
-// first), run_at, id. It reads the head of each fitting lane and nothing else, so its cost does not grow with jobs
-// that do not fit, are scheduled for later, or have ended.
+// first), run_at, id. It looks at the head of each lane and reads jobs only where one is next, so its cost does not
+// grow with jobs that do not fit, are scheduled for later, or have ended.
 func Next(ctx context.Context, tx *ledger.Tx, want Want, now time.Time, limit int) ([]Job, error) {
-	if limit <= 0 {
-		return nil, nil
-	}
 	lanes, err := fitting(ctx, tx, want)
 	if err != nil {
 		return nil, err
 	}
+	lanes = slices.DeleteFunc(lanes, func(l liveLane) bool { return l.runAt > ledger.Micros(now) })
 	var jobs []Job
 	for len(lanes) > 0 && len(jobs) < limit {
-		same := 1 // lanes of the same priority are merged by run_at and id
-		for same < len(lanes) && lanes[same].priority == lanes[0].priority {
-			same++
+		first, rivals := 0, 0
+		for i := range lanes {
+			if lanes[i].compare(&lanes[first]) < 0 {
+				first = i
+			}
 		}
-		heads, err := merge(ctx, tx, lanes[:same], now, limit-len(jobs))
-		if err != nil {
-			return nil, err
+		l := &lanes[first]
+		switch {
+		case len(l.ahead) > 0:
+			jobs = append(jobs, l.ahead[0])
+			l.advance()
+		case l.atEnd:
+			lanes = slices.Delete(lanes, first, first+1)
+		default:
+			for i := range lanes {
+				if lanes[i].priority == l.priority {
+					rivals++
+				}
+			}
+			left := limit - len(jobs) // many lanes must not cost so many jobs each
+			if err := l.read(ctx, tx, now, min(left, 1+2*left/rivals)); err != nil {
+				return nil, err
+			}
 		}
-		jobs, lanes = append(jobs, heads...), lanes[same:]
 	}
 	return jobs, nil
 }
@@ -45,35 +58,68 @@ func Next(ctx context.Context, tx *ledger.Tx, want Want, now time.Time, limit in
 // NextRunAt returns the earliest run_at among the queued jobs that fit; zero if there is none.
 func NextRunAt(ctx context.Context, tx *ledger.Tx, want Want) (earliest time.Time, err error) {
 	lanes, err := fitting(ctx, tx, want)
-	if err != nil {
+	if err != nil || len(lanes) == 0 {
 		return earliest, err
 	}
-	for _, l := range lanes {
-		heads, err := l.heads(ctx, tx, time.UnixMicro(1<<62), 1)
-		if err != nil {
-			return earliest, err
-		}
-		if len(heads) > 0 && (earliest.IsZero() || heads[0].RunAt.Before(earliest)) {
-			earliest = heads[0].RunAt
-		}
-	}
-	return earliest, nil
+	first := slices.MinFunc(lanes, func(a, b liveLane) int { return cmp.Compare(a.runAt, b.runAt) })
+	return ledger.FromMicros(first.runAt), nil
 }
 
-// liveLane is a lane with queued jobs in it.
+// liveLane is a lane with queued jobs in it, and how far it has been read.
 type liveLane struct {
 	text     string
 	priority int
+	runAt    int64  // of its next job; once ahead is used up, of the last one taken, which is not after the next
+	id       string // likewise
+	begun    bool   // the job at runAt and id has been taken
+	ahead    []Job
+	atEnd    bool // there is nothing behind ahead
 }
 
-// liveLanes lists the lanes of one queue by jumping from each to the next: one index seek per lane.
+// compare tells which lane has the next job in claiming order.
+func (l *liveLane) compare(other *liveLane) int {
+	return cmp.Or(other.priority-l.priority, cmp.Compare(l.runAt, other.runAt), cmp.Compare(l.id, other.id))
+}
+
+// laneHeads is the hot query: one range of the index ready.
+var laneHeads = selectWithBody + ` WHERE j.lane = ? AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT ?`
+
+// laneRest is laneHeads from behind a job that has been taken already.
+var laneRest = selectWithBody + ` WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT ?`
+
+// read gets the next jobs of l, with their payloads.
+func (l *liveLane) read(ctx context.Context, tx *ledger.Tx, now time.Time, most int) (err error) {
+	if l.begun {
+		l.ahead, err = many(ctx, tx, laneRest, l.text, l.runAt, l.id, ledger.Micros(now), most)
+	} else {
+		l.ahead, err = many(ctx, tx, laneHeads, l.text, ledger.Micros(now), most)
+	}
+	l.atEnd = len(l.ahead) < most
+	if len(l.ahead) > 0 {
+		l.runAt, l.id = ledger.Micros(l.ahead[0].RunAt), string(l.ahead[0].ID)
+	}
+	return err
+}
+
+// advance leaves the first job of ahead behind.
+func (l *liveLane) advance() {
+	l.begun, l.ahead = true, l.ahead[1:]
+	if len(l.ahead) > 0 {
+		l.runAt, l.id = ledger.Micros(l.ahead[0].RunAt), string(l.ahead[0].ID)
+	}
+}
+
+// liveLanes lists the lanes of one queue by jumping from each to the next, each with its first job: a few index
+// seeks per lane.
 const liveLanes = `WITH RECURSIVE live(lane) AS (
     SELECT (SELECT min(lane) FROM jobs WHERE lane >= ?1 AND lane < ?2)
     UNION ALL
     SELECT (SELECT min(lane) FROM jobs WHERE lane > live.lane AND lane < ?2) FROM live WHERE live.lane IS NOT NULL)
-SELECT lane FROM live WHERE lane IS NOT NULL`
+SELECT lane, (SELECT j.run_at FROM jobs j WHERE j.lane = live.lane ORDER BY j.run_at, j.id LIMIT 1),
+    (SELECT j.id FROM jobs j WHERE j.lane = live.lane ORDER BY j.run_at, j.id LIMIT 1)
+FROM live WHERE lane IS NOT NULL`
 
-// fitting returns the live lanes that fit, higher priorities first, without those of paused queues.
+// fitting returns the live lanes that fit, without those of paused queues.
 func fitting(ctx context.Context, tx *ledger.Tx, want Want) ([]liveLane, error) {
 	paused, err := pausedQueues(ctx, tx)
 	if err != nil {
@@ -91,7 +137,7 @@ func fitting(ctx context.Context, tx *ledger.Tx, want Want) ([]liveLane, error) 
 		}
 		for rows.Next() {
 			l := liveLane{}
-			if err = rows.Scan(&l.text); err != nil {
+			if err = rows.Scan(&l.text, &l.runAt, &l.id); err != nil {
 				break
 			}
 			j := Job{}
@@ -112,61 +158,5 @@ func fitting(ctx context.Context, tx *ledger.Tx, want Want) ([]liveLane, error) 
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(lanes, func(a, b liveLane) int { return b.priority - a.priority })
 	return lanes, nil
-}
-
-// laneHeads is the hot query: one range of the index ready.
-var laneHeads = selectWithBody + ` WHERE j.lane = ? AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT ?`
-
-func (l liveLane) heads(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) ([]Job, error) {
-	return many(ctx, tx, laneHeads, l.text, ledger.Micros(now), limit)
-}
-
-// laneRest is laneHeads from behind a job that has been taken already.
-var laneRest = selectWithBody + ` WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT ?`
-
-// merge takes limit jobs from the heads of lanes in the order of run_at and id. It reads a few of each lane and
-// comes back for more, so that many lanes do not cost limit jobs each.
-func merge(ctx context.Context, tx *ledger.Tx, lanes []liveLane, now time.Time, limit int) ([]Job, error) {
-	if len(lanes) == 1 {
-		return lanes[0].heads(ctx, tx, now, limit)
-	}
-	chunk := min(limit, 2+2*limit/len(lanes))
-	heads := make([][]Job, len(lanes))
-	for i, l := range lanes {
-		var err error
-		if heads[i], err = l.heads(ctx, tx, now, chunk); err != nil {
-			return nil, err
-		}
-	}
-	var jobs []Job
-	for len(jobs) < limit {
-		first := -1
-		for i := range heads {
-			if len(heads[i]) > 0 && (first < 0 || before(heads[i][0], heads[first][0])) {
-				first = i
-			}
-		}
-		if first < 0 {
-			return jobs, nil
-		}
-		j := heads[first][0]
-		jobs, heads[first] = append(jobs, j), heads[first][1:]
-		if len(heads[first]) == 0 && len(jobs) < limit {
-			rest, err := many(ctx, tx, laneRest, lanes[first].text, ledger.Micros(j.RunAt), string(j.ID), ledger.Micros(now), chunk)
-			if err != nil {
-				return nil, err
-			}
-			heads[first] = rest
-		}
-	}
-	return jobs, nil
-}
-
-func before(a, b Job) bool {
-	if !a.RunAt.Equal(b.RunAt) {
-		return a.RunAt.Before(b.RunAt)
-	}
-	return strings.Compare(string(a.ID), string(b.ID)) < 0
 }

@@ -69,34 +69,40 @@ func Status(ctx context.Context, tx *ledger.Tx, now time.Time) ([]QueueStatus, e
 	if err != nil {
 		return nil, err
 	}
-	var kind int64
-	err = eachQueue(ctx, tx, byName, func(s *QueueStatus) { s.LastHour.add(ledger.Kind(kind), n) },
-		[]any{&kind, &n}, activity, hourAgo)
+	tail, err := tx.Tail(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := countActivity(ctx, tx, byName, hourAgo, tail); err != nil {
 		return nil, err
 	}
 	known, err := Queues(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
+	return sortedStatus(byName, known), nil
+}
+
+// sortedStatus adds what is known of the queues and returns them by name.
+func sortedStatus(byName map[string]*QueueStatus, known []Queue) (all []QueueStatus) {
 	for _, q := range known {
-		if byName[q.Name] == nil && q.Paused {
-			byName[q.Name] = newStatus(q.Name)
-		}
-		if s := byName[q.Name]; s != nil {
-			s.Queue = q
+		if q.Paused || byName[q.Name] != nil {
+			statusOf(byName, q.Name).Queue = q
 		}
 	}
-	var all []QueueStatus
 	for _, s := range byName {
 		all = append(all, *s)
 	}
 	slices.SortFunc(all, func(a, b QueueStatus) int { return strings.Compare(a.Name, b.Name) })
-	return all, nil
+	return all
 }
 
-func newStatus(name string) *QueueStatus {
-	return &QueueStatus{Queue: Queue{Name: name}, Jobs: make(map[ledger.State]int64)}
+// statusOf returns the status of the queue with this name, a fresh one if there is none.
+func statusOf(byName map[string]*QueueStatus, name string) *QueueStatus {
+	if byName[name] == nil {
+		byName[name] = &QueueStatus{Queue: Queue{Name: name}, Jobs: make(map[ledger.State]int64)}
+	}
+	return byName[name]
 }
 
 // eachQueue runs a query whose rows begin with the number of a queue, scans the rest into columns, and calls take
@@ -116,16 +122,19 @@ func eachQueue(ctx context.Context, tx *ledger.Tx, byName map[string]*QueueStatu
 		if err != nil {
 			return err
 		}
-		if byName[name] == nil {
-			byName[name] = newStatus(name)
-		}
-		take(byName[name])
+		take(statusOf(byName, name))
 	}
 	return rows.Err()
 }
 
 const activity = `SELECT j.queue, e.kind, count(*) FROM events e JOIN jobs j ON j.n = e.job
-WHERE e.pos > ? AND e.kind IN (1, 2, 4, 5, 6, 7, 8, 11) GROUP BY j.queue, e.kind`
+WHERE e.pos > ? AND e.pos <= ? AND e.kind IN (1, 2, 4, 5, 6, 7, 8, 11) GROUP BY j.queue, e.kind`
+
+// countActivity counts what happened behind after and up to until.
+func countActivity(ctx context.Context, tx *ledger.Tx, byName map[string]*QueueStatus, after, until int64) error {
+	var kind, n int64
+	return eachQueue(ctx, tx, byName, func(s *QueueStatus) { s.LastHour.add(ledger.Kind(kind), n) }, []any{&kind, &n}, activity, after, until)
+}
 
 // Add adds what happened in b.
 func (a *Activity) Add(b Activity) {

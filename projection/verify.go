@@ -29,7 +29,7 @@ const (
 	FindClock      = "V04" // at decreases along pos
 	FindDamaged    = "V05" // an event cannot be read
 	FindIllegal    = "V06" // an event cannot follow on what was before: seq, transition, owner, token, attempt
-	FindBody       = "V07" // a payload or result is not what its event says, or is missing without having been erased
+	FindBody       = "V07" // a payload or result is not what its event says, or is missing without having been erased or left out of an import
 	FindDiffers    = "V08" // a row of jobs differs from the fold of the events
 	FindMissing    = "V09" // a job has no row
 	FindExtra      = "V10" // a row has no job
@@ -54,14 +54,22 @@ type Verified struct {
 // out; what it found wrong are Findings.
 func Verify(ctx context.Context, tx *ledger.Tx, progress func(done, total int64)) (Verified, error) {
 	v := verifier{tx: tx, fold: newFold()}
+	err := v.run(ctx, progress)
+	for _, f := range v.lost {
+		v.find(f)
+	}
+	return v.Verified, err
+}
+
+func (v *verifier) run(ctx context.Context, progress func(done, total int64)) error {
 	v.fold.done, v.fold.load = v.jobEnded, v.forgotten
 	if err := v.structure(ctx); err != nil {
-		return v.Verified, err
+		return err
 	}
 	if err := v.events(ctx, progress); err != nil || v.Stopped {
-		return v.Verified, err
+		return err
 	}
-	return v.Verified, v.rows(ctx)
+	return v.rows(ctx)
 }
 
 type verifier struct {
@@ -72,6 +80,9 @@ type verifier struct {
 	next func() (ledger.StoredBody, error, bool)
 	body ledger.StoredBody // the one not yet passed
 	more bool
+
+	lost      []Finding // bodies that are missing without having been erased: up to maxFindings of them
+	lostCount int64     // all of them
 }
 
 func (v *verifier) find(f Finding) {
@@ -184,6 +195,16 @@ func (v *verifier) rules(j Job, e ledger.Event) {
 		v.bounded(j, e, b.RetryAt)
 	case *ledger.Failed:
 		v.bounded(j, e, b.RetryAt)
+	case *ledger.Imported:
+		if v.lostCount <= b.MissingBodies { // its file had these events without their bodies; some may have been erased since
+			v.lost, v.lostCount = nil, 0
+		}
+	}
+}
+
+func (v *verifier) lose(f Finding) {
+	if v.lostCount++; len(v.lost) < maxFindings {
+		v.lost = append(v.lost, f)
 	}
 }
 
@@ -219,7 +240,7 @@ func (v *verifier) bodies(ctx context.Context, e ledger.Event, j Job) error {
 	if !stored {
 		erased, err := v.erasedLater(ctx, e)
 		if err == nil && !erased {
-			v.find(Finding{Code: FindBody, Pos: e.Pos, Job: e.Job, Detail: "its body is missing and was not erased"})
+			v.lose(Finding{Code: FindBody, Pos: e.Pos, Job: e.Job, Detail: "its body is missing and was not erased"})
 		}
 		return err
 	}

@@ -1,0 +1,119 @@
+package projection
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"jobledger/ledger"
+)
+
+// Claim is one ownership of a job by one worker, as far as its events have been told.
+type Claim struct {
+	Pos           int64 // of its claimed event
+	N             int64 // the job's number
+	Job           ledger.JobID
+	Queue         string
+	Attempt       int
+	Worker        ledger.Worker
+	ClaimedAt     time.Time
+	LastHeartbeat time.Time // zero: none came
+	Heartbeats    int
+	LeaseUntil    time.Time
+	End           *ledger.Event // nil: it is live
+}
+
+// Claims follows the claims along the events of a ledger, from the first one on. It holds the live ones only.
+type Claims struct{ live map[int64]*Claim }
+
+// Add takes the next event, of a job in this queue, and returns the claim that it began, continued or ended; nil
+// where it concerns none, and for refused, whose claim is over.
+func (c *Claims) Add(e ledger.Event, queue string) *Claim {
+	if c.live == nil {
+		c.live = make(map[int64]*Claim)
+	}
+	if b, ok := e.Body.(*ledger.Claimed); ok {
+		c.live[e.N] = &Claim{Pos: e.Pos, N: e.N, Job: e.Job, Queue: queue, Attempt: e.Attempt, Worker: e.Worker, ClaimedAt: e.At, LeaseUntil: b.LeaseUntil}
+		return c.live[e.N]
+	}
+	claim := c.live[e.N]
+	if claim == nil || e.Seq == 0 {
+		return nil
+	}
+	if b, ok := e.Body.(*ledger.Heartbeat); ok {
+		claim.LastHeartbeat, claim.LeaseUntil = e.At, b.LeaseUntil
+		claim.Heartbeats++
+	}
+	if e.Kind().EndsClaim() {
+		claim.End = &e
+		delete(c.live, e.N)
+	}
+	return claim
+}
+
+// Live returns the claims that have not ended, the oldest first.
+func (c *Claims) Live() []*Claim {
+	return slices.SortedFunc(maps.Values(c.live), func(a, b *Claim) int { return int(a.Pos - b.Pos) })
+}
+
+// QueuesOf knows the queues of jobs along the events of a ledger. It holds those of the jobs that are open.
+type QueuesOf struct {
+	// Look finds the queue of a job that had ended and goes on, by the job's number.
+	Look func(n int64) (string, error)
+	open map[int64]string
+}
+
+// Add takes the next event and returns the queue of its job; "" where it concerns none.
+func (q *QueuesOf) Add(e ledger.Event) (queue string, err error) {
+	if e.N == 0 {
+		return "", nil
+	}
+	if q.open == nil {
+		q.open = make(map[int64]string)
+	}
+	queue, ok := q.open[e.N]
+	if b, enqueued := e.Body.(*ledger.Enqueued); enqueued {
+		queue, ok = b.Queue, true
+	}
+	if !ok {
+		if queue, err = q.Look(e.N); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case e.To.Final():
+		delete(q.open, e.N)
+	case e.Seq != 0:
+		q.open[e.N] = queue
+	}
+	return queue, nil
+}
+
+// QueueAt returns the queue of job n, from its enqueued event.
+func QueueAt(ctx context.Context, tx *ledger.Tx, n int64) (string, error) {
+	for e, err := range tx.Events(ctx, ledger.Filter{Job: n, Kinds: []ledger.Kind{ledger.KindEnqueued}, Limit: 1}) {
+		if err != nil {
+			return "", err
+		}
+		return e.Body.(*ledger.Enqueued).Queue, nil
+	}
+	return "", nil
+}
+
+// Tally counts jobs by queue and state along the events of a ledger, without any table.
+type Tally map[string]map[ledger.State]int64
+
+// Add takes the next event, of a job in this queue.
+func (t Tally) Add(e ledger.Event, queue string) {
+	if e.Seq == 0 {
+		return
+	}
+	if t[queue] == nil {
+		t[queue] = make(map[ledger.State]int64)
+	}
+	if e.From != 0 {
+		t[queue][e.From]--
+	}
+	t[queue][e.To]++
+}

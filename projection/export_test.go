@@ -1,0 +1,34 @@
+package projection
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Statements returns the statements of the hot path as they are sent, by what they are for. The compare-and-swaps
+// are those of the transitions that have happened in this process.
+func Statements() map[string]string {
+	all := map[string]string{
+		"claim: lanes":  liveLanes,
+		"claim: heads":  laneHeads,
+		"claim: rest":   laneRest,
+		"get":           byID,
+		"get by key":    byKey,
+		"held":          held,
+		"expired":       expired,
+		"result":        resultOf,
+		"claim: paused": pausedNow,
+		"lives":         lives,
+	}
+	updates.Range(func(key, _ any) bool {
+		before, width, after, one := updateTexts(key.(uint32))
+		row := "(" + strings.TrimSuffix(strings.Repeat("?,", width), ",") + ")"
+		all[fmt.Sprintf("put one %x", key)] = one
+		all[fmt.Sprintf("put many %x", key)] = before + strings.TrimSuffix(strings.Repeat(row+",", 64), ",") + after
+		return true
+	})
+	return all
+}
+
+// Columns are those of the table jobs.
+func Columns() []string { return columns[:] }

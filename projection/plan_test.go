@@ -1,0 +1,156 @@
+package projection_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/projection"
+)
+
+// plan returns the lines of EXPLAIN QUERY PLAN.
+func plan(t *testing.T, s *ledger.Store, statement string) (lines []string) {
+	t.Helper()
+	args := strings.Count(statement, "?")
+	if numbered := regexp.MustCompile(`\?(\d+)`).FindAllStringSubmatch(statement, -1); numbered != nil {
+		args = 0
+		for _, m := range numbered {
+			n, _ := strconv.Atoi(m[1])
+			args = max(args, n)
+		}
+	}
+	err := s.Read(t.Context(), func(tx *ledger.Tx) error {
+		rows, err := tx.Query(t.Context(), `EXPLAIN QUERY PLAN `+statement, make([]any, args)...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id, parent, unused int
+			var line string
+			if err := rows.Scan(&id, &parent, &unused, &line); err != nil {
+				return err
+			}
+			lines = append(lines, line)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	return lines
+}
+
+// harmless are scans of what is no table.
+var harmless = []string{"SCAN CONSTANT ROW", "SCAN live", "SCAN v", "SCAN 64-ROW VALUES CLAUSE"}
+
+// checkPlan fails for every scan of a table and every sort, unless it is excused.
+func checkPlan(t *testing.T, s *ledger.Store, what, statement, index string, excused ...string) {
+	t.Helper()
+	lines := plan(t, s, statement)
+	found := false
+	for _, line := range lines {
+		bad := strings.HasPrefix(line, "SCAN") || strings.Contains(line, "TEMP B-TREE") || strings.Contains(line, "AUTOMATIC")
+		if bad && !slices.Contains(harmless, line) && !slices.Contains(excused, line) {
+			t.Errorf("%s: %s\n%.300s", what, line, statement)
+		}
+		found = found || strings.HasPrefix(line, "SEARCH") && strings.Contains(line, index)
+	}
+	if index != "" && !found {
+		t.Errorf("%s: nothing searches %s in %q\n%.300s", what, index, lines, statement)
+	}
+}
+
+// TestTheHotPathUsesItsIndexes asks SQLite how it would run each statement, as it is sent.
+func TestTheHotPathUsesItsIndexes(t *testing.T) {
+	s := ledgertest.Open(t)
+	record(t, s, history(t, "v1.jsonl")) // all transitions: their compare-and-swaps are among the statements now
+	want := map[string]string{
+		"claim: lanes":  "jobs USING COVERING INDEX ready (lane>? AND lane<?)",
+		"claim: heads":  "j USING INDEX ready (lane=? AND run_at<?)",
+		"claim: rest":   "j USING INDEX ready (lane=? AND (run_at,id)>(?,?) AND run_at<?)",
+		"get":           "j USING INDEX sqlite_autoindex_jobs_1 (id=?)",
+		"get by key":    "j USING INDEX keys (queue=? AND key=?)",
+		"held":          "j USING INDEX leases (lease_expires_at>?)",
+		"expired":       "j USING INDEX leases (lease_expires_at<?)",
+		"result":        "e USING COVERING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)",
+		"claim: paused": "",
+		"lives":         "e USING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)",
+	}
+	statements := projection.Statements()
+	puts := 0
+	for what, statement := range statements {
+		switch index, known := want[what]; {
+		case what == "claim: paused": // a row for each queue that was ever paused, and no more
+			checkPlan(t, s, what, statement, "", "SCAN queues")
+		case known:
+			checkPlan(t, s, what, statement, index)
+		case strings.HasPrefix(what, "put"):
+			puts++
+			checkPlan(t, s, what, statement, "jobs USING INTEGER PRIMARY KEY (rowid=?)")
+		default:
+			t.Errorf("%s: say what it should use", what)
+		}
+		delete(want, what)
+	}
+	if len(want) > 0 || puts < 2*10 {
+		t.Errorf("not seen: %v; %d compare-and-swaps", want, puts)
+	}
+
+	// What the claim's paths read of the ledger: every SELECT in these functions of package ledger.
+	for function, index := range map[string]string{
+		"readTail":    "", // the end of the primary key
+		"Body":        "bodies USING INTEGER PRIMARY KEY (rowid=?)",
+		"latestClaim": "x USING INDEX sqlite_autoindex_events_1 (job=? AND seq>?)",
+		"Name":        "names USING COVERING INDEX sqlite_autoindex_names_1 (name=?)",
+		"NameOf":      "names USING INTEGER PRIMARY KEY (rowid=?)",
+		"Worker":      "workers USING COVERING INDEX sqlite_autoindex_workers_1 (worker=? AND boot=? AND host=? AND pid=? AND version=?)",
+		"WorkerOf":    "workers USING INTEGER PRIMARY KEY (rowid=?)",
+	} {
+		found := selectsIn(t, "../ledger", function)
+		if len(found) == 0 {
+			t.Errorf("ledger.%s sends no SELECT any more", function)
+		}
+		for _, statement := range found {
+			checkPlan(t, s, "ledger: "+function, statement, index, map[string]string{"readTail": "SCAN events"}[function])
+		}
+	}
+	// What became of a token: the events of one job, sorted by pos because refused ones have no seq. This text is
+	// made by ledger.Filter; that it is the same is for the reader to see.
+	checkPlan(t, s, "past", `SELECT e.pos, e.data FROM events e WHERE e.job = ? AND e.kind IN (?,?,?,?,?,?,?) ORDER BY e.pos`,
+		"e USING INDEX sqlite_autoindex_events_1 (job=?)", "USE TEMP B-TREE FOR ORDER BY")
+	checkPlan(t, s, "tail", `SELECT e.pos, e.data FROM events e WHERE e.pos > ? ORDER BY e.pos LIMIT ?`, "e USING INTEGER PRIMARY KEY (rowid>?)")
+}
+
+// selectsIn returns the string literals in a function that begin with SELECT.
+func selectsIn(t *testing.T, folder, function string) (found []string) {
+	t.Helper()
+	packages, err := parser.ParseDir(token.NewFileSet(), folder, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range packages["ledger"].Files {
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Name.Name != function {
+				continue
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+					if text, err := strconv.Unquote(l.Value); err == nil && strings.HasPrefix(text, "SELECT") {
+						found = append(found, text)
+					}
+				}
+				return true
+			})
+		}
+	}
+	return found
+}

@@ -1,0 +1,67 @@
+package projection
+
+import (
+	"context"
+	"time"
+
+	"jobledger/ledger"
+)
+
+// Why is what can be known about why a job stands where it stands.
+type Why struct {
+	Job    Job
+	Cause  ledger.Event  // what brought it into its state
+	Moved  *ledger.Event // the last rescheduled since; nil: none
+	Queue  Queue
+	Ahead  int64    // jobs of its lane that come first, ready or not
+	Higher int64    // ready jobs of its queue with a higher priority
+	Live   []Worker // the processes that are there now
+}
+
+// causes are the kinds that bring a job into a state: all of a job's own but rescheduled and the heartbeats.
+var causes = []ledger.Kind{ledger.KindEnqueued, ledger.KindClaimed, ledger.KindSucceeded, ledger.KindFailed, ledger.KindReleased,
+	ledger.KindReclaimed, ledger.KindCancelled, ledger.KindRetried}
+
+// Explain finds out why j, as its row says now, stands where it does.
+func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, err error) {
+	w.Job = j
+	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: causes, Limit: 1, Last: true}) {
+		if err != nil {
+			return w, err
+		}
+		w.Cause = e
+	}
+	if j.State != ledger.Queued {
+		return w, nil
+	}
+	f := ledger.Filter{Job: j.N, Kinds: []ledger.Kind{ledger.KindRescheduled}, After: w.Cause.Pos, Limit: 1, Last: true}
+	for e, err := range tx.Events(ctx, f) {
+		if err != nil {
+			return w, err
+		}
+		w.Moved = &e
+	}
+	if w.Queue, err = GetQueue(ctx, tx, j.Queue); err != nil {
+		return w, err
+	}
+	if err := scanOne(ctx, tx, aheadInLane, []any{&w.Ahead}, lane(j), ledger.Micros(j.RunAt), string(j.ID)); err != nil {
+		return w, err
+	}
+	from, _ := laneBounds(j.Queue)
+	if err := scanOne(ctx, tx, readyBetween, []any{&w.Higher}, from, from+rank(j.Priority), ledger.Micros(now)); err != nil {
+		return w, err
+	}
+	workers, err := Workers(ctx, tx, now, false)
+	for _, worker := range workers {
+		if worker.State == Working || worker.State == Idle {
+			w.Live = append(w.Live, worker)
+		}
+	}
+	return w, err
+}
+
+// Both read the index on what is ready.
+const (
+	aheadInLane  = `SELECT count(*) FROM jobs WHERE lane = ? AND (run_at, id) < (?, ?)`
+	readyBetween = `SELECT count(*) FROM jobs WHERE lane >= ? AND lane < ? AND run_at <= ?`
+)

@@ -1,0 +1,230 @@
+package projection
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"jobledger/ledger"
+)
+
+// PresentEvery is how often a worker process says that it is there, whether it has work or not.
+const PresentEvery = 15 * time.Second
+
+// PresenceKept is how long a process that never said goodbye is remembered outside of the ledger.
+const PresenceKept = 30 * 24 * time.Hour
+
+var putPresence = ledger.NewList(`INSERT INTO presence (boot, seen_at) VALUES `, 2,
+	` ON CONFLICT (boot) DO UPDATE SET seen_at = excluded.seen_at`, "", false)
+
+// PutPresence notes that the process w was there at now.
+func PutPresence(tx *ledger.Tx, w ledger.Worker, now time.Time) error {
+	return tx.Put(putPresence, w.Boot, ledger.Micros(now))
+}
+
+// EndPresence forgets the process w, and those that have not been seen for very long.
+func EndPresence(tx *ledger.Tx, w ledger.Worker, now time.Time) error {
+	_, err := tx.Exec(`DELETE FROM presence WHERE boot = ? OR seen_at < ?`, w.Boot, ledger.Micros(now.Add(-PresenceKept)))
+	return err
+}
+
+// WorkerState says whether a worker process is alive, as far as anybody can know.
+type WorkerState string
+
+// The states of a worker process.
+const (
+	Working WorkerState = "working" // it holds jobs
+	Idle    WorkerState = "idle"    // it is there and holds none
+	Silent  WorkerState = "silent"  // it did not say goodbye and has not been seen for three beats
+	Stopped WorkerState = "stopped"
+)
+
+// Worker is one worker process, or one claimer that never said that it started.
+type Worker struct {
+	ledger.Worker
+	State        WorkerState
+	Queues       []string  // of a process that said so; likewise:
+	Capabilities []string  //
+	StartedAt    time.Time // when it started, or first claimed one of Jobs
+	StoppedAt    time.Time // zero: it did not say so
+	SeenAt       time.Time // the last sign of life
+	Jobs         []Job     // what it holds, the longest first
+
+	announced bool // it said that it started
+	present   bool // it says now and then that it is there
+	lives     int  // how often it has started and not stopped
+}
+
+const presentNow = `SELECT w.n, p.seen_at FROM workers w JOIN presence p ON p.boot = w.boot`
+
+var heldNow = `SELECT ` + columnList + ` FROM jobs j WHERE j.lease_expires_at > 0 ORDER BY j.claimed_at, j.n`
+
+// lives finds the events without a job, which are few, by the index on (job, seq).
+const lives = `SELECT e.worker, e.kind, e.at, e.data FROM events e WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) ORDER BY e.pos`
+
+// Workers returns the worker processes that are there at now or hold jobs, by name; with all, every one that ever
+// said that it started. A silent one that holds nothing is among the first for a day.
+func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Worker, error) {
+	found := make(map[int64]*Worker)
+	if err := findPresent(ctx, tx, found); err != nil {
+		return nil, err
+	}
+	held, err := many(ctx, tx, heldNow)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range held {
+		n, err := tx.Worker(ctx, j.Worker)
+		if err != nil {
+			return nil, err
+		}
+		w, err := workerIn(ctx, tx, found, n)
+		if err != nil {
+			return nil, err
+		}
+		w.Jobs = append(w.Jobs, j)
+	}
+	if err := addLives(ctx, tx, found, all); err != nil {
+		return nil, err
+	}
+	var list []Worker
+	for _, w := range found {
+		w.judge(now)
+		forgotten := w.State == Stopped || w.State == Silent && len(w.Jobs) == 0 && now.Sub(w.SeenAt) > 24*time.Hour
+		if all || !forgotten {
+			list = append(list, *w)
+		}
+	}
+	slices.SortFunc(list, func(a, b Worker) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.Boot, b.Boot))
+	})
+	return list, nil
+}
+
+func findPresent(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker) error {
+	rows, err := tx.Query(ctx, presentNow)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n, seen int64
+		if err := rows.Scan(&n, &seen); err != nil {
+			return err
+		}
+		w, err := workerIn(ctx, tx, found, n)
+		if err != nil {
+			return err
+		}
+		w.present, w.SeenAt = true, ledger.FromMicros(seen)
+	}
+	return rows.Err()
+}
+
+// workerIn returns the worker with the number n, and adds it where it is new.
+func workerIn(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, n int64) (*Worker, error) {
+	if w := found[n]; w != nil {
+		return w, nil
+	}
+	who, err := tx.WorkerOf(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	found[n] = &Worker{Worker: who}
+	return found[n], nil
+}
+
+// addLives adds what the events say about starts and stops; with all, also of those that have not been found.
+func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, all bool) error {
+	rows, err := tx.Query(ctx, lives)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n, kind, at int64
+		var data *string
+		if err := rows.Scan(&n, &kind, &at, &data); err != nil {
+			return err
+		}
+		if found[n] == nil && !all {
+			continue
+		}
+		w, err := workerIn(ctx, tx, found, n)
+		if err != nil {
+			return err
+		}
+		if ledger.Kind(kind) == ledger.KindWorkerStopped {
+			w.lives--
+			w.StoppedAt = ledger.FromMicros(at)
+			continue
+		}
+		if w.lives++; w.StartedAt.IsZero() {
+			w.StartedAt = ledger.FromMicros(at)
+		}
+		w.announced = true
+		if err := w.serves(data); err != nil {
+			return fmt.Errorf("%w: worker %s: %w", ledger.ErrDamaged, w.Name, err)
+		}
+	}
+	return rows.Err()
+}
+
+// serves adds the queues and labels of one start: a process may have several workers.
+func (w *Worker) serves(data *string) error {
+	if data == nil {
+		return nil
+	}
+	var started struct{ Queues, Capabilities []string }
+	if err := json.Unmarshal([]byte(*data), &started); err != nil {
+		return err
+	}
+	add := func(list *[]string, more []string) {
+		*list = append(*list, more...)
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	add(&w.Queues, started.Queues)
+	add(&w.Capabilities, started.Capabilities)
+	return nil
+}
+
+// judge says what to make of the worker at now. The heartbeat of a job counts as its owner's sign of life only where
+// there is no better one: within a worker's command, a script beats for itself.
+func (w *Worker) judge(now time.Time) {
+	held := false
+	for _, j := range w.Jobs {
+		held = held || j.LeaseUntil.After(now)
+		seen := j.ClaimedAt
+		if !w.present {
+			seen = j.HeartbeatAt
+		}
+		if w.SeenAt.Before(seen) {
+			w.SeenAt = seen
+		}
+		if !w.announced && (w.StartedAt.IsZero() || j.ClaimedAt.Before(w.StartedAt)) {
+			w.StartedAt = j.ClaimedAt
+		}
+	}
+	if w.lives > 0 {
+		w.StoppedAt = time.Time{}
+	}
+	for _, at := range []time.Time{w.StartedAt, w.StoppedAt} {
+		if w.SeenAt.Before(at) {
+			w.SeenAt = at
+		}
+	}
+	switch {
+	case len(w.Jobs) == 0 && w.announced && w.lives <= 0:
+		w.State = Stopped
+	case w.present && now.Sub(w.SeenAt) > 3*PresentEvery, !w.present && !held:
+		w.State = Silent
+	case len(w.Jobs) > 0:
+		w.State = Working
+	default:
+		w.State = Idle
+	}
+}
