@@ -90,6 +90,7 @@ func (Reclaim) name() string    { return "reclaim" }
 func (Cancel) name() string     { return "cancel" }
 func (Retry) name() string      { return "retry" }
 func (Reschedule) name() string { return "reschedule" }
+func (Erase) name() string      { return "erase" }
 
 // credentials returns what an owner's command shows: the token, and perhaps a name; ok is false for everybody else's.
 func credentials(c Command) (token, owner string, ok bool) {

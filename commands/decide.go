@@ -66,6 +66,8 @@ func Decide(j projection.Job, c Command, at time.Time) ([]ledger.Body, error) {
 		return is(&ledger.Retried{Reason: c.Reason})
 	case Reschedule:
 		return reschedule(j, c, at)
+	case Erase:
+		return erase(j, c)
 	}
 	return nil, fmt.Errorf("commands: no rule for %T", c)
 }

@@ -190,6 +190,8 @@ func check(c Command) error {
 		return checkText("reason", c.Reason, MaxReason)
 	case Retry:
 		return checkText("reason", c.Reason, MaxReason)
+	case Erase:
+		return checkText("reason", c.Reason, MaxReason)
 	case Reschedule:
 		if c.Priority != nil && (*c.Priority < -MaxPriority || *c.Priority > MaxPriority) {
 			return &InvalidError{"priority", fmt.Sprint(*c.Priority), "-100 to 100"}

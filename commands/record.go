@@ -57,6 +57,11 @@ func attempt(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job,
 				return j, err
 			}
 		}
+		if b, ok := body.(*ledger.Erased); ok {
+			if b.Bodies, b.Bytes, err = tx.EraseBodies(ctx, j.N); err != nil {
+				return j, err
+			}
+		}
 		pos := tx.Next()
 		if j, err = record(ctx, tx, f); err != nil {
 			return j, err

@@ -17,6 +17,9 @@ import (
 type Service struct {
 	Store *ledger.Store
 	NewID func() string // ULIDs for jobs and tokens; nil: random, and growing within a millisecond
+
+	// NewSalt fills its argument with what nobody can guess; nil: from crypto/rand. Only a simulation sets it.
+	NewSalt func([]byte)
 }
 
 func (s *Service) newID() string {
@@ -24,6 +27,14 @@ func (s *Service) newID() string {
 		return s.NewID()
 	}
 	return ulid.Make().String()
+}
+
+func (s *Service) fillSalts(salts []byte) {
+	if s.NewSalt != nil {
+		s.NewSalt(salts)
+		return
+	}
+	_, _ = rand.Read(salts) // never fails
 }
 
 // Enqueued is the answer to one Enqueue.
@@ -36,7 +47,7 @@ type Enqueued struct {
 // answer, not a second job. Errors: InvalidError; ConflictError where the payload is another or was erased.
 func (s *Service) Enqueue(ctx context.Context, actor string, jobs ...Enqueue) ([]Enqueued, error) {
 	salts := make([]byte, 16*len(jobs))
-	_, _ = rand.Read(salts) // never fails
+	s.fillSalts(salts)
 	ids := make([]ledger.JobID, len(jobs))
 	for i := range jobs {
 		if err := jobs[i].Check(); err != nil {

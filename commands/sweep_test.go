@@ -223,6 +223,9 @@ func TestALateWriteLockStartsTheLookingOver(t *testing.T) {
 }
 
 func TestAFrozenLockHolderCostsNoLiveJob(t *testing.T) {
+	if testing.Short() {
+		t.Skip("half a million attempts to get a lock")
+	}
 	inBubble(t, func(t *testing.T, q *queue, _ func(time.Duration)) {
 		jobs := q.many(5)
 		for i, j := range jobs {

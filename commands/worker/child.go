@@ -19,9 +19,10 @@ type childSpec struct {
 	Env  []string // all of the child's environment; nothing is added
 	Dir  string   // where it runs; default: where the worker runs
 
-	Stdin          []byte    // its standard input, to the byte
-	Stdout, Stderr io.Writer // where its output goes as it comes; nil: nowhere. A Write that blocks holds the child up
-	ResultLimit    int       // how many bytes of stdout are kept; default 1 MiB
+	Stdin          []byte       // its standard input, to the byte
+	Stdout, Stderr io.Writer    // where its output goes as it comes; nil: nowhere. A Write that blocks holds the child up
+	Copies         [2]io.Writer // where stdout and stderr go as well, and first; nil: nowhere. Their errors are not told
+	ResultLimit    int          // how many bytes of stdout are kept; default 1 MiB
 
 	KillAfter  time.Duration // how long a child may go on after TERM; default 10 s
 	MaxRuntime time.Duration // TERM when it has run for so long, KILL KillAfter later; 0: no end

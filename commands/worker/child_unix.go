@@ -73,8 +73,8 @@ func startChild(ctx context.Context, spec childSpec) (*child, error) {
 		return nil, err
 	}
 	c.streams = []*stream{
-		newStream(c.pipes[0].r, c.result, spec.Stdout),
-		newStream(c.pipes[1].r, c.complaints, spec.Stderr),
+		newStream(c.pipes[0].r, both(c.result, spec.Copies[0]), spec.Stdout),
+		newStream(c.pipes[1].r, both(c.complaints, spec.Copies[1]), spec.Stderr),
 	}
 	c.closeFiles(false)
 	go c.follow()

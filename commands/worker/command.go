@@ -1,10 +1,11 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"runtime"
 	"slices"
@@ -25,18 +26,28 @@ type Command struct {
 	Args []string // after the name
 	DB   string   // JOBLEDGER_DB of the child
 
-	Supervisor  []string      // argv of a program that calls Supervise; nil: none, and weaker promises
-	KillAfter   time.Duration // from TERM to KILL; default 10s
-	ResultLimit int           // how many bytes of its standard output are the result; default 1 MiB
-	Env         []string      // what the child inherits; default os.Environ without JOBLEDGER_*
+	Supervisor []string        // argv of a program that calls Supervise; nil: none, and weaker promises
+	KillAfter  time.Duration   // from TERM to KILL; default 10s
+	Env        []string        // what the child inherits; default os.Environ. JOBLEDGER_* and NOTIFY_SOCKET never are
+	Map        map[int]Outcome // what exit codes mean, where that is not what they mean by themselves
 
 	Stdout, Stderr io.Writer // where its output goes; nil: nowhere
 	Prefix         bool      // put "[job] " before each line, for several slots
+	ResultLimit    int       // how many bytes of its standard output are the result; default 1 MiB
+	NoResult       bool      // its standard output is not the result
+	Logs           string    // the folder for its output, see LogFile; "": no files
+	LogLimit       int64     // how many bytes of each stream of an attempt such a file holds, head and tail; default 1 MiB
+	Private        bool      // keep nothing of its output, neither files, result, error_detail nor digests: only the sizes
+
+	log      *slog.Logger    // of the worker
+	stopping <-chan struct{} // closed when the worker begins to stop; nil: it never does
 
 	mu       sync.Mutex
-	finished bool        // some attempt has come to an end of its own
+	ran      bool        // some attempt has shown that the command can be run
 	unusable *StartError // the command cannot run: the worker stops
 }
+
+const startDelay = time.Second // how long a job waits for this machine to have processes or memory again
 
 // StartError says that a command cannot be run: Code is 127 if it is not found, 126 if it cannot be executed.
 type StartError struct {
@@ -49,15 +60,6 @@ func (e *StartError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *StartError) Unwrap() error { return e.Err }
-
-// The exit codes of a child that mean more than failure, after sysexits.h, qmail and the shells.
-const (
-	exitTempFail  = 75
-	exitSoftFail  = 111
-	exitPermanent = 100
-	exitCannotRun = 126
-	exitNotFound  = 127
-)
 
 // SelfSupervisor is the argv with which this program is its own supervising parent, if its main calls Supervise for
 // the argument "supervise".
@@ -92,10 +94,30 @@ func (c *Command) Unusable() *StartError {
 	return c.unusable
 }
 
+// cannotRun notes why, which stops the worker.
+func (c *Command) cannotRun(why *StartError) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unusable = why
+}
+
+func (c *Command) isStopping() bool {
+	select {
+	case <-c.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *Command) logLimit() int64 { return cmp.Or(c.LogLimit, defaultLogLimit) }
+
 func (c *Command) run(t *task) commands.Command {
 	job := t.current()
+	streams := c.capture(job)
 	spec := childSpec{Supervisor: c.Supervisor, Path: c.Path, Args: c.Args, Env: c.environment(job), Stdin: job.Payload,
-		Stdout: c.output(c.Stdout, job), Stderr: c.output(c.Stderr, job), ResultLimit: c.ResultLimit, KillAfter: c.KillAfter, Lease: t.deadlines()}
+		Stdout: c.output(c.Stdout, job), Stderr: c.output(c.Stderr, job), Copies: [2]io.Writer{&streams[0], &streams[1]},
+		ResultLimit: c.ResultLimit, KillAfter: c.KillAfter, Lease: t.deadlines()}
 	if !job.EndBy.IsZero() {
 		spec.MaxRuntime = job.EndBy.Sub(job.ClaimedAt)
 	}
@@ -114,80 +136,18 @@ func (c *Command) run(t *task) commands.Command {
 		}
 	}
 	end := child.Wait()
-	return c.ending(t.current(), end, context.Cause(t.ctx))
+	return c.ending(t.current(), end, c.wrote(job, streams[:]), context.Cause(t.ctx))
 }
 
-// notStarted: no process ran. A command that cannot run at all gives the job back and stops the worker.
-func (c *Command) notStarted(job projection.Job, err, cause error) commands.Command {
-	if isLost(cause) {
-		return nil
+// wrote closes what took the output and says what it was. That it could not be kept costs the job nothing.
+func (c *Command) wrote(job projection.Job, streams []captured) (o ledger.Output) {
+	var errs [2]error
+	o.StdoutSHA256, o.StdoutBytes, errs[0] = streams[0].close()
+	o.StderrSHA256, o.StderrBytes, errs[1] = streams[1].close()
+	if err := cmp.Or(errs[0], errs[1]); err != nil && c.log != nil {
+		c.log.Warn("output not kept", "job", job.ID, "attempt", job.Attempt, "error", err)
 	}
-	release := commands.Release{Token: job.Token, Reason: commands.Detail(err.Error())}
-	if e := (*StartError)(nil); errors.As(publicStartError(err), &e) {
-		c.mu.Lock()
-		c.unusable = e
-		c.mu.Unlock()
-		return release
-	}
-	release.Delay = time.Second // out of processes or memory just now
-	return release
-}
-
-// ending says how an attempt ended: the exit map.
-func (c *Command) ending(job projection.Job, end childEnd, cause error) commands.Command {
-	c.mu.Lock()
-	first := !c.finished
-	c.finished = c.finished || end.ExitCode != nil && *end.ExitCode != exitCannotRun && *end.ExitCode != exitNotFound
-	c.mu.Unlock()
-	tail := commands.Detail(string(end.StderrTail))
-	fail := commands.Fail{Token: job.Token, Detail: tail, ExitCode: end.ExitCode, Signal: end.Signal}
-	switch {
-	case isLost(cause), end.Cause == causeLease:
-		return nil // the job is somebody else's, or the sweeper will give it on
-	case end.Cause == causeMaxRuntime:
-		fail.Code = ledger.MaxRuntime
-		return fail
-	case end.ExitCode != nil && *end.ExitCode == 0:
-		return commands.Succeed{Token: job.Token, Result: result(end), ExitCode: end.ExitCode}
-	case errors.Is(cause, ErrStopping):
-		return commands.Release{Token: job.Token, Reason: ErrStopping.Error()}
-	case end.Err != nil:
-		fail.Code, fail.Detail = "lost_child", commands.Detail(end.Err.Error()+"\n"+tail)
-		return fail
-	case end.Signal != "":
-		fail.Code = "signal"
-		return fail
-	}
-	switch code := *end.ExitCode; code {
-	case exitTempFail, exitSoftFail:
-		return commands.Release{Token: job.Token, Reason: fmt.Sprintf("exit code %d", code), Snooze: true}
-	case exitPermanent:
-		fail.Code, fail.NoRetry = "exit_code", true
-	case exitCannotRun, exitNotFound:
-		fail.Code = "exit_code"
-		if first {
-			c.mu.Lock()
-			c.unusable = &StartError{Code: code, Err: fmt.Errorf("%s: exit code %d from its first job: %s", c.Path, code, strings.TrimSpace(tail))}
-			c.mu.Unlock()
-			return commands.Release{Token: job.Token, Reason: fmt.Sprintf("exit code %d", code)}
-		}
-	default:
-		fail.Code = "exit_code"
-	}
-	return fail
-}
-
-// isLost reports whether a context ended because the claim is over: then nothing is recorded.
-func isLost(cause error) bool {
-	return errors.Is(cause, commands.ErrLeaseLost) || errors.Is(cause, commands.ErrCancelled) || errors.Is(cause, ErrNotRenewed)
-}
-
-// result is what the child printed; nil if it printed nothing.
-func result(end childEnd) []byte {
-	if len(end.Stdout) == 0 {
-		return nil
-	}
-	return end.Stdout
+	return o
 }
 
 func (c *Command) output(w io.Writer, job projection.Job) io.Writer {
@@ -203,15 +163,23 @@ func (c *Command) environment(job projection.Job) []string {
 	if env == nil {
 		env = os.Environ()
 	}
-	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "JOBLEDGER_") })
-	return append(env,
-		"JOBLEDGER_DB="+c.DB,
-		"JOBLEDGER_JOB="+string(job.ID),
-		"JOBLEDGER_TOKEN="+job.Token,
-		"JOBLEDGER_WORKER="+job.Worker.Name,
-		"JOBLEDGER_QUEUE="+job.Queue,
-		"JOBLEDGER_KEY="+job.Key,
-		"JOBLEDGER_ATTEMPT="+strconv.Itoa(job.Attempt),
-		"JOBLEDGER_MAX_ATTEMPTS="+strconv.Itoa(job.MaxAttempts),
-		"JOBLEDGER_LEASE_UNTIL="+ledger.FormatTime(job.LeaseUntil))
+	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		return strings.HasPrefix(v, "JOBLEDGER_") || strings.HasPrefix(v, "NOTIFY_SOCKET=") // who speaks for the service is the worker
+	})
+	return append(env, Environment(c.DB, job)...)
+}
+
+// Environment is what tells a command which claim of which job it works on, as NAME=VALUE.
+func Environment(db string, job projection.Job) []string {
+	return []string{
+		"JOBLEDGER_DB=" + db,
+		"JOBLEDGER_JOB=" + string(job.ID),
+		"JOBLEDGER_TOKEN=" + job.Token,
+		"JOBLEDGER_WORKER=" + job.Worker.Name,
+		"JOBLEDGER_QUEUE=" + job.Queue,
+		"JOBLEDGER_KEY=" + job.Key,
+		"JOBLEDGER_ATTEMPT=" + strconv.Itoa(job.Attempt),
+		"JOBLEDGER_MAX_ATTEMPTS=" + strconv.Itoa(job.MaxAttempts),
+		"JOBLEDGER_LEASE_UNTIL=" + ledger.FormatTime(job.LeaseUntil),
+	}
 }

@@ -80,7 +80,9 @@ func TestWhatAHandlerReturnsDecidesHowTheJobEnds(t *testing.T) {
 		"permanent error": {func(context.Context, projection.Job) ([]byte, error) { return nil, worker.Permanent(fail) }, ledger.FailedState,
 			func(j projection.Job) bool { return j.ErrorDetail == "smtp says no" }},
 		"snooze": {func(context.Context, projection.Job) ([]byte, error) { return nil, worker.Snooze(time.Hour) }, ledger.Queued,
-			func(j projection.Job) bool { return j.Failures == 0 && j.Snoozes == 1 && time.Until(j.RunAt) > 59*time.Minute }},
+			func(j projection.Job) bool {
+				return j.Failures == 0 && j.Snoozes == 1 && time.Until(j.RunAt) > 59*time.Minute
+			}},
 		"panic": {func(context.Context, projection.Job) ([]byte, error) { panic("boom") }, ledger.Queued,
 			func(j projection.Job) bool {
 				return j.ErrorCode == "panic" && strings.Contains(j.ErrorDetail, "boom") && strings.Contains(j.ErrorDetail, "handler_test.go")

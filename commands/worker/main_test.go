@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 			syscall.Exit(0) // without the second for which the race detector holds os.Exit up
 		case "starter":
 			starter(os.Args[2])
+		case "listener":
+			listener(os.Args[2])
 		case "first":
 			firstProcess()
 		}

@@ -71,6 +71,14 @@ func (s *stream) read(buf []byte) (int, error) {
 	return n, err
 }
 
+// both writes to keep, and to other unless that is nil.
+func both(keep, other io.Writer) io.Writer {
+	if other == nil {
+		return keep
+	}
+	return io.MultiWriter(keep, other)
+}
+
 // head keeps the first bytes written to it and counts all of them.
 type head struct {
 	limit int

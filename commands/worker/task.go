@@ -19,7 +19,8 @@ type task struct {
 	timer    *time.Timer // ends ctx when the lease was not renewed in time
 	extended func(leaseDeadlines)
 
-	beat time.Time // when the next heartbeat is due; only the worker's own goroutine looks
+	took time.Duration // how long the work ran; known when it has ended
+	beat time.Time     // when the next heartbeat is due; only the worker's own goroutine looks
 }
 
 // newTask takes job, which was asked for at the moment asked.

@@ -28,11 +28,12 @@ type Worker struct {
 	Slots        int           // jobs at a time; default 1
 	Lease        time.Duration // how long a claim holds without a heartbeat; default 1m. Heartbeats come every third of it
 	MaxRuntime   time.Duration // the most that any job may run; 0: as the job says
-	Poll         time.Duration // how often an idle worker looks for work; default 200ms
+	Poll         time.Duration // how often an idle worker looks for work without having been woken; default 5s
 	SweepEvery   time.Duration // how often it looks for lost leases; default 15s; negative: never
 	MaxJobs      int           // stop after so many; 0: no end
 	Drain        bool          // stop when nothing is ready
 	Log          *slog.Logger  // default: discards
+	Hooks        Hooks
 
 	mu   sync.Mutex
 	stop chan struct{} // made when first needed, so that the zero value works
@@ -78,9 +79,15 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
+	if w.Command != nil {
+		if err := w.Command.Check(); err != nil {
+			return Stats{}, err
+		}
+	}
 	if err := w.Service.WorkerStarted(ctx, w.Process, w.Queues, w.Capabilities); err != nil {
 		return Stats{}, err
 	}
+	s.present = time.Now()
 	sweeping, stopSweeping := context.WithCancel(ctx)
 	var sweeper sync.WaitGroup
 	if w.SweepEvery >= 0 {
@@ -119,10 +126,16 @@ type shift struct {
 	active  map[*task]bool
 	done    chan finish
 	endings []finish      // to be recorded
-	empty   bool          // the last look found less than there was room for
+	empty   bool          // there was nothing ready, and there is no reason to look before
+	lookAt  time.Time     // this
+	lured   bool          // the last look saw something ready
+	outrun  int           // how often others have claimed it before this worker, of late
+	present time.Time     // when it said last that this process is there
+	silent  bool          // never say so
 	stopped bool          // claim no more
 	trouble time.Duration // how long to leave the ledger alone after an error
 	stats   Stats
+	why     error // the last claim was lost
 	fatal   error // the ledger is gone
 }
 
@@ -137,17 +150,15 @@ func (w *Worker) prepare(ctx context.Context) (*shift, error) {
 		return nil, errors.New("worker: give it either a Handler or a Command")
 	}
 	w.Slots, w.Lease = max(w.Slots, 1), cmp.Or(w.Lease, commands.DefaultLease)
-	w.Poll = cmp.Or(w.Poll, 200*time.Millisecond)
+	w.Poll = cmp.Or(w.Poll, defaultPoll)
 	if w.Log == nil {
 		w.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &shift{Worker: w, active: make(map[*task]bool), done: make(chan finish, w.Slots)}
 	s.what = handled{w.Handler}
 	if w.Command != nil {
-		if err := w.Command.Check(); err != nil {
-			return nil, err
-		}
 		s.what = w.Command
+		w.Command.log, w.Command.stopping = w.Log, w.stopChannel()
 	}
 	s.ctx, s.abort = context.WithCancelCause(context.WithoutCancel(ctx))
 	return s, nil
@@ -157,8 +168,11 @@ func (w *Worker) prepare(ctx context.Context) (*shift, error) {
 func (s *shift) loop(ctx context.Context) error {
 	defer s.abort(ErrStopping)
 	stop, abort := s.stopChannel(), ctx.Done()
+	woken, deafen := s.Service.Store.Watch()
+	defer deafen()
 	for {
 		s.collect()
+		s.sayPresent()
 		s.stopped = s.stopped || s.fatal != nil || s.MaxJobs > 0 && s.stats.Claimed >= s.MaxJobs || s.unusable() != nil
 		if s.needsTurn() {
 			s.turn()
@@ -167,13 +181,16 @@ func (s *shift) loop(ctx context.Context) error {
 		if len(s.active) == 0 && len(s.endings) == 0 && (s.stopped || s.Drain && s.empty) {
 			break
 		}
-		timer := time.NewTimer(s.pause())
+		timer, bell := time.NewTimer(s.pause()), woken
+		if s.free() == 0 {
+			bell = nil
+		}
 		select {
 		case f := <-s.done:
 			s.endings = append(s.endings, f)
-			runtime.Gosched() // jobs that end at the same time share the transaction
+		case <-bell:
+			s.wake()
 		case <-timer.C:
-			s.empty = false
 		case <-stop:
 			s.stopped, stop = true, nil
 		case <-abort:
@@ -196,15 +213,23 @@ func (s *shift) unusable() *StartError {
 	return s.Command.Unusable()
 }
 
-// collect takes the ends that are there already, so that they share the next transaction.
+// collect takes the ends that are there already, so that they share the next transaction. It gives way to jobs that
+// are just about to end: until all have, or giving way a few times has brought nothing.
 func (s *shift) collect() {
-	for {
-		select {
-		case e := <-s.done:
-			s.endings = append(s.endings, e)
-		default:
+	for fruitless := 0; fruitless < 4; fruitless++ {
+		for more := true; more; {
+			select {
+			case f := <-s.done:
+				s.endings = append(s.endings, f)
+				fruitless = 0
+			default:
+				more = false
+			}
+		}
+		if len(s.endings) == 0 || len(s.endings) == len(s.active) {
 			return
 		}
+		runtime.Gosched()
 	}
 }
 
@@ -234,29 +259,7 @@ func (s *shift) needsTurn() bool {
 			return true
 		}
 	}
-	if s.empty || s.free() == 0 {
-		return false
-	}
-	ready, _, err := s.Service.Ready(s.ctx, s.request(1))
-	if err != nil {
-		s.failed("look for work", err)
-		return false
-	}
-	s.empty = !ready
-	return ready
-}
-
-// pause is how long to wait if nothing happens: to the next beat, the next look, or the next try.
-func (s *shift) pause() time.Duration {
-	wait := s.Poll + rand.N(s.Poll/4+1) // so that many idle workers do not look in step
-	if s.trouble > 0 {
-		wait = s.trouble
-		s.trouble = 0
-	}
-	for t := range s.active {
-		wait = min(wait, time.Until(t.beat))
-	}
-	return max(wait, 0)
+	return s.free() > 0 && s.look()
 }
 
 func (s *shift) request(limit int) commands.ClaimRequest {
@@ -289,8 +292,9 @@ func (s *shift) turn() {
 	}
 	for _, e := range s.endings {
 		if e.command == nil || s.fatal != nil {
-			s.stats.Lost++
-			s.Log.Warn("lost", "job", e.task.current().ID, "cause", context.Cause(e.task.ctx))
+			s.why = context.Cause(e.task.ctx)
+			s.Log.Warn("lost", "job", e.task.current().ID, "cause", s.why)
+			s.ended(e.task, e.task.current(), Lost)
 		}
 		delete(s.active, e.task)
 		e.task.over()
@@ -306,7 +310,7 @@ func (s *shift) turn() {
 	for _, j := range claimed {
 		s.start(newTask(s.ctx, j, asked))
 	}
-	s.empty = len(claimed) < free || free == 0 && s.empty
+	s.looked(len(claimed), free)
 }
 
 // write uses the narrowest call: nothing to claim needs no request.
@@ -335,35 +339,38 @@ func (s *shift) start(t *task) {
 	s.stats.Claimed++
 	s.active[t] = true
 	s.Log.Debug("claimed", "job", t.job.ID, "attempt", t.job.Attempt)
+	if s.Hooks.Started != nil {
+		s.Hooks.Started(t.job, t.job.ClaimedAt.Sub(t.job.RunAt))
+	}
 	go func() {
 		if s.Handler != nil && !t.job.EndBy.IsZero() {
 			timer := time.AfterFunc(t.job.EndBy.Sub(t.job.ClaimedAt), func() { t.cancel(ErrMaxRuntime) })
 			defer timer.Stop()
 		}
-		s.done <- finish{t, s.what.run(t)}
+		began := time.Now()
+		end := s.what.run(t)
+		t.took = time.Since(began)
+		s.done <- finish{t, end}
 	}()
 }
 
-// recorded counts what the ledger answered to an end.
+// recorded takes what the ledger answered to an end.
 func (s *shift) recorded(t *task, c commands.Command, o commands.Outcome) {
-	id := t.current().ID
-	switch {
+	before := t.current()
+	switch r, _ := c.(commands.Release); {
 	case o.Err != nil:
-		s.stats.Lost++
-		s.Log.Warn("end refused", "job", id, "error", o.Err)
-		return
+		s.why = o.Err
+		s.Log.Warn("end refused", "job", before.ID, "error", o.Err)
+		s.ended(t, before, Lost)
 	case o.Job.State == ledger.SucceededState:
-		s.stats.Succeeded++
-	}
-	switch c := c.(type) {
-	case commands.Fail:
-		s.stats.Failed++
-		s.Log.Warn("failed", "job", id, "attempt", o.Job.Attempt, "code", c.Code, "state", o.Job.State, "retry_at", o.Job.RunAt)
-	case commands.Release:
-		s.stats.Released++
-		s.Log.Info("released", "job", id, "reason", c.Reason)
+		s.Log.Debug("succeeded", "job", before.ID)
+		s.ended(t, o.Job, Succeeded)
+	case o.Job.Failures > before.Failures: // a job that was put off too often fails too
+		s.Log.Warn("failed", "job", before.ID, "attempt", o.Job.Attempt, "code", o.Job.ErrorCode, "state", o.Job.State, "retry_at", o.Job.RunAt)
+		s.ended(t, o.Job, Failed)
 	default:
-		s.Log.Debug("succeeded", "job", id)
+		s.Log.Info("released", "job", before.ID, "reason", r.Reason)
+		s.ended(t, o.Job, Released)
 	}
 }
 

@@ -1,0 +1,251 @@
+package commands_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/projection"
+)
+
+const (
+	stormFile  = "JOBLEDGER_TEST_STORM"       // the ledger: this process is one of the storm
+	stormEpoch = "JOBLEDGER_TEST_STORM_EPOCH" // unix microseconds; the storm's clock runs fast from then on
+	stormSpeed = 20
+)
+
+// TestStorm lets 4 processes with 4 goroutines on 2 stores each claim, beat, finish, fail, forget and sweep the same
+// jobs. Their common clock runs 20 times as fast, so that a lease of a second is over soon. In the end each job
+// succeeded exactly once.
+func TestStorm(t *testing.T) {
+	if path := os.Getenv(stormFile); path != "" {
+		storm(t, path)
+		return
+	}
+	jobs := 2000
+	if testing.Short() {
+		jobs = 200
+	}
+	s := ledgertest.Open(t)
+	service := &commands.Service{Store: s}
+	batch := make([]commands.Enqueue, jobs)
+	for i := range batch {
+		batch[i] = commands.Enqueue{Queue: fmt.Sprint("q", i%3), Priority: i % 2, MaxAttempts: 1_000_000, Payload: fmt.Append(nil, i)}
+	}
+	begin := time.Now()
+	s.Now = func() time.Time { return begin }
+	if _, err := service.Enqueue(t.Context(), "cli:test", batch...); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 4 {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStorm$", "-test.count=1")
+		cmd.Env = append(os.Environ(), stormFile+"="+s.Path(), stormEpoch+"="+strconv.FormatInt(begin.UnixMicro(), 10))
+		group.Go(func() {
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+	group.Wait()
+
+	succeeded, kinds := make(map[ledger.JobID]int), make(map[string]int)
+	err := s.Read(t.Context(), func(tx *ledger.Tx) error {
+		for e, err := range tx.Events(t.Context(), ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			if kinds[e.Kind().String()]++; e.Kind() == ledger.KindSucceeded {
+				succeeded[e.Job]++
+			}
+		}
+		v, err := projection.Verify(t.Context(), tx, nil)
+		for _, f := range v.Findings {
+			t.Errorf("verify: %+v", f)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(succeeded) != jobs {
+		t.Errorf("%d of %d jobs succeeded", len(succeeded), jobs)
+	}
+	for job, n := range succeeded {
+		if n != 1 {
+			t.Errorf("job %s succeeded %d times", job, n)
+		}
+	}
+	t.Log(kinds)
+	for _, kind := range []string{"heartbeat", "failed", "released", "reclaimed", "refused"} {
+		if kinds[kind] == 0 {
+			t.Errorf("nothing was %s: the storm was a breeze", kind)
+		}
+	}
+}
+
+// storm is one process of it.
+func storm(t *testing.T, path string) {
+	us, err := strconv.ParseInt(os.Getenv(stormEpoch), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.UnixMicro(us)
+	clock := func() time.Time { return begin.Add(stormSpeed * time.Since(begin)) }
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var group sync.WaitGroup
+	for i := range 2 {
+		store, err := ledger.Open(ctx, "sqlite:"+path+"?sync=normal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Now = clock
+		defer store.Close()
+		service := &commands.Service{Store: store}
+		done := make(chan struct{})
+		var hands sync.WaitGroup
+		for k := range 2 {
+			hands.Go(func() {
+				if err := stormHand(ctx, service, fmt.Sprint("w", os.Getpid(), "-", i, "-", k)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Go(func() {
+			hands.Wait()
+			close(done)
+		})
+		group.Go(func() { // one that sweeps all the time
+			w := commands.Sweeper{Service: service, Actor: "sweeper:storm", Grace: ref(5 * time.Millisecond), Pause: time.Millisecond}
+			for {
+				if _, err := w.Sweep(ctx); err != nil {
+					t.Error(err)
+				}
+				select {
+				case <-done:
+					return
+				case <-time.After(10 * time.Millisecond): // the pace of sweeping, nobody waits for it
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// stormHand works until nothing is open any more.
+func stormHand(ctx context.Context, s *commands.Service, name string) error {
+	r := commands.ClaimRequest{Queues: []string{"q0", "q1", "q2"}, Worker: ledger.Worker{Name: name, Boot: name, PID: os.Getpid()}, Lease: time.Second, Limit: 4}
+	var steps []commands.Step
+	var zombies []projection.Job
+	for {
+		outcomes, jobs, err := s.Turn(ctx, "worker:"+name, steps, r)
+		if err != nil {
+			return err
+		}
+		for i, o := range outcomes { // what is lost is lost, and everything else must have worked
+			if o.Err != nil && !errors.Is(o.Err, commands.ErrLeaseLost) {
+				return fmt.Errorf("%T: %w", steps[i].Command, o.Err)
+			}
+		}
+		steps = steps[:0]
+		for _, j := range jobs {
+			switch rand.IntN(20) {
+			case 0: // forgotten, and remembered when it is too late
+				zombies = append(zombies, j)
+			case 1:
+				steps = append(steps, commands.Step{Job: j, Command: commands.Fail{Token: j.Token, RetryIn: ref(time.Duration(0))}})
+			case 2:
+				steps = append(steps, commands.Step{Job: j, Command: commands.Release{Token: j.Token}})
+			case 3, 4, 5: // both from the same copy
+				steps = append(steps, commands.Step{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: time.Second}})
+				fallthrough
+			default:
+				steps = append(steps, commands.Step{Job: j, Command: commands.Succeed{Token: j.Token, Result: j.Payload}})
+			}
+		}
+		if len(zombies) > 3 || len(jobs) == 0 && len(zombies) > 0 {
+			j := zombies[0]
+			zombies = zombies[1:]
+			_, err := s.Do(ctx, "worker:"+name, j.ID, commands.Succeed{Token: j.Token, Result: []byte("late")})
+			if err != nil && !errors.Is(err, commands.ErrLeaseLost) {
+				return fmt.Errorf("zombie: %w", err)
+			}
+		}
+		if len(jobs) > 0 || len(steps) > 0 {
+			continue
+		}
+		open := 0
+		err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+			rows, err := tx.Query(ctx, `SELECT count(*) FROM jobs WHERE state < ?`, int(ledger.SucceededState))
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			rows.Next()
+			return rows.Scan(&open)
+		})
+		if err != nil || open == 0 {
+			return err
+		}
+		time.Sleep(time.Millisecond) // until a lease is over or a run_at has come
+	}
+}
+
+// A storm in one process under the race detector, with stores that share the file.
+func TestSmallStormInOneProcess(t *testing.T) {
+	s := ledgertest.Open(t)
+	begin := time.Now()
+	clock := func() time.Time { return begin.Add(stormSpeed * time.Since(begin)) }
+	s.Now = clock
+	service := &commands.Service{Store: s}
+	batch := make([]commands.Enqueue, 200)
+	for i := range batch {
+		batch[i] = commands.Enqueue{Queue: "q0", MaxAttempts: 1_000_000}
+	}
+	if _, err := service.Enqueue(t.Context(), "cli:test", batch...); err != nil {
+		t.Fatal(err)
+	}
+	other := ledgertest.OpenAt(t, s.Path())
+	other.Now = clock
+	stop := make(chan struct{})
+	var hands, sweeping sync.WaitGroup
+	sweeping.Go(func() {
+		w := commands.Sweeper{Service: service, Actor: "sweeper:storm", Grace: ref(time.Millisecond), Pause: time.Millisecond}
+		for {
+			if _, err := w.Sweep(t.Context()); err != nil {
+				t.Error(err)
+			}
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	})
+	for i := range 16 {
+		hand := service
+		if i%2 == 1 {
+			hand = &commands.Service{Store: other}
+		}
+		hands.Go(func() {
+			if err := stormHand(t.Context(), hand, fmt.Sprint("w", i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	hands.Wait()
+	close(stop)
+	sweeping.Wait()
+	(&queue{Service: service, t: t}).verify()
+}

@@ -1,0 +1,82 @@
+package worker
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// wantKept is what a file of such a limit holds of data.
+func wantKept(data []byte, limit int64) []byte {
+	if int64(len(data)) <= limit+cutMarkLen {
+		return data
+	}
+	head, tail := limit/2, limit-limit/2
+	cut := int64(len(data)) - head - tail
+	return fmt.Appendf(nil, "%s"+cutMark+"%s", data[:head], cut, data[int64(len(data))-tail:])
+}
+
+func TestLogFileKeepsHeadAndTail(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	dir := t.TempDir()
+	for i := range 300 {
+		limit := 200 + random.Int64N(300)
+		data := make([]byte, random.Int64N(12*limit))
+		if i < 8 { // around the places where it begins to cut
+			data = make([]byte, []int64{0, 1, limit, limit + cutMarkLen - 1, limit + cutMarkLen, limit + cutMarkLen + 1, limit + limit/2 + cutMarkLen, limit + limit/2 + cutMarkLen + 1}[i])
+		}
+		for j := range data {
+			data[j] = byte(random.Uint32())
+		}
+		l := &logFile{path: filepath.Join(dir, fmt.Sprint(i), "1.out"), limit: limit}
+		for left := data; len(left) > 0; {
+			n := min(len(left), 1+random.IntN(int(limit)))
+			l.write(left[:n])
+			left = left[n:]
+			if l.size > limit+limit/2+cutMarkLen {
+				t.Fatalf("limit %d: the file has grown to %d bytes", limit, l.size)
+			}
+		}
+		if err := l.close(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(l.path)
+		if len(data) == 0 {
+			if err == nil {
+				t.Error("there is a file although nothing was written")
+			}
+			continue
+		}
+		if want := wantKept(data, limit); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("limit %d, %d bytes: got %q, %v\nwant %q", limit, len(data), got, err, want)
+		}
+	}
+}
+
+func TestTroubleWithAFileIsToldOnce(t *testing.T) {
+	occupied := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(occupied, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := captured{hash: sha256.New(), file: &logFile{path: filepath.Join(occupied, "1.out"), limit: 100}}
+	for range 3 {
+		if n, err := c.Write([]byte("abc")); n != 3 || err != nil {
+			t.Errorf("write: %d, %v", n, err)
+		}
+	}
+	digest, size, err := c.close()
+	if want := fmt.Sprintf("%x", sha256.Sum256([]byte("abcabcabc"))); digest != want || size != 9 || err == nil {
+		t.Errorf("got %s, %d, %v", digest, size, err)
+	}
+}
+
+func TestAReasonFitsItsLimit(t *testing.T) {
+	long := fmt.Errorf("a\x00\xff%s", bytes.Repeat([]byte("é"), 1000))
+	if got := reason(long); len(got) > 1024 || len(got) < 1020 || got[:9] != "a\uFFFD\uFFFDé" {
+		t.Errorf("got %d bytes, %q…", len(got), got[:9])
+	}
+}

@@ -1,0 +1,121 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/commands/worker"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/projection"
+)
+
+func TestHooksTellOfEveryClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := &commands.Service{Store: ledgertest.Open(t)}
+		for _, payload := range []string{"fine", "bad", "later", "stolen"} {
+			one(t, service, commands.Enqueue{Payload: []byte(payload), MaxAttempts: 1})
+		}
+		time.Sleep(3 * time.Second)
+		w := newWorker(service, func(ctx context.Context, job projection.Job) ([]byte, error) {
+			time.Sleep(10 * time.Second)
+			switch string(job.Payload) {
+			case "bad":
+				return nil, errors.New("no")
+			case "later":
+				return nil, worker.Snooze(time.Hour)
+			case "stolen":
+				if _, err := service.Do(ctx, "cli:test", job.ID, commands.Cancel{}); err != nil {
+					return nil, err
+				}
+				<-ctx.Done()
+			}
+			return nil, nil
+		})
+		w.Slots, w.Poll = 4, time.Second
+		var told []string
+		tell := func(job projection.Job, what string, d time.Duration) {
+			told = append(told, fmt.Sprintf("%s %s %s", job.Payload, what, d.Round(time.Second)))
+		}
+		w.Hooks = worker.Hooks{
+			Started: func(job projection.Job, waited time.Duration) { tell(job, "started", waited) },
+			Ended: func(job projection.Job, how worker.Ending, took time.Duration) {
+				tell(job, fmt.Sprintf("%s, now %s,", how, job.State), took)
+			},
+		}
+		stats, err := w.Run(t.Context())
+		if want := (worker.Stats{Claimed: 4, Succeeded: 1, Failed: 1, Released: 1, Lost: 1}); err != nil || stats != want {
+			t.Errorf("run: %+v, %v", stats, err)
+		}
+		slices.Sort(told)
+		want := []string{
+			"bad failed, now failed, 10s", "bad started 3s",
+			"fine started 3s", "fine succeeded, now succeeded, 10s",
+			"later released, now queued, 10s", "later started 3s",
+			"stolen lost, now claimed, 20s", "stolen started 3s",
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("got  %q\nwant %q", told, want)
+		}
+		verify(t, service.Store)
+	})
+}
+
+// Whoever has the token may have ended the claim: the handler hears of it with the next beat, and its result is lost.
+func TestALostLeaseStopsItsHandlerAndRecordsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := &commands.Service{Store: ledgertest.Open(t)}
+		j := one(t, service, commands.Enqueue{})
+		var cause error
+		w := newWorker(service, func(ctx context.Context, job projection.Job) ([]byte, error) {
+			if _, err := service.Do(ctx, "cli:test", job.ID, commands.Release{Token: job.Token, Delay: time.Hour}); err != nil {
+				return nil, err
+			}
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return []byte("too late"), nil
+		})
+		w.MaxJobs, w.Poll = 1, time.Minute
+		if stats, err := w.Run(t.Context()); err != nil || stats.Lost != 1 {
+			t.Fatalf("run: %+v, %v", stats, err)
+		}
+		if !errors.Is(cause, commands.ErrLeaseLost) {
+			t.Errorf("cause: got %v, want ErrLeaseLost", cause)
+		}
+		if got := kinds(t, service, j.N); !slices.Equal(got, []string{"enqueued", "claimed", "released", "refused"}) {
+			t.Errorf("events: %q", got)
+		}
+		if j = get(t, service, j.ID); j.State != ledger.Queued || j.Result != nil {
+			t.Errorf("the job: %+v", j)
+		}
+		verify(t, service.Store)
+	})
+}
+
+func TestMaxRuntimeIsTheCauseOfTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := &commands.Service{Store: ledgertest.Open(t)}
+		one(t, service, commands.Enqueue{MaxRuntime: time.Hour})
+		var cause error
+		w := newWorker(service, func(ctx context.Context, _ projection.Job) ([]byte, error) {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return nil, cause
+		})
+		w.MaxJobs, w.MaxRuntime, w.Poll = 1, 5*time.Minute, time.Minute
+		begun := time.Now()
+		if stats, err := w.Run(t.Context()); err != nil || stats.Failed != 1 {
+			t.Fatalf("run: %+v, %v", stats, err)
+		}
+		if took := time.Since(begun).Round(time.Second); !errors.Is(cause, worker.ErrMaxRuntime) || took != 5*time.Minute {
+			t.Errorf("cause %v after %v, want ErrMaxRuntime after 5m", cause, took)
+		}
+		verify(t, service.Store)
+	})
+}
