@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,13 +33,18 @@ func parsed(text []byte) iter.Seq2[ledger.Line, error] {
 	}
 }
 
-// contents is every row of a ledger, a line each, with words for the numbers of its dictionary.
+// contents is all that a ledger holds: its events with the processes of their workers, and every row of the other
+// tables, with words for the numbers of its dictionary.
 func contents(t testing.TB, store *ledger.Store) (rows []string) {
 	t.Helper()
+	for line, err := range store.Lines(t.Context(), ledger.Filter{}, false) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, fmt.Sprintf("[event %s of job %d by %+v", line.AppendJSON(nil), line.N, line.Worker))
+	}
 	err := store.Read(t.Context(), func(tx *ledger.Tx) error {
 		for _, query := range []string{
-			`SELECT 'event', e.pos, e.job, e.seq, e.kind, e.at, a.name, w.worker, w.boot, w.host, w.pid, w.version, e.ulid, e.attempt, e.from_state, e.to_state, e.data
-FROM events e JOIN names a ON a.n = e.actor LEFT JOIN workers w ON w.n = e.worker ORDER BY e.pos`,
 			`SELECT 'job', j.n, j.id, j.seq, j.state, j.lane, q.name, j.priority, j.run_at, j.key, j.attempt, j.failures, j.snoozes, j.max_attempts, j.max_runtime,
     w.worker, w.boot, w.host, w.pid, w.version, j.lease_token, j.claimed_at, j.heartbeat_at, j.lease_expires_at, j.end_by, j.finished_at, j.error_code, j.more
 FROM jobs j JOIN names q ON q.n = j.queue LEFT JOIN workers w ON w.n = j.worker ORDER BY j.n`,
@@ -398,5 +404,24 @@ func TestErasing(t *testing.T) {
 	text, err := os.ReadFile(path)
 	if err != nil || bytes.Contains(text, secret) || bytes.Contains(text, secret[:20]) {
 		t.Errorf("the bytes are still in the file (%v)", err)
+	}
+}
+
+// TestOldHistoriesAreTakenIn: what an export wrote can be imported for ever.
+func TestOldHistoriesAreTakenIn(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(badNightFile), "v*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := openFast(t)
+		if _, err := (&commands.Service{Store: store}).Import(t.Context(), "cli:test", file, parsed(text), nil); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		wantClean(t, store)
 	}
 }

@@ -32,11 +32,12 @@ func (s *Store) Lines(ctx context.Context, f Filter, bodies bool) iter.Seq2[Line
 		}
 		f.Limit, f.Last = linesPage, false
 		var page []Line
+		known := make(claims)
 		for more := err == nil && f.After < f.Until; more; {
 			more = false
 			page = page[:0]
 			err = s.Read(ctx, func(tx *Tx) (err error) {
-				page, more, err = tx.page(ctx, page, f, bodies)
+				page, more, err = tx.page(ctx, page, f, bodies, known)
 				return err
 			})
 			if err != nil {
@@ -57,7 +58,7 @@ func (s *Store) Lines(ctx context.Context, f Filter, bodies bool) iter.Seq2[Line
 }
 
 // page reads the next lines; more is false when these are the last.
-func (tx *Tx) page(ctx context.Context, page []Line, f Filter, bodies bool) (_ []Line, more bool, err error) {
+func (tx *Tx) page(ctx context.Context, page []Line, f Filter, bodies bool, known claims) (_ []Line, more bool, err error) {
 	stored := func() (StoredBody, error, bool) { return StoredBody{}, nil, false }
 	if bodies {
 		next, stop := iter.Pull2(tx.bodiesAfter(ctx, f.After))
@@ -69,7 +70,7 @@ func (tx *Tx) page(ctx context.Context, page []Line, f Filter, bodies bool) (_ [
 		return page, false, err
 	}
 	size := 0
-	for e, err := range tx.Events(ctx, f) {
+	for e, err := range tx.eventsAfter(ctx, f, known) {
 		if err != nil {
 			return page, false, err
 		}

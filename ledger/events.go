@@ -166,6 +166,11 @@ const eventColumns = `e.pos, e.job, e.seq, e.kind, e.at, e.actor, e.worker, e.ul
 
 // Events yields the events that f selects in the order of pos. An error ends the sequence.
 func (tx *Tx) Events(ctx context.Context, f Filter) iter.Seq2[Event, error] {
+	return tx.eventsAfter(ctx, f, make(claims))
+}
+
+// eventsAfter is Events for one of several reads along the ledger, which share what they know of the claims.
+func (tx *Tx) eventsAfter(ctx context.Context, f Filter, known claims) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		where, args := f.where()
 		query := `SELECT ` + eventColumns + ` FROM events e` + where + ` ORDER BY e.pos`
@@ -185,7 +190,6 @@ func (tx *Tx) Events(ctx context.Context, f Filter) iter.Seq2[Event, error] {
 			return
 		}
 		defer rows.Close()
-		known := make(claims)
 		for rows.Next() {
 			e, err := tx.scan(ctx, rows, known)
 			if !yield(e, err) || err != nil {

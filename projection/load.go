@@ -19,10 +19,10 @@ type Loader struct {
 	events int64
 }
 
-const (
-	maxLoading = 100_000 // jobs in memory
-	loadFlush  = 512     // events between two flushes of the buffer
-)
+// maxLoading bounds the jobs in memory; a variable for the tests only.
+var maxLoading = 100_000
+
+const loadFlush = 512 // events between two flushes of the buffer
 
 // NewLoader returns a Loader for tx, whose ledger must be empty.
 func NewLoader(tx *ledger.Tx) *Loader {

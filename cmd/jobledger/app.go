@@ -55,6 +55,7 @@ func (p *program) verbs() []verb {
 		succeedVerb(p),
 		failVerb(p),
 		releaseVerb(p),
+		execVerb(p),
 		cancelVerb(p),
 		retryVerb(p),
 		rescheduleVerb(p),
@@ -64,10 +65,22 @@ func (p *program) verbs() []verb {
 		statusVerb(p),
 		listVerb(p),
 		showVerb(p),
+		whyVerb(p),
+		logsVerb(p),
+		workersVerb(p),
+		waitVerb(p),
 		historyVerb(p),
+		attemptsVerb(p),
 		eventsVerb(p),
+		ownerVerb(p),
+		diffVerb(p),
 		verifyVerb(p),
 		rebuildVerb(p),
+		incidentVerb(p),
+		replayVerb(p),
+		exportVerb(p),
+		importVerb(p),
+		eraseVerb(p),
 		backupVerb(p),
 		versionVerb(p),
 		completionVerb(p),
@@ -101,7 +114,7 @@ func newProgram() *program {
 // run does what typed says (the words after the program's name) and is the exit code. Whatever went wrong
 // is on stderr by then.
 func (p *program) run(ctx context.Context, typed []string) int {
-	return p.finish(p.dispatch(ctx, typed, p.verbs()))
+	return p.tellShell(typed, p.finish(p.dispatch(ctx, typed, p.verbs())))
 }
 
 // finish hands out what was printed, says why if err is not nil, and is the exit code.

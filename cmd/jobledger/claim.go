@@ -3,13 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
 	"jobledger/commands"
+	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -21,7 +24,11 @@ func claimVerb(p *program) verb {
 		name: "claim", group: groupPrimitives, usage: "take the next job, for a worker of your own making",
 		about: "Prints each job with its payload and the lease token that every later command on it must show. Before the lease ends, " +
 			"send a heartbeat, or end the claim with succeed, fail or release; else a sweep gives the job to somebody else. " +
-			"Higher priorities come first, then what was due first. For running commands, 'jobledger work' does all of this.",
+			"Higher priorities come first, then what was due first. For running commands, 'jobledger work' does all of this.\n" +
+			"When nothing is ready the exit code is 3, also after --wait: there was no job, and to ask again is right.\n" +
+			"--sh prints the claim as variables for the shell, JOBLEDGER_JOB, JOBLEDGER_TOKEN and the others that a worker's command " +
+			"gets, and '(exit N)' when there is none, so that eval passes the exit code on. The payload is no variable: " +
+			"'jobledger exec' gives it to a command.",
 		flags: []cli.Flag{
 			queues,
 			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},
@@ -29,8 +36,11 @@ func claimVerb(p *program) verb {
 			wholeFlag("limit", "take up to `N` jobs", 1, 1, 1000, ""),
 			&cli.StringFlag{Name: "version", Usage: "take jobs of version `V`, and those without one"},
 			listFlag("capability", "take jobs that require `LABEL` too; may be repeated"),
+			durationFlag("wait", "wait up to `D` for a job to become ready", "", time.Millisecond, 24*time.Hour, false),
+			&cli.BoolFlag{Name: "sh", Usage: "print the claim as variables for the shell"},
 		},
 		examples: []example{
+			{`eval "$(jobledger claim -q mail --wait 30s --sh)" && jobledger exec -- ./send.sh`, "wait for a job, and run a command for it"},
 			{"jobledger claim -q mail --worker w1", "the next job of mail, for a person to read; 3 when none is ready"},
 			{"jobledger claim -q mail -q sms --limit 10 --lease 5m --json", "up to ten, one JSON object a line, with payload and lease_token"},
 		},
@@ -48,12 +58,16 @@ func (p *program) claim(c *cli.Context) error {
 	request := commands.ClaimRequest{Queues: c.StringSlice("queue"), Version: c.String("version"), Capabilities: c.StringSlice("capability"),
 		Worker: self(c.String("worker"), c.String("version")), Limit: c.Int("limit")}
 	request.Lease, _ = durationOf(c, "lease")
+	wait, _ := durationOf(c, "wait")
+	if c.Bool("sh") && (p.json || request.Limit > 1) {
+		return usagef("--sh takes one job, and neither --json nor a --limit")
+	}
 	service, err := p.open(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	_, jobs, err := service.Turn(c.Context, p.actorAs("worker:"+request.Worker.Name), nil, request)
+	jobs, err := p.claimWithin(c.Context, wait, service, request)
 	if err != nil {
 		return err
 	}
@@ -61,7 +75,9 @@ func (p *program) claim(c *cli.Context) error {
 		return p.nothingReady(c.Context, service, request)
 	}
 	for i, j := range jobs {
-		if p.json {
+		if c.Bool("sh") {
+			err = p.printForShell(j)
+		} else if p.json {
 			err = p.printJSON(toFullJSON(j, true))
 		} else {
 			err = p.printClaim(j, i > 0)
@@ -71,6 +87,74 @@ func (p *program) claim(c *cli.Context) error {
 		}
 	}
 	return nil
+}
+
+// claimPoll is how often a claim that waits looks without having been woken.
+const claimPoll = 5 * time.Second
+
+// claimWithin claims, and waits for that as long as wait if nothing is ready. It looks by reading, when it is woken or
+// when the next job is due.
+func (p *program) claimWithin(ctx context.Context, wait time.Duration, service *commands.Service, r commands.ClaimRequest) ([]projection.Job, error) {
+	actor := p.actorAs("worker:" + r.Worker.Name)
+	if wait == 0 {
+		_, jobs, err := service.Turn(ctx, actor, nil, r)
+		return jobs, err
+	}
+	end := time.Now().Add(wait)
+	woken, deafen := service.Store.Watch()
+	defer deafen()
+	for {
+		ready, due, err := service.Ready(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		pause := claimPoll
+		if !due.IsZero() {
+			pause = min(pause, due.Sub(p.now()))
+		}
+		if ready {
+			_, jobs, err := service.Turn(ctx, actor, nil, r)
+			if err != nil || len(jobs) > 0 {
+				return jobs, err
+			}
+			pause = 0 // somebody else was quicker
+		}
+		left := time.Until(end)
+		if left <= 0 {
+			return nil, nil
+		}
+		timer := time.NewTimer(min(left, max(pause, 0)+rand.N(5*time.Millisecond)))
+		select {
+		case <-woken:
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		timer.Stop()
+	}
+}
+
+// printForShell prints the claim as lines that sh can evaluate.
+func (p *program) printForShell(j projection.Job) error {
+	var b strings.Builder
+	for _, variable := range worker.Environment(absoluteDB(p.db), j) {
+		name, value, _ := strings.Cut(variable, "=")
+		fmt.Fprintf(&b, "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
+	}
+	return p.printRaw([]byte(b.String()))
+}
+
+// tellShell makes an exit code part of what a shell evaluates, which would not see it otherwise; it returns the code.
+// It does so whatever went wrong, for otherwise the shell would go on with the job that it had before.
+func (p *program) tellShell(typed []string, code int) int {
+	if i := slices.Index(typed, "--"); i >= 0 {
+		typed = typed[:i]
+	}
+	if code != exitOK && slices.Contains(typed, "claim") && slices.Contains(typed, "--sh") {
+		fmt.Fprintf(p.stdout, "(exit %d)\n", code)
+		_ = p.flush() // its reader is gone, if that fails
+	}
+	return code
 }
 
 // nothingReady says why, as far as that is cheap to know.

@@ -19,6 +19,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"jobledger/commands"
+	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -118,7 +119,7 @@ func (d *demo) makeRoom(ctx context.Context, force bool) error {
 			return err
 		}
 	}
-	return nil
+	return os.RemoveAll(worker.LogFolder(d.db))
 }
 
 // filesOf returns the absolute paths of the regular, readable files below folder.
@@ -132,7 +133,7 @@ func filesOf(folder string) (files []string, err error) {
 			return err
 		case err != nil:
 			return nil // what cannot be read is left out
-		case entry.IsDir() && entry.Name() == ".git":
+		case entry.IsDir() && (entry.Name() == ".git" || strings.HasPrefix(entry.Name(), "demo.db")):
 			return fs.SkipDir
 		case !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), "demo.db") || strings.Contains(path, "\n"):
 			return nil

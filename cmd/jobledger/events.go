@@ -1,12 +1,18 @@
 package main
 
 import (
+	"context"
 	"math"
+	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/commands"
 	"jobledger/ledger"
 )
 
@@ -15,7 +21,9 @@ func eventsVerb(p *program) verb {
 	return verb{
 		name: "events", group: groupAudit, usage: "list events, the oldest first",
 		about: "--from and --to include the moment that they name; a moment is a time or a place in the ledger, pos:N. " +
-			"--kind may be repeated. To page through a long ledger, give the pos of the last event seen to --after.",
+			"--kind may be repeated. To page through a long ledger, give the pos of the last event seen to --after. With " +
+			"--follow it goes on with the events to come until it is interrupted, or its reader goes away, and ends with 0; " +
+			"started again with --after and the last pos, it misses none and repeats none.",
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "job", Usage: "only of this `JOB`"},
 			listFlag("kind", "only of this `KIND`, such as claimed or refused"),
@@ -26,11 +34,13 @@ func eventsVerb(p *program) verb {
 			&cli.StringFlag{Name: "to", Usage: "only at or before `TIME`"},
 			wholeFlag("after", "only behind the place `POS`", 0, 0, math.MaxInt, "the beginning"),
 			wholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what happens from now on"},
 		},
 		examples: []example{
 			{"jobledger events --from -1h", "what happened in the last hour"},
 			{"jobledger events --kind refused --from -1d", "writes that came too late since yesterday"},
 			{"jobledger events --after 1200 --limit 500 --json", "the next page for a script"},
+			{"jobledger events --follow --from -1m", "watch what happens"},
 		},
 		exits: []int{exitNothing, exitNoJob},
 		complete: func(flag string) []string {
@@ -69,14 +79,62 @@ func (p *program) events(c *cli.Context) error {
 		return err
 	}
 	limit, printed := c.Int("limit"), 0
+	ctx := c.Context
+	if c.Bool("follow") {
+		if c.IsSet("to") {
+			return usagef("--follow and --to exclude each other")
+		}
+		followed, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		ctx = followed
+	}
+	for {
+		more, err := p.eventsUpTo(ctx, service, &f, limit, &printed)
+		if err != nil || !c.Bool("follow") || limit > 0 && printed == limit {
+			if ctx.Err() != nil && c.Context.Err() == nil {
+				return nil // interrupted, as it was meant to be
+			}
+			if err == nil && more {
+				return p.more("there are more; go on with --after %d", f.After)
+			}
+			if err == nil && printed == 0 {
+				return exitf(exitNothing, "no event matches")
+			}
+			return err
+		}
+		if err := p.flush(); err != nil {
+			return err
+		}
+		f.After = max(f.After, f.Until)
+		for f.Until <= f.After {
+			if readerGone() || sleep(ctx, followPoll) != nil {
+				return nil
+			}
+			err := service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+				f.Until, err = tx.Tail(ctx)
+				return err
+			})
+			if err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+	}
+}
+
+// followPoll is how often --follow looks for new events: one seek each.
+const followPoll = 100 * time.Millisecond
+
+// eventsUpTo prints the events that f selects, in short reads, and moves f.After along; more says that there are some
+// beyond limit, 0 for no limit.
+func (p *program) eventsUpTo(ctx context.Context, service *commands.Service, f *ledger.Filter, limit int, printed *int) (more bool, err error) {
 	for f.After < f.Until {
 		f.Limit = eventPage
-		if left := limit - printed; limit > 0 && left < eventPage {
-			f.Limit = left + 1 // one more, to know of it
+		if limit > 0 {
+			f.Limit = min(eventPage, limit+1-*printed) // one more, to know of it
 		}
 		page := make([]ledger.Event, 0, 64)
-		err := service.Store.Read(c.Context, func(tx *ledger.Tx) error {
-			for e, err := range tx.Events(c.Context, f) {
+		err := service.Store.Read(ctx, func(tx *ledger.Tx) error {
+			for e, err := range tx.Events(ctx, *f) {
 				if err != nil {
 					return err
 				}
@@ -85,26 +143,23 @@ func (p *program) events(c *cli.Context) error {
 			return nil
 		})
 		if err != nil {
-			return err
+			return false, err
 		}
 		for _, e := range page {
-			if limit > 0 && printed == limit {
-				return p.more("there are more; go on with --after %d", f.After)
+			if limit > 0 && *printed == limit {
+				return true, nil
 			}
-			if err := p.printListed(e, printed == 0); err != nil {
-				return err
+			if err := p.printListed(e, *printed == 0); err != nil {
+				return false, err
 			}
-			printed++
+			*printed++
 			f.After = e.Pos
 		}
 		if len(page) < f.Limit {
 			break
 		}
 	}
-	if printed == 0 {
-		return exitf(exitNothing, "no event matches")
-	}
-	return nil
+	return false, nil
 }
 
 // eventFilter reads the flags. Whatever they say, the listing ends where the ledger ends now.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -32,14 +33,19 @@ func heartbeatVerb(p *program) verb {
 				return err
 			}
 			return p.asOwner(c, func(j projection.Job, token, owner string) commands.Command {
-				lease, given := durationOf(c, "lease")
-				if !given { // not a default of its own: it could be shorter than what the owner counts on
-					lease = min(max(j.LeaseUntil.Sub(j.HeartbeatAt), commands.MinLease), commands.MaxLease)
-				}
-				return commands.Heartbeat{Token: token, Owner: owner, Lease: lease, Progress: progress, Note: c.String("note")}
+				return commands.Heartbeat{Token: token, Owner: owner, Lease: leaseFor(c, j), Progress: progress, Note: c.String("note")}
 			})
 		},
 	}
+}
+
+// leaseFor is --lease, else as long as the last time: a default of its own could be shorter than what the owner counts
+// on.
+func leaseFor(c *cli.Context, j projection.Job) time.Duration {
+	if lease, given := durationOf(c, "lease"); given {
+		return lease
+	}
+	return min(max(j.LeaseUntil.Sub(j.HeartbeatAt), commands.MinLease), commands.MaxLease)
 }
 
 // parseProgress reads --progress; nil when it was not given.

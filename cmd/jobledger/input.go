@@ -34,18 +34,19 @@ func (p *program) announceTyping(what string) {
 }
 
 // reread is the file of that name, or stdin for "-", so that it can be read more than once: what is no regular
-// file is first copied to a temporary one. It ends where the file ends now. The caller calls done.
-func (p *program) reread(flag, name string) (content *io.SectionReader, done func(), err error) {
+// file is first copied to a temporary one. It ends where the file ends now. what says what is read, before the name.
+// The caller calls done.
+func (p *program) reread(what, name string) (content *io.SectionReader, done func(), err error) {
 	from := p.stdin
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, nil, usagef("--%s: %w", flag, err)
+			return nil, nil, usagef("%s: %w", what, err)
 		}
 		info, err := f.Stat()
 		switch {
 		case err == nil && info.IsDir():
-			err = usagef("--%s: %s is a directory", flag, name)
+			err = usagef("%s: %s is a directory", what, name)
 		case err == nil && info.Mode().IsRegular():
 			return io.NewSectionReader(f, 0, info.Size()), func() { f.Close() }, nil
 		}
@@ -56,7 +57,7 @@ func (p *program) reread(flag, name string) (content *io.SectionReader, done fun
 		defer f.Close()
 		from = f
 	} else {
-		p.announceTyping("jobs")
+		p.announceTyping("lines")
 	}
 	copied, err := os.CreateTemp("", programName+"-*")
 	if err != nil {
@@ -72,7 +73,7 @@ func (p *program) reread(flag, name string) (content *io.SectionReader, done fun
 	n, err := io.Copy(copied, from)
 	if err != nil {
 		done()
-		return nil, nil, fmt.Errorf("read --%s %s: %w", flag, name, err)
+		return nil, nil, fmt.Errorf("read %s %s: %w", what, name, err)
 	}
 	return io.NewSectionReader(copied, 0, n), done, nil
 }

@@ -40,7 +40,7 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 		return usagef("--jsonl and --key exclude each other: the key stands in each line")
 	}
 	name := c.String("jsonl")
-	content, done, err := p.reread("jsonl", name)
+	content, done, err := p.reread("--jsonl", name)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -16,18 +17,20 @@ func listVerb(p *program) verb {
 	return verb{
 		name: "list", group: groupSee, usage: "list jobs, the newest first",
 		about: "Jobs of all states, without payload and result; 'show' has these. TRIED is how many attempts failed, of " +
-			"how many allowed. --state, --queue and --tag may be repeated: any of the states and queues, all of the tags.",
+			"how many allowed. --state, --queue and --tag may be repeated: any of the states and queues, all of the tags." + aboutAsOf,
 		flags: []cli.Flag{
 			listFlag("state", "only `STATE`: "+strings.Join(stateNames(), ", ")),
 			listFlag("queue", "only of this `QUEUE`", "q"),
 			listFlag("tag", "only with this tag, as `K=V`"),
 			&cli.StringFlag{Name: "key", Usage: "only with this `KEY`"},
 			wholeFlag("limit", "at most `N` jobs, 0 for all", 50, 0, math.MaxInt, ""),
+			asOfFlag(),
 		},
 		examples: []example{
 			{"jobledger list --state failed -q mail", "the last 50 jobs of the queue mail that failed for good"},
 			{"jobledger list --tag customer=17 --limit 0", "every job with this tag"},
 			{"jobledger list --key invoice-4711 --json", "the job with this key, for a script"},
+			{"jobledger list --as-of 14:30 --state running", "what was running at half past two, and what became of it"},
 		},
 		exits: []int{exitNothing},
 		complete: func(flag string) []string {
@@ -89,17 +92,33 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 		return err
 	}
 	defer service.Store.Close()
+	asOf, past, err := p.asOf(c, service)
+	if err != nil {
+		return err
+	}
+	then := p
 	t := &table{columns: []column{{title: "JOB"}, {title: "STATE", state: true}, {title: "QUEUE", least: 8}, {title: "TRIED"},
 		{title: "WHEN"}, {title: "WORKER", least: 8}, {title: "KEY", least: 8}, {title: "ERROR", least: 8}}}
+	if past {
+		then = p.at(asOf)
+		t.columns = slices.Insert(t.columns, 2, column{title: "NOW", state: true})
+	}
 	printed, more := 0, false
 	for {
 		f.Limit = listPage
-		if left := limit - printed; limit > 0 && left < listPage {
-			f.Limit = left + 1 // one more, to know of it
+		if limit > 0 {
+			f.Limit = min(listPage, limit+1-printed) // one more, to know of it
 		}
-		var page []projection.Job
+		var page []projection.Then
 		err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-			page, err = projection.List(c.Context, tx, f)
+			if past {
+				page, err = projection.ListAsOf(c.Context, tx, f, asOf)
+				return err
+			}
+			jobs, err := projection.List(c.Context, tx, f)
+			for _, j := range jobs {
+				page = append(page, projection.Then{Job: j})
+			}
 			return err
 		})
 		if err != nil {
@@ -110,12 +129,18 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 			page, last, more = page[:limit-printed], true, true
 		}
 		for _, j := range page {
-			if !p.json {
-				t.add(string(j.ID), j.State.String(), j.Queue, fmt.Sprintf("%d/%d", j.Failures, j.MaxAttempts), p.sinceWhen(j),
-					j.Worker.Name, j.Key, j.ErrorCode)
-			} else if err := p.printJSON(toJSON(j)); err != nil {
-				return err
+			if p.json {
+				if err := p.printListedJob(j, past); err != nil {
+					return err
+				}
+				continue
 			}
+			cells := []string{string(j.ID), j.State.String(), j.Queue, fmt.Sprintf("%d/%d", j.Failures, j.MaxAttempts), then.sinceWhen(j.Job),
+				j.Worker.Name, j.Key, j.ErrorCode}
+			if past {
+				cells = slices.Insert(cells, 2, j.Now.String())
+			}
+			t.add(cells...)
 		}
 		if printed += len(page); last {
 			break
@@ -134,6 +159,16 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 	return err
 }
 
+func (p *program) printListedJob(j projection.Then, past bool) error {
+	if !past {
+		return p.printJSON(toJSON(j.Job))
+	}
+	return p.printJSON(struct {
+		jobJSON
+		stateNow
+	}{toJSON(j.Job), stateNow{j.Now.String()}})
+}
+
 // sinceWhen is the time that matters most for a job in its state.
 func (p *program) sinceWhen(j projection.Job) string {
 	now := p.now()
@@ -145,7 +180,11 @@ func (p *program) sinceWhen(j projection.Job) string {
 	case j.State.Held() && j.LeaseUntil.Before(now):
 		return "expired " + age(j.LeaseUntil, now)
 	case j.State.Held():
-		return "for " + roughly(now.Sub(j.ClaimedAt))
+		text := "for " + roughly(now.Sub(j.ClaimedAt))
+		if j.Progress != nil {
+			text += fmt.Sprintf(", %.0f%%", 100**j.Progress)
+		}
+		return text
 	}
 	return age(j.FinishedAt, now)
 }

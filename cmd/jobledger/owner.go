@@ -30,20 +30,8 @@ var ownerExits = []int{exitLeaseLost, exitCancelled, exitConflict, exitNoJob, ex
 
 // asOwner asks for what ask makes of the job and its credentials, on behalf of the claim's owner.
 func (p *program) asOwner(c *cli.Context, ask func(j projection.Job, token, owner string) commands.Command) error {
-	name := c.Args().First()
-	if !c.Args().Present() {
-		name = os.Getenv("JOBLEDGER_JOB")
-	}
-	token, owner := c.String("token"), c.String("worker")
-	switch {
-	case name == "":
-		return withHint(usagef("missing JOB"), "%s", seeHelp(c.Command.Name))
-	case token == "":
-		return usagef("--token is empty")
-	case c.IsSet("worker") && owner == "" && !setEmpty("JOBLEDGER_WORKER"):
-		return usagef("--worker is empty")
-	}
-	if err := commands.CheckLabel("token", token); err != nil {
+	name, token, owner, err := claimOf(c)
+	if err != nil {
 		return err
 	}
 	service, err := p.open(c.Context)
@@ -69,6 +57,26 @@ func (p *program) asOwner(c *cli.Context, ask func(j projection.Job, token, owne
 		p.message("%s", p.standing(j))
 	}
 	return nil
+}
+
+// claimOf says which claim is meant: its job, its token, and, where that was given, its worker.
+func claimOf(c *cli.Context) (name, token, owner string, err error) {
+	name = c.Args().First()
+	if !c.Args().Present() {
+		name = os.Getenv("JOBLEDGER_JOB")
+	}
+	token, owner = c.String("token"), c.String("worker")
+	switch {
+	case name == "":
+		err = withHint(usagef("missing JOB"), "%s", seeHelp(c.Command.Name))
+	case token == "":
+		err = usagef("--token is empty")
+	case c.IsSet("worker") && owner == "" && !setEmpty("JOBLEDGER_WORKER"):
+		err = usagef("--worker is empty")
+	default:
+		err = commands.CheckLabel("token", token)
+	}
+	return name, token, owner, err
 }
 
 // setEmpty says whether the variable is there and empty, which counts as unset.

@@ -145,6 +145,7 @@ const (
 var stateStyles = map[string]style{
 	"queued": blue, "claimed": cyan, "running": cyan, "succeeded": green, "failed": red, "cancelled": gray,
 	"released": yellow, "reclaimed": yellow, "refused": yellow, "retried": yellow, "paused": yellow, "ok": green,
+	"working": cyan, "silent": red, "stopped": gray,
 }
 
 // paint colors text if stdout takes colors. It must already be escaped and padded.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,6 +32,11 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TZ", "UTC")
 			env.Setenv("USER", "tester")
+			history, err := filepath.Abs("../../testdata/history")
+			if err != nil {
+				return err
+			}
+			env.Setenv("HISTORY", history)
 			return os.MkdirAll(env.Getenv("TMPDIR"), 0o700)
 		},
 	})

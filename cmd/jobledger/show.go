@@ -15,30 +15,52 @@ import (
 func showVerb(p *program) verb {
 	return verb{
 		name: "show", group: groupSee, usage: "show a job with its payload and result",
-		about: "With --json the job is the first line, and its events follow, one a line.",
+		about: "With --json the job is the first line, and its events follow, one a line." + aboutAsOf,
 		args:  "JOB", minArgs: 1, maxArgs: 1,
+		flags: []cli.Flag{asOfFlag()},
 		examples: []example{
 			{"jobledger show 01KDY9FY88", "the job whose id begins with these letters"},
 			{"jobledger show 01KDY9FY88 --json | head -1 | jq -r .payload", "its payload"},
+			{"jobledger show 01KDY9FY88 --as-of 14:30", "as it was at half past two"},
 		},
-		exits: []int{exitNoJob},
+		exits: []int{exitNothing, exitNoJob},
 		run: func(c *cli.Context) error {
-			var j projection.Job
-			var events []ledger.Event
-			err := p.read(c.Context, func(tx *ledger.Tx) (err error) {
-				j, events, err = wholeJob(c.Context, tx, c.Args().First())
+			var j shownJob
+			then := p
+			err := p.read(c.Context, func(tx *ledger.Tx) error {
+				m, past, err := p.momentOf(c, "as-of", tx)
+				if err != nil {
+					return err
+				}
+				if past {
+					then = p.at(m)
+					j, err = jobThen(c.Context, tx, c.Args().First(), m)
+				} else {
+					j, err = wholeJob(c.Context, tx, c.Args().First())
+				}
 				return err
 			})
+			switch {
+			case err != nil:
+				return err
+			case j.State == 0:
+				return exitf(exitNothing, "job %s was not enqueued yet; now it is %s", c.Args().First(), j.now)
+			case !p.json:
+				return then.printJob(j)
+			}
+			full := toFullJSON(j.Job, false)
+			if j.now == 0 {
+				err = p.printJSON(full)
+			} else {
+				err = p.printJSON(struct {
+					fullJobJSON
+					stateNow
+				}{full, stateNow{j.now.String()}})
+			}
 			if err != nil {
 				return err
 			}
-			if !p.json {
-				return p.printJob(j, events)
-			}
-			if err := p.printJSON(toFullJSON(j, false)); err != nil {
-				return err
-			}
-			for _, e := range events {
+			for _, e := range j.events {
 				if err := p.printJSON(e); err != nil {
 					return err
 				}
@@ -48,23 +70,47 @@ func showVerb(p *program) verb {
 	}
 }
 
-func wholeJob(ctx context.Context, tx *ledger.Tx, text string) (j projection.Job, events []ledger.Event, err error) {
-	if j, err = jobNamed(ctx, tx, text); err != nil {
-		return j, nil, err
+// shownJob is a job with its events.
+type shownJob struct {
+	projection.Job
+	events []ledger.Event
+	now    ledger.State // with --as-of: what has become of it; else 0
+}
+
+func wholeJob(ctx context.Context, tx *ledger.Tx, text string) (j shownJob, err error) {
+	if j.Job, err = jobNamed(ctx, tx, text); err != nil {
+		return j, err
 	}
-	if err = projection.LoadBodies(ctx, tx, &j); err != nil {
-		return j, nil, err
+	if err = projection.LoadBodies(ctx, tx, &j.Job); err != nil {
+		return j, err
 	}
 	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N}) {
 		if err != nil {
-			return j, nil, err
+			return j, err
 		}
-		events = append(events, e)
+		j.events = append(j.events, e)
 	}
-	return j, events, nil
+	return j, nil
 }
 
-func (p *program) printJob(j projection.Job, events []ledger.Event) error {
+// jobThen is wholeJob at m; without a state where the job did not exist yet. What has been erased since is gone.
+func jobThen(ctx context.Context, tx *ledger.Tx, text string, m projection.Moment) (j shownJob, err error) {
+	now, err := jobNamed(ctx, tx, text)
+	if err != nil {
+		return j, err
+	}
+	if j.Job, j.events, err = projection.JobAsOf(ctx, tx, now.N, m); err != nil {
+		return j, err
+	}
+	j.now, j.Erased = now.State, now.Erased
+	if j.State == 0 {
+		return j, nil
+	}
+	return j, projection.LoadBodies(ctx, tx, &j.Job)
+}
+
+func (p *program) printJob(j shownJob) error {
+	events := j.events
 	refused := 0
 	for _, e := range events {
 		if e.Kind() == ledger.KindRefused {
@@ -76,7 +122,7 @@ func (p *program) printJob(j projection.Job, events []ledger.Event) error {
 		history += fmt.Sprintf(", %d of them refused", refused)
 	}
 	pairs := [][2]string{
-		{"job", string(j.ID)}, {"state", j.State.String()}, {"queue", j.Queue}, {"key", j.Key}, {"tags", tagText(j.Tags)},
+		{"job", string(j.ID)}, {"state", j.State.String()}, {"state now", j.now.String()}, {"queue", j.Queue}, {"key", j.Key}, {"tags", tagText(j.Tags)},
 		{"priority", fmt.Sprint(j.Priority)}, {"version", j.Version}, {"requires", strings.Join(j.Requires, ", ")},
 		{"attempts", fmt.Sprintf("%d (failed: %d of %d allowed)", j.Attempt, j.Failures, j.MaxAttempts)},
 	}

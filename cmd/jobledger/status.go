@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -17,38 +18,67 @@ func statusVerb(p *program) verb {
 		name: "status", group: groupSee, usage: "show how things stand in every queue",
 		about: "READY jobs could be claimed now, and OLDEST is how long the first of them has been waiting; " +
 			"LATER are those whose time has not come. Below the table stands what may need somebody: paused queues, " +
-			"leases that ran out and were not swept, jobs that are being retried.",
+			"leases that ran out and were not swept, jobs that are being retried." + aboutAsOf + "\n" +
+			"--watch goes on until interrupted, every D (2s by default): on a terminal over the last picture, else below it.",
+		args: "[D]", maxArgs: 1,
+		flags: []cli.Flag{asOfFlag(), &cli.BoolFlag{Name: "watch", Usage: "show it again every D"}},
 		examples: []example{
 			{"jobledger status", "a line for each queue, and what may need attention"},
+			{"jobledger status --watch 5s", "again every five seconds, until interrupted"},
 			{"jobledger status --json", "an object for each queue"},
+			{"jobledger status --as-of 14:30", "how things stood at half past two, and how many jobs there are now"},
 		},
 		run: func(c *cli.Context) error {
-			var queues []projection.QueueStatus
-			var last ledger.Event
-			err := p.read(c.Context, func(tx *ledger.Tx) (err error) {
-				for e, err := range tx.Events(c.Context, ledger.Filter{Limit: 1, Last: true}) {
-					if err != nil {
-						return err
-					}
-					last = e
-				}
-				queues, err = projection.Status(c.Context, tx, p.now())
-				return err
-			})
-			if err != nil {
-				return err
+			switch {
+			case c.Bool("watch") && c.IsSet("as-of"):
+				return usagef("--watch and --as-of exclude each other")
+			case c.Bool("watch"):
+				return p.watch(c, c.Args().First(), (*program).status)
+			case c.Args().Present():
+				return withHint(usagef("unexpected argument %q", c.Args().First()), "%s", seeHelp("status"))
 			}
-			if p.json {
-				for _, q := range queues {
-					if err := p.printJSON(p.statusJSON(q)); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
-			return p.printStatus(queues, last)
+			return p.status(c)
 		},
 	}
+}
+
+func (p *program) status(c *cli.Context) error {
+	var queues []projection.QueueStatus
+	var last ledger.Event
+	err := p.read(c.Context, func(tx *ledger.Tx) error {
+		m, past, err := p.momentOf(c, "as-of", tx)
+		if err != nil {
+			return err
+		}
+		if past {
+			return p.statusThen(c.Context, tx, m)
+		}
+		if last, err = lastEvent(c.Context, tx, 0); err != nil {
+			return err
+		}
+		queues, err = projection.Status(c.Context, tx, p.now())
+		return err
+	})
+	switch {
+	case err != nil || c.IsSet("as-of"):
+		return err
+	case !p.json:
+		return p.printStatus(queues, last)
+	}
+	for _, q := range queues {
+		if err := p.printJSON(p.statusJSON(q)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastEvent is the last event up to the place until, 0 for the end.
+func lastEvent(ctx context.Context, tx *ledger.Tx, until int64) (last ledger.Event, err error) {
+	for e, err := range tx.Events(ctx, ledger.Filter{Until: until, Limit: 1, Last: true}) {
+		return e, err
+	}
+	return last, nil
 }
 
 func (p *program) printStatus(queues []projection.QueueStatus, last ledger.Event) error {

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,10 +25,15 @@ func workVerb(p *program) verb {
 		name: "work", group: groupWork, usage: "run a command for each job of a queue",
 		about: "The command gets the payload on its standard input and the job's id, token and attempt in the environment " +
 			"(JOBLEDGER_JOB, JOBLEDGER_TOKEN, …). Exit code 0 is success; what it printed is the result. 75 and 111 mean later, " +
-			"100 means never again, everything else is a failure that is retried.\n\n" +
-			"The first INT or TERM stops claiming and lets running commands finish; the second ends them and gives their jobs back.",
+			"100 means never again, everything else is a failure that is retried. --map changes that: 'succeed'; 'fail', to be " +
+			"tried again; 'fail-no-retry'; or 'release', to run later with backoff.\n" +
+			"What it writes goes to the worker's own stdout and stderr and is kept for 'jobledger logs', of a flood the beginning " +
+			"and the end. With --capture none nothing of it is kept: no files, no result, no stderr in error_detail, no digests, " +
+			"only how many bytes there were.\n" +
+			"The first INT, TERM or HUP stops claiming and lets running commands finish; the second, or --finish-within, ends them " +
+			"and gives their jobs back, which is no failure.",
 		rest: "CMD ARGS…",
-		flags: []cli.Flag{
+		flags: append([]cli.Flag{
 			listFlag("queue", "claim from `QUEUE`; may be repeated", "q"),
 			wholeFlag("jobs", "run `N` commands at a time", 1, 1, 1000, "", "j"),
 			&cli.BoolFlag{Name: "once", Usage: "take one job and end; 3 if none is ready"},
@@ -34,15 +41,16 @@ func workVerb(p *program) verb {
 			wholeFlag("max-jobs", "end after `N` jobs", 0, 1, 1_000_000_000, "no end"),
 			durationFlag("lease", "a claim holds for `D` without a heartbeat; heartbeats come every third of it", "1m", commands.MinLease, commands.MaxLease, false),
 			durationFlag("max-runtime", "no command runs longer than `D`", "", time.Millisecond, commands.MaxRunTime, false),
-			durationFlag("kill-after", "KILL comes `D` after TERM", "10s", time.Millisecond, time.Hour, false),
+			durationFlag("finish-within", "when told to stop, give back what is not done after `D`", "", time.Millisecond, 24*time.Hour, false),
 			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},
 			&cli.StringFlag{Name: "version", Usage: "take jobs of version `V`, and those without one"},
 			listFlag("capability", "take jobs that require `LABEL` too; may be repeated"),
-		},
+		}, commandFlags()...),
 		examples: []example{
 			{"jobledger work -q mail -- ./send.sh", "one job at a time, until interrupted"},
 			{"jobledger work -q mail -q sms -j 8 --lease 5m -- ./send.sh --fast", "eight at a time, from two queues"},
 			{"jobledger work -q mail --drain -- ./send.sh", "what is ready now, then end (for cron)"},
+			{"jobledger work -q mail --map 3=release --map 4=fail-no-retry -- ./send.sh", "exit code 3 means later, 4 means never again"},
 		},
 		exits: []int{exitNothing, exitBusy, exitCannotRun, exitNotFound},
 		run: func(c *cli.Context) error {
@@ -52,18 +60,88 @@ func workVerb(p *program) verb {
 			if c.Bool("once") && (c.Bool("drain") || c.IsSet("max-jobs")) || c.Bool("drain") && c.IsSet("max-jobs") {
 				return usagef("--once, --drain and --max-jobs exclude each other")
 			}
-			return p.work(c)
+			command, err := p.commandOf(c)
+			if err != nil {
+				return err
+			}
+			command.Prefix = c.Int("jobs") > 1
+			return p.work(c, command)
 		},
 	}
+}
+
+// commandFlags say how a worker's command is run, and what its end means.
+func commandFlags() []cli.Flag {
+	return []cli.Flag{
+		durationFlag("kill-after", "KILL comes `D` after TERM", "10s", time.Millisecond, time.Hour, false),
+		listFlag("map", "give an exit code another meaning, `CODE=OUTCOME`; may be repeated"),
+		&cli.StringFlag{Name: "capture", Usage: "keep `WHAT` of the output: all or none", Value: captureAll},
+		&cli.StringFlag{Name: "result", Usage: "`WHAT` is the job's result: stdout or none", Value: resultStdout},
+		wholeFlag("log-limit", "keep `N` bytes of each stream of an attempt", 1<<20, 1<<10, 1<<30, ""),
+	}
+}
+
+// commandOf is the command behind --, as the commandFlags want it.
+func (p *program) commandOf(c *cli.Context) (*worker.Command, error) {
+	if err := checkOutputFlags(c); err != nil {
+		return nil, err
+	}
+	exits, err := exitMap(c.StringSlice("map"))
+	if err != nil {
+		return nil, err
+	}
+	command := &worker.Command{Path: p.rest[0], Args: p.rest[1:], DB: absoluteDB(p.db), Supervisor: worker.SelfSupervisor(),
+		Map: exits, Stdout: os.Stdout, Stderr: os.Stderr, ResultLimit: resultLimit,
+		NoResult: c.String("result") == resultNone, Private: c.String("capture") == captureNone, LogLimit: int64(c.Int("log-limit"))}
+	command.KillAfter, _ = durationOf(c, "kill-after")
+	return command, nil
 }
 
 // resultLimit is how much of a command's standard output becomes the job's result.
 const resultLimit = 64 << 10
 
-func (p *program) work(c *cli.Context) error {
-	command := &worker.Command{Path: p.rest[0], Args: p.rest[1:], DB: absoluteDB(p.db), Supervisor: worker.SelfSupervisor(),
-		Stdout: os.Stdout, Stderr: os.Stderr, Prefix: c.Int("jobs") > 1, ResultLimit: resultLimit}
-	command.KillAfter, _ = durationOf(c, "kill-after")
+const (
+	captureAll, captureNone  = "all", "none"
+	resultStdout, resultNone = "stdout", "none"
+)
+
+func checkOutputFlags(c *cli.Context) error {
+	capture, result := c.String("capture"), c.String("result")
+	switch {
+	case capture != captureAll && capture != captureNone:
+		return usagef("--capture: %q is neither %s nor %s", capture, captureAll, captureNone)
+	case result != resultStdout && result != resultNone:
+		return usagef("--result: %q is neither %s nor %s", result, resultStdout, resultNone)
+	case capture == captureNone && c.IsSet("result") && result == resultStdout:
+		return usagef("--capture none and --result stdout exclude each other")
+	}
+	return nil
+}
+
+// exitMap reads what --map says.
+func exitMap(pairs []string) (map[int]worker.Outcome, error) {
+	exits := make(map[int]worker.Outcome)
+	for _, pair := range pairs {
+		text, outcome, _ := strings.Cut(pair, "=")
+		code, err := strconv.ParseUint(text, 10, 8)
+		if err != nil || !slices.Contains(worker.Outcomes(), worker.Outcome(outcome)) {
+			var words []string
+			for _, o := range worker.Outcomes() {
+				words = append(words, string(o))
+			}
+			return nil, withHint(usagef("--map: %q is not CODE=OUTCOME", pair),
+				"a code is a number from 0 to 255, an outcome one of %s", strings.Join(words, ", "))
+		}
+		if _, twice := exits[int(code)]; twice {
+			return nil, usagef("--map: exit code %d stands there twice", code)
+		}
+		exits[int(code)] = worker.Outcome(outcome)
+	}
+	return exits, nil
+}
+
+func (p *program) work(c *cli.Context, command *worker.Command) error {
+	notify := p.notifier()
 	if err := command.Check(); err != nil { // before a ledger is made, or anything claimed
 		return commandError(err)
 	}
@@ -72,6 +150,7 @@ func (p *program) work(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
+	command.Logs = worker.LogFolder(service.Store.Path())
 	w := &worker.Worker{Service: service, Command: command, Process: self(c.String("worker"), c.String("version")),
 		Queues: c.StringSlice("queue"), Capabilities: c.StringSlice("capability"), Slots: c.Int("jobs"),
 		MaxJobs: c.Int("max-jobs"), Drain: c.Bool("drain") || c.Bool("once"), Log: slog.New(&lineHandler{p: p, mu: new(sync.Mutex)})}
@@ -82,8 +161,18 @@ func (p *program) work(c *cli.Context) error {
 	w.MaxRuntime, _ = durationOf(c, "max-runtime")
 
 	ctx, cancel := context.WithCancel(c.Context)
-	defer cancel()
-	defer p.stopOnSignals(w, cancel)()
+	within, _ := durationOf(c, "finish-within")
+	defer p.stopOnSignals(w, cancel, within, notify)()
+	var reaper sync.WaitGroup
+	if os.Getpid() == 1 { // of a container
+		reaper.Go(func() { worker.ReapOrphans(ctx, time.Second) })
+	}
+	defer func() {
+		cancel()
+		reaper.Wait()
+	}()
+	notify("READY=1")
+	defer notify("STOPPING=1")
 	stats, err := w.Run(ctx)
 	if err != nil {
 		return commandError(err)
@@ -104,8 +193,9 @@ func commandError(err error) error {
 	return err
 }
 
-// stopOnSignals makes the first signal stop w gently and the second at once. It returns what undoes that.
-func (p *program) stopOnSignals(w *worker.Worker, cancel func()) func() {
+// stopOnSignals makes the first signal stop w gently and the second at once, or the time within which to finish (0: no
+// end). It returns what undoes that.
+func (p *program) stopOnSignals(w *worker.Worker, cancel func(), within time.Duration, notify func(string)) func() {
 	signals := make(chan os.Signal, 4)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) { // as under nohup
@@ -113,19 +203,29 @@ func (p *program) stopOnSignals(w *worker.Worker, cancel func()) func() {
 		}
 	}
 	go func() {
-		for n := 1; ; n++ {
-			s, ok := <-signals
-			switch {
-			case !ok:
-				return
-			case n == 1:
-				p.message("%v: no more jobs are claimed; those under way may finish (a second signal gives them back)", s)
-				w.Stop()
-			default:
-				p.message("%v: ending the jobs under way and giving them back", s)
-				cancel()
-			}
+		first, ok := <-signals
+		if !ok {
+			return
 		}
+		notify("STOPPING=1")
+		p.message("%v: no more jobs are claimed; those under way may finish (a second signal gives them back)", first)
+		w.Stop()
+		var late <-chan time.Time
+		if within > 0 {
+			late = time.After(within)
+		}
+		why := ""
+		select {
+		case second, ok := <-signals:
+			if !ok {
+				return
+			}
+			why = second.String()
+		case <-late:
+			why = fmt.Sprintf("not done within %s", within)
+		}
+		p.message("%s: ending the jobs under way and giving them back", why)
+		cancel()
 	}()
 	return func() {
 		signal.Stop(signals)
@@ -137,10 +237,12 @@ func (p *program) stopOnSignals(w *worker.Worker, cancel func()) func() {
 type lineHandler struct {
 	p  *program
 	mu *sync.Mutex
+
+	least slog.Level // below it, nothing is said; the zero is Info
 }
 
 func (h *lineHandler) Enabled(_ context.Context, level slog.Level) bool {
-	return level >= slog.LevelInfo
+	return level >= h.least
 }
 
 func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {

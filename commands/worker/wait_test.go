@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,6 +107,46 @@ func TestAWaitingWorkerBeginsWhenItsQueueIsResumed(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.begins(time.Now())
+	})
+}
+
+// A look reads the clock, as each enqueueing does; so counting readings tells how often a worker looks.
+func TestAWorkerWithoutAFreeSlotOrAReasonDoesNotLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := ledgertest.Open(t)
+		var readings atomic.Int64
+		store.Now = func() time.Time {
+			readings.Add(1)
+			return time.Now()
+		}
+		service := &commands.Service{Store: store}
+		release := make(chan struct{})
+		w := newWorker(service, func(context.Context, projection.Job) ([]byte, error) {
+			<-release
+			return nil, nil
+		})
+		w.Drain, w.SweepEvery, w.MaxJobs = false, -1, 51
+		var run sync.WaitGroup
+		run.Go(func() { _, _ = w.Run(context.Background()) })
+		synctest.Wait()
+		before := readings.Load()
+		time.Sleep(4900 * time.Millisecond)
+		if n := readings.Load() - before; n != 0 {
+			t.Errorf("idle for less than Poll: looked %d times", n)
+		}
+		one(t, service, commands.Enqueue{})
+		synctest.Wait() // it is busy
+		before = readings.Load()
+		for range 50 {
+			one(t, service, commands.Enqueue{})
+			synctest.Wait()
+		}
+		if n := readings.Load() - before; n != 50 {
+			t.Errorf("busy while 50 jobs came: looked %d times", n-50)
+		}
+		close(release)
+		run.Wait()
+		verify(t, store)
 	})
 }
 

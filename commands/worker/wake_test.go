@@ -163,9 +163,7 @@ func BenchmarkWake(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			path := filepath.Join(b.TempDir(), "jobs.db")
 			if quiet {
-				if err := os.WriteFile(path+".bell", nil, 0o600); err != nil {
-					b.Fatal(err)
-				}
+				noBell(b, path)
 			}
 			service := &commands.Service{Store: ledgertest.OpenAt(b, path)}
 			l := startListener(b, path)
@@ -176,15 +174,31 @@ func BenchmarkWake(b *testing.B) {
 
 // BenchmarkIdle measures what a worker process takes of a processor while there is nothing to do; one op is a second.
 func BenchmarkIdle(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "jobs.db")
-	service := &commands.Service{Store: ledgertest.OpenAt(b, path)}
-	if _, err := service.Enqueue(b.Context(), "bench", commands.Enqueue{Queue: "sms"}, commands.Enqueue{Queue: "mail", RunAt: time.Now().Add(time.Hour)}); err != nil {
-		b.Fatal(err)
+	for name, quiet := range map[string]bool{"bell": false, "without-bell": true} {
+		b.Run(name, func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "jobs.db")
+			if quiet {
+				noBell(b, path)
+			}
+			service := &commands.Service{Store: ledgertest.OpenAt(b, path)}
+			later := commands.Enqueue{Queue: "mail", RunAt: time.Now().Add(time.Hour)}
+			if _, err := service.Enqueue(b.Context(), "bench", commands.Enqueue{Queue: "sms"}, later); err != nil {
+				b.Fatal(err)
+			}
+			l := startListener(b, path)
+			for b.Loop() {
+				time.Sleep(time.Second)
+			}
+			_ = l.stdin.Close()
+			b.ReportMetric(float64(l.number("share"))/1e4, "%cpu")
+		})
 	}
-	l := startListener(b, path)
-	for b.Loop() {
-		time.Sleep(time.Second)
+}
+
+// noBell makes it impossible to hang up a bell.
+func noBell(t testing.TB, path string) {
+	t.Helper()
+	if err := os.WriteFile(path+".bell", nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	_ = l.stdin.Close()
-	b.ReportMetric(float64(l.number("share"))/1e4, "%cpu")
 }

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// taken is a copy of the ledger, made when its last event was pos.
+type taken struct {
+	path string
+	pos  int64
+	at   time.Time
+	tied bool // further events followed at the same time: only pos tells them apart
+}
+
+// wander does n random things, and now and then takes a copy.
+func (s *tale) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []taken) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	queues := []string{"mail", "web", "reports"}
+	var claims []projection.Job
+	claimed := func() (projection.Job, bool) {
+		if len(claims) == 0 {
+			return projection.Job{}, false
+		}
+		return claims[random.IntN(len(claims))], true
+	}
+	try := func(actor string, j projection.Job, c commands.Command) { // what is refused or in conflict is part of it
+		_, err := s.Do(ctx, actor, j.ID, c)
+		if err != nil && ledgerFailed(err) {
+			s.t.Fatal(err)
+		}
+	}
+	for i := range n {
+		if random.IntN(3) > 0 {
+			s.wait(time.Duration(random.IntN(40_000_000)) * time.Microsecond)
+		}
+		switch what := random.IntN(20); {
+		case what < 5:
+			e := commands.Enqueue{Queue: queues[random.IntN(3)], Payload: []byte(fmt.Sprint("p", i)), Priority: random.IntN(3), MaxAttempts: 1 + random.IntN(3)}
+			if random.IntN(3) == 0 {
+				e.RunAt, e.Key = s.now.Add(time.Duration(random.IntN(200))*time.Second), fmt.Sprint("k", i)
+			}
+			if random.IntN(3) == 0 {
+				e.Tags, e.Requires = map[string]string{"customer": fmt.Sprint(random.IntN(3))}, []string{"gpu"}
+			}
+			jobs = append(jobs, s.enqueue(e).ID)
+		case what < 10:
+			w := s.worker(fmt.Sprint("w", random.IntN(3)))
+			found, err := s.Claim(ctx, commands.ClaimRequest{Queues: queues, Worker: w, Capabilities: []string{"gpu"}, Lease: time.Minute, Limit: 1 + random.IntN(2)})
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			claims = append(claims, found...)
+		case what < 16:
+			j, ok := claimed()
+			if !ok {
+				continue
+			}
+			part, code := random.Float64(), random.IntN(3)
+			again := time.Duration(random.IntN(100)) * time.Second
+			try("worker:"+j.Worker.Name, j, []commands.Command{
+				commands.Heartbeat{Token: j.Token, Lease: time.Minute, Progress: &part, Note: fmt.Sprint("note ", i)},
+				commands.Heartbeat{Token: j.Token, Lease: time.Minute},
+				commands.Succeed{Token: j.Token, Result: []byte(fmt.Sprint("r", i)), ExitCode: &code},
+				commands.Fail{Token: j.Token, Code: "smtp", Detail: "gone\n", ExitCode: &code, RetryIn: &again},
+				commands.Fail{Token: j.Token, Signal: "KILL", NoRetry: random.IntN(2) == 0},
+				commands.Release{Token: j.Token, Reason: "deploy", Snooze: random.IntN(2) == 0},
+			}[random.IntN(6)])
+		case what < 18 && len(jobs) > 0:
+			j := projection.Job{ID: jobs[random.IntN(len(jobs))]}
+			later := s.now.Add(time.Duration(random.IntN(300)) * time.Second)
+			try("cli:ada@build7", j, []commands.Command{commands.Cancel{Reason: "c"}, commands.Retry{Reason: "r"}, commands.Retry{},
+				commands.Reschedule{RunAt: &later, Reason: "l"}}[random.IntN(4)])
+		case what == 18:
+			set := s.Pause
+			if random.IntN(2) == 0 {
+				set = s.Resume
+			}
+			if _, err := set(ctx, "cli:ada@build7", queues[random.IntN(3)], fmt.Sprint("because ", i)); err != nil {
+				s.t.Fatal(err)
+			}
+		default:
+			none := time.Duration(0)
+			sweeper := commands.Sweeper{Service: s.Service, Actor: "sweeper:build7", Grace: &none}
+			if _, err := sweeper.Sweep(ctx); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+		if i%(n/8) == n/16 {
+			c := taken{path: filepath.Join(s.t.TempDir(), "copy.db"), tied: random.IntN(2) == 0}
+			_, err := s.Store.Vacuum(ctx, c.path)
+			check(s.t, err)
+			check(s.t, s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+				last, err := lastEvent(ctx, tx, 0)
+				c.pos, c.at = last.Pos, last.At
+				return err
+			}))
+			if !c.tied {
+				s.wait(time.Duration(random.IntN(5)) * time.Second)
+				c.at = s.now
+				s.wait(time.Microsecond)
+			}
+			copies = append(copies, c)
+		}
+	}
+	return jobs, copies
+}
+
+func ledgerFailed(err error) bool {
+	code, _, _ := explain(err)
+	return code == exitUnexpected || code == exitBusy || code == exitUsage
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runAt is tale.run on the ledger at path when the clock stood at now.
+func runAt(path string, now time.Time, typed ...string) (code int, stdout string) {
+	var out, messages bytes.Buffer
+	p := &program{stdout: bufio.NewWriter(&out), stderr: &messages, now: func() time.Time { return now }}
+	code = p.run(context.Background(), append(typed, "--db", path))
+	return code, out.String()
+}
+
+// without is what a command printed, line by line, without the keys that only --as-of prints.
+func without(t testing.TB, stdout string, keys ...string) (lines []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(stdout) {
+		var object map[string]any
+		if err := json.Unmarshal([]byte(line), &object); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		for _, k := range keys {
+			if _, ok := object[k]; !ok && object["pos"] == nil {
+				t.Errorf("there is no %s in %s", k, line)
+			}
+			delete(object, k)
+		}
+		lines = append(lines, object)
+	}
+	return lines
+}
+
+// A copy that was really taken at a moment answers as the ledger does with --as-of that moment.
+func TestAsOfIsWhatACopyOfThenSays(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s := newTale(t)
+			random := rand.New(rand.NewPCG(seed, 7))
+			jobs, copies := s.wander(random, 240)
+			s.wait(time.Hour)
+			for _, c := range copies {
+				moment := fmt.Sprintf("pos:%d", c.pos)
+				if !c.tied {
+					moment = c.at.Format(time.RFC3339Nano)
+				}
+				same := func(added []string, typed ...string) {
+					t.Helper()
+					wantCode, want := runAt(c.path, c.at, append(typed, "--json")...)
+					gotCode, got := runAt(s.Store.Path(), s.now, append(typed, "--json", "--as-of", moment)...)
+					if wantCode == exitNoJob { // the ledger knows that there will be one
+						wantCode = exitNothing
+					}
+					if gotCode != wantCode || !reflect.DeepEqual(without(t, got, added...), without(t, want)) {
+						t.Fatalf("%s as of %s (%+v): exit %d, want %d; got\n%swant\n%s", strings.Join(typed, " "), moment, c, gotCode, wantCode, got, want)
+					}
+				}
+				same([]string{"as_of", "pos", "now"}, "status")
+				now := []string{"state_now"}
+				same(now, "list", "--limit", "0")
+				same(now, "list", "--limit", "3")
+				for _, state := range stateNames() {
+					same(now, "list", "--limit", "0", "--state", state)
+				}
+				same(now, "list", "--tag", "customer=1", "--queue", "mail", "--state", "queued", "--state", "running")
+				for range 5 {
+					same(now, "show", string(jobs[random.IntN(len(jobs))]))
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// outcomes are what --outcome takes: how a claim ended, or that it has not.
+var outcomes = []string{"succeeded", "failed", "released", "reclaimed", "cancelled", "open"}
+
+// attemptsVerb lists claims: who worked on what, from when to when.
+func attemptsVerb(p *program) verb {
+	return verb{
+		name: "attempts", group: groupAudit, usage: "list claims: who worked on which job, from when to when",
+		about: "A line for each claim, the oldest first. --from and --to select the claims that were live at some time in " +
+			"between, ends included: one that began before and one that has not ended are among them. --overlap selects the " +
+			"claims of jobs that two owners worked on at once: the one whose write was refused when the job had been claimed " +
+			"anew, and those that had begun by then. With --json, outcome and ended_at of a claim that has not ended are null.",
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
+			&cli.StringFlag{Name: "from", Usage: "only those live at or after `TIME`"},
+			&cli.StringFlag{Name: "to", Usage: "only those live at or before `TIME`"},
+			&cli.StringFlag{Name: "job", Usage: "only of this `JOB`"},
+			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "only of jobs of this `QUEUE`"},
+			listFlag("outcome", "only those that ended as `O`: succeeded, failed, released, reclaimed, cancelled; or open"),
+			&cli.BoolFlag{Name: "overlap", Usage: "only those that ran beside another one of the same job"},
+			wholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
+		},
+		examples: []example{
+			{"jobledger attempts --worker w7 --from 14:00 --to 14:30", "what this worker did in that half hour"},
+			{"jobledger attempts --outcome reclaimed --from -1d", "whose leases ran out since yesterday"},
+			{"jobledger attempts --overlap --from -1d --json", "jobs that two workers had at once"},
+		},
+		exits: []int{exitNothing, exitNoJob},
+		complete: func(flag string) []string {
+			if flag == "outcome" {
+				return outcomes
+			}
+			return nil
+		},
+		run: p.attempts,
+	}
+}
+
+// attemptPage is how many claims one snapshot gives; see listPage.
+const attemptPage = 1000
+
+func (p *program) attempts(c *cli.Context) error {
+	service, err := p.open(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	var f projection.AttemptFilter
+	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
+		f, err = p.attemptFilter(c, tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	t := &table{columns: []column{{title: "JOB"}, {title: "ATTEMPT", right: true}, {title: "QUEUE", least: 8}, {title: "WORKER", least: 8},
+		{title: "PID", right: true}, {title: "HOST", least: 8}, {title: "CLAIMED"}, {title: "LASTED", right: true}, {title: "OUTCOME", state: true}, {title: "EXIT"}}}
+	printed, more, err := p.eachAttempt(c, service, f, c.Int("limit"), func(a projection.Attempt) error {
+		if p.json {
+			return p.printJSON(attemptToJSON(a))
+		}
+		t.add(string(a.Job), fmt.Sprint(a.Attempt), a.Queue, a.Worker.Name, fmt.Sprint(a.Worker.PID), a.Worker.Host,
+			p.precisely(a.ClaimedAt), p.lasted(a), outcomeOf(a), exitText(a))
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case printed == 0:
+		return exitf(exitNothing, "no claim matches")
+	case !p.json:
+		err = p.printTable(t)
+	}
+	if err == nil && more {
+		return p.more("there are more than %s; give a larger --limit", count(int64(printed), "claim"))
+	}
+	return err
+}
+
+// eachAttempt gives the claims to fn, page by page; more says that there are some beyond limit, 0 for no limit.
+func (p *program) eachAttempt(c *cli.Context, service *commands.Service, f projection.AttemptFilter, limit int, fn func(projection.Attempt) error) (printed int, more bool, err error) {
+	for {
+		f.Limit = attemptPage
+		if limit > 0 {
+			f.Limit = min(attemptPage, limit+1-printed) // one more, to know of it
+		}
+		var page []projection.Attempt
+		err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
+			page, err = projection.Attempts(c.Context, tx, f)
+			return err
+		})
+		if err != nil {
+			return printed, false, err
+		}
+		for _, a := range page {
+			if limit > 0 && printed == limit {
+				return printed, true, nil
+			}
+			if err := fn(a); err != nil {
+				return printed, false, err
+			}
+			printed++
+			f.After = a.Pos
+		}
+		if len(page) < f.Limit {
+			return printed, false, nil
+		}
+	}
+}
+
+func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f projection.AttemptFilter, err error) {
+	f = projection.AttemptFilter{Worker: c.String("worker"), Queue: c.String("queue"), Overlap: c.Bool("overlap")}
+	for _, word := range c.StringSlice("outcome") {
+		if !slices.Contains(outcomes, word) {
+			return f, withHint(usagef("--outcome: there is no outcome %q", word), "the outcomes are %s", strings.Join(outcomes, ", "))
+		}
+		kind, _ := ledger.ParseKind(word) // 0 for open
+		f.Outcomes = append(f.Outcomes, kind)
+	}
+	if c.IsSet("job") {
+		if f.Job, err = jobNumber(c.Context, tx, c.String("job")); err != nil {
+			return f, err
+		}
+	}
+	from, given, err := p.whenOf(c, "from")
+	if err == nil && given { // what ended at this very moment was live at it
+		if from.ByPos {
+			f.From, err = projection.AtPos(c.Context, tx, max(from.Pos-1, 0))
+		} else {
+			f.From, err = projection.AtTime(c.Context, tx, from.Time.Add(-1))
+		}
+	}
+	if err != nil {
+		return f, err
+	}
+	to, given, err := p.whenOf(c, "to")
+	switch {
+	case err != nil:
+	case given && !to.ByPos:
+		f.To, err = projection.AtTime(c.Context, tx, to.Time)
+	case given:
+		f.To, err = projection.AtPos(c.Context, tx, to.Pos)
+	default:
+		f.To, err = projection.AtPos(c.Context, tx, math.MaxInt64)
+	}
+	return f, err
+}
+
+// attemptJSON is a claim as --json prints it.
+type attemptJSON struct {
+	Job           ledger.JobID `json:"job"`
+	Attempt       int          `json:"attempt"`
+	Queue         string       `json:"queue"`
+	Worker        string       `json:"worker"`
+	Boot          string       `json:"boot"`
+	Host          *string      `json:"host"`
+	PID           int          `json:"pid"`
+	ClaimedAt     string       `json:"claimed_at"`
+	LastHeartbeat *string      `json:"last_heartbeat"`
+	EndedAt       *string      `json:"ended_at"`
+	Outcome       *string      `json:"outcome"`
+	ExitCode      *int         `json:"exit_code"`
+	Signal        *string      `json:"signal"`
+}
+
+func attemptToJSON(a projection.Attempt) attemptJSON {
+	out := attemptJSON{Job: a.Job, Attempt: a.Attempt, Queue: a.Queue, Worker: a.Worker.Name, Boot: a.Worker.Boot, Host: textOrNull(a.Worker.Host),
+		PID: a.Worker.PID, ClaimedAt: jsonTime(a.ClaimedAt), LastHeartbeat: timeOrNull(a.LastHeartbeat), EndedAt: timeOrNull(a.EndedAt),
+		ExitCode: a.ExitCode, Signal: textOrNull(a.Signal)}
+	if a.Outcome != 0 {
+		out.Outcome = textOrNull(a.Outcome.String())
+	}
+	return out
+}
+
+// lasted is how long the claim held, or has held up to now.
+func (p *program) lasted(a projection.Attempt) string {
+	if a.EndedAt.IsZero() {
+		return briefly(p.now().Sub(a.ClaimedAt))
+	}
+	return gap(a.EndedAt.Sub(a.ClaimedAt))
+}
+
+func outcomeOf(a projection.Attempt) string {
+	if a.Outcome == 0 {
+		return "open"
+	}
+	return a.Outcome.String()
+}
+
+// exitText is how the claim's process ended, where there was one.
+func exitText(a projection.Attempt) string {
+	switch {
+	case a.Signal != "":
+		return a.Signal
+	case a.ExitCode != nil:
+		return fmt.Sprint(*a.ExitCode)
+	}
+	return ""
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// told is a history as a walk along all of its events tells it: every claim, in the order in which they began.
+type told struct {
+	events []ledger.Event
+	claims []*projection.Claim
+	last   map[int64]int64 // by the pos of a claim, that of the last refused write under it
+}
+
+func toldBy(t *testing.T, s *tale) told {
+	t.Helper()
+	h := told{last: make(map[int64]int64)}
+	var claims projection.Claims
+	queues := projection.QueuesOf{Look: func(n int64) (string, error) { return h.events[n-1].Body.(*ledger.Enqueued).Queue, nil }}
+	check(t, s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+		for e, err := range tx.Events(t.Context(), ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			h.events = append(h.events, e)
+			queue, err := queues.Add(e)
+			if err != nil {
+				return err
+			}
+			c := claims.Add(e, queue)
+			switch {
+			case e.Kind() == ledger.KindClaimed:
+				h.claims = append(h.claims, c)
+			case e.Kind() == ledger.KindRefused && e.Attempt > 0:
+				i := slices.IndexFunc(h.claims, func(c *projection.Claim) bool { return c.N == e.N && c.Attempt == e.Attempt })
+				h.last[h.claims[i].Pos] = e.Pos
+			}
+		}
+		return nil
+	}))
+	return h
+}
+
+// overlaps says whether another owner was at work under c too: until its last refused write, or its end.
+func (h told) overlaps(c *projection.Claim) bool {
+	for _, o := range h.claims {
+		early, late := min(o.Pos, c.Pos), max(o.Pos, c.Pos)
+		if o.N == c.N && o != c && h.last[early] > late {
+			return true
+		}
+	}
+	return false
+}
+
+// live says whether c was live at some time from event from to event to.
+func (h told) live(c *projection.Claim, from, to int64) bool {
+	return c.Pos <= to && (c.End == nil || c.End.Pos >= from)
+}
+
+func TestAttemptsAreTheClaimsThatTheEventsTell(t *testing.T) {
+	for seed := range uint64(3) {
+		s := newTale(t)
+		random := rand.New(rand.NewPCG(seed, 11))
+		jobs, _ := s.wander(random, 400)
+		h := toldBy(t, s)
+		tail := int64(len(h.events))
+		for range 150 {
+			typed := []string{"attempts", "--json"}
+			from, to, worker, outcome, queue, overlap, job := int64(1), tail, "", "", "", false, ledger.JobID("")
+			if random.IntN(2) == 0 {
+				from = 1 + random.Int64N(tail)
+				typed = append(typed, "--from", fmt.Sprintf("pos:%d", from))
+			}
+			if random.IntN(2) == 0 {
+				to = 1 + random.Int64N(tail)
+				typed = append(typed, "--to", fmt.Sprintf("pos:%d", to))
+			}
+			if random.IntN(2) == 0 {
+				worker = fmt.Sprint("w", random.IntN(3))
+				typed = append(typed, "--worker", worker)
+			}
+			if random.IntN(3) == 0 {
+				outcome = outcomes[random.IntN(len(outcomes))]
+				typed = append(typed, "--outcome", outcome)
+			}
+			if random.IntN(4) == 0 {
+				queue = "web"
+				typed = append(typed, "--queue", queue)
+			}
+			if random.IntN(4) == 0 {
+				overlap = true
+				typed = append(typed, "--overlap")
+			}
+			if random.IntN(4) == 0 {
+				job = jobs[random.IntN(len(jobs))]
+				typed = append(typed, "--job", string(job))
+			}
+			var want []string
+			for _, c := range h.claims {
+				how := "open"
+				if c.End != nil {
+					how = c.End.Kind().String()
+				}
+				if h.live(c, from, to) && (worker == "" || c.Worker.Name == worker) && (outcome == "" || how == outcome) &&
+					(queue == "" || c.Queue == queue) && (!overlap || h.overlaps(c)) && (job == "" || c.Job == job) {
+					want = append(want, fmt.Sprint(c.Job, c.Attempt, c.Queue, c.Worker.Boot, jsonTime(c.ClaimedAt), shownOrNone(timeOrNull(c.LastHeartbeat)), how))
+				}
+			}
+			_, stdout, _ := s.run(0, typed...)
+			var got []string
+			for line := range strings.Lines(stdout) {
+				var a attemptJSON
+				check(t, json.Unmarshal([]byte(line), &a))
+				how := "open"
+				if a.Outcome != nil {
+					how = *a.Outcome
+				}
+				got = append(got, fmt.Sprint(a.Job, a.Attempt, a.Queue, a.Boot, a.ClaimedAt, shownOrNone(a.LastHeartbeat), how))
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("seed %d: %s: got\n%s\nwant\n%s", seed, strings.Join(typed, " "), strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		}
+		owners(t, s, h, jobs, random)
+	}
+}
+
+func shownOrNone(s *string) string {
+	if s == nil {
+		return "none"
+	}
+	return *s
+}
+
+// owners asks who held a job, at times between and exactly on its events.
+func owners(t *testing.T, s *tale, h told, jobs []ledger.JobID, random *rand.Rand) {
+	t.Helper()
+	for range 200 {
+		id := jobs[random.IntN(len(jobs))]
+		e := h.events[random.IntN(len(h.events))]
+		at := e.At.Add(time.Duration(random.IntN(3)-1) * time.Microsecond)
+		want, wantCode := "", exitNothing
+		for _, c := range h.claims {
+			if c.Job == id && !c.ClaimedAt.After(at) && (c.End == nil || c.End.At.After(at)) {
+				want, wantCode = fmt.Sprint(c.Worker.Boot, c.Attempt), exitOK
+			}
+		}
+		code, stdout, stderr := s.run(0, "owner", string(id), "--at", at.Format(time.RFC3339Nano), "--json")
+		var o ownerJSON
+		if err := json.Unmarshal([]byte(stdout), &o); err != nil {
+			t.Fatalf("%v: %s%s", err, stdout, stderr)
+		}
+		got := ""
+		if o.Boot != nil {
+			got = fmt.Sprint(*o.Boot, *o.Attempt)
+		}
+		if got != want || code != wantCode {
+			t.Fatalf("owner of %s at %s: got %q, exit %d; want %q", id, at, got, code, want)
+		}
+	}
+}

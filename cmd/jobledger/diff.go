@@ -1,0 +1,185 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// diffVerb shows what an incident did, by what was before and what was after it.
+func diffVerb(p *program) verb {
+	return verb{
+		name: "diff", group: groupAudit, usage: "show what changed between two moments",
+		about: "How many jobs were in one state at --from (left) and in another at --to (above); – is not enqueued yet. Jobs to " +
+			"which nothing happened in between are not counted. Below stand the oldest jobs of each cell, and the workers that " +
+			"came and went; one whose lease ran out and that was not heard of again is counted as gone.",
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: "from", Usage: "the first moment: a `TIME`, or a place in the ledger, pos:N", Required: true},
+			&cli.StringFlag{Name: "to", Usage: "the second `TIME`", DefaultText: "now"},
+			wholeFlag("limit", "name up to `N` jobs of each cell", 5, 0, math.MaxInt, ""),
+		},
+		examples: []example{
+			{"jobledger diff --from 14:00 --to 14:30", "what that half hour did"},
+			{"jobledger diff --from -1h --limit 100000 --json | jq -r '.cells[] | select(.to==\"failed\") | .jobs[]'", "the jobs that failed for good in the last hour"},
+		},
+		run: p.diff,
+	}
+}
+
+func (p *program) diff(c *cli.Context) error {
+	var from, to projection.Moment
+	var d projection.Diff
+	err := p.read(c.Context, func(tx *ledger.Tx) (err error) {
+		var given bool
+		if from, _, err = p.momentOf(c, "from", tx); err != nil {
+			return err
+		}
+		if to, given, err = p.momentOf(c, "to", tx); err == nil && !given {
+			to, err = projection.AtTime(c.Context, tx, p.now())
+		}
+		if err != nil {
+			return err
+		}
+		if from.Pos > to.Pos {
+			return usagef("--from is later than --to")
+		}
+		d, err = projection.Compare(c.Context, tx, from, to, c.Int("limit"))
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case p.json:
+		return p.printJSON(p.diffJSON(from, to, d))
+	}
+	return p.printDiff(from, to, d)
+}
+
+func (p *program) printDiff(from, to projection.Moment, d projection.Diff) error {
+	header := fmt.Sprintf("%s (pos %d) to %s (pos %d): %s", p.precisely(from.At), from.Pos, p.precisely(to.At), to.Pos, count(to.Pos-from.Pos, "event"))
+	if err := p.printLine(header); err != nil {
+		return err
+	}
+	if err := p.printMatrix(d.Cells); err != nil {
+		return err
+	}
+	for _, cell := range d.Cells {
+		if len(cell.Jobs) == 0 {
+			continue
+		}
+		line := fmt.Sprintf("%s → %s:", stateOrNone(cell.From), cell.To)
+		for _, id := range cell.Jobs {
+			line += " " + string(id)
+		}
+		if more := cell.Count - int64(len(cell.Jobs)); more > 0 {
+			line += fmt.Sprintf(" and %d more", more)
+		}
+		if err := p.printLine(line); err != nil {
+			return err
+		}
+	}
+	for _, e := range d.Gained {
+		if err := p.printLine(fmt.Sprintf("worker came: %s (%s) at %s", e.Worker.Name, process(e.Worker), p.precisely(e.At))); err != nil {
+			return err
+		}
+	}
+	for _, e := range d.Lost {
+		how := "stopped"
+		if e.Kind() == ledger.KindReclaimed {
+			how = "not heard of since a job was taken from it"
+		}
+		if err := p.printLine(fmt.Sprintf("worker went: %s (%s) at %s, %s", e.Worker.Name, process(e.Worker), p.precisely(e.At), how)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printMatrix prints only the states that occur.
+func (p *program) printMatrix(cells []projection.DiffCell) error {
+	if len(cells) == 0 {
+		return p.printLine("nothing happened to any job")
+	}
+	counts, rows, columns := make(map[[2]ledger.State]int64), make(map[ledger.State]bool), make(map[ledger.State]bool)
+	for _, cell := range cells {
+		counts[[2]ledger.State{cell.From, cell.To}] = cell.Count
+		rows[cell.From], columns[cell.To] = true, true
+	}
+	t := &table{columns: []column{{title: "FROM"}}}
+	for _, to := range ledger.States() {
+		if columns[to] {
+			t.columns = append(t.columns, column{title: "→ " + strings.ToUpper(to.String()), right: true})
+		}
+	}
+	for _, from := range append([]ledger.State{0}, ledger.States()...) {
+		if !rows[from] {
+			continue
+		}
+		line := []string{stateOrNone(from)}
+		for _, to := range ledger.States() {
+			if columns[to] {
+				line = append(line, fmt.Sprint(counts[[2]ledger.State{from, to}]))
+			}
+		}
+		t.add(line...)
+	}
+	return p.printTable(t)
+}
+
+func stateOrNone(s ledger.State) string {
+	if s == 0 {
+		return "–"
+	}
+	return s.String()
+}
+
+type diffJSON struct {
+	From   momentJSON         `json:"from"`
+	To     momentJSON         `json:"to"`
+	Cells  []diffCellJSON     `json:"cells"`
+	Gained []workerChangeJSON `json:"workers_gained"`
+	Lost   []workerChangeJSON `json:"workers_lost"`
+}
+
+type momentJSON struct {
+	At  *string `json:"at"`
+	Pos int64   `json:"pos"`
+}
+
+type diffCellJSON struct {
+	From  *string        `json:"from"` // null: enqueued in between
+	To    string         `json:"to"`
+	Count int64          `json:"count"`
+	Jobs  []ledger.JobID `json:"jobs"`
+}
+
+type workerChangeJSON struct {
+	Worker string  `json:"worker"`
+	Boot   string  `json:"boot"`
+	Host   *string `json:"host"`
+	PID    int     `json:"pid"`
+	At     string  `json:"at"`
+	Event  string  `json:"event"` // worker_started, worker_stopped, or the reclaimed after which nothing came
+}
+
+func (p *program) diffJSON(from, to projection.Moment, d projection.Diff) diffJSON {
+	changes := func(events []ledger.Event) []workerChangeJSON {
+		list := make([]workerChangeJSON, 0, len(events))
+		for _, e := range events {
+			list = append(list, workerChangeJSON{e.Worker.Name, e.Worker.Boot, textOrNull(e.Worker.Host), e.Worker.PID, jsonTime(e.At), e.Kind().String()})
+		}
+		return list
+	}
+	out := diffJSON{From: momentJSON{timeOrNull(from.At), from.Pos}, To: momentJSON{timeOrNull(to.At), to.Pos}, Cells: []diffCellJSON{},
+		Gained: changes(d.Gained), Lost: changes(d.Lost)}
+	for _, cell := range d.Cells {
+		ids := append([]ledger.JobID{}, cell.Jobs...)
+		out.Cells = append(out.Cells, diffCellJSON{textOrNull(cell.From.String()), cell.To.String(), cell.Count, ids})
+	}
+	return out
+}

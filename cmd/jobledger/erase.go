@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/commands"
+	"jobledger/commands/worker"
+	"jobledger/projection"
+)
+
+func eraseVerb(p *program) verb {
+	return verb{
+		name: "erase", group: groupLedger, usage: "remove the payload, the results and the logs of jobs that have ended, for good",
+		about: "What happened to the job stays: its events, with its key, tags and error details, and sizes and digests without the salt that " +
+			"would allow to guess at the bytes. A job that was erased cannot be retried, and its key stays taken. The bytes are overwritten " +
+			"in the ledger's file and taken out of the -wal file; from backups, exports and copies you must remove them yourself. " +
+			"Of several jobs each is tried; the first failure gives the exit code.",
+		args: "JOB…", minArgs: 1, maxArgs: anyNumber,
+		flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "why, for whoever reads the history: `TEXT`", Required: true}},
+		examples: []example{
+			{"jobledger erase 01JB2Q… --reason 'ticket 4711: customer 17 asked for it'", "JOB is an id, or the beginning of one"},
+		},
+		exits: operatorExits,
+		run:   p.erase,
+	}
+}
+
+func (p *program) erase(c *cli.Context) error {
+	if c.String("reason") == "" {
+		return usagef("--reason is empty")
+	}
+	path, _ := pathOf(p.db)
+	logs := worker.LogFolder(path)
+	erased := 0
+	var logsErr error
+	err := p.operate(c, commands.Erase{Reason: c.String("reason")}, func(before, after projection.Job) string {
+		erased++
+		if err := os.RemoveAll(filepath.Join(logs, string(after.ID))); err != nil && logsErr == nil {
+			logsErr = err
+		}
+		if before.Erased {
+			return fmt.Sprintf("job %s in %s was erased already", after.ID, after.Queue)
+		}
+		return fmt.Sprintf("job %s in %s is erased; its history stays", after.ID, after.Queue)
+	})
+	if erased > 0 {
+		if whole, checkErr := p.checkpoint(c); checkErr != nil || !whole {
+			p.message("what was erased stays in %s-wal until others who read the ledger now are done", path)
+		}
+	}
+	if err == nil && logsErr != nil {
+		err = fmt.Errorf("the payload and results are erased, the logs not: %w", logsErr)
+	}
+	return err
+}
+
+func (p *program) checkpoint(c *cli.Context) (whole bool, err error) {
+	service, err := p.open(c.Context)
+	if err != nil {
+		return false, err
+	}
+	defer service.Store.Close()
+	return service.Store.Checkpoint(c.Context)
+}

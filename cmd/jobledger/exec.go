@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/commands"
+	"jobledger/commands/worker"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+func execVerb(p *program) verb {
+	return verb{
+		name: "exec", group: groupPrimitives, usage: "run a command for a claimed job, and record how it ends",
+		about: "For a job that 'jobledger claim' gave: sends heartbeats, gives the payload to the command on its standard input, kills " +
+			"it when the lease is lost or the job cancelled, and records the end, all as 'jobledger work' does, with the same meaning of " +
+			"exit codes and the same environment. A claim that is not live any more runs nothing.\n" + aboutOwner + "\n" +
+			"Its own exit code: 0 when the job has succeeded, 9 when it has not and that is recorded (failed, to be retried or not, or " +
+			"given back), 4 or 5 when it is somebody else's now or cancelled, 126 or 127 when the command cannot be run and the job was " +
+			"given back. INT, TERM or HUP ends the command and gives the job back; then exec ends by that signal.",
+		args: "[JOB]", maxArgs: 1,
+		rest: "CMD ARGS…",
+		flags: append(ownerFlags(
+			durationFlag("lease", "hold for `D` without a heartbeat; by default as long as the last time", "", commands.MinLease, commands.MaxLease, false),
+		), commandFlags()...),
+		examples: []example{
+			{`eval "$(jobledger claim -q mail --sh)" && jobledger exec -- ./send.sh`, "the next job, with all that is needed from the environment"},
+			{"jobledger exec 01JB2Q… --token 01JB2R… -- ./send.sh --fast", "a job that was claimed in some other way"},
+		},
+		exits: append([]int{exitNotSucceeded, exitCannotRun, exitNotFound}, ownerExits...),
+		run:   p.exec,
+	}
+}
+
+func (p *program) exec(c *cli.Context) error {
+	name, token, owner, err := claimOf(c)
+	if err != nil {
+		return err
+	}
+	command, err := p.commandOf(c)
+	if err != nil {
+		return err
+	}
+	service, err := p.open(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	j, asked, err := p.takeOver(c, service, name, token, owner)
+	if err != nil {
+		return err
+	}
+	command.Logs = worker.LogFolder(service.Store.Path())
+	w := &worker.Worker{Service: service, Command: command, Process: j.Worker, Lease: leaseFor(c, j),
+		Log: slog.New(&lineHandler{p: p, mu: new(sync.Mutex), least: slog.LevelError})}
+	ctx, signalled := stoppable(c.Context)
+	after, how, why, err := w.Finish(ctx, j, asked)
+	caught := signalled()
+	switch {
+	case err != nil:
+		return commandError(err)
+	case caught != nil:
+		p.message("%v: %s", caught, p.standing(after))
+		return p.dieOf(caught)
+	case how == worker.Succeeded:
+		return nil
+	case errors.Is(why, worker.ErrNotRenewed):
+		return exitf(exitLeaseLost, "job %s: %w; nothing was recorded", j.ID, why)
+	case how == worker.Lost && why != nil:
+		return why
+	case how == worker.Failed:
+		return exitf(exitNotSucceeded, "failed (%s): %s", after.ErrorCode, p.standing(after))
+	}
+	return exitf(exitNotSucceeded, "%s: %s", how, p.standing(after))
+}
+
+// takeOver makes sure that the claim is live, for a command must not begin without one, and returns the job with its
+// payload. The lease counts from asked.
+func (p *program) takeOver(c *cli.Context, service *commands.Service, name, token, owner string) (j projection.Job, asked time.Time, err error) {
+	if j, err = p.jobNamed(c.Context, service, name); err != nil {
+		return j, asked, err
+	}
+	actor := p.actor
+	if owner != "" {
+		actor = p.actorAs("worker:" + owner)
+	}
+	asked = time.Now()
+	if j, err = service.Do(c.Context, actor, j.ID, commands.Heartbeat{Token: token, Owner: owner, Lease: leaseFor(c, j)}); err != nil {
+		return j, asked, err
+	}
+	err = service.Store.Read(c.Context, func(tx *ledger.Tx) error { return projection.LoadBodies(c.Context, tx, &j) })
+	return j, asked, err
+}
+
+// stoppable is a context that the first signal to end ends. end undoes that, and says which signal came, if any.
+func stoppable(ctx context.Context) (stopped context.Context, end func() os.Signal) {
+	stopped, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) { // as under nohup
+			signal.Notify(signals, s)
+		}
+	}
+	came := make(chan os.Signal, 1)
+	go func() {
+		defer close(came)
+		if s, ok := <-signals; ok {
+			came <- s
+			cancel()
+		}
+	}()
+	return stopped, func() os.Signal {
+		signal.Stop(signals)
+		close(signals)
+		s := <-came
+		cancel()
+		return s
+	}
+}
+
+// dieOf ends this process by the signal that it has caught, so that a shell that runs it stops as well.
+func (p *program) dieOf(s os.Signal) error {
+	_ = p.flush()
+	signal.Reset(s)
+	if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(s) == nil {
+		time.Sleep(time.Second)
+	}
+	return exitf(exitNotSucceeded, "ended by %v", s)
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// incidentVerb puts together what a post-mortem needs.
+func incidentVerb(p *program) verb {
+	return verb{
+		name: "incident", group: groupAudit, usage: "write a folder with everything about a stretch of time, for a post-mortem",
+		about: "DIR gets report.md (lost workers, reclaims, refused writes, failures by code, what operators did, queue depth by minute in " +
+			"depth.svg, and whether the ledger verifies), events.jsonl (every event up to --to, which 'jobledger import' opens elsewhere), " +
+			"attempts.csv, trace.json for ui.perfetto.dev, and manifest.json with the SHA-256 of each file.\n" +
+			"Only you may read DIR: events.jsonl has payloads, results and lease tokens in it; --no-bodies leaves out payloads and results. " +
+			"The report quotes error details.",
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: "from", Usage: "from `TIME` on, or pos:N", Required: true},
+			&cli.StringFlag{Name: "to", Usage: "up to `TIME`, or pos:N", Required: true},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "the folder `DIR`, which must not exist or be empty", Required: true},
+			&cli.BoolFlag{Name: "no-bodies", Usage: "without payloads, results and salts", DisableDefaultText: true},
+		},
+		examples: []example{
+			{"jobledger incident --from 02:00 --to 04:30 -o bad-night", "then attach the folder"},
+			{"jobledger incident --from pos:4711 --to pos:5200 -o deploy --no-bodies", "by places in the ledger, and without payloads"},
+		},
+		exits: []int{exitNothing, exitConflict},
+		run:   p.incident,
+	}
+}
+
+func (p *program) incident(c *cli.Context) error {
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM) // or the unfinished folder would stay
+	defer stop()
+	target := filepath.Clean(c.String("output"))
+	if c.String("output") == "" {
+		return usagef("--output is empty")
+	}
+	if err := freeFolder(target); err != nil {
+		return err
+	}
+	service, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	var s stretch
+	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		s, err = p.stretchOf(c, tx)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case s.to.Before(s.from):
+		return usagef("--to is before --from")
+	case s.empty():
+		return exitf(exitNothing, "nothing happened between --from and --to")
+	}
+	folder, err := os.MkdirTemp(filepath.Dir(target), "."+filepath.Base(target)+".*") // for its owner only
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder) // by then renamed, or useless
+	info, _ := debug.ReadBuildInfo()
+	m := &manifest{Format: 1, Program: readBuild(info).String(), CreatedAt: jsonTime(p.now()), CreatedBy: p.actor, From: jsonTime(s.from), To: jsonTime(s.to),
+		FirstEvent: s.after + 1, LastEvent: s.until, Bodies: !c.Bool("no-bodies"), folder: folder}
+	if err := p.fillIncident(ctx, service, s, m); err != nil {
+		return err
+	}
+	if err := takePlace(folder, target); err != nil {
+		return err
+	}
+	if p.json {
+		return p.printJSON(m)
+	}
+	return p.printLine(filepath.Join(target, "report.md"))
+}
+
+func freeFolder(path string) error {
+	entries, err := os.ReadDir(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return exitf(exitConflict, "%s is there and is no folder; it was not touched", path)
+	case err != nil:
+		return err
+	case len(entries) > 0:
+		return withHint(exitf(exitConflict, "%s is not empty; it was not touched", path), "give -o the name of a new folder")
+	}
+	return nil
+}
+
+// takePlace gives folder the name target. If that is an empty folder, it goes; anything else stays.
+func takePlace(folder, target string) error {
+	if err := syscall.Rmdir(target); err != nil && !errors.Is(err, os.ErrNotExist) { // unlike os.Remove, no file
+		return exitf(exitConflict, "%s: %w; it was not touched", target, err)
+	}
+	if err := os.Rename(folder, target); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(target))
+}
+
+// manifest says what is in the folder.
+type manifest struct {
+	Format     int            `json:"format"`
+	Program    string         `json:"program"`
+	CreatedAt  string         `json:"created_at"`
+	CreatedBy  string         `json:"created_by"`
+	From       string         `json:"from"`
+	To         string         `json:"to"`
+	FirstEvent int64          `json:"first_event"` // of the incident; events.jsonl begins with event 1
+	LastEvent  int64          `json:"last_event"`
+	Bodies     bool           `json:"bodies"`
+	Files      []manifestFile `json:"files"`
+
+	folder string
+}
+
+type manifestFile struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// add writes a file and notes its digest.
+func (m *manifest) add(name string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(filepath.Join(m.folder, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	hash := sha256.New()
+	w := bufio.NewWriterSize(io.MultiWriter(f, hash), 64<<10)
+	if err := write(w); err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	size, err := f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	m.Files = append(m.Files, manifestFile{name, size, hex.EncodeToString(hash.Sum(nil))})
+	return f.Close()
+}
+
+func (p *program) fillIncident(ctx context.Context, service *commands.Service, s stretch, m *manifest) error {
+	bar := p.startProgress("incident", -1)
+	defer bar.done()
+	r, err := p.investigate(ctx, service, s)
+	if err != nil {
+		return err
+	}
+	if r.verified, err = verified(ctx, service); err != nil {
+		return err
+	}
+	write := []struct {
+		name string
+		with func(io.Writer) error
+	}{
+		{"report.md", r.write},
+		{"depth.svg", r.depth.write},
+		{"events.jsonl", func(w io.Writer) error {
+			_, err := exportLines(ctx, service, stretch{until: s.until}, m.Bodies, w, bar)
+			return err
+		}},
+		{"attempts.csv", func(w io.Writer) error { return exportCSV(ctx, service, s, w) }},
+		{"trace.json", func(w io.Writer) error { return exportTrace(ctx, service, s, w) }},
+	}
+	for _, file := range write {
+		if err := m.add(file.name, file.with); err != nil {
+			return err
+		}
+	}
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(m.folder, "manifest.json"), append(text, '\n'), 0o600)
+}
+
+// verified checks the whole ledger as it is now.
+func verified(ctx context.Context, service *commands.Service) (v projection.Verified, err error) {
+	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		v, err = projection.Verify(ctx, tx, nil)
+		return err
+	})
+	return v, err
+}

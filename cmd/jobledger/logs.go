@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"time"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/commands"
+	"jobledger/commands/worker"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// logsVerb shows what a command under work wrote.
+func logsVerb(p *program) verb {
+	return verb{
+		name: "logs", group: groupSee, usage: "show what a job's command wrote",
+		about: "'jobledger work' keeps what each attempt writes to stdout and stderr in a folder beside the ledger, of a flood the " +
+			"beginning and the end. Nothing removes these files but you. On a terminal, control characters are escaped.",
+		args: "JOB", minArgs: 1, maxArgs: 1,
+		flags: []cli.Flag{
+			wholeFlag("attempt", "what attempt `N` wrote", 0, 1, math.MaxInt, "the latest"),
+			&cli.BoolFlag{Name: "stderr", Usage: "what it wrote to stderr, not stdout"},
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the attempt ends"},
+		},
+		examples: []example{
+			{"jobledger logs 01KDY9FY88 --stderr", "what the latest attempt wrote to stderr"},
+			{"jobledger logs 01KDY9FY88 -f", "watch one that runs"},
+			{"jobledger logs 01KDY9FY88 --attempt 1 | less", "an earlier one"},
+		},
+		exits: []int{exitNothing, exitNoJob},
+		run: func(c *cli.Context) error {
+			if p.json && c.Bool("follow") {
+				return usagef("--follow prints the output as it comes, --json prints it as a whole: they exclude each other")
+			}
+			return p.logs(c)
+		},
+	}
+}
+
+// output is one stream of one attempt.
+type output struct {
+	job     projection.Job
+	attempt int
+	stderr  bool
+	path    string
+}
+
+func (p *program) logs(c *cli.Context) error {
+	service, err := p.open(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	o := output{attempt: c.Int("attempt"), stderr: c.Bool("stderr")}
+	if o.job, err = p.jobNamed(c.Context, service, c.Args().First()); err != nil {
+		return err
+	}
+	switch {
+	case o.job.Attempt == 0:
+		return exitf(exitNothing, "job %s has not been claimed yet", o.job.ID)
+	case o.attempt > o.job.Attempt:
+		return exitf(exitNothing, "job %s is at attempt %d", o.job.ID, o.job.Attempt)
+	case o.attempt == 0:
+		o.attempt = o.job.Attempt
+	}
+	o.path = worker.LogFile(worker.LogFolder(service.Store.Path()), o.job.ID, o.attempt, o.stderr)
+	if c.Bool("follow") {
+		return p.followOutput(c.Context, service, o)
+	}
+	text, err := os.ReadFile(o.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return o.nothing()
+	case err != nil:
+		return err
+	case p.json:
+		return p.printJSON(o.json(text))
+	}
+	return p.printRaw(text)
+}
+
+func (o output) stream() string {
+	if o.stderr {
+		return "stderr"
+	}
+	return "stdout"
+}
+
+// nothing is the error of an attempt without a file.
+func (o output) nothing() error {
+	err := exitf(exitNothing, "there is no %s of attempt %d of job %s", o.stream(), o.attempt, o.job.ID)
+	return withHint(err, "it wrote nothing, or was no command of 'jobledger work' with this ledger, or ran with --capture none; "+
+		"'jobledger history %s' knows more", o.job.ID)
+}
+
+// json is o as --json prints it.
+func (o output) json(text []byte) any {
+	out := struct {
+		Job        ledger.JobID `json:"job"`
+		Attempt    int          `json:"attempt"`
+		Stream     string       `json:"stream"`
+		Path       string       `json:"path"`
+		Text       *string      `json:"text"`
+		TextBase64 *string      `json:"text_base64"` // instead of text where that is not UTF-8
+	}{Job: o.job.ID, Attempt: o.attempt, Stream: o.stream(), Path: o.path}
+	out.Text, out.TextBase64 = bytesOrNull(text)
+	return out
+}
+
+// goesOn reports whether the attempt has not ended.
+func (o output) goesOn(ctx context.Context, service *commands.Service) (held bool, err error) {
+	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		j, _, err := projection.Get(ctx, tx, o.job.ID)
+		held = j.State.Held() && j.Attempt == o.attempt
+		return err
+	})
+	return held, err
+}
+
+// followOutput prints what is written until the attempt ends. It asks whether it has before it reads, so that the
+// last words are not missed.
+func (p *program) followOutput(ctx context.Context, service *commands.Service, o output) error {
+	const look = 100 * time.Millisecond
+	var file *os.File
+	var read int64
+	var rest []byte // the beginning of a character whose end has not come
+	for {
+		goesOn, err := o.goesOn(ctx, service)
+		if err != nil {
+			return err
+		}
+		if file == nil {
+			switch file, err = os.Open(o.path); {
+			case errors.Is(err, fs.ErrNotExist):
+				file = nil
+			case err != nil:
+				return err
+			default:
+				defer file.Close()
+			}
+		}
+		if file != nil {
+			if rest, read, err = p.printNew(file, rest, read); err != nil {
+				return err
+			}
+		}
+		if !goesOn {
+			if file == nil {
+				return o.nothing()
+			}
+			return p.printRaw(rest)
+		}
+		if err := p.flush(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(look):
+		}
+	}
+}
+
+// printNew prints what file holds behind read. Where that is less than before, its middle was left out since: then it
+// goes on at the end, of which nobody knows how much has been printed.
+func (p *program) printNew(file *os.File, rest []byte, read int64) ([]byte, int64, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, read, err
+	}
+	if info.Size() < read {
+		if err := p.flush(); err != nil {
+			return nil, read, err
+		}
+		p.message("more than is kept: something is left out here")
+		return rest, info.Size(), nil
+	}
+	text, err := io.ReadAll(io.NewSectionReader(file, read, info.Size()-read))
+	if err != nil {
+		return nil, read, err
+	}
+	read += int64(len(text))
+	whole, rest := splitRune(append(rest, text...))
+	return rest, read, p.printRaw(whole)
+}
+
+// splitRune cuts off the beginning of a character at the end of b: escaped by itself, it would be no character.
+func splitRune(b []byte) (whole, rest []byte) {
+	for i := len(b) - 1; i >= max(0, len(b)-utf8.UTFMax+1); i-- {
+		if utf8.RuneStart(b[i]) {
+			if !utf8.FullRune(b[i:]) {
+				return b[:i], b[i:]
+			}
+			break
+		}
+	}
+	return b, nil
+}

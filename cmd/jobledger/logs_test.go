@@ -1,0 +1,87 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/commands/worker"
+)
+
+func TestLogsAreEscapedOnATerminalOnly(t *testing.T) {
+	s := newTale(t)
+	s.enqueue(commands.Enqueue{Queue: "mail"})
+	j := s.claim("w1", "mail")
+	path := worker.LogFile(worker.LogFolder(s.Store.Path()), j.ID, 1, false)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const text = "é\x1b[2J\ta\nb\xff\r\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, why := s.run(0, "logs", string(j.ID)); code != 0 || out != text {
+		t.Errorf("piped: %d, %q, %s", code, out, why)
+	}
+	if code, out, why := s.run(80, "logs", string(j.ID)); code != 0 || out != "é\\x1b[2J\ta\nb\\xff\\r\n" {
+		t.Errorf("on a terminal: %d, %q, %s", code, out, why)
+	}
+	if code, out, why := s.run(0, "logs", "--json", string(j.ID)); code != 0 || out != `{"job":"`+string(j.ID)+`","attempt":1,"stream":"stdout","path":"`+path+`","text":null,"text_base64":"w6kbWzJKCWEKYv8NCg=="}`+"\n" {
+		t.Errorf("as JSON: %d, %s, %s", code, out, why)
+	}
+}
+
+// A character that comes in two pieces is shown as one; a file whose middle is cut out meanwhile goes on at its end.
+func TestFollowingPutsPiecesTogether(t *testing.T) {
+	p, out := printing(80, false)
+	p.stdoutTerminal = true
+	path := filepath.Join(t.TempDir(), "1.out")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var rest []byte
+	var read int64
+	for _, piece := range []string{"a\xe2", "\x82", "\xacb", "\x1b", "\xff", "c"} {
+		if _, err := file.WriteString(piece); err != nil {
+			t.Fatal(err)
+		}
+		if rest, read, err = p.printNew(file, rest, read); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := file.Truncate(3); err != nil {
+		t.Fatal(err)
+	}
+	if rest, read, err = p.printNew(file, rest, read); err != nil || read != 3 {
+		t.Errorf("after a cut: %d, %v", read, err)
+	}
+	if _, err := file.WriteAt([]byte("end"), 3); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err = p.printNew(file, rest, read); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); got != "a€b\\x1b\\xffcend" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestFollowingEndsWithTheAttempt(t *testing.T) {
+	s := newTale(t)
+	s.enqueue(commands.Enqueue{Queue: "mail"})
+	j := s.claim("w1", "mail")
+	go func() {
+		time.Sleep(150 * time.Millisecond)
+		_, _ = s.Do(t.Context(), "worker:w1", j.ID, commands.Release{Token: j.Token})
+	}()
+	if code, _, why := s.run(0, "logs", "-f", string(j.ID)); code != exitNothing {
+		t.Errorf("exit code %d, %s", code, why)
+	}
+}

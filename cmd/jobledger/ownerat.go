@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// ownerVerb answers "who had this job when it happened".
+func ownerVerb(p *program) verb {
+	return verb{
+		name: "owner", group: groupAudit, usage: "show who held a job at a moment",
+		about: "A claim holds from the moment of its event claimed until right before that of its end. A lease that had run " +
+			"out held on until somebody reclaimed the job, so its worker counts as the owner until then.",
+		args: "JOB", minArgs: 1, maxArgs: 1,
+		flags: []cli.Flag{&cli.StringFlag{Name: "at", Usage: "the moment: a `TIME`, or a place in the ledger, pos:N", Required: true}},
+		examples: []example{
+			{"jobledger owner 01KDY9FY88 --at 14:30", "who held it at half past two"},
+			{"jobledger owner 01KDY9FY88 --at pos:4711 --json", "right after that event, for a script"},
+		},
+		exits: []int{exitNothing, exitNoJob},
+		run: func(c *cli.Context) error {
+			var o ownership
+			err := p.read(c.Context, func(tx *ledger.Tx) (err error) {
+				n, err := jobNumber(c.Context, tx, c.Args().First())
+				if err != nil {
+					return err
+				}
+				if o.at, _, err = p.momentOf(c, "at", tx); err != nil {
+					return err
+				}
+				if o.id, err = projection.IDOf(c.Context, tx, n); err != nil {
+					return err
+				}
+				o.state, o.claim, err = projection.OwnerAt(c.Context, tx, n, o.at)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return p.printOwner(o)
+		},
+	}
+}
+
+// ownership is who held a job at a moment.
+type ownership struct {
+	id    ledger.JobID
+	at    projection.Moment
+	state ledger.State
+	claim projection.Attempt // the zero one: nobody
+}
+
+type ownerJSON struct {
+	Job     ledger.JobID `json:"job"`
+	At      string       `json:"at"`
+	Pos     int64        `json:"pos"`
+	State   *string      `json:"state"`
+	Worker  *string      `json:"worker"`
+	Boot    *string      `json:"boot"`
+	Host    *string      `json:"host"`
+	PID     *int         `json:"pid"`
+	Attempt *int         `json:"attempt"`
+	Since   *string      `json:"since"`
+	Until   *string      `json:"until"` // null: it has not ended
+}
+
+func (p *program) printOwner(o ownership) error {
+	a, held := o.claim, o.claim.Pos > 0
+	if p.json {
+		out := ownerJSON{Job: o.id, At: jsonTime(o.at.At), Pos: o.at.Pos, State: textOrNull(o.state.String())}
+		if held {
+			out.Worker, out.Boot, out.Host = textOrNull(a.Worker.Name), textOrNull(a.Worker.Boot), textOrNull(a.Worker.Host)
+			out.PID, out.Attempt = &a.Worker.PID, &a.Attempt
+			out.Since, out.Until = timeOrNull(a.ClaimedAt), timeOrNull(a.EndedAt)
+		}
+		if err := p.printJSON(out); err != nil {
+			return err
+		}
+	}
+	moment := fmt.Sprintf("%s (pos %d)", p.precisely(o.at.At), o.at.Pos)
+	switch {
+	case o.state == 0:
+		return exitf(exitNothing, "nobody held job %s at %s: it was not enqueued yet", o.id, moment)
+	case !held:
+		return exitf(exitNothing, "nobody held job %s at %s: it was %s", o.id, moment, o.state)
+	case p.json:
+		return nil
+	}
+	until := "now"
+	if !a.EndedAt.IsZero() {
+		until = fmt.Sprintf("%s (%s, %s)", p.precisely(a.EndedAt), briefly(a.EndedAt.Sub(a.ClaimedAt)), a.Outcome)
+	}
+	return p.printPairs([2]string{"job", string(o.id)}, [2]string{"at", moment}, [2]string{"state", o.state.String()},
+		[2]string{"owner", a.Worker.Name}, [2]string{"process", process(a.Worker)}, [2]string{"boot", a.Worker.Boot},
+		[2]string{"attempt", fmt.Sprint(a.Attempt)}, [2]string{"since", p.precisely(a.ClaimedAt)}, [2]string{"until", until})
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// replayVerb brings back the ledger of an earlier moment, as a copy.
+func replayVerb(p *program) verb {
+	return verb{
+		name: "replay", group: groupLedger, usage: "make a copy of the ledger as it was at some moment",
+		about: "The copy holds the events up to the moment and what they add up to; every command works on it, and the ledger itself is only " +
+			"read. TIME and pos:N name the same cut: a time means the last event that is not after it. No code of yours is run. " +
+			"Payloads that were erased since are missing in the copy too; then it says so in an event of its own, and pauses their queues.\n" +
+			"The copy appears under its name only when it is whole. --dry-run prints the counts and makes no copy.",
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: "until", Usage: "up to `TIME`, or pos:N", Required: true},
+			&cli.StringFlag{Name: "into", Usage: "the copy: a `FILE` that does not exist"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "only count the jobs by queue and state", DisableDefaultText: true},
+		},
+		examples: []example{
+			{"jobledger replay --until 03:00 --into at-three.db && jobledger list --db at-three.db --state running", "who was at what"},
+			{"jobledger replay --until pos:4711 --dry-run", "how many jobs stood where"},
+		},
+		exits: []int{exitConflict, exitDiscrepancy, exitBusy},
+		run:   p.replay,
+	}
+}
+
+func (p *program) replay(c *cli.Context) error {
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM) // or the unfinished copy would stay
+	defer stop()
+	into := c.String("into")
+	switch {
+	case into == "" && !c.Bool("dry-run"):
+		return withHint(usagef("missing flag --into"), "--dry-run makes no copy and needs none")
+	case into == "" && c.IsSet("into"):
+		return usagef("--into is empty")
+	}
+	w, _, err := p.whenOf(c, "until")
+	if err != nil {
+		return err
+	}
+	service, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	until, at := int64(0), time.Time{}
+	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		tail, err := tx.Tail(ctx)
+		if err == nil && w.ByPos && w.Pos > tail {
+			return usagef("--until: there is no event %d yet; the last one is %d", w.Pos, tail)
+		}
+		if err == nil {
+			until, err = posOf(ctx, tx, w, false)
+		}
+		if err == nil {
+			at, err = timeAt(ctx, tx, until)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.Bool("dry-run") {
+		tally := projection.Tally{}
+		err := walk(ctx, service, until, func(e ledger.Event, queue string) error {
+			tally.Add(e, queue)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return p.printReplayed("", until, at, tally)
+	}
+	return p.replayInto(ctx, service, into, until, at)
+}
+
+func (p *program) replayInto(ctx context.Context, service *commands.Service, path string, until int64, at time.Time) error {
+	u, err := p.startLedger(ctx, path, "")
+	if err != nil {
+		return err
+	}
+	defer u.discard()
+	bar := p.startProgress("replay", until)
+	defer bar.done()
+	told := int64(0)
+	loaded, err := u.Replay(ctx, p.actor, service.Store.Path(), linesUntil(ctx, service, until), func(events int64) {
+		bar.add(int(events - told))
+		told = events
+	})
+	if line, ok := errors.AsType[*commands.LineError](err); ok {
+		return withHint(exitf(exitDiscrepancy, "event %d: %w; there is no copy", line.Line, line.Err), "see 'jobledger verify'")
+	}
+	if err != nil {
+		return err
+	}
+	bar.done()
+	tally := projection.Tally{}
+	err = u.Store.Read(ctx, func(tx *ledger.Tx) error {
+		queues, err := projection.Status(ctx, tx, at)
+		for _, q := range queues {
+			tally[q.Name] = q.Jobs
+		}
+		return err
+	})
+	if err == nil {
+		err = u.finish()
+	}
+	if err != nil {
+		return err
+	}
+	if loaded.Missing > 0 {
+		p.message("%d payloads and results that were erased since are missing in the copy", loaded.Missing)
+	}
+	if err := p.printReplayed(path, until, at, tally); err != nil || len(loaded.Findings) == 0 {
+		return err
+	}
+	f := loaded.Findings[0]
+	return withHint(exitf(exitDiscrepancy, "the copy is whole, but what it copies is not: %s event %d: %s", f.Code, f.Pos, f.Detail), "see 'jobledger verify'")
+}
+
+func linesUntil(ctx context.Context, service *commands.Service, until int64) iter.Seq2[ledger.Line, error] {
+	if until == 0 { // to a filter that means no end
+		return func(func(ledger.Line, error) bool) {}
+	}
+	return service.Store.Lines(ctx, ledger.Filter{Until: until}, true)
+}
+
+// printReplayed says what stands where.
+func (p *program) printReplayed(path string, until int64, at time.Time, tally projection.Tally) error {
+	jobs := int64(0)
+	for _, states := range tally {
+		for _, n := range states {
+			jobs += n
+		}
+	}
+	queues := slices.Sorted(maps.Keys(tally))
+	if p.json {
+		counts := make(map[string]map[string]int64)
+		for _, queue := range queues {
+			counts[queue] = make(map[string]int64)
+			for _, state := range ledger.States() {
+				counts[queue][state.String()] = tally[queue][state]
+			}
+		}
+		return p.printJSON(struct {
+			Copy   *string                     `json:"copy"`
+			Until  int64                       `json:"until"`
+			At     *string                     `json:"at"`
+			Jobs   int64                       `json:"jobs"`
+			Queues map[string]map[string]int64 `json:"queues"`
+		}{textOrNull(path), until, timeOrNull(at), jobs, counts})
+	}
+	text := "no event"
+	if until > 0 {
+		text = fmt.Sprintf("%s up to %s, of %s", count(until, "event"), formatTime(p.local(at)), count(jobs, "job"))
+	}
+	if path != "" {
+		text = path + ": " + text
+	}
+	if err := p.printLine(text); err != nil || jobs == 0 {
+		return err
+	}
+	t := &table{columns: []column{{title: "QUEUE"}}}
+	for _, state := range ledger.States() {
+		t.columns = append(t.columns, column{title: state.String(), right: true})
+	}
+	for _, queue := range queues {
+		row := []string{queue}
+		for _, state := range ledger.States() {
+			row = append(row, strconv.FormatInt(tally[queue][state], 10))
+		}
+		t.add(row...)
+	}
+	return p.printTable(t)
+}

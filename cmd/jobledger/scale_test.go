@@ -1,0 +1,274 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/projection"
+)
+
+var keptLedger = flag.String("large", "", "the large ledger of the benchmarks: made in this file by the first run, used again by the next")
+
+// large is a ledger of a month: some 200,000 jobs in five queues, worked on by 40 processes of 20 names, and
+// 1,000,000 events, made by the same commands that anybody uses.
+type large struct {
+	path       string
+	store      *ledger.Store
+	tail       int64
+	begin, end time.Time
+}
+
+const (
+	largeJobs  = 200_000
+	largeChunk = 500
+)
+
+func openLarge(b *testing.B) *large {
+	b.Helper()
+	path := *keptLedger
+	if path == "" {
+		path = filepath.Join(b.TempDir(), "large.db")
+	}
+	_, err := os.Stat(path)
+	g := &large{path: path, store: ledgertest.OpenAt(b, path)}
+	if err != nil {
+		g.make(b)
+	}
+	err = g.store.Read(b.Context(), func(tx *ledger.Tx) error {
+		for e, err := range tx.Events(b.Context(), ledger.Filter{Limit: 1}) {
+			if err != nil {
+				return err
+			}
+			g.begin = e.At
+		}
+		for e, err := range tx.Events(b.Context(), ledger.Filter{Limit: 1, Last: true}) {
+			if err != nil {
+				return err
+			}
+			g.tail, g.end = e.Pos, e.At
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	g.store.Now = func() time.Time { return g.end.Add(time.Second) }
+	return g
+}
+
+// make lets the workers claim what is ready, beat, and finish it, chunk by chunk, while producers add more.
+func (g *large) make(b *testing.B) {
+	b.Helper()
+	b.Logf("making %s", g.path)
+	ctx, random := b.Context(), rand.New(rand.NewPCG(1, 2))
+	now := ledgertest.Epoch
+	g.store.Now = func() time.Time { return now }
+	ids := 0
+	service := &commands.Service{Store: g.store, NewID: func() string {
+		ids++
+		return fmt.Sprintf("01KDY9FY88TH%014d", ids)
+	}}
+	queues := []string{"mail", "web", "reports", "thumbs", "billing"}
+	var workers []ledger.Worker
+	for i := range 40 {
+		workers = append(workers, ledger.Worker{Name: fmt.Sprintf("w%d", i%20), Boot: fmt.Sprintf("01KDY9FY88BT%014d", i), Host: "build7", PID: 4000 + i})
+	}
+	pause := 30 * 24 * time.Hour / (largeJobs / largeChunk) / 4
+	zero, none := 0, time.Duration(0)
+	var held []projection.Job
+	all := func(steps []commands.Step) []projection.Job {
+		outcomes, err := service.All(ctx, "worker:w0", steps)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var jobs []projection.Job
+		for _, o := range outcomes {
+			if o.Err != nil {
+				b.Fatal(o.Err)
+			}
+			jobs = append(jobs, o.Job)
+		}
+		return jobs
+	}
+	for round := range largeJobs/largeChunk + 10 {
+		if round < largeJobs/largeChunk {
+			jobs := make([]commands.Enqueue, largeChunk)
+			for i := range jobs {
+				n := round*largeChunk + i
+				jobs[i] = commands.Enqueue{Queue: queues[random.IntN(len(queues))], Payload: []byte(fmt.Sprintf(`{"invoice":%d}`, n)),
+					Tags: map[string]string{"customer": fmt.Sprint(n % 1000)}}
+				if n%10 == 0 {
+					jobs[i].Key = fmt.Sprintf("invoice-%d", n)
+				}
+				if n%20 == 0 {
+					jobs[i].RunAt = now.Add(time.Duration(random.IntN(48)) * time.Hour)
+				}
+			}
+			if _, err := service.Enqueue(ctx, "cli:ada@build7", jobs...); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for beat := range 4 {
+			now = now.Add(pause)
+			if beat == 0 {
+				first := (round % 2) * 20
+				for _, w := range workers[first : first+20] {
+					jobs, err := service.Claim(ctx, commands.ClaimRequest{Queues: queues, Worker: w, Lease: 12 * time.Hour, Limit: 25 + random.IntN(5)})
+					if err != nil {
+						b.Fatal(err)
+					}
+					held = append(held, jobs...)
+				}
+			} else if beat < 3 {
+				var steps []commands.Step
+				for i, j := range held {
+					if i%12 != beat {
+						steps = append(steps, commands.Step{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: 12 * time.Hour}})
+					}
+				}
+				beaten := all(steps)
+				rest := held[:0:0]
+				for i, j := range held {
+					if i%12 == beat {
+						rest = append(rest, j)
+					}
+				}
+				held = append(rest, beaten...)
+			} else {
+				random.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
+				keep := min(100, len(held)/5)
+				var steps []commands.Step
+				for i, j := range held[keep:] {
+					switch {
+					case i%25 == 0:
+						steps = append(steps, commands.Step{Job: j, Command: commands.Fail{Token: j.Token, Code: "smtp", RetryIn: &none}})
+					case i%100 == 1:
+						steps = append(steps, commands.Step{Job: j, Command: commands.Fail{Token: j.Token, Code: "bad", NoRetry: true}})
+					default:
+						steps = append(steps, commands.Step{Job: j, Command: commands.Succeed{Token: j.Token, ExitCode: &zero}})
+					}
+				}
+				all(steps)
+				held = held[:keep]
+			}
+		}
+	}
+}
+
+// BenchmarkLarge asks a ledger of a million events what people ask after an incident. Run it with
+// go test ./cmd/jobledger -run '^$' -bench Large [-large FILE].
+func BenchmarkLarge(b *testing.B) {
+	g := openLarge(b)
+	b.Logf("%d events, %s to %s", g.tail, g.begin, g.end)
+	ask := func(name string, fn func(ctx context.Context, tx *ledger.Tx) (int, error)) {
+		b.Run(name, func(b *testing.B) {
+			rows := 0
+			for b.Loop() {
+				err := g.store.Read(b.Context(), func(tx *ledger.Tx) (err error) {
+					rows, err = fn(b.Context(), tx)
+					return err
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(rows), "rows")
+		})
+	}
+	span := g.end.Sub(g.begin)
+	middle, late := g.begin.Add(span/2), g.end.Add(-span/100)
+	window := func(ctx context.Context, tx *ledger.Tx, f projection.AttemptFilter, from, to time.Time) (int, error) {
+		var err error
+		if f.From, err = projection.AtTime(ctx, tx, from); err != nil {
+			return 0, err
+		}
+		if f.To, err = projection.AtTime(ctx, tx, to); err != nil {
+			return 0, err
+		}
+		found, err := projection.Attempts(ctx, tx, f)
+		return len(found), err
+	}
+	for _, at := range []struct {
+		name string
+		time time.Time
+	}{{"middle", middle}, {"late", late}} {
+		ask("attempts/worker/"+at.name, func(ctx context.Context, tx *ledger.Tx) (int, error) {
+			return window(ctx, tx, projection.AttemptFilter{Worker: "w7"}, at.time, at.time.Add(time.Hour))
+		})
+		ask("attempts/boot/"+at.name, func(ctx context.Context, tx *ledger.Tx) (int, error) {
+			return window(ctx, tx, projection.AttemptFilter{Worker: "01KDY9FY88BT00000000000007"}, at.time, at.time.Add(time.Hour))
+		})
+		ask("attempts/all/"+at.name, func(ctx context.Context, tx *ledger.Tx) (int, error) {
+			return window(ctx, tx, projection.AttemptFilter{}, at.time, at.time.Add(time.Hour))
+		})
+		ask("status/"+at.name, func(ctx context.Context, tx *ledger.Tx) (int, error) {
+			m, err := projection.AtTime(ctx, tx, at.time)
+			if err != nil {
+				return 0, err
+			}
+			queues, err := projection.StatusAsOf(ctx, tx, m)
+			open := int64(0)
+			for _, q := range queues {
+				open += q.Jobs[ledger.Queued] + q.Jobs[ledger.ClaimedState] + q.Jobs[ledger.Running]
+			}
+			return int(open), err
+		})
+		ask("list/"+at.name, func(ctx context.Context, tx *ledger.Tx) (int, error) {
+			m, err := projection.AtTime(ctx, tx, at.time)
+			if err != nil {
+				return 0, err
+			}
+			jobs, err := projection.ListAsOf(ctx, tx, projection.Filter{States: []ledger.State{ledger.Running}, Limit: 50}, m)
+			return len(jobs), err
+		})
+	}
+	ask("status/now", func(ctx context.Context, tx *ledger.Tx) (int, error) {
+		queues, err := projection.Status(ctx, tx, g.end)
+		return len(queues), err
+	})
+	ask("attempts/open", func(ctx context.Context, tx *ledger.Tx) (int, error) {
+		return window(ctx, tx, projection.AttemptFilter{Outcomes: []ledger.Kind{0}}, time.Time{}, g.end)
+	})
+	ask("attempts/everything", func(ctx context.Context, tx *ledger.Tx) (int, error) {
+		return window(ctx, tx, projection.AttemptFilter{}, time.Time{}, g.end)
+	})
+	ask("attempts/overlap", func(ctx context.Context, tx *ledger.Tx) (int, error) {
+		return window(ctx, tx, projection.AttemptFilter{Overlap: true}, time.Time{}, g.end)
+	})
+	job := int64(0)
+	ask("find", func(ctx context.Context, tx *ledger.Tx) (int, error) {
+		jobs, err := projection.List(ctx, tx, projection.Filter{Before: g.tail / 2, Limit: 1})
+		job = jobs[0].N
+		return len(jobs), err
+	})
+	ask("history", func(ctx context.Context, tx *ledger.Tx) (int, error) {
+		n := 0
+		for _, err := range tx.Events(ctx, ledger.Filter{Job: job}) {
+			if err != nil {
+				return 0, err
+			}
+			n++
+		}
+		return n, nil
+	})
+	ask("attempts/job", func(ctx context.Context, tx *ledger.Tx) (int, error) {
+		return window(ctx, tx, projection.AttemptFilter{Job: job}, time.Time{}, g.end)
+	})
+	ask("owner", func(ctx context.Context, tx *ledger.Tx) (int, error) {
+		m, err := projection.AtTime(ctx, tx, middle.Add(time.Hour))
+		if err != nil {
+			return 0, err
+		}
+		_, a, err := projection.OwnerAt(ctx, tx, job, m)
+		return a.Attempt, err
+	})
+}

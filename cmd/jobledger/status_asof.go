@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// statusThen prints how things stood at m, and how many jobs there are now. What it holds of the ledger by then is
+// in memory, so that a slow reader holds no snapshot open.
+func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
+	found, err := projection.StatusAsOf(ctx, tx, m)
+	if err != nil {
+		return err
+	}
+	then := p.at(m)
+	if p.json {
+		for _, q := range found {
+			if err := p.printJSON(statusThenJSON{then.statusJSON(q.QueueStatus), timeOrNull(m.At), m.Pos, countsOf(q.Now)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(found) == 0 {
+		p.message("no jobs yet at pos %d", m.Pos)
+		return nil
+	}
+	last, err := lastEvent(ctx, tx, m.Pos)
+	if err != nil {
+		return err
+	}
+	if err := p.printLine(fmt.Sprintf("as of %s (pos %d), %s", formatTime(p.local(m.At)), m.Pos, age(m.At, p.now()))); err != nil {
+		return err
+	}
+	var queues []projection.QueueStatus
+	for _, q := range found {
+		queues = append(queues, q.QueueStatus)
+	}
+	if err := then.printStatus(queues, last); err != nil {
+		return err
+	}
+	return p.printCountsNow(found)
+}
+
+// printCountsNow prints what has become of the queues.
+func (p *program) printCountsNow(found []projection.StatusThen) error {
+	t := &table{columns: []column{{title: "NOW", least: 8}}}
+	for _, s := range ledger.States() {
+		t.columns = append(t.columns, column{title: strings.ToUpper(s.String()), right: true})
+	}
+	for _, q := range found {
+		cells := []string{q.Name}
+		for _, s := range ledger.States() {
+			cells = append(cells, fmt.Sprint(q.Now[s]))
+		}
+		t.add(cells...)
+	}
+	if _, err := p.stdout.WriteString("\n"); err != nil {
+		return err
+	}
+	return p.printTable(t)
+}
+
+// statusThenJSON is a queue as it was; now is how many jobs it has by now, also those enqueued since.
+type statusThenJSON struct {
+	statusJSON
+	AsOf *string    `json:"as_of"`
+	Pos  int64      `json:"pos"`
+	Now  countsJSON `json:"now"`
+}
+
+type countsJSON struct {
+	Queued    int64 `json:"queued"`
+	Claimed   int64 `json:"claimed"`
+	Running   int64 `json:"running"`
+	Succeeded int64 `json:"succeeded"`
+	Failed    int64 `json:"failed"`
+	Cancelled int64 `json:"cancelled"`
+}
+
+func countsOf(n map[ledger.State]int64) countsJSON {
+	return countsJSON{n[ledger.Queued], n[ledger.ClaimedState], n[ledger.Running], n[ledger.SucceededState], n[ledger.FailedState], n[ledger.CancelledState]}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// waitPoll is how often wait looks. A look is one short read for each job that has not ended.
+const waitPoll = 150 * time.Millisecond
+
+// waitVerb lets a script go on when its jobs are done.
+func waitVerb(p *program) verb {
+	return verb{
+		name: "wait", group: groupSee, usage: "wait until jobs have ended",
+		about: "It ends with 0 when every job has succeeded, and with 9 when all have ended but some failed or were cancelled, " +
+			"and says which. A job that failed and will be tried again has not ended. With --json each job is printed as it ends.",
+		args: "JOB…", minArgs: 1, maxArgs: anyNumber,
+		flags: []cli.Flag{durationFlag("timeout", "wait no longer than `D`, then end with 124", "", 0, 0, false)},
+		examples: []example{
+			{"jobledger wait 01KDY9FY88 && echo done", "go on when the job has succeeded"},
+			{"jobledger wait --timeout 10m $(cat ids)", "for several jobs, ten minutes at most"},
+		},
+		exits: []int{exitNoJob, exitNotSucceeded, exitTimedOut},
+		run: func(c *cli.Context) error {
+			ctx := c.Context
+			if d, ok := durationOf(c, "timeout"); ok {
+				limited, cancel := context.WithTimeout(ctx, d)
+				defer cancel()
+				ctx = limited
+			}
+			service, err := p.open(c.Context)
+			if err != nil {
+				return err
+			}
+			defer service.Store.Close()
+			var waiting []ledger.JobID
+			for _, name := range c.Args().Slice() {
+				j, err := p.jobNamed(c.Context, service, name)
+				if err != nil {
+					return err
+				}
+				if !slices.Contains(waiting, j.ID) {
+					waiting = append(waiting, j.ID)
+				}
+			}
+			return p.wait(ctx, service, waiting)
+		},
+	}
+}
+
+func (p *program) wait(ctx context.Context, service *commands.Service, waiting []ledger.JobID) error {
+	total := len(waiting)
+	bar := p.startProgress("waiting for "+count(int64(total), "job"), int64(total))
+	defer bar.done()
+	var unsuccessful []string
+	for {
+		started := time.Now()
+		ended, open, err := look(ctx, service, waiting)
+		if err == nil {
+			waiting = open
+			bar.add(len(ended))
+			for _, j := range ended {
+				if j.State != ledger.SucceededState {
+					unsuccessful = append(unsuccessful, fmt.Sprintf("%s is %s", j.ID, j.State))
+				}
+				if !p.json {
+					continue
+				}
+				if err := p.printJSON(toJSON(j)); err != nil {
+					return err
+				}
+			}
+			err = p.flush()
+		}
+		if err == nil && len(waiting) == 0 {
+			bar.done()
+			return notSucceeded(unsuccessful, total)
+		}
+		if err == nil { // many jobs must not keep a core busy
+			err = sleep(ctx, max(waitPoll, 5*time.Since(started)))
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			bar.done()
+			return timedOut(waiting)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// look says which of the jobs have ended.
+func look(ctx context.Context, service *commands.Service, ids []ledger.JobID) (ended []projection.Job, open []ledger.JobID, err error) {
+	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		for _, id := range ids {
+			j, ok, err := projection.Get(ctx, tx, id)
+			switch {
+			case err != nil:
+				return err
+			case !ok:
+				return fmt.Errorf("%w: %s", commands.ErrNoJob, id)
+			case j.State.Final():
+				ended = append(ended, j)
+			default:
+				open = append(open, id)
+			}
+		}
+		return nil
+	})
+	return ended, open, err
+}
+
+func timedOut(waiting []ledger.JobID) error {
+	if len(waiting) == 1 {
+		return exitf(exitTimedOut, "timed out: job %s has not ended", waiting[0])
+	}
+	return exitf(exitTimedOut, "timed out: %d jobs have not ended, the first of them is %s", len(waiting), waiting[0])
+}
+
+func notSucceeded(unsuccessful []string, total int) error {
+	switch n := len(unsuccessful); {
+	case n == 0:
+		return nil
+	case total == 1:
+		return exitf(exitNotSucceeded, "job %s", unsuccessful[0])
+	default:
+		return exitf(exitNotSucceeded, "%d of %d jobs did not succeed: %s", n, total, strings.Join(unsuccessful, ", "))
+	}
+}
+
+// sleep waits for d, or until ctx ends, which is an error.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,513 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+)
+
+// site is a folder with a ledger, on which real processes of the program work.
+type site struct {
+	testing.TB
+	dir string
+}
+
+func newSite(t testing.TB) site {
+	t.Helper()
+	s := site{t, t.TempDir()}
+	s.run("init")
+	return s
+}
+
+func (s site) command(words ...string) *exec.Cmd {
+	cmd := exec.Command("jobledger", words...)
+	cmd.Dir = s.dir
+	return cmd
+}
+
+// run is one command that must succeed; it returns what it printed, without the last line feed.
+func (s site) run(words ...string) string {
+	s.Helper()
+	cmd := s.command(words...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		s.Fatalf("jobledger %s: %v\n%s%s", strings.Join(words, " "), err, out, stderr.String())
+	}
+	return strings.TrimSuffix(string(out), "\n")
+}
+
+func (s site) enqueue(words ...string) (job string) {
+	s.Helper()
+	return s.run(append([]string{"enqueue", "-q", "mail"}, words...)...)
+}
+
+func (s site) path(name string) string { return filepath.Join(s.dir, name) }
+
+func (s site) touch(name string) {
+	s.Helper()
+	if err := os.WriteFile(s.path(name), nil, 0o600); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// events are the kinds of a job's events, in their order.
+func (s site) events(job string) string {
+	s.Helper()
+	var kinds []string
+	for line := range strings.Lines(s.run("history", job, "--json")) {
+		_, rest, _ := strings.Cut(line, `"kind":"`)
+		kind, _, _ := strings.Cut(rest, `"`)
+		kinds = append(kinds, kind)
+	}
+	return strings.Join(kinds, " ")
+}
+
+func (s site) wantEvents(job string, want string) {
+	s.Helper()
+	if got := s.events(job); got != want {
+		s.Errorf("events of the job: got %q, want %q\n%s", got, want, s.run("history", job))
+	}
+}
+
+// wantJob looks for a part of the job's JSON.
+func (s site) wantJob(job string, parts ...string) {
+	s.Helper()
+	line, _, _ := strings.Cut(s.run("show", job, "--json"), "\n")
+	for _, part := range parts {
+		if !strings.Contains(line, part) {
+			s.Errorf("the job lacks %s: %s", part, line)
+		}
+	}
+}
+
+// eventually polls until ok, within ten seconds.
+func (s site) eventually(what string, ok func() bool) {
+	s.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.Fatalf("not within 10s: %s", what)
+		}
+	}
+}
+
+// pids waits until a file holds n process ids, a line each.
+func (s site) pids(name string, n int) (pids []int) {
+	s.Helper()
+	s.eventually(fmt.Sprintf("%d process ids in %s", n, name), func() bool {
+		text, _ := os.ReadFile(s.path(name))
+		pids = nil
+		for line := range strings.Lines(string(text)) {
+			if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && strings.HasSuffix(line, "\n") {
+				pids = append(pids, pid)
+			}
+		}
+		return len(pids) == n
+	})
+	return pids
+}
+
+// gone reports whether none of the processes is there, zombies aside.
+func gone(pids []int) bool {
+	for _, pid := range pids {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err == nil && !bytes.Contains(stat[bytes.LastIndexByte(stat, ')'):], []byte(") Z ")) {
+			return false
+		}
+	}
+	return true
+}
+
+// running is a worker under way.
+type running struct {
+	site
+	*exec.Cmd
+	said   *talk // its stderr
+	exited chan struct{}
+}
+
+// talk is a buffer that is written while it is read.
+type talk struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *talk) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *talk) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.String()
+}
+
+// work starts "work -q mail" with these words.
+func (s site) work(words ...string) *running {
+	s.Helper()
+	return s.start(s.command(append([]string{"work", "-q", "mail"}, words...)...))
+}
+
+func (s site) start(cmd *exec.Cmd) *running {
+	s.Helper()
+	p := &running{site: s, Cmd: cmd, said: new(talk), exited: make(chan struct{})}
+	if p.Stderr == nil {
+		p.Stderr = p.said
+	}
+	p.WaitDelay = time.Second
+	if err := p.Start(); err != nil {
+		s.Fatal(err)
+	}
+	go func() {
+		_ = p.Wait() // ProcessState says how it ended
+		close(p.exited)
+	}()
+	s.Cleanup(func() {
+		_ = p.Process.Kill()
+		<-p.exited
+	})
+	return p
+}
+
+func (p *running) signal(sig syscall.Signal) {
+	p.Helper()
+	if err := p.Process.Signal(sig); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// wantSaid waits for a text on its stderr.
+func (p *running) wantSaid(text string) {
+	p.Helper()
+	p.eventually("the worker says "+text, func() bool { return strings.Contains(p.said.String(), text) })
+}
+
+// wantExit waits for its end.
+func (p *running) wantExit(code int) {
+	p.Helper()
+	select {
+	case <-p.exited:
+	case <-time.After(15 * time.Second):
+		p.Fatalf("the worker goes on; it said:\n%s", p.said)
+	}
+	if got := p.ProcessState.ExitCode(); got != code {
+		p.Errorf("the worker ended with %v, want %d; it said:\n%s", p.ProcessState, code, p.said)
+	}
+}
+
+// untilGo is a command that says that it has begun, and waits for a file.
+const untilGo = `echo $$ >>begun; until [ -e go ]; do sleep 0.02; done; echo done`
+
+func TestFirstSignalLetsCommandsFinish(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			first := s.enqueue("x")
+			w := s.work("--", "sh", "-c", untilGo)
+			s.pids("begun", 1)
+			second := s.enqueue("y")
+			w.signal(sig)
+			w.wantSaid("no more jobs are claimed")
+			s.touch("go")
+			w.wantExit(0)
+			s.wantEvents(first, "enqueued claimed succeeded")
+			s.wantEvents(second, "enqueued")
+			s.run("verify")
+		})
+	}
+}
+
+func TestSecondSignalGivesJobsBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		command string
+		flags   []string
+		end     func(w *running, pid int)
+	}{
+		"TERM": {"trap 'echo asked >asked; exit 1' TERM; " + untilGo, nil, func(w *running, _ int) {
+			w.signal(syscall.SIGTERM)
+			w.wantSaid("no more jobs")
+			w.signal(syscall.SIGTERM)
+		}},
+		"INT, and KILL for one that does not listen": {"trap '' TERM; echo >asked; " + untilGo, []string{"--kill-after", "200ms"}, func(w *running, _ int) {
+			w.signal(syscall.SIGINT)
+			w.wantSaid("no more jobs")
+			w.signal(syscall.SIGHUP)
+		}},
+		"time is over": {"trap 'echo asked >asked; exit 1' TERM; " + untilGo, []string{"--finish-within", "200ms"}, func(w *running, _ int) {
+			w.signal(syscall.SIGTERM)
+			w.wantSaid("not done within 200ms")
+		}},
+		"a service manager signals all": {"echo >asked; " + untilGo, nil, func(w *running, pid int) {
+			w.signal(syscall.SIGTERM)
+			w.wantSaid("no more jobs")
+			_ = syscall.Kill(-pid, syscall.SIGTERM)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			job := s.enqueue("x")
+			w := s.work(append(test.flags, "--", "sh", "-c", test.command)...)
+			pids := s.pids("begun", 1)
+			test.end(w, pids[0])
+			w.wantExit(0)
+			if _, err := os.Stat(s.path("asked")); err != nil {
+				t.Error("the command was not asked to end")
+			}
+			if !gone(pids) {
+				t.Error("the command is still there")
+			}
+			s.wantEvents(job, "enqueued claimed released")
+			s.wantJob(job, `"state":"queued"`, `"failures":0`)
+			s.run("verify")
+		})
+	}
+}
+
+func TestAStrangersSignalIsAFailure(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	job := s.enqueue("x")
+	w := s.work("--once", "--", "sh", "-c", untilGo)
+	_ = syscall.Kill(-s.pids("begun", 1)[0], syscall.SIGTERM)
+	w.wantExit(0)
+	s.wantJob(job, `"failures":1`, `"error_code":"signal"`)
+	s.run("verify")
+}
+
+func TestTheReaderOfStdoutMayLeave(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for range 3 {
+		s.enqueue("x")
+	}
+	r, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := s.command("work", "-q", "mail", "--drain", "--", "sh", "-c", "head -c 200000 /dev/zero && echo end")
+	cmd.Stdout = out
+	w := s.start(cmd)
+	_ = out.Close()
+	if _, err := r.Read(make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Close()
+	w.wantExit(0)
+	w.wantSaid("3 succeeded")
+	s.run("verify")
+}
+
+// A frozen worker keeps nothing: its command ends with the lease, and what it says after waking up changes nothing.
+func TestAFrozenWorkerLosesItsJob(t *testing.T) {
+	for name, finishes := range map[string]bool{"command goes on": false, "command finishes meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			job := s.enqueue("x")
+			w := s.work("--worker", "A", "--lease", "1s", "--", "sh", "-c", "trap '' TERM; "+untilGo)
+			pids := s.pids("begun", 1)
+			w.signal(syscall.SIGSTOP)
+			frozen := time.Now()
+			if finishes {
+				s.touch("go")
+			}
+			s.eventually("the end of the command", func() bool { return gone(pids) })
+			if d := time.Since(frozen); d > 1500*time.Millisecond {
+				t.Errorf("the command outlived its lease of 1s: it ended %v after the freeze", d)
+			}
+			s.eventually("the lease's end", func() bool { return s.run("sweep", "--grace", "0s") == "1" })
+			s.run("reschedule", job, "--delay", "0s")
+			s.touch("go")
+			s.work("--worker", "B", "--once", "--", "echo", "from B").wantExit(0)
+			w.signal(syscall.SIGCONT)
+			if finishes {
+				w.wantSaid("end refused job=" + job)
+			} else {
+				w.wantSaid("lost job=" + job)
+			}
+			w.signal(syscall.SIGTERM)
+			w.wantExit(0)
+			s.wantJob(job, `"state":"succeeded"`, `"worker":"B"`, `"attempt":2`)
+			// A beat that the worker sends before it knows of its command's end may be refused as well.
+			events := s.events(job)
+			kinds := strings.ReplaceAll(events, " refused", "")
+			if kinds != "enqueued claimed reclaimed rescheduled claimed succeeded" || finishes && kinds == events {
+				t.Errorf("events: %s", events)
+			}
+			s.run("verify")
+		})
+	}
+}
+
+func TestAKilledWorkerLeavesNoProcess(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("needs setsid")
+	}
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("only Linux promises to find processes in other sessions")
+	}
+	t.Parallel()
+	s := newSite(t)
+	job := s.enqueue("x")
+	w := s.work("--worker", "A", "--lease", "1s", "--", "sh", "-c", `trap '' TERM HUP INT
+sleep 30 & echo $! >>pids
+(setsid sh -c 'echo $$ >>pids; sleep 30; :' &)
+until [ "$(wc -l <pids)" -ge 2 ]; do sleep 0.01; done
+echo $$ >>pids
+sleep 30`)
+	pids := s.pids("pids", 3)
+	killed := time.Now()
+	w.signal(syscall.SIGKILL)
+	s.eventually("the end of all processes", func() bool { return gone(pids) })
+	d := time.Since(killed)
+	if t.Logf("all were gone after %v", d); d > 2*time.Second {
+		t.Errorf("some were there for %v", d)
+	}
+	s.eventually("the lease's end", func() bool { return s.run("sweep", "--grace", "0s") == "1" })
+	s.wantEvents(job, "enqueued claimed reclaimed")
+	s.wantJob(job, `"failures":1`, `"error_code":"lease_expired"`)
+	s.run("verify")
+}
+
+// Workers are replaced again and again while they work: no deploy is a failure, and no job is lost.
+func TestManyDeploys(t *testing.T) {
+	t.Parallel()
+	deploys, jobs := 50, 400
+	if testing.Short() {
+		deploys, jobs = 6, 60
+	}
+	s := newSite(t)
+	var lines strings.Builder
+	for range jobs {
+		lines.WriteString(`{"payload":"x"}` + "\n")
+	}
+	bulk := s.command("enqueue", "-q", "mail", "--jsonl", "-")
+	bulk.Stdin = strings.NewReader(lines.String())
+	if out, err := bulk.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	released := 0
+	for i := range deploys {
+		w := s.work("-j", "4", "--", "sh", "-c", `sleep 0.05; exec sh -c 'echo done; exit 0'`)
+		s.eventually("the worker works", func() bool {
+			out, err := s.command("list", "--limit", "1000", "--json").Output()
+			return err == nil && bytes.Contains(out, fmt.Appendf(nil, `-%d"`, w.Process.Pid))
+		})
+		time.Sleep(time.Duration(13*i%50) * time.Millisecond)
+		w.signal(syscall.SIGTERM)
+		if i%2 == 0 { // else the two may become one on their way
+			w.wantSaid("no more jobs")
+		}
+		w.signal(syscall.SIGTERM)
+		w.wantExit(0)
+		if n, _, _ := strings.Cut(w.said.String(), " released, "); n != "" {
+			count, _ := strconv.Atoi(n[strings.LastIndexByte(n, ' ')+1:])
+			released += count
+		}
+	}
+	w := s.work("--drain", "-j", "8", "--", "true")
+	w.wantExit(0)
+	t.Logf("%d jobs given back in %d deploys", released, deploys)
+	if released == 0 {
+		t.Error("no deploy met a job under way")
+	}
+	if out, err := s.command("events", "--kind", "failed", "--kind", "reclaimed", "--kind", "refused").Output(); err == nil {
+		t.Errorf("something went wrong:\n%s", out)
+	}
+	if got := strings.Count(s.run("list", "--limit", "1000", "--state", "succeeded", "--json"), "\n") + 1; got != jobs {
+		t.Errorf("%d jobs succeeded, want %d", got, jobs)
+	}
+	s.run("verify")
+}
+
+func TestTheHundredthSnoozeIsAFailure(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	job := s.enqueue("x")
+	store, err := ledger.OpenExisting(t.Context(), s.path("jobledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := &commands.Service{Store: store}
+	for range commands.MaxSnoozes {
+		var held []string
+		s.eventually("the next claim", func() bool {
+			jobs, err := service.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "w", Boot: "b"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, j := range jobs {
+				held = append(held, j.Token)
+			}
+			return len(held) == 1
+		})
+		if _, err := service.Do(t.Context(), "worker:w", ledger.JobID(job), commands.Release{Token: held[0], Snooze: true, Delay: time.Microsecond}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.wantJob(job, `"attempt":99`, `"failures":0`)
+	w := s.work("--once", "--", "sh", "-c", "echo busy; exit 75")
+	w.wantExit(0)
+	w.wantSaid("1 failed, 0 released")
+	s.wantJob(job, `"state":"queued"`, `"attempt":100`, `"failures":1`, `"error_code":"snoozed_too_often"`)
+	if out := s.run("events", "--kind", "failed", "--json"); !strings.Contains(out, `"stdout_bytes":5`) {
+		t.Errorf("the failure says nothing of the output: %s", out)
+	}
+	s.run("verify")
+}
+
+func TestAFloodIsKeptInBoundedSpace(t *testing.T) {
+	t.Parallel()
+	size := int64(256 << 20)
+	if testing.Short() {
+		size = 32 << 20
+	}
+	s := newSite(t)
+	job := s.enqueue("x")
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	cmd := s.command("work", "-q", "mail", "--once", "--", "sh", "-c", fmt.Sprintf("head -c %d /dev/zero & head -c %d /dev/zero >&2; wait; echo last words", size/2, size/2))
+	cmd.Stderr = null
+	w := s.start(cmd)
+	w.wantExit(0)
+	if used, ok := w.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		t.Logf("%d MiB of output took %d MiB of memory", size>>20, used.Maxrss>>10)
+		if used.Maxrss > 128<<10 { // KiB on Linux
+			t.Errorf("the worker took %d MiB", used.Maxrss>>10)
+		}
+	}
+	for _, name := range []string{"1.out", "1.err"} {
+		info, err := os.Stat(s.path(filepath.Join("jobledger.db.logs", job, name)))
+		if err != nil || info.Size() > 1<<20+100 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if text := s.run("logs", job); !strings.HasSuffix(text, "\x00last words") || !strings.Contains(text, "jobledger left out") {
+		t.Errorf("the log ends with %q", text[max(0, len(text)-100):])
+	}
+	s.run("verify")
+}
