@@ -74,7 +74,6 @@ type model struct {
 	rt     *rapid.T
 	jobs   []*modelJob
 	paused map[string]bool
-	tokens int
 	tailAt time.Time // of the last event: at never runs back
 	events int
 }

@@ -94,9 +94,6 @@ func (k Kind) showsProcess() bool {
 // ofJob reports whether events of this kind concern a job.
 func (k Kind) ofJob() bool { return k <= KindErased }
 
-// hasSeq reports whether events of this kind stand in their job's sequence.
-func (k Kind) hasSeq() bool { return k < KindRefused }
-
 // State is where a job stands. Its number is stored, so the numbers are for ever (I9).
 type State int
 

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -132,11 +133,15 @@ func TestTheHotPathUsesItsIndexes(t *testing.T) {
 // selectsIn returns the string literals in a function that begin with SELECT.
 func selectsIn(t *testing.T, folder, function string) (found []string) {
 	t.Helper()
-	packages, err := parser.ParseDir(token.NewFileSet(), folder, nil, parser.SkipObjectResolution)
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range packages["ledger"].Files {
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok || f.Name.Name != function {
