@@ -64,6 +64,9 @@ func (s *story) try(c commands.Command) ([]ledger.Body, error) {
 		if s.job.State.Held() {
 			e.Worker, e.Token, e.Attempt = s.job.Worker, s.job.Token, s.job.Attempt
 		}
+		if body.Kind() == ledger.KindErased {
+			e.Seq, s.salt = 0, nil
+		}
 		if claim, ok := c.(commands.Claim); ok {
 			e.Worker, e.Token, e.Attempt = claim.Worker, claim.Token, s.job.Attempt+1
 		}

@@ -157,6 +157,7 @@ func askings() []asking {
 		{"reclaim, another lease end seen", seen(live, -time.Second)},
 		{"cancel", always(commands.Cancel{Reason: "wrong"})},
 		{"retry", always(commands.Retry{Reason: "again"})},
+		{"erase", always(commands.Erase{Reason: "asked for"})},
 		{"reschedule in 2h", func(s *story) commands.Command { return commands.Reschedule{RunAt: ref(s.now.Add(2 * time.Hour))} }},
 		{"reschedule into the past", func(s *story) commands.Command {
 			return commands.Reschedule{RunAt: ref(s.now.Add(-2 * time.Hour))}
@@ -229,6 +230,7 @@ func result(s *story, seq int64, bodies []ledger.Body, err error) string {
 	switch {
 	case err != nil:
 		return "- " + strings.ReplaceAll(err.Error(), string(storyID), "J")
+	case len(bodies) == 1 && bodies[0].Kind() == ledger.KindErased && s.job.Seq == seq:
 	case len(bodies) != 1 || s.job.Seq != seq+1:
 		return fmt.Sprintf("? %d events, seq %d after %d", len(bodies), s.job.Seq, seq)
 	}

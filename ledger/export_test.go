@@ -70,3 +70,12 @@ func (tx *Tx) EventsKnowing(ctx context.Context, others int) (list []Event, err 
 	}
 	return list, rows.Err()
 }
+
+// HoldTurn takes the turnstile's locks of the ledger at path until the process ends.
+func HoldTurn(path string) bool {
+	held := openTurn(path)
+	heldTurns = append(heldTurns, held)
+	return held != nil && waitLock(held.gate) && waitLock(held.lock)
+}
+
+var heldTurns []*turnFiles // or they would be closed as garbage

@@ -29,6 +29,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if path := os.Getenv("LEDGER_TEST_TURN"); path != "" {
+		if err := holdTurn(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -46,6 +53,16 @@ func openAndWrite(path string) error {
 		return err
 	}
 	return s.Close()
+}
+
+// holdTurn stands in the turnstile until stdin ends.
+func holdTurn(path string) error {
+	if !ledger.HoldTurn(path) {
+		return errors.New("the turn did not come")
+	}
+	fmt.Println("held")
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
 }
 
 // open returns a new ledger and checks it when the test ends.

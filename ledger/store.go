@@ -29,6 +29,7 @@ type Store struct {
 	groupTime       time.Duration
 
 	writer   *session
+	turn     turn // the commit loop's own
 	requests chan *request
 	readers  chan *session // nil: not opened yet
 	closed   atomic.Bool
@@ -255,13 +256,27 @@ func (s *Store) runCareful(group []grouped) error {
 	return nil
 }
 
-// begin takes the write lock for a function that has waited since then.
+// begin takes the write lock for a function that has waited since then. A process that others get in the way of lines
+// up for it with them.
 func (s *Store) begin(ctx context.Context, since time.Time) error {
-	err := retryBusy(ctx, since, s.lockWait, func() error {
+	immediate := func() error {
 		_, err := s.writer.exec(`BEGIN IMMEDIATE`)
 		return err
-	})
+	}
+	var err error
+	linesUp := s.turn.linesUp()
+	if !linesUp {
+		err = immediate()
+		linesUp = isBusy(err) && !s.Alone
+	}
+	if linesUp {
+		s.turn.take(ctx, s.path, s.lockWait-time.Since(since), isBusy(err))
+	}
+	if linesUp || isBusy(err) {
+		err = retryBusy(ctx, since, s.lockWait, immediate)
+	}
 	if err != nil {
+		s.turn.give()
 		return err
 	}
 	s.writer.broken = nil
@@ -282,12 +297,14 @@ func (s *Store) sameFile() error {
 func (s *Store) rollback() error {
 	s.writer.dictionary.forget()
 	_, err := s.writer.exec(`ROLLBACK`)
+	s.turn.give()
 	return err
 }
 
 func (s *Store) commit() error {
 	_, err := s.writer.exec(`COMMIT`)
 	if err == nil {
+		s.turn.give()
 		s.writer.dictionary.keep()
 		if s.announces {
 			s.announce()
@@ -346,6 +363,7 @@ func (s *Store) Close() error {
 	}
 	close(s.quit)
 	<-s.ended
+	s.turn.close()
 	s.bell.close()
 	s.watchers.close()
 	for range maxReaders {

@@ -2,6 +2,7 @@ package projection
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -35,9 +36,6 @@ type Activity struct {
 	Refused   int64 `json:"refused"`
 }
 
-// queueCounts reads every row of jobs: an index for the numbers of finished jobs would cost every transition.
-const queueCounts = `SELECT queue, state, count(*) FROM jobs GROUP BY queue, state`
-
 const queuedNow = `SELECT queue, sum(run_at <= ?1), sum(run_at > ?1), sum(failures > 0),
     coalesce(min(CASE WHEN run_at <= ?1 THEN run_at END), 0), coalesce(min(CASE WHEN run_at > ?1 THEN run_at END), 0)
 FROM jobs WHERE lane IS NOT NULL GROUP BY queue`
@@ -46,14 +44,15 @@ const expiredNow = `SELECT queue, count(*), min(lease_expires_at) FROM jobs WHER
 
 // Status returns how things stand at now, by the name of the queue: every queue that has or had jobs, or is paused.
 func Status(ctx context.Context, tx *ledger.Tx, now time.Time) ([]QueueStatus, error) {
-	byName := make(map[string]*QueueStatus)
-	var state, n, scheduled, retrying, first, next int64
-	err := eachQueue(ctx, tx, byName, func(s *QueueStatus) { s.Jobs[ledger.State(state)] = n },
-		[]any{&state, &n}, queueCounts)
-	if err != nil {
+	byName, counts := make(map[string]*QueueStatus), make(map[string]map[ledger.State]int64)
+	if _, err := countStanding(ctx, tx, Moment{Pos: math.MaxInt64, next: math.MaxInt64}, byName, counts); err != nil {
 		return nil, err
 	}
-	err = eachQueue(ctx, tx, byName, func(s *QueueStatus) {
+	for name, jobs := range counts {
+		statusOf(byName, name).Jobs = jobs
+	}
+	var n, scheduled, retrying, first, next int64
+	err := eachQueue(ctx, tx, byName, func(s *QueueStatus) {
 		s.Ready, s.Scheduled, s.Retrying = n, scheduled, retrying
 		s.OldestReady, s.NextRunAt = ledger.FromMicros(first), ledger.FromMicros(next)
 	}, []any{&n, &scheduled, &retrying, &first, &next}, queuedNow, ledger.Micros(now))

@@ -82,6 +82,7 @@ func (p *program) verbs() []verb {
 		importVerb(p),
 		eraseVerb(p),
 		backupVerb(p),
+		benchVerb(p),
 		versionVerb(p),
 		completionVerb(p),
 		manVerb(p),

@@ -161,11 +161,15 @@ func without(t testing.TB, stdout string, keys ...string) (lines []map[string]an
 
 // A copy that was really taken at a moment answers as the ledger does with --as-of that moment.
 func TestAsOfIsWhatACopyOfThenSays(t *testing.T) {
-	for seed := range uint64(4) {
+	seeds, steps := uint64(3), 240
+	if testing.Short() {
+		seeds, steps = 1, 60
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := newTale(t)
 			random := rand.New(rand.NewPCG(seed, 7))
-			jobs, copies := s.wander(random, 240)
+			jobs, copies := s.wander(random, steps)
 			s.wait(time.Hour)
 			for _, c := range copies {
 				moment := fmt.Sprintf("pos:%d", c.pos)

@@ -67,13 +67,17 @@ func (h told) live(c *projection.Claim, from, to int64) bool {
 }
 
 func TestAttemptsAreTheClaimsThatTheEventsTell(t *testing.T) {
-	for seed := range uint64(3) {
+	seeds, steps, questions := uint64(3), 400, 100
+	if testing.Short() {
+		seeds, steps, questions = 1, 100, 40
+	}
+	for seed := range seeds {
 		s := newTale(t)
 		random := rand.New(rand.NewPCG(seed, 11))
-		jobs, _ := s.wander(random, 400)
+		jobs, _ := s.wander(random, steps)
 		h := toldBy(t, s)
 		tail := int64(len(h.events))
-		for range 150 {
+		for range questions {
 			typed := []string{"attempts", "--json"}
 			from, to, worker, outcome, queue, overlap, job := int64(1), tail, "", "", "", false, ledger.JobID("")
 			if random.IntN(2) == 0 {
@@ -144,7 +148,7 @@ func shownOrNone(s *string) string {
 // owners asks who held a job, at times between and exactly on its events.
 func owners(t *testing.T, s *tale, h told, jobs []ledger.JobID, random *rand.Rand) {
 	t.Helper()
-	for range 200 {
+	for range 100 {
 		id := jobs[random.IntN(len(jobs))]
 		e := h.events[random.IntN(len(h.events))]
 		at := e.At.Add(time.Duration(random.IntN(3)-1) * time.Microsecond)

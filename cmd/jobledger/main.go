@@ -24,5 +24,12 @@ func main() {
 		}
 		return
 	}
+	if len(os.Args) == 2 && os.Args[1] == benchWord { // one more process of bench
+		if err := benchAsProcess(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, programName+":", err)
+			os.Exit(exitUnexpected)
+		}
+		return
+	}
 	os.Exit(newProgram().run(context.Background(), os.Args[1:]))
 }

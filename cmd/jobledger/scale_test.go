@@ -260,15 +260,44 @@ func BenchmarkLarge(b *testing.B) {
 		}
 		return n, nil
 	})
+	claimed := g.begin
 	ask("attempts/job", func(ctx context.Context, tx *ledger.Tx) (int, error) {
-		return window(ctx, tx, projection.AttemptFilter{Job: job}, time.Time{}, g.end)
+		m, err := projection.AtTime(ctx, tx, g.end)
+		if err != nil {
+			return 0, err
+		}
+		found, err := projection.Attempts(ctx, tx, projection.AttemptFilter{Job: job, To: m})
+		if len(found) > 0 {
+			claimed = found[0].ClaimedAt
+		}
+		return len(found), err
 	})
 	ask("owner", func(ctx context.Context, tx *ledger.Tx) (int, error) {
-		m, err := projection.AtTime(ctx, tx, middle.Add(time.Hour))
+		m, err := projection.AtTime(ctx, tx, claimed)
 		if err != nil {
 			return 0, err
 		}
 		_, a, err := projection.OwnerAt(ctx, tx, job, m)
 		return a.Attempt, err
+	})
+	ask("why", func(ctx context.Context, tx *ledger.Tx) (int, error) {
+		jobs, err := projection.List(ctx, tx, projection.Filter{States: []ledger.State{ledger.Queued}, Limit: 1})
+		if err != nil {
+			return 0, err
+		}
+		w, err := projection.Explain(ctx, tx, jobs[0], g.end)
+		return int(w.Ahead), err
+	})
+	ask("diff", func(ctx context.Context, tx *ledger.Tx) (int, error) {
+		from, err := projection.AtTime(ctx, tx, middle)
+		if err != nil {
+			return 0, err
+		}
+		to, err := projection.AtTime(ctx, tx, middle.Add(24*time.Hour))
+		if err != nil {
+			return 0, err
+		}
+		_, err = projection.Compare(ctx, tx, from, to, 5)
+		return int(to.Pos - from.Pos), err
 	})
 }

@@ -17,7 +17,12 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
 
+// raceAtExit spares the programs that the tests start, hundreds of them, the second for which the race detector
+// holds up every exit.
+const raceAtExit = "atexit_sleep_ms=0"
+
 func TestMain(m *testing.M) {
+	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" "+raceAtExit))
 	testscript.Main(m, map[string]func(){"jobledger": main})
 }
 
@@ -31,6 +36,7 @@ func TestScripts(t *testing.T) {
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "sql": runSQL, "capture": capture},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TZ", "UTC")
+			env.Setenv("GORACE", raceAtExit)
 			env.Setenv("USER", "tester")
 			history, err := filepath.Abs("../../testdata/history")
 			if err != nil {

@@ -107,6 +107,7 @@ func (p *program) tell(e ledger.Event) string {
 		s.add("from %s by %s", b.From, e.Actor)
 	case *ledger.Imported:
 		s.add("%s from %s by %s", count(b.Events, "event"), b.From, e.Actor)
+		s.addIf(b.MissingBodies > 0, "%d of their payloads and results were missing", b.MissingBodies)
 	}
 	// What an owner does is said by the owner, unless an operator presented the token.
 	if e.Attempt > 0 && e.Kind() <= ledger.KindReleased && e.Actor != "worker:"+e.Worker.Name {

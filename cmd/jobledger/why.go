@@ -257,13 +257,22 @@ func (p *program) whyEnded(w projection.Why, r *reasons) {
 		if j.Failures < j.MaxAttempts {
 			r.say("It was not to be tried again.")
 		}
-		r.say("'jobledger retry %s' queues it again.", j.ID)
+		r.retryable(j)
 	case *ledger.Reclaimed:
 		r.say("Job %s failed for good at %s: attempt %d was taken from %s because %s, failure %d of %d.", j.ID, at, e.Attempt, e.Worker.Name, reclaimReason(b.Reason), j.Failures, j.MaxAttempts)
-		r.say("'jobledger retry %s' queues it again.", j.ID)
+		r.retryable(j)
 	default:
 		r.say("Job %s is %s since %s.", j.ID, j.State, at)
 	}
+}
+
+// retryable says how a job that failed for good can run again.
+func (r *reasons) retryable(j projection.Job) {
+	if j.Erased {
+		r.say("Its payload was erased, so it cannot be retried.")
+		return
+	}
+	r.say("'jobledger retry %s' queues it again.", j.ID)
 }
 
 // failure is what an attempt ended with.

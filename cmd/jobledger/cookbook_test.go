@@ -1,0 +1,272 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+)
+
+// recipe is one question of the README's cookbook.
+type recipe struct {
+	ask   string
+	words []string // the command, as a shell would split it
+	file  string   // into which its output goes; "" where there is no >
+	shown []string // what the README shows of the answer
+}
+
+// cookbook reads the recipes out of the README: within a block of sh a line "# question", the lines of the command,
+// and lines "#   …" of its answer.
+func cookbook(t *testing.T) []recipe {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(readme), "\n## Cookbook: questions of a bad night\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	var all []recipe
+	for i, block := range strings.Split(text, "```") {
+		block, isShell := strings.CutPrefix(block, "sh\n")
+		if i%2 == 0 || !isShell {
+			continue
+		}
+		for _, part := range strings.Split(strings.TrimSpace(block), "\n\n") {
+			lines := strings.Split(part, "\n")
+			r := recipe{ask: strings.TrimPrefix(lines[0], "# ")}
+			end := len(lines)
+			for end > 1 && strings.HasPrefix(lines[end-1], "#   ") {
+				end--
+				r.shown = slices.Insert(r.shown, 0, strings.TrimSpace(lines[end][1:]))
+			}
+			r.words, r.file = splitShell(t, strings.Join(lines[1:end], "\n"))
+			if r.ask == lines[0] || len(r.words) < 2 {
+				t.Fatalf("the cookbook has a question without a command, or the other way round:\n%s", part)
+			}
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// splitShell splits a command as a shell does, as far as the cookbook needs it; >FILE comes last.
+func splitShell(t *testing.T, command string) (words []string, file string) {
+	t.Helper()
+	for i, piece := range strings.Split(command, `"`) {
+		if i%2 == 1 {
+			if strings.ContainsAny(piece, "$`\\") {
+				t.Fatalf("a shell would change what stands between the quotes: %s", piece)
+			}
+			words = append(words, piece)
+			continue
+		}
+		if strings.ContainsAny(piece, "'|&;\n$`*") {
+			t.Fatalf("more of a shell than this test knows: %s", command)
+		}
+		words = append(words, strings.Fields(piece)...)
+	}
+	if file, isFile := strings.CutPrefix(words[len(words)-1], ">"); isFile {
+		return words[:len(words)-1], file
+	}
+	return words, ""
+}
+
+// morning is when the questions are asked.
+var morning = time.Date(2026, 3, 15, 8, 0, 0, 0, time.UTC)
+
+// asked is what the program prints for these words, in the current folder.
+func asked(t *testing.T, words ...string) string {
+	t.Helper()
+	var out, messages bytes.Buffer
+	p := &program{stdout: bufio.NewWriter(&out), stderr: &messages, now: func() time.Time { return morning }}
+	if code := p.run(context.Background(), words); code != 0 {
+		t.Fatalf("exit %d: %s", code, messages.String())
+	}
+	return out.String()
+}
+
+// queried is what sqlite3 prints for this statement, whether or not there is a sqlite3.
+func queried(t *testing.T, file, statement string) string {
+	t.Helper()
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query(statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for rows.Next() {
+		cells, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
+		for i := range cells {
+			into[i] = &cells[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range cells {
+			if i > 0 {
+				out.WriteByte('|')
+			}
+			out.WriteString(c.String)
+		}
+		out.WriteByte('\n')
+	}
+	if rows.Err() != nil {
+		t.Fatal(rows.Err())
+	}
+	return out.String()
+}
+
+// sqliteShell is the sqlite3 of this machine; "" where it has none, or one without ->>.
+func sqliteShell() string {
+	path, err := exec.LookPath("sqlite3")
+	if err != nil || exec.Command(path, ":memory:", `SELECT '{}' ->> 'x'`).Run() != nil {
+		return ""
+	}
+	return path
+}
+
+// howLong is what differs from run to run.
+var howLong = regexp.MustCompile(`checked in [0-9.]+[a-zµ]+`)
+
+// Each line of the cookbook is run. The golden files say what it prints; the checks, which know nothing but the
+// lines of the exported history, say whether that is true.
+func TestTheCookbookTellsTheTruth(t *testing.T) {
+	recipes := cookbook(t)
+	history, err := filepath.Abs("../../testdata/history/bad-night.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	goldens, err := filepath.Abs("../../testdata/golden/cookbook")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(recipes) != len(answers) {
+		t.Errorf("%d questions in the README, %d checks here", len(recipes), len(answers))
+	}
+	if *update {
+		if err := os.RemoveAll(goldens); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(goldens, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := readNight(t, history)
+	t.Setenv("TZ", "UTC")
+	for _, name := range []string{"JOBLEDGER_DB", "JOBLEDGER_JSON", "JOBLEDGER_ACTOR"} {
+		t.Setenv(name, "")
+		os.Unsetenv(name)
+	}
+	t.Chdir(t.TempDir())
+	asked(t, "import", history)
+	shell := sqliteShell()
+	for i, r := range recipes {
+		t.Run(fmt.Sprintf("%02d", i+1), func(t *testing.T) {
+			t.Log(r.ask)
+			check := answers[r.ask]
+			if check == nil {
+				t.Fatal("there is no check of this answer")
+			}
+			var out string
+			switch {
+			case r.words[0] == "jobledger":
+				out = asked(t, r.words[1:]...)
+			case len(r.words) == 4 && r.words[0] == "sqlite3" && r.words[1] == "-readonly":
+				out = queried(t, r.words[2], r.words[3])
+				if shell == "" {
+					break
+				}
+				if got, err := exec.Command(shell, r.words[1:]...).CombinedOutput(); err != nil || string(got) != out {
+					t.Errorf("%s: %v; got\n%swant\n%s", shell, err, got, out)
+				}
+			default:
+				t.Fatalf("cannot run %q", r.words)
+			}
+			if r.file != "" {
+				if err := os.WriteFile(r.file, []byte(out), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, line := range r.shown {
+				if !strings.Contains("\n"+out, "\n"+line+"\n") {
+					t.Errorf("the README shows %q; got\n%s", line, out)
+				}
+			}
+			check(n, &answer{t: t, out: out})
+			if r.file != "" {
+				return // too long for a golden file; the check has read it
+			}
+			golden := filepath.Join(goldens, fmt.Sprintf("%02d.txt", i+1))
+			got := "# " + r.ask + "\n" + howLong.ReplaceAllString(out, "checked in …")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want, err := os.ReadFile(golden); err != nil || got != string(want) {
+				t.Errorf("%v; got\n%s", err, got)
+			}
+		})
+	}
+}
+
+// The README names the columns of the views, which people rely on.
+func TestTheReadmeNamesTheColumnsOfTheViews(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newTale(t)
+	for _, view := range []string{"history", "attempts", "current"} {
+		var columns []string
+		for line := range strings.Lines(queried(t, s.Store.Path(), "SELECT name FROM pragma_table_info('"+view+"') ORDER BY cid")) {
+			columns = append(columns, strings.TrimSpace(line))
+		}
+		_, row, _ := strings.Cut(string(readme), "\n| `"+view+"` | ")
+		if _, row, _ = strings.Cut(row, "| `"); !strings.HasPrefix(row, strings.Join(columns, ", ")+"`") || len(columns) < 5 {
+			t.Errorf("%s: want %s", view, strings.Join(columns, ", "))
+		}
+	}
+}
+
+// The bad night's clock was right. Here is one that is not.
+func TestTheCookbookFindsAClockThatWasSetBack(t *testing.T) {
+	s := newTale(t)
+	s.enqueue(commands.Enqueue{Queue: "mail"})
+	s.enqueue(commands.Enqueue{Queue: "mail"})
+	s.claim("w1", "mail")
+	s.wait(-40 * time.Second)
+	s.now = s.now.Add(time.Second)
+	s.enqueue(commands.Enqueue{Queue: "web", RunAt: s.now.Add(-time.Hour)})
+	s.claim("w1", "web")
+	for _, r := range cookbook(t) {
+		if strings.HasPrefix(r.ask, "Was a clock wrong?") {
+			out := queried(t, s.Store.Path(), r.words[len(r.words)-1])
+			if !strings.HasPrefix(out, "21s|1|") || !strings.Contains(out, "\n60s|1|") {
+				t.Errorf("got\n%s", out)
+			}
+			return
+		}
+	}
+	t.Error("no such question")
+}

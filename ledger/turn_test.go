@@ -1,0 +1,121 @@
+//go:build unix
+
+package ledger_test
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+)
+
+// stoppedHolder starts a process that stands in the turnstile of s, and stops it there. end lets it go on and end.
+func stoppedHolder(t *testing.T, s *ledger.Store) (end func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "LEDGER_TEST_TURN="+s.Path())
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end = sync.OnceFunc(func() {
+		_ = cmd.Process.Signal(syscall.SIGCONT)
+		_ = in.Close()
+		_ = cmd.Wait()
+	})
+	t.Cleanup(end)
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+		t.Fatalf("the holder said %q, %v", line, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	return end
+}
+
+// getInTheWay makes s find SQLite's lock in other hands for a moment while it writes, and returns how long that took.
+func getInTheWay(t *testing.T, s *ledger.Store) time.Duration {
+	t.Helper()
+	other := plain(t, s.Path())
+	mustExec(t, other, `BEGIN IMMEDIATE`)
+	written := make(chan error, 1)
+	start := time.Now()
+	go func() {
+		written <- s.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+	}()
+	time.Sleep(20 * time.Millisecond)
+	mustExec(t, other, `ROLLBACK`)
+	if err := <-written; err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(start)
+}
+
+func TestAStoppedProcessInTheTurnstileStallsOthersOnce(t *testing.T) {
+	s := open(t)
+	end := stoppedHolder(t, s)
+	if took := getInTheWay(t, s); took < 400*time.Millisecond || took > 600*time.Millisecond {
+		t.Errorf("the first write took %s, want about 500 ms", took)
+	}
+	if took := getInTheWay(t, s); took > 300*time.Millisecond {
+		t.Errorf("the second write took %s", took)
+	}
+	start := time.Now()
+	for range 10 {
+		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") })
+	}
+	if took := time.Since(start); took > 300*time.Millisecond {
+		t.Errorf("ten more writes took %s", took)
+	}
+	end()
+	getInTheWay(t, s)
+}
+
+func TestProcessesThatWriteWithoutPauseTakeTurns(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	stores := []*ledger.Store{openAt(t, path)}
+	for range 2 {
+		stores = append(stores, ledgertest.OpenAt(t, path)) // another lock holder, as another process is
+	}
+	shares := make([]int, len(stores))
+	var wg sync.WaitGroup
+	until := time.Now().Add(500 * time.Millisecond)
+	for i, s := range stores {
+		wg.Go(func() {
+			for time.Now().Before(until) {
+				if err := s.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") }); err != nil {
+					t.Error(err)
+				}
+				shares[i]++
+			}
+		})
+	}
+	wg.Wait()
+	if 2*slices.Min(shares) < slices.Max(shares) {
+		t.Errorf("shares: %v", shares)
+	}
+}
+
+func TestALedgerThatNobodyElseWritesHasNoTurnstile(t *testing.T) {
+	s := open(t)
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+	if _, err := os.Stat(s.Path() + ".bell/gate"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the turnstile was made: %v", err)
+	}
+}
