@@ -103,7 +103,7 @@ func discrepancy(v projection.Verified) error {
 	}
 	err := exitf(exitDiscrepancy, "%s; the first: %s%s: %s", count(int64(len(v.Findings)), "finding"), first.Code, where, first.Detail)
 	if v.Stopped {
-		return withHint(err, "nothing behind event %d could be checked; 'jobledger restore' brings back a backup", v.Events)
+		return withHint(err, "nothing behind event %d could be checked; a copy that 'jobledger backup' made is the way back", v.Events)
 	}
 	mendable := func(f projection.Finding) bool {
 		return slices.Contains([]string{projection.FindGuard, projection.FindDiffers, projection.FindMissing, projection.FindExtra, projection.FindQueue}, f.Code)

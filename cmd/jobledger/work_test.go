@@ -140,22 +140,23 @@ type running struct {
 	exited chan struct{}
 }
 
-// talk is a buffer that is written while it is read.
+// talk is a buffer that is written while it is read. The buffer has a name, or its other methods would write past
+// the lock.
 type talk struct {
-	mu sync.Mutex
-	bytes.Buffer
+	mu  sync.Mutex
+	buf bytes.Buffer
 }
 
 func (b *talk) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
+	return b.buf.Write(p)
 }
 
 func (b *talk) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.Buffer.String()
+	return b.buf.String()
 }
 
 // work starts "work -q mail" with these words.
@@ -390,9 +391,9 @@ sleep 30`)
 // Workers are replaced again and again while they work: no deploy is a failure, and no job is lost.
 func TestManyDeploys(t *testing.T) {
 	t.Parallel()
-	deploys, jobs := 50, 400
-	if testing.Short() {
-		deploys, jobs = 6, 60
+	deploys, jobs, nap := 50, 400, "0.05"
+	if testing.Short() { // as under the race detector, where everything takes longer
+		deploys, jobs, nap = 6, 60, "0.5"
 	}
 	s := newSite(t)
 	var lines strings.Builder
@@ -406,7 +407,7 @@ func TestManyDeploys(t *testing.T) {
 	}
 	released := 0
 	for i := range deploys {
-		w := s.work("-j", "4", "--", "sh", "-c", `sleep 0.05; exec sh -c 'echo done; exit 0'`)
+		w := s.work("-j", "4", "--", "sh", "-c", `sleep `+nap+`; exec sh -c 'echo done; exit 0'`)
 		s.eventually("the worker works", func() bool {
 			out, err := s.command("list", "--limit", "1000", "--json").Output()
 			return err == nil && bytes.Contains(out, fmt.Appendf(nil, `-%d"`, w.Process.Pid))
