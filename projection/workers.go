@@ -55,6 +55,7 @@ type Worker struct {
 
 	announced bool // it said that it started
 	present   bool // it says now and then that it is there
+	past      bool // as of a moment of the past: who was seen between events is not history
 	lives     int  // how often it has started and not stopped
 }
 
@@ -64,6 +65,9 @@ var heldNow = `SELECT ` + columnList + ` FROM jobs j WHERE j.lease_expires_at > 
 
 // lives finds the events without a job, which are few, by the index on (job, seq).
 const lives = `SELECT e.worker, e.kind, e.at, e.data FROM events e WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) ORDER BY e.pos`
+
+// livesUntil is lives up to a pos.
+const livesUntil = `SELECT e.worker, e.kind, e.at, e.data FROM events e WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) AND e.pos <= ? ORDER BY e.pos`
 
 // Workers returns the worker processes that are there at now or hold jobs, by name; with all, every one that ever
 // said that it started. A silent one that holds nothing is among the first for a day.
@@ -76,20 +80,58 @@ func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Wor
 	if err != nil {
 		return nil, err
 	}
+	if err := addHeld(ctx, tx, found, held); err != nil {
+		return nil, err
+	}
+	if err := addLives(ctx, tx, found, all, lives); err != nil {
+		return nil, err
+	}
+	return judged(found, now, all), nil
+}
+
+// WorkersAsOf returns the worker processes that had started and not stopped at m or held jobs then, by name; with
+// all, every one that had ever started. It knows what the events say: a process that had died without a job is idle.
+func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m Moment, all bool) ([]Worker, error) {
+	then, err := ListAsOf(ctx, tx, Filter{States: []ledger.State{ledger.ClaimedState, ledger.Running}}, m)
+	if err != nil {
+		return nil, err
+	}
+	held := make([]Job, len(then))
+	for i := range then {
+		held[i] = then[i].Job
+	}
+	slices.SortFunc(held, func(a, b Job) int { return cmp.Or(a.ClaimedAt.Compare(b.ClaimedAt), cmp.Compare(a.N, b.N)) })
+	found := make(map[int64]*Worker)
+	if err := addHeld(ctx, tx, found, held); err != nil {
+		return nil, err
+	}
+	if err := addLives(ctx, tx, found, true, livesUntil, m.Pos); err != nil {
+		return nil, err
+	}
+	for _, w := range found {
+		w.past = true
+	}
+	return judged(found, m.At, all), nil
+}
+
+// addHeld gives each job to the worker that holds it.
+func addHeld(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, held []Job) error {
 	for _, j := range held {
 		n, err := tx.Worker(ctx, j.Worker)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		w, err := workerIn(ctx, tx, found, n)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		w.Jobs = append(w.Jobs, j)
 	}
-	if err := addLives(ctx, tx, found, all); err != nil {
-		return nil, err
-	}
+	return nil
+}
+
+// judged returns those of the workers found that are to be listed, by name.
+func judged(found map[int64]*Worker, now time.Time, all bool) []Worker {
 	var list []Worker
 	for _, w := range found {
 		w.judge(now)
@@ -101,7 +143,7 @@ func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Wor
 	slices.SortFunc(list, func(a, b Worker) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.Boot, b.Boot))
 	})
-	return list, nil
+	return list
 }
 
 func findPresent(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker) error {
@@ -137,9 +179,10 @@ func workerIn(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, n int
 	return found[n], nil
 }
 
-// addLives adds what the events say about starts and stops; with all, also of those that have not been found.
-func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, all bool) error {
-	rows, err := tx.Query(ctx, lives)
+// addLives adds what the events that query finds say about starts and stops; with all, also of those that have not
+// been found.
+func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, all bool, query string, args ...any) error {
+	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {
 		return err
 	}
@@ -220,6 +263,8 @@ func (w *Worker) judge(now time.Time) {
 	switch {
 	case len(w.Jobs) == 0 && w.announced && w.lives <= 0:
 		w.State = Stopped
+	case w.past && w.announced && w.lives > 0 && len(w.Jobs) == 0:
+		w.State = Idle
 	case w.present && now.Sub(w.SeenAt) > 3*PresentEvery, !w.present && !held:
 		w.State = Silent
 	case len(w.Jobs) > 0:

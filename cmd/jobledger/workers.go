@@ -18,19 +18,31 @@ func workersVerb(p *program) verb {
 		about: "A worker is working, or idle, or silent: not seen for three beats, and it did not say goodbye. SEEN is its last sign of " +
 			"life. A claimer that is no worker process is known by its heartbeats only, and silent once all of its leases have run out. " +
 			"Beside each job stand how long it has been held, the age of its last heartbeat, and what that told. " +
-			"--all shows those too that have stopped, and those that have been silent for more than a day.",
+			"--all shows those too that have stopped, and those that have been silent for more than a day. " +
+			"With --as-of it is what the events up to that moment say; who was idle and died is not among them.",
 		flags: []cli.Flag{
+			asOfFlag(),
 			&cli.BoolFlag{Name: "all", Usage: "every worker that ever started"},
 		},
 		examples: []example{
 			{"jobledger workers", "who is alive, since when, and what they hold"},
 			{"jobledger workers --all --json", "an object for each, with its jobs"},
+			{"jobledger workers --as-of 02:15", "who held what at a quarter past two"},
 		},
 		exits: []int{exitNothing},
 		run: func(c *cli.Context) error {
 			var workers []projection.Worker
-			err := p.read(c.Context, func(tx *ledger.Tx) (err error) {
-				workers, err = projection.Workers(c.Context, tx, p.now(), c.Bool("all"))
+			p := p // with --as-of, its clock stands there
+			err := p.read(c.Context, func(tx *ledger.Tx) error {
+				m, given, err := p.momentOf(c, "as-of", tx)
+				switch {
+				case err != nil:
+				case given:
+					workers, err = projection.WorkersAsOf(c.Context, tx, m, c.Bool("all"))
+					p = p.at(m)
+				default:
+					workers, err = projection.Workers(c.Context, tx, p.now(), c.Bool("all"))
+				}
 				return err
 			})
 			switch {
