@@ -1,0 +1,6 @@
+//go:build !race
+
+package main
+
+// underRace says that the race detector is on: everything takes longer and much more memory.
+const underRace = false
