@@ -121,7 +121,7 @@ func (c *Command) run(t *task) commands.Command {
 	if !job.EndBy.IsZero() {
 		spec.MaxRuntime = job.EndBy.Sub(job.ClaimedAt)
 	}
-	child, err := startChild(t.ctx, spec)
+	child, err := t.start(spec)
 	if err != nil {
 		return c.notStarted(job, err, context.Cause(t.ctx))
 	}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -76,6 +77,20 @@ func (t *task) deadlines() leaseDeadlines {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lease
+}
+
+// start starts the task's command. A stopping worker does not break that off, which would kill what has begun: it asks
+// the command to end once it runs. A lost claim does.
+func (t *task) start(spec childSpec) (*child, error) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.ctx))
+	defer cancel(nil)
+	stop := context.AfterFunc(t.ctx, func() {
+		if cause := context.Cause(t.ctx); !errors.Is(cause, ErrStopping) {
+			cancel(cause)
+		}
+	})
+	defer stop()
+	return startChild(ctx, spec)
 }
 
 // over releases what the task holds.
