@@ -93,27 +93,6 @@ func (tx *Tx) page(ctx context.Context, page []Line, f Filter, bodies bool, know
 	return page, len(page) == f.Limit, nil
 }
 
-func (tx *Tx) bodiesAfter(ctx context.Context, pos int64) iter.Seq2[StoredBody, error] {
-	return func(yield func(StoredBody, error) bool) {
-		rows, err := tx.Query(ctx, `SELECT pos, salt, body FROM bodies WHERE pos > ? ORDER BY pos`, pos)
-		if err != nil {
-			yield(StoredBody{}, err)
-			return
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var b StoredBody
-			err := rows.Scan(&b.Pos, &b.Salt, &b.Body)
-			if !yield(b, err) || err != nil {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(StoredBody{}, err)
-		}
-	}
-}
-
 // Checkpoint moves what the -wal file holds into the ledger's file and empties the former; whole is false if a reader
 // kept it from doing so for as long as it waited. SQLite does this by itself now and then; after an erasure, the
 // bytes are gone from the disk's files only then.

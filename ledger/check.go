@@ -18,9 +18,11 @@ type StoredBody struct {
 }
 
 // Bodies yields every stored body in the order of pos.
-func (tx *Tx) Bodies(ctx context.Context) iter.Seq2[StoredBody, error] {
+func (tx *Tx) Bodies(ctx context.Context) iter.Seq2[StoredBody, error] { return tx.bodiesAfter(ctx, 0) }
+
+func (tx *Tx) bodiesAfter(ctx context.Context, pos int64) iter.Seq2[StoredBody, error] {
 	return func(yield func(StoredBody, error) bool) {
-		rows, err := tx.Query(ctx, `SELECT pos, salt, body FROM bodies ORDER BY pos`)
+		rows, err := tx.Query(ctx, `SELECT pos, salt, body FROM bodies WHERE pos > ? ORDER BY pos`, pos)
 		if err != nil {
 			yield(StoredBody{}, err)
 			return
