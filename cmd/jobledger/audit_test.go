@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -20,18 +19,7 @@ func TestWhatAuditorsRead(t *testing.T) {
 	s.rest()
 	s.wait(5 * time.Minute)
 	var out strings.Builder
-	show := func(width int, typed ...string) {
-		code, stdout, stderr := s.run(width, typed...)
-		where := "piped"
-		if width > 0 {
-			where = fmt.Sprintf("%d columns", width)
-		}
-		fmt.Fprintf(&out, "$ jobledger %s   # %s\n%s%s", strings.Join(typed, " "), where, salted.ReplaceAllString(stdout, "(64 hex digits)"), stderr)
-		if code != 0 {
-			fmt.Fprintf(&out, "exit %d\n", code)
-		}
-		out.WriteByte('\n')
-	}
+	show := s.transcript(&out)
 	show(0, "attempts")
 	show(100, "attempts", "--overlap")
 	show(0, "attempts", "--worker", "w1", "--json")

@@ -26,6 +26,18 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"jobledger": main})
 }
 
+// A missing tool is a reason to skip on somebody's machine, and a failure where everything must hold.
+func TestToolsAreThereInCI(t *testing.T) {
+	if os.Getenv("CI") != "true" {
+		t.Skip("CI is not true")
+	}
+	for _, tool := range []string{"sh", "bash", "setsid"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestScripts holds conversations with the program, one file per verb.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{

@@ -24,18 +24,7 @@ func TestWhatPeopleRead(t *testing.T) {
 	s.rest()
 	s.wait(5 * time.Minute) // w3 is gone by then
 	var out strings.Builder
-	show := func(width int, typed ...string) {
-		code, stdout, stderr := s.run(width, typed...)
-		where := "piped"
-		if width > 0 {
-			where = fmt.Sprintf("%d columns", width)
-		}
-		fmt.Fprintf(&out, "$ jobledger %s   # %s\n%s%s", strings.Join(typed, " "), where, salted.ReplaceAllString(stdout, "(64 hex digits)"), stderr)
-		if code != 0 {
-			fmt.Fprintf(&out, "exit %d\n", code)
-		}
-		out.WriteByte('\n')
-	}
+	show := s.transcript(&out)
 	show(0, "status")
 	show(80, "status")
 	show(0, "status", "--json")
@@ -156,5 +145,21 @@ func TestHistoryTellsManyHeartbeatsInThreeLines(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	if len(lines) != 7 || strings.TrimSpace(lines[4]) != "… 48 heartbeats more, the longest pause was 35s; --json has them" || !strings.Contains(lines[5], " +20s  heartbeat") {
 		t.Errorf("got\n%s", stdout)
+	}
+}
+
+// transcript returns what runs a command and writes down what a reader of that width sees of it; 0 is a pipe.
+func (s *tale) transcript(out *strings.Builder) func(width int, typed ...string) {
+	return func(width int, typed ...string) {
+		code, stdout, stderr := s.run(width, typed...)
+		where := "piped"
+		if width > 0 {
+			where = fmt.Sprintf("%d columns", width)
+		}
+		fmt.Fprintf(out, "$ jobledger %s   # %s\n%s%s", strings.Join(typed, " "), where, salted.ReplaceAllString(stdout, "(64 hex digits)"), stderr)
+		if code != 0 {
+			fmt.Fprintf(out, "exit %d\n", code)
+		}
+		out.WriteByte('\n')
 	}
 }
