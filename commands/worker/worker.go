@@ -123,7 +123,7 @@ type shift struct {
 	abort context.CancelCauseFunc
 	what  runner
 
-	active  map[*task]bool
+	active  map[*task]bool // at work now
 	done    chan finish
 	endings []finish      // to be recorded
 	empty   bool          // there was nothing ready, and there is no reason to look before
@@ -187,7 +187,7 @@ func (s *shift) loop(ctx context.Context) error {
 		}
 		select {
 		case f := <-s.done:
-			s.endings = append(s.endings, f)
+			s.end(f)
 		case <-bell:
 			s.wake()
 		case <-timer.C:
@@ -220,17 +220,24 @@ func (s *shift) collect() {
 		for more := true; more; {
 			select {
 			case f := <-s.done:
-				s.endings = append(s.endings, f)
+				s.end(f)
 				fruitless = 0
 			default:
 				more = false
 			}
 		}
-		if len(s.endings) == 0 || len(s.endings) == len(s.active) {
+		if len(s.endings) == 0 || len(s.active) == 0 {
 			return
 		}
 		runtime.Gosched()
 	}
+}
+
+// end takes the end of a task, which is not at work any more. Its slot is free for whoever is claimed when the end is
+// recorded.
+func (s *shift) end(f finish) {
+	delete(s.active, f.task)
+	s.endings = append(s.endings, f)
 }
 
 // free is how many jobs may be claimed now.
@@ -238,7 +245,7 @@ func (s *shift) free() int {
 	if s.stopped {
 		return 0
 	}
-	n := s.Slots - len(s.active) + len(s.endings)
+	n := s.Slots - len(s.active)
 	if s.MaxJobs > 0 {
 		n = min(n, s.MaxJobs-s.stats.Claimed)
 	}
@@ -279,7 +286,7 @@ func (s *shift) turn() {
 	ends := len(steps)
 	asked := time.Now()
 	for t := range s.active {
-		if s.fatal == nil && !s.ends(t) && !asked.Add(s.Lease/12).Before(t.beat) { // those almost due come along
+		if s.fatal == nil && !asked.Add(s.Lease/12).Before(t.beat) { // those almost due come along
 			j := t.current()
 			steps, tasks = append(steps, commands.Step{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: s.Lease}}), append(tasks, t)
 		}
@@ -296,7 +303,6 @@ func (s *shift) turn() {
 			s.Log.Warn("lost", "job", e.task.current().ID, "cause", s.why)
 			s.ended(e.task, e.task.current(), Lost)
 		}
-		delete(s.active, e.task)
 		e.task.over()
 	}
 	s.endings = s.endings[:0]
@@ -324,15 +330,6 @@ func (s *shift) write(steps []commands.Step, free int) ([]commands.Outcome, []pr
 	}
 	outcomes, err := s.Service.All(ctx, "worker:"+s.Process.Name, steps)
 	return outcomes, nil, err
-}
-
-func (s *shift) ends(t *task) bool {
-	for _, e := range s.endings {
-		if e.task == t {
-			return true
-		}
-	}
-	return false
 }
 
 func (s *shift) start(t *task) {
