@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"jobledger/ledger/failpoint"
 )
 
 // Tx is a transaction of a Store, or its snapshot when reading. It must not be used outside of the function that
@@ -44,10 +46,12 @@ type pending struct {
 type List struct {
 	width int
 	exact bool
-	texts [maxListBits + 1]string // by the power of two of its rows
+	texts [len(listSizes)]string
 }
 
-const maxListBits = 6 // 64 rows: beyond that a longer list gains nothing and costs memory
+// listSizes are the numbers of rows for which a List has a statement: each for the few that a handful of workers
+// writes at a time. Beyond 64 rows a longer list gains nothing and costs memory.
+var listSizes = [...]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32, 40, 48, 56, 64}
 
 // NewList returns a List whose statement is before, then "(?,?,…)" of width values per row, then after. one is the
 // statement for a single row, where there is a cheaper form; "" where there is not. exact demands that each row
@@ -55,8 +59,8 @@ const maxListBits = 6 // 64 rows: beyond that a longer list gains nothing and co
 func NewList(before string, width int, after, one string, exact bool) *List {
 	l := &List{width: width, exact: exact}
 	row := "(" + strings.TrimSuffix(strings.Repeat("?,", width), ",") + ")"
-	for bits := range l.texts {
-		l.texts[bits] = before + strings.TrimSuffix(strings.Repeat(row+",", 1<<bits), ",") + after
+	for i, rows := range listSizes {
+		l.texts[i] = before + strings.TrimSuffix(strings.Repeat(row+",", rows), ",") + after
 	}
 	if one != "" {
 		l.texts[0] = one
@@ -186,37 +190,39 @@ func (tx *Tx) flush() error {
 	}
 	for _, p := range tx.lists {
 		for args := p.args; p.rows > 0; {
-			bits := maxListBits
-			for 1<<bits > p.rows {
-				bits--
+			size := len(listSizes) - 1
+			for listSizes[size] > p.rows {
+				size--
 			}
-			n := p.list.width << bits
-			if err := tx.send(p.list, bits, args[:n]); err != nil {
+			n := p.list.width * listSizes[size]
+			if err := tx.send(p.list, size, args[:n]); err != nil {
 				if tx.broken = tx.session.broken; tx.broken == nil {
 					tx.broken = errRedo
 				}
 				return tx.broken
 			}
-			args, p.rows = args[n:], p.rows-1<<bits
+			args, p.rows = args[n:], p.rows-listSizes[size]
 		}
 		clear(p.args)
 		p.args = p.args[:0]
+		failpoint.Hit("list")
 	}
 	tx.ownSent = tx.ownSent || tx.owns
 	tx.flushes++
 	return nil
 }
 
-func (tx *Tx) send(l *List, bits int, args []any) error {
-	result, err := tx.session.exec(l.texts[bits], args...)
+// send runs the statement of the size'th of listSizes.
+func (tx *Tx) send(l *List, size int, args []any) error {
+	result, err := tx.session.exec(l.texts[size], args...)
 	if err != nil {
 		return err
 	}
 	if !l.exact {
 		return nil
 	}
-	if n, err := result.RowsAffected(); err != nil || n != 1<<bits {
-		return fmt.Errorf("%w: %d of %d rows were as expected", ErrConflict, n, 1<<bits)
+	if n, err := result.RowsAffected(); err != nil || n != int64(listSizes[size]) {
+		return fmt.Errorf("%w: %d of %d rows were as expected", ErrConflict, n, listSizes[size])
 	}
 	return nil
 }

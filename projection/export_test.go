@@ -9,16 +9,15 @@ import (
 // are those of the transitions that have happened in this process.
 func Statements() map[string]string {
 	all := map[string]string{
-		"claim: lanes":  liveLanes,
-		"claim: heads":  laneHeads,
-		"claim: rest":   laneRest,
-		"get":           byID,
-		"get by key":    byKey,
-		"held":          held,
-		"expired":       expired,
-		"result":        resultOf,
-		"claim: paused": pausedNow,
-		"lives":         lives,
+		"claim: lanes": liveLanes,
+		"claim: heads": laneHeads,
+		"claim: rest":  laneRest,
+		"get":          byID,
+		"get by key":   byKey,
+		"held":         held,
+		"expired":      expired,
+		"result":       resultOf,
+		"lives":        lives,
 	}
 	updates.Range(func(key, _ any) bool {
 		before, width, after, one := updateTexts(key.(uint32))

@@ -14,13 +14,15 @@ type Want struct {
 	Queues       []string
 	Version      string
 	Capabilities []string
+	Except       []ledger.JobID // jobs to step over
 }
 
 // Next returns up to limit queued jobs that fit and whose run_at has come, in claiming order: priority (higher
 // first), run_at, id. It looks at the head of each lane and reads jobs only where one is next, so its cost does not
-// grow with jobs that do not fit, are scheduled for later, or have ended.
+// grow with jobs that do not fit, are scheduled for later, or have ended. A job that is damaged is stepped over; if
+// there is no other, the error is a DamagedJobError.
 func Next(ctx context.Context, tx *ledger.Tx, want Want, now time.Time, limit int) ([]Job, error) {
-	lanes, err := fitting(ctx, tx, want)
+	lanes, damaged, err := fitting(ctx, tx, want)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +38,9 @@ func Next(ctx context.Context, tx *ledger.Tx, want Want, now time.Time, limit in
 		l := &lanes[first]
 		switch {
 		case len(l.ahead) > 0:
-			jobs = append(jobs, l.ahead[0])
+			if !slices.Contains(want.Except, l.ahead[0].ID) {
+				jobs = append(jobs, l.ahead[0])
+			}
 			l.advance()
 		case l.atEnd:
 			lanes = slices.Delete(lanes, first, first+1)
@@ -47,17 +51,29 @@ func Next(ctx context.Context, tx *ledger.Tx, want Want, now time.Time, limit in
 				}
 			}
 			left := limit - len(jobs) // many lanes must not cost so many jobs each
-			if err := l.read(ctx, tx, now, min(left, 1+2*left/rivals)); err != nil {
+			most := min(left, 1+2*left/rivals)
+			if l.read(ctx, tx, now, most) == nil {
+				break
+			}
+			leftOut, err := l.readApart(ctx, tx, now, most)
+			if err != nil {
 				return nil, err
 			}
+			damaged = cmp.Or(damaged, leftOut)
 		}
+	}
+	if len(jobs) == 0 {
+		return nil, damaged
 	}
 	return jobs, nil
 }
 
 // NextRunAt returns the earliest run_at among the queued jobs that fit; zero if there is none.
 func NextRunAt(ctx context.Context, tx *ledger.Tx, want Want) (earliest time.Time, err error) {
-	lanes, err := fitting(ctx, tx, want)
+	lanes, damaged, err := fitting(ctx, tx, want)
+	if err == nil && len(lanes) == 0 {
+		err = damaged
+	}
 	if err != nil || len(lanes) == 0 {
 		return earliest, err
 	}
@@ -81,11 +97,12 @@ func (l *liveLane) compare(other *liveLane) int {
 	return cmp.Or(other.priority-l.priority, cmp.Compare(l.runAt, other.runAt), cmp.Compare(l.id, other.id))
 }
 
-// laneHeads is the hot query: one range of the index ready.
-var laneHeads = selectWithBody + ` WHERE j.lane = ? AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT ?`
+// laneHeads is the hot query: one range of the index ready. A bare LIMIT ? would be compiled anew for each value,
+// since SQLite 3.47 plans with it.
+var laneHeads = selectWithBody + ` WHERE j.lane = ? AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT 0 + ?`
 
 // laneRest is laneHeads from behind a job that has been taken already.
-var laneRest = selectWithBody + ` WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT ?`
+var laneRest = selectWithBody + ` WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT 0 + ?`
 
 // read gets the next jobs of l, with their payloads.
 func (l *liveLane) read(ctx context.Context, tx *ledger.Tx, now time.Time, most int) (err error) {
@@ -93,6 +110,9 @@ func (l *liveLane) read(ctx context.Context, tx *ledger.Tx, now time.Time, most 
 		l.ahead, err = many(ctx, tx, laneRest, l.text, l.runAt, l.id, ledger.Micros(now), most)
 	} else {
 		l.ahead, err = many(ctx, tx, laneHeads, l.text, ledger.Micros(now), most)
+	}
+	if err == nil {
+		err = allQueued(l.ahead)
 	}
 	l.atEnd = len(l.ahead) < most
 	if len(l.ahead) > 0 {
@@ -110,30 +130,23 @@ func (l *liveLane) advance() {
 }
 
 // liveLanes lists the lanes of one queue by jumping from each to the next, each with its first job: a few index
-// seeks per lane.
+// seeks per lane. A paused queue has none.
 const liveLanes = `WITH RECURSIVE live(lane) AS (
     SELECT (SELECT min(lane) FROM jobs WHERE lane >= ?1 AND lane < ?2)
+    WHERE NOT EXISTS (SELECT 1 FROM queues WHERE paused = 1 AND queue = (SELECT n FROM names WHERE name = ?3))
     UNION ALL
     SELECT (SELECT min(lane) FROM jobs WHERE lane > live.lane AND lane < ?2) FROM live WHERE live.lane IS NOT NULL)
 SELECT lane, (SELECT j.run_at FROM jobs j WHERE j.lane = live.lane ORDER BY j.run_at, j.id LIMIT 1),
     (SELECT j.id FROM jobs j WHERE j.lane = live.lane ORDER BY j.run_at, j.id LIMIT 1)
 FROM live WHERE lane IS NOT NULL`
 
-// fitting returns the live lanes that fit, without those of paused queues.
-func fitting(ctx context.Context, tx *ledger.Tx, want Want) ([]liveLane, error) {
-	paused, err := pausedQueues(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	var lanes []liveLane
+// fitting returns the live lanes that fit, and the first that cannot be read, if any.
+func fitting(ctx context.Context, tx *ledger.Tx, want Want) (lanes []liveLane, damaged, err error) {
 	for _, queue := range slices.Compact(slices.Sorted(slices.Values(want.Queues))) {
-		if slices.Contains(paused, queue) {
-			continue
-		}
 		from, before := laneBounds(queue)
-		rows, err := tx.Query(ctx, liveLanes, from, before)
+		rows, err := tx.Query(ctx, liveLanes, from, before, queue)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for rows.Next() {
 			l := liveLane{}
@@ -141,8 +154,10 @@ func fitting(ctx context.Context, tx *ledger.Tx, want Want) ([]liveLane, error) 
 				break
 			}
 			j := Job{}
-			if l.priority, j.Version, j.Requires, err = laneOf(l.text); err != nil {
-				break
+			var damage error
+			if l.priority, j.Version, j.Requires, damage = laneOf(l.text); damage != nil {
+				damaged = cmp.Or[error](damaged, &DamagedJobError{Err: damage})
+				continue
 			}
 			if fits, _ := Fits(j, want.Version, want.Capabilities); fits {
 				lanes = append(lanes, l)
@@ -155,8 +170,8 @@ func fitting(ctx context.Context, tx *ledger.Tx, want Want) ([]liveLane, error) 
 			err = closeErr
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return lanes, nil
+	return lanes, damaged, nil
 }

@@ -72,30 +72,6 @@ func Queues(ctx context.Context, tx *ledger.Tx) ([]Queue, error) {
 	return queues(ctx, tx, queueColumns+` ORDER BY n.name`)
 }
 
-// pausedNow reads the whole table queues, which has a row for each queue that was ever paused.
-const pausedNow = `SELECT queue FROM queues WHERE paused = 1`
-
-// pausedQueues returns the names of the queues that are paused now; in general there are few.
-func pausedQueues(ctx context.Context, tx *ledger.Tx) (names []string, err error) {
-	rows, err := tx.Query(ctx, pausedNow)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var n int64
-		if err := rows.Scan(&n); err != nil {
-			return nil, err
-		}
-		name, err := tx.NameOf(ctx, n)
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, name)
-	}
-	return names, rows.Err()
-}
-
 func queues(ctx context.Context, tx *ledger.Tx, query string, args ...any) (found []Queue, err error) {
 	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {

@@ -1,0 +1,12 @@
+// Package failpoint lets a test kill, stop or delay this program at a named step, and shift its clock. It does so only
+// in a program that was built with -tags failpoint. In any other, Hit is empty and nothing of it is left.
+//
+// What is to happen stands in the environment:
+//
+//	JOBLEDGER_FAILPOINT=commit         the process kills itself at the first step of this name
+//	JOBLEDGER_FAILPOINT=commit:3       at the third
+//	JOBLEDGER_FAILPOINT=commit=stop    it stops itself there, until it is sent CONT
+//	JOBLEDGER_FAILPOINT=commit=3s      it waits there for so long
+//	JOBLEDGER_CLOCK=-1h                the program's clock is an hour late
+//	JOBLEDGER_CLOCK=/tmp/clock         by as much as that file says, so that it can jump
+package failpoint
