@@ -13,7 +13,7 @@ type Body interface {
 type Enqueued struct {
 	Queue         string
 	Priority      int
-	RunAt         time.Time // stored only where it is another moment than the event's At
+	RunAt         time.Time
 	MaxAttempts   int
 	MaxRuntime    time.Duration // 0: none
 	Version       string        // "": any worker
@@ -135,7 +135,11 @@ type Rebuilt struct {
 }
 
 // Restored: the ledger was restored from a backup.
-type Restored struct{ From string }
+type Restored struct {
+	From   string
+	Events int64 // that the backup held; this one follows on them
+	Lost   *int  // events of the ledger before that the backup did not hold; nil: nobody knows, or there was none
+}
 
 // Imported: the ledger's events came from a file.
 type Imported struct {
@@ -309,7 +313,11 @@ func (b *Rebuilt) fields(f *fields) {
 	f.int64("extra", &b.Extra)
 }
 
-func (b *Restored) fields(f *fields) { f.text("from", &b.From) }
+func (b *Restored) fields(f *fields) {
+	f.text("from", &b.From)
+	f.int64("events", &b.Events)
+	f.code("lost", &b.Lost)
+}
 
 func (b *Imported) fields(f *fields) {
 	f.text("from", &b.From)

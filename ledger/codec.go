@@ -87,7 +87,7 @@ func reading(data []byte) fields {
 // end returns the first error of a reading; a field that nobody took is one.
 func (f *fields) end() error {
 	if f.err == nil && len(f.in) > 0 {
-		f.err = fmt.Errorf("unknown field %q", f.in[0].key)
+		f.err = fmt.Errorf("unknown field %q, or one that stands there twice", f.in[0].key)
 	}
 	return f.err
 }
@@ -305,14 +305,34 @@ func (f *fields) dict(key string, v *map[string]string) {
 		}
 		f.out = append(f.out, '}')
 	default:
-		var dict map[string]string
-		if err := json.Unmarshal(raw, &dict); err != nil {
-			f.fail(key, raw, "an object of strings")
+		dict, err := parseDict(raw)
+		if err != nil {
+			f.fail(key, raw, "an object of strings, each name once")
 		}
 		if len(dict) > 0 {
 			*v = dict
 		}
 	}
+}
+
+// parseDict is stricter than package encoding/json, which takes null for "" and the last of two values.
+func parseDict(raw []byte) (map[string]string, error) {
+	list, err := members(raw)
+	if err != nil {
+		return nil, err
+	}
+	dict := make(map[string]string, len(list))
+	for _, m := range list {
+		text, err := parseText(m.raw)
+		if err != nil {
+			return nil, err
+		}
+		dict[m.key] = text
+	}
+	if len(dict) < len(list) {
+		return nil, errors.New("a name stands there twice")
+	}
+	return dict, nil
 }
 
 // appendText appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in encoding/json.

@@ -40,7 +40,7 @@ func bodies() []ledger.Body {
 		&ledger.WorkerStarted{Queues: []string{"mail", "video"}, Capabilities: []string{"gpu"}},
 		&ledger.WorkerStopped{},
 		&ledger.Rebuilt{Jobs: 4, Changed: 3, Missing: 2, Extra: 1},
-		&ledger.Restored{From: "backup of Monday.db"},
+		&ledger.Restored{From: "backup of Monday.db", Events: 4711, Lost: &code},
 		&ledger.Imported{From: "export.jsonl", Events: 1000, MissingBodies: 2},
 	}
 }
@@ -104,13 +104,64 @@ func TestAStoredEventIsReadAsItWasWritten(t *testing.T) {
 		}
 		return nil
 	})
-	for _, e := range want {
-		if body, ok := e.Body.(*ledger.Enqueued); ok && body.RunAt.IsZero() {
-			body.RunAt = e.At // to be run at once
+	for _, e := range want { // what no event lacks is read as what is usual
+		switch body := e.Body.(type) {
+		case *ledger.Enqueued:
+			if body.MaxAttempts == 0 {
+				body.RunAt, body.MaxAttempts = e.At, 5
+			}
+		case *ledger.Claimed:
+			if body.LeaseUntil.IsZero() {
+				body.LeaseUntil = e.At.Add(time.Minute)
+			}
+		case *ledger.Heartbeat:
+			if body.LeaseUntil.IsZero() {
+				body.LeaseUntil = e.At.Add(time.Minute)
+			}
 		}
 	}
 	if got := events(t, s, ledger.Filter{}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %s\nwant %s", shown(got), shown(want))
+	}
+}
+
+func TestWhatIsUsualIsNotStored(t *testing.T) {
+	s := open(t)
+	var want []ledger.Event
+	write(t, s, func(tx *ledger.Tx) error {
+		want = nil
+		for _, body := range []ledger.Body{
+			&ledger.Enqueued{RunAt: tx.At(), MaxAttempts: 5}, &ledger.Enqueued{RunAt: tx.At().Add(1000), MaxAttempts: 4},
+			&ledger.Claimed{LeaseUntil: tx.At().Add(time.Minute)}, &ledger.Claimed{LeaseUntil: tx.At().Add(time.Hour), MaxRuntime: time.Second},
+			&ledger.Heartbeat{LeaseUntil: tx.At().Add(time.Minute)}, &ledger.Heartbeat{LeaseUntil: tx.At().Add(time.Hour)},
+		} {
+			want = append(want, ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: "cli:ann@host", Body: body})
+			if err := tx.Append(t.Context(), want[len(want)-1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if got := events(t, s, ledger.Filter{}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %s\nwant %s", shown(got), shown(want))
+	}
+	var stored []bool
+	read(t, s, func(tx *ledger.Tx) error {
+		rows, err := tx.Query(t.Context(), `SELECT data IS NOT NULL FROM events ORDER BY pos`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			stored = append(stored, false)
+			if err := rows.Scan(&stored[len(stored)-1]); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	if want := []bool{false, true, false, true, false, true}; !reflect.DeepEqual(stored, want) {
+		t.Errorf("there is data: %v, want %v", stored, want)
 	}
 }
 

@@ -45,18 +45,13 @@ func (tx *Tx) append(ctx context.Context, e *Event) error {
 	}
 	kind := e.Kind()
 	var ulid any
-	body := e.Body
 	switch kind {
 	case KindEnqueued:
 		ulid = string(e.Job)
-		if b := *e.Body.(*Enqueued); b.RunAt.Equal(e.At) { // at once, as most are: the column at says it
-			b.RunAt = time.Time{}
-			body = &b
-		}
 	case KindClaimed, KindRefused:
 		ulid = e.Token
 	}
-	data, digest := encode(body)
+	data, digest := encode(withoutUsual(e.Body, e.At))
 	err = tx.Put(eventRows, e.Pos, null(e.N), null(e.Seq), int64(kind), at, actor, null(worker), ulid,
 		null(int64(e.Attempt)), null(int64(e.From)), null(int64(e.To)), bytesOrNull(digest), textOrNull(data))
 	if code(err)&0xff == sqlite3.SQLITE_CONSTRAINT {
@@ -236,9 +231,7 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error)
 	if e.Body, err = decode(Kind(kind), data, digest, &process); err != nil {
 		return e, fmt.Errorf("event %d: %w", e.Pos, err)
 	}
-	if b, ok := e.Body.(*Enqueued); ok && b.RunAt.IsZero() {
-		b.RunAt = e.At
-	}
+	addUsual(e.Body, e.At)
 	if e.N == 0 {
 		return e, nil
 	}

@@ -1,10 +1,13 @@
 package ledger
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -54,8 +57,8 @@ func (l Line) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what AppendJSON wrote, to the byte. What it leaves open is what Event's leaves open.
 func (l *Line) UnmarshalJSON(text []byte) error {
-	if !utf8.Valid(text) { // a decoder would put U+FFFD in place of what was there
-		return fmt.Errorf("%w: not UTF-8", ErrDamaged)
+	if err := CheckStrings(text); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	f := reading(text)
 	var payload, payload64, result, result64, salt *string
@@ -103,6 +106,42 @@ func (l *Line) UnmarshalJSON(text []byte) error {
 	}
 	*l = in
 	return nil
+}
+
+// CheckStrings returns an error unless the strings in a JSON text can be decoded to what was meant: it is UTF-8, and no
+// escape is half of a surrogate pair. A decoder would put U+FFFD in place of either, and two keys could become one.
+func CheckStrings(text []byte) error {
+	if !utf8.Valid(text) {
+		return errors.New("not UTF-8")
+	}
+	for i := bytes.IndexByte(text, '\\'); i >= 0 && i < len(text); i++ { // in JSON, within strings only
+		if text[i] != '\\' {
+			continue
+		}
+		r, ok := escaped(text[i:])
+		switch {
+		case !ok:
+			i++ // over what is escaped, which may be another backslash
+		case !utf16.IsSurrogate(r):
+			i += 5
+		default:
+			second, _ := escaped(text[min(i+6, len(text)):])
+			if utf16.DecodeRune(r, second) == utf8.RuneError {
+				return fmt.Errorf("%s is half of a character", text[i:i+6])
+			}
+			i += 11
+		}
+	}
+	return nil
+}
+
+// escaped reads a \u escape at the beginning of text.
+func escaped(text []byte) (r rune, ok bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	return rune(n), err == nil
 }
 
 // optional reads a field that tells "" from nothing.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
+	"jobledger/schema"
 )
 
 func TestManyProcessesOpenAFreshPathAtOnce(t *testing.T) {
@@ -172,6 +174,41 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestAFileOfAnOlderSchemaIsTakenFurther(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	steps, err := schema.SQLite()
+	must(t, err)
+	db := plain(t, path)
+	mustExec(t, db, fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA journal_mode = wal; %s; PRAGMA user_version = 1`, schema.ApplicationID, steps[0].SQL))
+	mustExec(t, db, `INSERT INTO names VALUES (1, 'cli:ann@host');
+		INSERT INTO workers VALUES (1, 'w', 'b', 'h', 1, '');
+		INSERT INTO events VALUES
+		(1, 1, 1, 1, 1000000, 1, NULL, '01KDXYZAF80000000000000001', NULL, NULL, 1, NULL, '{"queue":"mail","max_attempts":5}'),
+		(2, 1, 2, 2, 2000000, 1, 1, '01KDXYZAF80000000000000002', 1, 1, 2, NULL, '{"lease_until":62000000}'),
+		(3, 1, 3, 3, 3000000, 1, 1, NULL, 1, 2, 3, NULL, '{"lease_until":70000000,"note":"half"}')`)
+	must(t, db.Close())
+	s := openAt(t, path)
+	if got := s.SchemaVersion(); got != len(steps) {
+		t.Errorf("schema version %d, want %d", got, len(steps))
+	}
+	want := []ledger.Body{
+		&ledger.Enqueued{Queue: "mail", MaxAttempts: 5, RunAt: ledger.FromMicros(1000000)},
+		&ledger.Claimed{LeaseUntil: ledger.FromMicros(62000000)},
+		&ledger.Heartbeat{LeaseUntil: ledger.FromMicros(70000000), Note: "half"},
+	}
+	for i, e := range events(t, s, ledger.Filter{}) {
+		if !reflect.DeepEqual(e.Body, want[i]) {
+			t.Errorf("event %d is read as %+v, want %+v", e.Pos, e.Body, want[i])
+		}
+	}
+	read(t, s, func(tx *ledger.Tx) error {
+		if problems, err := tx.Guards(t.Context()); err != nil || len(problems) > 0 {
+			t.Errorf("guards: %q, %v", problems, err)
+		}
+		return nil
+	})
 }
 
 func TestAPathIsTakenLiterally(t *testing.T) {

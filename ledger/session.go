@@ -176,6 +176,9 @@ type Rows struct {
 	stmt    *statement // nil: closed
 }
 
+// Columns returns the names of the columns.
+func (r *Rows) Columns() []string { return r.rows.Columns() }
+
 // Next goes to the next row, and reports whether there is one.
 func (r *Rows) Next() bool {
 	if r.stmt == nil || r.err != nil {

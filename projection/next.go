@@ -99,10 +99,10 @@ func (l *liveLane) compare(other *liveLane) int {
 
 // laneHeads is the hot query: one range of the index ready. A bare LIMIT ? would be compiled anew for each value,
 // since SQLite 3.47 plans with it.
-var laneHeads = selectWithBody + ` WHERE j.lane = ? AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT 0 + ?`
+var laneHeads = selectQueued + ` WHERE j.lane = ? AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT 0 + ?`
 
 // laneRest is laneHeads from behind a job that has been taken already.
-var laneRest = selectWithBody + ` WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT 0 + ?`
+var laneRest = selectQueued + ` WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT 0 + ?`
 
 // read gets the next jobs of l, with their payloads.
 func (l *liveLane) read(ctx context.Context, tx *ledger.Tx, now time.Time, most int) (err error) {
@@ -114,11 +114,14 @@ func (l *liveLane) read(ctx context.Context, tx *ledger.Tx, now time.Time, most 
 	if err == nil {
 		err = allQueued(l.ahead)
 	}
+	if err != nil {
+		return err
+	}
 	l.atEnd = len(l.ahead) < most
 	if len(l.ahead) > 0 {
 		l.runAt, l.id = ledger.Micros(l.ahead[0].RunAt), string(l.ahead[0].ID)
 	}
-	return err
+	return nil
 }
 
 // advance leaves the first job of ahead behind.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,8 +20,30 @@ var columns = [...]string{"n", "id", "seq", "state", "lane", "queue", "priority"
 
 const width = len(columns)
 
-// columnList is the columns as the select list of a query on jobs j.
-var columnList = "j." + strings.Join(columns[:], ", j.")
+// selection is the columns that a query reads.
+type selection struct {
+	places []int  // in columns
+	list   string // as the select list of a query on jobs j
+}
+
+func selectColumns(without ...string) (s selection) {
+	var names []string
+	for i, name := range columns {
+		if !slices.Contains(without, name) {
+			s.places, names = append(s.places, i), append(names, "j."+name)
+		}
+	}
+	s.list = strings.Join(names, ", ")
+	return s
+}
+
+var (
+	wholeRow   = selectColumns()
+	columnList = wholeRow.list
+
+	// queuedRow leaves out what is null in a queued job, and the lane, which the query asks for.
+	queuedRow = selectColumns("lane", "worker", "lease_token", "claimed_at", "heartbeat_at", "lease_expires_at", "end_by", "finished_at")
+)
 
 // row is a job as the table holds it: int64, string or nil.
 type row [width]any
@@ -82,14 +105,20 @@ func number(n int64) any {
 
 func moment(t time.Time) any { return number(ledger.Micros(t)) }
 
-// scanJob reads a job from a row that has columnList, and what the query selects behind it into more.
-func scanJob(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, j *Job, behind ...any) (err error) {
+// scanJob reads a job from a row that begins with what, and what the query selects behind that into behind.
+func scanJob(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, what *selection, j *Job, behind ...any) (err error) {
 	var state, queue, runAt int64
 	var key, token, code, more, laneText sql.NullString
 	var runtime, worker, claimed, heartbeat, lease, endBy, finished sql.NullInt64
-	into := [width + 2]any{&j.N, &j.ID, &j.Seq, &state, &laneText, &queue, &j.Priority, &runAt, &key, &j.Attempt, &j.Failures,
+	all := [width]any{&j.N, &j.ID, &j.Seq, &state, &laneText, &queue, &j.Priority, &runAt, &key, &j.Attempt, &j.Failures,
 		&j.Snoozes, &j.MaxAttempts, &runtime, &worker, &token, &claimed, &heartbeat, &lease, &endBy, &finished, &code, &more}
-	if err := rows.Scan(into[:width+copy(into[width:], behind)]...); err != nil {
+	var into [width + 2]any
+	n := 0
+	for ; n < len(what.places); n++ {
+		into[n] = all[what.places[n]]
+	}
+	n += copy(into[n:], behind)
+	if err := rows.Scan(into[:n]...); err != nil {
 		return err
 	}
 	j.State, j.RunAt, j.Key, j.Token, j.ErrorCode = ledger.State(state), ledger.FromMicros(runAt), key.String, token.String, code.String
@@ -183,7 +212,7 @@ func one(ctx context.Context, tx *ledger.Tx, query string, args ...any) (j Job, 
 	}
 	defer rows.Close()
 	if ok = rows.Next(); ok {
-		err = scanJob(ctx, tx, rows, &j)
+		err = scanJob(ctx, tx, rows, &wholeRow, &j)
 	}
 	if err == nil {
 		err = rows.Err()
@@ -191,24 +220,24 @@ func one(ctx context.Context, tx *ledger.Tx, query string, args ...any) (j Job, 
 	return j, ok, err
 }
 
-// many runs a query for jobs. One that selects b.salt and b.body behind the columns gets them in Salt and Payload.
+// many runs a query for jobs. One that begins with selectQueued gets their Salt and Payload too.
 func many(ctx context.Context, tx *ledger.Tx, query string, args ...any) (jobs []Job, err error) {
 	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	withBody := strings.HasPrefix(query, selectWithBody)
+	withBody := strings.HasPrefix(query, selectQueued)
 	for rows.Next() {
 		jobs = append(jobs, Job{})
 		j := &jobs[len(jobs)-1]
 		if withBody {
-			err = scanJob(ctx, tx, rows, j, &j.Salt, &j.Payload)
+			err = scanJob(ctx, tx, rows, &queuedRow, j, &j.Salt, &j.Payload)
 			if j.Payload == nil && j.Salt != nil {
 				j.Payload = []byte{} // an empty payload is not an erased one
 			}
 		} else {
-			err = scanJob(ctx, tx, rows, j)
+			err = scanJob(ctx, tx, rows, &wholeRow, j)
 		}
 		if err != nil {
 			return nil, err
@@ -217,8 +246,8 @@ func many(ctx context.Context, tx *ledger.Tx, query string, args ...any) (jobs [
 	return jobs, rows.Err()
 }
 
-// selectWithBody begins a query for jobs with their payloads: what a claim hands out.
-var selectWithBody = `SELECT ` + columnList + `, b.salt, b.body FROM jobs j LEFT JOIN bodies b ON b.pos = j.n`
+// selectQueued begins a query for queued jobs with their payloads: what a claim hands out.
+var selectQueued = `SELECT ` + queuedRow.list + `, b.salt, b.body FROM jobs j LEFT JOIN bodies b ON b.pos = j.n`
 
 var byID = `SELECT ` + columnList + ` FROM jobs j WHERE j.id = ?`
 

@@ -184,17 +184,17 @@ func TestVerifyFinds(t *testing.T) {
 func TestVerifyFindsGuardsThatAreGone(t *testing.T) {
 	file := recorded(t)
 	for name, statements := range map[string][]string{
-		"trigger events_no_update is missing":   {`DROP TRIGGER events_no_update`},
-		"trigger bodies_no_replace is missing":  {`DROP TRIGGER bodies_no_replace`},
-		"index ready is missing":                {`DROP INDEX ready`},
-		"view history is missing":               {`DROP VIEW history`},
-		"trigger events_no_gap was altered":     {`DROP TRIGGER events_no_gap`, `CREATE TRIGGER events_no_gap AFTER INSERT ON events WHEN 0 BEGIN SELECT 1; END`},
-		"trigger sly is not part of the schema": {`CREATE TRIGGER sly AFTER INSERT ON jobs BEGIN UPDATE jobs SET priority = 100 WHERE n = NEW.n; END`},
-		"index leases was altered":              {`DROP INDEX leases`, `CREATE INDEX leases ON jobs (lease_expires_at)`},
-		"row 2 missing from index keys":         {`PRAGMA writable_schema = ON`, `UPDATE sqlite_schema SET sql = replace(sql, 'key IS NOT NULL', 'key IS NULL') WHERE name = 'keys'`},
-		"index keys was altered":                {`PRAGMA writable_schema = ON`, `UPDATE sqlite_schema SET sql = replace(sql, 'key IS NOT NULL', 'key IS NULL') WHERE name = 'keys'`},
-		"table names was altered":               {`ALTER TABLE names ADD COLUMN x TEXT`},
-		"trigger names_no_delete is missing":    {`DROP TRIGGER names_no_delete`, `DROP TRIGGER names_no_update`},
+		"trigger events_no_update is missing":    {`DROP TRIGGER events_no_update`},
+		"trigger bodies_no_replace is missing":   {`DROP TRIGGER bodies_no_replace`},
+		"index ready is missing":                 {`DROP INDEX ready`},
+		"view history is missing":                {`DROP VIEW history`},
+		"trigger events_only_append was altered": {`DROP TRIGGER events_only_append`, `CREATE TRIGGER events_only_append BEFORE INSERT ON events WHEN 0 BEGIN SELECT 1; END`},
+		"trigger sly is not part of the schema":  {`CREATE TRIGGER sly AFTER INSERT ON jobs BEGIN UPDATE jobs SET priority = 100 WHERE n = NEW.n; END`},
+		"index leases was altered":               {`DROP INDEX leases`, `CREATE INDEX leases ON jobs (lease_expires_at)`},
+		"row 2 missing from index keys":          {`PRAGMA writable_schema = ON`, `UPDATE sqlite_schema SET sql = replace(sql, 'key IS NOT NULL', 'key IS NULL') WHERE name = 'keys'`},
+		"index keys was altered":                 {`PRAGMA writable_schema = ON`, `UPDATE sqlite_schema SET sql = replace(sql, 'key IS NOT NULL', 'key IS NULL') WHERE name = 'keys'`},
+		"table names was altered":                {`ALTER TABLE names ADD COLUMN x TEXT`},
+		"trigger names_no_delete is missing":     {`DROP TRIGGER names_no_delete`, `DROP TRIGGER names_no_update`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "jobs.db")

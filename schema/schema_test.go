@@ -57,9 +57,9 @@ func plainLedger(t *testing.T) *sql.DB {
 	mustExec(t, db, `
 INSERT INTO names (name) VALUES ('cli:test'), ('worker:w');
 INSERT INTO workers (worker, boot, host, pid, version) VALUES ('w', 'b', 'h', 7, ''), ('w', 'b2', 'h', 8, '');
-INSERT INTO events (job, seq, kind, at, actor, ulid, to_state, data) VALUES (1, 1, 1, 1000000, 1, 'A', 1, '{"queue":"mail"}');
-INSERT INTO events (job, seq, kind, at, actor, worker, ulid, attempt, from_state, to_state) VALUES (1, 2, 2, 2000000, 2, 1, 'T', 1, 1, 2);
-INSERT INTO events (kind, at, actor, data) VALUES (13, 3000000, 1, '{"queue":"mail"}');
+INSERT INTO events (pos, job, seq, kind, at, actor, ulid, to_state, data) VALUES (1, 1, 1, 1, 1000000, 1, 'A', 1, '{"queue":"mail"}');
+INSERT INTO events (pos, job, seq, kind, at, actor, worker, ulid, attempt, from_state, to_state) VALUES (2, 1, 2, 2, 2000000, 2, 1, 'T', 1, 1, 2);
+INSERT INTO events (pos, kind, at, actor, data) VALUES (3, 13, 3000000, 1, '{"queue":"mail"}');
 INSERT INTO bodies (pos, salt, body) VALUES (1, x'00', x'01'), (2, NULL, x'');`)
 	return db
 }
@@ -142,6 +142,9 @@ func TestTheDatabaseItselfRefusesToChangeWhatIsWritten(t *testing.T) {
 		`INSERT OR REPLACE` + event + `(4, 1, 2, 3, 1, 1)`,
 		`INSERT OR REPLACE` + event + `('4', '1', 2.0, 3, 1, 1)`,
 		`INSERT OR REPLACE` + event + `(NULL, 1, 1, 3, 1, 1)`,
+		`INSERT` + event + `(NULL, 9, 1, 1, 1, 1)`, // every event says its pos
+		`INSERT OR REPLACE` + event + `(4, 9, 1, 1, 1, 1), (4, 9, 2, 1, 1, 1)`,
+		`INSERT OR REPLACE` + event + `(4, 9, 1, 1, 1, 1), (5, 9, 1, 1, 1, 1)`,
 		`REPLACE` + event + `(3, NULL, NULL, 17, 1, 1)`,
 		`INSERT OR IGNORE` + event + `(3, NULL, NULL, 17, 1, 1)`,
 		`INSERT OR IGNORE` + event + `(5, NULL, NULL, 17, 1, 1)`,
@@ -187,7 +190,7 @@ func TestTheDatabaseItselfRefusesToChangeWhatIsWritten(t *testing.T) {
 	if after := dump(t, db); !slices.Equal(after, before) {
 		t.Errorf("VACUUM changed the rows to\n%s", strings.Join(after, "\n"))
 	}
-	mustExec(t, db, `INSERT INTO events (job, seq, kind, at, actor) VALUES (1, 3, 3, 4000000, 2)`)
+	mustExec(t, db, `INSERT INTO events (pos, job, seq, kind, at, actor) VALUES (4, 1, 3, 3, 4000000, 2)`)
 	if got := text(t, db, `SELECT max(pos) FROM events`); got != "4" {
 		t.Errorf("the pos after what was refused: got %s, want 4", got)
 	}
