@@ -55,10 +55,7 @@ FROM jobs j JOIN names q ON q.n = j.queue LEFT JOIN workers w ON w.n = j.worker 
 			if err != nil {
 				return err
 			}
-			columns, err := found.Columns()
-			if err != nil {
-				return err
-			}
+			columns := found.Columns()
 			for found.Next() {
 				cells, into := make([]any, len(columns)), make([]any, len(columns))
 				for i := range cells {
