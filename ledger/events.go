@@ -12,7 +12,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-var eventRows = NewList(`INSERT INTO events (pos, job, seq, kind, at, actor, worker, ulid, attempt, from_state, to_state, digest, data) VALUES `, 13, "", "", false)
+var eventRows = &Inserts{table: "events", ordered: true, columns: []string{"pos", "job", "seq", "kind", "at", "actor",
+	"worker", "ulid", "attempt", "from_state", "to_state", "digest", "data"}}
 
 // Next returns the pos that the next appended event must have.
 func (tx *Tx) Next() int64 { return tx.tail + 1 }
@@ -52,7 +53,7 @@ func (tx *Tx) append(ctx context.Context, e *Event) error {
 		ulid = e.Token
 	}
 	data, digest := encode(withoutUsual(e.Body, e.At))
-	err = tx.Put(eventRows, e.Pos, null(e.N), null(e.Seq), int64(kind), at, actor, null(worker), ulid,
+	err = tx.Insert(eventRows, e.Pos, null(e.N), null(e.Seq), int64(kind), at, actor, null(worker), ulid,
 		null(int64(e.Attempt)), null(int64(e.From)), null(int64(e.To)), bytesOrNull(digest), textOrNull(data))
 	if code(err)&0xff == sqlite3.SQLITE_CONSTRAINT {
 		return fmt.Errorf("%w: event %d, seq %d of job %d: %w", ErrConflict, e.Pos, e.Seq, e.N, err)

@@ -44,7 +44,7 @@ type preparedStatement interface {
 }
 
 // maxStatements bounds the cache: the texts of filters are many.
-const maxStatements = 256
+const maxStatements = 512
 
 func connect(ctx context.Context, url string) (*session, error) {
 	db, err := sql.Open("sqlite", url)
@@ -219,7 +219,7 @@ func (r *Rows) Scan(dest ...any) error {
 	}
 	for i, value := range r.row {
 		if err := scan(dest[i], value); err != nil {
-			return fmt.Errorf("column %s: %w", r.rows.Columns()[i], err)
+			return fmt.Errorf("%w: column %s: %w", ErrDamaged, r.rows.Columns()[i], err)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"jobledger/ledger/failpoint"
@@ -27,8 +28,9 @@ type Tx struct {
 	tail    int64     // the last pos
 	tailAt  int64     // its at
 	lists   []*pending
-	owns    bool // the running function has buffered something
-	ownSent bool // and some of it has been sent
+	values  []any // of the row that is being inserted
+	owns    bool  // the running function has buffered something
+	ownSent bool  // and some of it has been sent
 	flushes int
 	failed  error // a write of the running function, which may be half done: the function cannot succeed
 	broken  error // the transaction cannot go on
@@ -36,9 +38,10 @@ type Tx struct {
 
 // pending is the rows that wait to be sent as one list.
 type pending struct {
-	list *List
-	args []any
-	rows int
+	list    *List
+	ordered bool
+	args    []any
+	rows    int
 }
 
 // List is a statement that takes one row or many. Rows wait in a buffer per List and keep their order; lists are
@@ -66,6 +69,34 @@ func NewList(before string, width int, after, one string, exact bool) *List {
 		l.texts[0] = one
 	}
 	return l
+}
+
+// Inserts is how rows are inserted into one table. A value that is nil costs as much as another on its way, so there
+// is a List for each set of columns that are not null.
+type Inserts struct {
+	table   string
+	columns []string
+	ordered bool     // rows are sent in the order in which they come, whatever their columns
+	lists   sync.Map // of *List by the bits of the columns
+}
+
+// NewInserts returns the Inserts of a table with up to 64 columns. Make it once and keep it.
+func NewInserts(table string, columns ...string) *Inserts {
+	return &Inserts{table: table, columns: columns}
+}
+
+func (in *Inserts) list(columns uint64) *List {
+	if l, ok := in.lists.Load(columns); ok {
+		return l.(*List)
+	}
+	var names []string
+	for i, name := range in.columns {
+		if columns&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	l, _ := in.lists.LoadOrStore(columns, NewList(`INSERT INTO `+in.table+` (`+strings.Join(names, ", ")+`) VALUES `, len(names), "", "", false))
+	return l.(*List)
 }
 
 func newTx(s *Store, on *session, careful bool) *Tx {
@@ -139,12 +170,51 @@ func (tx *Tx) Put(l *List, args ...any) error {
 	tx.owns = true
 	for _, p := range tx.lists {
 		if p.list == l {
-			p.args = append(p.args, args...)
-			p.rows++
+			p.add(args)
 			return nil
 		}
 	}
-	tx.lists = append(tx.lists, &pending{list: l, args: append(make([]any, 0, 8*len(args)), args...), rows: 1})
+	tx.wait(&pending{list: l}, args)
+	return nil
+}
+
+func (p *pending) add(args []any) {
+	p.args = append(p.args, args...)
+	p.rows++
+}
+
+func (tx *Tx) wait(p *pending, first []any) {
+	p.args = make([]any, 0, 8*len(first))
+	p.add(first)
+	tx.lists = append(tx.lists, p)
+}
+
+// Insert is Put for a new row of a table: a value for each of its columns, nil for null.
+func (tx *Tx) Insert(in *Inserts, values ...any) error {
+	var columns uint64
+	args := tx.values[:0]
+	for i, v := range values {
+		if v != nil {
+			columns |= 1 << i
+			args = append(args, v)
+		}
+	}
+	tx.values = args
+	l := in.list(columns)
+	if !in.ordered || tx.broken != nil || tx.readOnly || tx.careful {
+		return tx.Put(l, args...)
+	}
+	tx.owns = true
+	for i := len(tx.lists) - 1; i >= 0; i-- {
+		if p := tx.lists[i]; p.ordered { // the last of them; there is one table whose order counts
+			if p.list == l {
+				p.add(args)
+				return nil
+			}
+			break
+		}
+	}
+	tx.wait(&pending{list: l, ordered: true}, args)
 	return nil
 }
 
@@ -188,6 +258,7 @@ func (tx *Tx) flush() error {
 	if tx.broken != nil {
 		return tx.broken
 	}
+	lists := tx.lists[:0]
 	for _, p := range tx.lists {
 		for args := p.args; p.rows > 0; {
 			size := len(listSizes) - 1
@@ -205,8 +276,13 @@ func (tx *Tx) flush() error {
 		}
 		clear(p.args)
 		p.args = p.args[:0]
+		if !p.ordered {
+			lists = append(lists, p)
+		}
 		failpoint.Hit("list")
 	}
+	clear(tx.lists[len(lists):])
+	tx.lists = lists
 	tx.ownSent = tx.ownSent || tx.owns
 	tx.flushes++
 	return nil

@@ -151,7 +151,7 @@ func Put(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 		return err
 	}
 	if old.N == 0 {
-		return tx.Put(insertJob, after[:]...)
+		return tx.Insert(newJobs, after[:]...)
 	}
 	before, err := toRow(ctx, tx, old)
 	if err != nil {
@@ -175,7 +175,7 @@ func Put(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 	return nil
 }
 
-var insertJob = ledger.NewList(`INSERT INTO jobs (`+strings.Join(columns[:], ", ")+`) VALUES `, width, "", "", false)
+var newJobs = ledger.NewInserts("jobs", columns[:]...)
 
 // updates holds the statement for each set of changed columns; there are some twenty in practice.
 var updates sync.Map
