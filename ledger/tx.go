@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"jobledger/ledger/failpoint"
@@ -47,9 +48,11 @@ type pending struct {
 // List is a statement that takes one row or many. Rows wait in a buffer per List and keep their order; lists are
 // sent in the order in which they were first used. Make one with NewList and keep it: it is its own identity.
 type List struct {
+	before, row, after, one string
+
 	width int
 	exact bool
-	texts [len(listSizes)]string
+	texts [len(listSizes)]atomic.Pointer[string] // nil: not needed yet
 }
 
 // listSizes are the numbers of rows for which a List has a statement: each for the few that a handful of workers
@@ -60,15 +63,21 @@ var listSizes = [...]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 
 // statement for a single row, where there is a cheaper form; "" where there is not. exact demands that each row
 // of the list changes exactly one row of the table: a compare-and-swap that lost is a conflict.
 func NewList(before string, width int, after, one string, exact bool) *List {
-	l := &List{width: width, exact: exact}
 	row := "(" + strings.TrimSuffix(strings.Repeat("?,", width), ",") + ")"
-	for i, rows := range listSizes {
-		l.texts[i] = before + strings.TrimSuffix(strings.Repeat(row+",", rows), ",") + after
+	return &List{before: before, row: row, after: after, one: one, width: width, exact: exact}
+}
+
+// text is the statement for the size'th of listSizes.
+func (l *List) text(size int) string {
+	if text := l.texts[size].Load(); text != nil {
+		return *text
 	}
-	if one != "" {
-		l.texts[0] = one
+	text := l.before + strings.TrimSuffix(strings.Repeat(l.row+",", listSizes[size]), ",") + l.after
+	if size == 0 && l.one != "" {
+		text = l.one
 	}
-	return l
+	l.texts[size].Store(&text)
+	return text
 }
 
 // Inserts is how rows are inserted into one table. A value that is nil costs as much as another on its way, so there
@@ -290,7 +299,7 @@ func (tx *Tx) flush() error {
 
 // send runs the statement of the size'th of listSizes.
 func (tx *Tx) send(l *List, size int, args []any) error {
-	result, err := tx.session.exec(l.texts[size], args...)
+	result, err := tx.session.exec(l.text(size), args...)
 	if err != nil {
 		return err
 	}

@@ -150,13 +150,15 @@ func (p *program) helpWidth() int {
 // wrap breaks text between words into lines of at most width columns, longer only for a longer word.
 func wrap(text string, width int) []string {
 	var lines []string
+	used := 0 // columns of the last line
 	for _, word := range strings.Fields(text) {
-		last := len(lines) - 1
-		if last >= 0 && uniseg.StringWidth(lines[last])+1+uniseg.StringWidth(word) <= width {
-			lines[last] += " " + word
+		columns := uniseg.StringWidth(word)
+		if len(lines) > 0 && used+1+columns <= width {
+			lines[len(lines)-1] += " " + word
+			used += 1 + columns
 			continue
 		}
-		lines = append(lines, word)
+		lines, used = append(lines, word), columns
 	}
 	return lines
 }

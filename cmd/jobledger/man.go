@@ -18,7 +18,12 @@ func manVerb(p *program) verb {
 			{"jobledger man > /usr/local/share/man/man1/jobledger.1", "install it"},
 		},
 		run: func(c *cli.Context) error {
-			page, err := c.App.ToManWithSection(1)
+			app := p.app(c.App.Flags, p.verbs(), nil)
+			app.Setup()
+			for _, v := range p.verbs() {
+				app.Command(v.name).UsageText = v.manual()
+			}
+			page, err := app.ToManWithSection(1)
 			if err != nil {
 				return fmt.Errorf("write the manual page: %w", err)
 			}
@@ -33,6 +38,24 @@ func manVerb(p *program) verb {
 			return err
 		},
 	}
+}
+
+// manual is the block under v's name in the man page, where cli prints it as it stands.
+func (v verb) manual() string {
+	var b strings.Builder
+	b.WriteString(v.synopsis() + "\n")
+	for paragraph := range strings.SplitSeq(v.about, "\n") {
+		for i, l := range wrap(paragraph, 72) {
+			if i == 0 {
+				b.WriteString("\n")
+			}
+			b.WriteString(l + "\n")
+		}
+	}
+	for _, e := range v.examples {
+		b.WriteString("\n" + e.line + "\n    " + e.does + "\n")
+	}
+	return b.String()
 }
 
 // environmentRows are the variables that feed flags, with the commands that have such a flag.

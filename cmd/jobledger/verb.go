@@ -79,7 +79,6 @@ func (v verb) command() *cli.Command {
 	return &cli.Command{
 		Name:            v.name,
 		Usage:           v.usage,
-		UsageText:       v.manual(),
 		ArgsUsage:       v.args,
 		Category:        v.group,
 		Hidden:          v.group == "",
@@ -91,30 +90,13 @@ func (v verb) command() *cli.Command {
 	}
 }
 
-// manual is the block under v's name in the man page, where cli prints it as it stands.
-func (v verb) manual() string {
-	var b strings.Builder
-	b.WriteString(v.synopsis() + "\n")
-	for paragraph := range strings.SplitSeq(v.about, "\n") {
-		for i, l := range wrap(paragraph, 72) {
-			if i == 0 {
-				b.WriteString("\n")
-			}
-			b.WriteString(l + "\n")
-		}
-	}
-	for _, e := range v.examples {
-		b.WriteString("\n" + e.line + "\n    " + e.does + "\n")
-	}
-	return b.String()
-}
-
 // checkArgs says what is wrong with the number of arguments or with the words after "--".
 func (v verb) checkArgs(l line) error {
+	own := max(v.minArgs, v.maxArgs)
 	switch n := len(l.args); {
-	case v.rest != "" && !l.cut && n > v.minArgs:
+	case v.rest != "" && !l.cut && n > own:
 		return withHint(usagef("the worker's command must stand after --"),
-			"%s … -- %s", programName+" "+v.name, strings.Join(l.args[v.minArgs:], " "))
+			"%s … -- %s", programName+" "+v.name, strings.Join(l.args[own:], " "))
 	case n < v.minArgs:
 		return withHint(usagef("missing %s", v.args), "%s", seeHelp(v.name))
 	case v.maxArgs != anyNumber && n > v.maxArgs:
