@@ -2,8 +2,15 @@ package worker_test
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"jobledger/commands"
 	"jobledger/commands/worker"
@@ -12,30 +19,95 @@ import (
 	"jobledger/projection"
 )
 
-// BenchmarkDrain runs no-op jobs of 100 bytes through a Worker; one op is one job.
+var crowdFile = flag.String("crowd", "", "BenchmarkDrain/crowded: the ledger to start from; made there if it is missing, which takes minutes")
+
+// BenchmarkDrain runs no-op jobs of 100 bytes through a Worker; one op is one job. Give it jobs enough:
+//
+//	go test -run '^$' -bench Drain -benchtime 60000x ./commands/worker
+//	go test -run '^$' -bench Drain/slots=64 -benchtime 60000x -count 5 ./commands/worker -args -crowd /tmp/crowd.db
 func BenchmarkDrain(b *testing.B) {
+	plain := func(i int) commands.Enqueue { return commands.Enqueue{Queue: "mail", Payload: make([]byte, 100)} }
 	for _, slots := range []int{8, 64} {
-		b.Run(fmt.Sprintf("slots=%d", slots), func(b *testing.B) {
-			service := &commands.Service{Store: ledgertest.Open(b)}
-			for n := b.N; n > 0; n -= 10_000 {
-				jobs := make([]commands.Enqueue, min(n, 10_000))
-				for i := range jobs {
-					jobs[i] = commands.Enqueue{Queue: "mail", Payload: make([]byte, 100)}
-				}
-				if _, err := service.Enqueue(b.Context(), "bench", jobs...); err != nil {
-					b.Fatal(err)
-				}
-			}
-			w := worker.Worker{Service: service, Process: ledger.Worker{Name: "w", Boot: "b"}, Queues: []string{"mail"}, Slots: slots, Drain: true,
-				Handler: worker.HandlerFunc(func(context.Context, projection.Job) ([]byte, error) { return nil, nil })}
-			b.ResetTimer()
-			stats, err := w.Run(b.Context())
-			b.StopTimer()
-			if err != nil || stats.Succeeded != b.N {
-				b.Fatalf("run: %+v, %v", stats, err)
-			}
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
-			verify(b, service.Store)
+		b.Run(fmt.Sprintf("slots=%d/empty", slots), func(b *testing.B) {
+			benchmarkDrain(b, ledgertest.Open(b), slots, plain)
 		})
 	}
+	b.Run("slots=64/lanes=100", func(b *testing.B) {
+		benchmarkDrain(b, ledgertest.Open(b), 64, func(i int) commands.Enqueue {
+			job := plain(i)
+			job.Priority = i%100 - 50
+			return job
+		})
+	})
+	b.Run("slots=64/crowded", func(b *testing.B) {
+		if *crowdFile == "" {
+			b.Skip("-crowd says where the crowded ledger is")
+		}
+		benchmarkDrain(b, crowded(b, plain), 64, plain)
+	})
+}
+
+func benchmarkDrain(b *testing.B, store *ledger.Store, slots int, job func(i int) commands.Enqueue) {
+	service := &commands.Service{Store: store}
+	fill(b, service, b.N, job)
+	b.ResetTimer()
+	drain(b, service, slots, b.N)
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+	if *crowdFile == "" { // of millions of events it would take longer than all else
+		verify(b, store)
+	}
+}
+
+func fill(b *testing.B, service *commands.Service, n int, job func(i int) commands.Enqueue) {
+	b.Helper()
+	for i := 0; i < n; {
+		jobs := make([]commands.Enqueue, 0, 1000)
+		for ; i < n && len(jobs) < cap(jobs); i++ {
+			jobs = append(jobs, job(i))
+		}
+		if _, err := service.Enqueue(b.Context(), "bench", jobs...); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func drain(b *testing.B, service *commands.Service, slots, jobs int) {
+	b.Helper()
+	w := worker.Worker{Service: service, Process: ledger.Worker{Name: "w", Boot: "b"}, Queues: []string{"mail"}, Slots: slots, Drain: true,
+		Handler: worker.HandlerFunc(func(context.Context, projection.Job) ([]byte, error) { return nil, nil })}
+	if stats, err := w.Run(b.Context()); err != nil || stats.Succeeded != jobs {
+		b.Fatalf("run: %+v, %v", stats, err)
+	}
+}
+
+// crowded is a ledger with jobs that no claim should notice: a million that have ended, and ahead of all others
+// 200,000 that nobody may take and 200,000 for later.
+func crowded(b *testing.B, plain func(i int) commands.Enqueue) *ledger.Store {
+	b.Helper()
+	const finished, ahead = 1_000_000, 200_000
+	if _, err := os.Stat(*crowdFile); errors.Is(err, fs.ErrNotExist) {
+		store := ledgertest.Open(b)
+		service := &commands.Service{Store: store}
+		fill(b, service, finished, plain)
+		drain(b, service, 64, finished)
+		fill(b, service, 2*ahead, func(i int) commands.Enqueue {
+			job := plain(i)
+			job.Priority = 10
+			if i%2 == 0 {
+				job.Requires = []string{"gpu"}
+			} else {
+				job.RunAt = time.Now().Add(1000 * time.Hour)
+			}
+			return job
+		})
+		if _, err := store.Vacuum(b.Context(), *crowdFile); err != nil {
+			b.Fatal(err)
+		}
+	}
+	path := filepath.Join(b.TempDir(), "jobs.db")
+	if out, err := exec.CommandContext(b.Context(), "cp", *crowdFile, path).CombinedOutput(); err != nil {
+		b.Fatalf("cp: %v: %s", err, out)
+	}
+	return ledgertest.OpenAt(b, path)
 }
