@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"iter"
 	"net/url"
+
+	"jobledger/ledger/failpoint"
 )
 
 // Flush sends what is buffered. A function that writes much without reading calls it now and then, or the buffer
@@ -61,7 +63,7 @@ func (s *Store) Lines(ctx context.Context, f Filter, bodies bool) iter.Seq2[Line
 func (tx *Tx) page(ctx context.Context, page []Line, f Filter, bodies bool, known claims) (_ []Line, more bool, err error) {
 	stored := func() (StoredBody, error, bool) { return StoredBody{}, nil, false }
 	if bodies {
-		next, stop := iter.Pull2(tx.bodiesAfter(ctx, f.After))
+		next, stop := iter.Pull2(tx.BodiesAfter(ctx, f.After))
 		defer stop()
 		stored = next
 	}
@@ -105,7 +107,9 @@ func (s *Store) Checkpoint(ctx context.Context) (whole bool, err error) {
 		return false, err
 	}
 	defer db.Close()
+	failpoint.Hit("checkpoint")
 	var busy, log, moved int
 	err = db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved)
+	failpoint.Hit("checkpointed")
 	return err == nil && busy == 0, explain(err)
 }

@@ -3,10 +3,13 @@ package ledger
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"jobledger/schema"
 )
@@ -18,27 +21,63 @@ type StoredBody struct {
 }
 
 // Bodies yields every stored body in the order of pos.
-func (tx *Tx) Bodies(ctx context.Context) iter.Seq2[StoredBody, error] { return tx.bodiesAfter(ctx, 0) }
+func (tx *Tx) Bodies(ctx context.Context) iter.Seq2[StoredBody, error] { return tx.BodiesAfter(ctx, 0) }
 
-func (tx *Tx) bodiesAfter(ctx context.Context, pos int64) iter.Seq2[StoredBody, error] {
+// BodiesAfter is Bodies from behind pos.
+func (tx *Tx) BodiesAfter(ctx context.Context, pos int64) iter.Seq2[StoredBody, error] {
 	return func(yield func(StoredBody, error) bool) {
-		rows, err := tx.Query(ctx, `SELECT pos, salt, body FROM bodies WHERE pos > ? ORDER BY pos`, pos)
-		if err != nil {
-			yield(StoredBody{}, err)
-			return
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var b StoredBody
-			err := rows.Scan(&b.Pos, &b.Salt, &b.Body)
-			if !yield(b, err) || err != nil {
+		b := bodyPages{tx: tx, after: pos}
+		for {
+			page, err := b.next(ctx)
+			for i := range page {
+				if !yield(page[i], nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(StoredBody{}, err)
+			}
+			if err != nil || len(page) == 0 {
 				return
 			}
 		}
-		if err := rows.Err(); err != nil {
-			yield(StoredBody{}, err)
-		}
 	}
+}
+
+const (
+	pageOfBodies  = `SELECT pos, salt, body FROM bodies WHERE pos > ? ORDER BY pos LIMIT 256`
+	bodyPageBytes = 4 << 20 // a page ends where it has so many
+)
+
+// bodyPages reads bodies a page at a time.
+type bodyPages struct {
+	tx    *Tx
+	after int64
+	page  []StoredBody
+}
+
+// next returns the next bodies; none at the end. The slice is good until the call after.
+func (b *bodyPages) next(ctx context.Context) ([]StoredBody, error) {
+	clear(b.page)
+	b.page = b.page[:0]
+	size, wrong := 0, error(nil)
+	err := b.tx.Each(ctx, func(row []driver.Value) bool {
+		pos, isPos := row[0].(int64)
+		salt, isSalt := row[1].([]byte)
+		body, isBody := row[2].([]byte)
+		if !isPos || !isSalt && row[1] != nil || !isBody {
+			wrong = fmt.Errorf("%w: body %v is not bytes", ErrDamaged, row[0])
+			return false
+		}
+		b.after = pos
+		b.page = append(b.page, StoredBody{pos, salt, body})
+		size += len(body)
+		return size < bodyPageBytes
+	}, pageOfBodies, b.after)
+	if err == nil {
+		err = wrong
+	}
+	return b.page, err
 }
 
 // Integrity runs SQLite's own integrity_check and returns what it found wrong.
@@ -60,8 +99,28 @@ func (tx *Tx) Integrity(ctx context.Context) (problems []string, err error) {
 	return problems, rows.Err()
 }
 
+// IntegrityBeside is Integrity while the caller goes on: on a connection of its own, which sees what tx sees or later.
+// The caller calls wait, which ends it where ctx has ended.
+func (tx *Tx) IntegrityBeside(ctx context.Context) (wait func() ([]string, error)) {
+	beside, err := tx.store.beside(ctx)
+	if err != nil {
+		return func() ([]string, error) { return tx.Integrity(ctx) }
+	}
+	var problems []string
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer beside.end()
+		problems, err = beside.Integrity(ctx)
+	}()
+	return func() ([]string, error) {
+		<-done
+		return problems, err
+	}
+}
+
 // Guards compares the tables, indexes, triggers and views of the file with those that the schema creates, and
-// returns what is missing, altered, or a trigger too many.
+// returns what is missing, altered, or a trigger too many; so also with the words for kinds and states.
 func (tx *Tx) Guards(ctx context.Context) (problems []string, err error) {
 	differing, err := tx.differingObjects(ctx)
 	for _, o := range differing {
@@ -74,12 +133,20 @@ func (tx *Tx) Guards(ctx context.Context) (problems []string, err error) {
 			problems = append(problems, fmt.Sprintf("%s %s was altered", o.kind, o.name))
 		}
 	}
+	for _, w := range wordTables() {
+		if err != nil {
+			break
+		}
+		var wrong []string
+		wrong, err = w.differing(ctx, tx)
+		problems = append(problems, wrong...)
+	}
 	return problems, err
 }
 
 // MendSchema puts indexes, triggers and views back that are missing or altered, and drops triggers that are not part
-// of the schema. Of the tables it makes those named anew, empty: they must be such that can be derived from others.
-// It returns what it mended.
+// of the schema. Of the tables it makes those named anew, empty: they must be such that can be derived from others. It
+// puts the words for kinds and states right, and returns what it mended.
 func (tx *Tx) MendSchema(ctx context.Context, tables ...string) (mended []string, err error) {
 	for _, ofTables := range []bool{true, false} { // a table takes its indexes along
 		differing, err := tx.differingObjects(ctx)
@@ -103,6 +170,14 @@ func (tx *Tx) MendSchema(ctx context.Context, tables ...string) (mended []string
 			mended = append(mended, o.kind+" "+o.name)
 		}
 	}
+	for _, w := range wordTables() {
+		switch changed, err := w.mend(ctx, tx); {
+		case err != nil:
+			return nil, err
+		case changed && !slices.Contains(mended, "table "+w.name): // made just now
+			mended = append(mended, "table "+w.name)
+		}
+	}
 	return mended, nil
 }
 
@@ -114,10 +189,11 @@ type object struct {
 }
 
 func (tx *Tx) differingObjects(ctx context.Context) (differing []object, err error) {
-	want, err := freshSchema(ctx)
+	fresh, err := freshSchema()
 	if err != nil {
 		return nil, err
 	}
+	want := maps.Clone(fresh)
 	rows, err := tx.Query(ctx, schemaObjects)
 	if err != nil {
 		return nil, err
@@ -144,8 +220,10 @@ func (tx *Tx) differingObjects(ctx context.Context) (differing []object, err err
 
 const schemaObjects = `SELECT name, type, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'`
 
-// freshSchema returns the objects of an empty ledger by "type name".
-func freshSchema(ctx context.Context) (map[string]string, error) {
+// freshSchema returns the objects of an empty ledger by "type name". To make one costs as much as to verify a small
+// ledger, so it is made once.
+var freshSchema = sync.OnceValues(func() (map[string]string, error) {
+	ctx := context.Background()
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return nil, err
@@ -175,4 +253,4 @@ func freshSchema(ctx context.Context) (map[string]string, error) {
 		objects[kind+" "+name] = text
 	}
 	return objects, rows.Err()
-}
+})

@@ -269,6 +269,10 @@ func TestADataTextThatIsNotOursIsRefused(t *testing.T) {
 		{ledger.KindEnqueued, `{"requires":["gpu"}`, ledger.ErrDamaged},
 		{ledger.KindEnqueued, `{"tags":["a"]}`, ledger.ErrDamaged},
 		{ledger.KindEnqueued, `{"tags":{"a":1}}`, ledger.ErrDamaged},
+		{ledger.KindEnqueued, `{"tags":{"a":null}}`, ledger.ErrDamaged},
+		{ledger.KindEnqueued, `{"tags":{"a":"1","a":"2"}}`, ledger.ErrDamaged},
+		{ledger.KindEnqueued, `{"tags":{"a":"1","\u0061":"1"}}`, ledger.ErrDamaged},
+		{ledger.KindEnqueued, `{"tags":{"a":"1",}}`, ledger.ErrDamaged},
 	} {
 		if body, err := ledger.Decode(c.kind, []byte(c.data), nil, new(ledger.Worker)); !errors.Is(err, c.want) {
 			t.Errorf("%s %s: got %+v, %v, want %v", c.kind, c.data, body, err, c.want)

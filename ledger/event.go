@@ -44,10 +44,14 @@ var (
 	ErrUnknown     = errors.New("ledger: commit outcome unknown")       // COMMIT failed: it may or may not be durable
 	ErrBusy        = errors.New("ledger: busy")                         // the write lock did not come in time
 	ErrFull        = errors.New("ledger: disk full")                    // nothing was written; reads go on
+	ErrIO          = errors.New("ledger: input or output failed")       // of the disk, the file system or a limit of this process; it may pass
+	ErrReadOnly    = errors.New("ledger: may only be read")             // by this process; nothing was written
+	ErrAddress     = errors.New("ledger: not the address of a ledger")  // a DSN that Open does not understand
 	ErrNoLedger    = errors.New("ledger: no ledger")                    // there is no such file
 	ErrNotALedger  = errors.New("ledger: not a ledger")                 // the file is something else; untouched
 	ErrNewerSchema = errors.New("ledger: schema newer than program")    // written by a newer program; untouched
 	ErrReplaced    = errors.New("ledger: file was replaced or removed") // under a live process; nothing was written
+	ErrStray       = errors.New("ledger: stray file beside it")         // the -wal or -shm of another one; untouched
 	ErrClosed      = errors.New("ledger: store is closed")
 	ErrDamaged     = errors.New("ledger: damaged") // stored bytes that no version of this program wrote
 )

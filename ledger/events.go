@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"iter"
 	"slices"
@@ -212,45 +211,31 @@ const maxClaims = 100_000
 
 func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error) {
 	var e Event
-	var job, seq, worker, attempt, from, to sql.NullInt64
-	var kind, at, actor int64
-	var ulid sql.NullString
-	var data, digest sql.RawBytes
-	if err := rows.Scan(&e.Pos, &job, &seq, &kind, &at, &actor, &worker, &ulid, &attempt, &from, &to, &digest, &data); err != nil {
-		return e, err
+	r, err := recordOf(rows.row)
+	if err == nil {
+		err = tx.event(ctx, &r, &e)
 	}
-	e.N, e.Seq, e.Attempt = job.Int64, seq.Int64, int(attempt.Int64)
-	e.At, e.From, e.To = FromMicros(at), State(from.Int64), State(to.Int64)
-	var err error
-	if e.Actor, err = tx.NameOf(ctx, actor); err != nil {
-		return e, fmt.Errorf("event %d: %w", e.Pos, err)
+	if err != nil {
+		return e, &EventError{r.pos, err}
 	}
-	if e.Worker, err = tx.WorkerOf(ctx, worker.Int64); err != nil {
-		return e, fmt.Errorf("event %d: %w", e.Pos, err)
-	}
-	process := e.Worker
-	if e.Body, err = decode(Kind(kind), data, digest, &process); err != nil {
-		return e, fmt.Errorf("event %d: %w", e.Pos, err)
-	}
-	addUsual(e.Body, e.At)
 	if e.N == 0 {
 		return e, nil
 	}
 	c, ok := known[e.N]
 	if e.Kind() == KindEnqueued {
-		c, ok = latestClaim{id: JobID(ulid.String)}, true
+		c, ok = latestClaim{id: JobID(r.ulid)}, true
 	}
 	if !ok || e.Attempt > c.attempt && e.Kind() != KindClaimed && e.Kind() != KindRefused { // its claim was filtered out
 		if c, err = tx.latestClaim(ctx, e.N, e.Pos); err != nil {
-			return e, fmt.Errorf("event %d: %w", e.Pos, err)
+			return e, &EventError{e.Pos, err}
 		}
 	}
 	switch e.Kind() {
 	case KindClaimed:
-		c.attempt, c.token = e.Attempt, ulid.String
+		c.attempt, c.token = e.Attempt, r.ulid
 		e.Token = c.token
 	case KindRefused:
-		e.Token = ulid.String
+		e.Token = r.ulid
 	default:
 		if e.Attempt != 0 && e.Attempt == c.attempt {
 			e.Token = c.token

@@ -5,3 +5,6 @@ var (
 	NetworkName       = networkName
 	NetworkFileSystem = networkFileSystem
 )
+
+// IsMarked reports whether a file says to which ledger it belongs.
+func IsMarked(name string) bool { return readMark(name) != "" }

@@ -42,7 +42,9 @@ func Encode(b Body, w Worker, public bool) (data, digest []byte) {
 }
 
 // Decode reads what Encode wrote.
-func Decode(k Kind, data, digest []byte, w *Worker) (Body, error) { return decode(k, data, digest, w) }
+func Decode(k Kind, data, digest []byte, w *Worker) (Body, error) {
+	return decode(k, string(data), digest, w)
+}
 
 // MaxClaims is how many jobs a read remembers.
 const MaxClaims = maxClaims

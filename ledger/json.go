@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // MarshalJSON returns e in its public form: the envelope and data as an object, every field there, null where
@@ -29,7 +30,8 @@ func (e *Event) appendJSON(b []byte) []byte {
 // UnmarshalJSON reads what MarshalJSON wrote. N is not in it, and of Worker only the events that begin a claim or
 // a worker say more than the name.
 func (e *Event) UnmarshalJSON(text []byte) error {
-	f := reading(text)
+	f := reading(string(text))
+	f.clone = true
 	return e.readJSON(&f)
 }
 
@@ -65,7 +67,7 @@ func (e *Event) readJSON(f *fields) error {
 	if err != nil {
 		return err
 	}
-	if in.Body, err = decode(k, data, nil, &in.Worker); err != nil {
+	if in.Body, err = decode(k, strings.Clone(data), nil, &in.Worker); err != nil {
 		return err
 	}
 	*e = in

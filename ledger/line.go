@@ -60,7 +60,8 @@ func (l *Line) UnmarshalJSON(text []byte) error {
 	if err := CheckStrings(text); err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	f := reading(text)
+	f := reading(string(text))
+	f.clone = true // an actor's name shall not keep a payload
 	var payload, payload64, result, result64, salt *string
 	f.optional("payload", &payload)
 	f.optional("payload_base64", &payload64)

@@ -3,8 +3,12 @@ package ledger_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
@@ -82,4 +86,98 @@ func TestLinesComeInPages(t *testing.T) {
 			t.Errorf("%+v: ended before %d", f, next)
 		}
 	}
+}
+
+// TestHalfOfACharacterIsRefused: what a decoder would take for another character is told from what it takes as it is.
+func TestHalfOfACharacterIsRefused(t *testing.T) {
+	for text, whole := range map[string]bool{
+		`"a"`: true, `"\ud83d\ude00"`: true, `"\ufffd"`: true, `"\\ud800"`: true, `"\\\\ud800"`: true, `"\uD7FF\uE000"`: true, `"\n\u0000"`: true, ``: true,
+		`"\ud800"`: false, `"\udc00"`: false, `"\ud83d"`: false, `"\ud83d\ud83d\ude00"`: false, `"\ude00\ud83d"`: false, `"\ud83d\\ude00"`: false,
+		`"\ud83dx\ude00"`: false, `"\\\ud800"`: false, `{"\uDBFF":1}`: false, "\"\xff\"": false, "\"\xed\xa0\x80\"": false, `"\ud83d\u`: false,
+	} {
+		if err := ledger.CheckStrings([]byte(text)); (err == nil) != whole {
+			t.Errorf("%s: got %v, want whole %t", text, err, whole)
+		}
+	}
+	line := ledger.Line{Event: ledger.Event{Pos: 1, At: ledgertest.Epoch, Actor: "a", Body: &ledger.Restored{From: "x"}}}
+	text := line.AppendJSON(nil)
+	for _, bad := range []string{`\ud800`, "\xff"} {
+		err := new(ledger.Line).UnmarshalJSON(bytes.Replace(text, []byte(`"a"`), []byte(`"`+bad+`"`), 1))
+		if !errors.Is(err, ledger.ErrDamaged) {
+			t.Errorf("an actor %q: got %v, want %v", bad, err, ledger.ErrDamaged)
+		}
+	}
+}
+
+// FuzzCheckStrings holds CheckStrings against package encoding/json: a text passes if nothing is lost in decoding.
+func FuzzCheckStrings(f *testing.F) {
+	for _, seed := range []string{`"a"`, `"\ud83d\ude00"`, `"\ufffd\uFFFD"`, `"\\ud800"`, `"\ud800"`, `"\ude00\ud83d"`, `["\ud83d",{"\udc00":1}]`, "\"\xff\"", "\"\ufffd\"", `{"a":"\\\ud800"}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		err := ledger.CheckStrings(text)
+		var value any
+		if json.Unmarshal(text, &value) != nil {
+			return // no JSON: nothing is promised but an answer
+		}
+		meant := strings.Count(string(text), "\ufffd") + strings.Count(strings.ToLower(strings.ReplaceAll(string(text), `\\`, "")), `\ufffd`)
+		if err == nil && utf8.Valid(text) && replaced(value) > meant {
+			t.Fatalf("%q passes, and is decoded to %q", text, value)
+		}
+		if err != nil && replaced(value) == 0 && !bytes.Contains(text, []byte(`":`)) { // of two values of one name, one is gone
+			t.Fatalf("%q is refused, and is decoded to %q: %v", text, value, err)
+		}
+	})
+}
+
+// replaced counts the characters U+FFFD in the strings of a decoded value.
+func replaced(value any) (n int) {
+	switch v := value.(type) {
+	case string:
+		return strings.Count(v, "\ufffd")
+	case []any:
+		for _, each := range v {
+			n += replaced(each)
+		}
+	case map[string]any:
+		for name, each := range v {
+			n += strings.Count(name, "\ufffd") + replaced(each)
+		}
+	}
+	return n
+}
+
+// What is read as a line of an export is written as one that is read alike, to the byte of its body.
+func FuzzLine(f *testing.F) {
+	for i, e := range samples(f) {
+		e.Pos, e.At, e.Actor = int64(i+1), ledgertest.Epoch, "a"
+		for _, body := range [][]byte{nil, {}, []byte("text \u202e"), {0xff, 0}} {
+			line := ledger.Line{Event: e, Body: body}
+			if e.Kind() == ledger.KindEnqueued && body != nil {
+				line.Salt = []byte("salt")
+			}
+			f.Add(line.AppendJSON(nil))
+		}
+	}
+	bare := ledger.Line{Event: ledger.Event{Pos: 1, At: ledgertest.Epoch, Actor: "a", Body: &ledger.Enqueued{Queue: "q"}}}
+	text := bare.AppendJSON(nil)
+	for _, body := range []string{`"payload":"","salt":""`, `"payload_base64":"","salt":"00ff"`, `"payload":"\u0000","salt":"00"`, `"payload":null`, `"result":""`} {
+		f.Add(fmt.Appendf(nil, "%s,%s}", text[:len(text)-1], body))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var line, again ledger.Line
+		if err := line.UnmarshalJSON(text); err != nil {
+			if !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, ledger.ErrUnknownKind) || !reflect.DeepEqual(line, ledger.Line{}) {
+				t.Fatalf("%s\nis refused with %v and leaves %+v", text, err, line)
+			}
+			return
+		}
+		written := line.AppendJSON(nil)
+		if !json.Valid(written) {
+			t.Fatalf("%s\nwritten as %s, which is no JSON", text, written)
+		}
+		if err := again.UnmarshalJSON(written); err != nil || !reflect.DeepEqual(again, line) {
+			t.Fatalf("%s\nread as %+v\nwritten %s\nread as %+v, %v", text, line, written, again, err)
+		}
+	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"modernc.org/sqlite"
 
+	"jobledger/ledger/failpoint"
 	"jobledger/schema"
 )
 
@@ -25,7 +26,8 @@ import (
 //	sync=normal   a power cut may lose the last commands, never consistency
 //	network=allow open on a network file system in spite of SQLite's warning
 //
-// Errors: ErrNotALedger, ErrNewerSchema, ErrBusy, and what the file system says.
+// Errors: ErrAddress, ErrNotALedger, ErrNewerSchema, ErrStray, ErrBusy, ErrFull, ErrIO, ErrReadOnly, ErrDamaged, and what the file
+// system says.
 func Open(ctx context.Context, dsn string) (*Store, error) { return open(ctx, dsn, true) }
 
 // OpenExisting is Open for a ledger that must be there: ErrNoLedger if it is not.
@@ -40,14 +42,21 @@ func open(ctx context.Context, dsn string, create bool) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Locks that a stray close of the same file elsewhere in the process cannot drop. Refused where a host
-	// program has opened SQLite files already; then its rules hold.
-	useOFDLocks.Do(func() { _, _ = sqlite.OFDLocking(true) })
+	lockByDescription()
 
+	if err := checkBeside(path, create); err != nil {
+		return nil, err
+	}
 	if err := prepareFile(path, options, create); err != nil {
 		return nil, err
 	}
+	if err := markNew(ctx, path, create); err != nil {
+		return nil, withObstacle(path, err)
+	}
 	if err := checkForeign(ctx, path); err != nil {
+		return nil, withObstacle(path, err)
+	}
+	if err := checkStray(ctx, path); err != nil {
 		return nil, err
 	}
 	s := &Store{path: path, dsn: dsn, sync: options.sync, lockWait: lockWait, groupTime: maxGroupTime, requests: make(chan *request, 1024),
@@ -56,25 +65,32 @@ func open(ctx context.Context, dsn string, create bool) (*Store, error) {
 		s.readers <- nil // opened when first needed
 	}
 	err = retryBusy(ctx, time.Now(), openWait, func() (err error) {
+		if s.file, err = os.Stat(path); err != nil { // before it is opened: it may be replaced meanwhile
+			return err
+		}
 		s.writer, err = connect(ctx, writerURL(path, options.sync))
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, explain(err))
+		return nil, fmt.Errorf("open %s: %w", path, withObstacle(path, explain(err)))
 	}
+	failpoint.Hit("connected")
 	if err := s.setUp(ctx); err != nil {
-		s.writer.close()
+		_ = s.writer.close()
+		return nil, withObstacle(path, explain(err))
+	}
+	if err := s.sameFile(); err != nil {
+		_ = s.writer.close()
 		return nil, err
 	}
-	if s.file, err = os.Stat(path); err != nil {
-		s.writer.close()
-		return nil, err
-	}
+	markBeside(path, s.file)
 	go s.commitLoop()
 	return s, nil
 }
 
-var useOFDLocks sync.Once
+// lockByDescription asks for locks that a stray close of the same file elsewhere in the process cannot drop. That is
+// refused where a host program has opened SQLite files already; then its rules hold.
+var lockByDescription = sync.OnceFunc(func() { _, _ = sqlite.OFDLocking(true) })
 
 const (
 	openWait   = 10 * time.Second // for the write lock while many processes start at once
@@ -91,13 +107,13 @@ func parseDSN(dsn string) (path string, o options, err error) {
 	rest, isURL := strings.CutPrefix(dsn, "sqlite:")
 	switch {
 	case strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://"):
-		return "", o, fmt.Errorf("ledger: %s: this program keeps its ledger in a SQLite file; give its path", strings.SplitAfter(dsn, "://")[0])
+		return "", o, fmt.Errorf("%w: %s: this program keeps its ledger in a SQLite file; give its path", ErrAddress, strings.SplitAfter(dsn, "://")[0])
 	case isURL:
 		var query string
 		rest, query, _ = strings.Cut(rest, "?")
 		values, err := url.ParseQuery(query)
 		if err != nil {
-			return "", o, fmt.Errorf("ledger: options of %q: %w", dsn, err)
+			return "", o, fmt.Errorf("%w: options of %q: %w", ErrAddress, dsn, err)
 		}
 		for name, value := range values {
 			switch v := strings.Join(value, ","); {
@@ -106,12 +122,12 @@ func parseDSN(dsn string) (path string, o options, err error) {
 			case name == "network" && v == "allow":
 				o.network = true
 			default:
-				return "", o, fmt.Errorf("ledger: option %s=%s of %q: the options are sync=full, sync=normal, network=allow", name, v, dsn)
+				return "", o, fmt.Errorf("%w: option %s=%s of %q: the options are sync=full, sync=normal, network=allow", ErrAddress, name, v, dsn)
 			}
 		}
 	}
 	if rest == "" || rest == ":memory:" || strings.ContainsRune(rest, 0) {
-		return "", o, fmt.Errorf("ledger: %q is not the path of a file", dsn)
+		return "", o, fmt.Errorf("%w: %q is not the path of a file", ErrAddress, dsn)
 	}
 	path, err = filepath.Abs(rest)
 	return path, o, err
@@ -148,6 +164,7 @@ func prepareFile(path string, o options, create bool) error {
 	if err != nil {
 		return err
 	}
+	failpoint.Hit("made")
 	return file.Close()
 }
 
@@ -173,13 +190,15 @@ func checkForeign(ctx context.Context, path string) error {
 	if err != nil || info.Size() == 0 {
 		return err
 	}
-	db, err := sql.Open("sqlite", immutableURL(path))
+	db, err := sql.Open("sqlite", headerURL(path))
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	var mark, version int
-	err = db.QueryRowContext(ctx, `SELECT application_id, user_version FROM pragma_application_id, pragma_user_version`).Scan(&mark, &version)
+	if err = db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&mark); err == nil {
+		err = db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, explain(err))
 	}
@@ -217,9 +236,6 @@ func writerURL(path, sync string) string {
 			"wal_autocheckpoint(1000)",
 		},
 	}
-	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
-		settings.Add("_pragma", fmt.Sprintf("application_id(%d)", schema.ApplicationID)) // sorts before journal_mode
-	}
 	return fileURL(path, settings)
 }
 
@@ -239,6 +255,12 @@ func vacuumURL(path string) string {
 // immutableURL is for looking at a file that nobody writes, without locks and without a -wal or -shm beside it.
 func immutableURL(path string) string {
 	return fileURL(path, url.Values{"mode": {"ro"}, "immutable": {"1"}})
+}
+
+// headerURL is immutableURL for a file of which only the header is read: while the -wal file is moved into it, or where
+// a crash has cut that off, the header speaks of pages that are not there yet, and SQLite would call that damage.
+func headerURL(path string) string {
+	return fileURL(path, url.Values{"mode": {"ro"}, "immutable": {"1"}, "_pragma": {"writable_schema(1)"}})
 }
 
 // setUp checks the engine's version and brings the schema up to date, in one transaction that many processes may
@@ -299,13 +321,18 @@ func (s *Store) migrate(ctx context.Context, steps []schema.Migration) (err erro
 		return err
 	}
 	for _, step := range steps[min(at, len(steps)):] {
-		if _, err := conn.ExecContext(ctx, step.SQL); err != nil {
-			return fmt.Errorf("migration %04d_%s: %w", step.Version, step.Name, explain(err))
+		for _, statement := range failpoint.Statements(step.SQL) {
+			failpoint.Hit("migrate")
+			if _, err := conn.ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("migration %04d_%s: %w", step.Version, step.Name, explain(err))
+			}
 		}
+		failpoint.Hit("migrated")
 		if _, err := conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA user_version = %d`, step.Version)); err != nil {
 			return err
 		}
 	}
+	failpoint.Hit("migrations")
 	_, err = conn.ExecContext(ctx, `COMMIT`)
 	return err
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"time"
+
+	"jobledger/ledger/failpoint"
 )
 
 // Store is an open ledger. It is safe for concurrent use; Close it when done.
@@ -156,15 +158,17 @@ func (s *Store) commitGroup(first *request) {
 		}
 	}
 	if err == nil {
+		failpoint.Hit("commit")
 		err = s.commit()
 	} else {
 		_ = s.rollback()
 	}
+	failpoint.Hit("answer")
 	for _, r := range group {
 		if err != nil {
 			r.err = err // its own may rest on what a neighbour wrote, and that is gone
 		}
-		r.done <- r.err
+		r.done <- withObstacle(s.path, r.err)
 	}
 }
 
@@ -263,6 +267,7 @@ func (s *Store) begin(ctx context.Context, since time.Time) error {
 		_, err := s.writer.exec(`BEGIN IMMEDIATE`)
 		return err
 	}
+	failpoint.Hit("begin")
 	var err error
 	linesUp := s.turn.linesUp()
 	if !linesUp {
@@ -279,6 +284,7 @@ func (s *Store) begin(ctx context.Context, since time.Time) error {
 		s.turn.give()
 		return err
 	}
+	failpoint.Hit("begun")
 	s.writer.broken = nil
 	s.announces = false
 	return s.sameFile()
@@ -304,8 +310,12 @@ func (s *Store) rollback() error {
 func (s *Store) commit() error {
 	_, err := s.writer.exec(`COMMIT`)
 	if err == nil {
+		failpoint.Hit("committed")
 		s.turn.give()
 		s.writer.dictionary.keep()
+		if err := s.sameFile(); err != nil { // exchanged meanwhile: what was written may be in no ledger any more
+			return fmt.Errorf("%w: %w", ErrUnknown, err)
+		}
 		if s.announces {
 			s.announce()
 		}
@@ -336,7 +346,7 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	if r == nil {
 		fresh, err := connect(ctx, readerURL(s.path))
 		if err != nil {
-			return fmt.Errorf("read %s: %w", s.path, explain(err))
+			return fmt.Errorf("read %s: %w", s.path, withObstacle(s.path, explain(err)))
 		}
 		r = fresh
 	}
@@ -389,6 +399,7 @@ func (s *Store) Vacuum(ctx context.Context, path string) (tail int64, err error)
 	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, path); err != nil {
 		return 0, explain(err)
 	}
+	failpoint.Hit("vacuumed")
 	if err := checkForeign(ctx, path); err != nil {
 		return 0, err
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"time"
+
+	"jobledger/ledger/failpoint"
 )
 
 // Taking turns. Whoever polls for SQLite's write lock gets it by chance, and a process that has just let go of it has
@@ -58,6 +60,7 @@ func (t *turn) take(ctx context.Context, path string, wait time.Duration, busy b
 	}
 	if t.files.tryPass() {
 		t.taken = true
+		failpoint.Hit("turn")
 		return
 	}
 	t.until = now.Add(turnMode)
@@ -115,6 +118,7 @@ func (f *turnFiles) tryPass() bool {
 	if !tryLock(f.gate) {
 		return false
 	}
+	failpoint.Hit("gate")
 	passed := tryLock(f.lock)
 	unlock(f.gate)
 	return passed

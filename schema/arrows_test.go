@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 )
 
 // stages are the packages in the order of the data: each may import those before it and none behind it. A package

@@ -5,6 +5,7 @@ package failpoint
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,8 +38,10 @@ var planned = sync.OnceValue(func() *plan {
 		}
 	case "stop":
 		p.act = func() {
+			goesOn := make(chan os.Signal, 1)
+			signal.Notify(goesOn, syscall.SIGCONT)
 			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-			time.Sleep(10 * time.Millisecond) // likewise
+			<-goesOn // likewise
 		}
 	default:
 		var d time.Duration

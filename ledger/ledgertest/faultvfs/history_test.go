@@ -1,0 +1,275 @@
+//go:build unix
+
+package faultvfs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest/faultvfs"
+	"jobledger/projection"
+)
+
+// What clients were told, and whether a ledger that has come through a fault still says so.
+
+// fact names one event without its pos: what an answer promises to be in the ledger.
+type fact string
+
+func jobFact(id ledger.JobID, seq int64) fact { return fact(fmt.Sprintf("%s %d", id, seq)) }
+
+func refusedFact(id ledger.JobID, command, token string) fact {
+	return fact(fmt.Sprintf("%s refused %s %s", id, command, token))
+}
+
+func erasedFact(id ledger.JobID) fact { return fact(id + " erased") }
+
+func queueFact(queue, reason string) fact { return fact("queue " + queue + " " + reason) }
+
+func workerFact(kind ledger.Kind, boot string) fact { return fact(fmt.Sprint(kind, " ", boot)) }
+
+func factOf(e ledger.Event) fact {
+	switch b := e.Body.(type) {
+	case *ledger.Refused:
+		return refusedFact(e.Job, b.Command, e.Token)
+	case *ledger.Erased:
+		return erasedFact(e.Job)
+	case *ledger.QueuePaused:
+		return queueFact(b.Queue, b.Reason)
+	case *ledger.QueueResumed:
+		return queueFact(b.Queue, b.Reason)
+	case *ledger.WorkerStarted, *ledger.WorkerStopped:
+		return workerFact(e.Kind(), e.Worker.Boot)
+	}
+	return jobFact(e.Job, e.Seq)
+}
+
+// command is one thing that a client asked for.
+type command struct {
+	began, told int // moments of the disk: before it was sent, and after it was answered
+	facts       []fact
+	parts       bool // in more than one transaction
+}
+
+// client sends one command after the other and remembers what it was told.
+type client struct {
+	disk     *faultvfs.Disk
+	actor    string
+	commands []command
+	open     bool // the last command has no answer yet
+}
+
+// ask sends a command and notes the answer. After an error it is the same command that is sent again.
+func (c *client) ask(parts bool, send func() ([]fact, error)) error {
+	if !c.open {
+		c.commands, c.open = append(c.commands, command{began: c.disk.Now(), parts: parts, told: math.MaxInt}), true
+	}
+	facts, err := send()
+	if err == nil {
+		command := &c.commands[len(c.commands)-1]
+		command.told, command.facts, c.open = c.disk.Now(), facts, false
+	}
+	return err
+}
+
+// told returns how many commands were answered before a moment.
+func (c *client) told(moment int) (n int) {
+	for n < len(c.commands) && c.commands[n].told <= moment {
+		n++
+	}
+	return n
+}
+
+// promised is what an answer without an error, or with a verdict, promises about one job.
+func promised(j projection.Job, c commands.Command, err error) []fact {
+	var refused *commands.RefusedError
+	_, erases := c.(commands.Erase)
+	switch {
+	case errors.As(err, &refused):
+		return []fact{refusedFact(refused.Job, refused.Command, refused.Token)}
+	case err != nil:
+		return nil
+	case erases:
+		return []fact{jobFact(j.ID, j.Seq), erasedFact(j.ID)}
+	}
+	return []fact{jobFact(j.ID, j.Seq)}
+}
+
+// history is a ledger that nothing has befallen, and who asked for what is in it.
+type history struct {
+	lines   []string // the events, as they are exported
+	actors  []string // who asked for each
+	pos     map[fact]int
+	clients []*client
+}
+
+// newHistory reads the events of a store. Each behind the first old ones must have been promised to somebody.
+func newHistory(store *ledger.Store, clients []*client, old int) (*history, error) {
+	h := &history{pos: make(map[fact]int), clients: clients}
+	err := read(store, func(tx *ledger.Tx) error {
+		return eachEvent(tx, func(e ledger.Event, line string) error {
+			h.lines, h.actors = append(h.lines, line), append(h.actors, e.Actor)
+			h.pos[factOf(e)] = len(h.lines)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(h.pos) != len(h.lines) {
+		return nil, fmt.Errorf("%d events have %d names", len(h.lines), len(h.pos))
+	}
+	promised := make(map[fact]bool)
+	for _, c := range clients {
+		for _, command := range c.commands {
+			for _, f := range command.facts {
+				if h.pos[f] == 0 {
+					return nil, fmt.Errorf("%s was promised %q, and the ledger has nothing of it", c.actor, f)
+				}
+				promised[f] = true
+			}
+		}
+	}
+	for f, pos := range h.pos {
+		if pos > old && !promised[f] {
+			return nil, fmt.Errorf("event %d was promised to nobody: %s", pos, h.lines[pos-1])
+		}
+	}
+	return h, nil
+}
+
+// toldEarly is h with clients who were answered at once.
+func (h *history) toldEarly() *history {
+	early := *h
+	early.clients = nil
+	for _, c := range h.clients {
+		c := &client{actor: c.actor, commands: slices.Clone(c.commands)}
+		for i := range c.commands {
+			c.commands[i].told = c.commands[i].began
+		}
+		early.clients = append(early.clients, c)
+	}
+	return &early
+}
+
+// after judges a ledger that was cut off at a moment: its events are a beginning of the history, what was
+// acknowledged is among them unless lossy, and of what was not, at most the one command that each client had under
+// way, wholly or not at all. It returns how many events are left.
+func (h *history) after(store *ledger.Store, moment int, lossy bool) (left int, err error) {
+	left, err = h.beginning(store)
+	if err != nil {
+		return left, err
+	}
+	for _, c := range h.clients {
+		if err := h.afterOf(c, left, moment, lossy); err != nil {
+			return left, err
+		}
+	}
+	return left, nil
+}
+
+// afterOf is after for one client.
+func (h *history) afterOf(c *client, left, moment int, lossy bool) error {
+	made := make(map[fact]bool)
+	told := c.told(moment)
+	for i, command := range c.commands {
+		here, fresh := 0, 0
+		for _, f := range command.facts {
+			pos := h.pos[f]
+			if pos > left && i < told && !lossy {
+				return fmt.Errorf("lost: the answer to command %d of %s promised %q, event %d, and the ledger ends at %d", i, c.actor, f, pos, left)
+			}
+			if made[f] || h.actors[pos-1] != c.actor {
+				continue // an earlier command made it
+			}
+			made[f] = true
+			fresh++
+			if pos <= left {
+				here++
+			}
+		}
+		if here > 0 && (i > told || command.began >= moment) {
+			return fmt.Errorf("command %d of %s had not been sent, and is in the ledger: %q", i, c.actor, command.facts)
+		}
+		if here > 0 && here < fresh && !command.parts {
+			return fmt.Errorf("command %d of %s is there in part: %q", i, c.actor, command.facts)
+		}
+	}
+	return nil
+}
+
+// beginning checks the ledger by itself and that its events are the first of the history.
+func (h *history) beginning(store *ledger.Store) (left int, err error) {
+	err = read(store, func(tx *ledger.Tx) error {
+		if err := verify(tx); err != nil {
+			return err
+		}
+		return eachEvent(tx, func(_ ledger.Event, line string) error {
+			if left == len(h.lines) || line != h.lines[left] {
+				return fmt.Errorf("event %d is not the one that was written: %s", left+1, line)
+			}
+			left++
+			return nil
+		})
+	})
+	return left, err
+}
+
+func read(store *ledger.Store, fn func(*ledger.Tx) error) error {
+	return store.Read(context.Background(), fn)
+}
+
+// eachEvent calls fn with every event, and with it as it is exported.
+func eachEvent(tx *ledger.Tx, fn func(e ledger.Event, line string) error) error {
+	for e, err := range tx.Events(context.Background(), ledger.Filter{}) {
+		if err != nil {
+			return err
+		}
+		line := ledger.Line{Event: e}
+		if err := fn(e, string(line.AppendJSON(nil))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verify is the program's own: the database is whole, and the tables equal the fold of the events.
+func verify(tx *ledger.Tx) error {
+	v, err := projection.Verify(context.Background(), tx, nil)
+	if err == nil && len(v.Findings) > 0 {
+		err = fmt.Errorf("verify: %+v", v.Findings[0])
+	}
+	return err
+}
+
+// reopened opens the ledger that a power cut has left, lets fn judge it, and closes it.
+func reopened(dir string, files map[string][]byte, dsn string, fn func(*faultvfs.Disk, *ledger.Store) error) (*faultvfs.Disk, error) {
+	disk, unmount, err := faultvfs.MountFiles(dir, files)
+	if err != nil {
+		return nil, err
+	}
+	defer unmount()
+	store, err := ledger.Open(context.Background(), fmt.Sprintf(dsn, filepath.Join(dir, "jobs.db")))
+	if err != nil {
+		return disk, fmt.Errorf("open: %w", err)
+	}
+	err = fn(disk, store)
+	return disk, errors.Join(err, store.Close())
+}
+
+// together runs fns at once and returns the first error.
+func together(fns ...func() error) error {
+	var group sync.WaitGroup
+	errs := make([]error, len(fns))
+	for i, fn := range fns {
+		group.Go(func() { errs[i] = fn() })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}

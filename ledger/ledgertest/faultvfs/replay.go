@@ -1,0 +1,177 @@
+package faultvfs
+
+import (
+	"bytes"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// Loss is what a power cut does to that which no sync has made durable.
+type Loss int
+
+// The ways to lose.
+const (
+	LoseNothing Loss = iota // the process died, not the machine
+	LoseAll
+	LoseTail    // what was asked for last; the order is kept
+	LoseSome    // any operations
+	LoseSectors // any 512 bytes of any of them
+	Losses
+)
+
+// String returns a name for l.
+func (l Loss) String() string {
+	return [...]string{"nothing", "all that was not synced", "the tail of it", "some of it", "some sectors of it"}[l]
+}
+
+const sector = 512
+
+// Lie is a way in which a disk can break its word.
+type Lie struct {
+	Syncs  func(name string) bool // a sync of the file with this name does nothing; nil: none
+	Folder bool                   // a sync of the folder does nothing
+	From   int                    // the first operation that is such a sync
+}
+
+// Replay goes through a Record and knows at each moment what is durable.
+type Replay struct {
+	record  *Record
+	lie     Lie
+	forgets bool
+	next    int      // the first operation that has not been asked for
+	files   [][]byte // as far as they are durable, by number
+	called  []string // their names
+	names   map[string]int
+	pending []pendingOp // what is not durable, in order
+}
+
+// pendingOp is an operation that a power cut may take back.
+type pendingOp struct {
+	op
+	forgotten bool // a sync of it failed: no later one makes it durable
+}
+
+// NewReplay starts before the first operation. forgets says what a disk does after a sync that failed: it gives up
+// what was to be written then, and later syncs say nothing about it, as with Linux's page cache.
+func (r *Record) NewReplay(lie Lie, forgets bool) *Replay {
+	p := &Replay{record: r, lie: lie, forgets: forgets, names: make(map[string]int)}
+	for _, name := range slices.Sorted(maps.Keys(r.base)) {
+		p.names[name] = len(p.files)
+		p.files, p.called = append(p.files, bytes.Clone(r.base[name])), append(p.called, name)
+	}
+	return p
+}
+
+// Go goes on to just before operation n, which must not be behind.
+func (p *Replay) Go(n int) {
+	for ; p.next < n; p.next++ {
+		switch o := p.record.ops[p.next]; o.kind {
+		case synced:
+			if p.lie.Syncs == nil || p.next < p.lie.From || !p.lie.Syncs(p.called[o.file]) {
+				p.settle(func(q op) bool { return q.file == o.file && q.kind != create && q.kind != unlink })
+			}
+		case syncFolder:
+			if !p.lie.Folder || p.next < p.lie.From {
+				p.settle(func(q op) bool { return q.kind == create || q.kind == unlink })
+			}
+		case syncFailed:
+			for i := range p.pending {
+				q := &p.pending[i]
+				q.forgotten = q.forgotten || p.forgets && q.file == o.file && q.kind != create && q.kind != unlink
+			}
+		case create:
+			p.files, p.called = append(p.files, nil), append(p.called, o.name)
+			fallthrough
+		default:
+			p.pending = append(p.pending, pendingOp{op: o})
+		}
+	}
+}
+
+// settle makes those pending operations durable that which selects.
+func (p *Replay) settle(which func(op) bool) {
+	kept := p.pending[:0]
+	for _, q := range p.pending {
+		switch {
+		case !which(q.op):
+			kept = append(kept, q)
+		case !q.forgotten:
+			q.do(p.files, p.names)
+		}
+	}
+	clear(p.pending[len(kept):])
+	p.pending = kept
+}
+
+// do carries o out on files and their names.
+func (o op) do(files [][]byte, names map[string]int) {
+	switch o.kind {
+	case create:
+		names[o.name] = o.file
+	case unlink:
+		if names[o.name] == o.file {
+			delete(names, o.name)
+		}
+	case written:
+		files[o.file] = put(files[o.file], o.offset, o.data)
+	case truncated:
+		files[o.file] = resize(files[o.file], o.offset)
+	}
+}
+
+func put(file []byte, offset int64, data []byte) []byte {
+	if end := offset + int64(len(data)); int64(len(file)) < end {
+		file = resize(file, end)
+	}
+	copy(file[offset:], data)
+	return file
+}
+
+func resize(file []byte, size int64) []byte {
+	if int64(len(file)) >= size {
+		return file[:size:size]
+	}
+	return append(file, make([]byte, size-int64(len(file)))...)
+}
+
+// Crash returns the files as they are after a power cut at this moment. dice decide what is lost of what may be.
+func (p *Replay) Crash(loss Loss, dice *rand.Rand) map[string][]byte {
+	files, names := make([][]byte, len(p.files)), maps.Clone(p.names)
+	for i, content := range p.files {
+		files[i] = bytes.Clone(content)
+	}
+	kept := dice.IntN(len(p.pending) + 1)
+	chance := []float64{0.1, 0.5, 0.9}[dice.IntN(3)]
+	for i, q := range p.pending {
+		switch {
+		case loss == LoseAll, loss == LoseTail && i >= kept, loss == LoseSome && dice.Float64() > chance:
+		case loss == LoseSectors:
+			q.doSome(files, names, chance, dice)
+		default:
+			q.do(files, names)
+		}
+	}
+	left := make(map[string][]byte)
+	for name, file := range names {
+		left[name] = files[file]
+	}
+	return left
+}
+
+// doSome carries out some sectors of o.
+func (o op) doSome(files [][]byte, names map[string]int, chance float64, dice *rand.Rand) {
+	if o.kind != written {
+		if dice.Float64() < chance {
+			o.do(files, names)
+		}
+		return
+	}
+	for data, offset := o.data, o.offset; len(data) > 0; {
+		n := min(int64(len(data)), sector-offset%sector)
+		if dice.Float64() < chance {
+			files[o.file] = put(files[o.file], offset, data[:n])
+		}
+		data, offset = data[n:], offset+n
+	}
+}

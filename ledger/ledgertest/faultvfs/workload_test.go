@@ -1,0 +1,383 @@
+//go:build unix
+
+package faultvfs_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/ledger/ledgertest/faultvfs"
+	"jobledger/projection"
+)
+
+// The workload: clients that send every command of the queue at once, at random, and remember what they were told.
+
+// crowd is a recorded workload.
+type crowd struct {
+	dsn      string // with %s for the file
+	stores   int    // as of so many processes
+	clients  int
+	commands int  // of each client
+	large    int  // bytes of the payload of every fourth job without a key
+	huge     int  // jobs of the largest size that the first client begins with; four fill a -wal file
+	quiet    bool // nobody moves the -wal file into the database until the end
+
+	path    string
+	ticks   atomic.Int64 // of the clock that all stores share
+	mu      sync.Mutex
+	jobs    []ledger.JobID
+	ids     *rand.Rand
+	members []*member
+}
+
+// member is a client with what it knows.
+type member struct {
+	client
+	*crowd
+	worker  ledger.Worker
+	dice    *rand.Rand
+	queue   *commands.Service
+	held    []projection.Job
+	zombies []projection.Job
+	reasons int
+}
+
+// recording is a workload as the disk saw it.
+type recording struct {
+	*faultvfs.Record
+	history *history
+	dsn     string
+	made    int    // the moment when the ledger was open for the first time
+	closing [2]int // while it was closed for the first time
+}
+
+// record lets the crowd work on a new ledger, which is closed and opened again on the way.
+func (c *crowd) record(t *testing.T, seed uint64) *recording {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "disk")
+	disk := faultvfs.Mount(t, dir, nil)
+	c.path, c.ids = filepath.Join(dir, "jobs.db"), rand.New(rand.NewPCG(seed, 0))
+	c.members, c.jobs = nil, nil
+	var clients []*client
+	for i := range c.clients {
+		name := fmt.Sprint("w", i)
+		m := &member{client: client{disk: disk, actor: "worker:" + name}, crowd: c, dice: rand.New(rand.NewPCG(seed, uint64(i+1))),
+			worker: ledger.Worker{Name: name, Boot: "boot-" + name}}
+		c.members, clients = append(c.members, m), append(clients, &m.client)
+	}
+	r := &recording{dsn: c.dsn}
+	for shift := range 2 {
+		stores := c.open(t)
+		if shift == 0 {
+			r.made = disk.Now()
+		}
+		if err := c.work(stores); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		var err error
+		if r.history, err = newHistory(stores[0], clients, 0); shift == 1 && err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if err := read(stores[0], verify); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		began := disk.Now()
+		for _, store := range stores {
+			if err := store.Close(); err != nil {
+				t.Fatalf("seed %d: close: %v", seed, err)
+			}
+		}
+		if shift == 0 {
+			r.closing = [2]int{began, disk.Now()}
+		}
+	}
+	r.Record = disk.Record()
+	return r
+}
+
+func (c *crowd) open(t *testing.T) (stores []*ledger.Store) {
+	t.Helper()
+	for range c.stores {
+		store, err := ledger.Open(t.Context(), fmt.Sprintf(c.dsn, c.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Now = func() time.Time { return ledgertest.Epoch.Add(time.Duration(c.ticks.Add(1)) * 700 * time.Millisecond) }
+		stores = append(stores, store)
+	}
+	return stores
+}
+
+// work lets every client send half of its commands, while somebody moves the -wal file into the database now and then.
+func (c *crowd) work(stores []*ledger.Store) error {
+	var hands []func() error
+	var busy sync.WaitGroup
+	for i, m := range c.members {
+		m.queue = &commands.Service{Store: stores[i%len(stores)], NewID: c.newID}
+		busy.Add(1)
+		hands = append(hands, func() error {
+			defer busy.Done()
+			for range c.commands / 2 {
+				if err := m.act(); err != nil {
+					return fmt.Errorf("%s: %w", m.actor, err)
+				}
+			}
+			return nil
+		})
+	}
+	for len(c.members) > 0 && len(c.members[0].client.commands) < c.huge {
+		if err := c.members[0].enqueueJobs(commands.Enqueue{Queue: "q0", Payload: make([]byte, commands.MaxPayload)}); err != nil {
+			return err
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		busy.Wait()
+		close(done)
+	}()
+	if !c.quiet {
+		hands = append(hands, func() error { return c.checkpoint(done) })
+	}
+	return together(hands...)
+}
+
+// checkpoint is somebody with a shell. One who writes or reads may keep it from its end.
+func (c *crowd) checkpoint(done <-chan struct{}) error {
+	db, err := sql.Open("sqlite", c.path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for i := 0; ; i++ {
+		select {
+		case <-done:
+			return nil
+		case <-time.After(time.Duration(5+i) * time.Millisecond):
+			_, _ = db.Exec([]string{`PRAGMA wal_checkpoint(PASSIVE)`, `PRAGMA wal_checkpoint(RESTART)`, `PRAGMA wal_checkpoint(TRUNCATE)`}[i%3])
+		}
+	}
+}
+
+func (c *crowd) newID() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := ulid.ULID{0: 1, 14: byte(c.ids.Uint32()), 15: byte(c.ids.Uint32())}
+	for i := range 8 {
+		id[6+i] = byte(c.ids.Uint32())
+	}
+	return id.String()
+}
+
+// anyJob is one that somebody has been told of.
+func (m *member) anyJob() ledger.JobID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.jobs) == 0 {
+		return ledger.JobID(ulid.ULID{}.String())
+	}
+	return m.jobs[m.dice.IntN(len(m.jobs))]
+}
+
+func (m *member) reason() string {
+	m.reasons++
+	return fmt.Sprint(m.actor, " ", m.reasons)
+}
+
+// act sends one command.
+func (m *member) act() error {
+	switch n := m.dice.IntN(100); {
+	case n < 30:
+		return m.enqueue()
+	case n < 60:
+		return m.turn()
+	case n < 66:
+		return m.beat()
+	case n < 74:
+		return m.finish()
+	case n < 79:
+		return m.do(m.anyJob(), commands.Cancel{Reason: m.reason()})
+	case n < 83:
+		return m.do(m.anyJob(), commands.Retry{Reason: m.reason()})
+	case n < 86:
+		priority := m.dice.IntN(5)
+		return m.do(m.anyJob(), commands.Reschedule{Priority: &priority})
+	case n < 90:
+		return m.do(m.anyJob(), commands.Erase{Reason: m.reason()})
+	case n < 92:
+		return m.pause()
+	case n < 97:
+		return m.sweep()
+	case n < 99 && len(m.zombies) > 0:
+		j := m.zombies[0]
+		m.zombies = m.zombies[1:]
+		return m.do(j.ID, commands.Succeed{Token: j.Token, Result: []byte("late")})
+	}
+	return m.restart()
+}
+
+func (m *member) enqueue() error {
+	jobs := make([]commands.Enqueue, 1+2*(m.dice.IntN(6)/5))
+	for i := range jobs {
+		payload := fmt.Append(nil, m.reason())
+		if m.dice.IntN(4) == 0 {
+			payload = bytes.Repeat(payload, 1+m.large/len(payload))
+		}
+		jobs[i] = commands.Enqueue{Queue: fmt.Sprint("q", m.dice.IntN(2)), Payload: payload, Priority: m.dice.IntN(2)}
+		if m.dice.IntN(3) == 0 { // which somebody else may have taken
+			jobs[i].Key, jobs[i].Payload = fmt.Sprint("k", m.dice.IntN(40)), []byte("the same")
+		}
+	}
+	return m.enqueueJobs(jobs...)
+}
+
+func (m *member) enqueueJobs(jobs ...commands.Enqueue) error {
+	return m.ask(false, func() (facts []fact, err error) {
+		answers, err := m.queue.Enqueue(context.Background(), m.actor, jobs...)
+		for _, a := range answers {
+			facts = append(facts, jobFact(a.ID, 1))
+			m.mu.Lock()
+			m.jobs = append(m.jobs, a.ID)
+			m.mu.Unlock()
+		}
+		return facts, unlessVerdict(err)
+	})
+}
+
+// turn ends some of what the client holds and claims more.
+func (m *member) turn() error {
+	var steps []commands.Step
+	var kept []projection.Job
+	for _, j := range m.held {
+		switch m.dice.IntN(6) {
+		case 0:
+			kept = append(kept, j)
+		case 1:
+			m.zombies = append(m.zombies, j) // forgotten
+		default:
+			steps = append(steps, commands.Step{Job: j, Command: m.ending(j)})
+		}
+	}
+	m.held = kept
+	request := commands.ClaimRequest{Queues: []string{"q0", "q1"}, Worker: m.worker, Lease: 20 * time.Second, Limit: 1 + m.dice.IntN(3)}
+	return m.ask(false, func() (facts []fact, err error) {
+		outcomes, claimed, err := m.queue.Turn(context.Background(), m.actor, steps, request)
+		for i, o := range outcomes {
+			facts = append(facts, promised(o.Job, steps[i].Command, o.Err)...)
+		}
+		for _, j := range claimed {
+			facts = append(facts, jobFact(j.ID, j.Seq))
+			m.held = append(m.held, j)
+		}
+		return facts, err
+	})
+}
+
+func (m *member) ending(j projection.Job) commands.Command {
+	switch m.dice.IntN(5) {
+	case 0:
+		none := time.Duration(0)
+		return commands.Fail{Token: j.Token, Code: "no_luck", RetryIn: &none}
+	case 1:
+		return commands.Release{Token: j.Token, Reason: m.reason()}
+	case 2:
+		return commands.Succeed{Token: j.Token}
+	}
+	return commands.Succeed{Token: j.Token, Result: []byte(m.reason())}
+}
+
+func (m *member) beat() error {
+	var steps []commands.Step
+	for _, j := range m.held {
+		steps = append(steps, commands.Step{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: 20 * time.Second}})
+	}
+	return m.ask(false, func() (facts []fact, err error) {
+		outcomes, err := m.queue.All(context.Background(), m.actor, steps)
+		m.held = nil
+		for i, o := range outcomes {
+			facts = append(facts, promised(o.Job, steps[i].Command, o.Err)...)
+			if o.Err == nil {
+				m.held = append(m.held, o.Job)
+			}
+		}
+		return facts, err
+	})
+}
+
+// finish ends one job by itself, or sends its end once more.
+func (m *member) finish() error {
+	if len(m.held) == 0 {
+		return m.turn()
+	}
+	j := m.held[0]
+	if m.dice.IntN(4) > 0 {
+		m.held = m.held[1:]
+	}
+	return m.do(j.ID, commands.Succeed{Token: j.Token, Result: []byte("done")})
+}
+
+func (m *member) do(id ledger.JobID, c commands.Command) error {
+	return m.ask(false, func() ([]fact, error) {
+		j, err := m.queue.Do(context.Background(), m.actor, id, c)
+		return promised(j, c, err), unlessVerdict(err)
+	})
+}
+
+func (m *member) pause() error {
+	queue, reason := fmt.Sprint("q", m.dice.IntN(2)), m.reason()
+	return m.ask(false, func() (facts []fact, err error) {
+		set := m.queue.Resume
+		if m.dice.IntN(4) == 0 {
+			set = m.queue.Pause
+		}
+		changed, err := set(context.Background(), m.actor, queue, reason)
+		if changed {
+			facts = append(facts, queueFact(queue, reason))
+		}
+		return facts, err
+	})
+}
+
+func (m *member) sweep() error {
+	none := time.Duration(0)
+	s := commands.Sweeper{Service: m.queue, Actor: m.actor, Grace: &none, Pause: time.Microsecond}
+	return m.ask(true, func() (facts []fact, err error) {
+		report, err := s.Sweep(context.Background())
+		for _, j := range report.Reclaimed {
+			facts = append(facts, jobFact(j.ID, j.Seq))
+		}
+		return facts, err
+	})
+}
+
+// restart stands for another process of the same name: it knows nothing of what the one before held.
+func (m *member) restart() error {
+	m.zombies, m.held = append(m.zombies, m.held...), nil
+	m.worker.Boot = "boot-" + m.reason()
+	return m.ask(false, func() ([]fact, error) {
+		return []fact{workerFact(ledger.KindWorkerStarted, m.worker.Boot)}, m.queue.WorkerStarted(context.Background(), m.worker, []string{"q0", "q1"}, nil)
+	})
+}
+
+// unlessVerdict drops an error that is an answer.
+func unlessVerdict(err error) error {
+	for _, verdict := range []error{commands.ErrConflict, commands.ErrLeaseLost, commands.ErrCancelled, commands.ErrNoJob} {
+		if errors.Is(err, verdict) {
+			return nil
+		}
+	}
+	return err
+}

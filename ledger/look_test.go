@@ -1,0 +1,175 @@
+//go:build unix
+
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/schema"
+)
+
+// closed returns the path of a ledger with n events that nobody has open.
+func closed(t *testing.T, n int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s, err := ledger.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range n {
+		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:test") })
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// looked is where a look at the ledger at path says that it ends.
+func looked(t *testing.T, look func(ctx context.Context, dsn string, fn func(*ledger.Tx, ledger.Facts) error) error, path string) (tail int64, facts ledger.Facts) {
+	t.Helper()
+	err := look(t.Context(), path, func(tx *ledger.Tx, f ledger.Facts) (err error) {
+		facts = f
+		tail, err = tx.Tail(t.Context())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tail, facts
+}
+
+func TestALookLeavesNothingBehind(t *testing.T) {
+	path := closed(t, 3)
+	before := folder(t, filepath.Dir(path))
+	tail, facts := looked(t, ledger.Look, path)
+	if tail != 3 || !facts.Alone || !facts.WALMode || facts.Schema != facts.Newest || facts.PageSize != 4096 {
+		t.Errorf("got tail %d, %+v", tail, facts)
+	}
+	if after := folder(t, filepath.Dir(path)); !maps.Equal(before, after) {
+		t.Errorf("a look changed the folder: %d files, %d before", len(after), len(before))
+	}
+	// This is what a connection that may only read does.
+	db := plain(t, path+"?mode=ro")
+	mustExec(t, db, `SELECT count(*) FROM events`)
+	if len(folder(t, filepath.Dir(path))) == len(before) {
+		t.Error("the check above notices nothing")
+	}
+}
+
+func TestALookSeesWhatIsNotInTheFileYet(t *testing.T) {
+	s := open(t)
+	for range 3 {
+		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:test") })
+	}
+	if tail, facts := looked(t, ledger.Look, s.Path()); tail != 3 || facts.Alone || facts.Backlog == 0 {
+		t.Errorf("got tail %d, %+v", tail, facts)
+	}
+	// The first transactions of a ledger are in the -wal file, its tables too.
+	err := ledger.LookAlone(t.Context(), s.Path(), func(tx *ledger.Tx, f ledger.Facts) error {
+		_, err := tx.Tail(t.Context())
+		return err
+	})
+	if err == nil {
+		t.Error("the file by itself has the events")
+	}
+	if whole, err := s.Checkpoint(t.Context()); !whole || err != nil {
+		t.Fatal(whole, err)
+	}
+	if tail, facts := looked(t, ledger.LookAlone, s.Path()); tail != 3 || !facts.Alone {
+		t.Errorf("alone: got tail %d, %+v", tail, facts)
+	}
+	err = ledger.Look(t.Context(), s.Path(), func(tx *ledger.Tx, _ ledger.Facts) error { return note(t.Context(), tx, "cli:looker") })
+	if err == nil {
+		t.Error("a look wrote")
+	}
+}
+
+func TestALookMigratesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	steps, err := schema.SQLite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := plain(t, path)
+	mustExec(t, db, fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID))
+	mustExec(t, db, steps[0].SQL)
+	mustExec(t, db, `PRAGMA user_version = 1`)
+	_ = db.Close()
+	before := folder(t, filepath.Dir(path))
+	if _, facts := looked(t, ledger.Look, path); facts.Schema != 1 || facts.Newest != len(steps) || facts.WALMode {
+		t.Errorf("got %+v", facts)
+	}
+	if after := folder(t, filepath.Dir(path)); !maps.Equal(before, after) {
+		t.Error("a look changed the file")
+	}
+}
+
+func TestALookNeedsALedger(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "jobs.db")
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte("hello\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]error{missing: ledger.ErrNoLedger, text: ledger.ErrNotALedger, filepath.Dir(text): ledger.ErrNotALedger} {
+		err := ledger.Look(t.Context(), path, func(*ledger.Tx, ledger.Facts) error { return nil })
+		if !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", path, err, want)
+		}
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("a look made a file")
+	}
+}
+
+// A backup that is copied over a ledger whose last process was killed meets that one's -wal file.
+func TestAWALFileOfAnotherLedgerIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	s := ledgertest.OpenAt(t, path)
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:test") })
+	if _, err := s.Vacuum(t.Context(), backup); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:later") })
+	}
+	run(t, "cp", path+"-wal", backup+".wal") // by another process: to close it in this one would drop locks
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "cp", backup, path)
+	run(t, "cp", backup+".wal", path+"-wal")
+	for what, err := range map[string]error{
+		"Open": func() error { _, err := ledger.Open(t.Context(), path); return err }(),
+		"Look": ledger.Look(t.Context(), path, func(*ledger.Tx, ledger.Facts) error { return nil }),
+		"Copy": ledger.Copy(t.Context(), path, backup+".copy"),
+	} {
+		if !errors.Is(err, ledger.ErrStray) {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+	if tail, _ := looked(t, ledger.LookAlone, path); tail != 1 {
+		t.Errorf("the file alone ends with %d", tail)
+	}
+	var events int
+	if err := plain(t, path).QueryRow(`SELECT count(*) FROM events`).Scan(&events); err == nil && events == 1 {
+		t.Error("SQLite does not take the -wal file for its own: nothing is to be refused")
+	}
+}
+
+func run(t *testing.T, words ...string) {
+	t.Helper()
+	if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%q: %v: %s", words, err, out)
+	}
+}

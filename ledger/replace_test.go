@@ -1,0 +1,290 @@
+//go:build unix
+
+package ledger_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/schema"
+)
+
+func seize(t *testing.T, path string, damaged bool) *ledger.Seized {
+	t.Helper()
+	s, err := ledger.Seize(t.Context(), path, damaged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Release)
+	return s
+}
+
+// names returns what is in the folder of path.
+func names(t *testing.T, path string) (list []string) {
+	t.Helper()
+	for name := range folder(t, filepath.Dir(path)) {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func TestWhoHasALedgerOpenKeepsItFromBeingReplaced(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere a lock does not tell two users in one process apart")
+	}
+	path := closed(t, 1)
+	s, err := ledger.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, damaged := range []bool{false, true} {
+		if _, err := ledger.Seize(t.Context(), path, damaged); !errors.Is(err, ledger.ErrBusy) {
+			t.Errorf("damaged %t: a ledger that is open was seized: %v", damaged, err)
+		}
+	}
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:test") }) // nothing is in its way
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	seize(t, path, false).Release()
+	wantActors(t, openAt(t, path), "cli:test", "cli:test")
+}
+
+func TestNobodyOpensASeizedLedger(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere a lock does not tell two users in one process apart")
+	}
+	path := closed(t, 1)
+	s := seize(t, path, false)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if opened, err := ledger.Open(ctx, path); err == nil {
+		_ = opened.Close()
+		t.Error("it was opened")
+	}
+	if tail, _ := looked(t, ledger.LookAlone, path); tail != 1 {
+		t.Errorf("a look at the file by itself: it ends with %d", tail)
+	}
+	s.Release()
+	wantActors(t, openAt(t, path), "cli:test")
+}
+
+func TestAReplacedLedgerStaysUnderAnotherName(t *testing.T) {
+	t.Parallel()
+	path := closed(t, 1)
+	fresh, kept := path+".fresh", path+".kept"
+	if err := ledger.Copy(t.Context(), path, fresh); err != nil {
+		t.Fatal(err)
+	}
+	old, err := ledger.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, old, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:later") })
+	run(t, "cp", path, path+".killed") // as a process that is killed leaves them
+	run(t, "cp", path+"-wal", path+".killed-wal")
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		if err := os.Rename(path+".killed"+suffix, path+suffix); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := seize(t, path, false)
+	if err := os.WriteFile(kept, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Replace(fresh, kept); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("over a file that is there: %v", err)
+	}
+	_ = os.Remove(kept)
+	if err := s.Replace(fresh, kept); err != nil {
+		t.Fatal(err)
+	}
+	s.Release()
+	if got := names(t, path); !slices.Equal(got, []string{"jobs.db", "jobs.db.kept"}) {
+		t.Errorf("there are %q", got)
+	}
+	wantActors(t, openAt(t, path), "cli:test")
+	wantActors(t, openAt(t, kept), "cli:test", "cli:later")
+}
+
+// Of a ledger that SQLite cannot read, the -wal file goes along: the new one must not take it for its own.
+func TestADamagedLedgerIsReplacedWithAllThatIsBesideIt(t *testing.T) {
+	t.Parallel()
+	path := closed(t, 1)
+	fresh, kept := path+".fresh", path+".kept"
+	if err := ledger.Copy(t.Context(), path, fresh); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
+		if err := os.WriteFile(path+suffix, []byte("not what it should be"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := seize(t, path, true).Replace(fresh, kept); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"jobs.db", "jobs.db.kept", "jobs.db.kept-journal", "jobs.db.kept-shm", "jobs.db.kept-wal"}
+	if got := names(t, path); !slices.Equal(got, want) {
+		t.Errorf("there are %q", got)
+	}
+}
+
+// A store that was opened as a file and is used by the name of another would write into the void.
+func TestAFileThatIsExchangedWhileItIsOpenedIsNoticed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	db := plain(t, path) // a ledger that somebody is about to make: Open connects, and waits for its turn to migrate
+	mustExec(t, db, fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID))
+	mustExec(t, db, `PRAGMA journal_mode = wal`)
+	mustExec(t, db, `BEGIN IMMEDIATE`)
+	type opened struct {
+		*ledger.Store
+		error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		s, err := ledger.Open(context.Background(), path)
+		done <- opened{s, err}
+	}()
+	time.Sleep(300 * time.Millisecond) // were it too short, the other ledger would be opened, which is right too
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Rename(path+suffix, path+".old"+suffix); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := ledgertest.OpenAt(t, path)
+	mustExec(t, db, `ROLLBACK`)
+	got := <-done
+	if got.error != nil {
+		if !errors.Is(got.error, ledger.ErrReplaced) {
+			t.Errorf("got %v", got.error)
+		}
+		return
+	}
+	defer got.Store.Close()
+	if err := got.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:ghost") }); err == nil {
+		wantActors(t, other, "cli:ghost")
+	}
+}
+
+// comeAndGo opens the ledger, appends an event and closes it, over and over until stdin ends, and prints the actor of
+// each event that was acknowledged.
+func comeAndGo(path string) error {
+	var end atomic.Bool
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		end.Store(true)
+	}()
+	ctx := context.Background()
+	for n := 0; !end.Load(); n++ {
+		s, err := ledger.OpenExisting(ctx, path)
+		if errors.Is(err, ledger.ErrReplaced) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		actor := fmt.Sprintf("cli:%d-%d", os.Getpid(), n)
+		err = s.Write(ctx, func(tx *ledger.Tx) error { return note(ctx, tx, actor) })
+		if closeErr := s.Close(); err == nil {
+			err = closeErr
+		}
+		switch {
+		case err == nil:
+			fmt.Println(actor)
+		case !errors.Is(err, ledger.ErrReplaced):
+			return err
+		}
+		time.Sleep(rand.N(20 * time.Millisecond))
+	}
+	return nil
+}
+
+// The copy that takes the ledger's place is made while nobody can write, so whatever was acknowledged before is in it,
+// and whatever is acknowledged after that goes into it.
+func TestNothingIsLostWhileLedgersAreReplaced(t *testing.T) {
+	t.Parallel()
+	path := closed(t, 1)
+	const processes = 3
+	rounds := 5
+	if testing.Short() {
+		rounds = 2
+	}
+	var children []*exec.Cmd
+	var stops []io.Closer
+	outputs := make([]bytes.Buffer, processes)
+	for i := range processes {
+		child := exec.Command(os.Args[0])
+		child.Env = append(os.Environ(), "LEDGER_TEST_CHURN="+path)
+		child.Stdout, child.Stderr = &outputs[i], os.Stderr
+		stop, err := child.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		children, stops = append(children, child), append(stops, stop)
+	}
+	for end := time.Now().Add(30 * time.Second); rounds > 0 && time.Now().Before(end); {
+		s, err := ledger.Seize(t.Context(), path, false)
+		if errors.Is(err, ledger.ErrBusy) {
+			continue
+		}
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		fresh := fmt.Sprintf("%s.fresh-%d", path, rounds)
+		err = ledger.Copy(t.Context(), path, fresh)
+		if err == nil {
+			err = s.Replace(fresh, fmt.Sprintf("%s.kept-%d", path, rounds))
+		}
+		s.Release()
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		rounds--
+	}
+	var acknowledged []string
+	for i, child := range children {
+		_ = stops[i].Close()
+		if err := child.Wait(); err != nil {
+			t.Errorf("process %d: %v", i, err)
+		}
+		acknowledged = append(acknowledged, strings.Fields(outputs[i].String())...)
+	}
+	if rounds > 0 || len(acknowledged) == 0 {
+		t.Fatalf("%d rounds are left, %d events were acknowledged", rounds, len(acknowledged))
+	}
+	there := actors(t, openAt(t, path))
+	for _, actor := range acknowledged {
+		if !slices.Contains(there, actor) {
+			t.Errorf("the event of %s was acknowledged and is not there", actor)
+		}
+	}
+	t.Logf("%d events were acknowledged meanwhile", len(acknowledged))
+}

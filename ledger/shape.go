@@ -1,0 +1,204 @@
+package ledger
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Shape returns what is wrong with e by itself: what events of its kind cannot do without and is missing, what they
+// cannot have and is there, and values that no command lets through. What e must be beside other events is not its
+// concern. nil: nothing.
+func (e *Event) Shape() error {
+	if err := e.envelope(); err != nil {
+		return err
+	}
+	return e.content()
+}
+
+// envelope judges the parts of e that all kinds share.
+func (e *Event) envelope() error {
+	k := e.Kind()
+	moves := k < KindRefused // changes a job's state
+	claim := k.ofJob() && (e.Attempt != 0 || e.Worker != (Worker{}))
+	switch {
+	case e.At.IsZero() || Micros(e.At) < 0 || Micros(e.At) > lastMicros:
+		return fmt.Errorf("%s at an impossible time", k)
+	case e.Actor == "":
+		return fmt.Errorf("%s without an actor", k)
+	case (e.N != 0) != k.ofJob():
+		return fmt.Errorf("%s with job number %d", k, e.N)
+	case (e.Seq > 0) != moves || e.Seq < 0:
+		return fmt.Errorf("%s with seq %d", k, e.Seq)
+	case moves != (e.To != 0) || (moves && k != KindEnqueued) != (e.From != 0):
+		return fmt.Errorf("%s from %q to %q", k, e.From, e.To)
+	case k == KindEnqueued && !isULID(string(e.Job)):
+		return fmt.Errorf("%s with the id %.60q", k, e.Job)
+	case (k == KindClaimed || k == KindRefused) && e.Token == "":
+		return fmt.Errorf("%s without a token", k)
+	case claim && (e.Attempt < 1 || e.Worker.Name == "" || e.Worker.Boot == ""):
+		return fmt.Errorf("%s of attempt %d by %q, boot %q", k, e.Attempt, e.Worker.Name, e.Worker.Boot)
+	case claim && !k.mayConcernClaim():
+		return fmt.Errorf("%s of a claim", k)
+	case !claim && k.concernsClaim():
+		return fmt.Errorf("%s of no claim", k)
+	case !k.ofJob() && e.Attempt != 0:
+		return fmt.Errorf("%s of attempt %d", k, e.Attempt)
+	case !k.ofJob() && (e.Worker.Name != "" && e.Worker.Boot != "") != k.showsProcess():
+		return fmt.Errorf("%s of the worker %q, boot %q", k, e.Worker.Name, e.Worker.Boot)
+	case !k.ofJob() && k.showsProcess() && e.Actor != "worker:"+e.Worker.Name:
+		return fmt.Errorf("%s of the worker %q by %q", k, e.Worker.Name, e.Actor)
+	}
+	return nil
+}
+
+// isULID reports whether text is a ULID as this program writes it.
+func isULID(text string) bool {
+	return len(text) == 26 && text[0] <= '7' && strings.Trim(text, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
+}
+
+// concernsClaim reports whether every event of this kind concerns a claim; mayConcernClaim, whether one can.
+func (k Kind) concernsClaim() bool { return k >= KindClaimed && k <= KindReclaimed }
+
+func (k Kind) mayConcernClaim() bool {
+	return k.concernsClaim() || k == KindCancelled || k == KindRefused
+}
+
+// content judges e's body.
+func (e *Event) content() error {
+	s := shape{kind: e.Kind()}
+	switch b := e.Body.(type) {
+	case *Enqueued:
+		s.label("queue", b.Queue, true)
+		s.between("priority", int64(b.Priority), -100, 100) // a lane has room for these
+		s.time("run_at", b.RunAt)
+		s.between("max_attempts", int64(b.MaxAttempts), 1, 1<<53)
+		s.between("max_runtime", int64(b.MaxRuntime), 0, 1<<62)
+		s.label("version", b.Version, false)
+		for _, label := range b.Requires {
+			s.label("requires", label, true)
+		}
+		s.digest("payload_sha256", b.PayloadSHA256, true)
+		s.between("payload_bytes", b.PayloadBytes, 0, 1<<53)
+	case *Claimed:
+		s.time("lease_until", b.LeaseUntil)
+		s.between("max_runtime", int64(b.MaxRuntime), 0, 1<<62)
+	case *Heartbeat:
+		s.time("lease_until", b.LeaseUntil)
+		if b.Progress != nil && !(*b.Progress >= 0 && *b.Progress <= 1) {
+			s.fail("progress", *b.Progress)
+		}
+	case *Succeeded:
+		s.digest("result_sha256", b.ResultSHA256, false)
+		s.between("result_bytes", b.ResultBytes, 0, 1<<53)
+		if b.ResultSHA256 == "" && b.ResultBytes != 0 {
+			s.fail("result_bytes", b.ResultBytes)
+		}
+		s.output(b.Output)
+	case *Failed:
+		s.label("error_code", b.ErrorCode, true)
+		s.output(b.Output)
+	case *Released:
+		s.time("run_at", b.RunAt)
+		s.output(b.Output)
+	case *Reclaimed:
+		s.oneOf("reason", b.Reason, LeaseExpired, MaxRuntime)
+		s.time("last_heartbeat", b.LastHeartbeat)
+		s.time("lease_until", b.LeaseUntil)
+	case *Rescheduled:
+		s.time("run_at", b.RunAt)
+		s.between("priority", int64(b.Priority), -100, 100)
+	case *Refused:
+		s.oneOf("command", b.Command, "heartbeat", "succeed", "fail", "release")
+		s.given("why", b.Why)
+		s.digest("offered_sha256", b.OfferedSHA256, false)
+		s.between("offered_bytes", b.OfferedBytes, 0, 1<<53)
+		if b.Command != "succeed" && (b.OfferedSHA256 != "" || b.OfferedBytes != 0) {
+			s.fail("offered_bytes", b.OfferedBytes)
+		}
+	case *Erased:
+		s.between("bodies", int64(b.Bodies), 0, 1<<53)
+		s.between("bytes", b.Bytes, 0, 1<<53)
+	case *QueuePaused:
+		s.label("queue", b.Queue, true)
+	case *QueueResumed:
+		s.label("queue", b.Queue, true)
+	case *WorkerStarted:
+		s.between("queues", int64(len(b.Queues)), 1, 1<<53)
+	case *Rebuilt:
+		s.between("jobs", b.Jobs, 0, 1<<53)
+		s.between("changed", b.Changed, 0, 1<<53)
+		s.between("missing", b.Missing, 0, 1<<53)
+		s.between("extra", b.Extra, 0, 1<<53)
+	case *Restored:
+		s.between("events", b.Events, 0, 1<<53)
+		if b.Lost != nil {
+			s.between("lost", int64(*b.Lost), 0, 1<<53)
+		}
+	case *Imported:
+		s.between("events", b.Events, 0, 1<<53)
+		s.between("missing_bodies", b.MissingBodies, 0, b.Events)
+	}
+	return s.err
+}
+
+// shape notes the first field that is not as it must be.
+type shape struct {
+	kind Kind
+	err  error
+}
+
+func (s *shape) fail(field string, value any) {
+	if s.err == nil {
+		s.err = fmt.Errorf("%s with %s %.60q", s.kind, field, fmt.Sprint(value))
+	}
+}
+
+func (s *shape) given(field, text string) {
+	if text == "" {
+		s.fail(field, text)
+	}
+}
+
+func (s *shape) time(field string, t time.Time) {
+	if t.IsZero() {
+		s.fail(field, "")
+	}
+}
+
+func (s *shape) between(field string, n, least, most int64) {
+	if n < least || n > most {
+		s.fail(field, n)
+	}
+}
+
+func (s *shape) oneOf(field, text string, words ...string) {
+	for _, w := range words {
+		if text == w {
+			return
+		}
+	}
+	s.fail(field, text)
+}
+
+// label is what may be part of a lane.
+func (s *shape) label(field, text string, required bool) {
+	if text == "" && required || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		s.fail(field, text)
+	}
+}
+
+// digest is the hex of a SHA-256.
+func (s *shape) digest(field, text string, required bool) {
+	if text == "" && !required {
+		return
+	}
+	if len(text) != 64 || strings.Trim(text, "0123456789abcdef") != "" {
+		s.fail(field, text)
+	}
+}
+
+func (s *shape) output(o Output) {
+	s.between("stdout_bytes", o.StdoutBytes, 0, 1<<53)
+	s.between("stderr_bytes", o.StderrBytes, 0, 1<<53)
+}
