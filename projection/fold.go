@@ -1,79 +1,117 @@
 package projection
 
 import (
+	"context"
 	"fmt"
 
 	"jobledger/ledger"
 )
 
-// fold derives the projection from the events in the order of pos. Jobs that have ended leave the memory as soon as
-// their owner says so, so it holds what is open, not what ever was.
+// fold derives the projection from the events in the order of pos. Its owner takes jobs that have ended out of open, so
+// it holds what goes on, not what ever was.
 type fold struct {
-	open   map[int64]Job
+	open   map[int64]*Job
 	queues map[string]Queue
-	jobs   int64
-	// done is told each job that has just reached a final state, and says whether fold may forget it: then no
-	// later event of that job will come, or load brings it back.
-	done func(Job) (forget bool, err error)
-	// load returns a job that was forgotten.
-	load func(n int64) (Job, error)
+	jobs   int64 // enqueued so far
+	// load returns a job that is not in open, as it is before the event pos.
+	load func(n, pos int64) (Job, error)
 }
 
-func newFold() *fold { return &fold{open: make(map[int64]Job), queues: make(map[string]Queue)} }
+func newFold() *fold { return &fold{open: make(map[int64]*Job), queues: make(map[string]Queue)} }
 
-// add takes the next event and returns the job that it made, if it concerns one.
-func (f *fold) add(e ledger.Event) (Job, error) {
+// before returns the job of e as it is before e; nil if e concerns none. It belongs to the fold.
+func (f *fold) before(e *ledger.Event) (*Job, error) {
+	if e.N == 0 {
+		return nil, nil
+	}
+	j, ok := f.open[e.N]
+	if ok {
+		return j, nil
+	}
+	j = new(Job)
+	if e.Kind() != ledger.KindEnqueued && f.load != nil {
+		var err error
+		if *j, err = f.load(e.N, e.Pos); err != nil {
+			return nil, err
+		}
+	}
+	f.open[e.N] = j
+	return j, nil
+}
+
+// name fills in what a scan leaves open: the job, and the token of the claim that e continues or ends.
+func name(j *Job, e *ledger.Event) {
+	if j == nil || e.Kind() == ledger.KindEnqueued {
+		return
+	}
+	e.Job = j.ID
+	if e.Token == "" && e.Attempt != 0 && e.Attempt == j.Attempt {
+		e.Token = j.Token
+	}
+}
+
+// add takes the next event, whose job is j, and makes j what it is then.
+func (f *fold) add(j *Job, e *ledger.Event) error {
 	switch b := e.Body.(type) {
 	case *ledger.QueuePaused:
-		return Job{}, f.addQueue(b.Queue, e)
+		return f.addQueue(b.Queue, e)
 	case *ledger.QueueResumed:
-		return Job{}, f.addQueue(b.Queue, e)
+		return f.addQueue(b.Queue, e)
 	case *ledger.WorkerStarted, *ledger.WorkerStopped, *ledger.Rebuilt, *ledger.Restored, *ledger.Imported:
 		if e.N != 0 || e.Seq != 0 {
-			return Job{}, fmt.Errorf("%w: %s concerns a job", ErrIllegal, e.Kind())
+			return fmt.Errorf("%w: %s concerns a job", ErrIllegal, e.Kind())
 		}
-		return Job{}, nil
-	}
-	before, known := f.open[e.N]
-	if !known && e.Kind() != ledger.KindEnqueued && f.load != nil {
-		var err error
-		if before, err = f.load(e.N); err != nil {
-			return Job{}, err
-		}
-	}
-	if e.Kind() == ledger.KindEnqueued {
+		return nil
+	case *ledger.Enqueued:
 		if e.N != e.Pos {
-			return Job{}, fmt.Errorf("%w: enqueued at %d names job number %d", ErrIllegal, e.Pos, e.N)
+			return fmt.Errorf("%w: enqueued at %d names job number %d", ErrIllegal, e.Pos, e.N)
 		}
 		f.jobs++
 	}
-	after, err := Evolve(before, e)
-	if err != nil {
-		return before, err
+	if j == nil {
+		return fmt.Errorf("%w: %s of no job", ErrIllegal, e.Kind())
 	}
-	if e.From != before.State && e.Seq != 0 {
-		return before, fmt.Errorf("%w: %s says it came from %q, but the job was %q", ErrIllegal, e.Kind(), e.From, before.State)
-	}
-	if e.To != after.State && e.Seq != 0 {
-		return before, fmt.Errorf("%w: %s says it led to %q, but it leads to %q", ErrIllegal, e.Kind(), e.To, after.State)
-	}
-	f.open[e.N] = after
-	if after.State.Final() && f.done != nil {
-		forget, err := f.done(after)
-		if err != nil {
-			return after, err
-		}
-		if forget {
-			delete(f.open, e.N)
-		}
-	}
-	return after, nil
+	return step(j, e)
 }
 
-func (f *fold) addQueue(name string, e ledger.Event) error {
-	q, err := EvolveQueue(f.queues[name], e)
+// step makes j what it is after e, which must say so.
+func step(j *Job, e *ledger.Event) error {
+	after, err := Evolve(*j, *e)
+	switch {
+	case err != nil:
+		return err
+	case e.Seq != 0 && e.From != j.State:
+		return fmt.Errorf("%w: %s says it came from %q, but the job was %q", ErrIllegal, e.Kind(), e.From, j.State)
+	case e.Seq != 0 && e.To != after.State:
+		return fmt.Errorf("%w: %s says it led to %q, but it leads to %q", ErrIllegal, e.Kind(), e.To, after.State)
+	}
+	*j = after
+	return nil
+}
+
+func (f *fold) addQueue(name string, e *ledger.Event) error {
+	if e.N != 0 || e.Seq != 0 {
+		return fmt.Errorf("%w: %s concerns a job", ErrIllegal, e.Kind())
+	}
+	q, err := EvolveQueue(f.queues[name], *e)
 	if err == nil {
 		f.queues[name] = q
 	}
 	return err
+}
+
+// jobBefore folds the events of job n before pos; the zero Job if there is none.
+func jobBefore(ctx context.Context, tx *ledger.Tx, n, pos int64) (j Job, err error) {
+	if pos <= n {
+		return j, nil
+	}
+	for e, err := range tx.Events(ctx, ledger.Filter{Job: n, Until: pos - 1}) {
+		if err != nil {
+			return j, err
+		}
+		if err := step(&j, &e); err != nil {
+			return j, fmt.Errorf("event %d: %w", e.Pos, err)
+		}
+	}
+	return j, nil
 }

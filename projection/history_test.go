@@ -213,7 +213,7 @@ func TestTheFirstHistoryHasEverything(t *testing.T) {
 
 // bodiesOf are the payloads and results that the events of v1 name, by pos.
 func bodiesOf(events []ledger.Event) map[int64]ledger.StoredBody {
-	results := map[string]string{"001": "the result", "005": "secret", "008": ""}
+	results := map[string]string{"001": "the result", "005": "secret", "008": "", "011": ""}
 	erased := make(map[int64]bool)
 	for _, e := range events {
 		if e.Kind() == ledger.KindErased {

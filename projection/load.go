@@ -40,19 +40,18 @@ func (l *Loader) Jobs() int64 { return l.fold.jobs }
 func (l *Loader) Add(ctx context.Context, line ledger.Line) error {
 	e := line.Event
 	e.Pos = l.tx.Next()
-	before, err := l.resolve(ctx, &e)
+	j, err := l.resolve(ctx, &e)
 	if err != nil {
 		return err
 	}
-	if err := l.identify(ctx, before, &e); err != nil {
+	if err := l.identify(ctx, j, &e); err != nil {
 		return err
 	}
-	after, err := l.fold.add(e)
-	if err != nil {
+	if err := l.fold.add(j, &e); err != nil {
 		return err
 	}
-	if after.State.Final() || e.N != 0 && len(l.fold.open) > maxLoading {
-		if err := l.put(ctx, after); err != nil {
+	if j != nil && (j.State.Final() || len(l.fold.open) > maxLoading) {
+		if err := l.put(ctx, *j); err != nil {
 			return err
 		}
 	}
@@ -70,39 +69,39 @@ func (l *Loader) Add(ctx context.Context, line ledger.Line) error {
 	return nil
 }
 
-// resolve sets e.N and makes sure that the job is in the fold.
-func (l *Loader) resolve(ctx context.Context, e *ledger.Event) (before Job, err error) {
+// resolve sets e.N and returns the job of e as it is in the fold; nil if e concerns none.
+func (l *Loader) resolve(ctx context.Context, e *ledger.Event) (*Job, error) {
 	n, known := l.open[e.Job]
 	switch {
 	case e.Kind() == ledger.KindEnqueued && known:
-		return before, fmt.Errorf("%w: job %s is enqueued twice", ErrIllegal, e.Job)
+		return nil, fmt.Errorf("%w: job %s is enqueued twice", ErrIllegal, e.Job)
 	case e.Kind() == ledger.KindEnqueued:
 		e.N = e.Pos
 		l.open[e.Job] = e.N
-		return before, nil
+		return l.fold.before(e)
 	case e.Job == "":
-		return before, nil
+		return nil, nil
 	case known:
 		e.N = n
-		return l.fold.open[n], nil
+		return l.fold.before(e)
 	}
 	before, ok, err := Get(ctx, l.tx, e.Job)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: %s of job %s, which was not enqueued before", ErrIllegal, e.Kind(), e.Job)
 	}
 	if err != nil {
-		return before, err
+		return nil, err
 	}
 	e.N = before.N
-	l.open[e.Job], l.stored[e.N], l.fold.open[e.N] = e.N, before, before
-	return before, nil
+	l.open[e.Job], l.stored[e.N], l.fold.open[e.N] = e.N, before, &before
+	return &before, nil
 }
 
 // identify fills in which process e's worker is.
-func (l *Loader) identify(ctx context.Context, before Job, e *ledger.Event) error {
+func (l *Loader) identify(ctx context.Context, before *Job, e *ledger.Event) error {
 	name := e.Worker.Name
 	switch {
-	case e.Kind() == ledger.KindClaimed || e.N == 0:
+	case e.Kind() == ledger.KindClaimed || before == nil:
 		return nil
 	case e.Attempt == 0 && name != "":
 		return fmt.Errorf("%w: %s names the worker %q but no attempt", ErrIllegal, e.Kind(), name)
@@ -156,7 +155,7 @@ func (l *Loader) explain(ctx context.Context, j Job, err error) error {
 // End writes the rows of what is open.
 func (l *Loader) End(ctx context.Context) error {
 	for i, n := range sortedKeys(l.fold.open) {
-		if err := l.put(ctx, l.fold.open[n]); err != nil {
+		if err := l.put(ctx, *l.fold.open[n]); err != nil {
 			return err
 		}
 		if i%loadFlush == 0 {
@@ -174,10 +173,13 @@ func (l *Loader) End(ctx context.Context) error {
 }
 
 // Check verifies what was written. missing is how many payloads and results are named but not there, without having
-// been erased; these are no findings. orphans are the queues of the jobs whose payload is missing so.
+// been erased; these are no findings, and neither is what worker processes said of themselves: a history is as it is.
+// orphans are the queues of the jobs whose payload is missing so.
 func (l *Loader) Check(ctx context.Context) (findings []Finding, missing int64, orphans []string, err error) {
-	v := verifier{tx: l.tx, fold: newFold()}
-	if err := v.run(ctx, nil); err != nil || v.lostCount == 0 {
+	v := newVerifier(l.tx, 0)
+	err = v.run(ctx, nil)
+	v.Findings = slices.DeleteFunc(v.Findings, func(f Finding) bool { return f.Code == FindPlace || f.Code == FindUnfit })
+	if err != nil || v.lostCount == 0 {
 		return v.Findings, 0, nil, err
 	}
 	rows, err := l.tx.Query(ctx, `SELECT DISTINCT n.name FROM jobs j JOIN names n ON n.n = j.queue

@@ -111,9 +111,6 @@ func (l *liveLane) read(ctx context.Context, tx *ledger.Tx, now time.Time, most 
 	} else {
 		l.ahead, err = many(ctx, tx, laneHeads, l.text, ledger.Micros(now), most)
 	}
-	if err == nil {
-		err = allQueued(l.ahead)
-	}
 	if err != nil {
 		return err
 	}

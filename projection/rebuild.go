@@ -3,6 +3,7 @@ package projection
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -23,49 +24,43 @@ type Rebuilt struct {
 // first puts right what the schema has and the file has not.
 // An event that cannot be folded is an error, and nothing is changed.
 func Rebuild(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
-	if r.Mended, err = tx.MendSchema(ctx, "jobs", "queues", "presence"); err != nil {
+	if r.Mended, err = tx.MendSchema(ctx, "jobs", "queues", "presence", "kinds", "states"); err != nil {
 		return r, err
 	}
-	extra, err := extraRows(ctx, tx)
+	return r, r.rows(ctx, tx)
+}
+
+// rows makes the rows of jobs and queues right.
+func (r *Rebuilt) rows(ctx context.Context, tx *ledger.Tx) error {
+	extra, err := extraRows(ctx, tx, 0)
 	if err != nil {
-		return r, err
+		return err
 	}
 	for _, n := range extra {
 		if _, err := tx.Exec(`DELETE FROM jobs WHERE n = ?`, n); err != nil {
-			return r, err
+			return err
 		}
 	}
 	r.Extra = int64(len(extra))
 	f := newFold()
-	f.done = func(j Job) (bool, error) {
-		stored, ok, err := rawRow(ctx, tx, j.N)
-		if err != nil || !ok {
-			return false, err
-		}
-		folded, err := toRow(ctx, tx, j)
-		return err == nil && stored == folded, err
-	}
-	f.load = func(n int64) (Job, error) {
-		j, _, err := one(ctx, tx, `SELECT `+columnList+` FROM jobs j WHERE j.n = ?`, n)
-		return j, err
-	}
-	for e, err := range tx.Events(ctx, ledger.Filter{}) {
-		if err != nil {
-			return r, err
-		}
-		if _, err := f.add(e); err != nil {
-			return r, fmt.Errorf("event %d: %w", e.Pos, err)
-		}
+	f.load = func(n, pos int64) (Job, error) { return jobBefore(ctx, tx, n, pos) }
+	differ, err := foldAll(ctx, tx, f)
+	if err != nil {
+		return err
 	}
 	r.Jobs = f.jobs
-	for _, n := range sortedKeys(f.open) {
-		if err := r.mend(ctx, tx, f.open[n]); err != nil {
-			return r, err
+	for _, n := range differ {
+		j, err := jobBefore(ctx, tx, n, math.MaxInt64)
+		if err == nil {
+			err = r.mend(ctx, tx, j)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	differing, err := differingQueues(ctx, tx, f.queues)
 	if err != nil {
-		return r, err
+		return err
 	}
 	for i, d := range differing {
 		if i > 0 && d.number == differing[i-1].number {
@@ -78,10 +73,37 @@ func Rebuild(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
 			_, err = tx.Exec(`DELETE FROM queues WHERE queue = ?`, d.number)
 		}
 		if err != nil {
-			return r, err
+			return err
 		}
 	}
-	return r, nil
+	return nil
+}
+
+// foldAll folds every event, and returns the numbers of the jobs whose rows are not what comes out.
+func foldAll(ctx context.Context, tx *ledger.Tx, f *fold) (differ []int64, err error) {
+	compared := newComparison(tx, f)
+	for batch, err := range tx.Scan(ctx, ledger.Scan{}) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range batch {
+			e := &batch[i].Event
+			j, err := f.before(e)
+			if err != nil {
+				return nil, err
+			}
+			name(j, e)
+			if err := f.add(j, e); err != nil {
+				return nil, fmt.Errorf("event %d: %w", e.Pos, err)
+			}
+			if j != nil && j.State.Final() {
+				if err := compared.end(ctx, j.N); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return compared.rest(ctx)
 }
 
 // replaceJob writes a row over whatever stands in its way; a row that it pushes out is another job's, damaged, and

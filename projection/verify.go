@@ -1,13 +1,14 @@
 package projection
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"jobledger/ledger"
 )
@@ -36,15 +37,23 @@ const (
 	FindQueue      = "V11" // a row of queues differs from the fold of the events
 	FindEarly      = "V12" // a claim before run_at, or from a paused queue
 	FindReclaim    = "V13" // a reclaim before the lease's end, or with facts that are not the job's
-	FindTooOften   = "V14" // a failure beyond max_attempts was to be retried
+	FindTooOften   = "V14" // a failure beyond max_attempts was to be retried, or a reclaim before that was not
+	FindForm       = "V15" // an event that can be read, but that no command writes so: its columns, its fields, their values
+	FindRefused    = "V16" // a refused write that does not point at a claim that was over, or that was refused before
+	FindPlace      = "V17" // the boot of one worker process in two places
+	FindUnfit      = "V18" // a worker that claims what it did not start for (queue, version, capabilities), or stops without having started
+	FindTime       = "V19" // a lease end or a time to come that the rules do not give
+	FindCount      = "V20" // what was erased, rebuilt, imported or restored is counted otherwise than it was
 	maxFindings    = 1000  // then Verify stops looking
 	progressEvents = 10_000
 )
 
 // Verified says what was checked.
 type Verified struct {
+	Since    int64 // the events behind this one were checked; 0: all
+	Until    int64 // up to this one
 	Events   int64
-	Jobs     int64
+	Jobs     int64 // whose events these were
 	Findings []Finding
 	Stopped  bool // an event could not be folded: what comes after it was not checked
 }
@@ -53,36 +62,40 @@ type Verified struct {
 // called now and then with the events done and their total. An error means that the check could not be carried
 // out; what it found wrong are Findings.
 func Verify(ctx context.Context, tx *ledger.Tx, progress func(done, total int64)) (Verified, error) {
-	v := verifier{tx: tx, fold: newFold()}
-	err := v.run(ctx, progress)
-	for _, f := range v.lost {
-		v.find(f)
-	}
-	return v.Verified, err
+	return VerifySince(ctx, tx, 0, progress)
 }
 
-func (v *verifier) run(ctx context.Context, progress func(done, total int64)) error {
-	v.fold.done, v.fold.load = v.jobEnded, v.forgotten
-	if err := v.structure(ctx); err != nil {
-		return err
-	}
-	if err := v.events(ctx, progress); err != nil || v.Stopped {
-		return err
-	}
-	return v.rows(ctx)
+// VerifySince is Verify of the events behind the one at since, up to which a caller has verified everything before. A job
+// that goes on is judged by what its events up to there add up to, and of the rows of jobs those are compared that the
+// events concern. What nobody touches since is not looked at again: neither its rows and bodies nor the structure of the
+// file.
+func VerifySince(ctx context.Context, tx *ledger.Tx, since int64, progress func(done, total int64)) (Verified, error) {
+	v := newVerifier(tx, since)
+	err := v.run(ctx, progress)
+	v.findLost()
+	return v.Verified, err
 }
 
 type verifier struct {
 	Verified
-	tx   *ledger.Tx
-	fold *fold
-	last ledger.Event
-	next func() (ledger.StoredBody, error, bool)
-	body ledger.StoredBody // the one not yet passed
-	more bool
+	tx       *ledger.Tx
+	fold     *fold
+	compared *comparison
+	last     ledger.Event
+	started  map[ledger.Worker]starts // the worker processes that have not stopped
+	touched  map[int64]bool           // jobs of before since that go on
+	bodies   storedBodies
 
-	lost      []Finding // bodies that are missing without having been erased: up to maxFindings of them
-	lostCount int64     // all of them
+	lost       []Finding // bodies that are missing without having been erased: up to maxFindings of them
+	lostCount  int64     // all of them
+	incomplete bool      // bodies were missing in what was imported
+}
+
+func newVerifier(tx *ledger.Tx, since int64) *verifier {
+	f := newFold()
+	v := &verifier{Verified: Verified{Since: since, Until: since}, tx: tx, fold: f, compared: newComparison(tx, f),
+		started: make(map[ledger.Worker]starts), touched: make(map[int64]bool), incomplete: since > 0}
+	return v
 }
 
 func (v *verifier) find(f Finding) {
@@ -91,236 +104,245 @@ func (v *verifier) find(f Finding) {
 	}
 }
 
-func (v *verifier) structure(ctx context.Context) error {
+// findLost makes findings of the bodies that are missing, which no import has explained.
+func (v *verifier) findLost() {
+	for _, f := range v.lost {
+		v.find(f)
+	}
+}
+
+func (v *verifier) run(ctx context.Context, progress func(done, total int64)) error {
+	structure := v.structure(ctx)
+	err := v.guards(ctx)
+	if err == nil {
+		err = v.history(ctx, progress)
+	}
+	problems, structureErr := structure()
+	for i, p := range problems {
+		v.Findings = slices.Insert(v.Findings, i, Finding{Code: FindStructure, Detail: p})
+	}
+	v.Findings = v.Findings[:min(len(v.Findings), maxFindings)]
+	return cmp.Or(err, structureErr)
+}
+
+// history checks the events, and the rows against them.
+func (v *verifier) history(ctx context.Context, progress func(done, total int64)) error {
+	err := v.begin(ctx)
+	if err == nil && !v.Stopped {
+		err = v.events(ctx, progress)
+	}
+	if err == nil && !v.Stopped {
+		err = v.rows(ctx)
+	}
+	return err
+}
+
+// besideEvents is how long a ledger is whose structure is checked while its events are.
+const besideEvents = 20_000
+
+// structure begins the database's own check, and returns what waits for it.
+func (v *verifier) structure(ctx context.Context) (wait func() ([]string, error)) {
+	if v.Since > 0 {
+		return func() ([]string, error) { return nil, nil }
+	}
+	if tail, err := v.tx.Tail(ctx); err == nil && tail > besideEvents {
+		return v.tx.IntegrityBeside(ctx)
+	}
 	problems, err := v.tx.Integrity(ctx)
+	return func() ([]string, error) { return problems, err }
+}
+
+func (v *verifier) guards(ctx context.Context) error {
+	problems, err := v.tx.Guards(ctx)
 	if err != nil {
-		return err
-	}
-	for _, p := range problems {
-		v.find(Finding{Code: FindStructure, Detail: p})
-	}
-	if problems, err = v.tx.Guards(ctx); err != nil {
 		return err
 	}
 	slices.Sort(problems)
 	for _, p := range problems {
 		v.find(Finding{Code: FindGuard, Detail: p})
 	}
+	shared, err := sharedBoots(ctx, v.tx)
+	for _, boot := range shared {
+		v.find(Finding{Code: FindPlace, Detail: fmt.Sprintf("processes on different hosts, or with different pids, have the boot %q", boot)})
+	}
+	return err
+}
+
+// begin makes the state that the events up to since have led to.
+func (v *verifier) begin(ctx context.Context) error {
+	v.fold.load = func(n, pos int64) (Job, error) {
+		if n > 0 && n <= v.Since {
+			v.touched[n] = true
+		}
+		return jobBefore(ctx, v.tx, n, pos)
+	}
+	if v.Since == 0 {
+		return v.first(ctx)
+	}
+	for e, err := range v.tx.Events(ctx, ledger.Filter{After: v.Since - 1, Until: v.Since}) {
+		if err != nil {
+			return v.stop(v.Since, err)
+		}
+		v.last = e
+	}
+	if v.last.Pos == 0 {
+		v.find(Finding{Code: FindGap, Pos: v.Since, Detail: "this event had been verified, and is not there"})
+		v.Stopped = true
+		return nil
+	}
+	queues, err := queuesAsOf(ctx, v.tx, Moment{Pos: v.Since})
+	if err != nil {
+		return v.stop(v.Since, err)
+	}
+	for _, q := range queues {
+		v.fold.queues[q.Name] = q
+	}
+	for e, err := range v.tx.Events(ctx, ledger.Filter{Kinds: []ledger.Kind{ledger.KindWorkerStarted, ledger.KindWorkerStopped}, Until: v.Since}) {
+		if err != nil {
+			return v.stop(v.Since, err)
+		}
+		v.workers(&e)
+	}
+	return nil
+}
+
+// first notices events before the first one.
+func (v *verifier) first(ctx context.Context) error {
+	var pos sql.NullInt64
+	err := scanOne(ctx, v.tx, `SELECT min(pos) FROM events`, []any{&pos})
+	if pos.Valid && pos.Int64 < 1 {
+		v.find(Finding{Code: FindGap, Pos: pos.Int64, Detail: fmt.Sprintf("there is an event %d, and the first one is 1", pos.Int64)})
+		v.Stopped = true
+	}
+	return err
+}
+
+// stop makes a finding of an event that cannot be read or folded. Other errors stay errors.
+func (v *verifier) stop(pos int64, err error) error {
+	f := Finding{Pos: pos, Detail: err.Error()}
+	unreadable, isEvent := errors.AsType[*ledger.EventError](err)
+	switch {
+	case errors.Is(err, ErrIllegal):
+		f.Code = FindIllegal
+	case isEvent:
+		f.Code, f.Pos = FindDamaged, unreadable.Pos
+	case errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ledger.ErrUnknownKind):
+		f.Code = FindDamaged
+	default:
+		return err
+	}
+	v.find(f)
+	v.Stopped = true
 	return nil
 }
 
 func (v *verifier) events(ctx context.Context, progress func(done, total int64)) error {
-	total, err := v.tx.Tail(ctx)
+	tail, err := v.tx.Tail(ctx)
 	if err != nil {
 		return err
 	}
-	next, stop := iter.Pull2(v.tx.Bodies(ctx))
+	stop, err := v.openBodies(ctx)
 	defer stop()
-	v.next = next
-	if err := v.nextBody(); err != nil {
+	if err != nil {
 		return err
 	}
-	for e, err := range v.tx.Events(ctx, ledger.Filter{}) {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	told := int64(0)
+	for batch, err := range v.tx.Scan(ctx, ledger.Scan{After: v.Since, Strict: true}) {
 		if err != nil {
-			v.find(Finding{Code: FindDamaged, Pos: v.Events + 1, Detail: err.Error()})
-			v.Stopped = true
-			return nil
+			return v.stop(v.last.Pos+1, err)
 		}
-		if e.Pos != v.last.Pos+1 {
-			v.find(Finding{Code: FindGap, Pos: e.Pos, Detail: fmt.Sprintf("the event before it is %d", v.last.Pos)})
+		for i := range batch {
+			if err := v.event(ctx, &batch[i]); err != nil || v.Stopped {
+				return err
+			}
 		}
-		if e.At.Before(v.last.At) {
-			v.find(Finding{Code: FindClock, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf("at %s, after %s", ledger.FormatTime(e.At), ledger.FormatTime(v.last.At))})
-		}
-		v.last = e
-		before := v.fold.open[e.N]
-		v.rules(before, e)
-		after, err := v.fold.add(e)
-		if err != nil {
-			v.find(Finding{Code: FindIllegal, Pos: e.Pos, Job: e.Job, Detail: err.Error()})
-			v.Stopped = true
-			return nil
-		}
-		if err := v.bodies(ctx, e, after); err != nil {
-			return err
-		}
-		if v.Events++; progress != nil && (v.Events%progressEvents == 0 || v.Events == total) {
-			progress(v.Events, total)
+		if progress != nil && (v.Events-told >= progressEvents || v.Until >= tail) {
+			told = v.Events
+			progress(v.Events, tail-v.Since)
 		}
 	}
-	v.Jobs = v.fold.jobs
+	v.Jobs = v.fold.jobs + int64(len(v.touched))
 	if err := v.end(ctx); err != nil {
 		return err
 	}
 	return v.unclaimed(math.MaxInt64)
 }
 
-// end notices events that were cut off at the end: SQLite remembers the highest pos that there ever was.
-func (v *verifier) end(ctx context.Context) error {
-	rows, err := v.tx.Query(ctx, `SELECT seq FROM sqlite_sequence WHERE name = 'events'`)
+func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
+	e := &s.Event
+	j, err := v.fold.before(e)
 	if err != nil {
-		return err
+		return v.stop(e.Pos, err)
 	}
-	defer rows.Close()
-	var highest int64
-	if rows.Next() {
-		if err := rows.Scan(&highest); err != nil {
+	name(j, e)
+	if e.Pos != v.last.Pos+1 {
+		v.find(Finding{Code: FindGap, Pos: e.Pos, Detail: fmt.Sprintf("the event before it is %d", v.last.Pos)})
+	}
+	if e.At.Before(v.last.At) {
+		v.at(e, FindClock, "at %s, after %s", ledger.FormatTime(e.At), ledger.FormatTime(v.last.At))
+	}
+	found := len(v.Findings)
+	if s.Odd != "" {
+		v.at(e, FindForm, "the column %s is not as %s is written", s.Odd, e.Kind())
+	}
+	if err := e.Shape(); err != nil {
+		v.at(e, FindForm, "%v", err)
+	}
+	if err := v.rules(ctx, j, e); err != nil {
+		return v.stop(e.Pos, err)
+	}
+	if err := v.fold.add(j, e); err != nil {
+		v.Findings = v.Findings[:found] // what else may be wrong with it follows from this
+		v.at(e, FindIllegal, "%v", err)
+		v.Stopped = true
+		return nil
+	}
+	if err := v.body(ctx, e, j); err != nil {
+		return v.stop(e.Pos, err)
+	}
+	if j != nil && j.State.Final() {
+		if err := v.compared.end(ctx, j.N); err != nil {
 			return err
 		}
+	}
+	v.last, v.Until = *e, e.Pos
+	v.Events++
+	return nil
+}
+
+// at is find of something that is wrong with e.
+func (v *verifier) at(e *ledger.Event, code, format string, args ...any) {
+	v.find(Finding{Code: code, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf(format, args...)})
+}
+
+// end notices events that were cut off at the end: SQLite remembers the highest pos that there ever was.
+func (v *verifier) end(ctx context.Context) error {
+	var highest int64
+	if err := scanOne(ctx, v.tx, `SELECT seq FROM sqlite_sequence WHERE name = 'events'`, []any{&highest}); err != nil {
+		return err
 	}
 	if highest != v.last.Pos {
 		v.find(Finding{Code: FindGap, Pos: v.last.Pos, Detail: fmt.Sprintf("this is the last event, but there have been %d", highest)})
 	}
-	return rows.Err()
-}
-
-// rules checks what Evolve does not judge, because it means nothing for the state.
-func (v *verifier) rules(j Job, e ledger.Event) {
-	switch b := e.Body.(type) {
-	case *ledger.Claimed:
-		if j.RunAt.After(e.At) {
-			v.find(Finding{Code: FindEarly, Pos: e.Pos, Job: e.Job, Detail: "claimed before its run_at " + ledger.FormatTime(j.RunAt)})
-		}
-		if v.fold.queues[j.Queue].Paused {
-			v.find(Finding{Code: FindEarly, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf("claimed while the queue %s was paused", j.Queue)})
-		}
-	case *ledger.Reclaimed:
-		if !b.LeaseUntil.Equal(j.LeaseUntil) || !b.LastHeartbeat.Equal(j.HeartbeatAt) || e.At.Before(j.LeaseUntil) {
-			v.find(Finding{Code: FindReclaim, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf("reclaimed at %s with lease end %s and last heartbeat %s, but the lease ran to %s and the last heartbeat was %s",
-				ledger.FormatTime(e.At), ledger.FormatTime(b.LeaseUntil), ledger.FormatTime(b.LastHeartbeat), ledger.FormatTime(j.LeaseUntil), ledger.FormatTime(j.HeartbeatAt))})
-		}
-		v.bounded(j, e, b.RetryAt)
-	case *ledger.Failed:
-		v.bounded(j, e, b.RetryAt)
-	case *ledger.Imported:
-		if v.lostCount <= b.MissingBodies { // its file had these events without their bodies; some may have been erased since
-			v.lost, v.lostCount = nil, 0
-		}
-	}
-}
-
-func (v *verifier) lose(f Finding) {
-	if v.lostCount++; len(v.lost) < maxFindings {
-		v.lost = append(v.lost, f)
-	}
-}
-
-func (v *verifier) bounded(j Job, e ledger.Event, retryAt time.Time) {
-	if !retryAt.IsZero() && j.Failures+1 >= j.MaxAttempts {
-		v.find(Finding{Code: FindTooOften, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf("failure %d of %d was to be retried", j.Failures+1, j.MaxAttempts)})
-	}
-}
-
-func (v *verifier) nextBody() error {
-	b, err, ok := v.next()
-	v.body, v.more = b, ok
-	return err
-}
-
-// bodies walks the stored bodies beside the events: both are in the order of pos.
-func (v *verifier) bodies(ctx context.Context, e ledger.Event, j Job) error {
-	if err := v.unclaimed(e.Pos); err != nil {
-		return err
-	}
-	var digest string
-	var size int64
-	switch b := e.Body.(type) {
-	case *ledger.Enqueued:
-		digest, size = b.PayloadSHA256, b.PayloadBytes
-	case *ledger.Succeeded:
-		digest, size = b.ResultSHA256, b.ResultBytes
-	}
-	stored := v.more && v.body.Pos == e.Pos
-	if !stored && digest == "" {
-		return nil
-	}
-	if !stored {
-		erased, err := v.erasedLater(ctx, e)
-		if err == nil && !erased {
-			v.lose(Finding{Code: FindBody, Pos: e.Pos, Job: e.Job, Detail: "its body is missing and was not erased"})
-		}
-		return err
-	}
-	salt := v.body.Salt
-	if e.Kind() == ledger.KindSucceeded {
-		var err error
-		if salt, _, _, err = v.tx.Body(ctx, e.N); err != nil {
-			return err
-		}
-	}
-	if int64(len(v.body.Body)) != size || ledger.Digest(salt, v.body.Body) != digest {
-		v.find(Finding{Code: FindBody, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf("its body of %d bytes is not the one of %d bytes that the event names", len(v.body.Body), size)})
-	}
-	return v.nextBody()
-}
-
-// unclaimed finds the stored bodies before pos that no event has asked for.
-func (v *verifier) unclaimed(before int64) error {
-	for v.more && v.body.Pos < before {
-		v.find(Finding{Code: FindBody, Pos: v.body.Pos, Detail: "a body is stored for an event that has none"})
-		if err := v.nextBody(); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
-func (v *verifier) erasedLater(ctx context.Context, e ledger.Event) (bool, error) {
-	for _, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindErased}, After: e.Pos, Limit: 1}) {
-		return err == nil, err
-	}
-	return false, nil
-}
-
-// jobEnded compares a job that has just ended with its row. Equal, and with no later event of its own, it can be
-// forgotten; else it stays until the end.
-func (v *verifier) jobEnded(j Job) (forget bool, err error) {
-	ctx := context.Background()
-	stored, ok, err := rawRow(ctx, v.tx, j.N)
-	if err != nil || !ok {
-		return false, err
-	}
-	folded, err := toRow(ctx, v.tx, j)
-	return err == nil && stored == folded, err
-}
-
-func (v *verifier) forgotten(n int64) (Job, error) {
-	j, _, err := one(context.Background(), v.tx, `SELECT `+columnList+` FROM jobs j WHERE j.n = ?`, n)
-	return j, err
-}
-
-// rows compares what is left of the fold with the tables, and looks for rows that no event made.
+// rows compares what is left of the fold with the tables, tells what differs, and looks for rows that no event made.
 func (v *verifier) rows(ctx context.Context) error {
-	for _, n := range sortedKeys(v.fold.open) {
-		j := v.fold.open[n]
-		stored, ok, err := rawRow(ctx, v.tx, n)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			v.find(Finding{Code: FindMissing, Job: j.ID, Detail: "the job has no row in the table jobs"})
-			continue
-		}
-		folded, err := toRow(ctx, v.tx, j)
-		if err != nil {
-			return err
-		}
-		for i := range folded {
-			if stored[i] != folded[i] {
-				v.find(Finding{Code: FindDiffers, Job: j.ID, Field: columns[i],
-					Detail: fmt.Sprintf("the table says %s, the events say %s", shown(columns[i], stored[i]), shown(columns[i], folded[i]))})
-			}
-		}
-	}
-	extra, err := extraRows(ctx, v.tx)
+	differ, err := v.compared.rest(ctx)
 	if err != nil {
 		return err
 	}
-	for _, n := range extra {
-		v.find(Finding{Code: FindExtra, Detail: fmt.Sprintf("row %d of the table jobs belongs to no enqueued event", n)})
+	for _, n := range differ {
+		if len(v.Findings) >= maxFindings {
+			break
+		}
+		if err := v.row(ctx, n); err != nil {
+			return err
+		}
+	}
+	if err := v.extra(ctx, len(differ) == 0); err != nil {
+		return err
 	}
 	differing, err := differingQueues(ctx, v.tx, v.fold.queues)
 	if err != nil {
@@ -328,6 +350,51 @@ func (v *verifier) rows(ctx context.Context) error {
 	}
 	for _, d := range differing {
 		v.find(Finding{Code: FindQueue, Field: d.field, Detail: fmt.Sprintf("queue %s: %s", d.queue, d.detail)})
+	}
+	return nil
+}
+
+// row tells in which columns the row of job n differs.
+func (v *verifier) row(ctx context.Context, n int64) error {
+	j, err := jobBefore(ctx, v.tx, n, v.Until+1)
+	if err != nil {
+		return v.stop(n, err)
+	}
+	stored, ok, err := rawRow(ctx, v.tx, n)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		v.find(Finding{Code: FindMissing, Job: j.ID, Detail: "the job has no row in the table jobs"})
+		return nil
+	}
+	folded, err := toRow(ctx, v.tx, j)
+	if err != nil {
+		return err
+	}
+	for i := range folded {
+		if stored[i] != folded[i] {
+			v.find(Finding{Code: FindDiffers, Job: j.ID, Field: columns[i],
+				Detail: fmt.Sprintf("the table says %s, the events say %s", shown(columns[i], stored[i]), shown(columns[i], folded[i]))})
+		}
+	}
+	return nil
+}
+
+// extra looks for rows that no event made. Where every job has its row, their count says whether there are any.
+func (v *verifier) extra(ctx context.Context, allThere bool) error {
+	if allThere && v.Since == 0 {
+		var rows int64
+		if err := scanOne(ctx, v.tx, `SELECT count(*) FROM jobs`, []any{&rows}); err != nil || rows == v.fold.jobs {
+			return err
+		}
+	}
+	extra, err := extraRows(ctx, v.tx, v.Since)
+	if err != nil {
+		return err
+	}
+	for _, n := range extra {
+		v.find(Finding{Code: FindExtra, Detail: fmt.Sprintf("row %d of the table jobs belongs to no enqueued event", n)})
 	}
 	return nil
 }
@@ -355,113 +422,4 @@ func sortedKeys[V any](m map[int64]V) []int64 {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// rawRow reads the row of job n as it is stored, column by column.
-func rawRow(ctx context.Context, tx *ledger.Tx, n int64) (r row, ok bool, err error) {
-	rows, err := tx.Query(ctx, `SELECT `+columnList+` FROM jobs j WHERE j.n = ?`, n)
-	if err != nil {
-		return r, false, err
-	}
-	defer rows.Close()
-	if ok = rows.Next(); ok {
-		into := make([]any, width)
-		for i := range into {
-			into[i] = &r[i]
-		}
-		err = rows.Scan(into...)
-	}
-	if err == nil {
-		err = rows.Err()
-	}
-	return r, ok, err
-}
-
-func extraRows(ctx context.Context, tx *ledger.Tx) (extra []int64, err error) {
-	rows, err := tx.Query(ctx, `SELECT n FROM jobs j WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.pos = j.n AND e.kind = 1)`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var n int64
-		if err := rows.Scan(&n); err != nil {
-			return nil, err
-		}
-		extra = append(extra, n)
-	}
-	return extra, rows.Err()
-}
-
-// queueFields are the columns of the table queues behind its first.
-var queueFields = [...]string{"paused", "since", "actor", "reason"}
-
-type queueRow [len(queueFields)]any
-
-// differingQueue is a row of queues that is not what the events say.
-type differingQueue struct {
-	number        int64 // the row's
-	queue         string
-	field, detail string
-}
-
-// differingQueues compares the rows of queues as they are stored with folded, by number.
-func differingQueues(ctx context.Context, tx *ledger.Tx, folded map[string]Queue) (found []differingQueue, err error) {
-	want, names := make(map[int64]queueRow), make(map[int64]string)
-	for name, q := range folded {
-		n, err := tx.Name(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		actor, err := tx.Name(ctx, q.Actor)
-		if err != nil {
-			return nil, err
-		}
-		paused := int64(0)
-		if q.Paused {
-			paused = 1
-		}
-		names[n] = name
-		want[n] = queueRow{paused, ledger.Micros(q.Since), actor, text(q.Reason)}
-	}
-	rows, err := tx.Query(ctx, `SELECT queue, paused, since, actor, reason FROM queues`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	stored := make(map[int64]queueRow)
-	for rows.Next() {
-		var n int64
-		var r queueRow
-		if err := rows.Scan(&n, &r[0], &r[1], &r[2], &r[3]); err != nil {
-			return nil, err
-		}
-		stored[n] = r
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	for _, n := range sortedKeys(want) {
-		d := differingQueue{number: n, queue: names[n]}
-		r, ok := stored[n]
-		if !ok {
-			d.detail = "it has no row in the table queues"
-			found = append(found, d)
-		}
-		for i, field := range queueFields {
-			if ok && r[i] != want[n][i] {
-				d.field, d.detail = field, fmt.Sprintf("the table says %s, the events say %s", shown(field, r[i]), shown(field, want[n][i]))
-				found = append(found, d)
-			}
-		}
-		delete(stored, n)
-	}
-	for _, n := range sortedKeys(stored) {
-		d := differingQueue{number: n, queue: fmt.Sprint("number ", n), detail: "its row in the table queues belongs to no event"}
-		if name, err := tx.NameOf(ctx, n); err == nil {
-			d.queue = name
-		}
-		found = append(found, d)
-	}
-	return found, nil
 }
