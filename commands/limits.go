@@ -20,6 +20,7 @@ const (
 	MaxLabel       = 64 // of a version, a capability label or an error code
 	MaxTag         = 255
 	MaxReason      = 1 << 10
+	MaxActor       = 1 << 10
 	MaxPriority    = 100
 	MaxMaxAttempts = 1_000_000
 	MinLease       = time.Second
@@ -75,18 +76,32 @@ func (e *Enqueue) Check() error {
 			return err
 		}
 	}
-	for name, value := range e.Tags {
-		if name == "" {
-			return &InvalidError{"tags", `""`, "tags with a name"}
-		}
-		if err := checkText("tags", name, MaxTag); err != nil {
-			return err
-		}
-		if err := checkText("tags", value, MaxTag); err != nil {
-			return err
-		}
+	if err := checkTags(e.Tags); err != nil {
+		return err
 	}
 	return checkRuntime(e.MaxRuntime)
+}
+
+// checkTags speaks of the first bad tag by name, so that the same tags get the same answer.
+func checkTags(tags map[string]string) error {
+	var first string
+	var bad error
+	for name, value := range tags {
+		if err := checkTag(name, value); err != nil && (bad == nil || name < first) {
+			first, bad = name, err
+		}
+	}
+	return bad
+}
+
+func checkTag(name, value string) error {
+	if name == "" {
+		return &InvalidError{"tags", `""`, "tags with a name"}
+	}
+	if err := checkText("tags", name, MaxTag); err != nil {
+		return err
+	}
+	return checkText(fmt.Sprintf("tags: the value of %q", name), value, MaxTag)
 }
 
 // checkRuntime lets 0 pass, which is no limit.
@@ -104,9 +119,17 @@ func CheckQueue(name string) error {
 		return &InvalidError{"queue", "", allowed}
 	}
 	if len(name) > MaxQueue || !onlyQueueBytes(name) {
-		return &InvalidError{"queue", fmt.Sprintf("%.80q", name), allowed}
+		return &InvalidError{"queue", shown(name, MaxQueue), allowed}
 	}
 	return nil
+}
+
+// shown is text as an error shows it: how long it is where that is what is wrong with it.
+func shown(text string, most int) string {
+	if len(text) > most {
+		return fmt.Sprintf("of %d bytes", len(text))
+	}
+	return fmt.Sprintf("%.80q", text)
 }
 
 func onlyQueueBytes(name string) bool {
@@ -123,24 +146,57 @@ func onlyQueueBytes(name string) bool {
 func CheckLabel(field, text string) error {
 	const allowed = "1 to 64 printable ASCII characters without spaces"
 	if text == "" || len(text) > MaxLabel {
-		return &InvalidError{field, fmt.Sprintf("%.80q", text), allowed}
+		return &InvalidError{field, shown(text, MaxLabel), allowed}
 	}
 	for _, c := range []byte(text) {
 		if c <= ' ' || c > '~' {
-			return &InvalidError{field, fmt.Sprintf("%.80q", text), allowed}
+			return &InvalidError{field, shown(text, MaxLabel), allowed}
 		}
 	}
 	return nil
 }
 
+// CheckActor returns an InvalidError unless actor can be the name of who acts. Whatever a ledger has recorded must
+// pass through an export and an import, which know no other names.
+func CheckActor(actor string) error {
+	if actor == "" {
+		return &InvalidError{"actor", "", fmt.Sprintf("1 to %d bytes of UTF-8 without NUL", MaxActor)}
+	}
+	return checkText("actor", actor, MaxActor)
+}
+
+// checkWorker returns an InvalidError unless w can be a worker process.
+func checkWorker(w ledger.Worker) error {
+	if w.Name == "" || w.Boot == "" {
+		return &InvalidError{"worker", fmt.Sprintf("%.80q", w.Name), "1 to 255 bytes, and a boot"}
+	}
+	if err := checkText("worker", w.Name, MaxKey); err != nil {
+		return err
+	}
+	if err := checkText("boot", w.Boot, MaxKey); err != nil {
+		return err
+	}
+	if w.Version != "" {
+		if err := CheckLabel("version", w.Version); err != nil {
+			return err
+		}
+	}
+	return checkText("host", w.Host, MaxKey)
+}
+
+// Check returns an InvalidError for the first field outside of what is allowed.
+func (r ClaimRequest) Check() error { return r.check() }
+
 func checkText(field, text string, most int) error {
 	if len(text) > most || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-		return &InvalidError{field, fmt.Sprintf("%.80q", text), fmt.Sprintf("up to %d bytes of UTF-8 without NUL", most)}
+		return &InvalidError{field, shown(text, most), fmt.Sprintf("up to %d bytes of UTF-8 without NUL", most)}
 	}
 	return nil
 }
 
-// check returns an InvalidError for a command outside of what is allowed.
+// CheckCommand returns an InvalidError for a command outside of what is allowed, whatever the job.
+func CheckCommand(c Command) error { return check(c) }
+
 func check(c Command) error {
 	if token, owner, ok := credentials(c); ok {
 		if token == "" {

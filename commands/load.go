@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"jobledger/ledger"
+	"jobledger/ledger/failpoint"
 	"jobledger/projection"
 )
 
@@ -43,6 +44,9 @@ type Loaded struct {
 // lines may be ranged over twice. progress, if not nil, is told now and then how many events are done. Errors:
 // LineError; ErrNotEmpty.
 func (s *Service) Import(ctx context.Context, actor, from string, lines iter.Seq2[ledger.Line, error], progress func(events int64)) (done Loaded, err error) {
+	if err := CheckActor(actor); err != nil {
+		return done, err
+	}
 	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
 		if done, err = load(ctx, tx, lines, progress); err != nil {
 			return err
@@ -83,6 +87,7 @@ func load(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[ledger.Line, error
 		if ctx.Err() != nil {
 			return done, context.Cause(ctx)
 		}
+		failpoint.Hit("line")
 		n := loader.Events() + 1
 		if err == nil {
 			err = checkLine(n, &line)

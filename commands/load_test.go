@@ -222,7 +222,8 @@ func anyHistory(t *testing.T, d *dice, steps int) *ledger.Store {
 	}
 	for i := range steps {
 		now = now.Add(time.Duration(d.roll(20_000_000)) * time.Microsecond)
-		w := ledger.Worker{Name: fmt.Sprint("w", d.roll(3)), Boot: fmt.Sprint("boot", d.roll(3)), Host: []string{"", "ü-host"}[d.roll(2)], PID: d.roll(2)}
+		w := ledger.Worker{Name: fmt.Sprint("w", d.roll(3)), Host: []string{"", "ü-host"}[d.roll(2)], PID: d.roll(2)}
+		w.Boot = fmt.Sprint("boot", d.roll(3), w.Host, w.PID)
 		switch d.roll(16) {
 		case 0, 1, 2, 3:
 			e := commands.Enqueue{Queue: queues[d.roll(3)], Payload: bytesOf(), Priority: d.roll(3) - 1, MaxAttempts: d.roll(4),

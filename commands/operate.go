@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"jobledger/ledger"
+	"jobledger/ledger/failpoint"
 	"jobledger/projection"
 )
 
@@ -22,6 +23,9 @@ func (s *Service) setPaused(ctx context.Context, actor, queue string, paused boo
 		return false, err
 	}
 	if err := checkText("reason", reason, MaxReason); err != nil {
+		return false, err
+	}
+	if err := CheckActor(actor); err != nil {
 		return false, err
 	}
 	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
@@ -48,6 +52,16 @@ func (s *Service) setPaused(ctx context.Context, actor, queue string, paused boo
 
 // WorkerStarted appends that a worker process began. From then on it should say every PresentEvery that it is Present.
 func (s *Service) WorkerStarted(ctx context.Context, w ledger.Worker, queues, capabilities []string) error {
+	for _, name := range queues {
+		if err := CheckQueue(name); err != nil {
+			return err
+		}
+	}
+	for _, label := range capabilities {
+		if err := CheckLabel("capability", label); err != nil {
+			return err
+		}
+	}
 	return s.note(ctx, "worker:"+w.Name, w, &ledger.WorkerStarted{Queues: queues, Capabilities: capabilities})
 }
 
@@ -67,6 +81,9 @@ func (s *Service) Present(ctx context.Context, w ledger.Worker) error {
 
 // note appends an event that changes no projection, and what it says about the worker's presence.
 func (s *Service) note(ctx context.Context, actor string, w ledger.Worker, body ledger.Body) error {
+	if err := checkWorker(w); err != nil {
+		return err
+	}
 	return s.Store.Write(ctx, func(tx *ledger.Tx) error {
 		presence := projection.PutPresence
 		if body.Kind() == ledger.KindWorkerStopped {
@@ -81,11 +98,15 @@ func (s *Service) note(ctx context.Context, actor string, w ledger.Worker, body 
 
 // Rebuild derives the projection anew from the events, in one transaction, and records what that changed.
 func (s *Service) Rebuild(ctx context.Context, actor string) (report projection.Rebuilt, err error) {
+	if err := CheckActor(actor); err != nil {
+		return report, err
+	}
 	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
 		var err error
 		if report, err = projection.Rebuild(ctx, tx); err != nil {
 			return err
 		}
+		failpoint.Hit("rebuilt")
 		return tx.Append(ctx, ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: &ledger.Rebuilt{Jobs: report.Jobs,
 			Changed: report.Changed, Missing: report.Missing, Extra: report.Extra}})
 	})

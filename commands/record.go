@@ -13,9 +13,10 @@ import (
 // nothing but an id: the row's compare-and-swap notices where something is written, and where nothing would be, the
 // rules judge the row as it is before anybody is told so.
 func carryOut(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c Command) (projection.Job, error) {
-	if j.N != 0 {
+	if j.N != 0 && !needsRow(c) {
 		after, err := attempt(ctx, tx, actor, j, c)
-		if !errors.Is(err, ledger.ErrConflict) && !errors.Is(err, errStale) && !errors.Is(err, errNothing) && !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, ledger.ErrConflict) && !errors.Is(err, errStale) && !errors.Is(err, errNothing) && !errors.Is(err, ErrConflict) &&
+			!errors.Is(err, ledger.ErrDamaged) { // what it misses may have been erased since
 			return after, err
 		}
 	}
@@ -37,6 +38,16 @@ func carryOut(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job
 		return fresh, answerLate(ctx, tx, actor, fresh, c)
 	}
 	return after, err
+}
+
+// needsRow reports whether c depends on what no seq tells: erasing is no transition, so that the compare-and-swap does
+// not notice a copy of the job from before it.
+func needsRow(c Command) bool {
+	switch c.(type) {
+	case Retry, Erase:
+		return true
+	}
+	return false
 }
 
 // attempt decides c on j as it is given and records the result.

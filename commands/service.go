@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -46,6 +47,9 @@ type Enqueued struct {
 // Enqueue appends new jobs, all or none. A job whose key (or id) is there already with the same payload is the
 // answer, not a second job. Errors: InvalidError; ConflictError where the payload is another or was erased.
 func (s *Service) Enqueue(ctx context.Context, actor string, jobs ...Enqueue) ([]Enqueued, error) {
+	if err := CheckActor(actor); err != nil {
+		return nil, err
+	}
 	salts := make([]byte, 16*len(jobs))
 	s.fillSalts(salts)
 	ids := make([]ledger.JobID, len(jobs))
@@ -165,6 +169,9 @@ func existing(ctx context.Context, tx *ledger.Tx, id ledger.JobID, e *Enqueue) (
 // Errors: ErrNoJob; RefusedError (ErrLeaseLost, ErrCancelled or ErrConflict) for a token that is not live;
 // ConflictError; InvalidError; ledger.ErrUnknown, after which sending the same command again is safe.
 func (s *Service) Do(ctx context.Context, actor string, id ledger.JobID, c Command) (projection.Job, error) {
+	if err := CheckActor(actor); err != nil {
+		return projection.Job{}, err
+	}
 	if err := check(c); err != nil {
 		return projection.Job{}, err
 	}
@@ -248,10 +255,7 @@ func (r *ClaimRequest) check() error {
 			return err
 		}
 	}
-	if r.Worker.Name == "" || r.Worker.Boot == "" {
-		return &InvalidError{"worker", fmt.Sprintf("%.80q", r.Worker.Name), "1 to 255 bytes, and a boot"}
-	}
-	if err := checkText("worker", r.Worker.Name, MaxKey); err != nil {
+	if err := checkWorker(r.Worker); err != nil {
 		return err
 	}
 	if err := checkRuntime(r.MaxRuntime); err != nil {
@@ -287,6 +291,9 @@ func (s *Service) Turn(ctx context.Context, actor string, steps []Step, r ClaimR
 // turn is together, unless that fails because of what the ledger holds: then one row is to blame, and each step is
 // carried out by itself, so that a damaged job does not cost its neighbours their leases.
 func (s *Service) turn(ctx context.Context, actor string, steps []Step, r ClaimRequest) ([]Outcome, []projection.Job, error) {
+	if err := CheckActor(actor); err != nil {
+		return nil, nil, err
+	}
 	outcomes, claimed, err := s.together(ctx, actor, steps, r)
 	if err == nil || len(steps) == 0 || storeFailed(err) {
 		return outcomes, claimed, err
@@ -302,13 +309,38 @@ func (s *Service) turn(ctx context.Context, actor string, steps []Step, r ClaimR
 		}
 	}
 	_, claimed, err = s.together(ctx, actor, nil, r)
-	if err != nil {
+	if storeFailed(err) {
 		return nil, nil, err
 	}
-	return outcomes, claimed, nil
+	return outcomes, claimed, nil // the steps are done; what is wrong with the claim, the next one says
 }
 
+// together steps over a job that cannot be claimed because what the ledger holds of it contradicts itself: it must not
+// keep the others from being claimed.
 func (s *Service) together(ctx context.Context, actor string, steps []Step, r ClaimRequest) ([]Outcome, []projection.Job, error) {
+	var first *projection.DamagedJobError
+	var except []ledger.JobID
+	for {
+		outcomes, claimed, err := s.once(ctx, actor, steps, r, except)
+		damaged, ok := errors.AsType[*projection.DamagedJobError](err)
+		switch {
+		case ok && damaged.Job != "" && len(except) < maxDamaged && !slices.Contains(except, damaged.Job):
+			except = append(except, damaged.Job)
+			if first == nil {
+				first = damaged
+			}
+		case err == nil && first != nil && len(claimed) == 0 && len(steps) == 0:
+			return nil, nil, first
+		default:
+			return outcomes, claimed, err
+		}
+	}
+}
+
+// maxDamaged is how many jobs a claim steps over.
+const maxDamaged = 100
+
+func (s *Service) once(ctx context.Context, actor string, steps []Step, r ClaimRequest, except []ledger.JobID) ([]Outcome, []projection.Job, error) {
 	tokens := make([]string, r.Limit)
 	for i := range tokens {
 		tokens[i] = s.newID()
@@ -330,14 +362,14 @@ func (s *Service) together(ctx context.Context, actor string, steps []Step, r Cl
 		if r.Limit == 0 {
 			return nil
 		}
-		found, err := projection.Next(ctx, tx, projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities}, tx.Now(), r.Limit)
+		found, err := projection.Next(ctx, tx, projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities, Except: except}, tx.Now(), r.Limit)
 		if err != nil {
 			return err
 		}
 		claimed = found
 		for i, j := range found {
 			if claimed[i], err = carryOut(ctx, tx, actor, j, Claim{Token: tokens[i], Worker: r.Worker, Lease: r.Lease, MaxRuntime: r.MaxRuntime}); err != nil {
-				return err
+				return cannotClaim(j, err)
 			}
 		}
 		return nil
@@ -354,6 +386,15 @@ func (s *Service) together(ctx context.Context, actor string, steps []Step, r Cl
 	return outcomes, claimed, nil
 }
 
+// cannotClaim says that the ledger is damaged where j stands: nothing else can be in the way of claiming a job that was
+// found just now, in the same transaction.
+func cannotClaim(j projection.Job, err error) error {
+	if storeFailed(err) {
+		return err
+	}
+	return &projection.DamagedJobError{Job: j.ID, Err: fmt.Errorf("cannot be claimed: %w", err)}
+}
+
 // isVerdict reports whether err is the answer to one step rather than a failure of the transaction.
 func isVerdict(err error) bool {
 	return errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrCancelled) || errors.Is(err, ErrConflict) || errors.Is(err, ErrNoJob) || errors.Is(err, ErrInvalid)
@@ -362,7 +403,7 @@ func isVerdict(err error) bool {
 // storeFailed reports whether err says that the ledger or the caller was not ready, rather than that something in it
 // is wrong.
 func storeFailed(err error) bool {
-	for _, target := range []error{ledger.ErrBusy, ledger.ErrFull, ledger.ErrUnknown, ledger.ErrReplaced, ledger.ErrClosed, context.Canceled, context.DeadlineExceeded} {
+	for _, target := range []error{ledger.ErrBusy, ledger.ErrFull, ledger.ErrIO, ledger.ErrReadOnly, ledger.ErrUnknown, ledger.ErrReplaced, ledger.ErrClosed, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, target) {
 			return true
 		}

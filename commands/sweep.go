@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/failpoint"
 	"jobledger/projection"
 )
 
@@ -53,6 +54,9 @@ var errLate = errors.New("the write lock was late")
 // report holds for the others.
 func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 	var report SweepReport
+	if err := CheckActor(w.Actor); err != nil {
+		return report, err
+	}
 	bad := make(map[int64]error)
 	for {
 		batch, err := w.look(ctx, &report, bad)
@@ -66,6 +70,7 @@ func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 			}
 			return report, errors.Join(errs...)
 		}
+		failpoint.Hit("looked")
 		reclaimed, err := w.reclaim(ctx, batch, bad)
 		report.Reclaimed = append(report.Reclaimed, reclaimed...)
 		if err != nil {
@@ -180,6 +185,7 @@ func (w *Sweeper) together(ctx context.Context, batch []projection.Lease) (recla
 				return err
 			}
 			reclaimed = append(reclaimed, after)
+			failpoint.Hit("reclaimed")
 		}
 		return nil
 	})

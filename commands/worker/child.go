@@ -68,6 +68,9 @@ const (
 	stderrTail         = 8 << 10
 )
 
+// errLate says that a command was not started because its lease was all but over: this process was frozen, say.
+var errLate = errors.New("its lease ran out before it could begin")
+
 // startError says that a command cannot be run, in the way a shell says it.
 type startError struct {
 	Path string

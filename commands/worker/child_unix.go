@@ -66,10 +66,10 @@ func startChild(ctx context.Context, spec childSpec) (*child, error) {
 	}
 	c.conn = newConn(ours)
 	if err := c.start(ctx, spec, path, theirs); err != nil {
-		c.conn.close() // which ends whatever has been started
-		c.awaitSupervisor()
+		_ = c.conn.close() // which ends whatever has been started
+		_ = c.awaitSupervisor()
 		c.closeFiles(true)
-		theirs.Close()
+		_ = theirs.Close()
 		return nil, err
 	}
 	c.streams = []*stream{
@@ -97,8 +97,8 @@ func (c *child) start(ctx context.Context, spec childSpec, path string, theirs *
 		return fmt.Errorf("start supervising parent: %w", err)
 	}
 
-	c.conn.file.SetReadDeadline(time.Now().Add(startPatience))
-	stop := context.AfterFunc(ctx, func() { c.conn.file.SetReadDeadline(time.Now()) })
+	_ = c.conn.file.SetReadDeadline(time.Now().Add(startPatience))
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.file.SetReadDeadline(time.Now()) })
 	defer stop()
 	err = c.conn.send(command{
 		Path: []byte(path), Dir: []byte(spec.Dir), Args: bytesOf(append([]string{spec.Path}, spec.Args...)), Env: bytesOf(spec.Env),
@@ -113,13 +113,15 @@ func (c *child) start(ctx context.Context, spec childSpec, path string, theirs *
 		return fmt.Errorf("start child: %w", context.Cause(ctx))
 	case err != nil:
 		return fmt.Errorf("start child: no answer from the supervising parent: %w", err)
+	case a.Late:
+		return fmt.Errorf("start %s: %w", path, errLate)
 	case a.Errno != 0:
 		return cannotStart(spec, path, a)
 	}
 	if !stop() { // ctx ended just now; the deadline that it set, or is about to set, would cut the ending's message
 		return fmt.Errorf("start child: %w", context.Cause(ctx))
 	}
-	c.conn.file.SetReadDeadline(time.Time{})
+	_ = c.conn.file.SetReadDeadline(time.Time{})
 	c.Pid = a.Pid
 	return nil
 }
@@ -127,6 +129,7 @@ func (c *child) start(ctx context.Context, spec childSpec, path string, theirs *
 // startSupervisor runs argv as the supervising parent. Its standard files are those of the command. Its environment is
 // not: what a job's environment sets, it sets for the job only.
 func (c *child) startSupervisor(argv []string, theirs *os.File) error {
+	// #nosec G204 -- this program itself, or what a Go program names
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Args[0] = os.Args[0] // this is what people look for in a list of processes
 	cmd.Env = []string{"GOMAXPROCS=2"}
@@ -136,7 +139,7 @@ func (c *child) startSupervisor(argv []string, theirs *os.File) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	theirs.Close() // so that its death can be seen
+	_ = theirs.Close() // so that its death can be seen
 	c.supervisor, c.wait = cmd.Process, cmd.Wait
 	return nil
 }
@@ -158,7 +161,7 @@ func (c *child) awaitSupervisor() error {
 		return nil
 	}
 	if c.supervisor != nil {
-		defer time.AfterFunc(killBackstop, func() { c.supervisor.Kill() }).Stop()
+		defer time.AfterFunc(killBackstop, func() { _ = c.supervisor.Kill() }).Stop()
 	}
 	return c.wait()
 }
@@ -170,7 +173,7 @@ func (c *child) Extend(l leaseDeadlines) error {
 }
 
 // Stop ends the child: TERM to its group, and KILL after KillAfter. It returns at once.
-func (c *child) Stop() { c.conn.send(order{Stop: true}) }
+func (c *child) Stop() { _ = c.conn.send(order{Stop: true}) }
 
 // Kill ends the child and all its processes now. It returns at once.
 func (c *child) Kill() {
@@ -183,14 +186,14 @@ func (c *child) Kill() {
 			}
 		})
 	})
-	c.conn.send(order{Kill: true})
+	_ = c.conn.send(order{Kill: true})
 }
 
 // killHere is for a supervising parent that is gone or stopped: what the worker itself can reach is the group.
 func (c *child) killHere() {
-	unix.Kill(-c.Pid, unix.SIGKILL)
+	_ = unix.Kill(-c.Pid, unix.SIGKILL)
 	if c.supervisor != nil {
-		c.supervisor.Kill()
+		_ = c.supervisor.Kill()
 	}
 }
 
@@ -209,9 +212,9 @@ func (c *child) follow() {
 	var e ended
 	err := c.conn.receive(&e)
 	if err != nil { // what the parent itself may still end, it ends now that the conversation is over
-		unix.Kill(-c.Pid, unix.SIGKILL)
+		_ = unix.Kill(-c.Pid, unix.SIGKILL)
 	}
-	c.conn.close()
+	_ = c.conn.close()
 	if how := c.awaitSupervisor(); err != nil && how != nil {
 		err = how
 	}
@@ -244,7 +247,7 @@ func (c *child) closeFiles(all bool) {
 	}
 	for _, f := range files {
 		if f != nil {
-			f.Close()
+			_ = f.Close()
 		}
 	}
 }

@@ -8,14 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/failpoint"
 	"jobledger/projection"
 )
 
@@ -28,7 +26,8 @@ type Command struct {
 
 	Supervisor []string        // argv of a program that calls Supervise; nil: none, and weaker promises
 	KillAfter  time.Duration   // from TERM to KILL; default 10s
-	Env        []string        // what the child inherits; default os.Environ. JOBLEDGER_* and NOTIFY_SOCKET never are
+	Env        []string        // what the child may inherit; default os.Environ. JOBLEDGER_* and NOTIFY_SOCKET never are
+	EnvOnly    []string        // of that it inherits what is named here, and BaseEnv; default all
 	Map        map[int]Outcome // what exit codes mean, where that is not what they mean by themselves
 
 	Stdout, Stderr io.Writer // where its output goes; nil: nowhere
@@ -45,9 +44,14 @@ type Command struct {
 	mu       sync.Mutex
 	ran      bool        // some attempt has shown that the command can be run
 	unusable *StartError // the command cannot run: the worker stops
+	short    int         // attempts in a row that this machine was short of something to start
+	startAt  time.Time   // after which the next one may try
 }
 
-const startDelay = time.Second // how long a job waits for this machine to have processes or memory again
+const (
+	startDelay    = time.Second      // how long a job waits for this machine to have processes, memory or files again
+	maxStartDelay = 10 * time.Second // how long the worker does, which waits longer each time
+)
 
 // StartError says that a command cannot be run: Code is 127 if it is not found, 126 if it cannot be executed.
 type StartError struct {
@@ -101,6 +105,31 @@ func (c *Command) cannotRun(why *StartError) {
 	c.unusable = why
 }
 
+// started notes whether this machine had what it takes to start an attempt.
+func (c *Command) started(ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ok {
+		c.short = 0
+		return
+	}
+	c.startAt = time.Now().Add(min(startDelay<<min(c.short, 10), maxStartDelay))
+	c.short++
+}
+
+// holdOff is how long to claim nothing, because it could not be started.
+func (c *Command) holdOff() time.Duration {
+	if c == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.short == 0 {
+		return 0
+	}
+	return max(time.Until(c.startAt), 0)
+}
+
 func (c *Command) isStopping() bool {
 	select {
 	case <-c.stopping:
@@ -125,6 +154,8 @@ func (c *Command) run(t *task) commands.Command {
 	if err != nil {
 		return c.notStarted(job, err, context.Cause(t.ctx))
 	}
+	c.started(true)
+	failpoint.Hit("child-runs")
 	t.onExtend(func(d leaseDeadlines) { _ = child.Extend(d) })
 	select {
 	case <-child.Done():
@@ -136,6 +167,7 @@ func (c *Command) run(t *task) commands.Command {
 		}
 	}
 	end := child.Wait()
+	failpoint.Hit("child-ended")
 	return c.ending(t.current(), end, c.wrote(job, streams[:]), context.Cause(t.ctx))
 }
 
@@ -155,31 +187,4 @@ func (c *Command) output(w io.Writer, job projection.Job) io.Writer {
 		return w
 	}
 	return newPrefixWriter(w, "["+string(job.ID)+"] ")
-}
-
-// environment is what the child gets: what the worker has, without anything of another job, and this job.
-func (c *Command) environment(job projection.Job) []string {
-	env := c.Env
-	if env == nil {
-		env = os.Environ()
-	}
-	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
-		return strings.HasPrefix(v, "JOBLEDGER_") || strings.HasPrefix(v, "NOTIFY_SOCKET=") // who speaks for the service is the worker
-	})
-	return append(env, Environment(c.DB, job)...)
-}
-
-// Environment is what tells a command which claim of which job it works on, as NAME=VALUE.
-func Environment(db string, job projection.Job) []string {
-	return []string{
-		"JOBLEDGER_DB=" + db,
-		"JOBLEDGER_JOB=" + string(job.ID),
-		"JOBLEDGER_TOKEN=" + job.Token,
-		"JOBLEDGER_WORKER=" + job.Worker.Name,
-		"JOBLEDGER_QUEUE=" + job.Queue,
-		"JOBLEDGER_KEY=" + job.Key,
-		"JOBLEDGER_ATTEMPT=" + strconv.Itoa(job.Attempt),
-		"JOBLEDGER_MAX_ATTEMPTS=" + strconv.Itoa(job.MaxAttempts),
-		"JOBLEDGER_LEASE_UNTIL=" + ledger.FormatTime(job.LeaseUntil),
-	}
 }

@@ -124,7 +124,8 @@ func (c *Command) notStarted(job projection.Job, err, cause error) commands.Comm
 	case errors.As(publicStartError(err), &e):
 		c.cannotRun(e)
 	default:
-		release.Delay = startDelay // out of processes or memory just now
+		release.Delay = startDelay // out of processes, memory or files just now
+		c.started(false)
 	}
 	return release
 }

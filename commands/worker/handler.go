@@ -62,6 +62,21 @@ type runner interface {
 type handled struct{ Handler }
 
 func (h handled) run(t *task) commands.Command {
+	end := h.work(t)
+	if end == nil {
+		return nil
+	}
+	if err := commands.CheckCommand(end); err != nil { // a result too large, say: not recorded, it would be done again and again
+		return commands.Fail{Token: t.current().Token, Code: "invalid_end", Detail: detail(err)}
+	}
+	return end
+}
+
+func (h handled) work(t *task) commands.Command {
+	if !time.Now().Before(t.deadlines().Term) { // this process was frozen, say, and the job may be another's by now
+		t.cancel(ErrNotRenewed)
+		return nil
+	}
 	result, err := h.workSafely(t)
 	job := t.current()
 	cause := context.Cause(t.ctx)

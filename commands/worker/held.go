@@ -27,7 +27,7 @@ func (w *Worker) Finish(ctx context.Context, job projection.Job, asked time.Time
 		}
 	}
 	s.stopped, s.silent = true, true
-	s.start(newTask(s.ctx, job, asked))
+	s.start(newTask(s.ctx, job, asked, s.Lease))
 	err = s.loop(ctx)
 	return after, how, s.why, err
 }

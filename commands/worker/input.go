@@ -22,7 +22,7 @@ func inputFile(data []byte) (*os.File, error) {
 		return nil, err
 	}
 	if err := os.Remove(f.Name()); err != nil {
-		f.Close()
+		_ = f.Close()
 		return nil, err
 	}
 	return fill(f, data)
@@ -35,7 +35,7 @@ func fill(f *os.File, data []byte) (*os.File, error) {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		f.Close()
+		_ = f.Close()
 		return nil, err
 	}
 	return f, nil

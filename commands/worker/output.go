@@ -33,9 +33,9 @@ func newStream(r *os.File, keep, through io.Writer) *stream {
 // finish waits for the end of the output of a child that is gone. A process that got away and still holds the
 // pipe does not delay it for more than the grace; what the pipe holds by then is not lost.
 func (s *stream) finish() {
-	s.r.SetReadDeadline(time.Now().Add(drainGrace))
+	_ = s.r.SetReadDeadline(time.Now().Add(drainGrace))
 	<-s.done
-	s.r.Close()
+	_ = s.r.Close()
 }
 
 func (s *stream) copy() {
@@ -47,14 +47,14 @@ func (s *stream) copy() {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		for n, left := 0, drainLimit; left > 0; left -= n {
-			s.r.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+			_ = s.r.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 			if n, err = s.read(buf); err != nil {
 				break
 			}
 		}
 	}
 	if f, ok := s.through.(interface{ Flush() error }); ok {
-		f.Flush()
+		_ = f.Flush()
 	}
 }
 
@@ -62,7 +62,7 @@ func (s *stream) copy() {
 // still read on, or the child would block or die of SIGPIPE.
 func (s *stream) read(buf []byte) (int, error) {
 	n, err := s.r.Read(buf)
-	s.keep.Write(buf[:n])
+	_, _ = s.keep.Write(buf[:n])
 	if s.through != nil && n > 0 {
 		if _, err := s.through.Write(buf[:n]); err != nil {
 			s.through = nil

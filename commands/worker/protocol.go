@@ -38,6 +38,7 @@ type started struct {
 	Pid   int           `json:",omitempty"`
 	Errno syscall.Errno `json:",omitempty"`
 	Chdir bool          `json:",omitempty"` // it is the directory that is wrong
+	Late  bool          `json:",omitempty"` // it was not even tried, because it would have to end at once
 }
 
 // ended is the last message.
@@ -86,7 +87,7 @@ func (c *conn) send(message any) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.file.SetWriteDeadline(time.Now().Add(time.Second))
+	_ = c.file.SetWriteDeadline(time.Now().Add(time.Second))
 	_, err = c.file.Write(text)
 	return err
 }
@@ -114,7 +115,7 @@ func socketPair() (ours, theirs *os.File, err error) {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
 	for _, fd := range fds {
-		unix.SetNonblock(fd, true) // so that a read or write on it can have a deadline
+		_ = unix.SetNonblock(fd, true) // so that a read or write on it can have a deadline
 	}
 	return os.NewFile(uintptr(fds[0]), "supervisor"), os.NewFile(uintptr(fds[1]), "worker"), nil
 }

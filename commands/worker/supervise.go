@@ -38,7 +38,7 @@ func Supervise() error {
 	if _, err := unix.GetsockoptInt(controlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
 		return errors.New("worker: a supervising parent is started by a worker, not by hand")
 	}
-	unix.SetNonblock(controlFD, true)
+	_ = unix.SetNonblock(controlFD, true)
 	// Whoever ends all processes of a service at once still needs this one, to end the command in its own time.
 	// Signals are caught and not ignored, because the command would inherit that.
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM} {
@@ -81,9 +81,13 @@ func (s *supervisor) run() {
 	defer close(s.done)
 	answer := make(chan started)
 	begun := clock()
+	if cmd.Lease.Term.passed(begun) { // its job may be another's by now
+		_ = s.worker.send(started{Late: true})
+		return
+	}
 	go s.hold(cmd, answer)
 	a := <-answer
-	if s.worker.send(a); a.Errno != 0 {
+	if _ = s.worker.send(a); a.Errno != 0 {
 		return
 	}
 	s.pid = a.Pid
@@ -100,7 +104,7 @@ func (s *supervisor) run() {
 		default:
 		}
 	}
-	s.worker.send(ended{Status: status, Cause: due.cause, Left: left})
+	_ = s.worker.send(ended{Status: status, Cause: due.cause, Left: left})
 }
 
 // watch returns when the command has ended, or when it has to be killed (nil).
@@ -162,6 +166,7 @@ func (s *supervisor) hold(cmd command, answer chan<- started) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(s.gone)
+	// #nosec G204 -- to run the command that it was given is what this program is for; no shell reads it
 	pid, err := syscall.ForkExec(string(cmd.Path), texts(cmd.Args), &syscall.ProcAttr{
 		Dir: string(cmd.Dir), Env: texts(cmd.Env), Files: s.files, Sys: childAttr(),
 	})

@@ -12,7 +12,7 @@ import (
 // clock reads the time since boot, which goes on while the machine sleeps: a lease does not wait for that.
 func clock() instant {
 	var ts unix.Timespec
-	unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
 	return instant(ts.Nano())
 }
 
@@ -50,7 +50,7 @@ func (s *supervisor) reapNext(pid int) (reaped int, status syscall.WaitStatus, e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.adopts {
-		unix.Kill(-pid, unix.SIGKILL) // the zombie still keeps the group's number from being another's
+		_ = unix.Kill(-pid, unix.SIGKILL) // the zombie still keeps the group's number from being another's
 	}
 	for {
 		reaped, err = syscall.Wait4(who, &status, 0, nil)
@@ -109,10 +109,10 @@ func killChild(pid, parent, self int) {
 		return
 	}
 	if err != nil { // an old kernel, or a filter that knows no pidfd
-		unix.Kill(pid, unix.SIGKILL)
+		_ = unix.Kill(pid, unix.SIGKILL)
 		return
 	}
-	unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 }
 
 // parentOf reads the parent of a process: the second field after the name, which may hold spaces and parentheses.

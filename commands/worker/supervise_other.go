@@ -12,7 +12,7 @@ import (
 
 func clock() instant {
 	var ts unix.Timespec
-	unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
 	return instant(ts.Nano())
 }
 
@@ -32,7 +32,7 @@ func (s *supervisor) reapNext(pid int) (reaped int, status syscall.WaitStatus, e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reaped = true
-	unix.Kill(-pid, unix.SIGKILL)
+	_ = unix.Kill(-pid, unix.SIGKILL)
 	return reaped, status, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"jobledger/commands"
 	"jobledger/projection"
 )
 
@@ -20,28 +21,37 @@ type task struct {
 	timer    *time.Timer // ends ctx when the lease was not renewed in time
 	extended func(leaseDeadlines)
 
+	asks time.Duration // how long a lease its claim and its beats ask for
 	took time.Duration // how long the work ran; known when it has ended
 	beat time.Time     // when the next heartbeat is due; only the worker's own goroutine looks
 }
 
-// newTask takes job, which was asked for at the moment asked.
-func newTask(ctx context.Context, job projection.Job, asked time.Time) *task {
-	t := &task{job: job}
+// newTask takes job, which was asked for at the moment asked, with such a lease.
+func newTask(ctx context.Context, job projection.Job, asked time.Time, lease time.Duration) *task {
+	t := &task{job: job, asks: lease}
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
-	t.lease = deadlinesOf(job, asked)
+	t.lease = t.deadlinesOf(job, asked)
 	t.timer = time.AfterFunc(time.Until(t.lease.Term), func() { t.cancel(ErrNotRenewed) })
-	t.beat = asked.Add(lengthOf(job) / 3)
+	t.beat = asked.Add(t.lengthOf(job) / 3)
 	return t
 }
 
-// lengthOf is how long the lease holds without a heartbeat, by the ledger's own reckoning: it may be shorter than
-// what was asked for, where the max runtime ends it.
-func lengthOf(job projection.Job) time.Duration { return job.LeaseUntil.Sub(job.HeartbeatAt) }
+// lengthOf is how long the lease holds without a heartbeat, by the ledger's own reckoning, and so the sweeper's: it may
+// be shorter than what was asked for, where the max runtime ends it or the clock was set back, since HeartbeatAt runs
+// ahead of such a clock (I7). Set back so far that nothing is left, nobody knows; the sweeper takes the default then.
+func (t *task) lengthOf(job projection.Job) time.Duration {
+	length := job.LeaseUntil.Sub(job.HeartbeatAt)
+	ends := !job.EndBy.IsZero() && job.LeaseUntil.After(job.EndBy) // with the max runtime
+	if length < commands.MinLease && !ends {
+		return min(t.asks, commands.DefaultLease)
+	}
+	return length
+}
 
 // deadlinesOf are the instants at which the work must have stopped if the lease is not renewed. They count from
 // before the ledger was asked, so they come before the lease's end as the ledger sees it.
-func deadlinesOf(job projection.Job, asked time.Time) leaseDeadlines {
-	length := lengthOf(job)
+func (t *task) deadlinesOf(job projection.Job, asked time.Time) leaseDeadlines {
+	length := t.lengthOf(job)
 	return leaseDeadlines{Term: asked.Add(length * 2 / 3), Kill: asked.Add(length)}
 }
 
@@ -49,8 +59,8 @@ func deadlinesOf(job projection.Job, asked time.Time) leaseDeadlines {
 func (t *task) renewed(job projection.Job, asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.job, t.lease = job, deadlinesOf(job, asked)
-	t.beat = asked.Add(lengthOf(job) / 3)
+	t.job, t.lease = job, t.deadlinesOf(job, asked)
+	t.beat = asked.Add(t.lengthOf(job) / 3)
 	if t.extended != nil {
 		t.extended(t.lease)
 	} else {
@@ -90,7 +100,11 @@ func (t *task) start(spec childSpec) (*child, error) {
 		}
 	})
 	defer stop()
-	return startChild(ctx, spec)
+	c, err := startChild(ctx, spec)
+	if errors.Is(err, errLate) {
+		t.cancel(ErrNotRenewed)
+	}
+	return c, err
 }
 
 // over releases what the task holds.

@@ -27,13 +27,14 @@ func (s *shift) look() bool {
 	s.empty = false
 	ready, due, err := s.Service.Ready(s.ctx, s.request(1))
 	if err != nil {
-		s.failed("look for work", err)
+		s.failed(toLook, err)
 		return false
 	}
+	s.answered(toLook)
 	if s.lured = ready; ready {
 		return true
 	}
-	wait := s.Poll + rand.N(s.Poll/4+1) // so that many idle workers do not look in step
+	wait := s.Poll + rand.N(s.Poll/4+1) // #nosec G404 -- no secret: so that many idle workers do not look in step
 	if !due.IsZero() {
 		wait = min(wait, due.Sub(s.ledgerNow())+s.jitter())
 	}
@@ -64,7 +65,9 @@ func (s *shift) wake() {
 	}
 }
 
-func (s *shift) jitter() time.Duration { return rand.N(time.Duration(s.outrun+1) * time.Millisecond) }
+func (s *shift) jitter() time.Duration {
+	return rand.N(time.Duration(s.outrun+1) * time.Millisecond) // #nosec G404 -- no secret
+}
 
 // looked takes in what came of a claim of up to free jobs.
 func (s *shift) looked(claimed, free int) {
@@ -93,6 +96,9 @@ func (s *shift) pause() time.Duration {
 	case s.free() > 0:
 		wait = min(wait, time.Until(s.lookAt))
 	}
+	if hold := s.Command.holdOff(); hold > 0 {
+		wait = min(wait, hold)
+	}
 	for t := range s.active {
 		wait = min(wait, time.Until(t.beat))
 	}
@@ -106,6 +112,8 @@ func (s *shift) sayPresent() {
 	}
 	s.present = time.Now()
 	if err := s.Service.Present(context.WithoutCancel(s.ctx), s.Process); err != nil {
-		s.failed("say that this worker is there", err)
+		s.failed(toAppear, err)
+		return
 	}
+	s.answered(toAppear)
 }

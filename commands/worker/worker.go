@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime"
 	"sync"
 	"time"
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/failpoint"
 	"jobledger/projection"
 )
 
@@ -69,14 +69,21 @@ func (w *Worker) stopChannel() chan struct{} {
 	return w.stop
 }
 
+// lastWrites is how long a worker that is to end at once tries to record what became of its jobs.
+const lastWrites = 10 * time.Second
+
 // Run works until Stop is called, MaxJobs have ended, or, with Drain, nothing is ready. When ctx ends it stops the
 // jobs under way as well and releases them, which is no failure.
 //
-// Errors: a *StartError when the command cannot be run; ledger.ErrReplaced and the like when the ledger is gone.
+// Errors: a *StartError when the command cannot be run; a *commands.InvalidError for a name, queue or label that no
+// claim could have; ledger.ErrReplaced and the like when the ledger is gone.
 // That the ledger is busy or the disk full is no reason to end: it tries again.
 func (w *Worker) Run(ctx context.Context) (Stats, error) {
 	s, err := w.prepare(ctx)
 	if err != nil {
+		return Stats{}, err
+	}
+	if err := s.request(1).Check(); err != nil { // no claim would ever be allowed
 		return Stats{}, err
 	}
 	if w.Command != nil {
@@ -96,7 +103,7 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 	err = s.loop(ctx)
 	stopSweeping()
 	sweeper.Wait()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWrites)
 	defer cancel()
 	if stopErr := w.Service.WorkerStopped(last, w.Process); err == nil {
 		err = stopErr
@@ -134,8 +141,12 @@ type shift struct {
 	silent  bool          // never say so
 	stopped bool          // claim no more
 	trouble time.Duration // how long to leave the ledger alone after an error
+	setback setback       // the errors since it answered last
+	worst   setback       // of damaged jobs, for the log
+	giveUp  time.Time     // when to end although something is not recorded
 	stats   Stats
 	why     error // the last claim was lost
+	damaged error // there is nothing to claim but a damaged job, and nothing to wait for
 	fatal   error // the ledger is gone
 }
 
@@ -202,7 +213,7 @@ func (s *shift) loop(ctx context.Context) error {
 	if err := s.unusable(); s.fatal == nil && err != nil {
 		return err
 	}
-	return s.fatal
+	return cmp.Or(s.fatal, s.damaged)
 }
 
 // unusable is why the command cannot run, if that is so.
@@ -242,7 +253,7 @@ func (s *shift) end(f finish) {
 
 // free is how many jobs may be claimed now.
 func (s *shift) free() int {
-	if s.stopped {
+	if s.stopped || s.Command.holdOff() > 0 {
 		return 0
 	}
 	n := s.Slots - len(s.active)
@@ -292,10 +303,15 @@ func (s *shift) turn() {
 		}
 	}
 	free := s.free()
+	failpoint.Hit("turn-begins")
 	outcomes, claimed, err := s.write(steps, free)
+	failpoint.Hit("turn-ends")
 	if err != nil {
-		s.failed("write", err)
+		s.failed(toWrite, err)
 		return
+	}
+	if len(steps) > 0 || free > 0 {
+		s.answered(toWrite)
 	}
 	for _, e := range s.endings {
 		if e.command == nil || s.fatal != nil {
@@ -314,7 +330,7 @@ func (s *shift) turn() {
 		}
 	}
 	for _, j := range claimed {
-		s.start(newTask(s.ctx, j, asked))
+		s.start(newTask(s.ctx, j, asked, s.Lease))
 	}
 	s.looked(len(claimed), free)
 }
@@ -345,7 +361,9 @@ func (s *shift) start(t *task) {
 			defer timer.Stop()
 		}
 		began := time.Now()
+		failpoint.Hit("task-begins")
 		end := s.what.run(t)
+		failpoint.Hit("task-ends")
 		t.took = time.Since(began)
 		s.done <- finish{t, end}
 	}()
@@ -387,13 +405,49 @@ func (s *shift) beaten(t *task, o commands.Outcome, asked time.Time) {
 
 // failed notes trouble with the ledger and waits longer each time. When the ledger is gone, everything stops.
 func (s *shift) failed(what string, err error) {
-	s.Log.Error(what, "error", err)
-	if errors.Is(err, ledger.ErrReplaced) || errors.Is(err, ledger.ErrClosed) || errors.Is(err, ledger.ErrDamaged) {
+	if _, ok := errors.AsType[*projection.DamagedJobError](err); ok {
+		s.onlyDamaged(what, err)
+		return
+	}
+	if s.setback.note(what, err) {
+		s.Log.Error(what, "error", err)
+	}
+	if s.overdue() || errors.Is(err, ledger.ErrReplaced) || errors.Is(err, ledger.ErrClosed) || errors.Is(err, ledger.ErrDamaged) {
 		s.fatal = err
 		for t := range s.active {
 			t.cancel(fmt.Errorf("%w: %w", commands.ErrLeaseLost, err))
 		}
 		return
 	}
-	s.trouble = 50*time.Millisecond + rand.N(100*time.Millisecond)
+	s.trouble = s.setback.patience(s.Lease)
+}
+
+// overdue reports whether this worker was told to end at once, and has tried for long enough to record what is left.
+func (s *shift) overdue() bool {
+	if len(s.active) > 0 || !errors.Is(context.Cause(s.ctx), ErrStopping) {
+		return false
+	}
+	if s.giveUp.IsZero() {
+		s.giveUp = time.Now().Add(lastWrites)
+	}
+	return time.Now().After(s.giveUp)
+}
+
+// onlyDamaged notes that there is nothing to claim but damaged jobs. That must not end a worker that others need.
+func (s *shift) onlyDamaged(what string, err error) {
+	if s.worst.note(what, err) {
+		s.Log.Error(what, "error", err)
+	}
+	s.rest(s.Poll)
+	if s.Drain {
+		s.stopped, s.damaged = true, err
+	}
+}
+
+// answered notes that the ledger does what it failed to do.
+func (s *shift) answered(what string) {
+	if b := s.setback; b.over(what) {
+		s.setback = setback{}
+		s.Log.Info("the ledger answers again", "after", time.Since(b.since).Round(time.Millisecond))
+	}
 }

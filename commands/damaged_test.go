@@ -1,0 +1,88 @@
+package commands_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// A row of jobs that somebody has damaged costs nobody else a claim, and is named when there is nothing else.
+func TestADamagedJobKeepsNoOtherFromBeingClaimed(t *testing.T) {
+	for name, statement := range map[string]string{
+		"no JSON":               `UPDATE jobs SET more = '{' WHERE n = ?`,
+		"a queue without name":  `UPDATE jobs SET queue = 99 WHERE n = ?`,
+		"it is done, they say":  `UPDATE jobs SET state = 4 WHERE n = ?`,
+		"no such state":         `UPDATE jobs SET state = 77 WHERE n = ?`,
+		"seq too low":           `UPDATE jobs SET seq = 0 WHERE n = ?`,
+		"a lane that is none":   `UPDATE jobs SET lane = 'mail x ' WHERE n = ?`,
+		"a lane without a rank": `UPDATE jobs SET lane = 'mail ' WHERE n = ?`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newQueue(t)
+			var jobs []commands.Enqueue
+			for range 150 { // more than a page of a lane
+				jobs = append(jobs, commands.Enqueue{Queue: "mail", Payload: []byte("x")})
+			}
+			enqueued, err := s.Enqueue(t.Context(), "cli:test", jobs...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bad := []int{0, 1, 70}
+			for _, i := range bad {
+				damage(t, s.Service, statement, enqueued[i].N)
+			}
+			request := commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "w", Boot: "b"}, Limit: 20}
+			var steps []commands.Step
+			var got []ledger.JobID
+			for range 20 {
+				outcomes, claimed, err := s.Turn(t.Context(), "worker:w", steps, request)
+				if err != nil && len(got) != 147 {
+					t.Fatalf("after %d: %v", len(got), err)
+				}
+				for i, o := range outcomes {
+					if o.Err != nil || o.Job.State != ledger.SucceededState {
+						t.Fatalf("step %d: %v, %s", i, o.Err, o.Job.State)
+					}
+				}
+				if steps = nil; len(claimed) == 0 {
+					break
+				}
+				for _, j := range claimed {
+					got = append(got, j.ID)
+					steps = append(steps, commands.Step{Job: j, Command: commands.Succeed{Token: j.Token}})
+				}
+			}
+			for i, j := range enqueued {
+				if slices.Contains(got, j.ID) == slices.Contains(bad, i) {
+					t.Errorf("job %d: claimed %t", i, slices.Contains(got, j.ID))
+				}
+			}
+			_, err = s.Claim(t.Context(), request)
+			var damaged *projection.DamagedJobError
+			if !errors.As(err, &damaged) || !errors.Is(err, ledger.ErrDamaged) || damaged.Job != "" && damaged.Job != enqueued[0].ID {
+				t.Errorf("what is left: got %v, want a word on job %s", err, enqueued[0].ID)
+			}
+			if _, err := s.Rebuild(t.Context(), "cli:test"); err != nil {
+				t.Fatal(err)
+			}
+			if claimed, err := s.Claim(t.Context(), request); err != nil || len(claimed) != len(bad) {
+				t.Errorf("after rebuild: %d claimed, %v", len(claimed), err)
+			}
+		})
+	}
+}
+
+func damage(t *testing.T, s *commands.Service, statement string, args ...any) {
+	t.Helper()
+	err := s.Store.Write(t.Context(), func(tx *ledger.Tx) error {
+		_, err := tx.Exec(statement, args...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

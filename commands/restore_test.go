@@ -1,0 +1,214 @@
+package commands_test
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/projection"
+)
+
+// copied is another service on a copy of q's ledger, with the same clock.
+func (q *queue) copied() *queue {
+	q.t.Helper()
+	path := filepath.Join(q.t.TempDir(), "copy.db")
+	if _, err := q.Store.Vacuum(q.t.Context(), path); err != nil {
+		q.t.Fatal(err)
+	}
+	c := &queue{t: q.t, now: q.now}
+	store := ledgertest.OpenAt(q.t, path)
+	store.Now = func() time.Time { return q.now }
+	c.Service = &commands.Service{Store: store}
+	q.t.Cleanup(c.verify)
+	return c
+}
+
+// lost is where the histories of q and of the other part, and what q has told since.
+func (q *queue) lost(other *queue) (same int64, l projection.Lost) {
+	q.t.Helper()
+	err := q.Store.Read(q.t.Context(), func(tx *ledger.Tx) error {
+		return other.Store.Read(q.t.Context(), func(copy *ledger.Tx) (err error) {
+			if same, err = projection.Common(q.t.Context(), tx, copy); err == nil {
+				l, err = projection.LostAfter(q.t.Context(), tx, same)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	return same, l
+}
+
+func TestWhatALedgerHasThatItsCopyHasNot(t *testing.T) {
+	q := newQueue(t)
+	end := func(j projection.Job) {
+		t.Helper()
+		if _, err := q.Do(t.Context(), "worker:w", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	erase := func(j projection.Job) {
+		t.Helper()
+		if _, err := q.Do(t.Context(), "cli:test", j.ID, commands.Erase{Reason: "asked for"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q.enqueue(commands.Enqueue{Payload: []byte("1")})
+	ended := q.claimOne("w")
+	end(ended)
+	q.enqueue(commands.Enqueue{Payload: []byte("2")})
+	held := q.claimOne("w")
+	c := q.copied()
+	if same, l := q.lost(c); same != 5 || l.Events != 0 || !l.Since.IsZero() || l.Enqueued+l.Ended != 0 || l.Erased != nil {
+		t.Errorf("of a copy of all: %d, %+v", same, l)
+	}
+	q.now = q.now.Add(time.Minute)
+	since := q.now
+	end(held)
+	erase(ended)
+	q.now = q.now.Add(time.Minute)
+	q.enqueue(commands.Enqueue{Payload: []byte("3")})
+	third := q.claimOne("w")
+	end(third)
+	erase(third)
+	same, l := q.lost(c)
+	if same != 5 || l.Events != 6 || !l.Since.Equal(since) || l.Enqueued != 1 || l.Ended != 1 || !slices.Equal(l.Erased, []ledger.JobID{ended.ID}) {
+		t.Errorf("got %d, %+v", same, l)
+	}
+	if same, l := c.lost(q); same != 5 || l.Events != 0 {
+		t.Errorf("the other way round: %d, %+v", same, l)
+	}
+
+	// The copy goes another way: what was said before is what they have in common.
+	lost := int(l.Events)
+	if err := c.Restored(t.Context(), "cli:test", ledger.Restored{From: "monday.db", Events: 5, Lost: &lost}); err != nil {
+		t.Fatal(err)
+	}
+	for range 9 {
+		c.enqueue(commands.Enqueue{})
+	}
+	if same, l := q.lost(c); same != 5 || l.Events != 6 {
+		t.Errorf("parted: %d, %+v", same, l)
+	}
+	if same, l := c.lost(q); same != 5 || l.Events != 10 || l.Enqueued != 9 {
+		t.Errorf("parted, the other way round: %d, %+v", same, l)
+	}
+	if same, l := q.lost(newQueue(t)); same != 0 || l.Events != 11 || l.Enqueued != 3 {
+		t.Errorf("of an empty one: %d, %+v", same, l)
+	}
+}
+
+func TestRestoredIsTheLastEvent(t *testing.T) {
+	q := newQueue(t)
+	q.enqueue(commands.Enqueue{})
+	if err := q.Restored(t.Context(), "cli:test", ledger.Restored{From: strings.Repeat("x", commands.MaxReason+1)}); !errors.Is(err, commands.ErrInvalid) {
+		t.Errorf("a name that is too long: %v", err)
+	}
+	if err := q.Restored(t.Context(), "cli:test", ledger.Restored{From: "monday.db", Events: 1}); err != nil {
+		t.Fatal(err)
+	}
+	err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+		for e, err := range tx.Events(t.Context(), ledger.Filter{After: 1}) {
+			if err != nil {
+				return err
+			}
+			if b, ok := e.Body.(*ledger.Restored); !ok || e.Pos != 2 || b.From != "monday.db" || b.Events != 1 || b.Lost != nil {
+				t.Errorf("got %+v, %+v", e, e.Body)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOverdueLeasesAreThoseThatASweeperWouldHaveTaken(t *testing.T) {
+	q := newQueue(t)
+	q.enqueue(commands.Enqueue{})
+	q.enqueue(commands.Enqueue{})
+	q.claimOne("a") // a minute
+	q.claimOne("b", func(r *commands.ClaimRequest) { r.Lease = 10 * time.Minute })
+	start := q.now
+	for _, step := range []struct {
+		after  time.Duration
+		leases int64
+		oldest time.Duration
+	}{{30 * time.Second, 0, 0}, {2*time.Minute + 59*time.Second, 0, 0}, {3 * time.Minute, 1, time.Minute}, {20 * time.Minute, 1, time.Minute}, {21 * time.Minute, 2, time.Minute}} {
+		q.now = start.Add(step.after)
+		err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+			o, err := projection.OverdueLeases(t.Context(), tx, q.now, time.Minute)
+			if o.Leases != step.leases || step.leases > 0 && o.Oldest.Sub(start) != step.oldest {
+				t.Errorf("after %s: %+v", step.after, o)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestStrandedJobsFitNobody(t *testing.T) {
+	q := newQueue(t)
+	stranded := func() (list []string) {
+		t.Helper()
+		err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+			found, err := projection.StrandedJobs(t.Context(), tx, q.now, 5*time.Minute)
+			for _, s := range found {
+				text := []string{s.Queue, s.Version, strings.Join(s.Requires, "+"), strings.Repeat("x", int(s.Jobs)), strings.Repeat("w", len(s.Serving)), q.now.Sub(s.Since).String()}
+				list = append(list, strings.Join(text, " "))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(list)
+		return list
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		if got := stranded(); !slices.Equal(got, want) {
+			t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+		}
+	}
+	w := worker("w")
+	if err := q.WorkerStarted(t.Context(), w, []string{"mail"}, []string{"cpu"}); err != nil {
+		t.Fatal(err)
+	}
+	q.enqueue(commands.Enqueue{Requires: []string{"cpu"}})
+	q.enqueue(commands.Enqueue{Requires: []string{"gpu"}})
+	q.enqueue(commands.Enqueue{Requires: []string{"gpu"}, Priority: 7})
+	q.enqueue(commands.Enqueue{Version: "v9"})
+	q.enqueue(commands.Enqueue{Queue: "sms"})
+	q.enqueue(commands.Enqueue{Queue: "sms", Version: "v1"})
+	q.enqueue(commands.Enqueue{Queue: "later", RunAt: q.now.Add(time.Hour)})
+	expect() // it has not been long
+	q.now = q.now.Add(6 * time.Minute)
+	if err := q.Present(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	expect("mail  gpu xx w 6m0s", "mail v9  x w 6m0s", "sms   x  6m0s", "sms v1  x  6m0s")
+
+	// A script that claims from a queue need not say what it takes.
+	j := q.claimOne("script", func(r *commands.ClaimRequest) { r.Queues = []string{"sms"} })
+	expect("mail  gpu xx w 6m0s", "mail v9  x w 6m0s")
+	if _, err := q.Do(t.Context(), "worker:script", j.ID, commands.Succeed{Token: j.Token}); err != nil {
+		t.Fatal(err)
+	}
+
+	// Of a paused queue everybody knows why; and a worker that is gone takes nothing.
+	if _, err := q.Pause(t.Context(), "cli:test", "sms", ""); err != nil {
+		t.Fatal(err)
+	}
+	q.now = q.now.Add(2 * time.Hour)
+	expect("later   x  1h6m0s", "mail  cpu x  2h6m0s", "mail  gpu xx  2h6m0s", "mail v9  x  2h6m0s")
+}

@@ -1,0 +1,138 @@
+package worker_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/projection"
+)
+
+// skewed is one more process on a ledger, in a bubble, with a clock of its own that can be set.
+type skewed struct {
+	*commands.Service
+	ahead atomic.Int64
+	read  atomic.Int64 // how often
+}
+
+func newSkewed(t testing.TB, path string) *skewed {
+	s := &skewed{Service: &commands.Service{Store: ledgertest.OpenAt(t, path)}}
+	s.Store.Now = func() time.Time {
+		if s.read.Add(1) == 20_000 {
+			panic("the clock is read all the time: no time passes any more")
+		}
+		return time.Now().Add(time.Duration(s.ahead.Load()))
+	}
+	return s
+}
+
+// Clocks that jump, and differ from each other, by seconds or hours: whoever works goes on working, beats in time, and
+// loses nothing.
+func TestClocksThatJumpCostNoLiveJob(t *testing.T) {
+	for seed := range uint64(4) {
+		synctest.Test(t, func(t *testing.T) {
+			dice := rand.New(rand.NewPCG(seed, 0))
+			working := newSkewed(t, ledgertest.Open(t).Path())
+			sweeping := newSkewed(t, working.Store.Path())
+			jobs := []projection.Job{one(t, working.Service, commands.Enqueue{}), one(t, working.Service, commands.Enqueue{MaxRuntime: 100 * time.Hour})}
+			done := make(chan struct{})
+			w := newWorker(working.Service, func(ctx context.Context, _ projection.Job) ([]byte, error) {
+				select {
+				case <-ctx.Done():
+					t.Errorf("seed %d: a live job was stopped: %v", seed, context.Cause(ctx))
+				case <-done:
+				}
+				return nil, nil
+			})
+			w.Slots, w.MaxJobs = len(jobs), len(jobs)
+			ctx, cancel := context.WithCancel(t.Context())
+			var group sync.WaitGroup
+			group.Go(func() {
+				if stats, err := w.Run(t.Context()); err != nil || stats.Succeeded != len(jobs) {
+					t.Errorf("seed %d: run: %+v, %v", seed, stats, err)
+				}
+			})
+			group.Go(func() {
+				s := commands.Sweeper{Service: sweeping.Service, Actor: "sweeper:other"}
+				s.Run(ctx, 5*time.Second, func(r commands.SweepReport, err error) {
+					if len(r.Reclaimed) > 0 || err != nil {
+						t.Errorf("seed %d: reclaimed %+v, %v", seed, r.Reclaimed, err)
+					}
+				})
+			})
+			jumps := 12
+			if testing.Short() {
+				jumps = 4
+			}
+			for range jumps {
+				time.Sleep(time.Duration(30+dice.IntN(200)) * time.Second)
+				hands := []*skewed{working, sweeping}
+				dice.Shuffle(2, func(i, k int) { hands[i], hands[k] = hands[k], hands[i] })
+				for _, h := range hands[:1+dice.IntN(2)] {
+					h.ahead.Store(int64(jump(dice)))
+				}
+			}
+			close(done)
+			cancel()
+			group.Wait()
+			for _, j := range jobs {
+				got := kinds(t, working.Service, j.N)
+				beats := len(got) - 3
+				got = slices.DeleteFunc(got, func(k string) bool { return k == ledger.KindHeartbeat.String() })
+				if !slices.Equal(got, []string{"enqueued", "claimed", "succeeded"}) || beats < jumps {
+					t.Errorf("seed %d: %d beats; %q", seed, beats, got)
+				}
+			}
+			verify(t, working.Store)
+		})
+	}
+}
+
+// jump is by how much a clock is wrong: not at all, by part of a lease, by one, or by hours.
+func jump(dice *rand.Rand) time.Duration {
+	by := []time.Duration{0, 10 * time.Second, 50 * time.Second, time.Minute, time.Hour, 25 * time.Hour}[dice.IntN(6)]
+	if dice.IntN(2) == 0 {
+		return -by
+	}
+	return by
+}
+
+// Whoever dies when the clock is wrong is not kept for ever: once it is right again, others get its job.
+func TestTheDeadAreFoundWhenTheClockIsRightAgain(t *testing.T) {
+	for _, wrong := range []time.Duration{-time.Hour, 0, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			dying := newSkewed(t, ledgertest.Open(t).Path())
+			sweeping := newSkewed(t, dying.Store.Path())
+			one(t, dying.Service, commands.Enqueue{})
+			dying.ahead.Store(int64(wrong))
+			r := commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "dead", Boot: "B"}}
+			if jobs, err := dying.Claim(t.Context(), r); err != nil || (len(jobs) == 0) != (wrong < 0) {
+				t.Fatalf("claimed %+v, %v", jobs, err) // by a clock that is late, it is not due
+			}
+			if wrong < 0 {
+				return
+			}
+			s := commands.Sweeper{Service: sweeping.Service, Actor: "sweeper:other"}
+			began := time.Now()
+			for reclaimed := 0; reclaimed == 0; time.Sleep(5 * time.Second) {
+				r, err := s.Sweep(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				reclaimed = len(r.Reclaimed)
+			}
+			if took := time.Since(began); took > wrong+2*time.Minute {
+				t.Errorf("ahead by %v, it took %v", wrong, took)
+			}
+			verify(t, dying.Store)
+		})
+	}
+}
