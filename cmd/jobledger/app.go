@@ -10,11 +10,15 @@ import (
 	"os/user"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
+
+	"jobledger/commands"
+	"jobledger/ledger/failpoint"
 )
 
 const (
@@ -82,6 +86,8 @@ func (p *program) verbs() []verb {
 		importVerb(p),
 		eraseVerb(p),
 		backupVerb(p),
+		restoreVerb(p),
+		doctorVerb(p),
 		benchVerb(p),
 		versionVerb(p),
 		completionVerb(p),
@@ -96,7 +102,7 @@ func newProgram() *program {
 		stdin:          os.Stdin,
 		stdout:         bufio.NewWriterSize(os.Stdout, 64<<10),
 		stderr:         os.Stderr,
-		now:            time.Now,
+		now:            failpoint.Now,
 		stdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		stderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 	}
@@ -109,6 +115,8 @@ func newProgram() *program {
 	// Without this, Go lets a write into a closed pipe kill the process, and a worker must not die of its
 	// reader. Notify, not Ignore: children would inherit the latter.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	// A timer makes the runtime open its poller now: it would die of it later, where it may open no more files.
+	time.AfterFunc(time.Hour, func() {}).Stop()
 	return p
 }
 
@@ -129,7 +137,7 @@ func (p *program) finish(err error) int {
 	}
 	p.message("%s", message)
 	if hint != "" {
-		fmt.Fprintf(p.stderr, "hint: %s\n", escapeLines(hint))
+		fmt.Fprintf(p.stderr, "hint: %s\n", escapeLines(shorten(hint)))
 	}
 	return code
 }
@@ -160,8 +168,11 @@ func (p *program) dispatch(ctx context.Context, typed []string, verbs []verb) er
 	if err := v.checkArgs(l); err != nil {
 		return err
 	}
+	if err := l.checkValues(); err != nil {
+		return err
+	}
 	p.rest = l.rest
-	return p.app(globals, verbs, l.given).RunContext(ctx, l.words())
+	return p.app(globals, []verb{v}, l.given).RunContext(ctx, l.words())
 }
 
 // app is what cli makes of the verbs. It neither prints nor exits; run does.
@@ -217,6 +228,9 @@ func (p *program) globals(c *cli.Context, given map[string]bool) error {
 	if p.actor == "" {
 		p.actor = p.defaultActor()
 	}
+	if err := commands.CheckActor(p.actor); err != nil {
+		return withHint(err, "--actor and JOBLEDGER_ACTOR say who acts")
+	}
 	p.json = c.Bool("json")
 	p.color = p.stdoutTerminal && !c.Bool("no-color") && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return nil
@@ -228,11 +242,16 @@ func (p *program) defaultActor() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		name = u.Username
 	}
+	return "cli:" + strings.ToValidUTF8(name, "\uFFFD") + "@" + hostname("localhost")
+}
+
+// hostname is what the system calls this machine, or otherwise where it has no name.
+func hostname(otherwise string) string {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "localhost"
+		return otherwise
 	}
-	return "cli:" + name + "@" + host
+	return strings.ToValidUTF8(host, "\uFFFD")
 }
 
 // unknownCommand says so, with the nearest command that exists.

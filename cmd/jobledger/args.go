@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"jobledger/commands"
 )
 
 // line is a command line in the order that cli's parser can read: it ends the flags at the first argument,
@@ -111,8 +113,12 @@ func (l *line) flag(word string, after []string, v verb, globals []cli.Flag) ([]
 	return after, nil
 }
 
-// add notes one flag with its value, which is the next word unless it came with the flag.
+// add notes one flag with its value, which is the next word unless it came with the flag. A second value where one is
+// taken is refused: to leave one of two queues out without a word would answer another question than was asked.
 func (l *line) add(f cli.Flag, global bool, word, value string, hasValue bool, after []string) ([]string, error) {
+	if takesValue(f) && !takesMany(f) && l.given[f.Names()[0]] {
+		return nil, usagef("flag --%s is given twice, but takes one value", f.Names()[0])
+	}
 	switch {
 	case hasValue:
 		l.put(f, global, "="+value)
@@ -177,6 +183,32 @@ func lookUp(name string, own, globals []cli.Flag) (f cli.Flag, global bool) {
 		return globals[i], true
 	}
 	return nil, false
+}
+
+// checkValues refuses what a flag of that name can mean to no command. An empty value is mostly a shell variable that
+// is not set, and would let everything through where it is a filter.
+func (l *line) checkValues() error {
+	for _, word := range l.flags {
+		name, value, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		switch name {
+		case "queue", "key", "worker", "version", "actor", "jsonl":
+			if value == "" {
+				return usagef("--%s is empty", name)
+			}
+		}
+		if name == "queue" {
+			if err := commands.CheckQueue(value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// takesMany says whether f may be given more than once.
+func takesMany(f cli.Flag) bool {
+	_, ok := f.(*cli.StringSliceFlag)
+	return ok
 }
 
 // takesValue says whether f wants a value; all flags of cli but the boolean ones do.

@@ -45,6 +45,7 @@ func TestNormalizePutsFlagsAheadOfArguments(t *testing.T) {
 		{"--db x.db put", "--db=x.db put --"},
 		{"put a --db=x.db b", "--db=x.db put -- a b"},
 		{"put -q a --queue b", "put --queue=a --queue=b --"},
+		{"put -f --json -f --json", "--json --json put --follow --follow --"},
 		{"put --queue=a=b", "put --queue=a=b --"},
 		{"put --queue=", "put --queue= --"},
 		{"put --queue ~ ~", "put --queue= -- ~"},
@@ -134,6 +135,9 @@ func TestNormalizeRefuses(t *testing.T) {
 		{"put --run-at -- x", "flag --run-at needs a value", "to give -- itself as the value, write --run-at=--"},
 		{"put ---", "unknown flag --- for put", ""},
 		{"put -é", "unknown flag -é for put", ""},
+		{"put --run-at -1h --run-at=-2h", "flag --run-at is given twice, but takes one value", ""},
+		{"put -j1 -j 1", "flag --parallel is given twice, but takes one value", ""},
+		{"--db a put --db b", "flag --db is given twice, but takes one value", ""},
 	}
 	for _, tt := range tests {
 		_, err := normalize(words(tt.typed), globalFlags(""), tryVerbs(nil))

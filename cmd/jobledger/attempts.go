@@ -123,6 +123,9 @@ func (p *program) eachAttempt(c *cli.Context, service *commands.Service, f proje
 }
 
 func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f projection.AttemptFilter, err error) {
+	if err := p.checkOrder(c); err != nil {
+		return f, err
+	}
 	f = projection.AttemptFilter{Worker: c.String("worker"), Queue: c.String("queue"), Overlap: c.Bool("overlap")}
 	for _, word := range c.StringSlice("outcome") {
 		if !slices.Contains(outcomes, word) {

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -60,16 +58,14 @@ func backupVerb(p *program) verb {
 
 // backup writes beside path first and gives the copy its name last, so that a file of that name is always a whole one.
 func backup(ctx context.Context, service *commands.Service, path string) (tail, size int64, err error) {
-	if _, err := os.Lstat(path); err == nil {
-		return 0, 0, exists(path)
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	if err := freePlace(path); err != nil {
 		return 0, 0, err
 	}
 	unfinished, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // readable by its owner only
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, noFolder(path, err)
 	}
-	defer os.Remove(unfinished.Name()) // by then renamed, or useless
+	defer os.Remove(unfinished.Name()) // by then it has another name, or is useless
 	defer unfinished.Close()
 	if tail, err = service.Store.Vacuum(ctx, unfinished.Name()); err != nil {
 		return 0, 0, fmt.Errorf("backup to %s: %w", path, err)
@@ -81,36 +77,7 @@ func backup(ctx context.Context, service *commands.Service, path string) (tail, 
 	if err != nil {
 		return 0, 0, err
 	}
-	name, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // rename would overwrite somebody else's file
-	if errors.Is(err, fs.ErrExist) {
-		return 0, 0, exists(path)
-	}
-	if err != nil {
-		return 0, 0, err
-	}
-	name.Close()
-	if err := os.Rename(unfinished.Name(), path); err != nil {
-		_ = os.Remove(path)
-		return 0, 0, err
-	}
-	return tail, info.Size(), syncFolder(filepath.Dir(path))
-}
-
-func exists(path string) error {
-	return withHint(exitf(exitConflict, "%s exists already; it was not touched", path), "a backup never overwrites a file")
-}
-
-// syncFolder makes a new name in a folder durable, where the system can.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return nil // a folder that may be written but not read
-	}
-	defer folder.Close()
-	if err := folder.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
-		return err
-	}
-	return nil
+	return tail, info.Size(), giveName(unfinished.Name(), path)
 }
 
 // byteSize is n for people, with the exact number where that is another.

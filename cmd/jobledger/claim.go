@@ -50,11 +50,6 @@ func claimVerb(p *program) verb {
 }
 
 func (p *program) claim(c *cli.Context) error {
-	for _, name := range []string{"worker", "version"} {
-		if c.IsSet(name) && c.String(name) == "" {
-			return usagef("--%s is empty", name)
-		}
-	}
 	request := commands.ClaimRequest{Queues: c.StringSlice("queue"), Version: c.String("version"), Capabilities: c.StringSlice("capability"),
 		Worker: self(c.String("worker"), c.String("version")), Limit: c.Int("limit")}
 	request.Lease, _ = durationOf(c, "lease")
@@ -76,17 +71,28 @@ func (p *program) claim(c *cli.Context) error {
 	}
 	for i, j := range jobs {
 		if c.Bool("sh") {
-			err = p.printForShell(j)
+			_ = p.printForShell(j) // flush tells
 		} else if p.json {
-			err = p.printJSON(toFullJSON(j, true))
+			_ = p.printJSON(toFullJSON(j, true))
 		} else {
-			err = p.printClaim(j, i > 0)
-		}
-		if err != nil {
-			return err
+			_ = p.printClaim(j, i > 0)
 		}
 	}
+	if err := p.flush(); err != nil {
+		return p.giveBack(c.Context, service, jobs, err)
+	}
 	return nil
+}
+
+// giveBack releases jobs whose tokens nobody has got to see: else they would be held until their leases end.
+func (p *program) giveBack(ctx context.Context, service *commands.Service, jobs []projection.Job, cause error) error {
+	for _, j := range jobs {
+		release := commands.Release{Token: j.Token, Reason: "the claim could not be printed"}
+		if _, err := service.Do(ctx, p.actorAs("worker:"+j.Worker.Name), j.ID, release); err != nil {
+			return exitf(exitUnexpected, "print the claim of job %s: %w; give it back: %w", j.ID, cause, err)
+		}
+	}
+	return exitf(exitUnexpected, "print the claim: %w; what was claimed is given back", cause)
 }
 
 // claimPoll is how often a claim that waits looks without having been woken.
@@ -123,7 +129,7 @@ func (p *program) claimWithin(ctx context.Context, wait time.Duration, service *
 		if left <= 0 {
 			return nil, nil
 		}
-		timer := time.NewTimer(min(left, max(pause, 0)+rand.N(5*time.Millisecond)))
+		timer := time.NewTimer(min(left, max(pause, 0)+rand.N(5*time.Millisecond))) // #nosec G404 -- no secret
 		select {
 		case <-woken:
 		case <-timer.C:

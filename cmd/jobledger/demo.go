@@ -140,7 +140,7 @@ func filesOf(folder string) (files []string, err error) {
 		case len(files) == demoFiles:
 			return fs.SkipAll
 		}
-		if f, err := os.Open(path); err == nil {
+		if f, err := os.Open(path); err == nil { // #nosec G122 -- only to see whether it can be read
 			_ = f.Close()
 			files = append(files, path)
 		}
@@ -270,6 +270,7 @@ func (d *demo) startWorker(ctx context.Context, name string, command ...string) 
 	if name == "steady" {
 		args = append(args[:len(args)-1], "-j", "2", "--")
 	}
+	// #nosec G204 -- this program itself
 	w := &demoWorker{cmd: exec.CommandContext(ctx, self, append(args, command...)...), stderr: new(bytes.Buffer), exited: make(chan struct{})}
 	w.cmd.Stderr = w.stderr
 	if err := w.cmd.Start(); err != nil {

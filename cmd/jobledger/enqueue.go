@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -87,7 +88,12 @@ func (p *program) enqueue(c *cli.Context) error {
 	if answer.Existing && string(answer.ID) != e.ID {
 		p.message("key %q is job %s already, with this payload; it is %s", e.Key, answer.ID, answer.State)
 	}
-	return p.printEnqueued(answer.Job)
+	_ = p.printEnqueued(answer.Job) // flush tells
+	if err := p.flush(); err != nil && !errors.Is(err, syscall.EPIPE) {
+		// Whoever reads "try again" would enqueue it twice.
+		return exitf(exitUnexpected, "print the id: %w; job %s is enqueued", err, answer.ID)
+	}
+	return nil
 }
 
 // printEnqueued prints the id, or the job without its payload.
@@ -101,26 +107,30 @@ func (p *program) printEnqueued(j projection.Job) error {
 // enqueueFlags is the job as the flags have it, without a payload.
 func (p *program) enqueueFlags(c *cli.Context) (e commands.Enqueue, err error) {
 	e = commands.Enqueue{Queue: c.String("queue"), Key: c.String("key"), Priority: c.Int("priority"), MaxAttempts: c.Int("max-attempts"),
-		Version: c.String("version"), Requires: c.StringSlice("requires"), Tags: map[string]string{}}
-	for _, name := range []string{"queue", "key", "version", "jsonl"} {
-		if c.IsSet(name) && c.String(name) == "" {
-			return e, usagef("--%s is empty", name)
-		}
-	}
+		Version: c.String("version"), Requires: c.StringSlice("requires")}
 	e.MaxRuntime, _ = durationOf(c, "max-runtime")
-	for _, tag := range c.StringSlice("tag") {
-		name, value, ok := strings.Cut(tag, "=")
-		_, twice := e.Tags[name]
-		switch {
-		case !ok:
-			return e, usagef("--tag: %q is not NAME=VALUE", tag)
-		case twice:
-			return e, usagef("--tag: %q is given twice", name)
-		}
-		e.Tags[name] = value
+	if e.Tags, err = readTags(c.StringSlice("tag")); err != nil {
+		return e, err
 	}
 	e.RunAt, _, err = p.runAt(c)
 	return e, err
+}
+
+// readTags reads what --tag says.
+func readTags(pairs []string) (map[string]string, error) {
+	tags := make(map[string]string, len(pairs))
+	for _, pair := range pairs {
+		name, value, ok := strings.Cut(pair, "=")
+		_, twice := tags[name]
+		switch {
+		case !ok:
+			return nil, usagef("--tag: %q is not NAME=VALUE", pair)
+		case twice:
+			return nil, usagef("--tag: %q is given twice", name)
+		}
+		tags[name] = value
+	}
+	return tags, nil
 }
 
 // runAt reads --run-at or --delay; given is false when neither is there.

@@ -164,6 +164,9 @@ func (p *program) eventsUpTo(ctx context.Context, service *commands.Service, f *
 
 // eventFilter reads the flags. Whatever they say, the listing ends where the ledger ends now.
 func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, err error) {
+	if err := p.checkOrder(c); err != nil {
+		return f, err
+	}
 	f = ledger.Filter{Worker: c.String("worker"), Queue: c.String("queue"), Actor: c.String("actor"), After: int64(c.Int("after"))}
 	for _, word := range c.StringSlice("kind") {
 		k, err := ledger.ParseKind(word)

@@ -36,7 +36,7 @@ func csvRow(c *projection.Claim) []string {
 	row := []string{string(c.Job), strconv.Itoa(c.Attempt), c.Queue, c.Worker.Name, c.Worker.Boot, c.Worker.Host, strconv.Itoa(c.Worker.PID),
 		jsonTime(c.ClaimedAt), timeOrEmpty(c.LastHeartbeat), timeOrEmpty(end.at), end.outcome, numberOrEmpty(end.exitCode), end.signal, end.errorCode}
 	for i := range row {
-		row[i] = harmlessCell(row[i])
+		row[i] = harmlessCell(escape(row[i])) // it may come to a terminal, and JSON has the exact text
 	}
 	return row
 }

@@ -77,6 +77,9 @@ func (t *tracer) write(e traceEvent) {
 	if err != nil { // cannot be: there is nothing in it that JSON does not know
 		text = []byte("null")
 	}
+	if !ascii(text) {
+		text = jsonEscape(text)
+	}
 	if !t.first {
 		_ = t.out.WriteByte(',')
 	}

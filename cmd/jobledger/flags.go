@@ -94,6 +94,20 @@ func (p *program) whenOf(c *cli.Context, name string) (w when, ok bool, err erro
 	return w, err == nil, err
 }
 
+// checkOrder refuses a --from that is later than --to: nothing would match, and that says nothing. Of a time and a place
+// in the ledger it cannot be seen.
+func (p *program) checkOrder(c *cli.Context) error {
+	from, began, err := p.whenOf(c, "from")
+	if err != nil {
+		return err
+	}
+	to, ended, err := p.whenOf(c, "to")
+	if err == nil && began && ended && from.ByPos == to.ByPos && (from.Pos > to.Pos || from.Time.After(to.Time)) {
+		err = usagef("--from is later than --to")
+	}
+	return err
+}
+
 // missingFlag says which required flag of v stands neither on the line nor in the environment.
 func (v verb) missingFlag(l line) error {
 	for _, f := range v.flags {

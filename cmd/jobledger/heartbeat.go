@@ -45,7 +45,11 @@ func leaseFor(c *cli.Context, j projection.Job) time.Duration {
 	if lease, given := durationOf(c, "lease"); given {
 		return lease
 	}
-	return min(max(j.LeaseUntil.Sub(j.HeartbeatAt), commands.MinLease), commands.MaxLease)
+	lease := j.LeaseUntil.Sub(j.HeartbeatAt)
+	if lease < commands.MinLease { // the clock was set back in between: nobody knows
+		lease = commands.DefaultLease
+	}
+	return min(lease, commands.MaxLease)
 }
 
 // parseProgress reads --progress; nil when it was not given.
@@ -53,14 +57,21 @@ func parseProgress(c *cli.Context) (*float64, error) {
 	if !c.IsSet("progress") {
 		return nil, nil
 	}
-	text := c.String("progress")
+	n, ok := readProgress(c.String("progress"))
+	if !ok {
+		return nil, usagef("--progress: %q is neither a number from 0 to 1 nor a percentage up to 100%%", c.String("progress"))
+	}
+	return &n, nil
+}
+
+func readProgress(text string) (n float64, ok bool) {
 	number, percent := strings.CutSuffix(text, "%")
+	if strings.Trim(number, "0123456789.eE+-") != "" { // package strconv also reads Inf, 0x1p-1 and 1_0
+		return 0, false
+	}
 	n, err := strconv.ParseFloat(number, 64)
 	if percent {
 		n /= 100
 	}
-	if err != nil || math.IsNaN(n) || n < 0 || n > 1 {
-		return nil, usagef("--progress: %q is neither a number from 0 to 1 nor a percentage up to 100%%", text)
-	}
-	return &n, nil
+	return math.Abs(n), err == nil && n >= 0 && n <= 1 // of -0 it makes 0
 }

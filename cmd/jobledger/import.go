@@ -43,6 +43,9 @@ func (p *program) importHistory(c *cli.Context) error {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM) // or the unfinished file would stay
 	defer stop()
 	name := c.Args().First()
+	if name == "" {
+		return usagef("FILE is empty")
+	}
 	content, done, err := p.reread("import", name)
 	if err != nil {
 		return err

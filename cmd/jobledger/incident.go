@@ -116,7 +116,7 @@ func takePlace(folder, target string) error {
 	if err := os.Rename(folder, target); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(target))
+	return ledger.SyncFolder(filepath.Dir(target))
 }
 
 // manifest says what is in the folder.

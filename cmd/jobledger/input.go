@@ -14,6 +14,9 @@ import (
 func (p *program) body(what, text string) ([]byte, error) {
 	b := []byte(text)
 	if text == "-" {
+		if err := p.checkStdin("the " + what); err != nil {
+			return nil, err
+		}
 		p.announceTyping("the " + what)
 		var err error
 		if b, err = io.ReadAll(io.LimitReader(p.stdin, commands.MaxPayload+1)); err != nil {
@@ -24,6 +27,16 @@ func (p *program) body(what, text string) ([]byte, error) {
 		return nil, withHint(usagef("the %s is larger than 1 MiB (1,048,576 bytes)", what), "store it elsewhere and give its address")
 	}
 	return b, nil
+}
+
+// checkStdin says that what cannot be read from a directory.
+func (p *program) checkStdin(what string) error {
+	if f, ok := p.stdin.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return usagef("%s: standard input is a directory", what)
+		}
+	}
+	return nil
 }
 
 // announceTyping tells whoever sits before a silent terminal that the program waits for them.
@@ -48,15 +61,18 @@ func (p *program) reread(what, name string) (content *io.SectionReader, done fun
 		case err == nil && info.IsDir():
 			err = usagef("%s: %s is a directory", what, name)
 		case err == nil && info.Mode().IsRegular():
-			return io.NewSectionReader(f, 0, info.Size()), func() { f.Close() }, nil
+			return io.NewSectionReader(f, 0, info.Size()), func() { _ = f.Close() }, nil
 		}
 		if err != nil {
-			f.Close()
+			_ = f.Close()
 			return nil, nil, err
 		}
 		defer f.Close()
 		from = f
 	} else {
+		if err := p.checkStdin(what); err != nil {
+			return nil, nil, err
+		}
 		p.announceTyping("lines")
 	}
 	copied, err := os.CreateTemp("", programName+"-*")
@@ -65,9 +81,9 @@ func (p *program) reread(what, name string) (content *io.SectionReader, done fun
 	}
 	unlinked := os.Remove(copied.Name()) // where the system allows it, nothing can stay behind
 	done = func() {
-		copied.Close()
+		_ = copied.Close()
 		if unlinked != nil {
-			os.Remove(copied.Name())
+			_ = os.Remove(copied.Name())
 		}
 	}
 	n, err := io.Copy(copied, from)

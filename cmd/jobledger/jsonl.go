@@ -204,7 +204,8 @@ func (l jobLines) chunks(content io.Reader) iter.Seq2[chunk, error] {
 // job reads one line. Null is as if the key were not there, save for the payload.
 func (l jobLines) job(line []byte) (commands.Enqueue, error) {
 	e := l.defaults
-	e.Tags = maps.Clone(e.Tags)
+	e.Tags = make(map[string]string, len(l.defaults.Tags))
+	maps.Copy(e.Tags, l.defaults.Tags)
 	if !utf8.Valid(line) {
 		return e, usagef("not UTF-8")
 	}
@@ -241,7 +242,7 @@ func (l jobLines) job(line []byte) (commands.Enqueue, error) {
 		return e, usagef("not a JSON object: it breaks off")
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return e, usagef("more than one JSON object")
+		return e, usagef("text after the JSON object; a line holds one")
 	}
 	switch {
 	case seen["run_at"] && seen["delay"]:
@@ -257,7 +258,18 @@ func (l jobLines) field(e *commands.Enqueue, key string, value json.RawMessage) 
 	switch key {
 	case "queue", "key", "run_at", "delay", "max_runtime", "version":
 		if json.Unmarshal(value, &text) != nil {
-			return usagef("%s: %.40s is no string%s", key, value, map[string]string{"delay": ` such as "90s"`, "max_runtime": ` such as "90s"`}[key])
+			return usagef("%s: %s is no string%s", key, brief(value), map[string]string{"delay": ` such as "90s"`, "max_runtime": ` such as "90s"`}[key])
+		}
+	}
+	switch key {
+	case "queue", "key", "version":
+		if text == "" {
+			return usagef("%s is empty; leave it out where there is none", key)
+		}
+	}
+	if key != "payload" || value[0] == '"' { // of other JSON as payload the text is kept
+		if err := ledger.CheckStrings(value); err != nil {
+			return usagef("%s: %w", key, err)
 		}
 	}
 	switch key {
@@ -273,15 +285,11 @@ func (l jobLines) field(e *commands.Enqueue, key string, value json.RawMessage) 
 			e.Payload = []byte(text)
 		}
 	case "tags":
-		tags := map[string]string{}
-		if json.Unmarshal(value, &tags) != nil {
-			return usagef("tags: %.40s is no object with strings as values", value)
-		}
-		maps.Copy(e.Tags, tags)
+		err = addTags(e.Tags, value)
 	case "requires":
 		e.Requires = nil
 		if json.Unmarshal(value, &e.Requires) != nil {
-			return usagef("requires: %.40s is no list of strings", value)
+			return usagef("requires: %s is no list of strings", brief(value))
 		}
 	case "priority":
 		e.Priority, err = wholeValue(key, value, -commands.MaxPriority, commands.MaxPriority)
@@ -296,15 +304,47 @@ func (l jobLines) field(e *commands.Enqueue, key string, value json.RawMessage) 
 	case "max_runtime":
 		e.MaxRuntime, err = durationValue(key, text, time.Millisecond, false)
 	default:
-		return usagef("unknown key %q; allowed: %s", key, lineKeys)
+		return usagef("unknown key %s; allowed: %s", brief(strconv.AppendQuote(nil, key)), lineKeys)
 	}
 	return err
+}
+
+// addTags reads an object of tags into tags, which may have been given by flags. A name that stands there twice would
+// lose one of its values, and null is no value.
+func addTags(tags map[string]string, value json.RawMessage) error {
+	d := json.NewDecoder(bytes.NewReader(value))
+	if start, _ := d.Token(); start != json.Delim('{') {
+		return usagef("tags: %s is no object with strings as values", brief(value))
+	}
+	seen := make(map[string]bool)
+	for d.More() {
+		token, _ := d.Token() // the whole value has been read before
+		name := token.(string)
+		token, _ = d.Token()
+		text, ok := token.(string)
+		switch {
+		case !ok:
+			return usagef("tags: the value of %q is no string", name)
+		case seen[name]:
+			return usagef("tags: %q stands there twice", name)
+		}
+		seen[name], tags[name] = true, text
+	}
+	return nil
+}
+
+// brief is as much of a value as an error needs.
+func brief(value json.RawMessage) string {
+	if len(value) > 40 {
+		return strings.ToValidUTF8(string(value[:40]), "") + "…"
+	}
+	return string(value)
 }
 
 func wholeValue(key string, value json.RawMessage, lo, hi int) (int, error) {
 	n, err := strconv.Atoi(string(value))
 	if err != nil || n < lo || n > hi {
-		return 0, usagef("%s: %.40s is not a whole number from %d to %d", key, value, lo, hi)
+		return 0, usagef("%s: %s is not a whole number from %d to %d", key, brief(value), lo, hi)
 	}
 	return n, nil
 }

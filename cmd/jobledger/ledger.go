@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,12 +18,30 @@ import (
 
 // open opens the ledger of --db, which must be there. Close its Store.
 func (p *program) open(ctx context.Context) (*commands.Service, error) {
-	return p.service(ledger.OpenExisting(ctx, p.db))
+	service, err := p.service(ledger.OpenExisting(ctx, p.db))
+	return service, noFolder(p.db, err)
 }
 
 // openOrCreate opens the ledger of --db and makes it where there is none: for init, enqueue, work and demo only.
 func (p *program) openOrCreate(ctx context.Context) (*commands.Service, error) {
-	return p.service(ledger.Open(ctx, p.db))
+	service, err := p.service(ledger.Open(ctx, p.db))
+	return service, noFolder(p.db, err)
+}
+
+// noFolder is err with what to do about it, if the folder of dsn is none.
+func noFolder(dsn string, err error) error {
+	if err == nil || errors.Is(err, ledger.ErrAddress) {
+		return err
+	}
+	path, _ := pathOf(dsn)
+	folder := filepath.Dir(path)
+	switch info, statErr := os.Stat(folder); {
+	case errors.Is(statErr, fs.ErrNotExist):
+		return withHint(exitf(exitUsage, "%w", err), "there is no folder %s: make it first, or see whether that is the place you mean", folder)
+	case statErr == nil && !info.IsDir():
+		return withHint(exitf(exitUsage, "%w", err), "%s is no folder", folder)
+	}
+	return err
 }
 
 func (p *program) service(store *ledger.Store, err error) (*commands.Service, error) {
@@ -70,10 +90,7 @@ func (p *program) jobNamed(ctx context.Context, service *commands.Service, text 
 
 // self is this process as a worker: the name given, or host-pid.
 func self(name, version string) ledger.Worker {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
+	host := hostname("unknown")
 	if name == "" {
 		name = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}

@@ -71,18 +71,10 @@ func claimOf(c *cli.Context) (name, token, owner string, err error) {
 		err = withHint(usagef("missing JOB"), "%s", seeHelp(c.Command.Name))
 	case token == "":
 		err = usagef("--token is empty")
-	case c.IsSet("worker") && owner == "" && !setEmpty("JOBLEDGER_WORKER"):
-		err = usagef("--worker is empty")
 	default:
 		err = commands.CheckLabel("token", token)
 	}
 	return name, token, owner, err
-}
-
-// setEmpty says whether the variable is there and empty, which counts as unset.
-func setEmpty(name string) bool {
-	value, ok := os.LookupEnv(name)
-	return ok && value == ""
 }
 
 // actorAs is who acts: the one that --actor or its variable names, else role.

@@ -17,7 +17,18 @@ func (p *program) flush() error { return p.stdout.Flush() }
 // message tells the user something on stderr, in a line that begins with the program's name. It leaves
 // stdout alone, so that goroutines may call it.
 func (p *program) message(format string, args ...any) {
-	fmt.Fprintf(p.stderr, "%s: %s\n", programName, escapeLines(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(p.stderr, "%s: %s\n", programName, escapeLines(shorten(fmt.Sprintf(format, args...))))
+}
+
+// shorten cuts the middle out of a text that would fill the screen, such as one that quotes a file taken for an
+// argument: what is wrong stands before it, and what is allowed after it.
+func shorten(text string) string {
+	const most, kept = 2000, 500
+	if len(text) <= most {
+		return text
+	}
+	begin, end := strings.ToValidUTF8(text[:kept], ""), strings.ToValidUTF8(text[len(text)-kept:], "")
+	return fmt.Sprintf("%s … (%d bytes left out) … %s", begin, len(text)-2*kept, end)
 }
 
 // printLine prints one line of data.

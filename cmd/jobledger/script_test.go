@@ -23,7 +23,7 @@ const raceAtExit = "atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" "+raceAtExit))
-	testscript.Main(m, map[string]func(){"jobledger": main})
+	testscript.Main(tidied{m}, map[string]func(){"jobledger": main, "soak-job": soakJob})
 }
 
 // A missing tool is a reason to skip on somebody's machine, and a failure where everything must hold.
@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "sql": runSQL, "capture": capture},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "sql": runSQL, "capture": capture, "refused": refused, "bytes": writeBytes},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TZ", "UTC")
 			env.Setenv("GORACE", raceAtExit)

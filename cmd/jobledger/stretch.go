@@ -27,6 +27,9 @@ func (s stretch) touches(claim *projection.Claim) bool {
 
 // stretchOf reads --from and --to. Without them it is the ledger as it is now.
 func (p *program) stretchOf(c *cli.Context, tx *ledger.Tx) (s stretch, err error) {
+	if err := p.checkOrder(c); err != nil {
+		return s, err
+	}
 	if s.until, err = tx.Tail(c.Context); err != nil {
 		return s, err
 	}

@@ -104,7 +104,10 @@ func (p *program) tell(e ledger.Event) string {
 		s.add("by %s", e.Actor)
 		s.add("%s, of whose rows %d differed, %d were missing, %d too many", count(b.Jobs, "job"), b.Changed, b.Missing, b.Extra)
 	case *ledger.Restored:
-		s.add("from %s by %s", b.From, e.Actor)
+		s.add("%s from %s by %s", count(b.Events, "event"), b.From, e.Actor)
+		if b.Lost != nil {
+			s.addIf(*b.Lost > 0, "%s of the ledger before it not among them", count(int64(*b.Lost), "event"))
+		}
 	case *ledger.Imported:
 		s.add("%s from %s by %s", count(b.Events, "event"), b.From, e.Actor)
 		s.addIf(b.MissingBodies > 0, "%d of their payloads and results were missing", b.MissingBodies)

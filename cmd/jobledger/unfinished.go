@@ -10,6 +10,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/failpoint"
 )
 
 // unfinished is a ledger that is being written: a file of its own beside the place where it is to appear. Whatever
@@ -21,19 +22,12 @@ type unfinished struct {
 
 // startLedger begins a ledger for path, where nothing may be. options are those of its DSN.
 func (p *program) startLedger(ctx context.Context, path, options string) (*unfinished, error) {
-	if _, err := os.Lstat(path); err == nil {
-		return nil, withHint(exitf(exitConflict, "%s exists already; it was not touched", path), "give a name that is free")
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	if err := freePlace(path); err != nil {
 		return nil, err
-	}
-	for _, suffix := range []string{"-wal", "-journal"} { // SQLite would take it for the new file's own
-		if _, err := os.Lstat(path + suffix); err == nil {
-			return nil, withHint(exitf(exitConflict, "%s is there without its database", path+suffix), "it is what is left of another one; move it away")
-		}
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // readable by its owner only
 	if err != nil {
-		return nil, err
+		return nil, noFolder(path, err)
 	}
 	u := &unfinished{path: path, temp: file.Name()}
 	if err := file.Close(); err != nil {
@@ -51,27 +45,57 @@ func (p *program) startLedger(ctx context.Context, path, options string) (*unfin
 	return u, nil
 }
 
-// finish closes the ledger, which makes it durable, and gives it its name.
+// finish makes the ledger whole and gives it its name.
 func (u *unfinished) finish() error {
+	if err := u.whole(); err != nil {
+		return err
+	}
+	return giveName(u.temp, u.path)
+}
+
+// whole closes the ledger, which makes it durable.
+func (u *unfinished) whole() error {
 	if err := u.Store.Close(); err != nil { // the last one to close empties the -wal file and removes it
 		return err
 	}
 	if _, err := os.Lstat(u.temp + "-wal"); err == nil {
 		return fmt.Errorf("%s-wal is still there: somebody else has opened the unfinished ledger", u.temp)
 	}
-	err := os.Link(u.temp, u.path) // unlike a rename, it does not overwrite what came there meanwhile
+	return nil
+}
+
+// giveName makes a whole file appear as path, where nothing may be, and that durable.
+func giveName(temp, path string) error {
+	err := os.Link(temp, path) // unlike a rename, it does not overwrite what came there meanwhile
+	failpoint.Hit("linked")
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return exitf(exitConflict, "%s has come into being meanwhile; it was not touched", u.path)
+		return exitf(exitConflict, "%s has come into being meanwhile; it was not touched", path)
 	case err != nil: // a file system without links
-		err = os.Rename(u.temp, u.path)
+		err = os.Rename(temp, path)
 	default:
-		err = os.Remove(u.temp)
+		err = os.Remove(temp)
 	}
 	if err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(u.path))
+	return ledger.SyncFolder(filepath.Dir(path))
+}
+
+// freePlace makes sure that a new ledger may appear as path: nothing is there, and nothing that SQLite would take for
+// the new file's own.
+func freePlace(path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return withHint(exitf(exitConflict, "%s exists already; it was not touched", path), "give a name that is free")
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, suffix := range []string{"-wal", "-journal"} {
+		if _, err := os.Lstat(path + suffix); err == nil {
+			return withHint(exitf(exitConflict, "%s is there without its database", path+suffix), "it is what is left of another one; move it away")
+		}
+	}
+	return nil
 }
 
 // discard removes whatever is left. After finish there is nothing to remove.

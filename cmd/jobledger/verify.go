@@ -2,8 +2,11 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -18,51 +21,82 @@ func verifyVerb(p *program) verb {
 		name: "verify", group: groupLedger, usage: "check the whole ledger: its events, and the tables against them",
 		about: "It folds every event again, from the first, by the same rules as when it was written, and compares each " +
 			"row of the tables with what comes out. It also checks the file's structure and guards, and the digest " +
-			"of every payload and result. Others may work meanwhile; it sees one snapshot.",
+			"of every payload and result. Others may work meanwhile; it sees one snapshot.\n" +
+			"With --since it checks only the events behind that one, the jobs that they concern, and the guards: what takes the time of " +
+			"what has come since, where everything before was verified then. A row or a payload that somebody has altered and that no " +
+			"event concerns since is found by the whole check only. It says up to which event it came; the next one goes on from there.",
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: "since", Usage: "only what came after the event `POS`, as a number or pos:N; 0 is everything"},
+		},
 		examples: []example{
 			{"jobledger verify", "exit 0 if everything is right"},
 			{"jobledger verify --json", "a summary, then an object for each finding"},
+			{"jobledger verify --since 4711", "what came after event 4711, which was verified before"},
+			{"jobledger verify --json --since $(cat pos) >verified && jq .until verified >pos", "every hour, from where all was right the last time; pos begins as 0"},
 		},
 		exits: []int{exitDiscrepancy},
-		run: func(c *cli.Context) error {
-			started := time.Now()
-			var v projection.Verified
-			err := p.read(c.Context, func(tx *ledger.Tx) error {
-				total, err := tx.Tail(c.Context)
-				if err != nil {
-					return err
-				}
-				bar := p.startProgress("verifying", total)
-				defer bar.done()
-				before := int64(0)
-				v, err = projection.Verify(c.Context, tx, func(done, _ int64) {
-					bar.add(int(done - before))
-					before = done
-				})
-				return err
-			})
-			printErr := p.printVerified(v, err == nil, time.Since(started))
-			if len(v.Findings) == 0 {
-				return cmp.Or(err, printErr)
-			}
-			if err != nil {
-				_ = p.more("the check could not go on: %v", err) // what was found may be why
-			}
-			return discrepancy(v)
-		},
+		run:   p.verify,
 	}
 }
 
-func (p *program) printVerified(v projection.Verified, complete bool, took time.Duration) error {
+func (p *program) verify(c *cli.Context) error {
+	since, err := sinceOf(c.String("since"))
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	var v projection.Verified
+	err = p.read(c.Context, func(tx *ledger.Tx) error {
+		tail, err := tx.Tail(c.Context)
+		if err != nil {
+			return err
+		}
+		bar := p.startProgress("verifying", max(tail-since, 0))
+		defer bar.done()
+		before := int64(0)
+		v, err = projection.VerifySince(c.Context, tx, since, func(done, _ int64) {
+			bar.add(int(done - before))
+			before = done
+		})
+		return err
+	})
+	printErr := p.printVerified(v, err == nil, c.IsSet("since"), time.Since(started))
+	if len(v.Findings) == 0 && errors.Is(err, ledger.ErrDamaged) { // so much that nothing could be checked
+		return withHint(exitf(exitDiscrepancy, "%w", err), "a copy that 'jobledger backup' made is the way back")
+	}
+	if len(v.Findings) == 0 {
+		return cmp.Or(err, printErr)
+	}
+	if err != nil {
+		_ = p.more("the check could not go on: %v", err) // what was found may be why
+	}
+	return discrepancy(v)
+}
+
+// sinceOf reads a place in the ledger that may be before its beginning.
+func sinceOf(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	pos, err := strconv.ParseInt(strings.TrimPrefix(text, "pos:"), 10, 64)
+	if err != nil || pos < 0 {
+		return 0, usagef("--since: %q is not the number of an event, such as 4711 or pos:4711; 0 is everything", text)
+	}
+	return pos, nil
+}
+
+func (p *program) printVerified(v projection.Verified, complete, since bool, took time.Duration) error {
 	if p.json {
 		err := p.printJSON(struct {
 			OK       bool    `json:"ok"`
 			Complete bool    `json:"complete"` // false: what comes after the last finding was not checked
+			Since    int64   `json:"since"`
+			Until    int64   `json:"until"`
 			Events   int64   `json:"events"`
 			Jobs     int64   `json:"jobs"`
 			Findings int     `json:"findings"`
 			Seconds  float64 `json:"seconds"`
-		}{complete && len(v.Findings) == 0, complete && !v.Stopped, v.Events, v.Jobs, len(v.Findings), took.Seconds()})
+		}{complete && len(v.Findings) == 0, complete && !v.Stopped, v.Since, v.Until, v.Events, v.Jobs, len(v.Findings), took.Seconds()})
 		for _, f := range v.Findings {
 			if err == nil {
 				err = p.printJSON(f)
@@ -84,8 +118,11 @@ func (p *program) printVerified(v projection.Verified, complete bool, took time.
 	if !complete {
 		return nil
 	}
-	return p.printLine(fmt.Sprintf("ok: %s of %s checked in %s; the projection equals the fold of the events",
-		count(v.Events, "event"), count(v.Jobs, "job"), briefly(took)))
+	what := fmt.Sprintf("%s of %s checked in %s", count(v.Events, "event"), count(v.Jobs, "job"), briefly(took))
+	if since {
+		return p.printLine(fmt.Sprintf("ok: %s, after event %d; go on with --since %d", what, v.Since, v.Until))
+	}
+	return p.printLine(fmt.Sprintf("ok: %s; the projection equals the fold of the events", what))
 }
 
 // discrepancy says what was found, and first of all where to look.
@@ -103,7 +140,7 @@ func discrepancy(v projection.Verified) error {
 	}
 	err := exitf(exitDiscrepancy, "%s; the first: %s%s: %s", count(int64(len(v.Findings)), "finding"), first.Code, where, first.Detail)
 	if v.Stopped {
-		return withHint(err, "nothing behind event %d could be checked; a copy that 'jobledger backup' made is the way back", v.Events)
+		return withHint(err, "nothing behind event %d could be checked; a copy that 'jobledger backup' made is the way back", v.Until)
 	}
 	mendable := func(f projection.Finding) bool {
 		return slices.Contains([]string{projection.FindGuard, projection.FindDiffers, projection.FindMissing, projection.FindExtra, projection.FindQueue}, f.Code)

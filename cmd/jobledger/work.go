@@ -30,6 +30,7 @@ func workVerb(p *program) verb {
 			"What it writes goes to the worker's own stdout and stderr and is kept for 'jobledger logs', of a flood the beginning " +
 			"and the end. With --capture none nothing of it is kept: no files, no result, no stderr in error_detail, no digests, " +
 			"only how many bytes there were.\n" +
+			"The command inherits this environment; with --env only what is named so, and " + strings.Join(worker.BaseEnv(), ", ") + ".\n" +
 			"The first INT, TERM or HUP stops claiming and lets running commands finish; the second, or --finish-within, ends them " +
 			"and gives their jobs back, which is no failure.",
 		rest: "CMD ARGS…",
@@ -51,6 +52,7 @@ func workVerb(p *program) verb {
 			{"jobledger work -q mail -q sms -j 8 --lease 5m -- ./send.sh --fast", "eight at a time, from two queues"},
 			{"jobledger work -q mail --drain -- ./send.sh", "what is ready now, then end (for cron)"},
 			{"jobledger work -q mail --map 3=release --map 4=fail-no-retry -- ./send.sh", "exit code 3 means later, 4 means never again"},
+			{"jobledger work -q mail --env SMTP_URL -- ./send.sh", "the command sees SMTP_URL, but no other secret that stands in this environment"},
 		},
 		exits: []int{exitNothing, exitBusy, exitCannotRun, exitNotFound},
 		run: func(c *cli.Context) error {
@@ -75,6 +77,7 @@ func commandFlags() []cli.Flag {
 	return []cli.Flag{
 		durationFlag("kill-after", "KILL comes `D` after TERM", "10s", time.Millisecond, time.Hour, false),
 		listFlag("map", "give an exit code another meaning, `CODE=OUTCOME`; may be repeated"),
+		listFlag("env", "of this environment the command gets `NAME`, PATH, HOME and the like, and no more; may be repeated"),
 		&cli.StringFlag{Name: "capture", Usage: "keep `WHAT` of the output: all or none", Value: captureAll},
 		&cli.StringFlag{Name: "result", Usage: "`WHAT` is the job's result: stdout or none", Value: resultStdout},
 		wholeFlag("log-limit", "keep `N` bytes of each stream of an attempt", 1<<20, 1<<10, 1<<30, ""),
@@ -94,7 +97,21 @@ func (p *program) commandOf(c *cli.Context) (*worker.Command, error) {
 		Map: exits, Stdout: os.Stdout, Stderr: os.Stderr, ResultLimit: resultLimit,
 		NoResult: c.String("result") == resultNone, Private: c.String("capture") == captureNone, LogLimit: int64(c.Int("log-limit"))}
 	command.KillAfter, _ = durationOf(c, "kill-after")
-	return command, nil
+	command.EnvOnly, err = p.envNames(c.StringSlice("env"))
+	return command, err
+}
+
+// envNames are the variables that --env lets through; nil without it, which lets all through.
+func (p *program) envNames(names []string) ([]string, error) {
+	for _, name := range names {
+		if err := worker.CheckEnvName(name); err != nil {
+			return nil, withHint(usagef("--env: %w", err), "a name such as SMTP_URL; its value comes from this environment")
+		}
+		if _, set := os.LookupEnv(name); !set {
+			p.message("--env %s: it is not set here, so the command does not have it", name)
+		}
+	}
+	return names, nil
 }
 
 // resultLimit is how much of a command's standard output becomes the job's result.
@@ -142,7 +159,12 @@ func exitMap(pairs []string) (map[int]worker.Outcome, error) {
 
 func (p *program) work(c *cli.Context, command *worker.Command) error {
 	notify := p.notifier()
-	if err := command.Check(); err != nil { // before a ledger is made, or anything claimed
+	request := commands.ClaimRequest{Queues: c.StringSlice("queue"), Version: c.String("version"), Capabilities: c.StringSlice("capability"),
+		Worker: self(c.String("worker"), c.String("version"))}
+	if err := request.Check(); err != nil { // before a ledger is made, or anything claimed
+		return err
+	}
+	if err := command.Check(); err != nil {
 		return commandError(err)
 	}
 	service, err := p.openOrCreate(c.Context)
@@ -151,8 +173,8 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	}
 	defer service.Store.Close()
 	command.Logs = worker.LogFolder(service.Store.Path())
-	w := &worker.Worker{Service: service, Command: command, Process: self(c.String("worker"), c.String("version")),
-		Queues: c.StringSlice("queue"), Capabilities: c.StringSlice("capability"), Slots: c.Int("jobs"),
+	w := &worker.Worker{Service: service, Command: command, Process: request.Worker,
+		Queues: request.Queues, Capabilities: request.Capabilities, Slots: c.Int("jobs"),
 		MaxJobs: c.Int("max-jobs"), Drain: c.Bool("drain") || c.Bool("once"), Log: slog.New(&lineHandler{p: p, mu: new(sync.Mutex)})}
 	if c.Bool("once") {
 		w.MaxJobs = 1

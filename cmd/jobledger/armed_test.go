@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// built is the folder of the program with failpoints; "" until a test needs it.
+var built string
+
+// armed builds the program with failpoints, once, and returns its path.
+var armed = sync.OnceValues(func() (program string, err error) {
+	if built, err = os.MkdirTemp("", "jobledger-failpoint"); err != nil {
+		return "", err
+	}
+	program = filepath.Join(built, "jobledger")
+	out, err := exec.Command("go", "build", "-tags", "failpoint", "-ldflags", "-s -w", "-o", program, ".").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return program, err
+})
+
+// tidied is the tests of this package, and what must go when they are done.
+type tidied struct{ *testing.M }
+
+func (m tidied) Run() int {
+	defer func() {
+		if built != "" {
+			_ = os.RemoveAll(built)
+		}
+	}()
+	return m.M.Run()
+}

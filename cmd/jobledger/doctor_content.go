@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/commands/worker"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+const (
+	sweepSlack   = 2 * time.Minute // on top of the lease and its grace
+	patience     = 5 * time.Minute // with ready jobs that nobody may take
+	betweenLooks = 300 * time.Millisecond
+)
+
+// content looks into the ledger, as far as it can be read. first is what came of trying.
+func (d *doctor) content(ctx context.Context, first error) {
+	look := ledger.Look
+	switch {
+	case errors.Is(first, ledger.ErrStray):
+		d.problem(checkStray, "end what still uses the old ledger, move the -wal and -shm away (keep them: they may hold its last commands), then 'jobledger verify'", "%v", first)
+		look = ledger.LookAlone
+	case errors.Is(first, ledger.ErrBusy):
+		d.problem(checkRead, "end the process that holds it", "it cannot be read: %v", first)
+		return
+	case errors.Is(first, fs.ErrPermission):
+		d.problem(checkRead, "run doctor as a user who may", "you may not read it: %v", first)
+		look = ledger.LookAlone // which makes no file
+	case first != nil:
+		d.unreadable(ctx, first)
+		look = ledger.LookAlone
+	}
+	var facts ledger.Facts
+	err := look(ctx, d.db, func(tx *ledger.Tx, f ledger.Facts) error {
+		facts = f
+		d.settings(f)
+		d.inside(ctx, tx)
+		return nil
+	})
+	if err != nil && first == nil {
+		d.unreadable(ctx, err)
+	}
+	if facts.Backlog > mostBacklog {
+		d.backlog(ctx, facts)
+	}
+	if first == nil && !facts.Alone && d.parts(ctx) {
+		d.problem(checkStray, "stop all that use it, move -wal and -shm away (keep them), then 'jobledger verify' and 'jobledger history' of what you know",
+			"with %s-wal the ledger tells another history than its file by itself: that -wal file is of another ledger", d.real)
+	}
+	d.journal(facts)
+}
+
+// parts reports whether the last event in the file by itself is another one when the -wal file is read with it. While
+// a checkpoint runs, the file by itself may be anything, so it must be so twice.
+func (d *doctor) parts(ctx context.Context) bool {
+	for range 2 {
+		var alone, whole ledger.Event
+		err := ledger.LookAlone(ctx, d.db, func(tx *ledger.Tx, _ ledger.Facts) (err error) {
+			alone, err = lastEvent(ctx, tx, 0)
+			return err
+		})
+		if err == nil && alone.Pos > 0 {
+			err = ledger.Look(ctx, d.db, func(tx *ledger.Tx, _ ledger.Facts) (err error) {
+				whole, err = lastEvent(ctx, tx, alone.Pos)
+				return err
+			})
+		}
+		if err != nil || alone.Pos == 0 || whole.Pos == alone.Pos && whole.At.Equal(alone.At) && whole.Job == alone.Job && whole.Actor == alone.Actor {
+			return false
+		}
+		time.Sleep(betweenLooks)
+	}
+	return true
+}
+
+// unreadable says what is known of a ledger that cannot be read. Where its file alone can be, the -wal file is to
+// blame.
+func (d *doctor) unreadable(ctx context.Context, why error) {
+	const restore = "restore a copy that 'jobledger backup' made: 'jobledger restore FILE'"
+	alone := func(tx *ledger.Tx, f ledger.Facts) error {
+		problems, err := tx.Integrity(ctx)
+		if err == nil && (f.Alone && len(problems) > 0) {
+			err = errors.New(problems[0])
+		}
+		return err
+	}
+	wal, statErr := os.Stat(d.real + "-wal")
+	if statErr != nil || wal.Size() == 0 || ledger.LookAlone(ctx, d.db, alone) != nil {
+		d.problem(checkRead, restore, "it cannot be read: %v", why)
+		return
+	}
+	d.problem(checkStray, "stop all that use it, move -wal and -shm away (keep them: they may hold the last commands), then 'jobledger verify'; or "+restore,
+		"it cannot be read (%v), but by itself, without %s-wal, the file is whole: that one is damaged, or of another file", why, d.real)
+}
+
+func (d *doctor) settings(f ledger.Facts) {
+	d.schema, d.sqlite = int64(f.Schema), f.SQLite
+	if f.Schema < f.Newest {
+		d.advise(checkSchema, d.command("migrate"), "its schema is version %d; this program makes it %d at the next command, and older programs then refuse it", f.Schema, f.Newest)
+	}
+	if !f.WALMode {
+		d.advise(checkSettings, "nothing: the next command that opens it changes that", "it is not in WAL mode: a copy as 'jobledger backup' makes it, with which nobody has worked yet")
+	}
+}
+
+// inside runs the checks that need the tables. One that cannot be carried out does not keep the others from it.
+func (d *doctor) inside(ctx context.Context, tx *ledger.Tx) {
+	var reasons []string
+	failed := make(map[string][]string) // checks by the reason
+	for _, check := range []struct {
+		what string
+		run  func(context.Context, *ledger.Tx) error
+	}{
+		{"guards", d.guards}, {"the clock", d.clock}, {"leases", d.leases}, {"workers", d.workers}, {"queues", d.queues},
+		{"ready jobs", d.stranded}, {"logs", d.logFolders}, {"pages", d.pages},
+	} {
+		if err := check.run(ctx, tx); err != nil && ctx.Err() == nil {
+			if failed[err.Error()] == nil {
+				reasons = append(reasons, err.Error())
+			}
+			failed[err.Error()] = append(failed[err.Error()], check.what)
+		}
+	}
+	for _, reason := range reasons {
+		d.problem(checkRead, "'"+d.command("verify")+"' says what is wrong; a copy that 'jobledger backup' made is the way back", "%s cannot be checked: %s",
+			strings.Join(failed[reason], ", "), reason)
+	}
+}
+
+func (d *doctor) guards(ctx context.Context, tx *ledger.Tx) error {
+	problems, err := tx.Guards(ctx)
+	for _, what := range problems {
+		d.problem(checkGuards, fmt.Sprintf("'%s' shows whether history was changed; '%s' puts it right", d.command("verify"), d.command("rebuild")), "%s", what)
+	}
+	return err
+}
+
+func (d *doctor) clock(ctx context.Context, tx *ledger.Tx) error {
+	last, err := lastEvent(ctx, tx, 0)
+	if d.events = last.Pos; err == nil && last.At.Sub(d.now()) > clockSlack {
+		d.problem(checkClock, "set the clock; until it has caught up, new events get the time of the last one, and leases end late",
+			"the last event was recorded at %s: this clock has been set back, or that one was ahead", d.since(last.At))
+	}
+	return err
+}
+
+func (d *doctor) leases(ctx context.Context, tx *ledger.Tx) error {
+	o, err := projection.OverdueLeases(ctx, tx, d.now(), sweepSlack)
+	if err == nil && o.Leases > 0 {
+		d.problem(checkLeases, "'"+d.command("sweep")+"' once, or let a worker run: it sweeps",
+			"%s ran out, the first at %s, and nobody took the %s back: no sweeper runs", count(o.Leases, "lease"), d.since(o.Oldest), verbFor(o.Leases, "job", "jobs"))
+	}
+	return err
+}
+
+func (d *doctor) workers(ctx context.Context, tx *ledger.Tx) error {
+	workers, err := projection.Workers(ctx, tx, d.now(), false)
+	var silent []projection.Worker
+	held := 0
+	for _, w := range workers {
+		if w.State == projection.Silent {
+			silent = append(silent, w)
+			held += len(w.Jobs)
+		}
+	}
+	if len(silent) > 0 {
+		w := silent[0]
+		d.advise(checkSilent, "see whether the process is there ('"+d.command("workers")+"'); if it is gone, a sweeper takes its jobs back",
+			"%s said no goodbye and %s silent: %s, holding %s; the first: %s (%s), last seen %s", count(int64(len(silent)), "worker"),
+			verbFor(int64(len(silent)), "is", "are"), workerNames(silent), count(int64(held), "job"), w.Name, process(w.Worker), age(w.SeenAt, d.now()))
+	}
+	return err
+}
+
+func (d *doctor) queues(ctx context.Context, tx *ledger.Tx) error {
+	queues, err := projection.Status(ctx, tx, d.now())
+	for _, q := range queues {
+		if q.Paused && q.Ready > 0 {
+			d.advise(checkPaused, d.command("resume -q "+q.Name), "the queue %s is paused by %s since %s: %s; %s there",
+				q.Name, q.Actor, d.since(q.Since), because(q.Reason), count(q.Ready, "job")+verbFor(q.Ready, " waits", " wait"))
+		}
+	}
+	return err
+}
+
+func (d *doctor) stranded(ctx context.Context, tx *ledger.Tx) error {
+	found, err := projection.StrandedJobs(ctx, tx, d.now(), patience)
+	for _, s := range found {
+		words := []string{"work -q " + s.Queue}
+		asks := ""
+		if s.Version != "" {
+			words, asks = append(words, "--version "+quoteShell(s.Version)), asks+" of version "+s.Version
+		}
+		for _, label := range s.Requires {
+			words, asks = append(words, "--capability "+quoteShell(label)), asks+" with "+label
+		}
+		nobody := "no worker serves that queue"
+		if len(s.Serving) > 0 {
+			nobody = fmt.Sprintf("none of the workers of that queue (%s) is one%s", workerNames(s.Serving), asks)
+		}
+		d.problem(checkStranded, d.command(strings.Join(words, " "))+" -- CMD", "%s in %s, ready since %s, %s nobody to take %s: %s",
+			count(s.Jobs, "job"), s.Queue, d.since(s.Since), verbFor(s.Jobs, "has", "have"), verbFor(s.Jobs, "it", "them"), nobody)
+	}
+	return err
+}
+
+// logFolders finds what commands wrote for jobs that are not there, or that were to be forgotten.
+func (d *doctor) logFolders(ctx context.Context, tx *ledger.Tx) error {
+	folder := worker.LogFolder(d.path)
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var gone, erased []string
+	for _, entry := range entries {
+		if _, err := ulid.ParseStrict(entry.Name()); err != nil {
+			continue
+		}
+		j, ok, err := projection.Get(ctx, tx, ledger.JobID(entry.Name()))
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			gone = append(gone, entry.Name())
+		case j.Erased:
+			erased = append(erased, entry.Name())
+		}
+	}
+	if len(erased) > 0 {
+		d.problem(checkLogs, "rm -r "+quoteShell(filepath.Join(folder, erased[0])), "%s of jobs that were erased %s still there: %s",
+			count(int64(len(erased)), "log"), verbFor(int64(len(erased)), "is", "are"), some(erased))
+	}
+	if len(gone) > 0 {
+		d.advise(checkLogs, "look at them and remove them: rm -r "+quoteShell(filepath.Join(folder, gone[0])),
+			"%s in %s %s of no job of this ledger: %s", count(int64(len(gone)), "log"), folder, verbFor(int64(len(gone)), "is", "are"), some(gone))
+	}
+	return nil
+}
+
+// some are the first few of names.
+func some(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (d *doctor) pages(ctx context.Context, tx *ledger.Tx) error {
+	if !d.deep {
+		return nil
+	}
+	problems, err := tx.Integrity(ctx)
+	for _, what := range problems {
+		d.problem(checkPages, "restore a copy that 'jobledger backup' made, after a look at the disk: 'jobledger restore FILE'", "the file is damaged: %s", what)
+	}
+	return err
+}
+
+// backlog looks once more: what a short read holds up is moved by then.
+func (d *doctor) backlog(ctx context.Context, before ledger.Facts) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(betweenLooks):
+	}
+	var now ledger.Facts
+	err := ledger.Look(ctx, d.db, func(_ *ledger.Tx, f ledger.Facts) error {
+		now = f
+		return nil
+	})
+	if err != nil || now.Backlog < before.Backlog || now.Backlog <= mostBacklog {
+		return
+	}
+	who := "somebody reads, or began to read, and does not come to an end"
+	var readers []string
+	for _, h := range ledger.Holders(d.path) {
+		if h.Reads && !h.Writes && h.PID != os.Getpid() {
+			readers = append(readers, fmt.Sprintf("%s (pid %d)", h.Program, h.PID))
+		}
+	}
+	if len(readers) > 0 {
+		who = "in the middle of a read: " + some(readers)
+	}
+	d.problem(checkWAL, "end the read: a query in a shell that stands still, a program that does not close its rows; then it is taken in by itself",
+		"%s in %s-wal cannot be taken into the ledger, and it grows with each command; %s", byteSize(now.Backlog), d.real, who)
+}
+
+// journal finds what no ledger in WAL mode has: the rollback journal of another file, which SQLite would play back.
+func (d *doctor) journal(f ledger.Facts) {
+	name := d.real + "-journal"
+	info, err := os.Stat(name)
+	if err == nil && f.WALMode && info.Size() > 0 && d.now().Sub(info.ModTime()) > journalPast {
+		d.problem(checkStray, "mv "+quoteShell(name)+" elsewhere", "%s is there, and a ledger has none: it is left of another file", name)
+	}
+}

@@ -1,0 +1,537 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/schema"
+)
+
+// pantryOf opens the site's ledger with a clock that goes wrong by ahead, for fn.
+func (s site) pantry(ahead time.Duration, fn func(ctx context.Context, service *commands.Service)) {
+	s.Helper()
+	store, err := ledger.Open(context.Background(), s.path(db))
+	if err != nil {
+		s.Fatal(err)
+	}
+	store.Now = func() time.Time { return time.Now().Add(ahead) }
+	fn(context.Background(), &commands.Service{Store: store})
+	if err := store.Close(); err != nil {
+		s.Error(err)
+	}
+}
+
+func (s site) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// sql is what somebody with a SQLite shell does.
+func (s site) sql(statements ...string) {
+	s.Helper()
+	file, err := sql.Open("sqlite", s.path(db))
+	s.must(err)
+	defer file.Close()
+	file.SetMaxOpenConns(1)
+	for _, statement := range statements {
+		_, err := file.Exec(statement)
+		s.must(err)
+	}
+}
+
+// left makes the ledger's files as they are after the kill of a process that has written n events.
+func (s site) left(n int) {
+	s.Helper()
+	s.pantry(0, func(ctx context.Context, service *commands.Service) {
+		for range n {
+			_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "later", RunAt: time.Now().Add(time.Hour)})
+			s.must(err)
+		}
+		for _, suffix := range []string{"", "-wal", "-shm"} { // read by another process: to close them here would drop locks
+			s.must(exec.Command("cp", s.path(db+suffix), s.path("left"+suffix)).Run())
+		}
+	})
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		s.must(os.Rename(s.path("left"+suffix), s.path(db+suffix)))
+	}
+}
+
+// doctored is what doctor finds. It must leave the folder as it is.
+func (s site) doctored(words ...string) []finding {
+	s.Helper()
+	before := s.everything()
+	findings := s.diagnosed(words...)
+	if after := s.everything(); !maps.Equal(before, after) {
+		s.Errorf("doctor changed the folder: %v, before it was %v", after, before)
+	}
+	return findings
+}
+
+// diagnosed is doctored while others change the folder.
+func (s site) diagnosed(words ...string) (findings []finding) {
+	s.Helper()
+	got := s.ran(append([]string{"doctor", "--json"}, words...)...)
+	for line := range strings.Lines(got.stdout) {
+		var f finding
+		if err := json.Unmarshal([]byte(line), &f); err != nil || f.Seen == "" || f.Remedy == "" {
+			s.Errorf("%v: %s", err, line)
+		}
+		findings = append(findings, f)
+	}
+	if problems := slices.ContainsFunc(findings, func(f finding) bool { return f.Severity == problem }); problems != (got.code == exitDiscrepancy) || !problems && got.code != exitOK {
+		s.Errorf("exit code %d with %+v; stderr %s", got.code, findings, got.stderr)
+	}
+	return findings
+}
+
+// everything is the files of the site, with what can be known without opening them.
+func (s site) everything() map[string]string {
+	s.Helper()
+	files := make(map[string]string)
+	s.must(filepath.WalkDir(s.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil && !strings.HasSuffix(path, "-shm") { // in which a reader notes that it reads
+			files[path] = fmt.Sprintln(info.Mode(), info.Size(), info.ModTime())
+		}
+		return err
+	}))
+	return files
+}
+
+// complaint is one thing that may be wrong with a ledger, made so.
+type complaint struct {
+	name     string
+	code     string
+	severity string
+	seen     string // a part of what is said
+	make     func(t *testing.T, s site)
+	words    []string
+	also     []string // codes that come along
+	root     bool     // to make it takes root
+}
+
+var complaints = []complaint{
+	{name: "everybody may write", code: checkWritable, severity: problem, seen: "everybody may write", make: func(t *testing.T, s site) {
+		s.must(os.Chmod(s.path(db), 0o666))
+	}, also: []string{checkReadable}},
+	{name: "everybody may read", code: checkReadable, severity: advice, seen: "everybody may read", make: func(t *testing.T, s site) {
+		s.must(os.Chmod(s.path(db), 0o644))
+	}},
+	{name: "everybody may read logs", code: checkReadable, severity: advice, seen: ".logs", make: func(t *testing.T, s site) {
+		s.must(os.Mkdir(s.path("jobledger.db.logs"), 0o700))
+		s.must(os.Chmod(s.path("jobledger.db.logs"), 0o755))
+	}},
+	{name: "everybody may write into the folder", code: checkFolder, severity: problem, seen: "and so replace the ledger", make: func(t *testing.T, s site) {
+		s.must(os.Chmod(s.dir, 0o777))
+	}},
+	{name: "everybody may make files in the folder", code: checkFolder, severity: advice, seen: "would take for the ledger's", make: func(t *testing.T, s site) {
+		s.must(os.Chmod(s.dir, 0o777|fs.ModeSticky))
+	}},
+	{name: "a file of somebody else", code: checkOwner, severity: problem, seen: ".logs belongs to user 12345", root: true, make: func(t *testing.T, s site) {
+		s.must(os.Mkdir(s.path("jobledger.db.logs"), 0o700))
+		s.must(os.Chown(s.path("jobledger.db.logs"), 12345, 12345))
+	}},
+	{name: "a link", code: checkLink, severity: advice, seen: "by a link", words: []string{"--db", "link.db"}, make: func(t *testing.T, s site) {
+		s.must(os.Symlink(db, s.path("link.db")))
+	}},
+	{name: "two names", code: checkNames, severity: problem, seen: "has 2 names", make: func(t *testing.T, s site) {
+		s.must(os.Link(s.path(db), s.path("second.db")))
+	}},
+	{name: "a -wal file that has grown", code: checkWAL, severity: advice, seen: "kept it from being used again", make: func(t *testing.T, s site) {
+		s.left(1)
+		s.must(os.Truncate(s.path(db+"-wal"), mostWAL+1))
+	}},
+	{name: "the -wal file of another", code: checkStray, severity: problem, seen: "stood at this place", make: func(t *testing.T, s site) {
+		s.run("backup", "b.db")
+		s.left(9)
+		s.must(os.Rename(s.path("b.db"), s.path(db)))
+	}, also: []string{checkSettings}},
+	{name: "the -wal file of another that was in use too", code: checkStray, severity: problem, seen: "tells another history", make: func(t *testing.T, s site) {
+		for range 3 {
+			s.enqueue("x", "--delay", "1h")
+		}
+		s.must(os.Rename(s.path(db), s.path("this.db")))
+		s.left(1)
+		s.must(os.Rename(s.path("this.db"), s.path(db)))
+	}},
+	{name: "a journal", code: checkStray, severity: problem, seen: "-journal is there", make: func(t *testing.T, s site) {
+		name := s.path(db + "-journal")
+		s.must(os.WriteFile(name, make([]byte, 512), 0o600)) // without its magic, SQLite leaves it alone
+		s.must(os.Chtimes(name, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)))
+	}},
+	{name: "an unfinished copy", code: checkLeft, severity: advice, seen: "gave up 2h ago", make: func(t *testing.T, s site) {
+		s.must(os.WriteFile(s.path(".jobledger.db.12345"), nil, 0o600))
+		s.must(os.Chtimes(s.path(".jobledger.db.12345"), time.Now(), time.Now().Add(-2*time.Hour)))
+	}},
+	{name: "no bell", code: checkBell, severity: advice, seen: "is no folder", make: func(t *testing.T, s site) {
+		s.must(os.RemoveAll(s.path("jobledger.db.bell")))
+		s.must(os.WriteFile(s.path("jobledger.db.bell"), nil, 0o600))
+	}},
+	{name: "no turnstile", code: checkBell, severity: advice, seen: "do not take turns", make: func(t *testing.T, s site) {
+		s.must(os.MkdirAll(s.path("jobledger.db.bell/lock"), 0o700))
+	}},
+	{name: "damaged", code: checkRead, severity: problem, seen: "cannot be", make: func(t *testing.T, s site) {
+		s.garble(s.path(db))
+	}},
+	{name: "damaged where nobody looks", code: checkPages, severity: problem, seen: "the file is damaged", words: []string{"--deep"}, make: func(t *testing.T, s site) {
+		s.garblePage(s.rootPage("claims"))
+	}},
+	{name: "an old schema", code: checkSchema, severity: advice, seen: "schema is version 1", make: func(t *testing.T, s site) {
+		steps, err := schema.SQLite()
+		s.must(err)
+		s.must(os.Remove(s.path(db)))
+		s.sql(fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID), `PRAGMA journal_mode = wal`, steps[0].SQL, `PRAGMA user_version = 1`)
+		s.must(os.Chmod(s.path(db), 0o600))
+	}, also: []string{checkGuards, checkRead}},
+	{name: "a copy", code: checkSettings, severity: advice, seen: "not in WAL mode", words: []string{"--db", "b.db"}, make: func(t *testing.T, s site) {
+		s.run("backup", "b.db")
+	}},
+	{name: "not durable", code: checkSettings, severity: advice, seen: "sync=normal", words: []string{"--db", "sqlite:jobledger.db?sync=normal"}},
+	{name: "a guard is gone", code: checkGuards, severity: problem, seen: "trigger events_no_update is missing", make: func(t *testing.T, s site) {
+		s.sql(`DROP TRIGGER events_no_update`)
+	}},
+	{name: "an event of the future", code: checkClock, severity: problem, seen: "the last event was recorded at", make: func(t *testing.T, s site) {
+		s.pantry(time.Hour, func(ctx context.Context, service *commands.Service) {
+			_, err := service.Pause(ctx, "cli:test", "mail", "")
+			s.must(err)
+		})
+	}},
+	{name: "a file of the future", code: checkClock, severity: problem, seen: "the clock of the file system", make: func(t *testing.T, s site) {
+		s.must(os.Chtimes(s.path(db), time.Now(), time.Now().Add(time.Hour)))
+	}},
+	{name: "nobody sweeps", code: checkLeases, severity: problem, seen: "1 lease ran out", also: []string{checkSilent}, make: func(t *testing.T, s site) {
+		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
+			_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail"})
+			s.must(err)
+			_, err = service.Claim(ctx, commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "w", Boot: "B"}, Lease: time.Minute})
+			s.must(err)
+		})
+	}},
+	{name: "a worker is silent", code: checkSilent, severity: advice, seen: "1 worker said no goodbye and is silent: w", make: func(t *testing.T, s site) {
+		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
+			s.must(service.WorkerStarted(ctx, ledger.Worker{Name: "w", Boot: "B", Host: "h", PID: 7}, []string{"mail"}, nil))
+		})
+	}},
+	{name: "a paused queue", code: checkPaused, severity: advice, seen: "mail is paused by cli:", make: func(t *testing.T, s site) {
+		s.run("pause", "-q", "mail", "--reason", "upstream is down")
+		s.enqueue("x")
+	}},
+	{name: "nobody takes them", code: checkStranded, severity: problem, seen: "1 job in mail, ready since", make: func(t *testing.T, s site) {
+		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
+			_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", Requires: []string{"gpu"}})
+			s.must(err)
+		})
+	}},
+	{name: "logs of no job", code: checkLogs, severity: advice, seen: "1 log in ", make: func(t *testing.T, s site) {
+		s.must(os.MkdirAll(s.path("jobledger.db.logs/"+ulid.Make().String()), 0o700))
+	}},
+	{name: "logs of a job that was erased", code: checkLogs, severity: problem, seen: "jobs that were erased", make: func(t *testing.T, s site) {
+		job := s.enqueue("x")
+		s.run("cancel", job)
+		s.run("erase", job, "--reason", "asked for")
+		s.must(os.MkdirAll(s.path("jobledger.db.logs/"+job), 0o700))
+	}},
+}
+
+// garble writes over all of a file but its first page.
+func (s site) garble(path string) {
+	s.Helper()
+	info, err := os.Stat(path)
+	s.must(err)
+	for page := int64(1); page < info.Size()/4096; page++ {
+		s.garbleAt(path, page*4096)
+	}
+}
+
+// garblePage writes over one page of the ledger; pages count from 1.
+func (s site) garblePage(page int64) { s.garbleAt(s.path(db), (page-1)*4096) }
+
+func (s site) garbleAt(path string, at int64) {
+	s.Helper()
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	s.must(err)
+	_, err = file.WriteAt(bytes.Repeat([]byte{0xa5}, 4096), at)
+	s.must(err)
+	s.must(file.Close())
+}
+
+func (s site) rootPage(name string) (page int64) {
+	s.Helper()
+	file, err := sql.Open("sqlite", s.path(db))
+	s.must(err)
+	defer file.Close()
+	s.must(file.QueryRow(`SELECT rootpage FROM sqlite_schema WHERE name = ?`, name).Scan(&page))
+	return page
+}
+
+func TestDoctorFindsWhatIsWrong(t *testing.T) {
+	for _, c := range complaints {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.root && os.Getuid() != 0 {
+				t.Skip("only root can make it so")
+			}
+			s := newSite(t)
+			if err := os.Chmod(s.dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if healthy := s.doctored(); len(healthy) > 0 {
+				t.Fatalf("before anything is wrong: %+v", healthy)
+			}
+			if c.make != nil {
+				c.make(t, s)
+			}
+			findings := s.doctored(c.words...)
+			found := false
+			for _, f := range findings {
+				found = found || f.Code == c.code && f.Severity == c.severity && strings.Contains(f.Seen, c.seen)
+				if f.Code != c.code && !slices.Contains(c.also, f.Code) {
+					t.Errorf("it found %+v too", f)
+				}
+			}
+			if !found {
+				t.Errorf("got %+v", findings)
+			}
+		})
+	}
+}
+
+// A process that was stopped at the wrong moment is in everybody's way, and nothing else says so.
+func TestDoctorFindsWhoWasStopped(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("who holds a lock is known on Linux only")
+	}
+	for name, test := range map[string]struct {
+		severity, seen string
+		stop           func(r rig) *running
+	}{
+		"idle": {advice, "has the ledger open and was stopped", func(r rig) *running {
+			w := r.start(r.command("work", "-q", "mail", "--", "true"))
+			r.eventually("the worker is there", func() bool { return strings.Contains(r.ran("events").stdout, "worker_started") })
+			w.signal(syscall.SIGSTOP)
+			return w
+		}},
+		"in a transaction": {problem, "holds the write lock", func(r rig) *running {
+			return r.start(r.cmd(invoke("enqueue", "-q", "mail", "x").dyingAt("begun=stop")))
+		}},
+		"in its turn": {problem, "had its turn", func(r rig) *running {
+			first := r.start(r.cmd(invoke("enqueue", "-q", "mail", "x").dyingAt("begun=1s")))
+			r.eventually("the lock is held", func() bool {
+				for _, h := range ledger.Holders(r.path(db)) {
+					if h.Writes {
+						return true
+					}
+				}
+				return false
+			})
+			w := r.start(r.cmd(invoke("enqueue", "-q", "mail", "y").dyingAt("turn=stop")))
+			first.wantExit(0)
+			return w
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.must(0, invoke("init"))
+			w := test.stop(r)
+			r.eventually("it is stopped", func() bool {
+				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.Process.Pid))
+				return err == nil && bytes.Contains(stat, []byte(") T ")) // not yet when it only has been sent the signal
+			})
+			var findings []finding
+			r.eventually("doctor finds it", func() bool {
+				findings = r.diagnosed()
+				return len(findings) > 0
+			})
+			f := findings[0]
+			if f.Code != checkStopped || f.Severity != test.severity || !strings.Contains(f.Seen, test.seen) || !strings.Contains(f.Seen, fmt.Sprintf("(pid %d)", w.Process.Pid)) {
+				t.Errorf("got %+v", findings)
+			}
+			w.signal(syscall.SIGCONT)
+			r.eventually("it is content", func() bool {
+				return len(r.diagnosed()) == 0
+			})
+		})
+	}
+}
+
+// A reader that does not come to an end keeps what is written in the -wal file, which grows.
+func TestDoctorFindsALongRead(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.must(os.Chmod(s.dir, 0o700))
+	s.pantry(0, func(ctx context.Context, service *commands.Service) {
+		begun, end := make(chan struct{}), make(chan struct{})
+		var reader sync.WaitGroup
+		reader.Go(func() {
+			s.must(service.Store.Read(ctx, func(tx *ledger.Tx) error {
+				_, err := tx.Tail(ctx)
+				close(begun)
+				<-end
+				return err
+			}))
+		})
+		<-begun
+		enqueue := func(n int) {
+			for range n {
+				_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", Payload: make([]byte, commands.MaxPayload)})
+				s.must(err)
+			}
+		}
+		enqueue(mostBacklog>>20 + 1)
+		findings := s.doctored()
+		if len(findings) != 1 || findings[0].Code != checkWAL || findings[0].Severity != problem || !strings.Contains(findings[0].Seen, "cannot be taken into the ledger") ||
+			runtime.GOOS == "linux" && !strings.Contains(findings[0].Seen, fmt.Sprintf("(pid %d)", os.Getpid())) {
+			t.Errorf("got %+v", findings)
+		}
+		close(end)
+		reader.Wait()
+		enqueue(5)
+		if findings := s.doctored(); len(findings) > 0 {
+			t.Errorf("when the read has ended: %+v", findings)
+		}
+	})
+}
+
+// Whoever is not root has less to look at; that is said, and the rest is looked at.
+func TestDoctorOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.enqueue("x")
+	who := "nobody"
+	if os.Getuid() == 0 {
+		for dir := s.dir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+			s.must(os.Chmod(dir, 0o755))
+		}
+	} else {
+		who = userName(os.Getuid())
+		s.must(os.Chmod(s.path(db), 0))
+		t.Cleanup(func() { _ = os.Chmod(s.path(db), 0o600) })
+	}
+	ask := func() string {
+		t.Helper()
+		cmd := s.command("doctor", "--json")
+		if os.Getuid() == 0 {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			program, err := exec.LookPath("jobledger") // which lies where nobody else may look
+			s.must(err)
+			cmd.Path = s.path("jobledger")
+			s.must(exec.Command("cp", program, cmd.Path).Run())
+		}
+		out, err := cmd.Output()
+		return fmt.Sprintf("%s%v", out, err)
+	}
+	if got := ask(); !strings.Contains(got, `"code":"D14","severity":"problem","seen":"you may not read it`) {
+		t.Errorf("%s may not read: got %s", who, got)
+	}
+	if os.Getuid() != 0 {
+		return
+	}
+	s.must(os.Chmod(s.path(db), 0o644))
+	got := ask()
+	for _, want := range []string{`"code":"D04","severity":"advice","seen":"the ledger belongs to `, `"code":"D03","severity":"advice","seen":"you may not write into the folder`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s may only read: got %s, want %s", who, got, want)
+		}
+	}
+	if strings.Contains(got, `"problem"`) {
+		t.Errorf("%s may only read: got %s", who, got)
+	}
+}
+
+func TestDoctorKnowsFileSystems(t *testing.T) {
+	for name, test := range map[string]struct {
+		place   ledger.Place
+		allowed bool
+		want    string
+	}{
+		"nothing known":     {ledger.Place{}, false, ""},
+		"all is well":       {ledger.Place{Known: true, Free: 1 << 40}, false, ""},
+		"little space":      {ledger.Place{Known: true, Free: 1 << 20}, false, "D08 problem"},
+		"no space for two":  {ledger.Place{Known: true, Free: 80 << 20}, false, "D08 advice"},
+		"no files":          {ledger.Place{Known: true, Free: 1 << 40, NoFiles: true}, false, "D08 problem"},
+		"read-only":         {ledger.Place{Known: true, ReadOnly: true}, false, "D08 problem"},
+		"a network":         {ledger.Place{Known: true, Free: 1 << 40, Network: "NFS"}, false, "D07 problem"},
+		"a network, wanted": {ledger.Place{Known: true, Free: 1 << 40, Network: "NFS"}, true, "D07 advice"},
+	} {
+		d := &doctor{program: &program{stdout: bufio.NewWriter(nil), now: time.Now}, path: "/x/jobs.db", real: "/x/jobs.db"}
+		d.fileSystem(test.place, 100<<20, test.allowed)
+		got := ""
+		for _, f := range d.findings {
+			got += f.Code + " " + f.Severity
+		}
+		if got != test.want {
+			t.Errorf("%s: got %q, want %q: %+v", name, got, test.want, d.findings)
+		}
+	}
+	if place := ledger.PlaceOf(t.TempDir()); runtime.GOOS == "linux" && (!place.Known || place.Free == 0 || place.Network != "") {
+		t.Errorf("got %+v", place)
+	}
+}
+
+// A check that no test makes find something would rot, and so would one that nobody can read about.
+func TestEachCheckOfDoctorIsTriedAndExplained(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "doctor.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+			if text, _ := strconv.Unquote(l.Value); len(text) == 3 && text[0] == 'D' {
+				codes = append(codes, text)
+			}
+		}
+		return true
+	})
+	tried := []string{checkNetwork, checkSpace, checkStopped} // in tests of their own
+	for _, c := range complaints {
+		tried = append(tried, c.code)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range codes {
+		if !slices.Contains(tried, code) {
+			t.Errorf("nothing makes doctor find %s", code)
+		}
+		if !strings.Contains(string(readme), "\n| `"+code+"` |") {
+			t.Errorf("the README does not explain %s", code)
+		}
+	}
+	if len(codes) != 24 {
+		t.Errorf("there are the codes %v", codes)
+	}
+}

@@ -1,0 +1,276 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// rig is a site whose processes can be killed or stopped at a named step.
+type rig struct {
+	site
+	program string
+}
+
+func newRig(t testing.TB) rig {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil && os.Getenv("CI") != "true" {
+		t.Skip("builds a program with failpoints, and there is no go")
+	}
+	program, err := armed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rig{site{t, t.TempDir()}, program}
+}
+
+// invocation is a command line of the program with failpoints, and what its environment says about them.
+type invocation struct {
+	failpoint string // see package failpoint; "": none
+	clock     string // likewise
+	words     []string
+}
+
+func invoke(words ...string) invocation                   { return invocation{words: words} }
+func (i invocation) dyingAt(failpoint string) invocation  { i.failpoint = failpoint; return i }
+func (i invocation) ahead(clock time.Duration) invocation { i.clock = clock.String(); return i }
+func (i invocation) with(words ...string) invocation {
+	i.words = slices.Concat(i.words, words)
+	return i
+}
+func (i invocation) clockFrom(file string) invocation { i.clock = file; return i }
+func (i invocation) String() string                   { return strings.Join(i.words, " ") + " at " + i.failpoint }
+func (r rig) cmd(i invocation) *exec.Cmd {
+	cmd := exec.Command(r.program, i.words...)
+	cmd.Dir = r.dir
+	endsWithTest(cmd)
+	cmd.Env = append(os.Environ(), "JOBLEDGER_FAILPOINT="+i.failpoint, "JOBLEDGER_CLOCK="+i.clock)
+	return cmd
+}
+
+// exit is how a process ended.
+type exit struct {
+	stdout, stderr string
+	code           int // -1 if a signal ended it
+	killed         bool
+}
+
+// do runs a process to its end, which is bounded by a minute so that one that hangs is told.
+func (r rig) do(i invocation) exit {
+	r.Helper()
+	began := time.Now()
+	got := r.kill(i, time.Minute)
+	if time.Since(began) > time.Minute {
+		r.Errorf("%s: it hung", i)
+	}
+	return got
+}
+
+// kill runs a process to its end, or kills it after so long.
+func (r rig) kill(i invocation, after time.Duration) exit {
+	r.Helper()
+	cmd := r.cmd(i)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &said, time.Second
+	if err := cmd.Start(); err != nil {
+		r.Fatal(err)
+	}
+	defer time.AfterFunc(after, func() { _ = cmd.Process.Kill() }).Stop()
+	_ = cmd.Wait() // ProcessState says how it ended
+	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return exit{out.String(), said.String(), cmd.ProcessState.ExitCode(), status.Signaled() && status.Signal() == syscall.SIGKILL}
+}
+
+// must is do of a process that has to end with this code.
+func (r rig) must(code int, i invocation) string {
+	r.Helper()
+	got := r.do(i)
+	if got.code != code {
+		r.Fatalf("%s: exit code %d, want %d\n%s%s", i, got.code, code, got.stdout, got.stderr)
+	}
+	return strings.TrimSuffix(got.stdout, "\n")
+}
+
+// ledger opens the ledger of this name for fn. No process of this program's own may hold the file while the files
+// of a ledger are read otherwise, so it is closed again.
+func (r rig) ledger(name string, fn func(*ledger.Store)) {
+	r.Helper()
+	store, err := ledger.OpenExisting(context.Background(), r.path(name))
+	if err != nil {
+		r.Fatalf("open %s: %v", name, err)
+	}
+	fn(store)
+	if err := store.Close(); err != nil {
+		r.Errorf("close %s: %v", name, err)
+	}
+}
+
+// history is the events of a ledger that has to be sound: the database is whole, pos and seq are dense, no claim
+// overlaps another or ends twice, and the tables equal the fold of the events. All of that is what Verify checks.
+func (r rig) history(name string) (events []ledger.Event) {
+	r.Helper()
+	events, findings := r.inspect(name)
+	for _, f := range findings {
+		r.Errorf("verify %s: %+v", name, f)
+	}
+	return events
+}
+
+func (r rig) inspect(name string) (events []ledger.Event, findings []projection.Finding) {
+	r.Helper()
+	r.ledger(name, func(store *ledger.Store) {
+		ctx := context.Background()
+		err := store.Read(ctx, func(tx *ledger.Tx) error {
+			v, err := projection.Verify(ctx, tx, nil)
+			findings = v.Findings
+			return err
+		})
+		if err != nil {
+			r.Errorf("verify %s: %v", name, err)
+		}
+		events = r.eventsOf(store)
+	})
+	return events, findings
+}
+
+func (r rig) eventsOf(store *ledger.Store, kinds ...ledger.Kind) (events []ledger.Event) {
+	r.Helper()
+	ctx := context.Background()
+	err := store.Read(ctx, func(tx *ledger.Tx) error {
+		for e, err := range tx.Events(ctx, ledger.Filter{Kinds: kinds}) {
+			if err != nil {
+				return err
+			}
+			events = append(events, e)
+		}
+		return nil
+	})
+	if err != nil {
+		r.Errorf("events of %s: %v", store.Path(), err)
+	}
+	return events
+}
+
+// count is how many events of these kinds there are.
+func (r rig) count(kinds ...ledger.Kind) (n int) {
+	r.Helper()
+	r.ledger(db, func(store *ledger.Store) {
+		n = len(r.eventsOf(store, kinds...))
+	})
+	return n
+}
+
+func kindsOf(events []ledger.Event) string {
+	var kinds []string
+	for _, e := range events {
+		kinds = append(kinds, e.Kind().String())
+	}
+	return strings.Join(kinds, " ")
+}
+
+// nobodyLeft waits until no process has its working directory in this site. Where there is no /proc, nobody knows.
+func (r rig) nobodyLeft() {
+	r.Helper()
+	var left []string
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if left = r.processes(); len(left) == 0 {
+			return
+		}
+	}
+	r.Errorf("processes are left: %q", left)
+}
+
+// processes are those that work in this site, zombies aside.
+func (r rig) processes() (list []string) {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range links {
+		if to, err := os.Readlink(link); err == nil && to == r.dir {
+			line, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
+			list = append(list, filepath.Base(filepath.Dir(link))+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+		}
+	}
+	return list
+}
+
+// parsed calls visit with each node of the Go files of a folder, and of those below it; of tests, or of what is none.
+func parsed(t *testing.T, folder string, tests bool, visit func(ast.Node)) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") != tests {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err == nil {
+			ast.Inspect(file, func(n ast.Node) bool { visit(n); return true })
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A failpoint that no test dies at would rot. Those that tests name are there, or they would not die.
+func TestEachFailpointIsInSomeTest(t *testing.T) {
+	inTests := make(map[string]bool)
+	parsed(t, ".", true, func(n ast.Node) {
+		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			name, _, _ := strings.Cut(strings.Trim(literal.Value, "\"`"), ":")
+			name, _, _ = strings.Cut(name, "=")
+			inTests[name] = true
+		}
+	})
+	places := make(map[string]int)
+	parsed(t, "../..", false, func(n ast.Node) {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return
+		}
+		if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Hit" && fmt.Sprint(f.X) == "failpoint" {
+			places[strings.Trim(call.Args[0].(*ast.BasicLit).Value, "\"")]++
+		}
+	})
+	if len(places) < 20 {
+		t.Errorf("only these were found: %v", places)
+	}
+	for name, n := range places {
+		if n != 1 {
+			t.Errorf("failpoint %q stands at %d places", name, n)
+		}
+		if !inTests[name] {
+			t.Errorf("no test names failpoint %q", name)
+		}
+	}
+}
+
+// What people get has no failpoints: it does not even read these variables.
+func TestTheProgramThatPeopleGetHasNoFailpoints(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	cmd := s.command("enqueue", "-q", "mail", "x")
+	cmd.Env = append(os.Environ(), "JOBLEDGER_FAILPOINT=begin", "JOBLEDGER_CLOCK=nonsense")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	r := newRig(t)
+	if got := r.do(invoke("enqueue", "-q", "mail", "x").dyingAt("begin")); !got.killed {
+		t.Errorf("with failpoints it goes on: %+v", got)
+	}
+}

@@ -1,0 +1,248 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"jobledger/ledger"
+)
+
+// workSteps are those of a worker that takes one job and ends.
+var workSteps = []string{"begun", "commit", "committed", "answer", "turn-begins", "turn-ends", "task-begins", "child-runs", "child-ended", "task-ends"}
+
+// sayAttempt is a command that notes that it ran, does not end while there is a file "wait", and then gives the payload
+// as its result.
+const sayAttempt = `echo $JOBLEDGER_ATTEMPT >>ran; while [ -e wait ]; do sleep 0.02; done; exec cat`
+
+// attempts are those whose command was started.
+func (r rig) attempts() string {
+	text, _ := os.ReadFile(r.path("ran"))
+	return strings.Join(strings.Fields(string(text)), " ")
+}
+
+func (r rig) enqueueOne() {
+	r.Helper()
+	r.fill(func(p pantry) invocation { p.job("payload"); return invocation{} })
+}
+
+// heal is what others do when a worker has died: they sweep, and work on its job.
+func (r rig) heal() {
+	r.Helper()
+	r.must(0, invoke("sweep", "--grace", "0s").ahead(time.Hour))
+	_ = os.Remove(r.path("wait"))
+	r.must(0, invoke("work", "-q", "mail", "--worker", "B", "--drain", "--", "sh", "-c", sayAttempt).ahead(2*time.Hour))
+}
+
+// A worker may die at any moment of a job's life: nothing that it started goes on, its claim ends once, the job
+// succeeds once, and its command runs once for each claim at most.
+func TestAWorkerKilledAtEachStep(t *testing.T) {
+	for _, step := range workSteps {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.enqueueOne()
+			if step == "child-runs" {
+				r.touch("wait")
+			}
+			command := invoke("work", "-q", "mail", "--worker", "A", "--once", "--", "sh", "-c", sayAttempt)
+			if step == "child-runs" { // without the death, it would not end
+				copied := r.copied()
+				if got := copied.do(command.dyingAt(step)); !got.killed {
+					t.Fatalf("%+v", got)
+				}
+				copied.wantHealed(step)
+				return
+			}
+			r.dieAtEach(step, command, 0, func(r rig, _ exit) { r.wantHealed(step) })
+		})
+	}
+}
+
+func (r rig) wantHealed(step string) {
+	r.Helper()
+	r.nobodyLeft()
+	r.heal()
+	r.nobodyLeft()
+	claims, endings, ends := 0, 0, 0
+	var last ledger.Event
+	for _, e := range r.history(db) {
+		if e.N == 0 {
+			continue
+		}
+		last = e
+		switch {
+		case e.Kind() == ledger.KindClaimed:
+			claims++
+		case e.Kind() == ledger.KindSucceeded:
+			ends++
+			fallthrough
+		case e.Kind().EndsClaim():
+			endings++
+		}
+	}
+	ran := len(strings.Fields(r.attempts()))
+	if last.Kind() != ledger.KindSucceeded || ends != 1 || endings != claims || claims < 1 || claims > 2 {
+		r.Errorf("the job's history: %s", kindsOf(r.history(db)))
+	}
+	fewer := 0
+	if claims == 2 && (step == "child-runs" || step == "task-begins" || step == "turn-ends" || step == "answer" || step == "committed") {
+		fewer = 1 // it may have died between its claim and the start of the command
+	}
+	if ran > claims || ran < claims-fewer {
+		r.Errorf("%d claims, and the command ran for %q", claims, r.attempts())
+	}
+	got := r.must(0, invoke("show", string(last.Job), "--json").ahead(3*time.Hour))
+	if !strings.Contains(got, `"state":"succeeded"`) || !strings.Contains(got, `"result":"payload"`) {
+		r.Errorf("the job: %s", got)
+	}
+}
+
+// beatSteps are the steps of a worker's first heartbeat: behind its start and its claim, it is its third transaction and
+// its second turn.
+var beatSteps = map[string]bool{ // whether the heartbeat is in the ledger then
+	"turn-begins:2": false, "begun:3": false, "commit:3": false, "committed:3": true, "answer:3": true, "turn-ends:2": true,
+}
+
+// A worker may die while it beats.
+func TestAWorkerKilledInABeat(t *testing.T) {
+	t.Parallel()
+	workers := make(map[string]*running)
+	rigs := make(map[string]rig)
+	for step := range beatSteps { // all at the same time, since they mostly wait
+		r := newRig(t)
+		r.enqueueOne()
+		r.touch("wait")
+		command := invoke("work", "-q", "mail", "--worker", "A", "--lease", "1s", "--once", "--", "sh", "-c", sayAttempt)
+		rigs[step], workers[step] = r, r.start(r.cmd(command.dyingAt(step)))
+	}
+	for step, beats := range beatSteps {
+		r := rigs[step]
+		workers[step].wantExit(-1)
+		r.nobodyLeft()
+		want := "enqueued worker_started claimed"
+		if beats {
+			want += " heartbeat"
+		}
+		if got := kindsOf(r.history(db)); got != want || r.attempts() != "1" {
+			t.Errorf("%s: %s, ran %q; want %s", step, got, r.attempts(), want)
+		}
+		r.heal()
+		want += " reclaimed worker_started claimed succeeded worker_stopped"
+		if got := kindsOf(r.history(db)); got != want || r.attempts() != "1 2" {
+			t.Errorf("%s: %s, ran %q; want %s", step, got, r.attempts(), want)
+		}
+	}
+}
+
+// Whoever lives among the dying keeps no file open that it does not need: what it has after ten deaths is all that it
+// ever has.
+func TestASurvivorLeaksNoFiles(t *testing.T) {
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		t.Skip("only Linux tells which files a process has open")
+	}
+	t.Parallel()
+	r := newRig(t)
+	r.fill(func(pantry) invocation { return invocation{} })
+	survivors := []*running{
+		r.start(r.cmd(invoke("work", "-q", "mail", "-j", "2", "--", "true"))),
+		r.start(r.cmd(invoke("sweep", "--every", "100ms"))),
+	}
+	deaths, before := 40, 0
+	if testing.Short() {
+		deaths = 20
+	}
+	for n := 1; n <= deaths; n++ {
+		for _, step := range []string{"commit", "committed"} { // the latter leaves a job
+			if got := r.do(invoke("enqueue", "-q", "mail", "x").dyingAt(step)); !got.killed {
+				t.Fatalf("%+v", got)
+			}
+		}
+		if n == 10 {
+			before = r.openWhenIdle(n, survivors)
+		}
+	}
+	if after := r.openWhenIdle(deaths, survivors); after > before+3 {
+		t.Errorf("%d files are open; after ten deaths it was %d", after, before)
+	}
+	for _, p := range survivors {
+		p.signal(syscall.SIGTERM)
+		p.wantExit(0)
+	}
+	r.nobodyLeft()
+	r.history(db)
+}
+
+// openWhenIdle is how many files processes have open once so many jobs have succeeded.
+func (r rig) openWhenIdle(jobs int, processes []*running) (files int) {
+	r.Helper()
+	r.eventually(fmt.Sprintf("%d jobs are done", jobs), func() bool { return r.count(ledger.KindSucceeded) == jobs })
+	for _, p := range processes {
+		list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.Process.Pid))
+		if err != nil {
+			r.Error(err)
+		}
+		files += len(list)
+	}
+	return files
+}
+
+// Whoever dies in the turnstile, or with the write lock in hand, lets the next one pass.
+func TestKilledInTheTurnstile(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"gate", "turn"} {
+		r := newRig(t)
+		r.enqueueOne()
+		holder := r.start(r.cmd(invoke("enqueue", "-q", "mail", "holder").dyingAt("commit=stop")))
+		r.wantStopped(holder)
+		if got := r.do(invoke("enqueue", "-q", "mail", "in line").dyingAt(step)); !got.killed {
+			t.Errorf("%s: it did not line up: %+v", step, got)
+		}
+		waiting := r.start(r.cmd(invoke("enqueue", "-q", "mail", "next")))
+		if step == "gate" {
+			holder.signal(syscall.SIGKILL)
+			holder.wantExit(-1)
+		} else {
+			holder.signal(syscall.SIGCONT)
+			holder.wantExit(0)
+		}
+		waiting.wantExit(0)
+		want := "enqueued enqueued enqueued"
+		if step == "gate" {
+			want = "enqueued enqueued"
+		}
+		if got := kindsOf(r.history(db)); got != want {
+			t.Errorf("%s: %s, want %s", step, got, want)
+		}
+	}
+}
+
+// wantStopped waits until a process has stopped itself.
+func (r rig) wantStopped(p *running) {
+	r.Helper()
+	r.eventually("a process stops", func() bool {
+		select {
+		case <-p.exited:
+			r.Fatalf("it has ended instead: %v, %s", p.ProcessState, p.said)
+		default:
+		}
+		return stopped(p.Process.Pid)
+	})
+}
+
+func stopped(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err == nil {
+		return bytes.Contains(stat[bytes.LastIndexByte(stat, ')'):], []byte(") T "))
+	}
+	out, _ := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
+	return bytes.HasPrefix(bytes.TrimSpace(out), []byte("T"))
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"jobledger/commands"
+	"jobledger/commands/worker"
+)
+
+// wantUsageError ends the test unless err is one in what the user typed.
+func wantUsageError(t *testing.T, typed string, err error) {
+	t.Helper()
+	if code, why, _ := explain(err); code != exitUsage || why == "" {
+		t.Fatalf("%q: exit code %d, %q", typed, code, why)
+	}
+}
+
+// What is read as a time says itself where on the earth it is, and reads back as the same.
+func FuzzParseWhen(f *testing.F) {
+	for _, seed := range []string{
+		"2026-05-04T10:00:00Z", "2026-05-04t10:00:00.123456789+02:00", "2026-05-04 10:00-03:30", "2026-05-04", "2026-05-04T10:00:00",
+		"24:00", "9:30", "23:59:59", "-2h", "+1d12h", "--2h", "-", "pos:0", "pos:-1", "pos:9223372036854775808", "0000-01-01T00:00:00Z",
+		"9999-12-31T23:59:59-23:59", "2026-02-29T00:00Z", "2026-06-30T23:59:60Z", "-106752d", "2h", "now", "", "\x00", "２０２６-05-04T10:00Z",
+	} {
+		f.Add(seed, int64(1777874400))
+	}
+	dated := regexp.MustCompile(`^[0-9]{4}-`)
+	f.Fuzz(func(t *testing.T, text string, seconds int64) {
+		now := time.Unix(seconds%250_000_000_000, 0).In(noon().Location())
+		w, err := parseWhen("at", text, now)
+		if err != nil {
+			wantUsageError(t, text, err)
+			return
+		}
+		if dated.MatchString(text) && !zoneLast.MatchString(strings.ToUpper(text)) {
+			t.Fatalf("%q has no zone and is read as %s", text, w)
+		}
+		if clockTime.MatchString(text) && (w.Time.After(now) || w.Time.Before(now.AddDate(0, 0, -2))) {
+			t.Fatalf("%q at %s is read as %s, which is not the last one", text, now, w)
+		}
+		again, err := parseWhen("at", w.String(), now)
+		if year := w.Time.Year(); err != nil && (w.ByPos || year >= 0 && year <= 9999) {
+			t.Fatalf("%q is read as %s, which is no time: %v", text, w, err)
+		}
+		if err == nil && (again.ByPos != w.ByPos || again.Pos != w.Pos || !again.Time.Equal(w.Time.Truncate(time.Second))) {
+			t.Fatalf("%q is read as %s, and that as %s", text, w, again)
+		}
+	})
+}
+
+// A duration has a unit and no sign, is within its range, and reads back as the same.
+func FuzzParseDuration(f *testing.F) {
+	for _, seed := range []string{"90s", "1h30m", "1.5h", "1d", "2d3h", "0s", "0", "10", "-5s", "+5s", "1d-5s", "1d0", "", "soon", "9999999999h",
+		"106751d24h", "99999999999999999999d", "1e3s", "0x1p4s", "1_0s", ".s", "1ns", "١s", "1d1d", "2562047h47m16.854775807s"} {
+		f.Add(seed, int64(time.Second), int64(24*time.Hour), false)
+		f.Add(seed, int64(0), int64(0), true)
+	}
+	unit := regexp.MustCompile(`^([0-9.]+(d|h|m|s|ms|us|µs|μs|ns))+$`)
+	f.Fuzz(func(t *testing.T, text string, lo, hi int64, zero bool) {
+		lo, hi = max(lo, 0), max(hi, 0)
+		d, err := parseDuration("for", text, time.Duration(lo), time.Duration(hi), zero)
+		if err != nil {
+			wantUsageError(t, text, err)
+			return
+		}
+		switch {
+		case !unit.MatchString(text):
+			t.Fatalf("%q is read as %s", text, d)
+		case d == 0 && !zero, d < 0, d != 0 && d < time.Duration(lo), hi > 0 && d > time.Duration(hi):
+			t.Fatalf("%q is read as %s, which is not %s", text, d, span(time.Duration(lo), time.Duration(hi), zero))
+		}
+		if again, err := readDuration(formatDuration(d)); err != nil || again != d {
+			t.Fatalf("%q is %s, written %s, and that is %s, %v", text, d, formatDuration(d), again, err)
+		}
+	})
+}
+
+// A line that is taken for a job is one that can be enqueued, loses nothing of what it says, and leaves alone what the
+// flags say to all lines.
+func FuzzJobLine(f *testing.F) {
+	for _, seed := range []string{
+		`{"payload": {"to":  "ada", "n": 1.50}, "key": "a-1", "tags": {"x": "1"}}`, `{"payload": null, "key": null}`, `{"payload":"\ud83d\ude00\u0000"}`,
+		`{"queue": "sms", "priority": 5, "max_attempts": 2, "max_runtime": "1m", "version": "v2", "requires": ["gpu"], "run_at": "+10m"}`,
+		`{"payload":"\ud800"}`, `{"key":""}`, `{"tags":{"a":"1","a":"2"}}`, `{"tags":{"a":null}}`, `{"payload":1,"payload":2}`, `{"priority":1e1}`,
+		`{"delay":"5"}`, `{}{}`, `{} x`, `{`, `[]`, `null`, `{"requires":[null]}`, "{\"key\":\"\xff\"}", `{"payload":NaN}`, `{"max_runtime":"0s"}`, `{"tags":{"a":{"b":1}}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		defaults := commands.Enqueue{Queue: "mail", Priority: 3, Requires: []string{"cpu"}, Tags: map[string]string{"batch": "7"}}
+		lines := jobLines{defaults: defaults, now: noon()}
+		e, err := lines.job(slices.Clone(line))
+		if defaults.Tags["batch"] != "7" || len(defaults.Tags) != 1 || defaults.Requires[0] != "cpu" {
+			t.Fatalf("%s has changed the defaults: %+v", line, defaults)
+		}
+		if err != nil {
+			wantUsageError(t, string(line), err)
+			return
+		}
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(line, &fields); err != nil {
+			t.Fatalf("not JSON: %s: %v", line, err)
+		}
+		if err := e.Check(); err != nil {
+			t.Fatalf("%s is read as what cannot be enqueued: %v", line, err)
+		}
+		for name, raw := range fields {
+			if string(raw) != "null" || name == "payload" {
+				keepsField(t, e, name, raw)
+			}
+		}
+	})
+}
+
+// keepsField checks that e says what raw says under name, and nothing else.
+func keepsField(t *testing.T, e commands.Enqueue, name string, raw json.RawMessage) {
+	t.Helper()
+	texts := map[string]string{"queue": e.Queue, "key": e.Key, "version": e.Version}
+	got, isText := texts[name]
+	if name == "payload" && raw[0] == '"' {
+		got, isText = string(e.Payload), true
+	}
+	switch {
+	case isText:
+		again, err := json.Marshal(got)
+		var want, back string
+		if json.Unmarshal(raw, &want) != nil || err != nil || json.Unmarshal(again, &back) != nil || got != want || back != want || got == "" && name != "payload" {
+			t.Fatalf("%s %s is read as %q", name, raw, got)
+		}
+		if strings.ContainsRune(got, utf8.RuneError) && !strings.ContainsRune(string(raw), utf8.RuneError) && !strings.Contains(strings.ToLower(string(raw)), `\ufffd`) {
+			t.Fatalf("%s %s is read as %q: something was lost", name, raw, got)
+		}
+	case name == "payload":
+		if string(e.Payload) != string(raw) {
+			t.Fatalf("payload %s is read as %s", raw, e.Payload)
+		}
+	case name == "priority":
+		if strconv.Itoa(e.Priority) != strings.TrimPrefix(string(raw), "-0") && string(raw) != "-0" {
+			t.Fatalf("priority %s is read as %d", raw, e.Priority)
+		}
+	case name == "tags":
+		var tags map[string]string
+		if err := json.Unmarshal(raw, &tags); err != nil {
+			t.Fatal(err)
+		}
+		if _, ours := tags["batch"]; !ours {
+			tags["batch"] = "7"
+		}
+		if !maps.Equal(tags, e.Tags) {
+			t.Fatalf("tags %s are read as %v", raw, e.Tags)
+		}
+	case name == "requires":
+		var labels []string
+		if err := json.Unmarshal(raw, &labels); err != nil || !slices.Equal(labels, e.Requires) {
+			t.Fatalf("requires %s is read as %v, %v", raw, e.Requires, err)
+		}
+	}
+}
+
+// What is read as an exit map has each code once, from 0 to 255, with an outcome that there is.
+func FuzzExitMap(f *testing.F) {
+	for _, seed := range []string{"3=fail", "0=fail-no-retry\n75=succeed", "256=fail", "-1=fail", "+3=fail", "03=fail\n3=release", "=", "3", "3=fail=x", "٣=fail", "3= fail"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		pairs := strings.Split(text, "\n")
+		exits, err := exitMap(pairs)
+		if err != nil {
+			wantUsageError(t, text, err)
+			return
+		}
+		if len(exits) != len(pairs) {
+			t.Fatalf("%q: %d pairs are read as %v", text, len(pairs), exits)
+		}
+		for code, outcome := range exits {
+			written := func(pair string) bool {
+				digits, is := strings.CutSuffix(pair, "="+string(outcome))
+				return is && strings.TrimLeft(digits, "0") == strings.TrimLeft(strconv.Itoa(code), "0") && digits != ""
+			}
+			if code < 0 || code > 255 || !slices.Contains(worker.Outcomes(), outcome) || !slices.ContainsFunc(pairs, written) {
+				t.Fatalf("%q is read as %v", text, exits)
+			}
+		}
+	})
+}
+
+// What --tag says comes back as it was typed: nothing is lost, cut or joined.
+func FuzzTags(f *testing.F) {
+	for _, seed := range []string{"a=1", "a=1\nb=2=3", "c=", "=1", "", "a", "a=1\na=2", " d = x ", "a=\xff"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		pairs := strings.Split(text, "\n")
+		tags, err := readTags(pairs)
+		if err != nil {
+			wantUsageError(t, text, err)
+			return
+		}
+		var again []string
+		for name, value := range tags {
+			again = append(again, name+"="+value)
+		}
+		slices.Sort(again)
+		if !slices.Equal(again, slices.Sorted(slices.Values(pairs))) {
+			t.Fatalf("%q is read as %v", pairs, tags)
+		}
+	})
+}
+
+// Progress is a number from 0 to 1 that JSON can hold, written with no more than digits, a point, an exponent and %.
+func FuzzProgress(f *testing.F) {
+	for _, seed := range []string{"0", "1", "0.5", "40%", "100%", "101%", "-0", "5e-05", "1e999", "1e-999", "NaN", "Inf", "0x1p-1", "1_0%", "%", "", ".", "+.5"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		n, ok := readProgress(text)
+		if !ok {
+			return
+		}
+		if !(n >= 0 && n <= 1) || math.Signbit(n) || strings.ContainsAny(text, "_xXpPnN") {
+			t.Fatalf("%q is read as %v", text, n)
+		}
+	})
+}

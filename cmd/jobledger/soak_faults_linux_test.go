@@ -1,0 +1,231 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// strike lets faults happen until the end of the load, and returns when all have been undone. It goes through all kinds
+// once, and then on at random.
+func (s *soak) strike() {
+	faults := []func(*rand.Rand){
+		s.killWorker, s.stopForLong, s.killCommand, s.killJob, s.stopCommand, s.fillDisk, s.killParent, s.limitFiles,
+		s.killWorker, s.killCommand, s.killCommand, s.stopCommand, s.stopForLong, s.stopForShort,
+	}
+	dice := s.dice("faults", 0)
+	var under sync.WaitGroup
+	defer under.Wait()
+	for i := 0; s.underLoad(); i++ {
+		s.pause(time.Duration(20+dice.IntN(40)+min(i, 10)*dice.IntN(40)) * time.Millisecond)
+		if s.underLoad() {
+			fault := faults[i%len(faults)]
+			if i >= len(faults) {
+				fault = faults[dice.IntN(len(faults))]
+			}
+			under.Go(func() { fault(s.dice("fault", i)) })
+		}
+	}
+}
+
+// victim is a process that runs and has a role for which ok says yes. Never the steady worker.
+func (s *soak) victim(dice *rand.Rand, ok func(role string) bool) *soakProcess {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []*soakProcess
+	for p := range s.live {
+		if p.role != "steady" && ok(p.role) {
+			found = append(found, p)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	slices.SortFunc(found, func(a, b *soakProcess) int { return a.Process.Pid - b.Process.Pid })
+	return found[dice.IntN(len(found))]
+}
+
+func lasting(role string) bool { return role == "worker" || role == "sweeper" }
+func passing(role string) bool { return !lasting(role) }
+
+func (s *soak) killWorker(dice *rand.Rand)  { s.kill(s.victim(dice, lasting)) }
+func (s *soak) killCommand(dice *rand.Rand) { s.kill(s.victim(dice, passing)) }
+
+func (s *soak) kill(p *soakProcess) {
+	if p == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live[p] && p.Process.Kill() == nil {
+		p.killed = true
+		s.count["kills of "+p.role]++
+	}
+}
+
+// stopForLong outlasts a lease, stopForShort does not; stopCommand meets a command anywhere, with the write lock too.
+func (s *soak) stopForLong(dice *rand.Rand) {
+	upTo := 2 * soakLease
+	if !s.short {
+		upTo = 6 * soakLease // long enough for somebody else to have the job by then
+	}
+	s.freeze(s.victim(dice, lasting), soakLease+time.Duration(dice.Int64N(int64(upTo))))
+}
+
+func (s *soak) stopForShort(dice *rand.Rand) {
+	s.freeze(s.victim(dice, lasting), time.Duration(dice.Int64N(int64(soakLease/2))))
+}
+
+func (s *soak) stopCommand(dice *rand.Rand) {
+	s.freeze(s.victim(dice, passing), time.Duration(dice.Int64N(int64(soakLease))))
+}
+
+func (s *soak) freeze(p *soakProcess, d time.Duration) {
+	if p == nil || !s.halted(p) {
+		return
+	}
+	s.pause(d)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.began, p.frozen = p.began.Add(time.Since(p.frozen)), time.Time{} // it is none the wiser
+	_ = p.Process.Signal(syscall.SIGCONT)
+}
+
+func (s *soak) halted(p *soakProcess) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !p.frozen.IsZero() || p.Process.Signal(syscall.SIGSTOP) != nil {
+		return false
+	}
+	p.frozen = time.Now()
+	s.count["stops of "+p.role]++
+	return true
+}
+
+// killJob kills the command of a job, killParent the supervising parent of one.
+func (s *soak) killJob(dice *rand.Rand) {
+	if parent := s.someParent(dice); parent > 0 {
+		for _, job := range childrenOf(parent) {
+			s.killOther(job, "job")
+		}
+	}
+}
+
+// killParent stops the command first, so that it starts nothing more, and takes with it what that has started: nobody
+// else would find it now.
+func (s *soak) killParent(dice *rand.Rand) {
+	parent := s.someParent(dice)
+	if parent == 0 {
+		return
+	}
+	jobs := childrenOf(parent)
+	for _, job := range jobs {
+		_ = unix.Kill(job, unix.SIGSTOP)
+	}
+	below := slices.Clone(jobs)
+	for i := 0; i < len(below); i++ {
+		below = append(below, childrenOf(below[i])...)
+	}
+	s.killOther(parent, "supervising parent")
+	for _, pid := range below {
+		s.killOther(pid, "")
+	}
+}
+
+// someParent is a supervising parent, of any worker, or 0.
+func (s *soak) someParent(dice *rand.Rand) int {
+	s.mu.Lock()
+	var parents []int
+	for p := range s.live {
+		if lasting(p.role) || p.role == "steady" || p.role == "shell" {
+			parents = append(parents, childrenOf(p.Process.Pid)...)
+		}
+	}
+	s.mu.Unlock()
+	parents = slices.DeleteFunc(parents, func(pid int) bool { // a shell has other children too
+		cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		return !strings.HasSuffix(string(cmdline), "\x00supervise\x00")
+	})
+	if len(parents) == 0 {
+		return 0
+	}
+	slices.Sort(parents)
+	return parents[dice.IntN(len(parents))]
+}
+
+// killOther kills a process that some worker has started: one whose folder is the ledger's.
+func (s *soak) killOther(pid int, what string) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)); err != nil || cwd != s.dir {
+		return
+	}
+	if unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil && what != "" {
+		s.counted("kills of "+what, 1)
+	}
+}
+
+func childrenOf(pid int) (children []int) {
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	for _, task := range tasks {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, task.Name()))
+		for _, word := range strings.Fields(string(text)) {
+			if child, err := strconv.Atoi(word); err == nil {
+				children = append(children, child)
+			}
+		}
+	}
+	return children
+}
+
+// fillDisk makes the ledger's disk as small as what is on it, for a while.
+func (s *soak) fillDisk(dice *rand.Rand) {
+	if s.disk == 0 || !s.filling.TryLock() {
+		return
+	}
+	defer s.filling.Unlock()
+	room := dice.Int64N(64 << 10)
+	for range 10 {
+		var st unix.Statfs_t
+		if err := unix.Statfs(s.dir, &st); err != nil {
+			s.faulty("statfs: %v", err)
+			return
+		}
+		used := int64(st.Blocks-st.Bfree) * st.Bsize
+		if unix.Mount("disk", s.dir, "tmpfs", unix.MS_REMOUNT, diskSize(used+room)) == nil { // else there is more by now
+			s.counted("times the disk was full", 1)
+			break
+		}
+	}
+	s.pause(200*time.Millisecond + time.Duration(dice.IntN(1000))*time.Millisecond)
+	if err := unix.Mount("disk", s.dir, "tmpfs", unix.MS_REMOUNT, diskSize(s.disk)); err != nil {
+		s.faulty("give the disk its size back: %v", err)
+	}
+}
+
+// limitFiles lets a worker or a command write to no file beyond 16 KiB, for a while.
+func (s *soak) limitFiles(dice *rand.Rand) {
+	p := s.victim(dice, func(string) bool { return true })
+	if p == nil {
+		return
+	}
+	var old unix.Rlimit
+	if unix.Prlimit(p.Process.Pid, unix.RLIMIT_FSIZE, nil, &old) != nil ||
+		unix.Prlimit(p.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 16 << 10, Max: old.Max}, nil) != nil {
+		return // it has ended
+	}
+	s.counted("limits to the size of files", 1)
+	s.pause(200*time.Millisecond + time.Duration(dice.IntN(1000))*time.Millisecond)
+	_ = unix.Prlimit(p.Process.Pid, unix.RLIMIT_FSIZE, &old, nil)
+}

@@ -1,0 +1,406 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"jobledger/ledger/ledgertest"
+)
+
+// The soak: real processes of the program work on one ledger, as on a bad day that does not end. They are killed and
+// stopped at any moment, and now and then the disk is full. In the end everything that was acknowledged must be there,
+// every job must have come to its end, none may have run twice at once, and nothing may be left behind.
+//
+//	go test ./cmd/jobledger -v -run Soak -soak 10m
+//
+// prints a table of what happened. Without -soak it lasts a few seconds.
+
+const (
+	soakLease   = time.Second   // the shortest there is, so that many run out
+	soakReserve = time.Minute   // for what comes after the load: the last jobs, and the checks
+	soakInside  = "SOAK_INSIDE" // set in the process that has namespaces of its own
+	soakNotes   = "SOAK_NOTES"  // the folder where the jobs' commands write down what they do
+)
+
+func TestSoak(t *testing.T) {
+	d := ledgertest.SoakFor(t, 2*time.Second, time.Second, soakReserve)
+	if os.Getenv(soakInside) == "" && soakElsewhere(t, d) {
+		return
+	}
+	s := newSoak(t, rand.Uint64())
+	if os.Getenv(soakInside) != "" {
+		s.haveDisk(d)
+	}
+	s.short = d < 10*time.Second
+	s.Logf("%v, seed %d", d.Round(time.Millisecond), s.seed)
+	s.run("init")
+	s.putUnderLoad(d)
+	s.comeToRest()
+	for _, wrong := range s.check() {
+		s.Error(wrong)
+	}
+	s.Logf("what happened:\n\n%s", s.table())
+	s.wantFaults()
+}
+
+// soakElsewhere runs the soak in a process that is the first one in namespaces of its own: what it starts ends with it,
+// whatever happens, and it can mount a disk that is small enough to be full. False where the system does not permit that.
+func soakElsewhere(t *testing.T, d time.Duration) bool {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, "-test.run=^TestSoak$", "-test.v", "-test.timeout=0", "-soak="+d.String(), fmt.Sprintf("-test.short=%t", testing.Short()))
+	cmd.Env = append(os.Environ(), soakInside+"=1")
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if os.Getuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	runtime.LockOSThread() // the death that Pdeathsig speaks of is this thread's
+	defer runtime.UnlockOSThread()
+	err = cmd.Run()
+	exit, exited := errors.AsType[*exec.ExitError](err)
+	switch {
+	case err == nil:
+		return true
+	case exited && exit.ExitCode() != soakNoDisk:
+		t.Errorf("the soak ended with %v", err)
+		return true
+	}
+	t.Logf("no namespaces of its own (%v), and so no full disk", err)
+	return false
+}
+
+// soakNoDisk is the exit code of a process whose namespaces are of no use.
+const soakNoDisk = 99
+
+type digest = [sha256.Size]byte
+
+// soak is one soak, or its checks.
+type soak struct {
+	site          // its folder holds nothing but the ledger
+	notes  string // a folder on another disk, which is never full
+	seed   uint64
+	short  bool  // no job outlasts a lease by far
+	disk   int64 // the size of the ledger's disk in bytes; 0: it cannot be filled
+	under  context.Context
+	stop   context.CancelFunc // ends the load
+	steady *soakProcess       // the worker that no fault strikes
+	ghost  claimed            // a claim whose owner is silent until the end
+
+	ready  atomic.Int64 // jobs, when last looked
+	wal    atomic.Int64 // the largest -wal file seen
+	began  time.Time
+	lasted time.Duration // the load
+	files  int           // open in the steady worker in the end
+	memory int64         // of it, in bytes
+
+	filling sync.Mutex // while the disk is full
+
+	mu    sync.Mutex // for all that follows
+	live  map[*soakProcess]bool
+	sent  map[string]digest // of the payload of each job, by its name, whether it was acknowledged or not
+	acks  []ack
+	cut   map[string]time.Time // when a job was last cancelled
+	wrong []string             // what should not have happened
+	count map[string]int       // what happened, see table
+	told  recorded             // by the ledger, in the end
+}
+
+func newSoak(t *testing.T, seed uint64) *soak {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "jobledger-soak-")
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &soak{site: site{t, filepath.Join(dir, "disk")}, notes: filepath.Join(dir, "notes"), seed: seed,
+		live: make(map[*soakProcess]bool), sent: make(map[string]digest), cut: make(map[string]time.Time), count: make(map[string]int)}
+	s.under, s.stop = context.WithCancel(t.Context())
+	for _, folder := range []string{s.dir, s.notes, filepath.Join(s.notes, "locks")} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			_ = s.command("backup", filepath.Join(s.notes, "ledger.db")).Run()
+			t.Logf("the ledger, what was said, and what the commands wrote down are in %s", s.notes)
+			return
+		}
+		if s.disk > 0 {
+			_ = unix.Unmount(s.dir, 0)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(s.endAll)
+	return s
+}
+
+// haveDisk gives the ledger a disk of its own, and this process, the first of its kind, a /proc.
+func (s *soak) haveDisk(d time.Duration) {
+	s.disk = 512<<20 + int64(d.Seconds())<<22 // more than it will need
+	for _, m := range []struct {
+		from, to, kind string
+		flags          uintptr
+		options        string
+	}{
+		{"", "/", "", unix.MS_REC | unix.MS_PRIVATE, ""},
+		{"proc", "/proc", "proc", 0, ""},
+		{"disk", s.dir, "tmpfs", 0, diskSize(s.disk)},
+	} {
+		if err := unix.Mount(m.from, m.to, m.kind, m.flags, m.options); err != nil {
+			s.Logf("mount %s at %s: %v", m.kind, m.to, err)
+			os.Exit(soakNoDisk)
+		}
+	}
+}
+
+func diskSize(bytes int64) string { return "mode=700,size=" + strconv.FormatInt(bytes, 10) }
+
+// dice are for the n-th of those who throw them for some purpose. The same seed gives the same throws, though what
+// comes of them is also a matter of time.
+func (s *soak) dice(purpose string, n int) *rand.Rand {
+	var seed [32]byte
+	binary.BigEndian.PutUint64(seed[:], s.seed)
+	seed[8] = byte(n)
+	copy(seed[9:], purpose)
+	return rand.New(rand.NewChaCha8(seed))
+}
+
+func (s *soak) underLoad() bool { return s.under.Err() == nil }
+
+// pause waits, though not past the end of the load.
+func (s *soak) pause(d time.Duration) {
+	select {
+	case <-s.under.Done():
+	case <-time.After(d):
+	}
+}
+
+// faulty notes what should not have happened.
+func (s *soak) faulty(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.wrong) < 30 {
+		s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
+	} else {
+		s.stop() // more of the same says no more
+	}
+}
+
+func (s *soak) counted(what string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count[what] += n
+}
+
+// soakProcess is a process of the program.
+type soakProcess struct {
+	*exec.Cmd
+	role   string
+	stderr talk
+	log    *os.File // a copy of that, for whoever looks into it afterwards
+
+	// Under soak.mu.
+	killed bool      // by a fault
+	began  time.Time // later by as long as it was stopped
+	frozen time.Time // since when it is stopped
+}
+
+// begin starts the program. In the end, call end.
+func (s *soak) begin(role string, stdin io.Reader, stdout io.Writer, words ...string) *soakProcess {
+	p := &soakProcess{Cmd: s.command(words...), role: role, began: time.Now()}
+	if words[0] == "sh" {
+		p.Cmd = exec.Command("sh", words[1:]...)
+		p.Dir = s.dir
+	}
+	log, err := os.OpenFile(filepath.Join(s.notes, role+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		s.faulty("%v", err)
+		return nil
+	}
+	p.log = log
+	p.Env = append(os.Environ(), soakNotes+"="+s.notes)
+	p.Stdin, p.Stdout, p.Stderr = stdin, stdout, io.MultiWriter(&p.stderr, log)
+	if err := s.launch(p); err != nil {
+		s.faulty("start %s: %v", role, err)
+		return nil
+	}
+	return p
+}
+
+func (s *soak) launch(p *soakProcess) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := p.Start()
+	if err == nil {
+		s.live[p] = true
+	}
+	return err
+}
+
+// end waits for the end of p. Its exit code must be 0, 75 or one of the others; it is -1 if a fault has killed it.
+func (s *soak) end(p *soakProcess, others ...int) (code int) {
+	if p == nil {
+		return -1
+	}
+	err := p.Wait()
+	_ = p.log.Close()
+	code = p.ProcessState.ExitCode()
+	s.mu.Lock()
+	delete(s.live, p)
+	killed := p.killed
+	s.mu.Unlock()
+	said := p.stderr.String()
+	switch {
+	case strings.Contains(said, "DATA RACE") || strings.Contains(said, "goroutine "):
+		s.faulty("%s %q broke: %s", p.role, p.Args[1:], said)
+	case code == exitBusy:
+		s.counted("busy", 1)
+		if strings.Contains(said, "disk is full") {
+			s.counted("told that the disk is full", 1)
+		}
+	case code == 0 && err == nil, code == -1 && killed, slices.Contains(others, code):
+	default:
+		s.faulty("%s %q ended with %v: %s", p.role, p.Args[1:], err, said)
+	}
+	return code
+}
+
+// do runs one command to its end.
+func (s *soak) do(role, stdin string, words []string, others ...int) (stdout string, code int) {
+	var out bytes.Buffer
+	code = s.end(s.begin(role, strings.NewReader(stdin), &out, words...), others...)
+	return strings.TrimSuffix(out.String(), "\n"), code
+}
+
+// endAll kills what is left of the processes that the soak has started, which is nothing unless it was broken off.
+func (s *soak) endAll() {
+	s.stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.live {
+		_ = p.Process.Kill()
+	}
+}
+
+// putUnderLoad lets everybody at the ledger for so long.
+func (s *soak) putUnderLoad(d time.Duration) {
+	s.began = time.Now()
+	s.steady = s.startWorker("steady", 4)
+	s.haunt()
+	var load, faults sync.WaitGroup
+	for _, loop := range s.loops() {
+		load.Go(loop)
+	}
+	load.Go(s.watch)
+	faults.Go(s.strike)
+	s.pause(d)
+	s.stop()
+	faults.Wait() // what it has stopped goes on
+	load.Wait()
+	s.lasted = time.Since(s.began)
+}
+
+// watch looks at what must not grow, and says each minute how far it is.
+func (s *soak) watch() {
+	for told := time.Now(); s.underLoad(); s.pause(100 * time.Millisecond) {
+		s.reap()
+		if info, err := os.Stat(s.path("jobledger.db-wal")); err == nil && info.Size() > s.wal.Load() {
+			s.wal.Store(info.Size())
+		}
+		if queues, ok := s.status(); ok {
+			var ready int64
+			for _, q := range queues {
+				ready += q.Ready
+			}
+			s.ready.Store(ready)
+		}
+		if time.Since(told) > time.Minute {
+			told = time.Now()
+			s.mu.Lock()
+			s.Logf("%v: %d jobs sent, %d ready, %d wrong", time.Since(s.began).Round(time.Second), len(s.sent), s.ready.Load(), len(s.wrong))
+			s.mu.Unlock()
+		}
+	}
+}
+
+// reap takes the ends of orphans, such as the supervising parents of workers that were killed. They come to the first
+// process; nobody else waits for them.
+func (s *soak) reap() {
+	if s.disk == 0 {
+		return // somebody else is the first process
+	}
+	s.mu.Lock() // under which processes are started
+	defer s.mu.Unlock()
+	ours := make(map[int]bool)
+	for p := range s.live {
+		ours[p.Process.Pid] = true
+	}
+	for _, pid := range childrenOf(os.Getpid()) {
+		if !ours[pid] {
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+		}
+	}
+}
+
+// comeToRest lets the last jobs come to their ends, and then the last processes.
+func (s *soak) comeToRest() {
+	for _, queue := range soakQueues {
+		s.run("resume", "-q", queue)
+	}
+	s.within(time.Minute, "no job is ready or held any more", func() bool {
+		s.run("sweep", "--grace", "0s")
+		queues, ok := s.status()
+		return ok && !slices.ContainsFunc(queues, func(q soakQueue) bool { return q.Claimed+q.Running > 0 || q.Ready > 0 && q.Queue != ghostQueue })
+	})
+	s.ghostReturns()
+	s.within(time.Minute, "nothing waits for a later time any more", func() bool {
+		waiting := s.unfinished()
+		if len(waiting) > 0 {
+			s.do("operator", "", append([]string{"cancel", "--reason", "the soak is over"}, waiting...), exitConflict)
+		}
+		return len(waiting) == 0
+	})
+	s.files, s.memory = s.holds(s.steady)
+	s.endWorker(s.steady)
+	s.within(10*time.Second, "no process is left", func() bool { return len(processesIn(s, s.dir)) == 0 })
+}
+
+// within polls until ok.
+func (s *soak) within(limit time.Duration, what string, ok func() bool) {
+	for end := time.Now().Add(limit); !ok(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.faulty("not within %v: %s", limit, what)
+			return
+		}
+	}
+}
