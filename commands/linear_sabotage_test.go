@@ -18,7 +18,11 @@ import (
 // TestBrokenVariantsAreNotLinearizable works on the same tables in ways in which queues have been broken before. The
 // checker has to find each, and to find nothing where the same code has what is missing.
 func TestBrokenVariantsAreNotLinearizable(t *testing.T) {
-	for _, test := range []struct {
+	calls := 100
+	if testing.Short() {
+		calls = 40
+	}
+	for i, test := range []struct {
 		name  string
 		api   func(asIs) linearAPI
 		found bool
@@ -32,13 +36,16 @@ func TestBrokenVariantsAreNotLinearizable(t *testing.T) {
 		{"a read behind the others", func(s asIs) linearAPI { return &readsLate{asIs: s} }, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			rounds := 10 // until it is found
+			if testing.Short() && i > 2 {
+				t.Skip("one of each kind is enough for -short")
+			}
+			rounds := 20 // until it is found
 			if !test.found {
 				rounds = 2
 			}
 			for round := range rounds {
 				h := newHistory(t, 4)
-				h.goroutines(2, 3, 150, test.api)
+				h.goroutines(2, 3, calls, test.api)
 				wrong := h.wrong()
 				switch {
 				case wrong != "" && !test.found:

@@ -16,9 +16,9 @@ var sabotages = []struct {
 }{
 	{"no grace", []string{"live job reclaimed"}},         // a sweeper that trusts its own clock, which is an hour ahead
 	{"no CAS", []string{"live job reclaimed"}},           // a sweeper that takes back what it once saw expired, whoever holds it now
-	{"no sweeper", []string{"stuck"}},                    // nobody takes back what the dead held
 	{"no token", []string{"fence", "answer"}},            // an owner whose token nobody looks at
 	{"one token", []string{"token"}},                     // tokens that are not fresh
+	{"no sweeper", []string{"stuck"}},                    // nobody takes back what the dead held
 	{"let go", []string{"two live claims", "answer"}},    // a row that is queued again without an event
 	{"never too often", []string{"tried too often"}},     // failures that nobody counts
 	{"believes", []string{"acknowledged and not there"}}, // a client to whom unknown is as good as done

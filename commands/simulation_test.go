@@ -70,7 +70,7 @@ func TestSimulation(t *testing.T) {
 
 // A seed that is run again gives the same ledger, to the last byte of its events.
 func TestASimulationIsTheSameEveryTime(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range uint64(min(simulations()/10, 5)) {
 		a, b := simulate(t, seed+1, ""), simulate(t, seed+1, "")
 		if a.oracle.digest != b.oracle.digest || len(a.trace) != len(b.trace) {
 			t.Errorf("seed %d: %d and %d things happened, and the events are not the same", seed+1, len(a.trace), len(b.trace))
@@ -81,8 +81,11 @@ func TestASimulationIsTheSameEveryTime(t *testing.T) {
 // TestTheSimulationFindsWhatIsWrong breaks one rule after the other, in the actors or behind the program's back. Each
 // must be found, and as what it is.
 func TestTheSimulationFindsWhatIsWrong(t *testing.T) {
-	for _, broken := range sabotages {
+	for i, broken := range sabotages {
 		t.Run(broken.name, func(t *testing.T) {
+			if testing.Short() && i > 2 {
+				t.Skip("three are enough for -short")
+			}
 			for seed := range uint64(200) {
 				r := simulate(t, seed+1, broken.name)
 				if r.wrong == "" || r.wrong == "verify" {

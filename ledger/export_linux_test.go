@@ -8,3 +8,9 @@ var (
 
 // IsMarked reports whether a file says to which ledger it belongs.
 func IsMarked(name string) bool { return readMark(name) != "" }
+
+// ReadsLock reports whether a line of /proc/locks is understood as a process's lock.
+func ReadsLock(line string) bool {
+	_, ok := readLock(line)
+	return ok
+}

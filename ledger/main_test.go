@@ -7,10 +7,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,6 +62,40 @@ func openAndWrite(path string) error {
 		return err
 	}
 	return s.Close()
+}
+
+// comeAndGo opens the ledger, appends an event and closes it, over and over until stdin ends, and prints the actor of
+// each event that was acknowledged.
+func comeAndGo(path string) error {
+	var end atomic.Bool
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		end.Store(true)
+	}()
+	ctx := context.Background()
+	for n := 0; !end.Load(); n++ {
+		start := time.Now()
+		s, err := ledger.OpenExisting(ctx, path)
+		if errors.Is(err, ledger.ErrReplaced) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		actor := fmt.Sprintf("cli:%d-%d", os.Getpid(), n)
+		err = s.Write(ctx, func(tx *ledger.Tx) error { return note(ctx, tx, actor) })
+		if closeErr := s.Close(); err == nil {
+			err = closeErr
+		}
+		switch {
+		case err == nil:
+			fmt.Println(actor)
+		case !errors.Is(err, ledger.ErrReplaced):
+			return err
+		}
+		time.Sleep(2*time.Since(start) + rand.N(20*time.Millisecond)) // or there is no moment at which nobody has it open
+	}
+	return nil
 }
 
 // holdTurn stands in the turnstile until stdin ends.

@@ -27,9 +27,9 @@ const (
 
 // Seized is a ledger's file that nobody else can use. Release it.
 type Seized struct {
-	path string // without links
-	lock *os.File
-	torn bool // its -wal file is still needed beside it
+	path string   // without links
+	lock *os.File // nil where there is no such lock
+	torn bool     // its -wal file is still needed beside it
 }
 
 // Seize makes sure that nobody has the ledger at path open, in this process or another, and keeps it so. The file then
@@ -77,10 +77,12 @@ func (s *Seized) seize(ctx context.Context) (err error) {
 		}
 		failpoint.Hit("settled")
 	}
-	if s.lock, err = os.OpenFile(s.path, os.O_RDWR, 0); err != nil {
-		return err
+	if canLockWhole {
+		if s.lock, err = os.OpenFile(s.path, os.O_RDWR, 0); err != nil {
+			return err
+		}
 	}
-	if err := lockWhole(s.lock); err != nil {
+	if err := s.lockWhole(); err != nil {
 		s.Release()
 		return err
 	}
@@ -115,12 +117,20 @@ func settle(ctx context.Context, path string) error {
 	return db.Close()
 }
 
+// lockWhole keeps everybody else out.
+func (s *Seized) lockWhole() error {
+	if s.lock == nil {
+		return nil
+	}
+	return lockWhole(s.lock)
+}
+
 // Replace gives the ledger's name to the one at fresh, in the same folder, which must be whole, closed and durable. The
 // old one is kept under the name kept, which must be free: fs.ErrExist if it is not. Whenever this is cut off, one of
 // the two stands at the ledger's name, whole.
 func (s *Seized) Replace(fresh, kept string) error {
 	folder := filepath.Dir(s.path)
-	if err := lockWhole(s.lock); err != nil { // there are systems that drop it when the file is closed after a look
+	if err := s.lockWhole(); err != nil { // there are systems that drop it when the file is closed after a look
 		return fmt.Errorf("%w: somebody has opened %s", ErrBusy, s.path)
 	}
 	if err := os.Link(s.path, kept); err != nil {

@@ -9,14 +9,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -187,39 +185,6 @@ func TestAFileThatIsExchangedWhileItIsOpenedIsNoticed(t *testing.T) {
 	if err := got.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:ghost") }); err == nil {
 		wantActors(t, other, "cli:ghost")
 	}
-}
-
-// comeAndGo opens the ledger, appends an event and closes it, over and over until stdin ends, and prints the actor of
-// each event that was acknowledged.
-func comeAndGo(path string) error {
-	var end atomic.Bool
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		end.Store(true)
-	}()
-	ctx := context.Background()
-	for n := 0; !end.Load(); n++ {
-		s, err := ledger.OpenExisting(ctx, path)
-		if errors.Is(err, ledger.ErrReplaced) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		actor := fmt.Sprintf("cli:%d-%d", os.Getpid(), n)
-		err = s.Write(ctx, func(tx *ledger.Tx) error { return note(ctx, tx, actor) })
-		if closeErr := s.Close(); err == nil {
-			err = closeErr
-		}
-		switch {
-		case err == nil:
-			fmt.Println(actor)
-		case !errors.Is(err, ledger.ErrReplaced):
-			return err
-		}
-		time.Sleep(rand.N(20 * time.Millisecond))
-	}
-	return nil
 }
 
 // The copy that takes the ledger's place is made while nobody can write, so whatever was acknowledged before is in it,

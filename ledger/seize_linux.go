@@ -8,6 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// canLockWhole says whether a file can be kept from all others.
+const canLockWhole = true
+
 // lockWhole takes the lock on f that SQLite calls exclusive: all the bytes on which it ever locks. The lock belongs to
 // f's description, so that another description in this process is in its way too.
 func lockWhole(f *os.File) error {

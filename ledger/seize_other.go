@@ -4,5 +4,8 @@ package ledger
 
 import "os"
 
-// lockWhole does nothing: where there are no such locks, the system does not rename a file that is open.
+// canLockWhole says whether a file can be kept from all others. Here that would keep it from being renamed too; and the
+// system renames no file that somebody has open.
+const canLockWhole = false
+
 func lockWhole(*os.File) error { return nil }

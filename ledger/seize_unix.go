@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// canLockWhole says whether a file can be kept from all others.
+const canLockWhole = true
+
 // lockWhole takes the lock on f that SQLite calls exclusive: all the bytes on which it ever locks. It does not notice
 // who has the file open in this process.
 func lockWhole(f *os.File) error {

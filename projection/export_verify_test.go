@@ -16,5 +16,9 @@ func VerifyHistory(ctx context.Context, tx *ledger.Tx) (Verified, error) {
 
 // RebuildRows is Rebuild without mending the schema.
 func RebuildRows(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
-	return r, r.rows(ctx, tx)
+	s, err := survey(ctx, tx)
+	if err != nil {
+		return r, err
+	}
+	return r, r.rows(ctx, tx, s)
 }

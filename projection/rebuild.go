@@ -24,63 +24,62 @@ type Rebuilt struct {
 // first puts right what the schema has and the file has not.
 // An event that cannot be folded is an error, and nothing is changed.
 func Rebuild(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
-	if r.Mended, err = tx.MendSchema(ctx, "jobs", "queues", "presence", "kinds", "states"); err != nil {
+	if r.Mended, err = mendSchema(ctx, tx); err != nil {
 		return r, err
 	}
-	return r, r.rows(ctx, tx)
+	s, err := survey(ctx, tx)
+	if err != nil {
+		return r, err
+	}
+	return r, r.rows(ctx, tx, s)
 }
 
-// rows makes the rows of jobs and queues right.
-func (r *Rebuilt) rows(ctx context.Context, tx *ledger.Tx) error {
-	extra, err := extraRows(ctx, tx, 0)
+func mendSchema(ctx context.Context, tx *ledger.Tx) ([]string, error) {
+	return tx.MendSchema(ctx, "jobs", "queues", "presence", "kinds", "states")
+}
+
+// Survey is what a rebuild has to do, as far as one snapshot shows. The long part of a rebuild is to find out; others
+// need not wait for that. Transitions that come after it keep a right row right (I3), and what is wrong is derived from
+// all events when it is mended.
+type Survey struct {
+	whole  bool    // a table is missing or altered: there is nothing to compare
+	until  int64   // the last event that it saw
+	jobs   int64   // that the events up to there make
+	differ []int64 // numbers of jobs whose rows are missing or not what they should be
+	extra  []int64 // numbers of rows that belong to no job
+}
+
+// NewSurvey finds out what a rebuild has to do. Errors: as Rebuild's.
+func NewSurvey(ctx context.Context, tx *ledger.Tx) (*Survey, error) {
+	problems, err := tx.Guards(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, n := range extra {
-		if _, err := tx.Exec(`DELETE FROM jobs WHERE n = ?`, n); err != nil {
-			return err
-		}
+	if slices.ContainsFunc(problems, func(p string) bool { return strings.HasPrefix(p, "table ") }) {
+		return &Survey{whole: true}, nil
 	}
-	r.Extra = int64(len(extra))
+	return survey(ctx, tx)
+}
+
+// Mend does it.
+func (s *Survey) Mend(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
+	if s.whole {
+		return Rebuild(ctx, tx)
+	}
+	if r.Mended, err = mendSchema(ctx, tx); err != nil {
+		return r, err
+	}
+	return r, r.rows(ctx, tx, s)
+}
+
+// survey folds every event and compares the rows of jobs with what comes out.
+func survey(ctx context.Context, tx *ledger.Tx) (s *Survey, err error) {
+	s = &Survey{}
+	if s.extra, err = extraRows(ctx, tx, 0); err != nil {
+		return nil, err
+	}
 	f := newFold()
 	f.load = func(n, pos int64) (Job, error) { return jobBefore(ctx, tx, n, pos) }
-	differ, err := foldAll(ctx, tx, f)
-	if err != nil {
-		return err
-	}
-	r.Jobs = f.jobs
-	for _, n := range differ {
-		j, err := jobBefore(ctx, tx, n, math.MaxInt64)
-		if err == nil {
-			err = r.mend(ctx, tx, j)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	differing, err := differingQueues(ctx, tx, f.queues)
-	if err != nil {
-		return err
-	}
-	for i, d := range differing {
-		if i > 0 && d.number == differing[i-1].number {
-			continue // one more column of the same row
-		}
-		r.Queues++
-		if q, ok := f.queues[d.queue]; ok {
-			err = PutQueue(ctx, tx, q)
-		} else {
-			_, err = tx.Exec(`DELETE FROM queues WHERE queue = ?`, d.number)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// foldAll folds every event, and returns the numbers of the jobs whose rows are not what comes out.
-func foldAll(ctx context.Context, tx *ledger.Tx, f *fold) (differ []int64, err error) {
 	compared := newComparison(tx, f)
 	for batch, err := range tx.Scan(ctx, ledger.Scan{}) {
 		if err != nil {
@@ -101,9 +100,70 @@ func foldAll(ctx context.Context, tx *ledger.Tx, f *fold) (differ []int64, err e
 					return nil, err
 				}
 			}
+			s.until = e.Pos
 		}
 	}
-	return compared.rest(ctx)
+	s.jobs = f.jobs
+	s.differ, err = compared.rest(ctx)
+	return s, err
+}
+
+const enqueuedBehind = `SELECT count(*) FROM events WHERE pos > ? AND kind = 1`
+
+// rows makes the rows of jobs and queues right.
+func (r *Rebuilt) rows(ctx context.Context, tx *ledger.Tx, s *Survey) error {
+	for _, n := range s.extra {
+		gone, err := tx.Exec(`DELETE FROM jobs WHERE n = ?1 AND NOT EXISTS (SELECT 1 FROM events WHERE pos = ?1 AND kind = 1)`, n)
+		if err != nil {
+			return err
+		}
+		r.Extra += gone
+	}
+	if err := scanOne(ctx, tx, enqueuedBehind, []any{&r.Jobs}, s.until); err != nil {
+		return err
+	}
+	r.Jobs += s.jobs
+	for _, n := range s.differ {
+		j, err := jobBefore(ctx, tx, n, math.MaxInt64)
+		if err == nil {
+			err = r.mend(ctx, tx, j)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return r.queues(ctx, tx)
+}
+
+// queues makes the rows of queues right. Their events are few.
+func (r *Rebuilt) queues(ctx context.Context, tx *ledger.Tx) error {
+	found, err := queuesAsOf(ctx, tx, Moment{Pos: math.MaxInt64})
+	if err != nil {
+		return err
+	}
+	folded := make(map[string]Queue)
+	for _, q := range found {
+		folded[q.Name] = q
+	}
+	differing, err := differingQueues(ctx, tx, folded)
+	if err != nil {
+		return err
+	}
+	for i, d := range differing {
+		if i > 0 && d.number == differing[i-1].number {
+			continue // one more column of the same row
+		}
+		r.Queues++
+		if q, ok := folded[d.queue]; ok {
+			err = PutQueue(ctx, tx, q)
+		} else {
+			_, err = tx.Exec(`DELETE FROM queues WHERE queue = ?`, d.number)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // replaceJob writes a row over whatever stands in its way; a row that it pushes out is another job's, damaged, and

@@ -25,7 +25,7 @@ func doctorVerb(p *program) verb {
 			"Each finding has a code, says what was seen and what to do. A problem gives exit code 8; advice does not. " +
 			"It only reads, makes no file, and may run at any time, on a ledger that is damaged too. 'jobledger verify' checks the history itself.",
 		flags: []cli.Flag{
-			&cli.BoolFlag{Name: "deep", Usage: "also let SQLite check the whole file"},
+			&cli.BoolFlag{Name: "deep", Usage: "also let SQLite check the whole file", DisableDefaultText: true},
 		},
 		examples: []example{
 			{"jobledger doctor", "exit 0 if there is no problem"},

@@ -44,7 +44,9 @@ func (d *doctor) content(ctx context.Context, first error) {
 	err := look(ctx, d.db, func(tx *ledger.Tx, f ledger.Facts) error {
 		facts = f
 		d.settings(f)
-		d.inside(ctx, tx)
+		if f.Schema == f.Newest { // the tables of an older one are others
+			d.inside(ctx, tx)
+		}
 		return nil
 	})
 	if err != nil && first == nil {
@@ -106,7 +108,7 @@ func (d *doctor) unreadable(ctx context.Context, why error) {
 func (d *doctor) settings(f ledger.Facts) {
 	d.schema, d.sqlite = int64(f.Schema), f.SQLite
 	if f.Schema < f.Newest {
-		d.advise(checkSchema, d.command("migrate"), "its schema is version %d; this program makes it %d at the next command, and older programs then refuse it", f.Schema, f.Newest)
+		d.advise(checkSchema, d.command("migrate"), "its schema is version %d; the next command of this program makes it %d, which older programs refuse; what it holds is looked at only then", f.Schema, f.Newest)
 	}
 	if !f.WALMode {
 		d.advise(checkSettings, "nothing: the next command that opens it changes that", "it is not in WAL mode: a copy as 'jobledger backup' makes it, with which nobody has worked yet")

@@ -213,7 +213,7 @@ var complaints = []complaint{
 		s.must(os.Remove(s.path(db)))
 		s.sql(fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID), `PRAGMA journal_mode = wal`, steps[0].SQL, `PRAGMA user_version = 1`)
 		s.must(os.Chmod(s.path(db), 0o600))
-	}, also: []string{checkGuards, checkRead}},
+	}},
 	{name: "a copy", code: checkSettings, severity: advice, seen: "not in WAL mode", words: []string{"--db", "b.db"}, make: func(t *testing.T, s site) {
 		s.run("backup", "b.db")
 	}},

@@ -38,15 +38,18 @@ type massacre struct {
 	ends   map[string]string // token → the result that was acknowledged
 }
 
-// hand is one who starts processes, one after the other. Its dice are its own.
+// hand is one who starts processes, one after the other, in a goroutine of its own. Its dice are its own.
 type hand struct {
 	*massacre
+	rig
 	name string
 	dice *rand.Rand
 }
 
 func (m *massacre) hand(number uint64, name string) *hand {
-	return &hand{m, name, rand.New(rand.NewPCG(m.seed, number))}
+	r := m.rig
+	r.TB = named{m.TB, name}
+	return &hand{m, r, name, rand.New(rand.NewPCG(m.seed, number))}
 }
 
 // over says that it is enough. On a slow machine it takes longer until there were some kills.
@@ -147,7 +150,7 @@ func (h *hand) own() {
 	}
 }
 
-// work keeps a worker running, and sweep a sweeper.
+// work lets worker after worker begin.
 func (h *hand) work() {
 	for n := 0; !h.over(); n++ {
 		h.doom(200*time.Millisecond, h.worker(fmt.Sprint(h.name, n)).with("--max-jobs", "20", "--", "sh", "-c", quickJob))
@@ -161,6 +164,7 @@ func (h *hand) worker(name string) invocation {
 	return invoke("work", "-q", "mail", "-q", "shell", "-j", "3", "--lease", "1s", "--worker", name)
 }
 
+// sweep lets sweeper after sweeper begin.
 func (h *hand) sweep() {
 	for !h.over() {
 		h.doom(100*time.Millisecond, invoke("sweep", "--every", "100ms", "--grace", "200ms"))

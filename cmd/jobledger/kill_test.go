@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -23,142 +22,6 @@ import (
 var killAll = flag.Bool("kill-all", false, "kill commands whenever they come by a step, not only the first, second, fourth, eighth… time")
 
 const db = "jobledger.db" // the name of a ledger that is given none
-
-// trial is a command that is killed at each of its steps. Whenever that is, the ledger holds all of what the command
-// does, or nothing of it; and sending the command again does what is missing, once.
-type trial struct {
-	name    string
-	prepare func(p pantry) invocation // fills the ledger
-	code    int                       // with which the command ends
-	adds    string                    // the events that it adds, in order
-	parts   []int                     // how many of these may be there alone
-	twice   string                    // what it adds to them when it is sent although it was carried out, and
-	then    int                       // how it ends then
-	steps   []string
-	damaged bool        // the tables do not equal the fold until it is carried out
-	after   func(r rig) // looks at the site when it has been sent again
-}
-
-// pantry is a rig whose ledger is being filled.
-type pantry struct {
-	rig
-	*commands.Service
-}
-
-func (p pantry) job(payload string) projection.Job {
-	p.Helper()
-	jobs, err := p.Enqueue(context.Background(), "cli:test", commands.Enqueue{Queue: "mail", Payload: []byte(payload)})
-	if err != nil {
-		p.Fatal(err)
-	}
-	return jobs[0].Job
-}
-
-// held is a job of a worker that will not come back.
-func (p pantry) held(payload string) projection.Job {
-	p.Helper()
-	p.job(payload)
-	jobs, err := p.Claim(context.Background(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "dead", Boot: "B"}})
-	if err != nil || len(jobs) != 1 {
-		p.Fatalf("claim: %v, %v", jobs, err)
-	}
-	return jobs[0]
-}
-
-func (p pantry) end(j projection.Job, c commands.Command) {
-	p.Helper()
-	if _, err := p.Do(context.Background(), "worker:dead", j.ID, c); err != nil {
-		p.Fatal(err)
-	}
-}
-
-// Steps of every command that writes: all of them, and for commands that differ little, those that matter most.
-var (
-	writeSteps = []string{"begin", "begun", "list", "commit", "committed", "answer", "statement"}
-	mainSteps  = []string{"list", "commit", "committed"}
-)
-
-const secret = "the secret that must not be found"
-
-var trials = []trial{
-	{name: "enqueue", adds: "enqueued", steps: writeSteps, prepare: func(p pantry) invocation {
-		return invoke("enqueue", "-q", "mail", "--key", "k", "payload")
-	}},
-	{name: "claim", adds: "claimed", then: exitNothing, steps: mainSteps, prepare: func(p pantry) invocation {
-		p.job("x")
-		return invoke("claim", "-q", "mail")
-	}},
-	{name: "heartbeat", adds: "heartbeat", twice: "heartbeat", steps: mainSteps, prepare: func(p pantry) invocation {
-		j := p.held("x")
-		return invoke("heartbeat", string(j.ID), "--token", j.Token)
-	}},
-	{name: "succeed", adds: "succeeded", steps: mainSteps, prepare: func(p pantry) invocation {
-		j := p.held("x")
-		return invoke("succeed", string(j.ID), "--token", j.Token, "--result", "done")
-	}},
-	{name: "fail", adds: "failed", steps: mainSteps, prepare: func(p pantry) invocation {
-		j := p.held("x")
-		return invoke("fail", string(j.ID), "--token", j.Token, "--code", "oom")
-	}},
-	{name: "release", adds: "released", steps: mainSteps, prepare: func(p pantry) invocation {
-		j := p.held("x")
-		return invoke("release", string(j.ID), "--token", j.Token, "--delay", "1h")
-	}},
-	{name: "refused", code: exitLeaseLost, adds: "refused", then: exitLeaseLost, steps: mainSteps, prepare: func(p pantry) invocation {
-		j := p.held("x")
-		return invoke("succeed", string(j.ID), "--token", "01KDY9FY88TH00000000000009", "--result", "stale")
-	}},
-	{name: "cancel", adds: "cancelled", steps: mainSteps, prepare: func(p pantry) invocation {
-		return invoke("cancel", string(p.job("x").ID))
-	}},
-	{name: "pause", adds: "queue_paused", steps: mainSteps, prepare: func(p pantry) invocation {
-		return invoke("pause", "-q", "mail")
-	}},
-	{name: "sweep", adds: "reclaimed reclaimed reclaimed", parts: []int{2}, steps: append([]string{"looked", "reclaimed"}, writeSteps...), prepare: func(p pantry) invocation {
-		for range 3 {
-			p.held("x")
-		}
-		return invoke("sweep", "--grace", "0s", "--batch", "2").ahead(time.Hour)
-	}},
-	{name: "erase", adds: "erased", steps: append([]string{"checkpoint", "checkpointed"}, writeSteps...), prepare: func(p pantry) invocation {
-		j := p.held(secret)
-		p.end(j, commands.Succeed{Token: j.Token, Result: []byte(secret)})
-		logs := p.path(filepath.Join(db+".logs", string(j.ID)))
-		if err := os.MkdirAll(logs, 0o700); err != nil {
-			p.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(logs, "1.out"), []byte(secret), 0o600); err != nil {
-			p.Fatal(err)
-		}
-		return invoke("erase", string(j.ID), "--reason", "asked for")
-	}, after: func(r rig) {
-		if where := r.find(secret); len(where) > 0 {
-			r.Errorf("what was erased is in %q", where)
-		}
-	}},
-	{name: "rebuild", adds: "rebuilt", twice: "rebuilt", damaged: true, steps: append([]string{"rebuilt"}, writeSteps...), prepare: func(p pantry) invocation {
-		for range 4 {
-			p.job("x")
-		}
-		err := p.Store.Write(context.Background(), func(tx *ledger.Tx) error {
-			_, err := tx.Exec(`UPDATE jobs SET priority = 7 WHERE n < 3`)
-			if err == nil {
-				_, err = tx.Exec(`DELETE FROM jobs WHERE n = 3`)
-			}
-			return err
-		})
-		if err != nil {
-			p.Fatal(err)
-		}
-		return invoke("rebuild")
-	}},
-	{name: "import", adds: "enqueued claimed succeeded imported", then: exitConflict, steps: append([]string{"line"}, writeSteps...), prepare: func(p pantry) invocation {
-		p.Store.Close()
-		other := rig{site{p.TB, p.TempDir()}, p.program}
-		other.exportOfOne(p.path("history.jsonl"))
-		return invoke("import", "history.jsonl")
-	}},
-}
 
 // exportOfOne writes the history of one job to file.
 func (r rig) exportOfOne(file string) {
@@ -337,6 +200,30 @@ func TestKilledWhileItMakesALedger(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// Of many jobs that are enqueued together, whole chunks are there; sent again, because they have keys, each is there once.
+func TestKilledBetweenChunks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("10,000 jobs are a chunk")
+	}
+	t.Parallel()
+	r := newRig(t)
+	var lines strings.Builder
+	for n := range chunkJobs + 1 {
+		fmt.Fprintf(&lines, `{"key": "%d", "payload": "x"}`+"\n", n)
+	}
+	if err := os.WriteFile(r.path("jobs.jsonl"), []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := invoke("enqueue", "-q", "mail", "--jsonl", "jobs.jsonl")
+	got := r.do(command.dyingAt("committed"))
+	if there := r.count(); !got.killed || there != chunkJobs || strings.Count(got.stdout, "\n") > there {
+		t.Errorf("%d jobs are there, want %d; killed: %v; acknowledged: %d", there, chunkJobs, got.killed, strings.Count(got.stdout, "\n"))
+	}
+	if ids := strings.Fields(r.must(0, command)); len(ids) != chunkJobs+1 || len(r.history(db)) != chunkJobs+1 {
+		t.Errorf("sent again, it printed %d ids, and there are %d events", len(ids), r.count())
 	}
 }
 

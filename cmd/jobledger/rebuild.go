@@ -15,7 +15,8 @@ func rebuildVerb(p *program) verb {
 	return verb{
 		name: "rebuild", group: groupLedger, usage: "derive the tables of jobs and queues anew from the events",
 		about: "Rows that differ from what the events say are put right, in one transaction, as are guards, indexes and views " +
-			"that are missing or altered; that this was done becomes an event itself. Workers wait meanwhile, so on a large ledger leases may run out. " +
+			"that are missing or altered; that this was done becomes an event itself. Workers go on while it looks for what differs, " +
+			"and wait only while that is written; where a table is missing as a whole, they wait throughout, and leases may run out. " +
 			"An event that cannot be understood stops it, and then nothing is changed.",
 		examples: []example{
 			{"jobledger rebuild", "after 'jobledger verify' has found rows that differ"},

@@ -34,7 +34,7 @@ func restoreVerb(p *program) verb {
 			"runs them again. Leases of that time run out, and a sweeper takes the jobs back.",
 		args: "FILE", minArgs: 1, maxArgs: 1,
 		flags: []cli.Flag{
-			&cli.BoolFlag{Name: "force", Usage: "although events are lost, or a worker was seen just now; never while the ledger is open"},
+			&cli.BoolFlag{Name: "force", Usage: "although events are lost, or a worker was seen just now; never while the ledger is open", DisableDefaultText: true},
 		},
 		examples: []example{
 			{"jobledger restore jobs-2026-03-14.db", "says what would be lost, if anything would, and then does nothing"},
@@ -94,6 +94,9 @@ func (r *restoring) restore(ctx context.Context) error {
 		}
 		r.exchanging = true
 		return giveName(r.copy.temp, r.path)
+	}
+	if err := r.migrate(ctx); err != nil {
+		return err
 	}
 	if err := r.weigh(ctx, ledger.Look); err != nil {
 		return err
@@ -241,6 +244,23 @@ func (r *restoring) unsound(why string) error {
 		"'jobledger verify --db %s' says all that is wrong with it; take an older backup", quoteShell(r.name))
 }
 
+// migrate brings a ledger of an older version up to date, as any command does, so that it can be compared.
+func (r *restoring) migrate(ctx context.Context) error {
+	var facts ledger.Facts
+	err := ledger.Look(ctx, r.path, func(_ *ledger.Tx, f ledger.Facts) error {
+		facts = f
+		return nil
+	})
+	if err != nil || facts.Schema == facts.Newest {
+		return nil // what is wrong with it, if anything, weigh finds out
+	}
+	service, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	return service.Store.Close()
+}
+
 // looker is ledger.Look, or LookAlone.
 type looker func(context.Context, string, func(*ledger.Tx, ledger.Facts) error) error
 
@@ -278,7 +298,7 @@ func (r *restoring) weigh(ctx context.Context, look looker) error {
 			"--force restores all the same; what is there stays beside the new ledger")
 	case len(busy) > 0:
 		return withHint(exitf(exitConflict, "%s seems to be at work: %s", count(int64(len(busy)), "worker"), r.seenAtWork(busy[0])),
-			"nobody has the ledger open; if they are gone, or cannot come back, --force restores")
+			"stop it; if it is gone, or cannot come back, --force restores")
 	case r.lost.Events > 0:
 		return withHint(exitf(exitConflict, "%s", r.lostText(r.name)), "--force restores all the same; what is there stays beside the new ledger")
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/schema"
 )
 
 // restoreSteps are those of restore alone, in their order.
@@ -332,6 +333,25 @@ func TestRestoreOfALedgerThatCannotBeRead(t *testing.T) {
 	}
 	if kept, err := os.ReadFile(s.kept()[0]); err != nil || !bytes.Equal(kept, damaged) {
 		t.Errorf("what is kept is another file: %v", err)
+	}
+}
+
+// A ledger of an older program is brought up to date, and then compared.
+func TestRestoreOverALedgerOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	migrations, err := schema.SQLite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t)
+	s.enqueue("x")
+	s.run("backup", "b.db")
+	s.must(os.Remove(s.path(db)))
+	rig{s, ""}.oldLedger(migrations[:1])
+	s.run("restore", "b.db") // of which nothing is lost
+	s.run("verify")
+	if got := s.run("events", "--kind", "restored", "--json"); !strings.Contains(got, `"events":1,"lost":0`) {
+		t.Error(got)
 	}
 }
 

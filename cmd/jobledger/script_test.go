@@ -31,7 +31,7 @@ func TestToolsAreThereInCI(t *testing.T) {
 	if os.Getenv("CI") != "true" {
 		t.Skip("CI is not true")
 	}
-	for _, tool := range []string{"sh", "bash", "setsid"} {
+	for _, tool := range []string{"sh", "bash", "setsid", "flock"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Error(err)
 		}

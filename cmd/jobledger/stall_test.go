@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -18,21 +19,25 @@ import (
 
 // These tests wait for real leases, so those of one kind go side by side: the machine has little to do meanwhile.
 
-// named is a testing.TB that says which of several tests is meant.
+// named is a testing.TB for a goroutine, which says which of several it is, and whose fatal errors end only that.
 type named struct {
 	testing.TB
 	name string
 }
 
-func (n named) Error(args ...any) { n.Helper(); n.TB.Errorf("%s: %s", n.name, fmt.Sprint(args...)) }
-func (n named) Fatal(args ...any) { n.Helper(); n.TB.Fatalf("%s: %s", n.name, fmt.Sprint(args...)) }
+func (n named) Error(args ...any) { n.Helper(); n.Errorf("%s", fmt.Sprint(args...)) }
+func (n named) Fatal(args ...any) { n.Helper(); n.Fatalf("%s", fmt.Sprint(args...)) }
+func (n named) FailNow()          { n.Fail(); runtime.Goexit() }
+
 func (n named) Errorf(format string, args ...any) {
 	n.Helper()
 	n.TB.Errorf(n.name+": "+format, args...)
 }
+
 func (n named) Fatalf(format string, args ...any) {
 	n.Helper()
-	n.TB.Fatalf(n.name+": "+format, args...)
+	n.Errorf(format, args...)
+	n.FailNow()
 }
 
 // sideBySide runs tests at the same time, however few processors there are. Each has a rig with an empty ledger.
@@ -54,7 +59,7 @@ func sideBySide(t *testing.T, tests map[string]func(r rig)) {
 
 // untilTold is a command that goes on until there is a file "go". It notes when another one of the same job is there.
 const untilTold = `echo $JOBLEDGER_ATTEMPT >>ran
-exec 9>>alone; flock -n 9 || echo $JOBLEDGER_ATTEMPT >>overlaps
+exec 9>>alone; if command -v flock >/dev/null; then flock -n 9 || echo $JOBLEDGER_ATTEMPT >>overlaps; fi
 echo $$ >>begun; until [ -e go ]; do sleep 0.1; done; exec cat`
 
 // worker starts a worker of mail.
@@ -77,8 +82,8 @@ func (r rig) sweeper(more func(invocation) invocation) *running {
 	return r.start(r.cmd(i))
 }
 
-// ends lets processes end in their own time.
-func (r rig) ends(processes ...*running) {
+// letEnd lets processes end in their own time.
+func (r rig) letEnd(processes ...*running) {
 	r.Helper()
 	for _, p := range processes {
 		p.signal(syscall.SIGTERM)
@@ -96,10 +101,10 @@ func (r rig) holdLock() *running {
 
 const stall = 3 * time.Second
 
-// stallFor lets the holder go on when it has been stopped for so long.
-func (r rig) stallFor(holder *running, since time.Time, length time.Duration) {
+// stallFor lets the holder go on when it has been stopped for a stall.
+func (r rig) stallFor(holder *running, since time.Time) {
 	r.Helper()
-	time.Sleep(time.Until(since.Add(length)))
+	time.Sleep(time.Until(since.Add(stall)))
 	holder.signal(syscall.SIGCONT)
 	holder.wantExit(0)
 }
@@ -132,11 +137,11 @@ func TestAStoppedLockHolder(t *testing.T) {
 			for _, j := range jobs {
 				beats = append(beats, r.start(r.cmd(invoke("heartbeat", string(j.ID), "--token", j.Token, "--lease", "20s"))))
 			}
-			r.stallFor(holder, since, stall)
+			r.stallFor(holder, since)
 			for _, b := range beats {
 				b.wantExit(0)
 			}
-			r.ends(sweepers...)
+			r.letEnd(sweepers...)
 			if got := r.count(ledger.KindReclaimed); got != 0 {
 				r.Errorf("%d live jobs were reclaimed", got)
 			}
@@ -150,11 +155,11 @@ func TestAStoppedLockHolder(t *testing.T) {
 			r.pids("begun", 1)
 			time.Sleep(2 * time.Second) // the first beat is due at four
 			holder, since := r.holdLock(), time.Now()
-			r.stallFor(holder, since, stall)
+			r.stallFor(holder, since)
 			r.eventually("it beats again", func() bool { return r.count(ledger.KindHeartbeat) > 0 })
 			r.touch("go")
 			r.eventually("it succeeds", func() bool { return r.count(ledger.KindSucceeded) == 1 })
-			r.ends(worker, sweeper)
+			r.letEnd(worker, sweeper)
 			if got := r.count(ledger.KindClaimed, ledger.KindReclaimed, ledger.KindRefused); got != 1 {
 				r.Errorf("it was not one claim from the beginning to the end: %s", kindsOf(r.history(db)))
 			}
@@ -168,10 +173,10 @@ func TestAStoppedLockHolder(t *testing.T) {
 			if d := time.Since(since); d > 2*time.Second {
 				r.Errorf("the command outlived its lease of 1s: it ended after %v", d)
 			}
-			r.stallFor(holder, since, stall)
+			r.stallFor(holder, since)
 			r.touch("go")
 			r.eventually("another attempt succeeds", func() bool { return r.count(ledger.KindSucceeded) == 1 })
-			r.ends(worker, sweeper)
+			r.letEnd(worker, sweeper)
 			if _, err := os.Stat(r.path("overlaps")); err == nil || r.attempts() != "1 2" {
 				r.Errorf("ran %q, and at the same time: %v", r.attempts(), err == nil)
 			}
@@ -187,7 +192,7 @@ func TestAStoppedLockHolder(t *testing.T) {
 			time.Sleep(time.Until(since.Add(stall)))
 			worker.signal(syscall.SIGCONT)
 			r.eventually("it succeeds", func() bool { return r.count(ledger.KindSucceeded) == 1 })
-			r.ends(worker, sweeper)
+			r.letEnd(worker, sweeper)
 			if got := r.count(ledger.KindReclaimed, ledger.KindRefused); got != 0 || r.attempts() != "1" {
 				r.Errorf("ran %q; %s", r.attempts(), kindsOf(r.history(db)))
 			}
@@ -298,7 +303,7 @@ func TestAWrongClock(t *testing.T) {
 			}
 			r.touch("go")
 			r.eventually("it succeeds", func() bool { return r.count(ledger.KindSucceeded) == 1 })
-			r.ends(worker, sweeper)
+			r.letEnd(worker, sweeper)
 			if got := r.count(ledger.KindReclaimed, ledger.KindRefused); got != 0 || r.attempts() != "1" {
 				r.Errorf("ran %q; %s", r.attempts(), kindsOf(r.history(db)))
 			}

@@ -12,7 +12,8 @@ import (
 	"jobledger/projection"
 )
 
-// Handler does the work of one job. Its result is kept with the job; nil is none.
+// Handler does the work of one job. Its result, up to 1 MiB, is kept with the job; nil is none. An answer that cannot be
+// recorded fails the attempt with the code invalid_end.
 //
 // ctx ends when the job must stop: its cause is commands.ErrLeaseLost, commands.ErrCancelled, ErrNotRenewed,
 // ErrMaxRuntime or ErrStopping. An error, or a panic, fails the attempt; Permanent and Snooze say otherwise. Effects outside of the
@@ -44,8 +45,8 @@ type permanentError struct{ err error }
 func (e *permanentError) Error() string { return e.err.Error() }
 func (e *permanentError) Unwrap() error { return e.err }
 
-// Snooze, returned as a Handler's error, gives the job back to be run d later, which is no failure; with d 0 it
-// waits for the usual backoff. The hundredth time it is a failure.
+// Snooze, returned as a Handler's error, gives the job back to be run d later, up to 366 days, which is no failure; with
+// d 0 it waits for the usual backoff. The hundredth time it is a failure.
 func Snooze(d time.Duration) error { return &snoozeError{d} }
 
 type snoozeError struct{ d time.Duration }

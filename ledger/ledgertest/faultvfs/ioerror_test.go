@@ -269,7 +269,7 @@ func TestAnIOErrorCostsNothingThatWasAcknowledged(t *testing.T) {
 					}
 					sum.add(one)
 				}
-				t.Logf("at %d of %d calls: %d failed; %d commands got an error, %d did not know what had become of them, and of these a power cut left %d",
+				t.Logf("%d trials of %d calls: %d failed; %d commands got an error, %d did not know what had become of them, and of these a power cut left %d",
 					len(list), calls[kind.Op], sum.failed, sum.errors, sum.unknown, sum.there)
 			})
 		}
