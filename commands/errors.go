@@ -52,7 +52,7 @@ func (e *ConflictError) Unwrap() error { return ErrConflict }
 
 // InvalidError is input that is outside of what is allowed. It unwraps to ErrInvalid.
 type InvalidError struct {
-	Field   string // as in JSON: "queue", "max_attempts"
+	Field   string // as in JSON: "queue", "max_attempts"; what within it may follow behind a colon
 	Got     string
 	Allowed string
 }

@@ -83,15 +83,12 @@ func load(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[ledger.Line, error
 		return done, err
 	}
 	loader := projection.NewLoader(tx)
-	for line, err := range lines {
+	for line, err := range ledger.Ahead(checked(lines)) {
 		if ctx.Err() != nil {
 			return done, context.Cause(ctx)
 		}
 		failpoint.Hit("line")
 		n := loader.Events() + 1
-		if err == nil {
-			err = checkLine(n, &line)
-		}
 		if err == nil {
 			err = loader.Add(ctx, line)
 		}
@@ -110,6 +107,21 @@ func load(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[ledger.Line, error
 		return done, err
 	}
 	return Loaded{Events: loader.Events(), Jobs: loader.Jobs(), Missing: missing, Paused: orphans, Findings: findings}, nil
+}
+
+// checked yields lines up to the first that is wrong by itself.
+func checked(lines iter.Seq2[ledger.Line, error]) iter.Seq2[ledger.Line, error] {
+	return func(yield func(ledger.Line, error) bool) {
+		n := int64(0)
+		for line, err := range lines {
+			if n++; err == nil {
+				err = checkLine(n, &line)
+			}
+			if !yield(line, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // at says on which line err came up, unless it is no line's fault.

@@ -206,7 +206,9 @@ func TestKilledInTheTurnstile(t *testing.T) {
 		if got := r.do(invoke("enqueue", "-q", "mail", "in line").dyingAt(step)); !got.killed {
 			t.Errorf("%s: it did not line up: %+v", step, got)
 		}
-		waiting := r.start(r.cmd(invoke("enqueue", "-q", "mail", "next")))
+		waiting := r.start(r.cmd(invoke("enqueue", "-q", "mail", "next").dyingAt("gate=stop")))
+		r.wantStopped(waiting) // so that it has lined up
+		waiting.signal(syscall.SIGCONT)
 		if step == "gate" {
 			holder.signal(syscall.SIGKILL)
 			holder.wantExit(-1)
