@@ -211,10 +211,8 @@ const maxClaims = 100_000
 
 func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error) {
 	var e Event
-	r, err := recordOf(rows.row)
-	if err == nil {
-		err = tx.event(ctx, &r, &e)
-	}
+	r := recordOf(rows.row)
+	err := tx.event(ctx, &r, &e)
 	if err != nil {
 		return e, &EventError{r.pos, err}
 	}

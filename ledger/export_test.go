@@ -81,3 +81,26 @@ func HoldTurn(path string) bool {
 }
 
 var heldTurns []*turnFiles // or they would be closed as garbage
+
+// ReadAhead makes a scan of more than n events read ahead, until the test ends.
+func ReadAhead(n int64, cleanup func(func())) {
+	before := scanAhead
+	scanAhead = n
+	cleanup(func() { scanAhead = before })
+}
+
+// StraightRows counts the events that are read past the driver.
+func StraightRows(path string) (n int, err error) {
+	s, err := openStraight(path, allEvents, 0, 1<<62)
+	if err != nil {
+		return 0, err
+	}
+	defer s.close()
+	for {
+		ok, err := s.next()
+		if !ok || err != nil {
+			return n, err
+		}
+		n++
+	}
+}

@@ -32,46 +32,57 @@ func (e *Event) appendJSON(b []byte) []byte {
 func (e *Event) UnmarshalJSON(text []byte) error {
 	f := reading(string(text))
 	f.clone = true
-	return e.readJSON(&f)
+	var raw eventFields
+	raw.take(&f)
+	in, err := raw.event(&f)
+	if err == nil {
+		*e = in
+	}
+	return err
 }
 
-func (e *Event) readJSON(f *fields) error {
-	var in Event
-	var kind, from, to string
-	f.int64("pos", &in.Pos)
-	f.text("job", (*string)(&in.Job))
-	f.int64("seq", &in.Seq)
-	f.text("kind", &kind)
-	f.time("at", &in.At)
-	f.text("actor", &in.Actor)
-	f.text("worker", &in.Worker.Name)
-	f.text("token", &in.Token)
-	f.int("attempt", &in.Attempt)
-	f.text("from_state", &from)
-	f.text("to_state", &to)
-	data, _ := f.member("data", false)
-	err := f.end()
+// eventFields are the fields of an event in its public form.
+type eventFields struct {
+	in                   Event
+	kind, from, to, data string
+}
+
+func (r *eventFields) take(f *fields) {
+	f.int64("pos", &r.in.Pos)
+	f.text("job", (*string)(&r.in.Job))
+	f.int64("seq", &r.in.Seq)
+	f.text("kind", &r.kind)
+	f.time("at", &r.in.At)
+	f.text("actor", &r.in.Actor)
+	f.text("worker", &r.in.Worker.Name)
+	f.text("token", &r.in.Token)
+	f.int("attempt", &r.in.Attempt)
+	f.text("from_state", &r.from)
+	f.text("to_state", &r.to)
+	r.data, _ = f.member("data", false)
+}
+
+// event returns the event that these fields make, once all that stands beside them has been taken from f too.
+func (r *eventFields) event(f *fields) (Event, error) {
+	in, err := r.in, f.end()
 	if err == nil && in.At.IsZero() {
 		err = errors.New("at is missing")
 	}
 	if err == nil {
-		in.From, err = parseStateOrNone(from)
+		in.From, err = parseStateOrNone(r.from)
 	}
 	if err == nil {
-		in.To, err = parseStateOrNone(to)
+		in.To, err = parseStateOrNone(r.to)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: event: %w", ErrDamaged, err)
+		return in, fmt.Errorf("%w: event: %w", ErrDamaged, err)
 	}
-	k, err := ParseKind(kind)
+	k, err := ParseKind(r.kind)
 	if err != nil {
-		return err
+		return in, err
 	}
-	if in.Body, err = decode(k, strings.Clone(data), nil, &in.Worker); err != nil {
-		return err
-	}
-	*e = in
-	return nil
+	in.Body, err = decode(k, strings.Clone(r.data), nil, &in.Worker)
+	return in, err
 }
 
 func parseStateOrNone(word string) (State, error) {

@@ -60,18 +60,31 @@ func (l *Line) UnmarshalJSON(text []byte) error {
 	if err := CheckStrings(text); err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	f := reading(string(text))
-	f.clone = true // an actor's name shall not keep a payload
+	all := string(text)
+	f := fields{read: true, in: inOrder(all), clone: true} // an actor's name shall not keep a payload
+	in, err := readLine(&f)
+	if err != nil || !f.in.atEnd() { // in another order than it is written in, or wrong
+		f = reading(all)
+		f.clone = true
+		in, err = readLine(&f)
+	}
+	if err == nil {
+		*l = in
+	}
+	return err
+}
+
+func readLine(f *fields) (in Line, err error) {
+	var e eventFields
+	e.take(f)
 	var payload, payload64, result, result64, salt *string
 	f.optional("payload", &payload)
 	f.optional("payload_base64", &payload64)
 	f.optional("result", &result)
 	f.optional("result_base64", &result64)
 	f.optional("salt", &salt)
-	var in Line
-	err := in.Event.readJSON(&f)
-	if err != nil {
-		return err
+	if in.Event, err = e.event(f); err != nil {
+		return in, err
 	}
 	plain, encoded := payload, payload64
 	switch bodyKey(in.Kind()) {
@@ -103,10 +116,9 @@ func (l *Line) UnmarshalJSON(text []byte) error {
 		err = errors.New("payload and salt belong together; one of them is missing")
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrDamaged, in.Kind(), err)
+		return in, fmt.Errorf("%w: %s: %w", ErrDamaged, in.Kind(), err)
 	}
-	*l = in
-	return nil
+	return in, nil
 }
 
 // CheckStrings returns an error unless the strings in a JSON text can be decoded to what was meant: it is UTF-8, and no

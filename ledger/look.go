@@ -104,11 +104,14 @@ func look(ctx context.Context, path string, alone bool, fn func(*Tx, Facts) erro
 // facts asks SQLite, outside of a transaction.
 func (s *session) facts(ctx context.Context, alone bool) (f Facts, err error) {
 	f.Alone = alone
-	var format int
-	err = s.conn.QueryRowContext(ctx, `SELECT sqlite_version(), user_version, page_size, unicode(substr(data, 19, 1))
-FROM pragma_user_version, pragma_page_size, sqlite_dbpage WHERE pgno = 1`).Scan(&f.SQLite, &f.Schema, &f.PageSize, &format)
+	var mark, format int
+	err = s.conn.QueryRowContext(ctx, `SELECT sqlite_version(), application_id, user_version, page_size, unicode(substr(data, 19, 1))
+FROM pragma_application_id, pragma_user_version, pragma_page_size, sqlite_dbpage WHERE pgno = 1`).Scan(&f.SQLite, &mark, &f.Schema, &f.PageSize, &format)
 	if err != nil {
 		return f, explain(err)
+	}
+	if mark != schema.ApplicationID { // the file by itself had another one
+		return f, fmt.Errorf("%w: the -wal file makes it another program's database (application_id %#x)", ErrStray, mark)
 	}
 	f.WALMode = format == walFormat
 	steps, err := schema.SQLite()

@@ -114,7 +114,7 @@ func TestABackupOfALedgerInUseIsItsBeginning(t *testing.T) {
 		}
 		// What somebody might do who has not read anything. It must be seen to be no backup.
 		tails["naive.db"] = traffic.tail.Load()
-		s.must(exec.Command("cp", s.path(db), s.path("naive.db")).Run())
+		s.ok(exec.Command("cp", s.path(db), s.path("naive.db")).Run())
 		traffic.stop()
 	})
 	all := s.run("export") + "\n"
@@ -150,7 +150,7 @@ func TestBackupInterrupted(t *testing.T) {
 // inSmallPlace runs a shell script as often as there are commands in it in a folder "small" that has room for size.
 func (s site) inSmallPlace(size, script string) string {
 	s.Helper()
-	s.must(os.MkdirAll(s.path("small"), 0o700))
+	s.ok(os.MkdirAll(s.path("small"), 0o700))
 	words := []string{"-m"}
 	if os.Getuid() != 0 {
 		words = []string{"-Urm"}

@@ -25,84 +25,43 @@ const (
 
 // content looks into the ledger, as far as it can be read. first is what came of trying.
 func (d *doctor) content(ctx context.Context, first error) {
+	const restore = "restore a copy that 'jobledger backup' made: 'jobledger restore FILE'"
 	look := ledger.Look
 	switch {
 	case errors.Is(first, ledger.ErrStray):
 		d.problem(checkStray, "end what still uses the old ledger, move the -wal and -shm away (keep them: they may hold its last commands), then 'jobledger verify'", "%v", first)
 		look = ledger.LookAlone
 	case errors.Is(first, ledger.ErrBusy):
-		d.problem(checkRead, "end the process that holds it", "it cannot be read: %v", first)
+		d.problem(checkRead, "end the process that keeps others out", "it cannot be read: %v", first)
 		return
 	case errors.Is(first, fs.ErrPermission):
 		d.problem(checkRead, "run doctor as a user who may", "you may not read it: %v", first)
 		look = ledger.LookAlone // which makes no file
 	case first != nil:
-		d.unreadable(ctx, first)
+		d.problem(checkRead, restore, "it cannot be read: %v", first)
 		look = ledger.LookAlone
 	}
 	var facts ledger.Facts
+	damaged := errors.Is(first, ledger.ErrDamaged)
 	err := look(ctx, d.db, func(tx *ledger.Tx, f ledger.Facts) error {
 		facts = f
 		d.settings(f)
 		if f.Schema == f.Newest { // the tables of an older one are others
-			d.inside(ctx, tx)
+			damaged = d.inside(ctx, tx) || damaged
 		}
 		return nil
 	})
 	if err != nil && first == nil {
-		d.unreadable(ctx, err)
+		d.problem(checkRead, restore, "it cannot be read: %v", err)
+		damaged = damaged || errors.Is(err, ledger.ErrDamaged)
 	}
 	if facts.Backlog > mostBacklog {
 		d.backlog(ctx, facts)
 	}
-	if first == nil && !facts.Alone && d.parts(ctx) {
-		d.problem(checkStray, "stop all that use it, move -wal and -shm away (keep them), then 'jobledger verify' and 'jobledger history' of what you know",
-			"with %s-wal the ledger tells another history than its file by itself: that -wal file is of another ledger", d.real)
+	if !errors.Is(first, ledger.ErrStray) {
+		d.strayWAL(ctx, damaged)
 	}
 	d.journal(facts)
-}
-
-// parts reports whether the last event in the file by itself is another one when the -wal file is read with it. While
-// a checkpoint runs, the file by itself may be anything, so it must be so twice.
-func (d *doctor) parts(ctx context.Context) bool {
-	for range 2 {
-		var alone, whole ledger.Event
-		err := ledger.LookAlone(ctx, d.db, func(tx *ledger.Tx, _ ledger.Facts) (err error) {
-			alone, err = lastEvent(ctx, tx, 0)
-			return err
-		})
-		if err == nil && alone.Pos > 0 {
-			err = ledger.Look(ctx, d.db, func(tx *ledger.Tx, _ ledger.Facts) (err error) {
-				whole, err = lastEvent(ctx, tx, alone.Pos)
-				return err
-			})
-		}
-		if err != nil || alone.Pos == 0 || whole.Pos == alone.Pos && whole.At.Equal(alone.At) && whole.Job == alone.Job && whole.Actor == alone.Actor {
-			return false
-		}
-		time.Sleep(betweenLooks)
-	}
-	return true
-}
-
-// unreadable says what is known of a ledger that cannot be read. Where its file alone can be, the -wal file is to
-// blame.
-func (d *doctor) unreadable(ctx context.Context, why error) {
-	const restore = "restore a copy that 'jobledger backup' made: 'jobledger restore FILE'"
-	alone := func(tx *ledger.Tx, f ledger.Facts) error {
-		problems, err := tx.Integrity(ctx)
-		if err == nil && (f.Alone && len(problems) > 0) {
-			err = errors.New(problems[0])
-		}
-		return err
-	}
-	wal, statErr := os.Stat(d.real + "-wal")
-	if statErr != nil || wal.Size() == 0 || ledger.LookAlone(ctx, d.db, alone) != nil {
-		d.problem(checkRead, restore, "it cannot be read: %v", why)
-		return
-	}
-	d.problem(checkStray, "stop all that use it, move -wal and -shm away (keep them: they may hold the last commands), then 'jobledger verify'; or "+restore,
-		"it cannot be read (%v), but by itself, without %s-wal, the file is whole: that one is damaged, or of another file", why, d.real)
 }
 
 func (d *doctor) settings(f ledger.Facts) {
@@ -115,8 +74,9 @@ func (d *doctor) settings(f ledger.Facts) {
 	}
 }
 
-// inside runs the checks that need the tables. One that cannot be carried out does not keep the others from it.
-func (d *doctor) inside(ctx context.Context, tx *ledger.Tx) {
+// inside runs the checks that need the tables. One that cannot be carried out does not keep the others from it;
+// damaged says that this is the ledger's fault.
+func (d *doctor) inside(ctx context.Context, tx *ledger.Tx) (damaged bool) {
 	var reasons []string
 	failed := make(map[string][]string) // checks by the reason
 	for _, check := range []struct {
@@ -131,12 +91,14 @@ func (d *doctor) inside(ctx context.Context, tx *ledger.Tx) {
 				reasons = append(reasons, err.Error())
 			}
 			failed[err.Error()] = append(failed[err.Error()], check.what)
+			damaged = damaged || errors.Is(err, ledger.ErrDamaged)
 		}
 	}
 	for _, reason := range reasons {
 		d.problem(checkRead, "'"+d.command("verify")+"' says what is wrong; a copy that 'jobledger backup' made is the way back", "%s cannot be checked: %s",
 			strings.Join(failed[reason], ", "), reason)
 	}
+	return damaged
 }
 
 func (d *doctor) guards(ctx context.Context, tx *ledger.Tx) error {
@@ -270,42 +232,4 @@ func (d *doctor) pages(ctx context.Context, tx *ledger.Tx) error {
 		d.problem(checkPages, "restore a copy that 'jobledger backup' made, after a look at the disk: 'jobledger restore FILE'", "the file is damaged: %s", what)
 	}
 	return err
-}
-
-// backlog looks once more: what a short read holds up is moved by then.
-func (d *doctor) backlog(ctx context.Context, before ledger.Facts) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-time.After(betweenLooks):
-	}
-	var now ledger.Facts
-	err := ledger.Look(ctx, d.db, func(_ *ledger.Tx, f ledger.Facts) error {
-		now = f
-		return nil
-	})
-	if err != nil || now.Backlog < before.Backlog || now.Backlog <= mostBacklog {
-		return
-	}
-	who := "somebody reads, or began to read, and does not come to an end"
-	var readers []string
-	for _, h := range ledger.Holders(d.path) {
-		if h.Reads && !h.Writes && h.PID != os.Getpid() {
-			readers = append(readers, fmt.Sprintf("%s (pid %d)", h.Program, h.PID))
-		}
-	}
-	if len(readers) > 0 {
-		who = "in the middle of a read: " + some(readers)
-	}
-	d.problem(checkWAL, "end the read: a query in a shell that stands still, a program that does not close its rows; then it is taken in by itself",
-		"%s in %s-wal cannot be taken into the ledger, and it grows with each command; %s", byteSize(now.Backlog), d.real, who)
-}
-
-// journal finds what no ledger in WAL mode has: the rollback journal of another file, which SQLite would play back.
-func (d *doctor) journal(f ledger.Facts) {
-	name := d.real + "-journal"
-	info, err := os.Stat(name)
-	if err == nil && f.WALMode && info.Size() > 0 && d.now().Sub(info.ModTime()) > journalPast {
-		d.problem(checkStray, "mv "+quoteShell(name)+" elsewhere", "%s is there, and a ledger has none: it is left of another file", name)
-	}
 }

@@ -47,7 +47,7 @@ func (s site) pantry(ahead time.Duration, fn func(ctx context.Context, service *
 	}
 }
 
-func (s site) must(err error) {
+func (s site) ok(err error) {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)
@@ -58,12 +58,12 @@ func (s site) must(err error) {
 func (s site) sql(statements ...string) {
 	s.Helper()
 	file, err := sql.Open("sqlite", s.path(db))
-	s.must(err)
+	s.ok(err)
 	defer file.Close()
 	file.SetMaxOpenConns(1)
 	for _, statement := range statements {
 		_, err := file.Exec(statement)
-		s.must(err)
+		s.ok(err)
 	}
 }
 
@@ -73,14 +73,14 @@ func (s site) left(n int) {
 	s.pantry(0, func(ctx context.Context, service *commands.Service) {
 		for range n {
 			_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "later", RunAt: time.Now().Add(time.Hour)})
-			s.must(err)
+			s.ok(err)
 		}
 		for _, suffix := range []string{"", "-wal", "-shm"} { // read by another process: to close them here would drop locks
-			s.must(exec.Command("cp", s.path(db+suffix), s.path("left"+suffix)).Run())
+			s.ok(exec.Command("cp", s.path(db+suffix), s.path("left"+suffix)).Run())
 		}
 	})
 	for _, suffix := range []string{"", "-wal", "-shm"} {
-		s.must(os.Rename(s.path("left"+suffix), s.path(db+suffix)))
+		s.ok(os.Rename(s.path("left"+suffix), s.path(db+suffix)))
 	}
 }
 
@@ -116,7 +116,7 @@ func (s site) diagnosed(words ...string) (findings []finding) {
 func (s site) everything() map[string]string {
 	s.Helper()
 	files := make(map[string]string)
-	s.must(filepath.WalkDir(s.dir, func(path string, entry fs.DirEntry, err error) error {
+	s.ok(filepath.WalkDir(s.dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -143,76 +143,108 @@ type complaint struct {
 
 var complaints = []complaint{
 	{name: "everybody may write", code: checkWritable, severity: problem, seen: "everybody may write", make: func(t *testing.T, s site) {
-		s.must(os.Chmod(s.path(db), 0o666))
+		s.ok(os.Chmod(s.path(db), 0o666))
 	}, also: []string{checkReadable}},
 	{name: "everybody may read", code: checkReadable, severity: advice, seen: "everybody may read", make: func(t *testing.T, s site) {
-		s.must(os.Chmod(s.path(db), 0o644))
+		s.ok(os.Chmod(s.path(db), 0o644))
 	}},
 	{name: "everybody may read logs", code: checkReadable, severity: advice, seen: ".logs", make: func(t *testing.T, s site) {
-		s.must(os.Mkdir(s.path("jobledger.db.logs"), 0o700))
-		s.must(os.Chmod(s.path("jobledger.db.logs"), 0o755))
+		s.ok(os.Mkdir(s.path("jobledger.db.logs"), 0o700))
+		s.ok(os.Chmod(s.path("jobledger.db.logs"), 0o755))
 	}},
 	{name: "everybody may write into the folder", code: checkFolder, severity: problem, seen: "and so replace the ledger", make: func(t *testing.T, s site) {
-		s.must(os.Chmod(s.dir, 0o777))
+		s.ok(os.Chmod(s.dir, 0o777))
 	}},
 	{name: "everybody may make files in the folder", code: checkFolder, severity: advice, seen: "would take for the ledger's", make: func(t *testing.T, s site) {
-		s.must(os.Chmod(s.dir, 0o777|fs.ModeSticky))
+		s.ok(os.Chmod(s.dir, 0o777|fs.ModeSticky))
 	}},
 	{name: "a file of somebody else", code: checkOwner, severity: problem, seen: ".logs belongs to user 12345", root: true, make: func(t *testing.T, s site) {
-		s.must(os.Mkdir(s.path("jobledger.db.logs"), 0o700))
-		s.must(os.Chown(s.path("jobledger.db.logs"), 12345, 12345))
+		s.ok(os.Mkdir(s.path("jobledger.db.logs"), 0o700))
+		s.ok(os.Chown(s.path("jobledger.db.logs"), 12345, 12345))
 	}},
 	{name: "a link", code: checkLink, severity: advice, seen: "by a link", words: []string{"--db", "link.db"}, make: func(t *testing.T, s site) {
-		s.must(os.Symlink(db, s.path("link.db")))
+		s.ok(os.Symlink(db, s.path("link.db")))
 	}},
 	{name: "two names", code: checkNames, severity: problem, seen: "has 2 names", make: func(t *testing.T, s site) {
-		s.must(os.Link(s.path(db), s.path("second.db")))
+		s.ok(os.Link(s.path(db), s.path("second.db")))
 	}},
 	{name: "a -wal file that has grown", code: checkWAL, severity: advice, seen: "kept it from being used again", make: func(t *testing.T, s site) {
 		s.left(1)
-		s.must(os.Truncate(s.path(db+"-wal"), mostWAL+1))
+		s.ok(os.Truncate(s.path(db+"-wal"), mostWAL+1))
 	}},
 	{name: "the -wal file of another", code: checkStray, severity: problem, seen: "stood at this place", make: func(t *testing.T, s site) {
 		s.run("backup", "b.db")
 		s.left(9)
-		s.must(os.Rename(s.path("b.db"), s.path(db)))
+		s.ok(os.Rename(s.path("b.db"), s.path(db)))
 	}, also: []string{checkSettings}},
 	{name: "the -wal file of another that was in use too", code: checkStray, severity: problem, seen: "tells another history", make: func(t *testing.T, s site) {
 		for range 3 {
 			s.enqueue("x", "--delay", "1h")
 		}
-		s.must(os.Rename(s.path(db), s.path("this.db")))
+		s.ok(os.Rename(s.path(db), s.path("this.db")))
 		s.left(1)
-		s.must(os.Rename(s.path("this.db"), s.path(db)))
+		s.ok(os.Rename(s.path("this.db"), s.path(db)))
 	}},
+	{name: "the -wal file of another program", code: checkStray, severity: problem, seen: "another program's database", make: func(t *testing.T, s site) {
+		s.enqueue("x", "--delay", "1h")
+		other, err := sql.Open("sqlite", s.path("other.db"))
+		s.ok(err)
+		defer other.Close()
+		_, err = other.Exec(`PRAGMA journal_mode = wal; CREATE TABLE t (x); INSERT INTO t VALUES (randomblob(300000))`)
+		s.ok(err)
+		s.ok(exec.Command("cp", s.path("other.db-wal"), s.path(db+"-wal")).Run())
+		s.ok(exec.Command("cp", s.path("other.db-shm"), s.path(db+"-shm")).Run())
+		for _, suffix := range []string{"-wal", "-shm"} {
+			s.ok(os.Chmod(s.path(db+suffix), 0o600))
+		}
+	}},
+	{name: "a -wal file that is damaged", code: checkStray, severity: problem, seen: "by itself, without", make: func(t *testing.T, s site) {
+		s.enqueue("x", "--delay", "1h")
+		s.ok(exec.Command("cp", s.path(db), s.path("before.db")).Run())
+		file, err := sql.Open("sqlite", s.path(db))
+		s.ok(err)
+		file.SetMaxOpenConns(1)
+		_, err = file.Exec(`PRAGMA wal_autocheckpoint = 0; DROP TABLE jobs`) // as damage would look whose checksums are right
+		s.ok(err)
+		s.ok(exec.Command("cp", s.path(db+"-wal"), s.path("left-wal")).Run())
+		s.ok(exec.Command("cp", s.path(db+"-shm"), s.path("left-shm")).Run())
+		s.ok(file.Close())
+		for from, to := range map[string]string{"before.db": db, "left-wal": db + "-wal", "left-shm": db + "-shm"} {
+			s.ok(os.Rename(s.path(from), s.path(to)))
+			s.ok(os.Chmod(s.path(to), 0o600))
+		}
+	}, also: []string{checkGuards, checkRead}},
 	{name: "a journal", code: checkStray, severity: problem, seen: "-journal is there", make: func(t *testing.T, s site) {
 		name := s.path(db + "-journal")
-		s.must(os.WriteFile(name, make([]byte, 512), 0o600)) // without its magic, SQLite leaves it alone
-		s.must(os.Chtimes(name, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)))
+		s.ok(os.WriteFile(name, make([]byte, 512), 0o600)) // without its magic, SQLite leaves it alone
+		s.ok(os.Chtimes(name, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)))
 	}},
 	{name: "an unfinished copy", code: checkLeft, severity: advice, seen: "gave up 2h ago", make: func(t *testing.T, s site) {
-		s.must(os.WriteFile(s.path(".jobledger.db.12345"), nil, 0o600))
-		s.must(os.Chtimes(s.path(".jobledger.db.12345"), time.Now(), time.Now().Add(-2*time.Hour)))
+		s.ok(os.WriteFile(s.path(".jobledger.db.12345"), nil, 0o600))
+		s.ok(os.Chtimes(s.path(".jobledger.db.12345"), time.Now(), time.Now().Add(-2*time.Hour)))
 	}},
 	{name: "no bell", code: checkBell, severity: advice, seen: "is no folder", make: func(t *testing.T, s site) {
-		s.must(os.RemoveAll(s.path("jobledger.db.bell")))
-		s.must(os.WriteFile(s.path("jobledger.db.bell"), nil, 0o600))
+		s.ok(os.RemoveAll(s.path("jobledger.db.bell")))
+		s.ok(os.WriteFile(s.path("jobledger.db.bell"), nil, 0o600))
 	}},
 	{name: "no turnstile", code: checkBell, severity: advice, seen: "do not take turns", make: func(t *testing.T, s site) {
-		s.must(os.MkdirAll(s.path("jobledger.db.bell/lock"), 0o700))
+		s.ok(os.MkdirAll(s.path("jobledger.db.bell/lock"), 0o700))
 	}},
 	{name: "damaged", code: checkRead, severity: problem, seen: "cannot be", make: func(t *testing.T, s site) {
 		s.garble(s.path(db))
 	}},
+	{name: "a table is gone", code: checkRead, severity: problem, seen: "leases, workers, queues, ready jobs cannot be checked: ", make: func(t *testing.T, s site) {
+		s.sql(`DROP TABLE jobs`)
+	}, also: []string{checkGuards}},
 	{name: "damaged where nobody looks", code: checkPages, severity: problem, seen: "the file is damaged", words: []string{"--deep"}, make: func(t *testing.T, s site) {
 		s.garblePage(s.rootPage("claims"))
 	}},
 	{name: "an old schema", code: checkSchema, severity: advice, seen: "schema is version 1", make: func(t *testing.T, s site) {
 		steps, err := schema.SQLite()
-		s.must(err)
-		s.must(os.Remove(s.path(db)))
+		s.ok(err)
+		s.ok(os.Remove(s.path(db)))
 		s.sql(fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID), `PRAGMA journal_mode = wal`, steps[0].SQL, `PRAGMA user_version = 1`)
-		s.must(os.Chmod(s.path(db), 0o600))
+		s.ok(os.Chmod(s.path(db), 0o600))
 	}},
 	{name: "a copy", code: checkSettings, severity: advice, seen: "not in WAL mode", words: []string{"--db", "b.db"}, make: func(t *testing.T, s site) {
 		s.run("backup", "b.db")
@@ -224,23 +256,23 @@ var complaints = []complaint{
 	{name: "an event of the future", code: checkClock, severity: problem, seen: "the last event was recorded at", make: func(t *testing.T, s site) {
 		s.pantry(time.Hour, func(ctx context.Context, service *commands.Service) {
 			_, err := service.Pause(ctx, "cli:test", "mail", "")
-			s.must(err)
+			s.ok(err)
 		})
 	}},
 	{name: "a file of the future", code: checkClock, severity: problem, seen: "the clock of the file system", make: func(t *testing.T, s site) {
-		s.must(os.Chtimes(s.path(db), time.Now(), time.Now().Add(time.Hour)))
+		s.ok(os.Chtimes(s.path(db), time.Now(), time.Now().Add(time.Hour)))
 	}},
 	{name: "nobody sweeps", code: checkLeases, severity: problem, seen: "1 lease ran out", also: []string{checkSilent}, make: func(t *testing.T, s site) {
 		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
 			_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail"})
-			s.must(err)
+			s.ok(err)
 			_, err = service.Claim(ctx, commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "w", Boot: "B"}, Lease: time.Minute})
-			s.must(err)
+			s.ok(err)
 		})
 	}},
 	{name: "a worker is silent", code: checkSilent, severity: advice, seen: "1 worker said no goodbye and is silent: w", make: func(t *testing.T, s site) {
 		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
-			s.must(service.WorkerStarted(ctx, ledger.Worker{Name: "w", Boot: "B", Host: "h", PID: 7}, []string{"mail"}, nil))
+			s.ok(service.WorkerStarted(ctx, ledger.Worker{Name: "w", Boot: "B", Host: "h", PID: 7}, []string{"mail"}, nil))
 		})
 	}},
 	{name: "a paused queue", code: checkPaused, severity: advice, seen: "mail is paused by cli:", make: func(t *testing.T, s site) {
@@ -250,17 +282,17 @@ var complaints = []complaint{
 	{name: "nobody takes them", code: checkStranded, severity: problem, seen: "1 job in mail, ready since", make: func(t *testing.T, s site) {
 		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
 			_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", Requires: []string{"gpu"}})
-			s.must(err)
+			s.ok(err)
 		})
 	}},
 	{name: "logs of no job", code: checkLogs, severity: advice, seen: "1 log in ", make: func(t *testing.T, s site) {
-		s.must(os.MkdirAll(s.path("jobledger.db.logs/"+ulid.Make().String()), 0o700))
+		s.ok(os.MkdirAll(s.path("jobledger.db.logs/"+ulid.Make().String()), 0o700))
 	}},
 	{name: "logs of a job that was erased", code: checkLogs, severity: problem, seen: "jobs that were erased", make: func(t *testing.T, s site) {
 		job := s.enqueue("x")
 		s.run("cancel", job)
 		s.run("erase", job, "--reason", "asked for")
-		s.must(os.MkdirAll(s.path("jobledger.db.logs/"+job), 0o700))
+		s.ok(os.MkdirAll(s.path("jobledger.db.logs/"+job), 0o700))
 	}},
 }
 
@@ -268,7 +300,7 @@ var complaints = []complaint{
 func (s site) garble(path string) {
 	s.Helper()
 	info, err := os.Stat(path)
-	s.must(err)
+	s.ok(err)
 	for page := int64(1); page < info.Size()/4096; page++ {
 		s.garbleAt(path, page*4096)
 	}
@@ -280,18 +312,18 @@ func (s site) garblePage(page int64) { s.garbleAt(s.path(db), (page-1)*4096) }
 func (s site) garbleAt(path string, at int64) {
 	s.Helper()
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	s.must(err)
+	s.ok(err)
 	_, err = file.WriteAt(bytes.Repeat([]byte{0xa5}, 4096), at)
-	s.must(err)
-	s.must(file.Close())
+	s.ok(err)
+	s.ok(file.Close())
 }
 
 func (s site) rootPage(name string) (page int64) {
 	s.Helper()
 	file, err := sql.Open("sqlite", s.path(db))
-	s.must(err)
+	s.ok(err)
 	defer file.Close()
-	s.must(file.QueryRow(`SELECT rootpage FROM sqlite_schema WHERE name = ?`, name).Scan(&page))
+	s.ok(file.QueryRow(`SELECT rootpage FROM sqlite_schema WHERE name = ?`, name).Scan(&page))
 	return page
 }
 
@@ -327,6 +359,28 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
+// init lets this program be one that stops itself in the middle of a read.
+func init() {
+	path := os.Getenv("JOBLEDGER_TEST_READ")
+	if path == "" {
+		return
+	}
+	store, err := ledger.Open(context.Background(), path)
+	if err == nil {
+		err = store.Read(context.Background(), func(tx *ledger.Tx) error {
+			if _, err := tx.Tail(context.Background()); err != nil {
+				return err
+			}
+			return syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
 // A process that was stopped at the wrong moment is in everybody's way, and nothing else says so.
 func TestDoctorFindsWhoWasStopped(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -344,6 +398,11 @@ func TestDoctorFindsWhoWasStopped(t *testing.T) {
 		}},
 		"in a transaction": {problem, "holds the write lock", func(r rig) *running {
 			return r.start(r.cmd(invoke("enqueue", "-q", "mail", "x").dyingAt("begun=stop")))
+		}},
+		"in a read": {problem, "in the middle of a read", func(r rig) *running {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), "JOBLEDGER_TEST_READ="+r.path(db))
+			return r.start(cmd)
 		}},
 		"in its turn": {problem, "had its turn", func(r rig) *running {
 			first := r.start(r.cmd(invoke("enqueue", "-q", "mail", "x").dyingAt("begun=1s")))
@@ -390,12 +449,12 @@ func TestDoctorFindsWhoWasStopped(t *testing.T) {
 func TestDoctorFindsALongRead(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.must(os.Chmod(s.dir, 0o700))
+	s.ok(os.Chmod(s.dir, 0o700))
 	s.pantry(0, func(ctx context.Context, service *commands.Service) {
 		begun, end := make(chan struct{}), make(chan struct{})
 		var reader sync.WaitGroup
 		reader.Go(func() {
-			s.must(service.Store.Read(ctx, func(tx *ledger.Tx) error {
+			s.ok(service.Store.Read(ctx, func(tx *ledger.Tx) error {
 				_, err := tx.Tail(ctx)
 				close(begun)
 				<-end
@@ -406,7 +465,7 @@ func TestDoctorFindsALongRead(t *testing.T) {
 		enqueue := func(n int) {
 			for range n {
 				_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", Payload: make([]byte, commands.MaxPayload)})
-				s.must(err)
+				s.ok(err)
 			}
 		}
 		enqueue(mostBacklog>>20 + 1)
@@ -424,6 +483,22 @@ func TestDoctorFindsALongRead(t *testing.T) {
 	})
 }
 
+// Some keep everybody else out.
+func TestDoctorOfALedgerThatNobodyElseMayOpen(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	file, err := sql.Open("sqlite", s.path(db)+"?_pragma=locking_mode(exclusive)")
+	s.ok(err)
+	defer file.Close()
+	file.SetMaxOpenConns(1)
+	_, err = file.Exec(`INSERT INTO presence (boot, seen_at) VALUES ('x', 1)`)
+	s.ok(err)
+	found := s.diagnosed()
+	if !slices.ContainsFunc(found, func(f finding) bool { return f.Code == checkRead && strings.Contains(f.Seen, "busy") }) {
+		t.Errorf("got %+v", found)
+	}
+}
+
 // Whoever is not root has less to look at; that is said, and the rest is looked at.
 func TestDoctorOfSomebodyElse(t *testing.T) {
 	t.Parallel()
@@ -432,11 +507,11 @@ func TestDoctorOfSomebodyElse(t *testing.T) {
 	who := "nobody"
 	if os.Getuid() == 0 {
 		for dir := s.dir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-			s.must(os.Chmod(dir, 0o755))
+			s.ok(os.Chmod(dir, 0o755))
 		}
 	} else {
 		who = userName(os.Getuid())
-		s.must(os.Chmod(s.path(db), 0))
+		s.ok(os.Chmod(s.path(db), 0))
 		t.Cleanup(func() { _ = os.Chmod(s.path(db), 0o600) })
 	}
 	ask := func() string {
@@ -445,9 +520,9 @@ func TestDoctorOfSomebodyElse(t *testing.T) {
 		if os.Getuid() == 0 {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 			program, err := exec.LookPath("jobledger") // which lies where nobody else may look
-			s.must(err)
+			s.ok(err)
 			cmd.Path = s.path("jobledger")
-			s.must(exec.Command("cp", program, cmd.Path).Run())
+			s.ok(exec.Command("cp", program, cmd.Path).Run())
 		}
 		out, err := cmd.Output()
 		return fmt.Sprintf("%s%v", out, err)
@@ -458,7 +533,7 @@ func TestDoctorOfSomebodyElse(t *testing.T) {
 	if os.Getuid() != 0 {
 		return
 	}
-	s.must(os.Chmod(s.path(db), 0o644))
+	s.ok(os.Chmod(s.path(db), 0o644))
 	got := ask()
 	for _, want := range []string{`"code":"D04","severity":"advice","seen":"the ledger belongs to `, `"code":"D03","severity":"advice","seen":"you may not write into the folder`} {
 		if !strings.Contains(got, want) {

@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"math"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -84,9 +81,7 @@ func (p *program) events(c *cli.Context) error {
 		if c.IsSet("to") {
 			return usagef("--follow and --to exclude each other")
 		}
-		followed, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		ctx = followed
+		ctx = untilSignalled(ctx)
 	}
 	for {
 		more, err := p.eventsUpTo(ctx, service, &f, limit, &printed)

@@ -111,6 +111,7 @@ var knownErrors = []struct {
 	{ledger.ErrUnknownKind, exitUnexpected, "a newer jobledger wrote it, or it is damaged; 'jobledger verify' says more"},
 	{context.DeadlineExceeded, exitTimedOut, ""},
 	{context.Canceled, exitUnexpected, ""},
+	{syscall.ENAMETOOLONG, exitUsage, "give a shorter path"},
 	{syscall.ENOSPC, exitBusy, "the disk is full; free some space and try again"},
 	{syscall.EDQUOT, exitBusy, "the disk quota is used up; free some space and try again"},
 	// A reader that went away (… | head) has seen what it wanted.

@@ -66,6 +66,7 @@ func (p *program) export(c *cli.Context) error {
 	case "trace":
 		return exportTrace(c.Context, service, s, p.stdout)
 	}
+	defer collectLess()()
 	bar := (*progress)(nil)
 	if !p.stdoutTerminal {
 		bar = p.startProgress("export", max(s.until-s.after, 0))
@@ -82,7 +83,7 @@ func exportLines(ctx context.Context, service *commands.Service, s stretch, bodi
 	}
 	w := bufio.NewWriterSize(out, 64<<10)
 	var text []byte
-	for line, err := range service.Store.Lines(ctx, ledger.Filter{After: s.after, Until: s.until}, bodies) {
+	for line, err := range ledger.Ahead(service.Store.Lines(ctx, ledger.Filter{After: s.after, Until: s.until}, bodies)) {
 		if err != nil {
 			return n, err
 		}

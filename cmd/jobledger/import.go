@@ -51,6 +51,7 @@ func (p *program) importHistory(c *cli.Context) error {
 		return err
 	}
 	defer done()
+	defer collectLess()()
 	loaded, path, err := p.importInto(ctx, name, content)
 	if line, ok := errors.AsType[*commands.LineError](err); ok || errors.Is(err, projection.ErrIllegal) {
 		if ok {

@@ -98,6 +98,7 @@ func (p *program) replayInto(ctx context.Context, service *commands.Service, pat
 		return err
 	}
 	defer u.discard()
+	defer collectLess()()
 	bar := p.startProgress("replay", until)
 	defer bar.done()
 	told := int64(0)

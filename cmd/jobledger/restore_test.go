@@ -102,11 +102,11 @@ func TestACommandThatMeetsARestoreWaits(t *testing.T) {
 	r.must(0, invoke("backup", "b.db"))
 	r.must(0, invoke("enqueue", "-q", "mail", "lost"))
 	info, err := os.Stat(r.path(db))
-	r.site.must(err)
+	r.ok(err)
 	restore := r.start(r.cmd(invoke("restore", "b.db", "--force").dyingAt("seized=1s")))
 	r.eventually("it has seized the ledger", func() bool {
 		locks, err := os.ReadFile("/proc/locks")
-		r.site.must(err)
+		r.ok(err)
 		for line := range strings.Lines(string(locks)) {
 			if f := strings.Fields(line); f[1] == "OFDLCK" && f[3] == "WRITE" && strings.HasSuffix(f[5], fmt.Sprint(":", info.Sys().(*syscall.Stat_t).Ino)) {
 				return true
@@ -346,7 +346,7 @@ func TestRestoreOverALedgerOfAnOlderVersion(t *testing.T) {
 	s := newSite(t)
 	s.enqueue("x")
 	s.run("backup", "b.db")
-	s.must(os.Remove(s.path(db)))
+	s.ok(os.Remove(s.path(db)))
 	rig{s, ""}.oldLedger(migrations[:1])
 	s.run("restore", "b.db") // of which nothing is lost
 	s.run("verify")

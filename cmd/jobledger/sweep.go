@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -74,7 +72,7 @@ func (p *program) sweep(c *cli.Context) error {
 
 // sweepEvery goes on until it is interrupted, which is its orderly end.
 func (p *program) sweepEvery(ctx context.Context, sweeper *commands.Sweeper, every time.Duration) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := context.WithCancel(untilSignalled(ctx))
 	defer stop()
 	var failure error
 	sweeper.Run(ctx, every, func(r commands.SweepReport, err error) {

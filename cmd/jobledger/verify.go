@@ -44,6 +44,7 @@ func (p *program) verify(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	defer collectLess()()
 	started := time.Now()
 	var v projection.Verified
 	err = p.read(c.Context, func(tx *ledger.Tx) error {

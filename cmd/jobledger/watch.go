@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
+	"os"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -23,8 +25,7 @@ func (p *program) watch(c *cli.Context, every string, show func(*program, *cli.C
 			return err
 		}
 	}
-	ctx, stop := signal.NotifyContext(c.Context, syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
+	ctx := untilSignalled(c.Context)
 	for first := true; ; first = false {
 		if err := p.showAnew(c, first, show); err != nil {
 			code, why, _ := explain(err)
@@ -71,4 +72,17 @@ func (p *program) showAnew(c *cli.Context, first bool, show func(*program, *cli.
 		return err
 	}
 	return p.flush()
+}
+
+// untilSignalled returns a context that ends with the first INT or TERM. Both stay caught until the process ends: timeout(1)
+// and service managers send them twice, and the second must not make a death of an orderly end.
+func untilSignalled(ctx context.Context) context.Context {
+	told, tell := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-signals
+		tell()
+	}()
+	return told
 }

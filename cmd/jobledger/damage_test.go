@@ -1,0 +1,571 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+var (
+	flips    = flag.Int("flips", 500, "so many damaged copies of a ledger are looked at")
+	flipSeed = flag.Uint64("flip-seed", 1, "what is damaged in them")
+)
+
+// dawn is when the copies are looked at.
+var dawn = time.Date(2026, 3, 15, 6, 0, 0, 0, time.UTC)
+
+// files are the bytes of a ledger's files, by what stands behind its name: "", "-wal", "-shm".
+type files map[string][]byte
+
+func (f files) clone() files {
+	c := make(files)
+	for suffix, content := range f {
+		c[suffix] = bytes.Clone(content)
+	}
+	return c
+}
+
+func (f files) write(t testing.TB) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "jobs.db")
+	for suffix, content := range f {
+		if err := os.WriteFile(path+suffix, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// copyOf copies the files of a ledger that this process has open. Another program does it, because to close one of
+// them here would drop SQLite's locks.
+func copyOf(t testing.TB, path string) files {
+	t.Helper()
+	f := make(files)
+	for _, suffix := range []string{"", "-wal"} {
+		to := filepath.Join(t.TempDir(), "copy")
+		if out, err := exec.Command("cp", path+suffix, to).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		content, err := os.ReadFile(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f[suffix] = content
+	}
+	return f
+}
+
+// aNight is a ledger of the first so many events of the bad night, and of the morning after it, of which only the -wal
+// file knows: jobs that wait, that are held and that have ended.
+func aNight(t testing.TB, events int) files {
+	t.Helper()
+	history, err := os.ReadFile("../../testdata/history/bad-night.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	part := path + ".jsonl"
+	lines := bytes.SplitAfter(history, []byte("\n"))
+	if err := os.WriteFile(part, bytes.Join(lines[:min(events, len(lines))], nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := atDawn(path, "import", part); code != exitOK {
+		t.Fatalf("import: %d: %s", code, said)
+	}
+	store, err := ledger.OpenExisting(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	store.Now = func() time.Time { return dawn }
+	s := &commands.Service{Store: store}
+	var jobs []commands.Enqueue
+	for i := range 12 {
+		jobs = append(jobs, commands.Enqueue{Queue: "mail", Key: fmt.Sprint("morning-", i), Tags: map[string]string{"n": fmt.Sprint(i)}, Payload: fmt.Appendf(nil, "payload of job %d", i)})
+	}
+	if _, err := s.Enqueue(t.Context(), "cli:ada@desk", jobs...); err != nil {
+		t.Fatal(err)
+	}
+	held, err := s.Claim(t.Context(), request("delta", 5))
+	if err != nil || len(held) != 5 {
+		t.Fatalf("%d claimed: %v", len(held), err)
+	}
+	for i, c := range []commands.Command{
+		commands.Succeed{Token: held[0].Token, Result: []byte("sent")},
+		commands.Heartbeat{Token: held[1].Token, Lease: time.Minute, Note: "half way"},
+		commands.Fail{Token: held[2].Token, Code: "smtp_421", Detail: "try again"},
+		commands.Release{Token: held[3].Token, Reason: "deploy"},
+	} {
+		if _, err := s.Do(t.Context(), "worker:delta", held[i].ID, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return copyOf(t, path)
+}
+
+func request(worker string, limit int) commands.ClaimRequest {
+	return commands.ClaimRequest{Queues: []string{"mail"}, Version: "v2", Limit: limit, Worker: ledger.Worker{Name: worker, Boot: "boot of " + worker, Host: worker, PID: 1, Version: "v2"}}
+}
+
+// atDawn is a command on the ledger at path.
+func atDawn(path string, typed ...string) (code int, said string) {
+	var out, messages bytes.Buffer
+	p := &program{stdout: bufio.NewWriter(&out), stderr: &messages, now: func() time.Time { return dawn }}
+	code = p.run(context.Background(), append([]string{"--db", path}, typed...))
+	return code, messages.String()
+}
+
+// account is all that a ledger answers: text by question, or why there is none.
+type account struct {
+	text     map[string]string
+	errs     map[string]error
+	events   []ledger.Event
+	payloads map[ledger.JobID]string
+	verified error // nil: Verify has nothing to say against it
+}
+
+// hear asks a ledger everything, in one snapshot.
+func hear(ctx context.Context, s *ledger.Store) account {
+	a := account{text: make(map[string]string), errs: make(map[string]error), payloads: make(map[ledger.JobID]string)}
+	err := s.Read(ctx, func(tx *ledger.Tx) error {
+		a.ask("events", func() (any, error) {
+			for e, err := range tx.Events(ctx, ledger.Filter{}) {
+				if err != nil {
+					return nil, err
+				}
+				a.events = append(a.events, e)
+			}
+			return a.events, nil
+		})
+		a.ask("list", func() (any, error) {
+			jobs, err := projection.List(ctx, tx, projection.Filter{})
+			for i := range jobs {
+				if err == nil {
+					err = projection.LoadBodies(ctx, tx, &jobs[i])
+				}
+				a.payloads[jobs[i].ID] = string(jobs[i].Payload)
+			}
+			return jobs, err
+		})
+		a.ask("status", func() (any, error) { return projection.Status(ctx, tx, dawn) })
+		a.ask("workers", func() (any, error) { return projection.Workers(ctx, tx, dawn, true) })
+		a.ask("attempts", func() (any, error) { return projection.Attempts(ctx, tx, projection.AttemptFilter{}) })
+		a.ask("list as of", func() (any, error) {
+			m, err := projection.AtPos(ctx, tx, 150)
+			if err != nil {
+				return nil, err
+			}
+			return projection.ListAsOf(ctx, tx, projection.Filter{}, m)
+		})
+		a.verified = findings(ctx, tx)
+		return nil
+	})
+	if err != nil {
+		a.errs["read"], a.verified = err, err
+	}
+	return a
+}
+
+func findings(ctx context.Context, tx *ledger.Tx) error {
+	v, err := projection.Verify(ctx, tx, nil)
+	if err == nil && len(v.Findings) > 0 {
+		err = fmt.Errorf("%d findings, %+v", len(v.Findings), v.Findings[0])
+	}
+	return err
+}
+
+func (a *account) ask(question string, answer func() (any, error)) {
+	got, err := answer()
+	if err != nil {
+		a.errs[question] = err
+		return
+	}
+	text, err := json.MarshalIndent(got, "", " ")
+	if err != nil { // a year that JSON has no form for, say
+		text = fmt.Appendf(nil, "%+v", got)
+	}
+	a.text[question] = string(text)
+}
+
+// What can become of a damaged ledger.
+const (
+	verdictClosed  = "opens no more"
+	verdictFound   = "verify finds it"
+	verdictShorter = "the -wal file ends before the damage"
+	verdictDetail  = "a detail of an event, which nothing repeats"
+	verdictRight   = "all is right"
+)
+
+// judge holds what a damaged ledger says against what it said before. What is wrong must be told, with two exceptions.
+// A -wal file ends for SQLite where it is damaged, as if what comes behind had never been written: then the whole is as
+// it was at an earlier moment, which nobody can tell from a crash. And some of what an event says no other event, row,
+// index or digest says once more: the time, the token and the notes of what is over. But who did what to which job, in
+// which order, and where each job stands, is never wrong without a word.
+func judge(before, after account) (verdict string, wrong []string) {
+	if after.verified != nil {
+		return verdictFound, nil
+	}
+	for question, err := range after.errs {
+		return "", []string{fmt.Sprintf("verify finds nothing, but %s: %v", question, err)}
+	}
+	if n := len(after.events); n < len(before.events) && bones(after.events) == bones(before.events[:n]) {
+		return verdictShorter, nil
+	}
+	verdict = verdictRight
+	for _, question := range slices.Sorted(maps.Keys(before.text)) {
+		got, want := after.text[question], before.text[question]
+		switch {
+		case got == want:
+		case (question == "list" || question == "status") && got != want || bones(after.events) != bones(before.events):
+			wrong = append(wrong, question+": "+firstDifference(got, want))
+		default:
+			verdict = verdictDetail
+		}
+	}
+	return verdict, wrong
+}
+
+// bones is who did what to which job, in which order.
+func bones(events []ledger.Event) string {
+	var b strings.Builder
+	for _, e := range events {
+		fmt.Fprintln(&b, e.Pos, e.Job, e.N, e.Seq, e.Kind(), e.Actor, e.Worker, e.Attempt, e.From, e.To)
+	}
+	return b.String()
+}
+
+func firstDifference(got, want string) string {
+	i := 0
+	for i < min(len(got), len(want)) && got[i] == want[i] {
+		i++
+	}
+	near := func(s string) string { return s[max(0, i-80):min(len(s), i+40)] }
+	return fmt.Sprintf("got %q, was %q", near(got), near(want))
+}
+
+// aNightToDamage is what the tests damage.
+func aNightToDamage(t *testing.T) (base files, before account) {
+	t.Helper()
+	base = aNight(t, 200)
+	s, err := ledger.OpenExisting(t.Context(), base.write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	before = hear(t.Context(), s)
+	if before.verified != nil || len(before.errs) > 0 {
+		t.Fatal(before.verified, before.errs)
+	}
+	return base, before
+}
+
+// lookAtDamaged asks a damaged ledger everything, claims from it, and says what became of it.
+func lookAtDamaged(t *testing.T, what string, f files, before account) (verdict string) {
+	t.Helper()
+	path := f.write(t)
+	defer os.RemoveAll(filepath.Dir(path))
+	s, err := ledger.OpenExisting(t.Context(), "sqlite:"+path+"?sync=normal") // the disk is not what is tested
+	if err != nil {
+		if !isDamage(err) {
+			t.Errorf("%s: open: %v", what, err)
+		}
+		return verdictClosed
+	}
+	defer s.Close()
+	s.Now = func() time.Time { return dawn }
+	after := hear(t.Context(), s)
+	for question, err := range after.errs {
+		if !isDamage(err) {
+			t.Errorf("%s: %s: %v", what, question, err)
+		}
+	}
+	verdict, wrong := judge(before, after)
+	for _, w := range wrong {
+		t.Errorf("%s: %s", what, w)
+	}
+	jobs, err := (&commands.Service{Store: s}).Claim(t.Context(), request("w", 3))
+	if verdict == verdictFound {
+		return verdict
+	}
+	if err != nil {
+		t.Errorf("%s: claim: %v", what, err)
+	}
+	for _, j := range jobs {
+		if want, known := before.payloads[j.ID]; !known || string(j.Payload) != want {
+			t.Errorf("%s: job %s was claimed with the payload %q, not %q", what, j.ID, j.Payload, want)
+		}
+	}
+	if err := s.Read(t.Context(), func(tx *ledger.Tx) error { return findings(t.Context(), tx) }); err != nil {
+		t.Errorf("%s: all was right before a claim, and then %v", what, err)
+	}
+	return verdict
+}
+
+func isDamage(err error) bool {
+	for _, known := range []error{ledger.ErrDamaged, ledger.ErrNotALedger, ledger.ErrNoLedger, ledger.ErrUnknownKind, ledger.ErrNewerSchema, projection.ErrIllegal} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// lookThroughProgram wants of every command an answer, or words that say what is wrong.
+func lookThroughProgram(t *testing.T, what string, f files) {
+	t.Helper()
+	path := f.write(t)
+	defer os.RemoveAll(filepath.Dir(path))
+	for _, words := range [][]string{{"status"}, {"list", "--limit", "0"}, {"events"}, {"workers", "--all"}, {"show", "01KKQ5TNA0"}, {"history", "01KKQ5TNA0"}, {"claim", "-q", "mail"}, {"verify"}} {
+		code, said := atDawn(path, words...)
+		if code != exitOK && !strings.HasPrefix(said, "jobledger: ") || strings.Contains(said, "goroutine") || strings.Contains(said, "runtime error") {
+			t.Errorf("%s: %s: exit %d: %s", what, words[0], code, said)
+		}
+		if words[0] == "verify" && code != exitOK && code != exitDiscrepancy && code != exitUsage { // 2: it is no ledger any more
+			t.Errorf("%s: verify: exit %d: %s", what, code, said)
+		}
+	}
+}
+
+// flip changes one to eight bytes anywhere in a file.
+func flip(base files, suffix string, dice *rand.Rand) (f files, what string) {
+	f = base.clone()
+	for range 1 + dice.IntN(8) {
+		at, by := dice.IntN(len(f[suffix])), byte(1+dice.IntN(255))
+		f[suffix][at] ^= by
+		what += fmt.Sprintf(" %s[%d]^%#x", suffix, at, by)
+	}
+	return f, what
+}
+
+// Whatever bytes of a ledger are damaged: it says so, or what it answers is right.
+func TestDamagedBytesAreNeverAWrongAnswer(t *testing.T) {
+	n := *flips
+	if testing.Short() {
+		n = min(n, 40)
+	}
+	base, before := aNightToDamage(t)
+	const lanes = 4
+	var tally [lanes]map[string]int
+	t.Run("flips", func(t *testing.T) {
+		for lane := range lanes {
+			tally[lane] = make(map[string]int)
+			t.Run(fmt.Sprint(lane), func(t *testing.T) {
+				t.Parallel()
+				for i := lane; i < n; i += lanes {
+					suffix := ""
+					if i%10 == 9 {
+						suffix = "-wal"
+					}
+					f, what := flip(base, suffix, rand.New(rand.NewPCG(*flipSeed, uint64(i))))
+					what = fmt.Sprintf("-flip-seed %d, copy %d:%s", *flipSeed, i, what)
+					tally[lane][lookAtDamaged(t, what, f, before)]++
+					if i%20 == 0 {
+						lookThroughProgram(t, what, f)
+					}
+				}
+			})
+		}
+	})
+	all := make(map[string]int)
+	for _, part := range tally {
+		for verdict, n := range part {
+			all[verdict] += n
+		}
+	}
+	t.Logf("%d copies: %v", n, all)
+	if all[verdictClosed] == 0 || all[verdictFound] == 0 || all[verdictRight] == 0 || all[verdictDetail] > n/20 {
+		t.Errorf("this is not how damage falls out: %v", all)
+	}
+}
+
+// A ledger that is cut off, or whose -wal file is cut off, exchanged or gone.
+func TestACutOffLedgerIsNeverAWrongAnswer(t *testing.T) {
+	base, before := aNightToDamage(t)
+	dice := rand.New(rand.NewPCG(*flipSeed, 1<<32))
+	garbage := func(n int) []byte {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(dice.IntN(256))
+		}
+		return b
+	}
+	tally := make(map[string]int)
+	look := func(what string, change func(f files), wants ...string) {
+		t.Helper()
+		f := base.clone()
+		change(f)
+		verdict := lookAtDamaged(t, what, f, before)
+		if tally[verdict]++; len(wants) > 0 && !slices.Contains(wants, verdict) {
+			t.Errorf("%s: %s", what, verdict)
+		}
+	}
+	rounds := 25
+	if testing.Short() {
+		rounds = 4
+	}
+	for range rounds {
+		whole, wal := len(base[""]), len(base["-wal"])
+		for _, n := range []int{dice.IntN(whole), dice.IntN(whole/4096) * 4096, dice.IntN(200)} {
+			look(fmt.Sprintf("the first %d bytes", n), func(f files) { f[""] = f[""][:n] })
+			look(fmt.Sprintf("the first %d bytes, without a -wal file", n), func(f files) { f[""] = f[""][:n]; delete(f, "-wal") }, verdictClosed, verdictFound)
+		}
+		n := dice.IntN(wal)
+		look(fmt.Sprintf("the first %d bytes of the -wal file", n), func(f files) { f["-wal"] = f["-wal"][:n] }, verdictShorter)
+		look(fmt.Sprintf("garbage from byte %d of the -wal file", n), func(f files) { copy(f["-wal"][n:], garbage(wal)) }, verdictShorter, verdictRight)
+		look(fmt.Sprintf("garbage behind the first %d bytes of the ledger", n%whole), func(f files) { copy(f[""][n%whole:], garbage(whole)) })
+	}
+	look("no -wal file", func(f files) { delete(f, "-wal") }, verdictShorter)
+	look("an empty -wal file", func(f files) { f["-wal"] = nil }, verdictShorter)
+	look("a -wal file of garbage", func(f files) { f["-wal"] = garbage(100_000) }, verdictShorter)
+	look("garbage behind the -wal file", func(f files) { f["-wal"] = append(f["-wal"], garbage(10_000)...) }, verdictRight)
+	look("garbage behind the ledger", func(f files) { f[""] = append(f[""], garbage(10_000)...) })
+	look("a -shm file of garbage", func(f files) { f["-shm"] = garbage(32768) }, verdictRight)
+	look("a -shm file that is cut off", func(f files) { f["-shm"] = garbage(100) }, verdictRight)
+	look("a -shm file of zeros", func(f files) { f["-shm"] = make([]byte, 32768) }, verdictRight)
+	t.Logf("%v", tally)
+}
+
+// alter runs a statement on a ledger that nobody has open, with all guards out of the way.
+func alter(t *testing.T, path, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	rows, err := db.Query(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var drop, create string
+	for rows.Next() {
+		var name, text string
+		if err := rows.Scan(&name, &text); err != nil {
+			t.Fatal(err)
+		}
+		drop, create = drop+"DROP TRIGGER "+name+";", create+text+";"
+	}
+	if err := rows.Close(); err != nil || drop == "" {
+		t.Fatal(err, "no triggers")
+	}
+	if _, err := db.Exec(drop + statement + ";" + create); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The judge is worth something only if it condemns what is wrong.
+func TestWrongAnswersWouldBeNoticed(t *testing.T) {
+	base, before := aNightToDamage(t)
+	for what, test := range map[string]struct {
+		statement string
+		want      string // verdict; "" for a wrong answer
+	}{
+		"a row of jobs": {`UPDATE jobs SET state = 4, lane = NULL WHERE n = (SELECT min(n) FROM jobs WHERE lane IS NOT NULL)`, verdictFound},
+		"a payload":     {`UPDATE bodies SET body = x'41' WHERE pos = (SELECT max(n) FROM jobs)`, verdictFound},
+		"a detail":      {`UPDATE events SET ulid = 'another' WHERE pos = (SELECT min(pos) FROM events WHERE kind = 2)`, verdictDetail},
+		"the end":       {`DELETE FROM events WHERE pos = (SELECT max(pos) FROM events)`, verdictFound},
+		"nothing":       {`SELECT 1`, verdictRight},
+	} {
+		t.Run(what, func(t *testing.T) {
+			path := base.write(t)
+			alter(t, path, test.statement)
+			f := make(files)
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f[""] = content
+			if got := lookAtDamaged(t, what, f, before); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+	after := before
+	after.text = maps.Clone(before.text)
+	after.text["list"] = strings.Replace(after.text["list"], `"morning-3"`, `"morning-4"`, 1)
+	if _, wrong := judge(before, after); len(wrong) != 1 {
+		t.Errorf("another job in the list is let pass: %q", wrong)
+	}
+	after = before
+	after.events = slices.Clone(before.events)
+	after.events[3].Actor = "cli:mallory"
+	after.text = maps.Clone(before.text)
+	after.text["events"] = "another"
+	if _, wrong := judge(before, after); len(wrong) != 1 {
+		t.Errorf("another actor in the history is let pass: %q", wrong)
+	}
+}
+
+// What is no ledger at all is named, with a hint, and left as it was.
+func TestAWrongFileIsNamedAndLeftAlone(t *testing.T) {
+	ledgers := aNight(t, 20)
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	if _, err := w.Write(ledgers[""]); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	foreign := filepath.Join(t.TempDir(), "foreign.db")
+	db, err := sql.Open("sqlite", foreign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`CREATE TABLE jobs (id TEXT); INSERT INTO jobs VALUES ('a')`); err != nil || db.Close() != nil {
+		t.Fatal(err)
+	}
+	another, err := os.ReadFile(foreign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, content := range map[string][]byte{
+		"a ledger in gzip":            zipped.Bytes(),
+		"text":                        []byte("#!/bin/sh\necho hello\n"),
+		"a history in JSON":           []byte(`{"pos":1,"job":null,"seq":null,"kind":"queue_paused"}` + "\n"),
+		"another program's database":  another,
+		"the -wal file of a ledger":   ledgers["-wal"],
+		"zeros":                       make([]byte, 100_000),
+		"the second half of a ledger": ledgers[""][len(ledgers[""])/2:],
+		"one byte":                    {'S'},
+		"nothing":                     {},
+	} {
+		f := files{"": content}
+		path := f.write(t)
+		for _, words := range [][]string{{"list"}, {"verify"}, {"claim", "-q", "mail"}, {"enqueue", "-q", "mail", "x"}, {"init"}, {"work", "-q", "mail", "--drain", "--", "true"}} {
+			if len(content) == 0 && words[0] != "list" && words[0] != "verify" && words[0] != "claim" {
+				continue // an empty file may become a ledger
+			}
+			code, said := atDawn(path, words...)
+			if code != exitUsage || !strings.Contains(said, path) || !strings.Contains(said, "\nhint: ") {
+				t.Errorf("%s: %s: exit %d: %s", what, words[0], code, said)
+			}
+		}
+		now, err := os.ReadDir(filepath.Dir(path))
+		if err != nil || len(now) != 1 {
+			t.Errorf("%s: files were made: %v, %v", what, now, err)
+		}
+		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, content) {
+			t.Errorf("%s: it was changed: %v", what, err)
+		}
+	}
+}

@@ -1,0 +1,347 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// outcome is how a command ended, and what it said.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+func (s site) tell(cmd *exec.Cmd) outcome {
+	s.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		s.Fatal(err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), strings.TrimSuffix(stdout.String(), "\n"), stderr.String()}
+}
+
+// limited is a command under a limit of sh's ulimit.
+func (s site) limited(limit string, words ...string) *exec.Cmd {
+	cmd := exec.Command("sh", append([]string{"-c", "ulimit " + limit + `; exec jobledger "$@"`, "sh"}, words...)...)
+	cmd.Dir = s.dir
+	return cmd
+}
+
+// refusedFor wants an answer, or an exit code with the reason and what to do about it.
+func (s site) refusedFor(what string, a outcome, codes ...int) {
+	s.Helper()
+	if a.code == exitOK || a.code == exitNothing {
+		return
+	}
+	if !slices.Contains(codes, a.code) || !strings.HasPrefix(a.stderr, "jobledger: ") || !strings.Contains(a.stderr, "\nhint: ") || strings.Contains(a.stderr, "goroutine") {
+		s.Errorf("%s: exit %d: %s", what, a.code, a.stderr)
+	}
+}
+
+// keys are those of all jobs.
+func (s site) keys() (keys []string) {
+	s.Helper()
+	for line := range strings.Lines(s.run("list", "--limit", "0", "--json")) {
+		_, rest, _ := strings.Cut(line, `"key":"`)
+		key, _, _ := strings.Cut(rest, `"`)
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// acknowledged wants every job there that was, and of the others none twice.
+func (s site) acknowledged(keys []string) {
+	s.Helper()
+	got := s.keys()
+	for _, key := range keys {
+		if !slices.Contains(got, key) {
+			s.Errorf("%s was acknowledged and is not there", key)
+		}
+	}
+	slices.Sort(got)
+	if n := len(slices.Compact(slices.Clone(got))); n != len(got) {
+		s.Errorf("%d of %d jobs are there twice", len(got)-n, len(got))
+	}
+	s.run("verify")
+}
+
+func TestUnderALimitOnTheSizeOfFilesNothingIsLost(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var acknowledged []string
+	outcomes := make(map[int]int)
+	for kib := 0; kib <= 112; kib += 8 {
+		key := fmt.Sprint("k", kib)
+		a := s.tell(s.limited(fmt.Sprint("-f ", 2*kib), "enqueue", "-q", "mail", "--key", key, "x"))
+		s.refusedFor(fmt.Sprintf("enqueue with files of up to %d KiB", kib), a, exitBusy)
+		if outcomes[a.code]++; a.code == exitOK {
+			acknowledged = append(acknowledged, key)
+		}
+		s.refusedFor(fmt.Sprintf("list with files of up to %d KiB", kib), s.tell(s.limited(fmt.Sprint("-f ", 2*kib), "list")), exitBusy)
+	}
+	if outcomes[exitOK] == 0 || outcomes[exitBusy] == 0 {
+		t.Errorf("the limits were no limits: %v", outcomes)
+	}
+	s.acknowledged(acknowledged)
+}
+
+// busyTime is the processor time that a process has taken.
+func busyTime(t testing.TB, pid int) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+2:]))
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * time.Second / 100 // the clock ticks of Linux
+}
+
+// stuck wants a worker that cannot go on to wait for better times: alive, quiet and idle.
+func (p *running) stuck(text string) {
+	p.Helper()
+	p.wantSaid(text)
+	before, lines := busyTime(p.TB, p.Process.Pid), strings.Count(p.said.String(), "\n")
+	time.Sleep(2 * time.Second)
+	if took := busyTime(p.TB, p.Process.Pid) - before; took > 500*time.Millisecond && !underRace {
+		p.Errorf("a worker that cannot go on took %s of the processor in two seconds", took)
+	}
+	if n := strings.Count(p.said.String(), "\n") - lines; n > 6 {
+		p.Errorf("%d lines in two seconds:\n%s", n, p.said)
+	}
+	select {
+	case <-p.exited:
+		p.Fatalf("the worker has ended: %s", p.said)
+	default:
+	}
+}
+
+func (p *running) setLimit(resource int, soft uint64) {
+	p.Helper()
+	var limit unix.Rlimit
+	if err := unix.Prlimit(p.Process.Pid, resource, nil, &limit); err != nil {
+		p.Fatal(err)
+	}
+	limit.Cur = min(soft, limit.Max)
+	if err := unix.Prlimit(p.Process.Pid, resource, &limit, nil); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// enqueueMany puts n jobs with keys into the queue mail.
+func (s site) enqueueMany(n int) (keys []string) {
+	s.Helper()
+	var lines strings.Builder
+	for i := range n {
+		keys = append(keys, fmt.Sprint("job-", i))
+		fmt.Fprintf(&lines, `{"payload":"x","key":"job-%d"}`+"\n", i)
+	}
+	cmd := s.command("enqueue", "-q", "mail", "--jsonl", "-")
+	cmd.Stdin = strings.NewReader(lines.String())
+	if a := s.tell(cmd); a.code != exitOK {
+		s.Fatalf("%d: %s", a.code, a.stderr)
+	}
+	return keys
+}
+
+func (s site) succeeded() int {
+	s.Helper()
+	out, _ := s.command("list", "--state", "succeeded", "--limit", "0", "--json").Output()
+	return bytes.Count(out, []byte("\n"))
+}
+
+func TestAWorkerGoesOnWhenALimitOnTheSizeOfFilesIsLifted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	keys := s.enqueueMany(20)
+	w := s.start(s.limited("-S -f 400", "work", "-q", "mail", "--", "true")) // of 512 bytes: the -wal file has no more room before long
+	w.stuck("input or output failed")
+	done := s.succeeded()
+	if done == 0 || done == len(keys) {
+		t.Errorf("%d of %d jobs were done under the limit", done, len(keys))
+	}
+	s.run("status")
+	w.setLimit(unix.RLIMIT_FSIZE, unix.RLIM_INFINITY)
+	s.within(time.Minute, "all jobs are done", func() bool { return s.succeeded() == len(keys) })
+	w.wantSaid("the ledger answers again")
+	w.signal(syscall.SIGTERM)
+	w.wantExit(exitOK)
+	w.wantSaid(fmt.Sprintf("%d claimed, %[1]d succeeded, 0 failed, 0 released, 0 lost", len(keys)))
+	s.acknowledged(keys)
+}
+
+func TestWithFewOpenFilesACommandSaysSo(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var acknowledged []string
+	outcomes := make(map[int]int)
+	for n := 8; n <= 20; n++ { // with fewer, Go's runtime itself cannot begin
+		limit, key := fmt.Sprint("-n ", n), fmt.Sprint("n", n)
+		a := s.tell(s.limited(limit, "enqueue", "-q", "mail", "--key", key, "x"))
+		s.refusedFor("enqueue with "+limit, a, exitBusy)
+		if outcomes[a.code]++; a.code == exitOK {
+			acknowledged = append(acknowledged, key)
+		}
+		s.refusedFor("list with "+limit, s.tell(s.limited(limit, "list")), exitBusy)
+		s.refusedFor("claim with "+limit, s.tell(s.limited(limit, "claim", "-q", "nothing")), exitBusy)
+	}
+	if outcomes[exitOK] == 0 || outcomes[exitBusy] == 0 {
+		t.Errorf("the limits were no limits: %v", outcomes)
+	}
+	s.acknowledged(acknowledged)
+}
+
+// openFiles is how many a process has.
+func openFiles(t testing.TB, pid int) int {
+	t.Helper()
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(files)
+}
+
+func TestAWorkerGoesOnWhenItMayOpenFilesAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := s.work("--", "true")
+	first := s.enqueue("x")
+	s.eventually("a job is done", func() bool { return s.succeeded() == 1 })
+	had := openFiles(t, w.Process.Pid)
+	w.setLimit(unix.RLIMIT_NOFILE, uint64(had+2))
+	keys := s.enqueueMany(10)
+	w.stuck("too many open files")
+	s.run("status")
+	if n := strings.Count(s.run("events", "--kind", "claimed", "--limit", "10000"), "\n"); n > 10 {
+		t.Errorf("%d claims by a worker that can start nothing", n)
+	}
+	w.setLimit(unix.RLIMIT_NOFILE, 1<<20)
+	s.within(time.Minute, "all jobs are done", func() bool { return s.succeeded() == 1+len(keys) })
+	if n := openFiles(t, w.Process.Pid); n > had+8 { // a reader or two more
+		t.Errorf("it has %d open files, and had %d", n, had)
+	}
+	w.signal(syscall.SIGTERM)
+	w.wantExit(exitOK)
+	w.wantSaid(" 0 failed,")
+	s.wantEvents(first, "enqueued claimed succeeded")
+	s.acknowledged(keys)
+}
+
+// asNobody is a site whose commands have no rights but those of its files' modes. Root, to whom everything is
+// permitted, becomes somebody else.
+func asNobody(t *testing.T) site {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "jobledger-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = filepath.WalkDir(dir, func(path string, _ os.DirEntry, _ error) error { return os.Chmod(path, 0o700) })
+		_ = os.RemoveAll(dir)
+	})
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{os.Chmod(dir, 0o755), os.WriteFile(filepath.Join(dir, "jobledger"), program, 0o755), os.Mkdir(filepath.Join(dir, "place"), 0o755)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := site{t, filepath.Join(dir, "place")}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(s.dir, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+const nobody = 65534
+
+func (s site) nobodys(words ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(filepath.Dir(s.dir), "jobledger"), words...)
+	cmd.Dir = filepath.Dir(s.dir)
+	cmd.Env = append(os.Environ(), "HOME=/", "JOBLEDGER_DB=place/jobs.db")
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	return cmd
+}
+
+func (s site) chmod(name string, mode os.FileMode) {
+	s.Helper()
+	if err := os.Chmod(s.path(name), mode); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func TestWhereNothingMayBeWritten(t *testing.T) {
+	t.Parallel()
+	reads := [][]string{{"list"}, {"status"}, {"verify"}, {"events"}, {"show", "JOB"}, {"history", "JOB"}, {"why", "JOB"}, {"export"}}
+	writes := [][]string{{"enqueue", "-q", "mail", "x"}, {"claim", "-q", "mail"}, {"cancel", "JOB"}, {"pause", "-q", "mail"}, {"sweep"}, {"work", "-q", "mail", "--drain", "--", "true"}}
+	for name, test := range map[string]struct {
+		file, folder os.FileMode
+		reads        bool
+		says         string
+	}{
+		"a file that may only be read":     {0o400, 0o755, true, "may only be read: write .*/jobs.db: permission denied"},
+		"a folder that may not be written": {0o600, 0o555, false, "may only be read: write .*/place: permission denied"},
+		"a file that may not be read":      {0, 0o755, false, "read .*/jobs.db: permission denied"},
+		"a folder that may not be entered": {0o600, 0o644, false, "jobs.db: permission denied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := asNobody(t)
+			a := s.tell(s.nobodys("enqueue", "-q", "mail", "x"))
+			if a.code != exitOK {
+				t.Fatalf("%d: %s", a.code, a.stderr)
+			}
+			job := a.stdout
+			s.chmod("jobs.db", test.file)
+			s.chmod(".", test.folder)
+			check := func(words []string, want bool) {
+				t.Helper()
+				words = slices.Clone(words)
+				for i := range words {
+					if words[i] == "JOB" {
+						words[i] = job
+					}
+				}
+				switch a := s.tell(s.nobodys(words...)); {
+				case want && a.code != exitOK:
+					t.Errorf("%s: exit %d: %s", words[0], a.code, a.stderr)
+				case !want && (a.code != exitUnexpected || !regexp.MustCompile(test.says).MatchString(a.stderr)):
+					t.Errorf("%s: exit %d: %s", words[0], a.code, a.stderr)
+				}
+			}
+			for _, words := range reads {
+				check(words, test.reads)
+			}
+			for _, words := range writes {
+				check(words, words[0] == "sweep" && test.reads)
+			}
+			s.chmod(".", 0o755)
+			s.chmod("jobs.db", 0o600) // and all is well again
+			for _, words := range slices.Concat(reads, writes) {
+				if words[0] != "claim" && words[0] != "cancel" {
+					check(words, true)
+				}
+			}
+		})
+	}
+}

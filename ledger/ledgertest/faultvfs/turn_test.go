@@ -1,0 +1,77 @@
+//go:build unix
+
+package faultvfs_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/ledger/ledgertest/faultvfs"
+)
+
+// A worker hands in the end of a job and asks for the next one. A fault of the disk is no answer to that end: it would
+// take the job for lost, which is done.
+func TestAFaultOfTheDiskIsNoAnswerToAStep(t *testing.T) {
+	dir := t.TempDir()
+	disk := faultvfs.Mount(t, dir, nil)
+	path := filepath.Join(dir, "jobs.db")
+	queue := &commands.Service{Store: ledgertest.OpenAt(t, path)}
+	for range 400 {
+		if _, err := queue.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "q"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	request := commands.ClaimRequest{Queues: []string{"q"}, Worker: ledger.Worker{Name: "w", Boot: "b"}}
+	held, err := queue.Claim(t.Context(), request)
+	if err != nil || len(held) != 1 {
+		t.Fatalf("%d claimed: %v", len(held), err)
+	}
+	told := 0
+	for _, fault := range []faultvfs.Fault{
+		{Op: faultvfs.ShmLock, Code: sqlite3.SQLITE_IOERR_SHMLOCK}, {Op: faultvfs.ShmLock, Code: sqlite3.SQLITE_IOERR_SHMLOCK, Forever: true},
+		{Op: faultvfs.Write, Code: sqlite3.SQLITE_IOERR_WRITE}, {Op: faultvfs.Write, Code: sqlite3.SQLITE_FULL, Forever: true},
+		{Op: faultvfs.Sync, Code: sqlite3.SQLITE_IOERR_FSYNC}, {Op: faultvfs.Read, Code: sqlite3.SQLITE_IOERR_READ, Forever: true},
+		{Op: faultvfs.Open, Code: sqlite3.SQLITE_CANTOPEN, Forever: true},
+	} {
+		for n := 1; n <= 12; n++ {
+			what := fmt.Sprint(fault.At(n))
+			steps := []commands.Step{{Job: held[0], Command: commands.Succeed{Token: held[0].Token, Result: []byte("done")}}}
+			disk.Fail(fault.At(n))
+			outcomes, claimed, err := queue.Turn(t.Context(), "worker:w", steps, request)
+			hit := disk.Mend() > 0
+			if err != nil {
+				told++
+				if !errors.Is(err, ledger.ErrIO) && !errors.Is(err, ledger.ErrFull) {
+					t.Errorf("%s: %v", what, err)
+				}
+				if outcomes, claimed, err = queue.Turn(t.Context(), "worker:w", steps, request); err != nil {
+					t.Fatalf("%s, once more: %v", what, err)
+				}
+			}
+			if len(outcomes) != 1 || outcomes[0].Err != nil || outcomes[0].Job.State != ledger.SucceededState {
+				t.Fatalf("%s: the end was answered with %+v", what, outcomes)
+			}
+			if len(claimed) != 1 { // the fault may have cost the claim alone
+				if claimed, err = queue.Claim(t.Context(), request); err != nil || len(claimed) != 1 {
+					t.Fatalf("%s: %d claimed: %v", what, len(claimed), err)
+				}
+			}
+			if held = claimed; !hit {
+				break
+			}
+		}
+	}
+	if told == 0 {
+		t.Error("no fault was met")
+	}
+	if err := read(queue.Store, verify); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,214 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// eventWidth is how many columns eventColumns has.
+const eventWidth = 13
+
+// record is a row of events: the columns in their order. What is null is zero or empty.
+type record struct {
+	pos, job, seq, kind, at, actor, worker int64
+	ulid                                   string
+	attempt, from, to                      int64
+	digest                                 []byte
+	data                                   string
+
+	given uint16 // a bit for each column that is not null
+	wrong string // a column of another type than it has
+}
+
+// integer is where the value of a column goes that is an integer; nil for the others.
+func (r *record) integer(column int) *int64 {
+	switch column {
+	case 0:
+		return &r.pos
+	case 1:
+		return &r.job
+	case 2:
+		return &r.seq
+	case 3:
+		return &r.kind
+	case 4:
+		return &r.at
+	case 5:
+		return &r.actor
+	case 6:
+		return &r.worker
+	case 8:
+		return &r.attempt
+	case 9:
+		return &r.from
+	case 10:
+		return &r.to
+	}
+	return nil
+}
+
+const (
+	columnULID   = 7
+	columnDigest = 11
+	columnData   = 12
+)
+
+var eventNames = [eventWidth]string{"pos", "job", "seq", "kind", "at", "actor", "worker", "ulid", "attempt", "from_state", "to_state", "digest", "data"}
+
+func (r *record) has(column int) bool { return r.given&(1<<column) != 0 }
+
+// recordOf makes a record of a row that has eventColumns.
+func recordOf(row []driver.Value) (r record) {
+	for i, value := range row {
+		if value == nil {
+			continue
+		}
+		r.given |= 1 << i
+		right := false
+		switch v := value.(type) {
+		case int64:
+			if to := r.integer(i); to != nil {
+				*to, right = v, true
+			}
+		case string:
+			switch i {
+			case columnULID:
+				r.ulid, right = v, true
+			case columnData:
+				r.data, right = v, true
+			}
+		case []byte:
+			if i == columnDigest {
+				r.digest, right = v, true
+				if v == nil {
+					r.digest = []byte{} // the driver gives nil for an empty one
+				}
+			}
+		}
+		if !right {
+			r.wrong = eventNames[i]
+		}
+	}
+	return r
+}
+
+// record makes a record of the row, which has eventColumns.
+func (s *straight) record() (r record) {
+	for i := range eventWidth {
+		kind, to := s.kind(int32(i)), r.integer(i)
+		switch {
+		case kind == sqlite3.SQLITE_NULL:
+			continue
+		case to != nil && kind == sqlite3.SQLITE_INTEGER:
+			*to = s.integer(int32(i))
+		case i == columnULID && kind == sqlite3.SQLITE_TEXT:
+			r.ulid = string(s.bytes(int32(i)))
+		case i == columnData && kind == sqlite3.SQLITE_TEXT:
+			r.data = string(s.bytes(int32(i)))
+		case i == columnDigest && kind == sqlite3.SQLITE_BLOB:
+			r.digest = append([]byte{}, s.bytes(int32(i))...)
+		default:
+			r.wrong = eventNames[i]
+		}
+		r.given |= 1 << i
+	}
+	return r
+}
+
+// pagedRows reads a page at a time by way of the driver.
+type pagedRows struct {
+	tx           *Tx
+	after, until int64
+}
+
+const pageOfEvents = `SELECT ` + eventColumns + ` FROM events e WHERE e.pos > ?1 AND e.pos <= ?2 ORDER BY e.pos LIMIT ?3`
+
+func (p *pagedRows) read(ctx context.Context, page []record) ([]record, error) {
+	err := p.tx.Each(ctx, func(row []driver.Value) bool {
+		page = append(page, recordOf(row))
+		p.after = page[len(page)-1].pos
+		return true
+	}, pageOfEvents, p.after, p.until, scanPage)
+	return page, err
+}
+
+// straightRows reads past the driver.
+type straightRows struct{ *straight }
+
+const allEvents = `SELECT ` + eventColumns + ` FROM events e WHERE e.pos > ?1 AND e.pos <= ?2 ORDER BY e.pos`
+
+func (s *straightRows) read(ctx context.Context, page []record) ([]record, error) {
+	if ctx.Err() != nil {
+		return page, context.Cause(ctx)
+	}
+	for len(page) < scanPage {
+		ok, err := s.next()
+		if !ok || err != nil {
+			return page, err
+		}
+		page = append(page, s.record())
+	}
+	return page, nil
+}
+
+// event makes e of r, all but Job and Token.
+func (tx *Tx) event(ctx context.Context, r *record, e *Event) (err error) {
+	if r.wrong != "" {
+		return fmt.Errorf("%w: the column %s is of another type", ErrDamaged, r.wrong)
+	}
+	*e = Event{Pos: r.pos, N: r.job, Seq: r.seq, At: FromMicros(r.at), Attempt: int(r.attempt), From: State(r.from), To: State(r.to)}
+	if e.Actor, err = tx.NameOf(ctx, r.actor); err != nil {
+		return err
+	}
+	if e.Worker, err = tx.WorkerOf(ctx, r.worker); err != nil {
+		return err
+	}
+	process := e.Worker
+	if e.Body, err = decode(Kind(r.kind), r.data, r.digest, &process); err != nil {
+		return err
+	}
+	addUsual(e.Body, e.At)
+	return nil
+}
+
+// odd names the first column of rec that is not what Append would have written for e: it holds something where events
+// of this kind have nothing, or the same in another form.
+func (r *pageReader) odd(rec *record, e *Event) string {
+	for _, i := range [...]int{1, 2, 6, 8, 9, 10} { // here null stands for zero
+		if rec.has(i) && *rec.integer(i) == 0 {
+			return eventNames[i]
+		}
+	}
+	k := e.Kind()
+	if rec.has(columnULID) != (k == KindEnqueued || k == KindClaimed || k == KindRefused) {
+		return eventNames[columnULID]
+	}
+	for _, stored := range [...]func(Body, time.Time) Body{withoutUsual, withUsual} {
+		data, digest := appendStored(r.text[:0], stored(e.Body, e.At))
+		if rec.has(columnDigest) != (digest != nil) || !bytes.Equal(rec.digest, digest) {
+			return eventNames[columnDigest]
+		}
+		if rec.has(columnData) == (data != nil) && rec.data == string(data) {
+			return ""
+		}
+		if data != nil {
+			r.text = data
+		}
+	}
+	return eventNames[columnData]
+}
+
+// withUsual is withoutUsual as it once was: ledgers are older than what is usual for a claim and for attempts.
+func withUsual(b Body, at time.Time) Body {
+	if e, ok := b.(*Enqueued); ok && e.RunAt.Equal(at) {
+		e := *e
+		e.RunAt = time.Time{}
+		return &e
+	}
+	return b
+}
