@@ -76,7 +76,7 @@ func comeAndGo(path string) error {
 	for n := 0; !end.Load(); n++ {
 		start := time.Now()
 		s, err := ledger.OpenExisting(ctx, path)
-		if errors.Is(err, ledger.ErrReplaced) {
+		if errors.Is(err, ledger.ErrReplaced) || errors.Is(err, ledger.ErrBusy) {
 			continue
 		}
 		if err != nil {
@@ -90,7 +90,7 @@ func comeAndGo(path string) error {
 		switch {
 		case err == nil:
 			fmt.Println(actor)
-		case !errors.Is(err, ledger.ErrReplaced):
+		case !errors.Is(err, ledger.ErrReplaced) && !errors.Is(err, ledger.ErrBusy):
 			return err
 		}
 		time.Sleep(2*time.Since(start) + rand.N(20*time.Millisecond)) // or there is no moment at which nobody has it open

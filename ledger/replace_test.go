@@ -213,7 +213,7 @@ func TestNothingIsLostWhileLedgersAreReplaced(t *testing.T) {
 		}
 		children, stops = append(children, child), append(stops, stop)
 	}
-	for end := time.Now().Add(30 * time.Second); rounds > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); rounds > 0 && time.Now().Before(end); {
 		s, err := ledger.Seize(t.Context(), path, false)
 		if errors.Is(err, ledger.ErrBusy) {
 			continue
@@ -233,6 +233,7 @@ func TestNothingIsLostWhileLedgersAreReplaced(t *testing.T) {
 			break
 		}
 		rounds--
+		time.Sleep(200 * time.Millisecond) // in which others come by
 	}
 	var acknowledged []string
 	for i, child := range children {

@@ -19,8 +19,8 @@ import (
 )
 
 // refused is "refused CODE WHY HINT PROGRAM ARGS…" in a script: the program must end with this exit code, print
-// nothing on stdout, and on stderr exactly this message with this hint, ” for none. Go's escapes in ARGS stand for
-// bytes that a text file cannot hold.
+// nothing on stdout, and on stderr exactly this message with this hint, which may be empty for none. Go's escapes in ARGS
+// stand for bytes that a text file cannot hold.
 func refused(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
 		ts.Fatalf("usage: refused code why hint program [args...]")

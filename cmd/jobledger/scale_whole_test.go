@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/projection"
+)
+
+// BenchmarkLargeWhole does what goes through the whole of a ledger of a million events. Run it with
+// go test ./cmd/jobledger -run '^$' -bench LargeWhole -benchtime 1x [-large FILE].
+func BenchmarkLargeWhole(b *testing.B) {
+	g := openLarge(b)
+	b.Logf("%d events", g.tail)
+	run := func(name string, events int64, fn func(b *testing.B)) {
+		b.Run(name, func(b *testing.B) {
+			defer collectLess()()
+			fn(b)
+			b.ReportMetric(float64(events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+			b.ReportMetric(peakMemory(), "peak-MiB") // of the process, so far
+		})
+	}
+	verify := func(b *testing.B, since int64) {
+		for b.Loop() {
+			var v projection.Verified
+			err := g.store.Read(b.Context(), func(tx *ledger.Tx) (err error) {
+				v, err = projection.VerifySince(b.Context(), tx, since, nil)
+				return err
+			})
+			if err != nil || len(v.Findings) > 0 {
+				b.Fatal(err, v.Findings)
+			}
+		}
+	}
+	run("verify", g.tail, func(b *testing.B) { verify(b, 0) })
+	run("verify/since", 10_000, func(b *testing.B) { verify(b, g.tail-10_000) })
+	run("rebuild", g.tail, g.rebuild)
+	file := filepath.Join(b.TempDir(), "large.jsonl")
+	run("export", g.tail, func(b *testing.B) {
+		for b.Loop() {
+			g.export(b, file)
+		}
+	})
+	run("import", g.tail, func(b *testing.B) {
+		content, err := os.Open(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer content.Close()
+		info, err := content.Stat()
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			service := &commands.Service{Store: ledgertest.OpenAt(b, filepath.Join(b.TempDir(), "import.db"))}
+			if _, err := service.Import(b.Context(), "cli:test", "large.jsonl", historyLines(io.NewSectionReader(content, 0, info.Size())), nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	run("replay", g.tail, func(b *testing.B) {
+		for b.Loop() {
+			service := &commands.Service{Store: ledgertest.OpenAt(b, filepath.Join(b.TempDir(), "replay.db"))}
+			done, err := service.Replay(b.Context(), "cli:test", g.path, linesUntil(b.Context(), &commands.Service{Store: g.store}, g.tail), nil)
+			if err != nil || len(done.Findings) > 0 {
+				b.Fatal(err, done.Findings)
+			}
+		}
+	})
+}
+
+func (g *large) export(b *testing.B, path string) {
+	b.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	w := bufio.NewWriter(f)
+	n, err := exportLines(b.Context(), &commands.Service{Store: g.store}, stretch{until: g.tail}, true, w, nil)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err != nil || n != g.tail {
+		b.Fatal(n, err)
+	}
+}
+
+// rebuild mends a copy in which 1,000 rows are wrong, and reports for how long others waited for the write lock at most.
+func (g *large) rebuild(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "damaged.db")
+	if _, err := g.store.Vacuum(b.Context(), path); err != nil {
+		b.Fatal(err)
+	}
+	service, other := &commands.Service{Store: ledgertest.OpenAt(b, path)}, &commands.Service{Store: ledgertest.OpenAt(b, path)}
+	worst := time.Duration(0)
+	for b.Loop() {
+		b.StopTimer()
+		err := service.Store.Write(b.Context(), func(tx *ledger.Tx) error {
+			_, err := tx.Exec(`UPDATE jobs SET priority = 99 - priority WHERE n % 1000 < 5`)
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		var end atomic.Bool
+		waited := make(chan time.Duration)
+		go func() { waited <- longestWait(b.Context(), other, &end) }()
+		b.StartTimer()
+		r, err := service.Rebuild(b.Context(), "cli:test")
+		if err != nil || r.Changed == 0 {
+			b.Fatal(r, err)
+		}
+		end.Store(true)
+		worst = max(worst, <-waited)
+	}
+	b.ReportMetric(float64(worst.Milliseconds()), "lock-ms")
+}
+
+// longestWait writes again and again, and returns how long it took at most.
+func longestWait(ctx context.Context, s *commands.Service, end *atomic.Bool) (worst time.Duration) {
+	w := ledger.Worker{Name: "other", Boot: "01KDY9FY88BT00000000000099"}
+	for !end.Load() {
+		start := time.Now()
+		if err := s.Present(ctx, w); err != nil {
+			return 0
+		}
+		worst = max(worst, time.Since(start))
+		time.Sleep(time.Millisecond)
+	}
+	return worst
+}
+
+// peakMemory is how much this process has had at most, in MiB; 0 where the system does not tell.
+func peakMemory() float64 {
+	status, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		kib := 0
+		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
+			return float64(kib) / 1024
+		}
+	}
+	return 0
+}
