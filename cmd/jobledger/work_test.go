@@ -98,9 +98,9 @@ func (s site) wantJob(job string, parts ...string) {
 // eventually polls until ok, within ten seconds.
 func (s site) eventually(what string, ok func() bool) {
 	s.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.Fatalf("not within 10s: %s", what)
+			s.Fatalf("not within a minute: %s", what)
 		}
 	}
 }
