@@ -99,26 +99,6 @@ func (tx *Tx) Integrity(ctx context.Context) (problems []string, err error) {
 	return problems, rows.Err()
 }
 
-// IntegrityBeside is Integrity while the caller goes on: on a connection of its own, which sees what tx sees or later.
-// The caller calls wait, which ends it where ctx has ended.
-func (tx *Tx) IntegrityBeside(ctx context.Context) (wait func() ([]string, error)) {
-	beside, err := tx.store.beside(ctx)
-	if err != nil {
-		return func() ([]string, error) { return tx.Integrity(ctx) }
-	}
-	var problems []string
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer beside.end()
-		problems, err = beside.Integrity(ctx)
-	}()
-	return func() ([]string, error) {
-		<-done
-		return problems, err
-	}
-}
-
 // Guards compares the tables, indexes, triggers and views of the file with those that the schema creates, and
 // returns what is missing, altered, or a trigger too many; so also with the words for kinds and states.
 func (tx *Tx) Guards(ctx context.Context) (problems []string, err error) {

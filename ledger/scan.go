@@ -209,6 +209,21 @@ func (r *pageReader) next(ctx context.Context, batch []Scanned) (_ []Scanned, er
 	return batch, nil
 }
 
+// Beside runs fn in a goroutine while the caller goes on, on a snapshot that begins now: of what is committed, and not
+// before that of tx. The caller calls wait, which returns fn's error.
+func (tx *Tx) Beside(ctx context.Context, fn func(*Tx) error) (wait func() error) {
+	done := make(chan error, 1)
+	go func() {
+		b, err := tx.store.beside(ctx)
+		if err == nil {
+			defer b.end()
+			err = fn(b)
+		}
+		done <- err
+	}()
+	return func() error { return <-done }
+}
+
 // beside begins a snapshot on a connection of its own, beside that of a transaction; end it. It is not of the store's readers, or those who each have one and want another would wait for ever.
 func (s *Store) beside(ctx context.Context) (*Tx, error) {
 	r, err := connect(ctx, readerURL(s.path))

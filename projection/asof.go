@@ -83,8 +83,8 @@ func JobAsOf(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (j Job, even
 // foldChunk is how many jobs one query reads the events of.
 const foldChunk = 64
 
-// jobsAsOf folds the events of the jobs numbered ns up to m. What it costs grows with these jobs and their events,
-// not with the ledger.
+// jobsAsOf folds the events of the jobs numbered ns up to m, but for what was erased. What it costs grows with these
+// jobs and their events, not with the ledger.
 func jobsAsOf(ctx context.Context, tx *ledger.Tx, ns []int64, m Moment) (map[int64]Job, error) {
 	jobs := make(map[int64]Job, len(ns))
 	for len(ns) > 0 {
@@ -94,7 +94,7 @@ func jobsAsOf(ctx context.Context, tx *ledger.Tx, ns []int64, m Moment) (map[int
 			chunk[i] = chunk[size-1] // the same statement whatever the size
 		}
 		ns = ns[size:]
-		for e, err := range tx.Events(ctx, ledger.Filter{Jobs: chunk, Until: m.Pos}) {
+		for e, err := range tx.Events(ctx, ledger.Filter{Jobs: chunk, Until: m.Pos, ByJob: true}) {
 			if err != nil {
 				return nil, err
 			}

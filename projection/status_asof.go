@@ -4,8 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -64,31 +64,28 @@ func countStanding(ctx context.Context, tx *ledger.Tx, m Moment, then map[string
 	if err := scanOne(ctx, tx, standing, []any{&text}, m.Pos, m.next); err != nil || !text.Valid {
 		return nil, err
 	}
-	thenBy, nowBy := make(map[int64]int64), make(map[int64]int64)
-	for part := range strings.SplitSeq(text.String, ",") {
-		number, code, opened := strings.Cut(part, ":")
-		if !opened {
-			code = number
+	var thenBy, nowBy codeTally
+	for rest := text.String; rest != ""; {
+		var number, c int64
+		var ok, opened bool
+		if number, rest, ok = cutNumber(rest); !ok {
+			return nil, fmt.Errorf("%w: jobs: %.40q", ledger.ErrDamaged, rest)
 		}
-		c, err := strconv.ParseInt(code, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%w: jobs: %w", ledger.ErrDamaged, err)
-		}
-		switch {
-		case c < 0:
-			c = -c
-		case opened:
-			n, err := strconv.ParseInt(number, 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("%w: jobs: %w", ledger.ErrDamaged, err)
+		if c, opened = number, strings.HasPrefix(rest, ":"); opened {
+			open = append(open, number)
+			if c, rest, ok = cutNumber(rest[1:]); !ok {
+				return nil, fmt.Errorf("%w: jobs: %.40q", ledger.ErrDamaged, rest)
 			}
-			open = append(open, n)
-		default:
-			thenBy[c]++
 		}
-		nowBy[c]++
+		if c < 0 {
+			c = -c
+		} else if !opened {
+			thenBy.add(c)
+		}
+		nowBy.add(c)
+		rest = strings.TrimPrefix(rest, ",")
 	}
-	for c, count := range nowBy {
+	for c, count := range nowBy.all() {
 		queue, err := tx.NameOf(ctx, c/64)
 		if err != nil {
 			return nil, err
@@ -98,12 +95,66 @@ func countStanding(ctx context.Context, tx *ledger.Tx, m Moment, then map[string
 			now[queue] = make(map[ledger.State]int64)
 		}
 		now[queue][state] = count
-		if thenBy[c] > 0 {
-			statusOf(then, queue).Jobs[state] = thenBy[c]
+		if ended := thenBy.count(c); ended > 0 {
+			statusOf(then, queue).Jobs[state] = ended
 		}
 	}
 	slices.Sort(open)
 	return open, nil
+}
+
+// cutNumber takes an integer off the beginning of text. There are as many as jobs, so it is made for them.
+func cutNumber(text string) (n int64, rest string, ok bool) {
+	i, sign := 0, int64(1)
+	if strings.HasPrefix(text, "-") {
+		i, sign = 1, -1
+	}
+	begin := i
+	for i < len(text) && text[i] >= '0' && text[i] <= '9' && i-begin < 18 {
+		n = n*10 + int64(text[i]-'0')
+		i++
+	}
+	return sign * n, text[i:], i > begin
+}
+
+// codeTally counts how often each code occurs. Nearly all are small numbers.
+type codeTally struct {
+	small [4096]int64
+	large map[int64]int64
+}
+
+func (t *codeTally) add(c int64) {
+	if c < int64(len(t.small)) {
+		t.small[c]++
+		return
+	}
+	if t.large == nil {
+		t.large = make(map[int64]int64)
+	}
+	t.large[c]++
+}
+
+func (t *codeTally) count(c int64) int64 {
+	if c < int64(len(t.small)) {
+		return t.small[c]
+	}
+	return t.large[c]
+}
+
+// all yields the codes that occur.
+func (t *codeTally) all() iter.Seq2[int64, int64] {
+	return func(yield func(code, count int64) bool) {
+		for c, n := range t.small {
+			if n > 0 && !yield(int64(c), n) {
+				return
+			}
+		}
+		for c, n := range t.large {
+			if !yield(c, n) {
+				return
+			}
+		}
+	}
 }
 
 // count adds a job that is known in full.

@@ -145,11 +145,22 @@ func (v *verifier) structure(ctx context.Context) (wait func() ([]string, error)
 	if v.Since > 0 {
 		return func() ([]string, error) { return nil, nil }
 	}
-	if tail, err := v.tx.Tail(ctx); err == nil && tail > besideEvents {
-		return v.tx.IntegrityBeside(ctx)
+	var problems []string
+	check := func(tx *ledger.Tx) (err error) {
+		problems, err = tx.Integrity(ctx)
+		return err
 	}
-	problems, err := v.tx.Integrity(ctx)
-	return func() ([]string, error) { return problems, err }
+	ended := func() error { return nil }
+	if tail, err := v.tx.Tail(ctx); err == nil && tail > besideEvents {
+		ended = v.tx.Beside(ctx, check)
+	} else {
+		err := check(v.tx)
+		ended = func() error { return err }
+	}
+	return func() ([]string, error) {
+		err := ended()
+		return problems, err
+	}
 }
 
 func (v *verifier) guards(ctx context.Context) error {
