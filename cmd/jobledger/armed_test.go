@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"jobledger/ledger/ledgertest"
 )
 
 // built is the folder of the program with failpoints; "" until a test needs it.
@@ -25,7 +27,7 @@ var armed = sync.OnceValues(func() (program string, err error) {
 	return program, err
 })
 
-// tidied is the tests of this package, and what must go when they are done.
+// tidied is the tests of this package, what they need, and what must go when they are done.
 type tidied struct{ *testing.M }
 
 func (m tidied) Run() int {
@@ -34,5 +36,6 @@ func (m tidied) Run() int {
 			_ = os.RemoveAll(built)
 		}
 	}()
+	ledgertest.DefaultSignals()
 	return m.M.Run()
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"jobledger/ledger/ledgertest"
 )
 
 // TestMain lets this program be its own supervising parent, and a worker that can be frozen and killed.
@@ -35,6 +37,7 @@ func TestMain(m *testing.M) {
 			firstProcess()
 		}
 	}
+	ledgertest.DefaultSignals()
 	os.Exit(m.Run())
 }
 
