@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 )
 
-var bodyRows = NewList(`INSERT INTO bodies (pos, salt, body) VALUES `, 3, "", "", false)
+var bodyRows = newList("bodies", []string{"pos", "salt", "body"}, Types{"salt": Bytes, "body": Bytes}, "", false)
 
 // PutBody stores a payload (pos of enqueued, with the job's salt) or a result (pos of succeeded, salt nil).
 func (tx *Tx) PutBody(pos int64, salt, body []byte) error {

@@ -99,7 +99,7 @@ func (tx *Tx) page(ctx context.Context, page []Line, f Filter, bodies bool, know
 // kept it from doing so for as long as it waited. SQLite does this by itself now and then; after an erasure, the
 // bytes are gone from the disk's files only then.
 func (s *Store) Checkpoint(ctx context.Context) (whole bool, err error) {
-	if err := s.sameFile(); err != nil {
+	if err := s.engine.same(); err != nil {
 		return false, err
 	}
 	db, err := sql.Open("sqlite", fileURL(s.path, url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(2000)"}}))

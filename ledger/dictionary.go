@@ -147,9 +147,6 @@ func (tx *Tx) number(ctx context.Context, query string, args ...any) (n int64, e
 
 // insertNumbered goes past the buffer: dictionary rows depend on nothing that is in it.
 func (tx *Tx) insertNumbered(query string, args ...any) (int64, error) {
-	result, err := tx.session.exec(query, args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.LastInsertId()
+	n, err := tx.session.insert(query, args)
+	return n, tx.noted(tx.session.explained(err))
 }

@@ -22,14 +22,9 @@ func (tx *Tx) EraseBodies(ctx context.Context, n int64) (count int, bytes int64,
 	if err != nil || count == 0 {
 		return 0, 0, err
 	}
-	// Past the cache of statements: this pragma takes effect when it is compiled. It stays off otherwise, because
-	// nothing else is ever deleted for secrecy.
-	if _, err := tx.session.conn.ExecContext(context.Background(), `PRAGMA secure_delete = 1`); err != nil {
-		return 0, 0, err
-	}
-	_, err = tx.Exec(`DELETE `+bodiesOfJob, n)
-	if _, offErr := tx.session.conn.ExecContext(context.Background(), `PRAGMA secure_delete = 0`); err == nil {
-		err = offErr
-	}
+	err = tx.session.secretly(func() error {
+		_, err := tx.Exec(`DELETE `+bodiesOfJob, n)
+		return err
+	})
 	return count, bytes, err
 }

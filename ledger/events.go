@@ -11,8 +11,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-var eventRows = &Inserts{table: "events", ordered: true, columns: []string{"pos", "job", "seq", "kind", "at", "actor",
-	"worker", "ulid", "attempt", "from_state", "to_state", "digest", "data"}}
+var eventRows = &Inserts{table: "events", ordered: true, columns: eventNames[:], types: Types{"ulid": Text, "digest": Bytes, "data": JSON}}
 
 // Next returns the pos that the next appended event must have.
 func (tx *Tx) Next() int64 { return tx.tail + 1 }

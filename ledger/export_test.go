@@ -22,7 +22,7 @@ func (s *Store) Queued() int { return len(s.requests) }
 
 // FailCommits makes COMMIT fail while fail is true.
 func (s *Store) FailCommits(fail *atomic.Bool) error {
-	return s.writer.conn.Raw(func(conn any) error {
+	return s.engine.(*file).writer.connection.(*sqliteConnection).conn.Raw(func(conn any) error {
 		conn.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 {
 			if fail.Load() {
 				return 1

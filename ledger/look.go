@@ -82,30 +82,36 @@ func look(ctx context.Context, path string, alone bool, fn func(*Tx, Facts) erro
 	if alone {
 		settings.Set("immutable", "1")
 	}
-	session, err := connect(ctx, fileURL(path, settings))
+	c, err := connectSQLite(ctx, fileURL(path, settings))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path, withObstacle(path, explain(err)))
 	}
-	defer session.close()
-	facts, err := session.facts(ctx, alone)
+	defer c.close()
+	facts, err := c.facts(ctx, alone)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path, withObstacle(path, err))
 	}
-	if _, err := session.exec(`BEGIN`); err != nil {
+	f := &file{path: path}
+	if f.info, err = os.Stat(path); err != nil {
 		return err
 	}
-	tx := newTx(&Store{path: path}, session, false)
+	s := &session{connection: c}
+	at, err := f.look(ctx, s)
+	if err != nil {
+		return err
+	}
+	tx := newTx(&Store{path: path, engine: f}, s, at)
 	tx.readOnly = true
 	err = fn(tx, facts)
-	_, _ = session.exec(`ROLLBACK`)
+	_, _ = s.exec(`ROLLBACK`)
 	return err
 }
 
 // facts asks SQLite, outside of a transaction.
-func (s *session) facts(ctx context.Context, alone bool) (f Facts, err error) {
+func (c *sqliteConnection) facts(ctx context.Context, alone bool) (f Facts, err error) {
 	f.Alone = alone
 	var mark, format int
-	err = s.conn.QueryRowContext(ctx, `SELECT sqlite_version(), application_id, user_version, page_size, unicode(substr(data, 19, 1))
+	err = c.conn.QueryRowContext(ctx, `SELECT sqlite_version(), application_id, user_version, page_size, unicode(substr(data, 19, 1))
 FROM pragma_application_id, pragma_user_version, pragma_page_size, sqlite_dbpage WHERE pgno = 1`).Scan(&f.SQLite, &mark, &f.Schema, &f.PageSize, &format)
 	if err != nil {
 		return f, explain(err)
@@ -120,7 +126,7 @@ FROM pragma_application_id, pragma_user_version, pragma_page_size, sqlite_dbpage
 		return f, err
 	}
 	var busy, frames, moved int64
-	err = s.conn.QueryRowContext(ctx, `PRAGMA wal_checkpoint(NOOP)`).Scan(&busy, &frames, &moved)
+	err = c.conn.QueryRowContext(ctx, `PRAGMA wal_checkpoint(NOOP)`).Scan(&busy, &frames, &moved)
 	f.Backlog = max(0, frames-moved) * f.PageSize
 	return f, explain(err)
 }

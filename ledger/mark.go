@@ -23,30 +23,30 @@ func markNew(ctx context.Context, path string, create bool) error {
 	}
 	err := retryBusy(ctx, time.Now(), openWait, func() error {
 		settings := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)", "synchronous(full)"}}
-		session, err := connect(ctx, fileURL(path, settings))
+		c, err := connectSQLite(ctx, fileURL(path, settings))
 		if err != nil {
 			return err
 		}
-		defer session.close()
-		if _, err := session.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		defer c.close()
+		if _, err := c.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
 			return err
 		}
 		defer func() { // an error says that there was a COMMIT
-			_, _ = session.conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+			_, _ = c.conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
 		}()
 		var objects, mark, version int
 		const held = `SELECT (SELECT count(*) FROM sqlite_schema), application_id, user_version FROM pragma_application_id, pragma_user_version`
-		err = session.conn.QueryRowContext(ctx, held).Scan(&objects, &mark, &version)
+		err = c.conn.QueryRowContext(ctx, held).Scan(&objects, &mark, &version)
 		if err != nil || objects != 0 || mark != 0 || version != 0 {
 			return err // others judge what it is
 		}
 		if !create {
 			return fmt.Errorf("%w at %s: the file is empty", ErrNoLedger, path)
 		}
-		if _, err := session.conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID)); err != nil {
+		if _, err := c.conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID)); err != nil {
 			return err
 		}
-		_, err = session.conn.ExecContext(ctx, `COMMIT`)
+		_, err = c.conn.ExecContext(ctx, `COMMIT`)
 		return err
 	})
 	if err != nil {

@@ -59,31 +59,29 @@ func open(ctx context.Context, dsn string, create bool) (*Store, error) {
 	if err := checkStray(ctx, path); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, dsn: dsn, sync: options.sync, lockWait: lockWait, groupTime: maxGroupTime, requests: make(chan *request, 1024),
-		readers: make(chan *session, maxReaders), quit: make(chan struct{}), ended: make(chan struct{})}
-	for range maxReaders {
-		s.readers <- nil // opened when first needed
-	}
+	s := newStore(dsn)
+	f := &file{store: s, path: path}
+	s.path, s.sync, s.engine = path, options.sync, f
 	err = retryBusy(ctx, time.Now(), openWait, func() (err error) {
-		if s.file, err = os.Stat(path); err != nil { // before it is opened: it may be replaced meanwhile
+		if f.info, err = os.Stat(path); err != nil { // before it is opened: it may be replaced meanwhile
 			return err
 		}
-		s.writer, err = connect(ctx, writerURL(path, options.sync))
+		f.writer, err = connect(ctx, writerURL(path, options.sync))
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, withObstacle(path, explain(err)))
 	}
 	failpoint.Hit("connected")
-	if err := s.setUp(ctx); err != nil {
-		_ = s.writer.close()
+	if s.version, err = f.setUp(ctx); err != nil {
+		_ = f.writer.close()
 		return nil, withObstacle(path, explain(err))
 	}
-	if err := s.sameFile(); err != nil {
-		_ = s.writer.close()
+	if err := f.same(); err != nil {
+		_ = f.writer.close()
 		return nil, err
 	}
-	markBeside(path, s.file)
+	markBeside(path, f.info)
 	go s.commitLoop()
 	return s, nil
 }
@@ -265,26 +263,26 @@ func headerURL(path string) string {
 
 // setUp checks the engine's version and brings the schema up to date, in one transaction that many processes may
 // attempt at once.
-func (s *Store) setUp(ctx context.Context) error {
+func (f *file) setUp(ctx context.Context) (newest int, err error) {
+	conn := f.writer.connection.(*sqliteConnection).conn
 	var version string
-	if err := s.writer.conn.QueryRowContext(ctx, `SELECT sqlite_version()`).Scan(&version); err != nil {
-		return explain(err)
+	if err := conn.QueryRowContext(ctx, `SELECT sqlite_version()`).Scan(&version); err != nil {
+		return 0, explain(err)
 	}
 	var v [3]int
 	if _, err := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]); err != nil || older(v, oldestSQLite) {
-		return fmt.Errorf("ledger: SQLite %s can damage a database with several writers; at least %v is needed", version, oldestSQLite)
+		return 0, fmt.Errorf("ledger: SQLite %s can damage a database with several writers; at least %v is needed", version, oldestSQLite)
 	}
 	steps, err := schema.SQLite()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	s.version = len(steps)
-	return retryBusy(ctx, time.Now(), openWait, func() error {
-		at, err := s.schemaVersion(ctx)
+	return len(steps), retryBusy(ctx, time.Now(), openWait, func() error {
+		at, err := f.schemaVersion(ctx, conn)
 		if err != nil || at == len(steps) {
 			return err
 		}
-		return s.migrate(ctx, steps)
+		return f.migrate(ctx, conn, steps)
 	})
 }
 
@@ -298,16 +296,15 @@ func older(v, than [3]int) bool {
 }
 
 // schemaVersion returns the version of the file's schema; ErrNewerSchema if this program does not know it.
-func (s *Store) schemaVersion(ctx context.Context) (int, error) {
+func (f *file) schemaVersion(ctx context.Context, conn *sql.Conn) (int, error) {
 	var at int
-	if err := s.writer.conn.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&at); err != nil {
+	if err := conn.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&at); err != nil {
 		return 0, explain(err)
 	}
-	return at, checkVersion(s.path, at)
+	return at, checkVersion(f.path, at)
 }
 
-func (s *Store) migrate(ctx context.Context, steps []schema.Migration) (err error) {
-	conn := s.writer.conn
+func (f *file) migrate(ctx context.Context, conn *sql.Conn, steps []schema.Migration) (err error) {
 	if _, err := conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
@@ -316,7 +313,7 @@ func (s *Store) migrate(ctx context.Context, steps []schema.Migration) (err erro
 			_, _ = conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
 		}
 	}()
-	at, err := s.schemaVersion(ctx) // another process may have been first
+	at, err := f.schemaVersion(ctx, conn) // another process may have been first
 	if err != nil {
 		return err
 	}

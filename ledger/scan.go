@@ -95,15 +95,15 @@ func (tx *Tx) readAhead(ctx context.Context, what *Scan, yield func([]Scanned, e
 		return false
 	}
 	until := min(what.Until, tail)
-	rows, err := openStraight(tx.store.path, allEvents, what.After, until)
+	rows, stop, err := tx.store.engine.along(names, what.After, until)
 	if err != nil {
 		return false
 	}
-	defer rows.close()
-	if tx.store.sameFile() != nil { // another ledger has taken its place just now
+	defer stop()
+	if tx.store.engine.same() != nil { // another ledger has taken its place just now
 		return false
 	}
-	r := &pageReader{tx: names, rows: &straightRows{rows}, strict: what.Strict}
+	r := &pageReader{tx: names, rows: rows, strict: what.Strict}
 	pages := fillAhead(func(batch []Scanned) ([]Scanned, error) { return r.next(ctx, batch) })
 	defer pages.end()
 	for p := range pages.full {
@@ -226,15 +226,16 @@ func (tx *Tx) Beside(ctx context.Context, fn func(*Tx) error) (wait func() error
 
 // beside begins a snapshot on a connection of its own, beside that of a transaction; end it. It is not of the store's readers, or those who each have one and want another would wait for ever.
 func (s *Store) beside(ctx context.Context) (*Tx, error) {
-	r, err := connect(ctx, readerURL(s.path))
+	r, err := s.engine.snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := r.exec(`BEGIN`); err != nil {
+	at, err := s.engine.look(ctx, r)
+	if err != nil {
 		_ = r.close()
 		return nil, err
 	}
-	tx := newTx(s, r, false)
+	tx := newTx(s, r, at)
 	tx.readOnly = true
 	return tx, nil
 }

@@ -8,158 +8,60 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-
-	sqlite3 "modernc.org/sqlite/lib"
-
-	"jobledger/ledger/failpoint"
 )
 
-// session is one connection with its prepared statements. Compiling a statement costs more than a small
-// transaction, so each text is compiled once per connection; once more for each that is open at the same time,
-// because a statement has one cursor. A session is used by one goroutine at a time.
-//
-// Statements go to the driver itself: package database/sql converts every value on its way in and out, which costs
-// as much as SQLite needs for a small row. It opens the connection and holds it, and serves what is rare.
+// session is one connection, and what has been learned on it of the names in the ledger. It is used by one goroutine at
+// a time.
 type session struct {
-	db         *sql.DB // holds this one connection
-	conn       *sql.Conn
-	driver     driver.ConnPrepareContext // the connection within conn
-	idle       map[string][]*statement
-	args       []driver.NamedValue // of the statement that is being started
+	connection
 	dictionary dictionary
-	broken     error // why SQLite may have rolled the transaction back by itself
+	broken     error // why the database may have rolled the transaction back by itself
 }
 
-// statement is a prepared statement.
-type statement struct {
-	preparedStatement
-	row []driver.Value // what a query's row is read into
-}
-
-// preparedStatement is what the driver has to offer.
-type preparedStatement interface {
-	driver.Stmt
-	driver.StmtExecContext
-	driver.StmtQueryContext
-}
-
-// maxStatements bounds the cache: the texts of filters are many.
-const maxStatements = 512
-
-func connect(ctx context.Context, url string) (*session, error) {
-	db, err := sql.Open("sqlite", url)
-	if err != nil {
-		return nil, err
-	}
-	s := &session{db: db, idle: make(map[string][]*statement)}
-	if s.conn, err = db.Conn(ctx); err == nil {
-		err = s.conn.Raw(func(c any) error {
-			s.driver = c.(driver.ConnPrepareContext)
-			return nil
-		})
-	}
-	if err != nil {
-		_ = db.Close()
-		return nil, err
-	}
-	return s, nil
-}
-
-func (s *session) close() error {
-	s.dropStatements()
-	_ = s.conn.Close()
-	return s.db.Close()
-}
-
-func (s *session) dropStatements() {
-	for _, stmts := range s.idle {
-		for _, stmt := range stmts {
-			_ = stmt.Close()
-		}
-	}
-	clear(s.idle)
-}
-
-func (s *session) take(query string) (*statement, error) {
-	failpoint.Hit("statement")
-	if stmts := s.idle[query]; len(stmts) > 0 {
-		stmt := stmts[len(stmts)-1]
-		s.idle[query] = stmts[:len(stmts)-1]
-		return stmt, nil
-	}
-	if len(s.idle) > maxStatements {
-		s.dropStatements()
-	}
-	prepared, err := s.driver.PrepareContext(context.Background(), query)
-	if err != nil {
-		return nil, err
-	}
-	return &statement{preparedStatement: prepared.(preparedStatement)}, nil
-}
-
-func (s *session) give(query string, stmt *statement) { s.idle[query] = append(s.idle[query], stmt) }
-
-// bind makes args what a driver takes. It is used up when the statement has been started.
-func (s *session) bind(args []any) ([]driver.NamedValue, error) {
-	s.args = s.args[:0]
-	for i, arg := range args {
-		switch v := arg.(type) {
-		case nil, int64, string, []byte, float64, bool:
-		case int:
-			arg = int64(v)
-		default:
-			var err error
-			if arg, err = driver.DefaultParameterConverter.ConvertValue(arg); err != nil {
-				return nil, fmt.Errorf("argument %d: %w", i+1, err)
-			}
-		}
-		s.args = append(s.args, driver.NamedValue{Ordinal: i + 1, Value: arg})
-	}
-	return s.args, nil
+// connection is a connection to the database that holds a ledger.
+type connection interface {
+	// run runs a statement to its end and returns how many rows it changed.
+	run(query string, args []any) (changed int64, err error)
+	// insert is run for an INSERT of one row, and returns the number n that the database gave to it.
+	insert(query string, args []any) (n int64, err error)
+	// ask runs a query. Other statements may follow before its rows are closed. row is what they are read into.
+	ask(ctx context.Context, query string, args []any) (rows driver.Rows, row []driver.Value, err error)
+	// put writes rows of a list. That one was not as expected may be told by a later statement, or by the commit; the
+	// error then wraps errRedo.
+	put(l *List, rows int, args []any) error
+	// putOne writes one row of a list at once; ErrConflict, after which others may follow, when it was not as expected.
+	putOne(l *List, args []any) error
+	// explain wraps an error of the database in the sentinel that callers branch on. lost says that the transaction may
+	// be gone.
+	explain(err error) (explained error, lost bool)
+	// secretly runs fn, which deletes rows, so that what they leave free is overwritten, where the database can.
+	secretly(fn func() error) error
+	close() error
 }
 
 // exec runs a statement to its end. A context that can be cancelled costs a goroutine per statement, so the
 // caller checks it between statements instead.
-func (s *session) exec(query string, args ...any) (driver.Result, error) {
-	stmt, err := s.take(query)
-	if err != nil {
-		return nil, s.explain(err)
-	}
-	bound, err := s.bind(args)
-	var result driver.Result
-	if err == nil {
-		result, err = stmt.ExecContext(context.Background(), bound)
-	}
-	s.give(query, stmt)
-	return result, s.explain(err)
+func (s *session) exec(query string, args ...any) (changed int64, err error) {
+	changed, err = s.run(query, args)
+	return changed, s.explained(err)
 }
 
 func (s *session) query(ctx context.Context, query string, args ...any) (*Rows, error) {
-	stmt, err := s.take(query)
+	rows, row, err := s.ask(ctx, query, args)
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.explained(err)
 	}
-	bound, err := s.bind(args)
-	var rows driver.Rows
-	if err == nil {
-		rows, err = stmt.QueryContext(ctx, bound)
-	}
-	if err != nil {
-		s.give(query, stmt)
-		return nil, s.explain(err)
-	}
-	if stmt.row == nil {
-		stmt.row = make([]driver.Value, len(rows.Columns()))
-	}
-	return &Rows{ctx: ctx, rows: rows, row: stmt.row, session: s, query: query, stmt: stmt}, nil
+	return &Rows{ctx: ctx, rows: rows, row: row, session: s}, nil
 }
 
-// explain is explain, and notes an error after which the transaction may be gone: what follows would be committed
+// explained is explain, and notes an error after which the transaction may be gone: what follows would be committed
 // statement by statement (https://sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction).
-func (s *session) explain(err error) error {
-	err = explain(err)
-	switch code(err) & 0xff {
-	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_CORRUPT:
+func (s *session) explained(err error) error {
+	if err == nil {
+		return nil
+	}
+	err, lost := s.explain(err)
+	if lost {
 		s.broken = err
 	}
 	return err
@@ -172,8 +74,7 @@ type Rows struct {
 	row     []driver.Value
 	err     error
 	session *session
-	query   string
-	stmt    *statement // nil: closed
+	closed  bool
 }
 
 // Columns returns the names of the columns.
@@ -181,7 +82,7 @@ func (r *Rows) Columns() []string { return r.rows.Columns() }
 
 // Next goes to the next row, and reports whether there is one.
 func (r *Rows) Next() bool {
-	if r.stmt == nil || r.err != nil {
+	if r.closed || r.err != nil {
 		return false
 	}
 	if r.err = r.ctx.Err(); r.err == nil {
@@ -190,16 +91,14 @@ func (r *Rows) Next() bool {
 	return r.err == nil
 }
 
-// Close ends the query and gives its statement back.
+// Close ends the query.
 func (r *Rows) Close() error {
-	if r.stmt == nil {
+	if r.closed {
 		return nil
 	}
-	err := r.rows.Close()
+	r.closed = true
 	clear(r.row)
-	r.session.give(r.query, r.stmt)
-	r.stmt = nil
-	return r.session.explain(err)
+	return r.session.explained(r.rows.Close())
 }
 
 // Err returns the error that ended the rows early, if any.
@@ -207,7 +106,7 @@ func (r *Rows) Err() error {
 	if errors.Is(r.err, io.EOF) {
 		return nil
 	}
-	return r.session.explain(r.err)
+	return r.session.explained(r.err)
 }
 
 // Scan copies the row into dest, a pointer for each column: to int64, int, string, bool, []byte or any, to a type made
@@ -225,7 +124,7 @@ func (r *Rows) Scan(dest ...any) error {
 	return nil
 }
 
-// scan copies value, as the SQLite driver gives it, into dest.
+// scan copies value, as the connection gives it, into dest.
 func scan(dest any, value driver.Value) error {
 	switch d := dest.(type) {
 	case *int64:

@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -16,34 +14,42 @@ import (
 
 // Store is an open ledger. It is safe for concurrent use; Close it when done.
 type Store struct {
-	// Now is the clock, read once per transaction after the write lock is held; nil means time.Now. Set it
-	// before first use.
+	// Now is the clock, read once per transaction after the write lock is held; nil means time.Now, and with PostgreSQL
+	// the server's clock, since hosts differ. Set it before first use.
 	Now func() time.Time
 
 	// Alone says that no other process writes to this ledger, so that Watch need not listen to any. Set it before
 	// first use.
 	Alone bool
 
-	path, dsn, sync string
-	version         int         // of the schema
-	file            os.FileInfo // the file that was opened, to notice another one in its place
+	dsn, path, sync string
+	version         int // of the schema
 	lockWait        time.Duration
 	groupTime       time.Duration
 
-	writer   *session
-	turn     turn // the commit loop's own
+	engine   engine
+	writer   *session // of the open transaction; the commit loop's own
 	requests chan *request
 	readers  chan *session // nil: not opened yet
 	closed   atomic.Bool
 	quit     chan struct{} // closed: no further requests
 	ended    chan struct{} // closed: the commit loop has ended
 
-	announces bool // the open transaction makes a job claimable; as the bell, the commit loop's own
-	bell      bell
+	announces bool // the open transaction makes a job claimable; the commit loop's own
 	watchers  watchers
 }
 
-// Path returns the absolute path of the ledger's file.
+// newStore returns a Store of the ledger at dsn, which has no engine yet.
+func newStore(dsn string) *Store {
+	s := &Store{dsn: dsn, lockWait: lockWait, groupTime: maxGroupTime, requests: make(chan *request, 1024),
+		readers: make(chan *session, maxReaders), quit: make(chan struct{}), ended: make(chan struct{})}
+	for range maxReaders {
+		s.readers <- nil
+	}
+	return s
+}
+
+// Path returns the absolute path of the ledger's file, or the address of one in PostgreSQL, without a password.
 func (s *Store) Path() string { return s.path }
 
 // DSN returns what the ledger was opened with.
@@ -146,41 +152,55 @@ func (s *Store) commitGroup(first *request) {
 		return
 	}
 	group := append(make([]grouped, 0, 16), grouped{request: first})
-	err := s.begin(first.ctx, first.since)
-	if err == nil {
-		group, err = s.runFast(group)
-		if errors.Is(err, errRedo) {
-			if err = s.rollback(); err == nil {
-				if err = s.begin(context.Background(), time.Now()); err == nil {
-					err = s.runCareful(group)
-				}
-			}
-		}
-	}
-	if err == nil {
-		failpoint.Hit("commit")
-		err = s.commit()
-	} else {
-		_ = s.rollback()
+	group, err := s.attempt(first.ctx, group, first.since, s.runFast)
+	if errors.Is(err, errRedo) {
+		group, err = s.attempt(context.Background(), group, time.Now(), s.runCareful)
 	}
 	failpoint.Hit("answer")
 	for _, r := range group {
 		if err != nil {
 			r.err = err // its own may rest on what a neighbour wrote, and that is gone
 		}
-		r.done <- withObstacle(s.path, r.err)
+		r.done <- s.engine.obstacle(r.err)
 	}
+}
+
+// attempt runs one transaction of a group.
+func (s *Store) attempt(ctx context.Context, group []grouped, since time.Time, run func(standing, []grouped) ([]grouped, error)) ([]grouped, error) {
+	var at standing
+	var err error
+	s.announces = false
+	if s.writer, at, err = s.engine.begin(ctx, since); err != nil {
+		return group, err
+	}
+	s.writer.broken = nil
+	if group, err = run(at, group); err == nil {
+		failpoint.Hit("commit")
+		err = s.engine.commit()
+	}
+	if err != nil {
+		s.writer.dictionary.forget()
+		if rollbackErr := s.engine.rollback(); errors.Is(err, errRedo) && rollbackErr != nil {
+			err = rollbackErr
+		}
+		return group, err
+	}
+	s.writer.dictionary.keep()
+	if err := s.engine.same(); err != nil { // exchanged meanwhile: what was written may be in no ledger any more
+		return group, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	if s.announces {
+		s.announce()
+	}
+	return group, nil
 }
 
 // errRedo asks for the careful way.
 var errRedo = errors.New("ledger: redo carefully")
 
 // runFast runs the group's functions and those that come while the transaction is open.
-func (s *Store) runFast(group []grouped) ([]grouped, error) {
-	tx := newTx(s, s.writer, false)
-	if err := tx.start(); err != nil {
-		return group, err
-	}
+func (s *Store) runFast(at standing, group []grouped) ([]grouped, error) {
+	tx := newTx(s, s.writer, at)
 	start := time.Now()
 	for i := 0; ; i++ {
 		if i == len(group) {
@@ -232,97 +252,30 @@ func (s *Store) nextWaiting() *request {
 	}
 }
 
-func (s *Store) runCareful(group []grouped) error {
-	tx := newTx(s, s.writer, true)
-	if err := tx.start(); err != nil {
-		return err
-	}
+func (s *Store) runCareful(at standing, group []grouped) ([]grouped, error) {
+	tx := newTx(s, s.writer, at)
+	tx.careful = true
 	for i := range group {
 		mark := tx.mark()
 		if _, err := s.writer.exec(`SAVEPOINT one`); err != nil {
-			return err
+			return group, err
 		}
 		group[i].err = tx.run(group[i].request)
 		if tx.broken != nil {
-			return tx.broken
+			return group, tx.broken
 		}
 		if group[i].err != nil {
 			if _, err := s.writer.exec(`ROLLBACK TO one`); err != nil {
-				return err
+				return group, err
 			}
 			s.writer.dictionary.forget()
 			tx.tail, tx.tailAt = mark.tail, mark.tailAt
 		}
 		if _, err := s.writer.exec(`RELEASE one`); err != nil {
-			return err
+			return group, err
 		}
 	}
-	return nil
-}
-
-// begin takes the write lock for a function that has waited since then. A process that others get in the way of lines
-// up for it with them.
-func (s *Store) begin(ctx context.Context, since time.Time) error {
-	immediate := func() error {
-		_, err := s.writer.exec(`BEGIN IMMEDIATE`)
-		return err
-	}
-	failpoint.Hit("begin")
-	var err error
-	linesUp := s.turn.linesUp()
-	if !linesUp {
-		err = immediate()
-		linesUp = isBusy(err) && !s.Alone
-	}
-	if linesUp {
-		s.turn.take(ctx, s.path, s.lockWait-time.Since(since), isBusy(err))
-	}
-	if linesUp || isBusy(err) {
-		err = retryBusy(ctx, since, s.lockWait, immediate)
-	}
-	if err != nil {
-		s.turn.give()
-		return err
-	}
-	failpoint.Hit("begun")
-	s.writer.broken = nil
-	s.announces = false
-	return s.sameFile()
-}
-
-// sameFile makes sure that the file is still the one that was opened: commits to a file that was replaced or
-// removed would succeed and be lost.
-func (s *Store) sameFile() error {
-	info, err := os.Stat(s.path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, s.file) {
-		return fmt.Errorf("%w: %s", ErrReplaced, s.path)
-	}
-	return err
-}
-
-func (s *Store) rollback() error {
-	s.writer.dictionary.forget()
-	_, err := s.writer.exec(`ROLLBACK`)
-	s.turn.give()
-	return err
-}
-
-func (s *Store) commit() error {
-	_, err := s.writer.exec(`COMMIT`)
-	if err == nil {
-		failpoint.Hit("committed")
-		s.turn.give()
-		s.writer.dictionary.keep()
-		if err := s.sameFile(); err != nil { // exchanged meanwhile: what was written may be in no ledger any more
-			return fmt.Errorf("%w: %w", ErrUnknown, err)
-		}
-		if s.announces {
-			s.announce()
-		}
-		return nil
-	}
-	_ = s.rollback()
-	return fmt.Errorf("%w: %w", ErrUnknown, err)
+	return group, nil
 }
 
 // Read runs fn on one snapshot of the ledger. fn must not write. Long reads keep the -wal file from being reused,
@@ -340,24 +293,25 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 		return ErrClosed
 	}
 	defer func() { s.readers <- r }()
-	if err := s.sameFile(); err != nil {
+	if err := s.engine.same(); err != nil {
 		return err
 	}
 	if r == nil {
-		fresh, err := connect(ctx, readerURL(s.path))
+		fresh, err := s.engine.snapshot(ctx)
 		if err != nil {
-			return fmt.Errorf("read %s: %w", s.path, withObstacle(s.path, explain(err)))
+			return fmt.Errorf("read %s: %w", s.path, s.engine.obstacle(err))
 		}
 		r = fresh
 	}
-	if _, err := r.exec(`BEGIN`); err != nil {
+	at, err := s.engine.look(ctx, r)
+	if err != nil {
 		_ = r.close()
 		r = nil
 		return err
 	}
-	tx := newTx(s, r, false)
+	tx := newTx(s, r, at)
 	tx.readOnly = true
-	err := fn(tx)
+	err = fn(tx)
 	r.dictionary.keep() // what a snapshot shows is committed
 	if _, rollbackErr := r.exec(`ROLLBACK`); rollbackErr != nil {
 		_ = r.close()
@@ -373,15 +327,13 @@ func (s *Store) Close() error {
 	}
 	close(s.quit)
 	<-s.ended
-	s.turn.close()
-	s.bell.close()
 	s.watchers.close()
 	for range maxReaders {
 		if r := <-s.readers; r != nil {
 			_ = r.close()
 		}
 	}
-	return s.writer.close()
+	return s.engine.close()
 }
 
 // Vacuum writes a compacted, consistent copy of the ledger to path, which must not exist or be empty, while others

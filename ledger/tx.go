@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"jobledger/ledger/failpoint"
@@ -25,6 +22,7 @@ type Tx struct {
 	readOnly bool
 	waited   time.Duration // of the function that runs now, until it had the write lock
 
+	clock   time.Time // the engine's, when the transaction began; zero: it has none
 	now     time.Time // the one reading of the clock; zero until asked for
 	tail    int64     // the last pos
 	tailAt  int64     // its at
@@ -45,82 +43,13 @@ type pending struct {
 	rows    int
 }
 
-// List is a statement that takes one row or many. Rows wait in a buffer per List and keep their order; lists are
-// sent in the order in which they were first used. Make one with NewList and keep it: it is its own identity.
-type List struct {
-	before, row, after, one string
-
-	width int
-	exact bool
-	texts [len(listSizes)]atomic.Pointer[string] // nil: not needed yet
+func newTx(s *Store, on *session, at standing) *Tx {
+	return &Tx{store: s, session: on, tail: at.tail, tailAt: at.tailAt, clock: at.now}
 }
 
-// listSizes are the numbers of rows for which a List has a statement: each for the few that a handful of workers
-// writes at a time. Beyond 64 rows a longer list gains nothing and costs memory.
-var listSizes = [...]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32, 40, 48, 56, 64}
-
-// NewList returns a List whose statement is before, then "(?,?,…)" of width values per row, then after. one is the
-// statement for a single row, where there is a cheaper form; "" where there is not. exact demands that each row
-// of the list changes exactly one row of the table: a compare-and-swap that lost is a conflict.
-func NewList(before string, width int, after, one string, exact bool) *List {
-	row := "(" + strings.TrimSuffix(strings.Repeat("?,", width), ",") + ")"
-	return &List{before: before, row: row, after: after, one: one, width: width, exact: exact}
-}
-
-// text is the statement for the size'th of listSizes.
-func (l *List) text(size int) string {
-	if text := l.texts[size].Load(); text != nil {
-		return *text
-	}
-	text := l.before + strings.TrimSuffix(strings.Repeat(l.row+",", listSizes[size]), ",") + l.after
-	if size == 0 && l.one != "" {
-		text = l.one
-	}
-	l.texts[size].Store(&text)
-	return text
-}
-
-// Inserts is how rows are inserted into one table. A value that is nil costs as much as another on its way, so there
-// is a List for each set of columns that are not null.
-type Inserts struct {
-	table   string
-	columns []string
-	ordered bool     // rows are sent in the order in which they come, whatever their columns
-	lists   sync.Map // of *List by the bits of the columns
-}
-
-// NewInserts returns the Inserts of a table with up to 64 columns. Make it once and keep it.
-func NewInserts(table string, columns ...string) *Inserts {
-	return &Inserts{table: table, columns: columns}
-}
-
-func (in *Inserts) list(columns uint64) *List {
-	if l, ok := in.lists.Load(columns); ok {
-		return l.(*List)
-	}
-	var names []string
-	for i, name := range in.columns {
-		if columns&(1<<i) != 0 {
-			names = append(names, name)
-		}
-	}
-	l, _ := in.lists.LoadOrStore(columns, NewList(`INSERT INTO `+in.table+` (`+strings.Join(names, ", ")+`) VALUES `, len(names), "", "", false))
-	return l.(*List)
-}
-
-func newTx(s *Store, on *session, careful bool) *Tx {
-	return &Tx{store: s, session: on, careful: careful}
-}
-
-// start learns where the ledger ends.
-func (tx *Tx) start() error {
-	var err error
-	tx.tail, tx.tailAt, err = tx.readTail()
-	return err
-}
-
-func (tx *Tx) readTail() (pos, at int64, err error) {
-	rows, err := tx.session.query(context.Background(), `SELECT pos, at FROM events ORDER BY pos DESC LIMIT 1`)
+// readTail returns the pos and the at of the last event.
+func (s *session) readTail() (pos, at int64, err error) {
+	rows, err := s.query(context.Background(), `SELECT pos, at FROM events ORDER BY pos DESC LIMIT 1`)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -137,11 +66,15 @@ func (tx *Tx) readTail() (pos, at int64, err error) {
 // Now returns the transaction's one reading of the clock, UTC in whole microseconds. Rules judge by it.
 func (tx *Tx) Now() time.Time {
 	if tx.now.IsZero() {
-		clock := time.Now
-		if tx.store.Now != nil {
-			clock = tx.store.Now
+		switch {
+		case tx.store.Now != nil:
+			tx.now = tx.store.Now()
+		case !tx.clock.IsZero():
+			tx.now = tx.clock
+		default:
+			tx.now = time.Now()
 		}
-		tx.now = FromMicros(clock().UnixMicro())
+		tx.now = FromMicros(tx.now.UnixMicro())
 	}
 	return tx.now
 }
@@ -154,7 +87,7 @@ func (tx *Tx) Tail(context.Context) (int64, error) {
 	if !tx.readOnly {
 		return tx.tail, nil
 	}
-	pos, _, err := tx.readTail()
+	pos, _, err := tx.session.readTail()
 	return pos, err
 }
 
@@ -170,7 +103,7 @@ func (tx *Tx) Put(l *List, args ...any) error {
 		return fmt.Errorf("ledger: write in a read transaction")
 	}
 	if tx.careful {
-		err := tx.send(l, 0, args)
+		err := tx.session.explained(tx.session.putOne(l, args))
 		if err != nil && !errors.Is(err, ErrConflict) {
 			tx.failed = err
 		}
@@ -244,7 +177,8 @@ func (tx *Tx) ask(ctx context.Context, query string, args ...any) (*Rows, error)
 	if !tx.readOnly {
 		ctx = context.Background() // a statement of the writer is short, and is not interrupted
 	}
-	return tx.session.query(ctx, query, args...)
+	rows, err := tx.session.query(ctx, query, args...)
+	return rows, tx.noted(err)
 }
 
 // Exec runs a statement at once, after everything that was written before it, and returns the rows it changed.
@@ -255,11 +189,8 @@ func (tx *Tx) Exec(query string, args ...any) (int64, error) {
 	if !tx.careful {
 		tx.owns, tx.ownSent = true, true
 	}
-	result, err := tx.session.exec(query, args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
+	changed, err := tx.session.exec(query, args...)
+	return changed, tx.noted(err)
 }
 
 // flush sends what is buffered. A failure breaks the transaction: in the fast way nobody knows whose row it was.
@@ -269,19 +200,14 @@ func (tx *Tx) flush() error {
 	}
 	lists := tx.lists[:0]
 	for _, p := range tx.lists {
-		for args := p.args; p.rows > 0; {
-			size := len(listSizes) - 1
-			for listSizes[size] > p.rows {
-				size--
-			}
-			n := p.list.width * listSizes[size]
-			if err := tx.send(p.list, size, args[:n]); err != nil {
+		if p.rows > 0 {
+			if err := tx.session.explained(tx.session.put(p.list, p.rows, p.args)); err != nil {
 				if tx.broken = tx.session.broken; tx.broken == nil {
 					tx.broken = errRedo
 				}
 				return tx.broken
 			}
-			args, p.rows = args[n:], p.rows-listSizes[size]
+			p.rows = 0
 		}
 		clear(p.args)
 		p.args = p.args[:0]
@@ -297,19 +223,12 @@ func (tx *Tx) flush() error {
 	return nil
 }
 
-// send runs the statement of the size'th of listSizes.
-func (tx *Tx) send(l *List, size int, args []any) error {
-	result, err := tx.session.exec(l.text(size), args...)
-	if err != nil {
-		return err
+// noted notes that rows which had been sent before were not as expected, which breaks the transaction.
+func (tx *Tx) noted(err error) error {
+	if errors.Is(err, errRedo) {
+		tx.broken = errRedo
 	}
-	if !l.exact {
-		return nil
-	}
-	if n, err := result.RowsAffected(); err != nil || n != int64(listSizes[size]) {
-		return fmt.Errorf("%w: %d of %d rows were as expected", ErrConflict, n, listSizes[size])
-	}
-	return nil
+	return err
 }
 
 // mark is where a function's part of the buffer begins.

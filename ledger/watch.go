@@ -32,9 +32,7 @@ func (tx *Tx) Announce() { tx.store.announces = true }
 // announce tells everybody, after the commit.
 func (s *Store) announce() {
 	s.watchers.wake()
-	if !s.Alone {
-		s.bell.ring(s.path)
-	}
+	s.engine.ring()
 }
 
 // watchers are those who wait in this process.
@@ -44,8 +42,7 @@ type watchers struct {
 	quit  context.CancelFunc // of the goroutine that listens to other processes; nil: there is none
 	done  sync.WaitGroup     // of all such goroutines
 
-	listening sync.Mutex    // held by the one that listens: the one before may still be about to end
-	reader    versionReader // and used by it; kept, because SQLite keeps the file of a connection that it closes open
+	listening sync.Mutex // held by the one that listens: the one before may still be about to end
 }
 
 // Watch returns a channel that receives after a commit, of this process or another, that may have made a job
@@ -64,7 +61,11 @@ func (s *Store) Watch() (woken <-chan struct{}, stop func()) {
 	if w.quit == nil && !s.Alone && !s.closed.Load() {
 		ctx, cancel := context.WithCancel(context.Background())
 		w.quit = cancel
-		w.done.Go(func() { s.listen(ctx) })
+		w.done.Go(func() {
+			w.listening.Lock()
+			defer w.listening.Unlock()
+			s.engine.listen(ctx, w.wake)
+		})
 	}
 	return c, func() {
 		w.mu.Lock()
@@ -101,19 +102,15 @@ func (w *watchers) close() {
 	w.deafen()
 	w.mu.Unlock()
 	w.done.Wait()
-	w.reader.close()
 	w.wake()
 }
 
-// listen wakes the watchers of this process when another process rings or has committed.
-func (s *Store) listen(ctx context.Context) {
-	s.watchers.listening.Lock()
-	defer s.watchers.listening.Unlock()
-	reader := &s.watchers.reader
-	version := reader.read(ctx, s.path)
-	bell, hungUp := hangBell(s.path), time.Now()
+// listen calls wake when another process rings or has committed.
+func (f *file) listen(ctx context.Context, wake func()) {
+	version := f.reader.read(ctx, f.path)
+	bell, hungUp := hangBell(f.path), time.Now()
 	defer func() { bell.close() }()
-	s.watchers.wake() // for what came before the bell hung
+	wake() // for what came before the bell hung
 	tick := time.NewTimer(bell.patience())
 	defer tick.Stop()
 	for {
@@ -121,20 +118,20 @@ func (s *Store) listen(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case e := <-bell.rung:
-			s.watchers.wake()
+			wake()
 			if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
 				bell.close() // somebody has tidied up
 			}
 		case <-bell.trouble: // more rings than fit, say: one of them is enough
-			s.watchers.wake()
+			wake()
 			bell.close()
 		case <-tick.C:
-			if v := reader.read(ctx, s.path); v != version {
+			if v := f.reader.read(ctx, f.path); v != version {
 				version = v
-				s.watchers.wake()
+				wake()
 			}
 			if bell.rung == nil && time.Since(hungUp) > bellRetry {
-				bell, hungUp = hangBell(s.path), time.Now()
+				bell, hungUp = hangBell(f.path), time.Now()
 			}
 			tick.Reset(bell.patience())
 		}

@@ -21,10 +21,8 @@ import (
 
 // The table presence stands in for a projection's row: seen_at is the version that a compare-and-swap expects.
 var (
-	insertSeen = ledger.NewList(`INSERT INTO presence (boot, seen_at) VALUES `, 2, "", "", false)
-	swapSeen   = ledger.NewList(`UPDATE presence SET seen_at = v.column3 FROM (VALUES `, 3,
-		`) AS v WHERE presence.boot = v.column1 AND presence.seen_at = v.column2`,
-		`UPDATE presence SET seen_at = ?3 WHERE boot = ?1 AND seen_at = ?2`, true)
+	insertSeen = ledger.NewInserts("presence", ledger.Types{"boot": ledger.Text}, "boot", "seen_at")
+	swapSeen   = ledger.NewUpdate("presence", "boot", "seen_at", ledger.Types{"boot": ledger.Text}, "seen_at")
 )
 
 const selectSeen = `SELECT seen_at FROM presence WHERE boot = ?`
@@ -99,7 +97,7 @@ func TestAFailedFunctionTakesBackOnlyItsOwnPart(t *testing.T) {
 	write := func(name string, err error) func(*ledger.Tx) error {
 		return func(tx *ledger.Tx) error {
 			runs.Add(1)
-			return errors.Join(tx.Put(insertSeen, name, 1), note(ctx, tx, name), note(ctx, tx, name), err)
+			return errors.Join(tx.Insert(insertSeen, name, 1), note(ctx, tx, name), note(ctx, tx, name), err)
 		}
 	}
 	errs := together(t, s, write("a", nil), write("b", errOwn), write("c", nil), write("d", errOwn))
@@ -166,7 +164,7 @@ func TestOnlyTheLoserOfACompareAndSwapConflicts(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	write(t, s, func(tx *ledger.Tx) error {
-		return errors.Join(tx.Put(insertSeen, "x", 1), tx.Put(insertSeen, "y", 1), tx.Put(insertSeen, "z", 1))
+		return errors.Join(tx.Insert(insertSeen, "x", 1), tx.Insert(insertSeen, "y", 1), tx.Insert(insertSeen, "z", 1))
 	})
 	swap := func(name, row string, from, to int) func(*ledger.Tx) error {
 		return func(tx *ledger.Tx) error {
@@ -191,7 +189,7 @@ func TestOnlyTheLoserOfACompareAndSwapConflicts(t *testing.T) {
 func TestALostCompareAndSwapCanBeDecidedAnew(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
-	write(t, s, func(tx *ledger.Tx) error { return tx.Put(insertSeen, "x", 1) })
+	write(t, s, func(tx *ledger.Tx) error { return tx.Insert(insertSeen, "x", 1) })
 	add := func(tx *ledger.Tx) error { // expects 1, and reads the row only when that is wrong
 		err := tx.Put(swapSeen, "x", 1, 2)
 		if errors.Is(err, ledger.ErrConflict) {
@@ -225,7 +223,7 @@ func TestATakenSeqIsAConflict(t *testing.T) {
 	}
 	again := func(swallow bool) func(tx *ledger.Tx) error {
 		return func(tx *ledger.Tx) error {
-			err := errors.Join(tx.Put(insertSeen, "row", 1), // the job's row, before its event
+			err := errors.Join(tx.Insert(insertSeen, "row", 1), // the job's row, before its event
 				tx.Append(ctx, ledger.Event{Pos: tx.Next(), N: 1, Seq: 1, Job: "A", At: tx.At(), Actor: "again", Body: &ledger.Retried{}}))
 			if swallow && errors.Is(err, ledger.ErrConflict) {
 				return nil
@@ -273,7 +271,7 @@ func TestAListOfManyRowsIsWrittenWhole(t *testing.T) {
 	const rows = 1000 // more than fits one list, and not a power of two
 	write(t, s, func(tx *ledger.Tx) error {
 		for i := range rows {
-			if err := errors.Join(tx.Put(insertSeen, fmt.Sprint(i), 1), note(ctx, tx, "x")); err != nil {
+			if err := errors.Join(tx.Insert(insertSeen, fmt.Sprint(i), 1), note(ctx, tx, "x")); err != nil {
 				return err
 			}
 		}
@@ -511,7 +509,7 @@ func TestAReadCannotWrite(t *testing.T) {
 		if err := note(ctx, tx, "a"); err == nil {
 			t.Error("Append was accepted")
 		}
-		if err := tx.Put(insertSeen, "a", 1); err == nil {
+		if err := tx.Insert(insertSeen, "a", 1); err == nil {
 			t.Error("Put was accepted")
 		}
 		if _, err := tx.Exec(`DELETE FROM presence`); err == nil {

@@ -2,7 +2,8 @@ package projection
 
 import (
 	"fmt"
-	"strings"
+
+	"jobledger/ledger"
 )
 
 // Statements returns the statements of the hot path as they are sent, by what they are for. The compare-and-swaps
@@ -19,11 +20,10 @@ func Statements() map[string]string {
 		"result":       resultOf,
 		"lives":        lives,
 	}
-	updates.Range(func(key, _ any) bool {
-		before, width, after, one := updateTexts(key.(uint32))
-		row := "(" + strings.TrimSuffix(strings.Repeat("?,", width), ",") + ")"
+	updates.Range(func(key, list any) bool {
+		one, many := list.(*ledger.List).Statements()
 		all[fmt.Sprintf("put one %x", key)] = one
-		all[fmt.Sprintf("put many %x", key)] = before + strings.TrimSuffix(strings.Repeat(row+",", 64), ",") + after
+		all[fmt.Sprintf("put many %x", key)] = many
 		return true
 	})
 	return all

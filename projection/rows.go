@@ -175,33 +175,26 @@ func Put(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 	return nil
 }
 
-var newJobs = ledger.NewInserts("jobs", columns[:]...)
+var columnTypes = ledger.Types{"id": ledger.Text, "lane": ledger.Text, "key": ledger.Text, "lease_token": ledger.Text,
+	"error_code": ledger.Text, "more": ledger.JSON}
 
-// updates holds the statement for each set of changed columns; there are some twenty in practice.
+var newJobs = ledger.NewInserts("jobs", columnTypes, columns[:]...)
+
+// updates holds the List for each set of changed columns; there are some twenty in practice.
 var updates sync.Map
 
 func updateJob(changed uint32) *ledger.List {
 	if l, ok := updates.Load(changed); ok {
 		return l.(*ledger.List)
 	}
-	before, width, after, one := updateTexts(changed)
-	l, _ := updates.LoadOrStore(changed, ledger.NewList(before, width, after, one, true))
-	return l.(*ledger.List)
-}
-
-// updateTexts returns what NewList needs for the compare-and-swap of many rows, and of one.
-func updateTexts(changed uint32) (before string, width int, after, one string) {
-	var many, single []string
+	var names []string
 	for i, name := range columns {
 		if changed&(1<<i) != 0 {
-			at := len(many) + 3
-			many = append(many, fmt.Sprintf("%s = v.column%d", name, at))
-			single = append(single, fmt.Sprintf("%s = ?%d", name, at))
+			names = append(names, name)
 		}
 	}
-	return `UPDATE jobs SET ` + strings.Join(many, ", ") + ` FROM (VALUES `, len(many) + 2,
-		`) AS v WHERE jobs.n = v.column1 AND jobs.seq = v.column2`,
-		`UPDATE jobs SET ` + strings.Join(single, ", ") + ` WHERE n = ?1 AND seq = ?2`
+	l, _ := updates.LoadOrStore(changed, ledger.NewUpdate("jobs", "n", "seq", columnTypes, names...))
+	return l.(*ledger.List)
 }
 
 // one runs a query for at most one job.
