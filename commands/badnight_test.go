@@ -13,6 +13,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
 
@@ -393,7 +394,7 @@ func badNight(t *testing.T) *ledger.Store {
 // openFast opens a new ledger that need not survive a power cut.
 func openFast(t testing.TB) *ledger.Store {
 	t.Helper()
-	store, err := ledger.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "jobs.db")+"?sync=normal")
+	store, err := ledger.Open(t.Context(), ledgertest.Relaxed(ledgertest.New(t)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func TestBrokenVariantsAreNotLinearizable(t *testing.T) {
 func (h *history) goroutines(stores, hands, calls int, api func(asIs) linearAPI) {
 	var group sync.WaitGroup
 	for i := range stores {
-		service := &commands.Service{Store: h.open(h.store.Path())}
+		service := &commands.Service{Store: h.open(h.store.DSN())}
 		var out bytes.Buffer
 		report := &linearReport{to: &out}
 		var mine sync.WaitGroup

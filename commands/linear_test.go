@@ -10,7 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +19,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 )
 
 var histories = flag.Int("histories", 0, "how many histories of processes are checked for linearizability; 0: 5, or 1 with -short")
@@ -86,14 +87,13 @@ type history struct {
 func newHistory(t *testing.T, jobs int) *history {
 	t.Helper()
 	h := &history{t: t, clock: linearClock{time.Now().UnixMicro(), monotonic()}, jobs: jobs, ops: make([][]porcupine.Operation, jobs), counts: make(map[string]int)}
-	path := filepath.Join(t.TempDir(), "jobs.db")
-	h.store = h.open(path)
+	h.store = h.open(ledgertest.Relaxed(ledgertest.New(t)))
 	return h
 }
 
-func (h *history) open(path string) *ledger.Store {
+func (h *history) open(dsn string) *ledger.Store {
 	h.t.Helper()
-	store, err := ledger.Open(h.t.Context(), "sqlite:"+path+"?sync=normal")
+	store, err := ledger.Open(h.t.Context(), dsn)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func (h *history) take(client int, report []byte) {
 func (h *history) processes(n, hands, calls int, kill bool) {
 	var group sync.WaitGroup
 	for i := range n {
-		text, err := json.Marshal(linearProcess{h.store.Path(), h.clock, fmt.Sprint("p", i), rand.Uint64(), h.jobs, hands, calls})
+		text, err := json.Marshal(linearProcess{h.store.DSN(), h.clock, fmt.Sprint("p", i), rand.Uint64(), h.jobs, hands, calls})
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -156,7 +156,8 @@ func (h *history) processes(n, hands, calls int, kill bool) {
 func (p *linearProcess) run(t *testing.T) {
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(p.Seed, 0))
-	c := judgeCommits(p.Path)
+	path, _, _ := strings.Cut(strings.TrimPrefix(p.Path, "sqlite:"), "?")
+	c := judgeCommits(path)
 	h := &history{t: t, clock: p.Clock}
 	service := &commands.Service{Store: h.open(p.Path)}
 	c.by(func() verdict {

@@ -167,7 +167,7 @@ func longer(t *testing.T) {
 
 func (m *model) open() {
 	m.rt.Helper()
-	store, err := ledger.Open(m.t.Context(), "sqlite:"+m.path+"?sync=normal")
+	store, err := ledger.Open(m.t.Context(), ledgertest.Relaxed(m.path))
 	if err != nil {
 		m.rt.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func TestASweepLeavesAloneWhatEndsBetweenItsLookAndItsWrite(t *testing.T) {
 	j := q.claimOne("slow")
 	q.now = q.now.Add(2 * time.Minute)
 
-	other := ledgertest.OpenAt(t, q.Store.Path()) // of the process that completes it
+	other := ledgertest.OpenAt(t, q.Store.DSN()) // of the process that completes it
 	other.Now = func() time.Time { return q.now }
 	holding, looked, completed := make(chan struct{}), make(chan struct{}), make(chan error)
 	go func() {
@@ -243,7 +243,7 @@ func TestTwoProcessesRunNoJobTwice(t *testing.T) {
 	var printed [2]bytes.Buffer
 	for i := range printed {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTwoProcessesRunNoJobTwice$", "-test.count=1")
-		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), peersFile+"="+q.Store.Path()), &printed[i], &printed[i]
+		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), peersFile+"="+q.Store.DSN()), &printed[i], &printed[i]
 		group.Go(func() {
 			if err := cmd.Run(); err != nil {
 				t.Errorf("%v\n%s", err, printed[i].Bytes())
@@ -315,7 +315,7 @@ func TestOneJobGoesToOneOfManyWhoAskAtOnce(t *testing.T) {
 	q := newQueue(t)
 	services := []*commands.Service{q.Service}
 	for range 2 {
-		store := ledgertest.OpenAt(t, q.Store.Path()) // as another process
+		store := ledgertest.OpenAt(t, q.Store.DSN()) // as another process
 		store.Now = func() time.Time { return q.now }
 		services = append(services, &commands.Service{Store: store})
 	}

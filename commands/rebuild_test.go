@@ -6,6 +6,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
 
@@ -62,6 +63,7 @@ func TestWorkersGoOnDuringASurvey(t *testing.T) {
 
 // TestARebuildWithoutTheTable: where the table is gone, there is nothing to survey.
 func TestARebuildWithoutTheTable(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Key: "k"})
 	q.enqueue(commands.Enqueue{})

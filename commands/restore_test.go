@@ -47,6 +47,7 @@ func (q *queue) lost(other *queue) (same int64, l projection.Lost) {
 }
 
 func TestWhatALedgerHasThatItsCopyHasNot(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	q := newQueue(t)
 	end := func(j projection.Job) {
 		t.Helper()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 )
 
 // oracle judges a simulated history: what the ledger says after each call, and what was answered. It keeps its own
@@ -52,7 +53,7 @@ type simHold struct {
 }
 
 func (o *oracle) begin(s *sim) {
-	store, err := ledger.Open(s.t.Context(), "sqlite:"+s.path+"?sync=normal")
+	store, err := ledger.Open(s.t.Context(), ledgertest.Relaxed(s.path))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 )
 
 // process is one process on the simulated machine.
@@ -37,7 +38,7 @@ func (p *process) start() {
 	if p.service != nil {
 		return
 	}
-	store, err := ledger.Open(p.t.Context(), "sqlite:"+p.path+"?sync=normal")
+	store, err := ledger.Open(p.t.Context(), ledgertest.Relaxed(p.path))
 	if err != nil {
 		p.t.Fatalf("seed %d: open: %v", p.seed, err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
 
@@ -86,7 +87,7 @@ func (o *oracle) end() {
 	if err := o.store.Close(); err != nil {
 		o.sim.find("close", "%v", err)
 	}
-	store, err := ledger.Open(o.sim.t.Context(), "sqlite:"+o.sim.path+"?sync=normal")
+	store, err := ledger.Open(o.sim.t.Context(), ledgertest.Relaxed(o.sim.path))
 	if err != nil {
 		o.sim.find("open", "%v", err)
 		return

@@ -50,7 +50,7 @@ func TestStorm(t *testing.T) {
 	var group sync.WaitGroup
 	for range 4 {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStorm$", "-test.count=1")
-		cmd.Env = append(os.Environ(), stormFile+"="+s.Path(), stormEpoch+"="+strconv.FormatInt(begin.UnixMicro(), 10))
+		cmd.Env = append(os.Environ(), stormFile+"="+s.DSN(), stormEpoch+"="+strconv.FormatInt(begin.UnixMicro(), 10))
 		group.Go(func() {
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
@@ -106,7 +106,7 @@ func storm(t *testing.T, path string) {
 	defer cancel()
 	var group sync.WaitGroup
 	for i := range 2 {
-		store, err := ledger.Open(ctx, "sqlite:"+path+"?sync=normal")
+		store, err := ledger.Open(ctx, ledgertest.Relaxed(path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +216,7 @@ func TestSmallStormInOneProcess(t *testing.T) {
 	if _, err := service.Enqueue(t.Context(), "cli:test", batch...); err != nil {
 		t.Fatal(err)
 	}
-	other := ledgertest.OpenAt(t, s.Path())
+	other := ledgertest.OpenAt(t, s.DSN())
 	other.Now = clock
 	stop := make(chan struct{})
 	var hands, sweeping sync.WaitGroup

@@ -179,7 +179,7 @@ func TestAClockThatRanBackCostsNoLiveJob(t *testing.T) {
 // hold takes the write lock from another store for d.
 func (q *queue) hold(d time.Duration) (released chan error) {
 	q.t.Helper()
-	other := ledgertest.OpenAt(q.t, q.Store.Path())
+	other := ledgertest.OpenAt(q.t, q.Store.DSN())
 	held := make(chan struct{})
 	released = make(chan error)
 	go func() {
@@ -194,6 +194,7 @@ func (q *queue) hold(d time.Duration) (released chan error) {
 }
 
 func TestALateWriteLockStartsTheLookingOver(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	inBubble(t, func(t *testing.T, q *queue, _ func(time.Duration)) {
 		w := &commands.Sweeper{Service: q.Service, Actor: "sweeper:test"}
 		q.many(1)
@@ -303,6 +304,7 @@ func (q *queue) damage(statements ...string) {
 }
 
 func TestABadRowDoesNotBlockTheRest(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	q := newQueue(t)
 	jobs := q.many(150)
 	bad := map[string]string{

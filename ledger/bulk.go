@@ -2,11 +2,7 @@ package ledger
 
 import (
 	"context"
-	"database/sql"
 	"iter"
-	"net/url"
-
-	"jobledger/ledger/failpoint"
 )
 
 // Flush sends what is buffered. A function that writes much without reading calls it now and then, or the buffer
@@ -93,23 +89,4 @@ func (tx *Tx) page(ctx context.Context, page []Line, f Filter, bodies bool, know
 		}
 	}
 	return page, len(page) == f.Limit, nil
-}
-
-// Checkpoint moves what the -wal file holds into the ledger's file and empties the former; whole is false if a reader
-// kept it from doing so for as long as it waited. SQLite does this by itself now and then; after an erasure, the
-// bytes are gone from the disk's files only then.
-func (s *Store) Checkpoint(ctx context.Context) (whole bool, err error) {
-	if err := s.engine.same(); err != nil {
-		return false, err
-	}
-	db, err := sql.Open("sqlite", fileURL(s.path, url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(2000)"}}))
-	if err != nil {
-		return false, err
-	}
-	defer db.Close()
-	failpoint.Hit("checkpoint")
-	var busy, log, moved int
-	err = db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved)
-	failpoint.Hit("checkpointed")
-	return err == nil && busy == 0, explain(err)
 }

@@ -80,8 +80,12 @@ func (b *bodyPages) next(ctx context.Context) ([]StoredBody, error) {
 	return b.page, err
 }
 
-// Integrity runs SQLite's own integrity_check and returns what it found wrong.
+// Integrity runs the database's own check, where it has one, and returns what it found wrong.
 func (tx *Tx) Integrity(ctx context.Context) (problems []string, err error) {
+	return tx.store.engine.integrity(ctx, tx)
+}
+
+func (f *file) integrity(ctx context.Context, tx *Tx) (problems []string, err error) {
 	rows, err := tx.Query(ctx, `PRAGMA integrity_check`)
 	if err != nil {
 		return nil, err
@@ -99,10 +103,20 @@ func (tx *Tx) Integrity(ctx context.Context) (problems []string, err error) {
 	return problems, rows.Err()
 }
 
-// Guards compares the tables, indexes, triggers and views of the file with those that the schema creates, and
+// Highest returns the highest pos that there ever was, if the database remembers that.
+func (tx *Tx) Highest(ctx context.Context) (pos int64, known bool, err error) {
+	return tx.store.engine.highest(ctx, tx)
+}
+
+func (f *file) highest(ctx context.Context, tx *Tx) (pos int64, known bool, err error) {
+	pos, err = tx.number(ctx, `SELECT seq FROM sqlite_sequence WHERE name = 'events'`)
+	return pos, err == nil, err
+}
+
+// Guards compares the tables, indexes, triggers and views of the ledger with those that the schema creates, and
 // returns what is missing, altered, or a trigger too many; so also with the words for kinds and states.
 func (tx *Tx) Guards(ctx context.Context) (problems []string, err error) {
-	differing, err := tx.differingObjects(ctx)
+	differing, err := tx.store.engine.differing(ctx, tx)
 	for _, o := range differing {
 		switch {
 		case !o.present:
@@ -129,13 +143,16 @@ func (tx *Tx) Guards(ctx context.Context) (problems []string, err error) {
 // puts the words for kinds and states right, and returns what it mended.
 func (tx *Tx) MendSchema(ctx context.Context, tables ...string) (mended []string, err error) {
 	for _, ofTables := range []bool{true, false} { // a table takes its indexes along
-		differing, err := tx.differingObjects(ctx)
+		differing, err := tx.store.engine.differing(ctx, tx)
 		if err != nil {
 			return nil, err
 		}
 		for _, o := range differing {
 			if (o.kind == "table") != ofTables || ofTables && !slices.Contains(tables, o.name) {
 				continue
+			}
+			if o.fixed {
+				return nil, fmt.Errorf("%w: %s %s; put it back as schema/postgres has it", ErrDamaged, o.kind, o.name)
 			}
 			if o.present {
 				if _, err := tx.Exec(fmt.Sprintf(`DROP %s "%s"`, o.kind, strings.ReplaceAll(o.name, `"`, `""`))); err != nil {
@@ -166,9 +183,11 @@ type object struct {
 	kind, name string
 	sql        string // how it should be; "" for one that should not be
 	present    bool
+	fixed      bool // it cannot be put right from here
 }
 
-func (tx *Tx) differingObjects(ctx context.Context) (differing []object, err error) {
+// differing compares with a fresh ledger.
+func (f *file) differing(ctx context.Context, tx *Tx) (differing []object, err error) {
 	fresh, err := freshSchema()
 	if err != nil {
 		return nil, err
@@ -186,13 +205,13 @@ func (tx *Tx) differingObjects(ctx context.Context) (differing []object, err err
 		}
 		original, ok := want[kind+" "+name]
 		if ok && original != text || !ok && kind == "trigger" {
-			differing = append(differing, object{kind, name, original, true})
+			differing = append(differing, object{kind: kind, name: name, sql: original, present: true})
 		}
 		delete(want, kind+" "+name)
 	}
 	for key, text := range want {
 		kind, name, _ := strings.Cut(key, " ")
-		differing = append(differing, object{kind, name, text, false})
+		differing = append(differing, object{kind: kind, name: name, sql: text})
 	}
 	slices.SortFunc(differing, func(a, b object) int { return strings.Compare(a.kind+a.name, b.kind+b.name) })
 	return differing, rows.Err()
@@ -234,3 +253,8 @@ var freshSchema = sync.OnceValues(func() (map[string]string, error) {
 	}
 	return objects, rows.Err()
 })
+
+func (f *file) hasTable(ctx context.Context, tx *Tx, name string) (bool, error) {
+	n, err := tx.number(ctx, `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?`, name)
+	return n > 0, err
+}

@@ -24,6 +24,15 @@ type engine interface {
 	along(tx *Tx, after, until int64) (rows recordSource, stop func(), err error)
 	// same makes sure that the ledger is still the one that was opened.
 	same() error
+	// integrity is Tx.Integrity, and highest Tx.Highest.
+	integrity(ctx context.Context, tx *Tx) (problems []string, err error)
+	highest(ctx context.Context, tx *Tx) (pos int64, known bool, err error)
+	// differing returns the objects of the schema that are not as they should be.
+	differing(ctx context.Context, tx *Tx) ([]object, error)
+	// vacuum is Store.Vacuum, and checkpoint Store.Checkpoint.
+	vacuum(ctx context.Context, path string) (tail int64, err error)
+	checkpoint(ctx context.Context) (whole bool, err error)
+	hasTable(ctx context.Context, tx *Tx, name string) (bool, error)
 	// obstacle adds to an error what stands in the way, as far as that can be found out.
 	obstacle(err error) error
 

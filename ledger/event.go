@@ -47,6 +47,7 @@ var (
 	ErrIO          = errors.New("ledger: input or output failed")       // of the disk, the file system or a limit of this process; it may pass
 	ErrReadOnly    = errors.New("ledger: may only be read")             // by this process; nothing was written
 	ErrAddress     = errors.New("ledger: not the address of a ledger")  // a DSN that Open does not understand
+	ErrEngine      = errors.New("ledger: not with this database")       // what the other kind of ledger can do
 	ErrNoLedger    = errors.New("ledger: no ledger")                    // there is no such file
 	ErrNotALedger  = errors.New("ledger: not a ledger")                 // the file is something else; untouched
 	ErrNewerSchema = errors.New("ledger: schema newer than program")    // written by a newer program; untouched

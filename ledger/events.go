@@ -184,7 +184,7 @@ func (tx *Tx) eventsAfter(ctx context.Context, f Filter, known claims) iter.Seq2
 			query += ` LIMIT ?`
 			args = append(args, f.Limit)
 			if f.Last {
-				query = `SELECT * FROM (` + query + `) ORDER BY pos`
+				query = `SELECT * FROM (` + query + `) AS last ORDER BY pos`
 			}
 		}
 		rows, err := tx.Query(ctx, query, args...)

@@ -38,6 +38,9 @@ func OpenExisting(ctx context.Context, dsn string) (*Store, error) { return open
 var oldestSQLite = [3]int{3, 51, 3}
 
 func open(ctx context.Context, dsn string, create bool) (*Store, error) {
+	if isPostgres(dsn) {
+		return openPostgres(ctx, dsn, create)
+	}
 	path, options, err := parseDSN(dsn)
 	if err != nil {
 		return nil, err
@@ -104,8 +107,8 @@ func parseDSN(dsn string) (path string, o options, err error) {
 	o.sync = "full"
 	rest, isURL := strings.CutPrefix(dsn, "sqlite:")
 	switch {
-	case strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://"):
-		return "", o, fmt.Errorf("%w: %s: this program keeps its ledger in a SQLite file; give its path", ErrAddress, strings.SplitAfter(dsn, "://")[0])
+	case isPostgres(dsn):
+		return "", o, fmt.Errorf("%w: this is for a ledger in a file, and %s… is one in PostgreSQL, which has its own tools", ErrAddress, strings.SplitAfter(dsn, "://")[0])
 	case isURL:
 		var query string
 		rest, query, _ = strings.Cut(rest, "?")

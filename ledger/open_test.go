@@ -261,14 +261,19 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "jobs.db")
 	for dsn, want := range map[string]string{
-		"":                                          "not the path of a file",
-		"sqlite:":                                   "not the path of a file",
-		"sqlite:?sync=full":                         "not the path of a file",
-		":memory:":                                  "not the path of a file",
-		"sqlite::memory:":                           "not the path of a file",
-		path + "\x00":                               "not the path of a file",
-		"postgres://me:secret@host/jobs":            "SQLite file",
-		"postgresql://me:secret@host/jobs":          "SQLite file",
+		"":                                      "not the path of a file",
+		"sqlite:":                               "not the path of a file",
+		"sqlite:?sync=full":                     "not the path of a file",
+		":memory:":                              "not the path of a file",
+		"sqlite::memory:":                       "not the path of a file",
+		path + "\x00":                           "not the path of a file",
+		"postgres://me:secret@127.0.0.1:1/jobs": "cannot be reached",
+		"postgresql://me:secret@127.0.0.1:1/jobs":   "cannot be reached",
+		"postgres://me:secret@host/jobs?schema=Big": "lower-case letters",
+		"postgres://me:secret@host/jobs?sync=off":   "full or normal",
+		"postgres://me:secret@host/jobs?listen=no":  "on or off",
+		"postgres://me:secret@host:%zz/jobs":        "not a URL",
+		"postgres://me:secret@host:99999/jobs":      "invalid port",
 		"sqlite:" + path + "?sync=off":              "sync=full, sync=normal",
 		"sqlite:" + path + "?sync=":                 "sync=full, sync=normal",
 		"sqlite:" + path + "?mode=ro":               "option mode=ro",
@@ -277,7 +282,7 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 		"sqlite:" + path + "?sync=normal&sync=full": "option sync=normal,full",
 		"sqlite:" + path + "?sync=%zz":              "options of",
 		filepath.Join(dir, "no", "such", "jobs.db"): "no such file or directory",
-		"/dev/null":                                 "a device",
+		"/dev/null": "a device",
 	} {
 		s, err := ledger.Open(t.Context(), dsn)
 		if err == nil {

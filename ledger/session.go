@@ -34,6 +34,8 @@ type connection interface {
 	// explain wraps an error of the database in the sentinel that callers branch on. lost says that the transaction may
 	// be gone.
 	explain(err error) (explained error, lost bool)
+	// aborted reports whether nothing more can be done in the transaction, after an error.
+	aborted() bool
 	// secretly runs fn, which deletes rows, so that what they leave free is overwritten, where the database can.
 	secretly(fn func() error) error
 	close() error

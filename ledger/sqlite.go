@@ -219,6 +219,8 @@ func (c *sqliteConnection) explain(err error) (explained error, lost bool) {
 	return err, lost
 }
 
+func (c *sqliteConnection) aborted() bool { return false }
+
 // secretly goes past the cache of statements: the pragma takes effect when it is compiled. It stays off otherwise,
 // because nothing else is ever deleted for secrecy.
 func (c *sqliteConnection) secretly(fn func() error) error {

@@ -2,10 +2,8 @@ package ledger
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -196,7 +194,7 @@ func (s *Store) attempt(ctx context.Context, group []grouped, since time.Time, r
 }
 
 // errRedo asks for the careful way.
-var errRedo = errors.New("ledger: redo carefully")
+var errRedo = errors.New("ledger: the transaction was given up")
 
 // runFast runs the group's functions and those that come while the transaction is open.
 func (s *Store) runFast(at standing, group []grouped) ([]grouped, error) {
@@ -334,32 +332,4 @@ func (s *Store) Close() error {
 		}
 	}
 	return s.engine.close()
-}
-
-// Vacuum writes a compacted, consistent copy of the ledger to path, which must not exist or be empty, while others
-// write, and returns the pos of the last event in it, read back from the copy. SQLite does not make the copy
-// durable: sync the file before relying on it.
-func (s *Store) Vacuum(ctx context.Context, path string) (tail int64, err error) {
-	if path, err = filepath.Abs(path); err != nil { // also so that no name is taken for a URI
-		return 0, err
-	}
-	db, err := sql.Open("sqlite", vacuumURL(s.path))
-	if err != nil {
-		return 0, err
-	}
-	defer db.Close()
-	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, path); err != nil {
-		return 0, explain(err)
-	}
-	failpoint.Hit("vacuumed")
-	if err := checkForeign(ctx, path); err != nil {
-		return 0, err
-	}
-	written, err := sql.Open("sqlite", immutableURL(path))
-	if err != nil {
-		return 0, err
-	}
-	defer written.Close()
-	err = written.QueryRowContext(ctx, `SELECT coalesce(max(pos), 0) FROM events`).Scan(&tail)
-	return tail, explain(err)
 }

@@ -223,9 +223,9 @@ func (tx *Tx) flush() error {
 	return nil
 }
 
-// noted notes that rows which had been sent before were not as expected, which breaks the transaction.
+// noted notes an error after which the transaction cannot go on: of rows that had been sent before, say.
 func (tx *Tx) noted(err error) error {
-	if errors.Is(err, errRedo) {
+	if err != nil && !tx.careful && !tx.readOnly && (errors.Is(err, errRedo) || tx.session.aborted()) {
 		tx.broken = errRedo
 	}
 	return err

@@ -28,8 +28,8 @@ func wordTables() []wordTable {
 
 // differing returns what the table of the file has otherwise, in sentences; nothing if there is no such table.
 func (w wordTable) differing(ctx context.Context, tx *Tx) (problems []string, err error) {
-	there, err := tx.number(ctx, `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?`, w.name)
-	if err != nil || there == 0 {
+	there, err := tx.store.engine.hasTable(ctx, tx, w.name)
+	if err != nil || !there {
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, `SELECT n, `+w.column+` FROM `+w.name)

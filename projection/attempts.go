@@ -41,8 +41,8 @@ type AttemptFilter struct {
 // attemptColumns reads the claim c, its job's enqueued event q and the event z that ended it, if any. The end is the
 // first event of the job behind the claim that is no heartbeat, and the event before it is the last heartbeat.
 const attemptColumns = `SELECT c.pos, c.job, q.ulid, c.attempt, q.data ->> 'queue', c.worker, c.at, z.at, z.kind,
-    z.data ->> 'exit_code', z.data ->> 'signal',
-    (SELECT CASE h.kind WHEN 3 THEN h.at END FROM events h WHERE h.job = c.job AND h.seq < coalesce(z.seq, 1 << 62) ORDER BY h.seq DESC LIMIT 1)
+    CAST(z.data ->> 'exit_code' AS BIGINT), z.data ->> 'signal',
+    (SELECT CASE h.kind WHEN 3 THEN h.at END FROM events h WHERE h.job = c.job AND h.seq < coalesce(z.seq, 9223372036854775807) ORDER BY h.seq DESC LIMIT 1)
 FROM `
 
 const attemptEnd = ` JOIN events q ON q.pos = c.job LEFT JOIN events z ON z.pos =

@@ -36,7 +36,7 @@ type Stranded struct {
 	Serving  []Worker  // live workers of the queue, none of which fits
 }
 
-const readyLanes = `SELECT queue, lane, count(*), min(run_at) FROM jobs WHERE lane IS NOT NULL AND run_at <= ? GROUP BY lane`
+const readyLanes = `SELECT queue, lane, count(*), min(run_at) FROM jobs WHERE lane IS NOT NULL AND run_at <= ? GROUP BY queue, lane`
 
 // StrandedJobs returns what has been ready for patience at now and fits no worker that is there, in no paused queue. A
 // queue that no worker process serves, but from which jobs were claimed in the last hour, is served by somebody else.

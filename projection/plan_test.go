@@ -71,6 +71,7 @@ func checkPlan(t *testing.T, s *ledger.Store, what, statement, index string, exc
 
 // TestTheHotPathUsesItsIndexes asks SQLite how it would run each statement, as it is sent.
 func TestTheHotPathUsesItsIndexes(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	s := ledgertest.Open(t)
 	record(t, s, history(t, "v1.jsonl")) // all transitions: their compare-and-swaps are among the statements now
 	want := map[string]string{

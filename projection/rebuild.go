@@ -166,9 +166,9 @@ func (r *Rebuilt) queues(ctx context.Context, tx *ledger.Tx) error {
 	return nil
 }
 
-// replaceJob writes a row over whatever stands in its way; a row that it pushes out is another job's, damaged, and
-// is written anew in its turn.
-var replaceJob = `INSERT OR REPLACE INTO jobs (` + strings.Join(columns[:], ", ") + `) VALUES (?` + strings.Repeat(", ?", width-1) + `)`
+// inTheWay removes what stands in the way of a row; one that it pushes out is another job's, damaged, and is written
+// anew in its turn.
+const inTheWay = `DELETE FROM jobs WHERE n = ?1 OR id = ?2 OR queue = ?3 AND key = ?4`
 
 // mend makes the row of j right if it is not.
 func (r *Rebuilt) mend(ctx context.Context, tx *ledger.Tx, j Job) error {
@@ -185,6 +185,8 @@ func (r *Rebuilt) mend(ctx context.Context, tx *ledger.Tx, j Job) error {
 	} else {
 		r.Missing++
 	}
-	_, err = tx.Exec(replaceJob, slices.Clone(folded[:])...)
-	return err
+	if _, err := tx.Exec(inTheWay, j.N, string(j.ID), folded[slices.Index(columns[:], "queue")], text(j.Key)); err != nil {
+		return err
+	}
+	return tx.Insert(newJobs, folded[:]...)
 }

@@ -36,7 +36,7 @@ type Activity struct {
 	Refused   int64 `json:"refused"`
 }
 
-const queuedNow = `SELECT queue, sum(run_at <= ?1), sum(run_at > ?1), sum(failures > 0),
+const queuedNow = `SELECT queue, count(*) FILTER (WHERE run_at <= ?1), count(*) FILTER (WHERE run_at > ?1), count(*) FILTER (WHERE failures > 0),
     coalesce(min(CASE WHEN run_at <= ?1 THEN run_at END), 0), coalesce(min(CASE WHEN run_at > ?1 THEN run_at END), 0)
 FROM jobs WHERE lane IS NOT NULL GROUP BY queue`
 

@@ -22,8 +22,8 @@ type StatusThen struct {
 // and behind the job's own number if it had not ended then. An index for the numbers of finished jobs would cost every
 // transition. One text instead of a row for each takes half the time, and counting in SQL, which would sort them, three
 // times as long.
-const standing = `SELECT group_concat(CASE WHEN finished_at < ?2 THEN queue * 64 + state WHEN n > ?1 THEN -queue * 64 - state
-    ELSE n || ':' || (queue * 64 + state) END) FROM jobs`
+const standing = `SELECT string_agg(CASE WHEN finished_at < ?2 THEN CAST(queue * 64 + state AS TEXT)
+    WHEN n > ?1 THEN CAST(-queue * 64 - state AS TEXT) ELSE n || ':' || (queue * 64 + state) END, ',') FROM jobs`
 
 // StatusAsOf returns what Status would have returned at m, and the numbers of now. It reads every row of jobs once,
 // and the events of the jobs that were open at m.

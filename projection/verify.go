@@ -326,13 +326,13 @@ func (v *verifier) at(e *ledger.Event, code, format string, args ...any) {
 	v.find(Finding{Code: code, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf(format, args...)})
 }
 
-// end notices events that were cut off at the end: SQLite remembers the highest pos that there ever was.
+// end notices events that were cut off at the end, where the database remembers the highest pos that there ever was.
 func (v *verifier) end(ctx context.Context) error {
-	var highest int64
-	if err := scanOne(ctx, v.tx, `SELECT seq FROM sqlite_sequence WHERE name = 'events'`, []any{&highest}); err != nil {
+	highest, known, err := v.tx.Highest(ctx)
+	if err != nil {
 		return err
 	}
-	if highest != v.last.Pos {
+	if known && highest != v.last.Pos {
 		v.find(Finding{Code: FindGap, Pos: v.last.Pos, Detail: fmt.Sprintf("this is the last event, but there have been %d", highest)})
 	}
 	return nil

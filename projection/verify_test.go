@@ -286,6 +286,7 @@ func dump(t testing.TB, s *ledger.Store) (lines []string) {
 
 // TestRebuildMendsAnyDamage: the projection is what the events add up to, whatever has become of it.
 func TestRebuildMendsAnyDamage(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	s := ledgertest.Open(t)
 	record(t, s, history(t, "v1.jsonl"))
 	want := dump(t, s)

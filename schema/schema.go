@@ -14,7 +14,7 @@ import (
 // ApplicationID marks a SQLite file as a ledger ("jlgr" in its header); a file with another mark is refused.
 const ApplicationID = 0x6a6c6772
 
-//go:embed sqlite/*.sql
+//go:embed sqlite/*.sql postgres/0*.sql
 var files embed.FS
 
 // Migration is one step from Version-1 to Version.
@@ -27,6 +27,10 @@ type Migration struct {
 // SQLite returns the migrations of the SQLite engine in order. An error means that the program was built from
 // files that are misnamed or misnumbered.
 func SQLite() ([]Migration, error) { return load("sqlite") }
+
+// Postgres returns the migrations of the PostgreSQL engine, as SQLite does those of its own. They are to run with
+// search_path set to the ledger's schema.
+func Postgres() ([]Migration, error) { return load("postgres") }
 
 func load(engine string) ([]Migration, error) {
 	entries, err := files.ReadDir(engine) // sorted by name, so by number

@@ -13,6 +13,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/failpoint"
 	"jobledger/projection"
 )
 
@@ -48,7 +49,9 @@ func (p *program) service(store *ledger.Store, err error) (*commands.Service, er
 	if err != nil {
 		return nil, err
 	}
-	store.Now = p.now
+	if failpoint.Shifted() {
+		store.Now = p.now
+	}
 	return &commands.Service{Store: store}, nil
 }
 

@@ -40,8 +40,8 @@ func TestClocksThatJumpCostNoLiveJob(t *testing.T) {
 	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) {
 			dice := rand.New(rand.NewPCG(seed, 0))
-			working := newSkewed(t, ledgertest.Open(t).Path())
-			sweeping := newSkewed(t, working.Store.Path())
+			working := newSkewed(t, ledgertest.Open(t).DSN())
+			sweeping := newSkewed(t, working.Store.DSN())
 			jobs := []projection.Job{one(t, working.Service, commands.Enqueue{}), one(t, working.Service, commands.Enqueue{MaxRuntime: 100 * time.Hour})}
 			done := make(chan struct{})
 			w := newWorker(working.Service, func(ctx context.Context, _ projection.Job) ([]byte, error) {
@@ -109,8 +109,8 @@ func jump(dice *rand.Rand) time.Duration {
 func TestTheDeadAreFoundWhenTheClockIsRightAgain(t *testing.T) {
 	for _, wrong := range []time.Duration{-time.Hour, 0, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			dying := newSkewed(t, ledgertest.Open(t).Path())
-			sweeping := newSkewed(t, dying.Store.Path())
+			dying := newSkewed(t, ledgertest.Open(t).DSN())
+			sweeping := newSkewed(t, dying.Store.DSN())
 			one(t, dying.Service, commands.Enqueue{})
 			dying.ahead.Store(int64(wrong))
 			r := commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "dead", Boot: "B"}}

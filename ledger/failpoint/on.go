@@ -83,5 +83,8 @@ var ahead = sync.OnceValue(func() func() time.Duration {
 // Now returns the time by a clock that may be ahead.
 func Now() time.Time { return time.Now().Add(ahead()()) }
 
+// Shifted reports whether the clock is not the system's.
+func Shifted() bool { return os.Getenv("JOBLEDGER_CLOCK") != "" }
+
 // Statements returns the statements of sql one by one, so that there is something between them. Each ends with its line.
 func Statements(sql string) []string { return strings.SplitAfter(strings.TrimSpace(sql), ";\n") }

@@ -2,31 +2,78 @@
 package ledgertest
 
 import (
+	"flag"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"jobledger/ledger"
 )
 
-// Open returns a new, empty ledger in a temporary folder. It is closed when the test ends.
-func Open(t testing.TB) *ledger.Store {
+// engine stands here, and every package with tests imports this one, so that all of them understand it.
+var engine = flag.String("engine", "sqlite", "the database in which tests of both engines have their ledgers: sqlite or postgres")
+
+// OnPostgres reports whether the ledgers of this run are in PostgreSQL.
+func OnPostgres(t testing.TB) bool {
 	t.Helper()
-	return OpenAt(t, filepath.Join(t.TempDir(), "jobs.db"))
+	switch *engine {
+	case "sqlite":
+		return false
+	case "postgres":
+		return true
+	}
+	t.Fatalf("-engine %s: it is sqlite or postgres", *engine)
+	return false
 }
 
-// OpenAt opens the ledger at path, as one more process would. It is closed when the test ends.
-func OpenAt(t testing.TB, path string) *ledger.Store {
+// OfSQLite skips a test where the ledgers of this run are in PostgreSQL: it is about SQLite's files or statements, damages
+// what PostgreSQL's types hold whole, or needs a bubble whose clock a server does not share.
+func OfSQLite(t testing.TB) {
 	t.Helper()
-	s, err := ledger.Open(t.Context(), path)
+	if OnPostgres(t) {
+		t.Skip("about SQLite")
+	}
+}
+
+// New returns the address of a ledger that does not exist yet, and is removed when the test ends.
+func New(t testing.TB) (dsn string) {
+	t.Helper()
+	if OnPostgres(t) {
+		return Postgres(t)
+	}
+	return filepath.Join(t.TempDir(), "jobs.db")
+}
+
+// Relaxed is dsn for a ledger whose commits need not survive a power cut: they are quicker.
+func Relaxed(dsn string) string {
+	switch {
+	case strings.Contains(dsn, "?"):
+		return dsn + "&sync=normal"
+	case strings.HasPrefix(dsn, "postgres"):
+		return dsn + "?sync=normal"
+	}
+	return "sqlite:" + dsn + "?sync=normal"
+}
+
+// Open returns a new, empty ledger. It is closed when the test ends.
+func Open(t testing.TB) *ledger.Store {
+	t.Helper()
+	return OpenAt(t, New(t))
+}
+
+// OpenAt opens the ledger at dsn, as one more process would. It is closed when the test ends.
+func OpenAt(t testing.TB, dsn string) *ledger.Store {
+	t.Helper()
+	s, err := ledger.Open(t.Context(), dsn)
 	if err != nil {
-		t.Fatalf("open %s: %v", path, err)
+		t.Fatalf("open %s: %v", dsn, err)
 	}
 	// In a synctest bubble, where it is the year 2000, a goroutine that waits for the system would stop the clock.
 	s.Alone = time.Now().Year() < 2020
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
-			t.Errorf("close %s: %v", path, err)
+			t.Errorf("close %s: %v", dsn, err)
 		}
 	})
 	return s

@@ -1,0 +1,154 @@
+package ledger
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Statements are written once, in words that SQLite and PostgreSQL both have. What is left to change is the same
+// everywhere: how a parameter is written, how JSON is taken apart, and the hints that only SQLite's planner needs.
+
+var sqliteHints = regexp.MustCompile(` INDEXED BY \w+`)
+
+var crossJoinOn = regexp.MustCompile(`CROSS JOIN (\w+ \w+ ON )`) // fixes the order of a join in SQLite
+
+var jsonEach = regexp.MustCompile(`json_each\(([\w.]+), '\$\.(\w+)'\)`)
+
+// inPostgres is a statement in PostgreSQL's words: ? becomes $1, $2…, and ?1 becomes $1.
+func inPostgres(query string) string {
+	query = sqliteHints.ReplaceAllString(query, "")
+	query = crossJoinOn.ReplaceAllString(query, "JOIN $1")
+	query = jsonEach.ReplaceAllString(query, "json_each_text($1 -> '$2')")
+	var out strings.Builder
+	count, quoted := 0, false
+	for i := 0; i < len(query); i++ {
+		switch b := query[i]; {
+		case b == '\'':
+			quoted = !quoted
+			out.WriteByte(b)
+		case b != '?' || quoted:
+			out.WriteByte(b)
+		default:
+			out.WriteByte('$')
+			if i+1 == len(query) || query[i+1] < '0' || query[i+1] > '9' {
+				count++
+				out.WriteString(strconv.Itoa(count))
+			}
+		}
+	}
+	return out.String()
+}
+
+// postgresTypes are the types of the columns, as of parameters that hold many.
+var postgresTypes = map[Type]string{Integer: "int8", Text: "text", Bytes: "bytea", JSON: "text"}
+
+// The forms of a List's statement.
+const (
+	formAtOnce = iota // one row, of which it is asked whether it was as expected
+	formOne
+	formMany
+)
+
+// inPostgres returns the statement for so many rows, and its arguments. That a row of an update was not as expected is
+// an error of the statement, unless it is one row at once.
+func (l *List) inPostgres(rows int, args []any, atOnce bool) (text string, bound []any) {
+	form := formMany
+	switch {
+	case atOnce:
+		form = formAtOnce
+	case rows == 1:
+		form = formOne
+	}
+	if stored := l.postgres[form].Load(); stored != nil {
+		text = *stored
+	} else {
+		text = l.postgresText(form)
+		l.postgres[form].Store(&text)
+	}
+	if form != formMany {
+		return text, slices.Clone(args[:l.width]) // the buffer is used anew before they are sent
+	}
+	return text, l.byColumn(rows, args)
+}
+
+func (l *List) postgresText(form int) string {
+	var params, names, values []string
+	for i, t := range l.types {
+		param, name := fmt.Sprintf("$%d", i+1), fmt.Sprintf("c%d", i+1)
+		value := "v." + name
+		if form != formMany {
+			value = param
+		}
+		if t == JSON {
+			value += "::json"
+		}
+		params, names, values = append(params, param+"::"+postgresTypes[t]+"[]"), append(names, name), append(values, value)
+	}
+	from := fmt.Sprintf("unnest(%s) AS v(%s)", strings.Join(params, ", "), strings.Join(names, ", "))
+	if !l.exact {
+		text := fmt.Sprintf("INSERT INTO %s (%s)", l.table, strings.Join(l.columns, ", "))
+		if form == formMany {
+			return text + fmt.Sprintf(" SELECT %s FROM %s", strings.Join(values, ", "), from) + l.conflict
+		}
+		return text + fmt.Sprintf(" VALUES (%s)", strings.Join(values, ", ")) + l.conflict
+	}
+	var set []string
+	for i, name := range l.columns[2:] {
+		set = append(set, name+" = "+values[i+2])
+	}
+	update := fmt.Sprintf("UPDATE %s SET %s", l.table, strings.Join(set, ", "))
+	if form == formMany {
+		update += " FROM " + from
+	}
+	update += fmt.Sprintf(" WHERE %[1]s.%[2]s = %[3]s AND %[1]s.%[4]s = %[5]s", l.table, l.columns[0], values[0], l.columns[1], values[1])
+	switch form {
+	case formAtOnce:
+		return update
+	case formOne:
+		return "WITH done AS (" + update + " RETURNING 1) SELECT 1 / (count(*) = 1)::int FROM done"
+	}
+	return fmt.Sprintf("WITH done AS (%s RETURNING 1) SELECT 1 / (count(*) = cardinality($1::%s[]))::int FROM done", update, postgresTypes[l.types[0]])
+}
+
+// byColumn makes of rows an array for each column.
+func (l *List) byColumn(rows int, args []any) []any {
+	bound := make([]any, l.width)
+	for i, t := range l.types {
+		switch t {
+		case Integer:
+			bound[i] = column[int64](rows, args[i:], l.width)
+		case Text, JSON:
+			bound[i] = column[string](rows, args[i:], l.width)
+		case Bytes:
+			values := make([][]byte, rows)
+			for r := range values {
+				values[r], _ = args[i+r*l.width].([]byte)
+			}
+			bound[i] = values
+		}
+	}
+	return bound
+}
+
+// column takes every width'th of args: a slice of values, or of pointers to them where one is null.
+func column[T int64 | string](rows int, args []any, width int) any {
+	values := make([]T, rows)
+	null := false
+	for r := range values {
+		v, ok := args[r*width].(T)
+		values[r], null = v, null || !ok
+	}
+	if !null {
+		return values
+	}
+	pointers := make([]*T, rows)
+	for r := range pointers {
+		if _, ok := args[r*width].(T); ok {
+			pointers[r] = &values[r]
+		}
+	}
+	return pointers
+}

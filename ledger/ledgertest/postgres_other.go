@@ -1,0 +1,18 @@
+//go:build !unix
+
+package ledgertest
+
+import "fmt"
+
+// cluster is no more than its name here: nothing would stop the server when this process is killed.
+type cluster struct{}
+
+func newCluster() (*cluster, error) {
+	return nil, fmt.Errorf("%w: tests start it on Unix only; JOBLEDGER_TEST_POSTGRES may name a server", errNoPostgres)
+}
+
+func (*cluster) url() string  { return "" }
+func (*cluster) start() error { return nil }
+func (*cluster) stop() error  { return nil }
+func (*cluster) kill() error  { return nil }
+func (*cluster) end() error   { return nil }

@@ -1,0 +1,269 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"jobledger/ledger/failpoint"
+)
+
+// postgres is PostgreSQL as an engine: a ledger is a schema of a database. Writers of all processes take turns, by an
+// advisory lock that each holds from its first statement to its commit, so that events come one after the other there
+// too: pos is dense, at never decreases, and what is visible is all there is up to it.
+type postgres struct {
+	store  *Store // for its settings
+	place  postgresPlace
+	writer *session // nil: not connected
+	lock   int64    // the key of the ledger's advisory lock
+	bell   postgresBell
+}
+
+// frozenWriter is how long the server lets a process hold the write lock without a word from it.
+const frozenWriter = 5 * time.Second
+
+// A process that cannot reach the server asks again, after pauses that grow.
+const (
+	firstReconnect = 20 * time.Millisecond
+	lastReconnect  = time.Second
+)
+
+const standingNow = `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, coalesce(t.pos, 0), coalesce(t.at, 0)
+FROM (VALUES (1)) AS one LEFT JOIN (SELECT pos, at FROM events ORDER BY pos DESC LIMIT 1) AS t ON true`
+
+// begin connects where that is needed. Up to here nothing has been written, so that it may be tried again.
+func (p *postgres) begin(ctx context.Context, since time.Time) (*session, standing, error) {
+	failpoint.Hit("begin")
+	pause := firstReconnect
+	for {
+		at, err := p.tryBegin(ctx, p.store.lockWait-time.Since(since))
+		if err == nil {
+			failpoint.Hit("begun")
+			return p.writer, at, nil
+		}
+		if !errors.Is(err, ErrIO) || ctx.Err() != nil {
+			return nil, at, err
+		}
+		if time.Since(since) > p.store.lockWait {
+			return nil, at, fmt.Errorf("%w: %s could not be reached within %s: %w", ErrBusy, p.place, p.store.lockWait, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, at, context.Cause(ctx)
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, lastReconnect)
+	}
+}
+
+func (p *postgres) tryBegin(ctx context.Context, wait time.Duration) (at standing, err error) {
+	if p.writer == nil {
+		if p.writer, err = p.place.connect(ctx, forWriting); err != nil {
+			return at, err
+		}
+	}
+	c := p.writer.connection.(*server)
+	batch := &pgx.Batch{}
+	batch.Queue(`BEGIN`)
+	batch.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(max(wait.Milliseconds(), 1), 10))
+	batch.Queue(`SELECT pg_advisory_xact_lock($1)`, p.lock)
+	batch.Queue(standingNow)
+	results := c.conn.SendBatch(ctx, batch)
+	for range 3 {
+		if _, err = results.Exec(); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		var now int64
+		err = results.QueryRow().Scan(&now, &at.tail, &at.tailAt)
+		at.now = FromMicros(now)
+	}
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		err, _ = c.explain(err)
+		_ = p.rollback()
+	}
+	return at, err
+}
+
+func (p *postgres) commit() error {
+	err := p.writer.connection.(*server).commit()
+	if err == nil {
+		failpoint.Hit("committed")
+	}
+	return err
+}
+
+// rollback leaves no transaction behind: where it cannot be ended, its connection is.
+func (p *postgres) rollback() error {
+	if p.writer == nil {
+		return nil
+	}
+	if p.writer.connection.(*server).rollback() != nil {
+		_ = p.writer.close()
+		p.writer = nil
+	}
+	return nil
+}
+
+func (p *postgres) snapshot(ctx context.Context) (*session, error) {
+	return p.place.connect(ctx, forReading)
+}
+
+func (p *postgres) look(ctx context.Context, s *session) (at standing, err error) {
+	c := s.connection.(*server)
+	batch := &pgx.Batch{}
+	batch.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
+	batch.Queue(standingNow)
+	results := c.conn.SendBatch(ctx, batch)
+	if _, err = results.Exec(); err == nil {
+		var now int64
+		err = results.QueryRow().Scan(&now, &at.tail, &at.tailAt)
+		at.now = FromMicros(now)
+	}
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		err, _ = c.explain(err)
+	}
+	return at, err
+}
+
+func (p *postgres) same() error { return nil } // a connection stays with its database
+
+func (p *postgres) obstacle(err error) error { return err }
+
+func (p *postgres) along(tx *Tx, after, until int64) (recordSource, func(), error) {
+	return &pagedRows{tx: tx, after: after, until: until}, func() {}, nil
+}
+
+func (p *postgres) close() error {
+	p.bell.close()
+	if p.writer != nil {
+		return p.writer.close()
+	}
+	return nil
+}
+
+// postgresPlace is where a ledger is.
+type postgresPlace struct {
+	config *pgx.ConnConfig
+	schema string
+	sync   string
+	listen bool // false: behind a pooler that cannot
+}
+
+// String is the address, without a password.
+func (p postgresPlace) String() string {
+	u := url.URL{Scheme: "postgres", User: url.User(p.config.User), Path: "/" + p.config.Database}
+	u.Host = net.JoinHostPort(p.config.Host, strconv.Itoa(int(p.config.Port)))
+	if strings.HasPrefix(p.config.Host, "/") {
+		u.Host, u.RawQuery = "", url.Values{"host": {p.config.Host}, "port": {strconv.Itoa(int(p.config.Port))}}.Encode()
+	}
+	if p.schema != defaultSchema {
+		values := u.Query()
+		values.Set("schema", p.schema)
+		u.RawQuery = values.Encode()
+	}
+	return u.String()
+}
+
+const (
+	defaultSchema  = "jobledger"
+	connectTimeout = 10 * time.Second
+)
+
+func isPostgres(dsn string) bool {
+	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
+}
+
+// parsePostgres takes this program's own options out of an address and leaves the rest to pgx, which knows those of
+// libpq, its environment variables and its password file.
+func parsePostgres(dsn string) (p postgresPlace, err error) {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return p, fmt.Errorf("%w: not a URL: %w", ErrAddress, errors.Unwrap(err)) // which would show the password
+	}
+	values := u.Query()
+	p.schema, p.sync, p.listen = defaultSchema, "full", true
+	for name, allowed := range map[string]string{"schema": "a name of lower-case letters, digits and _", "sync": "full or normal", "listen": "on or off"} {
+		if !values.Has(name) {
+			continue
+		}
+		v := strings.Join(values[name], ",")
+		values.Del(name)
+		switch {
+		case name == "schema" && isSchemaName(v):
+			p.schema = v
+		case name == "sync" && (v == "full" || v == "normal"):
+			p.sync = v
+		case name == "listen" && (v == "on" || v == "off"):
+			p.listen = v == "on"
+		default:
+			return p, fmt.Errorf("%w: option %s=%s; it takes %s", ErrAddress, name, v, allowed)
+		}
+	}
+	u.RawQuery = values.Encode()
+	if p.config, err = pgx.ParseConfig(u.String()); err != nil {
+		return p, fmt.Errorf("%w: %w", ErrAddress, err)
+	}
+	if p.config.ConnectTimeout == 0 {
+		p.config.ConnectTimeout = connectTimeout
+	}
+	return p, nil
+}
+
+func isSchemaName(s string) bool {
+	return s != "" && len(s) <= 63 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == "" && !strings.HasPrefix(s, "pg_") && s[0] > '9'
+}
+
+// purpose is what a connection is for.
+type purpose int
+
+const (
+	forReading purpose = iota
+	forWriting
+)
+
+// connect opens a connection. ErrIO where the server cannot be reached now.
+func (p postgresPlace) connect(ctx context.Context, for_ purpose) (*session, error) {
+	config := p.config.Copy()
+	settings := map[string]string{
+		"search_path":                   p.schema,
+		"application_name":              "jobledger",
+		"timezone":                      "UTC",
+		"default_transaction_isolation": "read committed",
+		"jit":                           "off", // its plans are small
+	}
+	if for_ == forWriting {
+		settings["idle_in_transaction_session_timeout"] = strconv.FormatInt(frozenWriter.Milliseconds(), 10)
+		settings["plan_cache_mode"] = "force_generic_plan" // each statement has one good plan, by an index,
+		settings["enable_seqscan"] = "off"                 // whatever the statistics say of a table that was empty a minute ago
+		if settings["synchronous_commit"] = "on"; p.sync == "normal" {
+			settings["synchronous_commit"] = "off"
+		}
+	}
+	for name, value := range settings {
+		config.RuntimeParams[name] = value
+	}
+	config.StatementCacheCapacity = maxStatements
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, explainConnect(err)
+	}
+	return &session{connection: &server{conn: conn}}, nil
+}

@@ -1,0 +1,42 @@
+package schema
+
+import (
+	_ "embed"
+	"strings"
+	"sync"
+)
+
+// SelectPostgresObjects lists the tables, indexes, functions, triggers and views of the schema that search_path begins
+// with, in the order of their names: kind, name and definition, in words that do not depend on the server's version.
+const SelectPostgresObjects = `SELECT kind, name, definition FROM (
+    SELECT CASE c.relkind WHEN 'v' THEN 'view' ELSE 'table' END AS kind, c.relname::text AS name, (
+        SELECT string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END, ', ' ORDER BY a.attnum)
+        FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS definition
+    FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v')
+    UNION ALL
+    SELECT 'index', c.relname, t.relname || CASE WHEN i.indisunique THEN ' unique' ELSE '' END || CASE WHEN i.indisvalid THEN '' ELSE ' invalid' END ||
+        ' (' || (SELECT string_agg(pg_get_indexdef(i.indexrelid, k, true), ', ' ORDER BY k) FROM generate_series(1, i.indnatts) k) || ')' ||
+        coalesce(' where ' || pg_get_expr(i.indpred, i.indrelid), '')
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid
+    WHERE c.relnamespace = current_schema()::regnamespace
+    UNION ALL
+    SELECT 'function', f.proname, md5(f.prosrc) FROM pg_proc f WHERE f.pronamespace = current_schema()::regnamespace
+    UNION ALL
+    SELECT 'trigger', g.tgname, t.relname || ' ' || g.tgenabled::text || ' ' || g.tgtype || ' ' || f.proname || '(' || encode(g.tgargs, 'escape') || ')'
+    FROM pg_trigger g JOIN pg_class t ON t.oid = g.tgrelid JOIN pg_proc f ON f.oid = g.tgfoid
+    WHERE t.relnamespace = current_schema()::regnamespace AND NOT g.tgisinternal
+) AS objects ORDER BY kind COLLATE "C", name COLLATE "C"`
+
+//go:embed postgres/objects.txt
+var postgresObjects string
+
+// PostgresObjects returns what SelectPostgresObjects finds in a new ledger: the definitions by "kind name".
+var PostgresObjects = sync.OnceValue(func() map[string]string {
+	objects := make(map[string]string)
+	for line := range strings.Lines(postgresObjects) {
+		kind, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		name, definition, _ := strings.Cut(rest, "\t")
+		objects[kind+" "+name] = definition
+	}
+	return objects
+})

@@ -1,0 +1,50 @@
+-- Who may do what in a ledger on PostgreSQL. No migration: an administrator runs it by hand, and again after each
+-- migration, for what that has added.
+--
+--     psql -v schema=jobledger -f roles.sql DATABASE
+--
+-- Nobody logs in as one of these roles. They are given to users who do:
+--
+--     GRANT jobledger_owner TO deploy;     -- migrates and rebuilds; can do away with every guard, so nothing runs as it
+--     GRANT jobledger_worker TO app;       -- works, enqueues, sweeps, pauses, erases
+--     GRANT jobledger_auditor TO ada;      -- reads, payloads and lease tokens too, and changes nothing
+--
+-- A user who has to migrate says SET ROLE jobledger_owner first (ALTER ROLE deploy SET role = jobledger_owner does so
+-- at each login), so that what is created belongs to the role and not to one of its members.
+
+\set ON_ERROR_STOP on
+\if :{?schema}
+\else
+    \set schema jobledger
+\endif
+
+BEGIN;
+
+SELECT format('CREATE ROLE %I NOLOGIN', name)
+FROM unnest(ARRAY['jobledger_owner', 'jobledger_worker', 'jobledger_auditor']) AS name
+WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = name) \gexec
+
+-- The owner has all. Indexes and the sequences of identity columns follow their tables.
+ALTER SCHEMA :"schema" OWNER TO jobledger_owner;
+SELECT format('ALTER %s %I.%I OWNER TO jobledger_owner',
+    CASE relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END, :'schema', relname)
+FROM pg_catalog.pg_class WHERE relnamespace = to_regnamespace(quote_ident(:'schema')) AND relkind IN ('r', 'v') \gexec
+SELECT format('ALTER FUNCTION %s OWNER TO jobledger_owner', oid::regprocedure)
+FROM pg_catalog.pg_proc WHERE pronamespace = to_regnamespace(quote_ident(:'schema')) \gexec
+
+-- What was granted before, by this file or by hand, is taken back first.
+REVOKE ALL ON SCHEMA :"schema" FROM PUBLIC, jobledger_worker, jobledger_auditor;
+REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM PUBLIC, jobledger_worker, jobledger_auditor;
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA :"schema" FROM PUBLIC, jobledger_worker, jobledger_auditor;
+
+GRANT USAGE ON SCHEMA :"schema" TO jobledger_worker, jobledger_auditor;
+GRANT SELECT ON ALL TABLES IN SCHEMA :"schema" TO jobledger_worker, jobledger_auditor;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :"schema" TO jobledger_worker, jobledger_auditor; -- the views call them
+
+-- The guards refuse to change an event to the owner too; a worker may not even try.
+GRANT INSERT ON :"schema".events, :"schema".names, :"schema".workers, :"schema".bodies, :"schema".jobs, :"schema".queues,
+    :"schema".presence TO jobledger_worker;
+GRANT UPDATE ON :"schema".jobs, :"schema".queues, :"schema".presence TO jobledger_worker;
+GRANT DELETE ON :"schema".bodies, :"schema".presence TO jobledger_worker; -- erasing; processes that have ended
+
+COMMIT;
