@@ -102,6 +102,7 @@ func TestACopyOfAllFilesIsNoStranger(t *testing.T) {
 }
 
 func TestFilesBesideALedgerBecomeAsWritableAsItIs(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	s := open(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	must(t, os.Chmod(s.Path()+"-shm", 0o400)) // as SQLite makes it where the ledger may only be read

@@ -17,11 +17,14 @@ var crossJoinOn = regexp.MustCompile(`CROSS JOIN (\w+ \w+ ON )`) // fixes the or
 
 var jsonEach = regexp.MustCompile(`json_each\(([\w.]+), '\$\.(\w+)'\)`)
 
+var groupConcat = regexp.MustCompile(`(?s)group_concat\((CASE .* END)\)`)
+
 // inPostgres is a statement in PostgreSQL's words: ? becomes $1, $2…, and ?1 becomes $1.
 func inPostgres(query string) string {
 	query = sqliteHints.ReplaceAllString(query, "")
 	query = crossJoinOn.ReplaceAllString(query, "JOIN $1")
 	query = jsonEach.ReplaceAllString(query, "json_each_text($1 -> '$2')")
+	query = groupConcat.ReplaceAllString(query, "string_agg(($1)::text, ',')")
 	var out strings.Builder
 	count, quoted := 0, false
 	for i := 0; i < len(query); i++ {
@@ -139,6 +142,9 @@ func column[T int64 | string](rows int, args []any, width int) any {
 	null := false
 	for r := range values {
 		v, ok := args[r*width].(T)
+		if n, small := args[r*width].(int); small { // which would become a null
+			v, ok = any(int64(n)).(T)
+		}
 		values[r], null = v, null || !ok
 	}
 	if !null {
@@ -146,7 +152,7 @@ func column[T int64 | string](rows int, args []any, width int) any {
 	}
 	pointers := make([]*T, rows)
 	for r := range pointers {
-		if _, ok := args[r*width].(T); ok {
+		if args[r*width] != nil {
 			pointers[r] = &values[r]
 		}
 	}

@@ -67,6 +67,7 @@ func TestALookLeavesNothingBehind(t *testing.T) {
 }
 
 func TestALookSeesWhatIsNotInTheFileYet(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	s := open(t)
 	for range 3 {
 		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:test") })

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -111,7 +110,7 @@ func holdTurn(path string) error {
 // open returns a new ledger and checks it when the test ends.
 func open(t testing.TB) *ledger.Store {
 	t.Helper()
-	return openAt(t, filepath.Join(t.TempDir(), "jobs.db"))
+	return openAt(t, ledgertest.New(t))
 }
 
 func openAt(t testing.TB, path string) *ledger.Store {

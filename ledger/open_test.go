@@ -83,6 +83,7 @@ func folder(t *testing.T, dir string) map[string]string {
 }
 
 func TestOnlyTheOwnerMayReadALedger(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	s := open(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	wantActors(t, s, "a")

@@ -192,8 +192,9 @@ func isPostgres(dsn string) bool {
 // libpq, its environment variables and its password file.
 func parsePostgres(dsn string) (p postgresPlace, err error) {
 	u, err := url.Parse(dsn)
-	if err != nil {
-		return p, fmt.Errorf("%w: not a URL: %w", ErrAddress, errors.Unwrap(err)) // which would show the password
+	if err != nil || u.Fragment != "" || u.User == nil && strings.Contains(u.Path+u.RawQuery, "@") {
+		// What exactly is wrong is not said: where a / or a # stands in a password, it would be a part of that.
+		return p, fmt.Errorf("%w: not a URL as postgres://USER@HOST/DATABASE; what is special in a name or a password is written as %%40 for @, %%2F for /, %%23 for #, %%3F for ?", ErrAddress)
 	}
 	values := u.Query()
 	p.schema, p.sync, p.listen = defaultSchema, "full", true

@@ -2,9 +2,11 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"jobledger/ledger/failpoint"
 	"jobledger/schema"
@@ -22,14 +24,25 @@ func openPostgres(ctx context.Context, dsn string, create bool) (*Store, error) 
 	p := &postgres{store: s, place: place, bell: postgresBell{place: place}}
 	s.path, s.sync, s.engine = place.String(), place.sync, p
 	if p.writer, err = place.connect(ctx, forWriting); err != nil {
-		return nil, fmt.Errorf("open %s: %w", place, err)
+		return nil, place.opening(err)
 	}
 	if err := p.setUp(ctx, create); err != nil {
 		_ = p.writer.close()
-		return nil, fmt.Errorf("open %s: %w", place, explainPostgres(err))
+		return nil, place.opening(explainPostgres(err))
 	}
 	go s.commitLoop()
 	return s, nil
+}
+
+// opening says which ledger could not be opened, where err does not say so yet.
+func (p postgresPlace) opening(err error) error {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "3D000" {
+		return fmt.Errorf("%w at %s: the server has no such database", ErrNoLedger, p)
+	}
+	if errors.Is(err, ErrNoLedger) {
+		return err
+	}
+	return fmt.Errorf("open %s: %w", p, err)
 }
 
 // markedLedger is what the schema's comment says; a schema without it is somebody else's.
@@ -72,7 +85,7 @@ func (p *postgres) schemaVersion(ctx context.Context, conn *pgx.Conn, create boo
 	case !there && create:
 		return 0, nil
 	case !there:
-		return 0, fmt.Errorf("%w: the database %s has no schema %s", ErrNoLedger, p.place.config.Database, p.place.schema)
+		return 0, fmt.Errorf("%w at %s: the database has no schema %s", ErrNoLedger, p.place, p.place.schema)
 	case mark == nil || *mark != markedLedger:
 		return 0, fmt.Errorf("%w: the schema %s is something else; it was not touched. Name another one: ?schema=NAME", ErrNotALedger, p.place.schema)
 	}

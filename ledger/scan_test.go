@@ -68,11 +68,13 @@ func TestAScanIsTheSameOnEitherWay(t *testing.T) {
 	s := open(t)
 	const n = 3000
 	many(t, s, n)
-	if got, err := ledger.StraightRows(s.Path()); err != nil || got != n { // or the two ways would be one
-		t.Fatalf("%d events are read past the driver, %v", got, err)
-	}
-	if _, err := ledger.StraightRows(filepath.Join(t.TempDir(), "none.db")); err == nil {
-		t.Error("a file that is not there was read")
+	if !ledgertest.OnPostgres(t) {
+		if got, err := ledger.StraightRows(s.Path()); err != nil || got != n { // or the two ways would be one
+			t.Fatalf("%d events are read past the driver, %v", got, err)
+		}
+		if _, err := ledger.StraightRows(filepath.Join(t.TempDir(), "none.db")); err == nil {
+			t.Error("a file that is not there was read")
+		}
 	}
 	for _, test := range []struct {
 		name   string
@@ -98,6 +100,7 @@ func TestAScanIsTheSameOnEitherWay(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := s
 			if test.damage != "" {
+				ledgertest.OfSQLite(t)
 				s = damaged(t, s, test.damage)
 			}
 			plain, plainEnd := scanned(t, s, test.what, test.enough)

@@ -210,7 +210,8 @@ func explainPostgres(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, known := range []error{ErrBusy, ErrFull, ErrIO, ErrReadOnly, ErrConflict, ErrDamaged, ErrUnknown, ErrAddress, context.Canceled} {
+	for _, known := range []error{ErrBusy, ErrFull, ErrIO, ErrReadOnly, ErrConflict, ErrDamaged, ErrUnknown, ErrAddress, ErrNoLedger, ErrNotALedger,
+		ErrNewerSchema, context.Canceled} {
 		if errors.Is(err, known) {
 			return err
 		}

@@ -7,11 +7,11 @@ import (
 	"jobledger/ledger"
 )
 
-// What SQLite calls an error of the statement can only be damage: the statements are all right.
+// What the database calls an error of the statement can only be damage: the statements are all right.
 func TestWhatOnlyDamageCanCauseIsCalledDamage(t *testing.T) {
 	s := open(t)
 	for _, query := range []string{
-		`SELECT '{' ->> 'queue'`,
+		`SELECT json('{') ->> 'queue'`,
 		`SELECT no_such FROM events`,
 		`SELECT 1 FROM nowhere`,
 	} {

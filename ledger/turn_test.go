@@ -70,6 +70,7 @@ func getInTheWay(t *testing.T, s *ledger.Store) time.Duration {
 // The holder goes on only when end is called, so that a write that waited for it would never come back. The wait is
 // bounded at half a second; the bound here is only what tells "bounded" from "for ever" on a slow machine.
 func TestAStoppedProcessInTheTurnstileStallsNobodyForLong(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	s := open(t)
 	end := stoppedHolder(t, s)
 	for range 2 {
@@ -110,6 +111,7 @@ func TestProcessesThatWriteWithoutPauseTakeTurns(t *testing.T) {
 }
 
 func TestALedgerThatNobodyElseWritesHasNoTurnstile(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	s := open(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	if _, err := os.Stat(s.Path() + ".bell/gate"); !errors.Is(err, os.ErrNotExist) {

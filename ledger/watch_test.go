@@ -51,6 +51,7 @@ func settle(woken <-chan struct{}) {
 }
 
 func TestWatchIsWokenWhenThatIsAnnounced(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := ledgertest.Open(t)
 		first, stopFirst := s.Watch()

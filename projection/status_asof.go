@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,12 +19,15 @@ type StatusThen struct {
 	Now map[ledger.State]int64
 }
 
-// standing is every row of jobs in one text: its queue and state as one number; below zero if it was not there then;
-// and behind the job's own number if it had not ended then. An index for the numbers of finished jobs would cost every
-// transition. One text instead of a row for each takes half the time, and counting in SQL, which would sort them, three
-// times as long.
-const standing = `SELECT string_agg(CASE WHEN finished_at < ?2 THEN CAST(queue * 64 + state AS TEXT)
-    WHEN n > ?1 THEN CAST(-queue * 64 - state AS TEXT) ELSE n || ':' || (queue * 64 + state) END, ',') FROM jobs`
+// standing is every row of jobs in one text: its queue and state as one number, a code; below zero if it was not there
+// then; and with the job's own number above it if it had not ended then. An index for the numbers of finished jobs would
+// cost every transition. One text instead of a row for each takes half the time, and counting in SQL, which would sort
+// them, three times as long.
+const standing = `SELECT group_concat(CASE WHEN finished_at < ?2 THEN queue * 64 + state WHEN n > ?1 THEN -queue * 64 - state
+    ELSE n * 67108864 + queue * 64 + state END) FROM jobs WHERE n > ?3 AND n <= ?4`
+
+// codeBits are the bits of a code: 67108864 is 1 << codeBits.
+const codeBits = 26
 
 // StatusAsOf returns what Status would have returned at m, and the numbers of now. It reads every row of jobs once,
 // and the events of the jobs that were open at m.
@@ -58,34 +62,28 @@ func StatusAsOf(ctx context.Context, tx *ledger.Tx, m Moment) ([]StatusThen, err
 	return all, nil
 }
 
-// countStanding counts the jobs of now, and of then those that had ended. It returns the numbers of the others.
+// countStanding counts the jobs of now, and of then those that had ended. It returns the numbers of the others. Of a long
+// ledger the second half is read beside the first; what is now may then be a moment later there.
 func countStanding(ctx context.Context, tx *ledger.Tx, m Moment, then map[string]*QueueStatus, now map[string]map[ledger.State]int64) (open []int64, err error) {
-	var text sql.NullString
-	if err := scanOne(ctx, tx, standing, []any{&text}, m.Pos, m.next); err != nil || !text.Valid {
+	tail, err := tx.Tail(ctx)
+	if err != nil {
 		return nil, err
 	}
-	var thenBy, nowBy codeTally
-	for rest := text.String; rest != ""; {
-		var number, c int64
-		var ok, opened bool
-		if number, rest, ok = cutNumber(rest); !ok {
-			return nil, fmt.Errorf("%w: jobs: %.40q", ledger.ErrDamaged, rest)
-		}
-		if c, opened = number, strings.HasPrefix(rest, ":"); opened {
-			open = append(open, number)
-			if c, rest, ok = cutNumber(rest[1:]); !ok {
-				return nil, fmt.Errorf("%w: jobs: %.40q", ledger.ErrDamaged, rest)
-			}
-		}
-		if c < 0 {
-			c = -c
-		} else if !opened {
-			thenBy.add(c)
-		}
-		nowBy.add(c)
-		rest = strings.TrimPrefix(rest, ",")
+	whole, half := &tally{}, &tally{}
+	until, wait := int64(math.MaxInt64), func() error { return nil }
+	if tail > besideEvents {
+		until = tail / 2
+		wait = tx.Beside(ctx, func(tx *ledger.Tx) error { return half.read(ctx, tx, m, until, math.MaxInt64) })
 	}
-	for c, count := range nowBy.all() {
+	err = whole.read(ctx, tx, m, math.MinInt64, until)
+	if waitErr := wait(); err == nil {
+		err = waitErr
+	}
+	if err != nil {
+		return nil, err
+	}
+	whole.add(half)
+	for c, count := range whole.now.all() {
 		queue, err := tx.NameOf(ctx, c/64)
 		if err != nil {
 			return nil, err
@@ -95,12 +93,55 @@ func countStanding(ctx context.Context, tx *ledger.Tx, m Moment, then map[string
 			now[queue] = make(map[ledger.State]int64)
 		}
 		now[queue][state] = count
-		if ended := thenBy.count(c); ended > 0 {
+		if ended := whole.then.count(c); ended > 0 {
 			statusOf(then, queue).Jobs[state] = ended
 		}
 	}
-	slices.Sort(open)
-	return open, nil
+	slices.Sort(whole.open)
+	return whole.open, nil
+}
+
+// tally counts codes: of the jobs of now, and of those that had ended then. open are the numbers of the others of then.
+type tally struct {
+	now, then codeTally
+	open      []int64
+}
+
+// read counts the jobs behind after, up to until.
+func (t *tally) read(ctx context.Context, tx *ledger.Tx, m Moment, after, until int64) error {
+	var text sql.NullString
+	if err := scanOne(ctx, tx, standing, []any{&text}, m.Pos, m.next, after, until); err != nil {
+		return err
+	}
+	for rest := text.String; rest != ""; rest = strings.TrimPrefix(rest, ",") {
+		var c int64
+		var ok bool
+		if c, rest, ok = cutNumber(rest); !ok {
+			return fmt.Errorf("%w: jobs: %.40q", ledger.ErrDamaged, rest)
+		}
+		switch {
+		case c < 0:
+			c = -c
+		case c < 1<<codeBits:
+			t.then.add(c, 1)
+		default:
+			t.open = append(t.open, c>>codeBits)
+			c &= 1<<codeBits - 1
+		}
+		t.now.add(c, 1)
+	}
+	return nil
+}
+
+// add adds what other has counted.
+func (t *tally) add(other *tally) {
+	for c, n := range other.now.all() {
+		t.now.add(c, n)
+	}
+	for c, n := range other.then.all() {
+		t.then.add(c, n)
+	}
+	t.open = append(t.open, other.open...)
 }
 
 // cutNumber takes an integer off the beginning of text. There are as many as jobs, so it is made for them.
@@ -123,15 +164,15 @@ type codeTally struct {
 	large map[int64]int64
 }
 
-func (t *codeTally) add(c int64) {
+func (t *codeTally) add(c, n int64) {
 	if c < int64(len(t.small)) {
-		t.small[c]++
+		t.small[c] += n
 		return
 	}
 	if t.large == nil {
 		t.large = make(map[int64]int64)
 	}
-	t.large[c]++
+	t.large[c] += n
 }
 
 func (t *codeTally) count(c int64) int64 {

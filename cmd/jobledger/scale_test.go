@@ -16,7 +16,10 @@ import (
 	"jobledger/projection"
 )
 
-var keptLedger = flag.String("large", "", "the large ledger of the benchmarks: made in this file by the first run, used again by the next")
+var (
+	keptLedger = flag.String("large", "", "the large ledger of the benchmarks: made in this file by the first run, used again by the next")
+	largeJobs  = flag.Int("large-jobs", 200_000, "how many jobs it is made with; each has some five events")
+)
 
 // large is a ledger of a month: some 200,000 jobs in five queues, worked on by 40 processes of 20 names, and
 // 1,000,000 events, made by the same commands that anybody uses.
@@ -27,10 +30,7 @@ type large struct {
 	begin, end time.Time
 }
 
-const (
-	largeJobs  = 200_000
-	largeChunk = 500
-)
+const largeChunk = 500
 
 func openLarge(b *testing.B) *large {
 	b.Helper()
@@ -82,7 +82,7 @@ func (g *large) make(b *testing.B) {
 	for i := range 40 {
 		workers = append(workers, ledger.Worker{Name: fmt.Sprintf("w%d", i%20), Boot: fmt.Sprintf("01KDY9FY88BT%014d", i), Host: "build7", PID: 4000 + i})
 	}
-	pause := 30 * 24 * time.Hour / (largeJobs / largeChunk) / 4
+	pause := 30 * 24 * time.Hour / time.Duration(*largeJobs/largeChunk) / 4
 	zero, none := 0, time.Duration(0)
 	var held []projection.Job
 	all := func(steps []commands.Step) []projection.Job {
@@ -99,8 +99,8 @@ func (g *large) make(b *testing.B) {
 		}
 		return jobs
 	}
-	for round := range largeJobs/largeChunk + 10 {
-		if round < largeJobs/largeChunk {
+	for round := range *largeJobs/largeChunk + 10 {
+		if round < *largeJobs/largeChunk {
 			jobs := make([]commands.Enqueue, largeChunk)
 			for i := range jobs {
 				n := round*largeChunk + i
