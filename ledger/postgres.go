@@ -27,7 +27,7 @@ type postgres struct {
 }
 
 // frozenWriter is how long the server lets a process hold the write lock without a word from it.
-const frozenWriter = 5 * time.Second
+var frozenWriter = 5 * time.Second
 
 // A process that cannot reach the server asks again, after pauses that grow.
 const (
@@ -48,7 +48,10 @@ func (p *postgres) begin(ctx context.Context, since time.Time) (*session, standi
 			failpoint.Hit("begun")
 			return p.writer, at, nil
 		}
-		if !errors.Is(err, ErrIO) || ctx.Err() != nil {
+		if ctx.Err() != nil {
+			return nil, at, context.Cause(ctx)
+		}
+		if !errors.Is(err, ErrIO) {
 			return nil, at, err
 		}
 		if time.Since(since) > p.store.lockWait {
@@ -90,7 +93,7 @@ func (p *postgres) tryBegin(ctx context.Context, wait time.Duration) (at standin
 		err = closeErr
 	}
 	if err != nil {
-		err, _ = c.explain(err)
+		err = explainPostgres(err) // no function has run, so none is to be run again
 		_ = p.rollback()
 	}
 	return at, err
@@ -120,8 +123,22 @@ func (p *postgres) snapshot(ctx context.Context) (*session, error) {
 	return p.place.connect(ctx, forReading)
 }
 
-func (p *postgres) look(ctx context.Context, s *session) (at standing, err error) {
-	c := s.connection.(*server)
+// look connects anew where the connection has ended while nobody used it.
+func (p *postgres) look(ctx context.Context, s *session) (standing, error) {
+	at, err := tryLook(ctx, s.connection.(*server))
+	if err == nil || ctx.Err() != nil || !s.connection.(*server).conn.IsClosed() {
+		return at, err
+	}
+	fresh, err := p.snapshot(ctx)
+	if err != nil {
+		return at, err
+	}
+	_ = s.close()
+	s.connection = fresh.connection
+	return tryLook(ctx, fresh.connection.(*server))
+}
+
+func tryLook(ctx context.Context, c *server) (at standing, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
 	batch.Queue(standingNow)
@@ -134,10 +151,7 @@ func (p *postgres) look(ctx context.Context, s *session) (at standing, err error
 	if closeErr := results.Close(); err == nil {
 		err = closeErr
 	}
-	if err != nil {
-		err, _ = c.explain(err)
-	}
-	return at, err
+	return at, explainPostgres(err)
 }
 
 func (p *postgres) same() error { return nil } // a connection stays with its database
@@ -249,8 +263,12 @@ func (p postgresPlace) connect(ctx context.Context, for_ purpose) (*session, err
 	}
 	if for_ == forWriting {
 		settings["idle_in_transaction_session_timeout"] = strconv.FormatInt(frozenWriter.Milliseconds(), 10)
-		settings["plan_cache_mode"] = "force_generic_plan" // each statement has one good plan, by an index,
-		settings["enable_seqscan"] = "off"                 // whatever the statistics say of a table that was empty a minute ago
+		// A writer's statements have one good plan each, by an index in its order, whatever the statistics say of a
+		// table that was empty a minute ago: a hash of all jobs, or a sort of a lane, costs a hundred times as much.
+		settings["plan_cache_mode"] = "force_generic_plan"
+		for _, way := range []string{"seqscan", "bitmapscan", "hashjoin", "mergejoin", "sort"} {
+			settings["enable_"+way] = "off"
+		}
 		if settings["synchronous_commit"] = "on"; p.sync == "normal" {
 			settings["synchronous_commit"] = "off"
 		}

@@ -30,7 +30,8 @@ type Tx struct {
 	values  []any // of the row that is being inserted
 	owns    bool  // the running function has buffered something
 	ownSent bool  // and some of it has been sent
-	flushes int
+	flushes int // of everything
+	parts   int // of everything but events
 	failed  error // a write of the running function, which may be half done: the function cannot succeed
 	broken  error // the transaction cannot go on
 }
@@ -163,7 +164,17 @@ func (tx *Tx) Insert(in *Inserts, values ...any) error {
 // Query runs a SELECT after everything that was written before it. Reading outside the loop over the rows is
 // allowed; the caller closes them.
 func (tx *Tx) Query(ctx context.Context, query string, args ...any) (*Rows, error) {
-	if err := tx.flush(); err != nil {
+	return tx.queryAfter(ctx, tx.flush, query, args)
+}
+
+// QueryState is Query for a SELECT that does not read events: those that wait may wait on, and go together with the
+// next ones.
+func (tx *Tx) QueryState(ctx context.Context, query string, args ...any) (*Rows, error) {
+	return tx.queryAfter(ctx, tx.flushState, query, args)
+}
+
+func (tx *Tx) queryAfter(ctx context.Context, flush func() error, query string, args []any) (*Rows, error) {
+	if err := flush(); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -195,31 +206,56 @@ func (tx *Tx) Exec(query string, args ...any) (int64, error) {
 
 // flush sends what is buffered. A failure breaks the transaction: in the fast way nobody knows whose row it was.
 func (tx *Tx) flush() error {
-	if tx.broken != nil {
-		return tx.broken
-	}
 	lists := tx.lists[:0]
 	for _, p := range tx.lists {
-		if p.rows > 0 {
-			if err := tx.session.explained(tx.session.put(p.list, p.rows, p.args)); err != nil {
-				if tx.broken = tx.session.broken; tx.broken == nil {
-					tx.broken = errRedo
-				}
-				return tx.broken
-			}
-			p.rows = 0
+		if err := tx.send(p); err != nil {
+			return err
 		}
-		clear(p.args)
-		p.args = p.args[:0]
 		if !p.ordered {
 			lists = append(lists, p)
 		}
-		failpoint.Hit("list")
 	}
 	clear(tx.lists[len(lists):])
 	tx.lists = lists
 	tx.ownSent = tx.ownSent || tx.owns
 	tx.flushes++
+	return tx.broken
+}
+
+// flushState is flush of everything but events.
+func (tx *Tx) flushState() error {
+	sent := false
+	for _, p := range tx.lists {
+		if p.ordered || p.rows == 0 {
+			continue
+		}
+		if err := tx.send(p); err != nil {
+			return err
+		}
+		sent = true
+	}
+	if sent {
+		tx.ownSent = tx.ownSent || tx.owns
+		tx.parts++
+	}
+	return tx.broken
+}
+
+// send sends the rows of one list.
+func (tx *Tx) send(p *pending) error {
+	if tx.broken != nil || p.rows == 0 {
+		return tx.broken
+	}
+	if err := tx.session.explained(tx.session.put(p.list, p.rows, p.args)); err != nil {
+		if tx.broken = tx.session.broken; tx.broken == nil {
+			tx.broken = errRedo
+		}
+		return tx.broken
+	}
+	p.rows = 0
+	clear(p.args)
+	p.args = p.args[:0]
+	failpoint.Hit("list")
 	return nil
 }
 
@@ -235,11 +271,12 @@ func (tx *Tx) noted(err error) error {
 type mark struct {
 	rows         []int
 	flushes      int
+	parts        int
 	tail, tailAt int64
 }
 
 func (tx *Tx) mark() mark {
-	m := mark{tail: tx.tail, tailAt: tx.tailAt, flushes: tx.flushes, rows: make([]int, len(tx.lists))}
+	m := mark{tail: tx.tail, tailAt: tx.tailAt, flushes: tx.flushes, parts: tx.parts, rows: make([]int, len(tx.lists))}
 	for i, p := range tx.lists {
 		m.rows[i] = p.rows
 	}
@@ -257,8 +294,8 @@ func (tx *Tx) cutBack(m mark) bool {
 	}
 	tx.tail, tx.tailAt = m.tail, m.tailAt
 	for i, p := range tx.lists {
-		keep := 0 // a read has sent everything that was there before
-		if i < len(m.rows) && m.flushes == tx.flushes {
+		keep := 0 // a read has sent what was there before
+		if i < len(m.rows) && m.flushes == tx.flushes && (p.ordered || m.parts == tx.parts) {
 			keep = m.rows[i]
 		}
 		p.rows, p.args = keep, p.args[:keep*p.list.width]

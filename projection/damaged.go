@@ -78,7 +78,7 @@ const lanePageSize = 64
 
 // lanePage lists jobs of a lane from behind a place in it, by what the index alone knows of them.
 func lanePage(ctx context.Context, tx *ledger.Tx, lane string, runAt int64, id string, now time.Time) (page []lanePlace, err error) {
-	rows, err := tx.Query(ctx, laneIDs, lane, runAt, id, ledger.Micros(now), lanePageSize)
+	rows, err := tx.QueryState(ctx, laneIDs, lane, runAt, id, ledger.Micros(now), lanePageSize)
 	if err != nil {
 		return nil, err
 	}

@@ -144,7 +144,7 @@ FROM live WHERE lane IS NOT NULL`
 func fitting(ctx context.Context, tx *ledger.Tx, want Want) (lanes []liveLane, damaged, err error) {
 	for _, queue := range slices.Compact(slices.Sorted(slices.Values(want.Queues))) {
 		from, before := laneBounds(queue)
-		rows, err := tx.Query(ctx, liveLanes, from, before, queue)
+		rows, err := tx.QueryState(ctx, liveLanes, from, before, queue)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -72,7 +72,7 @@ func Queues(ctx context.Context, tx *ledger.Tx) ([]Queue, error) {
 }
 
 func queues(ctx context.Context, tx *ledger.Tx, query string, args ...any) (found []Queue, err error) {
-	rows, err := tx.Query(ctx, query, args...)
+	rows, err := tx.QueryState(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}

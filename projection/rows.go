@@ -199,7 +199,7 @@ func updateJob(changed uint32) *ledger.List {
 
 // one runs a query for at most one job.
 func one(ctx context.Context, tx *ledger.Tx, query string, args ...any) (j Job, ok bool, err error) {
-	rows, err := tx.Query(ctx, query, args...)
+	rows, err := tx.QueryState(ctx, query, args...)
 	if err != nil {
 		return j, false, err
 	}
@@ -215,7 +215,7 @@ func one(ctx context.Context, tx *ledger.Tx, query string, args ...any) (j Job, 
 
 // many runs a query for jobs. One that begins with selectQueued gets their Salt and Payload too.
 func many(ctx context.Context, tx *ledger.Tx, query string, args ...any) (jobs []Job, err error) {
-	rows, err := tx.Query(ctx, query, args...)
+	rows, err := tx.QueryState(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ FROM jobs j WHERE j.lease_expires_at <= ? ORDER BY j.lease_expires_at LIMIT ?`
 // Expired returns the leases that ended at now or before, the longest ended first. It only finds candidates, and
 // reads nothing of a row that could be damaged: one bad row must not keep a sweeper from the others.
 func Expired(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) (leases []Lease, err error) {
-	rows, err := tx.Query(ctx, expired, ledger.Micros(now), limit)
+	rows, err := tx.QueryState(ctx, expired, ledger.Micros(now), limit)
 	if err != nil {
 		return nil, err
 	}
