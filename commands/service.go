@@ -175,6 +175,9 @@ func (s *Service) Do(ctx context.Context, actor string, id ledger.JobID, c Comma
 	if err := check(c); err != nil {
 		return projection.Job{}, err
 	}
+	if checkText("job", string(id), MaxKey) != nil { // which not every database can be asked for
+		return projection.Job{}, fmt.Errorf("%w: %.80q", ErrNoJob, id)
+	}
 	var j projection.Job
 	var refused error
 	err := s.Store.Write(ctx, func(tx *ledger.Tx) error {

@@ -52,9 +52,6 @@ func samples(t testing.TB) (list []ledger.Event) {
 		if full.Kind() != ledger.Kind(i+1) {
 			t.Fatalf("sample %d is of kind %s", i, full.Kind())
 		}
-		if e, ok := full.(*ledger.Enqueued); ok && ledgertest.OnPostgres(t) {
-			e.Tags["a"] = "\n\\" // commands lets no NUL in, and PostgreSQL takes none
-		}
 		value := reflect.ValueOf(full).Elem()
 		for j := range value.NumField() {
 			if value.Field(j).IsZero() {
@@ -66,6 +63,16 @@ func samples(t testing.TB) (list []ledger.Event) {
 	}
 	if len(list) != 2*len(ledger.Kinds()) {
 		t.Fatalf("samples of %d kinds, want %d", len(list)/2, len(ledger.Kinds()))
+	}
+	return list
+}
+
+// storable is samples for a ledger: commands lets no NUL in, and PostgreSQL takes none.
+func storable(t testing.TB) []ledger.Event {
+	t.Helper()
+	list := samples(t)
+	if ledgertest.OnPostgres(t) {
+		list[0].Body.(*ledger.Enqueued).Tags["a"] = "\n\\"
 	}
 	return list
 }
@@ -96,7 +103,7 @@ func TestABodyIsReadAsItWasWritten(t *testing.T) {
 
 func TestAStoredEventIsReadAsItWasWritten(t *testing.T) {
 	s := open(t)
-	want := samples(t)
+	want := storable(t)
 	write(t, s, func(tx *ledger.Tx) error {
 		for i := range want {
 			e := &want[i]

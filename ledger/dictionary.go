@@ -54,10 +54,7 @@ func (tx *Tx) Name(ctx context.Context, name string) (int64, error) {
 	if n, ok := d.names[name]; ok {
 		return n, nil
 	}
-	n, err := tx.number(ctx, `SELECT n FROM names WHERE name = ?`, name)
-	if err == nil && n == 0 && !tx.readOnly {
-		n, err = tx.insertNumbered(`INSERT INTO names (name) VALUES (?)`, name)
-	}
+	n, err := tx.numbered(ctx, `SELECT n FROM names WHERE name = ?`, `INSERT INTO names (name) VALUES (?)`, name)
 	if err != nil || n == 0 {
 		return 0, err
 	}
@@ -75,10 +72,8 @@ func (tx *Tx) Worker(ctx context.Context, w Worker) (int64, error) {
 		return n, nil
 	}
 	args := []any{w.Name, w.Boot, w.Host, w.PID, w.Version}
-	n, err := tx.number(ctx, `SELECT n FROM workers WHERE worker = ? AND boot = ? AND host = ? AND pid = ? AND version = ?`, args...)
-	if err == nil && n == 0 && !tx.readOnly {
-		n, err = tx.insertNumbered(`INSERT INTO workers (worker, boot, host, pid, version) VALUES (?, ?, ?, ?, ?)`, args...)
-	}
+	n, err := tx.numbered(ctx, `SELECT n FROM workers WHERE worker = ? AND boot = ? AND host = ? AND pid = ? AND version = ?`,
+		`INSERT INTO workers (worker, boot, host, pid, version) VALUES (?, ?, ?, ?, ?)`, args...)
 	if err != nil || n == 0 {
 		return 0, err
 	}
@@ -145,8 +140,13 @@ func (tx *Tx) number(ctx context.Context, query string, args ...any) (n int64, e
 	return n, err
 }
 
-// insertNumbered goes past the buffer: dictionary rows depend on nothing that is in it.
-func (tx *Tx) insertNumbered(query string, args ...any) (int64, error) {
-	n, err := tx.session.insert(query, args)
+// numbered finds the number of a row, and inserts it where there is none; 0 in a snapshot. It goes past the buffer: the rows
+// of the dictionary depend on nothing that is in it.
+func (tx *Tx) numbered(ctx context.Context, find, insert string, args ...any) (n int64, err error) {
+	n, err = tx.number(ctx, find, args...)
+	if err != nil || n != 0 || tx.readOnly {
+		return n, err
+	}
+	n, err = tx.session.insert(insert, args)
 	return n, tx.noted(tx.session.explained(err))
 }

@@ -196,7 +196,7 @@ func shown(list []ledger.Event) (s string) {
 // The view is a contract with people who only have the shell of the database: it says of every event what the export says.
 func TestTheHistoryViewSaysWhatTheExportSays(t *testing.T) {
 	b := twoQueues(t)
-	for _, e := range samples(t) {
+	for _, e := range storable(t) {
 		e.Actor, e.Worker = "worker:w", ledger.Worker{Name: "w", Boot: "boot-2", Host: "host", PID: 2, Version: "v2"}
 		if e.Kind() <= ledger.KindErased {
 			e.Job, e.N = "A", 2

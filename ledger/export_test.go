@@ -104,3 +104,20 @@ func StraightRows(path string) (n int, err error) {
 		n++
 	}
 }
+
+// SetFrozenWriter sets for how long stores that are opened from now on may hold the lock without a word.
+func SetFrozenWriter(d time.Duration, cleanup func(func())) {
+	before := frozenWriter
+	frozenWriter = d
+	cleanup(func() { frozenWriter = before })
+}
+
+// SetTailEvery sets how often the tail is looked at by those who listen from now on.
+func SetTailEvery(d time.Duration, cleanup func(func())) {
+	before := tailEvery
+	tailEvery = d
+	cleanup(func() { tailEvery = before })
+}
+
+// NotifyEvery is the pause between two notifications of one process.
+const NotifyEvery = notifyEvery

@@ -23,15 +23,15 @@ import (
 	"jobledger/schema"
 )
 
-func TestManyProcessesOpenAFreshPathAtOnce(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "jobs.db")
+func TestManyProcessesOpenANewLedgerAtOnce(t *testing.T) {
+	dsn := ledgertest.New(t)
 	const processes = 16
 	var children []*exec.Cmd
 	var starts []io.Closer
 	outputs := make([]bytes.Buffer, processes)
 	for i := range processes {
 		child := exec.CommandContext(t.Context(), os.Args[0])
-		child.Env = append(os.Environ(), "LEDGER_TEST_OPEN="+path)
+		child.Env = append(os.Environ(), "LEDGER_TEST_OPEN="+dsn)
 		child.Stderr = &outputs[i]
 		start, err := child.StdinPipe()
 		if err != nil {
@@ -50,7 +50,7 @@ func TestManyProcessesOpenAFreshPathAtOnce(t *testing.T) {
 			t.Errorf("process %d: %v: %s", i, err, &outputs[i])
 		}
 	}
-	got := actors(t, openAt(t, path))
+	got := actors(t, openAt(t, dsn))
 	slices.Sort(got)
 	if n := len(slices.Compact(got)); n != processes {
 		t.Errorf("events of %d processes, want %d", n, processes)
@@ -372,10 +372,10 @@ func TestALinkLeadsToTheSameLedger(t *testing.T) {
 }
 
 func TestSeveralStoresOfOneProcessShareALedger(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "jobs.db")
-	a := openAt(t, path)
+	dsn := ledgertest.New(t)
+	a := openAt(t, dsn)
 	for range 5 { // one that is closed drops no lock of the others
-		b := openAt(t, path)
+		b := openAt(t, dsn)
 		write(t, a, func(tx *ledger.Tx) error {
 			must(t, b.Close())
 			return note(t.Context(), tx, "a")

@@ -22,8 +22,9 @@ type postgres struct {
 	store  *Store // for its settings
 	place  postgresPlace
 	writer *session // nil: not connected
-	lock   int64    // the key of the ledger's advisory lock
+	key    int64    // of the ledger's advisory lock
 	bell   postgresBell
+	ahead  time.Duration // the server's clock of this machine's, when it was opened
 }
 
 // frozenWriter is how long the server lets a process hold the write lock without a word from it.
@@ -76,7 +77,7 @@ func (p *postgres) tryBegin(ctx context.Context, wait time.Duration) (at standin
 	batch := &pgx.Batch{}
 	batch.Queue(`BEGIN`)
 	batch.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(max(wait.Milliseconds(), 1), 10))
-	batch.Queue(`SELECT pg_advisory_xact_lock($1)`, p.lock)
+	batch.Queue(`SELECT pg_advisory_xact_lock($1)`, p.key)
 	batch.Queue(standingNow)
 	results := c.conn.SendBatch(ctx, batch)
 	for range 3 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -52,8 +54,17 @@ const markedLedger = "jobledger: a ledger of jobs"
 func (p *postgres) setUp(ctx context.Context, create bool) error {
 	conn := p.writer.connection.(*server).conn
 	var version int
-	if err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int`).Scan(&version); err != nil {
+	var micros int64
+	asked := time.Now()
+	const first = `SELECT current_setting('server_version_num')::int, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+	if err := conn.QueryRow(ctx, first).Scan(&version, &micros); err != nil {
 		return err
+	}
+	switch at, answered := FromMicros(micros), time.Now(); {
+	case at.Before(asked):
+		p.ahead = at.Sub(asked.Round(0))
+	case at.After(answered):
+		p.ahead = at.Sub(answered.Round(0))
 	}
 	if version < oldestPostgres {
 		return fmt.Errorf("ledger: PostgreSQL %d.%d is too old; at least 14 is needed", version/10000, version%10000)
@@ -70,15 +81,16 @@ func (p *postgres) setUp(ctx context.Context, create bool) error {
 	if err != nil {
 		return err
 	}
-	return conn.QueryRow(ctx, `SELECT ($1::bigint << 32) + $2::text::regnamespace::oid::bigint`, int64(schema.ApplicationID), p.place.schema).Scan(&p.lock)
+	return conn.QueryRow(ctx, `SELECT ($1::bigint << 32) + $2::text::regnamespace::oid::bigint`, int64(schema.ApplicationID), p.place.schema).Scan(&p.key)
 }
 
 // schemaVersion returns the version of the ledger's schema; 0 where there is none and one may be made.
 func (p *postgres) schemaVersion(ctx context.Context, conn *pgx.Conn, create bool) (at int, err error) {
 	var mark *string
-	var there bool
-	const marked = `SELECT obj_description(to_regnamespace($1), 'pg_namespace'), to_regnamespace($1) IS NOT NULL`
-	if err := conn.QueryRow(ctx, marked, p.place.schema).Scan(&mark, &there); err != nil {
+	var there, mayUse bool
+	const marked = `SELECT obj_description(n.oid, 'pg_namespace'), n.oid IS NOT NULL, coalesce(has_schema_privilege(n.oid, 'USAGE'), false)
+FROM (VALUES (1)) AS one LEFT JOIN pg_namespace n ON n.nspname = $1`
+	if err := conn.QueryRow(ctx, marked, p.place.schema).Scan(&mark, &there, &mayUse); err != nil {
 		return 0, err
 	}
 	switch {
@@ -88,6 +100,8 @@ func (p *postgres) schemaVersion(ctx context.Context, conn *pgx.Conn, create boo
 		return 0, fmt.Errorf("%w at %s: the database has no schema %s", ErrNoLedger, p.place, p.place.schema)
 	case mark == nil || *mark != markedLedger:
 		return 0, fmt.Errorf("%w: the schema %s is something else; it was not touched. Name another one: ?schema=NAME", ErrNotALedger, p.place.schema)
+	case !mayUse:
+		return 0, fmt.Errorf("%w: %s may not use the schema %s", fs.ErrPermission, p.place.config.User, p.place.schema)
 	}
 	if err := conn.QueryRow(ctx, `SELECT schema_version FROM about`).Scan(&at); err != nil {
 		return 0, err

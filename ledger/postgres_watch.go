@@ -15,9 +15,10 @@ import (
 
 const (
 	notifyEvery = 5 * time.Millisecond // the pause between two notifications of one process
-	tailEvery   = time.Second          // how often the tail is looked at by one who listens
 	tailOnly    = 100 * time.Millisecond
 )
+
+var tailEvery = time.Second // how often the tail is looked at by one who listens
 
 // channel is the ledger's name for LISTEN.
 func (p postgresPlace) channel() string { return "jobledger_" + p.schema }

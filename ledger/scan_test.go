@@ -18,7 +18,7 @@ import (
 func many(t testing.TB, s *ledger.Store, n int) {
 	t.Helper()
 	write(t, s, func(tx *ledger.Tx) error {
-		list := samples(t)
+		list := storable(t)
 		for i := range n {
 			e := list[i%len(list)]
 			e.Pos, e.At, e.Actor = tx.Next(), tx.At(), fmt.Sprint("cli:ann", i%7)

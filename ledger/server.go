@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"strings"
 
@@ -211,7 +212,7 @@ func explainPostgres(err error) error {
 		return nil
 	}
 	for _, known := range []error{ErrBusy, ErrFull, ErrIO, ErrReadOnly, ErrConflict, ErrDamaged, ErrUnknown, ErrAddress, ErrNoLedger, ErrNotALedger,
-		ErrNewerSchema, context.Canceled} {
+		ErrNewerSchema, fs.ErrPermission, context.Canceled} {
 		if errors.Is(err, known) {
 			return err
 		}

@@ -63,6 +63,7 @@ func (s *Store) SchemaVersion() int { return s.version }
 const (
 	lockWait     = 30 * time.Second     // that a function waits for the write lock, then ErrBusy
 	maxGroup     = 512                  // functions per transaction
+	maxTries     = 5                    // to carry out a transaction that others, or a lost connection, came in the way of
 	maxGroupTime = 8 * time.Millisecond // after which a transaction takes no further functions
 )
 
@@ -151,8 +152,11 @@ func (s *Store) commitGroup(first *request) {
 	}
 	group := append(make([]grouped, 0, 16), grouped{request: first})
 	group, err := s.attempt(first.ctx, group, first.since, s.runFast)
-	if errors.Is(err, errRedo) {
+	for tries := 0; tries < maxTries && errors.Is(err, errRedo); tries++ {
 		group, err = s.attempt(context.Background(), group, time.Now(), s.runCareful)
+	}
+	if errors.Is(err, errRedo) && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrIO) {
+		err = fmt.Errorf("%w: %w", ErrBusy, err)
 	}
 	failpoint.Hit("answer")
 	for _, r := range group {
@@ -254,6 +258,10 @@ func (s *Store) runCareful(at standing, group []grouped) ([]grouped, error) {
 	tx := newTx(s, s.writer, at)
 	tx.careful = true
 	for i := range group {
+		if group[i].ctx.Err() != nil { // its caller has gone while others were in the way
+			group[i].err = context.Cause(group[i].ctx)
+			continue
+		}
 		mark := tx.mark()
 		if _, err := s.writer.exec(`SAVEPOINT one`); err != nil {
 			return group, err
@@ -294,17 +302,8 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	if err := s.engine.same(); err != nil {
 		return err
 	}
-	if r == nil {
-		fresh, err := s.engine.snapshot(ctx)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", s.path, s.engine.obstacle(err))
-		}
-		r = fresh
-	}
-	at, err := s.engine.look(ctx, r)
+	r, at, err := s.snapshot(ctx, r)
 	if err != nil {
-		_ = r.close()
-		r = nil
 		return err
 	}
 	tx := newTx(s, r, at)
@@ -316,6 +315,30 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 		r = nil
 	}
 	return err
+}
+
+// snapshot begins one on the connection r, or on a fresh one: where r is nil, and where it has died since it was last used.
+func (s *Store) snapshot(ctx context.Context, r *session) (*session, standing, error) {
+	if r != nil {
+		at, err := s.engine.look(ctx, r)
+		if err == nil {
+			return r, at, nil
+		}
+		_ = r.close()
+		if !errors.Is(err, ErrIO) || ctx.Err() != nil {
+			return nil, at, err
+		}
+	}
+	r, err := s.engine.snapshot(ctx)
+	if err != nil {
+		return nil, standing{}, fmt.Errorf("read %s: %w", s.path, s.engine.obstacle(err))
+	}
+	at, err := s.engine.look(ctx, r)
+	if err != nil {
+		_ = r.close()
+		return nil, at, err
+	}
+	return r, at, nil
 }
 
 // Close waits for the transaction under way and closes the ledger. Requests that wait get ErrClosed.

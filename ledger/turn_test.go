@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -86,10 +85,10 @@ func TestAStoppedProcessInTheTurnstileStallsNobodyForLong(t *testing.T) {
 }
 
 func TestProcessesThatWriteWithoutPauseTakeTurns(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "jobs.db")
-	stores := []*ledger.Store{openAt(t, path)}
+	dsn := ledgertest.New(t)
+	stores := []*ledger.Store{openAt(t, dsn)}
 	for range 2 {
-		stores = append(stores, ledgertest.OpenAt(t, path)) // another lock holder, as another process is
+		stores = append(stores, ledgertest.OpenAt(t, dsn)) // another lock holder, as another process is
 	}
 	shares := make([]int, len(stores))
 	var wg sync.WaitGroup

@@ -30,8 +30,8 @@ type Tx struct {
 	values  []any // of the row that is being inserted
 	owns    bool  // the running function has buffered something
 	ownSent bool  // and some of it has been sent
-	flushes int // of everything
-	parts   int // of everything but events
+	flushes int   // of everything
+	parts   int   // of everything but events
 	failed  error // a write of the running function, which may be half done: the function cannot succeed
 	broken  error // the transaction cannot go on
 }
@@ -104,7 +104,7 @@ func (tx *Tx) Put(l *List, args ...any) error {
 		return fmt.Errorf("ledger: write in a read transaction")
 	}
 	if tx.careful {
-		err := tx.session.explained(tx.session.putOne(l, args))
+		err := tx.noted(tx.session.explained(tx.session.putOne(l, args)))
 		if err != nil && !errors.Is(err, ErrConflict) {
 			tx.failed = err
 		}
@@ -261,8 +261,8 @@ func (tx *Tx) send(p *pending) error {
 
 // noted notes an error after which the transaction cannot go on: of rows that had been sent before, say.
 func (tx *Tx) noted(err error) error {
-	if err != nil && !tx.careful && !tx.readOnly && (errors.Is(err, errRedo) || tx.session.aborted()) {
-		tx.broken = errRedo
+	if err != nil && !tx.readOnly && (errors.Is(err, errRedo) || !tx.careful && tx.session.aborted()) {
+		tx.broken = fmt.Errorf("%w: %w", errRedo, err)
 	}
 	return err
 }

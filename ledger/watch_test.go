@@ -219,7 +219,7 @@ func TestCloseWakesWatchersAndLeavesNothingOpen(t *testing.T) {
 }
 
 func TestWatchersComeAndGoWhileOthersWrite(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "jobs.db")
+	path := ledgertest.New(t)
 	s, other := openAt(t, path), ledgertest.OpenAt(t, path)
 	var all sync.WaitGroup
 	for i := range 8 {

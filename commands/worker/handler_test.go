@@ -114,6 +114,7 @@ func TestWhatAHandlerReturnsDecidesHowTheJobEnds(t *testing.T) {
 
 // A job of three hours under a lease of a minute: the heartbeats keep it, and nothing else happens to it.
 func TestHeartbeatsKeepALongJob(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		service := &commands.Service{Store: ledgertest.Open(t)}
 		j := one(t, service, commands.Enqueue{})
@@ -146,6 +147,7 @@ func TestHeartbeatsKeepALongJob(t *testing.T) {
 }
 
 func TestACancelledJobStopsItsHandlerAndRecordsNothing(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		service := &commands.Service{Store: ledgertest.Open(t)}
 		j := one(t, service, commands.Enqueue{})

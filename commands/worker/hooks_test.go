@@ -17,6 +17,7 @@ import (
 )
 
 func TestHooksTellOfEveryClaim(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		service := &commands.Service{Store: ledgertest.Open(t)}
 		for _, payload := range []string{"fine", "bad", "later", "stolen"} {
@@ -69,6 +70,7 @@ func TestHooksTellOfEveryClaim(t *testing.T) {
 
 // Whoever has the token may have ended the claim: the handler hears of it with the next beat, and its result is lost.
 func TestALostLeaseStopsItsHandlerAndRecordsNothing(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		service := &commands.Service{Store: ledgertest.Open(t)}
 		j := one(t, service, commands.Enqueue{})
@@ -99,6 +101,7 @@ func TestALostLeaseStopsItsHandlerAndRecordsNothing(t *testing.T) {
 }
 
 func TestMaxRuntimeIsTheCauseOfTheEnd(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		service := &commands.Service{Store: ledgertest.Open(t)}
 		one(t, service, commands.Enqueue{MaxRuntime: time.Hour})

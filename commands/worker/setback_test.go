@@ -51,6 +51,7 @@ func (l *logged) count(what string) int {
 
 // A reading of the clock is a transaction: counting them tells how often a worker tries.
 func TestAFullDiskIsWaitedOutWithPatience(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		store := ledgertest.Open(t)
 		var tries atomic.Int64
@@ -97,6 +98,7 @@ func TestAFullDiskIsWaitedOutWithPatience(t *testing.T) {
 }
 
 func TestAWorkerThatIsToldToEndDoesNotWaitForRoomForEver(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		store := ledgertest.Open(t)
 		service := &commands.Service{Store: store}
@@ -137,6 +139,7 @@ func breakRow(t testing.TB, s *commands.Service, j projection.Job) {
 }
 
 func TestADamagedJobIsNamedAndTheOthersAreDone(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	for name, drain := range map[string]bool{"drain": true, "for good": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

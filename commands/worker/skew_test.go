@@ -37,6 +37,7 @@ func newSkewed(t testing.TB, path string) *skewed {
 // Clocks that jump, and differ from each other, by seconds or hours: whoever works goes on working, beats in time, and
 // loses nothing.
 func TestClocksThatJumpCostNoLiveJob(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) {
 			dice := rand.New(rand.NewPCG(seed, 0))
@@ -107,6 +108,7 @@ func jump(dice *rand.Rand) time.Duration {
 
 // Whoever dies when the clock is wrong is not kept for ever: once it is right again, others get its job.
 func TestTheDeadAreFoundWhenTheClockIsRightAgain(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	for _, wrong := range []time.Duration{-time.Hour, 0, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			dying := newSkewed(t, ledgertest.Open(t).DSN())

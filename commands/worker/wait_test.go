@@ -61,6 +61,7 @@ func (w *waiting) begins(want time.Time) {
 }
 
 func TestAWaitingWorkerBeginsAtOnce(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := startWaiting(t)
 		for range 3 {
@@ -76,6 +77,7 @@ func TestAWaitingWorkerBeginsAtOnce(t *testing.T) {
 }
 
 func TestAWaitingWorkerBeginsWhenAJobIsDue(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := startWaiting(t)
 		due := time.Now().Add(10 * time.Minute)
@@ -93,6 +95,7 @@ func TestAWaitingWorkerBeginsWhenAJobIsDue(t *testing.T) {
 }
 
 func TestAWaitingWorkerBeginsWhenItsQueueIsResumed(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := startWaiting(t)
 		if _, err := w.Pause(t.Context(), "cli:test", "mail", ""); err != nil {
@@ -112,6 +115,7 @@ func TestAWaitingWorkerBeginsWhenItsQueueIsResumed(t *testing.T) {
 
 // A look reads the clock, as each enqueueing does; so counting readings tells how often a worker looks.
 func TestAWorkerWithoutAFreeSlotOrAReasonDoesNotLook(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		store := ledgertest.Open(t)
 		var readings atomic.Int64
@@ -152,6 +156,7 @@ func TestAWorkerWithoutAFreeSlotOrAReasonDoesNotLook(t *testing.T) {
 
 // A worker that is never told still finds its work.
 func TestAWaitingWorkerLooksNowAndThen(t *testing.T) {
+	ledgertest.OfSQLite(t)
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	synctest.Test(t, func(t *testing.T) {
 		deaf, other := ledgertest.OpenAt(t, path), ledgertest.OpenAt(t, path) // in a bubble, one does not hear the other

@@ -1,0 +1,604 @@
+package commands_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/projection"
+)
+
+// cutter stands between stores and their server. It can cut a connection at its COMMIT, and hold it up where it asks for
+// the ledger's lock. It knows as much of the protocol as that takes
+// (https://www.postgresql.org/docs/current/protocol-message-formats.html).
+type cutter struct {
+	server string
+	next   atomic.Int32 // a cut, of the next COMMIT
+	every  atomic.Int32 // every so many COMMITs are cut, in either way in turn; 0: none is
+	seen   atomic.Int32
+	cuts   atomic.Int32
+	held   atomic.Pointer[held] // the next one that asks for the lock is held up; nil: none is
+	conns  sync.Map             // of net.Conn, both ends
+}
+
+// held is one who asks for the ledger's lock.
+type held struct{ asks, goesOn chan struct{} }
+
+// hold holds up the next one that asks for the lock.
+func (c *cutter) hold() *held {
+	h := &held{make(chan struct{}), make(chan struct{})}
+	c.held.Store(h)
+	return h
+}
+
+const (
+	noCut     int32 = iota
+	cutBefore       // the server never sees COMMIT
+	cutAfter        // the server has committed, and its answer is lost
+)
+
+// newCutter returns the address of the ledger at dsn by way of a cutter.
+func newCutter(t *testing.T, dsn string) (c *cutter, through string) {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = &cutter{server: u.Host}
+	u.Host = listener.Addr().String()
+	options := u.Query()
+	options.Set("sslmode", "disable") // or there is nothing to be seen
+	u.RawQuery = options.Encode()
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { c.serve(client) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		c.conns.Range(func(conn, _ any) bool { _ = conn.(net.Conn).Close(); return true })
+		running.Wait()
+	})
+	return c, u.String()
+}
+
+func (c *cutter) serve(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", c.server)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	c.conns.Store(client, nil)
+	c.conns.Store(server, nil)
+	defer c.conns.Delete(client)
+	defer c.conns.Delete(server)
+	var cut atomic.Int32 // of this connection's COMMIT
+	var both sync.WaitGroup
+	both.Go(func() {
+		defer server.Close()
+		c.pass(client, server, true, &cut)
+	})
+	both.Go(func() {
+		defer client.Close()
+		c.pass(server, client, false, &cut)
+	})
+	both.Wait()
+}
+
+// pass hands messages on, until one of a COMMIT is to be cut.
+func (c *cutter) pass(from, to net.Conn, asks bool, cut *atomic.Int32) {
+	in, out := bufio.NewReaderSize(from, 1<<16), bufio.NewWriterSize(to, 1<<16)
+	prepared := make(map[string]string) // statements by their names
+	for first := asks; ; first = false {
+		message, err := readMessage(in, first)
+		if err != nil {
+			return
+		}
+		statement := ""
+		if asks && !first {
+			statement = statementOf(message, prepared)
+		}
+		switch {
+		case strings.Contains(statement, "pg_advisory_xact_lock"):
+			if h := c.held.Swap(nil); h != nil {
+				close(h.asks)
+				<-h.goesOn
+			}
+		case strings.EqualFold(statement, "COMMIT"):
+			if cut.Store(c.judge()); cut.Load() == cutBefore {
+				c.cuts.Add(1)
+				return
+			}
+		case !asks && cut.Load() == cutAfter && bytes.Equal(message[:1], []byte("C")) && bytes.Equal(message[5:], []byte("COMMIT\x00")):
+			c.cuts.Add(1)
+			return
+		}
+		if _, err := out.Write(message); err != nil {
+			return
+		}
+		if in.Buffered() == 0 {
+			if out.Flush() != nil {
+				return
+			}
+		}
+	}
+}
+
+// judge says what is to become of a COMMIT.
+func (c *cutter) judge() int32 {
+	n, every := c.seen.Add(1), c.every.Load()
+	if every > 0 && n%every == 0 {
+		return cutBefore + n/every%2
+	}
+	return c.next.Swap(noCut)
+}
+
+// readMessage reads a message; the first one of a client has no type.
+func readMessage(r io.Reader, first bool) ([]byte, error) {
+	head := make([]byte, 5)
+	if first {
+		head = head[:4]
+	}
+	if _, err := io.ReadFull(r, head); err != nil {
+		return nil, err
+	}
+	rest := make([]byte, binary.BigEndian.Uint32(head[len(head)-4:])-4)
+	_, err := io.ReadFull(r, rest)
+	return append(head, rest...), err
+}
+
+// statementOf returns the statement that a message wants to be run; "" for another message.
+func statementOf(message []byte, prepared map[string]string) string {
+	field := func(n int) string { return string(bytes.Split(message[5:], []byte{0})[n]) }
+	switch message[0] {
+	case 'P':
+		prepared[field(0)] = field(1)
+	case 'B':
+		return prepared[field(1)]
+	case 'Q':
+		return field(0)
+	}
+	return ""
+}
+
+// The connection breaks while COMMIT is on its way, or its answer. The caller is told that nobody knows, and whoever
+// sends the same again gets the one answer that there is.
+func TestPostgresACommitWhoseAnswerIsLost(t *testing.T) {
+	for name, way := range map[string]int32{"the request is lost": cutBefore, "the answer is lost": cutAfter} {
+		t.Run(name, func(t *testing.T) {
+			dsn := ledgertest.Postgres(t)
+			c, through := newCutter(t, dsn)
+			store := ledgertest.OpenAt(t, through)
+			q := &queue{t: t, Service: &commands.Service{Store: store}}
+			t.Cleanup(q.verify)
+			cut := func() {
+				c.next.Store(way)
+				c.cuts.Store(0)
+			}
+			wantUnknown := func(what string, err error) {
+				t.Helper()
+				if !errors.Is(err, ledger.ErrUnknown) || c.cuts.Load() != 1 {
+					t.Fatalf("%s: got %v after %d cuts, want ErrUnknown after one", what, err, c.cuts.Load())
+				}
+			}
+			// Statements are prepared when they are first used, so that here the COMMIT is all that there is.
+			warm := q.enqueue(commands.Enqueue{Queue: "warm", Payload: []byte("w")})
+			held, err := q.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"warm"}, Worker: worker("w")})
+			if err != nil || len(held) != 1 {
+				t.Fatal(held, err)
+			}
+			if _, err := q.Do(t.Context(), "worker:w", warm.ID, commands.Succeed{Token: held[0].Token, Result: []byte("r")}); err != nil {
+				t.Fatal(err)
+			}
+			durable := way == cutAfter
+
+			cut()
+			job := commands.Enqueue{ID: id(1), Queue: "mail", Payload: []byte("p")}
+			_, err = q.Enqueue(t.Context(), "cli:test", job)
+			wantUnknown("enqueue", err)
+			again, err := q.Enqueue(t.Context(), "cli:test", job)
+			if err != nil || again[0].Existing != durable {
+				t.Fatalf("enqueue again: %+v, %v", again, err)
+			}
+
+			cut()
+			request := commands.ClaimRequest{Queues: []string{"mail"}, Worker: worker("w")}
+			mine, err := q.Claim(t.Context(), request)
+			if !durable {
+				wantUnknown("claim", err)
+				mine, err = q.Claim(t.Context(), request)
+			}
+			if err != nil || len(mine) != 1 || mine[0].Attempt != 1 || string(mine[0].Payload) != "p" || c.cuts.Load() != 1 {
+				t.Fatalf("claim: got %+v, %v, want the job that was asked for", mine, err)
+			}
+
+			cut()
+			end := commands.Succeed{Token: mine[0].Token, Result: []byte("r")}
+			_, err = q.Do(t.Context(), "worker:w", mine[0].ID, end)
+			wantUnknown("succeed", err)
+			ended, err := q.Do(t.Context(), "worker:w", mine[0].ID, end)
+			if err != nil || ended.State != ledger.SucceededState {
+				t.Fatalf("succeed again: %+v, %v", ended, err)
+			}
+			if got := strings.Join(q.kinds(mine[0].ID), " "); got != "enqueued claimed succeeded" {
+				t.Errorf("events: %s", got)
+			}
+		})
+	}
+}
+
+// load lets hands put jobs in, take jobs out and finish them, sending again what was not answered, and remembers what
+// they were told.
+type load struct {
+	t    *testing.T
+	stop atomic.Bool
+
+	mu       sync.Mutex
+	enqueued map[ledger.JobID]bool
+	tokens   map[ledger.JobID]string // of claims that were acknowledged
+	ended    map[ledger.JobID]bool
+	again    int // how often something was sent again
+}
+
+func newLoad(t *testing.T) *load {
+	return &load{t: t, enqueued: make(map[ledger.JobID]bool), tokens: make(map[ledger.JobID]string), ended: make(map[ledger.JobID]bool)}
+}
+
+// passes reports whether an error may be met by sending the same again.
+func (l *load) passes(err error) bool {
+	for _, target := range []error{ledger.ErrUnknown, ledger.ErrIO, ledger.ErrBusy} {
+		if errors.Is(err, target) {
+			l.mu.Lock()
+			l.again++
+			l.mu.Unlock()
+			time.Sleep(5 * time.Millisecond)
+			return true
+		}
+	}
+	return false
+}
+
+func (l *load) hand(ctx context.Context, s *commands.Service, name string) {
+	w := ledger.Worker{Name: name, Boot: name, PID: os.Getpid()}
+	for n := 0; !l.stop.Load(); n++ {
+		job := commands.Enqueue{ID: ulid.Make().String(), Queue: "q", Payload: fmt.Append(nil, name, n), Priority: n % 3}
+		_, err := s.Enqueue(ctx, "cli:"+name, job)
+		for l.passes(err) {
+			_, err = s.Enqueue(ctx, "cli:"+name, job)
+		}
+		if err != nil {
+			l.t.Errorf("enqueue: %v", err)
+			return
+		}
+		l.mu.Lock()
+		l.enqueued[ledger.JobID(job.ID)] = true
+		l.mu.Unlock()
+
+		mine, err := s.Claim(ctx, commands.ClaimRequest{Queues: []string{"q"}, Worker: w, Lease: time.Hour, Limit: 2})
+		if err != nil && !l.passes(err) { // what nobody knows of stays claimed
+			l.t.Errorf("claim: %v", err)
+			return
+		}
+		for _, j := range mine {
+			l.mu.Lock()
+			if other, ok := l.tokens[j.ID]; ok {
+				l.t.Errorf("job %s is held with %s and %s", j.ID, other, j.Token)
+			}
+			l.tokens[j.ID] = j.Token
+			l.mu.Unlock()
+			end := commands.Succeed{Token: j.Token, Result: j.Payload}
+			_, err := s.Do(ctx, "worker:"+name, j.ID, end)
+			for l.passes(err) {
+				_, err = s.Do(ctx, "worker:"+name, j.ID, end)
+			}
+			if err != nil {
+				l.t.Errorf("succeed: %v", err)
+				return
+			}
+			l.mu.Lock()
+			l.ended[j.ID] = true
+			l.mu.Unlock()
+		}
+	}
+}
+
+// check compares what the hands were told with what the ledger says.
+func (l *load) check(s *commands.Service) {
+	t := l.t
+	t.Helper()
+	(&queue{t: t, Service: s}).verify()
+	count := make(map[string]int)
+	token := make(map[ledger.JobID]string)
+	ended := make(map[ledger.JobID]string)
+	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+		var last int64
+		for e, err := range tx.Events(t.Context(), ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			if e.Pos != last+1 {
+				t.Errorf("event %d comes after event %d", e.Pos, last)
+			}
+			last = e.Pos
+			if count[string(e.Job)+e.Kind().String()]++; count[string(e.Job)+e.Kind().String()] > 1 {
+				t.Errorf("job %s is %s a second time", e.Job, e.Kind())
+			}
+			switch e.Kind() {
+			case ledger.KindEnqueued:
+				if !l.enqueued[e.Job] {
+					t.Errorf("job %s was never acknowledged", e.Job)
+				}
+			case ledger.KindClaimed:
+				token[e.Job] = e.Token
+			case ledger.KindSucceeded:
+				ended[e.Job] = e.Token
+			default:
+				t.Errorf("event %d is %s", e.Pos, e.Kind())
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for job := range l.enqueued {
+		if count[string(job)+"enqueued"] != 1 {
+			t.Errorf("job %s was acknowledged and is not there", job)
+		}
+	}
+	for job, held := range l.tokens {
+		if token[job] != held {
+			t.Errorf("job %s was claimed with %s, the ledger says %q", job, held, token[job])
+		}
+	}
+	for job := range l.ended {
+		if ended[job] != l.tokens[job] {
+			t.Errorf("job %s was finished with %s, the ledger says %q", job, l.tokens[job], ended[job])
+		}
+	}
+	if len(ended) != len(l.ended) || len(l.ended) < 10 {
+		t.Errorf("%d jobs have ended, %d were acknowledged", len(ended), len(l.ended))
+	}
+	t.Logf("%d jobs, %d claimed, %d ended; %d times something was sent again", len(l.enqueued), len(token), len(ended), l.again)
+}
+
+// run lets hands work on stores until during is over.
+func (l *load) run(stores []*ledger.Store, hands int, during func()) {
+	var working sync.WaitGroup
+	for i, s := range stores {
+		service := &commands.Service{Store: s}
+		for k := range hands {
+			working.Go(func() { l.hand(l.t.Context(), service, fmt.Sprintf("w%d-%d-", i, k)) })
+		}
+	}
+	during()
+	l.stop.Store(true)
+	working.Wait()
+}
+
+// Connections break at every tenth COMMIT, before it or after it. Nothing that was acknowledged is lost, and nothing is
+// done twice.
+func TestPostgresCommitsAreCutUnderLoad(t *testing.T) {
+	dsn := ledgertest.Postgres(t)
+	c, through := newCutter(t, dsn)
+	stores := []*ledger.Store{ledgertest.OpenAt(t, through), ledgertest.OpenAt(t, through), ledgertest.OpenAt(t, dsn)}
+	l := newLoad(t)
+	c.every.Store(10)
+	l.run(stores, 3, func() { time.Sleep(loadFor(t)) })
+	c.every.Store(0)
+	if c.cuts.Load() < 4 {
+		t.Errorf("only %d of %d commits were cut", c.cuts.Load(), c.seen.Load())
+	}
+	l.check(&commands.Service{Store: stores[2]})
+	t.Logf("%d of %d commits were cut", c.cuts.Load(), c.seen.Load())
+}
+
+func loadFor(t *testing.T) time.Duration {
+	return ledgertest.SoakFor(t, 2*time.Second, time.Second, 10*time.Second)
+}
+
+// A server that is stopped, or dies, and comes back costs its callers nothing but time.
+func TestPostgresIsStoppedAndStartedUnderLoad(t *testing.T) {
+	server := ledgertest.PostgresServer(t)
+	goroutines := runtime.NumGoroutine()
+	var stores []*ledger.Store
+	for range 4 {
+		stores = append(stores, ledgertest.OpenAt(t, server.URL()))
+	}
+	_, stop := stores[0].Watch()
+	defer stop()
+	l := newLoad(t)
+	l.run(stores, 4, func() {
+		for end, i := time.Now().Add(loadFor(t)), 0; i < 2 || time.Now().Before(end); i++ {
+			time.Sleep(300 * time.Millisecond) // of work
+			if i%2 == 0 {
+				server.Kill()
+			} else {
+				server.Stop()
+			}
+			server.Start()
+		}
+		time.Sleep(300 * time.Millisecond)
+	})
+	if l.again == 0 {
+		t.Error("nobody noticed anything")
+	}
+	l.check(&commands.Service{Store: stores[0]})
+
+	for _, s := range stores {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	conn, err := pgx.Connect(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	left := func() (connections int) {
+		const others = `SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`
+		if err := conn.QueryRow(t.Context(), others).Scan(&connections); err != nil {
+			t.Fatal(err)
+		}
+		return connections
+	}
+	for end := time.Now().Add(20 * time.Second); left() > 0 || runtime.NumGoroutine() > goroutines; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			text := make([]byte, 1<<20)
+			t.Fatalf("after Close: %d connections, %d goroutines, %d before:\n%s", left(), runtime.NumGoroutine(), goroutines, text[:runtime.Stack(text, true)])
+		}
+	}
+}
+
+// What PostgreSQL cannot keep is refused before it gets there, as on any other engine.
+func TestPostgresTextWithNULIsRefused(t *testing.T) {
+	q := &queue{t: t, Service: &commands.Service{Store: ledgertest.OpenAt(t, ledgertest.Postgres(t))}}
+	t.Cleanup(q.verify)
+	const bad = "a\x00b"
+	for name, job := range map[string]commands.Enqueue{
+		"queue": {Queue: bad}, "key": {Queue: "q", Key: bad}, "version": {Queue: "q", Version: bad}, "requires": {Queue: "q", Requires: []string{bad}},
+		"a tag's name": {Queue: "q", Tags: map[string]string{bad: "x"}}, "a tag": {Queue: "q", Tags: map[string]string{"x": bad}},
+	} {
+		if _, err := q.Enqueue(t.Context(), "cli:test", job); !errors.Is(err, commands.ErrInvalid) {
+			t.Errorf("%s: got %v, want ErrInvalid", name, err)
+		}
+	}
+	if _, err := q.Enqueue(t.Context(), bad, commands.Enqueue{Queue: "q"}); !errors.Is(err, commands.ErrInvalid) {
+		t.Errorf("actor: got %v, want ErrInvalid", err)
+	}
+	payload := []byte(bad + "\xff")
+	j := q.enqueue(commands.Enqueue{Queue: "q", Payload: payload})
+	for name, r := range map[string]commands.ClaimRequest{
+		"queue": {Queues: []string{bad}}, "worker": {Queues: []string{"q"}, Worker: ledger.Worker{Name: bad, Boot: "b"}},
+		"boot":       {Queues: []string{"q"}, Worker: ledger.Worker{Name: "w", Boot: bad}},
+		"host":       {Queues: []string{"q"}, Worker: ledger.Worker{Name: "w", Boot: "b", Host: bad}},
+		"capability": {Queues: []string{"q"}, Worker: worker("w"), Capabilities: []string{bad}},
+	} {
+		if _, err := q.Claim(t.Context(), r); !errors.Is(err, commands.ErrInvalid) {
+			t.Errorf("%s: got %v, want ErrInvalid", name, err)
+		}
+	}
+	held, err := q.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"q"}, Worker: worker("w")})
+	if err != nil || len(held) != 1 || !bytes.Equal(held[0].Payload, payload) {
+		t.Fatalf("got %+v, %v", held, err)
+	}
+	for name, c := range map[string]commands.Command{
+		"token": commands.Succeed{Token: bad}, "note": commands.Heartbeat{Token: held[0].Token, Note: bad},
+		"reason": commands.Release{Token: held[0].Token, Reason: bad}, "code": commands.Fail{Token: held[0].Token, Code: bad},
+		"detail": commands.Fail{Token: held[0].Token, Detail: bad}, "signal": commands.Fail{Token: held[0].Token, Signal: bad},
+		"why": commands.Cancel{Reason: bad}, "owner": commands.Succeed{Token: held[0].Token, Owner: bad},
+	} {
+		_, err := q.Do(t.Context(), "cli:test", j.ID, c)
+		if !errors.Is(err, commands.ErrInvalid) && !errors.Is(err, commands.ErrLeaseLost) {
+			t.Errorf("%s: got %v, want ErrInvalid", name, err)
+		}
+	}
+	if _, err := q.Do(t.Context(), "cli:test", ledger.JobID(bad), commands.Cancel{}); !errors.Is(err, commands.ErrNoJob) {
+		t.Errorf("the job's id: got %v, want ErrNoJob", err)
+	}
+	var state projection.Job
+	if err := q.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) { state, _, err = projection.Get(t.Context(), tx, j.ID); return err }); err != nil || state.State != ledger.ClaimedState {
+		t.Errorf("the job is %v, %v", state.State, err)
+	}
+}
+
+// A claim looks for jobs before it has the lock. What others commit until then counts all the same.
+func TestPostgresAClaimThatWaitsForTheLock(t *testing.T) {
+	claim := func(s *commands.Service, limit int) ([]projection.Job, error) {
+		return s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail", "video"}, Worker: worker("w"), Limit: limit})
+	}
+	// while runs something while the claim of up to two jobs waits, and returns what it claimed.
+	while := func(t *testing.T, enqueue func(q *queue), fn func(other *queue)) (*queue, []projection.Job) {
+		dsn := ledgertest.Postgres(t)
+		c, through := newCutter(t, dsn)
+		slow := &commands.Service{Store: ledgertest.OpenAt(t, through)}
+		q := &queue{t: t, Service: &commands.Service{Store: ledgertest.OpenAt(t, dsn)}}
+		t.Cleanup(q.verify)
+		enqueue(q)
+		h := c.hold()
+		var claimed []projection.Job
+		var err error
+		var claiming sync.WaitGroup
+		claiming.Go(func() { claimed, err = claim(slow, 2) })
+		<-h.asks
+		fn(q)
+		close(h.goesOn)
+		claiming.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q, claimed
+	}
+	t.Run("takes nothing from a queue that is paused meanwhile", func(t *testing.T) {
+		_, claimed := while(t, func(q *queue) {
+			q.enqueue(commands.Enqueue{})
+			q.enqueue(commands.Enqueue{})
+		}, func(q *queue) {
+			if _, err := q.Pause(t.Context(), "cli:test", "mail", ""); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if len(claimed) != 0 {
+			t.Errorf("%d jobs were claimed after the queue had been paused", len(claimed))
+		}
+	})
+	t.Run("takes no job that is cancelled meanwhile", func(t *testing.T) {
+		var first projection.Job
+		_, claimed := while(t, func(q *queue) {
+			first = q.enqueue(commands.Enqueue{})
+			q.enqueue(commands.Enqueue{})
+			q.enqueue(commands.Enqueue{})
+		}, func(q *queue) {
+			if _, err := q.Do(t.Context(), "cli:test", first.ID, commands.Cancel{}); err != nil {
+				t.Errorf("cancel: %v", err)
+			}
+		})
+		if len(claimed) != 2 || claimed[0].ID == first.ID || claimed[1].ID == first.ID {
+			t.Errorf("got %+v, want the other two", claimed)
+		}
+	})
+	t.Run("keeps no job from others that it does not take", func(t *testing.T) {
+		_, claimed := while(t, func(q *queue) {
+			q.enqueue(commands.Enqueue{Queue: "mail", Payload: []byte("1")})
+			q.enqueue(commands.Enqueue{Queue: "video", Payload: []byte("2")})
+			q.enqueue(commands.Enqueue{Queue: "mail", Payload: []byte("3")})
+		}, func(q *queue) {
+			mine, err := claim(q.Service, 1)
+			if err != nil || len(mine) != 1 {
+				t.Errorf("got %d jobs, %v, want the one that nobody takes", len(mine), err)
+			}
+		})
+		if len(claimed) != 2 {
+			t.Errorf("%d jobs were claimed, want 2", len(claimed))
+		}
+	})
+}

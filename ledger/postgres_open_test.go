@@ -1,0 +1,232 @@
+package ledger_test
+
+import (
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+)
+
+// Many processes may be the first ones at the same time. Each of them finds a whole schema, made once.
+func TestPostgresManyStoresOpenAnEmptyDatabaseAtOnce(t *testing.T) {
+	dsn := ledgertest.Postgres(t)
+	const stores = 16
+	start := make(chan struct{})
+	errs := make([]error, stores)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			<-start
+			s, err := ledger.Open(t.Context(), dsn)
+			if err == nil {
+				err = errors.Join(s.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") }), s.Close())
+			}
+			errs[i] = err
+		})
+	}
+	close(start)
+	wg.Wait()
+	for i, err := range errs {
+		if err != nil {
+			t.Errorf("store %d: %v", i, err)
+		}
+	}
+	if n := len(actors(t, openAt(t, dsn))); n != stores {
+		t.Errorf("%d events, want %d", n, stores)
+	}
+}
+
+// objects returns what there is in a database, apart from the server's own.
+func objects(t *testing.T, conn *pgx.Conn) string {
+	t.Helper()
+	return ask[string](t, conn, `SELECT coalesce(string_agg(o, ' ' ORDER BY o), '') FROM (
+		SELECT format('%s:%s', nspname, obj_description(oid, 'pg_namespace')) AS o FROM pg_namespace WHERE nspname !~ '^(pg_|information_schema)'
+		UNION ALL SELECT format('%s.%s %s', relnamespace::regnamespace, relname, relkind) FROM pg_class WHERE relnamespace::regnamespace::text !~ '^(pg_|information_schema)'
+		UNION ALL SELECT format('%s.%s()', pronamespace::regnamespace, proname) FROM pg_proc WHERE pronamespace::regnamespace::text !~ '^(pg_|information_schema)') AS all_of_them`)
+}
+
+func TestPostgresWhatIsNoLedgerIsRefusedAndLeftAsItWas(t *testing.T) {
+	for name, c := range map[string]struct {
+		make  []string
+		dsn   string // what is added to the address
+		first bool   // a ledger is made first
+		want  error
+		exist error // of OpenExisting
+	}{
+		"nothing": {exist: ledger.ErrNoLedger},
+		"somebody's schema": {make: []string{`CREATE SCHEMA jobledger`, `CREATE TABLE jobledger.events (pos bigint)`,
+			`INSERT INTO jobledger.events VALUES (1)`}, want: ledger.ErrNotALedger, exist: ledger.ErrNotALedger},
+		"somebody's schema with a comment": {make: []string{`CREATE SCHEMA jobledger`, `COMMENT ON SCHEMA jobledger IS 'mine'`},
+			want: ledger.ErrNotALedger, exist: ledger.ErrNotALedger},
+		"somebody's empty schema": {make: []string{`CREATE SCHEMA jobledger`}, want: ledger.ErrNotALedger, exist: ledger.ErrNotALedger},
+		"another name beside it":  {make: []string{`CREATE SCHEMA jobledger`}, dsn: "schema=jobs2", exist: ledger.ErrNoLedger},
+		"a newer schema": {first: true, make: []string{`UPDATE jobledger.about SET schema_version = 99`},
+			want: ledger.ErrNewerSchema, exist: ledger.ErrNewerSchema},
+		"no such database":           {dsn: "dbname=jobledger_test_none", want: ledger.ErrNoLedger, exist: ledger.ErrNoLedger},
+		"an option of nobody":        {dsn: "sync=often", want: ledger.ErrAddress, exist: ledger.ErrAddress},
+		"a schema of the server":     {dsn: "schema=pg_catalog", want: ledger.ErrAddress, exist: ledger.ErrAddress},
+		"a schema that needs quotes": {dsn: "schema=x%22y", want: ledger.ErrAddress, exist: ledger.ErrAddress},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := ledgertest.Postgres(t)
+			if c.first {
+				must(t, ledgertest.OpenAt(t, dsn).Close())
+			}
+			conn := beside(t, dsn)
+			for _, statement := range c.make {
+				execute(t, conn, statement)
+			}
+			if c.dsn != "" {
+				dsn = with(dsn, c.dsn)
+			}
+			before := objects(t, conn)
+			s, err := ledger.OpenExisting(t.Context(), dsn)
+			if err == nil {
+				_ = s.Close()
+			}
+			if !errors.Is(err, c.exist) {
+				t.Errorf("one that must be there: got %v, want %v", err, c.exist)
+			}
+			if after := objects(t, conn); after != before {
+				t.Errorf("one that must be there: the database has\n%s\nand had\n%s", after, before)
+			}
+			s, err = ledger.Open(t.Context(), dsn)
+			if err == nil {
+				_ = s.Close()
+			}
+			if !errors.Is(err, c.want) || c.want == nil && err != nil {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+			if after := objects(t, conn); after != before && c.want != nil {
+				t.Errorf("the database has\n%s\nand had\n%s", after, before)
+			}
+		})
+	}
+}
+
+// An address is shown in errors and logs.
+func TestPostgresAnErrorShowsNoPassword(t *testing.T) {
+	for _, dsn := range []string{
+		"postgres://ann:geheim@127.0.0.1:1/jobs",
+		"postgres://ann:geheim@127.0.0.1:1/jobs?sync=often",
+		"postgres://ann:geheim@127.0.0.1:port/jobs",
+		"postgres://ann:geheim@127.0.0.1:1/jobs?sslmode=sometimes",
+	} {
+		s, err := ledger.Open(t.Context(), dsn)
+		if err == nil {
+			_ = s.Close()
+			t.Fatalf("%s was opened", dsn)
+		}
+		if strings.Contains(err.Error(), "geheim") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("the error says %v", err)
+		}
+	}
+	s := onPostgres(t)
+	if u, err := url.Parse(s.DSN()); err == nil {
+		if password, ok := u.User.Password(); ok && strings.Contains(s.Path(), password) {
+			t.Errorf("the path is %s", s.Path())
+		}
+	}
+}
+
+// roles makes a ledger on a server of the test's own, and returns its address for a member of each role.
+func roles(t *testing.T) (owner *ledger.Store, address map[string]string) {
+	t.Helper()
+	psql, err := exec.LookPath("psql")
+	if err != nil {
+		t.Skip(err)
+	}
+	at := ledgertest.PostgresServer(t).URL()
+	owner = openAt(t, at)
+	script := exec.Command(psql, "-X", "-q", "-f", filepath.Join("..", "schema", "postgres", "roles.sql"), at)
+	script.Env = append(os.Environ(), "PGCLIENTENCODING=UTF8")
+	if out, err := script.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	conn := beside(t, at)
+	address = make(map[string]string)
+	for _, role := range []string{"jobledger_worker", "jobledger_auditor", "pg_read_all_data", "nobody"} {
+		user := "member_of_" + role
+		execute(t, conn, `CREATE ROLE `+user+` LOGIN PASSWORD 'x'`)
+		if role != "nobody" {
+			execute(t, conn, `GRANT `+role+` TO `+user)
+		}
+		u, err := url.Parse(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.User = url.UserPassword(user, "x")
+		address[role] = u.String()
+	}
+	return owner, address
+}
+
+// A worker can all that the program does with an open ledger; who may only read gets ErrReadOnly, and nothing is written.
+func TestPostgresRolesMayDoWhatTheyAreFor(t *testing.T) {
+	owner, address := roles(t)
+	write(t, owner, func(tx *ledger.Tx) error { return note(t.Context(), tx, "owner") })
+
+	worker := ledgertest.OpenAt(t, address["jobledger_worker"])
+	write(t, worker, func(tx *ledger.Tx) error {
+		who := ledger.Worker{Name: "w", Boot: "b"}
+		return errors.Join(tx.Append(t.Context(), ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: "worker", Worker: who, Body: &ledger.WorkerStopped{}}),
+			tx.Insert(insertSeen, "b", int64(1)), tx.Put(swapSeen, "b", int64(1), int64(2)), tx.PutBody(2, nil, []byte("body")))
+	})
+	sound(t, worker)
+	for _, forbidden := range []string{`UPDATE events SET at = 0`, `DELETE FROM events`, `TRUNCATE events CASCADE`, `DROP TABLE jobs`,
+		`ALTER TABLE events DISABLE TRIGGER ALL`, `UPDATE about SET schema_version = 9`} {
+		err := worker.Write(t.Context(), func(tx *ledger.Tx) error { _, err := tx.Exec(forbidden); return err })
+		if !errors.Is(err, ledger.ErrReadOnly) {
+			t.Errorf("a worker's %s: got %v, want ErrReadOnly", forbidden, err)
+		}
+	}
+
+	for _, role := range []string{"jobledger_auditor", "pg_read_all_data"} {
+		auditor := ledgertest.OpenAt(t, address[role])
+		wantActors(t, auditor, "owner", "worker")
+		for range 2 {
+			err := auditor.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "owner") })
+			if !errors.Is(err, ledger.ErrReadOnly) {
+				t.Errorf("%s writes: got %v, want ErrReadOnly", role, err)
+			}
+		}
+	}
+	wantActors(t, owner, "owner", "worker")
+
+	for what, dsn := range map[string]string{
+		"opens a ledger": address["nobody"],
+		"makes a ledger": with(address["nobody"], "schema=jobs2"),
+	} {
+		s, err := ledger.Open(t.Context(), dsn)
+		if err == nil {
+			_ = s.Close()
+		}
+		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, ledger.ErrReadOnly) {
+			t.Errorf("who has no right at all %s: got %v", what, err)
+		}
+	}
+}
+
+// A server that stands by, or is set so, takes no writes at all.
+func TestPostgresAReadOnlyServerIsReadAndNotWritten(t *testing.T) {
+	s := onPostgres(t)
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+	execute(t, beside(t, s.DSN()), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`)
+	reader := ledgertest.OpenAt(t, s.DSN())
+	wantActors(t, reader, "a")
+	err := reader.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") })
+	if !errors.Is(err, ledger.ErrReadOnly) {
+		t.Errorf("got %v, want ErrReadOnly", err)
+	}
+	wantActors(t, s, "a")
+}

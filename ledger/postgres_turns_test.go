@@ -1,0 +1,260 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+)
+
+// Whoever reads "what is there behind the last pos that I saw" misses nothing, whatever else goes on in the server: what
+// is visible is all there is up to its end. Transactions that fail leave no gap.
+func TestPostgresAFollowerMissesNothing(t *testing.T) {
+	dsn := ledgertest.Postgres(t)
+	openAt(t, dsn)
+	meanwhile(t, dsn)
+
+	follower, stop := beside(t, dsn), make(chan struct{})
+	var last, lastAt int64
+	var seen []string
+	follow := func() {
+		rows, err := follower.Query(context.Background(), `SELECT e.pos, e.at, n.name FROM events e JOIN names n ON n.n = e.actor WHERE pos > $1 ORDER BY pos`, last)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var pos, at int64
+			var actor string
+			if err := rows.Scan(&pos, &at, &actor); err != nil {
+				t.Error(err)
+				return
+			}
+			if pos != last+1 || at < lastAt {
+				t.Errorf("event %d at %d comes after event %d at %d", pos, at, last, lastAt)
+			}
+			last, lastAt, seen = pos, at, append(seen, actor)
+		}
+		if err := rows.Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	execute(t, follower, `SET search_path = jobledger`)
+	var following sync.WaitGroup
+	following.Go(func() {
+		for {
+			select {
+			case <-stop:
+				follow()
+				return
+			default:
+				follow()
+			}
+		}
+	})
+
+	const stores, hands, each = 4, 4, 40
+	var mu sync.Mutex
+	var acknowledged []string
+	var writing sync.WaitGroup
+	for i := range stores {
+		s := ledgertest.OpenAt(t, dsn)
+		for j := range hands {
+			writing.Go(func() {
+				for k := range each {
+					name := fmt.Sprintf("%d-%d-%d", i, j, k)
+					err := s.Write(t.Context(), func(tx *ledger.Tx) error {
+						if err := note(t.Context(), tx, name); err != nil || k%5 != 0 {
+							return err
+						}
+						if k%2 == 0 { // a read sends what was written before, so that it has to be rolled back
+							if _, err := number(t.Context(), tx, `SELECT count(*) FROM events`); err != nil {
+								return err
+							}
+						}
+						return errOwn
+					})
+					switch {
+					case k%5 == 0 && errors.Is(err, errOwn):
+					case k%5 != 0 && err == nil:
+						mu.Lock()
+						acknowledged = append(acknowledged, name)
+						mu.Unlock()
+					default:
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+			})
+		}
+	}
+	writing.Wait()
+	close(stop)
+	following.Wait()
+	if want := stores * hands * each * 4 / 5; len(acknowledged) != want || last != int64(want) {
+		t.Errorf("%d functions were acknowledged and %d events followed, want %d", len(acknowledged), last, want)
+	}
+	slices.Sort(seen)
+	slices.Sort(acknowledged)
+	if !slices.Equal(seen, acknowledged) {
+		t.Errorf("followed: %s", difference(seen, acknowledged))
+	}
+}
+
+// meanwhile begins what holds others up in designs that wait for other transactions: a long transaction in another
+// database, one that is prepared, and a snapshot that stays open.
+func meanwhile(t *testing.T, dsn string) {
+	t.Helper()
+	other := beside(t, ledgertest.Postgres(t))
+	execute(t, other, `CREATE TABLE long (n int)`)
+	execute(t, other, `BEGIN`)
+	execute(t, other, `INSERT INTO long VALUES (1)`)
+
+	snapshot := beside(t, dsn)
+	execute(t, snapshot, `BEGIN ISOLATION LEVEL REPEATABLE READ`)
+	ask[int](t, snapshot, `SELECT count(*) FROM jobledger.events`)
+	t.Cleanup(func() {
+		var n int
+		if err := snapshot.QueryRow(context.Background(), `SELECT count(*) FROM jobledger.events`).Scan(&n); err != nil || n != 0 {
+			t.Errorf("the snapshot has %d events, %v, want 0", n, err)
+		}
+	})
+	prepared(t, dsn, `CREATE TABLE public.mine (n int)`)
+}
+
+// prepared leaves a transaction prepared that has run a statement, and rolls it back at the latest when the test ends.
+func prepared(t *testing.T, dsn, statement string) (end func()) {
+	t.Helper()
+	conn := beside(t, dsn)
+	if ask[string](t, conn, `SHOW max_prepared_transactions`) == "0" {
+		t.Log("this server prepares no transactions")
+		return nil
+	}
+	name := "p" + ask[string](t, conn, `SELECT current_database()`) // it is one of the whole server
+	execute(t, conn, `BEGIN`)
+	execute(t, conn, statement)
+	execute(t, conn, `PREPARE TRANSACTION '`+name+`'`)
+	end = sync.OnceFunc(func() {
+		if _, err := conn.Exec(context.Background(), `ROLLBACK PREPARED '`+name+`'`); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(end)
+	return end
+}
+
+// A prepared transaction keeps its locks without any process. One that has the ledger's own stops all writers, who say
+// so in time and go on when it is gone; readers never notice.
+func TestPostgresALockThatDoesNotComeIsBusy(t *testing.T) {
+	s := onPostgres(t)
+	s.SetLockWait(200 * time.Millisecond)
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+	end := prepared(t, s.DSN(), `SELECT pg_advisory_xact_lock(`+theLock+`)`)
+	if end == nil {
+		t.Skip("this server prepares no transactions")
+	}
+	start := time.Now()
+	errs := make([]error, 8)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			errs[i] = s.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "never") })
+		})
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if !errors.Is(err, ledger.ErrBusy) {
+			t.Errorf("caller %d: got %v, want ErrBusy", i, err)
+		}
+	}
+	if took := time.Since(start); took < 200*time.Millisecond || took > 20*time.Second {
+		t.Errorf("after %v, want some 200ms", took)
+	}
+	wantActors(t, s, "a")
+	end()
+	s.SetLockWait(time.Minute)
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") })
+	wantActors(t, s, "a", "b")
+}
+
+func TestPostgresACallerCanLeaveWhileAnotherHoldsTheLock(t *testing.T) {
+	s := onPostgres(t)
+	other := beside(t, s.DSN())
+	execute(t, other, `SELECT pg_advisory_lock(`+theLock+`)`)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	left := make(chan error)
+	go func() {
+		left <- s.Write(ctx, func(tx *ledger.Tx) error { return note(t.Context(), tx, "never") })
+	}()
+	eventually(t, "waiting", func() bool { return len(waiting(t, other)) == 1 })
+	cancel(errOwn)
+	select {
+	case err := <-left:
+		if !errors.Is(err, errOwn) {
+			t.Errorf("got %v, want the cause", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the caller has left and is not answered")
+	}
+	execute(t, other, `SELECT pg_advisory_unlock_all()`)
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+	wantActors(t, s, "a")
+}
+
+// A process that is stopped while it has the lock is thrown out by the server, and others go on. What it was about to
+// write is done when it runs again, or it is told that nobody knows.
+func TestPostgresAFrozenWriterHoldsNobodyUpForLong(t *testing.T) {
+	ledger.SetFrozenWriter(300*time.Millisecond, t.Cleanup)
+	for name, readsOn := range map[string]bool{"goes on with a read": true, "goes on with its commit": false} {
+		t.Run(name, func(t *testing.T) {
+			s := onPostgres(t)
+			other := ledgertest.OpenAt(t, s.DSN())
+			frozen, thaw := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			var runs atomic.Int32
+			answered := make(chan error)
+			go func() {
+				answered <- s.Write(t.Context(), func(tx *ledger.Tx) error {
+					runs.Add(1)
+					if _, err := number(t.Context(), tx, `SELECT count(*) FROM events`); err != nil {
+						return err
+					}
+					if err := note(t.Context(), tx, "frozen"); err != nil {
+						return err
+					}
+					once.Do(func() { close(frozen) })
+					<-thaw
+					if readsOn {
+						_, err := number(t.Context(), tx, `SELECT count(*) FROM events`)
+						return err
+					}
+					return nil
+				})
+			}()
+			<-frozen
+			write(t, other, func(tx *ledger.Tx) error { return note(t.Context(), tx, "other") })
+			close(thaw)
+			err := <-answered
+			want := []string{"other"}
+			if err == nil {
+				want = append(want, "frozen")
+			}
+			if err != nil && (readsOn || !errors.Is(err, ledger.ErrUnknown)) {
+				t.Errorf("the frozen one: %v", err)
+			}
+			if readsOn && runs.Load() != 2 {
+				t.Errorf("its function was run %d times, want 2", runs.Load())
+			}
+			wantActors(t, other, want...)
+			write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "later") })
+			wantActors(t, other, append(want, "later")...)
+		})
+	}
+}

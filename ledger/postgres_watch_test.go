@@ -1,0 +1,138 @@
+package ledger_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+)
+
+// Where nobody looks at the tail for an hour, it is a notification that wakes.
+func TestPostgresANotificationWakes(t *testing.T) {
+	ledger.SetTailEvery(time.Hour, t.Cleanup)
+	s := onPostgres(t)
+	other := ledgertest.OpenAt(t, s.DSN())
+	woken, stop := s.Watch()
+	defer stop()
+	listening(t, woken)
+	for range 5 {
+		start := time.Now()
+		announce(t, other)
+		if !wakes(woken, 10*time.Second) {
+			t.Fatal("not woken")
+		}
+		t.Log(time.Since(start))
+		settle(woken)
+	}
+	write(t, other, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:test") })
+	if wakes(woken, 200*time.Millisecond) {
+		t.Error("a commit that was not announced woke")
+	}
+}
+
+// listening waits until a watcher has been told that the listening has begun.
+func listening(t *testing.T, woken <-chan struct{}) {
+	t.Helper()
+	if !wakes(woken, 10*time.Second) {
+		t.Fatal("nothing said that the listening has begun")
+	}
+	settle(woken)
+}
+
+// A listener and a ringer whose connections end go on with others, and what came in between is told.
+func TestPostgresWatchOutlivesItsConnections(t *testing.T) {
+	ledger.SetTailEvery(time.Hour, t.Cleanup)
+	s := onPostgres(t)
+	other := ledgertest.OpenAt(t, s.DSN())
+	by := beside(t, s.DSN())
+	woken, stop := s.Watch()
+	defer stop()
+	announce(t, other)
+	listening(t, woken)
+	for range 2 {
+		execute(t, by, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+		announce(t, other)
+		if !wakes(woken, 20*time.Second) {
+			t.Fatal("not woken by what came while nobody listened")
+		}
+		settle(woken)
+		announce(t, other) // the ringer has lost its connection as well, and may be slow for that
+		if !wakes(woken, 20*time.Second) {
+			announce(t, other)
+			if !wakes(woken, 20*time.Second) {
+				t.Fatal("not woken any more")
+			}
+		}
+		settle(woken)
+	}
+}
+
+// heard counts what is notified on the ledger's channel, until the test ends.
+func heard(t *testing.T, dsn string) *atomic.Int64 {
+	t.Helper()
+	conn := beside(t, dsn)
+	execute(t, conn, `LISTEN jobledger_jobledger`)
+	var count atomic.Int64
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			if _, err := conn.WaitForNotification(ctx); err != nil {
+				return
+			}
+			count.Add(1)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		done.Wait()
+	})
+	return &count
+}
+
+// Behind a pooler nobody can listen: the tail is looked at instead, and nothing is notified.
+func TestPostgresWatchWithoutNotifications(t *testing.T) {
+	ledger.SetTailEvery(time.Hour, t.Cleanup)
+	dsn := ledgertest.Postgres(t)
+	off := with(dsn, "listen=off")
+	s, other := openAt(t, off), ledgertest.OpenAt(t, off)
+	count := heard(t, dsn)
+	woken, stop := s.Watch()
+	defer stop()
+	listening(t, woken)
+	for range 3 {
+		announce(t, other)
+		if !wakes(woken, 10*time.Second) {
+			t.Fatal("not woken")
+		}
+		settle(woken)
+	}
+	if n := count.Load(); n != 0 {
+		t.Errorf("%d notifications, want none", n)
+	}
+	announce(t, ledgertest.OpenAt(t, dsn))
+	eventually(t, "notified", func() bool { return count.Load() == 1 })
+}
+
+// A notification takes a lock of the whole server, so that commits in a row share one.
+func TestPostgresCommitsInARowShareANotification(t *testing.T) {
+	s := onPostgres(t)
+	count := heard(t, s.DSN())
+	start := time.Now()
+	for range 1000 {
+		announce(t, s)
+	}
+	took := time.Since(start)
+	var n int64
+	eventually(t, "notified", func() bool { n = count.Load(); return n > 0 })
+	time.Sleep(100 * time.Millisecond) // for the last one
+	n = count.Load()
+	if most := int64(took/ledger.NotifyEvery) + 2; n > most {
+		t.Errorf("%d notifications of 1000 commits in %v, want up to %d", n, took, most)
+	}
+	t.Logf("%d notifications of 1000 commits in %v", n, took)
+}
