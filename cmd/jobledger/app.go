@@ -23,6 +23,7 @@ import (
 
 const (
 	programName  = "jobledger"
+	defaultDB    = "jobledger.db"
 	programUsage = "a job queue that keeps a ledger of everything that ever happened to a job"
 )
 
@@ -33,6 +34,7 @@ type program struct {
 	stdout *bufio.Writer
 	stderr io.Writer
 	now    func() time.Time // in the zone in which times are shown and read
+	ahead  time.Duration    // how far now is ahead of this machine's clock
 
 	stdoutTerminal bool
 	stderrTerminal bool
@@ -135,6 +137,9 @@ func (p *program) finish(err error) int {
 	if code == exitOK {
 		return exitOK
 	}
+	if onServer(p.db) {
+		hint = serverHint(err, hint)
+	}
 	p.message("%s", message)
 	if hint != "" {
 		fmt.Fprintf(p.stderr, "hint: %s\n", escapeLines(shorten(hint)))
@@ -202,8 +207,8 @@ func (p *program) app(globals []cli.Flag, verbs []verb, given map[string]bool) *
 // globalFlags may stand anywhere on the line.
 func globalFlags(actor string) []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "db", Usage: "the ledger: a `FILE`, or postgres://HOST/NAME", Value: "jobledger.db",
-			DefaultText: "jobledger.db", EnvVars: []string{"JOBLEDGER_DB"}},
+		&cli.StringFlag{Name: "db", Usage: "the ledger: a `FILE`, or postgres://USER@HOST/DATABASE", Value: defaultDB,
+			DefaultText: defaultDB, EnvVars: []string{"JOBLEDGER_DB"}},
 		&cli.BoolFlag{Name: "json", Usage: "print JSON, one object a line", DisableDefaultText: true,
 			EnvVars: []string{"JOBLEDGER_JSON"}},
 		&cli.StringFlag{Name: "actor", Usage: "the `NAME` under which the ledger records what you do", Value: actor,
@@ -223,7 +228,7 @@ func (p *program) globals(c *cli.Context, given map[string]bool) error {
 		}
 	}
 	if p.db == "" {
-		p.db = "jobledger.db"
+		p.db = defaultDB
 	}
 	if p.actor == "" {
 		p.actor = p.defaultActor()

@@ -102,8 +102,7 @@ func (s *tale) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []t
 		}
 		if i%(n/8) == n/16 {
 			c := taken{path: filepath.Join(s.t.TempDir(), "copy.db"), tied: random.IntN(2) == 0}
-			_, err := s.Store.Vacuum(ctx, c.path)
-			check(s.t, err)
+			s.copyTo(c.path)
 			check(s.t, s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
 				last, err := lastEvent(ctx, tx, 0)
 				c.pos, c.at = last.Pos, last.At
@@ -118,6 +117,22 @@ func (s *tale) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []t
 		}
 	}
 	return jobs, copies
+}
+
+// copyTo makes a file of the ledger as it is now.
+func (s *tale) copyTo(path string) {
+	s.t.Helper()
+	ctx := context.Background()
+	if !onServer(s.Store.DSN()) {
+		_, err := s.Store.Vacuum(ctx, path)
+		check(s.t, err)
+		return
+	}
+	store, err := ledger.Open(ctx, path)
+	check(s.t, err)
+	defer store.Close()
+	_, err = (&commands.Service{Store: store}).Replay(ctx, "cli:test", "", s.Store.Lines(ctx, ledger.Filter{}, true), nil)
+	check(s.t, err)
 }
 
 func ledgerFailed(err error) bool {
@@ -179,7 +194,7 @@ func TestAsOfIsWhatACopyOfThenSays(t *testing.T) {
 				same := func(added []string, typed ...string) {
 					t.Helper()
 					wantCode, want := runAt(c.path, c.at, append(typed, "--json")...)
-					gotCode, got := runAt(s.Store.Path(), s.now, append(typed, "--json", "--as-of", moment)...)
+					gotCode, got := runAt(s.Store.DSN(), s.now, append(typed, "--json", "--as-of", moment)...)
 					if wantCode == exitNoJob { // the ledger knows that there will be one
 						wantCode = exitNothing
 					}

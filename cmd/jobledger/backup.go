@@ -18,7 +18,8 @@ func backupVerb(p *program) verb {
 	return verb{
 		name: "backup", group: groupLedger, usage: "write a consistent copy of the ledger while others use it",
 		about: "The copy holds everything up to one moment. It appears under its name only when it is whole and on disk. " +
-			"Payloads are in it, so only you may read it. Never copy the file of a ledger by other means while it is in use.",
+			"Payloads are in it, so only you may read it. Never copy the file of a ledger by other means while it is in use. " +
+			"It is for ledgers in files: one in PostgreSQL is copied by pg_dump, or by what else makes backups there.",
 		args: "FILE", minArgs: 1, maxArgs: 1,
 		examples: []example{
 			{"jobledger backup jobs-$(date +%F).db", "a copy under today's date; a file that exists is never overwritten"},
@@ -28,15 +29,22 @@ func backupVerb(p *program) verb {
 		run: func(c *cli.Context) error {
 			ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM) // or the unfinished copy would stay
 			defer stop()
+			path := c.Args().First()
+			if path == "" {
+				return usagef("FILE is empty")
+			}
+			err := p.ofFiles("backup", "pg_dump makes a consistent copy while others write; 'jobledger export' writes the history")
+			if err == nil {
+				err = fileName("backup", path)
+			}
+			if err != nil {
+				return err
+			}
 			service, err := p.open(ctx)
 			if err != nil {
 				return err
 			}
 			defer service.Store.Close()
-			path := c.Args().First()
-			if path == "" {
-				return usagef("FILE is empty")
-			}
 			tail, size, err := backup(ctx, service, path)
 			if ctx.Err() != nil && err != nil {
 				return exitf(exitUnexpected, "interrupted; there is no %s", path)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/ledger/ledgertest"
 )
 
 // recipe is one question of the README's cookbook.
@@ -177,6 +178,9 @@ func TestTheCookbookTellsTheTruth(t *testing.T) {
 		t.Setenv(name, "")
 		os.Unsetenv(name)
 	}
+	if ledgertest.OnPostgres(t) {
+		t.Setenv("JOBLEDGER_DB", ledgertest.Postgres(t))
+	}
 	t.Chdir(t.TempDir())
 	asked(t, "import", history)
 	shell := sqliteShell()
@@ -192,6 +196,7 @@ func TestTheCookbookTellsTheTruth(t *testing.T) {
 			case r.words[0] == "jobledger":
 				out = asked(t, r.words[1:]...)
 			case len(r.words) == 4 && r.words[0] == "sqlite3" && r.words[1] == "-readonly":
+				ledgertest.OfSQLite(t) // the statement is in that dialect
 				out = queried(t, r.words[2], r.words[3])
 				if shell == "" {
 					break
@@ -238,10 +243,7 @@ func TestTheReadmeNamesTheColumnsOfTheViews(t *testing.T) {
 	}
 	s := newTale(t)
 	for _, view := range []string{"history", "attempts", "current"} {
-		var columns []string
-		for line := range strings.Lines(queried(t, s.Store.Path(), "SELECT name FROM pragma_table_info('"+view+"') ORDER BY cid")) {
-			columns = append(columns, strings.TrimSpace(line))
-		}
+		columns, _ := rowsOf(t, s.Store.DSN(), `SELECT * FROM `+view)
 		_, row, _ := strings.Cut(string(readme), "\n| `"+view+"` | ")
 		if _, row, _ = strings.Cut(row, "| `"); !strings.HasPrefix(row, strings.Join(columns, ", ")+"`") || len(columns) < 5 {
 			t.Errorf("%s: want %s", view, strings.Join(columns, ", "))
@@ -251,6 +253,7 @@ func TestTheReadmeNamesTheColumnsOfTheViews(t *testing.T) {
 
 // The bad night's clock was right. Here is one that is not.
 func TestTheCookbookFindsAClockThatWasSetBack(t *testing.T) {
+	ledgertest.OfSQLite(t) // its statement is in that dialect
 	s := newTale(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	s.enqueue(commands.Enqueue{Queue: "mail"})

@@ -29,14 +29,16 @@ func demoVerb(p *program) verb {
 		name: "demo", group: groupSetUp, usage: "watch jobs survive a killed worker, on real files",
 		about: "Makes a ledger with one job for each file of a folder (at most 200, nothing of .git), starts two worker processes " +
 			"that compute SHA-256 sums, kills one of them with SIGKILL while it holds a job, waits until every job is done all the " +
-			"same, checks the sums, and shows who owned the job that changed hands. Takes some 6 seconds.",
+			"same, checks the sums, and shows who owned the job that changed hands. Takes some 6 seconds.\n" +
+			"With --db it may be a ledger in PostgreSQL, in a schema or a database that has none yet.",
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "folder", Usage: "the files of `DIR`", Value: "."},
-			&cli.BoolFlag{Name: "force", Usage: "overwrite the ledger of an earlier demo"},
+			&cli.BoolFlag{Name: "force", Usage: "overwrite the ledger of an earlier demo, if it is a file"},
 		},
 		examples: []example{
 			{"jobledger demo", "on the files of this folder; the ledger is demo.db"},
 			{"jobledger demo --folder /etc --force", "on other files, over the last demo's ledger"},
+			{"jobledger demo --db 'postgres://app@db.example/jobs?schema=demo'", "on PostgreSQL; DROP SCHEMA demo CASCADE removes it"},
 		},
 		exits: []int{exitNothing, exitConflict, exitDiscrepancy, exitTimedOut},
 		run: func(c *cli.Context) error {
@@ -89,7 +91,7 @@ func (d *demo) run(ctx context.Context, folder string, force bool) error {
 	if err := d.enqueue(ctx, files); err != nil {
 		return err
 	}
-	d.say("%d jobs enqueued in %s, one for each file of %s", len(files), d.db, folder)
+	d.say("%d jobs enqueued in %s, one for each file of %s", len(files), shown(d.db), folder)
 	victim, err := d.work(ctx)
 	if err != nil {
 		return err
@@ -99,6 +101,9 @@ func (d *demo) run(ctx context.Context, folder string, force bool) error {
 
 // makeRoom removes the ledger of an earlier demo if it may, and nothing that is not a ledger.
 func (d *demo) makeRoom(ctx context.Context, force bool) error {
+	if onServer(d.db) {
+		return d.lookForRoom(ctx)
+	}
 	if _, err := os.Stat(d.db); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -120,6 +125,27 @@ func (d *demo) makeRoom(ctx context.Context, force bool) error {
 		}
 	}
 	return os.RemoveAll(worker.LogFolder(d.db))
+}
+
+// lookForRoom makes sure that a ledger in PostgreSQL is new: what stands on a server is nothing for a demo to remove.
+func (d *demo) lookForRoom(ctx context.Context) error {
+	store, err := ledger.OpenExisting(ctx, d.db)
+	if errors.Is(err, ledger.ErrNoLedger) {
+		return nil // to make it shows whether the database is there
+	}
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	tail := int64(0)
+	err = store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		tail, err = tx.Tail(ctx)
+		return err
+	})
+	if err == nil && tail > 0 {
+		err = withHint(exitf(exitConflict, "%s has events already; it was not touched", shown(d.db)), "%s", d.newLedger())
+	}
+	return err
 }
 
 // filesOf returns the absolute paths of the regular, readable files below folder.
@@ -266,13 +292,14 @@ func (d *demo) startWorker(ctx context.Context, name string, command ...string) 
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"--db", d.db, "work", "-q", demoQueue, "--worker", name, "--lease", demoLease.String()}, "--")
+	args := append([]string{"work", "-q", demoQueue, "--worker", name, "--lease", demoLease.String()}, "--")
 	if name == "steady" {
 		args = append(args[:len(args)-1], "-j", "2", "--")
 	}
 	// #nosec G204 -- this program itself
 	w := &demoWorker{cmd: exec.CommandContext(ctx, self, append(args, command...)...), stderr: new(bytes.Buffer), exited: make(chan struct{})}
 	w.cmd.Stderr = w.stderr
+	w.cmd.Env = append(os.Environ(), "JOBLEDGER_DB="+d.db) // everybody sees the words of a process, and it may hold a password
 	if err := w.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -376,7 +403,7 @@ func (d *demo) audit(ctx context.Context, victim ledger.JobID) error {
 	if err := d.runVerb(ctx, "verify"); err != nil {
 		return err
 	}
-	d.say("\ntry next:\n  jobledger --db %[1]s history %[2]s\n  jobledger --db %[1]s events --worker doomed\n  jobledger --db %[1]s list --limit 10", d.db, victim)
+	d.say("\ntry next:\n  jobledger%[1]s history %[2]s\n  jobledger%[1]s events --worker doomed\n  jobledger%[1]s list --limit 10", d.dbWords(), victim)
 	return nil
 }
 

@@ -21,7 +21,8 @@ func doctorVerb(p *program) verb {
 	return verb{
 		name: "doctor", group: groupLedger, usage: "look for what is wrong around the ledger, and say what to do about it",
 		about: "It looks at the files and their folder, owners and permissions, the file system, what SQLite and the kernel say of who uses the ledger, " +
-			"guards, clocks, leases that nobody sweeps, workers that went silent, jobs that nobody takes, and what is left lying about. " +
+			"guards, clocks, leases that nobody sweeps, workers that went silent, jobs that nobody takes, and what is left lying about; " +
+			"with PostgreSQL at the server and its settings, its clock, rights, who holds the write lock for long, and what keeps vacuum back. " +
 			"Each finding has a code, says what was seen and what to do. A problem gives exit code 8; advice does not. " +
 			"It only reads, makes no file, and may run at any time, on a ledger that is damaged too. 'jobledger verify' checks the history itself.",
 		flags: []cli.Flag{
@@ -82,6 +83,10 @@ const (
 	checkPaused   = "D22"
 	checkStranded = "D23"
 	checkLogs     = "D24"
+	checkWriter   = "D25" // somebody holds the write lock
+	checkVacuum   = "D26" // something keeps it back
+	checkRights   = "D27" // this user may not write
+	checkServer   = "D28"
 )
 
 // doctor is one examination.
@@ -93,7 +98,7 @@ type doctor struct {
 	findings []finding
 
 	events, schema int64
-	sqlite         string
+	engine         string // and its version
 }
 
 func (d *doctor) problem(code, remedy, format string, args ...any) {
@@ -106,6 +111,9 @@ func (d *doctor) advise(code, remedy, format string, args ...any) {
 
 // examine fails only where there is no ledger to examine.
 func (d *doctor) examine(ctx context.Context) (err error) {
+	if onServer(d.db) {
+		return d.examineServer(ctx)
+	}
 	path, options := pathOf(d.db)
 	if d.path, err = filepath.Abs(path); err != nil {
 		return err
@@ -154,7 +162,7 @@ func (d *doctor) report() error {
 	if d.json {
 		return nil
 	}
-	return d.printLine(fmt.Sprintf("ok: no problem found with %s: %s, schema %d, SQLite %s", d.path, count(d.events, "event"), d.schema, d.sqlite))
+	return d.printLine(fmt.Sprintf("ok: no problem found with %s: %s, schema %d, %s", d.path, count(d.events, "event"), d.schema, d.engine))
 }
 
 // printFinding prints what was seen and, below it, what to do.
@@ -192,10 +200,7 @@ func quoteShell(text string) string {
 
 // command is a line that runs this program on this ledger.
 func (d *doctor) command(words string) string {
-	if d.db == "jobledger.db" {
-		return programName + " " + words
-	}
-	return programName + " " + words + " --db " + quoteShell(d.db)
+	return programName + " " + words + d.dbWords()
 }
 
 // since is t with its distance.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -65,12 +64,16 @@ func (d *doctor) content(ctx context.Context, first error) {
 }
 
 func (d *doctor) settings(f ledger.Facts) {
-	d.schema, d.sqlite = int64(f.Schema), f.SQLite
-	if f.Schema < f.Newest {
-		d.advise(checkSchema, d.command("migrate"), "its schema is version %d; the next command of this program makes it %d, which older programs refuse; what it holds is looked at only then", f.Schema, f.Newest)
-	}
+	d.schema, d.engine = int64(f.Schema), "SQLite "+f.SQLite
+	d.older(f.Schema, f.Newest)
 	if !f.WALMode {
 		d.advise(checkSettings, "nothing: the next command that opens it changes that", "it is not in WAL mode: a copy as 'jobledger backup' makes it, with which nobody has worked yet")
+	}
+}
+
+func (d *doctor) older(version, newest int) {
+	if version < newest {
+		d.advise(checkSchema, d.command("migrate"), "its schema is version %d; the next command of this program makes it %d, which older programs refuse; what it holds is looked at only then", version, newest)
 	}
 }
 
@@ -95,7 +98,7 @@ func (d *doctor) inside(ctx context.Context, tx *ledger.Tx) (damaged bool) {
 		}
 	}
 	for _, reason := range reasons {
-		d.problem(checkRead, "'"+d.command("verify")+"' says what is wrong; a copy that 'jobledger backup' made is the way back", "%s cannot be checked: %s",
+		d.problem(checkRead, "'"+d.command("verify")+"' says what is wrong; a backup is the way back", "%s cannot be checked: %s",
 			strings.Join(failed[reason], ", "), reason)
 	}
 	return damaged
@@ -104,7 +107,11 @@ func (d *doctor) inside(ctx context.Context, tx *ledger.Tx) (damaged bool) {
 func (d *doctor) guards(ctx context.Context, tx *ledger.Tx) error {
 	problems, err := tx.Guards(ctx)
 	for _, what := range problems {
-		d.problem(checkGuards, fmt.Sprintf("'%s' shows whether history was changed; '%s' puts it right", d.command("verify"), d.command("rebuild")), "%s", what)
+		remedy := fmt.Sprintf("'%s' shows whether history was changed; '%s' puts it right", d.command("verify"), d.command("rebuild"))
+		if onServer(d.db) {
+			remedy = fmt.Sprintf("'%s' shows whether history was changed; the schema's owner puts it right, as schema/postgres of this program has it", d.command("verify"))
+		}
+		d.problem(checkGuards, remedy, "%s", what)
 	}
 	return err
 }
@@ -180,7 +187,10 @@ func (d *doctor) stranded(ctx context.Context, tx *ledger.Tx) error {
 
 // logFolders finds what commands wrote for jobs that are not there, or that were to be forgotten.
 func (d *doctor) logFolders(ctx context.Context, tx *ledger.Tx) error {
-	folder := worker.LogFolder(d.path)
+	folder, err := logFolder(d.path)
+	if err != nil {
+		return nil // nothing is kept then
+	}
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -207,7 +217,7 @@ func (d *doctor) logFolders(ctx context.Context, tx *ledger.Tx) error {
 		d.problem(checkLogs, "rm -r "+quoteShell(filepath.Join(folder, erased[0])), "%s of jobs that were erased %s still there: %s",
 			count(int64(len(erased)), "log"), verbFor(int64(len(erased)), "is", "are"), some(erased))
 	}
-	if len(gone) > 0 {
+	if len(gone) > 0 && !onServer(d.path) { // else they may be of another server's ledger of the same name
 		d.advise(checkLogs, "look at them and remove them: rm -r "+quoteShell(filepath.Join(folder, gone[0])),
 			"%s in %s %s of no job of this ledger: %s", count(int64(len(gone)), "log"), folder, verbFor(int64(len(gone)), "is", "are"), some(gone))
 	}

@@ -73,6 +73,11 @@ func (p *program) enqueue(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
+	if p.ahead != 0 { // --delay counts by its clock
+		if e.RunAt, _, err = p.runAt(c); err != nil {
+			return err
+		}
+	}
 	e.ID = ulid.Make().String() // so that after an unknown outcome the same can be asked again
 	answers, err := service.Enqueue(c.Context, p.actor, e)
 	if errors.Is(err, ledger.ErrUnknown) {

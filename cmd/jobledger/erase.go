@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,7 +9,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"jobledger/commands"
-	"jobledger/commands/worker"
 	"jobledger/projection"
 )
 
@@ -17,7 +17,8 @@ func eraseVerb(p *program) verb {
 		name: "erase", group: groupLedger, usage: "remove the payload, the results and the logs of jobs that have ended, for good",
 		about: "What happened to the job stays: its events, with its key, tags and error details, and sizes and digests without the salt that " +
 			"would allow to guess at the bytes. A job that was erased cannot be retried, and its key stays taken. The bytes are overwritten " +
-			"in the ledger's file and taken out of the -wal file; from backups, exports and copies you must remove them yourself. " +
+			"in the ledger's file and taken out of the -wal file (PostgreSQL: they are gone from the tables, and their space is used anew); " +
+			"from backups, exports and copies you must remove them yourself. " +
 			"Of several jobs each is tried; the first failure gives the exit code.",
 		args: "JOB…", minArgs: 1, maxArgs: anyNumber,
 		flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "why, for whoever reads the history: `TEXT`", Required: true}},
@@ -34,13 +35,12 @@ func (p *program) erase(c *cli.Context) error {
 		return usagef("--reason is empty")
 	}
 	path, _ := pathOf(p.db)
-	logs := worker.LogFolder(path)
+	logs, logsErr := logFolder(path)
 	erased := 0
-	var logsErr error
 	err := p.operate(c, commands.Erase{Reason: c.String("reason")}, func(before, after projection.Job) string {
 		erased++
-		if err := os.RemoveAll(filepath.Join(logs, string(after.ID))); err != nil && logsErr == nil {
-			logsErr = err
+		if logs != "" {
+			logsErr = errors.Join(logsErr, os.RemoveAll(filepath.Join(logs, string(after.ID))))
 		}
 		if before.Erased {
 			return fmt.Sprintf("job %s in %s was erased already", after.ID, after.Queue)
@@ -48,7 +48,11 @@ func (p *program) erase(c *cli.Context) error {
 		return fmt.Sprintf("job %s in %s is erased; its history stays", after.ID, after.Queue)
 	})
 	if erased > 0 {
-		if whole, checkErr := p.checkpoint(c); checkErr != nil || !whole {
+		whole, checkErr := p.checkpoint(c)
+		switch {
+		case onServer(path):
+			p.tellLeft(checkErr == nil && whole)
+		case checkErr != nil || !whole:
 			p.message("what was erased stays in %s-wal until others who read the ledger now are done", path)
 		}
 	}
@@ -56,6 +60,14 @@ func (p *program) erase(c *cli.Context) error {
 		err = fmt.Errorf("the payload and results are erased, the logs not: %w", logsErr)
 	}
 	return err
+}
+
+// tellLeft says where erased bytes still are when a server has done what it can.
+func (p *program) tellLeft(vacuumed bool) {
+	if !vacuumed {
+		p.message("what was erased stays in the server's files until it has vacuumed the table bodies, which the owner of that can hasten")
+	}
+	p.message("what was erased stays in the server's WAL, and its archive, until that is over, and in backups; what its command wrote, on other hosts where it ran")
 }
 
 func (p *program) checkpoint(c *cli.Context) (whole bool, err error) {

@@ -59,7 +59,7 @@ func (p *program) exec(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	command.Logs = worker.LogFolder(service.Store.Path())
+	command.Logs = p.logsOf(service)
 	w := &worker.Worker{Service: service, Command: command, Process: j.Worker, Lease: leaseFor(c, j),
 		Log: slog.New(&lineHandler{p: p, mu: new(sync.Mutex), least: slog.LevelError})}
 	ctx, signalled := stoppable(c.Context)

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -94,7 +98,7 @@ var knownErrors = []struct {
 	{commands.ErrConflict, exitConflict, ""},
 	{commands.ErrNoJob, exitNoJob, ""},
 	{commands.ErrInvalid, exitUsage, ""},
-	{ledger.ErrAddress, exitUsage, "--db and JOBLEDGER_DB take the path of a file, or sqlite:PATH?sync=normal"},
+	{ledger.ErrAddress, exitUsage, "--db and JOBLEDGER_DB take the path of a file, sqlite:PATH?sync=normal, or postgres://USER@HOST/DATABASE"},
 	{ledger.ErrNoLedger, exitUsage, "'jobledger init' makes one; --db or JOBLEDGER_DB says where"},
 	{ledger.ErrNotALedger, exitUsage, "give --db the path of a ledger, or of a file that does not exist yet"},
 	{ledger.ErrNewerSchema, exitUsage, ""},
@@ -116,6 +120,44 @@ var knownErrors = []struct {
 	{syscall.EDQUOT, exitBusy, "the disk quota is used up; free some space and try again"},
 	// A reader that went away (… | head) has seen what it wanted.
 	{syscall.EPIPE, exitOK, ""},
+}
+
+// serverHints are what to do where the ledger is in PostgreSQL.
+var serverHints = []struct {
+	is   error
+	hint string
+}{
+	{ledger.ErrAddress, "--db and JOBLEDGER_DB take postgres://USER@HOST/DATABASE; this program's own options are ?schema=NAME, ?sync=normal and ?listen=off"},
+	{ledger.ErrNoLedger, "'jobledger init' makes one, in a database that is there ('createdb' makes that); --db or JOBLEDGER_DB says where"},
+	{ledger.ErrNotALedger, "give --db another database, or another schema of this one: ?schema=NAME"},
+	{ledger.ErrFull, "the server's disk is full; free some space there and try again: what was done is not done twice"},
+	{ledger.ErrIO, "the server is away or out of reach; try again: what was done is not done twice"},
+	{ledger.ErrUnknown, "send the same command again: if it was done, you get the same answer"},
+	{ledger.ErrBusy, "another process holds the write lock for long, or the server takes no more connections; 'jobledger doctor' may say more, else try again"},
+	{ledger.ErrReadOnly, "to write takes the rights of jobledger_worker, to make a ledger those of its owner (see schema/postgres/roles.sql), and a server that is no standby"},
+	{ledger.ErrDamaged, "'jobledger verify' says what is wrong; a backup of the database is the way back"},
+}
+
+// serverHint is the hint for err where the ledger is in PostgreSQL. One that is for this very error stays.
+func serverHint(err error, hint string) string {
+	if _, ok := errors.AsType[*exitError](err); ok {
+		return hint
+	}
+	if _, ok := errors.AsType[*fs.PathError](err); ok { // of a file here
+		return hint
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return "a user of the ledger needs the rights of jobledger_worker or jobledger_auditor: see schema/postgres/roles.sql"
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(e.Code, "28") {
+		return "PGPASSWORD, ~/.pgpass or --db gives the password; the server's pg_hba.conf says who may come, and from where"
+	}
+	for _, known := range serverHints {
+		if errors.Is(err, known.is) {
+			return known.hint
+		}
+	}
+	return hint
 }
 
 // explain says how the program ends after err: the exit code, why (without the program's name) and what

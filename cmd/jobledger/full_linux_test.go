@@ -15,7 +15,7 @@ import (
 // runs the test once more, as root of a namespace of its own; then ok is false here.
 func smallDisk(t *testing.T, kib int) (s site, ok bool) {
 	t.Helper()
-	s = site{t, t.TempDir()}
+	s = site{TB: t, dir: t.TempDir()}
 	err := syscall.Mount("tmpfs", s.dir, "tmpfs", 0, fmt.Sprintf("size=%dk,mode=700", kib))
 	switch {
 	case err == nil:

@@ -28,11 +28,13 @@ func importVerb(p *program) verb {
 		about: "FILE is what 'jobledger export' wrote, from the first event on; - is standard input. The ledger of --db must not be there " +
 			"yet, or have no events. Ids, times, tokens and payloads stay as they were; the last event then says that all was imported. " +
 			"Every line, every transition and every digest is checked, and unless all is right nothing is written.\n" +
-			"A history without payloads can be taken in to be looked at; its queues are paused then, so that no job runs without its payload.",
+			"A history without payloads can be taken in to be looked at; its queues are paused then, so that no job runs without its payload. " +
+			"It is also how a ledger gets from a file into PostgreSQL, and back.",
 		args: "FILE | -", minArgs: 1, maxArgs: 1,
 		examples: []example{
 			{"jobledger import night.jsonl --db night.db", "look at somebody else's ledger"},
 			{"jobledger export | jobledger import - --db copy.db && jobledger verify --db copy.db", "the same ledger once more"},
+			{"jobledger export | jobledger import - --db postgres://app@db.example/jobs", "the same in PostgreSQL; stop the workers before"},
 		},
 		exits: []int{exitNothing, exitConflict, exitBusy},
 		run:   p.importHistory,
@@ -60,7 +62,7 @@ func (p *program) importHistory(c *cli.Context) error {
 		return withHint(usagef("%s", plainly(err)), "nothing was written")
 	}
 	if errors.Is(err, commands.ErrNotEmpty) {
-		return withHint(exitf(exitConflict, "%s has events already; it was not touched", p.db), "give --db the name of a new ledger")
+		return withHint(exitf(exitConflict, "%s has events already; it was not touched", shown(p.db)), "%s", p.newLedger())
 	}
 	if err != nil {
 		return err
@@ -104,17 +106,17 @@ func (p *program) importInto(ctx context.Context, from string, content *io.Secti
 	case err == nil:
 		defer service.Store.Close()
 		loaded, err = service.Import(ctx, p.actor, from, lines, progress)
-		return loaded, path, err
+		return loaded, shown(path), err
 	case !errors.Is(err, ledger.ErrNoLedger):
 		return loaded, "", err
-	case !errors.Is(statErr, fs.ErrNotExist): // an empty file
+	case onServer(p.db) || !errors.Is(statErr, fs.ErrNotExist): // a database without one, or an empty file
 		service, err := p.openOrCreate(ctx)
 		if err != nil {
 			return loaded, "", err
 		}
 		defer service.Store.Close()
 		loaded, err = service.Import(ctx, p.actor, from, lines, progress)
-		return loaded, path, err
+		return loaded, shown(path), err
 	}
 	u, err := p.startLedger(ctx, path, options)
 	if err != nil {
@@ -125,6 +127,14 @@ func (p *program) importInto(ctx context.Context, from string, content *io.Secti
 		return loaded, "", err
 	}
 	return loaded, path, u.finish()
+}
+
+// newLedger is what to do where a ledger has events.
+func (p *program) newLedger() string {
+	if onServer(p.db) {
+		return "give --db another database, or with ?schema=NAME another schema of this one"
+	}
+	return "give --db the name of a new ledger"
 }
 
 // pathOf takes a DSN of --db apart.

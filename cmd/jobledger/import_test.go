@@ -116,7 +116,7 @@ func TestADamagedHistoryIsRefusedByItsLine(t *testing.T) {
 			at := pattern.FindStringIndex(lines[n])
 			damaged[n] = lines[n][:at[0]] + d.new + lines[n][at[1]:]
 			folder := t.TempDir()
-			for _, db := range []string{filepath.Join(folder, "new.db"), empty.Path()} {
+			for _, db := range []string{filepath.Join(folder, "new.db"), empty.DSN()} {
 				code, stderr := importing(t, db, strings.Join(damaged, "\n")+"\n")
 				if want := regexp.MustCompile(`^jobledger: line ` + strconv.Itoa(n+1) + `: .*` + d.why); code != exitUsage || !want.MatchString(stderr) {
 					t.Errorf("exit code %d\n got %swant %s\nline %s", code, stderr, want, damaged[n])

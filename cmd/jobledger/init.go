@@ -12,10 +12,14 @@ func initVerb(p *program) verb {
 	return verb{
 		name: "init", group: groupSetUp, usage: "make an empty ledger",
 		about: "A ledger is one SQLite file that only you can read; while it is in use, a -wal and a -shm file lie beside it and " +
-			"belong to it. Where there is a ledger already, nothing happens. enqueue and work make one too.",
+			"belong to it. Where there is a ledger already, nothing happens. enqueue and work make one too.\n" +
+			"In PostgreSQL a ledger is a schema of a database, which must be there: jobledger, or the one that ?schema= of --db names. " +
+			"To make it takes the right to create in the database; who works with it later needs less, see schema/postgres/roles.sql. " +
+			"A password stands better in PGPASSWORD or ~/.pgpass than in --db, where everybody on the machine can read it.",
 		examples: []example{
 			{"jobledger init", "jobledger.db in this directory"},
 			{"jobledger init --db /var/lib/mail/jobs.db", "another place; every command then needs the same --db, or JOBLEDGER_DB"},
+			{"jobledger init --db postgres://app@db.example/jobs", "on a PostgreSQL server, 14 or newer; make the database with createdb first"},
 		},
 		exits: []int{exitBusy},
 		run:   p.initLedger,

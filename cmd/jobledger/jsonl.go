@@ -64,6 +64,12 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 		return err
 	}
 	defer service.Store.Close()
+	if p.ahead != 0 { // --delay counts by its clock
+		lines.now = p.now()
+		if lines.defaults.RunAt, _, err = p.runAt(c); err != nil {
+			return err
+		}
+	}
 	bar := (*progress)(nil)
 	if !p.stdoutTerminal { // there the ids themselves show how it goes
 		bar = p.startProgress("enqueue", int64(total))

@@ -76,7 +76,7 @@ func (r rig) copied() rig {
 	if err := os.CopyFS(to, os.DirFS(r.dir)); err != nil {
 		r.Fatal(err)
 	}
-	return rig{site{r.TB, to}, r.program}
+	return rig{site{TB: r.TB, dir: to}, r.program}
 }
 
 // dieAtEach runs i again and again, each time on a copy of the site, and lets it die when it comes by step for the

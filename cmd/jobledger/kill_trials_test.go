@@ -143,7 +143,7 @@ var trials = []trial{
 	}},
 	{name: "import", adds: "enqueued claimed succeeded imported", then: exitConflict, steps: append([]string{"line"}, writeSteps...), prepare: func(p pantry) invocation {
 		p.Store.Close()
-		other := rig{site{p.TB, p.TempDir()}, p.program}
+		other := rig{site{TB: p.TB, dir: p.TempDir()}, p.program}
 		other.exportOfOne(p.path("history.jsonl"))
 		return invoke("import", "history.jsonl")
 	}},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -31,7 +32,7 @@ func (p *program) openOrCreate(ctx context.Context) (*commands.Service, error) {
 
 // noFolder is err with what to do about it, if the folder of dsn is none.
 func noFolder(dsn string, err error) error {
-	if err == nil || errors.Is(err, ledger.ErrAddress) {
+	if err == nil || errors.Is(err, ledger.ErrAddress) || onServer(dsn) {
 		return err
 	}
 	path, _ := pathOf(dsn)
@@ -45,14 +46,31 @@ func noFolder(dsn string, err error) error {
 	return err
 }
 
+// leastAhead is how far a server's clock must be off for this machine's to be corrected.
+const leastAhead = 500 * time.Millisecond
+
 func (p *program) service(store *ledger.Store, err error) (*commands.Service, error) {
 	if err != nil {
 		return nil, err
 	}
 	if failpoint.Shifted() {
 		store.Now = p.now
+	} else {
+		p.follow(store.Ahead())
 	}
 	return &commands.Service{Store: store}, nil
+}
+
+// follow makes now the time by a clock that is so far ahead of this machine's: what is overdue, due or silent is so by
+// the server's.
+func (p *program) follow(ahead time.Duration) {
+	if ahead.Abs() < leastAhead && p.ahead == 0 {
+		return
+	}
+	before := p.ahead
+	here := p.now
+	p.ahead = ahead
+	p.now = func() time.Time { return here().Add(ahead - before) }
 }
 
 // read opens the ledger of --db, runs fn on one snapshot of it, and closes it.
@@ -91,6 +109,15 @@ func (p *program) jobNamed(ctx context.Context, service *commands.Service, text 
 	return j, err
 }
 
+// logsOf is the folder for what the commands of a worker write. Where there is none, that is said, and nothing kept.
+func (p *program) logsOf(service *commands.Service) string {
+	folder, err := logFolder(service.Store.Path())
+	if err != nil {
+		p.message("what commands write is not kept for 'jobledger logs': %v", err)
+	}
+	return folder
+}
+
 // self is this process as a worker: the name given, or host-pid.
 func self(name, version string) ledger.Worker {
 	host := hostname("unknown")
@@ -100,8 +127,11 @@ func self(name, version string) ledger.Worker {
 	return ledger.Worker{Name: name, Boot: ulid.Make().String(), Host: host, PID: os.Getpid(), Version: version}
 }
 
-// absoluteDB is --db so that it means the same file in another folder.
+// absoluteDB is --db so that it means the same ledger in another folder.
 func absoluteDB(dsn string) string {
+	if onServer(dsn) {
+		return dsn
+	}
 	path, isURL := strings.CutPrefix(dsn, "sqlite:")
 	absolute, err := filepath.Abs(path)
 	switch {

@@ -262,7 +262,7 @@ func asNobody(t *testing.T) site {
 			t.Fatal(err)
 		}
 	}
-	s := site{t, filepath.Join(dir, "place")}
+	s := site{TB: t, dir: filepath.Join(dir, "place")}
 	if os.Geteuid() == 0 {
 		if err := os.Chown(s.dir, nobody, nobody); err != nil {
 			t.Fatal(err)

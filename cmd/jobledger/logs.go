@@ -23,7 +23,9 @@ func logsVerb(p *program) verb {
 	return verb{
 		name: "logs", group: groupSee, usage: "show what a job's command wrote",
 		about: "'jobledger work' keeps what each attempt writes to stdout and stderr in a folder beside the ledger, of a flood the " +
-			"beginning and the end. Nothing removes these files but you. On a terminal, control characters are escaped.",
+			"beginning and the end. With a ledger in PostgreSQL that is a folder of the worker's user on the worker's host, " +
+			"$XDG_STATE_HOME/jobledger/DATABASE or ~/.local/state/jobledger/DATABASE, and only there they can be shown. " +
+			"Nothing removes these files but you. On a terminal, control characters are escaped.",
 		args: "JOB", minArgs: 1, maxArgs: 1,
 		flags: []cli.Flag{
 			wholeFlag("attempt", "what attempt `N` wrote", 0, 1, math.MaxInt, "the latest"),
@@ -51,6 +53,7 @@ type output struct {
 	attempt int
 	stderr  bool
 	path    string
+	server  bool // the ledger is on one, and the worker's host may be another one than this
 }
 
 func (p *program) logs(c *cli.Context) error {
@@ -71,7 +74,11 @@ func (p *program) logs(c *cli.Context) error {
 	case o.attempt == 0:
 		o.attempt = o.job.Attempt
 	}
-	o.path = worker.LogFile(worker.LogFolder(service.Store.Path()), o.job.ID, o.attempt, o.stderr)
+	folder, err := logFolder(service.Store.Path())
+	if err != nil {
+		return err
+	}
+	o.path, o.server = worker.LogFile(folder, o.job.ID, o.attempt, o.stderr), onServer(p.db)
 	if c.Bool("follow") {
 		return p.followOutput(c.Context, service, o)
 	}
@@ -97,6 +104,10 @@ func (o output) stream() string {
 // nothing is the error of an attempt without a file.
 func (o output) nothing() error {
 	err := exitf(exitNothing, "there is no %s of attempt %d of job %s", o.stream(), o.attempt, o.job.ID)
+	if o.server {
+		err = exitf(exitNothing, "on this host, %s, there is no %s of attempt %d of job %s: no %s", hostname("which has no name"), o.stream(), o.attempt, o.job.ID, o.path)
+		return withHint(err, "look on the host where it ran, as the worker's user: 'jobledger attempts --job %s' says which; or it wrote nothing, or ran with --capture none", o.job.ID)
+	}
 	return withHint(err, "it wrote nothing, or was no command of 'jobledger work' with this ledger, or ran with --capture none; "+
 		"'jobledger history %s' knows more", o.job.ID)
 }

@@ -14,7 +14,12 @@ func TestLogsAreEscapedOnATerminalOnly(t *testing.T) {
 	s := newTale(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	j := s.claim("w1", "mail")
-	path := worker.LogFile(worker.LogFolder(s.Store.Path()), j.ID, 1, false)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	folder, err := logFolder(s.Store.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := worker.LogFile(folder, j.ID, 1, false)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -52,6 +52,9 @@ func (p *program) replay(c *cli.Context) error {
 	case into == "" && c.IsSet("into"):
 		return usagef("--into is empty")
 	}
+	if err := fileName("--into", into); err != nil {
+		return err
+	}
 	w, _, err := p.whenOf(c, "until")
 	if err != nil {
 		return err

@@ -30,7 +30,8 @@ func restoreVerb(p *program) verb {
 			"It is refused while any process has the ledger open: stop the workers first. It is refused too, unless --force is given, " +
 			"where somebody seems to be at work all the same, where the ledger has events that FILE has not, or where it cannot be read. " +
 			"Nothing is paused. What was queued or held when the backup was made is so again, also jobs that have ended since: a worker that is started " +
-			"runs them again. Leases of that time run out, and a sweeper takes the jobs back.",
+			"runs them again. Leases of that time run out, and a sweeper takes the jobs back.\n" +
+			"It is for ledgers in files: one in PostgreSQL is brought back by pg_restore.",
 		args: "FILE", minArgs: 1, maxArgs: 1,
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "although events are lost, or a worker was seen just now; never while the ledger is open", DisableDefaultText: true},
@@ -121,13 +122,13 @@ func (r *restoring) restore(ctx context.Context) error {
 
 // place finds out where the ledger is, or is to be.
 func (r *restoring) place() (err error) {
+	if err := r.ofFiles("restore", "pg_restore or psql brings back what pg_dump has copied; 'jobledger import' takes in what 'jobledger export' wrote"); err != nil {
+		return err
+	}
 	if r.from, err = filepath.Abs(r.name); err != nil {
 		return err
 	}
 	path, _ := pathOf(r.db)
-	if strings.HasPrefix(path, "postgres://") || strings.HasPrefix(path, "postgresql://") {
-		return usagef("%s: this program keeps its ledger in a SQLite file; give its path", path)
-	}
 	if r.path, err = filepath.Abs(path); err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -12,7 +14,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
@@ -38,14 +44,43 @@ func TestToolsAreThereInCI(t *testing.T) {
 	}
 }
 
-// TestScripts holds conversations with the program, one file per verb.
+// TestScripts holds conversations with the program, one file per verb. What a script says of $LEDGER holds on each engine;
+// one that is about files says so at its top.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:                 "../../testdata/script",
+	onPostgres := ledgertest.OnPostgres(t)
+	params := scripts("../../testdata/script", func(env *testscript.Env) error {
+		dsn := ""
+		if onPostgres {
+			dsn = ledgertest.Postgres(t)
+		}
+		return ledgerOf(env, dsn)
+	})
+	params.Condition = func(name string) (bool, error) {
+		if name != "postgres" {
+			return false, fmt.Errorf("unknown condition %q", name)
+		}
+		return onPostgres, nil
+	}
+	testscript.Run(t, params)
+}
+
+// TestScriptsOfPostgres holds those that need a server, on whatever engine the others run. $PG is a second, empty database.
+func TestScriptsOfPostgres(t *testing.T) {
+	ledgertest.Postgres(t) // or skip them all
+	testscript.Run(t, scripts("../../testdata/script/postgres", func(env *testscript.Env) error {
+		env.Setenv("PG", ledgertest.Postgres(t))
+		return ledgerOf(env, ledgertest.Postgres(t))
+	}))
+}
+
+func scripts(dir string, setUp func(*testscript.Env) error) testscript.Params {
+	return testscript.Params{
+		Dir:                 dir,
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "sql": runSQL, "capture": capture, "refused": refused, "bytes": writeBytes},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "sql": runSQL, "capture": capture, "refused": refused, "bytes": writeBytes, "anew": anew},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TZ", "UTC")
 			env.Setenv("GORACE", raceAtExit)
@@ -55,9 +90,41 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Setenv("HISTORY", history)
+			if err := setUp(env); err != nil {
+				return err
+			}
 			return os.MkdirAll(env.Getenv("TMPDIR"), 0o700)
 		},
-	})
+	}
+}
+
+// ledgerOf is where a script has the ledger of --db: a file unless the environment says otherwise.
+func ledgerOf(env *testscript.Env, dsn string) error {
+	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
+	if dsn == "" {
+		env.Setenv("LEDGER", filepath.Join(env.WorkDir, defaultDB))
+		env.Setenv("LOGS", filepath.Join(env.WorkDir, defaultDB+".logs"))
+		return nil
+	}
+	address, err := ledger.Address(dsn)
+	env.Setenv("JOBLEDGER_DB", dsn)
+	env.Setenv("LEDGER", address)
+	env.Setenv("LOGS", filepath.Join(env.WorkDir, "state", "jobledger", address[strings.LastIndexByte(address, '/')+1:]))
+	return err
+}
+
+// anew is "anew" in a script: there is no ledger any more.
+func anew(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: anew")
+	}
+	if dsn := ts.Getenv("JOBLEDGER_DB"); onServer(dsn) {
+		ts.Check(printServerRows(ts, dsn, "SET client_min_messages TO warning; DROP SCHEMA IF EXISTS jobledger CASCADE"))
+		return
+	}
+	for _, suffix := range []string{"", "-wal", "-shm", ".bell", ".logs"} {
+		ts.Check(os.RemoveAll(ts.MkAbs(defaultDB + suffix)))
+	}
 }
 
 // exits is "exits CODE PROGRAM ARGS…" in a script: exec that wants exactly this exit code.
@@ -79,15 +146,18 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // runSQL is "sql FILE STATEMENT" in a script: what somebody with a SQLite shell could do to a ledger. It prints the
-// rows, their columns separated by a bar.
+// rows, their columns separated by a bar. jobledger.db is the script's ledger where that is in PostgreSQL, too.
 func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: sql file statement")
 	}
-	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
-	ts.Check(err)
-	defer db.Close()
-	switch err := printRows(ts, db, args[1]); {
+	var err error
+	if dsn := ts.Getenv("JOBLEDGER_DB"); args[0] == defaultDB && onServer(dsn) {
+		err = printServerRows(ts, dsn, args[1])
+	} else {
+		err = printFileRows(ts, ts.MkAbs(args[0]), args[1])
+	}
+	switch {
 	case err != nil && neg:
 		fmt.Fprintln(ts.Stderr(), err)
 	case err != nil:
@@ -97,7 +167,28 @@ func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func printRows(ts *testscript.TestScript, db *sql.DB, statement string) error {
+func printServerRows(ts *testscript.TestScript, dsn, statements string) error {
+	ctx := context.Background()
+	conn, err := pgconn.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	results, err := conn.Exec(ctx, "SET search_path TO jobledger; "+statements).ReadAll()
+	for _, result := range results {
+		for _, row := range result.Rows {
+			fmt.Fprintf(ts.Stdout(), "%s\n", bytes.Join(row, []byte("|")))
+		}
+	}
+	return err
+}
+
+func printFileRows(ts *testscript.TestScript, path, statement string) error {
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
 	rows, err := db.Query(statement)
 	if err != nil {
 		return err

@@ -125,7 +125,7 @@ func TestPayloadIsOnStandardInputOnly(t *testing.T) {
 // A payload among the arguments or in the environment is seen, or the test above would see nothing.
 func TestAPayloadInSightIsSeen(t *testing.T) {
 	t.Parallel()
-	s := site{t, t.TempDir()}
+	s := site{TB: t, dir: t.TempDir()}
 	dir, err := filepath.EvalSymlinks(s.dir)
 	if err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func openToOthers(t testing.TB, root string) (open, closed []string) {
 // or lets whoever can write it run jobs.
 func TestEveryFileIsForItsOwnerOnly(t *testing.T) {
 	t.Parallel()
-	s := site{t, t.TempDir()}
+	s := site{TB: t, dir: t.TempDir()}
 	generous := func(words ...string) *exec.Cmd {
 		cmd := exec.Command("sh", append([]string{"-c", `umask 0 && exec jobledger "$@"`, "sh"}, words...)...)
 		cmd.Dir = s.dir

@@ -139,7 +139,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &soak{site: site{t, filepath.Join(dir, "disk")}, notes: filepath.Join(dir, "notes"), seed: seed,
+	s := &soak{site: site{TB: t, dir: filepath.Join(dir, "disk")}, notes: filepath.Join(dir, "notes"), seed: seed,
 		live: make(map[*soakProcess]bool), sent: make(map[string]digest), cut: make(map[string]time.Time), count: make(map[string]int)}
 	s.under, s.stop = context.WithCancel(t.Context())
 	for _, folder := range []string{s.dir, s.notes, filepath.Join(s.notes, "locks")} {

@@ -139,6 +139,6 @@ func (s *tale) run(width int, typed ...string) (code int, stdout, stderr string)
 	var out, messages bytes.Buffer
 	p := &program{stdout: bufio.NewWriter(&out), stderr: &messages, stdoutTerminal: width > 0, width: width,
 		now: func() time.Time { return s.now.In(time.FixedZone("", 2*3600)) }}
-	code = p.run(context.Background(), append(typed, "--db", s.Store.Path()))
+	code = p.run(context.Background(), append(typed, "--db", s.Store.DSN()))
 	return code, out.String(), messages.String()
 }

@@ -9,14 +9,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"jobledger/ledger"
 	"jobledger/projection"
 )
 
-// rowsOf runs a query as somebody with a SQLite shell would, and returns its columns and rows.
-func rowsOf(t *testing.T, path, query string, args ...any) (columns []string, rows []map[string]any) {
+// rowsOf runs a query as somebody with the database's shell would, and returns its columns and rows.
+func rowsOf(t *testing.T, dsn, query string, args ...any) (columns []string, rows []map[string]any) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
+	if onServer(dsn) {
+		return serverRowsOf(t, dsn, query, args...)
+	}
+	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +48,30 @@ func rowsOf(t *testing.T, path, query string, args ...any) (columns []string, ro
 	}
 	if err := found.Err(); err != nil {
 		t.Fatal(err)
+	}
+	return columns, rows
+}
+
+func serverRowsOf(t *testing.T, dsn, query string, args ...any) (columns []string, rows []map[string]any) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), `SET search_path TO jobledger`); err != nil {
+		t.Fatal(err)
+	}
+	found, err := conn.Query(t.Context(), strings.ReplaceAll(query, "?", "$1"), args...)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	for _, f := range found.FieldDescriptions() {
+		columns = append(columns, f.Name)
+	}
+	rows, err = pgx.CollectRows(found, pgx.RowToMap)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
 	}
 	return columns, rows
 }
@@ -81,7 +110,7 @@ func TestViewHistoryIsTheEvents(t *testing.T) {
 	s := newTale(t)
 	s.lost()
 	s.rest()
-	columns, rows := rowsOf(t, s.Store.Path(), `SELECT * FROM history`)
+	columns, rows := rowsOf(t, s.Store.DSN(), `SELECT * FROM history`)
 	want := []string{"pos", "job", "seq", "kind", "at", "actor", "worker", "token", "attempt", "from_state", "to_state", "data"}
 	if !slices.Equal(columns, want) {
 		t.Fatalf("columns %v, want %v", columns, want)
@@ -142,7 +171,7 @@ func TestViewCurrentIsTheJobs(t *testing.T) {
 	s := newTale(t)
 	s.lost()
 	s.rest()
-	columns, rows := rowsOf(t, s.Store.Path(), `SELECT * FROM current`)
+	columns, rows := rowsOf(t, s.Store.DSN(), `SELECT * FROM current`)
 	var jobs []projection.Job
 	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
 		if jobs, err = projection.List(t.Context(), tx, projection.Filter{}); err != nil {
@@ -186,7 +215,7 @@ func TestViewCurrentIsTheJobs(t *testing.T) {
 func TestViewAttemptsHasARowForEachClaim(t *testing.T) {
 	s := newTale(t)
 	j := s.lost()
-	columns, rows := rowsOf(t, s.Store.Path(), `SELECT * FROM attempts WHERE job = ? ORDER BY attempt`, string(j.ID))
+	columns, rows := rowsOf(t, s.Store.DSN(), `SELECT * FROM attempts WHERE job = ? ORDER BY attempt`, string(j.ID))
 	want := "job attempt queue worker boot host pid claimed_at last_heartbeat ended_at outcome exit_code signal"
 	if got := strings.Join(columns, " "); got != want {
 		t.Errorf("columns\n%s, want\n%s", got, want)
@@ -208,7 +237,7 @@ func TestViewAttemptsHasARowForEachClaim(t *testing.T) {
 	if !slices.Equal(got, wanted) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(wanted, "\n"))
 	}
-	_, rows = rowsOf(t, s.Store.Path(), `SELECT count(*) AS n FROM attempts WHERE ended_at IS NULL`)
+	_, rows = rowsOf(t, s.Store.DSN(), `SELECT count(*) AS n FROM attempts WHERE ended_at IS NULL`)
 	if rows[0]["n"] != int64(0) {
 		t.Errorf("%v attempts are under way", rows[0]["n"])
 	}

@@ -172,7 +172,7 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 		return err
 	}
 	defer service.Store.Close()
-	command.Logs = worker.LogFolder(service.Store.Path())
+	command.Logs = p.logsOf(service)
 	w := &worker.Worker{Service: service, Command: command, Process: request.Worker,
 		Queues: request.Queues, Capabilities: request.Capabilities, Slots: c.Int("jobs"),
 		MaxJobs: c.Int("max-jobs"), Drain: c.Bool("drain") || c.Bool("once"), Log: slog.New(&lineHandler{p: p, mu: new(sync.Mutex)})}

@@ -23,11 +23,12 @@ import (
 type site struct {
 	testing.TB
 	dir string
+	env []string // beside that of the test
 }
 
 func newSite(t testing.TB) site {
 	t.Helper()
-	s := site{t, t.TempDir()}
+	s := site{TB: t, dir: t.TempDir()}
 	s.run("init")
 	return s
 }
@@ -35,6 +36,9 @@ func newSite(t testing.TB) site {
 func (s site) command(words ...string) *exec.Cmd {
 	cmd := exec.Command("jobledger", words...)
 	cmd.Dir = s.dir
+	if len(s.env) > 0 {
+		cmd.Env = append(os.Environ(), s.env...)
+	}
 	return cmd
 }
 

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"jobledger/commands/worker"
+	"jobledger/ledger"
+)
+
+// onServer reports whether dsn is the address of a ledger in PostgreSQL, and not the path of a file.
+func onServer(dsn string) bool {
+	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
+}
+
+// shown is dsn for people: of a ledger in PostgreSQL the address, without a password.
+func shown(dsn string) string {
+	if !onServer(dsn) {
+		return dsn
+	}
+	if address, err := ledger.Address(dsn); err == nil {
+		return address
+	}
+	return "postgres://…"
+}
+
+// withoutPassword is dsn as it may be printed, with all of its options.
+func withoutPassword(dsn string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return "postgres://…"
+	}
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+	}
+	query := u.Query()
+	for name := range query {
+		if strings.Contains(name, "password") {
+			query.Del(name)
+		}
+	}
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+// dbWords are what a line for a shell says of the ledger: nothing where it need not.
+func (p *program) dbWords() string {
+	if p.db == defaultDB || onServer(p.db) && p.db == os.Getenv("JOBLEDGER_DB") {
+		return ""
+	}
+	if onServer(p.db) {
+		return " --db " + quoteShell(withoutPassword(p.db))
+	}
+	return " --db " + quoteShell(p.db)
+}
+
+// ofFiles refuses what is done with a file to a ledger on a server. hint says what does it there.
+func (p *program) ofFiles(verb, hint string) error {
+	if !onServer(p.db) {
+		return nil
+	}
+	return withHint(usagef("%s is for a ledger in a file, and %s is in PostgreSQL", verb, shown(p.db)), "%s", hint)
+}
+
+// fileName refuses what is no name for a new file.
+func fileName(flag, name string) error {
+	if !onServer(name) {
+		return nil
+	}
+	return withHint(usagef("%s makes a file; %s is none", flag, shown(name)),
+		"'jobledger export --db FILE | jobledger import - --db postgres://…' puts a ledger into PostgreSQL")
+}
+
+// errNoHome means that there is no folder for what commands write.
+var errNoHome = errors.New("neither XDG_STATE_HOME nor HOME is set")
+
+// logFolder is where this machine keeps what commands write, of the ledger at path: beside a file; for one in PostgreSQL,
+// in a folder of this user's.
+func logFolder(path string) (string, error) {
+	if !onServer(path) {
+		return worker.LogFolder(path), nil
+	}
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) { // the standard wants it ignored then
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", errNoHome
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	u, err := url.Parse(path)
+	if err != nil {
+		return "", err
+	}
+	name := url.PathEscape(strings.TrimPrefix(u.Path, "/"))
+	if schema := u.Query().Get("schema"); schema != "" {
+		name += "." + schema
+	}
+	if name = strings.TrimLeft(name, "."); name == "" {
+		name = "_"
+	}
+	return filepath.Join(state, programName, name), nil
+}

@@ -1,0 +1,324 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+)
+
+// newServerSite is newSite with the ledger at dsn, which is not made yet.
+func newServerSite(t testing.TB, dsn string) site {
+	t.Helper()
+	s := site{TB: t, dir: t.TempDir()}
+	s.env = []string{"JOBLEDGER_DB=" + dsn, "XDG_STATE_HOME=" + s.path("state"), "TZ=UTC"}
+	return s
+}
+
+// administer runs statements as the user of dsn.
+func (s site) administer(dsn string, statements ...string) {
+	s.Helper()
+	conn, err := pgx.Connect(context.Background(), dsn)
+	s.ok(err)
+	defer conn.Close(context.Background())
+	for _, statement := range statements {
+		_, err := conn.Exec(context.Background(), statement)
+		s.ok(err)
+	}
+}
+
+// Three processes, one of which is killed while it holds a job.
+func TestDemoOnPostgres(t *testing.T) {
+	t.Parallel()
+	dsn := ledgertest.Postgres(t)
+	password, _ := must(url.Parse(dsn))(t).User.Password()
+	s := newServerSite(t, "")
+	s.env = s.env[1:] // --db says where
+	s.touch("a.txt")
+	s.ok(os.WriteFile(s.path("b.txt"), []byte("b"), 0o600))
+	out := s.run("demo", "--folder", ".", "--db", dsn)
+	for _, part := range []string{"2 jobs enqueued in postgres://", "all 2 jobs succeeded, and every sum is right", "attempt 1 taken from doomed by sweeper:demo",
+		"claimed", "attempt 2 by steady", "the projection equals the fold of the events", "jobledger --db "} {
+		if !strings.Contains(out, part) {
+			t.Errorf("it does not say %q:\n%s", part, out)
+		}
+	}
+	if password != "" && strings.Contains(out, password) {
+		t.Errorf("it shows the password:\n%s", out)
+	}
+	if _, err := os.Stat(s.path("demo.db")); err == nil {
+		t.Error("it made a file, too")
+	}
+	s.env = append(s.env, "JOBLEDGER_DB="+dsn)
+	s.run("verify")
+	if code, said := s.fails("demo", "--folder", "."); code != exitConflict || !strings.Contains(said, "has events already") {
+		t.Errorf("a second one ended with %d: %s", code, said)
+	}
+}
+
+// fails runs a command that must not succeed.
+func (s site) fails(words ...string) (code int, said string) {
+	s.Helper()
+	out, err := s.command(words...).CombinedOutput()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		s.Fatalf("jobledger %s: %v, %s", strings.Join(words, " "), err, out)
+	}
+	return exit.ExitCode(), string(out)
+}
+
+// Each worker's host has a process of its own; one is killed with all its jobs in hand, and they are done all the same.
+func TestAWorkerOnPostgresIsKilled(t *testing.T) {
+	t.Parallel()
+	s := newServerSite(t, ledgertest.Postgres(t))
+	s.run("init")
+	const jobs = 60
+	s.enqueueLines(jobs)
+	doomed := s.work("--worker", "doomed", "-j", "4", "--lease", "1s", "--", "sh", "-c", "echo $JOBLEDGER_JOB >>doomed; sleep 30")
+	s.eventually("it holds four jobs", func() bool { return s.linesOf("doomed") == 4 })
+	steady := s.work("--worker", "steady", "-j", "4", "--lease", "1s", "--", "sh", "-c", "cat; echo $JOBLEDGER_JOB >>ran")
+	s.ok(doomed.Process.Kill())
+	<-doomed.exited
+	s.wantAllSucceeded(jobs, steady)
+	if n := s.linesOf("ran"); n != jobs {
+		t.Errorf("%d commands ran to their end, want %d", n, jobs)
+	}
+	if got := strings.Count(s.run("events", "--kind", "reclaimed", "--json"), "\n") + 1; got != 4 {
+		t.Errorf("%d jobs were taken back, want 4", got)
+	}
+}
+
+// A worker whose server is stopped, or crashes, goes on by itself when that is back. No job is lost, none ends twice.
+func TestAWorkerGoesOnAfterItsServer(t *testing.T) {
+	t.Parallel()
+	server := ledgertest.PostgresServer(t)
+	s := newServerSite(t, server.URL())
+	s.run("init")
+	const jobs = 120
+	s.enqueueLines(jobs)
+	w := s.work("--worker", "steady", "-j", "4", "--lease", "20s", "--", "sh", "-c", "echo $JOBLEDGER_JOB >>ran; sleep 0.05")
+	for n, away := range []func(){server.Stop, server.Kill} {
+		s.eventually("it works", func() bool { return s.linesOf("ran") > 20*(n+1) })
+		away()
+		if code, said := s.fails("status"); code != exitBusy || !strings.Contains(said, "the server is away or out of reach") {
+			t.Errorf("status without a server ended with %d: %s", code, said)
+		}
+		time.Sleep(300 * time.Millisecond)
+		server.Start()
+	}
+	s.wantAllSucceeded(jobs, w)
+	if n := s.linesOf("ran"); n != jobs {
+		t.Errorf("%d commands ran, want %d: the leases of 20s held", n, jobs)
+	}
+}
+
+func (s site) enqueueLines(n int) {
+	s.Helper()
+	cmd := s.command("enqueue", "-q", "mail", "--jsonl", "-")
+	cmd.Stdin = strings.NewReader(strings.Repeat(`{"payload":"x"}`+"\n", n))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.Fatalf("%v: %s", err, out)
+	}
+}
+
+func (s site) linesOf(name string) int {
+	text, _ := os.ReadFile(s.path(name))
+	return strings.Count(string(text), "\n")
+}
+
+// wantAllSucceeded waits until n jobs have, and ends the worker.
+func (s site) wantAllSucceeded(n int, w *running) {
+	s.Helper()
+	s.eventually(fmt.Sprintf("%d jobs succeed", n), func() bool {
+		out, err := s.command("list", "--state", "succeeded", "--limit", "1000", "--json").Output()
+		return err == nil && strings.Count(string(out), "\n") == n
+	})
+	w.signal(syscall.SIGTERM)
+	w.wantExit(0)
+	s.run("verify")
+}
+
+// What is wrong with a server or with one's rights is one clear line, the code says whether to try again, and nobody
+// gets to see the password.
+func TestWrongPlacesOnPostgres(t *testing.T) {
+	t.Parallel()
+	server := ledgertest.PostgresServer(t)
+	s := newServerSite(t, server.URL())
+	s.run("init")
+	job := s.run("enqueue", "-q", "mail", "x")
+	s.administer(server.URL(), `CREATE ROLE reader LOGIN PASSWORD 'geheim'`, `CREATE ROLE nobody LOGIN PASSWORD 'geheim'`,
+		`GRANT USAGE ON SCHEMA jobledger TO reader`, `GRANT SELECT ON ALL TABLES IN SCHEMA jobledger TO reader`)
+	at := func(user, password, database string) string {
+		u := must(url.Parse(server.URL()))(t)
+		u.User = url.UserPassword(user, password)
+		if database != "" {
+			u.Path = "/" + database
+		}
+		return u.String()
+	}
+	away := must(url.Parse(at("me", "geheim", "")))(t)
+	away.Host = "127.0.0.1:1"
+	for name, test := range map[string]struct {
+		dsn   string
+		words string
+		code  int
+		says  string
+		hint  string
+	}{
+		"password":    {at("reader", "geheim2", ""), "list", exitUnexpected, `FATAL: password authentication failed for user "reader"`, "PGPASSWORD, ~/.pgpass or --db gives the password"},
+		"no server":   {away.String(), "list", exitBusy, "the server cannot be reached: ", "the server is away or out of reach; try again"},
+		"no database": {at("reader", "geheim", "none"), "list", exitUsage, "no ledger at postgres://reader@", "'jobledger init' makes one, in a database that is there"},
+		"no schema":   {at("reader", "geheim", "") + "&schema=other", "list", exitUsage, "the database has no schema other", "'jobledger init' makes one"},
+		"may not make one": {at("reader", "geheim", "") + "&schema=other", "init", exitUnexpected, "permission denied for database",
+			"to make a ledger those of its owner"},
+		"may not look":      {at("nobody", "geheim", ""), "list", exitUnexpected, "nobody may not use the schema jobledger", "jobledger_worker or jobledger_auditor"},
+		"may only read":     {at("reader", "geheim", ""), "enqueue -q mail y", exitUnexpected, "may only be read: ERROR: permission denied for table ", "the rights of jobledger_worker"},
+		"may only read now": {server.URL() + "&default_transaction_read_only=on", "enqueue -q mail y", exitUnexpected, "read-only transaction", "a server that is no standby"},
+		"backup":            {at("reader", "geheim", ""), "backup x.db", exitUsage, "backup is for a ledger in a file", "pg_dump makes a consistent copy"},
+		"restore":           {at("reader", "geheim", ""), "restore x.db", exitUsage, "restore is for a ledger in a file", "pg_restore or psql"},
+		"no URL":            {"postgres://me:geheim/geheim@127.0.0.1/x", "list", exitUsage, "not the address of a ledger", "--db and JOBLEDGER_DB take postgres://"},
+		"doctor":            {at("reader", "geheim2", ""), "doctor", exitUnexpected, "password authentication failed", "PGPASSWORD"},
+		"import":            {at("postgres", "geheim", ""), "import none", exitUsage, "no such file", ""},
+		"demo":              {at("reader", "geheim", ""), "demo", exitConflict, "has events already", "give --db another database"},
+		"sslmode":           {at("reader", "geheim", "") + "&sslmode=none", "list", exitUsage, "not the address of a ledger", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServerSite(t, test.dsn)
+			code, said := s.fails(strings.Fields(test.words)...)
+			if code != test.code || !strings.Contains(said, test.says) || !strings.Contains(said, test.hint) || strings.Count(said, "\n") > 2 {
+				t.Errorf("exit code %d, want %d: %s", code, test.code, said)
+			}
+			if strings.Contains(said, "geheim") {
+				t.Errorf("it shows the password: %s", said)
+			}
+		})
+	}
+	reader := newServerSite(t, at("reader", "geheim", ""))
+	if out := reader.run("show", job, "--json"); !strings.Contains(out, `"payload":"x"`) {
+		t.Errorf("who may read reads %s", out)
+	}
+	reader.run("verify")
+}
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// What doctor says of a server.
+func TestDoctorOnPostgres(t *testing.T) {
+	t.Parallel()
+	server := ledgertest.PostgresServer(t)
+	s := newServerSite(t, server.URL())
+	if code, said := s.fails("doctor"); code != exitUsage || !strings.Contains(said, "no ledger at ") {
+		t.Errorf("without a ledger it ends with %d: %s", code, said)
+	}
+	s.run("init")
+	code, said := s.fails("doctor")
+	if code != exitDiscrepancy || !strings.Contains(said, "D17  problem the server runs with fsync = off") || !strings.Contains(said, "full_page_writes = off") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	code, said = s.fails("doctor", "--json")
+	if strings.Count(said, `{"code":"D17","severity":"problem"`) != 2 || strings.Count(said, "{") != 2 { // tests need no safe server
+		t.Errorf("exit code %d, and there is more wrong: %s", code, said)
+	}
+	password, _ := must(url.Parse(server.URL()))(t).User.Password()
+	s.run("enqueue", "-q", "mail", "x")
+	s.run("claim", "-q", "mail", "--worker", "w1")
+	s.run("enqueue", "-q", "lonely", "x")
+	s.administer(server.URL(), `SET search_path = jobledger`, `UPDATE jobs SET run_at = run_at - 600000000, lease_expires_at = lease_expires_at - 600000000`, `DROP TRIGGER events_no_delete ON events`, `ALTER SYSTEM SET autovacuum = off`, `SELECT pg_reload_conf()`)
+
+	// Somebody holds the lock of the writers and does nothing.
+	conn, err := pgx.Connect(t.Context(), server.URL()+"&application_name=psql")
+	s.ok(err)
+	defer conn.Close(context.Background())
+	for _, statement := range []string{"BEGIN", `SELECT pg_advisory_xact_lock((x'6a6c6772'::bigint << 32) + 'jobledger'::regnamespace::oid::bigint)`} {
+		_, err := conn.Exec(t.Context(), statement)
+		s.ok(err)
+	}
+	waiting := s.start(s.command("enqueue", "-q", "mail", "y"))
+	time.Sleep(writerIdle + 500*time.Millisecond)
+	code, said = s.fails("doctor", "--db", server.URL()+"&sync=normal")
+	for _, part := range []string{"D25  problem psql (pid ", " of postgres on 127.0.0.1 has held the write lock for ", "and 1 other waits; it says nothing",
+		"> SELECT pg_terminate_backend(", "D18  problem trigger events_no_delete is missing", "D26  problem the server runs with autovacuum = off", "D17  advice --db says sync=normal",
+		"D20  problem 1 lease ran out", "nobody took the job back: no sweeper runs", "D23  problem 1 job in lonely, ready since "} {
+		if !strings.Contains(said, part) {
+			t.Errorf("exit code %d, and it does not say %q:\n%s", code, part, said)
+		}
+	}
+	if strings.Contains(said, password) {
+		t.Errorf("it shows the password: %s", said)
+	}
+	s.ok(conn.Close(t.Context()))
+	waiting.wantExit(0)
+}
+
+// The rest cannot be had so easily on a server of a test.
+func TestDoctorJudgesAServer(t *testing.T) {
+	well := ledger.ServerFacts{MayWrite: true, Most: 100, Connections: 10, Schema: 1, Newest: 1}
+	idle := ledger.ServerSession{PID: 7, Program: "psql", State: "idle in transaction", Since: time.Hour}
+	for name, test := range map[string]struct {
+		change func(f *ledger.ServerFacts)
+		want   string
+	}{
+		"well":            {func(*ledger.ServerFacts) {}, ""},
+		"older":           {func(f *ledger.ServerFacts) { f.Newest = 2 }, "D16 advice its schema is version 1"},
+		"clock ahead":     {func(f *ledger.ServerFacts) { f.Ahead = -time.Minute }, "D19 advice this machine's clock is 1m ahead of the server's"},
+		"clock behind":    {func(f *ledger.ServerFacts) { f.Ahead = time.Minute }, "D19 advice this machine's clock is 1m behind the server's"},
+		"clock, slow net": {func(f *ledger.ServerFacts) { f.Ahead, f.Give = 3*time.Second, 2*time.Second }, ""},
+		"standby":         {func(f *ledger.ServerFacts) { f.Standby = true }, "D27 advice the server is a standby"},
+		"may only read":   {func(f *ledger.ServerFacts) { f.MayWrite, f.User = false, "ada" }, "D27 advice ada may only read this ledger"},
+		"waits":           {func(f *ledger.ServerFacts) { f.Writers = []ledger.ServerSession{idle} }, ""},
+		"writes for long": {func(f *ledger.ServerFacts) {
+			f.Writers = []ledger.ServerSession{{State: "active", Since: time.Hour, Holds: true}}
+		}, "D25 advice pid 0 has held the write lock for 1h"},
+		"writes": {func(f *ledger.ServerFacts) {
+			f.Writers = []ledger.ServerSession{{State: "active", Since: time.Second, Holds: true}}
+		}, ""},
+		"keeps vacuum":      {func(f *ledger.ServerFacts) { f.Holding = []ledger.ServerSession{idle} }, "D26 problem psql (pid 7) is in a transaction since 1h (idle in transaction)"},
+		"reads":             {func(f *ledger.ServerFacts) { f.Holding = []ledger.ServerSession{{Since: time.Minute}} }, ""},
+		"slot":              {func(f *ledger.ServerFacts) { f.Slots = []string{"the replication slot old"} }, "D26 problem the replication slot old keeps vacuum from"},
+		"few connections":   {func(f *ledger.ServerFacts) { f.Connections = 95 }, "D28 advice 95 of the server's 100 connections are taken"},
+		"many to freeze":    {func(f *ledger.ServerFacts) { f.MostXIDs = 900_000_000 }, "D28 problem 900 million transactions have not been frozen"},
+		"unsafe, no vacuum": {func(f *ledger.ServerFacts) { f.NoAutovacuum = true }, "D26 problem the server runs with autovacuum = off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := well
+			test.change(&f)
+			out := new(strings.Builder)
+			d := &doctor{program: &program{now: time.Now, db: "postgres://x", stdout: bufio.NewWriter(out)}, path: "postgres://x"}
+			d.server(f)
+			err := d.report()
+			_ = d.stdout.Flush()
+			if (err == nil) != !strings.Contains(test.want, problem) || (err == nil) != strings.Contains(out.String(), "ok: no problem found with postgres://x") {
+				t.Errorf("%v, and it prints %s", err, out.String())
+			}
+			got := ""
+			for _, found := range d.findings {
+				got += found.Code + " " + found.Severity + " " + found.Seen
+			}
+			if got == "" != (test.want == "") || !strings.HasPrefix(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
