@@ -17,9 +17,11 @@ type conditions struct {
 	sqlite  string
 	modules map[string]string // version of each module in this program
 	fsyncs  []float64         // of each round
+	server  string            // what the PostgreSQL server says of itself; "" if there is none
+	commits []float64         // it makes a second, in each round
 }
 
-func newConditions(ctx context.Context) (conditions, error) {
+func newConditions(ctx context.Context, o options) (conditions, error) {
 	c := conditions{cores: runtime.NumCPU(), goes: runtime.Version(), system: runtime.GOOS + "/" + runtime.GOARCH,
 		modules: map[string]string{}}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -31,7 +33,9 @@ func newConditions(ctx context.Context) (conditions, error) {
 		}
 	}
 	var err error
-	c.sqlite, err = sqliteVersion(ctx)
+	if c.sqlite, err = sqliteVersion(ctx); err == nil && o.postgres != "" {
+		c.server, err = serverFacts(ctx, o.postgres, o.sync)
+	}
 	return c, err
 }
 
@@ -40,6 +44,11 @@ func (c conditions) print(w io.Writer, o options) {
 	fmt.Fprintf(w, "- SQLite %s (modernc.org/sqlite %s), WAL, synchronous=%s\n", c.sqlite, c.modules["modernc.org/sqlite"], o.sync)
 	fmt.Fprintf(w, "- the disk alone: %.0f fsyncs of an overwritten 4 KiB page a second (%.0f–%.0f over the rounds)\n",
 		median(c.fsyncs), slices.Min(c.fsyncs), slices.Max(c.fsyncs))
+	if c.server != "" {
+		fmt.Fprintf(w, "- %s; pgx %s\n", c.server, c.modules["github.com/jackc/pgx/v5"])
+		fmt.Fprintf(w, "- the server alone: %.0f commits of one row by one connection a second (%.0f–%.0f over the rounds)\n",
+			median(c.commits), slices.Min(c.commits), slices.Max(c.commits))
+	}
 	fmt.Fprintf(w, "- %d interleaved rounds, %d jobs a run, times the factor of the engine (batch: %d), payload %d bytes\n",
 		o.rounds, o.jobs, o.batches*batchSize, payloadBytes)
 }

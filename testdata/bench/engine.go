@@ -6,10 +6,11 @@ import "context"
 type File struct {
 	Path string `json:"path"` // absolute; in a directory of its own
 	Sync string `json:"sync"` // "full" or "normal"
-	New  bool   `json:"new"`  // the file does not exist yet: create it and its tables
+	New  bool   `json:"new"`  // the file or the tables do not exist yet: create them
+	URL  string `json:"url"`  // of a PostgreSQL database of its own, where the engine needs one instead of the file
 }
 
-// Queue is one engine's queue on one file, as one process holds it.
+// Queue is one engine's queue in one file or database, as one process holds it.
 type Queue interface {
 	// Enqueue stores one job; it is durable on return. Called by many goroutines at once.
 	Enqueue(ctx context.Context, payload []byte) error
@@ -31,11 +32,13 @@ type Engine struct {
 	Name     string
 	Module   string   // whose version the report prints; "" for none
 	Settings string   // how it is set up, in a line
-	Phases   []string // those it takes part in; nil for all
+	Phases   []string // those it takes part in; nil for all but latency
 	Workers  []int    // worker counts to drain with, beside 8 and 64
+	InProcs  []int    // workers of each process in the procs phase, beside -proc-workers
+	Postgres bool     // its queue is in a PostgreSQL database
 
-	// Times is how many times -jobs a run of this phase gets: more than one where the engine is so fast, or works in
-	// such steps, that start and end would weigh too much; less than one where it is slow. Nil for one.
+	// Times is how many times -jobs (-batches, -latency) a run of this phase gets: more than one where the engine is so
+	// fast, or works in such steps, that start and end would weigh too much; less than one where it is slow. Nil for one.
 	Times func(phase string, workers int) float64
 
 	// Unfinished is what follows FROM in a SELECT that finds every job that is not finished. It is asked often
@@ -47,8 +50,8 @@ type Engine struct {
 
 // engines returns all engines, in the order of the report.
 func engines() []Engine {
-	all := []Engine{rawLedgerEngine(), rawBatchEngine(), goqiteEngine(), backliteEngine(), riverEngine()}
-	return append(all, productEngines()...)
+	return []Engine{rawLedgerEngine(), rawBatchEngine(), goqiteEngine(), backliteEngine(), riverEngine(), jobledgerEngine(),
+		riverPostgresEngine(), jobledgerPostgresEngine()}
 }
 
 func engineNamed(name string) (Engine, bool) {

@@ -13,28 +13,42 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// productEngines returns the engines of jobledger itself: one, as a Go program embeds it.
-func productEngines() []Engine {
-	return []Engine{{
+// jobledgerEngine is jobledger as a Go program embeds it.
+func jobledgerEngine() Engine {
+	return Engine{
 		Name:     "jobledger",
 		Module:   "jobledger",
 		Settings: "the library as a Go program embeds it: commands.Service and worker.Worker with their defaults, full history, all guards",
-		Phases:   []string{"enqueue", "batch", "drain", "procs"},
+		Phases:   phaseNames,
 		Times: func(phase string, _ int) float64 {
-			if phase == "batch" {
+			if phase == "batch" || phase == "latency" {
 				return 1
 			}
 			return 6
 		},
-		Unfinished: `(SELECT n FROM jobs WHERE lane IS NOT NULL UNION ALL SELECT n FROM jobs WHERE lease_expires_at IS NOT NULL)`,
+		Unfinished: `(SELECT n FROM jobs WHERE lane IS NOT NULL UNION ALL SELECT n FROM jobs WHERE lease_expires_at IS NOT NULL) AS unfinished`,
 		Open:       openJobledger,
-	}}
+	}
+}
+
+// jobledgerPostgresEngine is the same on PostgreSQL.
+func jobledgerPostgresEngine() Engine {
+	e := jobledgerEngine()
+	e.Name, e.Postgres = "jobledger-pg", true
+	e.Settings += "; in a database, by a postgres:// address"
+	e.Workers, e.InProcs = []int{256}, []int{64}
+	e.Times = postgresTimes
+	return e
 }
 
 type jobledgerQueue struct{ service *commands.Service }
 
 func openJobledger(ctx context.Context, f File) (Queue, error) {
-	store, err := ledger.Open(ctx, "sqlite:"+f.Path+"?sync="+f.Sync)
+	address := "sqlite:" + f.Path + "?sync=" + f.Sync
+	if f.URL != "" {
+		address = withOptions(f.URL, "sync", f.Sync)
+	}
+	store, err := ledger.Open(ctx, address)
 	if err != nil {
 		return nil, err
 	}

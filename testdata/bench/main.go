@@ -1,28 +1,34 @@
-// Command bench compares jobledger with other durable queues on SQLite, at the same durability, on one machine.
+// Command bench compares jobledger with other durable queues on SQLite, and on PostgreSQL if it is given a server, at the
+// same durability, on one machine.
 //
 //	go run . -rounds 5                      every engine, every phase, a Markdown report
 //	go run . -rounds 5 -json > runs.jsonl   the same, one object a run
 //	go run . -engines raw-ledger,river -phases drain -jobs 20000
 //	go run . -dir /mnt/disk -sync normal
+//	go run . -postgres postgres://me@host/postgres -engines river-pg,jobledger-pg
 //
 // It is a module of its own, so that no other queue enters the product's dependencies.
 //
-// Each run gets a fresh directory and file, in WAL mode with synchronous=FULL unless told otherwise, jobs with a
-// payload of 100 bytes, and workers that do nothing but count. Phases:
+// Each run gets a fresh directory and file, in WAL mode with synchronous=FULL unless told otherwise, or a fresh database
+// with synchronous_commit on, which is dropped afterwards; jobs with a payload of 100 bytes; and workers that do nothing
+// but count. Phases:
 //
 //	enqueue   one job a call, 8 and 64 callers
 //	batch     1,000 jobs a call, one caller
 //	drain     jobs that wait already, 8 and 64 workers in one process
-//	procs     the same with 4 processes of 16 workers on one file
+//	procs     the same with 4 processes of 16 workers on one file or database
+//	latency   from the call that enqueues a job to the start of its handler, one job at a time, in the same process and in
+//	          another one; for engines that wake their workers
 //
-// A drain is timed from the start of its workers until the file holds no unfinished job, so that an engine which
+// A drain is timed from the start of its workers until no unfinished job is left in the file, so that an engine which
 // completes later than it executes is charged for that. Every execution is counted by the number in the payload:
 // a job that ran twice or was left is reported, never hidden. What an engine keeps of a finished job is "bytes a
-// job"; engines that delete finished jobs keep nothing.
+// job"; engines that delete finished jobs keep nothing. On PostgreSQL it is measured after VACUUM FULL.
 //
 // Rounds are interleaved: each round runs everything once, in an order that rotates. Ratios are medians of the ratios
-// within a round; "raw-ledger" with 8 workers is 1.00 (in the batch phase "raw-batch" is). Five rounds take about five
-// minutes on two cores with a disk of 5,000 fsyncs a second.
+// within a round; "raw-ledger" with 8 workers is 1.00 (in the batch phase "raw-batch" is), and on PostgreSQL "river-pg"
+// with as many workers as it was fastest with in that phase. Five rounds take about five minutes on two cores with a disk
+// of 5,000 fsyncs a second, and as long again on PostgreSQL.
 package main
 
 import (
@@ -48,6 +54,8 @@ type options struct {
 	sync        string
 	dir         string
 	engines     string
+	postgres    string
+	latency     int
 	phases      string
 	json        bool
 }
@@ -77,6 +85,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return err
 	}
+	if o.engines == "" && o.postgres == "" {
+		fmt.Fprintln(stderr, "bench: the engines on PostgreSQL are left out; -postgres URL names a server for them")
+	}
 	cond, results, err := runRounds(ctx, o, cells, stdout, stderr)
 	if err != nil || o.json {
 		return err
@@ -96,6 +107,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.StringVar(&o.sync, "sync", "full", "durability: full or normal")
 	fs.StringVar(&o.dir, "dir", "", "where the files go, which chooses the disk (default: the system's temporary directory)")
 	fs.StringVar(&o.engines, "engines", "", "engines to run, separated by commas (default: all)")
+	fs.StringVar(&o.postgres, "postgres", "", "a PostgreSQL server, by the URL of a user who may create databases there")
+	fs.IntVar(&o.latency, "latency", 200, "jobs in a latency run")
 	fs.StringVar(&o.phases, "phases", strings.Join(phaseNames, ","), "phases to run, separated by commas")
 	fs.BoolVar(&o.json, "json", false, "one JSON object a run instead of the report")
 	if err := fs.Parse(args); err != nil {
@@ -106,8 +119,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	case !slices.Contains([]string{"full", "normal"}, o.sync):
 		return o, fmt.Errorf("-sync %q: full or normal", o.sync)
-	case min(o.rounds, o.jobs, o.batches, o.procs, o.procWorkers) < 1:
-		return o, errors.New("-rounds, -jobs, -batches, -procs and -proc-workers must be at least 1")
+	case min(o.rounds, o.jobs, o.batches, o.procs, o.procWorkers, o.latency) < 1:
+		return o, errors.New("-rounds, -jobs, -batches, -procs, -proc-workers and -latency must be at least 1")
 	}
 	return o, nil
 }

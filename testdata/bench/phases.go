@@ -116,6 +116,9 @@ func settle(ctx context.Context, w *watcher, n counts, took time.Duration, befor
 }
 
 func setBytes(ctx context.Context, w *watcher, before int64, r *Result) error {
+	if err := w.Compact(ctx); err != nil {
+		return fmt.Errorf("compact: %w", err)
+	}
 	after, err := w.Bytes(ctx)
 	r.BytesPerJob = max(0, float64(after-before)/float64(r.Jobs))
 	return err

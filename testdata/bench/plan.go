@@ -7,7 +7,7 @@ import (
 )
 
 // phaseNames are the phases in the order of the report.
-var phaseNames = []string{"enqueue", "batch", "drain", "procs"}
+var phaseNames = []string{"enqueue", "batch", "drain", "procs", "latency"}
 
 // batchSize is the number of jobs in one batch.
 const batchSize = 1000
@@ -17,13 +17,16 @@ type Cell struct {
 	Phase   string
 	Engine  Engine
 	Workers int // callers or workers of each process
-	Procs   int
+	Procs   int // in the latency phase 2, if another process than the one that enqueues works
 	Jobs    int
 }
 
-// base tells whether the others of this phase are measured against c.
+// base tells whether the others of this phase are measured against c. On PostgreSQL they are measured against River at its
+// best, which is known only once all have run.
 func (c Cell) base() bool {
 	switch c.Phase {
+	case "latency":
+		return false
 	case "batch":
 		return c.Engine.Name == "raw-batch"
 	case "procs":
@@ -42,13 +45,16 @@ func (c Cell) basePhase() string {
 }
 
 func plan(o options) ([]Cell, error) {
-	chosen := engines()
+	chosen := slices.DeleteFunc(engines(), func(e Engine) bool { return e.Postgres && o.postgres == "" })
 	if o.engines != "" {
 		chosen = nil
 		for name := range strings.SplitSeq(o.engines, ",") {
 			e, ok := engineNamed(name)
 			if !ok {
 				return nil, fmt.Errorf("no engine %q", name)
+			}
+			if e.Postgres && o.postgres == "" {
+				return nil, fmt.Errorf("%s needs a server: -postgres URL", name)
 			}
 			chosen = append(chosen, e)
 		}
@@ -59,7 +65,7 @@ func plan(o options) ([]Cell, error) {
 			return nil, fmt.Errorf("no phase %q; there are %s", phase, strings.Join(phaseNames, ", "))
 		}
 		for _, e := range chosen {
-			if e.Phases == nil || slices.Contains(e.Phases, phase) {
+			if e.Phases == nil && phase != "latency" || slices.Contains(e.Phases, phase) {
 				cells = append(cells, cellsOf(o, phase, e)...)
 			}
 		}
@@ -71,28 +77,34 @@ func cellsOf(o options, phase string, e Engine) []Cell {
 	c := Cell{Phase: phase, Engine: e, Procs: 1}
 	switch phase {
 	case "batch":
-		c.Workers, c.Jobs = 1, o.batches*batchSize
+		c.Workers, c.Jobs = 1, e.times(phase, 1, o.batches*batchSize)
 		return []Cell{c}
-	case "procs":
-		c.Workers, c.Procs = o.procWorkers, o.procs
-		c.Jobs = jobsOf(o, phase, e, c.Workers)
-		return []Cell{c}
+	case "latency":
+		c.Workers, c.Jobs = latencySlots, e.times(phase, latencySlots, o.latency+latencyWarmUp)
+		other := c
+		other.Procs = 2
+		return []Cell{c, other}
 	}
 	counts := []int{8, 64}
-	if phase == "drain" {
+	switch phase {
+	case "drain":
 		counts = append(counts, e.Workers...)
+	case "procs":
+		c.Procs = o.procs
+		counts = append([]int{o.procWorkers}, e.InProcs...)
 	}
 	var cells []Cell
 	for _, c.Workers = range counts {
-		c.Jobs = jobsOf(o, phase, e, c.Workers)
+		c.Jobs = e.times(phase, c.Workers, o.jobs)
 		cells = append(cells, c)
 	}
 	return cells
 }
 
-func jobsOf(o options, phase string, e Engine, workers int) int {
+// times is how many jobs a run of the engine gets where others get so many.
+func (e Engine) times(phase string, workers, jobs int) int {
 	if e.Times == nil {
-		return o.jobs
+		return jobs
 	}
-	return max(1, int(e.Times(phase, workers)*float64(o.jobs)))
+	return max(1, int(e.Times(phase, workers)*float64(jobs)))
 }

@@ -9,11 +9,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync"
 	"time"
 )
 
 // childArg makes this program a process of the procs phase. It reads one childTask, opens the queue, writes a line,
-// waits for a line, drains until its input ends, and writes its counts.
+// waits for a line, drains until its input ends, and writes its counts. It serves the latency phase too.
 const childArg = "drain-as-child"
 
 type childTask struct {
@@ -21,6 +22,7 @@ type childTask struct {
 	File    File   `json:"file"`
 	Workers int    `json:"workers"`
 	Jobs    int    `json:"jobs"`
+	Tell    bool   `json:"tell"` // write a line for each job that starts
 }
 
 func drainAsChild(ctx context.Context, stdin io.Reader, stdout io.Writer) (err error) {
@@ -54,6 +56,15 @@ func drainAsChild(ctx context.Context, stdin io.Reader, stdout io.Writer) (err e
 		stop()
 	}()
 	t := newTally(task.Jobs)
+	if task.Tell {
+		var mu sync.Mutex
+		out := json.NewEncoder(stdout)
+		t.tell = func(n int, at time.Time) {
+			mu.Lock()
+			defer mu.Unlock()
+			_ = out.Encode(started{n, at}) // who does not hear it says so
+		}
+	}
 	if err := q.Drain(working, task.Workers, t); err != nil {
 		return err
 	}
@@ -100,11 +111,20 @@ func (p *child) begin() error {
 // end asks the process to stop and returns what it counted.
 func (p *child) end() (n counts, err error) {
 	closed := p.in.Close()
-	read := json.NewDecoder(p.out).Decode(&n)
-	return n, errors.Join(closed, read, p.cmd.Wait())
+	n, err = p.rest()
+	return n, errors.Join(closed, err)
 }
 
-// drainInProcesses is drain with several processes on one file.
+// rest waits for a process whose input has ended.
+func (p *child) rest() (n counts, err error) {
+	read := json.NewDecoder(p.out)
+	for err == nil && n.Runs == nil { // before it stand the lines of a job that ran twice
+		err = read.Decode(&n)
+	}
+	return n, errors.Join(err, p.cmd.Wait())
+}
+
+// drainInProcesses is drain with several processes on one file or database.
 func drainInProcesses(ctx context.Context, c Cell, f File, r *Result) (err error) {
 	q, err := c.Engine.Open(ctx, f)
 	if err != nil {

@@ -12,23 +12,26 @@ var phaseTitles = map[string]string{
 	"enqueue": "Enqueue, one job a call",
 	"batch":   "Enqueue, 1,000 jobs a call",
 	"drain":   "Drain, one process",
-	"procs":   "Drain, several processes on one file",
+	"procs":   "Drain, several processes at once",
+	"latency": "From enqueuing to the start of the handler, one job at a time, idle workers",
 }
 
 // report prints what all rounds gave: the conditions, a table for each phase, and what went wrong.
 func report(w io.Writer, o options, cond conditions, cells []Cell, results []Result) error {
 	p := &printer{w: w}
-	p.f("# Queues on SQLite\n\n")
+	p.f("# Durable queues\n\n")
 	cond.print(w, o)
 	for _, phase := range phaseNames {
-		var lines []line
-		for _, c := range cells {
-			if c.Phase == phase {
-				lines = append(lines, newLine(c, cells, results))
+		for _, onServer := range []bool{false, true} {
+			var lines []line
+			for _, c := range cells {
+				if c.Phase == phase && c.Engine.Postgres == onServer {
+					lines = append(lines, newLine(c, cells, results))
+				}
 			}
-		}
-		if len(lines) > 0 {
-			p.table(phase, lines)
+			if len(lines) > 0 {
+				p.table(phase, lines)
+			}
 		}
 	}
 	p.notes(cond, cells, results)
@@ -40,26 +43,70 @@ type line struct {
 	cell  Cell
 	rates []float64 // jobs a second
 	runs  []Result  // those that did not fail
-	ratio []float64 // to the base, round by round
+	base  string    // against what it is measured; "" for nothing
+	ratio []float64 // to that, round by round; of the times in the latency phase, else of the rates
 }
 
 func newLine(c Cell, cells []Cell, results []Result) line {
 	l := line{cell: c, runs: runsOf(c, results)}
 	var base []Result
-	for _, b := range cells {
-		if b.base() && b.Phase == c.basePhase() {
-			base = runsOf(b, results)
-		}
-	}
+	l.base, base = baseOf(c, cells, results)
 	for _, r := range l.runs {
 		l.rates = append(l.rates, r.JobsPerS)
 		for _, b := range base {
-			if b.Round == r.Round {
+			switch {
+			case b.Round != r.Round:
+			case c.Phase != "latency":
 				l.ratio = append(l.ratio, r.JobsPerS/b.JobsPerS)
+			case r.P50 != nil && b.P50 != nil:
+				l.ratio = append(l.ratio, *r.P50 / *b.P50)
 			}
 		}
 	}
 	return l
+}
+
+// baseOf returns the runs that those of c are measured against.
+func baseOf(c Cell, cells []Cell, results []Result) (name string, base []Result) {
+	best := 0.0
+	for _, b := range cells {
+		switch {
+		case b.Engine.Postgres != c.Engine.Postgres:
+		case !c.Engine.Postgres && b.base() && b.Phase == c.basePhase():
+			name, base = "raw-ledger, 8", runsOf(b, results)
+			if c.Phase == "batch" {
+				name = "raw-batch"
+			}
+		case b.Engine.Name != "river-pg" || b.Phase != c.Phase:
+		case c.Phase == "latency":
+			if name = "river-pg"; b.Procs == c.Procs {
+				base = runsOf(b, results)
+			}
+		case c.Engine.Postgres:
+			var rates []float64
+			runs := runsOf(b, results)
+			for _, r := range runs {
+				rates = append(rates, r.JobsPerS)
+			}
+			if m := median(rates); m > best {
+				best, base, name = m, runs, "river-pg, "+b.workers()
+			}
+		}
+	}
+	return name, base
+}
+
+// workers names how many work, and where.
+func (c Cell) workers() string {
+	switch {
+	case c.Phase == "latency" && c.Procs == 1:
+		return "same process"
+	case c.Phase == "latency":
+		return "another process"
+	case c.Procs > 1:
+		return fmt.Sprintf("%d × %d", c.Procs, c.Workers)
+	}
+	return fmt.Sprint(c.Workers)
 }
 
 func runsOf(c Cell, results []Result) (runs []Result) {
@@ -114,62 +161,94 @@ func (p *printer) f(format string, a ...any) {
 }
 
 func (p *printer) table(phase string, lines []line) {
-	drains := phase == "drain" || phase == "procs"
-	base := "raw-ledger, 8"
-	if phase == "batch" {
-		base = "raw-batch"
+	title := phaseTitles[phase]
+	if lines[0].cell.Engine.Postgres {
+		title += ", PostgreSQL"
 	}
-	head := []string{"engine", "workers", "× " + base, "jobs/s", "min–max", "p50 ms", "p99 ms", "max ms", "bytes/job"}
-	if drains {
-		head = append(head, "longest gap ms", "executions", "twice", "left")
-	} else {
-		head = append(head, "lost")
+	columns := columnsOf(phase)
+	var head []string
+	for _, c := range columns {
+		head = append(head, c.head)
 	}
-	if phase == "procs" {
-		head = append(head, "slowest ÷ busiest")
-	}
-	p.f("\n## %s\n\n| %s |\n|---|%s\n", phaseTitles[phase], strings.Join(head, " | "), strings.Repeat("--:|", len(head)-1))
+	p.f("\n## %s\n\n| engine | workers | %s |\n|---|--:|%s\n", title, strings.Join(head, " | "), strings.Repeat("--:|", len(head)))
 	for _, l := range lines {
-		p.f("| %s |\n", strings.Join(l.columns(drains), " | "))
+		cells := []string{l.cell.Engine.Name, l.cell.workers()}
+		for _, c := range columns {
+			if len(l.runs) == 0 {
+				cells = append(cells, "failed")
+				break
+			}
+			cells = append(cells, c.of(l))
+		}
+		p.f("| %s |\n", strings.Join(cells, " | "))
+	}
+	if base := lines[0].base; base != "" {
+		p.f("\n× is measured against %s.\n", base)
 	}
 }
 
-func (l line) columns(drains bool) []string {
-	c := l.cell
-	workers := fmt.Sprint(c.Workers)
-	if c.Procs > 1 {
-		workers = fmt.Sprintf("%d × %d", c.Procs, c.Workers)
+// column is a figure of a line.
+type column struct {
+	head string
+	of   func(l line) string
+}
+
+// columnsOf returns the columns of a phase, behind those that name the line.
+func columnsOf(phase string) []column {
+	median := func(head, format string, of func(Result) *float64) column {
+		return column{head, func(l line) string { return l.middle(format, of) }}
 	}
-	if len(l.runs) == 0 {
-		return []string{c.Engine.Name, workers, "failed"}
+	total := func(head string, of func(Result) int) column {
+		return column{head, func(l line) string { return thousands(float64(l.sum(of))) }}
 	}
-	ratio := "–"
-	if len(l.ratio) > 0 {
-		ratio = fmt.Sprintf("%.2f", median(l.ratio))
+	columns := []column{{"×", line.ratios}}
+	if phase != "latency" { // where the pauses decide on the rate, and few jobs on the size
+		columns = append(columns, column{"jobs/s", line.rate}, column{"min–max", line.span})
 	}
-	cols := []string{c.Engine.Name, workers, ratio, thousands(median(l.rates)),
-		thousands(slices.Min(l.rates)) + "–" + thousands(slices.Max(l.rates)),
-		l.middle("%.2f", func(r Result) *float64 { return r.P50 }),
-		l.middle("%.2f", func(r Result) *float64 { return r.P99 }),
-		l.middle("%.2f", func(r Result) *float64 { return r.Max }),
-		l.middle("%.0f", func(r Result) *float64 { return &r.BytesPerJob })}
-	left := thousands(float64(l.sum(func(r Result) int { return r.Left })))
-	if !drains {
-		return append(cols, left)
+	columns = append(columns,
+		median("p50 ms", "%.2f", func(r Result) *float64 { return r.P50 }),
+		median("p99 ms", "%.2f", func(r Result) *float64 { return r.P99 }),
+		median("max ms", "%.2f", func(r Result) *float64 { return r.Max }))
+	if phase != "latency" {
+		columns = append(columns, median("bytes/job", "%.0f", func(r Result) *float64 { return &r.BytesPerJob }))
 	}
-	cols = append(cols, l.middle("%.1f", func(r Result) *float64 { return r.GapMS }),
-		thousands(float64(l.sum(func(r Result) int { return r.Executions })))+" of "+
-			thousands(float64(l.sum(func(r Result) int { return r.Jobs }))),
-		thousands(float64(l.sum(func(r Result) int { return r.Duplicates }))), left)
-	if c.Phase == "procs" {
-		cols = append(cols, l.middle("%.0f %%", evenness))
+	left := func(r Result) int { return r.Left }
+	if phase == "enqueue" || phase == "batch" {
+		return append(columns, total("lost", left))
 	}
-	return cols
+	if phase != "latency" {
+		columns = append(columns, median("longest gap ms", "%.1f", func(r Result) *float64 { return r.GapMS }))
+	}
+	columns = append(columns, column{"executions", line.executions},
+		total("twice", func(r Result) int { return r.Duplicates }), total("left", left))
+	if phase == "procs" {
+		columns = append(columns, median("slowest ÷ busiest", "%.0f %%", evenness))
+	}
+	return columns
+}
+
+func (l line) ratios() string {
+	if len(l.ratio) == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f", median(l.ratio))
+}
+
+func (l line) rate() string { return thousands(median(l.rates)) }
+
+func (l line) span() string {
+	return thousands(slices.Min(l.rates)) + "–" + thousands(slices.Max(l.rates))
+}
+
+func (l line) executions() string {
+	return thousands(float64(l.sum(func(r Result) int { return r.Executions }))) + " of " +
+		thousands(float64(l.sum(func(r Result) int { return r.Jobs })))
 }
 
 func (p *printer) notes(cond conditions, cells []Cell, results []Result) {
 	p.f("\nmin–max is of jobs/s; other figures are medians of the rounds, but executions, twice, left and lost are sums.\n")
-	p.f("Times are of one call, or of one claim with its completion; – where an engine does not show them.\n\n")
+	p.f("Times are of one call, or of one claim with its completion; – where an engine does not show them.\n")
+	p.f("× is the median of the ratios within a round: of jobs/s, and of p50 in the latency phase.\n\n")
 	seen := map[string]bool{}
 	for _, c := range cells {
 		if e := c.Engine; !seen[e.Name] {

@@ -2,14 +2,21 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/riverqueue/river/rivermigrate"
+)
+
+// The fetch intervals of River's own benchmark. A client that only inserts has them too: it notifies workers of new jobs
+// no more often than the first.
+const (
+	riverCooldown = 2 * time.Millisecond
+	riverPoll     = 20 * time.Millisecond
 )
 
 // riverEngine is River with its SQLite driver, on one connection as the driver's documentation asks, and with the
@@ -38,37 +45,44 @@ func riverTimes(phase string, _ int) float64 {
 // Kind makes args a job of River.
 func (args) Kind() string { return "bench" }
 
-type riverQueue struct {
-	db     *sql.DB
-	client *river.Client[*sql.Tx] // inserts only
+// riverQueue is River on either database.
+type riverQueue[TTx any] struct {
+	driver  riverdriver.Driver[TTx]
+	client  *river.Client[TTx] // inserts only
+	closing func() error
 }
 
-func openRiver(ctx context.Context, f File) (_ Queue, err error) {
+func openRiver(ctx context.Context, f File) (Queue, error) {
 	db, err := f.open(1, "busy_timeout(5000)")
 	if err != nil {
 		return nil, err
 	}
-	q := &riverQueue{db: db}
+	return newRiver(ctx, riversqlite.New(db), f.New, db.Close)
+}
+
+func newRiver[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], create bool, closing func() error) (Queue, error) {
+	q := &riverQueue[TTx]{driver: driver, closing: closing}
 	log := newTally(0).Logger()
-	if f.New {
-		m, err := rivermigrate.New(riversqlite.New(db), &rivermigrate.Config{Logger: log})
+	if create {
+		m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: log})
 		if err == nil {
 			_, err = m.Migrate(ctx, rivermigrate.DirectionUp, nil)
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("migrate: %w", err), db.Close())
+			return nil, errors.Join(fmt.Errorf("migrate: %w", err), closing())
 		}
 	}
-	q.client, err = river.NewClient(riversqlite.New(db), &river.Config{Logger: log})
+	var err error
+	q.client, err = river.NewClient(driver, &river.Config{FetchCooldown: riverCooldown, FetchPollInterval: riverPoll, Logger: log})
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, errors.Join(err, closing())
 	}
 	return q, nil
 }
 
-func (q *riverQueue) Close() error { return q.db.Close() }
+func (q *riverQueue[TTx]) Close() error { return q.closing() }
 
-func (q *riverQueue) Enqueue(ctx context.Context, payload []byte) error {
+func (q *riverQueue[TTx]) Enqueue(ctx context.Context, payload []byte) error {
 	a, err := parsePayload(payload)
 	if err != nil {
 		return err
@@ -77,7 +91,7 @@ func (q *riverQueue) Enqueue(ctx context.Context, payload []byte) error {
 	return err
 }
 
-func (q *riverQueue) EnqueueBatch(ctx context.Context, payloads [][]byte) error {
+func (q *riverQueue[TTx]) EnqueueBatch(ctx context.Context, payloads [][]byte) error {
 	jobs := make([]river.InsertManyParams, len(payloads))
 	for i, p := range payloads {
 		a, err := parsePayload(p)
@@ -90,12 +104,12 @@ func (q *riverQueue) EnqueueBatch(ctx context.Context, payloads [][]byte) error 
 	return err
 }
 
-func (q *riverQueue) Drain(ctx context.Context, workers int, t *Tally) error {
+func (q *riverQueue[TTx]) Drain(ctx context.Context, workers int, t *Tally) error {
 	handlers := river.NewWorkers()
 	river.AddWorker(handlers, &riverWorker{t: t})
-	c, err := river.NewClient(riversqlite.New(q.db), &river.Config{
-		FetchCooldown:     2 * time.Millisecond,
-		FetchPollInterval: 20 * time.Millisecond,
+	c, err := river.NewClient(q.driver, &river.Config{
+		FetchCooldown:     riverCooldown,
+		FetchPollInterval: riverPoll,
 		Logger:            t.Logger(),
 		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: workers}},
 		Workers:           handlers,

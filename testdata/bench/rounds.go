@@ -24,7 +24,7 @@ func runRounds(ctx context.Context, o options, cells []Cell, stdout, stderr io.W
 	if root, err = filepath.Abs(root); err != nil {
 		return conditions{}, nil, err
 	}
-	cond, err := newConditions(ctx)
+	cond, err := newConditions(ctx, o)
 	if err != nil {
 		return cond, nil, err
 	}
@@ -37,15 +37,22 @@ func runRounds(ctx context.Context, o options, cells []Cell, stdout, stderr io.W
 			return cond, nil, fmt.Errorf("measure fsync: %w", err)
 		}
 		cond.fsyncs = append(cond.fsyncs, rate)
+		if o.postgres != "" {
+			commits, err := commitRate(ctx, o.postgres, o.sync)
+			if err != nil {
+				return cond, nil, fmt.Errorf("measure commits: %w", err)
+			}
+			cond.commits = append(cond.commits, commits)
+		}
 		for i := range cells {
 			c := cells[(i+round*len(cells)/o.rounds)%len(cells)] // no engine always runs first
-			r := runCell(ctx, c, o.sync, root)
+			r := runCell(ctx, c, o, root)
 			if ctx.Err() != nil {
 				return cond, nil, errors.New("interrupted")
 			}
 			r.Round, r.FsyncPerS = round+1, rate
 			results = append(results, r)
-			fmt.Fprintf(stderr, "round %d  %-7s %-10s %4d × %d  %8.0f jobs/s  %6.2f s  %s\n",
+			fmt.Fprintf(stderr, "round %d  %-7s %-12s %4d × %d  %8.0f jobs/s  %6.2f s  %s\n",
 				r.Round, c.Phase, r.Engine, r.Workers, r.Procs, r.JobsPerS, r.Seconds, r.Failure)
 			if o.json {
 				if err := out.Encode(r); err != nil {
@@ -57,10 +64,10 @@ func runRounds(ctx context.Context, o options, cells []Cell, stdout, stderr io.W
 	return cond, results, nil
 }
 
-// runCell runs c once in a directory of its own.
-func runCell(ctx context.Context, c Cell, sync, root string) Result {
-	r := Result{Phase: c.Phase, Engine: c.Engine.Name, Workers: c.Workers, Procs: c.Procs, Jobs: c.Jobs,
-		PayloadBytes: payloadBytes, Sync: sync}
+// runCell runs c once, in a directory or database of its own.
+func runCell(ctx context.Context, c Cell, o options, root string) (r Result) {
+	r = Result{Phase: c.Phase, Engine: c.Engine.Name, Workers: c.Workers, Procs: c.Procs, Jobs: c.Jobs,
+		PayloadBytes: payloadBytes, Sync: o.sync}
 	dir, err := os.MkdirTemp(root, c.Engine.Name+"-")
 	if err != nil {
 		r.Failure = err.Error()
@@ -69,7 +76,19 @@ func runCell(ctx context.Context, c Cell, sync, root string) Result {
 	defer os.RemoveAll(dir)
 	limit, cancel := context.WithTimeout(ctx, cellLimit)
 	defer cancel()
-	f := File{Path: filepath.Join(dir, "queue.db"), Sync: sync, New: true}
+	f := File{Path: filepath.Join(dir, "queue.db"), Sync: o.sync, New: true}
+	if c.Engine.Postgres {
+		var drop func() error
+		if f.URL, drop, err = newDatabase(limit, o.postgres, o.sync); err != nil {
+			r.Failure = err.Error()
+			return r
+		}
+		defer func() {
+			if err := drop(); err != nil && r.Failure == "" {
+				r.Failure = err.Error()
+			}
+		}()
+	}
 	switch c.Phase {
 	case "enqueue":
 		err = enqueue(limit, c, f, &r)
@@ -79,6 +98,8 @@ func runCell(ctx context.Context, c Cell, sync, root string) Result {
 		err = drain(limit, c, f, &r)
 	case "procs":
 		err = drainInProcesses(limit, c, f, &r)
+	case "latency":
+		err = latency(limit, c, f, &r)
 	}
 	if err != nil {
 		r.Failure = err.Error()

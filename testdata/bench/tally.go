@@ -17,6 +17,7 @@ type Tally struct {
 	last  atomic.Int64 // when the latest execution was, in nanoseconds since start
 	gap   atomic.Int64 // the longest time between two executions
 	start time.Time
+	tell  func(n int, at time.Time) // called for each execution, if not nil
 
 	mu   sync.Mutex
 	took []time.Duration
@@ -42,6 +43,9 @@ func (t *Tally) RanNumber(n int) {
 		return
 	}
 	t.runs[n].Add(1)
+	if t.tell != nil {
+		t.tell(n, time.Now())
+	}
 	now := int64(time.Since(t.start))
 	gap := now - t.last.Swap(now)
 	for old := t.gap.Load(); gap > old && !t.gap.CompareAndSwap(old, gap); old = t.gap.Load() {

@@ -10,24 +10,36 @@ import (
 
 const (
 	watchEvery = 2 * time.Millisecond   // how exactly the end of a drain is known
+	askEvery   = 5 * time.Millisecond   // the same of a server, which answers with the CPU that it works with
 	countEvery = 100 * time.Millisecond // how often progress is looked at
 	stallAfter = 5 * time.Second        // a drain without progress for so long has ended with jobs left
 )
 
-// watcher looks at an engine's file from outside, with a connection that cannot write.
+// watcher looks at an engine's file or database from outside, with a connection of its own.
 type watcher struct {
 	db         *sql.DB
 	unfinished string
+	server     bool
+	every      time.Duration
 }
 
 func watch(f File, e Engine) (*watcher, error) {
+	if f.URL != "" {
+		// Its statements are prepared while the tables are empty; they must not stay with what is best then.
+		db, err := sql.Open("pgx", withOptions(f.URL, "search_path", "jobledger,public", "enable_seqscan", "off", "application_name", "watcher"))
+		if err != nil {
+			return nil, err
+		}
+		db.SetMaxOpenConns(1)
+		return &watcher{db: db, unfinished: e.Unfinished, server: true, every: askEvery}, nil
+	}
 	v := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)", "query_only(1)"}}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: f.Path, RawQuery: v.Encode()}).String())
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
-	return &watcher{db: db, unfinished: e.Unfinished}, nil
+	return &watcher{db: db, unfinished: e.Unfinished, every: watchEvery}, nil
 }
 
 func (w *watcher) Close() error { return w.db.Close() }
@@ -38,8 +50,45 @@ func (w *watcher) Left(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Bytes returns the size of what the file holds, without free pages.
+// userTables are the tables of a database that are not the server's own.
+const userTables = `FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
+	WHERE c.relkind = 'r' AND s.nspname NOT IN ('pg_catalog', 'information_schema')`
+
+// Compact frees what dead rows take up in a database, so that Bytes says what is kept. A file is left as it is.
+func (w *watcher) Compact(ctx context.Context) error {
+	if !w.server {
+		return nil
+	}
+	var names []string
+	rows, err := w.db.QueryContext(ctx, `SELECT format('%I.%I', s.nspname, c.relname) `+userTables)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return err
+		}
+		names = append(names, name)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, err := w.db.ExecContext(ctx, `VACUUM FULL `+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bytes returns the size of what the file holds, without free pages, or of the tables and indexes in a database.
 func (w *watcher) Bytes(ctx context.Context) (n int64, err error) {
+	if w.server {
+		err = w.db.QueryRowContext(ctx, `SELECT sum(pg_total_relation_size(c.oid))::bigint `+userTables).Scan(&n)
+		return n, err
+	}
 	err = w.db.QueryRowContext(ctx, `SELECT (p.page_count - f.freelist_count) * s.page_size
 		FROM pragma_page_count p, pragma_freelist_count f, pragma_page_size s`).Scan(&n)
 	return n, err
@@ -71,6 +120,6 @@ func (w *watcher) untilDrained(ctx context.Context) (time.Time, error) {
 				return moved, nil
 			}
 		}
-		time.Sleep(watchEvery)
+		time.Sleep(w.every)
 	}
 }
