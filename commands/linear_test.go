@@ -156,16 +156,23 @@ func (h *history) processes(n, hands, calls int, kill bool) {
 func (p *linearProcess) run(t *testing.T) {
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(p.Seed, 0))
-	path, _, _ := strings.Cut(strings.TrimPrefix(p.Path, "sqlite:"), "?")
-	c := judgeCommits(path)
 	h := &history{t: t, clock: p.Clock}
-	service := &commands.Service{Store: h.open(p.Path)}
-	c.by(func() verdict {
-		mu.Lock()
-		defer mu.Unlock()
-		return []verdict{undone, unheard, heard}[min(2, rng.IntN(200))]
-	})
-	defer c.by(nil)
+	service := &commands.Service{}
+	if strings.HasPrefix(p.Path, "postgres:") {
+		c, through := newCutter(t, p.Path)
+		service.Store = h.open(through)
+		c.every.Store(50)
+	} else {
+		path, _, _ := strings.Cut(strings.TrimPrefix(p.Path, "sqlite:"), "?")
+		c := judgeCommits(path)
+		service.Store = h.open(p.Path)
+		c.by(func() verdict {
+			mu.Lock()
+			defer mu.Unlock()
+			return []verdict{undone, unheard, heard}[min(2, rng.IntN(200))]
+		})
+		defer c.by(nil)
+	}
 	report := &linearReport{to: os.Stdout}
 	var group sync.WaitGroup
 	for i := range p.Hands {

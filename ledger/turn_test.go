@@ -85,6 +85,7 @@ func TestAStoppedProcessInTheTurnstileStallsNobodyForLong(t *testing.T) {
 }
 
 func TestProcessesThatWriteWithoutPauseTakeTurns(t *testing.T) {
+	ledgertest.OfSQLite(t) // with PostgreSQL the lock has its own queue, and the machine decides who is at it in time
 	dsn := ledgertest.New(t)
 	stores := []*ledger.Store{openAt(t, dsn)}
 	for range 2 {

@@ -97,9 +97,10 @@ func (l *liveLane) compare(other *liveLane) int {
 	return cmp.Or(other.priority-l.priority, cmp.Compare(l.runAt, other.runAt), cmp.Compare(l.id, other.id))
 }
 
-// laneHeads is the hot query: one range of the index ready. A bare LIMIT ? would be compiled anew for each value,
-// since SQLite 3.47 plans with it.
-var laneHeads = selectQueued + ` WHERE j.lane = ? AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT 0 + ?`
+// laneHeads is the hot query: one range of the index ready. It begins at the job that is known to be the first, because
+// before that PostgreSQL has entries of jobs that are gone and passes over each. A bare LIMIT ? would be compiled anew for
+// each value, since SQLite 3.47 plans with it.
+var laneHeads = selectQueued + ` WHERE j.lane = ? AND (j.run_at, j.id) >= (?, ?) AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT 0 + ?`
 
 // laneRest is laneHeads from behind a job that has been taken already.
 var laneRest = selectQueued + ` WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT 0 + ?`
@@ -109,7 +110,7 @@ func (l *liveLane) read(ctx context.Context, tx *ledger.Tx, now time.Time, most 
 	if l.begun {
 		l.ahead, err = many(ctx, tx, laneRest, l.text, l.runAt, l.id, ledger.Micros(now), most)
 	} else {
-		l.ahead, err = many(ctx, tx, laneHeads, l.text, ledger.Micros(now), most)
+		l.ahead, err = many(ctx, tx, laneHeads, l.text, l.runAt, l.id, ledger.Micros(now), most)
 	}
 	if err != nil {
 		return err
@@ -136,9 +137,8 @@ const liveLanes = `WITH RECURSIVE live(lane) AS (
     WHERE NOT EXISTS (SELECT 1 FROM queues WHERE paused = 1 AND queue = (SELECT n FROM names WHERE name = ?3))
     UNION ALL
     SELECT (SELECT min(lane) FROM jobs WHERE lane > live.lane AND lane < ?2) FROM live WHERE live.lane IS NOT NULL)
-SELECT lane, (SELECT j.run_at FROM jobs j WHERE j.lane = live.lane ORDER BY j.run_at, j.id LIMIT 1),
-    (SELECT j.id FROM jobs j WHERE j.lane = live.lane ORDER BY j.run_at, j.id LIMIT 1)
-FROM live WHERE lane IS NOT NULL`
+SELECT live.lane, j.run_at, j.id
+FROM live JOIN jobs j ON j.id = (SELECT i.id FROM jobs i WHERE i.lane = live.lane ORDER BY i.run_at, i.id LIMIT 1)`
 
 // fitting returns the live lanes that fit, and the first that cannot be read, if any.
 func fitting(ctx context.Context, tx *ledger.Tx, want Want) (lanes []liveLane, damaged, err error) {

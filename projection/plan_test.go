@@ -76,7 +76,7 @@ func TestTheHotPathUsesItsIndexes(t *testing.T) {
 	record(t, s, history(t, "v1.jsonl")) // all transitions: their compare-and-swaps are among the statements now
 	want := map[string]string{
 		"claim: lanes": "jobs USING COVERING INDEX ready (lane>? AND lane<?)",
-		"claim: heads": "j USING INDEX ready (lane=? AND run_at<?)",
+		"claim: heads": "j USING INDEX ready (lane=? AND (run_at,id)>(?,?) AND run_at<?)",
 		"claim: rest":  "j USING INDEX ready (lane=? AND (run_at,id)>(?,?) AND run_at<?)",
 		"get":          "j USING INDEX sqlite_autoindex_jobs_1 (id=?)",
 		"get by key":   "j USING INDEX keys (queue=? AND key=?)",
