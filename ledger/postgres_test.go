@@ -101,17 +101,6 @@ func waiting(t testing.TB, by *pgx.Conn) (pids []int64) {
 		WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
 }
 
-// wantOnce checks that the actors are there, each once, and nobody else's.
-func wantOnce(t testing.TB, s *ledger.Store, want []string) {
-	t.Helper()
-	got := actors(t, s)
-	slices.Sort(got)
-	want = slices.Sorted(slices.Values(want))
-	if !slices.Equal(got, want) {
-		t.Errorf("%d events, want %d; %s", len(got), len(want), difference(got, want))
-	}
-}
-
 // difference says what is in one of two sorted lists more often than in the other.
 func difference(got, want []string) string {
 	count := make(map[string]int)
