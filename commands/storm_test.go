@@ -34,7 +34,7 @@ func TestStorm(t *testing.T) {
 	}
 	jobs := 2000
 	if testing.Short() {
-		jobs = 200
+		jobs = 1000
 	}
 	s := ledgertest.Open(t)
 	service := &commands.Service{Store: s}
