@@ -37,10 +37,22 @@ func OpenExisting(ctx context.Context, dsn string) (*Store, error) { return open
 // writers (https://sqlite.org/wal.html#walresetbug).
 var oldestSQLite = [3]int{3, 51, 3}
 
-func open(ctx context.Context, dsn string, create bool) (*Store, error) {
+func open(ctx context.Context, dsn string, create bool) (s *Store, err error) {
 	if isPostgres(dsn) {
 		return openPostgres(ctx, dsn, create)
 	}
+	for range openTries {
+		if s, err = openFile(ctx, dsn, create); !errors.Is(err, ErrReplaced) {
+			break
+		}
+	}
+	return s, err
+}
+
+// openTries is how often a ledger that is exchanged just while it is opened is opened anew: nothing has been written yet.
+const openTries = 3
+
+func openFile(ctx context.Context, dsn string, create bool) (*Store, error) {
 	path, options, err := parseDSN(dsn)
 	if err != nil {
 		return nil, err
