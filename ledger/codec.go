@@ -186,8 +186,9 @@ func (f *fields) int64(key string, v *int64) {
 
 func (f *fields) int(key string, v *int) {
 	n := int64(*v)
-	f.int64(key, &n)
-	*v = int(n)
+	if f.int64(key, &n); f.read { // an event that is written may be in other hands too
+		*v = int(n)
+	}
 }
 
 // code is an exit code: a nil pointer is null, zero is a value.
