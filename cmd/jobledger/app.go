@@ -36,6 +36,8 @@ type program struct {
 	now    func() time.Time // in the zone in which times are shown and read
 	ahead  time.Duration    // how far now is ahead of this machine's clock
 
+	recount func() // reads --delay and the like again, when a ledger shows that now is another; may be nil
+
 	stdoutTerminal bool
 	stderrTerminal bool
 	width          int // columns of the terminal on stdout; 0 when it is none: nothing is cut off

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,11 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -52,10 +48,8 @@ func demoVerb(p *program) verb {
 }
 
 const (
-	demoQueue   = "demo"
-	demoFiles   = 200
-	demoLease   = 2 * time.Second
-	demoTimeout = time.Minute
+	demoQueue = "demo"
+	demoFiles = 200
 )
 
 // demo is one run of the demonstration.
@@ -175,6 +169,7 @@ func filesOf(folder string) (files []string, err error) {
 	return files, err
 }
 
+// enqueue makes a job for each file, and notes what it must find out.
 func (d *demo) enqueue(ctx context.Context, files []string) error {
 	jobs := make([]commands.Enqueue, len(files))
 	for i, path := range files {
@@ -210,169 +205,6 @@ func sumOf(path string) (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// work runs the two workers and kills one; it returns a job that the killed one held.
-func (d *demo) work(ctx context.Context) (victim ledger.JobID, err error) {
-	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
-	defer cancel()
-	doomed, err := d.startWorker(ctx, "doomed", "sh", "-c", "sleep 60")
-	if err != nil {
-		return "", err
-	}
-	defer doomed.end()
-	held, err := d.awaitHeld(ctx, "doomed")
-	if err != nil {
-		return "", doomed.blame(err)
-	}
-	d.say("worker doomed (pid %d) holds job %s, and its command hangs", doomed.cmd.Process.Pid, held)
-	steady, err := d.startWorker(ctx, "steady", d.sumCommand()...)
-	if err != nil {
-		return "", err
-	}
-	defer steady.end()
-	d.say("worker steady (pid %d) computes SHA-256 sums, 2 at a time", steady.cmd.Process.Pid)
-	if err := doomed.cmd.Process.Kill(); err != nil {
-		return "", err
-	}
-	d.say("kill -9 %d: its lease of %s runs out, a sweeper takes the job back, steady gets it", doomed.cmd.Process.Pid, demoLease)
-
-	sweeping, stop := context.WithCancel(ctx)
-	swept := make(chan struct{})
-	go func() {
-		defer close(swept)
-		s := commands.Sweeper{Service: d.service, Actor: "sweeper:demo"}
-		s.Run(sweeping, 250*time.Millisecond, func(commands.SweepReport, error) {})
-	}()
-	defer func() { stop(); <-swept }()
-	if err := d.awaitAll(ctx); err != nil {
-		return "", steady.blame(err)
-	}
-	return held, nil
-}
-
-// sumCommand reads a path on its standard input and prints the sum of that file.
-func (d *demo) sumCommand() []string {
-	if _, err := exec.LookPath("sha256sum"); err == nil {
-		return []string{"sh", "-c", `IFS= read -r file; exec sha256sum <"$file"`}
-	}
-	self, err := os.Executable()
-	if err != nil {
-		self = os.Args[0]
-	}
-	return []string{self, sumWord}
-}
-
-// sumWord is the hidden command that is the twin of sha256sum.
-const sumWord = "__sha256"
-
-// sumStdin prints the sum of the file whose path is on stdin.
-func sumStdin(stdin io.Reader, stdout io.Writer) error {
-	path, err := io.ReadAll(stdin)
-	if err != nil {
-		return err
-	}
-	sum, err := sumOf(string(path))
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(stdout, "%s  -\n", sum)
-	return err
-}
-
-// demoWorker is a worker that the demo has started.
-type demoWorker struct {
-	cmd    *exec.Cmd
-	stderr *bytes.Buffer
-	exited chan struct{}
-}
-
-func (d *demo) startWorker(ctx context.Context, name string, command ...string) (*demoWorker, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	args := append([]string{"work", "-q", demoQueue, "--worker", name, "--lease", demoLease.String()}, "--")
-	if name == "steady" {
-		args = append(args[:len(args)-1], "-j", "2", "--")
-	}
-	// #nosec G204 -- this program itself
-	w := &demoWorker{cmd: exec.CommandContext(ctx, self, append(args, command...)...), stderr: new(bytes.Buffer), exited: make(chan struct{})}
-	w.cmd.Stderr = w.stderr
-	w.cmd.Env = append(os.Environ(), "JOBLEDGER_DB="+d.db) // everybody sees the words of a process, and it may hold a password
-	if err := w.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		_ = w.cmd.Wait() // that it was killed is no surprise
-		close(w.exited)
-	}()
-	return w, nil
-}
-
-// end asks the worker to stop, and waits until it has.
-func (w *demoWorker) end() {
-	_ = w.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-w.exited:
-	case <-time.After(10 * time.Second):
-		_ = w.cmd.Process.Kill()
-		<-w.exited
-	}
-}
-
-// blame adds what the worker said to an error.
-func (w *demoWorker) blame(err error) error {
-	_ = w.cmd.Process.Kill()
-	<-w.exited
-	if text := strings.TrimSpace(w.stderr.String()); text != "" {
-		return fmt.Errorf("%w; the worker said: %s", err, text)
-	}
-	return err
-}
-
-// awaitHeld waits until the worker owns a job.
-func (d *demo) awaitHeld(ctx context.Context, worker string) (held ledger.JobID, err error) {
-	err = d.await(ctx, func(j projection.Job) bool {
-		if j.State.Held() && j.Worker.Name == worker {
-			held = j.ID
-		}
-		return held != ""
-	}, false)
-	return held, err
-}
-
-// awaitAll waits until every job has succeeded.
-func (d *demo) awaitAll(ctx context.Context) error {
-	return d.await(ctx, func(j projection.Job) bool { return j.State == ledger.SucceededState }, true)
-}
-
-// await looks again and again until all of the jobs, or one of them, are as they should be.
-func (d *demo) await(ctx context.Context, good func(projection.Job) bool, all bool) error {
-	for {
-		done := all
-		err := d.service.Store.Read(ctx, func(tx *ledger.Tx) error {
-			for _, id := range d.ids {
-				j, _, err := projection.Get(ctx, tx, id)
-				if err != nil {
-					return err
-				}
-				if good(j) != all {
-					done = !all
-					return nil
-				}
-			}
-			return nil
-		})
-		if err != nil || done {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return exitf(exitTimedOut, "the jobs were not done within %s", demoTimeout)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }
 
 // audit checks every result and shows what the ledger knows.

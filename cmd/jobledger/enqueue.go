@@ -68,16 +68,12 @@ func (p *program) enqueue(c *cli.Context) error {
 	if err := e.Check(); err != nil { // before a ledger is made
 		return err
 	}
+	p.recount = func() { e.RunAt, _, _ = p.runAt(c) }
 	service, err := p.openOrCreate(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	if p.ahead != 0 { // --delay counts by its clock
-		if e.RunAt, _, err = p.runAt(c); err != nil {
-			return err
-		}
-	}
 	e.ID = ulid.Make().String() // so that after an unknown outcome the same can be asked again
 	answers, err := service.Enqueue(c.Context, p.actor, e)
 	if errors.Is(err, ledger.ErrUnknown) {
@@ -138,7 +134,8 @@ func readTags(pairs []string) (map[string]string, error) {
 	return tags, nil
 }
 
-// runAt reads --run-at or --delay; given is false when neither is there.
+// runAt reads --run-at or --delay; given is false when neither is there. What it refuses, it refuses whatever now is: so
+// a recount cannot fail.
 func (p *program) runAt(c *cli.Context) (t time.Time, given bool, err error) {
 	delay, delayed := durationOf(c, "delay")
 	switch {

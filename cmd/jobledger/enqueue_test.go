@@ -1,8 +1,14 @@
 package main
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"jobledger/ledger/ledgertest"
 )
 
 func TestRunAtIsTheNextOne(t *testing.T) {
@@ -27,6 +33,44 @@ func TestRunAtIsTheNextOne(t *testing.T) {
 		got, err := parseRunAt("--run-at", tt.text, now.In(zone))
 		if err != nil || got.In(zone).Format(time.RFC3339) != tt.want {
 			t.Errorf("%s at %s: got %v, %v, want %s", tt.text, tt.now, got, err, tt.want)
+		}
+	}
+}
+
+// What counts from now does so by the clock of the ledger, which is known only when that is open.
+func TestDelayCountsByTheClockOfTheLedger(t *testing.T) {
+	db := ledgertest.Open(t).DSN()
+	jobs := filepath.Join(t.TempDir(), "jobs.jsonl")
+	check(t, os.WriteFile(jobs, []byte(`{"delay": "1h"}`+"\n"+`{"run_at": "+1h"}`+"\n{}\n"), 0o600))
+	id := ""
+	for _, tt := range []struct {
+		line string
+		jobs int
+	}{
+		{"enqueue -q mail --delay 1h", 1}, {"enqueue -q mail --run-at +1h", 1}, {"enqueue -q mail --delay 1h --jsonl " + jobs, 3},
+		{"reschedule JOB --delay 1h", 1}, {"reschedule JOB --run-at +1h --priority 1", 1},
+	} {
+		p, out := printing(0, false)
+		p.ahead = time.Hour // as if another ledger's clock had been
+		p.now = func() time.Time { return time.Now().Add(time.Hour) }
+		asked := time.Now()
+		if code := p.run(t.Context(), append(strings.Fields(strings.Replace(tt.line, "JOB", id, 1)), "--json", "--db", db)); code != exitOK {
+			t.Fatalf("%s: exit code %d", tt.line, code)
+		}
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if len(lines) != tt.jobs {
+			t.Errorf("%s: printed %q", tt.line, lines)
+		}
+		for _, line := range lines {
+			var j struct {
+				ID    string
+				RunAt time.Time `json:"run_at"`
+			}
+			check(t, json.Unmarshal([]byte(line), &j))
+			if off := j.RunAt.Sub(asked.Add(time.Hour)); off.Abs() > 10*time.Minute {
+				t.Errorf("%s: run_at is off by %s", tt.line, off)
+			}
+			id = j.ID
 		}
 	}
 }

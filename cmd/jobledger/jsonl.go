@@ -46,6 +46,10 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 	}
 	defer done()
 	lines := jobLines{defaults: defaults, now: p.now()}
+	p.recount = func() {
+		lines.now = p.now()
+		lines.defaults.RunAt, _, _ = p.runAt(c)
+	}
 
 	total, err := p.checkLines(c, lines, content)
 	if err != nil {
@@ -64,12 +68,6 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 		return err
 	}
 	defer service.Store.Close()
-	if p.ahead != 0 { // --delay counts by its clock
-		lines.now = p.now()
-		if lines.defaults.RunAt, _, err = p.runAt(c); err != nil {
-			return err
-		}
-	}
 	bar := (*progress)(nil)
 	if !p.stdoutTerminal { // there the ids themselves show how it goes
 		bar = p.startProgress("enqueue", int64(total))

@@ -62,7 +62,7 @@ func (p *program) service(store *ledger.Store, err error) (*commands.Service, er
 }
 
 // follow makes now the time by a clock that is so far ahead of this machine's: what is overdue, due or silent is so by
-// the server's.
+// the server's, and so is what counts from now.
 func (p *program) follow(ahead time.Duration) {
 	if ahead.Abs() < leastAhead && p.ahead == 0 {
 		return
@@ -71,6 +71,9 @@ func (p *program) follow(ahead time.Duration) {
 	here := p.now
 	p.ahead = ahead
 	p.now = func() time.Time { return here().Add(ahead - before) }
+	if p.recount != nil {
+		p.recount()
+	}
 }
 
 // read opens the ledger of --db, runs fn on one snapshot of it, and closes it.

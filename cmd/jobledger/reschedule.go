@@ -43,16 +43,7 @@ func rescheduleVerb(p *program) verb {
 			if command.RunAt == nil && command.Priority == nil {
 				return usagef("nothing to change: give --run-at, --delay or --priority")
 			}
-			if given && onServer(p.db) { // --delay counts by its clock
-				service, err := p.open(c.Context)
-				if err != nil {
-					return err
-				}
-				defer service.Store.Close()
-				if runAt, _, err = p.runAt(c); err != nil {
-					return err
-				}
-			}
+			p.recount = func() { runAt, _, _ = p.runAt(c) } // command has its address
 			return p.operate(c, command, func(before, after projection.Job) string {
 				if before.Seq == after.Seq {
 					return fmt.Sprintf("%s, with priority %d, already", p.standing(after), after.Priority)
