@@ -76,7 +76,7 @@ func (d *doctor) server(f ledger.ServerFacts) {
 	d.writers(f)
 	d.vacuum(f)
 	if free := f.Most - f.Connections; free < fewFreeSlots {
-		d.advise(checkServer, "raise max_connections, or put a pooler between; a worker process takes two to six", "%d of the server's %d connections are taken: who comes next may be refused", f.Connections, f.Most)
+		d.advise(checkServer, "raise max_connections, or put a pooler between; a worker process uses up to 7", "%d of the server's %d connections are taken: who comes next may be refused", f.Connections, f.Most)
 	}
 	if f.MostXIDs > mostXIDs {
 		d.problem(checkServer, "see what keeps vacuum back, and VACUUM (FREEZE) the database", "%d million transactions have not been frozen by vacuum; at about 2,000 the server takes no more commands", f.MostXIDs/1_000_000)

@@ -46,7 +46,7 @@ type backliteQueue struct {
 }
 
 func openBacklite(_ context.Context, f File) (Queue, error) {
-	db, err := f.open(1, "busy_timeout(5000)")
+	db, err := f.open("busy_timeout(5000)")
 	if err != nil {
 		return nil, err
 	}

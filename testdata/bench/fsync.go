@@ -16,17 +16,24 @@ func fsyncRate(dir string) (float64, error) {
 	defer f.Close()
 
 	page := make([]byte, 4096)
-	n, start := 0, time.Now()
-	for ; time.Since(start) < 250*time.Millisecond; n++ {
+	return rateOf(func(n int) error { // the first one also allocates
 		page[0] = byte(n)
 		if _, err := f.WriteAt(page, 0); err != nil {
-			return 0, err
+			return err
 		}
-		if err := f.Sync(); err != nil {
+		return f.Sync()
+	})
+}
+
+// rateOf returns how many times a second fn can be done, measured for a short while. The first time does not count.
+func rateOf(fn func(n int) error) (float64, error) {
+	n, start := 0, time.Now()
+	for ; time.Since(start) < 250*time.Millisecond; n++ {
+		if err := fn(n); err != nil {
 			return 0, err
 		}
 		if n == 0 {
-			start = time.Now() // the first one also allocates
+			start = time.Now()
 		}
 	}
 	return float64(n-1) / time.Since(start).Seconds(), nil

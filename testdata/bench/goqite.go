@@ -47,7 +47,7 @@ type goqiteQueue struct {
 }
 
 func openGoqite(ctx context.Context, f File) (Queue, error) {
-	db, err := f.open(1, "busy_timeout(5000)", "foreign_keys(1)")
+	db, err := f.open("busy_timeout(5000)", "foreign_keys(1)")
 	if err != nil {
 		return nil, err
 	}

@@ -25,20 +25,12 @@ type started struct {
 // latency measures the time from the call that enqueues a job to the start of its handler, with workers that are idle, in
 // this process (Procs 1) or in another (Procs 2).
 func latency(ctx context.Context, c Cell, f File, r *Result) (err error) {
-	q, err := c.Engine.Open(ctx, f)
+	q, w, err := openWatched(ctx, c, f)
 	if err != nil {
-		return fmt.Errorf("open: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
-	w, err := watch(f, c.Engine)
-	if err != nil {
-		return err
-	}
 	defer w.Close()
-	before, err := w.Bytes(ctx)
-	if err != nil {
-		return err
-	}
 
 	heard := make(chan started, 2*c.Jobs) // has room for jobs that run twice
 	stop, err := latencyWorkers(ctx, c, f, q, heard)
@@ -54,7 +46,7 @@ func latency(ctx context.Context, c Cell, f File, r *Result) (err error) {
 	if err := errors.Join(err, stopErr); err != nil {
 		return err
 	}
-	if err := settle(ctx, w, n, time.Since(start), before, r); err != nil {
+	if err := settle(ctx, w, n, time.Since(start), r); err != nil {
 		return err
 	}
 	r.setTimes(took)
@@ -64,14 +56,11 @@ func latency(ctx context.Context, c Cell, f File, r *Result) (err error) {
 // latencyWorkers starts the workers. stop ends them and returns what they counted.
 func latencyWorkers(ctx context.Context, c Cell, f File, q Queue, heard chan<- started) (stop func() (counts, error), err error) {
 	if c.Procs == 1 {
-		working, cancel := context.WithCancel(ctx)
 		t := newTally(c.Jobs)
 		t.tell = func(n int, at time.Time) { tell(heard, started{n, at}) }
-		ended := make(chan error, 1)
-		go func() { ended <- q.Drain(working, c.Workers, t) }()
+		end := startDrain(ctx, q, c.Workers, t)
 		return func() (counts, error) {
-			cancel()
-			err := <-ended
+			err := end()
 			return t.counts(), err
 		}, nil
 	}

@@ -9,6 +9,23 @@ import (
 	"time"
 )
 
+// openWatched opens the queue of a run, and a watcher beside it that knows how large the queue is without a job.
+func openWatched(ctx context.Context, c Cell, f File) (Queue, *watcher, error) {
+	q, err := c.Engine.Open(ctx, f)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open: %w", err)
+	}
+	w, err := watch(f, c.Engine)
+	if err != nil {
+		return nil, nil, errors.Join(err, q.Close())
+	}
+	if w.before, err = w.Bytes(ctx); err != nil {
+		_ = w.Close()
+		return nil, nil, errors.Join(err, q.Close())
+	}
+	return q, w, nil
+}
+
 // enqueue measures one job a call.
 func enqueue(ctx context.Context, c Cell, f File, r *Result) error {
 	return produce(ctx, c, f, r, func(q Queue) ([]time.Duration, error) {
@@ -39,20 +56,12 @@ func batch(ctx context.Context, c Cell, f File, r *Result) error {
 
 // produce opens the queue, times put and checks that every job is there.
 func produce(ctx context.Context, c Cell, f File, r *Result, put func(Queue) ([]time.Duration, error)) (err error) {
-	q, err := c.Engine.Open(ctx, f)
+	q, w, err := openWatched(ctx, c, f)
 	if err != nil {
-		return fmt.Errorf("open: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
-	w, err := watch(f, c.Engine)
-	if err != nil {
-		return err
-	}
 	defer w.Close()
-	before, err := w.Bytes(ctx)
-	if err != nil {
-		return err
-	}
 
 	start := time.Now()
 	took, err := put(q)
@@ -68,59 +77,58 @@ func produce(ctx context.Context, c Cell, f File, r *Result, put func(Queue) ([]
 		return err
 	}
 	r.Left = c.Jobs - stored
-	return setBytes(ctx, w, before, r)
+	return setBytes(ctx, w, r)
 }
 
 // drain measures jobs that wait already, with the workers of one process.
 func drain(ctx context.Context, c Cell, f File, r *Result) (err error) {
-	q, err := c.Engine.Open(ctx, f)
+	q, w, err := openWatched(ctx, c, f)
 	if err != nil {
-		return fmt.Errorf("open: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
-	w, err := watch(f, c.Engine)
-	if err != nil {
-		return err
-	}
 	defer w.Close()
-	before, err := w.Bytes(ctx)
-	if err != nil {
-		return err
-	}
 	if _, err := fill(ctx, q, c.Jobs); err != nil {
 		return fmt.Errorf("fill: %w", err)
 	}
 
-	working, stop := context.WithCancel(ctx)
-	defer stop()
-	ended := make(chan error, 1)
 	t := newTally(c.Jobs)
-	go func() { ended <- q.Drain(working, c.Workers, t) }()
+	stop := startDrain(ctx, q, c.Workers, t)
 	end, err := w.untilDrained(ctx)
-	stop()
-	if err := errors.Join(err, <-ended); err != nil {
+	if err := errors.Join(err, stop()); err != nil {
 		return err
 	}
-	return settle(ctx, w, t.counts(), end.Sub(t.start), before, r)
+	return settle(ctx, w, t.counts(), end.Sub(t.start), r)
+}
+
+// startDrain starts workers in this process. stop ends them and returns when they have ended.
+func startDrain(ctx context.Context, q Queue, workers int, t *Tally) (stop func() error) {
+	working, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- q.Drain(working, workers, t) }()
+	return func() error {
+		cancel()
+		return <-ended
+	}
 }
 
 // settle fills in the result of a drain that has ended.
-func settle(ctx context.Context, w *watcher, n counts, took time.Duration, before int64, r *Result) (err error) {
+func settle(ctx context.Context, w *watcher, n counts, took time.Duration, r *Result) (err error) {
 	r.setCounts(n)
 	if r.Left, err = w.Left(ctx); err != nil {
 		return err
 	}
 	r.Seconds = took.Seconds()
 	r.JobsPerS = float64(r.Jobs-r.Left) / r.Seconds
-	return setBytes(ctx, w, before, r)
+	return setBytes(ctx, w, r)
 }
 
-func setBytes(ctx context.Context, w *watcher, before int64, r *Result) error {
+func setBytes(ctx context.Context, w *watcher, r *Result) error {
 	if err := w.Compact(ctx); err != nil {
 		return fmt.Errorf("compact: %w", err)
 	}
 	after, err := w.Bytes(ctx)
-	r.BytesPerJob = max(0, float64(after-before)/float64(r.Jobs))
+	r.BytesPerJob = max(0, float64(after-w.before)/float64(r.Jobs))
 	return err
 }
 

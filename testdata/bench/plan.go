@@ -25,12 +25,10 @@ type Cell struct {
 // best, which is known only once all have run.
 func (c Cell) base() bool {
 	switch c.Phase {
-	case "latency":
+	case "latency", "procs":
 		return false
 	case "batch":
 		return c.Engine.Name == "raw-batch"
-	case "procs":
-		return false
 	default:
 		return c.Engine.Name == "raw-ledger" && c.Workers == 8
 	}

@@ -101,23 +101,16 @@ func commitRate(ctx context.Context, server, sync string) (rate float64, err err
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, drop()) }()
-	db, err := sql.Open("pgx", address)
+	db, err := openOne("pgx", address)
 	if err != nil {
 		return 0, err
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1)
 	if _, err := db.ExecContext(ctx, `CREATE TABLE page (n int)`); err != nil {
 		return 0, err
 	}
-	n, start := 0, time.Now()
-	for ; time.Since(start) < 250*time.Millisecond; n++ {
-		if _, err := db.ExecContext(ctx, `INSERT INTO page VALUES ($1)`, n); err != nil {
-			return 0, err
-		}
-		if n == 0 {
-			start = time.Now() // the first one is also prepared
-		}
-	}
-	return float64(n-1) / time.Since(start).Seconds(), nil
+	return rateOf(func(n int) error { // the first one is also prepared
+		_, err := db.ExecContext(ctx, `INSERT INTO page VALUES ($1)`, n)
+		return err
+	})
 }

@@ -126,19 +126,12 @@ func (p *child) rest() (n counts, err error) {
 
 // drainInProcesses is drain with several processes on one file or database.
 func drainInProcesses(ctx context.Context, c Cell, f File, r *Result) (err error) {
-	q, err := c.Engine.Open(ctx, f)
+	q, w, err := openWatched(ctx, c, f)
 	if err != nil {
-		return fmt.Errorf("open: %w", err)
-	}
-	w, err := watch(f, c.Engine)
-	if err != nil {
-		return errors.Join(err, q.Close())
+		return err
 	}
 	defer w.Close()
-	before, err := w.Bytes(ctx)
-	if err == nil {
-		_, err = fill(ctx, q, c.Jobs)
-	}
+	_, err = fill(ctx, q, c.Jobs)
 	if err := errors.Join(err, q.Close()); err != nil {
 		return fmt.Errorf("fill: %w", err)
 	}
@@ -174,5 +167,5 @@ func drainInProcesses(ctx context.Context, c Cell, f File, r *Result) (err error
 	if err != nil {
 		return err
 	}
-	return settle(ctx, w, all, end.Sub(start), before, r)
+	return settle(ctx, w, all, end.Sub(start), r)
 }

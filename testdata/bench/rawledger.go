@@ -57,7 +57,7 @@ type rawLedger struct {
 }
 
 func openRawLedger(ctx context.Context, f File) (_ Queue, err error) {
-	db, err := f.open(1)
+	db, err := f.open()
 	if err != nil {
 		return nil, err
 	}

@@ -49,10 +49,10 @@ type line struct {
 
 func newLine(c Cell, cells []Cell, results []Result) line {
 	l := line{cell: c, runs: runsOf(c, results)}
+	l.rates = ratesOf(l.runs)
 	var base []Result
 	l.base, base = baseOf(c, cells, results)
 	for _, r := range l.runs {
-		l.rates = append(l.rates, r.JobsPerS)
 		for _, b := range base {
 			switch {
 			case b.Round != r.Round:
@@ -82,13 +82,9 @@ func baseOf(c Cell, cells []Cell, results []Result) (name string, base []Result)
 			if name = "river-pg"; b.Procs == c.Procs {
 				base = runsOf(b, results)
 			}
-		case c.Engine.Postgres:
-			var rates []float64
+		default:
 			runs := runsOf(b, results)
-			for _, r := range runs {
-				rates = append(rates, r.JobsPerS)
-			}
-			if m := median(rates); m > best {
+			if m := median(ratesOf(runs)); m > best {
 				best, base, name = m, runs, "river-pg, "+b.workers()
 			}
 		}
@@ -116,6 +112,14 @@ func runsOf(c Cell, results []Result) (runs []Result) {
 		}
 	}
 	return runs
+}
+
+// ratesOf returns how many jobs a second each run did.
+func ratesOf(runs []Result) (rates []float64) {
+	for _, r := range runs {
+		rates = append(rates, r.JobsPerS)
+	}
+	return rates
 }
 
 // middle returns the median of one figure over the runs, or "–" where the engine does not give it.

@@ -29,10 +29,13 @@ func riverEngine() Engine {
 		Settings:   "one connection, busy_timeout 5 s, FetchCooldown 2 ms, FetchPollInterval 20 ms; completes after it has run, in batches",
 		Workers:    []int{1000},
 		Times:      riverTimes,
-		Unfinished: `river_job WHERE state IN ('available', 'running', 'retryable', 'scheduled', 'pending')`,
+		Unfinished: riverUnfinished,
 		Open:       openRiver,
 	}
 }
+
+// riverUnfinished finds the jobs that are not finished, on either database.
+const riverUnfinished = `river_job WHERE state IN ('available', 'running', 'retryable', 'scheduled', 'pending')`
 
 // riverTimes makes drains long beside the quarter of a second that the last batch may wait to be completed.
 func riverTimes(phase string, _ int) float64 {
@@ -53,7 +56,7 @@ type riverQueue[TTx any] struct {
 }
 
 func openRiver(ctx context.Context, f File) (Queue, error) {
-	db, err := f.open(1, "busy_timeout(5000)")
+	db, err := f.open("busy_timeout(5000)")
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func riverPostgresEngine() Engine {
 		InProcs:    []int{64, 500},
 		Postgres:   true,
 		Times:      postgresTimes,
-		Unfinished: `river_job WHERE state IN ('available', 'running', 'retryable', 'scheduled', 'pending')`,
+		Unfinished: riverUnfinished,
 		Open:       openRiverPostgres,
 	}
 }

@@ -10,23 +10,19 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// dsn returns the address of f in WAL mode at its durability, with further pragmas such as "busy_timeout(5000)".
-func (f File) dsn(pragmas ...string) string {
+// open opens one connection to f in WAL mode at its durability, with further pragmas such as "busy_timeout(5000)".
+func (f File) open(pragmas ...string) (*sql.DB, error) {
 	v := url.Values{"_pragma": append(pragmas, "journal_mode(WAL)", "synchronous("+f.Sync+")")}
-	return (&url.URL{Scheme: "file", Path: f.Path, RawQuery: v.Encode()}).String()
+	return openOne("sqlite", (&url.URL{Scheme: "file", Path: f.Path, RawQuery: v.Encode()}).String())
 }
 
-// open returns a pool on f of at most max connections (0: no limit), none of which is dropped while idle.
-func (f File) open(max int, pragmas ...string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", f.dsn(pragmas...))
+// openOne returns a pool of one connection, which is not dropped while idle.
+func openOne(driver, address string) (*sql.DB, error) {
+	db, err := sql.Open(driver, address)
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(max)
-	db.SetMaxIdleConns(max)
-	if max == 0 {
-		db.SetMaxIdleConns(64)
-	}
+	db.SetMaxOpenConns(1)
 	return db, nil
 }
 

@@ -21,25 +21,18 @@ type watcher struct {
 	unfinished string
 	server     bool
 	every      time.Duration
+	before     int64 // Bytes without a job
 }
 
 func watch(f File, e Engine) (*watcher, error) {
 	if f.URL != "" {
 		// Its statements are prepared while the tables are empty; they must not stay with what is best then.
-		db, err := sql.Open("pgx", withOptions(f.URL, "search_path", "jobledger,public", "enable_seqscan", "off", "application_name", "watcher"))
-		if err != nil {
-			return nil, err
-		}
-		db.SetMaxOpenConns(1)
-		return &watcher{db: db, unfinished: e.Unfinished, server: true, every: askEvery}, nil
+		db, err := openOne("pgx", withOptions(f.URL, "search_path", "jobledger,public", "enable_seqscan", "off", "application_name", "watcher"))
+		return &watcher{db: db, unfinished: e.Unfinished, server: true, every: askEvery}, err
 	}
 	v := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)", "query_only(1)"}}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: f.Path, RawQuery: v.Encode()}).String())
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(1)
-	return &watcher{db: db, unfinished: e.Unfinished, every: watchEvery}, nil
+	db, err := openOne("sqlite", (&url.URL{Scheme: "file", Path: f.Path, RawQuery: v.Encode()}).String())
+	return &watcher{db: db, unfinished: e.Unfinished, every: watchEvery}, err
 }
 
 func (w *watcher) Close() error { return w.db.Close() }

@@ -1,0 +1,255 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// Step is one command on a job that the caller holds in memory. The compare-and-swap catches one that is out of
+// date, and only then is the row read again.
+type Step struct {
+	Job     projection.Job
+	Command Command
+}
+
+// Outcome is what became of a Step.
+type Outcome struct {
+	Job projection.Job
+	Err error // as Do's; one refused step leaves its neighbours alone
+}
+
+// ClaimRequest says for whom to claim what.
+type ClaimRequest struct {
+	Queues       []string
+	Version      string
+	Capabilities []string
+	Worker       ledger.Worker
+	Lease        time.Duration // default 1m
+	MaxRuntime   time.Duration // the worker's own limit for each job; 0: the job's alone
+	Limit        int           // default 1
+}
+
+func (r *ClaimRequest) check() error {
+	if r.Lease == 0 {
+		r.Lease = DefaultLease
+	}
+	if r.Limit == 0 {
+		r.Limit = 1
+	}
+	if len(r.Queues) == 0 {
+		return CheckQueue("")
+	}
+	for _, q := range r.Queues {
+		if err := CheckQueue(q); err != nil {
+			return err
+		}
+	}
+	for _, label := range r.Capabilities {
+		if err := CheckLabel("capability", label); err != nil {
+			return err
+		}
+	}
+	if r.Version != "" {
+		if err := CheckLabel("version", r.Version); err != nil {
+			return err
+		}
+	}
+	if err := checkWorker(r.Worker); err != nil {
+		return err
+	}
+	if err := checkRuntime(r.MaxRuntime); err != nil {
+		return err
+	}
+	if r.Limit < 0 || r.Limit > 1000 {
+		return &InvalidError{"limit", fmt.Sprint(r.Limit), "1 to 1000"}
+	}
+	return CheckLease(r.Lease)
+}
+
+// Claim takes up to r.Limit jobs for r.Worker, each with a fresh token and its payload. None ready: no error.
+func (s *Service) Claim(ctx context.Context, r ClaimRequest) ([]projection.Job, error) {
+	_, jobs, err := s.Turn(ctx, "worker:"+r.Worker.Name, nil, r)
+	return jobs, err
+}
+
+// All carries out steps in one transaction, each with its own outcome: a heartbeat for all jobs of a process, say.
+func (s *Service) All(ctx context.Context, actor string, steps []Step) ([]Outcome, error) {
+	outcomes, _, err := s.turn(ctx, actor, steps, ClaimRequest{})
+	return outcomes, err
+}
+
+// Turn carries out steps and then claims what r asks for, in one transaction: a worker that finishes jobs and wants
+// the next ones pays for one commit.
+func (s *Service) Turn(ctx context.Context, actor string, steps []Step, r ClaimRequest) ([]Outcome, []projection.Job, error) {
+	if err := r.check(); err != nil {
+		return nil, nil, err
+	}
+	return s.turn(ctx, actor, steps, r)
+}
+
+// turn is together, unless that fails because of what the ledger holds: then one row is to blame, and each step is
+// carried out by itself, so that a damaged job does not cost its neighbours their leases.
+func (s *Service) turn(ctx context.Context, actor string, steps []Step, r ClaimRequest) ([]Outcome, []projection.Job, error) {
+	if err := CheckActor(actor); err != nil {
+		return nil, nil, err
+	}
+	outcomes, claimed, err := s.together(ctx, actor, steps, r)
+	if err == nil || len(steps) == 0 || storeFailed(err) {
+		return outcomes, claimed, err
+	}
+	outcomes = make([]Outcome, len(steps))
+	for i, step := range steps {
+		one, _, err := s.together(ctx, actor, []Step{step}, ClaimRequest{})
+		if storeFailed(err) {
+			return nil, nil, err // what has been carried out may be sent again
+		}
+		if outcomes[i] = (Outcome{step.Job, err}); err == nil {
+			outcomes[i] = one[0]
+		}
+	}
+	_, claimed, err = s.together(ctx, actor, nil, r)
+	if storeFailed(err) {
+		return nil, nil, err
+	}
+	return outcomes, claimed, nil // the steps are done; what is wrong with the claim, the next one says
+}
+
+// together steps over a job that cannot be claimed because what the ledger holds of it contradicts itself: it must not
+// keep the others from being claimed.
+func (s *Service) together(ctx context.Context, actor string, steps []Step, r ClaimRequest) ([]Outcome, []projection.Job, error) {
+	var first *projection.DamagedJobError
+	var except []ledger.JobID
+	for {
+		outcomes, claimed, err := s.once(ctx, actor, steps, r, except)
+		damaged, ok := errors.AsType[*projection.DamagedJobError](err)
+		switch {
+		case ok && damaged.Job != "" && len(except) < maxDamaged && !slices.Contains(except, damaged.Job):
+			except = append(except, damaged.Job)
+			if first == nil {
+				first = damaged
+			}
+		case err == nil && first != nil && len(claimed) == 0 && len(steps) == 0:
+			return nil, nil, first
+		default:
+			return outcomes, claimed, err
+		}
+	}
+}
+
+// maxDamaged is how many jobs a claim steps over.
+const maxDamaged = 100
+
+func (s *Service) once(ctx context.Context, actor string, steps []Step, r ClaimRequest, except []ledger.JobID) ([]Outcome, []projection.Job, error) {
+	tokens := make([]string, r.Limit)
+	for i := range tokens {
+		tokens[i] = s.newID()
+	}
+	var outcomes []Outcome
+	var claimed []projection.Job
+	err := s.Store.Write(ctx, func(tx *ledger.Tx) error {
+		outcomes, claimed = make([]Outcome, len(steps)), nil
+		for i, step := range steps {
+			j, err := step.Job, check(step.Command)
+			if err == nil {
+				j, err = carryOut(ctx, tx, actor, step.Job, step.Command)
+			}
+			if err != nil && !isVerdict(err) {
+				return err
+			}
+			outcomes[i] = Outcome{j, err}
+		}
+		if r.Limit == 0 {
+			return nil
+		}
+		found, err := projection.Next(ctx, tx, projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities, Except: except}, tx.Now(), r.Limit)
+		if err != nil {
+			return err
+		}
+		claimed = found
+		for i, j := range found {
+			if claimed[i], err = carryOut(ctx, tx, actor, j, Claim{Token: tokens[i], Worker: r.Worker, Lease: r.Lease, MaxRuntime: r.MaxRuntime}); err != nil {
+				return cannotClaim(j, err)
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, ledger.ErrUnknown) && len(tokens) > 0 {
+		// Nobody knows whether these claims are durable, but the ledger does.
+		if mine, lookErr := s.lookUp(context.WithoutCancel(ctx), r.Worker, tokens); lookErr == nil && len(mine) > 0 {
+			return outcomes, mine, nil
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return outcomes, claimed, nil
+}
+
+// cannotClaim says that the ledger is damaged where j stands: nothing else can be in the way of claiming a job that was
+// found just now, in the same transaction.
+func cannotClaim(j projection.Job, err error) error {
+	if storeFailed(err) {
+		return err
+	}
+	return &projection.DamagedJobError{Job: j.ID, Err: fmt.Errorf("cannot be claimed: %w", err)}
+}
+
+// isVerdict reports whether err is the answer to one step rather than a failure of the transaction.
+func isVerdict(err error) bool {
+	return errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrCancelled) || errors.Is(err, ErrConflict) || errors.Is(err, ErrNoJob) || errors.Is(err, ErrInvalid)
+}
+
+// storeFailed reports whether err says that the ledger or the caller was not ready, rather than that something in it
+// is wrong.
+func storeFailed(err error) bool {
+	for _, target := range []error{ledger.ErrBusy, ledger.ErrFull, ledger.ErrIO, ledger.ErrReadOnly, ledger.ErrUnknown, ledger.ErrReplaced, ledger.ErrClosed, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// lookUp returns the jobs that w holds with one of these tokens.
+func (s *Service) lookUp(ctx context.Context, w ledger.Worker, tokens []string) (mine []projection.Job, err error) {
+	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+		held, err := projection.Held(ctx, tx, w)
+		if err != nil {
+			return err
+		}
+		for _, j := range held {
+			for _, token := range tokens {
+				if j.Token != token {
+					continue
+				}
+				if err := projection.LoadBodies(ctx, tx, &j); err != nil {
+					return err
+				}
+				mine = append(mine, j)
+			}
+		}
+		return nil
+	})
+	return mine, err
+}
+
+// Ready reports whether a claim would find a job, and if not, when one that fits is scheduled (zero: none is).
+// It only reads, so that waiting for work never takes the write lock.
+func (s *Service) Ready(ctx context.Context, r ClaimRequest) (ready bool, next time.Time, err error) {
+	if err := r.check(); err != nil {
+		return false, next, err
+	}
+	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+		var err error
+		next, err = projection.NextRunAt(ctx, tx, projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities})
+		ready = !next.IsZero() && !next.After(tx.Now())
+		return err
+	})
+	return ready, next, err
+}
