@@ -43,6 +43,9 @@ func (tx *Tx) append(ctx context.Context, e *Event) error {
 		return err
 	}
 	kind := e.Kind()
+	if !kind.ofJob() && !kind.showsProcess() {
+		tx.Forget()
+	}
 	var ulid any
 	switch kind {
 	case KindEnqueued:

@@ -15,6 +15,7 @@ import (
 type session struct {
 	connection
 	dictionary dictionary
+	memory     memory
 	broken     error // why the database may have rolled the transaction back by itself
 }
 

@@ -168,7 +168,7 @@ func (s *Store) commitGroup(first *request) {
 }
 
 // attempt runs one transaction of a group.
-func (s *Store) attempt(ctx context.Context, group []grouped, since time.Time, run func(standing, []grouped) ([]grouped, error)) ([]grouped, error) {
+func (s *Store) attempt(ctx context.Context, group []grouped, since time.Time, run func(*Tx, []grouped) ([]grouped, error)) ([]grouped, error) {
 	var at standing
 	var err error
 	s.announces = false
@@ -176,18 +176,21 @@ func (s *Store) attempt(ctx context.Context, group []grouped, since time.Time, r
 		return group, err
 	}
 	s.writer.broken = nil
-	if group, err = run(at, group); err == nil {
+	tx := newTx(s, s.writer, at)
+	if group, err = run(tx, group); err == nil {
 		failpoint.Hit("commit")
 		err = s.engine.commit()
 	}
 	if err != nil {
 		s.writer.dictionary.forget()
+		s.writer.memory = memory{}
 		if rollbackErr := s.engine.rollback(); errors.Is(err, errRedo) && rollbackErr != nil {
 			err = rollbackErr
 		}
 		return group, err
 	}
 	s.writer.dictionary.keep()
+	s.writer.memory.committed(tx.base, tx.tail)
 	if err := s.engine.same(); err != nil { // exchanged meanwhile: what was written may be in no ledger any more
 		return group, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
@@ -201,8 +204,7 @@ func (s *Store) attempt(ctx context.Context, group []grouped, since time.Time, r
 var errRedo = errors.New("ledger: the transaction was given up")
 
 // runFast runs the group's functions and those that come while the transaction is open.
-func (s *Store) runFast(at standing, group []grouped) ([]grouped, error) {
-	tx := newTx(s, s.writer, at)
+func (s *Store) runFast(tx *Tx, group []grouped) ([]grouped, error) {
 	start := time.Now()
 	for i := 0; ; i++ {
 		if i == len(group) {
@@ -220,7 +222,11 @@ func (s *Store) runFast(at standing, group []grouped) ([]grouped, error) {
 		if tx.broken != nil {
 			return group, tx.broken
 		}
-		if group[i].err != nil && !tx.cutBack(mark) {
+		if group[i].err == nil {
+			continue
+		}
+		tx.Forget()
+		if !tx.cutBack(mark) {
 			return group, errRedo
 		}
 	}
@@ -254,8 +260,7 @@ func (s *Store) nextWaiting() *request {
 	}
 }
 
-func (s *Store) runCareful(at standing, group []grouped) ([]grouped, error) {
-	tx := newTx(s, s.writer, at)
+func (s *Store) runCareful(tx *Tx, group []grouped) ([]grouped, error) {
 	tx.careful = true
 	for i := range group {
 		if group[i].ctx.Err() != nil { // its caller has gone while others were in the way
@@ -275,6 +280,7 @@ func (s *Store) runCareful(at standing, group []grouped) ([]grouped, error) {
 				return group, err
 			}
 			s.writer.dictionary.forget()
+			tx.Forget()
 			tx.tail, tx.tailAt = mark.tail, mark.tailAt
 		}
 		if _, err := s.writer.exec(`RELEASE one`); err != nil {

@@ -24,6 +24,7 @@ type Tx struct {
 
 	clock   time.Time // the engine's, when the transaction began; zero: it has none
 	now     time.Time // the one reading of the clock; zero until asked for
+	base    int64     // the last pos that was committed when the transaction began
 	tail    int64     // the last pos
 	tailAt  int64     // its at
 	lists   []*pending
@@ -45,7 +46,7 @@ type pending struct {
 }
 
 func newTx(s *Store, on *session, at standing) *Tx {
-	return &Tx{store: s, session: on, tail: at.tail, tailAt: at.tailAt, clock: at.now}
+	return &Tx{store: s, session: on, base: at.tail, tail: at.tail, tailAt: at.tailAt, clock: at.now}
 }
 
 // readTail returns the pos and the at of the last event.

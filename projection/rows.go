@@ -150,6 +150,9 @@ func Put(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 	if err != nil {
 		return err
 	}
+	if new.State == ledger.Queued {
+		noteQueued(tx, lane(new), ledger.Micros(new.RunAt), string(new.ID))
+	}
 	if old.N == 0 {
 		return tx.Insert(newJobs, after[:]...)
 	}
