@@ -11,7 +11,7 @@ import (
 const (
 	watchEvery = 2 * time.Millisecond   // how exactly the end of a drain is known
 	askEvery   = 5 * time.Millisecond   // the same of a server, which answers with the CPU that it works with
-	countEvery = 100 * time.Millisecond // how often progress is looked at
+	lookEvery  = 500 * time.Millisecond // how often progress is looked at, at least
 	stallAfter = 5 * time.Second        // a drain without progress for so long has ended with jobs left
 )
 
@@ -27,7 +27,7 @@ type watcher struct {
 func watch(f File, e Engine) (*watcher, error) {
 	if f.URL != "" {
 		// Its statements are prepared while the tables are empty; they must not stay with what is best then.
-		db, err := openOne("pgx", withOptions(f.URL, "search_path", "jobledger,public", "enable_seqscan", "off", "application_name", "watcher"))
+		db, err := openOne("pgx", withOptions(f.URL, "search_path", "jobledger,public", "enable_seqscan", "off", "max_parallel_workers_per_gather", "0", "application_name", "watcher"))
 		return &watcher{db: db, unfinished: e.Unfinished, server: true, every: askEvery}, err
 	}
 	v := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)", "query_only(1)"}}
@@ -88,31 +88,29 @@ func (w *watcher) Bytes(ctx context.Context) (n int64, err error) {
 }
 
 // untilDrained waits until no job is unfinished, or until nothing has moved for stallAfter, and returns the moment of
-// the last change.
+// the last change. To look takes from those who work, most of all on a server, so it is done when there may be something
+// new to see: after a part of the time that the rest should take at the pace so far.
 func (w *watcher) untilDrained(ctx context.Context) (time.Time, error) {
-	exists := `SELECT EXISTS (SELECT 1 FROM ` + w.unfinished + `)`
-	left, moved, counted := -1, time.Now(), time.Time{}
+	began, first, left, moved := time.Now(), 0, -1, time.Now()
 	for {
-		var some bool
-		if err := w.db.QueryRowContext(ctx, exists).Scan(&some); err != nil {
-			return moved, fmt.Errorf("look for unfinished jobs: %w", err)
+		n, err := w.Left(ctx)
+		if err != nil {
+			return moved, fmt.Errorf("count unfinished jobs: %w", err)
 		}
-		if !some {
-			return time.Now(), nil
+		now := time.Now()
+		switch {
+		case n == 0:
+			return now, nil
+		case n != left:
+			first, left, moved = max(first, n), n, now
+		case now.Sub(moved) >= stallAfter:
+			return moved, nil
 		}
-		if time.Since(counted) >= countEvery {
-			n, err := w.Left(ctx)
-			if err != nil {
-				return moved, fmt.Errorf("count unfinished jobs: %w", err)
-			}
-			counted = time.Now()
-			if n != left {
-				left, moved = n, counted
-			}
-			if time.Since(moved) >= stallAfter {
-				return moved, nil
-			}
+		wait := w.every
+		if done := first - n; done > 0 {
+			rest := time.Duration(float64(now.Sub(began)) / float64(done) * float64(n))
+			wait = min(max(wait, rest/4), lookEvery)
 		}
-		time.Sleep(w.every)
+		time.Sleep(wait)
 	}
 }
