@@ -152,8 +152,20 @@ func (s *Service) once(ctx context.Context, actor string, steps []Step, r ClaimR
 	}
 	var outcomes []Outcome
 	var claimed []projection.Job
-	err := s.Store.Write(ctx, func(tx *ledger.Tx) error {
+	err := s.Store.Write(ctx, func(tx *ledger.Tx) (err error) {
 		outcomes, claimed = make([]Outcome, len(steps)), nil
+		var found []projection.Job
+		find := func() error {
+			want := projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities, Except: except}
+			found, err = projection.Next(ctx, tx, want, tx.Now(), r.Limit)
+			return err
+		}
+		// What is to be claimed is looked for first, so that the database can carry out the steps while the claims are
+		// decided; but one that queues its job again may be the one who claims it.
+		first := !slices.ContainsFunc(steps, mayQueue)
+		if first && r.Limit > 0 && find() != nil {
+			return err
+		}
 		for i, step := range steps {
 			j, err := step.Job, check(step.Command)
 			if err == nil {
@@ -164,11 +176,7 @@ func (s *Service) once(ctx context.Context, actor string, steps []Step, r ClaimR
 			}
 			outcomes[i] = Outcome{j, err}
 		}
-		if r.Limit == 0 {
-			return nil
-		}
-		found, err := projection.Next(ctx, tx, projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities, Except: except}, tx.Now(), r.Limit)
-		if err != nil {
+		if !first && r.Limit > 0 && find() != nil {
 			return err
 		}
 		claimed = found
@@ -189,6 +197,15 @@ func (s *Service) once(ctx context.Context, actor string, steps []Step, r ClaimR
 		return nil, nil, err
 	}
 	return outcomes, claimed, nil
+}
+
+// mayQueue reports whether a step may put its job back into its queue.
+func mayQueue(s Step) bool {
+	switch s.Command.(type) {
+	case Succeed, Heartbeat:
+		return false
+	}
+	return true
 }
 
 // cannotClaim says that the ledger is damaged where j stands: nothing else can be in the way of claiming a job that was

@@ -3,7 +3,6 @@ package ledger
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -72,7 +71,7 @@ func (l *List) inPostgres(rows int, args []any, atOnce bool) (text string, bound
 		l.postgres[form].Store(&text)
 	}
 	if form != formMany {
-		return text, slices.Clone(args[:l.width]) // the buffer is used anew before they are sent
+		return text, args[:l.width]
 	}
 	return text, l.byColumn(rows, args)
 }

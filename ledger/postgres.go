@@ -285,5 +285,5 @@ func (p postgresPlace) connect(ctx context.Context, for_ purpose) (*session, err
 		}
 		return nil, explainConnect(err)
 	}
-	return &session{connection: &server{conn: conn}}, nil
+	return &session{connection: &server{conn: conn, writes: for_ == forWriting}, streams: for_ == forWriting}, nil
 }

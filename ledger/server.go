@@ -16,13 +16,20 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// server is a connection to PostgreSQL. What need not be answered at once waits, and goes with the next statement: a
-// round trip costs more than most statements do.
+// server is a connection to PostgreSQL. One that writes keeps statements under way: they are sent without waiting for
+// those before them, and what became of them is read when something depends on it. So the server carries out what has
+// been decided while the next is, and a round trip is paid for only where a query is.
 type server struct {
-	conn  *pgx.Conn
-	waits pgx.Batch         // statements that have not been sent
-	open  *serverRows       // whose rows still come from the connection; nil: none
-	texts map[string]string // statements as PostgreSQL has them
+	conn       *pgx.Conn
+	writes     bool
+	pipe       *pgconn.Pipeline // that statements under way are in; nil: there are none
+	owed       int              // of these, how many nobody has asked about
+	unsent     bool             // some wait to be sent
+	open       *serverRows      // whose rows still come from the connection; nil: none
+	texts      map[string]string
+	statements map[string]*pgconn.StatementDescription // by their texts in PostgreSQL's words
+	made       int                                     // statements
+	builder    pgx.ExtendedQueryBuilder
 }
 
 // text is query in PostgreSQL's words.
@@ -38,23 +45,140 @@ func (c *server) text(query string) string {
 	return text
 }
 
-// send sends what waits, and query behind it. The results are query's; the caller closes them.
-func (c *server) send(ctx context.Context, query string, args []any) (pgx.BatchResults, error) {
+// send sends a statement, without waiting for anything.
+func (c *server) send(text string, args []any) error {
 	if err := c.drain(); err != nil {
-		return nil, err
+		return err
 	}
-	batch := c.waits
-	c.waits = pgx.Batch{}
-	before := batch.Len()
-	batch.Queue(query, args...)
-	results := c.conn.SendBatch(ctx, &batch)
-	for range before {
-		if _, err := results.Exec(); err != nil {
-			_ = results.Close()
-			return nil, fmt.Errorf("%w: %w", errRedo, err)
+	statement, ok := c.statements[text]
+	if !ok {
+		var err error
+		if statement, err = c.prepare(text); err != nil {
+			return err
 		}
 	}
-	return results, nil
+	if err := c.builder.Build(c.conn.TypeMap(), statement, args); err != nil {
+		return err
+	}
+	if c.pipe == nil {
+		c.pipe = c.conn.PgConn().StartPipeline(context.Background())
+	}
+	c.pipe.SendQueryPrepared(statement.Name, c.builder.ParamValues, c.builder.ParamFormats, c.builder.ResultFormats)
+	c.owed++
+	c.unsent = true
+	return nil
+}
+
+// prepare has the server compile a statement, which takes a connection with nothing under way.
+func (c *server) prepare(text string) (*pgconn.StatementDescription, error) {
+	if err := c.settle(); err != nil {
+		return nil, err
+	}
+	if len(c.statements) > maxStatements {
+		if err := c.conn.DeallocateAll(context.Background()); err != nil {
+			return nil, err
+		}
+		clear(c.statements)
+	}
+	statement, err := c.conn.PgConn().Prepare(context.Background(), fmt.Sprintf("s%d", c.made), text, nil)
+	if err != nil {
+		return nil, err
+	}
+	if c.made++; c.statements == nil {
+		c.statements = make(map[string]*pgconn.StatementDescription)
+	}
+	c.statements[text] = statement
+	return statement, nil
+}
+
+// push sends what waits to be sent. Each time the server is told that an answer is due: only then does it notice that a
+// client is silent, and throw out one that holds a lock.
+func (c *server) push() error {
+	if !c.unsent {
+		return nil
+	}
+	c.unsent = false
+	if err := c.pipe.Sync(); err != nil {
+		return c.fail(err)
+	}
+	return nil
+}
+
+// last waits for the results of the statement that was sent last. An error of one before it wraps errRedo.
+func (c *server) last() (*pgconn.ResultReader, error) {
+	if err := c.push(); err != nil {
+		return nil, err
+	}
+	for ; c.owed > 1; c.owed-- {
+		if err := c.skip(); err != nil {
+			return nil, err
+		}
+	}
+	c.owed = 0
+	r, err := c.next()
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	return r, nil
+}
+
+// skip looks at the next results only for their error.
+func (c *server) skip() error {
+	r, err := c.next()
+	if err == nil {
+		_, err = r.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errRedo, c.fail(err))
+	}
+	return nil
+}
+
+func (c *server) next() (*pgconn.ResultReader, error) {
+	for {
+		results, err := c.pipe.GetResults()
+		if err != nil {
+			return nil, err
+		}
+		switch r := results.(type) {
+		case *pgconn.ResultReader:
+			return r, nil
+		case *pgconn.PipelineSync:
+		default:
+			return nil, fmt.Errorf("ledger: the server answered %T", results)
+		}
+	}
+}
+
+// fail ends what is under way, which the server passes over after an error, and returns that.
+func (c *server) fail(err error) error {
+	if c.pipe != nil {
+		_ = c.pipe.Sync()
+		_ = c.pipe.Close()
+	}
+	c.pipe, c.owed, c.unsent = nil, 0, false
+	return err
+}
+
+// settle waits until nothing is under way.
+func (c *server) settle() error {
+	if c.pipe == nil {
+		return nil
+	}
+	if err := c.push(); err != nil {
+		return fmt.Errorf("%w: %w", errRedo, err)
+	}
+	for ; c.owed > 0; c.owed-- {
+		if err := c.skip(); err != nil {
+			return err
+		}
+	}
+	err := c.pipe.Close()
+	c.pipe = nil
+	if err != nil {
+		return fmt.Errorf("%w: %w", errRedo, err)
+	}
+	return nil
 }
 
 func (c *server) run(query string, args []any) (changed int64, err error) {
@@ -62,25 +186,37 @@ func (c *server) run(query string, args []any) (changed int64, err error) {
 	return tag.RowsAffected(), err
 }
 
-func (c *server) finish(text string, args []any) (pgconn.CommandTag, error) {
-	results, err := c.send(context.Background(), text, args)
-	if err != nil {
-		return pgconn.CommandTag{}, err
+// finish sends a statement and waits for its end.
+func (c *server) finish(text string, args []any) (tag pgconn.CommandTag, err error) {
+	if !c.writes {
+		if err := c.drain(); err != nil {
+			return tag, err
+		}
+		return c.conn.Exec(context.Background(), text, args...)
 	}
-	tag, err := results.Exec()
-	if closeErr := results.Close(); err == nil {
-		err = closeErr
+	if err := c.send(text, args); err != nil {
+		return tag, err
+	}
+	r, err := c.last()
+	if err != nil {
+		return tag, err
+	}
+	if tag, err = r.Close(); err != nil {
+		err = c.fail(err)
 	}
 	return tag, err
 }
 
 func (c *server) insert(query string, args []any) (n int64, err error) {
-	results, err := c.send(context.Background(), c.text(query)+` RETURNING n`, args)
+	rows, _, err := c.ask(context.Background(), query+` RETURNING n`, args)
 	if err != nil {
 		return 0, err
 	}
-	err = results.QueryRow().Scan(&n)
-	if closeErr := results.Close(); err == nil {
+	row := make([]driver.Value, 1)
+	if err = rows.Next(row); err == nil {
+		n, _ = row[0].(int64)
+	}
+	if closeErr := rows.Close(); err == nil {
 		err = closeErr
 	}
 	return n, err
@@ -88,19 +224,24 @@ func (c *server) insert(query string, args []any) (n int64, err error) {
 
 func (c *server) ask(ctx context.Context, query string, args []any) (driver.Rows, []driver.Value, error) {
 	r := &serverRows{connection: c}
-	var err error
-	if c.waits.Len() > 0 {
-		if r.batch, err = c.send(ctx, c.text(query), args); err == nil {
-			r.rows, err = r.batch.Query()
+	if c.writes {
+		if err := c.send(c.text(query), args); err != nil {
+			return nil, nil, err
 		}
-	} else if err = c.drain(); err == nil {
-		r.rows, err = c.conn.Query(ctx, c.text(query), args...)
-	}
-	if err != nil {
-		if r.batch != nil {
-			_ = r.batch.Close()
+		results, err := c.last()
+		if err != nil {
+			return nil, nil, err
 		}
-		return nil, nil, err
+		r.rows = &pipedRows{ResultReader: results, connection: c}
+	} else {
+		if err := c.drain(); err != nil {
+			return nil, nil, err
+		}
+		rows, err := c.conn.Query(ctx, c.text(query), args...)
+		if err != nil {
+			return nil, nil, err
+		}
+		r.rows = rows
 	}
 	c.open = r
 	r.more = r.rows.Next() // an error of the query comes here, and so do its columns
@@ -130,8 +271,7 @@ func (c *server) drain() error {
 
 func (c *server) put(l *List, rows int, args []any) error {
 	text, bound := l.inPostgres(rows, args, false)
-	c.waits.Queue(text, bound...)
-	return nil
+	return c.send(text, bound)
 }
 
 func (c *server) putOne(l *List, args []any) error {
@@ -143,12 +283,12 @@ func (c *server) putOne(l *List, args []any) error {
 	return err
 }
 
-// commit commits, together with what waits.
+// commit commits, and waits for all that is under way.
 func (c *server) commit() error {
-	if err := c.drain(); err != nil {
-		return fmt.Errorf("%w: %w", errRedo, err)
-	}
 	tag, err := c.finish(`COMMIT`, nil)
+	if err == nil {
+		err = c.settle()
+	}
 	if err == nil && tag.String() != "COMMIT" {
 		err = fmt.Errorf("%w: the server answered %s", errRedo, tag)
 	}
@@ -164,11 +304,14 @@ func (c *server) commit() error {
 }
 
 func (c *server) rollback() error {
-	c.waits = pgx.Batch{}
-	if err := c.drain(); err != nil && c.conn.IsClosed() {
-		return err
+	if c.open != nil {
+		_ = c.open.Close()
 	}
-	_, err := c.finish(`ROLLBACK`, nil)
+	_ = c.fail(nil)
+	if c.conn.IsClosed() {
+		return errClosedConnection
+	}
+	_, err := c.conn.Exec(context.Background(), `ROLLBACK`)
 	return err
 }
 
@@ -178,6 +321,7 @@ func (c *server) aborted() bool { return c.conn.IsClosed() || c.conn.PgConn().Tx
 func (c *server) secretly(fn func() error) error { return fn() } // the space is overwritten as the table is used on
 
 func (c *server) close() error {
+	_ = c.fail(nil)
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
 	return c.conn.Close(ctx)
@@ -190,6 +334,8 @@ func (c *server) explain(err error) (explained error, lost bool) {
 	}
 	return err, lost
 }
+
+var errClosedConnection = errors.New("ledger: the connection to the server is closed")
 
 // withoutRedo hides that the transaction may be done again: it may not, once COMMIT has been sent.
 type withoutRedo struct{ error }
@@ -251,13 +397,38 @@ func explainPostgres(err error) error {
 // serverRows are the rows of a query.
 type serverRows struct {
 	connection *server
-	rows       pgx.Rows
-	batch      pgx.BatchResults // that rows are part of; nil: of none
+	rows       rawRows
 	names      []string
 	more       bool // rows stands on a row that has not been taken
 	ended      bool
 	err        error
 	ahead      [][]driver.Value // taken before another statement was sent
+}
+
+// rawRows are the rows of a query as they come.
+type rawRows interface {
+	Next() bool
+	RawValues() [][]byte
+	FieldDescriptions() []pgconn.FieldDescription
+	Close()
+	Err() error // after Close
+}
+
+// pipedRows are those of a statement among others that are under way.
+type pipedRows struct {
+	*pgconn.ResultReader
+	connection *server
+	err        error
+}
+
+func (r *pipedRows) Next() bool          { return r.NextRow() }
+func (r *pipedRows) RawValues() [][]byte { return r.Values() }
+func (r *pipedRows) Err() error          { return r.err }
+
+func (r *pipedRows) Close() {
+	if _, err := r.ResultReader.Close(); err != nil {
+		r.err = r.connection.fail(err)
+	}
 }
 
 func (r *serverRows) fields() []pgconn.FieldDescription { return r.rows.FieldDescriptions() }
@@ -307,11 +478,6 @@ func (r *serverRows) end() error {
 	r.ended, r.more = true, false
 	r.rows.Close()
 	err := r.rows.Err()
-	if r.batch != nil {
-		if closeErr := r.batch.Close(); err == nil {
-			err = closeErr
-		}
-	}
 	if r.connection.open == r {
 		r.connection.open = nil
 	}

@@ -16,6 +16,7 @@ type session struct {
 	connection
 	dictionary dictionary
 	memory     memory
+	streams    bool  // what has been pushed is carried out meanwhile
 	broken     error // why the database may have rolled the transaction back by itself
 }
 
@@ -30,6 +31,8 @@ type connection interface {
 	// put writes rows of a list. That one was not as expected may be told by a later statement, or by the commit; the
 	// error then wraps errRedo.
 	put(l *List, rows int, args []any) error
+	// push sees to it that what was put is carried out soon.
+	push() error
 	// putOne writes one row of a list at once; ErrConflict, after which others may follow, when it was not as expected.
 	putOne(l *List, args []any) error
 	// explain wraps an error of the database in the sentinel that callers branch on. lost says that the transaction may

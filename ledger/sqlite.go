@@ -208,6 +208,8 @@ func (c *sqliteConnection) put(l *List, rows int, args []any) error {
 	return nil
 }
 
+func (c *sqliteConnection) push() error { return nil }
+
 func (c *sqliteConnection) putOne(l *List, args []any) error { return c.put(l, 1, args) }
 
 func (c *sqliteConnection) explain(err error) (explained error, lost bool) {

@@ -115,11 +115,28 @@ func (tx *Tx) Put(l *List, args ...any) error {
 	for _, p := range tx.lists {
 		if p.list == l {
 			p.add(args)
+			if p.rows == streamedRows && tx.session.streams {
+				return tx.stream()
+			}
 			return nil
 		}
 	}
 	tx.wait(&pending{list: l}, args)
 	return nil
+}
+
+// streamedRows is how many rows of a list are sent without waiting for more, where the database works by itself.
+const streamedRows = 64
+
+// stream sends what is buffered, and waits for nothing.
+func (tx *Tx) stream() error {
+	if err := tx.flush(); err != nil {
+		return err
+	}
+	if err := tx.session.explained(tx.session.push()); err != nil {
+		tx.broken = err
+	}
+	return tx.broken
 }
 
 func (p *pending) add(args []any) {
