@@ -76,11 +76,10 @@ func (p *postgres) tryBegin(ctx context.Context, wait time.Duration) (at standin
 	c := p.writer.connection.(*server)
 	batch := &pgx.Batch{}
 	batch.Queue(`BEGIN`)
-	batch.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(max(wait.Milliseconds(), 1), 10))
-	batch.Queue(`SELECT pg_advisory_xact_lock($1)`, p.key)
+	batch.Queue(`SELECT set_config('lock_timeout', $1, true), pg_advisory_xact_lock($2)`, strconv.FormatInt(max(wait.Milliseconds(), 1), 10), p.key)
 	batch.Queue(standingNow)
 	results := c.conn.SendBatch(ctx, batch)
-	for range 3 {
+	for range 2 {
 		if _, err = results.Exec(); err != nil {
 			break
 		}
@@ -285,5 +284,5 @@ func (p postgresPlace) connect(ctx context.Context, for_ purpose) (*session, err
 		}
 		return nil, explainConnect(err)
 	}
-	return &session{connection: &server{conn: conn, writes: for_ == forWriting}, streams: for_ == forWriting}, nil
+	return &session{connection: &server{conn: conn, writes: for_ == forWriting}, streams: true}, nil
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,7 +24,7 @@ func openPostgres(ctx context.Context, dsn string, create bool) (*Store, error) 
 		return nil, err
 	}
 	s := newStore(dsn)
-	p := &postgres{store: s, place: place, bell: postgresBell{place: place}}
+	p := &postgres{store: s, place: place, bell: postgresBell{place: place, tone: rand.Text()}}
 	s.path, s.sync, s.engine = place.String(), place.sync, p
 	if p.writer, err = place.connect(ctx, forWriting); err != nil {
 		return nil, place.opening(err)

@@ -26,6 +26,7 @@ func (p postgresPlace) channel() string { return "jobledger_" + p.schema }
 // postgresBell sends notifications. A goroutine does it, from the first ring to the close.
 type postgresBell struct {
 	place postgresPlace
+	tone  string // of this process, which need not wake itself
 	start sync.Once
 	rung  chan struct{} // has room for one
 	quit  context.CancelFunc
@@ -68,13 +69,16 @@ func (b *postgresBell) send(ctx context.Context) {
 				continue
 			}
 		}
-		if _, err := s.connection.(*server).conn.Exec(ctx, `SELECT pg_notify($1, '')`, b.place.channel()); err != nil {
+		if _, err := s.connection.(*server).conn.Exec(ctx, notify, b.place.channel(), b.tone); err != nil {
 			_ = s.close()
 			s = nil
 		}
 		pauseFor(ctx, notifyEvery)
 	}
 }
+
+// notify need not be durable, and nobody should wait for that.
+const notify = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`
 
 func (b *postgresBell) close() {
 	if b.quit != nil {
@@ -125,12 +129,13 @@ func (p *postgres) hear(ctx context.Context, s *session, wake func(), tail *int6
 		}
 		for heard := true; heard && ctx.Err() == nil; {
 			waiting, cancel := context.WithTimeout(ctx, patience)
-			_, err := conn.WaitForNotification(waiting)
+			heardOf, err := conn.WaitForNotification(waiting)
 			timedOut := waiting.Err() != nil
 			cancel()
 			switch {
-			case err == nil:
+			case err == nil && heardOf.Payload != p.bell.tone:
 				wake()
+			case err == nil:
 			case timedOut:
 				heard = false
 			default:

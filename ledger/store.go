@@ -304,21 +304,30 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	case <-s.quit:
 		return ErrClosed
 	}
-	defer func() { s.readers <- r }()
 	if err := s.engine.same(); err != nil {
+		s.readers <- r
 		return err
 	}
 	r, at, err := s.snapshot(ctx, r)
 	if err != nil {
+		s.readers <- r
 		return err
 	}
 	tx := newTx(s, r, at)
 	tx.readOnly = true
 	err = fn(tx)
 	r.dictionary.keep() // what a snapshot shows is committed
-	if _, rollbackErr := r.exec(`ROLLBACK`); rollbackErr != nil {
-		_ = r.close()
-		r = nil
+	end := func() {
+		if _, err := r.exec(`ROLLBACK`); err != nil {
+			_ = r.close()
+			r = nil
+		}
+		s.readers <- r
+	}
+	if r.streams {
+		go end() // nobody need wait for the answer
+	} else {
+		end()
 	}
 	return err
 }

@@ -13,7 +13,6 @@ func Statements() map[string]string {
 		"claim: lanes": liveLanes,
 		"claim: heads": laneHeads,
 		"claim: rest":  laneRest,
-		"claim: next":  laneNext,
 		"claim: since": queuedSince,
 		"get":          byID,
 		"get by key":   byKey,

@@ -22,7 +22,7 @@ type liveLane struct {
 	begun    bool   // the job at runAt and id has been taken
 	ahead    []Job
 	atEnd    bool // there is nothing behind ahead that is due
-	gone     bool // there is nothing in it at all
+	spent    bool // nobody knows whether there is a job at runAt, or any
 }
 
 // compare tells which lane has the next job in claiming order.
@@ -38,6 +38,11 @@ func (l *liveLane) rest() {
 	l.ahead, l.atEnd = nil, false
 }
 
+// spend notes that all that was due by now has been taken.
+func (l *liveLane) spend(now time.Time) {
+	l.runAt, l.id, l.begun, l.spent = ledger.Micros(now)+1, "", false, true
+}
+
 // lanes is what a writer remembers of the jobs that are queued: the lanes of each queue that it has claimed from, and
 // in each lane a place before which there is no job. It learns from the events what was queued since. So a claim need
 // not list the lanes, and does not pass over what PostgreSQL keeps of jobs that have been claimed, until it is
@@ -50,6 +55,7 @@ type lanes struct {
 const (
 	laneMemory = time.Second // after which the lanes are listed anew: a row may have been changed past the events
 	maxMissed  = 2000        // events; rather than read more of them, the lanes are listed anew
+	maxSpent   = 2           // lanes of a queue; rather than look into more of them, likewise
 )
 
 // queuedSince tells which jobs have been queued, and with a null, whether something else has happened on which lanes
@@ -117,8 +123,8 @@ func (known *lanes) add(text string, runAt int64, id string) bool {
 			return false
 		}
 		known.queues[queue] = slices.Insert(list, i, l)
-	case list[i].gone, cmp.Or(cmp.Compare(runAt, list[i].runAt), cmp.Compare(id, list[i].id)) <= 0:
-		list[i].runAt, list[i].id, list[i].begun, list[i].gone = runAt, id, false, false
+	case cmp.Or(cmp.Compare(runAt, list[i].runAt), cmp.Compare(id, list[i].id)) <= 0:
+		list[i].runAt, list[i].id, list[i].begun, list[i].spent = runAt, id, false, false
 	}
 	return true
 }
@@ -147,24 +153,34 @@ func fitting(ctx context.Context, tx *ledger.Tx, want Want) (fit []*liveLane, da
 	}
 	for _, queue := range slices.Compact(slices.Sorted(slices.Values(want.Queues))) {
 		list, ok := known.queues[queue]
-		if !ok {
+		if !ok || spent(list) > maxSpent {
 			var damage error
 			list, damage, err = listLanes(ctx, tx, queue)
 			if err != nil {
 				return nil, nil, err
 			}
+			delete(known.queues, queue)
 			if damage == nil && len(list) > 0 { // a queue without any may be paused
 				known.queues[queue] = list
 			}
 			damaged = cmp.Or(damaged, damage)
 		}
 		for _, l := range list {
-			if fits, _ := Fits(Job{Version: l.version, Requires: l.requires}, want.Version, want.Capabilities); fits && !l.gone {
+			if fits, _ := Fits(Job{Version: l.version, Requires: l.requires}, want.Version, want.Capabilities); fits {
 				fit = append(fit, l)
 			}
 		}
 	}
 	return fit, damaged, nil
+}
+
+func spent(list []*liveLane) (n int) {
+	for _, l := range list {
+		if l.spent {
+			n++
+		}
+	}
+	return n
 }
 
 // listLanes returns the live lanes of a queue, and the first that cannot be read, if any.

@@ -48,9 +48,7 @@ func Next(ctx context.Context, tx *ledger.Tx, want Want, now time.Time, limit in
 			l.advance()
 		case l.atEnd:
 			lanes = slices.Delete(lanes, first, first+1)
-			if err := l.goOn(ctx, tx); err != nil {
-				return nil, err
-			}
+			l.spend(now)
 		default:
 			for i := range lanes {
 				if lanes[i].priority == l.priority {
@@ -100,8 +98,6 @@ var laneHeads = selectQueued + ` WHERE j.lane = ? AND (j.run_at, j.id) >= (?, ?)
 // laneRest is laneHeads from behind a job that has been taken already.
 var laneRest = selectQueued + ` WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT 0 + ?`
 
-const laneNext = `SELECT j.run_at, j.id FROM jobs j WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) ORDER BY j.run_at, j.id LIMIT 1`
-
 // read gets the next jobs of l, with their payloads.
 func (l *liveLane) read(ctx context.Context, tx *ledger.Tx, now time.Time, most int) (err error) {
 	if l.begun {
@@ -117,23 +113,6 @@ func (l *liveLane) read(ctx context.Context, tx *ledger.Tx, now time.Time, most 
 		l.runAt, l.id = ledger.Micros(l.ahead[0].RunAt), string(l.ahead[0].ID)
 	}
 	return nil
-}
-
-// goOn looks for what stands behind the jobs that were read, all that were due.
-func (l *liveLane) goOn(ctx context.Context, tx *ledger.Tx) error {
-	rows, err := tx.QueryState(ctx, laneNext, l.text, l.runAt, l.id)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	if l.gone = !rows.Next(); !l.gone {
-		err = rows.Scan(&l.runAt, &l.id)
-		l.begun = false
-	}
-	if err == nil {
-		err = rows.Err()
-	}
-	return err
 }
 
 // advance leaves the first job of ahead behind.

@@ -78,7 +78,6 @@ func TestTheHotPathUsesItsIndexes(t *testing.T) {
 		"claim: lanes": "jobs USING COVERING INDEX ready (lane>? AND lane<?)",
 		"claim: heads": "j USING INDEX ready (lane=? AND (run_at,id)>(?,?) AND run_at<?)",
 		"claim: rest":  "j USING INDEX ready (lane=? AND (run_at,id)>(?,?) AND run_at<?)",
-		"claim: next":  "j USING COVERING INDEX ready (lane=? AND (run_at,id)>(?,?))",
 		"claim: since": "e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
 		"get":          "j USING INDEX sqlite_autoindex_jobs_1 (id=?)",
 		"get by key":   "j USING INDEX keys (queue=? AND key=?)",

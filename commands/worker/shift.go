@@ -27,6 +27,8 @@ type shift struct {
 	endings []finish      // to be recorded
 	empty   bool          // there was nothing ready, and there is no reason to look before
 	lookAt  time.Time     // this
+	woken   bool          // it is worth a claim without a look
+	wary    bool          // the last such claim was in vain
 	lured   bool          // the last look saw something ready
 	outrun  int           // how often others have claimed it before this worker, of late
 	present time.Time     // when it said last that this process is there

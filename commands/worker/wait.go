@@ -8,8 +8,9 @@ import (
 	"jobledger/commands"
 )
 
-// Waiting for work. An idle worker reads, and never takes the write lock to find that there is nothing. It looks when
-// it is woken, when the next job that fits is due, and now and then because neither is certain. While all of its
+// Waiting for work. An idle worker reads, so that it does not take the write lock to find that there is nothing. It
+// looks when the next job that fits is due, and now and then because nothing is certain. When it is woken it claims at
+// once, unless that was in vain of late. While all of its
 // slots are busy it does not look at all: what is announced meanwhile is still there when a slot is free.
 
 // defaultPoll is how often it looks for no reason.
@@ -25,6 +26,9 @@ func (s *shift) look() bool {
 		return false
 	}
 	s.empty = false
+	if s.woken {
+		return true
+	}
 	ready, due, err := s.Service.Ready(s.ctx, s.request(1))
 	if err != nil {
 		s.failed(toLook, err)
@@ -57,7 +61,7 @@ func (s *shift) rest(d time.Duration) { s.empty, s.lookAt = true, time.Now().Add
 // one job wakes do not all ask for the write lock.
 func (s *shift) wake() {
 	if s.outrun == 0 {
-		s.empty = false
+		s.empty, s.woken = false, !s.wary
 		return
 	}
 	if at := time.Now().Add(s.jitter()); !s.empty || at.Before(s.lookAt) {
@@ -71,12 +75,14 @@ func (s *shift) jitter() time.Duration {
 
 // looked takes in what came of a claim of up to free jobs.
 func (s *shift) looked(claimed, free int) {
-	lured := s.lured
-	s.lured = false
+	lured, woken := s.lured, s.woken
+	s.lured, s.woken = false, false
 	switch {
 	case free == 0:
 	case claimed > 0: // there may be more; and when the next one is due is not known
-		s.empty, s.outrun = false, max(0, s.outrun-1)
+		s.empty, s.wary, s.outrun = false, false, max(0, s.outrun-1)
+	case woken:
+		s.empty, s.wary = false, true
 	case lured:
 		s.outrun = min(s.outrun+1, maxOutrun)
 		s.rest(s.jitter())
