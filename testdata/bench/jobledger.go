@@ -36,7 +36,7 @@ func jobledgerPostgresEngine() Engine {
 	e := jobledgerEngine()
 	e.Name, e.Postgres = "jobledger-pg", true
 	e.Settings += "; in a database, by a postgres:// address"
-	e.Workers, e.InProcs = []int{256, 512, 1000}, []int{64, 250}
+	e.Workers, e.InProcs = []int{256, 1000}, []int{64, 250}
 	e.Times = postgresTimes
 	return e
 }
