@@ -187,37 +187,43 @@ type object struct {
 }
 
 // differing compares with a fresh ledger.
-func (f *file) differing(ctx context.Context, tx *Tx) (differing []object, err error) {
+func (f *file) differing(ctx context.Context, tx *Tx) ([]object, error) {
 	fresh, err := freshSchema()
 	if err != nil {
 		return nil, err
 	}
-	want := maps.Clone(fresh)
-	rows, err := tx.Query(ctx, schemaObjects)
+	return tx.differing(ctx, schemaObjects, fresh, false)
+}
+
+// differing compares the objects that query lists (kind, name and definition) with those that there should be, by
+// "kind name". fixed says that they cannot be put right from here.
+func (tx *Tx) differing(ctx context.Context, query string, want map[string]string, fixed bool) (differing []object, err error) {
+	want = maps.Clone(want)
+	rows, err := tx.Query(ctx, query)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var name, kind, text string
-		if err := rows.Scan(&name, &kind, &text); err != nil {
+		var kind, name, definition string
+		if err := rows.Scan(&kind, &name, &definition); err != nil {
 			return nil, err
 		}
 		original, ok := want[kind+" "+name]
-		if ok && original != text || !ok && kind == "trigger" {
-			differing = append(differing, object{kind: kind, name: name, sql: original, present: true})
+		if ok && original != definition || !ok && kind == "trigger" {
+			differing = append(differing, object{kind: kind, name: name, sql: original, present: true, fixed: fixed})
 		}
 		delete(want, kind+" "+name)
 	}
-	for key, text := range want {
+	for key, definition := range want {
 		kind, name, _ := strings.Cut(key, " ")
-		differing = append(differing, object{kind: kind, name: name, sql: text})
+		differing = append(differing, object{kind: kind, name: name, sql: definition, fixed: fixed})
 	}
 	slices.SortFunc(differing, func(a, b object) int { return strings.Compare(a.kind+a.name, b.kind+b.name) })
 	return differing, rows.Err()
 }
 
-const schemaObjects = `SELECT name, type, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'`
+const schemaObjects = `SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'`
 
 // freshSchema returns the objects of an empty ledger by "type name". To make one costs as much as to verify a small
 // ledger, so it is made once.
@@ -245,8 +251,8 @@ var freshSchema = sync.OnceValues(func() (map[string]string, error) {
 	defer rows.Close()
 	objects := make(map[string]string)
 	for rows.Next() {
-		var name, kind, text string
-		if err := rows.Scan(&name, &kind, &text); err != nil {
+		var kind, name, text string
+		if err := rows.Scan(&kind, &name, &text); err != nil {
 			return nil, err
 		}
 		objects[kind+" "+name] = text

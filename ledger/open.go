@@ -38,7 +38,7 @@ func OpenExisting(ctx context.Context, dsn string) (*Store, error) { return open
 var oldestSQLite = [3]int{3, 51, 3}
 
 func open(ctx context.Context, dsn string, create bool) (s *Store, err error) {
-	if isPostgres(dsn) {
+	if OnServer(dsn) {
 		return openPostgres(ctx, dsn, create)
 	}
 	for range openTries {
@@ -119,7 +119,7 @@ func parseDSN(dsn string) (path string, o options, err error) {
 	o.sync = "full"
 	rest, isURL := strings.CutPrefix(dsn, "sqlite:")
 	switch {
-	case isPostgres(dsn):
+	case OnServer(dsn):
 		return "", o, fmt.Errorf("%w: this is for a ledger in a file, and %s… is one in PostgreSQL, which has its own tools", ErrAddress, strings.SplitAfter(dsn, "://")[0])
 	case isURL:
 		var query string

@@ -36,7 +36,10 @@ const (
 	lastReconnect  = time.Second
 )
 
-const standingNow = `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, coalesce(t.pos, 0), coalesce(t.at, 0)
+// serverClock is the server's clock, in microseconds since 1970.
+const serverClock = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+
+const standingNow = `SELECT ` + serverClock + `, coalesce(t.pos, 0), coalesce(t.at, 0)
 FROM (VALUES (1)) AS one LEFT JOIN (SELECT pos, at FROM events ORDER BY pos DESC LIMIT 1) AS t ON true`
 
 // begin connects where that is needed. Up to here nothing has been written, so that it may be tried again.
@@ -73,13 +76,21 @@ func (p *postgres) tryBegin(ctx context.Context, wait time.Duration) (at standin
 			return at, err
 		}
 	}
-	c := p.writer.connection.(*server)
 	batch := &pgx.Batch{}
 	batch.Queue(`BEGIN`)
 	batch.Queue(`SELECT set_config('lock_timeout', $1, true), pg_advisory_xact_lock($2)`, strconv.FormatInt(max(wait.Milliseconds(), 1), 10), p.key)
-	batch.Queue(standingNow)
-	results := c.conn.SendBatch(ctx, batch)
-	for range 2 {
+	if at, err = p.writer.server().stand(ctx, batch); err != nil {
+		_ = p.rollback() // no function has run, so none is to be run again
+	}
+	return at, err
+}
+
+// stand runs statements, and then asks where the ledger stands.
+func (c *server) stand(ctx context.Context, first *pgx.Batch) (at standing, err error) {
+	before := first.Len()
+	first.Queue(standingNow)
+	results := c.conn.SendBatch(ctx, first)
+	for range before {
 		if _, err = results.Exec(); err != nil {
 			break
 		}
@@ -92,15 +103,11 @@ func (p *postgres) tryBegin(ctx context.Context, wait time.Duration) (at standin
 	if closeErr := results.Close(); err == nil {
 		err = closeErr
 	}
-	if err != nil {
-		err = explainPostgres(err) // no function has run, so none is to be run again
-		_ = p.rollback()
-	}
-	return at, err
+	return at, explainPostgres(err)
 }
 
 func (p *postgres) commit() error {
-	err := p.writer.connection.(*server).commit()
+	err := p.writer.server().commit()
 	if err == nil {
 		failpoint.Hit("committed")
 	}
@@ -112,7 +119,7 @@ func (p *postgres) rollback() error {
 	if p.writer == nil {
 		return nil
 	}
-	if p.writer.connection.(*server).rollback() != nil {
+	if p.writer.server().rollback() != nil {
 		_ = p.writer.close()
 		p.writer = nil
 	}
@@ -123,35 +130,10 @@ func (p *postgres) snapshot(ctx context.Context) (*session, error) {
 	return p.place.connect(ctx, forReading)
 }
 
-// look connects anew where the connection has ended while nobody used it.
 func (p *postgres) look(ctx context.Context, s *session) (standing, error) {
-	at, err := tryLook(ctx, s.connection.(*server))
-	if err == nil || ctx.Err() != nil || !s.connection.(*server).conn.IsClosed() {
-		return at, err
-	}
-	fresh, err := p.snapshot(ctx)
-	if err != nil {
-		return at, err
-	}
-	_ = s.close()
-	s.connection = fresh.connection
-	return tryLook(ctx, fresh.connection.(*server))
-}
-
-func tryLook(ctx context.Context, c *server) (at standing, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
-	batch.Queue(standingNow)
-	results := c.conn.SendBatch(ctx, batch)
-	if _, err = results.Exec(); err == nil {
-		var now int64
-		err = results.QueryRow().Scan(&now, &at.tail, &at.tailAt)
-		at.now = FromMicros(now)
-	}
-	if closeErr := results.Close(); err == nil {
-		err = closeErr
-	}
-	return at, explainPostgres(err)
+	return s.server().stand(ctx, batch)
 }
 
 func (p *postgres) same() error { return nil } // a connection stays with its database
@@ -198,7 +180,8 @@ const (
 	connectTimeout = 10 * time.Second
 )
 
-func isPostgres(dsn string) bool {
+// OnServer reports whether dsn is the address of a ledger in PostgreSQL, and not the path of a file.
+func OnServer(dsn string) bool {
 	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
 

@@ -3,9 +3,6 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"jobledger/schema"
 )
@@ -22,30 +19,8 @@ func (p *postgres) hasTable(ctx context.Context, tx *Tx, name string) (bool, err
 }
 
 // differing compares the objects with those that the migrations make.
-func (p *postgres) differing(ctx context.Context, tx *Tx) (differing []object, err error) {
-	want := maps.Clone(schema.PostgresObjects())
-	rows, err := tx.Query(ctx, schema.SelectPostgresObjects)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var kind, name, definition string
-		if err := rows.Scan(&kind, &name, &definition); err != nil {
-			return nil, err
-		}
-		original, ok := want[kind+" "+name]
-		if ok && original != definition || !ok && kind == "trigger" {
-			differing = append(differing, object{kind: kind, name: name, sql: original, present: true, fixed: true})
-		}
-		delete(want, kind+" "+name)
-	}
-	for key, definition := range want {
-		kind, name, _ := strings.Cut(key, " ")
-		differing = append(differing, object{kind: kind, name: name, sql: definition, fixed: true})
-	}
-	slices.SortFunc(differing, func(a, b object) int { return strings.Compare(a.kind+a.name, b.kind+b.name) })
-	return differing, rows.Err()
+func (p *postgres) differing(ctx context.Context, tx *Tx) ([]object, error) {
+	return tx.differing(ctx, schema.SelectPostgresObjects, schema.PostgresObjects(), true)
 }
 
 func (p *postgres) vacuum(context.Context, string) (int64, error) {
@@ -59,7 +34,7 @@ func (p *postgres) checkpoint(ctx context.Context) (whole bool, err error) {
 		return false, err
 	}
 	defer s.close()
-	conn := s.connection.(*server).conn
+	conn := s.server().conn
 	var may bool // to anybody else the server gives a warning, and does nothing
 	const owned = `SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'bodies'::regclass`
 	if err := conn.QueryRow(ctx, owned).Scan(&may); err != nil || !may {

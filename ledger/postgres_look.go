@@ -77,7 +77,7 @@ func LookServer(ctx context.Context, dsn string, fn func(*Tx, ServerFacts) error
 	store := newStore(dsn)
 	p := &postgres{store: store, place: place}
 	store.path, store.engine = place.String(), p
-	facts, err := p.facts(ctx, s.connection.(*server).conn)
+	facts, err := p.facts(ctx, s.server().conn)
 	if err != nil {
 		return place.opening(explainPostgres(err))
 	}
@@ -154,7 +154,7 @@ func clockOf(ctx context.Context, conn *pgx.Conn) (ahead, give time.Duration, er
 	for range 3 {
 		var micros int64
 		asked := time.Now()
-		if err := conn.QueryRow(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`).Scan(&micros); err != nil {
+		if err := conn.QueryRow(ctx, `SELECT `+serverClock).Scan(&micros); err != nil {
 			return 0, 0, err
 		}
 		took := time.Since(asked)

@@ -53,11 +53,11 @@ const markedLedger = "jobledger: a ledger of jobs"
 
 // setUp brings the schema up to date, in one transaction that many processes may attempt at once.
 func (p *postgres) setUp(ctx context.Context, create bool) error {
-	conn := p.writer.connection.(*server).conn
+	conn := p.writer.server().conn
 	var version int
 	var micros int64
 	asked := time.Now()
-	const first = `SELECT current_setting('server_version_num')::int, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+	const first = `SELECT current_setting('server_version_num')::int, ` + serverClock
 	if err := conn.QueryRow(ctx, first).Scan(&version, &micros); err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (b *postgresBell) send(ctx context.Context) {
 				continue
 			}
 		}
-		if _, err := s.connection.(*server).conn.Exec(ctx, notify, b.place.channel(), b.tone); err != nil {
+		if _, err := s.server().conn.Exec(ctx, notify, b.place.channel(), b.tone); err != nil {
 			_ = s.close()
 			s = nil
 		}
@@ -107,7 +107,7 @@ func (p *postgres) listen(ctx context.Context, wake func()) {
 
 // hear wakes for as long as the connection lasts. It looks at the tail whenever nothing has been heard for a while.
 func (p *postgres) hear(ctx context.Context, s *session, wake func(), tail *int64) {
-	conn := s.connection.(*server).conn
+	conn := s.server().conn
 	patience := tailOnly
 	if p.place.listen {
 		if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{p.place.channel()}.Sanitize()); err == nil {

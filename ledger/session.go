@@ -20,6 +20,9 @@ type session struct {
 	broken     error // why the database may have rolled the transaction back by itself
 }
 
+// server is the connection of a session with PostgreSQL.
+func (s *session) server() *server { return s.connection.(*server) }
+
 // connection is a connection to the database that holds a ledger.
 type connection interface {
 	// run runs a statement to its end and returns how many rows it changed.

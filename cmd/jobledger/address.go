@@ -11,14 +11,9 @@ import (
 	"jobledger/ledger"
 )
 
-// onServer reports whether dsn is the address of a ledger in PostgreSQL, and not the path of a file.
-func onServer(dsn string) bool {
-	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
-}
-
 // shown is dsn for people: of a ledger in PostgreSQL the address, without a password.
 func shown(dsn string) string {
-	if !onServer(dsn) {
+	if !ledger.OnServer(dsn) {
 		return dsn
 	}
 	if address, err := ledger.Address(dsn); err == nil {
@@ -48,10 +43,10 @@ func withoutPassword(dsn string) string {
 
 // dbWords are what a line for a shell says of the ledger: nothing where it need not.
 func (p *program) dbWords() string {
-	if p.db == defaultDB || onServer(p.db) && p.db == os.Getenv("JOBLEDGER_DB") {
+	if p.db == defaultDB || ledger.OnServer(p.db) && p.db == os.Getenv("JOBLEDGER_DB") {
 		return ""
 	}
-	if onServer(p.db) {
+	if ledger.OnServer(p.db) {
 		return " --db " + quoteShell(withoutPassword(p.db))
 	}
 	return " --db " + quoteShell(p.db)
@@ -59,7 +54,7 @@ func (p *program) dbWords() string {
 
 // ofFiles refuses what is done with a file to a ledger on a server. hint says what does it there.
 func (p *program) ofFiles(verb, hint string) error {
-	if !onServer(p.db) {
+	if !ledger.OnServer(p.db) {
 		return nil
 	}
 	return withHint(usagef("%s is for a ledger in a file, and %s is in PostgreSQL", verb, shown(p.db)), "%s", hint)
@@ -67,7 +62,7 @@ func (p *program) ofFiles(verb, hint string) error {
 
 // fileName refuses what is no name for a new file.
 func fileName(flag, name string) error {
-	if !onServer(name) {
+	if !ledger.OnServer(name) {
 		return nil
 	}
 	return withHint(usagef("%s makes a file; %s is none", flag, shown(name)),
@@ -80,7 +75,7 @@ var errNoHome = errors.New("neither XDG_STATE_HOME nor HOME is set")
 // logFolder is where this machine keeps what commands write, of the ledger at path: beside a file; for one in PostgreSQL,
 // in a folder of this user's.
 func logFolder(path string) (string, error) {
-	if !onServer(path) {
+	if !ledger.OnServer(path) {
 		return worker.LogFolder(path), nil
 	}
 	state := os.Getenv("XDG_STATE_HOME")

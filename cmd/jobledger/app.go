@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"jobledger/commands"
+	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
 )
 
@@ -139,7 +140,7 @@ func (p *program) finish(err error) int {
 	if code == exitOK {
 		return exitOK
 	}
-	if onServer(p.db) {
+	if ledger.OnServer(p.db) {
 		hint = serverHint(err, hint)
 	}
 	p.message("%s", message)

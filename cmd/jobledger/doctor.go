@@ -111,7 +111,7 @@ func (d *doctor) advise(code, remedy, format string, args ...any) {
 
 // examine fails only where there is no ledger to examine.
 func (d *doctor) examine(ctx context.Context) (err error) {
-	if onServer(d.db) {
+	if ledger.OnServer(d.db) {
 		return d.examineServer(ctx)
 	}
 	path, options := pathOf(d.db)

@@ -108,7 +108,7 @@ func (d *doctor) guards(ctx context.Context, tx *ledger.Tx) error {
 	problems, err := tx.Guards(ctx)
 	for _, what := range problems {
 		remedy := fmt.Sprintf("'%s' shows whether history was changed; '%s' puts it right", d.command("verify"), d.command("rebuild"))
-		if onServer(d.db) {
+		if ledger.OnServer(d.db) {
 			remedy = fmt.Sprintf("'%s' shows whether history was changed; the schema's owner puts it right, as schema/postgres of this program has it", d.command("verify"))
 		}
 		d.problem(checkGuards, remedy, "%s", what)
@@ -217,7 +217,7 @@ func (d *doctor) logFolders(ctx context.Context, tx *ledger.Tx) error {
 		d.problem(checkLogs, "rm -r "+quoteShell(filepath.Join(folder, erased[0])), "%s of jobs that were erased %s still there: %s",
 			count(int64(len(erased)), "log"), verbFor(int64(len(erased)), "is", "are"), some(erased))
 	}
-	if len(gone) > 0 && !onServer(d.path) { // else they may be of another server's ledger of the same name
+	if len(gone) > 0 && !ledger.OnServer(d.path) { // else they may be of another server's ledger of the same name
 		d.advise(checkLogs, "look at them and remove them: rm -r "+quoteShell(filepath.Join(folder, gone[0])),
 			"%s in %s %s of no job of this ledger: %s", count(int64(len(gone)), "log"), folder, verbFor(int64(len(gone)), "is", "are"), some(gone))
 	}

@@ -32,7 +32,7 @@ func (p *program) openOrCreate(ctx context.Context) (*commands.Service, error) {
 
 // noFolder is err with what to do about it, if the folder of dsn is none.
 func noFolder(dsn string, err error) error {
-	if err == nil || errors.Is(err, ledger.ErrAddress) || onServer(dsn) {
+	if err == nil || errors.Is(err, ledger.ErrAddress) || ledger.OnServer(dsn) {
 		return err
 	}
 	path, _ := pathOf(dsn)
@@ -132,7 +132,7 @@ func self(name, version string) ledger.Worker {
 
 // absoluteDB is --db so that it means the same ledger in another folder.
 func absoluteDB(dsn string) string {
-	if onServer(dsn) {
+	if ledger.OnServer(dsn) {
 		return dsn
 	}
 	path, isURL := strings.CutPrefix(dsn, "sqlite:")

@@ -118,7 +118,7 @@ func anew(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: anew")
 	}
-	if dsn := ts.Getenv("JOBLEDGER_DB"); onServer(dsn) {
+	if dsn := ts.Getenv("JOBLEDGER_DB"); ledger.OnServer(dsn) {
 		ts.Check(printServerRows(ts, dsn, "SET client_min_messages TO warning; DROP SCHEMA IF EXISTS jobledger CASCADE"))
 		return
 	}
@@ -152,7 +152,7 @@ func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: sql file statement")
 	}
 	var err error
-	if dsn := ts.Getenv("JOBLEDGER_DB"); args[0] == defaultDB && onServer(dsn) {
+	if dsn := ts.Getenv("JOBLEDGER_DB"); args[0] == defaultDB && ledger.OnServer(dsn) {
 		err = printServerRows(ts, dsn, args[1])
 	} else {
 		err = printFileRows(ts, ts.MkAbs(args[0]), args[1])

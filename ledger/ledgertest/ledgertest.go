@@ -50,7 +50,7 @@ func Relaxed(dsn string) string {
 	switch {
 	case strings.Contains(dsn, "?"):
 		return dsn + "&sync=normal"
-	case strings.HasPrefix(dsn, "postgres"):
+	case ledger.OnServer(dsn):
 		return dsn + "?sync=normal"
 	}
 	return "sqlite:" + dsn + "?sync=normal"
