@@ -7,7 +7,7 @@ import (
 
 // Flush sends what is buffered. A function that writes much without reading calls it now and then, or the buffer
 // takes up the memory.
-func (tx *Tx) Flush() error { return tx.flush() }
+func (tx *Tx) Flush() error { return tx.stream() }
 
 // How much one snapshot gives to Lines.
 const (

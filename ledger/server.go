@@ -91,6 +91,9 @@ func (c *server) prepare(text string) (*pgconn.StatementDescription, error) {
 	return statement, nil
 }
 
+// maxUnderWay bounds what is kept in mind of statements under way. They have up to streamedRows rows each.
+const maxUnderWay = 256
+
 // push sends what waits to be sent. Each time the server is told that an answer is due: only then does it notice that a
 // client is silent, and throw out one that holds a lock.
 func (c *server) push() error {
@@ -100,6 +103,11 @@ func (c *server) push() error {
 	c.unsent = false
 	if err := c.pipe.Sync(); err != nil {
 		return c.fail(err)
+	}
+	for ; c.owed > maxUnderWay; c.owed-- {
+		if err := c.skip(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -150,9 +158,10 @@ func (c *server) next() (*pgconn.ResultReader, error) {
 	}
 }
 
-// fail ends what is under way, which the server passes over after an error, and returns that.
+// fail ends what is under way, which the server passes over after an error, and returns that. A connection that has
+// broken is being closed by pgx already, which nobody must get in the way of.
 func (c *server) fail(err error) error {
-	if c.pipe != nil {
+	if c.pipe != nil && !c.conn.IsClosed() {
 		_ = c.pipe.Sync()
 		_ = c.pipe.Close()
 	}
@@ -259,6 +268,7 @@ func (c *server) drain() error {
 		return nil
 	}
 	r := c.open
+	r.Columns() // which the next statement's take the place of
 	for r.more {
 		row := make([]driver.Value, len(r.fields()))
 		if r.err = r.take(row); r.err != nil {
