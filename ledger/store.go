@@ -313,23 +313,24 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 		s.readers <- r
 		return err
 	}
+	if r.streams {
+		defer func() { go s.giveBack(r) }() // nobody need wait for the answer
+	} else {
+		defer s.giveBack(r)
+	}
 	tx := newTx(s, r, at)
 	tx.readOnly = true
-	err = fn(tx)
+	return fn(tx)
+}
+
+// giveBack ends the snapshot on r.
+func (s *Store) giveBack(r *session) {
 	r.dictionary.keep() // what a snapshot shows is committed
-	end := func() {
-		if _, err := r.exec(`ROLLBACK`); err != nil {
-			_ = r.close()
-			r = nil
-		}
-		s.readers <- r
+	if _, err := r.exec(`ROLLBACK`); err != nil {
+		_ = r.close()
+		r = nil
 	}
-	if r.streams {
-		go end() // nobody need wait for the answer
-	} else {
-		end()
-	}
-	return err
+	s.readers <- r
 }
 
 // snapshot begins one on the connection r, or on a fresh one: where r is nil, and where it has died since it was last used.

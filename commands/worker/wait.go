@@ -8,10 +8,10 @@ import (
 	"jobledger/commands"
 )
 
-// Waiting for work. An idle worker reads, so that it does not take the write lock to find that there is nothing. It
-// looks when the next job that fits is due, and now and then because nothing is certain. When it is woken it claims at
-// once, unless that was in vain of late. While all of its
-// slots are busy it does not look at all: what is announced meanwhile is still there when a slot is free.
+// Waiting for work. An idle worker reads, so that it does not take the write lock to find that there is nothing. It looks
+// when the next job that fits is due, and now and then because nothing is certain. When it is woken it claims at once,
+// unless that was in vain of late. While all of its slots are busy it does not look at all: what is announced meanwhile
+// is still there when a slot is free.
 
 // defaultPoll is how often it looks for no reason.
 const defaultPoll = 5 * time.Second
@@ -19,7 +19,8 @@ const defaultPoll = 5 * time.Second
 // maxOutrun bounds how far workers that compete for the same jobs give way to each other.
 const maxOutrun = 8
 
-// look finds out by reading whether there is work, and if not, when to look again.
+// look reports whether to claim. Unless it was woken it finds out by reading whether there is work, and if not, when to
+// look again.
 func (s *shift) look() bool {
 	now := time.Now()
 	if s.empty && now.Before(s.lookAt) {
