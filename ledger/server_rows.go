@@ -1,0 +1,147 @@
+package ledger
+
+import (
+	"database/sql/driver"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// serverRows are the rows of a query.
+type serverRows struct {
+	connection *server
+	rows       rawRows
+	names      []string
+	more       bool // rows stands on a row that has not been taken
+	ended      bool
+	err        error
+	ahead      [][]driver.Value // taken before another statement was sent
+}
+
+// rawRows are the rows of a query as they come.
+type rawRows interface {
+	Next() bool
+	RawValues() [][]byte
+	FieldDescriptions() []pgconn.FieldDescription
+	Close()
+	Err() error // after Close
+}
+
+// pipedRows are those of a statement among others that are under way.
+type pipedRows struct {
+	*pgconn.ResultReader
+	connection *server
+	err        error
+}
+
+func (r *pipedRows) Next() bool          { return r.NextRow() }
+func (r *pipedRows) RawValues() [][]byte { return r.Values() }
+func (r *pipedRows) Err() error          { return r.err }
+
+func (r *pipedRows) Close() {
+	if _, err := r.ResultReader.Close(); err != nil {
+		r.err = r.connection.fail(err)
+	}
+}
+
+func (r *serverRows) fields() []pgconn.FieldDescription { return r.rows.FieldDescriptions() }
+
+// Columns returns the names of the columns.
+func (r *serverRows) Columns() []string {
+	if r.names == nil {
+		for _, f := range r.fields() {
+			r.names = append(r.names, f.Name)
+		}
+	}
+	return r.names
+}
+
+// Next reads the next row into dest.
+func (r *serverRows) Next(dest []driver.Value) error {
+	if len(r.ahead) > 0 {
+		copy(dest, r.ahead[0])
+		r.ahead = r.ahead[1:]
+		return nil
+	}
+	if r.more {
+		return r.take(dest)
+	}
+	if err := r.end(); err != nil {
+		return err
+	}
+	return io.EOF
+}
+
+// take reads the row that rows stands on, and goes to the next.
+func (r *serverRows) take(dest []driver.Value) (err error) {
+	for i, raw := range r.rows.RawValues() {
+		if dest[i], err = valueOf(&r.fields()[i], raw); err != nil {
+			return err
+		}
+	}
+	r.more = r.rows.Next()
+	return nil
+}
+
+// end closes the rows, and returns why they ended early, if they did.
+func (r *serverRows) end() error {
+	if r.ended {
+		return r.err
+	}
+	r.ended, r.more = true, false
+	r.rows.Close()
+	err := r.rows.Err()
+	if r.connection.open == r {
+		r.connection.open = nil
+	}
+	if r.err == nil {
+		r.err = err
+	}
+	return r.err
+}
+
+// Close ends the query.
+func (r *serverRows) Close() error {
+	r.ahead = nil
+	return r.end()
+}
+
+// valueOf makes of a field what the driver of SQLite would have given: int64, float64, string, []byte or nil.
+func valueOf(f *pgconn.FieldDescription, raw []byte) (driver.Value, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	binaryForm := f.Format == pgtype.BinaryFormatCode
+	switch f.DataTypeOID {
+	case pgtype.Int8OID, pgtype.Int4OID, pgtype.Int2OID:
+		if binaryForm {
+			switch len(raw) {
+			case 8:
+				return int64(binary.BigEndian.Uint64(raw)), nil
+			case 4:
+				return int64(int32(binary.BigEndian.Uint32(raw))), nil
+			case 2:
+				return int64(int16(binary.BigEndian.Uint16(raw))), nil
+			}
+		}
+	case pgtype.TextOID, pgtype.VarcharOID, pgtype.JSONOID, pgtype.NameOID, pgtype.UnknownOID:
+		return string(raw), nil
+	case pgtype.ByteaOID:
+		if binaryForm {
+			return append([]byte{}, raw...), nil
+		}
+	case pgtype.BoolOID:
+		if binaryForm && len(raw) == 1 {
+			return int64(raw[0]), nil
+		}
+	case pgtype.Float8OID:
+		if binaryForm && len(raw) == 8 {
+			return math.Float64frombits(binary.BigEndian.Uint64(raw)), nil
+		}
+	}
+	return nil, fmt.Errorf("ledger: column %s is of a type that is not read (%d)", f.Name, f.DataTypeOID)
+}
