@@ -43,7 +43,7 @@ func (tx *Tx) append(ctx context.Context, e *Event) error {
 		return err
 	}
 	kind := e.Kind()
-	if !kind.ofJob() && !kind.showsProcess() {
+	if kind.OfAll() {
 		tx.Forget()
 	}
 	var ulid any

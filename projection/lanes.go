@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,9 +61,19 @@ const (
 )
 
 // queuedSince tells which jobs have been queued, and with a null, whether something else has happened on which lanes
-// rest; a process that comes or goes is not that.
-const queuedSince = `SELECT e.job, j.lane, j.run_at, j.id FROM events e LEFT JOIN jobs j ON j.n = e.job
-WHERE e.pos > ?1 AND e.pos <= ?2 AND (e.to_state = 1 OR e.kind > 12 AND e.kind NOT IN (15, 16))`
+// rest.
+var queuedSince = fmt.Sprintf(`SELECT e.job, j.lane, j.run_at, j.id FROM events e LEFT JOIN jobs j ON j.n = e.job
+WHERE e.pos > ?1 AND e.pos <= ?2 AND (e.to_state = %d OR e.kind IN (%s))`, ledger.Queued, kindsOfAll())
+
+func kindsOfAll() string {
+	var list []string
+	for _, k := range ledger.Kinds() {
+		if k.OfAll() {
+			list = append(list, strconv.Itoa(int(k)))
+		}
+	}
+	return strings.Join(list, ", ")
+}
 
 // recall brings what is remembered up to date; where that would cost too much, it is empty.
 func recall(ctx context.Context, tx *ledger.Tx) (*lanes, error) {
