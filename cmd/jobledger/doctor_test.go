@@ -381,6 +381,15 @@ func init() {
 	os.Exit(0)
 }
 
+// isStopped waits until a process is stopped, which it is not yet when it only has been sent the signal.
+func (r rig) isStopped(w *running) {
+	r.Helper()
+	r.eventually("it is stopped", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.Process.Pid))
+		return err == nil && bytes.Contains(stat, []byte(") T "))
+	})
+}
+
 // A process that was stopped at the wrong moment is in everybody's way, and nothing else says so.
 func TestDoctorFindsWhoWasStopped(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -393,7 +402,20 @@ func TestDoctorFindsWhoWasStopped(t *testing.T) {
 		"idle": {advice, "has the ledger open and was stopped", func(r rig) *running {
 			w := r.start(r.command("work", "-q", "mail", "--", "true"))
 			r.eventually("the worker is there", func() bool { return strings.Contains(r.ran("events").stdout, "worker_started") })
-			w.signal(syscall.SIGSTOP)
+			stopped := func() ledger.Holder {
+				w.signal(syscall.SIGSTOP)
+				r.isStopped(w)
+				for _, h := range ledger.Holders(r.path(db)) {
+					if h.PID == w.Process.Pid {
+						return h
+					}
+				}
+				return ledger.Holder{}
+			}
+			for h := stopped(); h.Reads || h.Writes || h.Turn; h = stopped() { // it was busy just then
+				w.signal(syscall.SIGCONT)
+				time.Sleep(10 * time.Millisecond)
+			}
 			return w
 		}},
 		"in a transaction": {problem, "holds the write lock", func(r rig) *running {
@@ -424,10 +446,7 @@ func TestDoctorFindsWhoWasStopped(t *testing.T) {
 			r := newRig(t)
 			r.must(0, invoke("init"))
 			w := test.stop(r)
-			r.eventually("it is stopped", func() bool {
-				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.Process.Pid))
-				return err == nil && bytes.Contains(stat, []byte(") T ")) // not yet when it only has been sent the signal
-			})
+			r.isStopped(w)
 			var findings []finding
 			r.eventually("doctor finds it", func() bool {
 				findings = r.diagnosed()
