@@ -247,8 +247,10 @@ func (p postgresPlace) connect(ctx context.Context, for_ purpose) (*session, err
 	if for_ == forWriting {
 		settings["idle_in_transaction_session_timeout"] = strconv.FormatInt(frozenWriter.Milliseconds(), 10)
 		// A writer's statements have one good plan each, by an index in its order, whatever the statistics say of a
-		// table that was empty a minute ago: a hash of all jobs, or a sort of a lane, costs a hundred times as much.
+		// table that was empty a minute ago: a hash of all jobs, or a sort of a lane, costs a hundred times as much, and
+		// to start processes for a parallel scan takes longer than the claim of a thousand jobs.
 		settings["plan_cache_mode"] = "force_generic_plan"
+		settings["max_parallel_workers_per_gather"] = "0"
 		for _, way := range []string{"seqscan", "bitmapscan", "hashjoin", "mergejoin", "sort"} {
 			settings["enable_"+way] = "off"
 		}

@@ -30,7 +30,7 @@ var finished = flag.Int("finished", 0, "BenchmarkDrain/finished: how many jobs h
 //	go test -run '^$' -bench 'Drain/slots=64/(empty|finished)' -benchtime 60000x ./commands/worker -args -finished 1000000 -engine postgres
 func BenchmarkDrain(b *testing.B) {
 	plain := func(i int) commands.Enqueue { return commands.Enqueue{Queue: "mail", Payload: make([]byte, 100)} }
-	for _, slots := range []int{8, 64} {
+	for _, slots := range []int{8, 64, 1000} {
 		b.Run(fmt.Sprintf("slots=%d/empty", slots), func(b *testing.B) {
 			benchmarkDrain(b, ledgertest.Open(b), slots, plain)
 		})
