@@ -154,17 +154,15 @@ func (s *Service) once(ctx context.Context, actor string, steps []Step, r ClaimR
 	var claimed []projection.Job
 	err := s.Store.Write(ctx, func(tx *ledger.Tx) (err error) {
 		outcomes, claimed = make([]Outcome, len(steps)), nil
-		var found []projection.Job
-		find := func() error {
-			want := projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities, Except: except}
-			found, err = projection.Next(ctx, tx, want, tx.Now(), r.Limit)
-			return err
-		}
-		// What is to be claimed is looked for first, so that the database can carry out the steps while the claims are
-		// decided; but one that queues its job again may be the one who claims it.
+		want := projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities, Except: except}
+		// What is to be claimed is looked for first, and read last, so that the database has it ready by then; but a step
+		// that queues its job again may be the one who claims it.
 		first := !slices.ContainsFunc(steps, mayQueue)
-		if first && r.Limit > 0 && find() != nil {
-			return err
+		var search *projection.Search
+		if first && r.Limit > 0 {
+			if search, err = projection.Seek(ctx, tx, want, tx.Now(), r.Limit); err != nil {
+				return err
+			}
 		}
 		for i, step := range steps {
 			j, err := step.Job, check(step.Command)
@@ -176,7 +174,16 @@ func (s *Service) once(ctx context.Context, actor string, steps []Step, r ClaimR
 			}
 			outcomes[i] = Outcome{j, err}
 		}
-		if !first && r.Limit > 0 && find() != nil {
+		if r.Limit == 0 {
+			return nil
+		}
+		if !first {
+			if search, err = projection.Seek(ctx, tx, want, tx.Now(), r.Limit); err != nil {
+				return err
+			}
+		}
+		found, err := search.Jobs(ctx)
+		if err != nil {
 			return err
 		}
 		claimed = found

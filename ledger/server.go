@@ -20,6 +20,7 @@ type server struct {
 	owed       int              // of these, how many nobody has asked about
 	unsent     bool             // some wait to be sent
 	open       *serverRows      // whose rows still come from the connection; nil: none
+	foreseen   *foreseen        // a query under way; nil: none, or its rows have been read
 	texts      map[string]string
 	statements map[string]*pgconn.StatementDescription // by their texts in PostgreSQL's words
 	made       int                                     // statements
@@ -124,8 +125,21 @@ func (c *server) last() (*pgconn.ResultReader, error) {
 	return r, nil
 }
 
-// skip looks at the next results only for their error.
+// skip looks at the next results only for their error, but keeps the rows of the query that was foreseen.
 func (c *server) skip() error {
+	if f := c.foreseen; f != nil {
+		if f.before == 0 {
+			err := f.begin()
+			if err == nil {
+				err = c.drain()
+			}
+			if err != nil {
+				return fmt.Errorf("%w: %w", errRedo, err)
+			}
+			return nil
+		}
+		f.before--
+	}
 	r, err := c.next()
 	if err == nil {
 		_, err = r.Close()
@@ -159,7 +173,7 @@ func (c *server) fail(err error) error {
 		_ = c.pipe.Sync()
 		_ = c.pipe.Close()
 	}
-	c.pipe, c.owed, c.unsent = nil, 0, false
+	c.pipe, c.owed, c.unsent, c.foreseen = nil, 0, false, nil
 	return err
 }
 
@@ -226,34 +240,32 @@ func (c *server) insert(query string, args []any) (n int64, err error) {
 }
 
 func (c *server) ask(ctx context.Context, query string, args []any) (driver.Rows, []driver.Value, error) {
-	r := &serverRows{connection: c}
-	if c.writes {
-		if err := c.send(c.text(query), args); err != nil {
-			return nil, nil, err
-		}
-		results, err := c.last()
-		if err != nil {
-			return nil, nil, err
-		}
-		r.rows = &pipedRows{ResultReader: results, connection: c}
-	} else {
-		if err := c.drain(); err != nil {
-			return nil, nil, err
-		}
-		rows, err := c.conn.Query(ctx, c.text(query), args...)
-		if err != nil {
-			return nil, nil, err
-		}
-		r.rows = rows
+	rows, err := c.query(ctx, query, args)
+	if err != nil {
+		return nil, nil, err
 	}
-	c.open = r
-	r.more = r.rows.Next() // an error of the query comes here, and so do its columns
-	if !r.more {
-		if err := r.end(); err != nil {
-			return nil, nil, err
-		}
+	r, err := c.rowsOf(rows)
+	if err != nil {
+		return nil, nil, err
 	}
 	return r, make([]driver.Value, len(r.fields())), nil
+}
+
+func (c *server) query(ctx context.Context, query string, args []any) (rawRows, error) {
+	if !c.writes {
+		if err := c.drain(); err != nil {
+			return nil, err
+		}
+		return c.conn.Query(ctx, c.text(query), args...)
+	}
+	if err := c.send(c.text(query), args); err != nil {
+		return nil, err
+	}
+	results, err := c.last()
+	if err != nil {
+		return nil, err
+	}
+	return &pipedRows{ResultReader: results, connection: c}, nil
 }
 
 // drain reads what is left of the open rows, so that another statement can be sent.

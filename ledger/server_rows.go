@@ -48,6 +48,75 @@ func (r *pipedRows) Close() {
 	}
 }
 
+// foreseen is a query under way whose rows are read when they are wanted, or when something behind it is.
+type foreseen struct {
+	connection *server
+	before     int // statements under way that nobody has asked about
+	rows       *serverRows
+}
+
+func (c *server) foresee(query string, args []any) (func() (driver.Rows, []driver.Value, error), error) {
+	if !c.writes {
+		return nil, nil
+	}
+	for ; c.foreseen != nil; c.owed-- { // which nobody wants any more
+		if err := c.skip(); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.send(c.text(query), args); err != nil {
+		return nil, err
+	}
+	if err := c.push(); err != nil {
+		return nil, err
+	}
+	f := &foreseen{connection: c, before: c.owed - 1}
+	c.foreseen = f
+	return f.read, nil
+}
+
+// begin comes to its rows, with nothing before it any more.
+func (f *foreseen) begin() error {
+	c := f.connection
+	c.foreseen = nil
+	results, err := c.next()
+	if err != nil {
+		return c.fail(err)
+	}
+	f.rows, err = c.rowsOf(&pipedRows{ResultReader: results, connection: c})
+	return err
+}
+
+func (f *foreseen) read() (driver.Rows, []driver.Value, error) {
+	c := f.connection
+	for ; c.foreseen == f; c.owed-- {
+		if f.before > 0 {
+			if err := c.skip(); err != nil {
+				return nil, nil, err
+			}
+		} else if err := f.begin(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if f.rows == nil {
+		return nil, nil, errRedo // what was under way has failed
+	}
+	return f.rows, make([]driver.Value, len(f.rows.fields())), nil
+}
+
+// rowsOf begins to read rows.
+func (c *server) rowsOf(rows rawRows) (*serverRows, error) {
+	r := &serverRows{connection: c, rows: rows}
+	c.open = r
+	r.more = rows.Next() // an error of the query comes here, and so do its columns
+	if !r.more {
+		if err := r.end(); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
 func (r *serverRows) fields() []pgconn.FieldDescription { return r.rows.FieldDescriptions() }
 
 // Columns returns the names of the columns.

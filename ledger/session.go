@@ -31,6 +31,9 @@ type connection interface {
 	insert(query string, args []any) (n int64, err error)
 	// ask runs a query. Other statements may follow before its rows are closed. row is what they are read into.
 	ask(ctx context.Context, query string, args []any) (rows driver.Rows, row []driver.Value, err error)
+	// foresee is an ask that is not waited for: read waits, when it is called. A nil one means that here nothing would be
+	// gained by that.
+	foresee(query string, args []any) (read func() (rows driver.Rows, row []driver.Value, err error), err error)
 	// put writes rows of a list. That one was not as expected may be told by a later statement, or by the commit; the
 	// error then wraps errRedo.
 	put(l *List, rows int, args []any) error
@@ -57,6 +60,10 @@ func (s *session) exec(query string, args ...any) (changed int64, err error) {
 
 func (s *session) query(ctx context.Context, query string, args ...any) (*Rows, error) {
 	rows, row, err := s.ask(ctx, query, args)
+	return s.rowsOf(ctx, rows, row, err)
+}
+
+func (s *session) rowsOf(ctx context.Context, rows driver.Rows, row []driver.Value, err error) (*Rows, error) {
 	if err != nil {
 		return nil, s.explained(err)
 	}

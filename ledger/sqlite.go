@@ -189,6 +189,10 @@ func (c *sqliteConnection) ask(ctx context.Context, query string, args []any) (d
 }
 
 // put sends statements of the sizes that there are.
+func (c *sqliteConnection) foresee(string, []any) (func() (driver.Rows, []driver.Value, error), error) {
+	return nil, nil
+}
+
 func (c *sqliteConnection) put(l *List, rows int, args []any) error {
 	for rows > 0 {
 		size := len(listSizes) - 1

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -189,6 +190,36 @@ func (tx *Tx) Query(ctx context.Context, query string, args ...any) (*Rows, erro
 // next ones.
 func (tx *Tx) QueryState(ctx context.Context, query string, args ...any) (*Rows, error) {
 	return tx.queryAfter(ctx, tx.flushState, query, args)
+}
+
+// Asked is a query whose rows are wanted later.
+type Asked struct {
+	tx    *Tx
+	query string
+	args  []any
+	read  func() (driver.Rows, []driver.Value, error) // nil: it has not been sent
+}
+
+// Ask is a QueryState that is not waited for, so that a database that works by itself looks for the rows meanwhile.
+// Nothing may be written before Rows that changes them.
+func (tx *Tx) Ask(query string, args ...any) (*Asked, error) {
+	a := &Asked{tx: tx, query: query, args: args}
+	err := tx.flushState()
+	if err == nil {
+		a.read, err = tx.session.foresee(query, args)
+		err = tx.noted(tx.session.explained(err))
+	}
+	return a, err
+}
+
+// Rows waits for the rows; the caller closes them.
+func (a *Asked) Rows(ctx context.Context) (*Rows, error) {
+	if a.read == nil {
+		return a.tx.QueryState(ctx, a.query, a.args...)
+	}
+	rows, row, err := a.read()
+	found, err := a.tx.session.rowsOf(context.Background(), rows, row, err)
+	return found, a.tx.noted(err)
 }
 
 func (tx *Tx) queryAfter(ctx context.Context, flush func() error, query string, args []any) (*Rows, error) {

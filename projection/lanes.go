@@ -19,9 +19,10 @@ type liveLane struct {
 	priority int
 	version  string
 	requires []string
-	runAt    int64  // of its next job; once ahead is used up, of the last one taken, which is not after the next
-	id       string // likewise
-	begun    bool   // the job at runAt and id has been taken
+	runAt    int64         // of its next job; once ahead is used up, of the last one taken, which is not after the next
+	id       string        // likewise
+	begun    bool          // the job at runAt and id has been taken
+	asked    *ledger.Asked // for what comes next; nil: it has not been
 	ahead    []Job
 	atEnd    bool // there is nothing behind ahead that is due
 	spent    bool // nobody knows whether there is a job at runAt, or any
@@ -37,7 +38,7 @@ func (l *liveLane) rest() {
 	if len(l.ahead) > 0 {
 		l.begun = false
 	}
-	l.ahead, l.atEnd = nil, false
+	l.asked, l.ahead, l.atEnd = nil, nil, false
 }
 
 // spend notes that all that was due by now has been taken.

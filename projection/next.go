@@ -22,6 +22,27 @@ type Want struct {
 // grow with jobs that do not fit, are scheduled for later, or have ended. A job that is damaged is stepped over; if
 // there is no other, the error is a DamagedJobError.
 func Next(ctx context.Context, tx *ledger.Tx, want Want, now time.Time, limit int) ([]Job, error) {
+	s, err := Seek(ctx, tx, want, now, limit)
+	if err != nil {
+		return nil, err
+	}
+	return s.Jobs(ctx)
+}
+
+// Search is a Next under way.
+type Search struct {
+	tx      *ledger.Tx
+	want    Want
+	now     time.Time
+	limit   int
+	fit     []*liveLane
+	lanes   []*liveLane // of these, the ones that may have a job still
+	jobs    []Job
+	damaged error
+}
+
+// Seek begins a Next. Between it and Jobs nothing may be written that queues a job, or changes one that is queued.
+func Seek(ctx context.Context, tx *ledger.Tx, want Want, now time.Time, limit int) (*Search, error) {
 	if len(want.Except) > 0 {
 		tx.Forget() // which job is the first in its lane does not tell where to begin
 		defer tx.Forget()
@@ -30,51 +51,74 @@ func Next(ctx context.Context, tx *ledger.Tx, want Want, now time.Time, limit in
 	if err != nil {
 		return nil, err
 	}
-	lanes := slices.DeleteFunc(slices.Clone(fit), func(l *liveLane) bool { return l.runAt > ledger.Micros(now) })
-	var jobs []Job
-	for len(lanes) > 0 && len(jobs) < limit {
-		first, rivals := 0, 0
-		for i := range lanes {
-			if lanes[i].compare(lanes[first]) < 0 {
-				first = i
-			}
+	s := &Search{tx: tx, want: want, now: now, limit: limit, fit: fit, damaged: damaged}
+	s.lanes = slices.DeleteFunc(slices.Clone(fit), func(l *liveLane) bool { return l.runAt > ledger.Micros(now) })
+	if len(s.lanes) > 0 && limit > 0 {
+		first := s.lanes[s.first()]
+		err = first.ask(tx, now, s.most(first))
+	}
+	return s, err
+}
+
+// first is which of the lanes has the next job in claiming order.
+func (s *Search) first() (first int) {
+	for i := range s.lanes {
+		if s.lanes[i].compare(s.lanes[first]) < 0 {
+			first = i
 		}
-		l := lanes[first]
+	}
+	return first
+}
+
+// most is how many jobs of l are read at once: many lanes must not cost so many jobs each.
+func (s *Search) most(l *liveLane) int {
+	rivals := 0
+	for _, other := range s.lanes {
+		if other.priority == l.priority {
+			rivals++
+		}
+	}
+	left := s.limit - len(s.jobs)
+	return min(left, 1+2*left/rivals)
+}
+
+// Jobs returns what Next does.
+func (s *Search) Jobs(ctx context.Context) ([]Job, error) {
+	if len(s.want.Except) > 0 {
+		defer s.tx.Forget()
+	}
+	for len(s.lanes) > 0 && len(s.jobs) < s.limit {
+		first := s.first()
+		l := s.lanes[first]
 		switch {
 		case len(l.ahead) > 0:
-			if !slices.Contains(want.Except, l.ahead[0].ID) {
-				jobs = append(jobs, l.ahead[0])
+			if !slices.Contains(s.want.Except, l.ahead[0].ID) {
+				s.jobs = append(s.jobs, l.ahead[0])
 			}
 			l.advance()
 		case l.atEnd:
-			lanes = slices.Delete(lanes, first, first+1)
-			l.spend(now)
+			s.lanes = slices.Delete(s.lanes, first, first+1)
+			l.spend(s.now)
 		default:
-			for i := range lanes {
-				if lanes[i].priority == l.priority {
-					rivals++
-				}
-			}
-			left := limit - len(jobs) // many lanes must not cost so many jobs each
-			most := min(left, 1+2*left/rivals)
-			if l.read(ctx, tx, now, most) == nil {
+			most := s.most(l)
+			if l.read(ctx, s.tx, s.now, most) == nil {
 				break
 			}
-			tx.Forget() // of what is left out, the lane would know nothing
-			leftOut, err := l.readApart(ctx, tx, now, most)
+			s.tx.Forget() // of what is left out, the lane would know nothing
+			leftOut, err := l.readApart(ctx, s.tx, s.now, most)
 			if err != nil {
 				return nil, err
 			}
-			damaged = cmp.Or(damaged, leftOut)
+			s.damaged = cmp.Or(s.damaged, leftOut)
 		}
 	}
-	for _, l := range fit {
+	for _, l := range s.fit {
 		l.rest()
 	}
-	if len(jobs) == 0 {
-		return nil, damaged
+	if len(s.jobs) == 0 {
+		return nil, s.damaged
 	}
-	return jobs, nil
+	return s.jobs, nil
 }
 
 // NextRunAt returns the earliest run_at among the queued jobs that fit; zero if there is none.
@@ -98,12 +142,27 @@ var laneHeads = selectQueued + ` WHERE j.lane = ? AND (j.run_at, j.id) >= (?, ?)
 // laneRest is laneHeads from behind a job that has been taken already.
 var laneRest = selectQueued + ` WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT 0 + ?`
 
-// read gets the next jobs of l, with their payloads.
-func (l *liveLane) read(ctx context.Context, tx *ledger.Tx, now time.Time, most int) (err error) {
+// ask begins to read the next jobs of l, with their payloads.
+func (l *liveLane) ask(tx *ledger.Tx, now time.Time, most int) (err error) {
+	query := laneHeads
 	if l.begun {
-		l.ahead, err = many(ctx, tx, laneRest, l.text, l.runAt, l.id, ledger.Micros(now), most)
-	} else {
-		l.ahead, err = many(ctx, tx, laneHeads, l.text, l.runAt, l.id, ledger.Micros(now), most)
+		query = laneRest
+	}
+	l.asked, err = tx.Ask(query, l.text, l.runAt, l.id, ledger.Micros(now), most)
+	return err
+}
+
+// read gets the next jobs of l, which may have been asked for.
+func (l *liveLane) read(ctx context.Context, tx *ledger.Tx, now time.Time, most int) error {
+	if l.asked == nil {
+		if err := l.ask(tx, now, most); err != nil {
+			return err
+		}
+	}
+	rows, err := l.asked.Rows(ctx)
+	l.asked = nil
+	if err == nil {
+		l.ahead, err = scanJobs(ctx, tx, rows, true)
 	}
 	if err != nil {
 		return err

@@ -222,8 +222,12 @@ func many(ctx context.Context, tx *ledger.Tx, query string, args ...any) (jobs [
 	if err != nil {
 		return nil, err
 	}
+	return scanJobs(ctx, tx, rows, strings.HasPrefix(query, selectQueued))
+}
+
+// scanJobs reads jobs, withBody those of selectQueued, and closes the rows.
+func scanJobs(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, withBody bool) (jobs []Job, err error) {
 	defer rows.Close()
-	withBody := strings.HasPrefix(query, selectQueued)
 	for rows.Next() {
 		jobs = append(jobs, Job{})
 		j := &jobs[len(jobs)-1]
