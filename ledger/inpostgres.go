@@ -47,52 +47,71 @@ func inPostgres(query string) string {
 // postgresTypes are the types of the columns, as of parameters that hold many.
 var postgresTypes = map[Type]string{Integer: "int8", Text: "text", Bytes: "bytea", JSON: "text"}
 
-// The forms of a List's statement.
-const (
-	formAtOnce = iota // one row, of which it is asked whether it was as expected
-	formOne
-	formMany
-)
-
-// inPostgres returns the statement for so many rows, and its arguments. That a row of an update was not as expected is
-// an error of the statement, unless it is one row at once.
-func (l *List) inPostgres(rows int, args []any, atOnce bool) (text string, bound []any) {
-	form := formMany
-	switch {
-	case atOnce:
-		form = formAtOnce
-	case rows == 1:
-		form = formOne
-	}
-	if stored := l.postgres[form].Load(); stored != nil {
-		text = *stored
-	} else {
-		text = l.postgresText(form)
-		l.postgres[form].Store(&text)
-	}
-	if form != formMany {
-		return text, args[:l.width]
-	}
-	return text, l.byColumn(rows, args)
+// form is how a List's statement is written.
+type form struct {
+	many   bool
+	atOnce bool   // of an update: who sends it looks how many rows it changed; else another number is an error
+	same   uint64 // of many rows: a bit for each column in which all have one value
 }
 
-func (l *List) postgresText(form int) string {
-	var params, names, values []string
+// fewRows may have the same values by chance: to leave that out of their statements would make too many of these.
+const fewRows = 16
+
+// inPostgres returns the statement for so many rows, and its arguments.
+func (l *List) inPostgres(rows int, args []any, atOnce bool) (text string, bound []any) {
+	f := form{many: rows > 1, atOnce: atOnce}
+	bound = args[:l.width]
+	if f.many {
+		if rows >= fewRows {
+			f.same = l.same(rows, args)
+		}
+		bound = l.byColumn(rows, args, f.same)
+	}
+	if stored, ok := l.postgres.Load(f); ok {
+		return stored.(string), bound
+	}
+	text = l.postgresText(f)
+	l.postgres.Store(f, text)
+	return text, bound
+}
+
+// same finds the columns in which all rows have one value. By the first one, rows are told apart.
+func (l *List) same(rows int, args []any) (columns uint64) {
+	for i := 1; i < l.width; i++ {
+		if l.types[i] == Bytes {
+			continue
+		}
+		r := 1
+		for r < rows && args[r*l.width+i] == args[i] {
+			r++
+		}
+		if r == rows {
+			columns |= 1 << i
+		}
+	}
+	return columns
+}
+
+func (l *List) postgresText(f form) string {
+	var arrays, names, values []string
 	for i, t := range l.types {
 		param, name := fmt.Sprintf("$%d", i+1), fmt.Sprintf("c%d", i+1)
-		value := "v." + name
-		if form != formMany {
-			value = param
+		value := param
+		switch {
+		case f.many && f.same&(1<<i) == 0:
+			arrays, names, value = append(arrays, param+"::"+postgresTypes[t]+"[]"), append(names, name), "v."+name
+		case f.many:
+			value += "::" + postgresTypes[t]
 		}
 		if t == JSON {
 			value += "::json"
 		}
-		params, names, values = append(params, param+"::"+postgresTypes[t]+"[]"), append(names, name), append(values, value)
+		values = append(values, value)
 	}
-	from := fmt.Sprintf("unnest(%s) AS v(%s)", strings.Join(params, ", "), strings.Join(names, ", "))
+	from := fmt.Sprintf("unnest(%s) AS v(%s)", strings.Join(arrays, ", "), strings.Join(names, ", "))
 	if !l.exact {
 		text := fmt.Sprintf("INSERT INTO %s (%s)", l.table, strings.Join(l.columns, ", "))
-		if form == formMany {
+		if f.many {
 			return text + fmt.Sprintf(" SELECT %s FROM %s", strings.Join(values, ", "), from) + l.conflict
 		}
 		return text + fmt.Sprintf(" VALUES (%s)", strings.Join(values, ", ")) + l.conflict
@@ -102,23 +121,27 @@ func (l *List) postgresText(form int) string {
 		set = append(set, name+" = "+values[i+2])
 	}
 	update := fmt.Sprintf("UPDATE %s SET %s", l.table, strings.Join(set, ", "))
-	if form == formMany {
+	if f.many {
 		update += " FROM " + from
 	}
 	update += fmt.Sprintf(" WHERE %[1]s.%[2]s = %[3]s AND %[1]s.%[4]s = %[5]s", l.table, l.columns[0], values[0], l.columns[1], values[1])
-	switch form {
-	case formAtOnce:
+	switch {
+	case f.atOnce:
 		return update
-	case formOne:
-		return "WITH done AS (" + update + " RETURNING 1) SELECT 1 / (count(*) = 1)::int FROM done"
+	case f.many:
+		return fmt.Sprintf("WITH done AS (%s RETURNING 1) SELECT 1 / (count(*) = cardinality($1::%s[]))::int FROM done", update, postgresTypes[l.types[0]])
 	}
-	return fmt.Sprintf("WITH done AS (%s RETURNING 1) SELECT 1 / (count(*) = cardinality($1::%s[]))::int FROM done", update, postgresTypes[l.types[0]])
+	return "WITH done AS (" + update + " RETURNING 1) SELECT 1 / (count(*) = 1)::int FROM done"
 }
 
-// byColumn makes of rows an array for each column.
-func (l *List) byColumn(rows int, args []any) []any {
+// byColumn makes of rows an array for each column, but for those where they are the same.
+func (l *List) byColumn(rows int, args []any, same uint64) []any {
 	bound := make([]any, l.width)
 	for i, t := range l.types {
+		if same&(1<<i) != 0 {
+			bound[i] = args[i]
+			continue
+		}
 		switch t {
 		case Integer:
 			bound[i] = column[int64](rows, args[i:], l.width)

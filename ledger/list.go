@@ -32,7 +32,7 @@ type List struct {
 
 	width    int
 	sqlite   [len(listSizes)]atomic.Pointer[string] // nil: not needed yet
-	postgres [3]atomic.Pointer[string]              // for one row at once, for one, and for many
+	postgres sync.Map                               // of string by form
 }
 
 // NewUpsert returns a List of rows to insert; of one that is there already, by its column key, the others are replaced.
