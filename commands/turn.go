@@ -32,8 +32,11 @@ type ClaimRequest struct {
 	Worker       ledger.Worker
 	Lease        time.Duration // default 1m
 	MaxRuntime   time.Duration // the worker's own limit for each job; 0: the job's alone
-	Limit        int           // default 1
+	Limit        int           // default 1, up to MaxClaim
 }
+
+// MaxClaim is how many jobs one claim may take.
+const MaxClaim = 1000
 
 func (r *ClaimRequest) check() error {
 	if r.Lease == 0 {
@@ -66,8 +69,8 @@ func (r *ClaimRequest) check() error {
 	if err := checkRuntime(r.MaxRuntime); err != nil {
 		return err
 	}
-	if r.Limit < 0 || r.Limit > 1000 {
-		return &InvalidError{"limit", fmt.Sprint(r.Limit), "1 to 1000"}
+	if r.Limit < 0 || r.Limit > MaxClaim {
+		return &InvalidError{"limit", fmt.Sprint(r.Limit), fmt.Sprintf("1 to %d", MaxClaim)}
 	}
 	return CheckLease(r.Lease)
 }

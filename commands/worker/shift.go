@@ -196,7 +196,7 @@ func (s *shift) turn() {
 			steps, tasks = append(steps, commands.Step{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: s.Lease}}), append(tasks, t)
 		}
 	}
-	free := s.free()
+	free := min(s.free(), commands.MaxClaim)
 	failpoint.Hit("turn-begins")
 	outcomes, claimed, err := s.write(steps, free)
 	failpoint.Hit("turn-ends")

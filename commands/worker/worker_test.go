@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -57,6 +58,27 @@ func TestAWorkerDrainsAQueueRunningEachJobOnce(t *testing.T) {
 		if times != 1 {
 			t.Errorf("job %s ran %d times", payload, times)
 		}
+	}
+	verify(t, service.Store)
+}
+
+// One claim has an end, a worker's slots need not have: it claims as often as it takes to fill them.
+func TestMoreSlotsThanOneClaimTakes(t *testing.T) {
+	service := &commands.Service{Store: ledgertest.Open(t)}
+	const n = commands.MaxClaim + 500
+	if _, err := service.Enqueue(t.Context(), "cli:test", slices.Repeat([]commands.Enqueue{{Queue: "mail"}}, n)...); err != nil {
+		t.Fatal(err)
+	}
+	var atWork sync.WaitGroup
+	atWork.Add(n)
+	w := newWorker(service, func(context.Context, projection.Job) ([]byte, error) {
+		atWork.Done()
+		atWork.Wait() // until all are
+		return nil, nil
+	})
+	w.Slots = n
+	if stats, err := w.Run(t.Context()); err != nil || stats.Succeeded != n {
+		t.Errorf("run: %+v, %v", stats, err)
 	}
 	verify(t, service.Store)
 }
