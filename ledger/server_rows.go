@@ -101,7 +101,7 @@ func (f *foreseen) read() (driver.Rows, []driver.Value, error) {
 	if f.rows == nil {
 		return nil, nil, errRedo // what was under way has failed
 	}
-	return f.rows, make([]driver.Value, len(f.rows.fields())), nil
+	return f.rows, make([]driver.Value, len(f.rows.Columns())), nil
 }
 
 // rowsOf begins to read rows.

@@ -22,6 +22,7 @@ import (
 // The table presence stands in for a projection's row: seen_at is the version that a compare-and-swap expects.
 var (
 	insertSeen = ledger.NewInserts("presence", ledger.Types{"boot": ledger.Text}, "boot", "seen_at")
+	setSeen    = ledger.NewUpsert("presence", "boot", ledger.Types{"boot": ledger.Text}, "boot", "seen_at")
 	swapSeen   = ledger.NewUpdate("presence", "boot", "seen_at", ledger.Types{"boot": ledger.Text}, "seen_at")
 )
 
@@ -506,6 +507,111 @@ func TestQueriesOfTheSameTextCanBeNested(t *testing.T) {
 	read(t, s, nest)
 	read(t, s, nest)
 	write(t, s, nest)
+}
+
+// What is asked for early is read as if it had been asked for just then, whatever has gone on in between.
+func TestRowsCanBeReadLaterThanTheyAreAskedFor(t *testing.T) {
+	const rows = 300
+	names := func(tx *ledger.Tx, a *ledger.Asked) (got []string, err error) {
+		found, err := a.Rows(t.Context())
+		if err != nil {
+			return nil, err
+		}
+		defer found.Close()
+		for found.Next() {
+			var boot string
+			var seen int64
+			if err := found.Scan(&boot, &seen); err != nil {
+				return nil, err
+			}
+			got = append(got, boot)
+		}
+		return got, found.Err()
+	}
+	for between, do := range map[string]func(tx *ledger.Tx) error{
+		"nothing": func(*ledger.Tx) error { return nil },
+		"lists of rows": func(tx *ledger.Tx) error {
+			for i := range rows {
+				if err := tx.Put(swapSeen, fmt.Sprint("old", i), 1, 2+i%2); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"a row and a query of other columns": func(tx *ledger.Tx) error {
+			_, err := number(t.Context(), tx, `SELECT count(*) FROM kinds`)
+			return errors.Join(tx.Put(swapSeen, "old1", 1, 5), note(t.Context(), tx, "x"), err)
+		},
+		"a write while other rows are read": func(tx *ledger.Tx) error {
+			outer, err := tx.QueryState(t.Context(), `SELECT n FROM kinds ORDER BY n`)
+			if err != nil {
+				return err
+			}
+			outer.Next()
+			return errors.Join(tx.Put(swapSeen, "old2", 1, 5), outer.Close())
+		},
+		"another that nobody reads": func(tx *ledger.Tx) error {
+			_, err := tx.Ask(`SELECT kind, n, n, n FROM kinds`)
+			return err
+		},
+	} {
+		t.Run(between, func(t *testing.T) {
+			s := open(t)
+			write(t, s, func(tx *ledger.Tx) error {
+				for i := range rows {
+					if err := tx.Insert(insertSeen, fmt.Sprint("old", i), 1); err != nil {
+						return err
+					}
+				}
+				return errors.Join(tx.Insert(insertSeen, "a", 7), tx.Insert(insertSeen, "b", 7), tx.Insert(insertSeen, "c", 7))
+			})
+			both := func(tx *ledger.Tx) error {
+				asked, err := tx.Ask(`SELECT boot, seen_at FROM presence WHERE boot IN (?, ?, ?) ORDER BY boot`, "a", "b", "c")
+				if err == nil {
+					err = do(tx)
+				}
+				if err != nil {
+					return err
+				}
+				got, err := names(tx, asked)
+				if err == nil && !slices.Equal(got, []string{"a", "b", "c"}) {
+					t.Errorf("got %q", got)
+				}
+				return err
+			}
+			write(t, s, both)
+			write(t, s, func(tx *ledger.Tx) error { // and once more, where every statement is known
+				for i := range rows {
+					if err := tx.Put(setSeen, fmt.Sprint("old", i), 1); err != nil {
+						return err
+					}
+				}
+				return both(tx)
+			})
+		})
+	}
+}
+
+// A transaction that fails takes with it what was asked for, and the next one is not in its way.
+func TestRowsThatAreAskedForInVain(t *testing.T) {
+	s := open(t)
+	ask := func(tx *ledger.Tx) error {
+		_, err := tx.Ask(`SELECT kind, n FROM kinds`)
+		return err
+	}
+	write(t, s, ask) // and nobody reads them
+	errs := together(t, s, ask, func(tx *ledger.Tx) error {
+		asked, err := tx.Ask(`SELECT count(*) FROM presence`)
+		if err == nil {
+			err = tx.Put(swapSeen, "nobody", 1, 2) // a conflict
+		}
+		if err == nil {
+			_, err = asked.Rows(t.Context())
+		}
+		return err
+	}, func(tx *ledger.Tx) error { return errors.Join(ask(tx), note(t.Context(), tx, "x")) })
+	wantErrors(t, errs, nil, ledger.ErrConflict, nil)
+	wantActors(t, s, "x")
 }
 
 func TestAReadIsASnapshotAndBlocksNoWriter(t *testing.T) {
