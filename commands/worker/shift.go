@@ -23,6 +23,7 @@ type shift struct {
 	what  runner
 
 	active  map[*task]bool // at work now
+	begun   chan *task     // has room for all slots, and so has
 	done    chan finish
 	endings []finish      // to be recorded
 	empty   bool          // there was nothing ready, and there is no reason to look before
@@ -59,7 +60,7 @@ func (w *Worker) prepare(ctx context.Context) (*shift, error) {
 	if w.Log == nil {
 		w.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &shift{Worker: w, active: make(map[*task]bool), done: make(chan finish, w.Slots)}
+	s := &shift{Worker: w, active: make(map[*task]bool), begun: make(chan *task, w.Slots), done: make(chan finish, w.Slots)}
 	s.what = handled{w.Handler}
 	if w.Command != nil {
 		s.what = w.Command
@@ -249,18 +250,34 @@ func (s *shift) start(t *task) {
 	if s.Hooks.Started != nil {
 		s.Hooks.Started(t.job, t.job.ClaimedAt.Sub(t.job.RunAt))
 	}
-	go func() {
-		if s.Handler != nil && !t.job.EndBy.IsZero() {
-			timer := time.AfterFunc(t.job.EndBy.Sub(t.job.ClaimedAt), func() { t.cancel(ErrMaxRuntime) })
-			defer timer.Stop()
+	s.begun <- t
+	go s.hand()
+}
+
+// hand works on what has begun. There is one for each task, but one that is done takes the task of another: its stack has
+// grown already, which of a short job is no small part.
+func (s *shift) hand() {
+	for {
+		select {
+		case t := <-s.begun:
+			s.work(t)
+		default:
+			return
 		}
-		began := time.Now()
-		failpoint.Hit("task-begins")
-		end := s.what.run(t)
-		failpoint.Hit("task-ends")
-		t.took = time.Since(began)
-		s.done <- finish{t, end}
-	}()
+	}
+}
+
+func (s *shift) work(t *task) {
+	if s.Handler != nil && !t.job.EndBy.IsZero() {
+		timer := time.AfterFunc(t.job.EndBy.Sub(t.job.ClaimedAt), func() { t.cancel(ErrMaxRuntime) })
+		defer timer.Stop()
+	}
+	began := time.Now()
+	failpoint.Hit("task-begins")
+	end := s.what.run(t)
+	failpoint.Hit("task-ends")
+	t.took = time.Since(began)
+	s.done <- finish{t, end}
 }
 
 // recorded takes what the ledger answered to an end.
