@@ -30,6 +30,7 @@ type Tx struct {
 	tailAt  int64     // its at
 	lists   []*pending
 	values  []any // of the row that is being inserted
+	spare   []any // of a list that has been sent, for the next
 	owns    bool  // the running function has buffered something
 	ownSent bool  // and some of it has been sent
 	flushes int   // of everything
@@ -146,7 +147,11 @@ func (p *pending) add(args []any) {
 }
 
 func (tx *Tx) wait(p *pending, first []any) {
-	p.args = make([]any, 0, 8*len(first))
+	if p.ordered && cap(tx.spare) >= 8*len(first) {
+		p.args, tx.spare = tx.spare, nil
+	} else {
+		p.args = make([]any, 0, 8*len(first))
+	}
 	p.add(first)
 	tx.lists = append(tx.lists, p)
 }
@@ -262,6 +267,8 @@ func (tx *Tx) flush() error {
 		}
 		if !p.ordered {
 			lists = append(lists, p)
+		} else if cap(p.args) > cap(tx.spare) {
+			tx.spare = p.args
 		}
 	}
 	clear(tx.lists[len(lists):])

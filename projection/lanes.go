@@ -24,6 +24,7 @@ type liveLane struct {
 	begun    bool          // the job at runAt and id has been taken
 	asked    *ledger.Asked // for what comes next; nil: it has not been
 	ahead    []Job
+	had      int  // how many jobs the last read found
 	atEnd    bool // there is nothing behind ahead that is due
 	spent    bool // nobody knows whether there is a job at runAt, or any
 }

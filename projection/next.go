@@ -102,6 +102,7 @@ func (s *Search) Jobs(ctx context.Context) ([]Job, error) {
 		default:
 			most := s.most(l)
 			if l.read(ctx, s.tx, s.now, most) == nil {
+				s.jobs = slices.Grow(s.jobs, len(l.ahead))
 				break
 			}
 			s.tx.Forget() // of what is left out, the lane would know nothing
@@ -162,12 +163,12 @@ func (l *liveLane) read(ctx context.Context, tx *ledger.Tx, now time.Time, most 
 	rows, err := l.asked.Rows(ctx)
 	l.asked = nil
 	if err == nil {
-		l.ahead, err = scanJobs(ctx, tx, rows, true)
+		l.ahead, err = scanJobs(ctx, tx, rows, true, min(l.had, most))
 	}
 	if err != nil {
 		return err
 	}
-	l.atEnd = len(l.ahead) < most
+	l.atEnd, l.had = len(l.ahead) < most, len(l.ahead)
 	if len(l.ahead) > 0 {
 		l.runAt, l.id = ledger.Micros(l.ahead[0].RunAt), string(l.ahead[0].ID)
 	}

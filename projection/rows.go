@@ -222,12 +222,15 @@ func many(ctx context.Context, tx *ledger.Tx, query string, args ...any) (jobs [
 	if err != nil {
 		return nil, err
 	}
-	return scanJobs(ctx, tx, rows, strings.HasPrefix(query, selectQueued))
+	return scanJobs(ctx, tx, rows, strings.HasPrefix(query, selectQueued), 0)
 }
 
-// scanJobs reads jobs, withBody those of selectQueued, and closes the rows.
-func scanJobs(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, withBody bool) (jobs []Job, err error) {
+// scanJobs reads jobs, withBody those of selectQueued, and closes the rows. There may be about so many.
+func scanJobs(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, withBody bool, about int) (jobs []Job, err error) {
 	defer rows.Close()
+	if about > 0 {
+		jobs = make([]Job, 0, about)
+	}
 	for rows.Next() {
 		jobs = append(jobs, Job{})
 		j := &jobs[len(jobs)-1]

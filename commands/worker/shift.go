@@ -182,8 +182,7 @@ func (s *shift) request(limit int) commands.ClaimRequest {
 
 // turn records what has ended, beats for what goes on, and claims what there is room for, in one transaction.
 func (s *shift) turn() {
-	var steps []commands.Step
-	var tasks []*task
+	steps, tasks := make([]commands.Step, 0, len(s.endings)), make([]*task, 0, len(s.endings))
 	for _, e := range s.endings {
 		if e.command != nil && s.fatal == nil {
 			steps, tasks = append(steps, commands.Step{Job: e.task.current(), Command: e.command}), append(tasks, e.task)
