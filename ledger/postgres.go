@@ -24,6 +24,7 @@ type postgres struct {
 	writer *session // nil: not connected
 	key    int64    // of the ledger's advisory lock
 	bell   postgresBell
+	told   bool          // the last commit took a notification with it
 	ahead  time.Duration // the server's clock of this machine's, when it was opened
 }
 
@@ -76,6 +77,7 @@ func (p *postgres) tryBegin(ctx context.Context, wait time.Duration) (at standin
 			return at, err
 		}
 	}
+	_ = p.writer.server().settle() // a notification; that it failed is of no account, or is seen at once
 	batch := &pgx.Batch{}
 	batch.Queue(`BEGIN`)
 	batch.Queue(`SELECT set_config('lock_timeout', $1, true), pg_advisory_xact_lock($2)`, strconv.FormatInt(max(wait.Milliseconds(), 1), 10), p.key)
@@ -107,7 +109,8 @@ func (c *server) stand(ctx context.Context, first *pgx.Batch) (at standing, err 
 }
 
 func (p *postgres) commit() error {
-	err := p.writer.server().commit()
+	notification, args := p.following()
+	err := p.writer.server().commit(notification, args...)
 	if err == nil {
 		failpoint.Hit("committed")
 	}

@@ -3,15 +3,16 @@ package ledger
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
 // Waking up, with PostgreSQL. A NOTIFY takes a lock of the whole server at its commit, which would cost the commits of
-// jobs their speed. So it has a connection and a transaction of its own, some time after the commit it tells of if another
-// went out just before. As with files only speed rests on it: who listens also looks at the tail now and then, and
-// always where LISTEN is not to be had.
+// jobs their speed. So it has a transaction of its own, right behind the commit that it tells of; or some time later, on
+// another connection, if one went out just before. As with files only speed rests on it: who listens also looks at the
+// tail now and then, and always where LISTEN is not to be had.
 
 const (
 	notifyEvery = 5 * time.Millisecond // the pause between two notifications of one process
@@ -23,19 +24,46 @@ var tailEvery = time.Second // how often the tail is looked at by one who listen
 // channel is the ledger's name for LISTEN.
 func (p postgresPlace) channel() string { return "jobledger_" + p.schema }
 
-// postgresBell sends notifications. A goroutine does it, from the first ring to the close.
+// following returns the notification that goes with the commit of what the store has open; "" for none. Where somebody
+// waits in this process too, the bell sends it: his transaction must not wait for the notification's.
+func (p *postgres) following() (statement string, args []any) {
+	p.told = p.store.announces && !p.store.Alone && p.place.listen && !p.store.watchers.any() && !p.bell.rings.Load() && p.bell.pause() <= 0
+	if !p.told {
+		return "", nil
+	}
+	p.bell.sends()
+	return notify, []any{p.place.channel(), p.bell.tone}
+}
+
+// postgresBell sends the notifications that did not go with their commits. A goroutine does it, from the first ring to
+// the close.
 type postgresBell struct {
 	place postgresPlace
 	tone  string // of this process, which need not wake itself
 	start sync.Once
 	rung  chan struct{} // has room for one
+	rings atomic.Bool   // one is on its way
 	quit  context.CancelFunc
 	ended chan struct{}
+	last  atomic.Pointer[time.Time] // when a notification was sent, with a commit or by itself; nil: never
+}
+
+func (b *postgresBell) sends() {
+	now := time.Now()
+	b.last.Store(&now)
+}
+
+// pause is how long there must be no other notification.
+func (b *postgresBell) pause() time.Duration {
+	if last := b.last.Load(); last != nil {
+		return notifyEvery - time.Since(*last)
+	}
+	return 0
 }
 
 func (p *postgres) ring() {
 	b := &p.bell
-	if p.store.Alone || !p.place.listen {
+	if p.told || p.store.Alone || !p.place.listen {
 		return
 	}
 	b.start.Do(func() {
@@ -43,9 +71,10 @@ func (p *postgres) ring() {
 		b.rung, b.ended, b.quit = make(chan struct{}, 1), make(chan struct{}), cancel
 		go b.send(ctx)
 	})
+	b.rings.Store(true)
 	select {
 	case b.rung <- struct{}{}:
-	default: // one is on its way
+	default:
 	}
 }
 
@@ -63,17 +92,20 @@ func (b *postgresBell) send(ctx context.Context) {
 			return
 		case <-b.rung:
 		}
+		pauseFor(ctx, b.pause())
 		if s == nil {
 			if s, _ = b.place.connect(ctx, forReading); s == nil { // those who wait look by themselves
+				b.rings.Store(false)
 				pauseFor(ctx, lastReconnect)
 				continue
 			}
 		}
+		b.sends()
+		b.rings.Store(false)
 		if _, err := s.server().conn.Exec(ctx, notify, b.place.channel(), b.tone); err != nil {
 			_ = s.close()
 			s = nil
 		}
-		pauseFor(ctx, notifyEvery)
 	}
 }
 

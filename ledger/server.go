@@ -299,12 +299,10 @@ func (c *server) putOne(l *List, args []any) error {
 	return err
 }
 
-// commit commits, and waits for all that is under way.
-func (c *server) commit() error {
-	tag, err := c.finish(`COMMIT`, nil)
-	if err == nil {
-		err = c.settle()
-	}
+// commit commits, and waits for all that is under way by then. What follows is sent right behind, and is a transaction of
+// its own that nobody waits for.
+func (c *server) commit(following string, args ...any) error {
+	tag, err := c.sendCommit(following, args)
 	if err == nil && tag.String() != "COMMIT" {
 		err = fmt.Errorf("%w: the server answered %s", errRedo, tag)
 	}
@@ -329,6 +327,43 @@ func (c *server) rollback() error {
 	}
 	_, err := c.conn.Exec(context.Background(), `ROLLBACK`)
 	return err
+}
+
+func (c *server) sendCommit(following string, args []any) (tag pgconn.CommandTag, err error) {
+	behind := 0
+	if following != "" {
+		behind = 1
+		if _, known := c.statements[following]; !known {
+			if _, err := c.prepare(following); err != nil {
+				return tag, err
+			}
+		}
+	}
+	err = c.send(`COMMIT`, nil)
+	if err == nil && behind > 0 {
+		err = c.send(following, args)
+	}
+	if err == nil {
+		err = c.push()
+	}
+	for ; err == nil && c.owed > 1+behind; c.owed-- {
+		err = c.skip()
+	}
+	if err != nil {
+		return tag, err
+	}
+	c.owed--
+	r, err := c.next()
+	if err == nil {
+		tag, err = r.Close()
+	}
+	if err != nil {
+		return tag, c.fail(err)
+	}
+	if behind == 0 {
+		err = c.settle()
+	}
+	return tag, err
 }
 
 // aborted reports whether the transaction can only be rolled back: here any error does that.

@@ -88,6 +88,13 @@ func (w *watchers) wake() {
 	}
 }
 
+// any reports whether somebody waits.
+func (w *watchers) any() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.chans) > 0
+}
+
 // deafen ends the listening to other processes.
 func (w *watchers) deafen() {
 	if w.quit != nil {
