@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -99,7 +100,12 @@ func (c *server) push() error {
 	if err := c.pipe.Sync(); err != nil {
 		return c.fail(err)
 	}
-	for ; c.owed > maxUnderWay; c.owed-- {
+	return c.await(maxUnderWay)
+}
+
+// await waits until nobody has asked about no more than so many.
+func (c *server) await(left int) error {
+	for ; c.owed > left; c.owed-- {
 		if err := c.skip(); err != nil {
 			return err
 		}
@@ -112,10 +118,8 @@ func (c *server) last() (*pgconn.ResultReader, error) {
 	if err := c.push(); err != nil {
 		return nil, err
 	}
-	for ; c.owed > 1; c.owed-- {
-		if err := c.skip(); err != nil {
-			return nil, err
-		}
+	if err := c.await(1); err != nil {
+		return nil, err
 	}
 	c.owed = 0
 	r, err := c.next()
@@ -185,10 +189,8 @@ func (c *server) settle() error {
 	if err := c.push(); err != nil {
 		return fmt.Errorf("%w: %w", errRedo, err)
 	}
-	for ; c.owed > 0; c.owed-- {
-		if err := c.skip(); err != nil {
-			return err
-		}
+	if err := c.await(0); err != nil {
+		return err
 	}
 	err := c.pipe.Close()
 	c.pipe = nil
@@ -346,13 +348,13 @@ func (c *server) sendCommit(following string, args []any) (tag pgconn.CommandTag
 	if err == nil {
 		err = c.push()
 	}
-	for ; err == nil && c.owed > 1+behind; c.owed-- {
-		err = c.skip()
+	if err == nil {
+		err = c.await(1 + behind)
 	}
 	if err != nil {
 		return tag, err
 	}
-	c.owed--
+	c.owed = behind
 	r, err := c.next()
 	if err == nil {
 		tag, err = r.Close()
@@ -372,6 +374,7 @@ func (c *server) aborted() bool { return c.conn.IsClosed() || c.conn.PgConn().Tx
 func (c *server) secretly(fn func() error) error { return fn() } // the space is overwritten as the table is used on
 
 func (c *server) close() error {
+	_ = c.conn.PgConn().Conn().SetDeadline(time.Now().Add(connectTimeout)) // for what is still under way
 	_ = c.fail(nil)
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
