@@ -24,10 +24,13 @@ var tailEvery = time.Second // how often the tail is looked at by one who listen
 // channel is the ledger's name for LISTEN.
 func (p postgresPlace) channel() string { return "jobledger_" + p.schema }
 
+// tells reports whether there may be other processes that listen.
+func (p *postgres) tells() bool { return !p.store.Alone && p.place.listen }
+
 // following returns the notification that goes with the commit of what the store has open; "" for none. Where somebody
 // waits in this process too, the bell sends it: his transaction must not wait for the notification's.
 func (p *postgres) following() (statement string, args []any) {
-	p.told = p.store.announces && !p.store.Alone && p.place.listen && !p.store.watchers.any() && !p.bell.rings.Load() && p.bell.pause() <= 0
+	p.told = p.store.announces && p.tells() && !p.store.watchers.any() && !p.bell.rings.Load() && p.bell.pause() <= 0
 	if !p.told {
 		return "", nil
 	}
@@ -63,7 +66,7 @@ func (b *postgresBell) pause() time.Duration {
 
 func (p *postgres) ring() {
 	b := &p.bell
-	if p.told || p.store.Alone || !p.place.listen {
+	if p.told || !p.tells() {
 		return
 	}
 	b.start.Do(func() {

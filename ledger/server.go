@@ -46,12 +46,9 @@ func (c *server) send(text string, args []any) error {
 	if err := c.drain(); err != nil {
 		return err
 	}
-	statement, ok := c.statements[text]
-	if !ok {
-		var err error
-		if statement, err = c.prepare(text); err != nil {
-			return err
-		}
+	statement, err := c.statement(text)
+	if err != nil {
+		return err
 	}
 	if err := c.builder.Build(c.conn.TypeMap(), statement, args); err != nil {
 		return err
@@ -63,6 +60,14 @@ func (c *server) send(text string, args []any) error {
 	c.owed++
 	c.unsent = true
 	return nil
+}
+
+// statement returns one that the server has compiled.
+func (c *server) statement(text string) (*pgconn.StatementDescription, error) {
+	if statement, ok := c.statements[text]; ok {
+		return statement, nil
+	}
+	return c.prepare(text)
 }
 
 // prepare has the server compile a statement, which takes a connection with nothing under way.
@@ -113,45 +118,56 @@ func (c *server) await(left int) error {
 	return nil
 }
 
-// last waits for the results of the statement that was sent last. An error of one before it wraps errRedo.
-func (c *server) last() (*pgconn.ResultReader, error) {
-	if err := c.push(); err != nil {
-		return nil, err
+// reach waits for all that was sent before the last statement, or before so many behind it, whose results are next then. An
+// error of one before wraps errRedo.
+func (c *server) reach(behind int) error {
+	err := c.push()
+	if err == nil {
+		err = c.await(1 + behind)
 	}
-	if err := c.await(1); err != nil {
-		return nil, err
+	if err == nil {
+		c.owed = behind
 	}
-	c.owed = 0
+	return err
+}
+
+// skip looks at the next results only for their error, but keeps the rows of the query that was foreseen.
+func (c *server) skip() (err error) {
+	if f := c.foreseen; f != nil && f.before == 0 {
+		if err = f.begin(); err == nil {
+			err = c.drain()
+		}
+	} else {
+		if f != nil {
+			f.before--
+		}
+		_, err = c.end()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errRedo, err)
+	}
+	return nil
+}
+
+// end takes the next results to their end.
+func (c *server) end() (tag pgconn.CommandTag, err error) {
+	r, err := c.begin()
+	if err != nil {
+		return tag, err
+	}
+	if tag, err = r.Close(); err != nil {
+		err = c.fail(err)
+	}
+	return tag, err
+}
+
+// begin comes to the next results.
+func (c *server) begin() (*pgconn.ResultReader, error) {
 	r, err := c.next()
 	if err != nil {
 		return nil, c.fail(err)
 	}
 	return r, nil
-}
-
-// skip looks at the next results only for their error, but keeps the rows of the query that was foreseen.
-func (c *server) skip() error {
-	if f := c.foreseen; f != nil {
-		if f.before == 0 {
-			err := f.begin()
-			if err == nil {
-				err = c.drain()
-			}
-			if err != nil {
-				return fmt.Errorf("%w: %w", errRedo, err)
-			}
-			return nil
-		}
-		f.before--
-	}
-	r, err := c.next()
-	if err == nil {
-		_, err = r.Close()
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", errRedo, c.fail(err))
-	}
-	return nil
 }
 
 func (c *server) next() (*pgconn.ResultReader, error) {
@@ -216,14 +232,10 @@ func (c *server) finish(text string, args []any) (tag pgconn.CommandTag, err err
 	if err := c.send(text, args); err != nil {
 		return tag, err
 	}
-	r, err := c.last()
-	if err != nil {
+	if err := c.reach(0); err != nil {
 		return tag, err
 	}
-	if tag, err = r.Close(); err != nil {
-		err = c.fail(err)
-	}
-	return tag, err
+	return c.end()
 }
 
 func (c *server) insert(query string, args []any) (n int64, err error) {
@@ -263,7 +275,10 @@ func (c *server) query(ctx context.Context, query string, args []any) (rawRows, 
 	if err := c.send(c.text(query), args); err != nil {
 		return nil, err
 	}
-	results, err := c.last()
+	if err := c.reach(0); err != nil {
+		return nil, err
+	}
+	results, err := c.begin()
 	if err != nil {
 		return nil, err
 	}
@@ -335,10 +350,8 @@ func (c *server) sendCommit(following string, args []any) (tag pgconn.CommandTag
 	behind := 0
 	if following != "" {
 		behind = 1
-		if _, known := c.statements[following]; !known {
-			if _, err := c.prepare(following); err != nil {
-				return tag, err
-			}
+		if _, err := c.statement(following); err != nil { // while nothing needs to be kept of what is under way
+			return tag, err
 		}
 	}
 	err = c.send(`COMMIT`, nil)
@@ -346,23 +359,12 @@ func (c *server) sendCommit(following string, args []any) (tag pgconn.CommandTag
 		err = c.send(following, args)
 	}
 	if err == nil {
-		err = c.push()
-	}
-	if err == nil {
-		err = c.await(1 + behind)
+		err = c.reach(behind)
 	}
 	if err != nil {
 		return tag, err
 	}
-	c.owed = behind
-	r, err := c.next()
-	if err == nil {
-		tag, err = r.Close()
-	}
-	if err != nil {
-		return tag, c.fail(err)
-	}
-	if behind == 0 {
+	if tag, err = c.end(); err == nil && behind == 0 {
 		err = c.settle()
 	}
 	return tag, err

@@ -79,9 +79,9 @@ func (c *server) foresee(query string, args []any) (func() (driver.Rows, []drive
 func (f *foreseen) begin() error {
 	c := f.connection
 	c.foreseen = nil
-	results, err := c.next()
+	results, err := c.begin()
 	if err != nil {
-		return c.fail(err)
+		return err
 	}
 	f.rows, err = c.rowsOf(&pipedRows{ResultReader: results, connection: c})
 	return err

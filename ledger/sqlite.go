@@ -188,11 +188,11 @@ func (c *sqliteConnection) ask(ctx context.Context, query string, args []any) (d
 	return openRows{stmt}, stmt.row, nil
 }
 
-// put sends statements of the sizes that there are.
 func (c *sqliteConnection) foresee(string, []any) (func() (driver.Rows, []driver.Value, error), error) {
 	return nil, nil
 }
 
+// put sends statements of the sizes that there are.
 func (c *sqliteConnection) put(l *List, rows int, args []any) error {
 	for rows > 0 {
 		size := len(listSizes) - 1

@@ -84,9 +84,6 @@ func (s *Search) most(l *liveLane) int {
 
 // Jobs returns what Next does.
 func (s *Search) Jobs(ctx context.Context) ([]Job, error) {
-	if len(s.want.Except) > 0 {
-		defer s.tx.Forget()
-	}
 	for len(s.lanes) > 0 && len(s.jobs) < s.limit {
 		first := s.first()
 		l := s.lanes[first]
