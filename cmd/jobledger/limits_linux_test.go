@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -257,10 +258,11 @@ func asNobody(t *testing.T) site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range []error{os.Chmod(dir, 0o755), os.WriteFile(filepath.Join(dir, "jobledger"), program, 0o755), os.Mkdir(filepath.Join(dir, "place"), 0o755)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+	syscall.ForkLock.RLock() // a command that another test starts meanwhile would hold the file open, and so busy
+	err = os.WriteFile(filepath.Join(dir, "jobledger"), program, 0o755)
+	syscall.ForkLock.RUnlock()
+	if err := errors.Join(err, os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "place"), 0o755)); err != nil {
+		t.Fatal(err)
 	}
 	s := site{TB: t, dir: filepath.Join(dir, "place")}
 	if os.Geteuid() == 0 {
