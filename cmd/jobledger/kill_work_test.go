@@ -121,7 +121,7 @@ func TestAWorkerKilledInABeat(t *testing.T) {
 		r := newRig(t)
 		r.enqueueOne()
 		r.touch("wait")
-		command := invoke("work", "-q", "mail", "--worker", "A", "--lease", "1s", "--once", "--", "sh", "-c", sayAttempt)
+		command := invoke("work", "-q", "mail", "--worker", "A", "--lease", "9s", "--once", "--", "sh", "-c", sayAttempt)
 		rigs[step], workers[step] = r, r.start(r.cmd(command.dyingAt(step)))
 	}
 	for step, beats := range beatSteps {

@@ -4,10 +4,12 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -88,6 +90,23 @@ func (s site) wantEvents(job string, want string) {
 	}
 }
 
+// unbeaten leaves out the heartbeats of the claims: how many there are is up to the machine.
+func unbeaten(kinds string) string {
+	return regexp.MustCompile(`\bclaimed( heartbeat)+`).ReplaceAllString(kinds, "claimed")
+}
+
+// expire waits for the end of the lease of the only job, and takes it back.
+func (s site) expire() {
+	s.Helper()
+	var job struct {
+		End time.Time `json:"lease_expires_at"`
+	}
+	if err := json.Unmarshal([]byte(s.run("list", "--json")), &job); err != nil {
+		s.Fatal(err)
+	}
+	s.eventually("the lease's end", func() bool { return time.Now().After(job.End) && s.run("sweep", "--grace", "0s") == "1" })
+}
+
 // wantJob looks for a part of the job's JSON.
 func (s site) wantJob(job string, parts ...string) {
 	s.Helper()
@@ -99,7 +118,7 @@ func (s site) wantJob(job string, parts ...string) {
 	}
 }
 
-// eventually polls until ok, within ten seconds.
+// eventually polls until ok, within a minute.
 func (s site) eventually(what string, ok func() bool) {
 	s.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -208,7 +227,7 @@ func (p *running) wantExit(code int) {
 	p.Helper()
 	select {
 	case <-p.exited:
-	case <-time.After(15 * time.Second):
+	case <-time.After(time.Minute):
 		p.Fatalf("the worker goes on; it said:\n%s", p.said)
 	}
 	if got := p.ProcessState.ExitCode(); got != code {
@@ -327,7 +346,7 @@ func TestAFrozenWorkerLosesItsJob(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			job := s.enqueue("x")
-			w := s.work("--worker", "A", "--lease", "1s", "--", "sh", "-c", "trap '' TERM; "+untilGo)
+			w := s.work("--worker", "A", "--lease", "6s", "--", "sh", "-c", "trap '' TERM; "+untilGo)
 			pids := s.pids("begun", 1)
 			w.signal(syscall.SIGSTOP)
 			frozen := time.Now()
@@ -335,10 +354,10 @@ func TestAFrozenWorkerLosesItsJob(t *testing.T) {
 				s.touch("go")
 			}
 			s.eventually("the end of the command", func() bool { return gone(pids) })
-			if d := time.Since(frozen); d > 1500*time.Millisecond {
-				t.Errorf("the command outlived its lease of 1s: it ended %v after the freeze", d)
+			if d := time.Since(frozen); d > 11*time.Second { // and 14 s, had it been left ten seconds from TERM to KILL
+				t.Errorf("the command outlived its lease of 6s: it ended %v after the freeze", d)
 			}
-			s.eventually("the lease's end", func() bool { return s.run("sweep", "--grace", "0s") == "1" })
+			s.expire()
 			s.run("reschedule", job, "--delay", "0s")
 			s.touch("go")
 			s.work("--worker", "B", "--once", "--", "echo", "from B").wantExit(0)
@@ -352,7 +371,7 @@ func TestAFrozenWorkerLosesItsJob(t *testing.T) {
 			w.wantExit(0)
 			s.wantJob(job, `"state":"succeeded"`, `"worker":"B"`, `"attempt":2`)
 			// A beat that the worker sends before it knows of its command's end may be refused as well.
-			events := s.events(job)
+			events := unbeaten(s.events(job))
 			kinds := strings.ReplaceAll(events, " refused", "")
 			if kinds != "enqueued claimed reclaimed rescheduled claimed succeeded" || finishes && kinds == events {
 				t.Errorf("events: %s", events)
@@ -372,7 +391,7 @@ func TestAKilledWorkerLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	job := s.enqueue("x")
-	w := s.work("--worker", "A", "--lease", "1s", "--", "sh", "-c", `trap '' TERM HUP INT
+	w := s.work("--worker", "A", "--lease", "9s", "--", "sh", "-c", `trap '' TERM HUP INT
 sleep 30 & echo $! >>pids
 (setsid sh -c 'echo $$ >>pids; sleep 30; :' &)
 until [ "$(wc -l <pids)" -ge 2 ]; do sleep 0.01; done
@@ -383,11 +402,13 @@ sleep 30`)
 	w.signal(syscall.SIGKILL)
 	s.eventually("the end of all processes", func() bool { return gone(pids) })
 	d := time.Since(killed)
-	if t.Logf("all were gone after %v", d); d > 2*time.Second {
+	if t.Logf("all were gone after %v", d); d > 5*time.Second { // well before the end of the lease
 		t.Errorf("some were there for %v", d)
 	}
-	s.eventually("the lease's end", func() bool { return s.run("sweep", "--grace", "0s") == "1" })
-	s.wantEvents(job, "enqueued claimed reclaimed")
+	s.expire()
+	if got := unbeaten(s.events(job)); got != "enqueued claimed reclaimed" {
+		t.Errorf("events: %s", got)
+	}
 	s.wantJob(job, `"failures":1`, `"error_code":"lease_expired"`)
 	s.run("verify")
 }
