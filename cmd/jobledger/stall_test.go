@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -101,7 +102,7 @@ func (r rig) holdLock() *running {
 
 const stall = 3 * time.Second
 
-// stallFor lets the holder go on when it has been stopped for a stall.
+// stallFor lets the holder go on when it has been stopped for a stall at least.
 func (r rig) stallFor(holder *running, since time.Time) {
 	r.Helper()
 	time.Sleep(time.Until(since.Add(stall)))
@@ -114,7 +115,7 @@ func TestAStoppedLockHolder(t *testing.T) {
 	t.Parallel()
 	sideBySide(t, map[string]func(r rig){
 		// Nobody can beat. The leases run out, and so does the grace: the sweepers are the first to wait for the lock, and
-		// may not judge by what they saw, because the beats wait behind them.
+		// may not judge by what they saw, because the beats wait behind them. All are processes that run by then.
 		"sweepers that had to wait look again": func(r rig) {
 			const n = 4
 			var jobs []projection.Job
@@ -124,19 +125,31 @@ func TestAStoppedLockHolder(t *testing.T) {
 				}
 				var err error
 				jobs, err = p.Claim(context.Background(), commands.ClaimRequest{Queues: []string{"mail"}, Limit: n,
-					Worker: ledger.Worker{Name: "A", Boot: "B"}, Lease: 1500 * time.Millisecond})
+					Worker: ledger.Worker{Name: "A", Boot: "B"}, Lease: 3 * time.Second})
 				if err != nil {
 					p.Error(err)
 				}
 				return invocation{}
 			})
-			sweepers := []*running{r.sweeper(nil), r.sweeper(nil)}
-			holder, since := r.holdLock(), time.Now()
-			time.Sleep(stall - 200*time.Millisecond)
-			var beats []*running
+			var beats, sweepers []*running
 			for _, j := range jobs {
-				beats = append(beats, r.start(r.cmd(invoke("heartbeat", string(j.ID), "--token", j.Token, "--lease", "20s"))))
+				beats = append(beats, r.start(r.cmd(invoke("heartbeat", string(j.ID), "--token", j.Token, "--lease", "20s").dyingAt("begin=stop"))))
 			}
+			holder, since := r.holdLock(), time.Now()
+			for range 2 {
+				sweepers = append(sweepers, r.sweeper(func(i invocation) invocation { return i.dyingAt("looked=stop") }))
+			}
+			for _, p := range slices.Concat(beats, sweepers) { // the latter when the grace is over
+				r.wantStopped(p)
+			}
+			for _, s := range sweepers {
+				s.signal(syscall.SIGCONT)
+			}
+			time.Sleep(500 * time.Millisecond) // longer than a sweeper waits for the lock and does not look again
+			for _, b := range beats {
+				b.signal(syscall.SIGCONT)
+			}
+			time.Sleep(200 * time.Millisecond)
 			r.stallFor(holder, since)
 			for _, b := range beats {
 				b.wantExit(0)
@@ -166,12 +179,12 @@ func TestAStoppedLockHolder(t *testing.T) {
 		},
 		"a worker whose lease is short ends its command": func(r rig) {
 			r.enqueueOne()
-			worker, sweeper := r.worker("A", "1s", nil), r.sweeper(nil)
+			worker, sweeper := r.worker("A", "6s", nil), r.sweeper(nil)
 			pids := r.pids("begun", 1)
 			holder, since := r.holdLock(), time.Now()
 			r.eventually("the command ends", func() bool { return gone(pids) })
-			if d := time.Since(since); d > 2*time.Second {
-				r.Errorf("the command outlived its lease of 1s: it ended after %v", d)
+			if d := time.Since(since); d > 11*time.Second {
+				r.Errorf("the command outlived its lease of 6s: it ended after %v", d)
 			}
 			r.stallFor(holder, since)
 			r.touch("go")
@@ -181,14 +194,15 @@ func TestAStoppedLockHolder(t *testing.T) {
 				r.Errorf("ran %q, and at the same time: %v", r.attempts(), err == nil)
 			}
 		},
-		// Its token decides: nobody could have reclaimed meanwhile.
+		// Its token decides: nobody could have reclaimed meanwhile. To the sweeper the lease, which is so long that no beat
+		// comes before the end, is over.
 		"a worker that is the holder keeps its job": func(r rig) {
 			r.enqueueOne()
 			r.touch("go")
-			worker := r.worker("A", "1s", func(i invocation) invocation { return i.dyingAt("commit:3=stop") })
+			worker := r.worker("A", "30s", func(i invocation) invocation { return i.dyingAt("commit:3=stop") })
 			r.wantStopped(worker)
 			since := time.Now()
-			sweeper := r.sweeper(nil)
+			sweeper := r.sweeper(func(i invocation) invocation { return i.with("--grace", "500ms").ahead(time.Hour) })
 			time.Sleep(time.Until(since.Add(stall)))
 			worker.signal(syscall.SIGCONT)
 			r.eventually("it succeeds", func() bool { return r.count(ledger.KindSucceeded) == 1 })
