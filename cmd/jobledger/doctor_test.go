@@ -427,16 +427,11 @@ func TestDoctorFindsWhoWasStopped(t *testing.T) {
 			return r.start(cmd)
 		}},
 		"in its turn": {problem, "had its turn", func(r rig) *running {
-			first := r.start(r.cmd(invoke("enqueue", "-q", "mail", "x").dyingAt("begun=1s")))
-			r.eventually("the lock is held", func() bool {
-				for _, h := range ledger.Holders(r.path(db)) {
-					if h.Writes {
-						return true
-					}
-				}
-				return false
-			})
+			first := r.start(r.cmd(invoke("enqueue", "-q", "mail", "x").dyingAt("begun=stop")))
+			r.wantStopped(first)
 			w := r.start(r.cmd(invoke("enqueue", "-q", "mail", "y").dyingAt("turn=stop")))
+			r.wantStopped(w)
+			first.signal(syscall.SIGCONT)
 			first.wantExit(0)
 			return w
 		}},
