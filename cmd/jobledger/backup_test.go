@@ -143,19 +143,21 @@ func TestABackupOfALedgerInUseIsItsBeginning(t *testing.T) {
 }
 
 func TestBackupInterrupted(t *testing.T) {
-	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		r := newRig(t)
-		r.must(0, invoke("enqueue", "-q", "mail", "x"))
-		backup := r.start(r.cmd(invoke("backup", "b.db").dyingAt("vacuumed=500ms")))
-		r.eventually("it has begun", func() bool { return len(r.unfinished()) > 0 })
-		backup.signal(sig)
-		backup.wantExit(exitUnexpected)
-		backup.wantSaid("interrupted; there is no b.db")
-		if _, err := os.Lstat(r.path("b.db")); err == nil || len(r.unfinished()) > 0 {
-			t.Errorf("b.db: %v; there is %q", err, r.unfinished())
-		}
-		r.history(db)
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.must(0, invoke("enqueue", "-q", "mail", "x"))
+			backup := r.start(r.cmd(invoke("backup", "b.db").dyingAt("vacuumed=5s")))
+			r.eventually("it has begun", func() bool { return len(r.unfinished()) > 0 })
+			backup.signal(sig)
+			backup.wantExit(exitUnexpected)
+			backup.wantSaid("interrupted; there is no b.db")
+			if _, err := os.Lstat(r.path("b.db")); err == nil || len(r.unfinished()) > 0 {
+				t.Errorf("b.db: %v; there is %q", err, r.unfinished())
+			}
+			r.history(db)
+		})
 	}
 }
 

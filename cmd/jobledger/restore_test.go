@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"jobledger/ledger"
 	"jobledger/schema"
@@ -103,19 +102,27 @@ func TestACommandThatMeetsARestoreWaits(t *testing.T) {
 	r.must(0, invoke("enqueue", "-q", "mail", "lost"))
 	info, err := os.Stat(r.path(db))
 	r.ok(err)
-	restore := r.start(r.cmd(invoke("restore", "b.db", "--force").dyingAt("seized=1s")))
-	r.eventually("it has seized the ledger", func() bool {
-		locks, err := os.ReadFile("/proc/locks")
-		r.ok(err)
-		for line := range strings.Lines(string(locks)) {
-			if f := strings.Fields(line); f[1] == "OFDLCK" && f[3] == "WRITE" && strings.HasSuffix(f[5], fmt.Sprint(":", info.Sys().(*syscall.Stat_t).Ino)) {
-				return true
-			}
-		}
-		return false
+	restore := r.start(r.cmd(invoke("restore", "b.db", "--force").dyingAt("seized=stop")))
+	r.wantStopped(restore)
+	locks, err := os.ReadFile("/proc/locks")
+	r.ok(err)
+	if !slices.ContainsFunc(strings.Split(string(locks), "\n"), func(line string) bool {
+		f := strings.Fields(line)
+		return len(f) > 5 && f[1] == "OFDLCK" && f[3] == "WRITE" && strings.HasSuffix(f[5], fmt.Sprint(":", info.Sys().(*syscall.Stat_t).Ino))
+	}) {
+		t.Errorf("it has not seized the ledger:\n%s", locks)
+	}
+	late := r.start(r.cmd(invoke("enqueue", "-q", "mail", "late")))
+	r.eventually("a command comes", func() bool {
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", late.Process.Pid))
+		return slices.ContainsFunc(files, func(file string) bool {
+			to, _ := os.Readlink(file)
+			return to == r.path(db)
+		})
 	})
-	r.must(0, invoke("enqueue", "-q", "mail", "late"))
+	restore.signal(syscall.SIGCONT)
 	restore.wantExit(0)
+	late.wantExit(0)
 	if got := kindsOf(r.history(db)); got != "enqueued restored enqueued" {
 		t.Errorf("the new ledger holds %s", got)
 	}
@@ -133,10 +140,10 @@ func TestRestoreCountsWhatCameMeanwhile(t *testing.T) {
 			r := newRig(t)
 			r.must(0, invoke("enqueue", "-q", "mail", "x"))
 			r.must(0, invoke("backup", "b.db"))
-			restore := r.start(r.cmd(invoke("restore", "b.db").dyingAt("settled=1s")))
-			r.eventually("it has begun", func() bool { return len(r.unfinished()) > 0 })
-			time.Sleep(200 * time.Millisecond) // were it too short, the event would be counted the first time
+			restore := r.start(r.cmd(invoke("restore", "b.db").dyingAt("settled=stop")))
+			r.wantStopped(restore)
 			r.do(invoke("enqueue", "-q", "mail", "y").dyingAt(step))
+			restore.signal(syscall.SIGCONT)
 			restore.wantExit(exitConflict)
 			restore.wantSaid("1 event since ")
 			if got := kindsOf(r.history(db)); got != "enqueued enqueued" {
@@ -205,20 +212,22 @@ func TestRestoreKilledAtEachStep(t *testing.T) {
 }
 
 func TestRestoreInterrupted(t *testing.T) {
-	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		r := newRig(t)
-		r.must(0, invoke("enqueue", "-q", "mail", "x"))
-		r.must(0, invoke("backup", "b.db"))
-		r.must(0, invoke("enqueue", "-q", "mail", "y"))
-		restore := r.start(r.cmd(invoke("restore", "b.db", "--force").dyingAt("copied=500ms")))
-		r.eventually("it has begun", func() bool { return len(r.unfinished()) > 0 })
-		restore.signal(sig)
-		restore.wantExit(exitUnexpected)
-		restore.wantSaid("interrupted; the ledger is as it was")
-		if got := kindsOf(r.history(db)); got != "enqueued enqueued" || len(r.unfinished()) > 0 {
-			t.Errorf("the ledger holds %s; there is %q", got, r.unfinished())
-		}
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.must(0, invoke("enqueue", "-q", "mail", "x"))
+			r.must(0, invoke("backup", "b.db"))
+			r.must(0, invoke("enqueue", "-q", "mail", "y"))
+			restore := r.start(r.cmd(invoke("restore", "b.db", "--force").dyingAt("copied=5s")))
+			r.eventually("it has begun", func() bool { return len(r.unfinished()) > 0 })
+			restore.signal(sig)
+			restore.wantExit(exitUnexpected)
+			restore.wantSaid("interrupted; the ledger is as it was")
+			if got := kindsOf(r.history(db)); got != "enqueued enqueued" || len(r.unfinished()) > 0 {
+				t.Errorf("the ledger holds %s; there is %q", got, r.unfinished())
+			}
+		})
 	}
 }
 
