@@ -224,14 +224,16 @@ func (p *program) stopOnSignals(w *worker.Worker, cancel func(), within time.Dur
 			signal.Notify(signals, s)
 		}
 	}
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		first, ok := <-signals
 		if !ok {
 			return
 		}
 		notify("STOPPING=1")
+		w.Stop() // so that it holds when it is said
 		p.message("%v: no more jobs are claimed; those under way may finish (a second signal gives them back)", first)
-		w.Stop()
 		var late <-chan time.Time
 		if within > 0 {
 			late = time.After(within)
@@ -252,6 +254,7 @@ func (p *program) stopOnSignals(w *worker.Worker, cancel func(), within time.Dur
 	return func() {
 		signal.Stop(signals)
 		close(signals)
+		<-ended // or what it says may be lost
 	}
 }
 
