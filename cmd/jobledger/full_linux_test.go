@@ -84,13 +84,14 @@ func TestAFullDiskUnderAWorker(t *testing.T) {
 	if !ok {
 		return
 	}
-	done := t.TempDir() + "/done"
+	elsewhere := site{TB: t, dir: t.TempDir()}
+	done := elsewhere.path("done")
 	job := s.enqueue("--key", "first", "x")
-	w := s.work("--lease", "3s", "--", "sh", "-c", untilGo+"; echo $JOBLEDGER_KEY >>"+done)
+	w := s.work("--lease", "9s", "--", "sh", "-c", "echo $$ >>begun; until [ -e "+elsewhere.path("go")+" ]; do sleep 0.02; done; echo done; echo $JOBLEDGER_KEY >>"+done)
 	s.pids("begun", 1)
 	keys := append(s.enqueueMany(3), "first")
-	s.touch("go")
-	s.fill(0) // the command may end before, but not all four do
+	s.fill(0)
+	elsewhere.touch("go")
 	w.stuck("disk full")
 
 	for _, words := range [][]string{{"status"}, {"list"}, {"show", job}, {"history", job}, {"verify"}, {"workers"}, {"events"}} { // reads go on
