@@ -32,8 +32,8 @@ func processesIn(t testing.TB, dir string) (found []sight) {
 		cmdline, err1 := os.ReadFile(folder + "/cmdline")
 		environ, err2 := os.ReadFile(folder + "/environ")
 		p := sight{cmdline: string(cmdline), environ: string(environ)}
-		if _, err := fmt.Sscanf(folder, "/proc/%d", &p.pid); err != nil || err1 != nil || err2 != nil {
-			continue // it has ended
+		if _, err := fmt.Sscanf(folder, "/proc/%d", &p.pid); err != nil || err1 != nil || err2 != nil || len(environ) == 0 {
+			continue // it has ended, or becomes another program
 		}
 		found = append(found, p)
 	}
