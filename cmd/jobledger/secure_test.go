@@ -65,6 +65,10 @@ func TestEveryFileIsForItsOwnerOnly(t *testing.T) {
 	s.atTheTurnstile(generous("enqueue", "-q", "later", "--delay", "1h", "y"))
 	w := s.start(generous("work", "-q", "mail", "--", "sh", "-c", "echo out; echo err >&2; "+untilGo))
 	s.pids("begun", 1)
+	s.eventually("what it says is kept", func() bool {
+		files, _ := filepath.Glob(s.path("jobledger.db.logs/*/1.*"))
+		return len(files) == 2
+	})
 	run("", "backup", "backup.db")
 	run("", "incident", "--from", "pos:1", "--to", "pos:2", "-o", "incident")
 	run("", "replay", "--until", "pos:2", "--into", "replayed.db")
