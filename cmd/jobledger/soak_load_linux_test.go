@@ -230,7 +230,7 @@ func (s *soak) terminate(p *soakProcess) {
 	if !p.frozen.IsZero() {
 		now = p.frozen
 	}
-	p.killed = p.killed || now.Sub(p.began) < 2*time.Second
+	p.killed = p.killed || now.Sub(p.began) < 10*time.Second
 	s.mu.Unlock()
 	_ = p.Process.Signal(syscall.SIGTERM)
 	time.AfterFunc(time.Minute, func() {
