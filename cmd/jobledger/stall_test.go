@@ -256,6 +256,9 @@ func TestAZombieOfEachStep(t *testing.T) {
 			r.must(0, work.with("--worker", "B").with(command...).ahead(time.Hour))
 			a.signal(syscall.SIGCONT)
 			a.wantExit(0)
+			if step == "task-ends" {
+				a.wantSaid("end refused")
+			}
 			refused, winner := 0, ""
 			for _, e := range r.history(db) {
 				switch e.Kind() {

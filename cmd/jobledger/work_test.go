@@ -362,11 +362,10 @@ func TestAFrozenWorkerLosesItsJob(t *testing.T) {
 			s.touch("go")
 			s.work("--worker", "B", "--once", "--", "echo", "from B").wantExit(0)
 			w.signal(syscall.SIGCONT)
-			if finishes {
-				w.wantSaid("end refused job=" + job)
-			} else {
-				w.wantSaid("lost job=" + job)
-			}
+			s.eventually("it knows", func() bool { // in a beat that is refused, or in the end, whichever comes first
+				said := w.said.String()
+				return strings.Contains(said, "lost job="+job) || finishes && strings.Contains(said, "end refused job="+job)
+			})
 			w.signal(syscall.SIGTERM)
 			w.wantExit(0)
 			s.wantJob(job, `"state":"succeeded"`, `"worker":"B"`, `"attempt":2`)
