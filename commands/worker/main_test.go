@@ -132,7 +132,7 @@ func eventually(t testing.TB, within time.Duration, what string, ok func() bool)
 // pidsIn waits until a file holds n process ids, each written as a line.
 func pidsIn(t testing.TB, file string, n int) (pids []int) {
 	t.Helper()
-	eventually(t, 10*time.Second, fmt.Sprintf("%d process ids in %s", n, file), func() bool {
+	eventually(t, time.Minute, fmt.Sprintf("%d process ids in %s", n, file), func() bool {
 		text, _ := os.ReadFile(file)
 		pids = nil
 		for line := range strings.Lines(string(text)) {
