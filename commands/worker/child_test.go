@@ -194,6 +194,25 @@ func TestSlowReaderGetsAllOutput(t *testing.T) {
 	})
 }
 
+// A stranger holds the pipe open, and its reader comes only when the grace is over.
+func TestWhatAPipeHoldsAfterTheGraceIsRead(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	kept := &head{}
+	s := newStream(r, kept, &slow{pause: 2 * drainGrace})
+	if _, err := w.Write(make([]byte, 60000)); err != nil {
+		t.Fatal(err)
+	}
+	s.finish()
+	if kept.size != 60000 {
+		t.Errorf("%d bytes of 60000", kept.size)
+	}
+}
+
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

@@ -2,74 +2,11 @@ package worker
 
 import (
 	"bytes"
-	"errors"
 	"io"
-	"os"
 	"sync"
-	"time"
 )
 
-const (
-	drainGrace = 200 * time.Millisecond // how long a stranger may hold a pipe open once the command is gone
-	drainLimit = 1 << 20                // what is read of a pipe after that: no pipe holds more
-	maxLine    = 64 << 10               // a line longer than this is broken
-)
-
-// stream reads one output of a child, keeps some of it and passes all of it on.
-type stream struct {
-	r       *os.File
-	keep    io.Writer
-	through io.Writer // nil: nowhere
-	done    chan struct{}
-}
-
-// newStream reads r until its end, or until finish.
-func newStream(r *os.File, keep, through io.Writer) *stream {
-	s := &stream{r: r, keep: keep, through: through, done: make(chan struct{})}
-	go s.copy()
-	return s
-}
-
-// finish waits for the end of the output of a child that is gone. A process that got away and still holds the
-// pipe does not delay it for more than the grace; what the pipe holds by then is not lost.
-func (s *stream) finish() {
-	_ = s.r.SetReadDeadline(time.Now().Add(drainGrace))
-	<-s.done
-	_ = s.r.Close()
-}
-
-func (s *stream) copy() {
-	defer close(s.done)
-	buf := make([]byte, 32<<10)
-	var err error
-	for err == nil {
-		_, err = s.read(buf)
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		for n, left := 0, drainLimit; left > 0; left -= n {
-			_ = s.r.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
-			if n, err = s.read(buf); err != nil {
-				break
-			}
-		}
-	}
-	if f, ok := s.through.(interface{ Flush() error }); ok {
-		_ = f.Flush()
-	}
-}
-
-// read moves one piece. A through that fails is left alone from then on: a worker whose own output is closed must
-// still read on, or the child would block or die of SIGPIPE.
-func (s *stream) read(buf []byte) (int, error) {
-	n, err := s.r.Read(buf)
-	_, _ = s.keep.Write(buf[:n])
-	if s.through != nil && n > 0 {
-		if _, err := s.through.Write(buf[:n]); err != nil {
-			s.through = nil
-		}
-	}
-	return n, err
-}
+const maxLine = 64 << 10 // a line longer than this is broken
 
 // both writes to keep, and to other unless that is nil.
 func both(keep, other io.Writer) io.Writer {
