@@ -112,6 +112,13 @@ func SetFrozenWriter(d time.Duration, cleanup func(func())) {
 	cleanup(func() { frozenWriter = before })
 }
 
+// SetVersionEvery sets how often the data version is looked at from now on, with a bell and without one.
+func SetVersionEvery(d time.Duration, cleanup func(func())) {
+	every, only := versionEvery, versionOnly
+	versionEvery, versionOnly = d, d
+	cleanup(func() { versionEvery, versionOnly = every, only })
+}
+
 // SetTailEvery sets how often the tail is looked at by those who listen from now on.
 func SetTailEvery(d time.Duration, cleanup func(func())) {
 	before := tailEvery

@@ -18,10 +18,13 @@ import (
 // version now and then, which costs next to nothing.
 
 const (
-	bellFolder   = ".bell" // behind the ledger's own name
-	bellFile     = "bell"
-	bellAnew     = time.Second            // how long ringers keep the file open, since it may be another by then, or not be there yet
-	bellRetry    = 10 * time.Second       // after which a bell that could not be watched is hung up again
+	bellFolder = ".bell" // behind the ledger's own name
+	bellFile   = "bell"
+	bellAnew   = time.Second      // how long ringers keep the file open, since it may be another by then, or not be there yet
+	bellRetry  = 10 * time.Second // after which a bell that could not be watched is hung up again
+)
+
+var (
 	versionEvery = 250 * time.Millisecond // how often the data version is looked at
 	versionOnly  = 100 * time.Millisecond // where there is no bell; a look costs some 20 µs
 )
