@@ -152,11 +152,11 @@ func TestPostgresReadersConnectAnew(t *testing.T) {
 	}
 	close(release)
 	wg.Wait()
-	if n := ask[int](t, by, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`); n != 5 {
+	if n := ask[int](t, by, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`); n != 5 {
 		t.Fatalf("%d connections, want 5", n)
 	}
 	eventually(t, "gone", func() bool {
-		return ask[int](t, by, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()`) == 1
+		return ask[int](t, by, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'`) == 1
 	})
 	for range 5 {
 		wantActors(t, s, "a")
