@@ -385,7 +385,7 @@ func (l *load) check(s *commands.Service) {
 			t.Errorf("job %s was finished with %s, the ledger says %q", job, l.tokens[job], ended[job])
 		}
 	}
-	if len(ended) != len(l.ended) || len(l.ended) < 10 {
+	if len(ended) != len(l.ended) || len(l.ended) < enoughEnded {
 		t.Errorf("%d jobs have ended, %d were acknowledged", len(ended), len(l.ended))
 	}
 	t.Logf("%d jobs, %d claimed, %d ended; %d times something was sent again", len(l.enqueued), len(token), len(ended), l.again)
@@ -405,6 +405,20 @@ func (l *load) run(stores []*ledger.Store, hands int, during func()) {
 	working.Wait()
 }
 
+const enoughEnded = 10 // jobs of a load that shows something
+
+// until waits for enough jobs to have ended and for more, a minute at most: what is missing then is told by others.
+func (l *load) until(more func() bool) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		l.mu.Lock()
+		n := len(l.ended)
+		l.mu.Unlock()
+		if n >= enoughEnded && more() {
+			return
+		}
+	}
+}
+
 // Connections break at every tenth COMMIT, before it or after it. Nothing that was acknowledged is lost, and nothing is
 // done twice.
 func TestPostgresCommitsAreCutUnderLoad(t *testing.T) {
@@ -413,7 +427,10 @@ func TestPostgresCommitsAreCutUnderLoad(t *testing.T) {
 	stores := []*ledger.Store{ledgertest.OpenAt(t, through), ledgertest.OpenAt(t, through), ledgertest.OpenAt(t, dsn)}
 	l := newLoad(t)
 	c.every.Store(10)
-	l.run(stores, 3, func() { time.Sleep(loadFor(t)) })
+	l.run(stores, 3, func() {
+		time.Sleep(loadFor(t))
+		l.until(func() bool { return c.cuts.Load() >= 4 })
+	})
 	c.every.Store(0)
 	if c.cuts.Load() < 4 {
 		t.Errorf("only %d of %d commits were cut", c.cuts.Load(), c.seen.Load())
@@ -448,6 +465,7 @@ func TestPostgresIsStoppedAndStartedUnderLoad(t *testing.T) {
 			server.Start()
 		}
 		time.Sleep(300 * time.Millisecond)
+		l.until(func() bool { return true })
 	})
 	l.check(&commands.Service{Store: stores[0]})
 
