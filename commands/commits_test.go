@@ -162,8 +162,8 @@ func TestOthersActBeforeAWrite(t *testing.T) {
 	acted := 0
 	w := commands.Sweeper{Service: q.Service, Actor: "sweeper:test", Grace: new(time.Duration)}
 	r, err := w.Sweep(beforeWrite{t.Context(), func() { acted++ }})
-	if err != nil || len(r.Reclaimed) != 1 || acted != 1 {
-		t.Errorf("%+v, %v, and others acted %d times, want 1", r, err, acted)
+	if err != nil || len(r.Reclaimed) != 1 || acted < 1 { // more than once where the sweep was late and looked again
+		t.Errorf("%+v, %v, and others acted %d times, want 1 or more", r, err, acted)
 	}
 }
 
