@@ -24,16 +24,10 @@ const (
 // its list of locks and opens none of the ledger's files. Where it finds none there may be some all the same: in
 // another container, say.
 func Holders(path string) []Holder {
-	locks, err := os.Open("/proc/locks")
-	if err != nil {
-		return nil
-	}
-	defer locks.Close()
 	shm, turn := lockedName(realPath(path)+"-shm"), lockedName(filepath.Join(path+bellFolder, lockFile))
 	found := make(map[int]*Holder)
-	for lines := bufio.NewScanner(locks); lines.Scan(); {
-		l, ok := readLock(lines.Text())
-		if !ok || l.file != shm && l.file != turn {
+	for _, l := range append(listLocks(), listLocks()...) { // one of the two may have missed a lock
+		if l.file != shm && l.file != turn {
 			continue
 		}
 		h := found[l.pid]
@@ -56,6 +50,22 @@ func Holders(path string) []Holder {
 		list = append(list, *h)
 	}
 	slices.SortFunc(list, func(a, b Holder) int { return a.PID - b.PID })
+	return list
+}
+
+// listLocks reads /proc/locks. The kernel gives it in pieces, and what has stood before a lock and goes between two of
+// them takes that lock out of the list.
+func listLocks() (list []lock) {
+	locks, err := os.Open("/proc/locks")
+	if err != nil {
+		return nil
+	}
+	defer locks.Close()
+	for lines := bufio.NewScanner(locks); lines.Scan(); {
+		if l, ok := readLock(lines.Text()); ok {
+			list = append(list, l)
+		}
+	}
 	return list
 }
 
