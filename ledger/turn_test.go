@@ -91,23 +91,41 @@ func TestProcessesThatWriteWithoutPauseTakeTurns(t *testing.T) {
 	for range 2 {
 		stores = append(stores, ledgertest.OpenAt(t, dsn)) // another lock holder, as another process is
 	}
-	shares := make([]int, len(stores))
-	var wg sync.WaitGroup
-	until := time.Now().Add(500 * time.Millisecond)
-	for i, s := range stores {
-		wg.Go(func() {
-			for time.Now().Before(until) {
-				if err := s.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") }); err != nil {
-					t.Error(err)
+	for range 5 { // a machine that holds one of them up does not do so each time
+		var mu sync.Mutex
+		var turns []int // who wrote, in that order
+		var wg sync.WaitGroup
+		until := time.Now().Add(500 * time.Millisecond)
+		for i, s := range stores {
+			wg.Go(func() {
+				for time.Now().Before(until) {
+					err := s.Write(t.Context(), func(tx *ledger.Tx) error {
+						mu.Lock()
+						turns = append(turns, i)
+						mu.Unlock()
+						return note(t.Context(), tx, "a")
+					})
+					if err != nil {
+						t.Error(err)
+					}
 				}
-				shares[i]++
+			})
+		}
+		wg.Wait()
+		shares, again := make([]int, len(stores)), 0 // again: turns of the one who had the last, once all have begun
+		for k, i := range turns {
+			if shares[i]++; slices.Min(shares) > 0 && turns[k-1] == i {
+				again++
 			}
-		})
+		}
+		// Where nothing disturbs them, the shares are within 1.1 of each other, and nobody comes twice; without the
+		// turnstile, that is every third turn at least.
+		if 10*slices.Min(shares) >= slices.Max(shares) && 5*again < len(turns) {
+			return
+		}
+		t.Logf("shares %v, %d of %d turns right after one's own", shares, again, len(turns))
 	}
-	wg.Wait()
-	if 10*slices.Min(shares) < slices.Max(shares) { // within 1.1 of each other where nothing disturbs them
-		t.Errorf("shares: %v", shares)
-	}
+	t.Error("they do not take turns")
 }
 
 func TestALedgerThatNobodyElseWritesHasNoTurnstile(t *testing.T) {
