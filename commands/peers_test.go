@@ -110,9 +110,10 @@ func TestASweepLeavesAloneWhatEndsBetweenItsLookAndItsWrite(t *testing.T) {
 	other := ledgertest.OpenAt(t, q.Store.DSN()) // of the process that completes it
 	other.Now = func() time.Time { return q.now }
 	holding, looked, completed := make(chan struct{}), make(chan struct{}), make(chan error)
+	hold := sync.OnceFunc(func() { close(holding) }) // a function may be run again
 	go func() {
 		completed <- other.Write(t.Context(), func(tx *ledger.Tx) error {
-			close(holding)
+			hold()
 			<-looked
 			return complete(t.Context(), tx, j)
 		})

@@ -764,9 +764,10 @@ func TestACallerThatHasGoneIsNotServed(t *testing.T) {
 	}
 
 	began, release, answered := make(chan struct{}), make(chan struct{}), make(chan error)
+	begin := sync.OnceFunc(func() { close(began) }) // a function may be run again
 	go func() {
 		answered <- s.Write(context.Background(), func(tx *ledger.Tx) error {
-			close(began)
+			begin()
 			<-release
 			return note(context.Background(), tx, "a")
 		})
@@ -884,10 +885,11 @@ func TestCloseAnswersEveryCaller(t *testing.T) {
 	s.SetGroupTime(0)
 	var acknowledged atomic.Int64
 	began, release := make(chan struct{}), make(chan struct{})
+	begin := sync.OnceFunc(func() { close(began) }) // a function may be run again
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		err := s.Write(context.Background(), func(tx *ledger.Tx) error {
-			close(began)
+			begin()
 			<-release
 			return note(context.Background(), tx, "first")
 		})
