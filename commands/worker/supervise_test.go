@@ -26,15 +26,15 @@ func TestChildPassesMaxRuntime(t *testing.T) {
 
 		// The runtime begins before the shell does, and must not be over before its trap is set.
 		spec = shell("trap 'exit 4' TERM; while :; do sleep 0.01; done")
-		spec.MaxRuntime, spec.KillAfter = 3*time.Second, time.Minute
+		spec.MaxRuntime, spec.KillAfter = 2*time.Second, time.Minute
 		obedient := start(t, way(spec))
 
 		spec = shell("trap 'echo asked' TERM; while :; do sleep 0.05; done")
-		spec.MaxRuntime, spec.KillAfter = 3*time.Second, 2*time.Second
+		spec.MaxRuntime, spec.KillAfter = 2*time.Second, 2*time.Second
 		started := time.Now()
 		e := run(t, way(spec))
 		wantEnd(t, e, "SIGKILL max_runtime")
-		if d := time.Since(started); d < 5*time.Second || d > time.Minute || string(e.Stdout) != "asked\n" {
+		if d := time.Since(started); d < 4*time.Second || d > time.Minute || string(e.Stdout) != "asked\n" {
 			t.Errorf("killed after %v, said %q", d, e.Stdout)
 		}
 		wantEnd(t, obedient.Wait(), "exit 4 max_runtime")
@@ -49,7 +49,7 @@ func TestChildEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, way func(childSpec) childSpec) {
 		spec := shell("sleep 120")
-		spec.Lease = in(5*time.Second, time.Minute)
+		spec.Lease = in(3*time.Second, time.Minute)
 		obedient := start(t, way(spec))
 
 		ready := filepath.Join(t.TempDir(), "ready")
