@@ -79,6 +79,11 @@ func (s *shift) loop(ctx context.Context) error {
 	for {
 		s.collect()
 		s.sayPresent()
+		select {
+		case <-stop: // so nothing more is claimed, whatever else has come
+			s.stopped, stop = true, nil
+		default:
+		}
 		s.stopped = s.stopped || s.fatal != nil || s.MaxJobs > 0 && s.stats.Claimed >= s.MaxJobs || s.unusable() != nil
 		if s.needsTurn() {
 			s.turn()
@@ -98,7 +103,6 @@ func (s *shift) loop(ctx context.Context) error {
 			s.wake()
 		case <-timer.C:
 		case <-stop:
-			s.stopped, stop = true, nil
 		case <-abort:
 			s.stopped, abort = true, nil
 			s.abort(ErrStopping)
