@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"jobledger/ledger"
 )
 
 // errNoPostgres is why a test that needs PostgreSQL is skipped.
@@ -62,6 +64,29 @@ func Postgres(t testing.TB) string {
 	query.Del("database")
 	database.RawQuery = query.Encode()
 	return database.String()
+}
+
+// Settle has the server of a ledger at dsn do now what it owes for all that was written so far, and would otherwise do
+// while something else is measured: vacuum, statistics and a checkpoint, which only a superuser may ask for. A file owes
+// nothing.
+func Settle(t testing.TB, dsn string) {
+	t.Helper()
+	if !ledger.OnServer(dsn) {
+		return
+	}
+	database, err := url.Parse(dsn)
+	if err == nil {
+		err = administer(database, func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, "VACUUM (ANALYZE)")
+			if err == nil {
+				_, err = conn.Exec(ctx, "CHECKPOINT")
+			}
+			return err
+		})
+	}
+	if err != nil {
+		t.Fatalf("settle: %v", err)
+	}
 }
 
 // shared is the one thing here that outlives a test: a server takes most of a second to start, a database hundredths.
