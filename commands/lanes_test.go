@@ -14,13 +14,15 @@ import (
 	"jobledger/projection"
 )
 
-// TestClaimsFollowWhatOthersDo lets two programs do all that queues jobs, moves them and stops queues, in turn. Before each
-// claim a snapshot, which remembers nothing, is asked what it must take.
+// TestClaimsFollowWhatOthersDo lets two programs do all that queues jobs, moves them and stops queues, in turn; or one of
+// them, with fewer kinds of jobs, and the other does nothing but claim. Before each claim a snapshot, which remembers
+// nothing, is asked what it must take.
 func TestClaimsFollowWhatOthersDo(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 0))
+			apart := seed%2 > 0
 			dsn := ledgertest.New(t)
 			now := ledgertest.Epoch
 			clock := func() time.Time { return now }
@@ -29,6 +31,10 @@ func TestClaimsFollowWhatOthersDo(t *testing.T) {
 				store := ledgertest.OpenAt(t, dsn)
 				store.Now = clock
 				both = append(both, &commands.Service{Store: store})
+			}
+			queues, priorities, versions := []string{"a", "a-", "b"}, 3, []string{"", "", "v1"}
+			if apart {
+				queues, priorities, versions = queues[:1], 1, versions[:1]
 			}
 			snapshot := ledgertest.OpenAt(t, dsn)
 			snapshot.Now = clock
@@ -45,20 +51,26 @@ func TestClaimsFollowWhatOthersDo(t *testing.T) {
 				return j, true
 			}
 			claims, taken := 0, 0
-			for range 300 {
-				s := both[random.IntN(2)]
-				then := now.Add(time.Duration(random.IntN(5)-1) * time.Second)
+			for i := range 300 {
+				what, s := random.IntN(14), both[random.IntN(2)]
+				if apart {
+					if s = both[0]; i%2 > 0 {
+						what, s = 10, both[1]
+					}
+					now = now.Add(time.Duration(max(0, random.IntN(600)-300)) * time.Millisecond)
+				}
+				then := now.Add(time.Duration(random.IntN(5)-1) * time.Second / time.Duration(1+random.IntN(5)))
 				do := func(j projection.Job, c commands.Command) {
 					_, err := s.Do(t.Context(), "cli:test", j.ID, c)
 					if err != nil && !errors.Is(err, commands.ErrConflict) {
 						t.Fatalf("%T: %v", c, err)
 					}
 				}
-				switch random.IntN(14) {
+				switch what {
 				case 0, 1, 2:
 					jobs := make([]commands.Enqueue, 1+random.IntN(4))
 					for i := range jobs {
-						jobs[i] = commands.Enqueue{Queue: pick("a", "a-", "b"), Priority: random.IntN(3), RunAt: then, Version: pick("", "", "v1")}
+						jobs[i] = commands.Enqueue{Queue: pick(queues...), Priority: random.IntN(priorities), RunAt: then, Version: pick(versions...)}
 					}
 					answers, err := s.Enqueue(t.Context(), "cli:test", jobs...)
 					if err != nil {
@@ -83,19 +95,19 @@ func TestClaimsFollowWhatOthersDo(t *testing.T) {
 					}
 				case 6:
 					if j, ok := take(&queued); ok {
-						priority := random.IntN(3)
+						priority := random.IntN(priorities)
 						do(j, commands.Reschedule{RunAt: &then, Priority: &priority})
 						queued = append(queued, j)
 					}
 				case 7:
-					_, _ = s.Pause(t.Context(), "cli:test", pick("a", "b"), "")
+					_, _ = s.Pause(t.Context(), "cli:test", pick(queues...), "")
 				case 8:
-					_, _ = s.Resume(t.Context(), "cli:test", pick("a", "b"), "")
+					_, _ = s.Resume(t.Context(), "cli:test", pick(queues...), "")
 				case 9:
 					now = now.Add(time.Duration(random.IntN(3000)) * time.Millisecond)
 				default:
 					claims++
-					want := projection.Want{Queues: []string{pick("a", "b"), pick("a", "a-", "b")}, Version: pick("", "v1")}
+					want := projection.Want{Queues: []string{pick(queues...), pick(queues...)}, Version: pick("", "v1")}
 					most := 1 + random.IntN(4)
 					var expected []projection.Job
 					err := snapshot.Read(t.Context(), func(tx *ledger.Tx) (err error) {
@@ -129,4 +141,35 @@ func ids(jobs []projection.Job) string {
 		all = append(all, j.ID)
 	}
 	return fmt.Sprint(all)
+}
+
+// A claim sees what its own transaction has queued, whatever it had asked for before.
+func TestAClaimTakesWhatItsOwnTransactionReleased(t *testing.T) {
+	dsn := ledgertest.New(t)
+	now := ledgertest.Epoch
+	open := func() *queue {
+		store := ledgertest.OpenAt(t, dsn)
+		store.Now = func() time.Time { return now }
+		return &queue{Service: &commands.Service{Store: store}, t: t}
+	}
+	producer, consumer := open(), open()
+	r := commands.ClaimRequest{Queues: []string{"mail"}, Worker: worker("w"), Lease: time.Hour, Limit: 3}
+	for range 5 {
+		j := producer.enqueue(commands.Enqueue{Queue: "mail"})
+		for range 3 {
+			claimed, err := consumer.Claim(t.Context(), r)
+			if err != nil || ids(claimed) != ids([]projection.Job{j}) {
+				t.Fatalf("claimed %s, %v; want %s", ids(claimed), err, j.ID)
+			}
+			now = now.Add(time.Second)
+			outcomes, claimed, err := consumer.Turn(t.Context(), "worker:w", []commands.Step{{Job: claimed[0], Command: commands.Release{Token: claimed[0].Token}}}, r)
+			if err != nil || outcomes[0].Err != nil || ids(claimed) != ids([]projection.Job{j}) {
+				t.Fatalf("released (%v) and claimed %s, %v; want %s", outcomes, ids(claimed), err, j.ID)
+			}
+			consumer.do(claimed[0], commands.Release{Token: claimed[0].Token})
+			now = now.Add(time.Second)
+		}
+		producer.do(j, commands.Cancel{})
+	}
+	consumer.verify()
 }

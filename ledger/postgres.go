@@ -81,16 +81,26 @@ func (p *postgres) tryBegin(ctx context.Context, wait time.Duration) (at standin
 	batch := &pgx.Batch{}
 	batch.Queue(`BEGIN`)
 	batch.Queue(`SELECT set_config('lock_timeout', $1, true), pg_advisory_xact_lock($2)`, strconv.FormatInt(max(wait.Milliseconds(), 1), 10), p.key)
-	if at, err = p.writer.server().stand(ctx, batch); err != nil {
-		_ = p.rollback() // no function has run, so none is to be run again
+	m := &p.writer.memory
+	questions := m.questions()
+	if at, m.answers, err = p.writer.server().stand(ctx, batch, questions); err == nil {
+		return at, nil
+	}
+	*m = memory{}
+	_ = p.rollback() // no function has run, so none is to be run again
+	if len(questions) > 0 && errors.Is(err, ErrDamaged) {
+		return p.tryBegin(ctx, wait) // who asks that is told of it, and nobody else
 	}
 	return at, err
 }
 
-// stand runs statements, and then asks where the ledger stands.
-func (c *server) stand(ctx context.Context, first *pgx.Batch) (at standing, err error) {
+// stand runs statements, and then asks where the ledger stands, and the questions.
+func (c *server) stand(ctx context.Context, first *pgx.Batch, questions []Question) (at standing, answers []answer, err error) {
 	before := first.Len()
 	first.Queue(standingNow)
+	for _, q := range questions {
+		first.Queue(c.text(q.Query), q.Args...)
+	}
 	results := c.conn.SendBatch(ctx, first)
 	for range before {
 		if _, err = results.Exec(); err != nil {
@@ -102,10 +112,17 @@ func (c *server) stand(ctx context.Context, first *pgx.Batch) (at standing, err 
 		err = results.QueryRow().Scan(&now, &at.tail, &at.tailAt)
 		at.now = FromMicros(now)
 	}
+	for i := 0; i < len(questions) && err == nil; i++ {
+		var a answer
+		if a, err = readAnswer(results.Query()); err == nil {
+			a.query = questions[i].Query
+			answers = append(answers, a)
+		}
+	}
 	if closeErr := results.Close(); err == nil {
 		err = closeErr
 	}
-	return at, explainPostgres(err)
+	return at, answers, explainPostgres(err)
 }
 
 func (p *postgres) commit() error {
@@ -136,7 +153,8 @@ func (p *postgres) snapshot(ctx context.Context) (*session, error) {
 func (p *postgres) look(ctx context.Context, s *session) (standing, error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
-	return s.server().stand(ctx, batch)
+	at, _, err := s.server().stand(ctx, batch, nil)
+	return at, err
 }
 
 func (p *postgres) same() error { return nil } // a connection stays with its database

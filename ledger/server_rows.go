@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
@@ -104,6 +105,30 @@ func (f *foreseen) read() (driver.Rows, []driver.Value, error) {
 	return f.rows, make([]driver.Value, len(f.rows.Columns())), nil
 }
 
+// readAnswer reads all rows of a question.
+func readAnswer(rows pgx.Rows, err error) (a answer, _ error) {
+	if err != nil {
+		return a, err
+	}
+	defer rows.Close()
+	for _, f := range rows.FieldDescriptions() {
+		a.names = append(a.names, f.Name)
+	}
+	for rows.Next() {
+		row := make([]driver.Value, len(a.names))
+		if err := valuesOf(rows, row); err != nil {
+			return a, err
+		}
+		a.rows = append(a.rows, row)
+	}
+	return a, rows.Err()
+}
+
+// read is the read of a query that was foreseen.
+func (a *answer) read() (driver.Rows, []driver.Value, error) {
+	return &serverRows{names: a.names, ahead: a.rows, ended: true}, make([]driver.Value, len(a.names)), nil
+}
+
 // rowsOf begins to read rows.
 func (c *server) rowsOf(rows rawRows) (*serverRows, error) {
 	r := &serverRows{connection: c, rows: rows}
@@ -147,12 +172,20 @@ func (r *serverRows) Next(dest []driver.Value) error {
 
 // take reads the row that rows stands on, and goes to the next.
 func (r *serverRows) take(dest []driver.Value) (err error) {
-	for i, raw := range r.rows.RawValues() {
-		if dest[i], err = valueOf(&r.fields()[i], raw); err != nil {
+	if err = valuesOf(r.rows, dest); err == nil {
+		r.more = r.rows.Next()
+	}
+	return err
+}
+
+// valuesOf reads the row that rows stands on into dest.
+func valuesOf(rows rawRows, dest []driver.Value) (err error) {
+	fields := rows.FieldDescriptions()
+	for i, raw := range rows.RawValues() {
+		if dest[i], err = valueOf(&fields[i], raw); err != nil {
 			return err
 		}
 	}
-	r.more = r.rows.Next()
 	return nil
 }
 

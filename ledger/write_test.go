@@ -614,6 +614,107 @@ func TestRowsThatAreAskedForInVain(t *testing.T) {
 	wantActors(t, s, "x")
 }
 
+// inquirer asks the same each time.
+type inquirer []ledger.Question
+
+func (q inquirer) Questions(int64) []ledger.Question { return q }
+
+// What is asked as a transaction begins is answered as if it had been asked just then, until something is written.
+func TestQuestionsAreAnsweredAsATransactionBegins(t *testing.T) {
+	ctx, dsn := t.Context(), ledgertest.New(t)
+	s, other := ledgertest.OpenAt(t, dsn), ledgertest.OpenAt(t, dsn)
+	const events, broken = `SELECT count(*) FROM events WHERE pos > ?`, `SELECT nothing FROM nowhere`
+	asks := func(questions inquirer) func(tx *ledger.Tx) error {
+		return func(tx *ledger.Tx) error {
+			tx.Remember(questions)
+			return nil
+		}
+	}
+	enqueue := func(tx *ledger.Tx) error {
+		pos := tx.Next()
+		return tx.Append(ctx, ledger.Event{Pos: pos, N: pos, Seq: 1, Job: ledger.JobID(fmt.Sprint("J", pos)), At: tx.At(), Actor: "x", To: ledger.Queued,
+			Body: &ledger.Enqueued{Queue: "mail", RunAt: tx.At(), MaxAttempts: 5}})
+	}
+	written := 0
+	byOthers := func() {
+		t.Helper()
+		write(t, other, enqueue)
+		written++
+	}
+	// answer is what a transaction finds that recalls, before it writes, and after.
+	answer := func(query string) (n int64, ok, after bool) {
+		t.Helper()
+		write(t, s, func(tx *ledger.Tx) error {
+			value, _, _ := tx.Recall()
+			tx.Remember(value)
+			asked := tx.Answered(query)
+			if ok = asked != nil; ok {
+				for range 2 { // as often as one likes
+					rows, err := asked.Rows(ctx)
+					if err != nil {
+						return err
+					}
+					for rows.Next() {
+						if err := rows.Scan(&n); err != nil {
+							return err
+						}
+					}
+					if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+						return err
+					}
+				}
+			}
+			err := enqueue(tx)
+			after = tx.Answered(query) != nil
+			return err
+		})
+		written++
+		return n, ok, after
+	}
+	onPostgres := ledgertest.OnPostgres(t)
+
+	write(t, s, asks(inquirer{{Query: events, Args: []any{0}}}))
+	byOthers()
+	if _, ok, _ := answer(events); ok {
+		t.Error("asked although nobody else had written before")
+	}
+	for range 3 {
+		byOthers()
+		if n, ok, after := answer(events); ok != onPostgres || ok && n != int64(written-1) || after {
+			t.Errorf("answered %t with %d of %d events, and after a write %t", ok, n, written-1, after)
+		}
+	}
+	write(t, s, func(*ledger.Tx) error { return nil }) // which recalls nothing
+	if _, ok, _ := answer(events); ok {
+		t.Error("asked although the last transaction had no use for it")
+	}
+	byOthers()
+	answer(events)
+	alone := 0
+	for alone = 0; alone < 20; alone++ {
+		if _, ok, _ := answer(events); !ok {
+			break
+		}
+	}
+	if alone == 20 || onPostgres && alone == 0 {
+		t.Errorf("asked %d times while nobody else wrote", alone)
+	}
+
+	write(t, s, asks(inquirer{{Query: events, Args: []any{0}}, {Query: broken}}))
+	byOthers()
+	answer(events)
+	byOthers()
+	if _, ok, _ := answer(broken); ok {
+		t.Error("a question that cannot be asked was answered")
+	}
+	write(t, s, func(tx *ledger.Tx) error {
+		if value, _, _ := tx.Recall(); onPostgres && value != nil {
+			t.Error("what asks in vain is still remembered")
+		}
+		return nil
+	})
+}
+
 func TestAReadIsASnapshotAndBlocksNoWriter(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()

@@ -23,6 +23,7 @@ type liveLane struct {
 	id       string        // likewise
 	begun    bool          // the job at runAt and id has been taken
 	asked    *ledger.Asked // for what comes next; nil: it has not been
+	most     int           // how many jobs have been asked for
 	ahead    []Job
 	had      int  // how many jobs the last read found
 	atEnd    bool // there is nothing behind ahead that is due
@@ -54,6 +55,18 @@ func (l *liveLane) spend(now time.Time) {
 type lanes struct {
 	queues map[string][]*liveLane // each in the order of the texts
 	listed time.Time
+	guess  guess
+}
+
+// guess is what the next claim looks for first, if it looks where the last one found no more.
+type guess struct {
+	lane  *liveLane // nil: who knows
+	most  int
+	now   time.Time // of the last claim, by the clock of the ledger
+	taken time.Time // by that of this process
+	runAt int64     // the place that has been asked for: the jobs of the lane from there
+	id    string
+	until int64 // up to a time that should not have come before the answer
 }
 
 const (
@@ -77,8 +90,27 @@ func kindsOfAll() string {
 	return strings.Join(list, ", ")
 }
 
+// Questions are what has happened, and where the last claim took all that there was, what has come there since.
+func (known *lanes) Questions(after int64) []ledger.Question {
+	questions := []ledger.Question{{Query: queuedSince, Args: []any{after, after + maxMissed}}}
+	if g := &known.guess; g.lane != nil {
+		g.runAt, g.id, g.until = g.lane.runAt, g.lane.id, ledger.Micros(g.now.Add(time.Since(g.taken)+time.Second))
+		questions = append(questions, ledger.Question{Query: laneHeads, Args: []any{g.lane.text, g.runAt, g.id, g.until, g.most}})
+	}
+	return questions
+}
+
+// guessed returns the answer to what l is about to ask, if it was asked as the transaction began.
+func (known *lanes) guessed(tx *ledger.Tx, l *liveLane, now time.Time) *ledger.Asked {
+	g := &known.guess
+	if l != g.lane || l.begun || l.runAt != g.runAt || l.id != g.id || ledger.Micros(now) > g.until {
+		return nil
+	}
+	return tx.Answered(laneHeads)
+}
+
 // recall brings what is remembered up to date; where that would cost too much, it is empty.
-func recall(ctx context.Context, tx *ledger.Tx) (*lanes, error) {
+func recall(ctx context.Context, tx *ledger.Tx) (_ *lanes, err error) {
 	value, after, until := tx.Recall()
 	known, ok := value.(*lanes)
 	if !ok || until-after > maxMissed || time.Since(known.listed) > laneMemory {
@@ -87,7 +119,13 @@ func recall(ctx context.Context, tx *ledger.Tx) (*lanes, error) {
 	if until <= after {
 		return known, nil
 	}
-	rows, err := tx.QueryState(ctx, queuedSince, after, until)
+	happened := tx.Answered(queuedSince)
+	if happened == nil {
+		if happened, err = tx.Ask(queuedSince, after, until); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := happened.Rows(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +155,7 @@ func noLanes(tx *ledger.Tx) *lanes {
 
 // noteQueued takes in that this transaction queues a job.
 func noteQueued(tx *ledger.Tx, lane string, runAt int64, id string) {
-	if value, _, _ := tx.Recall(); value != nil && !value.(*lanes).add(lane, runAt, id) {
+	if known, ok := tx.Remembered().(*lanes); ok && !known.add(lane, runAt, id) {
 		tx.Forget()
 	}
 }

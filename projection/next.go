@@ -113,10 +113,28 @@ func (s *Search) Jobs(ctx context.Context) ([]Job, error) {
 	for _, l := range s.fit {
 		l.rest()
 	}
+	s.guess()
 	if len(s.jobs) == 0 {
 		return nil, s.damaged
 	}
 	return s.jobs, nil
+}
+
+// guess notes where the next claim looks first, if this one took all that there was.
+func (s *Search) guess() {
+	known, ok := s.tx.Remembered().(*lanes)
+	if !ok {
+		return
+	}
+	known.guess = guess{}
+	if len(s.lanes) > 0 || s.limit == 0 {
+		return
+	}
+	for _, l := range s.fit {
+		if l.spent && (known.guess.lane == nil || l.compare(known.guess.lane) < 0) {
+			known.guess = guess{lane: l, most: s.limit, now: s.now, taken: time.Now()}
+		}
+	}
 }
 
 // NextRunAt returns the earliest run_at among the queued jobs that fit; zero if there is none.
@@ -142,6 +160,13 @@ var laneRest = selectQueued + ` WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) A
 
 // ask begins to read the next jobs of l, with their payloads.
 func (l *liveLane) ask(tx *ledger.Tx, now time.Time, most int) (err error) {
+	if known, ok := tx.Remembered().(*lanes); ok {
+		if l.asked = known.guessed(tx, l, now); l.asked != nil {
+			l.most = known.guess.most
+			return nil
+		}
+	}
+	l.most = most
 	query := laneHeads
 	if l.begun {
 		query = laneRest
@@ -160,12 +185,13 @@ func (l *liveLane) read(ctx context.Context, tx *ledger.Tx, now time.Time, most 
 	rows, err := l.asked.Rows(ctx)
 	l.asked = nil
 	if err == nil {
-		l.ahead, err = scanJobs(ctx, tx, rows, true, min(l.had, most))
+		l.ahead, err = scanJobs(ctx, tx, rows, true, min(l.had, l.most))
 	}
 	if err != nil {
 		return err
 	}
-	l.atEnd, l.had = len(l.ahead) < most, len(l.ahead)
+	l.ahead = slices.DeleteFunc(l.ahead, func(j Job) bool { return j.RunAt.After(now) }) // a guess may reach further
+	l.atEnd, l.had = len(l.ahead) < l.most, len(l.ahead)
 	if len(l.ahead) > 0 {
 		l.runAt, l.id = ledger.Micros(l.ahead[0].RunAt), string(l.ahead[0].ID)
 	}
