@@ -85,7 +85,6 @@ func TestAStoppedProcessInTheTurnstileStallsNobodyForLong(t *testing.T) {
 }
 
 func TestProcessesThatWriteWithoutPauseTakeTurns(t *testing.T) {
-	ledgertest.OfSQLite(t) // with PostgreSQL the lock has its own queue, and the machine decides who is at it in time
 	dsn := ledgertest.New(t)
 	stores := []*ledger.Store{openAt(t, dsn)}
 	for range 2 {
@@ -119,8 +118,9 @@ func TestProcessesThatWriteWithoutPauseTakeTurns(t *testing.T) {
 			}
 		}
 		// Where nothing disturbs them, the shares are within 1.1 of each other, and nobody comes twice; without the
-		// turnstile, that is every third turn at least.
-		if 10*slices.Min(shares) >= slices.Max(shares) && 5*again < len(turns) {
+		// turnstile, that is every third turn at least. PostgreSQL's lock has a queue, but who is on a busy machine back in
+		// it before the next one has his answer goes again.
+		if 10*slices.Min(shares) >= slices.Max(shares) && (5*again < len(turns) || ledgertest.OnPostgres(t)) {
 			return
 		}
 		t.Logf("shares %v, %d of %d turns right after one's own", shares, again, len(turns))
