@@ -112,6 +112,13 @@ func SetFrozenWriter(d time.Duration, cleanup func(func())) {
 	cleanup(func() { frozenWriter = before })
 }
 
+// SetSilence sets how long the server of a connection that is opened from now on may be silent.
+func SetSilence(d time.Duration, cleanup func(func())) {
+	before := silence
+	silence = d
+	cleanup(func() { silence = before })
+}
+
 // SetVersionEvery sets how often the data version is looked at from now on, with a bell and without one.
 func SetVersionEvery(d time.Duration, cleanup func(func())) {
 	every, only := versionEvery, versionOnly

@@ -282,7 +282,7 @@ func (p postgresPlace) connect(ctx context.Context, for_ purpose) (*session, err
 	for name, value := range settings {
 		config.RuntimeParams[name] = value
 	}
-	config.StatementCacheCapacity = maxStatements
+	config.StatementCacheCapacity, config.DialFunc = maxStatements, dialer().DialContext
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		if ctx.Err() != nil {

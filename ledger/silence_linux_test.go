@@ -1,0 +1,86 @@
+package ledger_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+)
+
+// A connection whose other side takes nothing any more, and does not close it, is left for another one. That nothing is
+// taken is what a relay can do without a say in the machine's network; to the kernel it is as silent as a dead host.
+func TestPostgresASilentServerIsLeft(t *testing.T) {
+	dsn := ledgertest.Postgres(t)
+	ledger.SetSilence(time.Second, t.Cleanup)
+	server, err := url.Parse(dsn)
+	must(t, err)
+	relay, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer relay.Close()
+	var deaf atomic.Bool // the next connection that much is written to
+	silent := make(chan struct{})
+	go func() {
+		for {
+			client, err := relay.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = client.Close() })
+			to, err := net.Dial("tcp", server.Host)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(func() { _ = to.Close() })
+			go func() { _, _ = io.Copy(client, to) }()
+			go func() {
+				for buf := make([]byte, 4<<10); ; {
+					n, err := client.Read(buf)
+					if err != nil {
+						_ = to.Close()
+						return
+					}
+					if n == len(buf) && deaf.CompareAndSwap(true, false) { // in the middle of the body
+						close(silent)
+						return
+					}
+					if _, err := to.Write(buf[:n]); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	through := *server
+	through.Host = relay.Addr().String()
+	s := ledgertest.OpenAt(t, through.String())
+	body := bytes.Repeat([]byte("x"), 16<<20) // more than the sockets between take
+	put := func(pos int64) error {
+		return s.Write(t.Context(), func(tx *ledger.Tx) error { return tx.PutBody(pos, nil, body) })
+	}
+	must(t, put(1))
+	deaf.Store(true)
+	if err := put(2); !errors.Is(err, ledger.ErrUnknown) { // COMMIT was on its way behind the body
+		t.Errorf("a write: got %v, want ErrUnknown", err)
+	}
+	select {
+	case <-silent:
+	default:
+		t.Error("the relay was never silent")
+	}
+	must(t, put(2))
+	read(t, s, func(tx *ledger.Tx) error {
+		n, err := number(t.Context(), tx, `SELECT count(*) FROM bodies`)
+		if n != 2 {
+			t.Errorf("%d bodies, want 2", n)
+		}
+		return err
+	})
+}
