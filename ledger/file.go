@@ -99,6 +99,14 @@ func (f *file) same() error {
 	return err
 }
 
+// unlessMoved returns err unless the file was exchanged, which may be the reason of any error, and of none.
+func (f *file) unlessMoved(err error) error {
+	if moved := f.same(); moved != nil {
+		return moved
+	}
+	return err
+}
+
 func (f *file) obstacle(err error) error { return withObstacle(f.path, err) }
 
 func (f *file) ring() {

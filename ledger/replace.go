@@ -44,7 +44,7 @@ func Seize(ctx context.Context, path string, damaged bool) (*Seized, error) {
 	s := &Seized{path: path, torn: damaged}
 	for start := time.Now(); ; {
 		err := s.seize(ctx)
-		switch inUse := isBusy(err) || errors.Is(err, errInUse); {
+		switch inUse := isBusy(err) || errors.Is(err, errInUse) || errors.Is(err, ErrReplaced); {
 		case err == nil:
 			failpoint.Hit("seized")
 			return s, nil
@@ -81,6 +81,7 @@ func (s *Seized) seize(ctx context.Context) (err error) {
 		if s.lock, err = os.OpenFile(s.path, os.O_RDWR, 0); err != nil {
 			return err
 		}
+		failpoint.Hit("found")
 	}
 	if err := s.lockWhole(); err != nil {
 		s.Release()
@@ -90,8 +91,11 @@ func (s *Seized) seize(ctx context.Context) (err error) {
 		return nil
 	}
 	wal, err := walOf(s.path) // somebody was there in between, and was killed
-	if err == nil && wal != nil {
+	switch {
+	case err == nil && wal != nil:
 		err = errInUse
+	case err == nil && canLockWhole:
+		_ = os.Remove(s.path + "-shm") // of one who was killed
 	}
 	if err != nil {
 		s.Release()
@@ -100,29 +104,50 @@ func (s *Seized) seize(ctx context.Context) (err error) {
 }
 
 // settle moves what the -wal file holds into the ledger's file and removes the former. SQLite does so only for the last
-// one that has it open.
+// one that has it open, but never asks whose -wal file it is: by its name, a connection to a file that was just
+// exchanged gets that of the new one. So the first read takes a lock that is kept, without which nobody can exchange
+// the file, and makes no use of the -shm file.
 func settle(ctx context.Context, path string) error {
-	db, err := sql.Open("sqlite", fileURL(path, url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)", "synchronous(full)"}}))
+	f := &file{path: path}
+	var err error
+	if f.info, err = os.Stat(path); err != nil { // before it is opened
+		return err
+	}
+	c, err := connectSQLite(ctx, fileURL(path, url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)", "locking_mode(exclusive)"}}))
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer c.close()
+	failpoint.Hit("settling")
+	var version int
+	err = c.conn.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
+	if err = f.unlessMoved(err); err != nil {
+		return err
+	}
 	var mode string
-	if err := db.QueryRowContext(ctx, `PRAGMA journal_mode = delete`).Scan(&mode); err != nil {
+	if err := c.conn.QueryRowContext(ctx, `PRAGMA synchronous = full; PRAGMA journal_mode = delete`).Scan(&mode); err != nil {
 		return err
 	}
 	if mode != "delete" {
 		return fmt.Errorf("ledger: %s stays in the mode %s", path, mode)
 	}
-	return db.Close()
+	return c.close()
 }
 
-// lockWhole keeps everybody else out.
+// lockWhole keeps everybody else out. ErrReplaced if the file has lost its name; once it is locked, nobody else can
+// take that from it.
 func (s *Seized) lockWhole() error {
 	if s.lock == nil {
 		return nil
 	}
-	return lockWhole(s.lock)
+	if err := lockWhole(s.lock); err != nil {
+		return err
+	}
+	info, err := s.lock.Stat()
+	if err != nil {
+		return err
+	}
+	return (&file{path: s.path, info: info}).same()
 }
 
 // Replace gives the ledger's name to the one at fresh, in the same folder, which must be whole, closed and durable. The

@@ -18,7 +18,7 @@ import (
 )
 
 // restoreSteps are those of restore alone, in their order.
-var restoreSteps = []string{"copied", "settled", "seized", "recorded", "kept", "cleared", "replaced"}
+var restoreSteps = []string{"copied", "settling", "settled", "found", "seized", "recorded", "kept", "cleared", "replaced"}
 
 // ran is one command and how it ended.
 func (s site) ran(words ...string) exit {
@@ -148,6 +148,48 @@ func TestRestoreCountsWhatCameMeanwhile(t *testing.T) {
 			restore.wantSaid("1 event since ")
 			if got := kindsOf(r.history(db)); got != "enqueued enqueued" {
 				t.Errorf("the ledger holds %s", got)
+			}
+			if left := r.unfinished(); len(left) > 0 {
+				t.Errorf("there is %q", left)
+			}
+		})
+	}
+}
+
+// A restore that was stopped while it seized the ledger may go on when another has put a new one in its place, and what
+// is acknowledged there stays: it begins again with that one.
+func TestRestoreGoesOnAfterAnother(t *testing.T) {
+	t.Parallel()
+	for step, x := range map[string]struct {
+		restore invocation
+		write   string // where a command stops that writes to the new ledger meanwhile
+		code    int
+	}{
+		"settling": {invoke("restore", "b.db"), "answer", exitConflict}, // it would lose the event
+		"found":    {invoke("restore", "b.db", "--force"), "commit", exitBusy},
+	} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.must(0, invoke("enqueue", "-q", "mail", "x"))
+			r.must(0, invoke("backup", "b.db"))
+			restore := r.start(r.cmd(x.restore.dyingAt(step + "=stop")))
+			r.wantStopped(restore)
+			r.must(0, invoke("restore", "b.db"))
+			w := r.start(r.cmd(invoke("enqueue", "-q", "mail", "y").dyingAt(x.write + "=stop")))
+			r.wantStopped(w)
+			if x.code == exitConflict {
+				w.signal(syscall.SIGKILL) // so that the event is in the -wal file only, and nobody has the ledger open
+				<-w.exited
+			}
+			restore.signal(syscall.SIGCONT)
+			restore.wantExit(x.code)
+			if x.code == exitBusy {
+				w.signal(syscall.SIGCONT)
+				w.wantExit(0)
+			}
+			if got := kindsOf(r.history(db)); got != "enqueued restored enqueued" {
+				t.Errorf("the new ledger holds %s", got)
 			}
 			if left := r.unfinished(); len(left) > 0 {
 				t.Errorf("there is %q", left)
