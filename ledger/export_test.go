@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -135,3 +137,29 @@ func SetTailEvery(d time.Duration, cleanup func(func())) {
 
 // NotifyEvery is the pause between two notifications of one process.
 const NotifyEvery = notifyEvery
+
+// SetUpLate is what Open does with the ledger at path; only that meanwhile is called when SQLite has opened the file and
+// not yet asked for a lock on it.
+func SetUpLate(ctx context.Context, path string, meanwhile func()) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	w, err := connect(ctx, fileURL(path, url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)"}}))
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	meanwhile()
+	u, err := url.Parse(writerURL(path, "full"))
+	if err != nil {
+		return err
+	}
+	for _, pragma := range u.Query()["_pragma"] {
+		if _, err := w.connection.(*sqliteConnection).conn.ExecContext(ctx, `PRAGMA `+pragma); err != nil {
+			return err
+		}
+	}
+	_, err = (&file{path: path, info: info, writer: w}).setUp(ctx)
+	return err
+}

@@ -81,8 +81,10 @@ func openFile(ctx context.Context, dsn string, create bool) (*Store, error) {
 		if f.info, err = os.Stat(path); err != nil { // before it is opened: it may be replaced meanwhile
 			return err
 		}
-		f.writer, err = connect(ctx, writerURL(path, options.sync))
-		return err
+		if f.writer, err = connect(ctx, writerURL(path, options.sync)); err != nil {
+			return f.unlessMoved(err)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, withObstacle(path, explain(err)))
@@ -91,10 +93,6 @@ func openFile(ctx context.Context, dsn string, create bool) (*Store, error) {
 	if s.version, err = f.setUp(ctx); err != nil {
 		_ = f.writer.close()
 		return nil, withObstacle(path, explain(err))
-	}
-	if err := f.same(); err != nil {
-		_ = f.writer.close()
-		return nil, err
 	}
 	markBeside(path, f.info)
 	go s.commitLoop()
@@ -294,7 +292,9 @@ func (f *file) setUp(ctx context.Context) (newest int, err error) {
 	}
 	return len(steps), retryBusy(ctx, time.Now(), openWait, func() error {
 		at, err := f.schemaVersion(ctx, conn)
-		if err != nil || at == len(steps) {
+		// That was read with a lock on the file, which a connection in WAL mode keeps: if the file still has its name,
+		// nobody can exchange it any more. Before, it may have been; then the -wal file is the other one's.
+		if err = f.unlessMoved(err); err != nil || at == len(steps) {
 			return err
 		}
 		return f.migrate(ctx, conn, steps)

@@ -187,6 +187,32 @@ func TestAFileThatIsExchangedWhileItIsOpenedIsNoticed(t *testing.T) {
 	}
 }
 
+// Who has opened a ledger's file just before that was exchanged, and asks SQLite for a lock on it only now, gets the new
+// ledger's -wal file with it. A migration would go there, by what the old file says.
+func TestALedgerIsNotMigratedInThePlaceOfAnother(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	db := plain(t, path) // a ledger that has been made, and not yet migrated
+	mustExec(t, db, fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID))
+	must(t, db.Close())
+	fresh := closed(t, 1)
+	s, err := ledger.Open(t.Context(), fresh)
+	must(t, err)
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:later") })
+	run(t, "cp", fresh, path+".fresh") // as a process that is killed leaves them
+	run(t, "cp", fresh+"-wal", path+".fresh-wal")
+	must(t, s.Close())
+	err = ledger.SetUpLate(t.Context(), path, func() {
+		for _, suffix := range []string{"", "-wal"} {
+			must(t, os.Rename(path+".fresh"+suffix, path+suffix))
+		}
+	})
+	if !errors.Is(err, ledger.ErrReplaced) {
+		t.Errorf("got %v, want ErrReplaced", err)
+	}
+	wantActors(t, openAt(t, path), "cli:test", "cli:later")
+}
+
 // The copy that takes the ledger's place is made while nobody can write, so whatever was acknowledged before is in it,
 // and whatever is acknowledged after that goes into it.
 func TestNothingIsLostWhileLedgersAreReplaced(t *testing.T) {
