@@ -40,7 +40,7 @@ func code(err error) int {
 }
 
 func isBusy(err error) bool {
-	return code(err)&0xff == sqlite3.SQLITE_BUSY
+	return code(err)&0xff == sqlite3.SQLITE_BUSY || errors.Is(err, errInUse)
 }
 
 // explain wraps SQLite's error in the sentinel that callers branch on, once.

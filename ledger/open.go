@@ -77,10 +77,17 @@ func openFile(ctx context.Context, dsn string, create bool) (*Store, error) {
 	s := newStore(dsn)
 	f := &file{store: s, path: path}
 	s.path, s.sync, s.engine = path, options.sync, f
+	var kept *os.File
+	defer func() { _ = kept.Close() }()
 	err = retryBusy(ctx, time.Now(), openWait, func() (err error) {
-		if f.info, err = os.Stat(path); err != nil { // before it is opened: it may be replaced meanwhile
+		_ = kept.Close() // of the attempt before
+		if kept, err = keepName(path); err != nil {
 			return err
 		}
+		if f.info, err = os.Stat(path); err != nil { // before it is opened: where no name is kept, it may be replaced meanwhile
+			return err
+		}
+		failpoint.Hit("connecting")
 		if f.writer, err = connect(ctx, writerURL(path, options.sync)); err != nil {
 			return f.unlessMoved(err)
 		}

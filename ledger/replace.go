@@ -44,7 +44,7 @@ func Seize(ctx context.Context, path string, damaged bool) (*Seized, error) {
 	s := &Seized{path: path, torn: damaged}
 	for start := time.Now(); ; {
 		err := s.seize(ctx)
-		switch inUse := isBusy(err) || errors.Is(err, errInUse) || errors.Is(err, ErrReplaced); {
+		switch inUse := isBusy(err) || errors.Is(err, ErrReplaced); {
 		case err == nil:
 			failpoint.Hit("seized")
 			return s, nil
@@ -63,10 +63,12 @@ func Seize(ctx context.Context, path string, damaged bool) (*Seized, error) {
 
 var errInUse = errors.New("ledger: in use")
 
-// The bytes of a file on which SQLite takes its locks: pending, reserved, and the range of the readers.
+// The bytes of a file on which SQLite takes its locks: pending, reserved, and the range of the readers. The one behind
+// them is for those who have yet to ask SQLite for a lock: see keepName.
 const (
 	lockStart  = 0x40000000
 	lockLength = 2 + 510
+	nameLock   = lockStart + lockLength
 )
 
 // seize is one attempt.

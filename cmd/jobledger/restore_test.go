@@ -112,14 +112,9 @@ func TestACommandThatMeetsARestoreWaits(t *testing.T) {
 	}) {
 		t.Errorf("it has not seized the ledger:\n%s", locks)
 	}
-	late := r.start(r.cmd(invoke("enqueue", "-q", "mail", "late")))
-	r.eventually("a command comes", func() bool {
-		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", late.Process.Pid))
-		return slices.ContainsFunc(files, func(file string) bool {
-			to, _ := os.Readlink(file)
-			return to == r.path(db)
-		})
-	})
+	late := r.start(r.cmd(invoke("enqueue", "-q", "mail", "late").dyingAt("met=stop")))
+	r.wantStopped(late)
+	late.signal(syscall.SIGCONT)
 	restore.signal(syscall.SIGCONT)
 	restore.wantExit(0)
 	late.wantExit(0)
@@ -129,6 +124,26 @@ func TestACommandThatMeetsARestoreWaits(t *testing.T) {
 	if got := kindsOf(r.history(filepath.Base(r.kept()[0]))); got != "enqueued enqueued" {
 		t.Errorf("the old ledger holds %s", got)
 	}
+}
+
+// Who is about to open the ledger counts as one who has it open, though SQLite has no lock for that yet.
+func TestRestoreIsRefusedWhileTheLedgerIsBeingOpened(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere who opens a ledger keeps nobody out until SQLite does")
+	}
+	r := newRig(t)
+	r.must(0, invoke("enqueue", "-q", "mail", "x"))
+	r.must(0, invoke("backup", "b.db"))
+	late := r.start(r.cmd(invoke("enqueue", "-q", "mail", "late").dyingAt("connecting=stop")))
+	r.wantStopped(late)
+	r.must(exitBusy, invoke("restore", "b.db", "--force"))
+	late.signal(syscall.SIGCONT)
+	late.wantExit(0)
+	if got := kindsOf(r.history(db)); got != "enqueued enqueued" {
+		t.Errorf("the ledger holds %s", got)
+	}
+	r.must(0, invoke("restore", "b.db", "--force"))
 }
 
 // What is said to be lost is counted again when nobody can write any more.
