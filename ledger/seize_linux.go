@@ -14,8 +14,8 @@ import (
 // canLockWhole says whether a file can be kept from all others.
 const canLockWhole = true
 
-// lockWhole takes the lock on f that SQLite calls exclusive, all the bytes on which it ever locks, and nameLock. The lock belongs to
-// f's description, so that another description in this process is in its way too.
+// lockWhole takes the lock on f that SQLite calls exclusive, all the bytes on which it ever locks, and nameLock. It
+// belongs to f's description, so that another description in this process is in its way too.
 func lockWhole(f *os.File) error {
 	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: lockStart, Len: lockLength + 1})
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
