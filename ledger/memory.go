@@ -35,8 +35,9 @@ type memory struct {
 // twice for each job.
 const expected = 8
 
-// questions returns what is asked as a transaction begins, so that it costs no round trip of its own: nothing if that is
-// likely to be in vain, since others do not write, or since the last transaction had no use for it.
+// questions returns what is asked as a transaction begins, so that it costs no round trip of its own (in a file nothing
+// would): nothing if that is likely to be in vain, since others do not write, or since the last transaction had no use for
+// it.
 func (m *memory) questions() []Question {
 	m.answers = nil
 	if !m.recalled {
