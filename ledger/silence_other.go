@@ -7,4 +7,6 @@ import (
 	"time"
 )
 
-func boundSilence(time.Duration) func(network, address string, socket syscall.RawConn) error { return nil }
+func boundSilence(time.Duration) func(network, address string, socket syscall.RawConn) error {
+	return nil
+}
