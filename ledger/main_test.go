@@ -267,3 +267,10 @@ func grouping(t testing.TB) *ledger.Store {
 	s.SetGroupTime(time.Hour)
 	return s
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

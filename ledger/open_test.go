@@ -170,13 +170,6 @@ func file(content string) func(*testing.T, string) {
 	return func(t *testing.T, path string) { must(t, os.WriteFile(path, []byte(content), 0o600)) }
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestAFileOfAnOlderSchemaIsTakenFurther(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	steps, err := schema.SQLite()
