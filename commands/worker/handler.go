@@ -16,8 +16,8 @@ import (
 // recorded fails the attempt with the code invalid_end.
 //
 // ctx ends when the job must stop: its cause is commands.ErrLeaseLost, commands.ErrCancelled, ErrNotRenewed,
-// ErrMaxRuntime or ErrStopping. An error, or a panic, fails the attempt; Permanent and Snooze say otherwise. Effects outside of the
-// ledger happen at least once: job.ID and job.Token let them be told apart.
+// ErrMaxRuntime or ErrStopping. An error fails the attempt, and so do a panic and runtime.Goexit; Permanent and Snooze
+// say otherwise. Effects outside of the ledger happen at least once: job.ID and job.Token let them be told apart.
 type Handler interface {
 	Work(ctx context.Context, job projection.Job) (result []byte, err error)
 }
@@ -79,6 +79,11 @@ func (h handled) work(t *task) commands.Command {
 		return nil
 	}
 	result, err := h.workSafely(t)
+	return ending(t, result, err)
+}
+
+// ending says how a job ends of which a Handler has said this.
+func ending(t *task, result []byte, err error) commands.Command {
 	job := t.current()
 	cause := context.Cause(t.ctx)
 	switch {
@@ -115,6 +120,9 @@ func (h handled) workSafely(t *task) (result []byte, err error) {
 	}()
 	return h.Work(t.ctx, t.current())
 }
+
+// errExited is the end of a job whose Handler never returned.
+var errExited = errors.New("the handler ended its goroutine (runtime.Goexit)")
 
 type panicError struct {
 	value any

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -86,6 +87,10 @@ func TestWhatAHandlerReturnsDecidesHowTheJobEnds(t *testing.T) {
 		"panic": {func(context.Context, projection.Job) ([]byte, error) { panic("boom") }, ledger.Queued,
 			func(j projection.Job) bool {
 				return j.ErrorCode == "panic" && strings.Contains(j.ErrorDetail, "boom") && strings.Contains(j.ErrorDetail, "handler_test.go")
+			}},
+		"no return": {func(context.Context, projection.Job) ([]byte, error) { runtime.Goexit(); return nil, nil }, ledger.Queued,
+			func(j projection.Job) bool {
+				return j.ErrorCode == "error" && strings.Contains(j.ErrorDetail, "runtime.Goexit") && j.Failures == 1
 			}},
 		"max runtime": {func(ctx context.Context, _ projection.Job) ([]byte, error) {
 			<-ctx.Done()

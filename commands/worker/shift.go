@@ -275,12 +275,23 @@ func (s *shift) work(t *task) {
 		timer := time.AfterFunc(t.job.EndBy.Sub(t.job.ClaimedAt), func() { t.cancel(ErrMaxRuntime) })
 		defer timer.Stop()
 	}
-	began := time.Now()
+	began, returned := time.Now(), false
+	var end commands.Command
+	defer func() {
+		switch {
+		case returned:
+		case s.Handler == nil: // this program panics
+			return
+		default: // nobody can keep that goroutine, but its job must not be held for ever
+			end = ending(t, nil, errExited)
+		}
+		t.took = time.Since(began)
+		s.done <- finish{t, end}
+	}()
 	failpoint.Hit("task-begins")
-	end := s.what.run(t)
+	end = s.what.run(t)
 	failpoint.Hit("task-ends")
-	t.took = time.Since(began)
-	s.done <- finish{t, end}
+	returned = true
 }
 
 // recorded takes what the ledger answered to an end.
