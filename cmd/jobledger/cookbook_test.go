@@ -15,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"jobledger/commands"
+	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -97,10 +100,28 @@ func asked(t *testing.T, words ...string) string {
 	return out.String()
 }
 
-// queried is what sqlite3 prints for this statement, whether or not there is a sqlite3.
-func queried(t *testing.T, file, statement string) string {
+// inPostgres are the cookbook's statements in PostgreSQL's words, by their questions.
+func inPostgres(t *testing.T) map[string]string {
 	t.Helper()
-	db, err := sql.Open("sqlite", file)
+	text, err := os.ReadFile("../../schema/postgres/cookbook.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := make(map[string]string)
+	for _, part := range strings.Split(strings.TrimSpace(string(text)), "\n\n")[2:] { // behind what it is, and the path
+		ask, statement, _ := strings.Cut(part, "\n")
+		statements[strings.TrimPrefix(ask, "-- ")] = statement
+	}
+	return statements
+}
+
+// queried is what sqlite3, or psql -At, prints for this statement, whether or not there is one.
+func queried(t *testing.T, dsn, statement string) string {
+	t.Helper()
+	if ledger.OnServer(dsn) {
+		return queriedOnServer(t, dsn, statement)
+	}
+	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +158,25 @@ func queried(t *testing.T, file, statement string) string {
 	return out.String()
 }
 
+func queriedOnServer(t *testing.T, dsn, statement string) string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	results, err := conn.PgConn().Exec(t.Context(), "SET search_path = jobledger; "+statement).ReadAll() // as text
+	if err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	var out bytes.Buffer
+	for _, row := range results[1].Rows {
+		out.Write(bytes.Join(row, []byte("|")))
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
+
 // sqliteShell is the sqlite3 of this machine; "" where it has none, or one without ->>.
 func sqliteShell() string {
 	path, err := exec.LookPath("sqlite3")
@@ -152,7 +192,7 @@ var howLong = regexp.MustCompile(`checked in [0-9.]+[a-zµ]+`)
 // Each line of the cookbook is run. The golden files say what it prints; the checks, which know nothing but the
 // lines of the exported history, say whether that is true.
 func TestTheCookbookTellsTheTruth(t *testing.T) {
-	recipes := cookbook(t)
+	recipes, translated := cookbook(t), inPostgres(t)
 	history, err := filepath.Abs("../../testdata/history/bad-night.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -196,9 +236,15 @@ func TestTheCookbookTellsTheTruth(t *testing.T) {
 			case r.words[0] == "jobledger":
 				out = asked(t, r.words[1:]...)
 			case len(r.words) == 4 && r.words[0] == "sqlite3" && r.words[1] == "-readonly":
-				ledgertest.OfSQLite(t) // the statement is in that dialect
-				out = queried(t, r.words[2], r.words[3])
-				if shell == "" {
+				statement, isThere := translated[r.ask]
+				if delete(translated, r.ask); !isThere {
+					t.Error("schema/postgres/cookbook.sql does not ask this")
+				}
+				if dsn := os.Getenv("JOBLEDGER_DB"); dsn != "" {
+					out = queried(t, dsn, statement)
+					break
+				}
+				if out = queried(t, r.words[2], r.words[3]); shell == "" {
 					break
 				}
 				if got, err := exec.Command(shell, r.words[1:]...).CombinedOutput(); err != nil || string(got) != out {
@@ -233,6 +279,9 @@ func TestTheCookbookTellsTheTruth(t *testing.T) {
 			}
 		})
 	}
+	for ask := range translated {
+		t.Errorf("schema/postgres/cookbook.sql asks what the README does not: %s", ask)
+	}
 }
 
 // The README names the columns of the views, which people rely on.
@@ -253,7 +302,6 @@ func TestTheReadmeNamesTheColumnsOfTheViews(t *testing.T) {
 
 // The bad night's clock was right. Here is one that is not.
 func TestTheCookbookFindsAClockThatWasSetBack(t *testing.T) {
-	ledgertest.OfSQLite(t) // its statement is in that dialect
 	s := newTale(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	s.enqueue(commands.Enqueue{Queue: "mail"})
@@ -264,7 +312,11 @@ func TestTheCookbookFindsAClockThatWasSetBack(t *testing.T) {
 	s.claim("w1", "web")
 	for _, r := range cookbook(t) {
 		if strings.HasPrefix(r.ask, "Was a clock wrong?") {
-			out := queried(t, s.Store.Path(), r.words[len(r.words)-1])
+			statement := r.words[len(r.words)-1]
+			if ledger.OnServer(s.Store.DSN()) {
+				statement = inPostgres(t)[r.ask]
+			}
+			out := queried(t, s.Store.DSN(), statement)
 			if !strings.HasPrefix(out, "21s|1|") || !strings.Contains(out, "\n60s|1|") {
 				t.Errorf("got\n%s", out)
 			}
