@@ -87,6 +87,8 @@ func (c *commits) once(v verdict) {
 	})
 }
 
+func (c *commits) hear() { c.by(nil) }
+
 func judgeConnection(conn sqlite.ExecQuerierContext, dsn string) error {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Query().Get("mode") != "rw" {

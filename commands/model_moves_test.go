@@ -18,7 +18,7 @@ func (m *model) sure(call func() error, carriedOut func()) error {
 	v := rapid.SampledFrom([]verdict{heard, heard, heard, heard, heard, heard, undone, unheard}).Draw(m.rt, "commit")
 	m.commits.once(v)
 	err := call()
-	m.commits.by(nil)
+	m.commits.hear()
 	if !errors.Is(err, ledger.ErrUnknown) {
 		return err
 	}
@@ -229,7 +229,7 @@ func (m *model) sweepAll() {
 	m.commits.once(rapid.SampledFrom([]verdict{heard, heard, undone, unheard}).Draw(m.rt, "commit"))
 	w := commands.Sweeper{Service: m.Service, Actor: "sweeper:test", Grace: new(time.Duration)}
 	_, err := w.Sweep(m.t.Context())
-	m.commits.by(nil)
+	m.commits.hear()
 	if errors.Is(err, ledger.ErrUnknown) {
 		_, err = w.Sweep(m.t.Context())
 	}

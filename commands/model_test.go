@@ -80,14 +80,20 @@ func (j *modelJob) backoff(n int) time.Duration {
 type model struct {
 	*queue
 	rt      *rapid.T
-	path    string
-	commits *commits
+	dsn     string
+	commits judge
 	ids     int // that the service has asked for
 	orders  int // that have got an id of their own
 	jobs    []*modelJob
 	paused  map[string]bool
 	ats     []time.Time // of the events: at never runs back
 	seen    []sight
+}
+
+// judge decides what becomes of COMMITs: all are heard, until it is told otherwise.
+type judge interface {
+	once(v verdict) // the next one is v, all later ones are heard
+	hear()          // all are heard
 }
 
 var modelQueues = []string{"a", "b"}
@@ -107,14 +113,10 @@ func (m *model) stamp() time.Time {
 // knows, on a ledger that is closed and opened in between. What goes wrong is made as short as it can be.
 func TestAnyCommandsInAnyOrder(t *testing.T) {
 	longer(t)
-	folder, round, empty := t.TempDir(), 0, emptyLedger(t)
+	fresh := freshLedgers(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		round++
-		m := &model{queue: &queue{t: t, now: ledgertest.Epoch}, rt: rt, path: filepath.Join(folder, fmt.Sprint(round, ".db")), paused: map[string]bool{}}
-		if err := os.WriteFile(m.path, empty, 0o600); err != nil {
-			rt.Fatal(err)
-		}
-		m.commits = judgeCommits(m.path)
+		m := &model{queue: &queue{t: t, now: ledgertest.Epoch}, rt: rt, paused: map[string]bool{}}
+		m.dsn, m.commits = fresh()
 		m.open()
 		defer m.close()
 		actions := map[string]func(){
@@ -148,26 +150,67 @@ func TestAnyCommandsInAnyOrder(t *testing.T) {
 	})
 }
 
+// freshLedgers returns a function that gives an empty ledger at each call, with the judge of its commits. They take
+// little to make: in a file a copy of one, on a server a schema of one database.
+func freshLedgers(t *testing.T) func() (dsn string, commits judge) {
+	t.Helper()
+	round := 0
+	if ledgertest.OnPostgres(t) {
+		fewer(t)
+		cutter, through := newCutter(t, ledgertest.Postgres(t))
+		t.Cleanup(func() {
+			if cutter.cuts.Load() == 0 {
+				t.Error("no connection was cut at its COMMIT")
+			}
+		})
+		return func() (string, judge) {
+			round++
+			return fmt.Sprintf("%s&schema=model%d", through, round), cutter
+		}
+	}
+	folder, empty := t.TempDir(), emptyLedger(t)
+	return func() (string, judge) {
+		round++
+		path := filepath.Join(folder, fmt.Sprint(round, ".db"))
+		if err := os.WriteFile(path, empty, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path, judgeCommits(path)
+	}
+}
+
 // longer makes sequences somewhat longer than rapid does, unless it was told how long.
 func longer(t *testing.T) {
 	t.Helper()
-	steps := flag.Lookup("rapid.steps")
-	before := steps.Value.String()
-	if before != steps.DefValue {
+	preset(t, "rapid.steps", "40")
+}
+
+// fewer makes fewer of them, where each step takes a server some milliseconds.
+func fewer(t *testing.T) {
+	t.Helper()
+	preset(t, "rapid.checks", "20")
+}
+
+// preset sets a flag for the time of a test, unless it has been given.
+func preset(t *testing.T, name, value string) {
+	t.Helper()
+	f := flag.Lookup(name)
+	before := f.Value.String()
+	if before != f.DefValue {
 		return
 	}
 	set := func(value string) {
-		if err := steps.Value.Set(value); err != nil {
+		if err := f.Value.Set(value); err != nil {
 			t.Fatal(err)
 		}
 	}
-	set("40")
+	set(value)
 	t.Cleanup(func() { set(before) })
 }
 
 func (m *model) open() {
 	m.rt.Helper()
-	store, err := ledger.Open(m.t.Context(), ledgertest.Relaxed(m.path))
+	store, err := ledger.Open(m.t.Context(), ledgertest.Relaxed(m.dsn))
 	if err != nil {
 		m.rt.Fatal(err)
 	}

@@ -162,6 +162,13 @@ func (c *cutter) judge() int32 {
 	return c.next.Swap(noCut)
 }
 
+// once lets the next COMMIT be v.
+func (c *cutter) once(v verdict) {
+	c.next.Store(map[verdict]int32{heard: noCut, undone: cutBefore, unheard: cutAfter}[v])
+}
+
+func (c *cutter) hear() { c.next.Store(noCut) }
+
 // readMessage reads a message; the first one of a client has no type.
 func readMessage(r io.Reader, first bool) ([]byte, error) {
 	head := make([]byte, 5)
