@@ -324,10 +324,23 @@ func (s *soak) putUnderLoad(d time.Duration) {
 	load.Go(s.watch)
 	faults.Go(s.strike)
 	s.pause(d)
+	for !s.isOne() && time.Since(s.began) < d+soakReserve/2 { // a machine that is slow to start anybody
+		s.pause(50 * time.Millisecond)
+	}
 	s.stop()
 	faults.Wait() // what it has stopped goes on
 	load.Wait()
 	s.lasted = time.Since(s.began)
+}
+
+// isOne reports whether everybody has had a turn that a soak takes.
+func (s *soak) isOne() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kills, _ := s.sum("kills of ")
+	stops, _ := s.sum("stops of ")
+	_, err := os.Stat(filepath.Join(s.notes, "ran"))
+	return kills > 0 && stops > 0 && len(s.acks) > 0 && err == nil || len(s.wrong) > 0
 }
 
 // watch looks at what must not grow, and says each minute how far it is.
