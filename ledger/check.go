@@ -121,7 +121,7 @@ func (tx *Tx) Guards(ctx context.Context) (problems []string, err error) {
 		switch {
 		case !o.present:
 			problems = append(problems, fmt.Sprintf("%s %s is missing", o.kind, o.name))
-		case o.sql == "":
+		case o.want == "":
 			problems = append(problems, fmt.Sprintf("%s %s is not part of the schema", o.kind, o.name))
 		default:
 			problems = append(problems, fmt.Sprintf("%s %s was altered", o.kind, o.name))
@@ -151,18 +151,8 @@ func (tx *Tx) MendSchema(ctx context.Context, tables ...string) (mended []string
 			if (o.kind == "table") != ofTables || ofTables && !slices.Contains(tables, o.name) {
 				continue
 			}
-			if o.fixed {
-				return nil, fmt.Errorf("%w: %s %s; put it back as schema/postgres has it", ErrDamaged, o.kind, o.name)
-			}
-			if o.present {
-				if _, err := tx.Exec(fmt.Sprintf(`DROP %s "%s"`, o.kind, strings.ReplaceAll(o.name, `"`, `""`))); err != nil {
-					return nil, err
-				}
-			}
-			if o.sql != "" {
-				if _, err := tx.Exec(o.sql); err != nil {
-					return nil, err
-				}
+			if err := tx.store.engine.mend(tx, o); err != nil {
+				return nil, fmt.Errorf("%s %s: %w", o.kind, o.name, err)
 			}
 			mended = append(mended, o.kind+" "+o.name)
 		}
@@ -181,9 +171,8 @@ func (tx *Tx) MendSchema(ctx context.Context, tables ...string) (mended []string
 // object is a table, index, trigger or view that is not as the schema has it.
 type object struct {
 	kind, name string
-	sql        string // how it should be; "" for one that should not be
 	present    bool
-	fixed      bool // it cannot be put right from here
+	is, want   string // its definition; "" for one that is missing, or that should not be
 }
 
 // differing compares with a fresh ledger.
@@ -192,12 +181,25 @@ func (f *file) differing(ctx context.Context, tx *Tx) ([]object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tx.differing(ctx, schemaObjects, fresh, false)
+	return tx.differing(ctx, schemaObjects, fresh)
 }
 
+func (f *file) mend(tx *Tx, o object) (err error) {
+	if o.present {
+		_, err = tx.Exec(fmt.Sprintf(`DROP %s %s`, o.kind, quoted(o.name)))
+	}
+	if err == nil && o.want != "" {
+		_, err = tx.Exec(o.want)
+	}
+	return err
+}
+
+// quoted is a name as SQL has it.
+func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
 // differing compares the objects that query lists (kind, name and definition) with those that there should be, by
-// "kind name". fixed says that they cannot be put right from here.
-func (tx *Tx) differing(ctx context.Context, query string, want map[string]string, fixed bool) (differing []object, err error) {
+// "kind name".
+func (tx *Tx) differing(ctx context.Context, query string, want map[string]string) (differing []object, err error) {
 	want = maps.Clone(want)
 	rows, err := tx.Query(ctx, query)
 	if err != nil {
@@ -211,13 +213,13 @@ func (tx *Tx) differing(ctx context.Context, query string, want map[string]strin
 		}
 		original, ok := want[kind+" "+name]
 		if ok && original != definition || !ok && kind == "trigger" {
-			differing = append(differing, object{kind: kind, name: name, sql: original, present: true, fixed: fixed})
+			differing = append(differing, object{kind: kind, name: name, present: true, is: definition, want: original})
 		}
 		delete(want, kind+" "+name)
 	}
 	for key, definition := range want {
 		kind, name, _ := strings.Cut(key, " ")
-		differing = append(differing, object{kind: kind, name: name, sql: definition, fixed: fixed})
+		differing = append(differing, object{kind: kind, name: name, want: definition})
 	}
 	slices.SortFunc(differing, func(a, b object) int { return strings.Compare(a.kind+a.name, b.kind+b.name) })
 	return differing, rows.Err()

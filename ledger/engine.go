@@ -29,6 +29,8 @@ type engine interface {
 	highest(ctx context.Context, tx *Tx) (pos int64, known bool, err error)
 	// differing returns the objects of the schema that are not as they should be.
 	differing(ctx context.Context, tx *Tx) ([]object, error)
+	// mend makes one of them as it should be.
+	mend(tx *Tx, o object) error
 	// vacuum is Store.Vacuum, and checkpoint Store.Checkpoint.
 	vacuum(ctx context.Context, path string) (tail int64, err error)
 	checkpoint(ctx context.Context) (whole bool, err error)

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"jobledger/schema"
 )
@@ -20,7 +21,50 @@ func (p *postgres) hasTable(ctx context.Context, tx *Tx, name string) (bool, err
 
 // differing compares the objects with those that the migrations make.
 func (p *postgres) differing(ctx context.Context, tx *Tx) ([]object, error) {
-	return tx.differing(ctx, schema.SelectPostgresObjects, schema.PostgresObjects(), true)
+	return tx.differing(ctx, schema.SelectPostgresObjects, schema.PostgresObjects())
+}
+
+// mend takes the schema's owner. Of a table or a view that is made anew, what was granted is lost.
+func (p *postgres) mend(tx *Tx, o object) error {
+	creations, err := schema.PostgresCreations()
+	if err != nil {
+		return err
+	}
+	create := creations[o.kind+" "+o.name]
+	statements := []string{schema.PostgresPath}
+	switch o.kind {
+	case "trigger": // its definition begins with the name of its table
+		if o.present {
+			statements = append(statements, `DROP TRIGGER `+quoted(o.name)+` ON `+quoted(firstWord(o.is)))
+		}
+		if o.want != "" {
+			statements = append(statements, create, `ALTER TABLE `+quoted(firstWord(o.want))+` ENABLE ALWAYS TRIGGER `+quoted(o.name))
+		}
+	case "function": // triggers and views may depend on it
+		statements = append(statements, strings.Replace(create, "CREATE", "CREATE OR REPLACE", 1))
+	default:
+		if o.present && o.kind == "table" { // which they read; they are made again next
+			statements = append(statements, `DROP VIEW IF EXISTS history, attempts, current`)
+		}
+		if o.present {
+			statements = append(statements, `DROP `+o.kind+` `+quoted(o.name))
+		}
+		statements = append(statements, create)
+	}
+	if o.want != "" && create == "" {
+		return fmt.Errorf("%w: it is a constraint of its table; put it back as schema/postgres of this program has it", ErrDamaged)
+	}
+	for _, statement := range statements {
+		if _, err := tx.Exec(statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func firstWord(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	return word
 }
 
 func (p *postgres) vacuum(context.Context, string) (int64, error) {

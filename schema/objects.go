@@ -2,6 +2,7 @@ package schema
 
 import (
 	_ "embed"
+	"regexp"
 	"strings"
 	"sync"
 )
@@ -40,3 +41,45 @@ var PostgresObjects = sync.OnceValue(func() map[string]string {
 	}
 	return objects
 })
+
+var creation = regexp.MustCompile(`^CREATE (?:UNIQUE )?(TABLE|INDEX|FUNCTION|TRIGGER|VIEW) (\w+)`)
+
+// PostgresCreations returns the statements that make the objects of PostgresObjects in a new ledger, by the same "kind
+// name". An index that a table's own constraint makes has none, and that a trigger fires always is not in its own. They
+// are to run as the migrations are, behind PostgresPath.
+var PostgresCreations = sync.OnceValues(func() (map[string]string, error) {
+	steps, err := Postgres()
+	creations := make(map[string]string)
+	for _, step := range steps {
+		for _, statement := range statements(step.SQL) {
+			if m := creation.FindStringSubmatch(statement); m != nil {
+				creations[strings.ToLower(m[1])+" "+m[2]] = statement
+			}
+		}
+	}
+	return creations, err
+})
+
+// PostgresPath is the search path, for one transaction, under which a ledger's objects are made.
+const PostgresPath = `SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`
+
+// statements splits a migration, and leaves out its comments between the statements. Each statement ends with its line,
+// and so do the lines that quote a function's body with $$.
+func statements(sql string) (list []string) {
+	var statement strings.Builder
+	quoted := false
+	for line := range strings.Lines(sql) {
+		if text := strings.TrimSpace(line); statement.Len() == 0 && (text == "" || strings.HasPrefix(text, "--")) {
+			continue
+		}
+		statement.WriteString(line)
+		if strings.Count(line, "$$")%2 == 1 {
+			quoted = !quoted
+		}
+		if !quoted && strings.HasSuffix(line, ";\n") {
+			list = append(list, strings.TrimSuffix(statement.String(), ";\n"))
+			statement.Reset()
+		}
+	}
+	return list
+}

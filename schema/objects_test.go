@@ -2,6 +2,7 @@ package schema_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"strings"
@@ -58,10 +59,19 @@ func TestPostgresObjectsAreThoseOfANewLedger(t *testing.T) {
 	}
 }
 
-// A guard that is off, gone, or changed is found; so is one too many.
-func TestVerifySeesGuardsThatWereTouched(t *testing.T) {
+// A guard that is off, gone, or changed is found, and put right; so is one too many.
+func TestGuardsThatWereTouchedAreSeenAndPutRight(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct{ name, sql, want string }{
+		{"elsewhere", `DROP TRIGGER bodies_no_change ON bodies; CREATE TRIGGER bodies_no_change BEFORE UPDATE ON names EXECUTE FUNCTION refuse('bodies are written once')`, "trigger bodies_no_change was altered"},
+		{"all that a function does", `DROP FUNCTION only_append CASCADE`, "function only_append is missing; trigger events_only_append is missing"},
+		{"a view", `DROP VIEW attempts; DROP VIEW current; CREATE VIEW current AS SELECT 1 AS id`, "view attempts is missing; view current was altered"},
+		{"an index of another column", `DROP INDEX leases; CREATE INDEX leases ON jobs (finished_at)`, "index leases was altered"},
+		{"a table", `DROP TABLE queues CASCADE`, "index queues_pkey is missing; table queues is missing"},
+		{"a table with what reads it", `DROP TABLE jobs CASCADE; CREATE TABLE jobs (n bigint PRIMARY KEY)`,
+			"index jobs_id_key is missing; index keys is missing; index leases is missing; index ready is missing; table jobs was altered; view current is missing"},
+		{"words", `DROP TABLE states CASCADE`, "index states_pkey is missing; index states_state_key is missing; table states is missing; " +
+			"view current is missing; view history is missing"},
 		{"off", `ALTER TABLE events DISABLE TRIGGER events_no_update`, "trigger events_no_update was altered"},
 		{"gone", `DROP TRIGGER events_only_append ON events`, "trigger events_only_append is missing"},
 		{"silent for a replica", `ALTER TABLE bodies ENABLE TRIGGER bodies_no_change`, "trigger bodies_no_change was altered"},
@@ -84,17 +94,80 @@ func TestVerifySeesGuardsThatWereTouched(t *testing.T) {
 			if _, err := conn.Exec(ctx, c.sql); err != nil {
 				t.Fatal(err)
 			}
-			var problems []string
-			err = store.Read(ctx, func(tx *ledger.Tx) (err error) {
-				problems, err = tx.Guards(ctx)
+			if problems := guards(t, store); strings.Join(problems, "; ") != c.want {
+				t.Errorf("got %q, want %q", problems, c.want)
+			}
+			err = store.Write(ctx, func(tx *ledger.Tx) error {
+				mended, err := tx.MendSchema(ctx, "jobs", "queues", "presence", "kinds", "states")
+				t.Log(mended)
 				return err
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Join(problems, "; ") != c.want {
-				t.Errorf("got %q, want %q", problems, c.want)
+			if problems := guards(t, store); len(problems) > 0 {
+				t.Errorf("afterwards: %q", problems)
+			}
+			for _, statement := range []string{`UPDATE events SET at = 0`, `INSERT INTO events (pos, kind, at, actor) VALUES (99, 16, 0, 1)`, `UPDATE bodies SET body = ''`} {
+				if _, err := conn.Exec(ctx, `SET session_replication_role = replica; `+statement); err == nil {
+					t.Errorf("%s is not refused", statement)
+				}
 			}
 		})
 	}
+}
+
+// What a constraint of a table has made is not put back, and nothing else is then.
+func TestAConstraintIsNotPutBack(t *testing.T) {
+	ctx := context.Background()
+	dsn := ledgertest.Postgres(t)
+	store := ledgertest.OpenAt(t, dsn)
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, `SET search_path = jobledger; ALTER TABLE jobs DROP CONSTRAINT jobs_id_key; DROP INDEX claims`); err != nil {
+		t.Fatal(err)
+	}
+	err = store.Write(ctx, func(tx *ledger.Tx) error {
+		_, err := tx.MendSchema(ctx, "jobs")
+		return err
+	})
+	if !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), "index jobs_id_key") {
+		t.Errorf("got %v", err)
+	}
+	if got := strings.Join(guards(t, store), "; "); got != "index claims is missing; index jobs_id_key is missing" {
+		t.Errorf("there is still: %s", got)
+	}
+}
+
+// Each object that can be made by itself has a statement that does.
+func TestPostgresObjectsHaveCreations(t *testing.T) {
+	creations, err := schema.PostgresCreations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for object := range schema.PostgresObjects() {
+		if creations[object] == "" && !strings.HasSuffix(object, "_pkey") && !strings.HasSuffix(object, "_key") {
+			t.Errorf("%s has no statement", object)
+		}
+	}
+	for object := range creations {
+		if schema.PostgresObjects()[object] == "" {
+			t.Errorf("%s is made, and no object of a ledger", object)
+		}
+	}
+}
+
+func guards(t *testing.T, store *ledger.Store) (problems []string) {
+	t.Helper()
+	err := store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
+		problems, err = tx.Guards(t.Context())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return problems
 }

@@ -107,11 +107,8 @@ func (d *doctor) inside(ctx context.Context, tx *ledger.Tx) (damaged bool) {
 func (d *doctor) guards(ctx context.Context, tx *ledger.Tx) error {
 	problems, err := tx.Guards(ctx)
 	for _, what := range problems {
-		remedy := fmt.Sprintf("'%s' shows whether history was changed; '%s' puts it right", d.command("verify"), d.command("rebuild"))
-		if ledger.OnServer(d.db) {
-			remedy = fmt.Sprintf("'%s' shows whether history was changed; the schema's owner puts it right, as schema/postgres of this program has it", d.command("verify"))
-		}
-		d.problem(checkGuards, remedy, "%s", what)
+		d.problem(checkGuards, fmt.Sprintf("'%s' shows whether history was changed; '%s' puts it right", d.command("verify"), d.command("rebuild")),
+			"%s", what)
 	}
 	return err
 }

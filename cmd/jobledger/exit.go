@@ -134,7 +134,7 @@ var serverHints = []struct {
 	{ledger.ErrIO, "the server is away or out of reach; try again: what was done is not done twice"},
 	{ledger.ErrUnknown, "send the same command again: if it was done, you get the same answer"},
 	{ledger.ErrBusy, "another process holds the write lock for long, or the server takes no more connections; 'jobledger doctor' may say more, else try again"},
-	{ledger.ErrReadOnly, "to write takes the rights of jobledger_worker, to make a ledger those of its owner (see schema/postgres/roles.sql), and a server that is no standby"},
+	{ledger.ErrReadOnly, "to write takes the rights of jobledger_worker, to make a ledger those of its owner, also to put its guards back (see schema/postgres/roles.sql), and a server that is no standby"},
 	{ledger.ErrDamaged, "'jobledger verify' says what is wrong; a backup of the database is the way back"},
 }
 

@@ -15,7 +15,7 @@ func rebuildVerb(p *program) verb {
 	return verb{
 		name: "rebuild", group: groupLedger, usage: "derive the tables of jobs and queues anew from the events",
 		about: "Rows that differ from what the events say are put right, in one transaction, as are guards, indexes and views " +
-			"that are missing or altered; that this was done becomes an event itself. Workers go on while it looks for what differs, " +
+			"that are missing or altered, which on PostgreSQL takes the schema's owner; that this was done becomes an event itself. Workers go on while it looks for what differs, " +
 			"and wait only while that is written; where a table is missing as a whole, they wait throughout, and leases may run out. " +
 			"An event that cannot be understood stops it, and then nothing is changed.",
 		examples: []example{
