@@ -31,17 +31,19 @@ func (p *postgres) mend(tx *Tx, o object) error {
 		return err
 	}
 	create := creations[o.kind+" "+o.name]
+	replace := strings.Replace(create, "CREATE", "CREATE OR REPLACE", 1)
 	statements := []string{schema.PostgresPath}
 	switch o.kind {
 	case "trigger": // its definition begins with the name of its table
-		if o.present {
-			statements = append(statements, `DROP TRIGGER `+quoted(o.name)+` ON `+quoted(firstWord(o.is)))
+		is, want := firstWord(o.is), firstWord(o.want)
+		if o.present && is != want { // which waits for those who read, as a replacement does not
+			statements = append(statements, `DROP TRIGGER `+quoted(o.name)+` ON `+quoted(is))
 		}
 		if o.want != "" {
-			statements = append(statements, create, `ALTER TABLE `+quoted(firstWord(o.want))+` ENABLE ALWAYS TRIGGER `+quoted(o.name))
+			statements = append(statements, replace, `ALTER TABLE `+quoted(want)+` ENABLE ALWAYS TRIGGER `+quoted(o.name))
 		}
 	case "function": // triggers and views may depend on it
-		statements = append(statements, strings.Replace(create, "CREATE", "CREATE OR REPLACE", 1))
+		statements = append(statements, replace)
 	default:
 		if o.present && o.kind == "table" { // which they read; they are made again next
 			statements = append(statements, `DROP VIEW IF EXISTS history, attempts, current`)
