@@ -19,18 +19,8 @@ import (
 var update = flag.Bool("update", false, "rewrite postgres/objects.txt")
 
 func TestPostgresObjectsAreThoseOfANewLedger(t *testing.T) {
-	ctx := context.Background()
-	dsn := ledgertest.Postgres(t)
-	ledgertest.OpenAt(t, dsn)
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, `SET search_path = jobledger`); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := conn.Query(ctx, schema.SelectPostgresObjects)
+	_, conn := ledgerOnServer(t)
+	rows, err := conn.Query(t.Context(), schema.SelectPostgresObjects)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +52,6 @@ func TestPostgresObjectsAreThoseOfANewLedger(t *testing.T) {
 
 // A guard that is off, gone, or changed is found, and put right; so is one too many.
 func TestGuardsThatWereTouchedAreSeenAndPutRight(t *testing.T) {
-	ctx := context.Background()
 	for _, c := range []struct{ name, sql, want string }{
 		{"elsewhere", `DROP TRIGGER bodies_no_change ON bodies; CREATE TRIGGER bodies_no_change BEFORE UPDATE ON names EXECUTE FUNCTION refuse('bodies are written once')`, "trigger bodies_no_change was altered"},
 		{"a view", `DROP VIEW attempts; DROP VIEW current; CREATE VIEW current AS SELECT 1 AS id`, "view attempts is missing; view current was altered"},
@@ -77,24 +66,15 @@ func TestGuardsThatWereTouchedAreSeenAndPutRight(t *testing.T) {
 		{"a word", `UPDATE kinds SET kind = 'done' WHERE kind = 'succeeded'`, `table kinds calls 4 "done" instead of "succeeded"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dsn := ledgertest.Postgres(t)
-			store := ledgertest.OpenAt(t, dsn)
-			conn, err := pgx.Connect(ctx, dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close(ctx)
-			if _, err := conn.Exec(ctx, `SET search_path = jobledger`); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := conn.Exec(ctx, c.sql); err != nil {
+			store, conn := ledgerOnServer(t)
+			if _, err := conn.Exec(t.Context(), c.sql); err != nil {
 				t.Fatal(err)
 			}
 			if problems := guards(t, store); strings.Join(problems, "; ") != c.want {
 				t.Errorf("got %q, want %q", problems, c.want)
 			}
-			err = store.Write(ctx, func(tx *ledger.Tx) error {
-				mended, err := tx.MendSchema(ctx, "jobs", "queues", "presence", "kinds", "states")
+			err := store.Write(t.Context(), func(tx *ledger.Tx) error {
+				mended, err := tx.MendSchema(t.Context(), "jobs", "queues", "presence", "kinds", "states")
 				t.Log(mended)
 				return err
 			})
@@ -105,7 +85,7 @@ func TestGuardsThatWereTouchedAreSeenAndPutRight(t *testing.T) {
 				t.Errorf("afterwards: %q", problems)
 			}
 			for _, statement := range []string{`UPDATE events SET at = 0`, `INSERT INTO events (pos, kind, at, actor) VALUES (99, 16, 0, 1)`, `UPDATE bodies SET body = ''`} {
-				if _, err := conn.Exec(ctx, `SET session_replication_role = replica; `+statement); err == nil {
+				if _, err := conn.Exec(t.Context(), `SET session_replication_role = replica; `+statement); err == nil {
 					t.Errorf("%s is not refused", statement)
 				}
 			}
@@ -115,19 +95,12 @@ func TestGuardsThatWereTouchedAreSeenAndPutRight(t *testing.T) {
 
 // What a constraint of a table has made is not put back, and nothing else is then.
 func TestAConstraintIsNotPutBack(t *testing.T) {
-	ctx := context.Background()
-	dsn := ledgertest.Postgres(t)
-	store := ledgertest.OpenAt(t, dsn)
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
+	store, conn := ledgerOnServer(t)
+	if _, err := conn.Exec(t.Context(), `ALTER TABLE jobs DROP CONSTRAINT jobs_id_key; DROP INDEX claims`); err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, `SET search_path = jobledger; ALTER TABLE jobs DROP CONSTRAINT jobs_id_key; DROP INDEX claims`); err != nil {
-		t.Fatal(err)
-	}
-	err = store.Write(ctx, func(tx *ledger.Tx) error {
-		_, err := tx.MendSchema(ctx, "jobs")
+	err := store.Write(t.Context(), func(tx *ledger.Tx) error {
+		_, err := tx.MendSchema(t.Context(), "jobs")
 		return err
 	})
 	if !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), "index jobs_id_key") {
@@ -141,17 +114,7 @@ func TestAConstraintIsNotPutBack(t *testing.T) {
 // Each object of a ledger, but for the tables that hold what happened, can be dropped with all that depends on it, and is
 // put back.
 func TestEveryObjectIsPutBack(t *testing.T) {
-	ctx := context.Background()
-	dsn := ledgertest.Postgres(t)
-	store := ledgertest.OpenAt(t, dsn)
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, `SET search_path = jobledger`); err != nil {
-		t.Fatal(err)
-	}
+	store, conn := ledgerOnServer(t)
 	derived := []string{"jobs", "queues", "presence", "kinds", "states"}
 	for object, definition := range schema.PostgresObjects() {
 		kind, name, _ := strings.Cut(object, " ")
@@ -162,18 +125,34 @@ func TestEveryObjectIsPutBack(t *testing.T) {
 			table, _, _ := strings.Cut(definition, " ")
 			name += " ON " + table
 		}
-		if _, err := conn.Exec(ctx, `DROP `+kind+` `+name+` CASCADE`); err != nil {
+		if _, err := conn.Exec(t.Context(), `DROP `+kind+` `+name+` CASCADE`); err != nil {
 			t.Fatal(err)
 		}
 		missing := guards(t, store)
-		err := store.Write(ctx, func(tx *ledger.Tx) error {
-			_, err := tx.MendSchema(ctx, derived...)
+		err := store.Write(t.Context(), func(tx *ledger.Tx) error {
+			_, err := tx.MendSchema(t.Context(), derived...)
 			return err
 		})
 		if left := guards(t, store); err != nil || len(missing) == 0 || len(left) > 0 {
 			t.Errorf("without %s: %q; put right: %v, and then %q", object, missing, err, left)
 		}
 	}
+}
+
+// ledgerOnServer returns a new ledger, and a connection of somebody with a shell.
+func ledgerOnServer(t *testing.T) (*ledger.Store, *pgx.Conn) {
+	t.Helper()
+	dsn := ledgertest.Postgres(t)
+	store := ledgertest.OpenAt(t, dsn)
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err == nil {
+		_, err = conn.Exec(t.Context(), `SET search_path = jobledger`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return store, conn
 }
 
 func guards(t *testing.T, store *ledger.Store) (problems []string) {
