@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -277,6 +278,22 @@ func TestAZombieOfEachStep(t *testing.T) {
 		}
 	}
 	sideBySide(t, tests)
+}
+
+// A signal that comes when the worker has ended already does not make a death of that.
+func TestALateSignalIsNoDeath(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.enqueueOne()
+	w := r.start(r.cmd(invoke("work", "-q", "mail", "--drain", "--", "true").dyingAt("over=stop")))
+	r.wantStopped(w)
+	w.signal(syscall.SIGTERM)
+	w.signal(syscall.SIGCONT)
+	w.wantExit(0)
+	w.wantSaid("1 succeeded")
+	if got := kindsOf(r.history(db)); !strings.HasSuffix(got, "succeeded worker_stopped") {
+		t.Errorf("%s", got)
+	}
 }
 
 // A clock that is wrong, or jumps, costs no live job: the sweeper's grace is by no clock that anybody can set. The job

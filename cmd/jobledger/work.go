@@ -18,6 +18,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/commands/worker"
+	"jobledger/ledger/failpoint"
 )
 
 func workVerb(p *program) verb {
@@ -216,7 +217,8 @@ func commandError(err error) error {
 }
 
 // stopOnSignals makes the first signal stop w gently and the second at once, or the time within which to finish (0: no
-// end). It returns what undoes that.
+// end). It returns what undoes that. The signals stay caught until the process ends: who sends two does not know when the
+// worker has finished, and a late one must not make a death of an orderly end.
 func (p *program) stopOnSignals(w *worker.Worker, cancel func(), within time.Duration, notify func(string)) func() {
 	signals := make(chan os.Signal, 4)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -224,11 +226,13 @@ func (p *program) stopOnSignals(w *worker.Worker, cancel func(), within time.Dur
 			signal.Notify(signals, s)
 		}
 	}
-	ended := make(chan struct{})
+	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		first, ok := <-signals
-		if !ok {
+		var first os.Signal
+		select {
+		case first = <-signals:
+		case <-over:
 			return
 		}
 		notify("STOPPING=1")
@@ -240,21 +244,20 @@ func (p *program) stopOnSignals(w *worker.Worker, cancel func(), within time.Dur
 		}
 		why := ""
 		select {
-		case second, ok := <-signals:
-			if !ok {
-				return
-			}
+		case second := <-signals:
 			why = second.String()
 		case <-late:
 			why = fmt.Sprintf("not done within %s", within)
+		case <-over:
+			return
 		}
 		p.message("%s: ending the jobs under way and giving them back", why)
 		cancel()
 	}()
 	return func() {
-		signal.Stop(signals)
-		close(signals)
+		close(over)
 		<-ended // or what it says may be lost
+		failpoint.Hit("over")
 	}
 }
 
