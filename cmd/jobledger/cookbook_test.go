@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"database/sql"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,8 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -118,63 +115,11 @@ func inPostgres(t *testing.T) map[string]string {
 // queried is what sqlite3, or psql -At, prints for this statement, whether or not there is one.
 func queried(t *testing.T, dsn, statement string) string {
 	t.Helper()
-	if ledger.OnServer(dsn) {
-		return queriedOnServer(t, dsn, statement)
-	}
-	db, err := sql.Open("sqlite", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	rows, err := db.Query(statement)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	for rows.Next() {
-		cells, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
-		for i := range cells {
-			into[i] = &cells[i]
-		}
-		if err := rows.Scan(into...); err != nil {
-			t.Fatal(err)
-		}
-		for i, c := range cells {
-			if i > 0 {
-				out.WriteByte('|')
-			}
-			out.WriteString(c.String)
-		}
-		out.WriteByte('\n')
-	}
-	if rows.Err() != nil {
-		t.Fatal(rows.Err())
-	}
-	return out.String()
-}
-
-func queriedOnServer(t *testing.T, dsn, statement string) string {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	results, err := conn.PgConn().Exec(t.Context(), "SET search_path = jobledger; "+statement).ReadAll() // as text
+	out, err := printed(dsn, statement)
 	if err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
-	var out bytes.Buffer
-	for _, row := range results[1].Rows {
-		out.Write(bytes.Join(row, []byte("|")))
-		out.WriteByte('\n')
-	}
-	return out.String()
+	return out
 }
 
 // sqliteShell is the sqlite3 of this machine; "" where it has none, or one without ->>.

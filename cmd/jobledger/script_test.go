@@ -119,7 +119,8 @@ func anew(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: anew")
 	}
 	if dsn := ts.Getenv("JOBLEDGER_DB"); ledger.OnServer(dsn) {
-		ts.Check(printServerRows(ts, dsn, "SET client_min_messages TO warning; DROP SCHEMA IF EXISTS jobledger CASCADE"))
+		_, err := printed(dsn, "SET client_min_messages TO warning; DROP SCHEMA IF EXISTS jobledger CASCADE")
+		ts.Check(err)
 		return
 	}
 	for _, suffix := range []string{"", "-wal", "-shm", ".bell", ".logs"} {
@@ -151,12 +152,12 @@ func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: sql file statement")
 	}
-	var err error
-	if dsn := ts.Getenv("JOBLEDGER_DB"); args[0] == defaultDB && ledger.OnServer(dsn) {
-		err = printServerRows(ts, dsn, args[1])
-	} else {
-		err = printFileRows(ts, ts.MkAbs(args[0]), args[1])
+	dsn := ts.Getenv("JOBLEDGER_DB")
+	if args[0] != defaultDB || !ledger.OnServer(dsn) {
+		dsn = ts.MkAbs(args[0])
 	}
+	out, err := printed(dsn, args[1])
+	fmt.Fprint(ts.Stdout(), out)
 	switch {
 	case err != nil && neg:
 		fmt.Fprintln(ts.Stderr(), err)
@@ -167,52 +168,58 @@ func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func printServerRows(ts *testscript.TestScript, dsn, statements string) error {
-	ctx := context.Background()
-	conn, err := pgconn.Connect(ctx, dsn)
-	if err != nil {
-		return err
+// printed is what a shell of the ledger's database prints for statements: the rows as sqlite3 and psql -At do.
+func printed(dsn, statements string) (string, error) {
+	if ledger.OnServer(dsn) {
+		return printedByServer(dsn, statements)
 	}
-	defer conn.Close(ctx)
-	results, err := conn.Exec(ctx, "SET search_path TO jobledger; "+statements).ReadAll()
-	for _, result := range results {
-		for _, row := range result.Rows {
-			fmt.Fprintf(ts.Stdout(), "%s\n", bytes.Join(row, []byte("|")))
-		}
-	}
-	return err
-}
-
-func printFileRows(ts *testscript.TestScript, path, statement string) error {
-	db, err := sql.Open("sqlite", path)
+	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer db.Close()
-	rows, err := db.Query(statement)
+	rows, err := db.Query(statements)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer rows.Close()
 	columns, err := rows.Columns()
 	if err != nil {
-		return err
+		return "", err
 	}
+	var out strings.Builder
 	for rows.Next() {
 		cells, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
 		for i := range cells {
 			into[i] = &cells[i]
 		}
 		if err := rows.Scan(into...); err != nil {
-			return err
+			return out.String(), err
 		}
 		var line []string
 		for _, c := range cells {
 			line = append(line, c.String)
 		}
-		fmt.Fprintln(ts.Stdout(), strings.Join(line, "|"))
+		fmt.Fprintln(&out, strings.Join(line, "|"))
 	}
-	return rows.Err()
+	return out.String(), rows.Err()
+}
+
+func printedByServer(dsn, statements string) (string, error) {
+	ctx := context.Background()
+	conn, err := pgconn.Connect(ctx, dsn)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	results, err := conn.Exec(ctx, "SET search_path TO jobledger; "+statements).ReadAll()
+	var out strings.Builder
+	for _, result := range results {
+		for _, row := range result.Rows {
+			fmt.Fprintf(&out, "%s\n", bytes.Join(row, []byte("|")))
+		}
+	}
+	return out.String(), err
 }
 
 // capture is "capture NAME [KEY]" in a script: what the last command printed becomes a variable; with KEY, what
