@@ -31,6 +31,9 @@ func (p *postgres) mend(tx *Tx, o object) error {
 		return err
 	}
 	create := creations[o.kind+" "+o.name]
+	if o.want != "" && create == "" {
+		return fmt.Errorf("%w: it is a constraint of its table; put it back as schema/postgres of this program has it", ErrDamaged)
+	}
 	replace := strings.Replace(create, "CREATE", "CREATE OR REPLACE", 1)
 	statements := []string{schema.PostgresPath}
 	switch o.kind {
@@ -52,9 +55,6 @@ func (p *postgres) mend(tx *Tx, o object) error {
 			statements = append(statements, `DROP `+o.kind+` `+quoted(o.name))
 		}
 		statements = append(statements, create)
-	}
-	if o.want != "" && create == "" {
-		return fmt.Errorf("%w: it is a constraint of its table; put it back as schema/postgres of this program has it", ErrDamaged)
 	}
 	for _, statement := range statements {
 		if _, err := tx.Exec(statement); err != nil {

@@ -17,7 +17,12 @@ const canLockWhole = true
 // lockWhole takes the lock on f that SQLite calls exclusive, all the bytes on which it ever locks, and nameLock. It
 // belongs to f's description, so that another description in this process is in its way too.
 func lockWhole(f *os.File) error {
-	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: lockStart, Len: lockLength + 1})
+	return lockRange(f, unix.F_WRLCK, lockStart, lockLength+1)
+}
+
+// lockRange takes a lock on bytes of f without waiting. Errors: errInUse where it is in another's way.
+func lockRange(f *os.File, kind int16, start, length int64) error {
+	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Start: start, Len: length})
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 		return errInUse
 	}
@@ -39,11 +44,11 @@ func keepName(path string) (*os.File, error) {
 	if err != nil {
 		return nil, nil // SQLite says why
 	}
-	if err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_RDLCK, Start: nameLock, Len: 1}); err != nil {
+	if err := lockRange(f, unix.F_RDLCK, nameLock, 1); err != nil {
 		_ = f.Close()
-		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		if errors.Is(err, errInUse) {
 			failpoint.Hit("met")
-			return nil, errInUse
+			return nil, err
 		}
 		return nil, nil
 	}
