@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -104,12 +103,7 @@ func (p *program) takeOver(c *cli.Context, service *commands.Service, name, toke
 // stoppable is a context that the first signal to end ends. end undoes that, and says which signal came, if any.
 func stoppable(ctx context.Context) (stopped context.Context, end func() os.Signal) {
 	stopped, cancel := context.WithCancel(ctx)
-	signals := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // as under nohup
-			signal.Notify(signals, s)
-		}
-	}
+	signals := endingSignals(1)
 	came := make(chan os.Signal, 1)
 	go func() {
 		defer close(came)

@@ -220,12 +220,7 @@ func commandError(err error) error {
 // end). It returns what undoes that. The signals stay caught until the process ends: who sends two does not know when the
 // worker has finished, and a late one must not make a death of an orderly end.
 func (p *program) stopOnSignals(w *worker.Worker, cancel func(), within time.Duration, notify func(string)) func() {
-	signals := make(chan os.Signal, 4)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // as under nohup
-			signal.Notify(signals, s)
-		}
-	}
+	signals := endingSignals(4)
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -259,6 +254,17 @@ func (p *program) stopOnSignals(w *worker.Worker, cancel func(), within time.Dur
 		<-ended // or what it says may be lost
 		failpoint.Hit("over")
 	}
+}
+
+// endingSignals catches the signals that ask a process to end, but not those that are ignored, as under nohup.
+func endingSignals(room int) chan os.Signal {
+	signals := make(chan os.Signal, room)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+	return signals
 }
 
 // lineHandler writes what a worker says as lines for people: the message, then what it is about.
