@@ -2,104 +2,99 @@ package main
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/urfave/cli/v2"
 
-	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
 
-// ownerFlags are what the owner of a claim shows, and more. For these verbs alone the environment says which claim
-// is meant, as it does within a worker's command.
-func ownerFlags(more ...cli.Flag) []cli.Flag {
-	return append([]cli.Flag{
-		&cli.StringFlag{Name: "token", Usage: "the lease `TOKEN` of the claim", Required: true, EnvVars: []string{"JOBLEDGER_TOKEN"}},
-		&cli.StringFlag{Name: "worker", Usage: "the `NAME` that claimed the job; if it is another, nothing is done", EnvVars: []string{"JOBLEDGER_WORKER"}},
-	}, more...)
+// ownerVerb answers "who had this job when it happened".
+func ownerVerb(p *program) verb {
+	return verb{
+		name: "owner", group: groupAudit, usage: "show who held a job at a moment",
+		about: "A claim holds from the moment of its event claimed until right before that of its end. A lease that had run " +
+			"out held on until somebody reclaimed the job, so its worker counts as the owner until then.",
+		args: "JOB", minArgs: 1, maxArgs: 1,
+		flags: []cli.Flag{&cli.StringFlag{Name: "at", Usage: "the moment: a `TIME`, or a place in the ledger, pos:N", Required: true}},
+		examples: []example{
+			{"jobledger owner 01KDY9FY88 --at 14:30", "who held it at half past two"},
+			{"jobledger owner 01KDY9FY88 --at pos:4711 --json", "right after that event, for a script"},
+		},
+		exits: []int{exitNothing, exitNoJob},
+		run: func(c *cli.Context) error {
+			var o ownership
+			err := p.read(c.Context, func(tx *ledger.Tx) (err error) {
+				n, err := jobNumber(c.Context, tx, c.Args().First())
+				if err != nil {
+					return err
+				}
+				if o.at, _, err = p.momentOf(c, "at", tx); err != nil {
+					return err
+				}
+				if o.id, err = projection.IDOf(c.Context, tx, n); err != nil {
+					return err
+				}
+				o.state, o.claim, err = projection.OwnerAt(c.Context, tx, n, o.at)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return p.printOwner(o)
+		},
+	}
 }
 
-const aboutOwner = "JOB is the job's id or the beginning of it; without JOB, the environment variable JOBLEDGER_JOB says which. " +
-	"Within a command of 'jobledger work', job, token and worker are all set."
+// ownership is who held a job at a moment.
+type ownership struct {
+	id    ledger.JobID
+	at    projection.Moment
+	state ledger.State
+	claim projection.Attempt // the zero one: nobody
+}
 
-// aboutEnding holds for all but heartbeat.
-const aboutEnding = aboutOwner + " Sent twice it is done once, and the second time gets the same answer."
+type ownerJSON struct {
+	Job     ledger.JobID `json:"job"`
+	At      string       `json:"at"`
+	Pos     int64        `json:"pos"`
+	State   *string      `json:"state"`
+	Worker  *string      `json:"worker"`
+	Boot    *string      `json:"boot"`
+	Host    *string      `json:"host"`
+	PID     *int         `json:"pid"`
+	Attempt *int         `json:"attempt"`
+	Since   *string      `json:"since"`
+	Until   *string      `json:"until"` // null: it has not ended
+}
 
-var ownerExits = []int{exitLeaseLost, exitCancelled, exitConflict, exitNoJob, exitBusy}
-
-// asOwner asks for what ask makes of the job and its credentials, on behalf of the claim's owner.
-func (p *program) asOwner(c *cli.Context, ask func(j projection.Job, token, owner string) commands.Command) error {
-	name, token, owner, err := claimOf(c)
-	if err != nil {
-		return err
-	}
-	service, err := p.open(c.Context)
-	if err != nil {
-		return err
-	}
-	defer service.Store.Close()
-	j, err := p.jobNamed(c.Context, service, name)
-	if err != nil {
-		return err
-	}
-	actor := p.actor
-	if owner != "" {
-		actor = p.actorAs("worker:" + owner)
-	}
-	if j, err = service.Do(c.Context, actor, j.ID, ask(j, token, owner)); err != nil {
-		return err
-	}
+func (p *program) printOwner(o ownership) error {
+	a, held := o.claim, o.claim.Pos > 0
 	if p.json {
-		return p.printJSON(toJSON(j))
-	}
-	if p.stderrTerminal { // a script knows by the exit code
-		p.message("%s", p.standing(j))
-	}
-	return nil
-}
-
-// claimOf says which claim is meant: its job, its token, and, where that was given, its worker.
-func claimOf(c *cli.Context) (name, token, owner string, err error) {
-	name = c.Args().First()
-	if !c.Args().Present() {
-		name = os.Getenv("JOBLEDGER_JOB")
-	}
-	token, owner = c.String("token"), c.String("worker")
-	switch {
-	case name == "":
-		err = withHint(usagef("missing JOB"), "%s", seeHelp(c.Command.Name))
-	case token == "":
-		err = usagef("--token is empty")
-	default:
-		err = commands.CheckLabel("token", token)
-	}
-	return name, token, owner, err
-}
-
-// actorAs is who acts: the one that --actor or its variable names, else role.
-func (p *program) actorAs(role string) string {
-	if p.actor != p.defaultActor() {
-		return p.actor
-	}
-	return role
-}
-
-// standing says in a line where a job stands.
-func (p *program) standing(j projection.Job) string {
-	text := fmt.Sprintf("job %s in %s is %s", j.ID, j.Queue, j.State)
-	switch {
-	case j.State == ledger.Queued:
-		now := p.now()
-		text += ", to run now"
-		if j.RunAt.After(now) {
-			text = fmt.Sprintf("job %s in %s is queued, to run at %s (%s)", j.ID, j.Queue, formatTime(j.RunAt.In(now.Location())), age(j.RunAt, now))
+		out := ownerJSON{Job: o.id, At: jsonTime(o.at.At), Pos: o.at.Pos, State: textOrNull(o.state.String())}
+		if held {
+			out.Worker, out.Boot, out.Host = textOrNull(a.Worker.Name), textOrNull(a.Worker.Boot), textOrNull(a.Worker.Host)
+			out.PID, out.Attempt = &a.Worker.PID, &a.Attempt
+			out.Since, out.Until = timeOrNull(a.ClaimedAt), timeOrNull(a.EndedAt)
 		}
-	case j.State.Held():
-		text += fmt.Sprintf(" by %s until %s", j.Worker.Name, formatTime(j.LeaseUntil.In(p.now().Location())))
+		if err := p.printJSON(out); err != nil {
+			return err
+		}
 	}
-	if j.Failures > 0 {
-		text += fmt.Sprintf(", failures %d of %d", j.Failures, j.MaxAttempts)
+	moment := fmt.Sprintf("%s (pos %d)", p.precisely(o.at.At), o.at.Pos)
+	switch {
+	case o.state == 0:
+		return exitf(exitNothing, "nobody held job %s at %s: it was not enqueued yet", o.id, moment)
+	case !held:
+		return exitf(exitNothing, "nobody held job %s at %s: it was %s", o.id, moment, o.state)
+	case p.json:
+		return nil
 	}
-	return text
+	until := "now"
+	if !a.EndedAt.IsZero() {
+		until = fmt.Sprintf("%s (%s, %s)", p.precisely(a.EndedAt), briefly(a.EndedAt.Sub(a.ClaimedAt)), a.Outcome)
+	}
+	return p.printPairs([2]string{"job", string(o.id)}, [2]string{"at", moment}, [2]string{"state", o.state.String()},
+		[2]string{"owner", a.Worker.Name}, [2]string{"process", process(a.Worker)}, [2]string{"boot", a.Worker.Boot},
+		[2]string{"attempt", fmt.Sprint(a.Attempt)}, [2]string{"since", p.precisely(a.ClaimedAt)}, [2]string{"until", until})
 }

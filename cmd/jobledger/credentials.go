@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// ownerFlags are what the owner of a claim shows, and more. For these verbs alone the environment says which claim
+// is meant, as it does within a worker's command.
+func ownerFlags(more ...cli.Flag) []cli.Flag {
+	return append([]cli.Flag{
+		&cli.StringFlag{Name: "token", Usage: "the lease `TOKEN` of the claim", Required: true, EnvVars: []string{"JOBLEDGER_TOKEN"}},
+		&cli.StringFlag{Name: "worker", Usage: "the `NAME` that claimed the job; if it is another, nothing is done", EnvVars: []string{"JOBLEDGER_WORKER"}},
+	}, more...)
+}
+
+const aboutOwner = "JOB is the job's id or the beginning of it; without JOB, the environment variable JOBLEDGER_JOB says which. " +
+	"Within a command of 'jobledger work', job, token and worker are all set."
+
+// aboutEnding holds for all but heartbeat.
+const aboutEnding = aboutOwner + " Sent twice it is done once, and the second time gets the same answer."
+
+var ownerExits = []int{exitLeaseLost, exitCancelled, exitConflict, exitNoJob, exitBusy}
+
+// asOwner asks for what ask makes of the job and its credentials, on behalf of the claim's owner.
+func (p *program) asOwner(c *cli.Context, ask func(j projection.Job, token, owner string) commands.Command) error {
+	name, token, owner, err := claimOf(c)
+	if err != nil {
+		return err
+	}
+	service, err := p.open(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	j, err := p.jobNamed(c.Context, service, name)
+	if err != nil {
+		return err
+	}
+	actor := p.actor
+	if owner != "" {
+		actor = p.actorAs("worker:" + owner)
+	}
+	if j, err = service.Do(c.Context, actor, j.ID, ask(j, token, owner)); err != nil {
+		return err
+	}
+	if p.json {
+		return p.printJSON(toJSON(j))
+	}
+	if p.stderrTerminal { // a script knows by the exit code
+		p.message("%s", p.standing(j))
+	}
+	return nil
+}
+
+// claimOf says which claim is meant: its job, its token, and, where that was given, its worker.
+func claimOf(c *cli.Context) (name, token, owner string, err error) {
+	name = c.Args().First()
+	if !c.Args().Present() {
+		name = os.Getenv("JOBLEDGER_JOB")
+	}
+	token, owner = c.String("token"), c.String("worker")
+	switch {
+	case name == "":
+		err = withHint(usagef("missing JOB"), "%s", seeHelp(c.Command.Name))
+	case token == "":
+		err = usagef("--token is empty")
+	default:
+		err = commands.CheckLabel("token", token)
+	}
+	return name, token, owner, err
+}
+
+// actorAs is who acts: the one that --actor or its variable names, else role.
+func (p *program) actorAs(role string) string {
+	if p.actor != p.defaultActor() {
+		return p.actor
+	}
+	return role
+}
+
+// standing says in a line where a job stands.
+func (p *program) standing(j projection.Job) string {
+	text := fmt.Sprintf("job %s in %s is %s", j.ID, j.Queue, j.State)
+	switch {
+	case j.State == ledger.Queued:
+		now := p.now()
+		text += ", to run now"
+		if j.RunAt.After(now) {
+			text = fmt.Sprintf("job %s in %s is queued, to run at %s (%s)", j.ID, j.Queue, formatTime(j.RunAt.In(now.Location())), age(j.RunAt, now))
+		}
+	case j.State.Held():
+		text += fmt.Sprintf(" by %s until %s", j.Worker.Name, formatTime(j.LeaseUntil.In(p.now().Location())))
+	}
+	if j.Failures > 0 {
+		text += fmt.Sprintf(", failures %d of %d", j.Failures, j.MaxAttempts)
+	}
+	return text
+}
