@@ -1,4 +1,4 @@
-package worker
+package child
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 
 func TestPrefixWriterWritesWholeLines(t *testing.T) {
 	var out bytes.Buffer
-	w := newPrefixWriter(&out, "> ")
+	w := NewPrefixWriter(&out, "> ")
 	for _, piece := range []string{"a", "b\nc\n", "", "\n", "last"} {
 		if n, err := w.Write([]byte(piece)); n != len(piece) || err != nil {
 			t.Errorf("Write(%q) = %d, %v", piece, n, err)
@@ -26,7 +26,7 @@ func TestPrefixWriterWritesWholeLines(t *testing.T) {
 
 func TestPrefixWriterBreaksLinesWithoutEnd(t *testing.T) {
 	var out bytes.Buffer
-	w := newPrefixWriter(&out, "> ")
+	w := NewPrefixWriter(&out, "> ")
 	for range 5 {
 		w.Write(bytes.Repeat([]byte("x"), maxLine/2+1))
 	}

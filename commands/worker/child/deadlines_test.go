@@ -1,6 +1,6 @@
 //go:build unix
 
-package worker
+package child
 
 import (
 	"fmt"
@@ -13,34 +13,34 @@ import (
 func TestDeadlines(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		d    deadlines
-		at   map[int]func(*deadlines)
+		d    schedule
+		at   map[int]func(*schedule)
 		want string
 	}{
-		{"none", deadlines{}, nil, ""},
-		{"max runtime", deadlines{runtime: 3, killAfter: 2}, nil, "TERM@3 KILL@5 max_runtime"},
-		{"lease", deadlines{lease: lease{Term: 2, Kill: 6}, killAfter: 1}, nil, "TERM@2 KILL@6 lease"},
-		{"lease without a term", deadlines{lease: lease{Kill: 6}}, nil, "KILL@6 lease"},
-		{"lease without a kill", deadlines{lease: lease{Term: 2}, killAfter: 3}, nil, "TERM@2 KILL@5 lease"},
-		{"max runtime just before the lease's end", deadlines{runtime: 4, lease: lease{Term: 5, Kill: 6}, killAfter: 4}, nil, "TERM@4 KILL@6 max_runtime"},
-		{"extended in time", deadlines{lease: lease{Term: 2, Kill: 3}}, map[int]func(*deadlines){
-			1: func(d *deadlines) { d.lease = lease{Term: 5, Kill: 7} },
+		{"none", schedule{}, nil, ""},
+		{"max runtime", schedule{runtime: 3, killAfter: 2}, nil, "TERM@3 KILL@5 max_runtime"},
+		{"lease", schedule{lease: lease{Term: 2, Kill: 6}, killAfter: 1}, nil, "TERM@2 KILL@6 lease"},
+		{"lease without a term", schedule{lease: lease{Kill: 6}}, nil, "KILL@6 lease"},
+		{"lease without a kill", schedule{lease: lease{Term: 2}, killAfter: 3}, nil, "TERM@2 KILL@5 lease"},
+		{"max runtime just before the lease's end", schedule{runtime: 4, lease: lease{Term: 5, Kill: 6}, killAfter: 4}, nil, "TERM@4 KILL@6 max_runtime"},
+		{"extended in time", schedule{lease: lease{Term: 2, Kill: 3}}, map[int]func(*schedule){
+			1: func(d *schedule) { d.lease = lease{Term: 5, Kill: 7} },
 		}, "TERM@5 KILL@7 lease"},
-		{"extended after term", deadlines{lease: lease{Term: 2, Kill: 4}}, map[int]func(*deadlines){
-			3: func(d *deadlines) { d.lease = lease{Term: 8, Kill: 9} },
+		{"extended after term", schedule{lease: lease{Term: 2, Kill: 4}}, map[int]func(*schedule){
+			3: func(d *schedule) { d.lease = lease{Term: 8, Kill: 9} },
 		}, "TERM@2 KILL@4 lease"},
-		{"stop", deadlines{killAfter: 3}, map[int]func(*deadlines){
-			2: func(d *deadlines) { d.stopNow = true },
+		{"stop", schedule{killAfter: 3}, map[int]func(*schedule){
+			2: func(d *schedule) { d.stopNow = true },
 		}, "TERM@2 KILL@5 stop"},
-		{"stop and then kill", deadlines{killAfter: 5}, map[int]func(*deadlines){
-			2: func(d *deadlines) { d.stopNow = true },
-			4: func(d *deadlines) { d.killNow = true },
+		{"stop and then kill", schedule{killAfter: 5}, map[int]func(*schedule){
+			2: func(d *schedule) { d.stopNow = true },
+			4: func(d *schedule) { d.killNow = true },
 		}, "TERM@2 KILL@4 stop"},
-		{"stop during the end of a lease", deadlines{lease: lease{Term: 2, Kill: 9}, killAfter: 1}, map[int]func(*deadlines){
-			4: func(d *deadlines) { d.stopNow = true },
+		{"stop during the end of a lease", schedule{lease: lease{Term: 2, Kill: 9}, killAfter: 1}, map[int]func(*schedule){
+			4: func(d *schedule) { d.stopNow = true },
 		}, "TERM@2 KILL@5 lease"},
-		{"kill", deadlines{}, map[int]func(*deadlines){
-			4: func(d *deadlines) { d.killNow = true },
+		{"kill", schedule{}, map[int]func(*schedule){
+			4: func(d *schedule) { d.killNow = true },
 		}, "KILL@4 kill"},
 	} {
 		var got []string
@@ -52,7 +52,7 @@ func TestDeadlines(t *testing.T) {
 				got = append(got, fmt.Sprintf("%s@%d", strings.TrimPrefix(signalName(sig), "SIG"), now))
 			}
 		}
-		if tt.d.cause != causeNone {
+		if tt.d.cause != CauseNone {
 			got = append(got, string(tt.d.cause))
 		}
 		if got := strings.Join(got, " "); got != tt.want {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package worker
+package child
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ import (
 
 func TestChildPassesMaxRuntime(t *testing.T) {
 	t.Parallel()
-	everyWay(t, func(t *testing.T, way func(childSpec) childSpec) {
+	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
 		spec := shell("sleep 60")
 		spec.MaxRuntime = 100 * time.Millisecond
 		wantEnd(t, run(t, way(spec)), "SIGTERM max_runtime")
@@ -47,7 +47,7 @@ func TestChildPassesMaxRuntime(t *testing.T) {
 
 func TestChildEndsWithItsLease(t *testing.T) {
 	t.Parallel()
-	everyWay(t, func(t *testing.T, way func(childSpec) childSpec) {
+	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
 		spec := shell("sleep 120")
 		spec.Lease = in(3*time.Second, time.Minute)
 		obedient := start(t, way(spec))
@@ -71,7 +71,7 @@ func TestChildEndsWithItsLease(t *testing.T) {
 
 		spec = shell("sleep 20")
 		spec.Lease = in(-time.Second, -time.Second) // lost before it began
-		if c, err := startChild(t.Context(), way(spec)); !errors.Is(err, errLate) {
+		if c, err := Start(t.Context(), way(spec)); !errors.Is(err, ErrLate) {
 			t.Errorf("it was started: %v, %v", c, err)
 		}
 	})
@@ -79,7 +79,7 @@ func TestChildEndsWithItsLease(t *testing.T) {
 
 func TestChildOutlivesALeaseThatIsExtended(t *testing.T) {
 	t.Parallel()
-	everyWay(t, func(t *testing.T, way func(childSpec) childSpec) {
+	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
 		end := filepath.Join(t.TempDir(), "end")
 		spec := shell("until [ -e $1 ]; do sleep 0.05; done; exit 7", end)
 		spec.Lease = in(4*time.Second, 5*time.Second)
@@ -107,7 +107,7 @@ func TestChildOutlivesALeaseThatIsExtended(t *testing.T) {
 }
 
 func TestChildObeysOrders(t *testing.T) {
-	everyWay(t, func(t *testing.T, way func(childSpec) childSpec) {
+	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
 		c := start(t, way(shell("sleep 20")))
 		c.Stop()
 		wantEnd(t, c.Wait(), "SIGTERM stop")
@@ -234,7 +234,7 @@ func TestServiceSignalsPassTheSupervisingParentBy(t *testing.T) {
 
 func TestStolenPipeDoesNotDelayTheEnd(t *testing.T) {
 	needSetsid(t)
-	everyWay(t, func(t *testing.T, way func(childSpec) childSpec) {
+	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
 		script := `echo out; echo err >&2; sleep 60 &
 setsid sh -c 'echo $$ >$1; exec sleep 60' sh $1 &
 until [ -s $1 ]; do sleep 0.01; done; echo end; exit 2`

@@ -1,6 +1,6 @@
 //go:build unix
 
-package worker
+package child
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ func reading(said []byte) *conn { return &conn{dec: json.NewDecoder(bytes.NewRea
 func FuzzProtocol(f *testing.F) {
 	for _, message := range []any{
 		command{Path: []byte("/bin/sh"), Args: [][]byte{[]byte("sh"), {0xff}}, KillAfter: time.Second, Lease: lease{1, 2}},
-		order{Lease: &lease{Term: 5, Kill: 7}}, order{Stop: true}, order{Kill: true}, started{Pid: 7}, started{Errno: 2, Chdir: true}, ended{Cause: causeLease, Left: 1},
+		order{Lease: &lease{Term: 5, Kill: 7}}, order{Stop: true}, order{Kill: true}, started{Pid: 7}, started{Errno: 2, Chdir: true}, ended{Cause: CauseLease, Left: 1},
 	} {
 		text, err := json.Marshal(message)
 		if err != nil {
@@ -86,7 +86,7 @@ func FuzzCommandMessage(f *testing.F) {
 
 // A worker that does not say what can be understood is taken for gone: its command is ended, with all of its processes.
 func TestNonsenseFromTheWorkerEndsTheCommand(t *testing.T) {
-	everyWay(t, func(t *testing.T, way func(childSpec) childSpec) {
+	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
 		for _, nonsense := range []string{"x", "\x00", "[]", `{"Kill":1}`, `{"Lease":{"Term":"soon"}}`, `{"Stop":tru}`, "{{", `{"Lease":{"Term":1e999}}`} {
 			c := start(t, way(shell("trap '' TERM; echo ready; sleep 60 & wait")))
 			if _, err := c.conn.file.Write([]byte(nonsense)); err != nil {

@@ -1,4 +1,4 @@
-package worker
+package child
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func firstProcess() {
 		os.Exit(0)
 	}
 	for i := range 10 {
-		c, err := startChild(context.Background(), shell("(sleep 0 &); (setsid sleep 20 &); sleep 20 & exit $1", fmt.Sprint(i)))
+		c, err := Start(context.Background(), shell("(sleep 0 &); (setsid sleep 20 &); sleep 20 & exit $1", fmt.Sprint(i)))
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)

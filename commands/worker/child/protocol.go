@@ -1,6 +1,6 @@
 //go:build unix
 
-package worker
+package child
 
 import (
 	"encoding/json"
@@ -44,7 +44,7 @@ type started struct {
 // ended is the last message.
 type ended struct {
 	Status *syscall.WaitStatus // of the command itself; null: it could not be killed
-	Cause  endCause
+	Cause  Cause
 	Left   int
 }
 
@@ -65,10 +65,10 @@ func instantOf(t time.Time) instant {
 func (i instant) add(d time.Duration) instant { return i + instant(d) }
 func (i instant) passed(now instant) bool     { return i != 0 && now >= i }
 
-// lease is leaseDeadlines as both processes understand it.
+// lease is Deadlines as both processes understand it.
 type lease struct{ Term, Kill instant }
 
-func leaseOf(l leaseDeadlines) lease { return lease{Term: instantOf(l.Term), Kill: instantOf(l.Kill)} }
+func leaseOf(l Deadlines) lease { return lease{Term: instantOf(l.Term), Kill: instantOf(l.Kill)} }
 
 // conn is one end of the conversation.
 type conn struct {

@@ -1,4 +1,4 @@
-package worker
+package child
 
 import (
 	"cmp"
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// childSpec says which command to run for one claimed job, with what, and for how long.
-type childSpec struct {
+// Spec says which command to run for one claimed job, with what, and for how long.
+type Spec struct {
 	Supervisor []string // argv of a program that calls Supervise; empty: no supervising parent, weaker promises
 
 	Path string   // a path, or a name that is looked up in the worker's own PATH
@@ -26,35 +26,35 @@ type childSpec struct {
 
 	KillAfter  time.Duration // how long a child may go on after TERM; default 10 s
 	MaxRuntime time.Duration // TERM when it has run for so long, KILL KillAfter later; 0: no end
-	Lease      leaseDeadlines
+	Lease      Deadlines
 }
 
-// leaseDeadlines are the instants at which a child is sent TERM and KILL because its lease could not be renewed.
+// Deadlines are the instants at which a child is sent TERM and KILL because its lease could not be renewed.
 // They are instants and not durations, so that a worker that freezes between working one out and sending it
 // does not stretch its lease: take the time before the lease is asked for, and add to that. Only Go's monotonic
 // reading counts, a change of the wall clock does not. A zero time means never.
-type leaseDeadlines struct {
+type Deadlines struct {
 	Term, Kill time.Time
 }
 
-// endCause says who ended a child: we, and why, or nobody but itself.
-type endCause string
+// Cause says who ended a child: we, and why, or nobody but itself.
+type Cause string
 
 const (
-	causeNone       endCause = ""            // it came to its end, or a stranger ended it
-	causeMaxRuntime endCause = "max_runtime" // it ran for MaxRuntime
-	causeLease      endCause = "lease"       // its lease was not extended in time
-	causeStop       endCause = "stop"        // Stop was called
-	causeKill       endCause = "kill"        // Kill was called
+	CauseNone       Cause = ""            // it came to its end, or a stranger ended it
+	CauseMaxRuntime Cause = "max_runtime" // it ran for MaxRuntime
+	CauseLease      Cause = "lease"       // its lease was not extended in time
+	CauseStop       Cause = "stop"        // Stop was called
+	CauseKill       Cause = "kill"        // Kill was called
 )
 
-// childEnd is how a child ended. Exactly one of ExitCode, Signal and Err is set.
-type childEnd struct {
-	ExitCode *int     // it exited; `exit 137` is 137 and no signal
-	Signal   string   // the signal that it died of, such as "SIGKILL"
-	Err      error    // how it ended is not known: its supervising parent was killed, or it cannot be killed
-	Cause    endCause // the first reason we had to end it, if we signalled it at all
-	Left     int      // processes of the job that are still there, because they could not be killed
+// End is how a child ended. Exactly one of ExitCode, Signal and Err is set.
+type End struct {
+	ExitCode *int   // it exited; `exit 137` is 137 and no signal
+	Signal   string // the signal that it died of, such as "SIGKILL"
+	Err      error  // how it ended is not known: its supervising parent was killed, or it cannot be killed
+	Cause    Cause  // the first reason we had to end it, if we signalled it at all
+	Left     int    // processes of the job that are still there, because they could not be killed
 
 	Stdout          []byte // the first ResultLimit bytes
 	StdoutSize      int64  // how many there were
@@ -68,37 +68,37 @@ const (
 	stderrTail         = 8 << 10
 )
 
-// errLate says that a command was not started because its lease was all but over: this process was frozen, say.
-var errLate = errors.New("its lease ran out before it could begin")
+// ErrLate says that a command was not started because its lease was all but over: this process was frozen, say.
+var ErrLate = errors.New("its lease ran out before it could begin")
 
-// startError says that a command cannot be run, in the way a shell says it.
-type startError struct {
+// StartError says that a command cannot be run, in the way a shell says it.
+type StartError struct {
 	Path string
 	Code int // 127: there is no such command; 126: there is, but it cannot be run
 	Err  error
 }
 
-func (e *startError) Error() string { return fmt.Sprintf("run %s: %v", e.Path, e.Err) }
-func (e *startError) Unwrap() error { return e.Err }
+func (e *StartError) Error() string { return fmt.Sprintf("run %s: %v", e.Path, e.Err) }
+func (e *StartError) Unwrap() error { return e.Err }
 
-// lookPath finds the file that a command's name stands for. Its errors are *startError.
-func lookPath(name string) (string, error) {
+// LookPath finds the file that a command's name stands for. Its errors are *StartError.
+func LookPath(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err == nil {
 		return path, nil
 	}
 	if e := (*exec.Error)(nil); errors.As(err, &e) {
-		err = e.Err // without the name, which startError says
+		err = e.Err // without the name, which StartError says
 	}
 	code := 126
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, exec.ErrDot) || errors.Is(err, fs.ErrNotExist) {
 		code = 127
 	}
-	return "", &startError{Path: name, Code: code, Err: err}
+	return "", &StartError{Path: name, Code: code, Err: err}
 }
 
 // withDefaults replaces the zero values that stand for something else.
-func (s childSpec) withDefaults() childSpec {
+func (s Spec) withDefaults() Spec {
 	s.ResultLimit = cmp.Or(s.ResultLimit, defaultResultLimit)
 	s.KillAfter = cmp.Or(s.KillAfter, defaultKillAfter)
 	return s

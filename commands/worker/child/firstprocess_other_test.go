@@ -1,5 +1,5 @@
 //go:build unix && !linux
 
-package worker
+package child
 
 func firstProcess() {}

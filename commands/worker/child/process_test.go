@@ -1,6 +1,6 @@
 //go:build unix
 
-package worker
+package child
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 )
 
 func TestChildReportsHowItEnded(t *testing.T) {
-	everyWay(t, func(t *testing.T, way func(childSpec) childSpec) {
+	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
 		for script, want := range map[string]string{
 			"exit 0":           "exit 0",
 			"exit 3":           "exit 3",
@@ -51,23 +51,23 @@ func TestChildCannotStart(t *testing.T) {
 	}
 	// The files are written before anything else runs: a fork at that moment would hold them open, and so busy.
 	cases := map[string]struct {
-		spec childSpec
+		spec Spec
 		code int
 	}{
-		"no such name":   {childSpec{Path: "jobledger-no-such-command"}, 127},
-		"no such file":   {childSpec{Path: filepath.Join(dir, "missing")}, 127},
-		"no interpreter": {childSpec{Path: file("astray", "#!/no/such/interpreter\n", 0o755)}, 127},
-		"not executable": {childSpec{Path: file("plain", "#!/bin/sh\n", 0o644)}, 126},
-		"a directory":    {childSpec{Path: dir}, 126},
-		"no program":     {childSpec{Path: file("text", "hello\n", 0o755)}, 126},
-		"no directory":   {childSpec{Path: "/bin/sh", Dir: filepath.Join(dir, "missing")}, 126},
-		"a NUL byte":     {childSpec{Path: "/bin/sh", Args: []string{"a\x00b"}}, 126},
+		"no such name":   {Spec{Path: "jobledger-no-such-command"}, 127},
+		"no such file":   {Spec{Path: filepath.Join(dir, "missing")}, 127},
+		"no interpreter": {Spec{Path: file("astray", "#!/no/such/interpreter\n", 0o755)}, 127},
+		"not executable": {Spec{Path: file("plain", "#!/bin/sh\n", 0o644)}, 126},
+		"a directory":    {Spec{Path: dir}, 126},
+		"no program":     {Spec{Path: file("text", "hello\n", 0o755)}, 126},
+		"no directory":   {Spec{Path: "/bin/sh", Dir: filepath.Join(dir, "missing")}, 126},
+		"a NUL byte":     {Spec{Path: "/bin/sh", Args: []string{"a\x00b"}}, 126},
 	}
-	everyWay(t, func(t *testing.T, way func(childSpec) childSpec) {
+	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
 		for name, tt := range cases {
 			tt.spec.Supervisor = self()
-			_, err := startChild(t.Context(), way(tt.spec))
-			if e := (*startError)(nil); !errors.As(err, &e) || e.Code != tt.code {
+			_, err := Start(t.Context(), way(tt.spec))
+			if e := (*StartError)(nil); !errors.As(err, &e) || e.Code != tt.code {
 				t.Errorf("%s: got %v, want a start error with code %d", name, err, tt.code)
 			}
 		}
@@ -80,14 +80,14 @@ func TestChildStartIsBounded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	started := time.Now()
-	if _, err := startChild(ctx, spec); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Start(ctx, spec); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the context's error", err)
 	}
 	if d := time.Since(started); d > killBackstop {
 		t.Errorf("it took %v", d)
 	}
 	spec.Supervisor = []string{"/bin/sh", "-c", "exit 1"}
-	if _, err := startChild(t.Context(), spec); err == nil {
+	if _, err := Start(t.Context(), spec); err == nil {
 		t.Error("a supervising parent that ends at once is no error")
 	}
 }
@@ -104,7 +104,7 @@ func TestChildGetsItsInputToTheByte(t *testing.T) {
 	for i := range every {
 		every[i] = byte(i) ^ byte(i>>8)
 	}
-	everyWay(t, func(t *testing.T, way func(childSpec) childSpec) {
+	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
 		for _, input := range [][]byte{nil, []byte("\x00a\x00\n\xff"), every} {
 			spec := shell("cat")
 			spec.Stdin = input
@@ -121,8 +121,8 @@ func TestChildGetsItsInputToTheByte(t *testing.T) {
 }
 
 func TestChildGetsItsEnvironmentAndArgumentsOnly(t *testing.T) {
-	everyWay(t, func(t *testing.T, way func(childSpec) childSpec) {
-		spec := childSpec{Supervisor: self(), Path: "env", Env: []string{"B=2", "A=1 \xff x", "EMPTY="}}
+	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
+		spec := Spec{Supervisor: self(), Path: "env", Env: []string{"B=2", "A=1 \xff x", "EMPTY="}}
 		if e := run(t, way(spec)); string(e.Stdout) != "B=2\nA=1 \xff x\nEMPTY=\n" {
 			t.Errorf("environment: %q", e.Stdout)
 		}
@@ -146,7 +146,7 @@ func TestChildInheritsNothingElse(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("looks into /proc")
 	}
-	everyWay(t, func(t *testing.T, way func(childSpec) childSpec) {
+	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
 		script := "cd /proc/$$/fd; echo *; echo $(grep -E 'Sig(Blk|Ign)' /proc/$$/status; cut -d' ' -f5 /proc/$$/stat); echo $$"
 		plain, err := exec.Command("/bin/sh", "-c", script).Output() // whoever runs the tests may leave files open
 		if err != nil {
@@ -183,7 +183,7 @@ func (s *slow) Write(p []byte) (int, error) {
 }
 
 func TestSlowReaderGetsAllOutput(t *testing.T) {
-	everyWay(t, func(t *testing.T, way func(childSpec) childSpec) {
+	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
 		sink := &slow{pause: 2 * drainGrace}
 		spec := shell("head -c 60000 /dev/zero; head -c 60000 /dev/zero >&2")
 		spec.Stdout = sink
@@ -251,15 +251,15 @@ func TestFloodIsKeptInBoundedMemory(t *testing.T) {
 }
 
 func TestManyChildrenAtOnce(t *testing.T) {
-	everyWay(t, func(t *testing.T, way func(childSpec) childSpec) {
+	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
 		var out lines
 		var wg sync.WaitGroup
 		for i := range 32 {
 			wg.Go(func() {
 				spec := shell("cat; echo to all; printf partial; exit $1", strconv.Itoa(i))
 				spec.Stdin = fmt.Appendf(nil, "child %d\n", i)
-				spec.Stdout = newPrefixWriter(&out, fmt.Sprintf("[%d] ", i))
-				c, err := startChild(t.Context(), way(spec))
+				spec.Stdout = NewPrefixWriter(&out, fmt.Sprintf("[%d] ", i))
+				c, err := Start(t.Context(), way(spec))
 				if err != nil {
 					t.Error(err)
 					return
@@ -308,7 +308,7 @@ func BenchmarkChild(b *testing.B) {
 	for name, argv := range map[string][]string{"direct": nil, "supervised": self()} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				wantEnd(b, run(b, childSpec{Supervisor: argv, Path: "/bin/true", Env: env, Stdin: []byte("payload")}), "exit 0")
+				wantEnd(b, run(b, Spec{Supervisor: argv, Path: "/bin/true", Env: env, Stdin: []byte("payload")}), "exit 0")
 			}
 		})
 	}

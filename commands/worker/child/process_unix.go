@@ -1,6 +1,6 @@
 //go:build unix
 
-package worker
+package child
 
 import (
 	"context"
@@ -23,8 +23,8 @@ const (
 	killBackstop  = killPatience + 5*time.Second // after a Kill, how long one may take to say that it is done
 )
 
-// child is one running command.
-type child struct {
+// Process is one running command.
+type Process struct {
 	Pid int // of the command itself, and the number of its process group
 
 	conn       *conn
@@ -38,24 +38,24 @@ type child struct {
 
 	killOnce sync.Once
 	done     chan struct{}
-	end      childEnd // set when done is closed
+	end      End // set when done is closed
 }
 
 type pipe struct{ r, w *os.File }
 
-// startChild starts a command and returns when it runs. A *startError says that it cannot be run at all; any other
+// Start starts a command and returns when it runs. A *StartError says that it cannot be run at all; any other
 // error is about this moment: no memory, no more processes, a file that is just being replaced, ctx has ended. ctx
 // bounds the start, not the command.
-func startChild(ctx context.Context, spec childSpec) (*child, error) {
+func Start(ctx context.Context, spec Spec) (*Process, error) {
 	spec = spec.withDefaults()
-	path, err := lookPath(spec.Path)
+	path, err := LookPath(spec.Path)
 	if err != nil {
 		return nil, err
 	}
 	if path, err = filepath.Abs(path); err != nil { // it was found from here, whatever Dir is
 		return nil, fmt.Errorf("start child: %w", err)
 	}
-	c := &child{
+	c := &Process{
 		result:     &head{limit: spec.ResultLimit},
 		complaints: &tail{limit: stderrTail},
 		done:       make(chan struct{}),
@@ -82,7 +82,7 @@ func startChild(ctx context.Context, spec childSpec) (*child, error) {
 }
 
 // start runs the supervising parent, gives it the command and waits for its answer.
-func (c *child) start(ctx context.Context, spec childSpec, path string, theirs *os.File) (err error) {
+func (c *Process) start(ctx context.Context, spec Spec, path string, theirs *os.File) (err error) {
 	if c.stdin, err = inputFile(spec.Stdin); err != nil {
 		return fmt.Errorf("start child: keep its input: %w", err)
 	}
@@ -114,7 +114,7 @@ func (c *child) start(ctx context.Context, spec childSpec, path string, theirs *
 	case err != nil:
 		return fmt.Errorf("start child: no answer from the supervising parent: %w", err)
 	case a.Late:
-		return fmt.Errorf("start %s: %w", path, errLate)
+		return fmt.Errorf("start %s: %w", path, ErrLate)
 	case a.Errno != 0:
 		return cannotStart(spec, path, a)
 	}
@@ -128,7 +128,7 @@ func (c *child) start(ctx context.Context, spec childSpec, path string, theirs *
 
 // startSupervisor runs argv as the supervising parent. Its standard files are those of the command. Its environment is
 // not: what a job's environment sets, it sets for the job only.
-func (c *child) startSupervisor(argv []string, theirs *os.File) error {
+func (c *Process) startSupervisor(argv []string, theirs *os.File) error {
 	// #nosec G204 -- this program itself, or what a Go program names
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Args[0] = os.Args[0] // this is what people look for in a list of processes
@@ -145,7 +145,7 @@ func (c *child) startSupervisor(argv []string, theirs *os.File) error {
 }
 
 // superviseHere does the same in this process, which makes it a promise only for as long as this process runs.
-func (c *child) superviseHere(theirs *os.File) {
+func (c *Process) superviseHere(theirs *os.File) {
 	s := &supervisor{worker: newConn(theirs), files: []uintptr{c.stdin.Fd(), c.pipes[0].w.Fd(), c.pipes[1].w.Fd()}}
 	left := make(chan struct{})
 	go func() {
@@ -156,7 +156,7 @@ func (c *child) superviseHere(theirs *os.File) {
 }
 
 // awaitSupervisor waits until the supervising parent has seen that the conversation is over, and has ended.
-func (c *child) awaitSupervisor() error {
+func (c *Process) awaitSupervisor() error {
 	if c.wait == nil {
 		return nil
 	}
@@ -167,16 +167,16 @@ func (c *child) awaitSupervisor() error {
 }
 
 // Extend puts other deadlines in the place of those that hold. They come too late for a child that has been sent TERM.
-func (c *child) Extend(l leaseDeadlines) error {
+func (c *Process) Extend(l Deadlines) error {
 	deadlines := leaseOf(l)
 	return c.conn.send(order{Lease: &deadlines})
 }
 
 // Stop ends the child: TERM to its group, and KILL after KillAfter. It returns at once.
-func (c *child) Stop() { _ = c.conn.send(order{Stop: true}) }
+func (c *Process) Stop() { _ = c.conn.send(order{Stop: true}) }
 
 // Kill ends the child and all its processes now. It returns at once.
-func (c *child) Kill() {
+func (c *Process) Kill() {
 	c.killOnce.Do(func() {
 		time.AfterFunc(killBackstop, func() {
 			select {
@@ -190,7 +190,7 @@ func (c *child) Kill() {
 }
 
 // killHere is for a supervising parent that is gone or stopped: what the worker itself can reach is the group.
-func (c *child) killHere() {
+func (c *Process) killHere() {
 	_ = unix.Kill(-c.Pid, unix.SIGKILL)
 	if c.supervisor != nil {
 		_ = c.supervisor.Kill()
@@ -198,16 +198,16 @@ func (c *child) killHere() {
 }
 
 // Done is closed when the child has ended and its output has been read.
-func (c *child) Done() <-chan struct{} { return c.done }
+func (c *Process) Done() <-chan struct{} { return c.done }
 
 // Wait returns how the child ended, once it has. Many may wait.
-func (c *child) Wait() childEnd {
+func (c *Process) Wait() End {
 	<-c.done
 	return c.end
 }
 
 // follow waits for the end.
-func (c *child) follow() {
+func (c *Process) follow() {
 	defer close(c.done)
 	var e ended
 	err := c.conn.receive(&e)
@@ -221,7 +221,7 @@ func (c *child) follow() {
 	for _, s := range c.streams {
 		s.finish()
 	}
-	c.end = childEnd{
+	c.end = End{
 		Cause: e.Cause, Left: e.Left,
 		Stdout: c.result.kept, StdoutSize: c.result.size, StdoutTruncated: c.result.size > int64(len(c.result.kept)),
 		StderrTail: c.complaints.last(),
@@ -240,7 +240,7 @@ func (c *child) follow() {
 }
 
 // closeFiles closes this process's copies of the child's files, and the reading ends too if there is no child.
-func (c *child) closeFiles(all bool) {
+func (c *Process) closeFiles(all bool) {
 	files := []*os.File{c.stdin, c.pipes[0].w, c.pipes[1].w}
 	if all {
 		files = append(files, c.pipes[0].r, c.pipes[1].r)
@@ -253,10 +253,10 @@ func (c *child) closeFiles(all bool) {
 }
 
 // cannotStart makes an error of the number that the system gave.
-func cannotStart(spec childSpec, path string, a started) error {
+func cannotStart(spec Spec, path string, a started) error {
 	switch {
 	case a.Chdir:
-		return &startError{Path: spec.Path, Code: 126, Err: fmt.Errorf("in directory %s: %w", spec.Dir, a.Errno)}
+		return &StartError{Path: spec.Path, Code: 126, Err: fmt.Errorf("in directory %s: %w", spec.Dir, a.Errno)}
 	case slices.Contains([]syscall.Errno{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.ETXTBSY}, a.Errno):
 		return fmt.Errorf("start %s: %w", path, a.Errno)
 	case errors.Is(a.Errno, fs.ErrNotExist):
@@ -264,11 +264,11 @@ func cannotStart(spec childSpec, path string, a started) error {
 		if _, exists := os.Stat(path); exists == nil {
 			err = fmt.Errorf("its interpreter: %w", err)
 		}
-		return &startError{Path: spec.Path, Code: 127, Err: err}
+		return &StartError{Path: spec.Path, Code: 127, Err: err}
 	case a.Errno == unix.ENOEXEC:
-		return &startError{Path: spec.Path, Code: 126, Err: fmt.Errorf("%w (a script begins with a line such as #!/bin/sh)", a.Errno)}
+		return &StartError{Path: spec.Path, Code: 126, Err: fmt.Errorf("%w (a script begins with a line such as #!/bin/sh)", a.Errno)}
 	}
-	return &startError{Path: spec.Path, Code: 126, Err: a.Errno}
+	return &StartError{Path: spec.Path, Code: 126, Err: a.Errno}
 }
 
 func bytesOf(texts []string) [][]byte {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package worker
+package child
 
 import (
 	"syscall"
@@ -9,33 +9,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deadlines decides when a command is sent which signal, without a clock of its own.
-type deadlines struct {
+// schedule decides when a command is sent which signal, without a clock of its own.
+type schedule struct {
 	killAfter time.Duration
 	runtime   instant // the end of its max runtime
 	lease     lease
 	stopNow   bool // so it was ordered
 	killNow   bool
 
-	cause endCause // why it is being ended; none as long as it may go on
-	kill  instant  // when it is killed; set with cause, and then only moved forward
+	cause Cause   // why it is being ended; none as long as it may go on
+	kill  instant // when it is killed; set with cause, and then only moved forward
 }
 
 // next returns TERM, once, when the end begins, and KILL from the moment when the end must come.
-func (d *deadlines) next(now instant) syscall.Signal {
+func (d *schedule) next(now instant) syscall.Signal {
 	was, grace := d.cause, now.add(d.killAfter)
 	switch {
 	case d.killNow:
-		d.end(causeKill, now)
+		d.end(CauseKill, now)
 	case d.stopNow:
-		d.end(causeStop, grace)
-	case was != causeNone:
+		d.end(CauseStop, grace)
+	case was != CauseNone:
 	case d.runtime.passed(now):
-		d.end(causeMaxRuntime, grace)
+		d.end(CauseMaxRuntime, grace)
 	case d.lease.Term.passed(now) && d.lease.Kill == 0:
-		d.end(causeLease, grace)
+		d.end(CauseLease, grace)
 	case d.lease.Term.passed(now), d.lease.Kill.passed(now):
-		d.end(causeLease, d.lease.Kill)
+		d.end(CauseLease, d.lease.Kill)
 	}
 	switch {
 	case d.kill.passed(now), d.lease.Kill.passed(now): // however it began, it does not outlive its lease
@@ -47,8 +47,8 @@ func (d *deadlines) next(now instant) syscall.Signal {
 }
 
 // end makes kill the latest time to live. The first cause stays.
-func (d *deadlines) end(cause endCause, kill instant) {
-	if d.cause == causeNone {
+func (d *schedule) end(cause Cause, kill instant) {
+	if d.cause == CauseNone {
 		d.cause, d.kill = cause, kill
 	}
 	d.kill = min(d.kill, kill)
@@ -56,9 +56,9 @@ func (d *deadlines) end(cause endCause, kill instant) {
 
 // wait returns how long nothing is due. It is short even if that is long, because a timer may stand still while the
 // machine sleeps, and the clock does not.
-func (d *deadlines) wait(now instant) time.Duration {
+func (d *schedule) wait(now instant) time.Duration {
 	instants := []instant{d.kill, d.lease.Kill}
-	if d.cause == causeNone {
+	if d.cause == CauseNone {
 		instants = append(instants, d.runtime, d.lease.Term)
 	}
 	wait := time.Hour

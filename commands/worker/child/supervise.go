@@ -1,6 +1,6 @@
 //go:build unix
 
-package worker
+package child
 
 import (
 	"errors"
@@ -91,7 +91,7 @@ func (s *supervisor) run() {
 		return
 	}
 	s.pid = a.Pid
-	due := deadlines{killAfter: cmd.KillAfter, lease: cmd.Lease}
+	due := schedule{killAfter: cmd.KillAfter, lease: cmd.Lease}
 	if cmd.MaxRuntime > 0 {
 		due.runtime = begun.add(cmd.MaxRuntime)
 	}
@@ -108,7 +108,7 @@ func (s *supervisor) run() {
 }
 
 // watch returns when the command has ended, or when it has to be killed (nil).
-func (s *supervisor) watch(due *deadlines) *syscall.WaitStatus {
+func (s *supervisor) watch(due *schedule) *syscall.WaitStatus {
 	orders := make(chan order)
 	go s.listen(orders)
 	timer := time.NewTimer(0)
