@@ -9,7 +9,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
-	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 var finishedJobs = flag.Int("finished", 200_000, "finished jobs in the ledger of BenchmarkClaim/finished")
@@ -179,7 +179,7 @@ func BenchmarkVerify(b *testing.B) {
 	events := int64(0)
 	for b.Loop() {
 		err := s.Store.Read(b.Context(), func(tx *ledger.Tx) error {
-			v, err := projection.Verify(b.Context(), tx, nil)
+			v, err := audit.Verify(b.Context(), tx, nil)
 			if len(v.Findings) > 0 {
 				b.Errorf("%+v", v.Findings)
 			}

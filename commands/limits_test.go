@@ -11,7 +11,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
-	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // What may be an actor, or a worker, is what an import takes: else a ledger could record what its own export cannot give
@@ -141,9 +141,9 @@ func comesBack(t *testing.T, s *commands.Service) {
 	}
 	for _, store := range []*ledger.Store{s.Store, again.Store} {
 		err := store.Read(t.Context(), func(tx *ledger.Tx) error {
-			v, err := projection.Verify(t.Context(), tx, nil)
+			v, err := audit.Verify(t.Context(), tx, nil)
 			for _, f := range v.Findings {
-				if f.Code == projection.FindPlace || f.Code == projection.FindUnfit {
+				if f.Code == audit.FindPlace || f.Code == audit.FindUnfit {
 					continue // what these workers say of themselves does not fit together
 				}
 				t.Errorf("verify: %+v", f)

@@ -18,6 +18,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // parsed reads JSON lines as an import does.
@@ -81,7 +82,7 @@ FROM jobs j JOIN names q ON q.n = j.queue LEFT JOIN workers w ON w.n = j.worker 
 func wantClean(t testing.TB, store *ledger.Store) {
 	t.Helper()
 	err := store.Read(t.Context(), func(tx *ledger.Tx) error {
-		v, err := projection.Verify(t.Context(), tx, nil)
+		v, err := audit.Verify(t.Context(), tx, nil)
 		for _, f := range v.Findings {
 			t.Errorf("verify: %+v", f)
 		}

@@ -12,6 +12,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // copied is another service on a copy of q's ledger, with the same clock.
@@ -30,12 +31,12 @@ func (q *queue) copied() *queue {
 }
 
 // lost is where the histories of q and of the other part, and what q has told since.
-func (q *queue) lost(other *queue) (same int64, l projection.Lost) {
+func (q *queue) lost(other *queue) (same int64, l audit.Lost) {
 	q.t.Helper()
 	err := q.Store.Read(q.t.Context(), func(tx *ledger.Tx) error {
 		return other.Store.Read(q.t.Context(), func(copy *ledger.Tx) (err error) {
-			if same, err = projection.Common(q.t.Context(), tx, copy); err == nil {
-				l, err = projection.LostAfter(q.t.Context(), tx, same)
+			if same, err = audit.CommonPrefix(q.t.Context(), tx, copy); err == nil {
+				l, err = audit.LostAfter(q.t.Context(), tx, same)
 			}
 			return err
 		})

@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // queue is a service on a fresh ledger with a clock that the test moves.
@@ -33,7 +34,7 @@ func newQueue(t testing.TB) *queue {
 func (q *queue) verify() {
 	q.t.Helper()
 	err := q.Store.Read(context.Background(), func(tx *ledger.Tx) error {
-		v, err := projection.Verify(context.Background(), tx, nil)
+		v, err := audit.Verify(context.Background(), tx, nil)
 		for _, f := range v.Findings {
 			q.t.Errorf("verify: %+v", f)
 		}

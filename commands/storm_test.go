@@ -16,6 +16,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 const (
@@ -70,7 +71,7 @@ func TestStorm(t *testing.T) {
 				succeeded[e.Job]++
 			}
 		}
-		v, err := projection.Verify(t.Context(), tx, nil)
+		v, err := audit.Verify(t.Context(), tx, nil)
 		for _, f := range v.Findings {
 			t.Errorf("verify: %+v", f)
 		}

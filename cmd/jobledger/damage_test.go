@@ -25,6 +25,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 var (
@@ -188,7 +189,7 @@ func hear(ctx context.Context, s *ledger.Store) account {
 }
 
 func findings(ctx context.Context, tx *ledger.Tx) error {
-	v, err := projection.Verify(ctx, tx, nil)
+	v, err := audit.Verify(ctx, tx, nil)
 	if err == nil && len(v.Findings) > 0 {
 		err = fmt.Errorf("%d findings, %+v", len(v.Findings), v.Findings[0])
 	}

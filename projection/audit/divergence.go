@@ -1,4 +1,4 @@
-package projection
+package audit
 
 import (
 	"context"
@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 )
 
-// Common returns the pos up to which two ledgers tell the same history; 0 if they have nothing in common. It compares
+// CommonPrefix returns the pos up to which two ledgers tell the same history; 0 if they have nothing in common. It compares
 // few events: where two histories have one event in common, they have those before it in common.
-func Common(ctx context.Context, a, b *ledger.Tx) (int64, error) {
+func CommonPrefix(ctx context.Context, a, b *ledger.Tx) (int64, error) {
 	tailA, err := a.Tail(ctx)
 	if err != nil {
 		return 0, err
@@ -77,10 +78,10 @@ func LostAfter(ctx context.Context, tx *ledger.Tx, pos int64) (l Lost, err error
 		}
 		l.Since = e.At
 	}
-	if err := scanOne(ctx, tx, enqueuedAfter, []any{&l.Enqueued}, pos); err != nil {
+	if err := table.ScanOne(ctx, tx, enqueuedAfter, []any{&l.Enqueued}, pos); err != nil {
 		return l, err
 	}
-	if err := scanOne(ctx, tx, endedAfter, []any{&l.Ended}, pos); err != nil {
+	if err := table.ScanOne(ctx, tx, endedAfter, []any{&l.Ended}, pos); err != nil {
 		return l, err
 	}
 	for e, err := range tx.Events(ctx, ledger.Filter{After: pos, Kinds: []ledger.Kind{ledger.KindErased}}) {

@@ -1,4 +1,4 @@
-package projection
+package audit
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"jobledger/ledger"
+	"jobledger/projection"
+	"jobledger/projection/internal/table"
 )
 
 // rows compares what is left of the fold with the tables, tells what differs, and looks for rows that no event made.
@@ -50,14 +52,14 @@ func (v *verifier) row(ctx context.Context, n int64) error {
 		v.find(Finding{Code: FindMissing, Job: j.ID, Detail: "the job has no row in the table jobs"})
 		return nil
 	}
-	folded, err := toRow(ctx, v.tx, j)
+	folded, err := projection.RowOf(ctx, v.tx, j)
 	if err != nil {
 		return err
 	}
 	for i := range folded {
 		if stored[i] != folded[i] {
-			v.find(Finding{Code: FindDiffers, Job: j.ID, Field: columns[i],
-				Detail: fmt.Sprintf("the table says %s, the events say %s", shown(columns[i], stored[i]), shown(columns[i], folded[i]))})
+			v.find(Finding{Code: FindDiffers, Job: j.ID, Field: table.Columns[i],
+				Detail: fmt.Sprintf("the table says %s, the events say %s", shown(table.Columns[i], stored[i]), shown(table.Columns[i], folded[i]))})
 		}
 	}
 	return nil
@@ -67,7 +69,7 @@ func (v *verifier) row(ctx context.Context, n int64) error {
 func (v *verifier) extra(ctx context.Context, allThere bool) error {
 	if allThere && v.Since == 0 {
 		var rows int64
-		if err := scanOne(ctx, v.tx, `SELECT count(*) FROM jobs`, []any{&rows}); err != nil || rows == v.fold.jobs {
+		if err := table.ScanOne(ctx, v.tx, `SELECT count(*) FROM jobs`, []any{&rows}); err != nil || rows == v.fold.jobs {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package projection_test
+package audit_test
 
 import (
 	"context"
@@ -21,7 +21,30 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/audit"
+	"jobledger/projection/internal/historytest"
+	"jobledger/projection/internal/table"
 )
+
+func verify(t testing.TB, s *ledger.Store) audit.Verified {
+	t.Helper()
+	var v audit.Verified
+	err := s.Read(context.Background(), func(tx *ledger.Tx) (err error) {
+		v, err = audit.Verify(context.Background(), tx, nil)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("verify: %v", err)
+	}
+	return v
+}
+
+func wantClean(t testing.TB, s *ledger.Store) {
+	t.Helper()
+	for _, f := range verify(t, s).Findings {
+		t.Errorf("verify: %+v", f)
+	}
+}
 
 // recorded returns the bytes of a closed ledger file that holds v1.
 func recorded(t testing.TB) []byte {
@@ -31,7 +54,7 @@ func recorded(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record(t, s, history(t, "v1.jsonl"))
+	historytest.Record(t, s, historytest.Read(t, "v1.jsonl"))
 	wantClean(t, s)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -92,7 +115,7 @@ func unguarded(t testing.TB, path string, statements ...string) {
 }
 
 // damaged returns what Verify finds in a copy of file after statements.
-func damaged(t testing.TB, file []byte, statements ...string) projection.Verified {
+func damaged(t testing.TB, file []byte, statements ...string) audit.Verified {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	if err := os.WriteFile(path, file, 0o600); err != nil {
@@ -117,48 +140,48 @@ func TestVerifyFinds(t *testing.T) {
 		field  string   // of the first finding with the first code
 	}{
 		{"nothing", nil, nil, ""},
-		{"an event removed", one(`DELETE FROM events WHERE kind = 11 AND ulid = 'guess'`), one(projection.FindGap), ""},
-		{"a transition removed", one(`DELETE FROM events WHERE kind = 3 AND job = ` + job1), []string{projection.FindGap, projection.FindIllegal}, ""},
+		{"an event removed", one(`DELETE FROM events WHERE kind = 11 AND ulid = 'guess'`), one(audit.FindGap), ""},
+		{"a transition removed", one(`DELETE FROM events WHERE kind = 3 AND job = ` + job1), []string{audit.FindGap, audit.FindIllegal}, ""},
 		{"seq swapped", []string{
 			`UPDATE events SET seq = 99 WHERE seq = 3 AND job = ` + job1, `UPDATE events SET seq = 3 WHERE seq = 4 AND job = ` + job1,
-			`UPDATE events SET seq = 4 WHERE seq = 99 AND job = ` + job1}, one(projection.FindIllegal), ""},
-		{"at earlier than the event before", one(`UPDATE events SET at = at - 5000000 WHERE kind = 4 AND job = ` + job1), []string{projection.FindClock, projection.FindDiffers}, ""},
-		{"at altered by a microsecond", one(`UPDATE events SET at = at + 1 WHERE kind = 4 AND job = ` + job1), one(projection.FindDiffers), "finished_at"},
-		{"another worker's ending", one(`UPDATE events SET worker = (SELECT worker FROM events WHERE kind = 2 AND job = ` + job2 + `) WHERE kind = 4 AND job = ` + job1), one(projection.FindIllegal), ""},
-		{"another token of the live claim", one(`UPDATE events SET ulid = 'X' WHERE kind = 2 AND attempt = 6 AND job = ` + job2), one(projection.FindDiffers), "lease_token"},
-		{"no token", one(`UPDATE events SET ulid = '' WHERE kind = 2 AND attempt = 6 AND job = ` + job2), one(projection.FindIllegal), ""},
-		{"another attempt's ending", one(`UPDATE events SET attempt = 2 WHERE kind = 4 AND job = ` + job1), one(projection.FindIllegal), ""},
-		{"an attempt used again", one(`UPDATE events SET attempt = 1 WHERE kind = 2 AND attempt = 2 AND job = ` + job2), one(projection.FindIllegal), ""},
-		{"claims that overlap", one(`UPDATE events SET kind = 2, attempt = 2, ulid = 'X', data = NULL WHERE kind = 3 AND seq = 3 AND job = ` + job1), one(projection.FindIllegal), ""},
-		{"an ending without a claim", one(`UPDATE events SET kind = 10, data = '{"run_at":1}' WHERE kind = 2 AND job = ` + job1), one(projection.FindIllegal), ""},
-		{"another from", one(`UPDATE events SET from_state = 3 WHERE kind = 3 AND seq = 3 AND job = ` + job1), one(projection.FindIllegal), ""},
-		{"another to", one(`UPDATE events SET to_state = 5 WHERE kind = 4 AND job = ` + job1), one(projection.FindIllegal), ""},
-		{"enqueued in another job's name", one(`UPDATE events SET job = 1 WHERE pos = ` + job1), one(projection.FindIllegal), ""},
-		{"a job's id", one(`UPDATE events SET ulid = '01KDXYZAF8000000000000000X' WHERE pos = ` + job1), one(projection.FindDiffers), "id"},
-		{"data that is no JSON", one(`UPDATE events SET data = '{' WHERE kind = 4 AND job = ` + job1), one(projection.FindDamaged), ""},
-		{"data with a field too many", one(`UPDATE events SET data = json_set(data, '$.extra', 1) WHERE kind = 4 AND job = ` + job1), one(projection.FindDamaged), ""},
-		{"an unknown kind", one(`UPDATE events SET kind = 99 WHERE kind = 4 AND job = ` + job1), one(projection.FindDamaged), ""},
-		{"an actor without a name", one(`UPDATE events SET actor = 99 WHERE kind = 4 AND job = ` + job1), one(projection.FindDamaged), ""},
-		{"a queue paused twice", one(`UPDATE events SET data = replace(data, 'video', 'mail') WHERE kind = 13`), one(projection.FindIllegal), ""},
-		{"a body altered", one(`UPDATE bodies SET body = CAST('Payload of 001' AS BLOB) WHERE pos = ` + job1), one(projection.FindBody), ""},
-		{"a result altered", one(`UPDATE bodies SET body = x'00' WHERE pos = (SELECT pos FROM events WHERE kind = 4 AND job = ` + job1 + `)`), one(projection.FindBody), ""},
-		{"a salt altered", one(`UPDATE bodies SET salt = x'00' WHERE pos = ` + job1), one(projection.FindBody), ""},
-		{"a body removed", one(`DELETE FROM bodies WHERE pos = ` + job2), one(projection.FindBody), ""},
-		{"a body too many", one(`INSERT INTO bodies VALUES ((SELECT min(pos) FROM events WHERE kind = 3), NULL, x'00')`), one(projection.FindBody), ""},
-		{"a body beyond the last event", one(`INSERT INTO bodies VALUES (1000, NULL, x'00')`), one(projection.FindBody), ""},
-		{"a body that was erased", one(`INSERT INTO bodies VALUES ((SELECT n FROM jobs WHERE id LIKE '%005'), NULL, x'00')`), one(projection.FindBody), ""},
-		{"a row missing", one(`DELETE FROM jobs WHERE n = ` + job1), one(projection.FindMissing), ""},
+			`UPDATE events SET seq = 4 WHERE seq = 99 AND job = ` + job1}, one(audit.FindIllegal), ""},
+		{"at earlier than the event before", one(`UPDATE events SET at = at - 5000000 WHERE kind = 4 AND job = ` + job1), []string{audit.FindClock, audit.FindDiffers}, ""},
+		{"at altered by a microsecond", one(`UPDATE events SET at = at + 1 WHERE kind = 4 AND job = ` + job1), one(audit.FindDiffers), "finished_at"},
+		{"another worker's ending", one(`UPDATE events SET worker = (SELECT worker FROM events WHERE kind = 2 AND job = ` + job2 + `) WHERE kind = 4 AND job = ` + job1), one(audit.FindIllegal), ""},
+		{"another token of the live claim", one(`UPDATE events SET ulid = 'X' WHERE kind = 2 AND attempt = 6 AND job = ` + job2), one(audit.FindDiffers), "lease_token"},
+		{"no token", one(`UPDATE events SET ulid = '' WHERE kind = 2 AND attempt = 6 AND job = ` + job2), one(audit.FindIllegal), ""},
+		{"another attempt's ending", one(`UPDATE events SET attempt = 2 WHERE kind = 4 AND job = ` + job1), one(audit.FindIllegal), ""},
+		{"an attempt used again", one(`UPDATE events SET attempt = 1 WHERE kind = 2 AND attempt = 2 AND job = ` + job2), one(audit.FindIllegal), ""},
+		{"claims that overlap", one(`UPDATE events SET kind = 2, attempt = 2, ulid = 'X', data = NULL WHERE kind = 3 AND seq = 3 AND job = ` + job1), one(audit.FindIllegal), ""},
+		{"an ending without a claim", one(`UPDATE events SET kind = 10, data = '{"run_at":1}' WHERE kind = 2 AND job = ` + job1), one(audit.FindIllegal), ""},
+		{"another from", one(`UPDATE events SET from_state = 3 WHERE kind = 3 AND seq = 3 AND job = ` + job1), one(audit.FindIllegal), ""},
+		{"another to", one(`UPDATE events SET to_state = 5 WHERE kind = 4 AND job = ` + job1), one(audit.FindIllegal), ""},
+		{"enqueued in another job's name", one(`UPDATE events SET job = 1 WHERE pos = ` + job1), one(audit.FindIllegal), ""},
+		{"a job's id", one(`UPDATE events SET ulid = '01KDXYZAF8000000000000000X' WHERE pos = ` + job1), one(audit.FindDiffers), "id"},
+		{"data that is no JSON", one(`UPDATE events SET data = '{' WHERE kind = 4 AND job = ` + job1), one(audit.FindDamaged), ""},
+		{"data with a field too many", one(`UPDATE events SET data = json_set(data, '$.extra', 1) WHERE kind = 4 AND job = ` + job1), one(audit.FindDamaged), ""},
+		{"an unknown kind", one(`UPDATE events SET kind = 99 WHERE kind = 4 AND job = ` + job1), one(audit.FindDamaged), ""},
+		{"an actor without a name", one(`UPDATE events SET actor = 99 WHERE kind = 4 AND job = ` + job1), one(audit.FindDamaged), ""},
+		{"a queue paused twice", one(`UPDATE events SET data = replace(data, 'video', 'mail') WHERE kind = 13`), one(audit.FindIllegal), ""},
+		{"a body altered", one(`UPDATE bodies SET body = CAST('Payload of 001' AS BLOB) WHERE pos = ` + job1), one(audit.FindBody), ""},
+		{"a result altered", one(`UPDATE bodies SET body = x'00' WHERE pos = (SELECT pos FROM events WHERE kind = 4 AND job = ` + job1 + `)`), one(audit.FindBody), ""},
+		{"a salt altered", one(`UPDATE bodies SET salt = x'00' WHERE pos = ` + job1), one(audit.FindBody), ""},
+		{"a body removed", one(`DELETE FROM bodies WHERE pos = ` + job2), one(audit.FindBody), ""},
+		{"a body too many", one(`INSERT INTO bodies VALUES ((SELECT min(pos) FROM events WHERE kind = 3), NULL, x'00')`), one(audit.FindBody), ""},
+		{"a body beyond the last event", one(`INSERT INTO bodies VALUES (1000, NULL, x'00')`), one(audit.FindBody), ""},
+		{"a body that was erased", one(`INSERT INTO bodies VALUES ((SELECT n FROM jobs WHERE id LIKE '%005'), NULL, x'00')`), one(audit.FindBody), ""},
+		{"a row missing", one(`DELETE FROM jobs WHERE n = ` + job1), one(audit.FindMissing), ""},
 		{"a row too many", one(`INSERT INTO jobs SELECT 1, 'X', seq, state, lane, queue, priority, run_at, NULL, attempt, failures, snoozes, max_attempts, max_runtime, worker,
-			lease_token, claimed_at, heartbeat_at, lease_expires_at, end_by, finished_at, error_code, more FROM jobs WHERE n = ` + job1), one(projection.FindExtra), ""},
-		{"a row beyond the last event", one(`UPDATE jobs SET n = 1000 WHERE n = ` + job1), []string{projection.FindMissing, projection.FindExtra}, ""},
-		{"a queue's row missing", one(`DELETE FROM queues`), one(projection.FindQueue), ""},
-		{"a queue resumed in secret", one(`UPDATE queues SET paused = 1 - paused`), one(projection.FindQueue), "paused"},
-		{"a queue too many", one(`INSERT INTO queues VALUES (99, 1, 1, 1, NULL)`), one(projection.FindQueue), ""},
-		{"a claim before run_at", one(`UPDATE events SET data = json_set(data, '$.run_at', at + 3600000000) WHERE pos = ` + job1), []string{projection.FindEarly, projection.FindDiffers}, ""},
-		{"a claim from a paused queue", one(`UPDATE events SET kind = 18, data = NULL WHERE kind = 14`), []string{projection.FindEarly, projection.FindQueue}, ""},
-		{"a reclaim before the lease's end", one(`UPDATE events SET data = json_set(data, '$.lease_until', at + 1) WHERE kind = 7 AND job = ` + job2), one(projection.FindReclaim), ""},
-		{"a reclaim with another last heartbeat", one(`UPDATE events SET data = json_set(data, '$.last_heartbeat', at) WHERE kind = 7 AND job = ` + job2), one(projection.FindReclaim), ""},
-		{"a retry beyond max_attempts", one(`UPDATE events SET data = replace(data, ',"payload_bytes"', ',"max_attempts":1,"payload_bytes"') WHERE pos = ` + job2), []string{projection.FindTooOften, projection.FindDiffers}, ""},
+			lease_token, claimed_at, heartbeat_at, lease_expires_at, end_by, finished_at, error_code, more FROM jobs WHERE n = ` + job1), one(audit.FindExtra), ""},
+		{"a row beyond the last event", one(`UPDATE jobs SET n = 1000 WHERE n = ` + job1), []string{audit.FindMissing, audit.FindExtra}, ""},
+		{"a queue's row missing", one(`DELETE FROM queues`), one(audit.FindQueue), ""},
+		{"a queue resumed in secret", one(`UPDATE queues SET paused = 1 - paused`), one(audit.FindQueue), "paused"},
+		{"a queue too many", one(`INSERT INTO queues VALUES (99, 1, 1, 1, NULL)`), one(audit.FindQueue), ""},
+		{"a claim before run_at", one(`UPDATE events SET data = json_set(data, '$.run_at', at + 3600000000) WHERE pos = ` + job1), []string{audit.FindEarly, audit.FindDiffers}, ""},
+		{"a claim from a paused queue", one(`UPDATE events SET kind = 18, data = NULL WHERE kind = 14`), []string{audit.FindEarly, audit.FindQueue}, ""},
+		{"a reclaim before the lease's end", one(`UPDATE events SET data = json_set(data, '$.lease_until', at + 1) WHERE kind = 7 AND job = ` + job2), one(audit.FindReclaim), ""},
+		{"a reclaim with another last heartbeat", one(`UPDATE events SET data = json_set(data, '$.last_heartbeat', at) WHERE kind = 7 AND job = ` + job2), one(audit.FindReclaim), ""},
+		{"a retry beyond max_attempts", one(`UPDATE events SET data = replace(data, ',"payload_bytes"', ',"max_attempts":1,"payload_bytes"') WHERE pos = ` + job2), []string{audit.FindTooOften, audit.FindDiffers}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := damaged(t, file, test.damage...)
@@ -179,7 +202,7 @@ func TestVerifyFinds(t *testing.T) {
 			if test.field != "" && v.Findings[0].Field != test.field {
 				t.Errorf("found %+v, want the field %s", v.Findings[0], test.field)
 			}
-			if stopped := slices.Contains(codes, projection.FindDamaged) || slices.Contains(codes, projection.FindIllegal); v.Stopped != stopped {
+			if stopped := slices.Contains(codes, audit.FindDamaged) || slices.Contains(codes, audit.FindIllegal); v.Stopped != stopped {
 				t.Errorf("stopped: %t", v.Stopped)
 			}
 		})
@@ -209,7 +232,7 @@ func TestVerifyFindsGuardsThatAreGone(t *testing.T) {
 			raw(t, path, statements...)
 			v := verify(t, ledgertest.OpenAt(t, path))
 			for _, f := range v.Findings {
-				if strings.HasPrefix(f.Detail, name) && (f.Code == projection.FindGuard || f.Code == projection.FindStructure) {
+				if strings.HasPrefix(f.Detail, name) && (f.Code == audit.FindGuard || f.Code == audit.FindStructure) {
 					return
 				}
 			}
@@ -232,7 +255,7 @@ func TestVerifyNamesEachDamagedColumn(t *testing.T) {
 		ids = ids[:1]
 	}
 	for _, id := range ids {
-		for _, column := range projection.Columns() {
+		for _, column := range table.Columns {
 			if column == "n" {
 				continue // another row: TestVerifyFinds
 			}
@@ -251,7 +274,7 @@ func TestVerifyNamesEachDamagedColumn(t *testing.T) {
 			}
 			raw(t, path, fmt.Sprintf(`CREATE TABLE keep AS SELECT %s AS v FROM jobs WHERE n = %d`, column, n), fmt.Sprintf(`UPDATE jobs SET %s = %s WHERE n = %d`, column, value, n))
 			v := verify(t, s)
-			if len(v.Findings) != 1 || v.Findings[0].Code != projection.FindDiffers || v.Findings[0].Field != column || v.Findings[0].Job != ledger.JobID(id) {
+			if len(v.Findings) != 1 || v.Findings[0].Code != audit.FindDiffers || v.Findings[0].Field != column || v.Findings[0].Job != ledger.JobID(id) {
 				t.Errorf("%s of %s: found %+v", column, id, v.Findings)
 			}
 			raw(t, path, fmt.Sprintf(`UPDATE jobs SET %s = (SELECT v FROM keep) WHERE n = %d`, column, n), `DROP TABLE keep`)
@@ -268,7 +291,7 @@ func dump(t testing.TB, s *ledger.Store) (lines []string) {
 		if ledger.OnServer(s.DSN()) {
 			array = "json_build_array"
 		}
-		for _, query := range []string{`SELECT ` + array + `(` + strings.Join(projection.Columns(), ", ") + `) FROM jobs ORDER BY n`,
+		for _, query := range []string{`SELECT ` + array + `(` + strings.Join(table.Columns[:], ", ") + `) FROM jobs ORDER BY n`,
 			`SELECT ` + array + `(queue, paused, since, actor, reason) FROM queues ORDER BY queue`} {
 			rows, err := tx.Query(context.Background(), query)
 			if err != nil {
@@ -328,7 +351,7 @@ func damager(t *testing.T, s *ledger.Store) func(statement string) error {
 // TestRebuildMendsAnyDamage: the projection is what the events add up to, whatever has become of it.
 func TestRebuildMendsAnyDamage(t *testing.T) {
 	s := ledgertest.Open(t)
-	record(t, s, history(t, "v1.jsonl"))
+	historytest.Record(t, s, historytest.Read(t, "v1.jsonl"))
 	want, damage := dump(t, s), damager(t, s)
 	numbers := []string{"seq", "state", "queue", "priority", "run_at", "attempt", "failures", "snoozes", "max_attempts", "max_runtime", "worker",
 		"claimed_at", "heartbeat_at", "lease_expires_at", "end_by", "finished_at"}
@@ -366,9 +389,9 @@ func TestRebuildMendsAnyDamage(t *testing.T) {
 				rt.Fatalf("%s: %v", statement, err)
 			}
 		}
-		rebuild := func() (r projection.Rebuilt) {
+		rebuild := func() (r audit.Rebuilt) {
 			err := s.Write(context.Background(), func(tx *ledger.Tx) (err error) {
-				r, err = projection.Rebuild(context.Background(), tx)
+				r, err = audit.Rebuild(context.Background(), tx)
 				return err
 			})
 			if err != nil {

@@ -1,4 +1,4 @@
-package projection
+package audit
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"jobledger/ledger"
+	"jobledger/projection"
 )
 
 // Loader writes a ledger's history into an empty ledger, event by event, and with End the tables that it adds up to.
@@ -14,8 +15,8 @@ import (
 type Loader struct {
 	tx     *ledger.Tx
 	fold   *fold
-	open   map[ledger.JobID]int64 // the numbers of the jobs in fold.open
-	stored map[int64]Job          // of these, the ones that have a row, as it stands
+	open   map[ledger.JobID]int64   // the numbers of the jobs in fold.open
+	stored map[int64]projection.Job // of these, the ones that have a row, as it stands
 	events int64
 }
 
@@ -26,7 +27,7 @@ const loadFlush = 512 // events between two flushes of the buffer
 
 // NewLoader returns a Loader for tx, whose ledger must be empty.
 func NewLoader(tx *ledger.Tx) *Loader {
-	return &Loader{tx: tx, fold: newFold(), open: make(map[ledger.JobID]int64), stored: make(map[int64]Job)}
+	return &Loader{tx: tx, fold: newFold(), open: make(map[ledger.JobID]int64), stored: make(map[int64]projection.Job)}
 }
 
 // Events returns how many events were added.
@@ -36,7 +37,7 @@ func (l *Loader) Events() int64 { return l.events }
 func (l *Loader) Jobs() int64 { return l.fold.jobs }
 
 // Add appends the next event and its body. Its Pos and N are numbered anew, and where an event of a claim has only
-// the worker's name, the rest comes from the claim. Errors: ErrIllegal where it cannot follow.
+// the worker's name, the rest comes from the claim. Errors: [projection.ErrIllegal] where it cannot follow.
 func (l *Loader) Add(ctx context.Context, line ledger.Line) error {
 	e := line.Event
 	e.Pos = l.tx.Next()
@@ -70,11 +71,11 @@ func (l *Loader) Add(ctx context.Context, line ledger.Line) error {
 }
 
 // resolve sets e.N and returns the job of e as it is in the fold; nil if e concerns none.
-func (l *Loader) resolve(ctx context.Context, e *ledger.Event) (*Job, error) {
+func (l *Loader) resolve(ctx context.Context, e *ledger.Event) (*projection.Job, error) {
 	n, known := l.open[e.Job]
 	switch {
 	case e.Kind() == ledger.KindEnqueued && known:
-		return nil, fmt.Errorf("%w: job %s is enqueued twice", ErrIllegal, e.Job)
+		return nil, fmt.Errorf("%w: job %s is enqueued twice", projection.ErrIllegal, e.Job)
 	case e.Kind() == ledger.KindEnqueued:
 		e.N = e.Pos
 		l.open[e.Job] = e.N
@@ -85,9 +86,9 @@ func (l *Loader) resolve(ctx context.Context, e *ledger.Event) (*Job, error) {
 		e.N = n
 		return l.fold.before(e)
 	}
-	before, ok, err := Get(ctx, l.tx, e.Job)
+	before, ok, err := projection.Get(ctx, l.tx, e.Job)
 	if err == nil && !ok {
-		err = fmt.Errorf("%w: %s of job %s, which was not enqueued before", ErrIllegal, e.Kind(), e.Job)
+		err = fmt.Errorf("%w: %s of job %s, which was not enqueued before", projection.ErrIllegal, e.Kind(), e.Job)
 	}
 	if err != nil {
 		return nil, err
@@ -98,13 +99,13 @@ func (l *Loader) resolve(ctx context.Context, e *ledger.Event) (*Job, error) {
 }
 
 // identify fills in which process e's worker is.
-func (l *Loader) identify(ctx context.Context, before *Job, e *ledger.Event) error {
+func (l *Loader) identify(ctx context.Context, before *projection.Job, e *ledger.Event) error {
 	name := e.Worker.Name
 	switch {
 	case e.Kind() == ledger.KindClaimed || before == nil:
 		return nil
 	case e.Attempt == 0 && name != "":
-		return fmt.Errorf("%w: %s names the worker %q but no attempt", ErrIllegal, e.Kind(), name)
+		return fmt.Errorf("%w: %s names the worker %q but no attempt", projection.ErrIllegal, e.Kind(), name)
 	case e.Attempt == 0:
 		return nil
 	case e.Kind() != ledger.KindRefused:
@@ -126,12 +127,12 @@ func (l *Loader) identify(ctx context.Context, before *Job, e *ledger.Event) err
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: refused names attempt %d by %q, but with this token there is none", ErrIllegal, e.Attempt, name)
+	return fmt.Errorf("%w: refused names attempt %d by %q, but with this token there is none", projection.ErrIllegal, e.Attempt, name)
 }
 
 // put writes the row of j and forgets the job.
-func (l *Loader) put(ctx context.Context, j Job) error {
-	if err := Put(ctx, l.tx, l.stored[j.N], j); err != nil {
+func (l *Loader) put(ctx context.Context, j projection.Job) error {
+	if err := projection.Put(ctx, l.tx, l.stored[j.N], j); err != nil {
 		return l.explain(ctx, j, err)
 	}
 	delete(l.open, j.ID)
@@ -142,12 +143,12 @@ func (l *Loader) put(ctx context.Context, j Job) error {
 
 // explain finds the job in whose way j is: ids are unique, and keys within a queue. It is noticed here when writes
 // are sent one by one, which they are once a list of them has failed.
-func (l *Loader) explain(ctx context.Context, j Job, err error) error {
-	if other, ok, getErr := Get(ctx, l.tx, j.ID); getErr == nil && ok && other.N != j.N {
-		return fmt.Errorf("%w: the jobs of events %d and %d have the same id %s", ErrIllegal, other.N, j.N, j.ID)
+func (l *Loader) explain(ctx context.Context, j projection.Job, err error) error {
+	if other, ok, getErr := projection.Get(ctx, l.tx, j.ID); getErr == nil && ok && other.N != j.N {
+		return fmt.Errorf("%w: the jobs of events %d and %d have the same id %s", projection.ErrIllegal, other.N, j.N, j.ID)
 	}
-	if other, ok, getErr := GetByKey(ctx, l.tx, j.Queue, j.Key); j.Key != "" && getErr == nil && ok && other.N != j.N {
-		return fmt.Errorf("%w: the jobs of events %d and %d have the same key %q in the queue %s", ErrIllegal, other.N, j.N, j.Key, j.Queue)
+	if other, ok, getErr := projection.GetByKey(ctx, l.tx, j.Queue, j.Key); j.Key != "" && getErr == nil && ok && other.N != j.N {
+		return fmt.Errorf("%w: the jobs of events %d and %d have the same key %q in the queue %s", projection.ErrIllegal, other.N, j.N, j.Key, j.Queue)
 	}
 	return err
 }
@@ -165,7 +166,7 @@ func (l *Loader) End(ctx context.Context) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.fold.queues)) {
-		if err := PutQueue(ctx, l.tx, l.fold.queues[name]); err != nil {
+		if err := projection.PutQueue(ctx, l.tx, l.fold.queues[name]); err != nil {
 			return err
 		}
 	}

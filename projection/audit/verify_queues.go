@@ -1,10 +1,12 @@
-package projection
+package audit
 
 import (
 	"context"
 	"fmt"
 
 	"jobledger/ledger"
+	"jobledger/projection"
+	"jobledger/projection/internal/table"
 )
 
 // queueFields are the columns of the table queues behind its first.
@@ -20,7 +22,7 @@ type differingQueue struct {
 }
 
 // differingQueues compares the rows of queues as they are stored with folded, by number.
-func differingQueues(ctx context.Context, tx *ledger.Tx, folded map[string]Queue) (found []differingQueue, err error) {
+func differingQueues(ctx context.Context, tx *ledger.Tx, folded map[string]projection.Queue) (found []differingQueue, err error) {
 	want, names := make(map[int64]queueRow), make(map[int64]string)
 	for name, q := range folded {
 		n, err := tx.Name(ctx, name)
@@ -36,7 +38,7 @@ func differingQueues(ctx context.Context, tx *ledger.Tx, folded map[string]Queue
 			paused = 1
 		}
 		names[n] = name
-		want[n] = queueRow{paused, ledger.Micros(q.Since), actor, text(q.Reason)}
+		want[n] = queueRow{paused, ledger.Micros(q.Since), actor, table.Text(q.Reason)}
 	}
 	rows, err := tx.Query(ctx, `SELECT queue, paused, since, actor, reason FROM queues`)
 	if err != nil {

@@ -1,4 +1,4 @@
-package projection_test
+package audit_test
 
 import (
 	"context"
@@ -14,18 +14,19 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
-	"jobledger/projection"
+	"jobledger/projection/audit"
+	"jobledger/projection/internal/historytest"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// table is the rows of a table: int64, string, []byte or nil each, in the order of the first column.
-type table [][]any
+// tableRows is the rows of a table: int64, string, []byte or nil each, in the order of the first column.
+type tableRows [][]any
 
 // story is a whole history as the file holds it.
 type story struct {
-	events, bodies table
+	events, bodies tableRows
 	sequence       int64 // the highest pos that there ever was
 }
 
@@ -36,7 +37,7 @@ const (
 )
 
 // set replaces a value; the row itself is shared with the story that s is a copy of.
-func (t table) set(i, column int, v any) {
+func (t tableRows) set(i, column int, v any) {
 	t[i] = slices.Clone(t[i])
 	t[i][column] = v
 }
@@ -68,7 +69,7 @@ func newScribe(t testing.TB, events []ledger.Event) *scribe {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	store := ledgertest.OpenAt(t, "sqlite:"+path+"?sync=normal")
-	record(t, store, events)
+	historytest.Record(t, store, events)
 	wantClean(t, store)
 	db, err := sql.Open("sqlite", fileURL(path)+"&_pragma=synchronous(0)")
 	if err != nil {
@@ -96,7 +97,7 @@ func (w *scribe) must(statements ...string) {
 	}
 }
 
-func (w *scribe) read(query string) (t table) {
+func (w *scribe) read(query string) (t tableRows) {
 	w.t.Helper()
 	rows, err := w.db.QueryContext(context.Background(), query)
 	if err != nil {
@@ -153,7 +154,7 @@ func (w *scribe) write(s story) (refused bool) {
 func (w *scribe) replace(tx *sql.Tx, s story) error {
 	for _, change := range []struct {
 		name   string
-		is, to table
+		is, to tableRows
 	}{{"events", w.is.events, s.events}, {"bodies", w.is.bodies, s.bodies}} {
 		gone, come := differing(change.is, change.to), differing(change.to, change.is)
 		for _, row := range gone {
@@ -173,7 +174,7 @@ func (w *scribe) replace(tx *sql.Tx, s story) error {
 }
 
 // differing returns the rows of a that are not in b; stories share the rows that they have in common.
-func differing(a, b table) (rows table) {
+func differing(a, b tableRows) (rows tableRows) {
 	shared := make(map[*any]bool, len(b))
 	for _, row := range b {
 		shared[&row[0]] = true
@@ -227,13 +228,13 @@ func (w *scribe) try(m mutation, whole bool) (where outcome, codes []string) {
 
 // judgesEvents reports whether a check judges the events by themselves, so that a rebuild cannot hide what it found.
 func judgesEvents(code string) bool {
-	return !slices.Contains([]string{projection.FindDiffers, projection.FindMissing, projection.FindExtra, projection.FindQueue}, code)
+	return !slices.Contains([]string{audit.FindDiffers, audit.FindMissing, audit.FindExtra, audit.FindQueue}, code)
 }
 
 func (w *scribe) verify() (codes []string) {
 	w.t.Helper()
 	err := w.store.Read(context.Background(), func(tx *ledger.Tx) error {
-		v, err := projection.VerifyHistory(context.Background(), tx)
+		v, err := audit.VerifyHistory(context.Background(), tx)
 		for _, f := range v.Findings {
 			codes = append(codes, f.Code)
 		}
@@ -250,7 +251,7 @@ func (w *scribe) verify() (codes []string) {
 func (w *scribe) rebuild() bool {
 	w.t.Helper()
 	err := w.store.Write(context.Background(), func(tx *ledger.Tx) error {
-		_, err := projection.RebuildRows(context.Background(), tx)
+		_, err := audit.RebuildRows(context.Background(), tx)
 		return err
 	})
 	if err != nil {
@@ -263,7 +264,7 @@ func (w *scribe) rebuild() bool {
 // and what has come since.
 func compact(t testing.TB) []ledger.Event {
 	t.Helper()
-	events := history(t, "v1.jsonl")
+	events := historytest.Read(t, "v1.jsonl")
 	at := events[len(events)-1].At.Truncate(time.Second).Add(time.Minute)
 	w3 := ledger.Worker{Name: "w3", Boot: "01KDXYZAF8B00T0000000000CC", Host: "host-CC", PID: 12}
 	add := func(e ledger.Event) {

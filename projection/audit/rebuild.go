@@ -1,4 +1,4 @@
-package projection
+package audit
 
 import (
 	"context"
@@ -8,40 +8,42 @@ import (
 	"strings"
 
 	"jobledger/ledger"
+	"jobledger/projection"
+	"jobledger/projection/internal/table"
 )
 
 // Rebuilt says what a rebuild changed.
 type Rebuilt struct {
-	Jobs    int64    // that the events make
-	Changed int64    // rows that differed
-	Missing int64    // jobs that had no row
-	Extra   int64    // rows that belonged to no job
-	Queues  int64    // rows of queues that differed
-	Mended  []string // tables, indexes, triggers and views that were missing or altered, such as "trigger events_no_update"
+	Jobs     int64    // that the events make
+	Changed  int64    // rows that differed
+	Missing  int64    // jobs that had no row
+	Extra    int64    // rows that belonged to no job
+	Queues   int64    // rows of queues that differed
+	Repaired []string // tables, indexes, triggers and views that were missing or altered, such as "trigger events_no_update"
 }
 
-// Rebuild folds every event and makes the tables say what the events add up to. It writes only rows that differ, and
+// rebuildAll folds every event and makes the tables say what the events add up to. It writes only rows that differ, and
 // first puts right what the schema has and the file has not.
 // An event that cannot be folded is an error, and nothing is changed.
-func Rebuild(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
-	if r.Mended, err = mendSchema(ctx, tx); err != nil {
+func rebuildAll(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
+	if r.Repaired, err = repairSchema(ctx, tx); err != nil {
 		return r, err
 	}
-	s, err := survey(ctx, tx)
+	s, err := planRows(ctx, tx)
 	if err != nil {
 		return r, err
 	}
 	return r, r.rows(ctx, tx, s)
 }
 
-func mendSchema(ctx context.Context, tx *ledger.Tx) ([]string, error) {
+func repairSchema(ctx context.Context, tx *ledger.Tx) ([]string, error) {
 	return tx.MendSchema(ctx, "jobs", "queues", "presence", "kinds", "states")
 }
 
-// Survey is what a rebuild has to do, as far as one snapshot shows. The long part of a rebuild is to find out; others
+// RebuildPlan is what a rebuild has to do, as far as one snapshot shows. The long part of a rebuild is to find out; others
 // need not wait for that. Transitions that come after it keep a right row right (I3), and what is wrong is derived from
 // all events when it is mended.
-type Survey struct {
+type RebuildPlan struct {
 	whole  bool    // a table is missing or altered: there is nothing to compare
 	until  int64   // the last event that it saw
 	jobs   int64   // that the events up to there make
@@ -49,37 +51,37 @@ type Survey struct {
 	extra  []int64 // numbers of rows that belong to no job
 }
 
-// NewSurvey finds out what a rebuild has to do. Errors: as Rebuild's.
-func NewSurvey(ctx context.Context, tx *ledger.Tx) (*Survey, error) {
+// PlanRebuild finds out what a rebuild has to do. An event that cannot be folded is an error.
+func PlanRebuild(ctx context.Context, tx *ledger.Tx) (*RebuildPlan, error) {
 	problems, err := tx.Guards(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(problems, func(p string) bool { return strings.HasPrefix(p, "table ") }) {
-		return &Survey{whole: true}, nil
+		return &RebuildPlan{whole: true}, nil
 	}
-	return survey(ctx, tx)
+	return planRows(ctx, tx)
 }
 
-// Mend does it.
-func (s *Survey) Mend(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
+// Apply does it.
+func (s *RebuildPlan) Apply(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
 	if s.whole {
-		return Rebuild(ctx, tx)
+		return rebuildAll(ctx, tx)
 	}
-	if r.Mended, err = mendSchema(ctx, tx); err != nil {
+	if r.Repaired, err = repairSchema(ctx, tx); err != nil {
 		return r, err
 	}
 	return r, r.rows(ctx, tx, s)
 }
 
-// survey folds every event and compares the rows of jobs with what comes out.
-func survey(ctx context.Context, tx *ledger.Tx) (s *Survey, err error) {
-	s = &Survey{}
+// planRows folds every event and compares the rows of jobs with what comes out.
+func planRows(ctx context.Context, tx *ledger.Tx) (s *RebuildPlan, err error) {
+	s = &RebuildPlan{}
 	if s.extra, err = extraRows(ctx, tx, 0); err != nil {
 		return nil, err
 	}
 	f := newFold()
-	f.load = func(n, pos int64) (Job, error) { return jobBefore(ctx, tx, n, pos) }
+	f.load = func(n, pos int64) (projection.Job, error) { return jobBefore(ctx, tx, n, pos) }
 	compared := newComparison(tx, f)
 	for batch, err := range tx.Scan(ctx, ledger.Scan{}) {
 		if err != nil {
@@ -111,7 +113,7 @@ func survey(ctx context.Context, tx *ledger.Tx) (s *Survey, err error) {
 const enqueuedBehind = `SELECT count(*) FROM events WHERE pos > ? AND kind = 1`
 
 // rows makes the rows of jobs and queues right.
-func (r *Rebuilt) rows(ctx context.Context, tx *ledger.Tx, s *Survey) error {
+func (r *Rebuilt) rows(ctx context.Context, tx *ledger.Tx, s *RebuildPlan) error {
 	for _, n := range s.extra {
 		gone, err := tx.Exec(`DELETE FROM jobs WHERE n = ?1 AND NOT EXISTS (SELECT 1 FROM events WHERE pos = ?1 AND kind = 1)`, n)
 		if err != nil {
@@ -119,14 +121,14 @@ func (r *Rebuilt) rows(ctx context.Context, tx *ledger.Tx, s *Survey) error {
 		}
 		r.Extra += gone
 	}
-	if err := scanOne(ctx, tx, enqueuedBehind, []any{&r.Jobs}, s.until); err != nil {
+	if err := table.ScanOne(ctx, tx, enqueuedBehind, []any{&r.Jobs}, s.until); err != nil {
 		return err
 	}
 	r.Jobs += s.jobs
 	for _, n := range s.differ {
 		j, err := jobBefore(ctx, tx, n, math.MaxInt64)
 		if err == nil {
-			err = r.mend(ctx, tx, j)
+			err = r.repair(ctx, tx, j)
 		}
 		if err != nil {
 			return err
@@ -137,11 +139,11 @@ func (r *Rebuilt) rows(ctx context.Context, tx *ledger.Tx, s *Survey) error {
 
 // queues makes the rows of queues right. Their events are few.
 func (r *Rebuilt) queues(ctx context.Context, tx *ledger.Tx) error {
-	found, err := queuesAsOf(ctx, tx, Moment{Pos: math.MaxInt64})
+	found, err := projection.QueuesAsOf(ctx, tx, projection.Moment{Pos: math.MaxInt64})
 	if err != nil {
 		return err
 	}
-	folded := make(map[string]Queue)
+	folded := make(map[string]projection.Queue)
 	for _, q := range found {
 		folded[q.Name] = q
 	}
@@ -155,7 +157,7 @@ func (r *Rebuilt) queues(ctx context.Context, tx *ledger.Tx) error {
 		}
 		r.Queues++
 		if q, ok := folded[d.queue]; ok {
-			err = PutQueue(ctx, tx, q)
+			err = projection.PutQueue(ctx, tx, q)
 		} else {
 			_, err = tx.Exec(`DELETE FROM queues WHERE queue = ?`, d.number)
 		}
@@ -170,13 +172,13 @@ func (r *Rebuilt) queues(ctx context.Context, tx *ledger.Tx) error {
 // anew in its turn.
 const inTheWay = `DELETE FROM jobs WHERE n = ?1 OR id = ?2 OR queue = ?3 AND key = ?4`
 
-// mend makes the row of j right if it is not.
-func (r *Rebuilt) mend(ctx context.Context, tx *ledger.Tx, j Job) error {
+// repair makes the row of j right if it is not.
+func (r *Rebuilt) repair(ctx context.Context, tx *ledger.Tx, j projection.Job) error {
 	stored, ok, err := rawRow(ctx, tx, j.N)
 	if err != nil {
 		return err
 	}
-	folded, err := toRow(ctx, tx, j)
+	folded, err := projection.RowOf(ctx, tx, j)
 	if err != nil || ok && stored == folded {
 		return err
 	}
@@ -185,8 +187,8 @@ func (r *Rebuilt) mend(ctx context.Context, tx *ledger.Tx, j Job) error {
 	} else {
 		r.Missing++
 	}
-	if _, err := tx.Exec(inTheWay, j.N, string(j.ID), folded[slices.Index(columns[:], "queue")], text(j.Key)); err != nil {
+	if _, err := tx.Exec(inTheWay, j.N, string(j.ID), folded[slices.Index(table.Columns[:], "queue")], table.Text(j.Key)); err != nil {
 		return err
 	}
-	return tx.Insert(newJobs, folded[:]...)
+	return tx.Insert(table.New, folded[:]...)
 }

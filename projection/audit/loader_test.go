@@ -1,4 +1,4 @@
-package projection_test
+package audit_test
 
 import (
 	"bytes"
@@ -8,20 +8,21 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
-	"jobledger/projection"
+	"jobledger/projection/audit"
+	"jobledger/projection/internal/historytest"
 )
 
 // TestALoaderMayHoldFewJobs: what is beyond the bound is written and read again, and comes out the same.
 func TestALoaderMayHoldFewJobs(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(historyDir, "bad-night.jsonl"))
+	text, err := os.ReadFile(filepath.Join(historytest.Dir(t), "bad-night.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, limit := range []int{0, 1, 7} {
-		projection.LimitLoading(t, limit)
+		audit.LimitLoading(t, limit)
 		s := ledgertest.Open(t)
 		err := s.Write(t.Context(), func(tx *ledger.Tx) error {
-			l := projection.NewLoader(tx)
+			l := audit.NewLoader(tx)
 			for text := range bytes.Lines(text) {
 				var line ledger.Line
 				if err := line.UnmarshalJSON(text); err != nil {

@@ -1,4 +1,4 @@
-package projection
+package audit
 
 import (
 	"context"
@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection"
+	"jobledger/projection/internal/table"
 )
 
 // rules checks what Evolve does not judge, because it means nothing for the state. j is the job before e.
-func (v *verifier) rules(ctx context.Context, j *Job, e *ledger.Event) error {
+func (v *verifier) rules(ctx context.Context, j *projection.Job, e *ledger.Event) error {
 	if j == nil {
 		return v.operators(ctx, e)
 	}
@@ -59,7 +61,7 @@ func (v *verifier) operators(ctx context.Context, e *ledger.Event) error {
 	case *ledger.Rebuilt:
 		before := int64(0)
 		if v.Since > 0 {
-			if err := scanOne(ctx, v.tx, `SELECT count(*) FROM events WHERE pos <= ? AND kind = 1`, []any{&before}, v.Since); err != nil {
+			if err := table.ScanOne(ctx, v.tx, `SELECT count(*) FROM events WHERE pos <= ? AND kind = 1`, []any{&before}, v.Since); err != nil {
 				return err
 			}
 		}
@@ -113,7 +115,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func (v *verifier) claim(j *Job, e *ledger.Event, b *ledger.Claimed) {
+func (v *verifier) claim(j *projection.Job, e *ledger.Event, b *ledger.Claimed) {
 	if j.RunAt.After(e.At) {
 		v.at(e, FindEarly, "claimed before its run_at %s", ledger.FormatTime(j.RunAt))
 	}
@@ -133,7 +135,7 @@ func (v *verifier) claim(j *Job, e *ledger.Event, b *ledger.Claimed) {
 	}
 }
 
-func (v *verifier) reclaim(j *Job, e *ledger.Event, b *ledger.Reclaimed) {
+func (v *verifier) reclaim(j *projection.Job, e *ledger.Event, b *ledger.Reclaimed) {
 	if !b.LeaseUntil.Equal(j.LeaseUntil) || !b.LastHeartbeat.Equal(j.HeartbeatAt) || e.At.Before(j.LeaseUntil) {
 		v.at(e, FindReclaim, "reclaimed at %s with lease end %s and last heartbeat %s, but the lease ran to %s and the last heartbeat was %s",
 			ledger.FormatTime(e.At), ledger.FormatTime(b.LeaseUntil), ledger.FormatTime(b.LastHeartbeat), ledger.FormatTime(j.LeaseUntil), ledger.FormatTime(j.HeartbeatAt))
@@ -164,14 +166,14 @@ func backoff(n int) (least, most time.Duration) {
 	return base * 8 / 10, base * 12 / 10
 }
 
-func (v *verifier) bounded(j *Job, e *ledger.Event, retryAt time.Time) {
+func (v *verifier) bounded(j *projection.Job, e *ledger.Event, retryAt time.Time) {
 	if !retryAt.IsZero() && j.Failures+1 >= j.MaxAttempts {
 		v.at(e, FindTooOften, "failure %d of %d was to be retried", j.Failures+1, j.MaxAttempts)
 	}
 }
 
 // refused checks that the token tried was that of a claim that is over, or of none, and that this is told once.
-func (v *verifier) refused(ctx context.Context, j *Job, e *ledger.Event, b *ledger.Refused) error {
+func (v *verifier) refused(ctx context.Context, j *projection.Job, e *ledger.Event, b *ledger.Refused) error {
 	if j.State.Held() && e.Token == j.Token {
 		v.at(e, FindRefused, "the token was the live one")
 	}
@@ -224,9 +226,9 @@ func (v *verifier) workers(e *ledger.Event) {
 	}
 }
 
-func (s starts) mayClaim(j *Job, version string) bool {
+func (s starts) mayClaim(j *projection.Job, version string) bool {
 	return slices.ContainsFunc(s.said, func(b *ledger.WorkerStarted) bool {
-		fits, _ := Fits(*j, version, b.Capabilities)
+		fits, _ := projection.Fits(*j, version, b.Capabilities)
 		return fits && slices.Contains(b.Queues, j.Queue)
 	})
 }

@@ -1,4 +1,4 @@
-package projection
+package audit
 
 import (
 	"cmp"
@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"jobledger/ledger"
+	"jobledger/projection"
+	"jobledger/projection/internal/table"
 )
 
 // Finding is one thing that Verify found wrong.
@@ -136,8 +138,8 @@ func (v *verifier) history(ctx context.Context, progress func(done, total int64)
 	return err
 }
 
-// besideEvents is how long a ledger is whose structure is checked while its events are.
-const besideEvents = 20_000
+// longLedger is how long a ledger is whose structure is checked while its events are.
+const longLedger = 20_000
 
 // structure begins the database's own check, and returns what waits for it.
 func (v *verifier) structure(ctx context.Context) (wait func() ([]string, error)) {
@@ -150,7 +152,7 @@ func (v *verifier) structure(ctx context.Context) (wait func() ([]string, error)
 		return err
 	}
 	ended := func() error { return nil }
-	if tail, err := v.tx.Tail(ctx); err == nil && tail > besideEvents {
+	if tail, err := v.tx.Tail(ctx); err == nil && tail > longLedger {
 		ended = v.tx.Beside(ctx, check)
 	} else {
 		err := check(v.tx)
@@ -180,7 +182,7 @@ func (v *verifier) guards(ctx context.Context) error {
 
 // begin makes the state that the events up to since have led to.
 func (v *verifier) begin(ctx context.Context) error {
-	v.fold.load = func(n, pos int64) (Job, error) {
+	v.fold.load = func(n, pos int64) (projection.Job, error) {
 		if n > 0 && n <= v.Since {
 			v.touched[n] = true
 		}
@@ -200,7 +202,7 @@ func (v *verifier) begin(ctx context.Context) error {
 		v.Stopped = true
 		return nil
 	}
-	queues, err := queuesAsOf(ctx, v.tx, Moment{Pos: v.Since})
+	queues, err := projection.QueuesAsOf(ctx, v.tx, projection.Moment{Pos: v.Since})
 	if err != nil {
 		return v.stop(v.Since, err)
 	}
@@ -219,7 +221,7 @@ func (v *verifier) begin(ctx context.Context) error {
 // first notices events before the first one.
 func (v *verifier) first(ctx context.Context) error {
 	var pos sql.NullInt64
-	err := scanOne(ctx, v.tx, `SELECT min(pos) FROM events`, []any{&pos})
+	err := table.ScanOne(ctx, v.tx, `SELECT min(pos) FROM events`, []any{&pos})
 	if pos.Valid && pos.Int64 < 1 {
 		v.find(Finding{Code: FindGap, Pos: pos.Int64, Detail: fmt.Sprintf("there is an event %d, and the first one is 1", pos.Int64)})
 		v.Stopped = true
@@ -232,7 +234,7 @@ func (v *verifier) stop(pos int64, err error) error {
 	f := Finding{Pos: pos, Detail: err.Error()}
 	unreadable, isEvent := errors.AsType[*ledger.EventError](err)
 	switch {
-	case errors.Is(err, ErrIllegal):
+	case errors.Is(err, projection.ErrIllegal):
 		f.Code = FindIllegal
 	case isEvent:
 		f.Code, f.Pos = FindDamaged, unreadable.Pos

@@ -1,4 +1,4 @@
-package projection_test
+package audit_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package projection
+package audit
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"jobledger/ledger"
+	"jobledger/projection"
+	"jobledger/projection/internal/table"
 )
 
 // comparison finds the rows of jobs that are not what the events add up to, many at a time. It takes jobs that have
@@ -16,13 +18,13 @@ type comparison struct {
 	fold    *fold
 	ended   []int64        // compared when there are enough
 	differs map[int64]bool // rows that are missing, or not what they should be
-	stored  []row          // of one query
+	stored  []table.Row    // of one query
 }
 
 // compareChunk is how many rows one query reads.
 const compareChunk = 256
 
-var rowsByNumber = `SELECT ` + columnList + ` FROM jobs j WHERE j.n IN (?` + strings.Repeat(", ?", compareChunk-1) + `) ORDER BY j.n`
+var rowsByNumber = `SELECT ` + table.List + ` FROM jobs j WHERE j.n IN (?` + strings.Repeat(", ?", compareChunk-1) + `) ORDER BY j.n`
 
 func newComparison(tx *ledger.Tx, f *fold) *comparison {
 	return &comparison{tx: tx, fold: f, differs: make(map[int64]bool)}
@@ -67,7 +69,7 @@ func (c *comparison) compare(ctx context.Context, ns []int64) error {
 	}
 	c.stored = c.stored[:0]
 	err := c.tx.Each(ctx, func(values []driver.Value) bool {
-		c.stored = append(c.stored, row{})
+		c.stored = append(c.stored, table.Row{})
 		for i, v := range values {
 			c.stored[len(c.stored)-1][i] = v
 		}
@@ -78,7 +80,7 @@ func (c *comparison) compare(ctx context.Context, ns []int64) error {
 	}
 	rest := c.stored
 	for _, n := range ns {
-		folded, err := toRow(ctx, c.tx, *c.fold.open[n])
+		folded, err := projection.RowOf(ctx, c.tx, *c.fold.open[n])
 		if err != nil {
 			return err
 		}
@@ -96,14 +98,14 @@ func (c *comparison) compare(ctx context.Context, ns []int64) error {
 }
 
 // rawRow reads the row of job n as it is stored, column by column.
-func rawRow(ctx context.Context, tx *ledger.Tx, n int64) (r row, ok bool, err error) {
-	rows, err := tx.Query(ctx, `SELECT `+columnList+` FROM jobs j WHERE j.n = ?`, n)
+func rawRow(ctx context.Context, tx *ledger.Tx, n int64) (r table.Row, ok bool, err error) {
+	rows, err := tx.Query(ctx, `SELECT `+table.List+` FROM jobs j WHERE j.n = ?`, n)
 	if err != nil {
 		return r, false, err
 	}
 	defer rows.Close()
 	if ok = rows.Next(); ok {
-		into := make([]any, width)
+		into := make([]any, table.Width)
 		for i := range into {
 			into[i] = &r[i]
 		}

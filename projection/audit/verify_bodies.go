@@ -1,10 +1,12 @@
-package projection
+package audit
 
 import (
 	"context"
 	"iter"
 
 	"jobledger/ledger"
+	"jobledger/projection"
+	"jobledger/projection/internal/table"
 )
 
 // storedBodies walks the stored bodies beside the events: both are in the order of pos.
@@ -27,7 +29,7 @@ func (s *storedBodies) pass() (err error) {
 
 // body judges the payload of enqueued and the result of succeeded, and whether what was erased is gone. j is the job
 // behind e.
-func (v *verifier) body(ctx context.Context, e *ledger.Event, j *Job) error {
+func (v *verifier) body(ctx context.Context, e *ledger.Event, j *projection.Job) error {
 	if err := v.unclaimed(e.Pos); err != nil {
 		return err
 	}
@@ -112,7 +114,7 @@ func (v *verifier) erasure(ctx context.Context, e *ledger.Event, b *ledger.Erase
 		v.at(e, FindCount, "%d bodies of %d bytes were erased, but the job had %d of %d bytes", b.Bodies, b.Bytes, count, bytes)
 	}
 	var left int64
-	if err := scanOne(ctx, v.tx, bodiesOfErased, []any{&left}, e.N, e.Pos); err != nil {
+	if err := table.ScanOne(ctx, v.tx, bodiesOfErased, []any{&left}, e.N, e.Pos); err != nil {
 		return err
 	}
 	if left > 0 {
