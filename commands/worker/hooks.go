@@ -29,18 +29,18 @@ const (
 )
 
 // ended counts an end and tells of it.
-func (s *shift) ended(t *task, job projection.Job, how Ending) {
+func (l *loop) ended(t *task, job projection.Job, how Ending) {
 	switch how {
 	case Succeeded:
-		s.stats.Succeeded++
+		l.stats.Succeeded++
 	case Failed:
-		s.stats.Failed++
+		l.stats.Failed++
 	case Released:
-		s.stats.Released++
+		l.stats.Released++
 	case Lost:
-		s.stats.Lost++
+		l.stats.Lost++
 	}
-	if s.Hooks.Ended != nil {
-		s.Hooks.Ended(job, how, t.took)
+	if l.Hooks.Ended != nil {
+		l.Hooks.Ended(job, how, t.took)
 	}
 }

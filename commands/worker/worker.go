@@ -74,11 +74,11 @@ const lastWrites = 10 * time.Second
 // claim could have; ledger.ErrReplaced and the like when the ledger is gone.
 // That the ledger is busy or the disk full is no reason to end: it tries again.
 func (w *Worker) Run(ctx context.Context) (Stats, error) {
-	s, err := w.prepare(ctx)
+	l, err := w.prepare(ctx)
 	if err != nil {
 		return Stats{}, err
 	}
-	if err := s.request(1).Check(); err != nil { // no claim would ever be allowed
+	if err := l.request(1).Check(); err != nil { // no claim would ever be allowed
 		return Stats{}, err
 	}
 	if w.Command != nil {
@@ -89,13 +89,13 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 	if err := w.Service.WorkerStarted(ctx, w.Process, w.Queues, w.Capabilities); err != nil {
 		return Stats{}, err
 	}
-	s.present = time.Now()
+	l.present = time.Now()
 	sweeping, stopSweeping := context.WithCancel(ctx)
 	var sweeper sync.WaitGroup
 	if w.SweepEvery >= 0 {
 		sweeper.Go(func() { w.sweep(sweeping) })
 	}
-	err = s.loop(ctx)
+	err = l.run(ctx)
 	stopSweeping()
 	sweeper.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWrites)
@@ -103,7 +103,7 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 	if stopErr := w.Service.WorkerStopped(last, w.Process); err == nil {
 		err = stopErr
 	}
-	return s.stats, err
+	return l.stats, err
 }
 
 func (w *Worker) sweep(ctx context.Context) {

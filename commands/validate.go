@@ -29,59 +29,6 @@ const (
 	DefaultLease   = time.Minute
 )
 
-// Enqueue asks for a new job. The zero value of a field is its default.
-type Enqueue struct {
-	ID          string // a ULID; "": a fresh one. Sent again, it gives the same job
-	Queue       string // required: 1–64 of a–z 0–9 . _ -
-	Payload     []byte // any bytes, up to 1 MiB
-	Key         string // the caller's own name, unique per queue for ever; "": none
-	Priority    int    // −100…100, higher is claimed first
-	RunAt       time.Time
-	MaxAttempts int           // 1…1,000,000; default 5
-	MaxRuntime  time.Duration // 0: no limit
-	Version     string        // only workers of this version; "": any
-	Requires    []string      // only workers that have all of these capabilities
-	Tags        map[string]string
-}
-
-// Check returns an InvalidError that names the first field outside of what is allowed.
-func (e *Enqueue) Check() error {
-	if err := CheckQueue(e.Queue); err != nil {
-		return err
-	}
-	if err := checkText("key", e.Key, MaxKey); err != nil {
-		return err
-	}
-	switch {
-	case len(e.Payload) > MaxPayload:
-		return &InvalidError{"payload", fmt.Sprintf("of %d bytes", len(e.Payload)), "up to 1,048,576 bytes"}
-	case e.Priority < -MaxPriority || e.Priority > MaxPriority:
-		return &InvalidError{"priority", fmt.Sprint(e.Priority), "-100 to 100"}
-	case e.MaxAttempts < 0 || e.MaxAttempts > MaxMaxAttempts:
-		return &InvalidError{"max_attempts", fmt.Sprint(e.MaxAttempts), "1 to 1000000"}
-	case !e.RunAt.IsZero() && (e.RunAt.UTC().Year() < 1971 || e.RunAt.UTC().Year() > 9999):
-		return &InvalidError{"run_at", ledger.FormatTime(e.RunAt), "the years 1971 to 9999"}
-	case len(e.Tags) > MaxTags:
-		return &InvalidError{"tags", fmt.Sprintf("of %d", len(e.Tags)), "up to 32 tags"}
-	case len(e.Requires) > MaxLabels:
-		return &InvalidError{"requires", fmt.Sprintf("of %d labels", len(e.Requires)), "up to 16 labels"}
-	}
-	if e.Version != "" {
-		if err := CheckLabel("version", e.Version); err != nil {
-			return err
-		}
-	}
-	for _, label := range e.Requires {
-		if err := CheckLabel("requires", label); err != nil {
-			return err
-		}
-	}
-	if err := checkTags(e.Tags); err != nil {
-		return err
-	}
-	return checkRuntime(e.MaxRuntime)
-}
-
 // checkTags speaks of the first bad tag by name, so that the same tags get the same answer.
 func checkTags(tags map[string]string) error {
 	var first string
@@ -183,9 +130,6 @@ func checkWorker(w ledger.Worker) error {
 	}
 	return checkText("host", w.Host, MaxKey)
 }
-
-// Check returns an InvalidError for the first field outside of what is allowed.
-func (r ClaimRequest) Check() error { return r.check() }
 
 func checkText(field, text string, most int) error {
 	if len(text) > most || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {

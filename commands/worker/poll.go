@@ -21,106 +21,106 @@ const maxOutrun = 8
 
 // look reports whether to claim. Unless it was woken it finds out by reading whether there is work, and if not, when to
 // look again.
-func (s *shift) look() bool {
+func (l *loop) look() bool {
 	now := time.Now()
-	if s.empty && now.Before(s.lookAt) {
+	if l.empty && now.Before(l.lookAt) {
 		return false
 	}
-	s.empty = false
-	if s.woken {
+	l.empty = false
+	if l.woken {
 		return true
 	}
-	ready, due, err := s.Service.Ready(s.ctx, s.request(1))
+	ready, due, err := l.Service.Ready(l.ctx, l.request(1))
 	if err != nil {
-		s.failed(toLook, err)
+		l.failed(toLook, err)
 		return false
 	}
-	s.answered(toLook)
-	if s.lured = ready; ready {
+	l.answered(toLook)
+	if l.lured = ready; ready {
 		return true
 	}
-	wait := s.Poll + rand.N(s.Poll/4+1) // #nosec G404 -- no secret: so that many idle workers do not look in step
+	wait := l.Poll + rand.N(l.Poll/4+1) // #nosec G404 -- no secret: so that many idle workers do not look in step
 	if !due.IsZero() {
-		wait = min(wait, due.Sub(s.ledgerNow())+s.jitter())
+		wait = min(wait, due.Sub(l.ledgerNow())+l.jitter())
 	}
-	s.rest(wait)
+	l.rest(wait)
 	return false
 }
 
 // ledgerNow is the time by the clock that says when a job is due.
-func (s *shift) ledgerNow() time.Time {
-	if s.Service.Store.Now != nil {
-		return s.Service.Store.Now()
+func (l *loop) ledgerNow() time.Time {
+	if l.Service.Store.Now != nil {
+		return l.Service.Store.Now()
 	}
 	return time.Now()
 }
 
 // rest takes it that there is nothing until d has passed, unless something wakes.
-func (s *shift) rest(d time.Duration) { s.empty, s.lookAt = true, time.Now().Add(d) }
+func (l *loop) rest(d time.Duration) { l.empty, l.lookAt = true, time.Now().Add(d) }
 
 // wake looks at once; but a worker that others were quicker than of late leaves them a moment, so that the many that
 // one job wakes do not all ask for the write lock.
-func (s *shift) wake() {
-	if s.outrun == 0 {
-		s.empty, s.woken = false, !s.wary
+func (l *loop) wake() {
+	if l.outrun == 0 {
+		l.empty, l.woken = false, !l.wary
 		return
 	}
-	if at := time.Now().Add(s.jitter()); !s.empty || at.Before(s.lookAt) {
-		s.empty, s.lookAt = true, at
+	if at := time.Now().Add(l.jitter()); !l.empty || at.Before(l.lookAt) {
+		l.empty, l.lookAt = true, at
 	}
 }
 
-func (s *shift) jitter() time.Duration {
-	return rand.N(time.Duration(s.outrun+1) * time.Millisecond) // #nosec G404 -- no secret
+func (l *loop) jitter() time.Duration {
+	return rand.N(time.Duration(l.outrun+1) * time.Millisecond) // #nosec G404 -- no secret
 }
 
 // looked takes in what came of a claim of up to free jobs.
-func (s *shift) looked(claimed, free int) {
-	lured, woken := s.lured, s.woken
-	s.lured, s.woken = false, false
+func (l *loop) looked(claimed, free int) {
+	lured, woken := l.lured, l.woken
+	l.lured, l.woken = false, false
 	switch {
 	case free == 0:
 	case claimed > 0: // there may be more; and when the next one is due is not known
-		s.empty, s.wary, s.outrun = false, false, max(0, s.outrun-1)
+		l.empty, l.wary, l.outrun = false, false, max(0, l.outrun-1)
 	case woken:
-		s.empty, s.wary = false, true
+		l.empty, l.wary = false, true
 	case lured:
-		s.outrun = min(s.outrun+1, maxOutrun)
-		s.rest(s.jitter())
+		l.outrun = min(l.outrun+1, maxOutrun)
+		l.rest(l.jitter())
 	default:
-		s.empty = false
+		l.empty = false
 	}
 }
 
 // pause is how long to wait if nothing happens: to the next beat, the next look, the next try, or until it is time to
 // say again that this process is there.
-func (s *shift) pause() time.Duration {
-	wait := time.Until(s.present.Add(commands.PresentEvery))
+func (l *loop) pause() time.Duration {
+	wait := time.Until(l.present.Add(commands.PresentEvery))
 	switch {
-	case s.trouble > 0:
-		wait = min(wait, s.trouble)
-		s.trouble = 0
-	case s.free() > 0:
-		wait = min(wait, time.Until(s.lookAt))
+	case l.trouble > 0:
+		wait = min(wait, l.trouble)
+		l.trouble = 0
+	case l.free() > 0:
+		wait = min(wait, time.Until(l.lookAt))
 	}
-	if hold := s.Command.holdOff(); hold > 0 {
+	if hold := l.Command.holdOff(); hold > 0 {
 		wait = min(wait, hold)
 	}
-	for t := range s.active {
+	for t := range l.active {
 		wait = min(wait, time.Until(t.beat))
 	}
 	return max(wait, 0)
 }
 
 // sayPresent notes now and then that this process is there.
-func (s *shift) sayPresent() {
-	if time.Since(s.present) < commands.PresentEvery || s.fatal != nil || s.silent {
+func (l *loop) sayPresent() {
+	if time.Since(l.present) < commands.PresentEvery || l.fatal != nil || l.silent {
 		return
 	}
-	s.present = time.Now()
-	if err := s.Service.Present(context.WithoutCancel(s.ctx), s.Process); err != nil {
-		s.failed(toAppear, err)
+	l.present = time.Now()
+	if err := l.Service.Present(context.WithoutCancel(l.ctx), l.Process); err != nil {
+		l.failed(toAppear, err)
 		return
 	}
-	s.answered(toAppear)
+	l.answered(toAppear)
 }

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -162,36 +161,5 @@ func finishLoad(ctx context.Context, tx *ledger.Tx, actor, from string, done *Lo
 		paused = append(paused, name)
 	}
 	done.Paused = paused
-	return nil
-}
-
-// checkLine says what is wrong with line n by itself. The tables and the claiming rest on it: a history is somebody
-// else's word.
-func checkLine(n int64, l *ledger.Line) error {
-	switch {
-	case n == 1 && l.Pos != 1:
-		return fmt.Errorf("the history begins with event %d; only one that begins with event 1 can be taken in", l.Pos)
-	case l.Pos != n:
-		return fmt.Errorf("it is event %d, but event %d should follow here", l.Pos, n)
-	case l.Actor == "":
-		return errors.New("actor is missing")
-	}
-	for field, text := range map[string]string{"actor": l.Actor, "worker": l.Worker.Name, "token": l.Token, "host": l.Worker.Host, "boot": l.Worker.Boot} {
-		if err := checkText(field, text, MaxReason); err != nil {
-			return err
-		}
-	}
-	if err := checkEnvelope(l); err != nil {
-		return err
-	}
-	if e, ok := l.Event.Body.(*ledger.Enqueued); ok {
-		return checkEnqueued(l, e)
-	}
-	if len(l.Body) > MaxPayload {
-		return &InvalidError{"result", fmt.Sprintf("of %d bytes", len(l.Body)), "up to 1,048,576 bytes"}
-	}
-	if field := missingField(l); field != "" {
-		return fmt.Errorf("%s of %s is missing", field, l.Kind())
-	}
 	return nil
 }
