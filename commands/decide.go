@@ -14,7 +14,7 @@ const MaxSnoozes = 99
 // Decide says what happens when c is asked of j at this moment: the bodies of the events, or why not. It is pure.
 //
 // Errors: ConflictError where the state does not permit it; internal ones where nothing has to happen, where the
-// token is not the live one (then DecideLate has the answer), and where a sweeper's evidence is out of date.
+// token is not the live one (then DecideStale has the answer), and where a sweeper's evidence is out of date.
 func Decide(j projection.Job, c Command, at time.Time) ([]ledger.Body, error) {
 	if token, owner, ok := credentials(c); ok {
 		if token != j.Token || !j.State.Held() {
