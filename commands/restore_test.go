@@ -52,13 +52,13 @@ func TestWhatALedgerHasThatItsCopyHasNot(t *testing.T) {
 	q := newQueue(t)
 	end := func(j projection.Job) {
 		t.Helper()
-		if _, err := q.Do(t.Context(), "worker:w", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok")}); err != nil {
+		if _, err := q.Apply(t.Context(), "worker:w", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok")}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	erase := func(j projection.Job) {
 		t.Helper()
-		if _, err := q.Do(t.Context(), "cli:test", j.ID, commands.Erase{Reason: "asked for"}); err != nil {
+		if _, err := q.Apply(t.Context(), "cli:test", j.ID, commands.Erase{Reason: "asked for"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -203,7 +203,7 @@ func TestStrandedJobsFitNobody(t *testing.T) {
 	// A script that claims from a queue need not say what it takes.
 	j := q.claimOne("script", func(r *commands.ClaimRequest) { r.Queues = []string{"sms"} })
 	expect("mail  gpu xx w 6m0s", "mail v9  x w 6m0s")
-	if _, err := q.Do(t.Context(), "worker:script", j.ID, commands.Succeed{Token: j.Token}); err != nil {
+	if _, err := q.Apply(t.Context(), "worker:script", j.ID, commands.Succeed{Token: j.Token}); err != nil {
 		t.Fatal(err)
 	}
 

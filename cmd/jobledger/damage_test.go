@@ -118,7 +118,7 @@ func aNight(t testing.TB, events int) files {
 		commands.Fail{Token: held[2].Token, Code: "smtp_421", Detail: "try again"},
 		commands.Release{Token: held[3].Token, Reason: "deploy"},
 	} {
-		if _, err := s.Do(t.Context(), "worker:delta", held[i].ID, c); err != nil {
+		if _, err := s.Apply(t.Context(), "worker:delta", held[i].ID, c); err != nil {
 			t.Fatal(err)
 		}
 	}
