@@ -81,6 +81,9 @@ type Reschedule struct {
 	Reason   string
 }
 
+// Erase removes a job's payload, results and salt for good. Its history stays, and says what was removed and why.
+type Erase struct{ Reason string }
+
 func (Claim) name() string      { return "claim" }
 func (Heartbeat) name() string  { return "heartbeat" }
 func (Succeed) name() string    { return "succeed" }

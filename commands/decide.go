@@ -14,11 +14,11 @@ const MaxSnoozes = 99
 // Decide says what happens when c is asked of j at this moment: the bodies of the events, or why not. It is pure.
 //
 // Errors: ConflictError where the state does not permit it; internal ones where nothing has to happen, where the
-// token is not the live one (then DecideLate has the answer), and where a sweeper's evidence is out of date.
+// token is not the live one (then DecideStale has the answer), and where a sweeper's evidence is out of date.
 func Decide(j projection.Job, c Command, at time.Time) ([]ledger.Body, error) {
 	if token, owner, ok := credentials(c); ok {
 		if token != j.Token || !j.State.Held() {
-			return nil, errStale
+			return nil, errTokenNotLive
 		}
 		if err := checkOwner(c, j, owner, j.Worker); err != nil {
 			return nil, err
@@ -51,7 +51,7 @@ func Decide(j projection.Job, c Command, at time.Time) ([]ledger.Body, error) {
 	case Cancel:
 		switch {
 		case j.State == ledger.CancelledState:
-			return nil, errNothing
+			return nil, errNoChange
 		case j.State.Final():
 			return nil, conflict(c, j)
 		}
@@ -144,7 +144,7 @@ func release(j projection.Job, c Release, at time.Time) ([]ledger.Body, error) {
 
 func reclaim(j projection.Job, c Reclaim, at time.Time) ([]ledger.Body, error) {
 	if !j.State.Held() || j.Token != c.Token || !j.LeaseUntil.Equal(c.LeaseUntil) || j.LeaseUntil.After(at) {
-		return nil, errGone
+		return nil, errEvidenceStale
 	}
 	b := &ledger.Reclaimed{Reason: ledger.LeaseExpired, LastHeartbeat: j.HeartbeatAt, LeaseUntil: j.LeaseUntil}
 	if !j.EndBy.IsZero() && !at.Before(j.EndBy) {
@@ -171,88 +171,17 @@ func reschedule(j projection.Job, c Reschedule, at time.Time) ([]ledger.Body, er
 		}
 	}
 	if b.Priority == j.Priority && b.RunAt.Equal(j.RunAt) {
-		return nil, errNothing
+		return nil, errNoChange
 	}
 	return is(b)
 }
 
-// Past is what became of the claim of a token that is not live any more, read from the job's events.
-type Past struct {
-	Claim   *ledger.Event // where that token was given; nil: never to this job
-	Ending  *ledger.Event // how that claim ended; nil while it has not
-	Latest  bool          // no later claim was made
-	Refused bool          // this token and command have been refused and recorded before
-	Salt    []byte        // of the job's digests; nil once erased
-}
-
-// DecideLate says what happens when an owner's command comes with a token that is not live. It is pure.
-//
-// The same command with the same content as the claim's own ending gives nil and no body: it was answered before,
-// and the answer was lost. Everything else is a RefusedError, with the body of the refused event unless that has
-// been recorded before.
-func DecideLate(j projection.Job, past Past, c Command) ([]ledger.Body, error) {
-	token, owner, _ := credentials(c)
-	refused := &RefusedError{Command: c.name(), Job: j.ID, Token: token, Err: ErrLeaseLost}
+func erase(j projection.Job, c Erase) ([]ledger.Body, error) {
 	switch {
-	case past.Claim == nil:
-		refused.Why = "this token was never given for it"
-	case past.Ending == nil:
-		refused.Why = "the claim was not found to end" // cannot be while the token is not live
-	case past.Ending.Kind() == ledger.KindReclaimed:
-		refused.Why = fmt.Sprintf("the lease was lost: %s reclaimed it at %s (%s)", past.Ending.Actor,
-			ledger.FormatTime(past.Ending.At), past.Ending.Body.(*ledger.Reclaimed).Reason)
-	case past.Ending.Kind() == ledger.KindCancelled && past.Latest:
-		refused.Why, refused.Err = fmt.Sprintf("%s cancelled the job at %s", past.Ending.Actor, ledger.FormatTime(past.Ending.At)), ErrCancelled
-	case past.Ending.Kind() == ledger.KindCancelled:
-		refused.Why = "the job was cancelled and has been claimed anew"
-	case sameEnding(*past.Ending, past.Salt, c):
-		return nil, checkOwner(c, j, owner, past.Claim.Worker)
-	default:
-		refused.Why, refused.Err = fmt.Sprintf("the claim has ended: %s at %s", past.Ending.Kind(), ledger.FormatTime(past.Ending.At)), ErrConflict
+	case j.Erased:
+		return nil, errNoChange
+	case !j.State.Final():
+		return nil, conflict(c, j)
 	}
-	if past.Refused {
-		return nil, refused
-	}
-	b := &ledger.Refused{Command: c.name(), Why: refused.Why}
-	if s, ok := c.(Succeed); ok && s.Result != nil {
-		b.OfferedBytes = int64(len(s.Result))
-		if past.Salt != nil {
-			b.OfferedSHA256 = ledger.Digest(past.Salt, s.Result)
-		}
-	}
-	return []ledger.Body{b}, refused
-}
-
-// sameEnding reports whether c is what ended the claim, sent once more.
-func sameEnding(ending ledger.Event, salt []byte, c Command) bool {
-	switch b := ending.Body.(type) {
-	case *ledger.Succeeded:
-		c, ok := c.(Succeed)
-		if !ok || !sameCode(b.ExitCode, c.ExitCode) || (b.ResultSHA256 == "") != (c.Result == nil) {
-			return false
-		}
-		return c.Result == nil || salt != nil && b.ResultSHA256 == ledger.Digest(salt, c.Result)
-	case *ledger.Failed:
-		if c, ok := c.(Release); ok {
-			return c.Snooze && b.ErrorCode == "snoozed_too_often" && b.ErrorDetail == c.Reason
-		}
-		c, ok := c.(Fail)
-		code := c.Code
-		if code == "" {
-			code = "failed"
-		}
-		return ok && b.ErrorCode == code && b.ErrorDetail == c.Detail && sameCode(b.ExitCode, c.ExitCode) && b.Signal == c.Signal &&
-			(b.RetryAt.IsZero() || !c.NoRetry)
-	case *ledger.Released:
-		c, ok := c.(Release)
-		return ok && b.Reason == c.Reason && b.Snooze == c.Snooze
-	}
-	return false
-}
-
-func sameCode(a, b *int) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
+	return is(&ledger.Erased{Reason: c.Reason})
 }

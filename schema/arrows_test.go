@@ -21,7 +21,9 @@ var stages = [][]string{
 	{"schema", "commands/worker/child"}, // these import nothing of this module
 	{"ledger"},
 	{"ledger/ledgertest"},
+	{"projection/internal/table"},
 	{"projection"},
+	{"projection/audit", "projection/internal/historytest"},
 	{"commands"},
 	{"commands/worker"},
 	{"cmd/jobledger"},

@@ -18,6 +18,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // restoreVerb puts a backup in the place of the ledger.
@@ -76,7 +77,7 @@ type restoring struct {
 	}
 	before     fs.FileInfo // the ledger that is there; nil: none
 	unreadable error       // why that cannot be read; nil: it can
-	lost       projection.Lost
+	lost       audit.Lost
 	kept       string // where it stays; "": there was none
 	exchanging bool   // from here on nobody can say that nothing was done
 }
@@ -169,9 +170,9 @@ func (r *restoring) take(ctx context.Context) error {
 		return err
 	}
 	failpoint.Hit("copied")
-	var v projection.Verified
+	var v audit.Verified
 	err = r.copy.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		if v, err = projection.Verify(ctx, tx, nil); err != nil || len(v.Findings) > 0 {
+		if v, err = audit.Verify(ctx, tx, nil); err != nil || len(v.Findings) > 0 {
 			return err
 		}
 		return r.inspect(ctx, tx)

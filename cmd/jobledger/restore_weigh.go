@@ -11,6 +11,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // migrate brings a ledger of an older version up to date, as any command does, so that it can be compared.
@@ -38,9 +39,9 @@ func (r *restoring) weigh(ctx context.Context, look looker) error {
 	var busy []projection.Worker
 	err := look(ctx, r.path, func(old *ledger.Tx, _ ledger.Facts) error {
 		return r.copy.Store.Read(ctx, func(fresh *ledger.Tx) error {
-			same, err := projection.Common(ctx, old, fresh)
+			same, err := audit.CommonPrefix(ctx, old, fresh)
 			if err == nil {
-				r.lost, err = projection.LostAfter(ctx, old, same)
+				r.lost, err = audit.LostAfter(ctx, old, same)
 			}
 			if err == nil {
 				busy, err = atWork(ctx, old, r.now())

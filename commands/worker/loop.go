@@ -186,10 +186,10 @@ func (l *loop) request(limit int) commands.ClaimRequest {
 
 // turn records what has ended, beats for what goes on, and claims what there is room for, in one transaction.
 func (l *loop) turn() {
-	steps, tasks := make([]commands.Step, 0, len(l.endings)), make([]*task, 0, len(l.endings))
+	steps, tasks := make([]commands.Op, 0, len(l.endings)), make([]*task, 0, len(l.endings))
 	for _, e := range l.endings {
 		if e.command != nil && l.fatal == nil {
-			steps, tasks = append(steps, commands.Step{Job: e.task.current(), Command: e.command}), append(tasks, e.task)
+			steps, tasks = append(steps, commands.Op{Job: e.task.current(), Command: e.command}), append(tasks, e.task)
 		}
 	}
 	ends := len(steps)
@@ -197,7 +197,7 @@ func (l *loop) turn() {
 	for t := range l.active {
 		if l.fatal == nil && !asked.Add(l.Lease/12).Before(t.beat) { // those almost due come along
 			j := t.current()
-			steps, tasks = append(steps, commands.Step{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: l.Lease}}), append(tasks, t)
+			steps, tasks = append(steps, commands.Op{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: l.Lease}}), append(tasks, t)
 		}
 	}
 	free := min(l.free(), commands.MaxClaim)
@@ -234,15 +234,15 @@ func (l *loop) turn() {
 }
 
 // write uses the narrowest call: nothing to claim needs no request.
-func (l *loop) write(steps []commands.Step, free int) ([]commands.Outcome, []projection.Job, error) {
+func (l *loop) write(steps []commands.Op, free int) ([]commands.Result, []projection.Job, error) {
 	ctx := context.WithoutCancel(l.ctx)
 	if free > 0 {
-		return l.Service.Turn(ctx, "worker:"+l.Process.Name, steps, l.request(free))
+		return l.Service.ApplyAndClaim(ctx, "worker:"+l.Process.Name, steps, l.request(free))
 	}
 	if len(steps) == 0 {
 		return nil, nil, nil
 	}
-	outcomes, err := l.Service.All(ctx, "worker:"+l.Process.Name, steps)
+	outcomes, err := l.Service.ApplyBatch(ctx, "worker:"+l.Process.Name, steps)
 	return outcomes, nil, err
 }
 
@@ -295,7 +295,7 @@ func (l *loop) work(t *task) {
 }
 
 // recorded takes what the ledger answered to an end.
-func (l *loop) recorded(t *task, c commands.Command, o commands.Outcome) {
+func (l *loop) recorded(t *task, c commands.Command, o commands.Result) {
 	before := t.current()
 	switch r, _ := c.(commands.Release); {
 	case o.Err != nil:
@@ -315,7 +315,7 @@ func (l *loop) recorded(t *task, c commands.Command, o commands.Outcome) {
 }
 
 // beaten takes the answer to a heartbeat. A refused one means that the claim is over: stop at once.
-func (l *loop) beaten(t *task, o commands.Outcome, asked time.Time) {
+func (l *loop) beaten(t *task, o commands.Result, asked time.Time) {
 	switch {
 	case o.Err == nil:
 		t.renewed(o.Job, asked)
