@@ -24,6 +24,7 @@ var stages = [][]string{
 	{"projection"},
 	{"commands"},
 	{"commands/worker"},
+	{"cmd/jobledger/internal/files"},
 	{"cmd/jobledger"},
 }
 
