@@ -229,12 +229,12 @@ func TestAStoppedLockHolder(t *testing.T) {
 // is started all the same, in order.
 var zombies = map[string]string{
 	"group-ends:1":   "2",
-	"task-begins":   "2",
-	"child-runs":    "1 2",
-	"child-ended":   "1 2",
-	"task-ends":     "1 2",
+	"task-begins":    "2",
+	"child-runs":     "1 2",
+	"child-ended":    "1 2",
+	"task-ends":      "1 2",
 	"group-begins:2": "1 2",
-	"begin:3":       "1 2",
+	"begin:3":        "1 2",
 }
 
 // A worker that was frozen at any step of its job, past its lease, changes nothing when it comes back: it starts no
