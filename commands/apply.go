@@ -9,11 +9,11 @@ import (
 	"jobledger/projection"
 )
 
-// Do carries out c on the job with this id and returns the job as it is then; with a RefusedError too.
+// Apply carries out c on the job with this id and returns the job as it is then; with a RefusedError too.
 //
 // Errors: ErrNoJob; RefusedError (ErrLeaseLost, ErrCancelled or ErrConflict) for a token that is not live;
 // ConflictError; InvalidError; ledger.ErrUnknown, after which sending the same command again is safe.
-func (s *Service) Do(ctx context.Context, actor string, id ledger.JobID, c Command) (projection.Job, error) {
+func (s *Service) Apply(ctx context.Context, actor string, id ledger.JobID, c Command) (projection.Job, error) {
 	if err := CheckActor(actor); err != nil {
 		return projection.Job{}, err
 	}
@@ -60,7 +60,7 @@ func keepRefusal(err error, refused *error) error {
 func carryOut(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c Command) (projection.Job, error) {
 	if j.N != 0 && !needsRow(c) {
 		after, err := attempt(ctx, tx, actor, j, c)
-		if !errors.Is(err, ledger.ErrConflict) && !errors.Is(err, errStale) && !errors.Is(err, errNothing) && !errors.Is(err, ErrConflict) &&
+		if !errors.Is(err, ledger.ErrConflict) && !errors.Is(err, errTokenNotLive) && !errors.Is(err, errNoChange) && !errors.Is(err, ErrConflict) &&
 			!errors.Is(err, ledger.ErrDamaged) { // what it misses may have been erased since
 			return after, err
 		}
@@ -77,9 +77,9 @@ func carryOut(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job
 	}
 	after, err := attempt(ctx, tx, actor, fresh, c)
 	switch {
-	case errors.Is(err, errNothing):
+	case errors.Is(err, errNoChange):
 		return fresh, nil
-	case errors.Is(err, errStale):
+	case errors.Is(err, errTokenNotLive):
 		return fresh, answerLate(ctx, tx, actor, fresh, c)
 	}
 	return after, err

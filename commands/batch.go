@@ -9,28 +9,28 @@ import (
 	"jobledger/projection"
 )
 
-// Step is one command on a job that the caller holds in memory. The compare-and-swap catches one that is out of
+// Op is one command on a job that the caller holds in memory. The compare-and-swap catches one that is out of
 // date, and only then is the row read again.
-type Step struct {
+type Op struct {
 	Job     projection.Job
 	Command Command
 }
 
-// Outcome is what became of a Step.
-type Outcome struct {
+// Result is what became of a Step.
+type Result struct {
 	Job projection.Job
 	Err error // as Do's; one refused step leaves its neighbours alone
 }
 
-// All carries out steps in one transaction, each with its own outcome: a heartbeat for all jobs of a process, say.
-func (s *Service) All(ctx context.Context, actor string, steps []Step) ([]Outcome, error) {
+// ApplyBatch carries out steps in one transaction, each with its own outcome: a heartbeat for all jobs of a process, say.
+func (s *Service) ApplyBatch(ctx context.Context, actor string, steps []Op) ([]Result, error) {
 	outcomes, _, err := s.turn(ctx, actor, steps, ClaimRequest{})
 	return outcomes, err
 }
 
-// Turn carries out steps and then claims what r asks for, in one transaction: a worker that finishes jobs and wants
+// ApplyAndClaim carries out steps and then claims what r asks for, in one transaction: a worker that finishes jobs and wants
 // the next ones pays for one commit.
-func (s *Service) Turn(ctx context.Context, actor string, steps []Step, r ClaimRequest) ([]Outcome, []projection.Job, error) {
+func (s *Service) ApplyAndClaim(ctx context.Context, actor string, steps []Op, r ClaimRequest) ([]Result, []projection.Job, error) {
 	if err := r.check(); err != nil {
 		return nil, nil, err
 	}
@@ -39,7 +39,7 @@ func (s *Service) Turn(ctx context.Context, actor string, steps []Step, r ClaimR
 
 // turn is together, unless that fails because of what the ledger holds: then one row is to blame, and each step is
 // carried out by itself, so that a damaged job does not cost its neighbours their leases.
-func (s *Service) turn(ctx context.Context, actor string, steps []Step, r ClaimRequest) ([]Outcome, []projection.Job, error) {
+func (s *Service) turn(ctx context.Context, actor string, steps []Op, r ClaimRequest) ([]Result, []projection.Job, error) {
 	if err := CheckActor(actor); err != nil {
 		return nil, nil, err
 	}
@@ -47,13 +47,13 @@ func (s *Service) turn(ctx context.Context, actor string, steps []Step, r ClaimR
 	if err == nil || len(steps) == 0 || storeFailed(err) {
 		return outcomes, claimed, err
 	}
-	outcomes = make([]Outcome, len(steps))
+	outcomes = make([]Result, len(steps))
 	for i, step := range steps {
-		one, _, err := s.together(ctx, actor, []Step{step}, ClaimRequest{})
+		one, _, err := s.together(ctx, actor, []Op{step}, ClaimRequest{})
 		if storeFailed(err) {
 			return nil, nil, err // what has been carried out may be sent again
 		}
-		if outcomes[i] = (Outcome{step.Job, err}); err == nil {
+		if outcomes[i] = (Result{step.Job, err}); err == nil {
 			outcomes[i] = one[0]
 		}
 	}
@@ -66,7 +66,7 @@ func (s *Service) turn(ctx context.Context, actor string, steps []Step, r ClaimR
 
 // together steps over a job that cannot be claimed because what the ledger holds of it contradicts itself: it must not
 // keep the others from being claimed.
-func (s *Service) together(ctx context.Context, actor string, steps []Step, r ClaimRequest) ([]Outcome, []projection.Job, error) {
+func (s *Service) together(ctx context.Context, actor string, steps []Op, r ClaimRequest) ([]Result, []projection.Job, error) {
 	var first *projection.DamagedJobError
 	var except []ledger.JobID
 	for {
@@ -89,15 +89,15 @@ func (s *Service) together(ctx context.Context, actor string, steps []Step, r Cl
 // maxDamaged is how many jobs a claim steps over.
 const maxDamaged = 100
 
-func (s *Service) once(ctx context.Context, actor string, steps []Step, r ClaimRequest, except []ledger.JobID) ([]Outcome, []projection.Job, error) {
+func (s *Service) once(ctx context.Context, actor string, steps []Op, r ClaimRequest, except []ledger.JobID) ([]Result, []projection.Job, error) {
 	tokens := make([]string, r.Limit)
 	for i := range tokens {
 		tokens[i] = s.newID()
 	}
-	var outcomes []Outcome
+	var outcomes []Result
 	var claimed []projection.Job
 	err := s.Store.Write(ctx, func(tx *ledger.Tx) (err error) {
-		outcomes, claimed = make([]Outcome, len(steps)), nil
+		outcomes, claimed = make([]Result, len(steps)), nil
 		want := projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities, Except: except}
 		// What is to be claimed is looked for first, and read last, so that the database has it ready by then; but a step
 		// that queues its job again may be the one who claims it.
@@ -116,7 +116,7 @@ func (s *Service) once(ctx context.Context, actor string, steps []Step, r ClaimR
 			if err != nil && !isVerdict(err) {
 				return err
 			}
-			outcomes[i] = Outcome{j, err}
+			outcomes[i] = Result{j, err}
 		}
 		if r.Limit == 0 {
 			return nil
@@ -151,7 +151,7 @@ func (s *Service) once(ctx context.Context, actor string, steps []Step, r ClaimR
 }
 
 // mayQueue reports whether a step may put its job back into its queue.
-func mayQueue(s Step) bool {
+func mayQueue(s Op) bool {
 	switch s.Command.(type) {
 	case Succeed, Heartbeat:
 		return false

@@ -65,7 +65,7 @@ func (r *ClaimRequest) check() error {
 
 // Claim takes up to r.Limit jobs for r.Worker, each with a fresh token and its payload. None ready: no error.
 func (s *Service) Claim(ctx context.Context, r ClaimRequest) ([]projection.Job, error) {
-	_, jobs, err := s.Turn(ctx, "worker:"+r.Worker.Name, nil, r)
+	_, jobs, err := s.ApplyAndClaim(ctx, "worker:"+r.Worker.Name, nil, r)
 	return jobs, err
 }
 

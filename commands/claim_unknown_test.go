@@ -54,7 +54,7 @@ func TestLookUpFindsOnesOwnClaims(t *testing.T) {
 			t.Errorf("%s: %d jobs, %v", name, n, err)
 		}
 	}
-	if _, err := s.Do(t.Context(), "worker:w", mine[0].ID, Succeed{Token: mine[0].Token}); err != nil {
+	if _, err := s.Apply(t.Context(), "worker:w", mine[0].ID, Succeed{Token: mine[0].Token}); err != nil {
 		t.Errorf("finishing what was found: %v", err)
 	}
 }

@@ -14,11 +14,11 @@ const MaxSnoozes = 99
 // Decide says what happens when c is asked of j at this moment: the bodies of the events, or why not. It is pure.
 //
 // Errors: ConflictError where the state does not permit it; internal ones where nothing has to happen, where the
-// token is not the live one (then DecideLate has the answer), and where a sweeper's evidence is out of date.
+// token is not the live one (then DecideStale has the answer), and where a sweeper's evidence is out of date.
 func Decide(j projection.Job, c Command, at time.Time) ([]ledger.Body, error) {
 	if token, owner, ok := credentials(c); ok {
 		if token != j.Token || !j.State.Held() {
-			return nil, errStale
+			return nil, errTokenNotLive
 		}
 		if err := checkOwner(c, j, owner, j.Worker); err != nil {
 			return nil, err
@@ -51,7 +51,7 @@ func Decide(j projection.Job, c Command, at time.Time) ([]ledger.Body, error) {
 	case Cancel:
 		switch {
 		case j.State == ledger.CancelledState:
-			return nil, errNothing
+			return nil, errNoChange
 		case j.State.Final():
 			return nil, conflict(c, j)
 		}
@@ -144,7 +144,7 @@ func release(j projection.Job, c Release, at time.Time) ([]ledger.Body, error) {
 
 func reclaim(j projection.Job, c Reclaim, at time.Time) ([]ledger.Body, error) {
 	if !j.State.Held() || j.Token != c.Token || !j.LeaseUntil.Equal(c.LeaseUntil) || j.LeaseUntil.After(at) {
-		return nil, errGone
+		return nil, errEvidenceStale
 	}
 	b := &ledger.Reclaimed{Reason: ledger.LeaseExpired, LastHeartbeat: j.HeartbeatAt, LeaseUntil: j.LeaseUntil}
 	if !j.EndBy.IsZero() && !at.Before(j.EndBy) {
@@ -171,7 +171,7 @@ func reschedule(j projection.Job, c Reschedule, at time.Time) ([]ledger.Body, er
 		}
 	}
 	if b.Priority == j.Priority && b.RunAt.Equal(j.RunAt) {
-		return nil, errNothing
+		return nil, errNoChange
 	}
 	return is(b)
 }
@@ -179,7 +179,7 @@ func reschedule(j projection.Job, c Reschedule, at time.Time) ([]ledger.Body, er
 func erase(j projection.Job, c Erase) ([]ledger.Body, error) {
 	switch {
 	case j.Erased:
-		return nil, errNothing
+		return nil, errNoChange
 	case !j.State.Final():
 		return nil, conflict(c, j)
 	}

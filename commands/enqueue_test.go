@@ -273,17 +273,17 @@ func TestLimitsOfCommands(t *testing.T) {
 		}
 		for _, bad := range test.bad {
 			before := q.tail()
-			_, err := q.Do(t.Context(), "cli:test", j.ID, bad)
+			_, err := q.Apply(t.Context(), "cli:test", j.ID, bad)
 			var invalid *commands.InvalidError
 			if !errors.As(err, &invalid) || invalid.Field != test.field {
 				t.Errorf("%s beyond its limit: %+.80v: got %v", test.field, bad, err)
 			}
-			out, err := q.All(t.Context(), "cli:test", []commands.Step{{Job: j, Command: bad}})
+			out, err := q.ApplyBatch(t.Context(), "cli:test", []commands.Op{{Job: j, Command: bad}})
 			if err != nil || !errors.Is(out[0].Err, commands.ErrInvalid) || q.tail() != before {
 				t.Errorf("%s beyond its limit, as a step: %+v, %v", test.field, out, err)
 			}
 		}
-		if _, err := q.Do(t.Context(), "cli:test", j.ID, test.good); err != nil {
+		if _, err := q.Apply(t.Context(), "cli:test", j.ID, test.good); err != nil {
 			t.Errorf("%s at its limit: %v", test.field, err)
 		}
 	}

@@ -9,14 +9,14 @@ import (
 
 // Errors that callers branch on.
 var (
-	ErrLeaseLost = errors.New("lease lost")         // the token is not the live one; stop working
-	ErrCancelled = errors.New("job was cancelled")  // stop working
-	ErrConflict  = errors.New("conflict")           // state, key or content does not permit it
-	ErrNoJob     = errors.New("no such job")        //
-	ErrInvalid   = errors.New("invalid")            // the input is outside what is allowed; nothing was written
-	errNothing   = errors.New("already so")         // Decide: it is so already, no event
-	errStale     = errors.New("token is not live")  // Decide: ask DecideLate
-	errGone      = errors.New("nothing to reclaim") // Decide: the sweeper's evidence no longer holds
+	ErrLeaseLost     = errors.New("lease lost")         // the token is not the live one; stop working
+	ErrCancelled     = errors.New("job was cancelled")  // stop working
+	ErrConflict      = errors.New("conflict")           // state, key or content does not permit it
+	ErrNoJob         = errors.New("no such job")        //
+	ErrInvalid       = errors.New("invalid")            // the input is outside what is allowed; nothing was written
+	errNoChange      = errors.New("already so")         // Decide: it is so already, no event
+	errTokenNotLive  = errors.New("token is not live")  // Decide: ask DecideStale
+	errEvidenceStale = errors.New("nothing to reclaim") // Decide: the sweeper's evidence no longer holds
 )
 
 // RefusedError is a write with a token that is not the live one. It is recorded in the ledger as refused, and

@@ -95,7 +95,7 @@ func late(t *testing.T, s *story, c commands.Command) {
 		return
 	}
 	past := s.past(token, name)
-	bodies, err := commands.DecideLate(s.job, past, c)
+	bodies, err := commands.DecideStale(s.job, past, c)
 	var refused *commands.RefusedError
 	switch {
 	case past.Refused && len(bodies) > 0:

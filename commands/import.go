@@ -8,6 +8,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // LineError says which line of a history is wrong. Lines count from 1, and line n holds event n.
@@ -33,7 +34,7 @@ type Loaded struct {
 	Paused  []string // the queues that were paused for that reason: nobody shall run a job without its payload
 
 	// Findings are what is wrong with a history that Replay has taken over as it is.
-	Findings []projection.Finding
+	Findings []audit.Finding
 }
 
 // Import writes a history, from its first event on, into this ledger, which must be empty: all of it, in one
@@ -81,7 +82,7 @@ func load(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[ledger.Line, error
 	if err != nil {
 		return done, err
 	}
-	loader := projection.NewLoader(tx)
+	loader := audit.NewLoader(tx)
 	for line, err := range ledger.Ahead(checked(lines)) {
 		if ctx.Err() != nil {
 			return done, context.Cause(ctx)

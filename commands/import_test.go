@@ -18,6 +18,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // parsed reads JSON lines as an import does.
@@ -81,7 +82,7 @@ FROM jobs j JOIN names q ON q.n = j.queue LEFT JOIN workers w ON w.n = j.worker 
 func wantClean(t testing.TB, store *ledger.Store) {
 	t.Helper()
 	err := store.Read(t.Context(), func(tx *ledger.Tx) error {
-		v, err := projection.Verify(t.Context(), tx, nil)
+		v, err := audit.Verify(t.Context(), tx, nil)
 		for _, f := range v.Findings {
 			t.Errorf("verify: %+v", f)
 		}
@@ -257,7 +258,7 @@ func anyHistory(t *testing.T, d *dice, steps int) *ledger.Store {
 				commands.Release{Token: j.Token, Snooze: code == 0, Reason: "later", Delay: time.Second},
 				commands.Heartbeat{Token: "nobody's", Lease: time.Minute},
 			}[d.roll(6)]
-			_, err := s.Do(t.Context(), "worker:"+j.Worker.Name, j.ID, c)
+			_, err := s.Apply(t.Context(), "worker:"+j.Worker.Name, j.ID, c)
 			ok(err)
 		case 12:
 			if len(jobs) == 0 {
@@ -266,7 +267,7 @@ func anyHistory(t *testing.T, d *dice, steps int) *ledger.Store {
 			priority := d.roll(5)
 			c := []commands.Command{commands.Cancel{Reason: "why"}, commands.Retry{}, commands.Erase{Reason: "asked for"},
 				commands.Reschedule{Priority: &priority}, commands.Retry{Reason: "again"}}[d.roll(5)]
-			_, err := s.Do(t.Context(), "cli:ada", jobs[d.roll(len(jobs))], c)
+			_, err := s.Apply(t.Context(), "cli:ada", jobs[d.roll(len(jobs))], c)
 			ok(err)
 		case 13:
 			none := time.Duration(0)
@@ -346,7 +347,7 @@ func TestMissingPayloadsAreSaidAndKeptFromWorkers(t *testing.T) {
 		if err != nil || done.Missing != 0 {
 			t.Errorf("bodies %t, again: %+v, %v", bodies, done, err)
 		}
-		if _, err := (&commands.Service{Store: again}).Do(t.Context(), "cli:test", gone.ID, commands.Erase{}); err != nil {
+		if _, err := (&commands.Service{Store: again}).Apply(t.Context(), "cli:test", gone.ID, commands.Erase{}); err != nil {
 			t.Error(err)
 		}
 		wantClean(t, again)
@@ -358,7 +359,7 @@ func TestErasing(t *testing.T) {
 	q := &queue{Service: &commands.Service{Store: store}, t: t, now: ledgertest.Epoch}
 	secret := []byte("a secret of some length, to be found in a file")
 	j := q.enqueue(commands.Enqueue{Key: "k", Payload: secret})
-	if _, err := q.Do(t.Context(), "cli:ada", j.ID, commands.Erase{}); !errors.Is(err, commands.ErrConflict) {
+	if _, err := q.Apply(t.Context(), "cli:ada", j.ID, commands.Erase{}); !errors.Is(err, commands.ErrConflict) {
 		t.Errorf("while queued: %v", err)
 	}
 	c := q.claimOne("w")
@@ -366,15 +367,15 @@ func TestErasing(t *testing.T) {
 	q.do(j, commands.Retry{})
 	c = q.claimOne("w")
 	q.do(c, commands.Succeed{Token: c.Token, Result: append([]byte("second "), secret...)})
-	after, err := q.Do(t.Context(), "cli:ada", j.ID, commands.Erase{Reason: "asked for"})
+	after, err := q.Apply(t.Context(), "cli:ada", j.ID, commands.Erase{Reason: "asked for"})
 	if err != nil || !after.Erased || after.State != ledger.SucceededState {
 		t.Fatal(after, err)
 	}
-	if _, err := q.Do(t.Context(), "cli:ada", j.ID, commands.Erase{Reason: "again"}); err != nil {
+	if _, err := q.Apply(t.Context(), "cli:ada", j.ID, commands.Erase{Reason: "again"}); err != nil {
 		t.Errorf("erased twice: %v", err)
 	}
 	for what, c := range map[string]commands.Command{"retry": commands.Retry{}, "cancel": commands.Cancel{}} {
-		if _, err := q.Do(t.Context(), "cli:ada", j.ID, c); !errors.Is(err, commands.ErrConflict) {
+		if _, err := q.Apply(t.Context(), "cli:ada", j.ID, c); !errors.Is(err, commands.ErrConflict) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

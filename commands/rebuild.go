@@ -5,18 +5,18 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
-	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // Rebuild derives the projection anew from the events, and records what that changed. Others go on while it finds out
 // what differs; only that is written in one transaction. Where a table is missing as a whole, all is done in that.
-func (s *Service) Rebuild(ctx context.Context, actor string) (report projection.Rebuilt, err error) {
+func (s *Service) Rebuild(ctx context.Context, actor string) (report audit.Rebuilt, err error) {
 	if err := CheckActor(actor); err != nil {
 		return report, err
 	}
-	var survey *projection.Survey
+	var plan *audit.RebuildPlan
 	err = s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		survey, err = projection.NewSurvey(ctx, tx)
+		plan, err = audit.PlanRebuild(ctx, tx)
 		return err
 	})
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *Service) Rebuild(ctx context.Context, actor string) (report projection.
 	}
 	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
 		var err error
-		if report, err = survey.Mend(ctx, tx); err != nil {
+		if report, err = plan.Apply(ctx, tx); err != nil {
 			return err
 		}
 		failpoint.Hit("rebuilt")

@@ -17,12 +17,12 @@ type Past struct {
 	Salt    []byte        // of the job's digests; nil once erased
 }
 
-// DecideLate says what happens when an owner's command comes with a token that is not live. It is pure.
+// DecideStale says what happens when an owner's command comes with a token that is not live. It is pure.
 //
 // The same command with the same content as the claim's own ending gives nil and no body: it was answered before,
 // and the answer was lost. Everything else is a RefusedError, with the body of the refused event unless that has
 // been recorded before.
-func DecideLate(j projection.Job, past Past, c Command) ([]ledger.Body, error) {
+func DecideStale(j projection.Job, past Past, c Command) ([]ledger.Body, error) {
 	token, owner, _ := credentials(c)
 	refused := &RefusedError{Command: c.name(), Job: j.ID, Token: token, Err: ErrLeaseLost}
 	switch {
@@ -96,7 +96,7 @@ func answerLate(ctx context.Context, tx *ledger.Tx, actor string, j projection.J
 	if err != nil {
 		return err
 	}
-	bodies, refusal := DecideLate(j, past, c)
+	bodies, refusal := DecideStale(j, past, c)
 	for _, body := range bodies {
 		f := fact{actor: actor, job: j, body: body, token: token}
 		if past.Claim != nil {

@@ -178,7 +178,7 @@ func (w *Sweeper) together(ctx context.Context, batch []projection.Lease) (recla
 		}
 		for _, l := range batch {
 			after, err := carryOut(ctx, tx, w.Actor, projection.Job{ID: l.ID}, Reclaim{Token: l.Token, LeaseUntil: l.Until})
-			if errors.Is(err, errGone) {
+			if errors.Is(err, errEvidenceStale) {
 				continue // a heartbeat or an end came first
 			}
 			if err != nil {

@@ -198,7 +198,7 @@ func TestTransitions(t *testing.T) {
 				t.Fatalf("%s, %s: Decide says %v", st.name, a.name, err)
 			}
 			name, _, _ := strings.Cut(a.name, ",")
-			bodies, err := commands.DecideLate(s.job, s.past(live, name), c)
+			bodies, err := commands.DecideStale(s.job, s.past(live, name), c)
 			lines.add(a.name, lateResult(t, s, bodies, err))
 		}
 		out.WriteString(lines.String())

@@ -11,7 +11,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
-	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // What may be an actor, or a worker, is what an import takes: else a ledger could record what its own export cannot give
@@ -26,9 +26,9 @@ func TestNamesThatCannotBeAreRefused(t *testing.T) {
 		none := time.Duration(0)
 		for name, do := range map[string]func() error{
 			"enqueue": func() error { _, err := q.Enqueue(t.Context(), actor, commands.Enqueue{Queue: "mail"}); return err },
-			"do":      func() error { _, err := q.Do(t.Context(), actor, j.ID, commands.Cancel{}); return err },
+			"do":      func() error { _, err := q.Apply(t.Context(), actor, j.ID, commands.Cancel{}); return err },
 			"all": func() error {
-				_, err := q.All(t.Context(), actor, []commands.Step{{Job: j, Command: commands.Cancel{}}})
+				_, err := q.ApplyBatch(t.Context(), actor, []commands.Op{{Job: j, Command: commands.Cancel{}}})
 				return err
 			},
 			"pause":   func() error { _, err := q.Pause(t.Context(), actor, "mail", ""); return err },
@@ -120,7 +120,7 @@ func FuzzWhatIsRecordedComesBack(f *testing.F) {
 			for _, c := range []commands.Command{commands.Heartbeat{Token: j.Token, Lease: time.Minute, Note: text},
 				[]commands.Command{commands.Release{Token: j.Token, Reason: text}, commands.Fail{Token: j.Token, Code: label, Detail: text, Signal: version},
 					commands.Succeed{Token: j.Token, Result: payload}, commands.Cancel{Reason: text}}[i%4]} {
-				_, err := s.Do(t.Context(), actor, j.ID, c)
+				_, err := s.Apply(t.Context(), actor, j.ID, c)
 				accepted(err)
 			}
 		}
@@ -141,9 +141,9 @@ func comesBack(t *testing.T, s *commands.Service) {
 	}
 	for _, store := range []*ledger.Store{s.Store, again.Store} {
 		err := store.Read(t.Context(), func(tx *ledger.Tx) error {
-			v, err := projection.Verify(t.Context(), tx, nil)
+			v, err := audit.Verify(t.Context(), tx, nil)
 			for _, f := range v.Findings {
-				if f.Code == projection.FindPlace || f.Code == projection.FindUnfit {
+				if f.Code == audit.FindPlace || f.Code == audit.FindUnfit {
 					continue // what these workers say of themselves does not fit together
 				}
 				t.Errorf("verify: %+v", f)

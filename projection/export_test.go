@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 )
 
 // Statements returns the statements of the hot path as they are sent, by what they are for. The compare-and-swaps
@@ -31,4 +32,4 @@ func Statements() map[string]string {
 }
 
 // Columns are those of the table jobs.
-func Columns() []string { return columns[:] }
+func Columns() []string { return table.Columns[:] }

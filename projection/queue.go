@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 )
 
 // Queue is what the events of one queue add up to.
@@ -50,7 +51,7 @@ func PutQueue(ctx context.Context, tx *ledger.Tx, q Queue) error {
 	if q.Paused {
 		paused = 1
 	}
-	return tx.Put(putQueue, name, paused, ledger.Micros(q.Since), actor, text(q.Reason))
+	return tx.Put(putQueue, name, paused, ledger.Micros(q.Since), actor, table.Text(q.Reason))
 }
 
 const queueColumns = `SELECT n.name, q.paused, q.since, a.name, coalesce(q.reason, '')

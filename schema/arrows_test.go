@@ -18,10 +18,12 @@ import (
 // neighbours on the same line. A package that is not listed belongs to its nearest listed parent folder. To add a
 // package, add a line, or a name to the line of its neighbours.
 var stages = [][]string{
-	{"schema"},
+	{"schema", "commands/worker/child"}, // these import nothing of this module
 	{"ledger"},
 	{"ledger/ledgertest"},
+	{"projection/internal/table"},
 	{"projection"},
+	{"projection/audit", "projection/internal/historytest"},
 	{"commands"},
 	{"commands/worker"},
 	{"cmd/jobledger/internal/files"},

@@ -16,6 +16,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // refused is "refused CODE WHY HINT PROGRAM ARGS…" in a script: the program must end with this exit code, print
@@ -164,7 +165,7 @@ func TestNothingOfAJobTakesOverTheTerminal(t *testing.T) {
 func checkVerified(t *testing.T, s *tale) {
 	t.Helper()
 	err := s.Store.Read(context.Background(), func(tx *ledger.Tx) error {
-		v, err := projection.Verify(context.Background(), tx, nil)
+		v, err := audit.Verify(context.Background(), tx, nil)
 		for _, f := range v.Findings {
 			t.Errorf("verify: %+v", f)
 		}

@@ -12,6 +12,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 const (
@@ -322,9 +323,9 @@ func (l *benchLook) readEvents(ctx context.Context, tx *ledger.Tx, after int64) 
 
 // check is verify.
 func (b *benchRun) check(ctx context.Context) error {
-	var v projection.Verified
+	var v audit.Verified
 	err := b.service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		v, err = projection.Verify(ctx, tx, nil)
+		v, err = audit.Verify(ctx, tx, nil)
 		return err
 	})
 	if err == nil && len(v.Findings) > 0 {

@@ -88,7 +88,7 @@ func (p *program) claim(c *cli.Context) error {
 func (p *program) giveBack(ctx context.Context, service *commands.Service, jobs []projection.Job, cause error) error {
 	for _, j := range jobs {
 		release := commands.Release{Token: j.Token, Reason: "the claim could not be printed"}
-		if _, err := service.Do(ctx, p.actorAs("worker:"+j.Worker.Name), j.ID, release); err != nil {
+		if _, err := service.Apply(ctx, p.actorAs("worker:"+j.Worker.Name), j.ID, release); err != nil {
 			return exitf(exitUnexpected, "print the claim of job %s: %w; give it back: %w", j.ID, cause, err)
 		}
 	}
@@ -103,7 +103,7 @@ const claimPoll = 5 * time.Second
 func (p *program) claimWithin(ctx context.Context, wait time.Duration, service *commands.Service, r commands.ClaimRequest) ([]projection.Job, error) {
 	actor := p.actorAs("worker:" + r.Worker.Name)
 	if wait == 0 {
-		_, jobs, err := service.Turn(ctx, actor, nil, r)
+		_, jobs, err := service.ApplyAndClaim(ctx, actor, nil, r)
 		return jobs, err
 	}
 	end := time.Now().Add(wait)
@@ -119,7 +119,7 @@ func (p *program) claimWithin(ctx context.Context, wait time.Duration, service *
 			pause = min(pause, due.Sub(p.now()))
 		}
 		if ready {
-			_, jobs, err := service.Turn(ctx, actor, nil, r)
+			_, jobs, err := service.ApplyAndClaim(ctx, actor, nil, r)
 			if err != nil || len(jobs) > 0 {
 				return jobs, err
 			}

@@ -47,7 +47,7 @@ func (p *program) asOwner(c *cli.Context, ask func(j projection.Job, token, owne
 	if owner != "" {
 		actor = p.actorAs("worker:" + owner)
 	}
-	if j, err = service.Do(c.Context, actor, j.ID, ask(j, token, owner)); err != nil {
+	if j, err = service.Apply(c.Context, actor, j.ID, ask(j, token, owner)); err != nil {
 		return err
 	}
 	if p.json {

@@ -25,6 +25,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 var (
@@ -117,7 +118,7 @@ func aNight(t testing.TB, events int) fileSet {
 		commands.Fail{Token: held[2].Token, Code: "smtp_421", Detail: "try again"},
 		commands.Release{Token: held[3].Token, Reason: "deploy"},
 	} {
-		if _, err := s.Do(t.Context(), "worker:delta", held[i].ID, c); err != nil {
+		if _, err := s.Apply(t.Context(), "worker:delta", held[i].ID, c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -188,7 +189,7 @@ func hear(ctx context.Context, s *ledger.Store) account {
 }
 
 func findings(ctx context.Context, tx *ledger.Tx) error {
-	v, err := projection.Verify(ctx, tx, nil)
+	v, err := audit.Verify(ctx, tx, nil)
 	if err == nil && len(v.Findings) > 0 {
 		err = fmt.Errorf("%d findings, %+v", len(v.Findings), v.Findings[0])
 	}

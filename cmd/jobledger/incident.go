@@ -18,7 +18,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
-	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // incidentVerb puts together what a post-mortem needs.
@@ -200,9 +200,9 @@ func (p *program) fillIncident(ctx context.Context, service *commands.Service, s
 }
 
 // verified checks the whole ledger as it is now.
-func verified(ctx context.Context, service *commands.Service) (v projection.Verified, err error) {
+func verified(ctx context.Context, service *commands.Service) (v audit.Verified, err error) {
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		v, err = projection.Verify(ctx, tx, nil)
+		v, err = audit.Verify(ctx, tx, nil)
 		return err
 	})
 	return v, err

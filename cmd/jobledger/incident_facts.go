@@ -9,6 +9,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // How much a report takes in; the rest is in the other files.
@@ -35,7 +36,7 @@ type facts struct {
 	gaveUp   rows[gaveUp]
 	failures map[string]*failures
 	depth    *depth
-	verified projection.Verified
+	verified audit.Verified
 }
 
 // rows are the first ones of a table, and how many there were.

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 
-	"jobledger/commands/worker"
+	"jobledger/commands/worker/child"
 )
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == "supervise" { // the parent of a worker's command; see worker.Supervise
-		if err := worker.Supervise(); err != nil {
+	if len(os.Args) == 2 && os.Args[1] == "supervise" { // the parent of a worker's command; see child.Supervise
+		if err := child.Supervise(); err != nil {
 			fmt.Fprintln(os.Stderr, programName+":", err)
 			os.Exit(exitUsage)
 		}

@@ -27,7 +27,7 @@ func (p *program) operate(c *cli.Context, command commands.Command, tell func(be
 		before, err := p.jobNamed(c.Context, service, name)
 		after := before
 		if err == nil {
-			after, err = service.Do(c.Context, p.actor, before.ID, command)
+			after, err = service.Apply(c.Context, p.actor, before.ID, command)
 		}
 		if err == nil {
 			p.message("%s", tell(before, after))

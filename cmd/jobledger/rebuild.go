@@ -44,9 +44,9 @@ func rebuildVerb(p *program) verb {
 					Extra   int64    `json:"extra"`
 					Queues  int64    `json:"queues"`
 					Mended  []string `json:"mended"`
-				}{r.Jobs, r.Changed, r.Missing, r.Extra, r.Queues, append([]string{}, r.Mended...)})
+				}{r.Jobs, r.Changed, r.Missing, r.Extra, r.Queues, append([]string{}, r.Repaired...)})
 			}
-			for _, o := range r.Mended {
+			for _, o := range r.Repaired {
 				if err := p.printLine(o + " put right"); err != nil {
 					return err
 				}

@@ -14,6 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // restoreVerb replaces the ledger by a backup.
@@ -117,7 +118,7 @@ func (p *program) seenAtWork(w projection.Worker) string {
 }
 
 // lostText says what a ledger holds that the other one does not, and what that means for its jobs.
-func (p *program) lostText(l projection.Lost, other string) string {
+func (p *program) lostText(l audit.Lost, other string) string {
 	text := fmt.Sprintf("%s since %s %s not in %s",
 		count(l.Events, "event"), formatTime(p.local(l.Since)), verbFor(l.Events, "is", "are"), other)
 	var jobs []string

@@ -16,7 +16,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
-	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // BenchmarkLargeWhole does what goes through the whole of a ledger of a million events. Run it with
@@ -34,9 +34,9 @@ func BenchmarkLargeWhole(b *testing.B) {
 	}
 	verify := func(b *testing.B, since int64) {
 		for b.Loop() {
-			var v projection.Verified
+			var v audit.Verified
 			err := g.store.Read(b.Context(), func(tx *ledger.Tx) (err error) {
-				v, err = projection.VerifySince(b.Context(), tx, since, nil)
+				v, err = audit.VerifySince(b.Context(), tx, since, nil)
 				return err
 			})
 			if err != nil || len(v.Findings) > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"jobledger/ledger"
-	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // verifyVerb proves that the tables say what the events say.
@@ -46,7 +46,7 @@ func (p *program) verify(c *cli.Context) error {
 	}
 	defer collectLess()()
 	started := time.Now()
-	var v projection.Verified
+	var v audit.Verified
 	err = p.read(c.Context, func(tx *ledger.Tx) error {
 		tail, err := tx.Tail(c.Context)
 		if err != nil {
@@ -55,7 +55,7 @@ func (p *program) verify(c *cli.Context) error {
 		bar := p.startProgress("verifying", max(tail-since, 0))
 		defer bar.done()
 		before := int64(0)
-		v, err = projection.VerifySince(c.Context, tx, since, func(done, _ int64) {
+		v, err = audit.VerifySince(c.Context, tx, since, func(done, _ int64) {
 			bar.add(int(done - before))
 			before = done
 		})
@@ -86,7 +86,7 @@ func sinceOf(text string) (int64, error) {
 	return pos, nil
 }
 
-func (p *program) printVerified(v projection.Verified, complete, since bool, took time.Duration) error {
+func (p *program) printVerified(v audit.Verified, complete, since bool, took time.Duration) error {
 	if p.json {
 		err := p.printJSON(struct {
 			OK       bool    `json:"ok"`
@@ -127,7 +127,7 @@ func (p *program) printVerified(v projection.Verified, complete, since bool, too
 }
 
 // discrepancy says what was found, and first of all where to look.
-func discrepancy(v projection.Verified) error {
+func discrepancy(v audit.Verified) error {
 	first := v.Findings[0]
 	where := ""
 	if first.Pos > 0 {
@@ -143,8 +143,8 @@ func discrepancy(v projection.Verified) error {
 	if v.Stopped {
 		return withHint(err, "nothing behind event %d could be checked; a copy that 'jobledger backup' made is the way back", v.Until)
 	}
-	mendable := func(f projection.Finding) bool {
-		return slices.Contains([]string{projection.FindGuard, projection.FindDiffers, projection.FindMissing, projection.FindExtra, projection.FindQueue}, f.Code)
+	mendable := func(f audit.Finding) bool {
+		return slices.Contains([]string{audit.FindGuard, audit.FindDiffers, audit.FindMissing, audit.FindExtra, audit.FindQueue}, f.Code)
 	}
 	if slices.ContainsFunc(v.Findings, mendable) {
 		return withHint(err, "'jobledger rebuild' derives jobs and queues anew from the events, and puts guards back")

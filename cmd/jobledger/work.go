@@ -18,6 +18,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/commands/worker"
+	"jobledger/commands/worker/child"
 	"jobledger/ledger/failpoint"
 )
 
@@ -188,7 +189,7 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	defer p.stopOnSignals(w, cancel, within, notify)()
 	var reaper sync.WaitGroup
 	if os.Getpid() == 1 { // of a container
-		reaper.Go(func() { worker.ReapOrphans(ctx, time.Second) })
+		reaper.Go(func() { child.ReapOrphans(ctx, time.Second) })
 	}
 	defer func() {
 		cancel()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/worker/child"
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection"
@@ -80,12 +81,12 @@ func SelfSupervisor() []string {
 
 // Check looks the command up, so that a typo is said before anything is claimed. Its error is a *StartError.
 func (c *Command) Check() error {
-	_, err := lookPath(c.Path)
+	_, err := child.LookPath(c.Path)
 	return publicStartError(err)
 }
 
 func publicStartError(err error) error {
-	if e := (*startError)(nil); errors.As(err, &e) {
+	if e := (*child.StartError)(nil); errors.As(err, &e) {
 		return &StartError{Code: e.Code, Err: e}
 	}
 	return err
@@ -117,8 +118,8 @@ func (c *Command) started(ok bool) {
 	c.short++
 }
 
-// holdOff is how long to claim nothing, because it could not be started.
-func (c *Command) holdOff() time.Duration {
+// startPause is how long to claim nothing, because it could not be started.
+func (c *Command) startPause() time.Duration {
 	if c == nil {
 		return 0
 	}
@@ -144,29 +145,29 @@ func (c *Command) logLimit() int64 { return cmp.Or(c.LogLimit, defaultLogLimit) 
 func (c *Command) run(t *task) commands.Command {
 	job := t.current()
 	streams := c.capture(job)
-	spec := childSpec{Supervisor: c.Supervisor, Path: c.Path, Args: c.Args, Env: c.environment(job), Stdin: job.Payload,
+	spec := child.Spec{Supervisor: c.Supervisor, Path: c.Path, Args: c.Args, Env: c.environment(job), Stdin: job.Payload,
 		Stdout: c.output(c.Stdout, job), Stderr: c.output(c.Stderr, job), Copies: [2]io.Writer{&streams[0], &streams[1]},
 		ResultLimit: c.ResultLimit, KillAfter: c.KillAfter, Lease: t.deadlines()}
 	if !job.EndBy.IsZero() {
 		spec.MaxRuntime = job.EndBy.Sub(job.ClaimedAt)
 	}
-	child, err := t.start(spec)
+	process, err := t.start(spec)
 	if err != nil {
 		return c.notStarted(job, err, context.Cause(t.ctx))
 	}
 	c.started(true)
 	failpoint.Hit("child-runs")
-	t.onExtend(func(d leaseDeadlines) { _ = child.Extend(d) })
+	t.onExtend(func(d child.Deadlines) { _ = process.Extend(d) })
 	select {
-	case <-child.Done():
+	case <-process.Done():
 	case <-t.ctx.Done():
 		if errors.Is(context.Cause(t.ctx), ErrStopping) {
-			child.Stop()
+			process.Stop()
 		} else {
-			child.Kill() // lost or cancelled: it must not do anything more
+			process.Kill() // lost or cancelled: it must not do anything more
 		}
 	}
-	end := child.Wait()
+	end := process.Wait()
 	failpoint.Hit("child-ended")
 	return c.ending(t.current(), end, c.wrote(job, streams[:]), context.Cause(t.ctx))
 }
@@ -186,5 +187,5 @@ func (c *Command) output(w io.Writer, job projection.Job) io.Writer {
 	if w == nil || !c.Prefix {
 		return w
 	}
-	return newPrefixWriter(w, "["+string(job.ID)+"] ")
+	return child.NewPrefixWriter(w, "["+string(job.ID)+"] ")
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"jobledger/commands"
+	"jobledger/commands/worker/child"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -55,14 +56,14 @@ func (c *Command) outcomeOf(code int) Outcome {
 }
 
 // ending says how an attempt ended: the exit map. nil: there is nothing to record.
-func (c *Command) ending(job projection.Job, end childEnd, output ledger.Output, cause error) commands.Command {
+func (c *Command) ending(job projection.Job, end child.End, output ledger.Output, cause error) commands.Command {
 	first := c.isFirst(end)
 	fail := commands.Fail{Token: job.Token, Detail: c.detail(end), ExitCode: end.ExitCode, Signal: end.Signal, Output: output}
 	release := commands.Release{Token: job.Token, Reason: ErrStopping.Error(), Output: output}
 	switch {
-	case isLost(cause), end.Cause == causeLease:
+	case isLost(cause), end.Cause == child.CauseLease:
 		return nil // the job is somebody else's, or the sweeper will give it on
-	case end.Cause == causeMaxRuntime:
+	case end.Cause == child.CauseMaxRuntime:
 		fail.Code = ledger.MaxRuntime
 		return fail
 	case end.ExitCode != nil && c.outcomeOf(*end.ExitCode) == OutcomeSucceed:
@@ -99,7 +100,7 @@ func (c *Command) ending(job projection.Job, end childEnd, output ledger.Output,
 }
 
 // isFirst reports whether no attempt has shown yet that the command can be run, and notes what this one shows.
-func (c *Command) isFirst(end childEnd) bool {
+func (c *Command) isFirst(end child.End) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := !c.ran
@@ -136,7 +137,7 @@ func isLost(cause error) bool {
 }
 
 // result is what the child printed; nil if it printed nothing, or if that is not the result.
-func (c *Command) result(end childEnd) []byte {
+func (c *Command) result(end child.End) []byte {
 	if len(end.Stdout) == 0 || c.NoResult || c.Private {
 		return nil
 	}
@@ -144,7 +145,7 @@ func (c *Command) result(end childEnd) []byte {
 }
 
 // detail is the end of what the child said on stderr.
-func (c *Command) detail(end childEnd) string {
+func (c *Command) detail(end child.End) string {
 	if c.Private {
 		return ""
 	}

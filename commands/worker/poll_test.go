@@ -87,7 +87,7 @@ func TestAWaitingWorkerBeginsWhenAJobIsDue(t *testing.T) {
 		w.begins(due)
 		w.begins(due.Add(time.Hour))
 		now := time.Now().Add(time.Minute)
-		if _, err := w.Do(t.Context(), "cli:test", later.ID, commands.Reschedule{RunAt: &now}); err != nil {
+		if _, err := w.Apply(t.Context(), "cli:test", later.ID, commands.Reschedule{RunAt: &now}); err != nil {
 			t.Fatal(err)
 		}
 		w.begins(now)

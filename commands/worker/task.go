@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/worker/child"
 	"jobledger/projection"
 )
 
@@ -17,13 +18,13 @@ type task struct {
 
 	mu       sync.Mutex
 	job      projection.Job
-	lease    leaseDeadlines
+	lease    child.Deadlines
 	timer    *time.Timer // ends ctx when the lease was not renewed in time
-	extended func(leaseDeadlines)
+	extended func(child.Deadlines)
 
-	asks time.Duration // how long a lease its claim and its beats ask for
-	took time.Duration // how long the work ran; known when it has ended
-	beat time.Time     // when the next heartbeat is due; only the worker's own goroutine looks
+	asks     time.Duration // how long a lease its claim and its beats ask for
+	took     time.Duration // how long the work ran; known when it has ended
+	nextBeat time.Time     // when the next heartbeat is due; only the worker's own goroutine looks
 }
 
 // newTask takes job, which was asked for at the moment asked, with such a lease.
@@ -32,7 +33,7 @@ func newTask(ctx context.Context, job projection.Job, asked time.Time, lease tim
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	t.lease = t.deadlinesOf(job, asked)
 	t.timer = time.AfterFunc(time.Until(t.lease.Term), func() { t.cancel(ErrNotRenewed) })
-	t.beat = asked.Add(t.lengthOf(job) / 3)
+	t.nextBeat = asked.Add(t.lengthOf(job) / 3)
 	return t
 }
 
@@ -50,9 +51,9 @@ func (t *task) lengthOf(job projection.Job) time.Duration {
 
 // deadlinesOf are the instants at which the work must have stopped if the lease is not renewed. They count from
 // before the ledger was asked, so they come before the lease's end as the ledger sees it.
-func (t *task) deadlinesOf(job projection.Job, asked time.Time) leaseDeadlines {
+func (t *task) deadlinesOf(job projection.Job, asked time.Time) child.Deadlines {
 	length := t.lengthOf(job)
-	return leaseDeadlines{Term: asked.Add(length * 2 / 3), Kill: asked.Add(length)}
+	return child.Deadlines{Term: asked.Add(length * 2 / 3), Kill: asked.Add(length)}
 }
 
 // renewed takes the job as it is after a heartbeat that was asked for at the moment asked.
@@ -60,7 +61,7 @@ func (t *task) renewed(job projection.Job, asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.job, t.lease = job, t.deadlinesOf(job, asked)
-	t.beat = asked.Add(t.lengthOf(job) / 3)
+	t.nextBeat = asked.Add(t.lengthOf(job) / 3)
 	if t.extended != nil {
 		t.extended(t.lease)
 	} else {
@@ -69,7 +70,7 @@ func (t *task) renewed(job projection.Job, asked time.Time) {
 }
 
 // onExtend leaves the deadlines to f: a supervising parent holds them better than this process.
-func (t *task) onExtend(f func(leaseDeadlines)) {
+func (t *task) onExtend(f func(child.Deadlines)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.extended = f
@@ -83,7 +84,7 @@ func (t *task) current() projection.Job {
 	return t.job
 }
 
-func (t *task) deadlines() leaseDeadlines {
+func (t *task) deadlines() child.Deadlines {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lease
@@ -91,7 +92,7 @@ func (t *task) deadlines() leaseDeadlines {
 
 // start starts the task's command. A stopping worker does not break that off, which would kill what has begun: it asks
 // the command to end once it runs. A lost claim does.
-func (t *task) start(spec childSpec) (*child, error) {
+func (t *task) start(spec child.Spec) (*child.Process, error) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.ctx))
 	defer cancel(nil)
 	stop := context.AfterFunc(t.ctx, func() {
@@ -100,15 +101,15 @@ func (t *task) start(spec childSpec) (*child, error) {
 		}
 	})
 	defer stop()
-	c, err := startChild(ctx, spec)
-	if errors.Is(err, errLate) {
+	c, err := child.Start(ctx, spec)
+	if errors.Is(err, child.ErrLate) {
 		t.cancel(ErrNotRenewed)
 	}
 	return c, err
 }
 
-// over releases what the task holds.
-func (t *task) over() {
+// close releases what the task holds.
+func (t *task) close() {
 	t.timer.Stop()
 	t.cancel(context.Canceled)
 }

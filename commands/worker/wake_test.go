@@ -70,7 +70,7 @@ type listening struct {
 
 func startListener(t testing.TB, path string) *listening {
 	t.Helper()
-	l := &listening{t: t, cmd: exec.Command(self()[0], "listener", path), lines: make(chan [2]string, 100)}
+	l := &listening{t: t, cmd: exec.Command(self(), "listener", path), lines: make(chan [2]string, 100)}
 	l.cmd.Stderr = os.Stderr
 	stdin, err := l.cmd.StdinPipe()
 	if err != nil {

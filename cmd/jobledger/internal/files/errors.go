@@ -8,6 +8,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // The reasons for which an operation is refused. Test for them with errors.Is. The ledger is unchanged then, and no
@@ -19,7 +20,7 @@ var (
 	ErrLeftover = errors.New("files: a -wal or -journal file has no database")
 	// ErrNoBackup means that there is no ledger at the path of the backup.
 	ErrNoBackup = errors.New("files: no backup")
-	// ErrUnsound means that the backup fails the checks of SQLite or of projection.Verify.
+	// ErrUnsound means that the backup fails the checks of SQLite or of audit.Verify.
 	ErrUnsound = errors.New("files: the backup is damaged")
 	// ErrSameFile means that the backup is the ledger that it would replace.
 	ErrSameFile = errors.New("files: the backup is the ledger")
@@ -83,7 +84,7 @@ func (e *AtWorkError) Error() string {
 
 // LossError refuses to replace a ledger with one that lacks events of it.
 type LossError struct {
-	Lost projection.Lost
+	Lost audit.Lost
 }
 
 // Error counts the events.

@@ -15,7 +15,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
-	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 const actor = "cli:test"
@@ -36,7 +36,7 @@ func newLedger(t *testing.T) (path string, store *ledger.Store) {
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("claim: %d jobs, %v", len(jobs), err)
 	}
-	if _, err := service.Do(t.Context(), actor, jobs[0].ID, commands.Succeed{Token: jobs[0].Token}); err != nil {
+	if _, err := service.Apply(t.Context(), actor, jobs[0].ID, commands.Succeed{Token: jobs[0].Token}); err != nil {
 		t.Fatal(err)
 	}
 	return path, store
@@ -62,7 +62,7 @@ func verified(t *testing.T, path string) (kinds string) {
 	defer store.Close()
 	var names []string
 	err = store.Read(t.Context(), func(tx *ledger.Tx) error {
-		v, err := projection.Verify(t.Context(), tx, nil)
+		v, err := audit.Verify(t.Context(), tx, nil)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // migrate brings the ledger to be replaced up to date, as any command does, so that it can be compared.
@@ -34,12 +35,12 @@ type openFunc func(context.Context, string, func(*ledger.Tx, ledger.Facts) error
 // refuses only what is not a ledger, and one that is open.
 func (r *restore) precheck(ctx context.Context, open openFunc) error {
 	var busy []projection.Worker
-	var lost projection.Lost
+	var lost audit.Lost
 	err := open(ctx, r.done.Path, func(old *ledger.Tx, _ ledger.Facts) error {
 		return r.copy.Store.Read(ctx, func(fresh *ledger.Tx) error {
-			common, err := projection.Common(ctx, old, fresh)
+			common, err := audit.CommonPrefix(ctx, old, fresh)
 			if err == nil {
-				lost, err = projection.LostAfter(ctx, old, common)
+				lost, err = audit.LostAfter(ctx, old, common)
 			}
 			if err == nil {
 				busy, err = atWork(ctx, old, r.Now())

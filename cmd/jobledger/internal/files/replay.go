@@ -28,7 +28,7 @@ type Replayed struct {
 }
 
 // Replay makes a copy of the ledger in source as it was after the event Until. Payloads that were erased since are
-// missing in the copy; it then has one event more, and its queues are paused. Findings list what projection.Verify
+// missing in the copy; it then has one event more, and its queues are paused. Findings list what audit.Verify
 // finds wrong with the copy, which are no error.
 //
 // Errors: ErrExists, ErrLeftover, ErrBadSource.

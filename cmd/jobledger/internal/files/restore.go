@@ -14,6 +14,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // RestoreOptions say what is restored where.
@@ -40,7 +41,7 @@ type Restored struct {
 
 	// Lost is what the replaced ledger held and the backup does not. It is known if Compared is true: there was a ledger,
 	// and it could be read.
-	Lost     projection.Lost
+	Lost     audit.Lost
 	Compared bool
 }
 
@@ -160,9 +161,9 @@ func (r *restore) stage(ctx context.Context) error {
 		return err
 	}
 	failpoint.Hit("copied")
-	var v projection.Verified
+	var v audit.Verified
 	err = r.copy.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		if v, err = projection.Verify(ctx, tx, nil); err != nil || len(v.Findings) > 0 {
+		if v, err = audit.Verify(ctx, tx, nil); err != nil || len(v.Findings) > 0 {
 			return err
 		}
 		return r.count(ctx, tx)

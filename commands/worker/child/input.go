@@ -1,0 +1,42 @@
+//go:build unix
+
+package child
+
+import (
+	"io"
+	"os"
+)
+
+// inputFile returns a file that holds data, for a child to read. With a file, and not a pipe, nobody has to feed it:
+// a child that does not read blocks nobody, one that does is not held up by a worker that is frozen, and the end of
+// the data is the end of the file.
+func inputFile(data []byte) (*os.File, error) {
+	if len(data) == 0 {
+		return os.Open(os.DevNull)
+	}
+	if f, err := memoryFile(data); err == nil {
+		return f, nil
+	}
+	f, err := os.CreateTemp("", "jobledger-stdin-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return fill(f, data)
+}
+
+// fill writes data to f and goes back to its beginning.
+func fill(f *os.File, data []byte) (*os.File, error) {
+	_, err := f.Write(data)
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}

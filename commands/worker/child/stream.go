@@ -1,0 +1,98 @@
+//go:build unix
+
+package child
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	drainGrace = 200 * time.Millisecond // how long a stranger may hold a pipe open once the command is gone
+	drainLimit = 1 << 20                // what is read of a pipe after that: no pipe holds more
+)
+
+// stream reads one output of a child, keeps some of it and passes all of it on.
+type stream struct {
+	r       *os.File
+	keep    io.Writer
+	through io.Writer // nil: nowhere
+	done    chan struct{}
+}
+
+// newStream reads r until its end, or until finish.
+func newStream(r *os.File, keep, through io.Writer) *stream {
+	s := &stream{r: r, keep: keep, through: through, done: make(chan struct{})}
+	go s.copy()
+	return s
+}
+
+// finish waits for the end of the output of a child that is gone. A process that got away and still holds the
+// pipe does not delay it for more than the grace; what the pipe holds by then is not lost.
+func (s *stream) finish() {
+	_ = s.r.SetReadDeadline(time.Now().Add(drainGrace))
+	<-s.done
+	_ = s.r.Close()
+}
+
+func (s *stream) copy() {
+	defer close(s.done)
+	buf := make([]byte, 32<<10)
+	var err error
+	for err == nil {
+		_, err = s.read(s.r, buf)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = s.r.SetReadDeadline(time.Time{}) // or nothing is read at all
+		rest := atOnce{s.r}
+		for n, left := 0, drainLimit; left > 0; left -= n {
+			if n, err = s.read(rest, buf); err != nil {
+				break
+			}
+		}
+	}
+	if f, ok := s.through.(interface{ Flush() error }); ok {
+		_ = f.Flush()
+	}
+}
+
+// read moves one piece. A through that fails is left alone from then on: a worker whose own output is closed must
+// still read on, or the child would block or die of SIGPIPE.
+func (s *stream) read(r io.Reader, buf []byte) (int, error) {
+	n, err := r.Read(buf)
+	_, _ = s.keep.Write(buf[:n])
+	if s.through != nil && n > 0 {
+		if _, err := s.through.Write(buf[:n]); err != nil {
+			s.through = nil
+		}
+	}
+	return n, err
+}
+
+// atOnce reads what a pipe holds by now and never waits for more. Its deadline must not have passed.
+type atOnce struct{ pipe *os.File }
+
+func (a atOnce) Read(buf []byte) (n int, err error) {
+	conn, err := a.pipe.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	refused := conn.Read(func(fd uintptr) bool {
+		for n, err = unix.Read(int(fd), buf); err == unix.EINTR; {
+			n, err = unix.Read(int(fd), buf)
+		}
+		return true // also for EAGAIN: it is empty
+	})
+	if err = cmp.Or(refused, err); err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
