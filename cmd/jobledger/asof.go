@@ -67,8 +67,3 @@ func (p *program) at(m projection.Moment) *program {
 func (p *program) precisely(t time.Time) string {
 	return p.local(t).Format("2006-01-02 15:04:05.000-07:00")
 }
-
-// stateNow adds what has become of a job to what it was.
-type stateNow struct {
-	StateNow string `json:"state_now"`
-}

@@ -1,148 +1,226 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-	"github.com/rivo/uniseg"
-
-	"jobledger/commands"
 	"jobledger/ledger"
 )
 
-// tell is what e says in words, beside when, which kind and to which state: who, how, until when, why. The detail
-// of an error is left to those who have room for it.
-func (p *program) tell(e ledger.Event) string {
-	var s sentence
-	who := fmt.Sprintf("attempt %d by %s", e.Attempt, e.Worker.Name)
+// describe says in one line what e records: who, how, until when, why. The time, the kind and the new state of e, and the
+// detail of an error, are left out. Times are given in zone.
+func describe(e ledger.Event, zone *time.Location) string {
+	d := description{event: e, zone: zone}
 	switch b := e.Body.(type) {
 	case *ledger.Enqueued:
-		s.add("in queue %s by %s", b.Queue, e.Actor)
-		s.addIf(b.RunAt.After(e.At), "runs at %s", p.moment(b.RunAt, e.At))
-		s.addIf(b.Priority != 0, "priority %d", b.Priority)
-		s.addIf(b.Key != "", "key %q", b.Key)
-		for _, name := range sortedNames(b.Tags) {
-			s.add("tag %s=%s", name, b.Tags[name])
-		}
-		s.addIf(b.Version != "", "only for version %s", b.Version)
-		s.addIf(len(b.Requires) > 0, "only with %s", strings.Join(b.Requires, ", "))
-		s.addIf(b.MaxRuntime > 0, "max runtime %s", formatDuration(b.MaxRuntime))
-		s.add("up to %s", count(int64(b.MaxAttempts), "attempt"))
-		s.add("payload of %s", count(b.PayloadBytes, "byte"))
+		d.enqueued(b)
 	case *ledger.Claimed:
-		s.add("%s (%s)", who, process(e.Worker))
-		s.add("lease until %s", p.moment(b.LeaseUntil, e.At))
-		s.addIf(b.MaxRuntime > 0, "max runtime %s", formatDuration(b.MaxRuntime))
+		d.claimed(b)
 	case *ledger.Heartbeat:
-		s.add("%s", who)
-		s.add("lease until %s", p.moment(b.LeaseUntil, e.At))
-		if b.Progress != nil {
-			s.add("%s", percent(*b.Progress))
-		}
-		s.addIf(b.Note != "", "%s", b.Note)
+		d.heartbeat(b)
 	case *ledger.Succeeded:
-		s.add("%s", who)
-		s.exit(b.ExitCode, "")
-		s.addIf(b.ResultSHA256 != "", "result of %s", count(b.ResultBytes, "byte"))
+		d.succeeded(b)
 	case *ledger.Failed:
-		s.add("%s", who)
-		s.addIf(b.ErrorCode != "", "error %s", b.ErrorCode)
-		s.exit(b.ExitCode, b.Signal)
-		s.add("%s", p.again(b.RetryAt, e.At))
+		d.failed(b)
 	case *ledger.Released:
-		s.add("%s", who)
-		s.addIf(b.Snooze, "the job asked to be run later")
-		s.addIf(b.Reason != "", "%s", b.Reason)
-		s.add("runs again at %s", p.moment(b.RunAt, e.At))
+		d.released(b)
 	case *ledger.Reclaimed:
-		s.add("attempt %d taken from %s by %s", e.Attempt, e.Worker.Name, e.Actor)
-		s.add("%s", map[string]string{ledger.LeaseExpired: "lease expired", ledger.MaxRuntime: "max runtime exceeded"}[b.Reason])
-		s.add("lease ended at %s", p.moment(b.LeaseUntil, e.At))
-		s.add("last heartbeat %s", p.moment(b.LastHeartbeat, e.At))
-		s.add("%s", p.again(b.RetryAt, e.At))
+		d.reclaimed(b)
 	case *ledger.Cancelled:
-		s.add("by %s", e.Actor)
-		s.addIf(b.Reason != "", "%s", b.Reason)
-		s.addIf(e.Attempt > 0, "attempt %d of %s was under way", e.Attempt, e.Worker.Name)
+		d.cancelled(b)
 	case *ledger.Retried:
-		s.add("by %s", e.Actor)
-		s.addIf(b.Reason != "", "%s", b.Reason)
+		d.retried(b)
 	case *ledger.Rescheduled:
-		s.add("by %s", e.Actor)
-		s.add("runs at %s", p.moment(b.RunAt, e.At))
-		s.add("priority %d", b.Priority)
-		s.addIf(b.Reason != "", "%s", b.Reason)
+		d.rescheduled(b)
 	case *ledger.Refused:
-		s.add("%s by %s", b.Command, e.Actor)
-		s.addIf(e.Attempt > 0, "token of attempt %d by %s", e.Attempt, e.Worker.Name)
-		s.addIf(e.Attempt == 0, "token %s", e.Token)
-		s.add("%s", b.Why)
-		s.addIf(b.OfferedSHA256 != "" || b.OfferedBytes > 0, "offered a result of %s, SHA-256 %s", count(b.OfferedBytes, "byte"), orNone(b.OfferedSHA256))
-		s.add("nothing was changed")
+		d.refused(b)
 	case *ledger.Erased:
-		s.add("by %s", e.Actor)
-		s.add("%s of payload and results", count(b.Bytes, "byte"))
-		s.addIf(b.Reason != "", "%s", b.Reason)
+		d.erased(b)
 	case *ledger.QueuePaused:
-		s.add("queue %s by %s", b.Queue, e.Actor)
-		s.addIf(b.Reason != "", "%s", b.Reason)
+		d.queue(b.Queue, b.Reason)
 	case *ledger.QueueResumed:
-		s.add("queue %s by %s", b.Queue, e.Actor)
-		s.addIf(b.Reason != "", "%s", b.Reason)
+		d.queue(b.Queue, b.Reason)
 	case *ledger.WorkerStarted:
-		s.add("%s (%s)", e.Worker.Name, process(e.Worker))
-		s.addIf(len(b.Queues) > 0, "queues %s", strings.Join(b.Queues, ", "))
-		s.addIf(len(b.Capabilities) > 0, "capabilities %s", strings.Join(b.Capabilities, ", "))
+		d.workerStarted(b)
 	case *ledger.WorkerStopped:
-		s.add("%s (%s)", e.Worker.Name, process(e.Worker))
+		d.workerStopped()
 	case *ledger.Rebuilt:
-		s.add("by %s", e.Actor)
-		s.add("%s, of whose rows %d differed, %d were missing, %d too many", count(b.Jobs, "job"), b.Changed, b.Missing, b.Extra)
+		d.rebuilt(b)
 	case *ledger.Restored:
-		s.add("%s from %s by %s", count(b.Events, "event"), b.From, e.Actor)
-		if b.Lost != nil {
-			s.addIf(*b.Lost > 0, "%s of the ledger before it not among them", count(int64(*b.Lost), "event"))
-		}
+		d.restored(b)
 	case *ledger.Imported:
-		s.add("%s from %s by %s", count(b.Events, "event"), b.From, e.Actor)
-		s.addIf(b.MissingBodies > 0, "%d of their payloads and results were missing", b.MissingBodies)
+		d.imported(b)
 	}
-	// What an owner does is said by the owner, unless an operator presented the token.
+	// An event of a claim is recorded by its worker, unless an operator presented the token.
 	if e.Attempt > 0 && e.Kind() <= ledger.KindReleased && e.Actor != "worker:"+e.Worker.Name {
-		s.add("said by %s", e.Actor)
+		d.add("said by %s", e.Actor)
 	}
-	return strings.Join(s, "; ")
+	return strings.Join(d.phrases, "; ")
 }
 
-// sentence is what tell has to say, part by part.
-type sentence []string
+func (d *description) enqueued(b *ledger.Enqueued) {
+	d.add("in queue %s by %s", b.Queue, d.event.Actor)
+	d.addIf(b.RunAt.After(d.event.At), "runs at %s", d.moment(b.RunAt))
+	d.addIf(b.Priority != 0, "priority %d", b.Priority)
+	d.addIf(b.Key != "", "key %q", b.Key)
+	for _, name := range sortedNames(b.Tags) {
+		d.add("tag %s=%s", name, b.Tags[name])
+	}
+	d.addIf(b.Version != "", "only for version %s", b.Version)
+	d.addIf(len(b.Requires) > 0, "only with %s", strings.Join(b.Requires, ", "))
+	d.addIf(b.MaxRuntime > 0, "max runtime %s", formatDuration(b.MaxRuntime))
+	d.add("up to %s", count(int64(b.MaxAttempts), "attempt"))
+	d.add("payload of %s", count(b.PayloadBytes, "byte"))
+}
 
-func (s *sentence) add(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }
+func (d *description) claimed(b *ledger.Claimed) {
+	d.add("attempt %d by %s (%s)", d.event.Attempt, d.event.Worker.Name, process(d.event.Worker))
+	d.add("lease until %s", d.moment(b.LeaseUntil))
+	d.addIf(b.MaxRuntime > 0, "max runtime %s", formatDuration(b.MaxRuntime))
+}
 
-func (s *sentence) addIf(really bool, format string, args ...any) {
-	if really {
-		s.add(format, args...)
+func (d *description) heartbeat(b *ledger.Heartbeat) {
+	d.attempt()
+	d.add("lease until %s", d.moment(b.LeaseUntil))
+	if b.Progress != nil {
+		d.add("%s", percent(*b.Progress))
+	}
+	d.addIf(b.Note != "", "%s", b.Note)
+}
+
+func (d *description) succeeded(b *ledger.Succeeded) {
+	d.attempt()
+	d.exit(b.ExitCode, "")
+	d.addIf(b.ResultSHA256 != "", "result of %s", count(b.ResultBytes, "byte"))
+}
+
+func (d *description) failed(b *ledger.Failed) {
+	d.attempt()
+	d.addIf(b.ErrorCode != "", "error %s", b.ErrorCode)
+	d.exit(b.ExitCode, b.Signal)
+	d.retry(b.RetryAt)
+}
+
+func (d *description) released(b *ledger.Released) {
+	d.attempt()
+	d.addIf(b.Snooze, "the job asked to be run later")
+	d.reason(b.Reason)
+	d.add("runs again at %s", d.moment(b.RunAt))
+}
+
+func (d *description) reclaimed(b *ledger.Reclaimed) {
+	d.add("attempt %d taken from %s by %s", d.event.Attempt, d.event.Worker.Name, d.event.Actor)
+	d.add("%s", map[string]string{ledger.LeaseExpired: "lease expired", ledger.MaxRuntime: "max runtime exceeded"}[b.Reason])
+	d.add("lease ended at %s", d.moment(b.LeaseUntil))
+	d.add("last heartbeat %s", d.moment(b.LastHeartbeat))
+	d.retry(b.RetryAt)
+}
+
+func (d *description) cancelled(b *ledger.Cancelled) {
+	d.add("by %s", d.event.Actor)
+	d.reason(b.Reason)
+	d.addIf(d.event.Attempt > 0, "attempt %d of %s was under way", d.event.Attempt, d.event.Worker.Name)
+}
+
+func (d *description) retried(b *ledger.Retried) {
+	d.add("by %s", d.event.Actor)
+	d.reason(b.Reason)
+}
+
+func (d *description) rescheduled(b *ledger.Rescheduled) {
+	d.add("by %s", d.event.Actor)
+	d.add("runs at %s", d.moment(b.RunAt))
+	d.add("priority %d", b.Priority)
+	d.reason(b.Reason)
+}
+
+func (d *description) refused(b *ledger.Refused) {
+	d.add("%s by %s", b.Command, d.event.Actor)
+	d.addIf(d.event.Attempt > 0, "token of attempt %d by %s", d.event.Attempt, d.event.Worker.Name)
+	d.addIf(d.event.Attempt == 0, "token %s", d.event.Token)
+	d.add("%s", b.Why)
+	d.addIf(b.OfferedSHA256 != "" || b.OfferedBytes > 0, "offered a result of %s, SHA-256 %s", count(b.OfferedBytes, "byte"), orNone(b.OfferedSHA256))
+	d.add("nothing was changed")
+}
+
+func (d *description) erased(b *ledger.Erased) {
+	d.add("by %s", d.event.Actor)
+	d.add("%s of payload and results", count(b.Bytes, "byte"))
+	d.reason(b.Reason)
+}
+
+func (d *description) queue(queue, reason string) {
+	d.add("queue %s by %s", queue, d.event.Actor)
+	d.reason(reason)
+}
+
+func (d *description) workerStarted(b *ledger.WorkerStarted) {
+	d.add("%s (%s)", d.event.Worker.Name, process(d.event.Worker))
+	d.addIf(len(b.Queues) > 0, "queues %s", strings.Join(b.Queues, ", "))
+	d.addIf(len(b.Capabilities) > 0, "capabilities %s", strings.Join(b.Capabilities, ", "))
+}
+
+func (d *description) workerStopped() {
+	d.add("%s (%s)", d.event.Worker.Name, process(d.event.Worker))
+}
+
+func (d *description) rebuilt(b *ledger.Rebuilt) {
+	d.add("by %s", d.event.Actor)
+	d.add("%s, of whose rows %d differed, %d were missing, %d too many", count(b.Jobs, "job"), b.Changed, b.Missing, b.Extra)
+}
+
+func (d *description) restored(b *ledger.Restored) {
+	d.add("%s from %s by %s", count(b.Events, "event"), b.From, d.event.Actor)
+	if b.Lost != nil {
+		d.addIf(*b.Lost > 0, "%s of the ledger before it not among them", count(int64(*b.Lost), "event"))
 	}
 }
 
-func (s *sentence) exit(code *int, signal string) {
+func (d *description) imported(b *ledger.Imported) {
+	d.add("%s from %s by %s", count(b.Events, "event"), b.From, d.event.Actor)
+	d.addIf(b.MissingBodies > 0, "%d of their payloads and results were missing", b.MissingBodies)
+}
+
+// description is what describe has to say about an event, phrase by phrase.
+type description struct {
+	event   ledger.Event
+	zone    *time.Location
+	phrases []string
+}
+
+func (d *description) add(format string, args ...any) {
+	d.phrases = append(d.phrases, fmt.Sprintf(format, args...))
+}
+
+func (d *description) addIf(condition bool, format string, args ...any) {
+	if condition {
+		d.add(format, args...)
+	}
+}
+
+func (d *description) attempt() { d.add("attempt %d by %s", d.event.Attempt, d.event.Worker.Name) }
+
+func (d *description) reason(text string) { d.addIf(text != "", "%s", text) }
+
+func (d *description) exit(code *int, signal string) {
 	if code != nil {
-		s.add("exit code %d", *code)
+		d.add("exit code %d", *code)
 	}
-	s.addIf(signal != "", "killed by signal %s", signal)
+	d.addIf(signal != "", "killed by signal %s", signal)
 }
 
-func (p *program) again(retryAt, at time.Time) string {
-	if retryAt.IsZero() {
-		return "gave up"
+func (d *description) retry(at time.Time) {
+	if at.IsZero() {
+		d.add("gave up")
+		return
 	}
-	return "next try at " + p.moment(retryAt, at)
+	d.add("next try at %s", d.moment(at))
 }
+
+// moment is t as seen from the event.
+func (d *description) moment(t time.Time) string { return moment(t, d.event.At, d.zone) }
 
 // process is which one of the processes of a name w is; the boot, which settles it, is in --json.
 func process(w ledger.Worker) string {
@@ -179,73 +257,6 @@ func sortedNames(tags map[string]string) []string {
 	return names
 }
 
-// local is t in the zone in which times are shown.
-func (p *program) local(t time.Time) time.Time { return t.In(p.now().Location()) }
-
-// moment is t as seen at some other moment: the time of day if it is the same day, and the distance.
-func (p *program) moment(t, from time.Time) string {
-	t, from = p.local(t), p.local(from)
-	text := t.Format("15:04:05")
-	if t.YearDay() != from.YearDay() || t.Year() != from.Year() {
-		text = formatTime(t)
-	}
-	switch d := t.Sub(from); {
-	case d > 0:
-		return fmt.Sprintf("%s (in %s)", text, briefly(d))
-	case d < 0:
-		return fmt.Sprintf("%s (%s before)", text, briefly(-d))
-	}
-	return text
-}
-
-// briefly is d in its two largest units, below a minute to the millisecond.
-func briefly(d time.Duration) string {
-	if d < time.Minute {
-		if d < time.Millisecond {
-			return d.String()
-		}
-		return d.Truncate(time.Millisecond).String()
-	}
-	return roughly(d)
-}
-
-// eventTime is the time of an event in a listing: to the millisecond, with its offset, fit for a flag.
-func (p *program) eventTime(e ledger.Event) string {
-	return p.local(e.At).Format("2006-01-02 15:04:05.000-07:00")
-}
-
-// printEvent prints the fixed columns of a listing and then text, which is wrapped on a terminal: beside the columns
-// where there is room, else below them. Piped, it is one line. paints color the columns, in their order.
-func (p *program) printEvent(columns []string, paints []style, text string) error {
-	var plain, line strings.Builder
-	for i, c := range columns {
-		plain.WriteString(c + "  ")
-		line.WriteString(p.paint(paints[i], c) + "  ")
-	}
-	text = escape(text)
-	indent := uniseg.StringWidth(plain.String())
-	if p.width == 0 || indent+uniseg.StringWidth(text) <= p.width {
-		_, err := p.stdout.WriteString(strings.TrimRight(line.String()+text, " ") + "\n")
-		return err
-	}
-	lines := wrap(text, p.width-indent)
-	if p.width-indent < 60 {
-		indent = 4
-		lines = append([]string{""}, wrap(text, max(p.width-indent, 20))...)
-	}
-	for i, l := range lines {
-		if i == 0 {
-			l = strings.TrimRight(line.String()+l, " ")
-		} else {
-			l = strings.Repeat(" ", indent) + l
-		}
-		if _, err := p.stdout.WriteString(l + "\n"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // kindLabel is the word of e's kind for a listing. A write that was refused stands out without any color.
 func kindLabel(e ledger.Event) (label string, s style) {
 	word := e.Kind().String()
@@ -256,22 +267,10 @@ func kindLabel(e ledger.Event) (label string, s style) {
 	return word, s
 }
 
-// led is the state to which e led, for a listing.
-func led(e ledger.Event) (label string, s style) {
+// stateLabel is the state that e led to, for a listing.
+func stateLabel(e ledger.Event) (label string, s style) {
 	if e.To == 0 {
 		return pad("", 11, false), plain
 	}
 	return pad("→ "+e.To.String(), 11, false), stateStyles[e.To.String()]
-}
-
-// jobNumber is the number of the job that text names. History outlives the table jobs: without a row there, a whole
-// id is looked up among the events.
-func jobNumber(ctx context.Context, tx *ledger.Tx, text string) (int64, error) {
-	j, err := jobNamed(ctx, tx, text)
-	if errors.Is(err, commands.ErrNoJob) && len(text) == ulid.EncodedSize {
-		if n, lookErr := tx.Number(ctx, ledger.JobID(strings.ToUpper(text))); lookErr != nil || n != 0 {
-			return n, lookErr
-		}
-	}
-	return j.N, err
 }

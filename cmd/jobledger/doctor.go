@@ -187,17 +187,6 @@ func (d *doctor) printFinding(f finding) error {
 	return err
 }
 
-// quoteShell is text as one word for a shell.
-func quoteShell(text string) string {
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:,@%=", r)
-	}
-	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !safe(r) }) < 0 && text[0] != '-' {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
 // command is a line that runs this program on this ledger.
 func (d *doctor) command(words string) string {
 	return programName + " " + words + d.dbWords()

@@ -219,9 +219,9 @@ func (p *program) printListed(e ledger.Event, first bool) error {
 		}
 	}
 	kind, kindStyle := kindLabel(e)
-	to, toStyle := led(e)
+	to, toStyle := stateLabel(e)
 	columns := row(strconv.FormatInt(e.Pos, 10), p.eventTime(e), kind, to, string(e.Job))
-	return p.printEvent(columns, []style{gray, plain, kindStyle, toStyle, plain}, p.tell(e))
+	return p.printEvent(columns, []style{gray, plain, kindStyle, toStyle, plain}, p.describe(e))
 }
 
 // more is a message about what was printed, so it comes after that.

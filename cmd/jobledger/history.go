@@ -75,9 +75,9 @@ func (p *program) printHistory(events []ledger.Event) error {
 		}
 		before = e.At
 		kind, kindStyle := kindLabel(e)
-		to, toStyle := led(e)
+		to, toStyle := stateLabel(e)
 		columns := []string{p.eventTime(e), pad(after, 9, true), pad(kind, width, false), to}
-		if err := p.printEvent(columns, []style{plain, gray, kindStyle, toStyle}, p.tell(e)); err != nil {
+		if err := p.printEvent(columns, []style{plain, gray, kindStyle, toStyle}, p.describe(e)); err != nil {
 			return err
 		}
 		if f, ok := e.Body.(*ledger.Failed); ok && f.ErrorDetail != "" {

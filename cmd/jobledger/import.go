@@ -137,15 +137,6 @@ func (p *program) newLedger() string {
 	return "give --db the name of a new ledger"
 }
 
-// pathOf takes a DSN of --db apart.
-func pathOf(dsn string) (path, options string) {
-	path, isURL := strings.CutPrefix(dsn, "sqlite:")
-	if isURL {
-		path, options, _ = strings.Cut(path, "?")
-	}
-	return path, options
-}
-
 const maxHistoryLine = 16 << 20 // bytes; a body of 1 MiB takes six times that where each byte is written as \u0000
 
 // historyLines reads an export, from the beginning each time it is ranged over.

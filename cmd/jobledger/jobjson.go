@@ -104,3 +104,8 @@ func bytesOrNull(b []byte) (text, encoded *string) {
 	s := base64.StdEncoding.EncodeToString(b)
 	return nil, &s
 }
+
+// stateNow adds what has become of a job to what it was.
+type stateNow struct {
+	StateNow string `json:"state_now"`
+}

@@ -253,7 +253,7 @@ func (p *program) whyEnded(w projection.Why, r *reasons) {
 			r.say("Attempt %d by %s was under way.", e.Attempt, e.Worker.Name)
 		}
 	case *ledger.Failed:
-		r.say("Job %s failed for good at %s: attempt %d by %s ended with %s, failure %d of %d.", j.ID, at, e.Attempt, e.Worker.Name, p.failure(b), j.Failures, j.MaxAttempts)
+		r.say("Job %s failed for good at %s: attempt %d by %s ended with %s, failure %d of %d.", j.ID, at, e.Attempt, e.Worker.Name, failure(b), j.Failures, j.MaxAttempts)
 		if j.Failures < j.MaxAttempts {
 			r.say("It was not to be tried again.")
 		}
@@ -276,11 +276,15 @@ func (r *reasons) retryable(j projection.Job) {
 }
 
 // failure is what an attempt ended with.
-func (p *program) failure(b *ledger.Failed) string {
-	var s sentence
-	s.add("error %s", orNone(b.ErrorCode))
-	s.exit(b.ExitCode, b.Signal)
-	return strings.Join(s, ", ")
+func failure(b *ledger.Failed) string {
+	parts := []string{"error " + orNone(b.ErrorCode)}
+	if b.ExitCode != nil {
+		parts = append(parts, fmt.Sprintf("exit code %d", *b.ExitCode))
+	}
+	if b.Signal != "" {
+		parts = append(parts, "killed by signal "+b.Signal)
+	}
+	return strings.Join(parts, ", ")
 }
 
 type whyJSON struct {

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// formatDuration is d to the point, as parseDuration reads it: 90s is "1m30s", 24 hours are "1d".
+func formatDuration(d time.Duration) string {
+	if d < 0 {
+		return "-" + formatDuration(-d)
+	}
+	days := d / (24 * time.Hour)
+	text := (d - days*24*time.Hour).String() // 1h0m0s
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	switch {
+	case days > 0 && text == "0s":
+		return fmt.Sprintf("%dd", days)
+	case days > 0:
+		return fmt.Sprintf("%dd%s", days, text)
+	}
+	return text
+}
+
+// jsonTime is how every JSON output gives a time: RFC 3339, UTC, microseconds.
+func jsonTime(t time.Time) string {
+	return t.UTC().Format("2006-01-02T15:04:05.000000Z")
+}
+
+// formatTime is how tables give a time: with its offset, so that it can be pasted back into a flag.
+func formatTime(t time.Time) string {
+	return t.Format("2006-01-02 15:04:05-07:00")
+}
+
+// age is the distance from now to t in its two largest units: "3m12s ago", "in 2d4h".
+func age(t, now time.Time) string {
+	d := now.Sub(t)
+	if d < 0 {
+		return "in " + roughly(-d)
+	}
+	return roughly(d) + " ago"
+}
+
+// roughly is d in its two largest units.
+func roughly(d time.Duration) string {
+	unit := 24 * time.Hour
+	switch {
+	case d < time.Hour:
+		unit = time.Second
+	case d < 24*time.Hour:
+		unit = time.Minute
+	case d < 100*24*time.Hour:
+		unit = time.Hour
+	}
+	return formatDuration(d.Truncate(unit))
+}
+
+// briefly is d in its two largest units, below a minute to the millisecond.
+func briefly(d time.Duration) string {
+	if d < time.Minute {
+		if d < time.Millisecond {
+			return d.String()
+		}
+		return d.Truncate(time.Millisecond).String()
+	}
+	return roughly(d)
+}
+
+// moment is t as seen from another moment: the time of day if both are on one day in zone, and the distance.
+func moment(t, from time.Time, zone *time.Location) string {
+	t, from = t.In(zone), from.In(zone)
+	text := t.Format("15:04:05")
+	if t.YearDay() != from.YearDay() || t.Year() != from.Year() {
+		text = formatTime(t)
+	}
+	switch d := t.Sub(from); {
+	case d > 0:
+		return fmt.Sprintf("%s (in %s)", text, briefly(d))
+	case d < 0:
+		return fmt.Sprintf("%s (%s before)", text, briefly(-d))
+	}
+	return text
+}
