@@ -111,7 +111,7 @@ func quoteShell(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// pathOf takes a DSN of --db apart.
+// pathOf splits the DSN of a file into its path and its options. That of a server it returns as the path.
 func pathOf(dsn string) (path, options string) {
 	path, isURL := strings.CutPrefix(dsn, "sqlite:")
 	if isURL {

@@ -21,7 +21,7 @@ func FuzzParseWhen(f *testing.F) {
 		now := time.Unix(seconds%250_000_000_000, 0).In(noon().Location())
 		w, err := parseWhen("at", text, now)
 		if err != nil {
-			wantUsage(t, text, err)
+			wantUsageError(t, text, err)
 			return
 		}
 		if dated.MatchString(text) && !zoneLast.MatchString(strings.ToUpper(text)) {
@@ -52,7 +52,7 @@ func FuzzParseDuration(f *testing.F) {
 		lo, hi = max(lo, 0), max(hi, 0)
 		d, err := parseDuration("for", text, time.Duration(lo), time.Duration(hi), zero)
 		if err != nil {
-			wantUsage(t, text, err)
+			wantUsageError(t, text, err)
 			return
 		}
 		switch {
