@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
@@ -95,7 +96,7 @@ func (p *program) finish(err error) int {
 	}
 	p.message("%s", message)
 	if hint != "" {
-		fmt.Fprintf(p.stderr, "hint: %s\n", escapeLines(shorten(hint)))
+		fmt.Fprintf(p.stderr, "hint: %s\n", render.EscapeLines(render.Shorten(hint)))
 	}
 	return code
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 func TestExitCodesOfErrors(t *testing.T) {
@@ -147,11 +149,11 @@ func pauseLike(p *program) verb {
 			}
 			if p.json {
 				return p.printJSON(map[string]any{
-					"queue": queue, "reason": c.String("reason"), "since": jsonTime(since.Time), "grace": grace.Seconds(), "given": given,
+					"queue": queue, "reason": c.String("reason"), "since": render.JSONTime(since.Time), "grace": grace.Seconds(), "given": given,
 				})
 			}
 			t := &table{columns: []column{{title: "QUEUE", least: 8}, {title: "STATE", state: true}, {title: "SINCE"}}}
-			t.add(queue, "paused", age(since.Time, p.now()))
+			t.add(queue, "paused", render.Age(since.Time, p.now()))
 			return p.printTable(t)
 		},
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -41,7 +42,7 @@ func (p *program) momentOf(c *cli.Context, name string, tx *ledger.Tx) (m projec
 func (p *program) momentAt(ctx context.Context, name string, tx *ledger.Tx, w when) (m projection.Moment, err error) {
 	if !w.ByPos {
 		if w.Time.After(p.now()) {
-			return m, usagef("--%s: %s is yet to come", name, formatTime(p.local(w.Time)))
+			return m, usagef("--%s: %s is yet to come", name, render.Time(p.local(w.Time)))
 		}
 		return projection.AtTime(ctx, tx, w.Time)
 	}

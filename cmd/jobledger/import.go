@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"jobledger/cmd/jobledger/internal/files"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 )
@@ -70,7 +71,7 @@ func (p *program) importHistory(c *cli.Context) error {
 			Missing int64  `json:"missing_bodies"`
 		}{path, loaded.Events, loaded.Jobs, loaded.Missing})
 	}
-	return p.printLine(fmt.Sprintf("%s: %s of %s imported", path, count(loaded.Events, "event"), count(loaded.Jobs, "job")))
+	return p.printLine(fmt.Sprintf("%s: %s of %s imported", path, render.Count(loaded.Events, "event"), render.Count(loaded.Jobs, "job")))
 }
 
 // importError adds exit codes and hints to the errors of files.Import.

@@ -2,9 +2,12 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"io"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // closedPipe is a stdout whose reader has gone.
@@ -31,4 +34,18 @@ func TestLostOutputIsAnError(t *testing.T) {
 	if code := p.run(t.Context(), []string{"version"}); code == exitOK || !strings.HasPrefix(stderr.String(), "jobledger: ") {
 		t.Errorf("got exit %d, %q", code, stderr.String())
 	}
+}
+
+// printing is a program whose stdout is a terminal of that width, 0 for a pipe.
+func printing(width int, color bool) (*program, *bytes.Buffer) {
+	var out bytes.Buffer
+	return &program{
+		stdout: bufio.NewWriter(&out), stderr: io.Discard, now: noon,
+		stdoutTerminal: width > 0, width: width, color: color,
+	}, &out
+}
+
+// noon is a Monday in a zone that has a whole number of hours in no season.
+func noon() time.Time {
+	return time.Date(2026, 5, 4, 12, 0, 0, 0, time.FixedZone("", 5*3600+45*60))
 }

@@ -10,6 +10,8 @@ import (
 	"jobledger/ledger"
 
 	"github.com/rivo/uniseg"
+
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 // flush hands what stdout has buffered to its reader.
@@ -18,12 +20,12 @@ func (p *program) flush() error { return p.stdout.Flush() }
 // message tells the user something on stderr, in a line that begins with the program's name. It leaves
 // stdout alone, so that goroutines may call it.
 func (p *program) message(format string, args ...any) {
-	fmt.Fprintf(p.stderr, "%s: %s\n", programName, escapeLines(shorten(fmt.Sprintf(format, args...))))
+	fmt.Fprintf(p.stderr, "%s: %s\n", programName, render.EscapeLines(render.Shorten(fmt.Sprintf(format, args...))))
 }
 
 // printLine prints one line of data.
 func (p *program) printLine(text string) error {
-	_, err := fmt.Fprintln(p.stdout, escape(text))
+	_, err := fmt.Fprintln(p.stdout, render.Escape(text))
 	return err
 }
 
@@ -31,7 +33,7 @@ func (p *program) printLine(text string) error {
 // their control characters are escaped.
 func (p *program) printRaw(b []byte) error {
 	if p.stdoutTerminal {
-		b = []byte(escapeLines(string(b)))
+		b = []byte(render.EscapeLines(string(b)))
 	}
 	_, err := p.stdout.Write(b)
 	return err
@@ -47,16 +49,16 @@ func (p *program) printJSON(v any) error {
 		return err
 	}
 	line := b.Bytes()
-	if !ascii(line) {
-		line = jsonEscape(line)
+	if !render.IsASCII(line) {
+		line = render.EscapeJSON(line)
 	}
 	_, err := p.stdout.Write(line)
 	return err
 }
 
 // paint colors text if stdout takes colors. It must already be escaped and padded.
-func (p *program) paint(s style, text string) string {
-	if !p.color || s == plain || strings.TrimSpace(text) == "" {
+func (p *program) paint(s render.Style, text string) string {
+	if !p.color || s == render.Plain || strings.TrimSpace(text) == "" {
 		return text
 	}
 	body := strings.TrimRight(text, " ")
@@ -67,7 +69,7 @@ func (p *program) paint(s style, text string) string {
 func (p *program) local(t time.Time) time.Time { return t.In(p.now().Location()) }
 
 // describe says in one line what e records, with times in the zone in which times are shown.
-func (p *program) describe(e ledger.Event) string { return describe(e, p.now().Location()) }
+func (p *program) describe(e ledger.Event) string { return render.Describe(e, p.now().Location()) }
 
 // eventTime is the time of an event in a listing: to the millisecond, with its offset, fit for a flag.
 func (p *program) eventTime(e ledger.Event) string {
@@ -76,22 +78,22 @@ func (p *program) eventTime(e ledger.Event) string {
 
 // printEvent prints the fixed columns of a listing and then text, which is wrapped on a terminal: beside the columns
 // where there is room, else below them. Piped, it is one line. paints color the columns, in their order.
-func (p *program) printEvent(columns []string, paints []style, text string) error {
+func (p *program) printEvent(columns []string, paints []render.Style, text string) error {
 	var plain, line strings.Builder
 	for i, c := range columns {
 		plain.WriteString(c + "  ")
 		line.WriteString(p.paint(paints[i], c) + "  ")
 	}
-	text = escape(text)
+	text = render.Escape(text)
 	indent := uniseg.StringWidth(plain.String())
 	if p.width == 0 || indent+uniseg.StringWidth(text) <= p.width {
 		_, err := p.stdout.WriteString(strings.TrimRight(line.String()+text, " ") + "\n")
 		return err
 	}
-	lines := wrap(text, p.width-indent)
+	lines := render.Wrap(text, p.width-indent)
 	if p.width-indent < 60 {
 		indent = 4
-		lines = append([]string{""}, wrap(text, max(p.width-indent, 20))...)
+		lines = append([]string{""}, render.Wrap(text, max(p.width-indent, 20))...)
 	}
 	for i, l := range lines {
 		if i == 0 {

@@ -1,24 +1,12 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/rivo/uniseg"
 )
-
-// printing is a program whose stdout is a terminal of that width, 0 for a pipe.
-func printing(width int, color bool) (*program, *bytes.Buffer) {
-	var out bytes.Buffer
-	return &program{
-		stdout: bufio.NewWriter(&out), stderr: io.Discard, now: noon,
-		stdoutTerminal: width > 0, width: width, color: color,
-	}, &out
-}
 
 func exampleTable() *table {
 	t := &table{columns: []column{

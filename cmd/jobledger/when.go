@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 // when is a moment as the user gave it: a time, or a place in the ledger.
@@ -21,7 +23,7 @@ func (w when) String() string {
 	if w.ByPos {
 		return "pos:" + strconv.FormatInt(w.Pos, 10)
 	}
-	return formatTime(w.Time)
+	return render.Time(w.Time)
 }
 
 const whenForms = "give 2026-05-04T15:04:05+02:00, 15:04 (the last one), -2h, -1d, +10m or pos:N"
@@ -114,11 +116,11 @@ func span(lo, hi time.Duration, allowZero bool) string {
 	case lo == 0 && hi == 0:
 		return "above 0s"
 	case lo == 0 && !allowZero:
-		return "above 0s and up to " + formatDuration(hi)
+		return "above 0s and up to " + render.Duration(hi)
 	}
-	text := "of at least " + formatDuration(lo)
+	text := "of at least " + render.Duration(lo)
 	if hi > 0 {
-		text = "from " + formatDuration(lo) + " to " + formatDuration(hi)
+		text = "from " + render.Duration(lo) + " to " + render.Duration(hi)
 	}
 	if allowZero && lo > 0 {
 		text += ", or 0s"

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 // What is read as a time says itself where on the earth it is, and reads back as the same.
@@ -61,8 +63,8 @@ func FuzzParseDuration(f *testing.F) {
 		case d == 0 && !zero, d < 0, d != 0 && d < time.Duration(lo), hi > 0 && d > time.Duration(hi):
 			t.Fatalf("%q is read as %s, which is not %s", text, d, span(time.Duration(lo), time.Duration(hi), zero))
 		}
-		if again, err := readDuration(formatDuration(d)); err != nil || again != d {
-			t.Fatalf("%q is %s, written %s, and that is %s, %v", text, d, formatDuration(d), again, err)
+		if again, err := readDuration(render.Duration(d)); err != nil || again != d {
+			t.Fatalf("%q is %s, written %s, and that is %s, %v", text, d, render.Duration(d), again, err)
 		}
 	})
 }

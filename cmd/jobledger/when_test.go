@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 func TestParseWhen(t *testing.T) {
@@ -33,7 +35,7 @@ func TestParseWhen(t *testing.T) {
 			t.Errorf("%s: %v", tt.in, err)
 			continue
 		}
-		got := jsonTime(w.Time)
+		got := render.JSONTime(w.Time)
 		if w.ByPos {
 			got = w.String()
 		}
@@ -73,9 +75,9 @@ func TestParseWhenRefuses(t *testing.T) {
 // What a table shows must be good as input.
 func TestFormattedTimesCanBePastedBack(t *testing.T) {
 	for _, at := range []time.Time{noon(), noon().UTC()} {
-		w, err := parseWhen("at", formatTime(at), noon())
+		w, err := parseWhen("at", render.Time(at), noon())
 		if err != nil || !w.Time.Equal(at) {
-			t.Errorf("%s: got %s, %v", formatTime(at), w, err)
+			t.Errorf("%s: got %s, %v", render.Time(at), w, err)
 		}
 	}
 }

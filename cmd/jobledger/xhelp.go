@@ -7,6 +7,8 @@ import (
 
 	"github.com/rivo/uniseg"
 	"github.com/urfave/cli/v2"
+
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 // help prints the help of the verb named, or of the whole program for an empty name.
@@ -53,13 +55,13 @@ func (p *program) writeVerbHelp(w io.Writer, v verb) {
 	fmt.Fprintf(w, "%s %s: %s\n\nEXAMPLES\n", programName, v.name, v.usage)
 	for _, e := range v.examples {
 		fmt.Fprintf(w, "  %s\n", e[0])
-		for _, l := range wrap(e[1], p.helpWidth()-6) {
+		for _, l := range render.Wrap(e[1], p.helpWidth()-6) {
 			fmt.Fprintf(w, "      %s\n", l)
 		}
 	}
 	fmt.Fprintf(w, "\nUSAGE\n  %s\n", v.synopsis())
 	for paragraph := range strings.SplitSeq(v.about, "\n") {
-		for i, l := range wrap(paragraph, p.helpWidth()-2) {
+		for i, l := range render.Wrap(paragraph, p.helpWidth()-2) {
 			if i == 0 {
 				fmt.Fprintln(w)
 			}
@@ -121,8 +123,8 @@ func (p *program) writeRows(w io.Writer, rows [][2]string, left int) {
 			fmt.Fprintf(w, "  %s\n", label)
 			label = ""
 		}
-		for _, l := range wrap(r[1], p.helpWidth()-left-4) {
-			fmt.Fprintf(w, "  %s  %s\n", pad(label, left, false), l)
+		for _, l := range render.Wrap(r[1], p.helpWidth()-left-4) {
+			fmt.Fprintf(w, "  %s  %s\n", render.Pad(label, left, false), l)
 			label = ""
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 // manual is the block under v's name in the man page, where cli prints it as it stands.
@@ -13,7 +15,7 @@ func (v verb) manual() string {
 	var b strings.Builder
 	b.WriteString(v.synopsis() + "\n")
 	for paragraph := range strings.SplitSeq(v.about, "\n") {
-		for i, l := range wrap(paragraph, 72) {
+		for i, l := range render.Wrap(paragraph, 72) {
 			if i == 0 {
 				b.WriteString("\n")
 			}

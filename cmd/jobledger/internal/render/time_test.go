@@ -1,4 +1,4 @@
-package main
+package render
 
 import (
 	"testing"
@@ -21,8 +21,13 @@ func TestAge(t *testing.T) {
 		{-90 * time.Second, "in 1m30s"},
 	}
 	for _, tt := range tests {
-		if got := age(noon().Add(-tt.ago), noon()); got != tt.want {
+		if got := Age(noon().Add(-tt.ago), noon()); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.ago, got, tt.want)
 		}
 	}
+}
+
+// noon is a Monday in a zone that has a whole number of hours in no season.
+func noon() time.Time {
+	return time.Date(2026, 5, 4, 12, 0, 0, 0, time.FixedZone("", 5*3600+45*60))
 }

@@ -1,4 +1,4 @@
-package main
+package render
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-func ascii(b []byte) bool {
+func IsASCII(b []byte) bool {
 	for _, c := range b {
 		if c >= 0x7f {
 			return false
@@ -19,11 +19,11 @@ func ascii(b []byte) bool {
 	return true
 }
 
-// jsonEscape works on encoded JSON: there, such characters can only stand within strings.
-func jsonEscape(line []byte) []byte {
+// EscapeJSON works on encoded JSON: there, such characters can only stand within strings.
+func EscapeJSON(line []byte) []byte {
 	var b bytes.Buffer
 	for _, r := range string(line) {
-		if r >= 0x7f && harmful(r) {
+		if r >= 0x7f && Harmful(r) {
 			if r > 0xffff {
 				hi, lo := (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00
 				fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
@@ -37,8 +37,8 @@ func jsonEscape(line []byte) []byte {
 	return b.Bytes()
 }
 
-// harmful says whether r may move the cursor, turn the direction of writing or hide.
-func harmful(r rune) bool {
+// Harmful says whether r may move the cursor, turn the direction of writing or hide.
+func Harmful(r rune) bool {
 	switch {
 	case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
 		return true
@@ -48,14 +48,14 @@ func harmful(r rune) bool {
 	return 0xe0000 <= r && r <= 0xe007f // tags
 }
 
-// escape makes text fit for one line of a terminal: what could do harm there stands as \x1b, \n, \u202e.
-func escape(text string) string { return escapeExcept(text, "") }
+// Escape makes text fit for one line of a terminal: what could do harm there stands as \x1b, \n, \u202e.
+func Escape(text string) string { return escapeExcept(text, "") }
 
-// escapeLines is escape for text of more than one line; it leaves line feeds and tabs.
-func escapeLines(text string) string { return escapeExcept(text, "\n\t") }
+// EscapeLines is escape for text of more than one line; it leaves line feeds and tabs.
+func EscapeLines(text string) string { return escapeExcept(text, "\n\t") }
 
 func escapeExcept(text, harmless string) string {
-	if strings.IndexFunc(text, func(r rune) bool { return r == utf8.RuneError || harmful(r) }) < 0 {
+	if strings.IndexFunc(text, func(r rune) bool { return r == utf8.RuneError || Harmful(r) }) < 0 {
 		return text
 	}
 	var b strings.Builder
@@ -64,7 +64,7 @@ func escapeExcept(text, harmless string) string {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			fmt.Fprintf(&b, `\x%02x`, text[0])
-		case !harmful(r) || strings.ContainsRune(harmless, r):
+		case !Harmful(r) || strings.ContainsRune(harmless, r):
 			b.WriteString(text[:n])
 		case r == '\n':
 			b.WriteString(`\n`)
@@ -84,29 +84,29 @@ func escapeExcept(text, harmless string) string {
 	return b.String()
 }
 
-// style is a color of the terminal.
-type style string
+// Style is a color of the terminal.
+type Style string
 
 const (
-	plain  style = ""
-	red    style = "31"
-	green  style = "32"
-	yellow style = "33"
-	blue   style = "34"
-	cyan   style = "36"
-	gray   style = "90"
-	bold   style = "1"
+	Plain  Style = ""
+	Red    Style = "31"
+	green  Style = "32"
+	Yellow Style = "33"
+	blue   Style = "34"
+	cyan   Style = "36"
+	Gray   Style = "90"
+	Bold   Style = "1"
 )
 
-// stateStyles are the colors of job states, claim outcomes and events.
-var stateStyles = map[string]style{
-	"queued": blue, "claimed": cyan, "running": cyan, "succeeded": green, "failed": red, "cancelled": gray,
-	"released": yellow, "reclaimed": yellow, "refused": yellow, "retried": yellow, "paused": yellow, "ok": green,
-	"working": cyan, "silent": red, "stopped": gray,
+// StateStyles are the colors of job states, claim outcomes and events.
+var StateStyles = map[string]Style{
+	"queued": blue, "claimed": cyan, "running": cyan, "succeeded": green, "failed": Red, "cancelled": Gray,
+	"released": Yellow, "reclaimed": Yellow, "refused": Yellow, "retried": Yellow, "paused": Yellow, "ok": green,
+	"working": cyan, "silent": Red, "stopped": Gray,
 }
 
-// pad fills text up to width columns.
-func pad(text string, width int, right bool) string {
+// Pad fills text up to width columns.
+func Pad(text string, width int, right bool) string {
 	space := strings.Repeat(" ", max(0, width-uniseg.StringWidth(text)))
 	if right {
 		return space + text
@@ -114,8 +114,8 @@ func pad(text string, width int, right bool) string {
 	return text + space
 }
 
-// truncate cuts text to width columns between two characters as people see them, and ends it in "…".
-func truncate(text string, width int) string {
+// Truncate cuts text to width columns between two characters as people see them, and ends it in "…".
+func Truncate(text string, width int) string {
 	if uniseg.StringWidth(text) <= width {
 		return text
 	}
@@ -130,8 +130,8 @@ func truncate(text string, width int) string {
 	return b.String() + "…"
 }
 
-// wrap breaks text between words into lines of at most width columns, longer only for a longer word.
-func wrap(text string, width int) []string {
+// Wrap breaks text between words into lines of at most width columns, longer only for a longer word.
+func Wrap(text string, width int) []string {
 	var lines []string
 	used := 0 // columns of the last line
 	for _, word := range strings.Fields(text) {
@@ -146,9 +146,9 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
-// shorten cuts the middle out of a text that would fill the screen, such as one that quotes a file taken for an
+// Shorten cuts the middle out of a text that would fill the screen, such as one that quotes a file taken for an
 // argument: what is wrong stands before it, and what is allowed after it.
-func shorten(text string) string {
+func Shorten(text string) string {
 	const most, kept = 2000, 500
 	if len(text) <= most {
 		return text

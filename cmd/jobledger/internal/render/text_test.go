@@ -1,4 +1,4 @@
-package main
+package render
 
 import "testing"
 
@@ -12,7 +12,7 @@ func TestTruncateCutsBetweenCharacters(t *testing.T) {
 		{"👩‍👩‍👧x", 2, "…"}, {"e\u0301te", 2, "e\u0301…"},
 	}
 	for _, tt := range tests {
-		if got := truncate(tt.in, tt.width); got != tt.want {
+		if got := Truncate(tt.in, tt.width); got != tt.want {
 			t.Errorf("%q to %d: got %q, want %q", tt.in, tt.width, got, tt.want)
 		}
 	}
@@ -32,11 +32,11 @@ func TestEscape(t *testing.T) {
 		{`\x1b`, `\x1b`},
 	}
 	for _, tt := range tests {
-		if got := escape(tt.in); got != tt.want {
+		if got := Escape(tt.in); got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
 		}
 	}
-	if got, want := escapeLines("a\n\tb\x1b"), "a\n\tb\\x1b"; got != want {
+	if got, want := EscapeLines("a\n\tb\x1b"), "a\n\tb\\x1b"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package render
 
 import (
 	"fmt"
@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// formatDuration is d to the point, as parseDuration reads it: 90s is "1m30s", 24 hours are "1d".
-func formatDuration(d time.Duration) string {
+// Duration is d to the point, as parseDuration reads it: 90s is "1m30s", 24 hours are "1d".
+func Duration(d time.Duration) string {
 	if d < 0 {
-		return "-" + formatDuration(-d)
+		return "-" + Duration(-d)
 	}
 	days := d / (24 * time.Hour)
 	text := (d - days*24*time.Hour).String() // 1h0m0s
@@ -28,27 +28,27 @@ func formatDuration(d time.Duration) string {
 	return text
 }
 
-// jsonTime is how every JSON output gives a time: RFC 3339, UTC, microseconds.
-func jsonTime(t time.Time) string {
+// JSONTime is how every JSON output gives a time: RFC 3339, UTC, microseconds.
+func JSONTime(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000000Z")
 }
 
-// formatTime is how tables give a time: with its offset, so that it can be pasted back into a flag.
-func formatTime(t time.Time) string {
+// Time is how tables give a time: with its offset, so that it can be pasted back into a flag.
+func Time(t time.Time) string {
 	return t.Format("2006-01-02 15:04:05-07:00")
 }
 
-// age is the distance from now to t in its two largest units: "3m12s ago", "in 2d4h".
-func age(t, now time.Time) string {
+// Age is the distance from now to t in its two largest units: "3m12s ago", "in 2d4h".
+func Age(t, now time.Time) string {
 	d := now.Sub(t)
 	if d < 0 {
-		return "in " + roughly(-d)
+		return "in " + Roughly(-d)
 	}
-	return roughly(d) + " ago"
+	return Roughly(d) + " ago"
 }
 
-// roughly is d in its two largest units.
-func roughly(d time.Duration) string {
+// Roughly is d in its two largest units.
+func Roughly(d time.Duration) string {
 	unit := 24 * time.Hour
 	switch {
 	case d < time.Hour:
@@ -58,18 +58,18 @@ func roughly(d time.Duration) string {
 	case d < 100*24*time.Hour:
 		unit = time.Hour
 	}
-	return formatDuration(d.Truncate(unit))
+	return Duration(d.Truncate(unit))
 }
 
-// briefly is d in its two largest units, below a minute to the millisecond.
-func briefly(d time.Duration) string {
+// Briefly is d in its two largest units, below a minute to the millisecond.
+func Briefly(d time.Duration) string {
 	if d < time.Minute {
 		if d < time.Millisecond {
 			return d.String()
 		}
 		return d.Truncate(time.Millisecond).String()
 	}
-	return roughly(d)
+	return Roughly(d)
 }
 
 // moment is t as seen from another moment: the time of day if both are on one day in zone, and the distance.
@@ -77,13 +77,13 @@ func moment(t, from time.Time, zone *time.Location) string {
 	t, from = t.In(zone), from.In(zone)
 	text := t.Format("15:04:05")
 	if t.YearDay() != from.YearDay() || t.Year() != from.Year() {
-		text = formatTime(t)
+		text = Time(t)
 	}
 	switch d := t.Sub(from); {
 	case d > 0:
-		return fmt.Sprintf("%s (in %s)", text, briefly(d))
+		return fmt.Sprintf("%s (in %s)", text, Briefly(d))
 	case d < 0:
-		return fmt.Sprintf("%s (%s before)", text, briefly(-d))
+		return fmt.Sprintf("%s (%s before)", text, Briefly(-d))
 	}
 	return text
 }

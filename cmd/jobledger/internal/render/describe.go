@@ -1,4 +1,4 @@
-package main
+package render
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"jobledger/ledger"
 )
 
-// describe says in one line what e records: who, how, until when, why. The time, the kind and the new state of e, and the
+// Describe says in one line what e records: who, how, until when, why. The time, the kind and the new state of e, and the
 // detail of an error, are left out. Times are given in zone.
-func describe(e ledger.Event, zone *time.Location) string {
+func Describe(e ledger.Event, zone *time.Location) string {
 	d := description{event: e, zone: zone}
 	switch b := e.Body.(type) {
 	case *ledger.Enqueued:
@@ -65,27 +65,27 @@ func (d *description) enqueued(b *ledger.Enqueued) {
 	d.addIf(b.RunAt.After(d.event.At), "runs at %s", d.moment(b.RunAt))
 	d.addIf(b.Priority != 0, "priority %d", b.Priority)
 	d.addIf(b.Key != "", "key %q", b.Key)
-	for _, name := range sortedNames(b.Tags) {
+	for _, name := range SortedNames(b.Tags) {
 		d.add("tag %s=%s", name, b.Tags[name])
 	}
 	d.addIf(b.Version != "", "only for version %s", b.Version)
 	d.addIf(len(b.Requires) > 0, "only with %s", strings.Join(b.Requires, ", "))
-	d.addIf(b.MaxRuntime > 0, "max runtime %s", formatDuration(b.MaxRuntime))
-	d.add("up to %s", count(int64(b.MaxAttempts), "attempt"))
-	d.add("payload of %s", count(b.PayloadBytes, "byte"))
+	d.addIf(b.MaxRuntime > 0, "max runtime %s", Duration(b.MaxRuntime))
+	d.add("up to %s", Count(int64(b.MaxAttempts), "attempt"))
+	d.add("payload of %s", Count(b.PayloadBytes, "byte"))
 }
 
 func (d *description) claimed(b *ledger.Claimed) {
-	d.add("attempt %d by %s (%s)", d.event.Attempt, d.event.Worker.Name, process(d.event.Worker))
+	d.add("attempt %d by %s (%s)", d.event.Attempt, d.event.Worker.Name, Process(d.event.Worker))
 	d.add("lease until %s", d.moment(b.LeaseUntil))
-	d.addIf(b.MaxRuntime > 0, "max runtime %s", formatDuration(b.MaxRuntime))
+	d.addIf(b.MaxRuntime > 0, "max runtime %s", Duration(b.MaxRuntime))
 }
 
 func (d *description) heartbeat(b *ledger.Heartbeat) {
 	d.attempt()
 	d.add("lease until %s", d.moment(b.LeaseUntil))
 	if b.Progress != nil {
-		d.add("%s", percent(*b.Progress))
+		d.add("%s", Percent(*b.Progress))
 	}
 	d.addIf(b.Note != "", "%s", b.Note)
 }
@@ -93,7 +93,7 @@ func (d *description) heartbeat(b *ledger.Heartbeat) {
 func (d *description) succeeded(b *ledger.Succeeded) {
 	d.attempt()
 	d.exit(b.ExitCode, "")
-	d.addIf(b.ResultSHA256 != "", "result of %s", count(b.ResultBytes, "byte"))
+	d.addIf(b.ResultSHA256 != "", "result of %s", Count(b.ResultBytes, "byte"))
 }
 
 func (d *description) failed(b *ledger.Failed) {
@@ -141,13 +141,13 @@ func (d *description) refused(b *ledger.Refused) {
 	d.addIf(d.event.Attempt > 0, "token of attempt %d by %s", d.event.Attempt, d.event.Worker.Name)
 	d.addIf(d.event.Attempt == 0, "token %s", d.event.Token)
 	d.add("%s", b.Why)
-	d.addIf(b.OfferedSHA256 != "" || b.OfferedBytes > 0, "offered a result of %s, SHA-256 %s", count(b.OfferedBytes, "byte"), orNone(b.OfferedSHA256))
+	d.addIf(b.OfferedSHA256 != "" || b.OfferedBytes > 0, "offered a result of %s, SHA-256 %s", Count(b.OfferedBytes, "byte"), OrNone(b.OfferedSHA256))
 	d.add("nothing was changed")
 }
 
 func (d *description) erased(b *ledger.Erased) {
 	d.add("by %s", d.event.Actor)
-	d.add("%s of payload and results", count(b.Bytes, "byte"))
+	d.add("%s of payload and results", Count(b.Bytes, "byte"))
 	d.reason(b.Reason)
 }
 
@@ -157,29 +157,29 @@ func (d *description) queue(queue, reason string) {
 }
 
 func (d *description) workerStarted(b *ledger.WorkerStarted) {
-	d.add("%s (%s)", d.event.Worker.Name, process(d.event.Worker))
+	d.add("%s (%s)", d.event.Worker.Name, Process(d.event.Worker))
 	d.addIf(len(b.Queues) > 0, "queues %s", strings.Join(b.Queues, ", "))
 	d.addIf(len(b.Capabilities) > 0, "capabilities %s", strings.Join(b.Capabilities, ", "))
 }
 
 func (d *description) workerStopped() {
-	d.add("%s (%s)", d.event.Worker.Name, process(d.event.Worker))
+	d.add("%s (%s)", d.event.Worker.Name, Process(d.event.Worker))
 }
 
 func (d *description) rebuilt(b *ledger.Rebuilt) {
 	d.add("by %s", d.event.Actor)
-	d.add("%s, of whose rows %d differed, %d were missing, %d too many", count(b.Jobs, "job"), b.Changed, b.Missing, b.Extra)
+	d.add("%s, of whose rows %d differed, %d were missing, %d too many", Count(b.Jobs, "job"), b.Changed, b.Missing, b.Extra)
 }
 
 func (d *description) restored(b *ledger.Restored) {
-	d.add("%s from %s by %s", count(b.Events, "event"), b.From, d.event.Actor)
+	d.add("%s from %s by %s", Count(b.Events, "event"), b.From, d.event.Actor)
 	if b.Lost != nil {
-		d.addIf(*b.Lost > 0, "%s of the ledger before it not among them", count(int64(*b.Lost), "event"))
+		d.addIf(*b.Lost > 0, "%s of the ledger before it not among them", Count(int64(*b.Lost), "event"))
 	}
 }
 
 func (d *description) imported(b *ledger.Imported) {
-	d.add("%s from %s by %s", count(b.Events, "event"), b.From, d.event.Actor)
+	d.add("%s from %s by %s", Count(b.Events, "event"), b.From, d.event.Actor)
 	d.addIf(b.MissingBodies > 0, "%d of their payloads and results were missing", b.MissingBodies)
 }
 
@@ -222,33 +222,33 @@ func (d *description) retry(at time.Time) {
 // moment is t as seen from the event.
 func (d *description) moment(t time.Time) string { return moment(t, d.event.At, d.zone) }
 
-// process is which one of the processes of a name w is; the boot, which settles it, is in --json.
-func process(w ledger.Worker) string {
-	text := fmt.Sprintf("pid %d on %s", w.PID, orNone(w.Host))
+// Process is which one of the processes of a name w is; the boot, which settles it, is in --json.
+func Process(w ledger.Worker) string {
+	text := fmt.Sprintf("pid %d on %s", w.PID, OrNone(w.Host))
 	if w.Version != "" {
 		text += ", version " + w.Version
 	}
 	return text
 }
 
-func orNone(s string) string {
+func OrNone(s string) string {
 	if s == "" {
 		return "none"
 	}
 	return s
 }
 
-func percent(progress float64) string { return fmt.Sprintf("%.0f%% done", 100*progress) }
+func Percent(progress float64) string { return fmt.Sprintf("%.0f%% done", 100*progress) }
 
-// count is a number with its noun: "1 byte", "2 bytes".
-func count(n int64, noun string) string {
+// Count is a number with its noun: "1 byte", "2 bytes".
+func Count(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func sortedNames(tags map[string]string) []string {
+func SortedNames(tags map[string]string) []string {
 	names := make([]string, 0, len(tags))
 	for name := range tags {
 		names = append(names, name)
@@ -257,20 +257,20 @@ func sortedNames(tags map[string]string) []string {
 	return names
 }
 
-// kindLabel is the word of e's kind for a listing. A write that was refused stands out without any color.
-func kindLabel(e ledger.Event) (label string, s style) {
+// KindLabel is the word of e's kind for a listing. A write that was refused stands out without any color.
+func KindLabel(e ledger.Event) (label string, s Style) {
 	word := e.Kind().String()
-	s = stateStyles[word]
+	s = StateStyles[word]
 	if e.Kind() == ledger.KindRefused {
 		return strings.ToUpper(word), s
 	}
 	return word, s
 }
 
-// stateLabel is the state that e led to, for a listing.
-func stateLabel(e ledger.Event) (label string, s style) {
+// StateLabel is the state that e led to, for a listing.
+func StateLabel(e ledger.Event) (label string, s Style) {
 	if e.To == 0 {
-		return pad("", 11, false), plain
+		return Pad("", 11, false), Plain
 	}
-	return pad("→ "+e.To.String(), 11, false), stateStyles[e.To.String()]
+	return Pad("→ "+e.To.String(), 11, false), StateStyles[e.To.String()]
 }
