@@ -26,6 +26,7 @@ var stages = [][]string{
 	{"projection/audit", "projection/internal/historytest"},
 	{"commands"},
 	{"commands/worker"},
+	{"cmd/jobledger/internal/files"},
 	{"cmd/jobledger"},
 }
 

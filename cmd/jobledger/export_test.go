@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
@@ -24,7 +25,7 @@ func badNight(t *testing.T) (*commands.Service, stretch) {
 	}
 	defer done()
 	service := &commands.Service{Store: ledgertest.Open(t)}
-	loaded, err := service.Import(t.Context(), "cli:test", "bad-night.jsonl", historyLines(content), nil)
+	loaded, err := service.Import(t.Context(), "cli:test", "bad-night.jsonl", files.Lines(content), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
