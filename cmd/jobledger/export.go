@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 )
@@ -87,8 +88,8 @@ func exportLines(ctx context.Context, service *commands.Service, s stretch, bodi
 		if err != nil {
 			return n, err
 		}
-		if text = line.AppendJSON(text[:0]); !ascii(text) {
-			text = jsonEscape(text)
+		if text = line.AppendJSON(text[:0]); !render.IsASCII(text) {
+			text = render.EscapeJSON(text)
 		}
 		if _, err := w.Write(append(text, '\n')); err != nil {
 			return n, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -34,9 +35,9 @@ func exportCSV(ctx context.Context, service *commands.Service, s stretch, out io
 func csvRow(c *projection.Claim) []string {
 	end := endOf(c)
 	row := []string{string(c.Job), strconv.Itoa(c.Attempt), c.Queue, c.Worker.Name, c.Worker.Boot, c.Worker.Host, strconv.Itoa(c.Worker.PID),
-		jsonTime(c.ClaimedAt), timeOrEmpty(c.LastHeartbeat), timeOrEmpty(end.at), end.outcome, numberOrEmpty(end.exitCode), end.signal, end.errorCode}
+		render.JSONTime(c.ClaimedAt), timeOrEmpty(c.LastHeartbeat), timeOrEmpty(end.at), end.outcome, numberOrEmpty(end.exitCode), end.signal, end.errorCode}
 	for i := range row {
-		row[i] = harmlessCell(escape(row[i])) // it may come to a terminal, and JSON has the exact text
+		row[i] = harmlessCell(render.Escape(row[i])) // it may come to a terminal, and JSON has the exact text
 	}
 	return row
 }
@@ -78,7 +79,7 @@ func timeOrEmpty(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return jsonTime(t)
+	return render.JSONTime(t)
 }
 
 func numberOrEmpty(n *int) string {

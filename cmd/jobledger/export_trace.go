@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -77,8 +78,8 @@ func (t *tracer) write(e traceEvent) {
 	if err != nil { // cannot be: there is nothing in it that JSON does not know
 		text = []byte("null")
 	}
-	if !ascii(text) {
-		text = jsonEscape(text)
+	if !render.IsASCII(text) {
+		text = render.EscapeJSON(text)
 	}
 	if !t.first {
 		_ = t.out.WriteByte(',')
@@ -149,7 +150,7 @@ func (t *tracer) slice(claim *projection.Claim) error {
 	begun := ledger.Micros(claim.ClaimedAt)
 	took := ledger.Micros(until) - begun
 	args := map[string]any{"job": claim.Job, "attempt": claim.Attempt, "queue": claim.Queue, "pos": strconv.FormatInt(claim.Pos, 10),
-		"claimed_at": jsonTime(claim.ClaimedAt), "lease_until": jsonTime(claim.LeaseUntil), "heartbeats": claim.Heartbeats, "outcome": outcome}
+		"claimed_at": render.JSONTime(claim.ClaimedAt), "lease_until": render.JSONTime(claim.LeaseUntil), "heartbeats": claim.Heartbeats, "outcome": outcome}
 	for name, value := range map[string]string{"last_heartbeat": timeOrEmpty(claim.LastHeartbeat), "ended_at": timeOrEmpty(end.at),
 		"exit_code": numberOrEmpty(end.exitCode), "signal": end.signal, "error_code": end.errorCode} {
 		if value != "" {
@@ -176,7 +177,7 @@ func (t *tracer) name(at place, w ledger.Worker) {
 	}
 	if !slices.Contains(at.lane.named, true) {
 		t.write(traceEvent{Name: "process_name", Phase: "M", PID: at.lane.pid, Args: map[string]any{"name": w.Name}})
-		t.write(traceEvent{Name: "process_labels", Phase: "M", PID: at.lane.pid, Args: map[string]any{"labels": fmt.Sprintf("%s, boot %s", process(w), w.Boot)}})
+		t.write(traceEvent{Name: "process_labels", Phase: "M", PID: at.lane.pid, Args: map[string]any{"labels": fmt.Sprintf("%s, boot %s", render.Process(w), w.Boot)}})
 	}
 	at.lane.named[at.slot] = true
 	t.write(traceEvent{Name: "thread_name", Phase: "M", PID: at.lane.pid, TID: at.slot + 1, Args: map[string]any{"name": fmt.Sprintf("job %d", at.slot+1)}})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection/audit"
@@ -79,7 +80,7 @@ func (p *program) incident(c *cli.Context) error {
 	}
 	defer os.RemoveAll(folder) // by then renamed, or useless
 	info, _ := debug.ReadBuildInfo()
-	m := &manifest{Format: 1, Program: readBuild(info).String(), CreatedAt: jsonTime(p.now()), CreatedBy: p.actor, From: jsonTime(s.from), To: jsonTime(s.to),
+	m := &manifest{Format: 1, Program: readBuild(info).String(), CreatedAt: render.JSONTime(p.now()), CreatedBy: p.actor, From: render.JSONTime(s.from), To: render.JSONTime(s.to),
 		FirstEvent: s.after + 1, LastEvent: s.until, Bodies: !c.Bool("no-bodies"), folder: folder}
 	if err := p.fillIncident(ctx, service, s, m); err != nil {
 		return err
