@@ -15,8 +15,8 @@ import (
 type Moment struct {
 	Pos int64     // the events up to this one have happened
 	At  time.Time // later than this is the future
-	// next is the at of the event behind Pos, in microseconds. What ended before that ended within Pos, because at
-	// never decreases (I7); so a job that ended so early, and stayed ended, was then what its row says now.
+	// next is the at of the event behind Pos, in microseconds. What ended before that ended within Pos, because
+	// at never decreases (I7); so a job that ended so early, and stayed ended, was then what its row says now.
 	next int64
 }
 
@@ -33,7 +33,8 @@ func AtTime(ctx context.Context, tx *ledger.Tx, t time.Time) (Moment, error) {
 	return Moment{Pos: pos, At: t, next: next}, err
 }
 
-// AtPos returns the moment at which the event pos had just happened. A pos behind the last event means the last one.
+// AtPos returns the moment at which the event pos had just happened. A pos behind the last event means the
+// last one.
 func AtPos(ctx context.Context, tx *ledger.Tx, pos int64) (Moment, error) {
 	tail, err := tx.Tail(ctx)
 	if err != nil {
@@ -64,7 +65,8 @@ func (m Moment) endedBy(j Job) bool {
 	return !j.FinishedAt.IsZero() && ledger.Micros(j.FinishedAt) < m.next
 }
 
-// JobAsOf returns job n as it was at m, and the events that made it so; without events the job did not exist yet.
+// JobAsOf returns job n as it was at m, and the events that made it so; without events the job did not exist
+// yet.
 func JobAsOf(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (j Job, events []ledger.Event, err error) {
 	if n > m.Pos {
 		return Job{}, nil, nil
@@ -84,8 +86,8 @@ func JobAsOf(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (j Job, even
 // foldChunk is how many jobs one query reads the events of.
 const foldChunk = 64
 
-// jobsAsOf folds the events of the jobs numbered ns up to m, but for what was erased. What it costs grows with these
-// jobs and their events, not with the ledger.
+// jobsAsOf folds the events of the jobs numbered ns up to m, but for what was erased. What it costs grows
+// with these jobs and their events, not with the ledger.
 func jobsAsOf(ctx context.Context, tx *ledger.Tx, ns []int64, m Moment) (map[int64]Job, error) {
 	jobs := make(map[int64]Job, len(ns))
 	for len(ns) > 0 {

@@ -39,8 +39,9 @@ type AttemptFilter struct {
 	Limit    int           // at most so many; 0: no limit
 }
 
-// attemptColumns reads the claim c, its job's enqueued event q and the event z that ended it, if any. The end is the
-// first event of the job behind the claim that is no heartbeat, and the event before it is the last heartbeat.
+// attemptColumns reads the claim c, its job's enqueued event q and the event z that ended it, if any. The end
+// is the first event of the job behind the claim that is no heartbeat, and the event before it is the last
+// heartbeat.
 const attemptColumns = `SELECT c.pos, c.job, q.ulid, c.attempt, q.data ->> 'queue', c.worker, c.at, z.at, z.kind,
     CAST(z.data ->> 'exit_code' AS BIGINT), z.data ->> 'signal',
     (SELECT CASE h.kind WHEN 3 THEN h.at END FROM events h WHERE h.job = c.job AND h.seq < coalesce(z.seq, 9223372036854775807) ORDER BY h.seq DESC LIMIT 1)
@@ -50,12 +51,14 @@ const attemptEnd = ` JOIN events q ON q.pos = c.job LEFT JOIN events z ON z.pos 
     (SELECT x.pos FROM events x WHERE x.job = c.job AND x.seq > c.seq AND x.kind <> 3 ORDER BY x.seq LIMIT 1)
 WHERE c.kind = 2 AND c.pos > ? AND c.pos <= ?`
 
-// byWorker reads the index on the claims of a worker. The at of the bounds bound the index, their pos is exact.
+// byWorker reads the index on the claims of a worker. The at of the bounds bound the index, their pos is
+// exact.
 const byWorker = ` AND c.worker IN (SELECT n FROM workers WHERE worker = ? OR boot = ?)
     AND c.at >= coalesce((SELECT at FROM events WHERE pos = ?), 0) AND c.at <= (SELECT at FROM events WHERE pos = ?)`
 
-// Attempts returns the claims that f selects in the order in which they began. With a worker and a time it reads
-// that worker's claims only; of those that began before the time, the row of the job mostly says that they had ended.
+// Attempts returns the claims that f selects in the order in which they began. With a worker and a time it
+// reads that worker's claims only; of those that began before the time, the row of the job mostly says that
+// they had ended.
 func Attempts(ctx context.Context, tx *ledger.Tx, f AttemptFilter) (found []Attempt, err error) {
 	running := make(map[int64]map[int]bool)
 	// First the claims that were held at From, then those that began behind it.
@@ -93,8 +96,8 @@ func Attempts(ctx context.Context, tx *ledger.Tx, f AttemptFilter) (found []Atte
 // attemptPage is how many claims one query gives.
 const attemptPage = 512
 
-// attemptsPage returns the next claims behind f.After: of those that began up to f.From and were held then, or of
-// those that began behind it.
+// attemptsPage returns the next claims behind f.After: of those that began up to f.From and were held then,
+// or of those that began behind it.
 func attemptsPage(ctx context.Context, tx *ledger.Tx, f AttemptFilter, held bool, limit int) ([]Attempt, error) {
 	after, until := max(f.After, f.From.Pos), f.To.Pos
 	if held {
@@ -103,8 +106,8 @@ func attemptsPage(ctx context.Context, tx *ledger.Tx, f AttemptFilter, held bool
 	if after >= until {
 		return nil, nil
 	}
-	// What leads to the claims: an index, or the rows of the jobs that come into question. The row of a job j says
-	// more cheaply than its events that it had ended before, and all its claims with it.
+	// What leads to the claims: an index, or the rows of the jobs that come into question. The row of a job j
+	// says more cheaply than its events that it had ended before, and all its claims with it.
 	from, args := `events c`, []any{}
 	switch open := len(f.Outcomes) == 1 && f.Outcomes[0] == 0; {
 	case f.Job != 0:
@@ -176,8 +179,8 @@ func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any)
 	return found, rows.Err()
 }
 
-// overlapping returns the attempts of job n that ran beside another one in the world. That an owner was still at work
-// shows in a write of its that was refused: every claim that had begun since ran beside it.
+// overlapping returns the attempts of job n that ran beside another one in the world. That an owner was still
+// at work shows in a write of its that was refused: every claim that had begun since ran beside it.
 func overlapping(ctx context.Context, tx *ledger.Tx, n int64) (map[int]bool, error) {
 	attempts := make(map[int]bool)
 	latest := 0
@@ -197,8 +200,8 @@ func overlapping(ctx context.Context, tx *ledger.Tx, n int64) (map[int]bool, err
 	return attempts, nil
 }
 
-// OwnerAt returns the state of job n at m, and the claim under which it was held then; the zero Attempt if nobody
-// held it. A claim holds from its beginning to right before its end.
+// OwnerAt returns the state of job n at m, and the claim under which it was held then; the zero Attempt if
+// nobody held it. A claim holds from its beginning to right before its end.
 func OwnerAt(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (ledger.State, Attempt, error) {
 	var state ledger.State
 	err := table.ScanOne(ctx, tx, stateAt, []any{&state}, n, m.Pos)

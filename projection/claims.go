@@ -27,8 +27,8 @@ type Claim struct {
 // Claims follows the claims along the events of a ledger, from the first one on. It holds the live ones only.
 type Claims struct{ live map[int64]*Claim }
 
-// Add takes the next event, of a job in this queue, and returns the claim that it began, continued or ended; nil
-// where it concerns none, and for refused, whose claim is over.
+// Add takes the next event, of a job in this queue, and returns the claim that it began, continued or ended;
+// nil where it concerns none, and for refused, whose claim is over.
 func (c *Claims) Add(e ledger.Event, queue string) *Claim {
 	if c.live == nil {
 		c.live = make(map[int64]*Claim)

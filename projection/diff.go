@@ -18,21 +18,21 @@ type Diff struct {
 	Lost   []ledger.Event // worker_stopped of those that went; reclaimed of those that were not heard of again
 }
 
-// DiffCell counts the jobs that were From at the first moment and To at the second, and to which something happened
-// in between.
+// DiffCell counts the jobs that were From at the first moment and To at the second, and to which something
+// happened in between.
 type DiffCell struct {
 	From, To ledger.State // From 0: enqueued in between
 	Count    int64
 	Jobs     []ledger.JobID // the oldest of them
 }
 
-// changes are the transitions between two places. They tell the state of each job at both: what the first one came
-// from and what the last one led to.
+// changes are the transitions between two places. They tell the state of each job at both: what the first one
+// came from and what the last one led to.
 const changes = `SELECT e.pos, e.job, coalesce(e.from_state, 0), e.to_state, e.kind, e.worker FROM events e
 WHERE e.pos > ? AND e.pos <= ? AND e.seq IS NOT NULL ORDER BY e.pos`
 
-// Compare tells what happened between two moments; of the jobs of each cell it names up to limit. It reads the
-// events in between and nothing else.
+// Compare tells what happened between two moments; of the jobs of each cell it names up to limit. It reads
+// the events in between and nothing else.
 func Compare(ctx context.Context, tx *ledger.Tx, from, to Moment, limit int) (d Diff, err error) {
 	jobs := make(map[int64][2]ledger.State)
 	silent := make(map[int64]int64) // by the number of a worker, the pos of the reclaim since which it did nothing
@@ -93,8 +93,8 @@ func cellsOf(ctx context.Context, tx *ledger.Tx, jobs map[int64][2]ledger.State,
 	return cells, nil
 }
 
-// workers tells which processes came and which went. One that came and stopped in between is neither; one that came
-// and fell silent is both.
+// workers tells which processes came and which went. One that came and stopped in between is neither; one
+// that came and fell silent is both.
 func (d *Diff) workers(ctx context.Context, tx *ledger.Tx, from, to Moment, silent map[int64]int64) error {
 	if from.Pos >= to.Pos {
 		return nil

@@ -26,8 +26,8 @@ var from = map[ledger.Kind][]ledger.State{
 	ledger.KindRescheduled: {ledger.Queued},
 }
 
-// Evolve returns what j is after e, the next event of the same job. It is pure: the live path and every replay
-// use it. ErrIllegal when e cannot follow; ledger.ErrUnknownKind when e does not concern a job.
+// Evolve returns what j is after e, the next event of the same job. It is pure: the live path and every
+// replay use it. ErrIllegal when e cannot follow; ledger.ErrUnknownKind when e does not concern a job.
 func Evolve(j Job, e ledger.Event) (Job, error) {
 	if err := mayFollow(j, e); err != nil {
 		return j, err

@@ -7,8 +7,8 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// Statements returns the statements of the hot path as they are sent, by what they are for. The compare-and-swaps
-// are those of the transitions that have happened in this process.
+// Statements returns the statements of the hot path as they are sent, by what they are for. The
+// compare-and-swaps are those of the transitions that have happened in this process.
 func Statements() map[string]string {
 	all := map[string]string{
 		"claim: lanes": lanesWithJobs,

@@ -39,8 +39,9 @@ type Stranded struct {
 
 const readyLanes = `SELECT queue, lane, count(*), min(run_at) FROM jobs WHERE lane IS NOT NULL AND run_at <= ? GROUP BY queue, lane`
 
-// StrandedJobs returns what has been ready for patience at now and fits no worker that is there, in no paused queue. A
-// queue that no worker process serves, but from which jobs were claimed in the last hour, is served by somebody else.
+// StrandedJobs returns what has been ready for patience at now and fits no worker that is there, in no paused
+// queue. A queue that no worker process serves, but from which jobs were claimed in the last hour, is served
+// by somebody else.
 func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience time.Duration) (found []Stranded, err error) {
 	workers, err := Workers(ctx, tx, now, false)
 	if err != nil {

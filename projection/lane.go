@@ -9,12 +9,12 @@ import (
 	"jobledger/ledger"
 )
 
-// A lane is the tuple (queue, priority, version, requires) of a queued job as one text. Jobs of one lane fit the
-// same workers, and within a queue lanes sort in claiming order, so a claim looks at the head of each lane that
-// fits and never at a job that does not.
+// A lane is the tuple (queue, priority, version, requires) of a queued job as one text. Jobs of one lane fit
+// the same workers, and within a queue lanes sort in claiming order, so a claim looks at the head of each
+// lane that fits and never at a job that does not.
 //
-// The parts are separated by a space, which occurs in none of them (limits are checked before a job is enqueued),
-// and which sorts before every character that may follow.
+// The parts are separated by a space, which occurs in none of them (limits are checked before a job is
+// enqueued), and which sorts before every character that may follow.
 
 // laneOf returns the lane of j; "" unless it is queued.
 func laneOf(j Job) string {

@@ -18,8 +18,9 @@ type Filter struct {
 	Limit  int               // at most so many; 0: no limit
 }
 
-// List returns the jobs that f selects, the newest first, without payloads and results. Without a key and its queue
-// it may look at every row: a million take less than a second, and an index for it would cost every transition.
+// List returns the jobs that f selects, the newest first, without payloads and results. Without a key and its
+// queue it may look at every row: a million take less than a second, and an index for it would cost every
+// transition.
 func List(ctx context.Context, tx *ledger.Tx, f Filter) ([]Job, error) {
 	where, args := f.where()
 	query := `SELECT ` + table.List + ` FROM jobs j` + where + ` ORDER BY j.n DESC`

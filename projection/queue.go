@@ -37,7 +37,8 @@ func EvolveQueue(q Queue, e ledger.Event) (Queue, error) {
 
 var putQueue = ledger.NewUpsert("queues", "queue", ledger.Types{"reason": ledger.Text}, "queue", "paused", "since", "actor", "reason")
 
-// PutQueue makes the row of q's queue equal q. It invalidates the cache of claims: a pause concerns many lanes.
+// PutQueue makes the row of q's queue equal q. It invalidates the cache of claims: a pause concerns many
+// lanes.
 func PutQueue(ctx context.Context, tx *ledger.Tx, q Queue) error {
 	tx.Cache().Invalidate()
 	name, err := tx.Name(ctx, q.Name)
@@ -58,8 +59,8 @@ func PutQueue(ctx context.Context, tx *ledger.Tx, q Queue) error {
 const queueColumns = `SELECT n.name, q.paused, q.since, a.name, coalesce(q.reason, '')
 FROM queues q JOIN names n ON n.n = q.queue JOIN names a ON a.n = q.actor`
 
-// GetQueue returns the queue with this name. One that was never paused has no row and is the zero Queue with its
-// name.
+// GetQueue returns the queue with this name. One that was never paused has no row and is the zero Queue with
+// its name.
 func GetQueue(ctx context.Context, tx *ledger.Tx, name string) (Queue, error) {
 	found, err := queues(ctx, tx, queueColumns+` WHERE q.queue = (SELECT n FROM names WHERE name = ?)`, name)
 	if err != nil || len(found) == 0 {

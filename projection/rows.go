@@ -116,10 +116,10 @@ func scanJob(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, what *select
 	return nil
 }
 
-// Put makes the row of a job say new where it stands at old: an insert when old is the zero Job, else an update of
-// the columns that differ, WHERE seq is still the one of old (I3). ledger.ErrConflict if it has moved on; the
-// writer may notice that only when it sends its buffer, and then runs the caller again. A queued job is added to the
-// cache of claims.
+// Put makes the row of a job say new where it stands at old: an insert when old is the zero Job, else an
+// update of the columns that differ, WHERE seq is still the one of old (I3). ledger.ErrConflict if it has
+// moved on; the writer may notice that only when it sends its buffer, and then runs the caller again. A
+// queued job is added to the cache of claims.
 func Put(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 	after, err := RowOf(ctx, tx, new)
 	if err != nil {
@@ -245,8 +245,8 @@ func Find(ctx context.Context, tx *ledger.Tx, prefix string, limit int) ([]Job, 
 	return queryJobs(ctx, tx, `SELECT `+table.List+` FROM jobs j WHERE j.id >= ?1 AND j.id < ?1 || '~' ORDER BY j.id LIMIT ?2`, prefix, limit)
 }
 
-// held finds what one worker holds among all live leases, which are few beside the jobs that have ended. "> 0"
-// instead of "IS NOT NULL" because only a range makes SQLite search the index.
+// held finds what one worker holds among all live leases, which are few beside the jobs that have ended. ">
+// 0" instead of "IS NOT NULL" because only a range makes SQLite search the index.
 var held = `SELECT ` + table.List + ` FROM jobs j WHERE j.lease_expires_at > 0 AND j.worker = ? ORDER BY j.lease_expires_at`
 
 // Held returns the jobs that this worker process owns, the one whose lease ends first before the others.
@@ -270,8 +270,8 @@ type Lease struct {
 const expired = `SELECT j.n, j.id, coalesce(j.lease_token, ''), coalesce(j.heartbeat_at, 0), j.lease_expires_at
 FROM jobs j WHERE j.lease_expires_at <= ? ORDER BY j.lease_expires_at LIMIT ?`
 
-// Expired returns the leases that ended at now or before, the longest ended first. It only finds candidates, and
-// reads nothing of a row that could be damaged: one bad row must not keep a sweeper from the others.
+// Expired returns the leases that ended at now or before, the longest ended first. It only finds candidates,
+// and reads nothing of a row that could be damaged: one bad row must not keep a sweeper from the others.
 func Expired(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) (leases []Lease, err error) {
 	rows, err := tx.QueryState(ctx, expired, ledger.Micros(now), limit)
 	if err != nil {

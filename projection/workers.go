@@ -69,8 +69,8 @@ const lives = `SELECT e.worker, e.kind, e.at, e.data FROM events e WHERE e.job I
 // livesUntil is lives up to a pos.
 const livesUntil = `SELECT e.worker, e.kind, e.at, e.data FROM events e WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) AND e.pos <= ? ORDER BY e.pos`
 
-// Workers returns the worker processes that are there at now or hold jobs, by name; with all, every one that ever
-// said that it started. A silent one that holds nothing is among the first for a day.
+// Workers returns the worker processes that are there at now or hold jobs, by name; with all, every one that
+// ever said that it started. A silent one that holds nothing is among the first for a day.
 func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Worker, error) {
 	found := make(map[int64]*Worker)
 	if err := findPresent(ctx, tx, found); err != nil {
@@ -89,8 +89,9 @@ func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Wor
 	return judged(found, now, all), nil
 }
 
-// WorkersAsOf returns the worker processes that had started and not stopped at m or held jobs then, by name; with
-// all, every one that had ever started. It knows what the events say: a process that had died without a job is idle.
+// WorkersAsOf returns the worker processes that had started and not stopped at m or held jobs then, by name;
+// with all, every one that had ever started. It knows what the events say: a process that had died without a
+// job is idle.
 func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m Moment, all bool) ([]Worker, error) {
 	then, err := ListAsOf(ctx, tx, Filter{States: []ledger.State{ledger.ClaimedState, ledger.Running}}, m)
 	if err != nil {
@@ -179,8 +180,8 @@ func workerIn(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, n int
 	return found[n], nil
 }
 
-// addLives adds what the events that query finds say about starts and stops; with all, also of those that have not
-// been found.
+// addLives adds what the events that query finds say about starts and stops; with all, also of those that
+// have not been found.
 func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, all bool, query string, args ...any) error {
 	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {
@@ -235,8 +236,8 @@ func (w *Worker) serves(data *string) error {
 	return nil
 }
 
-// judge says what to make of the worker at now. The heartbeat of a job counts as its owner's sign of life only where
-// there is no better one: within a worker's command, a script beats for itself.
+// judge says what to make of the worker at now. The heartbeat of a job counts as its owner's sign of life
+// only where there is no better one: within a worker's command, a script beats for itself.
 func (w *Worker) judge(now time.Time) {
 	held := false
 	for _, j := range w.Jobs {
