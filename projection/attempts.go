@@ -39,8 +39,9 @@ type AttemptFilter struct {
 	Limit    int           // at most so many; 0: no limit
 }
 
-// attemptColumns reads the claim c, the enqueued event q of its job and the event z that ended it, if any. The end is
-// the first event of the job after the claim that is no heartbeat, and the event before it is the last heartbeat.
+// attemptColumns reads the claim c, the enqueued event q of its job and the event z that ended it, if any.
+// The end is the first event of the job after the claim that is no heartbeat, and the event before it is the
+// last heartbeat.
 const attemptColumns = `SELECT c.pos, c.job, q.ulid, c.attempt, q.data ->> 'queue', c.worker, c.at, z.at, z.kind,
     CAST(z.data ->> 'exit_code' AS BIGINT), z.data ->> 'signal',
     (SELECT CASE h.kind WHEN 3 THEN h.at END FROM events h
@@ -51,16 +52,17 @@ const attemptEnd = ` JOIN events q ON q.pos = c.job LEFT JOIN events z ON z.pos 
     (SELECT x.pos FROM events x WHERE x.job = c.job AND x.seq > c.seq AND x.kind <> 3 ORDER BY x.seq LIMIT 1)
 WHERE c.kind = 2 AND c.pos > ? AND c.pos <= ?`
 
-// byWorker reads the index on the claims of a worker. The at of the bounds limits the index, their pos is exact.
+// byWorker reads the index on the claims of a worker. The at of the bounds limits the index, their pos is
+// exact.
 const byWorker = ` AND c.worker IN (SELECT n FROM workers WHERE worker = ? OR boot = ?)
     AND c.at >= coalesce((SELECT at FROM events WHERE pos = ?), 0) AND c.at <= (SELECT at FROM events WHERE pos = ?)`
 
 // attemptPage is how many claims one query returns.
 const attemptPage = 512
 
-// Attempts returns the claims that f selects, in the order in which they began: those that were held at From, then
-// those that began after it. With a worker and a time it reads only the claims of that worker; for most claims that
-// began before the time, the row of the job shows that they had ended.
+// Attempts returns the claims that f selects, in the order in which they began: those that were held at From,
+// then those that began after it. With a worker and a time it reads only the claims of that worker; for most
+// claims that began before the time, the row of the job shows that they had ended.
 func Attempts(ctx context.Context, tx *ledger.Tx, f AttemptFilter) ([]Attempt, error) {
 	l := attemptList{tx: tx, f: f, overlaps: make(map[int64]map[int]bool)}
 	err := l.addPages(ctx, f.heldAtFrom, min(f.From.Pos, f.To.Pos))
@@ -126,8 +128,9 @@ func (l *attemptList) add(ctx context.Context, a Attempt) (err error) {
 	return nil
 }
 
-// heldAtFrom selects the claims that began in a range of pos, up to From at most, and had not ended at From. Where no
-// index leads to them, the rows of the jobs do: a row shows more cheaply than the events that its job had ended.
+// heldAtFrom selects the claims that began in a range of pos, up to From at most, and had not ended at From.
+// Where no index leads to them, the rows of the jobs do: a row shows more cheaply than the events that its
+// job had ended.
 func (f AttemptFilter) heldAtFrom(after, until int64) (query string, args []any) {
 	from, indexed := f.index()
 	if indexed {
@@ -219,8 +222,8 @@ func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any)
 	return found, rows.Err()
 }
 
-// overlapping returns the attempts of job n that ran at the same time as another one. A refused write shows that its
-// owner was still at work: every claim that had begun since overlaps with it.
+// overlapping returns the attempts of job n that ran at the same time as another one. A refused write shows
+// that its owner was still at work: every claim that had begun since overlaps with it.
 func overlapping(ctx context.Context, tx *ledger.Tx, n int64) (map[int]bool, error) {
 	attempts := make(map[int]bool)
 	latest := 0
@@ -241,8 +244,8 @@ func overlapping(ctx context.Context, tx *ledger.Tx, n int64) (map[int]bool, err
 	return attempts, nil
 }
 
-// OwnerAt returns the state of job n at m, and the claim that held it then; the zero Attempt if none did. A claim holds
-// a job from its beginning until just before its end.
+// OwnerAt returns the state of job n at m, and the claim that held it then; the zero Attempt if none did. A
+// claim holds a job from its beginning until just before its end.
 func OwnerAt(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (ledger.State, Attempt, error) {
 	var state ledger.State
 	err := table.ScanOne(ctx, tx, stateAt, []any{&state}, n, m.Pos)

@@ -29,13 +29,13 @@ type DiffCell struct {
 // statePair is the state of a job at both moments.
 type statePair [2]ledger.State
 
-// changes are the transitions in a range of pos. They give the state of each job at both ends: the from of its first
-// one and the to of its last.
+// changes are the transitions in a range of pos. They give the state of each job at both ends: the from of
+// its first one and the to of its last.
 const changes = `SELECT e.pos, e.job, coalesce(e.from_state, 0), e.to_state, e.kind, e.worker FROM events e
 WHERE e.pos > ? AND e.pos <= ? AND e.seq IS NOT NULL ORDER BY e.pos`
 
-// Compare returns the difference between two moments, with the ids of up to limit jobs per cell. It reads only the
-// events in between.
+// Compare returns the difference between two moments, with the ids of up to limit jobs per cell. It reads
+// only the events in between.
 func Compare(ctx context.Context, tx *ledger.Tx, from, to Moment, limit int) (d Diff, err error) {
 	jobs := make(map[int64]statePair)
 	silent := make(map[int64]int64) // the pos of the reclaim since which a worker, by its number, wrote nothing
@@ -98,8 +98,8 @@ func cellsOf(ctx context.Context, tx *ledger.Tx, jobs map[int64]statePair, limit
 	return cells, nil
 }
 
-// workers finds the processes that came and went. One that came and stopped in between did neither; one that came and
-// fell silent did both.
+// workers finds the processes that came and went. One that came and stopped in between did neither; one that
+// came and fell silent did both.
 func (d *Diff) workers(ctx context.Context, tx *ledger.Tx, from, to Moment, silent map[int64]int64) error {
 	if from.Pos >= to.Pos {
 		return nil

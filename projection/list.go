@@ -18,8 +18,9 @@ type Filter struct {
 	Limit  int               // 0: no limit
 }
 
-// List returns the jobs that f selects, the newest first, without payloads and results. Without a queue and a key it
-// may read every row: a million take less than a second, and an index for it would cost every transition.
+// List returns the jobs that f selects, the newest first, without payloads and results. Without a queue and a
+// key it may read every row: a million take less than a second, and an index for it would cost every
+// transition.
 func List(ctx context.Context, tx *ledger.Tx, f Filter) ([]Job, error) {
 	c := f.conditions()
 	c.addStates(`j.state`, f.States)
@@ -60,7 +61,8 @@ func (c *conditions) list(ctx context.Context, tx *ledger.Tx, limit int) ([]Job,
 	return queryJobs(ctx, tx, query, args...)
 }
 
-// conditions returns what f says of columns that never change, and of the numbers of jobs: all but the states.
+// conditions returns what f says of columns that never change, and of the numbers of jobs: all but the
+// states.
 func (f Filter) conditions() (c conditions) {
 	if len(f.Queues) > 0 {
 		var names []any

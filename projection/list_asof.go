@@ -17,8 +17,8 @@ const stateThen = `CASE WHEN j.finished_at < ? THEN j.state ELSE
     (SELECT e.to_state FROM events e WHERE e.job = j.n AND e.seq > 0 AND e.pos <= ?
      ORDER BY e.seq DESC LIMIT 1) END`
 
-// ListAsOf returns what List would have returned at m. The rows find the candidates, because queue, tags and key of a
-// job never change; jobs that had not ended by then are folded from their events.
+// ListAsOf returns what List would have returned at m. The rows find the candidates, because queue, tags and
+// key of a job never change; jobs that had not ended by then are folded from their events.
 func ListAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) ([]Then, error) {
 	if f.Before == 0 || f.Before > m.Pos {
 		f.Before = m.Pos + 1

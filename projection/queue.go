@@ -9,16 +9,16 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// Queue is what the events of one queue add up to.
+// Queue is the state of a queue, derived from its events.
 type Queue struct {
 	Name   string
 	Paused bool
 	Since  time.Time // of the last pause or resume; zero: never
-	Actor  string    // of that
-	Reason string    // of that
+	Actor  string    // of the last pause or resume
+	Reason string    // of the last pause or resume
 }
 
-// EvolveQueue returns what q is after e, in the way of Evolve.
+// EvolveQueue returns q after the event e. It is pure, like Evolve.
 func EvolveQueue(q Queue, e ledger.Event) (Queue, error) {
 	switch b := e.Body.(type) {
 	case *ledger.QueuePaused:
@@ -35,7 +35,8 @@ func EvolveQueue(q Queue, e ledger.Event) (Queue, error) {
 	return q, fmt.Errorf("%w: %T does not concern a queue", ledger.ErrUnknownKind, e.Body)
 }
 
-var putQueue = ledger.NewUpsert("queues", "queue", ledger.Types{"reason": ledger.Text}, "queue", "paused", "since", "actor", "reason")
+var putQueue = ledger.NewUpsert("queues", "queue", ledger.Types{"reason": ledger.Text},
+	"queue", "paused", "since", "actor", "reason")
 
 // PutQueue makes the row of q's queue equal q. It invalidates the cache of claims: a pause concerns many
 // lanes.

@@ -16,8 +16,8 @@ type StatusThen struct {
 	Now map[ledger.State]int64
 }
 
-// StatusAsOf returns what Status would have returned at m, and the counts of now. It reads every row of jobs, and the
-// events of the jobs that had not ended at m.
+// StatusAsOf returns what Status would have returned at m, and the counts of now. It reads every row of jobs,
+// and the events of the jobs that had not ended at m.
 func StatusAsOf(ctx context.Context, tx *ledger.Tx, m Moment) ([]StatusThen, error) {
 	then, now := make(map[string]*QueueStatus), make(map[string]map[ledger.State]int64)
 	err := countJobs(ctx, tx, m, func(queue string, state ledger.State, jobs, ended int64) {
@@ -61,12 +61,14 @@ func StatusAsOf(ctx context.Context, tx *ledger.Tx, m Moment) ([]StatusThen, err
 	return all, nil
 }
 
-// jobCounts scans the table: an index for the counts of ended jobs would cost every transition. Counting here costs
-// some 20 ms per 60,000 jobs more than packing the rows into one text and counting in Go, a tenth of the command.
+// jobCounts scans the table: an index for the counts of ended jobs would cost every transition. Counting here
+// costs some 20 ms per 60,000 jobs more than packing the rows into one text and counting in Go, a tenth of
+// the command.
 const jobCounts = `SELECT queue, state, count(*), count(CASE WHEN finished_at < ? THEN 1 END) FROM jobs
 GROUP BY queue, state`
 
-// countJobs calls take for each queue and state with the number of jobs, and how many of them had ended so by m.
+// countJobs calls take for each queue and state with the number of jobs, and how many of them had ended so by
+// m.
 func countJobs(ctx context.Context, tx *ledger.Tx, m Moment,
 	take func(queue string, state ledger.State, jobs, ended int64)) error {
 	rows, err := tx.Query(ctx, jobCounts, m.next)
@@ -134,7 +136,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// QueuesAsOf returns every queue that had been paused by m, by name. It folds the events of queues, which are few.
+// QueuesAsOf returns every queue that had been paused by m, by name. It folds the events of queues, which are
+// few.
 func QueuesAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (found []Queue, err error) {
 	if m.Pos == 0 {
 		return nil, nil
