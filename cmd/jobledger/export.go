@@ -67,7 +67,7 @@ func (p *program) export(c *cli.Context) error {
 	case "trace":
 		return exportTrace(c.Context, service, s, p.stdout)
 	}
-	defer collectLess()()
+	defer tuneGC()()
 	bar := (*progress)(nil)
 	if !p.stdoutTerminal {
 		bar = p.startProgress("export", max(s.until-s.after, 0))

@@ -48,7 +48,7 @@ func (p *program) importHistory(c *cli.Context) error {
 		return err
 	}
 	defer done()
-	defer collectLess()()
+	defer tuneGC()()
 	path, _ := pathOf(p.db)
 	bar := p.startProgress("import", -1)
 	loaded, err := files.Import(ctx, content, files.ImportOptions{DSN: p.db, From: name, Actor: p.actor, Progress: bar.to()})

@@ -29,7 +29,7 @@ func rebuildVerb(p *program) verb {
 				return err
 			}
 			defer service.Store.Close()
-			defer collectLess()()
+			defer tuneGC()()
 			r, err := service.Rebuild(c.Context, p.actor)
 			if errors.Is(err, projection.ErrIllegal) || errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ledger.ErrUnknownKind) {
 				return withHint(exitf(exitDiscrepancy, "nothing was changed: %w", err), "see 'jobledger verify'")

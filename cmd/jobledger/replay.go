@@ -97,7 +97,7 @@ func (p *program) replay(c *cli.Context) error {
 }
 
 func (p *program) replayInto(ctx context.Context, service *commands.Service, path string, until int64, at time.Time) error {
-	defer collectLess()()
+	defer tuneGC()()
 	bar := p.startProgress("replay", until)
 	done, err := files.Replay(ctx, service.Store,
 		files.ReplayOptions{Into: path, Until: until, At: at, Actor: p.actor, Progress: bar.to()})

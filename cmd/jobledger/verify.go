@@ -45,7 +45,7 @@ func (p *program) verify(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer collectLess()()
+	defer tuneGC()()
 	started := time.Now()
 	var v audit.Verified
 	err = p.read(c.Context, func(tx *ledger.Tx) error {
