@@ -1,4 +1,4 @@
-package main
+package export
 
 import (
 	"context"
@@ -8,48 +8,52 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/commands"
+	"jobledger/cmd/jobledger/internal/text"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
 
-// csvColumns are the fields of an attempt as the JSON has them, and what it failed of.
+// csvColumns are the fields of an attempt, named as in its JSON, and what it failed of.
 var csvColumns = []string{"job", "attempt", "queue", "worker", "boot", "host", "pid", "claimed_at", "last_heartbeat",
 	"ended_at", "outcome", "exit_code", "signal", "error_code"}
 
-// exportCSV writes a row for each claim that was live within s.
-func exportCSV(ctx context.Context, service *commands.Service, s stretch, out io.Writer) error {
-	w := csv.NewWriter(out)
-	if err := w.Write(csvColumns); err != nil {
+// CSV writes a header and a row for each claim that was live within w, in the order in which the claims ended.
+// Cells are escaped: they hold no control characters, and no spreadsheet takes one for a formula.
+func CSV(ctx context.Context, store *ledger.Store, w Window, out io.Writer) error {
+	rows := csv.NewWriter(out)
+	if err := rows.Write(csvColumns); err != nil {
 		return err
 	}
-	err := walkClaims(ctx, service, s, nil, func(c *projection.Claim) error { return w.Write(csvRow(c)) })
-	w.Flush()
+	err := eachClaim(ctx, store, w, nil, func(c *projection.Claim) error { return rows.Write(csvRow(c)) })
+	rows.Flush()
 	if err == nil {
-		err = w.Error()
+		err = rows.Error()
 	}
 	return err
 }
 
 func csvRow(c *projection.Claim) []string {
 	end := endOf(c)
-	row := []string{string(c.Job), strconv.Itoa(c.Attempt), c.Queue, c.Worker.Name, c.Worker.Boot, c.Worker.Host, strconv.Itoa(c.Worker.PID),
-		jsonTime(c.ClaimedAt), timeOrEmpty(c.LastHeartbeat), timeOrEmpty(end.at), end.outcome, numberOrEmpty(end.exitCode), end.signal, end.errorCode}
+	row := []string{
+		string(c.Job), strconv.Itoa(c.Attempt), c.Queue, c.Worker.Name, c.Worker.Boot, c.Worker.Host,
+		strconv.Itoa(c.Worker.PID), text.JSONTime(c.ClaimedAt), timeOrEmpty(c.LastHeartbeat), timeOrEmpty(end.at),
+		end.outcome, numberOrEmpty(end.exitCode), end.signal, end.errorCode,
+	}
 	for i := range row {
-		row[i] = harmlessCell(escape(row[i])) // it may come to a terminal, and JSON has the exact text
+		row[i] = harmlessCell(text.Escape(row[i])) // it may reach a terminal; the JSON has the exact text
 	}
 	return row
 }
 
-// harmlessCell keeps a spreadsheet from taking text for a formula.
-func harmlessCell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
+// harmlessCell prefixes a cell that a spreadsheet would take for a formula.
+func harmlessCell(cell string) string {
+	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+		return "'" + cell
 	}
-	return text
+	return cell
 }
 
-// ending is what became of a claim, in words; empty while it is live.
+// ending describes how a claim ended. All fields are empty while the claim is live.
 type ending struct {
 	at        time.Time
 	outcome   string
@@ -78,7 +82,7 @@ func timeOrEmpty(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return jsonTime(t)
+	return text.JSONTime(t)
 }
 
 func numberOrEmpty(n *int) string {

@@ -1,50 +1,110 @@
-package main
+package export
 
 import (
 	"bytes"
 	"cmp"
 	"encoding/csv"
 	"encoding/json"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
+	"jobledger/projection/audit"
 )
 
-// badNight is a ledger with the history of testdata/history/bad-night.jsonl.
-func badNight(t *testing.T) (*commands.Service, stretch) {
+// badNight returns a ledger with the history of testdata/history/bad-night.jsonl, and all of it as a window.
+func badNight(t *testing.T) (*ledger.Store, Window) {
 	t.Helper()
-	p, _ := printing(0, false)
-	content, done, err := p.reread("import", filepath.Join("..", "..", "testdata", "history", "bad-night.jsonl"))
+	history, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "history", "bad-night.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer done()
-	service := &commands.Service{Store: ledgertest.Open(t)}
-	loaded, err := service.Import(t.Context(), "cli:test", "bad-night.jsonl", historyLines(content), nil)
+	store := ledgertest.Open(t)
+	lines := files.Lines(io.NewSectionReader(bytes.NewReader(history), 0, int64(len(history))))
+	service := &commands.Service{Store: store}
+	loaded, err := service.Import(t.Context(), "cli:test", "bad-night.jsonl", lines, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return service, stretch{until: loaded.Events}
+	return store, Window{Until: loaded.Events}
 }
 
-// TestTheTraceIsWhatPerfettoWants: slices of one thread follow each other, arrows begin and end within slices, and
-// whatever is too large for a float is text.
-func TestTheTraceIsWhatPerfettoWants(t *testing.T) {
-	service, s := badNight(t)
+func TestLinesOfAWindow(t *testing.T) {
+	store, all := badNight(t)
+	export := func(w Window, bodies bool) []byte {
+		t.Helper()
+		var out bytes.Buffer
+		var reported int64
+		progress := func(events int) { reported += int64(events) }
+		n, err := Lines(t.Context(), store, w, LinesOptions{Bodies: bodies, Progress: progress}, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := max(w.Until-w.After, 0); n != want || int64(bytes.Count(out.Bytes(), []byte("\n"))) != want {
+			t.Errorf("%+v: %d events returned, %d lines", w, n, bytes.Count(out.Bytes(), []byte("\n")))
+		}
+		if n-reported < 0 || n-reported >= progressStep {
+			t.Errorf("%+v: progress of %d for %d events", w, reported, n)
+		}
+		return out.Bytes()
+	}
+	whole := export(all, true)
+	parts := slices.Concat(export(Window{Until: 2500}, true), export(Window{After: 2500, Until: all.Until}, true))
+	if !bytes.Equal(whole, parts) {
+		t.Error("two windows that meet differ from the whole")
+	}
+	if bare := export(all, false); len(bare) >= len(whole) || bytes.Contains(bare, []byte(`"payload"`)) {
+		t.Errorf("%d bytes without bodies, %d with them", len(bare), len(whole))
+	}
+	if out := export(Window{After: 10, Until: 10}, true); len(out) > 0 {
+		t.Errorf("an empty window: %s", out)
+	}
+
+	// What was exported makes the same ledger elsewhere.
+	copied := ledgertest.Open(t)
+	lines := files.Lines(io.NewSectionReader(bytes.NewReader(whole), 0, int64(len(whole))))
+	if _, err := (&commands.Service{Store: copied}).Import(t.Context(), "cli:test", "copy", lines, nil); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, copied)
+	verify(t, store)
+}
+
+func verify(t *testing.T, store *ledger.Store) {
+	t.Helper()
+	err := store.Read(t.Context(), func(tx *ledger.Tx) error {
+		v, err := audit.Verify(t.Context(), tx, nil)
+		if len(v.Findings) > 0 {
+			t.Errorf("verify: %+v", v.Findings)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Perfetto wants slices of one thread that follow each other, arrows that begin and end within slices, and text for
+// numbers that are too large for a float.
+func TestTraceForPerfetto(t *testing.T) {
+	store, all := badNight(t)
 	claims := 0
-	for line, err := range service.Store.Lines(t.Context(), ledger.Filter{Kinds: []ledger.Kind{ledger.KindClaimed}}, false) {
+	filter := ledger.Filter{Kinds: []ledger.Kind{ledger.KindClaimed}}
+	for line, err := range store.Lines(t.Context(), filter, false) {
 		if err != nil {
 			t.Fatal(err, line)
 		}
 		claims++
 	}
-	for _, within := range []stretch{s, {after: 2000, until: 3000}, {after: s.until, until: s.until}} {
+	for _, within := range []Window{all, {After: 2000, Until: 3000}, {After: all.Until, Until: all.Until}} {
 		var out bytes.Buffer
-		if err := exportTrace(t.Context(), service, within, &out); err != nil {
+		if err := Trace(t.Context(), store, within, &out); err != nil {
 			t.Fatal(err)
 		}
 		var trace struct{ TraceEvents []traceEvent }
@@ -72,11 +132,12 @@ func TestTheTraceIsWhatPerfettoWants(t *testing.T) {
 				arrows[e.ID] = append(arrows[e.ID], e)
 			}
 		}
-		if within == s && drawn != claims {
+		if within == all && drawn != claims {
 			t.Errorf("%d slices for %d claims", drawn, claims)
 		}
-		if within.after == 2000 && (drawn == 0 || drawn >= claims/2) || within.after == s.until && drawn != 0 {
-			t.Errorf("%d slices from event %d to %d", drawn, within.after+1, within.until)
+		if within.After == 2000 && (drawn == 0 || drawn >= claims/2) ||
+			within.After == all.Until && drawn != 0 {
+			t.Errorf("%d slices from event %d to %d", drawn, within.After+1, within.Until)
 		}
 		for at, list := range slicesOf {
 			slices.SortFunc(list, func(a, b traceEvent) int { return cmp.Compare(a.TS, b.TS) })
@@ -86,15 +147,17 @@ func TestTheTraceIsWhatPerfettoWants(t *testing.T) {
 				}
 			}
 		}
-		if within == s && len(arrows) < 6 {
+		if within == all && len(arrows) < 6 {
 			t.Errorf("only %d jobs changed hands", len(arrows))
 		}
 		for id, pair := range arrows {
-			if len(pair) != 2 || pair[0].Phase != "s" || pair[1].Phase != "f" || pair[0].PID == pair[1].PID || pair[0].TS > pair[1].TS {
+			if len(pair) != 2 || pair[0].Phase != "s" || pair[1].Phase != "f" || pair[0].PID == pair[1].PID ||
+				pair[0].TS > pair[1].TS {
 				t.Errorf("arrow %s: %+v", id, pair)
 			}
 			for _, end := range pair {
-				if !slices.ContainsFunc(slicesOf[lane{end.PID, end.TID}], func(x traceEvent) bool { return x.TS <= end.TS && end.TS <= x.TS+*x.Dur }) {
+				meets := func(x traceEvent) bool { return x.TS <= end.TS && end.TS <= x.TS+*x.Dur }
+				if !slices.ContainsFunc(slicesOf[lane{end.PID, end.TID}], meets) {
 					t.Errorf("arrow %s does not end on a slice: %+v", id, end)
 				}
 			}
@@ -102,11 +165,11 @@ func TestTheTraceIsWhatPerfettoWants(t *testing.T) {
 	}
 }
 
-func TestCSVHasARowForEachClaim(t *testing.T) {
-	service, s := badNight(t)
-	rows := func(within stretch) [][]string {
+func TestCSVRowPerClaim(t *testing.T) {
+	store, all := badNight(t)
+	rows := func(within Window) [][]string {
 		var out bytes.Buffer
-		if err := exportCSV(t.Context(), service, within, &out); err != nil {
+		if err := CSV(t.Context(), store, within, &out); err != nil {
 			t.Fatal(err)
 		}
 		rows, err := csv.NewReader(&out).ReadAll()
@@ -116,11 +179,11 @@ func TestCSVHasARowForEachClaim(t *testing.T) {
 		return rows[1:]
 	}
 	outcomes := make(map[string]int)
-	for _, row := range rows(s) {
+	for _, row := range rows(all) {
 		outcomes[row[10]]++
 	}
 	kinds := make(map[string]int)
-	for line, err := range service.Store.Lines(t.Context(), ledger.Filter{Until: s.until, Ending: true}, false) {
+	for line, err := range store.Lines(t.Context(), ledger.Filter{Until: all.Until, Ending: true}, false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,31 +196,26 @@ func TestCSVHasARowForEachClaim(t *testing.T) {
 			t.Errorf("%s: %d rows for %d events", kind, outcomes[kind], n)
 		}
 	}
-	// A claim is in every stretch in which it was live: each row of the halves is one of the whole.
-	first, second := rows(stretch{until: 2500}), rows(stretch{after: 2500, until: s.until})
+	// A claim is in every window in which it was live: each row of the halves is one of the whole.
+	first, second := rows(Window{Until: 2500}), rows(Window{After: 2500, Until: all.Until})
 	live := 0
 	for _, row := range first {
 		if row[10] == "" {
 			live++
 		}
 	}
-	if whole := len(rows(s)); len(first)+len(second)-live != whole || live == 0 {
+	if whole := len(rows(all)); len(first)+len(second)-live != whole || live == 0 {
 		t.Errorf("%d rows, then %d, of which %d were live at the cut; %d in all", len(first), len(second), live, whole)
 	}
 }
 
-func TestCellsAreNoFormulas(t *testing.T) {
-	for text, want := range map[string]string{"": "", "w1": "w1", "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@x": "'@x", "\tx": "'\tx", "\rx": "'\rx", "a=1": "a=1"} {
+func TestCSVCellsAreNoFormulas(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "w1": "w1", "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@x": "'@x", "\tx": "'\tx", "\rx": "'\rx",
+		"a=1": "a=1",
+	} {
 		if got := harmlessCell(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
-	}
-}
-
-func TestQuotesInAReportAreNothingButText(t *testing.T) {
-	for text, want := range map[string]string{"": "", "cli:ada@desk": "`cli:ada@desk`", "a|b`c`": "`a\\|b'c'`", "x\n## y\x1b[31m": "`x\\n## y\\x1b[31m`", " ` ": "`'`"} {
-		if got := quote(text); got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
 		}
 	}
 }
