@@ -111,7 +111,11 @@ func TestClaimsFollowWhatOthersDo(t *testing.T) {
 					most := 1 + random.IntN(4)
 					var expected []projection.Job
 					err := snapshot.Read(t.Context(), func(tx *ledger.Tx) (err error) {
-						expected, err = projection.Next(t.Context(), tx, want, now, most)
+						search, err := projection.Seek(t.Context(), tx, want, now, most)
+						if err != nil {
+							return err
+						}
+						expected, err = search.Jobs(t.Context())
 						return err
 					})
 					if err != nil {

@@ -15,7 +15,6 @@ import (
 type session struct {
 	connection
 	dictionary dictionary
-	memory     memory
 	streams    bool  // what has been pushed is carried out meanwhile
 	broken     error // why the database may have rolled the transaction back by itself
 }

@@ -81,24 +81,25 @@ func (p *postgres) tryBegin(ctx context.Context, wait time.Duration) (at standin
 	batch := &pgx.Batch{}
 	batch.Queue(`BEGIN`)
 	batch.Queue(`SELECT set_config('lock_timeout', $1, true), pg_advisory_xact_lock($2)`, strconv.FormatInt(max(wait.Milliseconds(), 1), 10), p.key)
-	m := &p.writer.memory
-	questions := m.questions()
-	if at, m.answers, err = p.writer.server().stand(ctx, batch, questions); err == nil {
+	queries := p.store.cache.warmup()
+	at, prefetched, err := p.writer.server().stand(ctx, batch, queries)
+	if err == nil {
+		p.store.cache.answered(prefetched)
 		return at, nil
 	}
-	*m = memory{}
+	p.store.cache.Invalidate()
 	_ = p.rollback() // no function has run, so none is to be run again
-	if len(questions) > 0 && errors.Is(err, ErrDamaged) {
-		return p.tryBegin(ctx, wait) // who asks that is told of it, and nobody else
+	if len(queries) > 0 && errors.Is(err, ErrDamaged) {
+		return p.tryBegin(ctx, wait) // without warm-up queries: the function that asks gets the error
 	}
 	return at, err
 }
 
-// stand runs statements, and then asks where the ledger stands, and the questions.
-func (c *server) stand(ctx context.Context, first *pgx.Batch, questions []Question) (at standing, answers []answer, err error) {
+// stand runs statements, and then asks where the ledger stands, and the queries.
+func (c *server) stand(ctx context.Context, first *pgx.Batch, queries []WarmupQuery) (at standing, answers []answer, err error) {
 	before := first.Len()
 	first.Queue(standingNow)
-	for _, q := range questions {
+	for _, q := range queries {
 		first.Queue(c.text(q.Query), q.Args...)
 	}
 	results := c.conn.SendBatch(ctx, first)
@@ -112,10 +113,10 @@ func (c *server) stand(ctx context.Context, first *pgx.Batch, questions []Questi
 		err = results.QueryRow().Scan(&now, &at.tail, &at.tailAt)
 		at.now = FromMicros(now)
 	}
-	for i := 0; i < len(questions) && err == nil; i++ {
+	for i := 0; i < len(queries) && err == nil; i++ {
 		var a answer
 		if a, err = readAnswer(results.Query()); err == nil {
-			a.query = questions[i].Query
+			a.query = queries[i].Query
 			answers = append(answers, a)
 		}
 	}

@@ -124,7 +124,7 @@ func readAnswer(rows pgx.Rows, err error) (a answer, _ error) {
 	return a, rows.Err()
 }
 
-// read is the read of a query that was foreseen.
+// read returns rows that were read as the transaction began.
 func (a *answer) read() (driver.Rows, []driver.Value, error) {
 	return &serverRows{names: a.names, ahead: a.rows, ended: true}, make([]driver.Value, len(a.names)), nil
 }

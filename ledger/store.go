@@ -26,6 +26,7 @@ type Store struct {
 	groupTime       time.Duration
 
 	engine   engine
+	cache    *TxCache // of the writer; nil: the engine gains nothing by one
 	writer   *session // of the open transaction; the commit loop's own
 	requests chan *request
 	readers  chan *session // nil: not opened yet
@@ -177,20 +178,21 @@ func (s *Store) attempt(ctx context.Context, group []grouped, since time.Time, r
 	}
 	s.writer.broken = nil
 	tx := newTx(s, s.writer, at)
+	s.cache.begin(tx)
 	if group, err = run(tx, group); err == nil {
 		failpoint.Hit("commit")
 		err = s.engine.commit()
 	}
 	if err != nil {
 		s.writer.dictionary.forget()
-		s.writer.memory = memory{}
+		s.cache.Invalidate()
 		if rollbackErr := s.engine.rollback(); errors.Is(err, errRedo) && rollbackErr != nil {
 			err = rollbackErr
 		}
 		return group, err
 	}
 	s.writer.dictionary.keep()
-	s.writer.memory.committed(tx.base, tx.tail)
+	s.cache.committed(tx.base, tx.tail)
 	if err := s.engine.same(); err != nil { // exchanged meanwhile: what was written may be in no ledger any more
 		return group, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
@@ -225,7 +227,7 @@ func (s *Store) runFast(tx *Tx, group []grouped) ([]grouped, error) {
 		if group[i].err == nil {
 			continue
 		}
-		tx.Forget()
+		tx.cache.Invalidate()
 		if !tx.cutBack(mark) {
 			return group, errRedo
 		}
@@ -280,7 +282,7 @@ func (s *Store) runCareful(tx *Tx, group []grouped) ([]grouped, error) {
 				return group, err
 			}
 			s.writer.dictionary.forget()
-			tx.Forget()
+			tx.cache.Invalidate()
 			tx.tail, tx.tailAt = mark.tail, mark.tailAt
 		}
 		if _, err := s.writer.exec(`RELEASE one`); err != nil {

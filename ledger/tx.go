@@ -19,7 +19,8 @@ import (
 type Tx struct {
 	store    *Store
 	session  *session
-	careful  bool // send each write at once and check it
+	cache    *TxCache // nil: none
+	careful  bool     // send each write at once and check it
 	readOnly bool
 	waited   time.Duration // of the function that runs now, until it had the write lock
 
@@ -197,34 +198,34 @@ func (tx *Tx) QueryState(ctx context.Context, query string, args ...any) (*Rows,
 	return tx.queryAfter(ctx, tx.flushState, query, args)
 }
 
-// Asked is a query whose rows are wanted later.
-type Asked struct {
+// PendingQuery is a query that has been sent and whose rows are read later.
+type PendingQuery struct {
 	tx    *Tx
 	query string
 	args  []any
 	read  func() (driver.Rows, []driver.Value, error) // nil: it has not been sent
 }
 
-// Ask is a QueryState that is not waited for, so that a database that works by itself looks for the rows meanwhile.
-// Nothing may be written before Rows that changes them.
-func (tx *Tx) Ask(query string, args ...any) (*Asked, error) {
-	a := &Asked{tx: tx, query: query, args: args}
+// Prefetch sends a query like QueryState does and does not wait for its rows, so that a database server finds them
+// concurrently. Nothing that changes them may be written before Rows is called.
+func (tx *Tx) Prefetch(query string, args ...any) (*PendingQuery, error) {
+	p := &PendingQuery{tx: tx, query: query, args: args}
 	err := tx.flushState()
 	if err == nil {
-		a.read, err = tx.session.foresee(query, args)
+		p.read, err = tx.session.foresee(query, args)
 		err = tx.noted(tx.session.explained(err))
 	}
-	return a, err
+	return p, err
 }
 
 // Rows waits for the rows; the caller closes them.
-func (a *Asked) Rows(ctx context.Context) (*Rows, error) {
-	if a.read == nil {
-		return a.tx.QueryState(ctx, a.query, a.args...)
+func (p *PendingQuery) Rows(ctx context.Context) (*Rows, error) {
+	if p.read == nil {
+		return p.tx.QueryState(ctx, p.query, p.args...)
 	}
-	rows, row, err := a.read()
-	found, err := a.tx.session.rowsOf(context.Background(), rows, row, err)
-	return found, a.tx.noted(err)
+	rows, row, err := p.read()
+	found, err := p.tx.session.rowsOf(context.Background(), rows, row, err)
+	return found, p.tx.noted(err)
 }
 
 func (tx *Tx) queryAfter(ctx context.Context, flush func() error, query string, args []any) (*Rows, error) {

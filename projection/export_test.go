@@ -11,8 +11,8 @@ import (
 // are those of the transitions that have happened in this process.
 func Statements() map[string]string {
 	all := map[string]string{
-		"claim: lanes": liveLanes,
-		"claim: heads": laneHeads,
+		"claim: lanes": lanesWithJobs,
+		"claim: heads": laneHead,
 		"claim: rest":  laneRest,
 		"claim: since": queuedSince,
 		"get":          byID,

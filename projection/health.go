@@ -69,7 +69,7 @@ func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience ti
 		if s.Queue, err = tx.NameOf(ctx, queue); err != nil {
 			return nil, err
 		}
-		if _, s.Version, s.Requires, err = laneOf(text); err != nil {
+		if _, s.Version, s.Requires, err = parseLane(text); err != nil {
 			return nil, err
 		}
 		if s.Since = ledger.FromMicros(since); paused[s.Queue] || now.Sub(s.Since) < patience || !s.strand(workers) {

@@ -26,7 +26,7 @@ func List(ctx context.Context, tx *ledger.Tx, f Filter) ([]Job, error) {
 	if f.Limit > 0 {
 		query, args = query+` LIMIT ?`, append(args, f.Limit)
 	}
-	return many(ctx, tx, query, args...)
+	return queryJobs(ctx, tx, query, args...)
 }
 
 func (f Filter) where() (string, []any) {

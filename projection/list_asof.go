@@ -37,7 +37,7 @@ func ListAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) ([]Then, e
 	if f.Limit > 0 {
 		query, args = query+` LIMIT ?`, append(args, f.Limit)
 	}
-	rows, err := many(ctx, tx, query, args...)
+	rows, err := queryJobs(ctx, tx, query, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -37,8 +37,9 @@ func EvolveQueue(q Queue, e ledger.Event) (Queue, error) {
 
 var putQueue = ledger.NewUpsert("queues", "queue", ledger.Types{"reason": ledger.Text}, "queue", "paused", "since", "actor", "reason")
 
-// PutQueue makes the row of q's queue say q.
+// PutQueue makes the row of q's queue equal q. It invalidates the cache of claims: a pause concerns many lanes.
 func PutQueue(ctx context.Context, tx *ledger.Tx, q Queue) error {
+	tx.Cache().Invalidate()
 	name, err := tx.Name(ctx, q.Name)
 	if err != nil {
 		return err

@@ -73,7 +73,7 @@ func RowOf(ctx context.Context, tx *ledger.Tx, j Job) (r table.Row, err error) {
 		}
 		moreText = string(text)
 	}
-	return table.Row{j.N, string(j.ID), j.Seq, int64(j.State), table.Text(lane(j)), queue, int64(j.Priority), ledger.Micros(j.RunAt), table.Text(j.Key),
+	return table.Row{j.N, string(j.ID), j.Seq, int64(j.State), table.Text(laneOf(j)), queue, int64(j.Priority), ledger.Micros(j.RunAt), table.Text(j.Key),
 		int64(j.Attempt), int64(j.Failures), int64(j.Snoozes), int64(j.MaxAttempts), table.Number(j.MaxRuntime.Microseconds()),
 		table.Number(worker), table.Text(j.Token), table.Moment(j.ClaimedAt), table.Moment(j.HeartbeatAt), table.Moment(j.LeaseUntil), table.Moment(j.EndBy),
 		table.Moment(j.FinishedAt), table.Text(j.ErrorCode), moreText}, nil
@@ -118,14 +118,15 @@ func scanJob(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, what *select
 
 // Put makes the row of a job say new where it stands at old: an insert when old is the zero Job, else an update of
 // the columns that differ, WHERE seq is still the one of old (I3). ledger.ErrConflict if it has moved on; the
-// writer may notice that only when it sends its buffer, and then runs the caller again.
+// writer may notice that only when it sends its buffer, and then runs the caller again. A queued job is added to the
+// cache of claims.
 func Put(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 	after, err := RowOf(ctx, tx, new)
 	if err != nil {
 		return err
 	}
 	if new.State == ledger.Queued {
-		noteQueued(tx, lane(new), ledger.Micros(new.RunAt), string(new.ID))
+		cacheQueued(tx, new)
 	}
 	if old.N == 0 {
 		return tx.Insert(table.New, after[:]...)
@@ -169,8 +170,8 @@ func updateJob(changed uint32) *ledger.List {
 	return l.(*ledger.List)
 }
 
-// one runs a query for at most one job.
-func one(ctx context.Context, tx *ledger.Tx, query string, args ...any) (j Job, ok bool, err error) {
+// queryJob runs a query for at most one job.
+func queryJob(ctx context.Context, tx *ledger.Tx, query string, args ...any) (j Job, ok bool, err error) {
 	rows, err := tx.QueryState(ctx, query, args...)
 	if err != nil {
 		return j, false, err
@@ -185,8 +186,8 @@ func one(ctx context.Context, tx *ledger.Tx, query string, args ...any) (j Job, 
 	return j, ok, err
 }
 
-// many runs a query for jobs. One that begins with selectQueued gets their Salt and Payload too.
-func many(ctx context.Context, tx *ledger.Tx, query string, args ...any) (jobs []Job, err error) {
+// queryJobs runs a query for jobs. One that begins with selectQueued gets their Salt and Payload too.
+func queryJobs(ctx context.Context, tx *ledger.Tx, query string, args ...any) (jobs []Job, err error) {
 	rows, err := tx.QueryState(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -225,7 +226,7 @@ var byID = `SELECT ` + table.List + ` FROM jobs j WHERE j.id = ?`
 
 // Get returns the job with this id; ok is false if there is none.
 func Get(ctx context.Context, tx *ledger.Tx, id ledger.JobID) (j Job, ok bool, err error) {
-	return one(ctx, tx, byID, string(id))
+	return queryJob(ctx, tx, byID, string(id))
 }
 
 var byKey = `SELECT ` + table.List + ` FROM jobs j WHERE j.queue = ? AND j.key = ?`
@@ -236,12 +237,12 @@ func GetByKey(ctx context.Context, tx *ledger.Tx, queue, key string) (j Job, ok 
 	if err != nil || n == 0 {
 		return j, false, err
 	}
-	return one(ctx, tx, byKey, n, key)
+	return queryJob(ctx, tx, byKey, n, key)
 }
 
 // Find returns the jobs whose id begins with prefix, at most limit: what people type is often shortened.
 func Find(ctx context.Context, tx *ledger.Tx, prefix string, limit int) ([]Job, error) {
-	return many(ctx, tx, `SELECT `+table.List+` FROM jobs j WHERE j.id >= ?1 AND j.id < ?1 || '~' ORDER BY j.id LIMIT ?2`, prefix, limit)
+	return queryJobs(ctx, tx, `SELECT `+table.List+` FROM jobs j WHERE j.id >= ?1 AND j.id < ?1 || '~' ORDER BY j.id LIMIT ?2`, prefix, limit)
 }
 
 // held finds what one worker holds among all live leases, which are few beside the jobs that have ended. "> 0"
@@ -254,7 +255,7 @@ func Held(ctx context.Context, tx *ledger.Tx, w ledger.Worker) ([]Job, error) {
 	if err != nil || n == 0 {
 		return nil, err
 	}
-	return many(ctx, tx, held, n)
+	return queryJobs(ctx, tx, held, n)
 }
 
 // Lease is one claim as a sweeper sees it.

@@ -45,7 +45,7 @@ func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, e
 	if w.Queue, err = GetQueue(ctx, tx, j.Queue); err != nil {
 		return w, err
 	}
-	if err := table.ScanOne(ctx, tx, aheadInLane, []any{&w.Ahead}, lane(j), ledger.Micros(j.RunAt), string(j.ID)); err != nil {
+	if err := table.ScanOne(ctx, tx, aheadInLane, []any{&w.Ahead}, laneOf(j), ledger.Micros(j.RunAt), string(j.ID)); err != nil {
 		return w, err
 	}
 	from, _ := laneBounds(j.Queue)

@@ -76,7 +76,7 @@ func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Wor
 	if err := findPresent(ctx, tx, found); err != nil {
 		return nil, err
 	}
-	held, err := many(ctx, tx, heldNow)
+	held, err := queryJobs(ctx, tx, heldNow)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
@@ -65,7 +66,7 @@ func BenchmarkLargeWhole(b *testing.B) {
 		}
 		for b.Loop() {
 			service := &commands.Service{Store: ledgertest.OpenAt(b, filepath.Join(b.TempDir(), "import.db"))}
-			if _, err := service.Import(b.Context(), "cli:test", "large.jsonl", historyLines(io.NewSectionReader(content, 0, info.Size())), nil); err != nil {
+			if _, err := service.Import(b.Context(), "cli:test", "large.jsonl", files.Lines(io.NewSectionReader(content, 0, info.Size())), nil); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -73,7 +74,8 @@ func BenchmarkLargeWhole(b *testing.B) {
 	run("replay", g.tail, func(b *testing.B) {
 		for b.Loop() {
 			service := &commands.Service{Store: ledgertest.OpenAt(b, filepath.Join(b.TempDir(), "replay.db"))}
-			done, err := service.Replay(b.Context(), "cli:test", g.path, linesUntil(b.Context(), &commands.Service{Store: g.store}, g.tail), nil)
+			lines := g.store.Lines(b.Context(), ledger.Filter{Until: g.tail}, true)
+			done, err := service.Replay(b.Context(), "cli:test", g.path, lines, nil)
 			if err != nil || len(done.Findings) > 0 {
 				b.Fatal(err, done.Findings)
 			}

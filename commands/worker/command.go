@@ -118,8 +118,8 @@ func (c *Command) started(ok bool) {
 	c.short++
 }
 
-// holdOff is how long to claim nothing, because it could not be started.
-func (c *Command) holdOff() time.Duration {
+// startPause is how long to claim nothing, because it could not be started.
+func (c *Command) startPause() time.Duration {
 	if c == nil {
 		return 0
 	}

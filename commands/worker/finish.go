@@ -15,7 +15,7 @@ import (
 // why tells of a Lost claim: commands.ErrCancelled, commands.ErrLeaseLost or ErrNotRenewed, possibly wrapped. err is as
 // Run's; a command that cannot be run has released the job.
 func (w *Worker) Finish(ctx context.Context, job projection.Job, asked time.Time) (after projection.Job, how Ending, why, err error) {
-	l, err := w.prepare(ctx)
+	l, err := w.newLoop(ctx)
 	if err != nil {
 		return job, Lost, nil, err
 	}
@@ -26,8 +26,8 @@ func (w *Worker) Finish(ctx context.Context, job projection.Job, asked time.Time
 			told(j, ending, took)
 		}
 	}
-	l.stopped, l.silent = true, true
+	l.stopped, l.unannounced = true, true
 	l.start(newTask(l.ctx, job, asked, l.Lease))
 	err = l.run(ctx)
-	return after, how, l.why, err
+	return after, how, l.lostCause, err
 }

@@ -59,10 +59,10 @@ type runner interface {
 	run(t *task) commands.Command
 }
 
-// handled runs a Handler in this process.
-type handled struct{ Handler }
+// handlerRunner runs a Handler in this process.
+type handlerRunner struct{ Handler }
 
-func (h handled) run(t *task) commands.Command {
+func (h handlerRunner) run(t *task) commands.Command {
 	end := h.work(t)
 	if end == nil {
 		return nil
@@ -73,17 +73,17 @@ func (h handled) run(t *task) commands.Command {
 	return end
 }
 
-func (h handled) work(t *task) commands.Command {
+func (h handlerRunner) work(t *task) commands.Command {
 	if !time.Now().Before(t.deadlines().Term) { // this process was frozen, say, and the job may be another's by now
 		t.cancel(ErrNotRenewed)
 		return nil
 	}
 	result, err := h.workSafely(t)
-	return ending(t, result, err)
+	return handlerEnd(t, result, err)
 }
 
-// ending says how a job ends of which a Handler has said this.
-func ending(t *task, result []byte, err error) commands.Command {
+// handlerEnd says how a job ends of which a Handler has said this.
+func handlerEnd(t *task, result []byte, err error) commands.Command {
 	job := t.current()
 	cause := context.Cause(t.ctx)
 	switch {
@@ -112,7 +112,7 @@ func ending(t *task, result []byte, err error) commands.Command {
 }
 
 // workSafely makes a panic an error with its stack.
-func (h handled) workSafely(t *task) (result []byte, err error) {
+func (h handlerRunner) workSafely(t *task) (result []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicError{p, debug.Stack()}

@@ -28,8 +28,8 @@ const (
 	Lost      Ending = "lost"
 )
 
-// ended counts an end and tells of it.
-func (l *loop) ended(t *task, job projection.Job, how Ending) {
+// report counts the end of a claim and calls the hook.
+func (l *loop) report(t *task, job projection.Job, how Ending) {
 	switch how {
 	case Succeeded:
 		l.stats.Succeeded++

@@ -8,46 +8,40 @@ import (
 	"jobledger/commands"
 )
 
-// Waiting for work. An idle worker reads, so that it does not take the write lock to find that there is nothing. It looks
-// when the next job that fits is due, and now and then because nothing is certain. When it is woken it claims at once,
-// unless that was in vain of late. While all of its slots are busy it does not look at all: what is announced meanwhile
-// is still there when a slot is free.
-
-// defaultPoll is how often it looks for no reason.
+// defaultPoll is how often an idle worker reads although it was not notified.
 const defaultPoll = 5 * time.Second
 
-// maxOutrun bounds how far workers that compete for the same jobs give way to each other.
-const maxOutrun = 8
+// randomDuration returns a duration from [0, limit).
+func randomDuration(limit time.Duration) time.Duration {
+	return rand.N(limit) // #nosec G404 -- no secret: it spreads workers out in time
+}
 
-// look reports whether to claim. Unless it was woken it finds out by reading whether there is work, and if not, when to
-// look again.
-func (l *loop) look() bool {
-	now := time.Now()
-	if l.empty && now.Before(l.lookAt) {
+// poll reports whether to claim now. Where the poller says so, it first reads whether a job is ready.
+func (l *loop) poll() bool {
+	switch l.poller.next(time.Now()) {
+	case pollRest:
 		return false
-	}
-	l.empty = false
-	if l.woken {
+	case pollClaim:
 		return true
 	}
 	ready, due, err := l.Service.Ready(l.ctx, l.request(1))
-	if err != nil {
-		l.failed(toLook, err)
+	switch {
+	case err != nil:
+		l.poller.readFailed()
+		l.failed(askPoll, err)
 		return false
+	case ready:
+		l.poller.sawReady()
+	case due.IsZero():
+		l.poller.sawNothing(time.Now())
+	default:
+		l.poller.sawDue(time.Now(), due.Sub(l.ledgerNow()))
 	}
-	l.answered(toLook)
-	if l.lured = ready; ready {
-		return true
-	}
-	wait := l.Poll + rand.N(l.Poll/4+1) // #nosec G404 -- no secret: so that many idle workers do not look in step
-	if !due.IsZero() {
-		wait = min(wait, due.Sub(l.ledgerNow())+l.jitter())
-	}
-	l.rest(wait)
-	return false
+	l.answered(askPoll)
+	return ready
 }
 
-// ledgerNow is the time by the clock that says when a job is due.
+// ledgerNow returns the time by the clock that decides when a job is due.
 func (l *loop) ledgerNow() time.Time {
 	if l.Service.Store.Now != nil {
 		return l.Service.Store.Now()
@@ -55,72 +49,34 @@ func (l *loop) ledgerNow() time.Time {
 	return time.Now()
 }
 
-// rest takes it that there is nothing until d has passed, unless something wakes.
-func (l *loop) rest(d time.Duration) { l.empty, l.lookAt = true, time.Now().Add(d) }
-
-// wake looks at once; but a worker that others were quicker than of late leaves them a moment, so that the many that
-// one job wakes do not all ask for the write lock.
-func (l *loop) wake() {
-	if l.outrun == 0 {
-		l.empty, l.woken = false, !l.wary
-		return
-	}
-	if at := time.Now().Add(l.jitter()); !l.empty || at.Before(l.lookAt) {
-		l.empty, l.lookAt = true, at
-	}
-}
-
-func (l *loop) jitter() time.Duration {
-	return rand.N(time.Duration(l.outrun+1) * time.Millisecond) // #nosec G404 -- no secret
-}
-
-// looked takes in what came of a claim of up to free jobs.
-func (l *loop) looked(claimed, free int) {
-	lured, woken := l.lured, l.woken
-	l.lured, l.woken = false, false
+// nextWait returns how long to wait for an event: until the next heartbeat, read, retry, or record of presence.
+func (l *loop) nextWait() time.Duration {
+	now := time.Now()
+	wait := l.presentAt.Add(commands.PresentEvery).Sub(now)
 	switch {
-	case free == 0:
-	case claimed > 0: // there may be more; and when the next one is due is not known
-		l.empty, l.wary, l.outrun = false, false, max(0, l.outrun-1)
-	case woken:
-		l.empty, l.wary = false, true
-	case lured:
-		l.outrun = min(l.outrun+1, maxOutrun)
-		l.rest(l.jitter())
-	default:
-		l.empty = false
-	}
-}
-
-// pause is how long to wait if nothing happens: to the next beat, the next look, the next try, or until it is time to
-// say again that this process is there.
-func (l *loop) pause() time.Duration {
-	wait := time.Until(l.present.Add(commands.PresentEvery))
-	switch {
-	case l.trouble > 0:
-		wait = min(wait, l.trouble)
-		l.trouble = 0
+	case l.backoff > 0:
+		wait = min(wait, l.backoff)
 	case l.free() > 0:
-		wait = min(wait, time.Until(l.lookAt))
+		wait = min(wait, l.poller.wait(now))
 	}
-	if hold := l.Command.holdOff(); hold > 0 {
-		wait = min(wait, hold)
+	if pause := l.Command.startPause(); pause > 0 {
+		wait = min(wait, pause)
 	}
 	for t := range l.active {
-		wait = min(wait, time.Until(t.beat))
+		wait = min(wait, t.nextBeat.Sub(now))
 	}
 	return max(wait, 0)
 }
 
-// sayPresent notes now and then that this process is there.
-func (l *loop) sayPresent() {
-	if time.Since(l.present) < commands.PresentEvery || l.fatal != nil || l.silent {
+// recordPresence records once in commands.PresentEvery that this process is still there.
+func (l *loop) recordPresence() {
+	if time.Since(l.presentAt) < commands.PresentEvery || l.fatal != nil || l.unannounced {
 		return
 	}
-	l.present = time.Now()
+	l.presentAt = time.Now()
 	if err := l.Service.Present(context.WithoutCancel(l.ctx), l.Process); err != nil {
-		l.failed(toAppear, err)
+		l.failed(askPresence, err)
 		return
 	}
-	l.answered(toAppear)
+	l.answered(askPresence)
 }

@@ -22,9 +22,9 @@ type task struct {
 	timer    *time.Timer // ends ctx when the lease was not renewed in time
 	extended func(child.Deadlines)
 
-	asks time.Duration // how long a lease its claim and its beats ask for
-	took time.Duration // how long the work ran; known when it has ended
-	beat time.Time     // when the next heartbeat is due; only the worker's own goroutine looks
+	asks     time.Duration // how long a lease its claim and its beats ask for
+	took     time.Duration // how long the work ran; known when it has ended
+	nextBeat time.Time     // when the next heartbeat is due; only the worker's own goroutine looks
 }
 
 // newTask takes job, which was asked for at the moment asked, with such a lease.
@@ -33,7 +33,7 @@ func newTask(ctx context.Context, job projection.Job, asked time.Time, lease tim
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	t.lease = t.deadlinesOf(job, asked)
 	t.timer = time.AfterFunc(time.Until(t.lease.Term), func() { t.cancel(ErrNotRenewed) })
-	t.beat = asked.Add(t.lengthOf(job) / 3)
+	t.nextBeat = asked.Add(t.lengthOf(job) / 3)
 	return t
 }
 
@@ -61,7 +61,7 @@ func (t *task) renewed(job projection.Job, asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.job, t.lease = job, t.deadlinesOf(job, asked)
-	t.beat = asked.Add(t.lengthOf(job) / 3)
+	t.nextBeat = asked.Add(t.lengthOf(job) / 3)
 	if t.extended != nil {
 		t.extended(t.lease)
 	} else {
@@ -108,8 +108,8 @@ func (t *task) start(spec child.Spec) (*child.Process, error) {
 	return c, err
 }
 
-// over releases what the task holds.
-func (t *task) over() {
+// close releases what the task holds.
+func (t *task) close() {
 	t.timer.Stop()
 	t.cancel(context.Canceled)
 }

@@ -74,7 +74,7 @@ const lastWrites = 10 * time.Second
 // claim could have; ledger.ErrReplaced and the like when the ledger is gone.
 // That the ledger is busy or the disk full is no reason to end: it tries again.
 func (w *Worker) Run(ctx context.Context) (Stats, error) {
-	l, err := w.prepare(ctx)
+	l, err := w.newLoop(ctx)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -89,7 +89,7 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 	if err := w.Service.WorkerStarted(ctx, w.Process, w.Queues, w.Capabilities); err != nil {
 		return Stats{}, err
 	}
-	l.present = time.Now()
+	l.presentAt = time.Now()
 	sweeping, stopSweeping := context.WithCancel(ctx)
 	var sweeper sync.WaitGroup
 	if w.SweepEvery >= 0 {

@@ -114,6 +114,7 @@ const enqueuedBehind = `SELECT count(*) FROM events WHERE pos > ? AND kind = 1`
 
 // rows makes the rows of jobs and queues right.
 func (r *Rebuilt) rows(ctx context.Context, tx *ledger.Tx, s *RebuildPlan) error {
+	tx.Cache().Invalidate() // rows change without projection.Put
 	for _, n := range s.extra {
 		gone, err := tx.Exec(`DELETE FROM jobs WHERE n = ?1 AND NOT EXISTS (SELECT 1 FROM events WHERE pos = ?1 AND kind = 1)`, n)
 		if err != nil {

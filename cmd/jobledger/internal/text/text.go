@@ -96,4 +96,3 @@ func Truncate(text string, width int) string {
 	}
 	return b.String() + "…"
 }
-

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package files
 
 import (
 	"io/fs"
@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// likeFile gives the file path to the owner and the group of another one, with the same permissions.
-func likeFile(path string, other fs.FileInfo) error {
+// copyOwner gives the file at path the owner, the group and the permissions of another file.
+func copyOwner(path string, other fs.FileInfo) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
