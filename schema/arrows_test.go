@@ -26,7 +26,7 @@ var stages = [][]string{
 	{"projection/audit", "projection/internal/historytest"},
 	{"commands"},
 	{"commands/worker"},
-	{"cmd/jobledger/internal/text"},
+	{"cmd/jobledger/internal/render"},
 	{"cmd/jobledger/internal/files", "cmd/jobledger/internal/export"},
 	{"cmd/jobledger"},
 }

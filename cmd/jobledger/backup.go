@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"jobledger/cmd/jobledger/internal/files"
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 // backupVerb copies a ledger that may be in use.
@@ -57,7 +58,7 @@ func backupVerb(p *program) verb {
 					Events int64  `json:"events"`
 				}{path, copied.Bytes, copied.Events})
 			}
-			return p.printLine(fmt.Sprintf("%s: %s, %s", path, count(copied.Events, "event"), byteSize(copied.Bytes)))
+			return p.printLine(fmt.Sprintf("%s: %s, %s", path, render.Count(copied.Events, "event"), byteSize(copied.Bytes)))
 		},
 	}
 }
@@ -72,5 +73,5 @@ func byteSize(n int64) string {
 	case n >= 1<<10:
 		return fmt.Sprintf("%.1f KiB (%d bytes)", float64(n)/(1<<10), n)
 	}
-	return count(n, "byte")
+	return render.Count(n, "byte")
 }

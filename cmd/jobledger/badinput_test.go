@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -125,7 +126,7 @@ func TestNothingOfAJobTakesOverTheTerminal(t *testing.T) {
 		t.Helper()
 		_, stdout, stderr := s.run(width, typed...)
 		for i, r := range stdout + stderr {
-			if r != '\n' && r != '\t' && harmful(r) || r == '\ufffd' {
+			if r != '\n' && r != '\t' && render.Harmful(r) || r == '\ufffd' {
 				t.Fatalf("%q prints %q", typed, (stdout + stderr)[max(0, i-20):min(len(stdout+stderr), i+20)])
 			}
 		}
@@ -214,7 +215,7 @@ func FuzzReading(f *testing.F) {
 			t.Fatalf("%q: exit code %d without a word: %q", typed, code, stderr)
 		}
 		for _, r := range stdout + stderr {
-			if r != '\n' && r != '\t' && harmful(r) || r == '\ufffd' && !strings.ContainsRune(text, r) {
+			if r != '\n' && r != '\t' && render.Harmful(r) || r == '\ufffd' && !strings.ContainsRune(text, r) {
 				t.Fatalf("%q prints %q", typed, r)
 			}
 		}

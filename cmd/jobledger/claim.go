@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
@@ -73,7 +74,7 @@ func (p *program) claim(c *cli.Context) error {
 		if c.Bool("sh") {
 			_ = p.printForShell(j) // flush tells
 		} else if p.json {
-			_ = p.printJSON(toFullJSON(j, true))
+			_ = p.printJSON(render.ToFullJSON(j, true))
 		} else {
 			_ = p.printClaim(j, i > 0)
 		}
@@ -178,7 +179,7 @@ func (p *program) nothingReady(ctx context.Context, service *commands.Service, r
 		}
 		next, err := projection.NextRunAt(ctx, tx, projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities})
 		if err == nil && next.After(tx.Now()) {
-			why = append(why, fmt.Sprintf("the next job is due %s (%s)", formatTime(next.In(p.now().Location())), age(next, tx.Now())))
+			why = append(why, fmt.Sprintf("the next job is due %s (%s)", render.Time(next.In(p.now().Location())), render.Age(next, tx.Now())))
 		}
 		return err
 	})
@@ -207,7 +208,7 @@ func (p *program) printClaim(j projection.Job, another bool) error {
 	return p.printPairs(
 		[2]string{"job", string(j.ID)},
 		[2]string{"token", j.Token},
-		[2]string{"lease", fmt.Sprintf("until %s (%s)", formatTime(j.LeaseUntil.In(p.now().Location())), formatDuration(j.LeaseUntil.Sub(j.ClaimedAt)))},
+		[2]string{"lease", fmt.Sprintf("until %s (%s)", render.Time(j.LeaseUntil.In(p.now().Location())), render.Duration(j.LeaseUntil.Sub(j.ClaimedAt)))},
 		[2]string{"queue", j.Queue},
 		[2]string{"key", j.Key},
 		[2]string{"tags", strings.Join(tags, " ")},

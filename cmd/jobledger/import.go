@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"jobledger/cmd/jobledger/internal/files"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 )
@@ -70,7 +71,7 @@ func (p *program) importHistory(c *cli.Context) error {
 			Missing int64  `json:"missing_bodies"`
 		}{path, loaded.Events, loaded.Jobs, loaded.Missing})
 	}
-	return p.printLine(fmt.Sprintf("%s: %s of %s imported", path, count(loaded.Events, "event"), count(loaded.Jobs, "job")))
+	return p.printLine(fmt.Sprintf("%s: %s of %s imported", path, render.Count(loaded.Events, "event"), render.Count(loaded.Jobs, "job")))
 }
 
 // importError adds exit codes and hints to the errors of files.Import.
@@ -92,13 +93,4 @@ func (p *program) newLedger() string {
 		return "give --db another database, or with ?schema=NAME another schema of this one"
 	}
 	return "give --db the name of a new ledger"
-}
-
-// pathOf splits the DSN of a file into its path and its options. That of a server it returns as the path.
-func pathOf(dsn string) (path, options string) {
-	path, isURL := strings.CutPrefix(dsn, "sqlite:")
-	if isURL {
-		path, options, _ = strings.Cut(path, "?")
-	}
-	return path, options
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection/audit"
@@ -80,7 +81,7 @@ func (p *program) incident(c *cli.Context) error {
 	}
 	defer os.RemoveAll(folder) // by then renamed, or useless
 	info, _ := debug.ReadBuildInfo()
-	m := &manifest{Format: 1, Program: readBuild(info).String(), CreatedAt: jsonTime(p.now()), CreatedBy: p.actor, From: jsonTime(s.From), To: jsonTime(s.To),
+	m := &manifest{Format: 1, Program: readBuild(info).String(), CreatedAt: render.JSONTime(p.now()), CreatedBy: p.actor, From: render.JSONTime(s.From), To: render.JSONTime(s.To),
 		FirstEvent: s.After + 1, LastEvent: s.Until, Bodies: !c.Bool("no-bodies"), folder: folder}
 	if err := p.fillIncident(ctx, service, s, m); err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/projection"
 )
@@ -32,7 +33,7 @@ func (p *program) operate(c *cli.Context, command commands.Command, tell func(be
 		if err == nil {
 			p.message("%s", tell(before, after))
 			if p.json {
-				err = p.printJSON(toJSON(after))
+				err = p.printJSON(render.ToJSON(after))
 			}
 		}
 		if err == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -52,10 +53,10 @@ func rebuildVerb(p *program) verb {
 				}
 			}
 			if r.Changed+r.Missing+r.Extra+r.Queues == 0 {
-				return p.printLine(fmt.Sprintf("%s derived anew; every row was right already", count(r.Jobs, "job")))
+				return p.printLine(fmt.Sprintf("%s derived anew; every row was right already", render.Count(r.Jobs, "job")))
 			}
 			return p.printLine(fmt.Sprintf("%s derived anew; rows of jobs: %d changed, %d added, %d removed; rows of queues: %d changed",
-				count(r.Jobs, "job"), r.Changed, r.Missing, r.Extra, r.Queues))
+				render.Count(r.Jobs, "job"), r.Changed, r.Missing, r.Extra, r.Queues))
 		},
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/files"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -142,11 +143,11 @@ func (p *program) printReplayed(path string, until int64, at time.Time, tally pr
 			At     *string                     `json:"at"`
 			Jobs   int64                       `json:"jobs"`
 			Queues map[string]map[string]int64 `json:"queues"`
-		}{textOrNull(path), until, timeOrNull(at), jobs, counts})
+		}{render.TextOrNull(path), until, render.TimeOrNull(at), jobs, counts})
 	}
 	text := "no event"
 	if until > 0 {
-		text = fmt.Sprintf("%s up to %s, of %s", count(until, "event"), formatTime(p.local(at)), count(jobs, "job"))
+		text = fmt.Sprintf("%s up to %s, of %s", render.Count(until, "event"), render.Time(p.local(at)), render.Count(jobs, "job"))
 	}
 	if path != "" {
 		text = path + ": " + text

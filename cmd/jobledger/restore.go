@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"jobledger/cmd/jobledger/internal/files"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/audit"
@@ -73,7 +74,7 @@ func (p *program) restoreError(err error, backup string) error {
 		return withHint(exitf(exitBusy, "%w", e), "stop the workers, and whatever else uses the ledger, and try again")
 	}
 	if e, ok := errors.AsType[*files.AtWorkError](err); ok {
-		return withHint(exitf(exitConflict, "%s seems to be at work: %s", count(int64(len(e.Workers)), "worker"), p.seenAtWork(e.Workers[0])),
+		return withHint(exitf(exitConflict, "%s seems to be at work: %s", render.Count(int64(len(e.Workers)), "worker"), p.seenAtWork(e.Workers[0])),
 			"stop it; if it is gone, or cannot come back, --force restores")
 	}
 	if e, ok := errors.AsType[*files.LossError](err); ok {
@@ -110,9 +111,9 @@ func stagingError(err error, dsn string) error {
 
 // seenAtWork describes a worker that seems to be alive.
 func (p *program) seenAtWork(w projection.Worker) string {
-	text := fmt.Sprintf("%s (%s) was seen %s", w.Name, process(w.Worker), age(w.SeenAt, p.now()))
+	text := fmt.Sprintf("%s (%s) was seen %s", w.Name, render.Process(w.Worker), render.Age(w.SeenAt, p.now()))
 	if len(w.Jobs) > 0 {
-		text += fmt.Sprintf(" and holds %s until %s", count(int64(len(w.Jobs)), "job"), formatTime(p.local(w.Jobs[0].LeaseUntil)))
+		text += fmt.Sprintf(" and holds %s until %s", render.Count(int64(len(w.Jobs)), "job"), render.Time(p.local(w.Jobs[0].LeaseUntil)))
 	}
 	return text
 }
@@ -120,16 +121,16 @@ func (p *program) seenAtWork(w projection.Worker) string {
 // lostText says what a ledger holds that the other one does not, and what that means for its jobs.
 func (p *program) lostText(l audit.Lost, other string) string {
 	text := fmt.Sprintf("%s since %s %s not in %s",
-		count(l.Events, "event"), formatTime(p.local(l.Since)), verbFor(l.Events, "is", "are"), other)
+		render.Count(l.Events, "event"), render.Time(p.local(l.Since)), verbFor(l.Events, "is", "are"), other)
 	var jobs []string
 	if l.Enqueued > 0 {
-		jobs = append(jobs, count(l.Enqueued, "job")+" enqueued since")
+		jobs = append(jobs, render.Count(l.Enqueued, "job")+" enqueued since")
 	}
 	if l.Ended > 0 {
-		jobs = append(jobs, fmt.Sprintf("the end of %s, which may run again", count(l.Ended, "job")))
+		jobs = append(jobs, fmt.Sprintf("the end of %s, which may run again", render.Count(l.Ended, "job")))
 	}
 	if len(l.Erased) > 0 {
-		jobs = append(jobs, fmt.Sprintf("that the payload of %s was erased, which comes back", count(int64(len(l.Erased)), "job")))
+		jobs = append(jobs, fmt.Sprintf("that the payload of %s was erased, which comes back", render.Count(int64(len(l.Erased)), "job")))
 	}
 	if len(jobs) > 0 {
 		text += ", among them " + strings.Join(jobs, "; ")
@@ -154,17 +155,17 @@ func (p *program) printRestored(r files.Restored, backup string) error {
 	}
 	if r.Held > 0 {
 		p.message("%s %s held when the backup was made: a worker or 'jobledger sweep' takes %s back when the %s over",
-			count(r.Held, "job"), verbFor(r.Held, "was", "were"), verbFor(r.Held, "it", "them"), verbFor(r.Held, "lease is", "leases are"))
+			render.Count(r.Held, "job"), verbFor(r.Held, "was", "were"), verbFor(r.Held, "it", "them"), verbFor(r.Held, "lease is", "leases are"))
 	}
 	if p.json {
 		return p.printRestoredJSON(r, backup)
 	}
 	until := ""
 	if r.Events > 0 {
-		until = ", up to " + formatTime(p.local(r.At))
+		until = ", up to " + render.Time(p.local(r.At))
 	}
 	return p.printLine(fmt.Sprintf("%s: %s of %s restored from %s%s",
-		r.Path, count(r.Events, "event"), count(r.Jobs, "job"), backup, until))
+		r.Path, render.Count(r.Events, "event"), render.Count(r.Jobs, "job"), backup, until))
 }
 
 func (p *program) printRestoredJSON(r files.Restored, backup string) error {
@@ -186,6 +187,6 @@ func (p *program) printRestoredJSON(r files.Restored, backup string) error {
 		Enqueued  int64          `json:"lost_jobs"`
 		Ended     int64          `json:"ended_since"`
 		Unerased  []ledger.JobID `json:"erased_since"`
-	}{r.Path, backup, r.Events, timeOrNull(r.At), r.Jobs, r.Queued, r.Held, textOrNull(r.Kept),
-		lost, timeOrNull(r.Lost.Since), r.Lost.Enqueued, r.Lost.Ended, append([]ledger.JobID{}, r.Lost.Erased...)})
+	}{r.Path, backup, r.Events, render.TimeOrNull(r.At), r.Jobs, r.Queued, r.Held, render.TextOrNull(r.Kept),
+		lost, render.TimeOrNull(r.Lost.Since), r.Lost.Enqueued, r.Lost.Ended, append([]ledger.JobID{}, r.Lost.Erased...)})
 }

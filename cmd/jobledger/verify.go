@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection/audit"
 )
@@ -119,7 +120,7 @@ func (p *program) printVerified(v audit.Verified, complete, since bool, took tim
 	if !complete {
 		return nil
 	}
-	what := fmt.Sprintf("%s of %s checked in %s", count(v.Events, "event"), count(v.Jobs, "job"), briefly(took))
+	what := fmt.Sprintf("%s of %s checked in %s", render.Count(v.Events, "event"), render.Count(v.Jobs, "job"), render.Briefly(took))
 	if since {
 		return p.printLine(fmt.Sprintf("ok: %s, after event %d; go on with --since %d", what, v.Since, v.Until))
 	}
@@ -139,7 +140,7 @@ func discrepancy(v audit.Verified) error {
 	if first.Field != "" {
 		where += " field " + first.Field
 	}
-	err := exitf(exitDiscrepancy, "%s; the first: %s%s: %s", count(int64(len(v.Findings)), "finding"), first.Code, where, first.Detail)
+	err := exitf(exitDiscrepancy, "%s; the first: %s%s: %s", render.Count(int64(len(v.Findings)), "finding"), first.Code, where, first.Detail)
 	if v.Stopped {
 		return withHint(err, "nothing behind event %d could be checked; a copy that 'jobledger backup' made is the way back", v.Until)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/commands/worker/child"
@@ -291,7 +292,7 @@ func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.p.message("%s", escape(line.String()))
+	h.p.message("%s", render.Escape(line.String()))
 	return nil
 }
 

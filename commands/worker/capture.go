@@ -78,14 +78,16 @@ func (c *Command) capture(job projection.Job) (streams [2]captured) {
 // defaultLogLimit bounds the file of one stream of one attempt.
 const defaultLogLimit = 1 << 20
 
-// cutMark stands where something is left out. It is as long for any number, so that it can be written anew in its place.
+// cutMark stands where something is left out. It is as long for any number, so that it can be written anew in
+// its place.
 const cutMark = "\n[… jobledger left out %15d bytes here …]\n"
 
 var cutMarkLen = int64(len(fmt.Sprintf(cutMark, 0)))
 
-// logFile keeps what is written to it in a file, of a flood the head and the tail: when the file has grown to half as
-// much again as it may hold, the tail moves forward over what comes before it. So what a killed worker leaves behind
-// has the last words too, no memory is needed, and whoever reads the file meanwhile sees it grow.
+// logFile keeps what is written to it in a file, of a flood the head and the tail: when the file has grown to
+// half as much again as it may hold, the tail moves forward over what comes before it. So what a killed
+// worker leaves behind has the last words too, no memory is needed, and whoever reads the file meanwhile sees
+// it grow.
 type logFile struct {
 	path  string
 	limit int64

@@ -18,8 +18,8 @@ import (
 	"jobledger/projection"
 )
 
-// Command runs a program for each job: the payload is its standard input, the environment says which job it is,
-// and its exit code says how it ended.
+// Command runs a program for each job: the payload is its standard input, the environment says which job it
+// is, and its exit code says how it ended.
 type Command struct {
 	Path string   // a path, or a name to look up in PATH
 	Args []string // after the name
@@ -66,8 +66,8 @@ func (e *StartError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// SelfSupervisor is the argv with which this program is its own supervising parent, if its main calls Supervise for
-// the argument "supervise".
+// SelfSupervisor is the argv with which this program is its own supervising parent, if its main calls
+// Supervise for the argument "supervise".
 func SelfSupervisor() []string {
 	if runtime.GOOS == "linux" {
 		return []string{"/proc/self/exe", "supervise"} // the same program, even if its file has been replaced

@@ -11,8 +11,8 @@ import (
 	"jobledger/projection"
 )
 
-// baseEnv is what a command inherits even where Command.EnvOnly is a list: what programs and shells count on, and what
-// holds no secrets. A name that ends with * stands for all that begin so.
+// baseEnv is what a command inherits even where Command.EnvOnly is a list: what programs and shells count on,
+// and what holds no secrets. A name that ends with * stands for all that begin so.
 var baseEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"}
 
 // BaseEnv lists what a command inherits whatever Command.EnvOnly names.

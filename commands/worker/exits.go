@@ -99,7 +99,8 @@ func (c *Command) ending(job projection.Job, end child.End, output ledger.Output
 	return fail
 }
 
-// isFirst reports whether no attempt has shown yet that the command can be run, and notes what this one shows.
+// isFirst reports whether no attempt has shown yet that the command can be run, and notes what this one
+// shows.
 func (c *Command) isFirst(end child.End) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,8 +109,8 @@ func (c *Command) isFirst(end child.End) bool {
 	return first
 }
 
-// isGoodbye reports whether a signal is one with which a service is ended. Some send it to all of its processes at
-// once; to a command of a worker that is stopping, it is part of that and no failure of the job.
+// isGoodbye reports whether a signal is one with which a service is ended. Some send it to all of its
+// processes at once; to a command of a worker that is stopping, it is part of that and no failure of the job.
 func isGoodbye(signal string) bool {
 	return signal == "SIGTERM" || signal == "SIGINT" || signal == "SIGHUP"
 }

@@ -42,8 +42,8 @@ func (l *loop) nextGroup() group {
 	return g
 }
 
-// writeGroup records what has ended, sends heartbeats for what runs, and claims what there is room for, in one
-// transaction.
+// writeGroup records what has ended, sends heartbeats for what runs, and claims what there is room for, in
+// one transaction.
 func (l *loop) writeGroup() {
 	g := l.nextGroup()
 	free := min(l.free(), commands.MaxClaim)
@@ -124,8 +124,8 @@ func (l *loop) lost(t *task, message, key string, cause error) {
 	l.report(t, t.current(), Lost)
 }
 
-// beatRecorded takes in what the ledger answered to a heartbeat. A refused one means that the claim is over: the task
-// must stop at once, and sends no more heartbeats.
+// beatRecorded takes in what the ledger answered to a heartbeat. A refused one means that the claim is over:
+// the task must stop at once, and sends no more heartbeats.
 func (l *loop) beatRecorded(t *task, r commands.Result, asked time.Time) {
 	if r.Err == nil {
 		t.renewed(r.Job, asked)

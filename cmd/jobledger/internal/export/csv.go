@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/text"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -36,11 +36,11 @@ func csvRow(c *projection.Claim) []string {
 	end := endOf(c)
 	row := []string{
 		string(c.Job), strconv.Itoa(c.Attempt), c.Queue, c.Worker.Name, c.Worker.Boot, c.Worker.Host,
-		strconv.Itoa(c.Worker.PID), text.JSONTime(c.ClaimedAt), timeOrEmpty(c.LastHeartbeat), timeOrEmpty(end.at),
+		strconv.Itoa(c.Worker.PID), render.JSONTime(c.ClaimedAt), timeOrEmpty(c.LastHeartbeat), timeOrEmpty(end.at),
 		end.outcome, numberOrEmpty(end.exitCode), end.signal, end.errorCode,
 	}
 	for i := range row {
-		row[i] = harmlessCell(text.Escape(row[i])) // it may reach a terminal; the JSON has the exact text
+		row[i] = harmlessCell(render.Escape(row[i])) // it may reach a terminal; the JSON has the exact text
 	}
 	return row
 }
@@ -82,7 +82,7 @@ func timeOrEmpty(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return text.JSONTime(t)
+	return render.JSONTime(t)
 }
 
 func numberOrEmpty(n *int) string {

@@ -5,7 +5,7 @@ import (
 	"context"
 	"io"
 
-	"jobledger/cmd/jobledger/internal/text"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 )
 
@@ -32,7 +32,7 @@ func Lines(
 			return events, err
 		}
 		line = l.AppendJSON(line[:0])
-		if _, err := buffer.Write(append(text.EscapeJSON(line), '\n')); err != nil {
+		if _, err := buffer.Write(append(render.EscapeJSON(line), '\n')); err != nil {
 			return events, err
 		}
 		if events++; events%progressStep == 0 && o.Progress != nil {

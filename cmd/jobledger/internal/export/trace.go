@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/text"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -87,7 +87,7 @@ func (t *tracer) write(e traceEvent) {
 	}
 	t.first = false
 	_ = t.out.WriteByte('\n')
-	_, _ = t.out.Write(text.EscapeJSON(entry))
+	_, _ = t.out.Write(render.EscapeJSON(entry))
 }
 
 // watch gives each claim its place when it begins, and marks events that are no claims.
@@ -168,7 +168,7 @@ func (t *tracer) slice(claim *projection.Claim) error {
 func sliceArgs(claim *projection.Claim, end ending) map[string]any {
 	args := map[string]any{
 		"job": claim.Job, "attempt": claim.Attempt, "queue": claim.Queue, "pos": strconv.FormatInt(claim.Pos, 10),
-		"claimed_at": text.JSONTime(claim.ClaimedAt), "lease_until": text.JSONTime(claim.LeaseUntil),
+		"claimed_at": render.JSONTime(claim.ClaimedAt), "lease_until": render.JSONTime(claim.LeaseUntil),
 		"heartbeats": claim.Heartbeats, "outcome": nil,
 	}
 	if claim.End != nil {
@@ -192,7 +192,7 @@ func (t *tracer) name(at place, w ledger.Worker) {
 	}
 	pid, slot := at.lane.pid, at.slot+1
 	if !slices.Contains(at.lane.named, true) {
-		labels := fmt.Sprintf("%s, boot %s", text.Process(w), w.Boot)
+		labels := fmt.Sprintf("%s, boot %s", render.Process(w), w.Boot)
 		t.write(traceEvent{Name: "process_name", Phase: "M", PID: pid, Args: map[string]any{"name": w.Name}})
 		t.write(traceEvent{Name: "process_labels", Phase: "M", PID: pid, Args: map[string]any{"labels": labels}})
 	}

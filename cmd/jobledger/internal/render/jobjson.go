@@ -1,4 +1,4 @@
-package main
+package render
 
 import (
 	"encoding/base64"
@@ -10,8 +10,8 @@ import (
 	"jobledger/projection"
 )
 
-// jobJSON is a job as --json prints it. Null is printed, never left out; durations are seconds.
-type jobJSON struct {
+// JobJSON is a job as --json prints it. Null is printed, never left out; durations are seconds.
+type JobJSON struct {
 	ID             ledger.JobID      `json:"id"`
 	Seq            int64             `json:"seq"`
 	State          string            `json:"state"`
@@ -38,21 +38,21 @@ type jobJSON struct {
 	ErrorDetail    *string           `json:"error_detail"`
 }
 
-// fullJobJSON is a job with what it was given and what it gave.
-type fullJobJSON struct {
-	jobJSON
+// FullJobJSON is a job with what it was given and what it gave.
+type FullJobJSON struct {
+	JobJSON
 	Payload       *string `json:"payload"`
 	PayloadBase64 *string `json:"payload_base64"` // instead of payload where that is not UTF-8
 	Result        *string `json:"result"`
 	ResultBase64  *string `json:"result_base64"`
 }
 
-func toJSON(j projection.Job) jobJSON {
-	out := jobJSON{ID: j.ID, Seq: j.Seq, State: j.State.String(), Queue: j.Queue, Priority: j.Priority, RunAt: timeOrNull(j.RunAt),
-		Key: textOrNull(j.Key), Tags: j.Tags, Attempt: j.Attempt, Failures: j.Failures, MaxAttempts: j.MaxAttempts,
-		Version: textOrNull(j.Version), Requires: slices.Clone(j.Requires), Worker: textOrNull(j.Worker.Name), ClaimedAt: timeOrNull(j.ClaimedAt),
-		HeartbeatAt: timeOrNull(j.HeartbeatAt), LeaseExpiresAt: timeOrNull(j.LeaseUntil), Progress: j.Progress, Note: textOrNull(j.Note),
-		FinishedAt: timeOrNull(j.FinishedAt), ErrorCode: textOrNull(j.ErrorCode), ErrorDetail: textOrNull(j.ErrorDetail)}
+func ToJSON(j projection.Job) JobJSON {
+	out := JobJSON{ID: j.ID, Seq: j.Seq, State: j.State.String(), Queue: j.Queue, Priority: j.Priority, RunAt: TimeOrNull(j.RunAt),
+		Key: TextOrNull(j.Key), Tags: j.Tags, Attempt: j.Attempt, Failures: j.Failures, MaxAttempts: j.MaxAttempts,
+		Version: TextOrNull(j.Version), Requires: slices.Clone(j.Requires), Worker: TextOrNull(j.Worker.Name), ClaimedAt: TimeOrNull(j.ClaimedAt),
+		HeartbeatAt: TimeOrNull(j.HeartbeatAt), LeaseExpiresAt: TimeOrNull(j.LeaseUntil), Progress: j.Progress, Note: TextOrNull(j.Note),
+		FinishedAt: TimeOrNull(j.FinishedAt), ErrorCode: TextOrNull(j.ErrorCode), ErrorDetail: TextOrNull(j.ErrorDetail)}
 	if j.MaxRuntime > 0 {
 		seconds := j.MaxRuntime.Seconds()
 		out.MaxRuntime = &seconds
@@ -66,34 +66,34 @@ func toJSON(j projection.Job) jobJSON {
 	return out
 }
 
-// toFullJSON is toJSON with payload and result. The lease token is for the claimer only.
-func toFullJSON(j projection.Job, claimer bool) fullJobJSON {
-	out := fullJobJSON{jobJSON: toJSON(j)}
-	out.Payload, out.PayloadBase64 = bytesOrNull(j.Payload)
-	out.Result, out.ResultBase64 = bytesOrNull(j.Result)
+// ToFullJSON is toJSON with payload and result. The lease token is for the claimer only.
+func ToFullJSON(j projection.Job, claimer bool) FullJobJSON {
+	out := FullJobJSON{JobJSON: ToJSON(j)}
+	out.Payload, out.PayloadBase64 = BytesOrNull(j.Payload)
+	out.Result, out.ResultBase64 = BytesOrNull(j.Result)
 	if claimer {
-		out.LeaseToken = textOrNull(j.Token)
+		out.LeaseToken = TextOrNull(j.Token)
 	}
 	return out
 }
 
-func textOrNull(s string) *string {
+func TextOrNull(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-func timeOrNull(t time.Time) *string {
+func TimeOrNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
-	s := jsonTime(t)
+	s := JSONTime(t)
 	return &s
 }
 
-// bytesOrNull returns b as text if that is what it is, else as base64.
-func bytesOrNull(b []byte) (text, encoded *string) {
+// BytesOrNull returns b as text if that is what it is, else as base64.
+func BytesOrNull(b []byte) (text, encoded *string) {
 	switch {
 	case b == nil:
 		return nil, nil
@@ -103,4 +103,9 @@ func bytesOrNull(b []byte) (text, encoded *string) {
 	}
 	s := base64.StdEncoding.EncodeToString(b)
 	return nil, &s
+}
+
+// StateNow adds what has become of a job to what it was.
+type StateNow struct {
+	StateNow string `json:"state_now"`
 }

@@ -24,7 +24,7 @@ func TestPrefixWriterWritesWholeLines(t *testing.T) {
 	}
 }
 
-func TestPrefixWriterBreaksLinesWithoutEnd(t *testing.T) {
+func TestPrefixWriterSplitsLongLines(t *testing.T) {
 	var out bytes.Buffer
 	w := NewPrefixWriter(&out, "> ")
 	for range 5 {
@@ -36,23 +36,5 @@ func TestPrefixWriterBreaksLinesWithoutEnd(t *testing.T) {
 	w.Flush()
 	if got := strings.Count(out.String(), "x"); got != 5*(maxLine/2+1) {
 		t.Errorf("%d bytes came through", got)
-	}
-}
-
-func TestTailKeepsTheLastBytes(t *testing.T) {
-	all := strings.Repeat("0123456789", 20)
-	for _, piece := range []int{1, 3, 7, 16, 17, 200} {
-		last := &tail{limit: 16}
-		for rest := all; rest != ""; {
-			n := min(piece, len(rest))
-			last.Write([]byte(rest[:n]))
-			rest = rest[n:]
-			if len(last.kept) > 32 {
-				t.Fatalf("holds %d bytes", len(last.kept))
-			}
-		}
-		if got, want := string(last.last()), all[len(all)-16:]; got != want {
-			t.Errorf("in pieces of %d: got %q, want %q", piece, got, want)
-		}
 	}
 }
