@@ -27,7 +27,8 @@ var stages = [][]string{
 	{"commands"},
 	{"commands/worker"},
 	{"cmd/jobledger/internal/render"},
-	{"cmd/jobledger/internal/files", "cmd/jobledger/internal/export"},
+	{"cmd/jobledger/internal/bench", "cmd/jobledger/internal/demo", "cmd/jobledger/internal/export",
+		"cmd/jobledger/internal/files"},
 	{"cmd/jobledger"},
 }
 
