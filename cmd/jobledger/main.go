@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 
+	"jobledger/cmd/jobledger/internal/bench"
+	"jobledger/cmd/jobledger/internal/demo"
 	"jobledger/commands/worker/child"
 )
 
@@ -17,15 +19,15 @@ func main() {
 		}
 		return
 	}
-	if len(os.Args) == 2 && os.Args[1] == sumWord { // the demo's twin of sha256sum
-		if err := sumStdin(os.Stdin, os.Stdout); err != nil {
+	if len(os.Args) == 2 && os.Args[1] == demo.SumWord { // a worker of the demo where there is no sha256sum
+		if err := demo.Sum(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, programName+":", err)
 			os.Exit(exitUnexpected)
 		}
 		return
 	}
-	if len(os.Args) == 2 && os.Args[1] == benchWord { // one more process of bench
-		if err := benchAsProcess(os.Stdin, os.Stdout); err != nil {
+	if len(os.Args) == 2 && os.Args[1] == bench.Word { // one more process of bench
+		if err := bench.Process(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, programName+":", err)
 			os.Exit(exitUnexpected)
 		}

@@ -19,13 +19,14 @@ type ImportOptions struct {
 	From  string // the name of the history, for the event imported
 	Actor string // for the same event
 
-	// Progress, if not nil, is called now and then with the number of events done. A lower number than before means
-	// that the import has started again.
+	// Progress, if not nil, is called now and then with the number of events done. A lower number than before
+	// means that the import has started again.
 	Progress func(events int64)
 }
 
-// Import makes a ledger of an exported history. Each line, each transition and each digest is checked. All of it is
-// written, or nothing: into an empty ledger in one transaction, and a new file appears when it is whole.
+// Import makes a ledger of an exported history. Each line, each transition and each digest is checked. All of
+// it is written, or nothing: into an empty ledger in one transaction, and a new file appears when it is
+// whole.
 //
 // Errors: ErrEmpty, ErrBadHistory, ErrLeftover; commands.ErrNotEmpty.
 func Import(ctx context.Context, content *io.SectionReader, o ImportOptions) (commands.Loaded, error) {

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	demoLease   = 2 * time.Second
-	demoTimeout = time.Minute
+	lease   = 2 * time.Second
+	timeout = time.Minute
 )
 
 // work runs the two workers and kills one; it returns a job that the killed one held.
 func (d *demo) work(ctx context.Context) (victim ledger.JobID, err error) {
-	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	doomed, err := d.startWorker(ctx, "doomed", "sh", "-c", "sleep 60")
 	if err != nil {
@@ -44,7 +44,7 @@ func (d *demo) work(ctx context.Context) (victim ledger.JobID, err error) {
 	if err := doomed.cmd.Process.Kill(); err != nil {
 		return "", err
 	}
-	d.say("kill -9 %d: its lease of %s runs out, a sweeper takes the job back, steady gets it", doomed.cmd.Process.Pid, demoLease)
+	d.say("kill -9 %d: its lease of %s runs out, a sweeper takes the job back, steady gets it", doomed.cmd.Process.Pid, lease)
 
 	sweeping, stop := context.WithCancel(ctx)
 	swept := make(chan struct{})
@@ -65,18 +65,26 @@ func (d *demo) sumCommand() []string {
 	if _, err := exec.LookPath("sha256sum"); err == nil {
 		return []string{"sh", "-c", `IFS= read -r file; exec sha256sum <"$file"`}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		self = os.Args[0]
-	}
-	return []string{self, sumWord}
+	return []string{d.program(), SumWord}
 }
 
-// sumWord is the hidden command that is the twin of sha256sum.
-const sumWord = "__sha256"
+// program is the executable of jobledger.
+func (d *demo) program() string {
+	if d.Program != "" {
+		return d.Program
+	}
+	if self, err := os.Executable(); err == nil {
+		return self
+	}
+	return os.Args[0]
+}
+
+// SumWord is the only argument of a command that a worker runs where there is no sha256sum. The program that
+// gets it calls Sum.
+const SumWord = "__sha256"
 
 // sumStdin prints the sum of the file whose path is on stdin.
-func sumStdin(stdin io.Reader, stdout io.Writer) error {
+func Sum(stdin io.Reader, stdout io.Writer) error {
 	path, err := io.ReadAll(stdin)
 	if err != nil {
 		return err
@@ -89,26 +97,22 @@ func sumStdin(stdin io.Reader, stdout io.Writer) error {
 	return err
 }
 
-// demoWorker is a worker that the demo has started.
-type demoWorker struct {
+// process is a worker that the demo has started.
+type process struct {
 	cmd    *exec.Cmd
 	stderr *bytes.Buffer
 	exited chan struct{}
 }
 
-func (d *demo) startWorker(ctx context.Context, name string, command ...string) (*demoWorker, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	args := append([]string{"work", "-q", demoQueue, "--worker", name, "--lease", demoLease.String()}, "--")
+func (d *demo) startWorker(ctx context.Context, name string, command ...string) (*process, error) {
+	args := append([]string{"work", "-q", queue, "--worker", name, "--lease", lease.String()}, "--")
 	if name == "steady" {
 		args = append(args[:len(args)-1], "-j", "2", "--")
 	}
 	// #nosec G204 -- this program itself
-	w := &demoWorker{cmd: exec.CommandContext(ctx, self, append(args, command...)...), stderr: new(bytes.Buffer), exited: make(chan struct{})}
+	w := &process{cmd: exec.CommandContext(ctx, d.program(), append(args, command...)...), stderr: new(bytes.Buffer), exited: make(chan struct{})}
 	w.cmd.Stderr = w.stderr
-	w.cmd.Env = append(os.Environ(), "JOBLEDGER_DB="+d.db) // everybody sees the words of a process, and it may hold a password
+	w.cmd.Env = append(os.Environ(), "JOBLEDGER_DB="+d.DB) // everybody sees the words of a process, and it may hold a password
 	if err := w.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -120,7 +124,7 @@ func (d *demo) startWorker(ctx context.Context, name string, command ...string) 
 }
 
 // end asks the worker to stop, and waits until it has.
-func (w *demoWorker) end() {
+func (w *process) end() {
 	_ = w.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-w.exited:
@@ -131,7 +135,7 @@ func (w *demoWorker) end() {
 }
 
 // blame adds what the worker said to an error.
-func (w *demoWorker) blame(err error) error {
+func (w *process) blame(err error) error {
 	_ = w.cmd.Process.Kill()
 	<-w.exited
 	if text := strings.TrimSpace(w.stderr.String()); text != "" {
@@ -178,7 +182,7 @@ func (d *demo) await(ctx context.Context, good func(projection.Job) bool, all bo
 		}
 		select {
 		case <-ctx.Done():
-			return exitf(exitTimedOut, "the jobs were not done within %s", demoTimeout)
+			return failf(ErrTimeout, "the jobs were not done within %s", timeout)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
