@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
@@ -84,7 +85,7 @@ func (p *program) replay(c *cli.Context) error {
 	}
 	if c.Bool("dry-run") {
 		tally := projection.Tally{}
-		err := walk(ctx, service, until, func(e ledger.Event, queue string) error {
+		err := export.EachEvent(ctx, service.Store, until, func(e ledger.Event, queue string) error {
 			tally.Add(e, queue)
 			return nil
 		})

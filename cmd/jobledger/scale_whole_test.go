@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -90,7 +91,7 @@ func (g *large) export(b *testing.B, path string) {
 	}
 	defer f.Close()
 	w := bufio.NewWriter(f)
-	n, err := exportLines(b.Context(), &commands.Service{Store: g.store}, stretch{until: g.tail}, true, w, nil)
+	n, err := export.Lines(b.Context(), g.store, export.Window{Until: g.tail}, export.LinesOptions{Bodies: true}, w)
 	if err == nil {
 		err = w.Flush()
 	}
