@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
@@ -90,7 +91,7 @@ var morning = time.Date(2026, 3, 15, 8, 0, 0, 0, time.UTC)
 func asked(t *testing.T, words ...string) string {
 	t.Helper()
 	var out, messages bytes.Buffer
-	p := &program{stdout: bufio.NewWriter(&out), stderr: &messages, now: func() time.Time { return morning }}
+	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, Now: func() time.Time { return morning }}}
 	if code := p.run(context.Background(), words); code != 0 {
 		t.Fatalf("exit %d: %s", code, messages.String())
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection/audit"
@@ -177,9 +178,9 @@ func TestKilledWhileCreatingLedger(t *testing.T) {
 		steps   []string
 		then    int // how it ends when it is sent again and the file is there
 	}{
-		"backup": {invoke("backup", "new.db"), []string{"vacuumed", "linked"}, exitConflict},
-		"replay": {invoke("replay", "--until", "pos:3", "--into", "new.db"), []string{"line", "commit", "committed", "linked"}, exitConflict},
-		"import": {invoke("import", "history.jsonl", "--db", "new.db"), []string{"line", "begun", "list", "commit", "committed", "linked"}, exitConflict},
+		"backup": {invoke("backup", "new.db"), []string{"vacuumed", "linked"}, cli.ExitConflict},
+		"replay": {invoke("replay", "--until", "pos:3", "--into", "new.db"), []string{"line", "commit", "committed", "linked"}, cli.ExitConflict},
+		"import": {invoke("import", "history.jsonl", "--db", "new.db"), []string{"line", "begun", "list", "commit", "committed", "linked"}, cli.ExitConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"jobledger/cmd/jobledger/internal/cli"
 )
 
 // What people do to the file of a ledger while a worker uses it. Its place is taken by a backup, or by nothing.
@@ -70,7 +72,7 @@ func TestWorkLedgerReplaced(t *testing.T) {
 				}
 				come("meanwhile", x.before)
 				w.wantSaid("file was replaced or removed: " + s.path("jobledger.db"))
-				w.wantExit(exitBusy)
+				w.wantExit(cli.ExitBusy)
 				w.wantSaid("hint: the file was exchanged under this process; start it again")
 				s.eventually("the command has ended", func() bool { return gone(pids) })
 				come("afterwards", x.before)
@@ -94,7 +96,7 @@ func TestWorkLedgerReplaced(t *testing.T) {
 						t.Errorf("the old ledger is not what it was:\n%s", out)
 					}
 				}
-				s.work("--drain", "--", "true").wantExit(exitOK)
+				s.work("--drain", "--", "true").wantExit(cli.ExitOK)
 			})
 		}
 	}

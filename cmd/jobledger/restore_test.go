@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger"
 	"jobledger/schema"
 )
@@ -73,11 +74,11 @@ func TestRestoreRefusedWhileLedgerIsOpen(t *testing.T) {
 	if runtime.GOOS == "linux" {
 		who = fmt.Sprintf("(pid %d) has %s%s", w.Process.Pid, s.path("jobledger.db"), who)
 	}
-	s.wantRefused(exitBusy, who, "restore", "b.db", "--force")
+	s.wantRefused(cli.ExitBusy, who, "restore", "b.db", "--force")
 	w.signal(syscall.SIGSTOP)
-	s.wantRefused(exitBusy, who, "restore", "b.db", "--force")
+	s.wantRefused(cli.ExitBusy, who, "restore", "b.db", "--force")
 	w.signal(syscall.SIGCONT)
-	s.wantRefused(exitConflict, "1 worker seems to be at work: ", "restore", "b.db") // said first: it can be known sooner
+	s.wantRefused(cli.ExitConflict, "1 worker seems to be at work: ", "restore", "b.db") // said first: it can be known sooner
 	if got := s.run("export"); got != before {
 		t.Error("a refused restore changed the history")
 	}
@@ -137,7 +138,7 @@ func TestRestoreRefusedWhileLedgerIsBeingOpened(t *testing.T) {
 	r.must(0, invoke("backup", "b.db"))
 	late := r.start(r.cmd(invoke("enqueue", "-q", "mail", "late").dyingAt("connecting=stop")))
 	r.wantStopped(late)
-	r.must(exitBusy, invoke("restore", "b.db", "--force"))
+	r.must(cli.ExitBusy, invoke("restore", "b.db", "--force"))
 	late.signal(syscall.SIGCONT)
 	late.wantExit(0)
 	if got := kindsOf(r.history(db)); got != "enqueued enqueued" {
@@ -159,7 +160,7 @@ func TestRestoreCountsLateEvents(t *testing.T) {
 			r.wantStopped(restore)
 			r.do(invoke("enqueue", "-q", "mail", "y").dyingAt(step))
 			restore.signal(syscall.SIGCONT)
-			restore.wantExit(exitConflict)
+			restore.wantExit(cli.ExitConflict)
 			restore.wantSaid("1 event since ")
 			if got := kindsOf(r.history(db)); got != "enqueued enqueued" {
 				t.Errorf("the ledger holds %s", got)
@@ -180,8 +181,8 @@ func TestRestoreContinuesAfterAnotherRestore(t *testing.T) {
 		write   string // where a command stops that writes to the new ledger meanwhile
 		code    int
 	}{
-		"settling": {invoke("restore", "b.db"), "answer", exitConflict}, // it would lose the event
-		"found":    {invoke("restore", "b.db", "--force"), "commit", exitBusy},
+		"settling": {invoke("restore", "b.db"), "answer", cli.ExitConflict}, // it would lose the event
+		"found":    {invoke("restore", "b.db", "--force"), "commit", cli.ExitBusy},
 	} {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
@@ -193,13 +194,13 @@ func TestRestoreContinuesAfterAnotherRestore(t *testing.T) {
 			r.must(0, invoke("restore", "b.db"))
 			w := r.start(r.cmd(invoke("enqueue", "-q", "mail", "y").dyingAt(x.write + "=stop")))
 			r.wantStopped(w)
-			if x.code == exitConflict {
+			if x.code == cli.ExitConflict {
 				w.signal(syscall.SIGKILL) // so that the event is in the -wal file only, and nobody has the ledger open
 				<-w.exited
 			}
 			restore.signal(syscall.SIGCONT)
 			restore.wantExit(x.code)
-			if x.code == exitBusy {
+			if x.code == cli.ExitBusy {
 				w.signal(syscall.SIGCONT)
 				w.wantExit(0)
 			}
@@ -279,7 +280,7 @@ func TestRestoreInterrupted(t *testing.T) {
 			restore := r.start(r.cmd(invoke("restore", "b.db", "--force").dyingAt("copied=5s")))
 			r.eventually("it has begun", func() bool { return len(r.unfinished()) > 0 })
 			restore.signal(sig)
-			restore.wantExit(exitUnexpected)
+			restore.wantExit(cli.ExitUnexpected)
 			restore.wantSaid("interrupted; the ledger is as it was")
 			if got := kindsOf(r.history(db)); got != "enqueued enqueued" || len(r.unfinished()) > 0 {
 				t.Errorf("the ledger holds %s; there is %q", got, r.unfinished())
@@ -300,9 +301,9 @@ func TestRestoreTwiceConcurrently(t *testing.T) {
 	for _, p := range []*running{first, second} {
 		<-p.exited
 		switch code := p.ProcessState.ExitCode(); code {
-		case exitOK:
+		case cli.ExitOK:
 			done++
-		case exitBusy:
+		case cli.ExitBusy:
 		default:
 			t.Errorf("exit code %d: %s", code, p.said)
 		}
@@ -391,7 +392,7 @@ func TestRestoreOverUnreadableLedger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.wantRefused(exitConflict, "it is unknown what would be lost: ", "restore", "b.db")
+	s.wantRefused(cli.ExitConflict, "it is unknown what would be lost: ", "restore", "b.db")
 	s.run("restore", "b.db", "--force")
 	s.run("verify")
 	if got := s.run("events", "--kind", "restored", "--json"); !strings.Contains(got, `"events":1,"lost":null`) {
