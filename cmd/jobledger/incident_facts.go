@@ -96,7 +96,7 @@ type failures struct {
 // investigate walks the ledger up to the end of s and gathers what happened within it.
 func (p *program) investigate(ctx context.Context, service *commands.Service, s export.Window) (*facts, error) {
 	f := &facts{ledger: service.Store.Path(), within: s, recent: make(map[string]*entry), lost: make(map[ledger.Worker]*lostWorker), failures: make(map[string]*failures)}
-	f.depth = newDepth(s.From, earlier(s.To, p.now()))
+	f.depth = newDepth(s.From, earlier(s.To, p.Now()))
 	err := export.EachEvent(ctx, service.Store, s.Until, func(e ledger.Event, queue string) error {
 		f.depth.add(e, queue, e.Pos > s.After)
 		if e.Pos > s.After {
