@@ -29,6 +29,7 @@ var stages = [][]string{
 	{"cmd/jobledger/internal/render"},
 	{"cmd/jobledger/internal/bench", "cmd/jobledger/internal/demo", "cmd/jobledger/internal/export",
 		"cmd/jobledger/internal/files"},
+	{"cmd/jobledger/internal/incident"},
 	{"cmd/jobledger"},
 }
 

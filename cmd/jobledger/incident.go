@@ -17,10 +17,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/incident"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
-	"jobledger/projection/audit"
 )
 
 // incidentVerb puts together what a post-mortem needs.
@@ -169,19 +169,16 @@ func (m *manifest) add(name string, write func(io.Writer) error) error {
 func (p *program) fillIncident(ctx context.Context, service *commands.Service, s export.Window, m *manifest) error {
 	bar := p.startProgress("incident", -1)
 	defer bar.done()
-	r, err := p.investigate(ctx, service, s)
+	report, err := incident.Investigate(ctx, service.Store, s, p.now())
 	if err != nil {
-		return err
-	}
-	if r.verified, err = verified(ctx, service); err != nil {
 		return err
 	}
 	write := []struct {
 		name string
 		with func(io.Writer) error
 	}{
-		{"report.md", r.write},
-		{"depth.svg", r.depth.write},
+		{"report.md", report.WriteMarkdown},
+		{"depth.svg", report.Depth.WriteSVG},
 		{"events.jsonl", func(w io.Writer) error {
 			_, err := export.Lines(ctx, service.Store, export.Window{Until: s.Until}, export.LinesOptions{Bodies: m.Bodies, Progress: bar.add}, w)
 			return err
@@ -199,13 +196,4 @@ func (p *program) fillIncident(ctx context.Context, service *commands.Service, s
 		return err
 	}
 	return os.WriteFile(filepath.Join(m.folder, "manifest.json"), append(text, '\n'), 0o600)
-}
-
-// verified checks the whole ledger as it is now.
-func verified(ctx context.Context, service *commands.Service) (v audit.Verified, err error) {
-	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		v, err = audit.Verify(ctx, tx, nil)
-		return err
-	})
-	return v, err
 }
