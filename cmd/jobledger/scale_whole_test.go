@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
@@ -27,7 +28,7 @@ func BenchmarkLargeWhole(b *testing.B) {
 	b.Logf("%d events", g.tail)
 	run := func(name string, events int64, fn func(b *testing.B)) {
 		b.Run(name, func(b *testing.B) {
-			defer collectLess()()
+			defer cli.TuneGC()()
 			fn(b)
 			b.ReportMetric(float64(events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
 			b.ReportMetric(peakMemory(), "peak-MiB") // of the process, so far

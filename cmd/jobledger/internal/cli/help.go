@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -6,20 +6,20 @@ import (
 	"strings"
 
 	"github.com/rivo/uniseg"
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
 	"jobledger/cmd/jobledger/internal/render"
 )
 
-// help prints the help of the verb named, or of the whole program for an empty name.
-func (p *program) help(name string, verbs []verb) error {
+// Help prints the help of the verb named, or of the whole program for an empty name.
+func (p *Program) Help(name string, verbs []Verb) error {
 	if name == "" {
-		p.writeHelp(p.stdout, verbs)
+		p.writeHelp(p.Stdout, verbs)
 		return nil
 	}
 	for _, v := range verbs {
-		if v.name == name {
-			p.writeVerbHelp(p.stdout, v)
+		if v.Name == name {
+			p.writeVerbHelp(p.Stdout, v)
 			return nil
 		}
 	}
@@ -27,17 +27,17 @@ func (p *program) help(name string, verbs []verb) error {
 }
 
 // writeHelp writes the help of the whole program: its commands by group.
-func (p *program) writeHelp(w io.Writer, verbs []verb) {
-	fmt.Fprintf(w, "%s: %s\n\nUSAGE\n  %s COMMAND [flags] [arguments]\n", programName, programUsage, programName)
+func (p *Program) writeHelp(w io.Writer, verbs []Verb) {
+	fmt.Fprintf(w, "%s: %s\n\nUSAGE\n  %s COMMAND [flags] [arguments]\n", ProgramName, programUsage, ProgramName)
 	left := 0
 	for _, v := range verbs {
-		left = max(left, len(v.name))
+		left = max(left, len(v.Name))
 	}
-	for _, group := range groups {
+	for _, group := range Groups {
 		var rows [][2]string
 		for _, v := range verbs {
-			if v.group == group {
-				rows = append(rows, [2]string{v.name, v.usage})
+			if v.Group == group {
+				rows = append(rows, [2]string{v.Name, v.Usage})
 			}
 		}
 		if len(rows) > 0 {
@@ -46,21 +46,21 @@ func (p *program) writeHelp(w io.Writer, verbs []verb) {
 		}
 	}
 	fmt.Fprint(w, "\nGLOBAL FLAGS, anywhere on the line\n")
-	p.writeRows(w, flagRows(globalFlags("")), 0)
-	fmt.Fprintf(w, "\n'%s COMMAND --help' shows examples, flags and exit codes.\n", programName)
+	p.writeRows(w, flagRows(GlobalFlags("")), 0)
+	fmt.Fprintf(w, "\n'%s COMMAND --help' shows examples, flags and exit codes.\n", ProgramName)
 }
 
 // writeVerbHelp writes the help of one command; the examples come first, most readers need no more.
-func (p *program) writeVerbHelp(w io.Writer, v verb) {
-	fmt.Fprintf(w, "%s %s: %s\n\nEXAMPLES\n", programName, v.name, v.usage)
-	for _, e := range v.examples {
+func (p *Program) writeVerbHelp(w io.Writer, v Verb) {
+	fmt.Fprintf(w, "%s %s: %s\n\nEXAMPLES\n", ProgramName, v.Name, v.Usage)
+	for _, e := range v.Examples {
 		fmt.Fprintf(w, "  %s\n", e[0])
 		for _, l := range render.Wrap(e[1], p.helpWidth()-6) {
 			fmt.Fprintf(w, "      %s\n", l)
 		}
 	}
 	fmt.Fprintf(w, "\nUSAGE\n  %s\n", v.synopsis())
-	for paragraph := range strings.SplitSeq(v.about, "\n") {
+	for paragraph := range strings.SplitSeq(v.About, "\n") {
 		for i, l := range render.Wrap(paragraph, p.helpWidth()-2) {
 			if i == 0 {
 				fmt.Fprintln(w)
@@ -68,22 +68,22 @@ func (p *program) writeVerbHelp(w io.Writer, v verb) {
 			fmt.Fprintf(w, "  %s\n", l)
 		}
 	}
-	if len(v.flags) > 0 {
+	if len(v.Flags) > 0 {
 		fmt.Fprint(w, "\nFLAGS\n")
-		p.writeRows(w, flagRows(v.flags), 0)
+		p.writeRows(w, flagRows(v.Flags), 0)
 	}
 	fmt.Fprint(w, "\nGLOBAL FLAGS\n")
-	p.writeRows(w, flagRows(globalFlags("")), 0)
+	p.writeRows(w, flagRows(GlobalFlags("")), 0)
 	fmt.Fprint(w, "\nEXIT CODES\n")
-	p.writeRows(w, exitRows(v.exitCodes()), 0)
+	p.writeRows(w, ExitRows(v.exitCodes()), 0)
 }
 
-// exitRows are codes with their meanings.
-func exitRows(codes []int) (rows [][2]string) {
-	for _, m := range exitMeanings {
+// ExitRows are codes with their meanings.
+func ExitRows(codes []int) (rows [][2]string) {
+	for _, m := range ExitMeanings {
 		for _, code := range codes {
-			if code == m.code {
-				rows = append(rows, [2]string{fmt.Sprint(code), m.text})
+			if code == m.Code {
+				rows = append(rows, [2]string{fmt.Sprint(code), m.Text})
 			}
 		}
 	}
@@ -91,9 +91,9 @@ func exitRows(codes []int) (rows [][2]string) {
 }
 
 // flagRows are the visible flags: how to type them, and what cli says about them.
-func flagRows(flags []cli.Flag) (rows [][2]string) {
+func flagRows(flags []Flag) (rows [][2]string) {
 	for _, f := range flags {
-		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
+		if v, ok := f.(urfave.VisibleFlag); ok && !v.IsVisible() {
 			continue
 		}
 		label, text, _ := strings.Cut(f.String(), "\t")
@@ -101,7 +101,7 @@ func flagRows(flags []cli.Flag) (rows [][2]string) {
 		if repeats {
 			label += " …"
 		}
-		if r, ok := f.(cli.RequiredFlag); ok && r.IsRequired() {
+		if r, ok := f.(urfave.RequiredFlag); ok && r.IsRequired() {
 			text += " (required)"
 		}
 		rows = append(rows, [2]string{label, text})
@@ -110,7 +110,7 @@ func flagRows(flags []cli.Flag) (rows [][2]string) {
 }
 
 // writeRows writes pairs in two columns, the left one at least as wide as told.
-func (p *program) writeRows(w io.Writer, rows [][2]string, left int) {
+func (p *Program) writeRows(w io.Writer, rows [][2]string, left int) {
 	const widest = 34 // a longer label pushes its text to the next line
 	for _, r := range rows {
 		if n := uniseg.StringWidth(r[0]); n <= widest {
@@ -131,9 +131,9 @@ func (p *program) writeRows(w io.Writer, rows [][2]string, left int) {
 }
 
 // helpWidth is the width for running text: that of the terminal, but never a line too long to read.
-func (p *program) helpWidth() int {
-	if p.width == 0 {
+func (p *Program) helpWidth() int {
+	if p.Width == 0 {
 		return 100
 	}
-	return min(max(p.width, 40), 100)
+	return min(max(p.Width, 40), 100)
 }

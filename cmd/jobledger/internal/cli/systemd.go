@@ -1,14 +1,14 @@
-package main
+package cli
 
 import (
 	"net"
 	"os"
 )
 
-// notifier returns what tells the service manager that started this process how it stands, as sd_notify(3) says it:
+// SystemdNotifier returns what tells the service manager that started this process how it stands, as sd_notify(3) says it:
 // one datagram to the socket that the environment names. Without one it does nothing. The name is taken out of the
 // environment, so that no command of ours speaks for the service.
-func (p *program) notifier() func(state string) {
+func (p *Program) SystemdNotifier() func(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	_ = os.Unsetenv("NOTIFY_SOCKET") // fails for no name that is one
 	return func(state string) {
@@ -21,7 +21,7 @@ func (p *program) notifier() func(state string) {
 			_ = conn.Close()
 		}
 		if err != nil {
-			p.message("NOTIFY_SOCKET: %v", err)
+			p.Message("NOTIFY_SOCKET: %v", err)
 		}
 	}
 }

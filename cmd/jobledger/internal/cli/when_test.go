@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"strings"
@@ -30,7 +30,7 @@ func TestParseWhen(t *testing.T) {
 		{"pos:42", "pos:42"},
 	}
 	for _, tt := range tests {
-		w, err := parseWhen("at", tt.in, noon())
+		w, err := ParseWhen("at", tt.in, noon())
 		if err != nil {
 			t.Errorf("%s: %v", tt.in, err)
 			continue
@@ -64,9 +64,9 @@ func TestParseWhenRefuses(t *testing.T) {
 		{"pos:9223372036854775808", "is not pos: and a whole number"},
 	}
 	for _, tt := range tests {
-		_, err := parseWhen("at", tt.in, noon())
-		code, why, hint := explain(err)
-		if code != exitUsage || !strings.HasSuffix(why, `" `+tt.why) || hint != whenForms {
+		_, err := ParseWhen("at", tt.in, noon())
+		code, why, hint := Explain(err)
+		if code != ExitUsage || !strings.HasSuffix(why, `" `+tt.why) || hint != whenForms {
 			t.Errorf("%q: got %d, %q, hint %q; want %q", tt.in, code, why, hint, tt.why)
 		}
 	}
@@ -75,7 +75,7 @@ func TestParseWhenRefuses(t *testing.T) {
 // What a table shows must be good as input.
 func TestFormattedTimesCanBePastedBack(t *testing.T) {
 	for _, at := range []time.Time{noon(), noon().UTC()} {
-		w, err := parseWhen("at", render.Time(at), noon())
+		w, err := ParseWhen("at", render.Time(at), noon())
 		if err != nil || !w.Time.Equal(at) {
 			t.Errorf("%s: got %s, %v", render.Time(at), w, err)
 		}
@@ -96,7 +96,7 @@ func TestParseDuration(t *testing.T) {
 		{"0d", 0},
 	}
 	for _, tt := range tests {
-		got, err := parseDuration("delay", tt.in, time.Second, 100*24*time.Hour, true)
+		got, err := ParseDuration("delay", tt.in, time.Second, 100*24*time.Hour, true)
 		if err != nil || got != tt.want {
 			t.Errorf("%s: got %s, %v, want %s", tt.in, got, err, tt.want)
 		}
@@ -122,8 +122,8 @@ func TestParseDurationRefuses(t *testing.T) {
 		{"24h1ns", `--lease: 24h1ns is out of range; give a duration from 1s to 1d`},
 	}
 	for _, tt := range tests {
-		_, err := parseDuration("lease", tt.in, time.Second, 24*time.Hour, false)
-		if code, why, _ := explain(err); code != exitUsage || why != tt.why {
+		_, err := ParseDuration("lease", tt.in, time.Second, 24*time.Hour, false)
+		if code, why, _ := Explain(err); code != ExitUsage || why != tt.why {
 			t.Errorf("%q: got %d, %q, want %q", tt.in, code, why, tt.why)
 		}
 	}

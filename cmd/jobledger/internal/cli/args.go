@@ -1,10 +1,10 @@
-package main
+package cli
 
 import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
 	"jobledger/commands"
 )
@@ -27,7 +27,7 @@ type line struct {
 // words is the line for cli, with the program's name in front. Arguments follow a "--" of their own, since
 // they may begin with "-".
 func (l line) words() []string {
-	words := append([]string{programName}, l.globals...)
+	words := append([]string{ProgramName}, l.globals...)
 	words = append(words, l.verb)
 	words = append(words, l.flags...)
 	words = append(words, "--")
@@ -39,12 +39,12 @@ func (l line) words() []string {
 // its name. A flag that takes a value takes the next word, whatever that is: "--run-at -2h",
 // "--priority -5", "--detail --json". Also understood: --flag=value, --bool, --bool=false, and as getopt
 // has it -q mail, -qmail, -q=mail, -xq mail (x without a value). A lone "-" is an argument.
-func normalize(typed []string, globals []cli.Flag, verbs []verb) (line, error) {
+func normalize(typed []string, globals []Flag, verbs []Verb) (line, error) {
 	l := line{given: map[string]bool{}}
 	if i := slices.Index(typed, "--"); i >= 0 {
 		typed, l.rest, l.cut = typed[:i], typed[i+1:], true
 	}
-	var v verb
+	var v Verb
 	for len(typed) > 0 {
 		word := typed[0]
 		typed = typed[1:]
@@ -53,7 +53,7 @@ func normalize(typed []string, globals []cli.Flag, verbs []verb) (line, error) {
 				l.args = append(l.args, word)
 				continue
 			}
-			i := slices.IndexFunc(verbs, func(v verb) bool { return v.name == word })
+			i := slices.IndexFunc(verbs, func(v Verb) bool { return v.Name == word })
 			if i < 0 {
 				return l, unknownCommand(word, verbs)
 			}
@@ -65,17 +65,17 @@ func normalize(typed []string, globals []cli.Flag, verbs []verb) (line, error) {
 			return l, err
 		}
 	}
-	if l.verb != "" && v.rest == "" && l.cut {
+	if l.verb != "" && v.Rest == "" && l.cut {
 		l.args, l.rest = append(l.args, l.rest...), nil
 	}
 	return l, nil
 }
 
 // flag reads one word of flags and gives back what remains of the words after it.
-func (l *line) flag(word string, after []string, v verb, globals []cli.Flag) ([]string, error) {
+func (l *line) flag(word string, after []string, v Verb, globals []Flag) ([]string, error) {
 	if name, long := strings.CutPrefix(word, "--"); long {
 		name, value, hasValue := strings.Cut(name, "=")
-		switch f, global := lookUp(name, v.flags, globals); {
+		switch f, global := lookUp(name, v.Flags, globals); {
 		case f != nil && len(name) > 1:
 			return l.add(f, global, word, value, hasValue, after)
 		case name == "help":
@@ -89,13 +89,13 @@ func (l *line) flag(word string, after []string, v verb, globals []cli.Flag) ([]
 	}
 
 	name, _, _ := strings.Cut(word[1:], "=")
-	if f, _ := lookUp(name, v.flags, globals); len(name) > 1 && (f != nil || name == "help") {
+	if f, _ := lookUp(name, v.Flags, globals); len(name) > 1 && (f != nil || name == "help") {
 		// Silently reading -queue as "-q ueue" would put jobs into a queue that nobody serves.
-		return nil, withHint(usagef("%s: a long flag begins with two dashes", word), "did you mean -%s?", word)
+		return nil, WithHint(Usagef("%s: a long flag begins with two dashes", word), "did you mean -%s?", word)
 	}
 	for letters := word[1:]; letters != ""; {
 		name, letters = letters[:1], letters[1:]
-		f, global := lookUp(name, v.flags, globals)
+		f, global := lookUp(name, v.Flags, globals)
 		switch {
 		case f == nil && name == "h":
 			l.help = true
@@ -115,9 +115,9 @@ func (l *line) flag(word string, after []string, v verb, globals []cli.Flag) ([]
 
 // add notes one flag with its value, which is the next word unless it came with the flag. A second value where one is
 // taken is refused: to leave one of two queues out without a word would answer another question than was asked.
-func (l *line) add(f cli.Flag, global bool, word, value string, hasValue bool, after []string) ([]string, error) {
+func (l *line) add(f Flag, global bool, word, value string, hasValue bool, after []string) ([]string, error) {
 	if takesValue(f) && !takesMany(f) && l.given[f.Names()[0]] {
-		return nil, usagef("flag --%s is given twice, but takes one value", f.Names()[0])
+		return nil, Usagef("flag --%s is given twice, but takes one value", f.Names()[0])
 	}
 	switch {
 	case hasValue:
@@ -128,16 +128,16 @@ func (l *line) add(f cli.Flag, global bool, word, value string, hasValue bool, a
 		l.put(f, global, "="+after[0])
 		after = after[1:]
 	default:
-		err := usagef("flag %s needs a value", word)
+		err := Usagef("flag %s needs a value", word)
 		if l.cut {
-			return nil, withHint(err, "to give -- itself as the value, write --%s=--", f.Names()[0])
+			return nil, WithHint(err, "to give -- itself as the value, write --%s=--", f.Names()[0])
 		}
-		return nil, withHint(err, "%s", seeHelp(l.verb))
+		return nil, WithHint(err, "%s", SeeHelp(l.verb))
 	}
 	return after, nil
 }
 
-func (l *line) put(f cli.Flag, global bool, value string) {
+func (l *line) put(f Flag, global bool, value string) {
 	name := f.Names()[0]
 	l.given[name] = true
 	if global {
@@ -148,14 +148,14 @@ func (l *line) put(f cli.Flag, global bool, value string) {
 }
 
 // unknownFlag says so, with the nearest flag that exists.
-func (l *line) unknownFlag(word string, v verb, globals []cli.Flag) error {
+func (l *line) unknownFlag(word string, v Verb, globals []Flag) error {
 	shown, _, _ := strings.Cut(word, "=")
-	err := usagef("unknown flag %s", shown)
+	err := Usagef("unknown flag %s", shown)
 	if l.verb != "" {
-		err = usagef("unknown flag %s for %s", shown, l.verb)
+		err = Usagef("unknown flag %s for %s", shown, l.verb)
 	}
 	var names []string
-	for _, f := range slices.Concat(v.flags, globals) {
+	for _, f := range slices.Concat(v.Flags, globals) {
 		for _, name := range f.Names() {
 			if len(name) > 1 {
 				names = append(names, name)
@@ -164,18 +164,18 @@ func (l *line) unknownFlag(word string, v verb, globals []cli.Flag) error {
 	}
 	switch near := nearest(strings.TrimLeft(shown, "-"), names); {
 	case near != "":
-		return withHint(err, "did you mean --%s?", near)
+		return WithHint(err, "did you mean --%s?", near)
 	case l.verb == "":
-		return withHint(err, "the flags of a command follow its name; %s", seeHelp(""))
+		return WithHint(err, "the flags of a command follow its name; %s", SeeHelp(""))
 	case !strings.HasPrefix(word, "--"):
-		return withHint(err, "put -- in front of an argument that begins with a dash; %s", seeHelp(l.verb))
+		return WithHint(err, "put -- in front of an argument that begins with a dash; %s", SeeHelp(l.verb))
 	}
-	return withHint(err, "%s", seeHelp(l.verb))
+	return WithHint(err, "%s", SeeHelp(l.verb))
 }
 
 // lookUp finds a flag by any of its names. The command's own flags win over the global ones.
-func lookUp(name string, own, globals []cli.Flag) (f cli.Flag, global bool) {
-	named := func(f cli.Flag) bool { return slices.Contains(f.Names(), name) }
+func lookUp(name string, own, globals []Flag) (f Flag, global bool) {
+	named := func(f Flag) bool { return slices.Contains(f.Names(), name) }
 	if i := slices.IndexFunc(own, named); i >= 0 {
 		return own[i], false
 	}
@@ -193,7 +193,7 @@ func (l *line) checkValues() error {
 		switch name {
 		case "queue", "key", "worker", "version", "actor", "jsonl":
 			if value == "" {
-				return usagef("--%s is empty", name)
+				return Usagef("--%s is empty", name)
 			}
 		}
 		if name == "queue" {
@@ -206,13 +206,13 @@ func (l *line) checkValues() error {
 }
 
 // takesMany says whether f may be given more than once.
-func takesMany(f cli.Flag) bool {
-	_, ok := f.(*cli.StringSliceFlag)
+func takesMany(f Flag) bool {
+	_, ok := f.(*StringSliceFlag)
 	return ok
 }
 
 // takesValue says whether f wants a value; all flags of cli but the boolean ones do.
-func takesValue(f cli.Flag) bool {
-	d, ok := f.(cli.DocGenerationFlag)
+func takesValue(f Flag) bool {
+	d, ok := f.(urfave.DocGenerationFlag)
 	return !ok || d.TakesValue()
 }

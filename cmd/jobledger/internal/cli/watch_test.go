@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -6,8 +6,6 @@ import (
 	"context"
 	"io"
 	"testing"
-
-	"github.com/urfave/cli/v2"
 )
 
 func TestWatchDrawsOverOnATerminalAndAppendsElsewhere(t *testing.T) {
@@ -20,19 +18,17 @@ func TestWatchDrawsOverOnATerminalAndAppendsElsewhere(t *testing.T) {
 		{true, false, "\x1b[2J\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J"},
 	} {
 		var out bytes.Buffer
-		p := &program{stdout: bufio.NewWriter(&out), stderr: io.Discard, stdoutTerminal: tt.terminal, json: tt.json}
-		app := cli.NewContext(cli.NewApp(), nil, &cli.Context{})
+		p := &Program{Stdout: bufio.NewWriter(&out), Stderr: io.Discard, StdoutTerminal: tt.terminal, JSON: tt.json}
 		ctx, cancel := context.WithCancel(t.Context())
-		app.Context = ctx
 		shown := 0
-		err := p.watch(app, "100ms", func(p *program, _ *cli.Context) error {
+		err := p.Watch(ctx, "100ms", func(p *Program) error {
 			if shown++; shown == 2 {
 				cancel()
 			}
-			if err := p.printLine("a"); err != nil {
+			if err := p.PrintLine("a"); err != nil {
 				return err
 			}
-			return p.printLine("b")
+			return p.PrintLine("b")
 		})
 		if err != nil || out.String() != tt.want {
 			t.Errorf("terminal %t, json %t: got %q, %v; want %q", tt.terminal, tt.json, out.String(), err, tt.want)

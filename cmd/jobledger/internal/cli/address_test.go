@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ func TestWhatIsShownOfAnAddress(t *testing.T) {
 		"postgres://me@host/db?sync=normal":                          {"postgres://me@host:5432/db", "postgres://me@host/db?sync=normal"},
 		"postgres://host/db?user=me&password=geheim&sslmode=disable": {"postgres://me@host:5432/db", "postgres://host/db?sslmode=disable&user=me"},
 	} {
-		if got := [2]string{shown(dsn), (&program{db: dsn}).dbWords()[len(" --db "):]}; got[0] != want[0] || got[1] != want[1] && got[1] != "'"+want[1]+"'" {
+		if got := [2]string{DisplayDSN(dsn), (&Program{DB: dsn}).DBFlag()[len(" --db "):]}; got[0] != want[0] || got[1] != want[1] && got[1] != "'"+want[1]+"'" {
 			t.Errorf("%s: %s and %s", dsn, got[0], got[1])
 		}
 	}
@@ -24,7 +24,7 @@ func TestWhatIsShownOfAnAddress(t *testing.T) {
 func TestDBWordsLeaveOutWhatTheEnvironmentSays(t *testing.T) {
 	t.Setenv("JOBLEDGER_DB", "postgres://me:geheim@host/db")
 	for dsn, want := range map[string]string{"jobledger.db": "", "postgres://me:geheim@host/db": "", "postgres://host/b": " --db postgres://host/b"} {
-		if got := (&program{db: dsn}).dbWords(); got != want {
+		if got := (&Program{DB: dsn}).DBFlag(); got != want {
 			t.Errorf("%s: %q", dsn, got)
 		}
 	}
@@ -41,17 +41,17 @@ func TestLogFolders(t *testing.T) {
 		"postgres://me@host:5432/..%2F..%2Fetc":  "/home/ada/.local/state/jobledger/%2F..%2Fetc",
 		"postgres://me@/jobs?host=%2Frun&port=1": "/home/ada/.local/state/jobledger/jobs",
 	} {
-		if got, err := logFolder(path); err != nil || got != want {
+		if got, err := LogFolder(path); err != nil || got != want {
 			t.Errorf("%s: %s, %v; want %s", path, got, err, want)
 		}
 	}
 	t.Setenv("XDG_STATE_HOME", "/state")
-	if got, err := logFolder("postgres://me@host:5432/jobs"); err != nil || got != "/state/jobledger/jobs" {
+	if got, err := LogFolder("postgres://me@host:5432/jobs"); err != nil || got != "/state/jobledger/jobs" {
 		t.Errorf("got %s, %v", got, err)
 	}
 	t.Setenv("XDG_STATE_HOME", "relative")
 	t.Setenv("HOME", "")
-	if got, err := logFolder("postgres://me@host:5432/jobs"); err == nil {
+	if got, err := LogFolder("postgres://me@host:5432/jobs"); err == nil {
 		t.Errorf("without a home: %s", got)
 	}
 }
@@ -59,12 +59,12 @@ func TestLogFolders(t *testing.T) {
 // What a person reads of a ledger on a server is by the server's clock.
 func TestNowFollowsTheServer(t *testing.T) {
 	here := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	p := &program{now: func() time.Time { return here }}
+	p := &Program{Now: func() time.Time { return here }}
 	for _, step := range []struct{ ahead, want time.Duration }{
 		{100 * time.Millisecond, 0}, {time.Hour, time.Hour}, {time.Hour, time.Hour}, {-time.Minute, -time.Minute}, {0, 0},
 	} {
-		p.follow(step.ahead)
-		if got := p.now().Sub(here); got != step.want {
+		p.useServerClock(step.ahead)
+		if got := p.Now().Sub(here); got != step.want {
 			t.Errorf("%s ahead, now is %s ahead", step.ahead, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -8,20 +8,20 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-func exampleTable() *table {
-	t := &table{columns: []column{
-		{title: "JOB"}, {title: "STATE", state: true}, {title: "TRIES", right: true}, {title: "QUEUE", least: 5}, {title: "PAYLOAD", least: 8},
+func exampleTable() *Table {
+	t := &Table{Columns: []Column{
+		{Title: "JOB"}, {Title: "STATE", State: true}, {Title: "TRIES", Right: true}, {Title: "QUEUE", Least: 5}, {Title: "PAYLOAD", Least: 8},
 	}}
-	t.add("01J", "queued", "1", "mail", "hello")
-	t.add("01K", "failed", "12", "very.long.queue", "日本語のとても長いペイロード")
-	t.add("01L", "succeeded", "", "mail", "")
+	t.Add("01J", "queued", "1", "mail", "hello")
+	t.Add("01K", "failed", "12", "very.long.queue", "日本語のとても長いペイロード")
+	t.Add("01L", "succeeded", "", "mail", "")
 	return t
 }
 
 func TestTableIsWholeWhenPiped(t *testing.T) {
 	p, out := printing(0, false)
-	p.printTable(exampleTable())
-	p.flush()
+	p.PrintTable(exampleTable())
+	p.Flush()
 	want := `JOB  STATE      TRIES  QUEUE            PAYLOAD
 01J  queued         1  mail             hello
 01K  failed        12  very.long.queue  日本語のとても長いペイロード
@@ -35,8 +35,8 @@ func TestTableIsWholeWhenPiped(t *testing.T) {
 func TestTableFitsTheTerminal(t *testing.T) {
 	for width := 30; width < 100; width++ {
 		p, out := printing(width, false)
-		p.printTable(exampleTable())
-		p.flush()
+		p.PrintTable(exampleTable())
+		p.Flush()
 		for line := range strings.Lines(out.String()) {
 			line = strings.TrimSuffix(line, "\n")
 			least := 3 + 9 + 5 + 5 + 8 + 4*2
@@ -52,11 +52,11 @@ func TestTableFitsTheTerminal(t *testing.T) {
 
 func TestColorsTakeNoRoom(t *testing.T) {
 	p, colored := printing(60, true)
-	p.printTable(exampleTable())
-	p.flush()
+	p.PrintTable(exampleTable())
+	p.Flush()
 	q, plain := printing(60, false)
-	q.printTable(exampleTable())
-	q.flush()
+	q.PrintTable(exampleTable())
+	q.Flush()
 	stripped := colored.String()
 	for _, s := range []string{"0", "1", "31", "32", "34"} {
 		stripped = strings.ReplaceAll(stripped, "\x1b["+s+"m", "")
@@ -72,10 +72,10 @@ func TestColorsTakeNoRoom(t *testing.T) {
 func TestJSONIsHarmlessAndMeansTheSame(t *testing.T) {
 	p, out := printing(0, false)
 	in := map[string]any{"payload": "<a&b>\n\x1b\x7f\u009b\u202e\U000e0041 日本\\u202e", "key": nil}
-	if err := p.printJSON(in); err != nil {
+	if err := p.PrintJSON(in); err != nil {
 		t.Fatal(err)
 	}
-	p.flush()
+	p.Flush()
 	want := `{"key":null,"payload":"<a&b>\n\u001b\u007f\u009b\u202e\udb40\udc41 日本\\u202e"}` + "\n"
 	if out.String() != want {
 		t.Errorf("got  %swant %s", out, want)
@@ -88,8 +88,8 @@ func TestJSONIsHarmlessAndMeansTheSame(t *testing.T) {
 
 func TestPairsLeaveOutWhatIsEmpty(t *testing.T) {
 	p, out := printing(0, false)
-	p.printPairs([2]string{"id", "01J"}, [2]string{"a long name", ""}, [2]string{"state", "queued"})
-	p.flush()
+	p.PrintPairs([2]string{"id", "01J"}, [2]string{"a long name", ""}, [2]string{"state", "queued"})
+	p.Flush()
 	if want := "id     01J\nstate  queued\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out, want)
 	}
@@ -98,8 +98,8 @@ func TestPairsLeaveOutWhatIsEmpty(t *testing.T) {
 func TestRawBytesPassAPipeUntouched(t *testing.T) {
 	for width, want := range map[int]string{0: "\x1b\xff\n", 80: "\\x1b\\xff\n"} {
 		p, out := printing(width, false)
-		p.printRaw([]byte("\x1b\xff\n"))
-		p.flush()
+		p.PrintRaw([]byte("\x1b\xff\n"))
+		p.Flush()
 		if out.String() != want {
 			t.Errorf("width %d: got %q, want %q", width, out, want)
 		}

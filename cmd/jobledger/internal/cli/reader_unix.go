@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package cli
 
 import (
 	"os"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readerGone says whether nobody reads stdout any more: a pipe tells before anything is written to it.
-func readerGone() bool {
+// ReaderGone says whether nobody reads stdout any more: a pipe tells before anything is written to it.
+func ReaderGone() bool {
 	fds := []unix.PollFd{{Fd: int32(os.Stdout.Fd())}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0 && fds[0].Revents&unix.POLLERR != 0

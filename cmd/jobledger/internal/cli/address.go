@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"jobledger/ledger"
 )
 
-// shown is dsn for people: of a ledger in PostgreSQL the address, without a password.
-func shown(dsn string) string {
+// DisplayDSN is dsn for people: of a ledger in PostgreSQL the address, without a password.
+func DisplayDSN(dsn string) string {
 	if !ledger.OnServer(dsn) {
 		return dsn
 	}
@@ -41,40 +41,40 @@ func withoutPassword(dsn string) string {
 	return u.String()
 }
 
-// dbWords are what a line for a shell says of the ledger: nothing where it need not.
-func (p *program) dbWords() string {
-	if p.db == defaultDB || ledger.OnServer(p.db) && p.db == os.Getenv("JOBLEDGER_DB") {
+// DBFlag are what a line for a shell says of the ledger: nothing where it need not.
+func (p *Program) DBFlag() string {
+	if p.DB == DefaultDB || ledger.OnServer(p.DB) && p.DB == os.Getenv("JOBLEDGER_DB") {
 		return ""
 	}
-	if ledger.OnServer(p.db) {
-		return " --db " + quoteShell(withoutPassword(p.db))
+	if ledger.OnServer(p.DB) {
+		return " --db " + QuoteShell(withoutPassword(p.DB))
 	}
-	return " --db " + quoteShell(p.db)
+	return " --db " + QuoteShell(p.DB)
 }
 
-// ofFiles refuses what is done with a file to a ledger on a server. hint says what does it there.
-func (p *program) ofFiles(verb, hint string) error {
-	if !ledger.OnServer(p.db) {
+// RequireFile refuses what is done with a file to a ledger on a server. hint says what does it there.
+func (p *Program) RequireFile(verb, hint string) error {
+	if !ledger.OnServer(p.DB) {
 		return nil
 	}
-	return withHint(usagef("%s is for a ledger in a file, and %s is in PostgreSQL", verb, shown(p.db)), "%s", hint)
+	return WithHint(Usagef("%s is for a ledger in a file, and %s is in PostgreSQL", verb, DisplayDSN(p.DB)), "%s", hint)
 }
 
-// fileName refuses what is no name for a new file.
-func fileName(flag, name string) error {
+// CheckNewFile refuses what is no name for a new file.
+func CheckNewFile(flag, name string) error {
 	if !ledger.OnServer(name) {
 		return nil
 	}
-	return withHint(usagef("%s makes a file; %s is none", flag, shown(name)),
+	return WithHint(Usagef("%s makes a file; %s is none", flag, DisplayDSN(name)),
 		"'jobledger export --db FILE | jobledger import - --db postgres://…' puts a ledger into PostgreSQL")
 }
 
 // errNoHome means that there is no folder for what commands write.
 var errNoHome = errors.New("neither XDG_STATE_HOME nor HOME is set")
 
-// logFolder is where this machine keeps what commands write, of the ledger at path: beside a file; for one in PostgreSQL,
+// LogFolder is where this machine keeps what commands write, of the ledger at path: beside a file; for one in PostgreSQL,
 // in a folder of this user's.
-func logFolder(path string) (string, error) {
+func LogFolder(path string) (string, error) {
 	if !ledger.OnServer(path) {
 		return worker.LogFolder(path), nil
 	}
@@ -97,11 +97,11 @@ func logFolder(path string) (string, error) {
 	if name = strings.TrimLeft(name, "."); name == "" {
 		name = "_"
 	}
-	return filepath.Join(state, programName, name), nil
+	return filepath.Join(state, ProgramName, name), nil
 }
 
-// quoteShell is text as one word for a shell.
-func quoteShell(text string) string {
+// QuoteShell is text as one word for a shell.
+func QuoteShell(text string) string {
 	safe := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:,@%=", r)
 	}
@@ -111,8 +111,8 @@ func quoteShell(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// pathOf splits the DSN of a file into its path and its options. That of a server it returns as the path.
-func pathOf(dsn string) (path, options string) {
+// SplitDSN splits the DSN of a file into its path and its options. That of a server it returns as the path.
+func SplitDSN(dsn string) (path, options string) {
 	path, isURL := strings.CutPrefix(dsn, "sqlite:")
 	if isURL {
 		path, options, _ = strings.Cut(path, "?")

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -8,27 +8,25 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/urfave/cli/v2"
 )
 
 // tryVerbs are verbs with flags of every sort.
-func tryVerbs(run func(c *cli.Context) error) []verb {
-	flags := func() []cli.Flag {
-		return []cli.Flag{
-			listFlag("queue", "`QUEUE`", "q"),
-			wholeFlag("priority", "`N`", 0, -100, 100, ""),
-			wholeFlag("parallel", "`N`", 1, 1, 1000, "", "j"),
-			&cli.StringFlag{Name: "run-at", Usage: "`TIME`"},
-			&cli.StringFlag{Name: "version", Usage: "`V`"},
-			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}},
-			&cli.BoolFlag{Name: "once", Aliases: []string{"x"}},
+func tryVerbs(run func(c *Context) error) []Verb {
+	flags := func() []Flag {
+		return []Flag{
+			ListFlag("queue", "`QUEUE`", "q"),
+			WholeFlag("priority", "`N`", 0, -100, 100, ""),
+			WholeFlag("parallel", "`N`", 1, 1, 1000, "", "j"),
+			&StringFlag{Name: "run-at", Usage: "`TIME`"},
+			&StringFlag{Name: "version", Usage: "`V`"},
+			&BoolFlag{Name: "follow", Aliases: []string{"f"}},
+			&BoolFlag{Name: "once", Aliases: []string{"x"}},
 		}
 	}
-	return []verb{
-		{name: "put", maxArgs: anyNumber, flags: flags(), run: run},
-		{name: "work", rest: "CMD", maxArgs: anyNumber, flags: flags(), run: run},
-		{name: "version", flags: nil, run: run},
+	return []Verb{
+		{Name: "put", MaxArgs: AnyNumber, Flags: flags(), Run: run},
+		{Name: "work", Rest: "CMD", MaxArgs: AnyNumber, Flags: flags(), Run: run},
+		{Name: "version", Flags: nil, Run: run},
 	}
 }
 
@@ -75,7 +73,7 @@ func TestNormalizePutsFlagsAheadOfArguments(t *testing.T) {
 		{"work -q mail sh -f", "work --queue=mail --follow -- sh"},
 	}
 	for _, tt := range tests {
-		l, err := normalize(words(tt.typed), globalFlags(""), tryVerbs(nil))
+		l, err := normalize(words(tt.typed), GlobalFlags(""), tryVerbs(nil))
 		if err != nil {
 			t.Errorf("%s: %v", tt.typed, err)
 			continue
@@ -109,7 +107,7 @@ func TestNormalizeFindsHelpAndVersion(t *testing.T) {
 		{"-- put", "", false, false},
 	}
 	for _, tt := range tests {
-		l, err := normalize(words(tt.typed), globalFlags(""), tryVerbs(nil))
+		l, err := normalize(words(tt.typed), GlobalFlags(""), tryVerbs(nil))
 		if err != nil || l.verb != tt.verb || l.help != tt.help || l.version != tt.version {
 			t.Errorf("%s: got verb %q, help %t, version %t, %v", tt.typed, l.verb, l.help, l.version, err)
 		}
@@ -140,24 +138,24 @@ func TestNormalizeRefuses(t *testing.T) {
 		{"--db a put --db b", "flag --db is given twice, but takes one value", ""},
 	}
 	for _, tt := range tests {
-		_, err := normalize(words(tt.typed), globalFlags(""), tryVerbs(nil))
-		code, why, hint := explain(err)
-		if code != exitUsage || why != tt.why || tt.hint != "" && hint != tt.hint {
+		_, err := normalize(words(tt.typed), GlobalFlags(""), tryVerbs(nil))
+		code, why, hint := Explain(err)
+		if code != ExitUsage || why != tt.why || tt.hint != "" && hint != tt.hint {
 			t.Errorf("%s: got %d, %q, hint %q; want %q, hint %q", tt.typed, code, why, hint, tt.why, tt.hint)
 		}
 	}
 }
 
 func TestValuesReachTheVerbAsTyped(t *testing.T) {
-	var got *cli.Context
-	p := &program{}
-	verbs := tryVerbs(func(c *cli.Context) error { got = c; return nil })
+	var got *Context
+	p := &Program{}
+	verbs := tryVerbs(func(c *Context) error { got = c; return nil })
 	typed := []string{"put", "a", "-q", "x,y", "--queue", " z ", "--priority", "-010", "--run-at=-2h", "-f", "--", "--b"}
-	l, err := normalize(typed, globalFlags(""), verbs)
+	l, err := normalize(typed, GlobalFlags(""), verbs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.app(globalFlags(""), verbs, l.given).RunContext(context.Background(), l.words()); err != nil {
+	if err := p.App(GlobalFlags(""), verbs, l.given).RunContext(context.Background(), l.words()); err != nil {
 		t.Fatal(err)
 	}
 	if q := got.StringSlice("queue"); !slices.Equal(q, []string{"x,y", " z "}) {
@@ -190,13 +188,13 @@ func TestBadValuesAreUsageErrors(t *testing.T) {
 		{"put --db=", `--db is empty`},
 	}
 	for _, tt := range tests {
-		p, verbs := &program{}, tryVerbs(func(*cli.Context) error { return nil })
-		l, err := normalize(words(tt.typed), globalFlags(""), verbs)
+		p, verbs := &Program{}, tryVerbs(func(*Context) error { return nil })
+		l, err := normalize(words(tt.typed), GlobalFlags(""), verbs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = p.app(globalFlags(""), verbs, l.given).RunContext(context.Background(), l.words())
-		if code, why, _ := explain(err); code != exitUsage || why != tt.why {
+		err = p.App(GlobalFlags(""), verbs, l.given).RunContext(context.Background(), l.words())
+		if code, why, _ := Explain(err); code != ExitUsage || why != tt.why {
 			t.Errorf("%s: got %d, %q; want %q", tt.typed, code, why, tt.why)
 		}
 	}
@@ -214,10 +212,10 @@ func FuzzNormalize(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		typed := strings.Split(text, "\n")
 		var args []string
-		verbs := tryVerbs(func(c *cli.Context) error { args = c.Args().Slice(); return nil })
-		l, err := normalize(slices.Clone(typed), globalFlags(""), verbs)
+		verbs := tryVerbs(func(c *Context) error { args = c.Args().Slice(); return nil })
+		l, err := normalize(slices.Clone(typed), GlobalFlags(""), verbs)
 		if err != nil {
-			if code, _, _ := explain(err); code != exitUsage {
+			if code, _, _ := Explain(err); code != ExitUsage {
 				t.Fatalf("%q: exit %d: %v", typed, code, err)
 			}
 			return
@@ -237,7 +235,7 @@ func FuzzNormalize(f *testing.F) {
 		default:
 			again = append(again, l.args...)
 		}
-		m, err := normalize(again, globalFlags(""), verbs)
+		m, err := normalize(again, GlobalFlags(""), verbs)
 		if err != nil {
 			t.Fatalf("%q: again %q: %v", typed, again, err)
 		}
@@ -250,9 +248,9 @@ func FuzzNormalize(f *testing.F) {
 		if !reflect.DeepEqual(l, m) {
 			t.Fatalf("%q: got %+v, again %+v", typed, l, m)
 		}
-		p := &program{stdin: strings.NewReader(""), stderr: io.Discard}
-		err = p.app(globalFlags(""), verbs, l.given).RunContext(context.Background(), l.words())
-		if _, ours := errors.AsType[*exitError](err); err != nil && !ours {
+		p := &Program{stdin: strings.NewReader(""), Stderr: io.Discard}
+		err = p.App(GlobalFlags(""), verbs, l.given).RunContext(context.Background(), l.words())
+		if _, ours := errors.AsType[*Error](err); err != nil && !ours {
 			t.Fatalf("%q: cli does not understand %q: %v", typed, l.words(), err)
 		}
 		if err == nil && !slices.Equal(args, l.args) {

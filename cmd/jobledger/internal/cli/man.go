@@ -1,20 +1,20 @@
-package main
+package cli
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
 	"jobledger/cmd/jobledger/internal/render"
 )
 
-// manual is the block under v's name in the man page, where cli prints it as it stands.
-func (v verb) manual() string {
+// Manual is the block under v's name in the man page, where cli prints it as it stands.
+func (v Verb) Manual() string {
 	var b strings.Builder
 	b.WriteString(v.synopsis() + "\n")
-	for paragraph := range strings.SplitSeq(v.about, "\n") {
+	for paragraph := range strings.SplitSeq(v.About, "\n") {
 		for i, l := range render.Wrap(paragraph, 72) {
 			if i == 0 {
 				b.WriteString("\n")
@@ -22,19 +22,19 @@ func (v verb) manual() string {
 			b.WriteString(l + "\n")
 		}
 	}
-	for _, e := range v.examples {
+	for _, e := range v.Examples {
 		b.WriteString("\n" + e[0] + "\n    " + e[1] + "\n")
 	}
 	return b.String()
 }
 
-// environmentRows are the variables that feed flags, with the commands that have such a flag.
-func environmentRows(globals []cli.Flag, verbs []verb) (rows [][2]string) {
+// EnvironmentRows are the variables that feed flags, with the commands that have such a flag.
+func EnvironmentRows(globals []Flag, verbs []Verb) (rows [][2]string) {
 	feeds := map[string][]string{}
 	var names []string
-	collect := func(flags []cli.Flag, where string) {
+	collect := func(flags []Flag, where string) {
 		for _, f := range flags {
-			d, ok := f.(cli.DocGenerationFlag)
+			d, ok := f.(urfave.DocGenerationFlag)
 			if !ok {
 				continue
 			}
@@ -48,7 +48,7 @@ func environmentRows(globals []cli.Flag, verbs []verb) (rows [][2]string) {
 	}
 	collect(globals, "")
 	for _, v := range verbs {
-		collect(v.flags, v.name+" ")
+		collect(v.Flags, v.Name+" ")
 	}
 	for _, name := range names {
 		rows = append(rows, [2]string{name, "stands for " + strings.Join(feeds[name], ", ") + ", unless that is given."})
@@ -56,8 +56,8 @@ func environmentRows(globals []cli.Flag, verbs []verb) (rows [][2]string) {
 	return append(rows, [2]string{"NO_COLOR", "if not empty, no colors, as --no-color."})
 }
 
-// roffSection is a section of a manual page, with a tagged paragraph for each row.
-func roffSection(title string, rows [][2]string) string {
+// RoffSection is a section of a manual page, with a tagged paragraph for each row.
+func RoffSection(title string, rows [][2]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n.SH %s\n", title)
 	for _, r := range rows {
@@ -75,8 +75,8 @@ func roffText(text string) string {
 	return text
 }
 
-// roffASCII names all other characters by their number, since not every roff reads UTF-8.
-func roffASCII(page string) string {
+// RoffASCII names all other characters by their number, since not every roff reads UTF-8.
+func RoffASCII(page string) string {
 	var b strings.Builder
 	for _, r := range page {
 		if r > '~' {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"regexp"
@@ -21,7 +21,7 @@ func FuzzParseWhen(f *testing.F) {
 	dated := regexp.MustCompile(`^[0-9]{4}-`)
 	f.Fuzz(func(t *testing.T, text string, seconds int64) {
 		now := time.Unix(seconds%250_000_000_000, 0).In(noon().Location())
-		w, err := parseWhen("at", text, now)
+		w, err := ParseWhen("at", text, now)
 		if err != nil {
 			wantUsageError(t, text, err)
 			return
@@ -29,10 +29,10 @@ func FuzzParseWhen(f *testing.F) {
 		if dated.MatchString(text) && !zoneLast.MatchString(strings.ToUpper(text)) {
 			t.Fatalf("%q has no zone and is read as %s", text, w)
 		}
-		if clockTime.MatchString(text) && (w.Time.After(now) || w.Time.Before(now.AddDate(0, 0, -2))) {
+		if ClockTime.MatchString(text) && (w.Time.After(now) || w.Time.Before(now.AddDate(0, 0, -2))) {
 			t.Fatalf("%q at %s is read as %s, which is not the last one", text, now, w)
 		}
-		again, err := parseWhen("at", w.String(), now)
+		again, err := ParseWhen("at", w.String(), now)
 		if year := w.Time.Year(); err != nil && (w.ByPos || year >= 0 && year <= 9999) {
 			t.Fatalf("%q is read as %s, which is no time: %v", text, w, err)
 		}
@@ -52,7 +52,7 @@ func FuzzParseDuration(f *testing.F) {
 	unit := regexp.MustCompile(`^([0-9.]+(d|h|m|s|ms|us|µs|μs|ns))+$`)
 	f.Fuzz(func(t *testing.T, text string, lo, hi int64, zero bool) {
 		lo, hi = max(lo, 0), max(hi, 0)
-		d, err := parseDuration("for", text, time.Duration(lo), time.Duration(hi), zero)
+		d, err := ParseDuration("for", text, time.Duration(lo), time.Duration(hi), zero)
 		if err != nil {
 			wantUsageError(t, text, err)
 			return

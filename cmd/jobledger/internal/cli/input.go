@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"jobledger/commands"
 )
 
-// body is what text stands for: its own bytes, or for "-" those of stdin, exactly as they come.
-func (p *program) body(what, text string) ([]byte, error) {
+// ReadBody is what text stands for: its own bytes, or for "-" those of stdin, exactly as they come.
+func (p *Program) ReadBody(what, text string) ([]byte, error) {
 	b := []byte(text)
 	if text == "-" {
 		if err := p.checkStdin("the " + what); err != nil {
@@ -24,42 +24,42 @@ func (p *program) body(what, text string) ([]byte, error) {
 		}
 	}
 	if len(b) > commands.MaxPayload {
-		return nil, withHint(usagef("the %s is larger than 1 MiB (1,048,576 bytes)", what), "store it elsewhere and give its address")
+		return nil, WithHint(Usagef("the %s is larger than 1 MiB (1,048,576 bytes)", what), "store it elsewhere and give its address")
 	}
 	return b, nil
 }
 
 // checkStdin says that what cannot be read from a directory.
-func (p *program) checkStdin(what string) error {
+func (p *Program) checkStdin(what string) error {
 	if f, ok := p.stdin.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return usagef("%s: standard input is a directory", what)
+			return Usagef("%s: standard input is a directory", what)
 		}
 	}
 	return nil
 }
 
 // announceTyping tells whoever sits before a silent terminal that the program waits for them.
-func (p *program) announceTyping(what string) {
+func (p *Program) announceTyping(what string) {
 	if f, ok := p.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		p.message("reading %s from the terminal; Ctrl-D ends it", what)
+		p.Message("reading %s from the terminal; Ctrl-D ends it", what)
 	}
 }
 
-// reread is the file of that name, or stdin for "-", so that it can be read more than once: what is no regular
+// OpenInput is the file of that name, or stdin for "-", so that it can be read more than once: what is no regular
 // file is first copied to a temporary one. It ends where the file ends now. what says what is read, before the name.
 // The caller calls done.
-func (p *program) reread(what, name string) (content *io.SectionReader, done func(), err error) {
+func (p *Program) OpenInput(what, name string) (content *io.SectionReader, done func(), err error) {
 	from := p.stdin
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, nil, usagef("%s: %w", what, err)
+			return nil, nil, Usagef("%s: %w", what, err)
 		}
 		info, err := f.Stat()
 		switch {
 		case err == nil && info.IsDir():
-			err = usagef("%s: %s is a directory", what, name)
+			err = Usagef("%s: %s is a directory", what, name)
 		case err == nil && info.Mode().IsRegular():
 			return io.NewSectionReader(f, 0, info.Size()), func() { _ = f.Close() }, nil
 		}
@@ -75,7 +75,7 @@ func (p *program) reread(what, name string) (content *io.SectionReader, done fun
 		}
 		p.announceTyping("lines")
 	}
-	copied, err := os.CreateTemp("", programName+"-*")
+	copied, err := os.CreateTemp("", ProgramName+"-*")
 	if err != nil {
 		return nil, nil, err
 	}

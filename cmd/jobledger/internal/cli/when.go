@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -11,15 +11,15 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 )
 
-// when is a moment as the user gave it: a time, or a place in the ledger.
-type when struct {
+// When is a moment as the user gave it: a time, or a place in the ledger.
+type When struct {
 	Time  time.Time // zero where ByPos
 	Pos   int64     // 0 is the ledger before its first event
 	ByPos bool
 }
 
 // String is w as parseWhen reads it.
-func (w when) String() string {
+func (w When) String() string {
 	if w.ByPos {
 		return "pos:" + strconv.FormatInt(w.Pos, 10)
 	}
@@ -34,24 +34,24 @@ var whenLayouts = []string{
 }
 
 var (
-	clockTime = regexp.MustCompile(`^([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?$`)
+	ClockTime = regexp.MustCompile(`^([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?$`)
 	dateFirst = regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}`)
 	zoneLast  = regexp.MustCompile(`(Z|[+-][0-9]{2}:?[0-9]{2})$`)
 )
 
-// parseWhen reads the value of a flag: RFC 3339 with its zone, also with a space for the T or without
+// ParseWhen reads the value of a flag: RFC 3339 with its zone, also with a space for the T or without
 // seconds; 15:04 or 15:04:05, the last one up to now in now's zone; -2h, -1d12h, +10m, counted from now;
 // pos:N. A date without a zone is refused, since a ledger is read on more than one machine.
-func parseWhen(flag, s string, now time.Time) (when, error) {
-	refuse := func(why string) (when, error) {
-		return when{}, withHint(usagef("--%s: %q %s", flag, s, why), "%s", whenForms)
+func ParseWhen(flag, s string, now time.Time) (When, error) {
+	refuse := func(why string) (When, error) {
+		return When{}, WithHint(Usagef("--%s: %q %s", flag, s, why), "%s", whenForms)
 	}
 	if pos, ok := strings.CutPrefix(s, "pos:"); ok {
 		n, err := strconv.ParseUint(pos, 10, 63)
 		if err != nil {
 			return refuse("is not pos: and a whole number")
 		}
-		return when{Pos: int64(n), ByPos: true}, nil
+		return When{Pos: int64(n), ByPos: true}, nil
 	}
 	if s == "" {
 		return refuse("is no time")
@@ -64,9 +64,9 @@ func parseWhen(flag, s string, now time.Time) (when, error) {
 		if s[0] == '-' {
 			d = -d
 		}
-		return when{Time: now.Add(d)}, nil
+		return When{Time: now.Add(d)}, nil
 	}
-	if m := clockTime.FindStringSubmatch(s); m != nil {
+	if m := ClockTime.FindStringSubmatch(s); m != nil {
 		hour, _ := strconv.Atoi(m[1])
 		minute, _ := strconv.Atoi(m[2])
 		second, _ := strconv.Atoi(m[3]) // 0 where there is none
@@ -74,13 +74,13 @@ func parseWhen(flag, s string, now time.Time) (when, error) {
 			return time.Date(now.Year(), now.Month(), now.Day()-daysAgo, hour, minute, second, 0, now.Location())
 		}
 		if t := at(0); !t.After(now) {
-			return when{Time: t}, nil
+			return When{Time: t}, nil
 		}
-		return when{Time: at(1)}, nil
+		return When{Time: at(1)}, nil
 	}
 	for _, layout := range whenLayouts {
 		if t, err := time.Parse(layout, strings.ToUpper(s)); err == nil {
-			return when{Time: t}, nil
+			return When{Time: t}, nil
 		}
 	}
 	if d, err := readDuration(s); err == nil && d > 0 {
@@ -92,18 +92,18 @@ func parseWhen(flag, s string, now time.Time) (when, error) {
 	return refuse("is no time")
 }
 
-// parseDuration reads the value of a flag as a duration from lo to hi (0: without upper limit), zero only
+// ParseDuration reads the value of a flag as a duration from lo to hi (0: without upper limit), zero only
 // if allowed. It takes what Go's time.ParseDuration takes, without sign, and days of 24 hours in front:
 // 90s, 1h30m, 1d, 1d12h.
-func parseDuration(flag, s string, lo, hi time.Duration, allowZero bool) (time.Duration, error) {
+func ParseDuration(flag, s string, lo, hi time.Duration, allowZero bool) (time.Duration, error) {
 	d, err := readDuration(s)
 	switch {
 	case err != nil:
-		return 0, usagef("--%s: %q %w; give a duration %s, such as 90s or 1h30m", flag, s, err, span(lo, hi, allowZero))
+		return 0, Usagef("--%s: %q %w; give a duration %s, such as 90s or 1h30m", flag, s, err, span(lo, hi, allowZero))
 	case d == 0 && allowZero:
 		return 0, nil
 	case d == 0 || d < lo || hi > 0 && d > hi:
-		return 0, usagef("--%s: %s is out of range; give a duration %s", flag, s, span(lo, hi, allowZero))
+		return 0, Usagef("--%s: %s is out of range; give a duration %s", flag, s, span(lo, hi, allowZero))
 	}
 	return d, nil
 }

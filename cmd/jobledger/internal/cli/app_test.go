@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/urfave/cli/v2"
 
 	"jobledger/cmd/jobledger/internal/render"
 )
@@ -23,18 +21,18 @@ func TestExitCodesOfErrors(t *testing.T) {
 	}{
 		{nil, 0, "", ""},
 		{errors.New("oops"), 1, "oops", ""},
-		{usagef("no %s", "x"), 2, "no x", ""},
-		{withHint(usagef("no x"), "say %s", "y"), 2, "no x", "say y"},
-		{withHint(withHint(usagef("no x"), "first"), "second"), 2, "no x", "first"},
-		{withHint(errors.New("oops"), "try"), 1, "oops", "try"},
-		{withHint(nil, "try"), 0, "", ""},
-		{fmt.Errorf("job 7: %w", exitf(exitConflict, "taken")), 6, "job 7: taken", ""},
+		{Usagef("no %s", "x"), 2, "no x", ""},
+		{WithHint(Usagef("no x"), "say %s", "y"), 2, "no x", "say y"},
+		{WithHint(WithHint(Usagef("no x"), "first"), "second"), 2, "no x", "first"},
+		{WithHint(errors.New("oops"), "try"), 1, "oops", "try"},
+		{WithHint(nil, "try"), 0, "", ""},
+		{fmt.Errorf("job 7: %w", Exitf(ExitConflict, "taken")), 6, "job 7: taken", ""},
 		{fmt.Errorf("wait: %w", context.DeadlineExceeded), 124, "wait: context deadline exceeded", ""},
 		{fmt.Errorf("print: %w", syscall.EPIPE), 0, "print: broken pipe", ""},
-		{errors.Join(exitf(exitDiscrepancy, "bad"), syscall.EPIPE), 8, "bad\nbroken pipe", ""},
+		{errors.Join(Exitf(ExitDiscrepancy, "bad"), syscall.EPIPE), 8, "bad\nbroken pipe", ""},
 	}
 	for _, tt := range tests {
-		code, why, hint := explain(tt.err)
+		code, why, hint := Explain(tt.err)
 		if code != tt.code || why != tt.why || hint != tt.hint {
 			t.Errorf("%v: got %d, %q, %q", tt.err, code, why, hint)
 		}
@@ -42,15 +40,15 @@ func TestExitCodesOfErrors(t *testing.T) {
 }
 
 func TestMissingArgumentsAndFlags(t *testing.T) {
-	one := verb{name: "cancel", args: "JOB…", minArgs: 1, maxArgs: anyNumber}
-	none := verb{name: "status"}
-	work := verb{name: "work", rest: "CMD ARGS…", flags: []cli.Flag{
-		&cli.StringSliceFlag{Name: "queue", Aliases: []string{"q"}, Required: true},
-		&cli.StringFlag{Name: "token", Required: true, EnvVars: []string{"TRY_TOKEN"}},
+	one := Verb{Name: "cancel", Args: "JOB…", MinArgs: 1, MaxArgs: AnyNumber}
+	none := Verb{Name: "status"}
+	work := Verb{Name: "work", Rest: "CMD ARGS…", Flags: []Flag{
+		&StringSliceFlag{Name: "queue", Aliases: []string{"q"}, Required: true},
+		&StringFlag{Name: "token", Required: true, EnvVars: []string{"TRY_TOKEN"}},
 	}}
 	t.Setenv("TRY_TOKEN", "x")
 	tests := []struct {
-		v         verb
+		v         Verb
 		typed     string
 		why, hint string
 	}{
@@ -66,14 +64,14 @@ func TestMissingArgumentsAndFlags(t *testing.T) {
 		{work, "work -- sh", "missing flag --queue (-q)", "see 'jobledger work --help'"},
 	}
 	for _, tt := range tests {
-		l, err := normalize(words(tt.typed), globalFlags(""), []verb{tt.v})
+		l, err := normalize(words(tt.typed), GlobalFlags(""), []Verb{tt.v})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err = tt.v.missingFlag(l); err == nil {
 			err = tt.v.checkArgs(l)
 		}
-		if _, why, hint := explain(err); why != tt.why || tt.hint != "" && hint != tt.hint {
+		if _, why, hint := Explain(err); why != tt.why || tt.hint != "" && hint != tt.hint {
 			t.Errorf("%s: got %q, hint %q", tt.typed, why, hint)
 		}
 	}
@@ -81,21 +79,21 @@ func TestMissingArgumentsAndFlags(t *testing.T) {
 
 func TestHelpLeadsWithExamples(t *testing.T) {
 	p, out := printing(0, false)
-	v := verb{
-		name: "pause", group: groupOperate, usage: "stop handing out the jobs of a queue",
-		about: "Jobs that are running go on.\nNew ones wait.",
-		flags: []cli.Flag{
-			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "the `QUEUE`", Required: true},
-			listFlag("tag", "only with `K=V`"),
-			durationFlag("lease", "for `D`", "1m", 0, 0, false),
-			wholeFlag("limit", "at most `N`", 0, 1, 10, "all"),
-			&cli.StringFlag{Name: "secret", Hidden: true},
+	v := Verb{
+		Name: "pause", Group: GroupOperate, Usage: "stop handing out the jobs of a queue",
+		About: "Jobs that are running go on.\nNew ones wait.",
+		Flags: []Flag{
+			&StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "the `QUEUE`", Required: true},
+			ListFlag("tag", "only with `K=V`"),
+			DurationFlag("lease", "for `D`", "1m", 0, 0, false),
+			WholeFlag("limit", "at most `N`", 0, 1, 10, "all"),
+			&StringFlag{Name: "secret", Hidden: true},
 		},
-		examples: []example{{"jobledger pause -q mail", "nothing is claimed from mail any more"}},
-		exits:    []int{exitConflict},
+		Examples: []Example{{"jobledger pause -q mail", "nothing is claimed from mail any more"}},
+		Exits:    []int{ExitConflict},
 	}
-	p.writeVerbHelp(p.stdout, v)
-	p.flush()
+	p.writeVerbHelp(p.Stdout, v)
+	p.Flush()
 	want := `jobledger pause: stop handing out the jobs of a queue
 
 EXAMPLES
@@ -123,38 +121,38 @@ GLOBAL FLAGS
 }
 
 // pauseLike is a verb as they all are written: flags into values, one call, one answer in two forms.
-func pauseLike(p *program) verb {
-	return verb{
-		name: "pause", group: groupOperate, usage: "stop handing out the jobs of a queue",
-		flags: []cli.Flag{
-			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "the `QUEUE` to pause", Required: true},
-			&cli.StringFlag{Name: "reason", Usage: "why, for whoever reads the history"},
-			durationFlag("grace", "wait `D` first", "", 0, time.Hour, true),
-			&cli.StringFlag{Name: "since", Usage: "from `TIME` on"},
+func pauseLike(p *Program) Verb {
+	return Verb{
+		Name: "pause", Group: GroupOperate, Usage: "stop handing out the jobs of a queue",
+		Flags: []Flag{
+			&StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "the `QUEUE` to pause", Required: true},
+			&StringFlag{Name: "reason", Usage: "why, for whoever reads the history"},
+			DurationFlag("grace", "wait `D` first", "", 0, time.Hour, true),
+			&StringFlag{Name: "since", Usage: "from `TIME` on"},
 		},
-		examples: []example{{"jobledger pause -q mail", "nothing is claimed from mail until it is resumed"}},
-		exits:    []int{exitConflict},
-		run: func(c *cli.Context) error {
-			since, given, err := p.whenOf(c, "since")
+		Examples: []Example{{"jobledger pause -q mail", "nothing is claimed from mail until it is resumed"}},
+		Exits:    []int{ExitConflict},
+		Run: func(c *Context) error {
+			since, given, err := p.WhenFlag(c, "since")
 			if err != nil {
 				return err
 			}
 			if !given {
-				since.Time = p.now()
+				since.Time = p.Now()
 			}
-			grace, given := durationOf(c, "grace")
+			grace, given := DurationValue(c, "grace")
 			queue := c.String("queue")
 			if queue == "gone" {
-				return withHint(exitf(exitConflict, "queue %s is paused already", queue), "see 'jobledger status'")
+				return WithHint(Exitf(ExitConflict, "queue %s is paused already", queue), "see 'jobledger status'")
 			}
-			if p.json {
-				return p.printJSON(map[string]any{
+			if p.JSON {
+				return p.PrintJSON(map[string]any{
 					"queue": queue, "reason": c.String("reason"), "since": render.JSONTime(since.Time), "grace": grace.Seconds(), "given": given,
 				})
 			}
-			t := &table{columns: []column{{title: "QUEUE", least: 8}, {title: "STATE", state: true}, {title: "SINCE"}}}
-			t.add(queue, "paused", render.Age(since.Time, p.now()))
-			return p.printTable(t)
+			t := &Table{Columns: []Column{{Title: "QUEUE", Least: 8}, {Title: "STATE", State: true}, {Title: "SINCE"}}}
+			t.Add(queue, "paused", render.Age(since.Time, p.Now()))
+			return p.PrintTable(t)
 		},
 	}
 }
@@ -178,8 +176,8 @@ func TestAVerbFromLineToAnswer(t *testing.T) {
 	for _, tt := range tests {
 		p, stdout := printing(0, false)
 		var stderr strings.Builder
-		p.stderr = &stderr
-		code := p.finish(p.dispatch(t.Context(), append([]string{"pause"}, words(tt.typed)...), []verb{pauseLike(p)}))
+		p.Stderr = &stderr
+		code := p.finish(p.Dispatch(t.Context(), append([]string{"pause"}, words(tt.typed)...), []Verb{pauseLike(p)}))
 		if code != tt.code || stdout.String() != tt.stdout || stderr.String() != tt.stderr {
 			t.Errorf("%s: got exit %d\n%s%s", tt.typed, code, stdout, stderr.String())
 		}
@@ -204,18 +202,18 @@ func TestGlobalFlags(t *testing.T) {
 				name, value, _ := strings.Cut(assignment, "=")
 				t.Setenv(name, value)
 			}
-			p := &program{}
-			verbs := []verb{{name: "try", run: func(*cli.Context) error { return nil }}}
-			globals := globalFlags(p.defaultActor())
+			p := &Program{}
+			verbs := []Verb{{Name: "try", Run: func(*Context) error { return nil }}}
+			globals := GlobalFlags(p.DefaultActor())
 			l, err := normalize(words(tt.line), globals, verbs)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := p.app(globals, verbs, l.given).Run(l.words()); err != nil {
+			if err := p.App(globals, verbs, l.given).Run(l.words()); err != nil {
 				t.Fatal(err)
 			}
-			if p.db != tt.db || p.json != tt.json || !strings.HasPrefix(p.actor, "cli:") {
-				t.Errorf("got db %q, json %t, actor %q", p.db, p.json, p.actor)
+			if p.DB != tt.db || p.JSON != tt.json || !strings.HasPrefix(p.Actor, "cli:") {
+				t.Errorf("got db %q, json %t, actor %q", p.DB, p.JSON, p.Actor)
 			}
 		})
 	}
@@ -224,9 +222,9 @@ func TestGlobalFlags(t *testing.T) {
 func TestCandidates(t *testing.T) {
 	verbs := tryVerbs(nil)
 	for i := range verbs {
-		verbs[i].group = groupProduce
+		verbs[i].Group = GroupProduce
 	}
-	verbs[0].complete = func(flag string) []string { return map[string][]string{"queue": {"mail", "web"}, "": {"one"}}[flag] }
+	verbs[0].Complete = func(flag string) []string { return map[string][]string{"queue": {"mail", "web"}, "": {"one"}}[flag] }
 	tests := []struct{ line, want string }{
 		{"~", "put work version"},
 		{"wo", "put work version"},
@@ -254,13 +252,13 @@ func TestProgressIsForTerminals(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	for _, terminal := range []bool{false, true} {
 		var stderr bytes.Buffer
-		p := &program{stderr: &stderr, stderrTerminal: terminal}
-		g := p.startProgress("importing", 10)
+		p := &Program{Stderr: &stderr, StderrTerminal: terminal}
+		g := p.StartProgress("importing", 10)
 		for range 10 {
-			g.add(1)
+			g.Add(1)
 		}
-		g.done()
-		g.done()
+		g.Done()
+		g.Done()
 		if got := strings.Contains(stderr.String(), "importing"); got != terminal {
 			t.Errorf("terminal %t: got %q", terminal, stderr.String())
 		}
