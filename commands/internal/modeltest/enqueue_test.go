@@ -1,4 +1,4 @@
-package commands_test
+package modeltest
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ func (m *model) enqueueAny() {
 	var fresh []*modelJob
 	var want error
 	err := m.sure(func() (err error) {
-		got, err = m.Enqueue(m.t.Context(), "cli:test", asked...)
+		got, err = m.Enqueue(m.T.Context(), "cli:test", asked...)
 		return err
 	}, func() {
 		first = false
@@ -61,7 +61,7 @@ func (m *model) order() commands.Enqueue {
 		Queue: rapid.SampledFrom(modelQueues).Draw(m.rt, "queue"), Key: rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(m.rt, "key"),
 		Payload: []byte(rapid.SampledFrom([]string{"", "p"}).Draw(m.rt, "payload")), Priority: rapid.IntRange(-1, 1).Draw(m.rt, "priority"),
 		MaxAttempts: rapid.IntRange(1, 3).Draw(m.rt, "max_attempts"), MaxRuntime: time.Duration(rapid.IntRange(0, 1).Draw(m.rt, "runtime")) * 30 * time.Second,
-		RunAt:   m.now.Add(time.Duration(rapid.IntRange(-1, 2).Draw(m.rt, "run_at")) * 10 * time.Second),
+		RunAt:   m.Now.Add(time.Duration(rapid.IntRange(-1, 2).Draw(m.rt, "run_at")) * 10 * time.Second),
 		Version: rapid.SampledFrom([]string{"", "", "", "v2"}).Draw(m.rt, "version"), Requires: rapid.SampledFrom([][]string{nil, nil, nil, {"gpu"}}).Draw(m.rt, "requires"),
 		ID: id(m.orders),
 	}
@@ -88,8 +88,8 @@ func (m *model) judgeEnqueue(asked []commands.Enqueue) (fresh []*modelJob, want 
 		case j != nil:
 			continue
 		}
-		if e.RunAt.Before(m.now) {
-			e.RunAt = m.now
+		if e.RunAt.Before(m.Now) {
+			e.RunAt = m.Now
 		}
 		m.stamp()
 		j := &modelJob{id: e.ID, queue: e.Queue, key: e.Key, payload: string(e.Payload), version: e.Version, requires: e.Requires, priority: e.Priority,

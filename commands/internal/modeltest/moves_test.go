@@ -1,4 +1,4 @@
-package commands_test
+package modeltest
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -15,14 +16,14 @@ import (
 // sure makes a call until nobody has to guess what became of it. The commit of the first attempt may fail; the call is
 // then made again, as it was. carriedOut says what the first attempt has done if it was durable, with no answer.
 func (m *model) sure(call func() error, carriedOut func()) error {
-	v := rapid.SampledFrom([]verdict{heard, heard, heard, heard, heard, heard, undone, unheard}).Draw(m.rt, "commit")
-	m.commits.once(v)
+	v := rapid.SampledFrom([]commandstest.Verdict{commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Undone, commandstest.Unheard}).Draw(m.rt, "commit")
+	m.commits.Once(v)
 	err := call()
-	m.commits.hear()
+	m.commits.Hear()
 	if !errors.Is(err, ledger.ErrUnknown) {
 		return err
 	}
-	if v == unheard {
+	if v == commandstest.Unheard {
 		carriedOut()
 	}
 	return call()
@@ -48,7 +49,7 @@ func (m *model) claimAny() {
 	r := m.request()
 	var got []projection.Job
 	err := m.sure(func() (err error) {
-		got, err = m.Claim(m.t.Context(), r)
+		got, err = m.Claim(m.T.Context(), r)
 		return err
 	}, func() {
 		if want := m.next(r); len(want) > 0 {
@@ -105,7 +106,7 @@ func (m *model) any() ask {
 	case 2:
 		return ask{j, commands.Succeed{Token: token, Owner: owner, Result: rapid.SampledFrom([][]byte{nil, {}, []byte("r")}).Draw(m.rt, "result")}}
 	case 3:
-		wait := rapid.SampledFrom([]*time.Duration{nil, ref(time.Duration(0)), ref(5 * time.Second)}).Draw(m.rt, "retry_in")
+		wait := rapid.SampledFrom([]*time.Duration{nil, new(time.Duration(0)), new(5 * time.Second)}).Draw(m.rt, "retry_in")
 		return ask{j, commands.Fail{Token: token, Owner: owner, Code: rapid.SampledFrom([]string{"", "oom"}).Draw(m.rt, "code"),
 			Detail: rapid.SampledFrom([]string{"", "d"}).Draw(m.rt, "detail"), Signal: rapid.SampledFrom([]string{"", "TERM"}).Draw(m.rt, "signal"),
 			RetryIn: wait, NoRetry: rapid.IntRange(0, 4).Draw(m.rt, "no_retry") == 0}}
@@ -127,10 +128,10 @@ func (m *model) operators(j *modelJob) commands.Command {
 	}
 	var r commands.Reschedule
 	if rapid.Bool().Draw(m.rt, "what") {
-		r.Priority = ref(rapid.IntRange(-1, 1).Draw(m.rt, "priority"))
+		r.Priority = new(rapid.IntRange(-1, 1).Draw(m.rt, "priority"))
 	}
 	if rapid.Bool().Draw(m.rt, "when") {
-		r.RunAt = ref(m.now.Add(time.Duration(rapid.IntRange(-1, 1).Draw(m.rt, "run_at")) * 10 * time.Second))
+		r.RunAt = new(m.Now.Add(time.Duration(rapid.IntRange(-1, 1).Draw(m.rt, "run_at")) * 10 * time.Second))
 	}
 	return r
 }
@@ -140,7 +141,7 @@ func (m *model) one() {
 	a := m.any()
 	var got projection.Job
 	err := m.sure(func() (err error) {
-		got, err = m.Apply(m.t.Context(), "cli:test", ledger.JobID(a.job.id), a.command)
+		got, err = m.Apply(m.T.Context(), "cli:test", ledger.JobID(a.job.id), a.command)
 		return err
 	}, func() { m.judge(a.job, a.command) })
 	m.answered(a, got, err, true)
@@ -161,7 +162,7 @@ func (m *model) several() {
 	asked, steps := m.steps()
 	var out []commands.Result
 	err := m.sure(func() (err error) {
-		out, err = m.ApplyBatch(m.t.Context(), "cli:test", steps)
+		out, err = m.ApplyBatch(m.T.Context(), "cli:test", steps)
 		return err
 	}, func() { m.judgeAll(asked) })
 	if err != nil {
@@ -177,7 +178,7 @@ func (m *model) turn() {
 	var out []commands.Result
 	var got []projection.Job
 	err := m.sure(func() (err error) {
-		out, got, err = m.ApplyAndClaim(m.t.Context(), "cli:test", steps, r)
+		out, got, err = m.ApplyAndClaim(m.T.Context(), "cli:test", steps, r)
 		return err
 	}, func() {
 		m.judgeAll(asked)
@@ -226,20 +227,20 @@ func (m *model) answered(a ask, got projection.Job, err error, now bool) {
 }
 
 func (m *model) sweepAll() {
-	m.commits.once(rapid.SampledFrom([]verdict{heard, heard, undone, unheard}).Draw(m.rt, "commit"))
+	m.commits.Once(rapid.SampledFrom([]commandstest.Verdict{commandstest.Heard, commandstest.Heard, commandstest.Undone, commandstest.Unheard}).Draw(m.rt, "commit"))
 	w := commands.Sweeper{Service: m.Service, Actor: "sweeper:test", Grace: new(time.Duration)}
-	_, err := w.Sweep(m.t.Context())
-	m.commits.hear()
+	_, err := w.Sweep(m.T.Context())
+	m.commits.Hear()
 	if errors.Is(err, ledger.ErrUnknown) {
-		_, err = w.Sweep(m.t.Context())
+		_, err = w.Sweep(m.T.Context())
 	}
 	if err != nil {
 		m.rt.Fatalf("sweep: %v", err)
 	}
 	for _, j := range m.jobs {
-		if j.live() != nil && !j.lease.After(m.now) {
+		if j.live() != nil && !j.lease.After(m.Now) {
 			m.stamp()
-			j.fail("reclaimed", nil, m.now, j.backoff(j.failures+1), false)
+			j.fail("reclaimed", nil, m.Now, j.backoff(j.failures+1), false)
 		}
 	}
 }
@@ -259,7 +260,7 @@ func (m *model) pauseAny() {
 	}
 	var changed bool
 	err := m.sure(func() (err error) {
-		changed, err = do(m.t.Context(), "cli:test", name, "")
+		changed, err = do(m.T.Context(), "cli:test", name, "")
 		return err
 	}, func() { judge() })
 	if want := judge(); err != nil || changed != want {

@@ -1,4 +1,4 @@
-package commands_test
+package modeltest
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
@@ -78,7 +79,7 @@ func (j *modelJob) backoff(n int) time.Duration {
 
 // model is all jobs, and the ledger that should be like them.
 type model struct {
-	*queue
+	*commandstest.Scenario
 	rt      *rapid.T
 	dsn     string
 	commits judge
@@ -92,15 +93,15 @@ type model struct {
 
 // judge decides what becomes of COMMITs: all are heard, until it is told otherwise.
 type judge interface {
-	once(v verdict) // the next one is v, all later ones are heard
-	hear()          // all are heard
+	Once(v commandstest.Verdict) // the next one is v, all later ones are heard
+	Hear()                       // all are heard
 }
 
 var modelQueues = []string{"a", "b"}
 
 // stamp is what an event of now carries.
 func (m *model) stamp() time.Time {
-	at := m.now
+	at := m.Now
 	if n := len(m.ats); n > 0 && m.ats[n-1].After(at) {
 		at = m.ats[n-1]
 	}
@@ -108,23 +109,23 @@ func (m *model) stamp() time.Time {
 	return at
 }
 
-// TestAnyCommandsInAnyOrder runs random commands of several workers, operators and sweepers against the model: alone
+// TestModelAnyCommands runs random commands of several workers, operators and sweepers against the model: alone
 // and several in a transaction, with tokens and copies of jobs from any earlier time, with commits of which nobody
 // knows, on a ledger that is closed and opened in between. What goes wrong is made as short as it can be.
-func TestAnyCommandsInAnyOrder(t *testing.T) {
+func TestModelAnyCommands(t *testing.T) {
 	longer(t)
 	fresh := freshLedgers(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &model{queue: &queue{t: t, now: ledgertest.Epoch}, rt: rt, paused: map[string]bool{}}
+		m := &model{Scenario: &commandstest.Scenario{T: t, Now: ledgertest.Epoch}, rt: rt, paused: map[string]bool{}}
 		m.dsn, m.commits = fresh()
 		m.open()
 		defer m.close()
 		actions := map[string]func(){
 			"enqueue": m.enqueueAny, "claim": m.claimAny, "claim more": m.claimAny, "one command": m.one, "another command": m.one,
 			"several": m.several, "turn": m.turn, "sweep": m.sweepAll, "pause": m.pauseAny, "look": m.look,
-			"wait": func() { m.now = m.now.Add(time.Duration(rapid.IntRange(1, 40).Draw(m.rt, "seconds")) * time.Second) },
+			"wait": func() { m.Now = m.Now.Add(time.Duration(rapid.IntRange(1, 40).Draw(m.rt, "seconds")) * time.Second) },
 			"clock runs back": func() {
-				m.now = m.now.Add(-time.Duration(rapid.IntRange(1, 20).Draw(m.rt, "seconds")) * time.Second)
+				m.Now = m.Now.Add(-time.Duration(rapid.IntRange(1, 20).Draw(m.rt, "seconds")) * time.Second)
 			},
 			"reopen": func() {
 				if rapid.IntRange(0, 3).Draw(m.rt, "really") == 0 {
@@ -134,7 +135,7 @@ func TestAnyCommandsInAnyOrder(t *testing.T) {
 			},
 		}
 		repeat := map[string]func(*rapid.T){"": func(rt *rapid.T) {
-			if got := m.tail(); got != int64(len(m.ats)) {
+			if got := m.Tail(); got != int64(len(m.ats)) {
 				rt.Fatalf("there are %d events, want %d", got, len(m.ats))
 			}
 		}}
@@ -157,9 +158,9 @@ func freshLedgers(t *testing.T) func() (dsn string, commits judge) {
 	round := 0
 	if ledgertest.OnPostgres(t) {
 		fewer(t)
-		cutter, through := newCutter(t, ledgertest.Postgres(t))
+		cutter, through := commandstest.NewCutter(t, ledgertest.Postgres(t))
 		t.Cleanup(func() {
-			if cutter.cuts.Load() == 0 {
+			if cutter.Cuts.Load() == 0 {
 				t.Error("no connection was cut at its COMMIT")
 			}
 		})
@@ -168,14 +169,14 @@ func freshLedgers(t *testing.T) func() (dsn string, commits judge) {
 			return fmt.Sprintf("%s&schema=model%d", through, round), cutter
 		}
 	}
-	folder, empty := t.TempDir(), emptyLedger(t)
+	folder, empty := t.TempDir(), commandstest.EmptyLedger(t)
 	return func() (string, judge) {
 		round++
 		path := filepath.Join(folder, fmt.Sprint(round, ".db"))
 		if err := os.WriteFile(path, empty, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return path, judgeCommits(path)
+		return path, commandstest.JudgeCommits(path)
 	}
 }
 
@@ -210,11 +211,11 @@ func preset(t *testing.T, name, value string) {
 
 func (m *model) open() {
 	m.rt.Helper()
-	store, err := ledger.Open(m.t.Context(), ledgertest.Relaxed(m.dsn))
+	store, err := ledger.Open(m.T.Context(), ledgertest.Relaxed(m.dsn))
 	if err != nil {
 		m.rt.Fatal(err)
 	}
-	store.Now = func() time.Time { return m.now }
+	store.Now = func() time.Time { return m.Now }
 	m.Service = &commands.Service{Store: store, NewID: func() string {
 		m.ids++
 		return id(1_000_000 + m.ids)
@@ -227,3 +228,7 @@ func (m *model) close() {
 		m.rt.Error(err)
 	}
 }
+
+func id(n int) string { return fmt.Sprintf("01KDXYZAF8%016d", n) }
+
+func worker(name string) ledger.Worker { return ledger.Worker{Name: name, Boot: "boot-" + name} }

@@ -1,4 +1,4 @@
-package commands_test
+package simtest
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 )
@@ -132,17 +133,17 @@ func call[T any](p *process, what string, shows []string, do func() (T, error)) 
 		p.counts["unsent"]++
 		return none, errSimLost
 	}
-	next := heard
+	next := commandstest.Heard
 	if p.chance(f.undone) {
-		next = undone
+		next = commandstest.Undone
 	} else if p.chance(f.unheard) {
-		next = unheard
+		next = commandstest.Unheard
 	}
-	before := p.commits.seen()
-	p.commits.once(next)
+	before := p.commits.Seen()
+	p.commits.Once(next)
 	answer, err = do()
-	p.commits.by(nil)
-	if p.commits.seen() > before {
+	p.commits.By(nil)
+	if p.commits.Seen() > before {
 		p.oracle.look(p)
 	}
 	switch {

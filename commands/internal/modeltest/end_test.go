@@ -1,4 +1,4 @@
-package commands_test
+package modeltest
 
 import (
 	"encoding/json"
@@ -25,7 +25,7 @@ func (m *model) look() {
 
 func (m *model) read(fn func(tx *ledger.Tx) error) {
 	m.rt.Helper()
-	if err := m.Store.Read(m.t.Context(), fn); err != nil {
+	if err := m.Store.Read(m.T.Context(), fn); err != nil {
 		m.rt.Fatal(err)
 	}
 }
@@ -33,7 +33,7 @@ func (m *model) read(fn func(tx *ledger.Tx) error) {
 func (m *model) list() (jobs []projection.Job) {
 	m.rt.Helper()
 	m.read(func(tx *ledger.Tx) (err error) {
-		jobs, err = projection.List(m.t.Context(), tx, projection.Filter{})
+		jobs, err = projection.List(m.T.Context(), tx, projection.Filter{})
 		return err
 	})
 	return jobs
@@ -59,7 +59,7 @@ func (m *model) checkAll() {
 
 func (m *model) checkFold() {
 	m.read(func(tx *ledger.Tx) error {
-		v, err := audit.Verify(m.t.Context(), tx, nil)
+		v, err := audit.Verify(m.T.Context(), tx, nil)
 		if len(v.Findings) > 0 || int(v.Events) != len(m.ats) || int(v.Jobs) != len(m.jobs) {
 			m.rt.Fatalf("verify: %+v, want %d events of %d jobs", v, len(m.ats), len(m.jobs))
 		}
@@ -70,7 +70,7 @@ func (m *model) checkFold() {
 // checkAsOf compares what was seen with what is said about that moment now, by its pos and by its time.
 func (m *model) checkAsOf(s sight, rows map[ledger.JobID]projection.Job) {
 	m.read(func(tx *ledger.Tx) error {
-		at, err := projection.AtPos(m.t.Context(), tx, s.pos)
+		at, err := projection.AtPos(m.T.Context(), tx, s.pos)
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (m *model) checkAsOf(s sight, rows map[ledger.JobID]projection.Job) {
 			return nil
 		}
 		last := m.ats[s.pos-1]
-		if at, err = projection.AtTime(m.t.Context(), tx, last); err != nil {
+		if at, err = projection.AtTime(m.T.Context(), tx, last); err != nil {
 			return err
 		}
 		if want := int64(sort.Search(len(m.ats), func(i int) bool { return m.ats[i].After(last) })); at.Pos != want {
@@ -94,7 +94,7 @@ func (m *model) checkAsOf(s sight, rows map[ledger.JobID]projection.Job) {
 
 func (m *model) sameJobs(tx *ledger.Tx, s sight, at projection.Moment, rows map[ledger.JobID]projection.Job) {
 	m.rt.Helper()
-	then, err := projection.ListAsOf(m.t.Context(), tx, projection.Filter{}, at)
+	then, err := projection.ListAsOf(m.T.Context(), tx, projection.Filter{}, at)
 	if err != nil || len(then) != len(s.jobs) {
 		m.rt.Fatalf("as of %d: %d jobs, %v, want %d", s.pos, len(then), err, len(s.jobs))
 	}
@@ -104,7 +104,7 @@ func (m *model) sameJobs(tx *ledger.Tx, s sight, at projection.Moment, rows map[
 		if asText(got) != asText(want) || then[i].Now != rows[want.ID].State {
 			m.rt.Fatalf("as of %d, got\n%s\nwant\n%s", s.pos, asText(got), asText(want))
 		}
-		one, _, err := projection.JobAsOf(m.t.Context(), tx, want.N, at)
+		one, _, err := projection.JobAsOf(m.T.Context(), tx, want.N, at)
 		one.Erased = want.Erased
 		if err != nil || asText(one) != asText(want) {
 			m.rt.Fatalf("job as of %d: %v, got\n%s\nwant\n%s", s.pos, err, asText(one), asText(want))
@@ -122,13 +122,13 @@ func asText(v any) string {
 
 // checkRebuild: there is nothing to mend, and without its tables the ledger gets the same ones again.
 func (m *model) checkRebuild() {
-	m.now = m.now.Add(time.Second)
+	m.Now = m.Now.Add(time.Second)
 	before := m.list()
-	r, err := m.Rebuild(m.t.Context(), "cli:test")
+	r, err := m.Rebuild(m.T.Context(), "cli:test")
 	if m.stamp(); err != nil || int(r.Jobs) != len(m.jobs) || r.Changed+r.Missing+r.Extra+r.Queues != 0 || len(r.Repaired) > 0 {
 		m.rt.Fatalf("rebuild: %+v, %v", r, err)
 	}
-	err = m.Store.Write(m.t.Context(), func(tx *ledger.Tx) error {
+	err = m.Store.Write(m.T.Context(), func(tx *ledger.Tx) error {
 		for _, table := range []string{"jobs", "queues"} {
 			if _, err := tx.Exec(`DELETE FROM ` + table); err != nil {
 				return err
@@ -139,7 +139,7 @@ func (m *model) checkRebuild() {
 	if err != nil {
 		m.rt.Fatal(err)
 	}
-	r, err = m.Rebuild(m.t.Context(), "cli:test")
+	r, err = m.Rebuild(m.T.Context(), "cli:test")
 	if m.stamp(); err != nil || int(r.Missing) != len(m.jobs) || r.Changed+r.Extra != 0 {
 		m.rt.Fatalf("rebuild of nothing: %+v, %v", r, err)
 	}
@@ -149,7 +149,7 @@ func (m *model) checkRebuild() {
 	m.checkFold()
 	for name, paused := range m.paused {
 		m.read(func(tx *ledger.Tx) error {
-			q, err := projection.GetQueue(m.t.Context(), tx, name)
+			q, err := projection.GetQueue(m.T.Context(), tx, name)
 			if err == nil && q.Paused != paused {
 				m.rt.Fatalf("queue %s is paused: %t, want %t", name, q.Paused, paused)
 			}

@@ -1,4 +1,4 @@
-package commands_test
+package lineartest
 
 import (
 	"bytes"
@@ -15,9 +15,9 @@ import (
 	"jobledger/projection"
 )
 
-// TestBrokenVariantsAreNotLinearizable works on the same tables in ways in which queues have been broken before. The
+// TestSabotageIsNotLinearizable works on the same tables in ways in which queues have been broken before. The
 // checker has to find each, and to find nothing where the same code has what is missing.
-func TestBrokenVariantsAreNotLinearizable(t *testing.T) {
+func TestSabotageIsNotLinearizable(t *testing.T) {
 	calls := 100
 	if testing.Short() {
 		calls = 40
@@ -256,4 +256,11 @@ func (s *readsLate) get(ctx context.Context, id ledger.JobID) (projection.Job, e
 	}
 	s.old[id] = j
 	return j, nil
+}
+
+// letGo is j in its queue, as a program without events would make it.
+func letGo(j projection.Job) projection.Job {
+	return projection.Job{N: j.N, ID: j.ID, Seq: j.Seq, State: ledger.Queued, Queue: j.Queue, Priority: j.Priority,
+		RunAt: j.RunAt, Key: j.Key, MaxAttempts: j.MaxAttempts, MaxRuntime: j.MaxRuntime, Attempt: j.Attempt,
+		Failures: j.Failures, Snoozes: j.Snoozes}
 }

@@ -1,4 +1,4 @@
-package commands_test
+package lineartest
 
 import (
 	"context"
@@ -234,3 +234,5 @@ func (h *hand) owner(ctx context.Context, n int) error {
 	}
 	return h.do(ctx, n, linearCall{Op: "release", Token: token, Content: content}, commands.Release{Token: token, Reason: content})
 }
+
+func oneOf[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }

@@ -1,4 +1,4 @@
-package commands_test
+package lineartest
 
 import "golang.org/x/sys/unix"
 

@@ -1,4 +1,4 @@
-package commands_test
+package simtest
 
 import (
 	"fmt"
@@ -216,7 +216,7 @@ func (w *simWorker) take(p *process, j projection.Job) {
 		case 0:
 			t.end = commands.Fail{Token: j.Token, Code: "oom"}
 		case 1:
-			t.end = commands.Fail{Token: j.Token, RetryIn: ref(p.span(0, 10*time.Second)), NoRetry: p.chance(0.2)}
+			t.end = commands.Fail{Token: j.Token, RetryIn: new(p.span(0, 10*time.Second)), NoRetry: p.chance(0.2)}
 		case 2:
 			t.end = commands.Release{Token: j.Token, Delay: p.span(0, 10*time.Second), Snooze: p.chance(0.5)}
 		}

@@ -1,4 +1,4 @@
-package commands_test
+package simtest
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 )
 
@@ -19,7 +20,7 @@ type sim struct {
 	rng    *rand.Rand
 	path   string
 
-	commits *commits
+	commits *commandstest.Commits
 	oracle  oracle
 	faults  faults
 	calm    bool // nothing goes wrong any more
@@ -187,3 +188,5 @@ func (s *sim) becomeCalm() {
 		p.start()
 	}
 }
+
+func id(n int) string { return fmt.Sprintf("01KDXYZAF8%016d", n) }

@@ -1,4 +1,4 @@
-package commands_test
+package simtest
 
 import (
 	"flag"
@@ -12,7 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"jobledger/ledger"
+	"jobledger/commands/commandstest"
 )
 
 // The simulation runs whole histories of several processes on one ledger: workers, sweepers, a producer and an
@@ -46,7 +46,7 @@ func TestSimulation(t *testing.T) {
 		r.report(t)
 		return
 	}
-	emptyLedger(t)
+	commandstest.EmptyLedger(t)
 	var lock sync.Mutex
 	total, lanes := make(map[string]int), uint64(runtime.GOMAXPROCS(0))
 	t.Run("seeds", func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestSimulation(t *testing.T) {
 }
 
 // A seed that is run again gives the same ledger, to the last byte of its events.
-func TestASimulationIsTheSameEveryTime(t *testing.T) {
+func TestSimulationIsDeterministic(t *testing.T) {
 	for seed := range uint64(min(simulations()/10, 5)) {
 		a, b := simulate(t, seed+1, ""), simulate(t, seed+1, "")
 		if a.oracle.digest != b.oracle.digest || len(a.trace) != len(b.trace) {
@@ -78,9 +78,9 @@ func TestASimulationIsTheSameEveryTime(t *testing.T) {
 	}
 }
 
-// TestTheSimulationFindsWhatIsWrong breaks one rule after the other, in the actors or behind the program's back. Each
+// TestSimulationFindsSabotage breaks one rule after the other, in the actors or behind the program's back. Each
 // must be found, and as what it is.
-func TestTheSimulationFindsWhatIsWrong(t *testing.T) {
+func TestSimulationFindsSabotage(t *testing.T) {
 	for i, broken := range sabotages {
 		t.Run(broken.name, func(t *testing.T) {
 			if testing.Short() && i > 2 {
@@ -119,10 +119,10 @@ func simulate(t *testing.T, seed uint64, broken string) *sim {
 	t.Helper()
 	s := &sim{seed: seed, broken: broken, rng: rand.New(rand.NewPCG(seed, 0)), counts: make(map[string]int)}
 	s.path = filepath.Join(t.TempDir(), fmt.Sprintf("%d.db", seed))
-	if err := os.WriteFile(s.path, emptyLedger(t), 0o600); err != nil {
+	if err := os.WriteFile(s.path, commandstest.EmptyLedger(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.commits = judgeCommits(s.path)
+	s.commits = commandstest.JudgeCommits(s.path)
 	synctest.Test(t, func(t *testing.T) {
 		s.t = t
 		s.run()
@@ -132,24 +132,3 @@ func simulate(t *testing.T, seed uint64, broken string) *sim {
 	}
 	return s
 }
-
-// emptyLedger is the bytes of a new ledger: to copy it is ten times as fast as to make one.
-func emptyLedger(t *testing.T) []byte {
-	t.Helper()
-	if len(emptyBytes) == 0 {
-		path := filepath.Join(t.TempDir(), "empty.db")
-		store, err := ledger.Open(t.Context(), path)
-		if err == nil {
-			err = store.Close()
-		}
-		if err == nil {
-			emptyBytes, err = os.ReadFile(path)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return emptyBytes
-}
-
-var emptyBytes []byte

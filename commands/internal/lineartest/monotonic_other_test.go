@@ -1,6 +1,6 @@
 //go:build !linux
 
-package commands_test
+package lineartest
 
 import "time"
 

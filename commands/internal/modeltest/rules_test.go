@@ -1,4 +1,4 @@
-package commands_test
+package modeltest
 
 import (
 	"cmp"
@@ -54,8 +54,8 @@ func (m *model) judgeReschedule(j *modelJob, c commands.Reschedule) error {
 	}
 	if c.RunAt != nil && !c.RunAt.Equal(j.runAt) {
 		at = *c.RunAt
-		if at.Before(m.now) {
-			at = m.now
+		if at.Before(m.Now) {
+			at = m.Now
 		}
 	}
 	if at.Equal(j.runAt) && priority == j.priority {
@@ -135,7 +135,7 @@ func (m *model) carryOut(j *modelJob, c commands.Command) {
 	m.stamp()
 	switch c := c.(type) {
 	case commands.Heartbeat:
-		j.state, j.lease = "running", m.now.Add(c.Lease)
+		j.state, j.lease = "running", m.Now.Add(c.Lease)
 		if !j.endBy.IsZero() && j.lease.After(j.endBy.Add(15*time.Second)) {
 			j.lease = j.endBy.Add(15 * time.Second)
 		}
@@ -147,7 +147,7 @@ func (m *model) carryOut(j *modelJob, c commands.Command) {
 		if c.RetryIn != nil {
 			wait = *c.RetryIn
 		}
-		j.fail("failed", c, m.now, wait, c.NoRetry)
+		j.fail("failed", c, m.Now, wait, c.NoRetry)
 	case commands.Release:
 		wait := c.Delay
 		if c.Snooze {
@@ -156,7 +156,7 @@ func (m *model) carryOut(j *modelJob, c commands.Command) {
 				wait = j.backoff(j.snoozes)
 			}
 		}
-		j.end("released", c, "queued", m.now.Add(wait))
+		j.end("released", c, "queued", m.Now.Add(wait))
 	}
 }
 
@@ -168,7 +168,7 @@ func (m *model) next(r commands.ClaimRequest) []*modelJob {
 		for _, label := range j.requires {
 			fits = fits && slices.Contains(r.Capabilities, label)
 		}
-		if fits && j.state == "queued" && !j.runAt.After(m.now) {
+		if fits && j.state == "queued" && !j.runAt.After(m.Now) {
 			want = append(want, j)
 		}
 	}
@@ -181,10 +181,10 @@ func (m *model) next(r commands.ClaimRequest) []*modelJob {
 // give is the claim of j, with the token that it was given.
 func (m *model) give(j *modelJob, r commands.ClaimRequest, token string) {
 	at := m.stamp()
-	j.state, j.lease, j.endBy = "claimed", m.now.Add(r.Lease), time.Time{}
+	j.state, j.lease, j.endBy = "claimed", m.Now.Add(r.Lease), time.Time{}
 	if j.runtime > 0 {
 		j.endBy = at.Add(j.runtime)
-		if last := m.now.Add(j.runtime + 15*time.Second); j.lease.After(last) {
+		if last := m.Now.Add(j.runtime + 15*time.Second); j.lease.After(last) {
 			j.lease = last
 		}
 	}

@@ -1,4 +1,4 @@
-package commands_test
+package simtest
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -35,7 +36,7 @@ func (w *simSweeper) act(p *process) time.Time {
 		case "no CAS":
 			return w.sweepBlindly(p)
 		}
-		return w.sweeper.Sweep(beforeWrite{p.t.Context(), p.letOthersAct})
+		return w.sweeper.Sweep(commandstest.BeforeWrite{Context: p.t.Context(), Act: p.letOthersAct})
 	})
 	if err != nil && !unknown(err) {
 		p.find("answer", "sweep: %v", err)
@@ -139,8 +140,8 @@ func (c *simClient) send(p *process) {
 // operate does something to a job or a queue. An answer that is lost is not asked for again.
 func (c *simClient) operate(p *process) {
 	id, queue := oneOf(p.rng, c.known...), oneOf(p.rng, simQueues...)
-	commandsOf := []commands.Command{commands.Cancel{}, commands.Retry{}, commands.Retry{}, commands.Reschedule{Priority: ref(p.rng.IntN(3))},
-		commands.Reschedule{RunAt: ref(time.Now().Add(p.skew + p.span(-time.Minute, time.Minute)))}, commands.Erase{Reason: "asked for"}}
+	commandsOf := []commands.Command{commands.Cancel{}, commands.Retry{}, commands.Retry{}, commands.Reschedule{Priority: new(p.rng.IntN(3))},
+		commands.Reschedule{RunAt: new(time.Now().Add(p.skew + p.span(-time.Minute, time.Minute)))}, commands.Erase{Reason: "asked for"}}
 	if n := p.rng.IntN(len(commandsOf) + 2); n < len(commandsOf) {
 		what := commandsOf[n]
 		_, err := call(p, fmt.Sprintf("%T of %s", what, id), nil, func() (projection.Job, error) {

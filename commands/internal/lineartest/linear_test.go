@@ -1,4 +1,4 @@
-package commands_test
+package lineartest
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 )
@@ -35,10 +36,10 @@ type linearProcess struct {
 
 const linearEnv = "JOBLEDGER_TEST_LINEAR" // this process is one of a history: a linearProcess as JSON
 
-// TestHistoriesOfProcessesAreLinearizable lets three processes with three goroutines each ask for everything that can
+// TestHistoriesAreLinearizable lets three processes with three goroutines each ask for everything that can
 // be asked of the same few jobs. Every hundredth COMMIT fails, in one way or the other, so that nobody knows, and in
 // every second history one of the processes is killed.
-func TestHistoriesOfProcessesAreLinearizable(t *testing.T) {
+func TestHistoriesAreLinearizable(t *testing.T) {
 	if text := os.Getenv(linearEnv); text != "" {
 		var p linearProcess
 		if err := json.Unmarshal([]byte(text), &p); err != nil {
@@ -130,7 +131,7 @@ func (h *history) processes(n, hands, calls int, kill bool) {
 			h.t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(h.t.Context(), 2*time.Minute)
-		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHistoriesOfProcessesAreLinearizable$", "-test.count=1")
+		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHistoriesAreLinearizable$", "-test.count=1")
 		cmd.Env = append(os.Environ(), linearEnv+"="+string(text))
 		var out, messages bytes.Buffer
 		cmd.Stderr = &messages
@@ -165,19 +166,19 @@ func (p *linearProcess) run(t *testing.T) {
 	h := &history{t: t, clock: p.Clock}
 	service := &commands.Service{}
 	if strings.HasPrefix(p.Path, "postgres:") {
-		c, through := newCutter(t, p.Path)
+		c, through := commandstest.NewCutter(t, p.Path)
 		service.Store = h.open(through)
-		c.every.Store(50)
+		c.Every.Store(50)
 	} else {
 		path, _, _ := strings.Cut(strings.TrimPrefix(p.Path, "sqlite:"), "?")
-		c := judgeCommits(path)
+		c := commandstest.JudgeCommits(path)
 		service.Store = h.open(p.Path)
-		c.by(func() verdict {
+		c.By(func() commandstest.Verdict {
 			mu.Lock()
 			defer mu.Unlock()
-			return []verdict{undone, unheard, heard}[min(2, rng.IntN(200))]
+			return []commandstest.Verdict{commandstest.Undone, commandstest.Unheard, commandstest.Heard}[min(2, rng.IntN(200))]
 		})
-		defer c.by(nil)
+		defer c.By(nil)
 	}
 	report := &linearReport{to: os.Stdout}
 	var group sync.WaitGroup
@@ -209,7 +210,7 @@ func (h *history) end(counts map[string]int) {
 	for what, n := range h.counts {
 		counts[what] += n
 	}
-	(&queue{Service: &commands.Service{Store: h.store}, t: h.t}).verify()
+	(&commandstest.Scenario{Service: &commands.Service{Store: h.store}, T: h.t}).Verify()
 }
 
 // wrong is the first job's history that is not linearizable; "" if all are.
