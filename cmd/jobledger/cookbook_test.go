@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
@@ -90,7 +91,7 @@ var morning = time.Date(2026, 3, 15, 8, 0, 0, 0, time.UTC)
 func asked(t *testing.T, words ...string) string {
 	t.Helper()
 	var out, messages bytes.Buffer
-	p := &program{stdout: bufio.NewWriter(&out), stderr: &messages, now: func() time.Time { return morning }}
+	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, Now: func() time.Time { return morning }}}
 	if code := p.run(context.Background(), words); code != 0 {
 		t.Fatalf("exit %d: %s", code, messages.String())
 	}
@@ -136,7 +137,7 @@ var howLong = regexp.MustCompile(`checked in [0-9.]+[a-zµ]+`)
 
 // Each line of the cookbook is run. The golden files say what it prints; the checks, which know nothing but the
 // lines of the exported history, say whether that is true.
-func TestTheCookbookTellsTheTruth(t *testing.T) {
+func TestCookbookAnswers(t *testing.T) {
 	recipes, translated := cookbook(t), inPostgres(t)
 	history, err := filepath.Abs("../../testdata/history/bad-night.jsonl")
 	if err != nil {
@@ -230,7 +231,7 @@ func TestTheCookbookTellsTheTruth(t *testing.T) {
 }
 
 // The README names the columns of the views, which people rely on.
-func TestTheReadmeNamesTheColumnsOfTheViews(t *testing.T) {
+func TestViewsColumnsInReadme(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +247,7 @@ func TestTheReadmeNamesTheColumnsOfTheViews(t *testing.T) {
 }
 
 // The bad night's clock was right. Here is one that is not.
-func TestTheCookbookFindsAClockThatWasSetBack(t *testing.T) {
+func TestCookbookFindsClockSetBack(t *testing.T) {
 	s := newTale(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	s.enqueue(commands.Enqueue{Queue: "mail"})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -24,7 +25,7 @@ const (
 // facts are what a report is made of.
 type facts struct {
 	ledger   string
-	within   stretch
+	within   export.Window
 	events   int64
 	activity projection.Activity
 	entries  []*entry
@@ -93,12 +94,12 @@ type failures struct {
 }
 
 // investigate walks the ledger up to the end of s and gathers what happened within it.
-func (p *program) investigate(ctx context.Context, service *commands.Service, s stretch) (*facts, error) {
+func (p *program) investigate(ctx context.Context, service *commands.Service, s export.Window) (*facts, error) {
 	f := &facts{ledger: service.Store.Path(), within: s, recent: make(map[string]*entry), lost: make(map[ledger.Worker]*lostWorker), failures: make(map[string]*failures)}
-	f.depth = newDepth(s.from, earlier(s.to, p.now()))
-	err := walk(ctx, service, s.until, func(e ledger.Event, queue string) error {
-		f.depth.add(e, queue, e.Pos > s.after)
-		if e.Pos > s.after {
+	f.depth = newDepth(s.From, earlier(s.To, p.Now()))
+	err := export.EachEvent(ctx, service.Store, s.Until, func(e ledger.Event, queue string) error {
+		f.depth.add(e, queue, e.Pos > s.After)
+		if e.Pos > s.After {
 			f.add(e, queue)
 		}
 		return nil

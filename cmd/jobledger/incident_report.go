@@ -35,9 +35,9 @@ func reportTime(t time.Time) string {
 // write writes the report as Markdown.
 func (f *facts) write(out io.Writer) error {
 	w := &markdown{Writer: bufio.NewWriter(out)}
-	w.line("# Incident of %s", f.within.from.UTC().Format("2006-01-02"))
+	w.line("# Incident of %s", f.within.From.UTC().Format("2006-01-02"))
 	w.line("")
-	w.line("From %s to %s, events %d to %d of %s. All times are UTC.", reportTime(f.within.from), reportTime(f.within.to), f.within.after+1, f.within.until, quote(f.ledger))
+	w.line("From %s to %s, events %d to %d of %s. All times are UTC.", reportTime(f.within.From), reportTime(f.within.To), f.within.After+1, f.within.Until, quote(f.ledger))
 	f.summary(w)
 	f.timeline(w)
 	f.lostWorkers(w)

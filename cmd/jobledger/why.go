@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
@@ -14,41 +14,41 @@ import (
 )
 
 // whyVerb answers "why does nothing happen to this job".
-func whyVerb(p *program) verb {
-	return verb{
-		name: "why", group: groupSee, usage: "say in words why a job stands where it stands",
-		about: "What a queued job waits for: its time, a paused queue, its turn, or a worker that may take it; who holds one " +
+func whyVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "why", Group: cli.GroupSee, Usage: "say in words why a job stands where it stands",
+		About: "What a queued job waits for: its time, a paused queue, its turn, or a worker that may take it; who holds one " +
 			"that is running, and for how long yet; how one that has ended came to its end. Workers that only claim, without " +
 			"'jobledger work', do not say which queues they serve, so they are not compared.",
-		args: "JOB", minArgs: 1, maxArgs: 1,
-		examples: []example{
+		Args: "JOB", MinArgs: 1, MaxArgs: 1,
+		Examples: []cli.Example{
 			{"jobledger why 01KDY9FY88", "what the job waits for"},
 			{"jobledger why 01KDY9FY88 --json | jq .waits_for", "the same for a script: time, queue, turn, worker, owner"},
 		},
-		exits: []int{exitNoJob},
-		run: func(c *cli.Context) error {
+		Exits: []int{cli.ExitNoJob},
+		Run: func(c *cli.Context) error {
 			var w projection.Why
-			err := p.read(c.Context, func(tx *ledger.Tx) error {
-				j, err := jobNamed(c.Context, tx, c.Args().First())
+			err := p.Read(c.Context, func(tx *ledger.Tx) error {
+				j, err := cli.FindJob(c.Context, tx, c.Args().First())
 				if err != nil {
 					return err
 				}
-				w, err = projection.Explain(c.Context, tx, j, p.now())
+				w, err = projection.Explain(c.Context, tx, j, p.Now())
 				return err
 			})
 			if err != nil {
 				return err
 			}
 			r := p.reasons(w)
-			if p.json {
-				return p.printJSON(p.whyJSON(w, r))
+			if p.JSON {
+				return p.PrintJSON(p.whyJSON(w, r))
 			}
 			text := render.Escape(strings.Join(r.text, " "))
 			lines := []string{text}
-			if p.width > 0 {
-				lines = render.Wrap(text, min(p.width, 100))
+			if p.Width > 0 {
+				lines = render.Wrap(text, min(p.Width, 100))
 			}
-			_, err = p.stdout.WriteString(strings.Join(lines, "\n") + "\n")
+			_, err = p.Stdout.WriteString(strings.Join(lines, "\n") + "\n")
 			return err
 		},
 	}
@@ -84,7 +84,7 @@ func (p *program) reasons(w projection.Why) (r reasons) {
 
 // when is t in full, with its distance from now.
 func (p *program) when(t time.Time) string {
-	return fmt.Sprintf("%s (%s)", render.Time(p.local(t)), render.Age(t, p.now()))
+	return fmt.Sprintf("%s (%s)", render.Time(p.Local(t)), render.Age(t, p.Now()))
 }
 
 func because(reason string) string {
@@ -95,7 +95,7 @@ func because(reason string) string {
 }
 
 func (p *program) whyQueued(w projection.Why, r *reasons) {
-	j, now := w.Job, p.now()
+	j, now := w.Job, p.Now()
 	due := !j.RunAt.After(now)
 	r.say("Job %s is queued in %s: %s.", j.ID, j.Queue, p.whyBack(w))
 	if w.Moved != nil {
@@ -143,12 +143,12 @@ func verbFor(n int64, one, many string) string {
 
 // whyBack says what put the job into its queue.
 func (p *program) whyBack(w projection.Why) string {
-	j, e, now := w.Job, w.Cause, p.now()
+	j, e, now := w.Job, w.Cause, p.Now()
 	switch b := e.Body.(type) {
 	case *ledger.Enqueued:
 		text := fmt.Sprintf("%s enqueued it %s", e.Actor, render.Age(e.At, now))
 		if b.RunAt.After(e.At) {
-			text += " to run at " + render.Time(p.local(b.RunAt))
+			text += " to run at " + render.Time(p.Local(b.RunAt))
 		}
 		return text
 	case *ledger.Failed:
@@ -224,7 +224,7 @@ func workerNames(workers []projection.Worker) string {
 }
 
 func (p *program) whyHeld(w projection.Why, r *reasons) {
-	j, now := w.Job, p.now()
+	j, now := w.Job, p.Now()
 	r.waitsFor = append(r.waitsFor, "owner")
 	r.say("Job %s is %s: %s (%s) has held it since %s, as attempt %d.", j.ID, j.State, j.Worker.Name, render.Process(j.Worker), p.when(j.ClaimedAt), j.Attempt)
 	if j.HeartbeatAt.After(j.ClaimedAt) {

@@ -19,8 +19,12 @@ func IsASCII(b []byte) bool {
 	return true
 }
 
-// EscapeJSON works on encoded JSON: there, such characters can only stand within strings.
+// EscapeJSON escapes such characters in encoded JSON, where they can only occur within strings. It returns line itself
+// if it is ASCII.
 func EscapeJSON(line []byte) []byte {
+	if IsASCII(line) {
+		return line
+	}
 	var b bytes.Buffer
 	for _, r := range string(line) {
 		if r >= 0x7f && Harmful(r) {
