@@ -64,6 +64,11 @@ func candidates(verbs []verb, words []string) (found [][2]string) {
 				found = append(found, [2]string{v.name, v.usage})
 			}
 		}
+		if l.verb == "help" {
+			topics, _ := readTopics() // embedded; without them there is less to offer
+			found = append(found, [2]string{topicsWord, "list the pages of the documentation"})
+			found = append(found, topicRows(topics)...)
+		}
 		return found
 	}
 	return v.values("")

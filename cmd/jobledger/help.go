@@ -9,18 +9,23 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// helpVerb is for those who type "jobledger help"; it does what --help does.
+// helpVerb shows the help of a command, as --help does, or a page of the documentation.
 func helpVerb(p *program) verb {
 	return verb{
-		name: "help", usage: "show help", args: "[COMMAND]", maxArgs: 1,
-		examples: []example{{"jobledger help version", "the same as jobledger version --help"}},
+		name: "help", usage: "show help", args: "[COMMAND|TOPIC]", maxArgs: 1,
+		about: "The topics are the pages of the documentation. On a terminal a topic is shown by $PAGER, or less.",
+		examples: []example{
+			{"jobledger help version", "the same as jobledger version --help"},
+			{"jobledger help topics", "the pages of the documentation, one line each"},
+			{"jobledger help operations", "one of them"},
+		},
 		run: func(c *cli.Context) error {
 			return p.help(c.Args().First(), p.verbs())
 		},
 	}
 }
 
-// help prints the help of the verb named, or of the whole program for an empty name.
+// help prints the help of the verb or the topic named, or of the whole program for an empty name.
 func (p *program) help(name string, verbs []verb) error {
 	if name == "" {
 		p.writeHelp(p.stdout, verbs)
@@ -32,7 +37,35 @@ func (p *program) help(name string, verbs []verb) error {
 			return nil
 		}
 	}
-	return unknownCommand(name, verbs)
+	topics, err := readTopics()
+	if err != nil {
+		return err
+	}
+	if name == topicsWord {
+		return p.listTopics(topics)
+	}
+	for _, t := range topics {
+		if t.Name == name {
+			return p.showTopic(t)
+		}
+	}
+	return unknownTopic(name, verbs, topics)
+}
+
+// unknownTopic says so, with the nearest command or topic that exists.
+func unknownTopic(word string, verbs []verb, topics []topic) error {
+	names := []string{topicsWord}
+	for _, v := range verbs {
+		names = append(names, v.name)
+	}
+	for _, t := range topics {
+		names = append(names, t.Name)
+	}
+	err := usagef("unknown command or topic %q", word)
+	if near := nearest(word, names); near != "" {
+		return withHint(err, "did you mean '%s help %s'?", programName, near)
+	}
+	return withHint(err, "'%s help' lists the commands, '%s help %s' the topics", programName, programName, topicsWord)
 }
 
 // writeHelp writes the help of the whole program: its commands by group.
@@ -57,6 +90,7 @@ func (p *program) writeHelp(w io.Writer, verbs []verb) {
 	fmt.Fprint(w, "\nGLOBAL FLAGS, anywhere on the line\n")
 	p.writeRows(w, flagRows(globalFlags("")), 0)
 	fmt.Fprintf(w, "\n'%s COMMAND --help' shows examples, flags and exit codes.\n", programName)
+	fmt.Fprintf(w, "'%s help %s' lists the pages of the documentation.\n", programName, topicsWord)
 }
 
 // writeVerbHelp writes the help of one command; the examples come first, most readers need no more.

@@ -31,9 +31,14 @@ func manVerb(p *program) verb {
 			for _, m := range exitMeanings {
 				codes = append(codes, m.code)
 			}
+			topics, err := readTopics()
+			if err != nil {
+				return err
+			}
 			page = strings.TrimRight(page, "\n") + "\n" +
 				roffSection("EXIT STATUS", exitRows(codes)) +
-				roffSection("ENVIRONMENT", environmentRows(c.App.Flags, p.verbs()))
+				roffSection("ENVIRONMENT", environmentRows(c.App.Flags, p.verbs())) +
+				roffSection("TOPICS", append([][2]string{{"jobledger help TOPIC", "shows one of these pages."}}, topicRows(topics)...))
 			_, err = p.stdout.WriteString(roffASCII(page))
 			return err
 		},
