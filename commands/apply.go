@@ -9,18 +9,19 @@ import (
 	"jobledger/projection"
 )
 
-// Apply carries out c on the job with this id and returns the job as it is then; with a RefusedError too.
+// Apply carries out c on the job with this id and returns the job after it; with a RefusedError too.
 //
 // Errors: ErrNoJob; RefusedError (ErrLeaseLost, ErrCancelled or ErrConflict) for a token that is not live;
 // ConflictError; InvalidError; ledger.ErrUnknown, after which sending the same command again is safe.
-func (s *Service) Apply(ctx context.Context, actor string, id ledger.JobID, c Command) (projection.Job, error) {
+func (s *Service) Apply(ctx context.Context, actor string, id ledger.JobID, c Command) (
+	projection.Job, error) {
 	if err := CheckActor(actor); err != nil {
 		return projection.Job{}, err
 	}
-	if err := check(c); err != nil {
+	if err := CheckCommand(c); err != nil {
 		return projection.Job{}, err
 	}
-	if checkText("job", string(id), MaxKey) != nil { // which not every database can be asked for
+	if checkText("job", string(id), MaxKey) != nil { // not every database accepts such a parameter
 		return projection.Job{}, fmt.Errorf("%w: %.80q", ErrNoJob, id)
 	}
 	var j projection.Job
@@ -35,8 +36,10 @@ func (s *Service) Apply(ctx context.Context, actor string, id ledger.JobID, c Co
 		if !ok {
 			return fmt.Errorf("%w: %s", ErrNoJob, id)
 		}
-		j, err = carryOut(ctx, tx, actor, j, c)
-		return keepRefusal(err, &refused)
+		if j, err = apply(ctx, tx, actor, j, c); isRefusal(err) {
+			refused, err = err, nil // what the refusal has recorded is committed
+		}
+		return err
 	})
 	if err != nil {
 		return projection.Job{}, err
@@ -44,24 +47,19 @@ func (s *Service) Apply(ctx context.Context, actor string, id ledger.JobID, c Co
 	return j, refused
 }
 
-// keepRefusal lets the transaction commit what a refusal has recorded: the error is told afterwards.
-func keepRefusal(err error, refused *error) error {
-	var r *RefusedError
-	if errors.As(err, &r) {
-		*refused = err
-		return nil
-	}
-	return err
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[*RefusedError](err)
+	return ok
 }
 
-// carryOut decides c on j, records what was decided, and returns the job as it is then. j may be out of date, or
-// nothing but an id: the row's compare-and-swap notices where something is written, and where nothing would be, the
-// rules judge the row as it is before anybody is told so.
-func carryOut(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c Command) (projection.Job, error) {
+// apply carries out c on j and returns the job after it. j may be out of date, or only an id: the
+// compare-and-swap of the row detects that where something is written. Where nothing would be, the row is
+// read and judged first.
+func apply(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c action) (
+	projection.Job, error) {
 	if j.N != 0 && !needsRow(c) {
-		after, err := attempt(ctx, tx, actor, j, c)
-		if !errors.Is(err, ledger.ErrConflict) && !errors.Is(err, errTokenNotLive) && !errors.Is(err, errNoChange) && !errors.Is(err, ErrConflict) &&
-			!errors.Is(err, ledger.ErrDamaged) { // what it misses may have been erased since
+		after, err := applyTo(ctx, tx, actor, j, c)
+		if err == nil || !mayBeStale(err) {
 			return after, err
 		}
 	}
@@ -75,19 +73,25 @@ func carryOut(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job
 	if !fresh.Erased {
 		fresh.Payload, fresh.Salt = j.Payload, j.Salt
 	}
-	after, err := attempt(ctx, tx, actor, fresh, c)
-	switch {
-	case errors.Is(err, errNoChange):
+	after, err := applyTo(ctx, tx, actor, fresh, c)
+	if errors.Is(err, errNoChange) {
 		return fresh, nil
-	case errors.Is(err, errTokenNotLive):
-		return fresh, answerLate(ctx, tx, actor, fresh, c)
+	}
+	if c, ok := c.(ownerCommand); ok && errors.Is(err, errTokenNotLive) {
+		return fresh, applyStale(ctx, tx, actor, fresh, c)
 	}
 	return after, err
 }
 
-// needsRow reports whether c depends on what no seq tells: erasing is no transition, so that the compare-and-swap does
-// not notice a copy of the job from before it.
-func needsRow(c Command) bool {
+// mayBeStale reports whether err may come from a copy of a job that is out of date. ErrDamaged may: the body
+// that is missing may have been erased since.
+func mayBeStale(err error) bool {
+	return isAny(err, ledger.ErrConflict, errTokenNotLive, errNoChange, ErrConflict, ledger.ErrDamaged)
+}
+
+// needsRow reports whether c depends on what the compare-and-swap does not notice: erasing is no transition,
+// so that a copy of the job from before it has the right seq.
+func needsRow(c action) bool {
 	switch c.(type) {
 	case Retry, Erase:
 		return true
@@ -95,55 +99,28 @@ func needsRow(c Command) bool {
 	return false
 }
 
-// attempt decides c on j as it is given and records the result.
-func attempt(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c Command) (projection.Job, error) {
-	bodies, err := Decide(j, c, tx.Now())
+// applyTo decides c on j as it is given and records the fact.
+func applyTo(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c action) (
+	projection.Job, error) {
+	if s, ok := c.(Succeed); ok && s.Result != nil && j.Salt == nil && holdsLive(j, s) {
+		var err error
+		if j.Salt, err = readSalt(ctx, tx, j); err != nil {
+			return j, err
+		}
+	}
+	f, err := decide(j, c, tx.Now())
 	if err != nil {
 		return j, err
 	}
-	for _, body := range bodies {
-		f := fact{actor: actor, job: j, body: body}
-		if claim, ok := c.(Claim); ok {
-			f.worker, f.token = claim.Worker, claim.Token
-		}
-		succeed, ok := c.(Succeed)
-		hasResult := ok && succeed.Result != nil
-		if hasResult {
-			if err := digestResult(ctx, tx, &f.job, succeed.Result, body.(*ledger.Succeeded)); err != nil {
-				return j, err
-			}
-		}
-		if b, ok := body.(*ledger.Erased); ok {
-			if b.Bodies, b.Bytes, err = tx.EraseBodies(ctx, j.N); err != nil {
-				return j, err
-			}
-		}
-		pos := tx.Next()
-		if j, err = record(ctx, tx, f); err != nil {
-			return j, err
-		}
-		if hasResult {
-			j.Result = succeed.Result
-			if err := tx.PutBody(pos, nil, succeed.Result); err != nil {
-				return j, err
-			}
-		}
-	}
-	return j, nil
+	f.actor = actor
+	return record(ctx, tx, f)
 }
 
-// digestResult says in the event what the result is. Without the job's salt at hand it is read.
-func digestResult(ctx context.Context, tx *ledger.Tx, j *projection.Job, result []byte, b *ledger.Succeeded) error {
-	if j.Salt == nil {
-		salt, _, ok, err := tx.Body(ctx, j.N)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return fmt.Errorf("%w: job %s has no payload row", ledger.ErrDamaged, j.ID)
-		}
-		j.Salt = salt
+// readSalt returns the salt of j's digests.
+func readSalt(ctx context.Context, tx *ledger.Tx, j projection.Job) ([]byte, error) {
+	salt, _, ok, err := tx.Body(ctx, j.N)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: job %s has no payload row", ledger.ErrDamaged, j.ID)
 	}
-	b.ResultSHA256 = ledger.Digest(j.Salt, result)
-	return nil
+	return salt, err
 }

@@ -3,36 +3,30 @@ package commands
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"jobledger/ledger"
 	"jobledger/projection"
 )
 
-// ClaimRequest says for whom to claim what.
-type ClaimRequest struct {
-	Queues       []string
-	Version      string
-	Capabilities []string
-	Worker       ledger.Worker
-	Lease        time.Duration // default 1m
-	MaxRuntime   time.Duration // the worker's own limit for each job; 0: the job's alone
-	Limit        int           // default 1, up to MaxClaim
-}
-
 // MaxClaim is how many jobs one claim may take.
 const MaxClaim = 1000
 
-// Check returns an InvalidError for the first field outside of what is allowed.
-func (r ClaimRequest) Check() error { return r.check() }
+// ClaimRequest says which jobs to claim, and for which worker.
+type ClaimRequest struct {
+	Queues       []string
+	Version      string   // jobs that require no version or this one
+	Capabilities []string // jobs that require none but these
+	Worker       ledger.Worker
+	Lease        time.Duration // default DefaultLease
+	MaxRuntime   time.Duration // the worker's limit for each job; 0: that of the job, if any
+	Limit        int           // 1 to MaxClaim; default 1
+}
 
-func (r *ClaimRequest) check() error {
-	if r.Lease == 0 {
-		r.Lease = DefaultLease
-	}
-	if r.Limit == 0 {
-		r.Limit = 1
-	}
+// Check returns an InvalidError for the first field outside of what is allowed.
+func (r ClaimRequest) Check() error {
+	r.setDefaults()
 	if len(r.Queues) == 0 {
 		return CheckQueue("")
 	}
@@ -63,29 +57,70 @@ func (r *ClaimRequest) check() error {
 	return CheckLease(r.Lease)
 }
 
-// Claim takes up to r.Limit jobs for r.Worker, each with a fresh token and its payload. None ready: no error.
+func (r *ClaimRequest) setDefaults() {
+	if r.Lease == 0 {
+		r.Lease = DefaultLease
+	}
+	if r.Limit == 0 {
+		r.Limit = 1
+	}
+}
+
+// want is what the jobs must be like, without those in except.
+func (r ClaimRequest) want(except []ledger.JobID) projection.Want {
+	return projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities, Except: except}
+}
+
+// claim is the action of taking a queued job for a worker.
+type claim struct {
+	Token      string
+	Worker     ledger.Worker
+	Lease      time.Duration
+	MaxRuntime time.Duration // the worker's limit; 0: none
+}
+
+func (claim) name() string { return "claim" }
+
+// Claim takes up to r.Limit jobs for r.Worker, each with a fresh token and its payload. It returns none, and
+// no error, if none is ready.
 func (s *Service) Claim(ctx context.Context, r ClaimRequest) ([]projection.Job, error) {
 	_, jobs, err := s.ApplyAndClaim(ctx, "worker:"+r.Worker.Name, nil, r)
 	return jobs, err
 }
 
-// Ready reports whether a claim would find a job, and if not, when one that fits is scheduled (zero: none is).
-// It only reads, so that waiting for work never takes the write lock.
+// Ready reports whether a claim would find a job, and if not, the run_at of the next one that fits; zero if
+// there is none. It only reads: waiting for work takes no write lock.
 func (s *Service) Ready(ctx context.Context, r ClaimRequest) (ready bool, next time.Time, err error) {
-	if err := r.check(); err != nil {
+	if err := r.Check(); err != nil {
 		return false, next, err
 	}
 	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
 		var err error
-		next, err = projection.NextRunAt(ctx, tx, projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities})
+		next, err = projection.NextRunAt(ctx, tx, r.want(nil))
 		ready = !next.IsZero() && !next.After(tx.Now())
 		return err
 	})
 	return ready, next, err
 }
 
-// cannotClaim says that the ledger is damaged where j stands: nothing else can be in the way of claiming a job that was
-// found just now, in the same transaction.
+// take claims the jobs of search, one token each.
+func (r ClaimRequest) take(ctx context.Context, tx *ledger.Tx, actor string, search *projection.Search,
+	tokens []string) ([]projection.Job, error) {
+	jobs, err := search.Jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, j := range jobs {
+		c := claim{Token: tokens[i], Worker: r.Worker, Lease: r.Lease, MaxRuntime: r.MaxRuntime}
+		if jobs[i], err = apply(ctx, tx, actor, j, c); err != nil {
+			return nil, cannotClaim(j, err)
+		}
+	}
+	return jobs, nil
+}
+
+// cannotClaim says that the ledger is damaged at j. Nothing else can prevent the claim of a job that was
+// found in the same transaction.
 func cannotClaim(j projection.Job, err error) error {
 	if storeFailed(err) {
 		return err
@@ -93,23 +128,23 @@ func cannotClaim(j projection.Job, err error) error {
 	return &projection.DamagedJobError{Job: j.ID, Err: fmt.Errorf("cannot be claimed: %w", err)}
 }
 
-// lookUp returns the jobs that w holds with one of these tokens.
-func (s *Service) lookUp(ctx context.Context, w ledger.Worker, tokens []string) (mine []projection.Job, err error) {
+// heldBy returns the jobs that w holds with one of these tokens.
+func (s *Service) heldBy(ctx context.Context, w ledger.Worker, tokens []string) (
+	mine []projection.Job, err error) {
 	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+		mine = nil
 		held, err := projection.Held(ctx, tx, w)
 		if err != nil {
 			return err
 		}
 		for _, j := range held {
-			for _, token := range tokens {
-				if j.Token != token {
-					continue
-				}
-				if err := projection.LoadBodies(ctx, tx, &j); err != nil {
-					return err
-				}
-				mine = append(mine, j)
+			if !slices.Contains(tokens, j.Token) {
+				continue
 			}
+			if err := projection.LoadBodies(ctx, tx, &j); err != nil {
+				return err
+			}
+			mine = append(mine, j)
 		}
 		return nil
 	})

@@ -33,7 +33,7 @@ func TestLookUpFindsOnesOwnClaims(t *testing.T) {
 	if _, err := s.Claim(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	mine, err := s.lookUp(t.Context(), w, asked)
+	mine, err := s.heldBy(t.Context(), w, asked)
 	if err != nil || len(mine) != 2 {
 		t.Fatalf("got %+v, %v, want both jobs", mine, err)
 	}
@@ -43,10 +43,10 @@ func TestLookUpFindsOnesOwnClaims(t *testing.T) {
 		}
 	}
 	for name, look := range map[string]func() (int, error){
-		"tokens that were not given": func() (int, error) { mine, err := s.lookUp(t.Context(), w, []string{"x"}); return len(mine), err },
-		"another process":            func() (int, error) { mine, err := s.lookUp(t.Context(), other.Worker, asked); return len(mine), err },
+		"tokens that were not given": func() (int, error) { mine, err := s.heldBy(t.Context(), w, []string{"x"}); return len(mine), err },
+		"another process":            func() (int, error) { mine, err := s.heldBy(t.Context(), other.Worker, asked); return len(mine), err },
 		"a worker never heard of": func() (int, error) {
-			mine, err := s.lookUp(t.Context(), ledger.Worker{Name: "x", Boot: "x"}, asked)
+			mine, err := s.heldBy(t.Context(), ledger.Worker{Name: "x", Boot: "x"}, asked)
 			return len(mine), err
 		},
 	} {

@@ -263,7 +263,7 @@ func TestLimitsOfCommands(t *testing.T) {
 			commands.Cancel{Reason: text(1025)}, commands.Retry{Reason: "\x00"}, commands.Reschedule{Reason: "\xff"}}},
 		{"priority", commands.Reschedule{Priority: ref(100)}, []commands.Command{commands.Reschedule{Priority: ref(101)}, commands.Reschedule{Priority: ref(-101)}}},
 		{"run_at", commands.Reschedule{RunAt: ref(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))}, []commands.Command{commands.Reschedule{RunAt: ref(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC))}}},
-		{"command", commands.Cancel{}, []commands.Command{claimed("T"), commands.Reclaim{Token: "T"}}},
+		{"command", commands.Cancel{}, []commands.Command{nil, &commands.Cancel{}}},
 	} {
 		q := newQueue(t)
 		q.NewID = func() string { return "T" }

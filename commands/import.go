@@ -7,11 +7,10 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
-	"jobledger/projection"
 	"jobledger/projection/audit"
 )
 
-// LineError says which line of a history is wrong. Lines count from 1, and line n holds event n.
+// LineError names the line of a history that is wrong. Lines count from 1, and line n holds event n.
 type LineError struct {
 	Line int64
 	Err  error
@@ -23,27 +22,29 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e
 // Unwrap returns why.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// ErrNotEmpty means that a history can go into an empty ledger only.
+// ErrNotEmpty means that a history can only be imported into an empty ledger.
 var ErrNotEmpty = fmt.Errorf("%w: the ledger has events already", ErrConflict)
 
-// Loaded says what became of a history.
+// Loaded is the report of an Import or a Replay.
 type Loaded struct {
 	Events  int64
 	Jobs    int64
-	Missing int64    // payloads and results that its events name, unerased, and that it did not bring along
-	Paused  []string // the queues that were paused for that reason: nobody shall run a job without its payload
+	Missing int64    // payloads and results that the history lacks although they were not erased
+	Paused  []string // the queues that were paused because their jobs lack payloads
 
-	// Findings are what is wrong with a history that Replay has taken over as it is.
+	// Findings are what is wrong with the history. Replay accepts them.
 	Findings []audit.Finding
 }
 
 // Import writes a history, from its first event on, into this ledger, which must be empty: all of it, in one
-// transaction, or nothing. Positions are numbered anew; all else stays as it was. Everything is checked: each line,
-// each transition, each digest, and the result as Verify does. The last event says that it was imported.
+// transaction, or nothing. The numbers of jobs are assigned again; all else stays as it was. Everything is
+// checked: each line, each transition, each digest, and the result as audit.Verify does. The last event says
+// that the history was imported.
 //
-// lines may be ranged over twice. progress, if not nil, is told now and then how many events are done. Errors:
-// LineError; ErrNotEmpty.
-func (s *Service) Import(ctx context.Context, actor, from string, lines iter.Seq2[ledger.Line, error], progress func(events int64)) (done Loaded, err error) {
+// lines may be ranged over twice. progress, if not nil, is called from time to time with the number of events
+// done. Errors: LineError; ErrNotEmpty.
+func (s *Service) Import(ctx context.Context, actor, from string, lines iter.Seq2[ledger.Line, error],
+	progress func(events int64)) (done Loaded, err error) {
 	if err := CheckActor(actor); err != nil {
 		return done, err
 	}
@@ -55,26 +56,30 @@ func (s *Service) Import(ctx context.Context, actor, from string, lines iter.Seq
 			f := done.Findings[0]
 			return at(f.Pos, fmt.Errorf("%s: %s", f.Code, f.Detail))
 		}
-		return finishLoad(ctx, tx, actor, from, &done)
+		return finishImport(ctx, tx, actor, from, &done)
 	})
 	return done, err
 }
 
-// Replay is Import of events that are at home in another ledger. Nothing is added to them, unless bodies are missing.
-// What Verify finds is told, and no error: a copy of a damaged history is what somebody may want to look into.
-func (s *Service) Replay(ctx context.Context, actor, from string, lines iter.Seq2[ledger.Line, error], progress func(events int64)) (done Loaded, err error) {
+// Replay is Import of a copy of another ledger, for reading. No event is added to it, unless bodies are
+// missing. What audit.Verify finds is reported, and no error: one may want to examine the copy of a damaged
+// history.
+func (s *Service) Replay(ctx context.Context, actor, from string, lines iter.Seq2[ledger.Line, error],
+	progress func(events int64)) (done Loaded, err error) {
 	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
 		if done, err = load(ctx, tx, lines, progress); err != nil || done.Missing == 0 {
 			return err
 		}
-		return finishLoad(ctx, tx, actor, from, &done)
+		return finishImport(ctx, tx, actor, from, &done)
 	})
 	return done, err
 }
 
 const progressEvery = 5000 // events
 
-func load(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[ledger.Line, error], progress func(int64)) (done Loaded, err error) {
+// load appends lines to the empty ledger of tx, writes the rows that they add up to, and checks the whole.
+func load(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[ledger.Line, error], progress func(int64)) (
+	done Loaded, err error) {
 	tail, err := tx.Tail(ctx)
 	if err == nil && tail != 0 {
 		err = ErrNotEmpty
@@ -106,10 +111,11 @@ func load(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[ledger.Line, error
 	if err != nil {
 		return done, err
 	}
-	return Loaded{Events: loader.Events(), Jobs: loader.Jobs(), Missing: missing, Paused: orphans, Findings: findings}, nil
+	return Loaded{Events: loader.Events(), Jobs: loader.Jobs(), Missing: missing, Paused: orphans,
+		Findings: findings}, nil
 }
 
-// checked yields lines up to the first that is wrong by itself.
+// checked yields lines up to the first that is wrong on its own.
 func checked(lines iter.Seq2[ledger.Line, error]) iter.Seq2[ledger.Line, error] {
 	return func(yield func(ledger.Line, error) bool) {
 		n := int64(0)
@@ -124,7 +130,7 @@ func checked(lines iter.Seq2[ledger.Line, error]) iter.Seq2[ledger.Line, error] 
 	}
 }
 
-// at says on which line err came up, unless it is no line's fault.
+// at adds the line to err, unless no line caused it.
 func at(line int64, err error) error {
 	if storeFailed(err) || line == 0 {
 		return err
@@ -132,33 +138,21 @@ func at(line int64, err error) error {
 	return &LineError{line, err}
 }
 
-// finishLoad records the import and pauses the queues whose jobs have lost their payload.
-func finishLoad(ctx context.Context, tx *ledger.Tx, actor, from string, done *Loaded) error {
-	err := tx.Append(ctx, ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: actor,
-		Body: &ledger.Imported{From: from, Events: done.Events, MissingBodies: done.Missing}})
-	if err != nil {
+// finishImport records the import and pauses the queues whose jobs have lost their payload.
+func finishImport(ctx context.Context, tx *ledger.Tx, actor, from string, done *Loaded) error {
+	body := &ledger.Imported{From: from, Events: done.Events, MissingBodies: done.Missing}
+	if _, err := record(ctx, tx, fact{actor: actor, body: body}); err != nil {
 		return err
 	}
 	var paused []string
 	for _, name := range done.Paused {
-		q, err := projection.GetQueue(ctx, tx, name)
+		changed, err := setPaused(ctx, tx, actor, name, true, "imported without payloads")
 		if err != nil {
 			return err
 		}
-		if q.Paused {
-			continue
+		if changed {
+			paused = append(paused, name)
 		}
-		e := ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: &ledger.QueuePaused{Queue: name, Reason: "imported without payloads"}}
-		if q, err = projection.EvolveQueue(q, e); err != nil {
-			return err
-		}
-		if err := projection.PutQueue(ctx, tx, q); err != nil {
-			return err
-		}
-		if err := tx.Append(ctx, e); err != nil {
-			return err
-		}
-		paused = append(paused, name)
 	}
 	done.Paused = paused
 	return nil

@@ -10,18 +10,20 @@ import (
 	"jobledger/ledger"
 )
 
-// checkLine says what is wrong with line n by itself. The tables and the claiming rest on it: a history is somebody
-// else's word.
+// checkLine says what is wrong with line n by itself. The tables and the claiming rest on it: a history is
+// somebody else's word.
 func checkLine(n int64, l *ledger.Line) error {
 	switch {
 	case n == 1 && l.Pos != 1:
-		return fmt.Errorf("the history begins with event %d; only one that begins with event 1 can be taken in", l.Pos)
+		return fmt.Errorf("the history begins with event %d; only one that begins with event 1 can be taken in",
+			l.Pos)
 	case l.Pos != n:
 		return fmt.Errorf("it is event %d, but event %d should follow here", l.Pos, n)
 	case l.Actor == "":
 		return errors.New("actor is missing")
 	}
-	for field, text := range map[string]string{"actor": l.Actor, "worker": l.Worker.Name, "token": l.Token, "host": l.Worker.Host, "boot": l.Worker.Boot} {
+	for field, text := range map[string]string{"actor": l.Actor, "worker": l.Worker.Name, "token": l.Token,
+		"host": l.Worker.Host, "boot": l.Worker.Boot} {
 		if err := checkText(field, text, MaxReason); err != nil {
 			return err
 		}
@@ -32,8 +34,8 @@ func checkLine(n int64, l *ledger.Line) error {
 	if e, ok := l.Event.Body.(*ledger.Enqueued); ok {
 		return checkEnqueued(l, e)
 	}
-	if len(l.Body) > MaxPayload {
-		return &InvalidError{"result", fmt.Sprintf("of %d bytes", len(l.Body)), "up to 1,048,576 bytes"}
+	if err := checkSize("result", l.Body); err != nil {
+		return err
 	}
 	if field := missingField(l); field != "" {
 		return fmt.Errorf("%s of %s is missing", field, l.Kind())
@@ -41,8 +43,8 @@ func checkLine(n int64, l *ledger.Line) error {
 	return nil
 }
 
-// checkEnvelope says whether the parts of an event are there that its kind has, and no others. What they must be
-// beside the events before is for Evolve to judge.
+// checkEnvelope says whether the parts of an event are there that its kind has, and no others. What they must
+// be beside the events before is for Evolve to judge.
 func checkEnvelope(l *ledger.Line) error {
 	kind := l.Kind()
 	ofJob := kind <= ledger.KindErased
@@ -66,9 +68,9 @@ func checkEnvelope(l *ledger.Line) error {
 	return nil
 }
 
-// missingField names the first field that an event of this kind cannot do without; "" if all are there.
+// missingField names the first required field that the event lacks; "" if it has all.
 func missingField(l *ledger.Line) string {
-	required := func(fields ...any) string { // names and values in turn
+	required := func(fields ...any) string { // names and values alternate
 		for i := 0; i < len(fields); i += 2 {
 			switch v := fields[i+1].(type) {
 			case string:
@@ -85,7 +87,8 @@ func missingField(l *ledger.Line) string {
 	}
 	switch b := l.Event.Body.(type) {
 	case *ledger.Claimed:
-		return required("worker", l.Worker.Name, "token", l.Token, "boot", l.Worker.Boot, "lease_until", b.LeaseUntil)
+		return required("worker", l.Worker.Name, "token", l.Token, "boot", l.Worker.Boot,
+			"lease_until", b.LeaseUntil)
 	case *ledger.Heartbeat:
 		return required("lease_until", b.LeaseUntil)
 	case *ledger.Failed:
@@ -108,7 +111,7 @@ func missingField(l *ledger.Line) string {
 	return ""
 }
 
-// checkEnqueued holds a job to what enqueuing it would: its lane and its key are made of these fields.
+// checkEnqueued applies the checks of Enqueue: the job's lane and key are made of these fields.
 func checkEnqueued(l *ledger.Line, b *ledger.Enqueued) error {
 	if id, err := ulid.ParseStrict(string(l.Job)); err != nil || id.String() != string(l.Job) {
 		return &InvalidError{"job", fmt.Sprintf("%.80q", l.Job), "a ULID in capitals"}
@@ -121,13 +124,17 @@ func checkEnqueued(l *ledger.Line, b *ledger.Enqueued) error {
 	case b.PayloadSHA256 == "":
 		return errors.New("payload_sha256 of enqueued is missing")
 	}
-	as := Enqueue{Queue: b.Queue, Payload: l.Body, Key: b.Key, Priority: b.Priority, RunAt: b.RunAt, MaxAttempts: b.MaxAttempts,
-		MaxRuntime: b.MaxRuntime, Version: b.Version, Requires: b.Requires, Tags: b.Tags}
+	as := Enqueue{Queue: b.Queue, Payload: l.Body, Key: b.Key, Priority: b.Priority, RunAt: b.RunAt,
+		MaxAttempts: b.MaxAttempts, MaxRuntime: b.MaxRuntime, Version: b.Version, Requires: b.Requires, Tags: b.Tags}
 	if err := as.Check(); err != nil {
 		return err
 	}
-	if l.Body != nil && (int64(len(l.Body)) != b.PayloadBytes || ledger.Digest(l.Salt, l.Body) != b.PayloadSHA256) {
-		return fmt.Errorf("its payload of %d bytes is not the one of %d bytes whose digest it names", len(l.Body), b.PayloadBytes)
+	if l.Body == nil {
+		return nil
+	}
+	if int64(len(l.Body)) != b.PayloadBytes || ledger.Digest(l.Salt, l.Body) != b.PayloadSHA256 {
+		return fmt.Errorf("its payload of %d bytes is not the one of %d bytes whose digest it names",
+			len(l.Body), b.PayloadBytes)
 	}
 	return nil
 }

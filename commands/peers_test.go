@@ -141,21 +141,8 @@ func TestASweepLeavesAloneWhatEndsBetweenItsLookAndItsWrite(t *testing.T) {
 
 // complete is what Succeed does in a transaction of the test's own.
 func complete(ctx context.Context, tx *ledger.Tx, j projection.Job) error {
-	bodies, err := commands.Decide(j, commands.Succeed{Token: j.Token}, tx.Now())
-	if err != nil {
-		return err
-	}
-	e := ledger.Event{Pos: tx.Next(), Job: j.ID, N: j.N, Seq: j.Seq + 1, At: tx.At(), Actor: "worker:slow", Worker: j.Worker, Token: j.Token,
-		Attempt: j.Attempt, From: j.State, Body: bodies[0]}
-	after, err := projection.Evolve(j, e)
-	if err != nil {
-		return err
-	}
-	e.To = after.State
-	if err := projection.Put(ctx, tx, j, after); err != nil {
-		return err
-	}
-	return tx.Append(ctx, e)
+	_, err := commands.ApplyTo(ctx, tx, "worker:slow", j, commands.Succeed{Token: j.Token})
+	return err
 }
 
 // In goqite, the Delete or Extend of somebody who was too slow acts on the message that another receiver has by now.

@@ -7,7 +7,11 @@ import (
 	"jobledger/projection"
 )
 
-// WorkerStarted appends that a worker process began. From then on it should say every PresentEvery that it is Present.
+// PresentEvery is how often a worker process should call Service.Present.
+const PresentEvery = projection.PresentEvery
+
+// WorkerStarted records that a worker process began. From then on the process should call Present every
+// PresentEvery.
 func (s *Service) WorkerStarted(ctx context.Context, w ledger.Worker, queues, capabilities []string) error {
 	for _, name := range queues {
 		if err := CheckQueue(name); err != nil {
@@ -19,36 +23,26 @@ func (s *Service) WorkerStarted(ctx context.Context, w ledger.Worker, queues, ca
 			return err
 		}
 	}
-	return s.note(ctx, "worker:"+w.Name, w, &ledger.WorkerStarted{Queues: queues, Capabilities: capabilities})
+	return s.recordWorker(ctx, w, &ledger.WorkerStarted{Queues: queues, Capabilities: capabilities})
 }
 
-// WorkerStopped appends that a worker process ended in an orderly way.
+// WorkerStopped records that a worker process ended in an orderly way.
 func (s *Service) WorkerStopped(ctx context.Context, w ledger.Worker) error {
-	return s.note(ctx, "worker:"+w.Name, w, &ledger.WorkerStopped{})
+	return s.recordWorker(ctx, w, &ledger.WorkerStopped{})
 }
 
-// PresentEvery is how often a worker process says that it is there.
-const PresentEvery = projection.PresentEvery
-
-// Present notes that a worker process is there, so that one that waits for work can be told from one that is gone.
-// That is no event: nothing is decided by it.
-func (s *Service) Present(ctx context.Context, w ledger.Worker) error {
-	return s.Store.Write(ctx, func(tx *ledger.Tx) error { return projection.PutPresence(tx, w, tx.Now()) })
-}
-
-// note appends an event that changes no projection, and what it says about the worker's presence.
-func (s *Service) note(ctx context.Context, actor string, w ledger.Worker, body ledger.Body) error {
+func (s *Service) recordWorker(ctx context.Context, w ledger.Worker, body ledger.Body) error {
 	if err := checkWorker(w); err != nil {
 		return err
 	}
 	return s.Store.Write(ctx, func(tx *ledger.Tx) error {
-		presence := projection.PutPresence
-		if body.Kind() == ledger.KindWorkerStopped {
-			presence = projection.EndPresence
-		}
-		if err := presence(tx, w, tx.Now()); err != nil {
-			return err
-		}
-		return tx.Append(ctx, ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Worker: w, Body: body})
+		_, err := record(ctx, tx, fact{actor: "worker:" + w.Name, worker: w, body: body})
+		return err
 	})
+}
+
+// Present notes that a worker process is alive, which distinguishes an idle worker from a dead one. It
+// records no event, since no decision depends on it.
+func (s *Service) Present(ctx context.Context, w ledger.Worker) error {
+	return s.Store.Write(ctx, func(tx *ledger.Tx) error { return projection.PutPresence(tx, w, tx.Now()) })
 }

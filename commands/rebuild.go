@@ -8,8 +8,9 @@ import (
 	"jobledger/projection/audit"
 )
 
-// Rebuild derives the projection anew from the events, and records what that changed. Others go on while it finds out
-// what differs; only that is written in one transaction. Where a table is missing as a whole, all is done in that.
+// Rebuild derives the projection from the events again, and records what that changed. It finds the
+// differences while others keep writing, and repairs only these in one transaction; if a whole table is
+// missing, all is done in that.
 func (s *Service) Rebuild(ctx context.Context, actor string) (report audit.Rebuilt, err error) {
 	if err := CheckActor(actor); err != nil {
 		return report, err
@@ -28,8 +29,10 @@ func (s *Service) Rebuild(ctx context.Context, actor string) (report audit.Rebui
 			return err
 		}
 		failpoint.Hit("rebuilt")
-		return tx.Append(ctx, ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: &ledger.Rebuilt{Jobs: report.Jobs,
-			Changed: report.Changed, Missing: report.Missing, Extra: report.Extra}})
+		body := &ledger.Rebuilt{Jobs: report.Jobs, Changed: report.Changed, Missing: report.Missing,
+			Extra: report.Extra}
+		_, err = record(ctx, tx, fact{actor: actor, body: body})
+		return err
 	})
 	return report, err
 }

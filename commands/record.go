@@ -2,32 +2,69 @@ package commands
 
 import (
 	"context"
+	"time"
 
 	"jobledger/ledger"
 	"jobledger/projection"
 )
 
-// fact is one event about to be recorded.
+// fact is one event about to be recorded, with what it changes.
 type fact struct {
-	actor  string
-	job    projection.Job // as it is before; only its id for a new one
-	body   ledger.Body
-	worker ledger.Worker // of a claim that begins, and of refused; else the live one is named
-	token  string        // likewise
-	number int           // of refused: the attempt of the token tried
+	actor string
+	body  ledger.Body
+	job   projection.Job   // as it is before the event; of a new job only the id; zero where no job is concerned
+	queue projection.Queue // as it is before the event, of a pause or a resume
+
+	// worker and token are those of a claim that begins and of a refused write, attempt that of the latter. A
+	// worker process that comes or goes is named by worker. Everything else is recorded with the live claim of
+	// job.
+	worker  ledger.Worker
+	token   string
+	attempt int
+
+	salt    []byte // of a new job's digests
+	content []byte // stored with the event: a new job's payload, or a result; nil: none
 }
 
-// record is the one place through which rows and events change (I6): what the event means, the row, then the
-// event (I4). It returns the job as it is then.
+// record is the one function through which rows and events change (I6): it asks projection what the event
+// means, writes the row, then the event (I4), then its content. It returns the job as it is after that.
 func record(ctx context.Context, tx *ledger.Tx, f fact) (projection.Job, error) {
+	if erased, ok := f.body.(*ledger.Erased); ok {
+		var err error
+		if erased.Bodies, erased.Bytes, err = tx.EraseBodies(ctx, f.job.N); err != nil {
+			return f.job, err
+		}
+	}
+	e, after, err := f.envelope(tx.Next(), tx.At())
+	if err != nil {
+		return f.job, err
+	}
+	if err := putRow(ctx, tx, f, e, after); err != nil {
+		return f.job, err
+	}
+	if err := tx.Append(ctx, e); err != nil {
+		return after, err
+	}
+	if f.salt == nil && f.content == nil {
+		return after, nil
+	}
+	return after, tx.PutBody(e.Pos, f.salt, f.content)
+}
+
+// envelope returns the event of f, complete, and the job after it. It is pure.
+func (f fact) envelope(pos int64, at time.Time) (e ledger.Event, after projection.Job, err error) {
 	j := f.job
-	e := ledger.Event{Pos: tx.Next(), Job: j.ID, N: j.N, At: tx.At(), Actor: f.actor, Body: f.body}
-	switch f.body.Kind() {
+	e = ledger.Event{Pos: pos, Job: j.ID, N: j.N, At: at, Actor: f.actor, Body: f.body}
+	switch e.Kind() {
+	case ledger.KindQueuePaused, ledger.KindQueueResumed, ledger.KindWorkerStarted, ledger.KindWorkerStopped,
+		ledger.KindRebuilt, ledger.KindRestored, ledger.KindImported:
+		e.Worker = f.worker
+		return e, j, nil
 	case ledger.KindRefused:
-		e.Worker, e.Token, e.Attempt = f.worker, f.token, f.number
+		e.Worker, e.Token, e.Attempt = f.worker, f.token, f.attempt
 	case ledger.KindErased:
 	case ledger.KindEnqueued:
-		e.N, e.Seq = e.Pos, 1
+		e.N, e.Seq = pos, 1
 	case ledger.KindClaimed:
 		e.Seq, e.From = j.Seq+1, j.State
 		e.Worker, e.Token, e.Attempt = f.worker, f.token, j.Attempt+1
@@ -37,18 +74,42 @@ func record(ctx context.Context, tx *ledger.Tx, f fact) (projection.Job, error) 
 			e.Worker, e.Token, e.Attempt = j.Worker, j.Token, j.Attempt
 		}
 	}
-	after, err := projection.Evolve(j, e)
-	if err != nil {
-		return j, err
+	if after, err = projection.Evolve(j, e); err != nil {
+		return e, j, err
 	}
 	if e.Seq != 0 {
 		e.To = after.State
-		if after.State == ledger.Queued {
+	}
+	switch e.Kind() {
+	case ledger.KindEnqueued:
+		after.Payload = f.content
+	case ledger.KindSucceeded:
+		after.Result = f.content
+	}
+	return e, after, nil
+}
+
+// putRow writes the row that e changes: of its job, its queue, or the process that it names.
+func putRow(ctx context.Context, tx *ledger.Tx, f fact, e ledger.Event, after projection.Job) error {
+	switch e.Kind() {
+	case ledger.KindQueuePaused, ledger.KindQueueResumed:
+		q, err := projection.EvolveQueue(f.queue, e)
+		if err != nil {
+			return err
+		}
+		if !q.Paused {
 			tx.Announce()
 		}
+		return projection.PutQueue(ctx, tx, q)
+	case ledger.KindWorkerStarted:
+		return projection.PutPresence(tx, e.Worker, tx.Now())
+	case ledger.KindWorkerStopped:
+		return projection.EndPresence(tx, e.Worker, tx.Now())
+	case ledger.KindRebuilt, ledger.KindRestored, ledger.KindImported:
+		return nil // these describe rows that have been written
 	}
-	if err := projection.Put(ctx, tx, j, after); err != nil {
-		return j, err
+	if e.To == ledger.Queued {
+		tx.Announce()
 	}
-	return after, tx.Append(ctx, e)
+	return projection.Put(ctx, tx, f.job, after)
 }

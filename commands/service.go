@@ -11,9 +11,9 @@ import (
 // Service carries out commands on a ledger. It is safe for concurrent use.
 type Service struct {
 	Store *ledger.Store
-	NewID func() string // ULIDs for jobs and tokens; nil: random, and growing within a millisecond
+	NewID func() string // ULIDs for jobs and tokens; nil: random, and increasing within a millisecond
 
-	// NewSalt fills its argument with what nobody can guess; nil: from crypto/rand. Only a simulation sets it.
+	// NewSalt fills its argument with unpredictable bytes; nil: from crypto/rand. Only tests set it.
 	NewSalt func([]byte)
 }
 

@@ -25,7 +25,7 @@ func openPostgres(ctx context.Context, dsn string, create bool) (*Store, error) 
 	}
 	s := newStore(dsn)
 	p := &postgres{store: s, place: place, bell: postgresBell{place: place, tone: rand.Text()}}
-	s.path, s.sync, s.engine, s.cache = place.String(), place.sync, p, &TxCache{}
+	s.path, s.sync, s.engine = place.String(), place.sync, p
 	if p.writer, err = place.connect(ctx, forWriting); err != nil {
 		return nil, place.opening(err)
 	}

@@ -26,7 +26,7 @@ type Store struct {
 	groupTime       time.Duration
 
 	engine   engine
-	cache    *TxCache // of the writer; nil: the engine gains nothing by one
+	cache    *TxCache // of the writer; used by the commit loop only
 	writer   *session // of the open transaction; the commit loop's own
 	requests chan *request
 	readers  chan *session // nil: not opened yet
@@ -40,7 +40,7 @@ type Store struct {
 
 // newStore returns a Store of the ledger at dsn, which has no engine yet.
 func newStore(dsn string) *Store {
-	s := &Store{dsn: dsn, lockWait: lockWait, groupTime: maxGroupTime, requests: make(chan *request, 1024),
+	s := &Store{dsn: dsn, cache: &TxCache{}, lockWait: lockWait, groupTime: maxGroupTime, requests: make(chan *request, 1024),
 		readers: make(chan *session, maxReaders), quit: make(chan struct{}), ended: make(chan struct{})}
 	for range maxReaders {
 		s.readers <- nil

@@ -6,8 +6,8 @@ import "database/sql/driver"
 // again. The ledger does not know what the value means. It knows which events the value covers, and drops the value
 // when a transaction or one of its functions fails.
 //
-// Only a Store whose queries cost a round trip has a cache: one on PostgreSQL. Elsewhere, and in a snapshot, Tx.Cache
-// returns nil. A nil TxCache is empty and stores nothing. The commit loop alone uses a TxCache, so it needs no lock.
+// In a snapshot Tx.Cache returns nil. A nil TxCache is empty and stores nothing. The commit loop alone uses a TxCache,
+// so it needs no lock.
 type TxCache struct {
 	tx         *Tx // the open transaction
 	value      CachedValue
@@ -20,7 +20,7 @@ type TxCache struct {
 // CachedValue is what a TxCache holds.
 type CachedValue interface {
 	// WarmupQueries returns the queries that are likely to follow the next Load, where the value covers the events up
-	// to after. They are sent together with the statement that begins the transaction and cost no round trip.
+	// to after. An engine whose queries cost a round trip sends them with the statement that begins the transaction.
 	WarmupQueries(after int64) []WarmupQuery
 }
 
@@ -41,7 +41,7 @@ type answer struct {
 // another process enqueues loads twice per job.
 const expectedContention = 8
 
-// Cache returns the cache of the Store, or nil if it has none or tx is a snapshot.
+// Cache returns the cache of the Store; nil if tx is a snapshot.
 func (tx *Tx) Cache() *TxCache { return tx.cache }
 
 // Load returns the value that an earlier transaction stored, or nil, and the range of the committed events that it
@@ -99,9 +99,6 @@ func (c *TxCache) Prefetched(query string) *PendingQuery {
 // warmup returns the queries to send as a transaction begins: none where they are likely to be useless, because no
 // other process writes or because the last transaction did not load the value.
 func (c *TxCache) warmup() []WarmupQuery {
-	if c == nil {
-		return nil
-	}
 	c.prefetched = nil
 	if !c.loaded {
 		c.contention = 0
@@ -115,22 +112,18 @@ func (c *TxCache) warmup() []WarmupQuery {
 
 // answered keeps the rows of the warm-up queries.
 func (c *TxCache) answered(prefetched []answer) {
-	if c != nil {
-		c.prefetched = prefetched
-	}
+	c.prefetched = prefetched
 }
 
 // begin attaches the cache to the transaction that has just begun.
 func (c *TxCache) begin(tx *Tx) {
-	if c != nil {
-		c.tx, tx.cache = tx, c
-	}
+	c.tx, tx.cache = tx, c
 }
 
 // committed notes that the value covers the events of a transaction that began at base and ended at tail, unless it
 // lacks earlier ones.
 func (c *TxCache) committed(base, tail int64) {
-	if c != nil && c.covers == base {
+	if c.covers == base {
 		c.covers = tail
 	}
 }

@@ -26,7 +26,10 @@ var stages = [][]string{
 	{"projection/audit", "projection/internal/historytest"},
 	{"commands"},
 	{"commands/worker"},
-	{"cmd/jobledger/internal/files"},
+	{"cmd/jobledger/internal/render"},
+	{"cmd/jobledger/internal/cli"},
+	{"cmd/jobledger/internal/bench", "cmd/jobledger/internal/demo", "cmd/jobledger/internal/export",
+		"cmd/jobledger/internal/files"},
 	{"cmd/jobledger"},
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -116,7 +118,7 @@ func TestAttemptsAreTheClaimsThatTheEventsTell(t *testing.T) {
 				}
 				if h.live(c, from, to) && (worker == "" || c.Worker.Name == worker) && (outcome == "" || how == outcome) &&
 					(queue == "" || c.Queue == queue) && (!overlap || h.overlaps(c)) && (job == "" || c.Job == job) {
-					want = append(want, fmt.Sprint(c.Job, c.Attempt, c.Queue, c.Worker.Boot, jsonTime(c.ClaimedAt), shownOrNone(timeOrNull(c.LastHeartbeat)), how))
+					want = append(want, fmt.Sprint(c.Job, c.Attempt, c.Queue, c.Worker.Boot, render.JSONTime(c.ClaimedAt), shownOrNone(render.TimeOrNull(c.LastHeartbeat)), how))
 				}
 			}
 			_, stdout, _ := s.run(0, typed...)
@@ -152,10 +154,10 @@ func owners(t *testing.T, s *tale, h told, jobs []ledger.JobID, random *rand.Ran
 		id := jobs[random.IntN(len(jobs))]
 		e := h.events[random.IntN(len(h.events))]
 		at := e.At.Add(time.Duration(random.IntN(3)-1) * time.Microsecond)
-		want, wantCode := "", exitNothing
+		want, wantCode := "", cli.ExitNothing
 		for _, c := range h.claims {
 			if c.Job == id && !c.ClaimedAt.After(at) && (c.End == nil || c.End.At.After(at)) {
-				want, wantCode = fmt.Sprint(c.Worker.Boot, c.Attempt), exitOK
+				want, wantCode = fmt.Sprint(c.Worker.Boot, c.Attempt), cli.ExitOK
 			}
 		}
 		code, stdout, stderr := s.run(0, "owner", string(id), "--at", at.Format(time.RFC3339Nano), "--json")

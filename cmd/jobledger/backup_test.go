@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
 )
@@ -80,12 +81,12 @@ func (t *traffic) job(service *commands.Service, w ledger.Worker) error {
 // beginning says what is wrong with a file that should be the beginning of a ledger whose events and bodies are all,
 // up to at least the event at.
 func (s site) beginning(copy, all string, at int64) error {
-	if got := s.ran("verify", "--db", copy); got.code != exitOK {
+	if got := s.ran("verify", "--db", copy); got.code != cli.ExitOK {
 		return fmt.Errorf("verify: %s%s", got.stdout, got.stderr)
 	}
 	lines := s.ran("export", "--db", copy)
 	switch n := int64(strings.Count(lines.stdout, "\n")); {
-	case lines.code != exitOK:
+	case lines.code != cli.ExitOK:
 		return fmt.Errorf("export: %s", lines.stderr)
 	case !strings.HasPrefix(all, lines.stdout):
 		return fmt.Errorf("its %d events are not the first ones", n)
@@ -96,7 +97,7 @@ func (s site) beginning(copy, all string, at int64) error {
 }
 
 // A backup is everything up to one moment, whatever goes on meanwhile.
-func TestABackupOfALedgerInUseIsItsBeginning(t *testing.T) {
+func TestBackupOfLedgerInUse(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	const naive = 6
@@ -151,7 +152,7 @@ func TestBackupInterrupted(t *testing.T) {
 			backup := r.start(r.cmd(invoke("backup", "b.db").dyingAt("vacuumed=5s")))
 			r.eventually("it has begun", func() bool { return len(r.unfinished()) > 0 })
 			backup.signal(sig)
-			backup.wantExit(exitUnexpected)
+			backup.wantExit(cli.ExitUnexpected)
 			backup.wantSaid("interrupted; there is no b.db")
 			if _, err := os.Lstat(r.path("b.db")); err == nil || len(r.unfinished()) > 0 {
 				t.Errorf("b.db: %v; there is %q", err, r.unfinished())
@@ -185,7 +186,7 @@ func (s site) inSmallPlace(size, script string) string {
 }
 
 // Where a copy does not fit, there is none, and what has been written of it is gone.
-func TestBackupAndRestoreOntoAFullDisk(t *testing.T) {
+func TestBackupAndRestoreOnFullDisk(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	for range 20 {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
@@ -88,7 +89,7 @@ var morning = time.Date(2026, 3, 15, 8, 0, 0, 0, time.UTC)
 func asked(t *testing.T, words ...string) string {
 	t.Helper()
 	var out, messages bytes.Buffer
-	p := &program{stdout: bufio.NewWriter(&out), stderr: &messages, now: func() time.Time { return morning }}
+	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, Now: func() time.Time { return morning }}}
 	if code := p.run(context.Background(), words); code != 0 {
 		t.Fatalf("exit %d: %s", code, messages.String())
 	}
@@ -134,7 +135,7 @@ var howLong = regexp.MustCompile(`checked in [0-9.]+[a-zµ]+`)
 
 // Each line of the cookbook is run. The golden files say what it prints; the checks, which know nothing but the
 // lines of the exported history, say whether that is true.
-func TestCookbookAnswersAreTrue(t *testing.T) {
+func TestCookbookAnswers(t *testing.T) {
 	recipes, translated := cookbook(t), inPostgres(t)
 	history, err := filepath.Abs("../../testdata/history/bad-night.jsonl")
 	if err != nil {
@@ -227,8 +228,8 @@ func TestCookbookAnswersAreTrue(t *testing.T) {
 	}
 }
 
-// TestDocsNameTheColumnsOfTheViews holds docs/views.md to the columns, which people rely on.
-func TestDocsNameTheColumnsOfTheViews(t *testing.T) {
+// TestDocsViewColumns holds docs/views.md to the columns, which people rely on.
+func TestDocsViewColumns(t *testing.T) {
 	page, err := os.ReadFile("docs/views.md")
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +245,7 @@ func TestDocsNameTheColumnsOfTheViews(t *testing.T) {
 }
 
 // The bad night's clock was right. Here is one that is not.
-func TestCookbookFindsAClockThatWasSetBack(t *testing.T) {
+func TestCookbookFindsClockSetBack(t *testing.T) {
 	s := newTale(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	s.enqueue(commands.Enqueue{Queue: "mail"})

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -91,7 +92,7 @@ func aNight(t testing.TB, events int) fileSet {
 	if err := os.WriteFile(part, bytes.Join(lines[:min(events, len(lines))], nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, said := atDawn(path, "import", part); code != exitOK {
+	if code, said := atDawn(path, "import", part); code != cli.ExitOK {
 		t.Fatalf("import: %d: %s", code, said)
 	}
 	store, err := ledger.OpenExisting(t.Context(), path)
@@ -132,7 +133,7 @@ func request(worker string, limit int) commands.ClaimRequest {
 // atDawn is a command on the ledger at path.
 func atDawn(path string, typed ...string) (code int, said string) {
 	var out, messages bytes.Buffer
-	p := &program{stdout: bufio.NewWriter(&out), stderr: &messages, now: func() time.Time { return dawn }}
+	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, Now: func() time.Time { return dawn }}}
 	code = p.run(context.Background(), append([]string{"--db", path}, typed...))
 	return code, messages.String()
 }
@@ -339,10 +340,10 @@ func lookThroughProgram(t *testing.T, what string, f fileSet) {
 	defer os.RemoveAll(filepath.Dir(path))
 	for _, words := range [][]string{{"status"}, {"list", "--limit", "0"}, {"events"}, {"workers", "--all"}, {"show", "01KKQ5TNA0"}, {"history", "01KKQ5TNA0"}, {"claim", "-q", "mail"}, {"verify"}} {
 		code, said := atDawn(path, words...)
-		if code != exitOK && !strings.HasPrefix(said, "jobledger: ") || strings.Contains(said, "goroutine") || strings.Contains(said, "runtime error") {
+		if code != cli.ExitOK && !strings.HasPrefix(said, "jobledger: ") || strings.Contains(said, "goroutine") || strings.Contains(said, "runtime error") {
 			t.Errorf("%s: %s: exit %d: %s", what, words[0], code, said)
 		}
-		if words[0] == "verify" && code != exitOK && code != exitDiscrepancy && code != exitUsage { // 2: it is no ledger any more
+		if words[0] == "verify" && code != cli.ExitOK && code != cli.ExitDiscrepancy && code != cli.ExitUsage { // 2: it is no ledger any more
 			t.Errorf("%s: verify: exit %d: %s", what, code, said)
 		}
 	}
@@ -360,7 +361,7 @@ func flip(base fileSet, suffix string, dice *rand.Rand) (f fileSet, what string)
 }
 
 // Whatever bytes of a ledger are damaged: it says so, or what it answers is right.
-func TestDamagedBytesAreNeverAWrongAnswer(t *testing.T) {
+func TestDamageFlippedBytes(t *testing.T) {
 	n := *flips
 	if testing.Short() {
 		n = min(n, 40)
@@ -401,7 +402,7 @@ func TestDamagedBytesAreNeverAWrongAnswer(t *testing.T) {
 }
 
 // A ledger that is cut off, or whose -wal file is cut off, exchanged or gone.
-func TestACutOffLedgerIsNeverAWrongAnswer(t *testing.T) {
+func TestDamageTruncatedFiles(t *testing.T) {
 	base, before := aNightToDamage(t)
 	dice := rand.New(rand.NewPCG(*flipSeed, 1<<32))
 	garbage := func(n int) []byte {
@@ -477,7 +478,7 @@ func alter(t *testing.T, path, statement string) {
 }
 
 // The judge is worth something only if it condemns what is wrong.
-func TestWrongAnswersWouldBeNoticed(t *testing.T) {
+func TestDamageOracleNoticesWrongAnswers(t *testing.T) {
 	base, before := aNightToDamage(t)
 	for what, test := range map[string]struct {
 		statement string
@@ -520,7 +521,7 @@ func TestWrongAnswersWouldBeNoticed(t *testing.T) {
 }
 
 // What is no ledger at all is named, with a hint, and left as it was.
-func TestAWrongFileIsNamedAndLeftAlone(t *testing.T) {
+func TestForeignFileIsRefusedUnchanged(t *testing.T) {
 	ledgers := aNight(t, 20)
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
@@ -557,7 +558,7 @@ func TestAWrongFileIsNamedAndLeftAlone(t *testing.T) {
 				continue // an empty file may become a ledger
 			}
 			code, said := atDawn(path, words...)
-			if code != exitUsage || !strings.Contains(said, path) || !strings.Contains(said, "\nhint: ") {
+			if code != cli.ExitUsage || !strings.Contains(said, path) || !strings.Contains(said, "\nhint: ") {
 				t.Errorf("%s: %s: exit %d: %s", what, words[0], code, said)
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"jobledger/cmd/jobledger/internal/cli"
 )
 
 // smallDisk is a file system of so many KiB in a folder of its own, that goes away when the test ends. Who is not root
@@ -78,7 +80,7 @@ func (s site) makeRoom() {
 }
 
 // The disk fills up under a worker at work, and later there is room again.
-func TestAFullDiskUnderAWorker(t *testing.T) {
+func TestFullDiskUnderWorker(t *testing.T) {
 	t.Parallel()
 	s, ok := smallDisk(t, 2048)
 	if !ok {
@@ -95,13 +97,13 @@ func TestAFullDiskUnderAWorker(t *testing.T) {
 	w.stuck("disk full")
 
 	for _, words := range [][]string{{"status"}, {"list"}, {"show", job}, {"history", job}, {"verify"}, {"workers"}, {"events"}} { // reads go on
-		if a := s.tell(s.command(words...)); a.code != exitOK {
+		if a := s.tell(s.command(words...)); a.code != cli.ExitOK {
 			t.Errorf("%s on a full disk: exit %d: %s", words[0], a.code, a.stderr)
 		}
 	}
 	for _, words := range [][]string{{"enqueue", "-q", "mail", "--key", "late", "x"}, {"pause", "-q", "mail"}, {"cancel", job}} {
 		a := s.tell(s.command(words...))
-		if a.code != exitBusy || !strings.Contains(a.stderr, "disk full") || !strings.Contains(a.stderr, "\nhint: the disk is full; free some space and try again: ") {
+		if a.code != cli.ExitBusy || !strings.Contains(a.stderr, "disk full") || !strings.Contains(a.stderr, "\nhint: the disk is full; free some space and try again: ") {
 			t.Errorf("%s on a full disk: exit %d: %s", words[0], a.code, a.stderr)
 		}
 	}
@@ -110,7 +112,7 @@ func TestAFullDiskUnderAWorker(t *testing.T) {
 	s.within(time.Minute, "all jobs are done", func() bool { return s.succeeded() == len(keys) })
 	w.wantSaid("the ledger answers again")
 	w.signal(syscall.SIGTERM)
-	w.wantExit(exitOK)
+	w.wantExit(cli.ExitOK)
 	w.wantSaid("4 claimed, 4 succeeded, 0 failed, 0 released, 0 lost")
 	text, err := os.ReadFile(done)
 	if n := strings.Count(string(text), "\n"); err != nil || n != len(keys) {
@@ -130,7 +132,7 @@ func (s site) within(d time.Duration, what string, ok func() bool) {
 }
 
 // Nobody has the ledger open, and there is no room for what SQLite needs beside it.
-func TestAFullDiskBeforeAnybodyComes(t *testing.T) {
+func TestFullDiskBeforeFirstCommand(t *testing.T) {
 	t.Parallel()
 	s, ok := smallDisk(t, 1024)
 	if !ok {
@@ -141,7 +143,7 @@ func TestAFullDiskBeforeAnybodyComes(t *testing.T) {
 	for _, words := range [][]string{{"list"}, {"status"}, {"verify"}, {"show", job}, {"enqueue", "-q", "mail", "x"}, {"claim", "-q", "mail"},
 		{"work", "-q", "mail", "--drain", "--", "true"}, {"sweep"}, {"init", "--db", "new.db"}, {"enqueue", "-q", "mail", "--db", "new.db", "x"}, {"backup", "copy.db"}} {
 		a := s.tell(s.command(words...))
-		if a.code != exitBusy || !strings.Contains(a.stderr, "disk full") && !strings.Contains(a.stderr, "no space left") || !strings.Contains(a.stderr, "\nhint: the disk is full; ") {
+		if a.code != cli.ExitBusy || !strings.Contains(a.stderr, "disk full") && !strings.Contains(a.stderr, "no space left") || !strings.Contains(a.stderr, "\nhint: the disk is full; ") {
 			t.Errorf("%s on a full disk: exit %d: %s", words[0], a.code, a.stderr)
 		}
 	}
@@ -153,7 +155,7 @@ func TestAFullDiskBeforeAnybodyComes(t *testing.T) {
 }
 
 // With any number of pages left, what was acknowledged is there.
-func TestADiskThatIsAlmostFullLosesNothing(t *testing.T) {
+func TestFullDiskNearlyLosesNothing(t *testing.T) {
 	t.Parallel()
 	s, ok := smallDisk(t, 1024)
 	if !ok {
@@ -170,14 +172,14 @@ func TestADiskThatIsAlmostFullLosesNothing(t *testing.T) {
 		for _, size := range []int{1, 20_000} {
 			key := fmt.Sprintf("p%d-%d", pages, size)
 			a := s.tell(s.command("enqueue", "-q", "mail", "--key", key, strings.Repeat("x", size)))
-			s.refusedFor(key, a, exitBusy)
-			if outcomes[a.code]++; a.code == exitOK {
+			s.refusedFor(key, a, cli.ExitBusy)
+			if outcomes[a.code]++; a.code == cli.ExitOK {
 				acknowledged = append(acknowledged, key)
 			}
 		}
 		s.makeRoom()
 	}
-	if outcomes[exitOK] == 0 || outcomes[exitBusy] == 0 {
+	if outcomes[cli.ExitOK] == 0 || outcomes[cli.ExitBusy] == 0 {
 		t.Errorf("the disk was never full, or always: %v", outcomes)
 	}
 	s.acknowledged(acknowledged)

@@ -14,34 +14,36 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
+	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection/audit"
 )
 
 // incidentVerb puts together what a post-mortem needs.
-func incidentVerb(p *program) verb {
-	return verb{
-		name: "incident", group: groupAudit, usage: "write a folder with everything about a stretch of time, for a post-mortem",
-		about: "DIR gets report.md (lost workers, reclaims, refused writes, failures by code, what operators did, queue depth by minute in " +
+func incidentVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "incident", Group: cli.GroupAudit, Usage: "write a folder with everything about a stretch of time, for a post-mortem",
+		About: "DIR gets report.md (lost workers, reclaims, refused writes, failures by code, what operators did, queue depth by minute in " +
 			"depth.svg, and whether the ledger verifies), events.jsonl (every event up to --to, which 'jobledger import' opens elsewhere), " +
 			"attempts.csv, trace.json for ui.perfetto.dev, and manifest.json with the SHA-256 of each file.\n" +
 			"Only you may read DIR: events.jsonl has payloads, results and lease tokens in it; --no-bodies leaves out payloads and results. " +
 			"The report quotes error details.",
-		flags: []cli.Flag{
+		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "from `TIME` on, or pos:N", Required: true},
 			&cli.StringFlag{Name: "to", Usage: "up to `TIME`, or pos:N", Required: true},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "the folder `DIR`, which must not exist or be empty", Required: true},
 			&cli.BoolFlag{Name: "no-bodies", Usage: "without payloads, results and salts", DisableDefaultText: true},
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger incident --from 02:00 --to 04:30 -o bad-night", "then attach the folder"},
 			{"jobledger incident --from pos:4711 --to pos:5200 -o deploy --no-bodies", "by places in the ledger, and without payloads"},
 		},
-		exits: []int{exitNothing, exitConflict},
-		run:   p.incident,
+		Exits: []int{cli.ExitNothing, cli.ExitConflict},
+		Run:   p.incident,
 	}
 }
 
@@ -50,28 +52,28 @@ func (p *program) incident(c *cli.Context) error {
 	defer stop()
 	target := filepath.Clean(c.String("output"))
 	if c.String("output") == "" {
-		return usagef("--output is empty")
+		return cli.Usagef("--output is empty")
 	}
 	if err := freeFolder(target); err != nil {
 		return err
 	}
-	service, err := p.open(ctx)
+	service, err := p.Open(ctx)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	var s stretch
+	var s export.Window
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		s, err = p.stretchOf(c, tx)
+		s, err = p.windowOf(c, tx)
 		return err
 	})
 	switch {
 	case err != nil:
 		return err
-	case s.to.Before(s.from):
-		return usagef("--to is before --from")
-	case s.empty():
-		return exitf(exitNothing, "nothing happened between --from and --to")
+	case s.To.Before(s.From):
+		return cli.Usagef("--to is before --from")
+	case s.Empty():
+		return cli.Exitf(cli.ExitNothing, "nothing happened between --from and --to")
 	}
 	folder, err := os.MkdirTemp(filepath.Dir(target), "."+filepath.Base(target)+".*") // for its owner only
 	if err != nil {
@@ -79,18 +81,18 @@ func (p *program) incident(c *cli.Context) error {
 	}
 	defer os.RemoveAll(folder) // by then renamed, or useless
 	info, _ := debug.ReadBuildInfo()
-	m := &manifest{Format: 1, Program: readBuild(info).String(), CreatedAt: jsonTime(p.now()), CreatedBy: p.actor, From: jsonTime(s.from), To: jsonTime(s.to),
-		FirstEvent: s.after + 1, LastEvent: s.until, Bodies: !c.Bool("no-bodies"), folder: folder}
+	m := &manifest{Format: 1, Program: readBuild(info).String(), CreatedAt: render.JSONTime(p.Now()), CreatedBy: p.Actor, From: render.JSONTime(s.From), To: render.JSONTime(s.To),
+		FirstEvent: s.After + 1, LastEvent: s.Until, Bodies: !c.Bool("no-bodies"), folder: folder}
 	if err := p.fillIncident(ctx, service, s, m); err != nil {
 		return err
 	}
 	if err := takePlace(folder, target); err != nil {
 		return err
 	}
-	if p.json {
-		return p.printJSON(m)
+	if p.JSON {
+		return p.PrintJSON(m)
 	}
-	return p.printLine(filepath.Join(target, "report.md"))
+	return p.PrintLine(filepath.Join(target, "report.md"))
 }
 
 func freeFolder(path string) error {
@@ -99,11 +101,11 @@ func freeFolder(path string) error {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
 	case errors.Is(err, syscall.ENOTDIR):
-		return exitf(exitConflict, "%s is there and is no folder; it was not touched", path)
+		return cli.Exitf(cli.ExitConflict, "%s is there and is no folder; it was not touched", path)
 	case err != nil:
 		return err
 	case len(entries) > 0:
-		return withHint(exitf(exitConflict, "%s is not empty; it was not touched", path), "give -o the name of a new folder")
+		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s is not empty; it was not touched", path), "give -o the name of a new folder")
 	}
 	return nil
 }
@@ -111,7 +113,7 @@ func freeFolder(path string) error {
 // takePlace gives folder the name target. If that is an empty folder, it goes; anything else stays.
 func takePlace(folder, target string) error {
 	if err := syscall.Rmdir(target); err != nil && !errors.Is(err, os.ErrNotExist) { // unlike os.Remove, no file
-		return exitf(exitConflict, "%s: %w; it was not touched", target, err)
+		return cli.Exitf(cli.ExitConflict, "%s: %w; it was not touched", target, err)
 	}
 	if err := os.Rename(folder, target); err != nil {
 		return err
@@ -164,9 +166,9 @@ func (m *manifest) add(name string, write func(io.Writer) error) error {
 	return f.Close()
 }
 
-func (p *program) fillIncident(ctx context.Context, service *commands.Service, s stretch, m *manifest) error {
-	bar := p.startProgress("incident", -1)
-	defer bar.done()
+func (p *program) fillIncident(ctx context.Context, service *commands.Service, s export.Window, m *manifest) error {
+	bar := p.StartProgress("incident", -1)
+	defer bar.Done()
 	r, err := p.investigate(ctx, service, s)
 	if err != nil {
 		return err
@@ -181,11 +183,11 @@ func (p *program) fillIncident(ctx context.Context, service *commands.Service, s
 		{"report.md", r.write},
 		{"depth.svg", r.depth.write},
 		{"events.jsonl", func(w io.Writer) error {
-			_, err := exportLines(ctx, service, stretch{until: s.until}, m.Bodies, w, bar)
+			_, err := export.Lines(ctx, service.Store, export.Window{Until: s.Until}, export.LinesOptions{Bodies: m.Bodies, Progress: bar.Add}, w)
 			return err
 		}},
-		{"attempts.csv", func(w io.Writer) error { return exportCSV(ctx, service, s, w) }},
-		{"trace.json", func(w io.Writer) error { return exportTrace(ctx, service, s, w) }},
+		{"attempts.csv", func(w io.Writer) error { return export.CSV(ctx, service.Store, s, w) }},
+		{"trace.json", func(w io.Writer) error { return export.Trace(ctx, service.Store, s, w) }},
 	}
 	for _, file := range write {
 		if err := m.add(file.name, file.with); err != nil {

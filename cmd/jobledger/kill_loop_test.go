@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -122,7 +123,7 @@ func (h *hand) own() {
 	for !h.over() {
 		got := h.try(50*time.Millisecond, invoke("claim", "-q", "shell", "--worker", h.name, "--lease", "1s", "--json"))
 		if got.stdout == "" {
-			if !got.killed && got.code != exitNothing {
+			if !got.killed && got.code != cli.ExitNothing {
 				h.Errorf("claim: %d, %s", got.code, got.stderr)
 			}
 			continue
@@ -143,7 +144,7 @@ func (h *hand) own() {
 		switch got.code {
 		case 0:
 			h.note(h.ends, job.Token, "of "+job.Token)
-		case exitLeaseLost: // a sweeper was quicker
+		case cli.ExitLeaseLost: // a sweeper was quicker
 		default:
 			h.Errorf("succeed: %d, %s", got.code, got.stderr)
 		}
@@ -194,9 +195,9 @@ func (h *hand) operate() {
 	}
 }
 
-// TestRandomKills kills writers, workers, sweepers and operators for a while, and then looks whether anything
+// TestKillRandomProcesses kills writers, workers, sweepers and operators for a while, and then looks whether anything
 // acknowledged is lost, anything else is there that nobody sent, or anything was done twice.
-func TestRandomKills(t *testing.T) {
+func TestKillRandomProcesses(t *testing.T) {
 	t.Parallel()
 	m := &massacre{rig: newRig(t), seed: *killSeed, sent: make(map[string]string), claims: make(map[string]string), ends: make(map[string]string)}
 	if m.seed == 0 {

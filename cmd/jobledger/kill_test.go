@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection/audit"
@@ -171,15 +172,15 @@ func (d trial) added(r rig, before []ledger.Event) (kinds []string, findings []a
 }
 
 // A command that makes a file gives it its name when it is whole.
-func TestKilledWhileItMakesALedger(t *testing.T) {
+func TestKilledWhileCreatingLedger(t *testing.T) {
 	for name, test := range map[string]struct {
 		command invocation
 		steps   []string
 		then    int // how it ends when it is sent again and the file is there
 	}{
-		"backup": {invoke("backup", "new.db"), []string{"vacuumed", "linked"}, exitConflict},
-		"replay": {invoke("replay", "--until", "pos:3", "--into", "new.db"), []string{"line", "commit", "committed", "linked"}, exitConflict},
-		"import": {invoke("import", "history.jsonl", "--db", "new.db"), []string{"line", "begun", "list", "commit", "committed", "linked"}, exitConflict},
+		"backup": {invoke("backup", "new.db"), []string{"vacuumed", "linked"}, cli.ExitConflict},
+		"replay": {invoke("replay", "--until", "pos:3", "--into", "new.db"), []string{"line", "commit", "committed", "linked"}, cli.ExitConflict},
+		"import": {invoke("import", "history.jsonl", "--db", "new.db"), []string{"line", "begun", "list", "commit", "committed", "linked"}, cli.ExitConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -231,7 +232,7 @@ var initSteps = []string{"made", "connected", "migrate", "migrated", "migrations
 
 // Whatever a death leaves of a ledger that is being made, or brought from an older schema to the newest, the next one
 // to open it makes it whole.
-func TestKilledInAMigration(t *testing.T) {
+func TestKilledDuringMigration(t *testing.T) {
 	migrations, err := schema.SQLite()
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -73,7 +74,7 @@ var trials = []trial{
 	{name: "enqueue", adds: "enqueued", steps: writeSteps, prepare: func(p pantry) invocation {
 		return invoke("enqueue", "-q", "mail", "--key", "k", "payload")
 	}},
-	{name: "claim", adds: "claimed", then: exitNothing, steps: mainSteps, prepare: func(p pantry) invocation {
+	{name: "claim", adds: "claimed", then: cli.ExitNothing, steps: mainSteps, prepare: func(p pantry) invocation {
 		p.job("x")
 		return invoke("claim", "-q", "mail")
 	}},
@@ -93,7 +94,7 @@ var trials = []trial{
 		j := p.held("x")
 		return invoke("release", string(j.ID), "--token", j.Token, "--delay", "1h")
 	}},
-	{name: "refused", code: exitLeaseLost, adds: "refused", then: exitLeaseLost, steps: mainSteps, prepare: func(p pantry) invocation {
+	{name: "refused", code: cli.ExitLeaseLost, adds: "refused", then: cli.ExitLeaseLost, steps: mainSteps, prepare: func(p pantry) invocation {
 		j := p.held("x")
 		return invoke("succeed", string(j.ID), "--token", "01KDY9FY88TH00000000000009", "--result", "stale")
 	}},
@@ -141,7 +142,7 @@ var trials = []trial{
 		}
 		return invoke("rebuild")
 	}},
-	{name: "import", adds: "enqueued claimed succeeded imported", then: exitConflict, steps: append([]string{"line"}, writeSteps...), prepare: func(p pantry) invocation {
+	{name: "import", adds: "enqueued claimed succeeded imported", then: cli.ExitConflict, steps: append([]string{"line"}, writeSteps...), prepare: func(p pantry) invocation {
 		p.Store.Close()
 		other := rig{site{TB: p.TB, dir: p.TempDir()}, p.program}
 		other.exportOfOne(p.path("history.jsonl"))

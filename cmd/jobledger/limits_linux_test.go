@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"jobledger/cmd/jobledger/internal/cli"
 )
 
 // outcome is how a command ended, and what it said.
@@ -44,7 +46,7 @@ func (s site) limited(limit string, words ...string) *exec.Cmd {
 // refusedFor wants an answer, or an exit code with the reason and what to do about it.
 func (s site) refusedFor(what string, a outcome, codes ...int) {
 	s.Helper()
-	if a.code == exitOK || a.code == exitNothing {
+	if a.code == cli.ExitOK || a.code == cli.ExitNothing {
 		return
 	}
 	if !slices.Contains(codes, a.code) || !strings.HasPrefix(a.stderr, "jobledger: ") || !strings.Contains(a.stderr, "\nhint: ") || strings.Contains(a.stderr, "goroutine") {
@@ -79,7 +81,7 @@ func (s site) acknowledged(keys []string) {
 	s.run("verify")
 }
 
-func TestUnderALimitOnTheSizeOfFilesNothingIsLost(t *testing.T) {
+func TestFileSizeLimitLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	var acknowledged []string
@@ -87,13 +89,13 @@ func TestUnderALimitOnTheSizeOfFilesNothingIsLost(t *testing.T) {
 	for kib := 0; kib <= 112; kib += 8 {
 		key := fmt.Sprint("k", kib)
 		a := s.tell(s.limited(fmt.Sprint("-f ", 2*kib), "enqueue", "-q", "mail", "--key", key, "x"))
-		s.refusedFor(fmt.Sprintf("enqueue with files of up to %d KiB", kib), a, exitBusy)
-		if outcomes[a.code]++; a.code == exitOK {
+		s.refusedFor(fmt.Sprintf("enqueue with files of up to %d KiB", kib), a, cli.ExitBusy)
+		if outcomes[a.code]++; a.code == cli.ExitOK {
 			acknowledged = append(acknowledged, key)
 		}
-		s.refusedFor(fmt.Sprintf("list with files of up to %d KiB", kib), s.tell(s.limited(fmt.Sprint("-f ", 2*kib), "list")), exitBusy)
+		s.refusedFor(fmt.Sprintf("list with files of up to %d KiB", kib), s.tell(s.limited(fmt.Sprint("-f ", 2*kib), "list")), cli.ExitBusy)
 	}
-	if outcomes[exitOK] == 0 || outcomes[exitBusy] == 0 {
+	if outcomes[cli.ExitOK] == 0 || outcomes[cli.ExitBusy] == 0 {
 		t.Errorf("the limits were no limits: %v", outcomes)
 	}
 	s.acknowledged(acknowledged)
@@ -153,7 +155,7 @@ func (s site) enqueueMany(n int) (keys []string) {
 	}
 	cmd := s.command("enqueue", "-q", "mail", "--jsonl", "-")
 	cmd.Stdin = strings.NewReader(lines.String())
-	if a := s.tell(cmd); a.code != exitOK {
+	if a := s.tell(cmd); a.code != cli.ExitOK {
 		s.Fatalf("%d: %s", a.code, a.stderr)
 	}
 	return keys
@@ -165,7 +167,7 @@ func (s site) succeeded() int {
 	return bytes.Count(out, []byte("\n"))
 }
 
-func TestAWorkerGoesOnWhenALimitOnTheSizeOfFilesIsLifted(t *testing.T) {
+func TestFileSizeLimitLiftedUnderWorker(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	keys := s.enqueueMany(20)
@@ -180,12 +182,12 @@ func TestAWorkerGoesOnWhenALimitOnTheSizeOfFilesIsLifted(t *testing.T) {
 	s.within(time.Minute, "all jobs are done", func() bool { return s.succeeded() == len(keys) })
 	w.wantSaid("the ledger answers again")
 	w.signal(syscall.SIGTERM)
-	w.wantExit(exitOK)
+	w.wantExit(cli.ExitOK)
 	w.wantSaid(fmt.Sprintf("%d claimed, %[1]d succeeded, 0 failed, 0 released, 0 lost", len(keys)))
 	s.acknowledged(keys)
 }
 
-func TestWithFewOpenFilesACommandSaysSo(t *testing.T) {
+func TestOpenFileLimitIsReported(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	var acknowledged []string
@@ -193,14 +195,14 @@ func TestWithFewOpenFilesACommandSaysSo(t *testing.T) {
 	for n := 8; n <= 20; n++ { // with fewer, Go's runtime itself cannot begin
 		limit, key := fmt.Sprint("-n ", n), fmt.Sprint("n", n)
 		a := s.tell(s.limited(limit, "enqueue", "-q", "mail", "--key", key, "x"))
-		s.refusedFor("enqueue with "+limit, a, exitBusy)
-		if outcomes[a.code]++; a.code == exitOK {
+		s.refusedFor("enqueue with "+limit, a, cli.ExitBusy)
+		if outcomes[a.code]++; a.code == cli.ExitOK {
 			acknowledged = append(acknowledged, key)
 		}
-		s.refusedFor("list with "+limit, s.tell(s.limited(limit, "list")), exitBusy)
-		s.refusedFor("claim with "+limit, s.tell(s.limited(limit, "claim", "-q", "nothing")), exitBusy)
+		s.refusedFor("list with "+limit, s.tell(s.limited(limit, "list")), cli.ExitBusy)
+		s.refusedFor("claim with "+limit, s.tell(s.limited(limit, "claim", "-q", "nothing")), cli.ExitBusy)
 	}
-	if outcomes[exitOK] == 0 || outcomes[exitBusy] == 0 {
+	if outcomes[cli.ExitOK] == 0 || outcomes[cli.ExitBusy] == 0 {
 		t.Errorf("the limits were no limits: %v", outcomes)
 	}
 	s.acknowledged(acknowledged)
@@ -216,7 +218,7 @@ func openFiles(t testing.TB, pid int) int {
 	return len(files)
 }
 
-func TestAWorkerGoesOnWhenItMayOpenFilesAgain(t *testing.T) {
+func TestOpenFileLimitLiftedUnderWorker(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	w := s.work("--", "true")
@@ -236,7 +238,7 @@ func TestAWorkerGoesOnWhenItMayOpenFilesAgain(t *testing.T) {
 		t.Errorf("it has %d open files, and had %d", n, had)
 	}
 	w.signal(syscall.SIGTERM)
-	w.wantExit(exitOK)
+	w.wantExit(cli.ExitOK)
 	w.wantSaid(" 0 failed,")
 	s.wantEvents(first, "enqueued claimed succeeded")
 	s.acknowledged(keys)
@@ -292,7 +294,7 @@ func (s site) chmod(name string, mode os.FileMode) {
 	}
 }
 
-func TestWhereNothingMayBeWritten(t *testing.T) {
+func TestReadOnlyPlacesAreReported(t *testing.T) {
 	t.Parallel()
 	reads := [][]string{{"list"}, {"status"}, {"verify"}, {"events"}, {"show", "JOB"}, {"history", "JOB"}, {"why", "JOB"}, {"export"}}
 	writes := [][]string{{"enqueue", "-q", "mail", "x"}, {"claim", "-q", "mail"}, {"cancel", "JOB"}, {"pause", "-q", "mail"}, {"sweep"}, {"work", "-q", "mail", "--drain", "--", "true"}}
@@ -310,7 +312,7 @@ func TestWhereNothingMayBeWritten(t *testing.T) {
 			t.Parallel()
 			s := asNobody(t)
 			a := s.tell(s.nobodys("enqueue", "-q", "mail", "x"))
-			if a.code != exitOK {
+			if a.code != cli.ExitOK {
 				t.Fatalf("%d: %s", a.code, a.stderr)
 			}
 			job := a.stdout
@@ -325,9 +327,9 @@ func TestWhereNothingMayBeWritten(t *testing.T) {
 					}
 				}
 				switch a := s.tell(s.nobodys(words...)); {
-				case want && a.code != exitOK:
+				case want && a.code != cli.ExitOK:
 					t.Errorf("%s: exit %d: %s", words[0], a.code, a.stderr)
-				case !want && (a.code != exitUnexpected || !regexp.MustCompile(test.says).MatchString(a.stderr)):
+				case !want && (a.code != cli.ExitUnexpected || !regexp.MustCompile(test.says).MatchString(a.stderr)):
 					t.Errorf("%s: exit %d: %s", words[0], a.code, a.stderr)
 				}
 			}

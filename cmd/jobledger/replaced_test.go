@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"jobledger/cmd/jobledger/internal/cli"
 )
 
 // What people do to the file of a ledger while a worker uses it. Its place is taken by a backup, or by nothing.
@@ -30,7 +32,7 @@ func (s site) remove(name string)   { s.Helper(); s.ok(os.Remove(s.path(name))) 
 func (s site) move(from, to string) { s.Helper(); s.ok(os.Rename(s.path(from), s.path(to))) }
 func (s site) mkdir(name string)    { s.Helper(); s.ok(os.Mkdir(s.path(name), 0o700)) }
 
-func TestALedgerExchangedUnderAWorker(t *testing.T) {
+func TestWorkLedgerReplaced(t *testing.T) {
 	for name, x := range exchanges {
 		for _, busy := range []bool{false, true} {
 			if busy {
@@ -70,7 +72,7 @@ func TestALedgerExchangedUnderAWorker(t *testing.T) {
 				}
 				come("meanwhile", x.before)
 				w.wantSaid("file was replaced or removed: " + s.path("jobledger.db"))
-				w.wantExit(exitBusy)
+				w.wantExit(cli.ExitBusy)
 				w.wantSaid("hint: the file was exchanged under this process; start it again")
 				s.eventually("the command has ended", func() bool { return gone(pids) })
 				come("afterwards", x.before)
@@ -94,7 +96,7 @@ func TestALedgerExchangedUnderAWorker(t *testing.T) {
 						t.Errorf("the old ledger is not what it was:\n%s", out)
 					}
 				}
-				s.work("--drain", "--", "true").wantExit(exitOK)
+				s.work("--drain", "--", "true").wantExit(cli.ExitOK)
 			})
 		}
 	}

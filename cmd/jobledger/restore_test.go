@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger"
 	"jobledger/schema"
 )
@@ -61,7 +62,7 @@ func (s site) unfinished() []string {
 
 // Nobody can have the ledger open while another takes its name: not an idle worker, not one that was stopped, not a
 // reader.
-func TestRestoreIsRefusedWhileTheLedgerIsOpen(t *testing.T) {
+func TestRestoreRefusedWhileLedgerIsOpen(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.enqueue("x")
@@ -73,11 +74,11 @@ func TestRestoreIsRefusedWhileTheLedgerIsOpen(t *testing.T) {
 	if runtime.GOOS == "linux" {
 		who = fmt.Sprintf("(pid %d) has %s%s", w.Process.Pid, s.path("jobledger.db"), who)
 	}
-	s.wantRefused(exitBusy, who, "restore", "b.db", "--force")
+	s.wantRefused(cli.ExitBusy, who, "restore", "b.db", "--force")
 	w.signal(syscall.SIGSTOP)
-	s.wantRefused(exitBusy, who, "restore", "b.db", "--force")
+	s.wantRefused(cli.ExitBusy, who, "restore", "b.db", "--force")
 	w.signal(syscall.SIGCONT)
-	s.wantRefused(exitConflict, "1 worker seems to be at work: ", "restore", "b.db") // said first: it can be known sooner
+	s.wantRefused(cli.ExitConflict, "1 worker seems to be at work: ", "restore", "b.db") // said first: it can be known sooner
 	if got := s.run("export"); got != before {
 		t.Error("a refused restore changed the history")
 	}
@@ -91,7 +92,7 @@ func TestRestoreIsRefusedWhileTheLedgerIsOpen(t *testing.T) {
 }
 
 // A command that comes while the ledgers are exchanged waits, and finds the new one.
-func TestACommandThatMeetsARestoreWaits(t *testing.T) {
+func TestRestoreMakesOtherCommandsWait(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("who holds a lock is known on Linux only")
@@ -127,7 +128,7 @@ func TestACommandThatMeetsARestoreWaits(t *testing.T) {
 }
 
 // Who is about to open the ledger counts as one who has it open, though SQLite has no lock for that yet.
-func TestRestoreIsRefusedWhileTheLedgerIsBeingOpened(t *testing.T) {
+func TestRestoreRefusedWhileLedgerIsBeingOpened(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere who opens a ledger keeps nobody out until SQLite does")
@@ -137,7 +138,7 @@ func TestRestoreIsRefusedWhileTheLedgerIsBeingOpened(t *testing.T) {
 	r.must(0, invoke("backup", "b.db"))
 	late := r.start(r.cmd(invoke("enqueue", "-q", "mail", "late").dyingAt("connecting=stop")))
 	r.wantStopped(late)
-	r.must(exitBusy, invoke("restore", "b.db", "--force"))
+	r.must(cli.ExitBusy, invoke("restore", "b.db", "--force"))
 	late.signal(syscall.SIGCONT)
 	late.wantExit(0)
 	if got := kindsOf(r.history(db)); got != "enqueued enqueued" {
@@ -147,7 +148,7 @@ func TestRestoreIsRefusedWhileTheLedgerIsBeingOpened(t *testing.T) {
 }
 
 // What is said to be lost is counted again when nobody can write any more.
-func TestRestoreCountsWhatCameMeanwhile(t *testing.T) {
+func TestRestoreCountsLateEvents(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]string{"from a command": "", "from a command that was killed": "answer"} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +160,7 @@ func TestRestoreCountsWhatCameMeanwhile(t *testing.T) {
 			r.wantStopped(restore)
 			r.do(invoke("enqueue", "-q", "mail", "y").dyingAt(step))
 			restore.signal(syscall.SIGCONT)
-			restore.wantExit(exitConflict)
+			restore.wantExit(cli.ExitConflict)
 			restore.wantSaid("1 event since ")
 			if got := kindsOf(r.history(db)); got != "enqueued enqueued" {
 				t.Errorf("the ledger holds %s", got)
@@ -173,15 +174,15 @@ func TestRestoreCountsWhatCameMeanwhile(t *testing.T) {
 
 // A restore that was stopped while it seized the ledger may go on when another has put a new one in its place, and what
 // is acknowledged there stays: it begins again with that one.
-func TestRestoreGoesOnAfterAnother(t *testing.T) {
+func TestRestoreContinuesAfterAnotherRestore(t *testing.T) {
 	t.Parallel()
 	for step, x := range map[string]struct {
 		restore invocation
 		write   string // where a command stops that writes to the new ledger meanwhile
 		code    int
 	}{
-		"settling": {invoke("restore", "b.db"), "answer", exitConflict}, // it would lose the event
-		"found":    {invoke("restore", "b.db", "--force"), "commit", exitBusy},
+		"settling": {invoke("restore", "b.db"), "answer", cli.ExitConflict}, // it would lose the event
+		"found":    {invoke("restore", "b.db", "--force"), "commit", cli.ExitBusy},
 	} {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
@@ -193,13 +194,13 @@ func TestRestoreGoesOnAfterAnother(t *testing.T) {
 			r.must(0, invoke("restore", "b.db"))
 			w := r.start(r.cmd(invoke("enqueue", "-q", "mail", "y").dyingAt(x.write + "=stop")))
 			r.wantStopped(w)
-			if x.code == exitConflict {
+			if x.code == cli.ExitConflict {
 				w.signal(syscall.SIGKILL) // so that the event is in the -wal file only, and nobody has the ledger open
 				<-w.exited
 			}
 			restore.signal(syscall.SIGCONT)
 			restore.wantExit(x.code)
-			if x.code == exitBusy {
+			if x.code == cli.ExitBusy {
 				w.signal(syscall.SIGCONT)
 				w.wantExit(0)
 			}
@@ -279,7 +280,7 @@ func TestRestoreInterrupted(t *testing.T) {
 			restore := r.start(r.cmd(invoke("restore", "b.db", "--force").dyingAt("copied=5s")))
 			r.eventually("it has begun", func() bool { return len(r.unfinished()) > 0 })
 			restore.signal(sig)
-			restore.wantExit(exitUnexpected)
+			restore.wantExit(cli.ExitUnexpected)
 			restore.wantSaid("interrupted; the ledger is as it was")
 			if got := kindsOf(r.history(db)); got != "enqueued enqueued" || len(r.unfinished()) > 0 {
 				t.Errorf("the ledger holds %s; there is %q", got, r.unfinished())
@@ -289,7 +290,7 @@ func TestRestoreInterrupted(t *testing.T) {
 }
 
 // Two at once do one after the other, or one is refused.
-func TestTwoRestoresAtOnce(t *testing.T) {
+func TestRestoreTwiceConcurrently(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.enqueue("x")
@@ -300,9 +301,9 @@ func TestTwoRestoresAtOnce(t *testing.T) {
 	for _, p := range []*running{first, second} {
 		<-p.exited
 		switch code := p.ProcessState.ExitCode(); code {
-		case exitOK:
+		case cli.ExitOK:
 			done++
-		case exitBusy:
+		case cli.ExitBusy:
 		default:
 			t.Errorf("exit code %d: %s", code, p.said)
 		}
@@ -316,7 +317,7 @@ func TestTwoRestoresAtOnce(t *testing.T) {
 	}
 }
 
-func TestARestoredLedgerBelongsToWhomItBelonged(t *testing.T) {
+func TestRestoreKeepsOwner(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.enqueue("x")
@@ -343,7 +344,7 @@ func TestARestoredLedgerBelongsToWhomItBelonged(t *testing.T) {
 	s.run("verify")
 }
 
-func TestRestoreThroughALink(t *testing.T) {
+func TestRestoreThroughSymlink(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.enqueue("x")
@@ -369,7 +370,7 @@ func TestRestoreThroughALink(t *testing.T) {
 }
 
 // The ledger that most needs a restore is the one that cannot be read.
-func TestRestoreOfALedgerThatCannotBeRead(t *testing.T) {
+func TestRestoreOverUnreadableLedger(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.enqueue("x")
@@ -391,7 +392,7 @@ func TestRestoreOfALedgerThatCannotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.wantRefused(exitConflict, "it is unknown what would be lost: ", "restore", "b.db")
+	s.wantRefused(cli.ExitConflict, "it is unknown what would be lost: ", "restore", "b.db")
 	s.run("restore", "b.db", "--force")
 	s.run("verify")
 	if got := s.run("events", "--kind", "restored", "--json"); !strings.Contains(got, `"events":1,"lost":null`) {
@@ -403,7 +404,7 @@ func TestRestoreOfALedgerThatCannotBeRead(t *testing.T) {
 }
 
 // A ledger of an older program is brought up to date, and then compared.
-func TestRestoreOverALedgerOfAnOlderVersion(t *testing.T) {
+func TestRestoreOverOlderVersion(t *testing.T) {
 	t.Parallel()
 	migrations, err := schema.SQLite()
 	if err != nil {
@@ -422,7 +423,7 @@ func TestRestoreOverALedgerOfAnOlderVersion(t *testing.T) {
 }
 
 // A backup may be in use itself, or lie where nobody may write.
-func TestWhatIsRestoredIsLeftAsItWas(t *testing.T) {
+func TestRestoreLeavesBackupUnchanged(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.enqueue("x")

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -26,7 +28,7 @@ func BenchmarkLargeWhole(b *testing.B) {
 	b.Logf("%d events", g.tail)
 	run := func(name string, events int64, fn func(b *testing.B)) {
 		b.Run(name, func(b *testing.B) {
-			defer collectLess()()
+			defer cli.TuneGC()()
 			fn(b)
 			b.ReportMetric(float64(events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
 			b.ReportMetric(peakMemory(), "peak-MiB") // of the process, so far
@@ -90,7 +92,7 @@ func (g *large) export(b *testing.B, path string) {
 	}
 	defer f.Close()
 	w := bufio.NewWriter(f)
-	n, err := exportLines(b.Context(), &commands.Service{Store: g.store}, stretch{until: g.tail}, true, w, nil)
+	n, err := export.Lines(b.Context(), g.store, export.Window{Until: g.tail}, export.LinesOptions{Bodies: true}, w)
 	if err == nil {
 		err = w.Flush()
 	}

@@ -24,6 +24,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -283,7 +284,7 @@ func (s *soak) end(p *soakProcess, others ...int) (code int) {
 	switch {
 	case strings.Contains(said, "DATA RACE") || strings.Contains(said, "goroutine "):
 		s.faulty("%s %q broke: %s", p.role, p.Args[1:], said)
-	case code == exitBusy:
+	case code == cli.ExitBusy:
 		s.counted("busy", 1)
 		if strings.Contains(said, "disk is full") {
 			s.counted("told that the disk is full", 1)
@@ -399,7 +400,7 @@ func (s *soak) comeToRest() {
 	s.within(time.Minute, "nothing waits for a later time any more", func() bool {
 		waiting := s.unfinished()
 		if len(waiting) > 0 {
-			s.do("operator", "", append([]string{"cancel", "--reason", "the soak is over"}, waiting...), exitConflict)
+			s.do("operator", "", append([]string{"cancel", "--reason", "the soak is over"}, waiting...), cli.ExitConflict)
 		}
 		return len(waiting) == 0
 	})

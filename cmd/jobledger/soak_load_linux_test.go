@@ -20,6 +20,8 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sys/unix"
+
+	"jobledger/cmd/jobledger/internal/cli"
 )
 
 // soakQueues are the queues of the load. The ghost's is apart: nobody else works on it.
@@ -216,7 +218,7 @@ func (s *soak) attend(p *soakProcess) {
 	close(ended)
 	switch {
 	case !s.underLoad():
-	case code == exitBusy: // it could not begin
+	case code == cli.ExitBusy: // it could not begin
 		s.counted("restarts of "+p.role, 1)
 	case code == 0:
 		s.faulty("a %s ended by itself: %s", p.role, p.stderr.String())
@@ -260,12 +262,12 @@ func (s *soak) operate() {
 		switch dice.IntN(4) {
 		case 0:
 			s.cancelled(job)
-			if _, code := s.do("operator", "", []string{"cancel", job, "--reason", reason}, exitConflict); code == 0 {
+			if _, code := s.do("operator", "", []string{"cancel", job, "--reason", reason}, cli.ExitConflict); code == 0 {
 				s.acknowledge(ack{Kind: "cancelled", Job: job, Reason: reason})
 			}
 			s.cancelled(job)
 		case 1:
-			if _, code := s.do("operator", "", []string{"reschedule", job, "--delay", "0s", "--reason", reason}, exitConflict); code == 0 {
+			if _, code := s.do("operator", "", []string{"reschedule", job, "--delay", "0s", "--reason", reason}, cli.ExitConflict); code == 0 {
 				s.acknowledge(ack{Kind: "rescheduled", Job: job, Reason: reason})
 			}
 		default:
@@ -274,7 +276,7 @@ func (s *soak) operate() {
 			if s.cancelledLately(job) {
 				continue
 			}
-			if _, code := s.do("operator", "", []string{"retry", job, "--reason", reason}, exitConflict); code == 0 {
+			if _, code := s.do("operator", "", []string{"retry", job, "--reason", reason}, cli.ExitConflict); code == 0 {
 				s.acknowledge(ack{Kind: "retried", Job: job, Reason: reason})
 			}
 		}
@@ -341,7 +343,7 @@ func (s *soak) checkAndRead() {
 				s.faulty("verify: %s", out)
 			}
 		}
-		s.do("reader", "", [][]string{{"attempts", "--from", "-1m"}, {"list", "--json"}, {"workers"}, {"events", "--limit", "100"}}[dice.IntN(4)], exitNothing)
+		s.do("reader", "", [][]string{{"attempts", "--from", "-1m"}, {"list", "--json"}, {"workers"}, {"events", "--limit", "100"}}[dice.IntN(4)], cli.ExitNothing)
 		s.pause(4 * time.Since(began))
 	}
 }
@@ -357,7 +359,7 @@ type claimed struct {
 func (s *soak) ownWorker() {
 	dice := s.dice("own worker", 0)
 	for ; s.underLoad(); s.pause(20 * time.Millisecond) {
-		out, code := s.do("primitive", "", []string{"claim", "-q", "a", "--worker", "own", "--lease", soakLease.String(), "--json"}, exitNothing)
+		out, code := s.do("primitive", "", []string{"claim", "-q", "a", "--worker", "own", "--lease", soakLease.String(), "--json"}, cli.ExitNothing)
 		var c claimed
 		if code != 0 || json.Unmarshal([]byte(out), &c) != nil {
 			continue
@@ -365,11 +367,11 @@ func (s *soak) ownWorker() {
 		if dice.IntN(5) == 0 {
 			s.pause(2 * soakLease)
 		}
-		s.do("primitive", "", []string{"heartbeat", c.ID, "--token", c.Token, "--progress", "0.5"}, exitLeaseLost, exitCancelled, exitConflict)
+		s.do("primitive", "", []string{"heartbeat", c.ID, "--token", c.Token, "--progress", "0.5"}, cli.ExitLeaseLost, cli.ExitCancelled, cli.ExitConflict)
 		words := []string{"succeed", c.ID, "--token", c.Token, "--result", "own"}
 		for again := true; again; {
-			_, code := s.do("primitive", "", words, exitLeaseLost, exitCancelled, exitConflict)
-			if again = (code == -1 || code == exitBusy) && s.underLoad(); code == 0 {
+			_, code := s.do("primitive", "", words, cli.ExitLeaseLost, cli.ExitCancelled, cli.ExitConflict)
+			if again = (code == -1 || code == cli.ExitBusy) && s.underLoad(); code == 0 {
 				s.acknowledge(ack{Kind: "succeeded", Job: c.ID, Token: c.Token})
 			}
 		}
@@ -380,7 +382,7 @@ func (s *soak) ownWorker() {
 func (s *soak) shellWorker() {
 	for ; s.underLoad(); s.pause(20 * time.Millisecond) {
 		s.do("shell", "", []string{"sh", "-c", fmt.Sprintf(`eval "$(jobledger claim -q a --worker shell --lease %v --sh)" && exec jobledger exec --kill-after 300ms -- soak-job`, soakLease)},
-			exitNothing, exitLeaseLost, exitCancelled, exitConflict, exitNotSucceeded)
+			cli.ExitNothing, cli.ExitLeaseLost, cli.ExitCancelled, cli.ExitConflict, cli.ExitNotSucceeded)
 	}
 }
 
@@ -399,10 +401,10 @@ func (s *soak) ghostReturns() {
 	if err := json.Unmarshal([]byte(s.run("claim", "-q", ghostQueue, "--worker", "own", "--json")), &other); err != nil {
 		s.Fatal(err)
 	}
-	if _, code := s.do("primitive", "", []string{"succeed", s.ghost.ID, "--token", s.ghost.Token, "--result", "boo"}, exitLeaseLost); code != exitLeaseLost {
-		s.faulty("the ghost's result was answered with %d, want %d", code, exitLeaseLost)
+	if _, code := s.do("primitive", "", []string{"succeed", s.ghost.ID, "--token", s.ghost.Token, "--result", "boo"}, cli.ExitLeaseLost); code != cli.ExitLeaseLost {
+		s.faulty("the ghost's result was answered with %d, want %d", code, cli.ExitLeaseLost)
 	}
-	if _, code := s.do("primitive", "", []string{"succeed", other.ID, "--token", other.Token, "--result", "own"}, exitConflict); code != 0 {
+	if _, code := s.do("primitive", "", []string{"succeed", other.ID, "--token", other.Token, "--result", "own"}, cli.ExitConflict); code != 0 {
 		s.faulty("the result of who has the ghost's job was answered with %d", code)
 	}
 	s.acknowledge(ack{Kind: "succeeded", Job: other.ID, Token: other.Token})
@@ -432,7 +434,7 @@ func (s *soak) status() (queues []soakQueue, ok bool) {
 
 // unfinished are the ids of the jobs that have not come to their end.
 func (s *soak) unfinished() (ids []string) {
-	out, _ := s.do("reader", "", []string{"list", "--state", "queued", "--state", "claimed", "--state", "running", "--limit", "0", "--json"}, exitNothing)
+	out, _ := s.do("reader", "", []string{"list", "--state", "queued", "--state", "claimed", "--state", "running", "--limit", "0", "--json"}, cli.ExitNothing)
 	for line := range strings.Lines(out) {
 		var j struct{ ID string }
 		if err := json.Unmarshal([]byte(line), &j); err != nil {

@@ -6,36 +6,37 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
 
 // statusVerb is the first thing to look at when something is wrong.
-func statusVerb(p *program) verb {
-	return verb{
-		name: "status", group: groupSee, usage: "show how things stand in every queue",
-		about: "READY jobs could be claimed now, and OLDEST is how long the first of them has been waiting; " +
+func statusVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "status", Group: cli.GroupSee, Usage: "show how things stand in every queue",
+		About: "READY jobs could be claimed now, and OLDEST is how long the first of them has been waiting; " +
 			"LATER are those whose time has not come. Below the table stands what may need somebody: paused queues, " +
-			"leases that ran out and were not swept, jobs that are being retried." + aboutAsOf + "\n" +
+			"leases that ran out and were not swept, jobs that are being retried." + cli.AboutAsOf + "\n" +
 			"--watch goes on until interrupted, every D (2s by default): on a terminal over the last picture, else below it.",
-		args: "[D]", maxArgs: 1,
-		flags: []cli.Flag{asOfFlag(), &cli.BoolFlag{Name: "watch", Usage: "show it again every D"}},
-		examples: []example{
+		Args: "[D]", MaxArgs: 1,
+		Flags: []cli.Flag{cli.AsOfFlag(), &cli.BoolFlag{Name: "watch", Usage: "show it again every D"}},
+		Examples: []cli.Example{
 			{"jobledger status", "a line for each queue, and what may need attention"},
 			{"jobledger status --watch 5s", "again every five seconds, until interrupted"},
 			{"jobledger status --json", "an object for each queue"},
 			{"jobledger status --as-of 14:30", "how things stood at half past two, and how many jobs there are now"},
 		},
-		run: func(c *cli.Context) error {
+		Run: func(c *cli.Context) error {
 			switch {
 			case c.Bool("watch") && c.IsSet("as-of"):
-				return usagef("--watch and --as-of exclude each other")
+				return cli.Usagef("--watch and --as-of exclude each other")
 			case c.Bool("watch"):
-				return p.watch(c, c.Args().First(), (*program).status)
+				return p.Watch(c.Context, c.Args().First(), func(draft *cli.Program) error { return (&program{draft}).status(c) })
 			case c.Args().Present():
-				return withHint(usagef("unexpected argument %q", c.Args().First()), "%s", seeHelp("status"))
+				return cli.WithHint(cli.Usagef("unexpected argument %q", c.Args().First()), "%s", cli.SeeHelp("status"))
 			}
 			return p.status(c)
 		},
@@ -45,8 +46,8 @@ func statusVerb(p *program) verb {
 func (p *program) status(c *cli.Context) error {
 	var queues []projection.QueueStatus
 	var last ledger.Event
-	err := p.read(c.Context, func(tx *ledger.Tx) error {
-		m, past, err := p.momentOf(c, "as-of", tx)
+	err := p.Read(c.Context, func(tx *ledger.Tx) error {
+		m, past, err := p.MomentFlag(c, "as-of", tx)
 		if err != nil {
 			return err
 		}
@@ -56,17 +57,17 @@ func (p *program) status(c *cli.Context) error {
 		if last, err = lastEvent(c.Context, tx, 0); err != nil {
 			return err
 		}
-		queues, err = projection.Status(c.Context, tx, p.now())
+		queues, err = projection.Status(c.Context, tx, p.Now())
 		return err
 	})
 	switch {
 	case err != nil || c.IsSet("as-of"):
 		return err
-	case !p.json:
+	case !p.JSON:
 		return p.printStatus(queues, last)
 	}
 	for _, q := range queues {
-		if err := p.printJSON(p.statusJSON(q)); err != nil {
+		if err := p.PrintJSON(p.statusJSON(q)); err != nil {
 			return err
 		}
 	}
@@ -83,19 +84,19 @@ func lastEvent(ctx context.Context, tx *ledger.Tx, until int64) (last ledger.Eve
 
 func (p *program) printStatus(queues []projection.QueueStatus, last ledger.Event) error {
 	if len(queues) == 0 {
-		p.message("no jobs yet")
+		p.Message("no jobs yet")
 		return nil
 	}
-	t := &table{columns: []column{{title: "QUEUE", least: 8}, {title: "READY", right: true}, {title: "OLDEST", right: true},
-		{title: "LATER", right: true}, {title: "CLAIMED", right: true}, {title: "RUNNING", right: true},
-		{title: "SUCCEEDED", right: true}, {title: "FAILED", right: true}, {title: "CANCELLED", right: true}}}
+	t := &cli.Table{Columns: []cli.Column{{Title: "QUEUE", Least: 8}, {Title: "READY", Right: true}, {Title: "OLDEST", Right: true},
+		{Title: "LATER", Right: true}, {Title: "CLAIMED", Right: true}, {Title: "RUNNING", Right: true},
+		{Title: "SUCCEEDED", Right: true}, {Title: "FAILED", Right: true}, {Title: "CANCELLED", Right: true}}}
 	total := projection.QueueStatus{Queue: projection.Queue{Name: "total"}, Jobs: make(map[ledger.State]int64)}
 	row := func(q projection.QueueStatus) {
 		cells := []string{q.Name, fmt.Sprint(q.Ready), p.waited(q.OldestReady), fmt.Sprint(q.Scheduled)}
 		for _, s := range ledger.States()[1:] {
 			cells = append(cells, fmt.Sprint(q.Jobs[s]))
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	for _, q := range queues {
 		row(q)
@@ -104,10 +105,10 @@ func (p *program) printStatus(queues []projection.QueueStatus, last ledger.Event
 	if len(queues) > 1 {
 		row(total)
 	}
-	if err := p.printTable(t); err != nil {
+	if err := p.PrintTable(t); err != nil {
 		return err
 	}
-	if _, err := p.stdout.WriteString("\n"); err != nil {
+	if _, err := p.Stdout.WriteString("\n"); err != nil {
 		return err
 	}
 	for _, q := range queues {
@@ -115,10 +116,10 @@ func (p *program) printStatus(queues []projection.QueueStatus, last ledger.Event
 			return err
 		}
 	}
-	if err := p.printLine("last hour: " + activityText(total.LastHour)); err != nil {
+	if err := p.PrintLine("last hour: " + activityText(total.LastHour)); err != nil {
 		return err
 	}
-	return p.printLine(fmt.Sprintf("last event: %s, %s (pos %d)", last.Kind(), age(last.At, p.now()), last.Pos))
+	return p.PrintLine(fmt.Sprintf("last event: %s, %s (pos %d)", last.Kind(), render.Age(last.At, p.Now()), last.Pos))
 }
 
 // activityText is what happened, without what did not.
@@ -144,8 +145,8 @@ const sweptBy = 2 * time.Minute
 
 // printConcerns says what in q may need somebody.
 func (p *program) printConcerns(q projection.QueueStatus) error {
-	say := func(s style, format string, args ...any) error {
-		_, err := p.stdout.WriteString(p.paint(s, escape(q.Name+": "+fmt.Sprintf(format, args...))) + "\n")
+	say := func(s render.Style, format string, args ...any) error {
+		_, err := p.Stdout.WriteString(p.Paint(s, render.Escape(q.Name+": "+fmt.Sprintf(format, args...))) + "\n")
 		return err
 	}
 	if q.Paused {
@@ -153,31 +154,31 @@ func (p *program) printConcerns(q projection.QueueStatus) error {
 		if why == "" {
 			why = "no reason given"
 		}
-		if err := say(yellow, "paused %s by %s: %s", age(q.Since, p.now()), q.Actor, why); err != nil {
+		if err := say(render.Yellow, "paused %s by %s: %s", render.Age(q.Since, p.Now()), q.Actor, why); err != nil {
 			return err
 		}
 	}
 	if q.Expired > 0 {
-		how, then := plain, "not swept yet"
-		if p.now().Sub(q.OldestLease) > sweptBy {
-			how, then = red, "and nobody has swept; is a worker running, or 'jobledger sweep'?"
+		how, then := render.Plain, "not swept yet"
+		if p.Now().Sub(q.OldestLease) > sweptBy {
+			how, then = render.Red, "and nobody has swept; is a worker running, or 'jobledger sweep'?"
 		}
-		if err := say(how, "%s ran out, the first %s, %s", count(q.Expired, "lease"), age(q.OldestLease, p.now()), then); err != nil {
+		if err := say(how, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"), render.Age(q.OldestLease, p.Now()), then); err != nil {
 			return err
 		}
 	}
-	if held := q.Jobs[ledger.ClaimedState] + q.Jobs[ledger.Running]; held == 0 && !q.Paused && !q.OldestReady.IsZero() && p.now().Sub(q.OldestReady) >= time.Minute {
-		if err := say(yellow, "jobs are ready, and no worker holds any; is one running for this queue?"); err != nil {
+	if held := q.Jobs[ledger.ClaimedState] + q.Jobs[ledger.Running]; held == 0 && !q.Paused && !q.OldestReady.IsZero() && p.Now().Sub(q.OldestReady) >= time.Minute {
+		if err := say(render.Yellow, "jobs are ready, and no worker holds any; is one running for this queue?"); err != nil {
 			return err
 		}
 	}
 	if q.Retrying > 0 {
-		if err := say(plain, "%s failed before and will be tried again", count(q.Retrying, "queued job")); err != nil {
+		if err := say(render.Plain, "%s failed before and will be tried again", render.Count(q.Retrying, "queued job")); err != nil {
 			return err
 		}
 	}
 	if !q.NextRunAt.IsZero() {
-		return say(plain, "the next scheduled job runs %s", age(q.NextRunAt, p.now()))
+		return say(render.Plain, "the next scheduled job runs %s", render.Age(q.NextRunAt, p.Now()))
 	}
 	return nil
 }
@@ -186,7 +187,7 @@ func (p *program) waited(since time.Time) string {
 	if since.IsZero() {
 		return "-"
 	}
-	return roughly(p.now().Sub(since))
+	return render.Roughly(p.Now().Sub(since))
 }
 
 func addTo(total *projection.QueueStatus, q projection.QueueStatus) {
@@ -228,14 +229,14 @@ type statusJSON struct {
 func (p *program) statusJSON(q projection.QueueStatus) statusJSON {
 	out := statusJSON{Queue: q.Name, Queued: q.Jobs[ledger.Queued], Claimed: q.Jobs[ledger.ClaimedState], Running: q.Jobs[ledger.Running],
 		Succeeded: q.Jobs[ledger.SucceededState], Failed: q.Jobs[ledger.FailedState], Cancelled: q.Jobs[ledger.CancelledState],
-		Ready: q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: timeOrNull(q.NextRunAt),
-		Expired: q.Expired, OldestLease: timeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour}
+		Ready: q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: render.TimeOrNull(q.NextRunAt),
+		Expired: q.Expired, OldestLease: render.TimeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour}
 	if !q.OldestReady.IsZero() {
-		seconds := float64(p.now().Sub(q.OldestReady).Microseconds()) / 1e6
+		seconds := float64(p.Now().Sub(q.OldestReady).Microseconds()) / 1e6
 		out.OldestReadyWait = &seconds
 	}
 	if q.Paused {
-		out.PausedSince, out.PausedBy, out.PausedReason = timeOrNull(q.Since), textOrNull(q.Actor), textOrNull(q.Reason)
+		out.PausedSince, out.PausedBy, out.PausedReason = render.TimeOrNull(q.Since), render.TextOrNull(q.Actor), render.TextOrNull(q.Reason)
 	}
 	return out
 }

@@ -7,23 +7,25 @@ import (
 	"jobledger/projection"
 )
 
-// Finish works on one job that this process holds already, with its token and payload, as Run would on one that it
-// claims, and returns the job as it is then. asked is a time before the claim or its last heartbeat was asked for: the
-// lease counts from there. It claims nothing, sweeps nothing, and does not tell the ledger of a worker that starts.
-// When ctx ends, the work is stopped and the job released.
+// Finish works on one job that this process has already claimed, as Run would, and returns the job after its
+// end. job must have its token and payload. asked is a time before the claim, or its last heartbeat, was
+// requested: the lease is counted from there. Finish claims nothing, reclaims nothing, and does not record
+// that a worker started or stopped. When ctx ends, the work is stopped and the job released.
 //
-// why tells of a Lost claim: commands.ErrCancelled, commands.ErrLeaseLost or ErrNotRenewed, possibly wrapped. err is as
-// Run's; a command that cannot be run has released the job.
-func (w *Worker) Finish(ctx context.Context, job projection.Job, asked time.Time) (after projection.Job, how Ending, why, err error) {
+// If how is Lost, why says how the claim was lost: [commands.ErrCancelled], [commands.ErrLeaseLost] or
+// [ErrNotRenewed], possibly wrapped. err is as for Run. A command that cannot be run has released the job.
+func (w *Worker) Finish(ctx context.Context, job projection.Job, asked time.Time) (
+	after projection.Job, how Ending, why, err error,
+) {
 	l, err := w.newLoop(ctx)
 	if err != nil {
 		return job, Lost, nil, err
 	}
-	told := w.Hooks.Ended
+	callback := w.Hooks.Ended
 	w.Hooks.Ended = func(j projection.Job, ending Ending, took time.Duration) {
 		after, how = j, ending
-		if told != nil {
-			told(j, ending, took)
+		if callback != nil {
+			callback(j, ending, took)
 		}
 	}
 	l.stopped, l.unannounced = true, true

@@ -68,7 +68,8 @@ func TestHooksTellOfEveryClaim(t *testing.T) {
 	})
 }
 
-// Whoever has the token may have ended the claim: the handler hears of it with the next beat, and its result is lost.
+// Whoever has the token may have ended the claim: the handler hears of it with the next beat, and its result
+// is lost.
 func TestALostLeaseStopsItsHandlerAndRecordsNothing(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {

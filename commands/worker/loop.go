@@ -70,7 +70,8 @@ func (w *Worker) newLoop(ctx context.Context) (*loop, error) {
 	return l, nil
 }
 
-// run works until there is nothing more to do. Its goroutine is the only one that writes for the jobs of this worker.
+// run works until there is nothing more to do. Its goroutine is the only one that writes for the jobs of this
+// worker.
 func (l *loop) run(ctx context.Context) error {
 	defer l.abort(ErrStopping)
 	stop, abort := l.stopChannel(), ctx.Done()
@@ -133,8 +134,8 @@ func (l *loop) unusable() *StartError {
 	return l.Command.Unusable()
 }
 
-// collectEnds takes the ends that have arrived, so that they share the next transaction. It yields to tasks that are
-// about to end: until all have ended, or four yields collected nothing.
+// collectEnds takes the ends that have arrived, so that they share the next transaction. It yields to tasks
+// that are about to end: until all have ended, or four yields collected nothing.
 func (l *loop) collectEnds() {
 	for fruitless := 0; fruitless < 4; fruitless++ {
 		for more := true; more; {
@@ -153,7 +154,8 @@ func (l *loop) collectEnds() {
 	}
 }
 
-// noteEnd takes in the end of a task. Its slot is free for a job that is claimed with the group that records the end.
+// noteEnd takes in the end of a task. Its slot is free for a job that is claimed with the group that records
+// the end.
 func (l *loop) noteEnd(e taskEnd) {
 	delete(l.active, e.task)
 	l.ends = append(l.ends, e)

@@ -49,7 +49,8 @@ func (l *loop) ledgerNow() time.Time {
 	return time.Now()
 }
 
-// nextWait returns how long to wait for an event: until the next heartbeat, read, retry, or record of presence.
+// nextWait returns how long to wait for an event: until the next heartbeat, read, retry, or record of
+// presence.
 func (l *loop) nextWait() time.Duration {
 	now := time.Now()
 	wait := l.presentAt.Add(commands.PresentEvery).Sub(now)

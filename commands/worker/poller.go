@@ -5,12 +5,12 @@ import "time"
 // maxContention bounds how far workers that compete for the same jobs yield to each other.
 const maxContention = 8
 
-// poller decides when a worker with free slots asks the ledger for jobs. It does no I/O and reads no clock: the loop
-// reports each event with its time and asks next what to do.
+// poller decides when a worker with free slots asks the ledger for jobs. It does no I/O and reads no clock:
+// the loop reports each event with its time and asks next what to do.
 //
-// An idle worker reads, because a claim takes the write lock even if nothing is ready. It reads when the next job is
-// due, when it is notified, and every interval in case a notification was lost. A notified worker claims without a
-// read, unless the last such claim found nothing.
+// An idle worker reads, because a claim takes the write lock even if nothing is ready. It reads when the next
+// job is due, when it is notified, and every interval in case a notification was lost. A notified worker
+// claims without a read, unless the last such claim found nothing.
 type poller struct {
 	interval time.Duration                           // between two reads without a notification
 	random   func(limit time.Duration) time.Duration // from [0, limit); spreads workers out in time

@@ -25,8 +25,8 @@ const (
 	logAgain     = 30 * time.Second // the same error is logged once in this time
 )
 
-// retryState is a series of errors of the ledger, such as those of a full disk. The worker keeps trying, with growing
-// pauses, and does not log the same error each time. The zero value is no error.
+// retryState is a series of errors of the ledger, such as those of a full disk. The worker keeps trying, with
+// growing pauses, and does not log the same error each time. The zero value is no error.
 type retryState struct {
 	tries    int
 	since    time.Time
@@ -48,13 +48,15 @@ func (r *retryState) note(now time.Time, what string, err error) bool {
 	return true
 }
 
-// backoff returns how long to wait before the next try: never so long that a heartbeat for such a lease comes too late.
+// backoff returns how long to wait before the next try: never so long that a heartbeat for such a lease comes
+// too late.
 func (r *retryState) backoff(lease time.Duration) time.Duration {
 	d := min(firstBackoff<<min(r.tries-1, 10), maxBackoff, lease/12)
 	return d + rand.N(d) // #nosec G404 -- no secret
 }
 
-// endedBy reports whether success in what ends the series. A successful read does not show that writes work again.
+// endedBy reports whether success in what ends the series. A successful read does not show that writes work
+// again.
 func (r *retryState) endedBy(what string) bool {
 	return r.tries > 0 && (what == r.what || what == askWrite)
 }
@@ -69,7 +71,8 @@ func (l *loop) failed(what string, err error) {
 	if l.retry.note(now, what, err) {
 		l.Log.Error(what, "error", err)
 	}
-	gone := errors.Is(err, ledger.ErrReplaced) || errors.Is(err, ledger.ErrClosed) || errors.Is(err, ledger.ErrDamaged)
+	gone := errors.Is(err, ledger.ErrReplaced) || errors.Is(err, ledger.ErrClosed) ||
+		errors.Is(err, ledger.ErrDamaged)
 	l.startGivingUp(now)
 	if gone || l.givenUp(now) {
 		l.fatal = err
@@ -81,7 +84,8 @@ func (l *loop) failed(what string, err error) {
 	l.backoff = l.retry.backoff(l.Lease)
 }
 
-// startGivingUp sets the time after which an aborted worker with no active task stops trying to record their ends.
+// startGivingUp sets the time after which an aborted worker with no active task stops trying to record their
+// ends.
 func (l *loop) startGivingUp(now time.Time) {
 	if l.giveUpAt.IsZero() && l.onlyRecords() {
 		l.giveUpAt = now.Add(lastWrites)
@@ -96,8 +100,8 @@ func (l *loop) onlyRecords() bool {
 	return len(l.active) == 0 && errors.Is(context.Cause(l.ctx), ErrStopping)
 }
 
-// foundOnlyDamaged takes in that every ready job is damaged. A worker that drains ends with that error. Another
-// goes on: jobs that are enqueued later need it.
+// foundOnlyDamaged takes in that every ready job is damaged. A worker that drains ends with that error.
+// Another goes on: jobs that are enqueued later need it.
 func (l *loop) foundOnlyDamaged(now time.Time, what string, err error) {
 	if l.damagedRetry.note(now, what, err) {
 		l.Log.Error(what, "error", err)

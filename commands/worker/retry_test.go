@@ -19,7 +19,8 @@ import (
 	"jobledger/projection"
 )
 
-// limitPages leaves the ledger's file no room to grow, for 1, as a disk does that is full; or much, for another number.
+// limitPages leaves the ledger's file no room to grow, for 1, as a disk does that is full; or much, for
+// another number.
 func limitPages(t testing.TB, s *ledger.Store, n string) {
 	t.Helper()
 	err := ledger.ErrFull

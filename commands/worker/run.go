@@ -19,8 +19,8 @@ func (l *loop) start(t *task) {
 	go l.runTasks()
 }
 
-// runTasks runs claimed tasks until there is none. One goroutine is started for each task, but a goroutine that has
-// finished its task takes over another's, to avoid growing a fresh stack for a short job.
+// runTasks runs claimed tasks until there is none. One goroutine is started for each task, but a goroutine
+// that has finished its task takes over another's, to avoid growing a fresh stack for a short job.
 func (l *loop) runTasks() {
 	for {
 		select {

@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// schedule decides when a command is sent which signal, without a clock of its own.
+// schedule decides which signal a command is sent at what time. It reads no clock.
 type schedule struct {
 	killAfter time.Duration
-	runtime   instant // the end of its max runtime
+	runtime   instant // the end of its maximum runtime
 	lease     lease
-	stopNow   bool // so it was ordered
-	killNow   bool
+	stopNow   bool // Stop was called
+	killNow   bool // Kill was called
 
-	cause Cause   // why it is being ended; none as long as it may go on
-	kill  instant // when it is killed; set with cause, and then only moved forward
+	cause Cause   // why it is being ended; CauseNone while it may run
+	kill  instant // when it is killed; set with cause, then only made earlier
 }
 
-// next returns TERM, once, when the end begins, and KILL from the moment when the end must come.
+// next returns TERM, once, when the end begins, and KILL from the time at which the command must be gone.
 func (d *schedule) next(now instant) syscall.Signal {
 	was, grace := d.cause, now.add(d.killAfter)
 	switch {
@@ -38,7 +38,7 @@ func (d *schedule) next(now instant) syscall.Signal {
 		d.end(CauseLease, d.lease.Kill)
 	}
 	switch {
-	case d.kill.passed(now), d.lease.Kill.passed(now): // however it began, it does not outlive its lease
+	case d.kill.passed(now), d.lease.Kill.passed(now): // whatever the cause, it does not outlive its lease
 		return unix.SIGKILL
 	case was != d.cause:
 		return unix.SIGTERM
@@ -46,7 +46,7 @@ func (d *schedule) next(now instant) syscall.Signal {
 	return 0
 }
 
-// end makes kill the latest time to live. The first cause stays.
+// end sets when the command is killed at the latest. The first cause stays.
 func (d *schedule) end(cause Cause, kill instant) {
 	if d.cause == CauseNone {
 		d.cause, d.kill = cause, kill
@@ -54,8 +54,8 @@ func (d *schedule) end(cause Cause, kill instant) {
 	d.kill = min(d.kill, kill)
 }
 
-// wait returns how long nothing is due. It is short even if that is long, because a timer may stand still while the
-// machine sleeps, and the clock does not.
+// wait returns how long nothing is due, 5 seconds at most: a timer may stop while the machine sleeps, and the
+// clock does not.
 func (d *schedule) wait(now instant) time.Duration {
 	instants := []instant{d.kill, d.lease.Kill}
 	if d.cause == CauseNone {

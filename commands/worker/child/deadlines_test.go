@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestDeadlines steps through seconds 1 to 9 and writes down which signals are sent when.
-func TestDeadlines(t *testing.T) {
+// TestScheduleSignals steps through seconds 1 to 9 and records which signal is sent when.
+func TestScheduleSignals(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		d    schedule
@@ -22,7 +22,9 @@ func TestDeadlines(t *testing.T) {
 		{"lease", schedule{lease: lease{Term: 2, Kill: 6}, killAfter: 1}, nil, "TERM@2 KILL@6 lease"},
 		{"lease without a term", schedule{lease: lease{Kill: 6}}, nil, "KILL@6 lease"},
 		{"lease without a kill", schedule{lease: lease{Term: 2}, killAfter: 3}, nil, "TERM@2 KILL@5 lease"},
-		{"max runtime just before the lease's end", schedule{runtime: 4, lease: lease{Term: 5, Kill: 6}, killAfter: 4}, nil, "TERM@4 KILL@6 max_runtime"},
+		{"max runtime just before the lease's end", schedule{
+			runtime: 4, lease: lease{Term: 5, Kill: 6}, killAfter: 4,
+		}, nil, "TERM@4 KILL@6 max_runtime"},
 		{"extended in time", schedule{lease: lease{Term: 2, Kill: 3}}, map[int]func(*schedule){
 			1: func(d *schedule) { d.lease = lease{Term: 5, Kill: 7} },
 		}, "TERM@5 KILL@7 lease"},
@@ -36,7 +38,9 @@ func TestDeadlines(t *testing.T) {
 			2: func(d *schedule) { d.stopNow = true },
 			4: func(d *schedule) { d.killNow = true },
 		}, "TERM@2 KILL@4 stop"},
-		{"stop during the end of a lease", schedule{lease: lease{Term: 2, Kill: 9}, killAfter: 1}, map[int]func(*schedule){
+		{"stop during the end of a lease", schedule{
+			lease: lease{Term: 2, Kill: 9}, killAfter: 1,
+		}, map[int]func(*schedule){
 			4: func(d *schedule) { d.stopNow = true },
 		}, "TERM@2 KILL@5 lease"},
 		{"kill", schedule{}, map[int]func(*schedule){
@@ -61,7 +65,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-func TestDeadlineSentLateIsNotLater(t *testing.T) {
+func TestInstantOfFrozenSender(t *testing.T) {
 	before := clock().add(time.Second)
 	deadline := time.Now().Add(time.Second)
 	after := clock().add(time.Second)

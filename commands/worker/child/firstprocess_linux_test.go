@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWorkerMayBeTheFirstProcess runs children in a PID namespace whose first process, to which orphans come, is
-// their worker: as in a container.
-func TestWorkerMayBeTheFirstProcess(t *testing.T) {
+// TestSuperviseBelowFirstProcess runs children in a PID namespace whose first process, which adopts orphans,
+// is their worker: as in a container.
+func TestSuperviseBelowFirstProcess(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(self()[0], "first")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
@@ -39,7 +39,8 @@ func firstProcess() {
 		os.Exit(0)
 	}
 	for i := range 10 {
-		c, err := Start(context.Background(), shell("(sleep 0 &); (setsid sleep 20 &); sleep 20 & exit $1", fmt.Sprint(i)))
+		script := "(sleep 0 &); (setsid sleep 20 &); sleep 20 & exit $1"
+		c, err := Start(context.Background(), shell(script, fmt.Sprint(i)))
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)

@@ -7,9 +7,8 @@ import (
 	"os"
 )
 
-// inputFile returns a file that holds data, for a child to read. With a file, and not a pipe, nobody has to feed it:
-// a child that does not read blocks nobody, one that does is not held up by a worker that is frozen, and the end of
-// the data is the end of the file.
+// inputFile returns a file that holds data. A file, unlike a pipe, needs no writer: a command that does not
+// read blocks no goroutine, and one that reads does not wait for a frozen worker.
 func inputFile(data []byte) (*os.File, error) {
 	if len(data) == 0 {
 		return os.Open(os.DevNull)
@@ -28,7 +27,7 @@ func inputFile(data []byte) (*os.File, error) {
 	return fill(f, data)
 }
 
-// fill writes data to f and goes back to its beginning.
+// fill writes data to f and seeks to its beginning.
 func fill(f *os.File, data []byte) (*os.File, error) {
 	_, err := f.Write(data)
 	if err == nil {

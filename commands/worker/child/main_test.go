@@ -19,7 +19,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// TestMain lets this program be its own supervising parent, and a worker that can be frozen and killed.
+// TestMain lets this program be its own supervising parent, and a worker that a test can freeze and kill.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// starter runs the child that the text describes until somebody ends this process.
+// starter runs the command that the text describes, until this process is killed.
 func starter(text string) {
 	var s struct {
 		Script     string
@@ -96,7 +96,7 @@ func run(t testing.TB, spec Spec) End {
 	return start(t, spec).Wait()
 }
 
-// how says in one word how a child ended.
+// how describes the end of a command.
 func how(e End) string {
 	switch {
 	case e.ExitCode != nil && e.Signal == "" && e.Err == nil:
@@ -112,7 +112,7 @@ func wantEnd(t testing.TB, e End, want string) {
 	if got := how(e); got != want {
 		t.Errorf("child ended with %q, want %q; stderr: %s", got, want, e.StderrTail)
 	}
-	if bytes.Contains(e.StderrTail, []byte("DATA RACE")) { // in the supervising parent, whose stderr is the child's
+	if bytes.Contains(e.StderrTail, []byte("DATA RACE")) { // in the supervising parent, which has the same stderr
 		t.Errorf("%s", e.StderrTail)
 	}
 }
@@ -143,7 +143,7 @@ func pidsIn(t testing.TB, file string, n int) (pids []int) {
 	return pids
 }
 
-// alive says whether a process is there and no zombie.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	if unix.Kill(pid, 0) != nil {
 		return false
@@ -164,8 +164,8 @@ func wantGone(t testing.TB, within time.Duration, pids []int) {
 	})
 }
 
-// everyWay runs a test with a supervising parent and without one.
-func everyWay(t *testing.T, test func(t *testing.T, way func(Spec) Spec)) {
+// withAndWithoutSupervisor runs a test with a supervising parent and without one.
+func withAndWithoutSupervisor(t *testing.T, test func(t *testing.T, way func(Spec) Spec)) {
 	t.Run("supervised", func(t *testing.T) {
 		t.Parallel()
 		test(t, func(s Spec) Spec { return s })

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// ReapOrphans takes the ends of processes that nobody else waits for, until ctx ends. The first process of a container
-// must do that, since there they come to it: those of a command whose supervising parent was killed, and those that
-// somebody has started in the container by hand. A worker that is not the first process has none.
+// ReapOrphans reaps processes that no goroutine waits for, every so often, until ctx ends. The first process
+// of a container needs it, since it becomes the parent of all orphans there: of a command whose supervising
+// parent was killed, and of programs that were started in the container by hand. Elsewhere there are none.
 func ReapOrphans(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -26,8 +26,9 @@ func ReapOrphans(ctx context.Context, every time.Duration) {
 	}
 }
 
-// reapOld takes those that it has seen before, and returns those that it has not. A child of our own is waited for, so
-// it does not stand there for long; and whoever waits for a supervising parent needs nothing but its being gone.
+// reapOld reaps the zombies that are in seen, and returns the others. A zombie that this program waits for is
+// reaped before it is seen twice. If not, nothing is lost: the exit status of a supervising parent is not
+// used.
 func reapOld(seen map[int]bool) (now map[int]bool) {
 	now = map[int]bool{}
 	names, err := readDirNames("/proc")

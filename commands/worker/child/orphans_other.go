@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// ReapOrphans is for the first process of a container, so it has nothing to do here.
+// ReapOrphans does nothing: only on Linux does the first process of a container adopt orphans.
 func ReapOrphans(context.Context, time.Duration) {}

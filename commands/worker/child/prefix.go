@@ -6,22 +6,24 @@ import (
 	"sync"
 )
 
-const maxLine = 64 << 10 // a line longer than this is broken
+const maxLine = 64 << 10 // a longer line is split
 
-// PrefixWriter puts a prefix before each line and writes whole lines only, many in one Write, so that those of
-// children that share a file do not mix.
+// PrefixWriter puts a prefix before each line. It writes whole lines only, several in one Write, so that the
+// lines of commands that share a file do not mix.
 type PrefixWriter struct {
 	mu     sync.Mutex
 	w      io.Writer
 	prefix string
-	line   []byte // what has come of the next line
+	line   []byte // the beginning of the next line
 }
 
-// NewPrefixWriter returns a writer to w, which must permit concurrent writes where it is shared. Flush it at the end.
+// NewPrefixWriter returns a PrefixWriter to w. If several share w, it must permit concurrent writes. Call
+// Flush at the end.
 func NewPrefixWriter(w io.Writer, prefix string) *PrefixWriter {
 	return &PrefixWriter{w: w, prefix: prefix}
 }
 
+// Write writes the lines that b completes and keeps the rest.
 func (p *PrefixWriter) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,7 +54,7 @@ func (p *PrefixWriter) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// Flush ends a line that has begun.
+// Flush writes a line that has no end yet.
 func (p *PrefixWriter) Flush() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,17 +9,29 @@ import (
 	"runtime"
 )
 
-var errNoChildren = fmt.Errorf("worker: running commands on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+// errUnsupported is the answer of a system without the calls that supervision needs.
+var errUnsupported = fmt.Errorf("worker: running commands on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 
+// Process is one running command, which exists on a Unix only.
 type Process struct{ Pid int }
 
-func Start(context.Context, Spec) (*Process, error) { return nil, errNoChildren }
+// Start fails: commands run on a Unix only.
+func Start(context.Context, Spec) (*Process, error) { return nil, errUnsupported }
 
-func (c *Process) Extend(Deadlines) error { return errNoChildren }
-func (c *Process) Stop()                  {}
-func (c *Process) Kill()                  {}
-func (c *Process) Done() <-chan struct{}  { return nil }
-func (c *Process) Wait() End              { return End{Err: errNoChildren} }
+// Extend fails.
+func (p *Process) Extend(Deadlines) error { return errUnsupported }
 
-// Supervise makes this process the supervising parent of one command, where the system is a Unix.
-func Supervise() error { return errNoChildren }
+// Stop does nothing.
+func (p *Process) Stop() {}
+
+// Kill does nothing.
+func (p *Process) Kill() {}
+
+// Done returns nil.
+func (p *Process) Done() <-chan struct{} { return nil }
+
+// Wait fails.
+func (p *Process) Wait() End { return End{Err: errUnsupported} }
+
+// Supervise makes this process the supervising parent of one command, on a Unix.
+func Supervise() error { return errUnsupported }

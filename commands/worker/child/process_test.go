@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-func TestChildReportsHowItEnded(t *testing.T) {
-	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
+func TestProcessEnd(t *testing.T) {
+	withAndWithoutSupervisor(t, func(t *testing.T, way func(Spec) Spec) {
 		for script, want := range map[string]string{
 			"exit 0":           "exit 0",
 			"exit 3":           "exit 3",
@@ -40,7 +40,7 @@ func TestChildReportsHowItEnded(t *testing.T) {
 	})
 }
 
-func TestChildCannotStart(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
@@ -49,7 +49,7 @@ func TestChildCannotStart(t *testing.T) {
 		}
 		return path
 	}
-	// The files are written before anything else runs: a fork at that moment would hold them open, and so busy.
+	// Write the files before any other command runs: a fork would inherit the open file and keep it busy.
 	cases := map[string]struct {
 		spec Spec
 		code int
@@ -63,7 +63,7 @@ func TestChildCannotStart(t *testing.T) {
 		"no directory":   {Spec{Path: "/bin/sh", Dir: filepath.Join(dir, "missing")}, 126},
 		"a NUL byte":     {Spec{Path: "/bin/sh", Args: []string{"a\x00b"}}, 126},
 	}
-	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
+	withAndWithoutSupervisor(t, func(t *testing.T, way func(Spec) Spec) {
 		for name, tt := range cases {
 			tt.spec.Supervisor = self()
 			_, err := Start(t.Context(), way(tt.spec))
@@ -74,7 +74,7 @@ func TestChildCannotStart(t *testing.T) {
 	})
 }
 
-func TestChildStartIsBounded(t *testing.T) {
+func TestStartIsBoundedByContext(t *testing.T) {
 	spec := shell("exit 0")
 	spec.Supervisor = []string{"/bin/sleep", "1"} // a program that supervises nothing
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -92,19 +92,19 @@ func TestChildStartIsBounded(t *testing.T) {
 	}
 }
 
-func TestSuperviseByHandIsRefused(t *testing.T) {
+func TestSuperviseRefusesStartByHand(t *testing.T) {
 	out, err := exec.Command(self()[0], "supervise").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "not by hand") {
 		t.Errorf("got %v, %s", err, out)
 	}
 }
 
-func TestChildGetsItsInputToTheByte(t *testing.T) {
+func TestProcessInputIsUnchanged(t *testing.T) {
 	every := make([]byte, 1<<20)
 	for i := range every {
 		every[i] = byte(i) ^ byte(i>>8)
 	}
-	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
+	withAndWithoutSupervisor(t, func(t *testing.T, way func(Spec) Spec) {
 		for _, input := range [][]byte{nil, []byte("\x00a\x00\n\xff"), every} {
 			spec := shell("cat")
 			spec.Stdin = input
@@ -120,8 +120,8 @@ func TestChildGetsItsInputToTheByte(t *testing.T) {
 	})
 }
 
-func TestChildGetsItsEnvironmentAndArgumentsOnly(t *testing.T) {
-	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
+func TestProcessEnvironmentAndArguments(t *testing.T) {
+	withAndWithoutSupervisor(t, func(t *testing.T, way func(Spec) Spec) {
 		spec := Spec{Supervisor: self(), Path: "env", Env: []string{"B=2", "A=1 \xff x", "EMPTY="}}
 		if e := run(t, way(spec)); string(e.Stdout) != "B=2\nA=1 \xff x\nEMPTY=\n" {
 			t.Errorf("environment: %q", e.Stdout)
@@ -142,13 +142,14 @@ func TestChildGetsItsEnvironmentAndArgumentsOnly(t *testing.T) {
 	})
 }
 
-func TestChildInheritsNothingElse(t *testing.T) {
+func TestProcessInheritsNothingElse(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("looks into /proc")
 	}
-	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
-		script := "cd /proc/$$/fd; echo *; echo $(grep -E 'Sig(Blk|Ign)' /proc/$$/status; cut -d' ' -f5 /proc/$$/stat); echo $$"
-		plain, err := exec.Command("/bin/sh", "-c", script).Output() // whoever runs the tests may leave files open
+	withAndWithoutSupervisor(t, func(t *testing.T, way func(Spec) Spec) {
+		script := "cd /proc/$$/fd; echo *; " +
+			"echo $(grep -E 'Sig(Blk|Ign)' /proc/$$/status; cut -d' ' -f5 /proc/$$/stat); echo $$"
+		plain, err := exec.Command("/bin/sh", "-c", script).Output() // the test run may have files open
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +171,7 @@ func TestChildInheritsNothingElse(t *testing.T) {
 	})
 }
 
-// slow takes its time over each Write and counts.
+// slow pauses in each Write and counts the bytes.
 type slow struct {
 	pause time.Duration
 	n     int
@@ -182,8 +183,8 @@ func (s *slow) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestSlowReaderGetsAllOutput(t *testing.T) {
-	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
+func TestStreamSlowReaderGetsAllOutput(t *testing.T) {
+	withAndWithoutSupervisor(t, func(t *testing.T, way func(Spec) Spec) {
 		sink := &slow{pause: 2 * drainGrace}
 		spec := shell("head -c 60000 /dev/zero; head -c 60000 /dev/zero >&2")
 		spec.Stdout = sink
@@ -194,8 +195,8 @@ func TestSlowReaderGetsAllOutput(t *testing.T) {
 	})
 }
 
-// A stranger holds the pipe open, and its reader comes only when the grace is over.
-func TestWhatAPipeHoldsAfterTheGraceIsRead(t *testing.T) {
+// Another process holds the pipe open, and the reader is slower than the grace period.
+func TestStreamReadsRestOfPipeAfterGrace(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -217,7 +218,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-func TestBrokenReaderDoesNotHurtTheChild(t *testing.T) {
+func TestStreamSurvivesBrokenReader(t *testing.T) {
 	spec := shell("head -c 300000 /dev/zero && exit 9")
 	spec.Stdout = broken{}
 	e := run(t, spec)
@@ -227,7 +228,7 @@ func TestBrokenReaderDoesNotHurtTheChild(t *testing.T) {
 	}
 }
 
-func TestFloodIsKeptInBoundedMemory(t *testing.T) {
+func TestProcessFloodUsesBoundedMemory(t *testing.T) {
 	size := int64(1 << 30)
 	if testing.Short() {
 		size = 64 << 20
@@ -250,8 +251,8 @@ func TestFloodIsKeptInBoundedMemory(t *testing.T) {
 	}
 }
 
-func TestManyChildrenAtOnce(t *testing.T) {
-	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
+func TestProcessManyAtOnce(t *testing.T) {
+	withAndWithoutSupervisor(t, func(t *testing.T, way func(Spec) Spec) {
 		var out lines
 		var wg sync.WaitGroup
 		for i := range 32 {
@@ -275,7 +276,7 @@ func TestManyChildrenAtOnce(t *testing.T) {
 		for i := range 32 {
 			for _, line := range []string{fmt.Sprintf("child %d", i), "to all", "partial"} {
 				if want := fmt.Sprintf("[%d] %s\n", i, line); strings.Count(out.String(), want) != 1 {
-					t.Errorf("missing or twice: %q", want)
+					t.Errorf("missing or duplicate: %q", want)
 				}
 			}
 		}
@@ -294,7 +295,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.Buffer.Write(p)
 }
 
-func BenchmarkChild(b *testing.B) {
+func BenchmarkProcess(b *testing.B) {
 	env := []string{"PATH=" + os.Getenv("PATH")}
 	b.Run("exec", func(b *testing.B) { // what os/exec alone takes
 		for b.Loop() {
@@ -308,7 +309,8 @@ func BenchmarkChild(b *testing.B) {
 	for name, argv := range map[string][]string{"direct": nil, "supervised": self()} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				wantEnd(b, run(b, Spec{Supervisor: argv, Path: "/bin/true", Env: env, Stdin: []byte("payload")}), "exit 0")
+				spec := Spec{Supervisor: argv, Path: "/bin/true", Env: env, Stdin: []byte("payload")}
+				wantEnd(b, run(b, spec), "exit 0")
 			}
 		})
 	}

@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	startPatience = 30 * time.Second             // how long a supervising parent may take to start the command
-	killBackstop  = killPatience + 5*time.Second // after a Kill, how long one may take to say that it is done
+	startTimeout = 30 * time.Second            // for a supervising parent to start the command
+	killBackstop = killTimeout + 5*time.Second // for a supervising parent to answer a Kill
 )
 
 // Process is one running command.
 type Process struct {
-	Pid int // of the command itself, and the number of its process group
+	Pid int // of the command, and of its process group
 
 	conn       *conn
-	supervisor *os.Process  // nil: a goroutine of this process
-	wait       func() error // for the supervising parent; nil as long as there is none
+	supervisor *os.Process  // nil: a goroutine of this process supervises
+	wait       func() error // waits for the supervising parent; nil if there is none
 	stdin      *os.File
 	pipes      [2]pipe // stdout and stderr
 	result     *head
-	complaints *tail
+	stderrTail *tail
 	streams    []*stream
 
 	killOnce sync.Once
@@ -43,8 +43,8 @@ type Process struct {
 
 type pipe struct{ r, w *os.File }
 
-// Start starts a command and returns when it runs. A *StartError says that it cannot be run at all; any other
-// error is about this moment: no memory, no more processes, a file that is just being replaced, ctx has ended. ctx
+// Start starts a command and returns when it runs. A [*StartError] means that it cannot be run at all. Any
+// other error may pass: no memory, no more processes, a file that is being replaced, or the end of ctx. ctx
 // bounds the start, not the command.
 func Start(ctx context.Context, spec Spec) (*Process, error) {
 	spec = spec.withDefaults()
@@ -52,61 +52,62 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if path, err = filepath.Abs(path); err != nil { // it was found from here, whatever Dir is
+	if path, err = filepath.Abs(path); err != nil { // LookPath searched from here, not from Dir
 		return nil, fmt.Errorf("start child: %w", err)
 	}
-	c := &Process{
+	p := &Process{
 		result:     &head{limit: spec.ResultLimit},
-		complaints: &tail{limit: stderrTail},
+		stderrTail: &tail{limit: stderrTail},
 		done:       make(chan struct{}),
 	}
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("start child: %w", err)
 	}
-	c.conn = newConn(ours)
-	if err := c.start(ctx, spec, path, theirs); err != nil {
-		_ = c.conn.close() // which ends whatever has been started
-		_ = c.awaitSupervisor()
-		c.closeFiles(true)
+	p.conn = newConn(ours)
+	if err := p.start(ctx, spec, path, theirs); err != nil {
+		_ = p.conn.close() // which ends what was started
+		_ = p.awaitSupervisor()
+		p.closeFiles(true)
 		_ = theirs.Close()
 		return nil, err
 	}
-	c.streams = []*stream{
-		newStream(c.pipes[0].r, both(c.result, spec.Copies[0]), spec.Stdout),
-		newStream(c.pipes[1].r, both(c.complaints, spec.Copies[1]), spec.Stderr),
+	p.streams = []*stream{
+		newStream(p.pipes[0].r, both(p.result, spec.Copies[0]), spec.Stdout),
+		newStream(p.pipes[1].r, both(p.stderrTail, spec.Copies[1]), spec.Stderr),
 	}
-	c.closeFiles(false)
-	go c.follow()
-	return c, nil
+	p.closeFiles(false)
+	go p.follow()
+	return p, nil
 }
 
-// start runs the supervising parent, gives it the command and waits for its answer.
-func (c *Process) start(ctx context.Context, spec Spec, path string, theirs *os.File) (err error) {
-	if c.stdin, err = inputFile(spec.Stdin); err != nil {
+// start runs the supervising parent, sends it the command and waits for its answer.
+func (p *Process) start(ctx context.Context, spec Spec, path string, theirs *os.File) (err error) {
+	if p.stdin, err = inputFile(spec.Stdin); err != nil {
 		return fmt.Errorf("start child: keep its input: %w", err)
 	}
-	for i := range c.pipes {
-		if c.pipes[i].r, c.pipes[i].w, err = os.Pipe(); err != nil {
+	for i := range p.pipes {
+		if p.pipes[i].r, p.pipes[i].w, err = os.Pipe(); err != nil {
 			return fmt.Errorf("start child: %w", err)
 		}
 	}
 	if len(spec.Supervisor) == 0 {
-		c.superviseHere(theirs)
-	} else if err := c.startSupervisor(spec.Supervisor, theirs); err != nil {
+		p.superviseHere(theirs)
+	} else if err := p.startSupervisor(spec.Supervisor, theirs); err != nil {
 		return fmt.Errorf("start supervising parent: %w", err)
 	}
 
-	_ = c.conn.file.SetReadDeadline(time.Now().Add(startPatience))
-	stop := context.AfterFunc(ctx, func() { _ = c.conn.file.SetReadDeadline(time.Now()) })
+	_ = p.conn.file.SetReadDeadline(time.Now().Add(startTimeout))
+	stop := context.AfterFunc(ctx, func() { _ = p.conn.file.SetReadDeadline(time.Now()) })
 	defer stop()
-	err = c.conn.send(command{
-		Path: []byte(path), Dir: []byte(spec.Dir), Args: bytesOf(append([]string{spec.Path}, spec.Args...)), Env: bytesOf(spec.Env),
+	err = p.conn.send(command{
+		Path: []byte(path), Args: bytesOf(append([]string{spec.Path}, spec.Args...)),
+		Dir: []byte(spec.Dir), Env: bytesOf(spec.Env),
 		KillAfter: spec.KillAfter, MaxRuntime: spec.MaxRuntime, Lease: leaseOf(spec.Lease),
 	})
 	var a started
 	if err == nil {
-		err = c.conn.receive(&a)
+		err = p.conn.receive(&a)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -118,132 +119,134 @@ func (c *Process) start(ctx context.Context, spec Spec, path string, theirs *os.
 	case a.Errno != 0:
 		return cannotStart(spec, path, a)
 	}
-	if !stop() { // ctx ended just now; the deadline that it set, or is about to set, would cut the ending's message
+	if !stop() { // ctx has ended, and its deadline would cut off the message of the end
 		return fmt.Errorf("start child: %w", context.Cause(ctx))
 	}
-	_ = c.conn.file.SetReadDeadline(time.Time{})
-	c.Pid = a.Pid
+	_ = p.conn.file.SetReadDeadline(time.Time{})
+	p.Pid = a.Pid
 	return nil
 }
 
-// startSupervisor runs argv as the supervising parent. Its standard files are those of the command. Its environment is
-// not: what a job's environment sets, it sets for the job only.
-func (c *Process) startSupervisor(argv []string, theirs *os.File) error {
-	// #nosec G204 -- this program itself, or what a Go program names
+// startSupervisor runs argv as the supervising parent, with the command's standard files but not its
+// environment: the variables of a job must not affect this program.
+func (p *Process) startSupervisor(argv []string, theirs *os.File) error {
+	// #nosec G204 -- this program, or the one that Spec names
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Args[0] = os.Args[0] // this is what people look for in a list of processes
+	cmd.Args[0] = os.Args[0] // the name by which users find it in a list of processes
 	cmd.Env = []string{"GOMAXPROCS=2"}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, c.pipes[0].w, c.pipes[1].w
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.pipes[0].w, p.pipes[1].w
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	_ = theirs.Close() // so that its death can be seen
-	c.supervisor, c.wait = cmd.Process, cmd.Wait
+	_ = theirs.Close() // so that the end of that process closes the connection
+	p.supervisor, p.wait = cmd.Process, cmd.Wait
 	return nil
 }
 
-// superviseHere does the same in this process, which makes it a promise only for as long as this process runs.
-func (c *Process) superviseHere(theirs *os.File) {
-	s := &supervisor{worker: newConn(theirs), files: []uintptr{c.stdin.Fd(), c.pipes[0].w.Fd(), c.pipes[1].w.Fd()}}
+// superviseHere supervises in this process, whose death therefore ends the supervision.
+func (p *Process) superviseHere(theirs *os.File) {
+	files := []uintptr{p.stdin.Fd(), p.pipes[0].w.Fd(), p.pipes[1].w.Fd()}
+	s := &supervisor{worker: newConn(theirs), files: files}
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
 		s.run()
 	}()
-	c.wait = func() error { <-left; return nil }
+	p.wait = func() error { <-left; return nil }
 }
 
-// awaitSupervisor waits until the supervising parent has seen that the conversation is over, and has ended.
-func (c *Process) awaitSupervisor() error {
-	if c.wait == nil {
+// awaitSupervisor waits until the supervising parent has noticed the end of the connection and has exited.
+func (p *Process) awaitSupervisor() error {
+	if p.wait == nil {
 		return nil
 	}
-	if c.supervisor != nil {
-		defer time.AfterFunc(killBackstop, func() { _ = c.supervisor.Kill() }).Stop()
+	if p.supervisor != nil {
+		defer time.AfterFunc(killBackstop, func() { _ = p.supervisor.Kill() }).Stop()
 	}
-	return c.wait()
+	return p.wait()
 }
 
-// Extend puts other deadlines in the place of those that hold. They come too late for a child that has been sent TERM.
-func (c *Process) Extend(l Deadlines) error {
+// Extend replaces the deadlines. That has no effect on a command that has been sent TERM.
+func (p *Process) Extend(l Deadlines) error {
 	deadlines := leaseOf(l)
-	return c.conn.send(order{Lease: &deadlines})
+	return p.conn.send(order{Lease: &deadlines})
 }
 
-// Stop ends the child: TERM to its group, and KILL after KillAfter. It returns at once.
-func (c *Process) Stop() { _ = c.conn.send(order{Stop: true}) }
+// Stop ends the command: TERM to its process group, and KILL after KillAfter. It returns at once.
+func (p *Process) Stop() { _ = p.conn.send(order{Stop: true}) }
 
-// Kill ends the child and all its processes now. It returns at once.
-func (c *Process) Kill() {
-	c.killOnce.Do(func() {
+// Kill ends the command and all its processes. It returns at once.
+func (p *Process) Kill() {
+	p.killOnce.Do(func() {
 		time.AfterFunc(killBackstop, func() {
 			select {
-			case <-c.done:
+			case <-p.done:
 			default:
-				c.killHere()
+				p.killHere()
 			}
 		})
 	})
-	_ = c.conn.send(order{Kill: true})
+	_ = p.conn.send(order{Kill: true})
 }
 
-// killHere is for a supervising parent that is gone or stopped: what the worker itself can reach is the group.
-func (c *Process) killHere() {
-	_ = unix.Kill(-c.Pid, unix.SIGKILL)
-	if c.supervisor != nil {
-		_ = c.supervisor.Kill()
+// killHere kills the process group, for a supervising parent that has died or is stopped.
+func (p *Process) killHere() {
+	_ = unix.Kill(-p.Pid, unix.SIGKILL)
+	if p.supervisor != nil {
+		_ = p.supervisor.Kill()
 	}
 }
 
-// Done is closed when the child has ended and its output has been read.
-func (c *Process) Done() <-chan struct{} { return c.done }
+// Done returns a channel that is closed when the command has ended and its output has been read.
+func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait returns how the child ended, once it has. Many may wait.
-func (c *Process) Wait() End {
-	<-c.done
-	return c.end
+// Wait waits for the end of the command and returns it. Several goroutines may wait.
+func (p *Process) Wait() End {
+	<-p.done
+	return p.end
 }
 
-// follow waits for the end.
-func (c *Process) follow() {
-	defer close(c.done)
+// follow waits for the end, reads the rest of the output and sets p.end.
+func (p *Process) follow() {
+	defer close(p.done)
 	var e ended
-	err := c.conn.receive(&e)
-	if err != nil { // what the parent itself may still end, it ends now that the conversation is over
-		_ = unix.Kill(-c.Pid, unix.SIGKILL)
+	err := p.conn.receive(&e)
+	if err != nil { // the supervising parent kills the rest when the connection closes
+		_ = unix.Kill(-p.Pid, unix.SIGKILL)
 	}
-	_ = c.conn.close()
-	if how := c.awaitSupervisor(); err != nil && how != nil {
+	_ = p.conn.close()
+	if how := p.awaitSupervisor(); err != nil && how != nil {
 		err = how
 	}
-	for _, s := range c.streams {
+	for _, s := range p.streams {
 		s.finish()
 	}
-	c.end = End{
+	p.end = End{
 		Cause: e.Cause, Left: e.Left,
-		Stdout: c.result.kept, StdoutSize: c.result.size, StdoutTruncated: c.result.size > int64(len(c.result.kept)),
-		StderrTail: c.complaints.last(),
+		Stdout: p.result.kept, StdoutSize: p.result.size,
+		StdoutTruncated: p.result.size > int64(len(p.result.kept)),
+		StderrTail:      p.stderrTail.last(),
 	}
 	switch {
 	case err != nil:
-		c.end.Err = fmt.Errorf("supervising parent of process %d: %w", c.Pid, err)
+		p.end.Err = fmt.Errorf("supervising parent of process %d: %w", p.Pid, err)
 	case e.Status == nil:
-		c.end.Err = fmt.Errorf("process %d cannot be killed", c.Pid)
+		p.end.Err = fmt.Errorf("process %d cannot be killed", p.Pid)
 	case e.Status.Signaled():
-		c.end.Signal = signalName(e.Status.Signal())
+		p.end.Signal = signalName(e.Status.Signal())
 	default:
 		code := e.Status.ExitStatus()
-		c.end.ExitCode = &code
+		p.end.ExitCode = &code
 	}
 }
 
-// closeFiles closes this process's copies of the child's files, and the reading ends too if there is no child.
-func (c *Process) closeFiles(all bool) {
-	files := []*os.File{c.stdin, c.pipes[0].w, c.pipes[1].w}
+// closeFiles closes this process's copies of the command's files; with all, those it reads from too.
+func (p *Process) closeFiles(all bool) {
+	files := []*os.File{p.stdin, p.pipes[0].w, p.pipes[1].w}
 	if all {
-		files = append(files, c.pipes[0].r, c.pipes[1].r)
+		files = append(files, p.pipes[0].r, p.pipes[1].r)
 	}
 	for _, f := range files {
 		if f != nil {
@@ -252,12 +255,15 @@ func (c *Process) closeFiles(all bool) {
 	}
 }
 
-// cannotStart makes an error of the number that the system gave.
+// passing are the errors of a start that may succeed later.
+var passing = []syscall.Errno{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.ETXTBSY}
+
+// cannotStart turns the supervising parent's answer into an error.
 func cannotStart(spec Spec, path string, a started) error {
 	switch {
 	case a.Chdir:
 		return &StartError{Path: spec.Path, Code: 126, Err: fmt.Errorf("in directory %s: %w", spec.Dir, a.Errno)}
-	case slices.Contains([]syscall.Errno{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.ETXTBSY}, a.Errno):
+	case slices.Contains(passing, a.Errno):
 		return fmt.Errorf("start %s: %w", path, a.Errno)
 	case errors.Is(a.Errno, fs.ErrNotExist):
 		err := error(a.Errno)
@@ -266,7 +272,8 @@ func cannotStart(spec Spec, path string, a started) error {
 		}
 		return &StartError{Path: spec.Path, Code: 127, Err: err}
 	case a.Errno == unix.ENOEXEC:
-		return &StartError{Path: spec.Path, Code: 126, Err: fmt.Errorf("%w (a script begins with a line such as #!/bin/sh)", a.Errno)}
+		err := fmt.Errorf("%w (a script begins with a line such as #!/bin/sh)", a.Errno)
+		return &StartError{Path: spec.Path, Code: 126, Err: err}
 	}
 	return &StartError{Path: spec.Path, Code: 126, Err: a.Errno}
 }

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A worker and a supervising parent talk over a socket pair, one JSON object after the other: a command and then
-// any number of orders in one direction, a started and then an ended in the other. Both are the same program, so the
-// messages need no version.
+// The worker and the supervising parent exchange JSON objects over a socket pair. The worker sends a command
+// and then any number of orders. The parent answers with started and then ended. Both processes run the same
+// program, so the messages have no version.
 
-// command says what to run. Its texts are bytes, since JSON alters a string that is not UTF-8.
+// command describes what to run. Its texts are bytes, since JSON changes a string that is not UTF-8.
 type command struct {
 	Path, Dir  []byte
 	Args, Env  [][]byte
@@ -26,34 +26,34 @@ type command struct {
 	Lease      lease
 }
 
-// order changes what becomes of a running command.
+// order changes how a running command goes on.
 type order struct {
-	Lease *lease `json:",omitempty"` // hold these deadlines instead
+	Lease *lease `json:",omitempty"` // these deadlines replace the earlier ones
 	Stop  bool   `json:",omitempty"`
 	Kill  bool   `json:",omitempty"`
 }
 
-// started answers a command: it runs, or why not.
+// started answers a command: it runs, or why it does not.
 type started struct {
 	Pid   int           `json:",omitempty"`
 	Errno syscall.Errno `json:",omitempty"`
-	Chdir bool          `json:",omitempty"` // it is the directory that is wrong
-	Late  bool          `json:",omitempty"` // it was not even tried, because it would have to end at once
+	Chdir bool          `json:",omitempty"` // the directory does not exist
+	Late  bool          `json:",omitempty"` // it was not started, because its lease had expired
 }
 
 // ended is the last message.
 type ended struct {
-	Status *syscall.WaitStatus // of the command itself; null: it could not be killed
+	Status *syscall.WaitStatus // of the command; null: it could not be killed
 	Cause  Cause
 	Left   int
 }
 
-// instant is a time in nanoseconds on a clock that all processes of this machine share, that nobody can set, and
-// that goes on while the machine sleeps where the system has such a clock. 0 means never.
+// instant is a time in nanoseconds on a clock that all processes of this machine share and that cannot be
+// set. It continues while the machine sleeps, where the system has such a clock. 0 means never.
 type instant int64
 
-// instantOf translates a deadline. It reads the shared clock first, so that a process that is frozen between the
-// two readings finds the deadline too early and never too late.
+// instantOf translates a deadline. It reads the shared clock first, so that a process that is frozen between
+// the two readings gets a deadline that is too early, never one that is too late.
 func instantOf(t time.Time) instant {
 	if t.IsZero() {
 		return 0
@@ -65,7 +65,7 @@ func instantOf(t time.Time) instant {
 func (i instant) add(d time.Duration) instant { return i + instant(d) }
 func (i instant) passed(now instant) bool     { return i != 0 && now >= i }
 
-// lease is Deadlines as both processes understand it.
+// lease is Deadlines on the shared clock.
 type lease struct{ Term, Kill instant }
 
 func leaseOf(l Deadlines) lease { return lease{Term: instantOf(l.Term), Kill: instantOf(l.Kill)} }
@@ -79,7 +79,7 @@ type conn struct {
 
 func newConn(file *os.File) *conn { return &conn{file: file, dec: json.NewDecoder(file)} }
 
-// send writes one message, or gives up after a second: the other end may be frozen, and its buffer full.
+// send writes one message. It gives up after a second: the other process may be frozen, and its buffer full.
 func (c *conn) send(message any) error {
 	text, err := json.Marshal(message)
 	if err != nil {
@@ -92,17 +92,19 @@ func (c *conn) send(message any) error {
 	return err
 }
 
+// receive reads one message. Its end of file is always unexpected, since either side ends with a message.
 func (c *conn) receive(message any) error {
 	err := c.dec.Decode(message)
 	if err == io.EOF {
-		return io.ErrUnexpectedEOF // neither end hangs up before it has said that it is done
+		return io.ErrUnexpectedEOF
 	}
 	return err
 }
 
 func (c *conn) close() error { return c.file.Close() }
 
-// socketPair returns both ends of a conversation; no command that is started inherits one by accident.
+// socketPair returns both ends of a connection. They are close-on-exec, so that no other command inherits
+// them.
 func socketPair() (ours, theirs *os.File, err error) {
 	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)

@@ -2,7 +2,7 @@ package child
 
 import "io"
 
-// both writes to keep, and to other unless that is nil.
+// both returns a writer to keep, and to other unless it is nil.
 func both(keep, other io.Writer) io.Writer {
 	if other == nil {
 		return keep
@@ -10,7 +10,7 @@ func both(keep, other io.Writer) io.Writer {
 	return io.MultiWriter(keep, other)
 }
 
-// head keeps the first bytes written to it and counts all of them.
+// head keeps the first bytes written to it and counts all.
 type head struct {
 	limit int
 	kept  []byte
@@ -23,7 +23,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail keeps the last bytes written to it, and at most as many again until they are asked for.
+// tail keeps the last bytes written to it; it holds at most twice its limit.
 type tail struct {
 	limit int
 	kept  []byte

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	drainGrace = 200 * time.Millisecond // how long a stranger may hold a pipe open once the command is gone
-	drainLimit = 1 << 20                // what is read of a pipe after that: no pipe holds more
+	drainGrace = 200 * time.Millisecond // how long another process may hold a pipe open after the command's end
+	drainBytes = 1 << 20                // the most that is read after that; no pipe holds more
 )
 
-// stream reads one output of a child, keeps some of it and passes all of it on.
+// stream reads one output of a command, retains a part of it and passes all of it on.
 type stream struct {
 	r       *os.File
 	keep    io.Writer
@@ -25,15 +25,15 @@ type stream struct {
 	done    chan struct{}
 }
 
-// newStream reads r until its end, or until finish.
+// newStream starts to read r, until its end or until finish.
 func newStream(r *os.File, keep, through io.Writer) *stream {
 	s := &stream{r: r, keep: keep, through: through, done: make(chan struct{})}
 	go s.copy()
 	return s
 }
 
-// finish waits for the end of the output of a child that is gone. A process that got away and still holds the
-// pipe does not delay it for more than the grace; what the pipe holds by then is not lost.
+// finish waits for the end of the output after the command has ended. A process that still holds the pipe
+// open delays it by drainGrace at most, and what the pipe holds by then is read.
 func (s *stream) finish() {
 	_ = s.r.SetReadDeadline(time.Now().Add(drainGrace))
 	<-s.done
@@ -48,9 +48,9 @@ func (s *stream) copy() {
 		_, err = s.read(s.r, buf)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		_ = s.r.SetReadDeadline(time.Time{}) // or nothing is read at all
+		_ = s.r.SetReadDeadline(time.Time{}) // otherwise nothing could be read
 		rest := atOnce{s.r}
-		for n, left := 0, drainLimit; left > 0; left -= n {
+		for n, left := 0, drainBytes; left > 0; left -= n {
 			if n, err = s.read(rest, buf); err != nil {
 				break
 			}
@@ -61,8 +61,8 @@ func (s *stream) copy() {
 	}
 }
 
-// read moves one piece. A through that fails is left alone from then on: a worker whose own output is closed must
-// still read on, or the child would block or die of SIGPIPE.
+// read moves one piece. After an error of through nothing is passed on, but reading continues: otherwise the
+// command would block, or die of SIGPIPE, when the worker's own output is closed.
 func (s *stream) read(r io.Reader, buf []byte) (int, error) {
 	n, err := r.Read(buf)
 	_, _ = s.keep.Write(buf[:n])
@@ -74,7 +74,8 @@ func (s *stream) read(r io.Reader, buf []byte) (int, error) {
 	return n, err
 }
 
-// atOnce reads what a pipe holds by now and never waits for more. Its deadline must not have passed.
+// atOnce reads what a pipe holds and never waits for more. The read deadline of the pipe must not have
+// passed.
 type atOnce struct{ pipe *os.File }
 
 func (a atOnce) Read(buf []byte) (n int, err error) {

@@ -15,32 +15,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controlFD is where a supervising parent finds its worker. 0, 1 and 2 are those of the command.
+// controlFD is the connection of a supervising parent to its worker. The descriptors 0, 1 and 2 are the
+// command's.
 const controlFD = 3
 
-// killPatience bounds how long an end waits for processes that KILL does not end at once: those that hang in
-// the kernel, and those of another user.
-const killPatience = 5 * time.Second
+// killTimeout bounds the wait for processes that KILL does not end at once: those blocked in the kernel, and
+// those of another user.
+const killTimeout = 5 * time.Second
 
-// Supervise makes this process the supervising parent of one command: it takes the command from the worker that
-// started it, runs it, holds its deadlines, and returns when the command and all that it started are gone. A program
-// that runs workers calls it, before anything else, when started with the arguments that it gave its workers for
-// this purpose.
+// Supervise makes this process the supervising parent of one command. It receives the command from the worker
+// that started this process, runs it, enforces its deadlines, and returns when the command and all its
+// processes have ended. A program that runs workers calls it first thing in main, when started with the
+// arguments that Spec.Supervisor gives it.
 //
-// The process is in a session of its own, so that what stops, interrupts or kills the worker does not reach it. It
-// ends the command at once when the worker is gone, and in time when the worker is frozen.
+// This process has its own session, so a signal to the worker's process group does not reach it. It kills the
+// command at once when the worker has died, and at the deadline when the worker is frozen.
 //
-// On Linux, that covers every process that the command has started, in whatever group or session it is by now, as
-// long as this process is allowed to signal it, and the command itself also where this process is killed. Elsewhere,
-// and on a Linux without /proc, it covers the command's process group.
+// On Linux, this covers every process that the command has started, in any process group or session, as long
+// as this process is permitted to signal it; if this process is killed, the command still ends. On other
+// systems, and on a Linux without /proc, it covers the process group of the command.
 func Supervise() error {
 	unix.CloseOnExec(controlFD)
 	if _, err := unix.GetsockoptInt(controlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
-		return errors.New("worker: a supervising parent is started by a worker, not by hand")
+		return errors.New("supervise: to be started by a worker, not by hand")
 	}
 	_ = unix.SetNonblock(controlFD, true)
-	// Whoever ends all processes of a service at once still needs this one, to end the command in its own time.
-	// Signals are caught and not ignored, because the command would inherit that.
+	// A service manager may signal all processes of a service. This one must survive to end the command in
+	// order. It catches the signals instead of ignoring them, because the command would inherit that.
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM} {
 		if !signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)
@@ -55,33 +56,34 @@ func Supervise() error {
 	return nil
 }
 
-// supervisor runs one command. It is a process of its own, or, with weaker promises, a goroutine of the worker.
+// supervisor runs one command. It lives in a process of its own or, with weaker guarantees, in a goroutine of
+// the worker.
 type supervisor struct {
 	worker *conn
 	files  []uintptr // the command's stdin, stdout and stderr
-	adopts bool      // orphans come to this process, so that all descendants of the command are descendants of it
+	adopts bool      // this process adopts orphans, so that every descendant of the command is its descendant
 
-	pid    int
-	exited chan syscall.WaitStatus // of the command
-	gone   chan struct{}           // closed when nothing is left that could be waited for
-	done   chan struct{}           // closed when run returns
+	pid       int
+	exited    chan syscall.WaitStatus // of the command
+	childless chan struct{}           // closed when no child is left
+	done      chan struct{}           // closed when run returns
 
-	mu     sync.Mutex // held while reaping and while signalling the group: a number that is reaped may be another's
-	reaped bool       // the command is; its group is not ours to signal any more
+	mu     sync.Mutex // held while reaping and signalling: once reaped, the number may belong to another process
+	reaped bool       // the command; its group must not be signalled any more
 }
 
-// run takes one command from the worker and sees it through.
+// run receives one command from the worker, runs it and reports its end.
 func (s *supervisor) run() {
 	defer s.worker.close()
 	var cmd command
 	if err := s.worker.receive(&cmd); err != nil {
-		return // the worker is gone before it said what to run
+		return // the worker has died
 	}
-	s.exited, s.gone, s.done = make(chan syscall.WaitStatus, 1), make(chan struct{}), make(chan struct{})
+	s.exited, s.childless, s.done = make(chan syscall.WaitStatus, 1), make(chan struct{}), make(chan struct{})
 	defer close(s.done)
 	answer := make(chan started)
 	begun := clock()
-	if cmd.Lease.Term.passed(begun) { // its job may be another's by now
+	if cmd.Lease.Term.passed(begun) { // another worker may have claimed its job
 		_ = s.worker.send(started{Late: true})
 		return
 	}
@@ -107,7 +109,7 @@ func (s *supervisor) run() {
 	_ = s.worker.send(ended{Status: status, Cause: due.cause, Left: left})
 }
 
-// watch returns when the command has ended, or when it has to be killed (nil).
+// watch returns the status of the command when it has ended, or nil when it must be killed.
 func (s *supervisor) watch(due *schedule) *syscall.WaitStatus {
 	orders := make(chan order)
 	go s.listen(orders)
@@ -115,7 +117,7 @@ func (s *supervisor) watch(due *schedule) *syscall.WaitStatus {
 	defer timer.Stop()
 	for {
 		select {
-		case status := <-s.exited: // an end that has come is the command's own, whatever is due by now
+		case status := <-s.exited: // if it has ended, it ended on its own, whatever is due
 			return &status
 		default:
 		}
@@ -124,7 +126,7 @@ func (s *supervisor) watch(due *schedule) *syscall.WaitStatus {
 			return nil
 		case unix.SIGTERM:
 			s.signalGroup(unix.SIGTERM)
-			s.signalGroup(unix.SIGCONT) // a stopped process takes no other signal
+			s.signalGroup(unix.SIGCONT) // a stopped process handles no other signal
 		}
 		timer.Reset(due.wait(clock()))
 		select {
@@ -132,7 +134,7 @@ func (s *supervisor) watch(due *schedule) *syscall.WaitStatus {
 			return &status
 		case o, ok := <-orders:
 			switch {
-			case !ok: // the worker is gone
+			case !ok: // the worker has died
 				return nil
 			case o.Lease != nil:
 				due.lease = *o.Lease
@@ -144,7 +146,7 @@ func (s *supervisor) watch(due *schedule) *syscall.WaitStatus {
 	}
 }
 
-// listen hands on the worker's orders, and closes the channel when the worker is gone.
+// listen passes on the worker's orders, and closes the channel when the connection has ended.
 func (s *supervisor) listen(orders chan<- order) {
 	defer close(orders)
 	for {
@@ -160,18 +162,18 @@ func (s *supervisor) listen(orders chan<- order) {
 	}
 }
 
-// hold starts the command and waits for it and for the orphans that come to this process. The thread that starts it
-// is the one whose death its death follows, so it must not be given back before that.
+// hold starts the command, and reaps it and the orphans that this process adopts. The death of the thread
+// that started the command kills the command, so hold locks its thread until the end.
 func (s *supervisor) hold(cmd command, answer chan<- started) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer close(s.gone)
-	// #nosec G204 -- to run the command that it was given is what this program is for; no shell reads it
+	defer close(s.childless)
+	// #nosec G204 -- running the given command is the purpose; no shell is involved
 	pid, err := syscall.ForkExec(string(cmd.Path), texts(cmd.Args), &syscall.ProcAttr{
 		Dir: string(cmd.Dir), Env: texts(cmd.Env), Files: s.files, Sys: childAttr(),
 	})
 	if err != nil {
-		a := started{Errno: unix.EINVAL} // a NUL byte in a text is the one error that has no number
+		a := started{Errno: unix.EINVAL} // a NUL byte in a text is the only error without a number
 		errors.As(err, &a.Errno)
 		if len(cmd.Dir) > 0 {
 			info, err := os.Stat(string(cmd.Dir))
@@ -184,7 +186,7 @@ func (s *supervisor) hold(cmd command, answer chan<- started) {
 	for {
 		reaped, status, err := s.reapNext(pid)
 		if err != nil {
-			return // there is no child left
+			return // no child is left
 		}
 		if reaped == pid {
 			s.exited <- status
@@ -195,26 +197,26 @@ func (s *supervisor) hold(cmd command, answer chan<- started) {
 	}
 }
 
-// endAll kills what the command has left behind, or all of it if it still runs, and returns how many processes it had
-// to leave. A job's end is the end of its processes.
+// endAll kills the command, if it still runs, and all that it left behind. It returns how many processes
+// could not be killed.
 func (s *supervisor) endAll() (left int) {
 	if s.running() {
 		s.killTree()
 	}
-	patience := time.After(killPatience)
+	timeout := time.After(killTimeout)
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		select {
-		case <-s.gone:
+		case <-s.childless:
 			return 0
-		case <-patience:
+		case <-timeout:
 			return max(1, s.killTree())
 		case <-time.After(pause):
-			s.killTree() // again: what has been started since
+			s.killTree() // again: it may have started more
 		}
 	}
 }
 
-// killTree sends KILL to the group at one stroke, then to each descendant elsewhere, and returns how many it found.
+// killTree sends KILL to the whole group, then to each descendant outside it, and returns how many it found.
 func (s *supervisor) killTree() int {
 	n := 0
 	if s.signalGroup(unix.SIGKILL) {
@@ -226,7 +228,7 @@ func (s *supervisor) killTree() int {
 	return n
 }
 
-// signalGroup sends sig to the command's group, unless the command has ended.
+// signalGroup sends sig to the command's group unless the command has been reaped. It reports whether it did.
 func (s *supervisor) signalGroup(sig syscall.Signal) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,7 +249,7 @@ func texts(bs [][]byte) []string {
 	return list
 }
 
-// signalName returns the name of a signal as people write it.
+// signalName returns the usual name of a signal, such as SIGTERM.
 func signalName(sig syscall.Signal) string {
 	if name := unix.SignalName(sig); name != "" {
 		return name

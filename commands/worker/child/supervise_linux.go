@@ -9,30 +9,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock reads the time since boot, which goes on while the machine sleeps: a lease does not wait for that.
+// clock reads the time since boot. It continues while the machine sleeps, as a lease does.
 func clock() instant {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
 	return instant(ts.Nano())
 }
 
-// adoptOrphans makes this process the parent of every descendant that loses its own, so that none is ever lost. It
-// says no where the descendants could not be found afterwards.
+// adoptOrphans makes this process the parent of every orphaned descendant, so that none is lost. It returns
+// false where /proc does not list the descendants.
 func adoptOrphans() bool {
 	self, err := os.Readlink("/proc/self")
 	if err != nil || self != strconv.Itoa(os.Getpid()) {
-		return false // there is no /proc, or it is that of another PID namespace: its numbers mean other processes
+		return false // no /proc, or that of another PID namespace, with other numbers
 	}
 	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil
 }
 
-// childAttr gives the command its own group. The death signal is for the day when somebody kills this process.
+// childAttr gives the command its own process group, and a signal for the case that this process is killed.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// reapNext waits for one end and takes it: of any child of a process that adopts, else of pid, whose group it ends.
-// It first looks without taking, which may be long, and takes under the lock.
+// reapNext waits for the end of a child and reaps it: any child, if this process adopts, else pid, whose
+// group it kills. It waits without the lock and reaps with it.
 func (s *supervisor) reapNext(pid int) (reaped int, status syscall.WaitStatus, err error) {
 	kind, who := unix.P_PID, pid
 	if s.adopts {
@@ -50,7 +50,7 @@ func (s *supervisor) reapNext(pid int) (reaped int, status syscall.WaitStatus, e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.adopts {
-		_ = unix.Kill(-pid, unix.SIGKILL) // the zombie still keeps the group's number from being another's
+		_ = unix.Kill(-pid, unix.SIGKILL) // before the reaping frees the group's number
 	}
 	for {
 		reaped, err = syscall.Wait4(who, &status, 0, nil)
@@ -62,7 +62,7 @@ func (s *supervisor) reapNext(pid int) (reaped int, status syscall.WaitStatus, e
 	return reaped, status, err
 }
 
-// memoryFile returns a file without a name that holds data in memory, or an error where that is not possible.
+// memoryFile returns an unnamed file in memory that holds data, or an error where the system has none.
 func memoryFile(data []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("stdin", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -71,8 +71,8 @@ func memoryFile(data []byte) (*os.File, error) {
 	return fill(os.NewFile(uintptr(fd), "stdin"), data)
 }
 
-// killDescendants sends KILL to every descendant of this process and returns how many there are. Parents come before
-// their children, since a shell whose child is killed goes on to its next command.
+// killDescendants sends KILL to every descendant of this process and returns how many there are. Parents come
+// before their children, since a shell whose child is killed continues with its next command.
 func killDescendants() int {
 	self := os.Getpid()
 	names, err := readDirNames("/proc")
@@ -98,8 +98,8 @@ func killDescendants() int {
 	return n
 }
 
-// killChild sends KILL to pid if it still is a child of parent, or has meanwhile been orphaned and come to self.
-// A pidfd is taken first, so that the number cannot become another's between looking and killing.
+// killChild sends KILL to pid if it is still a child of parent, or has been orphaned and adopted by self. It
+// opens a pidfd first, so that the number cannot be reused between the check and the signal.
 func killChild(pid, parent, self int) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == nil {
@@ -108,14 +108,14 @@ func killChild(pid, parent, self int) {
 	if now, ok := parentOf(pid); !ok || now != parent && now != self {
 		return
 	}
-	if err != nil { // an old kernel, or a filter that knows no pidfd
+	if err != nil { // an old kernel, or a filter that forbids pidfds
 		_ = unix.Kill(pid, unix.SIGKILL)
 		return
 	}
 	_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 }
 
-// parentOf reads the parent of a process: the second field after the name, which may hold spaces and parentheses.
+// parentOf returns the parent of a process.
 func parentOf(pid int) (int, bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

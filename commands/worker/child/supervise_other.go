@@ -10,18 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// clock reads the monotonic clock.
 func clock() instant {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
 	return instant(ts.Nano())
 }
 
-// adoptOrphans is not possible here: a process that leaves the command's group gets away.
+// adoptOrphans is not supported: a process that leaves the command's group is not found.
 func adoptOrphans() bool { return false }
 
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// reapNext waits for the command and then ends what is left of its group.
+// reapNext waits for the command, reaps it and kills the rest of its group.
 func (s *supervisor) reapNext(pid int) (reaped int, status syscall.WaitStatus, err error) {
 	for {
 		reaped, err = syscall.Wait4(pid, &status, 0, nil)

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestChildPassesMaxRuntime(t *testing.T) {
+func TestSuperviseMaxRuntime(t *testing.T) {
 	t.Parallel()
-	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
+	withAndWithoutSupervisor(t, func(t *testing.T, way func(Spec) Spec) {
 		spec := shell("sleep 60")
 		spec.MaxRuntime = 100 * time.Millisecond
 		wantEnd(t, run(t, way(spec)), "SIGTERM max_runtime")
@@ -39,15 +39,15 @@ func TestChildPassesMaxRuntime(t *testing.T) {
 		}
 		wantEnd(t, obedient.Wait(), "exit 4 max_runtime")
 
-		spec = shell("kill -STOP $$") // a stopped process must be woken to hear of it
+		spec = shell("kill -STOP $$") // a stopped process must be continued to handle TERM
 		spec.MaxRuntime = 200 * time.Millisecond
 		wantEnd(t, run(t, way(spec)), "SIGTERM max_runtime")
 	})
 }
 
-func TestChildEndsWithItsLease(t *testing.T) {
+func TestSuperviseLeaseEnd(t *testing.T) {
 	t.Parallel()
-	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
+	withAndWithoutSupervisor(t, func(t *testing.T, way func(Spec) Spec) {
 		spec := shell("sleep 120")
 		spec.Lease = in(3*time.Second, time.Minute)
 		obedient := start(t, way(spec))
@@ -77,9 +77,9 @@ func TestChildEndsWithItsLease(t *testing.T) {
 	})
 }
 
-func TestChildOutlivesALeaseThatIsExtended(t *testing.T) {
+func TestProcessExtend(t *testing.T) {
 	t.Parallel()
-	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
+	withAndWithoutSupervisor(t, func(t *testing.T, way func(Spec) Spec) {
 		end := filepath.Join(t.TempDir(), "end")
 		spec := shell("until [ -e $1 ]; do sleep 0.05; done; exit 7", end)
 		spec.Lease = in(4*time.Second, 5*time.Second)
@@ -106,8 +106,8 @@ func TestChildOutlivesALeaseThatIsExtended(t *testing.T) {
 	})
 }
 
-func TestChildObeysOrders(t *testing.T) {
-	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
+func TestProcessStopAndKill(t *testing.T) {
+	withAndWithoutSupervisor(t, func(t *testing.T, way func(Spec) Spec) {
 		c := start(t, way(shell("sleep 20")))
 		c.Stop()
 		wantEnd(t, c.Wait(), "SIGTERM stop")
@@ -131,7 +131,8 @@ func TestChildObeysOrders(t *testing.T) {
 	})
 }
 
-// family is a script that writes the process ids of a child, a background child and one in a session of its own.
+// family is a script that writes the process ids of a child, a background child and one in a session of its
+// own.
 const family = `f=$1
 (echo $(exec sh -c 'echo $PPID') >>$f; sleep 120; :) &
 setsid sh -c 'echo $$ >>$1; sleep 120; :' sh $f &
@@ -140,7 +141,7 @@ until [ "$(wc -l <$f)" -ge 3 ]; do sleep 0.01; done
 echo $$ >>$f
 `
 
-func TestChildsEndEndsItsFamily(t *testing.T) {
+func TestSuperviseEndsDescendants(t *testing.T) {
 	needSetsid(t)
 	for name, script := range map[string]string{
 		"after its own end": family + "exit 3",
@@ -157,7 +158,7 @@ func TestChildsEndEndsItsFamily(t *testing.T) {
 			if e := c.Wait(); e.Err != nil || e.Left != 0 {
 				t.Errorf("got %+v", e)
 			}
-			wantGone(t, 0, pids) // by the time it is reported
+			wantGone(t, 0, pids) // before the end is reported
 		})
 	}
 }
@@ -185,21 +186,23 @@ func startStarter(t *testing.T, script string, term, kill time.Duration) *exec.C
 	return cmd
 }
 
-func TestKilledWorkerLeavesNoProcess(t *testing.T) {
+func TestSuperviseAfterWorkerKilled(t *testing.T) {
 	needSetsid(t)
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "pids")
-	worker := startStarter(t, fmt.Sprintf("set -- %s; touch $1; trap '' TERM HUP INT; %s sleep 120", file, family), 0, 0)
+	script := fmt.Sprintf("set -- %s; touch $1; trap '' TERM HUP INT; %s sleep 120", file, family)
+	worker := startStarter(t, script, 0, 0)
 	pids := pidsIn(t, file, 4)
 	worker.Process.Kill()
 	wantGone(t, 40*time.Second, pids)
 }
 
-func TestFrozenWorkersChildEndsWithItsLease(t *testing.T) {
+func TestSuperviseWhileWorkerFrozen(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "pids")
 	started := time.Now()
-	worker := startStarter(t, fmt.Sprintf("trap '' TERM; echo $$ >%s; sleep 120", file), 6*time.Second, 8*time.Second)
+	script := fmt.Sprintf("trap '' TERM; echo $$ >%s; sleep 120", file)
+	worker := startStarter(t, script, 6*time.Second, 8*time.Second)
 	pids := pidsIn(t, file, 1)
 	worker.Process.Signal(unix.SIGSTOP)
 	if !alive(pids[0]) {
@@ -211,7 +214,7 @@ func TestFrozenWorkersChildEndsWithItsLease(t *testing.T) {
 	}
 }
 
-func TestKilledSupervisingParentIsReported(t *testing.T) {
+func TestProcessReportsKilledSupervisor(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "pids")
 	c := start(t, shell("echo before >&2; (sleep 120; :) & echo $! >$1; echo $$ >>$1; sleep 120", file))
@@ -224,7 +227,7 @@ func TestKilledSupervisingParentIsReported(t *testing.T) {
 	wantGone(t, 40*time.Second, pids)
 }
 
-func TestServiceSignalsPassTheSupervisingParentBy(t *testing.T) {
+func TestSuperviseIgnoresServiceSignals(t *testing.T) {
 	c := start(t, shell("sleep 0.3; exit 6"))
 	for _, sig := range []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP} {
 		c.supervisor.Signal(sig)
@@ -232,9 +235,9 @@ func TestServiceSignalsPassTheSupervisingParentBy(t *testing.T) {
 	wantEnd(t, c.Wait(), "exit 6")
 }
 
-func TestStolenPipeDoesNotDelayTheEnd(t *testing.T) {
+func TestStreamHeldPipeDoesNotDelayEnd(t *testing.T) {
 	needSetsid(t)
-	everyWay(t, func(t *testing.T, way func(Spec) Spec) {
+	withAndWithoutSupervisor(t, func(t *testing.T, way func(Spec) Spec) {
 		script := `echo out; echo err >&2; sleep 60 &
 setsid sh -c 'echo $$ >$1; exec sleep 60' sh $1 &
 until [ -s $1 ]; do sleep 0.01; done; echo end; exit 2`

@@ -14,8 +14,9 @@ type Copy struct {
 	Bytes  int64 // of the file
 }
 
-// Backup writes a consistent copy of the ledger in store, which others may be using, to path. The copy holds everything
-// up to one moment. It appears at path when it is whole and durable, and only its owner may read it.
+// Backup writes a consistent copy of the ledger in store, which others may be using, to path. The copy holds
+// everything up to one moment. It appears at path when it is whole and durable, and only its owner may read
+// it.
 //
 // Errors: ErrExists, ErrLeftover.
 func Backup(ctx context.Context, store *ledger.Store, path string) (Copy, error) {

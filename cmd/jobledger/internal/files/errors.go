@@ -11,8 +11,8 @@ import (
 	"jobledger/projection/audit"
 )
 
-// The reasons for which an operation is refused. Test for them with errors.Is. The ledger is unchanged then, and no
-// file was made.
+// The reasons for which an operation is refused. Test for them with errors.Is. The ledger is unchanged then,
+// and no file was made.
 var (
 	// ErrExists means that a new ledger would overwrite a file.
 	ErrExists = errors.New("files: the path is taken")
@@ -46,7 +46,8 @@ type refusal struct {
 
 func (r *refusal) Unwrap() []error { return []error{r.reason, r.error} }
 
-// refuse returns an error with this text that errors.Is finds as reason. The format may wrap an error with %w.
+// refuse returns an error with this text that errors.Is finds as reason. The format may wrap an error with
+// %w.
 func refuse(reason error, format string, args ...any) error {
 	return &refusal{fmt.Errorf(format, args...), reason}
 }

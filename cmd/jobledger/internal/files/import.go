@@ -19,13 +19,14 @@ type ImportOptions struct {
 	From  string // the name of the history, for the event imported
 	Actor string // for the same event
 
-	// Progress, if not nil, is called now and then with the number of events done. A lower number than before means
-	// that the import has started again.
+	// Progress, if not nil, is called now and then with the number of events done. A lower number than before
+	// means that the import has started again.
 	Progress func(events int64)
 }
 
-// Import makes a ledger of an exported history. Each line, each transition and each digest is checked. All of it is
-// written, or nothing: into an empty ledger in one transaction, and a new file appears when it is whole.
+// Import makes a ledger of an exported history. Each line, each transition and each digest is checked. All of
+// it is written, or nothing: into an empty ledger in one transaction, and a new file appears when it is
+// whole.
 //
 // Errors: ErrEmpty, ErrBadHistory, ErrLeftover; commands.ErrNotEmpty.
 func Import(ctx context.Context, content *io.SectionReader, o ImportOptions) (commands.Loaded, error) {
@@ -43,7 +44,7 @@ func Import(ctx context.Context, content *io.SectionReader, o ImportOptions) (co
 }
 
 // load writes into the ledger that there is, or into a staging.
-func (o ImportOptions) load(ctx context.Context, content *io.SectionReader) (loaded commands.Loaded, err error) {
+func (o ImportOptions) load(ctx context.Context, content *io.SectionReader) (commands.Loaded, error) {
 	path, options := splitDSN(o.DSN)
 	_, statErr := os.Lstat(path)
 	store, err := ledger.OpenExisting(ctx, o.DSN)
@@ -55,14 +56,15 @@ func (o ImportOptions) load(ctx context.Context, content *io.SectionReader) (loa
 		return service(store).Import(ctx, o.Actor, o.From, Lines(content), o.Progress)
 	}
 	if !errors.Is(err, ledger.ErrNoLedger) {
-		return loaded, err
+		return commands.Loaded{}, err
 	}
 	s, err := newLedger(ctx, path, options)
 	if err != nil {
-		return loaded, err
+		return commands.Loaded{}, err
 	}
 	defer s.discard()
-	if loaded, err = s.Import(ctx, o.Actor, o.From, Lines(content), o.Progress); err != nil {
+	loaded, err := s.Import(ctx, o.Actor, o.From, Lines(content), o.Progress)
+	if err != nil {
 		return loaded, err
 	}
 	return loaded, s.publish()

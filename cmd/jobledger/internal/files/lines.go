@@ -13,12 +13,13 @@ import (
 	"jobledger/projection"
 )
 
-// maxLine is the longest line of a history in bytes. A body of 1 MiB takes six times that if each byte is written as
-// \u0000.
+// maxLine is the longest line of a history in bytes. A body of 1 MiB takes six times that if each byte is
+// written as \u0000.
 const maxLine = 16 << 20
 
-// Lines reads the JSONL of 'jobledger export', from the beginning each time it is ranged over. It stops at the first
-// line that cannot be read, which it yields with an error that says why; the caller counts the lines.
+// Lines reads the JSONL of 'jobledger export', from the beginning each time it is ranged over. It stops at
+// the first line that cannot be read, which it yields with an error that says why; the caller counts the
+// lines.
 func Lines(content *io.SectionReader) iter.Seq2[ledger.Line, error] {
 	return func(yield func(ledger.Line, error) bool) {
 		lines := bufio.NewScanner(io.NewSectionReader(content, 0, content.Size()))

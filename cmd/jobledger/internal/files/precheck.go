@@ -31,8 +31,8 @@ func (r *restore) migrate(ctx context.Context) error {
 // openFunc is ledger.Look, or LookAlone.
 type openFunc func(context.Context, string, func(*ledger.Tx, ledger.Facts) error) error
 
-// precheck refuses to replace a ledger that is in use, or that holds events which the backup does not. With Force it
-// refuses only what is not a ledger, and one that is open.
+// precheck refuses to replace a ledger that is in use, or that holds events which the backup does not. With
+// Force it refuses only what is not a ledger, and one that is open.
 func (r *restore) precheck(ctx context.Context, open openFunc) error {
 	var busy []projection.Worker
 	var lost audit.Lost
@@ -50,7 +50,8 @@ func (r *restore) precheck(ctx context.Context, open openFunc) error {
 	})
 	r.done.Lost, r.done.Compared = lost, err == nil
 	switch {
-	case errors.Is(err, ledger.ErrNotALedger), errors.Is(err, ledger.ErrNewerSchema), errors.Is(err, ledger.ErrNoLedger):
+	case errors.Is(err, ledger.ErrNotALedger), errors.Is(err, ledger.ErrNewerSchema),
+		errors.Is(err, ledger.ErrNoLedger):
 		return refuse(ErrForeign, "%w", err)
 	case errors.Is(err, ledger.ErrBusy):
 		return inUse(r.done.Path)
@@ -72,8 +73,9 @@ func (r *restore) precheck(ctx context.Context, open openFunc) error {
 	return nil
 }
 
-// atWork returns the workers that seem to be alive. The lock finds those of 'jobledger work', which keep the ledger
-// open. It cannot find a script between two commands, or a process on a file system that does not show locks.
+// atWork returns the workers that seem to be alive. The lock finds those of 'jobledger work', which keep the
+// ledger open. It cannot find a script between two commands, or a process on a file system that does not show
+// locks.
 func atWork(ctx context.Context, tx *ledger.Tx, now time.Time) ([]projection.Worker, error) {
 	workers, err := projection.Workers(ctx, tx, now, false)
 	var busy []projection.Worker

@@ -27,9 +27,9 @@ type Replayed struct {
 	Tally projection.Tally // its jobs by queue and state
 }
 
-// Replay makes a copy of the ledger in source as it was after the event Until. Payloads that were erased since are
-// missing in the copy; it then has one event more, and its queues are paused. Findings list what audit.Verify
-// finds wrong with the copy, which are no error.
+// Replay makes a copy of the ledger in source as it was after the event Until. Payloads that were erased
+// since are missing in the copy; it then has one event more, and its queues are paused. Findings list what
+// audit.Verify finds wrong with the copy, which are no error.
 //
 // Errors: ErrExists, ErrLeftover, ErrBadSource.
 func Replay(ctx context.Context, source *ledger.Store, o ReplayOptions) (done Replayed, err error) {

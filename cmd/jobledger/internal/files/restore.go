@@ -39,17 +39,18 @@ type Restored struct {
 	Queued int64
 	Held   int64 // claimed or running
 
-	// Lost is what the replaced ledger held and the backup does not. It is known if Compared is true: there was a ledger,
-	// and it could be read.
+	// Lost is what the replaced ledger held and the backup does not. It is known if Compared is true: there was
+	// a ledger, and it could be read.
 	Lost     audit.Lost
 	Compared bool
 }
 
-// Restore puts a copy of a backup in the place of a ledger, which keeps its content under another name. The copy is
-// checked before anything else is changed, and takes the name in one step. Its last event records the restore.
+// Restore puts a copy of a backup in the place of a ledger, which keeps its content under another name. The
+// copy is checked before anything else is changed, and takes the name in one step. Its last event records the
+// restore.
 //
-// Restore refuses to replace a ledger that is open in any process. Unless Force is set, it also refuses where events
-// would be lost, where workers seem to be alive, or where the ledger cannot be read.
+// Restore refuses to replace a ledger that is open in any process. Unless Force is set, it also refuses where
+// events would be lost, where workers seem to be alive, or where the ledger cannot be read.
 //
 // Errors: ErrNoBackup, ErrUnsound, ErrSameFile, ErrLeftover, ErrForeign, ErrUnreadable, ErrOwner; InUseError,
 // AtWorkError, LossError. When ctx ends before the ledger is replaced, the error is ctx's.
@@ -253,7 +254,8 @@ func (r *restore) record(ctx context.Context) error {
 	return nil
 }
 
-// maxKept is how many names for the replaced ledger are tried, where there was more than one restore in a second.
+// maxKept is how many names for the replaced ledger are tried, where there was more than one restore in a
+// second.
 const maxKept = 99
 
 // replace gives the copy the name of the ledger, and the ledger another name.

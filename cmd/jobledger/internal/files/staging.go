@@ -13,8 +13,8 @@ import (
 	"jobledger/ledger/failpoint"
 )
 
-// staging is a ledger that is being written: a temporary file in the folder of the path at which it will appear.
-// Whatever fails, there is a whole ledger at that path or none. The caller calls discard at the end.
+// staging is a ledger that is being written: a temporary file in the folder of the path at which it will
+// appear. Whatever fails, there is a whole ledger at that path or none. The caller calls discard at the end.
 type staging struct {
 	*commands.Service        // nil until open
 	path              string // where the ledger will appear
@@ -35,7 +35,8 @@ func newStaging(path string) (*staging, error) {
 	return s, nil
 }
 
-// newLedger makes a staging with an empty ledger in it, for a path that must be free. options are those of a DSN.
+// newLedger makes a staging with an empty ledger in it, for a path that must be free. options are those of a
+// DSN.
 func newLedger(ctx context.Context, path, options string) (*staging, error) {
 	if err := checkFree(path); err != nil {
 		return nil, err
@@ -102,8 +103,8 @@ func (s *staging) link() error {
 	return ledger.SyncFolder(filepath.Dir(s.path))
 }
 
-// checkFree makes sure that a new ledger may appear at path: there is no file, and none that SQLite would take for
-// a part of the new one. Errors: ErrExists, ErrLeftover.
+// checkFree makes sure that a new ledger may appear at path: there is no file, and none that SQLite would
+// take for a part of the new one. Errors: ErrExists, ErrLeftover.
 func checkFree(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return refuse(ErrExists, "%s exists already; it was not touched", path)
