@@ -97,7 +97,7 @@ func (s site) beginning(copy, all string, at int64) error {
 }
 
 // A backup is everything up to one moment, whatever goes on meanwhile.
-func TestABackupOfALedgerInUseIsItsBeginning(t *testing.T) {
+func TestBackupOfLedgerInUse(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	const naive = 6
@@ -186,7 +186,7 @@ func (s site) inSmallPlace(size, script string) string {
 }
 
 // Where a copy does not fit, there is none, and what has been written of it is gone.
-func TestBackupAndRestoreOntoAFullDisk(t *testing.T) {
+func TestBackupAndRestoreOnFullDisk(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	for range 20 {

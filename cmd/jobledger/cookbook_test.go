@@ -137,7 +137,7 @@ var howLong = regexp.MustCompile(`checked in [0-9.]+[a-zµ]+`)
 
 // Each line of the cookbook is run. The golden files say what it prints; the checks, which know nothing but the
 // lines of the exported history, say whether that is true.
-func TestTheCookbookTellsTheTruth(t *testing.T) {
+func TestCookbookAnswers(t *testing.T) {
 	recipes, translated := cookbook(t), inPostgres(t)
 	history, err := filepath.Abs("../../testdata/history/bad-night.jsonl")
 	if err != nil {
@@ -231,7 +231,7 @@ func TestTheCookbookTellsTheTruth(t *testing.T) {
 }
 
 // The README names the columns of the views, which people rely on.
-func TestTheReadmeNamesTheColumnsOfTheViews(t *testing.T) {
+func TestViewsColumnsInReadme(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +247,7 @@ func TestTheReadmeNamesTheColumnsOfTheViews(t *testing.T) {
 }
 
 // The bad night's clock was right. Here is one that is not.
-func TestTheCookbookFindsAClockThatWasSetBack(t *testing.T) {
+func TestCookbookFindsClockSetBack(t *testing.T) {
 	s := newTale(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	s.enqueue(commands.Enqueue{Queue: "mail"})

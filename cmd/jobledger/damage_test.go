@@ -361,7 +361,7 @@ func flip(base fileSet, suffix string, dice *rand.Rand) (f fileSet, what string)
 }
 
 // Whatever bytes of a ledger are damaged: it says so, or what it answers is right.
-func TestDamagedBytesAreNeverAWrongAnswer(t *testing.T) {
+func TestDamageFlippedBytes(t *testing.T) {
 	n := *flips
 	if testing.Short() {
 		n = min(n, 40)
@@ -402,7 +402,7 @@ func TestDamagedBytesAreNeverAWrongAnswer(t *testing.T) {
 }
 
 // A ledger that is cut off, or whose -wal file is cut off, exchanged or gone.
-func TestACutOffLedgerIsNeverAWrongAnswer(t *testing.T) {
+func TestDamageTruncatedFiles(t *testing.T) {
 	base, before := aNightToDamage(t)
 	dice := rand.New(rand.NewPCG(*flipSeed, 1<<32))
 	garbage := func(n int) []byte {
@@ -478,7 +478,7 @@ func alter(t *testing.T, path, statement string) {
 }
 
 // The judge is worth something only if it condemns what is wrong.
-func TestWrongAnswersWouldBeNoticed(t *testing.T) {
+func TestDamageOracleNoticesWrongAnswers(t *testing.T) {
 	base, before := aNightToDamage(t)
 	for what, test := range map[string]struct {
 		statement string
@@ -521,7 +521,7 @@ func TestWrongAnswersWouldBeNoticed(t *testing.T) {
 }
 
 // What is no ledger at all is named, with a hint, and left as it was.
-func TestAWrongFileIsNamedAndLeftAlone(t *testing.T) {
+func TestForeignFileIsRefusedUnchanged(t *testing.T) {
 	ledgers := aNight(t, 20)
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)

@@ -228,7 +228,7 @@ func parsed(t *testing.T, folder string, tests bool, visit func(path string, n a
 }
 
 // A failpoint that no test dies at would rot. Those that tests name are there, or they would not die.
-func TestEachFailpointIsInSomeTest(t *testing.T) {
+func TestFailpointsAllTested(t *testing.T) {
 	inTests := make(map[string]bool)
 	parsed(t, ".", true, func(_ string, n ast.Node) {
 		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
@@ -265,7 +265,7 @@ func TestEachFailpointIsInSomeTest(t *testing.T) {
 }
 
 // What people get has no failpoints: it does not even read these variables.
-func TestTheProgramThatPeopleGetHasNoFailpoints(t *testing.T) {
+func TestFailpointsAbsentFromRelease(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	cmd := s.command("enqueue", "-q", "mail", "x")

@@ -80,7 +80,7 @@ func (s site) makeRoom() {
 }
 
 // The disk fills up under a worker at work, and later there is room again.
-func TestAFullDiskUnderAWorker(t *testing.T) {
+func TestFullDiskUnderWorker(t *testing.T) {
 	t.Parallel()
 	s, ok := smallDisk(t, 2048)
 	if !ok {
@@ -132,7 +132,7 @@ func (s site) within(d time.Duration, what string, ok func() bool) {
 }
 
 // Nobody has the ledger open, and there is no room for what SQLite needs beside it.
-func TestAFullDiskBeforeAnybodyComes(t *testing.T) {
+func TestFullDiskBeforeFirstCommand(t *testing.T) {
 	t.Parallel()
 	s, ok := smallDisk(t, 1024)
 	if !ok {
@@ -155,7 +155,7 @@ func TestAFullDiskBeforeAnybodyComes(t *testing.T) {
 }
 
 // With any number of pages left, what was acknowledged is there.
-func TestADiskThatIsAlmostFullLosesNothing(t *testing.T) {
+func TestFullDiskNearlyLosesNothing(t *testing.T) {
 	t.Parallel()
 	s, ok := smallDisk(t, 1024)
 	if !ok {

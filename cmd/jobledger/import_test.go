@@ -102,7 +102,7 @@ func importing(t *testing.T, db, text string) (code int, stderr string) {
 	return code, messages.String()
 }
 
-func TestADamagedHistoryIsRefusedByItsLine(t *testing.T) {
+func TestImportRefusesDamagedLines(t *testing.T) {
 	lines := smallHistory(t)
 	empty := ledgertest.Open(t)
 	for _, d := range damages {
@@ -134,7 +134,7 @@ func TestADamagedHistoryIsRefusedByItsLine(t *testing.T) {
 	}
 }
 
-func TestAHistoryThatIsCutOff(t *testing.T) {
+func TestImportTruncatedHistory(t *testing.T) {
 	text := strings.Join(smallHistory(t), "\n") + "\n"
 	db := filepath.Join(t.TempDir(), "new.db")
 	for _, length := range []int{1, 300, len(text) / 2, len(text) - 2} {
@@ -149,8 +149,8 @@ func TestAHistoryThatIsCutOff(t *testing.T) {
 	}
 }
 
-// TestIDsAndKeysAreUnique: what the tables rest on is found too, wherever the two lines are.
-func TestIDsAndKeysAreUnique(t *testing.T) {
+// TestImportFindsDuplicateIDsAndKeys: what the tables rest on is found too, wherever the two lines are.
+func TestImportFindsDuplicateIDsAndKeys(t *testing.T) {
 	s := newTale(t)
 	lines := func(change func(lines []string)) string {
 		var out bytes.Buffer

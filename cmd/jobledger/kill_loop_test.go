@@ -195,9 +195,9 @@ func (h *hand) operate() {
 	}
 }
 
-// TestRandomKills kills writers, workers, sweepers and operators for a while, and then looks whether anything
+// TestKillRandomProcesses kills writers, workers, sweepers and operators for a while, and then looks whether anything
 // acknowledged is lost, anything else is there that nobody sent, or anything was done twice.
-func TestRandomKills(t *testing.T) {
+func TestKillRandomProcesses(t *testing.T) {
 	t.Parallel()
 	m := &massacre{rig: newRig(t), seed: *killSeed, sent: make(map[string]string), claims: make(map[string]string), ends: make(map[string]string)}
 	if m.seed == 0 {

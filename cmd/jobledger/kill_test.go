@@ -172,7 +172,7 @@ func (d trial) added(r rig, before []ledger.Event) (kinds []string, findings []a
 }
 
 // A command that makes a file gives it its name when it is whole.
-func TestKilledWhileItMakesALedger(t *testing.T) {
+func TestKilledWhileCreatingLedger(t *testing.T) {
 	for name, test := range map[string]struct {
 		command invocation
 		steps   []string
@@ -232,7 +232,7 @@ var initSteps = []string{"made", "connected", "migrate", "migrated", "migrations
 
 // Whatever a death leaves of a ledger that is being made, or brought from an older schema to the newest, the next one
 // to open it makes it whole.
-func TestKilledInAMigration(t *testing.T) {
+func TestKilledDuringMigration(t *testing.T) {
 	migrations, err := schema.SQLite()
 	if err != nil {
 		t.Fatal(err)

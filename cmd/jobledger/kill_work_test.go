@@ -44,7 +44,7 @@ func (r rig) heal() {
 
 // A worker may die at any moment of a job's life: nothing that it started goes on, its claim ends once, the job
 // succeeds once, and its command runs once for each claim at most.
-func TestAWorkerKilledAtEachStep(t *testing.T) {
+func TestKillWorkerAtEachStep(t *testing.T) {
 	for _, step := range workSteps {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
@@ -113,7 +113,7 @@ var beatSteps = map[string]bool{ // whether the heartbeat is in the ledger then
 }
 
 // A worker may die while it beats.
-func TestAWorkerKilledInABeat(t *testing.T) {
+func TestKillWorkerInHeartbeat(t *testing.T) {
 	t.Parallel()
 	workers := make(map[string]*running)
 	rigs := make(map[string]rig)
@@ -145,7 +145,7 @@ func TestAWorkerKilledInABeat(t *testing.T) {
 
 // Whoever lives among the dying keeps no file open that it does not need: what it has after ten deaths is all that it
 // ever has.
-func TestASurvivorLeaksNoFiles(t *testing.T) {
+func TestKillLeaksNoOpenFiles(t *testing.T) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		t.Skip("only Linux tells which files a process has open")
 	}
@@ -196,7 +196,7 @@ func (r rig) openWhenIdle(jobs int, processes []*running) (files int) {
 }
 
 // Whoever dies in the turnstile, or with the write lock in hand, lets the next one pass.
-func TestKilledInTheTurnstile(t *testing.T) {
+func TestKilledInWriteQueue(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"gate", "turn"} {
 		r := newRig(t)

@@ -81,7 +81,7 @@ func (s site) acknowledged(keys []string) {
 	s.run("verify")
 }
 
-func TestUnderALimitOnTheSizeOfFilesNothingIsLost(t *testing.T) {
+func TestFileSizeLimitLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	var acknowledged []string
@@ -167,7 +167,7 @@ func (s site) succeeded() int {
 	return bytes.Count(out, []byte("\n"))
 }
 
-func TestAWorkerGoesOnWhenALimitOnTheSizeOfFilesIsLifted(t *testing.T) {
+func TestFileSizeLimitLiftedUnderWorker(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	keys := s.enqueueMany(20)
@@ -187,7 +187,7 @@ func TestAWorkerGoesOnWhenALimitOnTheSizeOfFilesIsLifted(t *testing.T) {
 	s.acknowledged(keys)
 }
 
-func TestWithFewOpenFilesACommandSaysSo(t *testing.T) {
+func TestOpenFileLimitIsReported(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	var acknowledged []string
@@ -218,7 +218,7 @@ func openFiles(t testing.TB, pid int) int {
 	return len(files)
 }
 
-func TestAWorkerGoesOnWhenItMayOpenFilesAgain(t *testing.T) {
+func TestOpenFileLimitLiftedUnderWorker(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	w := s.work("--", "true")
@@ -294,7 +294,7 @@ func (s site) chmod(name string, mode os.FileMode) {
 	}
 }
 
-func TestWhereNothingMayBeWritten(t *testing.T) {
+func TestReadOnlyPlacesAreReported(t *testing.T) {
 	t.Parallel()
 	reads := [][]string{{"list"}, {"status"}, {"verify"}, {"events"}, {"show", "JOB"}, {"history", "JOB"}, {"why", "JOB"}, {"export"}}
 	writes := [][]string{{"enqueue", "-q", "mail", "x"}, {"claim", "-q", "mail"}, {"cancel", "JOB"}, {"pause", "-q", "mail"}, {"sweep"}, {"work", "-q", "mail", "--drain", "--", "true"}}

@@ -32,7 +32,7 @@ func (s site) remove(name string)   { s.Helper(); s.ok(os.Remove(s.path(name))) 
 func (s site) move(from, to string) { s.Helper(); s.ok(os.Rename(s.path(from), s.path(to))) }
 func (s site) mkdir(name string)    { s.Helper(); s.ok(os.Mkdir(s.path(name), 0o700)) }
 
-func TestALedgerExchangedUnderAWorker(t *testing.T) {
+func TestWorkLedgerReplaced(t *testing.T) {
 	for name, x := range exchanges {
 		for _, busy := range []bool{false, true} {
 			if busy {

@@ -62,7 +62,7 @@ func (s site) unfinished() []string {
 
 // Nobody can have the ledger open while another takes its name: not an idle worker, not one that was stopped, not a
 // reader.
-func TestRestoreIsRefusedWhileTheLedgerIsOpen(t *testing.T) {
+func TestRestoreRefusedWhileLedgerIsOpen(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.enqueue("x")
@@ -92,7 +92,7 @@ func TestRestoreIsRefusedWhileTheLedgerIsOpen(t *testing.T) {
 }
 
 // A command that comes while the ledgers are exchanged waits, and finds the new one.
-func TestACommandThatMeetsARestoreWaits(t *testing.T) {
+func TestRestoreMakesOtherCommandsWait(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("who holds a lock is known on Linux only")
@@ -128,7 +128,7 @@ func TestACommandThatMeetsARestoreWaits(t *testing.T) {
 }
 
 // Who is about to open the ledger counts as one who has it open, though SQLite has no lock for that yet.
-func TestRestoreIsRefusedWhileTheLedgerIsBeingOpened(t *testing.T) {
+func TestRestoreRefusedWhileLedgerIsBeingOpened(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere who opens a ledger keeps nobody out until SQLite does")
@@ -148,7 +148,7 @@ func TestRestoreIsRefusedWhileTheLedgerIsBeingOpened(t *testing.T) {
 }
 
 // What is said to be lost is counted again when nobody can write any more.
-func TestRestoreCountsWhatCameMeanwhile(t *testing.T) {
+func TestRestoreCountsLateEvents(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]string{"from a command": "", "from a command that was killed": "answer"} {
 		t.Run(name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestRestoreCountsWhatCameMeanwhile(t *testing.T) {
 
 // A restore that was stopped while it seized the ledger may go on when another has put a new one in its place, and what
 // is acknowledged there stays: it begins again with that one.
-func TestRestoreGoesOnAfterAnother(t *testing.T) {
+func TestRestoreContinuesAfterAnotherRestore(t *testing.T) {
 	t.Parallel()
 	for step, x := range map[string]struct {
 		restore invocation
@@ -290,7 +290,7 @@ func TestRestoreInterrupted(t *testing.T) {
 }
 
 // Two at once do one after the other, or one is refused.
-func TestTwoRestoresAtOnce(t *testing.T) {
+func TestRestoreTwiceConcurrently(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.enqueue("x")
@@ -317,7 +317,7 @@ func TestTwoRestoresAtOnce(t *testing.T) {
 	}
 }
 
-func TestARestoredLedgerBelongsToWhomItBelonged(t *testing.T) {
+func TestRestoreKeepsOwner(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.enqueue("x")
@@ -344,7 +344,7 @@ func TestARestoredLedgerBelongsToWhomItBelonged(t *testing.T) {
 	s.run("verify")
 }
 
-func TestRestoreThroughALink(t *testing.T) {
+func TestRestoreThroughSymlink(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.enqueue("x")
@@ -370,7 +370,7 @@ func TestRestoreThroughALink(t *testing.T) {
 }
 
 // The ledger that most needs a restore is the one that cannot be read.
-func TestRestoreOfALedgerThatCannotBeRead(t *testing.T) {
+func TestRestoreOverUnreadableLedger(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.enqueue("x")
@@ -404,7 +404,7 @@ func TestRestoreOfALedgerThatCannotBeRead(t *testing.T) {
 }
 
 // A ledger of an older program is brought up to date, and then compared.
-func TestRestoreOverALedgerOfAnOlderVersion(t *testing.T) {
+func TestRestoreOverOlderVersion(t *testing.T) {
 	t.Parallel()
 	migrations, err := schema.SQLite()
 	if err != nil {
@@ -423,7 +423,7 @@ func TestRestoreOverALedgerOfAnOlderVersion(t *testing.T) {
 }
 
 // A backup may be in use itself, or lie where nobody may write.
-func TestWhatIsRestoredIsLeftAsItWas(t *testing.T) {
+func TestRestoreLeavesBackupUnchanged(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.enqueue("x")

@@ -57,7 +57,7 @@ func (p sight) shownBy(words map[string]string) (found []string) {
 // A payload reaches the command on its standard input and nowhere else. The token that lets one write is in the command's
 // environment, which only this user can read, and never among the arguments, which everybody can. A secret of the
 // worker's own goes no further than --env lets it.
-func TestPayloadIsOnStandardInputOnly(t *testing.T) {
+func TestPayloadIsOnStdinOnly(t *testing.T) {
 	for name, test := range map[string]struct {
 		start     string   // a shell line in the folder of the ledger
 		processes []string // each process, and what of the secrets it shows
@@ -123,7 +123,7 @@ func TestPayloadIsOnStandardInputOnly(t *testing.T) {
 }
 
 // A payload among the arguments or in the environment is seen, or the test above would see nothing.
-func TestAPayloadInSightIsSeen(t *testing.T) {
+func TestPayloadLeakIsDetected(t *testing.T) {
 	t.Parallel()
 	s := site{TB: t, dir: t.TempDir()}
 	dir, err := filepath.EvalSymlinks(s.dir)

@@ -43,7 +43,7 @@ func openToOthers(t testing.TB, root string) (open, closed []string) {
 
 // Every file that the program makes is for its owner only, even where the umask would let everybody in: it holds payloads,
 // or lets whoever can write it run jobs.
-func TestEveryFileIsForItsOwnerOnly(t *testing.T) {
+func TestFileModesOwnerOnly(t *testing.T) {
 	t.Parallel()
 	s := site{TB: t, dir: t.TempDir()}
 	generous := func(words ...string) *exec.Cmd {
@@ -124,7 +124,7 @@ func (s site) atTheTurnstile(cmd *exec.Cmd) {
 }
 
 // A file that others may read is found, or the test above would find nothing.
-func TestAFileForOthersIsFound(t *testing.T) {
+func TestFileModesCheckFindsOthers(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]fs.FileMode{"mine": 0o600, "read": 0o640, "written": 0o602} {
 		path := filepath.Join(dir, name)
@@ -142,7 +142,7 @@ func TestAFileForOthersIsFound(t *testing.T) {
 }
 
 // What passes through a queue is nobody's business but its owner's: what goes wrong is told without it.
-func TestNothingSecretIsSaid(t *testing.T) {
+func TestSecretsAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	const secret = "sesame"

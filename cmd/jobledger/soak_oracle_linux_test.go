@@ -351,7 +351,7 @@ func (s *soak) wantFaults() {
 }
 
 // What the soak looks for, it finds: each of these is one small thing wrong in a history that is otherwise right.
-func TestSoakFindsWhatIsWrong(t *testing.T) {
+func TestSoakOracleFindsFaults(t *testing.T) {
 	t.Parallel()
 	right := newSoak(t, 1)
 	right.run("init")

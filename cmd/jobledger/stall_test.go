@@ -112,7 +112,7 @@ func (r rig) stallFor(holder *running, since time.Time) {
 }
 
 // A process that is stopped with the write lock in its hand keeps everybody else from writing, for three seconds here.
-func TestAStoppedLockHolder(t *testing.T) {
+func TestStallLockHolder(t *testing.T) {
 	t.Parallel()
 	sideBySide(t, map[string]func(r rig){
 		// Nobody can beat. The leases run out, and so does the grace: the sweepers are the first to wait for the lock, and
@@ -239,7 +239,7 @@ var zombies = map[string]string{
 
 // A worker that was frozen at any step of its job, past its lease, changes nothing when it comes back: it starts no
 // command, and what it still wants to write is refused, and recorded as that.
-func TestAZombieOfEachStep(t *testing.T) {
+func TestStallWorkerAtEachStep(t *testing.T) {
 	t.Parallel()
 	tests := make(map[string]func(r rig))
 	for step, ran := range zombies {
@@ -281,7 +281,7 @@ func TestAZombieOfEachStep(t *testing.T) {
 }
 
 // A signal that comes when the worker has ended already does not make a death of that.
-func TestALateSignalIsNoDeath(t *testing.T) {
+func TestWorkIgnoresLateSecondSignal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.enqueueOne()
@@ -298,7 +298,7 @@ func TestALateSignalIsNoDeath(t *testing.T) {
 
 // A clock that is wrong, or jumps, costs no live job: the sweeper's grace is by no clock that anybody can set. The job
 // goes on for longer than its lease, and than the grace.
-func TestAWrongClock(t *testing.T) {
+func TestWorkerClockSkew(t *testing.T) {
 	t.Parallel()
 	tests := make(map[string]func(r rig))
 	for name, wrong := range map[string]struct{ worker, sweeper, workerThen, sweeperThen time.Duration }{
@@ -356,7 +356,7 @@ func TestAWrongClock(t *testing.T) {
 
 // A script beats now and then, and says nothing of how long: a clock that was set back does not make its lease shorter
 // than its pauses.
-func TestAHeartbeatByAClockThatWasSetBack(t *testing.T) {
+func TestHeartbeatClockSetBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	var j projection.Job
