@@ -27,7 +27,7 @@ var stages = [][]string{
 	{"commands"},
 	{"commands/worker", "commands/commandstest"},
 	{"cmd/jobledger/internal/render"},
-	{"cmd/jobledger/internal/cli"},
+	{"cmd/jobledger/internal/cli", "cmd/jobledger/internal/state"},
 	{"cmd/jobledger/internal/bench", "cmd/jobledger/internal/demo", "cmd/jobledger/internal/export",
 		"cmd/jobledger/internal/files"},
 	{"cmd/jobledger"},
