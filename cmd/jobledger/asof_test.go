@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -105,7 +106,7 @@ func (s *tale) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []t
 			c := taken{path: filepath.Join(s.t.TempDir(), "copy.db"), tied: random.IntN(2) == 0}
 			s.copyTo(c.path)
 			check(s.t, s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-				last, err := lastEvent(ctx, tx, 0)
+				last, err := state.LastEvent(ctx, tx, 0)
 				c.pos, c.at = last.Pos, last.At
 				return err
 			}))

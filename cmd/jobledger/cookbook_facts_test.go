@@ -258,7 +258,7 @@ func (n *night) one(t *testing.T, prefix string) string {
 	t.Helper()
 	ids := n.jobsWhere(func(job string, _ deed) bool { return strings.HasPrefix(job, prefix) })
 	if len(ids) != 1 {
-		t.Fatalf("%d jobs begin with %s: the night has changed, and the README must follow", len(ids), prefix)
+		t.Fatalf("%d jobs begin with %s: the night has changed, and the cookbook must follow", len(ids), prefix)
 	}
 	return ids[0]
 }

@@ -20,26 +20,24 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// recipe is one question of the README's cookbook.
+// recipe is one question of the cookbook.
 type recipe struct {
 	ask   string
 	words []string // the arguments of the command
 	file  string   // for its output; "" without >
-	shown []string // the part of the answer that the README shows
+	shown []string // the part of the answer that the page shows
 }
 
-// cookbook reads the recipes from the README: in a block of sh, a line "# question", the lines of the
+// cookbook reads the recipes from docs/cookbook.md: in a block of sh, a line "# question", the lines of the
 // command, and lines "# …" of its answer.
 func cookbook(t *testing.T) []recipe {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("docs/cookbook.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(readme), "\n## Cookbook: questions of a bad night\n")
-	text, _, _ = strings.Cut(text, "\n## ")
 	var all []recipe
-	for i, block := range strings.Split(text, "```") {
+	for i, block := range strings.Split(string(page), "```") {
 		block, isShell := strings.CutPrefix(block, "sh\n")
 		if i%2 == 0 || !isShell {
 			continue
@@ -148,7 +146,7 @@ func TestCookbookAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(recipes) != len(answers) {
-		t.Errorf("%d questions in the README, %d checks here", len(recipes), len(answers))
+		t.Errorf("%d questions in the cookbook, %d checks here", len(recipes), len(answers))
 	}
 	if *update {
 		if err := os.RemoveAll(goldens); err != nil {
@@ -206,7 +204,7 @@ func TestCookbookAnswers(t *testing.T) {
 			}
 			for _, line := range r.shown {
 				if !strings.Contains("\n"+out, "\n"+line+"\n") {
-					t.Errorf("the README shows %q; got\n%s", line, out)
+					t.Errorf("the cookbook shows %q; got\n%s", line, out)
 				}
 			}
 			check(n, &answer{t: t, out: out})
@@ -226,20 +224,20 @@ func TestCookbookAnswers(t *testing.T) {
 		})
 	}
 	for ask := range translated {
-		t.Errorf("schema/postgres/cookbook.sql asks what the README does not: %s", ask)
+		t.Errorf("schema/postgres/cookbook.sql asks what the cookbook does not: %s", ask)
 	}
 }
 
-// The README names the columns of the views, on which users rely.
-func TestViewsColumnsInReadme(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+// TestDocsViewsColumns checks that docs/views.md names the columns of the views, on which users rely.
+func TestDocsViewsColumns(t *testing.T) {
+	page, err := os.ReadFile("docs/views.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := newTale(t)
 	for _, view := range []string{"history", "attempts", "current"} {
 		columns, _ := rowsOf(t, s.Store.DSN(), `SELECT * FROM `+view)
-		_, row, _ := strings.Cut(string(readme), "\n| `"+view+"` | ")
+		_, row, _ := strings.Cut(string(page), "\n| `"+view+"` | ")
 		if _, row, _ = strings.Cut(row, "| `"); !strings.HasPrefix(row, strings.Join(columns, ", ")+"`") || len(columns) < 5 {
 			t.Errorf("%s: want %s", view, strings.Join(columns, ", "))
 		}

@@ -94,7 +94,7 @@ func (d *doctor) writers(f ledger.ServerFacts) {
 	}
 	for _, s := range f.Writers {
 		remedy := fmt.Sprintf("SELECT pg_terminate_backend(%d) ends it, and nothing acknowledged is lost", s.PID)
-		seen := fmt.Sprintf("%s has held the write lock for %s, and %s", s, render.Roughly(s.Since), render.Count(int64(waiting), "other")+verbFor(int64(waiting), " waits", " wait"))
+		seen := fmt.Sprintf("%s has held the write lock for %s, and %s", s, render.Roughly(s.Since), render.Count(int64(waiting), "other")+render.Plural(int64(waiting), " waits", " wait"))
 		switch {
 		case !s.Holds:
 		case strings.HasPrefix(s.State, "idle") && s.Since > writerIdle:

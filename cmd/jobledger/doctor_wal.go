@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 )
 
@@ -44,12 +45,12 @@ func (d *doctor) parts(ctx context.Context) bool {
 	for range 2 {
 		var alone, both ledger.Event
 		err := ledger.LookAlone(ctx, d.DB, func(tx *ledger.Tx, _ ledger.Facts) (err error) {
-			alone, err = lastEvent(ctx, tx, 0)
+			alone, err = state.LastEvent(ctx, tx, 0)
 			return err
 		})
 		if err == nil && alone.Pos > 0 {
 			err = ledger.Look(ctx, d.DB, func(tx *ledger.Tx, _ ledger.Facts) (err error) {
-				both, err = lastEvent(ctx, tx, alone.Pos)
+				both, err = state.LastEvent(ctx, tx, alone.Pos)
 				return err
 			})
 		}

@@ -121,7 +121,7 @@ func (p *program) seenAtWork(w projection.Worker) string {
 // lostText says what a ledger holds that the other one does not, and what that means for its jobs.
 func (p *program) lostText(l audit.Lost, other string) string {
 	text := fmt.Sprintf("%s since %s %s not in %s",
-		render.Count(l.Events, "event"), render.Time(p.Local(l.Since)), verbFor(l.Events, "is", "are"), other)
+		render.Count(l.Events, "event"), render.Time(p.Local(l.Since)), render.Plural(l.Events, "is", "are"), other)
 	var jobs []string
 	if l.Enqueued > 0 {
 		jobs = append(jobs, render.Count(l.Enqueued, "job")+" enqueued since")
@@ -155,7 +155,7 @@ func (p *program) printRestored(r files.Restored, backup string) error {
 	}
 	if r.Held > 0 {
 		p.Message("%s %s held when the backup was made: a worker or 'jobledger sweep' takes %s back when the %s over",
-			render.Count(r.Held, "job"), verbFor(r.Held, "was", "were"), verbFor(r.Held, "it", "them"), verbFor(r.Held, "lease is", "leases are"))
+			render.Count(r.Held, "job"), render.Plural(r.Held, "was", "were"), render.Plural(r.Held, "it", "them"), render.Plural(r.Held, "lease is", "leases are"))
 	}
 	if p.JSON {
 		return p.printRestoredJSON(r, backup)

@@ -1,12 +1,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/state"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
@@ -54,7 +53,7 @@ func (p *program) status(c *cli.Context) error {
 		if past {
 			return p.statusThen(c.Context, tx, m)
 		}
-		if last, err = lastEvent(c.Context, tx, 0); err != nil {
+		if last, err = state.LastEvent(c.Context, tx, 0); err != nil {
 			return err
 		}
 		queues, err = projection.Status(c.Context, tx, p.Now())
@@ -67,19 +66,11 @@ func (p *program) status(c *cli.Context) error {
 		return p.printStatus(queues, last)
 	}
 	for _, q := range queues {
-		if err := p.PrintJSON(p.statusJSON(q)); err != nil {
+		if err := p.PrintJSON(state.NewQueue(q, p.Now())); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// lastEvent is the last event up to the place until, 0 for the end.
-func lastEvent(ctx context.Context, tx *ledger.Tx, until int64) (last ledger.Event, err error) {
-	for e, err := range tx.Events(ctx, ledger.Filter{Until: until, Limit: 1, Last: true}) {
-		return e, err
-	}
-	return last, nil
 }
 
 func (p *program) printStatus(queues []projection.QueueStatus, last ledger.Event) error {
@@ -100,7 +91,7 @@ func (p *program) printStatus(queues []projection.QueueStatus, last ledger.Event
 	}
 	for _, q := range queues {
 		row(q)
-		addTo(&total, q)
+		state.Add(&total, q)
 	}
 	if len(queues) > 1 {
 		row(total)
@@ -116,71 +107,10 @@ func (p *program) printStatus(queues []projection.QueueStatus, last ledger.Event
 			return err
 		}
 	}
-	if err := p.PrintLine("last hour: " + activityText(total.LastHour)); err != nil {
+	if err := p.PrintLine("last hour: " + state.Activity(total.LastHour)); err != nil {
 		return err
 	}
 	return p.PrintLine(fmt.Sprintf("last event: %s, %s (pos %d)", last.Kind(), render.Age(last.At, p.Now()), last.Pos))
-}
-
-// activityText is what happened, without what did not.
-func activityText(a projection.Activity) string {
-	var parts []string
-	for _, part := range []struct {
-		n    int64
-		what string
-	}{{a.Enqueued, "enqueued"}, {a.Claimed, "claimed"}, {a.Succeeded, "succeeded"}, {a.Failed, "failed"},
-		{a.Released, "released"}, {a.Reclaimed, "reclaimed"}, {a.Cancelled, "cancelled"}, {a.Refused, "refused"}} {
-		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
-		}
-	}
-	if len(parts) == 0 {
-		return "no job was touched"
-	}
-	return strings.Join(parts, ", ")
-}
-
-// sweptBy is when a lease that ran out would have been swept, had anybody looked: the usual grace and then some.
-const sweptBy = 2 * time.Minute
-
-// printConcerns says what in q may need somebody.
-func (p *program) printConcerns(q projection.QueueStatus) error {
-	say := func(s render.Style, format string, args ...any) error {
-		_, err := p.Stdout.WriteString(p.Paint(s, render.Escape(q.Name+": "+fmt.Sprintf(format, args...))) + "\n")
-		return err
-	}
-	if q.Paused {
-		why := q.Reason
-		if why == "" {
-			why = "no reason given"
-		}
-		if err := say(render.Yellow, "paused %s by %s: %s", render.Age(q.Since, p.Now()), q.Actor, why); err != nil {
-			return err
-		}
-	}
-	if q.Expired > 0 {
-		how, then := render.Plain, "not swept yet"
-		if p.Now().Sub(q.OldestLease) > sweptBy {
-			how, then = render.Red, "and nobody has swept; is a worker running, or 'jobledger sweep'?"
-		}
-		if err := say(how, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"), render.Age(q.OldestLease, p.Now()), then); err != nil {
-			return err
-		}
-	}
-	if held := q.Jobs[ledger.ClaimedState] + q.Jobs[ledger.Running]; held == 0 && !q.Paused && !q.OldestReady.IsZero() && p.Now().Sub(q.OldestReady) >= time.Minute {
-		if err := say(render.Yellow, "jobs are ready, and no worker holds any; is one running for this queue?"); err != nil {
-			return err
-		}
-	}
-	if q.Retrying > 0 {
-		if err := say(render.Plain, "%s failed before and will be tried again", render.Count(q.Retrying, "queued job")); err != nil {
-			return err
-		}
-	}
-	if !q.NextRunAt.IsZero() {
-		return say(render.Plain, "the next scheduled job runs %s", render.Age(q.NextRunAt, p.Now()))
-	}
-	return nil
 }
 
 func (p *program) waited(since time.Time) string {
@@ -190,53 +120,15 @@ func (p *program) waited(since time.Time) string {
 	return render.Roughly(p.Now().Sub(since))
 }
 
-func addTo(total *projection.QueueStatus, q projection.QueueStatus) {
-	for s, n := range q.Jobs {
-		total.Jobs[s] += n
+// printConcerns prints what in q may need attention.
+func (p *program) printConcerns(q projection.QueueStatus) error {
+	for _, concern := range state.Concerns(q, p.Now()) {
+		text := p.Paint(concernStyles[concern.Level], render.Escape(q.Name+": "+concern.Text))
+		if _, err := p.Stdout.WriteString(text + "\n"); err != nil {
+			return err
+		}
 	}
-	total.Ready += q.Ready
-	total.Scheduled += q.Scheduled
-	if !q.OldestReady.IsZero() && (total.OldestReady.IsZero() || q.OldestReady.Before(total.OldestReady)) {
-		total.OldestReady = q.OldestReady
-	}
-	total.LastHour.Add(q.LastHour)
+	return nil
 }
 
-// statusJSON is one queue for programs.
-type statusJSON struct {
-	Queue           string   `json:"queue"`
-	Queued          int64    `json:"queued"`
-	Claimed         int64    `json:"claimed"`
-	Running         int64    `json:"running"`
-	Succeeded       int64    `json:"succeeded"`
-	Failed          int64    `json:"failed"`
-	Cancelled       int64    `json:"cancelled"`
-	Ready           int64    `json:"ready"`
-	Scheduled       int64    `json:"scheduled"`
-	Retrying        int64    `json:"retrying"`
-	OldestReadyWait *float64 `json:"oldest_ready_wait"` // seconds
-	NextRunAt       *string  `json:"next_run_at"`
-	Expired         int64    `json:"expired_leases"`
-	OldestLease     *string  `json:"oldest_expired_lease"`
-	Paused          bool     `json:"paused"`
-	PausedSince     *string  `json:"paused_since"`
-	PausedBy        *string  `json:"paused_by"`
-	PausedReason    *string  `json:"paused_reason"`
-
-	LastHour projection.Activity `json:"last_hour"`
-}
-
-func (p *program) statusJSON(q projection.QueueStatus) statusJSON {
-	out := statusJSON{Queue: q.Name, Queued: q.Jobs[ledger.Queued], Claimed: q.Jobs[ledger.ClaimedState], Running: q.Jobs[ledger.Running],
-		Succeeded: q.Jobs[ledger.SucceededState], Failed: q.Jobs[ledger.FailedState], Cancelled: q.Jobs[ledger.CancelledState],
-		Ready: q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: render.TimeOrNull(q.NextRunAt),
-		Expired: q.Expired, OldestLease: render.TimeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour}
-	if !q.OldestReady.IsZero() {
-		seconds := float64(p.Now().Sub(q.OldestReady).Microseconds()) / 1e6
-		out.OldestReadyWait = &seconds
-	}
-	if q.Paused {
-		out.PausedSince, out.PausedBy, out.PausedReason = render.TimeOrNull(q.Since), render.TextOrNull(q.Actor), render.TextOrNull(q.Reason)
-	}
-	return out
-}
+var concernStyles = map[state.Level]render.Style{state.Warning: render.Yellow, state.Problem: render.Red}

@@ -7,6 +7,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -21,7 +22,7 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Mo
 	then := p.at(m)
 	if p.JSON {
 		for _, q := range found {
-			if err := p.PrintJSON(statusThenJSON{then.statusJSON(q.QueueStatus), render.TimeOrNull(m.At), m.Pos, countsOf(q.Now)}); err != nil {
+			if err := p.PrintJSON(statusThenJSON{state.NewQueue(q.QueueStatus, then.Now()), render.TimeOrNull(m.At), m.Pos, countsOf(q.Now)}); err != nil {
 				return err
 			}
 		}
@@ -31,7 +32,7 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Mo
 		p.Message("no jobs yet at pos %d", m.Pos)
 		return nil
 	}
-	last, err := lastEvent(ctx, tx, m.Pos)
+	last, err := state.LastEvent(ctx, tx, m.Pos)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (p *program) printCountsNow(found []projection.StatusThen) error {
 
 // statusThenJSON is a queue as it was; now is how many jobs it has by now, also those enqueued since.
 type statusThenJSON struct {
-	statusJSON
+	state.Queue
 	AsOf *string    `json:"as_of"`
 	Pos  int64      `json:"pos"`
 	Now  countsJSON `json:"now"`
