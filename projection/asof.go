@@ -10,13 +10,13 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// Moment is a position in the ledger, and the time by which due and over are judged there. AtTime and AtPos return one;
-// the zero Moment is before the first event.
+// Moment is a position in the ledger, and the time by which due and over are judged there. AtTime and AtPos
+// return one; the zero Moment is before the first event.
 type Moment struct {
 	Pos int64     // of the last event that has happened
 	At  time.Time // the time of the moment
-	// next is the at of the event after Pos, in microseconds. Because at never decreases (I7), a job that ended earlier
-	// than next ended within Pos; if it has not been retried since, its row shows what it was then.
+	// next is the at of the event after Pos, in microseconds. Because at never decreases (I7), a job that ended
+	// earlier than next ended within Pos; if it has not been retried since, its row shows what it was then.
 	next int64
 }
 
@@ -85,8 +85,8 @@ func JobAsOf(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (
 // foldChunk is how many jobs one query reads the events of.
 const foldChunk = 64
 
-// jobsAsOf folds the events of the jobs ns up to m, without erasures. Its cost grows with these jobs and their events,
-// not with the ledger.
+// jobsAsOf folds the events of the jobs ns up to m, without erasures. Its cost grows with these jobs and
+// their events, not with the ledger.
 func jobsAsOf(ctx context.Context, tx *ledger.Tx, ns []int64, m Moment) (map[int64]Job, error) {
 	jobs := make(map[int64]Job, len(ns))
 	for len(ns) > 0 {

@@ -40,9 +40,9 @@ type Stranded struct {
 const readyLanes = `SELECT queue, lane, count(*), min(run_at) FROM jobs
 WHERE lane IS NOT NULL AND run_at <= ? GROUP BY queue, lane`
 
-// StrandedJobs returns the jobs that have been ready for longer than patience at now and that no live worker may take.
-// Paused queues are left out, and so are queues without worker processes from which jobs were claimed in the last hour:
-// clients that do not announce themselves serve these.
+// StrandedJobs returns the jobs that have been ready for longer than patience at now and that no live worker
+// may take. Paused queues are left out, and so are queues without worker processes from which jobs were
+// claimed in the last hour: clients that do not announce themselves serve these.
 func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience time.Duration) (
 	found []Stranded, err error) {
 	workers, err := Workers(ctx, tx, now, false)

@@ -19,7 +19,8 @@ type Why struct {
 	Live   []Worker // the live worker processes
 }
 
-// causes are the kinds that bring a job into a state: those of transitions, without rescheduled and heartbeat.
+// causes are the kinds that bring a job into a state: those of transitions, without rescheduled and
+// heartbeat.
 var causes = []ledger.Kind{ledger.KindEnqueued, ledger.KindClaimed, ledger.KindSucceeded, ledger.KindFailed,
 	ledger.KindReleased, ledger.KindReclaimed, ledger.KindCancelled, ledger.KindRetried}
 

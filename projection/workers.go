@@ -72,8 +72,8 @@ WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) ORDER BY e.pos`
 const livesUntil = `SELECT e.worker, e.kind, e.at, e.data FROM events e
 WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) AND e.pos <= ? ORDER BY e.pos`
 
-// Workers returns, by name, the worker processes that are present at now or hold jobs; with all, every one that ever
-// announced a start. A silent one that holds nothing is listed for a day.
+// Workers returns, by name, the worker processes that are present at now or hold jobs; with all, every one
+// that ever announced a start. A silent one that holds nothing is listed for a day.
 func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Worker, error) {
 	found := make(map[int64]*Worker)
 	if err := findPresent(ctx, tx, found); err != nil {
@@ -92,8 +92,9 @@ func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Wor
 	return judged(found, now, all), nil
 }
 
-// WorkersAsOf returns, by name, the worker processes that had started and not stopped at m or held jobs then; with all,
-// every one that had ever started. It knows only the events: a process that had died without a job is idle.
+// WorkersAsOf returns, by name, the worker processes that had started and not stopped at m or held jobs then;
+// with all, every one that had ever started. It knows only the events: a process that had died without a job
+// is idle.
 func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m Moment, all bool) ([]Worker, error) {
 	then, err := ListAsOf(ctx, tx, Filter{States: []ledger.State{ledger.ClaimedState, ledger.Running}}, m)
 	if err != nil {

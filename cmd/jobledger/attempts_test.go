@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -26,7 +27,7 @@ func toldBy(t testing.TB, s *tale) told {
 	t.Helper()
 	h := told{last: make(map[int64]int64)}
 	var claims projection.Claims
-	queues := projection.QueuesOf{Look: func(n int64) (string, error) { return h.events[n-1].Body.(*ledger.Enqueued).Queue, nil }}
+	queues := projection.QueuesOf{Find: func(n int64) (string, error) { return h.events[n-1].Body.(*ledger.Enqueued).Queue, nil }}
 	check(t, s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
 		for e, err := range tx.Events(t.Context(), ledger.Filter{}) {
 			if err != nil {
@@ -153,10 +154,10 @@ func owners(t *testing.T, s *tale, h told, jobs []ledger.JobID, random *rand.Ran
 		id := jobs[random.IntN(len(jobs))]
 		e := h.events[random.IntN(len(h.events))]
 		at := e.At.Add(time.Duration(random.IntN(3)-1) * time.Microsecond)
-		want, wantCode := "", exitNothing
+		want, wantCode := "", cli.ExitNothing
 		for _, c := range h.claims {
 			if c.Job == id && !c.ClaimedAt.After(at) && (c.End == nil || c.End.At.After(at)) {
-				want, wantCode = fmt.Sprint(c.Worker.Boot, c.Attempt), exitOK
+				want, wantCode = fmt.Sprint(c.Worker.Boot, c.Attempt), cli.ExitOK
 			}
 		}
 		code, stdout, stderr := s.run(0, "owner", string(id), "--at", at.Format(time.RFC3339Nano), "--json")

@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 )
 
@@ -26,7 +28,7 @@ func (d *doctor) strayWAL(ctx context.Context, damaged bool) {
 // wholeAlone reports whether nothing is wrong with the file by itself.
 func (d *doctor) wholeAlone(ctx context.Context) bool {
 	whole := false
-	err := ledger.LookAlone(ctx, d.db, func(tx *ledger.Tx, _ ledger.Facts) error {
+	err := ledger.LookAlone(ctx, d.DB, func(tx *ledger.Tx, _ ledger.Facts) error {
 		problems, err := tx.Integrity(ctx)
 		if err == nil && len(problems) == 0 {
 			problems, err = tx.Guards(ctx)
@@ -42,13 +44,13 @@ func (d *doctor) wholeAlone(ctx context.Context) bool {
 func (d *doctor) parts(ctx context.Context) bool {
 	for range 2 {
 		var alone, both ledger.Event
-		err := ledger.LookAlone(ctx, d.db, func(tx *ledger.Tx, _ ledger.Facts) (err error) {
-			alone, err = lastEvent(ctx, tx, 0)
+		err := ledger.LookAlone(ctx, d.DB, func(tx *ledger.Tx, _ ledger.Facts) (err error) {
+			alone, err = state.LastEvent(ctx, tx, 0)
 			return err
 		})
 		if err == nil && alone.Pos > 0 {
-			err = ledger.Look(ctx, d.db, func(tx *ledger.Tx, _ ledger.Facts) (err error) {
-				both, err = lastEvent(ctx, tx, alone.Pos)
+			err = ledger.Look(ctx, d.DB, func(tx *ledger.Tx, _ ledger.Facts) (err error) {
+				both, err = state.LastEvent(ctx, tx, alone.Pos)
 				return err
 			})
 		}
@@ -68,7 +70,7 @@ func (d *doctor) backlog(ctx context.Context, before ledger.Facts) {
 	case <-time.After(betweenLooks):
 	}
 	var now ledger.Facts
-	err := ledger.Look(ctx, d.db, func(_ *ledger.Tx, f ledger.Facts) error {
+	err := ledger.Look(ctx, d.DB, func(_ *ledger.Tx, f ledger.Facts) error {
 		now = f
 		return nil
 	})
@@ -93,7 +95,7 @@ func (d *doctor) backlog(ctx context.Context, before ledger.Facts) {
 func (d *doctor) journal(f ledger.Facts) {
 	name := d.real + "-journal"
 	info, err := os.Stat(name)
-	if err == nil && f.WALMode && info.Size() > 0 && d.now().Sub(info.ModTime()) > journalPast {
-		d.problem(checkStray, "mv "+quoteShell(name)+" elsewhere", "%s is there, and a ledger has none: it is left of another file", name)
+	if err == nil && f.WALMode && info.Size() > 0 && d.Now().Sub(info.ModTime()) > journalPast {
+		d.problem(checkStray, "mv "+cli.QuoteShell(name)+" elsewhere", "%s is there, and a ledger has none: it is left of another file", name)
 	}
 }

@@ -20,6 +20,10 @@ type group struct {
 	asked time.Time // before the transaction; leases count from here
 }
 
+func (g *group) add(t *task, c commands.Command) {
+	g.ops, g.tasks = append(g.ops, commands.Op{Job: t.current(), Command: c}), append(g.tasks, t)
+}
+
 // nextGroup collects the ends that have arrived and the heartbeats that are due, or almost due.
 func (l *loop) nextGroup() group {
 	g := group{ops: make([]commands.Op, 0, len(l.ends)), tasks: make([]*task, 0, len(l.ends)), asked: time.Now()}
@@ -28,15 +32,13 @@ func (l *loop) nextGroup() group {
 	}
 	for _, e := range l.ends {
 		if e.command != nil {
-			g.ops, g.tasks = append(g.ops, commands.Op{Job: e.task.current(), Command: e.command}), append(g.tasks, e.task)
+			g.add(e.task, e.command)
 		}
 	}
 	g.ends = len(g.ops)
 	for t := range l.active {
 		if !g.asked.Add(l.Lease / 12).Before(t.nextBeat) {
-			j := t.current()
-			beat := commands.Heartbeat{Token: j.Token, Lease: l.Lease}
-			g.ops, g.tasks = append(g.ops, commands.Op{Job: j, Command: beat}), append(g.tasks, t)
+			g.add(t, commands.Heartbeat{Token: t.current().Token, Lease: l.Lease})
 		}
 	}
 	return g
@@ -107,8 +109,8 @@ func (l *loop) endRecorded(t *task, c commands.Command, r commands.Result) {
 		l.Log.Debug("succeeded", "job", before.ID)
 		l.report(t, after, Succeeded)
 	case after.Failures > before.Failures: // also a job that was snoozed too often
-		l.Log.Warn("failed", "job", before.ID, "attempt", after.Attempt, "code", after.ErrorCode, "state", after.State,
-			"retry_at", after.RunAt)
+		l.Log.Warn("failed", "job", before.ID, "attempt", after.Attempt, "code", after.ErrorCode,
+			"state", after.State, "retry_at", after.RunAt)
 		l.report(t, after, Failed)
 	default:
 		release, _ := c.(commands.Release)

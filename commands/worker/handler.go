@@ -80,7 +80,7 @@ func (h handlerRunner) run(t *task) commands.Command {
 }
 
 func (h handlerRunner) work(t *task) commands.Command {
-	if !time.Now().Before(t.deadlines().Term) { // this process was frozen; another worker may have claimed the job
+	if !time.Now().Before(t.deadlines().Term) { // frozen until now; another worker may have claimed the job
 		t.cancel(ErrNotRenewed)
 		return nil
 	}

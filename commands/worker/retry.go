@@ -71,7 +71,8 @@ func (l *loop) failed(what string, err error) {
 	if l.retry.note(now, what, err) {
 		l.Log.Error(what, "error", err)
 	}
-	gone := errors.Is(err, ledger.ErrReplaced) || errors.Is(err, ledger.ErrClosed) || errors.Is(err, ledger.ErrDamaged)
+	gone := errors.Is(err, ledger.ErrReplaced) || errors.Is(err, ledger.ErrClosed) ||
+		errors.Is(err, ledger.ErrDamaged)
 	l.startGivingUp(now)
 	if gone || l.givenUp(now) {
 		l.fatal = err

@@ -144,7 +144,7 @@ func (o Options) withDefaults() (Options, error) {
 	case "verify":
 		o.Workers, o.Procs = 1, 1
 	}
-	if o.Workers < 1 || o.Procs < 1 || o.Jobs < 1 || o.Payload < HeaderBytes || o.Sync != "full" && o.Sync != "normal" {
+	if min(o.Workers, o.Procs, o.Jobs) < 1 || o.Payload < HeaderBytes || o.Sync != "full" && o.Sync != "normal" {
 		return o, fmt.Errorf("bench: an option is out of range: %+v", o)
 	}
 	return o, nil

@@ -53,7 +53,12 @@ func TestRunWithTwoProcesses(t *testing.T) {
 }
 
 func TestRunRefusesOptions(t *testing.T) {
-	for _, o := range []Options{{}, {Phase: "drian"}, {Phase: "drain", Sync: "off"}, {Phase: "drain", Payload: 4}} {
+	for _, o := range []Options{
+		{},
+		{Phase: "drian"},
+		{Phase: "drain", Sync: "off"},
+		{Phase: "drain", Payload: 4},
+	} {
 		if _, err := Run(t.Context(), o); err == nil {
 			t.Errorf("%+v was accepted", o)
 		}

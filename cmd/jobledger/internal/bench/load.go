@@ -86,7 +86,9 @@ func (t task) perform(ctx context.Context, service *commands.Service) (c tally, 
 }
 
 // enqueue sends the jobs of the task in batches, from as many callers as there are workers.
-func (t task) enqueue(ctx context.Context, service *commands.Service, batch int) (took []time.Duration, err error) {
+func (t task) enqueue(
+	ctx context.Context, service *commands.Service, batch int,
+) (took []time.Duration, err error) {
 	var next atomic.Int64
 	next.Store(int64(t.From))
 	var mu sync.Mutex

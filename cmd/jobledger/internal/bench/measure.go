@@ -135,7 +135,8 @@ func (r *Result) setExecutions(t tally, left int64) error {
 	all, twice := t.executions()
 	r.Executions, r.Left = &all, new(int(left))
 	if all != r.Jobs || twice > 0 || left > 0 {
-		return wrongf("%d jobs were run %d times, %d of them more than once, and %d are left", r.Jobs, all, twice, left)
+		return wrongf("%d jobs were run %d times, %d of them more than once, and %d are left",
+			r.Jobs, all, twice, left)
 	}
 	return nil
 }

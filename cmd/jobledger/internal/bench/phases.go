@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	pace         = 5 * time.Millisecond   // between two jobs of the phase latency, so that the worker is idle again
+	pace         = 5 * time.Millisecond   // between two jobs of the phase latency, so that the worker is idle
 	idleAfter    = 300 * time.Millisecond // until the workers of that phase have nothing to do
 	lastTimeout  = time.Minute            // for the last job of that phase
 	growthFactor = 10                     // finished jobs per measured job in the phase growth
@@ -144,7 +144,9 @@ func (b *run) finish(ctx context.Context, jobs int) error {
 
 // everywhere does a task in all processes of the run. It returns what they counted, and when they began. The
 // function during, if not nil, runs meanwhile; when it returns, the processes are stopped.
-func (b *run) everywhere(ctx context.Context, phase string, during func() error) (all tally, start time.Time, err error) {
+func (b *run) everywhere(
+	ctx context.Context, phase string, during func() error,
+) (all tally, start time.Time, err error) {
 	var processes []*process
 	for i := range b.Procs {
 		t := task{DB: b.db, Phase: phase, From: b.Jobs * i / b.Procs, To: b.Jobs * (i + 1) / b.Procs, Jobs: b.Jobs,

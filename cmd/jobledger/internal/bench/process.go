@@ -56,7 +56,7 @@ func (t task) elsewhere(ctx context.Context, program string) (_ *process, err er
 			return nil, err
 		}
 	}
-	cmd := exec.CommandContext(ctx, program, Word) // #nosec G204 -- this program itself, or what the caller names
+	cmd := exec.CommandContext(ctx, program, Word) // #nosec G204 -- this program, or the caller's
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -121,7 +121,7 @@ func filesOf(folder string) (files []string, err error) {
 			return nil // leave out what cannot be read
 		case entry.IsDir() && (entry.Name() == ".git" || strings.HasPrefix(entry.Name(), "demo.db")):
 			return fs.SkipDir
-		case !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), "demo.db") || strings.Contains(path, "\n"):
+		case strings.HasPrefix(entry.Name(), "demo.db"), strings.Contains(path, "\n"), !entry.Type().IsRegular():
 			return nil
 		case len(files) == maxFiles:
 			return fs.SkipAll

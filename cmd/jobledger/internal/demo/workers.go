@@ -44,7 +44,8 @@ func (d *demo) work(ctx context.Context) (victim ledger.JobID, err error) {
 	if err := doomed.cmd.Process.Kill(); err != nil {
 		return "", err
 	}
-	d.say("kill -9 %d: its lease of %s runs out, a sweeper takes the job back, steady gets it", doomed.cmd.Process.Pid, lease)
+	d.say("kill -9 %d: its lease of %s runs out, a sweeper takes the job back, steady gets it",
+		doomed.cmd.Process.Pid, lease)
 
 	sweeping, stop := context.WithCancel(ctx)
 	swept := make(chan struct{})
@@ -97,7 +98,7 @@ func Sum(stdin io.Reader, stdout io.Writer) error {
 	return err
 }
 
-// process is a worker that the demo has started.
+// process is a worker process that the demo has started.
 type process struct {
 	cmd    *exec.Cmd
 	stderr *bytes.Buffer
@@ -110,20 +111,22 @@ func (d *demo) startWorker(ctx context.Context, name string, command ...string) 
 		args = append(args[:len(args)-1], "-j", "2", "--")
 	}
 	// #nosec G204 -- this program itself
-	w := &process{cmd: exec.CommandContext(ctx, d.program(), append(args, command...)...), stderr: new(bytes.Buffer), exited: make(chan struct{})}
+	cmd := exec.CommandContext(ctx, d.program(), append(args, command...)...)
+	w := &process{cmd: cmd, stderr: new(bytes.Buffer), exited: make(chan struct{})}
 	w.cmd.Stderr = w.stderr
-	w.cmd.Env = append(os.Environ(), "JOBLEDGER_DB="+d.DB) // everybody sees the words of a process, and it may hold a password
+	// The DSN may hold a password, and all users can read the arguments of a process.
+	w.cmd.Env = append(os.Environ(), "JOBLEDGER_DB="+d.DB)
 	if err := w.cmd.Start(); err != nil {
 		return nil, err
 	}
 	go func() {
-		_ = w.cmd.Wait() // that it was killed is no surprise
+		_ = w.cmd.Wait() // an error is expected: it may be killed
 		close(w.exited)
 	}()
 	return w, nil
 }
 
-// end asks the worker to stop, and waits until it has.
+// end asks the worker to stop and waits for its end.
 func (w *process) end() {
 	_ = w.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -134,17 +137,17 @@ func (w *process) end() {
 	}
 }
 
-// blame adds what the worker said to an error.
+// blame kills the worker and adds what it wrote to stderr to an error.
 func (w *process) blame(err error) error {
 	_ = w.cmd.Process.Kill()
 	<-w.exited
 	if text := strings.TrimSpace(w.stderr.String()); text != "" {
-		return fmt.Errorf("%w; the worker said: %s", err, text)
+		return fmt.Errorf("%w; stderr of the worker: %s", err, text)
 	}
 	return err
 }
 
-// awaitHeld waits until the worker owns a job.
+// awaitHeld waits until the worker owns a job, and returns that.
 func (d *demo) awaitHeld(ctx context.Context, worker string) (held ledger.JobID, err error) {
 	err = d.await(ctx, func(j projection.Job) bool {
 		if j.State.Held() && j.Worker.Name == worker {
@@ -160,7 +163,7 @@ func (d *demo) awaitAll(ctx context.Context) error {
 	return d.await(ctx, func(j projection.Job) bool { return j.State == ledger.SucceededState }, true)
 }
 
-// await looks again and again until all of the jobs, or one of them, are as they should be.
+// await polls until all of the jobs, or one of them, are good.
 func (d *demo) await(ctx context.Context, good func(projection.Job) bool, all bool) error {
 	for {
 		done := all

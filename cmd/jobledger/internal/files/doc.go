@@ -6,7 +6,7 @@
 // jobledger do:
 //
 //	copied, err := files.Backup(ctx, store, "jobs.bak")
-//	restored, err := files.Restore(ctx, files.RestoreOptions{Backup: "jobs.bak", Ledger: "jobs.db", Actor: "cli:ada"})
+//	restored, err := files.Restore(ctx, files.RestoreOptions{Backup: "jobs.bak", Ledger: "jobs.db"})
 //
 // All of them follow one rule: the new ledger is written to a temporary file in the folder of its final path,
 // made durable, and only then given its name. A crash leaves the old state or the new one, and at most a
@@ -19,7 +19,9 @@
 //
 //   - staging.go: the temporary file, and how it gets its name
 //   - backup.go: [Backup]
-//   - restore.go: [Restore]; precheck.go: what speaks against replacing a ledger; owner_*.go: owner and permissions
+//   - restore.go: [Restore]
+//   - precheck.go: the reasons not to replace a ledger
+//   - owner_*.go: owner and permissions of the new ledger
 //   - import.go: [Import]; lines.go: [Lines], which reads exported JSONL
 //   - replay.go: [Replay]
 //   - errors.go: the errors, which the caller maps to exit codes and hints

@@ -36,7 +36,8 @@ func newLedger(t *testing.T) (path string, store *ledger.Store) {
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("claim: %d jobs, %v", len(jobs), err)
 	}
-	if _, err := service.Apply(t.Context(), actor, jobs[0].ID, commands.Succeed{Token: jobs[0].Token}); err != nil {
+	j := jobs[0]
+	if _, err := service.Apply(t.Context(), actor, j.ID, commands.Succeed{Token: j.Token}); err != nil {
 		t.Fatal(err)
 	}
 	return path, store
@@ -46,7 +47,8 @@ func enqueue(t *testing.T, store *ledger.Store, payloads ...string) {
 	t.Helper()
 	service := &commands.Service{Store: store}
 	for _, payload := range payloads {
-		if _, err := service.Enqueue(t.Context(), actor, commands.Enqueue{Queue: "mail", Payload: []byte(payload)}); err != nil {
+		e := commands.Enqueue{Queue: "mail", Payload: []byte(payload)}
+		if _, err := service.Enqueue(t.Context(), actor, e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +125,8 @@ func TestBackupThenRestore(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	o := files.RestoreOptions{Backup: backup, Ledger: path, Actor: actor, Now: func() time.Time { return time.Now().Add(time.Hour) }}
+	later := func() time.Time { return time.Now().Add(time.Hour) } // when the worker counts as gone
+	o := files.RestoreOptions{Backup: backup, Ledger: path, Actor: actor, Now: later}
 	_, err = files.Restore(t.Context(), o)
 	loss, ok := errors.AsType[*files.LossError](err)
 	if !ok || loss.Lost.Events != 1 || loss.Lost.Enqueued != 1 {
@@ -136,8 +139,8 @@ func TestBackupThenRestore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !restored.Compared || restored.Lost.Events != 1 || restored.Events != 4 || restored.Jobs != 2 || restored.Queued != 1 {
-		t.Errorf("Restore: %+v", restored)
+	if r := restored; !r.Compared || r.Lost.Events != 1 || r.Events != 4 || r.Jobs != 2 || r.Queued != 1 {
+		t.Errorf("Restore: %+v", r)
 	}
 	if got := verified(t, path); got != fourEvents+" restored" {
 		t.Errorf("the ledger holds %s", got)
@@ -192,7 +195,8 @@ func TestRestoreErrors(t *testing.T) {
 		"the context is over":     {cancelled, path, filepath.Join(folder, "other.db"), context.Canceled},
 		"the folder is not there": {t.Context(), path, filepath.Join(folder, "none", "jobs.db"), os.ErrNotExist},
 	} {
-		_, err := files.Restore(x.ctx, files.RestoreOptions{Backup: x.backup, Ledger: x.ledger, Actor: actor, Force: true})
+		o := files.RestoreOptions{Backup: x.backup, Ledger: x.ledger, Actor: actor, Force: true}
+		_, err := files.Restore(x.ctx, o)
 		if !errors.Is(err, x.want) {
 			t.Errorf("%s: %v, want %v", name, err, x.want)
 		}
@@ -219,14 +223,16 @@ func TestImportIntoAFileAndIntoALedger(t *testing.T) {
 	store := ledgertest.Open(t)
 	fresh := filepath.Join(t.TempDir(), "new.db")
 	for name, dsn := range map[string]string{"no file": fresh, "an empty ledger": store.DSN()} {
-		loaded, err := files.Import(t.Context(), history(t), files.ImportOptions{DSN: dsn, From: "v1.jsonl", Actor: actor})
+		o := files.ImportOptions{DSN: dsn, From: "v1.jsonl", Actor: actor}
+		loaded, err := files.Import(t.Context(), history(t), o)
 		if err != nil || loaded.Events != 61 {
 			t.Fatalf("%s: %+v, %v", name, loaded, err)
 		}
-		if got := verified(t, dsn); strings.Count(got, " ") != 62 || !strings.HasSuffix(got, " imported queue_paused") {
+		got := verified(t, dsn)
+		if strings.Count(got, " ") != 62 || !strings.HasSuffix(got, " imported queue_paused") {
 			t.Errorf("%s: it holds %s", name, got)
 		}
-		if _, err := files.Import(t.Context(), history(t), files.ImportOptions{DSN: dsn, Actor: actor}); !errors.Is(err, commands.ErrNotEmpty) {
+		if _, err := files.Import(t.Context(), history(t), o); !errors.Is(err, commands.ErrNotEmpty) {
 			t.Errorf("%s: a second import: %v, want ErrNotEmpty", name, err)
 		}
 	}
@@ -253,9 +259,15 @@ func TestImportErrors(t *testing.T) {
 func TestReplayUntilAPos(t *testing.T) {
 	_, store := newLedger(t)
 	folder := t.TempDir()
-	for until, want := range map[int64]string{0: "", 2: "enqueued enqueued", 3: "enqueued enqueued claimed", 4: fourEvents} {
+	for until, want := range map[int64]string{
+		0: "",
+		2: "enqueued enqueued",
+		3: "enqueued enqueued claimed",
+		4: fourEvents,
+	} {
 		path := filepath.Join(folder, "copy.db")
-		done, err := files.Replay(t.Context(), store, files.ReplayOptions{Into: path, Until: until, At: time.Now(), Actor: actor})
+		o := files.ReplayOptions{Into: path, Until: until, At: time.Now(), Actor: actor}
+		done, err := files.Replay(t.Context(), store, o)
 		if err != nil || done.Events != until || len(done.Findings) > 0 {
 			t.Fatalf("Replay until %d: %+v, %v", until, done, err)
 		}
@@ -265,8 +277,7 @@ func TestReplayUntilAPos(t *testing.T) {
 		if until == 3 && (done.Tally["mail"][ledger.Queued] != 1 || done.Tally["mail"][ledger.ClaimedState] != 1) {
 			t.Errorf("the copy until 3 has %v", done.Tally)
 		}
-		_, err = files.Replay(t.Context(), store, files.ReplayOptions{Into: path, Until: until, Actor: actor})
-		if !errors.Is(err, files.ErrExists) {
+		if _, err = files.Replay(t.Context(), store, o); !errors.Is(err, files.ErrExists) {
 			t.Errorf("a second replay: %v, want ErrExists", err)
 		}
 		wantFiles(t, path, "copy.db")

@@ -44,7 +44,7 @@ func Import(ctx context.Context, content *io.SectionReader, o ImportOptions) (co
 }
 
 // load writes into the ledger that there is, or into a staging.
-func (o ImportOptions) load(ctx context.Context, content *io.SectionReader) (loaded commands.Loaded, err error) {
+func (o ImportOptions) load(ctx context.Context, content *io.SectionReader) (commands.Loaded, error) {
 	path, options := splitDSN(o.DSN)
 	_, statErr := os.Lstat(path)
 	store, err := ledger.OpenExisting(ctx, o.DSN)
@@ -56,14 +56,15 @@ func (o ImportOptions) load(ctx context.Context, content *io.SectionReader) (loa
 		return service(store).Import(ctx, o.Actor, o.From, Lines(content), o.Progress)
 	}
 	if !errors.Is(err, ledger.ErrNoLedger) {
-		return loaded, err
+		return commands.Loaded{}, err
 	}
 	s, err := newLedger(ctx, path, options)
 	if err != nil {
-		return loaded, err
+		return commands.Loaded{}, err
 	}
 	defer s.discard()
-	if loaded, err = s.Import(ctx, o.Actor, o.From, Lines(content), o.Progress); err != nil {
+	loaded, err := s.Import(ctx, o.Actor, o.From, Lines(content), o.Progress)
+	if err != nil {
 		return loaded, err
 	}
 	return loaded, s.publish()

@@ -50,7 +50,8 @@ func (r *restore) precheck(ctx context.Context, open openFunc) error {
 	})
 	r.done.Lost, r.done.Compared = lost, err == nil
 	switch {
-	case errors.Is(err, ledger.ErrNotALedger), errors.Is(err, ledger.ErrNewerSchema), errors.Is(err, ledger.ErrNoLedger):
+	case errors.Is(err, ledger.ErrNotALedger), errors.Is(err, ledger.ErrNewerSchema),
+		errors.Is(err, ledger.ErrNoLedger):
 		return refuse(ErrForeign, "%w", err)
 	case errors.Is(err, ledger.ErrBusy):
 		return inUse(r.done.Path)
