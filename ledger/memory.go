@@ -1,6 +1,6 @@
 package ledger
 
-import "database/sql/driver"
+import "jobledger/ledger/internal/engine"
 
 // Memory is a value for Tx.Remember.
 type Memory interface {
@@ -9,26 +9,16 @@ type Memory interface {
 }
 
 // Question is a query with its arguments.
-type Question struct {
-	Query string
-	Args  []any
-}
-
-// answer is the rows of a question.
-type answer struct {
-	query string
-	names []string
-	rows  [][]driver.Value
-}
+type Question = engine.Question
 
 // memory is what the user of a connection of the writer remembers from one transaction to the next, and the pos of the
 // last event that is in it.
 type memory struct {
 	value    Memory
 	seen     int64
-	recalled bool     // by the last transaction
-	others   int      // for how many more recalls it is expected that others have written meanwhile
-	answers  []answer // to the value's questions, as the transaction began
+	recalled bool            // by the last transaction
+	others   int             // for how many more recalls it is expected that others have written meanwhile
+	answers  []engine.Answer // to the value's questions, as the transaction began
 }
 
 // expected is how long one who has found that others write expects that they do. A worker whom they enqueue for recalls
@@ -81,8 +71,8 @@ func (tx *Tx) Answered(query string) *Asked {
 		return nil
 	}
 	for _, a := range tx.session.memory.answers {
-		if a.query == query {
-			return &Asked{tx: tx, query: query, read: a.read}
+		if a.Query == query {
+			return &Asked{tx: tx, query: query, read: a.Read}
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 )
 
 // Statements returns the statements of the hot path as they are sent, by what they are for. The compare-and-swaps
@@ -22,7 +23,7 @@ func Statements() map[string]string {
 		"lives":        lives,
 	}
 	updates.Range(func(key, list any) bool {
-		one, many := list.(*ledger.List).Statements()
+		one, many := ledgertest.SQLiteStatements(list.(*ledger.BulkStmt))
 		all[fmt.Sprintf("put one %x", key)] = one
 		all[fmt.Sprintf("put many %x", key)] = many
 		return true

@@ -34,7 +34,7 @@ func EvolveQueue(q Queue, e ledger.Event) (Queue, error) {
 	return q, fmt.Errorf("%w: %T does not concern a queue", ledger.ErrUnknownKind, e.Body)
 }
 
-var putQueue = ledger.NewUpsert("queues", "queue", ledger.Types{"reason": ledger.Text}, "queue", "paused", "since", "actor", "reason")
+var putQueue = ledger.NewUpsert("queues", "queue", ledger.ColumnTypes{"reason": ledger.TextColumn}, "queue", "paused", "since", "actor", "reason")
 
 // PutQueue makes the row of q's queue say q.
 func PutQueue(ctx context.Context, tx *ledger.Tx, q Queue) error {

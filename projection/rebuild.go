@@ -35,7 +35,7 @@ func Rebuild(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
 }
 
 func mendSchema(ctx context.Context, tx *ledger.Tx) ([]string, error) {
-	return tx.MendSchema(ctx, "jobs", "queues", "presence", "kinds", "states")
+	return tx.RepairSchema(ctx, "jobs", "queues", "presence", "kinds", "states")
 }
 
 // Survey is what a rebuild has to do, as far as one snapshot shows. The long part of a rebuild is to find out; others

@@ -178,17 +178,17 @@ func Put(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 	return nil
 }
 
-var columnTypes = ledger.Types{"id": ledger.Text, "lane": ledger.Text, "key": ledger.Text, "lease_token": ledger.Text,
-	"error_code": ledger.Text, "more": ledger.JSON}
+var columnTypes = ledger.ColumnTypes{"id": ledger.TextColumn, "lane": ledger.TextColumn, "key": ledger.TextColumn, "lease_token": ledger.TextColumn,
+	"error_code": ledger.TextColumn, "more": ledger.JSONColumn}
 
-var newJobs = ledger.NewInserts("jobs", columnTypes, columns[:]...)
+var newJobs = ledger.NewSparseInsert("jobs", columnTypes, columns[:]...)
 
 // updates holds the List for each set of changed columns; there are some twenty in practice.
 var updates sync.Map
 
-func updateJob(changed uint32) *ledger.List {
+func updateJob(changed uint32) *ledger.BulkStmt {
 	if l, ok := updates.Load(changed); ok {
-		return l.(*ledger.List)
+		return l.(*ledger.BulkStmt)
 	}
 	var names []string
 	for i, name := range columns {
@@ -196,8 +196,8 @@ func updateJob(changed uint32) *ledger.List {
 			names = append(names, name)
 		}
 	}
-	l, _ := updates.LoadOrStore(changed, ledger.NewUpdate("jobs", "n", "seq", columnTypes, names...))
-	return l.(*ledger.List)
+	l, _ := updates.LoadOrStore(changed, ledger.NewCompareAndSwap("jobs", "n", "seq", columnTypes, names...))
+	return l.(*ledger.BulkStmt)
 }
 
 // one runs a query for at most one job.

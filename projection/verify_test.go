@@ -265,7 +265,7 @@ func dump(t testing.TB, s *ledger.Store) (lines []string) {
 	t.Helper()
 	err := s.Read(context.Background(), func(tx *ledger.Tx) error {
 		array := "json_array"
-		if ledger.OnServer(s.DSN()) {
+		if ledger.IsServerAddress(s.DSN()) {
 			array = "json_build_array"
 		}
 		for _, query := range []string{`SELECT ` + array + `(` + strings.Join(projection.Columns(), ", ") + `) FROM jobs ORDER BY n`,
@@ -297,7 +297,7 @@ func dump(t testing.TB, s *ledger.Store) (lines []string) {
 // types and constraints do not let through is passed over.
 func damager(t *testing.T, s *ledger.Store) func(statement string) error {
 	t.Helper()
-	if ledger.OnServer(s.DSN()) {
+	if ledger.IsServerAddress(s.DSN()) {
 		conn, err := pgx.Connect(t.Context(), s.DSN())
 		if err != nil {
 			t.Fatal(err)

@@ -13,10 +13,10 @@ import (
 
 // shown is dsn for people: of a ledger in PostgreSQL the address, without a password.
 func shown(dsn string) string {
-	if !ledger.OnServer(dsn) {
+	if !ledger.IsServerAddress(dsn) {
 		return dsn
 	}
-	if address, err := ledger.Address(dsn); err == nil {
+	if address, err := ledger.ServerAddress(dsn); err == nil {
 		return address
 	}
 	return "postgres://…"
@@ -43,10 +43,10 @@ func withoutPassword(dsn string) string {
 
 // dbWords are what a line for a shell says of the ledger: nothing where it need not.
 func (p *program) dbWords() string {
-	if p.db == defaultDB || ledger.OnServer(p.db) && p.db == os.Getenv("JOBLEDGER_DB") {
+	if p.db == defaultDB || ledger.IsServerAddress(p.db) && p.db == os.Getenv("JOBLEDGER_DB") {
 		return ""
 	}
-	if ledger.OnServer(p.db) {
+	if ledger.IsServerAddress(p.db) {
 		return " --db " + quoteShell(withoutPassword(p.db))
 	}
 	return " --db " + quoteShell(p.db)
@@ -54,7 +54,7 @@ func (p *program) dbWords() string {
 
 // ofFiles refuses what is done with a file to a ledger on a server. hint says what does it there.
 func (p *program) ofFiles(verb, hint string) error {
-	if !ledger.OnServer(p.db) {
+	if !ledger.IsServerAddress(p.db) {
 		return nil
 	}
 	return withHint(usagef("%s is for a ledger in a file, and %s is in PostgreSQL", verb, shown(p.db)), "%s", hint)
@@ -62,7 +62,7 @@ func (p *program) ofFiles(verb, hint string) error {
 
 // fileName refuses what is no name for a new file.
 func fileName(flag, name string) error {
-	if !ledger.OnServer(name) {
+	if !ledger.IsServerAddress(name) {
 		return nil
 	}
 	return withHint(usagef("%s makes a file; %s is none", flag, shown(name)),
@@ -75,7 +75,7 @@ var errNoHome = errors.New("neither XDG_STATE_HOME nor HOME is set")
 // logFolder is where this machine keeps what commands write, of the ledger at path: beside a file; for one in PostgreSQL,
 // in a folder of this user's.
 func logFolder(path string) (string, error) {
-	if !ledger.OnServer(path) {
+	if !ledger.IsServerAddress(path) {
 		return worker.LogFolder(path), nil
 	}
 	state := os.Getenv("XDG_STATE_HOME")

@@ -140,7 +140,7 @@ func (p *program) finish(err error) int {
 	if code == exitOK {
 		return exitOK
 	}
-	if ledger.OnServer(p.db) {
+	if ledger.IsServerAddress(p.db) {
 		hint = serverHint(err, hint)
 	}
 	p.message("%s", message)

@@ -95,7 +95,7 @@ func (d *demo) run(ctx context.Context, folder string, force bool) error {
 
 // makeRoom removes the ledger of an earlier demo if it may, and nothing that is not a ledger.
 func (d *demo) makeRoom(ctx context.Context, force bool) error {
-	if ledger.OnServer(d.db) {
+	if ledger.IsServerAddress(d.db) {
 		return d.lookForRoom(ctx)
 	}
 	if _, err := os.Stat(d.db); errors.Is(err, fs.ErrNotExist) {

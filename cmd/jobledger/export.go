@@ -83,7 +83,7 @@ func exportLines(ctx context.Context, service *commands.Service, s stretch, bodi
 	}
 	w := bufio.NewWriterSize(out, 64<<10)
 	var text []byte
-	for line, err := range ledger.Ahead(service.Store.Lines(ctx, ledger.Filter{After: s.after, Until: s.until}, bodies)) {
+	for line, err := range ledger.Prefetch(service.Store.Lines(ctx, ledger.Filter{After: s.after, Until: s.until}, bodies)) {
 		if err != nil {
 			return n, err
 		}

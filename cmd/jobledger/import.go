@@ -109,7 +109,7 @@ func (p *program) importInto(ctx context.Context, from string, content *io.Secti
 		return loaded, shown(path), err
 	case !errors.Is(err, ledger.ErrNoLedger):
 		return loaded, "", err
-	case ledger.OnServer(p.db) || !errors.Is(statErr, fs.ErrNotExist): // a database without one, or an empty file
+	case ledger.IsServerAddress(p.db) || !errors.Is(statErr, fs.ErrNotExist): // a database without one, or an empty file
 		service, err := p.openOrCreate(ctx)
 		if err != nil {
 			return loaded, "", err
@@ -131,7 +131,7 @@ func (p *program) importInto(ctx context.Context, from string, content *io.Secti
 
 // newLedger is what to do where a ledger has events.
 func (p *program) newLedger() string {
-	if ledger.OnServer(p.db) {
+	if ledger.IsServerAddress(p.db) {
 		return "give --db another database, or with ?schema=NAME another schema of this one"
 	}
 	return "give --db the name of a new ledger"

@@ -32,7 +32,7 @@ func (p *program) openOrCreate(ctx context.Context) (*commands.Service, error) {
 
 // noFolder is err with what to do about it, if the folder of dsn is none.
 func noFolder(dsn string, err error) error {
-	if err == nil || errors.Is(err, ledger.ErrAddress) || ledger.OnServer(dsn) {
+	if err == nil || errors.Is(err, ledger.ErrAddress) || ledger.IsServerAddress(dsn) {
 		return err
 	}
 	path, _ := pathOf(dsn)
@@ -56,7 +56,7 @@ func (p *program) service(store *ledger.Store, err error) (*commands.Service, er
 	if failpoint.Shifted() {
 		store.Now = p.now
 	} else {
-		p.follow(store.Ahead())
+		p.follow(store.ClockSkew())
 	}
 	return &commands.Service{Store: store}, nil
 }
@@ -132,7 +132,7 @@ func self(name, version string) ledger.Worker {
 
 // absoluteDB is --db so that it means the same ledger in another folder.
 func absoluteDB(dsn string) string {
-	if ledger.OnServer(dsn) {
+	if ledger.IsServerAddress(dsn) {
 		return dsn
 	}
 	path, isURL := strings.CutPrefix(dsn, "sqlite:")

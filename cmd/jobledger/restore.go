@@ -98,10 +98,10 @@ func (r *restoring) restore(ctx context.Context) error {
 	if err := r.migrate(ctx); err != nil {
 		return err
 	}
-	if err := r.weigh(ctx, ledger.Look); err != nil {
+	if err := r.weigh(ctx, ledger.InspectFile); err != nil {
 		return err
 	}
-	seized, err := ledger.Seize(ctx, r.path, r.unreadable != nil)
+	seized, err := ledger.LockExclusive(ctx, r.path, r.unreadable != nil)
 	if errors.Is(err, ledger.ErrBusy) {
 		return inUse(r.path)
 	}
@@ -110,7 +110,7 @@ func (r *restoring) restore(ctx context.Context) error {
 	}
 	defer seized.Release()
 	if r.unreadable == nil {
-		if err := r.weigh(ctx, ledger.LookAlone); err != nil { // once more: now nobody can write
+		if err := r.weigh(ctx, ledger.InspectFileOnly); err != nil { // once more: now nobody can write
 			return err
 		}
 	}
@@ -155,7 +155,7 @@ func (r *restoring) take(ctx context.Context) error {
 	bar := r.startProgress("checking the backup", -1)
 	defer bar.done()
 	var problems []string
-	err := ledger.Look(ctx, r.from, func(tx *ledger.Tx, _ ledger.Facts) (err error) {
+	err := ledger.InspectFile(ctx, r.from, func(tx *ledger.Tx, _ ledger.FileFacts) (err error) {
 		problems, err = tx.Integrity(ctx)
 		return err
 	})
@@ -192,7 +192,7 @@ func (r *restoring) copyOf(ctx context.Context) (*unfinished, error) {
 	u := &unfinished{path: r.path, temp: file.Name()}
 	err = file.Close()
 	if err == nil {
-		err = ledger.Copy(ctx, r.from, u.temp)
+		err = ledger.CopyFile(ctx, r.from, u.temp)
 	}
 	if err == nil {
 		u.Service, err = r.service(ledger.OpenExisting(ctx, u.temp))
@@ -261,7 +261,7 @@ func (r *restoring) record(ctx context.Context, lost *int) error {
 }
 
 // exchange gives the copy the ledger's name, and the ledger another one.
-func (r *restoring) exchange(seized *ledger.Seized) error {
+func (r *restoring) exchange(seized *ledger.ExclusiveLock) error {
 	if err := likeFile(r.copy.temp, r.before); err != nil {
 		return withHint(fmt.Errorf("give the new ledger to the owner of the old one: %w", err), "restore as that user")
 	}

@@ -15,8 +15,8 @@ import (
 
 // migrate brings a ledger of an older version up to date, as any command does, so that it can be compared.
 func (r *restoring) migrate(ctx context.Context) error {
-	var facts ledger.Facts
-	err := ledger.Look(ctx, r.path, func(_ *ledger.Tx, f ledger.Facts) error {
+	var facts ledger.FileFacts
+	err := ledger.InspectFile(ctx, r.path, func(_ *ledger.Tx, f ledger.FileFacts) error {
 		facts = f
 		return nil
 	})
@@ -30,13 +30,13 @@ func (r *restoring) migrate(ctx context.Context) error {
 	return service.Store.Close()
 }
 
-// looker is ledger.Look, or LookAlone.
-type looker func(context.Context, string, func(*ledger.Tx, ledger.Facts) error) error
+// looker is ledger.InspectFile, or LookAlone.
+type looker func(context.Context, string, func(*ledger.Tx, ledger.FileFacts) error) error
 
 // weigh refuses to replace a ledger that is in use, or that holds what the backup does not.
 func (r *restoring) weigh(ctx context.Context, look looker) error {
 	var busy []projection.Worker
-	err := look(ctx, r.path, func(old *ledger.Tx, _ ledger.Facts) error {
+	err := look(ctx, r.path, func(old *ledger.Tx, _ ledger.FileFacts) error {
 		return r.copy.Store.Read(ctx, func(fresh *ledger.Tx) error {
 			same, err := projection.Common(ctx, old, fresh)
 			if err == nil {
@@ -98,7 +98,7 @@ func (r *restoring) seenAtWork(w projection.Worker) string {
 // inUse refuses because the ledger is open, and says by whom, where the system tells.
 func inUse(path string) error {
 	var who []string
-	for _, h := range ledger.Holders(path) {
+	for _, h := range ledger.LockHolders(path) {
 		if h.PID != os.Getpid() {
 			who = append(who, fmt.Sprintf("%s (pid %d)", cmp.Or(h.Program, "a process"), h.PID))
 		}

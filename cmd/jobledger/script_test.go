@@ -106,7 +106,7 @@ func ledgerOf(env *testscript.Env, dsn string) error {
 		env.Setenv("LOGS", filepath.Join(env.WorkDir, defaultDB+".logs"))
 		return nil
 	}
-	address, err := ledger.Address(dsn)
+	address, err := ledger.ServerAddress(dsn)
 	env.Setenv("JOBLEDGER_DB", dsn)
 	env.Setenv("LEDGER", address)
 	env.Setenv("LOGS", filepath.Join(env.WorkDir, "state", "jobledger", address[strings.LastIndexByte(address, '/')+1:]))
@@ -118,7 +118,7 @@ func anew(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: anew")
 	}
-	if dsn := ts.Getenv("JOBLEDGER_DB"); ledger.OnServer(dsn) {
+	if dsn := ts.Getenv("JOBLEDGER_DB"); ledger.IsServerAddress(dsn) {
 		_, err := printed(dsn, "SET client_min_messages TO warning; DROP SCHEMA IF EXISTS jobledger CASCADE")
 		ts.Check(err)
 		return
@@ -153,7 +153,7 @@ func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: sql file statement")
 	}
 	dsn := ts.Getenv("JOBLEDGER_DB")
-	if args[0] != defaultDB || !ledger.OnServer(dsn) {
+	if args[0] != defaultDB || !ledger.IsServerAddress(dsn) {
 		dsn = ts.MkAbs(args[0])
 	}
 	out, err := printed(dsn, args[1])
@@ -170,7 +170,7 @@ func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 
 // printed is what a shell of the ledger's database prints for statements: the rows as sqlite3 and psql -At do.
 func printed(dsn, statements string) (string, error) {
-	if ledger.OnServer(dsn) {
+	if ledger.IsServerAddress(dsn) {
 		return printedByServer(dsn, statements)
 	}
 	db, err := sql.Open("sqlite", dsn)
