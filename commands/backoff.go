@@ -8,9 +8,9 @@ import (
 	"jobledger/ledger"
 )
 
-// Backoff returns how long a job waits after its nth failure: min(1 s · 2^(n−1), 1 h), ± 20 %. The share is drawn
-// from a hash of job and attempt, so that jobs that failed together do not return together and a replay needs no
-// dice.
+// Backoff returns how long a job waits after its nth failure: min(1 s · 2^(n−1), 1 h), ± 20 %. The jitter is
+// a hash of job and attempt: jobs that failed at once do not return at once, and the rules need no random
+// numbers.
 func Backoff(job ledger.JobID, attempt, failures int) time.Duration {
 	base := time.Hour
 	if failures < 13 { // 2^12 s is more than an hour

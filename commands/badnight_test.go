@@ -115,7 +115,7 @@ func (n *night) find(host, queue string) *proc {
 func (n *night) stop(p *proc) {
 	for _, h := range p.held {
 		n.act()
-		_, err := n.queue.Do(n.t.Context(), "worker:"+p.worker.Name, h.job.ID, commands.Release{Token: h.job.Token, Reason: "the worker is stopped"})
+		_, err := n.queue.Apply(n.t.Context(), "worker:"+p.worker.Name, h.job.ID, commands.Release{Token: h.job.Token, Reason: "the worker is stopped"})
 		n.refusable(err)
 	}
 	n.act()
@@ -132,7 +132,7 @@ func (n *night) enqueue(e commands.Enqueue, group string) {
 
 func (n *night) do(actor string, id ledger.JobID, c commands.Command) {
 	n.act()
-	_, err := n.queue.Do(n.t.Context(), actor, id, c)
+	_, err := n.queue.Apply(n.t.Context(), actor, id, c)
 	n.must(err)
 }
 
@@ -188,7 +188,7 @@ func (n *night) work(p *proc) {
 		switch {
 		case !h.ends.After(n.now):
 			n.act()
-			_, err := n.queue.Do(n.t.Context(), actor, h.job.ID, n.ending(p, h))
+			_, err := n.queue.Apply(n.t.Context(), actor, h.job.ID, n.ending(p, h))
 			n.refusable(err)
 			continue
 		case !h.beat.After(n.now):
@@ -196,7 +196,7 @@ func (n *night) work(p *proc) {
 			h.calls++
 			progress := float64(100*n.now.Sub(h.job.ClaimedAt)/h.ends.Sub(h.job.ClaimedAt)) / 100
 			beat := commands.Heartbeat{Token: h.job.Token, Lease: time.Minute, Progress: &progress}
-			_, err := n.queue.Do(n.t.Context(), actor, h.job.ID, beat)
+			_, err := n.queue.Apply(n.t.Context(), actor, h.job.ID, beat)
 			n.refusable(err)
 			if err != nil { // lost or cancelled: its command is killed
 				continue

@@ -9,7 +9,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
-	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 var finishedJobs = flag.Int("finished", 200_000, "finished jobs in the ledger of BenchmarkClaim/finished")
@@ -40,16 +40,16 @@ var benchRequest = commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledge
 func drain(b *testing.B, s *commands.Service, n int) {
 	b.Helper()
 	r := benchRequest
-	var steps []commands.Step
+	var steps []commands.Op
 	for n > 0 || len(steps) > 0 {
 		r.Limit = min(max(n, 1), 1000)
-		_, jobs, err := s.Turn(b.Context(), "worker:w", steps, r)
+		_, jobs, err := s.ApplyAndClaim(b.Context(), "worker:w", steps, r)
 		if err != nil {
 			b.Fatal(err)
 		}
 		steps = steps[:0]
 		for _, j := range jobs {
-			steps = append(steps, commands.Step{Job: j, Command: commands.Succeed{Token: j.Token}})
+			steps = append(steps, commands.Op{Job: j, Command: commands.Succeed{Token: j.Token}})
 		}
 		n -= len(jobs)
 	}
@@ -92,13 +92,13 @@ func BenchmarkClaimSucceed(b *testing.B) {
 	b.Run("one worker", func(b *testing.B) {
 		s := benchService(b)
 		fill(b, s, 200_000, commands.Enqueue{Queue: "mail"})
-		var steps []commands.Step
+		var steps []commands.Op
 		for b.Loop() {
-			_, jobs, err := s.Turn(b.Context(), "worker:w", steps, benchRequest)
+			_, jobs, err := s.ApplyAndClaim(b.Context(), "worker:w", steps, benchRequest)
 			if err != nil || len(jobs) != 1 {
 				b.Fatal(len(jobs), err)
 			}
-			steps = append(steps[:0], commands.Step{Job: jobs[0], Command: commands.Succeed{Token: jobs[0].Token}})
+			steps = append(steps[:0], commands.Op{Job: jobs[0], Command: commands.Succeed{Token: jobs[0].Token}})
 		}
 	})
 	b.Run("64 workers", func(b *testing.B) {
@@ -107,14 +107,14 @@ func BenchmarkClaimSucceed(b *testing.B) {
 		b.SetParallelism(32) // × GOMAXPROCS
 		b.ResetTimer()
 		b.RunParallel(func(pb *testing.PB) {
-			var steps []commands.Step
+			var steps []commands.Op
 			for pb.Next() {
-				_, jobs, err := s.Turn(b.Context(), "worker:w", steps, benchRequest)
+				_, jobs, err := s.ApplyAndClaim(b.Context(), "worker:w", steps, benchRequest)
 				if err != nil || len(jobs) != 1 {
 					b.Error(len(jobs), err)
 					return
 				}
-				steps = append(steps[:0], commands.Step{Job: jobs[0], Command: commands.Succeed{Token: jobs[0].Token}})
+				steps = append(steps[:0], commands.Op{Job: jobs[0], Command: commands.Succeed{Token: jobs[0].Token}})
 			}
 		})
 	})
@@ -160,13 +160,13 @@ func BenchmarkClaim(b *testing.B) {
 			for i := range 100 {
 				r.Capabilities = append(r.Capabilities, fmt.Sprint("c", i))
 			}
-			var steps []commands.Step
+			var steps []commands.Op
 			for b.Loop() {
-				_, jobs, err := s.Turn(b.Context(), "worker:w", steps, r)
+				_, jobs, err := s.ApplyAndClaim(b.Context(), "worker:w", steps, r)
 				if err != nil || len(jobs) != 1 {
 					b.Fatal(len(jobs), err)
 				}
-				steps = append(steps[:0], commands.Step{Job: jobs[0], Command: commands.Release{Token: jobs[0].Token}})
+				steps = append(steps[:0], commands.Op{Job: jobs[0], Command: commands.Release{Token: jobs[0].Token}})
 			}
 		})
 	}
@@ -179,7 +179,7 @@ func BenchmarkVerify(b *testing.B) {
 	events := int64(0)
 	for b.Loop() {
 		err := s.Store.Read(b.Context(), func(tx *ledger.Tx) error {
-			v, err := projection.Verify(b.Context(), tx, nil)
+			v, err := audit.Verify(b.Context(), tx, nil)
 			if len(v.Findings) > 0 {
 				b.Errorf("%+v", v.Findings)
 			}

@@ -247,7 +247,11 @@ func TestNextIsTheSortOfAllThatFits(t *testing.T) {
 		}
 		var got []string
 		err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
-			found, err := projection.Next(t.Context(), tx, want, now, most)
+			search, err := projection.Seek(t.Context(), tx, want, now, most)
+			if err != nil {
+				return err
+			}
+			found, err := search.Jobs(t.Context())
 			for _, j := range found {
 				got = append(got, string(j.ID))
 			}

@@ -1,39 +1,53 @@
-// Package commands is the write side: what may be asked of a job (Command), whether it is allowed (Decide), and the
-// Service that carries it out. Every row and event goes through one private function, record.
 package commands
 
 import (
+	"fmt"
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection"
 )
 
-// Command is one thing that may be asked of a job.
+// Command is one thing that the owner of a claim or an operator may ask of a job: Heartbeat, Succeed, Fail
+// and Release take a token; Cancel, Retry, Reschedule and Erase take none. Commands are passed by value.
 type Command interface {
-	name() string // as on the command line
+	action
+
+	// check returns an InvalidError for the first field that no job could permit.
+	check() error
 }
 
-// Claim takes a queued job for a worker. Service.Claim finds the jobs.
-type Claim struct {
-	Token      string
-	Worker     ledger.Worker
-	Lease      time.Duration
-	MaxRuntime time.Duration // the worker's own limit; 0: the job's alone
+// action is anything that is decided about one job: a Command, or what only this package may ask, which is to
+// enqueue, claim and reclaim.
+type action interface {
+	// name is the verb, as on the command line.
+	name() string
+
+	// decide applies the rules of the action to j. It is pure; see decide.
+	decide(j projection.Job, at time.Time) (fact, error)
 }
 
-// Heartbeat extends the lease and may say how far the work is.
+// ownerCommand is a Command of whoever holds the claim.
+type ownerCommand interface {
+	Command
+
+	// credentials returns the token of the claim and the name of its worker, which may be empty.
+	credentials() (token, owner string)
+}
+
+// Heartbeat extends the lease and may report progress.
 type Heartbeat struct {
 	Token    string
-	Owner    string // the worker who must hold the claim; "": whoever has the token
-	Lease    time.Duration
-	Progress *float64 // 0…1; nil: not said
+	Owner    string        // the worker that must hold the claim; "": the token suffices
+	Lease    time.Duration // from now on; required
+	Progress *float64      // 0…1; nil: not reported
 	Note     string
 }
 
 // Succeed ends the claim and the job.
 type Succeed struct {
 	Token    string
-	Owner    string // as Heartbeat's
+	Owner    string // as in Heartbeat
 	Result   []byte // nil: none
 	ExitCode *int   // nil: no process
 	Output   ledger.Output
@@ -42,30 +56,27 @@ type Succeed struct {
 // Fail ends the claim as a failure. The job is retried later unless it has failed MaxAttempts times.
 type Fail struct {
 	Token    string
-	Owner    string // as Heartbeat's
+	Owner    string // as in Heartbeat
 	Code     string // default "failed"
 	Detail   string
 	ExitCode *int
 	Signal   string
-	RetryIn  *time.Duration // nil: the backoff
-	NoRetry  bool           // give up now
+	RetryIn  *time.Duration // nil: exponential backoff
+	NoRetry  bool           // the job fails for good
 	Output   ledger.Output
 }
 
-// Release gives the job back unfinished, which is no failure.
+// Release returns the job to its queue before it is finished. That does not count as a failure.
 type Release struct {
 	Token  string
-	Owner  string // as Heartbeat's
+	Owner  string // as in Heartbeat
 	Reason string
 	Delay  time.Duration // until it may be claimed again
-	Snooze bool          // the job itself asked for it: counted, with the backoff where Delay is 0; the 100th is a failure
-	Output ledger.Output
-}
 
-// Reclaim takes the job from an owner whose lease has run out. Token and LeaseUntil are what the sweeper saw.
-type Reclaim struct {
-	Token      string
-	LeaseUntil time.Time
+	// Snooze says that the job itself asked to run later. Snoozes are counted, and back off where Delay is 0;
+	// one more than MaxSnoozes is a failure.
+	Snooze bool
+	Output ledger.Output
 }
 
 // Cancel ends a job that has not ended.
@@ -74,35 +85,111 @@ type Cancel struct{ Reason string }
 // Retry queues a job that has ended again.
 type Retry struct{ Reason string }
 
-// Reschedule changes when a queued job runs, or before which others.
+// Reschedule changes the run_at or the priority of a queued job.
 type Reschedule struct {
-	RunAt    *time.Time // nil: as it is; in the past: now
-	Priority *int       // nil: as it is
+	RunAt    *time.Time // nil: unchanged; in the past: now
+	Priority *int       // nil: unchanged
 	Reason   string
 }
 
-func (Claim) name() string      { return "claim" }
+// Erase removes a job's payload, results and salt for good. Its history stays, and says what was removed and
+// why.
+type Erase struct{ Reason string }
+
 func (Heartbeat) name() string  { return "heartbeat" }
 func (Succeed) name() string    { return "succeed" }
 func (Fail) name() string       { return "fail" }
 func (Release) name() string    { return "release" }
-func (Reclaim) name() string    { return "reclaim" }
 func (Cancel) name() string     { return "cancel" }
 func (Retry) name() string      { return "retry" }
 func (Reschedule) name() string { return "reschedule" }
 func (Erase) name() string      { return "erase" }
 
-// credentials returns what an owner's command shows: the token, and perhaps a name; ok is false for everybody else's.
-func credentials(c Command) (token, owner string, ok bool) {
+func (c Heartbeat) credentials() (token, owner string) { return c.Token, c.Owner }
+func (c Succeed) credentials() (token, owner string)   { return c.Token, c.Owner }
+func (c Fail) credentials() (token, owner string)      { return c.Token, c.Owner }
+func (c Release) credentials() (token, owner string)   { return c.Token, c.Owner }
+
+// CheckCommand returns an InvalidError for a command that no job could permit.
+func CheckCommand(c Command) error {
 	switch c := c.(type) {
-	case Heartbeat:
-		return c.Token, c.Owner, true
-	case Succeed:
-		return c.Token, c.Owner, true
-	case Fail:
-		return c.Token, c.Owner, true
-	case Release:
-		return c.Token, c.Owner, true
+	case Heartbeat, Succeed, Fail, Release, Cancel, Retry, Reschedule, Erase:
+		return c.check()
 	}
-	return "", "", false
+	return &InvalidError{"command", fmt.Sprintf("%T", c), "the commands of this package, by value"}
+}
+
+func (c Heartbeat) check() error {
+	if err := checkCredentials(c); err != nil {
+		return err
+	}
+	if c.Progress != nil && !(*c.Progress >= 0 && *c.Progress <= 1) {
+		return &InvalidError{"progress", fmt.Sprint(*c.Progress), "0 to 1"}
+	}
+	if err := CheckLease(c.Lease); err != nil {
+		return err
+	}
+	return checkText("note", c.Note, MaxReason)
+}
+
+func (c Succeed) check() error {
+	if err := checkCredentials(c); err != nil {
+		return err
+	}
+	return checkSize("result", c.Result)
+}
+
+func (c Fail) check() error {
+	if err := checkCredentials(c); err != nil {
+		return err
+	}
+	if c.RetryIn != nil && (*c.RetryIn < 0 || *c.RetryIn > MaxRunTime) {
+		return &InvalidError{"retry_in", c.RetryIn.String(), "0s to 8784h"}
+	}
+	if c.Code != "" {
+		if err := CheckLabel("code", c.Code); err != nil {
+			return err
+		}
+	}
+	if err := checkText("signal", c.Signal, MaxLabel); err != nil {
+		return err
+	}
+	return checkText("detail", c.Detail, MaxErrorDetail)
+}
+
+func (c Release) check() error {
+	if err := checkCredentials(c); err != nil {
+		return err
+	}
+	if c.Delay < 0 || c.Delay > MaxRunTime {
+		return &InvalidError{"delay", c.Delay.String(), "0s to 8784h"}
+	}
+	return checkText("reason", c.Reason, MaxReason)
+}
+
+func (c Cancel) check() error { return checkText("reason", c.Reason, MaxReason) }
+func (c Retry) check() error  { return checkText("reason", c.Reason, MaxReason) }
+func (c Erase) check() error  { return checkText("reason", c.Reason, MaxReason) }
+
+func (c Reschedule) check() error {
+	if c.Priority != nil {
+		if err := checkPriority(*c.Priority); err != nil {
+			return err
+		}
+	}
+	if c.RunAt != nil && c.RunAt.UTC().Year() > 9999 {
+		return &InvalidError{"run_at", ledger.FormatTime(*c.RunAt), "up to the year 9999"}
+	}
+	return checkText("reason", c.Reason, MaxReason)
+}
+
+func checkCredentials(c ownerCommand) error {
+	token, owner := c.credentials()
+	if token == "" {
+		return &InvalidError{"token", "", "the token that the claim was given"}
+	}
+	if err := checkText("token", token, MaxKey); err != nil {
+		return err
+	}
+	return checkText("worker", owner, MaxKey)
 }

@@ -209,7 +209,7 @@ func TestAnUnknownCommitIsAnsweredWhenSentAgain(t *testing.T) {
 		}
 		c.once(v)
 		end := commands.Succeed{Token: mine[0].Token, Result: []byte("r")}
-		if _, err := q.Do(t.Context(), "worker:w", mine[0].ID, end); !errors.Is(err, ledger.ErrUnknown) {
+		if _, err := q.Apply(t.Context(), "worker:w", mine[0].ID, end); !errors.Is(err, ledger.ErrUnknown) {
 			t.Fatalf("succeed: got %v, want ErrUnknown", err)
 		}
 		if got := q.tail() == 3; got != (v == unheard) {

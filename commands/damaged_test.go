@@ -41,10 +41,10 @@ func TestADamagedJobKeepsNoOtherFromBeingClaimed(t *testing.T) {
 				damage(t, s.Service, statement, enqueued[i].N)
 			}
 			request := commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "w", Boot: "b"}, Limit: 20}
-			var steps []commands.Step
+			var steps []commands.Op
 			var got []ledger.JobID
 			for range 20 {
-				outcomes, claimed, err := s.Turn(t.Context(), "worker:w", steps, request)
+				outcomes, claimed, err := s.ApplyAndClaim(t.Context(), "worker:w", steps, request)
 				if err != nil && len(got) != 147 {
 					t.Fatalf("after %d: %v", len(got), err)
 				}
@@ -58,7 +58,7 @@ func TestADamagedJobKeepsNoOtherFromBeingClaimed(t *testing.T) {
 				}
 				for _, j := range claimed {
 					got = append(got, j.ID)
-					steps = append(steps, commands.Step{Job: j, Command: commands.Succeed{Token: j.Token}})
+					steps = append(steps, commands.Op{Job: j, Command: commands.Succeed{Token: j.Token}})
 				}
 			}
 			for i, j := range enqueued {

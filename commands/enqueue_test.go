@@ -263,7 +263,7 @@ func TestLimitsOfCommands(t *testing.T) {
 			commands.Cancel{Reason: text(1025)}, commands.Retry{Reason: "\x00"}, commands.Reschedule{Reason: "\xff"}}},
 		{"priority", commands.Reschedule{Priority: ref(100)}, []commands.Command{commands.Reschedule{Priority: ref(101)}, commands.Reschedule{Priority: ref(-101)}}},
 		{"run_at", commands.Reschedule{RunAt: ref(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))}, []commands.Command{commands.Reschedule{RunAt: ref(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC))}}},
-		{"command", commands.Cancel{}, []commands.Command{claimed("T"), commands.Reclaim{Token: "T"}}},
+		{"command", commands.Cancel{}, []commands.Command{nil, &commands.Cancel{}}},
 	} {
 		q := newQueue(t)
 		q.NewID = func() string { return "T" }
@@ -273,17 +273,17 @@ func TestLimitsOfCommands(t *testing.T) {
 		}
 		for _, bad := range test.bad {
 			before := q.tail()
-			_, err := q.Do(t.Context(), "cli:test", j.ID, bad)
+			_, err := q.Apply(t.Context(), "cli:test", j.ID, bad)
 			var invalid *commands.InvalidError
 			if !errors.As(err, &invalid) || invalid.Field != test.field {
 				t.Errorf("%s beyond its limit: %+.80v: got %v", test.field, bad, err)
 			}
-			out, err := q.All(t.Context(), "cli:test", []commands.Step{{Job: j, Command: bad}})
+			out, err := q.ApplyBatch(t.Context(), "cli:test", []commands.Op{{Job: j, Command: bad}})
 			if err != nil || !errors.Is(out[0].Err, commands.ErrInvalid) || q.tail() != before {
 				t.Errorf("%s beyond its limit, as a step: %+v, %v", test.field, out, err)
 			}
 		}
-		if _, err := q.Do(t.Context(), "cli:test", j.ID, test.good); err != nil {
+		if _, err := q.Apply(t.Context(), "cli:test", j.ID, test.good); err != nil {
 			t.Errorf("%s at its limit: %v", test.field, err)
 		}
 	}

@@ -9,18 +9,22 @@ import (
 
 // Errors that callers branch on.
 var (
-	ErrLeaseLost = errors.New("lease lost")         // the token is not the live one; stop working
-	ErrCancelled = errors.New("job was cancelled")  // stop working
-	ErrConflict  = errors.New("conflict")           // state, key or content does not permit it
-	ErrNoJob     = errors.New("no such job")        //
-	ErrInvalid   = errors.New("invalid")            // the input is outside what is allowed; nothing was written
-	errNothing   = errors.New("already so")         // Decide: it is so already, no event
-	errStale     = errors.New("token is not live")  // Decide: ask DecideLate
-	errGone      = errors.New("nothing to reclaim") // Decide: the sweeper's evidence no longer holds
+	ErrLeaseLost = errors.New("lease lost")        // the token is not the live one; stop working
+	ErrCancelled = errors.New("job was cancelled") // stop working
+	ErrConflict  = errors.New("conflict")          // state, key or content does not permit it
+	ErrNoJob     = errors.New("no such job")
+	ErrInvalid   = errors.New("invalid") // the input is outside of what is allowed; nothing was written
 )
 
-// RefusedError is a write with a token that is not the live one. It is recorded in the ledger as refused, and
-// unwraps to ErrLeaseLost, ErrCancelled or ErrConflict.
+// Errors of decide that do not leave this package.
+var (
+	errNoChange      = errors.New("already so")         // the job is as asked for; no event
+	errTokenNotLive  = errors.New("token is not live")  // decideStale has the answer
+	errEvidenceStale = errors.New("nothing to reclaim") // the claim is not as the sweeper saw it
+)
+
+// RefusedError is a write with a token that is not the live one. The ledger records it as refused. It unwraps
+// to ErrLeaseLost, ErrCancelled or ErrConflict.
 type RefusedError struct {
 	Command string
 	Job     ledger.JobID
@@ -37,7 +41,7 @@ func (e *RefusedError) Error() string {
 // Unwrap returns the sentinel.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// ConflictError says which state, key or content stood against a command.
+// ConflictError says which state, key or content does not permit a command. It unwraps to ErrConflict.
 type ConflictError struct {
 	Command string
 	Job     ledger.JobID
@@ -50,10 +54,10 @@ func (e *ConflictError) Error() string { return fmt.Sprintf("%s job %s: %s", e.C
 // Unwrap returns ErrConflict.
 func (e *ConflictError) Unwrap() error { return ErrConflict }
 
-// InvalidError is input that is outside of what is allowed. It unwraps to ErrInvalid.
+// InvalidError is input outside of what is allowed. It unwraps to ErrInvalid.
 type InvalidError struct {
-	Field   string // as in JSON: "queue", "max_attempts"; what within it may follow behind a colon
-	Got     string
+	Field   string // as in JSON: "queue", "max_attempts"; a colon and a part of the field may follow
+	Got     string // "": the field is missing
 	Allowed string
 }
 

@@ -23,7 +23,7 @@ func FuzzDecideEvolve(f *testing.F) {
 			return
 		}
 		first := script[0]
-		s := newStory(t, func(b *ledger.Enqueued) {
+		s := newPureJob(t, func(b *commands.Enqueue) {
 			b.MaxAttempts = 1 + int(first)%4
 			b.MaxRuntime = time.Duration(first%3) * time.Minute
 		})
@@ -36,7 +36,7 @@ func FuzzDecideEvolve(f *testing.F) {
 			}
 			token := fmt.Sprint("T", tokens-int(how)/64)
 			before, now := s.job, s.now
-			var c commands.Command
+			var c commands.Action
 			switch what % 10 {
 			case 0:
 				tokens++
@@ -59,13 +59,13 @@ func FuzzDecideEvolve(f *testing.F) {
 				c = commands.Reschedule{RunAt: []*time.Time{nil, ref(now.Add(-time.Hour)), ref(now.Add(time.Minute))}[how%3], Priority: []*int{nil, ref(int(how) % 100)}[how%2]}
 			case 9:
 				if s.job.State.Final() {
-					s.erase(t)
+					s.apply(t, commands.Erase{Reason: "asked for"})
 				}
 				continue
 			}
-			bodies, err := s.try(c)
+			body, err := s.try(c)
 			if err != nil {
-				if errors.Is(err, projection.ErrIllegal) || len(bodies) > 0 {
+				if errors.Is(err, projection.ErrIllegal) || body != nil {
 					t.Fatalf("Decide allows what Evolve does not: %T on %+v: %v", c, before, err)
 				}
 				if s.job.Seq != before.Seq || s.job.State != before.State {
@@ -74,55 +74,47 @@ func FuzzDecideEvolve(f *testing.F) {
 				late(t, s, c)
 				continue
 			}
-			invariants(t, before, s.job, bodies, c, now)
+			invariants(t, before, s.job, body, c, now)
 		}
 	})
 }
 
 // late asks what an owner's command is told whose token is not live; it must not panic and never change the job.
-func late(t *testing.T, s *story, c commands.Command) {
-	var token, name string
-	switch c := c.(type) {
-	case commands.Heartbeat:
-		token, name = c.Token, "heartbeat"
-	case commands.Succeed:
-		token, name = c.Token, "succeed"
-	case commands.Fail:
-		token, name = c.Token, "fail"
-	case commands.Release:
-		token, name = c.Token, "release"
-	default:
+func late(t *testing.T, s *pureJob, c commands.Action) {
+	owner, ok := c.(commands.OwnerCommand)
+	if !ok {
 		return
 	}
-	past := s.past(token, name)
-	bodies, err := commands.DecideLate(s.job, past, c)
+	past := s.past(owner)
+	f, err := commands.DecideStale(s.job, past, owner)
 	var refused *commands.RefusedError
 	switch {
-	case past.Refused && len(bodies) > 0:
-		t.Fatalf("refused twice: %+v", bodies)
-	case len(bodies) > 1 || len(bodies) == 1 && !errors.As(err, &refused):
-		t.Fatalf("%d bodies with %v", len(bodies), err)
-	case err == nil && (past.Ending == nil || len(bodies) > 0):
+	case past.Refused && f.Body() != nil:
+		t.Fatalf("refused twice: %+v", f.Body())
+	case f.Body() != nil && !errors.As(err, &refused):
+		t.Fatalf("%+v with %v", f.Body(), err)
+	case err == nil && (past.Ending == nil || f.Body() != nil):
 		t.Fatalf("a first answer that was never given: %+v", past)
 	}
+	if f.Body() == nil {
+		return
+	}
 	before := s.job
-	for _, b := range bodies {
-		if err := s.add(ledger.Event{Token: token, Body: b}); err != nil {
-			t.Fatal(err)
-		}
+	if err := s.record(f); err != nil {
+		t.Fatal(err)
 	}
 	if s.job.Seq != before.Seq || s.job.State != before.State || s.job.Token != before.Token {
 		t.Fatalf("a refusal changed the job: %+v", s.job)
 	}
 }
 
-func invariants(t *testing.T, before, after projection.Job, bodies []ledger.Body, c commands.Command, now time.Time) {
+func invariants(t *testing.T, before, after projection.Job, body ledger.Body, c commands.Action, now time.Time) {
 	t.Helper()
 	held := after.State.Held()
 	_, claim := c.(commands.Claim)
 	_, retry := c.(commands.Retry)
 	for what, ok := range map[string]bool{
-		"one event":                         len(bodies) == 1,
+		"an event":                          body != nil,
 		"seq grows by one":                  after.Seq == before.Seq+1,
 		"attempt grows with a claim only":   after.Attempt == before.Attempt+map[bool]int{true: 1}[claim],
 		"a token only while held":           (after.Token != "") == held,
@@ -142,7 +134,7 @@ func invariants(t *testing.T, before, after projection.Job, bodies []ledger.Body
 		"an erased job is never run again":  !after.Erased || after.State.Final(),
 		"success leaves no error":           after.State != ledger.SucceededState || after.ErrorCode == "",
 		"a job that gave up says why":       after.State != ledger.FailedState || after.ErrorCode != "",
-		"a claim is over by its own ending": !bodies[0].Kind().EndsClaim() || !held,
+		"a claim is over by its own ending": !body.Kind().EndsClaim() || !held,
 	} {
 		if !ok {
 			t.Fatalf("%s: not true after %T %+v\nbefore %+v\nafter  %+v", what, c, c, before, after)

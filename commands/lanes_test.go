@@ -61,7 +61,7 @@ func TestClaimsFollowWhatOthersDo(t *testing.T) {
 				}
 				then := now.Add(time.Duration(random.IntN(5)-1) * time.Second / time.Duration(1+random.IntN(5)))
 				do := func(j projection.Job, c commands.Command) {
-					_, err := s.Do(t.Context(), "cli:test", j.ID, c)
+					_, err := s.Apply(t.Context(), "cli:test", j.ID, c)
 					if err != nil && !errors.Is(err, commands.ErrConflict) {
 						t.Fatalf("%T: %v", c, err)
 					}
@@ -111,7 +111,11 @@ func TestClaimsFollowWhatOthersDo(t *testing.T) {
 					most := 1 + random.IntN(4)
 					var expected []projection.Job
 					err := snapshot.Read(t.Context(), func(tx *ledger.Tx) (err error) {
-						expected, err = projection.Next(t.Context(), tx, want, now, most)
+						search, err := projection.Seek(t.Context(), tx, want, now, most)
+						if err != nil {
+							return err
+						}
+						expected, err = search.Jobs(t.Context())
 						return err
 					})
 					if err != nil {
@@ -162,7 +166,7 @@ func TestAClaimTakesWhatItsOwnTransactionReleased(t *testing.T) {
 				t.Fatalf("claimed %s, %v; want %s", ids(claimed), err, j.ID)
 			}
 			now = now.Add(time.Second)
-			outcomes, claimed, err := consumer.Turn(t.Context(), "worker:w", []commands.Step{{Job: claimed[0], Command: commands.Release{Token: claimed[0].Token}}}, r)
+			outcomes, claimed, err := consumer.ApplyAndClaim(t.Context(), "worker:w", []commands.Op{{Job: claimed[0], Command: commands.Release{Token: claimed[0].Token}}}, r)
 			if err != nil || outcomes[0].Err != nil || ids(claimed) != ids([]projection.Job{j}) {
 				t.Fatalf("released (%v) and claimed %s, %v; want %s", outcomes, ids(claimed), err, j.ID)
 			}

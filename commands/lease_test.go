@@ -170,22 +170,22 @@ func TestBackoff(t *testing.T) {
 			t.Errorf("failure %d: %s to %s do not spread over %s ± 20%%", n, least, most, base)
 		}
 	}
-	if a, b := commands.Backoff(storyID, 1, 1), commands.Backoff(storyID, 2, 1); a == b {
+	if a, b := commands.Backoff(pureID, 1, 1), commands.Backoff(pureID, 2, 1); a == b {
 		t.Errorf("two attempts of a job wait alike: %s", a)
 	}
-	if got, want := commands.Backoff(storyID, 1, 1), 807600*time.Microsecond; got != want {
+	if got, want := commands.Backoff(pureID, 1, 1), 807600*time.Microsecond; got != want {
 		t.Errorf("got %s, want %s: the same for ever, or a replay of an old command differs", got, want)
 	}
 }
 
 func TestBackoffIsTheSameAfterFailedAndReclaimed(t *testing.T) {
-	failed, reclaimed := newStory(t, nil), newStory(t, nil)
+	failed, reclaimed := newPureJob(t, nil), newPureJob(t, nil)
 	for i := range 4 {
 		token := fmt.Sprint("T", i)
 		claim := claimed(token)
-		failed.tell(t, claim).wait(time.Minute).tell(t, commands.Fail{Token: token})
-		reclaimed.tell(t, claim).wait(time.Minute)
-		reclaimed.tell(t, commands.Reclaim{Token: token, LeaseUntil: reclaimed.job.LeaseUntil})
+		failed.apply(t, claim).wait(time.Minute).apply(t, commands.Fail{Token: token})
+		reclaimed.apply(t, claim).wait(time.Minute)
+		reclaimed.apply(t, commands.Reclaim{Token: token, LeaseUntil: reclaimed.job.LeaseUntil})
 		if a, b := failed.job.RunAt, reclaimed.job.RunAt; !a.Equal(b) || !a.After(failed.now) {
 			t.Errorf("failure %d: to run at %s after failed, %s after reclaimed", i+1, a, b)
 		}

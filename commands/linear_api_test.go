@@ -46,9 +46,9 @@ func (s asIs) claim(ctx context.Context, r commands.ClaimRequest) ([]projection.
 // do goes by the job's id where nothing else is known of it, and else by that copy, which may be old.
 func (s asIs) do(ctx context.Context, j projection.Job, c commands.Command) (projection.Job, error) {
 	if j.N == 0 {
-		return s.Do(ctx, "cli:test", j.ID, c)
+		return s.Apply(ctx, "cli:test", j.ID, c)
 	}
-	out, err := s.All(ctx, "cli:test", []commands.Step{{Job: j, Command: c}})
+	out, err := s.ApplyBatch(ctx, "cli:test", []commands.Op{{Job: j, Command: c}})
 	if err != nil {
 		return projection.Job{}, err
 	}

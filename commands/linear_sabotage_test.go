@@ -129,7 +129,11 @@ func (s selectThenUpdate) claim(ctx context.Context, r commands.ClaimRequest) (c
 	for {
 		var found []projection.Job
 		err := s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-			found, err = projection.Next(ctx, tx, projection.Want{Queues: r.Queues}, tx.Now(), r.Limit)
+			search, err := projection.Seek(ctx, tx, projection.Want{Queues: r.Queues}, tx.Now(), r.Limit)
+			if err != nil {
+				return err
+			}
+			found, err = search.Jobs(ctx)
 			return err
 		})
 		if err != nil || len(found) == 0 {

@@ -7,6 +7,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // sight is what the tables said when the ledger had so many events.
@@ -58,7 +59,7 @@ func (m *model) checkAll() {
 
 func (m *model) checkFold() {
 	m.read(func(tx *ledger.Tx) error {
-		v, err := projection.Verify(m.t.Context(), tx, nil)
+		v, err := audit.Verify(m.t.Context(), tx, nil)
 		if len(v.Findings) > 0 || int(v.Events) != len(m.ats) || int(v.Jobs) != len(m.jobs) {
 			m.rt.Fatalf("verify: %+v, want %d events of %d jobs", v, len(m.ats), len(m.jobs))
 		}
@@ -124,7 +125,7 @@ func (m *model) checkRebuild() {
 	m.now = m.now.Add(time.Second)
 	before := m.list()
 	r, err := m.Rebuild(m.t.Context(), "cli:test")
-	if m.stamp(); err != nil || int(r.Jobs) != len(m.jobs) || r.Changed+r.Missing+r.Extra+r.Queues != 0 || len(r.Mended) > 0 {
+	if m.stamp(); err != nil || int(r.Jobs) != len(m.jobs) || r.Changed+r.Missing+r.Extra+r.Queues != 0 || len(r.Repaired) > 0 {
 		m.rt.Fatalf("rebuild: %+v, %v", r, err)
 	}
 	err = m.Store.Write(m.t.Context(), func(tx *ledger.Tx) error {

@@ -140,18 +140,18 @@ func (m *model) one() {
 	a := m.any()
 	var got projection.Job
 	err := m.sure(func() (err error) {
-		got, err = m.Do(m.t.Context(), "cli:test", ledger.JobID(a.job.id), a.command)
+		got, err = m.Apply(m.t.Context(), "cli:test", ledger.JobID(a.job.id), a.command)
 		return err
 	}, func() { m.judge(a.job, a.command) })
 	m.answered(a, got, err, true)
 }
 
 // steps are commands on copies of their jobs from any earlier time.
-func (m *model) steps() (asked []ask, steps []commands.Step) {
+func (m *model) steps() (asked []ask, steps []commands.Op) {
 	for range rapid.IntRange(1, 4).Draw(m.rt, "steps") {
 		a := m.any()
 		held := a.job.copies[rapid.IntRange(0, len(a.job.copies)-1).Draw(m.rt, "copy")]
-		asked, steps = append(asked, a), append(steps, commands.Step{Job: held, Command: a.command})
+		asked, steps = append(asked, a), append(steps, commands.Op{Job: held, Command: a.command})
 	}
 	return asked, steps
 }
@@ -159,9 +159,9 @@ func (m *model) steps() (asked []ask, steps []commands.Step) {
 // several carries out steps in one transaction.
 func (m *model) several() {
 	asked, steps := m.steps()
-	var out []commands.Outcome
+	var out []commands.Result
 	err := m.sure(func() (err error) {
-		out, err = m.All(m.t.Context(), "cli:test", steps)
+		out, err = m.ApplyBatch(m.t.Context(), "cli:test", steps)
 		return err
 	}, func() { m.judgeAll(asked) })
 	if err != nil {
@@ -174,10 +174,10 @@ func (m *model) several() {
 func (m *model) turn() {
 	asked, steps := m.steps()
 	r := m.request()
-	var out []commands.Outcome
+	var out []commands.Result
 	var got []projection.Job
 	err := m.sure(func() (err error) {
-		out, got, err = m.Turn(m.t.Context(), "cli:test", steps, r)
+		out, got, err = m.ApplyAndClaim(m.t.Context(), "cli:test", steps, r)
 		return err
 	}, func() {
 		m.judgeAll(asked)
@@ -198,7 +198,7 @@ func (m *model) judgeAll(asked []ask) {
 	}
 }
 
-func (m *model) allAnswered(asked []ask, out []commands.Outcome) {
+func (m *model) allAnswered(asked []ask, out []commands.Result) {
 	last := make(map[*modelJob]int)
 	for i, a := range asked {
 		last[a.job] = i

@@ -21,16 +21,16 @@ func TestANameThatIsGivenMustBeTheOwners(t *testing.T) {
 		}
 	}
 	for _, c := range asked("w2") {
-		if _, err := q.Do(t.Context(), "cli:test", j.ID, c); !errors.Is(err, commands.ErrConflict) {
+		if _, err := q.Apply(t.Context(), "cli:test", j.ID, c); !errors.Is(err, commands.ErrConflict) {
 			t.Errorf("%T as w2: got %v, want a conflict", c, err)
 		}
 	}
 	for _, owner := range []string{"w1", ""} { // the second time succeed is sent again
-		if _, err := q.Do(t.Context(), "cli:test", j.ID, asked(owner)[3]); err != nil {
+		if _, err := q.Apply(t.Context(), "cli:test", j.ID, asked(owner)[3]); err != nil {
 			t.Errorf("succeed as %q: %v", owner, err)
 		}
 	}
-	if _, err := q.Do(t.Context(), "cli:test", j.ID, asked("w2")[3]); !errors.Is(err, commands.ErrConflict) {
+	if _, err := q.Apply(t.Context(), "cli:test", j.ID, asked("w2")[3]); !errors.Is(err, commands.ErrConflict) {
 		t.Errorf("the same succeed as w2: got %v, want a conflict", err)
 	}
 	if got := q.kinds(j.ID); len(got) != 3 {

@@ -141,21 +141,8 @@ func TestASweepLeavesAloneWhatEndsBetweenItsLookAndItsWrite(t *testing.T) {
 
 // complete is what Succeed does in a transaction of the test's own.
 func complete(ctx context.Context, tx *ledger.Tx, j projection.Job) error {
-	bodies, err := commands.Decide(j, commands.Succeed{Token: j.Token}, tx.Now())
-	if err != nil {
-		return err
-	}
-	e := ledger.Event{Pos: tx.Next(), Job: j.ID, N: j.N, Seq: j.Seq + 1, At: tx.At(), Actor: "worker:slow", Worker: j.Worker, Token: j.Token,
-		Attempt: j.Attempt, From: j.State, Body: bodies[0]}
-	after, err := projection.Evolve(j, e)
-	if err != nil {
-		return err
-	}
-	e.To = after.State
-	if err := projection.Put(ctx, tx, j, after); err != nil {
-		return err
-	}
-	return tx.Append(ctx, e)
+	_, err := commands.ApplyTo(ctx, tx, "worker:slow", j, commands.Succeed{Token: j.Token})
+	return err
 }
 
 // In goqite, the Delete or Extend of somebody who was too slow acts on the message that another receiver has by now.
@@ -166,7 +153,7 @@ func TestAStaleOwnerNeitherEndsNorExtendsWhatAnotherHas(t *testing.T) {
 		commands.Release{Token: a.Token, Delay: time.Hour},
 	} {
 		q.refuses(a, c, commands.ErrLeaseLost)
-		out, err := q.All(t.Context(), "worker:a", []commands.Step{{Job: a, Command: c}}) // with its own old copy of the job
+		out, err := q.ApplyBatch(t.Context(), "worker:a", []commands.Op{{Job: a, Command: c}}) // with its own old copy of the job
 		if err != nil || !errors.Is(out[0].Err, commands.ErrLeaseLost) {
 			t.Errorf("%T by a stale copy: %+v, %v", c, out, err)
 		}
@@ -286,9 +273,9 @@ func workOff(ctx context.Context, path string) error {
 	for i := range cap(failed) {
 		hands.Go(func() {
 			who := ledger.Worker{Name: fmt.Sprint("w", os.Getpid(), "-", i), Boot: fmt.Sprint(os.Getpid(), "-", i), PID: os.Getpid()}
-			var steps []commands.Step
+			var steps []commands.Op
 			for {
-				_, jobs, err := s.Turn(ctx, "worker:"+who.Name, steps, commands.ClaimRequest{Queues: []string{"mail"}, Worker: who, Limit: 3})
+				_, jobs, err := s.ApplyAndClaim(ctx, "worker:"+who.Name, steps, commands.ClaimRequest{Queues: []string{"mail"}, Worker: who, Limit: 3})
 				if err != nil || len(jobs) == 0 {
 					failed <- err
 					return
@@ -296,7 +283,7 @@ func workOff(ctx context.Context, path string) error {
 				steps = steps[:0]
 				for _, j := range jobs {
 					fmt.Printf("ran %s\n", j.ID)
-					steps = append(steps, commands.Step{Job: j, Command: commands.Succeed{Token: j.Token}})
+					steps = append(steps, commands.Op{Job: j, Command: commands.Succeed{Token: j.Token}})
 				}
 			}
 		})

@@ -223,7 +223,7 @@ func TestPostgresACommitWhoseAnswerIsLost(t *testing.T) {
 			if err != nil || len(held) != 1 {
 				t.Fatal(held, err)
 			}
-			if _, err := q.Do(t.Context(), "worker:w", warm.ID, commands.Succeed{Token: held[0].Token, Result: []byte("r")}); err != nil {
+			if _, err := q.Apply(t.Context(), "worker:w", warm.ID, commands.Succeed{Token: held[0].Token, Result: []byte("r")}); err != nil {
 				t.Fatal(err)
 			}
 			durable := way == cutAfter
@@ -250,9 +250,9 @@ func TestPostgresACommitWhoseAnswerIsLost(t *testing.T) {
 
 			cut()
 			end := commands.Succeed{Token: mine[0].Token, Result: []byte("r")}
-			_, err = q.Do(t.Context(), "worker:w", mine[0].ID, end)
+			_, err = q.Apply(t.Context(), "worker:w", mine[0].ID, end)
 			wantUnknown("succeed", err)
-			ended, err := q.Do(t.Context(), "worker:w", mine[0].ID, end)
+			ended, err := q.Apply(t.Context(), "worker:w", mine[0].ID, end)
 			if err != nil || ended.State != ledger.SucceededState {
 				t.Fatalf("succeed again: %+v, %v", ended, err)
 			}
@@ -323,9 +323,9 @@ func (l *load) hand(ctx context.Context, s *commands.Service, name string) {
 			l.tokens[j.ID] = j.Token
 			l.mu.Unlock()
 			end := commands.Succeed{Token: j.Token, Result: j.Payload}
-			_, err := s.Do(ctx, "worker:"+name, j.ID, end)
+			_, err := s.Apply(ctx, "worker:"+name, j.ID, end)
 			for l.passes(err) {
-				_, err = s.Do(ctx, "worker:"+name, j.ID, end)
+				_, err = s.Apply(ctx, "worker:"+name, j.ID, end)
 			}
 			if err != nil {
 				l.t.Errorf("succeed: %v", err)
@@ -539,12 +539,12 @@ func TestPostgresTextWithNULIsRefused(t *testing.T) {
 		"detail": commands.Fail{Token: held[0].Token, Detail: bad}, "signal": commands.Fail{Token: held[0].Token, Signal: bad},
 		"why": commands.Cancel{Reason: bad}, "owner": commands.Succeed{Token: held[0].Token, Owner: bad},
 	} {
-		_, err := q.Do(t.Context(), "cli:test", j.ID, c)
+		_, err := q.Apply(t.Context(), "cli:test", j.ID, c)
 		if !errors.Is(err, commands.ErrInvalid) && !errors.Is(err, commands.ErrLeaseLost) {
 			t.Errorf("%s: got %v, want ErrInvalid", name, err)
 		}
 	}
-	if _, err := q.Do(t.Context(), "cli:test", ledger.JobID(bad), commands.Cancel{}); !errors.Is(err, commands.ErrNoJob) {
+	if _, err := q.Apply(t.Context(), "cli:test", ledger.JobID(bad), commands.Cancel{}); !errors.Is(err, commands.ErrNoJob) {
 		t.Errorf("the job's id: got %v, want ErrNoJob", err)
 	}
 	var state projection.Job
@@ -600,7 +600,7 @@ func TestPostgresAClaimThatWaitsForTheLock(t *testing.T) {
 			q.enqueue(commands.Enqueue{})
 			q.enqueue(commands.Enqueue{})
 		}, func(q *queue) {
-			if _, err := q.Do(t.Context(), "cli:test", first.ID, commands.Cancel{}); err != nil {
+			if _, err := q.Apply(t.Context(), "cli:test", first.ID, commands.Cancel{}); err != nil {
 				t.Errorf("cancel: %v", err)
 			}
 		})

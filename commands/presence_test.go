@@ -62,7 +62,7 @@ func TestWorkersTellsWhoIsThere(t *testing.T) {
 	expect(false, "gone silent up 46s seen 46s, 0 jobs mail", "script working up 0s seen 0s, 1 jobs", "w working up 46s seen 0s, 1 jobs mail+sms")
 	q.now = q.now.Add(50 * time.Second)
 	check(q.Present(t.Context(), w))
-	_, err := q.Do(t.Context(), "worker:script", j.ID, commands.Heartbeat{Token: j.Token, Lease: time.Minute})
+	_, err := q.Apply(t.Context(), "worker:script", j.ID, commands.Heartbeat{Token: j.Token, Lease: time.Minute})
 	check(err)
 	q.now = q.now.Add(10 * time.Second)
 	expect(false, "gone silent up 1m46s seen 1m46s, 0 jobs mail", "script working up 1m0s seen 10s, 1 jobs", "w working up 1m46s seen 10s, 1 jobs mail+sms")

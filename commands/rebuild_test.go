@@ -7,11 +7,12 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
-// TestWorkersGoOnDuringASurvey: what happens between the survey of a rebuild and its writing, to jobs whose rows are
+// TestRebuildWhileWorkersGoOn: what happens between the plan of a rebuild and its application, to jobs whose rows are
 // right and to such whose rows are not, is in what it writes.
-func TestWorkersGoOnDuringASurvey(t *testing.T) {
+func TestRebuildWhileWorkersGoOn(t *testing.T) {
 	q := newQueue(t)
 	var jobs []projection.Job
 	for range 12 {
@@ -27,9 +28,9 @@ func TestWorkersGoOnDuringASurvey(t *testing.T) {
 	q.exec(`INSERT INTO jobs SELECT 5000, 'X', seq, state, lane, queue, priority, run_at, NULL, attempt, failures, snoozes, max_attempts, max_runtime, worker,
 		lease_token, claimed_at, heartbeat_at, lease_expires_at, end_by, finished_at, error_code, more FROM jobs WHERE n = ?`, jobs[11].N)
 
-	var survey *projection.Survey
+	var plan *audit.RebuildPlan
 	err := q.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
-		survey, err = projection.NewSurvey(t.Context(), tx)
+		plan, err = audit.PlanRebuild(t.Context(), tx)
 		return err
 	})
 	if err != nil {
@@ -50,25 +51,25 @@ func TestWorkersGoOnDuringASurvey(t *testing.T) {
 	}
 	q.exec(`UPDATE queues SET paused = 1`)
 
-	var r projection.Rebuilt
+	var r audit.Rebuilt
 	err = q.Store.Write(t.Context(), func(tx *ledger.Tx) (err error) {
-		r, err = survey.Mend(t.Context(), tx)
+		r, err = plan.Apply(t.Context(), tx)
 		return err
 	})
-	if err != nil || r.Jobs != 14 || r.Changed != 4 || r.Missing != 2 || r.Extra != 1 || r.Queues != 1 || len(r.Mended) != 0 {
+	if err != nil || r.Jobs != 14 || r.Changed != 4 || r.Missing != 2 || r.Extra != 1 || r.Queues != 1 || len(r.Repaired) != 0 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }
 
-// TestARebuildWithoutTheTable: where the table is gone, there is nothing to survey.
-func TestARebuildWithoutTheTable(t *testing.T) {
+// TestRebuildWithoutTheTable: where the table is gone, there is nothing to compare.
+func TestRebuildWithoutTheTable(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Key: "k"})
 	q.enqueue(commands.Enqueue{})
 	q.exec(`DROP VIEW current`)
 	q.exec(`DROP TABLE jobs`)
 	r, err := q.Rebuild(t.Context(), "cli:test")
-	if err != nil || r.Jobs != 2 || r.Missing != 2 || r.Changed+r.Extra != 0 || len(r.Mended) == 0 {
+	if err != nil || r.Jobs != 2 || r.Missing != 2 || r.Changed+r.Extra != 0 || len(r.Repaired) == 0 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }

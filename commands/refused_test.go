@@ -33,7 +33,7 @@ func (q *queue) events(j projection.Job) (all, refused []ledger.Event) {
 // refuses checks that c is refused with target and returns the error.
 func (q *queue) refuses(j projection.Job, c commands.Command, target error) *commands.RefusedError {
 	q.t.Helper()
-	_, err := q.Do(q.t.Context(), "worker:zombie", j.ID, c)
+	_, err := q.Apply(q.t.Context(), "worker:zombie", j.ID, c)
 	var refused *commands.RefusedError
 	if !errors.As(err, &refused) || !errors.Is(err, target) {
 		q.t.Fatalf("%T: got %v, want a RefusedError: %v", c, err, target)
@@ -43,7 +43,7 @@ func (q *queue) refuses(j projection.Job, c commands.Command, target error) *com
 
 func (q *queue) do(j projection.Job, c commands.Command) projection.Job {
 	q.t.Helper()
-	after, err := q.Do(q.t.Context(), "cli:test", j.ID, c)
+	after, err := q.Apply(q.t.Context(), "cli:test", j.ID, c)
 	if err != nil {
 		q.t.Fatalf("%T: %v", c, err)
 	}
@@ -150,7 +150,7 @@ func TestAnEndSentAgainGetsTheFirstAnswer(t *testing.T) {
 			if again := q.do(j, end); again.Seq != first.Seq || again.State != first.State {
 				t.Errorf("again: %+v, first %+v", again, first)
 			}
-			out, err := q.All(t.Context(), "worker:w", []commands.Step{{Job: j, Command: end}}) // the same from a stale copy
+			out, err := q.ApplyBatch(t.Context(), "worker:w", []commands.Op{{Job: j, Command: end}}) // the same from a stale copy
 			if err != nil || out[0].Err != nil || out[0].Job.Seq != first.Seq {
 				t.Errorf("again by a stale copy: %+v, %v", out, err)
 			}
@@ -190,10 +190,10 @@ func TestATokenOpensItsOwnJobOnly(t *testing.T) {
 	q.enqueue(commands.Enqueue{ID: id(2)})
 	jobs := q.claim("w", limit(2))
 	q.refuses(jobs[0], commands.Succeed{Token: jobs[1].Token}, commands.ErrLeaseLost)
-	if _, err := q.Do(t.Context(), "cli:test", ledger.JobID(id(3)), beat(jobs[0].Token)); !errors.Is(err, commands.ErrNoJob) {
+	if _, err := q.Apply(t.Context(), "cli:test", ledger.JobID(id(3)), beat(jobs[0].Token)); !errors.Is(err, commands.ErrNoJob) {
 		t.Errorf("a job that is not there: %v", err)
 	}
-	out, err := q.All(t.Context(), "worker:w", []commands.Step{
+	out, err := q.ApplyBatch(t.Context(), "worker:w", []commands.Op{
 		{Job: jobs[0], Command: commands.Succeed{Token: jobs[1].Token}},
 		{Job: projection.Job{ID: ledger.JobID(id(3))}, Command: commands.Cancel{}},
 		{Job: jobs[1], Command: commands.Succeed{Token: jobs[1].Token}},
@@ -210,15 +210,15 @@ func TestAStaleCopyIsNotBelieved(t *testing.T) {
 	j := q.enqueue(commands.Enqueue{})
 	cancelled := q.do(j, commands.Cancel{})
 	q.do(j, commands.Retry{})
-	out, err := q.All(t.Context(), "cli:test", []commands.Step{{Job: cancelled, Command: commands.Cancel{}}})
+	out, err := q.ApplyBatch(t.Context(), "cli:test", []commands.Op{{Job: cancelled, Command: commands.Cancel{}}})
 	if err != nil || out[0].Err != nil || out[0].Job.Seq != 4 {
 		t.Errorf("cancel of a copy that is cancelled, of a job that is queued: %+v, %v", out, err)
 	}
-	out, err = q.All(t.Context(), "cli:test", []commands.Step{{Job: j, Command: commands.Retry{}}})
+	out, err = q.ApplyBatch(t.Context(), "cli:test", []commands.Op{{Job: j, Command: commands.Retry{}}})
 	if err != nil || out[0].Err != nil || out[0].Job.State != ledger.Queued {
 		t.Errorf("retry of a copy that is queued, of a job that is cancelled: %+v, %v", out, err)
 	}
-	out, err = q.All(t.Context(), "cli:test", []commands.Step{
+	out, err = q.ApplyBatch(t.Context(), "cli:test", []commands.Op{
 		{Job: out[0].Job, Command: commands.Reschedule{Priority: ref(3)}}, // both from the same copy
 		{Job: out[0].Job, Command: commands.Reschedule{RunAt: ref(q.now.Add(time.Hour))}},
 	})
@@ -231,20 +231,20 @@ func TestConflictsChangeNothing(t *testing.T) {
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{})
 	for _, c := range []commands.Command{commands.Retry{}} {
-		if _, err := q.Do(t.Context(), "cli:test", j.ID, c); !errors.Is(err, commands.ErrConflict) {
+		if _, err := q.Apply(t.Context(), "cli:test", j.ID, c); !errors.Is(err, commands.ErrConflict) {
 			t.Errorf("%T of a queued job: %v", c, err)
 		}
 	}
 	j = q.claimOne("w")
 	for _, c := range []commands.Command{commands.Retry{}, commands.Reschedule{Priority: ref(1)}, commands.Heartbeat{Token: j.Token, Owner: "x", Lease: time.Minute}} {
-		got, err := q.Do(t.Context(), "cli:test", j.ID, c)
+		got, err := q.Apply(t.Context(), "cli:test", j.ID, c)
 		var conflict *commands.ConflictError
 		if !errors.As(err, &conflict) || conflict.Job != j.ID || got.N != 0 {
 			t.Errorf("%T of a claimed job: %+v, %v", c, got, err)
 		}
 	}
 	q.do(j, commands.Succeed{Token: j.Token})
-	if _, err := q.Do(t.Context(), "cli:test", j.ID, commands.Cancel{}); !errors.Is(err, commands.ErrConflict) {
+	if _, err := q.Apply(t.Context(), "cli:test", j.ID, commands.Cancel{}); !errors.Is(err, commands.ErrConflict) {
 		t.Errorf("cancel of a job that has succeeded: %v", err)
 	}
 	if got := q.tail(); got != 3 {

@@ -6,13 +6,14 @@ import (
 	"jobledger/ledger"
 )
 
-// Restored appends that this ledger was restored, for whoever wonders why history goes on elsewhere than it ended. It
-// is the last event of the copy that takes the ledger's place, and there before it does.
+// Restored records that this ledger was restored, so that its history says why it goes on from an earlier
+// event. It is the last event of the copy that replaces the ledger, and is recorded before it does.
 func (s *Service) Restored(ctx context.Context, actor string, what ledger.Restored) error {
 	if err := checkText("from", what.From, MaxReason); err != nil {
 		return err
 	}
 	return s.Store.Write(ctx, func(tx *ledger.Tx) error {
-		return tx.Append(ctx, ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: &what})
+		_, err := record(ctx, tx, fact{actor: actor, body: &what})
+		return err
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // copied is another service on a copy of q's ledger, with the same clock.
@@ -30,12 +31,12 @@ func (q *queue) copied() *queue {
 }
 
 // lost is where the histories of q and of the other part, and what q has told since.
-func (q *queue) lost(other *queue) (same int64, l projection.Lost) {
+func (q *queue) lost(other *queue) (same int64, l audit.Lost) {
 	q.t.Helper()
 	err := q.Store.Read(q.t.Context(), func(tx *ledger.Tx) error {
 		return other.Store.Read(q.t.Context(), func(copy *ledger.Tx) (err error) {
-			if same, err = projection.Common(q.t.Context(), tx, copy); err == nil {
-				l, err = projection.LostAfter(q.t.Context(), tx, same)
+			if same, err = audit.CommonPrefix(q.t.Context(), tx, copy); err == nil {
+				l, err = audit.LostAfter(q.t.Context(), tx, same)
 			}
 			return err
 		})
@@ -51,13 +52,13 @@ func TestWhatALedgerHasThatItsCopyHasNot(t *testing.T) {
 	q := newQueue(t)
 	end := func(j projection.Job) {
 		t.Helper()
-		if _, err := q.Do(t.Context(), "worker:w", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok")}); err != nil {
+		if _, err := q.Apply(t.Context(), "worker:w", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok")}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	erase := func(j projection.Job) {
 		t.Helper()
-		if _, err := q.Do(t.Context(), "cli:test", j.ID, commands.Erase{Reason: "asked for"}); err != nil {
+		if _, err := q.Apply(t.Context(), "cli:test", j.ID, commands.Erase{Reason: "asked for"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -202,7 +203,7 @@ func TestStrandedJobsFitNobody(t *testing.T) {
 	// A script that claims from a queue need not say what it takes.
 	j := q.claimOne("script", func(r *commands.ClaimRequest) { r.Queues = []string{"sms"} })
 	expect("mail  gpu xx w 6m0s", "mail v9  x w 6m0s")
-	if _, err := q.Do(t.Context(), "worker:script", j.ID, commands.Succeed{Token: j.Token}); err != nil {
+	if _, err := q.Apply(t.Context(), "worker:script", j.ID, commands.Succeed{Token: j.Token}); err != nil {
 		t.Fatal(err)
 	}
 

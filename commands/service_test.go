@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // queue is a service on a fresh ledger with a clock that the test moves.
@@ -33,7 +34,7 @@ func newQueue(t testing.TB) *queue {
 func (q *queue) verify() {
 	q.t.Helper()
 	err := q.Store.Read(context.Background(), func(tx *ledger.Tx) error {
-		v, err := projection.Verify(context.Background(), tx, nil)
+		v, err := audit.Verify(context.Background(), tx, nil)
 		for _, f := range v.Findings {
 			q.t.Errorf("verify: %+v", f)
 		}
@@ -119,7 +120,7 @@ func TestAJobGoesFromEnqueuedToSucceeded(t *testing.T) {
 	}
 	q.now = q.now.Add(20 * time.Second)
 	half := 0.5
-	out, err := q.All(t.Context(), "worker:w1", []commands.Step{{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: time.Minute, Progress: &half}}})
+	out, err := q.ApplyBatch(t.Context(), "worker:w1", []commands.Op{{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: time.Minute, Progress: &half}}})
 	if err != nil || out[0].Err != nil {
 		t.Fatal(err, out)
 	}
@@ -128,11 +129,11 @@ func TestAJobGoesFromEnqueuedToSucceeded(t *testing.T) {
 		t.Errorf("after heartbeat: %+v", j)
 	}
 	zero := 0
-	done, err := q.Do(t.Context(), "worker:w1", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok"), ExitCode: &zero})
+	done, err := q.Apply(t.Context(), "worker:w1", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok"), ExitCode: &zero})
 	if err != nil || done.State != ledger.SucceededState || done.Worker.Name != "w1" {
 		t.Errorf("succeed: %+v, %v", done, err)
 	}
-	again, err := q.Do(t.Context(), "worker:w1", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok"), ExitCode: &zero})
+	again, err := q.Apply(t.Context(), "worker:w1", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok"), ExitCode: &zero})
 	if err != nil || again.Seq != done.Seq {
 		t.Errorf("the same command sent again: %+v, %v", again, err)
 	}
@@ -152,13 +153,13 @@ func TestAZombieCannotWriteOverItsSuccessor(t *testing.T) {
 	q.now = q.now.Add(2 * time.Second)
 	b := q.claimOne("b")
 	for range 2 { // the second is refused too, and not recorded again
-		_, err := q.Do(t.Context(), "worker:a", a.ID, commands.Succeed{Token: a.Token, Result: []byte("late")})
+		_, err := q.Apply(t.Context(), "worker:a", a.ID, commands.Succeed{Token: a.Token, Result: []byte("late")})
 		var refused *commands.RefusedError
 		if !errors.As(err, &refused) || !errors.Is(err, commands.ErrLeaseLost) {
 			t.Fatalf("zombie: got %v, want a RefusedError", err)
 		}
 	}
-	out, err := q.All(t.Context(), "worker:b", []commands.Step{ // a stale copy of the job in memory, and its neighbour
+	out, err := q.ApplyBatch(t.Context(), "worker:b", []commands.Op{ // a stale copy of the job in memory, and its neighbour
 		{Job: a, Command: commands.Fail{Token: a.Token}},
 		{Job: b, Command: commands.Succeed{Token: b.Token}},
 	})

@@ -144,7 +144,7 @@ func (c *simClient) operate(p *process) {
 	if n := p.rng.IntN(len(commandsOf) + 2); n < len(commandsOf) {
 		what := commandsOf[n]
 		_, err := call(p, fmt.Sprintf("%T of %s", what, id), nil, func() (projection.Job, error) {
-			return p.service.Do(p.t.Context(), "cli:operator", id, what)
+			return p.service.Apply(p.t.Context(), "cli:operator", id, what)
 		})
 		if err != nil && !unknown(err) && !errors.Is(err, commands.ErrConflict) {
 			p.find("answer", "%T: %v", what, err)

@@ -63,7 +63,7 @@ func letGo(j projection.Job) projection.Job {
 }
 
 // withLiveTokens shows for each step the token that is live now, whoever asks.
-func (p *process) withLiveTokens(steps []commands.Step) []commands.Step {
+func (p *process) withLiveTokens(steps []commands.Op) []commands.Op {
 	for i, step := range steps {
 		j := p.get(step.Job.ID)
 		if j.Token == "" {
@@ -83,7 +83,7 @@ func (p *process) withLiveTokens(steps []commands.Step) []commands.Step {
 			c.Token = j.Token
 			step.Command = c
 		}
-		steps[i] = commands.Step{Job: projection.Job{ID: j.ID}, Command: step.Command}
+		steps[i] = commands.Op{Job: projection.Job{ID: j.ID}, Command: step.Command}
 	}
 	return steps
 }

@@ -7,7 +7,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
-	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // reclaimed: the claim was silent for two beats at least, by the true clock, whatever the others said. Where all clocks
@@ -105,7 +105,7 @@ func (o *oracle) end() {
 		if pos != o.pos || digest != o.digest {
 			o.sim.find("lost", "%d events are not the %d that have been seen", pos, o.pos)
 		}
-		v, err := projection.Verify(o.sim.t.Context(), tx, nil)
+		v, err := audit.Verify(o.sim.t.Context(), tx, nil)
 		for _, f := range v.Findings {
 			o.sim.find("verify", "%+v", f)
 		}

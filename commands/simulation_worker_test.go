@@ -80,7 +80,7 @@ func earlier(a, b time.Time) time.Time {
 // write says what has to be said now, and asks for more work if there is a free slot.
 func (w *simWorker) write(p *process) {
 	now := time.Now()
-	var steps []commands.Step
+	var steps []commands.Op
 	var due []*simTask
 	var shows []string
 	for _, t := range w.tasks {
@@ -93,7 +93,7 @@ func (w *simWorker) write(p *process) {
 		default:
 			continue
 		}
-		steps, due, shows = append(steps, commands.Step{Job: t.job, Command: c}), append(due, t), append(shows, t.token)
+		steps, due, shows = append(steps, commands.Op{Job: t.job, Command: c}), append(due, t), append(shows, t.token)
 	}
 	free, ready := w.slots-len(w.tasks), false
 	if free > 0 && !now.Before(w.asks) {
@@ -141,11 +141,11 @@ func later(a, b time.Time) time.Time {
 }
 
 type simTurn struct {
-	outcomes []commands.Outcome
+	outcomes []commands.Result
 	claimed  []projection.Job
 }
 
-func (w *simWorker) send(p *process, shows []string, steps []commands.Step, free int) ([]commands.Outcome, []projection.Job, error) {
+func (w *simWorker) send(p *process, shows []string, steps []commands.Op, free int) ([]commands.Result, []projection.Job, error) {
 	if p.broken == "no token" {
 		steps = p.withLiveTokens(steps)
 	}
@@ -153,16 +153,16 @@ func (w *simWorker) send(p *process, shows []string, steps []commands.Step, free
 		ctx, actor := p.t.Context(), "worker:"+p.name
 		switch {
 		case free > 0:
-			turn.outcomes, turn.claimed, err = p.service.Turn(ctx, actor, steps, w.request(p, free))
+			turn.outcomes, turn.claimed, err = p.service.ApplyAndClaim(ctx, actor, steps, w.request(p, free))
 		case len(steps) == 1:
-			var o commands.Outcome
-			o.Job, o.Err = p.service.Do(ctx, actor, steps[0].Job.ID, steps[0].Command)
+			var o commands.Result
+			o.Job, o.Err = p.service.Apply(ctx, actor, steps[0].Job.ID, steps[0].Command)
 			if unknown(o.Err) {
 				return turn, o.Err
 			}
-			turn.outcomes = []commands.Outcome{o}
+			turn.outcomes = []commands.Result{o}
 		default:
-			turn.outcomes, err = p.service.All(ctx, actor, steps)
+			turn.outcomes, err = p.service.ApplyBatch(ctx, actor, steps)
 		}
 		return turn, err
 	})
@@ -174,7 +174,7 @@ func (w *simWorker) request(p *process, free int) commands.ClaimRequest {
 }
 
 // told takes the answer to one step.
-func (w *simWorker) told(p *process, t *simTask, c commands.Command, o commands.Outcome) {
+func (w *simWorker) told(p *process, t *simTask, c commands.Command, o commands.Result) {
 	_, beat := c.(commands.Heartbeat)
 	switch {
 	case beat && o.Err == nil:

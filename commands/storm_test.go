@@ -16,6 +16,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 const (
@@ -70,7 +71,7 @@ func TestStorm(t *testing.T) {
 				succeeded[e.Job]++
 			}
 		}
-		v, err := projection.Verify(t.Context(), tx, nil)
+		v, err := audit.Verify(t.Context(), tx, nil)
 		for _, f := range v.Findings {
 			t.Errorf("verify: %+v", f)
 		}
@@ -146,10 +147,10 @@ func storm(t *testing.T, path string) {
 // stormHand works until nothing is open any more.
 func stormHand(ctx context.Context, s *commands.Service, name string) error {
 	r := commands.ClaimRequest{Queues: []string{"q0", "q1", "q2"}, Worker: ledger.Worker{Name: name, Boot: name, PID: os.Getpid()}, Lease: stormLease, Limit: 4}
-	var steps []commands.Step
+	var steps []commands.Op
 	var zombies []projection.Job
 	for {
-		outcomes, jobs, err := s.Turn(ctx, "worker:"+name, steps, r)
+		outcomes, jobs, err := s.ApplyAndClaim(ctx, "worker:"+name, steps, r)
 		if err != nil {
 			return err
 		}
@@ -164,20 +165,20 @@ func stormHand(ctx context.Context, s *commands.Service, name string) error {
 			case 0: // forgotten, and remembered when it is too late
 				zombies = append(zombies, j)
 			case 1:
-				steps = append(steps, commands.Step{Job: j, Command: commands.Fail{Token: j.Token, RetryIn: ref(time.Duration(0))}})
+				steps = append(steps, commands.Op{Job: j, Command: commands.Fail{Token: j.Token, RetryIn: ref(time.Duration(0))}})
 			case 2:
-				steps = append(steps, commands.Step{Job: j, Command: commands.Release{Token: j.Token}})
+				steps = append(steps, commands.Op{Job: j, Command: commands.Release{Token: j.Token}})
 			case 3, 4, 5: // both from the same copy
-				steps = append(steps, commands.Step{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: stormLease}})
+				steps = append(steps, commands.Op{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: stormLease}})
 				fallthrough
 			default:
-				steps = append(steps, commands.Step{Job: j, Command: commands.Succeed{Token: j.Token, Result: j.Payload}})
+				steps = append(steps, commands.Op{Job: j, Command: commands.Succeed{Token: j.Token, Result: j.Payload}})
 			}
 		}
 		if len(zombies) > 0 && s.Store.Now().After(remembered(zombies[0])) {
 			j := zombies[0]
 			zombies = zombies[1:]
-			_, err := s.Do(ctx, "worker:"+name, j.ID, commands.Succeed{Token: j.Token, Result: []byte("late")})
+			_, err := s.Apply(ctx, "worker:"+name, j.ID, commands.Succeed{Token: j.Token, Result: []byte("late")})
 			if err != nil && !errors.Is(err, commands.ErrLeaseLost) {
 				return fmt.Errorf("zombie: %w", err)
 			}

@@ -13,20 +13,21 @@ import (
 	"jobledger/projection"
 )
 
-// Sweeper takes back jobs whose lease ran out. It is apart from claiming, and it is slow to judge: a lease is
-// reclaimed only if token and lease end are still the same some grace after the Sweeper first saw them expired,
-// on its own monotonic clock. So a jump of the wall clock, or a lock holder that froze and kept every heartbeat
-// out, costs no live job. It is for one goroutine.
+// Sweeper reclaims jobs whose lease has expired. It reclaims a lease only if token and lease end are
+// unchanged for a grace period after it first saw the lease expired, by its own monotonic clock. So no live
+// job is lost when the wall clock jumps, or when a frozen process that holds the write lock keeps all
+// heartbeats waiting. It is for use by one goroutine.
 type Sweeper struct {
 	Service *Service
 	Actor   string         // "sweeper:…"
-	Batch   int            // jobs per transaction; default and most 100
+	Batch   int            // jobs per transaction; 1 to 100; default 100
 	Pause   time.Duration  // between batches; default 10ms
-	Grace   *time.Duration // nil: two thirds of the job's own lease, two beats
+	Grace   *time.Duration // nil: two thirds of the job's own lease, which is two heartbeats
 
-	seen map[int64]sighting // by the job's number
+	seen map[int64]sighting // by the number of the job
 }
 
+// sighting is an expired lease as a Sweeper first saw it.
 type sighting struct {
 	token      string
 	leaseUntil time.Time
@@ -34,24 +35,33 @@ type sighting struct {
 	grace      time.Duration
 }
 
-// SweepReport says what a sweep saw and did.
+// SweepReport is what a sweep saw and did.
 type SweepReport struct {
-	Expired   int           // leases that are over now
-	Waiting   int           // of these, still within their grace
-	Wait      time.Duration // until the last of these is through
+	Expired   int           // leases that have expired
+	Waiting   int           // of these, those within their grace period
+	Wait      time.Duration // until the last of these grace periods is over
 	Reclaimed []projection.Job
 }
 
-// maxLockWait is the longest wait for the write lock with which what was seen still counts: heartbeats may have
-// waited behind the same lock.
+// reclaim is the action of taking a job from an owner whose lease has expired. Token and LeaseUntil are what
+// the sweeper saw.
+type reclaim struct {
+	Token      string
+	LeaseUntil time.Time
+}
+
+func (reclaim) name() string { return "reclaim" }
+
+// maxLockWait is the longest wait for the write lock after which what was seen still counts: heartbeats may
+// have waited for the same lock.
 const maxLockWait = 250 * time.Millisecond
 
-// errLate makes the looking start over.
-var errLate = errors.New("the write lock was late")
+// errLockLate means that the wait for the write lock was longer than maxLockWait: the sweep begins again.
+var errLockLate = errors.New("the write lock was late")
 
-// Sweep looks once and reclaims what has been through its grace: in batches, with a pause, until none is left. Jobs
-// that cannot be reclaimed, because the ledger is damaged there, are left alone and told in the error; then the
-// report holds for the others.
+// Sweep reads the expired leases and reclaims those whose grace period is over, batch by batch, until none is
+// left. Jobs that cannot be reclaimed, because the ledger is damaged there, are left alone and named in the
+// error; the report is valid for the others.
 func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 	var report SweepReport
 	if err := CheckActor(w.Actor); err != nil {
@@ -59,7 +69,7 @@ func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 	}
 	bad := make(map[int64]error)
 	for {
-		batch, err := w.look(ctx, &report, bad)
+		batch, err := w.nextBatch(ctx, &report, bad)
 		if err != nil {
 			return report, err
 		}
@@ -71,12 +81,12 @@ func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 			return report, errors.Join(errs...)
 		}
 		failpoint.Hit("looked")
-		reclaimed, err := w.reclaim(ctx, batch, bad)
+		reclaimed, err := w.reclaimOrIsolate(ctx, batch, bad)
 		report.Reclaimed = append(report.Reclaimed, reclaimed...)
 		if err != nil {
 			w.seen = nil // heartbeats may have waited too
 		}
-		if errors.Is(err, errLate) {
+		if errors.Is(err, errLockLate) {
 			continue
 		}
 		if err != nil {
@@ -104,14 +114,16 @@ func (w *Sweeper) batch() int {
 	return w.Batch
 }
 
-// maxLook bounds how many expired leases one look takes in.
-const maxLook = 10_000
+// maxExpired bounds how many expired leases are read at once.
+const maxExpired = 10_000
 
-// look reads the expired leases, remembers them, and returns a batch of those that have been through their grace.
-func (w *Sweeper) look(ctx context.Context, report *SweepReport, bad map[int64]error) (batch []projection.Lease, err error) {
+// nextBatch reads the expired leases, remembers them, and returns a batch of those whose grace period is
+// over.
+func (w *Sweeper) nextBatch(ctx context.Context, report *SweepReport, bad map[int64]error) (
+	batch []projection.Lease, err error) {
 	var expired []projection.Lease
 	err = w.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
-		expired, err = projection.Expired(ctx, tx, tx.Now(), maxLook)
+		expired, err = projection.Expired(ctx, tx, tx.Now(), maxExpired)
 		return err
 	})
 	if err != nil {
@@ -143,23 +155,24 @@ func (w *Sweeper) grace(l projection.Lease) time.Duration {
 		return *w.Grace
 	}
 	lease := l.Until.Sub(l.HeartbeatAt)
-	if lease < MinLease { // cut short by a max runtime, or the clock ran back between the two: nobody knows
+	if lease < MinLease { // cut short by a max runtime, or the clock ran back: the real lease is unknown
 		lease = DefaultLease
 	}
 	return lease * 2 / 3
 }
 
-// reclaim takes the batch back. Where that fails as a whole, one row of it is to blame: then each is taken back by
-// itself, and what goes wrong with one goes into bad.
-func (w *Sweeper) reclaim(ctx context.Context, batch []projection.Lease, bad map[int64]error) (reclaimed []projection.Job, err error) {
-	reclaimed, err = w.together(ctx, batch)
-	if err == nil || errors.Is(err, errLate) || storeFailed(err) {
+// reclaimOrIsolate reclaims the batch in one transaction. If what the ledger holds makes that fail, each job
+// is reclaimed in a transaction of its own, and the errors go into bad.
+func (w *Sweeper) reclaimOrIsolate(ctx context.Context, batch []projection.Lease, bad map[int64]error) (
+	reclaimed []projection.Job, err error) {
+	reclaimed, err = w.reclaim(ctx, batch)
+	if err == nil || errors.Is(err, errLockLate) || storeFailed(err) {
 		return reclaimed, err
 	}
 	for i, l := range batch {
-		one, err := w.together(ctx, batch[i:i+1])
+		one, err := w.reclaim(ctx, batch[i:i+1])
 		switch {
-		case errors.Is(err, errLate) || storeFailed(err):
+		case errors.Is(err, errLockLate) || storeFailed(err):
 			return reclaimed, err
 		case err != nil:
 			bad[l.N] = fmt.Errorf("sweep: job %s: %w", l.ID, err)
@@ -169,17 +182,19 @@ func (w *Sweeper) reclaim(ctx context.Context, batch []projection.Lease, bad map
 	return reclaimed, nil
 }
 
-// together reclaims in one transaction, each job judged again and by its own compare-and-swap.
-func (w *Sweeper) together(ctx context.Context, batch []projection.Lease) (reclaimed []projection.Job, err error) {
+// reclaim reclaims a batch in one transaction. Each job is read and judged again in it.
+func (w *Sweeper) reclaim(ctx context.Context, batch []projection.Lease) (
+	reclaimed []projection.Job, err error) {
 	err = w.Service.Store.Write(ctx, func(tx *ledger.Tx) error {
 		reclaimed = nil
 		if tx.Waited() > maxLockWait {
-			return errLate
+			return errLockLate
 		}
 		for _, l := range batch {
-			after, err := carryOut(ctx, tx, w.Actor, projection.Job{ID: l.ID}, Reclaim{Token: l.Token, LeaseUntil: l.Until})
-			if errors.Is(err, errGone) {
-				continue // a heartbeat or an end came first
+			c := reclaim{Token: l.Token, LeaseUntil: l.Until}
+			after, err := apply(ctx, tx, w.Actor, projection.Job{ID: l.ID}, c)
+			if errors.Is(err, errEvidenceStale) {
+				continue // a heartbeat or an ending came first
 			}
 			if err != nil {
 				return err
@@ -198,7 +213,8 @@ func (w *Sweeper) together(ctx context.Context, batch []projection.Lease) (recla
 	return reclaimed, nil
 }
 
-// Run sweeps now and then every so often, until ctx ends. report is called after each sweep.
+// Run sweeps at once and then after every interval, or sooner if a grace period ends, until ctx is done. It
+// calls report after each sweep.
 func (w *Sweeper) Run(ctx context.Context, every time.Duration, report func(SweepReport, error)) {
 	for {
 		r, err := w.Sweep(ctx)

@@ -107,13 +107,13 @@ func (q *queue) keepAlive(ctx context.Context, jobs []projection.Job, lease time
 			return
 		case <-time.After(lease / 3):
 		}
-		var steps []commands.Step
+		var steps []commands.Op
 		for _, j := range jobs {
-			steps = append(steps, commands.Step{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: lease}})
+			steps = append(steps, commands.Op{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: lease}})
 		}
-		out, err := q.All(context.WithoutCancel(ctx), "worker:w", steps)
+		out, err := q.ApplyBatch(context.WithoutCancel(ctx), "worker:w", steps)
 		for errors.Is(err, ledger.ErrBusy) {
-			out, err = q.All(context.WithoutCancel(ctx), "worker:w", steps)
+			out, err = q.ApplyBatch(context.WithoutCancel(ctx), "worker:w", steps)
 		}
 		if err != nil {
 			q.t.Errorf("beat: %v", err)
@@ -319,12 +319,12 @@ func TestABadRowDoesNotBlockTheRest(t *testing.T) {
 
 	// Heartbeats: the neighbours of a bad row keep their leases.
 	q.now = q.now.Add(30 * time.Second)
-	var steps []commands.Step
+	var steps []commands.Op
 	for _, j := range jobs[:100] {
 		j.Seq = max(j.Seq, 2)
-		steps = append(steps, commands.Step{Job: projection.Job{ID: j.ID}, Command: beat(j.Token)})
+		steps = append(steps, commands.Op{Job: projection.Job{ID: j.ID}, Command: beat(j.Token)})
 	}
-	out, err := q.All(t.Context(), "worker:w", steps)
+	out, err := q.ApplyBatch(t.Context(), "worker:w", steps)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,18 +62,18 @@ func beat(token string) commands.Heartbeat {
 // standing is a job in some state, and the moment at which it is asked for something.
 type standing struct {
 	name string
-	make func(t testing.TB) *story
+	make func(t testing.TB) *pureJob
 }
 
 func standings() []standing {
-	after := func(change func(*ledger.Enqueued), cs ...commands.Command) func(testing.TB) *story {
-		return func(t testing.TB) *story { return newStory(t, change).tell(t, cs...).wait(10 * time.Second) }
+	after := func(change func(*commands.Enqueue), cs ...commands.Action) func(testing.TB) *pureJob {
+		return func(t testing.TB) *pureJob { return newPureJob(t, change).apply(t, cs...).wait(10 * time.Second) }
 	}
-	limit := func(attempts int, runtime time.Duration) func(*ledger.Enqueued) {
-		return func(b *ledger.Enqueued) { b.MaxAttempts, b.MaxRuntime = attempts, runtime }
+	limit := func(attempts int, runtime time.Duration) func(*commands.Enqueue) {
+		return func(b *commands.Enqueue) { b.MaxAttempts, b.MaxRuntime = attempts, runtime }
 	}
-	expired := func(make func(testing.TB) *story) func(testing.TB) *story {
-		return func(t testing.TB) *story {
+	expired := func(make func(testing.TB) *pureJob) func(testing.TB) *pureJob {
+		return func(t testing.TB) *pureJob {
 			s := make(t)
 			s.now = s.job.LeaseUntil
 			return s
@@ -81,8 +81,8 @@ func standings() []standing {
 	}
 	return []standing{
 		{"queued, ready", after(nil)},
-		{"queued, scheduled in 1h", after(func(b *ledger.Enqueued) { b.RunAt = b.RunAt.Add(time.Hour + 10*time.Second) })},
-		{"queued again after a failure", func(t testing.TB) *story {
+		{"queued, scheduled in 1h", after(func(b *commands.Enqueue) { b.RunAt = b.RunAt.Add(time.Hour + 10*time.Second) })},
+		{"queued again after a failure", func(t testing.TB) *pureJob {
 			return after(nil, claimed(live), commands.Fail{Token: live, RetryIn: ref(time.Duration(0))})(t)
 		}},
 		{"claimed", after(nil, claimed(live))},
@@ -93,46 +93,46 @@ func standings() []standing {
 		{"running", after(nil, claimed(live), beat(live))},
 		{"running, lease over", expired(after(nil, claimed(live), beat(live)))},
 		{"running, last attempt", after(limit(1, 0), claimed(live), beat(live))},
-		{"running, last snooze", func(t testing.TB) *story {
+		{"running, last snooze", func(t testing.TB) *pureJob {
 			s := after(nil)(t)
 			for i := range commands.MaxSnoozes {
 				token := fmt.Sprint("S", i)
-				s.tell(t, claimed(token), commands.Release{Token: token, Snooze: true, Delay: time.Second}).wait(time.Second)
+				s.apply(t, claimed(token), commands.Release{Token: token, Snooze: true, Delay: time.Second}).wait(time.Second)
 			}
-			return s.tell(t, claimed(live), beat(live)).wait(10 * time.Second)
+			return s.apply(t, claimed(live), beat(live)).wait(10 * time.Second)
 		}},
-		{"running, last snooze and last attempt", func(t testing.TB) *story {
+		{"running, last snooze and last attempt", func(t testing.TB) *pureJob {
 			s := after(limit(1, 0))(t)
 			for i := range commands.MaxSnoozes {
 				token := fmt.Sprint("S", i)
-				s.tell(t, claimed(token), commands.Release{Token: token, Snooze: true, Delay: time.Second}).wait(time.Second)
+				s.apply(t, claimed(token), commands.Release{Token: token, Snooze: true, Delay: time.Second}).wait(time.Second)
 			}
-			return s.tell(t, claimed(live), beat(live)).wait(10 * time.Second)
+			return s.apply(t, claimed(live), beat(live)).wait(10 * time.Second)
 		}},
-		{"running, max runtime 1h, 59m59s of it gone", func(t testing.TB) *story {
+		{"running, max runtime 1h, 59m59s of it gone", func(t testing.TB) *pureJob {
 			return after(limit(5, time.Hour), claimed(live), beat(live))(t).wait(time.Hour - 11*time.Second)
 		}},
 		{"succeeded", after(nil, claimed(live), commands.Succeed{Token: live})},
 		{"failed", after(limit(1, 0), claimed(live), commands.Fail{Token: live})},
 		{"cancelled", after(nil, commands.Cancel{})},
 		{"cancelled while claimed", after(nil, claimed(live), commands.Cancel{})},
-		{"succeeded, erased", func(t testing.TB) *story {
-			return after(nil, claimed(live), commands.Succeed{Token: live})(t).erase(t)
+		{"succeeded, erased", func(t testing.TB) *pureJob {
+			return after(nil, claimed(live), commands.Succeed{Token: live})(t).apply(t, commands.Erase{Reason: "asked for"})
 		}},
 	}
 }
 
 type asking struct {
 	name string
-	make func(*story) commands.Command
+	make func(*pureJob) commands.Action
 }
 
 func askings() []asking {
-	always := func(c commands.Command) func(*story) commands.Command {
-		return func(*story) commands.Command { return c }
+	always := func(c commands.Action) func(*pureJob) commands.Action {
+		return func(*pureJob) commands.Action { return c }
 	}
-	seen := func(token string, shift time.Duration) func(*story) commands.Command {
-		return func(s *story) commands.Command {
+	seen := func(token string, shift time.Duration) func(*pureJob) commands.Action {
+		return func(s *pureJob) commands.Action {
 			return commands.Reclaim{Token: token, LeaseUntil: s.job.LeaseUntil.Add(shift)}
 		}
 	}
@@ -158,12 +158,12 @@ func askings() []asking {
 		{"cancel", always(commands.Cancel{Reason: "wrong"})},
 		{"retry", always(commands.Retry{Reason: "again"})},
 		{"erase", always(commands.Erase{Reason: "asked for"})},
-		{"reschedule in 2h", func(s *story) commands.Command { return commands.Reschedule{RunAt: ref(s.now.Add(2 * time.Hour))} }},
-		{"reschedule into the past", func(s *story) commands.Command {
+		{"reschedule in 2h", func(s *pureJob) commands.Action { return commands.Reschedule{RunAt: ref(s.now.Add(2 * time.Hour))} }},
+		{"reschedule into the past", func(s *pureJob) commands.Action {
 			return commands.Reschedule{RunAt: ref(s.now.Add(-2 * time.Hour))}
 		}},
 		{"reschedule, priority 7", always(commands.Reschedule{Priority: ref(7)})},
-		{"reschedule to what it is", func(s *story) commands.Command {
+		{"reschedule to what it is", func(s *pureJob) commands.Action {
 			return commands.Reschedule{RunAt: ref(s.job.RunAt), Priority: ref(s.job.Priority)}
 		}},
 	}
@@ -182,8 +182,8 @@ func TestTransitions(t *testing.T) {
 		for _, a := range askings() {
 			s := st.make(t)
 			before := s.job
-			bodies, err := s.try(a.make(s))
-			lines.add(a.name, result(s, before.Seq, bodies, err))
+			body, err := s.try(a.make(s))
+			lines.add(a.name, result(s, before.Seq, body, err))
 		}
 		out.WriteString(lines.String())
 	}
@@ -193,13 +193,12 @@ func TestTransitions(t *testing.T) {
 		var lines table
 		for _, a := range lateAskings() {
 			s := st.make(t)
-			c := a.make(s)
+			c := a.make(s).(commands.OwnerCommand)
 			if _, err := commands.Decide(s.job, c, s.now); err == nil || err.Error() != "token is not live" {
 				t.Fatalf("%s, %s: Decide says %v", st.name, a.name, err)
 			}
-			name, _, _ := strings.Cut(a.name, ",")
-			bodies, err := commands.DecideLate(s.job, s.past(live, name), c)
-			lines.add(a.name, lateResult(t, s, bodies, err))
+			f, err := commands.DecideStale(s.job, s.past(c), c)
+			lines.add(a.name, lateResult(t, s, f, err))
 		}
 		out.WriteString(lines.String())
 	}
@@ -226,21 +225,21 @@ func (t table) String() string {
 	return out.String()
 }
 
-func result(s *story, seq int64, bodies []ledger.Body, err error) string {
+func result(s *pureJob, seq int64, body ledger.Body, err error) string {
 	switch {
 	case err != nil:
-		return "- " + strings.ReplaceAll(err.Error(), string(storyID), "J")
-	case len(bodies) == 1 && bodies[0].Kind() == ledger.KindErased && s.job.Seq == seq:
-	case len(bodies) != 1 || s.job.Seq != seq+1:
-		return fmt.Sprintf("? %d events, seq %d after %d", len(bodies), s.job.Seq, seq)
+		return "- " + strings.ReplaceAll(err.Error(), string(pureID), "J")
+	case body.Kind() == ledger.KindErased && s.job.Seq == seq:
+	case s.job.Seq != seq+1:
+		return fmt.Sprintf("? seq %d after %d", s.job.Seq, seq)
 	}
-	line := fmt.Sprintf("%-12s %-10s", bodies[0].Kind(), s.job.State)
+	line := fmt.Sprintf("%-12s %-10s", body.Kind(), s.job.State)
 	from := func(what string, at time.Time) {
 		if !at.IsZero() {
 			line += fmt.Sprintf(" %s %+.1fs", what, at.Sub(s.now).Seconds())
 		}
 	}
-	switch b := bodies[0].(type) {
+	switch b := body.(type) {
 	case *ledger.Claimed:
 		line += fmt.Sprintf(" attempt %d", s.job.Attempt)
 		from("lease", b.LeaseUntil)
@@ -266,35 +265,30 @@ func result(s *story, seq int64, bodies []ledger.Body, err error) string {
 
 // endings are the ways in which the claim with the token T1 can be over.
 func endings() []standing {
-	done := func(cs ...commands.Command) func(testing.TB) *story {
-		return func(t testing.TB) *story {
-			return newStory(t, nil).tell(t, claimed(live), beat(live)).wait(10*time.Second).tell(t, cs...).wait(time.Hour)
+	done := func(cs ...commands.Action) func(testing.TB) *pureJob {
+		return func(t testing.TB) *pureJob {
+			return newPureJob(t, nil).apply(t, claimed(live), beat(live)).wait(10*time.Second).apply(t, cs...).wait(time.Hour)
 		}
 	}
-	reclaimed := func(t testing.TB) *story {
-		s := newStory(t, nil).tell(t, claimed(live)).wait(time.Minute)
-		return s.tell(t, commands.Reclaim{Token: live, LeaseUntil: s.job.LeaseUntil}).wait(time.Hour)
+	reclaimed := func(t testing.TB) *pureJob {
+		s := newPureJob(t, nil).apply(t, claimed(live)).wait(time.Minute)
+		return s.apply(t, commands.Reclaim{Token: live, LeaseUntil: s.job.LeaseUntil}).wait(time.Hour)
 	}
-	refuse := func(make func(testing.TB) *story) func(testing.TB) *story {
-		return func(t testing.TB) *story {
-			s := make(t)
-			for _, name := range []string{"heartbeat", "succeed", "fail", "release"} {
-				if err := s.add(ledger.Event{Worker: worker("w1"), Token: live, Attempt: 1, Body: &ledger.Refused{Command: name}}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			return s
+	refuse := func(make func(testing.TB) *pureJob) func(testing.TB) *pureJob {
+		return func(t testing.TB) *pureJob {
+			return make(t).refuse(t, beat(live), commands.Succeed{Token: live, Result: []byte("first")},
+				commands.Fail{Token: live, Code: "first"}, commands.Release{Token: live, Reason: "first"})
 		}
 	}
 	again := claimed("T2")
 	again.Worker = worker("w2")
 	result := commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(0)}
 	return []standing{
-		{"never given to this job, which is queued", func(t testing.TB) *story { return newStory(t, nil) }},
-		{"never given to this job, which another holds", func(t testing.TB) *story { return newStory(t, nil).tell(t, again) }},
+		{"never given to this job, which is queued", func(t testing.TB) *pureJob { return newPureJob(t, nil) }},
+		{"never given to this job, which another holds", func(t testing.TB) *pureJob { return newPureJob(t, nil).apply(t, again) }},
 		{"succeeded without a result", done(commands.Succeed{Token: live})},
 		{"succeeded with the result ok", done(result)},
-		{"succeeded with the result ok, erased", func(t testing.TB) *story { return done(result)(t).erase(t) }},
+		{"succeeded with the result ok, erased", func(t testing.TB) *pureJob { return done(result)(t).apply(t, commands.Erase{Reason: "asked for"}) }},
 		{"succeeded, retried by an operator", done(result, commands.Retry{})},
 		{"succeeded, retried, claimed anew", done(result, commands.Retry{}, again)},
 		{"failed", done(commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL"})},
@@ -302,7 +296,7 @@ func endings() []standing {
 		{"released", done(commands.Release{Token: live, Reason: "deploy"})},
 		{"snoozed", done(commands.Release{Token: live, Reason: "deploy", Snooze: true})},
 		{"reclaimed", reclaimed},
-		{"reclaimed, claimed anew", func(t testing.TB) *story { return reclaimed(t).tell(t, again) }},
+		{"reclaimed, claimed anew", func(t testing.TB) *pureJob { return reclaimed(t).apply(t, again) }},
 		{"reclaimed, refused before", refuse(reclaimed)},
 		{"cancelled", done(commands.Cancel{})},
 		{"cancelled, refused before", refuse(done(commands.Cancel{}))},
@@ -312,8 +306,8 @@ func endings() []standing {
 }
 
 func lateAskings() []asking {
-	always := func(name string, c commands.Command) asking {
-		return asking{name, func(*story) commands.Command { return c }}
+	always := func(name string, c commands.Action) asking {
+		return asking{name, func(*pureJob) commands.Action { return c }}
 	}
 	return []asking{
 		always("heartbeat", beat(live)),
@@ -331,18 +325,17 @@ func lateAskings() []asking {
 	}
 }
 
-func lateResult(t *testing.T, s *story, bodies []ledger.Body, err error) string {
+func lateResult(t *testing.T, s *pureJob, f commands.Fact, err error) string {
 	t.Helper()
-	if err == nil && len(bodies) == 0 {
+	if err == nil && f.Body() == nil {
 		return "the first answer again"
 	}
 	recorded := "not recorded"
-	for _, b := range bodies {
-		r := b.(*ledger.Refused)
-		if recorded = "recorded"; r.OfferedSHA256 != "" {
+	if f.Body() != nil {
+		if recorded = "recorded"; f.Body().(*ledger.Refused).OfferedSHA256 != "" {
 			recorded = "recorded with its digest"
 		}
-		if err := s.add(ledger.Event{Worker: worker("w1"), Token: live, Attempt: 1, Body: r}); err != nil {
+		if err := s.record(f); err != nil {
 			t.Errorf("refused does not fold: %v", err)
 		}
 	}

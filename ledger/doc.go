@@ -13,7 +13,7 @@
 //	    attempt is itself recorded as refused, once per token and command.
 //	I6  Rows and events change through one function, commands.record, which asks projection.Evolve what an event
 //	    means. Replay folds the same Evolve, so the table equals the fold of the events. A history as a whole is
-//	    taken into an empty ledger by projection.Loader, which folds it too.
+//	    taken into an empty ledger by audit.Loader, which folds it too.
 //	I7  Time is read once per transaction, after the write lock is held. Rules judge by that reading; the recorded
 //	    at is raised to the one before it where the clock ran back, so at never decreases along pos.
 //	I8  A caller is answered after the commit. An error from COMMIT means unknown, not failed (ErrUnknown), and

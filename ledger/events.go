@@ -45,9 +45,6 @@ func (tx *Tx) append(ctx context.Context, e *Event) error {
 		return err
 	}
 	kind := e.Kind()
-	if kind.OfAll() {
-		tx.Forget()
-	}
 	var ulid any
 	switch kind {
 	case KindEnqueued:

@@ -94,10 +94,6 @@ func (k Kind) showsProcess() bool {
 // ofJob reports whether events of this kind concern a job.
 func (k Kind) ofJob() bool { return k <= KindErased }
 
-// OfAll reports whether an event of this kind may concern any job: it pauses a queue, say, or brings jobs along. One that
-// concerns a single job, or a process that comes or goes, does not.
-func (k Kind) OfAll() bool { return !k.ofJob() && !k.showsProcess() }
-
 // State is where a job stands. Its number is stored, so the numbers are for ever (I9).
 type State int
 

@@ -6,7 +6,6 @@ import "jobledger/ledger/internal/engine"
 type session struct {
 	*engine.Session
 	dictionary dictionary
-	memory     memory
 }
 
 // Rows are the rows of a query. The caller closes them, also after an error.

@@ -27,6 +27,7 @@ type Store struct {
 	groupTime time.Duration
 
 	engine   engine.Engine
+	cache    *TxCache // only the commit loop uses it
 	writer   *session // nil: no transaction yet; only the commit loop uses it
 	requests chan *request
 	readers  chan *session // nil: not opened yet
@@ -41,7 +42,7 @@ type Store struct {
 // newStore returns a Store whose commit loop has not been started.
 func newStore(dsn string, e engine.Engine) *Store {
 	s := &Store{
-		dsn: dsn, info: e.Info(), engine: e, lockWait: lockWait, groupTime: maxGroupTime,
+		dsn: dsn, info: e.Info(), engine: e, cache: &TxCache{}, lockWait: lockWait, groupTime: maxGroupTime,
 		requests: make(chan *request, 1024), readers: make(chan *session, maxReaders),
 		quit: make(chan struct{}), ended: make(chan struct{}),
 	}
@@ -178,20 +179,21 @@ func (s *Store) attempt(ctx context.Context, group []grouped, since time.Time, r
 		return group, err
 	}
 	tx := newTx(s, s.writer, at)
+	s.cache.begin(tx)
 	if group, err = run(tx, group); err == nil {
 		failpoint.Hit("commit")
 		err = s.engine.Commit(s.announces && !s.Exclusive && !s.watchers.any())
 	}
 	if err != nil {
 		s.writer.dictionary.forget()
-		s.writer.memory = memory{}
+		s.cache.Invalidate()
 		if rollbackErr := s.engine.Rollback(); errors.Is(err, engine.ErrRetry) && rollbackErr != nil {
 			err = rollbackErr
 		}
 		return group, err
 	}
 	s.writer.dictionary.keep()
-	s.writer.memory.committed(tx.base, tx.tail)
+	s.cache.committed(tx.base, tx.tail)
 	if err := s.engine.CheckReplaced(); err != nil { // what was written may be in no ledger any more
 		return group, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
@@ -204,24 +206,21 @@ func (s *Store) attempt(ctx context.Context, group []grouped, since time.Time, r
 // begin opens a transaction.
 func (s *Store) begin(ctx context.Context, since time.Time) (engine.Head, error) {
 	s.announces = false
-	if s.writer == nil {
-		s.writer = &session{}
-	}
-	questions := s.writer.memory.questions()
+	queries := s.cache.warmup()
 	on, at, err := s.engine.Begin(ctx, engine.BeginOptions{
-		Since: since, LockWait: s.lockWait, Exclusive: s.Exclusive, Questions: questions,
+		Since: since, LockWait: s.lockWait, Exclusive: s.Exclusive, WarmupQueries: queries,
 	})
 	if err != nil {
-		s.writer.memory = memory{}
+		s.cache.Invalidate()
 		return at, err
 	}
-	switch {
-	case s.writer.Session != on: // the first one, or the connection was lost
+	if s.writer == nil || s.writer.Session != on { // the first transaction, or the connection was lost
 		s.writer = &session{Session: on}
-	case len(questions) > 0 && len(at.Answers) == 0:
-		s.writer.memory = memory{}
 	}
-	s.writer.memory.answers = at.Answers
+	if len(queries) > 0 && len(at.Prefetched) == 0 {
+		s.cache.Invalidate()
+	}
+	s.cache.prefetched = at.Prefetched
 	s.writer.Lost = nil
 	return at, nil
 }
@@ -247,7 +246,7 @@ func (s *Store) runOptimistic(tx *Tx, group []grouped) ([]grouped, error) {
 		if group[i].err == nil {
 			continue
 		}
-		tx.Forget()
+		tx.cache.Invalidate()
 		if !tx.undoSegment() {
 			return group, engine.ErrRetry
 		}
@@ -301,7 +300,7 @@ func (s *Store) runSavepoints(tx *Tx, group []grouped) ([]grouped, error) {
 				return group, err
 			}
 			s.writer.dictionary.forget()
-			tx.Forget()
+			tx.cache.Invalidate()
 			tx.tail, tx.tailAt = tx.fn.tail, tx.fn.tailAt
 		}
 		if _, err := s.writer.Exec(`RELEASE one`); err != nil {

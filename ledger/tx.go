@@ -20,7 +20,8 @@ import (
 type Tx struct {
 	store      *Store
 	session    *session
-	savepoints bool // the savepoint mode
+	cache      *TxCache // nil: none
+	savepoints bool     // the savepoint mode
 	readOnly   bool
 
 	clock        time.Time // the engine's, when the transaction began; zero: it has none
@@ -201,34 +202,34 @@ func (tx *Tx) Each(ctx context.Context, fn func(row []driver.Value) bool, query 
 	return rows.Err()
 }
 
-// Asked is a query whose rows are wanted later.
-type Asked struct {
+// PendingQuery is a query that has been sent and whose rows are read later.
+type PendingQuery struct {
 	tx    *Tx
 	query string
 	args  []any
-	read  engine.ReadRows // nil: it was not sent
+	read  engine.ReadRows // nil: it has not been sent
 }
 
-// Ask is a QueryState that is not waited for, so that a database that works by itself looks for the rows meanwhile.
-// Nothing may be written before Rows that changes them.
-func (tx *Tx) Ask(query string, args ...any) (*Asked, error) {
-	a := &Asked{tx: tx, query: query, args: args}
+// Prefetch sends a query like QueryState does and does not wait for its rows, so that a database server finds them
+// concurrently. Nothing that changes them may be written before Rows is called.
+func (tx *Tx) Prefetch(query string, args ...any) (*PendingQuery, error) {
+	p := &PendingQuery{tx: tx, query: query, args: args}
 	err := tx.flushState()
 	if err == nil {
-		a.read, err = tx.session.Prefetch(query, args)
+		p.read, err = tx.session.Prefetch(query, args)
 		err = tx.check(tx.session.Check(err))
 	}
-	return a, err
+	return p, err
 }
 
 // Rows waits for the rows; the caller closes them.
-func (a *Asked) Rows(ctx context.Context) (*Rows, error) {
-	if a.read == nil {
-		return a.tx.QueryState(ctx, a.query, a.args...)
+func (p *PendingQuery) Rows(ctx context.Context) (*Rows, error) {
+	if p.read == nil {
+		return p.tx.QueryState(ctx, p.query, p.args...)
 	}
-	rows, row, err := a.read()
-	found, err := a.tx.session.RowsOf(context.Background(), rows, row, err)
-	return found, a.tx.check(err)
+	rows, row, err := p.read()
+	found, err := p.tx.session.RowsOf(context.Background(), rows, row, err)
+	return found, p.tx.check(err)
 }
 
 func (tx *Tx) queryAfter(ctx context.Context, flush func() error, query string, args []any) (*Rows, error) {

@@ -509,10 +509,10 @@ func TestQueriesOfTheSameTextCanBeNested(t *testing.T) {
 	write(t, s, nest)
 }
 
-// What is asked for early is read as if it had been asked for just then, whatever has gone on in between.
-func TestRowsCanBeReadLaterThanTheyAreAskedFor(t *testing.T) {
+// TestPendingQueryIsReadLater: the rows are those of the moment of Prefetch, whatever happens before they are read.
+func TestPendingQueryIsReadLater(t *testing.T) {
 	const rows = 300
-	names := func(tx *ledger.Tx, a *ledger.Asked) (got []string, err error) {
+	names := func(tx *ledger.Tx, a *ledger.PendingQuery) (got []string, err error) {
 		found, err := a.Rows(t.Context())
 		if err != nil {
 			return nil, err
@@ -551,7 +551,7 @@ func TestRowsCanBeReadLaterThanTheyAreAskedFor(t *testing.T) {
 			return errors.Join(tx.Put(swapSeen, "old2", 1, 5), outer.Close())
 		},
 		"another that nobody reads": func(tx *ledger.Tx) error {
-			_, err := tx.Ask(`SELECT kind, n, n, n FROM kinds`)
+			_, err := tx.Prefetch(`SELECT kind, n, n, n FROM kinds`)
 			return err
 		},
 	} {
@@ -566,7 +566,7 @@ func TestRowsCanBeReadLaterThanTheyAreAskedFor(t *testing.T) {
 				return errors.Join(tx.Insert(insertSeen, "a", 7), tx.Insert(insertSeen, "b", 7), tx.Insert(insertSeen, "c", 7))
 			})
 			both := func(tx *ledger.Tx) error {
-				asked, err := tx.Ask(`SELECT boot, seen_at FROM presence WHERE boot IN (?, ?, ?) ORDER BY boot`, "a", "b", "c")
+				asked, err := tx.Prefetch(`SELECT boot, seen_at FROM presence WHERE boot IN (?, ?, ?) ORDER BY boot`, "a", "b", "c")
 				if err == nil {
 					err = do(tx)
 				}
@@ -592,16 +592,16 @@ func TestRowsCanBeReadLaterThanTheyAreAskedFor(t *testing.T) {
 	}
 }
 
-// A transaction that fails takes with it what was asked for, and the next one is not in its way.
-func TestRowsThatAreAskedForInVain(t *testing.T) {
+// TestPendingQueryDiscardedOnRollback: a failed transaction takes its pending queries with it, and the next one runs.
+func TestPendingQueryDiscardedOnRollback(t *testing.T) {
 	s := open(t)
 	ask := func(tx *ledger.Tx) error {
-		_, err := tx.Ask(`SELECT kind, n FROM kinds`)
+		_, err := tx.Prefetch(`SELECT kind, n FROM kinds`)
 		return err
 	}
 	write(t, s, ask) // and nobody reads them
 	errs := together(t, s, ask, func(tx *ledger.Tx) error {
-		asked, err := tx.Ask(`SELECT count(*) FROM presence`)
+		asked, err := tx.Prefetch(`SELECT count(*) FROM presence`)
 		if err == nil {
 			err = tx.Put(swapSeen, "nobody", 1, 2) // a conflict
 		}
@@ -614,19 +614,20 @@ func TestRowsThatAreAskedForInVain(t *testing.T) {
 	wantActors(t, s, "x")
 }
 
-// inquirer asks the same each time.
-type inquirer []ledger.Question
+// inquirer has the same warm-up queries each time.
+type inquirer []ledger.WarmupQuery
 
-func (q inquirer) Questions(int64) []ledger.Question { return q }
+func (q inquirer) WarmupQueries(int64) []ledger.WarmupQuery { return q }
 
-// What is asked as a transaction begins is answered as if it had been asked just then, until something is written.
-func TestQuestionsAreAnsweredAsATransactionBegins(t *testing.T) {
+// TestTxCachePrefetches: the rows of a warm-up query are those of the beginning of the transaction, and are gone once
+// something is written.
+func TestTxCachePrefetches(t *testing.T) {
 	ctx, dsn := t.Context(), ledgertest.New(t)
 	s, other := ledgertest.OpenAt(t, dsn), ledgertest.OpenAt(t, dsn)
 	const events, broken = `SELECT count(*) FROM events WHERE pos > ?`, `SELECT nothing FROM nowhere`
-	asks := func(questions inquirer) func(tx *ledger.Tx) error {
+	stores := func(queries inquirer) func(tx *ledger.Tx) error {
 		return func(tx *ledger.Tx) error {
-			tx.Remember(questions)
+			tx.Cache().Store(queries)
 			return nil
 		}
 	}
@@ -641,13 +642,13 @@ func TestQuestionsAreAnsweredAsATransactionBegins(t *testing.T) {
 		write(t, other, enqueue)
 		written++
 	}
-	// answer is what a transaction finds that recalls, before it writes, and after.
+	// answer is what a transaction finds that loads, before it writes, and after.
 	answer := func(query string) (n int64, ok, after bool) {
 		t.Helper()
 		write(t, s, func(tx *ledger.Tx) error {
-			value, _, _ := tx.Recall()
-			tx.Remember(value)
-			asked := tx.Answered(query)
+			value, _, _ := tx.Cache().Load()
+			tx.Cache().Store(value)
+			asked := tx.Cache().Prefetched(query)
 			if ok = asked != nil; ok {
 				for range 2 { // as often as one likes
 					rows, err := asked.Rows(ctx)
@@ -665,7 +666,7 @@ func TestQuestionsAreAnsweredAsATransactionBegins(t *testing.T) {
 				}
 			}
 			err := enqueue(tx)
-			after = tx.Answered(query) != nil
+			after = tx.Cache().Prefetched(query) != nil
 			return err
 		})
 		written++
@@ -673,7 +674,7 @@ func TestQuestionsAreAnsweredAsATransactionBegins(t *testing.T) {
 	}
 	onPostgres := ledgertest.OnPostgres(t)
 
-	write(t, s, asks(inquirer{{Query: events, Args: []any{0}}}))
+	write(t, s, stores(inquirer{{Query: events, Args: []any{0}}}))
 	byOthers()
 	if _, ok, _ := answer(events); ok {
 		t.Error("asked although nobody else had written before")
@@ -684,7 +685,7 @@ func TestQuestionsAreAnsweredAsATransactionBegins(t *testing.T) {
 			t.Errorf("answered %t with %d of %d events, and after a write %t", ok, n, written-1, after)
 		}
 	}
-	write(t, s, func(*ledger.Tx) error { return nil }) // which recalls nothing
+	write(t, s, func(*ledger.Tx) error { return nil }) // which loads nothing
 	if _, ok, _ := answer(events); ok {
 		t.Error("asked although the last transaction had no use for it")
 	}
@@ -700,7 +701,7 @@ func TestQuestionsAreAnsweredAsATransactionBegins(t *testing.T) {
 		t.Errorf("asked %d times while nobody else wrote", alone)
 	}
 
-	write(t, s, asks(inquirer{{Query: events, Args: []any{0}}, {Query: broken}}))
+	write(t, s, stores(inquirer{{Query: events, Args: []any{0}}, {Query: broken}}))
 	byOthers()
 	answer(events)
 	byOthers()
@@ -708,8 +709,8 @@ func TestQuestionsAreAnsweredAsATransactionBegins(t *testing.T) {
 		t.Error("a question that cannot be asked was answered")
 	}
 	write(t, s, func(tx *ledger.Tx) error {
-		if value, _, _ := tx.Recall(); onPostgres && value != nil {
-			t.Error("what asks in vain is still remembered")
+		if value, _, _ := tx.Cache().Load(); onPostgres && value != nil {
+			t.Error("a value whose warm-up query fails is still stored")
 		}
 		return nil
 	})

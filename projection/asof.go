@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 )
 
 // Moment is a place in the ledger, and the time by which things are judged there: what is due, what is over.
@@ -54,7 +55,7 @@ func AtPos(ctx context.Context, tx *ledger.Tx, pos int64) (Moment, error) {
 const timeOfEvent = `SELECT at FROM events WHERE pos = ?`
 
 func timeOf(ctx context.Context, tx *ledger.Tx, pos int64) (at int64, ok bool, err error) {
-	err = scanOne(ctx, tx, timeOfEvent, []any{&at}, pos)
+	err = table.ScanOne(ctx, tx, timeOfEvent, []any{&at}, pos)
 	return at, at != 0, err
 }
 

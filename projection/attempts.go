@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 )
 
 // Attempt is one claim, from its beginning to its end.
@@ -200,7 +201,7 @@ func overlapping(ctx context.Context, tx *ledger.Tx, n int64) (map[int]bool, err
 // held it. A claim holds from its beginning to right before its end.
 func OwnerAt(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (ledger.State, Attempt, error) {
 	var state ledger.State
-	err := scanOne(ctx, tx, stateAt, []any{&state}, n, m.Pos)
+	err := table.ScanOne(ctx, tx, stateAt, []any{&state}, n, m.Pos)
 	if err != nil || !state.Held() {
 		return state, Attempt{}, err
 	}
@@ -215,21 +216,6 @@ const stateAt = `SELECT e.to_state FROM events e WHERE e.job = ? AND e.seq > 0 A
 
 // IDOf returns the id of job n; "" if there is none.
 func IDOf(ctx context.Context, tx *ledger.Tx, n int64) (id ledger.JobID, err error) {
-	err = scanOne(ctx, tx, `SELECT ulid FROM events WHERE pos = ? AND kind = 1`, []any{&id}, n)
+	err = table.ScanOne(ctx, tx, `SELECT ulid FROM events WHERE pos = ? AND kind = 1`, []any{&id}, n)
 	return id, err
-}
-
-// scanOne runs a query for at most one row; without one, into is left as it is.
-func scanOne(ctx context.Context, tx *ledger.Tx, query string, into []any, args ...any) error {
-	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	if rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }

@@ -9,14 +9,14 @@ import (
 	"jobledger/ledger"
 )
 
-// DamagedJobError says that a job which is next in claiming order cannot be claimed, because what the ledger holds of
-// it is damaged, and that there is no other to take in its place. It unwraps to ledger.ErrDamaged.
+// DamagedJobError reports that the next job in claiming order cannot be claimed, because what the ledger holds of it
+// is damaged, and that there is no other job to take instead. It unwraps to ledger.ErrDamaged.
 type DamagedJobError struct {
-	Job ledger.JobID // "": what is damaged is a lane, which many jobs may share
+	Job ledger.JobID // "": the damage is in a lane, which many jobs may share
 	Err error
 }
 
-// Error says which job, and what is wrong with it.
+// Error names the job and the damage.
 func (e *DamagedJobError) Error() string {
 	if e.Job == "" || strings.Contains(e.Err.Error(), string(e.Job)) {
 		return e.Err.Error()
@@ -24,67 +24,66 @@ func (e *DamagedJobError) Error() string {
 	return fmt.Sprintf("job %s: %s", e.Job, e.Err)
 }
 
-// Unwrap returns the cause, and that it is damage.
+// Unwrap returns ledger.ErrDamaged and the cause.
 func (e *DamagedJobError) Unwrap() []error { return []error{ledger.ErrDamaged, e.Err} }
 
-const laneIDs = `SELECT j.n, j.id, j.run_at FROM jobs j WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT 0 + ?`
+const lanePage = `SELECT j.n, j.id, j.run_at FROM jobs j
+WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT 0 + ?`
 
-var withBodyByN = selectQueued + ` WHERE j.n = ?`
+var queuedByNumber = selectQueued + ` WHERE j.n = ?`
 
-// readApart is read for a lane in which a row cannot be read: it takes each by itself and leaves out those that it
-// cannot read, so that one damaged job does not keep the others of its lane from being claimed. It returns the first
-// that was left out.
-func (l *liveLane) readApart(ctx context.Context, tx *ledger.Tx, now time.Time, most int) (left error, err error) {
-	l.ahead = nil
-	runAt, id := int64(-1), ""
-	if l.begun {
-		runAt, id = l.runAt, l.id
+// salvage does what read does in a lane with a row that cannot be read. It reads row by row and skips the damaged
+// ones, so that one of them does not keep the others of its lane from being claimed. skipped is the first of them.
+func (l *laneCursor) salvage(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) (skipped, err error) {
+	l.buffered = nil
+	at := lanePosition{runAt: -1}
+	if l.taken {
+		at = lanePosition{runAt: l.runAt, id: l.id}
 	}
-	for l.atEnd = false; !l.atEnd && len(l.ahead) < most; {
-		page, err := lanePage(ctx, tx, l.text, runAt, id, now)
+	for l.exhausted = false; !l.exhausted && len(l.buffered) < limit; {
+		page, err := readLanePage(ctx, tx, l.lane, at, now)
 		if err != nil {
 			return nil, err
 		}
-		l.atEnd = len(page) < lanePageSize
-		for i, at := range page {
-			jobs, err := many(ctx, tx, withBodyByN, at.n)
+		l.exhausted = len(page) < lanePageSize
+		for i := range page {
+			jobs, err := queryJobs(ctx, tx, queuedByNumber, page[i].n)
 			if err != nil && ctx.Err() != nil {
 				return nil, err
 			}
-			if err != nil && left == nil {
-				left = &DamagedJobError{ledger.JobID(at.id), err}
+			if err != nil && skipped == nil {
+				skipped = &DamagedJobError{ledger.JobID(page[i].id), err}
 			}
 			if err == nil {
-				l.ahead = append(l.ahead, jobs...)
+				l.buffered = append(l.buffered, jobs...)
 			}
-			if runAt, id = at.runAt, at.id; len(l.ahead) == most {
-				l.atEnd = l.atEnd && i == len(page)-1
+			if at = page[i]; len(l.buffered) == limit {
+				l.exhausted = l.exhausted && i == len(page)-1
 				break
 			}
 		}
 	}
-	if len(l.ahead) > 0 {
-		l.runAt, l.id = ledger.Micros(l.ahead[0].RunAt), string(l.ahead[0].ID)
-	}
-	return left, nil
+	l.positionAtBuffered()
+	return skipped, nil
 }
 
-type lanePlace struct {
+// lanePosition is the place of job n within its lane.
+type lanePosition struct {
 	n, runAt int64
 	id       string
 }
 
 const lanePageSize = 64
 
-// lanePage lists jobs of a lane from behind a place in it, by what the index alone knows of them.
-func lanePage(ctx context.Context, tx *ledger.Tx, lane string, runAt int64, id string, now time.Time) (page []lanePlace, err error) {
-	rows, err := tx.QueryState(ctx, laneIDs, lane, runAt, id, ledger.Micros(now), lanePageSize)
+// readLanePage lists the jobs of a lane after a position by what the index has of them.
+func readLanePage(ctx context.Context, tx *ledger.Tx, lane string, after lanePosition, now time.Time) (page []lanePosition, err error) {
+	rows, err := tx.QueryState(ctx, lanePage, lane, after.runAt, after.id, ledger.Micros(now), lanePageSize)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var at lanePlace
+		var at lanePosition
 		if err := rows.Scan(&at.n, &at.id, &at.runAt); err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 
 	"jobledger/ledger"
@@ -70,7 +71,7 @@ func Compare(ctx context.Context, tx *ledger.Tx, from, to Moment, limit int) (d 
 
 func cellsOf(ctx context.Context, tx *ledger.Tx, jobs map[int64][2]ledger.State, limit int) (cells []DiffCell, err error) {
 	byStates := make(map[[2]ledger.State]*DiffCell)
-	for _, n := range sortedKeys(jobs) {
+	for _, n := range slices.Sorted(maps.Keys(jobs)) {
 		states := jobs[n]
 		cell := byStates[states]
 		if cell == nil {

@@ -5,14 +5,15 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
+	"jobledger/projection/internal/table"
 )
 
 // Statements returns the statements of the hot path as they are sent, by what they are for. The compare-and-swaps
 // are those of the transitions that have happened in this process.
 func Statements() map[string]string {
 	all := map[string]string{
-		"claim: lanes": liveLanes,
-		"claim: heads": laneHeads,
+		"claim: lanes": lanesWithJobs,
+		"claim: heads": laneHead,
 		"claim: rest":  laneRest,
 		"claim: since": queuedSince,
 		"get":          byID,
@@ -32,4 +33,4 @@ func Statements() map[string]string {
 }
 
 // Columns are those of the table jobs.
-func Columns() []string { return columns[:] }
+func Columns() []string { return table.Columns[:] }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 )
 
 // Overdue are leases that ran out so long ago that a sweeper would have taken the jobs back.
@@ -21,7 +22,7 @@ WHERE lease_expires_at <= ?1 AND 2 * lease_expires_at - coalesce(heartbeat_at, l
 // OverdueLeases looks for leases that are over at now for one lease's time, and slack on top of it.
 func OverdueLeases(ctx context.Context, tx *ledger.Tx, now time.Time, slack time.Duration) (o Overdue, err error) {
 	var oldest int64
-	err = scanOne(ctx, tx, overdueNow, []any{&o.Leases, &oldest}, ledger.Micros(now.Add(-slack)))
+	err = table.ScanOne(ctx, tx, overdueNow, []any{&o.Leases, &oldest}, ledger.Micros(now.Add(-slack)))
 	o.Oldest = ledger.FromMicros(oldest)
 	return o, err
 }
@@ -68,7 +69,7 @@ func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience ti
 		if s.Queue, err = tx.NameOf(ctx, queue); err != nil {
 			return nil, err
 		}
-		if _, s.Version, s.Requires, err = laneOf(text); err != nil {
+		if _, s.Version, s.Requires, err = parseLane(text); err != nil {
 			return nil, err
 		}
 		if s.Since = ledger.FromMicros(since); paused[s.Queue] || now.Sub(s.Since) < patience || !s.strand(workers) {

@@ -16,8 +16,8 @@ import (
 // The parts are separated by a space, which occurs in none of them (limits are checked before a job is enqueued),
 // and which sorts before every character that may follow.
 
-// lane returns the lane of j; "" unless it is queued.
-func lane(j Job) string {
+// laneOf returns the lane of j; "" unless it is queued.
+func laneOf(j Job) string {
 	if j.State != ledger.Queued {
 		return ""
 	}
@@ -32,8 +32,8 @@ func lane(j Job) string {
 // rank is three digits that sort higher priorities first.
 func rank(priority int) string { return fmt.Sprintf("%03d", 100-priority) }
 
-// laneOf takes a lane apart.
-func laneOf(text string) (priority int, version string, requires []string, err error) {
+// parseLane takes a lane apart.
+func parseLane(text string) (priority int, version string, requires []string, err error) {
 	parts := strings.Split(text, " ")
 	if len(parts) < 3 {
 		return 0, "", nil, fmt.Errorf("%w: lane %q", ledger.ErrDamaged, text)

@@ -32,8 +32,8 @@ func FuzzLane(f *testing.F) {
 		}
 		priority, less = priority%101, less%101
 		j := Job{State: ledger.Queued, Queue: queue, Priority: priority, Version: version, Requires: requires}
-		text := lane(j)
-		gotPriority, gotVersion, gotRequires, err := laneOf(text)
+		text := laneOf(j)
+		gotPriority, gotVersion, gotRequires, err := parseLane(text)
 		slices.Sort(requires)
 		if requires = slices.Compact(requires); err != nil || gotPriority != priority || gotVersion != version || !slices.Equal(gotRequires, requires) {
 			t.Fatalf("%+v: the lane %q is read as %d, %q, %q, %v", j, text, gotPriority, gotVersion, gotRequires, err)
@@ -45,19 +45,19 @@ func FuzzLane(f *testing.F) {
 			}
 		}
 		j.Priority, j.Version, j.Requires = less, "", nil
-		if least := lane(j); less < priority && least <= text {
+		if least := laneOf(j); less < priority && least <= text {
 			t.Fatalf("%q, of priority %d, sorts before %q of %d", least, less, text, priority)
 		}
 	})
 }
 
 // What is no lane is said to be damage, whatever it is.
-func FuzzLaneOf(f *testing.F) {
+func FuzzParseLane(f *testing.F) {
 	for _, seed := range []string{"mail 100 ", "mail 000 v1 eu gpu", "", " ", "  ", "mail x v", "mail 99999999999999999999 ", "\xff 100 \xff"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		_, version, requires, err := laneOf(text)
+		_, version, requires, err := parseLane(text)
 		if err != nil {
 			if !errors.Is(err, ledger.ErrDamaged) {
 				t.Fatalf("%q: %v", text, err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 )
 
 // Filter says which jobs to list; the zero Filter is all of them.
@@ -21,11 +22,11 @@ type Filter struct {
 // it may look at every row: a million take less than a second, and an index for it would cost every transition.
 func List(ctx context.Context, tx *ledger.Tx, f Filter) ([]Job, error) {
 	where, args := f.where()
-	query := `SELECT ` + columnList + ` FROM jobs j` + where + ` ORDER BY j.n DESC`
+	query := `SELECT ` + table.List + ` FROM jobs j` + where + ` ORDER BY j.n DESC`
 	if f.Limit > 0 {
 		query, args = query+` LIMIT ?`, append(args, f.Limit)
 	}
-	return many(ctx, tx, query, args...)
+	return queryJobs(ctx, tx, query, args...)
 }
 
 func (f Filter) where() (string, []any) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 )
 
 // Then is a job as it was, and its state now.
@@ -32,11 +33,11 @@ func ListAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) ([]Then, e
 			args = append(args, int64(s))
 		}
 	}
-	query := `SELECT ` + columnList + ` FROM jobs j` + where + ` ORDER BY j.n DESC`
+	query := `SELECT ` + table.List + ` FROM jobs j` + where + ` ORDER BY j.n DESC`
 	if f.Limit > 0 {
 		query, args = query+` LIMIT ?`, append(args, f.Limit)
 	}
-	rows, err := many(ctx, tx, query, args...)
+	rows, err := queryJobs(ctx, tx, query, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/internal/historytest"
 )
 
 // plan returns the lines of EXPLAIN QUERY PLAN.
@@ -73,7 +74,7 @@ func checkPlan(t *testing.T, s *ledger.Store, what, statement, index string, exc
 func TestTheHotPathUsesItsIndexes(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := ledgertest.Open(t)
-	record(t, s, history(t, "v1.jsonl")) // all transitions: their compare-and-swaps are among the statements now
+	historytest.Record(t, s, historytest.Read(t, "v1.jsonl")) // all transitions: their compare-and-swaps are among the statements now
 	want := map[string]string{
 		"claim: lanes": "jobs USING COVERING INDEX ready (lane>? AND lane<?)",
 		"claim: heads": "j USING INDEX ready (lane=? AND (run_at,id)>(?,?) AND run_at<?)",

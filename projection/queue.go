@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 )
 
 // Queue is what the events of one queue add up to.
@@ -36,8 +37,9 @@ func EvolveQueue(q Queue, e ledger.Event) (Queue, error) {
 
 var putQueue = ledger.NewUpsert("queues", "queue", ledger.ColumnTypes{"reason": ledger.TextColumn}, "queue", "paused", "since", "actor", "reason")
 
-// PutQueue makes the row of q's queue say q.
+// PutQueue makes the row of q's queue equal q. It invalidates the cache of claims: a pause concerns many lanes.
 func PutQueue(ctx context.Context, tx *ledger.Tx, q Queue) error {
+	tx.Cache().Invalidate()
 	name, err := tx.Name(ctx, q.Name)
 	if err != nil {
 		return err
@@ -50,7 +52,7 @@ func PutQueue(ctx context.Context, tx *ledger.Tx, q Queue) error {
 	if q.Paused {
 		paused = 1
 	}
-	return tx.Put(putQueue, name, paused, ledger.Micros(q.Since), actor, text(q.Reason))
+	return tx.Put(putQueue, name, paused, ledger.Micros(q.Since), actor, table.Text(q.Reason))
 }
 
 const queueColumns = `SELECT n.name, q.paused, q.since, a.name, coalesce(q.reason, '')

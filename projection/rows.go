@@ -11,14 +11,8 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 )
-
-// columns of the table jobs, in the order in which values and scan name them.
-var columns = [...]string{"n", "id", "seq", "state", "lane", "queue", "priority", "run_at", "key", "attempt", "failures",
-	"snoozes", "max_attempts", "max_runtime", "worker", "lease_token", "claimed_at", "heartbeat_at", "lease_expires_at",
-	"end_by", "finished_at", "error_code", "more"}
-
-const width = len(columns)
 
 // selection is the columns that a query reads.
 type selection struct {
@@ -28,7 +22,7 @@ type selection struct {
 
 func selectColumns(without ...string) (s selection) {
 	var names []string
-	for i, name := range columns {
+	for i, name := range table.Columns {
 		if !slices.Contains(without, name) {
 			s.places, names = append(s.places, i), append(names, "j."+name)
 		}
@@ -38,15 +32,11 @@ func selectColumns(without ...string) (s selection) {
 }
 
 var (
-	wholeRow   = selectColumns()
-	columnList = wholeRow.list
+	wholeRow = selectColumns()
 
 	// queuedRow leaves out what is null in a queued job, and the lane, which the query asks for.
 	queuedRow = selectColumns("lane", "worker", "lease_token", "claimed_at", "heartbeat_at", "lease_expires_at", "end_by", "finished_at")
 )
-
-// row is a job as the table holds it: int64, string or nil.
-type row [width]any
 
 // rare is what few jobs have, as the JSON of the column more.
 type rare struct {
@@ -64,8 +54,8 @@ func (m rare) empty() bool {
 	return m.Version == "" && len(m.Requires) == 0 && len(m.Tags) == 0 && m.Progress == nil && m.Note == "" && m.ErrorDetail == "" && !m.Erased
 }
 
-// toRow returns j as a row. Names that are not in the dictionary are written there.
-func toRow(ctx context.Context, tx *ledger.Tx, j Job) (r row, err error) {
+// RowOf returns j as a row. Names that are not in the dictionary are written there.
+func RowOf(ctx context.Context, tx *ledger.Tx, j Job) (r table.Row, err error) {
 	queue, err := tx.Name(ctx, j.Queue)
 	if err != nil {
 		return r, err
@@ -83,36 +73,20 @@ func toRow(ctx context.Context, tx *ledger.Tx, j Job) (r row, err error) {
 		}
 		moreText = string(text)
 	}
-	return row{j.N, string(j.ID), j.Seq, int64(j.State), text(lane(j)), queue, int64(j.Priority), ledger.Micros(j.RunAt), text(j.Key),
-		int64(j.Attempt), int64(j.Failures), int64(j.Snoozes), int64(j.MaxAttempts), number(j.MaxRuntime.Microseconds()),
-		number(worker), text(j.Token), moment(j.ClaimedAt), moment(j.HeartbeatAt), moment(j.LeaseUntil), moment(j.EndBy),
-		moment(j.FinishedAt), text(j.ErrorCode), moreText}, nil
+	return table.Row{j.N, string(j.ID), j.Seq, int64(j.State), table.Text(laneOf(j)), queue, int64(j.Priority), ledger.Micros(j.RunAt), table.Text(j.Key),
+		int64(j.Attempt), int64(j.Failures), int64(j.Snoozes), int64(j.MaxAttempts), table.Number(j.MaxRuntime.Microseconds()),
+		table.Number(worker), table.Text(j.Token), table.Moment(j.ClaimedAt), table.Moment(j.HeartbeatAt), table.Moment(j.LeaseUntil), table.Moment(j.EndBy),
+		table.Moment(j.FinishedAt), table.Text(j.ErrorCode), moreText}, nil
 }
-
-func text(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
-}
-
-func number(n int64) any {
-	if n == 0 {
-		return nil
-	}
-	return n
-}
-
-func moment(t time.Time) any { return number(ledger.Micros(t)) }
 
 // scanJob reads a job from a row that begins with what, and what the query selects behind that into behind.
 func scanJob(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, what *selection, j *Job, behind ...any) (err error) {
 	var state, queue, runAt int64
 	var key, token, code, more, laneText sql.NullString
 	var runtime, worker, claimed, heartbeat, lease, endBy, finished sql.NullInt64
-	all := [width]any{&j.N, &j.ID, &j.Seq, &state, &laneText, &queue, &j.Priority, &runAt, &key, &j.Attempt, &j.Failures,
+	all := [table.Width]any{&j.N, &j.ID, &j.Seq, &state, &laneText, &queue, &j.Priority, &runAt, &key, &j.Attempt, &j.Failures,
 		&j.Snoozes, &j.MaxAttempts, &runtime, &worker, &token, &claimed, &heartbeat, &lease, &endBy, &finished, &code, &more}
-	var into [width + 2]any
+	var into [table.Width + 2]any
 	n := 0
 	for ; n < len(what.places); n++ {
 		into[n] = all[what.places[n]]
@@ -144,24 +118,25 @@ func scanJob(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, what *select
 
 // Put makes the row of a job say new where it stands at old: an insert when old is the zero Job, else an update of
 // the columns that differ, WHERE seq is still the one of old (I3). ledger.ErrConflict if it has moved on; the
-// writer may notice that only when it sends its buffer, and then runs the caller again.
+// writer may notice that only when it sends its buffer, and then runs the caller again. A queued job is added to the
+// cache of claims.
 func Put(ctx context.Context, tx *ledger.Tx, old, new Job) error {
-	after, err := toRow(ctx, tx, new)
+	after, err := RowOf(ctx, tx, new)
 	if err != nil {
 		return err
 	}
 	if new.State == ledger.Queued {
-		noteQueued(tx, lane(new), ledger.Micros(new.RunAt), string(new.ID))
+		cacheQueued(tx, new)
 	}
 	if old.N == 0 {
-		return tx.Insert(newJobs, after[:]...)
+		return tx.Insert(table.New, after[:]...)
 	}
-	before, err := toRow(ctx, tx, old)
+	before, err := RowOf(ctx, tx, old)
 	if err != nil {
 		return err
 	}
 	var changed uint32
-	args := make([]any, 2, width+2)
+	args := make([]any, 2, table.Width+2)
 	args[0], args[1] = old.N, old.Seq
 	for i := range after {
 		if before[i] != after[i] {
@@ -178,11 +153,6 @@ func Put(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 	return nil
 }
 
-var columnTypes = ledger.ColumnTypes{"id": ledger.TextColumn, "lane": ledger.TextColumn, "key": ledger.TextColumn, "lease_token": ledger.TextColumn,
-	"error_code": ledger.TextColumn, "more": ledger.JSONColumn}
-
-var newJobs = ledger.NewSparseInsert("jobs", columnTypes, columns[:]...)
-
 // updates holds the List for each set of changed columns; there are some twenty in practice.
 var updates sync.Map
 
@@ -191,17 +161,17 @@ func updateJob(changed uint32) *ledger.BulkStmt {
 		return l.(*ledger.BulkStmt)
 	}
 	var names []string
-	for i, name := range columns {
+	for i, name := range table.Columns {
 		if changed&(1<<i) != 0 {
 			names = append(names, name)
 		}
 	}
-	l, _ := updates.LoadOrStore(changed, ledger.NewCompareAndSwap("jobs", "n", "seq", columnTypes, names...))
+	l, _ := updates.LoadOrStore(changed, ledger.NewCompareAndSwap("jobs", "n", "seq", table.Types, names...))
 	return l.(*ledger.BulkStmt)
 }
 
-// one runs a query for at most one job.
-func one(ctx context.Context, tx *ledger.Tx, query string, args ...any) (j Job, ok bool, err error) {
+// queryJob runs a query for at most one job.
+func queryJob(ctx context.Context, tx *ledger.Tx, query string, args ...any) (j Job, ok bool, err error) {
 	rows, err := tx.QueryState(ctx, query, args...)
 	if err != nil {
 		return j, false, err
@@ -216,8 +186,8 @@ func one(ctx context.Context, tx *ledger.Tx, query string, args ...any) (j Job, 
 	return j, ok, err
 }
 
-// many runs a query for jobs. One that begins with selectQueued gets their Salt and Payload too.
-func many(ctx context.Context, tx *ledger.Tx, query string, args ...any) (jobs []Job, err error) {
+// queryJobs runs a query for jobs. One that begins with selectQueued gets their Salt and Payload too.
+func queryJobs(ctx context.Context, tx *ledger.Tx, query string, args ...any) (jobs []Job, err error) {
 	rows, err := tx.QueryState(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -252,14 +222,14 @@ func scanJobs(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, withBody bo
 // selectQueued begins a query for queued jobs with their payloads: what a claim hands out.
 var selectQueued = `SELECT ` + queuedRow.list + `, b.salt, b.body FROM jobs j LEFT JOIN bodies b ON b.pos = j.n`
 
-var byID = `SELECT ` + columnList + ` FROM jobs j WHERE j.id = ?`
+var byID = `SELECT ` + table.List + ` FROM jobs j WHERE j.id = ?`
 
 // Get returns the job with this id; ok is false if there is none.
 func Get(ctx context.Context, tx *ledger.Tx, id ledger.JobID) (j Job, ok bool, err error) {
-	return one(ctx, tx, byID, string(id))
+	return queryJob(ctx, tx, byID, string(id))
 }
 
-var byKey = `SELECT ` + columnList + ` FROM jobs j WHERE j.queue = ? AND j.key = ?`
+var byKey = `SELECT ` + table.List + ` FROM jobs j WHERE j.queue = ? AND j.key = ?`
 
 // GetByKey returns the job with this key in this queue; ok is false if there is none.
 func GetByKey(ctx context.Context, tx *ledger.Tx, queue, key string) (j Job, ok bool, err error) {
@@ -267,17 +237,17 @@ func GetByKey(ctx context.Context, tx *ledger.Tx, queue, key string) (j Job, ok 
 	if err != nil || n == 0 {
 		return j, false, err
 	}
-	return one(ctx, tx, byKey, n, key)
+	return queryJob(ctx, tx, byKey, n, key)
 }
 
 // Find returns the jobs whose id begins with prefix, at most limit: what people type is often shortened.
 func Find(ctx context.Context, tx *ledger.Tx, prefix string, limit int) ([]Job, error) {
-	return many(ctx, tx, `SELECT `+columnList+` FROM jobs j WHERE j.id >= ?1 AND j.id < ?1 || '~' ORDER BY j.id LIMIT ?2`, prefix, limit)
+	return queryJobs(ctx, tx, `SELECT `+table.List+` FROM jobs j WHERE j.id >= ?1 AND j.id < ?1 || '~' ORDER BY j.id LIMIT ?2`, prefix, limit)
 }
 
 // held finds what one worker holds among all live leases, which are few beside the jobs that have ended. "> 0"
 // instead of "IS NOT NULL" because only a range makes SQLite search the index.
-var held = `SELECT ` + columnList + ` FROM jobs j WHERE j.lease_expires_at > 0 AND j.worker = ? ORDER BY j.lease_expires_at`
+var held = `SELECT ` + table.List + ` FROM jobs j WHERE j.lease_expires_at > 0 AND j.worker = ? ORDER BY j.lease_expires_at`
 
 // Held returns the jobs that this worker process owns, the one whose lease ends first before the others.
 func Held(ctx context.Context, tx *ledger.Tx, w ledger.Worker) ([]Job, error) {
@@ -285,7 +255,7 @@ func Held(ctx context.Context, tx *ledger.Tx, w ledger.Worker) ([]Job, error) {
 	if err != nil || n == 0 {
 		return nil, err
 	}
-	return many(ctx, tx, held, n)
+	return queryJobs(ctx, tx, held, n)
 }
 
 // Lease is one claim as a sweeper sees it.

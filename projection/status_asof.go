@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 )
 
 // StatusThen is how things stood in one queue, and how many jobs it has now.
@@ -51,7 +52,7 @@ func StatusAsOf(ctx context.Context, tx *ledger.Tx, m Moment) ([]StatusThen, err
 	if err := countActivity(ctx, tx, then, hourBefore, m.Pos); err != nil {
 		return nil, err
 	}
-	known, err := queuesAsOf(ctx, tx, m)
+	known, err := QueuesAsOf(ctx, tx, m)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +63,9 @@ func StatusAsOf(ctx context.Context, tx *ledger.Tx, m Moment) ([]StatusThen, err
 	return all, nil
 }
 
+// longLedger is how many events a ledger has of which two halves are read at the same time.
+const longLedger = 20_000
+
 // countStanding counts the jobs of now, and of then those that had ended. It returns the numbers of the others. Of a long
 // ledger the second half is read beside the first; what is now may then be a moment later there.
 func countStanding(ctx context.Context, tx *ledger.Tx, m Moment, then map[string]*QueueStatus, now map[string]map[ledger.State]int64) (open []int64, err error) {
@@ -71,7 +75,7 @@ func countStanding(ctx context.Context, tx *ledger.Tx, m Moment, then map[string
 	}
 	whole, half := &tally{}, &tally{}
 	until, wait := int64(math.MaxInt64), func() error { return nil }
-	if tail > besideEvents {
+	if tail > longLedger {
 		until = tail / 2
 		wait = tx.ReadConcurrently(ctx, func(tx *ledger.Tx) error { return half.read(ctx, tx, m, until, math.MaxInt64) })
 	}
@@ -110,7 +114,7 @@ type tally struct {
 // read counts the jobs behind after, up to until.
 func (t *tally) read(ctx context.Context, tx *ledger.Tx, m Moment, after, until int64) error {
 	var text sql.NullString
-	if err := scanOne(ctx, tx, standing, []any{&text}, m.Pos, m.next, after, until); err != nil {
+	if err := table.ScanOne(ctx, tx, standing, []any{&text}, m.Pos, m.next, after, until); err != nil {
 		return err
 	}
 	for rest := text.String; rest != ""; rest = strings.TrimPrefix(rest, ",") {
@@ -224,8 +228,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// queuesAsOf returns what Queues would have returned at m. The events of queues are few and found by themselves.
-func queuesAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (found []Queue, err error) {
+// QueuesAsOf returns what Queues would have returned at m. The events of queues are few and found by themselves.
+func QueuesAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (found []Queue, err error) {
 	if m.Pos == 0 {
 		return nil, nil
 	}

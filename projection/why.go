@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 )
 
 // Why is what can be known about why a job stands where it stands.
@@ -44,11 +45,11 @@ func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, e
 	if w.Queue, err = GetQueue(ctx, tx, j.Queue); err != nil {
 		return w, err
 	}
-	if err := scanOne(ctx, tx, aheadInLane, []any{&w.Ahead}, lane(j), ledger.Micros(j.RunAt), string(j.ID)); err != nil {
+	if err := table.ScanOne(ctx, tx, aheadInLane, []any{&w.Ahead}, laneOf(j), ledger.Micros(j.RunAt), string(j.ID)); err != nil {
 		return w, err
 	}
 	from, _ := laneBounds(j.Queue)
-	if err := scanOne(ctx, tx, readyBetween, []any{&w.Higher}, from, from+rank(j.Priority), ledger.Micros(now)); err != nil {
+	if err := table.ScanOne(ctx, tx, readyBetween, []any{&w.Higher}, from, from+rank(j.Priority), ledger.Micros(now)); err != nil {
 		return w, err
 	}
 	workers, err := Workers(ctx, tx, now, false)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 )
 
 // PresentEvery is how often a worker process says that it is there, whether it has work or not.
@@ -60,7 +61,7 @@ type Worker struct {
 
 const presentNow = `SELECT w.n, p.seen_at FROM workers w JOIN presence p ON p.boot = w.boot`
 
-var heldNow = `SELECT ` + columnList + ` FROM jobs j WHERE j.lease_expires_at > 0 ORDER BY j.claimed_at, j.n`
+var heldNow = `SELECT ` + table.List + ` FROM jobs j WHERE j.lease_expires_at > 0 ORDER BY j.claimed_at, j.n`
 
 // lives finds the events without a job, which are few, by the index on (job, seq).
 const lives = `SELECT e.worker, e.kind, e.at, e.data FROM events e WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) ORDER BY e.pos`
@@ -75,7 +76,7 @@ func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Wor
 	if err := findPresent(ctx, tx, found); err != nil {
 		return nil, err
 	}
-	held, err := many(ctx, tx, heldNow)
+	held, err := queryJobs(ctx, tx, heldNow)
 	if err != nil {
 		return nil, err
 	}

@@ -18,14 +18,19 @@ import (
 // neighbours on the same line. A package that is not listed belongs to its nearest listed parent folder. To add a
 // package, add a line, or a name to the line of its neighbours.
 var stages = [][]string{
-	{"schema", "ledger/failpoint"},
+	{"schema", "ledger/failpoint", "commands/worker/child"}, // these import nothing of this module
 	{"ledger/internal/engine"},
 	{"ledger/internal/sqlite", "ledger/internal/postgres"},
 	{"ledger"},
 	{"ledger/ledgertest"},
+	{"projection/internal/table"},
 	{"projection"},
+	{"projection/audit", "projection/internal/historytest"},
 	{"commands"},
 	{"commands/worker"},
+	{"cmd/jobledger/internal/render"},
+	{"cmd/jobledger/internal/bench", "cmd/jobledger/internal/demo", "cmd/jobledger/internal/export",
+		"cmd/jobledger/internal/files"},
 	{"cmd/jobledger"},
 }
 

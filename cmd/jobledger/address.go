@@ -99,3 +99,23 @@ func logFolder(path string) (string, error) {
 	}
 	return filepath.Join(state, programName, name), nil
 }
+
+// quoteShell is text as one word for a shell.
+func quoteShell(text string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:,@%=", r)
+	}
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !safe(r) }) < 0 && text[0] != '-' {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// pathOf splits the DSN of a file into its path and its options. That of a server it returns as the path.
+func pathOf(dsn string) (path, options string) {
+	path, isURL := strings.CutPrefix(dsn, "sqlite:")
+	if isURL {
+		path, options, _ = strings.Cut(path, "?")
+	}
+	return path, options
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
@@ -51,56 +52,6 @@ type program struct {
 	rest  []string // what stood after "--", for verbs that want it
 }
 
-// verbs are all commands, in the order of the help.
-func (p *program) verbs() []verb {
-	return []verb{
-		demoVerb(p),
-		workVerb(p),
-		initVerb(p),
-		migrateVerb(p),
-		enqueueVerb(p),
-		claimVerb(p),
-		heartbeatVerb(p),
-		succeedVerb(p),
-		failVerb(p),
-		releaseVerb(p),
-		execVerb(p),
-		cancelVerb(p),
-		retryVerb(p),
-		rescheduleVerb(p),
-		pauseVerb(p),
-		resumeVerb(p),
-		sweepVerb(p),
-		statusVerb(p),
-		listVerb(p),
-		showVerb(p),
-		whyVerb(p),
-		logsVerb(p),
-		workersVerb(p),
-		waitVerb(p),
-		historyVerb(p),
-		attemptsVerb(p),
-		eventsVerb(p),
-		ownerVerb(p),
-		diffVerb(p),
-		verifyVerb(p),
-		rebuildVerb(p),
-		incidentVerb(p),
-		replayVerb(p),
-		exportVerb(p),
-		importVerb(p),
-		eraseVerb(p),
-		backupVerb(p),
-		restoreVerb(p),
-		doctorVerb(p),
-		benchVerb(p),
-		versionVerb(p),
-		completionVerb(p),
-		manVerb(p),
-		helpVerb(p),
-	}
-}
-
 // newProgram is the program on this process's standard streams.
 func newProgram() *program {
 	p := &program{
@@ -125,10 +76,10 @@ func newProgram() *program {
 	return p
 }
 
-// run does what typed says (the words after the program's name) and is the exit code. Whatever went wrong
-// is on stderr by then.
-func (p *program) run(ctx context.Context, typed []string) int {
-	return p.tellShell(typed, p.finish(p.dispatch(ctx, typed, p.verbs())))
+// Run runs the one of verbs that typed names (the words after the program's name) and returns the exit code. An
+// error has been printed on stderr by then.
+func (p *program) Run(ctx context.Context, typed []string, verbs []verb) int {
+	return p.finish(p.dispatch(ctx, typed, verbs))
 }
 
 // finish hands out what was printed, says why if err is not nil, and is the exit code.
@@ -145,7 +96,7 @@ func (p *program) finish(err error) int {
 	}
 	p.message("%s", message)
 	if hint != "" {
-		fmt.Fprintf(p.stderr, "hint: %s\n", escapeLines(shorten(hint)))
+		fmt.Fprintf(p.stderr, "hint: %s\n", render.EscapeLines(render.Shorten(hint)))
 	}
 	return code
 }

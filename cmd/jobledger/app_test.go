@@ -1,73 +1,19 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/urfave/cli/v2"
-)
 
-// Every verb that is ever added must keep what the help, the completion and the parser rely on.
-func TestVerbsAreWellFormed(t *testing.T) {
-	p := &program{stdout: bufio.NewWriter(io.Discard), stderr: io.Discard, now: noon}
-	seen := map[string]bool{}
-	for _, v := range p.verbs() {
-		if seen[v.name] {
-			t.Errorf("%s: there are two of it", v.name)
-		}
-		seen[v.name] = true
-		if v.group != "" && !slices.Contains(groups, v.group) {
-			t.Errorf("%s: group %q is unknown", v.name, v.group)
-		}
-		if v.usage == "" || strings.HasSuffix(v.usage, ".") {
-			t.Errorf("%s: usage %q", v.name, v.usage)
-		}
-		if len(v.examples) == 0 {
-			t.Errorf("%s: no example", v.name)
-		}
-		for _, e := range v.examples {
-			if !regexp.MustCompile(`\b` + programName + ` .*\b` + v.name + `\b`).MatchString(e.line) {
-				t.Errorf("%s: example %q does not run it", v.name, e.line)
-			}
-		}
-		for _, code := range v.exits {
-			if len(exitRows([]int{code})) == 0 {
-				t.Errorf("%s: exit code %d has no meaning", v.name, code)
-			}
-		}
-		if v.maxArgs != anyNumber && v.minArgs > v.maxArgs || v.maxArgs != 0 && v.args == "" {
-			t.Errorf("%s: %d to %d arguments %q", v.name, v.minArgs, v.maxArgs, v.args)
-		}
-		names := map[string]bool{"help": true, "h": true}
-		for _, f := range slices.Concat(v.flags, globalFlags("")) {
-			if v.name == "events" && f.Names()[0] == "actor" && names["actor"] {
-				continue // events by an actor: the one place where the global flag has another meaning
-			}
-			for i, name := range f.Names() {
-				if (i == 0) != (len(name) > 1) || name != strings.ToLower(name) {
-					t.Errorf("%s: flag %q: a long name first, then single letters", v.name, f.Names())
-				}
-				if names[name] {
-					t.Errorf("%s: two flags called %s", v.name, name)
-				}
-				names[name] = true
-			}
-			if _, ok := f.(cli.DocGenerationFlag); !ok {
-				t.Errorf("%s: flag %s has no description", v.name, f.Names()[0])
-			}
-		}
-	}
-}
+	"jobledger/cmd/jobledger/internal/render"
+)
 
 func TestExitCodesOfErrors(t *testing.T) {
 	tests := []struct {
@@ -203,11 +149,11 @@ func pauseLike(p *program) verb {
 			}
 			if p.json {
 				return p.printJSON(map[string]any{
-					"queue": queue, "reason": c.String("reason"), "since": jsonTime(since.Time), "grace": grace.Seconds(), "given": given,
+					"queue": queue, "reason": c.String("reason"), "since": render.JSONTime(since.Time), "grace": grace.Seconds(), "given": given,
 				})
 			}
 			t := &table{columns: []column{{title: "QUEUE", least: 8}, {title: "STATE", state: true}, {title: "SINCE"}}}
-			t.add(queue, "paused", age(since.Time, p.now()))
+			t.add(queue, "paused", render.Age(since.Time, p.now()))
 			return p.printTable(t)
 		},
 	}

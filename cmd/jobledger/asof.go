@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -41,7 +42,7 @@ func (p *program) momentOf(c *cli.Context, name string, tx *ledger.Tx) (m projec
 func (p *program) momentAt(ctx context.Context, name string, tx *ledger.Tx, w when) (m projection.Moment, err error) {
 	if !w.ByPos {
 		if w.Time.After(p.now()) {
-			return m, usagef("--%s: %s is yet to come", name, formatTime(p.local(w.Time)))
+			return m, usagef("--%s: %s is yet to come", name, render.Time(p.local(w.Time)))
 		}
 		return projection.AtTime(ctx, tx, w.Time)
 	}
@@ -66,9 +67,4 @@ func (p *program) at(m projection.Moment) *program {
 // precisely is t as a listing gives the times of events: to the millisecond, with its offset, fit for a flag.
 func (p *program) precisely(t time.Time) string {
 	return p.local(t).Format("2006-01-02 15:04:05.000-07:00")
-}
-
-// stateNow adds what has become of a job to what it was.
-type stateNow struct {
-	StateNow string `json:"state_now"`
 }

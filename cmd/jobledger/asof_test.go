@@ -39,7 +39,7 @@ func (s *tale) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []t
 		return claims[random.IntN(len(claims))], true
 	}
 	try := func(actor string, j projection.Job, c commands.Command) { // what is refused or in conflict is part of it
-		_, err := s.Do(ctx, actor, j.ID, c)
+		_, err := s.Apply(ctx, actor, j.ID, c)
 		if err != nil && ledgerFailed(err) {
 			s.t.Fatal(err)
 		}

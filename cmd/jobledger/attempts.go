@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -86,7 +87,7 @@ func (p *program) attempts(c *cli.Context) error {
 		err = p.printTable(t)
 	}
 	if err == nil && more {
-		return p.more("there are more than %s; give a larger --limit", count(int64(printed), "claim"))
+		return p.more("there are more than %s; give a larger --limit", render.Count(int64(printed), "claim"))
 	}
 	return err
 }
@@ -181,11 +182,11 @@ type attemptJSON struct {
 }
 
 func attemptToJSON(a projection.Attempt) attemptJSON {
-	out := attemptJSON{Job: a.Job, Attempt: a.Attempt, Queue: a.Queue, Worker: a.Worker.Name, Boot: a.Worker.Boot, Host: textOrNull(a.Worker.Host),
-		PID: a.Worker.PID, ClaimedAt: jsonTime(a.ClaimedAt), LastHeartbeat: timeOrNull(a.LastHeartbeat), EndedAt: timeOrNull(a.EndedAt),
-		ExitCode: a.ExitCode, Signal: textOrNull(a.Signal)}
+	out := attemptJSON{Job: a.Job, Attempt: a.Attempt, Queue: a.Queue, Worker: a.Worker.Name, Boot: a.Worker.Boot, Host: render.TextOrNull(a.Worker.Host),
+		PID: a.Worker.PID, ClaimedAt: render.JSONTime(a.ClaimedAt), LastHeartbeat: render.TimeOrNull(a.LastHeartbeat), EndedAt: render.TimeOrNull(a.EndedAt),
+		ExitCode: a.ExitCode, Signal: render.TextOrNull(a.Signal)}
 	if a.Outcome != 0 {
-		out.Outcome = textOrNull(a.Outcome.String())
+		out.Outcome = render.TextOrNull(a.Outcome.String())
 	}
 	return out
 }
@@ -193,7 +194,7 @@ func attemptToJSON(a projection.Attempt) attemptJSON {
 // lasted is how long the claim held, or has held up to now.
 func (p *program) lasted(a projection.Attempt) string {
 	if a.EndedAt.IsZero() {
-		return briefly(p.now().Sub(a.ClaimedAt))
+		return render.Briefly(p.now().Sub(a.ClaimedAt))
 	}
 	return gap(a.EndedAt.Sub(a.ClaimedAt))
 }

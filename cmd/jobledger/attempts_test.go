@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -116,7 +117,7 @@ func TestAttemptsAreTheClaimsThatTheEventsTell(t *testing.T) {
 				}
 				if h.live(c, from, to) && (worker == "" || c.Worker.Name == worker) && (outcome == "" || how == outcome) &&
 					(queue == "" || c.Queue == queue) && (!overlap || h.overlaps(c)) && (job == "" || c.Job == job) {
-					want = append(want, fmt.Sprint(c.Job, c.Attempt, c.Queue, c.Worker.Boot, jsonTime(c.ClaimedAt), shownOrNone(timeOrNull(c.LastHeartbeat)), how))
+					want = append(want, fmt.Sprint(c.Job, c.Attempt, c.Queue, c.Worker.Boot, render.JSONTime(c.ClaimedAt), shownOrNone(render.TimeOrNull(c.LastHeartbeat)), how))
 				}
 			}
 			_, stdout, _ := s.run(0, typed...)

@@ -65,7 +65,7 @@ func (t *traffic) job(service *commands.Service, w ledger.Worker) error {
 	ends := []commands.Command{commands.Succeed{Token: j.Token, Result: make([]byte, rand.N(2000))}, commands.Release{Token: j.Token},
 		commands.Fail{Token: j.Token, Code: "x", NoRetry: true}, commands.Cancel{}}
 	for _, c := range []commands.Command{commands.Heartbeat{Token: j.Token, Lease: time.Minute}, ends[rand.N(len(ends))]} {
-		if _, err := service.Do(ctx, "worker:"+w.Name, j.ID, c); err != nil && !errors.Is(err, commands.ErrConflict) {
+		if _, err := service.Apply(ctx, "worker:"+w.Name, j.ID, c); err != nil && !errors.Is(err, commands.ErrConflict) {
 			return err
 		}
 	}

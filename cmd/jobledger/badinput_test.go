@@ -13,9 +13,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // refused is "refused CODE WHY HINT PROGRAM ARGS…" in a script: the program must end with this exit code, print
@@ -124,7 +126,7 @@ func TestNothingOfAJobTakesOverTheTerminal(t *testing.T) {
 		t.Helper()
 		_, stdout, stderr := s.run(width, typed...)
 		for i, r := range stdout + stderr {
-			if r != '\n' && r != '\t' && harmful(r) || r == '\ufffd' {
+			if r != '\n' && r != '\t' && render.Harmful(r) || r == '\ufffd' {
 				t.Fatalf("%q prints %q", typed, (stdout + stderr)[max(0, i-20):min(len(stdout+stderr), i+20)])
 			}
 		}
@@ -164,7 +166,7 @@ func TestNothingOfAJobTakesOverTheTerminal(t *testing.T) {
 func checkVerified(t *testing.T, s *tale) {
 	t.Helper()
 	err := s.Store.Read(context.Background(), func(tx *ledger.Tx) error {
-		v, err := projection.Verify(context.Background(), tx, nil)
+		v, err := audit.Verify(context.Background(), tx, nil)
 		for _, f := range v.Findings {
 			t.Errorf("verify: %+v", f)
 		}
@@ -213,7 +215,7 @@ func FuzzReading(f *testing.F) {
 			t.Fatalf("%q: exit code %d without a word: %q", typed, code, stderr)
 		}
 		for _, r := range stdout + stderr {
-			if r != '\n' && r != '\t' && harmful(r) || r == '\ufffd' && !strings.ContainsRune(text, r) {
+			if r != '\n' && r != '\t' && render.Harmful(r) || r == '\ufffd' && !strings.ContainsRune(text, r) {
 				t.Fatalf("%q prints %q", typed, r)
 			}
 		}

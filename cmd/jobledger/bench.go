@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -9,24 +10,13 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
+
+	"jobledger/cmd/jobledger/internal/bench"
 )
 
-// benchPhases are what bench can measure, in the order of its short tour, with the jobs of a run there.
-var benchPhases = []struct {
-	name string
-	jobs int
-}{
-	{"enqueue", 4000},
-	{"batch", 20_000},
-	{"drain", 10_000},
-	{"latency", 200},
-	{"growth", 2000},
-	{"verify", 10_000},
-}
-
 func benchPhaseNames() (names []string) {
-	for _, phase := range benchPhases {
-		names = append(names, phase.name)
+	for _, phase := range bench.Phases() {
+		names = append(names, phase.Name)
 	}
 	return names
 }
@@ -35,19 +25,19 @@ func benchPhaseNames() (names []string) {
 func benchVerb(p *program) verb {
 	return verb{
 		name: "bench", group: groupLedger, usage: "measure the queue on your own disk",
-		about: "Each run makes a ledger in a temporary folder below --dir, which chooses the disk, drives it as a Go program would, " +
-			"counts every execution, verifies the ledger and removes it. No other ledger is touched. A job that ran twice or was " +
-			"left is exit 8.\n" +
-			"Phases: 'enqueue', a job a call; 'batch', 1,000 jobs a call; 'drain', jobs that wait already; 'latency', from the call " +
-			"that enqueues a job to its start by an idle worker; 'growth', a drain beside ten times as many finished jobs; 'verify', " +
-			"the check of a whole ledger. Times are of a call, of a claim to its completion, or that latency. Syncs are the durable " +
-			"commits; the disk's own rate of them stands beside.",
+		about: "Each run makes a ledger in a temporary folder below --dir, which chooses the disk. It drives the ledger as a Go " +
+			"program would, counts every execution, verifies the ledger and removes it. No other ledger is touched. " +
+			"If a job ran twice or was left, the exit code is 8.\n" +
+			"Phases: 'enqueue', one job per call; 'batch', 1,000 jobs per call; 'drain', jobs that are queued already; " +
+			"'latency', from the call that enqueues a job to its start by an idle worker; 'growth', a drain next to ten " +
+			"times as many finished jobs; 'verify', the check of a whole ledger. Times are those of a call, from a claim to " +
+			"its completion, or that latency. Syncs are the durable commits; the last column is the disk's own rate of them.",
 		flags: []cli.Flag{
 			listFlag("phase", "measure `PHASE`; may be repeated; default: all, one after the other"),
 			wholeFlag("workers", "workers or callers of each process", 16, 1, 1000, ""),
 			wholeFlag("procs", "processes on the same ledger", 1, 1, 64, ""),
 			wholeFlag("jobs", "jobs of a run", 0, 1, 10_000_000, "as suits the phase"),
-			wholeFlag("payload", "payload of a job in bytes", 100, benchHeader, 1<<20, ""),
+			wholeFlag("payload", "payload of a job in bytes", 100, bench.HeaderBytes, 1<<20, ""),
 			&cli.StringFlag{Name: "sync", Usage: "how durable a commit is: full or normal", Value: "full"},
 			&cli.StringFlag{Name: "dir", Usage: "the folder `DISK`, or any on the disk that is meant", DefaultText: "the temporary folder"},
 		},
@@ -71,7 +61,7 @@ func benchVerb(p *program) verb {
 }
 
 func (p *program) bench(c *cli.Context) error {
-	plans, err := benchPlans(c)
+	runs, err := benchRuns(c)
 	if err != nil {
 		return err
 	}
@@ -85,24 +75,20 @@ func (p *program) bench(c *cli.Context) error {
 	case !info.IsDir():
 		return withHint(usagef("--dir: %s is not a folder; it was not touched", dir), "give the folder in which it is")
 	}
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) // or the folder would stay
+	ctx, stop := signal.NotifyContext(c.Context, // to remove the folder
+		os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	root, err := os.MkdirTemp(dir, "jobledger-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(root)
-	bar := p.startProgress("bench", int64(len(plans)))
+	bar := p.startProgress("bench", int64(len(runs)))
 	defer bar.done()
-	var results []benchResult
+	var results []bench.Result
 	var wrong error
-	for _, plan := range plans {
-		r, err := plan.measure(ctx, root)
+	for _, o := range runs {
+		r, err := bench.Run(ctx, o)
 		if ctx.Err() != nil {
 			return exitf(exitUnexpected, "interrupted")
 		}
 		if r.Seconds == 0 && err != nil {
-			return fmt.Errorf("%s: %w", plan.phase, err)
+			return fmt.Errorf("%s: %w", o.Phase, err)
 		}
 		bar.add(1)
 		results = append(results, r)
@@ -113,10 +99,10 @@ func (p *program) bench(c *cli.Context) error {
 			if err := p.flush(); err != nil {
 				return err
 			}
-			p.message("%s: the disk alone makes %.0f syncs of a 4 KiB page a second", plan.phase, r.fsyncs)
+			p.message("%s: the disk alone makes %.0f syncs of a 4 KiB page a second", o.Phase, r.DiskSyncs)
 		}
 		if err != nil && wrong == nil {
-			wrong = withHint(err, "that should never be; please report it with the output of 'jobledger version'")
+			wrong = benchError(err)
 		}
 	}
 	bar.done()
@@ -128,7 +114,15 @@ func (p *program) bench(c *cli.Context) error {
 	return wrong
 }
 
-func benchPlans(c *cli.Context) (plans []benchPlan, err error) {
+func benchError(err error) error {
+	if errors.Is(err, bench.ErrWrong) {
+		err = exitf(exitDiscrepancy, "%w", err)
+	}
+	return withHint(err, "that should never happen; please report it with the output of 'jobledger version'")
+}
+
+// benchRuns reads the flags: one run per phase.
+func benchRuns(c *cli.Context) (runs []bench.Options, err error) {
 	if sync := c.String("sync"); sync != "full" && sync != "normal" {
 		return nil, usagef("--sync: %q is neither full nor normal", sync)
 	}
@@ -143,45 +137,13 @@ func benchPlans(c *cli.Context) (plans []benchPlan, err error) {
 		chosen = names
 	}
 	for _, name := range chosen {
-		plan := benchPlan{phase: name, workers: c.Int("workers"), procs: c.Int("procs"), jobs: c.Int("jobs"),
-			payload: c.Int("payload"), sync: c.String("sync")}
-		if plan.jobs == 0 {
-			plan.jobs = benchPhases[slices.Index(names, name)].jobs
-		}
-		switch name {
-		case "batch":
-			plan.workers = 1
-		case "verify":
-			plan.workers, plan.procs = 1, 1
-		}
-		plans = append(plans, plan)
+		runs = append(runs, bench.Options{Phase: name, Workers: c.Int("workers"), Procs: c.Int("procs"),
+			Jobs: c.Int("jobs"), Payload: c.Int("payload"), Sync: c.String("sync"), Dir: c.String("dir")})
 	}
-	return plans, nil
+	return runs, nil
 }
 
-// benchResult is one run. The names of its fields are for ever; what does not apply is null.
-type benchResult struct {
-	Phase        string   `json:"phase"`
-	Engine       string   `json:"engine"`
-	Workers      int      `json:"workers"` // of each process
-	Procs        int      `json:"procs"`
-	Jobs         int      `json:"jobs"`
-	PayloadBytes int      `json:"payload_bytes"`
-	Sync         string   `json:"sync"`
-	Seconds      float64  `json:"seconds"`
-	JobsPerS     *float64 `json:"jobs_per_s"` // null where they were paced
-	P50          *float64 `json:"p50_ms"`
-	P99          *float64 `json:"p99_ms"`
-	Max          *float64 `json:"max_ms"`
-	BytesPerJob  *float64 `json:"bytes_per_job"`
-	SyncsPerJob  *float64 `json:"syncs_per_job"`
-	Executions   *int     `json:"executions"`
-	Left         *int     `json:"left"`
-
-	fsyncs float64 // a second, of the disk alone, just before the run
-}
-
-func (p *program) printBench(results []benchResult) error {
+func (p *program) printBench(results []bench.Result) error {
 	t := &table{columns: []column{{title: "PHASE"}}}
 	for _, title := range []string{"WORKERS", "JOBS", "SECONDS", "JOBS/S", "P50 MS", "P99 MS", "MAX MS", "BYTES/JOB", "SYNCS/JOB", "RUN", "LEFT", "DISK SYNCS/S"} {
 		t.columns = append(t.columns, column{title: title, right: true})
@@ -193,7 +155,7 @@ func (p *program) printBench(results []benchResult) error {
 		}
 		t.add(r.Phase, workers, fmt.Sprint(r.Jobs), fmt.Sprintf("%.2f", r.Seconds), orDash("%.0f", r.JobsPerS),
 			orDash("%.2f", r.P50), orDash("%.2f", r.P99), orDash("%.2f", r.Max), orDash("%.0f", r.BytesPerJob),
-			orDash("%.3f", r.SyncsPerJob), orDash("%d", r.Executions), orDash("%d", r.Left), fmt.Sprintf("%.0f", r.fsyncs))
+			orDash("%.3f", r.SyncsPerJob), orDash("%d", r.Executions), orDash("%d", r.Left), fmt.Sprintf("%.0f", r.DiskSyncs))
 	}
 	return p.printTable(t)
 }

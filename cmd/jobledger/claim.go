@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
@@ -73,7 +74,7 @@ func (p *program) claim(c *cli.Context) error {
 		if c.Bool("sh") {
 			_ = p.printForShell(j) // flush tells
 		} else if p.json {
-			_ = p.printJSON(toFullJSON(j, true))
+			_ = p.printJSON(render.ToFullJSON(j, true))
 		} else {
 			_ = p.printClaim(j, i > 0)
 		}
@@ -88,7 +89,7 @@ func (p *program) claim(c *cli.Context) error {
 func (p *program) giveBack(ctx context.Context, service *commands.Service, jobs []projection.Job, cause error) error {
 	for _, j := range jobs {
 		release := commands.Release{Token: j.Token, Reason: "the claim could not be printed"}
-		if _, err := service.Do(ctx, p.actorAs("worker:"+j.Worker.Name), j.ID, release); err != nil {
+		if _, err := service.Apply(ctx, p.actorAs("worker:"+j.Worker.Name), j.ID, release); err != nil {
 			return exitf(exitUnexpected, "print the claim of job %s: %w; give it back: %w", j.ID, cause, err)
 		}
 	}
@@ -103,7 +104,7 @@ const claimPoll = 5 * time.Second
 func (p *program) claimWithin(ctx context.Context, wait time.Duration, service *commands.Service, r commands.ClaimRequest) ([]projection.Job, error) {
 	actor := p.actorAs("worker:" + r.Worker.Name)
 	if wait == 0 {
-		_, jobs, err := service.Turn(ctx, actor, nil, r)
+		_, jobs, err := service.ApplyAndClaim(ctx, actor, nil, r)
 		return jobs, err
 	}
 	end := time.Now().Add(wait)
@@ -119,7 +120,7 @@ func (p *program) claimWithin(ctx context.Context, wait time.Duration, service *
 			pause = min(pause, due.Sub(p.now()))
 		}
 		if ready {
-			_, jobs, err := service.Turn(ctx, actor, nil, r)
+			_, jobs, err := service.ApplyAndClaim(ctx, actor, nil, r)
 			if err != nil || len(jobs) > 0 {
 				return jobs, err
 			}
@@ -178,7 +179,7 @@ func (p *program) nothingReady(ctx context.Context, service *commands.Service, r
 		}
 		next, err := projection.NextRunAt(ctx, tx, projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities})
 		if err == nil && next.After(tx.Now()) {
-			why = append(why, fmt.Sprintf("the next job is due %s (%s)", formatTime(next.In(p.now().Location())), age(next, tx.Now())))
+			why = append(why, fmt.Sprintf("the next job is due %s (%s)", render.Time(next.In(p.now().Location())), render.Age(next, tx.Now())))
 		}
 		return err
 	})
@@ -207,7 +208,7 @@ func (p *program) printClaim(j projection.Job, another bool) error {
 	return p.printPairs(
 		[2]string{"job", string(j.ID)},
 		[2]string{"token", j.Token},
-		[2]string{"lease", fmt.Sprintf("until %s (%s)", formatTime(j.LeaseUntil.In(p.now().Location())), formatDuration(j.LeaseUntil.Sub(j.ClaimedAt)))},
+		[2]string{"lease", fmt.Sprintf("until %s (%s)", render.Time(j.LeaseUntil.In(p.now().Location())), render.Duration(j.LeaseUntil.Sub(j.ClaimedAt)))},
 		[2]string{"queue", j.Queue},
 		[2]string{"key", j.Key},
 		[2]string{"tags", strings.Join(tags, " ")},

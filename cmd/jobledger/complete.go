@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 // completeWord as the first word asks for the words that may follow the ones after it. The shells' scripts
@@ -22,7 +24,7 @@ func (p *program) complete(verbs []verb, words []string) error {
 	last := words[len(words)-1]
 	for _, c := range candidates(verbs, words) {
 		if strings.HasPrefix(c[0], last) {
-			if _, err := fmt.Fprintf(p.stdout, "%s\t%s\n", c[0], escape(c[1])); err != nil {
+			if _, err := fmt.Fprintf(p.stdout, "%s\t%s\n", c[0], render.Escape(c[1])); err != nil {
 				return err
 			}
 		}

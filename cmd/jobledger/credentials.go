@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -47,11 +48,11 @@ func (p *program) asOwner(c *cli.Context, ask func(j projection.Job, token, owne
 	if owner != "" {
 		actor = p.actorAs("worker:" + owner)
 	}
-	if j, err = service.Do(c.Context, actor, j.ID, ask(j, token, owner)); err != nil {
+	if j, err = service.Apply(c.Context, actor, j.ID, ask(j, token, owner)); err != nil {
 		return err
 	}
 	if p.json {
-		return p.printJSON(toJSON(j))
+		return p.printJSON(render.ToJSON(j))
 	}
 	if p.stderrTerminal { // a script knows by the exit code
 		p.message("%s", p.standing(j))
@@ -93,10 +94,10 @@ func (p *program) standing(j projection.Job) string {
 		now := p.now()
 		text += ", to run now"
 		if j.RunAt.After(now) {
-			text = fmt.Sprintf("job %s in %s is queued, to run at %s (%s)", j.ID, j.Queue, formatTime(j.RunAt.In(now.Location())), age(j.RunAt, now))
+			text = fmt.Sprintf("job %s in %s is queued, to run at %s (%s)", j.ID, j.Queue, render.Time(j.RunAt.In(now.Location())), render.Age(j.RunAt, now))
 		}
 	case j.State.Held():
-		text += fmt.Sprintf(" by %s until %s", j.Worker.Name, formatTime(j.LeaseUntil.In(p.now().Location())))
+		text += fmt.Sprintf(" by %s until %s", j.Worker.Name, render.Time(j.LeaseUntil.In(p.now().Location())))
 	}
 	if j.Failures > 0 {
 		text += fmt.Sprintf(", failures %d of %d", j.Failures, j.MaxAttempts)

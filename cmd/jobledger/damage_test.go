@@ -25,6 +25,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 var (
@@ -35,18 +36,18 @@ var (
 // dawn is when the copies are looked at.
 var dawn = time.Date(2026, 3, 15, 6, 0, 0, 0, time.UTC)
 
-// files are the bytes of a ledger's files, by what stands behind its name: "", "-wal", "-shm".
-type files map[string][]byte
+// fileSet holds the content of a ledger's files by their suffix: "", "-wal", "-shm".
+type fileSet map[string][]byte
 
-func (f files) clone() files {
-	c := make(files)
+func (f fileSet) clone() fileSet {
+	c := make(fileSet)
 	for suffix, content := range f {
 		c[suffix] = bytes.Clone(content)
 	}
 	return c
 }
 
-func (f files) write(t testing.TB) (path string) {
+func (f fileSet) write(t testing.TB) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "jobs.db")
 	for suffix, content := range f {
@@ -59,9 +60,9 @@ func (f files) write(t testing.TB) (path string) {
 
 // copyOf copies the files of a ledger that this process has open. Another program does it, because to close one of
 // them here would drop SQLite's locks.
-func copyOf(t testing.TB, path string) files {
+func copyOf(t testing.TB, path string) fileSet {
 	t.Helper()
-	f := make(files)
+	f := make(fileSet)
 	for _, suffix := range []string{"", "-wal"} {
 		to := filepath.Join(t.TempDir(), "copy")
 		if out, err := exec.Command("cp", path+suffix, to).CombinedOutput(); err != nil {
@@ -78,7 +79,7 @@ func copyOf(t testing.TB, path string) files {
 
 // aNight is a ledger of the first so many events of the bad night, and of the morning after it, of which only the -wal
 // file knows: jobs that wait, that are held and that have ended.
-func aNight(t testing.TB, events int) files {
+func aNight(t testing.TB, events int) fileSet {
 	t.Helper()
 	history, err := os.ReadFile("../../testdata/history/bad-night.jsonl")
 	if err != nil {
@@ -117,7 +118,7 @@ func aNight(t testing.TB, events int) files {
 		commands.Fail{Token: held[2].Token, Code: "smtp_421", Detail: "try again"},
 		commands.Release{Token: held[3].Token, Reason: "deploy"},
 	} {
-		if _, err := s.Do(t.Context(), "worker:delta", held[i].ID, c); err != nil {
+		if _, err := s.Apply(t.Context(), "worker:delta", held[i].ID, c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -188,7 +189,7 @@ func hear(ctx context.Context, s *ledger.Store) account {
 }
 
 func findings(ctx context.Context, tx *ledger.Tx) error {
-	v, err := projection.Verify(ctx, tx, nil)
+	v, err := audit.Verify(ctx, tx, nil)
 	if err == nil && len(v.Findings) > 0 {
 		err = fmt.Errorf("%d findings, %+v", len(v.Findings), v.Findings[0])
 	}
@@ -265,7 +266,7 @@ func firstDifference(got, want string) string {
 }
 
 // aNightToDamage is what the tests damage.
-func aNightToDamage(t *testing.T) (base files, before account) {
+func aNightToDamage(t *testing.T) (base fileSet, before account) {
 	t.Helper()
 	base = aNight(t, 200)
 	s, err := ledger.OpenExisting(t.Context(), base.write(t))
@@ -281,7 +282,7 @@ func aNightToDamage(t *testing.T) (base files, before account) {
 }
 
 // lookAtDamaged asks a damaged ledger everything, claims from it, and says what became of it.
-func lookAtDamaged(t *testing.T, what string, f files, before account) (verdict string) {
+func lookAtDamaged(t *testing.T, what string, f fileSet, before account) (verdict string) {
 	t.Helper()
 	path := f.write(t)
 	defer os.RemoveAll(filepath.Dir(path))
@@ -332,7 +333,7 @@ func isDamage(err error) bool {
 }
 
 // lookThroughProgram wants of every command an answer, or words that say what is wrong.
-func lookThroughProgram(t *testing.T, what string, f files) {
+func lookThroughProgram(t *testing.T, what string, f fileSet) {
 	t.Helper()
 	path := f.write(t)
 	defer os.RemoveAll(filepath.Dir(path))
@@ -348,7 +349,7 @@ func lookThroughProgram(t *testing.T, what string, f files) {
 }
 
 // flip changes one to eight bytes anywhere in a file.
-func flip(base files, suffix string, dice *rand.Rand) (f files, what string) {
+func flip(base fileSet, suffix string, dice *rand.Rand) (f fileSet, what string) {
 	f = base.clone()
 	for range 1 + dice.IntN(8) {
 		at, by := dice.IntN(len(f[suffix])), byte(1+dice.IntN(255))
@@ -411,7 +412,7 @@ func TestACutOffLedgerIsNeverAWrongAnswer(t *testing.T) {
 		return b
 	}
 	tally := make(map[string]int)
-	look := func(what string, change func(f files), wants ...string) {
+	look := func(what string, change func(f fileSet), wants ...string) {
 		t.Helper()
 		f := base.clone()
 		change(f)
@@ -427,22 +428,22 @@ func TestACutOffLedgerIsNeverAWrongAnswer(t *testing.T) {
 	for range rounds {
 		whole, wal := len(base[""]), len(base["-wal"])
 		for _, n := range []int{dice.IntN(whole), dice.IntN(whole/4096) * 4096, dice.IntN(200)} {
-			look(fmt.Sprintf("the first %d bytes", n), func(f files) { f[""] = f[""][:n] })
-			look(fmt.Sprintf("the first %d bytes, without a -wal file", n), func(f files) { f[""] = f[""][:n]; delete(f, "-wal") }, verdictClosed, verdictFound)
+			look(fmt.Sprintf("the first %d bytes", n), func(f fileSet) { f[""] = f[""][:n] })
+			look(fmt.Sprintf("the first %d bytes, without a -wal file", n), func(f fileSet) { f[""] = f[""][:n]; delete(f, "-wal") }, verdictClosed, verdictFound)
 		}
 		n := dice.IntN(wal)
-		look(fmt.Sprintf("the first %d bytes of the -wal file", n), func(f files) { f["-wal"] = f["-wal"][:n] }, verdictShorter)
-		look(fmt.Sprintf("garbage from byte %d of the -wal file", n), func(f files) { copy(f["-wal"][n:], garbage(wal)) }, verdictShorter, verdictRight)
-		look(fmt.Sprintf("garbage behind the first %d bytes of the ledger", n%whole), func(f files) { copy(f[""][n%whole:], garbage(whole)) })
+		look(fmt.Sprintf("the first %d bytes of the -wal file", n), func(f fileSet) { f["-wal"] = f["-wal"][:n] }, verdictShorter)
+		look(fmt.Sprintf("garbage from byte %d of the -wal file", n), func(f fileSet) { copy(f["-wal"][n:], garbage(wal)) }, verdictShorter, verdictRight)
+		look(fmt.Sprintf("garbage behind the first %d bytes of the ledger", n%whole), func(f fileSet) { copy(f[""][n%whole:], garbage(whole)) })
 	}
-	look("no -wal file", func(f files) { delete(f, "-wal") }, verdictShorter)
-	look("an empty -wal file", func(f files) { f["-wal"] = nil }, verdictShorter)
-	look("a -wal file of garbage", func(f files) { f["-wal"] = garbage(100_000) }, verdictShorter)
-	look("garbage behind the -wal file", func(f files) { f["-wal"] = append(f["-wal"], garbage(10_000)...) }, verdictRight)
-	look("garbage behind the ledger", func(f files) { f[""] = append(f[""], garbage(10_000)...) })
-	look("a -shm file of garbage", func(f files) { f["-shm"] = garbage(32768) }, verdictRight)
-	look("a -shm file that is cut off", func(f files) { f["-shm"] = garbage(100) }, verdictRight)
-	look("a -shm file of zeros", func(f files) { f["-shm"] = make([]byte, 32768) }, verdictRight)
+	look("no -wal file", func(f fileSet) { delete(f, "-wal") }, verdictShorter)
+	look("an empty -wal file", func(f fileSet) { f["-wal"] = nil }, verdictShorter)
+	look("a -wal file of garbage", func(f fileSet) { f["-wal"] = garbage(100_000) }, verdictShorter)
+	look("garbage behind the -wal file", func(f fileSet) { f["-wal"] = append(f["-wal"], garbage(10_000)...) }, verdictRight)
+	look("garbage behind the ledger", func(f fileSet) { f[""] = append(f[""], garbage(10_000)...) })
+	look("a -shm file of garbage", func(f fileSet) { f["-shm"] = garbage(32768) }, verdictRight)
+	look("a -shm file that is cut off", func(f fileSet) { f["-shm"] = garbage(100) }, verdictRight)
+	look("a -shm file of zeros", func(f fileSet) { f["-shm"] = make([]byte, 32768) }, verdictRight)
 	t.Logf("%v", tally)
 }
 
@@ -491,7 +492,7 @@ func TestWrongAnswersWouldBeNoticed(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			path := base.write(t)
 			alter(t, path, test.statement)
-			f := make(files)
+			f := make(fileSet)
 			content, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -549,7 +550,7 @@ func TestAWrongFileIsNamedAndLeftAlone(t *testing.T) {
 		"one byte":                    {'S'},
 		"nothing":                     {},
 	} {
-		f := files{"": content}
+		f := fileSet{"": content}
 		path := f.write(t)
 		for _, words := range [][]string{{"list"}, {"verify"}, {"claim", "-q", "mail"}, {"enqueue", "-q", "mail", "x"}, {"init"}, {"work", "-q", "mail", "--drain", "--", "true"}} {
 			if len(content) == 0 && words[0] != "list" && words[0] != "verify" && words[0] != "claim" {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -61,7 +62,7 @@ func (p *program) diff(c *cli.Context) error {
 }
 
 func (p *program) printDiff(from, to projection.Moment, d projection.Diff) error {
-	header := fmt.Sprintf("%s (pos %d) to %s (pos %d): %s", p.precisely(from.At), from.Pos, p.precisely(to.At), to.Pos, count(to.Pos-from.Pos, "event"))
+	header := fmt.Sprintf("%s (pos %d) to %s (pos %d): %s", p.precisely(from.At), from.Pos, p.precisely(to.At), to.Pos, render.Count(to.Pos-from.Pos, "event"))
 	if err := p.printLine(header); err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (p *program) printDiff(from, to projection.Moment, d projection.Diff) error
 		}
 	}
 	for _, e := range d.Gained {
-		if err := p.printLine(fmt.Sprintf("worker came: %s (%s) at %s", e.Worker.Name, process(e.Worker), p.precisely(e.At))); err != nil {
+		if err := p.printLine(fmt.Sprintf("worker came: %s (%s) at %s", e.Worker.Name, render.Process(e.Worker), p.precisely(e.At))); err != nil {
 			return err
 		}
 	}
@@ -93,7 +94,7 @@ func (p *program) printDiff(from, to projection.Moment, d projection.Diff) error
 		if e.Kind() == ledger.KindReclaimed {
 			how = "not heard of since a job was taken from it"
 		}
-		if err := p.printLine(fmt.Sprintf("worker went: %s (%s) at %s, %s", e.Worker.Name, process(e.Worker), p.precisely(e.At), how)); err != nil {
+		if err := p.printLine(fmt.Sprintf("worker went: %s (%s) at %s, %s", e.Worker.Name, render.Process(e.Worker), p.precisely(e.At), how)); err != nil {
 			return err
 		}
 	}
@@ -171,15 +172,15 @@ func (p *program) diffJSON(from, to projection.Moment, d projection.Diff) diffJS
 	changes := func(events []ledger.Event) []workerChangeJSON {
 		list := make([]workerChangeJSON, 0, len(events))
 		for _, e := range events {
-			list = append(list, workerChangeJSON{e.Worker.Name, e.Worker.Boot, textOrNull(e.Worker.Host), e.Worker.PID, jsonTime(e.At), e.Kind().String()})
+			list = append(list, workerChangeJSON{e.Worker.Name, e.Worker.Boot, render.TextOrNull(e.Worker.Host), e.Worker.PID, render.JSONTime(e.At), e.Kind().String()})
 		}
 		return list
 	}
-	out := diffJSON{From: momentJSON{timeOrNull(from.At), from.Pos}, To: momentJSON{timeOrNull(to.At), to.Pos}, Cells: []diffCellJSON{},
+	out := diffJSON{From: momentJSON{render.TimeOrNull(from.At), from.Pos}, To: momentJSON{render.TimeOrNull(to.At), to.Pos}, Cells: []diffCellJSON{},
 		Gained: changes(d.Gained), Lost: changes(d.Lost)}
 	for _, cell := range d.Cells {
 		ids := append([]ledger.JobID{}, cell.Jobs...)
-		out.Cells = append(out.Cells, diffCellJSON{textOrNull(cell.From.String()), cell.To.String(), cell.Count, ids})
+		out.Cells = append(out.Cells, diffCellJSON{render.TextOrNull(cell.From.String()), cell.To.String(), cell.Count, ids})
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 )
 
@@ -157,12 +158,12 @@ func (d *doctor) report() error {
 	}
 	if problems > 0 {
 		f := d.findings[0]
-		return exitf(exitDiscrepancy, "%s; the first: %s %s", count(int64(problems), "problem"), f.Code, f.Seen)
+		return exitf(exitDiscrepancy, "%s; the first: %s %s", render.Count(int64(problems), "problem"), f.Code, f.Seen)
 	}
 	if d.json {
 		return nil
 	}
-	return d.printLine(fmt.Sprintf("ok: no problem found with %s: %s, schema %d, %s", d.path, count(d.events, "event"), d.schema, d.engine))
+	return d.printLine(fmt.Sprintf("ok: no problem found with %s: %s, schema %d, %s", d.path, render.Count(d.events, "event"), d.schema, d.engine))
 }
 
 // printFinding prints what was seen and, below it, what to do.
@@ -170,32 +171,21 @@ func (d *doctor) printFinding(f finding) error {
 	if d.json {
 		return d.printJSON(f)
 	}
-	color := yellow
+	color := render.Yellow
 	if f.Severity == problem {
-		color = red
+		color = render.Red
 	}
 	const indent = "     "
 	lines := []string{f.Seen}
 	if d.width > 0 {
-		lines = wrap(f.Seen, max(20, min(d.width, 100)-len(indent)-len(problem)-1))
+		lines = render.Wrap(f.Seen, max(20, min(d.width, 100)-len(indent)-len(problem)-1))
 	}
 	for i, line := range lines {
-		lines[i] = escape(line)
+		lines[i] = render.Escape(line)
 	}
-	text := fmt.Sprintf("%s  %s %s\n%s> %s\n", f.Code, d.paint(color, f.Severity), strings.Join(lines, "\n"+indent), indent, escape(f.Remedy))
+	text := fmt.Sprintf("%s  %s %s\n%s> %s\n", f.Code, d.paint(color, f.Severity), strings.Join(lines, "\n"+indent), indent, render.Escape(f.Remedy))
 	_, err := d.stdout.WriteString(text)
 	return err
-}
-
-// quoteShell is text as one word for a shell.
-func quoteShell(text string) string {
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:,@%=", r)
-	}
-	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !safe(r) }) < 0 && text[0] != '-' {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // command is a line that runs this program on this ledger.
@@ -205,5 +195,5 @@ func (d *doctor) command(words string) string {
 
 // since is t with its distance.
 func (d *doctor) since(t time.Time) string {
-	return fmt.Sprintf("%s (%s)", formatTime(d.local(t)), age(t, d.now()))
+	return fmt.Sprintf("%s (%s)", render.Time(d.local(t)), render.Age(t, d.now()))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -126,7 +127,7 @@ func (d *doctor) leases(ctx context.Context, tx *ledger.Tx) error {
 	o, err := projection.OverdueLeases(ctx, tx, d.now(), sweepSlack)
 	if err == nil && o.Leases > 0 {
 		d.problem(checkLeases, "'"+d.command("sweep")+"' once, or let a worker run: it sweeps",
-			"%s ran out, the first at %s, and nobody took the %s back: no sweeper runs", count(o.Leases, "lease"), d.since(o.Oldest), verbFor(o.Leases, "job", "jobs"))
+			"%s ran out, the first at %s, and nobody took the %s back: no sweeper runs", render.Count(o.Leases, "lease"), d.since(o.Oldest), verbFor(o.Leases, "job", "jobs"))
 	}
 	return err
 }
@@ -144,8 +145,8 @@ func (d *doctor) workers(ctx context.Context, tx *ledger.Tx) error {
 	if len(silent) > 0 {
 		w := silent[0]
 		d.advise(checkSilent, "see whether the process is there ('"+d.command("workers")+"'); if it is gone, a sweeper takes its jobs back",
-			"%s said no goodbye and %s silent: %s, holding %s; the first: %s (%s), last seen %s", count(int64(len(silent)), "worker"),
-			verbFor(int64(len(silent)), "is", "are"), workerNames(silent), count(int64(held), "job"), w.Name, process(w.Worker), age(w.SeenAt, d.now()))
+			"%s said no goodbye and %s silent: %s, holding %s; the first: %s (%s), last seen %s", render.Count(int64(len(silent)), "worker"),
+			verbFor(int64(len(silent)), "is", "are"), workerNames(silent), render.Count(int64(held), "job"), w.Name, render.Process(w.Worker), render.Age(w.SeenAt, d.now()))
 	}
 	return err
 }
@@ -155,7 +156,7 @@ func (d *doctor) queues(ctx context.Context, tx *ledger.Tx) error {
 	for _, q := range queues {
 		if q.Paused && q.Ready > 0 {
 			d.advise(checkPaused, d.command("resume -q "+q.Name), "the queue %s is paused by %s since %s: %s; %s there",
-				q.Name, q.Actor, d.since(q.Since), because(q.Reason), count(q.Ready, "job")+verbFor(q.Ready, " waits", " wait"))
+				q.Name, q.Actor, d.since(q.Since), because(q.Reason), render.Count(q.Ready, "job")+verbFor(q.Ready, " waits", " wait"))
 		}
 	}
 	return err
@@ -177,7 +178,7 @@ func (d *doctor) stranded(ctx context.Context, tx *ledger.Tx) error {
 			nobody = fmt.Sprintf("none of the workers of that queue (%s) is one%s", workerNames(s.Serving), asks)
 		}
 		d.problem(checkStranded, d.command(strings.Join(words, " "))+" -- CMD", "%s in %s, ready since %s, %s nobody to take %s: %s",
-			count(s.Jobs, "job"), s.Queue, d.since(s.Since), verbFor(s.Jobs, "has", "have"), verbFor(s.Jobs, "it", "them"), nobody)
+			render.Count(s.Jobs, "job"), s.Queue, d.since(s.Since), verbFor(s.Jobs, "has", "have"), verbFor(s.Jobs, "it", "them"), nobody)
 	}
 	return err
 }
@@ -212,11 +213,11 @@ func (d *doctor) logFolders(ctx context.Context, tx *ledger.Tx) error {
 	}
 	if len(erased) > 0 {
 		d.problem(checkLogs, "rm -r "+quoteShell(filepath.Join(folder, erased[0])), "%s of jobs that were erased %s still there: %s",
-			count(int64(len(erased)), "log"), verbFor(int64(len(erased)), "is", "are"), some(erased))
+			render.Count(int64(len(erased)), "log"), verbFor(int64(len(erased)), "is", "are"), some(erased))
 	}
 	if len(gone) > 0 && !ledger.IsServerAddress(d.path) { // else they may be of another server's ledger of the same name
 		d.advise(checkLogs, "look at them and remove them: rm -r "+quoteShell(filepath.Join(folder, gone[0])),
-			"%s in %s %s of no job of this ledger: %s", count(int64(len(gone)), "log"), folder, verbFor(int64(len(gone)), "is", "are"), some(gone))
+			"%s in %s %s of no job of this ledger: %s", render.Count(int64(len(gone)), "log"), folder, verbFor(int64(len(gone)), "is", "are"), some(gone))
 	}
 	return nil
 }

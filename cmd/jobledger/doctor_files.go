@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 )
@@ -131,7 +132,7 @@ func (d *doctor) leftovers() {
 	}
 	for _, name := range names {
 		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() && d.now().Sub(info.ModTime()) > copyPast {
-			d.advise(checkLeft, "rm "+quoteShell(name), "%s (%s) is an unfinished copy that somebody gave up %s", name, byteSize(info.Size()), age(info.ModTime(), d.now()))
+			d.advise(checkLeft, "rm "+quoteShell(name), "%s (%s) is an unfinished copy that somebody gave up %s", name, byteSize(info.Size()), render.Age(info.ModTime(), d.now()))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
 )
@@ -65,7 +66,7 @@ func (d *doctor) server(f ledger.ServerFacts) {
 			way = "ahead of"
 		}
 		d.advise(checkClock, "let both follow a time server", "this machine's clock is %s %s the server's, by which leases end and jobs become ready: times that are given as 15:04 or 10m may not mean what you think",
-			formatDuration(off.Round(100*time.Millisecond)), way)
+			render.Duration(off.Round(100*time.Millisecond)), way)
 	}
 	switch {
 	case f.Standby:
@@ -93,7 +94,7 @@ func (d *doctor) writers(f ledger.ServerFacts) {
 	}
 	for _, s := range f.Writers {
 		remedy := fmt.Sprintf("SELECT pg_terminate_backend(%d) ends it, and nothing acknowledged is lost", s.PID)
-		seen := fmt.Sprintf("%s has held the write lock for %s, and %s", s, roughly(s.Since), count(int64(waiting), "other")+verbFor(int64(waiting), " waits", " wait"))
+		seen := fmt.Sprintf("%s has held the write lock for %s, and %s", s, render.Roughly(s.Since), render.Count(int64(waiting), "other")+verbFor(int64(waiting), " waits", " wait"))
 		switch {
 		case !s.Holds:
 		case strings.HasPrefix(s.State, "idle") && s.Since > writerIdle:
@@ -109,7 +110,7 @@ func (d *doctor) vacuum(f ledger.ServerFacts) {
 	for _, s := range f.Holding {
 		if s.Since > vacuumLate {
 			d.problem(checkVacuum, fmt.Sprintf("end it: SELECT pg_terminate_backend(%d)", s.PID), "%s is in a transaction since %s (%s): vacuum removes nothing that came to be outdated since, and claims become slower",
-				s, roughly(s.Since), orNone(s.State))
+				s, render.Roughly(s.Since), render.OrNone(s.State))
 			break // it is the oldest, and the others are behind it
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -100,7 +101,7 @@ func (p *program) enqueue(c *cli.Context) error {
 // printEnqueued prints the id, or the job without its payload.
 func (p *program) printEnqueued(j projection.Job) error {
 	if p.json {
-		return p.printJSON(toJSON(j))
+		return p.printJSON(render.ToJSON(j))
 	}
 	return p.printLine(string(j.ID))
 }

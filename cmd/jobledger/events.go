@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 )
@@ -211,17 +212,17 @@ func (p *program) printListed(e ledger.Event, first bool) error {
 		return p.printJSON(e)
 	}
 	row := func(pos, at, kind, to, job string) []string {
-		return []string{pad(pos, 6, true), pad(at, 29, false), pad(kind, 14, false), pad(to, 11, false), pad(job, 26, false)}
+		return []string{render.Pad(pos, 6, true), render.Pad(at, 29, false), render.Pad(kind, 14, false), render.Pad(to, 11, false), render.Pad(job, 26, false)}
 	}
 	if first {
-		if err := p.printEvent(row("POS", "TIME", "EVENT", "STATE", "JOB"), []style{bold, bold, bold, bold, bold}, ""); err != nil {
+		if err := p.printEvent(row("POS", "TIME", "EVENT", "STATE", "JOB"), []render.Style{render.Bold, render.Bold, render.Bold, render.Bold, render.Bold}, ""); err != nil {
 			return err
 		}
 	}
-	kind, kindStyle := kindLabel(e)
-	to, toStyle := led(e)
+	kind, kindStyle := render.KindLabel(e)
+	to, toStyle := render.StateLabel(e)
 	columns := row(strconv.FormatInt(e.Pos, 10), p.eventTime(e), kind, to, string(e.Job))
-	return p.printEvent(columns, []style{gray, plain, kindStyle, toStyle, plain}, p.tell(e))
+	return p.printEvent(columns, []render.Style{render.Gray, render.Plain, kindStyle, toStyle, render.Plain}, p.describe(e))
 }
 
 // more is a message about what was printed, so it comes after that.

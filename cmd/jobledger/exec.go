@@ -93,7 +93,7 @@ func (p *program) takeOver(c *cli.Context, service *commands.Service, name, toke
 		actor = p.actorAs("worker:" + owner)
 	}
 	asked = time.Now()
-	if j, err = service.Do(c.Context, actor, j.ID, commands.Heartbeat{Token: token, Owner: owner, Lease: leaseFor(c, j)}); err != nil {
+	if j, err = service.Apply(c.Context, actor, j.ID, commands.Heartbeat{Token: token, Owner: owner, Lease: leaseFor(c, j)}); err != nil {
 		return j, asked, err
 	}
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) error { return projection.LoadBodies(c.Context, tx, &j) })

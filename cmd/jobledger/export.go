@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bufio"
-	"context"
-	"io"
-
 	"github.com/urfave/cli/v2"
 
-	"jobledger/commands"
+	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/ledger"
 )
 
@@ -52,9 +48,9 @@ func (p *program) export(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	var s stretch
+	var window export.Window
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		s, err = p.stretchOf(c, tx)
+		window, err = p.windowOf(c, tx)
 		return err
 	})
 	if err != nil {
@@ -62,40 +58,17 @@ func (p *program) export(c *cli.Context) error {
 	}
 	switch format {
 	case "csv":
-		return exportCSV(c.Context, service, s, p.stdout)
+		return export.CSV(c.Context, service.Store, window, p.stdout)
 	case "trace":
-		return exportTrace(c.Context, service, s, p.stdout)
+		return export.Trace(c.Context, service.Store, window, p.stdout)
 	}
-	defer collectLess()()
+	defer tuneGC()()
 	bar := (*progress)(nil)
 	if !p.stdoutTerminal {
-		bar = p.startProgress("export", max(s.until-s.after, 0))
+		bar = p.startProgress("export", max(window.Until-window.After, 0))
 	}
 	defer bar.done()
-	_, err = exportLines(c.Context, service, s, !c.Bool("no-bodies"), p.stdout, bar)
+	options := export.LinesOptions{Bodies: !c.Bool("no-bodies"), Progress: bar.add}
+	_, err = export.Lines(c.Context, service.Store, window, options, p.stdout)
 	return err
-}
-
-// exportLines writes the events of s, and returns how many there were.
-func exportLines(ctx context.Context, service *commands.Service, s stretch, bodies bool, out io.Writer, bar *progress) (n int64, err error) {
-	if s.empty() {
-		return 0, nil
-	}
-	w := bufio.NewWriterSize(out, 64<<10)
-	var text []byte
-	for line, err := range ledger.Prefetch(service.Store.Lines(ctx, ledger.Filter{After: s.after, Until: s.until}, bodies)) {
-		if err != nil {
-			return n, err
-		}
-		if text = line.AppendJSON(text[:0]); !ascii(text) {
-			text = jsonEscape(text)
-		}
-		if _, err := w.Write(append(text, '\n')); err != nil {
-			return n, err
-		}
-		if n++; n%1000 == 0 {
-			bar.add(1000)
-		}
-	}
-	return n, w.Flush()
 }

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
-	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // rig is a site whose processes can be killed or stopped at a named step.
@@ -133,12 +133,12 @@ func (r rig) history(name string) (events []ledger.Event) {
 	return events
 }
 
-func (r rig) inspect(name string) (events []ledger.Event, findings []projection.Finding) {
+func (r rig) inspect(name string) (events []ledger.Event, findings []audit.Finding) {
 	r.Helper()
 	r.ledger(name, func(store *ledger.Store) {
 		ctx := context.Background()
 		err := store.Read(ctx, func(tx *ledger.Tx) error {
-			v, err := projection.Verify(ctx, tx, nil)
+			v, err := audit.Verify(ctx, tx, nil)
 			findings = v.Findings
 			return err
 		})

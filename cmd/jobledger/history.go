@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 )
 
@@ -62,7 +63,7 @@ func (p *program) printHistory(events []ledger.Event) error {
 		width = max(width, len(e.Kind().String()))
 	}
 	first, last := events[0], events[len(events)-1]
-	header := fmt.Sprintf("job %s: %s, %s in %s", first.Job, state, count(int64(len(events)), "event"), briefly(last.At.Sub(first.At)))
+	header := fmt.Sprintf("job %s: %s, %s in %s", first.Job, state, render.Count(int64(len(events)), "event"), render.Briefly(last.At.Sub(first.At)))
 	if err := p.printLine(header); err != nil {
 		return err
 	}
@@ -74,10 +75,10 @@ func (p *program) printHistory(events []ledger.Event) error {
 			after = "+" + gap(e.At.Sub(before))
 		}
 		before = e.At
-		kind, kindStyle := kindLabel(e)
-		to, toStyle := led(e)
-		columns := []string{p.eventTime(e), pad(after, 9, true), pad(kind, width, false), to}
-		if err := p.printEvent(columns, []style{plain, gray, kindStyle, toStyle}, p.tell(e)); err != nil {
+		kind, kindStyle := render.KindLabel(e)
+		to, toStyle := render.StateLabel(e)
+		columns := []string{p.eventTime(e), render.Pad(after, 9, true), render.Pad(kind, width, false), to}
+		if err := p.printEvent(columns, []render.Style{render.Plain, render.Gray, kindStyle, toStyle}, p.describe(e)); err != nil {
 			return err
 		}
 		if f, ok := e.Body.(*ledger.Failed); ok && f.ErrorDetail != "" {
@@ -92,7 +93,7 @@ func (p *program) printHistory(events []ledger.Event) error {
 				before = e.At
 			}
 			i += beats - 2
-			if err := p.printLine(fmt.Sprintf("    … %s more, the longest pause was %s; --json has them", count(int64(beats-2), "heartbeat"), gap(longest))); err != nil {
+			if err := p.printLine(fmt.Sprintf("    … %s more, the longest pause was %s; --json has them", render.Count(int64(beats-2), "heartbeat"), gap(longest))); err != nil {
 				return err
 			}
 		}
@@ -115,5 +116,5 @@ func gap(d time.Duration) string {
 	if d < time.Millisecond {
 		return "0s"
 	}
-	return briefly(d)
+	return render.Briefly(d)
 }

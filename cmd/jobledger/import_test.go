@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
@@ -80,7 +81,7 @@ func smallHistory(t *testing.T) []string {
 	s.lost()
 	s.rest()
 	var out bytes.Buffer
-	if _, err := exportLines(t.Context(), s.Service, stretch{until: 1 << 40}, true, &out, nil); err != nil {
+	if _, err := export.Lines(t.Context(), s.Store, export.Window{Until: 1 << 40}, export.LinesOptions{Bodies: true}, &out); err != nil {
 		t.Fatal(err)
 	}
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
@@ -152,7 +153,7 @@ func TestIDsAndKeysAreUnique(t *testing.T) {
 	s := newTale(t)
 	lines := func(change func(lines []string)) string {
 		var out bytes.Buffer
-		if _, err := exportLines(t.Context(), s.Service, stretch{until: 1 << 40}, true, &out, nil); err != nil {
+		if _, err := export.Lines(t.Context(), s.Store, export.Window{Until: 1 << 40}, export.LinesOptions{Bodies: true}, &out); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(out.String(), "\n")

@@ -16,9 +16,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
-	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // incidentVerb puts together what a post-mortem needs.
@@ -60,17 +62,17 @@ func (p *program) incident(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	var s stretch
+	var s export.Window
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		s, err = p.stretchOf(c, tx)
+		s, err = p.windowOf(c, tx)
 		return err
 	})
 	switch {
 	case err != nil:
 		return err
-	case s.to.Before(s.from):
+	case s.To.Before(s.From):
 		return usagef("--to is before --from")
-	case s.empty():
+	case s.Empty():
 		return exitf(exitNothing, "nothing happened between --from and --to")
 	}
 	folder, err := os.MkdirTemp(filepath.Dir(target), "."+filepath.Base(target)+".*") // for its owner only
@@ -79,8 +81,8 @@ func (p *program) incident(c *cli.Context) error {
 	}
 	defer os.RemoveAll(folder) // by then renamed, or useless
 	info, _ := debug.ReadBuildInfo()
-	m := &manifest{Format: 1, Program: readBuild(info).String(), CreatedAt: jsonTime(p.now()), CreatedBy: p.actor, From: jsonTime(s.from), To: jsonTime(s.to),
-		FirstEvent: s.after + 1, LastEvent: s.until, Bodies: !c.Bool("no-bodies"), folder: folder}
+	m := &manifest{Format: 1, Program: readBuild(info).String(), CreatedAt: render.JSONTime(p.now()), CreatedBy: p.actor, From: render.JSONTime(s.From), To: render.JSONTime(s.To),
+		FirstEvent: s.After + 1, LastEvent: s.Until, Bodies: !c.Bool("no-bodies"), folder: folder}
 	if err := p.fillIncident(ctx, service, s, m); err != nil {
 		return err
 	}
@@ -164,7 +166,7 @@ func (m *manifest) add(name string, write func(io.Writer) error) error {
 	return f.Close()
 }
 
-func (p *program) fillIncident(ctx context.Context, service *commands.Service, s stretch, m *manifest) error {
+func (p *program) fillIncident(ctx context.Context, service *commands.Service, s export.Window, m *manifest) error {
 	bar := p.startProgress("incident", -1)
 	defer bar.done()
 	r, err := p.investigate(ctx, service, s)
@@ -181,11 +183,11 @@ func (p *program) fillIncident(ctx context.Context, service *commands.Service, s
 		{"report.md", r.write},
 		{"depth.svg", r.depth.write},
 		{"events.jsonl", func(w io.Writer) error {
-			_, err := exportLines(ctx, service, stretch{until: s.until}, m.Bodies, w, bar)
+			_, err := export.Lines(ctx, service.Store, export.Window{Until: s.Until}, export.LinesOptions{Bodies: m.Bodies, Progress: bar.add}, w)
 			return err
 		}},
-		{"attempts.csv", func(w io.Writer) error { return exportCSV(ctx, service, s, w) }},
-		{"trace.json", func(w io.Writer) error { return exportTrace(ctx, service, s, w) }},
+		{"attempts.csv", func(w io.Writer) error { return export.CSV(ctx, service.Store, s, w) }},
+		{"trace.json", func(w io.Writer) error { return export.Trace(ctx, service.Store, s, w) }},
 	}
 	for _, file := range write {
 		if err := m.add(file.name, file.with); err != nil {
@@ -200,9 +202,9 @@ func (p *program) fillIncident(ctx context.Context, service *commands.Service, s
 }
 
 // verified checks the whole ledger as it is now.
-func verified(ctx context.Context, service *commands.Service) (v projection.Verified, err error) {
+func verified(ctx context.Context, service *commands.Service) (v audit.Verified, err error) {
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		v, err = projection.Verify(ctx, tx, nil)
+		v, err = audit.Verify(ctx, tx, nil)
 		return err
 	})
 	return v, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -138,7 +139,7 @@ func (d *depth) write(out io.Writer) error {
 		b.WriteString(`"/>` + "\n")
 	}
 	fmt.Fprintf(&b, `<text x="%d" y="18" fill="%s" text-anchor="end">jobs every %s from %s UTC</text>`+"\n</svg>\n",
-		chartWidth-chartRight, chartInk, formatDuration(d.step), d.from.Format("2006-01-02 15:04"))
+		chartWidth-chartRight, chartInk, render.Duration(d.step), d.from.Format("2006-01-02 15:04"))
 	_, err := io.WriteString(out, b.String())
 	return err
 }

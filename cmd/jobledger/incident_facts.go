@@ -6,9 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // How much a report takes in; the rest is in the other files.
@@ -22,7 +25,7 @@ const (
 // facts are what a report is made of.
 type facts struct {
 	ledger   string
-	within   stretch
+	within   export.Window
 	events   int64
 	activity projection.Activity
 	entries  []*entry
@@ -35,7 +38,7 @@ type facts struct {
 	gaveUp   rows[gaveUp]
 	failures map[string]*failures
 	depth    *depth
-	verified projection.Verified
+	verified audit.Verified
 }
 
 // rows are the first ones of a table, and how many there were.
@@ -91,12 +94,12 @@ type failures struct {
 }
 
 // investigate walks the ledger up to the end of s and gathers what happened within it.
-func (p *program) investigate(ctx context.Context, service *commands.Service, s stretch) (*facts, error) {
+func (p *program) investigate(ctx context.Context, service *commands.Service, s export.Window) (*facts, error) {
 	f := &facts{ledger: service.Store.Path(), within: s, recent: make(map[string]*entry), lost: make(map[ledger.Worker]*lostWorker), failures: make(map[string]*failures)}
-	f.depth = newDepth(s.from, earlier(s.to, p.now()))
-	err := walk(ctx, service, s.until, func(e ledger.Event, queue string) error {
-		f.depth.add(e, queue, e.Pos > s.after)
-		if e.Pos > s.after {
+	f.depth = newDepth(s.From, earlier(s.To, p.now()))
+	err := export.EachEvent(ctx, service.Store, s.Until, func(e ledger.Event, queue string) error {
+		f.depth.add(e, queue, e.Pos > s.After)
+		if e.Pos > s.After {
 			f.add(e, queue)
 		}
 		return nil
@@ -149,7 +152,7 @@ func (f *facts) add(e ledger.Event, queue string) {
 		f.activity.Failed++
 		f.fail(e, queue, b.ErrorCode, b.ErrorDetail)
 		f.note(e, key(queue, b.ErrorCode), func(n int64) string {
-			return fmt.Sprintf("%s in %s failed: %s", count(n, "attempt"), quote(queue), quote(b.ErrorCode))
+			return fmt.Sprintf("%s in %s failed: %s", render.Count(n, "attempt"), quote(queue), quote(b.ErrorCode))
 		}).failures = true
 	case *ledger.Released:
 		f.activity.Released++
@@ -159,7 +162,7 @@ func (f *facts) add(e ledger.Event, queue string) {
 		f.lose(e, b)
 		f.fail(e, queue, b.Reason, "")
 		f.note(e, key(e.Worker.Boot, b.Reason), func(n int64) string {
-			return fmt.Sprintf("%s taken back from %s on %s by %s: %s", count(n, "job"), quote(e.Worker.Name), quote(e.Worker.Host), quote(e.Actor), quote(b.Reason))
+			return fmt.Sprintf("%s taken back from %s on %s by %s: %s", render.Count(n, "job"), quote(e.Worker.Name), quote(e.Worker.Host), quote(e.Actor), quote(b.Reason))
 		})
 	case *ledger.Refused:
 		f.activity.Refused++
@@ -170,7 +173,7 @@ func (f *facts) add(e ledger.Event, queue string) {
 			}
 		}
 		f.note(e, key(e.Worker.Boot, b.Command), func(n int64) string {
-			return fmt.Sprintf("%s (%s) of %s refused: %s", count(n, "write"), quote(b.Command), quote(e.Actor), quote(b.Why))
+			return fmt.Sprintf("%s (%s) of %s refused: %s", render.Count(n, "write"), quote(b.Command), quote(e.Actor), quote(b.Why))
 		})
 	case *ledger.Cancelled:
 		f.activity.Cancelled++
@@ -187,7 +190,7 @@ func (f *facts) add(e ledger.Event, queue string) {
 		f.operator(e, key(b.Queue), "resumed the queue "+quote(b.Queue), b.Reason)
 	case *ledger.WorkerStarted:
 		f.note(e, key(e.Worker.Boot), once("worker %s started: pid %d on %s, version %s, queues %s", quote(e.Worker.Name), e.Worker.PID,
-			quote(e.Worker.Host), quote(orNone(e.Worker.Version)), quote(strings.Join(b.Queues, ", "))))
+			quote(e.Worker.Host), quote(render.OrNone(e.Worker.Version)), quote(strings.Join(b.Queues, ", "))))
 	case *ledger.WorkerStopped:
 		f.note(e, key(e.Worker.Boot), once("worker %s stopped: pid %d on %s", quote(e.Worker.Name), e.Worker.PID, quote(e.Worker.Host)))
 	case *ledger.Rebuilt:
@@ -195,7 +198,7 @@ func (f *facts) add(e ledger.Event, queue string) {
 	case *ledger.Restored:
 		f.operator(e, key(), "restored the ledger from "+quote(b.From), "")
 	case *ledger.Imported:
-		f.operator(e, key(), fmt.Sprintf("imported %s from %s", count(b.Events, "event"), quote(b.From)), "")
+		f.operator(e, key(), fmt.Sprintf("imported %s from %s", render.Count(b.Events, "event"), quote(b.From)), "")
 	}
 }
 
@@ -204,7 +207,7 @@ func (f *facts) operator(e ledger.Event, key, does, reason string) {
 	done := f.note(e, key, func(n int64) string {
 		text := does
 		if strings.Contains(does, "%s") {
-			text = strings.Replace(does, "%s", count(n, "job"), 1)
+			text = strings.Replace(does, "%s", render.Count(n, "job"), 1)
 		}
 		if reason != "" {
 			text += ", reason: " + quote(reason)

@@ -11,12 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 )
 
 // quote is text from the ledger as Markdown shows it and nothing else: no link, no mention of somebody, no table.
 func quote(text string) string {
-	text = strings.NewReplacer("`", "'", "|", `\|`).Replace(strings.TrimSpace(escape(text)))
+	text = strings.NewReplacer("`", "'", "|", `\|`).Replace(strings.TrimSpace(render.Escape(text)))
 	if text == "" {
 		return ""
 	}
@@ -34,9 +35,9 @@ func reportTime(t time.Time) string {
 // write writes the report as Markdown.
 func (f *facts) write(out io.Writer) error {
 	w := &markdown{Writer: bufio.NewWriter(out)}
-	w.line("# Incident of %s", f.within.from.UTC().Format("2006-01-02"))
+	w.line("# Incident of %s", f.within.From.UTC().Format("2006-01-02"))
 	w.line("")
-	w.line("From %s to %s, events %d to %d of %s. All times are UTC.", reportTime(f.within.from), reportTime(f.within.to), f.within.after+1, f.within.until, quote(f.ledger))
+	w.line("From %s to %s, events %d to %d of %s. All times are UTC.", reportTime(f.within.From), reportTime(f.within.To), f.within.After+1, f.within.Until, quote(f.ledger))
 	f.summary(w)
 	f.timeline(w)
 	f.lostWorkers(w)
@@ -115,7 +116,7 @@ func (f *facts) lostWorkers(w *markdown) {
 	w.table("worker", "host", "pid", "jobs", "last heartbeat", "first lease end", "detected", "after", "refused writes", "back at")
 	for _, l := range f.order[:min(len(f.order), reportRows)] {
 		w.row(quote(l.worker.Name), quote(l.worker.Host), strconv.Itoa(l.worker.PID), fmt.Sprint(l.jobs), reportTime(l.lastHeartbeat), reportTime(l.leaseEnd),
-			reportTime(l.detected), briefly(l.detected.Sub(l.leaseEnd)), fmt.Sprint(l.refused), reportTime(l.back))
+			reportTime(l.detected), render.Briefly(l.detected.Sub(l.leaseEnd)), fmt.Sprint(l.refused), reportTime(l.back))
 	}
 	w.rest(int64(len(f.order)), min(len(f.order), reportRows), "attempts.csv")
 }
@@ -149,7 +150,7 @@ func (f *facts) refusedTable(w *markdown) {
 		b := e.Body.(*ledger.Refused)
 		offered := ""
 		if b.OfferedBytes > 0 || b.OfferedSHA256 != "" {
-			offered = fmt.Sprintf("%s, SHA-256 %s", count(b.OfferedBytes, "byte"), quote(orNone(b.OfferedSHA256)))
+			offered = fmt.Sprintf("%s, SHA-256 %s", render.Count(b.OfferedBytes, "byte"), quote(render.OrNone(b.OfferedSHA256)))
 		}
 		w.row(reportTime(e.At), quote(string(e.Job)), strconv.Itoa(e.Attempt), quote(e.Worker.Name), quote(b.Command), quote(b.Why), offered)
 	}
@@ -171,7 +172,7 @@ func (f *facts) failureTable(w *markdown) {
 		if len(g.jobs) == reportRows {
 			jobs += " or more"
 		}
-		w.row(quote(g.code), fmt.Sprint(g.count), jobs, reportTime(g.first), reportTime(g.last), quote(truncate(strings.TrimSpace(g.detail), 200)))
+		w.row(quote(g.code), fmt.Sprint(g.count), jobs, reportTime(g.first), reportTime(g.last), quote(render.Truncate(strings.TrimSpace(g.detail), 200)))
 	}
 	w.rest(int64(len(groups)), min(len(groups), reportRows), "attempts.csv")
 }
@@ -206,10 +207,10 @@ func (f *facts) verdict(w *markdown) {
 	w.line("\n## Is the ledger sound?\n")
 	v := f.verified
 	if len(v.Findings) == 0 {
-		w.line("Yes: `jobledger verify` checked %s of %s when this report was made; the tables equal the fold of the events.", count(v.Events, "event"), count(v.Jobs, "job"))
+		w.line("Yes: `jobledger verify` checked %s of %s when this report was made; the tables equal the fold of the events.", render.Count(v.Events, "event"), render.Count(v.Jobs, "job"))
 		return
 	}
-	w.line("No: `jobledger verify` has %s.\n", count(int64(len(v.Findings)), "finding"))
+	w.line("No: `jobledger verify` has %s.\n", render.Count(int64(len(v.Findings)), "finding"))
 	w.table("code", "event", "job", "field", "finding")
 	for _, x := range v.Findings[:min(len(v.Findings), reportRows)] {
 		w.row(x.Code, fmt.Sprint(x.Pos), quote(string(x.Job)), quote(x.Field), quote(x.Detail))

@@ -54,7 +54,7 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 	total, err := p.checkLines(c, lines, content)
 	if err != nil {
 		code, why, hint := explain(err)
-		return &exitError{code, errors.New(why), strings.TrimSuffix("nothing was enqueued; "+hint, "; ")}
+		return &exitError{Code: code, Err: errors.New(why), Hint: strings.TrimSuffix("nothing was enqueued; "+hint, "; ")}
 	}
 	if total == 0 {
 		p.message("there is no job in --jsonl %s", name)
@@ -82,8 +82,8 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 		if err != nil {
 			bar.done()
 			code, why, _ := explain(err)
-			return &exitError{code, fmt.Errorf("lines %d to %d: %s", chunk.first(), chunk.last(), why),
-				fmt.Sprintf("the %d jobs of the lines before are enqueued, and their ids printed", written)}
+			return &exitError{Code: code, Err: fmt.Errorf("lines %d to %d: %s", chunk.first(), chunk.last(), why),
+				Hint: fmt.Sprintf("the %d jobs of the lines before are enqueued, and their ids printed", written)}
 		}
 		for _, answer := range answers {
 			if answer.Existing {
@@ -183,7 +183,7 @@ func (l jobLines) chunks(content io.Reader) iter.Seq2[chunk, error] {
 			e, err := l.job(text)
 			if err != nil {
 				code, why, hint := explain(err)
-				yield(chunk{}, &exitError{code, fmt.Errorf("line %d: %s", n, why), hint})
+				yield(chunk{}, &exitError{Code: code, Err: fmt.Errorf("line %d: %s", n, why), Hint: hint})
 				return
 			}
 			next.jobs, next.lines = append(next.jobs, e), append(next.lines, n)

@@ -15,7 +15,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
-	"jobledger/projection"
+	"jobledger/projection/audit"
 	"jobledger/schema"
 )
 
@@ -161,7 +161,7 @@ func (d trial) judge(r rig, i invocation, before []ledger.Event, got exit) {
 }
 
 // added is the kinds of the events that were not there before.
-func (d trial) added(r rig, before []ledger.Event) (kinds []string, findings []projection.Finding) {
+func (d trial) added(r rig, before []ledger.Event) (kinds []string, findings []audit.Finding) {
 	r.Helper()
 	events, findings := r.inspect(db)
 	if len(events) < len(before) || kindsOf(events[:len(before)]) != kindsOf(before) {

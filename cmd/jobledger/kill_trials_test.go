@@ -56,7 +56,7 @@ func (p pantry) held(payload string) projection.Job {
 
 func (p pantry) end(j projection.Job, c commands.Command) {
 	p.Helper()
-	if _, err := p.Do(context.Background(), "worker:dead", j.ID, c); err != nil {
+	if _, err := p.Apply(context.Background(), "worker:dead", j.ID, c); err != nil {
 		p.Fatal(err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // workSteps are those of a worker that takes one job and ends.
-var workSteps = []string{"begun", "commit", "committed", "answer", "turn-begins", "turn-ends", "task-begins", "child-runs", "child-ended", "task-ends"}
+var workSteps = []string{"begun", "commit", "committed", "answer", "group-begins", "group-ends", "task-begins", "child-runs", "child-ended", "task-ends"}
 
 // sayAttempt is a command that notes that it ran, does not end while there is a file "wait", and then gives the payload
 // as its result.
@@ -94,7 +94,7 @@ func (r rig) wantHealed(step string) {
 		r.Errorf("the job's history: %s", kindsOf(r.history(db)))
 	}
 	fewer := 0
-	if claims == 2 && (step == "child-runs" || step == "task-begins" || step == "turn-ends" || step == "answer" || step == "committed") {
+	if claims == 2 && (step == "child-runs" || step == "task-begins" || step == "group-ends" || step == "answer" || step == "committed") {
 		fewer = 1 // it may have died between its claim and the start of the command
 	}
 	if ran > claims || ran < claims-fewer {
@@ -109,7 +109,7 @@ func (r rig) wantHealed(step string) {
 // beatSteps are the steps of a worker's first heartbeat: behind its start and its claim, it is its third transaction and
 // its second turn.
 var beatSteps = map[string]bool{ // whether the heartbeat is in the ledger then
-	"turn-begins:2": false, "begun:3": false, "commit:3": false, "committed:3": true, "answer:3": true, "turn-ends:2": true,
+	"group-begins:2": false, "begun:3": false, "commit:3": false, "committed:3": true, "answer:3": true, "group-ends:2": true,
 }
 
 // A worker may die while it beats.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -154,19 +155,19 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 		err = p.printTable(t)
 	}
 	if err == nil && more {
-		return p.more("there are more than %s; --limit 0 shows all", count(int64(limit), "job"))
+		return p.more("there are more than %s; --limit 0 shows all", render.Count(int64(limit), "job"))
 	}
 	return err
 }
 
 func (p *program) printListedJob(j projection.Then, past bool) error {
 	if !past {
-		return p.printJSON(toJSON(j.Job))
+		return p.printJSON(render.ToJSON(j.Job))
 	}
 	return p.printJSON(struct {
-		jobJSON
-		stateNow
-	}{toJSON(j.Job), stateNow{j.Now.String()}})
+		render.JobJSON
+		render.StateNow
+	}{render.ToJSON(j.Job), render.StateNow{StateNow: j.Now.String()}})
 }
 
 // sinceWhen is the time that matters most for a job in its state.
@@ -174,17 +175,17 @@ func (p *program) sinceWhen(j projection.Job) string {
 	now := p.now()
 	switch {
 	case j.State == ledger.Queued && j.RunAt.After(now):
-		return age(j.RunAt, now)
+		return render.Age(j.RunAt, now)
 	case j.State == ledger.Queued:
-		return "ready " + roughly(now.Sub(j.RunAt))
+		return "ready " + render.Roughly(now.Sub(j.RunAt))
 	case j.State.Held() && j.LeaseUntil.Before(now):
-		return "expired " + age(j.LeaseUntil, now)
+		return "expired " + render.Age(j.LeaseUntil, now)
 	case j.State.Held():
-		text := "for " + roughly(now.Sub(j.ClaimedAt))
+		text := "for " + render.Roughly(now.Sub(j.ClaimedAt))
 		if j.Progress != nil {
 			text += fmt.Sprintf(", %.0f%%", 100**j.Progress)
 		}
 		return text
 	}
-	return age(j.FinishedAt, now)
+	return render.Age(j.FinishedAt, now)
 }

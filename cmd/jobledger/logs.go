@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
@@ -122,7 +123,7 @@ func (o output) json(text []byte) any {
 		Text       *string      `json:"text"`
 		TextBase64 *string      `json:"text_base64"` // instead of text where that is not UTF-8
 	}{Job: o.job.ID, Attempt: o.attempt, Stream: o.stream(), Path: o.path}
-	out.Text, out.TextBase64 = bytesOrNull(text)
+	out.Text, out.TextBase64 = render.BytesOrNull(text)
 	return out
 }
 

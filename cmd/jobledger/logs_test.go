@@ -84,7 +84,7 @@ func TestFollowingEndsWithTheAttempt(t *testing.T) {
 	j := s.claim("w1", "mail")
 	go func() {
 		time.Sleep(150 * time.Millisecond)
-		_, _ = s.Do(t.Context(), "worker:w1", j.ID, commands.Release{Token: j.Token})
+		_, _ = s.Apply(t.Context(), "worker:w1", j.ID, commands.Release{Token: j.Token})
 	}()
 	if code, _, why := s.run(0, "logs", "-f", string(j.ID)); code != exitNothing {
 		t.Errorf("exit code %d, %s", code, why)

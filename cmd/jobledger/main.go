@@ -6,26 +6,28 @@ import (
 	"fmt"
 	"os"
 
-	"jobledger/commands/worker"
+	"jobledger/cmd/jobledger/internal/bench"
+	"jobledger/cmd/jobledger/internal/demo"
+	"jobledger/commands/worker/child"
 )
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == "supervise" { // the parent of a worker's command; see worker.Supervise
-		if err := worker.Supervise(); err != nil {
+	if len(os.Args) == 2 && os.Args[1] == "supervise" { // the parent of a worker's command; see child.Supervise
+		if err := child.Supervise(); err != nil {
 			fmt.Fprintln(os.Stderr, programName+":", err)
 			os.Exit(exitUsage)
 		}
 		return
 	}
-	if len(os.Args) == 2 && os.Args[1] == sumWord { // the demo's twin of sha256sum
-		if err := sumStdin(os.Stdin, os.Stdout); err != nil {
+	if len(os.Args) == 2 && os.Args[1] == demo.SumWord { // a worker of the demo where there is no sha256sum
+		if err := demo.Sum(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, programName+":", err)
 			os.Exit(exitUnexpected)
 		}
 		return
 	}
-	if len(os.Args) == 2 && os.Args[1] == benchWord { // one more process of bench
-		if err := benchAsProcess(os.Stdin, os.Stdout); err != nil {
+	if len(os.Args) == 2 && os.Args[1] == bench.Word { // one more process of bench
+		if err := bench.Process(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, programName+":", err)
 			os.Exit(exitUnexpected)
 		}

@@ -145,3 +145,15 @@ func absoluteDB(dsn string) string {
 	}
 	return absolute
 }
+
+// jobNumber is the number of the job that text names. History outlives the table jobs: without a row there, a whole
+// id is looked up among the events.
+func jobNumber(ctx context.Context, tx *ledger.Tx, text string) (int64, error) {
+	j, err := jobNamed(ctx, tx, text)
+	if errors.Is(err, commands.ErrNoJob) && len(text) == ulid.EncodedSize {
+		if n, lookErr := tx.Number(ctx, ledger.JobID(strings.ToUpper(text))); lookErr != nil || n != 0 {
+			return n, lookErr
+		}
+	}
+	return j.N, err
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/projection"
 )
@@ -27,12 +28,12 @@ func (p *program) operate(c *cli.Context, command commands.Command, tell func(be
 		before, err := p.jobNamed(c.Context, service, name)
 		after := before
 		if err == nil {
-			after, err = service.Do(c.Context, p.actor, before.ID, command)
+			after, err = service.Apply(c.Context, p.actor, before.ID, command)
 		}
 		if err == nil {
 			p.message("%s", tell(before, after))
 			if p.json {
-				err = p.printJSON(toJSON(after))
+				err = p.printJSON(render.ToJSON(after))
 			}
 		}
 		if err == nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -71,11 +72,11 @@ type ownerJSON struct {
 func (p *program) printOwner(o ownership) error {
 	a, held := o.claim, o.claim.Pos > 0
 	if p.json {
-		out := ownerJSON{Job: o.id, At: jsonTime(o.at.At), Pos: o.at.Pos, State: textOrNull(o.state.String())}
+		out := ownerJSON{Job: o.id, At: render.JSONTime(o.at.At), Pos: o.at.Pos, State: render.TextOrNull(o.state.String())}
 		if held {
-			out.Worker, out.Boot, out.Host = textOrNull(a.Worker.Name), textOrNull(a.Worker.Boot), textOrNull(a.Worker.Host)
+			out.Worker, out.Boot, out.Host = render.TextOrNull(a.Worker.Name), render.TextOrNull(a.Worker.Boot), render.TextOrNull(a.Worker.Host)
 			out.PID, out.Attempt = &a.Worker.PID, &a.Attempt
-			out.Since, out.Until = timeOrNull(a.ClaimedAt), timeOrNull(a.EndedAt)
+			out.Since, out.Until = render.TimeOrNull(a.ClaimedAt), render.TimeOrNull(a.EndedAt)
 		}
 		if err := p.printJSON(out); err != nil {
 			return err
@@ -92,9 +93,9 @@ func (p *program) printOwner(o ownership) error {
 	}
 	until := "now"
 	if !a.EndedAt.IsZero() {
-		until = fmt.Sprintf("%s (%s, %s)", p.precisely(a.EndedAt), briefly(a.EndedAt.Sub(a.ClaimedAt)), a.Outcome)
+		until = fmt.Sprintf("%s (%s, %s)", p.precisely(a.EndedAt), render.Briefly(a.EndedAt.Sub(a.ClaimedAt)), a.Outcome)
 	}
 	return p.printPairs([2]string{"job", string(o.id)}, [2]string{"at", moment}, [2]string{"state", o.state.String()},
-		[2]string{"owner", a.Worker.Name}, [2]string{"process", process(a.Worker)}, [2]string{"boot", a.Worker.Boot},
+		[2]string{"owner", a.Worker.Name}, [2]string{"process", render.Process(a.Worker)}, [2]string{"boot", a.Worker.Boot},
 		[2]string{"attempt", fmt.Sprint(a.Attempt)}, [2]string{"since", p.precisely(a.ClaimedAt)}, [2]string{"until", until})
 }

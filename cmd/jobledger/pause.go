@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -70,7 +71,7 @@ func (p *program) eachQueue(c *cli.Context, set func(s *commands.Service, ctx co
 		}
 		p.tellQueue(q, known, changed)
 		if p.json {
-			j := queueJSON{q.Name, q.Paused, changed, timeOrNull(q.Since), textOrNull(q.Actor), textOrNull(q.Reason)}
+			j := queueJSON{q.Name, q.Paused, changed, render.TimeOrNull(q.Since), render.TextOrNull(q.Actor), render.TextOrNull(q.Reason)}
 			if err := p.printJSON(j); err != nil {
 				return err
 			}
@@ -88,7 +89,7 @@ func (p *program) tellQueue(q projection.Queue, known, changed bool) {
 	if !changed {
 		text = fmt.Sprintf("queue %s is %s already", q.Name, state)
 		if !q.Since.IsZero() {
-			text += fmt.Sprintf(", since %s by %s", formatTime(q.Since.In(p.now().Location())), q.Actor)
+			text += fmt.Sprintf(", since %s by %s", render.Time(q.Since.In(p.now().Location())), q.Actor)
 		}
 		if q.Reason != "" {
 			text += ": " + q.Reason

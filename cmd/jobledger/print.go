@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+	"time"
+
+	"jobledger/ledger"
 
 	"github.com/rivo/uniseg"
+
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 // flush hands what stdout has buffered to its reader.
@@ -17,23 +20,12 @@ func (p *program) flush() error { return p.stdout.Flush() }
 // message tells the user something on stderr, in a line that begins with the program's name. It leaves
 // stdout alone, so that goroutines may call it.
 func (p *program) message(format string, args ...any) {
-	fmt.Fprintf(p.stderr, "%s: %s\n", programName, escapeLines(shorten(fmt.Sprintf(format, args...))))
-}
-
-// shorten cuts the middle out of a text that would fill the screen, such as one that quotes a file taken for an
-// argument: what is wrong stands before it, and what is allowed after it.
-func shorten(text string) string {
-	const most, kept = 2000, 500
-	if len(text) <= most {
-		return text
-	}
-	begin, end := strings.ToValidUTF8(text[:kept], ""), strings.ToValidUTF8(text[len(text)-kept:], "")
-	return fmt.Sprintf("%s … (%d bytes left out) … %s", begin, len(text)-2*kept, end)
+	fmt.Fprintf(p.stderr, "%s: %s\n", programName, render.EscapeLines(render.Shorten(fmt.Sprintf(format, args...))))
 }
 
 // printLine prints one line of data.
 func (p *program) printLine(text string) error {
-	_, err := fmt.Fprintln(p.stdout, escape(text))
+	_, err := fmt.Fprintln(p.stdout, render.Escape(text))
 	return err
 }
 
@@ -41,7 +33,7 @@ func (p *program) printLine(text string) error {
 // their control characters are escaped.
 func (p *program) printRaw(b []byte) error {
 	if p.stdoutTerminal {
-		b = []byte(escapeLines(string(b)))
+		b = []byte(render.EscapeLines(string(b)))
 	}
 	_, err := p.stdout.Write(b)
 	return err
@@ -57,138 +49,61 @@ func (p *program) printJSON(v any) error {
 		return err
 	}
 	line := b.Bytes()
-	if !ascii(line) {
-		line = jsonEscape(line)
+	if !render.IsASCII(line) {
+		line = render.EscapeJSON(line)
 	}
 	_, err := p.stdout.Write(line)
 	return err
 }
 
-func ascii(b []byte) bool {
-	for _, c := range b {
-		if c >= 0x7f {
-			return false
-		}
-	}
-	return true
-}
-
-// jsonEscape works on encoded JSON: there, such characters can only stand within strings.
-func jsonEscape(line []byte) []byte {
-	var b bytes.Buffer
-	for _, r := range string(line) {
-		if r >= 0x7f && harmful(r) {
-			if r > 0xffff {
-				hi, lo := (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00
-				fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
-				continue
-			}
-			fmt.Fprintf(&b, `\u%04x`, r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.Bytes()
-}
-
-// harmful says whether r may move the cursor, turn the direction of writing or hide.
-func harmful(r rune) bool {
-	switch {
-	case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
-		return true
-	case r == 0x2028, r == 0x2029, r == 0xfeff, r == 0x200b, 0x2060 <= r && r <= 0x2064:
-		return true
-	}
-	return 0xe0000 <= r && r <= 0xe007f // tags
-}
-
-// escape makes text fit for one line of a terminal: what could do harm there stands as \x1b, \n, \u202e.
-func escape(text string) string { return escapeExcept(text, "") }
-
-// escapeLines is escape for text of more than one line; it leaves line feeds and tabs.
-func escapeLines(text string) string { return escapeExcept(text, "\n\t") }
-
-func escapeExcept(text, harmless string) string {
-	if strings.IndexFunc(text, func(r rune) bool { return r == utf8.RuneError || harmful(r) }) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for len(text) > 0 {
-		r, n := utf8.DecodeRuneInString(text)
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, text[0])
-		case !harmful(r) || strings.ContainsRune(harmless, r):
-			b.WriteString(text[:n])
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r < 0x80:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case r > 0xffff:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-		text = text[n:]
-	}
-	return b.String()
-}
-
-// style is a color of the terminal.
-type style string
-
-const (
-	plain  style = ""
-	red    style = "31"
-	green  style = "32"
-	yellow style = "33"
-	blue   style = "34"
-	cyan   style = "36"
-	gray   style = "90"
-	bold   style = "1"
-)
-
-// stateStyles are the colors of job states, claim outcomes and events.
-var stateStyles = map[string]style{
-	"queued": blue, "claimed": cyan, "running": cyan, "succeeded": green, "failed": red, "cancelled": gray,
-	"released": yellow, "reclaimed": yellow, "refused": yellow, "retried": yellow, "paused": yellow, "ok": green,
-	"working": cyan, "silent": red, "stopped": gray,
-}
-
 // paint colors text if stdout takes colors. It must already be escaped and padded.
-func (p *program) paint(s style, text string) string {
-	if !p.color || s == plain || strings.TrimSpace(text) == "" {
+func (p *program) paint(s render.Style, text string) string {
+	if !p.color || s == render.Plain || strings.TrimSpace(text) == "" {
 		return text
 	}
 	body := strings.TrimRight(text, " ")
 	return "\x1b[" + string(s) + "m" + body + "\x1b[0m" + text[len(body):]
 }
 
-// pad fills text up to width columns.
-func pad(text string, width int, right bool) string {
-	space := strings.Repeat(" ", max(0, width-uniseg.StringWidth(text)))
-	if right {
-		return space + text
-	}
-	return text + space
+// local is t in the zone in which times are shown.
+func (p *program) local(t time.Time) time.Time { return t.In(p.now().Location()) }
+
+// describe says in one line what e records, with times in the zone in which times are shown.
+func (p *program) describe(e ledger.Event) string { return render.Describe(e, p.now().Location()) }
+
+// eventTime is the time of an event in a listing: to the millisecond, with its offset, fit for a flag.
+func (p *program) eventTime(e ledger.Event) string {
+	return p.local(e.At).Format("2006-01-02 15:04:05.000-07:00")
 }
 
-// truncate cuts text to width columns between two characters as people see them, and ends it in "…".
-func truncate(text string, width int) string {
-	if uniseg.StringWidth(text) <= width {
-		return text
+// printEvent prints the fixed columns of a listing and then text, which is wrapped on a terminal: beside the columns
+// where there is room, else below them. Piped, it is one line. paints color the columns, in their order.
+func (p *program) printEvent(columns []string, paints []render.Style, text string) error {
+	var plain, line strings.Builder
+	for i, c := range columns {
+		plain.WriteString(c + "  ")
+		line.WriteString(p.paint(paints[i], c) + "  ")
 	}
-	var b strings.Builder
-	left := width - 1
-	for g := uniseg.NewGraphemes(text); left > 0 && g.Next(); {
-		if left -= g.Width(); left < 0 {
-			break
+	text = render.Escape(text)
+	indent := uniseg.StringWidth(plain.String())
+	if p.width == 0 || indent+uniseg.StringWidth(text) <= p.width {
+		_, err := p.stdout.WriteString(strings.TrimRight(line.String()+text, " ") + "\n")
+		return err
+	}
+	lines := render.Wrap(text, p.width-indent)
+	if p.width-indent < 60 {
+		indent = 4
+		lines = append([]string{""}, render.Wrap(text, max(p.width-indent, 20))...)
+	}
+	for i, l := range lines {
+		if i == 0 {
+			l = strings.TrimRight(line.String()+l, " ")
+		} else {
+			l = strings.Repeat(" ", indent) + l
 		}
-		b.WriteString(g.Str())
+		if _, err := p.stdout.WriteString(l + "\n"); err != nil {
+			return err
+		}
 	}
-	return b.String() + "…"
+	return nil
 }

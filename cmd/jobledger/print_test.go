@@ -1,25 +1,12 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"io"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/rivo/uniseg"
 )
-
-// printing is a program whose stdout is a terminal of that width, 0 for a pipe.
-func printing(width int, color bool) (*program, *bytes.Buffer) {
-	var out bytes.Buffer
-	return &program{
-		stdout: bufio.NewWriter(&out), stderr: io.Discard, now: noon,
-		stdoutTerminal: width > 0, width: width, color: color,
-	}, &out
-}
 
 func exampleTable() *table {
 	t := &table{columns: []column{
@@ -82,45 +69,6 @@ func TestColorsTakeNoRoom(t *testing.T) {
 	}
 }
 
-func TestTruncateCutsBetweenCharacters(t *testing.T) {
-	tests := []struct {
-		in    string
-		width int
-		want  string
-	}{
-		{"hello", 5, "hello"}, {"hello", 4, "hel…"}, {"hello", 1, "…"}, {"日本語", 5, "日本…"}, {"日本語", 4, "日…"},
-		{"👩‍👩‍👧x", 2, "…"}, {"e\u0301te", 2, "e\u0301…"},
-	}
-	for _, tt := range tests {
-		if got := truncate(tt.in, tt.width); got != tt.want {
-			t.Errorf("%q to %d: got %q, want %q", tt.in, tt.width, got, tt.want)
-		}
-	}
-}
-
-func TestEscape(t *testing.T) {
-	tests := []struct{ in, want string }{
-		{"hello, wörld 日本 👩‍👩‍👧", "hello, wörld 日本 👩‍👩‍👧"},
-		{"\x1b[2J", `\x1b[2J`},
-		{"a\nb\tc\rd\x00\x7f", `a\nb\tc\rd\x00\x7f`},
-		{"\u009b31m", `\u009b31m`},
-		{"\u202eevil\u2066\u200f\u061c", `\u202eevil\u2066\u200f\u061c`},
-		{"\u2028\ufeff\u200b", `\u2028\ufeff\u200b`},
-		{"\U000e0041", `\U000e0041`},
-		{"\xff\xfe", `\xff\xfe`},
-		{"\ufffd", "\ufffd"},
-		{`\x1b`, `\x1b`},
-	}
-	for _, tt := range tests {
-		if got := escape(tt.in); got != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
-		}
-	}
-	if got, want := escapeLines("a\n\tb\x1b"), "a\n\tb\\x1b"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 func TestJSONIsHarmlessAndMeansTheSame(t *testing.T) {
 	p, out := printing(0, false)
 	in := map[string]any{"payload": "<a&b>\n\x1b\x7f\u009b\u202e\U000e0041 日本\\u202e", "key": nil}
@@ -155,31 +103,5 @@ func TestRawBytesPassAPipeUntouched(t *testing.T) {
 		if out.String() != want {
 			t.Errorf("width %d: got %q, want %q", width, out, want)
 		}
-	}
-}
-
-// closedPipe is a stdout whose reader has gone.
-type closedPipe struct{}
-
-func (closedPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
-
-func TestAReaderThatLeavesIsNoError(t *testing.T) {
-	var stderr strings.Builder
-	p := &program{stdout: bufio.NewWriter(closedPipe{}), stderr: &stderr, now: noon}
-	if code := p.run(t.Context(), []string{"version"}); code != exitOK || stderr.String() != "" {
-		t.Errorf("got exit %d, %q", code, stderr.String())
-	}
-}
-
-// fullDisk is a stdout that cannot take what was printed.
-type fullDisk struct{}
-
-func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
-
-func TestLostOutputIsAnError(t *testing.T) {
-	var stderr strings.Builder
-	p := &program{stdout: bufio.NewWriter(fullDisk{}), stderr: &stderr, now: noon}
-	if code := p.run(t.Context(), []string{"version"}); code == exitOK || !strings.HasPrefix(stderr.String(), "jobledger: ") {
-		t.Errorf("got exit %d, %q", code, stderr.String())
 	}
 }

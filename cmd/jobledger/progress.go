@@ -37,6 +37,19 @@ func (g *progress) add(n int) {
 	}
 }
 
+// to returns a function that reports how many steps are done in all. A lower number than before means that the work has
+// started again.
+func (g *progress) to() func(done int64) {
+	before := int64(0)
+	return func(done int64) {
+		if done < before {
+			before = 0
+		}
+		g.add(int(done - before))
+		before = done
+	}
+}
+
 // done takes the bar off the screen. It may be called more than once.
 func (g *progress) done() {
 	if g != nil && !g.bar.IsFinished() {

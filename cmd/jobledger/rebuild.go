@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -28,7 +29,7 @@ func rebuildVerb(p *program) verb {
 				return err
 			}
 			defer service.Store.Close()
-			defer collectLess()()
+			defer tuneGC()()
 			r, err := service.Rebuild(c.Context, p.actor)
 			if errors.Is(err, projection.ErrIllegal) || errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ledger.ErrUnknownKind) {
 				return withHint(exitf(exitDiscrepancy, "nothing was changed: %w", err), "see 'jobledger verify'")
@@ -44,18 +45,18 @@ func rebuildVerb(p *program) verb {
 					Extra   int64    `json:"extra"`
 					Queues  int64    `json:"queues"`
 					Mended  []string `json:"mended"`
-				}{r.Jobs, r.Changed, r.Missing, r.Extra, r.Queues, append([]string{}, r.Mended...)})
+				}{r.Jobs, r.Changed, r.Missing, r.Extra, r.Queues, append([]string{}, r.Repaired...)})
 			}
-			for _, o := range r.Mended {
+			for _, o := range r.Repaired {
 				if err := p.printLine(o + " put right"); err != nil {
 					return err
 				}
 			}
 			if r.Changed+r.Missing+r.Extra+r.Queues == 0 {
-				return p.printLine(fmt.Sprintf("%s derived anew; every row was right already", count(r.Jobs, "job")))
+				return p.printLine(fmt.Sprintf("%s derived anew; every row was right already", render.Count(r.Jobs, "job")))
 			}
 			return p.printLine(fmt.Sprintf("%s derived anew; rows of jobs: %d changed, %d added, %d removed; rows of queues: %d changed",
-				count(r.Jobs, "job"), r.Changed, r.Missing, r.Extra, r.Queues))
+				render.Count(r.Jobs, "job"), r.Changed, r.Missing, r.Extra, r.Queues))
 		},
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"os"
 	"os/signal"
@@ -15,27 +14,30 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/files"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
 
-// replayVerb brings back the ledger of an earlier moment, as a copy.
+// replayVerb copies the ledger as it was at an earlier moment.
 func replayVerb(p *program) verb {
 	return verb{
 		name: "replay", group: groupLedger, usage: "make a copy of the ledger as it was at some moment",
-		about: "The copy holds the events up to the moment and what they add up to; every command works on it, and the ledger itself is only " +
-			"read. TIME and pos:N name the same cut: a time means the last event that is not after it. No code of yours is run. " +
-			"Payloads that were erased since are missing in the copy too; then it says so in an event of its own, and pauses their queues.\n" +
-			"The copy appears under its name only when it is whole. --dry-run prints the counts and makes no copy.",
+		about: "The copy holds the events up to that moment and the jobs they add up to; every command works on it. The ledger itself is " +
+			"only read, and no code of yours is run. A time stands for the last event that is not after it. " +
+			"Payloads that were erased since are missing in the copy too: an event records that, and their queues are paused.\n" +
+			"The copy appears under its name when it is whole. --dry-run prints the counts and makes no copy.",
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "until", Usage: "up to `TIME`, or pos:N", Required: true},
 			&cli.StringFlag{Name: "into", Usage: "the copy: a `FILE` that does not exist"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only count the jobs by queue and state", DisableDefaultText: true},
 		},
 		examples: []example{
-			{"jobledger replay --until 03:00 --into at-three.db && jobledger list --db at-three.db --state running", "who was at what"},
-			{"jobledger replay --until pos:4711 --dry-run", "how many jobs stood where"},
+			{"jobledger replay --until 03:00 --into at-three.db && jobledger list --db at-three.db --state running", "which jobs were running"},
+			{"jobledger replay --until pos:4711 --dry-run", "how many jobs were in which state"},
 		},
 		exits: []int{exitConflict, exitDiscrepancy, exitBusy},
 		run:   p.replay,
@@ -43,7 +45,7 @@ func replayVerb(p *program) verb {
 }
 
 func (p *program) replay(c *cli.Context) error {
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM) // or the unfinished copy would stay
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM) // to remove the temporary file
 	defer stop()
 	into := c.String("into")
 	switch {
@@ -83,7 +85,7 @@ func (p *program) replay(c *cli.Context) error {
 	}
 	if c.Bool("dry-run") {
 		tally := projection.Tally{}
-		err := walk(ctx, service, until, func(e ledger.Event, queue string) error {
+		err := export.EachEvent(ctx, service.Store, until, func(e ledger.Event, queue string) error {
 			tally.Add(e, queue)
 			return nil
 		})
@@ -96,58 +98,29 @@ func (p *program) replay(c *cli.Context) error {
 }
 
 func (p *program) replayInto(ctx context.Context, service *commands.Service, path string, until int64, at time.Time) error {
-	u, err := p.startLedger(ctx, path, "")
-	if err != nil {
-		return err
-	}
-	defer u.discard()
-	defer collectLess()()
+	defer tuneGC()()
 	bar := p.startProgress("replay", until)
-	defer bar.done()
-	told := int64(0)
-	loaded, err := u.Replay(ctx, p.actor, service.Store.Path(), linesUntil(ctx, service, until), func(events int64) {
-		bar.add(int(events - told))
-		told = events
-	})
-	if line, ok := errors.AsType[*commands.LineError](err); ok {
-		return withHint(exitf(exitDiscrepancy, "event %d: %w; there is no copy", line.Line, line.Err), "see 'jobledger verify'")
-	}
-	if err != nil {
-		return err
-	}
+	done, err := files.Replay(ctx, service.Store,
+		files.ReplayOptions{Into: path, Until: until, At: at, Actor: p.actor, Progress: bar.to()})
 	bar.done()
-	tally := projection.Tally{}
-	err = u.Store.Read(ctx, func(tx *ledger.Tx) error {
-		queues, err := projection.Status(ctx, tx, at)
-		for _, q := range queues {
-			tally[q.Name] = q.Jobs
-		}
-		return err
-	})
-	if err == nil {
-		err = u.finish()
+	if errors.Is(err, files.ErrBadSource) {
+		return withHint(exitf(exitDiscrepancy, "%w", err), "see 'jobledger verify'")
 	}
 	if err != nil {
+		return stagingError(err, path)
+	}
+	if done.Missing > 0 {
+		p.message("%d payloads and results that were erased since are missing in the copy", done.Missing)
+	}
+	if err := p.printReplayed(path, until, at, done.Tally); err != nil || len(done.Findings) == 0 {
 		return err
 	}
-	if loaded.Missing > 0 {
-		p.message("%d payloads and results that were erased since are missing in the copy", loaded.Missing)
-	}
-	if err := p.printReplayed(path, until, at, tally); err != nil || len(loaded.Findings) == 0 {
-		return err
-	}
-	f := loaded.Findings[0]
-	return withHint(exitf(exitDiscrepancy, "the copy is whole, but what it copies is not: %s event %d: %s", f.Code, f.Pos, f.Detail), "see 'jobledger verify'")
+	f := done.Findings[0]
+	return withHint(exitf(exitDiscrepancy, "the copy is whole, but the ledger is wrong: %s event %d: %s", f.Code, f.Pos, f.Detail),
+		"see 'jobledger verify'")
 }
 
-func linesUntil(ctx context.Context, service *commands.Service, until int64) iter.Seq2[ledger.Line, error] {
-	if until == 0 { // to a filter that means no end
-		return func(func(ledger.Line, error) bool) {}
-	}
-	return service.Store.Lines(ctx, ledger.Filter{Until: until}, true)
-}
-
-// printReplayed says what stands where.
+// printReplayed prints how many jobs are in which state.
 func (p *program) printReplayed(path string, until int64, at time.Time, tally projection.Tally) error {
 	jobs := int64(0)
 	for _, states := range tally {
@@ -170,11 +143,11 @@ func (p *program) printReplayed(path string, until int64, at time.Time, tally pr
 			At     *string                     `json:"at"`
 			Jobs   int64                       `json:"jobs"`
 			Queues map[string]map[string]int64 `json:"queues"`
-		}{textOrNull(path), until, timeOrNull(at), jobs, counts})
+		}{render.TextOrNull(path), until, render.TimeOrNull(at), jobs, counts})
 	}
 	text := "no event"
 	if until > 0 {
-		text = fmt.Sprintf("%s up to %s, of %s", count(until, "event"), formatTime(p.local(at)), count(jobs, "job"))
+		text = fmt.Sprintf("%s up to %s, of %s", render.Count(until, "event"), render.Time(p.local(at)), render.Count(jobs, "job"))
 	}
 	if path != "" {
 		text = path + ": " + text

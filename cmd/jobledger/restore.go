@@ -4,34 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"jobledger/commands"
+	"jobledger/cmd/jobledger/internal/files"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
-	"jobledger/ledger/failpoint"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
-// restoreVerb puts a backup in the place of the ledger.
+// restoreVerb replaces the ledger by a backup.
 func restoreVerb(p *program) verb {
 	return verb{
 		name: "restore", group: groupLedger, usage: "put a backup in the place of the ledger",
-		about: "FILE is what 'jobledger backup' made. It is copied and checked as 'jobledger verify' checks before anything else is done. " +
-			"The copy then takes the ledger's name in one step, and the ledger that was there stays beside it as DB.before-TIME. " +
-			"That it was restored is the last event of the new one. Whenever this is cut off, the old or the new ledger is there, whole.\n" +
-			"It is refused while any process has the ledger open: stop the workers first. It is refused too, unless --force is given, " +
-			"where somebody seems to be at work all the same, where the ledger has events that FILE has not, or where it cannot be read. " +
-			"Nothing is paused. What was queued or held when the backup was made is so again, also jobs that have ended since: a worker that is started " +
-			"runs them again. Leases of that time run out, and a sweeper takes the jobs back.\n" +
-			"It is for ledgers in files: one in PostgreSQL is brought back by pg_restore.",
+		about: "FILE is a file that 'jobledger backup' made. It is copied, and the copy is checked as 'jobledger verify' does. The copy " +
+			"then takes the ledger's name in one step. The old ledger is kept as DB.before-TIME. The last event of the new one records the " +
+			"restore. If the command is interrupted, either the old or the new ledger is there, whole.\n" +
+			"It is refused while any process has the ledger open: stop the workers first. Unless --force is given, it is also refused " +
+			"if workers seem to be alive, if the ledger has events that FILE lacks, or if the ledger cannot be read. " +
+			"No queue is paused. Jobs that were queued or held when the backup was made are so again, even if they have ended since: " +
+			"workers run them again. The leases of that time expire, and a sweeper takes the jobs back.\n" +
+			"It is for ledgers in files; use pg_restore for one in PostgreSQL.",
 		args: "FILE", minArgs: 1, maxArgs: 1,
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "although events are lost, or a worker was seen just now; never while the ledger is open", DisableDefaultText: true},
@@ -43,290 +41,152 @@ func restoreVerb(p *program) verb {
 		},
 		exits: []int{exitConflict, exitDiscrepancy, exitBusy},
 		run: func(c *cli.Context) error {
-			ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM) // or the unfinished copy would stay
+			ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM) // to remove the temporary file
 			defer stop()
 			if c.Args().First() == "" {
 				return usagef("FILE is empty")
 			}
-			r := &restoring{program: p, name: c.Args().First(), force: c.Bool("force")}
-			defer r.discard()
-			if err := r.restore(ctx); err != nil {
-				if ctx.Err() != nil && !r.exchanging {
-					return exitf(exitUnexpected, "interrupted; the ledger is as it was")
-				}
-				return err
-			}
-			return r.report()
+			return p.restore(ctx, c.Args().First(), c.Bool("force"))
 		},
 	}
 }
 
-// restoring is one restore.
-type restoring struct {
-	*program
-	name  string // of the backup, as it was given
-	force bool
-	from  string // the same from the root on
-	path  string // of the ledger, without links
-	copy  *unfinished
-
-	backup struct {
-		events, jobs, queued, held int64
-		at                         time.Time // of the last event
-	}
-	before     fs.FileInfo // the ledger that is there; nil: none
-	unreadable error       // why that cannot be read; nil: it can
-	lost       projection.Lost
-	kept       string // where it stays; "": there was none
-	exchanging bool   // from here on nobody can say that nothing was done
-}
-
-func (r *restoring) restore(ctx context.Context) error {
-	if err := r.place(); err != nil {
-		return err
-	}
-	if err := r.take(ctx); err != nil {
-		return err
-	}
-	if r.before == nil {
-		if err := r.record(ctx, nil); err != nil {
-			return err
-		}
-		r.exchanging = true
-		return giveName(r.copy.temp, r.path)
-	}
-	if err := r.migrate(ctx); err != nil {
-		return err
-	}
-	if err := r.weigh(ctx, ledger.InspectFile); err != nil {
-		return err
-	}
-	seized, err := ledger.LockExclusive(ctx, r.path, r.unreadable != nil)
-	if errors.Is(err, ledger.ErrBusy) {
-		return inUse(r.path)
-	}
+func (p *program) restore(ctx context.Context, backup string, force bool) error {
+	err := p.ofFiles("restore", "pg_restore or psql brings back what pg_dump has copied; "+
+		"'jobledger import' takes in what 'jobledger export' wrote")
 	if err != nil {
 		return err
 	}
-	defer seized.Release()
-	if r.unreadable == nil {
-		if err := r.weigh(ctx, ledger.InspectFileOnly); err != nil { // once more: now nobody can write
-			return err
-		}
+	path, _ := pathOf(p.db)
+	bar := p.startProgress("checking the backup", -1)
+	restored, err := files.Restore(ctx, files.RestoreOptions{Backup: backup, Ledger: path, Actor: p.actor, Force: force, Now: p.now})
+	bar.done()
+	if err != nil {
+		return p.restoreError(err, backup)
 	}
-	if err := r.record(ctx, r.lostEvents()); err != nil {
-		return err
-	}
-	return r.exchange(seized)
+	return p.printRestored(restored, backup)
 }
 
-// place finds out where the ledger is, or is to be.
-func (r *restoring) place() (err error) {
-	if err := r.ofFiles("restore", "pg_restore or psql brings back what pg_dump has copied; 'jobledger import' takes in what 'jobledger export' wrote"); err != nil {
-		return err
+// restoreError adds exit codes and hints to the errors of files.Restore.
+func (p *program) restoreError(err error, backup string) error {
+	const forced = "--force restores all the same; the ledger that is there stays next to the new one"
+	if e, ok := errors.AsType[*files.InUseError](err); ok {
+		return withHint(exitf(exitBusy, "%w", e), "stop the workers, and whatever else uses the ledger, and try again")
 	}
-	if r.from, err = filepath.Abs(r.name); err != nil {
-		return err
+	if e, ok := errors.AsType[*files.AtWorkError](err); ok {
+		return withHint(exitf(exitConflict, "%s seems to be at work: %s", render.Count(int64(len(e.Workers)), "worker"), p.seenAtWork(e.Workers[0])),
+			"stop it; if it is gone, or cannot come back, --force restores")
 	}
-	path, _ := pathOf(r.db)
-	if r.path, err = filepath.Abs(path); err != nil {
-		return err
+	if e, ok := errors.AsType[*files.LossError](err); ok {
+		return withHint(exitf(exitConflict, "%s", p.lostText(e.Lost, backup)), forced)
 	}
-	if real, err := filepath.EvalSymlinks(r.path); err == nil {
-		r.path = real
-	}
-	r.before, err = os.Stat(r.path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		r.before = nil
-		return noFolder(r.path, freePlace(r.path))
-	case err != nil:
-		return err
-	}
-	from, err := os.Stat(r.from)
-	if err == nil && os.SameFile(from, r.before) {
-		return usagef("%s is the ledger itself", r.name)
-	}
-	return nil // whether it is one, weigh finds out
-}
-
-// take makes the copy and checks it.
-func (r *restoring) take(ctx context.Context) error {
-	bar := r.startProgress("checking the backup", -1)
-	defer bar.done()
-	var problems []string
-	err := ledger.InspectFile(ctx, r.from, func(tx *ledger.Tx, _ ledger.FileFacts) (err error) {
-		problems, err = tx.Integrity(ctx)
-		return err
-	})
-	if err != nil {
-		return r.notABackup(err)
-	}
-	if len(problems) > 0 {
-		return r.unsound("SQLite says: " + problems[0])
-	}
-	if r.copy, err = r.copyOf(ctx); err != nil {
-		return err
-	}
-	failpoint.Hit("copied")
-	var v projection.Verified
-	err = r.copy.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		if v, err = projection.Verify(ctx, tx, nil); err != nil || len(v.Findings) > 0 {
-			return err
-		}
-		return r.inspect(ctx, tx)
-	})
-	if len(v.Findings) > 0 {
-		f := v.Findings[0]
-		return r.unsound(fmt.Sprintf("%s %s", f.Code, f.Detail))
-	}
-	return err
-}
-
-// copyOf opens a copy of the backup, beside the place where it is to be. To open it brings its schema up to date.
-func (r *restoring) copyOf(ctx context.Context) (*unfinished, error) {
-	file, err := os.CreateTemp(filepath.Dir(r.path), "."+filepath.Base(r.path)+".*") // readable by its owner only
-	if err != nil {
-		return nil, noFolder(r.path, err)
-	}
-	u := &unfinished{path: r.path, temp: file.Name()}
-	err = file.Close()
-	if err == nil {
-		err = ledger.CopyFile(ctx, r.from, u.temp)
-	}
-	if err == nil {
-		u.Service, err = r.service(ledger.OpenExisting(ctx, u.temp))
-	}
-	if err != nil {
-		u.discard()
-		return nil, fmt.Errorf("copy %s: %w", r.name, err)
-	}
-	return u, nil
-}
-
-// inspect notes what the backup holds.
-func (r *restoring) inspect(ctx context.Context, tx *ledger.Tx) (err error) {
-	last, err := lastEvent(ctx, tx, 0)
-	if err != nil {
-		return err
-	}
-	r.backup.events, r.backup.at = last.Pos, last.At
-	queues, err := projection.Status(ctx, tx, r.now())
-	for _, q := range queues {
-		for state, n := range q.Jobs {
-			r.backup.jobs += n
-			switch {
-			case state == ledger.Queued:
-				r.backup.queued += n
-			case state.Held():
-				r.backup.held += n
-			}
-		}
-	}
-	return err
-}
-
-func (r *restoring) notABackup(err error) error {
-	switch {
-	case errors.Is(err, ledger.ErrNoLedger):
-		return withHint(exitf(exitUsage, "there is no backup at %s", r.name), "give the path of a file that 'jobledger backup' made")
-	case errors.Is(err, ledger.ErrNotALedger):
+	case errors.Is(err, files.ErrSameFile):
+		return usagef("%w", err)
+	case errors.Is(err, files.ErrNoBackup):
 		return withHint(exitf(exitUsage, "%w", err), "give the path of a file that 'jobledger backup' made")
-	case errors.Is(err, ledger.ErrDamaged):
-		return r.unsound(err.Error())
+	case errors.Is(err, files.ErrUnsound):
+		return withHint(exitf(exitDiscrepancy, "%w", err),
+			"'jobledger verify --db %s' says all that is wrong with it; take an older backup", quoteShell(backup))
+	case errors.Is(err, files.ErrForeign):
+		return withHint(exitf(exitUsage, "%w", err), "what is there stays as it is; move it away, or give --db another place")
+	case errors.Is(err, files.ErrUnreadable):
+		return withHint(exitf(exitConflict, "%w", err), forced)
+	case errors.Is(err, files.ErrOwner):
+		return withHint(err, "restore as that user")
 	}
-	return err
+	return stagingError(err, p.db)
 }
 
-// unsound refuses a backup that is not whole.
-func (r *restoring) unsound(why string) error {
-	return withHint(exitf(exitDiscrepancy, "%s is not whole, and was not restored: %s", r.name, why),
-		"'jobledger verify --db %s' says all that is wrong with it; take an older backup", quoteShell(r.name))
+// stagingError adds exit codes and hints to the errors of package files that concern the path of a new ledger.
+func stagingError(err error, dsn string) error {
+	switch {
+	case errors.Is(err, files.ErrExists):
+		return withHint(exitf(exitConflict, "%w", err), "give a name that is free")
+	case errors.Is(err, files.ErrLeftover):
+		return withHint(exitf(exitConflict, "%w", err), "it is what is left of another one; move it away")
+	}
+	return noFolder(dsn, err)
 }
 
-// record appends the last event of the copy and makes the copy durable.
-func (r *restoring) record(ctx context.Context, lost *int) error {
-	from := strings.ToValidUTF8(r.from, "?")
-	if len(from) > commands.MaxReason {
-		from = filepath.Base(from)
+// seenAtWork describes a worker that seems to be alive.
+func (p *program) seenAtWork(w projection.Worker) string {
+	text := fmt.Sprintf("%s (%s) was seen %s", w.Name, render.Process(w.Worker), render.Age(w.SeenAt, p.now()))
+	if len(w.Jobs) > 0 {
+		text += fmt.Sprintf(" and holds %s until %s", render.Count(int64(len(w.Jobs)), "job"), render.Time(p.local(w.Jobs[0].LeaseUntil)))
 	}
-	if err := r.copy.Restored(ctx, r.actor, ledger.Restored{From: from, Events: r.backup.events, Lost: lost}); err != nil {
-		return err
-	}
-	if err := r.copy.whole(); err != nil {
-		return err
-	}
-	failpoint.Hit("recorded")
-	return nil
+	return text
 }
 
-// exchange gives the copy the ledger's name, and the ledger another one.
-func (r *restoring) exchange(seized *ledger.ExclusiveLock) error {
-	if err := likeFile(r.copy.temp, r.before); err != nil {
-		return withHint(fmt.Errorf("give the new ledger to the owner of the old one: %w", err), "restore as that user")
+// lostText says what a ledger holds that the other one does not, and what that means for its jobs.
+func (p *program) lostText(l audit.Lost, other string) string {
+	text := fmt.Sprintf("%s since %s %s not in %s",
+		render.Count(l.Events, "event"), render.Time(p.local(l.Since)), verbFor(l.Events, "is", "are"), other)
+	var jobs []string
+	if l.Enqueued > 0 {
+		jobs = append(jobs, render.Count(l.Enqueued, "job")+" enqueued since")
 	}
-	r.exchanging = true
-	name := r.path + ".before-" + r.now().UTC().Format("20060102T150405Z")
-	for n := 2; ; n++ {
-		err := seized.Replace(r.copy.temp, name)
-		if err == nil {
-			r.kept = name
-			return nil
-		}
-		if !errors.Is(err, fs.ErrExist) || n > 99 {
-			return err
-		}
-		name = fmt.Sprintf("%s.before-%s-%d", r.path, r.now().UTC().Format("20060102T150405Z"), n)
+	if l.Ended > 0 {
+		jobs = append(jobs, fmt.Sprintf("the end of %s, which may run again", render.Count(l.Ended, "job")))
 	}
+	if len(l.Erased) > 0 {
+		jobs = append(jobs, fmt.Sprintf("that the payload of %s was erased, which comes back", render.Count(int64(len(l.Erased)), "job")))
+	}
+	if len(jobs) > 0 {
+		text += ", among them " + strings.Join(jobs, "; ")
+	}
+	return text
 }
 
-func (r *restoring) discard() {
-	if r.copy != nil {
-		r.copy.discard()
+// printRestored says what was done, and what to do next.
+func (p *program) printRestored(r files.Restored, backup string) error {
+	if r.Kept != "" {
+		p.message("the ledger that was there is %s now", r.Kept)
 	}
-}
-
-// report says what was done, and what to do next.
-func (r *restoring) report() error {
-	if r.kept != "" {
-		r.message("the ledger that was there is %s now", r.kept)
+	if r.Lost.Events > 0 {
+		p.message("%s", p.lostText(r.Lost, "the new one"))
 	}
-	if r.lost.Events > 0 {
-		r.message("%s", r.lostText("the new one"))
-	}
-	for i, id := range r.lost.Erased {
+	for i, id := range r.Lost.Erased {
 		if i == jobsShown {
-			r.message("… and %d more", len(r.lost.Erased)-i)
+			p.message("… and %d more", len(r.Lost.Erased)-i)
 			break
 		}
-		r.message("erase it again: 'jobledger erase %s --reason …'", id)
+		p.message("erase it again: 'jobledger erase %s --reason …'", id)
 	}
-	if r.backup.held > 0 {
-		r.message("%s %s held when the backup was made: a worker or 'jobledger sweep' takes %s back when the %s over",
-			count(r.backup.held, "job"), verbFor(r.backup.held, "was", "were"), verbFor(r.backup.held, "it", "them"), verbFor(r.backup.held, "lease is", "leases are"))
+	if r.Held > 0 {
+		p.message("%s %s held when the backup was made: a worker or 'jobledger sweep' takes %s back when the %s over",
+			render.Count(r.Held, "job"), verbFor(r.Held, "was", "were"), verbFor(r.Held, "it", "them"), verbFor(r.Held, "lease is", "leases are"))
 	}
-	if r.json {
-		erased := append([]ledger.JobID{}, r.lost.Erased...)
-		return r.printJSON(struct {
-			DB        string         `json:"db"`
-			From      string         `json:"from"`
-			Events    int64          `json:"events"`
-			At        *string        `json:"at"`
-			Jobs      int64          `json:"jobs"`
-			Queued    int64          `json:"queued"`
-			Held      int64          `json:"held"`
-			Kept      *string        `json:"kept"`
-			Lost      *int           `json:"lost"`
-			LostSince *string        `json:"lost_since"`
-			Enqueued  int64          `json:"lost_jobs"`
-			Ended     int64          `json:"ended_since"`
-			Unerased  []ledger.JobID `json:"erased_since"`
-		}{r.path, r.name, r.backup.events, timeOrNull(r.backup.at), r.backup.jobs, r.backup.queued, r.backup.held, textOrNull(r.kept),
-			r.lostEvents(), timeOrNull(r.lost.Since), r.lost.Enqueued, r.lost.Ended, erased})
+	if p.json {
+		return p.printRestoredJSON(r, backup)
 	}
 	until := ""
-	if r.backup.events > 0 {
-		until = ", up to " + formatTime(r.local(r.backup.at))
+	if r.Events > 0 {
+		until = ", up to " + render.Time(p.local(r.At))
 	}
-	return r.printLine(fmt.Sprintf("%s: %s of %s restored from %s%s", r.path, count(r.backup.events, "event"), count(r.backup.jobs, "job"), r.name, until))
+	return p.printLine(fmt.Sprintf("%s: %s of %s restored from %s%s",
+		r.Path, render.Count(r.Events, "event"), render.Count(r.Jobs, "job"), backup, until))
+}
+
+func (p *program) printRestoredJSON(r files.Restored, backup string) error {
+	var lost *int64
+	if r.Compared {
+		lost = &r.Lost.Events
+	}
+	return p.printJSON(struct {
+		DB        string         `json:"db"`
+		From      string         `json:"from"`
+		Events    int64          `json:"events"`
+		At        *string        `json:"at"`
+		Jobs      int64          `json:"jobs"`
+		Queued    int64          `json:"queued"`
+		Held      int64          `json:"held"`
+		Kept      *string        `json:"kept"`
+		Lost      *int64         `json:"lost"`
+		LostSince *string        `json:"lost_since"`
+		Enqueued  int64          `json:"lost_jobs"`
+		Ended     int64          `json:"ended_since"`
+		Unerased  []ledger.JobID `json:"erased_since"`
+	}{r.Path, backup, r.Events, render.TimeOrNull(r.At), r.Jobs, r.Queued, r.Held, render.TextOrNull(r.Kept),
+		lost, render.TimeOrNull(r.Lost.Since), r.Lost.Enqueued, r.Lost.Ended, append([]ledger.JobID{}, r.Lost.Erased...)})
 }

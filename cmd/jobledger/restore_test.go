@@ -391,7 +391,7 @@ func TestRestoreOfALedgerThatCannotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.wantRefused(exitConflict, "nobody can say what would be lost: ", "restore", "b.db")
+	s.wantRefused(exitConflict, "it is unknown what would be lost: ", "restore", "b.db")
 	s.run("restore", "b.db", "--force")
 	s.run("verify")
 	if got := s.run("events", "--kind", "restored", "--json"); !strings.Contains(got, `"events":1,"lost":null`) {

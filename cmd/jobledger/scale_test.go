@@ -85,8 +85,8 @@ func (g *large) make(b *testing.B) {
 	pause := 30 * 24 * time.Hour / time.Duration(*largeJobs/largeChunk) / 4
 	zero, none := 0, time.Duration(0)
 	var held []projection.Job
-	all := func(steps []commands.Step) []projection.Job {
-		outcomes, err := service.All(ctx, "worker:w0", steps)
+	all := func(steps []commands.Op) []projection.Job {
+		outcomes, err := service.ApplyBatch(ctx, "worker:w0", steps)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -129,10 +129,10 @@ func (g *large) make(b *testing.B) {
 					held = append(held, jobs...)
 				}
 			} else if beat < 3 {
-				var steps []commands.Step
+				var steps []commands.Op
 				for i, j := range held {
 					if i%12 != beat {
-						steps = append(steps, commands.Step{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: 12 * time.Hour}})
+						steps = append(steps, commands.Op{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: 12 * time.Hour}})
 					}
 				}
 				beaten := all(steps)
@@ -146,15 +146,15 @@ func (g *large) make(b *testing.B) {
 			} else {
 				random.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
 				keep := min(100, len(held)/5)
-				var steps []commands.Step
+				var steps []commands.Op
 				for i, j := range held[keep:] {
 					switch {
 					case i%25 == 0:
-						steps = append(steps, commands.Step{Job: j, Command: commands.Fail{Token: j.Token, Code: "smtp", RetryIn: &none}})
+						steps = append(steps, commands.Op{Job: j, Command: commands.Fail{Token: j.Token, Code: "smtp", RetryIn: &none}})
 					case i%100 == 1:
-						steps = append(steps, commands.Step{Job: j, Command: commands.Fail{Token: j.Token, Code: "bad", NoRetry: true}})
+						steps = append(steps, commands.Op{Job: j, Command: commands.Fail{Token: j.Token, Code: "bad", NoRetry: true}})
 					default:
-						steps = append(steps, commands.Step{Job: j, Command: commands.Succeed{Token: j.Token, ExitCode: &zero}})
+						steps = append(steps, commands.Op{Job: j, Command: commands.Succeed{Token: j.Token, ExitCode: &zero}})
 					}
 				}
 				all(steps)

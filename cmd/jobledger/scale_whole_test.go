@@ -12,10 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
-	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // BenchmarkLargeWhole does what goes through the whole of a ledger of a million events. Run it with
@@ -25,7 +27,7 @@ func BenchmarkLargeWhole(b *testing.B) {
 	b.Logf("%d events", g.tail)
 	run := func(name string, events int64, fn func(b *testing.B)) {
 		b.Run(name, func(b *testing.B) {
-			defer collectLess()()
+			defer tuneGC()()
 			fn(b)
 			b.ReportMetric(float64(events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
 			b.ReportMetric(peakMemory(), "peak-MiB") // of the process, so far
@@ -33,9 +35,9 @@ func BenchmarkLargeWhole(b *testing.B) {
 	}
 	verify := func(b *testing.B, since int64) {
 		for b.Loop() {
-			var v projection.Verified
+			var v audit.Verified
 			err := g.store.Read(b.Context(), func(tx *ledger.Tx) (err error) {
-				v, err = projection.VerifySince(b.Context(), tx, since, nil)
+				v, err = audit.VerifySince(b.Context(), tx, since, nil)
 				return err
 			})
 			if err != nil || len(v.Findings) > 0 {
@@ -64,7 +66,7 @@ func BenchmarkLargeWhole(b *testing.B) {
 		}
 		for b.Loop() {
 			service := &commands.Service{Store: ledgertest.OpenAt(b, filepath.Join(b.TempDir(), "import.db"))}
-			if _, err := service.Import(b.Context(), "cli:test", "large.jsonl", historyLines(io.NewSectionReader(content, 0, info.Size())), nil); err != nil {
+			if _, err := service.Import(b.Context(), "cli:test", "large.jsonl", files.Lines(io.NewSectionReader(content, 0, info.Size())), nil); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -72,7 +74,8 @@ func BenchmarkLargeWhole(b *testing.B) {
 	run("replay", g.tail, func(b *testing.B) {
 		for b.Loop() {
 			service := &commands.Service{Store: ledgertest.OpenAt(b, filepath.Join(b.TempDir(), "replay.db"))}
-			done, err := service.Replay(b.Context(), "cli:test", g.path, linesUntil(b.Context(), &commands.Service{Store: g.store}, g.tail), nil)
+			lines := g.store.Lines(b.Context(), ledger.Filter{Until: g.tail}, true)
+			done, err := service.Replay(b.Context(), "cli:test", g.path, lines, nil)
 			if err != nil || len(done.Findings) > 0 {
 				b.Fatal(err, done.Findings)
 			}
@@ -88,7 +91,7 @@ func (g *large) export(b *testing.B, path string) {
 	}
 	defer f.Close()
 	w := bufio.NewWriter(f)
-	n, err := exportLines(b.Context(), &commands.Service{Store: g.store}, stretch{until: g.tail}, true, w, nil)
+	n, err := export.Lines(b.Context(), g.store, export.Window{Until: g.tail}, export.LinesOptions{Bodies: true}, w)
 	if err == nil {
 		err = w.Flush()
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -48,14 +49,14 @@ func showVerb(p *program) verb {
 			case !p.json:
 				return then.printJob(j)
 			}
-			full := toFullJSON(j.Job, false)
+			full := render.ToFullJSON(j.Job, false)
 			if j.now == 0 {
 				err = p.printJSON(full)
 			} else {
 				err = p.printJSON(struct {
-					fullJobJSON
-					stateNow
-				}{full, stateNow{j.now.String()}})
+					render.FullJobJSON
+					render.StateNow
+				}{full, render.StateNow{StateNow: j.now.String()}})
 			}
 			if err != nil {
 				return err
@@ -117,7 +118,7 @@ func (p *program) printJob(j shownJob) error {
 			refused++
 		}
 	}
-	history := count(int64(len(events)), "event")
+	history := render.Count(int64(len(events)), "event")
 	if refused > 0 {
 		history += fmt.Sprintf(", %d of them refused", refused)
 	}
@@ -128,42 +129,42 @@ func (p *program) printJob(j shownJob) error {
 	}
 	add := func(name, value string) { pairs = append(pairs, [2]string{name, value}) }
 	if j.MaxRuntime > 0 {
-		add("max runtime", formatDuration(j.MaxRuntime))
+		add("max runtime", render.Duration(j.MaxRuntime))
 	}
 	now := p.now()
 	dated := func(name string, at ...ledger.Event) {
 		for _, e := range at {
-			add(name, fmt.Sprintf("%s (%s) by %s", formatTime(p.local(e.At)), age(e.At, now), e.Actor))
+			add(name, fmt.Sprintf("%s (%s) by %s", render.Time(p.local(e.At)), render.Age(e.At, now), e.Actor))
 		}
 	}
 	if len(events) > 0 {
 		dated("enqueued", events[0])
 	}
 	if j.State == ledger.Queued {
-		add("run at", fmt.Sprintf("%s (%s)", formatTime(p.local(j.RunAt)), age(j.RunAt, now)))
+		add("run at", fmt.Sprintf("%s (%s)", render.Time(p.local(j.RunAt)), render.Age(j.RunAt, now)))
 	}
 	if j.Worker.Name != "" {
 		name := "last owner"
 		if j.State.Held() {
 			name = "owner"
 		}
-		add(name, fmt.Sprintf("%s (%s)", j.Worker.Name, process(j.Worker)))
-		add("claimed", fmt.Sprintf("%s (%s)", formatTime(p.local(j.ClaimedAt)), age(j.ClaimedAt, now)))
+		add(name, fmt.Sprintf("%s (%s)", j.Worker.Name, render.Process(j.Worker)))
+		add("claimed", fmt.Sprintf("%s (%s)", render.Time(p.local(j.ClaimedAt)), render.Age(j.ClaimedAt, now)))
 	}
 	if j.State.Held() {
-		add("last beat", fmt.Sprintf("%s (%s)", formatTime(p.local(j.HeartbeatAt)), age(j.HeartbeatAt, now)))
-		left := "ends " + age(j.LeaseUntil, now)
+		add("last beat", fmt.Sprintf("%s (%s)", render.Time(p.local(j.HeartbeatAt)), render.Age(j.HeartbeatAt, now)))
+		left := "ends " + render.Age(j.LeaseUntil, now)
 		if j.LeaseUntil.Before(now) {
-			left = "ran out " + age(j.LeaseUntil, now) + ", not swept yet"
+			left = "ran out " + render.Age(j.LeaseUntil, now) + ", not swept yet"
 		}
-		add("lease", fmt.Sprintf("%s (%s)", formatTime(p.local(j.LeaseUntil)), left))
+		add("lease", fmt.Sprintf("%s (%s)", render.Time(p.local(j.LeaseUntil)), left))
 	}
 	if j.Progress != nil {
-		add("progress", percent(*j.Progress))
+		add("progress", render.Percent(*j.Progress))
 	}
 	add("note", j.Note)
 	if !j.FinishedAt.IsZero() {
-		add("finished", fmt.Sprintf("%s (%s)", formatTime(p.local(j.FinishedAt)), age(j.FinishedAt, now)))
+		add("finished", fmt.Sprintf("%s (%s)", render.Time(p.local(j.FinishedAt)), render.Age(j.FinishedAt, now)))
 	}
 	add("last error", j.ErrorCode)
 	switch {
@@ -187,7 +188,7 @@ func (p *program) printJob(j shownJob) error {
 
 func tagText(tags map[string]string) string {
 	var parts []string
-	for _, name := range sortedNames(tags) {
+	for _, name := range render.SortedNames(tags) {
 		parts = append(parts, name+"="+tags[name])
 	}
 	return strings.Join(parts, ", ")
@@ -202,7 +203,7 @@ func (p *program) shortened(body []byte) string {
 	if !p.stdoutTerminal || len(body) <= most {
 		return string(body)
 	}
-	return truncate(escape(string(body[:min(len(body), 4*most)])), most) + fmt.Sprintf(" (%d bytes in all; --json has them)", len(body))
+	return render.Truncate(render.Escape(string(body[:min(len(body), 4*most)])), most) + fmt.Sprintf(" (%d bytes in all; --json has them)", len(body))
 }
 
 // printBlock prints text of several lines, on a terminal only its end: there stands what went wrong.
@@ -213,7 +214,7 @@ func (p *program) printBlock(text string) error {
 		lines = append([]string{fmt.Sprintf("… %d lines before; --json has them", len(lines)-most)}, lines[len(lines)-most:]...)
 	}
 	for _, l := range lines {
-		if _, err := p.stdout.WriteString(strings.TrimRight("    | "+escape(strings.TrimSuffix(l, "\r")), " ") + "\n"); err != nil {
+		if _, err := p.stdout.WriteString(strings.TrimRight("    | "+render.Escape(strings.TrimSuffix(l, "\r")), " ") + "\n"); err != nil {
 			return err
 		}
 	}

@@ -228,13 +228,13 @@ func TestAStoppedLockHolder(t *testing.T) {
 // zombies are the steps at which a worker is stopped until another one has done its job, and the attempts whose command
 // is started all the same, in order.
 var zombies = map[string]string{
-	"turn-ends:1":   "2",
-	"task-begins":   "2",
-	"child-runs":    "1 2",
-	"child-ended":   "1 2",
-	"task-ends":     "1 2",
-	"turn-begins:2": "1 2",
-	"begin:3":       "1 2",
+	"group-ends:1":   "2",
+	"task-begins":    "2",
+	"child-runs":     "1 2",
+	"child-ended":    "1 2",
+	"task-ends":      "1 2",
+	"group-begins:2": "1 2",
+	"begin:3":        "1 2",
 }
 
 // A worker that was frozen at any step of its job, past its lease, changes nothing when it comes back: it starts no

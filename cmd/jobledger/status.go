@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -118,7 +119,7 @@ func (p *program) printStatus(queues []projection.QueueStatus, last ledger.Event
 	if err := p.printLine("last hour: " + activityText(total.LastHour)); err != nil {
 		return err
 	}
-	return p.printLine(fmt.Sprintf("last event: %s, %s (pos %d)", last.Kind(), age(last.At, p.now()), last.Pos))
+	return p.printLine(fmt.Sprintf("last event: %s, %s (pos %d)", last.Kind(), render.Age(last.At, p.now()), last.Pos))
 }
 
 // activityText is what happened, without what did not.
@@ -144,8 +145,8 @@ const sweptBy = 2 * time.Minute
 
 // printConcerns says what in q may need somebody.
 func (p *program) printConcerns(q projection.QueueStatus) error {
-	say := func(s style, format string, args ...any) error {
-		_, err := p.stdout.WriteString(p.paint(s, escape(q.Name+": "+fmt.Sprintf(format, args...))) + "\n")
+	say := func(s render.Style, format string, args ...any) error {
+		_, err := p.stdout.WriteString(p.paint(s, render.Escape(q.Name+": "+fmt.Sprintf(format, args...))) + "\n")
 		return err
 	}
 	if q.Paused {
@@ -153,31 +154,31 @@ func (p *program) printConcerns(q projection.QueueStatus) error {
 		if why == "" {
 			why = "no reason given"
 		}
-		if err := say(yellow, "paused %s by %s: %s", age(q.Since, p.now()), q.Actor, why); err != nil {
+		if err := say(render.Yellow, "paused %s by %s: %s", render.Age(q.Since, p.now()), q.Actor, why); err != nil {
 			return err
 		}
 	}
 	if q.Expired > 0 {
-		how, then := plain, "not swept yet"
+		how, then := render.Plain, "not swept yet"
 		if p.now().Sub(q.OldestLease) > sweptBy {
-			how, then = red, "and nobody has swept; is a worker running, or 'jobledger sweep'?"
+			how, then = render.Red, "and nobody has swept; is a worker running, or 'jobledger sweep'?"
 		}
-		if err := say(how, "%s ran out, the first %s, %s", count(q.Expired, "lease"), age(q.OldestLease, p.now()), then); err != nil {
+		if err := say(how, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"), render.Age(q.OldestLease, p.now()), then); err != nil {
 			return err
 		}
 	}
 	if held := q.Jobs[ledger.ClaimedState] + q.Jobs[ledger.Running]; held == 0 && !q.Paused && !q.OldestReady.IsZero() && p.now().Sub(q.OldestReady) >= time.Minute {
-		if err := say(yellow, "jobs are ready, and no worker holds any; is one running for this queue?"); err != nil {
+		if err := say(render.Yellow, "jobs are ready, and no worker holds any; is one running for this queue?"); err != nil {
 			return err
 		}
 	}
 	if q.Retrying > 0 {
-		if err := say(plain, "%s failed before and will be tried again", count(q.Retrying, "queued job")); err != nil {
+		if err := say(render.Plain, "%s failed before and will be tried again", render.Count(q.Retrying, "queued job")); err != nil {
 			return err
 		}
 	}
 	if !q.NextRunAt.IsZero() {
-		return say(plain, "the next scheduled job runs %s", age(q.NextRunAt, p.now()))
+		return say(render.Plain, "the next scheduled job runs %s", render.Age(q.NextRunAt, p.now()))
 	}
 	return nil
 }
@@ -186,7 +187,7 @@ func (p *program) waited(since time.Time) string {
 	if since.IsZero() {
 		return "-"
 	}
-	return roughly(p.now().Sub(since))
+	return render.Roughly(p.now().Sub(since))
 }
 
 func addTo(total *projection.QueueStatus, q projection.QueueStatus) {
@@ -228,14 +229,14 @@ type statusJSON struct {
 func (p *program) statusJSON(q projection.QueueStatus) statusJSON {
 	out := statusJSON{Queue: q.Name, Queued: q.Jobs[ledger.Queued], Claimed: q.Jobs[ledger.ClaimedState], Running: q.Jobs[ledger.Running],
 		Succeeded: q.Jobs[ledger.SucceededState], Failed: q.Jobs[ledger.FailedState], Cancelled: q.Jobs[ledger.CancelledState],
-		Ready: q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: timeOrNull(q.NextRunAt),
-		Expired: q.Expired, OldestLease: timeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour}
+		Ready: q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: render.TimeOrNull(q.NextRunAt),
+		Expired: q.Expired, OldestLease: render.TimeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour}
 	if !q.OldestReady.IsZero() {
 		seconds := float64(p.now().Sub(q.OldestReady).Microseconds()) / 1e6
 		out.OldestReadyWait = &seconds
 	}
 	if q.Paused {
-		out.PausedSince, out.PausedBy, out.PausedReason = timeOrNull(q.Since), textOrNull(q.Actor), textOrNull(q.Reason)
+		out.PausedSince, out.PausedBy, out.PausedReason = render.TimeOrNull(q.Since), render.TextOrNull(q.Actor), render.TextOrNull(q.Reason)
 	}
 	return out
 }

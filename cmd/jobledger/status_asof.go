@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -19,7 +20,7 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Mo
 	then := p.at(m)
 	if p.json {
 		for _, q := range found {
-			if err := p.printJSON(statusThenJSON{then.statusJSON(q.QueueStatus), timeOrNull(m.At), m.Pos, countsOf(q.Now)}); err != nil {
+			if err := p.printJSON(statusThenJSON{then.statusJSON(q.QueueStatus), render.TimeOrNull(m.At), m.Pos, countsOf(q.Now)}); err != nil {
 				return err
 			}
 		}
@@ -33,7 +34,7 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Mo
 	if err != nil {
 		return err
 	}
-	if err := p.printLine(fmt.Sprintf("as of %s (pos %d), %s", formatTime(p.local(m.At)), m.Pos, age(m.At, p.now()))); err != nil {
+	if err := p.printLine(fmt.Sprintf("as of %s (pos %d), %s", render.Time(p.local(m.At)), m.Pos, render.Age(m.At, p.now()))); err != nil {
 		return err
 	}
 	var queues []projection.QueueStatus

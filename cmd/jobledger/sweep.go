@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 )
@@ -54,7 +55,7 @@ func (p *program) sweep(c *cli.Context) error {
 	}
 	reclaimed := report.Reclaimed
 	if report.Waiting > 0 {
-		p.message("%s; waiting %s for a sign of life", expiredLeases(report.Waiting), formatDuration(roundUp(report.Wait)))
+		p.message("%s; waiting %s for a sign of life", expiredLeases(report.Waiting), render.Duration(roundUp(report.Wait)))
 		time.Sleep(report.Wait)
 		if report, err = sweeper.Sweep(c.Context); err != nil {
 			return err
@@ -82,7 +83,7 @@ func (p *program) sweepEvery(ctx context.Context, sweeper *commands.Sweeper, eve
 		switch code, why, _ := explain(err); {
 		case err == nil || ctx.Err() != nil:
 		case code == exitBusy && !errors.Is(err, ledger.ErrReplaced):
-			p.message("%s; trying again in %s", why, formatDuration(every))
+			p.message("%s; trying again in %s", why, render.Duration(every))
 		default:
 			failure = err
 		}
@@ -98,7 +99,7 @@ func (p *program) printSwept(r commands.SweepReport) error {
 		return p.printLine(strconv.Itoa(len(r.Reclaimed)))
 	}
 	for _, j := range r.Reclaimed {
-		if err := p.printJSON(toJSON(j)); err != nil {
+		if err := p.printJSON(render.ToJSON(j)); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/rivo/uniseg"
+
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 // column is one column of a table. The zero value beside its title is text that is never cut.
@@ -24,7 +26,7 @@ type table struct {
 func (t *table) add(cells ...string) {
 	row := make([]string, len(t.columns))
 	for i, c := range cells {
-		row[i] = escape(c)
+		row[i] = render.Escape(c)
 	}
 	t.rows = append(t.rows, row)
 }
@@ -67,7 +69,7 @@ func (p *program) printTable(t *table) error {
 	for n, row := range append([][]string{header}, t.rows...) {
 		var line strings.Builder
 		for i, c := range t.columns {
-			cell := pad(truncate(row[i], widths[i]), widths[i], c.right)
+			cell := render.Pad(render.Truncate(row[i], widths[i]), widths[i], c.right)
 			if i == len(t.columns)-1 {
 				cell = strings.TrimRight(cell, " ")
 			}
@@ -76,9 +78,9 @@ func (p *program) printTable(t *table) error {
 			}
 			switch {
 			case n == 0:
-				cell = p.paint(bold, cell)
+				cell = p.paint(render.Bold, cell)
 			case c.state:
-				cell = p.paint(stateStyles[row[i]], cell)
+				cell = p.paint(render.StateStyles[row[i]], cell)
 			}
 			line.WriteString(cell)
 		}
@@ -101,11 +103,11 @@ func (p *program) printPairs(pairs ...[2]string) error {
 		if pair[1] == "" {
 			continue
 		}
-		value := escape(pair[1])
+		value := render.Escape(pair[1])
 		if pair[0] == "state" {
-			value = p.paint(stateStyles[value], value)
+			value = p.paint(render.StateStyles[value], value)
 		}
-		if _, err := p.stdout.WriteString(pad(pair[0], left, false) + "  " + value + "\n"); err != nil {
+		if _, err := p.stdout.WriteString(render.Pad(pair[0], left, false) + "  " + value + "\n"); err != nil {
 			return err
 		}
 	}

@@ -62,7 +62,7 @@ func (s *tale) claim(name, queue string) projection.Job {
 // do is Service.Do; a refusal is part of the tale.
 func (s *tale) do(actor string, j projection.Job, c commands.Command) projection.Job {
 	s.t.Helper()
-	after, err := s.Do(s.t.Context(), actor, j.ID, c)
+	after, err := s.Apply(s.t.Context(), actor, j.ID, c)
 	if err != nil && !strings.Contains(err.Error(), "refused") {
 		s.t.Fatal(err)
 	}

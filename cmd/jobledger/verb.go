@@ -46,11 +46,8 @@ type verb struct {
 	run func(c *cli.Context) error // c.Args() are the arguments, without what stands after "--"
 }
 
-// example is a line for the shell and what it does.
-type example struct {
-	line string
-	does string
-}
+// example is a line for the shell, and what that does.
+type example [2]string
 
 // synopsis is the usage line of v.
 func (v verb) synopsis() string {

@@ -11,8 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
-	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // verifyVerb proves that the tables say what the events say.
@@ -44,9 +45,9 @@ func (p *program) verify(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer collectLess()()
+	defer tuneGC()()
 	started := time.Now()
-	var v projection.Verified
+	var v audit.Verified
 	err = p.read(c.Context, func(tx *ledger.Tx) error {
 		tail, err := tx.Tail(c.Context)
 		if err != nil {
@@ -55,7 +56,7 @@ func (p *program) verify(c *cli.Context) error {
 		bar := p.startProgress("verifying", max(tail-since, 0))
 		defer bar.done()
 		before := int64(0)
-		v, err = projection.VerifySince(c.Context, tx, since, func(done, _ int64) {
+		v, err = audit.VerifySince(c.Context, tx, since, func(done, _ int64) {
 			bar.add(int(done - before))
 			before = done
 		})
@@ -86,7 +87,7 @@ func sinceOf(text string) (int64, error) {
 	return pos, nil
 }
 
-func (p *program) printVerified(v projection.Verified, complete, since bool, took time.Duration) error {
+func (p *program) printVerified(v audit.Verified, complete, since bool, took time.Duration) error {
 	if p.json {
 		err := p.printJSON(struct {
 			OK       bool    `json:"ok"`
@@ -119,7 +120,7 @@ func (p *program) printVerified(v projection.Verified, complete, since bool, too
 	if !complete {
 		return nil
 	}
-	what := fmt.Sprintf("%s of %s checked in %s", count(v.Events, "event"), count(v.Jobs, "job"), briefly(took))
+	what := fmt.Sprintf("%s of %s checked in %s", render.Count(v.Events, "event"), render.Count(v.Jobs, "job"), render.Briefly(took))
 	if since {
 		return p.printLine(fmt.Sprintf("ok: %s, after event %d; go on with --since %d", what, v.Since, v.Until))
 	}
@@ -127,7 +128,7 @@ func (p *program) printVerified(v projection.Verified, complete, since bool, too
 }
 
 // discrepancy says what was found, and first of all where to look.
-func discrepancy(v projection.Verified) error {
+func discrepancy(v audit.Verified) error {
 	first := v.Findings[0]
 	where := ""
 	if first.Pos > 0 {
@@ -139,12 +140,12 @@ func discrepancy(v projection.Verified) error {
 	if first.Field != "" {
 		where += " field " + first.Field
 	}
-	err := exitf(exitDiscrepancy, "%s; the first: %s%s: %s", count(int64(len(v.Findings)), "finding"), first.Code, where, first.Detail)
+	err := exitf(exitDiscrepancy, "%s; the first: %s%s: %s", render.Count(int64(len(v.Findings)), "finding"), first.Code, where, first.Detail)
 	if v.Stopped {
 		return withHint(err, "nothing behind event %d could be checked; a copy that 'jobledger backup' made is the way back", v.Until)
 	}
-	mendable := func(f projection.Finding) bool {
-		return slices.Contains([]string{projection.FindGuard, projection.FindDiffers, projection.FindMissing, projection.FindExtra, projection.FindQueue}, f.Code)
+	mendable := func(f audit.Finding) bool {
+		return slices.Contains([]string{audit.FindGuard, audit.FindDiffers, audit.FindMissing, audit.FindExtra, audit.FindQueue}, f.Code)
 	}
 	if slices.ContainsFunc(v.Findings, mendable) {
 		return withHint(err, "'jobledger rebuild' derives jobs and queues anew from the events, and puts guards back")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -189,7 +190,7 @@ func TestViewCurrentIsTheJobs(t *testing.T) {
 	}
 	slices.Reverse(jobs)
 	for i, j := range jobs {
-		public := jsonRow(t, toFullJSON(j, false))
+		public := jsonRow(t, render.ToFullJSON(j, false))
 		for _, name := range []string{"lease_token", "payload_base64", "result_base64"} { // not in the view
 			delete(public, name)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -60,7 +61,7 @@ func waitVerb(p *program) verb {
 
 func (p *program) wait(ctx context.Context, service *commands.Service, waiting []ledger.JobID) error {
 	total := len(waiting)
-	bar := p.startProgress("waiting for "+count(int64(total), "job"), int64(total))
+	bar := p.startProgress("waiting for "+render.Count(int64(total), "job"), int64(total))
 	defer bar.done()
 	var unsuccessful []string
 	for {
@@ -76,7 +77,7 @@ func (p *program) wait(ctx context.Context, service *commands.Service, waiting [
 				if !p.json {
 					continue
 				}
-				if err := p.printJSON(toJSON(j)); err != nil {
+				if err := p.printJSON(render.ToJSON(j)); err != nil {
 					return err
 				}
 			}

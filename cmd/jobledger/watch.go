@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 )
 
@@ -35,7 +36,7 @@ func (p *program) watch(c *cli.Context, every string, show func(*program, *cli.C
 			if code != exitBusy || errors.Is(err, ledger.ErrReplaced) {
 				return err
 			}
-			p.message("%s; trying again in %s", why, formatDuration(pause))
+			p.message("%s; trying again in %s", why, render.Duration(pause))
 		}
 		select {
 		case <-ctx.Done():

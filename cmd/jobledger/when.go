@@ -2,12 +2,13 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 // when is a moment as the user gave it: a time, or a place in the ledger.
@@ -22,7 +23,7 @@ func (w when) String() string {
 	if w.ByPos {
 		return "pos:" + strconv.FormatInt(w.Pos, 10)
 	}
-	return formatTime(w.Time)
+	return render.Time(w.Time)
 }
 
 const whenForms = "give 2026-05-04T15:04:05+02:00, 15:04 (the last one), -2h, -1d, +10m or pos:N"
@@ -115,11 +116,11 @@ func span(lo, hi time.Duration, allowZero bool) string {
 	case lo == 0 && hi == 0:
 		return "above 0s"
 	case lo == 0 && !allowZero:
-		return "above 0s and up to " + formatDuration(hi)
+		return "above 0s and up to " + render.Duration(hi)
 	}
-	text := "of at least " + formatDuration(lo)
+	text := "of at least " + render.Duration(lo)
 	if hi > 0 {
-		text = "from " + formatDuration(lo) + " to " + formatDuration(hi)
+		text = "from " + render.Duration(lo) + " to " + render.Duration(hi)
 	}
 	if allowZero && lo > 0 {
 		text += ", or 0s"
@@ -164,59 +165,4 @@ func readDuration(s string) (time.Duration, error) {
 // numeric says whether s is nothing but a decimal number.
 func numeric(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789.") == ""
-}
-
-// formatDuration is d to the point, as parseDuration reads it: 90s is "1m30s", 24 hours are "1d".
-func formatDuration(d time.Duration) string {
-	if d < 0 {
-		return "-" + formatDuration(-d)
-	}
-	days := d / (24 * time.Hour)
-	text := (d - days*24*time.Hour).String() // 1h0m0s
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	switch {
-	case days > 0 && text == "0s":
-		return fmt.Sprintf("%dd", days)
-	case days > 0:
-		return fmt.Sprintf("%dd%s", days, text)
-	}
-	return text
-}
-
-// jsonTime is how every JSON output gives a time: RFC 3339, UTC, microseconds.
-func jsonTime(t time.Time) string {
-	return t.UTC().Format("2006-01-02T15:04:05.000000Z")
-}
-
-// formatTime is how tables give a time: with its offset, so that it can be pasted back into a flag.
-func formatTime(t time.Time) string {
-	return t.Format("2006-01-02 15:04:05-07:00")
-}
-
-// age is the distance from now to t in its two largest units: "3m12s ago", "in 2d4h".
-func age(t, now time.Time) string {
-	d := now.Sub(t)
-	if d < 0 {
-		return "in " + roughly(-d)
-	}
-	return roughly(d) + " ago"
-}
-
-// roughly is d in its two largest units.
-func roughly(d time.Duration) string {
-	unit := 24 * time.Hour
-	switch {
-	case d < time.Hour:
-		unit = time.Second
-	case d < 24*time.Hour:
-		unit = time.Minute
-	case d < 100*24*time.Hour:
-		unit = time.Hour
-	}
-	return formatDuration(d.Truncate(unit))
 }

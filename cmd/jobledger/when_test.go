@@ -4,12 +4,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// noon is a Monday in a zone that has a whole number of hours in no season.
-func noon() time.Time {
-	return time.Date(2026, 5, 4, 12, 0, 0, 0, time.FixedZone("", 5*3600+45*60))
-}
+	"jobledger/cmd/jobledger/internal/render"
+)
 
 func TestParseWhen(t *testing.T) {
 	tests := []struct{ in, want string }{
@@ -38,7 +35,7 @@ func TestParseWhen(t *testing.T) {
 			t.Errorf("%s: %v", tt.in, err)
 			continue
 		}
-		got := jsonTime(w.Time)
+		got := render.JSONTime(w.Time)
 		if w.ByPos {
 			got = w.String()
 		}
@@ -78,9 +75,9 @@ func TestParseWhenRefuses(t *testing.T) {
 // What a table shows must be good as input.
 func TestFormattedTimesCanBePastedBack(t *testing.T) {
 	for _, at := range []time.Time{noon(), noon().UTC()} {
-		w, err := parseWhen("at", formatTime(at), noon())
+		w, err := parseWhen("at", render.Time(at), noon())
 		if err != nil || !w.Time.Equal(at) {
-			t.Errorf("%s: got %s, %v", formatTime(at), w, err)
+			t.Errorf("%s: got %s, %v", render.Time(at), w, err)
 		}
 	}
 }
@@ -149,28 +146,6 @@ func TestSpanNamesTheRange(t *testing.T) {
 	for _, tt := range tests {
 		if got := span(tt.lo, tt.hi, tt.allowZero); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)
-		}
-	}
-}
-
-func TestAge(t *testing.T) {
-	tests := []struct {
-		ago  time.Duration
-		want string
-	}{
-		{0, "0s ago"},
-		{300 * time.Millisecond, "0s ago"},
-		{3*time.Minute + 12*time.Second + time.Millisecond, "3m12s ago"},
-		{2*time.Hour + 59*time.Second, "2h ago"},
-		{2*time.Hour + 5*time.Minute + 59*time.Second, "2h5m ago"},
-		{99*time.Hour + time.Minute, "4d3h ago"},
-		{24 * time.Hour, "1d ago"},
-		{2400*time.Hour + 23*time.Hour, "100d ago"},
-		{-90 * time.Second, "in 1m30s"},
-	}
-	for _, tt := range tests {
-		if got := age(noon().Add(-tt.ago), noon()); got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.ago, got, tt.want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -42,10 +43,10 @@ func whyVerb(p *program) verb {
 			if p.json {
 				return p.printJSON(p.whyJSON(w, r))
 			}
-			text := escape(strings.Join(r.text, " "))
+			text := render.Escape(strings.Join(r.text, " "))
 			lines := []string{text}
 			if p.width > 0 {
-				lines = wrap(text, min(p.width, 100))
+				lines = render.Wrap(text, min(p.width, 100))
 			}
 			_, err = p.stdout.WriteString(strings.Join(lines, "\n") + "\n")
 			return err
@@ -83,7 +84,7 @@ func (p *program) reasons(w projection.Why) (r reasons) {
 
 // when is t in full, with its distance from now.
 func (p *program) when(t time.Time) string {
-	return fmt.Sprintf("%s (%s)", formatTime(p.local(t)), age(t, p.now()))
+	return fmt.Sprintf("%s (%s)", render.Time(p.local(t)), render.Age(t, p.now()))
 }
 
 func because(reason string) string {
@@ -99,7 +100,7 @@ func (p *program) whyQueued(w projection.Why, r *reasons) {
 	r.say("Job %s is queued in %s: %s.", j.ID, j.Queue, p.whyBack(w))
 	if w.Moved != nil {
 		moved := w.Moved.Body.(*ledger.Rescheduled)
-		r.say("%s rescheduled it %s: %s.", w.Moved.Actor, age(w.Moved.At, now), because(moved.Reason))
+		r.say("%s rescheduled it %s: %s.", w.Moved.Actor, render.Age(w.Moved.At, now), because(moved.Reason))
 	}
 	if due {
 		r.say("It has been ready since %s.", p.when(j.RunAt))
@@ -107,16 +108,16 @@ func (p *program) whyQueued(w projection.Why, r *reasons) {
 		r.wait("time", "It may not run before %s.", p.when(j.RunAt))
 	}
 	if w.Queue.Paused {
-		r.wait("queue", "The queue %s is paused: %s did that %s: %s; 'jobledger resume -q %s' ends it.", j.Queue, w.Queue.Actor, age(w.Queue.Since, now), because(w.Queue.Reason), j.Queue)
+		r.wait("queue", "The queue %s is paused: %s did that %s: %s; 'jobledger resume -q %s' ends it.", j.Queue, w.Queue.Actor, render.Age(w.Queue.Since, now), because(w.Queue.Reason), j.Queue)
 	}
 	fit := fitting(w)
 	if len(fit) == 0 {
 		r.wait("worker", "%s", noWorker(w))
 	}
 	if w.Ahead+w.Higher > 0 {
-		text := fmt.Sprintf("%s of its lane %s before it", count(w.Ahead, "job"), verbFor(w.Ahead, "comes", "come"))
+		text := fmt.Sprintf("%s of its lane %s before it", render.Count(w.Ahead, "job"), verbFor(w.Ahead, "comes", "come"))
 		if w.Higher > 0 {
-			text += fmt.Sprintf(", and %s of a higher priority %s ready", count(w.Higher, "job"), verbFor(w.Higher, "is", "are"))
+			text += fmt.Sprintf(", and %s of a higher priority %s ready", render.Count(w.Higher, "job"), verbFor(w.Higher, "is", "are"))
 		}
 		if due && !w.Queue.Paused && len(fit) > 0 {
 			r.waitsFor = append(r.waitsFor, "turn")
@@ -124,7 +125,7 @@ func (p *program) whyQueued(w projection.Why, r *reasons) {
 		r.say("%s.", strings.ToUpper(text[:1])+text[1:])
 	}
 	if len(fit) > 0 {
-		text := fmt.Sprintf("%s may take it: %s.", count(int64(len(fit)), "running worker"), workerNames(fit))
+		text := fmt.Sprintf("%s may take it: %s.", render.Count(int64(len(fit)), "running worker"), workerNames(fit))
 		if due && !w.Queue.Paused && w.Ahead+w.Higher == 0 {
 			r.wait("worker", "It is the next in its lane; %s", text)
 		} else {
@@ -145,26 +146,26 @@ func (p *program) whyBack(w projection.Why) string {
 	j, e, now := w.Job, w.Cause, p.now()
 	switch b := e.Body.(type) {
 	case *ledger.Enqueued:
-		text := fmt.Sprintf("%s enqueued it %s", e.Actor, age(e.At, now))
+		text := fmt.Sprintf("%s enqueued it %s", e.Actor, render.Age(e.At, now))
 		if b.RunAt.After(e.At) {
-			text += " to run at " + formatTime(p.local(b.RunAt))
+			text += " to run at " + render.Time(p.local(b.RunAt))
 		}
 		return text
 	case *ledger.Failed:
 		return fmt.Sprintf("attempt %d by %s failed %s with %s, failure %d of %d, and it is tried again after a pause of %s",
-			e.Attempt, e.Worker.Name, age(e.At, now), orNone(b.ErrorCode), j.Failures, j.MaxAttempts, briefly(b.RetryAt.Sub(e.At)))
+			e.Attempt, e.Worker.Name, render.Age(e.At, now), render.OrNone(b.ErrorCode), j.Failures, j.MaxAttempts, render.Briefly(b.RetryAt.Sub(e.At)))
 	case *ledger.Reclaimed:
 		return fmt.Sprintf("attempt %d was taken from %s %s because %s, failure %d of %d, and it is tried again after a pause of %s",
-			e.Attempt, e.Worker.Name, age(e.At, now), reclaimReason(b.Reason), j.Failures, j.MaxAttempts, briefly(b.RetryAt.Sub(e.At)))
+			e.Attempt, e.Worker.Name, render.Age(e.At, now), reclaimReason(b.Reason), j.Failures, j.MaxAttempts, render.Briefly(b.RetryAt.Sub(e.At)))
 	case *ledger.Released:
 		if b.Snooze {
-			return fmt.Sprintf("the job itself asked %s to be run later (snooze %d): %s", age(e.At, now), j.Snoozes, because(b.Reason))
+			return fmt.Sprintf("the job itself asked %s to be run later (snooze %d): %s", render.Age(e.At, now), j.Snoozes, because(b.Reason))
 		}
-		return fmt.Sprintf("%s gave it back %s, which is no failure: %s", e.Worker.Name, age(e.At, now), because(b.Reason))
+		return fmt.Sprintf("%s gave it back %s, which is no failure: %s", e.Worker.Name, render.Age(e.At, now), because(b.Reason))
 	case *ledger.Retried:
-		return fmt.Sprintf("%s queued it again %s: %s", e.Actor, age(e.At, now), because(b.Reason))
+		return fmt.Sprintf("%s queued it again %s: %s", e.Actor, render.Age(e.At, now), because(b.Reason))
 	}
-	return "it was put there " + age(e.At, now)
+	return "it was put there " + render.Age(e.At, now)
 }
 
 func reclaimReason(reason string) string {
@@ -203,7 +204,7 @@ func noWorker(w projection.Why) string {
 	queues = slices.Compact(queues)
 	switch {
 	case serving > 0:
-		return fmt.Sprintf("%s of the queue %s %s running, but none may take it: %s.", count(int64(serving), "worker"), w.Job.Queue, verbFor(int64(serving), "is", "are"), strings.Join(refusals, "; "))
+		return fmt.Sprintf("%s of the queue %s %s running, but none may take it: %s.", render.Count(int64(serving), "worker"), w.Job.Queue, verbFor(int64(serving), "is", "are"), strings.Join(refusals, "; "))
 	case len(queues) > 0:
 		return fmt.Sprintf("No running worker serves the queue %s; those that run serve %s.", w.Job.Queue, strings.Join(queues, ", "))
 	}
@@ -225,9 +226,9 @@ func workerNames(workers []projection.Worker) string {
 func (p *program) whyHeld(w projection.Why, r *reasons) {
 	j, now := w.Job, p.now()
 	r.waitsFor = append(r.waitsFor, "owner")
-	r.say("Job %s is %s: %s (%s) has held it since %s, as attempt %d.", j.ID, j.State, j.Worker.Name, process(j.Worker), p.when(j.ClaimedAt), j.Attempt)
+	r.say("Job %s is %s: %s (%s) has held it since %s, as attempt %d.", j.ID, j.State, j.Worker.Name, render.Process(j.Worker), p.when(j.ClaimedAt), j.Attempt)
 	if j.HeartbeatAt.After(j.ClaimedAt) {
-		r.say("The last heartbeat came %s.", age(j.HeartbeatAt, now))
+		r.say("The last heartbeat came %s.", render.Age(j.HeartbeatAt, now))
 	} else {
 		r.say("No heartbeat has come.")
 	}
@@ -246,14 +247,14 @@ func (p *program) whyEnded(w projection.Why, r *reasons) {
 	at := p.when(e.At)
 	switch b := e.Body.(type) {
 	case *ledger.Succeeded:
-		r.say("Job %s succeeded at %s: attempt %d by %s took %s.", j.ID, at, e.Attempt, e.Worker.Name, briefly(e.At.Sub(j.ClaimedAt)))
+		r.say("Job %s succeeded at %s: attempt %d by %s took %s.", j.ID, at, e.Attempt, e.Worker.Name, render.Briefly(e.At.Sub(j.ClaimedAt)))
 	case *ledger.Cancelled:
 		r.say("Job %s is cancelled: %s did that at %s: %s.", j.ID, e.Actor, at, because(b.Reason))
 		if e.Attempt > 0 {
 			r.say("Attempt %d by %s was under way.", e.Attempt, e.Worker.Name)
 		}
 	case *ledger.Failed:
-		r.say("Job %s failed for good at %s: attempt %d by %s ended with %s, failure %d of %d.", j.ID, at, e.Attempt, e.Worker.Name, p.failure(b), j.Failures, j.MaxAttempts)
+		r.say("Job %s failed for good at %s: attempt %d by %s ended with %s, failure %d of %d.", j.ID, at, e.Attempt, e.Worker.Name, failure(b), j.Failures, j.MaxAttempts)
 		if j.Failures < j.MaxAttempts {
 			r.say("It was not to be tried again.")
 		}
@@ -276,11 +277,15 @@ func (r *reasons) retryable(j projection.Job) {
 }
 
 // failure is what an attempt ended with.
-func (p *program) failure(b *ledger.Failed) string {
-	var s sentence
-	s.add("error %s", orNone(b.ErrorCode))
-	s.exit(b.ExitCode, b.Signal)
-	return strings.Join(s, ", ")
+func failure(b *ledger.Failed) string {
+	parts := []string{"error " + render.OrNone(b.ErrorCode)}
+	if b.ExitCode != nil {
+		parts = append(parts, fmt.Sprintf("exit code %d", *b.ExitCode))
+	}
+	if b.Signal != "" {
+		parts = append(parts, "killed by signal "+b.Signal)
+	}
+	return strings.Join(parts, ", ")
 }
 
 type whyJSON struct {
@@ -306,8 +311,8 @@ type whyJSON struct {
 func (p *program) whyJSON(w projection.Why, r reasons) whyJSON {
 	j := w.Job
 	out := whyJSON{Job: j.ID, State: j.State.String(), Queue: j.Queue, Why: strings.Join(r.text, " "), WaitsFor: append([]string{}, r.waitsFor...),
-		RunAt: timeOrNull(j.RunAt), Cause: w.Cause, Failures: j.Failures, MaxAttempts: j.MaxAttempts, Worker: textOrNull(j.Worker.Name),
-		LeaseUntil: timeOrNull(j.LeaseUntil)}
+		RunAt: render.TimeOrNull(j.RunAt), Cause: w.Cause, Failures: j.Failures, MaxAttempts: j.MaxAttempts, Worker: render.TextOrNull(j.Worker.Name),
+		LeaseUntil: render.TimeOrNull(j.LeaseUntil)}
 	if j.State == ledger.Queued {
 		out.Ahead, out.Higher, out.Fitting = &w.Ahead, &w.Higher, []string{}
 		for _, worker := range fitting(w) {
@@ -315,7 +320,7 @@ func (p *program) whyJSON(w projection.Why, r reasons) whyJSON {
 		}
 	}
 	if w.Queue.Paused {
-		out.PausedSince, out.PausedBy, out.PausedWhy = timeOrNull(w.Queue.Since), textOrNull(w.Queue.Actor), textOrNull(w.Queue.Reason)
+		out.PausedSince, out.PausedBy, out.PausedWhy = render.TimeOrNull(w.Queue.Since), render.TextOrNull(w.Queue.Actor), render.TextOrNull(w.Queue.Reason)
 	}
 	return out
 }

@@ -16,8 +16,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"
+	"jobledger/commands/worker/child"
 	"jobledger/ledger/failpoint"
 )
 
@@ -188,7 +190,7 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	defer p.stopOnSignals(w, cancel, within, notify)()
 	var reaper sync.WaitGroup
 	if os.Getpid() == 1 { // of a container
-		reaper.Go(func() { worker.ReapOrphans(ctx, time.Second) })
+		reaper.Go(func() { child.ReapOrphans(ctx, time.Second) })
 	}
 	defer func() {
 		cancel()
@@ -290,7 +292,7 @@ func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.p.message("%s", escape(line.String()))
+	h.p.message("%s", render.Escape(line.String()))
 	return nil
 }
 

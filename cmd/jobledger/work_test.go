@@ -484,7 +484,7 @@ func TestTheHundredthSnoozeIsAFailure(t *testing.T) {
 			}
 			return len(held) == 1
 		})
-		if _, err := service.Do(t.Context(), "worker:w", ledger.JobID(job), commands.Release{Token: held[0], Snooze: true, Delay: time.Microsecond}); err != nil {
+		if _, err := service.Apply(t.Context(), "worker:w", ledger.JobID(job), commands.Release{Token: held[0], Snooze: true, Delay: time.Microsecond}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -73,14 +74,14 @@ func (p *program) printWorkers(workers []projection.Worker) error {
 		{title: "JOB"}, {title: "HELD", right: true}, {title: "BEAT", right: true}, {title: "PROGRESS", least: 8}, {title: "QUEUES", least: 8},
 		{title: "CAPABILITIES", least: 5}, {title: "VERSION", least: 5}, {title: "PROCESS", least: 8}}}
 	now := p.now()
-	since := func(at time.Time) string { return roughly(max(0, now.Sub(at))) }
+	since := func(at time.Time) string { return render.Roughly(max(0, now.Sub(at))) }
 	for _, w := range workers {
 		up := "-"
 		if w.State != projection.Stopped && !w.StartedAt.IsZero() {
 			up = since(w.StartedAt)
 		}
 		first := []string{w.Name, string(w.State), up, since(w.SeenAt)}
-		rest := []string{strings.Join(w.Queues, " "), strings.Join(w.Capabilities, " "), w.Version, fmt.Sprintf("%d on %s", w.PID, orNone(w.Host))}
+		rest := []string{strings.Join(w.Queues, " "), strings.Join(w.Capabilities, " "), w.Version, fmt.Sprintf("%d on %s", w.PID, render.OrNone(w.Host))}
 		if len(w.Jobs) == 0 {
 			t.add(append(append(first, "-", "", "", ""), rest...)...)
 		}
@@ -139,12 +140,12 @@ type heldJob struct {
 }
 
 func toWorkerJSON(w projection.Worker) workerJSON {
-	out := workerJSON{Worker: w.Name, State: string(w.State), Boot: w.Boot, Host: textOrNull(w.Host), PID: w.PID, Version: textOrNull(w.Version),
-		Queues: append([]string{}, w.Queues...), Capabilities: append([]string{}, w.Capabilities...), StartedAt: timeOrNull(w.StartedAt),
-		StoppedAt: timeOrNull(w.StoppedAt), SeenAt: timeOrNull(w.SeenAt), Jobs: []heldJob{}}
+	out := workerJSON{Worker: w.Name, State: string(w.State), Boot: w.Boot, Host: render.TextOrNull(w.Host), PID: w.PID, Version: render.TextOrNull(w.Version),
+		Queues: append([]string{}, w.Queues...), Capabilities: append([]string{}, w.Capabilities...), StartedAt: render.TimeOrNull(w.StartedAt),
+		StoppedAt: render.TimeOrNull(w.StoppedAt), SeenAt: render.TimeOrNull(w.SeenAt), Jobs: []heldJob{}}
 	for _, j := range w.Jobs {
-		out.Jobs = append(out.Jobs, heldJob{Job: j.ID, Queue: j.Queue, State: j.State.String(), Attempt: j.Attempt, ClaimedAt: timeOrNull(j.ClaimedAt),
-			HeartbeatAt: timeOrNull(j.HeartbeatAt), LeaseExpiresAt: timeOrNull(j.LeaseUntil), Progress: j.Progress, Note: textOrNull(j.Note)})
+		out.Jobs = append(out.Jobs, heldJob{Job: j.ID, Queue: j.Queue, State: j.State.String(), Attempt: j.Attempt, ClaimedAt: render.TimeOrNull(j.ClaimedAt),
+			HeartbeatAt: render.TimeOrNull(j.HeartbeatAt), LeaseExpiresAt: render.TimeOrNull(j.LeaseUntil), Progress: j.Progress, Note: render.TextOrNull(j.Note)})
 	}
 	return out
 }

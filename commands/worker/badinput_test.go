@@ -15,7 +15,8 @@ import (
 	"jobledger/projection"
 )
 
-// A worker that asks for what no claim may ask for would ask for ever. It ends before it has said that it started.
+// A worker that asks for what no claim may ask for would ask for ever. It ends before it has said that it
+// started.
 func TestAWorkerThatCouldNeverClaimDoesNotStart(t *testing.T) {
 	service := &commands.Service{Store: ledgertest.Open(t)}
 	idle := worker.HandlerFunc(func(context.Context, projection.Job) ([]byte, error) { return nil, nil })
@@ -43,8 +44,8 @@ func TestAWorkerThatCouldNeverClaimDoesNotStart(t *testing.T) {
 	}
 }
 
-// What a handler answers may be more than can be recorded. That is a failure which says so: not recorded at all, the job
-// would lie there until its lease ends, and then be done again.
+// What a handler answers may be more than can be recorded. That is a failure which says so: not recorded at
+// all, the job would lie there until its lease ends, and then be done again.
 func TestAnAnswerThatCannotBeRecordedIsAFailureThatSaysSo(t *testing.T) {
 	service := &commands.Service{Store: ledgertest.Open(t)}
 	for _, test := range []struct {

@@ -13,7 +13,7 @@ import (
 	"jobledger/projection"
 )
 
-// LogFolder is where the commands' output of the ledger at path db is kept.
+// LogFolder returns the folder that holds the output of commands for the ledger at path db.
 func LogFolder(db string) string {
 	if real, err := filepath.EvalSymlinks(db); err == nil {
 		db = real
@@ -21,7 +21,8 @@ func LogFolder(db string) string {
 	return db + ".logs"
 }
 
-// LogFile is the file in folder that holds what one attempt wrote. There is none where it wrote nothing.
+// LogFile returns the file in folder that holds one stream of an attempt. An attempt that writes nothing has
+// none.
 func LogFile(folder string, job ledger.JobID, attempt int, stderr bool) string {
 	stream := "out"
 	if stderr {
@@ -30,14 +31,14 @@ func LogFile(folder string, job ledger.JobID, attempt int, stderr bool) string {
 	return filepath.Join(folder, string(job), fmt.Sprintf("%d.%s", attempt, stream))
 }
 
-// captured takes what one stream of a child writes: it counts, and where it may look, digests and files it.
+// captured counts, digests and stores what one stream of a command writes.
 type captured struct {
 	size int64
-	hash hash.Hash // nil: it may not look
+	hash hash.Hash // nil: no digest
 	file *logFile  // nil: no file
 }
 
-// Write never fails: what becomes of a copy must not change what the child can do.
+// Write never fails: an error of the copy must not affect the command.
 func (c *captured) Write(p []byte) (int, error) {
 	c.size += int64(len(p))
 	if c.hash != nil {
@@ -49,7 +50,7 @@ func (c *captured) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// close returns the digest and the size, and why the file is not what it should be, if so.
+// close returns the digest and the size, and an error if the log file is incomplete.
 func (c *captured) close() (digest string, size int64, err error) {
 	if c.file != nil {
 		err = c.file.close()
@@ -60,14 +61,14 @@ func (c *captured) close() (digest string, size int64, err error) {
 	return digest, c.size, err
 }
 
-// capture is for both streams of an attempt at job.
+// capture returns the writers for both streams of an attempt at job.
 func (c *Command) capture(job projection.Job) (streams [2]captured) {
 	for i := range streams {
 		if c.Private {
 			continue
 		}
 		streams[i].hash = sha256.New()
-		streams[i].hash.Write(job.Salt) // as ledger.Digest has it, so that an erased job's output cannot be guessed
+		streams[i].hash.Write(job.Salt) // as in ledger.Digest: erased output cannot be guessed
 		if c.Logs != "" {
 			streams[i].file = &logFile{path: LogFile(c.Logs, job.ID, job.Attempt, i == 1), limit: c.logLimit()}
 		}
@@ -78,14 +79,15 @@ func (c *Command) capture(job projection.Job) (streams [2]captured) {
 // defaultLogLimit bounds the file of one stream of one attempt.
 const defaultLogLimit = 1 << 20
 
-// cutMark stands where something is left out. It is as long for any number, so that it can be written anew in its place.
+// cutMark replaces the bytes that are left out. Its length is the same for every number, so it can be
+// overwritten in place.
 const cutMark = "\n[… jobledger left out %15d bytes here …]\n"
 
 var cutMarkLen = int64(len(fmt.Sprintf(cutMark, 0)))
 
-// logFile keeps what is written to it in a file, of a flood the head and the tail: when the file has grown to half as
-// much again as it may hold, the tail moves forward over what comes before it. So what a killed worker leaves behind
-// has the last words too, no memory is needed, and whoever reads the file meanwhile sees it grow.
+// logFile keeps at most limit bytes of what is written to it: the head and the tail. When the file is half as
+// long again, the tail moves forward over what precedes it. So no memory is needed, a reader sees the file
+// grow, and it has the last output even if the worker is killed.
 type logFile struct {
 	path  string
 	limit int64
@@ -93,7 +95,7 @@ type logFile struct {
 	file *os.File // nil before the first byte
 	size int64    // of the file
 	cut  int64    // bytes left out
-	err  error    // the first; from then on nothing is written
+	err  error    // the first error; nothing is written after it
 }
 
 func (l *logFile) write(p []byte) {
@@ -119,11 +121,11 @@ func (l *logFile) open() (err error) {
 	return err
 }
 
-// shorten leaves the head and the tail, each half of the limit, with a mark between them.
+// shorten leaves the head and the tail, each half of the limit, and a mark between them.
 func (l *logFile) shorten() error {
 	head, tail := l.limit/2, l.limit-l.limit/2
 	to, from := head+cutMarkLen, l.size-tail
-	begin := to // of what is behind the head
+	begin := to // of what follows the head
 	if l.cut == 0 {
 		begin = head
 	}
@@ -131,7 +133,7 @@ func (l *logFile) shorten() error {
 	if _, err := l.file.WriteAt(fmt.Appendf(nil, cutMark, l.cut), head); err != nil {
 		return err
 	}
-	// from is not before to, so what is read has not been written over.
+	// from is not before to, so nothing is read that was overwritten.
 	if _, err := io.Copy(io.NewOffsetWriter(l.file, to), io.NewSectionReader(l.file, from, tail)); err != nil {
 		return err
 	}
@@ -139,7 +141,7 @@ func (l *logFile) shorten() error {
 	return l.file.Truncate(l.size)
 }
 
-// close leaves the file as it stays.
+// close shortens the file if it is too long, and closes it.
 func (l *logFile) close() error {
 	if l.file == nil {
 		return l.err

@@ -12,64 +12,72 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/worker/child"
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection"
 )
 
-// Command runs a program for each job: the payload is its standard input, the environment says which job it is,
-// and its exit code says how it ended.
+// Command runs a program for each job. The payload is its standard input, the environment describes the job
+// (see [Environment]), and its exit code decides how the job ends (see Map). It can be used by one Worker
+// only.
 type Command struct {
-	Path string   // a path, or a name to look up in PATH
-	Args []string // after the name
-	DB   string   // JOBLEDGER_DB of the child
+	Path string   // a path, or a name that is searched in PATH
+	Args []string // the arguments after the name
+	DB   string   // passed on as JOBLEDGER_DB
 
-	Supervisor []string        // argv of a program that calls Supervise; nil: none, and weaker promises
-	KillAfter  time.Duration   // from TERM to KILL; default 10s
-	Env        []string        // what the child may inherit; default os.Environ. JOBLEDGER_* and NOTIFY_SOCKET never are
-	EnvOnly    []string        // of that it inherits what is named here, and BaseEnv; default all
-	Map        map[int]Outcome // what exit codes mean, where that is not what they mean by themselves
+	Supervisor []string      // argv of a program that calls child.Supervise; nil: none, with weaker guarantees
+	KillAfter  time.Duration // from TERM to KILL; default 10s
 
-	Stdout, Stderr io.Writer // where its output goes; nil: nowhere
+	Env     []string // what the program may inherit, except JOBLEDGER_* and NOTIFY_SOCKET; default os.Environ()
+	EnvOnly []string // limits Env to these names and BaseEnv; default nil: no limit
+
+	// Map overrides what exit codes mean. By default 0 is succeed, 75 and 111 are release, 100 is fail-no-retry,
+	// 126 and 127 mean that the command cannot be run if no attempt has run before, and all others are fail.
+	Map map[int]Outcome
+
+	Stdout, Stderr io.Writer // receive the output; nil discards it
 	Prefix         bool      // put "[job] " before each line, for several slots
-	ResultLimit    int       // how many bytes of its standard output are the result; default 1 MiB
-	NoResult       bool      // its standard output is not the result
-	Logs           string    // the folder for its output, see LogFile; "": no files
-	LogLimit       int64     // how many bytes of each stream of an attempt such a file holds, head and tail; default 1 MiB
-	Private        bool      // keep nothing of its output, neither files, result, error_detail nor digests: only the sizes
+
+	ResultLimit int    // how many bytes of stdout are kept as the result; default 1 MiB
+	NoResult    bool   // stdout is not the result
+	Logs        string // the folder of the log files, see LogFile; "": no log files
+	LogLimit    int64  // how many bytes of a stream its log file holds, head and tail; default 1 MiB
+	Private     bool   // store only the sizes of the output: no log files, result, error_detail or digests
 
 	log      *slog.Logger    // of the worker
-	stopping <-chan struct{} // closed when the worker begins to stop; nil: it never does
+	stopping <-chan struct{} // closed when the worker stops; nil: never
 
-	mu       sync.Mutex
-	ran      bool        // some attempt has shown that the command can be run
-	unusable *StartError // the command cannot run: the worker stops
-	short    int         // attempts in a row that this machine was short of something to start
-	startAt  time.Time   // after which the next one may try
+	mu        sync.Mutex
+	ran       bool        // an attempt has shown that the command can be run
+	unusable  *StartError // an attempt has shown that it cannot; the worker stops
+	shortages int         // successive starts that failed for lack of processes, memory or files
+	startAt   time.Time   // when the next start may be tried after a shortage
 }
 
 const (
-	startDelay    = time.Second      // how long a job waits for this machine to have processes, memory or files again
-	maxStartDelay = 10 * time.Second // how long the worker does, which waits longer each time
+	startDelay    = time.Second      // the delay of a job that was not started because of a shortage
+	maxStartDelay = 10 * time.Second // the longest pause of a worker after shortages; it doubles from startDelay
 )
 
-// StartError says that a command cannot be run: Code is 127 if it is not found, 126 if it cannot be executed.
+// StartError means that a command cannot be run. Code is 127 if it is not found, 126 if it cannot be
+// executed.
 type StartError struct {
 	Code int
 	Err  error
 }
 
-// Error says why.
+// Error returns the text of the cause.
 func (e *StartError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// SelfSupervisor is the argv with which this program is its own supervising parent, if its main calls Supervise for
-// the argument "supervise".
+// SelfSupervisor returns the argv with which this program is its own supervising parent. Its main must call
+// child.Supervise if the only argument is "supervise".
 func SelfSupervisor() []string {
 	if runtime.GOOS == "linux" {
-		return []string{"/proc/self/exe", "supervise"} // the same program, even if its file has been replaced
+		return []string{"/proc/self/exe", "supervise"} // the same program even if its file was replaced
 	}
 	path, err := os.Executable()
 	if err != nil {
@@ -78,53 +86,53 @@ func SelfSupervisor() []string {
 	return []string{path, "supervise"}
 }
 
-// Check looks the command up, so that a typo is said before anything is claimed. Its error is a *StartError.
+// Check searches the command, so that a typo is found before a job is claimed. Its error is a [*StartError].
 func (c *Command) Check() error {
-	_, err := lookPath(c.Path)
+	_, err := child.LookPath(c.Path)
 	return publicStartError(err)
 }
 
 func publicStartError(err error) error {
-	if e := (*startError)(nil); errors.As(err, &e) {
+	if e := (*child.StartError)(nil); errors.As(err, &e) {
 		return &StartError{Code: e.Code, Err: e}
 	}
 	return err
 }
 
-// Unusable returns why the command cannot run, once an attempt has shown it; nil otherwise.
+// Unusable returns why the command cannot be run, once an attempt has shown it; nil otherwise.
 func (c *Command) Unusable() *StartError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.unusable
 }
 
-// cannotRun notes why, which stops the worker.
+// cannotRun records why the command cannot be run, which stops the worker.
 func (c *Command) cannotRun(why *StartError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unusable = why
 }
 
-// started notes whether this machine had what it takes to start an attempt.
-func (c *Command) started(ok bool) {
+// noteStart records whether a start succeeded or failed because of a shortage.
+func (c *Command) noteStart(ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ok {
-		c.short = 0
+		c.shortages = 0
 		return
 	}
-	c.startAt = time.Now().Add(min(startDelay<<min(c.short, 10), maxStartDelay))
-	c.short++
+	c.startAt = time.Now().Add(min(startDelay<<min(c.shortages, 10), maxStartDelay))
+	c.shortages++
 }
 
-// holdOff is how long to claim nothing, because it could not be started.
-func (c *Command) holdOff() time.Duration {
+// startPause returns how much longer to claim nothing, because of a shortage. c may be nil.
+func (c *Command) startPause() time.Duration {
 	if c == nil {
 		return 0
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.short == 0 {
+	if c.shortages == 0 {
 		return 0
 	}
 	return max(time.Until(c.startAt), 0)
@@ -144,35 +152,39 @@ func (c *Command) logLimit() int64 { return cmp.Or(c.LogLimit, defaultLogLimit) 
 func (c *Command) run(t *task) commands.Command {
 	job := t.current()
 	streams := c.capture(job)
-	spec := childSpec{Supervisor: c.Supervisor, Path: c.Path, Args: c.Args, Env: c.environment(job), Stdin: job.Payload,
-		Stdout: c.output(c.Stdout, job), Stderr: c.output(c.Stderr, job), Copies: [2]io.Writer{&streams[0], &streams[1]},
-		ResultLimit: c.ResultLimit, KillAfter: c.KillAfter, Lease: t.deadlines()}
+	spec := child.Spec{
+		Supervisor: c.Supervisor, Path: c.Path, Args: c.Args, Env: c.environment(job), Stdin: job.Payload,
+		Stdout: c.output(c.Stdout, job), Stderr: c.output(c.Stderr, job),
+		Copies:      [2]io.Writer{&streams[0], &streams[1]},
+		ResultLimit: c.ResultLimit, KillAfter: c.KillAfter, Lease: t.deadlines(),
+	}
 	if !job.EndBy.IsZero() {
 		spec.MaxRuntime = job.EndBy.Sub(job.ClaimedAt)
 	}
-	child, err := t.start(spec)
+	process, err := t.start(spec)
 	if err != nil {
 		return c.notStarted(job, err, context.Cause(t.ctx))
 	}
-	c.started(true)
+	c.noteStart(true)
 	failpoint.Hit("child-runs")
-	t.onExtend(func(d leaseDeadlines) { _ = child.Extend(d) })
+	t.onExtend(func(d child.Deadlines) { _ = process.Extend(d) })
 	select {
-	case <-child.Done():
+	case <-process.Done():
 	case <-t.ctx.Done():
 		if errors.Is(context.Cause(t.ctx), ErrStopping) {
-			child.Stop()
+			process.Stop()
 		} else {
-			child.Kill() // lost or cancelled: it must not do anything more
+			process.Kill() // the claim is lost or cancelled: it must stop at once
 		}
 	}
-	end := child.Wait()
+	end := process.Wait()
 	failpoint.Hit("child-ended")
-	return c.ending(t.current(), end, c.wrote(job, streams[:]), context.Cause(t.ctx))
+	return c.ending(t.current(), end, c.closeStreams(job, streams[:]), context.Cause(t.ctx))
 }
 
-// wrote closes what took the output and says what it was. That it could not be kept costs the job nothing.
-func (c *Command) wrote(job projection.Job, streams []captured) (o ledger.Output) {
+// closeStreams returns the sizes and digests of the output. Log files that could not be written do not fail
+// the job.
+func (c *Command) closeStreams(job projection.Job, streams []captured) (o ledger.Output) {
 	var errs [2]error
 	o.StdoutSHA256, o.StdoutBytes, errs[0] = streams[0].close()
 	o.StderrSHA256, o.StderrBytes, errs[1] = streams[1].close()
@@ -186,5 +198,5 @@ func (c *Command) output(w io.Writer, job projection.Job) io.Writer {
 	if w == nil || !c.Prefix {
 		return w
 	}
-	return newPrefixWriter(w, "["+string(job.ID)+"] ")
+	return child.NewPrefixWriter(w, "["+string(job.ID)+"] ")
 }

@@ -11,14 +11,15 @@ import (
 	"jobledger/projection"
 )
 
-// baseEnv is what a command inherits even where Command.EnvOnly is a list: what programs and shells count on, and what
-// holds no secrets. A name that ends with * stands for all that begin so.
+// baseEnv lists what a command inherits even if Command.EnvOnly is a list: variables that most programs
+// expect, and that hold no secrets. A name that ends with * matches every name that begins so.
 var baseEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"}
 
-// BaseEnv lists what a command inherits whatever Command.EnvOnly names.
+// BaseEnv returns the names that a command inherits whatever Command.EnvOnly lists. LC_* means all that begin
+// so.
 func BaseEnv() []string { return slices.Clone(baseEnv) }
 
-// CheckEnvName says why a command cannot inherit the variable called name, or nil.
+// CheckEnvName returns an error if a command cannot inherit a variable of that name.
 func CheckEnvName(name string) error {
 	switch {
 	case strings.Contains(name, "="):
@@ -32,12 +33,12 @@ func CheckEnvName(name string) error {
 	return nil
 }
 
-// inheritable says no to what speaks of the worker's own job or service and not of the command's.
+// inheritable returns false for variables that describe the worker's own job or service.
 func inheritable(name string) bool {
 	return !strings.HasPrefix(name, "JOBLEDGER_") && name != "NOTIFY_SOCKET"
 }
 
-// environment is what the child gets: what the worker has, as far as it may be inherited, and this job.
+// environment returns the variables of the command: those that it inherits, and those of the job.
 func (c *Command) environment(job projection.Job) []string {
 	env := c.Env
 	if env == nil {
@@ -57,7 +58,7 @@ func inBase(name string) bool {
 	})
 }
 
-// Environment is what tells a command which claim of which job it works on, as NAME=VALUE.
+// Environment returns the variables, as NAME=VALUE, that identify the claim and the job to a command.
 func Environment(db string, job projection.Job) []string {
 	return []string{
 		"JOBLEDGER_DB=" + db,

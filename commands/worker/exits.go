@@ -7,27 +7,28 @@ import (
 	"unicode/utf8"
 
 	"jobledger/commands"
+	"jobledger/commands/worker/child"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
 
-// Outcome is what an exit code of a command makes of its job.
+// Outcome is what an exit code of a command means for its job.
 type Outcome string
 
 // The outcomes that Command.Map may give to an exit code.
 const (
 	OutcomeSucceed     Outcome = "succeed"       // the job has succeeded
-	OutcomeFail        Outcome = "fail"          // a failure; tried again unless it was the last attempt
-	OutcomeFailNoRetry Outcome = "fail-no-retry" // a failure, never tried again
-	OutcomeRelease     Outcome = "release"       // no failure: run later, with backoff; the hundredth time a failure
+	OutcomeFail        Outcome = "fail"          // a failure, retried while attempts are left
+	OutcomeFailNoRetry Outcome = "fail-no-retry" // a failure that is not retried
+	OutcomeRelease     Outcome = "release"       // run again after a backoff; the hundredth is a failure
 )
 
-// Outcomes are all that there are.
+// Outcomes returns all outcomes.
 func Outcomes() []Outcome {
 	return []Outcome{OutcomeSucceed, OutcomeFail, OutcomeFailNoRetry, OutcomeRelease}
 }
 
-// The exit codes of a child that mean more than failure, after sysexits.h, qmail and the shells.
+// The exit codes with a meaning of their own, taken from sysexits.h, qmail and the shells.
 const (
 	exitTempFail  = 75
 	exitSoftFail  = 111
@@ -36,7 +37,7 @@ const (
 	exitNotFound  = 127
 )
 
-// outcomeOf is what an exit code means; "" for one that says that the command cannot be run.
+// outcomeOf returns what an exit code means; "" means that the command cannot be run.
 func (c *Command) outcomeOf(code int) Outcome {
 	if o, ok := c.Map[code]; ok {
 		return o
@@ -54,15 +55,19 @@ func (c *Command) outcomeOf(code int) Outcome {
 	return OutcomeFail
 }
 
-// ending says how an attempt ended: the exit map. nil: there is nothing to record.
-func (c *Command) ending(job projection.Job, end childEnd, output ledger.Output, cause error) commands.Command {
-	first := c.isFirst(end)
-	fail := commands.Fail{Token: job.Token, Detail: c.detail(end), ExitCode: end.ExitCode, Signal: end.Signal, Output: output}
+// ending returns the command that records how an attempt ended, or nil if there is nothing to record.
+func (c *Command) ending(
+	job projection.Job, end child.End, output ledger.Output, cause error,
+) commands.Command {
+	first := c.noteRan(end)
+	fail := commands.Fail{
+		Token: job.Token, Detail: c.detail(end), ExitCode: end.ExitCode, Signal: end.Signal, Output: output,
+	}
 	release := commands.Release{Token: job.Token, Reason: ErrStopping.Error(), Output: output}
 	switch {
-	case isLost(cause), end.Cause == causeLease:
-		return nil // the job is somebody else's, or the sweeper will give it on
-	case end.Cause == causeMaxRuntime:
+	case isLost(cause), end.Cause == child.CauseLease:
+		return nil // the claim is over, or the sweeper will reclaim it
+	case end.Cause == child.CauseMaxRuntime:
 		fail.Code = ledger.MaxRuntime
 		return fail
 	case end.ExitCode != nil && c.outcomeOf(*end.ExitCode) == OutcomeSucceed:
@@ -73,7 +78,7 @@ func (c *Command) ending(job projection.Job, end childEnd, output ledger.Output,
 		fail.Code, fail.Detail = "lost_child", commands.Detail(end.Err.Error()+"\n"+fail.Detail)
 		return fail
 	case end.Signal != "":
-		if c.isStopping() && isGoodbye(end.Signal) {
+		if c.isStopping() && isServiceStop(end.Signal) {
 			release.Reason = fmt.Sprintf("%s: the command was ended by %s", ErrStopping, end.Signal)
 			return release
 		}
@@ -98,8 +103,9 @@ func (c *Command) ending(job projection.Job, end childEnd, output ledger.Output,
 	return fail
 }
 
-// isFirst reports whether no attempt has shown yet that the command can be run, and notes what this one shows.
-func (c *Command) isFirst(end childEnd) bool {
+// noteRan records whether this attempt has shown that the command can be run, and reports whether none before
+// it had.
+func (c *Command) noteRan(end child.End) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := !c.ran
@@ -107,13 +113,13 @@ func (c *Command) isFirst(end childEnd) bool {
 	return first
 }
 
-// isGoodbye reports whether a signal is one with which a service is ended. Some send it to all of its processes at
-// once; to a command of a worker that is stopping, it is part of that and no failure of the job.
-func isGoodbye(signal string) bool {
+// isServiceStop reports whether a signal is one that stops a service. Service managers send it to all
+// processes of a service; for a command of a stopping worker it is therefore not a failure.
+func isServiceStop(signal string) bool {
 	return signal == "SIGTERM" || signal == "SIGINT" || signal == "SIGHUP"
 }
 
-// notStarted: no process ran. A command that cannot run at all gives the job back and stops the worker.
+// notStarted returns the command that records a failed start. A command that cannot be run stops the worker.
 func (c *Command) notStarted(job projection.Job, err, cause error) commands.Command {
 	release := commands.Release{Token: job.Token, Reason: reason(err)}
 	switch e := (*StartError)(nil); {
@@ -124,34 +130,35 @@ func (c *Command) notStarted(job projection.Job, err, cause error) commands.Comm
 	case errors.As(publicStartError(err), &e):
 		c.cannotRun(e)
 	default:
-		release.Delay = startDelay // out of processes, memory or files just now
-		c.started(false)
+		release.Delay = startDelay // a shortage of processes, memory or files
+		c.noteStart(false)
 	}
 	return release
 }
 
-// isLost reports whether a context ended because the claim is over: then nothing is recorded.
+// isLost reports whether a context ended because the claim is over, so that nothing is to be recorded.
 func isLost(cause error) bool {
-	return errors.Is(cause, commands.ErrLeaseLost) || errors.Is(cause, commands.ErrCancelled) || errors.Is(cause, ErrNotRenewed)
+	return errors.Is(cause, commands.ErrLeaseLost) || errors.Is(cause, commands.ErrCancelled) ||
+		errors.Is(cause, ErrNotRenewed)
 }
 
-// result is what the child printed; nil if it printed nothing, or if that is not the result.
-func (c *Command) result(end childEnd) []byte {
+// result returns the kept standard output, or nil if it is empty or is not the result.
+func (c *Command) result(end child.End) []byte {
 	if len(end.Stdout) == 0 || c.NoResult || c.Private {
 		return nil
 	}
 	return end.Stdout
 }
 
-// detail is the end of what the child said on stderr.
-func (c *Command) detail(end childEnd) string {
+// detail returns the end of the standard error output.
+func (c *Command) detail(end child.End) string {
 	if c.Private {
 		return ""
 	}
 	return commands.Detail(string(end.StderrTail))
 }
 
-// reason is err as the reason of a release: valid UTF-8 within the limit.
+// reason returns the text of err as the reason of a release: valid UTF-8 within the limit.
 func reason(err error) string {
 	text := strings.ToValidUTF8(strings.ReplaceAll(err.Error(), "\x00", "\uFFFD"), "\uFFFD")
 	for len(text) > commands.MaxReason {

@@ -158,7 +158,7 @@ func TestACancelledJobStopsItsHandlerAndRecordsNothing(t *testing.T) {
 		j := one(t, service, commands.Enqueue{})
 		var cause atomic.Value
 		w := newWorker(service, func(ctx context.Context, job projection.Job) ([]byte, error) {
-			if _, err := service.Do(ctx, "cli:test", job.ID, commands.Cancel{Reason: "wrong customer"}); err != nil {
+			if _, err := service.Apply(ctx, "cli:test", job.ID, commands.Cancel{Reason: "wrong customer"}); err != nil {
 				return nil, err
 			}
 			<-ctx.Done()

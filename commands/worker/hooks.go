@@ -6,21 +6,22 @@ import (
 	"jobledger/projection"
 )
 
-// Hooks let a program measure what its worker does; a nil one is not called. They are called after the commit of what
-// they tell, one at a time, on the goroutine that also keeps the leases: they must return at once.
+// Hooks let a program measure its worker. A nil hook is not called. Hooks are called after the commit of what
+// they report, one at a time, on the goroutine that also renews the leases: they must return at once.
 type Hooks struct {
-	// Started tells of a job that was claimed and begins. waited is how long it was ready before, by the ledger's clock.
+	// Started is called when a job was claimed and begins. waited is how long the job was ready before, by the
+	// ledger's clock.
 	Started func(job projection.Job, waited time.Duration)
 
-	// Ended tells what became of that claim, with the job as it is then: a failed one is queued where it will be tried
-	// again. took is how long the work ran.
+	// Ended is called when a claim has ended, with the job after its end: a failed job that is retried is
+	// queued. took is how long the work ran.
 	Ended func(job projection.Job, how Ending, took time.Duration)
 }
 
 // Ending is how a claim ended.
 type Ending string
 
-// Lost stands for a claim that somebody else ended, or whose end could not be recorded in time.
+// The endings of a claim. Lost means that another process ended it, or that its end was not recorded in time.
 const (
 	Succeeded Ending = "succeeded"
 	Failed    Ending = "failed"
@@ -28,19 +29,19 @@ const (
 	Lost      Ending = "lost"
 )
 
-// ended counts an end and tells of it.
-func (s *shift) ended(t *task, job projection.Job, how Ending) {
+// report counts the end of a claim and calls the hook.
+func (l *loop) report(t *task, job projection.Job, how Ending) {
 	switch how {
 	case Succeeded:
-		s.stats.Succeeded++
+		l.stats.Succeeded++
 	case Failed:
-		s.stats.Failed++
+		l.stats.Failed++
 	case Released:
-		s.stats.Released++
+		l.stats.Released++
 	case Lost:
-		s.stats.Lost++
+		l.stats.Lost++
 	}
-	if s.Hooks.Ended != nil {
-		s.Hooks.Ended(job, how, t.took)
+	if l.Hooks.Ended != nil {
+		l.Hooks.Ended(job, how, t.took)
 	}
 }

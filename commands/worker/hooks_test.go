@@ -32,7 +32,7 @@ func TestHooksTellOfEveryClaim(t *testing.T) {
 			case "later":
 				return nil, worker.Snooze(time.Hour)
 			case "stolen":
-				if _, err := service.Do(ctx, "cli:test", job.ID, commands.Cancel{}); err != nil {
+				if _, err := service.Apply(ctx, "cli:test", job.ID, commands.Cancel{}); err != nil {
 					return nil, err
 				}
 				<-ctx.Done()
@@ -68,7 +68,8 @@ func TestHooksTellOfEveryClaim(t *testing.T) {
 	})
 }
 
-// Whoever has the token may have ended the claim: the handler hears of it with the next beat, and its result is lost.
+// Whoever has the token may have ended the claim: the handler hears of it with the next beat, and its result
+// is lost.
 func TestALostLeaseStopsItsHandlerAndRecordsNothing(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +77,7 @@ func TestALostLeaseStopsItsHandlerAndRecordsNothing(t *testing.T) {
 		j := one(t, service, commands.Enqueue{})
 		var cause error
 		w := newWorker(service, func(ctx context.Context, job projection.Job) ([]byte, error) {
-			if _, err := service.Do(ctx, "cli:test", job.ID, commands.Release{Token: job.Token, Delay: time.Hour}); err != nil {
+			if _, err := service.Apply(ctx, "cli:test", job.ID, commands.Release{Token: job.Token, Delay: time.Hour}); err != nil {
 				return nil, err
 			}
 			<-ctx.Done()

@@ -3,177 +3,26 @@
 package worker
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"fmt"
 	"os"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"jobledger/ledger/ledgertest"
 )
 
-// TestMain lets this program be its own supervising parent, and a worker that can be frozen and killed.
+// TestMain lets this program be the worker process that BenchmarkWake and BenchmarkIdle start.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case "supervise":
-			if err := Supervise(); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				os.Exit(1)
-			}
-			syscall.Exit(0) // without the second for which the race detector holds os.Exit up
-		case "starter":
-			starter(os.Args[2])
-		case "listener":
-			listener(os.Args[2])
-		case "first":
-			firstProcess()
-		}
+	if len(os.Args) == 3 && os.Args[1] == "listener" {
+		listener(os.Args[2])
 	}
 	ledgertest.DefaultSignals()
 	os.Exit(m.Run())
 }
 
-// starter runs the child that the text describes until somebody ends this process.
-func starter(text string) {
-	var s struct {
-		Script     string
-		Term, Kill time.Duration
-	}
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		panic(err)
-	}
-	spec := shell(s.Script)
-	if s.Kill > 0 {
-		spec.Lease = in(s.Term, s.Kill)
-	}
-	c, err := startChild(context.Background(), spec)
-	if err != nil {
-		panic(err)
-	}
-	c.Wait()
-	time.Sleep(20 * time.Second)
-	os.Exit(0)
-}
-
-func self() []string {
+// self is the path of this program.
+func self() string {
 	exe, err := os.Executable()
 	if err != nil {
 		panic(err)
 	}
-	return []string{exe, "supervise"}
-}
-
-// shell describes a supervised sh script.
-func shell(script string, args ...string) childSpec {
-	return childSpec{
-		Supervisor: self(), Path: "/bin/sh", Args: append([]string{"-c", script, "sh"}, args...),
-		Env: []string{"PATH=" + os.Getenv("PATH")},
-	}
-}
-
-func in(term, kill time.Duration) leaseDeadlines {
-	now := time.Now()
-	return leaseDeadlines{Term: now.Add(term), Kill: now.Add(kill)}
-}
-
-func start(t testing.TB, spec childSpec) *child {
-	t.Helper()
-	c, err := startChild(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func run(t testing.TB, spec childSpec) childEnd {
-	t.Helper()
-	return start(t, spec).Wait()
-}
-
-// how says in one word how a child ended.
-func how(e childEnd) string {
-	switch {
-	case e.ExitCode != nil && e.Signal == "" && e.Err == nil:
-		return strings.TrimSpace(fmt.Sprintf("exit %d %s", *e.ExitCode, e.Cause))
-	case e.ExitCode == nil && e.Signal != "" && e.Err == nil:
-		return strings.TrimSpace(e.Signal + " " + string(e.Cause))
-	}
-	return fmt.Sprintf("%+v", e)
-}
-
-func wantEnd(t testing.TB, e childEnd, want string) {
-	t.Helper()
-	if got := how(e); got != want {
-		t.Errorf("child ended with %q, want %q; stderr: %s", got, want, e.StderrTail)
-	}
-	if bytes.Contains(e.StderrTail, []byte("DATA RACE")) { // in the supervising parent, whose stderr is the child's
-		t.Errorf("%s", e.StderrTail)
-	}
-}
-
-// eventually polls until ok.
-func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(within); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", within, what)
-		}
-	}
-}
-
-// pidsIn waits until a file holds n process ids, each written as a line.
-func pidsIn(t testing.TB, file string, n int) (pids []int) {
-	t.Helper()
-	eventually(t, time.Minute, fmt.Sprintf("%d process ids in %s", n, file), func() bool {
-		text, _ := os.ReadFile(file)
-		pids = nil
-		for line := range strings.Lines(string(text)) {
-			if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && strings.HasSuffix(line, "\n") {
-				pids = append(pids, pid)
-			}
-		}
-		return len(pids) == n
-	})
-	return pids
-}
-
-// alive says whether a process is there and no zombie.
-func alive(pid int) bool {
-	if unix.Kill(pid, 0) != nil {
-		return false
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err != nil || !bytes.Contains(stat[bytes.LastIndexByte(stat, ')'):], []byte(") Z "))
-}
-
-func wantGone(t testing.TB, within time.Duration, pids []int) {
-	t.Helper()
-	eventually(t, within, fmt.Sprintf("the end of processes %d", pids), func() bool {
-		for _, pid := range pids {
-			if alive(pid) {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-// everyWay runs a test with a supervising parent and without one.
-func everyWay(t *testing.T, test func(t *testing.T, way func(childSpec) childSpec)) {
-	t.Run("supervised", func(t *testing.T) {
-		t.Parallel()
-		test(t, func(s childSpec) childSpec { return s })
-	})
-	t.Run("direct", func(t *testing.T) {
-		t.Parallel()
-		test(t, func(s childSpec) childSpec { s.Supervisor = nil; return s })
-	})
+	return exe
 }

@@ -34,8 +34,8 @@ func newSkewed(t testing.TB, path string) *skewed {
 	return s
 }
 
-// Clocks that jump, and differ from each other, by seconds or hours: whoever works goes on working, beats in time, and
-// loses nothing.
+// Clocks that jump, and differ from each other, by seconds or hours: whoever works goes on working, beats in
+// time, and loses nothing.
 func TestClocksThatJumpCostNoLiveJob(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	for seed := range uint64(4) {

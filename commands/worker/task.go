@@ -7,60 +7,62 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/worker/child"
 	"jobledger/projection"
 )
 
-// task is one claimed job while it is worked on.
+// task is one claimed job and the work on it.
 type task struct {
-	ctx    context.Context // ends when the work must stop, with the cause
+	ctx    context.Context // ends when the work must stop, with the reason as its cause
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex
 	job      projection.Job
-	lease    leaseDeadlines
-	timer    *time.Timer // ends ctx when the lease was not renewed in time
-	extended func(leaseDeadlines)
+	lease    child.Deadlines
+	timer    *time.Timer           // ends ctx when the lease is not renewed in time
+	extended func(child.Deadlines) // see onExtend; nil: the timer holds the deadline
 
-	asks time.Duration // how long a lease its claim and its beats ask for
-	took time.Duration // how long the work ran; known when it has ended
-	beat time.Time     // when the next heartbeat is due; only the worker's own goroutine looks
+	requested time.Duration // the length of the lease that claims and heartbeats ask for
+	took      time.Duration // how long the work ran; known when it has ended
+	nextBeat  time.Time     // when the next heartbeat is due; used by the goroutine of the loop only
 }
 
-// newTask takes job, which was asked for at the moment asked, with such a lease.
+// newTask returns the task of a job that was requested at the time asked, with a lease of that length.
 func newTask(ctx context.Context, job projection.Job, asked time.Time, lease time.Duration) *task {
-	t := &task{job: job, asks: lease}
+	t := &task{job: job, requested: lease}
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	t.lease = t.deadlinesOf(job, asked)
 	t.timer = time.AfterFunc(time.Until(t.lease.Term), func() { t.cancel(ErrNotRenewed) })
-	t.beat = asked.Add(t.lengthOf(job) / 3)
+	t.nextBeat = asked.Add(t.leaseOf(job) / 3)
 	return t
 }
 
-// lengthOf is how long the lease holds without a heartbeat, by the ledger's own reckoning, and so the sweeper's: it may
-// be shorter than what was asked for, where the max runtime ends it or the clock was set back, since HeartbeatAt runs
-// ahead of such a clock (I7). Set back so far that nothing is left, nobody knows; the sweeper takes the default then.
-func (t *task) lengthOf(job projection.Job) time.Duration {
+// leaseOf returns how long the lease holds without a heartbeat, as the ledger and the sweeper compute it. It
+// is shorter than requested if the maximum runtime ends it, or if the clock was set back, since HeartbeatAt
+// is then ahead of the clock (I7). If the clock was set back so far that no lease is left, the sweeper
+// assumes the default length.
+func (t *task) leaseOf(job projection.Job) time.Duration {
 	length := job.LeaseUntil.Sub(job.HeartbeatAt)
-	ends := !job.EndBy.IsZero() && job.LeaseUntil.After(job.EndBy) // with the max runtime
-	if length < commands.MinLease && !ends {
-		return min(t.asks, commands.DefaultLease)
+	cut := !job.EndBy.IsZero() && job.LeaseUntil.After(job.EndBy) // by the maximum runtime
+	if length < commands.MinLease && !cut {
+		return min(t.requested, commands.DefaultLease)
 	}
 	return length
 }
 
-// deadlinesOf are the instants at which the work must have stopped if the lease is not renewed. They count from
-// before the ledger was asked, so they come before the lease's end as the ledger sees it.
-func (t *task) deadlinesOf(job projection.Job, asked time.Time) leaseDeadlines {
-	length := t.lengthOf(job)
-	return leaseDeadlines{Term: asked.Add(length * 2 / 3), Kill: asked.Add(length)}
+// deadlinesOf returns when the work must have stopped if the lease is not renewed. The deadlines count from
+// before the request, so they come before the lease expires in the ledger.
+func (t *task) deadlinesOf(job projection.Job, asked time.Time) child.Deadlines {
+	length := t.leaseOf(job)
+	return child.Deadlines{Term: asked.Add(length * 2 / 3), Kill: asked.Add(length)}
 }
 
-// renewed takes the job as it is after a heartbeat that was asked for at the moment asked.
+// renewed takes in the job after a heartbeat that was requested at the time asked.
 func (t *task) renewed(job projection.Job, asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.job, t.lease = job, t.deadlinesOf(job, asked)
-	t.beat = asked.Add(t.lengthOf(job) / 3)
+	t.nextBeat = asked.Add(t.leaseOf(job) / 3)
 	if t.extended != nil {
 		t.extended(t.lease)
 	} else {
@@ -68,8 +70,9 @@ func (t *task) renewed(job projection.Job, asked time.Time) {
 	}
 }
 
-// onExtend leaves the deadlines to f: a supervising parent holds them better than this process.
-func (t *task) onExtend(f func(leaseDeadlines)) {
+// onExtend passes the deadlines, now and after each renewal, to f instead of the timer: a supervising parent
+// enforces them even if this process freezes.
+func (t *task) onExtend(f func(child.Deadlines)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.extended = f
@@ -83,15 +86,15 @@ func (t *task) current() projection.Job {
 	return t.job
 }
 
-func (t *task) deadlines() leaseDeadlines {
+func (t *task) deadlines() child.Deadlines {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lease
 }
 
-// start starts the task's command. A stopping worker does not break that off, which would kill what has begun: it asks
-// the command to end once it runs. A lost claim does.
-func (t *task) start(spec childSpec) (*child, error) {
+// start starts the task's command. A lost claim aborts the start. A stopping worker does not, because that
+// would kill the command: it asks the command to end once it runs.
+func (t *task) start(spec child.Spec) (*child.Process, error) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.ctx))
 	defer cancel(nil)
 	stop := context.AfterFunc(t.ctx, func() {
@@ -100,15 +103,15 @@ func (t *task) start(spec childSpec) (*child, error) {
 		}
 	})
 	defer stop()
-	c, err := startChild(ctx, spec)
-	if errors.Is(err, errLate) {
+	c, err := child.Start(ctx, spec)
+	if errors.Is(err, child.ErrLate) {
 		t.cancel(ErrNotRenewed)
 	}
 	return c, err
 }
 
-// over releases what the task holds.
-func (t *task) over() {
+// close releases the resources of the task.
+func (t *task) close() {
 	t.timer.Stop()
 	t.cancel(context.Canceled)
 }

@@ -23,8 +23,8 @@ import (
 	"jobledger/projection"
 )
 
-// listener is a worker process that says on stdout when it began with which job, until its stdin ends. Then it says how
-// much of a processor it took.
+// listener is a worker process that says on stdout when it began with which job, until its stdin ends. Then
+// it says how much of a processor it took.
 func listener(path string) {
 	store, err := ledger.Open(context.Background(), path)
 	if err != nil {
@@ -70,7 +70,7 @@ type listening struct {
 
 func startListener(t testing.TB, path string) *listening {
 	t.Helper()
-	l := &listening{t: t, cmd: exec.Command(self()[0], "listener", path), lines: make(chan [2]string, 100)}
+	l := &listening{t: t, cmd: exec.Command(self(), "listener", path), lines: make(chan [2]string, 100)}
 	l.cmd.Stderr = os.Stderr
 	stdin, err := l.cmd.StdinPipe()
 	if err != nil {
@@ -126,7 +126,8 @@ func latencies(b *testing.B, fromCall, fromCommit []time.Duration) {
 	}
 }
 
-// BenchmarkWake measures from enqueueing to the beginning of the work, one job at a time, with a worker that waits.
+// BenchmarkWake measures from enqueueing to the beginning of the work, one job at a time, with a worker that
+// waits.
 func BenchmarkWake(b *testing.B) {
 	run := func(b *testing.B, service *commands.Service, begun func(i int) time.Time) {
 		var fromCall, fromCommit []time.Duration
@@ -172,7 +173,8 @@ func BenchmarkWake(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle measures what a worker process takes of a processor while there is nothing to do; one op is a second.
+// BenchmarkIdle measures what a worker process takes of a processor while there is nothing to do; one op is a
+// second.
 func BenchmarkIdle(b *testing.B) {
 	for name, quiet := range map[string]bool{"bell": false, "without-bell": true} {
 		b.Run(name, func(b *testing.B) {

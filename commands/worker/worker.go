@@ -11,39 +11,41 @@ import (
 	"jobledger/ledger"
 )
 
-// Worker claims jobs and works on them. Fill in the fields and call Run once.
+// Worker claims jobs and works on them. Fill in the fields and call Run or Finish once. A field that is not
+// required has a default.
 type Worker struct {
 	Service *commands.Service
-	Handler Handler       // what to do with a job; exactly one of Handler and
-	Command *Command      // Command
-	Process ledger.Worker // this process: a name, and a fresh ULID as Boot
+	Handler Handler       // does the work; exactly one of Handler and Command is required
+	Command *Command      // runs a program that does the work
+	Process ledger.Worker // this process: a name, and a new ULID as Boot
 
 	Queues       []string      // required
 	Capabilities []string      // labels that jobs may require
-	Slots        int           // jobs at a time; default 1
-	Lease        time.Duration // how long a claim holds without a heartbeat; default 1m. Heartbeats come every third of it
-	MaxRuntime   time.Duration // the most that any job may run; 0: as the job says
-	Poll         time.Duration // how often an idle worker looks for work without having been woken; default 5s
-	SweepEvery   time.Duration // how often it looks for lost leases; default 15s; negative: never
-	MaxJobs      int           // stop after so many; 0: no end
-	Drain        bool          // stop when nothing is ready
+	Slots        int           // jobs that run at the same time; default 1
+	Lease        time.Duration // how long a claim holds without a heartbeat, sent every third of it; default 1m
+	MaxRuntime   time.Duration // bounds the runtime of every job; default 0: only the job's own limit holds
+	Poll         time.Duration // how often an idle worker that is not notified polls; default 5s
+	SweepEvery   time.Duration // how often expired leases are reclaimed; default 15s; negative: never
+	MaxJobs      int           // stop after this many jobs; default 0: no limit
+	Drain        bool          // stop when no job is ready
 	Log          *slog.Logger  // default: discards
 	Hooks        Hooks
 
 	mu   sync.Mutex
-	stop chan struct{} // made when first needed, so that the zero value works
+	stop chan struct{} // closed by Stop; made when first needed, so that the zero value works
 }
 
-// Stats says what a worker did.
+// Stats counts the jobs that a worker claimed, and how these claims ended.
 type Stats struct {
-	Claimed   int // jobs
-	Succeeded int // of these, recorded as such; likewise:
+	Claimed   int
+	Succeeded int
 	Failed    int
 	Released  int
-	Lost      int // ended by somebody else, or not recorded in time
+	Lost      int // ended by another process, or not recorded in time
 }
 
-// Stop makes Run claim no more, wait for the jobs under way, and return. It may be called more than once.
+// Stop makes Run claim no more jobs, wait for those that are running, and return. It may be called more than
+// once.
 func (w *Worker) Stop() {
 	stop := w.stopChannel()
 	w.mu.Lock()
@@ -64,21 +66,21 @@ func (w *Worker) stopChannel() chan struct{} {
 	return w.stop
 }
 
-// lastWrites is how long a worker that is to end at once tries to record what became of its jobs.
+// lastWrites is how long a worker whose context has ended tries to record the ends of its jobs.
 const lastWrites = 10 * time.Second
 
-// Run works until Stop is called, MaxJobs have ended, or, with Drain, nothing is ready. When ctx ends it stops the
-// jobs under way as well and releases them, which is no failure.
+// Run works until Stop is called, MaxJobs have ended, or, with Drain, no job is ready. When ctx ends, Run
+// also stops the running jobs and releases them, which does not count as a failure.
 //
-// Errors: a *StartError when the command cannot be run; a *commands.InvalidError for a name, queue or label that no
-// claim could have; ledger.ErrReplaced and the like when the ledger is gone.
-// That the ledger is busy or the disk full is no reason to end: it tries again.
+// It returns a [*StartError] if the command cannot be run, a [*commands.InvalidError] if no claim with these
+// names, queues or labels is valid, and [ledger.ErrReplaced], [ledger.ErrClosed] or [ledger.ErrDamaged] if
+// the ledger is gone. A busy ledger or a full disk does not end it: Run retries with backoff.
 func (w *Worker) Run(ctx context.Context) (Stats, error) {
-	s, err := w.prepare(ctx)
+	l, err := w.newLoop(ctx)
 	if err != nil {
 		return Stats{}, err
 	}
-	if err := s.request(1).Check(); err != nil { // no claim would ever be allowed
+	if err := l.request(1).Check(); err != nil {
 		return Stats{}, err
 	}
 	if w.Command != nil {
@@ -89,13 +91,13 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 	if err := w.Service.WorkerStarted(ctx, w.Process, w.Queues, w.Capabilities); err != nil {
 		return Stats{}, err
 	}
-	s.present = time.Now()
+	l.presentAt = time.Now()
 	sweeping, stopSweeping := context.WithCancel(ctx)
 	var sweeper sync.WaitGroup
 	if w.SweepEvery >= 0 {
 		sweeper.Go(func() { w.sweep(sweeping) })
 	}
-	err = s.loop(ctx)
+	err = l.run(ctx)
 	stopSweeping()
 	sweeper.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWrites)
@@ -103,7 +105,7 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 	if stopErr := w.Service.WorkerStopped(last, w.Process); err == nil {
 		err = stopErr
 	}
-	return s.stats, err
+	return l.stats, err
 }
 
 func (w *Worker) sweep(ctx context.Context) {

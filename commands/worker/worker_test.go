@@ -13,12 +13,13 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 func verify(t testing.TB, store *ledger.Store) {
 	t.Helper()
 	err := store.Read(context.Background(), func(tx *ledger.Tx) error {
-		v, err := projection.Verify(context.Background(), tx, nil)
+		v, err := audit.Verify(context.Background(), tx, nil)
 		for _, f := range v.Findings {
 			t.Errorf("verify: %+v", f)
 		}

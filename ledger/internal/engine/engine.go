@@ -79,14 +79,14 @@ type BeginOptions struct {
 	Since     time.Time     // when the first function began to wait for the write lock
 	LockWait  time.Duration // how long after Since Begin gives up with ErrBusy
 	Exclusive bool          // no other process writes, so that there is no queue for the lock
-	// Questions are asked in the round trip that begins the transaction, where there is one. They are left out after a
+	// WarmupQueries are sent in the round trip that begins the transaction, where there is one. They are left out after a
 	// lost connection or an error.
-	Questions []Question
+	WarmupQueries []WarmupQuery
 }
 
 // Head describes a ledger at the beginning of a transaction.
 type Head struct {
 	Tail, TailAt int64     // pos and at of the last event
 	Now          time.Time // by the engine's own clock; zero: it has none
-	Answers      []Answer  // to BeginOptions.Questions; none: they were not asked
+	Prefetched   []Answer  // to BeginOptions.WarmupQueries; none: they were not sent
 }

@@ -47,12 +47,12 @@ func (c *connection) text(query string) string {
 	return text
 }
 
-// head runs statements, reads the head of the ledger, and asks the questions.
-func (c *connection) head(ctx context.Context, first *pgx.Batch, questions []engine.Question) (engine.Head, error) {
+// head runs statements, reads the head of the ledger, and runs the queries.
+func (c *connection) head(ctx context.Context, first *pgx.Batch, queries []engine.WarmupQuery) (engine.Head, error) {
 	var at engine.Head
 	n := first.Len()
 	first.Queue(selectHead)
-	for _, q := range questions {
+	for _, q := range queries {
 		first.Queue(c.text(q.Query), q.Args...)
 	}
 	results := c.conn.SendBatch(ctx, first)
@@ -67,11 +67,11 @@ func (c *connection) head(ctx context.Context, first *pgx.Batch, questions []eng
 		err = results.QueryRow().Scan(&now, &at.Tail, &at.TailAt)
 		at.Now = time.UnixMicro(now).UTC()
 	}
-	for i := 0; i < len(questions) && err == nil; i++ {
+	for i := 0; i < len(queries) && err == nil; i++ {
 		var a engine.Answer
 		if a, err = readAnswer(results.Query()); err == nil {
-			a.Query = questions[i].Query
-			at.Answers = append(at.Answers, a)
+			a.Query = queries[i].Query
+			at.Prefetched = append(at.Prefetched, a)
 		}
 	}
 	if closeErr := results.Close(); err == nil {

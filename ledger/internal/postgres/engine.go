@@ -45,11 +45,11 @@ func (p *Engine) Info() engine.Info { return p.info }
 // Begin connects if necessary. It tries again after a lost connection, since nothing has been written yet.
 func (p *Engine) Begin(ctx context.Context, o engine.BeginOptions) (*engine.Session, engine.Head, error) {
 	failpoint.Hit("begin")
-	pause, questions := firstReconnect, o.Questions
+	pause, queries := firstReconnect, o.WarmupQueries
 	for {
-		at, err := p.tryBegin(ctx, o.LockWait-time.Since(o.Since), questions)
-		if len(questions) > 0 && errors.Is(err, engine.ErrDamaged) { // the function that asks this will report it
-			questions = nil
+		at, err := p.tryBegin(ctx, o.LockWait-time.Since(o.Since), queries)
+		if len(queries) > 0 && errors.Is(err, engine.ErrDamaged) { // the function that asks this will report it
+			queries = nil
 			at, err = p.tryBegin(ctx, o.LockWait-time.Since(o.Since), nil)
 		}
 		if err == nil {
@@ -70,23 +70,23 @@ func (p *Engine) Begin(ctx context.Context, o engine.BeginOptions) (*engine.Sess
 			return nil, at, context.Cause(ctx)
 		case <-time.After(pause):
 		}
-		pause, questions = min(2*pause, lastReconnect), nil
+		pause, queries = min(2*pause, lastReconnect), nil
 	}
 }
 
-func (p *Engine) tryBegin(ctx context.Context, wait time.Duration, questions []engine.Question) (at engine.Head, err error) {
+func (p *Engine) tryBegin(ctx context.Context, wait time.Duration, queries []engine.WarmupQuery) (at engine.Head, err error) {
 	if p.writer == nil {
 		if p.writer, err = p.address.connect(ctx, forWriting); err != nil {
 			return at, err
 		}
-		questions = nil
+		queries = nil
 	}
 	_ = connOf(p.writer).drainPipeline() // a pending NOTIFY; its error is harmless, and a dead connection fails next
 	batch := &pgx.Batch{}
 	batch.Queue(`BEGIN`)
 	batch.Queue(`SELECT set_config('lock_timeout', $1, true), pg_advisory_xact_lock($2)`,
 		strconv.FormatInt(max(wait.Milliseconds(), 1), 10), p.lockKey)
-	if at, err = connOf(p.writer).head(ctx, batch, questions); err != nil {
+	if at, err = connOf(p.writer).head(ctx, batch, queries); err != nil {
 		_ = p.Rollback()
 	}
 	return at, err

@@ -108,7 +108,7 @@ func (f *prefetch) read() (driver.Rows, []driver.Value, error) {
 	return f.rows, make([]driver.Value, len(f.rows.Columns())), nil
 }
 
-// readAnswer reads all rows of the answer to a question.
+// readAnswer reads all rows of a warm-up query.
 func readAnswer(rows pgx.Rows, err error) (a engine.Answer, _ error) {
 	if err != nil {
 		return a, err

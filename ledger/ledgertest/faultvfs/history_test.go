@@ -15,6 +15,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest/faultvfs"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 )
 
 // What clients were told, and whether a ledger that has come through a fault still says so.
@@ -241,7 +242,7 @@ func eachEvent(tx *ledger.Tx, fn func(e ledger.Event, line string) error) error 
 
 // verify is the program's own: the database is whole, and the tables equal the fold of the events.
 func verify(tx *ledger.Tx) error {
-	v, err := projection.Verify(context.Background(), tx, nil)
+	v, err := audit.Verify(context.Background(), tx, nil)
 	if err == nil && len(v.Findings) > 0 {
 		err = fmt.Errorf("verify: %+v", v.Findings[0])
 	}

@@ -192,7 +192,7 @@ func workOn(disk *faultvfs.Disk, store *ledger.Store, old int) (*history, error)
 		}
 	}
 	err := c.ask(false, func() ([]fact, error) {
-		j, err := queue.Do(context.Background(), c.actor, fresh[0], commands.Cancel{})
+		j, err := queue.Apply(context.Background(), c.actor, fresh[0], commands.Cancel{})
 		return promised(j, commands.Cancel{}, err), err
 	})
 	if err != nil {

@@ -155,7 +155,7 @@ func enqueue(jobs ...commands.Enqueue) func(*caller) (answer, error) {
 func do(name string, cmd func(token string) commands.Command) func(*caller) (answer, error) {
 	return func(c *caller) (answer, error) {
 		command := cmd(c.held[name].Token)
-		j, err := c.queue.Do(context.Background(), self, ledger.JobID(jobID(name)), command)
+		j, err := c.queue.Apply(context.Background(), self, ledger.JobID(jobID(name)), command)
 		if c.again && errors.Is(err, commands.ErrConflict) { // what was to become of it has
 			j, err = c.job(name)
 		}
@@ -180,19 +180,19 @@ func (c *caller) job(name string) (j projection.Job, err error) {
 // first looks for what it was given unawares.
 func claim(n int, finish string) func(*caller) (answer, error) {
 	return func(c *caller) (a answer, err error) {
-		var steps []commands.Step
+		var steps []commands.Op
 		if j, ok := c.held[finish]; ok {
-			steps = append(steps, commands.Step{Job: j, Command: commands.Succeed{Token: j.Token}})
+			steps = append(steps, commands.Op{Job: j, Command: commands.Succeed{Token: j.Token}})
 		}
 		claimed, err := c.unaware()
 		request := commands.ClaimRequest{Queues: []string{"q"}, Worker: me, Limit: n}
-		var outcomes []commands.Outcome
+		var outcomes []commands.Result
 		switch {
 		case err != nil:
 		case len(claimed) == 0:
-			outcomes, claimed, err = c.queue.Turn(context.Background(), self, steps, request)
+			outcomes, claimed, err = c.queue.ApplyAndClaim(context.Background(), self, steps, request)
 		case len(steps) > 0:
-			outcomes, err = c.queue.All(context.Background(), self, steps)
+			outcomes, err = c.queue.ApplyBatch(context.Background(), self, steps)
 		}
 		if err != nil {
 			return a, err
@@ -241,7 +241,7 @@ func beat(name string) func(*caller) (answer, error) {
 			}
 		}
 		half := 0.5
-		outcomes, err := c.queue.All(context.Background(), self, []commands.Step{{Job: j, Command: commands.Heartbeat{Token: j.Token, Progress: &half, Lease: 3 * time.Hour}}})
+		outcomes, err := c.queue.ApplyBatch(context.Background(), self, []commands.Op{{Job: j, Command: commands.Heartbeat{Token: j.Token, Progress: &half, Lease: 3 * time.Hour}}})
 		if err != nil {
 			return answer{}, err
 		}

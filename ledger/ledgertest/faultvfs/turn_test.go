@@ -42,16 +42,16 @@ func TestAFaultOfTheDiskIsNoAnswerToAStep(t *testing.T) {
 	} {
 		for n := 1; n <= 12; n++ {
 			what := fmt.Sprint(fault.At(n))
-			steps := []commands.Step{{Job: held[0], Command: commands.Succeed{Token: held[0].Token, Result: []byte("done")}}}
+			steps := []commands.Op{{Job: held[0], Command: commands.Succeed{Token: held[0].Token, Result: []byte("done")}}}
 			disk.Fail(fault.At(n))
-			outcomes, claimed, err := queue.Turn(t.Context(), "worker:w", steps, request)
+			outcomes, claimed, err := queue.ApplyAndClaim(t.Context(), "worker:w", steps, request)
 			hit := disk.Mend() > 0
 			if err != nil {
 				told++
 				if !errors.Is(err, ledger.ErrIO) && !errors.Is(err, ledger.ErrFull) {
 					t.Errorf("%s: %v", what, err)
 				}
-				if outcomes, claimed, err = queue.Turn(t.Context(), "worker:w", steps, request); err != nil {
+				if outcomes, claimed, err = queue.ApplyAndClaim(t.Context(), "worker:w", steps, request); err != nil {
 					t.Fatalf("%s, once more: %v", what, err)
 				}
 			}

@@ -259,7 +259,7 @@ func (m *member) enqueueJobs(jobs ...commands.Enqueue) error {
 
 // turn ends some of what the client holds and claims more.
 func (m *member) turn() error {
-	var steps []commands.Step
+	var steps []commands.Op
 	var kept []projection.Job
 	for _, j := range m.held {
 		switch m.dice.IntN(6) {
@@ -268,13 +268,13 @@ func (m *member) turn() error {
 		case 1:
 			m.zombies = append(m.zombies, j) // forgotten
 		default:
-			steps = append(steps, commands.Step{Job: j, Command: m.ending(j)})
+			steps = append(steps, commands.Op{Job: j, Command: m.ending(j)})
 		}
 	}
 	m.held = kept
 	request := commands.ClaimRequest{Queues: []string{"q0", "q1"}, Worker: m.worker, Lease: 20 * time.Second, Limit: 1 + m.dice.IntN(3)}
 	return m.ask(false, func() (facts []fact, err error) {
-		outcomes, claimed, err := m.queue.Turn(context.Background(), m.actor, steps, request)
+		outcomes, claimed, err := m.queue.ApplyAndClaim(context.Background(), m.actor, steps, request)
 		for i, o := range outcomes {
 			facts = append(facts, promised(o.Job, steps[i].Command, o.Err)...)
 		}
@@ -300,12 +300,12 @@ func (m *member) ending(j projection.Job) commands.Command {
 }
 
 func (m *member) beat() error {
-	var steps []commands.Step
+	var steps []commands.Op
 	for _, j := range m.held {
-		steps = append(steps, commands.Step{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: 20 * time.Second}})
+		steps = append(steps, commands.Op{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: 20 * time.Second}})
 	}
 	return m.ask(false, func() (facts []fact, err error) {
-		outcomes, err := m.queue.All(context.Background(), m.actor, steps)
+		outcomes, err := m.queue.ApplyBatch(context.Background(), m.actor, steps)
 		m.held = nil
 		for i, o := range outcomes {
 			facts = append(facts, promised(o.Job, steps[i].Command, o.Err)...)
@@ -331,7 +331,7 @@ func (m *member) finish() error {
 
 func (m *member) do(id ledger.JobID, c commands.Command) error {
 	return m.ask(false, func() ([]fact, error) {
-		j, err := m.queue.Do(context.Background(), m.actor, id, c)
+		j, err := m.queue.Apply(context.Background(), m.actor, id, c)
 		return promised(j, c, err), unlessVerdict(err)
 	})
 }

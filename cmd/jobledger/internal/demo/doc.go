@@ -1,0 +1,13 @@
+// Package demo shows on real files and real processes that jobs survive a killed worker. [Run] makes a ledger
+// with one job per file of a folder, starts two worker processes that compute SHA-256 sums, kills one of them
+// with SIGKILL while it holds a job, waits until all jobs have succeeded, and checks the sums.
+//
+// The workers are the program itself (or [Options].Program), started as "jobledger work". Where there is no
+// sha256sum, their command is the program with [SumWord] as its only argument; it must call [Sum] then.
+//
+// Files in reading order:
+//
+//   - demo.go: [Run]
+//   - place.go: the ledger of an earlier demo
+//   - workers.go: the two processes
+package demo

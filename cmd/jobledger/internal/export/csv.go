@@ -1,0 +1,93 @@
+package export
+
+import (
+	"context"
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// csvColumns are the fields of an attempt, named as in its JSON, and what it failed of.
+var csvColumns = []string{"job", "attempt", "queue", "worker", "boot", "host", "pid", "claimed_at", "last_heartbeat",
+	"ended_at", "outcome", "exit_code", "signal", "error_code"}
+
+// CSV writes a header and a row for each claim that was live within w, in the order in which the claims ended.
+// Cells are escaped: they hold no control characters, and no spreadsheet takes one for a formula.
+func CSV(ctx context.Context, store *ledger.Store, w Window, out io.Writer) error {
+	rows := csv.NewWriter(out)
+	if err := rows.Write(csvColumns); err != nil {
+		return err
+	}
+	err := eachClaim(ctx, store, w, nil, func(c *projection.Claim) error { return rows.Write(csvRow(c)) })
+	rows.Flush()
+	if err == nil {
+		err = rows.Error()
+	}
+	return err
+}
+
+func csvRow(c *projection.Claim) []string {
+	end := endOf(c)
+	row := []string{
+		string(c.Job), strconv.Itoa(c.Attempt), c.Queue, c.Worker.Name, c.Worker.Boot, c.Worker.Host,
+		strconv.Itoa(c.Worker.PID), render.JSONTime(c.ClaimedAt), timeOrEmpty(c.LastHeartbeat), timeOrEmpty(end.at),
+		end.outcome, numberOrEmpty(end.exitCode), end.signal, end.errorCode,
+	}
+	for i := range row {
+		row[i] = harmlessCell(render.Escape(row[i])) // it may reach a terminal; the JSON has the exact text
+	}
+	return row
+}
+
+// harmlessCell prefixes a cell that a spreadsheet would take for a formula.
+func harmlessCell(cell string) string {
+	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+		return "'" + cell
+	}
+	return cell
+}
+
+// ending describes how a claim ended. All fields are empty while the claim is live.
+type ending struct {
+	at        time.Time
+	outcome   string
+	exitCode  *int
+	signal    string
+	errorCode string
+}
+
+func endOf(c *projection.Claim) (e ending) {
+	if c.End == nil {
+		return e
+	}
+	e.at, e.outcome = c.End.At, c.End.Kind().String()
+	switch b := c.End.Body.(type) {
+	case *ledger.Succeeded:
+		e.exitCode = b.ExitCode
+	case *ledger.Failed:
+		e.exitCode, e.signal, e.errorCode = b.ExitCode, b.Signal, b.ErrorCode
+	case *ledger.Reclaimed:
+		e.errorCode = b.Reason
+	}
+	return e
+}
+
+func timeOrEmpty(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return render.JSONTime(t)
+}
+
+func numberOrEmpty(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(*n)
+}

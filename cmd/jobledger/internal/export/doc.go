@@ -1,0 +1,20 @@
+// Package export writes a window of the history for other programs: as JSON lines, CSV or a trace.
+//
+// Each format is a function that reads a store and writes to an io.Writer:
+//
+//	window := export.Window{After: 4710, Until: 5200} // the events 4711 to 5200
+//	err := export.Trace(ctx, store, window, w)
+//
+// The functions read the ledger in short transactions, so writers are not held up. They print nothing else, parse no
+// flags, and leave it to the caller to turn times into a [Window].
+//
+// [Lines] selects events. [CSV] and [Trace] select claims: those that were live at some time within the window.
+// A claim may have begun long before it, so these two read the ledger from its first event on.
+//
+// Files in reading order:
+//
+//   - window.go: [Window], and the walks over events and claims
+//   - jsonl.go: [Lines], which 'jobledger import' reads back
+//   - csv.go: [CSV]
+//   - trace.go: [Trace], for https://ui.perfetto.dev
+package export

@@ -1,0 +1,80 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// ImportOptions say where a history goes.
+type ImportOptions struct {
+	DSN   string // of the ledger, which must be missing or empty
+	From  string // the name of the history, for the event imported
+	Actor string // for the same event
+
+	// Progress, if not nil, is called now and then with the number of events done. A lower number than before
+	// means that the import has started again.
+	Progress func(events int64)
+}
+
+// Import makes a ledger of an exported history. Each line, each transition and each digest is checked. All of
+// it is written, or nothing: into an empty ledger in one transaction, and a new file appears when it is
+// whole.
+//
+// Errors: ErrEmpty, ErrBadHistory, ErrLeftover; commands.ErrNotEmpty.
+func Import(ctx context.Context, content *io.SectionReader, o ImportOptions) (commands.Loaded, error) {
+	if content.Size() == 0 {
+		return commands.Loaded{}, refuse(ErrEmpty, "there is no event in %s", o.From)
+	}
+	loaded, err := o.load(ctx, content)
+	if line, ok := errors.AsType[*commands.LineError](err); ok {
+		return commands.Loaded{}, refuse(ErrBadHistory, "%s", plain(line))
+	}
+	if errors.Is(err, projection.ErrIllegal) {
+		return commands.Loaded{}, refuse(ErrBadHistory, "%s", plain(err))
+	}
+	return loaded, err
+}
+
+// load writes into the ledger that there is, or into a staging.
+func (o ImportOptions) load(ctx context.Context, content *io.SectionReader) (commands.Loaded, error) {
+	path, options := splitDSN(o.DSN)
+	_, statErr := os.Lstat(path)
+	store, err := ledger.OpenExisting(ctx, o.DSN)
+	if errors.Is(err, ledger.ErrNoLedger) && (ledger.IsServerAddress(o.DSN) || !errors.Is(statErr, fs.ErrNotExist)) {
+		store, err = ledger.Open(ctx, o.DSN) // a database without a ledger, or an empty file
+	}
+	if err == nil {
+		defer store.Close()
+		return service(store).Import(ctx, o.Actor, o.From, Lines(content), o.Progress)
+	}
+	if !errors.Is(err, ledger.ErrNoLedger) {
+		return commands.Loaded{}, err
+	}
+	s, err := newLedger(ctx, path, options)
+	if err != nil {
+		return commands.Loaded{}, err
+	}
+	defer s.discard()
+	loaded, err := s.Import(ctx, o.Actor, o.From, Lines(content), o.Progress)
+	if err != nil {
+		return loaded, err
+	}
+	return loaded, s.publish()
+}
+
+// splitDSN splits the DSN of a file into its path and its options. That of a server it returns as the path.
+func splitDSN(dsn string) (path, options string) {
+	path, isURL := strings.CutPrefix(dsn, "sqlite:")
+	if isURL {
+		path, options, _ = strings.Cut(path, "?")
+	}
+	return path, options
+}

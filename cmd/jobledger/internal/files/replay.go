@@ -1,0 +1,68 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// ReplayOptions say what is copied where.
+type ReplayOptions struct {
+	Into  string    // the path of the copy, which must be free
+	Until int64     // the pos of the last event of the copy; 0: none
+	At    time.Time // the time of that event, by which Status counts
+	Actor string    // for the event imported, which the copy gets if payloads are missing
+
+	Progress func(events int64) // as in ImportOptions
+}
+
+// Replayed describes a copy.
+type Replayed struct {
+	commands.Loaded
+	Tally projection.Tally // its jobs by queue and state
+}
+
+// Replay makes a copy of the ledger in source as it was after the event Until. Payloads that were erased
+// since are missing in the copy; it then has one event more, and its queues are paused. Findings list what
+// audit.Verify finds wrong with the copy, which are no error.
+//
+// Errors: ErrExists, ErrLeftover, ErrBadSource.
+func Replay(ctx context.Context, source *ledger.Store, o ReplayOptions) (done Replayed, err error) {
+	s, err := newLedger(ctx, o.Into, "")
+	if err != nil {
+		return done, err
+	}
+	defer s.discard()
+	done.Loaded, err = s.Replay(ctx, o.Actor, source.Path(), linesUntil(ctx, source, o.Until), o.Progress)
+	if line, ok := errors.AsType[*commands.LineError](err); ok {
+		return done, refuse(ErrBadSource, "event %d: %w; there is no copy", line.Line, line.Err)
+	}
+	if err != nil {
+		return done, err
+	}
+	done.Tally = make(projection.Tally)
+	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+		queues, err := projection.Status(ctx, tx, o.At)
+		for _, q := range queues {
+			done.Tally[q.Name] = q.Jobs
+		}
+		return err
+	})
+	if err != nil {
+		return done, err
+	}
+	return done, s.publish()
+}
+
+// linesUntil yields the events of source up to pos until, with their payloads.
+func linesUntil(ctx context.Context, source *ledger.Store, until int64) iter.Seq2[ledger.Line, error] {
+	if until == 0 { // in a filter 0 means no end
+		return func(func(ledger.Line, error) bool) {}
+	}
+	return source.Lines(ctx, ledger.Filter{Until: until}, true)
+}

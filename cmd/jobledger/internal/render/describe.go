@@ -1,0 +1,276 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"jobledger/ledger"
+)
+
+// Describe says in one line what e records: who, how, until when, why. The time, the kind and the new state of e, and the
+// detail of an error, are left out. Times are given in zone.
+func Describe(e ledger.Event, zone *time.Location) string {
+	d := description{event: e, zone: zone}
+	switch b := e.Body.(type) {
+	case *ledger.Enqueued:
+		d.enqueued(b)
+	case *ledger.Claimed:
+		d.claimed(b)
+	case *ledger.Heartbeat:
+		d.heartbeat(b)
+	case *ledger.Succeeded:
+		d.succeeded(b)
+	case *ledger.Failed:
+		d.failed(b)
+	case *ledger.Released:
+		d.released(b)
+	case *ledger.Reclaimed:
+		d.reclaimed(b)
+	case *ledger.Cancelled:
+		d.cancelled(b)
+	case *ledger.Retried:
+		d.retried(b)
+	case *ledger.Rescheduled:
+		d.rescheduled(b)
+	case *ledger.Refused:
+		d.refused(b)
+	case *ledger.Erased:
+		d.erased(b)
+	case *ledger.QueuePaused:
+		d.queue(b.Queue, b.Reason)
+	case *ledger.QueueResumed:
+		d.queue(b.Queue, b.Reason)
+	case *ledger.WorkerStarted:
+		d.workerStarted(b)
+	case *ledger.WorkerStopped:
+		d.workerStopped()
+	case *ledger.Rebuilt:
+		d.rebuilt(b)
+	case *ledger.Restored:
+		d.restored(b)
+	case *ledger.Imported:
+		d.imported(b)
+	}
+	// An event of a claim is recorded by its worker, unless an operator presented the token.
+	if e.Attempt > 0 && e.Kind() <= ledger.KindReleased && e.Actor != "worker:"+e.Worker.Name {
+		d.add("said by %s", e.Actor)
+	}
+	return strings.Join(d.phrases, "; ")
+}
+
+func (d *description) enqueued(b *ledger.Enqueued) {
+	d.add("in queue %s by %s", b.Queue, d.event.Actor)
+	d.addIf(b.RunAt.After(d.event.At), "runs at %s", d.moment(b.RunAt))
+	d.addIf(b.Priority != 0, "priority %d", b.Priority)
+	d.addIf(b.Key != "", "key %q", b.Key)
+	for _, name := range SortedNames(b.Tags) {
+		d.add("tag %s=%s", name, b.Tags[name])
+	}
+	d.addIf(b.Version != "", "only for version %s", b.Version)
+	d.addIf(len(b.Requires) > 0, "only with %s", strings.Join(b.Requires, ", "))
+	d.addIf(b.MaxRuntime > 0, "max runtime %s", Duration(b.MaxRuntime))
+	d.add("up to %s", Count(int64(b.MaxAttempts), "attempt"))
+	d.add("payload of %s", Count(b.PayloadBytes, "byte"))
+}
+
+func (d *description) claimed(b *ledger.Claimed) {
+	d.add("attempt %d by %s (%s)", d.event.Attempt, d.event.Worker.Name, Process(d.event.Worker))
+	d.add("lease until %s", d.moment(b.LeaseUntil))
+	d.addIf(b.MaxRuntime > 0, "max runtime %s", Duration(b.MaxRuntime))
+}
+
+func (d *description) heartbeat(b *ledger.Heartbeat) {
+	d.attempt()
+	d.add("lease until %s", d.moment(b.LeaseUntil))
+	if b.Progress != nil {
+		d.add("%s", Percent(*b.Progress))
+	}
+	d.addIf(b.Note != "", "%s", b.Note)
+}
+
+func (d *description) succeeded(b *ledger.Succeeded) {
+	d.attempt()
+	d.exit(b.ExitCode, "")
+	d.addIf(b.ResultSHA256 != "", "result of %s", Count(b.ResultBytes, "byte"))
+}
+
+func (d *description) failed(b *ledger.Failed) {
+	d.attempt()
+	d.addIf(b.ErrorCode != "", "error %s", b.ErrorCode)
+	d.exit(b.ExitCode, b.Signal)
+	d.retry(b.RetryAt)
+}
+
+func (d *description) released(b *ledger.Released) {
+	d.attempt()
+	d.addIf(b.Snooze, "the job asked to be run later")
+	d.reason(b.Reason)
+	d.add("runs again at %s", d.moment(b.RunAt))
+}
+
+func (d *description) reclaimed(b *ledger.Reclaimed) {
+	d.add("attempt %d taken from %s by %s", d.event.Attempt, d.event.Worker.Name, d.event.Actor)
+	d.add("%s", map[string]string{ledger.LeaseExpired: "lease expired", ledger.MaxRuntime: "max runtime exceeded"}[b.Reason])
+	d.add("lease ended at %s", d.moment(b.LeaseUntil))
+	d.add("last heartbeat %s", d.moment(b.LastHeartbeat))
+	d.retry(b.RetryAt)
+}
+
+func (d *description) cancelled(b *ledger.Cancelled) {
+	d.add("by %s", d.event.Actor)
+	d.reason(b.Reason)
+	d.addIf(d.event.Attempt > 0, "attempt %d of %s was under way", d.event.Attempt, d.event.Worker.Name)
+}
+
+func (d *description) retried(b *ledger.Retried) {
+	d.add("by %s", d.event.Actor)
+	d.reason(b.Reason)
+}
+
+func (d *description) rescheduled(b *ledger.Rescheduled) {
+	d.add("by %s", d.event.Actor)
+	d.add("runs at %s", d.moment(b.RunAt))
+	d.add("priority %d", b.Priority)
+	d.reason(b.Reason)
+}
+
+func (d *description) refused(b *ledger.Refused) {
+	d.add("%s by %s", b.Command, d.event.Actor)
+	d.addIf(d.event.Attempt > 0, "token of attempt %d by %s", d.event.Attempt, d.event.Worker.Name)
+	d.addIf(d.event.Attempt == 0, "token %s", d.event.Token)
+	d.add("%s", b.Why)
+	d.addIf(b.OfferedSHA256 != "" || b.OfferedBytes > 0, "offered a result of %s, SHA-256 %s", Count(b.OfferedBytes, "byte"), OrNone(b.OfferedSHA256))
+	d.add("nothing was changed")
+}
+
+func (d *description) erased(b *ledger.Erased) {
+	d.add("by %s", d.event.Actor)
+	d.add("%s of payload and results", Count(b.Bytes, "byte"))
+	d.reason(b.Reason)
+}
+
+func (d *description) queue(queue, reason string) {
+	d.add("queue %s by %s", queue, d.event.Actor)
+	d.reason(reason)
+}
+
+func (d *description) workerStarted(b *ledger.WorkerStarted) {
+	d.add("%s (%s)", d.event.Worker.Name, Process(d.event.Worker))
+	d.addIf(len(b.Queues) > 0, "queues %s", strings.Join(b.Queues, ", "))
+	d.addIf(len(b.Capabilities) > 0, "capabilities %s", strings.Join(b.Capabilities, ", "))
+}
+
+func (d *description) workerStopped() {
+	d.add("%s (%s)", d.event.Worker.Name, Process(d.event.Worker))
+}
+
+func (d *description) rebuilt(b *ledger.Rebuilt) {
+	d.add("by %s", d.event.Actor)
+	d.add("%s, of whose rows %d differed, %d were missing, %d too many", Count(b.Jobs, "job"), b.Changed, b.Missing, b.Extra)
+}
+
+func (d *description) restored(b *ledger.Restored) {
+	d.add("%s from %s by %s", Count(b.Events, "event"), b.From, d.event.Actor)
+	if b.Lost != nil {
+		d.addIf(*b.Lost > 0, "%s of the ledger before it not among them", Count(int64(*b.Lost), "event"))
+	}
+}
+
+func (d *description) imported(b *ledger.Imported) {
+	d.add("%s from %s by %s", Count(b.Events, "event"), b.From, d.event.Actor)
+	d.addIf(b.MissingBodies > 0, "%d of their payloads and results were missing", b.MissingBodies)
+}
+
+// description is what describe has to say about an event, phrase by phrase.
+type description struct {
+	event   ledger.Event
+	zone    *time.Location
+	phrases []string
+}
+
+func (d *description) add(format string, args ...any) {
+	d.phrases = append(d.phrases, fmt.Sprintf(format, args...))
+}
+
+func (d *description) addIf(condition bool, format string, args ...any) {
+	if condition {
+		d.add(format, args...)
+	}
+}
+
+func (d *description) attempt() { d.add("attempt %d by %s", d.event.Attempt, d.event.Worker.Name) }
+
+func (d *description) reason(text string) { d.addIf(text != "", "%s", text) }
+
+func (d *description) exit(code *int, signal string) {
+	if code != nil {
+		d.add("exit code %d", *code)
+	}
+	d.addIf(signal != "", "killed by signal %s", signal)
+}
+
+func (d *description) retry(at time.Time) {
+	if at.IsZero() {
+		d.add("gave up")
+		return
+	}
+	d.add("next try at %s", d.moment(at))
+}
+
+// moment is t as seen from the event.
+func (d *description) moment(t time.Time) string { return moment(t, d.event.At, d.zone) }
+
+// Process is which one of the processes of a name w is; the boot, which settles it, is in --json.
+func Process(w ledger.Worker) string {
+	text := fmt.Sprintf("pid %d on %s", w.PID, OrNone(w.Host))
+	if w.Version != "" {
+		text += ", version " + w.Version
+	}
+	return text
+}
+
+func OrNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+func Percent(progress float64) string { return fmt.Sprintf("%.0f%% done", 100*progress) }
+
+// Count is a number with its noun: "1 byte", "2 bytes".
+func Count(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func SortedNames(tags map[string]string) []string {
+	names := make([]string, 0, len(tags))
+	for name := range tags {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// KindLabel is the word of e's kind for a listing. A write that was refused stands out without any color.
+func KindLabel(e ledger.Event) (label string, s Style) {
+	word := e.Kind().String()
+	s = StateStyles[word]
+	if e.Kind() == ledger.KindRefused {
+		return strings.ToUpper(word), s
+	}
+	return word, s
+}
+
+// StateLabel is the state that e led to, for a listing.
+func StateLabel(e ledger.Event) (label string, s Style) {
+	if e.To == 0 {
+		return Pad("", 11, false), Plain
+	}
+	return Pad("→ "+e.To.String(), 11, false), StateStyles[e.To.String()]
+}

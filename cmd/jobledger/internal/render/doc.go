@@ -1,0 +1,9 @@
+// Package render puts values of the ledger into words, JSON and terminal text. It reads nothing, prints nothing and
+// knows no command line, so every package below cmd/jobledger may use it.
+//
+// Files in reading order:
+//   - text.go: escaping, padding, wrapping and the colors of a terminal
+//   - time.go: times, durations and distances
+//   - describe.go: what an event records, in one line ([Describe])
+//   - jobjson.go: a job as JSON ([ToJSON])
+package render

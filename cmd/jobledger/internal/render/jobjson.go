@@ -1,0 +1,111 @@
+package render
+
+import (
+	"encoding/base64"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// JobJSON is a job as --json prints it. Null is printed, never left out; durations are seconds.
+type JobJSON struct {
+	ID             ledger.JobID      `json:"id"`
+	Seq            int64             `json:"seq"`
+	State          string            `json:"state"`
+	Queue          string            `json:"queue"`
+	Priority       int               `json:"priority"`
+	RunAt          *string           `json:"run_at"`
+	Key            *string           `json:"key"`
+	Tags           map[string]string `json:"tags"`
+	Attempt        int               `json:"attempt"`
+	Failures       int               `json:"failures"`
+	MaxAttempts    int               `json:"max_attempts"`
+	MaxRuntime     *float64          `json:"max_runtime"`
+	Version        *string           `json:"version"`
+	Requires       []string          `json:"requires"`
+	Worker         *string           `json:"worker"`
+	LeaseToken     *string           `json:"lease_token"` // only to its claimer
+	ClaimedAt      *string           `json:"claimed_at"`
+	HeartbeatAt    *string           `json:"heartbeat_at"`
+	LeaseExpiresAt *string           `json:"lease_expires_at"`
+	Progress       *float64          `json:"progress"`
+	Note           *string           `json:"note"`
+	FinishedAt     *string           `json:"finished_at"`
+	ErrorCode      *string           `json:"error_code"`
+	ErrorDetail    *string           `json:"error_detail"`
+}
+
+// FullJobJSON is a job with what it was given and what it gave.
+type FullJobJSON struct {
+	JobJSON
+	Payload       *string `json:"payload"`
+	PayloadBase64 *string `json:"payload_base64"` // instead of payload where that is not UTF-8
+	Result        *string `json:"result"`
+	ResultBase64  *string `json:"result_base64"`
+}
+
+func ToJSON(j projection.Job) JobJSON {
+	out := JobJSON{ID: j.ID, Seq: j.Seq, State: j.State.String(), Queue: j.Queue, Priority: j.Priority, RunAt: TimeOrNull(j.RunAt),
+		Key: TextOrNull(j.Key), Tags: j.Tags, Attempt: j.Attempt, Failures: j.Failures, MaxAttempts: j.MaxAttempts,
+		Version: TextOrNull(j.Version), Requires: slices.Clone(j.Requires), Worker: TextOrNull(j.Worker.Name), ClaimedAt: TimeOrNull(j.ClaimedAt),
+		HeartbeatAt: TimeOrNull(j.HeartbeatAt), LeaseExpiresAt: TimeOrNull(j.LeaseUntil), Progress: j.Progress, Note: TextOrNull(j.Note),
+		FinishedAt: TimeOrNull(j.FinishedAt), ErrorCode: TextOrNull(j.ErrorCode), ErrorDetail: TextOrNull(j.ErrorDetail)}
+	if j.MaxRuntime > 0 {
+		seconds := j.MaxRuntime.Seconds()
+		out.MaxRuntime = &seconds
+	}
+	if out.Tags == nil {
+		out.Tags = map[string]string{}
+	}
+	if out.Requires == nil {
+		out.Requires = []string{}
+	}
+	return out
+}
+
+// ToFullJSON is toJSON with payload and result. The lease token is for the claimer only.
+func ToFullJSON(j projection.Job, claimer bool) FullJobJSON {
+	out := FullJobJSON{JobJSON: ToJSON(j)}
+	out.Payload, out.PayloadBase64 = BytesOrNull(j.Payload)
+	out.Result, out.ResultBase64 = BytesOrNull(j.Result)
+	if claimer {
+		out.LeaseToken = TextOrNull(j.Token)
+	}
+	return out
+}
+
+func TextOrNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func TimeOrNull(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	s := JSONTime(t)
+	return &s
+}
+
+// BytesOrNull returns b as text if that is what it is, else as base64.
+func BytesOrNull(b []byte) (text, encoded *string) {
+	switch {
+	case b == nil:
+		return nil, nil
+	case utf8.Valid(b):
+		s := string(b)
+		return &s, nil
+	}
+	s := base64.StdEncoding.EncodeToString(b)
+	return nil, &s
+}
+
+// StateNow adds what has become of a job to what it was.
+type StateNow struct {
+	StateNow string `json:"state_now"`
+}

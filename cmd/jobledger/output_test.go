@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// closedPipe is a stdout whose reader has gone.
+type closedPipe struct{}
+
+func (closedPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+func TestAReaderThatLeavesIsNoError(t *testing.T) {
+	var stderr strings.Builder
+	p := &program{stdout: bufio.NewWriter(closedPipe{}), stderr: &stderr, now: noon}
+	if code := p.run(t.Context(), []string{"version"}); code != exitOK || stderr.String() != "" {
+		t.Errorf("got exit %d, %q", code, stderr.String())
+	}
+}
+
+// fullDisk is a stdout that cannot take what was printed.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestLostOutputIsAnError(t *testing.T) {
+	var stderr strings.Builder
+	p := &program{stdout: bufio.NewWriter(fullDisk{}), stderr: &stderr, now: noon}
+	if code := p.run(t.Context(), []string{"version"}); code == exitOK || !strings.HasPrefix(stderr.String(), "jobledger: ") {
+		t.Errorf("got exit %d, %q", code, stderr.String())
+	}
+}
+
+// printing is a program whose stdout is a terminal of that width, 0 for a pipe.
+func printing(width int, color bool) (*program, *bytes.Buffer) {
+	var out bytes.Buffer
+	return &program{
+		stdout: bufio.NewWriter(&out), stderr: io.Discard, now: noon,
+		stdoutTerminal: width > 0, width: width, color: color,
+	}, &out
+}
+
+// noon is a Monday in a zone that has a whole number of hours in no season.
+func noon() time.Time {
+	return time.Date(2026, 5, 4, 12, 0, 0, 0, time.FixedZone("", 5*3600+45*60))
+}

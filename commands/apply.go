@@ -1,0 +1,126 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// Apply carries out c on the job with this id and returns the job after it; with a RefusedError too.
+//
+// Errors: ErrNoJob; RefusedError (ErrLeaseLost, ErrCancelled or ErrConflict) for a token that is not live;
+// ConflictError; InvalidError; ledger.ErrUnknown, after which sending the same command again is safe.
+func (s *Service) Apply(ctx context.Context, actor string, id ledger.JobID, c Command) (
+	projection.Job, error) {
+	if err := CheckActor(actor); err != nil {
+		return projection.Job{}, err
+	}
+	if err := CheckCommand(c); err != nil {
+		return projection.Job{}, err
+	}
+	if checkText("job", string(id), MaxKey) != nil { // not every database accepts such a parameter
+		return projection.Job{}, fmt.Errorf("%w: %.80q", ErrNoJob, id)
+	}
+	var j projection.Job
+	var refused error
+	err := s.Store.Write(ctx, func(tx *ledger.Tx) error {
+		refused = nil
+		var ok bool
+		var err error
+		if j, ok, err = projection.Get(ctx, tx, id); err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("%w: %s", ErrNoJob, id)
+		}
+		if j, err = apply(ctx, tx, actor, j, c); isRefusal(err) {
+			refused, err = err, nil // what the refusal has recorded is committed
+		}
+		return err
+	})
+	if err != nil {
+		return projection.Job{}, err
+	}
+	return j, refused
+}
+
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[*RefusedError](err)
+	return ok
+}
+
+// apply carries out c on j and returns the job after it. j may be out of date, or only an id: the
+// compare-and-swap of the row detects that where something is written. Where nothing would be, the row is
+// read and judged first.
+func apply(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c action) (
+	projection.Job, error) {
+	if j.N != 0 && !needsRow(c) {
+		after, err := applyTo(ctx, tx, actor, j, c)
+		if err == nil || !mayBeStale(err) {
+			return after, err
+		}
+	}
+	fresh, ok, err := projection.Get(ctx, tx, j.ID)
+	if err != nil {
+		return j, err
+	}
+	if !ok {
+		return j, fmt.Errorf("%w: %s", ErrNoJob, j.ID)
+	}
+	if !fresh.Erased {
+		fresh.Payload, fresh.Salt = j.Payload, j.Salt
+	}
+	after, err := applyTo(ctx, tx, actor, fresh, c)
+	if errors.Is(err, errNoChange) {
+		return fresh, nil
+	}
+	if c, ok := c.(ownerCommand); ok && errors.Is(err, errTokenNotLive) {
+		return fresh, applyStale(ctx, tx, actor, fresh, c)
+	}
+	return after, err
+}
+
+// mayBeStale reports whether err may come from a copy of a job that is out of date. ErrDamaged may: the body
+// that is missing may have been erased since.
+func mayBeStale(err error) bool {
+	return isAny(err, ledger.ErrConflict, errTokenNotLive, errNoChange, ErrConflict, ledger.ErrDamaged)
+}
+
+// needsRow reports whether c depends on what the compare-and-swap does not notice: erasing is no transition,
+// so that a copy of the job from before it has the right seq.
+func needsRow(c action) bool {
+	switch c.(type) {
+	case Retry, Erase:
+		return true
+	}
+	return false
+}
+
+// applyTo decides c on j as it is given and records the fact.
+func applyTo(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c action) (
+	projection.Job, error) {
+	if s, ok := c.(Succeed); ok && s.Result != nil && j.Salt == nil && holdsLive(j, s) {
+		var err error
+		if j.Salt, err = readSalt(ctx, tx, j); err != nil {
+			return j, err
+		}
+	}
+	f, err := decide(j, c, tx.Now())
+	if err != nil {
+		return j, err
+	}
+	f.actor = actor
+	return record(ctx, tx, f)
+}
+
+// readSalt returns the salt of j's digests.
+func readSalt(ctx context.Context, tx *ledger.Tx, j projection.Job) ([]byte, error) {
+	salt, _, ok, err := tx.Body(ctx, j.N)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: job %s has no payload row", ledger.ErrDamaged, j.ID)
+	}
+	return salt, err
+}

@@ -1,0 +1,186 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// Op is one command on a job that the caller holds in memory. If that copy is out of date, the
+// compare-and-swap of the row detects it, and the row is read again.
+type Op struct {
+	Job     projection.Job
+	Command Command
+}
+
+// Result is the outcome of an Op.
+type Result struct {
+	Job projection.Job
+	Err error // as of Service.Apply; an Op that is refused does not affect the others
+}
+
+// ApplyBatch carries out ops in one transaction, each with its own Result: a heartbeat for every job of a
+// process, for instance.
+func (s *Service) ApplyBatch(ctx context.Context, actor string, ops []Op) ([]Result, error) {
+	if err := CheckActor(actor); err != nil {
+		return nil, err
+	}
+	results, _, err := s.applyOrIsolate(ctx, actor, ops, ClaimRequest{})
+	return results, err
+}
+
+// ApplyAndClaim carries out ops and then claims what r asks for, in one transaction: a worker that finishes
+// jobs and wants the next ones pays for one commit.
+func (s *Service) ApplyAndClaim(ctx context.Context, actor string, ops []Op, r ClaimRequest) (
+	[]Result, []projection.Job, error) {
+	if err := r.Check(); err != nil {
+		return nil, nil, err
+	}
+	if err := CheckActor(actor); err != nil {
+		return nil, nil, err
+	}
+	r.setDefaults()
+	return s.applyOrIsolate(ctx, actor, ops, r)
+}
+
+// maxSkipped is how many damaged jobs one claim skips.
+const maxSkipped = 100
+
+// applyOrIsolate carries out ops and the claim in one transaction; a Limit of 0 claims nothing. If the ledger
+// is damaged at a job that would be claimed, that job is skipped, so that it does not keep the others from
+// being claimed. If it is damaged elsewhere, ops and claim are isolated.
+func (s *Service) applyOrIsolate(ctx context.Context, actor string, ops []Op, r ClaimRequest) (
+	[]Result, []projection.Job, error) {
+	var skip []ledger.JobID
+	var first *projection.DamagedJobError
+	for {
+		results, claimed, err := s.tryOnce(ctx, actor, ops, r, skip)
+		damaged, ok := errors.AsType[*projection.DamagedJobError](err)
+		switch {
+		case ok && damaged.Job != "" && len(skip) < maxSkipped && !slices.Contains(skip, damaged.Job):
+			skip = append(skip, damaged.Job)
+			if first == nil {
+				first = damaged
+			}
+		case err == nil && first != nil && len(claimed) == 0 && len(ops) == 0:
+			return nil, nil, first
+		case err == nil || len(ops) == 0 || storeFailed(err):
+			return results, claimed, err
+		default:
+			return s.isolate(ctx, actor, ops, r)
+		}
+	}
+}
+
+// isolate carries out each op in a transaction of its own, and the claim in another, so that one damaged row
+// costs no other job its lease.
+func (s *Service) isolate(ctx context.Context, actor string, ops []Op, r ClaimRequest) (
+	[]Result, []projection.Job, error) {
+	results := make([]Result, len(ops))
+	for i, op := range ops {
+		one, _, err := s.tryOnce(ctx, actor, []Op{op}, ClaimRequest{}, nil)
+		switch {
+		case storeFailed(err):
+			return nil, nil, err // what has been carried out may be sent again
+		case err != nil:
+			results[i] = Result{op.Job, err}
+		default:
+			results[i] = one[0]
+		}
+	}
+	if r.Limit == 0 {
+		return results, nil, nil
+	}
+	_, claimed, err := s.applyOrIsolate(ctx, actor, nil, r)
+	if storeFailed(err) {
+		return nil, nil, err
+	}
+	return results, claimed, nil // the ops are done; the next claim reports what is wrong with this one
+}
+
+// tryOnce carries out ops and the claim in one transaction.
+func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRequest, skip []ledger.JobID) (
+	results []Result, claimed []projection.Job, err error) {
+	tokens := make([]string, r.Limit)
+	for i := range tokens {
+		tokens[i] = s.newID()
+	}
+	// The search is begun before the ops and read after them, so that the database has it ready by then; unless
+	// an op may queue a job that the claim should find.
+	searchFirst := !slices.ContainsFunc(ops, mayQueue)
+	err = s.Store.Write(ctx, func(tx *ledger.Tx) (err error) {
+		var search *projection.Search
+		results, claimed = nil, nil
+		if r.Limit > 0 && searchFirst {
+			if search, err = projection.Seek(ctx, tx, r.want(skip), tx.Now(), r.Limit); err != nil {
+				return err
+			}
+		}
+		if results, err = applyAll(ctx, tx, actor, ops); err != nil || r.Limit == 0 {
+			return err
+		}
+		if !searchFirst {
+			if search, err = projection.Seek(ctx, tx, r.want(skip), tx.Now(), r.Limit); err != nil {
+				return err
+			}
+		}
+		claimed, err = r.take(ctx, tx, actor, search, tokens)
+		return err
+	})
+	if errors.Is(err, ledger.ErrUnknown) && r.Limit > 0 {
+		// The commit may have been durable. Claims with these tokens show that it was.
+		mine, readErr := s.heldBy(context.WithoutCancel(ctx), r.Worker, tokens)
+		if readErr == nil && len(mine) > 0 {
+			return results, mine, nil
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return results, claimed, nil
+}
+
+// applyAll carries out ops in tx. Its error is one of the transaction; those of single ops are in the
+// results.
+func applyAll(ctx context.Context, tx *ledger.Tx, actor string, ops []Op) ([]Result, error) {
+	results := make([]Result, len(ops))
+	for i, op := range ops {
+		j, err := op.Job, CheckCommand(op.Command)
+		if err == nil {
+			j, err = apply(ctx, tx, actor, op.Job, op.Command)
+		}
+		if err != nil && !isAnswer(err) {
+			return nil, err
+		}
+		results[i] = Result{j, err}
+	}
+	return results, nil
+}
+
+// mayQueue reports whether an op may put its job back into its queue.
+func mayQueue(op Op) bool {
+	switch op.Command.(type) {
+	case Succeed, Heartbeat:
+		return false
+	}
+	return true
+}
+
+// isAnswer reports whether err is the answer to one op rather than a failure of the transaction.
+func isAnswer(err error) bool {
+	return isAny(err, ErrLeaseLost, ErrCancelled, ErrConflict, ErrNoJob, ErrInvalid)
+}
+
+// storeFailed reports whether err means that the ledger or the caller was not ready, rather than that what
+// the ledger holds is wrong.
+func storeFailed(err error) bool {
+	return isAny(err, ledger.ErrBusy, ledger.ErrFull, ledger.ErrIO, ledger.ErrReadOnly, ledger.ErrUnknown,
+		ledger.ErrReplaced, ledger.ErrClosed, context.Canceled, context.DeadlineExceeded)
+}
+
+func isAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
+}

@@ -1,0 +1,229 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// Enqueue asks for a new job. The zero value of a field is its default.
+type Enqueue struct {
+	ID          string            // a ULID; "": a fresh one. Enqueuing it again gives the same job
+	Queue       string            // required: 1–64 of a–z 0–9 . _ -
+	Payload     []byte            // any bytes, up to 1 MiB
+	Key         string            // the idempotency key, unique per queue for ever; "": none
+	Priority    int               // −100…100; higher is claimed first
+	RunAt       time.Time         // not claimed before; default, and earliest: now
+	MaxAttempts int               // 1…1,000,000; default 5
+	MaxRuntime  time.Duration     // 0: no limit
+	Version     string            // only workers of this version; "": any
+	Requires    []string          // only workers that have all of these capabilities
+	Tags        map[string]string // up to 32
+}
+
+// Check returns an InvalidError for the first field outside of what is allowed.
+func (e *Enqueue) Check() error {
+	if err := CheckQueue(e.Queue); err != nil {
+		return err
+	}
+	if err := checkText("key", e.Key, MaxKey); err != nil {
+		return err
+	}
+	if err := checkSize("payload", e.Payload); err != nil {
+		return err
+	}
+	if err := checkPriority(e.Priority); err != nil {
+		return err
+	}
+	switch {
+	case e.MaxAttempts < 0 || e.MaxAttempts > MaxMaxAttempts:
+		return &InvalidError{"max_attempts", fmt.Sprint(e.MaxAttempts), "1 to 1000000"}
+	case !e.RunAt.IsZero() && (e.RunAt.UTC().Year() < 1971 || e.RunAt.UTC().Year() > 9999):
+		return &InvalidError{"run_at", ledger.FormatTime(e.RunAt), "the years 1971 to 9999"}
+	case len(e.Tags) > MaxTags:
+		return &InvalidError{"tags", fmt.Sprintf("of %d", len(e.Tags)), "up to 32 tags"}
+	case len(e.Requires) > MaxLabels:
+		return &InvalidError{"requires", fmt.Sprintf("of %d labels", len(e.Requires)), "up to 16 labels"}
+	}
+	if e.Version != "" {
+		if err := CheckLabel("version", e.Version); err != nil {
+			return err
+		}
+	}
+	for _, label := range e.Requires {
+		if err := CheckLabel("requires", label); err != nil {
+			return err
+		}
+	}
+	if err := checkTags(e.Tags); err != nil {
+		return err
+	}
+	return checkRuntime(e.MaxRuntime)
+}
+
+// Enqueued is the answer to one Enqueue.
+type Enqueued struct {
+	projection.Job
+	Existing bool // the job was there before: same id, or same queue and key, and the same payload
+}
+
+// Enqueue appends new jobs, all or none. A job whose id or key exists already with the same payload is
+// returned as it is, and no second job is made. Errors: InvalidError; ConflictError where the payload differs
+// or was erased.
+func (s *Service) Enqueue(ctx context.Context, actor string, jobs ...Enqueue) ([]Enqueued, error) {
+	if err := CheckActor(actor); err != nil {
+		return nil, err
+	}
+	salts := make([]byte, 16*len(jobs))
+	s.fillSalts(salts)
+	asked := make([]newJob, len(jobs))
+	for i := range jobs {
+		var err error
+		if asked[i], err = s.newJob(&jobs[i], salts[16*i:16*i+16]); err != nil {
+			if len(jobs) > 1 {
+				err = fmt.Errorf("job %d of %d: %w", i+1, len(jobs), err)
+			}
+			return nil, err
+		}
+	}
+	var answers []Enqueued
+	err := s.Store.Write(ctx, func(tx *ledger.Tx) error {
+		answers = make([]Enqueued, len(jobs))
+		for i, n := range asked {
+			var err error
+			if answers[i], err = enqueue(ctx, tx, actor, n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answers, nil
+}
+
+// CheckKeys returns the index of the first of jobs that Enqueue would refuse now because its key belongs to a
+// job with another payload, and the ConflictError. It returns -1 if there is none, and -1 with an error if
+// reading failed.
+func (s *Service) CheckKeys(ctx context.Context, jobs []Enqueue) (first int, err error) {
+	first = -1
+	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+		for i, e := range jobs {
+			if e.Key == "" {
+				continue
+			}
+			n := newJob{Enqueue: &Enqueue{Queue: e.Queue, Key: e.Key, Payload: e.Payload}}
+			j, err := n.find(ctx, tx)
+			if err != nil {
+				return err
+			}
+			if _, err := n.decide(j, tx.Now()); errors.Is(err, ErrConflict) {
+				first = i
+				return err
+			}
+		}
+		return nil
+	})
+	return first, err
+}
+
+// newJob is the action of enqueuing one job, with what is drawn at random for it.
+type newJob struct {
+	*Enqueue
+	id   ledger.JobID
+	salt []byte
+}
+
+func (newJob) name() string { return "enqueue" }
+
+// newJob checks e and gives it an id. The id that e names may be in either case.
+func (s *Service) newJob(e *Enqueue, salt []byte) (newJob, error) {
+	if err := e.Check(); err != nil {
+		return newJob{}, err
+	}
+	if e.ID == "" {
+		return newJob{e, ledger.JobID(s.newID()), salt}, nil
+	}
+	id, err := ulid.ParseStrict(e.ID)
+	if err != nil {
+		return newJob{}, &InvalidError{"id", fmt.Sprintf("%.80q", e.ID), "a ULID"}
+	}
+	return newJob{e, ledger.JobID(id.String()), salt}, nil
+}
+
+func enqueue(ctx context.Context, tx *ledger.Tx, actor string, n newJob) (Enqueued, error) {
+	j, err := n.find(ctx, tx)
+	if err != nil {
+		return Enqueued{}, err
+	}
+	f, err := n.decide(j, tx.Now())
+	if errors.Is(err, errNoChange) {
+		return Enqueued{Job: j, Existing: true}, nil
+	}
+	if err != nil {
+		return Enqueued{}, err
+	}
+	f.actor = actor
+	j, err = record(ctx, tx, f)
+	return Enqueued{Job: j}, err
+}
+
+// find returns the job that n's id or key names, with its bodies; if there is none, a Job that has only an
+// id.
+func (n newJob) find(ctx context.Context, tx *ledger.Tx) (j projection.Job, err error) {
+	found := false
+	if n.ID != "" {
+		j, found, err = projection.Get(ctx, tx, n.id)
+	}
+	if n.Key != "" && !found && err == nil {
+		j, found, err = projection.GetByKey(ctx, tx, n.Queue, n.Key)
+	}
+	if err != nil || !found {
+		return projection.Job{ID: n.id}, err
+	}
+	return j, projection.LoadBodies(ctx, tx, &j)
+}
+
+// decide applies the rules of enqueuing, where j is what find found: errNoChange if that is the same job.
+func (n newJob) decide(j projection.Job, at time.Time) (fact, error) {
+	if j.State != 0 {
+		return fact{}, n.compare(j)
+	}
+	body := &ledger.Enqueued{Queue: n.Queue, Priority: n.Priority,
+		RunAt: n.RunAt.UTC().Truncate(time.Microsecond), MaxAttempts: n.MaxAttempts, MaxRuntime: n.MaxRuntime,
+		Version: n.Version, Requires: n.Requires, Key: n.Key, Tags: n.Tags,
+		PayloadSHA256: ledger.Digest(n.salt, n.Payload), PayloadBytes: int64(len(n.Payload))}
+	if body.RunAt.Before(at) {
+		body.RunAt = at
+	}
+	if body.MaxAttempts == 0 {
+		body.MaxAttempts = projection.DefaultMaxAttempts
+	}
+	return fact{job: j, body: body, salt: n.salt, content: n.Payload}, nil
+}
+
+// compare returns errNoChange if j, found by the id or the key of n, is the job that n asks for.
+func (n newJob) compare(j projection.Job) error {
+	what := fmt.Sprintf("key %q", n.Key)
+	if n.ID != "" && j.ID == n.id {
+		what = fmt.Sprintf("id %s", n.id)
+	}
+	switch {
+	case j.Erased:
+		return &ConflictError{n.name(), j.ID, what + " belongs to it, and its payload was erased"}
+	case j.Queue != n.Queue:
+		return &ConflictError{n.name(), j.ID, what + " belongs to it, in the queue " + j.Queue}
+	case j.Key != n.Key:
+		return &ConflictError{n.name(), j.ID, what + " belongs to it, with another key"}
+	case string(j.Payload) != string(n.Payload):
+		return &ConflictError{n.name(), j.ID, what + " belongs to it, with another payload"}
+	}
+	return errNoChange
+}

@@ -1,0 +1,159 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"jobledger/ledger"
+	"jobledger/ledger/failpoint"
+	"jobledger/projection/audit"
+)
+
+// LineError names the line of a history that is wrong. Lines count from 1, and line n holds event n.
+type LineError struct {
+	Line int64
+	Err  error
+}
+
+// Error says where and why.
+func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+
+// Unwrap returns why.
+func (e *LineError) Unwrap() error { return e.Err }
+
+// ErrNotEmpty means that a history can only be imported into an empty ledger.
+var ErrNotEmpty = fmt.Errorf("%w: the ledger has events already", ErrConflict)
+
+// Loaded is the report of an Import or a Replay.
+type Loaded struct {
+	Events  int64
+	Jobs    int64
+	Missing int64    // payloads and results that the history lacks although they were not erased
+	Paused  []string // the queues that were paused because their jobs lack payloads
+
+	// Findings are what is wrong with the history. Replay accepts them.
+	Findings []audit.Finding
+}
+
+// Import writes a history, from its first event on, into this ledger, which must be empty: all of it, in one
+// transaction, or nothing. The numbers of jobs are assigned again; all else stays as it was. Everything is
+// checked: each line, each transition, each digest, and the result as audit.Verify does. The last event says
+// that the history was imported.
+//
+// lines may be ranged over twice. progress, if not nil, is called from time to time with the number of events
+// done. Errors: LineError; ErrNotEmpty.
+func (s *Service) Import(ctx context.Context, actor, from string, lines iter.Seq2[ledger.Line, error],
+	progress func(events int64)) (done Loaded, err error) {
+	if err := CheckActor(actor); err != nil {
+		return done, err
+	}
+	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+		if done, err = load(ctx, tx, lines, progress); err != nil {
+			return err
+		}
+		if len(done.Findings) > 0 {
+			f := done.Findings[0]
+			return at(f.Pos, fmt.Errorf("%s: %s", f.Code, f.Detail))
+		}
+		return finishImport(ctx, tx, actor, from, &done)
+	})
+	return done, err
+}
+
+// Replay is Import of a copy of another ledger, for reading. No event is added to it, unless bodies are
+// missing. What audit.Verify finds is reported, and no error: one may want to examine the copy of a damaged
+// history.
+func (s *Service) Replay(ctx context.Context, actor, from string, lines iter.Seq2[ledger.Line, error],
+	progress func(events int64)) (done Loaded, err error) {
+	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+		if done, err = load(ctx, tx, lines, progress); err != nil || done.Missing == 0 {
+			return err
+		}
+		return finishImport(ctx, tx, actor, from, &done)
+	})
+	return done, err
+}
+
+const progressEvery = 5000 // events
+
+// load appends lines to the empty ledger of tx, writes the rows that they add up to, and checks the whole.
+func load(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[ledger.Line, error], progress func(int64)) (
+	done Loaded, err error) {
+	tail, err := tx.Tail(ctx)
+	if err == nil && tail != 0 {
+		err = ErrNotEmpty
+	}
+	if err != nil {
+		return done, err
+	}
+	loader := audit.NewLoader(tx)
+	for line, err := range ledger.Prefetch(checked(lines)) {
+		if ctx.Err() != nil {
+			return done, context.Cause(ctx)
+		}
+		failpoint.Hit("line")
+		n := loader.Events() + 1
+		if err == nil {
+			err = loader.Add(ctx, line)
+		}
+		if err != nil {
+			return done, at(n, err)
+		}
+		if progress != nil && n%progressEvery == 0 {
+			progress(n)
+		}
+	}
+	if err := loader.End(ctx); err != nil {
+		return done, err
+	}
+	findings, missing, orphans, err := loader.Check(ctx)
+	if err != nil {
+		return done, err
+	}
+	return Loaded{Events: loader.Events(), Jobs: loader.Jobs(), Missing: missing, Paused: orphans,
+		Findings: findings}, nil
+}
+
+// checked yields lines up to the first that is wrong on its own.
+func checked(lines iter.Seq2[ledger.Line, error]) iter.Seq2[ledger.Line, error] {
+	return func(yield func(ledger.Line, error) bool) {
+		n := int64(0)
+		for line, err := range lines {
+			if n++; err == nil {
+				err = checkLine(n, &line)
+			}
+			if !yield(line, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// at adds the line to err, unless no line caused it.
+func at(line int64, err error) error {
+	if storeFailed(err) || line == 0 {
+		return err
+	}
+	return &LineError{line, err}
+}
+
+// finishImport records the import and pauses the queues whose jobs have lost their payload.
+func finishImport(ctx context.Context, tx *ledger.Tx, actor, from string, done *Loaded) error {
+	body := &ledger.Imported{From: from, Events: done.Events, MissingBodies: done.Missing}
+	if _, err := record(ctx, tx, fact{actor: actor, body: body}); err != nil {
+		return err
+	}
+	var paused []string
+	for _, name := range done.Paused {
+		changed, err := setPaused(ctx, tx, actor, name, true, "imported without payloads")
+		if err != nil {
+			return err
+		}
+		if changed {
+			paused = append(paused, name)
+		}
+	}
+	done.Paused = paused
+	return nil
+}

@@ -1,0 +1,63 @@
+package commands
+
+import (
+	"context"
+	"errors"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// Pause stops claims from a queue. If it was paused already, changed is false and no event is recorded.
+func (s *Service) Pause(ctx context.Context, actor, queue, reason string) (changed bool, err error) {
+	return s.setPaused(ctx, actor, queue, true, reason)
+}
+
+// Resume permits claims from a queue again. If it was not paused, changed is false and no event is recorded.
+func (s *Service) Resume(ctx context.Context, actor, queue, reason string) (changed bool, err error) {
+	return s.setPaused(ctx, actor, queue, false, reason)
+}
+
+func (s *Service) setPaused(ctx context.Context, actor, queue string, paused bool, reason string) (
+	changed bool, err error) {
+	if err := CheckQueue(queue); err != nil {
+		return false, err
+	}
+	if err := checkText("reason", reason, MaxReason); err != nil {
+		return false, err
+	}
+	if err := CheckActor(actor); err != nil {
+		return false, err
+	}
+	err = s.Store.Write(ctx, func(tx *ledger.Tx) (err error) {
+		changed, err = setPaused(ctx, tx, actor, queue, paused, reason)
+		return err
+	})
+	return changed && err == nil, err
+}
+
+func setPaused(ctx context.Context, tx *ledger.Tx, actor, queue string, paused bool, reason string) (
+	changed bool, err error) {
+	q, err := projection.GetQueue(ctx, tx, queue)
+	if err != nil {
+		return false, err
+	}
+	f, err := decidePaused(q, paused, reason)
+	if errors.Is(err, errNoChange) {
+		return false, nil
+	}
+	f.actor = actor
+	_, err = record(ctx, tx, f)
+	return err == nil, err
+}
+
+// decidePaused returns the fact of pausing or resuming q; errNoChange if it is so already. It is pure.
+func decidePaused(q projection.Queue, paused bool, reason string) (fact, error) {
+	switch {
+	case q.Paused == paused:
+		return fact{}, errNoChange
+	case paused:
+		return fact{queue: q, body: &ledger.QueuePaused{Queue: q.Name, Reason: reason}}, nil
+	}
+	return fact{queue: q, body: &ledger.QueueResumed{Queue: q.Name, Reason: reason}}, nil
+}

@@ -1,0 +1,38 @@
+package commands
+
+import (
+	"context"
+
+	"jobledger/ledger"
+	"jobledger/ledger/failpoint"
+	"jobledger/projection/audit"
+)
+
+// Rebuild derives the projection from the events again, and records what that changed. It finds the
+// differences while others keep writing, and repairs only these in one transaction; if a whole table is
+// missing, all is done in that.
+func (s *Service) Rebuild(ctx context.Context, actor string) (report audit.Rebuilt, err error) {
+	if err := CheckActor(actor); err != nil {
+		return report, err
+	}
+	var plan *audit.RebuildPlan
+	err = s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		plan, err = audit.PlanRebuild(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return report, err
+	}
+	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+		var err error
+		if report, err = plan.Apply(ctx, tx); err != nil {
+			return err
+		}
+		failpoint.Hit("rebuilt")
+		body := &ledger.Rebuilt{Jobs: report.Jobs, Changed: report.Changed, Missing: report.Missing,
+			Extra: report.Extra}
+		_, err = record(ctx, tx, fact{actor: actor, body: body})
+		return err
+	})
+	return report, err
+}

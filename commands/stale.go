@@ -1,0 +1,147 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// pastClaim is what the events of a job say about a token that is not live.
+type pastClaim struct {
+	Claim   *ledger.Event // where the token was given; nil: never to this job
+	Ending  *ledger.Event // how that claim ended; nil while it has not
+	Latest  bool          // no later claim was made
+	Refused bool          // the same command with this token was refused and recorded before
+	Salt    []byte        // of the job's digests; nil once erased
+}
+
+// decideStale returns what follows from an owner's command with a token that is not live. It is pure.
+//
+// A command that repeats the ending of its claim, with the same content, gives no error and no fact: it was
+// answered before, and the answer was lost. Everything else is a RefusedError, with the fact of the refusal
+// unless that is recorded already; a fact without a body is none.
+func decideStale(j projection.Job, past pastClaim, c ownerCommand) (fact, error) {
+	if past.Ending != nil && sameEnding(*past.Ending, past.Salt, c) {
+		return fact{}, checkOwner(c, j, past.Claim.Worker)
+	}
+	token, _ := c.credentials()
+	refused := &RefusedError{Command: c.name(), Job: j.ID, Token: token}
+	refused.Why, refused.Err = whyRefused(past)
+	if past.Refused {
+		return fact{}, refused
+	}
+	body := &ledger.Refused{Command: c.name(), Why: refused.Why}
+	if s, ok := c.(Succeed); ok && s.Result != nil {
+		body.OfferedBytes = int64(len(s.Result))
+		if past.Salt != nil {
+			body.OfferedSHA256 = ledger.Digest(past.Salt, s.Result)
+		}
+	}
+	f := fact{job: j, body: body, token: token}
+	if past.Claim != nil {
+		f.worker, f.attempt = past.Claim.Worker, past.Claim.Attempt
+	}
+	return f, refused
+}
+
+// whyRefused says why a token is not live, in words and as the sentinel that callers branch on.
+func whyRefused(past pastClaim) (string, error) {
+	if past.Claim == nil {
+		return "this token was never given for it", ErrLeaseLost
+	}
+	if past.Ending == nil { // cannot be while the token is not live
+		return "the claim was not found to end", ErrLeaseLost
+	}
+	who, at := past.Ending.Actor, ledger.FormatTime(past.Ending.At)
+	switch b := past.Ending.Body.(type) {
+	case *ledger.Reclaimed:
+		return fmt.Sprintf("the lease was lost: %s reclaimed it at %s (%s)", who, at, b.Reason), ErrLeaseLost
+	case *ledger.Cancelled:
+		if past.Latest {
+			return fmt.Sprintf("%s cancelled the job at %s", who, at), ErrCancelled
+		}
+		return "the job was cancelled and has been claimed anew", ErrLeaseLost
+	}
+	return fmt.Sprintf("the claim has ended: %s at %s", past.Ending.Kind(), at), ErrConflict
+}
+
+// sameEnding reports whether c repeats what ended the claim.
+func sameEnding(ending ledger.Event, salt []byte, c ownerCommand) bool {
+	switch b := ending.Body.(type) {
+	case *ledger.Succeeded:
+		c, ok := c.(Succeed)
+		if !ok || !sameCode(b.ExitCode, c.ExitCode) || (b.ResultSHA256 == "") != (c.Result == nil) {
+			return false
+		}
+		return c.Result == nil || salt != nil && b.ResultSHA256 == ledger.Digest(salt, c.Result)
+	case *ledger.Failed:
+		if c, ok := c.(Release); ok {
+			return c.Snooze && b.ErrorCode == snoozedTooOften && b.ErrorDetail == c.Reason
+		}
+		c, ok := c.(Fail)
+		return ok && b.ErrorCode == c.code() && b.ErrorDetail == c.Detail && sameCode(b.ExitCode, c.ExitCode) &&
+			b.Signal == c.Signal && (b.RetryAt.IsZero() || !c.NoRetry)
+	case *ledger.Released:
+		c, ok := c.(Release)
+		return ok && b.Reason == c.Reason && b.Snooze == c.Snooze
+	}
+	return false
+}
+
+func sameCode(a, b *int) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+// applyStale reads what became of the token's claim, decides, and records a refusal. It returns the answer to
+// c.
+func applyStale(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c ownerCommand) error {
+	past, err := readPastClaim(ctx, tx, j, c)
+	if err != nil {
+		return err
+	}
+	f, answer := decideStale(j, past, c)
+	if f.body == nil {
+		return answer
+	}
+	f.actor = actor
+	if _, err := record(ctx, tx, f); err != nil {
+		return err
+	}
+	return answer
+}
+
+// pastKinds are the kinds that readPastClaim needs: not the heartbeats, of which there may be many.
+var pastKinds = []ledger.Kind{ledger.KindClaimed, ledger.KindSucceeded, ledger.KindFailed,
+	ledger.KindReleased, ledger.KindReclaimed, ledger.KindCancelled, ledger.KindRefused}
+
+func readPastClaim(ctx context.Context, tx *ledger.Tx, j projection.Job, c ownerCommand) (
+	past pastClaim, err error) {
+	token, _ := c.credentials()
+	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: pastKinds}) {
+		if err != nil {
+			return past, err
+		}
+		past.add(e, token, c.name())
+	}
+	past.Salt, _, _, err = tx.Body(ctx, j.N)
+	return past, err
+}
+
+// add takes in the job's next event.
+func (p *pastClaim) add(e ledger.Event, token, command string) {
+	switch kind := e.Kind(); {
+	case kind == ledger.KindClaimed && e.Token == token:
+		p.Claim, p.Latest = &e, true
+	case kind == ledger.KindClaimed:
+		p.Latest = false
+	case kind == ledger.KindRefused && e.Token == token:
+		p.Refused = p.Refused || e.Body.(*ledger.Refused).Command == command
+	case kind.EndsClaim() && p.Claim != nil && e.Attempt == p.Claim.Attempt:
+		p.Ending = &e
+	}
+}

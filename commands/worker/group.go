@@ -1,0 +1,142 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/failpoint"
+	"jobledger/projection"
+)
+
+// group is what one transaction writes for the jobs of this worker: their ends, then heartbeats.
+type group struct {
+	ops   []commands.Op
+	tasks []*task   // of the op with the same index
+	ends  int       // the ops before this index record ends
+	asked time.Time // before the transaction; leases count from here
+}
+
+func (g *group) add(t *task, c commands.Command) {
+	g.ops, g.tasks = append(g.ops, commands.Op{Job: t.current(), Command: c}), append(g.tasks, t)
+}
+
+// nextGroup collects the ends that have arrived and the heartbeats that are due, or almost due.
+func (l *loop) nextGroup() group {
+	g := group{ops: make([]commands.Op, 0, len(l.ends)), tasks: make([]*task, 0, len(l.ends)), asked: time.Now()}
+	if l.fatal != nil {
+		return g
+	}
+	for _, e := range l.ends {
+		if e.command != nil {
+			g.add(e.task, e.command)
+		}
+	}
+	g.ends = len(g.ops)
+	for t := range l.active {
+		if !g.asked.Add(l.Lease / 12).Before(t.nextBeat) {
+			g.add(t, commands.Heartbeat{Token: t.current().Token, Lease: l.Lease})
+		}
+	}
+	return g
+}
+
+// writeGroup records what has ended, sends heartbeats for what runs, and claims what there is room for, in
+// one transaction.
+func (l *loop) writeGroup() {
+	g := l.nextGroup()
+	free := min(l.free(), commands.MaxClaim)
+	failpoint.Hit("group-begins")
+	results, jobs, err := l.write(g.ops, free)
+	failpoint.Hit("group-ends")
+	if err != nil {
+		l.failed(askWrite, err)
+		return
+	}
+	if len(g.ops) > 0 || free > 0 {
+		l.answered(askWrite)
+	}
+	for _, e := range l.ends {
+		if e.command == nil || l.fatal != nil {
+			l.lost(e.task, "lost", "cause", context.Cause(e.task.ctx))
+		}
+		e.task.close()
+	}
+	l.ends = l.ends[:0]
+	for i, r := range results {
+		if i < g.ends {
+			l.endRecorded(g.tasks[i], g.ops[i].Command, r)
+		} else {
+			l.beatRecorded(g.tasks[i], r, g.asked)
+		}
+	}
+	for _, j := range jobs {
+		l.start(newTask(l.ctx, j, g.asked, l.Lease))
+	}
+	l.poller.claimed(time.Now(), free, len(jobs))
+}
+
+// write makes the narrowest call that does it all.
+func (l *loop) write(ops []commands.Op, free int) ([]commands.Result, []projection.Job, error) {
+	ctx, actor := context.WithoutCancel(l.ctx), "worker:"+l.Process.Name
+	if free > 0 {
+		return l.Service.ApplyAndClaim(ctx, actor, ops, l.request(free))
+	}
+	if len(ops) == 0 {
+		return nil, nil, nil
+	}
+	results, err := l.Service.ApplyBatch(ctx, actor, ops)
+	return results, nil, err
+}
+
+func (l *loop) request(limit int) commands.ClaimRequest {
+	return commands.ClaimRequest{
+		Queues: l.Queues, Version: l.Process.Version, Capabilities: l.Capabilities, Worker: l.Process,
+		Lease: l.Lease, MaxRuntime: l.MaxRuntime, Limit: limit,
+	}
+}
+
+// endRecorded takes in what the ledger answered to the end of a task.
+func (l *loop) endRecorded(t *task, c commands.Command, r commands.Result) {
+	before, after := t.current(), r.Job
+	switch {
+	case r.Err != nil:
+		l.lost(t, "end refused", "error", r.Err)
+	case after.State == ledger.SucceededState:
+		l.Log.Debug("succeeded", "job", before.ID)
+		l.report(t, after, Succeeded)
+	case after.Failures > before.Failures: // also a job that was snoozed too often
+		l.Log.Warn("failed", "job", before.ID, "attempt", after.Attempt, "code", after.ErrorCode,
+			"state", after.State, "retry_at", after.RunAt)
+		l.report(t, after, Failed)
+	default:
+		release, _ := c.(commands.Release)
+		l.Log.Info("released", "job", before.ID, "reason", release.Reason)
+		l.report(t, after, Released)
+	}
+}
+
+// lost logs and reports a claim that was lost. key is the name of its cause in the log.
+func (l *loop) lost(t *task, message, key string, cause error) {
+	l.lostCause = cause
+	l.Log.Warn(message, "job", t.current().ID, key, cause)
+	l.report(t, t.current(), Lost)
+}
+
+// beatRecorded takes in what the ledger answered to a heartbeat. A refused one means that the claim is over:
+// the task must stop at once, and sends no more heartbeats.
+func (l *loop) beatRecorded(t *task, r commands.Result, asked time.Time) {
+	if r.Err == nil {
+		t.renewed(r.Job, asked)
+		return
+	}
+	cause := error(commands.ErrCancelled)
+	if !errors.Is(r.Err, commands.ErrCancelled) {
+		cause = fmt.Errorf("%w: %w", commands.ErrLeaseLost, r.Err)
+	}
+	t.cancel(cause)
+	t.nextBeat = asked.Add(commands.MaxLease)
+}

@@ -1,0 +1,188 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"jobledger/commands"
+)
+
+// loop is a Worker at work. All of it belongs to the goroutine of run, except for the two channels.
+type loop struct {
+	*Worker
+	ctx    context.Context // of the tasks; it ends with the cause ErrStopping
+	abort  context.CancelCauseFunc
+	runner runner
+
+	active  map[*task]bool // running now
+	claimed chan *task     // to be run by the next free goroutine; has room for every slot
+	done    chan taskEnd   // has room for every slot
+	ends    []taskEnd      // to be recorded with the next group
+
+	poller       poller
+	retry        retryState    // errors of the ledger since it answered last
+	damagedRetry retryState    // errors about damaged jobs; it decides only what is logged
+	backoff      time.Duration // the pause before the next try after an error; 0: none
+	presentAt    time.Time     // when the presence of this process was recorded last
+	unannounced  bool          // never record it
+
+	stopped   bool      // claim no more
+	giveUpAt  time.Time // see startGivingUp
+	stats     Stats
+	lostCause error // why the last lost claim was lost
+	damaged   error // a draining worker has found only damaged jobs
+	fatal     error // the ledger is gone
+}
+
+// taskEnd is a task that has ended, with the command that records how; nil: there is nothing to record.
+type taskEnd struct {
+	task    *task
+	command commands.Command
+}
+
+// newLoop applies the defaults and prepares the loop of one Run or Finish.
+func (w *Worker) newLoop(ctx context.Context) (*loop, error) {
+	if (w.Handler == nil) == (w.Command == nil) {
+		return nil, errors.New("worker: exactly one of Handler and Command is required")
+	}
+	w.Slots, w.Lease = max(w.Slots, 1), cmp.Or(w.Lease, commands.DefaultLease)
+	w.Poll = cmp.Or(w.Poll, defaultPoll)
+	if w.Log == nil {
+		w.Log = slog.New(slog.DiscardHandler)
+	}
+	l := &loop{
+		Worker:  w,
+		runner:  handlerRunner{w.Handler},
+		active:  make(map[*task]bool),
+		claimed: make(chan *task, w.Slots),
+		done:    make(chan taskEnd, w.Slots),
+		poller:  poller{interval: w.Poll, random: randomDuration},
+	}
+	if w.Command != nil {
+		l.runner = w.Command
+		w.Command.log, w.Command.stopping = w.Log, w.stopChannel()
+	}
+	l.ctx, l.abort = context.WithCancelCause(context.WithoutCancel(ctx))
+	return l, nil
+}
+
+// run works until there is nothing more to do. Its goroutine is the only one that writes for the jobs of this
+// worker.
+func (l *loop) run(ctx context.Context) error {
+	defer l.abort(ErrStopping)
+	stop, abort := l.stopChannel(), ctx.Done()
+	changed, unsubscribe := l.Service.Store.Watch()
+	defer unsubscribe()
+	for {
+		l.collectEnds()
+		l.recordPresence()
+		select {
+		case <-stop: // checked first, so that nothing more is claimed whatever else has happened
+			l.stopped, stop = true, nil
+		default:
+		}
+		l.stopped = l.stopped || l.fatal != nil || l.claimedAll() || l.unusable() != nil
+		if l.backoff == 0 && (l.writeDue() || l.free() > 0 && l.poll()) {
+			l.writeGroup()
+			continue
+		}
+		if l.finished() {
+			break
+		}
+		notified := changed
+		if l.free() == 0 {
+			notified = nil // what it announces is still there when a slot is free
+		}
+		timer := time.NewTimer(l.nextWait())
+		l.backoff = 0 // whatever happens next, the ledger is tried again
+		select {
+		case e := <-l.done:
+			l.noteEnd(e)
+		case <-notified:
+			l.poller.notified(time.Now())
+		case <-timer.C:
+		case <-stop: // the top of the loop sees it
+		case <-abort:
+			l.stopped, abort = true, nil
+			l.abort(ErrStopping)
+		}
+		timer.Stop()
+	}
+	if err := l.unusable(); l.fatal == nil && err != nil {
+		return err
+	}
+	return cmp.Or(l.fatal, l.damaged)
+}
+
+// finished reports whether the worker has nothing left to do, and is not to wait for more.
+func (l *loop) finished() bool {
+	return len(l.active) == 0 && len(l.ends) == 0 && (l.stopped || l.Drain && l.poller.idle())
+}
+
+// claimedAll reports whether MaxJobs have been claimed.
+func (l *loop) claimedAll() bool { return l.MaxJobs > 0 && l.stats.Claimed >= l.MaxJobs }
+
+// unusable returns why the command cannot run, once an attempt has shown it.
+func (l *loop) unusable() *StartError {
+	if l.Command == nil {
+		return nil
+	}
+	return l.Command.Unusable()
+}
+
+// collectEnds takes the ends that have arrived, so that they share the next transaction. It yields to tasks
+// that are about to end: until all have ended, or four yields collected nothing.
+func (l *loop) collectEnds() {
+	for fruitless := 0; fruitless < 4; fruitless++ {
+		for more := true; more; {
+			select {
+			case e := <-l.done:
+				l.noteEnd(e)
+				fruitless = 0
+			default:
+				more = false
+			}
+		}
+		if len(l.ends) == 0 || len(l.active) == 0 {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// noteEnd takes in the end of a task. Its slot is free for a job that is claimed with the group that records
+// the end.
+func (l *loop) noteEnd(e taskEnd) {
+	delete(l.active, e.task)
+	l.ends = append(l.ends, e)
+}
+
+// free returns how many jobs may be claimed now.
+func (l *loop) free() int {
+	if l.stopped || l.Command.startPause() > 0 {
+		return 0
+	}
+	n := l.Slots - len(l.active)
+	if l.MaxJobs > 0 {
+		n = min(n, l.MaxJobs-l.stats.Claimed)
+	}
+	return n
+}
+
+// writeDue reports whether an end is to be recorded or a heartbeat to be sent.
+func (l *loop) writeDue() bool {
+	if len(l.ends) > 0 {
+		return true
+	}
+	now := time.Now()
+	for t := range l.active {
+		if !now.Before(t.nextBeat) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,96 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/projection/internal/table"
+)
+
+// CommonPrefix returns the pos up to which two ledgers tell the same history; 0 if they have nothing in common. It compares
+// few events: where two histories have one event in common, they have those before it in common.
+func CommonPrefix(ctx context.Context, a, b *ledger.Tx) (int64, error) {
+	tailA, err := a.Tail(ctx)
+	if err != nil {
+		return 0, err
+	}
+	tailB, err := b.Tail(ctx)
+	if err != nil {
+		return 0, err
+	}
+	same, differs := int64(0), min(tailA, tailB)+1
+	for pos := differs - 1; differs-same > 1; pos = same + (differs-same)/2 { // at first the end: in general one is the beginning of the other
+		inA, err := eventText(ctx, a, pos)
+		if err != nil {
+			return 0, err
+		}
+		inB, err := eventText(ctx, b, pos)
+		if err != nil {
+			return 0, err
+		}
+		if inA == inB {
+			same = pos
+		} else {
+			differs = pos
+		}
+	}
+	return same, nil
+}
+
+// eventText is the event at pos in its public form.
+func eventText(ctx context.Context, tx *ledger.Tx, pos int64) (string, error) {
+	for e, err := range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
+		if err != nil {
+			return "", err
+		}
+		text, err := json.Marshal(e)
+		return string(text), err
+	}
+	return "", nil
+}
+
+// Lost is what a ledger would lose if it ended at an earlier event.
+type Lost struct {
+	Events   int64
+	Since    time.Time      // the at of the first of them
+	Enqueued int64          // jobs that would be gone
+	Ended    int64          // jobs that would be there and have ended since: they would stand as they stood
+	Erased   []ledger.JobID // jobs that would be there with the payload and the results that were erased since
+}
+
+const (
+	enqueuedAfter = `SELECT count(*) FROM events WHERE pos > ? AND kind = 1`
+	endedAfter    = `SELECT count(DISTINCT job) FROM events WHERE pos > ?1 AND job <= ?1 AND to_state >= 4`
+)
+
+// LostAfter says what is in the events behind pos.
+func LostAfter(ctx context.Context, tx *ledger.Tx, pos int64) (l Lost, err error) {
+	tail, err := tx.Tail(ctx)
+	if err != nil || tail <= pos {
+		return l, err
+	}
+	l.Events = tail - pos
+	for e, err := range tx.Events(ctx, ledger.Filter{After: pos, Limit: 1}) {
+		if err != nil {
+			return l, err
+		}
+		l.Since = e.At
+	}
+	if err := table.ScanOne(ctx, tx, enqueuedAfter, []any{&l.Enqueued}, pos); err != nil {
+		return l, err
+	}
+	if err := table.ScanOne(ctx, tx, endedAfter, []any{&l.Ended}, pos); err != nil {
+		return l, err
+	}
+	for e, err := range tx.Events(ctx, ledger.Filter{After: pos, Kinds: []ledger.Kind{ledger.KindErased}}) {
+		if err != nil {
+			return l, err
+		}
+		if e.N <= pos {
+			l.Erased = append(l.Erased, e.Job)
+		}
+	}
+	return l, nil
+}

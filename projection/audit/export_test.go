@@ -1,0 +1,35 @@
+package audit
+
+import (
+	"context"
+	"testing"
+
+	"jobledger/ledger"
+)
+
+// VerifyHistory is Verify without the structure of the file and its guards.
+func VerifyHistory(ctx context.Context, tx *ledger.Tx) (Verified, error) {
+	v := newVerifier(tx, 0)
+	err := v.history(ctx, nil)
+	v.findLost()
+	return v.Verified, err
+}
+
+// Rebuild plans and applies a rebuild in one transaction.
+func Rebuild(ctx context.Context, tx *ledger.Tx) (Rebuilt, error) { return rebuildAll(ctx, tx) }
+
+// RebuildRows is Rebuild without the repair of the schema.
+func RebuildRows(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
+	p, err := planRows(ctx, tx)
+	if err != nil {
+		return r, err
+	}
+	return r, r.rows(ctx, tx, p)
+}
+
+// LimitLoading lets a Loader hold no more than n jobs in memory while the test runs.
+func LimitLoading(t testing.TB, n int) {
+	before := maxLoading
+	maxLoading = n
+	t.Cleanup(func() { maxLoading = before })
+}

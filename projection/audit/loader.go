@@ -1,0 +1,202 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// Loader writes a ledger's history into an empty ledger, event by event, and with End the tables that it adds up to.
+// It holds what is open in memory, up to a bound; jobs that have ended, and what is beyond the bound, are rows.
+type Loader struct {
+	tx     *ledger.Tx
+	fold   *fold
+	open   map[ledger.JobID]int64   // the numbers of the jobs in fold.open
+	stored map[int64]projection.Job // of these, the ones that have a row, as it stands
+	events int64
+}
+
+// maxLoading bounds the jobs in memory; a variable for the tests only.
+var maxLoading = 100_000
+
+const loadFlush = 512 // events between two flushes of the buffer
+
+// NewLoader returns a Loader for tx, whose ledger must be empty.
+func NewLoader(tx *ledger.Tx) *Loader {
+	return &Loader{tx: tx, fold: newFold(), open: make(map[ledger.JobID]int64), stored: make(map[int64]projection.Job)}
+}
+
+// Events returns how many events were added.
+func (l *Loader) Events() int64 { return l.events }
+
+// Jobs returns how many jobs were added.
+func (l *Loader) Jobs() int64 { return l.fold.jobs }
+
+// Add appends the next event and its body. Its Pos and N are numbered anew, and where an event of a claim has only
+// the worker's name, the rest comes from the claim. Errors: [projection.ErrIllegal] where it cannot follow.
+func (l *Loader) Add(ctx context.Context, line ledger.Line) error {
+	e := line.Event
+	e.Pos = l.tx.Next()
+	j, err := l.resolve(ctx, &e)
+	if err != nil {
+		return err
+	}
+	if err := l.identify(ctx, j, &e); err != nil {
+		return err
+	}
+	if err := l.fold.add(j, &e); err != nil {
+		return err
+	}
+	if j != nil && (j.State.Final() || len(l.fold.open) > maxLoading) {
+		if err := l.put(ctx, *j); err != nil {
+			return err
+		}
+	}
+	if line.Body != nil {
+		if err := l.tx.PutBody(e.Pos, line.Salt, line.Body); err != nil {
+			return err
+		}
+	}
+	if err := l.tx.Append(ctx, e); err != nil {
+		return err
+	}
+	if l.events++; l.events%loadFlush == 0 {
+		return l.tx.Flush()
+	}
+	return nil
+}
+
+// resolve sets e.N and returns the job of e as it is in the fold; nil if e concerns none.
+func (l *Loader) resolve(ctx context.Context, e *ledger.Event) (*projection.Job, error) {
+	n, known := l.open[e.Job]
+	switch {
+	case e.Kind() == ledger.KindEnqueued && known:
+		return nil, fmt.Errorf("%w: job %s is enqueued twice", projection.ErrIllegal, e.Job)
+	case e.Kind() == ledger.KindEnqueued:
+		e.N = e.Pos
+		l.open[e.Job] = e.N
+		return l.fold.before(e)
+	case e.Job == "":
+		return nil, nil
+	case known:
+		e.N = n
+		return l.fold.before(e)
+	}
+	before, ok, err := projection.Get(ctx, l.tx, e.Job)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s of job %s, which was not enqueued before", projection.ErrIllegal, e.Kind(), e.Job)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.N = before.N
+	l.open[e.Job], l.stored[e.N], l.fold.open[e.N] = e.N, before, &before
+	return &before, nil
+}
+
+// identify fills in which process e's worker is.
+func (l *Loader) identify(ctx context.Context, before *projection.Job, e *ledger.Event) error {
+	name := e.Worker.Name
+	switch {
+	case e.Kind() == ledger.KindClaimed || before == nil:
+		return nil
+	case e.Attempt == 0 && name != "":
+		return fmt.Errorf("%w: %s names the worker %q but no attempt", projection.ErrIllegal, e.Kind(), name)
+	case e.Attempt == 0:
+		return nil
+	case e.Kind() != ledger.KindRefused:
+		if name == before.Worker.Name && e.Attempt == before.Attempt {
+			e.Worker = before.Worker
+		}
+		return nil // Evolve judges
+	}
+	if e.Attempt == before.Attempt && before.State.Held() && e.Token == before.Token {
+		e.Worker = before.Worker
+		return nil
+	}
+	for c, err := range l.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindClaimed}}) {
+		if err != nil {
+			return err
+		}
+		if c.Attempt == e.Attempt && c.Token == e.Token && c.Worker.Name == name {
+			e.Worker = c.Worker
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: refused names attempt %d by %q, but with this token there is none", projection.ErrIllegal, e.Attempt, name)
+}
+
+// put writes the row of j and forgets the job.
+func (l *Loader) put(ctx context.Context, j projection.Job) error {
+	if err := projection.Put(ctx, l.tx, l.stored[j.N], j); err != nil {
+		return l.explain(ctx, j, err)
+	}
+	delete(l.open, j.ID)
+	delete(l.stored, j.N)
+	delete(l.fold.open, j.N)
+	return nil
+}
+
+// explain finds the job in whose way j is: ids are unique, and keys within a queue. It is noticed here when writes
+// are sent one by one, which they are once a list of them has failed.
+func (l *Loader) explain(ctx context.Context, j projection.Job, err error) error {
+	if other, ok, getErr := projection.Get(ctx, l.tx, j.ID); getErr == nil && ok && other.N != j.N {
+		return fmt.Errorf("%w: the jobs of events %d and %d have the same id %s", projection.ErrIllegal, other.N, j.N, j.ID)
+	}
+	if other, ok, getErr := projection.GetByKey(ctx, l.tx, j.Queue, j.Key); j.Key != "" && getErr == nil && ok && other.N != j.N {
+		return fmt.Errorf("%w: the jobs of events %d and %d have the same key %q in the queue %s", projection.ErrIllegal, other.N, j.N, j.Key, j.Queue)
+	}
+	return err
+}
+
+// End writes the rows of what is open.
+func (l *Loader) End(ctx context.Context) error {
+	for i, n := range sortedKeys(l.fold.open) {
+		if err := l.put(ctx, *l.fold.open[n]); err != nil {
+			return err
+		}
+		if i%loadFlush == 0 {
+			if err := l.tx.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.fold.queues)) {
+		if err := projection.PutQueue(ctx, l.tx, l.fold.queues[name]); err != nil {
+			return err
+		}
+	}
+	return l.tx.Flush()
+}
+
+// Check verifies what was written. missing is how many payloads and results are named but not there, without having
+// been erased; these are no findings, and neither is what worker processes said of themselves: a history is as it is.
+// orphans are the queues of the jobs whose payload is missing so.
+func (l *Loader) Check(ctx context.Context) (findings []Finding, missing int64, orphans []string, err error) {
+	v := newVerifier(l.tx, 0)
+	if err = v.guards(ctx); err == nil { // the structure of the file is the database's own work of this moment
+		err = v.history(ctx, nil)
+	}
+	v.Findings = slices.DeleteFunc(v.Findings, func(f Finding) bool { return f.Code == FindPlace || f.Code == FindUnfit })
+	if err != nil || v.lostCount == 0 {
+		return v.Findings, 0, nil, err
+	}
+	rows, err := l.tx.Query(ctx, `SELECT DISTINCT n.name FROM jobs j JOIN names n ON n.n = j.queue
+WHERE NOT EXISTS (SELECT 1 FROM bodies b WHERE b.pos = j.n) AND j.more ->> 'erased' IS NULL ORDER BY 1`)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, 0, nil, err
+		}
+		orphans = append(orphans, name)
+	}
+	return v.Findings, v.lostCount, orphans, rows.Err()
+}

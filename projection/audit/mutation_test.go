@@ -1,0 +1,387 @@
+package audit_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/projection/audit"
+	"jobledger/projection/internal/historytest"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// tableRows is the rows of a table: int64, string, []byte or nil each, in the order of the first column.
+type tableRows [][]any
+
+// story is a whole history as the file holds it.
+type story struct {
+	events, bodies tableRows
+	sequence       int64 // the highest pos that there ever was
+}
+
+// The columns of a row of events that the mutations name, by their place.
+const (
+	colPos, colJob, colSeq, colKind, colAt, colActor, colWorker, colULID, colAttempt = 0, 1, 2, 3, 4, 5, 6, 7, 8
+	colFrom, colTo, colDigest, colData                                               = 9, 10, 11, 12
+)
+
+// set replaces a value; the row itself is shared with the story that s is a copy of.
+func (t tableRows) set(i, column int, v any) {
+	t[i] = slices.Clone(t[i])
+	t[i][column] = v
+}
+
+func (s story) clone() story {
+	return story{slices.Clone(s.events), slices.Clone(s.bodies), s.sequence}
+}
+
+// mutation is one thing that somebody with a SQLite shell could do to a history.
+type mutation struct {
+	i     int    // the event
+	field string // a column, data.field, or "event"
+	how   string
+	do    func(*story)
+}
+
+// scribe writes stories into a ledger's file as somebody would who has dropped the guards of events.
+type scribe struct {
+	t           testing.TB
+	store       *ledger.Store
+	db          *sql.DB
+	truth       story
+	is          story    // what the file holds
+	drop, guard []string // what drops the guards, and what puts them back
+	refused     error    // why the last one was
+}
+
+func newScribe(t testing.TB, events []ledger.Event) *scribe {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	store := ledgertest.OpenAt(t, "sqlite:"+path+"?sync=normal")
+	historytest.Record(t, store, events)
+	wantClean(t, store)
+	db, err := sql.Open("sqlite", fileURL(path)+"&_pragma=synchronous(0)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(1)
+	w := &scribe{t: t, store: store, db: db}
+	for _, row := range w.read(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN ('events', 'bodies')`) {
+		w.drop, w.guard = append(w.drop, `DROP TRIGGER `+row[0].(string)), append(w.guard, row[1].(string))
+	}
+	w.must(w.drop...)
+	w.truth = story{w.read(`SELECT * FROM events ORDER BY pos`), w.read(`SELECT * FROM bodies ORDER BY pos`), int64(len(events))}
+	w.is = w.truth
+	w.must(`CREATE TEMP TABLE jobs_kept AS SELECT * FROM jobs`, `CREATE TEMP TABLE queues_kept AS SELECT * FROM queues`)
+	return w
+}
+
+func (w *scribe) must(statements ...string) {
+	w.t.Helper()
+	for _, s := range statements {
+		if _, err := w.db.ExecContext(context.Background(), s); err != nil {
+			w.t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+func (w *scribe) read(query string) (t tableRows) {
+	w.t.Helper()
+	rows, err := w.db.QueryContext(context.Background(), query)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for rows.Next() {
+		values, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			w.t.Fatal(err)
+		}
+		for i, v := range values {
+			if b, ok := v.([]byte); ok && b == nil {
+				values[i] = []byte{} // the driver gives nil for an empty one
+			}
+		}
+		t = append(t, values)
+	}
+	if err := rows.Err(); err != nil {
+		w.t.Fatal(err)
+	}
+	return t
+}
+
+// write makes the file hold s; refused is true where the database itself does not take it.
+func (w *scribe) write(s story) (refused bool) {
+	w.t.Helper()
+	tx, err := w.db.BeginTx(context.Background(), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.replace(tx, s); err != nil {
+		var e *sqlite.Error
+		if rollbackErr := tx.Rollback(); !errors.As(err, &e) || e.Code()&0xff != sqlite3.SQLITE_CONSTRAINT || rollbackErr != nil {
+			w.t.Fatal(err, rollbackErr)
+		}
+		w.refused = err
+		return true
+	}
+	if err := tx.Commit(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.is = s
+	return false
+}
+
+func (w *scribe) replace(tx *sql.Tx, s story) error {
+	for _, change := range []struct {
+		name   string
+		is, to tableRows
+	}{{"events", w.is.events, s.events}, {"bodies", w.is.bodies, s.bodies}} {
+		gone, come := differing(change.is, change.to), differing(change.to, change.is)
+		for _, row := range gone {
+			if _, err := tx.ExecContext(context.Background(), `DELETE FROM `+change.name+` WHERE pos = ?`, row[0]); err != nil {
+				return err
+			}
+		}
+		for _, row := range come {
+			insert := `INSERT INTO ` + change.name + ` VALUES (?` + strings.Repeat(", ?", len(row)-1) + `)`
+			if _, err := tx.ExecContext(context.Background(), insert, row...); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := tx.ExecContext(context.Background(), `UPDATE sqlite_sequence SET seq = ? WHERE name = 'events'`, s.sequence)
+	return err
+}
+
+// differing returns the rows of a that are not in b; stories share the rows that they have in common.
+func differing(a, b tableRows) (rows tableRows) {
+	shared := make(map[*any]bool, len(b))
+	for _, row := range b {
+		shared[&row[0]] = true
+	}
+	for _, row := range a {
+		if !shared[&row[0]] {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// outcome is where a mutation is found.
+type outcome string
+
+const (
+	found      outcome = "found"     // in any case
+	asItWas    outcome = "as it was" // only while the tables are what the true history adds up to
+	neverFound outcome = "never"     // not even then
+)
+
+// try writes the mutated story, looks whether verify finds it, and puts everything back.
+// With whole it does so once more with the guards put back, as a person would.
+func (w *scribe) try(m mutation, whole bool) (where outcome, codes []string) {
+	w.t.Helper()
+	mutated := w.truth.clone()
+	m.do(&mutated)
+	if w.write(mutated) {
+		return found, []string{"the database"}
+	}
+	codes = w.verify()
+	if whole {
+		w.must(w.guard...)
+		if clean := len(verify(w.t, w.store).Findings) == 0; clean != (len(codes) == 0) {
+			w.t.Errorf("%s of event %d: found %v, but by the whole check: %t", m, m.i+1, codes, !clean)
+		}
+		w.must(w.drop...)
+	}
+	where = found
+	switch {
+	case len(codes) == 0:
+		where = neverFound // and nothing that a rebuild would change
+	case !slices.ContainsFunc(codes, judgesEvents) && w.rebuild():
+		if len(w.verify()) == 0 {
+			where = asItWas
+		}
+		w.must(`DELETE FROM jobs`, `INSERT INTO jobs SELECT * FROM jobs_kept`, `DELETE FROM queues`, `INSERT INTO queues SELECT * FROM queues_kept`)
+	}
+	return where, codes
+}
+
+// judgesEvents reports whether a check judges the events by themselves, so that a rebuild cannot hide what it found.
+func judgesEvents(code string) bool {
+	return !slices.Contains([]string{audit.FindDiffers, audit.FindMissing, audit.FindExtra, audit.FindQueue}, code)
+}
+
+func (w *scribe) verify() (codes []string) {
+	w.t.Helper()
+	err := w.store.Read(context.Background(), func(tx *ledger.Tx) error {
+		v, err := audit.VerifyHistory(context.Background(), tx)
+		for _, f := range v.Findings {
+			codes = append(codes, f.Code)
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
+
+// rebuild derives the tables from the mutated events.
+func (w *scribe) rebuild() bool {
+	w.t.Helper()
+	err := w.store.Write(context.Background(), func(tx *ledger.Tx) error {
+		_, err := audit.RebuildRows(context.Background(), tx)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return true
+}
+
+// compact is a history of each kind of event and each of its fields, in as many situations as a few events can show: v1,
+// and what has come since.
+func compact(t testing.TB) []ledger.Event {
+	t.Helper()
+	events := historytest.Read(t, "v1.jsonl")
+	at := events[len(events)-1].At.Truncate(time.Second).Add(time.Minute)
+	w3 := ledger.Worker{Name: "w3", Boot: "01KDXYZAF8B00T0000000000CC", Host: "host-CC", PID: 12}
+	add := func(e ledger.Event) {
+		e.Pos = int64(len(events) + 1)
+		if e.Kind() == ledger.KindEnqueued {
+			e.N = e.Pos
+		}
+		events = append(events, e)
+	}
+	const digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+	output := ledger.Output{StdoutSHA256: digest, StdoutBytes: 3, StderrSHA256: digest, StderrBytes: 4}
+	zero := 0
+	ids := [2]ledger.JobID{"01KDXYZAF80000000000000011", "01KDXYZAF80000000000000012"}
+	tokens := [2]string{"01KDXYZAF8T0KEN0000000000H", "01KDXYZAF8T0KEN0000000000J"}
+	first := int64(len(events) + 1)
+	of := func(i int, e ledger.Event) ledger.Event { // the claim of job i
+		e.Job, e.N, e.Attempt, e.Worker, e.Token, e.Actor = ids[i], first+int64(i), 1, w3, tokens[i], "worker:w3"
+		return e
+	}
+	for _, id := range ids { // in one transaction, and so in one moment
+		body := "payload of " + string(id[23:])
+		add(ledger.Event{Job: id, Seq: 1, At: at, Actor: "cli:ann@host-a", To: ledger.Queued, Body: &ledger.Enqueued{Queue: "bulk", RunAt: at, MaxAttempts: 3,
+			PayloadSHA256: ledger.Digest([]byte("salt of "+string(id[23:])), []byte(body)), PayloadBytes: int64(len(body))}})
+	}
+	add(ledger.Event{At: at.Add(1e6), Actor: "worker:w3", Worker: w3, Body: &ledger.WorkerStarted{Queues: []string{"bulk"}}})
+	for i := range ids {
+		add(of(i, ledger.Event{Seq: 2, At: at.Add(2e6), From: ledger.Queued, To: ledger.ClaimedState, Body: &ledger.Claimed{LeaseUntil: at.Add(time.Minute)}}))
+	}
+	add(of(0, ledger.Event{Seq: 3, At: at.Add(3e6), From: ledger.ClaimedState, To: ledger.SucceededState,
+		Body: &ledger.Succeeded{ResultSHA256: ledger.Digest([]byte("salt of 011"), nil), ExitCode: &zero, Output: output}}))
+	// The clock has run back by more than the lease.
+	add(of(1, ledger.Event{Seq: 3, At: at.Add(3e6), From: ledger.ClaimedState, To: ledger.Running, Body: &ledger.Heartbeat{LeaseUntil: at.Add(-time.Hour)}}))
+	add(of(0, ledger.Event{At: at.Add(4e6), Body: &ledger.Refused{Command: "fail", Why: "the claim has ended"}}))
+	add(of(0, ledger.Event{At: at.Add(5e6), Body: &ledger.Refused{Command: "heartbeat", Why: "the claim has ended"}}))
+	add(of(1, ledger.Event{Seq: 4, At: at.Add(6e6), From: ledger.Running, To: ledger.Queued,
+		Body: &ledger.Failed{ErrorCode: "exit", ExitCode: &zero, RetryAt: at.Add(time.Hour), Output: output}}))
+	add(ledger.Event{At: at.Add(7e6), Actor: "cli:ann@host-a", Body: &ledger.Restored{From: "backup.db"}})
+	add(ledger.Event{At: at.Add(8e6), Actor: "worker:w3", Worker: w3, Body: &ledger.WorkerStopped{}})
+	return events
+}
+
+// TestEveryMutationIsFound does to a history, one at a time, what somebody with a SQLite shell could do to it, and looks
+// whether Verify finds it: with the tables as they were, and, where the tables alone gave it away, with the tables derived
+// anew from the mutated events. What cannot be found is listed in unfindable, with the reason; what is listed there and
+// can be found is a mistake too.
+func TestEveryMutationIsFound(t *testing.T) {
+	events := compact(t)
+	listed := listUnfindable(t, events)
+	const shards = 2
+	for shard := range shards {
+		t.Run(fmt.Sprint(shard), func(t *testing.T) {
+			t.Parallel()
+			w := newScribe(t, events)
+			for k, m := range mutations(t, events, w.truth) {
+				if k%shards != shard || testing.Short() && k%31 != 0 {
+					continue
+				}
+				where, codes := w.try(m, k%97 == 0)
+				want := listed[m.key()]
+				if want == "" {
+					want = found
+				}
+				switch {
+				case where == want:
+				case where == found:
+					t.Errorf("%s of %s %d is found now, by %v: take it out of unfindable", m, events[m.i].Kind(), m.i+1, codes)
+				default:
+					t.Errorf("%s of %s %d: found %q by %v, want %q", m, events[m.i].Kind(), m.i+1, where, codes, want)
+				}
+			}
+			if w.write(w.truth) {
+				t.Fatal(w.refused)
+			}
+			w.must(w.guard...)
+			wantClean(t, w.store)
+		})
+	}
+}
+
+func (m mutation) String() string { return m.field + ": " + m.how }
+
+type mutationKey struct {
+	i          int
+	field, how string
+}
+
+func (m mutation) key() mutationKey { return mutationKey{m.i, m.field, m.how} }
+
+// listUnfindable returns where each of the mutations in unfindable is found. Each must be one that is tried.
+func listUnfindable(t testing.TB, events []ledger.Event) map[mutationKey]outcome {
+	t.Helper()
+	w := newScribe(t, events)
+	tried := make(map[mutationKey]bool)
+	for _, m := range mutations(t, events, w.truth) {
+		if tried[m.key()] {
+			t.Errorf("%s of event %d is listed twice", m, m.i+1)
+		}
+		tried[m.key()] = true
+	}
+	listed := make(map[mutationKey]outcome)
+	for _, u := range unfindable {
+		for how := range strings.SplitSeq(u.how, " | ") {
+			for of := range strings.FieldsSeq(u.events) {
+				kind, list, _ := strings.Cut(of, ":")
+				for number := range strings.SplitSeq(list, ",") {
+					pos, err := strconv.Atoi(number)
+					if err != nil || pos < 1 || pos > len(events) || events[pos-1].Kind().String() != kind {
+						t.Fatalf("unfindable: %s: there is no %s %s", u.field, kind, number)
+					}
+					key := mutationKey{pos - 1, u.field, how}
+					if !tried[key] || listed[key] != "" || u.why == "" {
+						t.Errorf("unfindable: %s: %s of event %d: tried %t, listed before as %q, because %q", u.field, how, pos, tried[key], listed[key], u.why)
+					}
+					listed[key] = u.where
+				}
+			}
+		}
+	}
+	return listed
+}

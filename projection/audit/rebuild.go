@@ -1,0 +1,195 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+	"jobledger/projection/internal/table"
+)
+
+// Rebuilt says what a rebuild changed.
+type Rebuilt struct {
+	Jobs     int64    // that the events make
+	Changed  int64    // rows that differed
+	Missing  int64    // jobs that had no row
+	Extra    int64    // rows that belonged to no job
+	Queues   int64    // rows of queues that differed
+	Repaired []string // tables, indexes, triggers and views that were missing or altered, such as "trigger events_no_update"
+}
+
+// rebuildAll folds every event and makes the tables say what the events add up to. It writes only rows that differ, and
+// first puts right what the schema has and the file has not.
+// An event that cannot be folded is an error, and nothing is changed.
+func rebuildAll(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
+	if r.Repaired, err = repairSchema(ctx, tx); err != nil {
+		return r, err
+	}
+	s, err := planRows(ctx, tx)
+	if err != nil {
+		return r, err
+	}
+	return r, r.rows(ctx, tx, s)
+}
+
+func repairSchema(ctx context.Context, tx *ledger.Tx) ([]string, error) {
+	return tx.RepairSchema(ctx, "jobs", "queues", "presence", "kinds", "states")
+}
+
+// RebuildPlan is what a rebuild has to do, as far as one snapshot shows. The long part of a rebuild is to find out; others
+// need not wait for that. Transitions that come after it keep a right row right (I3), and what is wrong is derived from
+// all events when it is mended.
+type RebuildPlan struct {
+	whole  bool    // a table is missing or altered: there is nothing to compare
+	until  int64   // the last event that it saw
+	jobs   int64   // that the events up to there make
+	differ []int64 // numbers of jobs whose rows are missing or not what they should be
+	extra  []int64 // numbers of rows that belong to no job
+}
+
+// PlanRebuild finds out what a rebuild has to do. An event that cannot be folded is an error.
+func PlanRebuild(ctx context.Context, tx *ledger.Tx) (*RebuildPlan, error) {
+	problems, err := tx.Guards(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(problems, func(p string) bool { return strings.HasPrefix(p, "table ") }) {
+		return &RebuildPlan{whole: true}, nil
+	}
+	return planRows(ctx, tx)
+}
+
+// Apply does it.
+func (s *RebuildPlan) Apply(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
+	if s.whole {
+		return rebuildAll(ctx, tx)
+	}
+	if r.Repaired, err = repairSchema(ctx, tx); err != nil {
+		return r, err
+	}
+	return r, r.rows(ctx, tx, s)
+}
+
+// planRows folds every event and compares the rows of jobs with what comes out.
+func planRows(ctx context.Context, tx *ledger.Tx) (s *RebuildPlan, err error) {
+	s = &RebuildPlan{}
+	if s.extra, err = extraRows(ctx, tx, 0); err != nil {
+		return nil, err
+	}
+	f := newFold()
+	f.load = func(n, pos int64) (projection.Job, error) { return jobBefore(ctx, tx, n, pos) }
+	compared := newComparison(tx, f)
+	for batch, err := range tx.Scan(ctx, ledger.Scan{}) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range batch {
+			e := &batch[i].Event
+			j, err := f.before(e)
+			if err != nil {
+				return nil, err
+			}
+			name(j, e)
+			if err := f.add(j, e); err != nil {
+				return nil, fmt.Errorf("event %d: %w", e.Pos, err)
+			}
+			if j != nil && j.State.Final() {
+				if err := compared.end(ctx, j.N); err != nil {
+					return nil, err
+				}
+			}
+			s.until = e.Pos
+		}
+	}
+	s.jobs = f.jobs
+	s.differ, err = compared.rest(ctx)
+	return s, err
+}
+
+const enqueuedBehind = `SELECT count(*) FROM events WHERE pos > ? AND kind = 1`
+
+// rows makes the rows of jobs and queues right.
+func (r *Rebuilt) rows(ctx context.Context, tx *ledger.Tx, s *RebuildPlan) error {
+	tx.Cache().Invalidate() // rows change without projection.Put
+	for _, n := range s.extra {
+		gone, err := tx.Exec(`DELETE FROM jobs WHERE n = ?1 AND NOT EXISTS (SELECT 1 FROM events WHERE pos = ?1 AND kind = 1)`, n)
+		if err != nil {
+			return err
+		}
+		r.Extra += gone
+	}
+	if err := table.ScanOne(ctx, tx, enqueuedBehind, []any{&r.Jobs}, s.until); err != nil {
+		return err
+	}
+	r.Jobs += s.jobs
+	for _, n := range s.differ {
+		j, err := jobBefore(ctx, tx, n, math.MaxInt64)
+		if err == nil {
+			err = r.repair(ctx, tx, j)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return r.queues(ctx, tx)
+}
+
+// queues makes the rows of queues right. Their events are few.
+func (r *Rebuilt) queues(ctx context.Context, tx *ledger.Tx) error {
+	found, err := projection.QueuesAsOf(ctx, tx, projection.Moment{Pos: math.MaxInt64})
+	if err != nil {
+		return err
+	}
+	folded := make(map[string]projection.Queue)
+	for _, q := range found {
+		folded[q.Name] = q
+	}
+	differing, err := differingQueues(ctx, tx, folded)
+	if err != nil {
+		return err
+	}
+	for i, d := range differing {
+		if i > 0 && d.number == differing[i-1].number {
+			continue // one more column of the same row
+		}
+		r.Queues++
+		if q, ok := folded[d.queue]; ok {
+			err = projection.PutQueue(ctx, tx, q)
+		} else {
+			_, err = tx.Exec(`DELETE FROM queues WHERE queue = ?`, d.number)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inTheWay removes what stands in the way of a row; one that it pushes out is another job's, damaged, and is written
+// anew in its turn.
+const inTheWay = `DELETE FROM jobs WHERE n = ?1 OR id = ?2 OR queue = ?3 AND key = ?4`
+
+// repair makes the row of j right if it is not.
+func (r *Rebuilt) repair(ctx context.Context, tx *ledger.Tx, j projection.Job) error {
+	stored, ok, err := rawRow(ctx, tx, j.N)
+	if err != nil {
+		return err
+	}
+	folded, err := projection.RowOf(ctx, tx, j)
+	if err != nil || ok && stored == folded {
+		return err
+	}
+	if ok {
+		r.Changed++
+	} else {
+		r.Missing++
+	}
+	if _, err := tx.Exec(inTheWay, j.N, string(j.ID), folded[slices.Index(table.Columns[:], "queue")], table.Text(j.Key)); err != nil {
+		return err
+	}
+	return tx.Insert(table.New, folded[:]...)
+}

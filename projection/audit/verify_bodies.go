@@ -1,0 +1,135 @@
+package audit
+
+import (
+	"context"
+	"iter"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+	"jobledger/projection/internal/table"
+)
+
+// storedBodies walks the stored bodies beside the events: both are in the order of pos.
+type storedBodies struct {
+	next func() (ledger.StoredBody, error, bool)
+	body ledger.StoredBody // the one not yet passed
+	more bool
+}
+
+// openBodies begins the walk, and returns what ends it.
+func (v *verifier) openBodies(ctx context.Context) (stop func(), err error) {
+	v.bodies.next, stop = iter.Pull2(v.tx.BodiesAfter(ctx, v.Since))
+	return stop, v.bodies.pass()
+}
+
+func (s *storedBodies) pass() (err error) {
+	s.body, err, s.more = s.next()
+	return err
+}
+
+// body judges the payload of enqueued and the result of succeeded, and whether what was erased is gone. j is the job
+// behind e.
+func (v *verifier) body(ctx context.Context, e *ledger.Event, j *projection.Job) error {
+	if err := v.unclaimed(e.Pos); err != nil {
+		return err
+	}
+	var digest string
+	var size int64
+	switch b := e.Body.(type) {
+	case *ledger.Enqueued:
+		digest, size = b.PayloadSHA256, b.PayloadBytes
+	case *ledger.Succeeded:
+		digest, size = b.ResultSHA256, b.ResultBytes
+	}
+	if digest == "" {
+		return v.unclaimed(e.Pos + 1)
+	}
+	stored := v.bodies.more && v.bodies.body.Pos == e.Pos
+	if !stored {
+		erased, err := v.erasedLater(ctx, e)
+		if err == nil && !erased {
+			v.lose(Finding{Code: FindBody, Pos: e.Pos, Job: e.Job, Detail: "its body is missing and was not erased"})
+		}
+		return err
+	}
+	b := v.bodies.body
+	if e.Kind() == ledger.KindEnqueued {
+		j.Salt = b.Salt // the results will need it
+	} else if j.Salt == nil {
+		var err error
+		if j.Salt, _, _, err = v.tx.Body(ctx, e.N); err != nil {
+			return err
+		}
+	}
+	if int64(len(b.Body)) != size || ledger.Digest(j.Salt, b.Body) != digest || e.Kind() != ledger.KindEnqueued && b.Salt != nil {
+		v.at(e, FindBody, "its body of %d bytes is not the one of %d bytes that the event names", len(b.Body), size)
+	}
+	return v.bodies.pass()
+}
+
+func (v *verifier) lose(f Finding) {
+	if v.lostCount++; len(v.lost) < maxFindings {
+		v.lost = append(v.lost, f)
+	}
+}
+
+// unclaimed finds the stored bodies before pos that no event has asked for.
+func (v *verifier) unclaimed(before int64) error {
+	for v.bodies.more && v.bodies.body.Pos < before {
+		v.find(Finding{Code: FindBody, Pos: v.bodies.body.Pos, Detail: "a body is stored for an event that has none"})
+		if err := v.bodies.pass(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verifier) erasedLater(ctx context.Context, e *ledger.Event) (bool, error) {
+	for _, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindErased}, After: e.Pos, Limit: 1}) {
+		return err == nil, err
+	}
+	return false, nil
+}
+
+const bodiesOfErased = `SELECT count(*) FROM bodies b JOIN events e ON e.pos = b.pos WHERE e.job = ? AND e.pos < ?`
+
+// erasure judges what an erased event says was removed. Of a ledger that was imported without some of its bodies it is
+// not known how many there were.
+func (v *verifier) erasure(ctx context.Context, e *ledger.Event, b *ledger.Erased) error {
+	count, bytes := 0, int64(0)
+	for e, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindEnqueued, ledger.KindSucceeded}, Until: e.Pos}) {
+		if err != nil {
+			return err
+		}
+		switch b := e.Body.(type) {
+		case *ledger.Enqueued:
+			count, bytes = count+1, bytes+b.PayloadBytes
+		case *ledger.Succeeded:
+			if b.ResultSHA256 != "" {
+				count, bytes = count+1, bytes+b.ResultBytes
+			}
+		}
+	}
+	if same := b.Bodies == count && b.Bytes == bytes; !same && !(v.incomplete && b.Bodies <= count && b.Bytes <= bytes) {
+		v.at(e, FindCount, "%d bodies of %d bytes were erased, but the job had %d of %d bytes", b.Bodies, b.Bytes, count, bytes)
+	}
+	var left int64
+	if err := table.ScanOne(ctx, v.tx, bodiesOfErased, []any{&left}, e.N, e.Pos); err != nil {
+		return err
+	}
+	if left > 0 {
+		v.at(e, FindBody, "%d bodies of the job are still there", left)
+	}
+	return nil
+}
+
+// imported forgives the bodies that an import says were missing; some may have been erased since.
+func (v *verifier) imported(e *ledger.Event, b *ledger.Imported) {
+	if b.Events != e.Pos-1 {
+		v.at(e, FindCount, "%d events were imported, but %d are before it", b.Events, e.Pos-1)
+	}
+	if v.lostCount <= b.MissingBodies {
+		v.lost, v.lostCount = nil, 0
+	}
+	v.incomplete = v.incomplete || b.MissingBodies > 0
+}

@@ -1,0 +1,109 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+	"jobledger/projection/internal/table"
+)
+
+// rows compares what is left of the fold with the tables, tells what differs, and looks for rows that no event made.
+func (v *verifier) rows(ctx context.Context) error {
+	differ, err := v.compared.rest(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range differ {
+		if len(v.Findings) >= maxFindings {
+			break
+		}
+		if err := v.row(ctx, n); err != nil {
+			return err
+		}
+	}
+	if err := v.extra(ctx, len(differ) == 0); err != nil {
+		return err
+	}
+	differing, err := differingQueues(ctx, v.tx, v.fold.queues)
+	if err != nil {
+		return err
+	}
+	for _, d := range differing {
+		v.find(Finding{Code: FindQueue, Field: d.field, Detail: fmt.Sprintf("queue %s: %s", d.queue, d.detail)})
+	}
+	return nil
+}
+
+// row tells in which columns the row of job n differs.
+func (v *verifier) row(ctx context.Context, n int64) error {
+	j, err := jobBefore(ctx, v.tx, n, v.Until+1)
+	if err != nil {
+		return v.stop(n, err)
+	}
+	stored, ok, err := rawRow(ctx, v.tx, n)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		v.find(Finding{Code: FindMissing, Job: j.ID, Detail: "the job has no row in the table jobs"})
+		return nil
+	}
+	folded, err := projection.RowOf(ctx, v.tx, j)
+	if err != nil {
+		return err
+	}
+	for i := range folded {
+		if stored[i] != folded[i] {
+			v.find(Finding{Code: FindDiffers, Job: j.ID, Field: table.Columns[i],
+				Detail: fmt.Sprintf("the table says %s, the events say %s", shown(table.Columns[i], stored[i]), shown(table.Columns[i], folded[i]))})
+		}
+	}
+	return nil
+}
+
+// extra looks for rows that no event made. Where every job has its row, their count says whether there are any.
+func (v *verifier) extra(ctx context.Context, allThere bool) error {
+	if allThere && v.Since == 0 {
+		var rows int64
+		if err := table.ScanOne(ctx, v.tx, `SELECT count(*) FROM jobs`, []any{&rows}); err != nil || rows == v.fold.jobs {
+			return err
+		}
+	}
+	extra, err := extraRows(ctx, v.tx, v.Since)
+	if err != nil {
+		return err
+	}
+	for _, n := range extra {
+		v.find(Finding{Code: FindExtra, Detail: fmt.Sprintf("row %d of the table jobs belongs to no enqueued event", n)})
+	}
+	return nil
+}
+
+// shown is a column's value for people.
+func shown(column string, v any) string {
+	n, isNumber := v.(int64)
+	switch {
+	case v == nil:
+		return "null"
+	case isNumber && column == "state":
+		return ledger.State(n).String()
+	case isNumber && (strings.HasSuffix(column, "_at") || column == "end_by" || column == "since"):
+		return ledger.FormatTime(ledger.FromMicros(n))
+	case isNumber:
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%.200q", fmt.Sprint(v))
+}
+
+func sortedKeys[V any](m map[int64]V) []int64 {
+	keys := make([]int64, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

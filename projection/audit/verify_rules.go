@@ -1,0 +1,251 @@
+package audit
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+	"jobledger/projection/internal/table"
+)
+
+// rules checks what Evolve does not judge, because it means nothing for the state. j is the job before e.
+func (v *verifier) rules(ctx context.Context, j *projection.Job, e *ledger.Event) error {
+	if j == nil {
+		return v.operators(ctx, e)
+	}
+	switch b := e.Body.(type) {
+	case *ledger.Enqueued:
+		v.notBefore(e, "run_at", b.RunAt)
+	case *ledger.Claimed:
+		v.claim(j, e, b)
+	case *ledger.Heartbeat:
+		v.lease(e, b.LeaseUntil, j.EndBy)
+	case *ledger.Failed:
+		v.bounded(j, e, b.RetryAt)
+		v.notBefore(e, "retry_at", b.RetryAt)
+	case *ledger.Released:
+		v.notBefore(e, "run_at", b.RunAt)
+		if b.Snooze && j.Snoozes >= maxSnoozes {
+			v.at(e, FindTooOften, "put off for the %dth time", j.Snoozes+1)
+		}
+	case *ledger.Reclaimed:
+		v.reclaim(j, e, b)
+	case *ledger.Rescheduled:
+		if !b.RunAt.Equal(j.RunAt) {
+			v.notBefore(e, "run_at", b.RunAt)
+		} else if b.Priority == j.Priority {
+			v.at(e, FindTime, "rescheduled to what it was")
+		}
+	case *ledger.Retried:
+		if j.Erased {
+			v.at(e, FindIllegal, "retried although its payload had been erased")
+		}
+	case *ledger.Refused:
+		return v.refused(ctx, j, e, b)
+	case *ledger.Erased:
+		if j.Erased {
+			v.at(e, FindIllegal, "erased once more")
+		}
+		return v.erasure(ctx, e, b)
+	}
+	return nil
+}
+
+// operators checks what concerns no job.
+func (v *verifier) operators(ctx context.Context, e *ledger.Event) error {
+	switch b := e.Body.(type) {
+	case *ledger.WorkerStarted, *ledger.WorkerStopped:
+		v.workers(e)
+	case *ledger.Rebuilt:
+		before := int64(0)
+		if v.Since > 0 {
+			if err := table.ScanOne(ctx, v.tx, `SELECT count(*) FROM events WHERE pos <= ? AND kind = 1`, []any{&before}, v.Since); err != nil {
+				return err
+			}
+		}
+		if jobs := before + v.fold.jobs; b.Jobs != jobs {
+			v.at(e, FindCount, "%d jobs were derived anew, but there were %d", b.Jobs, jobs)
+		}
+	case *ledger.Imported:
+		v.imported(e, b)
+	case *ledger.Restored:
+		if b.Events != 0 && b.Events != e.Pos-1 {
+			v.at(e, FindCount, "%d events were restored, but %d are before it", b.Events, e.Pos-1)
+		}
+	}
+	return nil
+}
+
+// The rules of time, as they bind the commands.
+const (
+	minLease     = time.Second
+	maxLease     = 24 * time.Hour
+	runtimeGrace = 15 * time.Second // by which a lease may outlast the max runtime
+	maxSnoozes   = 99
+)
+
+// raised reports whether the clock had run back, as far as anybody can know: then at is that of the event before, and
+// the rules judged by an earlier moment.
+func (v *verifier) raised(e *ledger.Event) bool { return e.At.Equal(v.last.At) }
+
+// notBefore judges a time that is to come, or none.
+func (v *verifier) notBefore(e *ledger.Event, field string, t time.Time) {
+	if !t.IsZero() && t.Before(e.At) && !v.raised(e) {
+		v.at(e, FindTime, "%s is %s, before the event itself", field, ledger.FormatTime(t))
+	}
+}
+
+// lease judges the end of a lease that was given or extended by e, of a claim that ends by endBy.
+func (v *verifier) lease(e *ledger.Event, until, endBy time.Time) {
+	least, most := e.At.Add(minLease), e.At.Add(maxLease)
+	if end := endBy.Add(runtimeGrace); !endBy.IsZero() {
+		least, most = earlier(least, end), earlier(most, end)
+	}
+	if until.After(most) || until.Before(least) && !v.raised(e) {
+		v.at(e, FindTime, "the lease runs to %s, and may run from %s to %s", ledger.FormatTime(until), ledger.FormatTime(least), ledger.FormatTime(most))
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func (v *verifier) claim(j *projection.Job, e *ledger.Event, b *ledger.Claimed) {
+	if j.RunAt.After(e.At) {
+		v.at(e, FindEarly, "claimed before its run_at %s", ledger.FormatTime(j.RunAt))
+	}
+	if v.fold.queues[j.Queue].Paused {
+		v.at(e, FindEarly, "claimed while the queue %s was paused", j.Queue)
+	}
+	if j.MaxRuntime > 0 && (b.MaxRuntime == 0 || b.MaxRuntime > j.MaxRuntime) {
+		v.at(e, FindTime, "claimed for %s at most, and the job allows %s", b.MaxRuntime, j.MaxRuntime)
+	}
+	var endBy time.Time
+	if b.MaxRuntime > 0 {
+		endBy = e.At.Add(b.MaxRuntime)
+	}
+	v.lease(e, b.LeaseUntil, endBy)
+	if s, ok := v.started[e.Worker]; ok && !s.mayClaim(j, e.Worker.Version) {
+		v.at(e, FindUnfit, "the worker %s did not start for such a job", e.Worker.Name)
+	}
+}
+
+func (v *verifier) reclaim(j *projection.Job, e *ledger.Event, b *ledger.Reclaimed) {
+	if !b.LeaseUntil.Equal(j.LeaseUntil) || !b.LastHeartbeat.Equal(j.HeartbeatAt) || e.At.Before(j.LeaseUntil) {
+		v.at(e, FindReclaim, "reclaimed at %s with lease end %s and last heartbeat %s, but the lease ran to %s and the last heartbeat was %s",
+			ledger.FormatTime(e.At), ledger.FormatTime(b.LeaseUntil), ledger.FormatTime(b.LastHeartbeat), ledger.FormatTime(j.LeaseUntil), ledger.FormatTime(j.HeartbeatAt))
+	}
+	over := !j.EndBy.IsZero() && !e.At.Before(j.EndBy)
+	if b.Reason == ledger.MaxRuntime && !over || b.Reason == ledger.LeaseExpired && over && !v.raised(e) {
+		v.at(e, FindReclaim, "reclaimed for %s, but the claim was to end by %s", b.Reason, ledger.FormatTime(j.EndBy))
+	}
+	v.bounded(j, e, b.RetryAt)
+	if b.RetryAt.IsZero() {
+		if j.Failures+1 < j.MaxAttempts {
+			v.at(e, FindTooOften, "failure %d of %d was not to be retried", j.Failures+1, j.MaxAttempts)
+		}
+		return
+	}
+	least, most := backoff(j.Failures + 1)
+	if wait := b.RetryAt.Sub(e.At); wait > most || wait < least && !v.raised(e) {
+		v.at(e, FindTime, "to be retried after %s; after failure %d that is from %s to %s", wait, j.Failures+1, least, most)
+	}
+}
+
+// backoff is between what the wait after the nth failure lies: min(1 s · 2^(n−1), 1 h), ± 20 %.
+func backoff(n int) (least, most time.Duration) {
+	base := time.Hour
+	if n < 13 {
+		base = min(base, time.Second<<max(n-1, 0))
+	}
+	return base * 8 / 10, base * 12 / 10
+}
+
+func (v *verifier) bounded(j *projection.Job, e *ledger.Event, retryAt time.Time) {
+	if !retryAt.IsZero() && j.Failures+1 >= j.MaxAttempts {
+		v.at(e, FindTooOften, "failure %d of %d was to be retried", j.Failures+1, j.MaxAttempts)
+	}
+}
+
+// refused checks that the token tried was that of a claim that is over, or of none, and that this is told once.
+func (v *verifier) refused(ctx context.Context, j *projection.Job, e *ledger.Event, b *ledger.Refused) error {
+	if j.State.Held() && e.Token == j.Token {
+		v.at(e, FindRefused, "the token was the live one")
+	}
+	if b.OfferedBytes > 0 && (b.OfferedSHA256 == "") != j.Erased && !v.incomplete {
+		v.at(e, FindRefused, "%d bytes were offered, with the digest %q", b.OfferedBytes, b.OfferedSHA256)
+	}
+	var claim ledger.Event // of the token
+	for past, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindClaimed, ledger.KindRefused}, Until: e.Pos - 1}) {
+		if err != nil {
+			return err
+		}
+		switch body := past.Body.(type) {
+		case *ledger.Claimed:
+			if past.Token == e.Token {
+				claim = past
+			}
+		case *ledger.Refused:
+			if past.Token == e.Token && body.Command == b.Command {
+				v.at(e, FindRefused, "this token and command were refused before, by event %d", past.Pos)
+			}
+		}
+	}
+	if claim.Attempt != e.Attempt || claim.Worker != e.Worker {
+		v.at(e, FindRefused, "it names attempt %d by %q, and the token is that of attempt %d by %q", e.Attempt, e.Worker.Name, claim.Attempt, claim.Worker.Name)
+	}
+	return nil
+}
+
+// starts is what a worker process has said that it takes, each time that it started.
+type starts struct {
+	said    []*ledger.WorkerStarted
+	stopped int
+}
+
+// workers follows the worker processes. Of one that has stopped nobody knows what it does after that.
+func (v *verifier) workers(e *ledger.Event) {
+	s := v.started[e.Worker]
+	b, started := e.Body.(*ledger.WorkerStarted)
+	switch {
+	case started:
+		s.said = append(s.said, b)
+	case s.stopped == len(s.said):
+		v.at(e, FindUnfit, "the worker %s stopped, and had not started", e.Worker.Name)
+	default:
+		s.stopped++
+	}
+	v.started[e.Worker] = s
+	if s.stopped == len(s.said) {
+		delete(v.started, e.Worker)
+	}
+}
+
+func (s starts) mayClaim(j *projection.Job, version string) bool {
+	return slices.ContainsFunc(s.said, func(b *ledger.WorkerStarted) bool {
+		fits, _ := projection.Fits(*j, version, b.Capabilities)
+		return fits && slices.Contains(b.Queues, j.Queue)
+	})
+}
+
+// sharedBoots returns the boots that worker processes in different places have.
+func sharedBoots(ctx context.Context, tx *ledger.Tx) (boots []string, err error) {
+	rows, err := tx.Query(ctx, `SELECT boot FROM workers GROUP BY boot HAVING min(host) <> max(host) OR min(pid) <> max(pid) ORDER BY boot LIMIT ?`, maxFindings)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var boot string
+		if err := rows.Scan(&boot); err != nil {
+			return nil, err
+		}
+		boots = append(boots, boot)
+	}
+	return boots, rows.Err()
+}

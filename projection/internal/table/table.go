@@ -1,0 +1,66 @@
+// Package table is the layout of the table jobs, as projection writes it and audit compares it, and one way to
+// read a single row. It knows columns and values, not what they mean.
+package table
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"jobledger/ledger"
+)
+
+// Columns are those of the table jobs, in the order of a Row.
+var Columns = [...]string{"n", "id", "seq", "state", "lane", "queue", "priority", "run_at", "key", "attempt", "failures",
+	"snoozes", "max_attempts", "max_runtime", "worker", "lease_token", "claimed_at", "heartbeat_at",
+	"lease_expires_at", "end_by", "finished_at", "error_code", "more"}
+
+// Width is the number of columns.
+const Width = len(Columns)
+
+// Row is a job as the table holds it: int64, string or nil in each place.
+type Row [Width]any
+
+// List is all columns as the select list of a query on jobs j.
+var List = "j." + strings.Join(Columns[:], ", j.")
+
+// Types are the types of the columns that are no integers.
+var Types = ledger.ColumnTypes{"id": ledger.TextColumn, "lane": ledger.TextColumn, "key": ledger.TextColumn, "lease_token": ledger.TextColumn,
+	"error_code": ledger.TextColumn, "more": ledger.JSONColumn}
+
+// New inserts a Row.
+var New = ledger.NewSparseInsert("jobs", Types, Columns[:]...)
+
+// Text returns s as a column holds it: null if it is empty.
+func Text(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// Number returns n as a column holds it: null if it is zero.
+func Number(n int64) any {
+	if n == 0 {
+		return nil
+	}
+	return n
+}
+
+// Moment returns t as a column holds it: microseconds, null if it is zero.
+func Moment(t time.Time) any { return Number(ledger.Micros(t)) }
+
+// ScanOne runs a query for at most one row. Without a row, into keeps its values.
+func ScanOne(ctx context.Context, tx *ledger.Tx, query string, into []any, args ...any) error {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
