@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -104,7 +106,7 @@ func (s *tale) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []t
 			c := taken{path: filepath.Join(s.t.TempDir(), "copy.db"), tied: random.IntN(2) == 0}
 			s.copyTo(c.path)
 			check(s.t, s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-				last, err := lastEvent(ctx, tx, 0)
+				last, err := state.LastEvent(ctx, tx, 0)
 				c.pos, c.at = last.Pos, last.At
 				return err
 			}))
@@ -136,8 +138,8 @@ func (s *tale) copyTo(path string) {
 }
 
 func ledgerFailed(err error) bool {
-	code, _, _ := explain(err)
-	return code == exitUnexpected || code == exitBusy || code == exitUsage
+	code, _, _ := cli.Explain(err)
+	return code == cli.ExitUnexpected || code == cli.ExitBusy || code == cli.ExitUsage
 }
 
 func check(t testing.TB, err error) {
@@ -150,7 +152,7 @@ func check(t testing.TB, err error) {
 // runAt is tale.run on the ledger at path when the clock stood at now.
 func runAt(path string, now time.Time, typed ...string) (code int, stdout string) {
 	var out, messages bytes.Buffer
-	p := &program{stdout: bufio.NewWriter(&out), stderr: &messages, now: func() time.Time { return now }}
+	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, Now: func() time.Time { return now }}}
 	code = p.run(context.Background(), append(typed, "--db", path))
 	return code, out.String()
 }
@@ -195,8 +197,8 @@ func TestAsOfIsWhatACopyOfThenSays(t *testing.T) {
 					t.Helper()
 					wantCode, want := runAt(c.path, c.at, append(typed, "--json")...)
 					gotCode, got := runAt(s.Store.DSN(), s.now, append(typed, "--json", "--as-of", moment)...)
-					if wantCode == exitNoJob { // the ledger knows that there will be one
-						wantCode = exitNothing
+					if wantCode == cli.ExitNoJob { // the ledger knows that there will be one
+						wantCode = cli.ExitNothing
 					}
 					if gotCode != wantCode || !reflect.DeepEqual(without(t, got, added...), without(t, want)) {
 						t.Fatalf("%s as of %s (%+v): exit %d, want %d; got\n%swant\n%s", strings.Join(typed, " "), moment, c, gotCode, wantCode, got, want)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
@@ -18,36 +18,36 @@ import (
 var outcomes = []string{"succeeded", "failed", "released", "reclaimed", "cancelled", "open"}
 
 // attemptsVerb lists claims: who worked on what, from when to when.
-func attemptsVerb(p *program) verb {
-	return verb{
-		name: "attempts", group: groupAudit, usage: "list claims: who worked on which job, from when to when",
-		about: "A line for each claim, the oldest first. --from and --to select the claims that were live at some time in " +
+func attemptsVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "attempts", Group: cli.GroupAudit, Usage: "list claims: who worked on which job, from when to when",
+		About: "A line for each claim, the oldest first. --from and --to select the claims that were live at some time in " +
 			"between, ends included: one that began before and one that has not ended are among them. --overlap selects the " +
 			"claims of jobs that two owners worked on at once: the one whose write was refused when the job had been claimed " +
 			"anew, and those that had begun by then. With --json, outcome and ended_at of a claim that has not ended are null.",
-		flags: []cli.Flag{
+		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
 			&cli.StringFlag{Name: "from", Usage: "only those live at or after `TIME`"},
 			&cli.StringFlag{Name: "to", Usage: "only those live at or before `TIME`"},
 			&cli.StringFlag{Name: "job", Usage: "only of this `JOB`"},
 			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "only of jobs of this `QUEUE`"},
-			listFlag("outcome", "only those that ended as `O`: succeeded, failed, released, reclaimed, cancelled; or open"),
+			cli.ListFlag("outcome", "only those that ended as `O`: succeeded, failed, released, reclaimed, cancelled; or open"),
 			&cli.BoolFlag{Name: "overlap", Usage: "only those that ran beside another one of the same job"},
-			wholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
+			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger attempts --worker w7 --from 14:00 --to 14:30", "what this worker did in that half hour"},
 			{"jobledger attempts --outcome reclaimed --from -1d", "whose leases ran out since yesterday"},
 			{"jobledger attempts --overlap --from -1d --json", "jobs that two workers had at once"},
 		},
-		exits: []int{exitNothing, exitNoJob},
-		complete: func(flag string) []string {
+		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
+		Complete: func(flag string) []string {
 			if flag == "outcome" {
 				return outcomes
 			}
 			return nil
 		},
-		run: p.attempts,
+		Run: p.attempts,
 	}
 }
 
@@ -55,7 +55,7 @@ func attemptsVerb(p *program) verb {
 const attemptPage = 1000
 
 func (p *program) attempts(c *cli.Context) error {
-	service, err := p.open(c.Context)
+	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
@@ -68,23 +68,23 @@ func (p *program) attempts(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t := &table{columns: []column{{title: "JOB"}, {title: "ATTEMPT", right: true}, {title: "QUEUE", least: 8}, {title: "WORKER", least: 8},
-		{title: "PID", right: true}, {title: "HOST", least: 8}, {title: "CLAIMED"}, {title: "LASTED", right: true}, {title: "OUTCOME", state: true}, {title: "EXIT"}}}
+	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "ATTEMPT", Right: true}, {Title: "QUEUE", Least: 8}, {Title: "WORKER", Least: 8},
+		{Title: "PID", Right: true}, {Title: "HOST", Least: 8}, {Title: "CLAIMED"}, {Title: "LASTED", Right: true}, {Title: "OUTCOME", State: true}, {Title: "EXIT"}}}
 	printed, more, err := p.eachAttempt(c, service, f, c.Int("limit"), func(a projection.Attempt) error {
-		if p.json {
-			return p.printJSON(attemptToJSON(a))
+		if p.JSON {
+			return p.PrintJSON(attemptToJSON(a))
 		}
-		t.add(string(a.Job), fmt.Sprint(a.Attempt), a.Queue, a.Worker.Name, fmt.Sprint(a.Worker.PID), a.Worker.Host,
-			p.precisely(a.ClaimedAt), p.lasted(a), outcomeOf(a), exitText(a))
+		t.Add(string(a.Job), fmt.Sprint(a.Attempt), a.Queue, a.Worker.Name, fmt.Sprint(a.Worker.PID), a.Worker.Host,
+			p.FormatMillis(a.ClaimedAt), p.lasted(a), outcomeOf(a), exitText(a))
 		return nil
 	})
 	switch {
 	case err != nil:
 		return err
 	case printed == 0:
-		return exitf(exitNothing, "no claim matches")
-	case !p.json:
-		err = p.printTable(t)
+		return cli.Exitf(cli.ExitNothing, "no claim matches")
+	case !p.JSON:
+		err = p.PrintTable(t)
 	}
 	if err == nil && more {
 		return p.more("there are more than %s; give a larger --limit", render.Count(int64(printed), "claim"))
@@ -124,23 +124,23 @@ func (p *program) eachAttempt(c *cli.Context, service *commands.Service, f proje
 }
 
 func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f projection.AttemptFilter, err error) {
-	if err := p.checkOrder(c); err != nil {
+	if err := p.CheckFromTo(c); err != nil {
 		return f, err
 	}
 	f = projection.AttemptFilter{Worker: c.String("worker"), Queue: c.String("queue"), Overlap: c.Bool("overlap")}
 	for _, word := range c.StringSlice("outcome") {
 		if !slices.Contains(outcomes, word) {
-			return f, withHint(usagef("--outcome: there is no outcome %q", word), "the outcomes are %s", strings.Join(outcomes, ", "))
+			return f, cli.WithHint(cli.Usagef("--outcome: there is no outcome %q", word), "the outcomes are %s", strings.Join(outcomes, ", "))
 		}
 		kind, _ := ledger.ParseKind(word) // 0 for open
 		f.Outcomes = append(f.Outcomes, kind)
 	}
 	if c.IsSet("job") {
-		if f.Job, err = jobNumber(c.Context, tx, c.String("job")); err != nil {
+		if f.Job, err = cli.FindJobNumber(c.Context, tx, c.String("job")); err != nil {
 			return f, err
 		}
 	}
-	from, given, err := p.whenOf(c, "from")
+	from, given, err := p.WhenFlag(c, "from")
 	if err == nil && given { // what ended at this very moment was live at it
 		if from.ByPos {
 			f.From, err = projection.AtPos(c.Context, tx, max(from.Pos-1, 0))
@@ -151,7 +151,7 @@ func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f projection.Att
 	if err != nil {
 		return f, err
 	}
-	to, given, err := p.whenOf(c, "to")
+	to, given, err := p.WhenFlag(c, "to")
 	switch {
 	case err != nil:
 	case given && !to.ByPos:
@@ -194,7 +194,7 @@ func attemptToJSON(a projection.Attempt) attemptJSON {
 // lasted is how long the claim held, or has held up to now.
 func (p *program) lasted(a projection.Attempt) string {
 	if a.EndedAt.IsZero() {
-		return render.Briefly(p.now().Sub(a.ClaimedAt))
+		return render.Briefly(p.Now().Sub(a.ClaimedAt))
 	}
 	return gap(a.EndedAt.Sub(a.ClaimedAt))
 }

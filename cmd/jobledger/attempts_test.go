@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -153,10 +154,10 @@ func owners(t *testing.T, s *tale, h told, jobs []ledger.JobID, random *rand.Ran
 		id := jobs[random.IntN(len(jobs))]
 		e := h.events[random.IntN(len(h.events))]
 		at := e.At.Add(time.Duration(random.IntN(3)-1) * time.Microsecond)
-		want, wantCode := "", exitNothing
+		want, wantCode := "", cli.ExitNothing
 		for _, c := range h.claims {
 			if c.Job == id && !c.ClaimedAt.After(at) && (c.End == nil || c.End.At.After(at)) {
-				want, wantCode = fmt.Sprint(c.Worker.Boot, c.Attempt), exitOK
+				want, wantCode = fmt.Sprint(c.Worker.Boot, c.Attempt), cli.ExitOK
 			}
 		}
 		code, stdout, stderr := s.run(0, "owner", string(id), "--at", at.Format(time.RFC3339Nano), "--json")

@@ -6,59 +6,59 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/cmd/jobledger/internal/render"
 )
 
 // backupVerb copies a ledger that may be in use.
-func backupVerb(p *program) verb {
-	return verb{
-		name: "backup", group: groupLedger, usage: "write a consistent copy of the ledger while others use it",
-		about: "The copy holds everything up to one moment. It appears under its name when it is whole and on disk. " +
+func backupVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "backup", Group: cli.GroupLedger, Usage: "write a consistent copy of the ledger while others use it",
+		About: "The copy holds everything up to one moment. It appears under its name when it is whole and on disk. " +
 			"It contains payloads, so only you may read it. Never copy the file of a ledger by other means while it is in use. " +
 			"It is for ledgers in files; use pg_dump, or another tool for PostgreSQL, for one in PostgreSQL.",
-		args: "FILE", minArgs: 1, maxArgs: 1,
-		examples: []example{
+		Args: "FILE", MinArgs: 1, MaxArgs: 1,
+		Examples: []cli.Example{
 			{"jobledger backup jobs-$(date +%F).db", "a copy under today's date; a file that exists is never overwritten"},
 			{"jobledger backup jobs.bak && jobledger verify --db jobs.bak", "check the copy like any ledger"},
 		},
-		exits: []int{exitConflict, exitBusy},
-		run: func(c *cli.Context) error {
+		Exits: []int{cli.ExitConflict, cli.ExitBusy},
+		Run: func(c *cli.Context) error {
 			ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM) // to remove the temporary file
 			defer stop()
 			path := c.Args().First()
 			if path == "" {
-				return usagef("FILE is empty")
+				return cli.Usagef("FILE is empty")
 			}
-			err := p.ofFiles("backup", "pg_dump makes a consistent copy while others write; 'jobledger export' writes the history")
+			err := p.RequireFile("backup", "pg_dump makes a consistent copy while others write; 'jobledger export' writes the history")
 			if err == nil {
-				err = fileName("backup", path)
+				err = cli.CheckNewFile("backup", path)
 			}
 			if err != nil {
 				return err
 			}
-			service, err := p.open(ctx)
+			service, err := p.Open(ctx)
 			if err != nil {
 				return err
 			}
 			defer service.Store.Close()
 			copied, err := files.Backup(ctx, service.Store, path)
 			if ctx.Err() != nil && err != nil {
-				return exitf(exitUnexpected, "interrupted; there is no %s", path)
+				return cli.Exitf(cli.ExitUnexpected, "interrupted; there is no %s", path)
 			}
 			if err != nil {
 				return stagingError(err, path)
 			}
-			if p.json {
-				return p.printJSON(struct {
+			if p.JSON {
+				return p.PrintJSON(struct {
 					File   string `json:"file"`
 					Bytes  int64  `json:"bytes"`
 					Events int64  `json:"events"`
 				}{path, copied.Bytes, copied.Events})
 			}
-			return p.printLine(fmt.Sprintf("%s: %s, %s", path, render.Count(copied.Events, "event"), byteSize(copied.Bytes)))
+			return p.PrintLine(fmt.Sprintf("%s: %s, %s", path, render.Count(copied.Events, "event"), byteSize(copied.Bytes)))
 		},
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -27,7 +28,7 @@ func refused(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
 		ts.Fatalf("usage: refused code why hint program [args...]")
 	}
-	want := programName + ": " + args[1] + "\n"
+	want := cli.ProgramName + ": " + args[1] + "\n"
 	if args[2] != "" {
 		want += "hint: " + args[2] + "\n"
 	}
@@ -203,15 +204,10 @@ func FuzzReading(f *testing.F) {
 		}
 		s.t = t
 		code, stdout, stderr := s.run(max(0, width%300), typed...)
-		if !slices.ContainsFunc(exitMeanings, func(m struct {
-			code int
-			text string
-		}) bool {
-			return m.code == code
-		}) || code == exitUnexpected {
+		if !slices.ContainsFunc(cli.ExitMeanings, func(m cli.ExitMeaning) bool { return m.Code == code }) || code == cli.ExitUnexpected {
 			t.Fatalf("%q: exit code %d: %s", typed, code, stderr)
 		}
-		if code != exitOK && !strings.HasPrefix(stderr, programName+": ") {
+		if code != cli.ExitOK && !strings.HasPrefix(stderr, cli.ProgramName+": ") {
 			t.Fatalf("%q: exit code %d without a word: %q", typed, code, stderr)
 		}
 		for _, r := range stdout + stderr {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/bench"
 )
@@ -22,32 +22,32 @@ func benchPhaseNames() (names []string) {
 }
 
 // benchVerb measures this program on the user's own disk.
-func benchVerb(p *program) verb {
-	return verb{
-		name: "bench", group: groupLedger, usage: "measure the queue on your own disk",
-		about: "Each run makes a ledger in a temporary folder below --dir, which chooses the disk. It drives the ledger as a Go " +
+func benchVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "bench", Group: cli.GroupLedger, Usage: "measure the queue on your own disk",
+		About: "Each run makes a ledger in a temporary folder below --dir, which chooses the disk. It drives the ledger as a Go " +
 			"program would, counts every execution, verifies the ledger and removes it. No other ledger is touched. " +
 			"If a job ran twice or was left, the exit code is 8.\n" +
 			"Phases: 'enqueue', one job per call; 'batch', 1,000 jobs per call; 'drain', jobs that are queued already; " +
 			"'latency', from the call that enqueues a job to its start by an idle worker; 'growth', a drain next to ten " +
 			"times as many finished jobs; 'verify', the check of a whole ledger. Times are those of a call, from a claim to " +
 			"its completion, or that latency. Syncs are the durable commits; the last column is the disk's own rate of them.",
-		flags: []cli.Flag{
-			listFlag("phase", "measure `PHASE`; may be repeated; default: all, one after the other"),
-			wholeFlag("workers", "workers or callers of each process", 16, 1, 1000, ""),
-			wholeFlag("procs", "processes on the same ledger", 1, 1, 64, ""),
-			wholeFlag("jobs", "jobs of a run", 0, 1, 10_000_000, "as suits the phase"),
-			wholeFlag("payload", "payload of a job in bytes", 100, bench.HeaderBytes, 1<<20, ""),
+		Flags: []cli.Flag{
+			cli.ListFlag("phase", "measure `PHASE`; may be repeated; default: all, one after the other"),
+			cli.WholeFlag("workers", "workers or callers of each process", 16, 1, 1000, ""),
+			cli.WholeFlag("procs", "processes on the same ledger", 1, 1, 64, ""),
+			cli.WholeFlag("jobs", "jobs of a run", 0, 1, 10_000_000, "as suits the phase"),
+			cli.WholeFlag("payload", "payload of a job in bytes", 100, bench.HeaderBytes, 1<<20, ""),
 			&cli.StringFlag{Name: "sync", Usage: "how durable a commit is: full or normal", Value: "full"},
 			&cli.StringFlag{Name: "dir", Usage: "the folder `DISK`, or any on the disk that is meant", DefaultText: "the temporary folder"},
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger bench --dir /var/lib", "a tour of ten seconds or so, on the disk that will hold the ledger"},
 			{"jobledger bench --phase drain --workers 64 --procs 4 --jobs 50000", "four processes of 64 workers"},
 			{"jobledger bench --phase drain --sync normal --json", "one object a run"},
 		},
-		exits: []int{exitDiscrepancy, exitBusy},
-		complete: func(flag string) []string {
+		Exits: []int{cli.ExitDiscrepancy, cli.ExitBusy},
+		Complete: func(flag string) []string {
 			switch flag {
 			case "phase":
 				return benchPhaseNames()
@@ -56,7 +56,7 @@ func benchVerb(p *program) verb {
 			}
 			return nil
 		},
-		run: p.bench,
+		Run: p.bench,
 	}
 }
 
@@ -67,46 +67,46 @@ func (p *program) bench(c *cli.Context) error {
 	}
 	dir := c.String("dir")
 	switch info, err := os.Stat(dir); {
-	case c.IsSet("db") && p.db != os.Getenv("JOBLEDGER_DB"):
-		return withHint(usagef("bench measures a ledger of its own, never that of --db"), "--dir says on which disk")
+	case c.IsSet("db") && p.DB != os.Getenv("JOBLEDGER_DB"):
+		return cli.WithHint(cli.Usagef("bench measures a ledger of its own, never that of --db"), "--dir says on which disk")
 	case dir == "":
 	case err != nil:
-		return usagef("--dir: %w", err)
+		return cli.Usagef("--dir: %w", err)
 	case !info.IsDir():
-		return withHint(usagef("--dir: %s is not a folder; it was not touched", dir), "give the folder in which it is")
+		return cli.WithHint(cli.Usagef("--dir: %s is not a folder; it was not touched", dir), "give the folder in which it is")
 	}
 	ctx, stop := signal.NotifyContext(c.Context, // to remove the folder
 		os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	bar := p.startProgress("bench", int64(len(runs)))
-	defer bar.done()
+	bar := p.StartProgress("bench", int64(len(runs)))
+	defer bar.Done()
 	var results []bench.Result
 	var wrong error
 	for _, o := range runs {
 		r, err := bench.Run(ctx, o)
 		if ctx.Err() != nil {
-			return exitf(exitUnexpected, "interrupted")
+			return cli.Exitf(cli.ExitUnexpected, "interrupted")
 		}
 		if r.Seconds == 0 && err != nil {
 			return fmt.Errorf("%s: %w", o.Phase, err)
 		}
-		bar.add(1)
+		bar.Add(1)
 		results = append(results, r)
-		if p.json {
-			if err := p.printJSON(r); err != nil {
+		if p.JSON {
+			if err := p.PrintJSON(r); err != nil {
 				return err
 			}
-			if err := p.flush(); err != nil {
+			if err := p.Flush(); err != nil {
 				return err
 			}
-			p.message("%s: the disk alone makes %.0f syncs of a 4 KiB page a second", o.Phase, r.DiskSyncs)
+			p.Message("%s: the disk alone makes %.0f syncs of a 4 KiB page a second", o.Phase, r.DiskSyncs)
 		}
 		if err != nil && wrong == nil {
 			wrong = benchError(err)
 		}
 	}
-	bar.done()
-	if !p.json {
+	bar.Done()
+	if !p.JSON {
 		if err := p.printBench(results); err != nil {
 			return err
 		}
@@ -116,21 +116,21 @@ func (p *program) bench(c *cli.Context) error {
 
 func benchError(err error) error {
 	if errors.Is(err, bench.ErrWrong) {
-		err = exitf(exitDiscrepancy, "%w", err)
+		err = cli.Exitf(cli.ExitDiscrepancy, "%w", err)
 	}
-	return withHint(err, "that should never happen; please report it with the output of 'jobledger version'")
+	return cli.WithHint(err, "that should never happen; please report it with the output of 'jobledger version'")
 }
 
 // benchRuns reads the flags: one run per phase.
 func benchRuns(c *cli.Context) (runs []bench.Options, err error) {
 	if sync := c.String("sync"); sync != "full" && sync != "normal" {
-		return nil, usagef("--sync: %q is neither full nor normal", sync)
+		return nil, cli.Usagef("--sync: %q is neither full nor normal", sync)
 	}
 	names := benchPhaseNames()
 	chosen := c.StringSlice("phase")
 	for _, name := range chosen {
 		if !slices.Contains(names, name) {
-			return nil, withHint(usagef("--phase: there is no %q", name), "a phase is one of %s", strings.Join(names, ", "))
+			return nil, cli.WithHint(cli.Usagef("--phase: there is no %q", name), "a phase is one of %s", strings.Join(names, ", "))
 		}
 	}
 	if len(chosen) == 0 {
@@ -144,20 +144,20 @@ func benchRuns(c *cli.Context) (runs []bench.Options, err error) {
 }
 
 func (p *program) printBench(results []bench.Result) error {
-	t := &table{columns: []column{{title: "PHASE"}}}
+	t := &cli.Table{Columns: []cli.Column{{Title: "PHASE"}}}
 	for _, title := range []string{"WORKERS", "JOBS", "SECONDS", "JOBS/S", "P50 MS", "P99 MS", "MAX MS", "BYTES/JOB", "SYNCS/JOB", "RUN", "LEFT", "DISK SYNCS/S"} {
-		t.columns = append(t.columns, column{title: title, right: true})
+		t.Columns = append(t.Columns, cli.Column{Title: title, Right: true})
 	}
 	for _, r := range results {
 		workers := fmt.Sprint(r.Workers)
 		if r.Procs > 1 {
 			workers = fmt.Sprintf("%d × %d", r.Procs, r.Workers)
 		}
-		t.add(r.Phase, workers, fmt.Sprint(r.Jobs), fmt.Sprintf("%.2f", r.Seconds), orDash("%.0f", r.JobsPerS),
+		t.Add(r.Phase, workers, fmt.Sprint(r.Jobs), fmt.Sprintf("%.2f", r.Seconds), orDash("%.0f", r.JobsPerS),
 			orDash("%.2f", r.P50), orDash("%.2f", r.P99), orDash("%.2f", r.Max), orDash("%.0f", r.BytesPerJob),
 			orDash("%.3f", r.SyncsPerJob), orDash("%d", r.Executions), orDash("%d", r.Left), fmt.Sprintf("%.0f", r.DiskSyncs))
 	}
-	return p.printTable(t)
+	return p.PrintTable(t)
 }
 
 func orDash[T any](format string, v *T) string {

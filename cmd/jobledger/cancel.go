@@ -3,25 +3,25 @@ package main
 import (
 	"fmt"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/commands"
 	"jobledger/projection"
 )
 
-func cancelVerb(p *program) verb {
-	return verb{
-		name: "cancel", group: groupOperate, usage: "end jobs that have not ended",
-		about: "A worker that is at the job learns of it with its next heartbeat, and 'jobledger work' then kills the command. " +
+func cancelVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "cancel", Group: cli.GroupOperate, Usage: "end jobs that have not ended",
+		About: "A worker that is at the job learns of it with its next heartbeat, and 'jobledger work' then kills the command. " +
 			"Of several jobs each is tried; the first failure gives the exit code.",
-		args: "JOB…", minArgs: 1, maxArgs: anyNumber,
-		flags: []cli.Flag{reasonFlag()},
-		examples: []example{
+		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
+		Flags: []cli.Flag{reasonFlag()},
+		Examples: []cli.Example{
 			{"jobledger cancel 01JB2Q… --reason 'sent twice'", "JOB is an id, or the beginning of one"},
 			{"jobledger cancel 01JB2Q… 01JB2R… 01JB2S…", "each of them"},
 		},
-		exits: operatorExits,
-		run: func(c *cli.Context) error {
+		Exits: operatorExits,
+		Run: func(c *cli.Context) error {
 			return p.operate(c, commands.Cancel{Reason: c.String("reason")}, func(before, after projection.Job) string {
 				switch {
 				case before.Seq == after.Seq:

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
@@ -18,47 +18,47 @@ import (
 	"jobledger/projection"
 )
 
-func claimVerb(p *program) verb {
-	queues := listFlag("queue", "claim from `QUEUE`; may be repeated", "q")
+func claimVerb(p *program) cli.Verb {
+	queues := cli.ListFlag("queue", "claim from `QUEUE`; may be repeated", "q")
 	queues.Required = true
-	return verb{
-		name: "claim", group: groupPrimitives, usage: "take the next job, for a worker of your own making",
-		about: "Prints each job with its payload and the lease token that every later command on it must show. Before the lease ends, " +
+	return cli.Verb{
+		Name: "claim", Group: cli.GroupPrimitives, Usage: "take the next job, for a worker of your own making",
+		About: "Prints each job with its payload and the lease token that every later command on it must show. Before the lease ends, " +
 			"send a heartbeat, or end the claim with succeed, fail or release; else a sweep gives the job to somebody else. " +
 			"Higher priorities come first, then what was due first. For running commands, 'jobledger work' does all of this.\n" +
 			"When nothing is ready the exit code is 3, also after --wait: there was no job, and to ask again is right.\n" +
 			"--sh prints the claim as variables for the shell, JOBLEDGER_JOB, JOBLEDGER_TOKEN and the others that a worker's command " +
 			"gets, and '(exit N)' when there is none, so that eval passes the exit code on. The payload is no variable: " +
 			"'jobledger exec' gives it to a command.",
-		flags: []cli.Flag{
+		Flags: []cli.Flag{
 			queues,
 			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},
-			durationFlag("lease", "the claim holds for `D` without a heartbeat", "1m", commands.MinLease, commands.MaxLease, false),
-			wholeFlag("limit", "take up to `N` jobs", 1, 1, 1000, ""),
+			cli.DurationFlag("lease", "the claim holds for `D` without a heartbeat", "1m", commands.MinLease, commands.MaxLease, false),
+			cli.WholeFlag("limit", "take up to `N` jobs", 1, 1, 1000, ""),
 			&cli.StringFlag{Name: "version", Usage: "take jobs of version `V`, and those without one"},
-			listFlag("capability", "take jobs that require `LABEL` too; may be repeated"),
-			durationFlag("wait", "wait up to `D` for a job to become ready", "", time.Millisecond, 24*time.Hour, false),
+			cli.ListFlag("capability", "take jobs that require `LABEL` too; may be repeated"),
+			cli.DurationFlag("wait", "wait up to `D` for a job to become ready", "", time.Millisecond, 24*time.Hour, false),
 			&cli.BoolFlag{Name: "sh", Usage: "print the claim as variables for the shell"},
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{`eval "$(jobledger claim -q mail --wait 30s --sh)" && jobledger exec -- ./send.sh`, "wait for a job, and run a command for it"},
 			{"jobledger claim -q mail --worker w1", "the next job of mail, for a person to read; 3 when none is ready"},
 			{"jobledger claim -q mail -q sms --limit 10 --lease 5m --json", "up to ten, one JSON object a line, with payload and lease_token"},
 		},
-		exits: []int{exitNothing, exitBusy},
-		run:   p.claim,
+		Exits: []int{cli.ExitNothing, cli.ExitBusy},
+		Run:   p.claim,
 	}
 }
 
 func (p *program) claim(c *cli.Context) error {
 	request := commands.ClaimRequest{Queues: c.StringSlice("queue"), Version: c.String("version"), Capabilities: c.StringSlice("capability"),
-		Worker: self(c.String("worker"), c.String("version")), Limit: c.Int("limit")}
-	request.Lease, _ = durationOf(c, "lease")
-	wait, _ := durationOf(c, "wait")
-	if c.Bool("sh") && (p.json || request.Limit > 1) {
-		return usagef("--sh takes one job, and neither --json nor a --limit")
+		Worker: cli.ThisWorker(c.String("worker"), c.String("version")), Limit: c.Int("limit")}
+	request.Lease, _ = cli.DurationValue(c, "lease")
+	wait, _ := cli.DurationValue(c, "wait")
+	if c.Bool("sh") && (p.JSON || request.Limit > 1) {
+		return cli.Usagef("--sh takes one job, and neither --json nor a --limit")
 	}
-	service, err := p.open(c.Context)
+	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
@@ -73,13 +73,13 @@ func (p *program) claim(c *cli.Context) error {
 	for i, j := range jobs {
 		if c.Bool("sh") {
 			_ = p.printForShell(j) // flush tells
-		} else if p.json {
-			_ = p.printJSON(render.ToFullJSON(j, true))
+		} else if p.JSON {
+			_ = p.PrintJSON(render.ToFullJSON(j, true))
 		} else {
 			_ = p.printClaim(j, i > 0)
 		}
 	}
-	if err := p.flush(); err != nil {
+	if err := p.Flush(); err != nil {
 		return p.giveBack(c.Context, service, jobs, err)
 	}
 	return nil
@@ -90,10 +90,10 @@ func (p *program) giveBack(ctx context.Context, service *commands.Service, jobs 
 	for _, j := range jobs {
 		release := commands.Release{Token: j.Token, Reason: "the claim could not be printed"}
 		if _, err := service.Apply(ctx, p.actorAs("worker:"+j.Worker.Name), j.ID, release); err != nil {
-			return exitf(exitUnexpected, "print the claim of job %s: %w; give it back: %w", j.ID, cause, err)
+			return cli.Exitf(cli.ExitUnexpected, "print the claim of job %s: %w; give it back: %w", j.ID, cause, err)
 		}
 	}
-	return exitf(exitUnexpected, "print the claim: %w; what was claimed is given back", cause)
+	return cli.Exitf(cli.ExitUnexpected, "print the claim: %w; what was claimed is given back", cause)
 }
 
 // claimPoll is how often a claim that waits looks without having been woken.
@@ -117,7 +117,7 @@ func (p *program) claimWithin(ctx context.Context, wait time.Duration, service *
 		}
 		pause := claimPoll
 		if !due.IsZero() {
-			pause = min(pause, due.Sub(p.now()))
+			pause = min(pause, due.Sub(p.Now()))
 		}
 		if ready {
 			_, jobs, err := service.ApplyAndClaim(ctx, actor, nil, r)
@@ -144,11 +144,11 @@ func (p *program) claimWithin(ctx context.Context, wait time.Duration, service *
 // printForShell prints the claim as lines that sh can evaluate.
 func (p *program) printForShell(j projection.Job) error {
 	var b strings.Builder
-	for _, variable := range worker.Environment(absoluteDB(p.db), j) {
+	for _, variable := range worker.Environment(cli.AbsoluteDSN(p.DB), j) {
 		name, value, _ := strings.Cut(variable, "=")
 		fmt.Fprintf(&b, "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
 	}
-	return p.printRaw([]byte(b.String()))
+	return p.PrintRaw([]byte(b.String()))
 }
 
 // tellShell makes an exit code part of what a shell evaluates, which would not see it otherwise; it returns the code.
@@ -157,9 +157,9 @@ func (p *program) tellShell(typed []string, code int) int {
 	if i := slices.Index(typed, "--"); i >= 0 {
 		typed = typed[:i]
 	}
-	if code != exitOK && slices.Contains(typed, "claim") && slices.Contains(typed, "--sh") {
-		fmt.Fprintf(p.stdout, "(exit %d)\n", code)
-		_ = p.flush() // its reader is gone, if that fails
+	if code != cli.ExitOK && slices.Contains(typed, "claim") && slices.Contains(typed, "--sh") {
+		fmt.Fprintf(p.Stdout, "(exit %d)\n", code)
+		_ = p.Flush() // its reader is gone, if that fails
 	}
 	return code
 }
@@ -179,7 +179,7 @@ func (p *program) nothingReady(ctx context.Context, service *commands.Service, r
 		}
 		next, err := projection.NextRunAt(ctx, tx, projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities})
 		if err == nil && next.After(tx.Now()) {
-			why = append(why, fmt.Sprintf("the next job is due %s (%s)", render.Time(next.In(p.now().Location())), render.Age(next, tx.Now())))
+			why = append(why, fmt.Sprintf("the next job is due %s (%s)", render.Time(next.In(p.Now().Location())), render.Age(next, tx.Now())))
 		}
 		return err
 	})
@@ -190,13 +190,13 @@ func (p *program) nothingReady(ctx context.Context, service *commands.Service, r
 	if len(why) > 0 {
 		text += ": " + strings.Join(why, "; ")
 	}
-	return exitf(exitNothing, "%s", text)
+	return cli.Exitf(cli.ExitNothing, "%s", text)
 }
 
 // printClaim prints a job for a person, behind an empty line if it is not the first.
 func (p *program) printClaim(j projection.Job, another bool) error {
 	if another {
-		if err := p.printLine(""); err != nil {
+		if err := p.PrintLine(""); err != nil {
 			return err
 		}
 	}
@@ -205,10 +205,10 @@ func (p *program) printClaim(j projection.Job, another bool) error {
 		tags = append(tags, name+"="+value)
 	}
 	slices.Sort(tags)
-	return p.printPairs(
+	return p.PrintPairs(
 		[2]string{"job", string(j.ID)},
 		[2]string{"token", j.Token},
-		[2]string{"lease", fmt.Sprintf("until %s (%s)", render.Time(j.LeaseUntil.In(p.now().Location())), render.Duration(j.LeaseUntil.Sub(j.ClaimedAt)))},
+		[2]string{"lease", fmt.Sprintf("until %s (%s)", render.Time(j.LeaseUntil.In(p.Now().Location())), render.Duration(j.LeaseUntil.Sub(j.ClaimedAt)))},
 		[2]string{"queue", j.Queue},
 		[2]string{"key", j.Key},
 		[2]string{"tags", strings.Join(tags, " ")},

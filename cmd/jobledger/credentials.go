@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
@@ -27,7 +27,7 @@ const aboutOwner = "JOB is the job's id or the beginning of it; without JOB, the
 // aboutEnding holds for all but heartbeat.
 const aboutEnding = aboutOwner + " Sent twice it is done once, and the second time gets the same answer."
 
-var ownerExits = []int{exitLeaseLost, exitCancelled, exitConflict, exitNoJob, exitBusy}
+var ownerExits = []int{cli.ExitLeaseLost, cli.ExitCancelled, cli.ExitConflict, cli.ExitNoJob, cli.ExitBusy}
 
 // asOwner asks for what ask makes of the job and its credentials, on behalf of the claim's owner.
 func (p *program) asOwner(c *cli.Context, ask func(j projection.Job, token, owner string) commands.Command) error {
@@ -35,27 +35,27 @@ func (p *program) asOwner(c *cli.Context, ask func(j projection.Job, token, owne
 	if err != nil {
 		return err
 	}
-	service, err := p.open(c.Context)
+	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	j, err := p.jobNamed(c.Context, service, name)
+	j, err := p.FindJob(c.Context, service, name)
 	if err != nil {
 		return err
 	}
-	actor := p.actor
+	actor := p.Actor
 	if owner != "" {
 		actor = p.actorAs("worker:" + owner)
 	}
 	if j, err = service.Apply(c.Context, actor, j.ID, ask(j, token, owner)); err != nil {
 		return err
 	}
-	if p.json {
-		return p.printJSON(render.ToJSON(j))
+	if p.JSON {
+		return p.PrintJSON(render.ToJSON(j))
 	}
-	if p.stderrTerminal { // a script knows by the exit code
-		p.message("%s", p.standing(j))
+	if p.StderrTerminal { // a script knows by the exit code
+		p.Message("%s", p.standing(j))
 	}
 	return nil
 }
@@ -69,9 +69,9 @@ func claimOf(c *cli.Context) (name, token, owner string, err error) {
 	token, owner = c.String("token"), c.String("worker")
 	switch {
 	case name == "":
-		err = withHint(usagef("missing JOB"), "%s", seeHelp(c.Command.Name))
+		err = cli.WithHint(cli.Usagef("missing JOB"), "%s", cli.SeeHelp(c.Command.Name))
 	case token == "":
-		err = usagef("--token is empty")
+		err = cli.Usagef("--token is empty")
 	default:
 		err = commands.CheckLabel("token", token)
 	}
@@ -80,8 +80,8 @@ func claimOf(c *cli.Context) (name, token, owner string, err error) {
 
 // actorAs is who acts: the one that --actor or its variable names, else role.
 func (p *program) actorAs(role string) string {
-	if p.actor != p.defaultActor() {
-		return p.actor
+	if p.Actor != p.DefaultActor() {
+		return p.Actor
 	}
 	return role
 }
@@ -91,13 +91,13 @@ func (p *program) standing(j projection.Job) string {
 	text := fmt.Sprintf("job %s in %s is %s", j.ID, j.Queue, j.State)
 	switch {
 	case j.State == ledger.Queued:
-		now := p.now()
+		now := p.Now()
 		text += ", to run now"
 		if j.RunAt.After(now) {
 			text = fmt.Sprintf("job %s in %s is queued, to run at %s (%s)", j.ID, j.Queue, render.Time(j.RunAt.In(now.Location())), render.Age(j.RunAt, now))
 		}
 	case j.State.Held():
-		text += fmt.Sprintf(" by %s until %s", j.Worker.Name, render.Time(j.LeaseUntil.In(p.now().Location())))
+		text += fmt.Sprintf(" by %s until %s", j.Worker.Name, render.Time(j.LeaseUntil.In(p.Now().Location())))
 	}
 	if j.Failures > 0 {
 		text += fmt.Sprintf(", failures %d of %d", j.Failures, j.MaxAttempts)

@@ -5,33 +5,33 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/demo"
 	"jobledger/ledger"
 )
 
 // demoVerb shows on real files that jobs survive a killed worker.
-func demoVerb(p *program) verb {
-	return verb{
-		name: "demo", group: groupSetUp, usage: "watch jobs survive a killed worker, on real files",
-		about: "Makes a ledger with one job per file of a folder (at most 200, nothing of .git) and starts two worker processes " +
+func demoVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "demo", Group: cli.GroupSetUp, Usage: "watch jobs survive a killed worker, on real files",
+		About: "Makes a ledger with one job per file of a folder (at most 200, nothing of .git) and starts two worker processes " +
 			"that compute SHA-256 sums. It kills one of them with SIGKILL while that holds a job, waits until every job is done, " +
 			"checks the sums, and shows which workers owned the job that was lost. It takes about 6 seconds.\n" +
 			"With --db it may be a ledger in PostgreSQL, in a schema or a database that has none yet.",
-		flags: []cli.Flag{
+		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "folder", Usage: "the files of `DIR`", Value: "."},
 			&cli.BoolFlag{Name: "force", Usage: "overwrite the ledger of an earlier demo, if it is a file"},
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger demo", "on the files of this folder; the ledger is demo.db"},
 			{"jobledger demo --folder /etc --force", "on other files, over the last demo's ledger"},
 			{"jobledger demo --db 'postgres://app@db.example/jobs?schema=demo'", "on PostgreSQL; DROP SCHEMA demo CASCADE removes it"},
 		},
-		exits: []int{exitNothing, exitConflict, exitDiscrepancy, exitTimedOut},
-		run: func(c *cli.Context) error {
+		Exits: []int{cli.ExitNothing, cli.ExitConflict, cli.ExitDiscrepancy, cli.ExitTimedOut},
+		Run: func(c *cli.Context) error {
 			if !c.IsSet("db") {
-				p.db = "demo.db"
+				p.DB = "demo.db"
 			}
 			return p.demo(c.Context, c.String("folder"), c.Bool("force"))
 		},
@@ -40,7 +40,7 @@ func demoVerb(p *program) verb {
 
 func (p *program) demo(ctx context.Context, folder string, force bool) error {
 	out := flushed{p}
-	done, err := demo.Run(ctx, demo.Options{DB: p.db, ShownDB: shown(p.db), Folder: folder, Force: force, Actor: p.actor, Out: out})
+	done, err := demo.Run(ctx, demo.Options{DB: p.DB, ShownDB: cli.DisplayDSN(p.DB), Folder: folder, Force: force, Actor: p.Actor, Out: out})
 	if err != nil {
 		return p.demoError(err)
 	}
@@ -53,40 +53,40 @@ func (p *program) demo(ctx context.Context, folder string, force bool) error {
 		return err
 	}
 	fmt.Fprintf(out, "\ntry next:\n  jobledger%[1]s history %[2]s\n  jobledger%[1]s events --worker doomed\n"+
-		"  jobledger%[1]s list --limit 10\n", p.dbWords(), done.Victim)
+		"  jobledger%[1]s list --limit 10\n", p.DBFlag(), done.Victim)
 	return nil
 }
 
 // demoError adds exit codes and hints to the errors of demo.Run.
 func (p *program) demoError(err error) error {
 	switch {
-	case errors.Is(err, demo.ErrExists) && ledger.IsServerAddress(p.db):
-		return withHint(exitf(exitConflict, "%w", err), "%s", p.newLedger())
+	case errors.Is(err, demo.ErrExists) && ledger.IsServerAddress(p.DB):
+		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%w", err), "%s", p.newLedger())
 	case errors.Is(err, demo.ErrExists):
-		return withHint(exitf(exitConflict, "%w", err), "--force overwrites it")
+		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%w", err), "--force overwrites it")
 	case errors.Is(err, demo.ErrNoFiles):
-		return exitf(exitNothing, "%w", err)
+		return cli.Exitf(cli.ExitNothing, "%w", err)
 	case errors.Is(err, demo.ErrWrongSum):
-		return exitf(exitDiscrepancy, "%w", err)
+		return cli.Exitf(cli.ExitDiscrepancy, "%w", err)
 	case errors.Is(err, demo.ErrTimeout):
-		return exitf(exitTimedOut, "%w", err)
+		return cli.Exitf(cli.ExitTimedOut, "%w", err)
 	}
-	return noFolder(p.db, err)
+	return cli.WithFolderHint(p.DB, err)
 }
 
 // runOnDemo runs another command on the ledger of the demo, as the user would.
 func (p *program) runOnDemo(ctx context.Context, words ...string) error {
-	defer func(json bool) { p.json = json }(p.json)
-	return p.dispatch(ctx, append([]string{"--db", p.db}, words...), p.verbs())
+	defer func(json bool) { p.JSON = json }(p.JSON)
+	return p.Dispatch(ctx, append([]string{"--db", p.DB}, words...), p.verbs())
 }
 
 // flushed writes to stdout without delay, for a command whose user watches.
 type flushed struct{ p *program }
 
 func (f flushed) Write(b []byte) (int, error) {
-	n, err := f.p.stdout.Write(b)
+	n, err := f.p.Stdout.Write(b)
 	if err == nil {
-		err = f.p.flush()
+		err = f.p.Flush()
 	}
 	return n, err
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
@@ -13,41 +13,41 @@ import (
 )
 
 // diffVerb shows what an incident did, by what was before and what was after it.
-func diffVerb(p *program) verb {
-	return verb{
-		name: "diff", group: groupAudit, usage: "show what changed between two moments",
-		about: "How many jobs were in one state at --from (left) and in another at --to (above); – is not enqueued yet. Jobs to " +
+func diffVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "diff", Group: cli.GroupAudit, Usage: "show what changed between two moments",
+		About: "How many jobs were in one state at --from (left) and in another at --to (above); – is not enqueued yet. Jobs to " +
 			"which nothing happened in between are not counted. Below stand the oldest jobs of each cell, and the workers that " +
 			"came and went; one whose lease ran out and that was not heard of again is counted as gone.",
-		flags: []cli.Flag{
+		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "the first moment: a `TIME`, or a place in the ledger, pos:N", Required: true},
 			&cli.StringFlag{Name: "to", Usage: "the second `TIME`", DefaultText: "now"},
-			wholeFlag("limit", "name up to `N` jobs of each cell", 5, 0, math.MaxInt, ""),
+			cli.WholeFlag("limit", "name up to `N` jobs of each cell", 5, 0, math.MaxInt, ""),
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger diff --from 14:00 --to 14:30", "what that half hour did"},
 			{"jobledger diff --from -1h --limit 100000 --json | jq -r '.cells[] | select(.to==\"failed\") | .jobs[]'", "the jobs that failed for good in the last hour"},
 		},
-		run: p.diff,
+		Run: p.diff,
 	}
 }
 
 func (p *program) diff(c *cli.Context) error {
 	var from, to projection.Moment
 	var d projection.Diff
-	err := p.read(c.Context, func(tx *ledger.Tx) (err error) {
+	err := p.Read(c.Context, func(tx *ledger.Tx) (err error) {
 		var given bool
-		if from, _, err = p.momentOf(c, "from", tx); err != nil {
+		if from, _, err = p.MomentFlag(c, "from", tx); err != nil {
 			return err
 		}
-		if to, given, err = p.momentOf(c, "to", tx); err == nil && !given {
-			to, err = projection.AtTime(c.Context, tx, p.now())
+		if to, given, err = p.MomentFlag(c, "to", tx); err == nil && !given {
+			to, err = projection.AtTime(c.Context, tx, p.Now())
 		}
 		if err != nil {
 			return err
 		}
 		if from.Pos > to.Pos {
-			return usagef("--from is later than --to")
+			return cli.Usagef("--from is later than --to")
 		}
 		d, err = projection.Compare(c.Context, tx, from, to, c.Int("limit"))
 		return err
@@ -55,15 +55,15 @@ func (p *program) diff(c *cli.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case p.json:
-		return p.printJSON(p.diffJSON(from, to, d))
+	case p.JSON:
+		return p.PrintJSON(p.diffJSON(from, to, d))
 	}
 	return p.printDiff(from, to, d)
 }
 
 func (p *program) printDiff(from, to projection.Moment, d projection.Diff) error {
-	header := fmt.Sprintf("%s (pos %d) to %s (pos %d): %s", p.precisely(from.At), from.Pos, p.precisely(to.At), to.Pos, render.Count(to.Pos-from.Pos, "event"))
-	if err := p.printLine(header); err != nil {
+	header := fmt.Sprintf("%s (pos %d) to %s (pos %d): %s", p.FormatMillis(from.At), from.Pos, p.FormatMillis(to.At), to.Pos, render.Count(to.Pos-from.Pos, "event"))
+	if err := p.PrintLine(header); err != nil {
 		return err
 	}
 	if err := p.printMatrix(d.Cells); err != nil {
@@ -80,12 +80,12 @@ func (p *program) printDiff(from, to projection.Moment, d projection.Diff) error
 		if more := cell.Count - int64(len(cell.Jobs)); more > 0 {
 			line += fmt.Sprintf(" and %d more", more)
 		}
-		if err := p.printLine(line); err != nil {
+		if err := p.PrintLine(line); err != nil {
 			return err
 		}
 	}
 	for _, e := range d.Gained {
-		if err := p.printLine(fmt.Sprintf("worker came: %s (%s) at %s", e.Worker.Name, render.Process(e.Worker), p.precisely(e.At))); err != nil {
+		if err := p.PrintLine(fmt.Sprintf("worker came: %s (%s) at %s", e.Worker.Name, render.Process(e.Worker), p.FormatMillis(e.At))); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func (p *program) printDiff(from, to projection.Moment, d projection.Diff) error
 		if e.Kind() == ledger.KindReclaimed {
 			how = "not heard of since a job was taken from it"
 		}
-		if err := p.printLine(fmt.Sprintf("worker went: %s (%s) at %s, %s", e.Worker.Name, render.Process(e.Worker), p.precisely(e.At), how)); err != nil {
+		if err := p.PrintLine(fmt.Sprintf("worker went: %s (%s) at %s, %s", e.Worker.Name, render.Process(e.Worker), p.FormatMillis(e.At), how)); err != nil {
 			return err
 		}
 	}
@@ -104,17 +104,17 @@ func (p *program) printDiff(from, to projection.Moment, d projection.Diff) error
 // printMatrix prints only the states that occur.
 func (p *program) printMatrix(cells []projection.DiffCell) error {
 	if len(cells) == 0 {
-		return p.printLine("nothing happened to any job")
+		return p.PrintLine("nothing happened to any job")
 	}
 	counts, rows, columns := make(map[[2]ledger.State]int64), make(map[ledger.State]bool), make(map[ledger.State]bool)
 	for _, cell := range cells {
 		counts[[2]ledger.State{cell.From, cell.To}] = cell.Count
 		rows[cell.From], columns[cell.To] = true, true
 	}
-	t := &table{columns: []column{{title: "FROM"}}}
+	t := &cli.Table{Columns: []cli.Column{{Title: "FROM"}}}
 	for _, to := range ledger.States() {
 		if columns[to] {
-			t.columns = append(t.columns, column{title: "→ " + strings.ToUpper(to.String()), right: true})
+			t.Columns = append(t.Columns, cli.Column{Title: "→ " + strings.ToUpper(to.String()), Right: true})
 		}
 	}
 	for _, from := range append([]ledger.State{0}, ledger.States()...) {
@@ -127,9 +127,9 @@ func (p *program) printMatrix(cells []projection.DiffCell) error {
 				line = append(line, fmt.Sprint(counts[[2]ledger.State{from, to}]))
 			}
 		}
-		t.add(line...)
+		t.Add(line...)
 	}
-	return p.printTable(t)
+	return p.PrintTable(t)
 }
 
 func stateOrNone(s ledger.State) string {

@@ -11,30 +11,30 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 )
 
 // doctorVerb looks for what is wrong around a ledger, where verify looks into it.
-func doctorVerb(p *program) verb {
-	return verb{
-		name: "doctor", group: groupLedger, usage: "look for what is wrong around the ledger, and say what to do about it",
-		about: "It looks at the files and their folder, owners and permissions, the file system, what SQLite and the kernel say of who uses the ledger, " +
+func doctorVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "doctor", Group: cli.GroupLedger, Usage: "look for what is wrong around the ledger, and say what to do about it",
+		About: "It looks at the files and their folder, owners and permissions, the file system, what SQLite and the kernel say of who uses the ledger, " +
 			"guards, clocks, leases that nobody sweeps, workers that went silent, jobs that nobody takes, and what is left lying about; " +
 			"with PostgreSQL at the server and its settings, its clock, rights, who holds the write lock for long, and what keeps vacuum back. " +
 			"Each finding has a code, says what was seen and what to do. A problem gives exit code 8; advice does not. " +
 			"It only reads, makes no file, and may run at any time, on a ledger that is damaged too. 'jobledger verify' checks the history itself.",
-		flags: []cli.Flag{
+		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "deep", Usage: "also let SQLite check the whole file", DisableDefaultText: true},
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger doctor", "exit 0 if there is no problem"},
 			{"jobledger doctor --json | jq -r .code", "an object for each finding: code, severity, seen, remedy"},
 		},
-		exits: []int{exitDiscrepancy},
-		run: func(c *cli.Context) error {
+		Exits: []int{cli.ExitDiscrepancy},
+		Run: func(c *cli.Context) error {
 			d := &doctor{program: p, deep: c.Bool("deep")}
 			if err := d.examine(c.Context); err != nil {
 				return err
@@ -112,10 +112,10 @@ func (d *doctor) advise(code, remedy, format string, args ...any) {
 
 // examine fails only where there is no ledger to examine.
 func (d *doctor) examine(ctx context.Context) (err error) {
-	if ledger.IsServerAddress(d.db) {
+	if ledger.IsServerAddress(d.DB) {
 		return d.examineServer(ctx)
 	}
-	path, options := pathOf(d.db)
+	path, options := cli.SplitDSN(d.DB)
 	if d.path, err = filepath.Abs(path); err != nil {
 		return err
 	}
@@ -127,10 +127,10 @@ func (d *doctor) examine(ctx context.Context) (err error) {
 		d.files(options) // before SQLite has looked: to root it gives what lies beside the ledger back to the owner
 		d.users()
 	}
-	first := ledger.InspectFile(ctx, d.db, func(*ledger.Tx, ledger.FileFacts) error { return nil })
+	first := ledger.InspectFile(ctx, d.DB, func(*ledger.Tx, ledger.FileFacts) error { return nil })
 	for _, none := range []error{ledger.ErrNoLedger, ledger.ErrNotALedger, ledger.ErrNewerSchema, fs.ErrNotExist} {
 		if errors.Is(first, none) {
-			return noFolder(d.db, first)
+			return cli.WithFolderHint(d.DB, first)
 		}
 	}
 	d.content(ctx, first)
@@ -158,18 +158,18 @@ func (d *doctor) report() error {
 	}
 	if problems > 0 {
 		f := d.findings[0]
-		return exitf(exitDiscrepancy, "%s; the first: %s %s", render.Count(int64(problems), "problem"), f.Code, f.Seen)
+		return cli.Exitf(cli.ExitDiscrepancy, "%s; the first: %s %s", render.Count(int64(problems), "problem"), f.Code, f.Seen)
 	}
-	if d.json {
+	if d.JSON {
 		return nil
 	}
-	return d.printLine(fmt.Sprintf("ok: no problem found with %s: %s, schema %d, %s", d.path, render.Count(d.events, "event"), d.schema, d.engine))
+	return d.PrintLine(fmt.Sprintf("ok: no problem found with %s: %s, schema %d, %s", d.path, render.Count(d.events, "event"), d.schema, d.engine))
 }
 
 // printFinding prints what was seen and, below it, what to do.
 func (d *doctor) printFinding(f finding) error {
-	if d.json {
-		return d.printJSON(f)
+	if d.JSON {
+		return d.PrintJSON(f)
 	}
 	color := render.Yellow
 	if f.Severity == problem {
@@ -177,23 +177,23 @@ func (d *doctor) printFinding(f finding) error {
 	}
 	const indent = "     "
 	lines := []string{f.Seen}
-	if d.width > 0 {
-		lines = render.Wrap(f.Seen, max(20, min(d.width, 100)-len(indent)-len(problem)-1))
+	if d.Width > 0 {
+		lines = render.Wrap(f.Seen, max(20, min(d.Width, 100)-len(indent)-len(problem)-1))
 	}
 	for i, line := range lines {
 		lines[i] = render.Escape(line)
 	}
-	text := fmt.Sprintf("%s  %s %s\n%s> %s\n", f.Code, d.paint(color, f.Severity), strings.Join(lines, "\n"+indent), indent, render.Escape(f.Remedy))
-	_, err := d.stdout.WriteString(text)
+	text := fmt.Sprintf("%s  %s %s\n%s> %s\n", f.Code, d.Paint(color, f.Severity), strings.Join(lines, "\n"+indent), indent, render.Escape(f.Remedy))
+	_, err := d.Stdout.WriteString(text)
 	return err
 }
 
 // command is a line that runs this program on this ledger.
 func (d *doctor) command(words string) string {
-	return programName + " " + words + d.dbWords()
+	return cli.ProgramName + " " + words + d.DBFlag()
 }
 
 // since is t with its distance.
 func (d *doctor) since(t time.Time) string {
-	return fmt.Sprintf("%s (%s)", render.Time(d.local(t)), render.Age(t, d.now()))
+	return fmt.Sprintf("%s (%s)", render.Time(d.Local(t)), render.Age(t, d.Now()))
 }

@@ -12,7 +12,9 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -43,7 +45,7 @@ func (d *doctor) content(ctx context.Context, first error) {
 	}
 	var facts ledger.FileFacts
 	damaged := errors.Is(first, ledger.ErrDamaged)
-	err := look(ctx, d.db, func(tx *ledger.Tx, f ledger.FileFacts) error {
+	err := look(ctx, d.DB, func(tx *ledger.Tx, f ledger.FileFacts) error {
 		facts = f
 		d.settings(f)
 		if f.Schema == f.Newest { // the tables of an older one are others
@@ -115,8 +117,8 @@ func (d *doctor) guards(ctx context.Context, tx *ledger.Tx) error {
 }
 
 func (d *doctor) clock(ctx context.Context, tx *ledger.Tx) error {
-	last, err := lastEvent(ctx, tx, 0)
-	if d.events = last.Pos; err == nil && last.At.Sub(d.now()) > clockSlack {
+	last, err := state.LastEvent(ctx, tx, 0)
+	if d.events = last.Pos; err == nil && last.At.Sub(d.Now()) > clockSlack {
 		d.problem(checkClock, "set the clock; until it has caught up, new events get the time of the last one, and leases end late",
 			"the last event was recorded at %s: this clock has been set back, or that one was ahead", d.since(last.At))
 	}
@@ -124,16 +126,16 @@ func (d *doctor) clock(ctx context.Context, tx *ledger.Tx) error {
 }
 
 func (d *doctor) leases(ctx context.Context, tx *ledger.Tx) error {
-	o, err := projection.OverdueLeases(ctx, tx, d.now(), sweepSlack)
+	o, err := projection.OverdueLeases(ctx, tx, d.Now(), sweepSlack)
 	if err == nil && o.Leases > 0 {
 		d.problem(checkLeases, "'"+d.command("sweep")+"' once, or let a worker run: it sweeps",
-			"%s ran out, the first at %s, and nobody took the %s back: no sweeper runs", render.Count(o.Leases, "lease"), d.since(o.Oldest), verbFor(o.Leases, "job", "jobs"))
+			"%s ran out, the first at %s, and nobody took the %s back: no sweeper runs", render.Count(o.Leases, "lease"), d.since(o.Oldest), render.Plural(o.Leases, "job", "jobs"))
 	}
 	return err
 }
 
 func (d *doctor) workers(ctx context.Context, tx *ledger.Tx) error {
-	workers, err := projection.Workers(ctx, tx, d.now(), false)
+	workers, err := projection.Workers(ctx, tx, d.Now(), false)
 	var silent []projection.Worker
 	held := 0
 	for _, w := range workers {
@@ -146,46 +148,46 @@ func (d *doctor) workers(ctx context.Context, tx *ledger.Tx) error {
 		w := silent[0]
 		d.advise(checkSilent, "see whether the process is there ('"+d.command("workers")+"'); if it is gone, a sweeper takes its jobs back",
 			"%s said no goodbye and %s silent: %s, holding %s; the first: %s (%s), last seen %s", render.Count(int64(len(silent)), "worker"),
-			verbFor(int64(len(silent)), "is", "are"), workerNames(silent), render.Count(int64(held), "job"), w.Name, render.Process(w.Worker), render.Age(w.SeenAt, d.now()))
+			render.Plural(int64(len(silent)), "is", "are"), render.WorkerNames(silent), render.Count(int64(held), "job"), w.Name, render.Process(w.Worker), render.Age(w.SeenAt, d.Now()))
 	}
 	return err
 }
 
 func (d *doctor) queues(ctx context.Context, tx *ledger.Tx) error {
-	queues, err := projection.Status(ctx, tx, d.now())
+	queues, err := projection.Status(ctx, tx, d.Now())
 	for _, q := range queues {
 		if q.Paused && q.Ready > 0 {
 			d.advise(checkPaused, d.command("resume -q "+q.Name), "the queue %s is paused by %s since %s: %s; %s there",
-				q.Name, q.Actor, d.since(q.Since), because(q.Reason), render.Count(q.Ready, "job")+verbFor(q.Ready, " waits", " wait"))
+				q.Name, q.Actor, d.since(q.Since), render.ReasonOrNone(q.Reason), render.Count(q.Ready, "job")+render.Plural(q.Ready, " waits", " wait"))
 		}
 	}
 	return err
 }
 
 func (d *doctor) stranded(ctx context.Context, tx *ledger.Tx) error {
-	found, err := projection.StrandedJobs(ctx, tx, d.now(), patience)
+	found, err := projection.StrandedJobs(ctx, tx, d.Now(), patience)
 	for _, s := range found {
 		words := []string{"work -q " + s.Queue}
 		asks := ""
 		if s.Version != "" {
-			words, asks = append(words, "--version "+quoteShell(s.Version)), asks+" of version "+s.Version
+			words, asks = append(words, "--version "+cli.QuoteShell(s.Version)), asks+" of version "+s.Version
 		}
 		for _, label := range s.Requires {
-			words, asks = append(words, "--capability "+quoteShell(label)), asks+" with "+label
+			words, asks = append(words, "--capability "+cli.QuoteShell(label)), asks+" with "+label
 		}
 		nobody := "no worker serves that queue"
 		if len(s.Serving) > 0 {
-			nobody = fmt.Sprintf("none of the workers of that queue (%s) is one%s", workerNames(s.Serving), asks)
+			nobody = fmt.Sprintf("none of the workers of that queue (%s) is one%s", render.WorkerNames(s.Serving), asks)
 		}
 		d.problem(checkStranded, d.command(strings.Join(words, " "))+" -- CMD", "%s in %s, ready since %s, %s nobody to take %s: %s",
-			render.Count(s.Jobs, "job"), s.Queue, d.since(s.Since), verbFor(s.Jobs, "has", "have"), verbFor(s.Jobs, "it", "them"), nobody)
+			render.Count(s.Jobs, "job"), s.Queue, d.since(s.Since), render.Plural(s.Jobs, "has", "have"), render.Plural(s.Jobs, "it", "them"), nobody)
 	}
 	return err
 }
 
 // logFolders finds what commands wrote for jobs that are not there, or that were to be forgotten.
 func (d *doctor) logFolders(ctx context.Context, tx *ledger.Tx) error {
-	folder, err := logFolder(d.path)
+	folder, err := cli.LogFolder(d.path)
 	if err != nil {
 		return nil // nothing is kept then
 	}
@@ -212,12 +214,12 @@ func (d *doctor) logFolders(ctx context.Context, tx *ledger.Tx) error {
 		}
 	}
 	if len(erased) > 0 {
-		d.problem(checkLogs, "rm -r "+quoteShell(filepath.Join(folder, erased[0])), "%s of jobs that were erased %s still there: %s",
-			render.Count(int64(len(erased)), "log"), verbFor(int64(len(erased)), "is", "are"), some(erased))
+		d.problem(checkLogs, "rm -r "+cli.QuoteShell(filepath.Join(folder, erased[0])), "%s of jobs that were erased %s still there: %s",
+			render.Count(int64(len(erased)), "log"), render.Plural(int64(len(erased)), "is", "are"), some(erased))
 	}
 	if len(gone) > 0 && !ledger.IsServerAddress(d.path) { // else they may be of another server's ledger of the same name
-		d.advise(checkLogs, "look at them and remove them: rm -r "+quoteShell(filepath.Join(folder, gone[0])),
-			"%s in %s %s of no job of this ledger: %s", render.Count(int64(len(gone)), "log"), folder, verbFor(int64(len(gone)), "is", "are"), some(gone))
+		d.advise(checkLogs, "look at them and remove them: rm -r "+cli.QuoteShell(filepath.Join(folder, gone[0])),
+			"%s in %s %s of no job of this ledger: %s", render.Count(int64(len(gone)), "log"), folder, render.Plural(int64(len(gone)), "is", "are"), some(gone))
 	}
 	return nil
 }

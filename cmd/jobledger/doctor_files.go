@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
@@ -56,17 +57,17 @@ func (d *doctor) permissions(name string, main fs.FileInfo) {
 	}
 	mode := info.Mode().Perm()
 	if mode&0o002 != 0 {
-		d.problem(checkWritable, "chmod o-w "+quoteShell(name), "everybody may write %s (%s): whoever can write the ledger can run jobs", name, info.Mode())
+		d.problem(checkWritable, "chmod o-w "+cli.QuoteShell(name), "everybody may write %s (%s): whoever can write the ledger can run jobs", name, info.Mode())
 	}
 	if mode&0o004 != 0 && !strings.HasSuffix(name, "-shm") && (!info.IsDir() || mode&0o001 != 0) {
-		d.advise(checkReadable, "chmod o-rwx "+quoteShell(name), "everybody may read %s (%s), and with it payloads and results", name, info.Mode())
+		d.advise(checkReadable, "chmod o-rwx "+cli.QuoteShell(name), "everybody may read %s (%s), and with it payloads and results", name, info.Mode())
 	}
 	owner, known := ownerOf(info)
 	ours, _ := ownerOf(main)
 	switch {
 	case !known:
 	case owner != ours:
-		d.problem(checkOwner, fmt.Sprintf("chown -R --reference=%s %s", quoteShell(d.real), quoteShell(name)),
+		d.problem(checkOwner, fmt.Sprintf("chown -R --reference=%s %s", cli.QuoteShell(d.real), cli.QuoteShell(name)),
 			"%s belongs to %s, the ledger to %s: one of them may not be able to use it", name, userName(owner), userName(ours))
 	case name == d.real && owner != os.Getuid() && os.Getuid() != 0:
 		d.advise(checkOwner, "run commands as "+userName(owner)+", or files that you make will be in its way",
@@ -76,10 +77,10 @@ func (d *doctor) permissions(name string, main fs.FileInfo) {
 
 func (d *doctor) links(info fs.FileInfo) {
 	if link, err := os.Lstat(d.path); err == nil && link.Mode()&fs.ModeSymlink != 0 {
-		d.advise(checkLink, "use --db "+quoteShell(d.real)+" everywhere", "%s leads to %s by a link: processes that use the one name do not hear the bell of the other, and keep logs elsewhere", d.path, d.real)
+		d.advise(checkLink, "use --db "+cli.QuoteShell(d.real)+" everywhere", "%s leads to %s by a link: processes that use the one name do not hear the bell of the other, and keep logs elsewhere", d.path, d.real)
 	}
 	if n := linksOf(info); n > 1 {
-		d.problem(checkNames, "find the other with 'find "+quoteShell(filepath.Dir(d.real))+" -samefile "+quoteShell(d.real)+"' and remove it, or make it a copy",
+		d.problem(checkNames, "find the other with 'find "+cli.QuoteShell(filepath.Dir(d.real))+" -samefile "+cli.QuoteShell(d.real)+"' and remove it, or make it a copy",
 			"%s has %d names (hard links): SQLite keeps a -wal file for each, and two processes that use different names destroy the ledger", d.real, n)
 	}
 }
@@ -93,7 +94,7 @@ func (d *doctor) folder() {
 	switch {
 	case info.Mode().Perm()&0o002 == 0:
 	case info.Mode()&fs.ModeSticky == 0:
-		d.problem(checkFolder, "chmod o-w "+quoteShell(folder), "everybody may write into the folder %s (%s), and so replace the ledger", folder, info.Mode())
+		d.problem(checkFolder, "chmod o-w "+cli.QuoteShell(folder), "everybody may write into the folder %s (%s), and so replace the ledger", folder, info.Mode())
 	default:
 		d.advise(checkFolder, "keep the ledger in a folder of its own", "everybody may make files in the folder %s (%s), also such as SQLite would take for the ledger's", folder, info.Mode())
 	}
@@ -131,8 +132,8 @@ func (d *doctor) leftovers() {
 		return
 	}
 	for _, name := range names {
-		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() && d.now().Sub(info.ModTime()) > copyPast {
-			d.advise(checkLeft, "rm "+quoteShell(name), "%s (%s) is an unfinished copy that somebody gave up %s", name, byteSize(info.Size()), render.Age(info.ModTime(), d.now()))
+		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() && d.Now().Sub(info.ModTime()) > copyPast {
+			d.advise(checkLeft, "rm "+cli.QuoteShell(name), "%s (%s) is an unfinished copy that somebody gave up %s", name, byteSize(info.Size()), render.Age(info.ModTime(), d.Now()))
 		}
 	}
 }
@@ -150,13 +151,13 @@ func (d *doctor) bell() {
 		return
 	}
 	if !info.IsDir() {
-		d.advise(checkBell, "mv "+quoteShell(folder)+" elsewhere", "%s is no folder: idle workers learn of new jobs by polling", folder)
+		d.advise(checkBell, "mv "+cli.QuoteShell(folder)+" elsewhere", "%s is no folder: idle workers learn of new jobs by polling", folder)
 		return
 	}
 	for _, file := range []string{"bell", "gate", "lock"} {
 		info, err := os.Lstat(filepath.Join(folder, file))
 		if err == nil && !info.Mode().IsRegular() {
-			d.advise(checkBell, "rm -r "+quoteShell(folder)+" when no process uses the ledger", "%s is no file: idle workers poll, and writers do not take turns", filepath.Join(folder, file))
+			d.advise(checkBell, "rm -r "+cli.QuoteShell(folder)+" when no process uses the ledger", "%s is no file: idle workers poll, and writers do not take turns", filepath.Join(folder, file))
 		}
 	}
 }
@@ -164,7 +165,7 @@ func (d *doctor) bell() {
 // fileTimes compares the file system's clock with this one, as far as it shows: what was written in the future.
 func (d *doctor) fileTimes() {
 	for _, name := range []string{d.real, d.real + "-wal"} {
-		if info, err := os.Stat(name); err == nil && info.ModTime().Sub(d.now()) > clockSlack {
+		if info, err := os.Stat(name); err == nil && info.ModTime().Sub(d.Now()) > clockSlack {
 			d.problem(checkClock, "set this machine's clock, or the file server's", "%s was written at %s: the clock of the file system is ahead of this one, or this one has been set back", name, d.since(info.ModTime()))
 			return
 		}

@@ -21,17 +21,17 @@ const (
 
 // examineServer is examine for a ledger in PostgreSQL.
 func (d *doctor) examineServer(ctx context.Context) (err error) {
-	if d.path, err = ledger.ServerAddress(d.db); err != nil {
+	if d.path, err = ledger.ServerAddress(d.DB); err != nil {
 		return err
 	}
 	looked := false
-	err = ledger.InspectServer(ctx, d.db, func(tx *ledger.Tx, f ledger.ServerFacts) error {
+	err = ledger.InspectServer(ctx, d.DB, func(tx *ledger.Tx, f ledger.ServerFacts) error {
 		looked = true
 		d.server(f)
 		if !failpoint.Shifted() { // what is overdue is so by the server's clock
-			here := d.now
-			d.program.now = func() time.Time { return here().Add(f.ClockSkew) }
-			defer func() { d.program.now = here }()
+			here := d.Now
+			d.program.Now = func() time.Time { return here().Add(f.ClockSkew) }
+			defer func() { d.program.Now = here }()
 		}
 		if f.Schema == f.Newest {
 			d.inside(ctx, tx)
@@ -44,7 +44,7 @@ func (d *doctor) examineServer(ctx context.Context) (err error) {
 	if err != nil {
 		d.problem(checkRead, "'"+d.command("verify")+"' says more", "it cannot be read: %v", err)
 	}
-	if strings.Contains(d.db, "sync=normal") {
+	if strings.Contains(d.DB, "sync=normal") {
 		d.advise(checkSettings, "leave out sync=normal where no command may be lost", "--db says sync=normal: a crash of the server may lose the last commands")
 	}
 	return nil
@@ -94,7 +94,7 @@ func (d *doctor) writers(f ledger.ServerFacts) {
 	}
 	for _, s := range f.Writers {
 		remedy := fmt.Sprintf("SELECT pg_terminate_backend(%d) ends it, and nothing acknowledged is lost", s.PID)
-		seen := fmt.Sprintf("%s has held the write lock for %s, and %s", s, render.Roughly(s.Since), render.Count(int64(waiting), "other")+verbFor(int64(waiting), " waits", " wait"))
+		seen := fmt.Sprintf("%s has held the write lock for %s, and %s", s, render.Roughly(s.Since), render.Count(int64(waiting), "other")+render.Plural(int64(waiting), " waits", " wait"))
 		switch {
 		case !s.Holds:
 		case strings.HasPrefix(s.State, "idle") && s.Since > writerIdle:

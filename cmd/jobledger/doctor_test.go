@@ -28,6 +28,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/schema"
@@ -106,7 +107,7 @@ func (s site) diagnosed(words ...string) (findings []finding) {
 		}
 		findings = append(findings, f)
 	}
-	if problems := slices.ContainsFunc(findings, func(f finding) bool { return f.Severity == problem }); problems != (got.code == exitDiscrepancy) || !problems && got.code != exitOK {
+	if problems := slices.ContainsFunc(findings, func(f finding) bool { return f.Severity == problem }); problems != (got.code == cli.ExitDiscrepancy) || !problems && got.code != cli.ExitOK {
 		s.Errorf("exit code %d with %+v; stderr %s", got.code, findings, got.stderr)
 	}
 	return findings
@@ -574,7 +575,7 @@ func TestDoctorKnowsFileSystems(t *testing.T) {
 		"a network":         {ledger.FileSystem{Known: true, Free: 1 << 40, Network: "NFS"}, false, "D07 problem"},
 		"a network, wanted": {ledger.FileSystem{Known: true, Free: 1 << 40, Network: "NFS"}, true, "D07 advice"},
 	} {
-		d := &doctor{program: &program{stdout: bufio.NewWriter(nil), now: time.Now}, path: "/x/jobs.db", real: "/x/jobs.db"}
+		d := &doctor{program: &program{&cli.Program{Stdout: bufio.NewWriter(nil), Now: time.Now}}, path: "/x/jobs.db", real: "/x/jobs.db"}
 		d.fileSystem(test.place, 100<<20, test.allowed)
 		got := ""
 		for _, f := range d.findings {
@@ -608,7 +609,7 @@ func TestEachCheckOfDoctorIsTriedAndExplained(t *testing.T) {
 	for _, c := range complaints {
 		tried = append(tried, c.code)
 	}
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -616,8 +617,8 @@ func TestEachCheckOfDoctorIsTriedAndExplained(t *testing.T) {
 		if !slices.Contains(tried, code) {
 			t.Errorf("nothing makes doctor find %s", code)
 		}
-		if !strings.Contains(string(readme), "\n| `"+code+"` |") {
-			t.Errorf("the README does not explain %s", code)
+		if !strings.Contains(string(page), "\n| `"+code+"` |") {
+			t.Errorf("docs/operations.md does not explain %s", code)
 		}
 	}
 	if len(codes) != 28 {

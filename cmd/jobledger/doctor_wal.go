@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 )
 
@@ -26,7 +28,7 @@ func (d *doctor) strayWAL(ctx context.Context, damaged bool) {
 // wholeAlone reports whether nothing is wrong with the file by itself.
 func (d *doctor) wholeAlone(ctx context.Context) bool {
 	whole := false
-	err := ledger.InspectFileOnly(ctx, d.db, func(tx *ledger.Tx, _ ledger.FileFacts) error {
+	err := ledger.InspectFileOnly(ctx, d.DB, func(tx *ledger.Tx, _ ledger.FileFacts) error {
 		problems, err := tx.Integrity(ctx)
 		if err == nil && len(problems) == 0 {
 			problems, err = tx.Guards(ctx)
@@ -42,13 +44,13 @@ func (d *doctor) wholeAlone(ctx context.Context) bool {
 func (d *doctor) parts(ctx context.Context) bool {
 	for range 2 {
 		var alone, both ledger.Event
-		err := ledger.InspectFileOnly(ctx, d.db, func(tx *ledger.Tx, _ ledger.FileFacts) (err error) {
-			alone, err = lastEvent(ctx, tx, 0)
+		err := ledger.InspectFileOnly(ctx, d.DB, func(tx *ledger.Tx, _ ledger.FileFacts) (err error) {
+			alone, err = state.LastEvent(ctx, tx, 0)
 			return err
 		})
 		if err == nil && alone.Pos > 0 {
-			err = ledger.InspectFile(ctx, d.db, func(tx *ledger.Tx, _ ledger.FileFacts) (err error) {
-				both, err = lastEvent(ctx, tx, alone.Pos)
+			err = ledger.InspectFile(ctx, d.DB, func(tx *ledger.Tx, _ ledger.FileFacts) (err error) {
+				both, err = state.LastEvent(ctx, tx, alone.Pos)
 				return err
 			})
 		}
@@ -68,7 +70,7 @@ func (d *doctor) backlog(ctx context.Context, before ledger.FileFacts) {
 	case <-time.After(betweenLooks):
 	}
 	var now ledger.FileFacts
-	err := ledger.InspectFile(ctx, d.db, func(_ *ledger.Tx, f ledger.FileFacts) error {
+	err := ledger.InspectFile(ctx, d.DB, func(_ *ledger.Tx, f ledger.FileFacts) error {
 		now = f
 		return nil
 	})
@@ -93,7 +95,7 @@ func (d *doctor) backlog(ctx context.Context, before ledger.FileFacts) {
 func (d *doctor) journal(f ledger.FileFacts) {
 	name := d.real + "-journal"
 	info, err := os.Stat(name)
-	if err == nil && f.WALMode && info.Size() > 0 && d.now().Sub(info.ModTime()) > journalPast {
-		d.problem(checkStray, "mv "+quoteShell(name)+" elsewhere", "%s is there, and a ledger has none: it is left of another file", name)
+	if err == nil && f.WALMode && info.Size() > 0 && d.Now().Sub(info.ModTime()) > journalPast {
+		d.problem(checkStray, "mv "+cli.QuoteShell(name)+" elsewhere", "%s is there, and a ledger has none: it is left of another file", name)
 	}
 }

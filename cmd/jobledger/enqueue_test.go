@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -51,10 +52,10 @@ func TestDelayCountsByTheClockOfTheLedger(t *testing.T) {
 		{"reschedule JOB --delay 1h", 1}, {"reschedule JOB --run-at +1h --priority 1", 1},
 	} {
 		p, out := printing(0, false)
-		p.ahead = time.Hour // as if another ledger's clock had been
-		p.now = func() time.Time { return time.Now().Add(time.Hour) }
+		p.ClockSkew = time.Hour // as if another ledger's clock had been
+		p.Now = func() time.Time { return time.Now().Add(time.Hour) }
 		asked := time.Now()
-		if code := p.run(t.Context(), append(strings.Fields(strings.Replace(tt.line, "JOB", id, 1)), "--json", "--db", db)); code != exitOK {
+		if code := p.run(t.Context(), append(strings.Fields(strings.Replace(tt.line, "JOB", id, 1)), "--json", "--db", db)); code != cli.ExitOK {
 			t.Fatalf("%s: exit code %d", tt.line, code)
 		}
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")

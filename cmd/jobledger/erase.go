@@ -6,37 +6,37 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
 
-func eraseVerb(p *program) verb {
-	return verb{
-		name: "erase", group: groupLedger, usage: "remove the payload, the results and the logs of jobs that have ended, for good",
-		about: "What happened to the job stays: its events, with its key, tags and error details, and sizes and digests without the salt that " +
+func eraseVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "erase", Group: cli.GroupLedger, Usage: "remove the payload, the results and the logs of jobs that have ended, for good",
+		About: "What happened to the job stays: its events, with its key, tags and error details, and sizes and digests without the salt that " +
 			"would allow to guess at the bytes. A job that was erased cannot be retried, and its key stays taken. The bytes are overwritten " +
 			"in the ledger's file and taken out of the -wal file (PostgreSQL: they are gone from the tables, and their space is used anew); " +
 			"from backups, exports and copies you must remove them yourself. " +
 			"Of several jobs each is tried; the first failure gives the exit code.",
-		args: "JOB…", minArgs: 1, maxArgs: anyNumber,
-		flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "why, for whoever reads the history: `TEXT`", Required: true}},
-		examples: []example{
+		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
+		Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "why, for whoever reads the history: `TEXT`", Required: true}},
+		Examples: []cli.Example{
 			{"jobledger erase 01JB2Q… --reason 'ticket 4711: customer 17 asked for it'", "JOB is an id, or the beginning of one"},
 		},
-		exits: operatorExits,
-		run:   p.erase,
+		Exits: operatorExits,
+		Run:   p.erase,
 	}
 }
 
 func (p *program) erase(c *cli.Context) error {
 	if c.String("reason") == "" {
-		return usagef("--reason is empty")
+		return cli.Usagef("--reason is empty")
 	}
-	path, _ := pathOf(p.db)
-	logs, logsErr := logFolder(path)
+	path, _ := cli.SplitDSN(p.DB)
+	logs, logsErr := cli.LogFolder(path)
 	erased := 0
 	err := p.operate(c, commands.Erase{Reason: c.String("reason")}, func(before, after projection.Job) string {
 		erased++
@@ -54,7 +54,7 @@ func (p *program) erase(c *cli.Context) error {
 		case ledger.IsServerAddress(path):
 			p.tellLeft(checkErr == nil && whole)
 		case checkErr != nil || !whole:
-			p.message("what was erased stays in %s-wal until others who read the ledger now are done", path)
+			p.Message("what was erased stays in %s-wal until others who read the ledger now are done", path)
 		}
 	}
 	if err == nil && logsErr != nil {
@@ -66,13 +66,13 @@ func (p *program) erase(c *cli.Context) error {
 // tellLeft says where erased bytes still are when a server has done what it can.
 func (p *program) tellLeft(vacuumed bool) {
 	if !vacuumed {
-		p.message("what was erased stays in the server's files until it has vacuumed the table bodies, which the owner of that can hasten")
+		p.Message("what was erased stays in the server's files until it has vacuumed the table bodies, which the owner of that can hasten")
 	}
-	p.message("what was erased stays in the server's WAL, and its archive, until that is over, and in backups; what its command wrote, on other hosts where it ran")
+	p.Message("what was erased stays in the server's WAL, and its archive, until that is over, and in backups; what its command wrote, on other hosts where it ran")
 }
 
 func (p *program) checkpoint(c *cli.Context) (whole bool, err error) {
-	service, err := p.open(c.Context)
+	service, err := p.Open(c.Context)
 	if err != nil {
 		return false, err
 	}

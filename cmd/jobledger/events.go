@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
@@ -15,39 +15,39 @@ import (
 )
 
 // eventsVerb reads the ledger itself.
-func eventsVerb(p *program) verb {
-	return verb{
-		name: "events", group: groupAudit, usage: "list events, the oldest first",
-		about: "--from and --to include the moment that they name; a moment is a time or a place in the ledger, pos:N. " +
+func eventsVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "events", Group: cli.GroupAudit, Usage: "list events, the oldest first",
+		About: "--from and --to include the moment that they name; a moment is a time or a place in the ledger, pos:N. " +
 			"--kind may be repeated. To page through a long ledger, give the pos of the last event seen to --after. With " +
 			"--follow it goes on with the events to come until it is interrupted, or its reader goes away, and ends with 0; " +
 			"started again with --after and the last pos, it misses none and repeats none.",
-		flags: []cli.Flag{
+		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "job", Usage: "only of this `JOB`"},
-			listFlag("kind", "only of this `KIND`, such as claimed or refused"),
+			cli.ListFlag("kind", "only of this `KIND`, such as claimed or refused"),
 			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
 			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "only of this `QUEUE` and its jobs"},
 			&cli.StringFlag{Name: "actor", Usage: "only what this `ACTOR` did; here it is no name for you"},
 			&cli.StringFlag{Name: "from", Usage: "only at or after `TIME`"},
 			&cli.StringFlag{Name: "to", Usage: "only at or before `TIME`"},
-			wholeFlag("after", "only behind the place `POS`", 0, 0, math.MaxInt, "the beginning"),
-			wholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
+			cli.WholeFlag("after", "only behind the place `POS`", 0, 0, math.MaxInt, "the beginning"),
+			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what happens from now on"},
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger events --from -1h", "what happened in the last hour"},
 			{"jobledger events --kind refused --from -1d", "writes that came too late since yesterday"},
 			{"jobledger events --after 1200 --limit 500 --json", "the next page for a script"},
 			{"jobledger events --follow --from -1m", "watch what happens"},
 		},
-		exits: []int{exitNothing, exitNoJob},
-		complete: func(flag string) []string {
+		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
+		Complete: func(flag string) []string {
 			if flag == "kind" {
 				return kindNames()
 			}
 			return nil
 		},
-		run: p.events,
+		Run: p.events,
 	}
 }
 
@@ -63,7 +63,7 @@ func kindNames() (names []string) {
 const eventPage = 5000
 
 func (p *program) events(c *cli.Context) error {
-	service, err := p.open(c.Context)
+	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
@@ -80,9 +80,9 @@ func (p *program) events(c *cli.Context) error {
 	ctx := c.Context
 	if c.Bool("follow") {
 		if c.IsSet("to") {
-			return usagef("--follow and --to exclude each other")
+			return cli.Usagef("--follow and --to exclude each other")
 		}
-		ctx = untilSignalled(ctx)
+		ctx = cli.UntilSignalled(ctx)
 	}
 	for {
 		more, err := p.eventsUpTo(ctx, service, &f, limit, &printed)
@@ -94,16 +94,16 @@ func (p *program) events(c *cli.Context) error {
 				return p.more("there are more; go on with --after %d", f.After)
 			}
 			if err == nil && printed == 0 {
-				return exitf(exitNothing, "no event matches")
+				return cli.Exitf(cli.ExitNothing, "no event matches")
 			}
 			return err
 		}
-		if err := p.flush(); err != nil {
+		if err := p.Flush(); err != nil {
 			return err
 		}
 		f.After = max(f.After, f.Until)
 		for f.Until <= f.After {
-			if readerGone() || sleep(ctx, followPoll) != nil {
+			if cli.ReaderGone() || sleep(ctx, followPoll) != nil {
 				return nil
 			}
 			err := service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
@@ -160,14 +160,14 @@ func (p *program) eventsUpTo(ctx context.Context, service *commands.Service, f *
 
 // eventFilter reads the flags. Whatever they say, the listing ends where the ledger ends now.
 func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, err error) {
-	if err := p.checkOrder(c); err != nil {
+	if err := p.CheckFromTo(c); err != nil {
 		return f, err
 	}
 	f = ledger.Filter{Worker: c.String("worker"), Queue: c.String("queue"), Actor: c.String("actor"), After: int64(c.Int("after"))}
 	for _, word := range c.StringSlice("kind") {
 		k, err := ledger.ParseKind(word)
 		if err != nil {
-			return f, withHint(usagef("--kind: there is no kind %q", word), "the kinds are %s", strings.Join(kindNames(), ", "))
+			return f, cli.WithHint(cli.Usagef("--kind: there is no kind %q", word), "the kinds are %s", strings.Join(kindNames(), ", "))
 		}
 		f.Kinds = append(f.Kinds, k)
 	}
@@ -175,11 +175,11 @@ func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, e
 		return f, err
 	}
 	if c.IsSet("job") {
-		if f.Job, err = jobNumber(c.Context, tx, c.String("job")); err != nil {
+		if f.Job, err = cli.FindJobNumber(c.Context, tx, c.String("job")); err != nil {
 			return f, err
 		}
 	}
-	from, given, err := p.whenOf(c, "from")
+	from, given, err := p.WhenFlag(c, "from")
 	if err != nil {
 		return f, err
 	}
@@ -192,7 +192,7 @@ func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, e
 		}
 		f.After = max(f.After, before)
 	}
-	to, given, err := p.whenOf(c, "to")
+	to, given, err := p.WhenFlag(c, "to")
 	if err != nil || !given {
 		return f, err
 	}
@@ -208,26 +208,26 @@ func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, e
 
 // printListed prints one event of a listing, as JSON or as a line for people, the first below a header.
 func (p *program) printListed(e ledger.Event, first bool) error {
-	if p.json {
-		return p.printJSON(e)
+	if p.JSON {
+		return p.PrintJSON(e)
 	}
 	row := func(pos, at, kind, to, job string) []string {
 		return []string{render.Pad(pos, 6, true), render.Pad(at, 29, false), render.Pad(kind, 14, false), render.Pad(to, 11, false), render.Pad(job, 26, false)}
 	}
 	if first {
-		if err := p.printEvent(row("POS", "TIME", "EVENT", "STATE", "JOB"), []render.Style{render.Bold, render.Bold, render.Bold, render.Bold, render.Bold}, ""); err != nil {
+		if err := p.PrintEvent(row("POS", "TIME", "EVENT", "STATE", "JOB"), []render.Style{render.Bold, render.Bold, render.Bold, render.Bold, render.Bold}, ""); err != nil {
 			return err
 		}
 	}
 	kind, kindStyle := render.KindLabel(e)
 	to, toStyle := render.StateLabel(e)
-	columns := row(strconv.FormatInt(e.Pos, 10), p.eventTime(e), kind, to, string(e.Job))
-	return p.printEvent(columns, []render.Style{render.Gray, render.Plain, kindStyle, toStyle, render.Plain}, p.describe(e))
+	columns := row(strconv.FormatInt(e.Pos, 10), p.EventTime(e), kind, to, string(e.Job))
+	return p.PrintEvent(columns, []render.Style{render.Gray, render.Plain, kindStyle, toStyle, render.Plain}, p.Describe(e))
 }
 
 // more is a message about what was printed, so it comes after that.
 func (p *program) more(format string, args ...any) error {
-	err := p.flush()
-	p.message(format, args...)
+	err := p.Flush()
+	p.Message(format, args...)
 	return err
 }

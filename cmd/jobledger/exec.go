@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/commands"
 	"jobledger/commands/worker"
@@ -17,26 +17,26 @@ import (
 	"jobledger/projection"
 )
 
-func execVerb(p *program) verb {
-	return verb{
-		name: "exec", group: groupPrimitives, usage: "run a command for a claimed job, and record how it ends",
-		about: "For a job that 'jobledger claim' gave: sends heartbeats, gives the payload to the command on its standard input, kills " +
+func execVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "exec", Group: cli.GroupPrimitives, Usage: "run a command for a claimed job, and record how it ends",
+		About: "For a job that 'jobledger claim' gave: sends heartbeats, gives the payload to the command on its standard input, kills " +
 			"it when the lease is lost or the job cancelled, and records the end, all as 'jobledger work' does, with the same meaning of " +
 			"exit codes and the same environment. A claim that is not live any more runs nothing.\n" + aboutOwner + "\n" +
 			"Its own exit code: 0 when the job has succeeded, 9 when it has not and that is recorded (failed, to be retried or not, or " +
 			"given back), 4 or 5 when it is somebody else's now or cancelled, 126 or 127 when the command cannot be run and the job was " +
 			"given back. INT, TERM or HUP ends the command and gives the job back; then exec ends by that signal.",
-		args: "[JOB]", maxArgs: 1,
-		rest: "CMD ARGS…",
-		flags: append(ownerFlags(
-			durationFlag("lease", "hold for `D` without a heartbeat; by default as long as the last time", "", commands.MinLease, commands.MaxLease, false),
+		Args: "[JOB]", MaxArgs: 1,
+		Rest: "CMD ARGS…",
+		Flags: append(ownerFlags(
+			cli.DurationFlag("lease", "hold for `D` without a heartbeat; by default as long as the last time", "", commands.MinLease, commands.MaxLease, false),
 		), commandFlags()...),
-		examples: []example{
+		Examples: []cli.Example{
 			{`eval "$(jobledger claim -q mail --sh)" && jobledger exec -- ./send.sh`, "the next job, with all that is needed from the environment"},
 			{"jobledger exec 01JB2Q… --token 01JB2R… -- ./send.sh --fast", "a job that was claimed in some other way"},
 		},
-		exits: append([]int{exitNotSucceeded, exitCannotRun, exitNotFound}, ownerExits...),
-		run:   p.exec,
+		Exits: append([]int{cli.ExitNotSucceeded, cli.ExitCannotRun, cli.ExitNotFound}, ownerExits...),
+		Run:   p.exec,
 	}
 }
 
@@ -49,7 +49,7 @@ func (p *program) exec(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	service, err := p.open(c.Context)
+	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (p *program) exec(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	command.Logs = p.logsOf(service)
+	command.Logs = p.LogFolder(service)
 	w := &worker.Worker{Service: service, Command: command, Process: j.Worker, Lease: leaseFor(c, j),
 		Log: slog.New(&lineHandler{p: p, mu: new(sync.Mutex), least: slog.LevelError})}
 	ctx, signalled := stoppable(c.Context)
@@ -68,27 +68,27 @@ func (p *program) exec(c *cli.Context) error {
 	case err != nil:
 		return commandError(err)
 	case caught != nil:
-		p.message("%v: %s", caught, p.standing(after))
+		p.Message("%v: %s", caught, p.standing(after))
 		return p.dieOf(caught)
 	case how == worker.Succeeded:
 		return nil
 	case errors.Is(why, worker.ErrNotRenewed):
-		return exitf(exitLeaseLost, "job %s: %w; nothing was recorded", j.ID, why)
+		return cli.Exitf(cli.ExitLeaseLost, "job %s: %w; nothing was recorded", j.ID, why)
 	case how == worker.Lost && why != nil:
 		return why
 	case how == worker.Failed:
-		return exitf(exitNotSucceeded, "failed (%s): %s", after.ErrorCode, p.standing(after))
+		return cli.Exitf(cli.ExitNotSucceeded, "failed (%s): %s", after.ErrorCode, p.standing(after))
 	}
-	return exitf(exitNotSucceeded, "%s: %s", how, p.standing(after))
+	return cli.Exitf(cli.ExitNotSucceeded, "%s: %s", how, p.standing(after))
 }
 
 // takeOver makes sure that the claim is live, for a command must not begin without one, and returns the job with its
 // payload. The lease counts from asked.
 func (p *program) takeOver(c *cli.Context, service *commands.Service, name, token, owner string) (j projection.Job, asked time.Time, err error) {
-	if j, err = p.jobNamed(c.Context, service, name); err != nil {
+	if j, err = p.FindJob(c.Context, service, name); err != nil {
 		return j, asked, err
 	}
-	actor := p.actor
+	actor := p.Actor
 	if owner != "" {
 		actor = p.actorAs("worker:" + owner)
 	}
@@ -123,10 +123,10 @@ func stoppable(ctx context.Context) (stopped context.Context, end func() os.Sign
 
 // dieOf ends this process by the signal that it has caught, so that a shell that runs it stops as well.
 func (p *program) dieOf(s os.Signal) error {
-	_ = p.flush()
+	_ = p.Flush()
 	signal.Reset(s)
 	if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(s) == nil {
 		time.Sleep(time.Second)
 	}
-	return exitf(exitNotSucceeded, "ended by %v", s)
+	return cli.Exitf(cli.ExitNotSucceeded, "ended by %v", s)
 }

@@ -1,49 +1,49 @@
 package main
 
 import (
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/ledger"
 )
 
 // exportVerb writes the history for other programs.
-func exportVerb(p *program) verb {
-	return verb{
-		name: "export", group: groupLedger, usage: "write the history as JSON lines, CSV or a trace to standard output",
-		about: "jsonl: an event a line, as 'events --json' has it, with the bytes of its payload or result and the salt of their digests; " +
+func exportVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "export", Group: cli.GroupLedger, Usage: "write the history as JSON lines, CSV or a trace to standard output",
+		About: "jsonl: an event a line, as 'events --json' has it, with the bytes of its payload or result and the salt of their digests; " +
 			"from the first event on, 'jobledger import' makes the same ledger of it. csv: a row for each claim, in the order in which they " +
 			"ended. trace: Chrome's trace format, which ui.perfetto.dev opens: a lane for each worker process, a slice for each claim, an " +
 			"arrow where a job changed hands.\n" +
 			"--from and --to include the moment that they name, a time or pos:N; of claims, those that were live at some time between them. " +
 			"Payloads may be secret: --no-bodies leaves out payloads, results and salts. Others may work meanwhile.",
-		flags: []cli.Flag{
+		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "at or after `TIME`"},
 			&cli.StringFlag{Name: "to", Usage: "at or before `TIME`"},
 			&cli.StringFlag{Name: "format", Usage: "`FORM` is jsonl, csv or trace", Value: "jsonl", DefaultText: "jsonl"},
 			&cli.BoolFlag{Name: "no-bodies", Usage: "without payloads, results and salts", DisableDefaultText: true},
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger export >all.jsonl", "everything; 'jobledger import all.jsonl --db other.db' takes it in"},
 			{"jobledger export --from 02:00 --to 04:30 --format trace >night.json", "open it at https://ui.perfetto.dev"},
 			{"jobledger export --from -7d --format csv >attempts.csv", "a week's claims for a spreadsheet"},
 		},
-		complete: func(flag string) []string {
+		Complete: func(flag string) []string {
 			if flag == "format" {
 				return []string{"jsonl", "csv", "trace"}
 			}
 			return nil
 		},
-		run: p.export,
+		Run: p.export,
 	}
 }
 
 func (p *program) export(c *cli.Context) error {
 	format := c.String("format")
 	if format != "jsonl" && format != "csv" && format != "trace" {
-		return usagef("--format: %q is not jsonl, csv or trace", format)
+		return cli.Usagef("--format: %q is not jsonl, csv or trace", format)
 	}
-	service, err := p.open(c.Context)
+	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
@@ -58,17 +58,17 @@ func (p *program) export(c *cli.Context) error {
 	}
 	switch format {
 	case "csv":
-		return export.CSV(c.Context, service.Store, window, p.stdout)
+		return export.CSV(c.Context, service.Store, window, p.Stdout)
 	case "trace":
-		return export.Trace(c.Context, service.Store, window, p.stdout)
+		return export.Trace(c.Context, service.Store, window, p.Stdout)
 	}
-	defer tuneGC()()
-	bar := (*progress)(nil)
-	if !p.stdoutTerminal {
-		bar = p.startProgress("export", max(window.Until-window.After, 0))
+	defer cli.TuneGC()()
+	bar := (*cli.Progress)(nil)
+	if !p.StdoutTerminal {
+		bar = p.StartProgress("export", max(window.Until-window.After, 0))
 	}
-	defer bar.done()
-	options := export.LinesOptions{Bodies: !c.Bool("no-bodies"), Progress: bar.add}
-	_, err = export.Lines(c.Context, service.Store, window, options, p.stdout)
+	defer bar.Done()
+	options := export.LinesOptions{Bodies: !c.Bool("no-bodies"), Progress: bar.Add}
+	_, err = export.Lines(c.Context, service.Store, window, options, p.Stdout)
 	return err
 }

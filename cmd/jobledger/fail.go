@@ -1,36 +1,36 @@
 package main
 
 import (
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/commands"
 	"jobledger/projection"
 )
 
-func failVerb(p *program) verb {
-	return verb{
-		name: "fail", group: groupPrimitives, usage: "report that a claimed job failed",
-		about: "The job is queued again, the longer the more often it has failed: after about 1 s, 2 s, 4 s … up to 1 h. When it has " +
+func failVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "fail", Group: cli.GroupPrimitives, Usage: "report that a claimed job failed",
+		About: "The job is queued again, the longer the more often it has failed: after about 1 s, 2 s, 4 s … up to 1 h. When it has " +
 			"failed as often as its --max-attempts, it stays failed, until somebody says 'jobledger retry'.\n" + aboutEnding,
-		args: "[JOB]", maxArgs: 1,
-		flags: ownerFlags(
+		Args: "[JOB]", MaxArgs: 1,
+		Flags: ownerFlags(
 			&cli.StringFlag{Name: "code", Usage: "what kind of failure, in one `WORD`", DefaultText: "failed"},
 			&cli.StringFlag{Name: "detail", Usage: "what happened: `TEXT`, up to 8 KiB"},
-			durationFlag("retry-in", "queue it again in `D`", "", 0, commands.MaxRunTime, true),
+			cli.DurationFlag("retry-in", "queue it again in `D`", "", 0, commands.MaxRunTime, true),
 			&cli.BoolFlag{Name: "no-retry", Usage: "never again", DisableDefaultText: true},
 		),
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger fail 01JB2Q… --token 01JB2R… --code smtp --detail 'no route to host'", "it is tried again later"},
 			{"jobledger fail 01JB2Q… --token 01JB2R… --no-retry", "it would fail every time"},
 		},
-		exits: ownerExits,
-		run: func(c *cli.Context) error {
+		Exits: ownerExits,
+		Run: func(c *cli.Context) error {
 			fail := commands.Fail{Code: c.String("code"), Detail: c.String("detail"), NoRetry: c.Bool("no-retry")}
-			if retryIn, given := durationOf(c, "retry-in"); given {
+			if retryIn, given := cli.DurationValue(c, "retry-in"); given {
 				fail.RetryIn = &retryIn
 			}
 			if fail.NoRetry && fail.RetryIn != nil {
-				return usagef("--retry-in and --no-retry exclude each other")
+				return cli.Usagef("--retry-in and --no-retry exclude each other")
 			}
 			return p.asOwner(c, func(_ projection.Job, token, owner string) commands.Command {
 				fail.Token, fail.Owner = token, owner

@@ -9,10 +9,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"jobledger/cmd/jobledger/internal/cli"
 )
 
-// smallDisk is a file system of so many KiB in a folder of its own, that goes away when the test ends. Who is not root
-// runs the test once more, as root of a namespace of its own; then ok is false here.
+// smallDisk mounts a file system of so many KiB in a folder of its own until the end of the test. Without
+// root, it runs the test again as root of a new namespace; ok is false in the outer run.
 func smallDisk(t *testing.T, kib int) (s site, ok bool) {
 	t.Helper()
 	s = site{TB: t, dir: t.TempDir()}
@@ -77,8 +79,8 @@ func (s site) makeRoom() {
 	}
 }
 
-// The disk fills up under a worker at work, and later there is room again.
-func TestAFullDiskUnderAWorker(t *testing.T) {
+// The disk fills up under a busy worker; later there is room again.
+func TestFullDiskUnderWorker(t *testing.T) {
 	t.Parallel()
 	s, ok := smallDisk(t, 2048)
 	if !ok {
@@ -94,14 +96,14 @@ func TestAFullDiskUnderAWorker(t *testing.T) {
 	elsewhere.touch("go")
 	w.stuck("disk full")
 
-	for _, words := range [][]string{{"status"}, {"list"}, {"show", job}, {"history", job}, {"verify"}, {"workers"}, {"events"}} { // reads go on
-		if a := s.tell(s.command(words...)); a.code != exitOK {
+	for _, words := range [][]string{{"status"}, {"list"}, {"show", job}, {"history", job}, {"verify"}, {"workers"}, {"events"}} { // reads continue to work
+		if a := s.tell(s.command(words...)); a.code != cli.ExitOK {
 			t.Errorf("%s on a full disk: exit %d: %s", words[0], a.code, a.stderr)
 		}
 	}
 	for _, words := range [][]string{{"enqueue", "-q", "mail", "--key", "late", "x"}, {"pause", "-q", "mail"}, {"cancel", job}} {
 		a := s.tell(s.command(words...))
-		if a.code != exitBusy || !strings.Contains(a.stderr, "disk full") || !strings.Contains(a.stderr, "\nhint: the disk is full; free some space and try again: ") {
+		if a.code != cli.ExitBusy || !strings.Contains(a.stderr, "disk full") || !strings.Contains(a.stderr, "\nhint: the disk is full; free some space and try again: ") {
 			t.Errorf("%s on a full disk: exit %d: %s", words[0], a.code, a.stderr)
 		}
 	}
@@ -110,7 +112,7 @@ func TestAFullDiskUnderAWorker(t *testing.T) {
 	s.within(time.Minute, "all jobs are done", func() bool { return s.succeeded() == len(keys) })
 	w.wantSaid("the ledger answers again")
 	w.signal(syscall.SIGTERM)
-	w.wantExit(exitOK)
+	w.wantExit(cli.ExitOK)
 	w.wantSaid("4 claimed, 4 succeeded, 0 failed, 0 released, 0 lost")
 	text, err := os.ReadFile(done)
 	if n := strings.Count(string(text), "\n"); err != nil || n != len(keys) {
@@ -119,7 +121,7 @@ func TestAFullDiskUnderAWorker(t *testing.T) {
 	s.acknowledged(keys)
 }
 
-// within polls until ok.
+// within polls until ok returns true.
 func (s site) within(d time.Duration, what string, ok func() bool) {
 	s.Helper()
 	for end := time.Now().Add(d); !ok(); time.Sleep(20 * time.Millisecond) {
@@ -129,8 +131,8 @@ func (s site) within(d time.Duration, what string, ok func() bool) {
 	}
 }
 
-// Nobody has the ledger open, and there is no room for what SQLite needs beside it.
-func TestAFullDiskBeforeAnybodyComes(t *testing.T) {
+// No process has the ledger open, and there is no room for the -wal and -shm files.
+func TestFullDiskBeforeFirstCommand(t *testing.T) {
 	t.Parallel()
 	s, ok := smallDisk(t, 1024)
 	if !ok {
@@ -141,7 +143,7 @@ func TestAFullDiskBeforeAnybodyComes(t *testing.T) {
 	for _, words := range [][]string{{"list"}, {"status"}, {"verify"}, {"show", job}, {"enqueue", "-q", "mail", "x"}, {"claim", "-q", "mail"},
 		{"work", "-q", "mail", "--drain", "--", "true"}, {"sweep"}, {"init", "--db", "new.db"}, {"enqueue", "-q", "mail", "--db", "new.db", "x"}, {"backup", "copy.db"}} {
 		a := s.tell(s.command(words...))
-		if a.code != exitBusy || !strings.Contains(a.stderr, "disk full") && !strings.Contains(a.stderr, "no space left") || !strings.Contains(a.stderr, "\nhint: the disk is full; ") {
+		if a.code != cli.ExitBusy || !strings.Contains(a.stderr, "disk full") && !strings.Contains(a.stderr, "no space left") || !strings.Contains(a.stderr, "\nhint: the disk is full; ") {
 			t.Errorf("%s on a full disk: exit %d: %s", words[0], a.code, a.stderr)
 		}
 	}
@@ -152,8 +154,8 @@ func TestAFullDiskBeforeAnybodyComes(t *testing.T) {
 	s.run("backup", "copy.db")
 }
 
-// With any number of pages left, what was acknowledged is there.
-func TestADiskThatIsAlmostFullLosesNothing(t *testing.T) {
+// Whatever number of pages is free, acknowledged data is safe.
+func TestFullDiskNearlyLosesNothing(t *testing.T) {
 	t.Parallel()
 	s, ok := smallDisk(t, 1024)
 	if !ok {
@@ -170,14 +172,14 @@ func TestADiskThatIsAlmostFullLosesNothing(t *testing.T) {
 		for _, size := range []int{1, 20_000} {
 			key := fmt.Sprintf("p%d-%d", pages, size)
 			a := s.tell(s.command("enqueue", "-q", "mail", "--key", key, strings.Repeat("x", size)))
-			s.refusedFor(key, a, exitBusy)
-			if outcomes[a.code]++; a.code == exitOK {
+			s.refusedFor(key, a, cli.ExitBusy)
+			if outcomes[a.code]++; a.code == cli.ExitOK {
 				acknowledged = append(acknowledged, key)
 			}
 		}
 		s.makeRoom()
 	}
-	if outcomes[exitOK] == 0 || outcomes[exitBusy] == 0 {
+	if outcomes[cli.ExitOK] == 0 || outcomes[cli.ExitBusy] == 0 {
 		t.Errorf("the disk was never full, or always: %v", outcomes)
 	}
 	s.acknowledged(acknowledged)

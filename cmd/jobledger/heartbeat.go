@@ -6,28 +6,28 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/commands"
 	"jobledger/projection"
 )
 
-func heartbeatVerb(p *program) verb {
-	return verb{
-		name: "heartbeat", group: groupPrimitives, usage: "extend the lease of a claim",
-		about: "Send one every third of the lease. Exit code 4 or 5 means: stop working, the job is no longer yours.\n" + aboutOwner,
-		args:  "[JOB]", maxArgs: 1,
-		flags: ownerFlags(
-			durationFlag("lease", "hold for another `D` from now; by default as long as the last time", "", commands.MinLease, commands.MaxLease, false),
+func heartbeatVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "heartbeat", Group: cli.GroupPrimitives, Usage: "extend the lease of a claim",
+		About: "Send one every third of the lease. Exit code 4 or 5 means: stop working, the job is no longer yours.\n" + aboutOwner,
+		Args:  "[JOB]", MaxArgs: 1,
+		Flags: ownerFlags(
+			cli.DurationFlag("lease", "hold for another `D` from now; by default as long as the last time", "", commands.MinLease, commands.MaxLease, false),
 			&cli.StringFlag{Name: "progress", Usage: "how far the work is: `P` from 0 to 1, or a percentage such as 40%"},
 			&cli.StringFlag{Name: "note", Usage: "what it is at: `TEXT`"},
 		),
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger heartbeat 01JB2Q… --token 01JB2R…", "for as long again as the claim's lease"},
 			{"jobledger heartbeat --progress 40% --note 'page 4 of 10'", "within a command of 'jobledger work': no id, no token"},
 		},
-		exits: ownerExits,
-		run: func(c *cli.Context) error {
+		Exits: ownerExits,
+		Run: func(c *cli.Context) error {
 			progress, err := parseProgress(c)
 			if err != nil {
 				return err
@@ -42,7 +42,7 @@ func heartbeatVerb(p *program) verb {
 // leaseFor is --lease, else as long as the last time: a default of its own could be shorter than what the owner counts
 // on.
 func leaseFor(c *cli.Context, j projection.Job) time.Duration {
-	if lease, given := durationOf(c, "lease"); given {
+	if lease, given := cli.DurationValue(c, "lease"); given {
 		return lease
 	}
 	lease := j.LeaseUntil.Sub(j.HeartbeatAt)
@@ -59,7 +59,7 @@ func parseProgress(c *cli.Context) (*float64, error) {
 	}
 	n, ok := readProgress(c.String("progress"))
 	if !ok {
-		return nil, usagef("--progress: %q is neither a number from 0 to 1 nor a percentage up to 100%%", c.String("progress"))
+		return nil, cli.Usagef("--progress: %q is neither a number from 0 to 1 nor a percentage up to 100%%", c.String("progress"))
 	}
 	return &n, nil
 }

@@ -1,14 +1,19 @@
 package main
 
-import "github.com/urfave/cli/v2"
+import "jobledger/cmd/jobledger/internal/cli"
 
-// helpVerb is for those who type "jobledger help"; it does what --help does.
-func helpVerb(p *program) verb {
-	return verb{
-		name: "help", usage: "show help", args: "[COMMAND]", maxArgs: 1,
-		examples: []example{{"jobledger help version", "the same as jobledger version --help"}},
-		run: func(c *cli.Context) error {
-			return p.help(c.Args().First(), p.verbs())
+// helpVerb shows the help of a command, as --help does, or a page of the documentation.
+func helpVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "help", Usage: "show help", Args: "[COMMAND|TOPIC]", MaxArgs: 1,
+		About: "The topics are the pages of the documentation. On a terminal, $PAGER or less shows them.",
+		Examples: []cli.Example{
+			{"jobledger help version", "the same as jobledger version --help"},
+			{"jobledger help topics", "the pages of the documentation, one line each"},
+			{"jobledger help operations", "one of them"},
+		},
+		Run: func(c *cli.Context) error {
+			return p.Help(c.Args().First(), p.verbs())
 		},
 	}
 }

@@ -4,28 +4,28 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 )
 
 // historyVerb answers "what happened to this job, when, and who did it".
-func historyVerb(p *program) verb {
-	return verb{
-		name: "history", group: groupAudit, usage: "show what happened to a job, event by event",
-		about: "Each line says when, how long after the event before, what happened, to which state that led, and who " +
+func historyVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "history", Group: cli.GroupAudit, Usage: "show what happened to a job, event by event",
+		About: "Each line says when, how long after the event before, what happened, to which state that led, and who " +
 			"did it. A write that was refused, because its lease was lost or the job had ended, reads REFUSED and says why.",
-		args: "JOB", minArgs: 1, maxArgs: 1,
-		examples: []example{
+		Args: "JOB", MinArgs: 1, MaxArgs: 1,
+		Examples: []cli.Example{
 			{"jobledger history 01KDY9FY88", "the timeline of the job whose id begins with these letters"},
 			{"jobledger history 01KDY9FY88 --json", "its events, one a line, with all that they say"},
 		},
-		exits: []int{exitNoJob},
-		run: func(c *cli.Context) error {
+		Exits: []int{cli.ExitNoJob},
+		Run: func(c *cli.Context) error {
 			var events []ledger.Event
-			err := p.read(c.Context, func(tx *ledger.Tx) error {
-				n, err := jobNumber(c.Context, tx, c.Args().First())
+			err := p.Read(c.Context, func(tx *ledger.Tx) error {
+				n, err := cli.FindJobNumber(c.Context, tx, c.Args().First())
 				if err != nil {
 					return err
 				}
@@ -46,9 +46,9 @@ func historyVerb(p *program) verb {
 }
 
 func (p *program) printHistory(events []ledger.Event) error {
-	if p.json {
+	if p.JSON {
 		for _, e := range events {
-			if err := p.printJSON(e); err != nil {
+			if err := p.PrintJSON(e); err != nil {
 				return err
 			}
 		}
@@ -64,7 +64,7 @@ func (p *program) printHistory(events []ledger.Event) error {
 	}
 	first, last := events[0], events[len(events)-1]
 	header := fmt.Sprintf("job %s: %s, %s in %s", first.Job, state, render.Count(int64(len(events)), "event"), render.Briefly(last.At.Sub(first.At)))
-	if err := p.printLine(header); err != nil {
+	if err := p.PrintLine(header); err != nil {
 		return err
 	}
 	before := first.At
@@ -77,8 +77,8 @@ func (p *program) printHistory(events []ledger.Event) error {
 		before = e.At
 		kind, kindStyle := render.KindLabel(e)
 		to, toStyle := render.StateLabel(e)
-		columns := []string{p.eventTime(e), render.Pad(after, 9, true), render.Pad(kind, width, false), to}
-		if err := p.printEvent(columns, []render.Style{render.Plain, render.Gray, kindStyle, toStyle}, p.describe(e)); err != nil {
+		columns := []string{p.EventTime(e), render.Pad(after, 9, true), render.Pad(kind, width, false), to}
+		if err := p.PrintEvent(columns, []render.Style{render.Plain, render.Gray, kindStyle, toStyle}, p.Describe(e)); err != nil {
 			return err
 		}
 		if f, ok := e.Body.(*ledger.Failed); ok && f.ErrorDetail != "" {
@@ -93,7 +93,7 @@ func (p *program) printHistory(events []ledger.Event) error {
 				before = e.At
 			}
 			i += beats - 2
-			if err := p.printLine(fmt.Sprintf("    … %s more, the longest pause was %s; --json has them", render.Count(int64(beats-2), "heartbeat"), gap(longest))); err != nil {
+			if err := p.PrintLine(fmt.Sprintf("    … %s more, the longest pause was %s; --json has them", render.Count(int64(beats-2), "heartbeat"), gap(longest))); err != nil {
 				return err
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/cmd/jobledger/internal/render"
@@ -17,22 +17,22 @@ import (
 )
 
 // importVerb makes a ledger of an exported history.
-func importVerb(p *program) verb {
-	return verb{
-		name: "import", group: groupLedger, usage: "make a ledger of an exported history",
-		about: "FILE is the output of 'jobledger export', from the first event on; - is standard input. The ledger of --db must be missing " +
+func importVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "import", Group: cli.GroupLedger, Usage: "make a ledger of an exported history",
+		About: "FILE is the output of 'jobledger export', from the first event on; - is standard input. The ledger of --db must be missing " +
 			"or have no events. Ids, times, tokens and payloads stay as they were. The last event records the import. " +
 			"Every line, every transition and every digest is checked; if anything is wrong, nothing is written.\n" +
 			"A history without payloads can be imported to read it. Its queues are paused, so that no job runs without its payload. " +
 			"Use export and import to move a ledger from a file to PostgreSQL, and back.",
-		args: "FILE | -", minArgs: 1, maxArgs: 1,
-		examples: []example{
+		Args: "FILE | -", MinArgs: 1, MaxArgs: 1,
+		Examples: []cli.Example{
 			{"jobledger import night.jsonl --db night.db", "read the ledger of another machine"},
 			{"jobledger export | jobledger import - --db copy.db && jobledger verify --db copy.db", "the same ledger once more"},
 			{"jobledger export | jobledger import - --db postgres://app@db.example/jobs", "the same in PostgreSQL; stop the workers before"},
 		},
-		exits: []int{exitNothing, exitConflict, exitBusy},
-		run:   p.importHistory,
+		Exits: []int{cli.ExitNothing, cli.ExitConflict, cli.ExitBusy},
+		Run:   p.importHistory,
 	}
 }
 
@@ -41,55 +41,55 @@ func (p *program) importHistory(c *cli.Context) error {
 	defer stop()
 	name := c.Args().First()
 	if name == "" {
-		return usagef("FILE is empty")
+		return cli.Usagef("FILE is empty")
 	}
-	content, done, err := p.reread("import", name)
+	content, done, err := p.OpenInput("import", name)
 	if err != nil {
 		return err
 	}
 	defer done()
-	defer tuneGC()()
-	path, _ := pathOf(p.db)
-	bar := p.startProgress("import", -1)
-	loaded, err := files.Import(ctx, content, files.ImportOptions{DSN: p.db, From: name, Actor: p.actor, Progress: bar.to()})
-	bar.done()
+	defer cli.TuneGC()()
+	path, _ := cli.SplitDSN(p.DB)
+	bar := p.StartProgress("import", -1)
+	loaded, err := files.Import(ctx, content, files.ImportOptions{DSN: p.DB, From: name, Actor: p.Actor, Progress: bar.To()})
+	bar.Done()
 	if err != nil {
 		return p.importError(err)
 	}
-	path = shown(path)
+	path = cli.DisplayDSN(path)
 	if loaded.Missing > 0 {
-		p.message("%d payloads and results that the history names are not in it", loaded.Missing)
+		p.Message("%d payloads and results that the history names are not in it", loaded.Missing)
 	}
 	if len(loaded.Paused) > 0 {
-		p.message("paused, because jobs there have no payload: %s", strings.Join(loaded.Paused, ", "))
+		p.Message("paused, because jobs there have no payload: %s", strings.Join(loaded.Paused, ", "))
 	}
-	if p.json {
-		return p.printJSON(struct {
+	if p.JSON {
+		return p.PrintJSON(struct {
 			DB      string `json:"db"`
 			Events  int64  `json:"events"`
 			Jobs    int64  `json:"jobs"`
 			Missing int64  `json:"missing_bodies"`
 		}{path, loaded.Events, loaded.Jobs, loaded.Missing})
 	}
-	return p.printLine(fmt.Sprintf("%s: %s of %s imported", path, render.Count(loaded.Events, "event"), render.Count(loaded.Jobs, "job")))
+	return p.PrintLine(fmt.Sprintf("%s: %s of %s imported", path, render.Count(loaded.Events, "event"), render.Count(loaded.Jobs, "job")))
 }
 
 // importError adds exit codes and hints to the errors of files.Import.
 func (p *program) importError(err error) error {
 	switch {
 	case errors.Is(err, files.ErrEmpty):
-		return withHint(exitf(exitNothing, "%w", err), "nothing was written")
+		return cli.WithHint(cli.Exitf(cli.ExitNothing, "%w", err), "nothing was written")
 	case errors.Is(err, files.ErrBadHistory):
-		return withHint(usagef("%w", err), "nothing was written")
+		return cli.WithHint(cli.Usagef("%w", err), "nothing was written")
 	case errors.Is(err, commands.ErrNotEmpty):
-		return withHint(exitf(exitConflict, "%s has events already; it was not touched", shown(p.db)), "%s", p.newLedger())
+		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s has events already; it was not touched", cli.DisplayDSN(p.DB)), "%s", p.newLedger())
 	}
-	return stagingError(err, p.db)
+	return stagingError(err, p.DB)
 }
 
 // newLedger is the hint where a ledger has events already.
 func (p *program) newLedger() string {
-	if ledger.IsServerAddress(p.db) {
+	if ledger.IsServerAddress(p.DB) {
 		return "give --db another database, or with ?schema=NAME another schema of this one"
 	}
 	return "give --db the name of a new ledger"

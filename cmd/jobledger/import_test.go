@@ -10,13 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 )
 
-// damage is one way in which a line can be wrong, and what is said about it.
+// damage is one way in which a line can be wrong, and the error that it causes.
 type damage struct {
 	name string
 	kind string // the first line of this kind is changed
@@ -54,7 +55,7 @@ var damages = []damage{
 	{"no token", "claimed", `"token":"[^"]*"`, `"token":null`, "token of claimed is missing"},
 	{"another token", "succeeded", `"token":"[^"]*"`, `"token":"X"`, "but attempt [0-9]+ of .* is live"},
 	{"another worker", "succeeded", `"worker":"[^"]*"`, `"worker":"mallory"`, `by "mallory", but attempt [0-9]+ of`},
-	{"a refused write of nobody", "refused", `"worker":"[^"]*"`, `"worker":"mallory"`, `by "mallory", but with this token there is none`},
+	{"a refused write without a claim", "refused", `"worker":"[^"]*"`, `"worker":"mallory"`, `by "mallory", but with this token there is none`},
 	{"no lease", "claimed", `"lease_until":"[^"]*",`, ``, "lease_until of claimed is missing"},
 	{"no boot", "claimed", `"boot":"[^"]*"`, `"boot":null`, "boot of claimed is missing"},
 	{"no queue", "queue_paused", `"queue":"[^"]*",`, ``, "queue of queue_paused is missing"},
@@ -75,7 +76,7 @@ var damages = []damage{
 	{"a payload of a claim", "claimed", `\}$`, `,"payload":"x"}`, "that is not its own"},
 }
 
-// smallHistory is a ledger in which most things have happened, as lines.
+// smallHistory returns the exported lines of a ledger in which most things have happened.
 func smallHistory(t *testing.T) []string {
 	s := newTale(t)
 	s.lost()
@@ -96,12 +97,12 @@ func importing(t *testing.T, db, text string) (code int, stderr string) {
 	}
 	p, _ := printing(0, false)
 	var messages bytes.Buffer
-	p.stderr, p.now = &messages, noon
+	p.Stderr, p.Now = &messages, noon
 	code = p.run(t.Context(), []string{"import", file, "--db", db})
 	return code, messages.String()
 }
 
-func TestADamagedHistoryIsRefusedByItsLine(t *testing.T) {
+func TestImportRefusesDamagedLines(t *testing.T) {
 	lines := smallHistory(t)
 	empty := ledgertest.Open(t)
 	for _, d := range damages {
@@ -119,7 +120,7 @@ func TestADamagedHistoryIsRefusedByItsLine(t *testing.T) {
 			folder := t.TempDir()
 			for _, db := range []string{filepath.Join(folder, "new.db"), empty.DSN()} {
 				code, stderr := importing(t, db, strings.Join(damaged, "\n")+"\n")
-				if want := regexp.MustCompile(`^jobledger: line ` + strconv.Itoa(n+1) + `: .*` + d.why); code != exitUsage || !want.MatchString(stderr) {
+				if want := regexp.MustCompile(`^jobledger: line ` + strconv.Itoa(n+1) + `: .*` + d.why); code != cli.ExitUsage || !want.MatchString(stderr) {
 					t.Errorf("exit code %d\n got %swant %s\nline %s", code, stderr, want, damaged[n])
 				}
 			}
@@ -133,23 +134,24 @@ func TestADamagedHistoryIsRefusedByItsLine(t *testing.T) {
 	}
 }
 
-func TestAHistoryThatIsCutOff(t *testing.T) {
+func TestImportTruncatedHistory(t *testing.T) {
 	text := strings.Join(smallHistory(t), "\n") + "\n"
 	db := filepath.Join(t.TempDir(), "new.db")
 	for _, length := range []int{1, 300, len(text) / 2, len(text) - 2} {
 		code, stderr := importing(t, db, text[:length])
 		want := "line " + strconv.Itoa(1+strings.Count(text[:length], "\n")) + ": "
-		if code != exitUsage || !strings.Contains(stderr, want) || !strings.Contains(stderr, "cut off") {
+		if code != cli.ExitUsage || !strings.Contains(stderr, want) || !strings.Contains(stderr, "cut off") {
 			t.Errorf("%d bytes: exit code %d, got %swant %s", length, code, stderr, want)
 		}
 	}
-	if code, stderr := importing(t, db, strings.TrimSuffix(text, "\n")); code != exitOK { // as some editors leave it
+	if code, stderr := importing(t, db, strings.TrimSuffix(text, "\n")); code != cli.ExitOK { // some editors drop it
 		t.Errorf("without the last line feed: %d, %s", code, stderr)
 	}
 }
 
-// TestIDsAndKeysAreUnique: what the tables rest on is found too, wherever the two lines are.
-func TestIDsAndKeysAreUnique(t *testing.T) {
+// TestImportFindsDuplicateIDsAndKeys checks the uniqueness that the tables rely on, wherever the two lines
+// are.
+func TestImportFindsDuplicateIDsAndKeys(t *testing.T) {
 	s := newTale(t)
 	lines := func(change func(lines []string)) string {
 		var out bytes.Buffer
@@ -173,7 +175,7 @@ func TestIDsAndKeysAreUnique(t *testing.T) {
 	for why, change := range tests {
 		db := filepath.Join(t.TempDir(), "new.db")
 		code, stderr := importing(t, db, lines(change))
-		if _, err := os.Stat(db); code != exitUsage || !regexp.MustCompile(why).MatchString(stderr) || err == nil {
+		if _, err := os.Stat(db); code != cli.ExitUsage || !regexp.MustCompile(why).MatchString(stderr) || err == nil {
 			t.Errorf("exit code %d, got %swant %s", code, stderr, why)
 		}
 	}

@@ -3,26 +3,26 @@ package main
 import (
 	"errors"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/ledger"
 )
 
-func initVerb(p *program) verb {
-	return verb{
-		name: "init", group: groupSetUp, usage: "make an empty ledger",
-		about: "A ledger is one SQLite file that only you can read; while it is in use, a -wal and a -shm file lie beside it and " +
+func initVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "init", Group: cli.GroupSetUp, Usage: "make an empty ledger",
+		About: "A ledger is one SQLite file that only you can read; while it is in use, a -wal and a -shm file lie beside it and " +
 			"belong to it. Where there is a ledger already, nothing happens. enqueue and work make one too.\n" +
 			"In PostgreSQL a ledger is a schema of a database, which must be there: jobledger, or the one that ?schema= of --db names. " +
 			"To make it takes the right to create in the database; who works with it later needs less, see schema/postgres/roles.sql. " +
 			"A password stands better in PGPASSWORD or ~/.pgpass than in --db, where everybody on the machine can read it.",
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger init", "jobledger.db in this directory"},
 			{"jobledger init --db /var/lib/mail/jobs.db", "another place; every command then needs the same --db, or JOBLEDGER_DB"},
 			{"jobledger init --db postgres://app@db.example/jobs", "on a PostgreSQL server, 14 or newer; make the database with createdb first"},
 		},
-		exits: []int{exitBusy},
-		run:   p.initLedger,
+		Exits: []int{cli.ExitBusy},
+		Run:   p.initLedger,
 	}
 }
 
@@ -34,10 +34,10 @@ type ledgerJSON struct {
 }
 
 func (p *program) initLedger(c *cli.Context) error {
-	service, err := p.open(c.Context)
+	service, err := p.Open(c.Context)
 	missing := errors.Is(err, ledger.ErrNoLedger)
 	if missing {
-		service, err = p.openOrCreate(c.Context)
+		service, err = p.OpenOrCreate(c.Context)
 	}
 	if err != nil {
 		return err
@@ -45,10 +45,10 @@ func (p *program) initLedger(c *cli.Context) error {
 	defer service.Store.Close()
 	path := service.Store.Path()
 	if !missing {
-		p.message("there is a ledger already: %s", path)
+		p.Message("there is a ledger already: %s", path)
 	}
-	if p.json {
-		return p.printJSON(ledgerJSON{path, missing, service.Store.SchemaVersion()})
+	if p.JSON {
+		return p.PrintJSON(ledgerJSON{path, missing, service.Store.SchemaVersion()})
 	}
-	return p.printLine(path)
+	return p.PrintLine(path)
 }

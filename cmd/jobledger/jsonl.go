@@ -15,7 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -35,54 +35,54 @@ const lineKeys = "queue, key, payload, tags, priority, run_at, delay, max_attemp
 func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 	switch {
 	case c.Args().Present():
-		return usagef("--jsonl and PAYLOAD exclude each other: the payload stands in each line")
+		return cli.Usagef("--jsonl and PAYLOAD exclude each other: the payload stands in each line")
 	case defaults.Key != "":
-		return usagef("--jsonl and --key exclude each other: the key stands in each line")
+		return cli.Usagef("--jsonl and --key exclude each other: the key stands in each line")
 	}
 	name := c.String("jsonl")
-	content, done, err := p.reread("--jsonl", name)
+	content, done, err := p.OpenInput("--jsonl", name)
 	if err != nil {
 		return err
 	}
 	defer done()
-	lines := jobLines{defaults: defaults, now: p.now()}
-	p.recount = func() {
-		lines.now = p.now()
+	lines := jobLines{defaults: defaults, now: p.Now()}
+	p.ReparseTimes = func() {
+		lines.now = p.Now()
 		lines.defaults.RunAt, _, _ = p.runAt(c)
 	}
 
 	total, err := p.checkLines(c, lines, content)
 	if err != nil {
-		code, why, hint := explain(err)
-		return &exitError{Code: code, Err: errors.New(why), Hint: strings.TrimSuffix("nothing was enqueued; "+hint, "; ")}
+		code, why, hint := cli.Explain(err)
+		return &cli.Error{Code: code, Err: errors.New(why), Hint: strings.TrimSuffix("nothing was enqueued; "+hint, "; ")}
 	}
 	if total == 0 {
-		p.message("there is no job in --jsonl %s", name)
+		p.Message("there is no job in --jsonl %s", name)
 		return nil
 	}
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	service, err := p.openOrCreate(c.Context)
+	service, err := p.OpenOrCreate(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	bar := (*progress)(nil)
-	if !p.stdoutTerminal { // there the ids themselves show how it goes
-		bar = p.startProgress("enqueue", int64(total))
+	bar := (*cli.Progress)(nil)
+	if !p.StdoutTerminal { // there the ids themselves show how it goes
+		bar = p.StartProgress("enqueue", int64(total))
 	}
-	defer bar.done()
+	defer bar.Done()
 	written, existing := 0, 0
 	for chunk, err := range lines.chunks(content) {
 		if err != nil {
 			return err
 		}
-		answers, err := service.Enqueue(c.Context, p.actor, chunk.jobs...)
+		answers, err := service.Enqueue(c.Context, p.Actor, chunk.jobs...)
 		if err != nil {
-			bar.done()
-			code, why, _ := explain(err)
-			return &exitError{Code: code, Err: fmt.Errorf("lines %d to %d: %s", chunk.first(), chunk.last(), why),
+			bar.Done()
+			code, why, _ := cli.Explain(err)
+			return &cli.Error{Code: code, Err: fmt.Errorf("lines %d to %d: %s", chunk.first(), chunk.last(), why),
 				Hint: fmt.Sprintf("the %d jobs of the lines before are enqueued, and their ids printed", written)}
 		}
 		for _, answer := range answers {
@@ -91,16 +91,16 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 			}
 			_ = p.printEnqueued(answer.Job) // flush tells
 		}
-		if err := p.flush(); err != nil { // also where a reader went away: here it does not mean that all is done
-			bar.done()
-			return exitf(exitUnexpected, "print the ids of lines %d to %d: %w; these jobs and those before are enqueued", chunk.first(), chunk.last(), err)
+		if err := p.Flush(); err != nil { // also where a reader went away: here it does not mean that all is done
+			bar.Done()
+			return cli.Exitf(cli.ExitUnexpected, "print the ids of lines %d to %d: %w; these jobs and those before are enqueued", chunk.first(), chunk.last(), err)
 		}
 		written += len(answers)
-		bar.add(len(answers))
+		bar.Add(len(answers))
 	}
-	bar.done()
+	bar.Done()
 	if existing > 0 {
-		p.message("%d of %d jobs were there already, with the same key and payload", existing, written)
+		p.Message("%d of %d jobs were there already, with the same key and payload", existing, written)
 	}
 	return nil
 }
@@ -108,15 +108,15 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 // checkLines says what is wrong with the first bad line, by itself, beside the lines before it, or beside what the
 // ledger holds. It writes nothing.
 func (p *program) checkLines(c *cli.Context, lines jobLines, content io.Reader) (total int, err error) {
-	service, err := p.open(c.Context)
+	service, err := p.Open(c.Context)
 	switch {
 	case err == nil:
 		defer service.Store.Close()
 	case !errors.Is(err, ledger.ErrNoLedger): // it will be made
 		return 0, err
 	}
-	bar := p.startProgress("check", -1)
-	defer bar.done()
+	bar := p.StartProgress("check", -1)
+	defer bar.Done()
 	seed, payloads := maphash.MakeSeed(), make(map[uint64]uint64) // by hash of queue and key; a file may have millions
 	for chunk, err := range lines.chunks(content) {
 		if err != nil {
@@ -128,7 +128,7 @@ func (p *program) checkLines(c *cli.Context, lines jobLines, content io.Reader) 
 			}
 			key, payload := maphash.String(seed, e.Queue+" "+e.Key), maphash.Bytes(seed, e.Payload)
 			if before, ok := payloads[key]; ok && before != payload {
-				return 0, exitf(exitConflict, "line %d: key %q stands in an earlier line too, with another payload", chunk.lines[i], e.Key)
+				return 0, cli.Exitf(cli.ExitConflict, "line %d: key %q stands in an earlier line too, with another payload", chunk.lines[i], e.Key)
 			}
 			if len(payloads) == rememberFor {
 				clear(payloads) // a conflict so far apart is found when it is written
@@ -144,7 +144,7 @@ func (p *program) checkLines(c *cli.Context, lines jobLines, content io.Reader) 
 			}
 		}
 		total += len(chunk.jobs)
-		bar.add(len(chunk.jobs))
+		bar.Add(len(chunk.jobs))
 	}
 	return total, nil
 }
@@ -182,8 +182,8 @@ func (l jobLines) chunks(content io.Reader) iter.Seq2[chunk, error] {
 			}
 			e, err := l.job(text)
 			if err != nil {
-				code, why, hint := explain(err)
-				yield(chunk{}, &exitError{Code: code, Err: fmt.Errorf("line %d: %s", n, why), Hint: hint})
+				code, why, hint := cli.Explain(err)
+				yield(chunk{}, &cli.Error{Code: code, Err: fmt.Errorf("line %d: %s", n, why), Hint: hint})
 				return
 			}
 			next.jobs, next.lines = append(next.jobs, e), append(next.lines, n)
@@ -196,7 +196,7 @@ func (l jobLines) chunks(content io.Reader) iter.Seq2[chunk, error] {
 		}
 		switch err := lines.Err(); {
 		case errors.Is(err, bufio.ErrTooLong):
-			yield(chunk{}, usagef("line %d is longer than 8 MiB", n+1))
+			yield(chunk{}, cli.Usagef("line %d is longer than 8 MiB", n+1))
 		case err != nil:
 			yield(chunk{}, fmt.Errorf("line %d: %w", n+1, err))
 		case len(next.jobs) > 0:
@@ -211,11 +211,11 @@ func (l jobLines) job(line []byte) (commands.Enqueue, error) {
 	e.Tags = make(map[string]string, len(l.defaults.Tags))
 	maps.Copy(e.Tags, l.defaults.Tags)
 	if !utf8.Valid(line) {
-		return e, usagef("not UTF-8")
+		return e, cli.Usagef("not UTF-8")
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
-		return e, usagef("not a JSON object")
+		return e, cli.Usagef("not a JSON object")
 	}
 	seen := make(map[string]bool, 8)
 	for d.More() {
@@ -226,13 +226,13 @@ func (l jobLines) job(line []byte) (commands.Enqueue, error) {
 			err = d.Decode(&value)
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return e, usagef("not a JSON object: it breaks off")
+			return e, cli.Usagef("not a JSON object: it breaks off")
 		}
 		if err != nil {
-			return e, usagef("not a JSON object: %w", err)
+			return e, cli.Usagef("not a JSON object: %w", err)
 		}
 		if seen[key] {
-			return e, usagef("the key %q stands there twice", key)
+			return e, cli.Usagef("the key %q stands there twice", key)
 		}
 		seen[key] = true
 		if string(value) == "null" && key != "payload" {
@@ -243,16 +243,16 @@ func (l jobLines) job(line []byte) (commands.Enqueue, error) {
 		}
 	}
 	if _, err := d.Token(); err != nil {
-		return e, usagef("not a JSON object: it breaks off")
+		return e, cli.Usagef("not a JSON object: it breaks off")
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return e, usagef("text after the JSON object; a line holds one")
+		return e, cli.Usagef("text after the JSON object; a line holds one")
 	}
 	switch {
 	case seen["run_at"] && seen["delay"]:
-		return e, usagef("run_at and delay exclude each other")
+		return e, cli.Usagef("run_at and delay exclude each other")
 	case e.Queue == "":
-		return e, usagef("no queue, neither here nor as --queue (-q)")
+		return e, cli.Usagef("no queue, neither here nor as --queue (-q)")
 	}
 	return e, e.Check()
 }
@@ -262,18 +262,18 @@ func (l jobLines) field(e *commands.Enqueue, key string, value json.RawMessage) 
 	switch key {
 	case "queue", "key", "run_at", "delay", "max_runtime", "version":
 		if json.Unmarshal(value, &text) != nil {
-			return usagef("%s: %s is no string%s", key, brief(value), map[string]string{"delay": ` such as "90s"`, "max_runtime": ` such as "90s"`}[key])
+			return cli.Usagef("%s: %s is no string%s", key, brief(value), map[string]string{"delay": ` such as "90s"`, "max_runtime": ` such as "90s"`}[key])
 		}
 	}
 	switch key {
 	case "queue", "key", "version":
 		if text == "" {
-			return usagef("%s is empty; leave it out where there is none", key)
+			return cli.Usagef("%s is empty; leave it out where there is none", key)
 		}
 	}
 	if key != "payload" || value[0] == '"' { // of other JSON as payload the text is kept
 		if err := ledger.CheckStrings(value); err != nil {
-			return usagef("%s: %w", key, err)
+			return cli.Usagef("%s: %w", key, err)
 		}
 	}
 	switch key {
@@ -293,7 +293,7 @@ func (l jobLines) field(e *commands.Enqueue, key string, value json.RawMessage) 
 	case "requires":
 		e.Requires = nil
 		if json.Unmarshal(value, &e.Requires) != nil {
-			return usagef("requires: %s is no list of strings", brief(value))
+			return cli.Usagef("requires: %s is no list of strings", brief(value))
 		}
 	case "priority":
 		e.Priority, err = wholeValue(key, value, -commands.MaxPriority, commands.MaxPriority)
@@ -308,7 +308,7 @@ func (l jobLines) field(e *commands.Enqueue, key string, value json.RawMessage) 
 	case "max_runtime":
 		e.MaxRuntime, err = durationValue(key, text, time.Millisecond, false)
 	default:
-		return usagef("unknown key %s; allowed: %s", brief(strconv.AppendQuote(nil, key)), lineKeys)
+		return cli.Usagef("unknown key %s; allowed: %s", brief(strconv.AppendQuote(nil, key)), lineKeys)
 	}
 	return err
 }
@@ -318,7 +318,7 @@ func (l jobLines) field(e *commands.Enqueue, key string, value json.RawMessage) 
 func addTags(tags map[string]string, value json.RawMessage) error {
 	d := json.NewDecoder(bytes.NewReader(value))
 	if start, _ := d.Token(); start != json.Delim('{') {
-		return usagef("tags: %s is no object with strings as values", brief(value))
+		return cli.Usagef("tags: %s is no object with strings as values", brief(value))
 	}
 	seen := make(map[string]bool)
 	for d.More() {
@@ -328,9 +328,9 @@ func addTags(tags map[string]string, value json.RawMessage) error {
 		text, ok := token.(string)
 		switch {
 		case !ok:
-			return usagef("tags: the value of %q is no string", name)
+			return cli.Usagef("tags: the value of %q is no string", name)
 		case seen[name]:
-			return usagef("tags: %q stands there twice", name)
+			return cli.Usagef("tags: %q stands there twice", name)
 		}
 		seen[name], tags[name] = true, text
 	}
@@ -348,15 +348,15 @@ func brief(value json.RawMessage) string {
 func wholeValue(key string, value json.RawMessage, lo, hi int) (int, error) {
 	n, err := strconv.Atoi(string(value))
 	if err != nil || n < lo || n > hi {
-		return 0, usagef("%s: %s is not a whole number from %d to %d", key, brief(value), lo, hi)
+		return 0, cli.Usagef("%s: %s is not a whole number from %d to %d", key, brief(value), lo, hi)
 	}
 	return n, nil
 }
 
 func durationValue(key, text string, lo time.Duration, allowZero bool) (time.Duration, error) {
-	d, err := parseDuration("", text, lo, commands.MaxRunTime, allowZero)
+	d, err := cli.ParseDuration("", text, lo, commands.MaxRunTime, allowZero)
 	if err != nil {
-		return 0, usagef("%s%s", key, strings.TrimPrefix(err.Error(), "--"))
+		return 0, cli.Usagef("%s%s", key, strings.TrimPrefix(err.Error(), "--"))
 	}
 	return d, nil
 }

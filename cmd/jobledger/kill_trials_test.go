@@ -8,24 +8,25 @@ import (
 	"path/filepath"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
 
-// trial is a command that is killed at each of its steps. Whenever that is, the ledger holds all of what the command
-// does, or nothing of it; and sending the command again does what is missing, once.
+// trial is a command that is killed at each of its failpoints. Afterwards the ledger holds all of what the
+// command does, or nothing of it. Sending the command again does what is missing, once.
 type trial struct {
 	name    string
 	prepare func(p pantry) invocation // fills the ledger
-	code    int                       // with which the command ends
+	code    int                       // its exit code
 	adds    string                    // the events that it adds, in order
-	parts   []int                     // how many of these may be there alone
-	twice   string                    // what it adds to them when it is sent although it was carried out, and
-	then    int                       // how it ends then
+	parts   []int                     // how many of these may be stored without the rest
+	twice   string                    // what it adds when it is sent again although it was carried out
+	then    int                       // its exit code then
 	steps   []string
-	damaged bool        // the tables do not equal the fold until it is carried out
-	after   func(r rig) // looks at the site when it has been sent again
+	damaged bool        // the tables differ from the fold until it is carried out
+	after   func(r rig) // checks the site when it has been sent again
 }
 
 // pantry is a rig whose ledger is being filled.
@@ -43,7 +44,7 @@ func (p pantry) job(payload string) projection.Job {
 	return jobs[0].Job
 }
 
-// held is a job of a worker that will not come back.
+// held returns a job of a worker that will not come back.
 func (p pantry) held(payload string) projection.Job {
 	p.Helper()
 	p.job(payload)
@@ -61,7 +62,8 @@ func (p pantry) end(j projection.Job, c commands.Command) {
 	}
 }
 
-// Steps of every command that writes: all of them, and for commands that differ little, those that matter most.
+// The failpoints of every command that writes: all of them, and, for commands that differ little, the most
+// important ones.
 var (
 	writeSteps = []string{"begin", "begun", "list", "commit", "committed", "answer", "statement"}
 	mainSteps  = []string{"list", "commit", "committed"}
@@ -73,7 +75,7 @@ var trials = []trial{
 	{name: "enqueue", adds: "enqueued", steps: writeSteps, prepare: func(p pantry) invocation {
 		return invoke("enqueue", "-q", "mail", "--key", "k", "payload")
 	}},
-	{name: "claim", adds: "claimed", then: exitNothing, steps: mainSteps, prepare: func(p pantry) invocation {
+	{name: "claim", adds: "claimed", then: cli.ExitNothing, steps: mainSteps, prepare: func(p pantry) invocation {
 		p.job("x")
 		return invoke("claim", "-q", "mail")
 	}},
@@ -93,7 +95,7 @@ var trials = []trial{
 		j := p.held("x")
 		return invoke("release", string(j.ID), "--token", j.Token, "--delay", "1h")
 	}},
-	{name: "refused", code: exitLeaseLost, adds: "refused", then: exitLeaseLost, steps: mainSteps, prepare: func(p pantry) invocation {
+	{name: "refused", code: cli.ExitLeaseLost, adds: "refused", then: cli.ExitLeaseLost, steps: mainSteps, prepare: func(p pantry) invocation {
 		j := p.held("x")
 		return invoke("succeed", string(j.ID), "--token", "01KDY9FY88TH00000000000009", "--result", "stale")
 	}},
@@ -141,7 +143,7 @@ var trials = []trial{
 		}
 		return invoke("rebuild")
 	}},
-	{name: "import", adds: "enqueued claimed succeeded imported", then: exitConflict, steps: append([]string{"line"}, writeSteps...), prepare: func(p pantry) invocation {
+	{name: "import", adds: "enqueued claimed succeeded imported", then: cli.ExitConflict, steps: append([]string{"line"}, writeSteps...), prepare: func(p pantry) invocation {
 		p.Store.Close()
 		other := rig{site{TB: p.TB, dir: p.TempDir()}, p.program}
 		other.exportOfOne(p.path("history.jsonl"))

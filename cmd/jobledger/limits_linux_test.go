@@ -16,9 +16,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"jobledger/cmd/jobledger/internal/cli"
 )
 
-// outcome is how a command ended, and what it said.
+// outcome is how a command ended, and its output.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -34,17 +36,17 @@ func (s site) tell(cmd *exec.Cmd) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), strings.TrimSuffix(stdout.String(), "\n"), stderr.String()}
 }
 
-// limited is a command under a limit of sh's ulimit.
+// limited returns a command under a limit of sh's ulimit.
 func (s site) limited(limit string, words ...string) *exec.Cmd {
 	cmd := exec.Command("sh", append([]string{"-c", "ulimit " + limit + `; exec jobledger "$@"`, "sh"}, words...)...)
 	cmd.Dir = s.dir
 	return cmd
 }
 
-// refusedFor wants an answer, or an exit code with the reason and what to do about it.
+// refusedFor requires success, or an exit code with the reason and a hint.
 func (s site) refusedFor(what string, a outcome, codes ...int) {
 	s.Helper()
-	if a.code == exitOK || a.code == exitNothing {
+	if a.code == cli.ExitOK || a.code == cli.ExitNothing {
 		return
 	}
 	if !slices.Contains(codes, a.code) || !strings.HasPrefix(a.stderr, "jobledger: ") || !strings.Contains(a.stderr, "\nhint: ") || strings.Contains(a.stderr, "goroutine") {
@@ -52,7 +54,7 @@ func (s site) refusedFor(what string, a outcome, codes ...int) {
 	}
 }
 
-// keys are those of all jobs.
+// keys returns the keys of all jobs.
 func (s site) keys() (keys []string) {
 	s.Helper()
 	for line := range strings.Lines(s.run("list", "--limit", "0", "--json")) {
@@ -63,7 +65,7 @@ func (s site) keys() (keys []string) {
 	return keys
 }
 
-// acknowledged wants every job there that was, and of the others none twice.
+// acknowledged requires that every acknowledged job is there, and each of the others at most once.
 func (s site) acknowledged(keys []string) {
 	s.Helper()
 	got := s.keys()
@@ -79,7 +81,7 @@ func (s site) acknowledged(keys []string) {
 	s.run("verify")
 }
 
-func TestUnderALimitOnTheSizeOfFilesNothingIsLost(t *testing.T) {
+func TestFileSizeLimitLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	var acknowledged []string
@@ -87,19 +89,19 @@ func TestUnderALimitOnTheSizeOfFilesNothingIsLost(t *testing.T) {
 	for kib := 0; kib <= 112; kib += 8 {
 		key := fmt.Sprint("k", kib)
 		a := s.tell(s.limited(fmt.Sprint("-f ", 2*kib), "enqueue", "-q", "mail", "--key", key, "x"))
-		s.refusedFor(fmt.Sprintf("enqueue with files of up to %d KiB", kib), a, exitBusy)
-		if outcomes[a.code]++; a.code == exitOK {
+		s.refusedFor(fmt.Sprintf("enqueue with files of up to %d KiB", kib), a, cli.ExitBusy)
+		if outcomes[a.code]++; a.code == cli.ExitOK {
 			acknowledged = append(acknowledged, key)
 		}
-		s.refusedFor(fmt.Sprintf("list with files of up to %d KiB", kib), s.tell(s.limited(fmt.Sprint("-f ", 2*kib), "list")), exitBusy)
+		s.refusedFor(fmt.Sprintf("list with files of up to %d KiB", kib), s.tell(s.limited(fmt.Sprint("-f ", 2*kib), "list")), cli.ExitBusy)
 	}
-	if outcomes[exitOK] == 0 || outcomes[exitBusy] == 0 {
+	if outcomes[cli.ExitOK] == 0 || outcomes[cli.ExitBusy] == 0 {
 		t.Errorf("the limits were no limits: %v", outcomes)
 	}
 	s.acknowledged(acknowledged)
 }
 
-// busyTime is the processor time that a process has taken.
+// busyTime returns the processor time that a process has used.
 func busyTime(t testing.TB, pid int) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -109,10 +111,10 @@ func busyTime(t testing.TB, pid int) time.Duration {
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+2:]))
 	user, _ := strconv.Atoi(fields[11])
 	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * time.Second / 100 // the clock ticks of Linux
+	return time.Duration(user+system) * time.Second / 100 // Linux counts ticks of 10 ms
 }
 
-// stuck wants a worker that cannot go on to wait for better times: alive, quiet and idle.
+// stuck requires a worker that cannot continue to wait: alive, silent and idle.
 func (p *running) stuck(text string) {
 	p.Helper()
 	p.wantSaid(text)
@@ -143,7 +145,7 @@ func (p *running) setLimit(resource int, soft uint64) {
 	}
 }
 
-// enqueueMany puts n jobs with keys into the queue mail.
+// enqueueMany enqueues n jobs with keys in the queue mail.
 func (s site) enqueueMany(n int) (keys []string) {
 	s.Helper()
 	var lines strings.Builder
@@ -153,7 +155,7 @@ func (s site) enqueueMany(n int) (keys []string) {
 	}
 	cmd := s.command("enqueue", "-q", "mail", "--jsonl", "-")
 	cmd.Stdin = strings.NewReader(lines.String())
-	if a := s.tell(cmd); a.code != exitOK {
+	if a := s.tell(cmd); a.code != cli.ExitOK {
 		s.Fatalf("%d: %s", a.code, a.stderr)
 	}
 	return keys
@@ -165,11 +167,11 @@ func (s site) succeeded() int {
 	return bytes.Count(out, []byte("\n"))
 }
 
-func TestAWorkerGoesOnWhenALimitOnTheSizeOfFilesIsLifted(t *testing.T) {
+func TestFileSizeLimitLiftedUnderWorker(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	keys := s.enqueueMany(20)
-	w := s.start(s.limited("-S -f 400", "work", "-q", "mail", "--", "true")) // of 512 bytes: the -wal file has no more room before long
+	w := s.start(s.limited("-S -f 400", "work", "-q", "mail", "--", "true")) // in blocks of 512 bytes: the -wal file soon has no room
 	w.stuck("input or output failed")
 	done := s.succeeded()
 	if done == 0 || done == len(keys) {
@@ -180,33 +182,33 @@ func TestAWorkerGoesOnWhenALimitOnTheSizeOfFilesIsLifted(t *testing.T) {
 	s.within(time.Minute, "all jobs are done", func() bool { return s.succeeded() == len(keys) })
 	w.wantSaid("the ledger answers again")
 	w.signal(syscall.SIGTERM)
-	w.wantExit(exitOK)
+	w.wantExit(cli.ExitOK)
 	w.wantSaid(fmt.Sprintf("%d claimed, %[1]d succeeded, 0 failed, 0 released, 0 lost", len(keys)))
 	s.acknowledged(keys)
 }
 
-func TestWithFewOpenFilesACommandSaysSo(t *testing.T) {
+func TestOpenFileLimitIsReported(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	var acknowledged []string
 	outcomes := make(map[int]int)
-	for n := 8; n <= 20; n++ { // with fewer, Go's runtime itself cannot begin
+	for n := 8; n <= 20; n++ { // the Go runtime cannot start with fewer
 		limit, key := fmt.Sprint("-n ", n), fmt.Sprint("n", n)
 		a := s.tell(s.limited(limit, "enqueue", "-q", "mail", "--key", key, "x"))
-		s.refusedFor("enqueue with "+limit, a, exitBusy)
-		if outcomes[a.code]++; a.code == exitOK {
+		s.refusedFor("enqueue with "+limit, a, cli.ExitBusy)
+		if outcomes[a.code]++; a.code == cli.ExitOK {
 			acknowledged = append(acknowledged, key)
 		}
-		s.refusedFor("list with "+limit, s.tell(s.limited(limit, "list")), exitBusy)
-		s.refusedFor("claim with "+limit, s.tell(s.limited(limit, "claim", "-q", "nothing")), exitBusy)
+		s.refusedFor("list with "+limit, s.tell(s.limited(limit, "list")), cli.ExitBusy)
+		s.refusedFor("claim with "+limit, s.tell(s.limited(limit, "claim", "-q", "nothing")), cli.ExitBusy)
 	}
-	if outcomes[exitOK] == 0 || outcomes[exitBusy] == 0 {
+	if outcomes[cli.ExitOK] == 0 || outcomes[cli.ExitBusy] == 0 {
 		t.Errorf("the limits were no limits: %v", outcomes)
 	}
 	s.acknowledged(acknowledged)
 }
 
-// openFiles is how many a process has.
+// openFiles returns how many files a process has open.
 func openFiles(t testing.TB, pid int) int {
 	t.Helper()
 	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
@@ -216,7 +218,7 @@ func openFiles(t testing.TB, pid int) int {
 	return len(files)
 }
 
-func TestAWorkerGoesOnWhenItMayOpenFilesAgain(t *testing.T) {
+func TestOpenFileLimitLiftedUnderWorker(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	w := s.work("--", "true")
@@ -232,18 +234,18 @@ func TestAWorkerGoesOnWhenItMayOpenFilesAgain(t *testing.T) {
 	}
 	w.setLimit(unix.RLIMIT_NOFILE, 1<<20)
 	s.within(time.Minute, "all jobs are done", func() bool { return s.succeeded() == 1+len(keys) })
-	if n := openFiles(t, w.Process.Pid); n > had+8 { // a reader or two more
+	if n := openFiles(t, w.Process.Pid); n > had+8 { // one or two more readers
 		t.Errorf("it has %d open files, and had %d", n, had)
 	}
 	w.signal(syscall.SIGTERM)
-	w.wantExit(exitOK)
+	w.wantExit(cli.ExitOK)
 	w.wantSaid(" 0 failed,")
 	s.wantEvents(first, "enqueued claimed succeeded")
 	s.acknowledged(keys)
 }
 
-// asNobody is a site whose commands have no rights but those of its files' modes. Root, to whom everything is
-// permitted, becomes somebody else.
+// asNobody returns a site whose commands have the rights that the modes of files give them, and no more. A
+// test that runs as root runs them as another user.
 func asNobody(t *testing.T) site {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "jobledger-test-")
@@ -258,7 +260,7 @@ func asNobody(t *testing.T) site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	syscall.ForkLock.RLock() // a command that another test starts meanwhile would hold the file open, and so busy
+	syscall.ForkLock.RLock() // a command that another test starts now would inherit the open file, and exec would fail with ETXTBSY
 	err = os.WriteFile(filepath.Join(dir, "jobledger"), program, 0o755)
 	syscall.ForkLock.RUnlock()
 	if err := errors.Join(err, os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "place"), 0o755)); err != nil {
@@ -292,7 +294,7 @@ func (s site) chmod(name string, mode os.FileMode) {
 	}
 }
 
-func TestWhereNothingMayBeWritten(t *testing.T) {
+func TestReadOnlyPlacesAreReported(t *testing.T) {
 	t.Parallel()
 	reads := [][]string{{"list"}, {"status"}, {"verify"}, {"events"}, {"show", "JOB"}, {"history", "JOB"}, {"why", "JOB"}, {"export"}}
 	writes := [][]string{{"enqueue", "-q", "mail", "x"}, {"claim", "-q", "mail"}, {"cancel", "JOB"}, {"pause", "-q", "mail"}, {"sweep"}, {"work", "-q", "mail", "--drain", "--", "true"}}
@@ -310,7 +312,7 @@ func TestWhereNothingMayBeWritten(t *testing.T) {
 			t.Parallel()
 			s := asNobody(t)
 			a := s.tell(s.nobodys("enqueue", "-q", "mail", "x"))
-			if a.code != exitOK {
+			if a.code != cli.ExitOK {
 				t.Fatalf("%d: %s", a.code, a.stderr)
 			}
 			job := a.stdout
@@ -325,9 +327,9 @@ func TestWhereNothingMayBeWritten(t *testing.T) {
 					}
 				}
 				switch a := s.tell(s.nobodys(words...)); {
-				case want && a.code != exitOK:
+				case want && a.code != cli.ExitOK:
 					t.Errorf("%s: exit %d: %s", words[0], a.code, a.stderr)
-				case !want && (a.code != exitUnexpected || !regexp.MustCompile(test.says).MatchString(a.stderr)):
+				case !want && (a.code != cli.ExitUnexpected || !regexp.MustCompile(test.says).MatchString(a.stderr)):
 					t.Errorf("%s: exit %d: %s", words[0], a.code, a.stderr)
 				}
 			}
@@ -338,7 +340,7 @@ func TestWhereNothingMayBeWritten(t *testing.T) {
 				check(words, words[0] == "sweep" && test.reads)
 			}
 			s.chmod(".", 0o755)
-			s.chmod("jobs.db", 0o600) // and all is well again
+			s.chmod("jobs.db", 0o600) // the command works again
 			for _, words := range slices.Concat(reads, writes) {
 				if words[0] != "claim" && words[0] != "cancel" {
 					check(words, true)

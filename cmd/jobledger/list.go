@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
@@ -14,33 +14,33 @@ import (
 )
 
 // listVerb finds jobs.
-func listVerb(p *program) verb {
-	return verb{
-		name: "list", group: groupSee, usage: "list jobs, the newest first",
-		about: "Jobs of all states, without payload and result; 'show' has these. TRIED is how many attempts failed, of " +
-			"how many allowed. --state, --queue and --tag may be repeated: any of the states and queues, all of the tags." + aboutAsOf,
-		flags: []cli.Flag{
-			listFlag("state", "only `STATE`: "+strings.Join(stateNames(), ", ")),
-			listFlag("queue", "only of this `QUEUE`", "q"),
-			listFlag("tag", "only with this tag, as `K=V`"),
+func listVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "list", Group: cli.GroupSee, Usage: "list jobs, the newest first",
+		About: "Jobs of all states, without payload and result; 'show' has these. TRIED is how many attempts failed, of " +
+			"how many allowed. --state, --queue and --tag may be repeated: any of the states and queues, all of the tags." + cli.AboutAsOf,
+		Flags: []cli.Flag{
+			cli.ListFlag("state", "only `STATE`: "+strings.Join(stateNames(), ", ")),
+			cli.ListFlag("queue", "only of this `QUEUE`", "q"),
+			cli.ListFlag("tag", "only with this tag, as `K=V`"),
 			&cli.StringFlag{Name: "key", Usage: "only with this `KEY`"},
-			wholeFlag("limit", "at most `N` jobs, 0 for all", 50, 0, math.MaxInt, ""),
-			asOfFlag(),
+			cli.WholeFlag("limit", "at most `N` jobs, 0 for all", 50, 0, math.MaxInt, ""),
+			cli.AsOfFlag(),
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger list --state failed -q mail", "the last 50 jobs of the queue mail that failed for good"},
 			{"jobledger list --tag customer=17 --limit 0", "every job with this tag"},
 			{"jobledger list --key invoice-4711 --json", "the job with this key, for a script"},
 			{"jobledger list --as-of 14:30 --state running", "what was running at half past two, and what became of it"},
 		},
-		exits: []int{exitNothing},
-		complete: func(flag string) []string {
+		Exits: []int{cli.ExitNothing},
+		Complete: func(flag string) []string {
 			if flag == "state" {
 				return stateNames()
 			}
 			return nil
 		},
-		run: func(c *cli.Context) error {
+		Run: func(c *cli.Context) error {
 			f, err := listFilter(c)
 			if err != nil {
 				return err
@@ -62,17 +62,17 @@ func listFilter(c *cli.Context) (projection.Filter, error) {
 	for _, word := range c.StringSlice("state") {
 		s, err := ledger.ParseState(word)
 		if err != nil {
-			return f, withHint(usagef("--state: there is no state %q", word), "the states are %s", strings.Join(stateNames(), ", "))
+			return f, cli.WithHint(cli.Usagef("--state: there is no state %q", word), "the states are %s", strings.Join(stateNames(), ", "))
 		}
 		f.States = append(f.States, s)
 	}
 	for _, tag := range c.StringSlice("tag") {
 		name, value, ok := strings.Cut(tag, "=")
 		if !ok || name == "" {
-			return f, usagef("--tag: %q is not K=V", tag)
+			return f, cli.Usagef("--tag: %q is not K=V", tag)
 		}
 		if old, twice := f.Tags[name]; twice && old != value {
-			return f, usagef("--tag: no job has both %s=%s and %s=%s", name, old, name, value)
+			return f, cli.Usagef("--tag: no job has both %s=%s and %s=%s", name, old, name, value)
 		}
 		if f.Tags == nil {
 			f.Tags = make(map[string]string)
@@ -88,21 +88,21 @@ const listPage = 1000
 
 // list prints up to limit jobs, 0 for all.
 func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
-	service, err := p.open(c.Context)
+	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	asOf, past, err := p.asOf(c, service)
+	asOf, past, err := p.AsOf(c, service)
 	if err != nil {
 		return err
 	}
 	then := p
-	t := &table{columns: []column{{title: "JOB"}, {title: "STATE", state: true}, {title: "QUEUE", least: 8}, {title: "TRIED"},
-		{title: "WHEN"}, {title: "WORKER", least: 8}, {title: "KEY", least: 8}, {title: "ERROR", least: 8}}}
+	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "STATE", State: true}, {Title: "QUEUE", Least: 8}, {Title: "TRIED"},
+		{Title: "WHEN"}, {Title: "WORKER", Least: 8}, {Title: "KEY", Least: 8}, {Title: "ERROR", Least: 8}}}
 	if past {
 		then = p.at(asOf)
-		t.columns = slices.Insert(t.columns, 2, column{title: "NOW", state: true})
+		t.Columns = slices.Insert(t.Columns, 2, cli.Column{Title: "NOW", State: true})
 	}
 	printed, more := 0, false
 	for {
@@ -130,7 +130,7 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 			page, last, more = page[:limit-printed], true, true
 		}
 		for _, j := range page {
-			if p.json {
+			if p.JSON {
 				if err := p.printListedJob(j, past); err != nil {
 					return err
 				}
@@ -141,7 +141,7 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 			if past {
 				cells = slices.Insert(cells, 2, j.Now.String())
 			}
-			t.add(cells...)
+			t.Add(cells...)
 		}
 		if printed += len(page); last {
 			break
@@ -150,9 +150,9 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 	}
 	switch {
 	case printed == 0:
-		return exitf(exitNothing, "no job matches")
-	case !p.json:
-		err = p.printTable(t)
+		return cli.Exitf(cli.ExitNothing, "no job matches")
+	case !p.JSON:
+		err = p.PrintTable(t)
 	}
 	if err == nil && more {
 		return p.more("there are more than %s; --limit 0 shows all", render.Count(int64(limit), "job"))
@@ -162,9 +162,9 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 
 func (p *program) printListedJob(j projection.Then, past bool) error {
 	if !past {
-		return p.printJSON(render.ToJSON(j.Job))
+		return p.PrintJSON(render.ToJSON(j.Job))
 	}
-	return p.printJSON(struct {
+	return p.PrintJSON(struct {
 		render.JobJSON
 		render.StateNow
 	}{render.ToJSON(j.Job), render.StateNow{StateNow: j.Now.String()}})
@@ -172,7 +172,7 @@ func (p *program) printListedJob(j projection.Then, past bool) error {
 
 // sinceWhen is the time that matters most for a job in its state.
 func (p *program) sinceWhen(j projection.Job) string {
-	now := p.now()
+	now := p.Now()
 	switch {
 	case j.State == ledger.Queued && j.RunAt.After(now):
 		return render.Age(j.RunAt, now)

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
@@ -20,28 +20,28 @@ import (
 )
 
 // logsVerb shows what a command under work wrote.
-func logsVerb(p *program) verb {
-	return verb{
-		name: "logs", group: groupSee, usage: "show what a job's command wrote",
-		about: "'jobledger work' keeps what each attempt writes to stdout and stderr in a folder beside the ledger, of a flood the " +
+func logsVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "logs", Group: cli.GroupSee, Usage: "show what a job's command wrote",
+		About: "'jobledger work' keeps what each attempt writes to stdout and stderr in a folder beside the ledger, of a flood the " +
 			"beginning and the end. With a ledger in PostgreSQL that is a folder of the worker's user on the worker's host, " +
 			"$XDG_STATE_HOME/jobledger/DATABASE or ~/.local/state/jobledger/DATABASE, and only there they can be shown. " +
 			"Nothing removes these files but you. On a terminal, control characters are escaped.",
-		args: "JOB", minArgs: 1, maxArgs: 1,
-		flags: []cli.Flag{
-			wholeFlag("attempt", "what attempt `N` wrote", 0, 1, math.MaxInt, "the latest"),
+		Args: "JOB", MinArgs: 1, MaxArgs: 1,
+		Flags: []cli.Flag{
+			cli.WholeFlag("attempt", "what attempt `N` wrote", 0, 1, math.MaxInt, "the latest"),
 			&cli.BoolFlag{Name: "stderr", Usage: "what it wrote to stderr, not stdout"},
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the attempt ends"},
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger logs 01KDY9FY88 --stderr", "what the latest attempt wrote to stderr"},
 			{"jobledger logs 01KDY9FY88 -f", "watch one that runs"},
 			{"jobledger logs 01KDY9FY88 --attempt 1 | less", "an earlier one"},
 		},
-		exits: []int{exitNothing, exitNoJob},
-		run: func(c *cli.Context) error {
-			if p.json && c.Bool("follow") {
-				return usagef("--follow prints the output as it comes, --json prints it as a whole: they exclude each other")
+		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
+		Run: func(c *cli.Context) error {
+			if p.JSON && c.Bool("follow") {
+				return cli.Usagef("--follow prints the output as it comes, --json prints it as a whole: they exclude each other")
 			}
 			return p.logs(c)
 		},
@@ -58,28 +58,28 @@ type output struct {
 }
 
 func (p *program) logs(c *cli.Context) error {
-	service, err := p.open(c.Context)
+	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
 	o := output{attempt: c.Int("attempt"), stderr: c.Bool("stderr")}
-	if o.job, err = p.jobNamed(c.Context, service, c.Args().First()); err != nil {
+	if o.job, err = p.FindJob(c.Context, service, c.Args().First()); err != nil {
 		return err
 	}
 	switch {
 	case o.job.Attempt == 0:
-		return exitf(exitNothing, "job %s has not been claimed yet", o.job.ID)
+		return cli.Exitf(cli.ExitNothing, "job %s has not been claimed yet", o.job.ID)
 	case o.attempt > o.job.Attempt:
-		return exitf(exitNothing, "job %s is at attempt %d", o.job.ID, o.job.Attempt)
+		return cli.Exitf(cli.ExitNothing, "job %s is at attempt %d", o.job.ID, o.job.Attempt)
 	case o.attempt == 0:
 		o.attempt = o.job.Attempt
 	}
-	folder, err := logFolder(service.Store.Path())
+	folder, err := cli.LogFolder(service.Store.Path())
 	if err != nil {
 		return err
 	}
-	o.path, o.server = worker.LogFile(folder, o.job.ID, o.attempt, o.stderr), ledger.IsServerAddress(p.db)
+	o.path, o.server = worker.LogFile(folder, o.job.ID, o.attempt, o.stderr), ledger.IsServerAddress(p.DB)
 	if c.Bool("follow") {
 		return p.followOutput(c.Context, service, o)
 	}
@@ -89,10 +89,10 @@ func (p *program) logs(c *cli.Context) error {
 		return o.nothing()
 	case err != nil:
 		return err
-	case p.json:
-		return p.printJSON(o.json(text))
+	case p.JSON:
+		return p.PrintJSON(o.json(text))
 	}
-	return p.printRaw(text)
+	return p.PrintRaw(text)
 }
 
 func (o output) stream() string {
@@ -104,12 +104,12 @@ func (o output) stream() string {
 
 // nothing is the error of an attempt without a file.
 func (o output) nothing() error {
-	err := exitf(exitNothing, "there is no %s of attempt %d of job %s", o.stream(), o.attempt, o.job.ID)
+	err := cli.Exitf(cli.ExitNothing, "there is no %s of attempt %d of job %s", o.stream(), o.attempt, o.job.ID)
 	if o.server {
-		err = exitf(exitNothing, "on this host, %s, there is no %s of attempt %d of job %s: no %s", hostname("which has no name"), o.stream(), o.attempt, o.job.ID, o.path)
-		return withHint(err, "look on the host where it ran, as the worker's user: 'jobledger attempts --job %s' says which; or it wrote nothing, or ran with --capture none", o.job.ID)
+		err = cli.Exitf(cli.ExitNothing, "on this host, %s, there is no %s of attempt %d of job %s: no %s", cli.Hostname("which has no name"), o.stream(), o.attempt, o.job.ID, o.path)
+		return cli.WithHint(err, "look on the host where it ran, as the worker's user: 'jobledger attempts --job %s' says which; or it wrote nothing, or ran with --capture none", o.job.ID)
 	}
-	return withHint(err, "it wrote nothing, or was no command of 'jobledger work' with this ledger, or ran with --capture none; "+
+	return cli.WithHint(err, "it wrote nothing, or was no command of 'jobledger work' with this ledger, or ran with --capture none; "+
 		"'jobledger history %s' knows more", o.job.ID)
 }
 
@@ -168,9 +168,9 @@ func (p *program) followOutput(ctx context.Context, service *commands.Service, o
 			if file == nil {
 				return o.nothing()
 			}
-			return p.printRaw(rest)
+			return p.PrintRaw(rest)
 		}
-		if err := p.flush(); err != nil {
+		if err := p.Flush(); err != nil {
 			return err
 		}
 		select {
@@ -189,10 +189,10 @@ func (p *program) printNew(file *os.File, rest []byte, read int64) ([]byte, int6
 		return nil, read, err
 	}
 	if info.Size() < read {
-		if err := p.flush(); err != nil {
+		if err := p.Flush(); err != nil {
 			return nil, read, err
 		}
-		p.message("more than is kept: something is left out here")
+		p.Message("more than is kept: something is left out here")
 		return rest, info.Size(), nil
 	}
 	text, err := io.ReadAll(io.NewSectionReader(file, read, info.Size()-read))
@@ -201,7 +201,7 @@ func (p *program) printNew(file *os.File, rest []byte, read int64) ([]byte, int6
 	}
 	read += int64(len(text))
 	whole, rest := splitRune(append(rest, text...))
-	return rest, read, p.printRaw(whole)
+	return rest, read, p.PrintRaw(whole)
 }
 
 // splitRune cuts off the beginning of a character at the end of b: escaped by itself, it would be no character.

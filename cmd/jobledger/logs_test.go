@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/commands/worker"
 )
@@ -15,7 +16,7 @@ func TestLogsAreEscapedOnATerminalOnly(t *testing.T) {
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	j := s.claim("w1", "mail")
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	folder, err := logFolder(s.Store.Path())
+	folder, err := cli.LogFolder(s.Store.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestLogsAreEscapedOnATerminalOnly(t *testing.T) {
 // A character that comes in two pieces is shown as one; a file whose middle is cut out meanwhile goes on at its end.
 func TestFollowingPutsPiecesTogether(t *testing.T) {
 	p, out := printing(80, false)
-	p.stdoutTerminal = true
+	p.StdoutTerminal = true
 	path := filepath.Join(t.TempDir(), "1.out")
 	file, err := os.Create(path)
 	if err != nil {
@@ -70,7 +71,7 @@ func TestFollowingPutsPiecesTogether(t *testing.T) {
 	if _, _, err = p.printNew(file, rest, read); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.flush(); err != nil {
+	if err := p.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.String(); got != "a€b\\x1b\\xffcend" {
@@ -86,7 +87,7 @@ func TestFollowingEndsWithTheAttempt(t *testing.T) {
 		time.Sleep(150 * time.Millisecond)
 		_, _ = s.Apply(t.Context(), "worker:w1", j.ID, commands.Release{Token: j.Token})
 	}()
-	if code, _, why := s.run(0, "logs", "-f", string(j.ID)); code != exitNothing {
+	if code, _, why := s.run(0, "logs", "-f", string(j.ID)); code != cli.ExitNothing {
 		t.Errorf("exit code %d, %s", code, why)
 	}
 }

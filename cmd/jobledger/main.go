@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"jobledger/cmd/jobledger/internal/bench"
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/demo"
 	"jobledger/commands/worker/child"
 )
@@ -14,24 +15,24 @@ import (
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == "supervise" { // the parent of a worker's command; see child.Supervise
 		if err := child.Supervise(); err != nil {
-			fmt.Fprintln(os.Stderr, programName+":", err)
-			os.Exit(exitUsage)
+			fmt.Fprintln(os.Stderr, cli.ProgramName+":", err)
+			os.Exit(cli.ExitUsage)
 		}
 		return
 	}
 	if len(os.Args) == 2 && os.Args[1] == demo.SumWord { // a worker of the demo where there is no sha256sum
 		if err := demo.Sum(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, programName+":", err)
-			os.Exit(exitUnexpected)
+			fmt.Fprintln(os.Stderr, cli.ProgramName+":", err)
+			os.Exit(cli.ExitUnexpected)
 		}
 		return
 	}
 	if len(os.Args) == 2 && os.Args[1] == bench.Word { // one more process of bench
 		if err := bench.Process(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, programName+":", err)
-			os.Exit(exitUnexpected)
+			fmt.Fprintln(os.Stderr, cli.ProgramName+":", err)
+			os.Exit(cli.ExitUnexpected)
 		}
 		return
 	}
-	os.Exit(newProgram().run(context.Background(), os.Args[1:]))
+	os.Exit((&program{cli.NewProgram()}).run(context.Background(), os.Args[1:]))
 }

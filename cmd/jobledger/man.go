@@ -4,36 +4,42 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 )
 
 // manVerb prints the manual page. cli writes most of it from the commands and their flags; exit codes and
 // environment, which it leaves out, follow behind.
-func manVerb(p *program) verb {
-	return verb{
-		name: "man", group: groupSetUp, usage: "print the manual page, in roff",
-		examples: []example{
+func manVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "man", Group: cli.GroupSetUp, Usage: "print the manual page, in roff",
+		Examples: []cli.Example{
 			{"jobledger man | man -l -", "read it"},
 			{"jobledger man > /usr/local/share/man/man1/jobledger.1", "install it"},
 		},
-		run: func(c *cli.Context) error {
-			app := p.app(c.App.Flags, p.verbs(), nil)
+		Run: func(c *cli.Context) error {
+			app := p.App(c.App.Flags, p.verbs(), nil)
 			app.Setup()
 			for _, v := range p.verbs() {
-				app.Command(v.name).UsageText = v.manual()
+				app.Command(v.Name).UsageText = v.Manual()
 			}
 			page, err := app.ToManWithSection(1)
 			if err != nil {
 				return fmt.Errorf("write the manual page: %w", err)
 			}
 			var codes []int
-			for _, m := range exitMeanings {
-				codes = append(codes, m.code)
+			for _, m := range cli.ExitMeanings {
+				codes = append(codes, m.Code)
 			}
+			topics, err := p.Topics()
+			if err != nil {
+				return err
+			}
+			rows := append([][2]string{{"jobledger help TOPIC", "shows one of these pages."}}, cli.TopicRows(topics)...)
 			page = strings.TrimRight(page, "\n") + "\n" +
-				roffSection("EXIT STATUS", exitRows(codes)) +
-				roffSection("ENVIRONMENT", environmentRows(c.App.Flags, p.verbs()))
-			_, err = p.stdout.WriteString(roffASCII(page))
+				cli.RoffSection("EXIT STATUS", cli.ExitRows(codes)) +
+				cli.RoffSection("ENVIRONMENT", cli.EnvironmentRows(c.App.Flags, p.verbs())) +
+				cli.RoffSection("TOPICS", rows)
+			_, err = p.Stdout.WriteString(cli.RoffASCII(page))
 			return err
 		},
 	}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
@@ -12,44 +12,44 @@ func reasonFlag() cli.Flag {
 	return &cli.StringFlag{Name: "reason", Usage: "why, for whoever reads the history: `TEXT`"}
 }
 
-var operatorExits = []int{exitConflict, exitNoJob, exitBusy}
+var operatorExits = []int{cli.ExitConflict, cli.ExitNoJob, cli.ExitBusy}
 
 // operate asks for command on each job that the arguments name. Each is tried, whatever became of those before, and
 // every failure is said; the first one gives the exit code. tell makes the message about one that it was done to,
 // with the job as it was and as it is.
 func (p *program) operate(c *cli.Context, command commands.Command, tell func(before, after projection.Job) string) error {
-	service, err := p.open(c.Context)
+	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	names, code, failed := c.Args().Slice(), exitOK, 0
+	names, code, failed := c.Args().Slice(), cli.ExitOK, 0
 	for _, name := range names {
-		before, err := p.jobNamed(c.Context, service, name)
+		before, err := p.FindJob(c.Context, service, name)
 		after := before
 		if err == nil {
-			after, err = service.Apply(c.Context, p.actor, before.ID, command)
+			after, err = service.Apply(c.Context, p.Actor, before.ID, command)
 		}
 		if err == nil {
-			p.message("%s", tell(before, after))
-			if p.json {
-				err = p.printJSON(render.ToJSON(after))
+			p.Message("%s", tell(before, after))
+			if p.JSON {
+				err = p.PrintJSON(render.ToJSON(after))
 			}
 		}
 		if err == nil {
 			continue
 		}
-		thisCode, why, _ := explain(err)
-		if len(names) == 1 || thisCode == exitBusy || thisCode == exitUnexpected {
+		thisCode, why, _ := cli.Explain(err)
+		if len(names) == 1 || thisCode == cli.ExitBusy || thisCode == cli.ExitUnexpected {
 			return err // that would be said of every other one too
 		}
-		p.message("%s", why)
-		if failed++; code == exitOK {
+		p.Message("%s", why)
+		if failed++; code == cli.ExitOK {
 			code = thisCode
 		}
 	}
 	if failed > 0 {
-		return exitf(code, "could not %s %d of %d jobs", c.Command.Name, failed, len(names))
+		return cli.Exitf(code, "could not %s %d of %d jobs", c.Command.Name, failed, len(names))
 	}
 	return nil
 }

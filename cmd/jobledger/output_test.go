@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"jobledger/cmd/jobledger/internal/cli"
 )
 
 // closedPipe is a stdout whose reader has gone.
@@ -17,8 +19,8 @@ func (closedPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
 func TestAReaderThatLeavesIsNoError(t *testing.T) {
 	var stderr strings.Builder
-	p := &program{stdout: bufio.NewWriter(closedPipe{}), stderr: &stderr, now: noon}
-	if code := p.run(t.Context(), []string{"version"}); code != exitOK || stderr.String() != "" {
+	p := &program{&cli.Program{Stdout: bufio.NewWriter(closedPipe{}), Stderr: &stderr, Now: noon}}
+	if code := p.run(t.Context(), []string{"version"}); code != cli.ExitOK || stderr.String() != "" {
 		t.Errorf("got exit %d, %q", code, stderr.String())
 	}
 }
@@ -30,8 +32,8 @@ func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 func TestLostOutputIsAnError(t *testing.T) {
 	var stderr strings.Builder
-	p := &program{stdout: bufio.NewWriter(fullDisk{}), stderr: &stderr, now: noon}
-	if code := p.run(t.Context(), []string{"version"}); code == exitOK || !strings.HasPrefix(stderr.String(), "jobledger: ") {
+	p := &program{&cli.Program{Stdout: bufio.NewWriter(fullDisk{}), Stderr: &stderr, Now: noon}}
+	if code := p.run(t.Context(), []string{"version"}); code == cli.ExitOK || !strings.HasPrefix(stderr.String(), "jobledger: ") {
 		t.Errorf("got exit %d, %q", code, stderr.String())
 	}
 }
@@ -39,10 +41,10 @@ func TestLostOutputIsAnError(t *testing.T) {
 // printing is a program whose stdout is a terminal of that width, 0 for a pipe.
 func printing(width int, color bool) (*program, *bytes.Buffer) {
 	var out bytes.Buffer
-	return &program{
-		stdout: bufio.NewWriter(&out), stderr: io.Discard, now: noon,
-		stdoutTerminal: width > 0, width: width, color: color,
-	}, &out
+	return &program{&cli.Program{
+		Stdout: bufio.NewWriter(&out), Stderr: io.Discard, Now: noon,
+		StdoutTerminal: width > 0, Width: width, Color: color,
+	}}, &out
 }
 
 // noon is a Monday in a zone that has a whole number of hours in no season.

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
@@ -11,26 +11,26 @@ import (
 )
 
 // ownerVerb answers "who had this job when it happened".
-func ownerVerb(p *program) verb {
-	return verb{
-		name: "owner", group: groupAudit, usage: "show who held a job at a moment",
-		about: "A claim holds from the moment of its event claimed until right before that of its end. A lease that had run " +
+func ownerVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "owner", Group: cli.GroupAudit, Usage: "show who held a job at a moment",
+		About: "A claim holds from the moment of its event claimed until right before that of its end. A lease that had run " +
 			"out held on until somebody reclaimed the job, so its worker counts as the owner until then.",
-		args: "JOB", minArgs: 1, maxArgs: 1,
-		flags: []cli.Flag{&cli.StringFlag{Name: "at", Usage: "the moment: a `TIME`, or a place in the ledger, pos:N", Required: true}},
-		examples: []example{
+		Args: "JOB", MinArgs: 1, MaxArgs: 1,
+		Flags: []cli.Flag{&cli.StringFlag{Name: "at", Usage: "the moment: a `TIME`, or a place in the ledger, pos:N", Required: true}},
+		Examples: []cli.Example{
 			{"jobledger owner 01KDY9FY88 --at 14:30", "who held it at half past two"},
 			{"jobledger owner 01KDY9FY88 --at pos:4711 --json", "right after that event, for a script"},
 		},
-		exits: []int{exitNothing, exitNoJob},
-		run: func(c *cli.Context) error {
+		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
+		Run: func(c *cli.Context) error {
 			var o ownership
-			err := p.read(c.Context, func(tx *ledger.Tx) (err error) {
-				n, err := jobNumber(c.Context, tx, c.Args().First())
+			err := p.Read(c.Context, func(tx *ledger.Tx) (err error) {
+				n, err := cli.FindJobNumber(c.Context, tx, c.Args().First())
 				if err != nil {
 					return err
 				}
-				if o.at, _, err = p.momentOf(c, "at", tx); err != nil {
+				if o.at, _, err = p.MomentFlag(c, "at", tx); err != nil {
 					return err
 				}
 				if o.id, err = projection.IDOf(c.Context, tx, n); err != nil {
@@ -71,31 +71,31 @@ type ownerJSON struct {
 
 func (p *program) printOwner(o ownership) error {
 	a, held := o.claim, o.claim.Pos > 0
-	if p.json {
+	if p.JSON {
 		out := ownerJSON{Job: o.id, At: render.JSONTime(o.at.At), Pos: o.at.Pos, State: render.TextOrNull(o.state.String())}
 		if held {
 			out.Worker, out.Boot, out.Host = render.TextOrNull(a.Worker.Name), render.TextOrNull(a.Worker.Boot), render.TextOrNull(a.Worker.Host)
 			out.PID, out.Attempt = &a.Worker.PID, &a.Attempt
 			out.Since, out.Until = render.TimeOrNull(a.ClaimedAt), render.TimeOrNull(a.EndedAt)
 		}
-		if err := p.printJSON(out); err != nil {
+		if err := p.PrintJSON(out); err != nil {
 			return err
 		}
 	}
-	moment := fmt.Sprintf("%s (pos %d)", p.precisely(o.at.At), o.at.Pos)
+	moment := fmt.Sprintf("%s (pos %d)", p.FormatMillis(o.at.At), o.at.Pos)
 	switch {
 	case o.state == 0:
-		return exitf(exitNothing, "nobody held job %s at %s: it was not enqueued yet", o.id, moment)
+		return cli.Exitf(cli.ExitNothing, "nobody held job %s at %s: it was not enqueued yet", o.id, moment)
 	case !held:
-		return exitf(exitNothing, "nobody held job %s at %s: it was %s", o.id, moment, o.state)
-	case p.json:
+		return cli.Exitf(cli.ExitNothing, "nobody held job %s at %s: it was %s", o.id, moment, o.state)
+	case p.JSON:
 		return nil
 	}
 	until := "now"
 	if !a.EndedAt.IsZero() {
-		until = fmt.Sprintf("%s (%s, %s)", p.precisely(a.EndedAt), render.Briefly(a.EndedAt.Sub(a.ClaimedAt)), a.Outcome)
+		until = fmt.Sprintf("%s (%s, %s)", p.FormatMillis(a.EndedAt), render.Briefly(a.EndedAt.Sub(a.ClaimedAt)), a.Outcome)
 	}
-	return p.printPairs([2]string{"job", string(o.id)}, [2]string{"at", moment}, [2]string{"state", o.state.String()},
+	return p.PrintPairs([2]string{"job", string(o.id)}, [2]string{"at", moment}, [2]string{"state", o.state.String()},
 		[2]string{"owner", a.Worker.Name}, [2]string{"process", render.Process(a.Worker)}, [2]string{"boot", a.Worker.Boot},
-		[2]string{"attempt", fmt.Sprint(a.Attempt)}, [2]string{"since", p.precisely(a.ClaimedAt)}, [2]string{"until", until})
+		[2]string{"attempt", fmt.Sprint(a.Attempt)}, [2]string{"since", p.FormatMillis(a.ClaimedAt)}, [2]string{"until", until})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/commands/worker"
 )
@@ -17,7 +18,7 @@ import (
 // wantUsageError ends the test unless err is one in what the user typed.
 func wantUsageError(t *testing.T, typed string, err error) {
 	t.Helper()
-	if code, why, _ := explain(err); code != exitUsage || why == "" {
+	if code, why, _ := cli.Explain(err); code != cli.ExitUsage || why == "" {
 		t.Fatalf("%q: exit code %d, %q", typed, code, why)
 	}
 }

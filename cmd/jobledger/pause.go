@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
@@ -12,23 +12,23 @@ import (
 	"jobledger/projection"
 )
 
-func pauseVerb(p *program) verb {
-	return verb{
-		name: "pause", group: groupOperate, usage: "stop handing out the jobs of a queue",
-		about: "Jobs that run go on, new ones are accepted, none is claimed until 'jobledger resume'. A queue that is paused already stays so.",
-		flags: queueFlags("pause"),
-		examples: []example{
+func pauseVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "pause", Group: cli.GroupOperate, Usage: "stop handing out the jobs of a queue",
+		About: "Jobs that run go on, new ones are accepted, none is claimed until 'jobledger resume'. A queue that is paused already stays so.",
+		Flags: queueFlags("pause"),
+		Examples: []cli.Example{
 			{"jobledger pause -q mail --reason 'smtp is down'", "nothing is claimed from mail any more"},
 		},
-		exits: []int{exitBusy},
-		run: func(c *cli.Context) error {
+		Exits: []int{cli.ExitBusy},
+		Run: func(c *cli.Context) error {
 			return p.eachQueue(c, (*commands.Service).Pause)
 		},
 	}
 }
 
 func queueFlags(what string) []cli.Flag {
-	queues := listFlag("queue", what+" `QUEUE`; may be repeated", "q")
+	queues := cli.ListFlag("queue", what+" `QUEUE`; may be repeated", "q")
 	queues.Required = true
 	return []cli.Flag{queues, reasonFlag()}
 }
@@ -51,7 +51,7 @@ func (p *program) eachQueue(c *cli.Context, set func(s *commands.Service, ctx co
 			return err
 		}
 	}
-	service, err := p.open(c.Context)
+	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (p *program) eachQueue(c *cli.Context, set func(s *commands.Service, ctx co
 		if err != nil {
 			return err
 		}
-		changed, err := set(service, c.Context, p.actor, name, c.String("reason"))
+		changed, err := set(service, c.Context, p.Actor, name, c.String("reason"))
 		if err != nil {
 			return err
 		}
@@ -70,9 +70,9 @@ func (p *program) eachQueue(c *cli.Context, set func(s *commands.Service, ctx co
 			return err
 		}
 		p.tellQueue(q, known, changed)
-		if p.json {
+		if p.JSON {
 			j := queueJSON{q.Name, q.Paused, changed, render.TimeOrNull(q.Since), render.TextOrNull(q.Actor), render.TextOrNull(q.Reason)}
-			if err := p.printJSON(j); err != nil {
+			if err := p.PrintJSON(j); err != nil {
 				return err
 			}
 		}
@@ -89,7 +89,7 @@ func (p *program) tellQueue(q projection.Queue, known, changed bool) {
 	if !changed {
 		text = fmt.Sprintf("queue %s is %s already", q.Name, state)
 		if !q.Since.IsZero() {
-			text += fmt.Sprintf(", since %s by %s", render.Time(q.Since.In(p.now().Location())), q.Actor)
+			text += fmt.Sprintf(", since %s by %s", render.Time(q.Since.In(p.Now().Location())), q.Actor)
 		}
 		if q.Reason != "" {
 			text += ": " + q.Reason
@@ -98,7 +98,7 @@ func (p *program) tellQueue(q projection.Queue, known, changed bool) {
 	if !known { // a slip of the finger would pause nothing
 		text += "; no job was ever in it"
 	}
-	p.message("%s", text)
+	p.Message("%s", text)
 }
 
 // queueNamed reads the queue; known is false for a name that the ledger has never seen.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 )
@@ -65,7 +66,7 @@ func TestDemoOnPostgres(t *testing.T) {
 	}
 	s.env = append(s.env, "JOBLEDGER_DB="+dsn)
 	s.run("verify")
-	if code, said := s.fails("demo", "--folder", "."); code != exitConflict || !strings.Contains(said, "has events already") {
+	if code, said := s.fails("demo", "--folder", "."); code != cli.ExitConflict || !strings.Contains(said, "has events already") {
 		t.Errorf("a second one ended with %d: %s", code, said)
 	}
 }
@@ -114,7 +115,7 @@ func TestAWorkerGoesOnAfterItsServer(t *testing.T) {
 	for n, away := range []func(){server.Stop, server.Kill} {
 		s.eventually("it works", func() bool { return s.linesOf("ran") > 20*(n+1) })
 		away()
-		if code, said := s.fails("status"); code != exitBusy || !strings.Contains(said, "the server is away or out of reach") {
+		if code, said := s.fails("status"); code != cli.ExitBusy || !strings.Contains(said, "the server is away or out of reach") {
 			t.Errorf("status without a server ended with %d: %s", code, said)
 		}
 		time.Sleep(300 * time.Millisecond)
@@ -179,22 +180,22 @@ func TestWrongPlacesOnPostgres(t *testing.T) {
 		says  string
 		hint  string
 	}{
-		"password":    {at("reader", "geheim2", ""), "list", exitUnexpected, `FATAL: password authentication failed for user "reader"`, "PGPASSWORD, ~/.pgpass or --db gives the password"},
-		"no server":   {away.String(), "list", exitBusy, "the server cannot be reached: ", "the server is away or out of reach; try again"},
-		"no database": {at("reader", "geheim", "none"), "list", exitUsage, "no ledger at postgres://reader@", "'jobledger init' makes one, in a database that is there"},
-		"no schema":   {at("reader", "geheim", "") + "&schema=other", "list", exitUsage, "the database has no schema other", "'jobledger init' makes one"},
-		"may not make one": {at("reader", "geheim", "") + "&schema=other", "init", exitUnexpected, "permission denied for database",
+		"password":    {at("reader", "geheim2", ""), "list", cli.ExitUnexpected, `FATAL: password authentication failed for user "reader"`, "PGPASSWORD, ~/.pgpass or --db gives the password"},
+		"no server":   {away.String(), "list", cli.ExitBusy, "the server cannot be reached: ", "the server is away or out of reach; try again"},
+		"no database": {at("reader", "geheim", "none"), "list", cli.ExitUsage, "no ledger at postgres://reader@", "'jobledger init' makes one, in a database that is there"},
+		"no schema":   {at("reader", "geheim", "") + "&schema=other", "list", cli.ExitUsage, "the database has no schema other", "'jobledger init' makes one"},
+		"may not make one": {at("reader", "geheim", "") + "&schema=other", "init", cli.ExitUnexpected, "permission denied for database",
 			"to make a ledger those of its owner"},
-		"may not look":      {at("nobody", "geheim", ""), "list", exitUnexpected, "nobody may not use the schema jobledger", "jobledger_worker or jobledger_auditor"},
-		"may only read":     {at("reader", "geheim", ""), "enqueue -q mail y", exitUnexpected, "may only be read: ERROR: permission denied for table ", "the rights of jobledger_worker"},
-		"may only read now": {server.URL() + "&default_transaction_read_only=on", "enqueue -q mail y", exitUnexpected, "read-only transaction", "a server that is no standby"},
-		"backup":            {at("reader", "geheim", ""), "backup x.db", exitUsage, "backup is for a ledger in a file", "pg_dump makes a consistent copy"},
-		"restore":           {at("reader", "geheim", ""), "restore x.db", exitUsage, "restore is for a ledger in a file", "pg_restore or psql"},
-		"no URL":            {"postgres://me:geheim/geheim@127.0.0.1/x", "list", exitUsage, "not the address of a ledger", "--db and JOBLEDGER_DB take postgres://"},
-		"doctor":            {at("reader", "geheim2", ""), "doctor", exitUnexpected, "password authentication failed", "PGPASSWORD"},
-		"import":            {at("postgres", "geheim", ""), "import none", exitUsage, "no such file", ""},
-		"demo":              {at("reader", "geheim", ""), "demo", exitConflict, "has events already", "give --db another database"},
-		"sslmode":           {at("reader", "geheim", "") + "&sslmode=none", "list", exitUsage, "not the address of a ledger", ""},
+		"may not look":      {at("nobody", "geheim", ""), "list", cli.ExitUnexpected, "nobody may not use the schema jobledger", "jobledger_worker or jobledger_auditor"},
+		"may only read":     {at("reader", "geheim", ""), "enqueue -q mail y", cli.ExitUnexpected, "may only be read: ERROR: permission denied for table ", "the rights of jobledger_worker"},
+		"may only read now": {server.URL() + "&default_transaction_read_only=on", "enqueue -q mail y", cli.ExitUnexpected, "read-only transaction", "a server that is no standby"},
+		"backup":            {at("reader", "geheim", ""), "backup x.db", cli.ExitUsage, "backup is for a ledger in a file", "pg_dump makes a consistent copy"},
+		"restore":           {at("reader", "geheim", ""), "restore x.db", cli.ExitUsage, "restore is for a ledger in a file", "pg_restore or psql"},
+		"no URL":            {"postgres://me:geheim/geheim@127.0.0.1/x", "list", cli.ExitUsage, "not the address of a ledger", "--db and JOBLEDGER_DB take postgres://"},
+		"doctor":            {at("reader", "geheim2", ""), "doctor", cli.ExitUnexpected, "password authentication failed", "PGPASSWORD"},
+		"import":            {at("postgres", "geheim", ""), "import none", cli.ExitUsage, "no such file", ""},
+		"demo":              {at("reader", "geheim", ""), "demo", cli.ExitConflict, "has events already", "give --db another database"},
+		"sslmode":           {at("reader", "geheim", "") + "&sslmode=none", "list", cli.ExitUsage, "not the address of a ledger", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServerSite(t, test.dsn)
@@ -229,12 +230,12 @@ func TestDoctorOnPostgres(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
 	s := newServerSite(t, server.URL())
-	if code, said := s.fails("doctor"); code != exitUsage || !strings.Contains(said, "no ledger at ") {
+	if code, said := s.fails("doctor"); code != cli.ExitUsage || !strings.Contains(said, "no ledger at ") {
 		t.Errorf("without a ledger it ends with %d: %s", code, said)
 	}
 	s.run("init")
 	code, said := s.fails("doctor")
-	if code != exitDiscrepancy || !strings.Contains(said, "D17  problem the server runs with fsync = off") || !strings.Contains(said, "full_page_writes = off") {
+	if code != cli.ExitDiscrepancy || !strings.Contains(said, "D17  problem the server runs with fsync = off") || !strings.Contains(said, "full_page_writes = off") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	code, said = s.fails("doctor", "--json")
@@ -305,10 +306,10 @@ func TestDoctorJudgesAServer(t *testing.T) {
 			f := well
 			test.change(&f)
 			out := new(strings.Builder)
-			d := &doctor{program: &program{now: time.Now, db: "postgres://x", stdout: bufio.NewWriter(out)}, path: "postgres://x"}
+			d := &doctor{program: &program{&cli.Program{Now: time.Now, DB: "postgres://x", Stdout: bufio.NewWriter(out)}}, path: "postgres://x"}
 			d.server(f)
 			err := d.report()
-			_ = d.stdout.Flush()
+			_ = d.Stdout.Flush()
 			if (err == nil) != !strings.Contains(test.want, problem) || (err == nil) != strings.Contains(out.String(), "ok: no problem found with postgres://x") {
 				t.Errorf("%v, and it prints %s", err, out.String())
 			}

@@ -7,12 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"jobledger/cmd/jobledger/internal/cli"
 )
 
-// What people do to the file of a ledger while a worker uses it. Its place is taken by a backup, or by nothing.
+// exchanges are ways in which users replace the file of a ledger that a worker uses: by a backup, or by
+// nothing.
 var exchanges = map[string]struct {
 	do     func(s site)
-	before bool // the files beside it stay, so that whoever comes before they are gone is refused
+	before bool // the -wal and -shm files stay, so new commands are refused until they are gone
 	there  []string
 }{
 	"removed":                {func(s site) { s.remove("jobledger.db") }, true, nil},
@@ -30,7 +33,7 @@ func (s site) remove(name string)   { s.Helper(); s.ok(os.Remove(s.path(name))) 
 func (s site) move(from, to string) { s.Helper(); s.ok(os.Rename(s.path(from), s.path(to))) }
 func (s site) mkdir(name string)    { s.Helper(); s.ok(os.Mkdir(s.path(name), 0o700)) }
 
-func TestALedgerExchangedUnderAWorker(t *testing.T) {
+func TestWorkLedgerReplaced(t *testing.T) {
 	for name, x := range exchanges {
 		for _, busy := range []bool{false, true} {
 			if busy {
@@ -55,7 +58,7 @@ func TestALedgerExchangedUnderAWorker(t *testing.T) {
 				}
 				x.do(s)
 				acknowledged := slices.Clone(x.there)
-				come := func(key string, refused bool) { // somebody comes and enqueues
+				come := func(key string, refused bool) { // a new command
 					t.Helper()
 					cmd := s.command("enqueue", "-q", "other", "--key", key, "x")
 					out, err := cmd.CombinedOutput()
@@ -70,11 +73,11 @@ func TestALedgerExchangedUnderAWorker(t *testing.T) {
 				}
 				come("meanwhile", x.before)
 				w.wantSaid("file was replaced or removed: " + s.path("jobledger.db"))
-				w.wantExit(exitBusy)
+				w.wantExit(cli.ExitBusy)
 				w.wantSaid("hint: the file was exchanged under this process; start it again")
 				s.eventually("the command has ended", func() bool { return gone(pids) })
 				come("afterwards", x.before)
-				if x.before { // as the hint says
+				if x.before { // as the hint advises
 					s.remove("jobledger.db-wal")
 					s.remove("jobledger.db-shm")
 				}
@@ -94,7 +97,7 @@ func TestALedgerExchangedUnderAWorker(t *testing.T) {
 						t.Errorf("the old ledger is not what it was:\n%s", out)
 					}
 				}
-				s.work("--drain", "--", "true").wantExit(exitOK)
+				s.work("--drain", "--", "true").wantExit(cli.ExitOK)
 			})
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/files"
@@ -23,24 +23,24 @@ import (
 )
 
 // replayVerb copies the ledger as it was at an earlier moment.
-func replayVerb(p *program) verb {
-	return verb{
-		name: "replay", group: groupLedger, usage: "make a copy of the ledger as it was at some moment",
-		about: "The copy holds the events up to that moment and the jobs they add up to; every command works on it. The ledger itself is " +
+func replayVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "replay", Group: cli.GroupLedger, Usage: "make a copy of the ledger as it was at some moment",
+		About: "The copy holds the events up to that moment and the jobs they add up to; every command works on it. The ledger itself is " +
 			"only read, and no code of yours is run. A time stands for the last event that is not after it. " +
 			"Payloads that were erased since are missing in the copy too: an event records that, and their queues are paused.\n" +
 			"The copy appears under its name when it is whole. --dry-run prints the counts and makes no copy.",
-		flags: []cli.Flag{
+		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "until", Usage: "up to `TIME`, or pos:N", Required: true},
 			&cli.StringFlag{Name: "into", Usage: "the copy: a `FILE` that does not exist"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only count the jobs by queue and state", DisableDefaultText: true},
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger replay --until 03:00 --into at-three.db && jobledger list --db at-three.db --state running", "which jobs were running"},
 			{"jobledger replay --until pos:4711 --dry-run", "how many jobs were in which state"},
 		},
-		exits: []int{exitConflict, exitDiscrepancy, exitBusy},
-		run:   p.replay,
+		Exits: []int{cli.ExitConflict, cli.ExitDiscrepancy, cli.ExitBusy},
+		Run:   p.replay,
 	}
 }
 
@@ -50,18 +50,18 @@ func (p *program) replay(c *cli.Context) error {
 	into := c.String("into")
 	switch {
 	case into == "" && !c.Bool("dry-run"):
-		return withHint(usagef("missing flag --into"), "--dry-run makes no copy and needs none")
+		return cli.WithHint(cli.Usagef("missing flag --into"), "--dry-run makes no copy and needs none")
 	case into == "" && c.IsSet("into"):
-		return usagef("--into is empty")
+		return cli.Usagef("--into is empty")
 	}
-	if err := fileName("--into", into); err != nil {
+	if err := cli.CheckNewFile("--into", into); err != nil {
 		return err
 	}
-	w, _, err := p.whenOf(c, "until")
+	w, _, err := p.WhenFlag(c, "until")
 	if err != nil {
 		return err
 	}
-	service, err := p.open(ctx)
+	service, err := p.Open(ctx)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (p *program) replay(c *cli.Context) error {
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		tail, err := tx.Tail(ctx)
 		if err == nil && w.ByPos && w.Pos > tail {
-			return usagef("--until: there is no event %d yet; the last one is %d", w.Pos, tail)
+			return cli.Usagef("--until: there is no event %d yet; the last one is %d", w.Pos, tail)
 		}
 		if err == nil {
 			until, err = posOf(ctx, tx, w, false)
@@ -98,25 +98,25 @@ func (p *program) replay(c *cli.Context) error {
 }
 
 func (p *program) replayInto(ctx context.Context, service *commands.Service, path string, until int64, at time.Time) error {
-	defer tuneGC()()
-	bar := p.startProgress("replay", until)
+	defer cli.TuneGC()()
+	bar := p.StartProgress("replay", until)
 	done, err := files.Replay(ctx, service.Store,
-		files.ReplayOptions{Into: path, Until: until, At: at, Actor: p.actor, Progress: bar.to()})
-	bar.done()
+		files.ReplayOptions{Into: path, Until: until, At: at, Actor: p.Actor, Progress: bar.To()})
+	bar.Done()
 	if errors.Is(err, files.ErrBadSource) {
-		return withHint(exitf(exitDiscrepancy, "%w", err), "see 'jobledger verify'")
+		return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "%w", err), "see 'jobledger verify'")
 	}
 	if err != nil {
 		return stagingError(err, path)
 	}
 	if done.Missing > 0 {
-		p.message("%d payloads and results that were erased since are missing in the copy", done.Missing)
+		p.Message("%d payloads and results that were erased since are missing in the copy", done.Missing)
 	}
 	if err := p.printReplayed(path, until, at, done.Tally); err != nil || len(done.Findings) == 0 {
 		return err
 	}
 	f := done.Findings[0]
-	return withHint(exitf(exitDiscrepancy, "the copy is whole, but the ledger is wrong: %s event %d: %s", f.Code, f.Pos, f.Detail),
+	return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "the copy is whole, but the ledger is wrong: %s event %d: %s", f.Code, f.Pos, f.Detail),
 		"see 'jobledger verify'")
 }
 
@@ -129,7 +129,7 @@ func (p *program) printReplayed(path string, until int64, at time.Time, tally pr
 		}
 	}
 	queues := slices.Sorted(maps.Keys(tally))
-	if p.json {
+	if p.JSON {
 		counts := make(map[string]map[string]int64)
 		for _, queue := range queues {
 			counts[queue] = make(map[string]int64)
@@ -137,7 +137,7 @@ func (p *program) printReplayed(path string, until int64, at time.Time, tally pr
 				counts[queue][state.String()] = tally[queue][state]
 			}
 		}
-		return p.printJSON(struct {
+		return p.PrintJSON(struct {
 			Copy   *string                     `json:"copy"`
 			Until  int64                       `json:"until"`
 			At     *string                     `json:"at"`
@@ -147,24 +147,24 @@ func (p *program) printReplayed(path string, until int64, at time.Time, tally pr
 	}
 	text := "no event"
 	if until > 0 {
-		text = fmt.Sprintf("%s up to %s, of %s", render.Count(until, "event"), render.Time(p.local(at)), render.Count(jobs, "job"))
+		text = fmt.Sprintf("%s up to %s, of %s", render.Count(until, "event"), render.Time(p.Local(at)), render.Count(jobs, "job"))
 	}
 	if path != "" {
 		text = path + ": " + text
 	}
-	if err := p.printLine(text); err != nil || jobs == 0 {
+	if err := p.PrintLine(text); err != nil || jobs == 0 {
 		return err
 	}
-	t := &table{columns: []column{{title: "QUEUE"}}}
+	t := &cli.Table{Columns: []cli.Column{{Title: "QUEUE"}}}
 	for _, state := range ledger.States() {
-		t.columns = append(t.columns, column{title: state.String(), right: true})
+		t.Columns = append(t.Columns, cli.Column{Title: state.String(), Right: true})
 	}
 	for _, queue := range queues {
 		row := []string{queue}
 		for _, state := range ledger.States() {
 			row = append(row, strconv.FormatInt(tally[queue][state], 10))
 		}
-		t.add(row...)
+		t.Add(row...)
 	}
-	return p.printTable(t)
+	return p.PrintTable(t)
 }

@@ -3,31 +3,31 @@ package main
 import (
 	"fmt"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/commands"
 	"jobledger/projection"
 )
 
-func rescheduleVerb(p *program) verb {
-	return verb{
-		name: "reschedule", group: groupOperate, usage: "change when queued jobs run, or before which others",
-		about: "--run-at takes a time with its zone (2026-05-04T15:04:05+02:00), 15:04 for the next one, or +10m; a time that is past " +
+func rescheduleVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "reschedule", Group: cli.GroupOperate, Usage: "change when queued jobs run, or before which others",
+		About: "--run-at takes a time with its zone (2026-05-04T15:04:05+02:00), 15:04 for the next one, or +10m; a time that is past " +
 			"means now. Only jobs that are queued can be rescheduled. Of several jobs each is tried; the first failure gives the exit code.",
-		args: "JOB…", minArgs: 1, maxArgs: anyNumber,
-		flags: []cli.Flag{
+		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
+		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "run-at", Usage: "not before `TIME`"},
-			durationFlag("delay", "not before `D` from now; 0s is now", "", 0, commands.MaxRunTime, true),
-			wholeFlag("priority", "`N` from -100 to 100; higher is claimed first", 0, -commands.MaxPriority, commands.MaxPriority, "as it is"),
+			cli.DurationFlag("delay", "not before `D` from now; 0s is now", "", 0, commands.MaxRunTime, true),
+			cli.WholeFlag("priority", "`N` from -100 to 100; higher is claimed first", 0, -commands.MaxPriority, commands.MaxPriority, "as it is"),
 			reasonFlag(),
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger reschedule 01JB2Q… --delay 0s", "now, however long its backoff"},
 			{"jobledger reschedule 01JB2Q… --run-at 02:30 --reason 'after the backup'", "at the next half past two"},
 			{"jobledger reschedule 01JB2Q… --priority 50", "before those of lower priority"},
 		},
-		exits: operatorExits,
-		run: func(c *cli.Context) error {
+		Exits: operatorExits,
+		Run: func(c *cli.Context) error {
 			runAt, given, err := p.runAt(c)
 			if err != nil {
 				return err
@@ -41,9 +41,9 @@ func rescheduleVerb(p *program) verb {
 				command.Priority = &priority
 			}
 			if command.RunAt == nil && command.Priority == nil {
-				return usagef("nothing to change: give --run-at, --delay or --priority")
+				return cli.Usagef("nothing to change: give --run-at, --delay or --priority")
 			}
-			p.recount = func() { runAt, _, _ = p.runAt(c) } // command has its address
+			p.ReparseTimes = func() { runAt, _, _ = p.runAt(c) } // command has its address
 			return p.operate(c, command, func(before, after projection.Job) string {
 				if before.Seq == after.Seq {
 					return fmt.Sprintf("%s, with priority %d, already", p.standing(after), after.Priority)

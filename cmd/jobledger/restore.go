@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/cmd/jobledger/internal/render"
@@ -19,10 +19,10 @@ import (
 )
 
 // restoreVerb replaces the ledger by a backup.
-func restoreVerb(p *program) verb {
-	return verb{
-		name: "restore", group: groupLedger, usage: "put a backup in the place of the ledger",
-		about: "FILE is a file that 'jobledger backup' made. It is copied, and the copy is checked as 'jobledger verify' does. The copy " +
+func restoreVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "restore", Group: cli.GroupLedger, Usage: "put a backup in the place of the ledger",
+		About: "FILE is a file that 'jobledger backup' made. It is copied, and the copy is checked as 'jobledger verify' does. The copy " +
 			"then takes the ledger's name in one step. The old ledger is kept as DB.before-TIME. The last event of the new one records the " +
 			"restore. If the command is interrupted, either the old or the new ledger is there, whole.\n" +
 			"It is refused while any process has the ledger open: stop the workers first. Unless --force is given, it is also refused " +
@@ -30,21 +30,21 @@ func restoreVerb(p *program) verb {
 			"No queue is paused. Jobs that were queued or held when the backup was made are so again, even if they have ended since: " +
 			"workers run them again. The leases of that time expire, and a sweeper takes the jobs back.\n" +
 			"It is for ledgers in files; use pg_restore for one in PostgreSQL.",
-		args: "FILE", minArgs: 1, maxArgs: 1,
-		flags: []cli.Flag{
+		Args: "FILE", MinArgs: 1, MaxArgs: 1,
+		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "although events are lost, or a worker was seen just now; never while the ledger is open", DisableDefaultText: true},
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger restore jobs-2026-03-14.db", "says what would be lost, if anything would, and then does nothing"},
 			{"jobledger restore jobs-2026-03-14.db --force", "goes back to that day"},
 			{"jobledger restore jobs-2026-03-14.db --db copy.db && jobledger status --db copy.db", "look at it in another place first"},
 		},
-		exits: []int{exitConflict, exitDiscrepancy, exitBusy},
-		run: func(c *cli.Context) error {
+		Exits: []int{cli.ExitConflict, cli.ExitDiscrepancy, cli.ExitBusy},
+		Run: func(c *cli.Context) error {
 			ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM) // to remove the temporary file
 			defer stop()
 			if c.Args().First() == "" {
-				return usagef("FILE is empty")
+				return cli.Usagef("FILE is empty")
 			}
 			return p.restore(ctx, c.Args().First(), c.Bool("force"))
 		},
@@ -52,15 +52,15 @@ func restoreVerb(p *program) verb {
 }
 
 func (p *program) restore(ctx context.Context, backup string, force bool) error {
-	err := p.ofFiles("restore", "pg_restore or psql brings back what pg_dump has copied; "+
+	err := p.RequireFile("restore", "pg_restore or psql brings back what pg_dump has copied; "+
 		"'jobledger import' takes in what 'jobledger export' wrote")
 	if err != nil {
 		return err
 	}
-	path, _ := pathOf(p.db)
-	bar := p.startProgress("checking the backup", -1)
-	restored, err := files.Restore(ctx, files.RestoreOptions{Backup: backup, Ledger: path, Actor: p.actor, Force: force, Now: p.now})
-	bar.done()
+	path, _ := cli.SplitDSN(p.DB)
+	bar := p.StartProgress("checking the backup", -1)
+	restored, err := files.Restore(ctx, files.RestoreOptions{Backup: backup, Ledger: path, Actor: p.Actor, Force: force, Now: p.Now})
+	bar.Done()
 	if err != nil {
 		return p.restoreError(err, backup)
 	}
@@ -71,49 +71,49 @@ func (p *program) restore(ctx context.Context, backup string, force bool) error 
 func (p *program) restoreError(err error, backup string) error {
 	const forced = "--force restores all the same; the ledger that is there stays next to the new one"
 	if e, ok := errors.AsType[*files.InUseError](err); ok {
-		return withHint(exitf(exitBusy, "%w", e), "stop the workers, and whatever else uses the ledger, and try again")
+		return cli.WithHint(cli.Exitf(cli.ExitBusy, "%w", e), "stop the workers, and whatever else uses the ledger, and try again")
 	}
 	if e, ok := errors.AsType[*files.AtWorkError](err); ok {
-		return withHint(exitf(exitConflict, "%s seems to be at work: %s", render.Count(int64(len(e.Workers)), "worker"), p.seenAtWork(e.Workers[0])),
+		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s seems to be at work: %s", render.Count(int64(len(e.Workers)), "worker"), p.seenAtWork(e.Workers[0])),
 			"stop it; if it is gone, or cannot come back, --force restores")
 	}
 	if e, ok := errors.AsType[*files.LossError](err); ok {
-		return withHint(exitf(exitConflict, "%s", p.lostText(e.Lost, backup)), forced)
+		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s", p.lostText(e.Lost, backup)), forced)
 	}
 	switch {
 	case errors.Is(err, files.ErrSameFile):
-		return usagef("%w", err)
+		return cli.Usagef("%w", err)
 	case errors.Is(err, files.ErrNoBackup):
-		return withHint(exitf(exitUsage, "%w", err), "give the path of a file that 'jobledger backup' made")
+		return cli.WithHint(cli.Exitf(cli.ExitUsage, "%w", err), "give the path of a file that 'jobledger backup' made")
 	case errors.Is(err, files.ErrUnsound):
-		return withHint(exitf(exitDiscrepancy, "%w", err),
-			"'jobledger verify --db %s' says all that is wrong with it; take an older backup", quoteShell(backup))
+		return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "%w", err),
+			"'jobledger verify --db %s' says all that is wrong with it; take an older backup", cli.QuoteShell(backup))
 	case errors.Is(err, files.ErrForeign):
-		return withHint(exitf(exitUsage, "%w", err), "what is there stays as it is; move it away, or give --db another place")
+		return cli.WithHint(cli.Exitf(cli.ExitUsage, "%w", err), "what is there stays as it is; move it away, or give --db another place")
 	case errors.Is(err, files.ErrUnreadable):
-		return withHint(exitf(exitConflict, "%w", err), forced)
+		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%w", err), forced)
 	case errors.Is(err, files.ErrOwner):
-		return withHint(err, "restore as that user")
+		return cli.WithHint(err, "restore as that user")
 	}
-	return stagingError(err, p.db)
+	return stagingError(err, p.DB)
 }
 
 // stagingError adds exit codes and hints to the errors of package files that concern the path of a new ledger.
 func stagingError(err error, dsn string) error {
 	switch {
 	case errors.Is(err, files.ErrExists):
-		return withHint(exitf(exitConflict, "%w", err), "give a name that is free")
+		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%w", err), "give a name that is free")
 	case errors.Is(err, files.ErrLeftover):
-		return withHint(exitf(exitConflict, "%w", err), "it is what is left of another one; move it away")
+		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%w", err), "it is what is left of another one; move it away")
 	}
-	return noFolder(dsn, err)
+	return cli.WithFolderHint(dsn, err)
 }
 
 // seenAtWork describes a worker that seems to be alive.
 func (p *program) seenAtWork(w projection.Worker) string {
-	text := fmt.Sprintf("%s (%s) was seen %s", w.Name, render.Process(w.Worker), render.Age(w.SeenAt, p.now()))
+	text := fmt.Sprintf("%s (%s) was seen %s", w.Name, render.Process(w.Worker), render.Age(w.SeenAt, p.Now()))
 	if len(w.Jobs) > 0 {
-		text += fmt.Sprintf(" and holds %s until %s", render.Count(int64(len(w.Jobs)), "job"), render.Time(p.local(w.Jobs[0].LeaseUntil)))
+		text += fmt.Sprintf(" and holds %s until %s", render.Count(int64(len(w.Jobs)), "job"), render.Time(p.Local(w.Jobs[0].LeaseUntil)))
 	}
 	return text
 }
@@ -121,7 +121,7 @@ func (p *program) seenAtWork(w projection.Worker) string {
 // lostText says what a ledger holds that the other one does not, and what that means for its jobs.
 func (p *program) lostText(l audit.Lost, other string) string {
 	text := fmt.Sprintf("%s since %s %s not in %s",
-		render.Count(l.Events, "event"), render.Time(p.local(l.Since)), verbFor(l.Events, "is", "are"), other)
+		render.Count(l.Events, "event"), render.Time(p.Local(l.Since)), render.Plural(l.Events, "is", "are"), other)
 	var jobs []string
 	if l.Enqueued > 0 {
 		jobs = append(jobs, render.Count(l.Enqueued, "job")+" enqueued since")
@@ -141,30 +141,30 @@ func (p *program) lostText(l audit.Lost, other string) string {
 // printRestored says what was done, and what to do next.
 func (p *program) printRestored(r files.Restored, backup string) error {
 	if r.Kept != "" {
-		p.message("the ledger that was there is %s now", r.Kept)
+		p.Message("the ledger that was there is %s now", r.Kept)
 	}
 	if r.Lost.Events > 0 {
-		p.message("%s", p.lostText(r.Lost, "the new one"))
+		p.Message("%s", p.lostText(r.Lost, "the new one"))
 	}
 	for i, id := range r.Lost.Erased {
 		if i == jobsShown {
-			p.message("… and %d more", len(r.Lost.Erased)-i)
+			p.Message("… and %d more", len(r.Lost.Erased)-i)
 			break
 		}
-		p.message("erase it again: 'jobledger erase %s --reason …'", id)
+		p.Message("erase it again: 'jobledger erase %s --reason …'", id)
 	}
 	if r.Held > 0 {
-		p.message("%s %s held when the backup was made: a worker or 'jobledger sweep' takes %s back when the %s over",
-			render.Count(r.Held, "job"), verbFor(r.Held, "was", "were"), verbFor(r.Held, "it", "them"), verbFor(r.Held, "lease is", "leases are"))
+		p.Message("%s %s held when the backup was made: a worker or 'jobledger sweep' takes %s back when the %s over",
+			render.Count(r.Held, "job"), render.Plural(r.Held, "was", "were"), render.Plural(r.Held, "it", "them"), render.Plural(r.Held, "lease is", "leases are"))
 	}
-	if p.json {
+	if p.JSON {
 		return p.printRestoredJSON(r, backup)
 	}
 	until := ""
 	if r.Events > 0 {
-		until = ", up to " + render.Time(p.local(r.At))
+		until = ", up to " + render.Time(p.Local(r.At))
 	}
-	return p.printLine(fmt.Sprintf("%s: %s of %s restored from %s%s",
+	return p.PrintLine(fmt.Sprintf("%s: %s of %s restored from %s%s",
 		r.Path, render.Count(r.Events, "event"), render.Count(r.Jobs, "job"), backup, until))
 }
 
@@ -173,7 +173,7 @@ func (p *program) printRestoredJSON(r files.Restored, backup string) error {
 	if r.Compared {
 		lost = &r.Lost.Events
 	}
-	return p.printJSON(struct {
+	return p.PrintJSON(struct {
 		DB        string         `json:"db"`
 		From      string         `json:"from"`
 		Events    int64          `json:"events"`

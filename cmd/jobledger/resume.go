@@ -1,21 +1,21 @@
 package main
 
 import (
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/commands"
 )
 
-func resumeVerb(p *program) verb {
-	return verb{
-		name: "resume", group: groupOperate, usage: "hand out the jobs of a paused queue again",
-		about: "A queue that is not paused stays so.",
-		flags: queueFlags("resume"),
-		examples: []example{
+func resumeVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "resume", Group: cli.GroupOperate, Usage: "hand out the jobs of a paused queue again",
+		About: "A queue that is not paused stays so.",
+		Flags: queueFlags("resume"),
+		Examples: []cli.Example{
 			{"jobledger resume -q mail --reason 'smtp is back'", "workers claim from mail again"},
 		},
-		exits: []int{exitBusy},
-		run: func(c *cli.Context) error {
+		Exits: []int{cli.ExitBusy},
+		Run: func(c *cli.Context) error {
 			return p.eachQueue(c, (*commands.Service).Resume)
 		},
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 )
@@ -102,8 +103,8 @@ func scripts(dir string, setUp func(*testscript.Env) error) testscript.Params {
 func ledgerOf(env *testscript.Env, dsn string) error {
 	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 	if dsn == "" {
-		env.Setenv("LEDGER", filepath.Join(env.WorkDir, defaultDB))
-		env.Setenv("LOGS", filepath.Join(env.WorkDir, defaultDB+".logs"))
+		env.Setenv("LEDGER", filepath.Join(env.WorkDir, cli.DefaultDB))
+		env.Setenv("LOGS", filepath.Join(env.WorkDir, cli.DefaultDB+".logs"))
 		return nil
 	}
 	address, err := ledger.ServerAddress(dsn)
@@ -124,7 +125,7 @@ func anew(ts *testscript.TestScript, neg bool, args []string) {
 		return
 	}
 	for _, suffix := range []string{"", "-wal", "-shm", ".bell", ".logs"} {
-		ts.Check(os.RemoveAll(ts.MkAbs(defaultDB + suffix)))
+		ts.Check(os.RemoveAll(ts.MkAbs(cli.DefaultDB + suffix)))
 	}
 }
 
@@ -153,7 +154,7 @@ func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: sql file statement")
 	}
 	dsn := ts.Getenv("JOBLEDGER_DB")
-	if args[0] != defaultDB || !ledger.IsServerAddress(dsn) {
+	if args[0] != cli.DefaultDB || !ledger.IsServerAddress(dsn) {
 		dsn = ts.MkAbs(args[0])
 	}
 	out, err := printed(dsn, args[1])

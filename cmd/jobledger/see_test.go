@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 )
 
@@ -81,9 +82,9 @@ func TestEventsSelectByTimeAndPlace(t *testing.T) {
 			pos, _, _ := strings.Cut(strings.TrimPrefix(line, `{"pos":`), ",")
 			got = append(got, pos)
 		}
-		wantCode := exitOK
+		wantCode := cli.ExitOK
 		if tt.want == "" {
-			wantCode = exitNothing
+			wantCode = cli.ExitNothing
 		}
 		if strings.Join(got, " ") != tt.want || code != wantCode {
 			t.Errorf("%s: got %v, exit %d; want %s\n%s", tt.flags, got, code, tt.want, stderr)
@@ -122,7 +123,7 @@ func TestLongListingsGoOnOverPages(t *testing.T) {
 	for _, tt := range tests {
 		code, stdout, _ := s.run(0, strings.Fields(tt.typed)...)
 		lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
-		if last := lines[len(lines)-1]; code != exitOK || len(lines) != tt.lines || !strings.HasPrefix(last, tt.last) {
+		if last := lines[len(lines)-1]; code != cli.ExitOK || len(lines) != tt.lines || !strings.HasPrefix(last, tt.last) {
 			t.Errorf("%s: exit %d, %d lines, the last is %.60s", tt.typed, code, len(lines), last)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
@@ -13,23 +13,23 @@ import (
 )
 
 // showVerb shows all there is to know about one job now.
-func showVerb(p *program) verb {
-	return verb{
-		name: "show", group: groupSee, usage: "show a job with its payload and result",
-		about: "With --json the job is the first line, and its events follow, one a line." + aboutAsOf,
-		args:  "JOB", minArgs: 1, maxArgs: 1,
-		flags: []cli.Flag{asOfFlag()},
-		examples: []example{
+func showVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "show", Group: cli.GroupSee, Usage: "show a job with its payload and result",
+		About: "With --json the job is the first line, and its events follow, one a line." + cli.AboutAsOf,
+		Args:  "JOB", MinArgs: 1, MaxArgs: 1,
+		Flags: []cli.Flag{cli.AsOfFlag()},
+		Examples: []cli.Example{
 			{"jobledger show 01KDY9FY88", "the job whose id begins with these letters"},
 			{"jobledger show 01KDY9FY88 --json | head -1 | jq -r .payload", "its payload"},
 			{"jobledger show 01KDY9FY88 --as-of 14:30", "as it was at half past two"},
 		},
-		exits: []int{exitNothing, exitNoJob},
-		run: func(c *cli.Context) error {
+		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
+		Run: func(c *cli.Context) error {
 			var j shownJob
 			then := p
-			err := p.read(c.Context, func(tx *ledger.Tx) error {
-				m, past, err := p.momentOf(c, "as-of", tx)
+			err := p.Read(c.Context, func(tx *ledger.Tx) error {
+				m, past, err := p.MomentFlag(c, "as-of", tx)
 				if err != nil {
 					return err
 				}
@@ -45,15 +45,15 @@ func showVerb(p *program) verb {
 			case err != nil:
 				return err
 			case j.State == 0:
-				return exitf(exitNothing, "job %s was not enqueued yet; now it is %s", c.Args().First(), j.now)
-			case !p.json:
+				return cli.Exitf(cli.ExitNothing, "job %s was not enqueued yet; now it is %s", c.Args().First(), j.now)
+			case !p.JSON:
 				return then.printJob(j)
 			}
 			full := render.ToFullJSON(j.Job, false)
 			if j.now == 0 {
-				err = p.printJSON(full)
+				err = p.PrintJSON(full)
 			} else {
-				err = p.printJSON(struct {
+				err = p.PrintJSON(struct {
 					render.FullJobJSON
 					render.StateNow
 				}{full, render.StateNow{StateNow: j.now.String()}})
@@ -62,7 +62,7 @@ func showVerb(p *program) verb {
 				return err
 			}
 			for _, e := range j.events {
-				if err := p.printJSON(e); err != nil {
+				if err := p.PrintJSON(e); err != nil {
 					return err
 				}
 			}
@@ -79,7 +79,7 @@ type shownJob struct {
 }
 
 func wholeJob(ctx context.Context, tx *ledger.Tx, text string) (j shownJob, err error) {
-	if j.Job, err = jobNamed(ctx, tx, text); err != nil {
+	if j.Job, err = cli.FindJob(ctx, tx, text); err != nil {
 		return j, err
 	}
 	if err = projection.LoadBodies(ctx, tx, &j.Job); err != nil {
@@ -96,7 +96,7 @@ func wholeJob(ctx context.Context, tx *ledger.Tx, text string) (j shownJob, err 
 
 // jobThen is wholeJob at m; without a state where the job did not exist yet. What has been erased since is gone.
 func jobThen(ctx context.Context, tx *ledger.Tx, text string, m projection.Moment) (j shownJob, err error) {
-	now, err := jobNamed(ctx, tx, text)
+	now, err := cli.FindJob(ctx, tx, text)
 	if err != nil {
 		return j, err
 	}
@@ -131,17 +131,17 @@ func (p *program) printJob(j shownJob) error {
 	if j.MaxRuntime > 0 {
 		add("max runtime", render.Duration(j.MaxRuntime))
 	}
-	now := p.now()
+	now := p.Now()
 	dated := func(name string, at ...ledger.Event) {
 		for _, e := range at {
-			add(name, fmt.Sprintf("%s (%s) by %s", render.Time(p.local(e.At)), render.Age(e.At, now), e.Actor))
+			add(name, fmt.Sprintf("%s (%s) by %s", render.Time(p.Local(e.At)), render.Age(e.At, now), e.Actor))
 		}
 	}
 	if len(events) > 0 {
 		dated("enqueued", events[0])
 	}
 	if j.State == ledger.Queued {
-		add("run at", fmt.Sprintf("%s (%s)", render.Time(p.local(j.RunAt)), render.Age(j.RunAt, now)))
+		add("run at", fmt.Sprintf("%s (%s)", render.Time(p.Local(j.RunAt)), render.Age(j.RunAt, now)))
 	}
 	if j.Worker.Name != "" {
 		name := "last owner"
@@ -149,22 +149,22 @@ func (p *program) printJob(j shownJob) error {
 			name = "owner"
 		}
 		add(name, fmt.Sprintf("%s (%s)", j.Worker.Name, render.Process(j.Worker)))
-		add("claimed", fmt.Sprintf("%s (%s)", render.Time(p.local(j.ClaimedAt)), render.Age(j.ClaimedAt, now)))
+		add("claimed", fmt.Sprintf("%s (%s)", render.Time(p.Local(j.ClaimedAt)), render.Age(j.ClaimedAt, now)))
 	}
 	if j.State.Held() {
-		add("last beat", fmt.Sprintf("%s (%s)", render.Time(p.local(j.HeartbeatAt)), render.Age(j.HeartbeatAt, now)))
+		add("last beat", fmt.Sprintf("%s (%s)", render.Time(p.Local(j.HeartbeatAt)), render.Age(j.HeartbeatAt, now)))
 		left := "ends " + render.Age(j.LeaseUntil, now)
 		if j.LeaseUntil.Before(now) {
 			left = "ran out " + render.Age(j.LeaseUntil, now) + ", not swept yet"
 		}
-		add("lease", fmt.Sprintf("%s (%s)", render.Time(p.local(j.LeaseUntil)), left))
+		add("lease", fmt.Sprintf("%s (%s)", render.Time(p.Local(j.LeaseUntil)), left))
 	}
 	if j.Progress != nil {
 		add("progress", render.Percent(*j.Progress))
 	}
 	add("note", j.Note)
 	if !j.FinishedAt.IsZero() {
-		add("finished", fmt.Sprintf("%s (%s)", render.Time(p.local(j.FinishedAt)), render.Age(j.FinishedAt, now)))
+		add("finished", fmt.Sprintf("%s (%s)", render.Time(p.Local(j.FinishedAt)), render.Age(j.FinishedAt, now)))
 	}
 	add("last error", j.ErrorCode)
 	switch {
@@ -177,10 +177,10 @@ func (p *program) printJob(j shownJob) error {
 		}
 	}
 	add("history", history)
-	if err := p.printPairs(pairs...); err != nil || j.ErrorDetail == "" {
+	if err := p.PrintPairs(pairs...); err != nil || j.ErrorDetail == "" {
 		return err
 	}
-	if _, err := p.stdout.WriteString("error detail\n"); err != nil {
+	if _, err := p.Stdout.WriteString("error detail\n"); err != nil {
 		return err
 	}
 	return p.printBlock(j.ErrorDetail)
@@ -200,7 +200,7 @@ func (p *program) shortened(body []byte) string {
 	if len(body) == 0 {
 		return "(0 bytes)"
 	}
-	if !p.stdoutTerminal || len(body) <= most {
+	if !p.StdoutTerminal || len(body) <= most {
 		return string(body)
 	}
 	return render.Truncate(render.Escape(string(body[:min(len(body), 4*most)])), most) + fmt.Sprintf(" (%d bytes in all; --json has them)", len(body))
@@ -210,11 +210,11 @@ func (p *program) shortened(body []byte) string {
 func (p *program) printBlock(text string) error {
 	const most = 20
 	lines := strings.Split(strings.TrimRight(text, "\r\n"), "\n")
-	if p.stdoutTerminal && len(lines) > most {
+	if p.StdoutTerminal && len(lines) > most {
 		lines = append([]string{fmt.Sprintf("… %d lines before; --json has them", len(lines)-most)}, lines[len(lines)-most:]...)
 	}
 	for _, l := range lines {
-		if _, err := p.stdout.WriteString(strings.TrimRight("    | "+render.Escape(strings.TrimSuffix(l, "\r")), " ") + "\n"); err != nil {
+		if _, err := p.Stdout.WriteString(strings.TrimRight("    | "+render.Escape(strings.TrimSuffix(l, "\r")), " ") + "\n"); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -18,23 +20,23 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Mo
 		return err
 	}
 	then := p.at(m)
-	if p.json {
+	if p.JSON {
 		for _, q := range found {
-			if err := p.printJSON(statusThenJSON{then.statusJSON(q.QueueStatus), render.TimeOrNull(m.At), m.Pos, countsOf(q.Now)}); err != nil {
+			if err := p.PrintJSON(statusThenJSON{state.NewQueue(q.QueueStatus, then.Now()), render.TimeOrNull(m.At), m.Pos, countsOf(q.Now)}); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	if len(found) == 0 {
-		p.message("no jobs yet at pos %d", m.Pos)
+		p.Message("no jobs yet at pos %d", m.Pos)
 		return nil
 	}
-	last, err := lastEvent(ctx, tx, m.Pos)
+	last, err := state.LastEvent(ctx, tx, m.Pos)
 	if err != nil {
 		return err
 	}
-	if err := p.printLine(fmt.Sprintf("as of %s (pos %d), %s", render.Time(p.local(m.At)), m.Pos, render.Age(m.At, p.now()))); err != nil {
+	if err := p.PrintLine(fmt.Sprintf("as of %s (pos %d), %s", render.Time(p.Local(m.At)), m.Pos, render.Age(m.At, p.Now()))); err != nil {
 		return err
 	}
 	var queues []projection.QueueStatus
@@ -49,26 +51,26 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Mo
 
 // printCountsNow prints what has become of the queues.
 func (p *program) printCountsNow(found []projection.StatusThen) error {
-	t := &table{columns: []column{{title: "NOW", least: 8}}}
+	t := &cli.Table{Columns: []cli.Column{{Title: "NOW", Least: 8}}}
 	for _, s := range ledger.States() {
-		t.columns = append(t.columns, column{title: strings.ToUpper(s.String()), right: true})
+		t.Columns = append(t.Columns, cli.Column{Title: strings.ToUpper(s.String()), Right: true})
 	}
 	for _, q := range found {
 		cells := []string{q.Name}
 		for _, s := range ledger.States() {
 			cells = append(cells, fmt.Sprint(q.Now[s]))
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
-	if _, err := p.stdout.WriteString("\n"); err != nil {
+	if _, err := p.Stdout.WriteString("\n"); err != nil {
 		return err
 	}
-	return p.printTable(t)
+	return p.PrintTable(t)
 }
 
 // statusThenJSON is a queue as it was; now is how many jobs it has by now, also those enqueued since.
 type statusThenJSON struct {
-	statusJSON
+	state.Queue
 	AsOf *string    `json:"as_of"`
 	Pos  int64      `json:"pos"`
 	Now  countsJSON `json:"now"`

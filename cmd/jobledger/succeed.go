@@ -1,30 +1,30 @@
 package main
 
 import (
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/commands"
 	"jobledger/projection"
 )
 
-func succeedVerb(p *program) verb {
-	return verb{
-		name: "succeed", group: groupPrimitives, usage: "finish a claimed job",
-		about: aboutEnding,
-		args:  "[JOB]", maxArgs: 1,
-		flags: ownerFlags(
+func succeedVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "succeed", Group: cli.GroupPrimitives, Usage: "finish a claimed job",
+		About: aboutEnding,
+		Args:  "[JOB]", MaxArgs: 1,
+		Flags: ownerFlags(
 			&cli.StringFlag{Name: "result", Usage: "what came of it: `RESULT`, up to 1 MiB, or - for standard input"},
 		),
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger succeed 01JB2Q… --token 01JB2R…", "the job is done"},
 			{"jobledger succeed 01JB2Q… --token 01JB2R… --result - <report.pdf", "with the file's exact bytes as the result"},
 		},
-		exits: ownerExits,
-		run: func(c *cli.Context) error {
+		Exits: ownerExits,
+		Run: func(c *cli.Context) error {
 			var result []byte
 			if c.IsSet("result") {
 				var err error
-				if result, err = p.body("result", c.String("result")); err != nil {
+				if result, err = p.ReadBody("result", c.String("result")); err != nil {
 					return err
 				}
 			}

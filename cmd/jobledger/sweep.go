@@ -7,46 +7,46 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 )
 
-func sweepVerb(p *program) verb {
-	return verb{
-		name: "sweep", group: groupOperate, usage: "take back jobs whose lease has run out",
-		about: "A job whose worker is silent is queued again, or failed if that was its last attempt. sweep looks twice: what has run " +
+func sweepVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "sweep", Group: cli.GroupOperate, Usage: "take back jobs whose lease has run out",
+		About: "A job whose worker is silent is queued again, or failed if that was its last attempt. sweep looks twice: what has run " +
 			"out must still be untouched a grace later, so that no live worker loses a job to a jump of the clock or a slow disk. " +
 			"It prints how many jobs it took back, with --json each of them. Workers ('jobledger work') sweep by themselves.",
-		flags: []cli.Flag{
-			durationFlag("every", "go on, looking every `D`, until interrupted", "", 100*time.Millisecond, 24*time.Hour, false),
-			wholeFlag("batch", "up to `N` jobs per transaction", 100, 1, 100, ""),
-			durationFlag("grace", "time between the two looks: `D`; by default two thirds of each job's lease", "", 0, 24*time.Hour, true),
+		Flags: []cli.Flag{
+			cli.DurationFlag("every", "go on, looking every `D`, until interrupted", "", 100*time.Millisecond, 24*time.Hour, false),
+			cli.WholeFlag("batch", "up to `N` jobs per transaction", 100, 1, 100, ""),
+			cli.DurationFlag("grace", "time between the two looks: `D`; by default two thirds of each job's lease", "", 0, 24*time.Hour, true),
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger sweep", "once: look, wait, look again, take back, print the count"},
 			{"jobledger sweep --grace 0s", "at once; you know that their workers are gone"},
 			{"jobledger sweep --every 15s", "beside workers that do not sweep"},
 		},
-		exits: []int{exitBusy},
-		run:   p.sweep,
+		Exits: []int{cli.ExitBusy},
+		Run:   p.sweep,
 	}
 }
 
 func (p *program) sweep(c *cli.Context) error {
-	service, err := p.open(c.Context)
+	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
 	sweeper := &commands.Sweeper{Service: service, Batch: c.Int("batch"),
-		Actor: p.actorAs("sweeper:" + strings.TrimPrefix(p.defaultActor(), "cli:"))}
-	if grace, given := durationOf(c, "grace"); given {
+		Actor: p.actorAs("sweeper:" + strings.TrimPrefix(p.DefaultActor(), "cli:"))}
+	if grace, given := cli.DurationValue(c, "grace"); given {
 		sweeper.Grace = &grace
 	}
-	if every, given := durationOf(c, "every"); given {
+	if every, given := cli.DurationValue(c, "every"); given {
 		return p.sweepEvery(c.Context, sweeper, every)
 	}
 	report, err := sweeper.Sweep(c.Context)
@@ -55,7 +55,7 @@ func (p *program) sweep(c *cli.Context) error {
 	}
 	reclaimed := report.Reclaimed
 	if report.Waiting > 0 {
-		p.message("%s; waiting %s for a sign of life", expiredLeases(report.Waiting), render.Duration(roundUp(report.Wait)))
+		p.Message("%s; waiting %s for a sign of life", expiredLeases(report.Waiting), render.Duration(roundUp(report.Wait)))
 		time.Sleep(report.Wait)
 		if report, err = sweeper.Sweep(c.Context); err != nil {
 			return err
@@ -64,26 +64,26 @@ func (p *program) sweep(c *cli.Context) error {
 	}
 	switch {
 	case report.Waiting > 0: // they ran out meanwhile, or the looking had to start over
-		p.message("%s and may yet show a sign of life; sweep again for those", expiredLeases(report.Waiting))
+		p.Message("%s and may yet show a sign of life; sweep again for those", expiredLeases(report.Waiting))
 	case len(reclaimed) == 0:
-		p.message("nothing to take back")
+		p.Message("nothing to take back")
 	}
 	return p.printSwept(commands.SweepReport{Reclaimed: reclaimed})
 }
 
 // sweepEvery goes on until it is interrupted, which is its orderly end.
 func (p *program) sweepEvery(ctx context.Context, sweeper *commands.Sweeper, every time.Duration) error {
-	ctx, stop := context.WithCancel(untilSignalled(ctx))
+	ctx, stop := context.WithCancel(cli.UntilSignalled(ctx))
 	defer stop()
 	var failure error
 	sweeper.Run(ctx, every, func(r commands.SweepReport, err error) {
 		if len(r.Reclaimed) > 0 {
-			failure = errors.Join(p.printSwept(r), p.flush())
+			failure = errors.Join(p.printSwept(r), p.Flush())
 		}
-		switch code, why, _ := explain(err); {
+		switch code, why, _ := cli.Explain(err); {
 		case err == nil || ctx.Err() != nil:
-		case code == exitBusy && !errors.Is(err, ledger.ErrReplaced):
-			p.message("%s; trying again in %s", why, render.Duration(every))
+		case code == cli.ExitBusy && !errors.Is(err, ledger.ErrReplaced):
+			p.Message("%s; trying again in %s", why, render.Duration(every))
 		default:
 			failure = err
 		}
@@ -95,11 +95,11 @@ func (p *program) sweepEvery(ctx context.Context, sweeper *commands.Sweeper, eve
 }
 
 func (p *program) printSwept(r commands.SweepReport) error {
-	if !p.json {
-		return p.printLine(strconv.Itoa(len(r.Reclaimed)))
+	if !p.JSON {
+		return p.PrintLine(strconv.Itoa(len(r.Reclaimed)))
 	}
 	for _, j := range r.Reclaimed {
-		if err := p.printJSON(render.ToJSON(j)); err != nil {
+		if err := p.PrintJSON(render.ToJSON(j)); err != nil {
 			return err
 		}
 	}

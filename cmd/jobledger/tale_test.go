@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
@@ -137,8 +138,8 @@ func (s *tale) rest() {
 func (s *tale) run(width int, typed ...string) (code int, stdout, stderr string) {
 	s.t.Helper()
 	var out, messages bytes.Buffer
-	p := &program{stdout: bufio.NewWriter(&out), stderr: &messages, stdoutTerminal: width > 0, width: width,
-		now: func() time.Time { return s.now.In(time.FixedZone("", 2*3600)) }}
+	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, StdoutTerminal: width > 0, Width: width,
+		Now: func() time.Time { return s.now.In(time.FixedZone("", 2*3600)) }}}
 	code = p.run(context.Background(), append(typed, "--db", s.Store.DSN()))
 	return code, out.String(), messages.String()
 }

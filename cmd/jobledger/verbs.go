@@ -1,10 +1,10 @@
 package main
 
-import "context"
+import "jobledger/cmd/jobledger/internal/cli"
 
 // verbs are all commands, in the order of the help.
-func (p *program) verbs() []verb {
-	return []verb{
+func (p *program) verbs() []cli.Verb {
+	return []cli.Verb{
 		demoVerb(p),
 		workVerb(p),
 		initVerb(p),
@@ -50,9 +50,4 @@ func (p *program) verbs() []verb {
 		manVerb(p),
 		helpVerb(p),
 	}
-}
-
-// run runs the verb that typed names (the words after the program's name) and returns the exit code.
-func (p *program) run(ctx context.Context, typed []string) int {
-	return p.tellShell(typed, p.Run(ctx, typed, p.verbs()))
 }

@@ -5,24 +5,24 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 )
 
 // versionVerb tells which build this is; also as "jobledger --version".
-func versionVerb(p *program) verb {
-	return verb{
-		name: "version", group: groupSetUp, usage: "print the version of this program",
-		examples: []example{
+func versionVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "version", Group: cli.GroupSetUp, Usage: "print the version of this program",
+		Examples: []cli.Example{
 			{"jobledger version", "one line for a bug report"},
 			{"jobledger version --json", "the same for a script"},
 		},
-		run: func(*cli.Context) error {
+		Run: func(*cli.Context) error {
 			info, _ := debug.ReadBuildInfo()
 			b := readBuild(info)
-			if p.json {
-				return p.printJSON(b)
+			if p.JSON {
+				return p.PrintJSON(b)
 			}
-			return p.printLine(b.String())
+			return p.PrintLine(b.String())
 		},
 	}
 }
@@ -63,7 +63,7 @@ func readBuild(info *debug.BuildInfo) build {
 
 // String is the build in one line.
 func (b build) String() string {
-	text := programName + " " + b.Version
+	text := cli.ProgramName + " " + b.Version
 	if b.Revision != nil {
 		text += " " + (*b.Revision)[:min(12, len(*b.Revision))]
 		if b.Modified != nil && *b.Modified {

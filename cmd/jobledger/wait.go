@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
@@ -20,33 +20,33 @@ import (
 const waitPoll = 150 * time.Millisecond
 
 // waitVerb lets a script go on when its jobs are done.
-func waitVerb(p *program) verb {
-	return verb{
-		name: "wait", group: groupSee, usage: "wait until jobs have ended",
-		about: "It ends with 0 when every job has succeeded, and with 9 when all have ended but some failed or were cancelled, " +
+func waitVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "wait", Group: cli.GroupSee, Usage: "wait until jobs have ended",
+		About: "It ends with 0 when every job has succeeded, and with 9 when all have ended but some failed or were cancelled, " +
 			"and says which. A job that failed and will be tried again has not ended. With --json each job is printed as it ends.",
-		args: "JOB…", minArgs: 1, maxArgs: anyNumber,
-		flags: []cli.Flag{durationFlag("timeout", "wait no longer than `D`, then end with 124", "", 0, 0, false)},
-		examples: []example{
+		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
+		Flags: []cli.Flag{cli.DurationFlag("timeout", "wait no longer than `D`, then end with 124", "", 0, 0, false)},
+		Examples: []cli.Example{
 			{"jobledger wait 01KDY9FY88 && echo done", "go on when the job has succeeded"},
 			{"jobledger wait --timeout 10m $(cat ids)", "for several jobs, ten minutes at most"},
 		},
-		exits: []int{exitNoJob, exitNotSucceeded, exitTimedOut},
-		run: func(c *cli.Context) error {
+		Exits: []int{cli.ExitNoJob, cli.ExitNotSucceeded, cli.ExitTimedOut},
+		Run: func(c *cli.Context) error {
 			ctx := c.Context
-			if d, ok := durationOf(c, "timeout"); ok {
+			if d, ok := cli.DurationValue(c, "timeout"); ok {
 				limited, cancel := context.WithTimeout(ctx, d)
 				defer cancel()
 				ctx = limited
 			}
-			service, err := p.open(c.Context)
+			service, err := p.Open(c.Context)
 			if err != nil {
 				return err
 			}
 			defer service.Store.Close()
 			var waiting []ledger.JobID
 			for _, name := range c.Args().Slice() {
-				j, err := p.jobNamed(c.Context, service, name)
+				j, err := p.FindJob(c.Context, service, name)
 				if err != nil {
 					return err
 				}
@@ -61,37 +61,37 @@ func waitVerb(p *program) verb {
 
 func (p *program) wait(ctx context.Context, service *commands.Service, waiting []ledger.JobID) error {
 	total := len(waiting)
-	bar := p.startProgress("waiting for "+render.Count(int64(total), "job"), int64(total))
-	defer bar.done()
+	bar := p.StartProgress("waiting for "+render.Count(int64(total), "job"), int64(total))
+	defer bar.Done()
 	var unsuccessful []string
 	for {
 		started := time.Now()
 		ended, open, err := look(ctx, service, waiting)
 		if err == nil {
 			waiting = open
-			bar.add(len(ended))
+			bar.Add(len(ended))
 			for _, j := range ended {
 				if j.State != ledger.SucceededState {
 					unsuccessful = append(unsuccessful, fmt.Sprintf("%s is %s", j.ID, j.State))
 				}
-				if !p.json {
+				if !p.JSON {
 					continue
 				}
-				if err := p.printJSON(render.ToJSON(j)); err != nil {
+				if err := p.PrintJSON(render.ToJSON(j)); err != nil {
 					return err
 				}
 			}
-			err = p.flush()
+			err = p.Flush()
 		}
 		if err == nil && len(waiting) == 0 {
-			bar.done()
+			bar.Done()
 			return notSucceeded(unsuccessful, total)
 		}
 		if err == nil { // many jobs must not keep a core busy
 			err = sleep(ctx, max(waitPoll, 5*time.Since(started)))
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			bar.done()
+			bar.Done()
 			return timedOut(waiting)
 		}
 		if err != nil {
@@ -123,9 +123,9 @@ func look(ctx context.Context, service *commands.Service, ids []ledger.JobID) (e
 
 func timedOut(waiting []ledger.JobID) error {
 	if len(waiting) == 1 {
-		return exitf(exitTimedOut, "timed out: job %s has not ended", waiting[0])
+		return cli.Exitf(cli.ExitTimedOut, "timed out: job %s has not ended", waiting[0])
 	}
-	return exitf(exitTimedOut, "timed out: %d jobs have not ended, the first of them is %s", len(waiting), waiting[0])
+	return cli.Exitf(cli.ExitTimedOut, "timed out: %d jobs have not ended, the first of them is %s", len(waiting), waiting[0])
 }
 
 func notSucceeded(unsuccessful []string, total int) error {
@@ -133,9 +133,9 @@ func notSucceeded(unsuccessful []string, total int) error {
 	case n == 0:
 		return nil
 	case total == 1:
-		return exitf(exitNotSucceeded, "job %s", unsuccessful[0])
+		return cli.Exitf(cli.ExitNotSucceeded, "job %s", unsuccessful[0])
 	default:
-		return exitf(exitNotSucceeded, "%d of %d jobs did not succeed: %s", n, total, strings.Join(unsuccessful, ", "))
+		return cli.Exitf(cli.ExitNotSucceeded, "%d of %d jobs did not succeed: %s", n, total, strings.Join(unsuccessful, ", "))
 	}
 }
 

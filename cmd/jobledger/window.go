@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/ledger"
@@ -12,14 +12,14 @@ import (
 
 // windowOf reads --from and --to. Without them it is the whole ledger as it is now.
 func (p *program) windowOf(c *cli.Context, tx *ledger.Tx) (w export.Window, err error) {
-	if err := p.checkOrder(c); err != nil {
+	if err := p.CheckFromTo(c); err != nil {
 		return w, err
 	}
 	if w.Until, err = tx.Tail(c.Context); err != nil {
 		return w, err
 	}
 	tail := w.Until
-	if moment, given, err := p.whenOf(c, "from"); err != nil {
+	if moment, given, err := p.WhenFlag(c, "from"); err != nil {
 		return w, err
 	} else if given {
 		if w.After, err = posOf(c.Context, tx, moment, true); err != nil {
@@ -27,7 +27,7 @@ func (p *program) windowOf(c *cli.Context, tx *ledger.Tx) (w export.Window, err 
 		}
 		w.From = moment.Time
 	}
-	if moment, given, err := p.whenOf(c, "to"); err != nil {
+	if moment, given, err := p.WhenFlag(c, "to"); err != nil {
 		return w, err
 	} else if given {
 		if w.Until, err = posOf(c.Context, tx, moment, false); err != nil {
@@ -45,7 +45,7 @@ func (p *program) windowOf(c *cli.Context, tx *ledger.Tx) (w export.Window, err 
 }
 
 // posOf returns the pos of the last event that is not later than w, or with before of the last that is earlier.
-func posOf(ctx context.Context, tx *ledger.Tx, w when, before bool) (int64, error) {
+func posOf(ctx context.Context, tx *ledger.Tx, w cli.When, before bool) (int64, error) {
 	switch {
 	case w.ByPos && before:
 		return max(w.Pos-1, 0), nil

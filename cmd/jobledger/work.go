@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
@@ -23,10 +23,10 @@ import (
 	"jobledger/ledger/failpoint"
 )
 
-func workVerb(p *program) verb {
-	return verb{
-		name: "work", group: groupWork, usage: "run a command for each job of a queue",
-		about: "The command gets the payload on its standard input and the job's id, token and attempt in the environment " +
+func workVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "work", Group: cli.GroupWork, Usage: "run a command for each job of a queue",
+		About: "The command gets the payload on its standard input and the job's id, token and attempt in the environment " +
 			"(JOBLEDGER_JOB, JOBLEDGER_TOKEN, …). Exit code 0 is success; what it printed is the result. 75 and 111 mean later, " +
 			"100 means never again, everything else is a failure that is retried. --map changes that: 'succeed'; 'fail', to be " +
 			"tried again; 'fail-no-retry'; or 'release', to run later with backoff.\n" +
@@ -36,34 +36,34 @@ func workVerb(p *program) verb {
 			"The command inherits this environment; with --env only what is named so, and " + strings.Join(worker.BaseEnv(), ", ") + ".\n" +
 			"The first INT, TERM or HUP stops claiming and lets running commands finish; the second, or --finish-within, ends them " +
 			"and gives their jobs back, which is no failure.",
-		rest: "CMD ARGS…",
-		flags: append([]cli.Flag{
-			listFlag("queue", "claim from `QUEUE`; may be repeated", "q"),
-			wholeFlag("jobs", "run `N` commands at a time", 1, 1, 1000, "", "j"),
+		Rest: "CMD ARGS…",
+		Flags: append([]cli.Flag{
+			cli.ListFlag("queue", "claim from `QUEUE`; may be repeated", "q"),
+			cli.WholeFlag("jobs", "run `N` commands at a time", 1, 1, 1000, "", "j"),
 			&cli.BoolFlag{Name: "once", Usage: "take one job and end; 3 if none is ready"},
 			&cli.BoolFlag{Name: "drain", Usage: "end when nothing is ready and all of its own jobs have ended"},
-			wholeFlag("max-jobs", "end after `N` jobs", 0, 1, 1_000_000_000, "no end"),
-			durationFlag("lease", "a claim holds for `D` without a heartbeat; heartbeats come every third of it", "1m", commands.MinLease, commands.MaxLease, false),
-			durationFlag("max-runtime", "no command runs longer than `D`", "", time.Millisecond, commands.MaxRunTime, false),
-			durationFlag("finish-within", "when told to stop, give back what is not done after `D`", "", time.Millisecond, 24*time.Hour, false),
+			cli.WholeFlag("max-jobs", "end after `N` jobs", 0, 1, 1_000_000_000, "no end"),
+			cli.DurationFlag("lease", "a claim holds for `D` without a heartbeat; heartbeats come every third of it", "1m", commands.MinLease, commands.MaxLease, false),
+			cli.DurationFlag("max-runtime", "no command runs longer than `D`", "", time.Millisecond, commands.MaxRunTime, false),
+			cli.DurationFlag("finish-within", "when told to stop, give back what is not done after `D`", "", time.Millisecond, 24*time.Hour, false),
 			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},
 			&cli.StringFlag{Name: "version", Usage: "take jobs of version `V`, and those without one"},
-			listFlag("capability", "take jobs that require `LABEL` too; may be repeated"),
+			cli.ListFlag("capability", "take jobs that require `LABEL` too; may be repeated"),
 		}, commandFlags()...),
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger work -q mail -- ./send.sh", "one job at a time, until interrupted"},
 			{"jobledger work -q mail -q sms -j 8 --lease 5m -- ./send.sh --fast", "eight at a time, from two queues"},
 			{"jobledger work -q mail --drain -- ./send.sh", "what is ready now, then end (for cron)"},
 			{"jobledger work -q mail --map 3=release --map 4=fail-no-retry -- ./send.sh", "exit code 3 means later, 4 means never again"},
 			{"jobledger work -q mail --env SMTP_URL -- ./send.sh", "the command sees SMTP_URL, but no other secret that stands in this environment"},
 		},
-		exits: []int{exitNothing, exitBusy, exitCannotRun, exitNotFound},
-		run: func(c *cli.Context) error {
+		Exits: []int{cli.ExitNothing, cli.ExitBusy, cli.ExitCannotRun, cli.ExitNotFound},
+		Run: func(c *cli.Context) error {
 			if len(c.StringSlice("queue")) == 0 {
-				return usagef("work needs a queue: -q QUEUE")
+				return cli.Usagef("work needs a queue: -q QUEUE")
 			}
 			if c.Bool("once") && (c.Bool("drain") || c.IsSet("max-jobs")) || c.Bool("drain") && c.IsSet("max-jobs") {
-				return usagef("--once, --drain and --max-jobs exclude each other")
+				return cli.Usagef("--once, --drain and --max-jobs exclude each other")
 			}
 			command, err := p.commandOf(c)
 			if err != nil {
@@ -78,12 +78,12 @@ func workVerb(p *program) verb {
 // commandFlags say how a worker's command is run, and what its end means.
 func commandFlags() []cli.Flag {
 	return []cli.Flag{
-		durationFlag("kill-after", "KILL comes `D` after TERM", "10s", time.Millisecond, time.Hour, false),
-		listFlag("map", "give an exit code another meaning, `CODE=OUTCOME`; may be repeated"),
-		listFlag("env", "of this environment the command gets `NAME`, PATH, HOME and the like, and no more; may be repeated"),
+		cli.DurationFlag("kill-after", "KILL comes `D` after TERM", "10s", time.Millisecond, time.Hour, false),
+		cli.ListFlag("map", "give an exit code another meaning, `CODE=OUTCOME`; may be repeated"),
+		cli.ListFlag("env", "of this environment the command gets `NAME`, PATH, HOME and the like, and no more; may be repeated"),
 		&cli.StringFlag{Name: "capture", Usage: "keep `WHAT` of the output: all or none", Value: captureAll},
 		&cli.StringFlag{Name: "result", Usage: "`WHAT` is the job's result: stdout or none", Value: resultStdout},
-		wholeFlag("log-limit", "keep `N` bytes of each stream of an attempt", 1<<20, 1<<10, 1<<30, ""),
+		cli.WholeFlag("log-limit", "keep `N` bytes of each stream of an attempt", 1<<20, 1<<10, 1<<30, ""),
 	}
 }
 
@@ -96,10 +96,10 @@ func (p *program) commandOf(c *cli.Context) (*worker.Command, error) {
 	if err != nil {
 		return nil, err
 	}
-	command := &worker.Command{Path: p.rest[0], Args: p.rest[1:], DB: absoluteDB(p.db), Supervisor: worker.SelfSupervisor(),
+	command := &worker.Command{Path: p.Rest[0], Args: p.Rest[1:], DB: cli.AbsoluteDSN(p.DB), Supervisor: worker.SelfSupervisor(),
 		Map: exits, Stdout: os.Stdout, Stderr: os.Stderr, ResultLimit: resultLimit,
 		NoResult: c.String("result") == resultNone, Private: c.String("capture") == captureNone, LogLimit: int64(c.Int("log-limit"))}
-	command.KillAfter, _ = durationOf(c, "kill-after")
+	command.KillAfter, _ = cli.DurationValue(c, "kill-after")
 	command.EnvOnly, err = p.envNames(c.StringSlice("env"))
 	return command, err
 }
@@ -108,10 +108,10 @@ func (p *program) commandOf(c *cli.Context) (*worker.Command, error) {
 func (p *program) envNames(names []string) ([]string, error) {
 	for _, name := range names {
 		if err := worker.CheckEnvName(name); err != nil {
-			return nil, withHint(usagef("--env: %w", err), "a name such as SMTP_URL; its value comes from this environment")
+			return nil, cli.WithHint(cli.Usagef("--env: %w", err), "a name such as SMTP_URL; its value comes from this environment")
 		}
 		if _, set := os.LookupEnv(name); !set {
-			p.message("--env %s: it is not set here, so the command does not have it", name)
+			p.Message("--env %s: it is not set here, so the command does not have it", name)
 		}
 	}
 	return names, nil
@@ -129,11 +129,11 @@ func checkOutputFlags(c *cli.Context) error {
 	capture, result := c.String("capture"), c.String("result")
 	switch {
 	case capture != captureAll && capture != captureNone:
-		return usagef("--capture: %q is neither %s nor %s", capture, captureAll, captureNone)
+		return cli.Usagef("--capture: %q is neither %s nor %s", capture, captureAll, captureNone)
 	case result != resultStdout && result != resultNone:
-		return usagef("--result: %q is neither %s nor %s", result, resultStdout, resultNone)
+		return cli.Usagef("--result: %q is neither %s nor %s", result, resultStdout, resultNone)
 	case capture == captureNone && c.IsSet("result") && result == resultStdout:
-		return usagef("--capture none and --result stdout exclude each other")
+		return cli.Usagef("--capture none and --result stdout exclude each other")
 	}
 	return nil
 }
@@ -149,11 +149,11 @@ func exitMap(pairs []string) (map[int]worker.Outcome, error) {
 			for _, o := range worker.Outcomes() {
 				words = append(words, string(o))
 			}
-			return nil, withHint(usagef("--map: %q is not CODE=OUTCOME", pair),
+			return nil, cli.WithHint(cli.Usagef("--map: %q is not CODE=OUTCOME", pair),
 				"a code is a number from 0 to 255, an outcome one of %s", strings.Join(words, ", "))
 		}
 		if _, twice := exits[int(code)]; twice {
-			return nil, usagef("--map: exit code %d stands there twice", code)
+			return nil, cli.Usagef("--map: exit code %d stands there twice", code)
 		}
 		exits[int(code)] = worker.Outcome(outcome)
 	}
@@ -161,32 +161,32 @@ func exitMap(pairs []string) (map[int]worker.Outcome, error) {
 }
 
 func (p *program) work(c *cli.Context, command *worker.Command) error {
-	notify := p.notifier()
+	notify := p.SystemdNotifier()
 	request := commands.ClaimRequest{Queues: c.StringSlice("queue"), Version: c.String("version"), Capabilities: c.StringSlice("capability"),
-		Worker: self(c.String("worker"), c.String("version"))}
+		Worker: cli.ThisWorker(c.String("worker"), c.String("version"))}
 	if err := request.Check(); err != nil { // before a ledger is made, or anything claimed
 		return err
 	}
 	if err := command.Check(); err != nil {
 		return commandError(err)
 	}
-	service, err := p.openOrCreate(c.Context)
+	service, err := p.OpenOrCreate(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	command.Logs = p.logsOf(service)
+	command.Logs = p.LogFolder(service)
 	w := &worker.Worker{Service: service, Command: command, Process: request.Worker,
 		Queues: request.Queues, Capabilities: request.Capabilities, Slots: c.Int("jobs"),
 		MaxJobs: c.Int("max-jobs"), Drain: c.Bool("drain") || c.Bool("once"), Log: slog.New(&lineHandler{p: p, mu: new(sync.Mutex)})}
 	if c.Bool("once") {
 		w.MaxJobs = 1
 	}
-	w.Lease, _ = durationOf(c, "lease")
-	w.MaxRuntime, _ = durationOf(c, "max-runtime")
+	w.Lease, _ = cli.DurationValue(c, "lease")
+	w.MaxRuntime, _ = cli.DurationValue(c, "max-runtime")
 
 	ctx, cancel := context.WithCancel(c.Context)
-	within, _ := durationOf(c, "finish-within")
+	within, _ := cli.DurationValue(c, "finish-within")
 	defer p.stopOnSignals(w, cancel, within, notify)()
 	var reaper sync.WaitGroup
 	if os.Getpid() == 1 { // of a container
@@ -203,9 +203,9 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 		return commandError(err)
 	}
 	if c.Bool("once") && stats.Claimed == 0 {
-		return exitf(exitNothing, "no job is ready in %s", strings.Join(w.Queues, ", "))
+		return cli.Exitf(cli.ExitNothing, "no job is ready in %s", strings.Join(w.Queues, ", "))
 	}
-	p.message("worker %s ended: %d claimed, %d succeeded, %d failed, %d released, %d lost",
+	p.Message("worker %s ended: %d claimed, %d succeeded, %d failed, %d released, %d lost",
 		w.Process.Name, stats.Claimed, stats.Succeeded, stats.Failed, stats.Released, stats.Lost)
 	return nil
 }
@@ -213,7 +213,7 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 // commandError gives a command that cannot be run the exit code that a shell would.
 func commandError(err error) error {
 	if e, ok := errors.AsType[*worker.StartError](err); ok {
-		return withHint(exitf(e.Code, "%w", e), "no job was harmed: what was claimed has been given back")
+		return cli.WithHint(cli.Exitf(e.Code, "%w", e), "no job was harmed: what was claimed has been given back")
 	}
 	return err
 }
@@ -234,7 +234,7 @@ func (p *program) stopOnSignals(w *worker.Worker, cancel func(), within time.Dur
 		}
 		notify("STOPPING=1")
 		w.Stop() // so that it holds when it is said
-		p.message("%v: no more jobs are claimed; those under way may finish (a second signal gives them back)", first)
+		p.Message("%v: no more jobs are claimed; those under way may finish (a second signal gives them back)", first)
 		var late <-chan time.Time
 		if within > 0 {
 			late = time.After(within)
@@ -248,7 +248,7 @@ func (p *program) stopOnSignals(w *worker.Worker, cancel func(), within time.Dur
 		case <-over:
 			return
 		}
-		p.message("%s: ending the jobs under way and giving them back", why)
+		p.Message("%s: ending the jobs under way and giving them back", why)
 		cancel()
 	}()
 	return func() {
@@ -292,7 +292,7 @@ func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.p.message("%s", render.Escape(line.String()))
+	h.p.Message("%s", render.Escape(line.String()))
 	return nil
 }
 

@@ -341,7 +341,7 @@ func TestTheReaderOfStdoutMayLeave(t *testing.T) {
 }
 
 // A frozen worker keeps nothing: its command ends with the lease, and what it says after waking up changes nothing. Where
-// it knows by its own clock, which depends on the step at which it froze, it says nothing: see TestAZombieOfEachStep.
+// it knows by its own clock, which depends on the step at which it froze, it says nothing: see TestStallWorkerAtEachStep.
 func TestAFrozenWorkerLosesItsJob(t *testing.T) {
 	for name, finishes := range map[string]bool{"command goes on": false, "command finishes meanwhile": true} {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"jobledger/cmd/jobledger/internal/cli"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
@@ -13,36 +13,36 @@ import (
 )
 
 // workersVerb answers who is alive.
-func workersVerb(p *program) verb {
-	return verb{
-		name: "workers", group: groupSee, usage: "show the worker processes and what they hold",
-		about: "A worker is working, or idle, or silent: not seen for three beats, and it did not say goodbye. SEEN is its last sign of " +
+func workersVerb(p *program) cli.Verb {
+	return cli.Verb{
+		Name: "workers", Group: cli.GroupSee, Usage: "show the worker processes and what they hold",
+		About: "A worker is working, or idle, or silent: not seen for three beats, and it did not say goodbye. SEEN is its last sign of " +
 			"life. A claimer that is no worker process is known by its heartbeats only, and silent once all of its leases have run out. " +
 			"Beside each job stand how long it has been held, the age of its last heartbeat, and what that told. " +
 			"--all shows those too that have stopped, and those that have been silent for more than a day. " +
 			"With --as-of it is what the events up to that moment say; who was idle and died is not among them.",
-		flags: []cli.Flag{
-			asOfFlag(),
+		Flags: []cli.Flag{
+			cli.AsOfFlag(),
 			&cli.BoolFlag{Name: "all", Usage: "every worker that ever started"},
 		},
-		examples: []example{
+		Examples: []cli.Example{
 			{"jobledger workers", "who is alive, since when, and what they hold"},
 			{"jobledger workers --all --json", "an object for each, with its jobs"},
 			{"jobledger workers --as-of 02:15", "who held what at a quarter past two"},
 		},
-		exits: []int{exitNothing},
-		run: func(c *cli.Context) error {
+		Exits: []int{cli.ExitNothing},
+		Run: func(c *cli.Context) error {
 			var workers []projection.Worker
 			p := p // with --as-of, its clock stands there
-			err := p.read(c.Context, func(tx *ledger.Tx) error {
-				m, given, err := p.momentOf(c, "as-of", tx)
+			err := p.Read(c.Context, func(tx *ledger.Tx) error {
+				m, given, err := p.MomentFlag(c, "as-of", tx)
 				switch {
 				case err != nil:
 				case given:
 					workers, err = projection.WorkersAsOf(c.Context, tx, m, c.Bool("all"))
 					p = p.at(m)
 				default:
-					workers, err = projection.Workers(c.Context, tx, p.now(), c.Bool("all"))
+					workers, err = projection.Workers(c.Context, tx, p.Now(), c.Bool("all"))
 				}
 				return err
 			})
@@ -50,14 +50,14 @@ func workersVerb(p *program) verb {
 			case err != nil:
 				return err
 			case len(workers) == 0 && c.Bool("all"):
-				return exitf(exitNothing, "no worker has ever started")
+				return cli.Exitf(cli.ExitNothing, "no worker has ever started")
 			case len(workers) == 0:
-				return withHint(exitf(exitNothing, "no worker is there"), "--all shows those that have stopped")
-			case !p.json:
+				return cli.WithHint(cli.Exitf(cli.ExitNothing, "no worker is there"), "--all shows those that have stopped")
+			case !p.JSON:
 				return p.printWorkers(workers)
 			}
 			for _, w := range workers {
-				if err := p.printJSON(toWorkerJSON(w)); err != nil {
+				if err := p.PrintJSON(toWorkerJSON(w)); err != nil {
 					return err
 				}
 			}
@@ -70,10 +70,10 @@ func workersVerb(p *program) verb {
 const jobsShown = 10
 
 func (p *program) printWorkers(workers []projection.Worker) error {
-	t := &table{columns: []column{{title: "WORKER", least: 8}, {title: "STATE", state: true}, {title: "UP", right: true}, {title: "SEEN", right: true},
-		{title: "JOB"}, {title: "HELD", right: true}, {title: "BEAT", right: true}, {title: "PROGRESS", least: 8}, {title: "QUEUES", least: 8},
-		{title: "CAPABILITIES", least: 5}, {title: "VERSION", least: 5}, {title: "PROCESS", least: 8}}}
-	now := p.now()
+	t := &cli.Table{Columns: []cli.Column{{Title: "WORKER", Least: 8}, {Title: "STATE", State: true}, {Title: "UP", Right: true}, {Title: "SEEN", Right: true},
+		{Title: "JOB"}, {Title: "HELD", Right: true}, {Title: "BEAT", Right: true}, {Title: "PROGRESS", Least: 8}, {Title: "QUEUES", Least: 8},
+		{Title: "CAPABILITIES", Least: 5}, {Title: "VERSION", Least: 5}, {Title: "PROCESS", Least: 8}}}
+	now := p.Now()
 	since := func(at time.Time) string { return render.Roughly(max(0, now.Sub(at))) }
 	for _, w := range workers {
 		up := "-"
@@ -83,18 +83,18 @@ func (p *program) printWorkers(workers []projection.Worker) error {
 		first := []string{w.Name, string(w.State), up, since(w.SeenAt)}
 		rest := []string{strings.Join(w.Queues, " "), strings.Join(w.Capabilities, " "), w.Version, fmt.Sprintf("%d on %s", w.PID, render.OrNone(w.Host))}
 		if len(w.Jobs) == 0 {
-			t.add(append(append(first, "-", "", "", ""), rest...)...)
+			t.Add(append(append(first, "-", "", "", ""), rest...)...)
 		}
 		for i, j := range w.Jobs {
 			if i == jobsShown {
-				t.add(append(blanks(4), append([]string{fmt.Sprintf("… %d more", len(w.Jobs)-i)}, blanks(7)...)...)...)
+				t.Add(append(blanks(4), append([]string{fmt.Sprintf("… %d more", len(w.Jobs)-i)}, blanks(7)...)...)...)
 				break
 			}
-			t.add(append(append(first, string(j.ID), since(j.ClaimedAt), since(j.HeartbeatAt), progressText(j)), rest...)...)
+			t.Add(append(append(first, string(j.ID), since(j.ClaimedAt), since(j.HeartbeatAt), progressText(j)), rest...)...)
 			first, rest = blanks(4), blanks(4)
 		}
 	}
-	return p.printTable(t)
+	return p.PrintTable(t)
 }
 
 func blanks(n int) []string { return make([]string, n) }

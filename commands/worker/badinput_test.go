@@ -15,9 +15,8 @@ import (
 	"jobledger/projection"
 )
 
-// A worker that asks for what no claim may ask for would ask for ever. It ends before it has said that it
-// started.
-func TestAWorkerThatCouldNeverClaimDoesNotStart(t *testing.T) {
+// A worker whose claims can only be refused ends at once, before it records that it started.
+func TestWorkerRefusesInvalidClaims(t *testing.T) {
 	service := &commands.Service{Store: ledgertest.Open(t)}
 	idle := worker.HandlerFunc(func(context.Context, projection.Job) ([]byte, error) { return nil, nil })
 	fine := ledger.Worker{Name: "w", Boot: "b"}
@@ -33,7 +32,7 @@ func TestAWorkerThatCouldNeverClaimDoesNotStart(t *testing.T) {
 		"a version":     {Process: ledger.Worker{Name: "w", Boot: "b", Version: "v 1"}, Queues: []string{"mail"}},
 	} {
 		w.Service, w.Handler, w.Drain = service, idle, true
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // not for ever
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		if _, err := w.Run(ctx); !errors.Is(err, commands.ErrInvalid) {
 			t.Errorf("%s: got %v, want %v", name, err, commands.ErrInvalid)
 		}
@@ -44,9 +43,9 @@ func TestAWorkerThatCouldNeverClaimDoesNotStart(t *testing.T) {
 	}
 }
 
-// What a handler answers may be more than can be recorded. That is a failure which says so: not recorded at
-// all, the job would lie there until its lease ends, and then be done again.
-func TestAnAnswerThatCannotBeRecordedIsAFailureThatSaysSo(t *testing.T) {
+// A result or error that cannot be recorded fails the job with a message. Otherwise the job would wait for
+// the end of its lease and run again.
+func TestHandlerInvalidEndFailsTheJob(t *testing.T) {
 	service := &commands.Service{Store: ledgertest.Open(t)}
 	for _, test := range []struct {
 		result []byte
@@ -54,17 +53,24 @@ func TestAnAnswerThatCannotBeRecordedIsAFailureThatSaysSo(t *testing.T) {
 		code   string
 		detail string
 	}{
-		{make([]byte, commands.MaxPayload+1), nil, "invalid_end", "result of 1048577 bytes is not allowed; allowed: up to 1,048,576 bytes"},
+		{make([]byte, commands.MaxPayload+1), nil, "invalid_end",
+			"result of 1048577 bytes is not allowed; allowed: up to 1,048,576 bytes"},
 		{nil, worker.Snooze(-time.Hour), "invalid_end", "delay -1h0m0s is not allowed; allowed: 0s to 8784h"},
-		{nil, worker.Snooze(1 << 62), "invalid_end", "delay 1281023h53m38.427387904s is not allowed; allowed: 0s to 8784h"},
-		{nil, errors.New("a\xff\x00b" + strings.Repeat("é", commands.MaxErrorDetail)), "error", strings.Repeat("é", commands.MaxErrorDetail/2)},
+		{nil, worker.Snooze(1 << 62), "invalid_end",
+			"delay 1281023h53m38.427387904s is not allowed; allowed: 0s to 8784h"},
+		{nil, errors.New("a\xff\x00b" + strings.Repeat("é", commands.MaxErrorDetail)), "error",
+			strings.Repeat("é", commands.MaxErrorDetail/2)},
 	} {
 		j := one(t, service, commands.Enqueue{MaxAttempts: 1})
-		w := worker.Worker{Service: service, Process: ledger.Worker{Name: "w", Boot: "b"}, Queues: []string{"mail"}, MaxJobs: 1,
-			Handler: worker.HandlerFunc(func(context.Context, projection.Job) ([]byte, error) { return test.result, test.err })}
+		w := newWorker(service, func(context.Context, projection.Job) ([]byte, error) {
+			return test.result, test.err
+		})
+		w.Drain, w.MaxJobs = false, 1
 		stats, err := w.Run(t.Context())
-		if j = get(t, service, j.ID); err != nil || stats.Failed != 1 || j.ErrorCode != test.code || j.ErrorDetail != test.detail || j.State != ledger.FailedState {
-			t.Errorf("%.40v: got %+v, %v; the job is %s with %q, %.100q", test.err, stats, err, j.State, j.ErrorCode, j.ErrorDetail)
+		if j = get(t, service, j.ID); err != nil || stats.Failed != 1 || j.State != ledger.FailedState ||
+			j.ErrorCode != test.code || j.ErrorDetail != test.detail {
+			t.Errorf("%.40v: got %+v, %v; the job is %s with %q, %.100q",
+				test.err, stats, err, j.State, j.ErrorCode, j.ErrorDetail)
 		}
 		if got := kinds(t, service, j.N); !slices.Equal(got, []string{"enqueued", "claimed", "failed"}) {
 			t.Errorf("events: %v", got)

@@ -13,21 +13,23 @@ import (
 	"time"
 
 	"jobledger/commands"
-	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
 
-var crowdFile = flag.String("crowd", "", "BenchmarkDrain/crowded: the ledger to start from; made there if it is missing, which takes minutes")
+var crowdFile = flag.String("crowd", "",
+	"BenchmarkDrain/crowded: the ledger to start from; it is made if it is missing, which takes minutes")
 
-var finished = flag.Int("finished", 0, "BenchmarkDrain/finished: how many jobs have ended in the ledger before; they are enqueued and run first, and vacuumed")
+var finished = flag.Int("finished", 0,
+	"BenchmarkDrain/finished: how many jobs end before the measurement; the ledger is vacuumed after them")
 
 // BenchmarkDrain runs no-op jobs of 100 bytes through a Worker; one op is one job. Give it jobs enough:
 //
 //	go test -run '^$' -bench Drain -benchtime 60000x ./commands/worker
-//	go test -run '^$' -bench Drain/slots=64 -benchtime 60000x -count 5 ./commands/worker -args -crowd /tmp/crowd.db
-//	go test -run '^$' -bench 'Drain/slots=64/(empty|finished)' -benchtime 60000x ./commands/worker -args -finished 1000000 -engine postgres
+//	go test -run '^$' -bench Drain/slots=64 -benchtime 60000x ./commands/worker -args -crowd /tmp/crowd.db
+//	go test -run '^$' -bench 'Drain/slots=64/(empty|finished)' -benchtime 60000x ./commands/worker \
+//		-args -finished 1000000 -engine postgres
 func BenchmarkDrain(b *testing.B) {
 	plain := func(i int) commands.Enqueue { return commands.Enqueue{Queue: "mail", Payload: make([]byte, 100)} }
 	for _, slots := range []int{8, 64, 1000} {
@@ -85,15 +87,15 @@ func fill(b *testing.B, service *commands.Service, n int, job func(i int) comman
 
 func drain(b *testing.B, service *commands.Service, slots, jobs int) {
 	b.Helper()
-	w := worker.Worker{Service: service, Process: ledger.Worker{Name: "w", Boot: "b"}, Queues: []string{"mail"}, Slots: slots, Drain: true,
-		Handler: worker.HandlerFunc(func(context.Context, projection.Job) ([]byte, error) { return nil, nil })}
+	w := newWorker(service, func(context.Context, projection.Job) ([]byte, error) { return nil, nil })
+	w.Slots = slots
 	if stats, err := w.Run(b.Context()); err != nil || stats.Succeeded != jobs {
 		b.Fatalf("run: %+v, %v", stats, err)
 	}
 }
 
-// crowded is a ledger with jobs that no claim should notice: a million that have ended, and ahead of all
-// others 200,000 that nobody may take and 200,000 for later.
+// crowded is a ledger with jobs that should not slow down a claim: a million that have ended, and ahead of
+// all others 200,000 that require a missing capability and 200,000 for later.
 func crowded(b *testing.B, plain func(i int) commands.Enqueue) *ledger.Store {
 	b.Helper()
 	const finished, ahead = 1_000_000, 200_000

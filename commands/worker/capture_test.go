@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// wantKept is what a file of such a limit holds of data.
+// wantKept returns what a file with that limit holds of data.
 func wantKept(data []byte, limit int64) []byte {
 	if int64(len(data)) <= limit+cutMarkLen {
 		return data
@@ -26,8 +26,9 @@ func TestLogFileKeepsHeadAndTail(t *testing.T) {
 	for i := range 300 {
 		limit := 200 + random.Int64N(300)
 		data := make([]byte, random.Int64N(12*limit))
-		if i < 8 { // around the places where it begins to cut
-			data = make([]byte, []int64{0, 1, limit, limit + cutMarkLen - 1, limit + cutMarkLen, limit + cutMarkLen + 1, limit + limit/2 + cutMarkLen, limit + limit/2 + cutMarkLen + 1}[i])
+		if i < 8 { // around the lengths at which it begins to cut
+			short, long := limit+cutMarkLen, limit+limit/2+cutMarkLen
+			data = make([]byte, []int64{0, 1, limit, short - 1, short, short + 1, long, long + 1}[i])
 		}
 		for j := range data {
 			data[j] = byte(random.Uint32())
@@ -57,7 +58,7 @@ func TestLogFileKeepsHeadAndTail(t *testing.T) {
 	}
 }
 
-func TestTroubleWithAFileIsToldOnce(t *testing.T) {
+func TestCapturedReportsFileErrorOnClose(t *testing.T) {
 	occupied := filepath.Join(t.TempDir(), "x")
 	if err := os.WriteFile(occupied, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -74,7 +75,7 @@ func TestTroubleWithAFileIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestAReasonFitsItsLimit(t *testing.T) {
+func TestReasonFitsItsLimit(t *testing.T) {
 	long := fmt.Errorf("a\x00\xff%s", bytes.Repeat([]byte("é"), 1000))
 	if got := reason(long); len(got) > 1024 || len(got) < 1020 || got[:9] != "a\uFFFD\uFFFDé" {
 		t.Errorf("got %d bytes, %q…", len(got), got[:9])

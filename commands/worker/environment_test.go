@@ -8,9 +8,9 @@ import (
 	"jobledger/projection"
 )
 
-func TestWhatACommandInherits(t *testing.T) {
-	env := []string{"PATH=/bin", "LC_ALL=C", "LC=x", "PATHS=x", "A=1", "AA=2", "EMPTY=", "NONAME", "A=again", "=x",
-		"JOBLEDGER_TOKEN=another job's", "JOBLEDGER_X=1", "NOTIFY_SOCKET=/run/x", "TZ=UTC"}
+func TestCommandInheritsEnvironment(t *testing.T) {
+	env := []string{"PATH=/bin", "LC_ALL=C", "LC=x", "PATHS=x", "A=1", "AA=2", "EMPTY=", "NONAME",
+		"A=again", "=x", "JOBLEDGER_TOKEN=another job's", "JOBLEDGER_X=1", "NOTIFY_SOCKET=/run/x", "TZ=UTC"}
 	tests := []struct {
 		only []string
 		want string

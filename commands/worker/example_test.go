@@ -2,10 +2,12 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -15,35 +17,43 @@ import (
 	"jobledger/projection"
 )
 
-// A Go program embeds the same runtime that the command line has.
-func Example() {
-	ctx := context.Background()
+// openExample returns a Service on a new ledger, and a function that removes it.
+func openExample() (*commands.Service, func()) {
 	folder, err := os.MkdirTemp("", "jobledger")
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(folder)
-	store, err := ledger.Open(ctx, filepath.Join(folder, "jobs.db"))
+	store, err := ledger.Open(context.Background(), filepath.Join(folder, "jobs.db"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer store.Close()
-	service := &commands.Service{Store: store}
+	return &commands.Service{Store: store}, func() {
+		_ = store.Close()
+		_ = os.RemoveAll(folder)
+	}
+}
 
-	// The key makes it safe to enqueue twice: the second time gives the same job.
+// A Go program embeds the runtime that the command line has.
+func Example() {
+	ctx := context.Background()
+	service, remove := openExample()
+	defer remove()
+
+	// The key makes it safe to enqueue twice: the second call returns the same job.
 	for range 2 {
-		jobs, err := service.Enqueue(ctx, "web", commands.Enqueue{Queue: "mail", Payload: []byte("Ada"), Key: "welcome-17"})
+		job := commands.Enqueue{Queue: "mail", Payload: []byte("Ada"), Key: "welcome-17"}
+		jobs, err := service.Enqueue(ctx, "web", job)
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println("was there already:", jobs[0].Existing)
+		fmt.Println("existing:", jobs[0].Existing)
 	}
 
 	w := &worker.Worker{
 		Service: service,
 		Process: ledger.Worker{Name: "mailer", Boot: ulid.Make().String()},
 		Queues:  []string{"mail"},
-		Drain:   true, // end when nothing is left; without it, Run works until Stop
+		Drain:   true, // end when no job is ready; without it, Run works until Stop
 		Handler: worker.HandlerFunc(func(ctx context.Context, job projection.Job) ([]byte, error) {
 			return fmt.Appendf(nil, "Dear %s", job.Payload), nil
 		}),
@@ -52,7 +62,48 @@ func Example() {
 	fmt.Printf("%+v %v\n", stats, err)
 
 	// Output:
-	// was there already: false
-	// was there already: true
+	// existing: false
+	// existing: true
 	// {Claimed:1 Succeeded:1 Failed:0 Released:0 Lost:0} <nil>
+}
+
+// A failed attempt is retried after a backoff, of about a second after the first, until MaxAttempts are used
+// up. Permanent ends a job that no retry can help.
+func ExampleWorker_Run_retries() {
+	ctx := context.Background()
+	service, remove := openExample()
+	defer remove()
+	for _, payload := range []string{"flaky", "malformed"} {
+		job := commands.Enqueue{Queue: "mail", Payload: []byte(payload), MaxAttempts: 3}
+		if _, err := service.Enqueue(ctx, "web", job); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	w := &worker.Worker{
+		Service: service,
+		Process: ledger.Worker{Name: "mailer", Boot: ulid.Make().String()},
+		Queues:  []string{"mail"},
+		MaxJobs: 3, // two attempts at the first job and one at the second
+		Handler: worker.HandlerFunc(func(ctx context.Context, job projection.Job) ([]byte, error) {
+			switch {
+			case string(job.Payload) == "malformed":
+				return nil, worker.Permanent(errors.New("no address"))
+			case job.Attempt == 1:
+				return nil, errors.New("connection refused")
+			}
+			return []byte("sent"), nil
+		}),
+		Hooks: worker.Hooks{Ended: func(job projection.Job, how worker.Ending, took time.Duration) {
+			fmt.Printf("%s: attempt %d %s, now %s\n", job.Payload, job.Attempt, how, job.State)
+		}},
+	}
+	if _, err := w.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+
+	// Unordered output:
+	// flaky: attempt 1 failed, now queued
+	// malformed: attempt 1 failed, now failed
+	// flaky: attempt 2 succeeded, now succeeded
 }

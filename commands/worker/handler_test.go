@@ -60,35 +60,49 @@ func kinds(t testing.TB, s *commands.Service, n int64) (words []string) {
 }
 
 func newWorker(s *commands.Service, f worker.HandlerFunc) *worker.Worker {
-	return &worker.Worker{Service: s, Process: ledger.Worker{Name: "w1", Boot: "b1"}, Queues: []string{"mail"}, Drain: true, Handler: f}
+	return &worker.Worker{
+		Service: s, Process: ledger.Worker{Name: "w1", Boot: "b1"}, Queues: []string{"mail"}, Drain: true, Handler: f,
+	}
 }
 
-func TestWhatAHandlerReturnsDecidesHowTheJobEnds(t *testing.T) {
+func TestHandlerReturnDecidesHowTheJobEnds(t *testing.T) {
 	fail := errors.New("smtp says no")
 	for name, test := range map[string]struct {
 		work  worker.HandlerFunc
 		state ledger.State
 		check func(projection.Job) bool
 	}{
-		"result": {func(context.Context, projection.Job) ([]byte, error) { return []byte("sent"), nil }, ledger.SucceededState,
+		"result": {func(context.Context, projection.Job) ([]byte, error) {
+			return []byte("sent"), nil
+		}, ledger.SucceededState,
 			func(j projection.Job) bool { return string(j.Result) == "sent" }},
-		"no result": {func(context.Context, projection.Job) ([]byte, error) { return nil, nil }, ledger.SucceededState,
+		"no result": {func(context.Context, projection.Job) ([]byte, error) {
+			return nil, nil
+		}, ledger.SucceededState,
 			func(j projection.Job) bool { return j.Result == nil }},
 		"error": {func(context.Context, projection.Job) ([]byte, error) { return nil, fail }, ledger.Queued,
 			func(j projection.Job) bool {
 				return j.ErrorCode == "error" && j.ErrorDetail == "smtp says no" && j.Failures == 1
 			}},
-		"permanent error": {func(context.Context, projection.Job) ([]byte, error) { return nil, worker.Permanent(fail) }, ledger.FailedState,
+		"permanent error": {func(context.Context, projection.Job) ([]byte, error) {
+			return nil, worker.Permanent(fail)
+		}, ledger.FailedState,
 			func(j projection.Job) bool { return j.ErrorDetail == "smtp says no" }},
-		"snooze": {func(context.Context, projection.Job) ([]byte, error) { return nil, worker.Snooze(time.Hour) }, ledger.Queued,
+		"snooze": {func(context.Context, projection.Job) ([]byte, error) {
+			return nil, worker.Snooze(time.Hour)
+		}, ledger.Queued,
 			func(j projection.Job) bool {
 				return j.Failures == 0 && j.Snoozes == 1 && time.Until(j.RunAt) > 59*time.Minute
 			}},
 		"panic": {func(context.Context, projection.Job) ([]byte, error) { panic("boom") }, ledger.Queued,
 			func(j projection.Job) bool {
-				return j.ErrorCode == "panic" && strings.Contains(j.ErrorDetail, "boom") && strings.Contains(j.ErrorDetail, "handler_test.go")
+				return j.ErrorCode == "panic" && strings.Contains(j.ErrorDetail, "boom") &&
+					strings.Contains(j.ErrorDetail, "handler_test.go")
 			}},
-		"no return": {func(context.Context, projection.Job) ([]byte, error) { runtime.Goexit(); return nil, nil }, ledger.Queued,
+		"no return": {func(context.Context, projection.Job) ([]byte, error) {
+			runtime.Goexit()
+			return nil, nil
+		}, ledger.Queued,
 			func(j projection.Job) bool {
 				return j.ErrorCode == "error" && strings.Contains(j.ErrorDetail, "runtime.Goexit") && j.Failures == 1
 			}},
@@ -117,8 +131,8 @@ func TestWhatAHandlerReturnsDecidesHowTheJobEnds(t *testing.T) {
 	}
 }
 
-// A job of three hours under a lease of a minute: the heartbeats keep it, and nothing else happens to it.
-func TestHeartbeatsKeepALongJob(t *testing.T) {
+// A job of three hours keeps its lease of one minute by heartbeats, and nothing else happens to it.
+func TestWorkerHeartbeatsKeepLongJob(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		service := &commands.Service{Store: ledgertest.Open(t)}
@@ -151,14 +165,15 @@ func TestHeartbeatsKeepALongJob(t *testing.T) {
 	})
 }
 
-func TestACancelledJobStopsItsHandlerAndRecordsNothing(t *testing.T) {
+func TestHandlerStopsWhenJobIsCancelled(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		service := &commands.Service{Store: ledgertest.Open(t)}
 		j := one(t, service, commands.Enqueue{})
 		var cause atomic.Value
 		w := newWorker(service, func(ctx context.Context, job projection.Job) ([]byte, error) {
-			if _, err := service.Apply(ctx, "cli:test", job.ID, commands.Cancel{Reason: "wrong customer"}); err != nil {
+			cancel := commands.Cancel{Reason: "wrong customer"}
+			if _, err := service.Apply(ctx, "cli:test", job.ID, cancel); err != nil {
 				return nil, err
 			}
 			<-ctx.Done()
@@ -180,7 +195,7 @@ func TestACancelledJobStopsItsHandlerAndRecordsNothing(t *testing.T) {
 	})
 }
 
-func TestStopWaitsAndASecondStopReleases(t *testing.T) {
+func TestStopWaitsAndEndOfContextReleases(t *testing.T) {
 	service := &commands.Service{Store: ledgertest.Open(t)}
 	j := one(t, service, commands.Enqueue{})
 	started := make(chan struct{})

@@ -16,7 +16,7 @@ import (
 	"jobledger/projection"
 )
 
-func TestHooksTellOfEveryClaim(t *testing.T) {
+func TestHooksReportEveryClaim(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		service := &commands.Service{Store: ledgertest.Open(t)}
@@ -40,44 +40,46 @@ func TestHooksTellOfEveryClaim(t *testing.T) {
 			return nil, nil
 		})
 		w.Slots, w.Poll = 4, time.Second
-		var told []string
-		tell := func(job projection.Job, what string, d time.Duration) {
-			told = append(told, fmt.Sprintf("%s %s %s", job.Payload, what, d.Round(time.Second)))
+		var reported []string
+		report := func(job projection.Job, what string, d time.Duration) {
+			reported = append(reported, fmt.Sprintf("%s %s %s", job.Payload, what, d.Round(time.Second)))
 		}
 		w.Hooks = worker.Hooks{
-			Started: func(job projection.Job, waited time.Duration) { tell(job, "started", waited) },
+			Started: func(job projection.Job, waited time.Duration) { report(job, "started", waited) },
 			Ended: func(job projection.Job, how worker.Ending, took time.Duration) {
-				tell(job, fmt.Sprintf("%s, now %s,", how, job.State), took)
+				report(job, fmt.Sprintf("%s, now %s,", how, job.State), took)
 			},
 		}
 		stats, err := w.Run(t.Context())
-		if want := (worker.Stats{Claimed: 4, Succeeded: 1, Failed: 1, Released: 1, Lost: 1}); err != nil || stats != want {
+		wantStats := worker.Stats{Claimed: 4, Succeeded: 1, Failed: 1, Released: 1, Lost: 1}
+		if err != nil || stats != wantStats {
 			t.Errorf("run: %+v, %v", stats, err)
 		}
-		slices.Sort(told)
+		slices.Sort(reported)
 		want := []string{
 			"bad failed, now failed, 10s", "bad started 3s",
 			"fine started 3s", "fine succeeded, now succeeded, 10s",
 			"later released, now queued, 10s", "later started 3s",
 			"stolen lost, now claimed, 20s", "stolen started 3s",
 		}
-		if !slices.Equal(told, want) {
-			t.Errorf("got  %q\nwant %q", told, want)
+		if !slices.Equal(reported, want) {
+			t.Errorf("got  %q\nwant %q", reported, want)
 		}
 		verify(t, service.Store)
 	})
 }
 
-// Whoever has the token may have ended the claim: the handler hears of it with the next beat, and its result
+// Another process that has the token may end the claim. The next heartbeat stops the handler, and its result
 // is lost.
-func TestALostLeaseStopsItsHandlerAndRecordsNothing(t *testing.T) {
+func TestHandlerStopsWhenLeaseIsLost(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		service := &commands.Service{Store: ledgertest.Open(t)}
 		j := one(t, service, commands.Enqueue{})
 		var cause error
 		w := newWorker(service, func(ctx context.Context, job projection.Job) ([]byte, error) {
-			if _, err := service.Apply(ctx, "cli:test", job.ID, commands.Release{Token: job.Token, Delay: time.Hour}); err != nil {
+			release := commands.Release{Token: job.Token, Delay: time.Hour}
+			if _, err := service.Apply(ctx, "cli:test", job.ID, release); err != nil {
 				return nil, err
 			}
 			<-ctx.Done()
@@ -91,7 +93,8 @@ func TestALostLeaseStopsItsHandlerAndRecordsNothing(t *testing.T) {
 		if !errors.Is(cause, commands.ErrLeaseLost) {
 			t.Errorf("cause: got %v, want ErrLeaseLost", cause)
 		}
-		if got := kinds(t, service, j.N); !slices.Equal(got, []string{"enqueued", "claimed", "released", "refused"}) {
+		got := kinds(t, service, j.N)
+		if !slices.Equal(got, []string{"enqueued", "claimed", "released", "refused"}) {
 			t.Errorf("events: %q", got)
 		}
 		if j = get(t, service, j.ID); j.State != ledger.Queued || j.Result != nil {
@@ -101,7 +104,7 @@ func TestALostLeaseStopsItsHandlerAndRecordsNothing(t *testing.T) {
 	})
 }
 
-func TestMaxRuntimeIsTheCauseOfTheEnd(t *testing.T) {
+func TestHandlerStopsAtMaxRuntime(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		service := &commands.Service{Store: ledgertest.Open(t)}
@@ -117,7 +120,8 @@ func TestMaxRuntimeIsTheCauseOfTheEnd(t *testing.T) {
 		if stats, err := w.Run(t.Context()); err != nil || stats.Failed != 1 {
 			t.Fatalf("run: %+v, %v", stats, err)
 		}
-		if took := time.Since(begun).Round(time.Second); !errors.Is(cause, worker.ErrMaxRuntime) || took != 5*time.Minute {
+		took := time.Since(begun).Round(time.Second)
+		if !errors.Is(cause, worker.ErrMaxRuntime) || took != 5*time.Minute {
 			t.Errorf("cause %v after %v, want ErrMaxRuntime after 5m", cause, took)
 		}
 		verify(t, service.Store)

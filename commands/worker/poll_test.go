@@ -17,22 +17,22 @@ import (
 	"jobledger/projection"
 )
 
-// waiting is a worker that waits, in a bubble, and says when it began with each job.
-type waiting struct {
+// idleWorker is a worker that waits for jobs in a synctest bubble, and sends when it began each job.
+type idleWorker struct {
 	*commands.Service
 	*worker.Worker
 	t     testing.TB
 	began chan time.Time
 }
 
-func startWaiting(t testing.TB) *waiting {
+func startIdle(t testing.TB) *idleWorker {
 	t.Helper()
-	w := &waiting{Service: &commands.Service{Store: ledgertest.Open(t)}, t: t, began: make(chan time.Time, 100)}
+	w := &idleWorker{Service: &commands.Service{Store: ledgertest.Open(t)}, t: t, began: make(chan time.Time, 100)}
 	w.Worker = newWorker(w.Service, func(context.Context, projection.Job) ([]byte, error) {
 		w.began <- time.Now()
 		return nil, nil
 	})
-	w.Drain, w.Poll = false, 100*time.Hour // what wakes it is not that
+	w.Drain, w.Poll = false, 100*time.Hour // so that only a notification wakes it
 	var run sync.WaitGroup
 	run.Go(func() {
 		if _, err := w.Run(context.Background()); err != nil {
@@ -48,7 +48,7 @@ func startWaiting(t testing.TB) *waiting {
 }
 
 // begins wants the next job to begin at want, or up to 10 ms later.
-func (w *waiting) begins(want time.Time) {
+func (w *idleWorker) begins(want time.Time) {
 	w.t.Helper()
 	select {
 	case at := <-w.began:
@@ -60,13 +60,13 @@ func (w *waiting) begins(want time.Time) {
 	}
 }
 
-func TestAWaitingWorkerBeginsAtOnce(t *testing.T) {
+func TestIdleWorkerBeginsAtOnce(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
-		w := startWaiting(t)
+		w := startIdle(t)
 		for range 3 {
 			one(t, w.Service, commands.Enqueue{})
-			synctest.Wait() // no time passes
+			synctest.Wait() // it returns before any time passes
 			if len(w.began) != 1 {
 				t.Errorf("not at once")
 			}
@@ -76,10 +76,10 @@ func TestAWaitingWorkerBeginsAtOnce(t *testing.T) {
 	})
 }
 
-func TestAWaitingWorkerBeginsWhenAJobIsDue(t *testing.T) {
+func TestIdleWorkerBeginsWhenJobIsDue(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
-		w := startWaiting(t)
+		w := startIdle(t)
 		due := time.Now().Add(10 * time.Minute)
 		one(t, w.Service, commands.Enqueue{RunAt: due.Add(time.Hour)})
 		one(t, w.Service, commands.Enqueue{RunAt: due})
@@ -94,10 +94,10 @@ func TestAWaitingWorkerBeginsWhenAJobIsDue(t *testing.T) {
 	})
 }
 
-func TestAWaitingWorkerBeginsWhenItsQueueIsResumed(t *testing.T) {
+func TestIdleWorkerBeginsWhenQueueIsResumed(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
-		w := startWaiting(t)
+		w := startIdle(t)
 		if _, err := w.Pause(t.Context(), "cli:test", "mail", ""); err != nil {
 			t.Fatal(err)
 		}
@@ -113,8 +113,8 @@ func TestAWaitingWorkerBeginsWhenItsQueueIsResumed(t *testing.T) {
 	})
 }
 
-// A look reads the clock, as each enqueueing does; so counting readings tells how often a worker looks.
-func TestAWorkerWithoutAFreeSlotOrAReasonDoesNotLook(t *testing.T) {
+// Each read of the ledger reads the clock once, and so does each Enqueue. The test counts these.
+func TestWorkerDoesNotReadWithoutFreeSlotOrReason(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		store := ledgertest.Open(t)
@@ -136,7 +136,7 @@ func TestAWorkerWithoutAFreeSlotOrAReasonDoesNotLook(t *testing.T) {
 		before := readings.Load()
 		time.Sleep(4900 * time.Millisecond)
 		if n := readings.Load() - before; n != 0 {
-			t.Errorf("idle for less than Poll: looked %d times", n)
+			t.Errorf("idle for less than Poll: %d reads", n)
 		}
 		one(t, service, commands.Enqueue{})
 		synctest.Wait() // it is busy
@@ -146,7 +146,7 @@ func TestAWorkerWithoutAFreeSlotOrAReasonDoesNotLook(t *testing.T) {
 			synctest.Wait()
 		}
 		if n := readings.Load() - before; n != 50 {
-			t.Errorf("busy while 50 jobs came: looked %d times", n-50)
+			t.Errorf("busy while 50 jobs came: %d reads", n-50)
 		}
 		close(release)
 		run.Wait()
@@ -154,14 +154,15 @@ func TestAWorkerWithoutAFreeSlotOrAReasonDoesNotLook(t *testing.T) {
 	})
 }
 
-// A worker that is never told still finds its work.
-func TestAWaitingWorkerLooksNowAndThen(t *testing.T) {
+// A worker that is never notified still finds its work.
+func TestIdleWorkerPollsWithoutNotification(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	synctest.Test(t, func(t *testing.T) {
-		deaf, other := ledgertest.OpenAt(t, path), ledgertest.OpenAt(t, path) // in a bubble, one does not hear the other
+		// In a bubble, one store does not notify the other.
+		unnotified, other := ledgertest.OpenAt(t, path), ledgertest.OpenAt(t, path)
 		began := make(chan time.Time, 1)
-		w := newWorker(&commands.Service{Store: deaf}, func(context.Context, projection.Job) ([]byte, error) {
+		w := newWorker(&commands.Service{Store: unnotified}, func(context.Context, projection.Job) ([]byte, error) {
 			began <- time.Now()
 			return nil, nil
 		})
@@ -180,8 +181,8 @@ func TestAWaitingWorkerLooksNowAndThen(t *testing.T) {
 	})
 }
 
-// Several workers that hear of the same jobs run each of them once, and none is left over.
-func TestWorkersThatCompeteShareWhatComes(t *testing.T) {
+// Several workers that are notified of the same jobs run each job once.
+func TestWorkersCompetingRunEachJobOnce(t *testing.T) {
 	path := ledgertest.Relaxed(filepath.Join(t.TempDir(), "jobs.db"))
 	const jobs = 40
 	var mu sync.Mutex
@@ -190,7 +191,8 @@ func TestWorkersThatCompeteShareWhatComes(t *testing.T) {
 	var run sync.WaitGroup
 	var workers []*worker.Worker
 	for i := range 4 {
-		w := newWorker(&commands.Service{Store: ledgertest.OpenAt(t, path)}, func(_ context.Context, job projection.Job) ([]byte, error) {
+		service := &commands.Service{Store: ledgertest.OpenAt(t, path)}
+		w := newWorker(service, func(_ context.Context, job projection.Job) ([]byte, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if ran[string(job.Payload)]++; len(ran) == jobs {

@@ -25,10 +25,12 @@ func TestPoller(t *testing.T) {
 			{"due 3s", "rest 3.0005s"}, {"+4s", "read"}, {"due 1h", "rest 9s"}, {"+9s", "read"}, {"due -1s", "read"},
 		}},
 		{"claims again as long as claims succeed", []step{
-			{"ready", "read"}, {"claim 8 of 8", "read"}, {"ready", "read"}, {"claim 1 of 8", "read"}, {"none", "rest 9s"},
+			{"ready", "read"}, {"claim 8 of 8", "read"}, {"ready", "read"}, {"claim 1 of 8", "read"},
+			{"none", "rest 9s"},
 		}},
 		{"claims without a read when notified", []step{
-			{"none", "rest 9s"}, {"notify", "claim"}, {"notify", "claim"}, {"claim 1 of 8", "read"}, {"none", "rest 9s"},
+			{"none", "rest 9s"}, {"notify", "claim"}, {"notify", "claim"}, {"claim 1 of 8", "read"},
+			{"none", "rest 9s"},
 		}},
 		{"reads after a spurious notification, until a claim succeeds", []step{
 			{"none", "rest 9s"}, {"notify", "claim"}, {"claim 0 of 8", "read"}, {"none", "rest 9s"},
@@ -66,7 +68,8 @@ func TestPoller(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			now := time.Now()
-			p := poller{interval: 8 * time.Second, random: func(limit time.Duration) time.Duration { return limit / 2 }}
+			half := func(limit time.Duration) time.Duration { return limit / 2 }
+			p := poller{interval: 8 * time.Second, random: half}
 			var past []string
 			for _, s := range tt.steps {
 				past = append(past, s.event)

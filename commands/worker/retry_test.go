@@ -19,12 +19,11 @@ import (
 	"jobledger/projection"
 )
 
-// limitPages leaves the ledger's file no room to grow, for 1, as a disk does that is full; or much, for
-// another number.
+// limitPages limits the pages of the ledger's file to n. 1 means that it cannot grow, as on a full disk.
 func limitPages(t testing.TB, s *ledger.Store, n string) {
 	t.Helper()
 	err := ledger.ErrFull
-	for errors.Is(err, ledger.ErrFull) { // a write of somebody else in the same transaction, who has no room
+	for errors.Is(err, ledger.ErrFull) { // another write in the same transaction has no room
 		err = s.Write(context.Background(), func(tx *ledger.Tx) error {
 			_, err := tx.Exec(`PRAGMA max_page_count = ` + n)
 			return err
@@ -35,7 +34,7 @@ func limitPages(t testing.TB, s *ledger.Store, n string) {
 	}
 }
 
-// logged is what a worker says.
+// logged is the log of a worker.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -53,8 +52,8 @@ func (l *logged) count(what string) int {
 	return strings.Count(l.text.String(), what)
 }
 
-// A reading of the clock is a transaction: counting them tells how often a worker tries.
-func TestAFullDiskIsWaitedOutWithPatience(t *testing.T) {
+// Each transaction reads the clock once. The test counts how often the worker tries.
+func TestWorkerWaitsOutFullDisk(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		store := ledgertest.Open(t)
@@ -70,8 +69,8 @@ func TestAFullDiskIsWaitedOutWithPatience(t *testing.T) {
 			<-full
 			return make([]byte, 1<<20), nil // which needs room
 		})
-		said := new(logged)
-		w.SweepEvery, w.Lease, w.Log = -1, time.Hour, slog.New(slog.NewTextHandler(said, nil))
+		log := new(logged)
+		w.SweepEvery, w.Lease, w.Log = -1, time.Hour, slog.New(slog.NewTextHandler(log, nil))
 		var run sync.WaitGroup
 		var stats worker.Stats
 		var err error
@@ -84,13 +83,13 @@ func TestAFullDiskIsWaitedOutWithPatience(t *testing.T) {
 		if n := tries.Load() - before; n < 20 || n > 120 {
 			t.Errorf("tried %d times in a minute, want once a second or two", n)
 		}
-		if n := said.count("disk full"); n < 1 || n > 3 {
-			t.Errorf("said %d times in a minute that the disk is full:\n%s", n, &said.text)
+		if n := log.count("disk full"); n < 1 || n > 3 {
+			t.Errorf("logged %d times in a minute that the disk is full:\n%s", n, &log.text)
 		}
 		limitPages(t, store, "1000000")
 		run.Wait()
-		if err != nil || stats.Succeeded != 2 || said.count("the ledger answers again") != 1 {
-			t.Errorf("when there was room: %+v, %v:\n%s", stats, err, &said.text)
+		if err != nil || stats.Succeeded != 2 || log.count("the ledger answers again") != 1 {
+			t.Errorf("when there was room: %+v, %v:\n%s", stats, err, &log.text)
 		}
 		for _, j := range []projection.Job{first, second} {
 			if got := strings.Join(kinds(t, service, j.N), " "); got != "enqueued claimed succeeded" {
@@ -101,7 +100,7 @@ func TestAFullDiskIsWaitedOutWithPatience(t *testing.T) {
 	})
 }
 
-func TestAWorkerThatIsToldToEndDoesNotWaitForRoomForEver(t *testing.T) {
+func TestWorkerAbortedOnFullDiskGivesUp(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		store := ledgertest.Open(t)
@@ -142,7 +141,7 @@ func breakRow(t testing.TB, s *commands.Service, j projection.Job) {
 	}
 }
 
-func TestADamagedJobIsNamedAndTheOthersAreDone(t *testing.T) {
+func TestWorkerNamesDamagedJobAndRunsOthers(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	for name, drain := range map[string]bool{"drain": true, "for good": false} {
 		t.Run(name, func(t *testing.T) {
@@ -157,23 +156,24 @@ func TestADamagedJobIsNamedAndTheOthersAreDone(t *testing.T) {
 					worked.Add(1)
 					return nil, nil
 				})
-				said := new(logged)
-				w.Drain, w.SweepEvery, w.Log = drain, -1, slog.New(slog.NewTextHandler(said, nil))
+				log := new(logged)
+				w.Drain, w.SweepEvery, w.Log = drain, -1, slog.New(slog.NewTextHandler(log, nil))
 				var run sync.WaitGroup
 				var stats worker.Stats
 				var err error
 				run.Go(func() { stats, err = w.Run(context.Background()) })
 				synctest.Wait()
 				if worked.Load() != 2 {
-					t.Errorf("%d jobs were done behind the damaged one, want 2", worked.Load())
+					t.Errorf("%d jobs were done after the damaged one, want 2", worked.Load())
 				}
 				if !drain {
 					time.Sleep(time.Minute)
 					one(t, service, commands.Enqueue{})
 					synctest.Wait()
 					time.Sleep(time.Minute)
-					if n := said.count(string(bad.ID)); worked.Load() != 3 || n < 2 || n > 6 {
-						t.Errorf("%d jobs done, want 3; %d words in two minutes on the damaged one:\n%s", worked.Load(), n, &said.text)
+					if n := log.count(string(bad.ID)); worked.Load() != 3 || n < 2 || n > 6 {
+						t.Errorf("%d jobs done, want 3; the damaged one logged %d times in two minutes:\n%s",
+							worked.Load(), n, &log.text)
 					}
 					w.Stop()
 				}
@@ -181,7 +181,7 @@ func TestADamagedJobIsNamedAndTheOthersAreDone(t *testing.T) {
 				var damaged *projection.DamagedJobError
 				switch {
 				case drain && (!errors.As(err, &damaged) || damaged.Job != bad.ID):
-					t.Errorf("got %v, want a word on job %s", err, bad.ID)
+					t.Errorf("got %v, want an error about job %s", err, bad.ID)
 				case !drain && err != nil:
 					t.Errorf("it ended with %v", err)
 				}

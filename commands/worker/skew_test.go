@@ -16,7 +16,7 @@ import (
 	"jobledger/projection"
 )
 
-// skewed is one more process on a ledger, in a bubble, with a clock of its own that can be set.
+// skewed is another process on a ledger, in a synctest bubble, with its own clock that can be set.
 type skewed struct {
 	*commands.Service
 	ahead atomic.Int64
@@ -34,16 +34,19 @@ func newSkewed(t testing.TB, path string) *skewed {
 	return s
 }
 
-// Clocks that jump, and differ from each other, by seconds or hours: whoever works goes on working, beats in
-// time, and loses nothing.
-func TestClocksThatJumpCostNoLiveJob(t *testing.T) {
+// Clocks jump, and differ from each other, by seconds or hours: a live worker sends its heartbeats and loses
+// no job.
+func TestWorkerClockJumpsLoseNoJob(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) {
 			dice := rand.New(rand.NewPCG(seed, 0))
 			working := newSkewed(t, ledgertest.Open(t).DSN())
 			sweeping := newSkewed(t, working.Store.DSN())
-			jobs := []projection.Job{one(t, working.Service, commands.Enqueue{}), one(t, working.Service, commands.Enqueue{MaxRuntime: 100 * time.Hour})}
+			jobs := []projection.Job{
+				one(t, working.Service, commands.Enqueue{}),
+				one(t, working.Service, commands.Enqueue{MaxRuntime: 100 * time.Hour}),
+			}
 			done := make(chan struct{})
 			w := newWorker(working.Service, func(ctx context.Context, _ projection.Job) ([]byte, error) {
 				select {
@@ -75,9 +78,9 @@ func TestClocksThatJumpCostNoLiveJob(t *testing.T) {
 			}
 			for range jumps {
 				time.Sleep(time.Duration(30+dice.IntN(200)) * time.Second)
-				hands := []*skewed{working, sweeping}
-				dice.Shuffle(2, func(i, k int) { hands[i], hands[k] = hands[k], hands[i] })
-				for _, h := range hands[:1+dice.IntN(2)] {
+				clocks := []*skewed{working, sweeping}
+				dice.Shuffle(2, func(i, k int) { clocks[i], clocks[k] = clocks[k], clocks[i] })
+				for _, h := range clocks[:1+dice.IntN(2)] {
 					h.ahead.Store(int64(jump(dice)))
 				}
 			}
@@ -97,17 +100,18 @@ func TestClocksThatJumpCostNoLiveJob(t *testing.T) {
 	}
 }
 
-// jump is by how much a clock is wrong: not at all, by part of a lease, by one, or by hours.
+// jump returns by how much a clock is wrong: not at all, by a part of a lease, a lease, or hours.
 func jump(dice *rand.Rand) time.Duration {
-	by := []time.Duration{0, 10 * time.Second, 50 * time.Second, time.Minute, time.Hour, 25 * time.Hour}[dice.IntN(6)]
+	sizes := []time.Duration{0, 10 * time.Second, 50 * time.Second, time.Minute, time.Hour, 25 * time.Hour}
+	by := sizes[dice.IntN(len(sizes))]
 	if dice.IntN(2) == 0 {
 		return -by
 	}
 	return by
 }
 
-// Whoever dies when the clock is wrong is not kept for ever: once it is right again, others get its job.
-func TestTheDeadAreFoundWhenTheClockIsRightAgain(t *testing.T) {
+// The job of a worker that dies while its clock is wrong is reclaimed once the clocks agree.
+func TestSweeperFindsDeadWorkerAfterClockSkew(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	for _, wrong := range []time.Duration{-time.Hour, 0, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

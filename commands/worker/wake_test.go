@@ -30,7 +30,8 @@ func listener(path string) {
 	if err != nil {
 		panic(err)
 	}
-	w := &Worker{Service: &commands.Service{Store: store}, Process: ledger.Worker{Name: "listener", Boot: "b"}, Queues: []string{"mail"},
+	w := &Worker{Service: &commands.Service{Store: store}, Queues: []string{"mail"},
+		Process: ledger.Worker{Name: "listener", Boot: "b"},
 		Handler: HandlerFunc(func(_ context.Context, job projection.Job) ([]byte, error) {
 			now := time.Now()
 			fmt.Printf("%s %d\n", job.Payload, now.UnixNano())
@@ -43,7 +44,7 @@ func listener(path string) {
 			panic(err)
 		}
 	}()
-	time.Sleep(300 * time.Millisecond) // beginning is not idling
+	time.Sleep(300 * time.Millisecond) // after the start, so that it is idle
 	began, before := time.Now(), processorTime()
 	fmt.Println("idle 0")
 	_, _ = io.Copy(io.Discard, os.Stdin)
@@ -60,7 +61,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// listening is a listener that has been started.
+// listening is a running listener process.
 type listening struct {
 	t     testing.TB
 	cmd   *exec.Cmd
@@ -93,7 +94,7 @@ func startListener(t testing.TB, path string) *listening {
 	}()
 	t.Cleanup(func() {
 		_ = stdin.Close()
-		_ = l.cmd.Process.Kill() // if it has ended by itself, this does nothing
+		_ = l.cmd.Process.Kill()
 		_ = l.cmd.Wait()
 	})
 	l.number("idle")
@@ -121,7 +122,8 @@ func latencies(b *testing.B, fromCall, fromCommit []time.Duration) {
 	for name, list := range map[string][]time.Duration{"call": fromCall, "commit": fromCommit} {
 		slices.Sort(list)
 		for _, p := range []int{50, 99} {
-			b.ReportMetric(float64(list[(len(list)-1)*p/100].Microseconds())/1000, fmt.Sprintf("ms-p%d-from-%s", p, name))
+			at := list[(len(list)-1)*p/100]
+			b.ReportMetric(float64(at.Microseconds())/1000, fmt.Sprintf("ms-p%d-from-%s", p, name))
 		}
 	}
 }
@@ -134,7 +136,8 @@ func BenchmarkWake(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			time.Sleep(2 * time.Millisecond) // the worker has gone back to waiting
 			call := time.Now()
-			if _, err := service.Enqueue(b.Context(), "bench", commands.Enqueue{Queue: "mail", Payload: []byte(strconv.Itoa(i))}); err != nil {
+			job := commands.Enqueue{Queue: "mail", Payload: []byte(strconv.Itoa(i))}
+			if _, err := service.Enqueue(b.Context(), "bench", job); err != nil {
 				b.Fatal(err)
 			}
 			commit := time.Now()
@@ -160,11 +163,11 @@ func BenchmarkWake(b *testing.B) {
 		w.Stop()
 		<-ended
 	})
-	for name, quiet := range map[string]bool{"other-process": false, "other-process-without-bell": true} {
+	for name, quiet := range map[string]bool{"other-process": false, "other-process-without-doorbell": true} {
 		b.Run(name, func(b *testing.B) {
 			path := filepath.Join(b.TempDir(), "jobs.db")
 			if quiet {
-				noBell(b, path)
+				disableDoorbell(b, path)
 			}
 			service := &commands.Service{Store: ledgertest.OpenAt(b, path)}
 			l := startListener(b, path)
@@ -176,11 +179,11 @@ func BenchmarkWake(b *testing.B) {
 // BenchmarkIdle measures what a worker process takes of a processor while there is nothing to do; one op is a
 // second.
 func BenchmarkIdle(b *testing.B) {
-	for name, quiet := range map[string]bool{"bell": false, "without-bell": true} {
+	for name, quiet := range map[string]bool{"doorbell": false, "without-doorbell": true} {
 		b.Run(name, func(b *testing.B) {
 			path := filepath.Join(b.TempDir(), "jobs.db")
 			if quiet {
-				noBell(b, path)
+				disableDoorbell(b, path)
 			}
 			service := &commands.Service{Store: ledgertest.OpenAt(b, path)}
 			later := commands.Enqueue{Queue: "mail", RunAt: time.Now().Add(time.Hour)}
@@ -197,8 +200,8 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// noBell makes it impossible to hang up a bell.
-func noBell(t testing.TB, path string) {
+// disableDoorbell makes it impossible to create the doorbell.
+func disableDoorbell(t testing.TB, path string) {
 	t.Helper()
 	if err := os.WriteFile(path+".bell", nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"jobledger/commands"
-	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
@@ -30,7 +29,7 @@ func verify(t testing.TB, store *ledger.Store) {
 	}
 }
 
-func TestAWorkerDrainsAQueueRunningEachJobOnce(t *testing.T) {
+func TestWorkerDrainRunsEachJobOnce(t *testing.T) {
 	service := &commands.Service{Store: ledgertest.Open(t)}
 	const n = 500
 	jobs := make([]commands.Enqueue, n)
@@ -42,13 +41,13 @@ func TestAWorkerDrainsAQueueRunningEachJobOnce(t *testing.T) {
 	}
 	var mu sync.Mutex
 	ran := make(map[string]int)
-	w := worker.Worker{Service: service, Process: ledger.Worker{Name: "w1", Boot: "b1"}, Queues: []string{"mail"}, Slots: 16, Drain: true,
-		Handler: worker.HandlerFunc(func(_ context.Context, job projection.Job) ([]byte, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			ran[string(job.Payload)]++
-			return job.Payload, nil
-		})}
+	w := newWorker(service, func(_ context.Context, job projection.Job) ([]byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		ran[string(job.Payload)]++
+		return job.Payload, nil
+	})
+	w.Slots = 16
 	start := time.Now()
 	stats, err := w.Run(t.Context())
 	if err != nil || stats.Succeeded != n || stats.Claimed != n {
@@ -63,11 +62,12 @@ func TestAWorkerDrainsAQueueRunningEachJobOnce(t *testing.T) {
 	verify(t, service.Store)
 }
 
-// One claim has an end, a worker's slots need not have: it claims as often as it takes to fill them.
-func TestMoreSlotsThanOneClaimTakes(t *testing.T) {
+// A claim is limited to MaxClaim jobs. A worker with more slots claims until they are full.
+func TestWorkerFillsMoreSlotsThanOneClaimTakes(t *testing.T) {
 	service := &commands.Service{Store: ledgertest.Open(t)}
 	const n = commands.MaxClaim + 500
-	if _, err := service.Enqueue(t.Context(), "cli:test", slices.Repeat([]commands.Enqueue{{Queue: "mail"}}, n)...); err != nil {
+	jobs := slices.Repeat([]commands.Enqueue{{Queue: "mail"}}, n)
+	if _, err := service.Enqueue(t.Context(), "cli:test", jobs...); err != nil {
 		t.Fatal(err)
 	}
 	var atWork sync.WaitGroup

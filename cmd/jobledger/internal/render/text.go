@@ -7,6 +7,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"jobledger/projection"
+
 	"github.com/rivo/uniseg"
 )
 
@@ -159,4 +161,33 @@ func Shorten(text string) string {
 	}
 	begin, end := strings.ToValidUTF8(text[:kept], ""), strings.ToValidUTF8(text[len(text)-kept:], "")
 	return fmt.Sprintf("%s … (%d bytes left out) … %s", begin, len(text)-2*kept, end)
+}
+
+// Plural returns one if n is 1, else many.
+func Plural(n int64, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// ReasonOrNone is the reason given, or the words for none.
+func ReasonOrNone(reason string) string {
+	if reason == "" {
+		return "no reason given"
+	}
+	return reason
+}
+
+// WorkerNames lists the names of up to five workers and the number of the others.
+func WorkerNames(workers []projection.Worker) string {
+	const most = 5
+	var names []string
+	for _, w := range workers[:min(most, len(workers))] {
+		names = append(names, w.Name)
+	}
+	if more := len(workers) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
 }

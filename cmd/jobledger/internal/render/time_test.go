@@ -3,6 +3,8 @@ package render
 import (
 	"testing"
 	"time"
+
+	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 )
 
 func TestAge(t *testing.T) {

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"jobledger/commands/worker"
+	"jobledger/ledger"
+)
+
+// DisplayDSN is dsn for people: of a ledger in PostgreSQL the address, without a password.
+func DisplayDSN(dsn string) string {
+	if !ledger.IsServerAddress(dsn) {
+		return dsn
+	}
+	if address, err := ledger.ServerAddress(dsn); err == nil {
+		return address
+	}
+	return "postgres://…"
+}
+
+// withoutPassword is dsn as it may be printed, with all of its options.
+func withoutPassword(dsn string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return "postgres://…"
+	}
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+	}
+	query := u.Query()
+	for name := range query {
+		if strings.Contains(name, "password") {
+			query.Del(name)
+		}
+	}
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+// DBFlag are what a line for a shell says of the ledger: nothing where it need not.
+func (p *Program) DBFlag() string {
+	if p.DB == DefaultDB || ledger.IsServerAddress(p.DB) && p.DB == os.Getenv("JOBLEDGER_DB") {
+		return ""
+	}
+	if ledger.IsServerAddress(p.DB) {
+		return " --db " + QuoteShell(withoutPassword(p.DB))
+	}
+	return " --db " + QuoteShell(p.DB)
+}
+
+// RequireFile refuses what is done with a file to a ledger on a server. hint says what does it there.
+func (p *Program) RequireFile(verb, hint string) error {
+	if !ledger.IsServerAddress(p.DB) {
+		return nil
+	}
+	return WithHint(Usagef("%s is for a ledger in a file, and %s is in PostgreSQL", verb, DisplayDSN(p.DB)), "%s", hint)
+}
+
+// CheckNewFile refuses what is no name for a new file.
+func CheckNewFile(flag, name string) error {
+	if !ledger.IsServerAddress(name) {
+		return nil
+	}
+	return WithHint(Usagef("%s makes a file; %s is none", flag, DisplayDSN(name)),
+		"'jobledger export --db FILE | jobledger import - --db postgres://…' puts a ledger into PostgreSQL")
+}
+
+// errNoHome means that there is no folder for what commands write.
+var errNoHome = errors.New("neither XDG_STATE_HOME nor HOME is set")
+
+// LogFolder is where this machine keeps what commands write, of the ledger at path: beside a file; for one in PostgreSQL,
+// in a folder of this user's.
+func LogFolder(path string) (string, error) {
+	if !ledger.IsServerAddress(path) {
+		return worker.LogFolder(path), nil
+	}
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) { // the standard wants it ignored then
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", errNoHome
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	u, err := url.Parse(path)
+	if err != nil {
+		return "", err
+	}
+	name := url.PathEscape(strings.TrimPrefix(u.Path, "/"))
+	if schema := u.Query().Get("schema"); schema != "" {
+		name += "." + schema
+	}
+	if name = strings.TrimLeft(name, "."); name == "" {
+		name = "_"
+	}
+	return filepath.Join(state, ProgramName, name), nil
+}
+
+// QuoteShell is text as one word for a shell.
+func QuoteShell(text string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:,@%=", r)
+	}
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !safe(r) }) < 0 && text[0] != '-' {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// SplitDSN splits the DSN of a file into its path and its options. That of a server it returns as the path.
+func SplitDSN(dsn string) (path, options string) {
+	path, isURL := strings.CutPrefix(dsn, "sqlite:")
+	if isURL {
+		path, options, _ = strings.Cut(path, "?")
+	}
+	return path, options
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"testing"
+	"time"
+)
+
+func TestWhatIsShownOfAnAddress(t *testing.T) {
+	for dsn, want := range map[string][2]string{
+		"jobs.db":                                                    {"jobs.db", "jobs.db"},
+		"postgres://me:geheim@host/db":                               {"postgres://me@host:5432/db", "postgres://me@host/db"},
+		"postgres://me@host/db?schema=a":                             {"postgres://me@host:5432/db?schema=a", "postgres://me@host/db?schema=a"},
+		"postgresql://me:geheim@host:1/db":                           {"postgres://me@host:1/db", "postgresql://me@host:1/db"},
+		"postgres://me:ge/heim@host/db":                              {"postgres://…", "postgres://…"},
+		"postgres://me@host/db?sync=normal":                          {"postgres://me@host:5432/db", "postgres://me@host/db?sync=normal"},
+		"postgres://host/db?user=me&password=geheim&sslmode=disable": {"postgres://me@host:5432/db", "postgres://host/db?sslmode=disable&user=me"},
+	} {
+		if got := [2]string{DisplayDSN(dsn), (&Program{DB: dsn}).DBFlag()[len(" --db "):]}; got[0] != want[0] || got[1] != want[1] && got[1] != "'"+want[1]+"'" {
+			t.Errorf("%s: %s and %s", dsn, got[0], got[1])
+		}
+	}
+}
+
+func TestDBWordsLeaveOutWhatTheEnvironmentSays(t *testing.T) {
+	t.Setenv("JOBLEDGER_DB", "postgres://me:geheim@host/db")
+	for dsn, want := range map[string]string{"jobledger.db": "", "postgres://me:geheim@host/db": "", "postgres://host/b": " --db postgres://host/b"} {
+		if got := (&Program{DB: dsn}).DBFlag(); got != want {
+			t.Errorf("%s: %q", dsn, got)
+		}
+	}
+}
+
+func TestLogFolders(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", "")
+	t.Setenv("HOME", "/home/ada")
+	for path, want := range map[string]string{
+		"/srv/jobs.db":                           "/srv/jobs.db.logs",
+		"postgres://me@host:5432/jobs":           "/home/ada/.local/state/jobledger/jobs",
+		"postgres://me@host:5432/jobs?schema=b":  "/home/ada/.local/state/jobledger/jobs.b",
+		"postgres://me@host:5432/..":             "/home/ada/.local/state/jobledger/_",
+		"postgres://me@host:5432/..%2F..%2Fetc":  "/home/ada/.local/state/jobledger/%2F..%2Fetc",
+		"postgres://me@/jobs?host=%2Frun&port=1": "/home/ada/.local/state/jobledger/jobs",
+	} {
+		if got, err := LogFolder(path); err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", path, got, err, want)
+		}
+	}
+	t.Setenv("XDG_STATE_HOME", "/state")
+	if got, err := LogFolder("postgres://me@host:5432/jobs"); err != nil || got != "/state/jobledger/jobs" {
+		t.Errorf("got %s, %v", got, err)
+	}
+	t.Setenv("XDG_STATE_HOME", "relative")
+	t.Setenv("HOME", "")
+	if got, err := LogFolder("postgres://me@host:5432/jobs"); err == nil {
+		t.Errorf("without a home: %s", got)
+	}
+}
+
+// What a person reads of a ledger on a server is by the server's clock.
+func TestNowFollowsTheServer(t *testing.T) {
+	here := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	p := &Program{Now: func() time.Time { return here }}
+	for _, step := range []struct{ ahead, want time.Duration }{
+		{100 * time.Millisecond, 0}, {time.Hour, time.Hour}, {time.Hour, time.Hour}, {-time.Minute, -time.Minute}, {0, 0},
+	} {
+		p.useServerClock(step.ahead)
+		if got := p.Now().Sub(here); got != step.want {
+			t.Errorf("%s ahead, now is %s ahead", step.ahead, got)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/failpoint"
+)
+
+const (
+	ProgramName  = "jobledger"
+	DefaultDB    = "jobledger.db"
+	programUsage = "a job queue that keeps a ledger of everything that ever happened to a job"
+)
+
+// Program is the outside world as a command sees it, and what the global flags say. Its stdout is buffered:
+// a command that goes on for long, or that answers for something it has committed, calls flush.
+type Program struct {
+	stdin     io.Reader
+	Stdout    *bufio.Writer
+	Stderr    io.Writer
+	Now       func() time.Time // in the zone in which times are shown and read
+	ClockSkew time.Duration    // how far now is ahead of this machine's clock
+
+	Docs fs.FS // the documentation, docs/NAME.md; nil: none
+
+	ReparseTimes func() // reads --delay and the like again, when a ledger shows that now is another; may be nil
+
+	StdoutTerminal bool
+	StderrTerminal bool
+	Width          int // columns of the terminal on stdout; 0 when it is none: nothing is cut off
+
+	// From the line and the environment, known when a verb runs.
+	DB    string
+	JSON  bool
+	Actor string
+	Color bool     // on stdout
+	Rest  []string // what stood after "--", for verbs that want it
+}
+
+// NewProgram is the program on this process's standard streams.
+func NewProgram() *Program {
+	p := &Program{
+		stdin:          os.Stdin,
+		Stdout:         bufio.NewWriterSize(os.Stdout, 64<<10),
+		Stderr:         os.Stderr,
+		Now:            failpoint.Now,
+		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+	}
+	if p.StdoutTerminal {
+		p.Width = 80
+		if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width > 0 {
+			p.Width = width
+		}
+	}
+	// Without this, Go lets a write into a closed pipe kill the process, and a worker must not die of its
+	// reader. Notify, not Ignore: children would inherit the latter.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	// A timer makes the runtime open its poller now: it would die of it later, where it may open no more files.
+	time.AfterFunc(time.Hour, func() {}).Stop()
+	return p
+}
+
+// Run runs the one of verbs that typed names (the words after the program's name) and returns the exit code. An
+// error has been printed on stderr by then.
+func (p *Program) Run(ctx context.Context, typed []string, verbs []Verb) int {
+	return p.finish(p.Dispatch(ctx, typed, verbs))
+}
+
+// finish hands out what was printed, says why if err is not nil, and is the exit code.
+func (p *Program) finish(err error) int {
+	if flushErr := p.Flush(); err == nil {
+		err = flushErr
+	}
+	code, message, hint := Explain(err)
+	if code == ExitOK {
+		return ExitOK
+	}
+	if ledger.IsServerAddress(p.DB) {
+		hint = serverHint(err, hint)
+	}
+	p.Message("%s", message)
+	if hint != "" {
+		fmt.Fprintf(p.Stderr, "hint: %s\n", render.EscapeLines(render.Shorten(hint)))
+	}
+	return code
+}
+
+// Dispatch finds out which verb is meant, checks what can be checked without it, and lets cli run it.
+func (p *Program) Dispatch(ctx context.Context, typed []string, verbs []Verb) error {
+	if len(typed) > 0 && typed[0] == completeWord {
+		return p.complete(verbs, typed[1:])
+	}
+	globals := GlobalFlags(p.DefaultActor())
+	l, err := normalize(typed, globals, verbs)
+	if err != nil {
+		return err
+	}
+	switch {
+	case l.help:
+		return p.Help(l.verb, verbs)
+	case l.version:
+		l.verb, l.flags, l.args = "version", nil, nil
+	case l.verb == "":
+		p.writeHelp(p.Stderr, verbs)
+		return Usagef("no command given")
+	}
+	v := verbs[slices.IndexFunc(verbs, func(v Verb) bool { return v.Name == l.verb })]
+	if err := v.missingFlag(l); err != nil {
+		return err
+	}
+	if err := v.checkArgs(l); err != nil {
+		return err
+	}
+	if err := l.checkValues(); err != nil {
+		return err
+	}
+	p.Rest = l.rest
+	return p.App(globals, []Verb{v}, l.given).RunContext(ctx, l.words())
+}
+
+// App is what cli makes of the verbs. It neither prints nor exits; run does.
+func (p *Program) App(globals []Flag, verbs []Verb, given map[string]bool) *urfave.App {
+	app := &urfave.App{
+		Name:                      ProgramName,
+		Usage:                     programUsage,
+		UsageText:                 ProgramName + " COMMAND [flags] [arguments]",
+		Flags:                     globals,
+		Reader:                    p.stdin,
+		Writer:                    io.Discard,
+		ErrWriter:                 io.Discard,
+		HideHelp:                  true,
+		HideHelpCommand:           true,
+		HideVersion:               true,
+		DisableSliceFlagSeparator: true,
+		Before:                    func(c *Context) error { return p.globals(c, given) },
+		OnUsageError:              func(_ *Context, err error, _ bool) error { return flagError(Verb{}, err) },
+		ExitErrHandler:            func(*Context, error) {},
+	}
+	for _, v := range verbs {
+		app.Commands = append(app.Commands, v.command())
+	}
+	return app
+}
+
+// GlobalFlags may stand anywhere on the line.
+func GlobalFlags(actor string) []Flag {
+	return []Flag{
+		&StringFlag{Name: "db", Usage: "the ledger: a `FILE`, or postgres://USER@HOST/DATABASE", Value: DefaultDB,
+			DefaultText: DefaultDB, EnvVars: []string{"JOBLEDGER_DB"}},
+		&BoolFlag{Name: "json", Usage: "print JSON, one object a line", DisableDefaultText: true,
+			EnvVars: []string{"JOBLEDGER_JSON"}},
+		&StringFlag{Name: "actor", Usage: "the `NAME` under which the ledger records what you do", Value: actor,
+			DefaultText: "cli:USER@HOST", EnvVars: []string{"JOBLEDGER_ACTOR"}},
+		&BoolFlag{Name: "no-color", Usage: "no colors, not even on a terminal; NO_COLOR does the same",
+			DisableDefaultText: true},
+	}
+}
+
+// globals takes the global flags over. An empty variable counts as unset, but an empty flag is refused: it
+// is a shell variable that was meant to name some other ledger than the default.
+func (p *Program) globals(c *Context, given map[string]bool) error {
+	for name, value := range map[string]*string{"db": &p.DB, "actor": &p.Actor} {
+		*value = c.String(name)
+		if *value == "" && given[name] {
+			return Usagef("--%s is empty", name)
+		}
+	}
+	if p.DB == "" {
+		p.DB = DefaultDB
+	}
+	if p.Actor == "" {
+		p.Actor = p.DefaultActor()
+	}
+	if err := commands.CheckActor(p.Actor); err != nil {
+		return WithHint(err, "--actor and JOBLEDGER_ACTOR say who acts")
+	}
+	p.JSON = c.Bool("json")
+	p.Color = p.StdoutTerminal && !c.Bool("no-color") && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return nil
+}
+
+// DefaultActor is the person at this machine, as in "cli:ada@build7".
+func (p *Program) DefaultActor() string {
+	name := strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = u.Username
+	}
+	return "cli:" + strings.ToValidUTF8(name, "\uFFFD") + "@" + Hostname("localhost")
+}
+
+// Hostname is what the system calls this machine, or otherwise where it has no name.
+func Hostname(otherwise string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		return otherwise
+	}
+	return strings.ToValidUTF8(host, "\uFFFD")
+}
+
+// unknownCommand says so, with the nearest command that exists.
+func unknownCommand(word string, verbs []Verb) error {
+	var names []string
+	for _, v := range verbs {
+		names = append(names, v.Name)
+	}
+	err := Usagef("unknown command %q", word)
+	if near := nearest(word, names); near != "" {
+		return WithHint(err, "did you mean '%s %s'?", ProgramName, near)
+	}
+	return WithHint(err, "%s", SeeHelp(""))
+}

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"jobledger/commands"
+)
+
+// line is a command line in the order that cli's parser can read: it ends the flags at the first argument,
+// swallows "--", knows a global flag in front of the command only and takes two names of one flag for a
+// conflict. So every flag here has its canonical name and its value in the same word.
+type line struct {
+	globals []string // as in "--db=jobs.db"
+	verb    string   // empty when none was given
+	flags   []string
+	args    []string
+	rest    []string // what stands after the first "--" of a verb that wants it, as it was typed
+	cut     bool     // there was a "--"
+	help    bool     // --help or -h was among the flags
+	version bool     // --version in front of any command
+	given   map[string]bool
+}
+
+// words is the line for cli, with the program's name in front. Arguments follow a "--" of their own, since
+// they may begin with "-".
+func (l line) words() []string {
+	words := append([]string{ProgramName}, l.globals...)
+	words = append(words, l.verb)
+	words = append(words, l.flags...)
+	words = append(words, "--")
+	return append(words, l.args...)
+}
+
+// normalize reads what the user typed after the program's name. The line is cut at its first "--"; in front
+// of it flags, global flags and arguments may stand in any order, the command's own flags anywhere behind
+// its name. A flag that takes a value takes the next word, whatever that is: "--run-at -2h",
+// "--priority -5", "--detail --json". Also understood: --flag=value, --bool, --bool=false, and as getopt
+// has it -q mail, -qmail, -q=mail, -xq mail (x without a value). A lone "-" is an argument.
+func normalize(typed []string, globals []Flag, verbs []Verb) (line, error) {
+	l := line{given: map[string]bool{}}
+	if i := slices.Index(typed, "--"); i >= 0 {
+		typed, l.rest, l.cut = typed[:i], typed[i+1:], true
+	}
+	var v Verb
+	for len(typed) > 0 {
+		word := typed[0]
+		typed = typed[1:]
+		if word == "-" || !strings.HasPrefix(word, "-") {
+			if l.verb != "" {
+				l.args = append(l.args, word)
+				continue
+			}
+			i := slices.IndexFunc(verbs, func(v Verb) bool { return v.Name == word })
+			if i < 0 {
+				return l, unknownCommand(word, verbs)
+			}
+			v, l.verb = verbs[i], word
+			continue
+		}
+		var err error
+		if typed, err = l.flag(word, typed, v, globals); err != nil {
+			return l, err
+		}
+	}
+	if l.verb != "" && v.Rest == "" && l.cut {
+		l.args, l.rest = append(l.args, l.rest...), nil
+	}
+	return l, nil
+}
+
+// flag reads one word of flags and gives back what remains of the words after it.
+func (l *line) flag(word string, after []string, v Verb, globals []Flag) ([]string, error) {
+	if name, long := strings.CutPrefix(word, "--"); long {
+		name, value, hasValue := strings.Cut(name, "=")
+		switch f, global := lookUp(name, v.Flags, globals); {
+		case f != nil && len(name) > 1:
+			return l.add(f, global, word, value, hasValue, after)
+		case name == "help":
+			l.help = true
+			return after, nil
+		case name == "version" && l.verb == "":
+			l.version = true
+			return after, nil
+		}
+		return nil, l.unknownFlag(word, v, globals)
+	}
+
+	name, _, _ := strings.Cut(word[1:], "=")
+	if f, _ := lookUp(name, v.Flags, globals); len(name) > 1 && (f != nil || name == "help") {
+		// Silently reading -queue as "-q ueue" would put jobs into a queue that nobody serves.
+		return nil, WithHint(Usagef("%s: a long flag begins with two dashes", word), "did you mean -%s?", word)
+	}
+	for letters := word[1:]; letters != ""; {
+		name, letters = letters[:1], letters[1:]
+		f, global := lookUp(name, v.Flags, globals)
+		switch {
+		case f == nil && name == "h":
+			l.help = true
+		case f == nil:
+			return nil, l.unknownFlag(word, v, globals)
+		case takesValue(f):
+			value, equals := strings.CutPrefix(letters, "=")
+			return l.add(f, global, "-"+name, value, equals || value != "", after)
+		case strings.HasPrefix(letters, "="):
+			return l.add(f, global, "-"+name, letters[1:], true, after)
+		default:
+			l.put(f, global, "")
+		}
+	}
+	return after, nil
+}
+
+// add notes one flag with its value, which is the next word unless it came with the flag. A second value where one is
+// taken is refused: to leave one of two queues out without a word would answer another question than was asked.
+func (l *line) add(f Flag, global bool, word, value string, hasValue bool, after []string) ([]string, error) {
+	if takesValue(f) && !takesMany(f) && l.given[f.Names()[0]] {
+		return nil, Usagef("flag --%s is given twice, but takes one value", f.Names()[0])
+	}
+	switch {
+	case hasValue:
+		l.put(f, global, "="+value)
+	case !takesValue(f):
+		l.put(f, global, "")
+	case len(after) > 0:
+		l.put(f, global, "="+after[0])
+		after = after[1:]
+	default:
+		err := Usagef("flag %s needs a value", word)
+		if l.cut {
+			return nil, WithHint(err, "to give -- itself as the value, write --%s=--", f.Names()[0])
+		}
+		return nil, WithHint(err, "%s", SeeHelp(l.verb))
+	}
+	return after, nil
+}
+
+func (l *line) put(f Flag, global bool, value string) {
+	name := f.Names()[0]
+	l.given[name] = true
+	if global {
+		l.globals = append(l.globals, "--"+name+value)
+		return
+	}
+	l.flags = append(l.flags, "--"+name+value)
+}
+
+// unknownFlag says so, with the nearest flag that exists.
+func (l *line) unknownFlag(word string, v Verb, globals []Flag) error {
+	shown, _, _ := strings.Cut(word, "=")
+	err := Usagef("unknown flag %s", shown)
+	if l.verb != "" {
+		err = Usagef("unknown flag %s for %s", shown, l.verb)
+	}
+	var names []string
+	for _, f := range slices.Concat(v.Flags, globals) {
+		for _, name := range f.Names() {
+			if len(name) > 1 {
+				names = append(names, name)
+			}
+		}
+	}
+	switch near := nearest(strings.TrimLeft(shown, "-"), names); {
+	case near != "":
+		return WithHint(err, "did you mean --%s?", near)
+	case l.verb == "":
+		return WithHint(err, "the flags of a command follow its name; %s", SeeHelp(""))
+	case !strings.HasPrefix(word, "--"):
+		return WithHint(err, "put -- in front of an argument that begins with a dash; %s", SeeHelp(l.verb))
+	}
+	return WithHint(err, "%s", SeeHelp(l.verb))
+}
+
+// lookUp finds a flag by any of its names. The command's own flags win over the global ones.
+func lookUp(name string, own, globals []Flag) (f Flag, global bool) {
+	named := func(f Flag) bool { return slices.Contains(f.Names(), name) }
+	if i := slices.IndexFunc(own, named); i >= 0 {
+		return own[i], false
+	}
+	if i := slices.IndexFunc(globals, named); i >= 0 {
+		return globals[i], true
+	}
+	return nil, false
+}
+
+// checkValues refuses what a flag of that name can mean to no command. An empty value is mostly a shell variable that
+// is not set, and would let everything through where it is a filter.
+func (l *line) checkValues() error {
+	for _, word := range l.flags {
+		name, value, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		switch name {
+		case "queue", "key", "worker", "version", "actor", "jsonl":
+			if value == "" {
+				return Usagef("--%s is empty", name)
+			}
+		}
+		if name == "queue" {
+			if err := commands.CheckQueue(value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// takesMany says whether f may be given more than once.
+func takesMany(f Flag) bool {
+	_, ok := f.(*StringSliceFlag)
+	return ok
+}
+
+// takesValue says whether f wants a value; all flags of cli but the boolean ones do.
+func takesValue(f Flag) bool {
+	d, ok := f.(urfave.DocGenerationFlag)
+	return !ok || d.TakesValue()
+}

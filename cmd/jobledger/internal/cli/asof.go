@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+const AboutAsOf = " With --as-of it is what the events up to that moment add up to: a time, or a place in the ledger, pos:N. " +
+	"What has become of it is shown beside that."
+
+func AsOfFlag() Flag {
+	return &StringFlag{Name: "as-of", Usage: "as it was at `TIME`"}
+}
+
+// AsOf reads --as-of.
+func (p *Program) AsOf(c *Context, service *commands.Service) (m projection.Moment, given bool, err error) {
+	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
+		m, given, err = p.MomentFlag(c, "as-of", tx)
+		return err
+	})
+	return m, given, err
+}
+
+// MomentFlag reads a flag that names a moment of the past.
+func (p *Program) MomentFlag(c *Context, name string, tx *ledger.Tx) (m projection.Moment, given bool, err error) {
+	w, given, err := p.WhenFlag(c, name)
+	if err != nil || !given {
+		return m, given, err
+	}
+	m, err = p.MomentAt(c.Context, name, tx, w)
+	return m, true, err
+}
+
+// MomentAt is the moment w, the value of the flag with this name. What is to come is refused: nobody knows it.
+func (p *Program) MomentAt(ctx context.Context, name string, tx *ledger.Tx, w When) (m projection.Moment, err error) {
+	if !w.ByPos {
+		if w.Time.After(p.Now()) {
+			return m, Usagef("--%s: %s is yet to come", name, render.Time(p.Local(w.Time)))
+		}
+		return projection.AtTime(ctx, tx, w.Time)
+	}
+	tail, err := tx.Tail(ctx)
+	if err != nil {
+		return m, err
+	}
+	if w.Pos > tail {
+		return m, Usagef("--%s: the ledger ends at pos:%d", name, tail)
+	}
+	return projection.AtPos(ctx, tx, w.Pos)
+}
+
+// At is p with its clock standing at m, so that what it prints is judged and told as it would have been then.
+func (p *Program) At(m projection.Moment) *Program {
+	then := *p
+	zone := p.Now().Location()
+	then.Now = func() time.Time { return m.At.In(zone) }
+	return &then
+}
+
+// FormatMillis is t as a listing gives the times of events: to the millisecond, with its offset, fit for a flag.
+func (p *Program) FormatMillis(t time.Time) string {
+	return p.Local(t).Format("2006-01-02 15:04:05.000-07:00")
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"jobledger/cmd/jobledger/internal/render"
+)
+
+// completeWord as the first word asks for the words that may follow the ones after it. The shells' scripts
+// use it. The scripts that come with cli hand the half-typed line to eval, so that a $(command) in it runs
+// at a press of TAB, and they offer no global flag behind a command.
+const completeWord = "__complete"
+
+// complete prints what the last of words (perhaps empty) may become: one candidate a line, with its
+// description after a tab. No line at all leaves it to the shell to offer files.
+func (p *Program) complete(verbs []Verb, words []string) error {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	last := words[len(words)-1]
+	for _, c := range p.candidates(verbs, words) {
+		if strings.HasPrefix(c[0], last) {
+			if _, err := fmt.Fprintf(p.Stdout, "%s\t%s\n", c[0], render.Escape(c[1])); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// candidates are pairs of a word and its description.
+func (p *Program) candidates(verbs []Verb, words []string) (found [][2]string) {
+	before, last := words[:len(words)-1], words[len(words)-1]
+	if slices.Contains(before, "--") {
+		return nil
+	}
+	globals := GlobalFlags("")
+	l, err := normalize(before, globals, verbs)
+	var v Verb
+	if i := slices.IndexFunc(verbs, func(v Verb) bool { return v.Name == l.verb }); i >= 0 {
+		v = verbs[i]
+	}
+	if err != nil {
+		// The line breaks off at a flag that still wants its value: offer what the verb knows for it.
+		if f, _ := lookUp(strings.TrimLeft(before[len(before)-1], "-"), v.Flags, nil); f != nil {
+			return v.values(f.Names()[0])
+		}
+		return nil
+	}
+	switch {
+	case strings.HasPrefix(last, "-"):
+		for _, f := range slices.Concat(v.Flags, globals) {
+			d, ok := f.(urfave.DocGenerationFlag)
+			if ok {
+				found = append(found, [2]string{"--" + f.Names()[0], strings.ReplaceAll(d.GetUsage(), "`", "")})
+			}
+		}
+		return append(found, [2]string{"--help", "show help"})
+	case l.verb == "" || l.verb == "help":
+		for _, v := range verbs {
+			if v.Group != "" {
+				found = append(found, [2]string{v.Name, v.Usage})
+			}
+		}
+		if l.verb == "help" {
+			topics, _ := p.Topics() // embedded; without them there is less to offer
+			found = append(found, [2]string{topicsWord, "list the pages of the documentation"})
+			found = append(found, TopicRows(topics)...)
+		}
+		return found
+	}
+	return v.values("")
+}
+
+// values are what v has to offer for a flag's value, or for an argument when flag is empty.
+func (v Verb) values(flag string) (found [][2]string) {
+	if v.Complete == nil {
+		return nil
+	}
+	for _, value := range v.Complete(flag) {
+		found = append(found, [2]string{value, ""})
+	}
+	return found
+}

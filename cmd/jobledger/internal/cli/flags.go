@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"strconv"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+	"github.com/xrash/smetrics"
+)
+
+// whole is a flag for a whole number between lo and hi. cli's own takes "010" for eight and knows no range.
+type whole struct {
+	*urfave.IntFlag
+	lo, hi int
+}
+
+// WholeFlag makes a flag whose value c.Int(name) gives, and that is refused outside lo…hi. With unset,
+// the help shows that in place of a default.
+func WholeFlag(name, usage string, value, lo, hi int, unset string, aliases ...string) Flag {
+	return &whole{&urfave.IntFlag{Name: name, Aliases: aliases, Usage: usage, Value: value, DefaultText: unset}, lo, hi}
+}
+
+// Apply makes the flag known to the parser.
+func (f *whole) Apply(set *flag.FlagSet) error {
+	number := &wholeNumber{f.Value, f.lo, f.hi}
+	for _, name := range f.Names() {
+		set.Var(number, name, f.Usage)
+	}
+	return nil
+}
+
+// refuse says what the flag takes instead of value.
+func (f *whole) refuse(value string) error {
+	if f.hi == math.MaxInt {
+		return Usagef("--%s: %q is not a whole number of at least %d", f.Name, value, f.lo)
+	}
+	return Usagef("--%s: %q is not a whole number from %d to %d", f.Name, value, f.lo, f.hi)
+}
+
+// wholeNumber is the value of a whole while the line is parsed.
+type wholeNumber struct{ n, lo, hi int }
+
+func (w *wholeNumber) String() string { return strconv.Itoa(w.n) }
+
+func (w *wholeNumber) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < w.lo || n > w.hi {
+		return strconv.ErrRange // refuse finds the words
+	}
+	w.n = n
+	return nil
+}
+
+// DurationFlag makes a flag for a duration between lo and hi (hi 0 for no upper limit), zero only where
+// allowZero says so. Empty value means that the flag has no default. Read it with durationOf.
+func DurationFlag(name, usage, value string, lo, hi time.Duration, allowZero bool, aliases ...string) Flag {
+	return &StringFlag{
+		Name: name, Aliases: aliases, Usage: usage, Value: value, DefaultText: value,
+		Action: func(_ *Context, s string) error {
+			_, err := ParseDuration(name, s, lo, hi, allowZero)
+			return err
+		},
+	}
+}
+
+// DurationValue reads a durationFlag; ok is false when it was not given and has no default.
+func DurationValue(c *Context, name string) (d time.Duration, ok bool) {
+	s := c.String(name)
+	if s == "" {
+		return 0, false
+	}
+	d, err := readDuration(s)
+	return d, err == nil // the flag's action has checked it
+}
+
+// ListFlag makes a flag that may be repeated; each value is taken as it is, with its commas and spaces.
+// Read it with c.StringSlice(name).
+func ListFlag(name, usage string, aliases ...string) *StringSliceFlag {
+	return &StringSliceFlag{Name: name, Aliases: aliases, Usage: usage, KeepSpace: true}
+}
+
+// WhenFlag reads a flag that holds a time or a place in the ledger; ok is false when it was not given.
+func (p *Program) WhenFlag(c *Context, name string) (w When, ok bool, err error) {
+	if !c.IsSet(name) {
+		return When{}, false, nil
+	}
+	w, err = ParseWhen(name, c.String(name), p.Now())
+	return w, err == nil, err
+}
+
+// CheckFromTo refuses a --from that is later than --to: nothing would match, and that says nothing. Of a time and a place
+// in the ledger it cannot be seen.
+func (p *Program) CheckFromTo(c *Context) error {
+	from, began, err := p.WhenFlag(c, "from")
+	if err != nil {
+		return err
+	}
+	to, ended, err := p.WhenFlag(c, "to")
+	if err == nil && began && ended && from.ByPos == to.ByPos && (from.Pos > to.Pos || from.Time.After(to.Time)) {
+		err = Usagef("--from is later than --to")
+	}
+	return err
+}
+
+// missingFlag says which required flag of v stands neither on the line nor in the environment.
+func (v Verb) missingFlag(l line) error {
+	for _, f := range v.Flags {
+		required, ok := f.(urfave.RequiredFlag)
+		if !ok || !required.IsRequired() || l.given[f.Names()[0]] || fromEnvironment(f) {
+			continue
+		}
+		return WithHint(Usagef("missing flag %s", flagLabel(f)), "%s", SeeHelp(v.Name))
+	}
+	return nil
+}
+
+func fromEnvironment(f Flag) bool {
+	d, ok := f.(urfave.DocGenerationFlag)
+	if !ok {
+		return false
+	}
+	for _, name := range d.GetEnvVars() {
+		if os.Getenv(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// What the standard flag package, with which cli parses, and cli itself say about values they do not like.
+var (
+	badValue    = regexp.MustCompile(`(?s)^invalid (?:boolean )?value (".*") for (?:flag )?-([^\s:]+): (.*)$`)
+	badVariable = regexp.MustCompile(`(?s)^could not parse (".*") as \w+ value from environment variable "(.*)" for flag (.*?): (.*)$`)
+)
+
+// flagError puts an error of cli's parser into the words of this program.
+func flagError(v Verb, err error) error {
+	if _, ok := errors.AsType[*Error](err); ok {
+		return err
+	}
+	var value, shown, name, why string
+	if m := badValue.FindStringSubmatch(err.Error()); m != nil {
+		value, shown, name, why = m[1], "--"+m[2], m[2], m[3]
+	} else if m := badVariable.FindStringSubmatch(err.Error()); m != nil {
+		value, shown, name, why = m[1], m[2], m[3], m[4]
+	} else {
+		return WithHint(Usagef("%w", err), "%s", SeeHelp(v.Name))
+	}
+	if unquoted, err := strconv.Unquote(value); err == nil {
+		value = unquoted
+	}
+	switch f, _ := lookUp(name, v.Flags, GlobalFlags("")); f := f.(type) {
+	case *whole:
+		err = f.refuse(value)
+	case *BoolFlag:
+		err = Usagef("%s: %q is neither true nor false", shown, value)
+	default:
+		err = Usagef("%s: %q: %s", shown, value, why)
+	}
+	return WithHint(err, "%s", SeeHelp(v.Name))
+}
+
+// flagLabel is a flag as a person would type it: "--queue (-q)".
+func flagLabel(f Flag) string {
+	label := "--" + f.Names()[0]
+	for _, alias := range f.Names()[1:] {
+		label += fmt.Sprintf(" (-%s)", alias)
+	}
+	return label
+}
+
+// nearest is the candidate that word is most probably a slip for, or "" if none is near.
+func nearest(word string, candidates []string) string {
+	const near = 0.85 // "enqeue" 0.96, "stats" for "status" 0.97, "foo" for "for" 0.82
+	best, found := near, ""
+	for _, c := range candidates {
+		if score := smetrics.JaroWinkler(word, c, 0.7, 4); score >= best {
+			best, found = score, c
+		}
+	}
+	return found
+}

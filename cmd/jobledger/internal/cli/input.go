@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"jobledger/commands"
+)
+
+// ReadBody is what text stands for: its own bytes, or for "-" those of stdin, exactly as they come.
+func (p *Program) ReadBody(what, text string) ([]byte, error) {
+	b := []byte(text)
+	if text == "-" {
+		if err := p.checkStdin("the " + what); err != nil {
+			return nil, err
+		}
+		p.announceTyping("the " + what)
+		var err error
+		if b, err = io.ReadAll(io.LimitReader(p.stdin, commands.MaxPayload+1)); err != nil {
+			return nil, fmt.Errorf("read the %s from stdin: %w", what, err)
+		}
+	}
+	if len(b) > commands.MaxPayload {
+		return nil, WithHint(Usagef("the %s is larger than 1 MiB (1,048,576 bytes)", what), "store it elsewhere and give its address")
+	}
+	return b, nil
+}
+
+// checkStdin says that what cannot be read from a directory.
+func (p *Program) checkStdin(what string) error {
+	if f, ok := p.stdin.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return Usagef("%s: standard input is a directory", what)
+		}
+	}
+	return nil
+}
+
+// announceTyping tells whoever sits before a silent terminal that the program waits for them.
+func (p *Program) announceTyping(what string) {
+	if f, ok := p.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		p.Message("reading %s from the terminal; Ctrl-D ends it", what)
+	}
+}
+
+// OpenInput is the file of that name, or stdin for "-", so that it can be read more than once: what is no regular
+// file is first copied to a temporary one. It ends where the file ends now. what says what is read, before the name.
+// The caller calls done.
+func (p *Program) OpenInput(what, name string) (content *io.SectionReader, done func(), err error) {
+	from := p.stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, nil, Usagef("%s: %w", what, err)
+		}
+		info, err := f.Stat()
+		switch {
+		case err == nil && info.IsDir():
+			err = Usagef("%s: %s is a directory", what, name)
+		case err == nil && info.Mode().IsRegular():
+			return io.NewSectionReader(f, 0, info.Size()), func() { _ = f.Close() }, nil
+		}
+		if err != nil {
+			_ = f.Close()
+			return nil, nil, err
+		}
+		defer f.Close()
+		from = f
+	} else {
+		if err := p.checkStdin(what); err != nil {
+			return nil, nil, err
+		}
+		p.announceTyping("lines")
+	}
+	copied, err := os.CreateTemp("", ProgramName+"-*")
+	if err != nil {
+		return nil, nil, err
+	}
+	unlinked := os.Remove(copied.Name()) // where the system allows it, nothing can stay behind
+	done = func() {
+		_ = copied.Close()
+		if unlinked != nil {
+			_ = os.Remove(copied.Name())
+		}
+	}
+	n, err := io.Copy(copied, from)
+	if err != nil {
+		done()
+		return nil, nil, fmt.Errorf("read %s %s: %w", what, name, err)
+	}
+	return io.NewSectionReader(copied, 0, n), done, nil
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/failpoint"
+	"jobledger/projection"
+)
+
+// Open opens the ledger of --db, which must be there. Close its Store.
+func (p *Program) Open(ctx context.Context) (*commands.Service, error) {
+	service, err := p.NewService(ledger.OpenExisting(ctx, p.DB))
+	return service, WithFolderHint(p.DB, err)
+}
+
+// OpenOrCreate opens the ledger of --db and makes it where there is none: for init, enqueue, work and demo only.
+func (p *Program) OpenOrCreate(ctx context.Context) (*commands.Service, error) {
+	service, err := p.NewService(ledger.Open(ctx, p.DB))
+	return service, WithFolderHint(p.DB, err)
+}
+
+// WithFolderHint is err with what to do about it, if the folder of dsn is none.
+func WithFolderHint(dsn string, err error) error {
+	if err == nil || errors.Is(err, ledger.ErrAddress) || ledger.IsServerAddress(dsn) {
+		return err
+	}
+	path, _ := SplitDSN(dsn)
+	folder := filepath.Dir(path)
+	switch info, statErr := os.Stat(folder); {
+	case errors.Is(statErr, fs.ErrNotExist):
+		return WithHint(Exitf(ExitUsage, "%w", err), "there is no folder %s: make it first, or see whether that is the place you mean", folder)
+	case statErr == nil && !info.IsDir():
+		return WithHint(Exitf(ExitUsage, "%w", err), "%s is no folder", folder)
+	}
+	return err
+}
+
+// minClockSkew is how far a server's clock must be off for this machine's to be corrected.
+const minClockSkew = 500 * time.Millisecond
+
+func (p *Program) NewService(store *ledger.Store, err error) (*commands.Service, error) {
+	if err != nil {
+		return nil, err
+	}
+	if failpoint.Shifted() {
+		store.Now = p.Now
+	} else {
+		p.useServerClock(store.ClockSkew())
+	}
+	return &commands.Service{Store: store}, nil
+}
+
+// useServerClock makes now the time by a clock that is so far ahead of this machine's: what is overdue, due or silent is so by
+// the server's, and so is what counts from now.
+func (p *Program) useServerClock(ahead time.Duration) {
+	if ahead.Abs() < minClockSkew && p.ClockSkew == 0 {
+		return
+	}
+	before := p.ClockSkew
+	here := p.Now
+	p.ClockSkew = ahead
+	p.Now = func() time.Time { return here().Add(ahead - before) }
+	if p.ReparseTimes != nil {
+		p.ReparseTimes()
+	}
+}
+
+// Read opens the ledger of --db, runs fn on one snapshot of it, and closes it.
+func (p *Program) Read(ctx context.Context, fn func(*ledger.Tx) error) error {
+	service, err := p.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	return service.Store.Read(ctx, fn)
+}
+
+// FindJob returns the job that text names: its id, or so much of the id's beginning that no other job is meant.
+func FindJob(ctx context.Context, tx *ledger.Tx, text string) (projection.Job, error) {
+	prefix := strings.ToUpper(text)
+	found, err := projection.Find(ctx, tx, prefix, 3)
+	switch {
+	case err != nil:
+		return projection.Job{}, err
+	case len(prefix) > ulid.EncodedSize || strings.Trim(prefix, ulid.Encoding) != "" || prefix == "":
+		return projection.Job{}, Usagef("%q is no job id; an id is 26 characters, or the beginning of one", text)
+	case len(found) == 0:
+		return projection.Job{}, fmt.Errorf("%w: %s", commands.ErrNoJob, text)
+	case len(found) > 1:
+		return projection.Job{}, Usagef("%q is the beginning of several ids, among them %s and %s; give more of it", text, found[0].ID, found[1].ID)
+	}
+	return found[0], nil
+}
+
+// FindJob is the job that text names, on its own snapshot.
+func (p *Program) FindJob(ctx context.Context, service *commands.Service, text string) (j projection.Job, err error) {
+	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		j, err = FindJob(ctx, tx, text)
+		return err
+	})
+	return j, err
+}
+
+// LogFolder is the folder for what the commands of a worker write. Where there is none, that is said, and nothing kept.
+func (p *Program) LogFolder(service *commands.Service) string {
+	folder, err := LogFolder(service.Store.Path())
+	if err != nil {
+		p.Message("what commands write is not kept for 'jobledger logs': %v", err)
+	}
+	return folder
+}
+
+// ThisWorker is this process as a worker: the name given, or host-pid.
+func ThisWorker(name, version string) ledger.Worker {
+	host := Hostname("unknown")
+	if name == "" {
+		name = fmt.Sprintf("%s-%d", host, os.Getpid())
+	}
+	return ledger.Worker{Name: name, Boot: ulid.Make().String(), Host: host, PID: os.Getpid(), Version: version}
+}
+
+// AbsoluteDSN is --db so that it means the same ledger in another folder.
+func AbsoluteDSN(dsn string) string {
+	if ledger.IsServerAddress(dsn) {
+		return dsn
+	}
+	path, isURL := strings.CutPrefix(dsn, "sqlite:")
+	absolute, err := filepath.Abs(path)
+	switch {
+	case err != nil:
+		return dsn
+	case isURL:
+		return "sqlite:" + absolute
+	}
+	return absolute
+}
+
+// FindJobNumber is the number of the job that text names. History outlives the table jobs: without a row there, a whole
+// id is looked up among the events.
+func FindJobNumber(ctx context.Context, tx *ledger.Tx, text string) (int64, error) {
+	j, err := FindJob(ctx, tx, text)
+	if errors.Is(err, commands.ErrNoJob) && len(text) == ulid.EncodedSize {
+		if n, lookErr := tx.Number(ctx, ledger.JobID(strings.ToUpper(text))); lookErr != nil || n != 0 {
+			return n, lookErr
+		}
+	}
+	return j.N, err
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"jobledger/ledger"
+
+	"github.com/rivo/uniseg"
+
+	"jobledger/cmd/jobledger/internal/render"
+)
+
+// Flush hands what stdout has buffered to its reader.
+func (p *Program) Flush() error { return p.Stdout.Flush() }
+
+// Message tells the user something on stderr, in a line that begins with the program's name. It leaves
+// stdout alone, so that goroutines may call it.
+func (p *Program) Message(format string, args ...any) {
+	fmt.Fprintf(p.Stderr, "%s: %s\n", ProgramName, render.EscapeLines(render.Shorten(fmt.Sprintf(format, args...))))
+}
+
+// PrintLine prints one line of data.
+func (p *Program) PrintLine(text string) error {
+	_, err := fmt.Fprintln(p.Stdout, render.Escape(text))
+	return err
+}
+
+// PrintRaw prints bytes as they are, for a payload that goes to a file or another program. On a terminal
+// their control characters are escaped.
+func (p *Program) PrintRaw(b []byte) error {
+	if p.StdoutTerminal {
+		b = []byte(render.EscapeLines(string(b)))
+	}
+	_, err := p.Stdout.Write(b)
+	return err
+}
+
+// PrintJSON prints v as one line. Characters that a terminal or a reader could stumble over are written as
+// \u sequences, which mean the same.
+func (p *Program) PrintJSON(v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	line := b.Bytes()
+	if !render.IsASCII(line) {
+		line = render.EscapeJSON(line)
+	}
+	_, err := p.Stdout.Write(line)
+	return err
+}
+
+// Paint colors text if stdout takes colors. It must already be escaped and padded.
+func (p *Program) Paint(s render.Style, text string) string {
+	if !p.Color || s == render.Plain || strings.TrimSpace(text) == "" {
+		return text
+	}
+	body := strings.TrimRight(text, " ")
+	return "\x1b[" + string(s) + "m" + body + "\x1b[0m" + text[len(body):]
+}
+
+// Local is t in the zone in which times are shown.
+func (p *Program) Local(t time.Time) time.Time { return t.In(p.Now().Location()) }
+
+// Describe says in one line what e records, with times in the zone in which times are shown.
+func (p *Program) Describe(e ledger.Event) string { return render.Describe(e, p.Now().Location()) }
+
+// EventTime is the time of an event in a listing: to the millisecond, with its offset, fit for a flag.
+func (p *Program) EventTime(e ledger.Event) string {
+	return p.Local(e.At).Format("2006-01-02 15:04:05.000-07:00")
+}
+
+// PrintEvent prints the fixed columns of a listing and then text, which is wrapped on a terminal: beside the columns
+// where there is room, else below them. Piped, it is one line. paints color the columns, in their order.
+func (p *Program) PrintEvent(columns []string, paints []render.Style, text string) error {
+	var plain, line strings.Builder
+	for i, c := range columns {
+		plain.WriteString(c + "  ")
+		line.WriteString(p.Paint(paints[i], c) + "  ")
+	}
+	text = render.Escape(text)
+	indent := uniseg.StringWidth(plain.String())
+	if p.Width == 0 || indent+uniseg.StringWidth(text) <= p.Width {
+		_, err := p.Stdout.WriteString(strings.TrimRight(line.String()+text, " ") + "\n")
+		return err
+	}
+	lines := render.Wrap(text, p.Width-indent)
+	if p.Width-indent < 60 {
+		indent = 4
+		lines = append([]string{""}, render.Wrap(text, max(p.Width-indent, 20))...)
+	}
+	for i, l := range lines {
+		if i == 0 {
+			l = strings.TrimRight(line.String()+l, " ")
+		} else {
+			l = strings.Repeat(" ", indent) + l
+		}
+		if _, err := p.Stdout.WriteString(l + "\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,16 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// ReaderGone says whether nobody reads stdout any more: a pipe tells before anything is written to it.
+func ReaderGone() bool {
+	fds := []unix.PollFd{{Fd: int32(os.Stdout.Fd())}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0 && fds[0].Revents&unix.POLLERR != 0
+}

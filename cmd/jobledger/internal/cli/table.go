@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/rivo/uniseg"
+
+	"jobledger/cmd/jobledger/internal/render"
+)
+
+// Column is one column of a table. The zero value beside its title is text that is never cut.
+type Column struct {
+	Title string
+	Right bool // for numbers
+	State bool // colored by what the cell says
+	Least int  // columns to which a narrow terminal may cut it; 0: never
+}
+
+// Table is for people; programs read --json. Whatever goes into a cell is escaped.
+type Table struct {
+	Columns []Column
+	rows    [][]string
+}
+
+// Add appends a row, one cell for each column.
+func (t *Table) Add(cells ...string) {
+	row := make([]string, len(t.Columns))
+	for i, c := range cells {
+		row[i] = render.Escape(c)
+	}
+	t.rows = append(t.rows, row)
+}
+
+// widths are the columns' widths such that a line fits into limit, if least allows it; 0 is no limit.
+// The widest column that may shrink gives way first.
+func (t *Table) widths(limit int) []int {
+	widths := make([]int, len(t.Columns))
+	total := 2 * (len(t.Columns) - 1)
+	for i, c := range t.Columns {
+		widths[i] = uniseg.StringWidth(c.Title)
+		for _, row := range t.rows {
+			widths[i] = max(widths[i], uniseg.StringWidth(row[i]))
+		}
+		total += widths[i]
+	}
+	for ; limit > 0 && total > limit; total-- {
+		widest := -1
+		for i, c := range t.Columns {
+			if c.Least > 0 && widths[i] > c.Least && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
+	}
+	return widths
+}
+
+// PrintTable prints t with its header: cut to the terminal's width there, whole when piped, and no line
+// ends in spaces.
+func (p *Program) PrintTable(t *Table) error {
+	widths := t.widths(p.Width)
+	header := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		header[i] = c.Title
+	}
+	for n, row := range append([][]string{header}, t.rows...) {
+		var line strings.Builder
+		for i, c := range t.Columns {
+			cell := render.Pad(render.Truncate(row[i], widths[i]), widths[i], c.Right)
+			if i == len(t.Columns)-1 {
+				cell = strings.TrimRight(cell, " ")
+			}
+			if i > 0 {
+				line.WriteString("  ")
+			}
+			switch {
+			case n == 0:
+				cell = p.Paint(render.Bold, cell)
+			case c.State:
+				cell = p.Paint(render.StateStyles[row[i]], cell)
+			}
+			line.WriteString(cell)
+		}
+		if _, err := p.Stdout.WriteString(strings.TrimRight(line.String(), " ") + "\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PrintPairs prints names and values one below the other; a pair with an empty value is left out.
+func (p *Program) PrintPairs(pairs ...[2]string) error {
+	left := 0
+	for _, pair := range pairs {
+		if pair[1] != "" {
+			left = max(left, uniseg.StringWidth(pair[0]))
+		}
+	}
+	for _, pair := range pairs {
+		if pair[1] == "" {
+			continue
+		}
+		value := render.Escape(pair[1])
+		if pair[0] == "state" {
+			value = p.Paint(render.StateStyles[value], value)
+		}
+		if _, err := p.Stdout.WriteString(render.Pad(pair[0], left, false) + "  " + value + "\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

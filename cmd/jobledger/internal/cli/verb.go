@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+)
+
+// Groups of commands, in the order of the help.
+const (
+	GroupSetUp      = "set up"
+	GroupProduce    = "produce"
+	GroupWork       = "work"
+	GroupPrimitives = "primitives"
+	GroupOperate    = "operate"
+	GroupSee        = "see"
+	GroupAudit      = "audit"
+	GroupLedger     = "ledger"
+)
+
+var Groups = []string{
+	GroupSetUp, GroupProduce, GroupWork, GroupPrimitives, GroupOperate, GroupSee, GroupAudit, GroupLedger,
+}
+
+// AnyNumber as a verb's maxArgs permits as many arguments as the user likes.
+const AnyNumber = -1
+
+// Verb is one command: what cli needs to parse it, and what the help says beyond that.
+type Verb struct {
+	Name  string
+	Group string // one of groups; empty hides the command from help and completion
+	Usage string // what it does, in one line, lower case, no full stop
+	About string // more about it, a paragraph or two; may be empty
+
+	Args    string // the arguments as the usage line shows them, as in "JOB…"; empty for none
+	MinArgs int
+	MaxArgs int    // anyNumber for no limit
+	Rest    string // what must stand after "--", as in "CMD ARGS…"; empty for commands that take none
+
+	Flags    []Flag                     // long name first, one-letter aliases; Required works, Value is the default
+	Examples []Example                  // at least one
+	Exits    []int                      // codes beyond 0, 1 and 2, which every command has
+	Complete func(flag string) []string // words for TAB: values of the flag named, arguments for ""; may be nil
+
+	Run func(c *Context) error // c.Args() are the arguments, without what stands after "--"
+}
+
+// Example is a line for the shell, and what that does.
+type Example [2]string
+
+// synopsis is the usage line of v.
+func (v Verb) synopsis() string {
+	parts := []string{ProgramName, v.Name}
+	if len(v.Flags) > 0 {
+		parts = append(parts, "[flags]")
+	}
+	if v.Args != "" {
+		parts = append(parts, v.Args)
+	}
+	if v.Rest != "" {
+		parts = append(parts, "-- "+v.Rest)
+	}
+	return strings.Join(parts, " ")
+}
+
+// exitCodes are all codes with which v may end, in the order of exitMeanings.
+func (v Verb) exitCodes() []int {
+	codes := append([]int{ExitOK, ExitUnexpected, ExitUsage}, v.Exits...)
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
+
+// command is v as cli knows it. Its help is ours, so that usage never lands on stdout after an error.
+func (v Verb) command() *urfave.Command {
+	return &urfave.Command{
+		Name:            v.Name,
+		Usage:           v.Usage,
+		ArgsUsage:       v.Args,
+		Category:        v.Group,
+		Hidden:          v.Group == "",
+		HideHelp:        true,
+		HideHelpCommand: true,
+		Flags:           v.Flags,
+		Action:          v.Run,
+		OnUsageError:    func(_ *Context, err error, _ bool) error { return flagError(v, err) },
+	}
+}
+
+// checkArgs says what is wrong with the number of arguments or with the words after "--".
+func (v Verb) checkArgs(l line) error {
+	own := max(v.MinArgs, v.MaxArgs)
+	switch n := len(l.args); {
+	case v.Rest != "" && !l.cut && n > own:
+		return WithHint(Usagef("the worker's command must stand after --"),
+			"%s … -- %s", ProgramName+" "+v.Name, strings.Join(l.args[own:], " "))
+	case n < v.MinArgs:
+		return WithHint(Usagef("missing %s", v.Args), "%s", SeeHelp(v.Name))
+	case v.MaxArgs != AnyNumber && n > v.MaxArgs:
+		return WithHint(Usagef("unexpected argument %q", l.args[v.MaxArgs]), "%s", SeeHelp(v.Name))
+	case v.Rest != "" && len(l.rest) == 0:
+		return WithHint(Usagef("missing -- %s", v.Rest), "%s", SeeHelp(v.Name))
+	}
+	return nil
+}
+
+// SeeHelp is the hint of last resort.
+func SeeHelp(verb string) string {
+	if verb == "" {
+		return "see '" + ProgramName + " --help'"
+	}
+	return "see '" + ProgramName + " " + verb + " --help'"
+}

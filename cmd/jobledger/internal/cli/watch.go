@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger"
+)
+
+// Watch shows something every so often until it is interrupted, which is its orderly end.
+func (p *Program) Watch(ctx context.Context, every string, show func(draft *Program) error) error {
+	pause := 2 * time.Second
+	if every != "" {
+		var err error
+		if pause, err = ParseDuration("watch", every, 100*time.Millisecond, 24*time.Hour, false); err != nil {
+			return err
+		}
+	}
+	ctx = UntilSignalled(ctx)
+	for first := true; ; first = false {
+		if err := p.redraw(first, show); err != nil {
+			code, why, _ := Explain(err)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if code != ExitBusy || errors.Is(err, ledger.ErrReplaced) {
+				return err
+			}
+			p.Message("%s; trying again in %s", why, render.Duration(pause))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// redraw shows it over what is there on a terminal; else below that, with an empty line between.
+func (p *Program) redraw(first bool, show func(draft *Program) error) error {
+	var picture bytes.Buffer
+	draft := *p
+	draft.Stdout = bufio.NewWriter(&picture)
+	if err := show(&draft); err != nil {
+		return err
+	}
+	if err := draft.Flush(); err != nil {
+		return err
+	}
+	text := picture.String()
+	switch {
+	case p.JSON:
+	case p.StdoutTerminal: // line by line over the old picture, and not on an empty screen: that would flicker
+		const clear, home, restOfLine, restOfScreen = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
+		text = home + strings.ReplaceAll(text, "\n", restOfLine+"\n") + restOfScreen
+		if first {
+			text = clear + text
+		}
+	case !first:
+		text = "\n" + text
+	}
+	if _, err := p.Stdout.WriteString(text); err != nil {
+		return err
+	}
+	return p.Flush()
+}
+
+// UntilSignalled returns a context that ends with the first INT or TERM. Both stay caught until the process ends: timeout(1)
+// and service managers send them twice, and the second must not make a death of an orderly end.
+func UntilSignalled(ctx context.Context) context.Context {
+	told, tell := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-signals
+		tell()
+	}()
+	return told
+}

@@ -1,0 +1,42 @@
+package state
+
+import (
+	"testing"
+	"time"
+
+	"jobledger/ledger"
+	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
+	"jobledger/projection"
+)
+
+func TestConcernsOfLeases(t *testing.T) {
+	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		ended time.Duration // how long ago the lease ended
+		want  Concern
+	}{
+		{sweepDelay, Concern{Info, "1 lease ran out, the first 2m ago, not swept yet"}},
+		{sweepDelay + time.Second, Concern{Problem,
+			"1 lease ran out, the first 2m1s ago, and nobody has swept; is a worker running, or 'jobledger sweep'?"}},
+	} {
+		got := Concerns(projection.QueueStatus{Expired: 1, OldestLease: now.Add(-tt.ended)}, now)
+		if len(got) != 1 || got[0] != tt.want {
+			t.Errorf("%s ago: got %+v, want %+v", tt.ended, got, tt.want)
+		}
+	}
+}
+
+func TestConcernsOfPausedQueue(t *testing.T) {
+	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	q := projection.QueueStatus{
+		Queue:       projection.Queue{Name: "mail", Paused: true, Actor: "cli:ada", Since: now.Add(-time.Minute)},
+		Jobs:        map[ledger.State]int64{ledger.Queued: 3},
+		OldestReady: now.Add(-time.Hour),
+		NextRunAt:   now.Add(time.Hour),
+	}
+	got := Concerns(q, now)
+	want := []Concern{{Warning, "paused 1m ago by cli:ada: no reason given"}, {Info, "the next scheduled job runs in 1h"}}
+	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,137 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// Queue is the state of one queue as JSON.
+type Queue struct {
+	Queue           string   `json:"queue"`
+	Queued          int64    `json:"queued"`
+	Claimed         int64    `json:"claimed"`
+	Running         int64    `json:"running"`
+	Succeeded       int64    `json:"succeeded"`
+	Failed          int64    `json:"failed"`
+	Cancelled       int64    `json:"cancelled"`
+	Ready           int64    `json:"ready"`
+	Scheduled       int64    `json:"scheduled"`
+	Retrying        int64    `json:"retrying"`
+	OldestReadyWait *float64 `json:"oldest_ready_wait"` // seconds
+	NextRunAt       *string  `json:"next_run_at"`
+	Expired         int64    `json:"expired_leases"`
+	OldestLease     *string  `json:"oldest_expired_lease"`
+	Paused          bool     `json:"paused"`
+	PausedSince     *string  `json:"paused_since"`
+	PausedBy        *string  `json:"paused_by"`
+	PausedReason    *string  `json:"paused_reason"`
+
+	LastHour projection.Activity `json:"last_hour"`
+}
+
+// NewQueue is q at now.
+func NewQueue(q projection.QueueStatus, now time.Time) Queue {
+	out := Queue{Queue: q.Name, Queued: q.Jobs[ledger.Queued], Claimed: q.Jobs[ledger.ClaimedState], Running: q.Jobs[ledger.Running],
+		Succeeded: q.Jobs[ledger.SucceededState], Failed: q.Jobs[ledger.FailedState], Cancelled: q.Jobs[ledger.CancelledState],
+		Ready: q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: render.TimeOrNull(q.NextRunAt),
+		Expired: q.Expired, OldestLease: render.TimeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour}
+	if !q.OldestReady.IsZero() {
+		seconds := float64(now.Sub(q.OldestReady).Microseconds()) / 1e6
+		out.OldestReadyWait = &seconds
+	}
+	if q.Paused {
+		out.PausedSince, out.PausedBy, out.PausedReason = render.TimeOrNull(q.Since), render.TextOrNull(q.Actor), render.TextOrNull(q.Reason)
+	}
+	return out
+}
+
+// sweepDelay is how long after its end a lease should have been swept: the default grace, and some time for the sweeper.
+const sweepDelay = 2 * time.Minute
+
+// Level says how urgent a concern is.
+type Level int
+
+const (
+	Info    Level = iota // for information
+	Warning              // may need attention
+	Problem              // needs attention
+)
+
+// Concern is something about a queue that may need attention.
+type Concern struct {
+	Level Level
+	Text  string
+}
+
+// Concerns returns what in q may need attention at now.
+func Concerns(q projection.QueueStatus, now time.Time) (found []Concern) {
+	add := func(level Level, format string, args ...any) {
+		found = append(found, Concern{level, fmt.Sprintf(format, args...)})
+	}
+	if q.Paused {
+		add(Warning, "paused %s by %s: %s", render.Age(q.Since, now), q.Actor, render.ReasonOrNone(q.Reason))
+	}
+	if q.Expired > 0 {
+		level, then := Info, "not swept yet"
+		if now.Sub(q.OldestLease) > sweepDelay {
+			level, then = Problem, "and nobody has swept; is a worker running, or 'jobledger sweep'?"
+		}
+		add(level, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"), render.Age(q.OldestLease, now), then)
+	}
+	held := q.Jobs[ledger.ClaimedState] + q.Jobs[ledger.Running]
+	if held == 0 && !q.Paused && !q.OldestReady.IsZero() && now.Sub(q.OldestReady) >= time.Minute {
+		add(Warning, "jobs are ready, and no worker holds any; is one running for this queue?")
+	}
+	if q.Retrying > 0 {
+		add(Info, "%s failed before and will be tried again", render.Count(q.Retrying, "queued job"))
+	}
+	if !q.NextRunAt.IsZero() {
+		add(Info, "the next scheduled job runs %s", render.Age(q.NextRunAt, now))
+	}
+	return found
+}
+
+// Activity says in words what happened, and leaves out what did not.
+func Activity(a projection.Activity) string {
+	var parts []string
+	for _, part := range []struct {
+		n    int64
+		what string
+	}{{a.Enqueued, "enqueued"}, {a.Claimed, "claimed"}, {a.Succeeded, "succeeded"}, {a.Failed, "failed"},
+		{a.Released, "released"}, {a.Reclaimed, "reclaimed"}, {a.Cancelled, "cancelled"}, {a.Refused, "refused"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	if len(parts) == 0 {
+		return "no job was touched"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Add adds the counts of q to total.
+func Add(total *projection.QueueStatus, q projection.QueueStatus) {
+	for s, n := range q.Jobs {
+		total.Jobs[s] += n
+	}
+	total.Ready += q.Ready
+	total.Scheduled += q.Scheduled
+	if !q.OldestReady.IsZero() && (total.OldestReady.IsZero() || q.OldestReady.Before(total.OldestReady)) {
+		total.OldestReady = q.OldestReady
+	}
+	total.LastHour.Add(q.LastHour)
+}
+
+// LastEvent is the last event up to the position until, 0 for the end of the ledger.
+func LastEvent(ctx context.Context, tx *ledger.Tx, until int64) (last ledger.Event, err error) {
+	for e, err := range tx.Events(ctx, ledger.Filter{Until: until, Limit: 1, Last: true}) {
+		return e, err
+	}
+	return last, nil
+}

@@ -1,0 +1,273 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// Why is where a job stands and why, in words and for programs.
+type Why struct {
+	Sentences []string `json:"-"` // of which Why is made
+
+	Job         ledger.JobID `json:"job"`
+	State       string       `json:"state"`
+	Queue       string       `json:"queue"`
+	Why         string       `json:"why"`
+	WaitsFor    []string     `json:"waits_for"` // time, queue, worker, turn, owner; empty: nothing any more
+	RunAt       *string      `json:"run_at"`
+	Cause       ledger.Event `json:"cause"` // the event that brought it into its state
+	Failures    int          `json:"failures"`
+	MaxAttempts int          `json:"max_attempts"`
+	Worker      *string      `json:"worker"`
+	LeaseUntil  *string      `json:"lease_expires_at"`
+	PausedSince *string      `json:"paused_since"`
+	PausedBy    *string      `json:"paused_by"`
+	PausedWhy   *string      `json:"paused_reason"`
+	Ahead       *int64       `json:"ahead_in_lane"` // null unless queued; likewise:
+	Higher      *int64       `json:"ready_with_higher_priority"`
+	Fitting     []string     `json:"workers_that_may_take_it"`
+}
+
+// Explain returns why j stands where it stands at now, whose zone the times in the text are given in.
+func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time) (Why, error) {
+	facts, err := projection.Explain(ctx, tx, j, now)
+	if err != nil {
+		return Why{}, err
+	}
+	r := reasons{Why: facts, now: now}
+	switch {
+	case j.State == ledger.Queued:
+		r.queued()
+	case j.State.Held():
+		r.held()
+	default:
+		r.ended()
+	}
+	return r.answer(), nil
+}
+
+// reasons collects the sentences of an explanation, and what the job waits for.
+type reasons struct {
+	projection.Why
+	now      time.Time
+	text     []string
+	waitsFor []string
+}
+
+func (r *reasons) say(format string, args ...any) {
+	r.text = append(r.text, fmt.Sprintf(format, args...))
+}
+
+func (r *reasons) wait(what, format string, args ...any) {
+	r.waitsFor = append(r.waitsFor, what)
+	r.say(format, args...)
+}
+
+// when is t in full, with its distance from now.
+func (r *reasons) when(t time.Time) string {
+	return fmt.Sprintf("%s (%s)", r.local(t), render.Age(t, r.now))
+}
+
+// local is t in full, in the zone of now.
+func (r *reasons) local(t time.Time) string { return render.Time(t.In(r.now.Location())) }
+
+func (r *reasons) queued() {
+	j, now := r.Job, r.now
+	due := !j.RunAt.After(now)
+	r.say("Job %s is queued in %s: %s.", j.ID, j.Queue, r.cause())
+	if r.Moved != nil {
+		moved := r.Moved.Body.(*ledger.Rescheduled)
+		r.say("%s rescheduled it %s: %s.", r.Moved.Actor, render.Age(r.Moved.At, now), render.ReasonOrNone(moved.Reason))
+	}
+	if due {
+		r.say("It has been ready since %s.", r.when(j.RunAt))
+	} else {
+		r.wait("time", "It may not run before %s.", r.when(j.RunAt))
+	}
+	if r.Queue.Paused {
+		r.wait("queue", "The queue %s is paused: %s did that %s: %s; 'jobledger resume -q %s' ends it.", j.Queue, r.Queue.Actor, render.Age(r.Queue.Since, now), render.ReasonOrNone(r.Queue.Reason), j.Queue)
+	}
+	fit := r.fitting()
+	if len(fit) == 0 {
+		r.wait("worker", "%s", r.noWorker())
+	}
+	if r.Ahead+r.Higher > 0 {
+		text := fmt.Sprintf("%s of its lane %s before it", render.Count(r.Ahead, "job"), render.Plural(r.Ahead, "comes", "come"))
+		if r.Higher > 0 {
+			text += fmt.Sprintf(", and %s of a higher priority %s ready", render.Count(r.Higher, "job"), render.Plural(r.Higher, "is", "are"))
+		}
+		if due && !r.Queue.Paused && len(fit) > 0 {
+			r.waitsFor = append(r.waitsFor, "turn")
+		}
+		r.say("%s.", strings.ToUpper(text[:1])+text[1:])
+	}
+	if len(fit) > 0 {
+		text := fmt.Sprintf("%s may take it: %s.", render.Count(int64(len(fit)), "running worker"), render.WorkerNames(fit))
+		if due && !r.Queue.Paused && r.Ahead+r.Higher == 0 {
+			r.wait("worker", "It is the next in its lane; %s", text)
+		} else {
+			r.say("%s", text)
+		}
+	}
+}
+
+// cause says what put the job into its queue.
+func (r *reasons) cause() string {
+	j, e, now := r.Job, r.Cause, r.now
+	switch b := e.Body.(type) {
+	case *ledger.Enqueued:
+		text := fmt.Sprintf("%s enqueued it %s", e.Actor, render.Age(e.At, now))
+		if b.RunAt.After(e.At) {
+			text += " to run at " + r.local(b.RunAt)
+		}
+		return text
+	case *ledger.Failed:
+		return fmt.Sprintf("attempt %d by %s failed %s with %s, failure %d of %d, and it is tried again after a pause of %s",
+			e.Attempt, e.Worker.Name, render.Age(e.At, now), render.OrNone(b.ErrorCode), j.Failures, j.MaxAttempts, render.Briefly(b.RetryAt.Sub(e.At)))
+	case *ledger.Reclaimed:
+		return fmt.Sprintf("attempt %d was taken from %s %s because %s, failure %d of %d, and it is tried again after a pause of %s",
+			e.Attempt, e.Worker.Name, render.Age(e.At, now), reclaimReason(b.Reason), j.Failures, j.MaxAttempts, render.Briefly(b.RetryAt.Sub(e.At)))
+	case *ledger.Released:
+		if b.Snooze {
+			return fmt.Sprintf("the job itself asked %s to be run later (snooze %d): %s", render.Age(e.At, now), j.Snoozes, render.ReasonOrNone(b.Reason))
+		}
+		return fmt.Sprintf("%s gave it back %s, which is no failure: %s", e.Worker.Name, render.Age(e.At, now), render.ReasonOrNone(b.Reason))
+	case *ledger.Retried:
+		return fmt.Sprintf("%s queued it again %s: %s", e.Actor, render.Age(e.At, now), render.ReasonOrNone(b.Reason))
+	}
+	return "it was put there " + render.Age(e.At, now)
+}
+
+func reclaimReason(reason string) string {
+	if reason == ledger.MaxRuntime {
+		return "it had run for longer than its max runtime"
+	}
+	return "its lease had run out"
+}
+
+// fitting are the live workers that would take the job.
+func (r *reasons) fitting() (fit []projection.Worker) {
+	for _, worker := range r.Live {
+		ok, _ := projection.Fits(r.Job, worker.Version, worker.Capabilities)
+		if ok && slices.Contains(worker.Queues, r.Job.Queue) {
+			fit = append(fit, worker)
+		}
+	}
+	return fit
+}
+
+// noWorker says which condition no live worker meets.
+func (r *reasons) noWorker() string {
+	var queues, refusals []string
+	serving := 0
+	for _, worker := range r.Live {
+		queues = append(queues, worker.Queues...)
+		if !slices.Contains(worker.Queues, r.Job.Queue) {
+			continue
+		}
+		serving++
+		if _, why := projection.Fits(r.Job, worker.Version, worker.Capabilities); !slices.Contains(refusals, why) {
+			refusals = append(refusals, why)
+		}
+	}
+	slices.Sort(queues)
+	queues = slices.Compact(queues)
+	switch {
+	case serving > 0:
+		return fmt.Sprintf("%s of the queue %s %s running, but none may take it: %s.", render.Count(int64(serving), "worker"), r.Job.Queue, render.Plural(int64(serving), "is", "are"), strings.Join(refusals, "; "))
+	case len(queues) > 0:
+		return fmt.Sprintf("No running worker serves the queue %s; those that run serve %s.", r.Job.Queue, strings.Join(queues, ", "))
+	}
+	return fmt.Sprintf("No worker is known to be running; 'jobledger work -q %s -- CMD' starts one.", r.Job.Queue)
+}
+
+func (r *reasons) held() {
+	j, now := r.Job, r.now
+	r.waitsFor = append(r.waitsFor, "owner")
+	r.say("Job %s is %s: %s (%s) has held it since %s, as attempt %d.", j.ID, j.State, j.Worker.Name, render.Process(j.Worker), r.when(j.ClaimedAt), j.Attempt)
+	if j.HeartbeatAt.After(j.ClaimedAt) {
+		r.say("The last heartbeat came %s.", render.Age(j.HeartbeatAt, now))
+	} else {
+		r.say("No heartbeat has come.")
+	}
+	if j.LeaseUntil.After(now) {
+		r.say("Its lease ends at %s unless a heartbeat comes.", r.when(j.LeaseUntil))
+	} else {
+		r.say("Its lease ran out at %s and nobody has swept: the owner keeps it until somebody does; 'jobledger sweep' or any worker would.", r.when(j.LeaseUntil))
+	}
+	if !j.EndBy.IsZero() {
+		r.say("Its max runtime ends at %s.", r.when(j.EndBy))
+	}
+}
+
+func (r *reasons) ended() {
+	j, e := r.Job, r.Cause
+	at := r.when(e.At)
+	switch b := e.Body.(type) {
+	case *ledger.Succeeded:
+		r.say("Job %s succeeded at %s: attempt %d by %s took %s.", j.ID, at, e.Attempt, e.Worker.Name, render.Briefly(e.At.Sub(j.ClaimedAt)))
+	case *ledger.Cancelled:
+		r.say("Job %s is cancelled: %s did that at %s: %s.", j.ID, e.Actor, at, render.ReasonOrNone(b.Reason))
+		if e.Attempt > 0 {
+			r.say("Attempt %d by %s was under way.", e.Attempt, e.Worker.Name)
+		}
+	case *ledger.Failed:
+		r.say("Job %s failed for good at %s: attempt %d by %s ended with %s, failure %d of %d.", j.ID, at, e.Attempt, e.Worker.Name, failure(b), j.Failures, j.MaxAttempts)
+		if j.Failures < j.MaxAttempts {
+			r.say("It was not to be tried again.")
+		}
+		r.retryable(j)
+	case *ledger.Reclaimed:
+		r.say("Job %s failed for good at %s: attempt %d was taken from %s because %s, failure %d of %d.", j.ID, at, e.Attempt, e.Worker.Name, reclaimReason(b.Reason), j.Failures, j.MaxAttempts)
+		r.retryable(j)
+	default:
+		r.say("Job %s is %s since %s.", j.ID, j.State, at)
+	}
+}
+
+// retryable says how a job that failed for good can run again.
+func (r *reasons) retryable(j projection.Job) {
+	if j.Erased {
+		r.say("Its payload was erased, so it cannot be retried.")
+		return
+	}
+	r.say("'jobledger retry %s' queues it again.", j.ID)
+}
+
+// failure is what an attempt ended with.
+func failure(b *ledger.Failed) string {
+	parts := []string{"error " + render.OrNone(b.ErrorCode)}
+	if b.ExitCode != nil {
+		parts = append(parts, fmt.Sprintf("exit code %d", *b.ExitCode))
+	}
+	if b.Signal != "" {
+		parts = append(parts, "killed by signal "+b.Signal)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (r *reasons) answer() Why {
+	j := r.Job
+	out := Why{Sentences: r.text, Why: strings.Join(r.text, " "), Job: j.ID, State: j.State.String(), Queue: j.Queue,
+		WaitsFor: append([]string{}, r.waitsFor...), RunAt: render.TimeOrNull(j.RunAt), Cause: r.Cause,
+		Failures: j.Failures, MaxAttempts: j.MaxAttempts, Worker: render.TextOrNull(j.Worker.Name),
+		LeaseUntil: render.TimeOrNull(j.LeaseUntil)}
+	if j.State == ledger.Queued {
+		out.Ahead, out.Higher, out.Fitting = &r.Ahead, &r.Higher, []string{}
+		for _, worker := range r.fitting() {
+			out.Fitting = append(out.Fitting, worker.Name)
+		}
+	}
+	if q := r.Queue; q.Paused {
+		out.PausedSince, out.PausedBy = render.TimeOrNull(q.Since), render.TextOrNull(q.Actor)
+		out.PausedWhy = render.TextOrNull(q.Reason)
+	}
+	return out
+}
