@@ -15,7 +15,6 @@ import (
 	"syscall"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
