@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// answers says for each question of the cookbook, from the lines of the export alone, what must be in its answer.
+// answers checks, for each question of the cookbook, that its answer contains what follows from the lines of
+// the export.
 var answers = map[string]func(n *night, a *answer){
 	"Which jobs did bravo-render own between 01:00 and 01:20, and what became of each?": func(n *night, a *answer) {
 		var jobs []string
@@ -24,7 +25,7 @@ var answers = map[string]func(n *night, a *answer){
 		}
 		a.jobs(n, jobs)
 	},
-	"Who owned this job at exactly 01:05:57? (its lease had ended two seconds before, and nobody had taken it back yet)": func(n *night, a *answer) {
+	"Who owned this job at exactly 01:05:57? (its lease had ended two seconds before, and it was not reclaimed yet)": func(n *night, a *answer) {
 		job := n.one(a.t, "01KKQGAZ43")
 		for _, h := range n.holds {
 			if h.job == job && !h.from.After(clock("01:05:57")) && h.end.After(clock("01:05:57")) {
@@ -36,14 +37,14 @@ var answers = map[string]func(n *night, a *answer){
 		}
 		a.rows("owner", 1)
 	},
-	"What state was it in at that moment, and what has become of it?": func(n *night, a *answer) {
+	"What was its state at that moment, and what is it now?": func(n *night, a *answer) {
 		job := n.one(a.t, "01KKQGAZ43")
 		a.line("state   ", n.stateAt(job, clock("01:05:57")))
 		a.line("state now", n.stateAt(job, morning))
 	},
-	"What happened to it, from its beginning to its end?": func(n *night, a *answer) {
+	"What happened to it, from the first event to the last?": func(n *night, a *answer) {
 		job := n.one(a.t, "01KKQGAZ43")
-		for _, d := range n.which(func(d deed) bool { return d.Job == job && d.Kind != "heartbeat" }) { // of which some are left out
+		for _, d := range n.which(func(d deed) bool { return d.Job == job && d.Kind != "heartbeat" }) { // of these some are left out
 			kind := d.Kind
 			if kind == "refused" {
 				kind = "REFUSED"
@@ -51,7 +52,7 @@ var answers = map[string]func(n *night, a *answer){
 			a.line(d.At.Format("15:04:05.000"), kind)
 		}
 	},
-	"What was running anywhere when the lights went out?": func(n *night, a *answer) {
+	"What was running, on any host, when the power failed?": func(n *night, a *answer) {
 		a.jobs(n, n.jobsWhere(func(job string, _ deed) bool {
 			state := n.stateAt(job, clock("00:17:00"))
 			return state == "claimed" || state == "running"
@@ -67,7 +68,7 @@ var answers = map[string]func(n *night, a *answer){
 		}
 		a.jobs(n, jobs)
 	},
-	"Which workers went silent without a goodbye, in what order, and how many jobs did they lose?": func(n *night, a *answer) {
+	"Which workers went silent without stopping, in what order, and how many jobs did they lose?": func(n *night, a *answer) {
 		var want string
 		for _, boot := range byLast(n) {
 			last, d, lost := n.silence(boot)
@@ -75,7 +76,7 @@ var answers = map[string]func(n *night, a *answer){
 		}
 		a.is(want)
 	},
-	"Which worker processes were there that night, and how did each end?": func(n *night, a *answer) {
+	"Which worker processes ran that night, and how did each end?": func(n *night, a *answer) {
 		started := n.kind("worker_started")
 		a.rows(" on ", len(started))
 		a.rows("  silent  ", len(n.silent))
@@ -98,7 +99,7 @@ var answers = map[string]func(n *night, a *answer){
 			a.line(fmt.Sprintf("%s|%s|%s|%s\n", stamp(d.At), d.Job, d.Worker, next))
 		}
 	},
-	"What was the last proof of life before each reclaim, and how late was it noticed?": func(n *night, a *answer) {
+	"What was the last heartbeat before each reclaim, and how late was the reclaim?": func(n *night, a *answer) {
 		taken := n.kind("reclaimed")
 		a.jobs(n, jobsOf(taken))
 		for _, d := range taken {
@@ -111,7 +112,7 @@ var answers = map[string]func(n *night, a *answer){
 			}
 		}
 	},
-	"How long did a lost job lie there, from the end of its lease to the next claim, p50 and p99?": func(n *night, a *answer) {
+	"How long did a lost job wait, from the end of its lease to the next claim, p50 and p99?": func(n *night, a *answer) {
 		var gaps []time.Duration
 		for _, d := range n.kind("reclaimed") {
 			if h := n.next(d.Job, d.Attempt); h != nil {
@@ -122,14 +123,14 @@ var answers = map[string]func(n *night, a *answer){
 		p := func(q float64) string { return seconds(gaps[int(math.Ceil(q*float64(len(gaps))))-1], 1) }
 		a.is(fmt.Sprintf("%d|p50 %s|p99 %s\n", len(gaps), p(0.5), p(0.99)))
 	},
-	"Which writes of zombies were refused, and what did they offer?": func(n *night, a *answer) {
+	"Which late writes were refused, and what did they offer?": func(n *night, a *answer) {
 		refused := n.kind("refused")
 		a.jobs(n, jobsOf(refused))
 		for _, d := range refused {
 			a.line(d.Job, d.Data.Command+" by "+d.Actor, d.Data.Offered)
 		}
 	},
-	"Which jobs ran under two owners at once, out in the world?": func(n *night, a *answer) {
+	"Which jobs did two workers run at once?": func(n *night, a *answer) {
 		var jobs []string
 		for _, d := range n.kind("refused") {
 			for _, h := range n.holds {
@@ -156,7 +157,7 @@ var answers = map[string]func(n *night, a *answer){
 		}
 		a.is(want)
 	},
-	"Was a clock wrong? (every lease should have its full length; where the clock was set back, it looks shorter)": func(n *night, a *answer) {
+	"Was a clock wrong? (every lease should have its full length; after a clock was set back, it seems shorter)": func(n *night, a *answer) {
 		leases := n.which(func(d deed) bool { return d.Kind == "claimed" || d.Kind == "heartbeat" })
 		for _, d := range leases {
 			if d.Data.LeaseUntil.Sub(d.At) != time.Minute {
@@ -197,7 +198,7 @@ var answers = map[string]func(n *night, a *answer){
 		}
 		a.is(want)
 	},
-	"How long did this job wait each time, since what, and until when was it not allowed to run?": func(n *night, a *answer) {
+	"How long did this job wait each time, after which event, and until when was it not ready?": func(n *night, a *answer) {
 		var want string
 		steps := n.byJob[n.one(a.t, "01KKQJVTX2")]
 		for i, d := range steps {
@@ -221,7 +222,7 @@ var answers = map[string]func(n *night, a *answer){
 		}
 		a.line(job+" is queued in mail", last.Worker+" gave it back", last.Data.Reason, "No worker is known to be running")
 	},
-	"Give me the whole queue as it stood at two o'clock, in a file.": func(n *night, a *answer) {
+	"Give me the whole ledger as of two o'clock, in a file.": func(n *night, a *answer) {
 		until := n.which(func(d deed) bool { return !d.At.After(clock("02:00:00")) })
 		a.line("at-two.db", fmt.Sprintf("%d events", len(until)))
 		listed := &answer{t: a.t, out: asked(a.t, "list", "--limit", "0", "--state", "queued", "--db", "at-two.db")}
@@ -234,7 +235,7 @@ var answers = map[string]func(n *night, a *answer){
 		}
 		a.line("paused", paused.Actor, paused.Data.Reason)
 	},
-	"What was enqueued between 01:00 and 04:01, and unfinished an hour later?": func(n *night, a *answer) {
+	"What was enqueued between 01:00 and 04:01, and had not ended an hour later?": func(n *night, a *answer) {
 		a.jobs(n, n.jobsWhere(func(job string, d deed) bool {
 			state := n.stateAt(job, d.At.Add(time.Hour))
 			return within(d.At, "01:00:00", "04:01:00") && (state == "queued" || state == "claimed" || state == "running")
@@ -252,10 +253,10 @@ var answers = map[string]func(n *night, a *answer){
 		}
 		a.rows("|", len(codes))
 	},
-	"Which jobs failed for good, and still stand so?": func(n *night, a *answer) {
+	"Which jobs failed for good, and are still failed?": func(n *night, a *answer) {
 		a.jobs(n, n.jobsWhere(func(job string, _ deed) bool { return n.stateAt(job, morning) == "failed" }))
 	},
-	"Why does this job, which killed its workers, not run any more, and can it be retried?": func(n *night, a *answer) {
+	"Why does this job, which killed its workers, no longer run, and can it be retried?": func(n *night, a *answer) {
 		job := n.one(a.t, "01KKQN8E4Q")
 		last := n.byJob[job][len(n.byJob[job])-1]
 		a.line(job+" "+last.To+" for good", "taken from "+last.Worker, "its lease had run out")
@@ -263,7 +264,7 @@ var answers = map[string]func(n *night, a *answer){
 			a.t.Errorf("%q were erased, and the answer is %s", erased, a.out)
 		}
 	},
-	"Which retries were the deploy's fault? (released is no failure: it takes no attempt away)": func(n *night, a *answer) {
+	"Which retries did the deploy cause? (released is no failure: it uses up no attempt)": func(n *night, a *answer) {
 		a.jobs(n, jobsOf(n.which(func(d deed) bool {
 			return d.Kind == "released" && d.Data.Reason == "the worker is stopped" && within(d.At, "23:00:00", "23:05:00")
 		})))
@@ -346,7 +347,7 @@ var answers = map[string]func(n *night, a *answer){
 		a.line("worker went", "charlie-render")
 	},
 	"Does the table agree with the history?": func(n *night, a *answer) {
-		a.line("ok:", fmt.Sprintf("%d events of %d jobs", len(n.deeds)+1, len(n.byJob))) // and the import
+		a.line("ok:", fmt.Sprintf("%d events of %d jobs", len(n.deeds)+1, len(n.byJob))) // plus the event imported
 	},
 	"Show me the night as lanes, at https://ui.perfetto.dev.": func(n *night, a *answer) {
 		var trace struct {
@@ -392,7 +393,7 @@ var answers = map[string]func(n *night, a *answer){
 	},
 }
 
-// depth counts the jobs of a queue by their states at a moment.
+// depth counts the jobs of a queue by state at a moment.
 func (n *night) depth(queue string, at time.Time) map[string]int {
 	depth := make(map[string]int)
 	for job, of := range n.queue {
@@ -403,7 +404,7 @@ func (n *night) depth(queue string, at time.Time) map[string]int {
 	return depth
 }
 
-// notBefore is when a job may run, as the last event until then has it.
+// notBefore returns when a job may run, according to its last event until then.
 func (n *night) notBefore(job string, at time.Time) (when time.Time) {
 	for _, d := range n.byJob[job] {
 		if !d.At.After(at) {

@@ -30,9 +30,15 @@ func manVerb(p *program) cli.Verb {
 			for _, m := range cli.ExitMeanings {
 				codes = append(codes, m.Code)
 			}
+			topics, err := p.Topics()
+			if err != nil {
+				return err
+			}
+			rows := append([][2]string{{"jobledger help TOPIC", "shows one of these pages."}}, cli.TopicRows(topics)...)
 			page = strings.TrimRight(page, "\n") + "\n" +
 				cli.RoffSection("EXIT STATUS", cli.ExitRows(codes)) +
-				cli.RoffSection("ENVIRONMENT", cli.EnvironmentRows(c.App.Flags, p.verbs()))
+				cli.RoffSection("ENVIRONMENT", cli.EnvironmentRows(c.App.Flags, p.verbs())) +
+				cli.RoffSection("TOPICS", rows)
 			_, err = p.Stdout.WriteString(cli.RoffASCII(page))
 			return err
 		},

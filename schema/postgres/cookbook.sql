@@ -1,5 +1,5 @@
--- The questions of the README's cookbook that are asked in SQL, in PostgreSQL's words; those that are commands are the same
--- there. Each answer is the README's, to the byte: a test asks both. Ask all, or one of them after the first statement:
+-- The questions of the cookbook that are asked in SQL, in PostgreSQL's dialect; its commands are the same there. A test
+-- compares the answers of both engines byte by byte. Run all, or one of them after the first statement:
 --
 --     psql -At -f schema/postgres/cookbook.sql postgres://…
 
@@ -10,7 +10,7 @@ SELECT job, attempt, worker, claimed_at, last_heartbeat, outcome FROM attempts
 WHERE host = 'charlie' AND claimed_at < '2026-03-15T00:17:01' AND coalesce(ended_at, '9') > '2026-03-15T00:17:01'
 ORDER BY claimed_at, job;
 
--- Which workers went silent without a goodbye, in what order, and how many jobs did they lose?
+-- Which workers went silent without stopping, in what order, and how many jobs did they lose?
 SELECT greatest(s.at, max(a.claimed_at), max(a.last_heartbeat),
         max(a.ended_at) FILTER (WHERE a.outcome IN ('succeeded', 'failed', 'released'))) AS last_sign_of_life,
     s.worker, s.data::jsonb ->> 'host', s.data::jsonb ->> 'pid', count(*) FILTER (WHERE a.outcome = 'reclaimed')
@@ -24,7 +24,7 @@ SELECT a.ended_at, a.job, a.worker, n.worker, n.claimed_at, n.outcome
 FROM attempts a LEFT JOIN attempts n ON n.job = a.job AND n.attempt = a.attempt + 1
 WHERE a.outcome = 'reclaimed' ORDER BY 1, 2;
 
--- How long did a lost job lie there, from the end of its lease to the next claim, p50 and p99?
+-- How long did a lost job wait, from the end of its lease to the next claim, p50 and p99?
 SELECT count(*), to_char(percentile_disc(0.50) WITHIN GROUP (ORDER BY s), '"p50 "FM999999990.0"s"'),
     to_char(percentile_disc(0.99) WITHIN GROUP (ORDER BY s), '"p99 "FM999999990.0"s"')
 FROM (SELECT extract(epoch FROM n.claimed_at::timestamptz - (r.data::jsonb ->> 'lease_until')::timestamptz) AS s
@@ -34,7 +34,7 @@ FROM (SELECT extract(epoch FROM n.claimed_at::timestamptz - (r.data::jsonb ->> '
 SELECT job, string_agg(worker, ' ' ORDER BY pos) FROM history WHERE kind = 'reclaimed'
 GROUP BY job HAVING count(DISTINCT worker) > 1;
 
--- Was a clock wrong? (every lease should have its full length; where the clock was set back, it looks shorter)
+-- Was a clock wrong? (every lease should have its full length; after a clock was set back, it seems shorter)
 SELECT to_char(extract(epoch FROM (data::jsonb ->> 'lease_until')::timestamptz - at::timestamptz), 'FM999999990"s"'),
     count(*), min(at), max(at)
 FROM history WHERE kind IN ('claimed', 'heartbeat') GROUP BY 1;
@@ -47,13 +47,13 @@ SELECT * FROM (SELECT left(h.at, 16) AS minute,
     FROM history h JOIN current c ON c.id = h.job WHERE c.queue = 'mail' AND h.seq IS NOT NULL GROUP BY 1) AS m
 WHERE minute BETWEEN '2026-03-15T01:45' AND '2026-03-15T02:15' ORDER BY 1;
 
--- How long did this job wait each time, since what, and until when was it not allowed to run?
+-- How long did this job wait each time, after which event, and until when was it not ready?
 SELECT at, kind, coalesce(data::jsonb ->> 'retry_at', data::jsonb ->> 'run_at'),
     to_char(extract(epoch FROM claimed::timestamptz - at::timestamptz), 'FM999999990"s"')
 FROM (SELECT seq, at, kind, data, to_state, lead(at) OVER (ORDER BY seq) AS claimed FROM history
     WHERE job LIKE '01KKQJVTX2%' AND seq IS NOT NULL) AS steps WHERE to_state = 'queued' ORDER BY seq;
 
--- What was enqueued between 01:00 and 04:01, and unfinished an hour later?
+-- What was enqueued between 01:00 and 04:01, and had not ended an hour later?
 SELECT * FROM (SELECT DISTINCT ON (job) job, enqueued, to_state, seq FROM (SELECT job, seq, at, to_state,
         first_value(at) OVER (PARTITION BY job ORDER BY seq) AS enqueued FROM history WHERE seq IS NOT NULL) AS steps
     WHERE enqueued BETWEEN '2026-03-15T01:00' AND '2026-03-15T04:01'

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"os/user"
@@ -37,6 +38,8 @@ type Program struct {
 	Stderr    io.Writer
 	Now       func() time.Time // in the zone in which times are shown and read
 	ClockSkew time.Duration    // how far now is ahead of this machine's clock
+
+	Docs fs.FS // the documentation, docs/NAME.md; nil: none
 
 	ReparseTimes func() // reads --delay and the like again, when a ledger shows that now is another; may be nil
 

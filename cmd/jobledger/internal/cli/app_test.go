@@ -239,7 +239,7 @@ func TestCandidates(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var got []string
-		for _, c := range candidates(verbs, words(tt.line)) {
+		for _, c := range (&Program{}).candidates(verbs, words(tt.line)) {
 			got = append(got, c[0])
 		}
 		if strings.Join(got, " ") != tt.want {

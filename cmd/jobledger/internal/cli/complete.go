@@ -22,7 +22,7 @@ func (p *Program) complete(verbs []Verb, words []string) error {
 		words = []string{""}
 	}
 	last := words[len(words)-1]
-	for _, c := range candidates(verbs, words) {
+	for _, c := range p.candidates(verbs, words) {
 		if strings.HasPrefix(c[0], last) {
 			if _, err := fmt.Fprintf(p.Stdout, "%s\t%s\n", c[0], render.Escape(c[1])); err != nil {
 				return err
@@ -33,7 +33,7 @@ func (p *Program) complete(verbs []Verb, words []string) error {
 }
 
 // candidates are pairs of a word and its description.
-func candidates(verbs []Verb, words []string) (found [][2]string) {
+func (p *Program) candidates(verbs []Verb, words []string) (found [][2]string) {
 	before, last := words[:len(words)-1], words[len(words)-1]
 	if slices.Contains(before, "--") {
 		return nil
@@ -65,6 +65,11 @@ func candidates(verbs []Verb, words []string) (found [][2]string) {
 			if v.Group != "" {
 				found = append(found, [2]string{v.Name, v.Usage})
 			}
+		}
+		if l.verb == "help" {
+			topics, _ := p.Topics() // embedded; without them there is less to offer
+			found = append(found, [2]string{topicsWord, "list the pages of the documentation"})
+			found = append(found, TopicRows(topics)...)
 		}
 		return found
 	}

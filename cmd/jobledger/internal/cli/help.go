@@ -11,7 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 )
 
-// Help prints the help of the verb named, or of the whole program for an empty name.
+// Help prints the help of the verb or the topic named, or of the whole program for an empty name.
 func (p *Program) Help(name string, verbs []Verb) error {
 	if name == "" {
 		p.writeHelp(p.Stdout, verbs)
@@ -23,7 +23,7 @@ func (p *Program) Help(name string, verbs []Verb) error {
 			return nil
 		}
 	}
-	return unknownCommand(name, verbs)
+	return p.HelpTopic(name, verbs)
 }
 
 // writeHelp writes the help of the whole program: its commands by group.
@@ -48,6 +48,7 @@ func (p *Program) writeHelp(w io.Writer, verbs []Verb) {
 	fmt.Fprint(w, "\nGLOBAL FLAGS, anywhere on the line\n")
 	p.writeRows(w, flagRows(GlobalFlags("")), 0)
 	fmt.Fprintf(w, "\n'%s COMMAND --help' shows examples, flags and exit codes.\n", ProgramName)
+	fmt.Fprintf(w, "'%s help %s' lists the pages of the documentation.\n", ProgramName, topicsWord)
 }
 
 // writeVerbHelp writes the help of one command; the examples come first, most readers need no more.

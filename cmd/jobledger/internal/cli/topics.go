@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"strings"
+)
+
+// topicsWord as the argument of help lists the topics.
+const topicsWord = "topics"
+
+// Topic is one page of the documentation, docs/NAME.md. Its first line is "# Title: summary".
+type Topic struct {
+	Name    string `json:"topic"`
+	Summary string `json:"summary"`
+	Text    string `json:"text,omitempty"` // Markdown, with the first line
+}
+
+// Topics returns every page of p.Docs, by name.
+func (p *Program) Topics() ([]Topic, error) {
+	if p.Docs == nil {
+		return nil, nil
+	}
+	files, err := fs.Glob(p.Docs, "docs/*.md")
+	if err != nil {
+		return nil, fmt.Errorf("read the topics: %w", err)
+	}
+	var all []Topic
+	for _, file := range files {
+		text, err := fs.ReadFile(p.Docs, file)
+		if err != nil {
+			return nil, fmt.Errorf("read a topic: %w", err)
+		}
+		first, _, _ := strings.Cut(string(text), "\n")
+		_, summary, _ := strings.Cut(first, ": ")
+		all = append(all, Topic{Name: strings.TrimSuffix(path.Base(file), ".md"), Summary: summary, Text: string(text)})
+	}
+	return all, nil
+}
+
+// TopicRows are topics as pairs of name and summary, for help, the manual page and completion.
+func TopicRows(topics []Topic) (rows [][2]string) {
+	for _, t := range topics {
+		rows = append(rows, [2]string{t.Name, t.Summary})
+	}
+	return rows
+}
+
+// HelpTopic prints the page named, or for "topics" a line for each page. A name that is neither a command nor a
+// topic is an error with the nearest of both.
+func (p *Program) HelpTopic(name string, verbs []Verb) error {
+	topics, err := p.Topics()
+	if err != nil {
+		return err
+	}
+	if name == topicsWord {
+		return p.listTopics(topics)
+	}
+	for _, t := range topics {
+		if t.Name == name {
+			return p.showTopic(t)
+		}
+	}
+	names := []string{topicsWord}
+	for _, v := range verbs {
+		names = append(names, v.Name)
+	}
+	for _, t := range topics {
+		names = append(names, t.Name)
+	}
+	err = Usagef("unknown command or topic %q", name)
+	if near := nearest(name, names); near != "" {
+		return WithHint(err, "did you mean '%s help %s'?", ProgramName, near)
+	}
+	return WithHint(err, "'%s help' lists the commands, '%s help %s' the topics", ProgramName, ProgramName, topicsWord)
+}
+
+// listTopics prints one line per topic.
+func (p *Program) listTopics(topics []Topic) error {
+	if !p.JSON {
+		p.writeRows(p.Stdout, TopicRows(topics), 0)
+		return nil
+	}
+	for _, t := range topics {
+		t.Text = ""
+		if err := json.NewEncoder(p.Stdout).Encode(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showTopic prints one page. On a terminal it goes through a pager where there is one.
+func (p *Program) showTopic(t Topic) error {
+	if p.JSON {
+		return json.NewEncoder(p.Stdout).Encode(t)
+	}
+	if command := pager(); p.StdoutTerminal && command != nil {
+		if err := p.Flush(); err != nil {
+			return err
+		}
+		command.Stdin, command.Stdout, command.Stderr = strings.NewReader(t.Text), os.Stdout, os.Stderr
+		if command.Run() == nil {
+			return nil
+		} // else the pager failed: print the page without it
+	}
+	_, err := p.Stdout.WriteString(t.Text)
+	return err
+}
+
+// pager returns the command that $PAGER names, else less; nil if there is none or $PAGER is empty.
+func pager() *exec.Cmd {
+	words := []string{"less"}
+	if value, isSet := os.LookupEnv("PAGER"); isSet {
+		words = strings.Fields(value)
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	program, err := exec.LookPath(words[0])
+	if err != nil {
+		return nil
+	}
+	command := exec.Command(program, words[1:]...) // #nosec G204 -- the user's own pager; no shell reads it
+	command.Env = os.Environ()
+	if _, isSet := os.LookupEnv("LESS"); !isSet {
+		command.Env = append(command.Env, "LESS=FRX") // end if the page fits on the screen, and leave it there
+	}
+	return command
+}
