@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/demo"
 	"jobledger/ledger"
 )

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 )

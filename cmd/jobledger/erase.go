@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
