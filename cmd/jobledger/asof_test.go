@@ -125,7 +125,7 @@ func (s *tale) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []t
 func (s *tale) copyTo(path string) {
 	s.t.Helper()
 	ctx := context.Background()
-	if !ledger.OnServer(s.Store.DSN()) {
+	if !ledger.IsServerAddress(s.Store.DSN()) {
 		_, err := s.Store.Vacuum(ctx, path)
 		check(s.t, err)
 		return

@@ -257,7 +257,7 @@ func TestCookbookFindsClockSetBack(t *testing.T) {
 	for _, r := range cookbook(t) {
 		if strings.HasPrefix(r.ask, "Was a clock wrong?") {
 			statement := r.words[len(r.words)-1]
-			if ledger.OnServer(s.Store.DSN()) {
+			if ledger.IsServerAddress(s.Store.DSN()) {
 				statement = inPostgres(t)[r.ask]
 			}
 			out := queried(t, s.Store.DSN(), statement)
