@@ -57,9 +57,8 @@ FROM jobs j JOIN names q ON q.n = j.queue LEFT JOIN workers w ON w.n = j.worker 
 			if err != nil {
 				return err
 			}
-			columns := found.Columns()
 			for found.Next() {
-				cells, into := make([]any, len(columns)), make([]any, len(columns))
+				cells, into := make([]any, len(found.Values())), make([]any, len(found.Values()))
 				for i := range cells {
 					into[i] = &cells[i]
 				}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection/internal/table"
 )
 
@@ -23,7 +24,7 @@ func Statements() map[string]string {
 		"lives":        lives,
 	}
 	updates.Range(func(key, list any) bool {
-		one, many := list.(*ledger.List).Statements()
+		one, many := ledgertest.SQLiteStatements(list.(*ledger.BulkStmt))
 		all[fmt.Sprintf("put one %x", key)] = one
 		all[fmt.Sprintf("put many %x", key)] = many
 		return true

@@ -35,7 +35,7 @@ func EvolveQueue(q Queue, e ledger.Event) (Queue, error) {
 	return q, fmt.Errorf("%w: %T does not concern a queue", ledger.ErrUnknownKind, e.Body)
 }
 
-var putQueue = ledger.NewUpsert("queues", "queue", ledger.Types{"reason": ledger.Text}, "queue", "paused", "since", "actor", "reason")
+var putQueue = ledger.NewUpsert("queues", "queue", ledger.ColumnTypes{"reason": ledger.TextColumn}, "queue", "paused", "since", "actor", "reason")
 
 // PutQueue makes the row of q's queue equal q. It invalidates the cache of claims: a pause concerns many lanes.
 func PutQueue(ctx context.Context, tx *ledger.Tx, q Queue) error {

@@ -156,9 +156,9 @@ func Put(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 // updates holds the List for each set of changed columns; there are some twenty in practice.
 var updates sync.Map
 
-func updateJob(changed uint32) *ledger.List {
+func updateJob(changed uint32) *ledger.BulkStmt {
 	if l, ok := updates.Load(changed); ok {
-		return l.(*ledger.List)
+		return l.(*ledger.BulkStmt)
 	}
 	var names []string
 	for i, name := range table.Columns {
@@ -166,8 +166,8 @@ func updateJob(changed uint32) *ledger.List {
 			names = append(names, name)
 		}
 	}
-	l, _ := updates.LoadOrStore(changed, ledger.NewUpdate("jobs", "n", "seq", table.Types, names...))
-	return l.(*ledger.List)
+	l, _ := updates.LoadOrStore(changed, ledger.NewCompareAndSwap("jobs", "n", "seq", table.Types, names...))
+	return l.(*ledger.BulkStmt)
 }
 
 // queryJob runs a query for at most one job.

@@ -77,7 +77,7 @@ func countStanding(ctx context.Context, tx *ledger.Tx, m Moment, then map[string
 	until, wait := int64(math.MaxInt64), func() error { return nil }
 	if tail > longLedger {
 		until = tail / 2
-		wait = tx.Beside(ctx, func(tx *ledger.Tx) error { return half.read(ctx, tx, m, until, math.MaxInt64) })
+		wait = tx.ReadConcurrently(ctx, func(tx *ledger.Tx) error { return half.read(ctx, tx, m, until, math.MaxInt64) })
 	}
 	err = whole.read(ctx, tx, m, math.MinInt64, until)
 	if waitErr := wait(); err == nil {

@@ -18,7 +18,7 @@ const PresentEvery = 15 * time.Second
 // PresenceKept is how long a process that never said goodbye is remembered outside of the ledger.
 const PresenceKept = 30 * 24 * time.Hour
 
-var putPresence = ledger.NewUpsert("presence", "boot", ledger.Types{"boot": ledger.Text}, "boot", "seen_at")
+var putPresence = ledger.NewUpsert("presence", "boot", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot", "seen_at")
 
 // PutPresence notes that the process w was there at now.
 func PutPresence(tx *ledger.Tx, w ledger.Worker, now time.Time) error {

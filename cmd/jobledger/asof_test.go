@@ -125,7 +125,7 @@ func (s *scenario) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies
 func (s *scenario) copyTo(path string) {
 	s.T.Helper()
 	ctx := context.Background()
-	if !ledger.OnServer(s.Store.DSN()) {
+	if !ledger.IsServerAddress(s.Store.DSN()) {
 		_, err := s.Store.Vacuum(ctx, path)
 		check(s.T, err)
 		return

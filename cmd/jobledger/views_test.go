@@ -19,7 +19,7 @@ import (
 // rowsOf runs a query as somebody with the database's shell would, and returns its columns and rows.
 func rowsOf(t *testing.T, dsn, query string, args ...any) (columns []string, rows []map[string]any) {
 	t.Helper()
-	if ledger.OnServer(dsn) {
+	if ledger.IsServerAddress(dsn) {
 		return serverRowsOf(t, dsn, query, args...)
 	}
 	db, err := sql.Open("sqlite", dsn)

@@ -37,7 +37,7 @@ func rebuildAll(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
 }
 
 func repairSchema(ctx context.Context, tx *ledger.Tx) ([]string, error) {
-	return tx.MendSchema(ctx, "jobs", "queues", "presence", "kinds", "states")
+	return tx.RepairSchema(ctx, "jobs", "queues", "presence", "kinds", "states")
 }
 
 // RebuildPlan is what a rebuild has to do, as far as one snapshot shows. The long part of a rebuild is to find out; others

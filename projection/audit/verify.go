@@ -153,7 +153,7 @@ func (v *verifier) structure(ctx context.Context) (wait func() ([]string, error)
 	}
 	ended := func() error { return nil }
 	if tail, err := v.tx.Tail(ctx); err == nil && tail > longLedger {
-		ended = v.tx.Beside(ctx, check)
+		ended = v.tx.ReadConcurrently(ctx, check)
 	} else {
 		err := check(v.tx)
 		ended = func() error { return err }
@@ -294,8 +294,8 @@ func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 		v.at(e, FindClock, "at %s, after %s", ledger.FormatTime(e.At), ledger.FormatTime(v.last.At))
 	}
 	found := len(v.Findings)
-	if s.Odd != "" {
-		v.at(e, FindForm, "the column %s is not as %s is written", s.Odd, e.Kind())
+	if s.NonCanonical != "" {
+		v.at(e, FindForm, "the column %s is not as %s is written", s.NonCanonical, e.Kind())
 	}
 	if err := e.Shape(); err != nil {
 		v.at(e, FindForm, "%v", err)

@@ -288,7 +288,7 @@ func dump(t testing.TB, s *ledger.Store) (lines []string) {
 	t.Helper()
 	err := s.Read(context.Background(), func(tx *ledger.Tx) error {
 		array := "json_array"
-		if ledger.OnServer(s.DSN()) {
+		if ledger.IsServerAddress(s.DSN()) {
 			array = "json_build_array"
 		}
 		for _, query := range []string{`SELECT ` + array + `(` + strings.Join(table.Columns[:], ", ") + `) FROM jobs ORDER BY n`,
@@ -320,7 +320,7 @@ func dump(t testing.TB, s *ledger.Store) (lines []string) {
 // types and constraints do not let through is passed over.
 func damager(t *testing.T, s *ledger.Store) func(statement string) error {
 	t.Helper()
-	if ledger.OnServer(s.DSN()) {
+	if ledger.IsServerAddress(s.DSN()) {
 		conn, err := pgx.Connect(t.Context(), s.DSN())
 		if err != nil {
 			t.Fatal(err)
