@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
@@ -355,7 +356,7 @@ func TestMissingPayloadsAreSaidAndKeptFromWorkers(t *testing.T) {
 
 func TestErasing(t *testing.T) {
 	store := openFast(t) // closed before the end, to look into the file
-	q := &queue{Service: &commands.Service{Store: store}, t: t, now: ledgertest.Epoch}
+	q := &queue{&commandstest.Scenario{Service: &commands.Service{Store: store}, T: t, Now: ledgertest.Epoch}}
 	secret := []byte("a secret of some length, to be found in a file")
 	j := q.enqueue(commands.Enqueue{Key: "k", Payload: secret})
 	if _, err := q.Apply(t.Context(), "cli:ada", j.ID, commands.Erase{}); !errors.Is(err, commands.ErrConflict) {
@@ -394,7 +395,7 @@ func TestErasing(t *testing.T) {
 			t.Errorf("still there: %s", row)
 		}
 	}
-	q.verify()
+	q.Verify()
 	if ledgertest.OnPostgres(t) {
 		return
 	}
