@@ -234,7 +234,7 @@ func TestDocsViewsColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newTale(t)
+	s := newScenario(t)
 	for _, view := range []string{"history", "attempts", "current"} {
 		columns, _ := rowsOf(t, s.Store.DSN(), `SELECT * FROM `+view)
 		_, row, _ := strings.Cut(string(page), "\n| `"+view+"` | ")
@@ -246,18 +246,18 @@ func TestDocsViewsColumns(t *testing.T) {
 
 // The clock of the bad night was right; here is one that was set back.
 func TestCookbookFindsClockSetBack(t *testing.T) {
-	s := newTale(t)
+	s := newScenario(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	s.claim("w1", "mail")
 	s.wait(-40 * time.Second)
-	s.now = s.now.Add(time.Second)
-	s.enqueue(commands.Enqueue{Queue: "web", RunAt: s.now.Add(-time.Hour)})
+	s.Now = s.Now.Add(time.Second)
+	s.enqueue(commands.Enqueue{Queue: "web", RunAt: s.Now.Add(-time.Hour)})
 	s.claim("w1", "web")
 	for _, r := range cookbook(t) {
 		if strings.HasPrefix(r.ask, "Was a clock wrong?") {
 			statement := r.words[len(r.words)-1]
-			if ledger.OnServer(s.Store.DSN()) {
+			if ledger.IsServerAddress(s.Store.DSN()) {
 				statement = inPostgres(t)[r.ask]
 			}
 			out := queried(t, s.Store.DSN(), statement)

@@ -78,7 +78,7 @@ var damages = []damage{
 
 // smallHistory returns the exported lines of a ledger in which most things have happened.
 func smallHistory(t *testing.T) []string {
-	s := newTale(t)
+	s := newScenario(t)
 	s.lost()
 	s.rest()
 	var out bytes.Buffer
@@ -116,7 +116,9 @@ func TestImportRefusesDamagedLines(t *testing.T) {
 			damaged := slices.Clone(lines)
 			pattern := regexp.MustCompile(d.old)
 			at := pattern.FindStringIndex(lines[n])
-			damaged[n] = lines[n][:at[0]] + d.new + lines[n][at[1]:]
+			if damaged[n] = lines[n][:at[0]] + d.new + lines[n][at[1]:]; damaged[n] == lines[n] {
+				t.Fatalf("nothing is damaged: %s", lines[n])
+			}
 			folder := t.TempDir()
 			for _, db := range []string{filepath.Join(folder, "new.db"), empty.DSN()} {
 				code, stderr := importing(t, db, strings.Join(damaged, "\n")+"\n")
@@ -152,7 +154,7 @@ func TestImportTruncatedHistory(t *testing.T) {
 // TestImportFindsDuplicateIDsAndKeys checks the uniqueness that the tables rely on, wherever the two lines
 // are.
 func TestImportFindsDuplicateIDsAndKeys(t *testing.T) {
-	s := newTale(t)
+	s := newScenario(t)
 	lines := func(change func(lines []string)) string {
 		var out bytes.Buffer
 		if _, err := export.Lines(t.Context(), s.Store, export.Window{Until: 1 << 40}, export.LinesOptions{Bodies: true}, &out); err != nil {
