@@ -1,15 +1,10 @@
 package commands_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/url"
 	"os"
 	"runtime"
 	"strings"
@@ -22,199 +17,31 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
 
-// cutter stands between stores and their server. It can cut a connection at its COMMIT, and hold it up where it asks for
-// the ledger's lock. It knows as much of the protocol as that takes
-// (https://www.postgresql.org/docs/current/protocol-message-formats.html).
-type cutter struct {
-	server string
-	next   atomic.Int32 // a cut, of the next COMMIT
-	every  atomic.Int32 // every so many COMMITs are cut, in either way in turn; 0: none is
-	seen   atomic.Int32
-	cuts   atomic.Int32
-	held   atomic.Pointer[held] // the next one that asks for the lock is held up; nil: none is
-	conns  sync.Map             // of net.Conn, both ends
-}
-
-// held is one who asks for the ledger's lock.
-type held struct{ asks, goesOn chan struct{} }
-
-// hold holds up the next one that asks for the lock.
-func (c *cutter) hold() *held {
-	h := &held{make(chan struct{}), make(chan struct{})}
-	c.held.Store(h)
-	return h
-}
-
-const (
-	noCut     int32 = iota
-	cutBefore       // the server never sees COMMIT
-	cutAfter        // the server has committed, and its answer is lost
-)
-
-// newCutter returns the address of the ledger at dsn by way of a cutter.
-func newCutter(t *testing.T, dsn string) (c *cutter, through string) {
-	t.Helper()
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c = &cutter{server: u.Host}
-	u.Host = listener.Addr().String()
-	options := u.Query()
-	options.Set("sslmode", "disable") // or there is nothing to be seen
-	u.RawQuery = options.Encode()
-	var running sync.WaitGroup
-	running.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			running.Go(func() { c.serve(client) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = listener.Close()
-		c.conns.Range(func(conn, _ any) bool { _ = conn.(net.Conn).Close(); return true })
-		running.Wait()
-	})
-	return c, u.String()
-}
-
-func (c *cutter) serve(client net.Conn) {
-	defer client.Close()
-	server, err := net.Dial("tcp", c.server)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	c.conns.Store(client, nil)
-	c.conns.Store(server, nil)
-	defer c.conns.Delete(client)
-	defer c.conns.Delete(server)
-	var cut atomic.Int32 // of this connection's COMMIT
-	var both sync.WaitGroup
-	both.Go(func() {
-		defer server.Close()
-		c.pass(client, server, true, &cut)
-	})
-	both.Go(func() {
-		defer client.Close()
-		c.pass(server, client, false, &cut)
-	})
-	both.Wait()
-}
-
-// pass hands messages on, until one of a COMMIT is to be cut.
-func (c *cutter) pass(from, to net.Conn, asks bool, cut *atomic.Int32) {
-	in, out := bufio.NewReaderSize(from, 1<<16), bufio.NewWriterSize(to, 1<<16)
-	prepared := make(map[string]string) // statements by their names
-	for first := asks; ; first = false {
-		message, err := readMessage(in, first)
-		if err != nil {
-			return
-		}
-		statement := ""
-		if asks && !first {
-			statement = statementOf(message, prepared)
-		}
-		switch {
-		case strings.Contains(statement, "pg_advisory_xact_lock"):
-			if h := c.held.Swap(nil); h != nil {
-				close(h.asks)
-				<-h.goesOn
-			}
-		case strings.EqualFold(statement, "COMMIT"):
-			if cut.Store(c.judge()); cut.Load() == cutBefore {
-				c.cuts.Add(1)
-				return
-			}
-		case !asks && cut.Load() == cutAfter && bytes.Equal(message[:1], []byte("C")) && bytes.Equal(message[5:], []byte("COMMIT\x00")):
-			c.cuts.Add(1)
-			return
-		}
-		if _, err := out.Write(message); err != nil {
-			return
-		}
-		if in.Buffered() == 0 {
-			if out.Flush() != nil {
-				return
-			}
-		}
-	}
-}
-
-// judge says what is to become of a COMMIT.
-func (c *cutter) judge() int32 {
-	n, every := c.seen.Add(1), c.every.Load()
-	if every > 0 && n%every == 0 {
-		return cutBefore + n/every%2
-	}
-	return c.next.Swap(noCut)
-}
-
-// once lets the next COMMIT be v.
-func (c *cutter) once(v verdict) {
-	c.next.Store(map[verdict]int32{heard: noCut, undone: cutBefore, unheard: cutAfter}[v])
-}
-
-func (c *cutter) hear() { c.next.Store(noCut) }
-
-// readMessage reads a message; the first one of a client has no type.
-func readMessage(r io.Reader, first bool) ([]byte, error) {
-	head := make([]byte, 5)
-	if first {
-		head = head[:4]
-	}
-	if _, err := io.ReadFull(r, head); err != nil {
-		return nil, err
-	}
-	rest := make([]byte, binary.BigEndian.Uint32(head[len(head)-4:])-4)
-	_, err := io.ReadFull(r, rest)
-	return append(head, rest...), err
-}
-
-// statementOf returns the statement that a message wants to be run; "" for another message.
-func statementOf(message []byte, prepared map[string]string) string {
-	field := func(n int) string { return string(bytes.Split(message[5:], []byte{0})[n]) }
-	switch message[0] {
-	case 'P':
-		prepared[field(0)] = field(1)
-	case 'B':
-		return prepared[field(1)]
-	case 'Q':
-		return field(0)
-	}
-	return ""
-}
-
 // The connection breaks while COMMIT is on its way, or its answer. The caller is told that nobody knows, and whoever
 // sends the same again gets the one answer that there is.
 func TestPostgresACommitWhoseAnswerIsLost(t *testing.T) {
-	for name, way := range map[string]int32{"the request is lost": cutBefore, "the answer is lost": cutAfter} {
+	for name, way := range map[string]commandstest.Verdict{
+		"the request is lost": commandstest.Undone, "the answer is lost": commandstest.Unheard} {
 		t.Run(name, func(t *testing.T) {
 			dsn := ledgertest.Postgres(t)
-			c, through := newCutter(t, dsn)
+			c, through := commandstest.NewCutter(t, dsn)
 			store := ledgertest.OpenAt(t, through)
 			q := &queue{t: t, Service: &commands.Service{Store: store}}
 			t.Cleanup(q.verify)
 			cut := func() {
-				c.next.Store(way)
-				c.cuts.Store(0)
+				c.Once(way)
+				c.Cuts.Store(0)
 			}
 			wantUnknown := func(what string, err error) {
 				t.Helper()
-				if !errors.Is(err, ledger.ErrUnknown) || c.cuts.Load() != 1 {
-					t.Fatalf("%s: got %v after %d cuts, want ErrUnknown after one", what, err, c.cuts.Load())
+				if !errors.Is(err, ledger.ErrUnknown) || c.Cuts.Load() != 1 {
+					t.Fatalf("%s: got %v after %d cuts, want ErrUnknown after one", what, err, c.Cuts.Load())
 				}
 			}
 			// Statements are prepared when they are first used, so that here the COMMIT is all that there is.
@@ -226,7 +53,7 @@ func TestPostgresACommitWhoseAnswerIsLost(t *testing.T) {
 			if _, err := q.Apply(t.Context(), "worker:w", warm.ID, commands.Succeed{Token: held[0].Token, Result: []byte("r")}); err != nil {
 				t.Fatal(err)
 			}
-			durable := way == cutAfter
+			durable := way == commandstest.Unheard
 
 			cut()
 			job := commands.Enqueue{ID: id(1), Queue: "mail", Payload: []byte("p")}
@@ -244,7 +71,7 @@ func TestPostgresACommitWhoseAnswerIsLost(t *testing.T) {
 				wantUnknown("claim", err)
 				mine, err = q.Claim(t.Context(), request)
 			}
-			if err != nil || len(mine) != 1 || mine[0].Attempt != 1 || string(mine[0].Payload) != "p" || c.cuts.Load() != 1 {
+			if err != nil || len(mine) != 1 || mine[0].Attempt != 1 || string(mine[0].Payload) != "p" || c.Cuts.Load() != 1 {
 				t.Fatalf("claim: got %+v, %v, want the job that was asked for", mine, err)
 			}
 
@@ -430,20 +257,20 @@ func (l *load) until(more func() bool) {
 // done twice.
 func TestPostgresCommitsAreCutUnderLoad(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
-	c, through := newCutter(t, dsn)
+	c, through := commandstest.NewCutter(t, dsn)
 	stores := []*ledger.Store{ledgertest.OpenAt(t, through), ledgertest.OpenAt(t, through), ledgertest.OpenAt(t, dsn)}
 	l := newLoad(t)
-	c.every.Store(10)
+	c.Every.Store(10)
 	l.run(stores, 3, func() {
 		time.Sleep(loadFor(t))
-		l.until(func() bool { return c.cuts.Load() >= 4 })
+		l.until(func() bool { return c.Cuts.Load() >= 4 })
 	})
-	c.every.Store(0)
-	if c.cuts.Load() < 4 {
-		t.Errorf("only %d of %d commits were cut", c.cuts.Load(), c.seen.Load())
+	c.Every.Store(0)
+	if c.Cuts.Load() < 4 {
+		t.Errorf("only %d of %d commits were cut", c.Cuts.Load(), c.Seen())
 	}
 	l.check(&commands.Service{Store: stores[2]})
-	t.Logf("%d of %d commits were cut", c.cuts.Load(), c.seen.Load())
+	t.Logf("%d of %d commits were cut", c.Cuts.Load(), c.Seen())
 }
 
 func loadFor(t *testing.T) time.Duration {
@@ -561,19 +388,19 @@ func TestPostgresAClaimThatWaitsForTheLock(t *testing.T) {
 	// while runs something while the claim of up to two jobs waits, and returns what it claimed.
 	while := func(t *testing.T, enqueue func(q *queue), fn func(other *queue)) (*queue, []projection.Job) {
 		dsn := ledgertest.Postgres(t)
-		c, through := newCutter(t, dsn)
+		c, through := commandstest.NewCutter(t, dsn)
 		slow := &commands.Service{Store: ledgertest.OpenAt(t, through)}
 		q := &queue{t: t, Service: &commands.Service{Store: ledgertest.OpenAt(t, dsn)}}
 		t.Cleanup(q.verify)
 		enqueue(q)
-		h := c.hold()
+		h := c.Hold()
 		var claimed []projection.Job
 		var err error
 		var claiming sync.WaitGroup
 		claiming.Go(func() { claimed, err = claim(slow, 2) })
-		<-h.asks
+		<-h.Asks
 		fn(q)
-		close(h.goesOn)
+		close(h.GoesOn)
 		claiming.Wait()
 		if err != nil {
 			t.Fatal(err)

@@ -15,32 +15,34 @@ import (
 	"syscall"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/incident"
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/commands"
 	"jobledger/ledger"
-	"jobledger/projection/audit"
 )
 
-// incidentVerb puts together what a post-mortem needs.
+// incidentVerb collects what a post-mortem needs.
 func incidentVerb(p *program) cli.Verb {
 	return cli.Verb{
-		Name: "incident", Group: cli.GroupAudit, Usage: "write a folder with everything about a stretch of time, for a post-mortem",
-		About: "DIR gets report.md (lost workers, reclaims, refused writes, failures by code, what operators did, queue depth by minute in " +
-			"depth.svg, and whether the ledger verifies), events.jsonl (every event up to --to, which 'jobledger import' opens elsewhere), " +
-			"attempts.csv, trace.json for ui.perfetto.dev, and manifest.json with the SHA-256 of each file.\n" +
-			"Only you may read DIR: events.jsonl has payloads, results and lease tokens in it; --no-bodies leaves out payloads and results. " +
-			"The report quotes error details.",
+		Name: "incident", Group: cli.GroupAudit,
+		Usage: "write a folder with everything about a stretch of time, for a post-mortem",
+		About: "DIR gets report.md (lost workers, reclaims, refused writes, failures by code, what operators did, " +
+			"queue depth by minute in depth.svg, and whether the ledger verifies), events.jsonl (every event up to " +
+			"--to, which 'jobledger import' opens elsewhere), attempts.csv, trace.json for ui.perfetto.dev, and " +
+			"manifest.json with the SHA-256 of each file.\n" +
+			"Only you may read DIR: events.jsonl has payloads, results and lease tokens in it; --no-bodies leaves " +
+			"out payloads and results. The report quotes error details.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "from `TIME` on, or pos:N", Required: true},
 			&cli.StringFlag{Name: "to", Usage: "up to `TIME`, or pos:N", Required: true},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "the folder `DIR`, which must not exist or be empty", Required: true},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Required: true,
+				Usage: "the folder `DIR`, which must not exist or be empty"},
 			&cli.BoolFlag{Name: "no-bodies", Usage: "without payloads, results and salts", DisableDefaultText: true},
 		},
 		Examples: []cli.Example{
 			{"jobledger incident --from 02:00 --to 04:30 -o bad-night", "then attach the folder"},
-			{"jobledger incident --from pos:4711 --to pos:5200 -o deploy --no-bodies", "by places in the ledger, and without payloads"},
+			{"jobledger incident --from pos:4711 --to pos:5200 -o deploy --no-bodies",
+				"by places in the ledger, and without payloads"},
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitConflict},
 		Run:   p.incident,
@@ -48,13 +50,14 @@ func incidentVerb(p *program) cli.Verb {
 }
 
 func (p *program) incident(c *cli.Context) error {
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM) // or the unfinished folder would stay
+	// A signal must not leave the temporary folder.
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	target := filepath.Clean(c.String("output"))
 	if c.String("output") == "" {
 		return cli.Usagef("--output is empty")
 	}
-	if err := freeFolder(target); err != nil {
+	target := filepath.Clean(c.String("output"))
+	if err := requireFreeFolder(target); err != nil {
 		return err
 	}
 	service, err := p.Open(ctx)
@@ -62,31 +65,35 @@ func (p *program) incident(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	var s export.Window
+	var w export.Window
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		s, err = p.windowOf(c, tx)
+		w, err = p.windowOf(c, tx)
 		return err
 	})
 	switch {
 	case err != nil:
 		return err
-	case s.To.Before(s.From):
+	case w.To.Before(w.From):
 		return cli.Usagef("--to is before --from")
-	case s.Empty():
+	case w.Empty():
 		return cli.Exitf(cli.ExitNothing, "nothing happened between --from and --to")
 	}
-	folder, err := os.MkdirTemp(filepath.Dir(target), "."+filepath.Base(target)+".*") // for its owner only
+	// MkdirTemp makes a folder that only its owner may read.
+	folder, err := os.MkdirTemp(filepath.Dir(target), "."+filepath.Base(target)+".*")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder) // by then renamed, or useless
-	info, _ := debug.ReadBuildInfo()
-	m := &manifest{Format: 1, Program: readBuild(info).String(), CreatedAt: render.JSONTime(p.Now()), CreatedBy: p.Actor, From: render.JSONTime(s.From), To: render.JSONTime(s.To),
-		FirstEvent: s.After + 1, LastEvent: s.Until, Bodies: !c.Bool("no-bodies"), folder: folder}
-	if err := p.fillIncident(ctx, service, s, m); err != nil {
+	defer os.RemoveAll(folder) // unless it has its name by then
+	build, _ := debug.ReadBuildInfo()
+	m := &manifest{
+		Format: 1, Program: readBuild(build).String(), CreatedAt: render.JSONTime(p.Now()), CreatedBy: p.Actor,
+		From: render.JSONTime(w.From), To: render.JSONTime(w.To), FirstEvent: w.After + 1, LastEvent: w.Until,
+		Bodies: !c.Bool("no-bodies"), folder: folder,
+	}
+	if err := p.writeIncident(ctx, service.Store, w, m); err != nil {
 		return err
 	}
-	if err := takePlace(folder, target); err != nil {
+	if err := moveFolder(folder, target); err != nil {
 		return err
 	}
 	if p.JSON {
@@ -95,7 +102,41 @@ func (p *program) incident(c *cli.Context) error {
 	return p.PrintLine(filepath.Join(target, "report.md"))
 }
 
-func freeFolder(path string) error {
+// writeIncident writes the files of the folder and their manifest.
+func (p *program) writeIncident(ctx context.Context, store *ledger.Store, w export.Window, m *manifest) error {
+	bar := p.StartProgress("incident", -1)
+	defer bar.Done()
+	report, err := incident.Investigate(ctx, store, w, p.Now())
+	if err != nil {
+		return err
+	}
+	for _, file := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{
+		{"report.md", report.WriteMarkdown},
+		{"depth.svg", report.Depth.WriteSVG},
+		{"events.jsonl", func(out io.Writer) error { // from the first event on, so that it can be imported
+			options := export.LinesOptions{Bodies: m.Bodies, Progress: bar.Add}
+			_, err := export.Lines(ctx, store, export.Window{Until: w.Until}, options, out)
+			return err
+		}},
+		{"attempts.csv", func(out io.Writer) error { return export.CSV(ctx, store, w, out) }},
+		{"trace.json", func(out io.Writer) error { return export.Trace(ctx, store, w, out) }},
+	} {
+		if err := m.add(file.name, file.write); err != nil {
+			return err
+		}
+	}
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(m.folder, "manifest.json"), append(text, '\n'), 0o600)
+}
+
+// requireFreeFolder refuses a path where there is anything but an empty folder.
+func requireFreeFolder(path string) error {
 	entries, err := os.ReadDir(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -105,14 +146,15 @@ func freeFolder(path string) error {
 	case err != nil:
 		return err
 	case len(entries) > 0:
-		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s is not empty; it was not touched", path), "give -o the name of a new folder")
+		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s is not empty; it was not touched", path),
+			"give -o the name of a new folder")
 	}
 	return nil
 }
 
-// takePlace gives folder the name target. If that is an empty folder, it goes; anything else stays.
-func takePlace(folder, target string) error {
-	if err := syscall.Rmdir(target); err != nil && !errors.Is(err, os.ErrNotExist) { // unlike os.Remove, no file
+// moveFolder renames folder to target. It replaces an empty folder there and nothing else.
+func moveFolder(folder, target string) error {
+	if err := syscall.Rmdir(target); err != nil && !errors.Is(err, os.ErrNotExist) { // os.Remove would remove a file
 		return cli.Exitf(cli.ExitConflict, "%s: %w; it was not touched", target, err)
 	}
 	if err := os.Rename(folder, target); err != nil {
@@ -121,7 +163,7 @@ func takePlace(folder, target string) error {
 	return ledger.SyncFolder(filepath.Dir(target))
 }
 
-// manifest says what is in the folder.
+// manifest describes the files of the folder.
 type manifest struct {
 	Format     int            `json:"format"`
 	Program    string         `json:"program"`
@@ -143,7 +185,7 @@ type manifestFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// add writes a file and notes its digest.
+// add makes a file of what write writes, and notes its size and digest.
 func (m *manifest) add(name string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(filepath.Join(m.folder, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -164,48 +206,4 @@ func (m *manifest) add(name string, write func(io.Writer) error) error {
 	}
 	m.Files = append(m.Files, manifestFile{name, size, hex.EncodeToString(hash.Sum(nil))})
 	return f.Close()
-}
-
-func (p *program) fillIncident(ctx context.Context, service *commands.Service, s export.Window, m *manifest) error {
-	bar := p.StartProgress("incident", -1)
-	defer bar.Done()
-	r, err := p.investigate(ctx, service, s)
-	if err != nil {
-		return err
-	}
-	if r.verified, err = verified(ctx, service); err != nil {
-		return err
-	}
-	write := []struct {
-		name string
-		with func(io.Writer) error
-	}{
-		{"report.md", r.write},
-		{"depth.svg", r.depth.write},
-		{"events.jsonl", func(w io.Writer) error {
-			_, err := export.Lines(ctx, service.Store, export.Window{Until: s.Until}, export.LinesOptions{Bodies: m.Bodies, Progress: bar.Add}, w)
-			return err
-		}},
-		{"attempts.csv", func(w io.Writer) error { return export.CSV(ctx, service.Store, s, w) }},
-		{"trace.json", func(w io.Writer) error { return export.Trace(ctx, service.Store, s, w) }},
-	}
-	for _, file := range write {
-		if err := m.add(file.name, file.with); err != nil {
-			return err
-		}
-	}
-	text, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(m.folder, "manifest.json"), append(text, '\n'), 0o600)
-}
-
-// verified checks the whole ledger as it is now.
-func verified(ctx context.Context, service *commands.Service) (v audit.Verified, err error) {
-	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		v, err = audit.Verify(ctx, tx, nil)
-		return err
-	})
-	return v, err
 }

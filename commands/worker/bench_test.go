@@ -95,7 +95,7 @@ func drain(b *testing.B, service *commands.Service, slots, jobs int) {
 }
 
 // crowded is a ledger with jobs that should not slow down a claim: a million that have ended, and ahead of
-// all others 200,000 that nobody may take and 200,000 for later.
+// all others 200,000 that require a missing capability and 200,000 for later.
 func crowded(b *testing.B, plain func(i int) commands.Enqueue) *ledger.Store {
 	b.Helper()
 	const finished, ahead = 1_000_000, 200_000

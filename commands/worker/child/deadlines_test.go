@@ -77,6 +77,6 @@ func TestInstantOfFrozenSender(t *testing.T) {
 		t.Errorf("it is at %d, want between %d and %d, and %v before that at most", got, before, after, slack)
 	}
 	if instantOf(time.Time{}) != 0 || instantOf(time.Unix(1, 0)) == 0 {
-		t.Error("never is not told from long ago")
+		t.Error("never and long ago are the same")
 	}
 }

@@ -1,0 +1,116 @@
+package incident
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/files"
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+)
+
+// badNight returns a ledger with the history of testdata/history/bad-night.jsonl.
+func badNight(t *testing.T) *ledger.Store {
+	t.Helper()
+	history, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "history", "bad-night.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := ledgertest.Open(t)
+	lines := files.Lines(io.NewSectionReader(bytes.NewReader(history), 0, int64(len(history))))
+	service := &commands.Service{Store: store}
+	if _, err := service.Import(t.Context(), "cli:test", "bad-night.jsonl", lines, nil); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func TestInvestigateBadNight(t *testing.T) {
+	store := badNight(t)
+	w := export.Window{
+		From: time.Date(2026, 3, 15, 0, 0, 0, 0, time.UTC), To: time.Date(2026, 3, 15, 4, 0, 0, 0, time.UTC),
+	}
+	err := store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
+		if w.After, err = tx.PosAt(t.Context(), w.From.Add(-1)); err == nil {
+			w.Until, err = tx.PosAt(t.Context(), w.To)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Investigate(t.Context(), store, w, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Verified.Findings) > 0 {
+		t.Errorf("verify: %+v", r.Verified.Findings)
+	}
+	if r.Events != w.Until-w.After {
+		t.Errorf("%d events in a window of %d", r.Events, w.Until-w.After)
+	}
+	if r.Activity.Reclaimed != r.Reclaims.Total || r.Activity.Refused != r.Refused.Total || r.Reclaims.Total == 0 {
+		t.Errorf("%+v, but %d reclaims and %d refused writes", r.Activity, r.Reclaims.Total, r.Refused.Total)
+	}
+	jobs, attempts := int64(0), int64(0)
+	names := make(map[string]bool)
+	for _, l := range r.LostWorkers {
+		names[l.Worker.Name] = true
+		jobs += l.Jobs
+		if l.Detected.Before(l.LeaseEnd) || l.LeaseEnd.Before(l.LastHeartbeat) {
+			t.Errorf("lost worker %+v", *l)
+		}
+	}
+	if jobs != r.Reclaims.Total || !names["charlie-render"] {
+		t.Errorf("%d jobs lost by %v, %d reclaims", jobs, names, r.Reclaims.Total)
+	}
+	for _, g := range r.Failures {
+		attempts += g.Attempts
+	}
+	if attempts != r.Activity.Failed+r.Activity.Reclaimed {
+		t.Errorf("%d failed attempts in groups, activity %+v", attempts, r.Activity)
+	}
+	if n := len(r.Depth.Points); n != 241 {
+		t.Errorf("%d points in four hours, want one a minute", n)
+	}
+	for i, e := range r.Timeline {
+		if e.Text == "" || i > 0 && e.First.Before(r.Timeline[i-1].First) {
+			t.Errorf("timeline entry %d: %+v", i, *e)
+		}
+	}
+
+	var report, chart strings.Builder
+	if err := r.WriteMarkdown(&report); err != nil {
+		t.Error(err)
+	}
+	if err := r.Depth.WriteSVG(&chart); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"# Incident of 2026-03-15\n", "`charlie-render`", "\nYes: "} {
+		if !strings.Contains(report.String(), want) {
+			t.Errorf("the report has no %q", want)
+		}
+	}
+	if err := xml.Unmarshal([]byte(chart.String()), new(struct{})); err != nil {
+		t.Errorf("the chart: %v", err)
+	}
+}
+
+func TestReportQuotesText(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "cli:ada@desk": "`cli:ada@desk`", "a|b`c`": "`a\\|b'c'`", "x\n## y\x1b[31m": "`x\\n## y\\x1b[31m`",
+		" ` ": "`'`",
+	} {
+		if got := quote(text); got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package incident
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger"
+	"jobledger/projection/audit"
+)
+
+// sameEntry is how long after an event another one of the same sort still joins its entry.
+const sameEntry = time.Minute
+
+// investigation gathers a report.
+type investigation struct {
+	*Report
+	recent   map[string]*Entry             // the latest of each key
+	silent   map[ledger.Worker]*LostWorker // the latest of each process
+	failures map[string]*FailureGroup      // by code
+}
+
+// Investigate gathers what happened within w. It reads the events from the first one to the end of w, because the
+// depth of the queues follows from all of them, and verifies the whole ledger. now ends the depth of a window that
+// reaches into the future.
+func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now time.Time) (*Report, error) {
+	end := w.To
+	if now.Before(end) {
+		end = now
+	}
+	in := investigation{
+		Report: &Report{Ledger: store.Path(), Window: w, Depth: newDepth(w.From, end)},
+		recent: make(map[string]*Entry), silent: make(map[ledger.Worker]*LostWorker),
+		failures: make(map[string]*FailureGroup),
+	}
+	err := export.EachEvent(ctx, store, w.Until, func(e ledger.Event, queue string) error {
+		within := e.Pos > w.After
+		in.Depth.add(e, queue, within)
+		if within {
+			in.add(e, queue)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	in.finish()
+	err = store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		in.Verified, err = audit.Verify(ctx, tx, nil)
+		return err
+	})
+	return in.Report, err
+}
+
+// finish fills the fields that depend on all events.
+func (in *investigation) finish() {
+	in.Depth.finish()
+	for _, e := range in.Timeline {
+		e.Text = e.text(e.Count)
+	}
+	for _, g := range in.failures {
+		g.Jobs = len(g.jobs)
+	}
+	in.Failures = slices.SortedFunc(maps.Values(in.failures), func(a, b *FailureGroup) int {
+		return cmp.Or(cmp.Compare(b.Attempts, a.Attempts), strings.Compare(a.Code, b.Code))
+	})
+}
+
+func (in *investigation) add(e ledger.Event, queue string) {
+	in.Events++
+	switch b := e.Body.(type) {
+	case *ledger.Enqueued:
+		in.Activity.Enqueued++
+	case *ledger.Claimed:
+		in.Activity.Claimed++
+	case *ledger.Succeeded:
+		in.Activity.Succeeded++
+	case *ledger.Failed:
+		in.Activity.Failed++
+		in.failed(e, queue, b.ErrorCode, b.ErrorDetail)
+		in.note(e, key(e, queue, b.ErrorCode), func(n int64) string {
+			return fmt.Sprintf("%s in %s failed: %s", render.Count(n, "attempt"), quote(queue), quote(b.ErrorCode))
+		}).Failures = true
+	case *ledger.Released:
+		in.Activity.Released++
+	case *ledger.Reclaimed:
+		in.Activity.Reclaimed++
+		in.Reclaims.add(Reclaim{e, queue, b})
+		in.lost(e, b)
+		in.failed(e, queue, b.Reason, "")
+		in.note(e, key(e, e.Worker.Boot, b.Reason), func(n int64) string {
+			return fmt.Sprintf("%s taken back from %s on %s by %s: %s", render.Count(n, "job"),
+				quote(e.Worker.Name), quote(e.Worker.Host), quote(e.Actor), quote(b.Reason))
+		})
+	case *ledger.Refused:
+		in.Activity.Refused++
+		in.Refused.add(e)
+		in.cameBack(e)
+		in.note(e, key(e, e.Worker.Boot, b.Command), func(n int64) string {
+			return fmt.Sprintf("%s (%s) of %s refused: %s", render.Count(n, "write"), quote(b.Command),
+				quote(e.Actor), quote(b.Why))
+		})
+	case *ledger.Cancelled:
+		in.Activity.Cancelled++
+		in.operatorOnJobs(e, queue, "cancelled", b.Reason)
+	case *ledger.Retried:
+		in.operatorOnJobs(e, queue, "retried", b.Reason)
+	case *ledger.Rescheduled:
+		in.operatorOnJobs(e, queue, "rescheduled", b.Reason)
+	case *ledger.Erased:
+		in.operatorOnJobs(e, queue, "erased the payloads and results of", b.Reason)
+	case *ledger.QueuePaused:
+		in.operator(e, key(e, b.Queue), once("paused the queue %s", quote(b.Queue)), b.Reason)
+	case *ledger.QueueResumed:
+		in.operator(e, key(e, b.Queue), once("resumed the queue %s", quote(b.Queue)), b.Reason)
+	case *ledger.WorkerStarted:
+		in.note(e, key(e, e.Worker.Boot), once("worker %s started: pid %d on %s, version %s, queues %s",
+			quote(e.Worker.Name), e.Worker.PID, quote(e.Worker.Host), quote(render.OrNone(e.Worker.Version)),
+			quote(strings.Join(b.Queues, ", "))))
+	case *ledger.WorkerStopped:
+		in.note(e, key(e, e.Worker.Boot), once("worker %s stopped: pid %d on %s",
+			quote(e.Worker.Name), e.Worker.PID, quote(e.Worker.Host)))
+	case *ledger.Rebuilt:
+		in.operator(e, key(e), once("rebuilt the tables: %d rows changed, %d added, %d removed",
+			b.Changed, b.Missing, b.Extra), "")
+	case *ledger.Restored:
+		in.operator(e, key(e), once("restored the ledger from %s", quote(b.From)), "")
+	case *ledger.Imported:
+		in.operator(e, key(e), once("imported %s from %s", render.Count(b.Events, "event"), quote(b.From)), "")
+	}
+}
+
+// failed counts an attempt that failed or was taken back.
+func (in *investigation) failed(e ledger.Event, queue, code, detail string) {
+	g := in.failures[code]
+	if g == nil {
+		g = &FailureGroup{Code: code, First: e.At, jobs: make(map[int64]bool)}
+		in.failures[code] = g
+	}
+	g.Attempts++
+	g.Last = e.At
+	if len(g.jobs) < maxRows {
+		g.jobs[e.N] = true
+	}
+	if detail != "" {
+		g.Detail = detail
+	}
+	if e.To == ledger.FailedState {
+		in.GivenUp.add(GivenUp{e, queue, code})
+	}
+}
+
+// lost notes that a job was taken back from a worker process.
+func (in *investigation) lost(e ledger.Event, b *ledger.Reclaimed) {
+	w := in.silent[e.Worker]
+	if w == nil || b.LastHeartbeat.After(w.latest) { // it was alive in between
+		w = &LostWorker{Worker: e.Worker, LeaseEnd: b.LeaseUntil, Detected: e.At}
+		in.silent[e.Worker] = w
+		in.LostWorkers = append(in.LostWorkers, w)
+	}
+	w.Jobs++
+	w.latest = e.At
+	if b.LastHeartbeat.After(w.LastHeartbeat) {
+		w.LastHeartbeat = b.LastHeartbeat
+	}
+	if b.LeaseUntil.Before(w.LeaseEnd) {
+		w.LeaseEnd = b.LeaseUntil
+	}
+}
+
+// cameBack notes a refused write of a worker process that had lost a job.
+func (in *investigation) cameBack(e ledger.Event) {
+	w := in.silent[e.Worker]
+	if w == nil {
+		return
+	}
+	if w.Refused++; w.Back.IsZero() {
+		w.Back = e.At
+	}
+}
+
+// operatorOnJobs notes an operator's command on jobs of one queue. done is its verb in the past tense.
+func (in *investigation) operatorOnJobs(e ledger.Event, queue, done, reason string) {
+	in.operator(e, key(e, e.Actor, reason, queue), func(n int64) string {
+		return fmt.Sprintf("%s %s in %s", done, render.Count(n, "job"), quote(queue))
+	}, reason)
+}
+
+// operator notes an operator's command.
+func (in *investigation) operator(e ledger.Event, key string, done func(count int64) string, reason string) {
+	entry := in.note(e, key, func(n int64) string {
+		text := quote(e.Actor) + " " + done(n)
+		if reason != "" {
+			text += ", reason: " + quote(reason)
+		}
+		return text
+	})
+	entry.ByOperator = true
+}
+
+// note adds an entry to the timeline, or counts e in the entry of events with the same key shortly before.
+func (in *investigation) note(e ledger.Event, key string, text func(count int64) string) *Entry {
+	if same := in.recent[key]; same != nil && e.At.Sub(same.Last) <= sameEntry {
+		same.Count++
+		same.Last = e.At
+		return same
+	}
+	if len(in.Timeline) == maxEntries {
+		in.Omitted++
+		return &Entry{}
+	}
+	next := &Entry{First: e.At, Last: e.At, Count: 1, text: text}
+	in.Timeline = append(in.Timeline, next)
+	in.recent[key] = next
+	return next
+}
+
+// key identifies events that share an entry: those of one kind with the same parts.
+func key(e ledger.Event, parts ...string) string {
+	return strings.Join(append(parts, e.Kind().String()), "\x00")
+}
+
+// once returns the text of an entry that does not mention its count.
+func once(format string, args ...any) func(count int64) string {
+	return func(int64) string { return fmt.Sprintf(format, args...) }
+}

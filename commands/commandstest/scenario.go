@@ -1,0 +1,75 @@
+package commandstest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/projection/audit"
+)
+
+// Scenario is a service on a ledger, with a clock that the test moves.
+type Scenario struct {
+	*commands.Service
+	T   testing.TB
+	Now time.Time
+}
+
+// New returns a Scenario on an empty ledger, at ledgertest.Epoch. When the test ends, the ledger is verified.
+func New(t testing.TB) *Scenario {
+	t.Helper()
+	return On(t, ledgertest.Open(t))
+}
+
+// On is New on a ledger that is open.
+func On(t testing.TB, store *ledger.Store) *Scenario {
+	s := &Scenario{T: t, Now: ledgertest.Epoch}
+	store.Now = func() time.Time { return s.Now }
+	s.Service = &commands.Service{Store: store}
+	t.Cleanup(s.Verify) // before the store closes
+	return s
+}
+
+// Numbered makes ids and salts the same in every run: ids that count, and salts of ascending bytes.
+func (s *Scenario) Numbered() {
+	var ids atomic.Int64
+	s.NewID = func() string { return fmt.Sprintf("01KDY9FY88TH%014d", ids.Add(1)) }
+	s.NewSalt = func(salts []byte) {
+		for i := range salts {
+			salts[i] = byte(i)
+		}
+	}
+}
+
+// Verify reports everything in which the ledger's tables are not what its events add up to.
+func (s *Scenario) Verify() {
+	s.T.Helper()
+	err := s.Store.Read(context.Background(), func(tx *ledger.Tx) error {
+		v, err := audit.Verify(context.Background(), tx, nil)
+		for _, f := range v.Findings {
+			s.T.Errorf("verify: %+v", f)
+		}
+		return err
+	})
+	if err != nil {
+		s.T.Errorf("verify: %v", err)
+	}
+}
+
+// Tail returns the position of the last event.
+func (s *Scenario) Tail() (pos int64) {
+	s.T.Helper()
+	err := s.Store.Read(s.T.Context(), func(tx *ledger.Tx) (err error) {
+		pos, err = tx.Tail(s.T.Context())
+		return err
+	})
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return pos
+}

@@ -1,0 +1,238 @@
+package lineartest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// hand makes one call after the other.
+type hand struct {
+	api    linearAPI
+	name   string
+	clock  linearClock
+	report *linearReport
+	rng    *rand.Rand
+	jobs   []ledger.JobID // by number; "": not known yet
+	copies []projection.Job
+	tokens [][]string // that it has seen, by job
+}
+
+func newHand(api linearAPI, name string, clock linearClock, report *linearReport, jobs int, seed uint64) *hand {
+	return &hand{api: api, name: name, clock: clock, report: report, rng: rand.New(rand.NewPCG(seed, 1)), jobs: make([]ledger.JobID, jobs),
+		copies: make([]projection.Job, jobs), tokens: make([][]string, jobs)}
+}
+
+// run makes calls, drawn at random.
+func (h *hand) run(ctx context.Context, calls int) error {
+	for range calls {
+		if err := h.next(ctx); err != nil {
+			return fmt.Errorf("%s: %w", h.name, err)
+		}
+	}
+	return nil
+}
+
+func (h *hand) next(ctx context.Context) error {
+	n := h.rng.IntN(len(h.jobs))
+	if h.jobs[n] == "" || h.rng.IntN(40) == 0 {
+		return h.enqueue(ctx, n)
+	}
+	switch draw := h.rng.IntN(100); {
+	case draw < 30:
+		return h.claim(ctx, []int{n}, 1)
+	case draw < 35:
+		return h.claim(ctx, h.known(), 1+h.rng.IntN(3))
+	case draw < 42:
+		return h.sweep(ctx)
+	case draw < 50:
+		return h.do(ctx, n, linearCall{Op: "get"}, nil)
+	case draw < 52:
+		return h.do(ctx, n, linearCall{Op: "cancel"}, commands.Cancel{})
+	case draw < 62:
+		return h.do(ctx, n, linearCall{Op: "retry"}, commands.Retry{})
+	}
+	return h.owner(ctx, n)
+}
+
+func (h *hand) known() (jobs []int) {
+	for n, id := range h.jobs {
+		if id != "" {
+			jobs = append(jobs, n)
+		}
+	}
+	return jobs
+}
+
+// begin notes a call that may concern these jobs.
+func (h *hand) begin(c linearCall, jobs ...int) int {
+	c.After = h.clock.us()
+	return h.report.write(linearRecord{Hand: h.name, At: monotonic(), Call: &c, Jobs: jobs})
+}
+
+func (h *hand) end(call int, answers ...linearAnswer) {
+	at := monotonic()
+	before := h.clock.us() + 1
+	for i := range answers {
+		answers[i].Before = before
+	}
+	h.report.write(linearRecord{N: call, At: at, Answers: answers})
+}
+
+// answer says what is known of j now, and remembers its token.
+func (h *hand) answer(n int, j projection.Job, err error) (linearAnswer, error) {
+	switch {
+	case errors.Is(err, ledger.ErrUnknown):
+		return linearAnswer{Job: n, Err: "unknown"}, nil
+	case errors.Is(err, commands.ErrLeaseLost):
+		return linearAnswer{Job: n, Err: "lost"}, nil
+	case errors.Is(err, commands.ErrCancelled):
+		return linearAnswer{Job: n, Err: "cancelled"}, nil
+	case errors.Is(err, commands.ErrConflict):
+		return linearAnswer{Job: n, Err: "conflict"}, nil
+	case errors.Is(err, commands.ErrNoJob):
+		return linearAnswer{Job: n, Err: "none"}, nil
+	case err != nil:
+		return linearAnswer{}, err
+	}
+	h.copies[n] = j
+	if j.Token != "" && !slices.Contains(h.tokens[n], j.Token) {
+		h.tokens[n] = append(h.tokens[n], j.Token)
+	}
+	return linearAnswer{Job: n, State: j.State.String(), Token: j.Token, Seq: j.Seq, Attempt: j.Attempt, Failures: j.Failures, RunAt: ledger.Micros(j.RunAt),
+		Lease: ledger.Micros(j.LeaseUntil)}, nil
+}
+
+func (h *hand) enqueue(ctx context.Context, n int) error {
+	payload := "p"
+	if h.rng.IntN(20) == 0 {
+		payload = "q"
+	}
+	call := h.begin(linearCall{Op: "enqueue", Content: payload}, n)
+	e, err := h.api.enqueue(ctx, commands.Enqueue{Queue: fmt.Sprint("q", n), Key: "k", Payload: []byte(payload), MaxAttempts: linearMax})
+	if err == nil {
+		h.jobs[n] = e.ID
+	}
+	a, err := h.answer(n, e.Job, err)
+	a.Existing = e.Existing
+	h.end(call, a)
+	return err
+}
+
+// claim asks for any of these jobs.
+func (h *hand) claim(ctx context.Context, of []int, limit int) error {
+	r := commands.ClaimRequest{Worker: ledger.Worker{Name: h.name, Boot: h.name}, Lease: time.Second, Limit: limit}
+	for _, n := range of {
+		r.Queues = append(r.Queues, fmt.Sprint("q", n))
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	call := h.begin(linearCall{Op: "claim"}, of...)
+	got, err := h.api.claim(ctx, r)
+	var answers []linearAnswer
+	if err != nil {
+		a, err := h.answer(0, projection.Job{}, err)
+		for _, a.Job = range of {
+			answers = append(answers, a)
+		}
+		h.end(call, answers...)
+		return err
+	}
+	var taken []int
+	for _, j := range got {
+		n := queueNumber(j)
+		a, _ := h.answer(n, j, nil)
+		answers, taken = append(answers, a), append(taken, n)
+	}
+	rest := "none" // there was nothing else
+	if len(got) > 0 {
+		rest = "unknown" // or it was looked up after an unknown commit, and lost again by then
+	}
+	for _, n := range of {
+		if len(got) < limit && !slices.Contains(taken, n) {
+			answers = append(answers, linearAnswer{Job: n, Err: rest})
+		}
+	}
+	h.end(call, answers...)
+	return nil
+}
+
+func queueNumber(j projection.Job) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(j.Queue, "q"))
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func (h *hand) sweep(ctx context.Context) error {
+	all := make([]int, len(h.jobs))
+	for n := range all {
+		all[n] = n
+	}
+	call := h.begin(linearCall{Op: "sweep"}, all...)
+	got, err := h.api.sweep(ctx)
+	var answers []linearAnswer
+	for _, j := range got {
+		a, _ := h.answer(queueNumber(j), j, nil)
+		answers = append(answers, a)
+	}
+	if errors.Is(err, ledger.ErrUnknown) { // what an earlier batch has done is told, of this one nobody knows
+		for _, n := range all {
+			answers = append(answers, linearAnswer{Job: n, Err: "unknown"})
+		}
+		err = nil
+	}
+	h.end(call, answers...)
+	return err
+}
+
+// do asks for c by the job's id; for the job itself if c is nil.
+func (h *hand) do(ctx context.Context, n int, c linearCall, command commands.Command) error {
+	call := h.begin(c, n)
+	var j projection.Job
+	var err error
+	if command == nil {
+		j, err = h.api.get(ctx, h.jobs[n])
+	} else {
+		held := projection.Job{ID: h.jobs[n]}
+		if h.rng.IntN(2) == 0 && h.copies[n].N != 0 {
+			held = h.copies[n]
+		}
+		j, err = h.api.do(ctx, held, command)
+	}
+	a, err := h.answer(n, j, err)
+	h.end(call, a)
+	return err
+}
+
+// owner shows one of the tokens that it has seen, mostly the last one.
+func (h *hand) owner(ctx context.Context, n int) error {
+	tokens := h.tokens[n]
+	token := "never given"
+	if len(tokens) > 0 {
+		token = tokens[max(0, len(tokens)-1-h.rng.IntN(8)/6)]
+	}
+	content := oneOf(h.rng, "a", "a", "b")
+	switch h.rng.IntN(6) {
+	case 0, 1:
+		return h.do(ctx, n, linearCall{Op: "heartbeat", Token: token}, commands.Heartbeat{Token: token, Lease: time.Second})
+	case 2, 3:
+		return h.do(ctx, n, linearCall{Op: "succeed", Token: token, Content: content}, commands.Succeed{Token: token, Result: []byte(content)})
+	case 4:
+		return h.do(ctx, n, linearCall{Op: "fail", Token: token, Content: content}, commands.Fail{Token: token, Code: content, RetryIn: new(time.Duration)})
+	}
+	return h.do(ctx, n, linearCall{Op: "release", Token: token, Content: content}, commands.Release{Token: token, Reason: content})
+}
+
+func oneOf[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }

@@ -1,0 +1,224 @@
+package lineartest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"jobledger/commands"
+	"jobledger/commands/commandstest"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+)
+
+var histories = flag.Int("histories", 0, "how many histories of processes are checked for linearizability; 0: 5, or 1 with -short")
+
+// linearProcess is what a process of a history is told.
+type linearProcess struct {
+	Path               string
+	Clock              linearClock
+	Name               string
+	Seed               uint64
+	Jobs, Hands, Calls int
+}
+
+const linearEnv = "JOBLEDGER_TEST_LINEAR" // this process is one of a history: a linearProcess as JSON
+
+// TestHistoriesAreLinearizable lets three processes with three goroutines each ask for everything that can
+// be asked of the same few jobs. Every hundredth COMMIT fails, in one way or the other, so that nobody knows, and in
+// every second history one of the processes is killed.
+func TestHistoriesAreLinearizable(t *testing.T) {
+	if text := os.Getenv(linearEnv); text != "" {
+		var p linearProcess
+		if err := json.Unmarshal([]byte(text), &p); err != nil {
+			t.Fatal(err)
+		}
+		p.run(t)
+		return
+	}
+	rounds := *histories
+	if rounds == 0 {
+		rounds = 5
+	}
+	if testing.Short() && *histories == 0 {
+		rounds = 1
+	}
+	counts := make(map[string]int)
+	missing := func() string { // an answer that was never given
+		for _, answer := range []string{"enqueue", "claim", "claim none", "heartbeat", "heartbeat lost", "succeed", "succeed conflict", "fail", "release",
+			"sweep", "cancel", "cancel conflict", "retry", "retry conflict", "get", "succeed unknown"} {
+			if rounds >= 5 && counts[answer] == 0 {
+				return answer
+			}
+		}
+		return ""
+	}
+	for round := 0; round < rounds || round < 4*rounds && missing() != ""; round++ { // a rare one may take longer
+		h := newHistory(t, 10)
+		h.processes(3, 3, 150, round%2 == 1)
+		h.end(counts)
+		if t.Failed() {
+			return
+		}
+	}
+	t.Log(counts)
+	if answer := missing(); answer != "" {
+		t.Errorf("%q was never answered: these histories are too tame", answer)
+	}
+}
+
+// history is one ledger on which processes or goroutines work.
+type history struct {
+	t     *testing.T
+	store *ledger.Store
+	clock linearClock
+	jobs  int
+	ops   [][]porcupine.Operation // by job
+
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func newHistory(t *testing.T, jobs int) *history {
+	t.Helper()
+	h := &history{t: t, clock: linearClock{time.Now().UnixMicro(), monotonic()}, jobs: jobs, ops: make([][]porcupine.Operation, jobs), counts: make(map[string]int)}
+	h.store = h.open(ledgertest.Relaxed(ledgertest.New(t)))
+	return h
+}
+
+func (h *history) open(dsn string) *ledger.Store {
+	h.t.Helper()
+	store, err := ledger.Open(h.t.Context(), dsn)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	store.Now = h.clock.now
+	h.t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			h.t.Error(err)
+		}
+	})
+	return store
+}
+
+// take adds what one process has reported.
+func (h *history) take(client int, report []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := operations(report, monotonic(), client, h.ops, h.counts); err != nil {
+		h.t.Error(err)
+	}
+}
+
+// processes runs so many of them, and kills one in the middle if that is asked for.
+func (h *history) processes(n, hands, calls int, kill bool) {
+	var group sync.WaitGroup
+	for i := range n {
+		text, err := json.Marshal(linearProcess{h.store.DSN(), h.clock, fmt.Sprint("p", i), rand.Uint64(), h.jobs, hands, calls})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(h.t.Context(), 2*time.Minute)
+		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHistoriesAreLinearizable$", "-test.count=1")
+		cmd.Env = append(os.Environ(), linearEnv+"="+string(text))
+		var out, messages bytes.Buffer
+		cmd.Stderr = &messages
+		says, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		victim := kill && i == 0
+		group.Go(func() {
+			defer cancel()
+			if victim {
+				_, _ = io.CopyN(&out, says, 2000+rand.Int64N(60_000))
+				_ = cmd.Process.Kill()
+			}
+			_, _ = io.Copy(&out, says)
+			if err := cmd.Wait(); err != nil && !victim {
+				h.t.Errorf("%v\n%s\n%.2000s", err, messages.Bytes(), out.Bytes())
+			}
+			h.take(i, out.Bytes())
+		})
+	}
+	group.Wait()
+}
+
+// run is one process of a history.
+func (p *linearProcess) run(t *testing.T) {
+	var mu sync.Mutex
+	rng := rand.New(rand.NewPCG(p.Seed, 0))
+	h := &history{t: t, clock: p.Clock}
+	service := &commands.Service{}
+	if strings.HasPrefix(p.Path, "postgres:") {
+		c, through := commandstest.NewCutter(t, p.Path)
+		service.Store = h.open(through)
+		c.Every.Store(50)
+	} else {
+		path, _, _ := strings.Cut(strings.TrimPrefix(p.Path, "sqlite:"), "?")
+		c := commandstest.JudgeCommits(path)
+		service.Store = h.open(p.Path)
+		c.By(func() commandstest.Verdict {
+			mu.Lock()
+			defer mu.Unlock()
+			return []commandstest.Verdict{commandstest.Undone, commandstest.Unheard, commandstest.Heard}[min(2, rng.IntN(200))]
+		})
+		defer c.By(nil)
+	}
+	report := &linearReport{to: os.Stdout}
+	var group sync.WaitGroup
+	for i := range p.Hands {
+		hand := newHand(asIs{service}, fmt.Sprint(p.Name, "-", i), p.Clock, report, p.Jobs, p.Seed+uint64(i))
+		group.Go(func() {
+			if err := hand.run(t.Context(), p.Calls); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// end asks for every job once more, when everybody is gone, and checks the history of each, and the ledger.
+func (h *history) end(counts map[string]int) {
+	h.t.Helper()
+	var out bytes.Buffer
+	last := newHand(asIs{&commands.Service{Store: h.store}}, "last", h.clock, &linearReport{to: &out}, h.jobs, 0)
+	for n := range h.jobs {
+		if err := last.enqueue(h.t.Context(), n); err != nil { // which tells the job
+			h.t.Fatal(err)
+		}
+	}
+	h.take(1000, out.Bytes())
+	if wrong := h.wrong(); wrong != "" {
+		h.t.Error(wrong)
+	}
+	for what, n := range h.counts {
+		counts[what] += n
+	}
+	(&commandstest.Scenario{Service: &commands.Service{Store: h.store}, T: h.t}).Verify()
+}
+
+// wrong is the first job's history that is not linearizable; "" if all are.
+func (h *history) wrong() string {
+	for n, ops := range h.ops {
+		if wrong := checkLinear(ops); wrong != "" {
+			return fmt.Sprintf("job %d: %s", n, wrong)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,289 @@
+package modeltest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"jobledger/commands"
+	"jobledger/commands/commandstest"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// sure makes a call until nobody has to guess what became of it. The commit of the first attempt may fail; the call is
+// then made again, as it was. carriedOut says what the first attempt has done if it was durable, with no answer.
+func (m *model) sure(call func() error, carriedOut func()) error {
+	v := rapid.SampledFrom([]commandstest.Verdict{commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Undone, commandstest.Unheard}).Draw(m.rt, "commit")
+	m.commits.Once(v)
+	err := call()
+	m.commits.Hear()
+	if !errors.Is(err, ledger.ErrUnknown) {
+		return err
+	}
+	if v == commandstest.Unheard {
+		carriedOut()
+	}
+	return call()
+}
+
+func (m *model) job() *modelJob {
+	if len(m.jobs) == 0 {
+		m.rt.Skip("no job")
+	}
+	return m.jobs[rapid.IntRange(0, len(m.jobs)-1).Draw(m.rt, "job")]
+}
+
+func (m *model) request() commands.ClaimRequest {
+	return commands.ClaimRequest{
+		Queues:  rapid.SliceOfNDistinct(rapid.SampledFrom(modelQueues), 1, 2, rapid.ID).Draw(m.rt, "queues"),
+		Version: rapid.SampledFrom([]string{"", "v2"}).Draw(m.rt, "version"), Capabilities: rapid.SampledFrom([][]string{nil, {"gpu", "ssd"}}).Draw(m.rt, "capabilities"),
+		Worker: worker(rapid.SampledFrom([]string{"w1", "w2", "w3"}).Draw(m.rt, "worker")),
+		Lease:  time.Duration(rapid.IntRange(1, 60).Draw(m.rt, "lease")) * time.Second, Limit: rapid.IntRange(1, 3).Draw(m.rt, "limit"),
+	}
+}
+
+func (m *model) claimAny() {
+	r := m.request()
+	var got []projection.Job
+	err := m.sure(func() (err error) {
+		got, err = m.Claim(m.T.Context(), r)
+		return err
+	}, func() {
+		if want := m.next(r); len(want) > 0 {
+			m.rt.Fatalf("%d jobs were claimed, and the claimer did not find its own tokens", len(want))
+		}
+	})
+	if err != nil {
+		m.rt.Fatalf("claim: %v", err)
+	}
+	m.claimed(r, got)
+}
+
+// claimed compares what a claim has given with what it should have.
+func (m *model) claimed(r commands.ClaimRequest, got []projection.Job) {
+	want := m.next(r)
+	if len(got) != len(want) {
+		m.rt.Fatalf("claim: %d jobs, want %d", len(got), len(want))
+	}
+	byID := make(map[ledger.JobID]projection.Job)
+	for _, g := range got {
+		byID[g.ID] = g
+	}
+	for i, j := range want {
+		g, ok := byID[ledger.JobID(j.id)] // looked up after an unknown commit, they come in another order
+		if !ok || string(g.Payload) != j.payload {
+			m.rt.Fatalf("claim %d: got %s, want %s with the payload %q", i, got[i].ID, j.id, j.payload)
+		}
+		m.give(j, r, g.Token)
+		m.check(j, g)
+	}
+}
+
+// ask is one command on one job.
+type ask struct {
+	job     *modelJob
+	command commands.Command
+}
+
+// any is any command: an owner's, with any token that the job ever had or with another job's, or an operator's.
+func (m *model) any() ask {
+	j := m.job()
+	if rapid.IntRange(0, 3).Draw(m.rt, "operator") == 0 {
+		return ask{j, m.operators(j)}
+	}
+	token := "T?"
+	if n := len(j.claims); n > 0 {
+		token = j.claims[max(0, n-1-rapid.IntRange(0, 3).Draw(m.rt, "stale"))].token
+	}
+	if other := m.job(); rapid.IntRange(0, 9).Draw(m.rt, "foreign") == 0 && other != j && len(other.claims) > 0 {
+		token = other.claims[len(other.claims)-1].token
+	}
+	owner := rapid.SampledFrom([]string{"", "", "", "w1"}).Draw(m.rt, "owner")
+	switch rapid.IntRange(0, 4).Draw(m.rt, "command") {
+	case 2:
+		return ask{j, commands.Succeed{Token: token, Owner: owner, Result: rapid.SampledFrom([][]byte{nil, {}, []byte("r")}).Draw(m.rt, "result")}}
+	case 3:
+		wait := rapid.SampledFrom([]*time.Duration{nil, new(time.Duration(0)), new(5 * time.Second)}).Draw(m.rt, "retry_in")
+		return ask{j, commands.Fail{Token: token, Owner: owner, Code: rapid.SampledFrom([]string{"", "oom"}).Draw(m.rt, "code"),
+			Detail: rapid.SampledFrom([]string{"", "d"}).Draw(m.rt, "detail"), Signal: rapid.SampledFrom([]string{"", "TERM"}).Draw(m.rt, "signal"),
+			RetryIn: wait, NoRetry: rapid.IntRange(0, 4).Draw(m.rt, "no_retry") == 0}}
+	case 4:
+		return ask{j, commands.Release{Token: token, Owner: owner, Reason: rapid.SampledFrom([]string{"", "deploy"}).Draw(m.rt, "reason"),
+			Delay: time.Duration(rapid.IntRange(0, 1).Draw(m.rt, "delay")) * 10 * time.Second, Snooze: rapid.Bool().Draw(m.rt, "snooze")}}
+	}
+	return ask{j, commands.Heartbeat{Token: token, Owner: owner, Lease: time.Duration(rapid.IntRange(1, 60).Draw(m.rt, "lease")) * time.Second}}
+}
+
+func (m *model) operators(j *modelJob) commands.Command {
+	switch rapid.IntRange(0, 3).Draw(m.rt, "command") {
+	case 0:
+		return commands.Cancel{}
+	case 1:
+		return commands.Retry{}
+	case 2:
+		return commands.Erase{}
+	}
+	var r commands.Reschedule
+	if rapid.Bool().Draw(m.rt, "what") {
+		r.Priority = new(rapid.IntRange(-1, 1).Draw(m.rt, "priority"))
+	}
+	if rapid.Bool().Draw(m.rt, "when") {
+		r.RunAt = new(m.Now.Add(time.Duration(rapid.IntRange(-1, 1).Draw(m.rt, "run_at")) * 10 * time.Second))
+	}
+	return r
+}
+
+// one carries out a command by the job's id.
+func (m *model) one() {
+	a := m.any()
+	var got projection.Job
+	err := m.sure(func() (err error) {
+		got, err = m.Apply(m.T.Context(), "cli:test", ledger.JobID(a.job.id), a.command)
+		return err
+	}, func() { m.judge(a.job, a.command) })
+	m.answered(a, got, err, true)
+}
+
+// steps are commands on copies of their jobs from any earlier time.
+func (m *model) steps() (asked []ask, steps []commands.Op) {
+	for range rapid.IntRange(1, 4).Draw(m.rt, "steps") {
+		a := m.any()
+		held := a.job.copies[rapid.IntRange(0, len(a.job.copies)-1).Draw(m.rt, "copy")]
+		asked, steps = append(asked, a), append(steps, commands.Op{Job: held, Command: a.command})
+	}
+	return asked, steps
+}
+
+// several carries out steps in one transaction.
+func (m *model) several() {
+	asked, steps := m.steps()
+	var out []commands.Result
+	err := m.sure(func() (err error) {
+		out, err = m.ApplyBatch(m.T.Context(), "cli:test", steps)
+		return err
+	}, func() { m.judgeAll(asked) })
+	if err != nil {
+		m.rt.Fatalf("all: %v", err)
+	}
+	m.allAnswered(asked, out)
+}
+
+// turn carries out steps and then claims, in one transaction.
+func (m *model) turn() {
+	asked, steps := m.steps()
+	r := m.request()
+	var out []commands.Result
+	var got []projection.Job
+	err := m.sure(func() (err error) {
+		out, got, err = m.ApplyAndClaim(m.T.Context(), "cli:test", steps, r)
+		return err
+	}, func() {
+		m.judgeAll(asked)
+		if want := m.next(r); len(want) > 0 {
+			m.rt.Fatalf("%d jobs were claimed, and the claimer did not find its own tokens", len(want))
+		}
+	})
+	if err != nil {
+		m.rt.Fatalf("turn: %v", err)
+	}
+	m.allAnswered(asked, out)
+	m.claimed(r, got)
+}
+
+func (m *model) judgeAll(asked []ask) {
+	for _, a := range asked {
+		m.judge(a.job, a.command)
+	}
+}
+
+func (m *model) allAnswered(asked []ask, out []commands.Result) {
+	last := make(map[*modelJob]int)
+	for i, a := range asked {
+		last[a.job] = i
+	}
+	for i, a := range asked {
+		m.answered(a, out[i].Job, out[i].Err, last[a.job] == i)
+	}
+}
+
+// answered compares what a command was answered with, and the job where it says how it is now.
+func (m *model) answered(a ask, got projection.Job, err error, now bool) {
+	m.rt.Helper()
+	before := len(m.ats)
+	want := m.judge(a.job, a.command)
+	if !errors.Is(err, want) || want == nil && err != nil {
+		m.rt.Fatalf("%T %+v of job %s, which is now %s: got %v, want %v", a.command, a.command, a.job.id, a.job.state, err, want)
+	}
+	var refused *commands.RefusedError
+	if len(m.ats) > before && want != nil && !errors.As(err, &refused) {
+		m.rt.Fatalf("%T of job %s: got %v, want a RefusedError", a.command, a.job.id, err)
+	}
+	if want == nil && now {
+		m.check(a.job, got)
+	}
+}
+
+func (m *model) sweepAll() {
+	m.commits.Once(rapid.SampledFrom([]commandstest.Verdict{commandstest.Heard, commandstest.Heard, commandstest.Undone, commandstest.Unheard}).Draw(m.rt, "commit"))
+	w := commands.Sweeper{Service: m.Service, Actor: "sweeper:test", Grace: new(time.Duration)}
+	_, err := w.Sweep(m.T.Context())
+	m.commits.Hear()
+	if errors.Is(err, ledger.ErrUnknown) {
+		_, err = w.Sweep(m.T.Context())
+	}
+	if err != nil {
+		m.rt.Fatalf("sweep: %v", err)
+	}
+	for _, j := range m.jobs {
+		if j.live() != nil && !j.lease.After(m.Now) {
+			m.stamp()
+			j.fail("reclaimed", nil, m.Now, j.backoff(j.failures+1), false)
+		}
+	}
+}
+
+func (m *model) pauseAny() {
+	name, pause := rapid.SampledFrom(modelQueues).Draw(m.rt, "queue"), rapid.Bool().Draw(m.rt, "pause")
+	do := m.Resume
+	if pause {
+		do = m.Pause
+	}
+	judge := func() bool {
+		changes := m.paused[name] != pause
+		if m.paused[name] = pause; changes {
+			m.stamp()
+		}
+		return changes
+	}
+	var changed bool
+	err := m.sure(func() (err error) {
+		changed, err = do(m.T.Context(), "cli:test", name, "")
+		return err
+	}, func() { judge() })
+	if want := judge(); err != nil || changed != want {
+		m.rt.Fatalf("pause %s %t: %t, %v", name, pause, changed, err)
+	}
+}
+
+// check compares what the ledger says with the model.
+func (m *model) check(j *modelJob, got projection.Job) {
+	m.rt.Helper()
+	token := ""
+	if c := j.live(); c != nil {
+		token = c.token
+	}
+	is := fmt.Sprintln(got.ID, got.State, got.Seq, got.Queue, got.Priority, got.Key, got.Version, got.Requires, got.Attempt, got.Failures, got.Snoozes, got.Token,
+		got.LeaseUntil.UnixMicro(), got.EndBy.UnixMicro(), got.Erased)
+	want := fmt.Sprintln(j.id, j.state, j.seq, j.queue, j.priority, j.key, j.version, j.requires, j.attempt, j.failures, j.snoozes, token,
+		j.lease.UnixMicro(), j.endBy.UnixMicro(), j.erased)
+	if is != want {
+		m.rt.Fatalf("got\n%swant\n%s", is, want)
+	}
+	if j.state == "queued" && !got.RunAt.Equal(j.runAt) {
+		m.rt.Fatalf("%s is to run at %s, want %s", j.id, got.RunAt, j.runAt)
+	}
+	j.copies = append(j.copies, got)
+}

@@ -1,0 +1,194 @@
+package modeltest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"jobledger/commands"
+)
+
+// judge says what c has to be answered with, and carries it out in the model. A refusal is recorded, once.
+func (m *model) judge(j *modelJob, c commands.Command) (want error) {
+	switch c := c.(type) {
+	case commands.Cancel:
+		switch {
+		case j.state == "cancelled":
+			return nil
+		case j.final():
+			return commands.ErrConflict
+		}
+		m.stamp()
+		j.end("cancelled", nil, "cancelled", time.Time{})
+	case commands.Retry:
+		if !j.final() || j.erased {
+			return commands.ErrConflict
+		}
+		j.end("", nil, "queued", m.stamp())
+		j.failures, j.snoozes = 0, 0
+	case commands.Reschedule:
+		return m.judgeReschedule(j, c)
+	case commands.Erase:
+		switch {
+		case j.erased:
+			return nil
+		case !j.final():
+			return commands.ErrConflict
+		}
+		m.stamp()
+		j.erased = true
+	default:
+		return m.judgeOwner(j, c)
+	}
+	return nil
+}
+
+func (m *model) judgeReschedule(j *modelJob, c commands.Reschedule) error {
+	if j.state != "queued" {
+		return commands.ErrConflict
+	}
+	at, priority := j.runAt, j.priority
+	if c.Priority != nil {
+		priority = *c.Priority
+	}
+	if c.RunAt != nil && !c.RunAt.Equal(j.runAt) {
+		at = *c.RunAt
+		if at.Before(m.Now) {
+			at = m.Now
+		}
+	}
+	if at.Equal(j.runAt) && priority == j.priority {
+		return nil
+	}
+	m.stamp()
+	j.runAt, j.priority, j.seq = at, priority, j.seq+1
+	return nil
+}
+
+// shown is the token and the name that an owner's command shows.
+func shown(c commands.Command) (token, owner, name string) {
+	switch c := c.(type) {
+	case commands.Heartbeat:
+		return c.Token, c.Owner, "heartbeat"
+	case commands.Succeed:
+		return c.Token, c.Owner, "succeed"
+	case commands.Fail:
+		return c.Token, c.Owner, "fail"
+	case commands.Release:
+		return c.Token, c.Owner, "release"
+	}
+	panic(fmt.Sprintf("%T shows no token", c))
+}
+
+func (m *model) judgeOwner(j *modelJob, c commands.Command) error {
+	token, owner, name := shown(c)
+	var claim *modelClaim
+	if i := slices.IndexFunc(j.claims, func(c *modelClaim) bool { return c.token == token }); i >= 0 {
+		claim = j.claims[i]
+	}
+	another := claim != nil && owner != "" && owner != claim.worker
+	want := commands.ErrLeaseLost
+	switch {
+	case claim != nil && claim.ended == "" && another:
+		return commands.ErrConflict
+	case claim != nil && claim.ended == "":
+		m.carryOut(j, c)
+		return nil
+	case claim == nil || claim.ended == "reclaimed":
+	case claim.ended == "cancelled" && claim == j.claims[len(j.claims)-1]:
+		want = commands.ErrCancelled
+	case claim.ended == "cancelled":
+	case sameContent(claim, c, j.erased) && another:
+		return commands.ErrConflict
+	case sameContent(claim, c, j.erased):
+		return nil
+	default:
+		want = commands.ErrConflict
+	}
+	if key := token + name; !j.refused[key] {
+		j.refused[key] = true
+		m.stamp()
+	}
+	return want
+}
+
+// sameContent leaves out times: those that a command asks for are not compared. A result that was erased is the same
+// as none other.
+func sameContent(claim *modelClaim, c commands.Command, erased bool) bool {
+	switch a := claim.by.(type) {
+	case commands.Succeed:
+		b, ok := c.(commands.Succeed)
+		return ok && (a.Result == nil) == (b.Result == nil) && string(a.Result) == string(b.Result) && (b.Result == nil || !erased)
+	case commands.Fail:
+		b, ok := c.(commands.Fail)
+		return ok && cmp.Or(a.Code, "failed") == cmp.Or(b.Code, "failed") && a.Detail == b.Detail && a.Signal == b.Signal && (claim.gaveUp || !b.NoRetry)
+	case commands.Release:
+		b, ok := c.(commands.Release)
+		return ok && a.Snooze == b.Snooze && a.Reason == b.Reason
+	}
+	return false
+}
+
+// carryOut is what the owner's command means for a live claim.
+func (m *model) carryOut(j *modelJob, c commands.Command) {
+	m.stamp()
+	switch c := c.(type) {
+	case commands.Heartbeat:
+		j.state, j.lease = "running", m.Now.Add(c.Lease)
+		if !j.endBy.IsZero() && j.lease.After(j.endBy.Add(15*time.Second)) {
+			j.lease = j.endBy.Add(15 * time.Second)
+		}
+		j.seq++
+	case commands.Succeed:
+		j.end("succeeded", c, "succeeded", time.Time{})
+	case commands.Fail:
+		wait := j.backoff(j.failures + 1)
+		if c.RetryIn != nil {
+			wait = *c.RetryIn
+		}
+		j.fail("failed", c, m.Now, wait, c.NoRetry)
+	case commands.Release:
+		wait := c.Delay
+		if c.Snooze {
+			j.snoozes++
+			if wait == 0 {
+				wait = j.backoff(j.snoozes)
+			}
+		}
+		j.end("released", c, "queued", m.Now.Add(wait))
+	}
+}
+
+// next is what a claim by such a worker has to be given, in order.
+func (m *model) next(r commands.ClaimRequest) []*modelJob {
+	var want []*modelJob
+	for _, j := range m.jobs {
+		fits := slices.Contains(r.Queues, j.queue) && !m.paused[j.queue] && (j.version == "" || j.version == r.Version)
+		for _, label := range j.requires {
+			fits = fits && slices.Contains(r.Capabilities, label)
+		}
+		if fits && j.state == "queued" && !j.runAt.After(m.Now) {
+			want = append(want, j)
+		}
+	}
+	slices.SortFunc(want, func(a, b *modelJob) int {
+		return cmp.Or(b.priority-a.priority, a.runAt.Compare(b.runAt), cmp.Compare(a.id, b.id))
+	})
+	return want[:min(r.Limit, len(want))]
+}
+
+// give is the claim of j, with the token that it was given.
+func (m *model) give(j *modelJob, r commands.ClaimRequest, token string) {
+	at := m.stamp()
+	j.state, j.lease, j.endBy = "claimed", m.Now.Add(r.Lease), time.Time{}
+	if j.runtime > 0 {
+		j.endBy = at.Add(j.runtime)
+		if last := m.Now.Add(j.runtime + 15*time.Second); j.lease.After(last) {
+			j.lease = last
+		}
+	}
+	j.claims = append(j.claims, &modelClaim{token: token, worker: r.Worker.Name})
+	j.attempt++
+	j.seq++
+}

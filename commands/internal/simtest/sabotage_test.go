@@ -1,0 +1,131 @@
+package simtest
+
+import (
+	"context"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// sabotages are the ways to break a rule, and as what each may be found.
+var sabotages = []struct {
+	name  string
+	finds []string
+}{
+	{"no grace", []string{"live job reclaimed"}},         // a sweeper that trusts its own clock, which is an hour ahead
+	{"no CAS", []string{"live job reclaimed"}},           // a sweeper that takes back what it once saw expired, whoever holds it now
+	{"no token", []string{"fence", "answer"}},            // an owner whose token nobody looks at
+	{"one token", []string{"token"}},                     // tokens that are not fresh
+	{"no sweeper", []string{"stuck"}},                    // nobody takes back what the dead held
+	{"let go", []string{"two live claims", "answer"}},    // a row that is queued again without an event
+	{"never too often", []string{"tried too often"}},     // failures that nobody counts
+	{"believes", []string{"acknowledged and not there"}}, // a client to whom unknown is as good as done
+}
+
+// interfere does what is broken behind the program's back, before p's turn.
+func (p *process) interfere() {
+	var err error
+	switch p.broken {
+	case "no grace":
+		p.skew, p.oracle.disturbed = 0, time.Now()
+		if p.name == "sweeper" {
+			p.skew = time.Hour
+		}
+	case "one token":
+		if _, ok := p.actor.(*simWorker); ok {
+			p.service.NewID = func() string { return id(1_000_000) }
+		}
+	case "let go":
+		err = p.service.Store.Write(p.t.Context(), func(tx *ledger.Tx) error {
+			held, err := projection.List(p.t.Context(), tx, projection.Filter{States: []ledger.State{ledger.Running}})
+			if err != nil || len(held) == 0 || !p.chance(0.05) {
+				return err
+			}
+			return projection.Put(p.t.Context(), tx, held[0], letGo(held[0]))
+		})
+	case "never too often":
+		err = p.service.Store.Write(p.t.Context(), func(tx *ledger.Tx) error {
+			_, err := tx.Exec(`UPDATE jobs SET failures = 0`)
+			return err
+		})
+	}
+	if err != nil {
+		p.t.Errorf("seed %d: %s: %v", p.seed, p.broken, err)
+	}
+}
+
+// letGo is j without its owner.
+func letGo(j projection.Job) projection.Job {
+	return projection.Job{N: j.N, ID: j.ID, Seq: j.Seq, State: ledger.Queued, Queue: j.Queue, Priority: j.Priority, RunAt: j.RunAt, Key: j.Key,
+		MaxAttempts: j.MaxAttempts, MaxRuntime: j.MaxRuntime, Attempt: j.Attempt, Failures: j.Failures, Snoozes: j.Snoozes}
+}
+
+// withLiveTokens shows for each step the token that is live now, whoever asks.
+func (p *process) withLiveTokens(steps []commands.Op) []commands.Op {
+	for i, step := range steps {
+		j := p.get(step.Job.ID)
+		if j.Token == "" {
+			continue
+		}
+		switch c := step.Command.(type) {
+		case commands.Heartbeat:
+			c.Token = j.Token
+			step.Command = c
+		case commands.Succeed:
+			c.Token = j.Token
+			step.Command = c
+		case commands.Fail:
+			c.Token = j.Token
+			step.Command = c
+		case commands.Release:
+			c.Token = j.Token
+			step.Command = c
+		}
+		steps[i] = commands.Op{Job: projection.Job{ID: j.ID}, Command: step.Command}
+	}
+	return steps
+}
+
+func (p *process) get(id ledger.JobID) (j projection.Job) {
+	err := p.service.Store.Read(p.t.Context(), func(tx *ledger.Tx) (err error) {
+		j, _, err = projection.Get(p.t.Context(), tx, id)
+		return err
+	})
+	if err != nil {
+		p.t.Error(err)
+	}
+	return j
+}
+
+// sweepBlindly takes back what was expired when it last looked, as long as anybody holds it.
+func (w *simSweeper) sweepBlindly(p *process) (report commands.SweepReport, err error) {
+	ctx := context.Background()
+	err = p.service.Store.Write(ctx, func(tx *ledger.Tx) error {
+		for _, l := range w.expired {
+			j, _, err := projection.Get(ctx, tx, l.ID)
+			if err != nil || !j.State.Held() {
+				continue
+			}
+			after := letGo(j)
+			after.Seq, after.Failures, after.RunAt, after.ErrorCode = j.Seq+1, j.Failures+1, tx.Now(), ledger.LeaseExpired
+			retryAt := tx.Now()
+			if after.Failures >= j.MaxAttempts {
+				after.State, after.FinishedAt, retryAt = ledger.FailedState, tx.At(), time.Time{}
+			}
+			if err := projection.Put(ctx, tx, j, after); err != nil {
+				return err
+			}
+			if err := tx.Append(ctx, ledger.Event{Pos: tx.Next(), Job: j.ID, N: j.N, Seq: after.Seq, At: tx.At(), Actor: "sweeper:" + p.name,
+				Worker: j.Worker, Token: j.Token, Attempt: j.Attempt, From: j.State, To: after.State, Body: &ledger.Reclaimed{
+					Reason: ledger.LeaseExpired, LastHeartbeat: j.HeartbeatAt, LeaseUntil: j.LeaseUntil, RetryAt: retryAt}}); err != nil {
+				return err
+			}
+		}
+		w.expired, err = projection.Expired(ctx, tx, tx.Now(), 100)
+		return err
+	})
+	report.Expired = len(w.expired)
+	return report, err
+}

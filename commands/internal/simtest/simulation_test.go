@@ -1,0 +1,134 @@
+package simtest
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"jobledger/commands/commandstest"
+)
+
+// The simulation runs whole histories of several processes on one ledger: workers, sweepers, a producer and an
+// operator, each with its own Store, its own boot and its own wall clock. Real are Service, Sweeper, Store and SQLite;
+// simulated are the time, which passes only while everybody waits, and what goes wrong: requests and answers that are
+// lost, commits of which nobody knows, processes that stand still or die, clocks that jump. One call is made at a
+// time, and everything that is drawn comes from the seed, so that a seed is the same history for ever.
+//
+// In the first part anything may go wrong. Then the faults stop, and everything that can end has to end.
+var (
+	simSeed  = flag.Uint64("seed", 0, "run this one seed of the simulation and print what happens")
+	simSeeds = flag.Int("seeds", 0, "how many seeds the simulation runs; 0: 200, or 20 with -short")
+)
+
+func simulations() int {
+	switch {
+	case *simSeeds > 0:
+		return *simSeeds
+	case testing.Short():
+		return 20
+	}
+	return 200
+}
+
+func TestSimulation(t *testing.T) {
+	if *simSeed != 0 {
+		r := simulate(t, *simSeed, "")
+		for _, line := range r.trace {
+			fmt.Println(line)
+		}
+		r.report(t)
+		return
+	}
+	commandstest.EmptyLedger(t)
+	var lock sync.Mutex
+	total, lanes := make(map[string]int), uint64(runtime.GOMAXPROCS(0))
+	t.Run("seeds", func(t *testing.T) {
+		for lane := range lanes {
+			t.Run(fmt.Sprint(lane), func(t *testing.T) {
+				t.Parallel()
+				for seed := lane + 1; seed <= uint64(simulations()) && !t.Failed(); seed += lanes {
+					r := simulate(t, seed, "")
+					r.report(t)
+					lock.Lock()
+					for what, n := range r.counts {
+						total[what] += n
+					}
+					lock.Unlock()
+				}
+			})
+		}
+	})
+	t.Log(total)
+}
+
+// A seed that is run again gives the same ledger, to the last byte of its events.
+func TestSimulationIsDeterministic(t *testing.T) {
+	for seed := range uint64(min(simulations()/10, 5)) {
+		a, b := simulate(t, seed+1, ""), simulate(t, seed+1, "")
+		if a.oracle.digest != b.oracle.digest || len(a.trace) != len(b.trace) {
+			t.Errorf("seed %d: %d and %d things happened, and the events are not the same", seed+1, len(a.trace), len(b.trace))
+		}
+	}
+}
+
+// TestSimulationFindsSabotage breaks one rule after the other, in the actors or behind the program's back. Each
+// must be found, and as what it is.
+func TestSimulationFindsSabotage(t *testing.T) {
+	for i, broken := range sabotages {
+		t.Run(broken.name, func(t *testing.T) {
+			if testing.Short() && i > 2 {
+				t.Skip("three are enough for -short")
+			}
+			for seed := range uint64(200) {
+				r := simulate(t, seed+1, broken.name)
+				if r.wrong == "" || r.wrong == "verify" {
+					continue // it did not come to that in this seed, but for a table that differs from the events
+				}
+				if !slices.Contains(broken.finds, r.wrong) {
+					t.Errorf("seed %d: found as %q, want %q: %s", r.seed, r.wrong, broken.finds, r.detail)
+				}
+				t.Logf("seed %d: %s: %s", r.seed, r.wrong, r.detail)
+				return
+			}
+			t.Errorf("not found in 200 seeds")
+		})
+	}
+}
+
+// report fails the test if something was wrong, with the last of what happened and how to see it again.
+func (s *sim) report(t *testing.T) {
+	t.Helper()
+	if s.wrong == "" {
+		return
+	}
+	for _, line := range s.trace[max(0, len(s.trace)-40):] {
+		t.Log(line)
+	}
+	t.Errorf("seed %d: %s: %s\nagain, with everything that happens: go test ./commands -run 'TestSimulation$' -seed %d", s.seed, s.wrong, s.detail, s.seed)
+}
+
+// simulate runs one seed, with one thing broken if broken names it.
+func simulate(t *testing.T, seed uint64, broken string) *sim {
+	t.Helper()
+	s := &sim{seed: seed, broken: broken, rng: rand.New(rand.NewPCG(seed, 0)), counts: make(map[string]int)}
+	s.path = filepath.Join(t.TempDir(), fmt.Sprintf("%d.db", seed))
+	if err := os.WriteFile(s.path, commandstest.EmptyLedger(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.commits = commandstest.JudgeCommits(s.path)
+	synctest.Test(t, func(t *testing.T) {
+		s.t = t
+		s.run()
+	})
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		os.Remove(s.path + suffix)
+	}
+	return s
+}

@@ -1,0 +1,117 @@
+package simtest
+
+import (
+	"errors"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/projection/audit"
+)
+
+// reclaimed: the claim was silent for two beats at least, by the true clock, whatever the others said. Where all clocks
+// have always been right, it was so for its lease and two beats.
+func (o *oracle) reclaimed(j *simJob, e ledger.Event) {
+	j.failures++
+	if h := j.live; h == nil || e.Token != h.token {
+		o.sim.find("reclaim", "job %s: reclaimed from %q, but not the live claim", j.id, e.Token)
+	} else if silent, least := o.silence(j, h); silent < least {
+		o.sim.find("live job reclaimed", "job %s: %s after the last sign of life, its lease is %s", j.id, silent, h.lease)
+	}
+	if e.To == ledger.Queued && j.failures >= j.max {
+		o.sim.find("tried too often", "job %s: to be retried after failure %d of %d", j.id, j.failures, j.max)
+	}
+	o.close(j, e)
+}
+
+// answer judges what an owner was told.
+func (o *oracle) answer(id ledger.JobID, token string, c commands.Command, err error) {
+	h := o.tokens[token]
+	if h == nil || h.job.id != id {
+		o.sim.find("answer", "job %s: %T with token %s, which the ledger does not know: %v", id, c, token, err)
+		return
+	}
+	_, beats := c.(commands.Heartbeat)
+	own := h.how == ledger.KindSucceeded || h.how == ledger.KindFailed || h.how == ledger.KindReleased
+	right := false
+	switch {
+	case err == nil && beats:
+		right = h.how == 0 && h.lastBeat.Equal(time.Now())
+	case err == nil:
+		right = h.how == kindOfEnd(c)
+	case errors.Is(err, commands.ErrLeaseLost):
+		right = h.how == ledger.KindReclaimed || h.how == ledger.KindCancelled && h.job.latest != h
+	case errors.Is(err, commands.ErrCancelled):
+		right = h.how == ledger.KindCancelled && (h.job.latest == h || h.job.latest.begun.Equal(time.Now())) // claimed in the same call, afterwards
+	case errors.Is(err, commands.ErrConflict):
+		right = own && (h.how != kindOfEnd(c) || h.job.erased)
+	}
+	if !right {
+		o.sim.find("answer", "job %s: %T with token %s was answered with %v, but the claim is %q", id, c, token, err, h.how)
+	}
+}
+
+// silence is how long h has been silent, and how long that must be before it may be reclaimed. Two beats are two thirds
+// of the lease as its last event tells it; a max runtime ends a lease by the wall clock, beats or not.
+func (o *oracle) silence(j *simJob, h *simHold) (silent, least time.Duration) {
+	silent, least = time.Since(h.lastBeat), h.told*2/3
+	if h.told < commands.MinLease {
+		least = commands.DefaultLease * 2 / 3
+	}
+	switch {
+	case j.runtime > 0 && o.disturbed.IsZero():
+		return time.Since(h.begun), min(j.runtime, h.lease)
+	case j.runtime > 0:
+		return silent, 0
+	case o.disturbed.IsZero():
+		least += h.lease
+	}
+	return silent, least
+}
+
+func kindOfEnd(c commands.Command) ledger.Kind {
+	switch c.(type) {
+	case commands.Succeed:
+		return ledger.KindSucceeded
+	case commands.Fail:
+		return ledger.KindFailed
+	case commands.Release:
+		return ledger.KindReleased
+	}
+	return 0
+}
+
+// end reads everything again, as the next process would.
+func (o *oracle) end() {
+	if err := o.store.Close(); err != nil {
+		o.sim.find("close", "%v", err)
+	}
+	store, err := ledger.Open(o.sim.t.Context(), ledgertest.Relaxed(o.sim.path))
+	if err != nil {
+		o.sim.find("open", "%v", err)
+		return
+	}
+	defer store.Close()
+	err = store.Read(o.sim.t.Context(), func(tx *ledger.Tx) error {
+		var pos int64
+		var digest [32]byte
+		for e, err := range tx.Events(o.sim.t.Context(), ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			pos, digest = e.Pos, chain(digest, e)
+		}
+		if pos != o.pos || digest != o.digest {
+			o.sim.find("lost", "%d events are not the %d that have been seen", pos, o.pos)
+		}
+		v, err := audit.Verify(o.sim.t.Context(), tx, nil)
+		for _, f := range v.Findings {
+			o.sim.find("verify", "%+v", f)
+		}
+		return err
+	})
+	if err != nil {
+		o.sim.find("read", "%v", err)
+	}
+}

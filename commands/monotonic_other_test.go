@@ -1,9 +1,0 @@
-//go:build !linux
-
-package commands_test
-
-import "time"
-
-// monotonic is a clock in nanoseconds that all processes of this machine share: the wall clock, where there is no
-// better one.
-func monotonic() int64 { return time.Now().UnixNano() }
