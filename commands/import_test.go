@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
@@ -56,9 +57,8 @@ FROM jobs j JOIN names q ON q.n = j.queue LEFT JOIN workers w ON w.n = j.worker 
 			if err != nil {
 				return err
 			}
-			columns := found.Columns()
 			for found.Next() {
-				cells, into := make([]any, len(columns)), make([]any, len(columns))
+				cells, into := make([]any, len(found.Values())), make([]any, len(found.Values()))
 				for i := range cells {
 					into[i] = &cells[i]
 				}
@@ -356,7 +356,7 @@ func TestMissingPayloadsAreSaidAndKeptFromWorkers(t *testing.T) {
 
 func TestErasing(t *testing.T) {
 	store := openFast(t) // closed before the end, to look into the file
-	q := &queue{Service: &commands.Service{Store: store}, t: t, now: ledgertest.Epoch}
+	q := &queue{&commandstest.Scenario{Service: &commands.Service{Store: store}, T: t, Now: ledgertest.Epoch}}
 	secret := []byte("a secret of some length, to be found in a file")
 	j := q.enqueue(commands.Enqueue{Key: "k", Payload: secret})
 	if _, err := q.Apply(t.Context(), "cli:ada", j.ID, commands.Erase{}); !errors.Is(err, commands.ErrConflict) {
@@ -395,7 +395,7 @@ func TestErasing(t *testing.T) {
 			t.Errorf("still there: %s", row)
 		}
 	}
-	q.verify()
+	q.Verify()
 	if ledgertest.OnPostgres(t) {
 		return
 	}

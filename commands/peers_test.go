@@ -27,43 +27,43 @@ func lostAndClaimedAnew(t *testing.T) (q *queue, a, b projection.Job) {
 	q = newQueue(t)
 	q.enqueue(commands.Enqueue{Payload: []byte("p")})
 	a = q.claimOne("a")
-	q.now = q.now.Add(61 * time.Second)
+	q.Now = q.Now.Add(61 * time.Second)
 	if lost := q.sweep(); len(lost) != 1 {
 		t.Fatalf("%d jobs were taken back, want 1", len(lost))
 	}
-	q.now = q.now.Add(2 * time.Second)
+	q.Now = q.Now.Add(2 * time.Second)
 	return q, a, q.claimOne("b")
 }
 
 // fresh is the job as it stands.
 func (q *queue) fresh(id ledger.JobID) (j projection.Job) {
-	q.t.Helper()
-	err := q.Store.Read(q.t.Context(), func(tx *ledger.Tx) error {
+	q.T.Helper()
+	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
 		var ok bool
 		var err error
-		if j, ok, err = projection.Get(q.t.Context(), tx, id); err == nil && !ok {
+		if j, ok, err = projection.Get(q.T.Context(), tx, id); err == nil && !ok {
 			err = commands.ErrNoJob
 		}
 		return err
 	})
 	if err != nil {
-		q.t.Fatal(err)
+		q.T.Fatal(err)
 	}
 	return j
 }
 
 // attempts are all claims of the ledger as it stands.
 func (q *queue) attempts() (all []projection.Attempt) {
-	q.t.Helper()
-	err := q.Store.Read(q.t.Context(), func(tx *ledger.Tx) error {
-		now, err := projection.AtPos(q.t.Context(), tx, tailOf(q.t, tx))
+	q.T.Helper()
+	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
+		now, err := projection.AtPos(q.T.Context(), tx, tailOf(q.T, tx))
 		if err == nil {
-			all, err = projection.Attempts(q.t.Context(), tx, projection.AttemptFilter{To: now})
+			all, err = projection.Attempts(q.T.Context(), tx, projection.AttemptFilter{To: now})
 		}
 		return err
 	})
 	if err != nil {
-		q.t.Fatal(err)
+		q.T.Fatal(err)
 	}
 	return all
 }
@@ -91,7 +91,7 @@ func TestTheErrorOfTheNewerAttemptIsNotLostBehindAStaleCompletion(t *testing.T) 
 	q, a, b := lostAndClaimedAnew(t)
 	q.refuses(a, commands.Succeed{Token: a.Token}, commands.ErrLeaseLost)
 	j := q.do(b, commands.Fail{Token: b.Token, Code: "smtp", Detail: "no route to host"})
-	if j.State != ledger.Queued || j.Failures != 2 || j.ErrorCode != "smtp" || j.ErrorDetail != "no route to host" || !j.RunAt.After(q.now) {
+	if j.State != ledger.Queued || j.Failures != 2 || j.ErrorCode != "smtp" || j.ErrorDetail != "no route to host" || !j.RunAt.After(q.Now) {
 		t.Errorf("the failure of the newer attempt: %+v", j)
 	}
 	want := []string{"enqueued", "claimed", "reclaimed", "claimed", "refused", "failed"}
@@ -105,10 +105,10 @@ func TestASweepLeavesAloneWhatEndsBetweenItsLookAndItsWrite(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	j := q.claimOne("slow")
-	q.now = q.now.Add(2 * time.Minute)
+	q.Now = q.Now.Add(2 * time.Minute)
 
 	other := ledgertest.OpenAt(t, q.Store.DSN()) // of the process that completes it
-	other.Now = func() time.Time { return q.now }
+	other.Now = func() time.Time { return q.Now }
 	holding, looked, completed := make(chan struct{}), make(chan struct{}), make(chan error)
 	hold := sync.OnceFunc(func() { close(holding) }) // a function may be run again
 	go func() {
@@ -123,7 +123,7 @@ func TestASweepLeavesAloneWhatEndsBetweenItsLookAndItsWrite(t *testing.T) {
 	q.Store.Now = func() time.Time {
 		// The first reading of the clock is that of the look. It sees the lease expired, since nothing is committed yet.
 		once.Do(func() { time.AfterFunc(50*time.Millisecond, func() { close(looked) }) })
-		return q.now
+		return q.Now
 	}
 	if lost := q.sweep(); len(lost) != 0 {
 		t.Errorf("taken back although it has ended: %+v", lost)
@@ -172,11 +172,11 @@ func TestAJobWhoseAttemptsAreUsedUpIsSeenAndCanBeRetried(t *testing.T) {
 	j := q.enqueue(commands.Enqueue{MaxAttempts: 3})
 	for n := range 3 {
 		q.claimOne(fmt.Sprint("killed-", n))
-		q.now = q.now.Add(2 * time.Minute)
+		q.Now = q.Now.Add(2 * time.Minute)
 		if lost := q.sweep(); len(lost) != 1 {
 			t.Fatalf("%d jobs were taken back, want 1", len(lost))
 		}
-		q.now = q.now.Add(time.Hour)
+		q.Now = q.Now.Add(time.Hour)
 	}
 	var listed []projection.Job
 	var status []projection.QueueStatus
@@ -184,7 +184,7 @@ func TestAJobWhoseAttemptsAreUsedUpIsSeenAndCanBeRetried(t *testing.T) {
 		if listed, err = projection.List(t.Context(), tx, projection.Filter{States: []ledger.State{ledger.FailedState}}); err != nil {
 			return err
 		}
-		status, err = projection.Status(t.Context(), tx, q.now)
+		status, err = projection.Status(t.Context(), tx, q.Now)
 		return err
 	})
 	if err != nil {
@@ -304,7 +304,7 @@ func TestOneJobGoesToOneOfManyWhoAskAtOnce(t *testing.T) {
 	services := []*commands.Service{q.Service}
 	for range 2 {
 		store := ledgertest.OpenAt(t, q.Store.DSN()) // as another process
-		store.Now = func() time.Time { return q.now }
+		store.Now = func() time.Time { return q.Now }
 		services = append(services, &commands.Service{Store: store})
 	}
 	for range 20 {
@@ -345,13 +345,13 @@ func TestOneJobGoesToOneOfManyWhoAskAtOnce(t *testing.T) {
 func TestWhatIsTakenBackSaysFromWhomAndWhen(t *testing.T) {
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{})
-	q.now = q.now.Add(time.Minute)
+	q.Now = q.Now.Add(time.Minute)
 	claimed := q.claimOne("lost")
-	q.now = q.now.Add(20 * time.Second)
+	q.Now = q.Now.Add(20 * time.Second)
 	q.do(claimed, beat(claimed.Token))
-	q.now = q.now.Add(10 * time.Minute)
+	q.Now = q.Now.Add(10 * time.Minute)
 	q.sweep()
-	if row := q.fresh(j.ID); row.State != ledger.Queued || row.Attempt != 1 || row.Failures != 1 || row.ErrorCode != ledger.LeaseExpired || !row.RunAt.After(q.now) {
+	if row := q.fresh(j.ID); row.State != ledger.Queued || row.Attempt != 1 || row.Failures != 1 || row.ErrorCode != ledger.LeaseExpired || !row.RunAt.After(q.Now) {
 		t.Errorf("the row: %+v", row)
 	}
 	all := q.attempts()
@@ -371,7 +371,7 @@ func TestALostClaimIsNoOrdinaryRetry(t *testing.T) {
 	q.enqueue(commands.Enqueue{ID: id(2)})
 	failed, lost := q.claimOne("w"), q.claimOne("w")
 	q.do(failed, commands.Fail{Token: failed.Token})
-	q.now = q.now.Add(2 * time.Minute)
+	q.Now = q.Now.Add(2 * time.Minute)
 	q.sweep()
 	for job, want := range map[ledger.JobID]string{failed.ID: "failed", lost.ID: "reclaimed"} {
 		if got := q.kinds(job); !slices.Equal(got, []string{"enqueued", "claimed", want}) {
@@ -395,16 +395,16 @@ func TestNoEndIsInventedForAClaimThatWasLost(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	j := q.claimOne("lost")
-	q.now = q.now.Add(25 * time.Second)
+	q.Now = q.Now.Add(25 * time.Second)
 	j = q.do(j, beat(j.Token))
-	seen, leaseEnd := q.now, j.LeaseUntil
-	q.now = q.now.Add(24 * time.Hour) // nobody looks for a day
+	seen, leaseEnd := q.Now, j.LeaseUntil
+	q.Now = q.Now.Add(24 * time.Hour) // nobody looks for a day
 	q.sweep()
 	events, _ := q.events(j)
 	e := events[len(events)-1]
 	b, ok := e.Body.(*ledger.Reclaimed)
-	if !ok || !b.LastHeartbeat.Equal(seen) || !b.LeaseUntil.Equal(leaseEnd) || !e.At.Equal(q.now) {
-		t.Errorf("three facts, each its own: %+v at %s; want the last heartbeat %s, the end of the lease %s, and now %s", e.Body, e.At, seen, leaseEnd, q.now)
+	if !ok || !b.LastHeartbeat.Equal(seen) || !b.LeaseUntil.Equal(leaseEnd) || !e.At.Equal(q.Now) {
+		t.Errorf("three facts, each its own: %+v at %s; want the last heartbeat %s, the end of the lease %s, and now %s", e.Body, e.At, seen, leaseEnd, q.Now)
 	}
 	if row := q.fresh(j.ID); !row.FinishedAt.IsZero() {
 		t.Errorf("the job has not finished, and finished_at is %s", row.FinishedAt)
@@ -414,7 +414,7 @@ func TestNoEndIsInventedForAClaimThatWasLost(t *testing.T) {
 		t.Errorf("the claim ended when it was taken back, and was last seen before: %+v", all)
 	}
 	err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
-		workers, err := projection.Workers(t.Context(), tx, q.now, true)
+		workers, err := projection.Workers(t.Context(), tx, q.Now, true)
 		for _, w := range workers {
 			if !w.StoppedAt.IsZero() {
 				t.Errorf("nobody saw worker %s stop, and it is said to have, at %s", w.Name, w.StoppedAt)
@@ -430,7 +430,7 @@ func TestNoEndIsInventedForAClaimThatWasLost(t *testing.T) {
 // Nobody else records that the late write of a zombie was refused, or what it would have written.
 func TestTheRefusedWriteOfAZombieIsRecordedWithWhatItOffered(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
-	q.now = q.now.Add(time.Second)
+	q.Now = q.Now.Add(time.Second)
 	for range 3 { // it insists
 		q.refuses(a, commands.Succeed{Token: a.Token, Result: []byte("sent twice?")}, commands.ErrLeaseLost)
 	}
@@ -440,7 +440,7 @@ func TestTheRefusedWriteOfAZombieIsRecordedWithWhatItOffered(t *testing.T) {
 	}
 	e := refused[0]
 	body := e.Body.(*ledger.Refused)
-	if e.Worker != a.Worker || e.Token != a.Token || e.Attempt != 1 || e.Seq != 0 || !e.At.Equal(q.now) || e.Actor != "worker:zombie" {
+	if e.Worker != a.Worker || e.Token != a.Token || e.Attempt != 1 || e.Seq != 0 || !e.At.Equal(q.Now) || e.Actor != "worker:zombie" {
 		t.Errorf("whose write it was: %+v", e)
 	}
 	if body.Command != "succeed" || !strings.Contains(body.Why, "sweeper:test reclaimed it") || body.OfferedBytes != 11 || body.OfferedSHA256 != ledger.Digest(b.Salt, []byte("sent twice?")) {

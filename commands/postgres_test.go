@@ -32,8 +32,8 @@ func TestPostgresACommitWhoseAnswerIsLost(t *testing.T) {
 			dsn := ledgertest.Postgres(t)
 			c, through := commandstest.NewCutter(t, dsn)
 			store := ledgertest.OpenAt(t, through)
-			q := &queue{t: t, Service: &commands.Service{Store: store}}
-			t.Cleanup(q.verify)
+			q := &queue{&commandstest.Scenario{T: t, Service: &commands.Service{Store: store}}}
+			t.Cleanup(q.Verify)
 			cut := func() {
 				c.Once(way)
 				c.Cuts.Store(0)
@@ -169,7 +169,7 @@ func (l *load) hand(ctx context.Context, s *commands.Service, name string) {
 func (l *load) check(s *commands.Service) {
 	t := l.t
 	t.Helper()
-	(&queue{t: t, Service: s}).verify()
+	(&queue{&commandstest.Scenario{T: t, Service: s}}).Verify()
 	count := make(map[string]int)
 	token := make(map[ledger.JobID]string)
 	ended := make(map[ledger.JobID]string)
@@ -330,8 +330,8 @@ func TestPostgresIsStoppedAndStartedUnderLoad(t *testing.T) {
 
 // What PostgreSQL cannot keep is refused before it gets there, as on any other engine.
 func TestPostgresTextWithNULIsRefused(t *testing.T) {
-	q := &queue{t: t, Service: &commands.Service{Store: ledgertest.OpenAt(t, ledgertest.Postgres(t))}}
-	t.Cleanup(q.verify)
+	q := &queue{&commandstest.Scenario{T: t, Service: &commands.Service{Store: ledgertest.OpenAt(t, ledgertest.Postgres(t))}}}
+	t.Cleanup(q.Verify)
 	const bad = "a\x00b"
 	for name, job := range map[string]commands.Enqueue{
 		"queue": {Queue: bad}, "key": {Queue: "q", Key: bad}, "version": {Queue: "q", Version: bad}, "requires": {Queue: "q", Requires: []string{bad}},
@@ -390,8 +390,8 @@ func TestPostgresAClaimThatWaitsForTheLock(t *testing.T) {
 		dsn := ledgertest.Postgres(t)
 		c, through := commandstest.NewCutter(t, dsn)
 		slow := &commands.Service{Store: ledgertest.OpenAt(t, through)}
-		q := &queue{t: t, Service: &commands.Service{Store: ledgertest.OpenAt(t, dsn)}}
-		t.Cleanup(q.verify)
+		q := &queue{&commandstest.Scenario{T: t, Service: &commands.Service{Store: ledgertest.OpenAt(t, dsn)}}}
+		t.Cleanup(q.Verify)
 		enqueue(q)
 		h := c.Hold()
 		var claimed []projection.Job

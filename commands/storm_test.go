@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
@@ -253,5 +254,5 @@ func TestSmallStormInOneProcess(t *testing.T) {
 	hands.Wait()
 	close(stop)
 	sweeping.Wait()
-	(&queue{Service: service, t: t}).verify()
+	(&queue{&commandstest.Scenario{Service: service, T: t}}).Verify()
 }

@@ -38,13 +38,13 @@ func inBubble(t *testing.T, test func(t *testing.T, q *queue, shift func(time.Du
 }
 
 func (q *queue) many(n int) []projection.Job {
-	q.t.Helper()
+	q.T.Helper()
 	jobs := make([]commands.Enqueue, n)
 	for i := range jobs {
 		jobs[i] = commands.Enqueue{Queue: "mail"}
 	}
-	if _, err := q.Enqueue(q.t.Context(), "cli:test", jobs...); err != nil {
-		q.t.Fatal(err)
+	if _, err := q.Enqueue(q.T.Context(), "cli:test", jobs...); err != nil {
+		q.T.Fatal(err)
 	}
 	return q.claim("w", limit(n))
 }
@@ -116,12 +116,12 @@ func (q *queue) keepAlive(ctx context.Context, jobs []projection.Job, lease time
 			out, err = q.ApplyBatch(context.WithoutCancel(ctx), "worker:w", steps)
 		}
 		if err != nil {
-			q.t.Errorf("beat: %v", err)
+			q.T.Errorf("beat: %v", err)
 			return
 		}
 		for i := range out {
 			if jobs[i] = out[i].Job; out[i].Err != nil {
-				q.t.Errorf("a live job was lost: %v", out[i].Err)
+				q.T.Errorf("a live job was lost: %v", out[i].Err)
 			}
 		}
 	}
@@ -178,8 +178,8 @@ func TestAClockThatRanBackCostsNoLiveJob(t *testing.T) {
 
 // hold takes the write lock from another store for d.
 func (q *queue) hold(d time.Duration) (released chan error) {
-	q.t.Helper()
-	other := ledgertest.OpenAt(q.t, q.Store.DSN())
+	q.T.Helper()
+	other := ledgertest.OpenAt(q.T, q.Store.DSN())
 	held := make(chan struct{})
 	released = make(chan error)
 	go func() {
@@ -291,15 +291,15 @@ func TestSweepingComesInBatches(t *testing.T) {
 
 // damage runs SQL on the ledger's file behind the program's back.
 func (q *queue) damage(statements ...string) {
-	q.t.Helper()
+	q.T.Helper()
 	db, err := sql.Open("sqlite", "file:"+q.Store.Path()+"?_pragma=busy_timeout(5000)")
 	if err != nil {
-		q.t.Fatal(err)
+		q.T.Fatal(err)
 	}
 	defer db.Close()
 	for _, s := range statements {
-		if _, err := db.ExecContext(q.t.Context(), s); err != nil {
-			q.t.Fatalf("%s: %v", s, err)
+		if _, err := db.ExecContext(q.T.Context(), s); err != nil {
+			q.T.Fatalf("%s: %v", s, err)
 		}
 	}
 }
@@ -318,7 +318,7 @@ func TestABadRowDoesNotBlockTheRest(t *testing.T) {
 	}
 
 	// Heartbeats: the neighbours of a bad row keep their leases.
-	q.now = q.now.Add(30 * time.Second)
+	q.Now = q.Now.Add(30 * time.Second)
 	var steps []commands.Op
 	for _, j := range jobs[:100] {
 		j.Seq = max(j.Seq, 2)
@@ -334,7 +334,7 @@ func TestABadRowDoesNotBlockTheRest(t *testing.T) {
 		}
 	}
 
-	q.now = q.now.Add(10 * time.Minute)
+	q.Now = q.Now.Add(10 * time.Minute)
 	w := commands.Sweeper{Service: q.Service, Actor: "sweeper:test", Grace: new(time.Duration)}
 	for range 2 {
 		r, err := w.Sweep(t.Context())
@@ -347,7 +347,7 @@ func TestABadRowDoesNotBlockTheRest(t *testing.T) {
 			}
 		}
 	}
-	if got := q.tail(); got != 2*150+97+147 {
+	if got := q.Tail(); got != 2*150+97+147 {
 		t.Errorf("%d events: not all others were reclaimed", got)
 	}
 	if report, err := q.Rebuild(t.Context(), "cli:test"); err != nil || report.Changed != 3 {

@@ -20,7 +20,7 @@ func TestNamesThatCannotBeAreRefused(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	j := q.claimOne("w")
-	events := q.tail()
+	events := q.Tail()
 	long := strings.Repeat("a", commands.MaxActor+1)
 	for _, actor := range []string{"", long, "a\xff", "a\x00"} {
 		none := time.Duration(0)
@@ -54,7 +54,7 @@ func TestNamesThatCannotBeAreRefused(t *testing.T) {
 			t.Errorf("%.20q of %q claims: got %v, want %v", w.Name, w.Host, err, commands.ErrInvalid)
 		}
 	}
-	if got := q.tail(); got != events {
+	if got := q.Tail(); got != events {
 		t.Errorf("%d events are left of what was refused", got-events)
 	}
 	if _, err := q.Pause(t.Context(), long[1:], "mail", ""); err != nil {

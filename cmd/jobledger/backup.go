@@ -7,7 +7,6 @@ import (
 	"syscall"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/cmd/jobledger/internal/render"
 )

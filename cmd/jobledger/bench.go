@@ -9,9 +9,8 @@ import (
 	"strings"
 	"syscall"
 
-	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/bench"
+	"jobledger/cmd/jobledger/internal/cli"
 )
 
 func benchPhaseNames() (names []string) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/demo"
 	"jobledger/ledger"
 )
@@ -60,7 +59,7 @@ func (p *program) demo(ctx context.Context, folder string, force bool) error {
 // demoError adds exit codes and hints to the errors of demo.Run.
 func (p *program) demoError(err error) error {
 	switch {
-	case errors.Is(err, demo.ErrExists) && ledger.OnServer(p.DB):
+	case errors.Is(err, demo.ErrExists) && ledger.IsServerAddress(p.DB):
 		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%w", err), "%s", p.newLedger())
 	case errors.Is(err, demo.ErrExists):
 		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%w", err), "--force overwrites it")

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 )
@@ -112,7 +111,7 @@ func (d *doctor) advise(code, remedy, format string, args ...any) {
 
 // examine fails only where there is no ledger to examine.
 func (d *doctor) examine(ctx context.Context) (err error) {
-	if ledger.OnServer(d.DB) {
+	if ledger.IsServerAddress(d.DB) {
 		return d.examineServer(ctx)
 	}
 	path, options := cli.SplitDSN(d.DB)
@@ -127,7 +126,7 @@ func (d *doctor) examine(ctx context.Context) (err error) {
 		d.files(options) // before SQLite has looked: to root it gives what lies beside the ledger back to the owner
 		d.users()
 	}
-	first := ledger.Look(ctx, d.DB, func(*ledger.Tx, ledger.Facts) error { return nil })
+	first := ledger.InspectFile(ctx, d.DB, func(*ledger.Tx, ledger.FileFacts) error { return nil })
 	for _, none := range []error{ledger.ErrNoLedger, ledger.ErrNotALedger, ledger.ErrNewerSchema, fs.ErrNotExist} {
 		if errors.Is(first, none) {
 			return cli.WithFolderHint(d.DB, first)

@@ -21,16 +21,16 @@ const (
 
 // examineServer is examine for a ledger in PostgreSQL.
 func (d *doctor) examineServer(ctx context.Context) (err error) {
-	if d.path, err = ledger.Address(d.DB); err != nil {
+	if d.path, err = ledger.ServerAddress(d.DB); err != nil {
 		return err
 	}
 	looked := false
-	err = ledger.LookServer(ctx, d.DB, func(tx *ledger.Tx, f ledger.ServerFacts) error {
+	err = ledger.InspectServer(ctx, d.DB, func(tx *ledger.Tx, f ledger.ServerFacts) error {
 		looked = true
 		d.server(f)
 		if !failpoint.Shifted() { // what is overdue is so by the server's clock
 			here := d.Now
-			d.program.Now = func() time.Time { return here().Add(f.Ahead) }
+			d.program.Now = func() time.Time { return here().Add(f.ClockSkew) }
 			defer func() { d.program.Now = here }()
 		}
 		if f.Schema == f.Newest {
@@ -60,9 +60,9 @@ func (d *doctor) server(f ledger.ServerFacts) {
 	if f.NoAutovacuum {
 		d.problem(checkVacuum, "set autovacuum = on in postgresql.conf, and reload it", "the server runs with autovacuum = off: claims become slower with each job that is done")
 	}
-	if off := f.Ahead.Abs(); off > clockSlack+f.Give {
+	if off := f.ClockSkew.Abs(); off > clockSlack+f.Tolerance {
 		way := "behind"
-		if f.Ahead < 0 {
+		if f.ClockSkew < 0 {
 			way = "ahead of"
 		}
 		d.advise(checkClock, "let both follow a time server", "this machine's clock is %s %s the server's, by which leases end and jobs become ready: times that are given as 15:04 or 10m may not mean what you think",

@@ -403,15 +403,15 @@ func TestDoctorFindsWhoWasStopped(t *testing.T) {
 		"idle": {advice, "has the ledger open and was stopped", func(r rig) *running {
 			w := r.start(r.command("work", "-q", "mail", "--", "true"))
 			r.eventually("the worker is there", func() bool { return strings.Contains(r.ran("events").stdout, "worker_started") })
-			stopped := func() ledger.Holder {
+			stopped := func() ledger.LockHolder {
 				w.signal(syscall.SIGSTOP)
 				r.isStopped(w)
-				for _, h := range ledger.Holders(r.path(db)) {
+				for _, h := range ledger.LockHolders(r.path(db)) {
 					if h.PID == w.Process.Pid {
 						return h
 					}
 				}
-				return ledger.Holder{}
+				return ledger.LockHolder{}
 			}
 			for h := stopped(); h.Reads || h.Writes || h.Turn; h = stopped() { // it was busy just then
 				w.signal(syscall.SIGCONT)
@@ -562,18 +562,18 @@ func TestDoctorOfSomebodyElse(t *testing.T) {
 
 func TestDoctorKnowsFileSystems(t *testing.T) {
 	for name, test := range map[string]struct {
-		place   ledger.Place
+		place   ledger.FileSystem
 		allowed bool
 		want    string
 	}{
-		"nothing known":     {ledger.Place{}, false, ""},
-		"all is well":       {ledger.Place{Known: true, Free: 1 << 40}, false, ""},
-		"little space":      {ledger.Place{Known: true, Free: 1 << 20}, false, "D08 problem"},
-		"no space for two":  {ledger.Place{Known: true, Free: 80 << 20}, false, "D08 advice"},
-		"no files":          {ledger.Place{Known: true, Free: 1 << 40, NoFiles: true}, false, "D08 problem"},
-		"read-only":         {ledger.Place{Known: true, ReadOnly: true}, false, "D08 problem"},
-		"a network":         {ledger.Place{Known: true, Free: 1 << 40, Network: "NFS"}, false, "D07 problem"},
-		"a network, wanted": {ledger.Place{Known: true, Free: 1 << 40, Network: "NFS"}, true, "D07 advice"},
+		"nothing known":     {ledger.FileSystem{}, false, ""},
+		"all is well":       {ledger.FileSystem{Known: true, Free: 1 << 40}, false, ""},
+		"little space":      {ledger.FileSystem{Known: true, Free: 1 << 20}, false, "D08 problem"},
+		"no space for two":  {ledger.FileSystem{Known: true, Free: 80 << 20}, false, "D08 advice"},
+		"no files":          {ledger.FileSystem{Known: true, Free: 1 << 40, NoFiles: true}, false, "D08 problem"},
+		"read-only":         {ledger.FileSystem{Known: true, ReadOnly: true}, false, "D08 problem"},
+		"a network":         {ledger.FileSystem{Known: true, Free: 1 << 40, Network: "NFS"}, false, "D07 problem"},
+		"a network, wanted": {ledger.FileSystem{Known: true, Free: 1 << 40, Network: "NFS"}, true, "D07 advice"},
 	} {
 		d := &doctor{program: &program{&cli.Program{Stdout: bufio.NewWriter(nil), Now: time.Now}}, path: "/x/jobs.db", real: "/x/jobs.db"}
 		d.fileSystem(test.place, 100<<20, test.allowed)
@@ -585,7 +585,7 @@ func TestDoctorKnowsFileSystems(t *testing.T) {
 			t.Errorf("%s: got %q, want %q: %+v", name, got, test.want, d.findings)
 		}
 	}
-	if place := ledger.PlaceOf(t.TempDir()); runtime.GOOS == "linux" && (!place.Known || place.Free == 0 || place.Network != "") {
+	if place := ledger.FileSystemOf(t.TempDir()); runtime.GOOS == "linux" && (!place.Known || place.Free == 0 || place.Network != "") {
 		t.Errorf("got %+v", place)
 	}
 }

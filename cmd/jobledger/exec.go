@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"

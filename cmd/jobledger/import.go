@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
@@ -89,7 +88,7 @@ func (p *program) importError(err error) error {
 
 // newLedger is the hint where a ledger has events already.
 func (p *program) newLedger() string {
-	if ledger.OnServer(p.DB) {
+	if ledger.IsServerAddress(p.DB) {
 		return "give --db another database, or with ?schema=NAME another schema of this one"
 	}
 	return "give --db the name of a new ledger"

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"
@@ -79,7 +78,7 @@ func (p *program) logs(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	o.path, o.server = worker.LogFile(folder, o.job.ID, o.attempt, o.stderr), ledger.OnServer(p.DB)
+	o.path, o.server = worker.LogFile(folder, o.job.ID, o.attempt, o.stderr), ledger.IsServerAddress(p.DB)
 	if c.Bool("follow") {
 		return p.followOutput(c.Context, service, o)
 	}

@@ -276,27 +276,27 @@ func TestDoctorOnPostgres(t *testing.T) {
 // The rest cannot be had so easily on a server of a test.
 func TestDoctorJudgesAServer(t *testing.T) {
 	well := ledger.ServerFacts{MayWrite: true, Most: 100, Connections: 10, Schema: 1, Newest: 1}
-	idle := ledger.ServerSession{PID: 7, Program: "psql", State: "idle in transaction", Since: time.Hour}
+	idle := ledger.ServerBackend{PID: 7, Program: "psql", State: "idle in transaction", Since: time.Hour}
 	for name, test := range map[string]struct {
 		change func(f *ledger.ServerFacts)
 		want   string
 	}{
 		"well":            {func(*ledger.ServerFacts) {}, ""},
 		"older":           {func(f *ledger.ServerFacts) { f.Newest = 2 }, "D16 advice its schema is version 1"},
-		"clock ahead":     {func(f *ledger.ServerFacts) { f.Ahead = -time.Minute }, "D19 advice this machine's clock is 1m ahead of the server's"},
-		"clock behind":    {func(f *ledger.ServerFacts) { f.Ahead = time.Minute }, "D19 advice this machine's clock is 1m behind the server's"},
-		"clock, slow net": {func(f *ledger.ServerFacts) { f.Ahead, f.Give = 3*time.Second, 2*time.Second }, ""},
+		"clock ahead":     {func(f *ledger.ServerFacts) { f.ClockSkew = -time.Minute }, "D19 advice this machine's clock is 1m ahead of the server's"},
+		"clock behind":    {func(f *ledger.ServerFacts) { f.ClockSkew = time.Minute }, "D19 advice this machine's clock is 1m behind the server's"},
+		"clock, slow net": {func(f *ledger.ServerFacts) { f.ClockSkew, f.Tolerance = 3*time.Second, 2*time.Second }, ""},
 		"standby":         {func(f *ledger.ServerFacts) { f.Standby = true }, "D27 advice the server is a standby"},
 		"may only read":   {func(f *ledger.ServerFacts) { f.MayWrite, f.User = false, "ada" }, "D27 advice ada may only read this ledger"},
-		"waits":           {func(f *ledger.ServerFacts) { f.Writers = []ledger.ServerSession{idle} }, ""},
+		"waits":           {func(f *ledger.ServerFacts) { f.Writers = []ledger.ServerBackend{idle} }, ""},
 		"writes for long": {func(f *ledger.ServerFacts) {
-			f.Writers = []ledger.ServerSession{{State: "active", Since: time.Hour, Holds: true}}
+			f.Writers = []ledger.ServerBackend{{State: "active", Since: time.Hour, Holds: true}}
 		}, "D25 advice pid 0 has held the write lock for 1h"},
 		"writes": {func(f *ledger.ServerFacts) {
-			f.Writers = []ledger.ServerSession{{State: "active", Since: time.Second, Holds: true}}
+			f.Writers = []ledger.ServerBackend{{State: "active", Since: time.Second, Holds: true}}
 		}, ""},
-		"keeps vacuum":      {func(f *ledger.ServerFacts) { f.Holding = []ledger.ServerSession{idle} }, "D26 problem psql (pid 7) is in a transaction since 1h (idle in transaction)"},
-		"reads":             {func(f *ledger.ServerFacts) { f.Holding = []ledger.ServerSession{{Since: time.Minute}} }, ""},
+		"keeps vacuum":      {func(f *ledger.ServerFacts) { f.Holding = []ledger.ServerBackend{idle} }, "D26 problem psql (pid 7) is in a transaction since 1h (idle in transaction)"},
+		"reads":             {func(f *ledger.ServerFacts) { f.Holding = []ledger.ServerBackend{{Since: time.Minute}} }, ""},
 		"slot":              {func(f *ledger.ServerFacts) { f.Slots = []string{"the replication slot old"} }, "D26 problem the replication slot old keeps vacuum from"},
 		"few connections":   {func(f *ledger.ServerFacts) { f.Connections = 95 }, "D28 advice 95 of the server's 100 connections are taken"},
 		"many to freeze":    {func(f *ledger.ServerFacts) { f.MostXIDs = 900_000_000 }, "D28 problem 900 million transactions have not been frozen"},

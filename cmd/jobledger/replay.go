@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/cmd/jobledger/internal/render"

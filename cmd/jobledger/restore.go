@@ -10,7 +10,6 @@ import (
 	"syscall"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"

@@ -43,7 +43,7 @@ func (p *process) start() {
 	if err != nil {
 		p.t.Fatalf("seed %d: open: %v", p.seed, err)
 	}
-	store.Alone = true // nobody calls while another one does
+	store.Exclusive = true // nobody calls while another one does
 	store.Now = func() time.Time { return time.Now().Add(p.skew) }
 	p.service = &commands.Service{Store: store, NewID: p.newID, NewSalt: p.newSalt}
 	p.boots++
