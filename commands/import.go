@@ -88,7 +88,7 @@ func load(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[ledger.Line, error
 		return done, err
 	}
 	loader := audit.NewLoader(tx)
-	for line, err := range ledger.Ahead(checked(lines)) {
+	for line, err := range ledger.Prefetch(checked(lines)) {
 		if ctx.Err() != nil {
 			return done, context.Cause(ctx)
 		}

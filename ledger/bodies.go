@@ -4,16 +4,19 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+
+	"jobledger/ledger/internal/engine"
 )
 
-var bodyRows = newList("bodies", []string{"pos", "salt", "body"}, Types{"salt": Bytes, "body": Bytes}, "", false)
+var insertBody = engine.NewInsert("bodies", engine.Types{"salt": engine.Bytes, "body": engine.Bytes},
+	"pos", "salt", "body")
 
 // PutBody stores a payload (pos of enqueued, with the job's salt) or a result (pos of succeeded, salt nil).
 func (tx *Tx) PutBody(pos int64, salt, body []byte) error {
 	if body == nil {
 		body = []byte{}
 	}
-	return tx.Put(bodyRows, pos, salt, body)
+	return tx.Put(insertBody, pos, salt, body)
 }
 
 // Body returns what PutBody stored at pos; ok is false if there is nothing, or not any more.

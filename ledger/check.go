@@ -2,16 +2,12 @@ package ledger
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
-	"strings"
-	"sync"
 
-	"jobledger/schema"
+	"jobledger/ledger/internal/engine"
 )
 
 // StoredBody is a row of the table bodies, for verification.
@@ -23,7 +19,7 @@ type StoredBody struct {
 // Bodies yields every stored body in the order of pos.
 func (tx *Tx) Bodies(ctx context.Context) iter.Seq2[StoredBody, error] { return tx.BodiesAfter(ctx, 0) }
 
-// BodiesAfter is Bodies from behind pos.
+// BodiesAfter yields the stored bodies after pos, in the order of pos.
 func (tx *Tx) BodiesAfter(ctx context.Context, pos int64) iter.Seq2[StoredBody, error] {
 	return func(yield func(StoredBody, error) bool) {
 		b := bodyPages{tx: tx, after: pos}
@@ -46,7 +42,7 @@ func (tx *Tx) BodiesAfter(ctx context.Context, pos int64) iter.Seq2[StoredBody, 
 
 const (
 	pageOfBodies  = `SELECT pos, salt, body FROM bodies WHERE pos > ? ORDER BY pos LIMIT 256`
-	bodyPageBytes = 4 << 20 // a page ends where it has so many
+	bodyPageBytes = 4 << 20 // that end a page
 )
 
 // bodyPages reads bodies a page at a time.
@@ -56,7 +52,7 @@ type bodyPages struct {
 	page  []StoredBody
 }
 
-// next returns the next bodies; none at the end. The slice is good until the call after.
+// next returns the next bodies; none at the end. The slice is valid until the next call.
 func (b *bodyPages) next(ctx context.Context) ([]StoredBody, error) {
 	clear(b.page)
 	b.page = b.page[:0]
@@ -82,52 +78,35 @@ func (b *bodyPages) next(ctx context.Context) ([]StoredBody, error) {
 
 // Integrity runs the database's own check, where it has one, and returns what it found wrong.
 func (tx *Tx) Integrity(ctx context.Context) (problems []string, err error) {
-	return tx.store.engine.integrity(ctx, tx)
-}
-
-func (f *file) integrity(ctx context.Context, tx *Tx) (problems []string, err error) {
-	rows, err := tx.Query(ctx, `PRAGMA integrity_check`)
-	if err != nil {
+	if err := tx.flush(); err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var line string
-		if err := rows.Scan(&line); err != nil {
-			return nil, err
-		}
-		if line != "ok" {
-			problems = append(problems, line)
-		}
-	}
-	return problems, rows.Err()
+	return tx.store.engine.Integrity(tx.queryContext(ctx), tx.session.Session)
 }
 
-// Highest returns the highest pos that there ever was, if the database remembers that.
+// Highest returns the highest pos that there ever was, if the database remembers it.
 func (tx *Tx) Highest(ctx context.Context) (pos int64, known bool, err error) {
-	return tx.store.engine.highest(ctx, tx)
+	if err := tx.flush(); err != nil {
+		return 0, false, err
+	}
+	return tx.store.engine.HighestPos(tx.queryContext(ctx), tx.session.Session)
 }
 
-func (f *file) highest(ctx context.Context, tx *Tx) (pos int64, known bool, err error) {
-	pos, err = tx.number(ctx, `SELECT seq FROM sqlite_sequence WHERE name = 'events'`)
-	return pos, err == nil, err
-}
-
-// Guards compares the tables, indexes, triggers and views of the ledger with those that the schema creates, and
-// returns what is missing, altered, or a trigger too many; so also with the words for kinds and states.
+// Guards compares the tables, indexes, triggers and views of the ledger with those that the schema creates, and returns
+// what is missing or altered, and triggers that are not part of it. It also compares the tables of kinds and states.
 func (tx *Tx) Guards(ctx context.Context) (problems []string, err error) {
-	differing, err := tx.store.engine.differing(ctx, tx)
-	for _, o := range differing {
+	diff, err := tx.schemaDiff(ctx)
+	for _, o := range diff {
 		switch {
-		case !o.present:
-			problems = append(problems, fmt.Sprintf("%s %s is missing", o.kind, o.name))
-		case o.want == "":
-			problems = append(problems, fmt.Sprintf("%s %s is not part of the schema", o.kind, o.name))
+		case !o.Present:
+			problems = append(problems, fmt.Sprintf("%s %s is missing", o.Kind, o.Name))
+		case o.Want == "":
+			problems = append(problems, fmt.Sprintf("%s %s is not part of the schema", o.Kind, o.Name))
 		default:
-			problems = append(problems, fmt.Sprintf("%s %s was altered", o.kind, o.name))
+			problems = append(problems, fmt.Sprintf("%s %s was altered", o.Kind, o.Name))
 		}
 	}
-	for _, w := range wordTables() {
+	for _, w := range enumTables() {
 		if err != nil {
 			break
 		}
@@ -138,131 +117,41 @@ func (tx *Tx) Guards(ctx context.Context) (problems []string, err error) {
 	return problems, err
 }
 
-// MendSchema puts indexes, triggers and views back that are missing or altered, and drops triggers that are not part
-// of the schema. Of the tables it makes those named anew, empty: they must be such that can be derived from others. It
-// puts the words for kinds and states right, and returns what it mended.
-func (tx *Tx) MendSchema(ctx context.Context, tables ...string) (mended []string, err error) {
-	for _, ofTables := range []bool{true, false} { // a table takes its indexes along
-		differing, err := tx.store.engine.differing(ctx, tx)
+// RepairSchema puts indexes, triggers and views back that are missing or altered, and drops triggers that are not part
+// of the schema. It creates the given tables again, empty, if they are altered: their content must be derived from other
+// tables. It corrects the tables of kinds and states, and returns what it repaired.
+func (tx *Tx) RepairSchema(ctx context.Context, tables ...string) (repaired []string, err error) {
+	for _, ofTables := range []bool{true, false} { // dropping a table drops its indexes
+		diff, err := tx.schemaDiff(ctx)
 		if err != nil {
 			return nil, err
 		}
-		for _, o := range differing {
-			if (o.kind == "table") != ofTables || ofTables && !slices.Contains(tables, o.name) {
+		for _, o := range diff {
+			if (o.Kind == "table") != ofTables || ofTables && !slices.Contains(tables, o.Name) {
 				continue
 			}
-			if err := tx.store.engine.mend(tx, o); err != nil {
-				return nil, fmt.Errorf("%s %s: %w", o.kind, o.name, err)
+			err := tx.unbuffered(func(s *engine.Session) error { return tx.store.engine.RepairObject(s, o) })
+			if err != nil {
+				return nil, fmt.Errorf("%s %s: %w", o.Kind, o.Name, err)
 			}
-			mended = append(mended, o.kind+" "+o.name)
+			repaired = append(repaired, o.Kind+" "+o.Name)
 		}
 	}
-	for _, w := range wordTables() {
-		switch changed, err := w.mend(ctx, tx); {
+	for _, w := range enumTables() {
+		switch changed, err := w.repair(ctx, tx); {
 		case err != nil:
 			return nil, err
-		case changed && !slices.Contains(mended, "table "+w.name): // made just now
-			mended = append(mended, "table "+w.name)
+		case changed && !slices.Contains(repaired, "table "+w.name): // it was created just now
+			repaired = append(repaired, "table "+w.name)
 		}
 	}
-	return mended, nil
+	return repaired, nil
 }
 
-// object is a table, index, trigger or view that is not as the schema has it.
-type object struct {
-	kind, name string
-	present    bool
-	is, want   string // its definition; "" for one that is missing, or that should not be
-}
-
-// differing compares with a fresh ledger.
-func (f *file) differing(ctx context.Context, tx *Tx) ([]object, error) {
-	fresh, err := freshSchema()
-	if err != nil {
+// schemaDiff returns the objects of the schema that are not as they should be.
+func (tx *Tx) schemaDiff(ctx context.Context) ([]engine.Object, error) {
+	if err := tx.flush(); err != nil {
 		return nil, err
 	}
-	return tx.differing(ctx, schemaObjects, fresh)
-}
-
-func (f *file) mend(tx *Tx, o object) (err error) {
-	if o.present {
-		_, err = tx.Exec(fmt.Sprintf(`DROP %s %s`, o.kind, quoted(o.name)))
-	}
-	if err == nil && o.want != "" {
-		_, err = tx.Exec(o.want)
-	}
-	return err
-}
-
-// quoted is a name as SQL has it.
-func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
-
-// differing compares the objects that query lists (kind, name and definition) with those that there should be, by
-// "kind name".
-func (tx *Tx) differing(ctx context.Context, query string, want map[string]string) (differing []object, err error) {
-	want = maps.Clone(want)
-	rows, err := tx.Query(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var kind, name, definition string
-		if err := rows.Scan(&kind, &name, &definition); err != nil {
-			return nil, err
-		}
-		original, ok := want[kind+" "+name]
-		if ok && original != definition || !ok && kind == "trigger" {
-			differing = append(differing, object{kind: kind, name: name, present: true, is: definition, want: original})
-		}
-		delete(want, kind+" "+name)
-	}
-	for key, definition := range want {
-		kind, name, _ := strings.Cut(key, " ")
-		differing = append(differing, object{kind: kind, name: name, want: definition})
-	}
-	slices.SortFunc(differing, func(a, b object) int { return strings.Compare(a.kind+a.name, b.kind+b.name) })
-	return differing, rows.Err()
-}
-
-const schemaObjects = `SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'`
-
-// freshSchema returns the objects of an empty ledger by "type name". To make one costs as much as to verify a small
-// ledger, so it is made once.
-var freshSchema = sync.OnceValues(func() (map[string]string, error) {
-	ctx := context.Background()
-	db, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
-	db.SetMaxOpenConns(1) // each connection would be a database of its own
-	steps, err := schema.SQLite()
-	if err != nil {
-		return nil, err
-	}
-	for _, step := range steps {
-		if _, err := db.ExecContext(ctx, step.SQL); err != nil {
-			return nil, err
-		}
-	}
-	rows, err := db.QueryContext(ctx, schemaObjects)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	objects := make(map[string]string)
-	for rows.Next() {
-		var kind, name, text string
-		if err := rows.Scan(&kind, &name, &text); err != nil {
-			return nil, err
-		}
-		objects[kind+" "+name] = text
-	}
-	return objects, rows.Err()
-})
-
-func (f *file) hasTable(ctx context.Context, tx *Tx, name string) (bool, error) {
-	n, err := tx.number(ctx, `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?`, name)
-	return n > 0, err
+	return tx.store.engine.SchemaDiff(tx.queryContext(ctx), tx.session.Session)
 }

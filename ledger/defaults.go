@@ -2,54 +2,54 @@ package ledger
 
 import "time"
 
-// What is usual is not stored, so that the events of an ordinary job are small: the columns say it. These values are
-// part of what stored events mean, and never change.
+// Implicit defaults are not stored, which keeps the events of an ordinary job small. They are part of the meaning of
+// stored events and never change.
 const (
-	usualLease       = time.Minute // of claimed and heartbeat, from the event's At
-	usualMaxAttempts = 5           // of enqueued; and its run_at is the event's At
+	defaultLease       = time.Minute // of claimed and heartbeat, from the event's At
+	defaultMaxAttempts = 5           // of enqueued, whose run_at is the event's At
 )
 
-// withoutUsual returns b, the body of an event at that time, as it is stored.
-func withoutUsual(b Body, at time.Time) Body {
+// omitDefaults returns b, the body of an event at that time, as it is stored.
+func omitDefaults(b Body, at time.Time) Body {
 	switch b := b.(type) {
 	case *Enqueued:
 		short := *b
 		if b.RunAt.Equal(at) {
 			short.RunAt = time.Time{}
 		}
-		if b.MaxAttempts == usualMaxAttempts {
+		if b.MaxAttempts == defaultMaxAttempts {
 			short.MaxAttempts = 0
 		}
 		return &short
 	case *Claimed:
-		if b.LeaseUntil.Equal(at.Add(usualLease)) {
+		if b.LeaseUntil.Equal(at.Add(defaultLease)) {
 			return &Claimed{MaxRuntime: b.MaxRuntime}
 		}
 	case *Heartbeat:
-		if b.LeaseUntil.Equal(at.Add(usualLease)) {
+		if b.LeaseUntil.Equal(at.Add(defaultLease)) {
 			return &Heartbeat{Progress: b.Progress, Note: b.Note}
 		}
 	}
 	return b
 }
 
-// addUsual completes b, the stored body of an event at that time.
-func addUsual(b Body, at time.Time) {
+// addDefaults completes b, the stored body of an event at that time.
+func addDefaults(b Body, at time.Time) {
 	switch b := b.(type) {
 	case *Enqueued:
 		if b.RunAt.IsZero() {
 			b.RunAt = at
 		}
 		if b.MaxAttempts == 0 {
-			b.MaxAttempts = usualMaxAttempts
+			b.MaxAttempts = defaultMaxAttempts
 		}
 	case *Claimed:
 		if b.LeaseUntil.IsZero() {
-			b.LeaseUntil = at.Add(usualLease)
+			b.LeaseUntil = at.Add(defaultLease)
 		}
 	case *Heartbeat:
 		if b.LeaseUntil.IsZero() {
-			b.LeaseUntil = at.Add(usualLease)
+			b.LeaseUntil = at.Add(defaultLease)
 		}
 	}
 }

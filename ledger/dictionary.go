@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// dictionary remembers the numbers of names and workers on one connection. What a transaction learned may be
-// rolled back, so it is kept only once that is committed.
+// dictionary caches the numbers of names and workers for one connection. The numbers that a transaction learned are kept
+// only if it commits.
 type dictionary struct {
 	names   map[string]int64
 	nameOf  map[int64]string
@@ -47,8 +47,8 @@ func (d *dictionary) forget() {
 	d.keep()
 }
 
-// Name returns the number of name in the dictionary, and writes it there if it is new. A name that stays unused,
-// because the transaction's function failed, does no harm.
+// Name returns the number of name in the dictionary, and adds a new name. A name that stays unused, because the function
+// failed, does no harm.
 func (tx *Tx) Name(ctx context.Context, name string) (int64, error) {
 	d := &tx.session.dictionary
 	if n, ok := d.names[name]; ok {
@@ -62,7 +62,7 @@ func (tx *Tx) Name(ctx context.Context, name string) (int64, error) {
 	return n, nil
 }
 
-// Worker returns the number of w in the dictionary, and writes it there if it is new; 0 for the zero Worker.
+// Worker returns the number of w in the dictionary, and adds a new worker; 0 for the zero Worker.
 func (tx *Tx) Worker(ctx context.Context, w Worker) (int64, error) {
 	if w == (Worker{}) {
 		return 0, nil
@@ -140,13 +140,13 @@ func (tx *Tx) number(ctx context.Context, query string, args ...any) (n int64, e
 	return n, err
 }
 
-// numbered finds the number of a row, and inserts it where there is none; 0 in a snapshot. It goes past the buffer: the rows
-// of the dictionary depend on nothing that is in it.
+// numbered finds the number of a row, and inserts the row if there is none; 0 in a snapshot. It does not send the
+// buffers, because rows of the dictionary depend on nothing in them.
 func (tx *Tx) numbered(ctx context.Context, find, insert string, args ...any) (n int64, err error) {
 	n, err = tx.number(ctx, find, args...)
 	if err != nil || n != 0 || tx.readOnly {
 		return n, err
 	}
-	n, err = tx.session.insert(insert, args)
-	return n, tx.noted(tx.session.explained(err))
+	n, err = tx.session.InsertRow(insert, args)
+	return n, tx.check(tx.session.Check(err))
 }

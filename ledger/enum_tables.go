@@ -7,28 +7,31 @@ import (
 	"slices"
 )
 
-// wordTable is a table that says in words what the numbers in other tables mean, for the views: this program has the
-// words of its own. No guard protects these tables, so that they are compared.
-type wordTable struct {
+// enumTable is a table that names the numbers in other tables, for the views. The program itself does not read it, and no
+// trigger protects it, so it is compared.
+type enumTable struct {
 	name, column string
 	words        map[int64]string
 }
 
-func wordTables() []wordTable {
-	kinds := wordTable{"kinds", "kind", make(map[int64]string)}
+func enumTables() []enumTable {
+	kinds := enumTable{"kinds", "kind", make(map[int64]string)}
 	for _, k := range Kinds() {
 		kinds.words[int64(k)] = k.String()
 	}
-	states := wordTable{"states", "state", make(map[int64]string)}
+	states := enumTable{"states", "state", make(map[int64]string)}
 	for _, s := range States() {
 		states.words[int64(s)] = s.String()
 	}
-	return []wordTable{kinds, states}
+	return []enumTable{kinds, states}
 }
 
-// differing returns what the table of the file has otherwise, in sentences; nothing if there is no such table.
-func (w wordTable) differing(ctx context.Context, tx *Tx) (problems []string, err error) {
-	there, err := tx.store.engine.hasTable(ctx, tx, w.name)
+// differing returns the differences of the stored table, in sentences; none if there is no such table.
+func (w enumTable) differing(ctx context.Context, tx *Tx) (problems []string, err error) {
+	if err := tx.flush(); err != nil {
+		return nil, err
+	}
+	there, err := tx.store.engine.HasTable(tx.queryContext(ctx), tx.session.Session, w.name)
 	if err != nil || !there {
 		return nil, err
 	}
@@ -59,8 +62,8 @@ func (w wordTable) differing(ctx context.Context, tx *Tx) (problems []string, er
 	return problems, rows.Err()
 }
 
-// mend makes the table of the file say what it should, and reports whether it did not.
-func (w wordTable) mend(ctx context.Context, tx *Tx) (mended bool, err error) {
+// repair corrects the stored table, and reports whether that was necessary.
+func (w enumTable) repair(ctx context.Context, tx *Tx) (repaired bool, err error) {
 	problems, err := w.differing(ctx, tx)
 	if err != nil || len(problems) == 0 {
 		return false, err

@@ -22,7 +22,7 @@ func (tx *Tx) EraseBodies(ctx context.Context, n int64) (count int, bytes int64,
 	if err != nil || count == 0 {
 		return 0, 0, err
 	}
-	err = tx.session.secretly(func() error {
+	err = tx.session.WithSecureDelete(func() error {
 		_, err := tx.Exec(`DELETE `+bodiesOfJob, n)
 		return err
 	})

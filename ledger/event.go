@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"errors"
-	"time"
-)
+import "time"
 
 // JobID is a job's ULID as text: 26 characters of Crockford's base32.
 type JobID string
@@ -36,26 +33,6 @@ type Event struct {
 
 // Kind returns the kind of e's body.
 func (e Event) Kind() Kind { return e.Body.Kind() }
-
-// Errors that callers branch on.
-var (
-	ErrConflict    = errors.New("ledger: conflict")                     // another write came first
-	ErrUnknownKind = errors.New("ledger: unknown event kind")           // written by a newer program, or damaged
-	ErrUnknown     = errors.New("ledger: commit outcome unknown")       // COMMIT failed: it may or may not be durable
-	ErrBusy        = errors.New("ledger: busy")                         // the write lock did not come in time
-	ErrFull        = errors.New("ledger: disk full")                    // nothing was written; reads go on
-	ErrIO          = errors.New("ledger: input or output failed")       // of the disk, the file system or a limit of this process; it may pass
-	ErrReadOnly    = errors.New("ledger: may only be read")             // by this process; nothing was written
-	ErrAddress     = errors.New("ledger: not the address of a ledger")  // a DSN that Open does not understand
-	ErrEngine      = errors.New("ledger: not with this database")       // what the other kind of ledger can do
-	ErrNoLedger    = errors.New("ledger: no ledger")                    // there is no such file
-	ErrNotALedger  = errors.New("ledger: not a ledger")                 // the file is something else; untouched
-	ErrNewerSchema = errors.New("ledger: schema newer than program")    // written by a newer program; untouched
-	ErrReplaced    = errors.New("ledger: file was replaced or removed") // under a live process; nothing was written
-	ErrStray       = errors.New("ledger: stray file beside it")         // the -wal or -shm of another one; untouched
-	ErrClosed      = errors.New("ledger: store is closed")
-	ErrDamaged     = errors.New("ledger: damaged") // stored bytes that no version of this program wrote
-)
 
 // Micros returns t as UTC microseconds since 1970, the stored form; 0 for the zero time.
 func Micros(t time.Time) int64 {

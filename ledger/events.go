@@ -2,16 +2,18 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"time"
 
-	sqlite3 "modernc.org/sqlite/lib"
+	"jobledger/ledger/internal/engine"
 )
 
-var eventRows = &Inserts{table: "events", ordered: true, columns: eventNames[:], types: Types{"ulid": Text, "digest": Bytes, "data": JSON}}
+var insertEvent = engine.NewOrderedInsert("events",
+	engine.Types{"ulid": engine.Text, "digest": engine.Bytes, "data": engine.JSON}, eventNames[:]...)
 
 // Next returns the pos that the next appended event must have.
 func (tx *Tx) Next() int64 { return tx.tail + 1 }
@@ -22,7 +24,7 @@ func (tx *Tx) Next() int64 { return tx.tail + 1 }
 func (tx *Tx) Append(ctx context.Context, events ...Event) error {
 	for i := range events {
 		if err := tx.append(ctx, &events[i]); err != nil {
-			tx.failed = err // the job's row may be written already (I3)
+			tx.fn.err = err // the job's row may be written already (I3)
 			return err
 		}
 	}
@@ -50,10 +52,10 @@ func (tx *Tx) append(ctx context.Context, e *Event) error {
 	case KindClaimed, KindRefused:
 		ulid = e.Token
 	}
-	data, digest := encode(withoutUsual(e.Body, e.At))
-	err = tx.Insert(eventRows, e.Pos, null(e.N), null(e.Seq), int64(kind), at, actor, null(worker), ulid,
+	data, digest := encode(omitDefaults(e.Body, e.At))
+	err = tx.Insert(insertEvent, e.Pos, null(e.N), null(e.Seq), int64(kind), at, actor, null(worker), ulid,
 		null(int64(e.Attempt)), null(int64(e.From)), null(int64(e.To)), bytesOrNull(digest), textOrNull(data))
-	if code(err)&0xff == sqlite3.SQLITE_CONSTRAINT {
+	if errors.Is(err, engine.ErrConstraint) {
 		return fmt.Errorf("%w: event %d, seq %d of job %d: %w", ErrConflict, e.Pos, e.Seq, e.N, err)
 	}
 	if err == nil {
@@ -219,7 +221,7 @@ const maxClaims = 100_000
 
 func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error) {
 	var e Event
-	r := recordOf(rows.row)
+	r := readRecord(engine.ValuesRow(rows.Values()))
 	err := tx.event(ctx, &r, &e)
 	if err != nil {
 		return e, &EventError{r.pos, err}

@@ -1,16 +1,15 @@
 package ledger
 
-// Whether a file system is known to be on the network.
+import "jobledger/ledger/internal/sqlite"
+
+// NetworkName returns the name of the network file system with a magic number.
 var (
-	NetworkName       = networkName
-	NetworkFileSystem = networkFileSystem
+	NetworkName       = sqlite.NetworkName
+	NetworkFileSystem = sqlite.NetworkFileSystem
 )
 
-// IsMarked reports whether a file says to which ledger it belongs.
-func IsMarked(name string) bool { return readMark(name) != "" }
+// IsTagged reports whether a sidecar file says to which ledger it belongs.
+func IsTagged(name string) bool { return sqlite.IsTagged(name) }
 
 // ReadsLock reports whether a line of /proc/locks is understood as a process's lock.
-func ReadsLock(line string) bool {
-	_, ok := readLock(line)
-	return ok
-}
+func ReadsLock(line string) bool { return sqlite.IsLock(line) }

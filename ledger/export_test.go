@@ -3,12 +3,11 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"net/url"
-	"os"
 	"sync/atomic"
 	"time"
 
-	"modernc.org/sqlite"
+	"jobledger/ledger/internal/postgres"
+	"jobledger/ledger/internal/sqlite"
 )
 
 // What the tests of this package need to make rare things happen on purpose. Call before the first use.
@@ -24,14 +23,11 @@ func (s *Store) Queued() int { return len(s.requests) }
 
 // FailCommits makes COMMIT fail while fail is true.
 func (s *Store) FailCommits(fail *atomic.Bool) error {
-	return s.engine.(*file).writer.connection.(*sqliteConnection).conn.Raw(func(conn any) error {
-		conn.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 {
-			if fail.Load() {
-				return 1
-			}
-			return 0
-		})
-		return nil
+	return s.engine.(*sqlite.Engine).OnCommit(func() int32 {
+		if fail.Load() {
+			return 1
+		}
+		return 0
 	})
 }
 
@@ -75,14 +71,8 @@ func (tx *Tx) EventsKnowing(ctx context.Context, others int) (list []Event, err 
 	return list, rows.Err()
 }
 
-// HoldTurn takes the turnstile's locks of the ledger at path until the process ends.
-func HoldTurn(path string) bool {
-	held := openTurn(path)
-	heldTurns = append(heldTurns, held)
-	return held != nil && waitLock(held.gate) && waitLock(held.lock)
-}
-
-var heldTurns []*turnFiles // or they would be closed as garbage
+// HoldWriteQueue holds the lock of the write queue of the ledger at path until the process ends.
+func HoldWriteQueue(path string) bool { return sqlite.HoldWriteQueue(path) }
 
 // ReadAhead makes a scan of more than n events read ahead, until the test ends.
 func ReadAhead(n int64, cleanup func(func())) {
@@ -91,15 +81,20 @@ func ReadAhead(n int64, cleanup func(func())) {
 	cleanup(func() { scanAhead = before })
 }
 
-// StraightRows counts the events that are read past the driver.
-func StraightRows(path string) (n int, err error) {
-	s, err := openStraight(path, allEvents, 0, 1<<62)
+// RawScanCount counts the events that are read past the driver.
+func RawScanCount(path string) (n int, err error) {
+	i, err := sqlite.Inspect(context.Background(), path)
 	if err != nil {
 		return 0, err
 	}
-	defer s.close()
+	defer i.Close()
+	rows, err := i.Engine.RawScan(allEvents, 0, 1<<62)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
 	for {
-		ok, err := s.next()
+		ok, err := rows.Next()
 		if !ok || err != nil {
 			return n, err
 		}
@@ -109,57 +104,37 @@ func StraightRows(path string) (n int, err error) {
 
 // SetFrozenWriter sets for how long stores that are opened from now on may hold the lock without a word.
 func SetFrozenWriter(d time.Duration, cleanup func(func())) {
-	before := frozenWriter
-	frozenWriter = d
-	cleanup(func() { frozenWriter = before })
+	before := postgres.FrozenWriter
+	postgres.FrozenWriter = d
+	cleanup(func() { postgres.FrozenWriter = before })
 }
 
-// SetSilence sets how long the server of a connection that is opened from now on may be silent.
-func SetSilence(d time.Duration, cleanup func(func())) {
-	before := silence
-	silence = d
-	cleanup(func() { silence = before })
+// SetKeepaliveTimeout sets how long the server of a connection that is opened from now on may be silent.
+func SetKeepaliveTimeout(d time.Duration, cleanup func(func())) {
+	before := postgres.KeepaliveTimeout
+	postgres.KeepaliveTimeout = d
+	cleanup(func() { postgres.KeepaliveTimeout = before })
 }
 
-// SetVersionEvery sets how often the data version is looked at from now on, with a bell and without one.
-func SetVersionEvery(d time.Duration, cleanup func(func())) {
-	every, only := versionEvery, versionOnly
-	versionEvery, versionOnly = d, d
-	cleanup(func() { versionEvery, versionOnly = every, only })
+// SetPollIntervals sets how often the data version is looked at from now on, with a bell and without one.
+func SetPollIntervals(d time.Duration, cleanup func(func())) {
+	every, only := sqlite.PollWithDoorbell, sqlite.PollWithoutDoorbell
+	sqlite.PollWithDoorbell, sqlite.PollWithoutDoorbell = d, d
+	cleanup(func() { sqlite.PollWithDoorbell, sqlite.PollWithoutDoorbell = every, only })
 }
 
-// SetTailEvery sets how often the tail is looked at by those who listen from now on.
-func SetTailEvery(d time.Duration, cleanup func(func())) {
-	before := tailEvery
-	tailEvery = d
-	cleanup(func() { tailEvery = before })
+// SetServerPollInterval sets how often the tail is looked at by those who listen from now on.
+func SetServerPollInterval(d time.Duration, cleanup func(func())) {
+	before := postgres.PollInterval
+	postgres.PollInterval = d
+	cleanup(func() { postgres.PollInterval = before })
 }
 
-// NotifyEvery is the pause between two notifications of one process.
-const NotifyEvery = notifyEvery
+// NotifyInterval is the pause between two notifications of one process.
+const NotifyInterval = postgres.NotifyInterval
 
-// SetUpLate is what Open does with the ledger at path; only that meanwhile is called when SQLite has opened the file and
-// not yet asked for a lock on it.
+// SetUpLate is what Open does with the ledger at path; meanwhile is called when SQLite has opened the file and has not
+// yet asked for a lock on it.
 func SetUpLate(ctx context.Context, path string, meanwhile func()) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	w, err := connect(ctx, fileURL(path, url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)"}}))
-	if err != nil {
-		return err
-	}
-	defer w.close()
-	meanwhile()
-	u, err := url.Parse(writerURL(path, "full"))
-	if err != nil {
-		return err
-	}
-	for _, pragma := range u.Query()["_pragma"] {
-		if _, err := w.connection.(*sqliteConnection).conn.ExecContext(ctx, `PRAGMA `+pragma); err != nil {
-			return err
-		}
-	}
-	_, err = (&file{path: path, info: info, writer: w}).setUp(ctx)
-	return err
+	return sqlite.SetUpLate(ctx, path, meanwhile)
 }

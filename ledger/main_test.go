@@ -99,7 +99,7 @@ func comeAndGo(path string) error {
 
 // holdTurn stands in the turnstile until stdin ends.
 func holdTurn(path string) error {
-	if !ledger.HoldTurn(path) {
+	if !ledger.HoldWriteQueue(path) {
 		return errors.New("the turn did not come")
 	}
 	fmt.Println("held")

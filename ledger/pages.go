@@ -5,10 +5,6 @@ import (
 	"iter"
 )
 
-// Flush sends what is buffered. A function that writes much without reading calls it now and then, or the buffer
-// takes up the memory.
-func (tx *Tx) Flush() error { return tx.stream() }
-
 // How much one snapshot gives to Lines.
 const (
 	linesPage      = 4000

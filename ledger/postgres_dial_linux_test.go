@@ -18,7 +18,7 @@ import (
 // taken is what a relay can do without a say in the machine's network; to the kernel it is as silent as a dead host.
 func TestPostgresASilentServerIsLeft(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
-	ledger.SetSilence(time.Second, t.Cleanup)
+	ledger.SetKeepaliveTimeout(time.Second, t.Cleanup)
 	server, err := url.Parse(dsn)
 	must(t, err)
 	relay, err := net.Listen("tcp", "127.0.0.1:0")

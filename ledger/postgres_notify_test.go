@@ -13,7 +13,7 @@ import (
 
 // Where nobody looks at the tail for an hour, it is a notification that wakes.
 func TestPostgresANotificationWakes(t *testing.T) {
-	ledger.SetTailEvery(time.Hour, t.Cleanup)
+	ledger.SetServerPollInterval(time.Hour, t.Cleanup)
 	s := onPostgres(t)
 	other := ledgertest.OpenAt(t, s.DSN())
 	woken, stop := s.Watch()
@@ -45,7 +45,7 @@ func listening(t *testing.T, woken <-chan struct{}) {
 
 // A listener and a ringer whose connections end go on with others, and what came in between is told.
 func TestPostgresWatchOutlivesItsConnections(t *testing.T) {
-	ledger.SetTailEvery(time.Hour, t.Cleanup)
+	ledger.SetServerPollInterval(time.Hour, t.Cleanup)
 	s := onPostgres(t)
 	other := ledgertest.OpenAt(t, s.DSN())
 	by := beside(t, s.DSN())
@@ -96,7 +96,7 @@ func heard(t *testing.T, dsn string) *atomic.Int64 {
 
 // Behind a pooler nobody can listen: the tail is looked at instead, and nothing is notified.
 func TestPostgresWatchWithoutNotifications(t *testing.T) {
-	ledger.SetTailEvery(time.Hour, t.Cleanup)
+	ledger.SetServerPollInterval(time.Hour, t.Cleanup)
 	dsn := ledgertest.Postgres(t)
 	off := with(dsn, "listen=off")
 	s, other := openAt(t, off), ledgertest.OpenAt(t, off)
@@ -131,7 +131,7 @@ func TestPostgresCommitsInARowShareANotification(t *testing.T) {
 	eventually(t, "notified", func() bool { n = count.Load(); return n > 0 })
 	time.Sleep(100 * time.Millisecond) // for the last one
 	n = count.Load()
-	if most := int64(took/ledger.NotifyEvery) + 2; n > most {
+	if most := int64(took/ledger.NotifyInterval) + 2; n > most {
 		t.Errorf("%d notifications of 1000 commits in %v, want up to %d", n, took, most)
 	}
 	t.Logf("%d notifications of 1000 commits in %v", n, took)

@@ -8,9 +8,9 @@ const (
 	aheadBytes = 1 << 20 // of bodies
 )
 
-// Ahead yields what lines yields, and goes through them in a goroutine of its own, some way ahead of the caller: so the
+// Prefetch yields what lines yields, and goes through them in a goroutine of its own, some way ahead of the caller: so the
 // work of making them and the work with them share two processors.
-func Ahead(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
+func Prefetch(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		lists, stop, ended := make(chan lineList, 1), make(chan struct{}), make(chan struct{})
 		go func() {

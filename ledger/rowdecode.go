@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"time"
 
-	sqlite3 "modernc.org/sqlite/lib"
+	"jobledger/ledger/internal/engine"
 )
 
 // eventWidth is how many columns eventColumns has.
 const eventWidth = 13
 
-// record is a row of events: the columns in their order. What is null is zero or empty.
+// record is a row of the table events, column by column. A null is zero or empty.
 type record struct {
 	pos, job, seq, kind, at, actor, worker int64
 	ulid                                   string
@@ -22,10 +22,10 @@ type record struct {
 	data                                   string
 
 	given uint16 // a bit for each column that is not null
-	wrong string // a column of another type than it has
+	wrong string // the name of a column whose value has another type than the column
 }
 
-// integer is where the value of a column goes that is an integer; nil for the others.
+// integer returns the field of an integer column; nil for the other columns.
 func (r *record) integer(column int) *int64 {
 	switch column {
 	case 0:
@@ -58,110 +58,86 @@ const (
 	columnData   = 12
 )
 
-var eventNames = [eventWidth]string{"pos", "job", "seq", "kind", "at", "actor", "worker", "ulid", "attempt", "from_state", "to_state", "digest", "data"}
+var eventNames = [eventWidth]string{"pos", "job", "seq", "kind", "at", "actor", "worker", "ulid", "attempt",
+	"from_state", "to_state", "digest", "data"}
 
 func (r *record) has(column int) bool { return r.given&(1<<column) != 0 }
 
-// recordOf makes a record of a row that has eventColumns.
-func recordOf(row []driver.Value) (r record) {
-	for i, value := range row {
-		if value == nil {
+// readRecord reads a row that has eventColumns.
+func readRecord(row engine.Row) (r record) {
+	for i := range eventWidth {
+		kind := row.Type(i)
+		if kind == engine.NullValue {
 			continue
 		}
 		r.given |= 1 << i
-		right := false
-		switch v := value.(type) {
-		case int64:
-			if to := r.integer(i); to != nil {
-				*to, right = v, true
-			}
-		case string:
-			switch i {
-			case columnULID:
-				r.ulid, right = v, true
-			case columnData:
-				r.data, right = v, true
-			}
-		case []byte:
-			if i == columnDigest {
-				r.digest, right = v, true
-				if v == nil {
-					r.digest = []byte{} // the driver gives nil for an empty one
-				}
-			}
-		}
-		if !right {
-			r.wrong = eventNames[i]
-		}
-	}
-	return r
-}
-
-// record makes a record of the row, which has eventColumns.
-func (s *straight) record() (r record) {
-	for i := range eventWidth {
-		kind, to := s.kind(int32(i)), r.integer(i)
+		to := r.integer(i)
 		switch {
-		case kind == sqlite3.SQLITE_NULL:
-			continue
-		case to != nil && kind == sqlite3.SQLITE_INTEGER:
-			*to = s.integer(int32(i))
-		case i == columnULID && kind == sqlite3.SQLITE_TEXT:
-			r.ulid = string(s.bytes(int32(i)))
-		case i == columnData && kind == sqlite3.SQLITE_TEXT:
-			r.data = string(s.bytes(int32(i)))
-		case i == columnDigest && kind == sqlite3.SQLITE_BLOB:
-			r.digest = append([]byte{}, s.bytes(int32(i))...)
+		case to != nil && kind == engine.IntValue:
+			*to = row.Int(i)
+		case i == columnULID && kind == engine.TextValue:
+			r.ulid = row.Text(i)
+		case i == columnData && kind == engine.TextValue:
+			r.data = row.Text(i)
+		case i == columnDigest && kind == engine.BytesValue:
+			r.digest = row.Bytes(i)
 		default:
 			r.wrong = eventNames[i]
 		}
-		r.given |= 1 << i
 	}
 	return r
 }
 
-// pagedRows reads a page at a time by way of the driver.
+// recordSource returns the rows of events in the order of pos.
+type recordSource interface {
+	// read appends the next rows, up to scanPage; fewer are the last ones.
+	read(ctx context.Context, page []record) ([]record, error)
+}
+
+// pagedRows reads a page at a time through the driver.
 type pagedRows struct {
 	tx           *Tx
 	after, until int64
 }
 
-const pageOfEvents = `SELECT ` + eventColumns + ` FROM events e WHERE e.pos > ?1 AND e.pos <= ?2 ORDER BY e.pos LIMIT ?3`
+const pageOfEvents = `SELECT ` + eventColumns + ` FROM events e
+WHERE e.pos > ?1 AND e.pos <= ?2 ORDER BY e.pos LIMIT ?3`
 
 func (p *pagedRows) read(ctx context.Context, page []record) ([]record, error) {
 	err := p.tx.Each(ctx, func(row []driver.Value) bool {
-		page = append(page, recordOf(row))
+		page = append(page, readRecord(engine.ValuesRow(row)))
 		p.after = page[len(page)-1].pos
 		return true
 	}, pageOfEvents, p.after, p.until, scanPage)
 	return page, err
 }
 
-// straightRows reads past the driver.
-type straightRows struct{ *straight }
+// rawRows reads past the driver.
+type rawRows struct{ engine.RawRows }
 
 const allEvents = `SELECT ` + eventColumns + ` FROM events e WHERE e.pos > ?1 AND e.pos <= ?2 ORDER BY e.pos`
 
-func (s *straightRows) read(ctx context.Context, page []record) ([]record, error) {
+func (r *rawRows) read(ctx context.Context, page []record) ([]record, error) {
 	if ctx.Err() != nil {
 		return page, context.Cause(ctx)
 	}
 	for len(page) < scanPage {
-		ok, err := s.next()
+		ok, err := r.Next()
 		if !ok || err != nil {
 			return page, err
 		}
-		page = append(page, s.record())
+		page = append(page, readRecord(r))
 	}
 	return page, nil
 }
 
-// event makes e of r, all but Job and Token.
+// event decodes r into e, all but Job and Token.
 func (tx *Tx) event(ctx context.Context, r *record, e *Event) (err error) {
 	if r.wrong != "" {
 		return fmt.Errorf("%w: the column %s is of another type", ErrDamaged, r.wrong)
 	}
-	*e = Event{Pos: r.pos, N: r.job, Seq: r.seq, At: FromMicros(r.at), Attempt: int(r.attempt), From: State(r.from), To: State(r.to)}
+	*e = Event{Pos: r.pos, N: r.job, Seq: r.seq, At: FromMicros(r.at), Attempt: int(r.attempt),
+		From: State(r.from), To: State(r.to)}
 	if e.Actor, err = tx.NameOf(ctx, r.actor); err != nil {
 		return err
 	}
@@ -172,14 +148,14 @@ func (tx *Tx) event(ctx context.Context, r *record, e *Event) (err error) {
 	if e.Body, err = decode(Kind(r.kind), r.data, r.digest, &process); err != nil {
 		return err
 	}
-	addUsual(e.Body, e.At)
+	addDefaults(e.Body, e.At)
 	return nil
 }
 
-// odd names the first column of rec that is not what Append would have written for e: it holds something where events
-// of this kind have nothing, or the same in another form.
-func (r *pageReader) odd(rec *record, e *Event) string {
-	for _, i := range [...]int{1, 2, 6, 8, 9, 10} { // here null stands for zero
+// nonCanonical names the first column of rec that is not what Append would have written for e: it holds a value where
+// events of this kind have none, or the same value in another form.
+func (r *pageReader) nonCanonical(rec *record, e *Event) string {
+	for _, i := range [...]int{1, 2, 6, 8, 9, 10} { // in which null represents zero
 		if rec.has(i) && *rec.integer(i) == 0 {
 			return eventNames[i]
 		}
@@ -188,7 +164,7 @@ func (r *pageReader) odd(rec *record, e *Event) string {
 	if rec.has(columnULID) != (k == KindEnqueued || k == KindClaimed || k == KindRefused) {
 		return eventNames[columnULID]
 	}
-	for _, stored := range [...]func(Body, time.Time) Body{withoutUsual, withUsual} {
+	for _, stored := range [...]func(Body, time.Time) Body{omitDefaults, omitRunAt} {
 		data, digest := appendStored(r.text[:0], stored(e.Body, e.At))
 		if rec.has(columnDigest) != (digest != nil) || !bytes.Equal(rec.digest, digest) {
 			return eventNames[columnDigest]
@@ -203,8 +179,8 @@ func (r *pageReader) odd(rec *record, e *Event) string {
 	return eventNames[columnData]
 }
 
-// withUsual is withoutUsual as it once was: ledgers are older than what is usual for a claim and for attempts.
-func withUsual(b Body, at time.Time) Body {
+// omitRunAt is what omitDefaults did in older ledgers, before claims and attempts had implicit defaults.
+func omitRunAt(b Body, at time.Time) Body {
 	if e, ok := b.(*Enqueued); ok && e.RunAt.Equal(at) {
 		e := *e
 		e.RunAt = time.Time{}

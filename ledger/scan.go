@@ -10,14 +10,14 @@ import (
 type Scan struct {
 	After  int64 // pos greater than this
 	Until  int64 // pos up to this; 0: to the end
-	Strict bool  // find out Scanned.Odd
+	Strict bool  // set Scanned.NonCanonical
 }
 
 // Scanned is an event as its row alone has it: Job stands in enqueued only, and Token in claimed and refused. Whoever
 // folds the events knows the others'.
 type Scanned struct {
 	Event
-	Odd string // a column that is not as this program writes it, although it can be read; "": none
+	NonCanonical string // a readable column that is not as this program writes it; "": none
 }
 
 // EventError says which event cannot be read. It unwraps to what is wrong with it.
@@ -85,7 +85,7 @@ var scanAhead int64 = 20_000
 // events do not change. It moves what.After on; the caller reads the rest, which may be all, by itself. done means that
 // there is nothing more to do.
 func (tx *Tx) readAhead(ctx context.Context, what *Scan, yield func([]Scanned, error) bool) (done bool) {
-	names, err := tx.store.beside(ctx)
+	names, err := tx.store.openSnapshot(ctx)
 	if err != nil {
 		return false
 	}
@@ -95,12 +95,16 @@ func (tx *Tx) readAhead(ctx context.Context, what *Scan, yield func([]Scanned, e
 		return false
 	}
 	until := min(what.Until, tail)
-	rows, stop, err := tx.store.engine.along(names, what.After, until)
+	var rows recordSource = &pagedRows{tx: names, after: what.After, until: until}
+	raw, err := tx.store.engine.RawScan(allEvents, what.After, until)
 	if err != nil {
 		return false
 	}
-	defer stop()
-	if tx.store.engine.same() != nil { // another ledger has taken its place just now
+	if raw != nil {
+		defer raw.Close()
+		rows = &rawRows{raw}
+	}
+	if tx.store.engine.CheckReplaced() != nil { // the snapshot may be of another ledger
 		return false
 	}
 	r := &pageReader{tx: names, rows: rows, strict: what.Strict}
@@ -177,12 +181,6 @@ type pageReader struct {
 	text    []byte // an event's data, written once more
 }
 
-// recordSource gives the rows of events in the order of pos.
-type recordSource interface {
-	// read appends the next rows, up to scanPage; less than that are the last ones.
-	read(ctx context.Context, page []record) ([]record, error)
-}
-
 // next reads the next page into batch, whose events it overwrites. The events before a wrong one come with its error.
 func (r *pageReader) next(ctx context.Context, batch []Scanned) (_ []Scanned, err error) {
 	if r.records, err = r.rows.read(ctx, r.records[:0]); err != nil {
@@ -203,18 +201,18 @@ func (r *pageReader) next(ctx context.Context, batch []Scanned) (_ []Scanned, er
 			s.Token = rec.ulid
 		}
 		if r.strict {
-			s.Odd = r.odd(rec, &s.Event)
+			s.NonCanonical = r.nonCanonical(rec, &s.Event)
 		}
 	}
 	return batch, nil
 }
 
-// Beside runs fn in a goroutine while the caller goes on, on a snapshot that begins now: of what is committed, and not
-// before that of tx. The caller calls wait, which returns fn's error.
-func (tx *Tx) Beside(ctx context.Context, fn func(*Tx) error) (wait func() error) {
+// ReadConcurrently runs fn in a goroutine on a snapshot that begins now and shows what is committed, at least what the
+// snapshot of tx shows. The caller calls wait, which returns fn's error.
+func (tx *Tx) ReadConcurrently(ctx context.Context, fn func(*Tx) error) (wait func() error) {
 	done := make(chan error, 1)
 	go func() {
-		b, err := tx.store.beside(ctx)
+		b, err := tx.store.openSnapshot(ctx)
 		if err == nil {
 			defer b.end()
 			err = fn(b)
@@ -224,21 +222,20 @@ func (tx *Tx) Beside(ctx context.Context, fn func(*Tx) error) (wait func() error
 	return func() error { return <-done }
 }
 
-// beside begins a snapshot on a connection of its own, beside that of a transaction; end it. It is not of the store's readers, or those who each have one and want another would wait for ever.
-func (s *Store) beside(ctx context.Context) (*Tx, error) {
-	r, err := s.engine.snapshot(ctx)
+// openSnapshot begins a snapshot on a connection of its own; end it. It bypasses the reader pool, so a caller that
+// holds a reader already cannot deadlock.
+func (s *Store) openSnapshot(ctx context.Context) (*Tx, error) {
+	r, err := s.engine.OpenReader(ctx)
 	if err != nil {
 		return nil, err
 	}
-	at, err := s.engine.look(ctx, r)
+	at, err := s.engine.BeginSnapshot(ctx, r)
 	if err != nil {
-		_ = r.close()
+		_ = r.Close()
 		return nil, err
 	}
-	tx := newTx(s, r, at)
-	tx.readOnly = true
-	return tx, nil
+	return newReadTx(s, &session{Session: r}, at), nil
 }
 
-// end closes what beside opened.
-func (tx *Tx) end() { _ = tx.session.close() }
+// end closes the connection of openSnapshot.
+func (tx *Tx) end() { _ = tx.session.Close() }

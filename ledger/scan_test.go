@@ -69,10 +69,10 @@ func TestAScanIsTheSameOnEitherWay(t *testing.T) {
 	const n = 3000
 	many(t, s, n)
 	if !ledgertest.OnPostgres(t) {
-		if got, err := ledger.StraightRows(s.Path()); err != nil || got != n { // or the two ways would be one
+		if got, err := ledger.RawScanCount(s.Path()); err != nil || got != n { // or the two ways would be one
 			t.Fatalf("%d events are read past the driver, %v", got, err)
 		}
-		if _, err := ledger.StraightRows(filepath.Join(t.TempDir(), "none.db")); err == nil {
+		if _, err := ledger.RawScanCount(filepath.Join(t.TempDir(), "none.db")); err == nil {
 			t.Error("a file that is not there was read")
 		}
 	}
@@ -109,7 +109,7 @@ func TestAScanIsTheSameOnEitherWay(t *testing.T) {
 			if !reflect.DeepEqual(ahead, plain) || fmt.Sprint(aheadEnd) != fmt.Sprint(plainEnd) {
 				t.Errorf("ahead %d events and %v, plainly %d and %v", len(ahead), aheadEnd, len(plain), plainEnd)
 			}
-			if odd := len(slices.DeleteFunc(slices.Clone(plain), func(e ledger.Scanned) bool { return e.Odd == "" })); odd != test.odd {
+			if odd := len(slices.DeleteFunc(slices.Clone(plain), func(e ledger.Scanned) bool { return e.NonCanonical == "" })); odd != test.odd {
 				t.Errorf("%d events are odd, want %d", odd, test.odd)
 			}
 			if _, wrong := errors.AsType[*ledger.EventError](plainEnd); wrong != test.wrong {

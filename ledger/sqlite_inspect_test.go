@@ -35,9 +35,9 @@ func closed(t *testing.T, n int) string {
 }
 
 // looked is where a look at the ledger at path says that it ends.
-func looked(t *testing.T, look func(ctx context.Context, dsn string, fn func(*ledger.Tx, ledger.Facts) error) error, path string) (tail int64, facts ledger.Facts) {
+func looked(t *testing.T, look func(ctx context.Context, dsn string, fn func(*ledger.Tx, ledger.FileFacts) error) error, path string) (tail int64, facts ledger.FileFacts) {
 	t.Helper()
-	err := look(t.Context(), path, func(tx *ledger.Tx, f ledger.Facts) (err error) {
+	err := look(t.Context(), path, func(tx *ledger.Tx, f ledger.FileFacts) (err error) {
 		facts = f
 		tail, err = tx.Tail(t.Context())
 		return err
@@ -51,8 +51,8 @@ func looked(t *testing.T, look func(ctx context.Context, dsn string, fn func(*le
 func TestALookLeavesNothingBehind(t *testing.T) {
 	path := closed(t, 3)
 	before := folder(t, filepath.Dir(path))
-	tail, facts := looked(t, ledger.Look, path)
-	if tail != 3 || !facts.Alone || !facts.WALMode || facts.Schema != facts.Newest || facts.PageSize != 4096 {
+	tail, facts := looked(t, ledger.InspectFile, path)
+	if tail != 3 || !facts.FileOnly || !facts.WALMode || facts.Schema != facts.Newest || facts.PageSize != 4096 {
 		t.Errorf("got tail %d, %+v", tail, facts)
 	}
 	if after := folder(t, filepath.Dir(path)); !maps.Equal(before, after) {
@@ -72,11 +72,11 @@ func TestALookSeesWhatIsNotInTheFileYet(t *testing.T) {
 	for range 3 {
 		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:test") })
 	}
-	if tail, facts := looked(t, ledger.Look, s.Path()); tail != 3 || facts.Alone || facts.Backlog == 0 {
+	if tail, facts := looked(t, ledger.InspectFile, s.Path()); tail != 3 || facts.FileOnly || facts.Backlog == 0 {
 		t.Errorf("got tail %d, %+v", tail, facts)
 	}
 	// The first transactions of a ledger are in the -wal file, its tables too.
-	err := ledger.LookAlone(t.Context(), s.Path(), func(tx *ledger.Tx, f ledger.Facts) error {
+	err := ledger.InspectFileOnly(t.Context(), s.Path(), func(tx *ledger.Tx, f ledger.FileFacts) error {
 		_, err := tx.Tail(t.Context())
 		return err
 	})
@@ -86,10 +86,10 @@ func TestALookSeesWhatIsNotInTheFileYet(t *testing.T) {
 	if whole, err := s.Checkpoint(t.Context()); !whole || err != nil {
 		t.Fatal(whole, err)
 	}
-	if tail, facts := looked(t, ledger.LookAlone, s.Path()); tail != 3 || !facts.Alone {
+	if tail, facts := looked(t, ledger.InspectFileOnly, s.Path()); tail != 3 || !facts.FileOnly {
 		t.Errorf("alone: got tail %d, %+v", tail, facts)
 	}
-	err = ledger.Look(t.Context(), s.Path(), func(tx *ledger.Tx, _ ledger.Facts) error { return note(t.Context(), tx, "cli:looker") })
+	err = ledger.InspectFile(t.Context(), s.Path(), func(tx *ledger.Tx, _ ledger.FileFacts) error { return note(t.Context(), tx, "cli:looker") })
 	if err == nil {
 		t.Error("a look wrote")
 	}
@@ -107,7 +107,7 @@ func TestALookMigratesNothing(t *testing.T) {
 	mustExec(t, db, `PRAGMA user_version = 1`)
 	_ = db.Close()
 	before := folder(t, filepath.Dir(path))
-	if _, facts := looked(t, ledger.Look, path); facts.Schema != 1 || facts.Newest != len(steps) || facts.WALMode {
+	if _, facts := looked(t, ledger.InspectFile, path); facts.Schema != 1 || facts.Newest != len(steps) || facts.WALMode {
 		t.Errorf("got %+v", facts)
 	}
 	if after := folder(t, filepath.Dir(path)); !maps.Equal(before, after) {
@@ -122,7 +122,7 @@ func TestALookNeedsALedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]error{missing: ledger.ErrNoLedger, text: ledger.ErrNotALedger, filepath.Dir(text): ledger.ErrNotALedger} {
-		err := ledger.Look(t.Context(), path, func(*ledger.Tx, ledger.Facts) error { return nil })
+		err := ledger.InspectFile(t.Context(), path, func(*ledger.Tx, ledger.FileFacts) error { return nil })
 		if !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", path, err, want)
 		}
@@ -152,14 +152,14 @@ func TestAWALFileOfAnotherLedgerIsRefused(t *testing.T) {
 	run(t, "cp", backup+".wal", path+"-wal")
 	for what, err := range map[string]error{
 		"Open": func() error { _, err := ledger.Open(t.Context(), path); return err }(),
-		"Look": ledger.Look(t.Context(), path, func(*ledger.Tx, ledger.Facts) error { return nil }),
-		"Copy": ledger.Copy(t.Context(), path, backup+".copy"),
+		"Look": ledger.InspectFile(t.Context(), path, func(*ledger.Tx, ledger.FileFacts) error { return nil }),
+		"Copy": ledger.CopyFile(t.Context(), path, backup+".copy"),
 	} {
 		if !errors.Is(err, ledger.ErrStray) {
 			t.Errorf("%s: got %v", what, err)
 		}
 	}
-	if tail, _ := looked(t, ledger.LookAlone, path); tail != 1 {
+	if tail, _ := looked(t, ledger.InspectFileOnly, path); tail != 1 {
 		t.Errorf("the file alone ends with %d", tail)
 	}
 	var events int

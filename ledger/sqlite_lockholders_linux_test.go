@@ -10,9 +10,9 @@ import (
 )
 
 // self is what the kernel says that this process does with the ledger at path.
-func self(t *testing.T, path string) (h ledger.Holder, holds bool) {
+func self(t *testing.T, path string) (h ledger.LockHolder, holds bool) {
 	t.Helper()
-	for _, h := range ledger.Holders(path) {
+	for _, h := range ledger.LockHolders(path) {
 		if h.PID == os.Getpid() {
 			return h, true
 		}

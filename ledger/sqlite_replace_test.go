@@ -23,9 +23,9 @@ import (
 	"jobledger/schema"
 )
 
-func seize(t *testing.T, path string, damaged bool) *ledger.Seized {
+func seize(t *testing.T, path string, damaged bool) *ledger.ExclusiveLock {
 	t.Helper()
-	s, err := ledger.Seize(t.Context(), path, damaged)
+	s, err := ledger.LockExclusive(t.Context(), path, damaged)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestWhoHasALedgerOpenKeepsItFromBeingReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, damaged := range []bool{false, true} {
-		if _, err := ledger.Seize(t.Context(), path, damaged); !errors.Is(err, ledger.ErrBusy) {
+		if _, err := ledger.LockExclusive(t.Context(), path, damaged); !errors.Is(err, ledger.ErrBusy) {
 			t.Errorf("damaged %t: a ledger that is open was seized: %v", damaged, err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestNobodyOpensASeizedLedger(t *testing.T) {
 		_ = opened.Close()
 		t.Error("it was opened")
 	}
-	if tail, _ := looked(t, ledger.LookAlone, path); tail != 1 {
+	if tail, _ := looked(t, ledger.InspectFileOnly, path); tail != 1 {
 		t.Errorf("a look at the file by itself: it ends with %d", tail)
 	}
 	s.Release()
@@ -90,7 +90,7 @@ func TestAReplacedLedgerStaysUnderAnotherName(t *testing.T) {
 	t.Parallel()
 	path := closed(t, 1)
 	fresh, kept := path+".fresh", path+".kept"
-	if err := ledger.Copy(t.Context(), path, fresh); err != nil {
+	if err := ledger.CopyFile(t.Context(), path, fresh); err != nil {
 		t.Fatal(err)
 	}
 	old, err := ledger.Open(t.Context(), path)
@@ -132,7 +132,7 @@ func TestADamagedLedgerIsReplacedWithAllThatIsBesideIt(t *testing.T) {
 	t.Parallel()
 	path := closed(t, 1)
 	fresh, kept := path+".fresh", path+".kept"
-	if err := ledger.Copy(t.Context(), path, fresh); err != nil {
+	if err := ledger.CopyFile(t.Context(), path, fresh); err != nil {
 		t.Fatal(err)
 	}
 	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
@@ -240,7 +240,7 @@ func TestNothingIsLostWhileLedgersAreReplaced(t *testing.T) {
 		children, stops = append(children, child), append(stops, stop)
 	}
 	for end := time.Now().Add(time.Minute); rounds > 0 && time.Now().Before(end); {
-		s, err := ledger.Seize(t.Context(), path, false)
+		s, err := ledger.LockExclusive(t.Context(), path, false)
 		if errors.Is(err, ledger.ErrBusy) {
 			continue
 		}
@@ -249,7 +249,7 @@ func TestNothingIsLostWhileLedgersAreReplaced(t *testing.T) {
 			break
 		}
 		fresh := fmt.Sprintf("%s.fresh-%d", path, rounds)
-		err = ledger.Copy(t.Context(), path, fresh)
+		err = ledger.CopyFile(t.Context(), path, fresh)
 		if err == nil {
 			err = s.Replace(fresh, fmt.Sprintf("%s.kept-%d", path, rounds))
 		}

@@ -31,7 +31,7 @@ func TestALedgerThatTookAnothersPlaceIsNotMixedWithIt(t *testing.T) {
 	rawCopy(t, other, other+".copy")
 
 	ghost := ledgertest.OpenAt(t, path)
-	if !ledger.IsMarked(path + "-wal") {
+	if !ledger.IsTagged(path + "-wal") {
 		t.Skip("the file system keeps no extended attributes of users")
 	}
 	for range 50 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobledger/ledger/failpoint"
+	"jobledger/ledger/internal/engine"
 )
 
 // Store is an open ledger. It is safe for concurrent use; Close it when done.
@@ -16,32 +17,35 @@ type Store struct {
 	// the server's clock, since hosts differ. Set it before first use.
 	Now func() time.Time
 
-	// Alone says that no other process writes to this ledger, so that Watch need not listen to any. Set it before
-	// first use.
-	Alone bool
+	// Exclusive declares that no other process writes to this ledger; Watch then skips the notification between
+	// processes. Set it before first use.
+	Exclusive bool
 
-	dsn, path, sync string
-	version         int // of the schema
-	lockWait        time.Duration
-	groupTime       time.Duration
+	dsn       string
+	info      engine.Info
+	lockWait  time.Duration
+	groupTime time.Duration
 
-	engine   engine
-	cache    *TxCache // of the writer; used by the commit loop only
-	writer   *session // of the open transaction; the commit loop's own
+	engine   engine.Engine
+	cache    *TxCache // only the commit loop uses it
+	writer   *session // nil: no transaction yet; only the commit loop uses it
 	requests chan *request
 	readers  chan *session // nil: not opened yet
 	closed   atomic.Bool
 	quit     chan struct{} // closed: no further requests
 	ended    chan struct{} // closed: the commit loop has ended
 
-	announces bool // the open transaction makes a job claimable; the commit loop's own
+	announces bool // the open transaction makes a job claimable; only the commit loop uses it
 	watchers  watchers
 }
 
-// newStore returns a Store of the ledger at dsn, which has no engine yet.
-func newStore(dsn string) *Store {
-	s := &Store{dsn: dsn, cache: &TxCache{}, lockWait: lockWait, groupTime: maxGroupTime, requests: make(chan *request, 1024),
-		readers: make(chan *session, maxReaders), quit: make(chan struct{}), ended: make(chan struct{})}
+// newStore returns a Store whose commit loop has not been started.
+func newStore(dsn string, e engine.Engine) *Store {
+	s := &Store{
+		dsn: dsn, info: e.Info(), engine: e, cache: &TxCache{}, lockWait: lockWait, groupTime: maxGroupTime,
+		requests: make(chan *request, 1024), readers: make(chan *session, maxReaders),
+		quit: make(chan struct{}), ended: make(chan struct{}),
+	}
 	for range maxReaders {
 		s.readers <- nil
 	}
@@ -49,23 +53,23 @@ func newStore(dsn string) *Store {
 }
 
 // Path returns the absolute path of the ledger's file, or the address of one in PostgreSQL, without a password.
-func (s *Store) Path() string { return s.path }
+func (s *Store) Path() string { return s.info.Path }
 
 // DSN returns what the ledger was opened with.
 func (s *Store) DSN() string { return s.dsn }
 
 // Sync returns how durable a commit is: "full" or "normal".
-func (s *Store) Sync() string { return s.sync }
+func (s *Store) Sync() string { return s.info.Sync }
 
-// SchemaVersion returns the version of the file's schema. It is the newest that this program knows, since Open
-// migrates.
-func (s *Store) SchemaVersion() int { return s.version }
+// SchemaVersion returns the version of the ledger's schema: the newest that this program knows, since Open migrates.
+func (s *Store) SchemaVersion() int { return s.info.SchemaVersion }
 
 const (
 	lockWait     = 30 * time.Second     // that a function waits for the write lock, then ErrBusy
 	maxGroup     = 512                  // functions per transaction
-	maxTries     = 5                    // to carry out a transaction that others, or a lost connection, came in the way of
+	maxTries     = 5                    // of a transaction that conflicts, or loses its connection
 	maxGroupTime = 8 * time.Millisecond // after which a transaction takes no further functions
+	maxReaders   = 4
 )
 
 // request is one function that waits for its transaction.
@@ -144,56 +148,53 @@ type grouped struct {
 	err error
 }
 
-// commitGroup runs one transaction. First the fast way: writes are buffered, sent as lists and compared by their
-// count. If that count is wrong, or a function failed after its writes had been sent, everything is rolled back
-// and done again the careful way: each function by itself behind a savepoint, each write checked at once.
+// commitGroup runs one transaction, first in the optimistic mode: writes are buffered and sent in bulk, and the number of
+// changed rows is compared. If that number is wrong, or a function failed after its writes had been sent, everything is
+// rolled back and runs again in the savepoint mode: each function in a savepoint of its own, each write checked at once.
 func (s *Store) commitGroup(first *request) {
 	if !first.state.CompareAndSwap(waiting, taken) {
 		return
 	}
 	group := append(make([]grouped, 0, 16), grouped{request: first})
-	group, err := s.attempt(first.ctx, group, first.since, s.runFast)
-	for tries := 0; tries < maxTries && errors.Is(err, errRedo); tries++ {
-		group, err = s.attempt(context.Background(), group, time.Now(), s.runCareful)
+	group, err := s.attempt(first.ctx, group, first.since, s.runOptimistic)
+	for tries := 0; tries < maxTries && errors.Is(err, engine.ErrRetry); tries++ {
+		group, err = s.attempt(context.Background(), group, time.Now(), s.runSavepoints)
 	}
-	if errors.Is(err, errRedo) && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrIO) {
+	if errors.Is(err, engine.ErrRetry) && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrIO) {
 		err = fmt.Errorf("%w: %w", ErrBusy, err)
 	}
 	failpoint.Hit("answer")
 	for _, r := range group {
 		if err != nil {
-			r.err = err // its own may rest on what a neighbour wrote, and that is gone
+			r.err = err // its own error may depend on what another function wrote, and that is gone
 		}
-		r.done <- s.engine.obstacle(r.err)
+		r.done <- s.engine.Diagnose(r.err)
 	}
 }
 
 // attempt runs one transaction of a group.
 func (s *Store) attempt(ctx context.Context, group []grouped, since time.Time, run func(*Tx, []grouped) ([]grouped, error)) ([]grouped, error) {
-	var at standing
-	var err error
-	s.announces = false
-	if s.writer, at, err = s.engine.begin(ctx, since); err != nil {
+	at, err := s.begin(ctx, since)
+	if err != nil {
 		return group, err
 	}
-	s.writer.broken = nil
 	tx := newTx(s, s.writer, at)
 	s.cache.begin(tx)
 	if group, err = run(tx, group); err == nil {
 		failpoint.Hit("commit")
-		err = s.engine.commit()
+		err = s.engine.Commit(s.announces && !s.Exclusive && !s.watchers.any())
 	}
 	if err != nil {
 		s.writer.dictionary.forget()
 		s.cache.Invalidate()
-		if rollbackErr := s.engine.rollback(); errors.Is(err, errRedo) && rollbackErr != nil {
+		if rollbackErr := s.engine.Rollback(); errors.Is(err, engine.ErrRetry) && rollbackErr != nil {
 			err = rollbackErr
 		}
 		return group, err
 	}
 	s.writer.dictionary.keep()
 	s.cache.committed(tx.base, tx.tail)
-	if err := s.engine.same(); err != nil { // exchanged meanwhile: what was written may be in no ledger any more
+	if err := s.engine.CheckReplaced(); err != nil { // what was written may be in no ledger any more
 		return group, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	if s.announces {
@@ -202,11 +203,30 @@ func (s *Store) attempt(ctx context.Context, group []grouped, since time.Time, r
 	return group, nil
 }
 
-// errRedo asks for the careful way.
-var errRedo = errors.New("ledger: the transaction was given up")
+// begin opens a transaction.
+func (s *Store) begin(ctx context.Context, since time.Time) (engine.Head, error) {
+	s.announces = false
+	queries := s.cache.warmup()
+	on, at, err := s.engine.Begin(ctx, engine.BeginOptions{
+		Since: since, LockWait: s.lockWait, Exclusive: s.Exclusive, WarmupQueries: queries,
+	})
+	if err != nil {
+		s.cache.Invalidate()
+		return at, err
+	}
+	if s.writer == nil || s.writer.Session != on { // the first transaction, or the connection was lost
+		s.writer = &session{Session: on}
+	}
+	if len(queries) > 0 && len(at.Prefetched) == 0 {
+		s.cache.Invalidate()
+	}
+	s.cache.prefetched = at.Prefetched
+	s.writer.Lost = nil
+	return at, nil
+}
 
-// runFast runs the group's functions and those that come while the transaction is open.
-func (s *Store) runFast(tx *Tx, group []grouped) ([]grouped, error) {
+// runOptimistic runs the group's functions and those that come while the transaction is open.
+func (s *Store) runOptimistic(tx *Tx, group []grouped) ([]grouped, error) {
 	start := time.Now()
 	for i := 0; ; i++ {
 		if i == len(group) {
@@ -219,17 +239,16 @@ func (s *Store) runFast(tx *Tx, group []grouped) ([]grouped, error) {
 			}
 			group = append(group, grouped{request: r})
 		}
-		mark := tx.mark()
 		group[i].err = tx.run(group[i].request)
-		if tx.broken != nil {
-			return group, tx.broken
+		if tx.err != nil {
+			return group, tx.err
 		}
 		if group[i].err == nil {
 			continue
 		}
 		tx.cache.Invalidate()
-		if !tx.cutBack(mark) {
-			return group, errRedo
+		if !tx.undoSegment() {
+			return group, engine.ErrRetry
 		}
 	}
 	return group, tx.flush()
@@ -237,13 +256,13 @@ func (s *Store) runFast(tx *Tx, group []grouped) ([]grouped, error) {
 
 // run runs r's function and makes sure that one whose writes failed does not succeed.
 func (tx *Tx) run(r *request) error {
-	tx.waited, tx.failed = time.Since(r.since), nil
+	tx.beginSegment(time.Since(r.since))
 	err := r.fn(tx)
-	if tx.broken == nil {
-		tx.broken = tx.session.broken
+	if tx.err == nil {
+		tx.err = tx.session.Lost
 	}
 	if err == nil {
-		err = tx.failed
+		err = tx.fn.err
 	}
 	return err
 }
@@ -262,30 +281,29 @@ func (s *Store) nextWaiting() *request {
 	}
 }
 
-func (s *Store) runCareful(tx *Tx, group []grouped) ([]grouped, error) {
-	tx.careful = true
+func (s *Store) runSavepoints(tx *Tx, group []grouped) ([]grouped, error) {
+	tx.savepoints = true
 	for i := range group {
-		if group[i].ctx.Err() != nil { // its caller has gone while others were in the way
+		if group[i].ctx.Err() != nil { // its caller has given up meanwhile
 			group[i].err = context.Cause(group[i].ctx)
 			continue
 		}
-		mark := tx.mark()
-		if _, err := s.writer.exec(`SAVEPOINT one`); err != nil {
+		if _, err := s.writer.Exec(`SAVEPOINT one`); err != nil {
 			return group, err
 		}
 		group[i].err = tx.run(group[i].request)
-		if tx.broken != nil {
-			return group, tx.broken
+		if tx.err != nil {
+			return group, tx.err
 		}
 		if group[i].err != nil {
-			if _, err := s.writer.exec(`ROLLBACK TO one`); err != nil {
+			if _, err := s.writer.Exec(`ROLLBACK TO one`); err != nil {
 				return group, err
 			}
 			s.writer.dictionary.forget()
 			tx.cache.Invalidate()
-			tx.tail, tx.tailAt = mark.tail, mark.tailAt
+			tx.tail, tx.tailAt = tx.fn.tail, tx.fn.tailAt
 		}
-		if _, err := s.writer.exec(`RELEASE one`); err != nil {
+		if _, err := s.writer.Exec(`RELEASE one`); err != nil {
 			return group, err
 		}
 	}
@@ -306,7 +324,7 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	case <-s.quit:
 		return ErrClosed
 	}
-	if err := s.engine.same(); err != nil {
+	if err := s.engine.CheckReplaced(); err != nil {
 		s.readers <- r
 		return err
 	}
@@ -315,45 +333,44 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 		s.readers <- r
 		return err
 	}
-	if r.streams {
-		defer func() { go s.giveBack(r) }() // nobody need wait for the answer
+	if r.Pipelined {
+		defer func() { go s.giveBack(r) }() // the caller need not wait for the answer
 	} else {
 		defer s.giveBack(r)
 	}
-	tx := newTx(s, r, at)
-	tx.readOnly = true
-	return fn(tx)
+	return fn(newReadTx(s, r, at))
 }
 
 // giveBack ends the snapshot on r.
 func (s *Store) giveBack(r *session) {
 	r.dictionary.keep() // what a snapshot shows is committed
-	if _, err := r.exec(`ROLLBACK`); err != nil {
-		_ = r.close()
+	if _, err := r.Exec(`ROLLBACK`); err != nil {
+		_ = r.Close()
 		r = nil
 	}
 	s.readers <- r
 }
 
 // snapshot begins one on the connection r, or on a fresh one: where r is nil, and where it has died since it was last used.
-func (s *Store) snapshot(ctx context.Context, r *session) (*session, standing, error) {
+func (s *Store) snapshot(ctx context.Context, r *session) (*session, engine.Head, error) {
 	if r != nil {
-		at, err := s.engine.look(ctx, r)
+		at, err := s.engine.BeginSnapshot(ctx, r.Session)
 		if err == nil {
 			return r, at, nil
 		}
-		_ = r.close()
+		_ = r.Close()
 		if !errors.Is(err, ErrIO) || ctx.Err() != nil {
 			return nil, at, err
 		}
 	}
-	r, err := s.engine.snapshot(ctx)
+	on, err := s.engine.OpenReader(ctx)
 	if err != nil {
-		return nil, standing{}, fmt.Errorf("read %s: %w", s.path, s.engine.obstacle(err))
+		return nil, engine.Head{}, fmt.Errorf("read %s: %w", s.info.Path, s.engine.Diagnose(err))
 	}
-	at, err := s.engine.look(ctx, r)
+	r = &session{Session: on}
+	at, err := s.engine.BeginSnapshot(ctx, r.Session)
 	if err != nil {
-		_ = r.close()
+		_ = r.Close()
 		return nil, at, err
 	}
 	return r, at, nil
@@ -369,8 +386,8 @@ func (s *Store) Close() error {
 	s.watchers.close()
 	for range maxReaders {
 		if r := <-s.readers; r != nil {
-			_ = r.close()
+			_ = r.Close()
 		}
 	}
-	return s.engine.close()
+	return s.engine.Close()
 }

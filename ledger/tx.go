@@ -8,64 +8,59 @@ import (
 	"time"
 
 	"jobledger/ledger/failpoint"
+	"jobledger/ledger/internal/engine"
 )
 
 // Tx is a transaction of a Store, or its snapshot when reading. It must not be used outside of the function that
 // it was given to.
 //
-// Writes are buffered and sent as lists, before any read and at the end. A buffered write that turns out to
-// conflict is noticed when it is sent; the Store then runs the functions again, one by one, and there the Put
-// itself returns ErrConflict.
+// In the optimistic mode, writes are buffered and sent in bulk, before any read and at the end. A conflict comes to
+// light when its rows are sent; the Store then runs the functions again in the savepoint mode, one by one, where each
+// write is sent at once and a Put itself returns ErrConflict.
 type Tx struct {
-	store    *Store
-	session  *session
-	cache    *TxCache // nil: none
-	careful  bool     // send each write at once and check it
-	readOnly bool
-	waited   time.Duration // of the function that runs now, until it had the write lock
+	store      *Store
+	session    *session
+	cache      *TxCache // nil: none
+	savepoints bool     // the savepoint mode
+	readOnly   bool
 
-	clock   time.Time // the engine's, when the transaction began; zero: it has none
-	now     time.Time // the one reading of the clock; zero until asked for
-	base    int64     // the last pos that was committed when the transaction began
-	tail    int64     // the last pos
-	tailAt  int64     // its at
-	lists   []*pending
-	values  []any // of the row that is being inserted
-	spare   []any // of a list that has been sent, for the next
-	owns    bool  // the running function has buffered something
-	ownSent bool  // and some of it has been sent
-	flushes int   // of everything
-	parts   int   // of everything but events
-	failed  error // a write of the running function, which may be half done: the function cannot succeed
-	broken  error // the transaction cannot go on
+	clock        time.Time // the engine's, when the transaction began; zero: it has none
+	now          time.Time // the one reading of the clock; zero until asked for
+	base         int64     // the last pos that was committed when the transaction began
+	tail, tailAt int64     // the last pos and its at
+	buffers      []*buffer
+	values       []any   // of the row that is being inserted
+	spare        []any   // of a buffer that was sent, for the next
+	fn           segment // of the running function
+	err          error   // the transaction cannot go on
 }
 
-// pending is the rows that wait to be sent as one list.
-type pending struct {
-	list    *List
+// segment is the part of a transaction that belongs to one function.
+type segment struct {
+	waited       time.Duration // for the write lock
+	tail, tailAt int64         // of the ledger, before the function
+	sent         bool          // some of its rows were sent, so that it cannot be undone in the buffers
+	err          error         // of a write that may be half done: the function cannot succeed
+}
+
+// buffer holds the rows that wait to be sent with one statement.
+type buffer struct {
+	stmt    *BulkStmt
 	ordered bool
 	args    []any
 	rows    int
+	before  int // of these, the rows of earlier functions
 }
 
-func newTx(s *Store, on *session, at standing) *Tx {
-	return &Tx{store: s, session: on, base: at.tail, tail: at.tail, tailAt: at.tailAt, clock: at.now}
+func newTx(s *Store, on *session, at engine.Head) *Tx {
+	return &Tx{store: s, session: on, base: at.Tail, tail: at.Tail, tailAt: at.TailAt, clock: at.Now}
 }
 
-// readTail returns the pos and the at of the last event.
-func (s *session) readTail() (pos, at int64, err error) {
-	rows, err := s.query(context.Background(), `SELECT pos, at FROM events ORDER BY pos DESC LIMIT 1`)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer rows.Close()
-	if rows.Next() {
-		err = rows.Scan(&pos, &at)
-	}
-	if err == nil {
-		err = rows.Err()
-	}
-	return pos, at, err
+// newReadTx returns the Tx of a snapshot.
+func newReadTx(s *Store, on *session, at engine.Head) *Tx {
+	tx := newTx(s, on, at)
+	tx.readOnly = true
+	return tx
 }
 
 // Now returns the transaction's one reading of the clock, UTC in whole microseconds. Rules judge by it.
@@ -92,110 +87,119 @@ func (tx *Tx) Tail(context.Context) (int64, error) {
 	if !tx.readOnly {
 		return tx.tail, nil
 	}
-	pos, _, err := tx.session.readTail()
+	pos, _, err := tx.session.Session.Tail()
 	return pos, err
 }
 
 // Waited returns how long the running function waited for the write lock.
-func (tx *Tx) Waited() time.Duration { return tx.waited }
+func (tx *Tx) Waited() time.Duration { return tx.fn.waited }
 
-// Put adds a row to l. ErrConflict when l is exact, the transaction is careful, and the row was not there.
-func (tx *Tx) Put(l *List, args ...any) error {
-	if tx.broken != nil {
-		return tx.broken
+// Put writes a row with stmt. In the savepoint mode it returns ErrConflict when a compare-and-swap does not find the row
+// as expected.
+func (tx *Tx) Put(stmt *BulkStmt, args ...any) error {
+	if tx.err != nil {
+		return tx.err
 	}
 	if tx.readOnly {
 		return fmt.Errorf("ledger: write in a read transaction")
 	}
-	if tx.careful {
-		err := tx.noted(tx.session.explained(tx.session.putOne(l, args)))
+	if tx.savepoints {
+		err := tx.check(tx.session.Check(tx.session.PutRow(stmt, args)))
 		if err != nil && !errors.Is(err, ErrConflict) {
-			tx.failed = err
+			tx.fn.err = err
 		}
 		return err
 	}
-	tx.owns = true
-	for _, p := range tx.lists {
-		if p.list == l {
-			p.add(args)
-			if p.rows == streamedRows && tx.session.streams {
-				return tx.stream()
+	for _, b := range tx.buffers {
+		if b.stmt == stmt {
+			b.add(args)
+			if b.rows == pushedRows && tx.session.Pipelined {
+				return tx.push()
 			}
 			return nil
 		}
 	}
-	tx.wait(&pending{list: l}, args)
+	tx.addBuffer(&buffer{stmt: stmt}, args)
 	return nil
 }
 
-// streamedRows is how many rows of a list are sent without waiting for more, where the database works by itself.
-const streamedRows = 64
+// pushedRows is how many rows of a statement are sent without waiting for more, where the database works meanwhile.
+const pushedRows = 64
 
-// stream sends what is buffered, and waits for nothing.
-func (tx *Tx) stream() error {
+// push sends the buffers without waiting for the outcome.
+func (tx *Tx) push() error {
 	if err := tx.flush(); err != nil {
 		return err
 	}
-	if err := tx.session.explained(tx.session.push()); err != nil {
-		tx.broken = err
+	if err := tx.session.Check(tx.session.Push()); err != nil {
+		tx.err = err
 	}
-	return tx.broken
+	return tx.err
 }
 
-func (p *pending) add(args []any) {
-	p.args = append(p.args, args...)
-	p.rows++
+// Flush sends the buffers. A function that writes much without reading calls it now and then to bound its memory.
+func (tx *Tx) Flush() error { return tx.push() }
+
+func (b *buffer) add(args []any) {
+	b.args = append(b.args, args...)
+	b.rows++
 }
 
-func (tx *Tx) wait(p *pending, first []any) {
-	if p.ordered && cap(tx.spare) >= 8*len(first) {
-		p.args, tx.spare = tx.spare, nil
+func (tx *Tx) addBuffer(b *buffer, first []any) {
+	if b.ordered && cap(tx.spare) >= 8*len(first) {
+		b.args, tx.spare = tx.spare, nil
 	} else {
-		p.args = make([]any, 0, 8*len(first))
+		b.args = make([]any, 0, 8*len(first))
 	}
-	p.add(first)
-	tx.lists = append(tx.lists, p)
+	b.add(first)
+	tx.buffers = append(tx.buffers, b)
 }
 
 // Insert is Put for a new row of a table: a value for each of its columns, nil for null.
-func (tx *Tx) Insert(in *Inserts, values ...any) error {
-	var columns uint64
-	args := tx.values[:0]
-	for i, v := range values {
-		if v != nil {
-			columns |= 1 << i
-			args = append(args, v)
-		}
-	}
+func (tx *Tx) Insert(in *SparseInsert, values ...any) error {
+	stmt, args := in.Stmt(values, tx.values[:0])
 	tx.values = args
-	l := in.list(columns)
-	if !in.ordered || tx.broken != nil || tx.readOnly || tx.careful {
-		return tx.Put(l, args...)
+	if !in.Ordered() || tx.err != nil || tx.readOnly || tx.savepoints {
+		return tx.Put(stmt, args...)
 	}
-	tx.owns = true
-	for i := len(tx.lists) - 1; i >= 0; i-- {
-		if p := tx.lists[i]; p.ordered { // the last of them; there is one table whose order counts
-			if p.list == l {
-				p.add(args)
+	for i := len(tx.buffers) - 1; i >= 0; i-- {
+		if b := tx.buffers[i]; b.ordered { // the last one; the order counts in one table only
+			if b.stmt == stmt {
+				b.add(args)
 				return nil
 			}
 			break
 		}
 	}
-	tx.wait(&pending{list: l, ordered: true}, args)
+	tx.addBuffer(&buffer{stmt: stmt, ordered: true}, args)
 	return nil
 }
 
-// Query runs a SELECT after everything that was written before it. Reading outside the loop over the rows is
-// allowed; the caller closes them.
+// Query runs a SELECT after everything that was written before it. Other queries may run before the caller closes the
+// rows.
 func (tx *Tx) Query(ctx context.Context, query string, args ...any) (*Rows, error) {
 	return tx.queryAfter(ctx, tx.flush, query, args)
 }
 
-// QueryState is Query for a SELECT that does not read events: those that wait may wait on, and go together with the
-// next ones.
+// QueryState is Query for a SELECT that does not read events, so that buffered events need not be sent yet.
 func (tx *Tx) QueryState(ctx context.Context, query string, args ...any) (*Rows, error) {
 	return tx.queryAfter(ctx, tx.flushState, query, args)
+}
+
+// Each runs a query, after everything that was written before it, and calls fn for each row until fn returns false. The
+// values are int64, string, []byte (nil for an empty one) and nil. fn may keep them, but not the slice.
+func (tx *Tx) Each(ctx context.Context, fn func(row []driver.Value) bool, query string, args ...any) error {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if !fn(rows.Values()) {
+			return nil
+		}
+	}
+	return rows.Err()
 }
 
 // PendingQuery is a query that has been sent and whose rows are read later.
@@ -203,7 +207,7 @@ type PendingQuery struct {
 	tx    *Tx
 	query string
 	args  []any
-	read  func() (driver.Rows, []driver.Value, error) // nil: it has not been sent
+	read  engine.ReadRows // nil: it has not been sent
 }
 
 // Prefetch sends a query like QueryState does and does not wait for its rows, so that a database server finds them
@@ -212,8 +216,8 @@ func (tx *Tx) Prefetch(query string, args ...any) (*PendingQuery, error) {
 	p := &PendingQuery{tx: tx, query: query, args: args}
 	err := tx.flushState()
 	if err == nil {
-		p.read, err = tx.session.foresee(query, args)
-		err = tx.noted(tx.session.explained(err))
+		p.read, err = tx.session.Prefetch(query, args)
+		err = tx.check(tx.session.Check(err))
 	}
 	return p, err
 }
@@ -224,8 +228,8 @@ func (p *PendingQuery) Rows(ctx context.Context) (*Rows, error) {
 		return p.tx.QueryState(ctx, p.query, p.args...)
 	}
 	rows, row, err := p.read()
-	found, err := p.tx.session.rowsOf(context.Background(), rows, row, err)
-	return found, p.tx.noted(err)
+	found, err := p.tx.session.RowsOf(context.Background(), rows, row, err)
+	return found, p.tx.check(err)
 }
 
 func (tx *Tx) queryAfter(ctx context.Context, flush func() error, query string, args []any) (*Rows, error) {
@@ -238,124 +242,115 @@ func (tx *Tx) queryAfter(ctx context.Context, flush func() error, query string, 
 	return tx.ask(ctx, query, args...)
 }
 
-// ask is Query past the buffer.
+// ask is Query without sending the buffers.
 func (tx *Tx) ask(ctx context.Context, query string, args ...any) (*Rows, error) {
-	if !tx.readOnly {
-		ctx = context.Background() // a statement of the writer is short, and is not interrupted
-	}
-	rows, err := tx.session.query(ctx, query, args...)
-	return rows, tx.noted(err)
+	rows, err := tx.session.Query(tx.queryContext(ctx), query, args...)
+	return rows, tx.check(err)
 }
 
-// Exec runs a statement at once, after everything that was written before it, and returns the rows it changed.
-func (tx *Tx) Exec(query string, args ...any) (int64, error) {
+// queryContext returns ctx in a snapshot. Statements of the writer are short and are not interrupted.
+func (tx *Tx) queryContext(ctx context.Context) context.Context {
+	if tx.readOnly {
+		return ctx
+	}
+	return context.Background()
+}
+
+// Exec runs a statement after everything that was written before it, and returns the number of rows that it changed.
+func (tx *Tx) Exec(query string, args ...any) (changed int64, err error) {
+	err = tx.unbuffered(func(s *engine.Session) (err error) {
+		changed, err = s.Exec(query, args...)
+		return err
+	})
+	return changed, err
+}
+
+// unbuffered runs fn on the session after everything that was written before it. What fn writes cannot be undone in the
+// buffers.
+func (tx *Tx) unbuffered(fn func(*engine.Session) error) error {
 	if err := tx.flush(); err != nil {
-		return 0, err
+		return err
 	}
-	if !tx.careful {
-		tx.owns, tx.ownSent = true, true
-	}
-	changed, err := tx.session.exec(query, args...)
-	return changed, tx.noted(err)
+	tx.fn.sent = true
+	return tx.check(fn(tx.session.Session))
 }
 
-// flush sends what is buffered. A failure breaks the transaction: in the fast way nobody knows whose row it was.
+// flush sends the buffers. A failure ends the transaction: it does not say whose row it was.
 func (tx *Tx) flush() error {
-	lists := tx.lists[:0]
-	for _, p := range tx.lists {
-		if err := tx.send(p); err != nil {
+	buffers := tx.buffers[:0]
+	for _, b := range tx.buffers {
+		if err := tx.send(b); err != nil {
 			return err
 		}
-		if !p.ordered {
-			lists = append(lists, p)
-		} else if cap(p.args) > cap(tx.spare) {
-			tx.spare = p.args
+		if !b.ordered {
+			buffers = append(buffers, b)
+		} else if cap(b.args) > cap(tx.spare) {
+			tx.spare = b.args
 		}
 	}
-	clear(tx.lists[len(lists):])
-	tx.lists = lists
-	tx.ownSent = tx.ownSent || tx.owns
-	tx.flushes++
-	return tx.broken
+	clear(tx.buffers[len(buffers):])
+	tx.buffers = buffers
+	return tx.err
 }
 
-// flushState is flush of everything but events.
+// flushState is flush without the events.
 func (tx *Tx) flushState() error {
-	sent := false
-	for _, p := range tx.lists {
-		if p.ordered || p.rows == 0 {
+	for _, b := range tx.buffers {
+		if b.ordered || b.rows == 0 {
 			continue
 		}
-		if err := tx.send(p); err != nil {
+		if err := tx.send(b); err != nil {
 			return err
 		}
-		sent = true
 	}
-	if sent {
-		tx.ownSent = tx.ownSent || tx.owns
-		tx.parts++
-	}
-	return tx.broken
+	return tx.err
 }
 
-// send sends the rows of one list.
-func (tx *Tx) send(p *pending) error {
-	if tx.broken != nil || p.rows == 0 {
-		return tx.broken
+// send sends the rows of one buffer.
+func (tx *Tx) send(b *buffer) error {
+	if tx.err != nil || b.rows == 0 {
+		return tx.err
 	}
-	if err := tx.session.explained(tx.session.put(p.list, p.rows, p.args)); err != nil {
-		if tx.broken = tx.session.broken; tx.broken == nil {
-			tx.broken = errRedo
+	if err := tx.session.Check(tx.session.PutRows(b.stmt, b.rows, b.args)); err != nil {
+		if tx.err = tx.session.Lost; tx.err == nil {
+			tx.err = engine.ErrRetry
 		}
-		return tx.broken
+		return tx.err
 	}
-	p.rows = 0
-	clear(p.args)
-	p.args = p.args[:0]
+	if b.rows > b.before {
+		tx.fn.sent = true
+	}
+	b.rows, b.before = 0, 0
+	clear(b.args)
+	b.args = b.args[:0]
 	failpoint.Hit("list")
 	return nil
 }
 
-// noted notes an error after which the transaction cannot go on: of rows that had been sent before, say.
-func (tx *Tx) noted(err error) error {
-	if err != nil && !tx.readOnly && (errors.Is(err, errRedo) || !tx.careful && tx.session.aborted()) {
-		tx.broken = fmt.Errorf("%w: %w", errRedo, err)
+// check notes an error after which the transaction cannot go on, such as one of rows that were sent before.
+func (tx *Tx) check(err error) error {
+	if err != nil && !tx.readOnly && (errors.Is(err, engine.ErrRetry) || !tx.savepoints && tx.session.Aborted()) {
+		tx.err = fmt.Errorf("%w: %w", engine.ErrRetry, err)
 	}
 	return err
 }
 
-// mark is where a function's part of the buffer begins.
-type mark struct {
-	rows         []int
-	flushes      int
-	parts        int
-	tail, tailAt int64
-}
-
-func (tx *Tx) mark() mark {
-	m := mark{tail: tx.tail, tailAt: tx.tailAt, flushes: tx.flushes, parts: tx.parts, rows: make([]int, len(tx.lists))}
-	for i, p := range tx.lists {
-		m.rows[i] = p.rows
+// beginSegment begins the segment of a function.
+func (tx *Tx) beginSegment(waited time.Duration) {
+	tx.fn = segment{waited: waited, tail: tx.tail, tailAt: tx.tailAt}
+	for _, b := range tx.buffers {
+		b.before = b.rows
 	}
-	tx.owns, tx.ownSent = false, false
-	return m
 }
 
-// cutBack removes what was buffered since m; false if some of it has been sent already.
-func (tx *Tx) cutBack(m mark) bool {
-	if tx.ownSent {
+// undoSegment removes the rows of the running function from the buffers; false if some of them were sent.
+func (tx *Tx) undoSegment() bool {
+	if tx.fn.sent {
 		return false
 	}
-	if !tx.owns {
-		return true
-	}
-	tx.tail, tx.tailAt = m.tail, m.tailAt
-	for i, p := range tx.lists {
-		keep := 0 // a read has sent what was there before
-		if i < len(m.rows) && m.flushes == tx.flushes && (p.ordered || m.parts == tx.parts) {
-			keep = m.rows[i]
-		}
-		p.rows, p.args = keep, p.args[:keep*p.list.width]
+	tx.tail, tx.tailAt = tx.fn.tail, tx.fn.tailAt
+	for _, b := range tx.buffers {
+		b.rows, b.args = b.before, b.args[:b.before*b.stmt.Width()]
 	}
 	return true
 }

@@ -1,6 +1,6 @@
 package ledger
 
-import "database/sql/driver"
+import "jobledger/ledger/internal/engine"
 
 // TxCache carries one value from a write transaction to later ones of the same Store, so that they need not read it
 // again. The ledger does not know what the value means. It knows which events the value covers, and drops the value
@@ -11,10 +11,10 @@ import "database/sql/driver"
 type TxCache struct {
 	tx         *Tx // the open transaction
 	value      CachedValue
-	covers     int64    // the pos of the last event that value includes
-	loaded     bool     // by the last transaction
-	contention int      // for how many more loads other writers are expected to have appended events
-	prefetched []answer // to the warm-up queries of this transaction
+	covers     int64           // the pos of the last event that value includes
+	loaded     bool            // by the last transaction
+	contention int             // for how many more loads other writers are expected to have appended events
+	prefetched []engine.Answer // to the warm-up queries of this transaction
 }
 
 // CachedValue is what a TxCache holds.
@@ -25,17 +25,7 @@ type CachedValue interface {
 }
 
 // WarmupQuery is a query with its arguments.
-type WarmupQuery struct {
-	Query string
-	Args  []any
-}
-
-// answer is the rows of a warm-up query.
-type answer struct {
-	query string
-	names []string
-	rows  [][]driver.Value
-}
+type WarmupQuery = engine.WarmupQuery
 
 // expectedContention is how many loads a cache expects other writers to go on after it has met one. A worker for whom
 // another process enqueues loads twice per job.
@@ -89,8 +79,8 @@ func (c *TxCache) Prefetched(query string) *PendingQuery {
 		return nil
 	}
 	for _, a := range c.prefetched {
-		if a.query == query {
-			return &PendingQuery{tx: c.tx, query: query, read: a.read}
+		if a.Query == query {
+			return &PendingQuery{tx: c.tx, query: query, read: a.Read}
 		}
 	}
 	return nil
@@ -108,11 +98,6 @@ func (c *TxCache) warmup() []WarmupQuery {
 		return nil
 	}
 	return c.value.WarmupQueries(c.covers)
-}
-
-// answered keeps the rows of the warm-up queries.
-func (c *TxCache) answered(prefetched []answer) {
-	c.prefetched = prefetched
 }
 
 // begin attaches the cache to the transaction that has just begun.

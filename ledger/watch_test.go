@@ -81,7 +81,7 @@ func TestWatchIsWokenWhenThatIsAnnounced(t *testing.T) {
 
 // Other processes ring a bell, and nothing else wakes: nobody looks at the data version for an hour.
 func TestWatchHearsOtherProcesses(t *testing.T) {
-	ledger.SetVersionEvery(time.Hour, t.Cleanup)
+	ledger.SetPollIntervals(time.Hour, t.Cleanup)
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	listener, other := openAt(t, path), ledgertest.OpenAt(t, path)
 	woken, stop := listener.Watch()

@@ -21,9 +21,9 @@ import (
 
 // The table presence stands in for a projection's row: seen_at is the version that a compare-and-swap expects.
 var (
-	insertSeen = ledger.NewInserts("presence", ledger.Types{"boot": ledger.Text}, "boot", "seen_at")
-	setSeen    = ledger.NewUpsert("presence", "boot", ledger.Types{"boot": ledger.Text}, "boot", "seen_at")
-	swapSeen   = ledger.NewUpdate("presence", "boot", "seen_at", ledger.Types{"boot": ledger.Text}, "seen_at")
+	insertSeen = ledger.NewSparseInsert("presence", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot", "seen_at")
+	setSeen    = ledger.NewUpsert("presence", "boot", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot", "seen_at")
+	swapSeen   = ledger.NewCompareAndSwap("presence", "boot", "seen_at", ledger.ColumnTypes{"boot": ledger.TextColumn}, "seen_at")
 )
 
 const selectSeen = `SELECT seen_at FROM presence WHERE boot = ?`

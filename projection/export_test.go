@@ -4,11 +4,12 @@ import (
 	"fmt"
 
 	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection/internal/table"
 )
 
-// Statements returns the statements of the hot path as they are sent, by what they are for. The compare-and-swaps
-// are those of the transitions that have happened in this process.
+// Statements returns the statements of the hot path as they are sent, by what they are for. The
+// compare-and-swaps are those of the transitions that have happened in this process.
 func Statements() map[string]string {
 	all := map[string]string{
 		"claim: lanes": lanesWithJobs,
@@ -23,7 +24,7 @@ func Statements() map[string]string {
 		"lives":        lives,
 	}
 	updates.Range(func(key, list any) bool {
-		one, many := list.(*ledger.List).Statements()
+		one, many := ledgertest.SQLiteStatements(list.(*ledger.BulkStmt))
 		all[fmt.Sprintf("put one %x", key)] = one
 		all[fmt.Sprintf("put many %x", key)] = many
 		return true

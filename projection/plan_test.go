@@ -107,7 +107,7 @@ func TestTheHotPathUsesItsIndexes(t *testing.T) {
 
 	// What the claim's paths read of the ledger: every SELECT in these functions of package ledger.
 	for function, index := range map[string]string{
-		"readTail":    "", // the end of the primary key
+		"Tail":        "", // the end of the primary key
 		"Body":        "bodies USING INTEGER PRIMARY KEY (rowid=?)",
 		"latestClaim": "x USING INDEX sqlite_autoindex_events_1 (job=? AND seq>?)",
 		"Name":        "names USING COVERING INDEX sqlite_autoindex_names_1 (name=?)",
@@ -115,16 +115,16 @@ func TestTheHotPathUsesItsIndexes(t *testing.T) {
 		"Worker":      "workers USING COVERING INDEX sqlite_autoindex_workers_1 (worker=? AND boot=? AND host=? AND pid=? AND version=?)",
 		"WorkerOf":    "workers USING INTEGER PRIMARY KEY (rowid=?)",
 	} {
-		found := selectsIn(t, "../ledger", function)
+		found := append(selectsIn(t, "../ledger", function), selectsIn(t, "../ledger/internal/engine", function)...)
 		if len(found) == 0 {
 			t.Errorf("ledger.%s sends no SELECT any more", function)
 		}
 		for _, statement := range found {
-			checkPlan(t, s, "ledger: "+function, statement, index, map[string]string{"readTail": "SCAN events"}[function])
+			checkPlan(t, s, "ledger: "+function, statement, index, map[string]string{"Tail": "SCAN events"}[function])
 		}
 	}
-	// What became of a token: the events of one job, sorted by pos because refused ones have no seq. This text is
-	// made by ledger.Filter; that it is the same is for the reader to see.
+	// What became of a token: the events of one job, sorted by pos because refused ones have no seq. This text
+	// is made by ledger.Filter; that it is the same is for the reader to see.
 	checkPlan(t, s, "past", `SELECT e.pos, e.data FROM events e WHERE e.job = ? AND e.kind IN (?,?,?,?,?,?,?) ORDER BY e.pos`,
 		"e USING INDEX sqlite_autoindex_events_1 (job=?)", "USE TEMP B-TREE FOR ORDER BY")
 	checkPlan(t, s, "tail", `SELECT e.pos, e.data FROM events e WHERE e.pos > ? ORDER BY e.pos LIMIT ?`, "e USING INTEGER PRIMARY KEY (rowid>?)")

@@ -18,7 +18,9 @@ import (
 // neighbours on the same line. A package that is not listed belongs to its nearest listed parent folder. To add a
 // package, add a line, or a name to the line of its neighbours.
 var stages = [][]string{
-	{"schema", "commands/worker/child"}, // these import nothing of this module
+	{"schema", "ledger/failpoint", "commands/worker/child"}, // these import nothing of this module
+	{"ledger/internal/engine"},
+	{"ledger/internal/sqlite", "ledger/internal/postgres"},
 	{"ledger"},
 	{"ledger/ledgertest"},
 	{"projection/internal/table"},

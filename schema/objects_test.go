@@ -74,7 +74,7 @@ func TestGuardsThatWereTouchedAreSeenAndPutRight(t *testing.T) {
 				t.Errorf("got %q, want %q", problems, c.want)
 			}
 			err := store.Write(t.Context(), func(tx *ledger.Tx) error {
-				mended, err := tx.MendSchema(t.Context(), "jobs", "queues", "presence", "kinds", "states")
+				mended, err := tx.RepairSchema(t.Context(), "jobs", "queues", "presence", "kinds", "states")
 				t.Log(mended)
 				return err
 			})
@@ -100,7 +100,7 @@ func TestAConstraintIsNotPutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := store.Write(t.Context(), func(tx *ledger.Tx) error {
-		_, err := tx.MendSchema(t.Context(), "jobs")
+		_, err := tx.RepairSchema(t.Context(), "jobs")
 		return err
 	})
 	if !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), "index jobs_id_key") {
@@ -130,7 +130,7 @@ func TestEveryObjectIsPutBack(t *testing.T) {
 		}
 		missing := guards(t, store)
 		err := store.Write(t.Context(), func(tx *ledger.Tx) error {
-			_, err := tx.MendSchema(t.Context(), derived...)
+			_, err := tx.RepairSchema(t.Context(), derived...)
 			return err
 		})
 		if left := guards(t, store); err != nil || len(missing) == 0 || len(left) > 0 {

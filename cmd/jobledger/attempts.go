@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"

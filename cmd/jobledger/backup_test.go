@@ -22,8 +22,8 @@ import (
 	"jobledger/ledger"
 )
 
-// traffic writes to a ledger, from many callers at once, until stop: jobs with payloads that are claimed, kept alive,
-// finished, given back, cancelled and erased. tail is the pos up to which everything was acknowledged.
+// traffic writes to a ledger from many goroutines until stop: it enqueues, claims, extends, ends, cancels and
+// erases jobs. tail is a pos up to which every event was acknowledged.
 type traffic struct {
 	tail atomic.Int64
 	quit atomic.Bool
@@ -52,7 +52,7 @@ func (t *traffic) stop() {
 	t.done.Wait()
 }
 
-// job puts one job in and does something with one of those that are there.
+// job enqueues a job and does something with one that is queued.
 func (t *traffic) job(service *commands.Service, w ledger.Worker) error {
 	ctx := context.Background()
 	if _, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", Payload: make([]byte, rand.N(3000))}); err != nil {
@@ -71,15 +71,15 @@ func (t *traffic) job(service *commands.Service, w ledger.Worker) error {
 		}
 	}
 	return service.Store.Read(ctx, func(tx *ledger.Tx) error {
-		tail, err := tx.Tail(ctx) // what stands there was acknowledged to somebody, or will be
+		tail, err := tx.Tail(ctx) // all of it was acknowledged, or will be
 		for old := t.tail.Load(); tail > old && !t.tail.CompareAndSwap(old, tail); old = t.tail.Load() {
 		}
 		return err
 	})
 }
 
-// beginning says what is wrong with a file that should be the beginning of a ledger whose events and bodies are all,
-// up to at least the event at.
+// beginning returns an error unless copy is a sound ledger whose events and bodies are the first of all, up
+// to at least the event at.
 func (s site) beginning(copy, all string, at int64) error {
 	if got := s.ran("verify", "--db", copy); got.code != cli.ExitOK {
 		return fmt.Errorf("verify: %s%s", got.stdout, got.stderr)
@@ -96,7 +96,7 @@ func (s site) beginning(copy, all string, at int64) error {
 	return nil
 }
 
-// A backup is everything up to one moment, whatever goes on meanwhile.
+// A backup holds everything up to one moment, whatever is written meanwhile.
 func TestBackupOfLedgerInUse(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -114,8 +114,8 @@ func TestBackupOfLedgerInUse(t *testing.T) {
 			tails[name] = traffic.tail.Load()
 			s.run("backup", name)
 		}
-		// What somebody might do who has not read anything. It must be seen to be no backup, unless each time all was in
-		// the ledger's file just then.
+		// A copy made by cp must be recognised as no backup, unless everything was in the main file at each of
+		// these moments.
 		for n := range naive {
 			name := fmt.Sprintf("naive-%d.db", n)
 			tails[name] = traffic.tail.Load()
@@ -138,7 +138,7 @@ func TestBackupOfLedgerInUse(t *testing.T) {
 		t.Errorf("all %d naive copies pass for backups", naive)
 	}
 	s.run("verify")
-	if left := s.unfinished(); len(left) > 0 {
+	if left := s.tempFiles(); len(left) > 0 {
 		t.Errorf("there is %q", left)
 	}
 }
@@ -150,19 +150,20 @@ func TestBackupInterrupted(t *testing.T) {
 			r := newRig(t)
 			r.must(0, invoke("enqueue", "-q", "mail", "x"))
 			backup := r.start(r.cmd(invoke("backup", "b.db").dyingAt("vacuumed=5s")))
-			r.eventually("it has begun", func() bool { return len(r.unfinished()) > 0 })
+			r.eventually("it has begun", func() bool { return len(r.tempFiles()) > 0 })
 			backup.signal(sig)
 			backup.wantExit(cli.ExitUnexpected)
 			backup.wantSaid("interrupted; there is no b.db")
-			if _, err := os.Lstat(r.path("b.db")); err == nil || len(r.unfinished()) > 0 {
-				t.Errorf("b.db: %v; there is %q", err, r.unfinished())
+			if _, err := os.Lstat(r.path("b.db")); err == nil || len(r.tempFiles()) > 0 {
+				t.Errorf("b.db: %v; there is %q", err, r.tempFiles())
 			}
 			r.history(db)
 		})
 	}
 }
 
-// inSmallPlace runs a shell script as often as there are commands in it in a folder "small" that has room for size.
+// inSmallPlace runs a shell script in a folder "small" that has room for size. It skips the test where no
+// file system can be mounted.
 func (s site) inSmallPlace(size, script string) string {
 	s.Helper()
 	s.ok(os.MkdirAll(s.path("small"), 0o700))
@@ -185,7 +186,7 @@ func (s site) inSmallPlace(size, script string) string {
 	return string(out)
 }
 
-// Where a copy does not fit, there is none, and what has been written of it is gone.
+// A copy that does not fit on the disk is removed.
 func TestBackupAndRestoreOnFullDisk(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"

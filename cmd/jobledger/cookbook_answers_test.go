@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// answers says for each question of the cookbook, from the lines of the export alone, what must be in its answer.
+// answers checks, for each question of the cookbook, that its answer contains what follows from the lines of
+// the export.
 var answers = map[string]func(n *night, a *answer){
 	"Which jobs did bravo-render own between 01:00 and 01:20, and what became of each?": func(n *night, a *answer) {
 		var jobs []string
@@ -43,7 +44,7 @@ var answers = map[string]func(n *night, a *answer){
 	},
 	"What happened to it, from the first event to the last?": func(n *night, a *answer) {
 		job := n.one(a.t, "01KKQGAZ43")
-		for _, d := range n.which(func(d deed) bool { return d.Job == job && d.Kind != "heartbeat" }) { // of which some are left out
+		for _, d := range n.which(func(d deed) bool { return d.Job == job && d.Kind != "heartbeat" }) { // of these some are left out
 			kind := d.Kind
 			if kind == "refused" {
 				kind = "REFUSED"
@@ -346,7 +347,7 @@ var answers = map[string]func(n *night, a *answer){
 		a.line("worker went", "charlie-render")
 	},
 	"Does the table agree with the history?": func(n *night, a *answer) {
-		a.line("ok:", fmt.Sprintf("%d events of %d jobs", len(n.deeds)+1, len(n.byJob))) // and the import
+		a.line("ok:", fmt.Sprintf("%d events of %d jobs", len(n.deeds)+1, len(n.byJob))) // plus the event imported
 	},
 	"Show me the night as lanes, at https://ui.perfetto.dev.": func(n *night, a *answer) {
 		var trace struct {
@@ -392,7 +393,7 @@ var answers = map[string]func(n *night, a *answer){
 	},
 }
 
-// depth counts the jobs of a queue by their states at a moment.
+// depth counts the jobs of a queue by state at a moment.
 func (n *night) depth(queue string, at time.Time) map[string]int {
 	depth := make(map[string]int)
 	for job, of := range n.queue {
@@ -403,7 +404,7 @@ func (n *night) depth(queue string, at time.Time) map[string]int {
 	return depth
 }
 
-// notBefore is when a job may run, as the last event until then has it.
+// notBefore returns when a job may run, according to its last event until then.
 func (n *night) notBefore(job string, at time.Time) (when time.Time) {
 	for _, d := range n.byJob[job] {
 		if !d.At.After(at) {

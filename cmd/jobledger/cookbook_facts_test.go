@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// deed is an event as its line in the export has it.
+// deed is an event as it is exported.
 type deed struct {
 	Pos, Seq                        int
 	Job, Kind, Actor, Worker, Token string
@@ -39,16 +39,16 @@ type deed struct {
 type hold struct {
 	job, worker, boot, host, outcome string
 	attempt                          int
-	from, beat, end                  time.Time // end is zero while it holds
+	from, beat, end                  time.Time // end is zero while it is live
 }
 
-// night is what the lines of the export say, without any code of the program.
+// night is what the lines of the export say, read without any code of the program.
 type night struct {
 	deeds  []deed
 	holds  []*hold
 	queue  map[string]string // by job
 	byJob  map[string][]deed // only those that change its state
-	silent []string          // boots that started and did not stop
+	silent []string          // boots that have started and not stopped
 }
 
 func readNight(t *testing.T, file string) *night {
@@ -95,7 +95,7 @@ func readNight(t *testing.T, file string) *night {
 	return n
 }
 
-// which are the events that fit.
+// which returns the events that fit.
 func (n *night) which(fits func(deed) bool) (found []deed) {
 	for _, d := range n.deeds {
 		if fits(d) {
@@ -109,7 +109,7 @@ func (n *night) kind(kind string) []deed {
 	return n.which(func(d deed) bool { return d.Kind == kind })
 }
 
-// stateAt is the state of a job at a moment, "" before it was enqueued.
+// stateAt returns the state of a job at a moment, "" before it was enqueued.
 func (n *night) stateAt(job string, at time.Time) (state string) {
 	for _, d := range n.byJob[job] {
 		if !d.At.After(at) {
@@ -119,7 +119,7 @@ func (n *night) stateAt(job string, at time.Time) (state string) {
 	return state
 }
 
-// jobsWhere are the jobs that fit, in the order in which they were enqueued.
+// jobsWhere returns the jobs that fit, in the order in which they were enqueued.
 func (n *night) jobsWhere(fits func(job string, enqueued deed) bool) (ids []string) {
 	for _, d := range n.kind("enqueued") {
 		if fits(d.Job, d) {
@@ -129,7 +129,7 @@ func (n *night) jobsWhere(fits func(job string, enqueued deed) bool) (ids []stri
 	return ids
 }
 
-// next is the claim after h of the same job; nil if there is none.
+// next returns the claim after h of the same job; nil if there is none.
 func (n *night) next(job string, attempt int) *hold {
 	for _, h := range n.holds {
 		if h.job == job && h.attempt == attempt+1 {
@@ -148,7 +148,7 @@ func jobsOf(deeds []deed) (ids []string) {
 
 func stamp(t time.Time) string { return t.Format("2006-01-02T15:04:05.000000Z") }
 
-// clock is a time of the 15th; from 22:00 on, of the 14th.
+// clock returns a time of the 15th, or, from 22:00 on, of the 14th.
 func clock(text string) time.Time {
 	day := "2026-03-15T"
 	if text >= "22" {
@@ -165,13 +165,13 @@ func within(at time.Time, from, to string) bool {
 	return !at.Before(clock(from)) && !at.After(clock(to))
 }
 
-// answer is what a line of the cookbook printed.
+// answer is the output of a line of the cookbook.
 type answer struct {
 	t   *testing.T
 	out string
 }
 
-// rows wants so many lines in which the text stands.
+// rows requires so many lines that contain text.
 func (a *answer) rows(text string, want int) {
 	a.t.Helper()
 	if got := len(a.with(text)); got != want {
@@ -188,7 +188,7 @@ func (a *answer) with(text string) (lines []string) {
 	return lines
 }
 
-// line wants a line in which all of this stands.
+// line requires a line that contains all parts.
 func (a *answer) line(parts ...string) {
 	a.t.Helper()
 	for line := range strings.Lines(a.out) {
@@ -201,7 +201,7 @@ func (a *answer) line(parts ...string) {
 
 var ulids = regexp.MustCompile(`\b01KK[0-9A-Z]{22}\b`)
 
-// jobs wants these jobs and no others, each as often as it stands here, in any order.
+// jobs requires these jobs and no others, each as often as it is listed, in any order.
 func (a *answer) jobs(n *night, want []string) {
 	a.t.Helper()
 	var got []string
@@ -217,7 +217,7 @@ func (a *answer) jobs(n *night, want []string) {
 	}
 }
 
-// is wants exactly this.
+// is requires exactly this output.
 func (a *answer) is(want string) {
 	a.t.Helper()
 	if a.out != want || want == "" {
@@ -225,12 +225,12 @@ func (a *answer) is(want string) {
 	}
 }
 
-// seconds is d as the cookbook's SQL prints it, with so many decimals.
+// seconds formats d as the SQL of the cookbook does, with so many decimals.
 func seconds(d time.Duration, decimals int) string {
 	return fmt.Sprintf("%.*fs", decimals, d.Seconds())
 }
 
-// gathered counts what belongs together.
+// gathered counts values by group.
 type gathered struct {
 	name        string
 	count       int
@@ -253,7 +253,7 @@ func gather(deeds []deed, name func(deed) string) []*gathered {
 	return all
 }
 
-// one is the only job whose id begins so.
+// one returns the only job whose id begins with prefix.
 func (n *night) one(t *testing.T, prefix string) string {
 	t.Helper()
 	ids := n.jobsWhere(func(job string, _ deed) bool { return strings.HasPrefix(job, prefix) })
@@ -265,7 +265,7 @@ func (n *night) one(t *testing.T, prefix string) string {
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// silence is when a process was heard of for the last time, and what was taken from it.
+// silence is the last event of a process, and the claims that were taken from it.
 func (n *night) silence(boot string) (last time.Time, started deed, lost int) {
 	for _, d := range n.kind("worker_started") {
 		if d.Data.Boot == boot {

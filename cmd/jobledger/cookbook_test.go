@@ -23,13 +23,13 @@ import (
 // recipe is one question of the cookbook.
 type recipe struct {
 	ask   string
-	words []string // the command, as a shell would split it
-	file  string   // into which its output goes; "" where there is no >
-	shown []string // what the cookbook shows of the answer
+	words []string // the arguments of the command
+	file  string   // for its output; "" without >
+	shown []string // the part of the answer that the page shows
 }
 
-// cookbook reads the recipes out of docs/cookbook.md: within a block of sh a line "# question", the lines of the command,
-// and lines "#   …" of its answer.
+// cookbook reads the recipes from docs/cookbook.md: in a block of sh, a line "# question", the lines of the
+// command, and lines "# …" of its answer.
 func cookbook(t *testing.T) []recipe {
 	t.Helper()
 	page, err := os.ReadFile("docs/cookbook.md")
@@ -60,7 +60,7 @@ func cookbook(t *testing.T) []recipe {
 	return all
 }
 
-// splitShell splits a command as a shell does, as far as the cookbook needs it; >FILE comes last.
+// splitShell splits a command as a shell does, as far as the cookbook needs it. A redirection >FILE is last.
 func splitShell(t *testing.T, command string) (words []string, file string) {
 	t.Helper()
 	for i, piece := range strings.Split(command, `"`) {
@@ -85,7 +85,7 @@ func splitShell(t *testing.T, command string) (words []string, file string) {
 // morning is when the questions are asked.
 var morning = time.Date(2026, 3, 15, 8, 0, 0, 0, time.UTC)
 
-// asked is what the program prints for these words, in the current folder.
+// asked returns the output of the program for these arguments, in the current folder.
 func asked(t *testing.T, words ...string) string {
 	t.Helper()
 	var out, messages bytes.Buffer
@@ -96,7 +96,7 @@ func asked(t *testing.T, words ...string) string {
 	return out.String()
 }
 
-// inPostgres are the cookbook's statements in PostgreSQL's words, by their questions.
+// inPostgres maps the questions of the cookbook to their statements for PostgreSQL.
 func inPostgres(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../../schema/postgres/cookbook.sql")
@@ -104,14 +104,14 @@ func inPostgres(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	statements := make(map[string]string)
-	for _, part := range strings.Split(strings.TrimSpace(string(text)), "\n\n")[2:] { // behind what it is, and the path
+	for _, part := range strings.Split(strings.TrimSpace(string(text)), "\n\n")[2:] { // skip the title and the path
 		ask, statement, _ := strings.Cut(part, "\n")
 		statements[strings.TrimPrefix(ask, "-- ")] = statement
 	}
 	return statements
 }
 
-// queried is what sqlite3, or psql -At, prints for this statement, whether or not there is one.
+// queried returns what sqlite3, or psql -At, prints for this statement, whether or not it is installed.
 func queried(t *testing.T, dsn, statement string) string {
 	t.Helper()
 	out, err := printed(dsn, statement)
@@ -121,7 +121,7 @@ func queried(t *testing.T, dsn, statement string) string {
 	return out
 }
 
-// sqliteShell is the sqlite3 of this machine; "" where it has none, or one without ->>.
+// sqliteShell is the path of sqlite3; "" if it is missing or too old for the operator ->>.
 func sqliteShell() string {
 	path, err := exec.LookPath("sqlite3")
 	if err != nil || exec.Command(path, ":memory:", `SELECT '{}' ->> 'x'`).Run() != nil {
@@ -130,11 +130,11 @@ func sqliteShell() string {
 	return path
 }
 
-// howLong is what differs from run to run.
+// howLong matches durations, which differ from run to run.
 var howLong = regexp.MustCompile(`checked in [0-9.]+[a-zµ]+`)
 
-// Each line of the cookbook is run. The golden files say what it prints; the checks, which know nothing but the
-// lines of the exported history, say whether that is true.
+// Each line of the cookbook is run. The golden files hold the expected output. The checks, which use only the
+// lines of the exported history, verify that it is true.
 func TestCookbookAnswers(t *testing.T) {
 	recipes, translated := cookbook(t), inPostgres(t)
 	history, err := filepath.Abs("../../testdata/history/bad-night.jsonl")
@@ -209,7 +209,7 @@ func TestCookbookAnswers(t *testing.T) {
 			}
 			check(n, &answer{t: t, out: out})
 			if r.file != "" {
-				return // too long for a golden file; the check has read it
+				return // too long for a golden file; the check reads it
 			}
 			golden := filepath.Join(goldens, fmt.Sprintf("%02d.txt", i+1))
 			got := "# " + r.ask + "\n" + howLong.ReplaceAllString(out, "checked in …")
@@ -228,13 +228,13 @@ func TestCookbookAnswers(t *testing.T) {
 	}
 }
 
-// TestDocsViewColumns holds docs/views.md to the columns, which people rely on.
-func TestDocsViewColumns(t *testing.T) {
+// TestDocsViewsColumns checks that docs/views.md names the columns of the views, on which users rely.
+func TestDocsViewsColumns(t *testing.T) {
 	page, err := os.ReadFile("docs/views.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newTale(t)
+	s := newScenario(t)
 	for _, view := range []string{"history", "attempts", "current"} {
 		columns, _ := rowsOf(t, s.Store.DSN(), `SELECT * FROM `+view)
 		_, row, _ := strings.Cut(string(page), "\n| `"+view+"` | ")
@@ -244,20 +244,20 @@ func TestDocsViewColumns(t *testing.T) {
 	}
 }
 
-// The bad night's clock was right. Here is one that is not.
+// The clock of the bad night was right; here is one that was set back.
 func TestCookbookFindsClockSetBack(t *testing.T) {
-	s := newTale(t)
+	s := newScenario(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	s.claim("w1", "mail")
 	s.wait(-40 * time.Second)
-	s.now = s.now.Add(time.Second)
-	s.enqueue(commands.Enqueue{Queue: "web", RunAt: s.now.Add(-time.Hour)})
+	s.Now = s.Now.Add(time.Second)
+	s.enqueue(commands.Enqueue{Queue: "web", RunAt: s.Now.Add(-time.Hour)})
 	s.claim("w1", "web")
 	for _, r := range cookbook(t) {
 		if strings.HasPrefix(r.ask, "Was a clock wrong?") {
 			statement := r.words[len(r.words)-1]
-			if ledger.OnServer(s.Store.DSN()) {
+			if ledger.IsServerAddress(s.Store.DSN()) {
 				statement = inPostgres(t)[r.ask]
 			}
 			out := queried(t, s.Store.DSN(), statement)

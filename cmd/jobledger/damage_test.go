@@ -34,7 +34,7 @@ var (
 	flipSeed = flag.Uint64("flip-seed", 1, "what is damaged in them")
 )
 
-// dawn is when the copies are looked at.
+// dawn is the time at which the copies are read.
 var dawn = time.Date(2026, 3, 15, 6, 0, 0, 0, time.UTC)
 
 // fileSet holds the content of a ledger's files by their suffix: "", "-wal", "-shm".
@@ -59,8 +59,8 @@ func (f fileSet) write(t testing.TB) (path string) {
 	return path
 }
 
-// copyOf copies the files of a ledger that this process has open. Another program does it, because to close one of
-// them here would drop SQLite's locks.
+// copyOf copies the files of a ledger that this process has open. It runs cp, because closing one of the
+// files in this process would drop SQLite's locks.
 func copyOf(t testing.TB, path string) fileSet {
 	t.Helper()
 	f := make(fileSet)
@@ -78,8 +78,8 @@ func copyOf(t testing.TB, path string) fileSet {
 	return f
 }
 
-// aNight is a ledger of the first so many events of the bad night, and of the morning after it, of which only the -wal
-// file knows: jobs that wait, that are held and that have ended.
+// aNight makes a ledger of the first events of the bad night, and of the morning after it, which is only in
+// the -wal file: jobs that are queued, held and finished.
 func aNight(t testing.TB, events int) fileSet {
 	t.Helper()
 	history, err := os.ReadFile("../../testdata/history/bad-night.jsonl")
@@ -130,7 +130,7 @@ func request(worker string, limit int) commands.ClaimRequest {
 	return commands.ClaimRequest{Queues: []string{"mail"}, Version: "v2", Limit: limit, Worker: ledger.Worker{Name: worker, Boot: "boot of " + worker, Host: worker, PID: 1, Version: "v2"}}
 }
 
-// atDawn is a command on the ledger at path.
+// atDawn runs a command on the ledger at path.
 func atDawn(path string, typed ...string) (code int, said string) {
 	var out, messages bytes.Buffer
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, Now: func() time.Time { return dawn }}}
@@ -138,17 +138,17 @@ func atDawn(path string, typed ...string) (code int, said string) {
 	return code, messages.String()
 }
 
-// account is all that a ledger answers: text by question, or why there is none.
+// account is everything that a ledger answers: by question, the text or the error.
 type account struct {
 	text     map[string]string
 	errs     map[string]error
 	events   []ledger.Event
 	payloads map[ledger.JobID]string
-	verified error // nil: Verify has nothing to say against it
+	verified error // nil: Verify finds nothing
 }
 
-// hear asks a ledger everything, in one snapshot.
-func hear(ctx context.Context, s *ledger.Store) account {
+// askAll asks a ledger all questions in one snapshot.
+func askAll(ctx context.Context, s *ledger.Store) account {
 	a := account{text: make(map[string]string), errs: make(map[string]error), payloads: make(map[ledger.JobID]string)}
 	err := s.Read(ctx, func(tx *ledger.Tx) error {
 		a.ask("events", func() (any, error) {
@@ -204,13 +204,13 @@ func (a *account) ask(question string, answer func() (any, error)) {
 		return
 	}
 	text, err := json.MarshalIndent(got, "", " ")
-	if err != nil { // a year that JSON has no form for, say
+	if err != nil { // for example a year that JSON cannot express
 		text = fmt.Appendf(nil, "%+v", got)
 	}
 	a.text[question] = string(text)
 }
 
-// What can become of a damaged ledger.
+// Verdicts on a damaged ledger.
 const (
 	verdictClosed  = "opens no more"
 	verdictFound   = "verify finds it"
@@ -219,11 +219,11 @@ const (
 	verdictRight   = "all is right"
 )
 
-// judge holds what a damaged ledger says against what it said before. What is wrong must be told, with two exceptions.
-// A -wal file ends for SQLite where it is damaged, as if what comes behind had never been written: then the whole is as
-// it was at an earlier moment, which nobody can tell from a crash. And some of what an event says no other event, row,
-// index or digest says once more: the time, the token and the notes of what is over. But who did what to which job, in
-// which order, and where each job stands, is never wrong without a word.
+// judge compares the answers of a damaged ledger with those before. Damage must be reported, with two
+// exceptions. SQLite ignores a -wal file from its first damaged frame on: the ledger is then as it was at an
+// earlier moment, which is indistinguishable from a crash. And some fields of an event are stored once,
+// without an index or a digest: the time, the token and the notes of what is over. But who did what to which
+// job, in which order, and the state of each job are never wrong without a report.
 func judge(before, after account) (verdict string, wrong []string) {
 	if after.verified != nil {
 		return verdictFound, nil
@@ -266,7 +266,7 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("got %q, was %q", near(got), near(want))
 }
 
-// aNightToDamage is what the tests damage.
+// aNightToDamage returns the ledger that the tests damage.
 func aNightToDamage(t *testing.T) (base fileSet, before account) {
 	t.Helper()
 	base = aNight(t, 200)
@@ -275,19 +275,19 @@ func aNightToDamage(t *testing.T) (base fileSet, before account) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	before = hear(t.Context(), s)
+	before = askAll(t.Context(), s)
 	if before.verified != nil || len(before.errs) > 0 {
 		t.Fatal(before.verified, before.errs)
 	}
 	return base, before
 }
 
-// lookAtDamaged asks a damaged ledger everything, claims from it, and says what became of it.
+// lookAtDamaged asks a damaged ledger all questions, claims from it, and returns the verdict.
 func lookAtDamaged(t *testing.T, what string, f fileSet, before account) (verdict string) {
 	t.Helper()
 	path := f.write(t)
 	defer os.RemoveAll(filepath.Dir(path))
-	s, err := ledger.OpenExisting(t.Context(), "sqlite:"+path+"?sync=normal") // the disk is not what is tested
+	s, err := ledger.OpenExisting(t.Context(), "sqlite:"+path+"?sync=normal") // durability is not tested here
 	if err != nil {
 		if !isDamage(err) {
 			t.Errorf("%s: open: %v", what, err)
@@ -296,7 +296,7 @@ func lookAtDamaged(t *testing.T, what string, f fileSet, before account) (verdic
 	}
 	defer s.Close()
 	s.Now = func() time.Time { return dawn }
-	after := hear(t.Context(), s)
+	after := askAll(t.Context(), s)
 	for question, err := range after.errs {
 		if !isDamage(err) {
 			t.Errorf("%s: %s: %v", what, question, err)
@@ -333,7 +333,7 @@ func isDamage(err error) bool {
 	return false
 }
 
-// lookThroughProgram wants of every command an answer, or words that say what is wrong.
+// lookThroughProgram requires of every command an answer, or an error that explains itself.
 func lookThroughProgram(t *testing.T, what string, f fileSet) {
 	t.Helper()
 	path := f.write(t)
@@ -343,13 +343,13 @@ func lookThroughProgram(t *testing.T, what string, f fileSet) {
 		if code != cli.ExitOK && !strings.HasPrefix(said, "jobledger: ") || strings.Contains(said, "goroutine") || strings.Contains(said, "runtime error") {
 			t.Errorf("%s: %s: exit %d: %s", what, words[0], code, said)
 		}
-		if words[0] == "verify" && code != cli.ExitOK && code != cli.ExitDiscrepancy && code != cli.ExitUsage { // 2: it is no ledger any more
+		if words[0] == "verify" && code != cli.ExitOK && code != cli.ExitDiscrepancy && code != cli.ExitUsage { // 2: it is no longer a ledger
 			t.Errorf("%s: verify: exit %d: %s", what, code, said)
 		}
 	}
 }
 
-// flip changes one to eight bytes anywhere in a file.
+// flip changes one to eight bytes at a random place of a file.
 func flip(base fileSet, suffix string, dice *rand.Rand) (f fileSet, what string) {
 	f = base.clone()
 	for range 1 + dice.IntN(8) {
@@ -360,7 +360,7 @@ func flip(base fileSet, suffix string, dice *rand.Rand) (f fileSet, what string)
 	return f, what
 }
 
-// Whatever bytes of a ledger are damaged: it says so, or what it answers is right.
+// A ledger with damaged bytes reports the damage, or answers correctly.
 func TestDamageFlippedBytes(t *testing.T) {
 	n := *flips
 	if testing.Short() {
@@ -401,7 +401,7 @@ func TestDamageFlippedBytes(t *testing.T) {
 	}
 }
 
-// A ledger that is cut off, or whose -wal file is cut off, exchanged or gone.
+// The same for a ledger that is truncated, or whose -wal file is truncated, exchanged or missing.
 func TestDamageTruncatedFiles(t *testing.T) {
 	base, before := aNightToDamage(t)
 	dice := rand.New(rand.NewPCG(*flipSeed, 1<<32))
@@ -448,7 +448,7 @@ func TestDamageTruncatedFiles(t *testing.T) {
 	t.Logf("%v", tally)
 }
 
-// alter runs a statement on a ledger that nobody has open, with all guards out of the way.
+// alter runs a statement on a closed ledger, without its guards.
 func alter(t *testing.T, path, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -477,7 +477,7 @@ func alter(t *testing.T, path, statement string) {
 	}
 }
 
-// The judge is worth something only if it condemns what is wrong.
+// The judge detects wrong answers; otherwise the tests above would prove nothing.
 func TestDamageOracleNoticesWrongAnswers(t *testing.T) {
 	base, before := aNightToDamage(t)
 	for what, test := range map[string]struct {
@@ -520,7 +520,7 @@ func TestDamageOracleNoticesWrongAnswers(t *testing.T) {
 	}
 }
 
-// What is no ledger at all is named, with a hint, and left as it was.
+// A file that is not a ledger is reported with a hint, and left unchanged.
 func TestForeignFileIsRefusedUnchanged(t *testing.T) {
 	ledgers := aNight(t, 20)
 	var zipped bytes.Buffer
@@ -555,7 +555,7 @@ func TestForeignFileIsRefusedUnchanged(t *testing.T) {
 		path := f.write(t)
 		for _, words := range [][]string{{"list"}, {"verify"}, {"claim", "-q", "mail"}, {"enqueue", "-q", "mail", "x"}, {"init"}, {"work", "-q", "mail", "--drain", "--", "true"}} {
 			if len(content) == 0 && words[0] != "list" && words[0] != "verify" && words[0] != "claim" {
-				continue // an empty file may become a ledger
+				continue // an empty file becomes a ledger
 			}
 			code, said := atDawn(path, words...)
 			if code != cli.ExitUsage || !strings.Contains(said, path) || !strings.Contains(said, "\nhint: ") {

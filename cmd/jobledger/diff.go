@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"

@@ -32,8 +32,8 @@ func doctorVerb(p *program) cli.Verb {
 		Exits: []int{cli.ExitDiscrepancy},
 		Run: func(c *cli.Context) error {
 			options := doctor.Options{Deep: c.Bool("deep"), Now: p.Now, DBFlag: p.DBFlag()}
-			if ledger.OnServer(p.DB) {
-				address, err := ledger.Address(p.DB)
+			if ledger.IsServerAddress(p.DB) {
+				address, err := ledger.ServerAddress(p.DB)
 				if err != nil {
 					return err
 				}

@@ -405,15 +405,15 @@ func TestDoctorFindsWhoWasStopped(t *testing.T) {
 		"idle": {doctor.Advice, "has the ledger open and was stopped", func(r rig) *running {
 			w := r.start(r.command("work", "-q", "mail", "--", "true"))
 			r.eventually("the worker is there", func() bool { return strings.Contains(r.ran("events").stdout, "worker_started") })
-			stopped := func() ledger.Holder {
+			stopped := func() ledger.LockHolder {
 				w.signal(syscall.SIGSTOP)
 				r.isStopped(w)
-				for _, h := range ledger.Holders(r.path(db)) {
+				for _, h := range ledger.LockHolders(r.path(db)) {
 					if h.PID == w.Process.Pid {
 						return h
 					}
 				}
-				return ledger.Holder{}
+				return ledger.LockHolder{}
 			}
 			for h := stopped(); h.Reads || h.Writes || h.Turn; h = stopped() { // it was busy just then
 				w.signal(syscall.SIGCONT)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"syscall"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -160,13 +158,12 @@ func parseRunAt(what, s string, now time.Time) (time.Time, error) {
 	if cli.ClockTime.MatchString(s) {
 		now = now.AddDate(0, 0, 1) // the last one up to tomorrow at this time is the next one
 	}
-	w, err := cli.ParseWhen("", s, now)
+	w, err := cli.ReadWhen(s, now)
 	if err == nil && w.ByPos {
-		err = fmt.Errorf("--: %q is no time", s)
+		err = errors.New("is no time")
 	}
 	if err != nil {
-		_, why, _ := cli.Explain(err)
-		return w.Time, cli.WithHint(cli.Usagef("%s%s", what, strings.TrimPrefix(why, "--")), runAtForms)
+		return w.Time, cli.WithHint(cli.Usagef("%s: %q %w", what, s, err), runAtForms)
 	}
 	return w.Time, nil
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -51,7 +50,7 @@ func (p *program) erase(c *cli.Context) error {
 	if erased > 0 {
 		whole, checkErr := p.checkpoint(c)
 		switch {
-		case ledger.OnServer(path):
+		case ledger.IsServerAddress(path):
 			p.tellLeft(checkErr == nil && whole)
 		case checkErr != nil || !whole:
 			p.Message("what was erased stays in %s-wal until others who read the ledger now are done", path)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -58,104 +57,142 @@ func kindNames() (names []string) {
 	return names
 }
 
-// eventPage is how many events one snapshot gives: a reader that is slow to take them must not hold one open, or the
-// -wal file grows meanwhile.
-const eventPage = 5000
-
 func (p *program) events(c *cli.Context) error {
+	if c.Bool("follow") && c.IsSet("to") {
+		return cli.Usagef("--follow and --to exclude each other")
+	}
 	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	var f ledger.Filter
+	l := eventListing{program: p, service: service, limit: c.Int("limit")}
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		f, err = p.eventFilter(c, tx)
+		l.filter, err = p.eventFilter(c, tx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	limit, printed := c.Int("limit"), 0
-	ctx := c.Context
 	if c.Bool("follow") {
-		if c.IsSet("to") {
-			return cli.Usagef("--follow and --to exclude each other")
-		}
-		ctx = cli.UntilSignalled(ctx)
+		return l.follow(c.Context)
 	}
+	more, err := l.print(c.Context)
+	switch {
+	case err != nil:
+		return err
+	case more:
+		return l.sayMore()
+	case l.printed == 0:
+		return cli.Exitf(cli.ExitNothing, "no event matches")
+	}
+	return nil
+}
+
+// eventPage is how many events one snapshot gives. A reader that takes them slowly must not hold a snapshot open, or the
+// -wal file grows meanwhile.
+const eventPage = 5000
+
+// followPoll is how often --follow polls for new events. A poll reads one row.
+const followPoll = 100 * time.Millisecond
+
+// eventListing prints the events that filter selects. It moves filter.After to the last one printed.
+type eventListing struct {
+	*program
+	service *commands.Service
+	filter  ledger.Filter
+	limit   int // 0: none
+	printed int
+}
+
+// follow prints the events there are and those to come, until limit is reached, it is interrupted or its reader is gone.
+func (l *eventListing) follow(ctx context.Context) error {
+	following := cli.UntilSignalled(ctx)
 	for {
-		more, err := p.eventsUpTo(ctx, service, &f, limit, &printed)
-		if err != nil || !c.Bool("follow") || limit > 0 && printed == limit {
-			if ctx.Err() != nil && c.Context.Err() == nil {
-				return nil // interrupted, as it was meant to be
-			}
-			if err == nil && more {
-				return p.more("there are more; go on with --after %d", f.After)
-			}
-			if err == nil && printed == 0 {
-				return cli.Exitf(cli.ExitNothing, "no event matches")
-			}
-			return err
-		}
-		if err := p.Flush(); err != nil {
-			return err
-		}
-		f.After = max(f.After, f.Until)
-		for f.Until <= f.After {
-			if cli.ReaderGone() || sleep(ctx, followPoll) != nil {
+		more, err := l.print(following)
+		if err != nil || l.full() {
+			switch {
+			case following.Err() != nil && ctx.Err() == nil: // interrupted, which is the orderly end
 				return nil
+			case err == nil && more:
+				return l.sayMore()
 			}
-			err := service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-				f.Until, err = tx.Tail(ctx)
-				return err
-			})
-			if err != nil && ctx.Err() == nil {
-				return err
-			}
+			return err
+		}
+		if err := l.Flush(); err != nil {
+			return err
+		}
+		if ended, err := l.waitForEvents(following); ended || err != nil {
+			return err
 		}
 	}
 }
 
-// followPoll is how often --follow looks for new events: one seek each.
-const followPoll = 100 * time.Millisecond
-
-// eventsUpTo prints the events that f selects, in short reads, and moves f.After along; more says that there are some
-// beyond limit, 0 for no limit.
-func (p *program) eventsUpTo(ctx context.Context, service *commands.Service, f *ledger.Filter, limit int, printed *int) (more bool, err error) {
-	for f.After < f.Until {
-		f.Limit = eventPage
-		if limit > 0 {
-			f.Limit = min(eventPage, limit+1-*printed) // one more, to know of it
+// waitForEvents waits until the ledger is longer than what has been read; ended says that there is nobody to print for.
+func (l *eventListing) waitForEvents(ctx context.Context) (ended bool, err error) {
+	l.filter.After = max(l.filter.After, l.filter.Until)
+	for l.filter.Until <= l.filter.After {
+		if cli.ReaderGone() || sleep(ctx, followPoll) != nil {
+			return true, nil
 		}
-		page := make([]ledger.Event, 0, 64)
-		err := service.Store.Read(ctx, func(tx *ledger.Tx) error {
-			for e, err := range tx.Events(ctx, *f) {
-				if err != nil {
-					return err
-				}
-				page = append(page, e)
-			}
-			return nil
+		err := l.service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+			l.filter.Until, err = tx.Tail(ctx)
+			return err
 		})
+		if err != nil && ctx.Err() == nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+func (l *eventListing) full() bool { return l.limit > 0 && l.printed == l.limit }
+
+func (l *eventListing) sayMore() error {
+	return l.more("there are more; go on with --after %d", l.filter.After)
+}
+
+// print prints the events up to filter.Until, in short reads; more says that there are some beyond limit.
+func (l *eventListing) print(ctx context.Context) (more bool, err error) {
+	for l.filter.After < l.filter.Until {
+		page, err := l.page(ctx)
 		if err != nil {
 			return false, err
 		}
 		for _, e := range page {
-			if limit > 0 && *printed == limit {
+			if l.full() {
 				return true, nil
 			}
-			if err := p.printListed(e, *printed == 0); err != nil {
+			if err := l.printListed(e, l.printed == 0); err != nil {
 				return false, err
 			}
-			*printed++
-			f.After = e.Pos
+			l.printed++
+			l.filter.After = e.Pos
 		}
-		if len(page) < f.Limit {
+		if len(page) < l.filter.Limit {
 			break
 		}
 	}
 	return false, nil
+}
+
+// page reads the next events on one snapshot.
+func (l *eventListing) page(ctx context.Context) ([]ledger.Event, error) {
+	l.filter.Limit = eventPage
+	if l.limit > 0 {
+		l.filter.Limit = min(eventPage, l.limit+1-l.printed) // one beyond limit, to know whether there are more
+	}
+	page := make([]ledger.Event, 0, 64)
+	err := l.service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		for e, err := range tx.Events(ctx, l.filter) {
+			if err != nil {
+				return err
+			}
+			page = append(page, e)
+		}
+		return nil
+	})
+	return page, err
 }
 
 // eventFilter reads the flags. Whatever they say, the listing ends where the ledger ends now.
@@ -179,31 +216,35 @@ func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, e
 			return f, err
 		}
 	}
+	return f, p.addRange(c, tx, &f)
+}
+
+// addRange narrows f to --from and --to, both of which include the moment that they name.
+func (p *program) addRange(c *cli.Context, tx *ledger.Tx, f *ledger.Filter) error {
+	posAt := func(w cli.When, before time.Duration, beforePos int64) (int64, error) {
+		if w.ByPos {
+			return w.Pos - beforePos, nil
+		}
+		return tx.PosAt(c.Context, w.Time.Add(-before))
+	}
 	from, given, err := p.WhenFlag(c, "from")
 	if err != nil {
-		return f, err
+		return err
 	}
 	if given {
-		before := from.Pos - 1
-		if !from.ByPos {
-			if before, err = tx.PosAt(c.Context, from.Time.Add(-1)); err != nil {
-				return f, err
-			}
+		after, err := posAt(from, 1, 1)
+		if err != nil {
+			return err
 		}
-		f.After = max(f.After, before)
+		f.After = max(f.After, after)
 	}
 	to, given, err := p.WhenFlag(c, "to")
 	if err != nil || !given {
-		return f, err
+		return err
 	}
-	until := to.Pos
-	if !to.ByPos {
-		if until, err = tx.PosAt(c.Context, to.Time); err != nil {
-			return f, err
-		}
-	}
+	until, err := posAt(to, 0, 0)
 	f.Until = min(f.Until, until)
-	return f, nil
+	return err
 }
 
 // printListed prints one event of a listing, as JSON or as a line for people, the first below a header.

@@ -23,7 +23,7 @@ import (
 	"jobledger/projection/audit"
 )
 
-// rig is a site whose processes can be killed or stopped at a named step.
+// rig is a site whose processes can be killed or stopped at a named failpoint.
 type rig struct {
 	site
 	program string
@@ -41,7 +41,7 @@ func newRig(t testing.TB) rig {
 	return rig{site{TB: t, dir: t.TempDir()}, program}
 }
 
-// invocation is a command line of the program with failpoints, and what its environment says about them.
+// invocation is a command line of the program with failpoints, and the environment that sets them.
 type invocation struct {
 	failpoint string // see package failpoint; "": none
 	clock     string // likewise
@@ -68,11 +68,11 @@ func (r rig) cmd(i invocation) *exec.Cmd {
 // exit is how a process ended.
 type exit struct {
 	stdout, stderr string
-	code           int // -1 if a signal ended it
+	code           int // -1: ended by a signal
 	killed         bool
 }
 
-// do runs a process to its end, which is bounded by a minute so that one that hangs is told.
+// do runs a process to its end. A process that hangs fails the test after a minute.
 func (r rig) do(i invocation) exit {
 	r.Helper()
 	began := time.Now()
@@ -83,7 +83,7 @@ func (r rig) do(i invocation) exit {
 	return got
 }
 
-// kill runs a process to its end, or kills it after so long.
+// kill runs a process and kills it after a delay, unless it has ended by then.
 func (r rig) kill(i invocation, after time.Duration) exit {
 	r.Helper()
 	cmd := r.cmd(i)
@@ -93,12 +93,12 @@ func (r rig) kill(i invocation, after time.Duration) exit {
 		r.Fatal(err)
 	}
 	defer time.AfterFunc(after, func() { _ = cmd.Process.Kill() }).Stop()
-	_ = cmd.Wait() // ProcessState says how it ended
+	_ = cmd.Wait() // the result is in ProcessState
 	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	return exit{out.String(), said.String(), cmd.ProcessState.ExitCode(), status.Signaled() && status.Signal() == syscall.SIGKILL}
 }
 
-// must is do of a process that has to end with this code.
+// must is do, and requires this exit code.
 func (r rig) must(code int, i invocation) string {
 	r.Helper()
 	got := r.do(i)
@@ -108,8 +108,8 @@ func (r rig) must(code int, i invocation) string {
 	return strings.TrimSuffix(got.stdout, "\n")
 }
 
-// ledger opens the ledger of this name for fn. No process of this program's own may hold the file while the files
-// of a ledger are read otherwise, so it is closed again.
+// ledger opens the ledger of this name for fn and closes it again, because this process must not hold it open
+// while the test reads its files directly.
 func (r rig) ledger(name string, fn func(*ledger.Store)) {
 	r.Helper()
 	store, err := ledger.OpenExisting(context.Background(), r.path(name))
@@ -122,8 +122,9 @@ func (r rig) ledger(name string, fn func(*ledger.Store)) {
 	}
 }
 
-// history is the events of a ledger that has to be sound: the database is whole, pos and seq are dense, no claim
-// overlaps another or ends twice, and the tables equal the fold of the events. All of that is what Verify checks.
+// history returns the events of a ledger and requires it to be sound. Verify checks that the database is
+// whole, pos and seq are dense, no claim overlaps another or ends twice, and the tables equal the fold of the
+// events.
 func (r rig) history(name string) (events []ledger.Event) {
 	r.Helper()
 	events, findings := r.inspect(name)
@@ -168,7 +169,7 @@ func (r rig) eventsOf(store *ledger.Store, kinds ...ledger.Kind) (events []ledge
 	return events
 }
 
-// count is how many events of these kinds there are.
+// count returns the number of events of these kinds.
 func (r rig) count(kinds ...ledger.Kind) (n int) {
 	r.Helper()
 	r.ledger(db, func(store *ledger.Store) {
@@ -185,7 +186,8 @@ func kindsOf(events []ledger.Event) string {
 	return strings.Join(kinds, " ")
 }
 
-// nobodyLeft waits until no process has its working directory in this site. Where there is no /proc, nobody knows.
+// nobodyLeft waits until no process has its working directory in this site. It returns at once where there is
+// no /proc.
 func (r rig) nobodyLeft() {
 	r.Helper()
 	var left []string
@@ -197,7 +199,7 @@ func (r rig) nobodyLeft() {
 	r.Errorf("processes are left: %q", left)
 }
 
-// processes are those that work in this site, zombies aside.
+// processes returns the processes whose working directory is this site, without zombies.
 func (r rig) processes() (list []string) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range links {
@@ -209,7 +211,7 @@ func (r rig) processes() (list []string) {
 	return list
 }
 
-// parsed calls visit with each node of the Go files of a folder, and of those below it; of tests, or of what is none.
+// parsed calls visit with each node of the Go files below folder: of tests, or of all other files.
 func parsed(t *testing.T, folder string, tests bool, visit func(path string, n ast.Node)) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -227,7 +229,8 @@ func parsed(t *testing.T, folder string, tests bool, visit func(path string, n a
 	}
 }
 
-// A failpoint that no test dies at would rot. Those that tests name are there, or they would not die.
+// Each failpoint of the code is used by a test. The reverse holds anyway: a test that names a missing one
+// fails.
 func TestFailpointsAllTested(t *testing.T) {
 	inTests := make(map[string]bool)
 	parsed(t, ".", true, func(_ string, n ast.Node) {
@@ -239,7 +242,7 @@ func TestFailpointsAllTested(t *testing.T) {
 	})
 	type place struct {
 		name     string
-		postgres bool // each engine has its own, and a process comes by those of one
+		postgres bool // each engine has its own failpoints
 	}
 	places := make(map[place]int)
 	parsed(t, "../..", false, func(path string, n ast.Node) {
@@ -264,7 +267,7 @@ func TestFailpointsAllTested(t *testing.T) {
 	}
 }
 
-// What people get has no failpoints: it does not even read these variables.
+// A release build has no failpoints: it does not even contain the names of the variables.
 func TestFailpointsAbsentFromRelease(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

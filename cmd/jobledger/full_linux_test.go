@@ -13,8 +13,8 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 )
 
-// smallDisk is a file system of so many KiB in a folder of its own, that goes away when the test ends. Who is not root
-// runs the test once more, as root of a namespace of its own; then ok is false here.
+// smallDisk mounts a file system of so many KiB in a folder of its own until the end of the test. Without
+// root, it runs the test again as root of a new namespace; ok is false in the outer run.
 func smallDisk(t *testing.T, kib int) (s site, ok bool) {
 	t.Helper()
 	s = site{TB: t, dir: t.TempDir()}
@@ -79,7 +79,7 @@ func (s site) makeRoom() {
 	}
 }
 
-// The disk fills up under a worker at work, and later there is room again.
+// The disk fills up under a busy worker; later there is room again.
 func TestFullDiskUnderWorker(t *testing.T) {
 	t.Parallel()
 	s, ok := smallDisk(t, 2048)
@@ -96,7 +96,7 @@ func TestFullDiskUnderWorker(t *testing.T) {
 	elsewhere.touch("go")
 	w.stuck("disk full")
 
-	for _, words := range [][]string{{"status"}, {"list"}, {"show", job}, {"history", job}, {"verify"}, {"workers"}, {"events"}} { // reads go on
+	for _, words := range [][]string{{"status"}, {"list"}, {"show", job}, {"history", job}, {"verify"}, {"workers"}, {"events"}} { // reads continue to work
 		if a := s.tell(s.command(words...)); a.code != cli.ExitOK {
 			t.Errorf("%s on a full disk: exit %d: %s", words[0], a.code, a.stderr)
 		}
@@ -121,7 +121,7 @@ func TestFullDiskUnderWorker(t *testing.T) {
 	s.acknowledged(keys)
 }
 
-// within polls until ok.
+// within polls until ok returns true.
 func (s site) within(d time.Duration, what string, ok func() bool) {
 	s.Helper()
 	for end := time.Now().Add(d); !ok(); time.Sleep(20 * time.Millisecond) {
@@ -131,7 +131,7 @@ func (s site) within(d time.Duration, what string, ok func() bool) {
 	}
 }
 
-// Nobody has the ledger open, and there is no room for what SQLite needs beside it.
+// No process has the ledger open, and there is no room for the -wal and -shm files.
 func TestFullDiskBeforeFirstCommand(t *testing.T) {
 	t.Parallel()
 	s, ok := smallDisk(t, 1024)
@@ -154,7 +154,7 @@ func TestFullDiskBeforeFirstCommand(t *testing.T) {
 	s.run("backup", "copy.db")
 }
 
-// With any number of pages left, what was acknowledged is there.
+// Whatever number of pages is free, acknowledged data is safe.
 func TestFullDiskNearlyLosesNothing(t *testing.T) {
 	t.Parallel()
 	s, ok := smallDisk(t, 1024)

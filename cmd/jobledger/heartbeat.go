@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/commands"
 	"jobledger/projection"
 )

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 )
@@ -54,51 +53,67 @@ func (p *program) printHistory(events []ledger.Event) error {
 		}
 		return nil
 	}
-	var state ledger.State
+	first, last := events[0], events[len(events)-1]
+	header := fmt.Sprintf("job %s: %s, %s in %s", first.Job, lastState(events), render.Count(int64(len(events)), "event"),
+		render.Briefly(last.At.Sub(first.At)))
+	if err := p.PrintLine(header); err != nil {
+		return err
+	}
 	width := 0
+	for _, e := range events {
+		width = max(width, len(e.Kind().String()))
+	}
+	for i := 0; i < len(events); i++ {
+		after := ""
+		if i > 0 {
+			after = "+" + gap(events[i].At.Sub(events[i-1].At))
+		}
+		if err := p.printHistoryEvent(events[i], after, width); err != nil {
+			return err
+		}
+		if beats := heartbeats(events[i:]); beats > 3 { // a long job has thousands; print the first and the last
+			if err := p.printSkipped(events[i : i+beats-1]); err != nil {
+				return err
+			}
+			i += beats - 2
+		}
+	}
+	return nil
+}
+
+// lastState is the state to which events have led.
+func lastState(events []ledger.Event) (state ledger.State) {
 	for _, e := range events {
 		if e.To != 0 {
 			state = e.To
 		}
-		width = max(width, len(e.Kind().String()))
 	}
-	first, last := events[0], events[len(events)-1]
-	header := fmt.Sprintf("job %s: %s, %s in %s", first.Job, state, render.Count(int64(len(events)), "event"), render.Briefly(last.At.Sub(first.At)))
-	if err := p.PrintLine(header); err != nil {
+	return state
+}
+
+// printHistoryEvent prints one event, whose kind is padded to width.
+func (p *program) printHistoryEvent(e ledger.Event, after string, width int) error {
+	kind, kindStyle := render.KindLabel(e)
+	to, toStyle := render.StateLabel(e)
+	columns := []string{p.EventTime(e), render.Pad(after, 9, true), render.Pad(kind, width, false), to}
+	styles := []render.Style{render.Plain, render.Gray, kindStyle, toStyle}
+	if err := p.PrintEvent(columns, styles, p.Describe(e)); err != nil {
 		return err
 	}
-	before := first.At
-	for i := 0; i < len(events); i++ {
-		e := events[i]
-		after := ""
-		if i > 0 {
-			after = "+" + gap(e.At.Sub(before))
-		}
-		before = e.At
-		kind, kindStyle := render.KindLabel(e)
-		to, toStyle := render.StateLabel(e)
-		columns := []string{p.EventTime(e), render.Pad(after, 9, true), render.Pad(kind, width, false), to}
-		if err := p.PrintEvent(columns, []render.Style{render.Plain, render.Gray, kindStyle, toStyle}, p.Describe(e)); err != nil {
-			return err
-		}
-		if f, ok := e.Body.(*ledger.Failed); ok && f.ErrorDetail != "" {
-			if err := p.printBlock(f.ErrorDetail); err != nil {
-				return err
-			}
-		}
-		if beats := heartbeats(events[i:]); beats > 3 { // a long job has thousands; the first and the last will do
-			longest := time.Duration(0)
-			for _, e := range events[i+1 : i+beats-1] {
-				longest = max(longest, e.At.Sub(before))
-				before = e.At
-			}
-			i += beats - 2
-			if err := p.PrintLine(fmt.Sprintf("    … %s more, the longest pause was %s; --json has them", render.Count(int64(beats-2), "heartbeat"), gap(longest))); err != nil {
-				return err
-			}
-		}
+	if f, ok := e.Body.(*ledger.Failed); ok && f.ErrorDetail != "" {
+		return p.printBlock(f.ErrorDetail)
 	}
 	return nil
+}
+
+// printSkipped prints a line in place of all heartbeats but the first.
+func (p *program) printSkipped(beats []ledger.Event) error {
+	longest := time.Duration(0)
+	for i, e := range beats[1:] {
+		longest = max(longest, e.At.Sub(beats[i].At))
+	}
+	return p.PrintLine(fmt.Sprintf("    … %s more, the longest pause was %s; --json has them",
+		render.Count(int64(len(beats)-1), "heartbeat"), gap(longest)))
 }
 
 // heartbeats is how many of them events begin with.

@@ -17,7 +17,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// damage is one way in which a line can be wrong, and what is said about it.
+// damage is one way in which a line can be wrong, and the error that it causes.
 type damage struct {
 	name string
 	kind string // the first line of this kind is changed
@@ -55,7 +55,7 @@ var damages = []damage{
 	{"no token", "claimed", `"token":"[^"]*"`, `"token":null`, "token of claimed is missing"},
 	{"another token", "succeeded", `"token":"[^"]*"`, `"token":"X"`, "but attempt [0-9]+ of .* is live"},
 	{"another worker", "succeeded", `"worker":"[^"]*"`, `"worker":"mallory"`, `by "mallory", but attempt [0-9]+ of`},
-	{"a refused write of nobody", "refused", `"worker":"[^"]*"`, `"worker":"mallory"`, `by "mallory", but with this token there is none`},
+	{"a refused write without a claim", "refused", `"worker":"[^"]*"`, `"worker":"mallory"`, `by "mallory", but with this token there is none`},
 	{"no lease", "claimed", `"lease_until":"[^"]*",`, ``, "lease_until of claimed is missing"},
 	{"no boot", "claimed", `"boot":"[^"]*"`, `"boot":null`, "boot of claimed is missing"},
 	{"no queue", "queue_paused", `"queue":"[^"]*",`, ``, "queue of queue_paused is missing"},
@@ -76,9 +76,9 @@ var damages = []damage{
 	{"a payload of a claim", "claimed", `\}$`, `,"payload":"x"}`, "that is not its own"},
 }
 
-// smallHistory is a ledger in which most things have happened, as lines.
+// smallHistory returns the exported lines of a ledger in which most things have happened.
 func smallHistory(t *testing.T) []string {
-	s := newTale(t)
+	s := newScenario(t)
 	s.lost()
 	s.rest()
 	var out bytes.Buffer
@@ -116,7 +116,9 @@ func TestImportRefusesDamagedLines(t *testing.T) {
 			damaged := slices.Clone(lines)
 			pattern := regexp.MustCompile(d.old)
 			at := pattern.FindStringIndex(lines[n])
-			damaged[n] = lines[n][:at[0]] + d.new + lines[n][at[1]:]
+			if damaged[n] = lines[n][:at[0]] + d.new + lines[n][at[1]:]; damaged[n] == lines[n] {
+				t.Fatalf("nothing is damaged: %s", lines[n])
+			}
 			folder := t.TempDir()
 			for _, db := range []string{filepath.Join(folder, "new.db"), empty.DSN()} {
 				code, stderr := importing(t, db, strings.Join(damaged, "\n")+"\n")
@@ -144,14 +146,15 @@ func TestImportTruncatedHistory(t *testing.T) {
 			t.Errorf("%d bytes: exit code %d, got %swant %s", length, code, stderr, want)
 		}
 	}
-	if code, stderr := importing(t, db, strings.TrimSuffix(text, "\n")); code != cli.ExitOK { // as some editors leave it
+	if code, stderr := importing(t, db, strings.TrimSuffix(text, "\n")); code != cli.ExitOK { // some editors drop it
 		t.Errorf("without the last line feed: %d, %s", code, stderr)
 	}
 }
 
-// TestImportFindsDuplicateIDsAndKeys: what the tables rest on is found too, wherever the two lines are.
+// TestImportFindsDuplicateIDsAndKeys checks the uniqueness that the tables rely on, wherever the two lines
+// are.
 func TestImportFindsDuplicateIDsAndKeys(t *testing.T) {
-	s := newTale(t)
+	s := newScenario(t)
 	lines := func(change func(lines []string)) string {
 		var out bytes.Buffer
 		if _, err := export.Lines(t.Context(), s.Store, export.Window{Until: 1 << 40}, export.LinesOptions{Bodies: true}, &out); err != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/ledger"
 )
 

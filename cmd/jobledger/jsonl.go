@@ -16,7 +16,6 @@ import (
 	"unicode/utf8"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/commands"
 	"jobledger/ledger"
 )
@@ -354,9 +353,5 @@ func wholeValue(key string, value json.RawMessage, lo, hi int) (int, error) {
 }
 
 func durationValue(key, text string, lo time.Duration, allowZero bool) (time.Duration, error) {
-	d, err := cli.ParseDuration("", text, lo, commands.MaxRunTime, allowZero)
-	if err != nil {
-		return 0, cli.Usagef("%s%s", key, strings.TrimPrefix(err.Error(), "--"))
-	}
-	return d, nil
+	return cli.ReadDuration(key, text, lo, commands.MaxRunTime, allowZero)
 }

@@ -26,60 +26,61 @@ var (
 	killSeed = flag.Uint64("kill-seed", 0, "what chance begins with; 0: the time")
 )
 
-// massacre is a site on which processes of every sort are killed all the time, and what these have acknowledged.
-type massacre struct {
+// killRun is a site on which processes of every kind are killed all the time, and what they have
+// acknowledged.
+type killRun struct {
 	rig
 	until time.Time
 	seed  uint64
 	kills atomic.Int64
 
 	mu     sync.Mutex
-	sent   map[string]string // payload → the id that was printed; "" if its sender died before
+	sent   map[string]string // payload → the id that was printed; "" if its sender was killed before
 	claims map[string]string // token → job, as they were printed
 	ends   map[string]string // token → the result that was acknowledged
 }
 
-// hand is one who starts processes, one after the other, in a goroutine of its own. Its dice are its own.
-type hand struct {
-	*massacre
+// client starts processes one after another in its own goroutine, with its own random source.
+type client struct {
+	*killRun
 	rig
 	name string
 	dice *rand.Rand
 }
 
-func (m *massacre) hand(number uint64, name string) *hand {
+func (m *killRun) client(number uint64, name string) *client {
 	r := m.rig
 	r.TB = named{m.TB, name}
-	return &hand{m, r, name, rand.New(rand.NewPCG(m.seed, number))}
+	return &client{m, r, name, rand.New(rand.NewPCG(m.seed, number))}
 }
 
-// over says that it is enough. On a slow machine it takes longer until there were some kills.
-func (h *hand) over() bool {
+// over reports whether the time is up. On a slow machine it takes longer, until there were some kills.
+func (h *client) over() bool {
 	late := time.Since(h.until)
 	return h.Failed() || late > 0 && h.kills.Load() >= fewKills || late > time.Minute
 }
 
 const fewKills = 30
 
-// anywhere is a failpoint, of a command that writes or of a worker.
-func (h *hand) anywhere() string {
+// anywhere returns a random failpoint of a command that writes, or of a worker.
+func (h *client) anywhere() string {
 	steps := slices.Concat(writeSteps, workSteps)
 	return fmt.Sprint(steps[h.dice.IntN(len(steps))], ":", 1+h.dice.IntN(3)*h.dice.IntN(3))
 }
 
-// try runs a command that is killed at some step, after up to so long, or not at all.
-func (h *hand) try(within time.Duration, i invocation) exit {
+// try runs a command that is killed at some failpoint, after a random delay, or not at all.
+func (h *client) try(within time.Duration, i invocation) exit {
 	h.Helper()
 	if h.dice.IntN(3) == 0 {
 		return h.do(i)
 	}
-	return h.doom(within, i)
+	return h.runAndKill(within, i)
 }
 
-// doom runs a command that is killed at some step, or after up to so long.
-func (h *hand) doom(within time.Duration, i invocation) exit {
+// runAndKill runs a command that is killed at some failpoint, or after a random delay.
+func (h *client) runAndKill(within time.Duration, i invocation) exit {
 	h.Helper()
-	after := time.Duration(h.dice.Int64N(int64(within) << (2 * h.dice.IntN(2)))) // for fast machines and slow ones
+	after := time.Duration(h.dice.Int64N(int64(within) << (2 * h.dice.IntN(2)))) // covers fast machines and slow ones
 	if h.dice.IntN(2) == 0 {
 		i, after = i.dyingAt(h.anywhere()), 10*within
 	}
@@ -90,8 +91,8 @@ func (h *hand) doom(within time.Duration, i invocation) exit {
 	return got
 }
 
-// produce enqueues. What has a key is sent again until it is acknowledged; what has none is sent once.
-func (h *hand) produce() {
+// produce enqueues. A job with a key is sent again until it is acknowledged; a job without one is sent once.
+func (h *client) produce() {
 	for n := 0; !h.over(); n++ {
 		payload, queue := fmt.Sprint(h.name, "-", n), "mail"
 		if n%4 == 3 {
@@ -112,14 +113,14 @@ func (h *hand) produce() {
 	}
 }
 
-func (h *hand) note(into map[string]string, key, value string) {
+func (h *client) note(into map[string]string, key, value string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	into[key] = value
 }
 
-// own claims by hand, and ends what it has claimed.
-func (h *hand) own() {
+// own claims with the command claim, and ends what it has claimed.
+func (h *client) own() {
 	for !h.over() {
 		got := h.try(50*time.Millisecond, invoke("claim", "-q", "shell", "--worker", h.name, "--lease", "1s", "--json"))
 		if got.stdout == "" {
@@ -139,36 +140,36 @@ func (h *hand) own() {
 		h.note(h.claims, job.Token, job.ID)
 		end := invoke("succeed", job.ID, "--token", job.Token, "--result", "of "+job.Token)
 		if got = h.try(50*time.Millisecond, end); got.killed {
-			got = h.do(end) // the same once more
+			got = h.do(end) // send the same again
 		}
 		switch got.code {
 		case 0:
 			h.note(h.ends, job.Token, "of "+job.Token)
-		case cli.ExitLeaseLost: // a sweeper was quicker
+		case cli.ExitLeaseLost: // a sweeper was faster
 		default:
 			h.Errorf("succeed: %d, %s", got.code, got.stderr)
 		}
 	}
 }
 
-// work lets worker after worker begin.
-func (h *hand) work() {
+// work starts one worker after another.
+func (h *client) work() {
 	for n := 0; !h.over(); n++ {
-		h.doom(200*time.Millisecond, h.worker(fmt.Sprint(h.name, n)).with("--max-jobs", "20", "--", "sh", "-c", quickJob))
+		h.runAndKill(200*time.Millisecond, h.worker(fmt.Sprint(h.name, n)).with("--max-jobs", "20", "--", "sh", "-c", quickJob))
 	}
 }
 
-// quickJob notes which claim it works on, in one write, so that no line is broken.
+// quickJob records the claim that it works on, in one write, so that no line is torn.
 const quickJob = `echo $JOBLEDGER_JOB $JOBLEDGER_ATTEMPT >>ran; sleep 0.0$((JOBLEDGER_ATTEMPT % 9)); exec cat`
 
-func (h *hand) worker(name string) invocation {
+func (h *client) worker(name string) invocation {
 	return invoke("work", "-q", "mail", "-q", "shell", "-j", "3", "--lease", "1s", "--worker", name)
 }
 
-// sweep lets sweeper after sweeper begin.
-func (h *hand) sweep() {
+// sweep starts one sweeper after another.
+func (h *client) sweep() {
 	for !h.over() {
-		h.doom(100*time.Millisecond, invoke("sweep", "--every", "100ms", "--grace", "200ms"))
+		h.runAndKill(100*time.Millisecond, invoke("sweep", "--every", "100ms", "--grace", "200ms"))
 		if h.dice.IntN(4) > 0 {
 			continue
 		}
@@ -178,8 +179,9 @@ func (h *hand) sweep() {
 	}
 }
 
-// operate does what an operator might, at the worst time. verify must find nothing, whatever happens beside it.
-func (h *hand) operate() {
+// operate does what an operator might, at the worst time. verify must find nothing, whatever runs
+// concurrently.
+func (h *client) operate() {
 	for n := 0; !h.over(); n++ {
 		copied := fmt.Sprint("backup", n, ".db")
 		for _, words := range [][]string{{"rebuild"}, {"pause", "-q", "mail"}, {"resume", "-q", "mail"}, {"backup", copied}} {
@@ -195,17 +197,17 @@ func (h *hand) operate() {
 	}
 }
 
-// TestKillRandomProcesses kills writers, workers, sweepers and operators for a while, and then looks whether anything
-// acknowledged is lost, anything else is there that nobody sent, or anything was done twice.
+// TestKillRandomProcesses kills writers, workers, sweepers and operators for a while. Then it checks that
+// nothing acknowledged is lost, that nothing is stored that was not sent, and that nothing was done twice.
 func TestKillRandomProcesses(t *testing.T) {
 	t.Parallel()
-	m := &massacre{rig: newRig(t), seed: *killSeed, sent: make(map[string]string), claims: make(map[string]string), ends: make(map[string]string)}
+	m := &killRun{rig: newRig(t), seed: *killSeed, sent: make(map[string]string), claims: make(map[string]string), ends: make(map[string]string)}
 	if m.seed == 0 {
 		m.seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("-kill-seed %d", m.seed)
 	m.must(0, invoke("init"))
-	steady := m.start(m.cmd(m.hand(0, "").worker("steady").with("--", "sh", "-c", quickJob)))
+	steady := m.start(m.cmd(m.client(0, "").worker("steady").with("--", "sh", "-c", quickJob)))
 	sweeper := m.start(m.cmd(invoke("sweep", "--every", "200ms")))
 	length := *killFor
 	if testing.Short() {
@@ -214,10 +216,10 @@ func TestKillRandomProcesses(t *testing.T) {
 	m.until = time.Now().Add(length)
 	var group sync.WaitGroup
 	number := uint64(0)
-	for name, act := range map[string]func(*hand){"producer": (*hand).produce, "writer": (*hand).produce, "owner": (*hand).own,
-		"worker": (*hand).work, "labourer": (*hand).work, "sweeper": (*hand).sweep, "operator": (*hand).operate} {
+	for name, act := range map[string]func(*client){"producer": (*client).produce, "writer": (*client).produce, "owner": (*client).own,
+		"worker": (*client).work, "labourer": (*client).work, "sweeper": (*client).sweep, "operator": (*client).operate} {
 		number++
-		h := m.hand(number, name)
+		h := m.client(number, name)
 		group.Go(func() { act(h) })
 	}
 	group.Wait()
@@ -230,22 +232,22 @@ func TestKillRandomProcesses(t *testing.T) {
 	m.judge()
 }
 
-// finish takes back what the dead have held, and lets everything come to its end. Hours pass in between, for whoever
-// has failed a few times waits long.
-func (m *massacre) finish() {
+// finish reclaims what the killed processes have held, and lets every job end. Hours pass in between, because
+// a job that has failed a few times has a long backoff.
+func (m *killRun) finish() {
 	m.Helper()
 	for _, queue := range []string{"mail", "shell"} {
 		m.must(0, invoke("resume", "-q", queue))
 	}
 	m.must(0, invoke("sweep", "--grace", "0s").ahead(time.Hour))
-	m.must(0, m.hand(0, "").worker("last").with("--drain", "--", "sh", "-c", quickJob).ahead(48*time.Hour))
+	m.must(0, m.client(0, "").worker("last").with("--drain", "--", "sh", "-c", quickJob).ahead(48*time.Hour))
 	m.nobodyLeft()
 	m.must(0, invoke("verify"))
 }
 
-func (m *massacre) judge() {
+func (m *killRun) judge() {
 	m.Helper()
-	jobs := make(map[ledger.JobID]*life)
+	jobs := make(map[ledger.JobID]*jobRecord)
 	var order []ledger.JobID
 	kinds := make(map[ledger.Kind]int)
 	for _, e := range m.history(db) {
@@ -253,7 +255,7 @@ func (m *massacre) judge() {
 			continue
 		}
 		if e.Kind() == ledger.KindEnqueued {
-			jobs[e.Job], order = &life{claims: make(map[string]int)}, append(order, e.Job)
+			jobs[e.Job], order = &jobRecord{claims: make(map[string]int)}, append(order, e.Job)
 		}
 		jobs[e.Job].add(e)
 	}
@@ -272,21 +274,21 @@ func (m *massacre) judge() {
 	m.judgeRuns(jobs)
 	m.Logf("%d kills, %d jobs, %v", m.kills.Load(), len(jobs), kinds)
 	if m.kills.Load() < fewKills || kinds[ledger.KindReclaimed] == 0 {
-		m.Errorf("that was no massacre")
+		m.Errorf("there were too few kills")
 	}
 }
 
-// life is what the ledger says of a job.
-type life struct {
+// jobRecord is what the ledger says about a job.
+type jobRecord struct {
 	payload, result string
 	claims          map[string]int // token → attempt
-	open            int            // claims that have not ended
+	open            int            // live claims
 	succeeded       int
-	finished        bool   // the last event says so
+	finished        bool   // according to the last event
 	winner          string // the token that succeeded
 }
 
-func (l *life) add(e ledger.Event) {
+func (l *jobRecord) add(e ledger.Event) {
 	l.finished = e.To.Final() || l.finished && e.To == 0
 	switch {
 	case e.Kind() == ledger.KindClaimed:
@@ -301,7 +303,7 @@ func (l *life) add(e ledger.Event) {
 	}
 }
 
-func (m *massacre) bodies(store *ledger.Store, id ledger.JobID) (payload, result string) {
+func (m *killRun) bodies(store *ledger.Store, id ledger.JobID) (payload, result string) {
 	m.Helper()
 	err := store.Read(m.Context(), func(tx *ledger.Tx) error {
 		j, _, err := projection.Get(m.Context(), tx, id)
@@ -317,14 +319,15 @@ func (m *massacre) bodies(store *ledger.Store, id ledger.JobID) (payload, result
 	return payload, result
 }
 
-// judgeSent: what was acknowledged is there, with what was sent; what was not is there once at most; nothing else is.
-func (m *massacre) judgeSent(jobs map[ledger.JobID]*life) {
+// judgeSent checks that what was acknowledged is stored as it was sent, that what was not acknowledged is
+// stored at most once, and that there is nothing else.
+func (m *killRun) judgeSent(jobs map[ledger.JobID]*jobRecord) {
 	m.Helper()
 	ids := make(map[string][]string)
 	for id, l := range jobs {
 		ids[l.payload] = append(ids[l.payload], string(id))
 		if _, sent := m.sent[l.payload]; !sent {
-			m.Errorf("nobody sent job %s with %q", id, l.payload)
+			m.Errorf("no process sent job %s with %q", id, l.payload)
 		}
 	}
 	extra := 0
@@ -339,8 +342,8 @@ func (m *massacre) judgeSent(jobs map[ledger.JobID]*life) {
 	m.Logf("%d sent, %d that died unacknowledged are there", len(m.sent), extra)
 }
 
-// judgeOwned: the claims and ends that a script was told of.
-func (m *massacre) judgeOwned(jobs map[ledger.JobID]*life) {
+// judgeOwned checks the claims and ends that were acknowledged to scripts.
+func (m *killRun) judgeOwned(jobs map[ledger.JobID]*jobRecord) {
 	m.Helper()
 	for token, id := range m.claims {
 		if l := jobs[ledger.JobID(id)]; l == nil || l.claims[token] == 0 {
@@ -349,11 +352,11 @@ func (m *massacre) judgeOwned(jobs map[ledger.JobID]*life) {
 			m.Errorf("job %s: the end by %s was acknowledged; the ledger has %s, %q", id, token, l.winner, l.result)
 		}
 	}
-	m.Logf("%d claims and %d ends by hand", len(m.claims), len(m.ends))
+	m.Logf("%d claims and %d ends by client", len(m.claims), len(m.ends))
 }
 
-// judgeRuns: each command belongs to a claim, and no claim ran one twice.
-func (m *massacre) judgeRuns(jobs map[ledger.JobID]*life) {
+// judgeRuns checks that each command belongs to a claim, and that no claim ran one twice.
+func (m *killRun) judgeRuns(jobs map[ledger.JobID]*jobRecord) {
 	m.Helper()
 	text, err := os.ReadFile(m.path("ran"))
 	if err != nil {
@@ -372,14 +375,14 @@ func (m *massacre) judgeRuns(jobs map[ledger.JobID]*life) {
 	}
 	for id, l := range jobs {
 		if line := fmt.Sprintf("%s %d\n", id, l.claims[l.winner]); !ran[line] && m.ends[l.winner] == "" {
-			if l.result != "of "+l.winner { // the script that sent it died before it was told
+			if l.result != "of "+l.winner { // the script that sent it was killed before the answer
 				m.Errorf("job %s succeeded by %s, and nothing ran", id, l.winner)
 			}
 		}
 	}
 }
 
-func (l *life) hasAttempt(text string) bool {
+func (l *jobRecord) hasAttempt(text string) bool {
 	for _, n := range l.claims {
 		if fmt.Sprint(n) == text {
 			return true

@@ -22,9 +22,9 @@ import (
 
 var killAll = flag.Bool("kill-all", false, "kill commands whenever they come by a step, not only the first, second, fourth, eighth… time")
 
-const db = "jobledger.db" // the name of a ledger that is given none
+const db = "jobledger.db" // the default name
 
-// exportOfOne writes the history of one job to file.
+// exportOfOne writes the history of one job to a file.
 func (r rig) exportOfOne(file string) {
 	r.Helper()
 	r.fill(func(p pantry) invocation {
@@ -51,7 +51,7 @@ func (r rig) fill(prepare func(p pantry) invocation) (i invocation) {
 	return i
 }
 
-// find returns the files of the site that hold text.
+// find returns the files of the site that contain text.
 func (r rig) find(text string) (where []string) {
 	r.Helper()
 	err := filepath.WalkDir(r.dir, func(path string, entry os.DirEntry, err error) error {
@@ -70,7 +70,7 @@ func (r rig) find(text string) (where []string) {
 	return where
 }
 
-// copied is a site like this one.
+// copied returns a copy of this site.
 func (r rig) copied() rig {
 	r.Helper()
 	to := r.TempDir()
@@ -80,9 +80,9 @@ func (r rig) copied() rig {
 	return rig{site{TB: r.TB, dir: to}, r.program}
 }
 
-// dieAtEach runs i again and again, each time on a copy of the site, and lets it die when it comes by step for the
-// first time, the second, and so on, until it does not any more and ends with code. after looks at what each death has
-// left.
+// dieAtEach runs i repeatedly, each time on a copy of the site, and kills it when it passes the failpoint
+// step for the first time, the second, and so on, until it survives and ends with code. after checks the
+// result of each kill.
 func (r rig) dieAtEach(step string, i invocation, code int, after func(r rig, got exit)) (deaths int) {
 	r.Helper()
 	for n := 1; ; n = afterwards(n) {
@@ -134,11 +134,11 @@ func afterwards(n int) int {
 	return 2 * n
 }
 
-// judge looks at what the death of i has left, sends i again, and looks once more.
+// judge checks what the kill of i has left, sends i again, and checks once more.
 func (d trial) judge(r rig, i invocation, before []ledger.Event, got exit) {
 	r.Helper()
 	all := strings.Fields(d.adds)
-	added, findings := d.added(r.copied(), before) // opening it would heal what death has left
+	added, findings := d.added(r.copied(), before) // opening it would repair what the kill has left
 	done := slices.Equal(added, all)
 	switch {
 	case !done && len(added) != 0 && !slices.Contains(d.parts, len(added)), !slices.Equal(added, all[:len(added)]):
@@ -161,7 +161,7 @@ func (d trial) judge(r rig, i invocation, before []ledger.Event, got exit) {
 	}
 }
 
-// added is the kinds of the events that were not there before.
+// added returns the kinds of the events that were not there before.
 func (d trial) added(r rig, before []ledger.Event) (kinds []string, findings []audit.Finding) {
 	r.Helper()
 	events, findings := r.inspect(db)
@@ -176,7 +176,7 @@ func TestKilledWhileCreatingLedger(t *testing.T) {
 	for name, test := range map[string]struct {
 		command invocation
 		steps   []string
-		then    int // how it ends when it is sent again and the file is there
+		then    int // its exit code when it is sent again and the file is there
 	}{
 		"backup": {invoke("backup", "new.db"), []string{"vacuumed", "linked"}, cli.ExitConflict},
 		"replay": {invoke("replay", "--until", "pos:3", "--into", "new.db"), []string{"line", "commit", "committed", "linked"}, cli.ExitConflict},
@@ -204,7 +204,8 @@ func TestKilledWhileCreatingLedger(t *testing.T) {
 	}
 }
 
-// Of many jobs that are enqueued together, whole chunks are there; sent again, because they have keys, each is there once.
+// Of many jobs that are enqueued in one call, whole chunks are stored. When they are sent again, their keys
+// make sure that each is there once.
 func TestKilledBetweenChunks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("10,000 jobs are a chunk")
@@ -230,8 +231,8 @@ func TestKilledBetweenChunks(t *testing.T) {
 
 var initSteps = []string{"made", "connected", "migrate", "migrated", "migrations"}
 
-// Whatever a death leaves of a ledger that is being made, or brought from an older schema to the newest, the next one
-// to open it makes it whole.
+// A process killed while it makes or migrates a ledger leaves a file that the next process to open it
+// completes.
 func TestKilledDuringMigration(t *testing.T) {
 	migrations, err := schema.SQLite()
 	if err != nil {
@@ -260,7 +261,7 @@ func TestKilledDuringMigration(t *testing.T) {
 	}
 }
 
-// oldLedger makes the ledger that a program had made that knew only these migrations.
+// oldLedger makes a ledger as a program with only these migrations would have.
 func (r rig) oldLedger(migrations []schema.Migration) {
 	r.Helper()
 	statements := []string{fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID), `PRAGMA journal_mode = wal`}

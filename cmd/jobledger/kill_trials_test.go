@@ -14,19 +14,19 @@ import (
 	"jobledger/projection"
 )
 
-// trial is a command that is killed at each of its steps. Whenever that is, the ledger holds all of what the command
-// does, or nothing of it; and sending the command again does what is missing, once.
+// trial is a command that is killed at each of its failpoints. Afterwards the ledger holds all of what the
+// command does, or nothing of it. Sending the command again does what is missing, once.
 type trial struct {
 	name    string
 	prepare func(p pantry) invocation // fills the ledger
-	code    int                       // with which the command ends
+	code    int                       // its exit code
 	adds    string                    // the events that it adds, in order
-	parts   []int                     // how many of these may be there alone
-	twice   string                    // what it adds to them when it is sent although it was carried out, and
-	then    int                       // how it ends then
+	parts   []int                     // how many of these may be stored without the rest
+	twice   string                    // what it adds when it is sent again although it was carried out
+	then    int                       // its exit code then
 	steps   []string
-	damaged bool        // the tables do not equal the fold until it is carried out
-	after   func(r rig) // looks at the site when it has been sent again
+	damaged bool        // the tables differ from the fold until it is carried out
+	after   func(r rig) // checks the site when it has been sent again
 }
 
 // pantry is a rig whose ledger is being filled.
@@ -44,7 +44,7 @@ func (p pantry) job(payload string) projection.Job {
 	return jobs[0].Job
 }
 
-// held is a job of a worker that will not come back.
+// held returns a job of a worker that will not come back.
 func (p pantry) held(payload string) projection.Job {
 	p.Helper()
 	p.job(payload)
@@ -62,7 +62,8 @@ func (p pantry) end(j projection.Job, c commands.Command) {
 	}
 }
 
-// Steps of every command that writes: all of them, and for commands that differ little, those that matter most.
+// The failpoints of every command that writes: all of them, and, for commands that differ little, the most
+// important ones.
 var (
 	writeSteps = []string{"begin", "begun", "list", "commit", "committed", "answer", "statement"}
 	mainSteps  = []string{"list", "commit", "committed"}

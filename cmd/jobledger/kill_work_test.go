@@ -16,14 +16,14 @@ import (
 	"jobledger/ledger"
 )
 
-// workSteps are those of a worker that takes one job and ends.
+// workSteps are the failpoints of a worker that takes one job and ends.
 var workSteps = []string{"begun", "commit", "committed", "answer", "group-begins", "group-ends", "task-begins", "child-runs", "child-ended", "task-ends"}
 
-// sayAttempt is a command that notes that it ran, does not end while there is a file "wait", and then gives the payload
-// as its result.
+// sayAttempt is a command that records that it ran, does not end while there is a file "wait", and then
+// prints the payload as its result.
 const sayAttempt = `echo $JOBLEDGER_ATTEMPT >>ran; while [ -e wait ]; do sleep 0.02; done; exec cat`
 
-// attempts are those whose command was started.
+// attempts returns the attempts whose command was started.
 func (r rig) attempts() string {
 	text, _ := os.ReadFile(r.path("ran"))
 	return strings.Join(strings.Fields(string(text)), " ")
@@ -34,7 +34,7 @@ func (r rig) enqueueOne() {
 	r.fill(func(p pantry) invocation { p.job("payload"); return invocation{} })
 }
 
-// heal is what others do when a worker has died: they sweep, and work on its job.
+// heal does what other processes do when a worker has died: it sweeps, and works on the job.
 func (r rig) heal() {
 	r.Helper()
 	r.must(0, invoke("sweep", "--grace", "0s").ahead(time.Hour))
@@ -42,8 +42,8 @@ func (r rig) heal() {
 	r.must(0, invoke("work", "-q", "mail", "--worker", "B", "--drain", "--", "sh", "-c", sayAttempt).ahead(2*time.Hour))
 }
 
-// A worker may die at any moment of a job's life: nothing that it started goes on, its claim ends once, the job
-// succeeds once, and its command runs once for each claim at most.
+// A worker may be killed at any step of a job. Nothing that it started continues, its claim ends once, the
+// job succeeds once, and its command runs at most once per claim.
 func TestKillWorkerAtEachStep(t *testing.T) {
 	for _, step := range workSteps {
 		t.Run(step, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestKillWorkerAtEachStep(t *testing.T) {
 				r.touch("wait")
 			}
 			command := invoke("work", "-q", "mail", "--worker", "A", "--once", "--", "sh", "-c", sayAttempt)
-			if step == "child-runs" { // without the death, it would not end
+			if step == "child-runs" { // without the kill it would not end
 				copied := r.copied()
 				if got := copied.do(command.dyingAt(step)); !got.killed {
 					t.Fatalf("%+v", got)
@@ -95,7 +95,7 @@ func (r rig) wantHealed(step string) {
 	}
 	fewer := 0
 	if claims == 2 && (step == "child-runs" || step == "task-begins" || step == "group-ends" || step == "answer" || step == "committed") {
-		fewer = 1 // it may have died between its claim and the start of the command
+		fewer = 1 // it may have been killed between its claim and the start of the command
 	}
 	if ran > claims || ran < claims-fewer {
 		r.Errorf("%d claims, and the command ran for %q", claims, r.attempts())
@@ -106,18 +106,18 @@ func (r rig) wantHealed(step string) {
 	}
 }
 
-// beatSteps are the steps of a worker's first heartbeat: behind its start and its claim, it is its third transaction and
-// its second turn.
-var beatSteps = map[string]bool{ // whether the heartbeat is in the ledger then
+// beatSteps are the failpoints of a worker's first heartbeat, its third transaction: the first two are its
+// start and its claim.
+var beatSteps = map[string]bool{ // by failpoint: whether the heartbeat is stored
 	"group-begins:2": false, "begun:3": false, "commit:3": false, "committed:3": true, "answer:3": true, "group-ends:2": true,
 }
 
-// A worker may die while it beats.
+// A worker may be killed during a heartbeat.
 func TestKillWorkerInHeartbeat(t *testing.T) {
 	t.Parallel()
 	workers := make(map[string]*running)
 	rigs := make(map[string]rig)
-	for step := range beatSteps { // all at the same time, since they mostly wait
+	for step := range beatSteps { // concurrently, since they mostly wait
 		r := newRig(t)
 		r.enqueueOne()
 		r.touch("wait")
@@ -143,11 +143,10 @@ func TestKillWorkerInHeartbeat(t *testing.T) {
 	}
 }
 
-// Whoever lives among the dying keeps no file open that it does not need: what it has after ten deaths is all that it
-// ever has.
+// A worker keeps no files open because of others that die: after ten deaths it has as many as ever.
 func TestKillLeaksNoOpenFiles(t *testing.T) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
-		t.Skip("only Linux tells which files a process has open")
+		t.Skip("only Linux shows which files a process has open")
 	}
 	t.Parallel()
 	r := newRig(t)
@@ -161,7 +160,7 @@ func TestKillLeaksNoOpenFiles(t *testing.T) {
 		deaths = 20
 	}
 	for n := 1; n <= deaths; n++ {
-		for _, step := range []string{"commit", "committed"} { // the latter leaves a job
+		for _, step := range []string{"commit", "committed"} { // "committed" leaves a job
 			if got := r.do(invoke("enqueue", "-q", "mail", "x").dyingAt(step)); !got.killed {
 				t.Fatalf("%+v", got)
 			}
@@ -181,7 +180,7 @@ func TestKillLeaksNoOpenFiles(t *testing.T) {
 	r.history(db)
 }
 
-// openWhenIdle is how many files processes have open once so many jobs have succeeded.
+// openWhenIdle returns how many files processes have open once so many jobs have succeeded.
 func (r rig) openWhenIdle(jobs int, processes []*running) (files int) {
 	r.Helper()
 	r.eventually(fmt.Sprintf("%d jobs are done", jobs), func() bool { return r.count(ledger.KindSucceeded) == jobs })
@@ -195,7 +194,7 @@ func (r rig) openWhenIdle(jobs int, processes []*running) (files int) {
 	return files
 }
 
-// Whoever dies in the turnstile, or with the write lock in hand, lets the next one pass.
+// A process that is killed in the write queue, or while it holds the write lock, lets the next one pass.
 func TestKilledInWriteQueue(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"gate", "turn"} {
@@ -207,7 +206,7 @@ func TestKilledInWriteQueue(t *testing.T) {
 			t.Errorf("%s: it did not line up: %+v", step, got)
 		}
 		waiting := r.start(r.cmd(invoke("enqueue", "-q", "mail", "next").dyingAt("gate=stop")))
-		r.wantStopped(waiting) // so that it has lined up
+		r.wantStopped(waiting) // it is in the queue
 		waiting.signal(syscall.SIGCONT)
 		if step == "gate" {
 			holder.signal(syscall.SIGKILL)

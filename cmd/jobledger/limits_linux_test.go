@@ -20,7 +20,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 )
 
-// outcome is how a command ended, and what it said.
+// outcome is how a command ended, and its output.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -36,14 +36,14 @@ func (s site) tell(cmd *exec.Cmd) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), strings.TrimSuffix(stdout.String(), "\n"), stderr.String()}
 }
 
-// limited is a command under a limit of sh's ulimit.
+// limited returns a command under a limit of sh's ulimit.
 func (s site) limited(limit string, words ...string) *exec.Cmd {
 	cmd := exec.Command("sh", append([]string{"-c", "ulimit " + limit + `; exec jobledger "$@"`, "sh"}, words...)...)
 	cmd.Dir = s.dir
 	return cmd
 }
 
-// refusedFor wants an answer, or an exit code with the reason and what to do about it.
+// refusedFor requires success, or an exit code with the reason and a hint.
 func (s site) refusedFor(what string, a outcome, codes ...int) {
 	s.Helper()
 	if a.code == cli.ExitOK || a.code == cli.ExitNothing {
@@ -54,7 +54,7 @@ func (s site) refusedFor(what string, a outcome, codes ...int) {
 	}
 }
 
-// keys are those of all jobs.
+// keys returns the keys of all jobs.
 func (s site) keys() (keys []string) {
 	s.Helper()
 	for line := range strings.Lines(s.run("list", "--limit", "0", "--json")) {
@@ -65,7 +65,7 @@ func (s site) keys() (keys []string) {
 	return keys
 }
 
-// acknowledged wants every job there that was, and of the others none twice.
+// acknowledged requires that every acknowledged job is there, and each of the others at most once.
 func (s site) acknowledged(keys []string) {
 	s.Helper()
 	got := s.keys()
@@ -101,7 +101,7 @@ func TestFileSizeLimitLosesNothing(t *testing.T) {
 	s.acknowledged(acknowledged)
 }
 
-// busyTime is the processor time that a process has taken.
+// busyTime returns the processor time that a process has used.
 func busyTime(t testing.TB, pid int) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -111,10 +111,10 @@ func busyTime(t testing.TB, pid int) time.Duration {
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+2:]))
 	user, _ := strconv.Atoi(fields[11])
 	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * time.Second / 100 // the clock ticks of Linux
+	return time.Duration(user+system) * time.Second / 100 // Linux counts ticks of 10 ms
 }
 
-// stuck wants a worker that cannot go on to wait for better times: alive, quiet and idle.
+// stuck requires a worker that cannot continue to wait: alive, silent and idle.
 func (p *running) stuck(text string) {
 	p.Helper()
 	p.wantSaid(text)
@@ -145,7 +145,7 @@ func (p *running) setLimit(resource int, soft uint64) {
 	}
 }
 
-// enqueueMany puts n jobs with keys into the queue mail.
+// enqueueMany enqueues n jobs with keys in the queue mail.
 func (s site) enqueueMany(n int) (keys []string) {
 	s.Helper()
 	var lines strings.Builder
@@ -171,7 +171,7 @@ func TestFileSizeLimitLiftedUnderWorker(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	keys := s.enqueueMany(20)
-	w := s.start(s.limited("-S -f 400", "work", "-q", "mail", "--", "true")) // of 512 bytes: the -wal file has no more room before long
+	w := s.start(s.limited("-S -f 400", "work", "-q", "mail", "--", "true")) // in blocks of 512 bytes: the -wal file soon has no room
 	w.stuck("input or output failed")
 	done := s.succeeded()
 	if done == 0 || done == len(keys) {
@@ -192,7 +192,7 @@ func TestOpenFileLimitIsReported(t *testing.T) {
 	s := newSite(t)
 	var acknowledged []string
 	outcomes := make(map[int]int)
-	for n := 8; n <= 20; n++ { // with fewer, Go's runtime itself cannot begin
+	for n := 8; n <= 20; n++ { // the Go runtime cannot start with fewer
 		limit, key := fmt.Sprint("-n ", n), fmt.Sprint("n", n)
 		a := s.tell(s.limited(limit, "enqueue", "-q", "mail", "--key", key, "x"))
 		s.refusedFor("enqueue with "+limit, a, cli.ExitBusy)
@@ -208,7 +208,7 @@ func TestOpenFileLimitIsReported(t *testing.T) {
 	s.acknowledged(acknowledged)
 }
 
-// openFiles is how many a process has.
+// openFiles returns how many files a process has open.
 func openFiles(t testing.TB, pid int) int {
 	t.Helper()
 	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
@@ -234,7 +234,7 @@ func TestOpenFileLimitLiftedUnderWorker(t *testing.T) {
 	}
 	w.setLimit(unix.RLIMIT_NOFILE, 1<<20)
 	s.within(time.Minute, "all jobs are done", func() bool { return s.succeeded() == 1+len(keys) })
-	if n := openFiles(t, w.Process.Pid); n > had+8 { // a reader or two more
+	if n := openFiles(t, w.Process.Pid); n > had+8 { // one or two more readers
 		t.Errorf("it has %d open files, and had %d", n, had)
 	}
 	w.signal(syscall.SIGTERM)
@@ -244,8 +244,8 @@ func TestOpenFileLimitLiftedUnderWorker(t *testing.T) {
 	s.acknowledged(keys)
 }
 
-// asNobody is a site whose commands have no rights but those of its files' modes. Root, to whom everything is
-// permitted, becomes somebody else.
+// asNobody returns a site whose commands have the rights that the modes of files give them, and no more. A
+// test that runs as root runs them as another user.
 func asNobody(t *testing.T) site {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "jobledger-test-")
@@ -260,7 +260,7 @@ func asNobody(t *testing.T) site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	syscall.ForkLock.RLock() // a command that another test starts meanwhile would hold the file open, and so busy
+	syscall.ForkLock.RLock() // a command that another test starts now would inherit the open file, and exec would fail with ETXTBSY
 	err = os.WriteFile(filepath.Join(dir, "jobledger"), program, 0o755)
 	syscall.ForkLock.RUnlock()
 	if err := errors.Join(err, os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "place"), 0o755)); err != nil {
@@ -340,7 +340,7 @@ func TestReadOnlyPlacesAreReported(t *testing.T) {
 				check(words, words[0] == "sweep" && test.reads)
 			}
 			s.chmod(".", 0o755)
-			s.chmod("jobs.db", 0o600) // and all is well again
+			s.chmod("jobs.db", 0o600) // the command works again
 			for _, words := range slices.Concat(reads, writes) {
 				if words[0] != "claim" && words[0] != "cancel" {
 					check(words, true)

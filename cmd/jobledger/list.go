@@ -1,14 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -82,9 +83,57 @@ func listFilter(c *cli.Context) (projection.Filter, error) {
 	return f, nil
 }
 
-// listPage is how many jobs one snapshot gives: a reader that is slow to take a long list, such as a pager, must
-// not hold a snapshot open.
+// listPage is how many jobs one snapshot gives. A reader that takes a long list slowly, such as a pager, must not hold a
+// snapshot open.
 const listPage = 1000
+
+// jobPages reads the jobs that filter selects, page by page, each on a snapshot of its own.
+type jobPages struct {
+	service *commands.Service
+	filter  projection.Filter
+	past    bool
+	asOf    projection.Moment // if past
+	limit   int               // 0: none
+
+	taken int
+	more  bool // there are jobs beyond limit
+	done  bool
+}
+
+// next returns the next page. After the last one, done is true.
+func (l *jobPages) next(ctx context.Context) (page []projection.Then, err error) {
+	l.filter.Limit = listPage
+	if l.limit > 0 {
+		l.filter.Limit = min(listPage, l.limit+1-l.taken) // one beyond limit, to know whether there are more
+	}
+	err = l.service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		page, err = l.read(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.done = len(page) < l.filter.Limit
+	if l.limit > 0 && l.taken+len(page) > l.limit {
+		page, l.done, l.more = page[:l.limit-l.taken], true, true
+	}
+	if l.taken += len(page); !l.done {
+		l.filter.Before = page[len(page)-1].N
+	}
+	return page, nil
+}
+
+func (l *jobPages) read(ctx context.Context, tx *ledger.Tx) ([]projection.Then, error) {
+	if l.past {
+		return projection.ListAsOf(ctx, tx, l.filter, l.asOf)
+	}
+	jobs, err := projection.List(ctx, tx, l.filter)
+	page := make([]projection.Then, len(jobs))
+	for i, j := range jobs {
+		page[i].Job = j
+	}
+	return page, err
+}
 
 // list prints up to limit jobs, 0 for all.
 func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
@@ -98,66 +147,53 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 		return err
 	}
 	then := p
-	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "STATE", State: true}, {Title: "QUEUE", Least: 8}, {Title: "TRIED"},
-		{Title: "WHEN"}, {Title: "WORKER", Least: 8}, {Title: "KEY", Least: 8}, {Title: "ERROR", Least: 8}}}
 	if past {
 		then = p.at(asOf)
-		t.Columns = slices.Insert(t.Columns, 2, cli.Column{Title: "NOW", State: true})
 	}
-	printed, more := 0, false
-	for {
-		f.Limit = listPage
-		if limit > 0 {
-			f.Limit = min(listPage, limit+1-printed) // one more, to know of it
-		}
-		var page []projection.Then
-		err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-			if past {
-				page, err = projection.ListAsOf(c.Context, tx, f, asOf)
-				return err
-			}
-			jobs, err := projection.List(c.Context, tx, f)
-			for _, j := range jobs {
-				page = append(page, projection.Then{Job: j})
-			}
-			return err
-		})
+	t := jobTable(past)
+	pages := jobPages{service: service, filter: f, past: past, asOf: asOf, limit: limit}
+	for !pages.done {
+		page, err := pages.next(c.Context)
 		if err != nil {
 			return err
 		}
-		last := len(page) < f.Limit
-		if limit > 0 && printed+len(page) > limit {
-			page, last, more = page[:limit-printed], true, true
-		}
 		for _, j := range page {
-			if p.JSON {
-				if err := p.printListedJob(j, past); err != nil {
-					return err
-				}
-				continue
+			if !p.JSON {
+				t.Add(then.jobCells(j, past)...)
+			} else if err := p.printListedJob(j, past); err != nil {
+				return err
 			}
-			cells := []string{string(j.ID), j.State.String(), j.Queue, fmt.Sprintf("%d/%d", j.Failures, j.MaxAttempts), then.sinceWhen(j.Job),
-				j.Worker.Name, j.Key, j.ErrorCode}
-			if past {
-				cells = slices.Insert(cells, 2, j.Now.String())
-			}
-			t.Add(cells...)
 		}
-		if printed += len(page); last {
-			break
-		}
-		f.Before = page[len(page)-1].N
 	}
-	switch {
-	case printed == 0:
+	if pages.taken == 0 {
 		return cli.Exitf(cli.ExitNothing, "no job matches")
-	case !p.JSON:
+	}
+	if !p.JSON {
 		err = p.PrintTable(t)
 	}
-	if err == nil && more {
+	if err == nil && pages.more {
 		return p.more("there are more than %s; --limit 0 shows all", render.Count(int64(limit), "job"))
 	}
 	return err
+}
+
+func jobTable(past bool) *cli.Table {
+	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "STATE", State: true}, {Title: "QUEUE", Least: 8},
+		{Title: "TRIED"}, {Title: "WHEN"}, {Title: "WORKER", Least: 8}, {Title: "KEY", Least: 8},
+		{Title: "ERROR", Least: 8}}}
+	if past {
+		t.Columns = slices.Insert(t.Columns, 2, cli.Column{Title: "NOW", State: true})
+	}
+	return t
+}
+
+func (p *program) jobCells(j projection.Then, past bool) []string {
+	cells := []string{string(j.ID), j.State.String(), j.Queue, fmt.Sprintf("%d/%d", j.Failures, j.MaxAttempts),
+		p.sinceWhen(j.Job), j.Worker.Name, j.Key, j.ErrorCode}
+	if past {
+		cells = slices.Insert(cells, 2, j.Now.String())
+	}
+	return cells
 }
 
 func (p *program) printListedJob(j projection.Then, past bool) error {

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"
@@ -79,7 +78,7 @@ func (p *program) logs(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	o.path, o.server = worker.LogFile(folder, o.job.ID, o.attempt, o.stderr), ledger.OnServer(p.DB)
+	o.path, o.server = worker.LogFile(folder, o.job.ID, o.attempt, o.stderr), ledger.IsServerAddress(p.DB)
 	if c.Bool("follow") {
 		return p.followOutput(c.Context, service, o)
 	}
@@ -107,9 +106,9 @@ func (o output) nothing() error {
 	err := cli.Exitf(cli.ExitNothing, "there is no %s of attempt %d of job %s", o.stream(), o.attempt, o.job.ID)
 	if o.server {
 		err = cli.Exitf(cli.ExitNothing, "on this host, %s, there is no %s of attempt %d of job %s: no %s", cli.Hostname("which has no name"), o.stream(), o.attempt, o.job.ID, o.path)
-		return cli.WithHint(err, "look on the host where it ran, as the worker's user: 'jobledger attempts --job %s' says which; or it wrote nothing, or ran with --capture none", o.job.ID)
+		return cli.WithHint(err, "look on the host where it ran, as the worker's user: 'jobledger attempts --job %s' says which; or it wrote nothing, or ran with --no-capture", o.job.ID)
 	}
-	return cli.WithHint(err, "it wrote nothing, or was no command of 'jobledger work' with this ledger, or ran with --capture none; "+
+	return cli.WithHint(err, "it wrote nothing, or was no command of 'jobledger work' with this ledger, or ran with --no-capture; "+
 		"'jobledger history %s' knows more", o.job.ID)
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"

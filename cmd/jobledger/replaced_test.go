@@ -11,10 +11,11 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 )
 
-// What people do to the file of a ledger while a worker uses it. Its place is taken by a backup, or by nothing.
+// exchanges are ways in which users replace the file of a ledger that a worker uses: by a backup, or by
+// nothing.
 var exchanges = map[string]struct {
 	do     func(s site)
-	before bool // the files beside it stay, so that whoever comes before they are gone is refused
+	before bool // the -wal and -shm files stay, so new commands are refused until they are gone
 	there  []string
 }{
 	"removed":                {func(s site) { s.remove("jobledger.db") }, true, nil},
@@ -57,7 +58,7 @@ func TestWorkLedgerReplaced(t *testing.T) {
 				}
 				x.do(s)
 				acknowledged := slices.Clone(x.there)
-				come := func(key string, refused bool) { // somebody comes and enqueues
+				come := func(key string, refused bool) { // a new command
 					t.Helper()
 					cmd := s.command("enqueue", "-q", "other", "--key", key, "x")
 					out, err := cmd.CombinedOutput()
@@ -76,7 +77,7 @@ func TestWorkLedgerReplaced(t *testing.T) {
 				w.wantSaid("hint: the file was exchanged under this process; start it again")
 				s.eventually("the command has ended", func() bool { return gone(pids) })
 				come("afterwards", x.before)
-				if x.before { // as the hint says
+				if x.before { // as the hint advises
 					s.remove("jobledger.db-wal")
 					s.remove("jobledger.db-shm")
 				}

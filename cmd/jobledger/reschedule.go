@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/commands"
 	"jobledger/projection"
 )

@@ -18,10 +18,10 @@ import (
 	"jobledger/schema"
 )
 
-// restoreSteps are those of restore alone, in their order.
+// restoreSteps are the failpoints that only restore passes, in order.
 var restoreSteps = []string{"copied", "settling", "settled", "found", "seized", "recorded", "kept", "cleared", "replaced"}
 
-// ran is one command and how it ended.
+// ran runs a command and returns how it ended.
 func (s site) ran(words ...string) exit {
 	s.Helper()
 	cmd := s.command(words...)
@@ -41,7 +41,7 @@ func (s site) wantRefused(code int, why string, words ...string) {
 	}
 }
 
-// kept are the ledgers that were replaced.
+// kept returns the paths of the ledgers that were replaced.
 func (s site) kept() []string {
 	s.Helper()
 	names, err := filepath.Glob(s.path("jobledger.db.before-*"))
@@ -51,7 +51,7 @@ func (s site) kept() []string {
 	return names
 }
 
-func (s site) unfinished() []string {
+func (s site) tempFiles() []string {
 	s.Helper()
 	names, err := filepath.Glob(s.path(".*.db.*"))
 	if err != nil {
@@ -60,8 +60,8 @@ func (s site) unfinished() []string {
 	return names
 }
 
-// Nobody can have the ledger open while another takes its name: not an idle worker, not one that was stopped, not a
-// reader.
+// A ledger that another process has open is not replaced: neither an idle worker nor a stopped one nor a
+// reader may keep using the old file.
 func TestRestoreRefusedWhileLedgerIsOpen(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -86,12 +86,12 @@ func TestRestoreRefusedWhileLedgerIsOpen(t *testing.T) {
 	w.wantExit(0)
 	s.run("restore", "b.db", "--force")
 	s.run("verify")
-	if left := s.unfinished(); len(left) > 0 || len(s.kept()) != 1 {
+	if left := s.tempFiles(); len(left) > 0 || len(s.kept()) != 1 {
 		t.Errorf("there are %q and %q", left, s.kept())
 	}
 }
 
-// A command that comes while the ledgers are exchanged waits, and finds the new one.
+// A command that starts during a restore waits, and opens the new ledger.
 func TestRestoreMakesOtherCommandsWait(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -127,11 +127,12 @@ func TestRestoreMakesOtherCommandsWait(t *testing.T) {
 	}
 }
 
-// Who is about to open the ledger counts as one who has it open, though SQLite has no lock for that yet.
+// A process that is about to open the ledger counts as one that has it open, although SQLite holds no lock
+// for it yet.
 func TestRestoreRefusedWhileLedgerIsBeingOpened(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("elsewhere who opens a ledger keeps nobody out until SQLite does")
+		t.Skip("only on Linux does opening a ledger take a lock before SQLite does")
 	}
 	r := newRig(t)
 	r.must(0, invoke("enqueue", "-q", "mail", "x"))
@@ -147,7 +148,7 @@ func TestRestoreRefusedWhileLedgerIsBeingOpened(t *testing.T) {
 	r.must(0, invoke("restore", "b.db", "--force"))
 }
 
-// What is said to be lost is counted again when nobody can write any more.
+// Restore counts the lost events a second time under the lock, when no other process can write.
 func TestRestoreCountsLateEvents(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]string{"from a command": "", "from a command that was killed": "answer"} {
@@ -165,15 +166,15 @@ func TestRestoreCountsLateEvents(t *testing.T) {
 			if got := kindsOf(r.history(db)); got != "enqueued enqueued" {
 				t.Errorf("the ledger holds %s", got)
 			}
-			if left := r.unfinished(); len(left) > 0 {
+			if left := r.tempFiles(); len(left) > 0 {
 				t.Errorf("there is %q", left)
 			}
 		})
 	}
 }
 
-// A restore that was stopped while it seized the ledger may go on when another has put a new one in its place, and what
-// is acknowledged there stays: it begins again with that one.
+// A restore that was stopped before it had the lock may continue after another restore. It starts again with
+// the new ledger, so that no acknowledged event is lost.
 func TestRestoreContinuesAfterAnotherRestore(t *testing.T) {
 	t.Parallel()
 	for step, x := range map[string]struct {
@@ -181,7 +182,7 @@ func TestRestoreContinuesAfterAnotherRestore(t *testing.T) {
 		write   string // where a command stops that writes to the new ledger meanwhile
 		code    int
 	}{
-		"settling": {invoke("restore", "b.db"), "answer", cli.ExitConflict}, // it would lose the event
+		"settling": {invoke("restore", "b.db"), "answer", cli.ExitConflict}, // the event would be lost
 		"found":    {invoke("restore", "b.db", "--force"), "commit", cli.ExitBusy},
 	} {
 		t.Run(step, func(t *testing.T) {
@@ -195,7 +196,7 @@ func TestRestoreContinuesAfterAnotherRestore(t *testing.T) {
 			w := r.start(r.cmd(invoke("enqueue", "-q", "mail", "y").dyingAt(x.write + "=stop")))
 			r.wantStopped(w)
 			if x.code == cli.ExitConflict {
-				w.signal(syscall.SIGKILL) // so that the event is in the -wal file only, and nobody has the ledger open
+				w.signal(syscall.SIGKILL) // leaves the event in the -wal file only, and the ledger closed
 				<-w.exited
 			}
 			restore.signal(syscall.SIGCONT)
@@ -207,15 +208,15 @@ func TestRestoreContinuesAfterAnotherRestore(t *testing.T) {
 			if got := kindsOf(r.history(db)); got != "enqueued restored enqueued" {
 				t.Errorf("the new ledger holds %s", got)
 			}
-			if left := r.unfinished(); len(left) > 0 {
+			if left := r.tempFiles(); len(left) > 0 {
 				t.Errorf("there is %q", left)
 			}
 		})
 	}
 }
 
-// Whenever it is cut off, there is the old ledger or the new one, whole, also what the last process of the old one
-// had left in its -wal file; and the same command again completes it.
+// A restore that is killed leaves the old ledger or the new one, whole, including what is only in the -wal
+// file of the old one. The same command completes it.
 func TestRestoreKilledAtEachStep(t *testing.T) {
 	t.Parallel()
 	const was, becomes = "enqueued enqueued enqueued", "enqueued enqueued restored"
@@ -278,18 +279,18 @@ func TestRestoreInterrupted(t *testing.T) {
 			r.must(0, invoke("backup", "b.db"))
 			r.must(0, invoke("enqueue", "-q", "mail", "y"))
 			restore := r.start(r.cmd(invoke("restore", "b.db", "--force").dyingAt("copied=5s")))
-			r.eventually("it has begun", func() bool { return len(r.unfinished()) > 0 })
+			r.eventually("it has begun", func() bool { return len(r.tempFiles()) > 0 })
 			restore.signal(sig)
 			restore.wantExit(cli.ExitUnexpected)
 			restore.wantSaid("interrupted; the ledger is as it was")
-			if got := kindsOf(r.history(db)); got != "enqueued enqueued" || len(r.unfinished()) > 0 {
-				t.Errorf("the ledger holds %s; there is %q", got, r.unfinished())
+			if got := kindsOf(r.history(db)); got != "enqueued enqueued" || len(r.tempFiles()) > 0 {
+				t.Errorf("the ledger holds %s; there is %q", got, r.tempFiles())
 			}
 		})
 	}
 }
 
-// Two at once do one after the other, or one is refused.
+// Of two concurrent restores, one waits for the other or is refused.
 func TestRestoreTwiceConcurrently(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -369,7 +370,7 @@ func TestRestoreThroughSymlink(t *testing.T) {
 	s.run("verify")
 }
 
-// The ledger that most needs a restore is the one that cannot be read.
+// A ledger that cannot be read can be replaced.
 func TestRestoreOverUnreadableLedger(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -403,7 +404,7 @@ func TestRestoreOverUnreadableLedger(t *testing.T) {
 	}
 }
 
-// A ledger of an older program is brought up to date, and then compared.
+// A ledger of an older version is migrated, then compared.
 func TestRestoreOverOlderVersion(t *testing.T) {
 	t.Parallel()
 	migrations, err := schema.SQLite()
@@ -415,14 +416,14 @@ func TestRestoreOverOlderVersion(t *testing.T) {
 	s.run("backup", "b.db")
 	s.ok(os.Remove(s.path(db)))
 	rig{s, ""}.oldLedger(migrations[:1])
-	s.run("restore", "b.db") // of which nothing is lost
+	s.run("restore", "b.db") // loses nothing
 	s.run("verify")
 	if got := s.run("events", "--kind", "restored", "--json"); !strings.Contains(got, `"events":1,"lost":0`) {
 		t.Error(got)
 	}
 }
 
-// A backup may be in use itself, or lie where nobody may write.
+// The backup may be in use, or on a read-only medium.
 func TestRestoreLeavesBackupUnchanged(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

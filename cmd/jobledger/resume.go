@@ -2,7 +2,6 @@ package main
 
 import (
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/commands"
 )
 

@@ -21,8 +21,8 @@ import (
 	"jobledger/projection/audit"
 )
 
-// BenchmarkLargeWhole does what goes through the whole of a ledger of a million events. Run it with
-// go test ./cmd/jobledger -run '^$' -bench LargeWhole -benchtime 1x [-large FILE].
+// BenchmarkLargeWhole runs the operations that read a whole ledger, with a million events. Run it with go
+// test ./cmd/jobledger -run '^$' -bench LargeWhole -benchtime 1x [-large FILE].
 func BenchmarkLargeWhole(b *testing.B) {
 	g := openLarge(b)
 	b.Logf("%d events", g.tail)
@@ -101,7 +101,8 @@ func (g *large) export(b *testing.B, path string) {
 	}
 }
 
-// rebuild mends a copy in which 1,000 rows are wrong, and reports for how long others waited for the write lock at most.
+// rebuild repairs a copy in which 1,000 rows are wrong, and reports the longest time for which another writer
+// waited.
 func (g *large) rebuild(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "damaged.db")
 	if _, err := g.store.Vacuum(b.Context(), path); err != nil {
@@ -132,7 +133,7 @@ func (g *large) rebuild(b *testing.B) {
 	b.ReportMetric(float64(worst.Milliseconds()), "lock-ms")
 }
 
-// longestWait writes again and again, and returns how long it took at most.
+// longestWait writes repeatedly and returns the longest time that a write took.
 func longestWait(ctx context.Context, s *commands.Service, end *atomic.Bool) (worst time.Duration) {
 	w := ledger.Worker{Name: "other", Boot: "01KDY9FY88BT00000000000099"}
 	for !end.Load() {
@@ -146,7 +147,7 @@ func longestWait(ctx context.Context, s *commands.Service, end *atomic.Bool) (wo
 	return worst
 }
 
-// peakMemory is how much this process has had at most, in MiB; 0 where the system does not tell.
+// peakMemory returns the peak memory of this process in MiB; 0 where the system does not report it.
 func peakMemory() float64 {
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {

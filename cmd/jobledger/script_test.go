@@ -107,7 +107,7 @@ func ledgerOf(env *testscript.Env, dsn string) error {
 		env.Setenv("LOGS", filepath.Join(env.WorkDir, cli.DefaultDB+".logs"))
 		return nil
 	}
-	address, err := ledger.Address(dsn)
+	address, err := ledger.ServerAddress(dsn)
 	env.Setenv("JOBLEDGER_DB", dsn)
 	env.Setenv("LEDGER", address)
 	env.Setenv("LOGS", filepath.Join(env.WorkDir, "state", "jobledger", address[strings.LastIndexByte(address, '/')+1:]))
@@ -119,7 +119,7 @@ func anew(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: anew")
 	}
-	if dsn := ts.Getenv("JOBLEDGER_DB"); ledger.OnServer(dsn) {
+	if dsn := ts.Getenv("JOBLEDGER_DB"); ledger.IsServerAddress(dsn) {
 		_, err := printed(dsn, "SET client_min_messages TO warning; DROP SCHEMA IF EXISTS jobledger CASCADE")
 		ts.Check(err)
 		return
@@ -154,7 +154,7 @@ func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: sql file statement")
 	}
 	dsn := ts.Getenv("JOBLEDGER_DB")
-	if args[0] != cli.DefaultDB || !ledger.OnServer(dsn) {
+	if args[0] != cli.DefaultDB || !ledger.IsServerAddress(dsn) {
 		dsn = ts.MkAbs(args[0])
 	}
 	out, err := printed(dsn, args[1])
@@ -171,7 +171,7 @@ func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 
 // printed is what a shell of the ledger's database prints for statements: the rows as sqlite3 and psql -At do.
 func printed(dsn, statements string) (string, error) {
-	if ledger.OnServer(dsn) {
+	if ledger.IsServerAddress(dsn) {
 		return printedByServer(dsn, statements)
 	}
 	db, err := sql.Open("sqlite", dsn)

@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// sight is what everybody on the machine, and what this user, can see of a process.
+// sight is what all users of the machine, and this user, can see of a process.
 type sight struct {
 	pid              int
-	cmdline, environ string // its words, and NAME=VALUE; each ends with a NUL
+	cmdline, environ string // arguments, and NAME=VALUE; each ends with a NUL
 }
 
-// processesIn are those whose working folder is dir: a worker, its supervising parents, and its commands.
+// processesIn returns the processes whose working folder is dir: a worker, its supervisors, and its commands.
 func processesIn(t testing.TB, dir string) (found []sight) {
 	t.Helper()
 	folders, err := filepath.Glob("/proc/[0-9]*")
@@ -33,14 +33,14 @@ func processesIn(t testing.TB, dir string) (found []sight) {
 		environ, err2 := os.ReadFile(folder + "/environ")
 		p := sight{cmdline: string(cmdline), environ: string(environ)}
 		if _, err := fmt.Sscanf(folder, "/proc/%d", &p.pid); err != nil || err1 != nil || err2 != nil || len(environ) == 0 {
-			continue // it has ended, or becomes another program
+			continue // it has ended, or is in an exec
 		}
 		found = append(found, p)
 	}
 	return found
 }
 
-// shownBy says which of the words stand in what a process shows.
+// shownBy returns those of the words that a process shows.
 func (p sight) shownBy(words map[string]string) (found []string) {
 	for name, word := range words {
 		if strings.Contains(p.cmdline, word) {
@@ -54,13 +54,13 @@ func (p sight) shownBy(words map[string]string) (found []string) {
 	return found
 }
 
-// A payload reaches the command on its standard input and nowhere else. The token that lets one write is in the command's
-// environment, which only this user can read, and never among the arguments, which everybody can. A secret of the
-// worker's own goes no further than --env lets it.
+// A payload reaches the command on its standard input and nowhere else. The token that permits writes is in
+// the environment of the command, which only this user can read, and never among the arguments, which all
+// users can read. A secret in the environment of the worker is passed on only by --env.
 func TestPayloadIsOnStdinOnly(t *testing.T) {
 	for name, test := range map[string]struct {
-		start     string   // a shell line in the folder of the ledger
-		processes []string // each process, and what of the secrets it shows
+		start     string   // a shell command, run in the folder of the ledger
+		processes []string // each process, with the secrets that it shows
 	}{
 		"work": {`exec jobledger work -q mail --env API_KEY -- sh ./command`,
 			[]string{"command: key in the environment, token in the environment", "supervisor:", "worker: key in the environment, other in the environment"}},
@@ -102,13 +102,13 @@ func TestPayloadIsOnStdinOnly(t *testing.T) {
 					role = "command"
 				case strings.HasSuffix(p.cmdline, "\x00supervise\x00"):
 					role = "supervisor"
-				case !strings.HasPrefix(p.cmdline, "jobledger\x00"): // what the command waits with
+				case !strings.HasPrefix(p.cmdline, "jobledger\x00"): // the sleep of the command
 					continue
 				}
 				got = append(got, strings.TrimSpace(role+": "+strings.Join(p.shownBy(words), ", ")))
 			}
 			slices.Sort(got)
-			if got := slices.Compact(got); !slices.Equal(got, test.processes) { // a shell that starts another program is two shells for a moment
+			if got := slices.Compact(got); !slices.Equal(got, test.processes) { // a shell that starts a program is two processes for a moment
 				t.Errorf("got  %q\nwant %q", got, test.processes)
 			}
 			s.touch("go")
@@ -122,7 +122,8 @@ func TestPayloadIsOnStdinOnly(t *testing.T) {
 	}
 }
 
-// A payload among the arguments or in the environment is seen, or the test above would see nothing.
+// A payload among the arguments or in the environment is detected; otherwise the test above would prove
+// nothing.
 func TestPayloadLeakIsDetected(t *testing.T) {
 	t.Parallel()
 	s := site{TB: t, dir: t.TempDir()}

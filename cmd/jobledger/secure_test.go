@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// openToOthers are the files and folders below root that anybody but their owner may read, write or enter, and the names
-// of all the others.
+// openToOthers returns the files and folders below root that other users may read, write or enter, and the
+// names of all others.
 func openToOthers(t testing.TB, root string) (open, closed []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -41,8 +41,8 @@ func openToOthers(t testing.TB, root string) (open, closed []string) {
 	return open, closed
 }
 
-// Every file that the program makes is for its owner only, even where the umask would let everybody in: it holds payloads,
-// or lets whoever can write it run jobs.
+// Every file that the program makes is for its owner only, even if the umask would allow more: it holds
+// payloads, or lets whoever can write it run jobs.
 func TestFileModesOwnerOnly(t *testing.T) {
 	t.Parallel()
 	s := site{TB: t, dir: t.TempDir()}
@@ -61,7 +61,8 @@ func TestFileModesOwnerOnly(t *testing.T) {
 	}
 	run("", "init")
 	run(`{"payload":"x"}`+"\n", "enqueue", "-q", "mail", "--jsonl", "-")
-	// While somebody else writes, processes line up, and while the command runs, every file of a live ledger is there.
+	// While another process writes, processes queue for the lock; while the command runs, every file of a live
+	// ledger exists.
 	s.atTheTurnstile(generous("enqueue", "-q", "later", "--delay", "1h", "y"))
 	w := s.start(generous("work", "-q", "mail", "--", "sh", "-c", "echo out; echo err >&2; "+untilGo))
 	s.pids("begun", 1)
@@ -86,7 +87,7 @@ func TestFileModesOwnerOnly(t *testing.T) {
 	if got, want := len(closed), 21; got != want {
 		t.Errorf("%d files and folders, want %d:\n%s", got, want, strings.Join(closed, "\n"))
 	}
-	if got := strings.Join(open, "\n"); got != "-rw-rw-rw- begun" { // the command's own, which shows what the umask is
+	if got := strings.Join(open, "\n"); got != "-rw-rw-rw- begun" { // the command's own file, which shows the umask
 		t.Errorf("open to others:\n%s", got)
 	}
 	s.touch("go")
@@ -100,7 +101,8 @@ func TestFileModesOwnerOnly(t *testing.T) {
 	s.run("verify")
 }
 
-// atTheTurnstile runs cmd while another program holds the write lock, which it lets go when cmd lines up for it.
+// atTheTurnstile runs cmd while another program holds the write lock, which it releases when cmd is in the
+// write queue.
 func (s site) atTheTurnstile(cmd *exec.Cmd) {
 	s.Helper()
 	db, err := sql.Open("sqlite", s.path("jobledger.db"))
@@ -123,7 +125,7 @@ func (s site) atTheTurnstile(cmd *exec.Cmd) {
 	p.wantExit(0)
 }
 
-// A file that others may read is found, or the test above would find nothing.
+// A file that others may read is found; otherwise the test above would prove nothing.
 func TestFileModesCheckFindsOthers(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]fs.FileMode{"mine": 0o600, "read": 0o640, "written": 0o602} {
@@ -141,7 +143,7 @@ func TestFileModesCheckFindsOthers(t *testing.T) {
 	}
 }
 
-// What passes through a queue is nobody's business but its owner's: what goes wrong is told without it.
+// Error texts and logs do not contain the payloads, results and tokens of jobs.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -181,7 +183,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 	fails("", "list", "--db", "postgres://ada:"+secret+"@localhost/jobs")
 
-	// The worker tells what becomes of jobs, and nothing of what is in them.
+	// The worker logs what becomes of jobs, and nothing of their content.
 	for i := range 4 {
 		s.enqueue("--max-attempts", "1", fmt.Sprint(i, secret))
 	}

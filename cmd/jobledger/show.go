@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -111,79 +111,103 @@ func jobThen(ctx context.Context, tx *ledger.Tx, text string, m projection.Momen
 }
 
 func (p *program) printJob(j shownJob) error {
-	events := j.events
-	refused := 0
-	for _, e := range events {
-		if e.Kind() == ledger.KindRefused {
-			refused++
-		}
-	}
-	history := render.Count(int64(len(events)), "event")
-	if refused > 0 {
-		history += fmt.Sprintf(", %d of them refused", refused)
-	}
-	pairs := [][2]string{
-		{"job", string(j.ID)}, {"state", j.State.String()}, {"state now", j.now.String()}, {"queue", j.Queue}, {"key", j.Key}, {"tags", tagText(j.Tags)},
-		{"priority", fmt.Sprint(j.Priority)}, {"version", j.Version}, {"requires", strings.Join(j.Requires, ", ")},
-		{"attempts", fmt.Sprintf("%d (failed: %d of %d allowed)", j.Attempt, j.Failures, j.MaxAttempts)},
-	}
-	add := func(name, value string) { pairs = append(pairs, [2]string{name, value}) }
-	if j.MaxRuntime > 0 {
-		add("max runtime", render.Duration(j.MaxRuntime))
-	}
-	now := p.Now()
-	dated := func(name string, at ...ledger.Event) {
-		for _, e := range at {
-			add(name, fmt.Sprintf("%s (%s) by %s", render.Time(p.Local(e.At)), render.Age(e.At, now), e.Actor))
-		}
-	}
-	if len(events) > 0 {
-		dated("enqueued", events[0])
-	}
-	if j.State == ledger.Queued {
-		add("run at", fmt.Sprintf("%s (%s)", render.Time(p.Local(j.RunAt)), render.Age(j.RunAt, now)))
-	}
-	if j.Worker.Name != "" {
-		name := "last owner"
-		if j.State.Held() {
-			name = "owner"
-		}
-		add(name, fmt.Sprintf("%s (%s)", j.Worker.Name, render.Process(j.Worker)))
-		add("claimed", fmt.Sprintf("%s (%s)", render.Time(p.Local(j.ClaimedAt)), render.Age(j.ClaimedAt, now)))
-	}
-	if j.State.Held() {
-		add("last beat", fmt.Sprintf("%s (%s)", render.Time(p.Local(j.HeartbeatAt)), render.Age(j.HeartbeatAt, now)))
-		left := "ends " + render.Age(j.LeaseUntil, now)
-		if j.LeaseUntil.Before(now) {
-			left = "ran out " + render.Age(j.LeaseUntil, now) + ", not swept yet"
-		}
-		add("lease", fmt.Sprintf("%s (%s)", render.Time(p.Local(j.LeaseUntil)), left))
-	}
-	if j.Progress != nil {
-		add("progress", render.Percent(*j.Progress))
-	}
-	add("note", j.Note)
-	if !j.FinishedAt.IsZero() {
-		add("finished", fmt.Sprintf("%s (%s)", render.Time(p.Local(j.FinishedAt)), render.Age(j.FinishedAt, now)))
-	}
-	add("last error", j.ErrorCode)
-	switch {
-	case j.Erased:
-		add("payload", "(erased)")
-	default:
-		add("payload", p.shortened(j.Payload))
-		if j.Result != nil {
-			add("result", p.shortened(j.Result))
-		}
-	}
-	add("history", history)
-	if err := p.PrintPairs(pairs...); err != nil || j.ErrorDetail == "" {
+	pairs := jobPairs{program: p}
+	pairs.identity(j)
+	pairs.times(j)
+	pairs.outcome(j)
+	if err := p.PrintPairs(pairs.all...); err != nil || j.ErrorDetail == "" {
 		return err
 	}
 	if _, err := p.Stdout.WriteString("error detail\n"); err != nil {
 		return err
 	}
 	return p.printBlock(j.ErrorDetail)
+}
+
+// jobPairs are the names and values that show prints of a job.
+type jobPairs struct {
+	*program
+	all [][2]string
+}
+
+func (b *jobPairs) add(name, value string) { b.all = append(b.all, [2]string{name, value}) }
+
+// at adds a moment with its distance from now.
+func (b *jobPairs) at(name string, t time.Time) {
+	b.add(name, fmt.Sprintf("%s (%s)", render.Time(b.Local(t)), render.Age(t, b.Now())))
+}
+
+func (b *jobPairs) identity(j shownJob) {
+	b.add("job", string(j.ID))
+	b.add("state", j.State.String())
+	b.add("state now", j.now.String())
+	b.add("queue", j.Queue)
+	b.add("key", j.Key)
+	b.add("tags", tagText(j.Tags))
+	b.add("priority", fmt.Sprint(j.Priority))
+	b.add("version", j.Version)
+	b.add("requires", strings.Join(j.Requires, ", "))
+	b.add("attempts", fmt.Sprintf("%d (failed: %d of %d allowed)", j.Attempt, j.Failures, j.MaxAttempts))
+	if j.MaxRuntime > 0 {
+		b.add("max runtime", render.Duration(j.MaxRuntime))
+	}
+}
+
+func (b *jobPairs) times(j shownJob) {
+	now := b.Now()
+	if len(j.events) > 0 {
+		e := j.events[0]
+		b.add("enqueued", fmt.Sprintf("%s (%s) by %s", render.Time(b.Local(e.At)), render.Age(e.At, now), e.Actor))
+	}
+	if j.State == ledger.Queued {
+		b.at("run at", j.RunAt)
+	}
+	if j.Worker.Name != "" {
+		name := "last owner"
+		if j.State.Held() {
+			name = "owner"
+		}
+		b.add(name, fmt.Sprintf("%s (%s)", j.Worker.Name, render.Process(j.Worker)))
+		b.at("claimed", j.ClaimedAt)
+	}
+	if j.State.Held() {
+		b.at("last beat", j.HeartbeatAt)
+		left := "ends " + render.Age(j.LeaseUntil, now)
+		if j.LeaseUntil.Before(now) {
+			left = "ran out " + render.Age(j.LeaseUntil, now) + ", not swept yet"
+		}
+		b.add("lease", fmt.Sprintf("%s (%s)", render.Time(b.Local(j.LeaseUntil)), left))
+	}
+}
+
+func (b *jobPairs) outcome(j shownJob) {
+	if j.Progress != nil {
+		b.add("progress", render.Percent(*j.Progress))
+	}
+	b.add("note", j.Note)
+	if !j.FinishedAt.IsZero() {
+		b.at("finished", j.FinishedAt)
+	}
+	b.add("last error", j.ErrorCode)
+	if j.Erased {
+		b.add("payload", "(erased)")
+	} else {
+		b.add("payload", b.shortened(j.Payload))
+		if j.Result != nil {
+			b.add("result", b.shortened(j.Result))
+		}
+	}
+	refused := 0
+	for _, e := range j.events {
+		if e.Kind() == ledger.KindRefused {
+			refused++
+		}
+	}
+	history := render.Count(int64(len(j.events)), "event")
+	if refused > 0 {
+		history += fmt.Sprintf(", %d of them refused", refused)
+	}
+	b.add("history", history)
 }
 
 func tagText(tags map[string]string) string {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// strike lets faults happen until the end of the load, and returns when all have been undone. It goes through all kinds
-// once, and then on at random.
+// strike makes faults happen until the end of the load, and returns when all have been undone. It goes
+// through all kinds once, then continues at random.
 func (s *soak) strike() {
 	faults := []func(*rand.Rand){
 		s.killWorker, s.stopForLong, s.killCommand, s.killJob, s.stopCommand, s.fillDisk, s.killParent, s.limitFiles,
@@ -36,7 +36,7 @@ func (s *soak) strike() {
 	}
 }
 
-// victim is a process that runs and has a role for which ok says yes. Never the steady worker.
+// victim returns a running process with a role for which ok returns true; never the steady worker.
 func (s *soak) victim(dice *rand.Rand, ok func(role string) bool) *soakProcess {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,11 +71,12 @@ func (s *soak) kill(p *soakProcess) {
 	}
 }
 
-// stopForLong outlasts a lease, stopForShort does not; stopCommand meets a command anywhere, with the write lock too.
+// stopForLong outlasts a lease, stopForShort does not. stopCommand stops a command anywhere, even while it
+// holds the write lock.
 func (s *soak) stopForLong(dice *rand.Rand) {
 	upTo := 2 * soakLease
 	if !s.short {
-		upTo = 6 * soakLease // long enough for somebody else to have the job by then
+		upTo = 6 * soakLease // long enough for another worker to get the job
 	}
 	s.freeze(s.victim(dice, lasting), soakLease+time.Duration(dice.Int64N(int64(upTo))))
 }
@@ -95,7 +96,7 @@ func (s *soak) freeze(p *soakProcess, d time.Duration) {
 	s.pause(d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.began, p.frozen = p.began.Add(time.Since(p.frozen)), time.Time{} // it is none the wiser
+	p.began, p.frozen = p.began.Add(time.Since(p.frozen)), time.Time{} // the pause does not count
 	_ = p.Process.Signal(syscall.SIGCONT)
 }
 
@@ -110,7 +111,7 @@ func (s *soak) halted(p *soakProcess) bool {
 	return true
 }
 
-// killJob kills the command of a job, killParent the supervising parent of one.
+// killJob kills the command of a job; killParent kills the supervisor of one.
 func (s *soak) killJob(dice *rand.Rand) {
 	if parent := s.someParent(dice); parent > 0 {
 		for _, job := range childrenOf(parent) {
@@ -119,8 +120,8 @@ func (s *soak) killJob(dice *rand.Rand) {
 	}
 }
 
-// killParent stops the command first, so that it starts nothing more, and takes with it what that has started: nobody
-// else would find it now.
+// killParent stops the command first, so that it starts nothing more, and also kills what it has started: no
+// other process would find that.
 func (s *soak) killParent(dice *rand.Rand) {
 	parent := s.someParent(dice)
 	if parent == 0 {
@@ -140,7 +141,7 @@ func (s *soak) killParent(dice *rand.Rand) {
 	}
 }
 
-// someParent is a supervising parent, of any worker, or 0.
+// someParent returns a supervisor of any worker, or 0.
 func (s *soak) someParent(dice *rand.Rand) int {
 	s.mu.Lock()
 	var parents []int
@@ -150,7 +151,7 @@ func (s *soak) someParent(dice *rand.Rand) int {
 		}
 	}
 	s.mu.Unlock()
-	parents = slices.DeleteFunc(parents, func(pid int) bool { // a shell has other children too
+	parents = slices.DeleteFunc(parents, func(pid int) bool { // a shell has other children, too
 		cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		return !strings.HasSuffix(string(cmdline), "\x00supervise\x00")
 	})
@@ -161,7 +162,7 @@ func (s *soak) someParent(dice *rand.Rand) int {
 	return parents[dice.IntN(len(parents))]
 }
 
-// killOther kills a process that some worker has started: one whose folder is the ledger's.
+// killOther kills a process that some worker has started: one whose folder is that of the ledger.
 func (s *soak) killOther(pid int, what string) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -189,7 +190,7 @@ func childrenOf(pid int) (children []int) {
 	return children
 }
 
-// fillDisk makes the ledger's disk as small as what is on it, for a while.
+// fillDisk shrinks the disk of the ledger to its content for a while.
 func (s *soak) fillDisk(dice *rand.Rand) {
 	if s.disk == 0 || !s.filling.TryLock() {
 		return
@@ -203,7 +204,7 @@ func (s *soak) fillDisk(dice *rand.Rand) {
 			return
 		}
 		used := int64(st.Blocks-st.Bfree) * st.Bsize
-		if unix.Mount("disk", s.dir, "tmpfs", unix.MS_REMOUNT, diskSize(used+room)) == nil { // else there is more by now
+		if unix.Mount("disk", s.dir, "tmpfs", unix.MS_REMOUNT, diskSize(used+room)) == nil { // fails if the content has grown
 			s.counted("times the disk was full", 1)
 			break
 		}
@@ -214,7 +215,7 @@ func (s *soak) fillDisk(dice *rand.Rand) {
 	}
 }
 
-// limitFiles lets a worker or a command write to no file beyond 16 KiB, for a while.
+// limitFiles limits the files of a worker or a command to 16 KiB for a while.
 func (s *soak) limitFiles(dice *rand.Rand) {
 	p := s.victim(dice, func(string) bool { return true })
 	if p == nil {

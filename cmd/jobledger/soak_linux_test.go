@@ -28,19 +28,19 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// The soak: real processes of the program work on one ledger, as on a bad day that does not end. They are killed and
-// stopped at any moment, and now and then the disk is full. In the end everything that was acknowledged must be there,
-// every job must have come to its end, none may have run twice at once, and nothing may be left behind.
+// The soak runs real processes of the program on one ledger. They are killed and stopped at any moment, and now and then
+// the disk is full. At the end, everything that was acknowledged must be stored, every job must have ended, none may
+// have run twice at once, and no process or file may be left.
 //
 //	go test ./cmd/jobledger -v -run Soak -soak 10m
 //
 // prints a table of what happened. Without -soak it lasts a few seconds.
 
 const (
-	soakLease   = time.Second   // the shortest there is, so that many run out
-	soakReserve = time.Minute   // for what comes after the load: the last jobs, and the checks
+	soakLease   = time.Second   // the shortest allowed, so that many run out
+	soakReserve = time.Minute   // for the last jobs and the checks after the load
 	soakInside  = "SOAK_INSIDE" // set in the process that has namespaces of its own
-	soakNotes   = "SOAK_NOTES"  // the folder where the jobs' commands write down what they do
+	soakNotes   = "SOAK_NOTES"  // the folder where the jobs' commands record what they do
 )
 
 func TestSoak(t *testing.T) {
@@ -64,8 +64,9 @@ func TestSoak(t *testing.T) {
 	s.wantFaults()
 }
 
-// soakElsewhere runs the soak in a process that is the first one in namespaces of its own: what it starts ends with it,
-// whatever happens, and it can mount a disk that is small enough to be full. False where the system does not permit that.
+// soakElsewhere runs the soak in a process that is the first one of its own namespaces. What it starts ends
+// with it, and it can mount a disk that is small enough to fill. It returns false where the system does not
+// permit that.
 func soakElsewhere(t *testing.T, d time.Duration) bool {
 	exe, err := os.Executable()
 	if err != nil {
@@ -80,7 +81,7 @@ func soakElsewhere(t *testing.T, d time.Duration) bool {
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
-	runtime.LockOSThread() // the death that Pdeathsig speaks of is this thread's
+	runtime.LockOSThread() // Pdeathsig refers to the end of this thread
 	defer runtime.UnlockOSThread()
 	err = cmd.Run()
 	exit, exited := errors.AsType[*exec.ExitError](err)
@@ -95,40 +96,40 @@ func soakElsewhere(t *testing.T, d time.Duration) bool {
 	return false
 }
 
-// soakNoDisk is the exit code of a process whose namespaces are of no use.
+// soakNoDisk is the exit code of a process that cannot use its namespaces.
 const soakNoDisk = 99
 
 type digest = [sha256.Size]byte
 
 // soak is one soak, or its checks.
 type soak struct {
-	site          // its folder holds nothing but the ledger
+	site          // its folder holds only the ledger
 	notes  string // a folder on another disk, which is never full
 	seed   uint64
-	short  bool  // no job outlasts a lease by far
+	short  bool  // no job takes much longer than a lease
 	disk   int64 // the size of the ledger's disk in bytes; 0: it cannot be filled
 	under  context.Context
 	stop   context.CancelFunc // ends the load
-	steady *soakProcess       // the worker that no fault strikes
+	steady *soakProcess       // the worker without faults
 	ghost  claimed            // a claim whose owner is silent until the end
 
-	ready  atomic.Int64 // jobs, when last looked
+	ready  atomic.Int64 // jobs, at the last poll
 	wal    atomic.Int64 // the largest -wal file seen
 	began  time.Time
 	lasted time.Duration // the load
-	files  int           // open in the steady worker in the end
+	files  int           // open in the steady worker at the end
 	memory int64         // of it, in bytes
 
 	filling sync.Mutex // while the disk is full
 
-	mu    sync.Mutex // for all that follows
-	live  map[*soakProcess]bool
-	sent  map[string]digest // of the payload of each job, by its name, whether it was acknowledged or not
-	acks  []ack
-	cut   map[string]time.Time // when a job was last cancelled
-	wrong []string             // what should not have happened
-	count map[string]int       // what happened, see table
-	told  recorded             // by the ledger, in the end
+	mu      sync.Mutex // guards what follows
+	live    map[*soakProcess]bool
+	sent    map[string]digest // of the payload of each job, by its name, whether it was acknowledged or not
+	acks    []ack
+	cut     map[string]time.Time // when a job was last cancelled
+	wrong   []string             // what should not have happened
+	count   map[string]int       // what happened, see table
+	history recorded             // what the ledger says at the end
 }
 
 func newSoak(t *testing.T, seed uint64) *soak {
@@ -165,7 +166,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	return s
 }
 
-// haveDisk gives the ledger a disk of its own, and this process, the first of its kind, a /proc.
+// haveDisk mounts a disk for the ledger, and /proc for this process, the first of its namespace.
 func (s *soak) haveDisk(d time.Duration) {
 	s.disk = 512<<20 + int64(d.Seconds())<<22 // more than it will need
 	for _, m := range []struct {
@@ -186,8 +187,8 @@ func (s *soak) haveDisk(d time.Duration) {
 
 func diskSize(bytes int64) string { return "mode=700,size=" + strconv.FormatInt(bytes, 10) }
 
-// dice are for the n-th of those who throw them for some purpose. The same seed gives the same throws, though what
-// comes of them is also a matter of time.
+// dice returns the random source of the n-th user with some purpose. The same seed gives the same numbers;
+// the result also depends on timing.
 func (s *soak) dice(purpose string, n int) *rand.Rand {
 	var seed [32]byte
 	binary.BigEndian.PutUint64(seed[:], s.seed)
@@ -198,7 +199,7 @@ func (s *soak) dice(purpose string, n int) *rand.Rand {
 
 func (s *soak) underLoad() bool { return s.under.Err() == nil }
 
-// pause waits, though not past the end of the load.
+// pause waits, but not longer than the load lasts.
 func (s *soak) pause(d time.Duration) {
 	select {
 	case <-s.under.Done():
@@ -206,14 +207,14 @@ func (s *soak) pause(d time.Duration) {
 	}
 }
 
-// faulty notes what should not have happened.
+// faulty records a violation.
 func (s *soak) faulty(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.wrong) < 30 {
 		s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
 	} else {
-		s.stop() // more of the same says no more
+		s.stop() // more violations add nothing
 	}
 }
 
@@ -228,15 +229,15 @@ type soakProcess struct {
 	*exec.Cmd
 	role   string
 	stderr talk
-	log    *os.File // a copy of that, for whoever looks into it afterwards
+	log    *os.File // a copy of that, for debugging
 
 	// Under soak.mu.
 	killed bool      // by a fault
-	began  time.Time // later by as long as it was stopped
+	began  time.Time // plus the time for which it was stopped
 	frozen time.Time // since when it is stopped
 }
 
-// begin starts the program. In the end, call end.
+// begin starts the program. The caller calls end.
 func (s *soak) begin(role string, stdin io.Reader, stdout io.Writer, words ...string) *soakProcess {
 	p := &soakProcess{Cmd: s.command(words...), role: role, began: time.Now()}
 	if words[0] == "sh" {
@@ -268,7 +269,8 @@ func (s *soak) launch(p *soakProcess) error {
 	return err
 }
 
-// end waits for the end of p. Its exit code must be 0, 75 or one of the others; it is -1 if a fault has killed it.
+// end waits for the end of p. Its exit code must be 0, 75 or one of the others; it is -1 if a fault has
+// killed it.
 func (s *soak) end(p *soakProcess, others ...int) (code int) {
 	if p == nil {
 		return -1
@@ -287,7 +289,7 @@ func (s *soak) end(p *soakProcess, others ...int) (code int) {
 	case code == cli.ExitBusy:
 		s.counted("busy", 1)
 		if strings.Contains(said, "disk is full") {
-			s.counted("told that the disk is full", 1)
+			s.counted("refused because the disk was full", 1)
 		}
 	case code == 0 && err == nil, code == -1 && killed, slices.Contains(others, code):
 	default:
@@ -303,7 +305,7 @@ func (s *soak) do(role, stdin string, words []string, others ...int) (stdout str
 	return strings.TrimSuffix(out.String(), "\n"), code
 }
 
-// endAll kills what is left of the processes that the soak has started, which is nothing unless it was broken off.
+// endAll kills the processes of the soak that are left: none, unless it was cancelled.
 func (s *soak) endAll() {
 	s.stop()
 	s.mu.Lock()
@@ -313,7 +315,7 @@ func (s *soak) endAll() {
 	}
 }
 
-// putUnderLoad lets everybody at the ledger for so long.
+// putUnderLoad runs all users of the ledger for so long.
 func (s *soak) putUnderLoad(d time.Duration) {
 	s.began = time.Now()
 	s.steady = s.startWorker("steady", 4)
@@ -325,16 +327,16 @@ func (s *soak) putUnderLoad(d time.Duration) {
 	load.Go(s.watch)
 	faults.Go(s.strike)
 	s.pause(d)
-	for !s.isOne() && time.Since(s.began) < d+soakReserve/2 { // a machine that is slow to start anybody
+	for !s.isOne() && time.Since(s.began) < d+soakReserve/2 { // a machine that starts processes slowly
 		s.pause(50 * time.Millisecond)
 	}
 	s.stop()
-	faults.Wait() // what it has stopped goes on
+	faults.Wait() // it continues what it has stopped
 	load.Wait()
 	s.lasted = time.Since(s.began)
 }
 
-// isOne reports whether everybody has had a turn that a soak takes.
+// isOne reports whether everything has happened that a soak requires.
 func (s *soak) isOne() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -344,9 +346,9 @@ func (s *soak) isOne() bool {
 	return kills > 0 && stops > 0 && len(s.acks) > 0 && err == nil || len(s.wrong) > 0
 }
 
-// watch looks at what must not grow, and says each minute how far it is.
+// watch checks what must not grow, and logs the progress each minute.
 func (s *soak) watch() {
-	for told := time.Now(); s.underLoad(); s.pause(100 * time.Millisecond) {
+	for logged := time.Now(); s.underLoad(); s.pause(100 * time.Millisecond) {
 		s.reap()
 		if info, err := os.Stat(s.path("jobledger.db-wal")); err == nil && info.Size() > s.wal.Load() {
 			s.wal.Store(info.Size())
@@ -358,8 +360,8 @@ func (s *soak) watch() {
 			}
 			s.ready.Store(ready)
 		}
-		if time.Since(told) > time.Minute {
-			told = time.Now()
+		if time.Since(logged) > time.Minute {
+			logged = time.Now()
 			s.mu.Lock()
 			s.Logf("%v: %d jobs sent, %d ready, %d wrong", time.Since(s.began).Round(time.Second), len(s.sent), s.ready.Load(), len(s.wrong))
 			s.mu.Unlock()
@@ -367,13 +369,13 @@ func (s *soak) watch() {
 	}
 }
 
-// reap takes the ends of orphans, such as the supervising parents of workers that were killed. They come to the first
-// process; nobody else waits for them.
+// reap waits for orphans, such as the supervisors of killed workers. The first process of the namespace is
+// their parent.
 func (s *soak) reap() {
 	if s.disk == 0 {
-		return // somebody else is the first process
+		return // another process is the first one
 	}
-	s.mu.Lock() // under which processes are started
+	s.mu.Lock() // processes are started under it
 	defer s.mu.Unlock()
 	ours := make(map[int]bool)
 	for p := range s.live {
@@ -386,7 +388,7 @@ func (s *soak) reap() {
 	}
 }
 
-// comeToRest lets the last jobs come to their ends, and then the last processes.
+// comeToRest lets the last jobs end, and then the last processes.
 func (s *soak) comeToRest() {
 	for _, queue := range soakQueues {
 		s.run("resume", "-q", queue)
@@ -398,7 +400,7 @@ func (s *soak) comeToRest() {
 	})
 	s.ghostReturns()
 	s.within(time.Minute, "nothing waits for a later time any more", func() bool {
-		waiting := s.unfinished()
+		waiting := s.openJobs()
 		if len(waiting) > 0 {
 			s.do("operator", "", append([]string{"cancel", "--reason", "the soak is over"}, waiting...), cli.ExitConflict)
 		}
@@ -409,7 +411,7 @@ func (s *soak) comeToRest() {
 	s.within(10*time.Second, "no process is left", func() bool { return len(processesIn(s, s.dir)) == 0 })
 }
 
-// within polls until ok.
+// within polls until ok returns true.
 func (s *soak) within(limit time.Duration, what string, ok func() bool) {
 	for end := time.Now().Add(limit); !ok(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {

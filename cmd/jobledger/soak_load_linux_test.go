@@ -24,15 +24,15 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 )
 
-// soakQueues are the queues of the load. The ghost's is apart: nobody else works on it.
+// soakQueues are the queues of the load. The ghost has its own, from which no other worker claims.
 var soakQueues = []string{"a", "b"}
 
 const (
 	ghostQueue  = "ghost"
-	soakBacklog = 20 // with so many jobs ready, nobody enqueues more
+	soakBacklog = 20 // producers pause while so many jobs are ready
 )
 
-// ack is a command that was acknowledged, and what the ledger must say of it.
+// ack is an acknowledged command, and the event that must record it.
 type ack struct {
 	Kind   string // of the event
 	Job    string // "": of a queue
@@ -41,7 +41,7 @@ type ack struct {
 	Reason string // that an operator gave
 }
 
-// acknowledge notes it here, and in a file for whoever looks into it afterwards.
+// acknowledge records it here and, for debugging, in a file.
 func (s *soak) acknowledge(acks ...ack) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func appendFile(name string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// someAck is a job that was acknowledged, or "".
+// someAck returns an acknowledged job, or "".
 func (s *soak) someAck(dice *rand.Rand) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *soak) someAck(dice *rand.Rand) string {
 		if len(s.acks) == 0 {
 			break
 		}
-		from := max(0, len(s.acks)-200) // mostly jobs that are still of interest
+		from := max(0, len(s.acks)-200) // mostly recent jobs
 		if a := s.acks[from+dice.IntN(len(s.acks)-from)]; a.Kind == "enqueued" {
 			return a.Job
 		}
@@ -80,7 +80,7 @@ func (s *soak) someAck(dice *rand.Rand) string {
 	return ""
 }
 
-// loops is everybody who uses the ledger under load, beside the steady worker.
+// loops returns all users of the ledger under load besides the steady worker.
 func (s *soak) loops() []func() {
 	loops := []func(){s.sweep, s.operate, s.pauseQueues, s.backUp, s.checkAndRead, s.ownWorker, s.shellWorker, s.produceWithoutKeys}
 	for n := range 2 {
@@ -92,7 +92,7 @@ func (s *soak) loops() []func() {
 	return loops
 }
 
-// behaviours are what jobs do, and how often. The number is for how many milliseconds at most, or for an exit code.
+// behaviours are what jobs do, and how often. The number is a maximum in milliseconds, or an exit code.
 var behaviours = []struct {
 	name   string
 	upTo   int
@@ -102,7 +102,7 @@ var behaviours = []struct {
 	{"orphan", 0, 3}, {"long", 10_000, 3},
 }
 
-// newJob is a job called name: its payload says what it is called, what it does, and something to fill it.
+// newJob returns a job with this name. Its payload holds the name, the behaviour, and padding.
 func (s *soak) newJob(name string, dice *rand.Rand) (payload string) {
 	total := 0
 	for _, b := range behaviours {
@@ -127,7 +127,7 @@ func (s *soak) newJob(name string, dice *rand.Rand) (payload string) {
 	return payload
 }
 
-// produce enqueues jobs with keys, and sends the same again until it is acknowledged: that is always safe.
+// produce enqueues jobs with keys, and sends each again until it is acknowledged, which is always safe.
 func (s *soak) produce(n int) {
 	dice := s.dice("producer", n)
 	for batch := 0; s.underLoad(); batch++ {
@@ -142,7 +142,7 @@ func (s *soak) produce(n int) {
 		ids := make([]string, len(names))
 		for again := true; again && s.underLoad(); {
 			out, code := s.do("producer", lines.String(), []string{"enqueue", "-q", "a", "--jsonl", "-"})
-			for i, id := range strings.Fields(out) { // what is printed is durable, even if the program was killed just then
+			for i, id := range strings.Fields(out) { // what is printed is durable, even if the program is killed afterwards
 				switch {
 				case i >= len(ids) || len(id) != ulid.EncodedSize || ids[i] != "" && ids[i] != id:
 					s.faulty("the ids of %q were %q, and are %q", names, ids, out)
@@ -161,7 +161,7 @@ func (s *soak) produce(n int) {
 	}
 }
 
-// produceWithoutKeys enqueues each job once. What was not acknowledged may be there or not, and no more than once.
+// produceWithoutKeys enqueues each job once. A job that was not acknowledged is stored at most once.
 func (s *soak) produceWithoutKeys() {
 	dice := s.dice("producer without keys", 0)
 	for n := 0; s.underLoad(); n++ {
@@ -201,7 +201,7 @@ func (s *soak) sweep() {
 	}
 }
 
-// attend waits for the end of a process that has none of its own before the end of the load.
+// attend waits for the end of a process that would not end before the load does.
 func (s *soak) attend(p *soakProcess) {
 	if p == nil {
 		return
@@ -218,14 +218,15 @@ func (s *soak) attend(p *soakProcess) {
 	close(ended)
 	switch {
 	case !s.underLoad():
-	case code == cli.ExitBusy: // it could not begin
+	case code == cli.ExitBusy: // it could not start
 		s.counted("restarts of "+p.role, 1)
 	case code == 0:
 		s.faulty("a %s ended by itself: %s", p.role, p.stderr.String())
 	}
 }
 
-// terminate asks p to end, and kills it if that is of no use. One that has just begun may not listen yet, and dies.
+// terminate asks p to end, and kills it if that does not help. A process that has just started may not handle
+// the signal yet, and dies.
 func (s *soak) terminate(p *soakProcess) {
 	s.mu.Lock()
 	now := time.Now()
@@ -271,8 +272,8 @@ func (s *soak) operate() {
 				s.acknowledge(ack{Kind: "rescheduled", Job: job, Reason: reason})
 			}
 		default:
-			// The command of a cancelled job ends with the worker's next heartbeat. Nobody but the operator knows whether
-			// the job may run anew before that.
+			// The command of a cancelled job ends at the next heartbeat of its worker. Only the operator knows whether
+			// the job may run again before that.
 			if s.cancelledLately(job) {
 				continue
 			}
@@ -312,7 +313,8 @@ func (s *soak) pauseQueues() {
 	}
 }
 
-// backUp makes copies and checks them. Like the next one it rests as long as it has worked, and longer: the ledger grows.
+// backUp makes copies and checks them. Like checkAndRead it rests for longer than it has worked, because the
+// ledger grows.
 func (s *soak) backUp() {
 	for n := 0; s.underLoad(); n++ {
 		began := time.Now()
@@ -322,7 +324,7 @@ func (s *soak) backUp() {
 				s.counted("backups", 1)
 			}
 		}
-		for _, pattern := range []string{name + "*", filepath.Join(s.notes, ".backup-*")} { // of one that was killed
+		for _, pattern := range []string{name + "*", filepath.Join(s.notes, ".backup-*")} { // left by a backup that was killed
 			left, _ := filepath.Glob(pattern)
 			for _, file := range left {
 				_ = os.RemoveAll(file)
@@ -332,7 +334,7 @@ func (s *soak) backUp() {
 	}
 }
 
-// checkAndRead verifies the ledger in use, and reads in it.
+// checkAndRead verifies the ledger in use, and reads from it.
 func (s *soak) checkAndRead() {
 	dice := s.dice("reader", 0)
 	for s.underLoad() {
@@ -348,14 +350,14 @@ func (s *soak) checkAndRead() {
 	}
 }
 
-// claimed is what "claim --json" tells.
+// claimed is the output of "claim --json".
 type claimed struct {
 	ID      string
 	Attempt int
 	Token   string `json:"lease_token"`
 }
 
-// ownWorker is a program that is its own worker, and sometimes too slow.
+// ownWorker is a program that claims with commands, and is sometimes too slow.
 func (s *soak) ownWorker() {
 	dice := s.dice("own worker", 0)
 	for ; s.underLoad(); s.pause(20 * time.Millisecond) {
@@ -386,7 +388,7 @@ func (s *soak) shellWorker() {
 	}
 }
 
-// haunt claims a job, and is not heard of until the end.
+// haunt claims a job and stays silent until the end.
 func (s *soak) haunt() {
 	s.run("enqueue", "-q", ghostQueue, "--key", ghostQueue, s.newJob(ghostQueue, s.dice("ghost", 0)))
 	if err := json.Unmarshal([]byte(s.run("claim", "-q", ghostQueue, "--worker", "ghost", "--lease", soakLease.String(), "--json")), &s.ghost); err != nil {
@@ -394,7 +396,8 @@ func (s *soak) haunt() {
 	}
 }
 
-// ghostReturns when somebody else has its job: it is refused, and the other one is not.
+// ghostReturns when another worker has the job of the ghost: its write is refused, and the other worker's is
+// not.
 func (s *soak) ghostReturns() {
 	s.run("reschedule", s.ghost.ID, "--delay", "0s")
 	var other claimed
@@ -432,8 +435,8 @@ func (s *soak) status() (queues []soakQueue, ok bool) {
 	return queues, true
 }
 
-// unfinished are the ids of the jobs that have not come to their end.
-func (s *soak) unfinished() (ids []string) {
+// openJobs returns the ids of the jobs that have not ended.
+func (s *soak) openJobs() (ids []string) {
 	out, _ := s.do("reader", "", []string{"list", "--state", "queued", "--state", "claimed", "--state", "running", "--limit", "0", "--json"}, cli.ExitNothing)
 	for line := range strings.Lines(out) {
 		var j struct{ ID string }
@@ -446,8 +449,9 @@ func (s *soak) unfinished() (ids []string) {
 	return ids
 }
 
-// soakJob is the command of a job. It does what the payload says, and writes down when it begins and ends; what it
-// cannot write down it does not do. Who runs a job holds its lock: that one is free, or the job runs twice at once.
+// soakJob is the command of a job. It does what the payload says, and records when it begins and ends; if it
+// cannot record that, it does nothing. It holds a lock of its job while it runs. If the lock is taken, the
+// job runs twice at once.
 func soakJob() {
 	payload, err := io.ReadAll(os.Stdin)
 	job, attempt := os.Getenv("JOBLEDGER_JOB"), os.Getenv("JOBLEDGER_ATTEMPT")
@@ -476,7 +480,7 @@ func soakJob() {
 	os.Exit(code)
 }
 
-// behave does what a payload says, and is the exit code.
+// behave does what a payload says, and returns the exit code.
 func behave(payload string) (code int) {
 	fields := strings.Fields(payload)
 	if len(fields) < 3 {
@@ -504,7 +508,7 @@ func behave(payload string) (code int) {
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
 		time.Sleep(took)
-	case "orphan": // what it leaves behind must go with it
+	case "orphan": // what it leaves running must be killed
 		left := exec.Command("sleep", "600")
 		left.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := left.Start(); err != nil {

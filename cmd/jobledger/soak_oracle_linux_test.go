@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	soakFilesMost  = 64        // open in a worker at rest; most are those of its connections to the ledger
-	soakMemoryMost = 512 << 20 // bytes of such a worker, some 40 MiB being usual
-	soakWALMost    = 64 << 20  // bytes of a -wal file; one that has grown so far is not used anew
+	soakFilesMost  = 64        // open in an idle worker; most belong to its connections to the ledger
+	soakMemoryMost = 512 << 20 // bytes of such a worker; usual are 40 MiB
+	soakWALMost    = 64 << 20  // bytes of a -wal file; one that is larger was not reused
 )
 
-// recorded is what the ledger tells, read from its export without the program's own understanding of it.
+// recorded is what the ledger says, read from its export without the program's own code.
 type recorded struct {
 	jobs    map[string]*recordedJob
 	reasons map[string]bool // "kind reason" and "kind job reason" of what operators did
 	kinds   map[string]int  // events
 	events  int64
-	commits int64 // moments at which there were events: a commit has one
+	commits int64 // distinct times of events: a commit has one
 	states  map[string]int
 }
 
@@ -62,7 +62,7 @@ type exported struct {
 	Data            struct{ Key, Reason string }
 }
 
-// read takes in the whole history.
+// read reads the whole history.
 func (s *soak) read() (r recorded, err error) {
 	r = recorded{jobs: make(map[string]*recordedJob), reasons: make(map[string]bool), kinds: make(map[string]int), states: make(map[string]int)}
 	cmd := s.command("export")
@@ -101,7 +101,7 @@ func (s *soak) read() (r recorded, err error) {
 	return r, cmd.Wait()
 }
 
-// follow takes in an event that changes a job.
+// follow applies an event that changes a job.
 func (s *soak) follow(jobs map[string]*recordedJob, e exported) {
 	j := jobs[e.Job]
 	if j == nil {
@@ -127,14 +127,14 @@ func (s *soak) follow(jobs map[string]*recordedJob, e exported) {
 	}
 }
 
-// check is the oracle: it compares what was acknowledged, what the commands wrote down and what the ledger tells. It
-// returns all that should not have happened.
+// check is the oracle: it compares what was acknowledged, what the commands recorded and what the ledger
+// says. It returns all violations.
 func (s *soak) check() (wrong []string) {
 	r, err := s.read()
 	if err != nil {
 		s.faulty("export: %v", err)
 	}
-	s.told = r
+	s.history = r
 	if out, code := s.do("reader", "", []string{"verify", "--json"}); code != 0 || !strings.Contains(out, `"ok":true`) {
 		s.faulty("verify ended with %d: %s", code, out)
 	}
@@ -147,7 +147,7 @@ func (s *soak) check() (wrong []string) {
 	return s.wrong
 }
 
-// checkPages asks SQLite, with nobody else at the file, and looks for what is left beside it.
+// checkPages asks SQLite, while no process has the file open, and looks for files that are left next to it.
 func (s *soak) checkPages() {
 	for _, suffix := range []string{"-wal", "-shm"} {
 		if info, err := os.Stat(s.path("jobledger.db" + suffix)); !errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +174,7 @@ func (s *soak) checkPages() {
 // checkAcknowledged looks for everything that was acknowledged.
 func (s *soak) checkAcknowledged() {
 	for _, a := range s.acks {
-		j := s.told.jobs[a.Job]
+		j := s.history.jobs[a.Job]
 		found := false
 		switch a.Kind {
 		case "enqueued":
@@ -183,10 +183,10 @@ func (s *soak) checkAcknowledged() {
 			for _, c := range j.ended("succeeded") {
 				found = found || c.token == a.Token && c.result == "own"
 			}
-		case "cancelled": // once more is no event
+		case "cancelled": // a second cancel adds no event
 			found = j != nil && j.kinds["cancelled"]
 		default:
-			found = s.told.reasons[a.Kind+" "+a.Job+" "+a.Reason]
+			found = s.history.reasons[a.Kind+" "+a.Job+" "+a.Reason]
 		}
 		if !found {
 			s.counted("lost", 1)
@@ -195,7 +195,7 @@ func (s *soak) checkAcknowledged() {
 	}
 }
 
-// ended are the claims of j that ended so.
+// ended returns the claims of j that ended in this way.
 func (j *recordedJob) ended(outcome string) (claims []*recordedClaim) {
 	if j == nil {
 		return nil
@@ -208,10 +208,10 @@ func (j *recordedJob) ended(outcome string) (claims []*recordedClaim) {
 	return claims
 }
 
-// checkJobs looks at every job that there is: it was sent, once, as it is, and has come to its end.
+// checkJobs checks every job: it was sent, once, as it is stored, and has ended.
 func (s *soak) checkJobs() {
 	ids := make(map[string]string)
-	for id, j := range s.told.jobs {
+	for id, j := range s.history.jobs {
 		if payload, sent := s.sent[j.name]; !sent || payload != j.payload {
 			s.faulty("job %s, called %s, was never sent so", id, j.name)
 		}
@@ -230,7 +230,7 @@ func (s *soak) checkJobs() {
 	}
 }
 
-// checkRuns compares what the commands wrote down with what the ledger says of them.
+// checkRuns compares what the commands recorded with what the ledger says.
 func (s *soak) checkRuns() {
 	text, err := os.ReadFile(filepath.Join(s.notes, "ran"))
 	if err != nil {
@@ -249,7 +249,7 @@ func (s *soak) checkRuns() {
 			s.faulty("note %q: %v", line, err)
 			continue
 		}
-		j := s.told.jobs[of.job]
+		j := s.history.jobs[of.job]
 		if j == nil || j.claims[of.attempt] == nil || j.claims[of.attempt].token != token {
 			s.faulty("a command ran without a claim: %s", line)
 		}
@@ -267,7 +267,7 @@ func (s *soak) checkRuns() {
 			s.faulty("the job ran twice at once: %s", line)
 		}
 	}
-	for id, j := range s.told.jobs {
+	for id, j := range s.history.jobs {
 		for attempt, c := range j.claims {
 			if c.outcome != "succeeded" || c.worker == "own" {
 				continue
@@ -283,7 +283,7 @@ func (s *soak) checkRuns() {
 	}
 }
 
-// holds is how many files a process has open, and how much memory it has.
+// holds returns how many files a process has open, and how much memory it uses.
 func (s *soak) holds(p *soakProcess) (files int, memory int64) {
 	folder := fmt.Sprintf("/proc/%d", p.Process.Pid)
 	names, err1 := os.ReadDir(folder + "/fd")
@@ -296,7 +296,7 @@ func (s *soak) holds(p *soakProcess) (files int, memory int64) {
 	return len(names), resident * int64(os.Getpagesize())
 }
 
-// sum adds up what was counted of things that begin so.
+// sum adds up the counts whose names begin with prefix.
 func (s *soak) sum(prefix string) (n int, parts string) {
 	var names []string
 	for name := range s.count {
@@ -309,7 +309,7 @@ func (s *soak) sum(prefix string) (n int, parts string) {
 	return n, strings.Join(names, ", ")
 }
 
-// table is what happened, for the README.
+// table returns the statistics for the README.
 func (s *soak) table() string {
 	var b strings.Builder
 	row := func(name string, format string, args ...any) {
@@ -317,7 +317,7 @@ func (s *soak) table() string {
 	}
 	kills, killed := s.sum("kills of ")
 	stops, stopped := s.sum("stops of ")
-	r := s.told
+	r := s.history
 	b.WriteString("| a soak of | " + s.lasted.Round(time.Second).String() + " |\n|---|---|\n")
 	row("commits, events", "%d, %d", r.commits, r.events)
 	row("jobs", "%d: %d succeeded, %d failed, %d cancelled", len(r.jobs), r.states["succeeded"], r.states["failed"], r.states["cancelled"])
@@ -325,7 +325,7 @@ func (s *soak) table() string {
 	row("SIGKILL", "%d: %s", kills, killed)
 	row("SIGSTOP, then SIGCONT", "%d: %s", stops, stopped)
 	row("full disk, limit to the size of files", "%d, %d", s.count["times the disk was full"], s.count["limits to the size of files"])
-	row("commands told to try again", "%d, %d of them since the disk was full", s.count["busy"], s.count["told that the disk is full"])
+	row("commands told to try again", "%d, %d of them since the disk was full", s.count["busy"], s.count["refused because the disk was full"])
 	row("starts that a full disk put off", "%d", s.count["restarts of worker"]+s.count["restarts of sweeper"])
 	row("refused writes", "%d", r.kinds["refused"])
 	row("reclaims", "%d", r.kinds["reclaimed"])
@@ -337,12 +337,12 @@ func (s *soak) table() string {
 	return b.String()
 }
 
-// wantFaults makes sure that it was a soak.
+// wantFaults makes sure that there were enough faults.
 func (s *soak) wantFaults() {
 	kills, _ := s.sum("kills of ")
 	stops, _ := s.sum("stops of ")
-	for what, n := range map[string]int{"kills": kills, "stops": stops, "reclaims": s.told.kinds["reclaimed"], "refused writes": s.told.kinds["refused"],
-		"jobs that succeeded": s.told.states["succeeded"], "runs": s.count["runs"], "acknowledged commands": len(s.acks)} {
+	for what, n := range map[string]int{"kills": kills, "stops": stops, "reclaims": s.history.kinds["reclaimed"], "refused writes": s.history.kinds["refused"],
+		"jobs that succeeded": s.history.states["succeeded"], "runs": s.count["runs"], "acknowledged commands": len(s.acks)} {
 		if n == 0 {
 			s.Errorf("no %s: that was no soak", what)
 		}
@@ -352,7 +352,7 @@ func (s *soak) wantFaults() {
 	}
 }
 
-// What the soak looks for, it finds: each of these is one small thing wrong in a history that is otherwise right.
+// The oracle finds violations: each case is one small fault in a history that is otherwise right.
 func TestSoakOracleFindsFaults(t *testing.T) {
 	t.Parallel()
 	right := newSoak(t, 1)
@@ -410,7 +410,7 @@ func TestSoakOracleFindsFaults(t *testing.T) {
 	}
 }
 
-// copied is another soak with the same history.
+// copied returns another soak with the same history.
 func (s *soak) copied(t *testing.T) *soak {
 	t.Helper()
 	c := newSoak(t, s.seed)
@@ -421,7 +421,7 @@ func (s *soak) copied(t *testing.T) *soak {
 	return c
 }
 
-// respell changes what the commands wrote down, once.
+// respell changes what the commands recorded, once.
 func (s *soak) respell(from, to string) {
 	name, old := filepath.Join(s.notes, "ran"), regexp.MustCompile(from)
 	text, err := os.ReadFile(name)
@@ -435,7 +435,7 @@ func (s *soak) respell(from, to string) {
 	}
 }
 
-// claim takes a job as a worker called so.
+// claim claims a job as a worker with this name.
 func (s *soak) claim(worker string) (c claimed) {
 	if err := json.Unmarshal([]byte(s.run("claim", "-q", "a", "--worker", worker, "--json")), &c); err != nil {
 		s.Fatal(err)
@@ -443,7 +443,7 @@ func (s *soak) claim(worker string) (c claimed) {
 	return c
 }
 
-// sql changes the file behind the program's back.
+// sql changes the file without the program.
 func (s *soak) sql(statements string) {
 	db, err := sql.Open("sqlite", s.path("jobledger.db"))
 	if err != nil {
@@ -455,7 +455,7 @@ func (s *soak) sql(statements string) {
 	}
 }
 
-// runTwice runs the command of the first job once more, and again while that lasts.
+// runTwice runs the command of the first job again, and a third time while that is running.
 func (s *soak) runTwice() {
 	run := func(payload string) *exec.Cmd {
 		cmd := exec.Command("soak-job")

@@ -2,5 +2,5 @@
 
 package main
 
-// soakJob is a job's command in the soak, which is for Linux: it looks into /proc.
+// soakJob is the command of a job of the soak, which needs /proc of Linux.
 func soakJob() {}

@@ -19,9 +19,11 @@ import (
 	"jobledger/projection"
 )
 
-// These tests wait for real leases, so those of one kind go side by side: the machine has little to do meanwhile.
+// These tests wait for real leases. Those of one kind run concurrently, because the machine is idle
+// meanwhile.
 
-// named is a testing.TB for a goroutine, which says which of several it is, and whose fatal errors end only that.
+// named is a testing.TB for one of several goroutines: it adds the name of the goroutine, and a fatal error
+// ends only that.
 type named struct {
 	testing.TB
 	name string
@@ -42,8 +44,8 @@ func (n named) Fatalf(format string, args ...any) {
 	n.FailNow()
 }
 
-// sideBySide runs tests at the same time, however few processors there are. Each has a rig with an empty ledger.
-func sideBySide(t *testing.T, tests map[string]func(r rig)) {
+// runConcurrently runs tests concurrently, however few processors there are. Each has a rig with an empty ledger.
+func runConcurrently(t *testing.T, tests map[string]func(r rig)) {
 	t.Helper()
 	newRig(t) // builds the program
 	var group sync.WaitGroup
@@ -59,22 +61,23 @@ func sideBySide(t *testing.T, tests map[string]func(r rig)) {
 	group.Wait()
 }
 
-// untilTold is a command that goes on until there is a file "go". It notes when another one of the same job is there.
-const untilTold = `echo $JOBLEDGER_ATTEMPT >>ran
+// noteUntilGo is a command that runs until there is a file "go". It records whether another one of the same job
+// is running.
+const noteUntilGo = `echo $JOBLEDGER_ATTEMPT >>ran
 exec 9>>alone; if command -v flock >/dev/null; then flock -n 9 || echo $JOBLEDGER_ATTEMPT >>overlaps; fi
 echo $$ >>begun; until [ -e go ]; do sleep 0.1; done; exec cat`
 
-// worker starts a worker of mail.
+// worker starts a worker of the queue mail.
 func (r rig) worker(name, lease string, more func(invocation) invocation) *running {
 	r.Helper()
-	i := invoke("work", "-q", "mail", "--worker", name, "--lease", lease, "--", "sh", "-c", untilTold)
+	i := invoke("work", "-q", "mail", "--worker", name, "--lease", lease, "--", "sh", "-c", noteUntilGo)
 	if more != nil {
 		i = more(i)
 	}
 	return r.start(r.cmd(i))
 }
 
-// sweeper starts one that looks often.
+// sweeper starts a sweeper with a short interval.
 func (r rig) sweeper(more func(invocation) invocation) *running {
 	r.Helper()
 	i := invoke("sweep", "--every", "100ms")
@@ -84,7 +87,7 @@ func (r rig) sweeper(more func(invocation) invocation) *running {
 	return r.start(r.cmd(i))
 }
 
-// letEnd lets processes end in their own time.
+// letEnd waits for the end of processes.
 func (r rig) letEnd(processes ...*running) {
 	r.Helper()
 	for _, p := range processes {
@@ -93,7 +96,7 @@ func (r rig) letEnd(processes ...*running) {
 	}
 }
 
-// holdLock starts a process that stops with the write lock in hand, and returns when it has.
+// holdLock starts a process that stops itself while it holds the write lock, and returns when it has.
 func (r rig) holdLock() *running {
 	r.Helper()
 	holder := r.start(r.cmd(invoke("enqueue", "-q", "other", "holder").dyingAt("commit=stop")))
@@ -103,7 +106,7 @@ func (r rig) holdLock() *running {
 
 const stall = 3 * time.Second
 
-// stallFor lets the holder go on when it has been stopped for a stall at least.
+// stallFor continues the holder when it has been stopped for at least one stall.
 func (r rig) stallFor(holder *running, since time.Time) {
 	r.Helper()
 	time.Sleep(time.Until(since.Add(stall)))
@@ -111,12 +114,13 @@ func (r rig) stallFor(holder *running, since time.Time) {
 	holder.wantExit(0)
 }
 
-// A process that is stopped with the write lock in its hand keeps everybody else from writing, for three seconds here.
+// A process that is stopped while it holds the write lock blocks all writers, here for three seconds.
 func TestStallLockHolder(t *testing.T) {
 	t.Parallel()
-	sideBySide(t, map[string]func(r rig){
-		// Nobody can beat. The leases run out, and so does the grace: the sweepers are the first to wait for the lock, and
-		// may not judge by what they saw, because the beats wait behind them. All are processes that run by then.
+	runConcurrently(t, map[string]func(r rig){
+		// No heartbeat gets through. The leases run out, and so does the grace. The sweepers are the first in the
+		// write queue, but must not act on what they read before, because the heartbeats wait after them. All
+		// processes are running by then.
 		"sweepers that had to wait look again": func(r rig) {
 			const n = 4
 			var jobs []projection.Job
@@ -140,13 +144,13 @@ func TestStallLockHolder(t *testing.T) {
 			for range 2 {
 				sweepers = append(sweepers, r.sweeper(func(i invocation) invocation { return i.dyingAt("looked=stop") }))
 			}
-			for _, p := range slices.Concat(beats, sweepers) { // the latter when the grace is over
+			for _, p := range slices.Concat(beats, sweepers) { // the sweepers when the grace is over
 				r.wantStopped(p)
 			}
 			for _, s := range sweepers {
 				s.signal(syscall.SIGCONT)
 			}
-			time.Sleep(500 * time.Millisecond) // longer than a sweeper waits for the lock and does not look again
+			time.Sleep(500 * time.Millisecond) // longer than a sweeper waits for the lock without reading again
 			for _, b := range beats {
 				b.signal(syscall.SIGCONT)
 			}
@@ -195,8 +199,8 @@ func TestStallLockHolder(t *testing.T) {
 				r.Errorf("ran %q, and at the same time: %v", r.attempts(), err == nil)
 			}
 		},
-		// Its token decides: nobody could have reclaimed meanwhile. To the sweeper the lease, which is so long that no beat
-		// comes before the end, is over.
+		// The token decides: no process could reclaim the job meanwhile. For the sweeper the lease is over; it is
+		// so long that no heartbeat comes before the end.
 		"a worker that is the holder keeps its job": func(r rig) {
 			r.enqueueOne()
 			r.touch("go")
@@ -225,8 +229,8 @@ func TestStallLockHolder(t *testing.T) {
 	})
 }
 
-// zombies are the steps at which a worker is stopped until another one has done its job, and the attempts whose command
-// is started all the same, in order.
+// zombies are the steps at which a worker is stopped until another one has done its job, and the attempts
+// whose command is started nevertheless, in order.
 var zombies = map[string]string{
 	"group-ends:1":   "2",
 	"task-begins":    "2",
@@ -237,8 +241,8 @@ var zombies = map[string]string{
 	"begin:3":        "1 2",
 }
 
-// A worker that was frozen at any step of its job, past its lease, changes nothing when it comes back: it starts no
-// command, and what it still wants to write is refused, and recorded as that.
+// A worker that was stopped at any step of its job until its lease had run out changes nothing when it
+// continues. It starts no command, and its late writes are refused and recorded as such.
 func TestStallWorkerAtEachStep(t *testing.T) {
 	t.Parallel()
 	tests := make(map[string]func(r rig))
@@ -263,7 +267,7 @@ func TestStallWorkerAtEachStep(t *testing.T) {
 			refused, winner := 0, ""
 			for _, e := range r.history(db) {
 				switch e.Kind() {
-				case ledger.KindRefused: // a beat, or the end
+				case ledger.KindRefused: // a heartbeat, or the end
 					refused++
 				case ledger.KindSucceeded:
 					winner += e.Worker.Name
@@ -277,10 +281,10 @@ func TestStallWorkerAtEachStep(t *testing.T) {
 			}
 		}
 	}
-	sideBySide(t, tests)
+	runConcurrently(t, tests)
 }
 
-// A signal that comes when the worker has ended already does not make a death of that.
+// A signal that comes after the end of the worker does not change its exit code.
 func TestWorkIgnoresLateSecondSignal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -296,8 +300,8 @@ func TestWorkIgnoresLateSecondSignal(t *testing.T) {
 	}
 }
 
-// A clock that is wrong, or jumps, costs no live job: the sweeper's grace is by no clock that anybody can set. The job
-// goes on for longer than its lease, and than the grace.
+// A clock that is wrong, or jumps, costs no live job: the sweeper measures its grace by a monotonic clock.
+// The job runs for longer than its lease and the grace.
 func TestWorkerClockSkew(t *testing.T) {
 	t.Parallel()
 	tests := make(map[string]func(r rig))
@@ -340,7 +344,7 @@ func TestWorkerClockSkew(t *testing.T) {
 			}
 		}
 	}
-	// What the grace is for.
+	// This is the purpose of the grace.
 	tests["without a grace it would be lost"] = func(r rig) {
 		r.enqueueOne()
 		worker := r.worker("A", "20s", nil)
@@ -351,11 +355,11 @@ func TestWorkerClockSkew(t *testing.T) {
 		worker.signal(syscall.SIGKILL)
 		worker.wantExit(-1)
 	}
-	sideBySide(t, tests)
+	runConcurrently(t, tests)
 }
 
-// A script beats now and then, and says nothing of how long: a clock that was set back does not make its lease shorter
-// than its pauses.
+// A script sends heartbeats without a lease of its own. A clock that was set back does not make the lease
+// shorter than the pauses between them.
 func TestHeartbeatClockSetBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -5,9 +5,8 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/state"
-
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 	"jobledger/projection"
 )

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"

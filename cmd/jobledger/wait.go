@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
 
-// waitPoll is how often wait looks. A look is one short read for each job that has not ended.
+// waitPoll is the least pause between polls. A poll is one short read for each job that has not ended.
 const waitPoll = 150 * time.Millisecond
 
 // waitVerb lets a script go on when its jobs are done.
@@ -66,22 +65,12 @@ func (p *program) wait(ctx context.Context, service *commands.Service, waiting [
 	var unsuccessful []string
 	for {
 		started := time.Now()
-		ended, open, err := look(ctx, service, waiting)
+		ended, open, err := poll(ctx, service, waiting)
 		if err == nil {
 			waiting = open
 			bar.Add(len(ended))
-			for _, j := range ended {
-				if j.State != ledger.SucceededState {
-					unsuccessful = append(unsuccessful, fmt.Sprintf("%s is %s", j.ID, j.State))
-				}
-				if !p.JSON {
-					continue
-				}
-				if err := p.PrintJSON(render.ToJSON(j)); err != nil {
-					return err
-				}
-			}
-			err = p.Flush()
+			unsuccessful = append(unsuccessful, withoutSuccess(ended)...)
+			err = p.printEnded(ended)
 		}
 		if err == nil && len(waiting) == 0 {
 			bar.Done()
@@ -100,8 +89,30 @@ func (p *program) wait(ctx context.Context, service *commands.Service, waiting [
 	}
 }
 
-// look says which of the jobs have ended.
-func look(ctx context.Context, service *commands.Service, ids []ledger.JobID) (ended []projection.Job, open []ledger.JobID, err error) {
+// withoutSuccess lists the jobs that ended without success, each with its state.
+func withoutSuccess(ended []projection.Job) (found []string) {
+	for _, j := range ended {
+		if j.State != ledger.SucceededState {
+			found = append(found, fmt.Sprintf("%s is %s", j.ID, j.State))
+		}
+	}
+	return found
+}
+
+// printEnded prints jobs as JSON, at once, so that a reader sees each as it ends. For people it prints nothing.
+func (p *program) printEnded(ended []projection.Job) error {
+	if p.JSON {
+		for _, j := range ended {
+			if err := p.PrintJSON(render.ToJSON(j)); err != nil {
+				return err
+			}
+		}
+	}
+	return p.Flush()
+}
+
+// poll returns the jobs that have ended and the ids of the others.
+func poll(ctx context.Context, service *commands.Service, ids []ledger.JobID) (ended []projection.Job, open []ledger.JobID, err error) {
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		for _, id := range ids {
 			j, ok, err := projection.Get(ctx, tx, id)

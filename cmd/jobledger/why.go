@@ -4,9 +4,8 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/state"
-
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 )
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/ledger"
 )

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/internal/sqlite"
 )
 
 // engine stands here, and every package with tests imports this one, so that all of them understand it.
@@ -50,7 +51,7 @@ func Relaxed(dsn string) string {
 	switch {
 	case strings.Contains(dsn, "?"):
 		return dsn + "&sync=normal"
-	case ledger.OnServer(dsn):
+	case ledger.IsServerAddress(dsn):
 		return dsn + "?sync=normal"
 	}
 	return "sqlite:" + dsn + "?sync=normal"
@@ -70,7 +71,7 @@ func OpenAt(t testing.TB, dsn string) *ledger.Store {
 		t.Fatalf("open %s: %v", dsn, err)
 	}
 	// In a synctest bubble, where it is the year 2000, a goroutine that waits for the system would stop the clock.
-	s.Alone = time.Now().Year() < 2020
+	s.Exclusive = time.Now().Year() < 2020
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close %s: %v", dsn, err)
@@ -81,3 +82,8 @@ func OpenAt(t testing.TB, dsn string) *ledger.Store {
 
 // Epoch is where a Clock starts: 2026-01-02 03:04:05 UTC.
 var Epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// SQLiteStatements returns the text of a bulk statement on SQLite, for one row and for as many as one statement takes.
+func SQLiteStatements(b *ledger.BulkStmt) (one, many string) {
+	return sqlite.BulkText(b, 1), sqlite.BulkText(b, sqlite.MaxBulkRows)
+}

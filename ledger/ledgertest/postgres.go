@@ -71,7 +71,7 @@ func Postgres(t testing.TB) string {
 // nothing.
 func Settle(t testing.TB, dsn string) {
 	t.Helper()
-	if !ledger.OnServer(dsn) {
+	if !ledger.IsServerAddress(dsn) {
 		return
 	}
 	database, err := url.Parse(dsn)

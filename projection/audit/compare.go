@@ -11,8 +11,8 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// comparison finds the rows of jobs that are not what the events add up to, many at a time. It takes jobs that have
-// ended out of the fold, and keeps only the numbers of those whose rows differ.
+// comparison finds the rows of jobs that are not what the events add up to, many at a time. It takes jobs
+// that have ended out of the fold, and keeps only the numbers of those whose rows differ.
 type comparison struct {
 	tx      *ledger.Tx
 	fold    *fold

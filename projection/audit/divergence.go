@@ -9,8 +9,9 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// CommonPrefix returns the pos up to which two ledgers tell the same history; 0 if they have nothing in common. It compares
-// few events: where two histories have one event in common, they have those before it in common.
+// CommonPrefix returns the pos up to which two ledgers tell the same history; 0 if they have nothing in
+// common. It compares few events: where two histories have one event in common, they have those before it in
+// common.
 func CommonPrefix(ctx context.Context, a, b *ledger.Tx) (int64, error) {
 	tailA, err := a.Tail(ctx)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"jobledger/projection"
 )
 
-// fold derives the projection from the events in the order of pos. Its owner takes jobs that have ended out of open, so
-// it holds what goes on, not what ever was.
+// fold derives the projection from the events in the order of pos. Its owner takes jobs that have ended out
+// of open, so it holds what goes on, not what ever was.
 type fold struct {
 	open   map[int64]*projection.Job
 	queues map[string]projection.Queue

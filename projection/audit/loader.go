@@ -10,8 +10,9 @@ import (
 	"jobledger/projection"
 )
 
-// Loader writes a ledger's history into an empty ledger, event by event, and with End the tables that it adds up to.
-// It holds what is open in memory, up to a bound; jobs that have ended, and what is beyond the bound, are rows.
+// Loader writes a ledger's history into an empty ledger, event by event, and with End the tables that it adds
+// up to. It holds what is open in memory, up to a bound; jobs that have ended, and what is beyond the bound,
+// are rows.
 type Loader struct {
 	tx     *ledger.Tx
 	fold   *fold
@@ -36,8 +37,9 @@ func (l *Loader) Events() int64 { return l.events }
 // Jobs returns how many jobs were added.
 func (l *Loader) Jobs() int64 { return l.fold.jobs }
 
-// Add appends the next event and its body. Its Pos and N are numbered anew, and where an event of a claim has only
-// the worker's name, the rest comes from the claim. Errors: [projection.ErrIllegal] where it cannot follow.
+// Add appends the next event and its body. Its Pos and N are numbered anew, and where an event of a claim has
+// only the worker's name, the rest comes from the claim. Errors: [projection.ErrIllegal] where it cannot
+// follow.
 func (l *Loader) Add(ctx context.Context, line ledger.Line) error {
 	e := line.Event
 	e.Pos = l.tx.Next()
@@ -141,8 +143,8 @@ func (l *Loader) put(ctx context.Context, j projection.Job) error {
 	return nil
 }
 
-// explain finds the job in whose way j is: ids are unique, and keys within a queue. It is noticed here when writes
-// are sent one by one, which they are once a list of them has failed.
+// explain finds the job in whose way j is: ids are unique, and keys within a queue. It is noticed here when
+// writes are sent one by one, which they are once a list of them has failed.
 func (l *Loader) explain(ctx context.Context, j projection.Job, err error) error {
 	if other, ok, getErr := projection.Get(ctx, l.tx, j.ID); getErr == nil && ok && other.N != j.N {
 		return fmt.Errorf("%w: the jobs of events %d and %d have the same id %s", projection.ErrIllegal, other.N, j.N, j.ID)
@@ -173,9 +175,9 @@ func (l *Loader) End(ctx context.Context) error {
 	return l.tx.Flush()
 }
 
-// Check verifies what was written. missing is how many payloads and results are named but not there, without having
-// been erased; these are no findings, and neither is what worker processes said of themselves: a history is as it is.
-// orphans are the queues of the jobs whose payload is missing so.
+// Check verifies what was written. missing is how many payloads and results are named but not there, without
+// having been erased; these are no findings, and neither is what worker processes said of themselves: a
+// history is as it is. orphans are the queues of the jobs whose payload is missing so.
 func (l *Loader) Check(ctx context.Context) (findings []Finding, missing int64, orphans []string, err error) {
 	v := newVerifier(l.tx, 0)
 	if err = v.guards(ctx); err == nil { // the structure of the file is the database's own work of this moment

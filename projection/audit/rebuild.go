@@ -22,9 +22,9 @@ type Rebuilt struct {
 	Repaired []string // tables, indexes, triggers and views that were missing or altered, such as "trigger events_no_update"
 }
 
-// rebuildAll folds every event and makes the tables say what the events add up to. It writes only rows that differ, and
-// first puts right what the schema has and the file has not.
-// An event that cannot be folded is an error, and nothing is changed.
+// rebuildAll folds every event and makes the tables say what the events add up to. It writes only rows that
+// differ, and first puts right what the schema has and the file has not. An event that cannot be folded is an
+// error, and nothing is changed.
 func rebuildAll(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
 	if r.Repaired, err = repairSchema(ctx, tx); err != nil {
 		return r, err
@@ -37,12 +37,12 @@ func rebuildAll(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
 }
 
 func repairSchema(ctx context.Context, tx *ledger.Tx) ([]string, error) {
-	return tx.MendSchema(ctx, "jobs", "queues", "presence", "kinds", "states")
+	return tx.RepairSchema(ctx, "jobs", "queues", "presence", "kinds", "states")
 }
 
-// RebuildPlan is what a rebuild has to do, as far as one snapshot shows. The long part of a rebuild is to find out; others
-// need not wait for that. Transitions that come after it keep a right row right (I3), and what is wrong is derived from
-// all events when it is mended.
+// RebuildPlan is what a rebuild has to do, as far as one snapshot shows. The long part of a rebuild is to
+// find out; others need not wait for that. Transitions that come after it keep a right row right (I3), and
+// what is wrong is derived from all events when it is mended.
 type RebuildPlan struct {
 	whole  bool    // a table is missing or altered: there is nothing to compare
 	until  int64   // the last event that it saw
@@ -169,8 +169,8 @@ func (r *Rebuilt) queues(ctx context.Context, tx *ledger.Tx) error {
 	return nil
 }
 
-// inTheWay removes what stands in the way of a row; one that it pushes out is another job's, damaged, and is written
-// anew in its turn.
+// inTheWay removes what stands in the way of a row; one that it pushes out is another job's, damaged, and is
+// written anew in its turn.
 const inTheWay = `DELETE FROM jobs WHERE n = ?1 OR id = ?2 OR queue = ?3 AND key = ?4`
 
 // repair makes the row of j right if it is not.

@@ -59,17 +59,17 @@ type Verified struct {
 	Stopped  bool // an event could not be folded: what comes after it was not checked
 }
 
-// Verify folds every event and compares what they add up to with the tables, row by row. progress, if not nil, is
-// called now and then with the events done and their total. An error means that the check could not be carried
-// out; what it found wrong are Findings.
+// Verify folds every event and compares what they add up to with the tables, row by row. progress, if not
+// nil, is called now and then with the events done and their total. An error means that the check could not
+// be carried out; what it found wrong are Findings.
 func Verify(ctx context.Context, tx *ledger.Tx, progress func(done, total int64)) (Verified, error) {
 	return VerifySince(ctx, tx, 0, progress)
 }
 
-// VerifySince is Verify of the events behind the one at since, up to which a caller has verified everything before. A job
-// that goes on is judged by what its events up to there add up to, and of the rows of jobs those are compared that the
-// events concern. What nobody touches since is not looked at again: neither its rows and bodies nor the structure of the
-// file.
+// VerifySince is Verify of the events behind the one at since, up to which a caller has verified everything
+// before. A job that goes on is judged by what its events up to there add up to, and of the rows of jobs
+// those are compared that the events concern. What nobody touches since is not looked at again: neither its
+// rows and bodies nor the structure of the file.
 func VerifySince(ctx context.Context, tx *ledger.Tx, since int64, progress func(done, total int64)) (Verified, error) {
 	v := newVerifier(tx, since)
 	err := v.run(ctx, progress)
@@ -153,7 +153,7 @@ func (v *verifier) structure(ctx context.Context) (wait func() ([]string, error)
 	}
 	ended := func() error { return nil }
 	if tail, err := v.tx.Tail(ctx); err == nil && tail > longLedger {
-		ended = v.tx.Beside(ctx, check)
+		ended = v.tx.ReadConcurrently(ctx, check)
 	} else {
 		err := check(v.tx)
 		ended = func() error { return err }
@@ -294,8 +294,8 @@ func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 		v.at(e, FindClock, "at %s, after %s", ledger.FormatTime(e.At), ledger.FormatTime(v.last.At))
 	}
 	found := len(v.Findings)
-	if s.Odd != "" {
-		v.at(e, FindForm, "the column %s is not as %s is written", s.Odd, e.Kind())
+	if s.NonCanonical != "" {
+		v.at(e, FindForm, "the column %s is not as %s is written", s.NonCanonical, e.Kind())
 	}
 	if err := e.Shape(); err != nil {
 		v.at(e, FindForm, "%v", err)
@@ -327,7 +327,8 @@ func (v *verifier) at(e *ledger.Event, code, format string, args ...any) {
 	v.find(Finding{Code: code, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf(format, args...)})
 }
 
-// end notices events that were cut off at the end, where the database remembers the highest pos that there ever was.
+// end notices events that were cut off at the end, where the database remembers the highest pos that there
+// ever was.
 func (v *verifier) end(ctx context.Context) error {
 	highest, known, err := v.tx.Highest(ctx)
 	if err != nil {

@@ -27,8 +27,8 @@ func (s *storedBodies) pass() (err error) {
 	return err
 }
 
-// body judges the payload of enqueued and the result of succeeded, and whether what was erased is gone. j is the job
-// behind e.
+// body judges the payload of enqueued and the result of succeeded, and whether what was erased is gone. j is
+// the job behind e.
 func (v *verifier) body(ctx context.Context, e *ledger.Event, j *projection.Job) error {
 	if err := v.unclaimed(e.Pos); err != nil {
 		return err
@@ -93,8 +93,8 @@ func (v *verifier) erasedLater(ctx context.Context, e *ledger.Event) (bool, erro
 
 const bodiesOfErased = `SELECT count(*) FROM bodies b JOIN events e ON e.pos = b.pos WHERE e.job = ? AND e.pos < ?`
 
-// erasure judges what an erased event says was removed. Of a ledger that was imported without some of its bodies it is
-// not known how many there were.
+// erasure judges what an erased event says was removed. Of a ledger that was imported without some of its
+// bodies it is not known how many there were.
 func (v *verifier) erasure(ctx context.Context, e *ledger.Event, b *ledger.Erased) error {
 	count, bytes := 0, int64(0)
 	for e, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindEnqueued, ledger.KindSucceeded}, Until: e.Pos}) {

@@ -11,7 +11,8 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// rows compares what is left of the fold with the tables, tells what differs, and looks for rows that no event made.
+// rows compares what is left of the fold with the tables, tells what differs, and looks for rows that no
+// event made.
 func (v *verifier) rows(ctx context.Context) error {
 	differ, err := v.compared.rest(ctx)
 	if err != nil {
@@ -65,7 +66,8 @@ func (v *verifier) row(ctx context.Context, n int64) error {
 	return nil
 }
 
-// extra looks for rows that no event made. Where every job has its row, their count says whether there are any.
+// extra looks for rows that no event made. Where every job has its row, their count says whether there are
+// any.
 func (v *verifier) extra(ctx context.Context, allThere bool) error {
 	if allThere && v.Since == 0 {
 		var rows int64

@@ -86,8 +86,8 @@ const (
 	maxSnoozes   = 99
 )
 
-// raised reports whether the clock had run back, as far as anybody can know: then at is that of the event before, and
-// the rules judged by an earlier moment.
+// raised reports whether the clock had run back, as far as anybody can know: then at is that of the event
+// before, and the rules judged by an earlier moment.
 func (v *verifier) raised(e *ledger.Event) bool { return e.At.Equal(v.last.At) }
 
 // notBefore judges a time that is to come, or none.
@@ -172,7 +172,8 @@ func (v *verifier) bounded(j *projection.Job, e *ledger.Event, retryAt time.Time
 	}
 }
 
-// refused checks that the token tried was that of a claim that is over, or of none, and that this is told once.
+// refused checks that the token tried was that of a claim that is over, or of none, and that this is told
+// once.
 func (v *verifier) refused(ctx context.Context, j *projection.Job, e *ledger.Event, b *ledger.Refused) error {
 	if j.State.Held() && e.Token == j.Token {
 		v.at(e, FindRefused, "the token was the live one")

@@ -241,8 +241,8 @@ func TestVerifyFindsGuardsThatAreGone(t *testing.T) {
 	}
 }
 
-// TestVerifyNamesEachDamagedColumn alters each column of the row of a job that runs, of one that has ended, and of one
-// that waits.
+// TestVerifyNamesEachDamagedColumn alters each column of the row of a job that runs, of one that has ended,
+// and of one that waits.
 func TestVerifyNamesEachDamagedColumn(t *testing.T) {
 	file := recorded(t)
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -288,7 +288,7 @@ func dump(t testing.TB, s *ledger.Store) (lines []string) {
 	t.Helper()
 	err := s.Read(context.Background(), func(tx *ledger.Tx) error {
 		array := "json_array"
-		if ledger.OnServer(s.DSN()) {
+		if ledger.IsServerAddress(s.DSN()) {
 			array = "json_build_array"
 		}
 		for _, query := range []string{`SELECT ` + array + `(` + strings.Join(table.Columns[:], ", ") + `) FROM jobs ORDER BY n`,
@@ -316,11 +316,11 @@ func dump(t testing.TB, s *ledger.Store) (lines []string) {
 	return lines
 }
 
-// damager returns a function that runs a statement as somebody with the database's shell would. What the tables' own
-// types and constraints do not let through is passed over.
+// damager returns a function that runs a statement as somebody with the database's shell would. What the
+// tables' own types and constraints do not let through is passed over.
 func damager(t *testing.T, s *ledger.Store) func(statement string) error {
 	t.Helper()
-	if ledger.OnServer(s.DSN()) {
+	if ledger.IsServerAddress(s.DSN()) {
 		conn, err := pgx.Connect(t.Context(), s.DSN())
 		if err != nil {
 			t.Fatal(err)

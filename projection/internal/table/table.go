@@ -1,5 +1,5 @@
-// Package table is the layout of the table jobs, as projection writes it and audit compares it, and one way to
-// read a single row. It knows columns and values, not what they mean.
+// Package table is the layout of the table jobs, as projection writes it and audit compares it, and one way
+// to read a single row. It knows columns and values, not what they mean.
 package table
 
 import (
@@ -25,11 +25,11 @@ type Row [Width]any
 var List = "j." + strings.Join(Columns[:], ", j.")
 
 // Types are the types of the columns that are no integers.
-var Types = ledger.Types{"id": ledger.Text, "lane": ledger.Text, "key": ledger.Text, "lease_token": ledger.Text,
-	"error_code": ledger.Text, "more": ledger.JSON}
+var Types = ledger.ColumnTypes{"id": ledger.TextColumn, "lane": ledger.TextColumn, "key": ledger.TextColumn, "lease_token": ledger.TextColumn,
+	"error_code": ledger.TextColumn, "more": ledger.JSONColumn}
 
 // New inserts a Row.
-var New = ledger.NewInserts("jobs", Types, Columns[:]...)
+var New = ledger.NewSparseInsert("jobs", Types, Columns[:]...)
 
 // Text returns s as a column holds it: null if it is empty.
 func Text(s string) any {

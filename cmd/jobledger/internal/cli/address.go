@@ -14,10 +14,10 @@ import (
 
 // DisplayDSN is dsn for people: of a ledger in PostgreSQL the address, without a password.
 func DisplayDSN(dsn string) string {
-	if !ledger.OnServer(dsn) {
+	if !ledger.IsServerAddress(dsn) {
 		return dsn
 	}
-	if address, err := ledger.Address(dsn); err == nil {
+	if address, err := ledger.ServerAddress(dsn); err == nil {
 		return address
 	}
 	return "postgres://…"
@@ -44,10 +44,10 @@ func withoutPassword(dsn string) string {
 
 // DBFlag are what a line for a shell says of the ledger: nothing where it need not.
 func (p *Program) DBFlag() string {
-	if p.DB == DefaultDB || ledger.OnServer(p.DB) && p.DB == os.Getenv("JOBLEDGER_DB") {
+	if p.DB == DefaultDB || ledger.IsServerAddress(p.DB) && p.DB == os.Getenv("JOBLEDGER_DB") {
 		return ""
 	}
-	if ledger.OnServer(p.DB) {
+	if ledger.IsServerAddress(p.DB) {
 		return " --db " + render.QuoteShell(withoutPassword(p.DB))
 	}
 	return " --db " + render.QuoteShell(p.DB)
@@ -55,7 +55,7 @@ func (p *Program) DBFlag() string {
 
 // RequireFile refuses what is done with a file to a ledger on a server. hint says what does it there.
 func (p *Program) RequireFile(verb, hint string) error {
-	if !ledger.OnServer(p.DB) {
+	if !ledger.IsServerAddress(p.DB) {
 		return nil
 	}
 	return WithHint(Usagef("%s is for a ledger in a file, and %s is in PostgreSQL", verb, DisplayDSN(p.DB)), "%s", hint)
@@ -63,7 +63,7 @@ func (p *Program) RequireFile(verb, hint string) error {
 
 // CheckNewFile refuses what is no name for a new file.
 func CheckNewFile(flag, name string) error {
-	if !ledger.OnServer(name) {
+	if !ledger.IsServerAddress(name) {
 		return nil
 	}
 	return WithHint(Usagef("%s makes a file; %s is none", flag, DisplayDSN(name)),
@@ -76,7 +76,7 @@ var errNoHome = errors.New("neither XDG_STATE_HOME nor HOME is set")
 // LogFolder is where this machine keeps what commands write, of the ledger at path: beside a file; for one in PostgreSQL,
 // in a folder of this user's.
 func LogFolder(path string) (string, error) {
-	if !ledger.OnServer(path) {
+	if !ledger.IsServerAddress(path) {
 		return worker.LogFolder(path), nil
 	}
 	state := os.Getenv("XDG_STATE_HOME")

@@ -94,7 +94,7 @@ func (p *Program) finish(err error) int {
 	if code == ExitOK {
 		return ExitOK
 	}
-	if ledger.OnServer(p.DB) {
+	if ledger.IsServerAddress(p.DB) {
 		hint = serverHint(err, hint)
 	}
 	p.Message("%s", message)

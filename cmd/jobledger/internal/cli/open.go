@@ -32,7 +32,7 @@ func (p *Program) OpenOrCreate(ctx context.Context) (*commands.Service, error) {
 
 // WithFolderHint is err with what to do about it, if the folder of dsn is none.
 func WithFolderHint(dsn string, err error) error {
-	if err == nil || errors.Is(err, ledger.ErrAddress) || ledger.OnServer(dsn) {
+	if err == nil || errors.Is(err, ledger.ErrAddress) || ledger.IsServerAddress(dsn) {
 		return err
 	}
 	path, _ := SplitDSN(dsn)
@@ -56,7 +56,7 @@ func (p *Program) NewService(store *ledger.Store, err error) (*commands.Service,
 	if failpoint.Shifted() {
 		store.Now = p.Now
 	} else {
-		p.useServerClock(store.Ahead())
+		p.useServerClock(store.ClockSkew())
 	}
 	return &commands.Service{Store: store}, nil
 }
@@ -132,7 +132,7 @@ func ThisWorker(name, version string) ledger.Worker {
 
 // AbsoluteDSN is --db so that it means the same ledger in another folder.
 func AbsoluteDSN(dsn string) string {
-	if ledger.OnServer(dsn) {
+	if ledger.IsServerAddress(dsn) {
 		return dsn
 	}
 	path, isURL := strings.CutPrefix(dsn, "sqlite:")

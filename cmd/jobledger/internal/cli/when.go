@@ -43,9 +43,16 @@ var (
 // seconds; 15:04 or 15:04:05, the last one up to now in now's zone; -2h, -1d12h, +10m, counted from now;
 // pos:N. A date without a zone is refused, since a ledger is read on more than one machine.
 func ParseWhen(flag, s string, now time.Time) (When, error) {
-	refuse := func(why string) (When, error) {
-		return When{}, WithHint(Usagef("--%s: %q %s", flag, s, why), "%s", whenForms)
+	w, err := ReadWhen(s, now)
+	if err != nil {
+		return When{}, WithHint(Usagef("--%s: %q %w", flag, s, err), "%s", whenForms)
 	}
+	return w, nil
+}
+
+// ReadWhen is ParseWhen for a value that is not a flag's. Its errors continue the sentence that begins with the value.
+func ReadWhen(s string, now time.Time) (When, error) {
+	refuse := func(why string) (When, error) { return When{}, errors.New(why) }
 	if pos, ok := strings.CutPrefix(s, "pos:"); ok {
 		n, err := strconv.ParseUint(pos, 10, 63)
 		if err != nil {
@@ -96,14 +103,19 @@ func ParseWhen(flag, s string, now time.Time) (When, error) {
 // if allowed. It takes what Go's time.ParseDuration takes, without sign, and days of 24 hours in front:
 // 90s, 1h30m, 1d, 1d12h.
 func ParseDuration(flag, s string, lo, hi time.Duration, allowZero bool) (time.Duration, error) {
+	return ReadDuration("--"+flag, s, lo, hi, allowZero)
+}
+
+// ReadDuration is ParseDuration for a value that is not a flag's; its errors begin with what.
+func ReadDuration(what, s string, lo, hi time.Duration, allowZero bool) (time.Duration, error) {
 	d, err := readDuration(s)
 	switch {
 	case err != nil:
-		return 0, Usagef("--%s: %q %w; give a duration %s, such as 90s or 1h30m", flag, s, err, span(lo, hi, allowZero))
+		return 0, Usagef("%s: %q %w; give a duration %s, such as 90s or 1h30m", what, s, err, span(lo, hi, allowZero))
 	case d == 0 && allowZero:
 		return 0, nil
 	case d == 0 || d < lo || hi > 0 && d > hi:
-		return 0, Usagef("--%s: %s is out of range; give a duration %s", flag, s, span(lo, hi, allowZero))
+		return 0, Usagef("%s: %s is out of range; give a duration %s", what, s, span(lo, hi, allowZero))
 	}
 	return d, nil
 }

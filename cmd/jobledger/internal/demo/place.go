@@ -13,7 +13,7 @@ import (
 // makeRoom makes sure that there is no ledger at DB. It removes the one of an earlier demo if it may. It
 // removes nothing that is not a ledger.
 func (d *demo) makeRoom(ctx context.Context) error {
-	if ledger.OnServer(d.DB) {
+	if ledger.IsServerAddress(d.DB) {
 		return d.checkServer(ctx)
 	}
 	if _, err := os.Stat(d.DB); errors.Is(err, fs.ErrNotExist) {

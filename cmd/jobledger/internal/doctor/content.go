@@ -27,24 +27,24 @@ const (
 // content looks into the ledger, as far as it can be read. first is what came of trying.
 func (d *examination) content(ctx context.Context, first error) {
 	const restore = "restore a copy that 'jobledger backup' made: 'jobledger restore FILE'"
-	look := ledger.Look
+	look := ledger.InspectFile
 	switch {
 	case errors.Is(first, ledger.ErrStray):
 		d.problem(CodeStray, "end what still uses the old ledger, move the -wal and -shm away (keep them: they may hold its last commands), then 'jobledger verify'", "%v", first)
-		look = ledger.LookAlone
+		look = ledger.InspectFileOnly
 	case errors.Is(first, ledger.ErrBusy):
 		d.problem(CodeUnreadable, "end the process that keeps others out", "it cannot be read: %v", first)
 		return
 	case errors.Is(first, fs.ErrPermission):
 		d.problem(CodeUnreadable, "run doctor as a user who may", "you may not read it: %v", first)
-		look = ledger.LookAlone // which makes no file
+		look = ledger.InspectFileOnly // which makes no file
 	case first != nil:
 		d.problem(CodeUnreadable, restore, "it cannot be read: %v", first)
-		look = ledger.LookAlone
+		look = ledger.InspectFileOnly
 	}
-	var facts ledger.Facts
+	var facts ledger.FileFacts
 	damaged := errors.Is(first, ledger.ErrDamaged)
-	err := look(ctx, d.dsn, func(tx *ledger.Tx, f ledger.Facts) error {
+	err := look(ctx, d.dsn, func(tx *ledger.Tx, f ledger.FileFacts) error {
 		facts = f
 		d.settings(f)
 		if f.Schema == f.Newest { // the tables of an older one are others
@@ -65,7 +65,7 @@ func (d *examination) content(ctx context.Context, first error) {
 	d.journal(facts)
 }
 
-func (d *examination) settings(f ledger.Facts) {
+func (d *examination) settings(f ledger.FileFacts) {
 	d.Schema, d.Engine = f.Schema, "SQLite "+f.SQLite
 	d.older(f.Schema, f.Newest)
 	if !f.WALMode {
@@ -216,7 +216,7 @@ func (d *examination) logFolders(ctx context.Context, tx *ledger.Tx) error {
 		d.problem(CodeLogs, "rm -r "+render.QuoteShell(filepath.Join(folder, erased[0])), "%s of jobs that were erased %s still there: %s",
 			render.Count(int64(len(erased)), "log"), render.Plural(int64(len(erased)), "is", "are"), some(erased))
 	}
-	if len(gone) > 0 && !ledger.OnServer(d.Ledger) { // else they may be of another server's ledger of the same name
+	if len(gone) > 0 && !ledger.IsServerAddress(d.Ledger) { // else they may be of another server's ledger of the same name
 		d.advise(CodeLogs, "look at them and remove them: rm -r "+render.QuoteShell(filepath.Join(folder, gone[0])),
 			"%s in %s %s of no job of this ledger: %s", render.Count(int64(len(gone)), "log"), folder, render.Plural(int64(len(gone)), "is", "are"), some(gone))
 	}

@@ -100,7 +100,7 @@ func Examine(ctx context.Context, dsn string, o Options) (Report, error) {
 		d.now = time.Now
 	}
 	examine := d.examineFile
-	if ledger.OnServer(dsn) {
+	if ledger.IsServerAddress(dsn) {
 		examine = d.examineServer
 	}
 	if err := examine(ctx); err != nil {
@@ -157,7 +157,7 @@ func (d *examination) examineFile(ctx context.Context) (err error) {
 		d.files(options)
 		d.users()
 	}
-	first := ledger.Look(ctx, d.dsn, func(*ledger.Tx, ledger.Facts) error { return nil })
+	first := ledger.InspectFile(ctx, d.dsn, func(*ledger.Tx, ledger.FileFacts) error { return nil })
 	for _, none := range []error{ledger.ErrNoLedger, ledger.ErrNotALedger, ledger.ErrNewerSchema, fs.ErrNotExist} {
 		if errors.Is(first, none) {
 			return first

@@ -38,7 +38,7 @@ func (d *examination) files(options string) {
 	}
 	d.links(info)
 	d.folder()
-	d.fileSystem(ledger.PlaceOf(d.real), info.Size(), strings.Contains(options, "network=allow"))
+	d.fileSystem(ledger.FileSystemOf(d.real), info.Size(), strings.Contains(options, "network=allow"))
 	d.leftovers()
 	d.bell()
 	d.fileTimes()
@@ -102,7 +102,7 @@ func (d *examination) folder() {
 }
 
 // fileSystem looks at the place of a ledger of size bytes; allowed says that a network file system is wanted.
-func (d *examination) fileSystem(place ledger.Place, size int64, allowed bool) {
+func (d *examination) fileSystem(place ledger.FileSystem, size int64, allowed bool) {
 	switch folder := filepath.Dir(d.real); {
 	case !place.Known:
 	case place.ReadOnly:
@@ -172,7 +172,7 @@ func (d *examination) fileTimes() {
 
 // users looks at who has the ledger open, as far as the kernel tells.
 func (d *examination) users() {
-	for _, h := range ledger.Holders(d.Ledger) {
+	for _, h := range ledger.LockHolders(d.Ledger) {
 		who := fmt.Sprintf("%s (pid %d)", h.Program, h.PID)
 		remedy := fmt.Sprintf("kill -CONT %d lets it go on; kill -KILL %[1]d ends it, and nothing acknowledged is lost", h.PID)
 		switch {

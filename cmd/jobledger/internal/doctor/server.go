@@ -21,16 +21,16 @@ const (
 
 // examineServer is examine for a ledger in PostgreSQL.
 func (d *examination) examineServer(ctx context.Context) (err error) {
-	if d.Ledger, err = ledger.Address(d.dsn); err != nil {
+	if d.Ledger, err = ledger.ServerAddress(d.dsn); err != nil {
 		return err
 	}
 	looked := false
-	err = ledger.LookServer(ctx, d.dsn, func(tx *ledger.Tx, f ledger.ServerFacts) error {
+	err = ledger.InspectServer(ctx, d.dsn, func(tx *ledger.Tx, f ledger.ServerFacts) error {
 		looked = true
 		d.server(f)
 		if !failpoint.Shifted() { // what is overdue is so by the server's clock
 			here := d.now
-			d.now = func() time.Time { return here().Add(f.Ahead) }
+			d.now = func() time.Time { return here().Add(f.ClockSkew) }
 			defer func() { d.now = here }()
 		}
 		if f.Schema == f.Newest {
@@ -60,9 +60,9 @@ func (d *examination) server(f ledger.ServerFacts) {
 	if f.NoAutovacuum {
 		d.problem(CodeVacuum, "set autovacuum = on in postgresql.conf, and reload it", "the server runs with autovacuum = off: claims become slower with each job that is done")
 	}
-	if off := f.Ahead.Abs(); off > clockSlack+f.Give {
+	if off := f.ClockSkew.Abs(); off > clockSlack+f.Tolerance {
 		way := "behind"
-		if f.Ahead < 0 {
+		if f.ClockSkew < 0 {
 			way = "ahead of"
 		}
 		d.advise(CodeClock, "let both follow a time server", "this machine's clock is %s %s the server's, by which leases end and jobs become ready: times that are given as 15:04 or 10m may not mean what you think",

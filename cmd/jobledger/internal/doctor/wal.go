@@ -28,7 +28,7 @@ func (d *examination) strayWAL(ctx context.Context, damaged bool) {
 // wholeAlone reports whether nothing is wrong with the file by itself.
 func (d *examination) wholeAlone(ctx context.Context) bool {
 	whole := false
-	err := ledger.LookAlone(ctx, d.dsn, func(tx *ledger.Tx, _ ledger.Facts) error {
+	err := ledger.InspectFileOnly(ctx, d.dsn, func(tx *ledger.Tx, _ ledger.FileFacts) error {
 		problems, err := tx.Integrity(ctx)
 		if err == nil && len(problems) == 0 {
 			problems, err = tx.Guards(ctx)
@@ -44,12 +44,12 @@ func (d *examination) wholeAlone(ctx context.Context) bool {
 func (d *examination) parts(ctx context.Context) bool {
 	for range 2 {
 		var alone, both ledger.Event
-		err := ledger.LookAlone(ctx, d.dsn, func(tx *ledger.Tx, _ ledger.Facts) (err error) {
+		err := ledger.InspectFileOnly(ctx, d.dsn, func(tx *ledger.Tx, _ ledger.FileFacts) (err error) {
 			alone, err = state.LastEvent(ctx, tx, 0)
 			return err
 		})
 		if err == nil && alone.Pos > 0 {
-			err = ledger.Look(ctx, d.dsn, func(tx *ledger.Tx, _ ledger.Facts) (err error) {
+			err = ledger.InspectFile(ctx, d.dsn, func(tx *ledger.Tx, _ ledger.FileFacts) (err error) {
 				both, err = state.LastEvent(ctx, tx, alone.Pos)
 				return err
 			})
@@ -63,14 +63,14 @@ func (d *examination) parts(ctx context.Context) bool {
 }
 
 // backlog looks once more: what a short read holds up is moved by then.
-func (d *examination) backlog(ctx context.Context, before ledger.Facts) {
+func (d *examination) backlog(ctx context.Context, before ledger.FileFacts) {
 	select {
 	case <-ctx.Done():
 		return
 	case <-time.After(betweenLooks):
 	}
-	var now ledger.Facts
-	err := ledger.Look(ctx, d.dsn, func(_ *ledger.Tx, f ledger.Facts) error {
+	var now ledger.FileFacts
+	err := ledger.InspectFile(ctx, d.dsn, func(_ *ledger.Tx, f ledger.FileFacts) error {
 		now = f
 		return nil
 	})
@@ -79,7 +79,7 @@ func (d *examination) backlog(ctx context.Context, before ledger.Facts) {
 	}
 	who := "somebody reads, or began to read, and does not come to an end"
 	var readers []string
-	for _, h := range ledger.Holders(d.Ledger) {
+	for _, h := range ledger.LockHolders(d.Ledger) {
 		if h.Reads && !h.Writes && h.PID != os.Getpid() {
 			readers = append(readers, fmt.Sprintf("%s (pid %d)", h.Program, h.PID))
 		}
@@ -92,7 +92,7 @@ func (d *examination) backlog(ctx context.Context, before ledger.Facts) {
 }
 
 // journal finds what no ledger in WAL mode has: the rollback journal of another file, which SQLite would play back.
-func (d *examination) journal(f ledger.Facts) {
+func (d *examination) journal(f ledger.FileFacts) {
 	name := d.real + "-journal"
 	info, err := os.Stat(name)
 	if err == nil && f.WALMode && info.Size() > 0 && d.now().Sub(info.ModTime()) > journalPast {

@@ -55,7 +55,7 @@ func refuse(reason error, format string, args ...any) error {
 // InUseError refuses to replace a ledger that is open.
 type InUseError struct {
 	Path    string
-	Holders []ledger.Holder // the other processes that have it open; empty where the system does not say
+	Holders []ledger.LockHolder // the other processes that have it open; empty where the system does not say
 }
 
 // Error names the processes.

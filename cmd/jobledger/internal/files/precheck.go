@@ -13,8 +13,8 @@ import (
 
 // migrate brings the ledger to be replaced up to date, as any command does, so that it can be compared.
 func (r *restore) migrate(ctx context.Context) error {
-	var facts ledger.Facts
-	err := ledger.Look(ctx, r.done.Path, func(_ *ledger.Tx, f ledger.Facts) error {
+	var facts ledger.FileFacts
+	err := ledger.InspectFile(ctx, r.done.Path, func(_ *ledger.Tx, f ledger.FileFacts) error {
 		facts = f
 		return nil
 	})
@@ -28,15 +28,15 @@ func (r *restore) migrate(ctx context.Context) error {
 	return store.Close()
 }
 
-// openFunc is ledger.Look, or LookAlone.
-type openFunc func(context.Context, string, func(*ledger.Tx, ledger.Facts) error) error
+// openFunc is ledger.InspectFile, or LookAlone.
+type openFunc func(context.Context, string, func(*ledger.Tx, ledger.FileFacts) error) error
 
 // precheck refuses to replace a ledger that is in use, or that holds events which the backup does not. With
 // Force it refuses only what is not a ledger, and one that is open.
 func (r *restore) precheck(ctx context.Context, open openFunc) error {
 	var busy []projection.Worker
 	var lost audit.Lost
-	err := open(ctx, r.done.Path, func(old *ledger.Tx, _ ledger.Facts) error {
+	err := open(ctx, r.done.Path, func(old *ledger.Tx, _ ledger.FileFacts) error {
 		return r.copy.Store.Read(ctx, func(fresh *ledger.Tx) error {
 			common, err := audit.CommonPrefix(ctx, old, fresh)
 			if err == nil {
@@ -90,7 +90,7 @@ func atWork(ctx context.Context, tx *ledger.Tx, now time.Time) ([]projection.Wor
 // inUse returns an InUseError with the other processes that have the ledger at path open.
 func inUse(path string) error {
 	e := &InUseError{Path: path}
-	for _, h := range ledger.Holders(path) {
+	for _, h := range ledger.LockHolders(path) {
 		if h.PID != os.Getpid() {
 			e.Holders = append(e.Holders, h)
 		}

@@ -95,10 +95,10 @@ func (r *restore) run(ctx context.Context) error {
 	if err := r.migrate(ctx); err != nil {
 		return err
 	}
-	if err := r.precheck(ctx, ledger.Look); err != nil {
+	if err := r.precheck(ctx, ledger.InspectFile); err != nil {
 		return err
 	}
-	lock, err := ledger.Seize(ctx, r.done.Path, r.unreadable != nil)
+	lock, err := ledger.LockExclusive(ctx, r.done.Path, r.unreadable != nil)
 	if errors.Is(err, ledger.ErrBusy) {
 		return inUse(r.done.Path)
 	}
@@ -107,7 +107,7 @@ func (r *restore) run(ctx context.Context) error {
 	}
 	defer lock.Release()
 	if r.unreadable == nil {
-		if err := r.precheck(ctx, ledger.LookAlone); err != nil { // again: now no other process can write
+		if err := r.precheck(ctx, ledger.InspectFileOnly); err != nil { // again: now no other process can write
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func (r *restore) resolve() (err error) {
 // stage copies the backup and checks the copy.
 func (r *restore) stage(ctx context.Context) error {
 	var problems []string
-	err := ledger.Look(ctx, r.from, func(tx *ledger.Tx, _ ledger.Facts) (err error) {
+	err := ledger.InspectFile(ctx, r.from, func(tx *ledger.Tx, _ ledger.FileFacts) (err error) {
 		problems, err = tx.Integrity(ctx)
 		return err
 	})
@@ -181,7 +181,7 @@ func (r *restore) copyBackup(ctx context.Context) (err error) {
 	if r.copy, err = newStaging(r.done.Path); err != nil {
 		return err
 	}
-	if err := ledger.Copy(ctx, r.from, r.copy.temp); err != nil {
+	if err := ledger.CopyFile(ctx, r.from, r.copy.temp); err != nil {
 		return fmt.Errorf("copy %s: %w", r.Backup, err)
 	}
 	store, err := ledger.OpenExisting(ctx, r.copy.temp)
@@ -259,7 +259,7 @@ func (r *restore) record(ctx context.Context) error {
 const maxKept = 99
 
 // replace gives the copy the name of the ledger, and the ledger another name.
-func (r *restore) replace(lock *ledger.Seized) error {
+func (r *restore) replace(lock *ledger.ExclusiveLock) error {
 	if err := copyOwner(r.copy.temp, r.before); err != nil {
 		return refuse(ErrOwner, "give the new ledger to the owner of the old one: %w", err)
 	}

@@ -1,0 +1,28 @@
+package ledger
+
+import (
+	"errors"
+
+	"jobledger/ledger/internal/engine"
+)
+
+// Errors that callers branch on.
+var (
+	ErrUnknownKind = errors.New("ledger: unknown event kind") // written by a newer program, or damaged
+	ErrClosed      = errors.New("ledger: store is closed")
+
+	ErrConflict    = engine.ErrConflict    // another write came first
+	ErrUnknown     = engine.ErrUnknown     // COMMIT failed: it may or may not be durable
+	ErrBusy        = engine.ErrBusy        // no write lock in time
+	ErrFull        = engine.ErrFull        // the disk is full: nothing was written, reads go on
+	ErrIO          = engine.ErrIO          // of the disk, the file system or a limit of this process; it may pass
+	ErrReadOnly    = engine.ErrReadOnly    // for this process; nothing was written
+	ErrAddress     = engine.ErrAddress     // a DSN that Open does not understand
+	ErrEngine      = engine.ErrEngine      // what only the other kind of ledger can do
+	ErrNoLedger    = engine.ErrNoLedger    // there is no such file or schema
+	ErrNotALedger  = engine.ErrNotALedger  // the file is something else; untouched
+	ErrNewerSchema = engine.ErrNewerSchema // written by a newer program; untouched
+	ErrReplaced    = engine.ErrReplaced    // the file was replaced under a live process; nothing was written
+	ErrStray       = engine.ErrStray       // a -wal or -shm file of another ledger; untouched
+	ErrDamaged     = engine.ErrDamaged     // stored bytes that no version of this program wrote
+)

@@ -1,0 +1,26 @@
+package engine
+
+import "errors"
+
+// Errors that callers branch on. Package ledger exports all but the last two.
+var (
+	ErrConflict    = errors.New("ledger: conflict")
+	ErrUnknown     = errors.New("ledger: commit outcome unknown")
+	ErrBusy        = errors.New("ledger: busy")
+	ErrFull        = errors.New("ledger: disk full")
+	ErrIO          = errors.New("ledger: input or output failed")
+	ErrReadOnly    = errors.New("ledger: may only be read")
+	ErrAddress     = errors.New("ledger: not the address of a ledger")
+	ErrEngine      = errors.New("ledger: not with this database")
+	ErrNoLedger    = errors.New("ledger: no ledger")
+	ErrNotALedger  = errors.New("ledger: not a ledger")
+	ErrNewerSchema = errors.New("ledger: schema newer than program")
+	ErrReplaced    = errors.New("ledger: file was replaced or removed")
+	ErrStray       = errors.New("ledger: stray file beside it")
+	ErrDamaged     = errors.New("ledger: damaged")
+
+	// ErrRetry reports that the transaction was given up and nothing of it is durable: the caller may run it again.
+	ErrRetry = errors.New("ledger: the transaction was given up")
+	// ErrConstraint reports that a row violates a constraint, or that a trigger refused it.
+	ErrConstraint = errors.New("ledger: constraint violated")
+)

@@ -1,0 +1,97 @@
+package postgres
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"jobledger/ledger/internal/engine"
+)
+
+// address is the parsed address of a ledger.
+type address struct {
+	config *pgx.ConnConfig
+	schema string
+	sync   string
+	listen bool // false: a pooler in between does not support LISTEN
+}
+
+// String returns the address without a password.
+func (p address) String() string {
+	u := url.URL{Scheme: "postgres", User: url.User(p.config.User), Path: "/" + p.config.Database}
+	port := strconv.Itoa(int(p.config.Port))
+	u.Host = net.JoinHostPort(p.config.Host, port)
+	if strings.HasPrefix(p.config.Host, "/") {
+		u.Host, u.RawQuery = "", url.Values{"host": {p.config.Host}, "port": {port}}.Encode()
+	}
+	if p.schema != defaultSchema {
+		values := u.Query()
+		values.Set("schema", p.schema)
+		u.RawQuery = values.Encode()
+	}
+	return u.String()
+}
+
+const (
+	defaultSchema  = "jobledger"
+	connectTimeout = 10 * time.Second
+)
+
+// parseAddress takes this program's own options out of an address and leaves the rest to pgx, which knows the options of
+// libpq, its environment variables and its password file.
+func parseAddress(dsn string) (p address, err error) {
+	u, err := url.Parse(dsn)
+	if err != nil || u.Fragment != "" || u.User == nil && strings.Contains(u.Path+u.RawQuery, "@") {
+		// The error does not quote the address: with a / or a # in a password it would show a part of that.
+		return p, fmt.Errorf("%w: not a URL as postgres://USER@HOST/DATABASE; what is special in a name or a password "+
+			"is written as %%40 for @, %%2F for /, %%23 for #, %%3F for ?", engine.ErrAddress)
+	}
+	values := u.Query()
+	p.schema, p.sync, p.listen = defaultSchema, "full", true
+	for name, allowed := range map[string]string{
+		"schema": "a name of lower-case letters, digits and _", "sync": "full or normal", "listen": "on or off",
+	} {
+		if !values.Has(name) {
+			continue
+		}
+		v := strings.Join(values[name], ",")
+		values.Del(name)
+		switch {
+		case name == "schema" && isSchemaName(v):
+			p.schema = v
+		case name == "sync" && (v == "full" || v == "normal"):
+			p.sync = v
+		case name == "listen" && (v == "on" || v == "off"):
+			p.listen = v == "on"
+		default:
+			return p, fmt.Errorf("%w: option %s=%s; it takes %s", engine.ErrAddress, name, v, allowed)
+		}
+	}
+	u.RawQuery = values.Encode()
+	if p.config, err = pgx.ParseConfig(u.String()); err != nil {
+		return p, fmt.Errorf("%w: %w", engine.ErrAddress, err)
+	}
+	if p.config.ConnectTimeout == 0 {
+		p.config.ConnectTimeout = connectTimeout
+	}
+	return p, nil
+}
+
+func isSchemaName(s string) bool {
+	return s != "" && len(s) <= 63 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == "" &&
+		!strings.HasPrefix(s, "pg_") && s[0] > '9'
+}
+
+// Address returns the address of the ledger at dsn without its password. It does not connect.
+func Address(dsn string) (string, error) {
+	a, err := parseAddress(dsn)
+	if err != nil {
+		return "", err
+	}
+	return a.String(), nil
+}

@@ -1,0 +1,16 @@
+// Package postgres is the engine of a ledger on a PostgreSQL server: a ledger is a schema of a database. Writers of all
+// processes exclude each other with an advisory lock that each holds from its first statement to its commit, so that
+// events follow one another as they do in a file: pos is dense, at never decreases, and what is visible is complete.
+//
+// It knows neither events nor jobs; package ledger drives it through the interface of package engine.
+//
+// Files in reading order:
+//
+//   - address.go, open.go, dial*.go: from an address to a connection with the newest schema
+//   - engine.go: transactions and snapshots
+//   - conn.go, rows.go: one connection, on which statements are pipelined
+//   - sql.go, bulk.go: statements in PostgreSQL's words
+//   - errors.go: errors as sentinels
+//   - notify.go: LISTEN and NOTIFY
+//   - schema.go, inspect.go: checks, repair, and what doctor needs
+package postgres

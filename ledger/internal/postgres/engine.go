@@ -1,0 +1,145 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"jobledger/ledger/failpoint"
+	"jobledger/ledger/internal/engine"
+)
+
+// Engine is a ledger in a schema of a PostgreSQL database.
+type Engine struct {
+	address  address
+	info     engine.Info
+	writer   *engine.Session // nil: not connected
+	lockKey  int64           // of the ledger's advisory lock
+	notifier notifier
+	notified bool // the last commit took a notification along
+}
+
+// FrozenWriter is how long the server lets a process hold the write lock without hearing from it. A variable for the
+// tests.
+var FrozenWriter = 5 * time.Second
+
+// A process that cannot reach the server tries again, after pauses that grow.
+const (
+	firstReconnect = 20 * time.Millisecond
+	lastReconnect  = time.Second
+)
+
+// serverClock is the server's clock, in microseconds since 1970.
+const serverClock = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+
+const selectHead = `SELECT ` + serverClock + `, coalesce(t.pos, 0), coalesce(t.at, 0)
+FROM (VALUES (1)) AS one LEFT JOIN (SELECT pos, at FROM events ORDER BY pos DESC LIMIT 1) AS t ON true`
+
+// Info implements engine.Engine.
+func (p *Engine) Info() engine.Info { return p.info }
+
+// Begin connects if necessary. It tries again after a lost connection, since nothing has been written yet.
+func (p *Engine) Begin(ctx context.Context, o engine.BeginOptions) (*engine.Session, engine.Head, error) {
+	failpoint.Hit("begin")
+	pause, queries := firstReconnect, o.WarmupQueries
+	for {
+		at, err := p.tryBegin(ctx, o.LockWait-time.Since(o.Since), queries)
+		if len(queries) > 0 && errors.Is(err, engine.ErrDamaged) { // the function that asks this will report it
+			queries = nil
+			at, err = p.tryBegin(ctx, o.LockWait-time.Since(o.Since), nil)
+		}
+		if err == nil {
+			failpoint.Hit("begun")
+			return p.writer, at, nil
+		}
+		if ctx.Err() != nil {
+			return nil, at, context.Cause(ctx)
+		}
+		if !errors.Is(err, engine.ErrIO) {
+			return nil, at, err
+		}
+		if time.Since(o.Since) > o.LockWait {
+			return nil, at, fmt.Errorf("%w: %s could not be reached within %s: %w", engine.ErrBusy, p.address, o.LockWait, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, at, context.Cause(ctx)
+		case <-time.After(pause):
+		}
+		pause, queries = min(2*pause, lastReconnect), nil
+	}
+}
+
+func (p *Engine) tryBegin(ctx context.Context, wait time.Duration, queries []engine.WarmupQuery) (at engine.Head, err error) {
+	if p.writer == nil {
+		if p.writer, err = p.address.connect(ctx, forWriting); err != nil {
+			return at, err
+		}
+		queries = nil
+	}
+	_ = connOf(p.writer).drainPipeline() // a pending NOTIFY; its error is harmless, and a dead connection fails next
+	batch := &pgx.Batch{}
+	batch.Queue(`BEGIN`)
+	batch.Queue(`SELECT set_config('lock_timeout', $1, true), pg_advisory_xact_lock($2)`,
+		strconv.FormatInt(max(wait.Milliseconds(), 1), 10), p.lockKey)
+	if at, err = connOf(p.writer).head(ctx, batch, queries); err != nil {
+		_ = p.Rollback()
+	}
+	return at, err
+}
+
+// Commit implements engine.Engine.
+func (p *Engine) Commit(notify bool) error {
+	notification, args := p.notification(notify)
+	err := connOf(p.writer).commit(notification, args...)
+	if err == nil {
+		failpoint.Hit("committed")
+	}
+	return err
+}
+
+// Rollback closes the connection if the transaction cannot be ended.
+func (p *Engine) Rollback() error {
+	if p.writer == nil {
+		return nil
+	}
+	if connOf(p.writer).rollback() != nil {
+		_ = p.writer.Close()
+		p.writer = nil
+	}
+	return nil
+}
+
+// OpenReader implements engine.Engine.
+func (p *Engine) OpenReader(ctx context.Context) (*engine.Session, error) {
+	return p.address.connect(ctx, forReading)
+}
+
+// BeginSnapshot implements engine.Engine.
+func (p *Engine) BeginSnapshot(ctx context.Context, s *engine.Session) (engine.Head, error) {
+	batch := &pgx.Batch{}
+	batch.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
+	return connOf(s).head(ctx, batch, nil)
+}
+
+// CheckReplaced returns nil: a connection stays with its database.
+func (p *Engine) CheckReplaced() error { return nil }
+
+// Diagnose returns err: the server's errors carry their reason.
+func (p *Engine) Diagnose(err error) error { return err }
+
+// RawScan returns nil: nothing is quicker than the driver here.
+func (p *Engine) RawScan(string, int64, int64) (engine.RawRows, error) { return nil, nil }
+
+// Close implements engine.Engine.
+func (p *Engine) Close() error {
+	p.notifier.close()
+	if p.writer != nil {
+		return p.writer.Close()
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"jobledger/ledger/internal/engine"
+)
+
+// notRetryable hides ErrRetry: once COMMIT has been sent, the transaction must not run again.
+type notRetryable struct{ error }
+
+func (e notRetryable) Is(target error) bool {
+	return target != engine.ErrRetry && errors.Is(e.error, target)
+}
+
+// explainConnect says in one line why there is no connection. pgx reports every address that it tried, with and without
+// TLS.
+func explainConnect(err error) error {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return explain(e)
+	}
+	lines := strings.Split(err.Error(), "\n")
+	return fmt.Errorf("%w: the server cannot be reached: %s", engine.ErrIO, strings.TrimSpace(lines[len(lines)-1]))
+}
+
+// explain wraps an error of PostgreSQL in the sentinel that callers branch on, once.
+func explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, known := range []error{engine.ErrBusy, engine.ErrFull, engine.ErrIO, engine.ErrReadOnly, engine.ErrConflict,
+		engine.ErrDamaged, engine.ErrUnknown, engine.ErrAddress, engine.ErrNoLedger, engine.ErrNotALedger,
+		engine.ErrNewerSchema, fs.ErrPermission, context.Canceled} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", engine.ErrIO, err) // of the connection
+	}
+	// https://www.postgresql.org/docs/current/errcodes-appendix.html
+	switch e.Code {
+	case "22012", "23505", "JL001": // a failed compare-and-swap divides by zero
+		return fmt.Errorf("%w: %w", engine.ErrConflict, err)
+	case "55P03", "53300": // no lock in time; too many connections
+		return fmt.Errorf("%w: %w", engine.ErrBusy, err)
+	case "53100":
+		return fmt.Errorf("%w: %w", engine.ErrFull, err)
+	case "25006", "42501":
+		return fmt.Errorf("%w: %w", engine.ErrReadOnly, err)
+	case "3D000": // no such database
+		return fmt.Errorf("%w: %w", engine.ErrNoLedger, err)
+	case "22P02", "22P05", "22030", "22032", "42P01", "42703": // invalid JSON, a missing table or column
+		return fmt.Errorf("%w: %w", engine.ErrDamaged, err)
+	}
+	switch e.Code[:2] {
+	case "40": // a deadlock or a serialization failure
+		return fmt.Errorf("%w: %w", engine.ErrRetry, err)
+	case "08", "57", "58": // the connection, an operator, the system
+		return fmt.Errorf("%w: %w", engine.ErrIO, err)
+	}
+	return err
+}

@@ -1,0 +1,190 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"jobledger/ledger/internal/engine"
+)
+
+// Notifications. A NOTIFY takes a lock of the whole server at its commit, which would slow down the commits of jobs. So it
+// has a transaction of its own, sent right after the commit that it reports; or a little later, on another connection, if
+// one was sent just before. Only speed depends on it: listeners also poll the tail, and do so more often where LISTEN is
+// not available.
+
+const (
+	// NotifyInterval is the least time between two notifications of one process.
+	NotifyInterval    = 5 * time.Millisecond
+	pollWithoutListen = 100 * time.Millisecond
+)
+
+// PollInterval is how often a listener polls the tail. A variable for the tests.
+var PollInterval = time.Second
+
+// notifyStatement need not be durable, and nothing should wait for its commit.
+const notifyStatement = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`
+
+// channel is the ledger's name for LISTEN.
+func (p address) channel() string { return "jobledger_" + p.schema }
+
+// notification returns the notification that is sent with a commit; "" for none. With wanted false, the commit makes no
+// job claimable, or a watcher in this process waits: its transaction must not wait for that of the notification, so that
+// the notifier sends it.
+func (p *Engine) notification(wanted bool) (statement string, args []any) {
+	n := &p.notifier
+	p.notified = wanted && p.address.listen && !n.pending.Load() && n.pause() <= 0
+	if !p.notified {
+		return "", nil
+	}
+	n.sent()
+	return notifyStatement, []any{p.address.channel(), n.sender}
+}
+
+// Notify implements engine.Engine.
+func (p *Engine) Notify() {
+	if p.notified || !p.address.listen {
+		return
+	}
+	p.notifier.send()
+}
+
+// notifier sends the notifications that were not sent with their commits, in a goroutine of its own that runs from the
+// first of them until close.
+type notifier struct {
+	address address
+	sender  string // identifies this process, which does not wake itself
+	start   sync.Once
+	wanted  chan struct{} // has room for one
+	pending atomic.Bool   // one will be sent
+	quit    context.CancelFunc
+	ended   chan struct{}
+	last    atomic.Pointer[time.Time] // when the last notification was sent; nil: never
+}
+
+func (n *notifier) sent() {
+	now := time.Now()
+	n.last.Store(&now)
+}
+
+// pause is how long no other notification may be sent.
+func (n *notifier) pause() time.Duration {
+	if last := n.last.Load(); last != nil {
+		return NotifyInterval - time.Since(*last)
+	}
+	return 0
+}
+
+// send has a notification sent soon.
+func (n *notifier) send() {
+	n.start.Do(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		n.wanted, n.ended, n.quit = make(chan struct{}, 1), make(chan struct{}), cancel
+		go n.run(ctx)
+	})
+	n.pending.Store(true)
+	select {
+	case n.wanted <- struct{}{}:
+	default:
+	}
+}
+
+func (n *notifier) run(ctx context.Context) {
+	defer close(n.ended)
+	var s *engine.Session
+	defer func() {
+		if s != nil {
+			_ = s.Close()
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.wanted:
+		}
+		sleep(ctx, n.pause())
+		if s == nil {
+			if s, _ = n.address.connect(ctx, forReading); s == nil { // listeners find the commit by polling
+				n.pending.Store(false)
+				sleep(ctx, lastReconnect)
+				continue
+			}
+		}
+		n.sent()
+		n.pending.Store(false)
+		if _, err := connOf(s).conn.Exec(ctx, notifyStatement, n.address.channel(), n.sender); err != nil {
+			_ = s.Close()
+			s = nil
+		}
+	}
+}
+
+func (n *notifier) close() {
+	if n.quit != nil {
+		n.quit()
+		<-n.ended
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// Listen implements engine.Engine.
+func (p *Engine) Listen(ctx context.Context, wake func()) {
+	for tail := int64(-1); ctx.Err() == nil; sleep(ctx, lastReconnect) {
+		s, err := p.address.connect(ctx, forReading)
+		if err != nil {
+			continue
+		}
+		p.receive(ctx, s, wake, &tail)
+		_ = s.Close()
+	}
+}
+
+// receive calls wake as long as the connection lives. It polls the tail whenever no notification came for a while.
+func (p *Engine) receive(ctx context.Context, s *engine.Session, wake func(), tail *int64) {
+	conn := connOf(s).conn
+	interval := pollWithoutListen
+	if p.address.listen {
+		if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{p.address.channel()}.Sanitize()); err == nil {
+			interval = PollInterval
+		}
+	}
+	for ctx.Err() == nil {
+		pos, _, err := s.Tail()
+		if err != nil {
+			return
+		}
+		if pos != *tail {
+			*tail = pos
+			wake()
+		}
+		if interval == pollWithoutListen {
+			sleep(ctx, interval)
+			continue
+		}
+		for received := true; received && ctx.Err() == nil; {
+			waiting, cancel := context.WithTimeout(ctx, interval)
+			notification, err := conn.WaitForNotification(waiting)
+			timedOut := waiting.Err() != nil
+			cancel()
+			switch {
+			case err == nil && notification.Payload != p.notifier.sender:
+				wake()
+			case err == nil:
+			case timedOut:
+				received = false
+			default:
+				return
+			}
+		}
+	}
+}

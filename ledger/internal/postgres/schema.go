@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"jobledger/ledger/internal/engine"
+	"jobledger/schema"
+)
+
+// Integrity returns nothing: checksums and amcheck are for the server's administrator.
+func (p *Engine) Integrity(context.Context, *engine.Session) ([]string, error) { return nil, nil }
+
+// HighestPos is not known: the server does not remember a pos that is gone.
+func (p *Engine) HighestPos(context.Context, *engine.Session) (int64, bool, error) {
+	return 0, false, nil
+}
+
+// HasTable implements engine.Engine.
+func (p *Engine) HasTable(ctx context.Context, s *engine.Session, name string) (bool, error) {
+	n, err := s.Int(ctx, `SELECT count(*) FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND relname = ?`, name)
+	return n > 0, err
+}
+
+// SchemaDiff compares the objects with those that the migrations make.
+func (p *Engine) SchemaDiff(ctx context.Context, s *engine.Session) ([]engine.Object, error) {
+	return engine.Diff(ctx, s, schema.SelectPostgresObjects, schema.PostgresObjects())
+}
+
+// RepairObject needs the owner of the schema. A table or a view that is created again loses its grants.
+func (p *Engine) RepairObject(s *engine.Session, o engine.Object) error {
+	creations, err := schema.PostgresCreations()
+	if err != nil {
+		return err
+	}
+	create := creations[o.Kind+" "+o.Name]
+	if o.Want != "" && create == "" {
+		return fmt.Errorf("%w: it is a constraint of its table; put it back as schema/postgres of this program has it",
+			engine.ErrDamaged)
+	}
+	replace := strings.Replace(create, "CREATE", "CREATE OR REPLACE", 1)
+	statements := []string{schema.PostgresPath}
+	switch o.Kind {
+	case "trigger": // its definition begins with the name of its table
+		is, want := firstWord(o.Is), firstWord(o.Want)
+		if o.Present && is != want { // which waits for readers, as a replacement does not
+			statements = append(statements, `DROP TRIGGER `+engine.Quoted(o.Name)+` ON `+engine.Quoted(is))
+		}
+		if o.Want != "" {
+			statements = append(statements, replace,
+				`ALTER TABLE `+engine.Quoted(want)+` ENABLE ALWAYS TRIGGER `+engine.Quoted(o.Name))
+		}
+	case "function": // triggers and views may depend on it
+		statements = append(statements, replace)
+	default:
+		if o.Present && o.Kind == "table" { // the views that read it; they are created again next
+			statements = append(statements, `DROP VIEW IF EXISTS history, attempts, current`)
+		}
+		if o.Present {
+			statements = append(statements, `DROP `+o.Kind+` `+engine.Quoted(o.Name))
+		}
+		statements = append(statements, create)
+	}
+	for _, statement := range statements {
+		if _, err := s.Exec(statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func firstWord(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	return word
+}
+
+// Vacuum returns ErrEngine.
+func (p *Engine) Vacuum(context.Context, string) (int64, error) {
+	return 0, fmt.Errorf("%w: pg_dump or pg_basebackup copies a ledger in PostgreSQL while others write",
+		engine.ErrEngine)
+}
+
+// Checkpoint vacuums the table of bodies. That needs its owner; otherwise the server does it some time later.
+func (p *Engine) Checkpoint(ctx context.Context) (whole bool, err error) {
+	s, err := p.address.connect(ctx, forReading)
+	if err != nil {
+		return false, err
+	}
+	defer s.Close()
+	conn := connOf(s).conn
+	var may bool // any other user gets a warning, and no vacuum
+	const owned = `SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'bodies'::regclass`
+	if err := conn.QueryRow(ctx, owned).Scan(&may); err != nil || !may {
+		return false, explain(err)
+	}
+	_, err = conn.Exec(ctx, `VACUUM bodies`)
+	return err == nil, explain(err)
+}

@@ -1,0 +1,102 @@
+package sqlite
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"jobledger/ledger/internal/engine"
+)
+
+// options are what an address says besides the path.
+type options struct {
+	sync    string
+	network bool
+}
+
+// parseDSN returns the absolute path and the options of an address, which is a path or "sqlite:PATH?OPTIONS".
+func parseDSN(dsn string) (path string, o options, err error) {
+	o.sync = "full"
+	rest, isURL := strings.CutPrefix(dsn, "sqlite:")
+	switch {
+	case engine.IsServerAddress(dsn):
+		return "", o, fmt.Errorf("%w: this is for a ledger in a file, and %s… is one in PostgreSQL, which has its own tools",
+			engine.ErrAddress, strings.SplitAfter(dsn, "://")[0])
+	case isURL:
+		var query string
+		rest, query, _ = strings.Cut(rest, "?")
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			return "", o, fmt.Errorf("%w: options of %q: %w", engine.ErrAddress, dsn, err)
+		}
+		for name, value := range values {
+			switch v := strings.Join(value, ","); {
+			case name == "sync" && (v == "full" || v == "normal"):
+				o.sync = v
+			case name == "network" && v == "allow":
+				o.network = true
+			default:
+				return "", o, fmt.Errorf("%w: option %s=%s of %q: the options are sync=full, sync=normal, network=allow",
+					engine.ErrAddress, name, v, dsn)
+			}
+		}
+	}
+	if rest == "" || rest == ":memory:" || strings.ContainsRune(rest, 0) {
+		return "", o, fmt.Errorf("%w: %q is not the path of a file", engine.ErrAddress, dsn)
+	}
+	path, err = filepath.Abs(rest)
+	return path, o, err
+}
+
+// fileURL returns the URL of a SQLite file for the driver. The path is escaped, or ?, # and % in it would open another
+// file. Settings are part of the URL, because the driver may replace a connection after a cancelled statement.
+func fileURL(path string, settings url.Values) string {
+	u := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: settings.Encode()}
+	return u.String()
+}
+
+// writerURL is for the connection of the commit loop.
+func writerURL(path, sync string) string {
+	settings := url.Values{
+		"mode": {"rw"},
+		"_pragma": {
+			"busy_timeout(0)", // its backoff starves writers; Engine.Begin waits fairly
+			"journal_mode(wal)",
+			"recursive_triggers(1)", // or OR REPLACE would pass the DELETE guard
+			"synchronous(" + sync + ")",
+			"temp_store(memory)",
+			"trusted_schema(0)",
+			"wal_autocheckpoint(1000)",
+		},
+	}
+	return fileURL(path, settings)
+}
+
+// readerURL is for snapshots.
+func readerURL(path string) string {
+	return fileURL(path, url.Values{
+		"mode":        {"ro"},
+		"_query_only": {"1"},
+		"_pragma":     {"busy_timeout(5000)", "temp_store(memory)", "trusted_schema(0)"},
+	})
+}
+
+// vacuumURL returns readerURL without query_only, under which VACUUM INTO refuses to write its copy.
+func vacuumURL(path string) string {
+	return fileURL(path, url.Values{
+		"mode":    {"ro"},
+		"_pragma": {"busy_timeout(5000)", "temp_store(memory)", "trusted_schema(0)"},
+	})
+}
+
+// immutableURL is for a file that no process writes: SQLite takes no locks and makes no -wal or -shm file.
+func immutableURL(path string) string {
+	return fileURL(path, url.Values{"mode": {"ro"}, "immutable": {"1"}})
+}
+
+// headerURL is immutableURL for reading the header only. During a checkpoint, or after one that a crash cut off, the
+// header counts pages that do not exist yet; SQLite would report that as damage.
+func headerURL(path string) string {
+	return fileURL(path, url.Values{"mode": {"ro"}, "immutable": {"1"}, "_pragma": {"writable_schema(1)"}})
+}

@@ -1,0 +1,76 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"time"
+
+	"jobledger/ledger/internal/engine"
+	"jobledger/schema"
+)
+
+// writeApplicationID writes the application id of a ledger into the database at path if that is empty. It has a
+// transaction of its own, so that the id is in the first page ever written and the file alone can be recognised. If a
+// crash cut that transaction off, SQLite rolls it back first. create says whether an empty database may become a ledger;
+// ErrNoLedger if not.
+func writeApplicationID(ctx context.Context, path string, create bool) error {
+	if !startsEmpty(path) {
+		return nil
+	}
+	err := retryBusy(ctx, time.Now(), openWait, func() error {
+		settings := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)", "synchronous(full)"}}
+		c, err := open(ctx, fileURL(path, settings))
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if _, err := c.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+			return err
+		}
+		defer func() { // it fails after the COMMIT
+			_, _ = c.conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+		}()
+		var objects, id, version int
+		const held = `SELECT (SELECT count(*) FROM sqlite_schema), application_id, user_version
+FROM pragma_application_id, pragma_user_version`
+		err = c.conn.QueryRowContext(ctx, held).Scan(&objects, &id, &version)
+		if err != nil || objects != 0 || id != 0 || version != 0 {
+			return err // the checks after this one say what it is
+		}
+		if !create {
+			return fmt.Errorf("%w at %s: the file is empty", engine.ErrNoLedger, path)
+		}
+		if _, err := c.conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID)); err != nil {
+			return err
+		}
+		_, err = c.conn.ExecContext(ctx, `COMMIT`)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("open %s: %w", path, explain(err))
+	}
+	return nil
+}
+
+// startsEmpty reports whether the database at path is empty, or was empty when the transaction began whose rollback
+// journal is left.
+func startsEmpty(path string) bool {
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		return err == nil
+	}
+	journal, err := os.Open(realPath(path) + "-journal") // on which SQLite has no locks
+	if err != nil {
+		return false
+	}
+	defer journal.Close()
+	var header [20]byte // https://sqlite.org/fileformat2.html#the_rollback_journal
+	_, err = io.ReadFull(journal, header[:])
+	return err == nil && bytes.HasPrefix(header[:], []byte(journalMagic)) && binary.BigEndian.Uint32(header[16:]) == 0
+}
+
+const journalMagic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"

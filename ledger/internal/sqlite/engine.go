@@ -1,0 +1,122 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"jobledger/ledger/failpoint"
+	"jobledger/ledger/internal/engine"
+)
+
+// Engine is a ledger in one SQLite file on a local disk.
+type Engine struct {
+	path    string
+	info    engine.Info
+	opened  os.FileInfo // of the file that was opened, to notice another one in its place
+	writer  *engine.Session
+	queue   writeQueue
+	notify  notifier
+	version versionReader // of Listen; kept open, because SQLite keeps the descriptor of a connection that is closed
+}
+
+// Info implements engine.Engine.
+func (f *Engine) Info() engine.Info { return f.info }
+
+// Begin waits in the write queue where other processes compete for the lock.
+func (f *Engine) Begin(ctx context.Context, o engine.BeginOptions) (*engine.Session, engine.Head, error) {
+	immediate := func() error {
+		_, err := f.writer.Exec(`BEGIN IMMEDIATE`)
+		return err
+	}
+	failpoint.Hit("begin")
+	var err error
+	contended := f.queue.contended()
+	if !contended {
+		err = immediate()
+		contended = isBusy(err) && !o.Exclusive
+	}
+	if contended {
+		f.queue.acquire(ctx, f.path, o.LockWait-time.Since(o.Since), isBusy(err))
+	}
+	if contended || isBusy(err) {
+		err = retryBusy(ctx, o.Since, o.LockWait, immediate)
+	}
+	if err != nil {
+		f.queue.release()
+		return nil, engine.Head{}, err
+	}
+	failpoint.Hit("begun")
+	var at engine.Head
+	if err = f.CheckReplaced(); err == nil {
+		at.Tail, at.TailAt, err = f.writer.Tail()
+	}
+	if err != nil {
+		_ = f.Rollback()
+	}
+	return f.writer, at, err
+}
+
+// Commit implements engine.Engine. Notifications are sent apart from it.
+func (f *Engine) Commit(bool) error {
+	if _, err := f.writer.Exec(`COMMIT`); err != nil {
+		return fmt.Errorf("%w: %w", engine.ErrUnknown, err)
+	}
+	failpoint.Hit("committed")
+	f.queue.release()
+	return nil
+}
+
+// Rollback implements engine.Engine.
+func (f *Engine) Rollback() error {
+	_, err := f.writer.Exec(`ROLLBACK`)
+	f.queue.release()
+	return err
+}
+
+// OpenReader implements engine.Engine.
+func (f *Engine) OpenReader(ctx context.Context) (*engine.Session, error) {
+	s, err := connect(ctx, readerURL(f.path))
+	return s, explain(err)
+}
+
+// BeginSnapshot implements engine.Engine. The snapshot is that of the first statement after it.
+func (f *Engine) BeginSnapshot(_ context.Context, s *engine.Session) (engine.Head, error) {
+	_, err := s.Exec(`BEGIN`)
+	return engine.Head{}, err
+}
+
+// CheckReplaced compares the file with the one that was opened: commits to a file that was replaced or removed would
+// succeed and be lost.
+func (f *Engine) CheckReplaced() error {
+	info, err := os.Stat(f.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, f.opened) {
+		return fmt.Errorf("%w: %s", engine.ErrReplaced, f.path)
+	}
+	return err
+}
+
+// replacedOr returns ErrReplaced if the file was replaced, which may be the cause of any error, and err otherwise.
+func (f *Engine) replacedOr(err error) error {
+	if replaced := f.CheckReplaced(); replaced != nil {
+		return replaced
+	}
+	return err
+}
+
+// Diagnose implements engine.Engine.
+func (f *Engine) Diagnose(err error) error { return withCause(f.path, err) }
+
+// Notify rings the doorbell.
+func (f *Engine) Notify() { f.notify.ring(f.path) }
+
+// Close implements engine.Engine.
+func (f *Engine) Close() error {
+	f.queue.close()
+	f.notify.close()
+	f.version.close()
+	return f.writer.Close()
+}

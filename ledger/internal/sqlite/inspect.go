@@ -1,0 +1,202 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"jobledger/ledger/internal/engine"
+	"jobledger/schema"
+)
+
+// Inspecting a ledger without changing it: Open would migrate it, and a connection that is not immutable makes a -wal
+// and a -shm file, or joins those that exist.
+
+// Facts describe a ledger's file, apart from its content.
+type Facts struct {
+	SQLite   string // the version of the library in this program
+	Schema   int    // the version of the file's schema
+	Newest   int    // the version that this program would migrate it to
+	PageSize int64  // bytes
+	WALMode  bool   // the file says so itself; the copy that a backup makes does not
+	Backlog  int64  // bytes in the -wal file that no checkpoint has moved yet
+	FileOnly bool   // the snapshot is of the file without its -wal file: there is none, or it was left out
+}
+
+// Inspection is an open snapshot of a ledger that was not opened for writing. Close it.
+type Inspection struct {
+	Engine  *Engine
+	Session *engine.Session
+	Head    engine.Head
+	Facts   Facts
+}
+
+// Inspect begins a snapshot of the ledger at dsn. It migrates nothing, writes nothing and leaves no file behind, so it
+// works on read-only media, except that SQLite creates a missing -shm next to a -wal. Errors: as those of Open without
+// create; ErrStray. A network file system is no error here.
+func Inspect(ctx context.Context, dsn string) (*Inspection, error) {
+	path, err := inspectable(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	for _, suffix := range sidecarSuffixes {
+		if !belongsTo(path+suffix, path) {
+			return nil, fmt.Errorf("%w: %s belongs to the file that was %s before this one",
+				engine.ErrStray, path+suffix, path)
+		}
+	}
+	if err := checkStrayWAL(ctx, path); err != nil {
+		return nil, err
+	}
+	wal, err := walOf(path)
+	if err != nil {
+		return nil, err
+	}
+	return inspect(ctx, path, wal == nil)
+}
+
+// InspectFileOnly is Inspect for the file without its -wal file. While other processes write, that is not a consistent
+// state: expect errors, and believe a problem only if it is found twice.
+func InspectFileOnly(ctx context.Context, dsn string) (*Inspection, error) {
+	path, err := inspectable(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	return inspect(ctx, path, true)
+}
+
+// inspectable returns the path of the ledger at dsn, without links, if its first page says that it is one.
+func inspectable(ctx context.Context, dsn string) (string, error) {
+	path, o, err := parseDSN(dsn)
+	if err != nil {
+		return "", err
+	}
+	lockByDescription()
+	o.network = true
+	if err := prepareFile(path, o, false); err != nil {
+		return "", err
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil { // SQLite keeps its sidecar files next to the file itself
+		return "", err
+	}
+	return path, withCause(path, checkForeign(ctx, path))
+}
+
+func inspect(ctx context.Context, path string, fileOnly bool) (_ *Inspection, err error) {
+	settings := url.Values{
+		"mode":        {"ro"},
+		"_query_only": {"1"},
+		"_pragma":     {"busy_timeout(5000)", "temp_store(memory)", "trusted_schema(0)"},
+	}
+	if fileOnly {
+		settings.Set("immutable", "1")
+	}
+	c, err := open(ctx, fileURL(path, settings))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, withCause(path, explain(err)))
+	}
+	defer func() {
+		if err != nil {
+			_ = c.Close()
+		}
+	}()
+	i := &Inspection{
+		Engine:  &Engine{path: path, info: engine.Info{Path: path}},
+		Session: &engine.Session{Connection: c},
+	}
+	if i.Facts, err = c.facts(ctx, fileOnly); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, withCause(path, err))
+	}
+	if i.Engine.opened, err = os.Stat(path); err != nil {
+		return nil, err
+	}
+	if i.Head, err = i.Engine.BeginSnapshot(ctx, i.Session); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// Close ends the snapshot.
+func (i *Inspection) Close() {
+	_, _ = i.Session.Exec(`ROLLBACK`)
+	_ = i.Session.Close()
+}
+
+// facts asks SQLite, outside of any transaction.
+func (c *connection) facts(ctx context.Context, fileOnly bool) (f Facts, err error) {
+	f.FileOnly = fileOnly
+	var id, format int
+	const header = `SELECT sqlite_version(), application_id, user_version, page_size, unicode(substr(data, 19, 1))
+FROM pragma_application_id, pragma_user_version, pragma_page_size, sqlite_dbpage WHERE pgno = 1`
+	err = c.conn.QueryRowContext(ctx, header).Scan(&f.SQLite, &id, &f.Schema, &f.PageSize, &format)
+	if err != nil {
+		return f, explain(err)
+	}
+	if id != schema.ApplicationID { // the file without its -wal file had the right one
+		return f, fmt.Errorf("%w: the -wal file makes it another program's database (application_id %#x)",
+			engine.ErrStray, id)
+	}
+	f.WALMode = format == walFormat
+	steps, err := schema.SQLite()
+	f.Newest = len(steps)
+	if err != nil || fileOnly {
+		return f, err
+	}
+	var busy, frames, moved int64
+	err = c.conn.QueryRowContext(ctx, `PRAGMA wal_checkpoint(NOOP)`).Scan(&busy, &frames, &moved)
+	f.Backlog = max(0, frames-moved) * f.PageSize
+	return f, explain(err)
+}
+
+// walFormat is byte 19 of a SQLite file in WAL mode; it is 1 in any other.
+const walFormat = 2
+
+// walOf describes the -wal file of the database at path, which has no links; nil if there is none, or if it is empty.
+func walOf(path string) (fs.FileInfo, error) {
+	info, err := os.Lstat(path + "-wal")
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && info.Size() == 0:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return info, nil
+}
+
+// checkStrayWAL refuses a database that is not in WAL mode and yet has a -wal file. SQLite would read that file, but it
+// belongs to another database that this one replaced: a copy over a ledger whose last process was killed.
+func checkStrayWAL(ctx context.Context, path string) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	before, err := walOf(path)
+	if err != nil || before == nil {
+		return err
+	}
+	db, err := sql.Open("sqlite", immutableURL(path))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var format, version int
+	const header = `SELECT unicode(substr(data, 19, 1)), user_version FROM sqlite_dbpage, pragma_user_version
+WHERE pgno = 1`
+	err = db.QueryRowContext(ctx, header).Scan(&format, &version)
+	if err != nil || format == walFormat {
+		return nil // other checks report what is wrong, if anything is
+	}
+	if version == 0 {
+		return nil // its own -wal file: the power failed while it was made, and its schema is in there
+	}
+	after, err := walOf(path) // another process may have ended WAL mode meanwhile
+	if err != nil || after == nil || !os.SameFile(before, after) {
+		return err
+	}
+	return fmt.Errorf("%w: %s-wal is left of another file that stood at this place", engine.ErrStray, path)
+}

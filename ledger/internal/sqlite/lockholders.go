@@ -1,0 +1,11 @@
+package sqlite
+
+// Holder is a process that has a ledger open, as far as the system reports it.
+type Holder struct {
+	PID     int
+	Program string // the name of its program; "" where it is not known
+	Stopped bool   // by a signal, until another signal continues it
+	Reads   bool   // it is in a read or a write transaction
+	Writes  bool   // it holds the write lock
+	Turn    bool   // it holds the lock of the write queue
+}

@@ -1,0 +1,84 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"path/filepath"
+
+	"jobledger/ledger/failpoint"
+)
+
+// Vacuum implements engine.Engine. It reads the tail back from the copy.
+func (f *Engine) Vacuum(ctx context.Context, path string) (tail int64, err error) {
+	if path, err = filepath.Abs(path); err != nil { // which cannot be mistaken for a URI either
+		return 0, err
+	}
+	db, err := sql.Open("sqlite", vacuumURL(f.path))
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, path); err != nil {
+		return 0, explain(err)
+	}
+	failpoint.Hit("vacuumed")
+	if err := checkForeign(ctx, path); err != nil {
+		return 0, err
+	}
+	written, err := sql.Open("sqlite", immutableURL(path))
+	if err != nil {
+		return 0, err
+	}
+	defer written.Close()
+	err = written.QueryRowContext(ctx, `SELECT coalesce(max(pos), 0) FROM events`).Scan(&tail)
+	return tail, explain(err)
+}
+
+// Checkpoint empties the -wal file.
+func (f *Engine) Checkpoint(ctx context.Context) (whole bool, err error) {
+	if err := f.CheckReplaced(); err != nil {
+		return false, err
+	}
+	settings := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(2000)"}}
+	db, err := sql.Open("sqlite", fileURL(f.path, settings))
+	if err != nil {
+		return false, err
+	}
+	defer db.Close()
+	failpoint.Hit("checkpoint")
+	var busy, log, moved int
+	err = db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved)
+	failpoint.Hit("checkpointed")
+	return err == nil && busy == 0, explain(err)
+}
+
+// Copy writes a compacted, consistent copy of the ledger at from, which may be in use, to the file at to, which must not
+// exist or be empty. Like Vacuum it does not make the copy durable. It changes nothing at from.
+func Copy(ctx context.Context, from, to string) error {
+	path, err := inspectable(ctx, from)
+	if err != nil {
+		return err
+	}
+	if to, err = filepath.Abs(to); err != nil {
+		return err
+	}
+	if err := checkStrayWAL(ctx, path); err != nil {
+		return err
+	}
+	wal, err := walOf(path)
+	if err != nil {
+		return err
+	}
+	source := vacuumURL(path)
+	if wal == nil {
+		source = immutableURL(path) // or SQLite would make a -wal and a -shm file
+	}
+	db, err := sql.Open("sqlite", source)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.ExecContext(ctx, `VACUUM INTO ?`, to)
+	return explain(err)
+}

@@ -1,0 +1,103 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"jobledger/ledger/failpoint"
+	"jobledger/ledger/internal/engine"
+	"jobledger/schema"
+)
+
+// oldestSQLite is the first version without the WAL-reset bug, which could corrupt a database with several
+// writers (https://sqlite.org/wal.html#walresetbug).
+var oldestSQLite = [3]int{3, 51, 3}
+
+// checkVersion returns ErrNewerSchema for a version that this program does not know.
+func checkVersion(path string, version int) error {
+	steps, err := schema.SQLite()
+	if err == nil && version > len(steps) {
+		err = fmt.Errorf("%w: %s has schema %d, this program knows up to %d; use a newer jobledger",
+			engine.ErrNewerSchema, path, version, len(steps))
+	}
+	return err
+}
+
+// setUp checks the engine's version and brings the schema up to date, in one transaction that many processes may
+// attempt at once.
+func (f *Engine) setUp(ctx context.Context) (newest int, err error) {
+	conn := f.writer.Connection.(*connection).conn
+	var version string
+	if err := conn.QueryRowContext(ctx, `SELECT sqlite_version()`).Scan(&version); err != nil {
+		return 0, explain(err)
+	}
+	var v [3]int
+	if _, err := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]); err != nil || older(v, oldestSQLite) {
+		return 0, fmt.Errorf("ledger: SQLite %s can damage a database with several writers; at least %v is needed",
+			version, oldestSQLite)
+	}
+	steps, err := schema.SQLite()
+	if err != nil {
+		return 0, err
+	}
+	return len(steps), retryBusy(ctx, time.Now(), openWait, func() error {
+		at, err := f.schemaVersion(ctx, conn)
+		// The read took a lock on the file, which a connection in WAL mode keeps: if the file still has its name, it cannot
+		// be replaced any more. It may have been replaced before; then the -wal file belongs to the other one.
+		if err = f.replacedOr(err); err != nil || at == len(steps) {
+			return err
+		}
+		return f.migrate(ctx, conn, steps)
+	})
+}
+
+func older(v, than [3]int) bool {
+	for i := range v {
+		if v[i] != than[i] {
+			return v[i] < than[i]
+		}
+	}
+	return false
+}
+
+// schemaVersion returns the version of the file's schema; ErrNewerSchema if this program does not know it.
+func (f *Engine) schemaVersion(ctx context.Context, conn *sql.Conn) (int, error) {
+	var at int
+	if err := conn.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&at); err != nil {
+		return 0, explain(err)
+	}
+	return at, checkVersion(f.path, at)
+}
+
+// migrate runs the missing migrations in one transaction.
+func (f *Engine) migrate(ctx context.Context, conn *sql.Conn, steps []schema.Migration) (err error) {
+	if _, err := conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_, _ = conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+		}
+	}()
+	at, err := f.schemaVersion(ctx, conn) // another process may have been first
+	if err != nil {
+		return err
+	}
+	for _, step := range steps[min(at, len(steps)):] {
+		for _, statement := range failpoint.Statements(step.SQL) {
+			failpoint.Hit("migrate")
+			if _, err := conn.ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("migration %04d_%s: %w", step.Version, step.Name, explain(err))
+			}
+		}
+		failpoint.Hit("migrated")
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA user_version = %d`, step.Version)); err != nil {
+			return err
+		}
+	}
+	failpoint.Hit("migrations")
+	_, err = conn.ExecContext(ctx, `COMMIT`)
+	return err
+}

@@ -1,0 +1,167 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"jobledger/ledger/failpoint"
+	"jobledger/ledger/internal/engine"
+	"jobledger/schema"
+)
+
+const (
+	openWait  = 10 * time.Second // for the write lock, while many processes start at once
+	openTries = 3                // for a file that is replaced while it is opened, when nothing has been written yet
+)
+
+// Open opens the ledger at dsn. With create it makes a missing one; otherwise a missing one is ErrNoLedger.
+func Open(ctx context.Context, dsn string, create bool) (f *Engine, err error) {
+	for range openTries {
+		if f, err = openOnce(ctx, dsn, create); !errors.Is(err, engine.ErrReplaced) {
+			break
+		}
+	}
+	return f, err
+}
+
+func openOnce(ctx context.Context, dsn string, create bool) (*Engine, error) {
+	path, options, err := parseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	lockByDescription()
+
+	if err := checkSidecars(path, create); err != nil {
+		return nil, err
+	}
+	if err := prepareFile(path, options, create); err != nil {
+		return nil, err
+	}
+	if err := writeApplicationID(ctx, path, create); err != nil {
+		return nil, withCause(path, err)
+	}
+	if err := checkForeign(ctx, path); err != nil {
+		return nil, withCause(path, err)
+	}
+	if err := checkStrayWAL(ctx, path); err != nil {
+		return nil, err
+	}
+	f := &Engine{path: path, info: engine.Info{Path: path, Sync: options.sync}}
+	var pin *os.File
+	defer func() { _ = pin.Close() }()
+	err = retryBusy(ctx, time.Now(), openWait, func() (err error) {
+		_ = pin.Close() // of the previous attempt
+		if pin, err = pinName(path); err != nil {
+			return err
+		}
+		// Before SQLite opens the file: where the name cannot be pinned, the file may be replaced in between.
+		if f.opened, err = os.Stat(path); err != nil {
+			return err
+		}
+		failpoint.Hit("connecting")
+		if f.writer, err = connect(ctx, writerURL(path, options.sync)); err != nil {
+			return f.replacedOr(err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, withCause(path, explain(err)))
+	}
+	failpoint.Hit("connected")
+	if f.info.SchemaVersion, err = f.setUp(ctx); err != nil {
+		_ = f.writer.Close()
+		return nil, withCause(path, explain(err))
+	}
+	tagSidecars(path, f.opened)
+	return f, nil
+}
+
+// lockByDescription asks for locks that survive when other code in the process closes the same file. The driver refuses
+// that in a host program that has opened SQLite files already; then the rules of that program hold.
+var lockByDescription = sync.OnceFunc(func() { _, _ = sqlite.OFDLocking(true) })
+
+// prepareFile refuses a file that cannot be a ledger because of its type, and creates an empty one that only its owner
+// can read.
+func prepareFile(path string, o options, create bool) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !create:
+		return fmt.Errorf("%w at %s", engine.ErrNoLedger, path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case err == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("%w: %s is %s", engine.ErrNotALedger, path, typeOfFile(info.Mode()))
+	case err == nil && info.Size() == 0 && !create:
+		return fmt.Errorf("%w at %s: the file is empty", engine.ErrNoLedger, path)
+	}
+	place := path // which may be a link to another file system
+	if err != nil {
+		place = filepath.Dir(path)
+	}
+	if name := NetworkFileSystem(place); name != "" && !o.network {
+		return fmt.Errorf("ledger: %s is on a network file system (%s), where SQLite's locks cannot be trusted; "+
+			"keep the ledger on a local disk, or say sqlite:%s?network=allow", path, name, path)
+	}
+	if err == nil {
+		return nil
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // another process was first
+	}
+	if err != nil {
+		return err
+	}
+	failpoint.Hit("made")
+	return file.Close()
+}
+
+func typeOfFile(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a directory"
+	case m&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case m&fs.ModeDevice != 0:
+		return "a device"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "not a regular file"
+}
+
+// checkForeign reads the application id and the schema version before anything could be written to the file. The
+// connection is immutable: it takes no locks and makes no -wal or -shm file next to a foreign database. A ledger has its
+// application id in the first page ever written, so it is there even while the rest is still in the -wal file.
+func checkForeign(ctx context.Context, path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() == 0 {
+		return err
+	}
+	db, err := sql.Open("sqlite", headerURL(path))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var id, version int
+	if err = db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&id); err == nil {
+		err = db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, explain(err))
+	}
+	if id != schema.ApplicationID {
+		return fmt.Errorf("%w: %s is another program's SQLite database (application_id %#x); it was not touched",
+			engine.ErrNotALedger, path, id)
+	}
+	return checkVersion(path, version)
+}

@@ -1,0 +1,45 @@
+package ledger
+
+import "jobledger/ledger/internal/engine"
+
+// session is a connection, and what was learned on it about the names in the ledger.
+type session struct {
+	*engine.Session
+	dictionary dictionary
+}
+
+// Rows are the rows of a query. The caller closes them, also after an error.
+type Rows = engine.Rows
+
+// BulkStmt is a statement that writes one row or many at once. Make each one once and keep it: a Tx buffers rows per
+// BulkStmt.
+type BulkStmt = engine.BulkStmt
+
+// SparseInsert inserts rows into a table of which many columns are null.
+type SparseInsert = engine.SparseInsert
+
+// ColumnTypes names the columns of a table that are not integers.
+type ColumnTypes = engine.Types
+
+// The types of columns other than integers.
+const (
+	TextColumn  = engine.Text
+	BytesColumn = engine.Bytes
+	JSONColumn  = engine.JSON
+)
+
+// NewUpsert returns a BulkStmt that inserts rows. Where a row with the same key exists, it replaces the other columns.
+func NewUpsert(table, key string, types ColumnTypes, columns ...string) *BulkStmt {
+	return engine.NewUpsert(table, key, types, columns...)
+}
+
+// NewCompareAndSwap returns a BulkStmt that updates columns of existing rows. A row of it begins with the values that
+// the columns key and expected must have.
+func NewCompareAndSwap(table, key, expected string, types ColumnTypes, columns ...string) *BulkStmt {
+	return engine.NewCompareAndSwap(table, key, expected, types, columns...)
+}
+
+// NewSparseInsert returns the SparseInsert of a table with up to 64 columns.
+func NewSparseInsert(table string, types ColumnTypes, columns ...string) *SparseInsert {
+	return engine.NewSparseInsert(table, types, columns...)
+}
