@@ -110,7 +110,7 @@ func TestRefusedCancelledForTheLatestClaim(t *testing.T) {
 	q.do(b, commands.Retry{})
 	q.refuses(b, commands.Fail{Token: b.Token}, commands.ErrCancelled)
 	c := q.claimOne("c")
-	q.refuses(b, commands.Release{Token: b.Token}, commands.ErrLeaseLost) // claimed anew
+	q.refuses(b, commands.Release{Token: b.Token}, commands.ErrLeaseLost) // claimed again
 	q.refuses(b, beat(b.Token), commands.ErrLeaseLost)
 	if got := q.do(c, beat(c.Token)); got.Token != c.Token || got.Attempt != 3 {
 		t.Errorf("the live claim: %+v", got)
