@@ -129,7 +129,7 @@ func (f Filter) where() (string, []any) {
 		}
 		add(`e.kind IN (`+strings.TrimSuffix(strings.Repeat("?,", len(in)), ",")+`)`, in...)
 		if !slices.ContainsFunc(f.Kinds, Kind.ofJob) {
-			add(`e.job IS NULL AND e.seq IS NULL`) // these are few, and stand together in the index on (job, seq)
+			add(`e.job IS NULL AND e.seq IS NULL`) // these are few and adjacent in the index on (job, seq)
 		}
 	}
 	if f.ByJob {
@@ -286,8 +286,8 @@ func (tx *Tx) Number(ctx context.Context, id JobID) (int64, error) {
 	return tx.number(ctx, `SELECT pos FROM events WHERE kind = 1 AND ulid = ?`, string(id))
 }
 
-// PosAt returns the last pos whose at is not after t; 0 if there is none. at never decreases along pos (I7), so
-// this is a binary search.
+// PosAt returns the last pos whose at is not after t; 0 if there is none. at never decreases along pos (I7),
+// so this is a binary search.
 func (tx *Tx) PosAt(ctx context.Context, t time.Time) (int64, error) {
 	if err := tx.flush(); err != nil {
 		return 0, err

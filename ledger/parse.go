@@ -11,9 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// members are the keys and raw values of a JSON object, taken one by one by whoever reads it. Taken in the order in
-// which they stand there, and as compact as this program writes them, they cost no memory; else split finds them all
-// first. It is strict where the codec relies on it and leaves the inside of a value to the one who reads it.
+// members are the keys and raw values of a JSON object, taken one by one by whoever reads it. Taken in the
+// order in which they stand there, and as compact as this program writes them, they cost no memory; else
+// split finds them all first. It is strict where the codec relies on it and leaves the inside of a value to
+// the one who reads it.
 type members struct {
 	text    scanner
 	ordered bool
@@ -22,8 +23,8 @@ type members struct {
 
 type member struct{ key, raw string }
 
-// inOrder returns the members of the object in data, to be taken in their order. Whoever has taken all asks atEnd
-// whether that is how they stood.
+// inOrder returns the members of the object in data, to be taken in their order. Whoever has taken all asks
+// atEnd whether that is how they stood.
 func inOrder(data string) members {
 	m := members{text: scanner{data: data}, ordered: true}
 	if len(data) > 0 && !m.text.take('{') {
@@ -50,7 +51,7 @@ func (m *members) take(key string) (raw string, ok bool) {
 	return "", false
 }
 
-// left returns the first key that nobody took.
+// left returns the first key that was not taken.
 func (m *members) left() (key string, ok bool) {
 	if len(m.list) == 0 {
 		return "", false
@@ -221,12 +222,12 @@ func parseList(raw string) (list []string, err error) {
 		}
 	}
 	list = nil
-	err = json.Unmarshal([]byte(raw), &list) // as nobody here writes it
+	err = json.Unmarshal([]byte(raw), &list) // a form that this program does not write
 	return list, err
 }
 
-// parseDict reads an object of strings. It is stricter than package encoding/json, which takes null for "" and the last
-// of two values.
+// parseDict reads an object of strings. It is stricter than package encoding/json, which takes null for ""
+// and the last of two values.
 func parseDict(raw string) (map[string]string, error) {
 	var m members
 	if err := m.split(raw); err != nil {

@@ -42,8 +42,8 @@ const (
 	connectTimeout = 10 * time.Second
 )
 
-// parseAddress takes this program's own options out of an address and leaves the rest to pgx, which knows the options of
-// libpq, its environment variables and its password file.
+// parseAddress takes this program's own options out of an address and leaves the rest to pgx, which knows the
+// options of libpq, its environment variables and its password file.
 func parseAddress(dsn string) (p address, err error) {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Fragment != "" || u.User == nil && strings.Contains(u.Path+u.RawQuery, "@") {

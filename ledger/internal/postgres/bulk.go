@@ -50,7 +50,8 @@ func (c *connection) bulkText(b *engine.BulkStmt, rows int, args []any, checked 
 	return text, bound
 }
 
-// constantColumns finds the columns in which all rows have the same value, except the first, which distinguishes rows.
+// constantColumns finds the columns in which all rows have the same value, except the first, which
+// distinguishes rows.
 func constantColumns(b *engine.BulkStmt, rows int, args []any) (columns uint64) {
 	for i := 1; i < b.Width(); i++ {
 		if b.Types[i] == engine.Bytes {

@@ -13,9 +13,9 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// connection is a connection to PostgreSQL. A writing one pipelines its statements: it sends them without waiting for the
-// results of those before, and reads a result when something depends on it. So the server executes what was decided while
-// the client decides what is next, and only queries cost a round trip.
+// connection is a connection to PostgreSQL. A writing one pipelines its statements: it sends them without
+// waiting for the results of those before, and reads a result when something depends on it. So the server
+// executes what was decided while the client decides what is next, and only queries cost a round trip.
 type connection struct {
 	conn       *pgx.Conn
 	writes     bool
@@ -134,8 +134,8 @@ func (c *connection) prepare(text string) (*pgconn.StatementDescription, error) 
 // maxUnread bounds the statements in the pipeline, which have up to 64 rows each.
 const maxUnread = 256
 
-// Push sends the buffered statements with a Sync message, so that the server is idle between them. Only an idle session
-// can hit its timeout, which frees a lock whose holder is frozen.
+// Push sends the buffered statements with a Sync message, so that the server is idle between them. Only an
+// idle session can hit its timeout, which frees a lock whose holder is frozen.
 func (c *connection) Push() error {
 	if !c.unsent {
 		return nil
@@ -157,8 +157,8 @@ func (c *connection) skipTo(left int) error {
 	return nil
 }
 
-// awaitLast waits for all statements before the last, or before the last with so many after it. Its results are next
-// then. An error of an earlier statement wraps ErrRetry.
+// awaitLast waits for all statements before the last, or before the last with so many after it. Its results
+// are next then. An error of an earlier statement wraps ErrRetry.
 func (c *connection) awaitLast(after int) error {
 	err := c.Push()
 	if err == nil {
@@ -225,8 +225,8 @@ func (c *connection) receive() (*pgconn.ResultReader, error) {
 	}
 }
 
-// abandon ends the pipeline, whose remaining statements the server skips after an error, and returns err. pgx itself
-// closes a broken connection, which must not be disturbed.
+// abandon ends the pipeline, whose remaining statements the server skips after an error, and returns err. pgx
+// itself closes a broken connection, which must not be disturbed.
 func (c *connection) abandon(err error) error {
 	if c.pipeline != nil && !c.conn.IsClosed() {
 		_ = c.pipeline.Sync()
@@ -360,8 +360,8 @@ func (c *connection) PutRow(l *engine.BulkStmt, args []any) error {
 	return err
 }
 
-// commit commits, and waits for everything in the pipeline. The statement after is sent right after it, as a transaction
-// of its own that nothing waits for.
+// commit commits, and waits for everything in the pipeline. The statement after is sent right after it, as a
+// transaction of its own that nothing waits for.
 func (c *connection) commit(after string, args ...any) error {
 	tag, err := c.sendCommit(after, args)
 	if err == nil && tag.String() != "COMMIT" {

@@ -23,8 +23,8 @@ type Engine struct {
 	notified bool // the last commit took a notification along
 }
 
-// FrozenWriter is how long the server lets a process hold the write lock without hearing from it. A variable for the
-// tests.
+// FrozenWriter is how long the server lets a process hold the write lock without hearing from it. A variable
+// for the tests.
 var FrozenWriter = 5 * time.Second
 
 // A process that cannot reach the server tries again, after pauses that grow.

@@ -19,8 +19,8 @@ func (e notRetryable) Is(target error) bool {
 	return target != engine.ErrRetry && errors.Is(e.error, target)
 }
 
-// explainConnect says in one line why there is no connection. pgx reports every address that it tried, with and without
-// TLS.
+// explainConnect says in one line why there is no connection. pgx reports every address that it tried, with
+// and without TLS.
 func explainConnect(err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return explain(e)

@@ -18,7 +18,8 @@ type Facts struct {
 	Newest  int    // the version that this program would migrate it to
 	User    string // of this process's connection
 
-	// ClockSkew is how far the server's clock is ahead of this machine's, within Tolerance, the time that the question took.
+	// ClockSkew is how far the server's clock is ahead of this machine's, within Tolerance, the time that the
+	// question took.
 	ClockSkew, Tolerance time.Duration
 
 	Standby      bool // a read-only copy
@@ -53,8 +54,8 @@ type Inspection struct {
 	Facts   Facts
 }
 
-// Inspect begins a snapshot of the ledger at dsn. It migrates nothing and writes nothing, so it works on a standby. Errors:
-// as those of Open without create.
+// Inspect begins a snapshot of the ledger at dsn. It migrates nothing and writes nothing, so it works on a
+// standby. Errors: as those of Open without create.
 func Inspect(ctx context.Context, dsn string) (_ *Inspection, err error) {
 	a, err := parseAddress(dsn)
 	if err != nil {

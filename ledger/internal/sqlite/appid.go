@@ -14,10 +14,10 @@ import (
 	"jobledger/schema"
 )
 
-// writeApplicationID writes the application id of a ledger into the database at path if that is empty. It has a
-// transaction of its own, so that the id is in the first page ever written and the file alone can be recognised. If a
-// crash cut that transaction off, SQLite rolls it back first. create says whether an empty database may become a ledger;
-// ErrNoLedger if not.
+// writeApplicationID writes the application id of a ledger into the database at path if that is empty. It has
+// a transaction of its own, so that the id is in the first page ever written and the file alone can be
+// recognised. If a crash cut that transaction off, SQLite rolls it back first. create says whether an empty
+// database may become a ledger; ErrNoLedger if not.
 func writeApplicationID(ctx context.Context, path string, create bool) error {
 	if !startsEmpty(path) {
 		return nil
@@ -57,8 +57,8 @@ FROM pragma_application_id, pragma_user_version`
 	return nil
 }
 
-// startsEmpty reports whether the database at path is empty, or was empty when the transaction began whose rollback
-// journal is left.
+// startsEmpty reports whether the database at path is empty, or was empty when the transaction began whose
+// rollback journal is left.
 func startsEmpty(path string) bool {
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 		return err == nil

@@ -9,12 +9,12 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// rawScan is a query on a connection of its own, on SQLite's C interface. A value that comes through the driver takes two
-// locks, an allocation and a conversion, which together cost three times what SQLite needs for it, and verify reads
-// millions of values.
+// rawScan is a query on a connection of its own, on SQLite's C interface. A value that comes through the
+// driver takes two locks, an allocation and a conversion, which together cost three times what SQLite needs
+// for it, and verify reads millions of values.
 //
-// It only reads, and one goroutine uses it. It reports no reasons: after an error the caller runs the same query through
-// the driver, which does.
+// It only reads, and one goroutine uses it. It reports no reasons: after an error the caller runs the same
+// query through the driver, which does.
 type rawScan struct {
 	tls      *libc.TLS
 	db, stmt uintptr
