@@ -133,14 +133,15 @@ type WorkerStopped struct{}
 
 // Rebuilt: the projection was derived again from the events.
 type Rebuilt struct {
-	Jobs, Changed, Missing, Extra int64 // rows derived; of the old ones: how many differed, were missing, were too many
+	Jobs                    int64 // rows derived
+	Changed, Missing, Extra int64 // old rows that differed, were missing, or should not exist
 }
 
 // Restored: the ledger was restored from a backup.
 type Restored struct {
 	From   string
 	Events int64 // that the backup held; this one follows on them
-	Lost   *int  // events of the previous ledger that the backup lacks; nil: not known, or there was no previous ledger
+	Lost   *int  // events of the previous ledger that the backup lacks; nil: not known, or no previous ledger
 }
 
 // Imported: the ledger's events came from a file.

@@ -162,7 +162,8 @@ func (f *fields) sha256(key string, v *string) {
 		*v, f.digest = hex.EncodeToString(f.digest), nil
 		return
 	case !f.read && !f.public:
-		if sum, err := hex.DecodeString(*v); err == nil && len(sum) == sha256.Size && hex.EncodeToString(sum) == *v {
+		sum, err := hex.DecodeString(*v)
+		if err == nil && len(sum) == sha256.Size && hex.EncodeToString(sum) == *v {
 			f.digest = sum
 			return
 		}

@@ -72,7 +72,8 @@ func (tx *Tx) Worker(ctx context.Context, w Worker) (int64, error) {
 		return n, nil
 	}
 	args := []any{w.Name, w.Boot, w.Host, w.PID, w.Version}
-	n, err := tx.numbered(ctx, `SELECT n FROM workers WHERE worker = ? AND boot = ? AND host = ? AND pid = ? AND version = ?`,
+	n, err := tx.numbered(ctx,
+		`SELECT n FROM workers WHERE worker = ? AND boot = ? AND host = ? AND pid = ? AND version = ?`,
 		`INSERT INTO workers (worker, boot, host, pid, version) VALUES (?, ?, ?, ?, ?)`, args...)
 	if err != nil || n == 0 {
 		return 0, err

@@ -132,7 +132,8 @@ func ParseState(word string) (State, error) {
 			return State(s), nil
 		}
 	}
-	return 0, fmt.Errorf("ledger: no state %q; the states are queued, claimed, running, succeeded, failed, cancelled", word)
+	return 0, fmt.Errorf(
+		"ledger: no state %q; the states are queued, claimed, running, succeeded, failed, cancelled", word)
 }
 
 // Held reports whether a job in this state has an owner.

@@ -53,7 +53,9 @@ func (s *Store) Lines(ctx context.Context, f Filter, bodies bool) iter.Seq2[Line
 }
 
 // page reads the next lines; more is false if they are the last.
-func (tx *Tx) page(ctx context.Context, page []Line, f Filter, bodies bool, known claims) (_ []Line, more bool, err error) {
+func (tx *Tx) page(
+	ctx context.Context, page []Line, f Filter, bodies bool, known claims,
+) (_ []Line, more bool, err error) {
 	stored := func() (StoredBody, error, bool) { return StoredBody{}, nil, false }
 	if bodies {
 		next, stop := iter.Pull2(tx.BodiesAfter(ctx, f.After))

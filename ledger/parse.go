@@ -11,10 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// members are the keys and raw values of a JSON object, taken one by one by whoever reads it. Taken in the
-// order in which they stand there, and as compact as this program writes them, they cost no memory; else
-// split finds them all first. It is strict where the codec relies on it and leaves the inside of a value to
-// the one who reads it.
+// members are the keys and raw values of a JSON object, which the caller takes one by one. Taken in the order of
+// the text, and as compact as this program writes them, they cost no memory; otherwise split finds all of them
+// first. Parsing is strict where the codec relies on it, and does not look into the values.
 type members struct {
 	text    scanner
 	ordered bool
@@ -113,7 +112,8 @@ type scanner struct {
 func (s *scanner) member(key string) (raw string, ok bool) {
 	from := s.i + 1
 	end := from + len(key)
-	if s.i < 0 || end+1 >= len(s.data) || s.data[s.i] != '"' || s.data[from:end] != key || s.data[end] != '"' || s.data[end+1] != ':' {
+	if s.i < 0 || end+1 >= len(s.data) || s.data[s.i] != '"' || s.data[from:end] != key ||
+		s.data[end] != '"' || s.data[end+1] != ':' {
 		return "", false
 	}
 	s.i = end + 2
@@ -129,7 +129,8 @@ func (s *scanner) member(key string) (raw string, ok bool) {
 }
 
 func (s *scanner) space() {
-	for s.i < len(s.data) && (s.data[s.i] == ' ' || s.data[s.i] == '\t' || s.data[s.i] == '\n' || s.data[s.i] == '\r') {
+	for s.i < len(s.data) &&
+		(s.data[s.i] == ' ' || s.data[s.i] == '\t' || s.data[s.i] == '\n' || s.data[s.i] == '\r') {
 		s.i++
 	}
 }

@@ -177,7 +177,9 @@ func (s *Store) commitGroup(first *request) {
 }
 
 // attempt runs one transaction of a group.
-func (s *Store) attempt(ctx context.Context, group []grouped, since time.Time, run func(*Tx, []grouped) ([]grouped, error)) ([]grouped, error) {
+func (s *Store) attempt(
+	ctx context.Context, group []grouped, since time.Time, run func(*Tx, []grouped) ([]grouped, error),
+) ([]grouped, error) {
 	at, err := s.begin(ctx, since)
 	if err != nil {
 		return group, err

@@ -333,7 +333,10 @@ func (tx *Tx) send(b *buffer) error {
 
 // check notes an error after which the transaction cannot go on, such as one of rows that were sent before.
 func (tx *Tx) check(err error) error {
-	if err != nil && !tx.readOnly && (errors.Is(err, engine.ErrRetry) || !tx.savepoints && tx.session.Aborted()) {
+	if err == nil || tx.readOnly {
+		return err
+	}
+	if errors.Is(err, engine.ErrRetry) || !tx.savepoints && tx.session.Aborted() {
 		tx.err = fmt.Errorf("%w: %w", engine.ErrRetry, err)
 	}
 	return err

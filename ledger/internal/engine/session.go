@@ -65,7 +65,9 @@ func (s *Session) Query(ctx context.Context, query string, args ...any) (*Rows, 
 }
 
 // RowsOf makes Rows of what Select or a ReadRows returned.
-func (s *Session) RowsOf(ctx context.Context, rows driver.Rows, row []driver.Value, err error) (*Rows, error) {
+func (s *Session) RowsOf(
+	ctx context.Context, rows driver.Rows, row []driver.Value, err error,
+) (*Rows, error) {
 	if err != nil {
 		return nil, s.Check(err)
 	}

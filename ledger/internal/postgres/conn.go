@@ -48,7 +48,9 @@ func (c *connection) text(query string) string {
 }
 
 // head runs statements, reads the head of the ledger, and runs the queries.
-func (c *connection) head(ctx context.Context, first *pgx.Batch, queries []engine.WarmupQuery) (engine.Head, error) {
+func (c *connection) head(
+	ctx context.Context, first *pgx.Batch, queries []engine.WarmupQuery,
+) (engine.Head, error) {
 	var at engine.Head
 	n := first.Len()
 	first.Queue(selectHead)
@@ -95,7 +97,8 @@ func (c *connection) send(text string, args []any) error {
 	if c.pipeline == nil {
 		c.pipeline = c.conn.PgConn().StartPipeline(context.Background())
 	}
-	c.pipeline.SendQueryPrepared(statement.Name, c.builder.ParamValues, c.builder.ParamFormats, c.builder.ResultFormats)
+	b := &c.builder
+	c.pipeline.SendQueryPrepared(statement.Name, b.ParamValues, b.ParamFormats, b.ResultFormats)
 	c.unread++
 	c.unsent = true
 	return nil
@@ -295,7 +298,9 @@ func (c *connection) InsertRow(query string, args []any) (n int64, err error) {
 }
 
 // Select implements engine.Connection.
-func (c *connection) Select(ctx context.Context, query string, args []any) (driver.Rows, []driver.Value, error) {
+func (c *connection) Select(
+	ctx context.Context, query string, args []any,
+) (driver.Rows, []driver.Value, error) {
 	rows, err := c.query(ctx, query, args)
 	if err != nil {
 		return nil, nil, err

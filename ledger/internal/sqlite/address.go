@@ -21,8 +21,8 @@ func parseDSN(dsn string) (path string, o options, err error) {
 	rest, isURL := strings.CutPrefix(dsn, "sqlite:")
 	switch {
 	case engine.IsServerAddress(dsn):
-		return "", o, fmt.Errorf("%w: this is for a ledger in a file, and %s… is one in PostgreSQL, which has its own tools",
-			engine.ErrAddress, strings.SplitAfter(dsn, "://")[0])
+		return "", o, fmt.Errorf("%w: this is for a ledger in a file, and %s… is one in PostgreSQL, "+
+			"which has its own tools", engine.ErrAddress, strings.SplitAfter(dsn, "://")[0])
 	case isURL:
 		var query string
 		rest, query, _ = strings.Cut(rest, "?")

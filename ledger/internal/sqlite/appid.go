@@ -45,7 +45,8 @@ FROM pragma_application_id, pragma_user_version`
 		if !create {
 			return fmt.Errorf("%w at %s: the file is empty", engine.ErrNoLedger, path)
 		}
-		if _, err := c.conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID)); err != nil {
+		setID := fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID)
+		if _, err := c.conn.ExecContext(ctx, setID); err != nil {
 			return err
 		}
 		_, err = c.conn.ExecContext(ctx, `COMMIT`)
@@ -70,7 +71,8 @@ func startsEmpty(path string) bool {
 	defer journal.Close()
 	var header [20]byte // https://sqlite.org/fileformat2.html#the_rollback_journal
 	_, err = io.ReadFull(journal, header[:])
-	return err == nil && bytes.HasPrefix(header[:], []byte(journalMagic)) && binary.BigEndian.Uint32(header[16:]) == 0
+	return err == nil && bytes.HasPrefix(header[:], []byte(journalMagic)) &&
+		binary.BigEndian.Uint32(header[16:]) == 0
 }
 
 const journalMagic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"

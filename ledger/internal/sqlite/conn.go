@@ -174,7 +174,9 @@ func (c *connection) InsertRow(query string, args []any) (n int64, err error) {
 }
 
 // Select implements engine.Connection.
-func (c *connection) Select(ctx context.Context, query string, args []any) (driver.Rows, []driver.Value, error) {
+func (c *connection) Select(
+	ctx context.Context, query string, args []any,
+) (driver.Rows, []driver.Value, error) {
 	stmt, err := c.take(query)
 	if err != nil {
 		return nil, nil, err

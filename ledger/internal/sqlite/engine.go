@@ -20,7 +20,7 @@ type Engine struct {
 	writer  *engine.Session
 	queue   writeQueue
 	notify  notifier
-	version versionReader // of Listen; kept open, because SQLite keeps the descriptor of a connection that is closed
+	version versionReader // of Listen; kept, because SQLite keeps the descriptor of a closed connection
 }
 
 // Info implements engine.Engine.

@@ -51,8 +51,8 @@ func explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, known := range []error{engine.ErrBusy, engine.ErrFull, engine.ErrIO, engine.ErrReadOnly, engine.ErrReplaced,
-		engine.ErrNotALedger, engine.ErrDamaged, engine.ErrConstraint} {
+	for _, known := range []error{engine.ErrBusy, engine.ErrFull, engine.ErrIO, engine.ErrReadOnly,
+		engine.ErrReplaced, engine.ErrNotALedger, engine.ErrDamaged, engine.ErrConstraint} {
 		if errors.Is(err, known) {
 			return err
 		}

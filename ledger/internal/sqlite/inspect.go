@@ -81,7 +81,7 @@ func inspectable(ctx context.Context, dsn string) (string, error) {
 	if err := prepareFile(path, o, false); err != nil {
 		return "", err
 	}
-	if path, err = filepath.EvalSymlinks(path); err != nil { // SQLite keeps its sidecar files next to the file itself
+	if path, err = filepath.EvalSymlinks(path); err != nil { // the sidecar files are next to the file itself
 		return "", err
 	}
 	return path, withCause(path, checkForeign(ctx, path))
@@ -131,7 +131,8 @@ func (i *Inspection) Close() {
 func (c *connection) facts(ctx context.Context, fileOnly bool) (f Facts, err error) {
 	f.FileOnly = fileOnly
 	var id, format int
-	const header = `SELECT sqlite_version(), application_id, user_version, page_size, unicode(substr(data, 19, 1))
+	const header = `SELECT sqlite_version(), application_id, user_version, page_size,
+    unicode(substr(data, 19, 1))
 FROM pragma_application_id, pragma_user_version, pragma_page_size, sqlite_dbpage WHERE pgno = 1`
 	err = c.conn.QueryRowContext(ctx, header).Scan(&f.SQLite, &id, &f.Schema, &f.PageSize, &format)
 	if err != nil {

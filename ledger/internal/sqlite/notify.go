@@ -20,7 +20,7 @@ import (
 const (
 	doorbellFolder = ".bell" // appended to the ledger's own name
 	doorbellFile   = "bell"
-	reopenAfter    = time.Second      // a notifier opens the file again then, since it may have been created or replaced
+	reopenAfter    = time.Second      // then a notifier opens the file again: it may be a new one
 	watchRetry     = 10 * time.Second // between two attempts to watch the doorbell
 )
 

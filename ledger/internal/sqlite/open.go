@@ -20,7 +20,7 @@ import (
 
 const (
 	openWait  = 10 * time.Second // for the write lock, while many processes start at once
-	openTries = 3                // for a file that is replaced while it is opened, when nothing has been written yet
+	openTries = 3                // of a file that is replaced meanwhile; nothing has been written yet
 )
 
 // Open opens the ledger at dsn. With create it makes a missing one; otherwise a missing one is ErrNoLedger.

@@ -50,7 +50,8 @@ func (f *Engine) RawScan(query string, first, second int64) (_ engine.RawRows, e
 		})
 	}
 	if err == nil {
-		code := sqlite3.Xsqlite3_bind_int64(s.tls, s.stmt, 1, first) | sqlite3.Xsqlite3_bind_int64(s.tls, s.stmt, 2, second)
+		code := sqlite3.Xsqlite3_bind_int64(s.tls, s.stmt, 1, first)
+		code |= sqlite3.Xsqlite3_bind_int64(s.tls, s.stmt, 2, second)
 		if code != sqlite3.SQLITE_OK {
 			err = errRawScan
 		}

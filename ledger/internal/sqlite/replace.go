@@ -130,7 +130,8 @@ func foldWAL(ctx context.Context, path string) error {
 		return err
 	}
 	var mode string
-	if err := c.conn.QueryRowContext(ctx, `PRAGMA synchronous = full; PRAGMA journal_mode = delete`).Scan(&mode); err != nil {
+	const endWAL = `PRAGMA synchronous = full; PRAGMA journal_mode = delete`
+	if err := c.conn.QueryRowContext(ctx, endWAL).Scan(&mode); err != nil {
 		return err
 	}
 	if mode != "delete" {
@@ -160,7 +161,7 @@ func (s *ExclusiveLock) lockAll() error {
 // the two has the ledger's name, and is complete.
 func (s *ExclusiveLock) Replace(fresh, kept string) error {
 	folder := filepath.Dir(s.path)
-	if err := s.lockAll(); err != nil { // some systems drop the lock when another descriptor of the file is closed
+	if err := s.lockAll(); err != nil { // some systems drop it when another descriptor is closed
 		return fmt.Errorf("%w: another user has opened %s", engine.ErrBusy, s.path)
 	}
 	if err := os.Link(s.path, kept); err != nil {

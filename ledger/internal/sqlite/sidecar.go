@@ -34,10 +34,12 @@ func checkSidecars(path string, create bool) error {
 			return err
 		case err != nil || info.Size() == 0:
 			if create {
-				return fmt.Errorf("%w: %s is left of a ledger that stood at this place and was removed", engine.ErrStray, name)
+				return fmt.Errorf("%w: %s is left of a ledger that stood at this place and was removed",
+					engine.ErrStray, name)
 			}
 		case !belongsTo(name, path):
-			return fmt.Errorf("%w: %s is left of a ledger that stood at this place before this one", engine.ErrStray, name)
+			return fmt.Errorf("%w: %s is left of a ledger that stood at this place before this one",
+				engine.ErrStray, name)
 		case info.Mode()&^sidecar.Mode()&0o222 != 0 && sidecar.Mode().IsRegular():
 			_ = os.Chmod(name, info.Mode().Perm()) // as SQLite would have made it now
 		}
