@@ -189,20 +189,21 @@ func TestReadySaysWhenToComeBack(t *testing.T) {
 	expect(false, time.Time{})
 	q.enqueue(commands.Enqueue{Requires: []string{"gpu"}})
 	expect(false, time.Time{})
-	q.enqueue(commands.Enqueue{RunAt: q.now.Add(time.Hour)})
-	expect(false, q.now.Add(time.Hour))
-	q.enqueue(commands.Enqueue{RunAt: q.now.Add(time.Minute), Priority: -5})
-	expect(false, q.now.Add(time.Minute))
-	q.now = q.now.Add(time.Minute)
-	expect(true, q.now)
+	q.enqueue(commands.Enqueue{RunAt: q.Now.Add(time.Hour)})
+	expect(false, q.Now.Add(time.Hour))
+	q.enqueue(commands.Enqueue{RunAt: q.Now.Add(time.Minute), Priority: -5})
+	expect(false, q.Now.Add(time.Minute))
+	q.Now = q.Now.Add(time.Minute)
+	expect(true, q.Now)
 	if _, err := q.Pause(t.Context(), "cli:test", "mail", "lunch"); err != nil {
 		t.Fatal(err)
 	}
 	expect(false, time.Time{})
 }
 
-// TestNextIsTheSortOfAllThatFits compares claiming by lanes with the definition: filter everything, sort, take.
-func TestNextIsTheSortOfAllThatFits(t *testing.T) {
+// TestClaimSearchIsTheSortOfAllThatFits compares claiming by lanes with the definition: filter everything,
+// sort, take.
+func TestClaimSearchIsTheSortOfAllThatFits(t *testing.T) {
 	q := newQueue(t)
 	queues, versions, labels := []string{"a", "a-", "b"}, []string{"", "v1", "v2"}, []string{"gpu", "eu", "arm"}
 	round := 0
@@ -217,7 +218,7 @@ func TestNextIsTheSortOfAllThatFits(t *testing.T) {
 				ID:       id(round*1000 + order[i]),
 				Queue:    rapid.SampledFrom(queues).Draw(rt, "queue") + suffix,
 				Priority: rapid.IntRange(-2, 2).Draw(rt, "priority"),
-				RunAt:    q.now.Add(time.Duration(rapid.IntRange(0, 4).Draw(rt, "run_at")) * time.Second),
+				RunAt:    q.Now.Add(time.Duration(rapid.IntRange(0, 4).Draw(rt, "run_at")) * time.Second),
 				Version:  rapid.SampledFrom(versions).Draw(rt, "version"),
 				Requires: rapid.SliceOfN(rapid.SampledFrom(labels), 0, 2).Draw(rt, "requires"),
 			}
@@ -229,7 +230,7 @@ func TestNextIsTheSortOfAllThatFits(t *testing.T) {
 		for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom(queues), rapid.ID).Draw(rt, "queues") {
 			want.Queues = append(want.Queues, name+suffix)
 		}
-		now := q.now.Add(time.Duration(rapid.IntRange(0, 4).Draw(rt, "now")) * time.Second)
+		now := q.Now.Add(time.Duration(rapid.IntRange(0, 4).Draw(rt, "now")) * time.Second)
 		most := rapid.IntRange(1, 12).Draw(rt, "limit")
 
 		var expected []string

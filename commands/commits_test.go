@@ -12,11 +12,11 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// TestOthersActBeforeAWrite shows that beforeWrite still finds its place in the program.
-func TestOthersActBeforeAWrite(t *testing.T) {
+// TestBeforeWriteActsBeforeAWrite shows that beforeWrite still finds its place in the program.
+func TestBeforeWriteActsBeforeAWrite(t *testing.T) {
 	q := newQueue(t)
 	q.many(1)
-	q.now = q.now.Add(time.Hour)
+	q.Now = q.Now.Add(time.Hour)
 	acted := 0
 	w := commands.Sweeper{Service: q.Service, Actor: "sweeper:test", Grace: new(time.Duration)}
 	r, err := w.Sweep(commandstest.BeforeWrite{Context: t.Context(), Act: func() { acted++ }})
@@ -30,16 +30,12 @@ func newJudgedQueue(t *testing.T) (*queue, *commandstest.Commits) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	c := commandstest.JudgeCommits(path)
-	q := &queue{t: t, now: ledgertest.Epoch}
-	store := ledgertest.OpenAt(t, path)
-	store.Now = func() time.Time { return q.now }
-	q.Service = &commands.Service{Store: store}
-	t.Cleanup(q.verify) // before the store closes
+	q := &queue{commandstest.On(t, ledgertest.OpenAt(t, path))}
 	return q, c
 }
 
-// TestAnUnknownCommitIsAnsweredWhenSentAgain also shows that both ways to fail are what they say.
-func TestAnUnknownCommitIsAnsweredWhenSentAgain(t *testing.T) {
+// TestUnknownCommitSentAgain also shows that both ways to fail are what they say.
+func TestUnknownCommitSentAgain(t *testing.T) {
 	for _, v := range []commandstest.Verdict{commandstest.Undone, commandstest.Unheard} {
 		q, c := newJudgedQueue(t)
 		c.Once(v)
@@ -68,11 +64,11 @@ func TestAnUnknownCommitIsAnsweredWhenSentAgain(t *testing.T) {
 		if _, err := q.Apply(t.Context(), "worker:w", mine[0].ID, end); !errors.Is(err, ledger.ErrUnknown) {
 			t.Fatalf("succeed: got %v, want ErrUnknown", err)
 		}
-		if got := q.tail() == 3; got != (v == commandstest.Unheard) {
+		if got := q.Tail() == 3; got != (v == commandstest.Unheard) {
 			t.Errorf("durable in spite of the error: %t", got)
 		}
-		if got := q.do(mine[0], end); got.State != ledger.SucceededState || q.tail() != 3 {
-			t.Errorf("succeed again: %+v, %d events", got, q.tail())
+		if got := q.do(mine[0], end); got.State != ledger.SucceededState || q.Tail() != 3 {
+			t.Errorf("succeed again: %+v, %d events", got, q.Tail())
 		}
 	}
 }

@@ -15,18 +15,6 @@ import (
 	"jobledger/projection"
 )
 
-func (q *queue) tail() (pos int64) {
-	q.t.Helper()
-	err := q.Store.Read(q.t.Context(), func(tx *ledger.Tx) (err error) {
-		pos, err = tx.Tail(q.t.Context())
-		return err
-	})
-	if err != nil {
-		q.t.Fatal(err)
-	}
-	return pos
-}
-
 func TestEnqueueAgainIsTheSameJob(t *testing.T) {
 	q := newQueue(t)
 	byKey := q.enqueue(commands.Enqueue{Key: "k", Payload: []byte("p")})
@@ -34,7 +22,7 @@ func TestEnqueueAgainIsTheSameJob(t *testing.T) {
 	both := q.enqueue(commands.Enqueue{ID: id(2), Key: "k2"})
 	done := q.enqueue(commands.Enqueue{Key: "done", Queue: "other"})
 	q.claimOne("w", from("other"))
-	events := q.tail()
+	events := q.Tail()
 	for _, test := range []struct {
 		name string
 		ask  commands.Enqueue
@@ -66,7 +54,7 @@ func TestEnqueueAgainIsTheSameJob(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, want the job %s", test.name, got, err, test.want)
 		}
 	}
-	if got := q.tail(); got != events {
+	if got := q.Tail(); got != events {
 		t.Errorf("%d events were appended", got-events)
 	}
 	if other := q.enqueue(commands.Enqueue{Queue: "third", Key: "k", Payload: []byte("else")}); other.ID == byKey.ID {
@@ -74,10 +62,10 @@ func TestEnqueueAgainIsTheSameJob(t *testing.T) {
 	}
 }
 
-func TestEnqueueABatchIsAllOrNothing(t *testing.T) {
+func TestEnqueueIsAllOrNothing(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Key: "taken", Payload: []byte("p")})
-	events := q.tail()
+	events := q.Tail()
 	many := make([]commands.Enqueue, 200)
 	for i := range many {
 		many[i] = commands.Enqueue{Queue: "mail", Key: fmt.Sprint("k", i)}
@@ -90,11 +78,11 @@ func TestEnqueueABatchIsAllOrNothing(t *testing.T) {
 	if _, err := q.Enqueue(t.Context(), "cli:test", invalid...); !errors.Is(err, commands.ErrInvalid) || !strings.HasPrefix(err.Error(), "job 200 of 200: ") {
 		t.Errorf("got %v, want which one is invalid", err)
 	}
-	if got := q.tail(); got != events {
+	if got := q.Tail(); got != events {
 		t.Fatalf("%d events are left of batches that failed", got-events)
 	}
 	jobs, err := q.Enqueue(t.Context(), "cli:test", many...)
-	if err != nil || len(jobs) != 200 || q.tail() != events+200 {
+	if err != nil || len(jobs) != 200 || q.Tail() != events+200 {
 		t.Errorf("the batch without them: %d jobs, %v", len(jobs), err)
 	}
 	if many[0].MaxAttempts != 0 {
@@ -118,12 +106,12 @@ func TestEnqueueFindsDuplicatesInsideABatch(t *testing.T) {
 		}
 	}
 	_, err = q.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Key: "x"}, commands.Enqueue{Queue: "mail", Key: "x", Payload: []byte("p")})
-	if !errors.Is(err, commands.ErrConflict) || q.tail() != 2 {
-		t.Errorf("the same key with two payloads: %v, %d events", err, q.tail())
+	if !errors.Is(err, commands.ErrConflict) || q.Tail() != 2 {
+		t.Errorf("the same key with two payloads: %v, %d events", err, q.Tail())
 	}
 }
 
-func TestEnqueueAtOnceWithOneKeyIsOneJob(t *testing.T) {
+func TestEnqueueConcurrentlyWithOneKey(t *testing.T) {
 	q := newQueue(t)
 	var group sync.WaitGroup
 	ids, fresh := make([]ledger.JobID, 32), make([]bool, 32)
@@ -147,30 +135,30 @@ func TestEnqueueAtOnceWithOneKeyIsOneJob(t *testing.T) {
 			made++
 		}
 	}
-	if made != 1 || q.tail() != 1 {
-		t.Errorf("made %d times, %d events", made, q.tail())
+	if made != 1 || q.Tail() != 1 {
+		t.Errorf("made %d times, %d events", made, q.Tail())
 	}
 }
 
-func TestEnqueueWithoutAClockOfItsOwn(t *testing.T) {
+func TestEnqueueRunAtByTheLedgersClock(t *testing.T) {
 	q := newQueue(t)
-	past := q.enqueue(commands.Enqueue{RunAt: q.now.Add(-time.Hour)})
-	finer := q.enqueue(commands.Enqueue{RunAt: q.now.Add(time.Hour + 999).In(time.FixedZone("", 3600)), Requires: []string{}, Tags: map[string]string{}})
-	if !past.RunAt.Equal(q.now) || past.MaxAttempts != projection.DefaultMaxAttempts {
+	past := q.enqueue(commands.Enqueue{RunAt: q.Now.Add(-time.Hour)})
+	finer := q.enqueue(commands.Enqueue{RunAt: q.Now.Add(time.Hour + 999).In(time.FixedZone("", 3600)), Requires: []string{}, Tags: map[string]string{}})
+	if !past.RunAt.Equal(q.Now) || past.MaxAttempts != projection.DefaultMaxAttempts {
 		t.Errorf("a run_at in the past means now, with 5 attempts: %+v", past)
 	}
-	if finer.RunAt != q.now.Add(time.Hour) {
+	if finer.RunAt != q.Now.Add(time.Hour) {
 		t.Errorf("run_at is UTC in whole microseconds: got %s", finer.RunAt)
 	}
-	now := q.now
-	q.now = now.Add(-time.Hour) // the clock runs back: at does not, and the job is ready now
+	now := q.Now
+	q.Now = now.Add(-time.Hour) // the clock runs back: at does not, and the job is ready now
 	back := q.enqueue(commands.Enqueue{Priority: 1})
 	if got := q.claimOne("w"); got.ID != back.ID || !got.ClaimedAt.Equal(now) {
 		t.Errorf("claimed %s at %s, want %s at %s", got.ID, got.ClaimedAt, back.ID, now)
 	}
 }
 
-func TestLimitsOfEnqueue(t *testing.T) {
+func TestEnqueueLimits(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("x", n) }
 	tags := func(n int) map[string]string {
 		m := make(map[string]string)
@@ -225,13 +213,13 @@ func TestLimitsOfEnqueue(t *testing.T) {
 				t.Errorf("%s beyond its limit: got %v", test.field, err)
 			}
 		}
-		if got := q.kinds(jobs[0].ID)[0]; got != "enqueued" || q.tail() > 2 {
-			t.Errorf("%s: %d events", test.field, q.tail())
+		if got := q.kinds(jobs[0].ID)[0]; got != "enqueued" || q.Tail() > 2 {
+			t.Errorf("%s: %d events", test.field, q.Tail())
 		}
 	}
 }
 
-func TestLimitsOfCommands(t *testing.T) {
+func TestCommandLimits(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("x", n) }
 	beat := func(change func(*commands.Heartbeat)) commands.Command {
 		c := commands.Heartbeat{Token: "T", Lease: time.Minute}
@@ -272,14 +260,14 @@ func TestLimitsOfCommands(t *testing.T) {
 			q.claimOne("w")
 		}
 		for _, bad := range test.bad {
-			before := q.tail()
+			before := q.Tail()
 			_, err := q.Apply(t.Context(), "cli:test", j.ID, bad)
 			var invalid *commands.InvalidError
 			if !errors.As(err, &invalid) || invalid.Field != test.field {
 				t.Errorf("%s beyond its limit: %+.80v: got %v", test.field, bad, err)
 			}
 			out, err := q.ApplyBatch(t.Context(), "cli:test", []commands.Op{{Job: j, Command: bad}})
-			if err != nil || !errors.Is(out[0].Err, commands.ErrInvalid) || q.tail() != before {
+			if err != nil || !errors.Is(out[0].Err, commands.ErrInvalid) || q.Tail() != before {
 				t.Errorf("%s beyond its limit, as a step: %+v, %v", test.field, out, err)
 			}
 		}
@@ -289,7 +277,7 @@ func TestLimitsOfCommands(t *testing.T) {
 	}
 }
 
-func TestLimitsOfClaim(t *testing.T) {
+func TestClaimLimits(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	good := commands.ClaimRequest{Queues: []string{"mail"}, Worker: worker("w"), Lease: time.Minute}
@@ -312,7 +300,7 @@ func TestLimitsOfClaim(t *testing.T) {
 			}
 		}
 	}
-	if q.tail() != 1 {
-		t.Errorf("%d events", q.tail())
+	if q.Tail() != 1 {
+		t.Errorf("%d events", q.Tail())
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"jobledger/projection"
 )
 
-// A zombie's copy of the job, without payload and salt, says that its token is live, and the body that its result
-// would be digested with is gone: that is a lost lease, not a damaged ledger.
-func TestAStaleCopyOfAnErasedJobIsRefused(t *testing.T) {
+// A zombie's copy of the job, without payload and salt, says that its token is live, and the body that its
+// result would be digested with is gone: that is a lost lease, not a damaged ledger.
+func TestStaleCopyOfAnErasedJobIsRefused(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Payload: []byte("p")})
 	a := q.claimOne("a")
-	q.now = a.LeaseUntil
+	q.Now = a.LeaseUntil
 	q.sweep()
-	q.now = q.now.Add(time.Minute)
+	q.Now = q.Now.Add(time.Minute)
 	b := q.claimOne("b")
 	q.do(b, commands.Succeed{Token: b.Token, Result: []byte("mine")})
 	q.do(b, commands.Erase{})
@@ -34,18 +34,18 @@ func TestAStaleCopyOfAnErasedJobIsRefused(t *testing.T) {
 }
 
 // Erasing is no transition, so that a copy from before it has the right seq all the same.
-func TestACopyFromBeforeErasingIsNotTrusted(t *testing.T) {
+func TestStaleCopyFromBeforeErasing(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Payload: []byte("p")})
 	j := q.claimOne("w")
 	j = q.do(j, commands.Succeed{Token: j.Token})
 	q.do(j, commands.Erase{})
-	tail := q.tail()
+	tail := q.Tail()
 	out, err := q.ApplyBatch(t.Context(), "cli:test", []commands.Op{{Job: j, Command: commands.Erase{}}, {Job: j, Command: commands.Retry{}}})
 	if err != nil || out[0].Err != nil || !out[0].Job.Erased || !errors.Is(out[1].Err, commands.ErrConflict) {
 		t.Errorf("got %+v, %v, want nothing more to erase, and no retry of what is gone", out, err)
 	}
-	if got := q.tail(); got != tail {
+	if got := q.Tail(); got != tail {
 		t.Errorf("%d events, want %d", got, tail)
 	}
 }

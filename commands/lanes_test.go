@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
 
-// TestClaimsFollowWhatOthersDo lets two programs do all that queues jobs, moves them and stops queues, in turn; or one of
-// them, with fewer kinds of jobs, and the other does nothing but claim. Before each claim a snapshot, which remembers
-// nothing, is asked what it must take.
-func TestClaimsFollowWhatOthersDo(t *testing.T) {
+// TestClaimSeesChangesOfOtherProcesses lets two programs do all that queues jobs, moves them and stops
+// queues, in turn; or one of them, with fewer kinds of jobs, and the other does nothing but claim. Before
+// each claim a snapshot, which remembers nothing, is asked what it must take.
+func TestClaimSeesChangesOfOtherProcesses(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +39,7 @@ func TestClaimsFollowWhatOthersDo(t *testing.T) {
 			}
 			snapshot := ledgertest.OpenAt(t, dsn)
 			snapshot.Now = clock
-			q := &queue{Service: &commands.Service{Store: snapshot}, t: t}
+			q := &queue{&commandstest.Scenario{Service: &commands.Service{Store: snapshot}, T: t}}
 			pick := func(of ...string) string { return of[random.IntN(len(of))] }
 			var queued, held []projection.Job
 			take := func(from *[]projection.Job) (j projection.Job, ok bool) {
@@ -131,7 +132,7 @@ func TestClaimsFollowWhatOthersDo(t *testing.T) {
 					held, taken = append(held, got...), taken+len(got)
 				}
 			}
-			q.verify()
+			q.Verify()
 			if claims < 50 || taken < 30 {
 				t.Errorf("%d claims took %d jobs: too few to prove anything", claims, taken)
 			}
@@ -148,13 +149,13 @@ func ids(jobs []projection.Job) string {
 }
 
 // A claim sees what its own transaction has queued, whatever it had asked for before.
-func TestAClaimTakesWhatItsOwnTransactionReleased(t *testing.T) {
+func TestClaimTakesWhatItsTransactionReleased(t *testing.T) {
 	dsn := ledgertest.New(t)
 	now := ledgertest.Epoch
 	open := func() *queue {
 		store := ledgertest.OpenAt(t, dsn)
 		store.Now = func() time.Time { return now }
-		return &queue{Service: &commands.Service{Store: store}, t: t}
+		return &queue{&commandstest.Scenario{Service: &commands.Service{Store: store}, T: t}}
 	}
 	producer, consumer := open(), open()
 	r := commands.ClaimRequest{Queues: []string{"mail"}, Worker: worker("w"), Lease: time.Hour, Limit: 3}
@@ -175,5 +176,5 @@ func TestAClaimTakesWhatItsOwnTransactionReleased(t *testing.T) {
 		}
 		producer.do(j, commands.Cancel{})
 	}
-	consumer.verify()
+	consumer.Verify()
 }

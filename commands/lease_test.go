@@ -9,21 +9,21 @@ import (
 	"jobledger/ledger"
 )
 
-func TestAHeartbeatExtendsTheLease(t *testing.T) {
+func TestHeartbeatExtendsTheLease(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	j := q.claimOne("w")
-	if !j.LeaseUntil.Equal(q.now.Add(time.Minute)) || j.State != ledger.ClaimedState {
+	if !j.LeaseUntil.Equal(q.Now.Add(time.Minute)) || j.State != ledger.ClaimedState {
 		t.Errorf("claimed: %+v", j)
 	}
 	for range 5 {
-		q.now = q.now.Add(20 * time.Second)
-		if j = q.do(j, beat(j.Token)); !j.LeaseUntil.Equal(q.now.Add(time.Minute)) || j.State != ledger.Running || !j.HeartbeatAt.Equal(q.now) {
+		q.Now = q.Now.Add(20 * time.Second)
+		if j = q.do(j, beat(j.Token)); !j.LeaseUntil.Equal(q.Now.Add(time.Minute)) || j.State != ledger.Running || !j.HeartbeatAt.Equal(q.Now) {
 			t.Errorf("after a heartbeat: %+v", j)
 		}
 	}
 	j = q.do(j, commands.Heartbeat{Token: j.Token, Lease: time.Second, Progress: ref(0.25), Note: "a quarter"})
-	if !j.LeaseUntil.Equal(q.now.Add(time.Second)) || *j.Progress != 0.25 || j.Note != "a quarter" {
+	if !j.LeaseUntil.Equal(q.Now.Add(time.Second)) || *j.Progress != 0.25 || j.Note != "a quarter" {
 		t.Errorf("a shorter lease is a shorter lease: %+v", j)
 	}
 	if j = q.do(j, beat(j.Token)); *j.Progress != 0.25 || j.Note != "a quarter" {
@@ -31,7 +31,7 @@ func TestAHeartbeatExtendsTheLease(t *testing.T) {
 	}
 }
 
-func TestALeaseEndsWithTheMaxRuntime(t *testing.T) {
+func TestLeaseEndsWithTheMaxRuntime(t *testing.T) {
 	for _, test := range []struct {
 		job, worker, want time.Duration // max runtimes
 	}{
@@ -43,14 +43,14 @@ func TestALeaseEndsWithTheMaxRuntime(t *testing.T) {
 		q := newQueue(t)
 		q.enqueue(commands.Enqueue{MaxRuntime: test.job})
 		j := q.claimOne("w", func(r *commands.ClaimRequest) { r.MaxRuntime, r.Lease = test.worker, time.Hour })
-		begin, last := q.now, q.now.Add(test.want+15*time.Second)
+		begin, last := q.Now, q.Now.Add(test.want+15*time.Second)
 		if !j.EndBy.Equal(begin.Add(test.want)) || !j.LeaseUntil.Equal(last) {
 			t.Errorf("%+v: claimed until %s, to end by %s", test, j.LeaseUntil, j.EndBy)
 		}
 		for range 10 {
-			q.now = q.now.Add(10 * time.Second)
+			q.Now = q.Now.Add(10 * time.Second)
 			if j = q.do(j, beat(j.Token)); j.LeaseUntil.After(last) {
-				t.Fatalf("%+v: a heartbeat at %s reached %s, past %s", test, q.now, j.LeaseUntil, last)
+				t.Fatalf("%+v: a heartbeat at %s reached %s, past %s", test, q.Now, j.LeaseUntil, last)
 			}
 		}
 		swept := q.sweep()
@@ -60,7 +60,7 @@ func TestALeaseEndsWithTheMaxRuntime(t *testing.T) {
 	}
 }
 
-func TestALiveTokenIsTakenAfterTheLeaseUntilSomebodyReclaims(t *testing.T) {
+func TestLeaseExpiredTokenLivesUntilReclaimed(t *testing.T) {
 	for name, c := range map[string]func(token string) commands.Command{
 		"heartbeat": func(token string) commands.Command { return beat(token) },
 		"succeed":   func(token string) commands.Command { return commands.Succeed{Token: token} },
@@ -70,7 +70,7 @@ func TestALiveTokenIsTakenAfterTheLeaseUntilSomebodyReclaims(t *testing.T) {
 		q := newQueue(t)
 		q.enqueue(commands.Enqueue{})
 		j := q.claimOne("w")
-		q.now = q.now.Add(24 * time.Hour)
+		q.Now = q.Now.Add(24 * time.Hour)
 		if got := q.claim("other"); len(got) != 0 {
 			t.Errorf("claiming reclaimed: %+v", got)
 		}
@@ -82,11 +82,11 @@ func TestALiveTokenIsTakenAfterTheLeaseUntilSomebodyReclaims(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	j := q.claimOne("w")
-	q.now = j.LeaseUntil.Add(-time.Microsecond)
+	q.Now = j.LeaseUntil.Add(-time.Microsecond)
 	if got := q.sweep(); len(got) != 0 {
 		t.Errorf("reclaimed before the lease's end: %+v", got)
 	}
-	q.now = j.LeaseUntil
+	q.Now = j.LeaseUntil
 	if got := q.sweep(); len(got) != 1 {
 		t.Errorf("not reclaimed at the lease's end")
 	}
@@ -97,7 +97,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 	for name, fail := range map[string]func(q *queue){
 		"reclaimed": func(q *queue) {
 			j := q.claimOne("w")
-			q.now = j.LeaseUntil
+			q.Now = j.LeaseUntil
 			q.sweep()
 		},
 		"failed": func(q *queue) {
@@ -109,10 +109,10 @@ func TestAttemptsAreBounded(t *testing.T) {
 		j := q.enqueue(commands.Enqueue{MaxAttempts: 3})
 		for range 2 { // an operator's retry begins at 0 again
 			for range 3 {
-				q.now = q.now.Add(time.Hour)
+				q.Now = q.Now.Add(time.Hour)
 				fail(q)
 			}
-			q.now = q.now.Add(1000 * time.Hour)
+			q.Now = q.Now.Add(1000 * time.Hour)
 			if got := q.claim("w"); len(got) != 0 {
 				t.Fatalf("%s: a fourth attempt: %+v", name, got)
 			}
@@ -127,16 +127,16 @@ func TestAttemptsAreBounded(t *testing.T) {
 	}
 }
 
-func TestTheHundredthSnoozeIsAFailure(t *testing.T) {
+func TestSnoozeHundredIsAFailure(t *testing.T) {
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{MaxAttempts: 1})
 	for i := range commands.MaxSnoozes {
 		j = q.claimOne("w")
 		j = q.do(j, commands.Release{Token: j.Token, Snooze: true})
-		if j.State != ledger.Queued || j.Failures != 0 || j.Snoozes != i+1 || !j.RunAt.After(q.now) {
+		if j.State != ledger.Queued || j.Failures != 0 || j.Snoozes != i+1 || !j.RunAt.After(q.Now) {
 			t.Fatalf("snooze %d: %+v", i+1, j)
 		}
-		q.now = j.RunAt
+		q.Now = j.RunAt
 	}
 	j = q.claimOne("w")
 	last := commands.Release{Token: j.Token, Snooze: true, Reason: "still busy"}

@@ -27,43 +27,43 @@ func lostAndClaimedAnew(t *testing.T) (q *queue, a, b projection.Job) {
 	q = newQueue(t)
 	q.enqueue(commands.Enqueue{Payload: []byte("p")})
 	a = q.claimOne("a")
-	q.now = q.now.Add(61 * time.Second)
+	q.Now = q.Now.Add(61 * time.Second)
 	if lost := q.sweep(); len(lost) != 1 {
 		t.Fatalf("%d jobs were taken back, want 1", len(lost))
 	}
-	q.now = q.now.Add(2 * time.Second)
+	q.Now = q.Now.Add(2 * time.Second)
 	return q, a, q.claimOne("b")
 }
 
 // fresh is the job as it stands.
 func (q *queue) fresh(id ledger.JobID) (j projection.Job) {
-	q.t.Helper()
-	err := q.Store.Read(q.t.Context(), func(tx *ledger.Tx) error {
+	q.T.Helper()
+	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
 		var ok bool
 		var err error
-		if j, ok, err = projection.Get(q.t.Context(), tx, id); err == nil && !ok {
+		if j, ok, err = projection.Get(q.T.Context(), tx, id); err == nil && !ok {
 			err = commands.ErrNoJob
 		}
 		return err
 	})
 	if err != nil {
-		q.t.Fatal(err)
+		q.T.Fatal(err)
 	}
 	return j
 }
 
 // attempts are all claims of the ledger as it stands.
 func (q *queue) attempts() (all []projection.Attempt) {
-	q.t.Helper()
-	err := q.Store.Read(q.t.Context(), func(tx *ledger.Tx) error {
-		now, err := projection.AtPos(q.t.Context(), tx, tailOf(q.t, tx))
+	q.T.Helper()
+	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
+		now, err := projection.AtPos(q.T.Context(), tx, tailOf(q.T, tx))
 		if err == nil {
-			all, err = projection.Attempts(q.t.Context(), tx, projection.AttemptFilter{To: now})
+			all, err = projection.Attempts(q.T.Context(), tx, projection.AttemptFilter{To: now})
 		}
 		return err
 	})
 	if err != nil {
-		q.t.Fatal(err)
+		q.T.Fatal(err)
 	}
 	return all
 }
@@ -78,7 +78,7 @@ func tailOf(t testing.TB, tx *ledger.Tx) int64 {
 }
 
 // River 0.43 on SQLite takes the late completion of an old attempt for that of the newer one.
-func TestAStaleAttemptCannotCompleteTheNewerOne(t *testing.T) {
+func TestPeersStaleAttemptCannotComplete(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
 	q.refuses(a, commands.Succeed{Token: a.Token, Result: []byte("late")}, commands.ErrLeaseLost)
 	if j := q.fresh(a.ID); j.State != ledger.ClaimedState || j.Token != b.Token || j.Worker.Name != "b" || j.Attempt != 2 {
@@ -87,11 +87,11 @@ func TestAStaleAttemptCannotCompleteTheNewerOne(t *testing.T) {
 }
 
 // And there the error of the newer attempt, which comes after that, vanishes.
-func TestTheErrorOfTheNewerAttemptIsNotLostBehindAStaleCompletion(t *testing.T) {
+func TestPeersNewerErrorSurvivesStaleCompletion(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
 	q.refuses(a, commands.Succeed{Token: a.Token}, commands.ErrLeaseLost)
 	j := q.do(b, commands.Fail{Token: b.Token, Code: "smtp", Detail: "no route to host"})
-	if j.State != ledger.Queued || j.Failures != 2 || j.ErrorCode != "smtp" || j.ErrorDetail != "no route to host" || !j.RunAt.After(q.now) {
+	if j.State != ledger.Queued || j.Failures != 2 || j.ErrorCode != "smtp" || j.ErrorDetail != "no route to host" || !j.RunAt.After(q.Now) {
 		t.Errorf("the failure of the newer attempt: %+v", j)
 	}
 	want := []string{"enqueued", "claimed", "reclaimed", "claimed", "refused", "failed"}
@@ -101,14 +101,14 @@ func TestTheErrorOfTheNewerAttemptIsNotLostBehindAStaleCompletion(t *testing.T) 
 }
 
 // River's rescuer turns a row back to retryable that was completed between its looking and its writing.
-func TestASweepLeavesAloneWhatEndsBetweenItsLookAndItsWrite(t *testing.T) {
+func TestPeersSweepSkipsJobThatEndsMeanwhile(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	j := q.claimOne("slow")
-	q.now = q.now.Add(2 * time.Minute)
+	q.Now = q.Now.Add(2 * time.Minute)
 
 	other := ledgertest.OpenAt(t, q.Store.DSN()) // of the process that completes it
-	other.Now = func() time.Time { return q.now }
+	other.Now = func() time.Time { return q.Now }
 	holding, looked, completed := make(chan struct{}), make(chan struct{}), make(chan error)
 	hold := sync.OnceFunc(func() { close(holding) }) // a function may be run again
 	go func() {
@@ -121,9 +121,10 @@ func TestASweepLeavesAloneWhatEndsBetweenItsLookAndItsWrite(t *testing.T) {
 	<-holding
 	var once sync.Once
 	q.Store.Now = func() time.Time {
-		// The first reading of the clock is that of the look. It sees the lease expired, since nothing is committed yet.
+		// The first reading of the clock is that of the look. It sees the lease expired, since nothing is committed
+		// yet.
 		once.Do(func() { time.AfterFunc(50*time.Millisecond, func() { close(looked) }) })
-		return q.now
+		return q.Now
 	}
 	if lost := q.sweep(); len(lost) != 0 {
 		t.Errorf("taken back although it has ended: %+v", lost)
@@ -145,8 +146,9 @@ func complete(ctx context.Context, tx *ledger.Tx, j projection.Job) error {
 	return err
 }
 
-// In goqite, the Delete or Extend of somebody who was too slow acts on the message that another receiver has by now.
-func TestAStaleOwnerNeitherEndsNorExtendsWhatAnotherHas(t *testing.T) {
+// In goqite, the Delete or Extend of somebody who was too slow acts on the message that another receiver has
+// by now.
+func TestPeersStaleOwnerChangesNothing(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
 	for _, c := range []commands.Command{
 		commands.Heartbeat{Token: a.Token, Lease: time.Hour}, commands.Succeed{Token: a.Token}, commands.Fail{Token: a.Token, NoRetry: true},
@@ -166,17 +168,18 @@ func TestAStaleOwnerNeitherEndsNorExtendsWhatAnotherHas(t *testing.T) {
 	}
 }
 
-// In goqite, a message that was received as often as allowed stays in the table for ever, and nothing shows it.
-func TestAJobWhoseAttemptsAreUsedUpIsSeenAndCanBeRetried(t *testing.T) {
+// In goqite, a message that was received as often as allowed stays in the table for ever, and nothing shows
+// it.
+func TestPeersExhaustedJobIsSeenAndCanBeRetried(t *testing.T) {
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{MaxAttempts: 3})
 	for n := range 3 {
 		q.claimOne(fmt.Sprint("killed-", n))
-		q.now = q.now.Add(2 * time.Minute)
+		q.Now = q.Now.Add(2 * time.Minute)
 		if lost := q.sweep(); len(lost) != 1 {
 			t.Fatalf("%d jobs were taken back, want 1", len(lost))
 		}
-		q.now = q.now.Add(time.Hour)
+		q.Now = q.Now.Add(time.Hour)
 	}
 	var listed []projection.Job
 	var status []projection.QueueStatus
@@ -184,7 +187,7 @@ func TestAJobWhoseAttemptsAreUsedUpIsSeenAndCanBeRetried(t *testing.T) {
 		if listed, err = projection.List(t.Context(), tx, projection.Filter{States: []ledger.State{ledger.FailedState}}); err != nil {
 			return err
 		}
-		status, err = projection.Status(t.Context(), tx, q.now)
+		status, err = projection.Status(t.Context(), tx, q.Now)
 		return err
 	})
 	if err != nil {
@@ -208,7 +211,7 @@ func TestAJobWhoseAttemptsAreUsedUpIsSeenAndCanBeRetried(t *testing.T) {
 const peersFile = "JOBLEDGER_TEST_PEERS" // the ledger: this process is one of two that work on it
 
 // backlite runs jobs twice when two processes work on one file: 3,703 of 24,000 in one measurement.
-func TestTwoProcessesRunNoJobTwice(t *testing.T) {
+func TestPeersTwoProcessesRunNoJobTwice(t *testing.T) {
 	if path := os.Getenv(peersFile); path != "" {
 		if err := workOff(t.Context(), path); err != nil {
 			t.Fatal(err)
@@ -230,7 +233,7 @@ func TestTwoProcessesRunNoJobTwice(t *testing.T) {
 	var group sync.WaitGroup
 	var printed [2]bytes.Buffer
 	for i := range printed {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTwoProcessesRunNoJobTwice$", "-test.count=1")
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPeersTwoProcessesRunNoJobTwice$", "-test.count=1")
 		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), peersFile+"="+q.Store.DSN()), &printed[i], &printed[i]
 		group.Go(func() {
 			if err := cmd.Run(); err != nil {
@@ -299,12 +302,12 @@ func workOff(ctx context.Context, path string) error {
 }
 
 // liteq gives the same job to three takers at once.
-func TestOneJobGoesToOneOfManyWhoAskAtOnce(t *testing.T) {
+func TestPeersOneJobGoesToOneClaimer(t *testing.T) {
 	q := newQueue(t)
 	services := []*commands.Service{q.Service}
 	for range 2 {
 		store := ledgertest.OpenAt(t, q.Store.DSN()) // as another process
-		store.Now = func() time.Time { return q.now }
+		store.Now = func() time.Time { return q.Now }
 		services = append(services, &commands.Service{Store: store})
 	}
 	for range 20 {
@@ -342,16 +345,16 @@ func TestOneJobGoesToOneOfManyWhoAskAtOnce(t *testing.T) {
 }
 
 // Oban's rescue leaves no trace in the row: who had the job, since when, and that it was taken away.
-func TestWhatIsTakenBackSaysFromWhomAndWhen(t *testing.T) {
+func TestPeersReclaimedNamesOwnerAndTime(t *testing.T) {
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{})
-	q.now = q.now.Add(time.Minute)
+	q.Now = q.Now.Add(time.Minute)
 	claimed := q.claimOne("lost")
-	q.now = q.now.Add(20 * time.Second)
+	q.Now = q.Now.Add(20 * time.Second)
 	q.do(claimed, beat(claimed.Token))
-	q.now = q.now.Add(10 * time.Minute)
+	q.Now = q.Now.Add(10 * time.Minute)
 	q.sweep()
-	if row := q.fresh(j.ID); row.State != ledger.Queued || row.Attempt != 1 || row.Failures != 1 || row.ErrorCode != ledger.LeaseExpired || !row.RunAt.After(q.now) {
+	if row := q.fresh(j.ID); row.State != ledger.Queued || row.Attempt != 1 || row.Failures != 1 || row.ErrorCode != ledger.LeaseExpired || !row.RunAt.After(q.Now) {
 		t.Errorf("the row: %+v", row)
 	}
 	all := q.attempts()
@@ -365,13 +368,13 @@ func TestWhatIsTakenBackSaysFromWhomAndWhen(t *testing.T) {
 }
 
 // Procrastinate logs a job that was taken back as an ordinary retry.
-func TestALostClaimIsNoOrdinaryRetry(t *testing.T) {
+func TestPeersReclaimIsNoOrdinaryRetry(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{ID: id(1)})
 	q.enqueue(commands.Enqueue{ID: id(2)})
 	failed, lost := q.claimOne("w"), q.claimOne("w")
 	q.do(failed, commands.Fail{Token: failed.Token})
-	q.now = q.now.Add(2 * time.Minute)
+	q.Now = q.Now.Add(2 * time.Minute)
 	q.sweep()
 	for job, want := range map[ledger.JobID]string{failed.ID: "failed", lost.ID: "reclaimed"} {
 		if got := q.kinds(job); !slices.Equal(got, []string{"enqueued", "claimed", want}) {
@@ -391,20 +394,20 @@ func TestALostClaimIsNoOrdinaryRetry(t *testing.T) {
 }
 
 // GoodJob and pueue stamp an end on what they find dead, as if somebody had seen it end then.
-func TestNoEndIsInventedForAClaimThatWasLost(t *testing.T) {
+func TestPeersLostClaimHasNoInventedEnd(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	j := q.claimOne("lost")
-	q.now = q.now.Add(25 * time.Second)
+	q.Now = q.Now.Add(25 * time.Second)
 	j = q.do(j, beat(j.Token))
-	seen, leaseEnd := q.now, j.LeaseUntil
-	q.now = q.now.Add(24 * time.Hour) // nobody looks for a day
+	seen, leaseEnd := q.Now, j.LeaseUntil
+	q.Now = q.Now.Add(24 * time.Hour) // nobody looks for a day
 	q.sweep()
 	events, _ := q.events(j)
 	e := events[len(events)-1]
 	b, ok := e.Body.(*ledger.Reclaimed)
-	if !ok || !b.LastHeartbeat.Equal(seen) || !b.LeaseUntil.Equal(leaseEnd) || !e.At.Equal(q.now) {
-		t.Errorf("three facts, each its own: %+v at %s; want the last heartbeat %s, the end of the lease %s, and now %s", e.Body, e.At, seen, leaseEnd, q.now)
+	if !ok || !b.LastHeartbeat.Equal(seen) || !b.LeaseUntil.Equal(leaseEnd) || !e.At.Equal(q.Now) {
+		t.Errorf("three facts, each its own: %+v at %s; want the last heartbeat %s, the end of the lease %s, and now %s", e.Body, e.At, seen, leaseEnd, q.Now)
 	}
 	if row := q.fresh(j.ID); !row.FinishedAt.IsZero() {
 		t.Errorf("the job has not finished, and finished_at is %s", row.FinishedAt)
@@ -414,7 +417,7 @@ func TestNoEndIsInventedForAClaimThatWasLost(t *testing.T) {
 		t.Errorf("the claim ended when it was taken back, and was last seen before: %+v", all)
 	}
 	err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
-		workers, err := projection.Workers(t.Context(), tx, q.now, true)
+		workers, err := projection.Workers(t.Context(), tx, q.Now, true)
 		for _, w := range workers {
 			if !w.StoppedAt.IsZero() {
 				t.Errorf("nobody saw worker %s stop, and it is said to have, at %s", w.Name, w.StoppedAt)
@@ -428,9 +431,9 @@ func TestNoEndIsInventedForAClaimThatWasLost(t *testing.T) {
 }
 
 // Nobody else records that the late write of a zombie was refused, or what it would have written.
-func TestTheRefusedWriteOfAZombieIsRecordedWithWhatItOffered(t *testing.T) {
+func TestPeersRefusedWriteRecordsWhatItOffered(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
-	q.now = q.now.Add(time.Second)
+	q.Now = q.Now.Add(time.Second)
 	for range 3 { // it insists
 		q.refuses(a, commands.Succeed{Token: a.Token, Result: []byte("sent twice?")}, commands.ErrLeaseLost)
 	}
@@ -440,7 +443,7 @@ func TestTheRefusedWriteOfAZombieIsRecordedWithWhatItOffered(t *testing.T) {
 	}
 	e := refused[0]
 	body := e.Body.(*ledger.Refused)
-	if e.Worker != a.Worker || e.Token != a.Token || e.Attempt != 1 || e.Seq != 0 || !e.At.Equal(q.now) || e.Actor != "worker:zombie" {
+	if e.Worker != a.Worker || e.Token != a.Token || e.Attempt != 1 || e.Seq != 0 || !e.At.Equal(q.Now) || e.Actor != "worker:zombie" {
 		t.Errorf("whose write it was: %+v", e)
 	}
 	if body.Command != "succeed" || !strings.Contains(body.Why, "sweeper:test reclaimed it") || body.OfferedBytes != 11 || body.OfferedSHA256 != ledger.Digest(b.Salt, []byte("sent twice?")) {

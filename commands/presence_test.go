@@ -14,27 +14,27 @@ import (
 
 // alive tells who is there, as "name state since seen jobs".
 func (q *queue) alive(all bool) (list []string) {
-	q.t.Helper()
-	err := q.Store.Read(q.t.Context(), func(tx *ledger.Tx) error {
-		workers, err := projection.Workers(q.t.Context(), tx, q.now, all)
+	q.T.Helper()
+	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
+		workers, err := projection.Workers(q.T.Context(), tx, q.Now, all)
 		for _, w := range workers {
 			list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s up %s seen %s, %d jobs %s", w.Name, w.State,
-				q.now.Sub(w.StartedAt), q.now.Sub(w.SeenAt), len(w.Jobs), strings.Join(w.Queues, "+"))))
+				q.Now.Sub(w.StartedAt), q.Now.Sub(w.SeenAt), len(w.Jobs), strings.Join(w.Queues, "+"))))
 		}
 		return err
 	})
 	if err != nil {
-		q.t.Fatal(err)
+		q.T.Fatal(err)
 	}
 	return list
 }
 
-func TestWorkersTellsWhoIsThere(t *testing.T) {
+func TestPresenceShowsLiveWorkers(t *testing.T) {
 	q := newQueue(t)
 	expect := func(all bool, want ...string) {
 		t.Helper()
 		if got := q.alive(all); !slices.Equal(got, want) {
-			t.Errorf("at %s, all %t: got\n  %s\nwant\n  %s", q.now.Format(time.TimeOnly), all, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+			t.Errorf("at %s, all %t: got\n  %s\nwant\n  %s", q.Now.Format(time.TimeOnly), all, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 		}
 	}
 	check := func(err error) {
@@ -49,9 +49,9 @@ func TestWorkersTellsWhoIsThere(t *testing.T) {
 	expect(false, "gone idle up 0s seen 0s, 0 jobs mail", "w idle up 0s seen 0s, 0 jobs mail+sms")
 
 	// Being there is told by itself, and takes no event.
-	q.now = q.now.Add(40 * time.Second)
+	q.Now = q.Now.Add(40 * time.Second)
 	check(q.Present(t.Context(), w))
-	q.now = q.now.Add(6 * time.Second)
+	q.Now = q.Now.Add(6 * time.Second)
 	expect(false, "gone silent up 46s seen 46s, 0 jobs mail", "w idle up 46s seen 6s, 0 jobs mail+sms")
 
 	// A claimer that never said that it started is known by what it holds, and judged by its lease.
@@ -60,13 +60,13 @@ func TestWorkersTellsWhoIsThere(t *testing.T) {
 	j := q.claim("script")[0]
 	q.claim("w")
 	expect(false, "gone silent up 46s seen 46s, 0 jobs mail", "script working up 0s seen 0s, 1 jobs", "w working up 46s seen 0s, 1 jobs mail+sms")
-	q.now = q.now.Add(50 * time.Second)
+	q.Now = q.Now.Add(50 * time.Second)
 	check(q.Present(t.Context(), w))
 	_, err := q.Apply(t.Context(), "worker:script", j.ID, commands.Heartbeat{Token: j.Token, Lease: time.Minute})
 	check(err)
-	q.now = q.now.Add(10 * time.Second)
+	q.Now = q.Now.Add(10 * time.Second)
 	expect(false, "gone silent up 1m46s seen 1m46s, 0 jobs mail", "script working up 1m0s seen 10s, 1 jobs", "w working up 1m46s seen 10s, 1 jobs mail+sms")
-	q.now = q.now.Add(time.Minute)
+	q.Now = q.Now.Add(time.Minute)
 	expect(false, "gone silent up 2m46s seen 2m46s, 0 jobs mail", "script silent up 2m0s seen 1m10s, 1 jobs", "w silent up 2m46s seen 1m10s, 1 jobs mail+sms")
 
 	// One that said goodbye, and one that is silent for a day, are history.
@@ -74,7 +74,7 @@ func TestWorkersTellsWhoIsThere(t *testing.T) {
 	if got := q.alive(false); !strings.HasPrefix(got[2], "w ") {
 		t.Errorf("it stopped, and still holds a job: %q", got)
 	}
-	q.now = q.now.Add(25 * time.Hour)
+	q.Now = q.Now.Add(25 * time.Hour)
 	q.sweep()
 	expect(false)
 	all := q.alive(true)

@@ -10,8 +10,8 @@ import (
 	"jobledger/projection/audit"
 )
 
-// TestRebuildWhileWorkersGoOn: what happens between the plan of a rebuild and its application, to jobs whose rows are
-// right and to such whose rows are not, is in what it writes.
+// TestRebuildWhileWorkersGoOn: what happens between the plan of a rebuild and its application, to jobs whose
+// rows are right and to such whose rows are not, is in what it writes.
 func TestRebuildWhileWorkersGoOn(t *testing.T) {
 	q := newQueue(t)
 	var jobs []projection.Job
@@ -37,7 +37,7 @@ func TestRebuildWhileWorkersGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	q.now = q.now.Add(time.Second)
+	q.Now = q.Now.Add(time.Second)
 	q.do(held[1], commands.Heartbeat{Token: held[1].Token, Lease: time.Minute}) // its row is wrong
 	q.do(held[2], commands.Succeed{Token: held[2].Token})                       // likewise
 	q.do(held[4], commands.Succeed{Token: held[4].Token})                       // its row is right
@@ -76,12 +76,12 @@ func TestRebuildWithoutTheTable(t *testing.T) {
 
 // exec does what somebody with a SQLite shell could.
 func (q *queue) exec(statement string, args ...any) {
-	q.t.Helper()
-	err := q.Store.Write(q.t.Context(), func(tx *ledger.Tx) error {
+	q.T.Helper()
+	err := q.Store.Write(q.T.Context(), func(tx *ledger.Tx) error {
 		_, err := tx.Exec(statement, args...)
 		return err
 	})
 	if err != nil {
-		q.t.Fatalf("%s: %v", statement, err)
+		q.T.Fatalf("%s: %v", statement, err)
 	}
 }

@@ -12,9 +12,9 @@ import (
 
 // events returns the events of a job, and of these the refused ones.
 func (q *queue) events(j projection.Job) (all, refused []ledger.Event) {
-	q.t.Helper()
-	err := q.Store.Read(q.t.Context(), func(tx *ledger.Tx) error {
-		for e, err := range tx.Events(q.t.Context(), ledger.Filter{Job: j.N}) {
+	q.T.Helper()
+	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
+		for e, err := range tx.Events(q.T.Context(), ledger.Filter{Job: j.N}) {
 			if err != nil {
 				return err
 			}
@@ -25,27 +25,27 @@ func (q *queue) events(j projection.Job) (all, refused []ledger.Event) {
 		return nil
 	})
 	if err != nil {
-		q.t.Fatal(err)
+		q.T.Fatal(err)
 	}
 	return all, refused
 }
 
 // refuses checks that c is refused with target and returns the error.
 func (q *queue) refuses(j projection.Job, c commands.Command, target error) *commands.RefusedError {
-	q.t.Helper()
-	_, err := q.Apply(q.t.Context(), "worker:zombie", j.ID, c)
+	q.T.Helper()
+	_, err := q.Apply(q.T.Context(), "worker:zombie", j.ID, c)
 	var refused *commands.RefusedError
 	if !errors.As(err, &refused) || !errors.Is(err, target) {
-		q.t.Fatalf("%T: got %v, want a RefusedError: %v", c, err, target)
+		q.T.Fatalf("%T: got %v, want a RefusedError: %v", c, err, target)
 	}
 	return refused
 }
 
 func (q *queue) do(j projection.Job, c commands.Command) projection.Job {
-	q.t.Helper()
-	after, err := q.Apply(q.t.Context(), "cli:test", j.ID, c)
+	q.T.Helper()
+	after, err := q.Apply(q.T.Context(), "cli:test", j.ID, c)
 	if err != nil {
-		q.t.Fatalf("%T: %v", c, err)
+		q.T.Fatalf("%T: %v", c, err)
 	}
 	return after
 }
@@ -54,9 +54,9 @@ func TestRefusedIsRecordedOncePerTokenAndCommand(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Payload: []byte("p")})
 	a := q.claimOne("a")
-	q.now = q.now.Add(time.Minute)
+	q.Now = q.Now.Add(time.Minute)
 	q.sweep()
-	q.now = q.now.Add(time.Minute)
+	q.Now = q.Now.Add(time.Minute)
 	b := q.claimOne("b")
 	for range 3 {
 		q.refuses(a, commands.Succeed{Token: a.Token, Result: []byte("late")}, commands.ErrLeaseLost)
@@ -92,13 +92,13 @@ func TestRefusedIsRecordedOncePerTokenAndCommand(t *testing.T) {
 	q.refuses(a, beat(a.Token), commands.ErrLeaseLost)
 }
 
-func TestCancelledIsToldToTheLatestClaim(t *testing.T) {
+func TestRefusedCancelledForTheLatestClaim(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	a := q.claimOne("a")
-	q.now = q.now.Add(time.Minute)
+	q.Now = q.Now.Add(time.Minute)
 	q.sweep()
-	q.now = q.now.Add(time.Minute)
+	q.Now = q.Now.Add(time.Minute)
 	b := q.claimOne("b")
 	q.do(b, commands.Cancel{Reason: "wrong customer"})
 	if again := q.do(b, commands.Cancel{}); again.Seq != b.Seq+1 {
@@ -110,7 +110,7 @@ func TestCancelledIsToldToTheLatestClaim(t *testing.T) {
 	q.do(b, commands.Retry{})
 	q.refuses(b, commands.Fail{Token: b.Token}, commands.ErrCancelled)
 	c := q.claimOne("c")
-	q.refuses(b, commands.Release{Token: b.Token}, commands.ErrLeaseLost) // claimed anew
+	q.refuses(b, commands.Release{Token: b.Token}, commands.ErrLeaseLost) // claimed again
 	q.refuses(b, beat(b.Token), commands.ErrLeaseLost)
 	if got := q.do(c, beat(c.Token)); got.Token != c.Token || got.Attempt != 3 {
 		t.Errorf("the live claim: %+v", got)
@@ -124,7 +124,7 @@ func TestCancelledIsToldToTheLatestClaim(t *testing.T) {
 	}
 }
 
-func TestAnEndSentAgainGetsTheFirstAnswer(t *testing.T) {
+func TestRefusedNotForRepeatedEnding(t *testing.T) {
 	zero, one := 0, 1
 	for _, test := range []struct {
 		name       string
@@ -145,8 +145,8 @@ func TestAnEndSentAgainGetsTheFirstAnswer(t *testing.T) {
 			j := q.claimOne("w")
 			end, other := withToken(test.end, j.Token), withToken(test.other, j.Token)
 			first := q.do(j, end)
-			q.now = q.now.Add(time.Hour)
-			events := q.tail()
+			q.Now = q.Now.Add(time.Hour)
+			events := q.Tail()
 			if again := q.do(j, end); again.Seq != first.Seq || again.State != first.State {
 				t.Errorf("again: %+v, first %+v", again, first)
 			}
@@ -154,13 +154,13 @@ func TestAnEndSentAgainGetsTheFirstAnswer(t *testing.T) {
 			if err != nil || out[0].Err != nil || out[0].Job.Seq != first.Seq {
 				t.Errorf("again by a stale copy: %+v, %v", out, err)
 			}
-			if q.tail() != events {
+			if q.Tail() != events {
 				t.Errorf("sending it again made an event")
 			}
 			q.refuses(j, other, commands.ErrConflict)
 			q.refuses(j, beat(j.Token), commands.ErrConflict)
-			if q.tail() != events+2 {
-				t.Errorf("%d events for two refusals", q.tail()-events)
+			if q.Tail() != events+2 {
+				t.Errorf("%d events for two refusals", q.Tail()-events)
 			}
 		})
 	}
@@ -184,7 +184,7 @@ func withToken(c commands.Command, token string) commands.Command {
 	return c
 }
 
-func TestATokenOpensItsOwnJobOnly(t *testing.T) {
+func TestRefusedTokenOfAnotherJob(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{ID: id(1)})
 	q.enqueue(commands.Enqueue{ID: id(2)})
@@ -204,8 +204,9 @@ func TestATokenOpensItsOwnJobOnly(t *testing.T) {
 	}
 }
 
-// A copy in memory may be out of date in a way in which nothing would be written: then no compare-and-swap notices.
-func TestAStaleCopyIsNotBelieved(t *testing.T) {
+// A copy in memory may be out of date in a way in which nothing would be written: then no compare-and-swap
+// notices.
+func TestStaleCopyIsNotTrusted(t *testing.T) {
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{})
 	cancelled := q.do(j, commands.Cancel{})
@@ -220,14 +221,14 @@ func TestAStaleCopyIsNotBelieved(t *testing.T) {
 	}
 	out, err = q.ApplyBatch(t.Context(), "cli:test", []commands.Op{
 		{Job: out[0].Job, Command: commands.Reschedule{Priority: ref(3)}}, // both from the same copy
-		{Job: out[0].Job, Command: commands.Reschedule{RunAt: ref(q.now.Add(time.Hour))}},
+		{Job: out[0].Job, Command: commands.Reschedule{RunAt: ref(q.Now.Add(time.Hour))}},
 	})
 	if err != nil || out[0].Err != nil || out[1].Err != nil || out[1].Job.Priority != 3 || out[1].Job.Seq != 7 {
 		t.Errorf("two steps on one copy: %+v, %v", out, err)
 	}
 }
 
-func TestConflictsChangeNothing(t *testing.T) {
+func TestConflictChangesNothing(t *testing.T) {
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{})
 	for _, c := range []commands.Command{commands.Retry{}} {
@@ -247,12 +248,12 @@ func TestConflictsChangeNothing(t *testing.T) {
 	if _, err := q.Apply(t.Context(), "cli:test", j.ID, commands.Cancel{}); !errors.Is(err, commands.ErrConflict) {
 		t.Errorf("cancel of a job that has succeeded: %v", err)
 	}
-	if got := q.tail(); got != 3 {
+	if got := q.Tail(); got != 3 {
 		t.Errorf("%d events, want 3", got)
 	}
 }
 
-func TestPauseAndResumeAreSaidOnce(t *testing.T) {
+func TestPauseAndResumeAreRecordedOnce(t *testing.T) {
 	q := newQueue(t)
 	for i, step := range []struct {
 		do   func() (bool, error)
@@ -273,12 +274,12 @@ func TestPauseAndResumeAreSaidOnce(t *testing.T) {
 	}
 	err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
 		got, err := projection.GetQueue(t.Context(), tx, "mail")
-		if want := (projection.Queue{Name: "mail", Since: q.now, Actor: "cli:c", Reason: "back"}); got != want {
+		if want := (projection.Queue{Name: "mail", Since: q.Now, Actor: "cli:c", Reason: "back"}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 		return err
 	})
-	if err != nil || q.tail() != 2 {
-		t.Errorf("%v, %d events", err, q.tail())
+	if err != nil || q.Tail() != 2 {
+		t.Errorf("%v, %d events", err, q.Tail())
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
@@ -17,37 +18,37 @@ import (
 
 // copied is another service on a copy of q's ledger, with the same clock.
 func (q *queue) copied() *queue {
-	q.t.Helper()
-	path := filepath.Join(q.t.TempDir(), "copy.db")
-	if _, err := q.Store.Vacuum(q.t.Context(), path); err != nil {
-		q.t.Fatal(err)
+	q.T.Helper()
+	path := filepath.Join(q.T.TempDir(), "copy.db")
+	if _, err := q.Store.Vacuum(q.T.Context(), path); err != nil {
+		q.T.Fatal(err)
 	}
-	c := &queue{t: q.t, now: q.now}
-	store := ledgertest.OpenAt(q.t, path)
-	store.Now = func() time.Time { return q.now }
+	c := &queue{&commandstest.Scenario{T: q.T, Now: q.Now}}
+	store := ledgertest.OpenAt(q.T, path)
+	store.Now = func() time.Time { return q.Now }
 	c.Service = &commands.Service{Store: store}
-	q.t.Cleanup(c.verify)
+	q.T.Cleanup(c.Verify)
 	return c
 }
 
 // lost is where the histories of q and of the other part, and what q has told since.
 func (q *queue) lost(other *queue) (same int64, l audit.Lost) {
-	q.t.Helper()
-	err := q.Store.Read(q.t.Context(), func(tx *ledger.Tx) error {
-		return other.Store.Read(q.t.Context(), func(copy *ledger.Tx) (err error) {
-			if same, err = audit.CommonPrefix(q.t.Context(), tx, copy); err == nil {
-				l, err = audit.LostAfter(q.t.Context(), tx, same)
+	q.T.Helper()
+	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
+		return other.Store.Read(q.T.Context(), func(copy *ledger.Tx) (err error) {
+			if same, err = audit.CommonPrefix(q.T.Context(), tx, copy); err == nil {
+				l, err = audit.LostAfter(q.T.Context(), tx, same)
 			}
 			return err
 		})
 	})
 	if err != nil {
-		q.t.Fatal(err)
+		q.T.Fatal(err)
 	}
 	return same, l
 }
 
-func TestWhatALedgerHasThatItsCopyHasNot(t *testing.T) {
+func TestRestoreReportsWhatTheCopyLacks(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	q := newQueue(t)
 	end := func(j projection.Job) {
@@ -71,11 +72,11 @@ func TestWhatALedgerHasThatItsCopyHasNot(t *testing.T) {
 	if same, l := q.lost(c); same != 5 || l.Events != 0 || !l.Since.IsZero() || l.Enqueued+l.Ended != 0 || l.Erased != nil {
 		t.Errorf("of a copy of all: %d, %+v", same, l)
 	}
-	q.now = q.now.Add(time.Minute)
-	since := q.now
+	q.Now = q.Now.Add(time.Minute)
+	since := q.Now
 	end(held)
 	erase(ended)
-	q.now = q.now.Add(time.Minute)
+	q.Now = q.Now.Add(time.Minute)
 	q.enqueue(commands.Enqueue{Payload: []byte("3")})
 	third := q.claimOne("w")
 	end(third)
@@ -132,21 +133,21 @@ func TestRestoredIsTheLastEvent(t *testing.T) {
 	}
 }
 
-func TestOverdueLeasesAreThoseThatASweeperWouldHaveTaken(t *testing.T) {
+func TestHealthOverdueLeases(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	q.enqueue(commands.Enqueue{})
 	q.claimOne("a") // a minute
 	q.claimOne("b", func(r *commands.ClaimRequest) { r.Lease = 10 * time.Minute })
-	start := q.now
+	start := q.Now
 	for _, step := range []struct {
 		after  time.Duration
 		leases int64
 		oldest time.Duration
 	}{{30 * time.Second, 0, 0}, {2*time.Minute + 59*time.Second, 0, 0}, {3 * time.Minute, 1, time.Minute}, {20 * time.Minute, 1, time.Minute}, {21 * time.Minute, 2, time.Minute}} {
-		q.now = start.Add(step.after)
+		q.Now = start.Add(step.after)
 		err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
-			o, err := projection.OverdueLeases(t.Context(), tx, q.now, time.Minute)
+			o, err := projection.OverdueLeases(t.Context(), tx, q.Now, time.Minute)
 			if o.Leases != step.leases || step.leases > 0 && o.Oldest.Sub(start) != step.oldest {
 				t.Errorf("after %s: %+v", step.after, o)
 			}
@@ -158,14 +159,14 @@ func TestOverdueLeasesAreThoseThatASweeperWouldHaveTaken(t *testing.T) {
 	}
 }
 
-func TestStrandedJobsFitNobody(t *testing.T) {
+func TestHealthStrandedJobs(t *testing.T) {
 	q := newQueue(t)
 	stranded := func() (list []string) {
 		t.Helper()
 		err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
-			found, err := projection.StrandedJobs(t.Context(), tx, q.now, 5*time.Minute)
+			found, err := projection.StrandedJobs(t.Context(), tx, q.Now, 5*time.Minute)
 			for _, s := range found {
-				text := []string{s.Queue, s.Version, strings.Join(s.Requires, "+"), strings.Repeat("x", int(s.Jobs)), strings.Repeat("w", len(s.Serving)), q.now.Sub(s.Since).String()}
+				text := []string{s.Queue, s.Version, strings.Join(s.Requires, "+"), strings.Repeat("x", int(s.Jobs)), strings.Repeat("w", len(s.Serving)), q.Now.Sub(s.Since).String()}
 				list = append(list, strings.Join(text, " "))
 			}
 			return err
@@ -192,9 +193,9 @@ func TestStrandedJobsFitNobody(t *testing.T) {
 	q.enqueue(commands.Enqueue{Version: "v9"})
 	q.enqueue(commands.Enqueue{Queue: "sms"})
 	q.enqueue(commands.Enqueue{Queue: "sms", Version: "v1"})
-	q.enqueue(commands.Enqueue{Queue: "later", RunAt: q.now.Add(time.Hour)})
+	q.enqueue(commands.Enqueue{Queue: "later", RunAt: q.Now.Add(time.Hour)})
 	expect() // it has not been long
-	q.now = q.now.Add(6 * time.Minute)
+	q.Now = q.Now.Add(6 * time.Minute)
 	if err := q.Present(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
@@ -211,6 +212,6 @@ func TestStrandedJobsFitNobody(t *testing.T) {
 	if _, err := q.Pause(t.Context(), "cli:test", "sms", ""); err != nil {
 		t.Fatal(err)
 	}
-	q.now = q.now.Add(2 * time.Hour)
+	q.Now = q.Now.Add(2 * time.Hour)
 	expect("later   x  1h6m0s", "mail  cpu x  2h6m0s", "mail  gpu xx  2h6m0s", "mail v9  x  2h6m0s")
 }

@@ -1,103 +1,77 @@
 package commands_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
-	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
-	"jobledger/projection/audit"
 )
 
-// queue is a service on a fresh ledger with a clock that the test moves.
-type queue struct {
-	*commands.Service
-	t   testing.TB
-	now time.Time
-}
+// queue is a Scenario with what the tests of this package ask for most.
+type queue struct{ *commandstest.Scenario }
 
 func newQueue(t testing.TB) *queue {
 	t.Helper()
-	q := &queue{t: t, now: ledgertest.Epoch}
-	store := ledgertest.Open(t)
-	store.Now = func() time.Time { return q.now }
-	q.Service = &commands.Service{Store: store}
-	t.Cleanup(q.verify) // before the store closes
-	return q
-}
-
-// verify ends every test: the table equals the fold of the ledger.
-func (q *queue) verify() {
-	q.t.Helper()
-	err := q.Store.Read(context.Background(), func(tx *ledger.Tx) error {
-		v, err := audit.Verify(context.Background(), tx, nil)
-		for _, f := range v.Findings {
-			q.t.Errorf("verify: %+v", f)
-		}
-		return err
-	})
-	if err != nil {
-		q.t.Errorf("verify: %v", err)
-	}
+	return &queue{commandstest.New(t)}
 }
 
 func (q *queue) enqueue(e commands.Enqueue) projection.Job {
-	q.t.Helper()
+	q.T.Helper()
 	if e.Queue == "" {
 		e.Queue = "mail"
 	}
-	jobs, err := q.Enqueue(q.t.Context(), "cli:test", e)
+	jobs, err := q.Enqueue(q.T.Context(), "cli:test", e)
 	if err != nil {
-		q.t.Fatalf("enqueue: %v", err)
+		q.T.Fatalf("enqueue: %v", err)
 	}
 	return jobs[0].Job
 }
 
 func (q *queue) claim(worker string, change ...func(*commands.ClaimRequest)) []projection.Job {
-	q.t.Helper()
+	q.T.Helper()
 	r := commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: worker, Boot: "boot-" + worker}, Lease: time.Minute}
 	for _, c := range change {
 		c(&r)
 	}
-	jobs, err := q.Claim(q.t.Context(), r)
+	jobs, err := q.Claim(q.T.Context(), r)
 	if err != nil {
-		q.t.Fatalf("claim by %s: %v", worker, err)
+		q.T.Fatalf("claim by %s: %v", worker, err)
 	}
 	return jobs
 }
 
 func (q *queue) claimOne(worker string, change ...func(*commands.ClaimRequest)) projection.Job {
-	q.t.Helper()
+	q.T.Helper()
 	jobs := q.claim(worker, change...)
 	if len(jobs) != 1 {
-		q.t.Fatalf("claim by %s: got %d jobs, want 1", worker, len(jobs))
+		q.T.Fatalf("claim by %s: got %d jobs, want 1", worker, len(jobs))
 	}
 	return jobs[0]
 }
 
 func (q *queue) sweep() []projection.Job {
-	q.t.Helper()
+	q.T.Helper()
 	none := time.Duration(0)
 	s := commands.Sweeper{Service: q.Service, Actor: "sweeper:test", Grace: &none}
-	r, err := s.Sweep(q.t.Context())
+	r, err := s.Sweep(q.T.Context())
 	if err != nil {
-		q.t.Fatalf("sweep: %v", err)
+		q.T.Fatalf("sweep: %v", err)
 	}
 	return r.Reclaimed
 }
 
 func (q *queue) kinds(id ledger.JobID) (kinds []string) {
-	q.t.Helper()
-	err := q.Store.Read(q.t.Context(), func(tx *ledger.Tx) error {
-		j, _, err := projection.Get(q.t.Context(), tx, id)
+	q.T.Helper()
+	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
+		j, _, err := projection.Get(q.T.Context(), tx, id)
 		if err != nil {
 			return err
 		}
-		for e, err := range tx.Events(q.t.Context(), ledger.Filter{Job: j.N}) {
+		for e, err := range tx.Events(q.T.Context(), ledger.Filter{Job: j.N}) {
 			if err != nil {
 				return err
 			}
@@ -106,26 +80,26 @@ func (q *queue) kinds(id ledger.JobID) (kinds []string) {
 		return nil
 	})
 	if err != nil {
-		q.t.Fatalf("events of %s: %v", id, err)
+		q.T.Fatalf("events of %s: %v", id, err)
 	}
 	return kinds
 }
 
-func TestAJobGoesFromEnqueuedToSucceeded(t *testing.T) {
+func TestServiceEnqueuedToSucceeded(t *testing.T) {
 	q := newQueue(t)
 	enqueued := q.enqueue(commands.Enqueue{Payload: []byte("hello\x00"), Tags: map[string]string{"customer": "17"}, Key: "k"})
 	j := q.claimOne("w1")
 	if string(j.Payload) != "hello\x00" || j.ID != enqueued.ID || j.Attempt != 1 || j.Token == "" || j.Tags["customer"] != "17" {
 		t.Errorf("claimed %+v", j)
 	}
-	q.now = q.now.Add(20 * time.Second)
+	q.Now = q.Now.Add(20 * time.Second)
 	half := 0.5
 	out, err := q.ApplyBatch(t.Context(), "worker:w1", []commands.Op{{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: time.Minute, Progress: &half}}})
 	if err != nil || out[0].Err != nil {
 		t.Fatal(err, out)
 	}
 	j = out[0].Job
-	if j.State != ledger.Running || !j.LeaseUntil.Equal(q.now.Add(time.Minute)) {
+	if j.State != ledger.Running || !j.LeaseUntil.Equal(q.Now.Add(time.Minute)) {
 		t.Errorf("after heartbeat: %+v", j)
 	}
 	zero := 0
@@ -142,15 +116,15 @@ func TestAJobGoesFromEnqueuedToSucceeded(t *testing.T) {
 	}
 }
 
-func TestAZombieCannotWriteOverItsSuccessor(t *testing.T) {
+func TestServiceRefusesZombie(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	a := q.claimOne("a")
-	q.now = q.now.Add(61 * time.Second)
+	q.Now = q.Now.Add(61 * time.Second)
 	if got := q.sweep(); len(got) != 1 || got[0].State != ledger.Queued || got[0].Failures != 1 {
 		t.Fatalf("sweep: %+v", got)
 	}
-	q.now = q.now.Add(2 * time.Second)
+	q.Now = q.Now.Add(2 * time.Second)
 	b := q.claimOne("b")
 	for range 2 { // the second is refused too, and not recorded again
 		_, err := q.Apply(t.Context(), "worker:a", a.ID, commands.Succeed{Token: a.Token, Result: []byte("late")})

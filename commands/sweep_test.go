@@ -17,8 +17,8 @@ import (
 	"jobledger/projection"
 )
 
-// inBubble runs a test in which time passes only while everybody waits: hours take milliseconds. The wall clock of
-// the ledger is the bubble's, shifted by what the test says.
+// inBubble runs a test in which time passes only while everybody waits: hours take milliseconds. The wall
+// clock of the ledger is the bubble's, shifted by what the test says.
 func inBubble(t *testing.T, test func(t *testing.T, q *queue, shift func(time.Duration))) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t)
@@ -38,13 +38,13 @@ func inBubble(t *testing.T, test func(t *testing.T, q *queue, shift func(time.Du
 }
 
 func (q *queue) many(n int) []projection.Job {
-	q.t.Helper()
+	q.T.Helper()
 	jobs := make([]commands.Enqueue, n)
 	for i := range jobs {
 		jobs[i] = commands.Enqueue{Queue: "mail"}
 	}
-	if _, err := q.Enqueue(q.t.Context(), "cli:test", jobs...); err != nil {
-		q.t.Fatal(err)
+	if _, err := q.Enqueue(q.T.Context(), "cli:test", jobs...); err != nil {
+		q.T.Fatal(err)
 	}
 	return q.claim("w", limit(n))
 }
@@ -58,7 +58,7 @@ func mustSweep(t *testing.T, w *commands.Sweeper) commands.SweepReport {
 	return r
 }
 
-func TestSweepingTakesTwoLooks(t *testing.T) {
+func TestSweepTakesTwoLooks(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *queue, _ func(time.Duration)) {
 		w := &commands.Sweeper{Service: q.Service, Actor: "sweeper:test"}
 		jobs := q.many(3)
@@ -99,7 +99,8 @@ func TestSweepingTakesTwoLooks(t *testing.T) {
 	})
 }
 
-// keepAlive beats for jobs every third of their lease until ctx ends, as a worker does, and reports what it loses.
+// keepAlive beats for jobs every third of their lease until ctx ends, as a worker does, and reports what it
+// loses.
 func (q *queue) keepAlive(ctx context.Context, jobs []projection.Job, lease time.Duration) {
 	for {
 		select {
@@ -116,18 +117,18 @@ func (q *queue) keepAlive(ctx context.Context, jobs []projection.Job, lease time
 			out, err = q.ApplyBatch(context.WithoutCancel(ctx), "worker:w", steps)
 		}
 		if err != nil {
-			q.t.Errorf("beat: %v", err)
+			q.T.Errorf("beat: %v", err)
 			return
 		}
 		for i := range out {
 			if jobs[i] = out[i].Job; out[i].Err != nil {
-				q.t.Errorf("a live job was lost: %v", out[i].Err)
+				q.T.Errorf("a live job was lost: %v", out[i].Err)
 			}
 		}
 	}
 }
 
-func TestHoursOfLeases(t *testing.T) {
+func TestSweepHoursOfLeases(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *queue, shift func(time.Duration)) {
 		jobs := q.many(20)
 		dead := jobs[15:]
@@ -156,9 +157,9 @@ func TestHoursOfLeases(t *testing.T) {
 	})
 }
 
-// The clock runs back and then forth again: in between, at is held up, so that lease and heartbeat say nothing about
-// how long a lease is.
-func TestAClockThatRanBackCostsNoLiveJob(t *testing.T) {
+// The clock runs back and then forth again: in between, at is held up, so that lease and heartbeat say
+// nothing about how long a lease is.
+func TestSweepClockRanBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *queue, shift func(time.Duration)) {
 		jobs := q.many(1)
 		shift(-time.Hour)
@@ -178,8 +179,8 @@ func TestAClockThatRanBackCostsNoLiveJob(t *testing.T) {
 
 // hold takes the write lock from another store for d.
 func (q *queue) hold(d time.Duration) (released chan error) {
-	q.t.Helper()
-	other := ledgertest.OpenAt(q.t, q.Store.DSN())
+	q.T.Helper()
+	other := ledgertest.OpenAt(q.T, q.Store.DSN())
 	held := make(chan struct{})
 	released = make(chan error)
 	go func() {
@@ -193,7 +194,7 @@ func (q *queue) hold(d time.Duration) (released chan error) {
 	return released
 }
 
-func TestALateWriteLockStartsTheLookingOver(t *testing.T) {
+func TestSweepStartsOverAfterLateLock(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	inBubble(t, func(t *testing.T, q *queue, _ func(time.Duration)) {
 		w := &commands.Sweeper{Service: q.Service, Actor: "sweeper:test"}
@@ -223,7 +224,7 @@ func TestALateWriteLockStartsTheLookingOver(t *testing.T) {
 	})
 }
 
-func TestAFrozenLockHolderCostsNoLiveJob(t *testing.T) {
+func TestSweepFrozenLockHolder(t *testing.T) {
 	ledgertest.OfSQLite(t) // a server would end the holder, by its own clock
 	if testing.Short() {
 		t.Skip("half a million attempts to get a lock")
@@ -260,7 +261,7 @@ func TestAFrozenLockHolderCostsNoLiveJob(t *testing.T) {
 	})
 }
 
-func TestSweepingComesInBatches(t *testing.T) {
+func TestSweepInBatches(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *queue, _ func(time.Duration)) {
 		q.many(250)
 		time.Sleep(time.Minute)
@@ -291,20 +292,20 @@ func TestSweepingComesInBatches(t *testing.T) {
 
 // damage runs SQL on the ledger's file behind the program's back.
 func (q *queue) damage(statements ...string) {
-	q.t.Helper()
+	q.T.Helper()
 	db, err := sql.Open("sqlite", "file:"+q.Store.Path()+"?_pragma=busy_timeout(5000)")
 	if err != nil {
-		q.t.Fatal(err)
+		q.T.Fatal(err)
 	}
 	defer db.Close()
 	for _, s := range statements {
-		if _, err := db.ExecContext(q.t.Context(), s); err != nil {
-			q.t.Fatalf("%s: %v", s, err)
+		if _, err := db.ExecContext(q.T.Context(), s); err != nil {
+			q.T.Fatalf("%s: %v", s, err)
 		}
 	}
 }
 
-func TestABadRowDoesNotBlockTheRest(t *testing.T) {
+func TestSweepSkipsDamagedRows(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	q := newQueue(t)
 	jobs := q.many(150)
@@ -318,7 +319,7 @@ func TestABadRowDoesNotBlockTheRest(t *testing.T) {
 	}
 
 	// Heartbeats: the neighbours of a bad row keep their leases.
-	q.now = q.now.Add(30 * time.Second)
+	q.Now = q.Now.Add(30 * time.Second)
 	var steps []commands.Op
 	for _, j := range jobs[:100] {
 		j.Seq = max(j.Seq, 2)
@@ -334,7 +335,7 @@ func TestABadRowDoesNotBlockTheRest(t *testing.T) {
 		}
 	}
 
-	q.now = q.now.Add(10 * time.Minute)
+	q.Now = q.Now.Add(10 * time.Minute)
 	w := commands.Sweeper{Service: q.Service, Actor: "sweeper:test", Grace: new(time.Duration)}
 	for range 2 {
 		r, err := w.Sweep(t.Context())
@@ -347,7 +348,7 @@ func TestABadRowDoesNotBlockTheRest(t *testing.T) {
 			}
 		}
 	}
-	if got := q.tail(); got != 2*150+97+147 {
+	if got := q.Tail(); got != 2*150+97+147 {
 		t.Errorf("%d events: not all others were reclaimed", got)
 	}
 	if report, err := q.Rebuild(t.Context(), "cli:test"); err != nil || report.Changed != 3 {

@@ -10,17 +10,17 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// Moment is a place in the ledger, and the time by which things are judged there: what is due, what is over.
-// AtTime and AtPos make one; the zero Moment is before the first event.
+// Moment is a position in the ledger, and the time by which due and over are judged there. AtTime and AtPos
+// return one; the zero Moment is before the first event.
 type Moment struct {
-	Pos int64     // the events up to this one have happened
-	At  time.Time // later than this is the future
-	// next is the at of the event behind Pos, in microseconds. What ended before that ended within Pos, because at
-	// never decreases (I7); so a job that ended so early, and stayed ended, was then what its row says now.
+	Pos int64     // of the last event that has happened
+	At  time.Time // the time of the moment
+	// next is the at of the event after Pos, in microseconds. Because at never decreases (I7), a job that ended
+	// earlier than next ended within Pos; if it has not been retried since, its row shows what it was then.
 	next int64
 }
 
-// AtTime returns the moment t: Pos is the last event with an at of t or before.
+// AtTime returns the moment t, after the last event whose at is t or earlier.
 func AtTime(ctx context.Context, tx *ledger.Tx, t time.Time) (Moment, error) {
 	pos, err := tx.PosAt(ctx, t)
 	if err != nil {
@@ -33,7 +33,7 @@ func AtTime(ctx context.Context, tx *ledger.Tx, t time.Time) (Moment, error) {
 	return Moment{Pos: pos, At: t, next: next}, err
 }
 
-// AtPos returns the moment at which the event pos had just happened. A pos behind the last event means the last one.
+// AtPos returns the moment just after the event pos. A pos beyond the last event means the last one.
 func AtPos(ctx context.Context, tx *ledger.Tx, pos int64) (Moment, error) {
 	tail, err := tx.Tail(ctx)
 	if err != nil {
@@ -59,13 +59,14 @@ func timeOf(ctx context.Context, tx *ledger.Tx, pos int64) (at int64, ok bool, e
 	return at, at != 0, err
 }
 
-// endedBy reports whether the row j says what the job was at m already.
+// endedBy reports whether the row j already was at m what it is now, because the job had ended.
 func (m Moment) endedBy(j Job) bool {
 	return !j.FinishedAt.IsZero() && ledger.Micros(j.FinishedAt) < m.next
 }
 
-// JobAsOf returns job n as it was at m, and the events that made it so; without events the job did not exist yet.
-func JobAsOf(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (j Job, events []ledger.Event, err error) {
+// JobAsOf returns job n as it was at m, and the events up to then; without events the job did not exist yet.
+func JobAsOf(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (
+	j Job, events []ledger.Event, err error) {
 	if n > m.Pos {
 		return Job{}, nil, nil
 	}
@@ -84,15 +85,15 @@ func JobAsOf(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (j Job, even
 // foldChunk is how many jobs one query reads the events of.
 const foldChunk = 64
 
-// jobsAsOf folds the events of the jobs numbered ns up to m, but for what was erased. What it costs grows with these
-// jobs and their events, not with the ledger.
+// jobsAsOf folds the events of the jobs ns up to m, without erasures. Its cost grows with these jobs and
+// their events, not with the ledger.
 func jobsAsOf(ctx context.Context, tx *ledger.Tx, ns []int64, m Moment) (map[int64]Job, error) {
 	jobs := make(map[int64]Job, len(ns))
 	for len(ns) > 0 {
 		chunk := make([]int64, foldChunk)
 		size := copy(chunk, ns)
 		for i := size; i < foldChunk; i++ {
-			chunk[i] = chunk[size-1] // the same statement whatever the size
+			chunk[i] = chunk[size-1] // one statement for all sizes
 		}
 		ns = ns[size:]
 		for e, err := range tx.Events(ctx, ledger.Filter{Jobs: chunk, Until: m.Pos, ByJob: true}) {

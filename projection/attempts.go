@@ -39,92 +39,136 @@ type AttemptFilter struct {
 	Limit    int           // at most so many; 0: no limit
 }
 
-// attemptColumns reads the claim c, its job's enqueued event q and the event z that ended it, if any. The end is the
-// first event of the job behind the claim that is no heartbeat, and the event before it is the last heartbeat.
+// attemptColumns reads the claim c, the enqueued event q of its job and the event z that ended it, if any.
+// The end is the first event of the job after the claim that is no heartbeat, and the event before it is the
+// last heartbeat.
 const attemptColumns = `SELECT c.pos, c.job, q.ulid, c.attempt, q.data ->> 'queue', c.worker, c.at, z.at, z.kind,
     CAST(z.data ->> 'exit_code' AS BIGINT), z.data ->> 'signal',
-    (SELECT CASE h.kind WHEN 3 THEN h.at END FROM events h WHERE h.job = c.job AND h.seq < coalesce(z.seq, 9223372036854775807) ORDER BY h.seq DESC LIMIT 1)
+    (SELECT CASE h.kind WHEN 3 THEN h.at END FROM events h
+     WHERE h.job = c.job AND h.seq < coalesce(z.seq, 9223372036854775807) ORDER BY h.seq DESC LIMIT 1)
 FROM `
 
 const attemptEnd = ` JOIN events q ON q.pos = c.job LEFT JOIN events z ON z.pos =
     (SELECT x.pos FROM events x WHERE x.job = c.job AND x.seq > c.seq AND x.kind <> 3 ORDER BY x.seq LIMIT 1)
 WHERE c.kind = 2 AND c.pos > ? AND c.pos <= ?`
 
-// byWorker reads the index on the claims of a worker. The at of the bounds bound the index, their pos is exact.
+// byWorker reads the index on the claims of a worker. The at of the bounds limits the index, their pos is
+// exact.
 const byWorker = ` AND c.worker IN (SELECT n FROM workers WHERE worker = ? OR boot = ?)
     AND c.at >= coalesce((SELECT at FROM events WHERE pos = ?), 0) AND c.at <= (SELECT at FROM events WHERE pos = ?)`
 
-// Attempts returns the claims that f selects in the order in which they began. With a worker and a time it reads
-// that worker's claims only; of those that began before the time, the row of the job mostly says that they had ended.
-func Attempts(ctx context.Context, tx *ledger.Tx, f AttemptFilter) (found []Attempt, err error) {
-	running := make(map[int64]map[int]bool)
-	// First the claims that were held at From, then those that began behind it.
-	for _, held := range []bool{true, false} {
-		for f.Limit == 0 || len(found) < f.Limit {
-			size := attemptPage
-			page, err := attemptsPage(ctx, tx, f, held, size)
-			if err != nil {
-				return nil, err
+// attemptPage is how many claims one query returns.
+const attemptPage = 512
+
+// Attempts returns the claims that f selects, in the order in which they began: those that were held at From,
+// then those that began after it. With a worker and a time it reads only the claims of that worker; for most
+// claims that began before the time, the row of the job shows that they had ended.
+func Attempts(ctx context.Context, tx *ledger.Tx, f AttemptFilter) ([]Attempt, error) {
+	l := attemptList{tx: tx, f: f, overlaps: make(map[int64]map[int]bool)}
+	err := l.addPages(ctx, f.heldAtFrom, min(f.From.Pos, f.To.Pos))
+	if err == nil {
+		l.after = max(l.after, f.From.Pos)
+		err = l.addPages(ctx, f.begunAfterFrom, f.To.Pos)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.found, nil
+}
+
+// attemptList collects the claims that a filter selects, page by page.
+type attemptList struct {
+	tx       *ledger.Tx
+	f        AttemptFilter
+	after    int64 // the pos of the last claim that was read
+	found    []Attempt
+	overlaps map[int64]map[int]bool // by job, which of its attempts overlap
+}
+
+// addPages adds the claims that began after l.after, up to until, and that the query made by build finds.
+func (l *attemptList) addPages(ctx context.Context, build func(after, until int64) (string, []any), until int64) error {
+	l.after = max(l.after, l.f.After)
+	for l.after < until && !l.full() {
+		query, args := build(l.after, until)
+		page, err := scanAttempts(ctx, l.tx, query+` ORDER BY c.pos LIMIT ?`, append(args, attemptPage)...)
+		if err != nil {
+			return err
+		}
+		for _, a := range page {
+			l.after = a.Pos
+			if err := l.add(ctx, a); err != nil {
+				return err
 			}
-			for _, a := range page {
-				f.After = a.Pos
-				if f.Overlap {
-					if running[a.N] == nil {
-						if running[a.N], err = overlapping(ctx, tx, a.N); err != nil {
-							return nil, err
-						}
-					}
-					if !running[a.N][a.Attempt] {
-						continue
-					}
-				}
-				if found = append(found, a); len(found) == f.Limit {
-					return found, nil
-				}
-			}
-			if len(page) < size {
+			if l.full() {
 				break
 			}
 		}
+		if len(page) < attemptPage {
+			break
+		}
 	}
-	return found, nil
+	return nil
 }
 
-// attemptPage is how many claims one query gives.
-const attemptPage = 512
+func (l *attemptList) full() bool { return l.f.Limit > 0 && len(l.found) == l.f.Limit }
 
-// attemptsPage returns the next claims behind f.After: of those that began up to f.From and were held then, or of
-// those that began behind it.
-func attemptsPage(ctx context.Context, tx *ledger.Tx, f AttemptFilter, held bool, limit int) ([]Attempt, error) {
-	after, until := max(f.After, f.From.Pos), f.To.Pos
-	if held {
-		after, until = f.After, min(f.From.Pos, f.To.Pos)
+// add adds a, unless the filter asks for overlapping attempts and a is none.
+func (l *attemptList) add(ctx context.Context, a Attempt) (err error) {
+	if l.f.Overlap {
+		if l.overlaps[a.N] == nil {
+			if l.overlaps[a.N], err = overlapping(ctx, l.tx, a.N); err != nil {
+				return err
+			}
+		}
+		if !l.overlaps[a.N][a.Attempt] {
+			return nil
+		}
 	}
-	if after >= until {
-		return nil, nil
-	}
-	// What leads to the claims: an index, or the rows of the jobs that come into question. The row of a job j says
-	// more cheaply than its events that it had ended before, and all its claims with it.
-	from, args := `events c`, []any{}
-	switch open := len(f.Outcomes) == 1 && f.Outcomes[0] == 0; {
-	case f.Job != 0:
-	case f.Worker != "":
-		from = `events c INDEXED BY claims`
-	case open:
-		from = `(SELECT n FROM jobs WHERE lease_expires_at > 0) o CROSS JOIN events c ON c.job = o.n`
-	case held:
-		from, args = `(SELECT n, finished_at FROM jobs WHERE n <= ?) j CROSS JOIN events c ON c.job = j.n`, []any{until}
-	}
-	if held && len(args) == 0 {
+	l.found = append(l.found, a)
+	return nil
+}
+
+// heldAtFrom selects the claims that began in a range of pos, up to From at most, and had not ended at From.
+// Where no index leads to them, the rows of the jobs do: a row shows more cheaply than the events that its
+// job had ended.
+func (f AttemptFilter) heldAtFrom(after, until int64) (query string, args []any) {
+	from, indexed := f.index()
+	if indexed {
 		from += ` LEFT JOIN jobs j ON j.n = c.job`
+	} else {
+		from = `(SELECT n, finished_at FROM jobs WHERE n <= ?) j CROSS JOIN events c ON c.job = j.n`
+		args = append(args, until)
 	}
-	query := attemptColumns + from + attemptEnd
-	args = append(args, after, until)
+	query = attemptColumns + from + attemptEnd + ` AND (j.finished_at IS NULL OR j.finished_at >= ?)
+    AND (z.pos IS NULL OR z.pos > ?)`
+	terms, more := f.terms(after, until)
+	return query + terms, append(append(args, after, until, f.From.next, f.From.Pos), more...)
+}
+
+// begunAfterFrom selects the claims that began in a range of pos after From.
+func (f AttemptFilter) begunAfterFrom(after, until int64) (query string, args []any) {
+	from, _ := f.index()
+	terms, more := f.terms(after, until)
+	return attemptColumns + from + attemptEnd + terms, append([]any{after, until}, more...)
+}
+
+// index returns the FROM clause that leads to the claims, and whether it uses an index of what f selects.
+func (f AttemptFilter) index() (from string, indexed bool) {
+	switch {
+	case f.Job != 0:
+		return `events c`, true
+	case f.Worker != "":
+		return `events c INDEXED BY claims`, true
+	case len(f.Outcomes) == 1 && f.Outcomes[0] == 0: // live claims only
+		return `(SELECT n FROM jobs WHERE lease_expires_at > 0) o CROSS JOIN events c ON c.job = o.n`, true
+	}
+	return `events c`, false
+}
+
+// terms returns the conditions of f on claims that began in a range of pos.
+func (f AttemptFilter) terms(after, until int64) (query string, args []any) {
 	add := func(term string, values ...any) {
 		query, args = query+term, append(args, values...)
-	}
-	if held {
-		add(` AND (j.finished_at IS NULL OR j.finished_at >= ?) AND (z.pos IS NULL OR z.pos > ?)`, f.From.next, f.From.Pos)
 	}
 	if f.Job != 0 {
 		add(` AND c.job = ? AND c.seq > 0`, f.Job)
@@ -136,7 +180,7 @@ func attemptsPage(ctx context.Context, tx *ledger.Tx, f AttemptFilter, held bool
 		add(` AND q.data ->> 'queue' = ?`, f.Queue)
 	}
 	if len(f.Outcomes) > 0 {
-		add(` AND coalesce(z.kind, 0) IN (` + marks(len(f.Outcomes)) + `)`)
+		add(` AND coalesce(z.kind, 0) IN (` + placeholders(len(f.Outcomes)) + `)`)
 		for _, k := range f.Outcomes {
 			args = append(args, int64(k))
 		}
@@ -144,8 +188,7 @@ func attemptsPage(ctx context.Context, tx *ledger.Tx, f AttemptFilter, held bool
 	if f.Overlap {
 		add(` AND EXISTS (SELECT 1 FROM events r WHERE r.job = c.job AND r.seq IS NULL AND r.kind = 11)`)
 	}
-	add(` ORDER BY c.pos LIMIT ?`, limit)
-	return scanAttempts(ctx, tx, query, args...)
+	return query, args
 }
 
 func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any) (found []Attempt, err error) {
@@ -159,13 +202,16 @@ func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any)
 		var worker, claimed int64
 		var ended, kind, code, beat sql.NullInt64
 		var signal sql.NullString
-		if err := rows.Scan(&a.Pos, &a.N, &a.Job, &a.Attempt, &a.Queue, &worker, &claimed, &ended, &kind, &code, &signal, &beat); err != nil {
+		err := rows.Scan(&a.Pos, &a.N, &a.Job, &a.Attempt, &a.Queue, &worker, &claimed,
+			&ended, &kind, &code, &signal, &beat)
+		if err != nil {
 			return nil, err
 		}
 		if a.Worker, err = tx.WorkerOf(ctx, worker); err != nil {
 			return nil, fmt.Errorf("event %d: %w", a.Pos, err)
 		}
-		a.ClaimedAt, a.LastHeartbeat, a.EndedAt = ledger.FromMicros(claimed), ledger.FromMicros(beat.Int64), ledger.FromMicros(ended.Int64)
+		a.ClaimedAt, a.LastHeartbeat = ledger.FromMicros(claimed), ledger.FromMicros(beat.Int64)
+		a.EndedAt = ledger.FromMicros(ended.Int64)
 		a.Outcome, a.Signal = ledger.Kind(kind.Int64), signal.String
 		if code.Valid {
 			exit := int(code.Int64)
@@ -176,12 +222,13 @@ func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any)
 	return found, rows.Err()
 }
 
-// overlapping returns the attempts of job n that ran beside another one in the world. That an owner was still at work
-// shows in a write of its that was refused: every claim that had begun since ran beside it.
+// overlapping returns the attempts of job n that ran at the same time as another one. A refused write shows
+// that its owner was still at work: every claim that had begun since overlaps with it.
 func overlapping(ctx context.Context, tx *ledger.Tx, n int64) (map[int]bool, error) {
 	attempts := make(map[int]bool)
 	latest := 0
-	for e, err := range tx.Events(ctx, ledger.Filter{Job: n, Kinds: []ledger.Kind{ledger.KindClaimed, ledger.KindRefused}}) {
+	f := ledger.Filter{Job: n, Kinds: []ledger.Kind{ledger.KindClaimed, ledger.KindRefused}}
+	for e, err := range tx.Events(ctx, f) {
 		if err != nil {
 			return nil, err
 		}
@@ -197,22 +244,26 @@ func overlapping(ctx context.Context, tx *ledger.Tx, n int64) (map[int]bool, err
 	return attempts, nil
 }
 
-// OwnerAt returns the state of job n at m, and the claim under which it was held then; the zero Attempt if nobody
-// held it. A claim holds from its beginning to right before its end.
+// OwnerAt returns the state of job n at m, and the claim that held it then; the zero Attempt if none did. A
+// claim holds a job from its beginning until just before its end.
 func OwnerAt(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (ledger.State, Attempt, error) {
 	var state ledger.State
 	err := table.ScanOne(ctx, tx, stateAt, []any{&state}, n, m.Pos)
 	if err != nil || !state.Held() {
 		return state, Attempt{}, err
 	}
-	found, err := scanAttempts(ctx, tx, attemptColumns+`events c`+attemptEnd+` AND c.job = ? AND c.seq > 0 ORDER BY c.seq DESC LIMIT 1`, 0, m.Pos, n)
+	found, err := scanAttempts(ctx, tx, lastAttempt, 0, m.Pos, n)
 	if err != nil || len(found) == 0 {
 		return state, Attempt{}, err
 	}
 	return state, found[0], nil
 }
 
-const stateAt = `SELECT e.to_state FROM events e WHERE e.job = ? AND e.seq > 0 AND e.pos <= ? ORDER BY e.seq DESC LIMIT 1`
+const (
+	stateAt = `SELECT e.to_state FROM events e WHERE e.job = ? AND e.seq > 0 AND e.pos <= ?
+ORDER BY e.seq DESC LIMIT 1`
+	lastAttempt = attemptColumns + `events c` + attemptEnd + ` AND c.job = ? AND c.seq > 0 ORDER BY c.seq DESC LIMIT 1`
+)
 
 // IDOf returns the id of job n; "" if there is none.
 func IDOf(ctx context.Context, tx *ledger.Tx, n int64) (id ledger.JobID, err error) {

@@ -13,25 +13,25 @@ import (
 	"jobledger/ledger"
 )
 
-// claimCache is what the writer of a ledger keeps between claims, in the TxCache of its store: the lanes of the queues
-// that it has claimed from, each with a position before which the lane has no job. A claim then need not list the
-// lanes, and on PostgreSQL it does not step over the index entries of jobs that were claimed since the last vacuum,
-// which are tens of thousands at the head of a busy queue.
+// claimCache is what the writer of a ledger keeps between claims, in the TxCache of its store: the lanes of
+// the queues that it has claimed from, each with a position before which the lane has no job. A claim then
+// need not list the lanes, and on PostgreSQL it does not step over the index entries of jobs that were
+// claimed since the last vacuum, which are tens of thousands at the head of a busy queue.
 //
-// Three things keep it correct. Events of other writers are read by load. Put adds the jobs that this writer queues.
-// Whatever else changes the tables invalidates the cache: PutQueue, a rebuild, and any failed transaction. What is
-// changed past the ledger is noticed after maxCacheAge.
+// Three things keep it correct. Events of other writers are read by load. Put adds the jobs that this writer
+// queues. Whatever else changes the tables invalidates the cache: PutQueue, a rebuild, and any failed
+// transaction. What is changed past the ledger is noticed after maxCacheAge.
 //
-// Without it a drain of a queue takes 1.2 to 1.6 times as long on PostgreSQL, and on SQLite 1.07 times the processor
-// time where few jobs are claimed at once (8 slots; with 64 slots it makes no difference).
+// Without it a drain of a queue takes 1.2 to 1.6 times as long on PostgreSQL, and on SQLite 1.07 times the
+// processor time where few jobs are claimed at once (8 slots; with 64 slots it makes no difference).
 type claimCache struct {
 	queues      map[string][]*laneCursor // each in the order of the lanes' texts
 	listed      time.Time                // when the cache was last empty
 	speculation speculation
 }
 
-// speculation is where the next claim is likely to look first: in the lane that the last one emptied. The rows are
-// fetched as the next transaction begins, before it is known whether a claim follows.
+// speculation is where the next claim is likely to look first: in the lane that the last one emptied. The
+// rows are fetched as the next transaction begins, before it is known whether a claim follows.
 type speculation struct {
 	lane   *laneCursor // nil: none
 	limit  int
@@ -48,11 +48,13 @@ const (
 	maxDrainedLanes = 2           // of a queue; listing its lanes costs less than searching more of them
 )
 
-// queuedSince lists the jobs that were queued by a range of events, and a null if one of them may concern all jobs.
+// queuedSince lists the jobs that were queued by a range of events, and a null if one of them may concern all
+// jobs.
 var queuedSince = fmt.Sprintf(`SELECT e.job, j.lane, j.run_at, j.id FROM events e LEFT JOIN jobs j ON j.n = e.job
 WHERE e.pos > ?1 AND e.pos <= ?2 AND (e.to_state = %d OR e.kind IN (%s))`, ledger.Queued, kindsOfAllJobs())
 
-// kindsOfAllJobs lists the kinds of events that may change any lane: one that pauses a queue, or brings jobs along.
+// kindsOfAllJobs lists the kinds of events that may change any lane: one that pauses a queue, or brings jobs
+// along.
 func kindsOfAllJobs() string {
 	var list []string
 	for _, k := range ledger.Kinds() {
@@ -73,8 +75,8 @@ func concernsAllJobs(k ledger.Kind) bool {
 	return !transition
 }
 
-// loadClaimCache returns the cache of tx's store, brought up to date, or an empty one. The lanes that a search takes
-// from it are advanced in place, so an empty one is stored for later claims too.
+// loadClaimCache returns the cache of tx's store, brought up to date, or an empty one. The lanes that a
+// search takes from it are advanced in place, so an empty one is stored for later claims too.
 func loadClaimCache(ctx context.Context, tx *ledger.Tx) (*claimCache, error) {
 	value, after, until := tx.Cache().Load()
 	c, ok := value.(*claimCache)
@@ -105,8 +107,8 @@ func storeEmptyClaimCache(tx *ledger.Tx) *claimCache {
 	return c
 }
 
-// addSince adds the jobs that were queued by the events after the pos after, up to until; complete is false if the
-// cache cannot follow what they did.
+// addSince adds the jobs that were queued by the events after the pos after, up to until; complete is false
+// if the cache cannot follow what they did.
 func (c *claimCache) addSince(ctx context.Context, tx *ledger.Tx, after, until int64) (complete bool, err error) {
 	queued := tx.Cache().Prefetched(queuedSince)
 	if queued == nil {
@@ -183,7 +185,8 @@ func countDrained(list []*laneCursor) (n int) {
 	return n
 }
 
-// WarmupQueries implements ledger.CachedValue: what was queued since, and the head of the lane of the speculation.
+// WarmupQueries implements ledger.CachedValue: what was queued since, and the head of the lane of the
+// speculation.
 func (c *claimCache) WarmupQueries(after int64) []ledger.WarmupQuery {
 	queries := []ledger.WarmupQuery{{Query: queuedSince, Args: []any{after, after + maxMissedEvents}}}
 	if s := &c.speculation; s.lane != nil {
@@ -194,7 +197,8 @@ func (c *claimCache) WarmupQueries(after int64) []ledger.WarmupQuery {
 	return queries
 }
 
-// speculate notes where the next claim is likely to look, given the lanes of a search that found all there was.
+// speculate notes where the next claim is likely to look, given the lanes of a search that found all there
+// was.
 func (c *claimCache) speculate(lanes []*laneCursor, limit int, now time.Time) {
 	for _, l := range lanes {
 		if l.drained && (c.speculation.lane == nil || l.compare(c.speculation.lane) < 0) {

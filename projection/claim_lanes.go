@@ -72,9 +72,9 @@ func (l *laneCursor) endSearch() {
 	l.pending, l.buffered, l.exhausted = nil, nil, false
 }
 
-// laneHead is the hot query: one range of the index ready, with the payloads. It begins at the position, because
-// PostgreSQL would step over the index entries of claimed jobs before it. The limit is 0 + ? because SQLite, since
-// 3.47, compiles a bare LIMIT ? again for each value.
+// laneHead is the hot query: one range of the index ready, with the payloads. It begins at the position,
+// because PostgreSQL would step over the index entries of claimed jobs before it. The limit is 0 + ? because
+// SQLite, since 3.47, compiles a bare LIMIT ? again for each value.
 var laneHead = selectQueued + ` WHERE j.lane = ? AND (j.run_at, j.id) >= (?, ?) AND j.run_at <= ?
 ORDER BY j.run_at, j.id LIMIT 0 + ?`
 
@@ -119,8 +119,8 @@ func (l *laneCursor) read(ctx context.Context, tx *ledger.Tx, c *claimCache, now
 	return nil
 }
 
-// lanesWithJobs lists the lanes of one queue by seeking from each to the next, each with its first job: a few index
-// seeks per lane. A paused queue has none.
+// lanesWithJobs lists the lanes of one queue by seeking from each to the next, each with its first job: a few
+// index seeks per lane. A paused queue has none.
 const lanesWithJobs = `WITH RECURSIVE live(lane) AS (
     SELECT (SELECT min(lane) FROM jobs WHERE lane >= ?1 AND lane < ?2)
     WHERE NOT EXISTS (SELECT 1 FROM queues WHERE paused = 1 AND queue = (SELECT n FROM names WHERE name = ?3))

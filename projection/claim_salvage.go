@@ -9,8 +9,8 @@ import (
 	"jobledger/ledger"
 )
 
-// DamagedJobError reports that the next job in claiming order cannot be claimed, because what the ledger holds of it
-// is damaged, and that there is no other job to take instead. It unwraps to ledger.ErrDamaged.
+// DamagedJobError reports that the next job in claiming order cannot be claimed, because what the ledger
+// holds of it is damaged, and that there is no other job to take instead. It unwraps to ledger.ErrDamaged.
 type DamagedJobError struct {
 	Job ledger.JobID // "": the damage is in a lane, which many jobs may share
 	Err error
@@ -32,8 +32,9 @@ WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ? ORDER BY j.run_
 
 var queuedByNumber = selectQueued + ` WHERE j.n = ?`
 
-// salvage does what read does in a lane with a row that cannot be read. It reads row by row and skips the damaged
-// ones, so that one of them does not keep the others of its lane from being claimed. skipped is the first of them.
+// salvage does what read does in a lane with a row that cannot be read. It reads row by row and skips the
+// damaged ones, so that one of them does not keep the others of its lane from being claimed. skipped is the
+// first of them.
 func (l *laneCursor) salvage(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) (skipped, err error) {
 	l.buffered = nil
 	at := lanePosition{runAt: -1}

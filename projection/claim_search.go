@@ -17,8 +17,9 @@ type Want struct {
 	Except       []ledger.JobID // jobs to skip
 }
 
-// Search finds the next jobs in claiming order: priority (higher first), run_at, id. It reads the head of each lane
-// that fits, so its cost does not grow with jobs that do not fit, are scheduled for later, or have ended.
+// Search finds the next jobs in claiming order: priority (higher first), run_at, id. It reads the head of
+// each lane that fits, so its cost does not grow with jobs that do not fit, are scheduled for later, or have
+// ended.
 type Search struct {
 	tx      *ledger.Tx
 	want    Want
@@ -31,8 +32,8 @@ type Search struct {
 	damaged error
 }
 
-// Seek begins a search for up to limit queued jobs that fit and whose run_at has come. Until Jobs is called, nothing
-// may be written that queues a job or changes a queued one.
+// Seek begins a search for up to limit queued jobs that fit and whose run_at has come. Until Jobs is called,
+// nothing may be written that queues a job or changes a queued one.
 func Seek(ctx context.Context, tx *ledger.Tx, want Want, now time.Time, limit int) (_ *Search, err error) {
 	s := &Search{tx: tx, want: want, now: now, limit: limit}
 	if len(want.Except) > 0 {
@@ -85,7 +86,8 @@ func (s *Search) firstLane() (first int) {
 	return first
 }
 
-// readSize returns how many jobs of l to read at once: fewer where many lanes of its priority share what is left.
+// readSize returns how many jobs of l to read at once: fewer where many lanes of its priority share what is
+// left.
 func (s *Search) readSize(l *laneCursor) int {
 	rivals := 0
 	for _, other := range s.lanes {
@@ -97,8 +99,8 @@ func (s *Search) readSize(l *laneCursor) int {
 	return min(left, 1+2*left/rivals)
 }
 
-// Jobs returns the jobs that the search finds, with their payloads. A damaged job is skipped; if no other job is left,
-// the error is a DamagedJobError.
+// Jobs returns the jobs that the search finds, with their payloads. A damaged job is skipped; if no other job
+// is left, the error is a DamagedJobError.
 func (s *Search) Jobs(ctx context.Context) ([]Job, error) {
 	for len(s.lanes) > 0 && len(s.jobs) < s.limit {
 		first := s.firstLane()

@@ -9,7 +9,7 @@ import (
 	"jobledger/ledger"
 )
 
-// Claim is one ownership of a job by one worker, as far as its events have been told.
+// Claim is the ownership of a job by one worker, as far as its events have been added.
 type Claim struct {
 	Pos           int64 // of its claimed event
 	N             int64 // the job's number
@@ -24,17 +24,19 @@ type Claim struct {
 	End           *ledger.Event // nil: it is live
 }
 
-// Claims follows the claims along the events of a ledger, from the first one on. It holds the live ones only.
+// Claims follows the claims along the events of a ledger, from the first event on. It holds only the live
+// ones.
 type Claims struct{ live map[int64]*Claim }
 
-// Add takes the next event, of a job in this queue, and returns the claim that it began, continued or ended; nil
-// where it concerns none, and for refused, whose claim is over.
+// Add adds the next event, of a job in this queue, and returns the claim that it began, continued or ended.
+// It returns nil if the event concerns no live claim; that of a refused write is over.
 func (c *Claims) Add(e ledger.Event, queue string) *Claim {
 	if c.live == nil {
 		c.live = make(map[int64]*Claim)
 	}
 	if b, ok := e.Body.(*ledger.Claimed); ok {
-		c.live[e.N] = &Claim{Pos: e.Pos, N: e.N, Job: e.Job, Queue: queue, Attempt: e.Attempt, Worker: e.Worker, ClaimedAt: e.At, LeaseUntil: b.LeaseUntil}
+		c.live[e.N] = &Claim{Pos: e.Pos, N: e.N, Job: e.Job, Queue: queue, Attempt: e.Attempt, Worker: e.Worker,
+			ClaimedAt: e.At, LeaseUntil: b.LeaseUntil}
 		return c.live[e.N]
 	}
 	claim := c.live[e.N]
@@ -57,14 +59,15 @@ func (c *Claims) Live() []*Claim {
 	return slices.SortedFunc(maps.Values(c.live), func(a, b *Claim) int { return int(a.Pos - b.Pos) })
 }
 
-// QueuesOf knows the queues of jobs along the events of a ledger. It holds those of the jobs that are open.
+// QueuesOf maps events to the queues of their jobs, along the events of a ledger. It holds those of open
+// jobs.
 type QueuesOf struct {
-	// Look finds the queue of a job that had ended and goes on, by the job's number.
-	Look func(n int64) (string, error)
+	// Find returns the queue of a job that had ended and was retried, by the job's number.
+	Find func(n int64) (string, error)
 	open map[int64]string
 }
 
-// Add takes the next event and returns the queue of its job; "" where it concerns none.
+// Add adds the next event and returns the queue of its job; "" if it concerns none.
 func (q *QueuesOf) Add(e ledger.Event) (queue string, err error) {
 	if e.N == 0 {
 		return "", nil
@@ -77,7 +80,7 @@ func (q *QueuesOf) Add(e ledger.Event) (queue string, err error) {
 		queue, ok = b.Queue, true
 	}
 	if !ok {
-		if queue, err = q.Look(e.N); err != nil {
+		if queue, err = q.Find(e.N); err != nil {
 			return "", err
 		}
 	}
@@ -92,7 +95,8 @@ func (q *QueuesOf) Add(e ledger.Event) (queue string, err error) {
 
 // QueueAt returns the queue of job n, from its enqueued event.
 func QueueAt(ctx context.Context, tx *ledger.Tx, n int64) (string, error) {
-	for e, err := range tx.Events(ctx, ledger.Filter{Job: n, Kinds: []ledger.Kind{ledger.KindEnqueued}, Limit: 1}) {
+	f := ledger.Filter{Job: n, Kinds: []ledger.Kind{ledger.KindEnqueued}, Limit: 1}
+	for e, err := range tx.Events(ctx, f) {
 		if err != nil {
 			return "", err
 		}
@@ -104,7 +108,7 @@ func QueueAt(ctx context.Context, tx *ledger.Tx, n int64) (string, error) {
 // Tally counts jobs by queue and state along the events of a ledger, without any table.
 type Tally map[string]map[ledger.State]int64
 
-// Add takes the next event, of a job in this queue.
+// Add adds the next event, of a job in this queue.
 func (t Tally) Add(e ledger.Event, queue string) {
 	if e.Seq == 0 {
 		return

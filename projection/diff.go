@@ -11,31 +11,34 @@ import (
 	"jobledger/ledger"
 )
 
-// Diff is what happened between two moments, seen from its ends.
+// Diff compares the ledger at two moments.
 type Diff struct {
 	Cells  []DiffCell     // in the order of From, then To
-	Gained []ledger.Event // worker_started of the workers that came
-	Lost   []ledger.Event // worker_stopped of those that went; reclaimed of those that were not heard of again
+	Gained []ledger.Event // worker_started of the processes that came
+	Lost   []ledger.Event // worker_stopped of those that went; reclaimed of those that fell silent
 }
 
-// DiffCell counts the jobs that were From at the first moment and To at the second, and to which something happened
-// in between.
+// DiffCell counts the jobs that were From at the first moment and To at the second, and to which something
+// happened in between.
 type DiffCell struct {
 	From, To ledger.State // From 0: enqueued in between
 	Count    int64
 	Jobs     []ledger.JobID // the oldest of them
 }
 
-// changes are the transitions between two places. They tell the state of each job at both: what the first one came
-// from and what the last one led to.
+// statePair is the state of a job at both moments.
+type statePair [2]ledger.State
+
+// changes are the transitions in a range of pos. They give the state of each job at both ends: the from of
+// its first one and the to of its last.
 const changes = `SELECT e.pos, e.job, coalesce(e.from_state, 0), e.to_state, e.kind, e.worker FROM events e
 WHERE e.pos > ? AND e.pos <= ? AND e.seq IS NOT NULL ORDER BY e.pos`
 
-// Compare tells what happened between two moments; of the jobs of each cell it names up to limit. It reads the
-// events in between and nothing else.
+// Compare returns the difference between two moments, with the ids of up to limit jobs per cell. It reads
+// only the events in between.
 func Compare(ctx context.Context, tx *ledger.Tx, from, to Moment, limit int) (d Diff, err error) {
-	jobs := make(map[int64][2]ledger.State)
-	silent := make(map[int64]int64) // by the number of a worker, the pos of the reclaim since which it did nothing
+	jobs := make(map[int64]statePair)
+	silent := make(map[int64]int64) // the pos of the reclaim since which a worker, by its number, wrote nothing
 	rows, err := tx.Query(ctx, changes, from.Pos, to.Pos)
 	if err != nil {
 		return d, err
@@ -52,11 +55,11 @@ func Compare(ctx context.Context, tx *ledger.Tx, from, to Moment, limit int) (d 
 		if states, ok := jobs[n]; ok {
 			before = states[0]
 		}
-		jobs[n] = [2]ledger.State{before, after}
+		jobs[n] = statePair{before, after}
 		switch {
 		case kind == ledger.KindReclaimed:
 			silent[worker.Int64] = pos
-		case kind != ledger.KindCancelled: // which is not the worker's doing
+		case kind != ledger.KindCancelled: // an operator cancels, not the worker
 			delete(silent, worker.Int64)
 		}
 	}
@@ -69,8 +72,8 @@ func Compare(ctx context.Context, tx *ledger.Tx, from, to Moment, limit int) (d 
 	return d, d.workers(ctx, tx, from, to, silent)
 }
 
-func cellsOf(ctx context.Context, tx *ledger.Tx, jobs map[int64][2]ledger.State, limit int) (cells []DiffCell, err error) {
-	byStates := make(map[[2]ledger.State]*DiffCell)
+func cellsOf(ctx context.Context, tx *ledger.Tx, jobs map[int64]statePair, limit int) (cells []DiffCell, err error) {
+	byStates := make(map[statePair]*DiffCell)
 	for _, n := range slices.Sorted(maps.Keys(jobs)) {
 		states := jobs[n]
 		cell := byStates[states]
@@ -89,26 +92,38 @@ func cellsOf(ctx context.Context, tx *ledger.Tx, jobs map[int64][2]ledger.State,
 	for _, cell := range byStates {
 		cells = append(cells, *cell)
 	}
-	slices.SortFunc(cells, func(a, b DiffCell) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	slices.SortFunc(cells, func(a, b DiffCell) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	})
 	return cells, nil
 }
 
-// workers tells which processes came and which went. One that came and stopped in between is neither; one that came
-// and fell silent is both.
+// workers finds the processes that came and went. One that came and stopped in between did neither; one that
+// came and fell silent did both.
 func (d *Diff) workers(ctx context.Context, tx *ledger.Tx, from, to Moment, silent map[int64]int64) error {
 	if from.Pos >= to.Pos {
 		return nil
 	}
-	came, went := make(map[ledger.Worker]ledger.Event), make(map[ledger.Worker]ledger.Event)
-	f := ledger.Filter{Kinds: []ledger.Kind{ledger.KindWorkerStarted, ledger.KindWorkerStopped}, After: from.Pos, Until: to.Pos}
-	for e, err := range tx.Events(ctx, f) {
+	started, stopped := make(map[ledger.Worker]ledger.Event), make(map[ledger.Worker]ledger.Event)
+	kinds := []ledger.Kind{ledger.KindWorkerStarted, ledger.KindWorkerStopped}
+	for e, err := range tx.Events(ctx, ledger.Filter{Kinds: kinds, After: from.Pos, Until: to.Pos}) {
 		if err != nil {
 			return err
 		}
 		if e.Kind() == ledger.KindWorkerStarted {
-			came[e.Worker] = e
+			started[e.Worker] = e
 		} else {
-			went[e.Worker] = e
+			stopped[e.Worker] = e
+		}
+	}
+	for w, e := range started {
+		if _, ok := stopped[w]; !ok {
+			d.Gained = append(d.Gained, e)
+		}
+	}
+	for w, e := range stopped {
+		if _, ok := started[w]; !ok {
+			d.Lost = append(d.Lost, e)
 		}
 	}
 	for n, pos := range silent {
@@ -116,27 +131,28 @@ func (d *Diff) workers(ctx context.Context, tx *ledger.Tx, from, to Moment, sile
 		if err != nil {
 			return err
 		}
-		for e, err := range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
-			if err != nil {
-				return fmt.Errorf("event %d: %w", pos, err)
-			}
-			if _, stopped := went[w]; !stopped && came[w].Pos < pos {
-				went[w] = e
-			}
+		if _, ok := stopped[w]; ok || started[w].Pos > pos {
+			continue
 		}
-	}
-	for w, e := range came {
-		if gone, ok := went[w]; ok && gone.Kind() == ledger.KindWorkerStopped {
-			delete(went, w)
-		} else {
-			d.Gained = append(d.Gained, e)
+		e, err := eventAt(ctx, tx, pos)
+		if err != nil {
+			return err
 		}
-	}
-	for _, e := range went {
 		d.Lost = append(d.Lost, e)
 	}
 	byPos := func(a, b ledger.Event) int { return cmp.Compare(a.Pos, b.Pos) }
 	slices.SortFunc(d.Gained, byPos)
 	slices.SortFunc(d.Lost, byPos)
 	return nil
+}
+
+// eventAt returns the event at pos.
+func eventAt(ctx context.Context, tx *ledger.Tx, pos int64) (found ledger.Event, err error) {
+	for e, err := range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
+		if err != nil {
+			return found, fmt.Errorf("event %d: %w", pos, err)
+		}
+		found = e
+	}
+	return found, nil
 }

@@ -1,4 +1,22 @@
-// Package projection says what events mean: Evolve folds them into jobs and queues, and the tables hold what they
-// add up to. The tables can be dropped and derived anew at any time, because the live path and the replay share
-// Evolve.
+// Package projection derives the state of jobs and queues from their events. [Evolve] and [EvolveQueue] are
+// the pure rules; the tables jobs and queues hold the result. Commands and every replay use the same rules,
+// so the tables can be dropped and rebuilt at any time.
+//
+// It does not decide which events happen: that is package commands. It does not check the tables: that is
+// package projection/audit.
+//
+// Files in reading order:
+//
+//	job.go, evolve.go             a [Job] and what each event makes of it
+//	queue.go, lane.go             a [Queue]; the lane of a queued job, which is its place in claiming order
+//	rows.go, put.go, get.go       a job as a row: [Put], [Get], [Held], [Expired]
+//	claim_search.go               the next jobs to claim: [Seek], [Search.Jobs]
+//	claim_lanes.go, claim_cache.go, claim_salvage.go
+//	                              reading a lane, keeping lanes between claims, skipping damaged rows
+//	list.go, status.go, workers.go, why.go, health.go
+//	                              questions about now
+//	asof.go, list_asof.go, status_asof.go, attempts.go, diff.go, claims.go
+//	                              questions about the past, at a [Moment] or along the events
+//
+// A claim goes Seek, fittingLanes, Jobs; for each job the command evolves it and calls Put.
 package projection

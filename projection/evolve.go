@@ -9,7 +9,7 @@ import (
 	"jobledger/ledger"
 )
 
-// ErrIllegal marks an event that cannot follow on what was before it.
+// ErrIllegal marks an event that cannot follow the events before it.
 var ErrIllegal = errors.New("projection: illegal transition")
 
 // from lists, per kind, the states in which such an event may happen.
@@ -26,8 +26,8 @@ var from = map[ledger.Kind][]ledger.State{
 	ledger.KindRescheduled: {ledger.Queued},
 }
 
-// Evolve returns what j is after e, the next event of the same job. It is pure: the live path and every replay
-// use it. ErrIllegal when e cannot follow; ledger.ErrUnknownKind when e does not concern a job.
+// Evolve returns j after e, the next event of the same job. It is pure: commands and every replay use it. It
+// returns ErrIllegal if e cannot follow, and ledger.ErrUnknownKind if e does not concern a job.
 func Evolve(j Job, e ledger.Event) (Job, error) {
 	if err := mayFollow(j, e); err != nil {
 		return j, err
@@ -37,8 +37,9 @@ func Evolve(j Job, e ledger.Event) (Job, error) {
 	}
 	switch b := e.Body.(type) {
 	case *ledger.Enqueued:
-		j = Job{N: e.N, ID: e.Job, Seq: e.Seq, State: ledger.Queued, Queue: b.Queue, Priority: b.Priority, RunAt: b.RunAt,
-			Key: b.Key, Tags: b.Tags, MaxAttempts: b.MaxAttempts, MaxRuntime: b.MaxRuntime, Version: b.Version, Requires: b.Requires}
+		j = Job{N: e.N, ID: e.Job, Seq: e.Seq, State: ledger.Queued,
+			Queue: b.Queue, Priority: b.Priority, RunAt: b.RunAt, Key: b.Key, Tags: b.Tags,
+			MaxAttempts: b.MaxAttempts, MaxRuntime: b.MaxRuntime, Version: b.Version, Requires: b.Requires}
 	case *ledger.Claimed:
 		j.State, j.Attempt, j.Worker, j.Token = ledger.ClaimedState, e.Attempt, e.Worker, e.Token
 		j.ClaimedAt, j.HeartbeatAt, j.LeaseUntil = e.At, e.At, b.LeaseUntil
@@ -78,7 +79,7 @@ func Evolve(j Job, e ledger.Event) (Job, error) {
 	case *ledger.Rescheduled:
 		j.RunAt, j.Priority = b.RunAt, b.Priority
 	case *ledger.Refused:
-		// a fact about somebody else's attempt; the job is as it was
+		// a fact about another attempt; the job does not change
 	case *ledger.Erased:
 		j.Erased, j.Payload, j.Salt, j.Result = true, nil, nil, nil
 	default:
@@ -87,7 +88,7 @@ func Evolve(j Job, e ledger.Event) (Job, error) {
 	return j, nil
 }
 
-// mayFollow holds what must be true of every event before it means anything.
+// mayFollow checks what must hold of every event before its body is applied.
 func mayFollow(j Job, e ledger.Event) error {
 	kind := e.Kind()
 	switch kind {
@@ -111,9 +112,10 @@ func mayFollow(j Job, e ledger.Event) error {
 		return fmt.Errorf("%w: claimed without a token", ErrIllegal)
 	case kind == ledger.KindClaimed:
 	case j.State.Held() && (e.Token != j.Token || e.Attempt != j.Attempt || e.Worker != j.Worker):
-		return fmt.Errorf("%w: %s of attempt %d by %q, but attempt %d of %q is live", ErrIllegal, kind, e.Attempt, e.Worker.Name, j.Attempt, j.Worker.Name)
+		return fmt.Errorf("%w: %s of attempt %d by %q, but attempt %d of %q is live", ErrIllegal, kind,
+			e.Attempt, e.Worker.Name, j.Attempt, j.Worker.Name)
 	case !j.State.Held() && owner:
-		return fmt.Errorf("%w: %s names a claim, but nobody holds the job", ErrIllegal, kind)
+		return fmt.Errorf("%w: %s names a claim, but no claim is live", ErrIllegal, kind)
 	}
 	return nil
 }
@@ -125,7 +127,7 @@ func retryOrFail(j Job, retryAt, at time.Time) Job {
 	return queuedAgain(j, retryAt)
 }
 
-// queuedAgain keeps nothing of the claim: a queued job has no owner.
+// queuedAgain clears the claim: a queued job has no owner.
 func queuedAgain(j Job, runAt time.Time) Job {
 	j.State, j.RunAt = ledger.Queued, runAt
 	j.Worker, j.ClaimedAt, j.HeartbeatAt = ledger.Worker{}, time.Time{}, time.Time{}
@@ -134,7 +136,7 @@ func queuedAgain(j Job, runAt time.Time) Job {
 	return j
 }
 
-// ended keeps who did it and when it began; the claim itself is over.
+// ended keeps the owner and when its claim began, and clears the rest of the claim.
 func ended(j Job, s ledger.State, at time.Time) Job {
 	j.State, j.FinishedAt = s, at
 	j.Token, j.LeaseUntil, j.EndBy = "", time.Time{}, time.Time{}

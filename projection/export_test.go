@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"context"
 	"fmt"
 
 	"jobledger/ledger"
@@ -8,8 +9,8 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// Statements returns the statements of the hot path as they are sent, by what they are for. The compare-and-swaps
-// are those of the transitions that have happened in this process.
+// Statements returns the statements of the hot path as they are sent, by what they are for. The
+// compare-and-swaps are those of the transitions that have happened in this process.
 func Statements() map[string]string {
 	all := map[string]string{
 		"claim: lanes": lanesWithJobs,
@@ -31,6 +32,9 @@ func Statements() map[string]string {
 	})
 	return all
 }
+
+// Queues returns every queue that was ever paused, by name.
+func Queues(ctx context.Context, tx *ledger.Tx) ([]Queue, error) { return allQueues(ctx, tx) }
 
 // Columns are those of the table jobs.
 func Columns() []string { return table.Columns[:] }

@@ -9,17 +9,17 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// Overdue are leases that ran out so long ago that a sweeper would have taken the jobs back.
+// Overdue counts leases that ended so long ago that a running sweeper would have reclaimed the jobs.
 type Overdue struct {
 	Leases int64
 	Oldest time.Time // the end of the lease that has been over for longest
 }
 
-// overdueNow allows for the grace, which is less than one more lease.
+// overdueNow allows for the grace of a sweeper, which is shorter than one more lease.
 const overdueNow = `SELECT count(*), coalesce(min(lease_expires_at), 0) FROM jobs
 WHERE lease_expires_at <= ?1 AND 2 * lease_expires_at - coalesce(heartbeat_at, lease_expires_at) <= ?1`
 
-// OverdueLeases looks for leases that are over at now for one lease's time, and slack on top of it.
+// OverdueLeases counts leases that ended more than their own length and slack before now.
 func OverdueLeases(ctx context.Context, tx *ledger.Tx, now time.Time, slack time.Duration) (o Overdue, err error) {
 	var oldest int64
 	err = table.ScanOne(ctx, tx, overdueNow, []any{&o.Leases, &oldest}, ledger.Micros(now.Add(-slack)))
@@ -27,7 +27,7 @@ func OverdueLeases(ctx context.Context, tx *ledger.Tx, now time.Time, slack time
 	return o, err
 }
 
-// Stranded are ready jobs of one queue, version and list of labels that no live worker may take.
+// Stranded counts ready jobs of one queue, version and set of labels that no live worker may take.
 type Stranded struct {
 	Queue    string
 	Version  string
@@ -37,11 +37,14 @@ type Stranded struct {
 	Serving  []Worker  // live workers of the queue, none of which fits
 }
 
-const readyLanes = `SELECT queue, lane, count(*), min(run_at) FROM jobs WHERE lane IS NOT NULL AND run_at <= ? GROUP BY queue, lane`
+const readyLanes = `SELECT queue, lane, count(*), min(run_at) FROM jobs
+WHERE lane IS NOT NULL AND run_at <= ? GROUP BY queue, lane`
 
-// StrandedJobs returns what has been ready for patience at now and fits no worker that is there, in no paused queue. A
-// queue that no worker process serves, but from which jobs were claimed in the last hour, is served by somebody else.
-func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience time.Duration) (found []Stranded, err error) {
+// StrandedJobs returns the jobs that have been ready for longer than patience at now and that no live worker
+// may take. Paused queues are left out, and so are queues without worker processes from which jobs were
+// claimed in the last hour: clients that do not announce themselves serve these.
+func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience time.Duration) (
+	found []Stranded, err error) {
 	workers, err := Workers(ctx, tx, now, false)
 	if err != nil {
 		return nil, err
@@ -72,7 +75,8 @@ func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience ti
 		if _, s.Version, s.Requires, err = parseLane(text); err != nil {
 			return nil, err
 		}
-		if s.Since = ledger.FromMicros(since); paused[s.Queue] || now.Sub(s.Since) < patience || !s.strand(workers) {
+		s.Since = ledger.FromMicros(since)
+		if paused[s.Queue] || now.Sub(s.Since) < patience || !s.findServing(workers) {
 			continue
 		}
 		if len(s.Serving) > 0 || !claimed[s.Queue] {
@@ -82,8 +86,8 @@ func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience ti
 	return found, rows.Err()
 }
 
-// strand reports whether none of the workers fits.
-func (s *Stranded) strand(workers []Worker) bool {
+// findServing sets Serving to the live workers of the queue, and reports whether none of them fits.
+func (s *Stranded) findServing(workers []Worker) bool {
 	for _, w := range workers {
 		if w.State != Working && w.State != Idle || !slices.Contains(w.Queues, s.Queue) {
 			continue
@@ -96,7 +100,7 @@ func (s *Stranded) strand(workers []Worker) bool {
 	return true
 }
 
-// addTo adds s to those that differ in priority only.
+// addTo adds s to found, merging entries that differ in priority only.
 func (s *Stranded) addTo(found []Stranded) []Stranded {
 	for i := range found {
 		f := &found[i]

@@ -81,8 +81,8 @@ func goldenText(f *historytest.Fold) string {
 	return out.String()
 }
 
-// TestOldHistoriesReplay folds the events that earlier programs wrote: what they mean is for ever. The .jsonl files
-// are never changed; a new one is added when there are new kinds or fields.
+// TestOldHistoriesReplay folds the events that earlier programs wrote: what they mean is for ever. The .jsonl
+// files are never changed; a new one is added when there are new kinds or fields.
 func TestOldHistoriesReplay(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(historytest.Dir(t), "v*.jsonl"))
 	if err != nil || len(files) == 0 {

@@ -6,7 +6,7 @@ import (
 	"jobledger/ledger"
 )
 
-// Job is what the events of one job add up to.
+// Job is the state of a job, derived from its events.
 type Job struct {
 	N     int64 // the pos of its enqueued event
 	ID    ledger.JobID
@@ -27,11 +27,11 @@ type Job struct {
 	Failures int // claims that failed or were reclaimed since the job was last retried by an operator
 	Snoozes  int // claims that asked to be run later since then
 
-	Worker      ledger.Worker // the owner; of a job that has ended, the last one
-	Token       string        // the live claim's; "" when nobody holds the job
+	Worker      ledger.Worker // the owner; after the end, the last one
+	Token       string        // of the live claim; "": none
 	ClaimedAt   time.Time
 	HeartbeatAt time.Time
-	LeaseUntil  time.Time // zero when nobody holds the job
+	LeaseUntil  time.Time // zero: no live claim
 	EndBy       time.Time // ClaimedAt + the max runtime in force; zero: none
 	FinishedAt  time.Time
 
@@ -39,12 +39,12 @@ type Job struct {
 	Note        string
 	ErrorCode   string // of the last failure
 	ErrorDetail string
-	Erased      bool // payload and results are gone
+	Erased      bool // payload and results were erased
 
-	Payload []byte // only where it was asked for
+	Payload []byte // only if it was loaded
 	Salt    []byte // of the digests; only with Payload
-	Result  []byte // only where it was asked for; nil: none
+	Result  []byte // only if it was loaded; nil: none
 }
 
-// DefaultMaxAttempts is how often a job is tried unless it says otherwise.
+// DefaultMaxAttempts is the number of attempts of a job that sets no other.
 const DefaultMaxAttempts = 5

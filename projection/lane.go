@@ -9,12 +9,12 @@ import (
 	"jobledger/ledger"
 )
 
-// A lane is the tuple (queue, priority, version, requires) of a queued job as one text. Jobs of one lane fit the
-// same workers, and within a queue lanes sort in claiming order, so a claim looks at the head of each lane that
-// fits and never at a job that does not.
+// A lane is the tuple (queue, priority, version, requires) of a queued job as one text. Jobs of one lane fit
+// the same workers, and within a queue lanes sort in claiming order, so a claim reads the head of each
+// lane that fits and never a job that does not fit.
 //
-// The parts are separated by a space, which occurs in none of them (limits are checked before a job is enqueued),
-// and which sorts before every character that may follow.
+// The parts are separated by a space, which occurs in none of them (limits are checked before a job is
+// enqueued), and which sorts before every character that may follow.
 
 // laneOf returns the lane of j; "" unless it is queued.
 func laneOf(j Job) string {
@@ -29,10 +29,10 @@ func laneOf(j Job) string {
 	return text
 }
 
-// rank is three digits that sort higher priorities first.
+// rank returns three digits that sort higher priorities first.
 func rank(priority int) string { return fmt.Sprintf("%03d", 100-priority) }
 
-// parseLane takes a lane apart.
+// parseLane returns the parts of a lane; ledger.ErrDamaged if text is none.
 func parseLane(text string) (priority int, version string, requires []string, err error) {
 	parts := strings.Split(text, " ")
 	if len(parts) < 3 {
@@ -45,10 +45,10 @@ func parseLane(text string) (priority int, version string, requires []string, er
 	return 100 - rank, parts[2], parts[3:], nil
 }
 
-// laneBounds returns the texts between which the lanes of a queue lie: from, and before.
+// laneBounds returns the range of the lanes of a queue: from, inclusive, and before, exclusive.
 func laneBounds(queue string) (from, before string) { return queue + " ", queue + "!" }
 
-// Fits reports whether a worker of this version and with these capabilities may take j, and if not, why.
+// Fits reports whether a worker of this version and with these capabilities may take j, and if not, why not.
 func Fits(j Job, version string, capabilities []string) (bool, string) {
 	if j.Version != "" && j.Version != version {
 		return false, fmt.Sprintf("it asks for version %q", j.Version)

@@ -14,8 +14,8 @@ func labelled(text string) bool {
 	return text != "" && len(text) <= 64 && strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// FuzzLane checks what claiming rests on: a lane says all that it is made of, lies between the bounds of its queue and of
-// no other, and sorts by priority before anything else.
+// FuzzLane checks what claiming rests on: a lane says all that it is made of, lies between the bounds of its
+// queue and of no other, and sorts by priority before anything else.
 func FuzzLane(f *testing.F) {
 	f.Add("mail", 0, "", "", "mail-2", 0)
 	f.Add("mail", 100, "v1", "gpu\neu\ngpu", "mail", -100)

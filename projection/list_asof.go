@@ -4,40 +4,28 @@ import (
 	"context"
 
 	"jobledger/ledger"
-	"jobledger/projection/internal/table"
 )
 
-// Then is a job as it was, and its state now.
+// Then is a job at a moment of the past, and its state now.
 type Then struct {
 	Job
 	Now ledger.State
 }
 
-// stateThen is the state of job j at a moment: of its next and its Pos, in this order.
+// stateThen is the state of job j at a moment. Its arguments are the next and the Pos of the Moment.
 const stateThen = `CASE WHEN j.finished_at < ? THEN j.state ELSE
-    (SELECT e.to_state FROM events e WHERE e.job = j.n AND e.seq > 0 AND e.pos <= ? ORDER BY e.seq DESC LIMIT 1) END`
+    (SELECT e.to_state FROM events e WHERE e.job = j.n AND e.seq > 0 AND e.pos <= ?
+     ORDER BY e.seq DESC LIMIT 1) END`
 
-// ListAsOf returns what List would have returned at m. Queue, tags and key of a job never change, so the rows find
-// the candidates; those that had not ended by then are folded from their events.
+// ListAsOf returns what List would have returned at m. The rows find the candidates, because queue, tags and
+// key of a job never change; jobs that had not ended by then are folded from their events.
 func ListAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) ([]Then, error) {
-	states := f.States
-	f.States = nil
 	if f.Before == 0 || f.Before > m.Pos {
 		f.Before = m.Pos + 1
 	}
-	where, args := f.where()
-	if len(states) > 0 {
-		where += ` AND ` + stateThen + ` IN (` + marks(len(states)) + `)`
-		args = append(args, m.next, m.Pos)
-		for _, s := range states {
-			args = append(args, int64(s))
-		}
-	}
-	query := `SELECT ` + table.List + ` FROM jobs j` + where + ` ORDER BY j.n DESC`
-	if f.Limit > 0 {
-		query, args = query+` LIMIT ?`, append(args, f.Limit)
-	}
-	rows, err := queryJobs(ctx, tx, query, args...)
+	c := f.conditions()
+	c.addStates(stateThen, f.States, m.next, m.Pos)
+	rows, err := c.list(ctx, tx, f.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +44,7 @@ func ListAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) ([]Then, e
 		then[i] = Then{Job: j, Now: j.State}
 		if before, ok := folded[j.N]; ok {
 			then[i].Job = before
-			then[i].Erased = j.Erased // what is gone is gone then too
+			then[i].Erased = j.Erased // an erased body cannot be shown
 		}
 	}
 	return then, nil

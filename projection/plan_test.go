@@ -123,8 +123,8 @@ func TestTheHotPathUsesItsIndexes(t *testing.T) {
 			checkPlan(t, s, "ledger: "+function, statement, index, map[string]string{"Tail": "SCAN events"}[function])
 		}
 	}
-	// What became of a token: the events of one job, sorted by pos because refused ones have no seq. This text is
-	// made by ledger.Filter; that it is the same is for the reader to see.
+	// What became of a token: the events of one job, sorted by pos because refused ones have no seq. This text
+	// is made by ledger.Filter; that it is the same is for the reader to see.
 	checkPlan(t, s, "past", `SELECT e.pos, e.data FROM events e WHERE e.job = ? AND e.kind IN (?,?,?,?,?,?,?) ORDER BY e.pos`,
 		"e USING INDEX sqlite_autoindex_events_1 (job=?)", "USE TEMP B-TREE FOR ORDER BY")
 	checkPlan(t, s, "tail", `SELECT e.pos, e.data FROM events e WHERE e.pos > ? ORDER BY e.pos LIMIT ?`, "e USING INTEGER PRIMARY KEY (rowid>?)")

@@ -9,16 +9,16 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// Queue is what the events of one queue add up to.
+// Queue is the state of a queue, derived from its events.
 type Queue struct {
 	Name   string
 	Paused bool
 	Since  time.Time // of the last pause or resume; zero: never
-	Actor  string    // of that
-	Reason string    // of that
+	Actor  string    // of the last pause or resume
+	Reason string    // of the last pause or resume
 }
 
-// EvolveQueue returns what q is after e, in the way of Evolve.
+// EvolveQueue returns q after the event e. It is pure, like Evolve.
 func EvolveQueue(q Queue, e ledger.Event) (Queue, error) {
 	switch b := e.Body.(type) {
 	case *ledger.QueuePaused:
@@ -35,9 +35,11 @@ func EvolveQueue(q Queue, e ledger.Event) (Queue, error) {
 	return q, fmt.Errorf("%w: %T does not concern a queue", ledger.ErrUnknownKind, e.Body)
 }
 
-var putQueue = ledger.NewUpsert("queues", "queue", ledger.ColumnTypes{"reason": ledger.TextColumn}, "queue", "paused", "since", "actor", "reason")
+var putQueue = ledger.NewUpsert("queues", "queue", ledger.ColumnTypes{"reason": ledger.TextColumn},
+	"queue", "paused", "since", "actor", "reason")
 
-// PutQueue makes the row of q's queue equal q. It invalidates the cache of claims: a pause concerns many lanes.
+// PutQueue makes the row of q's queue equal q. It invalidates the cache of claims: a pause concerns many
+// lanes.
 func PutQueue(ctx context.Context, tx *ledger.Tx, q Queue) error {
 	tx.Cache().Invalidate()
 	name, err := tx.Name(ctx, q.Name)
@@ -58,8 +60,8 @@ func PutQueue(ctx context.Context, tx *ledger.Tx, q Queue) error {
 const queueColumns = `SELECT n.name, q.paused, q.since, a.name, coalesce(q.reason, '')
 FROM queues q JOIN names n ON n.n = q.queue JOIN names a ON a.n = q.actor`
 
-// GetQueue returns the queue with this name. One that was never paused has no row and is the zero Queue with its
-// name.
+// GetQueue returns the queue with this name. One that was never paused has no row and is the zero Queue with
+// its name.
 func GetQueue(ctx context.Context, tx *ledger.Tx, name string) (Queue, error) {
 	found, err := queues(ctx, tx, queueColumns+` WHERE q.queue = (SELECT n FROM names WHERE name = ?)`, name)
 	if err != nil || len(found) == 0 {
@@ -68,8 +70,8 @@ func GetQueue(ctx context.Context, tx *ledger.Tx, name string) (Queue, error) {
 	return found[0], nil
 }
 
-// Queues returns every queue that was ever paused, by name.
-func Queues(ctx context.Context, tx *ledger.Tx) ([]Queue, error) {
+// allQueues returns every queue that was ever paused, by name.
+func allQueues(ctx context.Context, tx *ledger.Tx) ([]Queue, error) {
 	return queues(ctx, tx, queueColumns+` ORDER BY n.name`)
 }
 

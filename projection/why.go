@@ -8,22 +8,23 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// Why is what can be known about why a job stands where it stands.
+// Why holds what explains the state of a job.
 type Why struct {
 	Job    Job
-	Cause  ledger.Event  // what brought it into its state
-	Moved  *ledger.Event // the last rescheduled since; nil: none
+	Cause  ledger.Event  // the event that led to its state
+	Moved  *ledger.Event // the last rescheduled since then; nil: none
 	Queue  Queue
 	Ahead  int64    // jobs of its lane that come first, ready or not
 	Higher int64    // ready jobs of its queue with a higher priority
-	Live   []Worker // the processes that are there now
+	Live   []Worker // the live worker processes
 }
 
-// causes are the kinds that bring a job into a state: all of a job's own but rescheduled and the heartbeats.
-var causes = []ledger.Kind{ledger.KindEnqueued, ledger.KindClaimed, ledger.KindSucceeded, ledger.KindFailed, ledger.KindReleased,
-	ledger.KindReclaimed, ledger.KindCancelled, ledger.KindRetried}
+// causes are the kinds that bring a job into a state: those of transitions, without rescheduled and
+// heartbeat.
+var causes = []ledger.Kind{ledger.KindEnqueued, ledger.KindClaimed, ledger.KindSucceeded, ledger.KindFailed,
+	ledger.KindReleased, ledger.KindReclaimed, ledger.KindCancelled, ledger.KindRetried}
 
-// Explain finds out why j, as its row says now, stands where it does.
+// Explain returns why j, as its row says now, is in its state.
 func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, err error) {
 	w.Job = j
 	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: causes, Limit: 1, Last: true}) {
@@ -45,11 +46,13 @@ func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, e
 	if w.Queue, err = GetQueue(ctx, tx, j.Queue); err != nil {
 		return w, err
 	}
-	if err := table.ScanOne(ctx, tx, aheadInLane, []any{&w.Ahead}, laneOf(j), ledger.Micros(j.RunAt), string(j.ID)); err != nil {
+	err = table.ScanOne(ctx, tx, aheadInLane, []any{&w.Ahead}, laneOf(j), ledger.Micros(j.RunAt), string(j.ID))
+	if err != nil {
 		return w, err
 	}
 	from, _ := laneBounds(j.Queue)
-	if err := table.ScanOne(ctx, tx, readyBetween, []any{&w.Higher}, from, from+rank(j.Priority), ledger.Micros(now)); err != nil {
+	err = table.ScanOne(ctx, tx, readyBetween, []any{&w.Higher}, from, from+rank(j.Priority), ledger.Micros(now))
+	if err != nil {
 		return w, err
 	}
 	workers, err := Workers(ctx, tx, now, false)
@@ -61,7 +64,7 @@ func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, e
 	return w, err
 }
 
-// Both read the index on what is ready.
+// Both read the index ready.
 const (
 	aheadInLane  = `SELECT count(*) FROM jobs WHERE lane = ? AND (run_at, id) < (?, ?)`
 	readyBetween = `SELECT count(*) FROM jobs WHERE lane >= ? AND lane < ? AND run_at <= ?`

@@ -12,65 +12,68 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// PresentEvery is how often a worker process says that it is there, whether it has work or not.
+// PresentEvery is how often a worker process records its presence, whether it has work or not.
 const PresentEvery = 15 * time.Second
 
-// PresenceKept is how long a process that never said goodbye is remembered outside of the ledger.
+// PresenceKept is how long the presence of a process is kept that never recorded its end.
 const PresenceKept = 30 * 24 * time.Hour
 
 var putPresence = ledger.NewUpsert("presence", "boot", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot", "seen_at")
 
-// PutPresence notes that the process w was there at now.
+// PutPresence records that the process w was running at now.
 func PutPresence(tx *ledger.Tx, w ledger.Worker, now time.Time) error {
 	return tx.Put(putPresence, w.Boot, ledger.Micros(now))
 }
 
-// EndPresence forgets the process w, and those that have not been seen for very long.
+// EndPresence removes the presence of w, and that of processes not seen for PresenceKept.
 func EndPresence(tx *ledger.Tx, w ledger.Worker, now time.Time) error {
-	_, err := tx.Exec(`DELETE FROM presence WHERE boot = ? OR seen_at < ?`, w.Boot, ledger.Micros(now.Add(-PresenceKept)))
+	oldest := ledger.Micros(now.Add(-PresenceKept))
+	_, err := tx.Exec(`DELETE FROM presence WHERE boot = ? OR seen_at < ?`, w.Boot, oldest)
 	return err
 }
 
-// WorkerState says whether a worker process is alive, as far as anybody can know.
+// WorkerState says whether a worker process is alive, as far as the ledger shows.
 type WorkerState string
 
 // The states of a worker process.
 const (
-	Working WorkerState = "working" // it holds jobs
-	Idle    WorkerState = "idle"    // it is there and holds none
-	Silent  WorkerState = "silent"  // it did not say goodbye and has not been seen for three beats
+	Working WorkerState = "working" // holds jobs
+	Idle    WorkerState = "idle"    // present, and holds none
+	Silent  WorkerState = "silent"  // did not announce its end and has missed three presence records
 	Stopped WorkerState = "stopped"
 )
 
-// Worker is one worker process, or one claimer that never said that it started.
+// Worker is a worker process, or a client that claims without having announced itself.
 type Worker struct {
 	ledger.Worker
 	State        WorkerState
-	Queues       []string  // of a process that said so; likewise:
+	Queues       []string  // as announced; likewise:
 	Capabilities []string  //
 	StartedAt    time.Time // when it started, or first claimed one of Jobs
-	StoppedAt    time.Time // zero: it did not say so
+	StoppedAt    time.Time // zero: it announced no end
 	SeenAt       time.Time // the last sign of life
-	Jobs         []Job     // what it holds, the longest first
+	Jobs         []Job     // that it holds, the oldest claim first
 
-	announced bool // it said that it started
-	present   bool // it says now and then that it is there
-	past      bool // as of a moment of the past: who was seen between events is not history
-	lives     int  // how often it has started and not stopped
+	announced bool // it announced a start
+	present   bool // it records its presence
+	past      bool // as of the past, of which presence is not recorded
+	lives     int  // starts without a stop
 }
 
 const presentNow = `SELECT w.n, p.seen_at FROM workers w JOIN presence p ON p.boot = w.boot`
 
 var heldNow = `SELECT ` + table.List + ` FROM jobs j WHERE j.lease_expires_at > 0 ORDER BY j.claimed_at, j.n`
 
-// lives finds the events without a job, which are few, by the index on (job, seq).
-const lives = `SELECT e.worker, e.kind, e.at, e.data FROM events e WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) ORDER BY e.pos`
+// lives reads the events without a job, which are few, by the index on (job, seq).
+const lives = `SELECT e.worker, e.kind, e.at, e.data FROM events e
+WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) ORDER BY e.pos`
 
 // livesUntil is lives up to a pos.
-const livesUntil = `SELECT e.worker, e.kind, e.at, e.data FROM events e WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) AND e.pos <= ? ORDER BY e.pos`
+const livesUntil = `SELECT e.worker, e.kind, e.at, e.data FROM events e
+WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) AND e.pos <= ? ORDER BY e.pos`
 
-// Workers returns the worker processes that are there at now or hold jobs, by name; with all, every one that ever
-// said that it started. A silent one that holds nothing is among the first for a day.
+// Workers returns, by name, the worker processes that are present at now or hold jobs; with all, every one
+// that ever announced a start. A silent one that holds nothing is listed for a day.
 func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Worker, error) {
 	found := make(map[int64]*Worker)
 	if err := findPresent(ctx, tx, found); err != nil {
@@ -89,8 +92,9 @@ func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Wor
 	return judged(found, now, all), nil
 }
 
-// WorkersAsOf returns the worker processes that had started and not stopped at m or held jobs then, by name; with
-// all, every one that had ever started. It knows what the events say: a process that had died without a job is idle.
+// WorkersAsOf returns, by name, the worker processes that had started and not stopped at m or held jobs then;
+// with all, every one that had ever started. It knows only the events: a process that had died without a job
+// is idle.
 func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m Moment, all bool) ([]Worker, error) {
 	then, err := ListAsOf(ctx, tx, Filter{States: []ledger.State{ledger.ClaimedState, ledger.Running}}, m)
 	if err != nil {
@@ -100,7 +104,9 @@ func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m Moment, all bool) ([]Work
 	for i := range then {
 		held[i] = then[i].Job
 	}
-	slices.SortFunc(held, func(a, b Job) int { return cmp.Or(a.ClaimedAt.Compare(b.ClaimedAt), cmp.Compare(a.N, b.N)) })
+	slices.SortFunc(held, func(a, b Job) int {
+		return cmp.Or(a.ClaimedAt.Compare(b.ClaimedAt), cmp.Compare(a.N, b.N))
+	})
 	found := make(map[int64]*Worker)
 	if err := addHeld(ctx, tx, found, held); err != nil {
 		return nil, err
@@ -179,8 +185,8 @@ func workerIn(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, n int
 	return found[n], nil
 }
 
-// addLives adds what the events that query finds say about starts and stops; with all, also of those that have not
-// been found.
+// addLives adds what the events that query finds say about starts and stops; with all, also of those that
+// have not been found.
 func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, all bool, query string, args ...any) error {
 	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {
@@ -235,8 +241,8 @@ func (w *Worker) serves(data *string) error {
 	return nil
 }
 
-// judge says what to make of the worker at now. The heartbeat of a job counts as its owner's sign of life only where
-// there is no better one: within a worker's command, a script beats for itself.
+// judge says what to make of the worker at now. The heartbeat of a job counts as its owner's sign of life
+// only where there is no better one: within a worker's command, a script beats for itself.
 func (w *Worker) judge(now time.Time) {
 	held := false
 	for _, j := range w.Jobs {

@@ -29,9 +29,9 @@ type taken struct {
 }
 
 // wander does n random things, and now and then takes a copy.
-func (s *tale) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []taken) {
-	s.t.Helper()
-	ctx := s.t.Context()
+func (s *scenario) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []taken) {
+	s.T.Helper()
+	ctx := s.T.Context()
 	queues := []string{"mail", "web", "reports"}
 	var claims []projection.Job
 	claimed := func() (projection.Job, bool) {
@@ -43,7 +43,7 @@ func (s *tale) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []t
 	try := func(actor string, j projection.Job, c commands.Command) { // what is refused or in conflict is part of it
 		_, err := s.Apply(ctx, actor, j.ID, c)
 		if err != nil && ledgerFailed(err) {
-			s.t.Fatal(err)
+			s.T.Fatal(err)
 		}
 	}
 	for i := range n {
@@ -54,7 +54,7 @@ func (s *tale) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []t
 		case what < 5:
 			e := commands.Enqueue{Queue: queues[random.IntN(3)], Payload: []byte(fmt.Sprint("p", i)), Priority: random.IntN(3), MaxAttempts: 1 + random.IntN(3)}
 			if random.IntN(3) == 0 {
-				e.RunAt, e.Key = s.now.Add(time.Duration(random.IntN(200))*time.Second), fmt.Sprint("k", i)
+				e.RunAt, e.Key = s.Now.Add(time.Duration(random.IntN(200))*time.Second), fmt.Sprint("k", i)
 			}
 			if random.IntN(3) == 0 {
 				e.Tags, e.Requires = map[string]string{"customer": fmt.Sprint(random.IntN(3))}, []string{"gpu"}
@@ -64,7 +64,7 @@ func (s *tale) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []t
 			w := s.worker(fmt.Sprint("w", random.IntN(3)))
 			found, err := s.Claim(ctx, commands.ClaimRequest{Queues: queues, Worker: w, Capabilities: []string{"gpu"}, Lease: time.Minute, Limit: 1 + random.IntN(2)})
 			if err != nil {
-				s.t.Fatal(err)
+				s.T.Fatal(err)
 			}
 			claims = append(claims, found...)
 		case what < 16:
@@ -84,7 +84,7 @@ func (s *tale) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []t
 			}[random.IntN(6)])
 		case what < 18 && len(jobs) > 0:
 			j := projection.Job{ID: jobs[random.IntN(len(jobs))]}
-			later := s.now.Add(time.Duration(random.IntN(300)) * time.Second)
+			later := s.Now.Add(time.Duration(random.IntN(300)) * time.Second)
 			try("cli:ada@build7", j, []commands.Command{commands.Cancel{Reason: "c"}, commands.Retry{Reason: "r"}, commands.Retry{},
 				commands.Reschedule{RunAt: &later, Reason: "l"}}[random.IntN(4)])
 		case what == 18:
@@ -93,26 +93,26 @@ func (s *tale) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []t
 				set = s.Resume
 			}
 			if _, err := set(ctx, "cli:ada@build7", queues[random.IntN(3)], fmt.Sprint("because ", i)); err != nil {
-				s.t.Fatal(err)
+				s.T.Fatal(err)
 			}
 		default:
 			none := time.Duration(0)
 			sweeper := commands.Sweeper{Service: s.Service, Actor: "sweeper:build7", Grace: &none}
 			if _, err := sweeper.Sweep(ctx); err != nil {
-				s.t.Fatal(err)
+				s.T.Fatal(err)
 			}
 		}
 		if i%(n/8) == n/16 {
-			c := taken{path: filepath.Join(s.t.TempDir(), "copy.db"), tied: random.IntN(2) == 0}
+			c := taken{path: filepath.Join(s.T.TempDir(), "copy.db"), tied: random.IntN(2) == 0}
 			s.copyTo(c.path)
-			check(s.t, s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+			check(s.T, s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
 				last, err := state.LastEvent(ctx, tx, 0)
 				c.pos, c.at = last.Pos, last.At
 				return err
 			}))
 			if !c.tied {
 				s.wait(time.Duration(random.IntN(5)) * time.Second)
-				c.at = s.now
+				c.at = s.Now
 				s.wait(time.Microsecond)
 			}
 			copies = append(copies, c)
@@ -122,19 +122,19 @@ func (s *tale) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []t
 }
 
 // copyTo makes a file of the ledger as it is now.
-func (s *tale) copyTo(path string) {
-	s.t.Helper()
+func (s *scenario) copyTo(path string) {
+	s.T.Helper()
 	ctx := context.Background()
 	if !ledger.IsServerAddress(s.Store.DSN()) {
 		_, err := s.Store.Vacuum(ctx, path)
-		check(s.t, err)
+		check(s.T, err)
 		return
 	}
 	store, err := ledger.Open(ctx, path)
-	check(s.t, err)
+	check(s.T, err)
 	defer store.Close()
 	_, err = (&commands.Service{Store: store}).Replay(ctx, "cli:test", "", s.Store.Lines(ctx, ledger.Filter{}, true), nil)
-	check(s.t, err)
+	check(s.T, err)
 }
 
 func ledgerFailed(err error) bool {
@@ -149,7 +149,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// runAt is tale.run on the ledger at path when the clock stood at now.
+// runAt is scenario.run on the ledger at path when the clock stood at now.
 func runAt(path string, now time.Time, typed ...string) (code int, stdout string) {
 	var out, messages bytes.Buffer
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, Now: func() time.Time { return now }}}
@@ -184,7 +184,7 @@ func TestAsOfIsWhatACopyOfThenSays(t *testing.T) {
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			s := newTale(t)
+			s := newScenario(t)
 			random := rand.New(rand.NewPCG(seed, 7))
 			jobs, copies := s.wander(random, steps)
 			s.wait(time.Hour)
@@ -196,7 +196,7 @@ func TestAsOfIsWhatACopyOfThenSays(t *testing.T) {
 				same := func(added []string, typed ...string) {
 					t.Helper()
 					wantCode, want := runAt(c.path, c.at, append(typed, "--json")...)
-					gotCode, got := runAt(s.Store.DSN(), s.now, append(typed, "--json", "--as-of", moment)...)
+					gotCode, got := runAt(s.Store.DSN(), s.Now, append(typed, "--json", "--as-of", moment)...)
 					if wantCode == cli.ExitNoJob { // the ledger knows that there will be one
 						wantCode = cli.ExitNothing
 					}

@@ -23,11 +23,11 @@ type told struct {
 	last   map[int64]int64 // by the pos of a claim, that of the last refused write under it
 }
 
-func toldBy(t testing.TB, s *tale) told {
+func toldBy(t testing.TB, s *scenario) told {
 	t.Helper()
 	h := told{last: make(map[int64]int64)}
 	var claims projection.Claims
-	queues := projection.QueuesOf{Look: func(n int64) (string, error) { return h.events[n-1].Body.(*ledger.Enqueued).Queue, nil }}
+	queues := projection.QueuesOf{Find: func(n int64) (string, error) { return h.events[n-1].Body.(*ledger.Enqueued).Queue, nil }}
 	check(t, s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
 		for e, err := range tx.Events(t.Context(), ledger.Filter{}) {
 			if err != nil {
@@ -74,7 +74,7 @@ func TestAttemptsAreTheClaimsThatTheEventsTell(t *testing.T) {
 		seeds, steps, questions = 1, 100, 40
 	}
 	for seed := range seeds {
-		s := newTale(t)
+		s := newScenario(t)
 		random := rand.New(rand.NewPCG(seed, 11))
 		jobs, _ := s.wander(random, steps)
 		h := toldBy(t, s)
@@ -148,7 +148,7 @@ func shownOrNone(s *string) string {
 }
 
 // owners asks who held a job, at times between and exactly on its events.
-func owners(t *testing.T, s *tale, h told, jobs []ledger.JobID, random *rand.Rand) {
+func owners(t *testing.T, s *scenario, h told, jobs []ledger.JobID, random *rand.Rand) {
 	t.Helper()
 	for range 100 {
 		id := jobs[random.IntN(len(jobs))]

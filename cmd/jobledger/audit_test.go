@@ -14,7 +14,7 @@ func TestWhatAuditorsRead(t *testing.T) {
 	const golden = "../../testdata/golden/audit.txt"
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
-	s := newTale(t)
+	s := newScenario(t)
 	j := string(s.lost().ID)
 	s.rest()
 	s.wait(5 * time.Minute)
@@ -35,7 +35,7 @@ func TestWhatAuditorsRead(t *testing.T) {
 	show(0, "diff", "--from", "pos:5", "--to", "pos:11", "--json")
 	show(0, "why", j)
 	queued := s.enqueue(commands.Enqueue{Queue: "mail", Requires: []string{"tpu"}, Payload: []byte("x")}).ID
-	soon := s.enqueue(commands.Enqueue{Queue: "mail", RunAt: s.now.Add(time.Hour)}).ID
+	soon := s.enqueue(commands.Enqueue{Queue: "mail", RunAt: s.Now.Add(time.Hour)}).ID
 	check(t, s.WorkerStarted(t.Context(), s.worker("w4"), []string{"mail"}, []string{"gpu"}))
 	show(0, "why", string(queued))
 	show(80, "why", string(soon))

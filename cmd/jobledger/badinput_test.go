@@ -86,7 +86,7 @@ const evil = "a\x1b[2J\x1b]0;x\x07\u202e\u2066\u200b\ufeff\u2028\U000e0041\u009b
 // terminal is text in lines.
 func TestNothingOfAJobTakesOverTheTerminal(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
-	s := newTale(t)
+	s := newScenario(t)
 	who := ledger.Worker{Name: evil, Boot: "01KDY9FY88BT0000000000EVIL", Host: evil, PID: 1}
 	if err := s.WorkerStarted(t.Context(), who, []string{"mail"}, []string{"gpu"}); err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestNothingOfAJobTakesOverTheTerminal(t *testing.T) {
 }
 
 // checkVerified ends a test: the table equals the fold of the ledger.
-func checkVerified(t *testing.T, s *tale) {
+func checkVerified(t *testing.T, s *scenario) {
 	t.Helper()
 	err := s.Store.Read(context.Background(), func(tx *ledger.Tx) error {
 		v, err := audit.Verify(context.Background(), tx, nil)
@@ -193,7 +193,7 @@ func FuzzReading(f *testing.F) {
 	}
 	readers := []string{"list", "show", "history", "why", "events", "attempts", "owner", "status", "workers", "diff", "export", "verify"}
 	f.Setenv("NO_COLOR", "1")
-	s := newTale(f)
+	s := newScenario(f)
 	s.lost()
 	s.rest()
 	before := toldBy(f, s)
@@ -202,7 +202,7 @@ func FuzzReading(f *testing.F) {
 		if !slices.Contains(readers, typed[0]) || strings.Contains(text, "-f") || strings.Contains(text, "\x00") { // events -f goes on for ever
 			return
 		}
-		s.t = t
+		s.T = t
 		code, stdout, stderr := s.run(max(0, width%300), typed...)
 		if !slices.ContainsFunc(cli.ExitMeanings, func(m cli.ExitMeaning) bool { return m.Code == code }) || code == cli.ExitUnexpected {
 			t.Fatalf("%q: exit code %d: %s", typed, code, stderr)

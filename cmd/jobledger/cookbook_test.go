@@ -89,7 +89,8 @@ var morning = time.Date(2026, 3, 15, 8, 0, 0, 0, time.UTC)
 func asked(t *testing.T, words ...string) string {
 	t.Helper()
 	var out, messages bytes.Buffer
-	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, Now: func() time.Time { return morning }}}
+	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages,
+		Now: func() time.Time { return morning }}}
 	if code := p.run(context.Background(), words); code != 0 {
 		t.Fatalf("exit %d: %s", code, messages.String())
 	}
@@ -104,7 +105,8 @@ func inPostgres(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	statements := make(map[string]string)
-	for _, part := range strings.Split(strings.TrimSpace(string(text)), "\n\n")[2:] { // skip the title and the path
+	// skip the title and the path
+	for _, part := range strings.Split(strings.TrimSpace(string(text)), "\n\n")[2:] {
 		ask, statement, _ := strings.Cut(part, "\n")
 		statements[strings.TrimPrefix(ask, "-- ")] = statement
 	}
@@ -234,11 +236,12 @@ func TestDocsViewsColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newTale(t)
+	s := newScenario(t)
 	for _, view := range []string{"history", "attempts", "current"} {
 		columns, _ := rowsOf(t, s.Store.DSN(), `SELECT * FROM `+view)
 		_, row, _ := strings.Cut(string(page), "\n| `"+view+"` | ")
-		if _, row, _ = strings.Cut(row, "| `"); !strings.HasPrefix(row, strings.Join(columns, ", ")+"`") || len(columns) < 5 {
+		if _, row, _ = strings.Cut(row, "| `"); !strings.HasPrefix(row, strings.Join(columns, ", ")+"`") ||
+			len(columns) < 5 {
 			t.Errorf("%s: want %s", view, strings.Join(columns, ", "))
 		}
 	}
@@ -246,13 +249,13 @@ func TestDocsViewsColumns(t *testing.T) {
 
 // The clock of the bad night was right; here is one that was set back.
 func TestCookbookFindsClockSetBack(t *testing.T) {
-	s := newTale(t)
+	s := newScenario(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	s.claim("w1", "mail")
 	s.wait(-40 * time.Second)
-	s.now = s.now.Add(time.Second)
-	s.enqueue(commands.Enqueue{Queue: "web", RunAt: s.now.Add(-time.Hour)})
+	s.Now = s.Now.Add(time.Second)
+	s.enqueue(commands.Enqueue{Queue: "web", RunAt: s.Now.Add(-time.Hour)})
 	s.claim("w1", "web")
 	for _, r := range cookbook(t) {
 		if strings.HasPrefix(r.ask, "Was a clock wrong?") {

@@ -26,7 +26,8 @@ func execVerb(p *program) cli.Verb {
 			"given back), 4 or 5 when it is somebody else's now or cancelled, 126 or 127 when the command cannot be run and the job was " +
 			"given back. INT, TERM or HUP ends the command and gives the job back; then exec ends by that signal.",
 		Args: "[JOB]", MaxArgs: 1,
-		Rest: "CMD ARGS…",
+		Rest:    "CMD ARGS…",
+		Renamed: map[string]string{"map": "exit-code"},
 		Flags: append(ownerFlags(
 			cli.DurationFlag("lease", "hold for `D` without a heartbeat; by default as long as the last time", "", commands.MinLease, commands.MaxLease, false),
 		), commandFlags()...),

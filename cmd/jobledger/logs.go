@@ -106,9 +106,9 @@ func (o output) nothing() error {
 	err := cli.Exitf(cli.ExitNothing, "there is no %s of attempt %d of job %s", o.stream(), o.attempt, o.job.ID)
 	if o.server {
 		err = cli.Exitf(cli.ExitNothing, "on this host, %s, there is no %s of attempt %d of job %s: no %s", cli.Hostname("which has no name"), o.stream(), o.attempt, o.job.ID, o.path)
-		return cli.WithHint(err, "look on the host where it ran, as the worker's user: 'jobledger attempts --job %s' says which; or it wrote nothing, or ran with --capture none", o.job.ID)
+		return cli.WithHint(err, "look on the host where it ran, as the worker's user: 'jobledger attempts --job %s' says which; or it wrote nothing, or ran with --no-capture", o.job.ID)
 	}
-	return cli.WithHint(err, "it wrote nothing, or was no command of 'jobledger work' with this ledger, or ran with --capture none; "+
+	return cli.WithHint(err, "it wrote nothing, or was no command of 'jobledger work' with this ledger, or ran with --no-capture; "+
 		"'jobledger history %s' knows more", o.job.ID)
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 func TestLogsAreEscapedOnATerminalOnly(t *testing.T) {
-	s := newTale(t)
+	s := newScenario(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	j := s.claim("w1", "mail")
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -80,7 +80,7 @@ func TestFollowingPutsPiecesTogether(t *testing.T) {
 }
 
 func TestFollowingEndsWithTheAttempt(t *testing.T) {
-	s := newTale(t)
+	s := newScenario(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	j := s.claim("w1", "mail")
 	go func() {

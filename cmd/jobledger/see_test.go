@@ -20,7 +20,7 @@ func TestWhatPeopleRead(t *testing.T) {
 	const golden = "../../testdata/golden/see.txt"
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
-	s := newTale(t)
+	s := newScenario(t)
 	j := string(s.lost().ID)
 	s.rest()
 	s.wait(5 * time.Minute) // w3 is gone by then
@@ -50,7 +50,7 @@ func TestWhatPeopleRead(t *testing.T) {
 }
 
 func TestEventsSelectByTimeAndPlace(t *testing.T) {
-	s := newTale(t)
+	s := newScenario(t)
 	j := string(s.lost().ID)
 	tests := []struct {
 		flags string
@@ -96,7 +96,7 @@ func TestEventsSelectByTimeAndPlace(t *testing.T) {
 }
 
 func TestLongListingsGoOnOverPages(t *testing.T) {
-	s := newTale(t)
+	s := newScenario(t)
 	const n = eventPage + 3
 	jobs := make([]commands.Enqueue, n)
 	for i := range jobs {
@@ -130,7 +130,7 @@ func TestLongListingsGoOnOverPages(t *testing.T) {
 }
 
 func TestHistoryTellsManyHeartbeatsInThreeLines(t *testing.T) {
-	s := newTale(t)
+	s := newScenario(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	j := s.claim("w1", "mail")
 	for i := range 50 {
@@ -149,7 +149,7 @@ func TestHistoryTellsManyHeartbeatsInThreeLines(t *testing.T) {
 }
 
 // transcript returns what runs a command and writes down what a reader of that width sees of it; 0 is a pipe.
-func (s *tale) transcript(out *strings.Builder) func(width int, typed ...string) {
+func (s *scenario) transcript(out *strings.Builder) func(width int, typed ...string) {
 	return func(width int, typed ...string) {
 		code, stdout, stderr := s.run(width, typed...)
 		where := "piped"

@@ -108,7 +108,7 @@ func same(t *testing.T, cell, want any) bool {
 }
 
 func TestViewHistoryIsTheEvents(t *testing.T) {
-	s := newTale(t)
+	s := newScenario(t)
 	s.lost()
 	s.rest()
 	columns, rows := rowsOf(t, s.Store.DSN(), `SELECT * FROM history`)
@@ -157,7 +157,7 @@ func TestViewHistoryIsTheEvents(t *testing.T) {
 	}
 	for _, k := range ledger.Kinds() {
 		if !kinds[k] && k != ledger.KindErased && k != ledger.KindRestored && k != ledger.KindImported {
-			t.Errorf("the tale has no %s", k)
+			t.Errorf("the scenario has no %s", k)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func empty(v any) bool {
 }
 
 func TestViewCurrentIsTheJobs(t *testing.T) {
-	s := newTale(t)
+	s := newScenario(t)
 	s.lost()
 	s.rest()
 	columns, rows := rowsOf(t, s.Store.DSN(), `SELECT * FROM current`)
@@ -214,7 +214,7 @@ func TestViewCurrentIsTheJobs(t *testing.T) {
 }
 
 func TestViewAttemptsHasARowForEachClaim(t *testing.T) {
-	s := newTale(t)
+	s := newScenario(t)
 	j := s.lost()
 	columns, rows := rowsOf(t, s.Store.DSN(), `SELECT * FROM attempts WHERE job = ? ORDER BY attempt`, string(j.ID))
 	want := "job attempt queue worker boot host pid claimed_at last_heartbeat ended_at outcome exit_code signal"

@@ -27,15 +27,16 @@ func workVerb(p *program) cli.Verb {
 		Name: "work", Group: cli.GroupWork, Usage: "run a command for each job of a queue",
 		About: "The command gets the payload on its standard input and the job's id, token and attempt in the environment " +
 			"(JOBLEDGER_JOB, JOBLEDGER_TOKEN, …). Exit code 0 is success; what it printed is the result. 75 and 111 mean later, " +
-			"100 means never again, everything else is a failure that is retried. --map changes that: 'succeed'; 'fail', to be " +
+			"100 means never again, everything else is a failure that is retried. --exit-code changes that: 'succeed'; 'fail', to be " +
 			"tried again; 'fail-no-retry'; or 'release', to run later with backoff.\n" +
 			"What it writes goes to the worker's own stdout and stderr and is kept for 'jobledger logs', of a flood the beginning " +
-			"and the end. With --capture none nothing of it is kept: no files, no result, no stderr in error_detail, no digests, " +
+			"and the end. With --no-capture nothing of it is kept: no files, no result, no stderr in error_detail, no digests, " +
 			"only how many bytes there were.\n" +
 			"The command inherits this environment; with --env only what is named so, and " + strings.Join(worker.BaseEnv(), ", ") + ".\n" +
-			"The first INT, TERM or HUP stops claiming and lets running commands finish; the second, or --finish-within, ends them " +
+			"The first INT, TERM or HUP stops claiming and lets running commands finish; the second, or --grace-period, ends them " +
 			"and gives their jobs back, which is no failure.",
-		Rest: "CMD ARGS…",
+		Rest:    "CMD ARGS…",
+		Renamed: map[string]string{"map": "exit-code", "finish-within": "grace-period"},
 		Flags: append([]cli.Flag{
 			cli.ListFlag("queue", "claim from `QUEUE`; may be repeated", "q"),
 			cli.WholeFlag("jobs", "run `N` commands at a time", 1, 1, 1000, "", "j"),
@@ -44,7 +45,7 @@ func workVerb(p *program) cli.Verb {
 			cli.WholeFlag("max-jobs", "end after `N` jobs", 0, 1, 1_000_000_000, "no end"),
 			cli.DurationFlag("lease", "a claim holds for `D` without a heartbeat; heartbeats come every third of it", "1m", commands.MinLease, commands.MaxLease, false),
 			cli.DurationFlag("max-runtime", "no command runs longer than `D`", "", time.Millisecond, commands.MaxRunTime, false),
-			cli.DurationFlag("finish-within", "when told to stop, give back what is not done after `D`", "", time.Millisecond, 24*time.Hour, false),
+			cli.DurationFlag("grace-period", "when told to stop, give back what is not done after `D`", "", time.Millisecond, 24*time.Hour, false),
 			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},
 			&cli.StringFlag{Name: "version", Usage: "take jobs of version `V`, and those without one"},
 			cli.ListFlag("capability", "take jobs that require `LABEL` too; may be repeated"),
@@ -53,7 +54,7 @@ func workVerb(p *program) cli.Verb {
 			{"jobledger work -q mail -- ./send.sh", "one job at a time, until interrupted"},
 			{"jobledger work -q mail -q sms -j 8 --lease 5m -- ./send.sh --fast", "eight at a time, from two queues"},
 			{"jobledger work -q mail --drain -- ./send.sh", "what is ready now, then end (for cron)"},
-			{"jobledger work -q mail --map 3=release --map 4=fail-no-retry -- ./send.sh", "exit code 3 means later, 4 means never again"},
+			{"jobledger work -q mail --exit-code 3=release --exit-code 4=fail-no-retry -- ./send.sh", "exit code 3 means later, 4 means never again"},
 			{"jobledger work -q mail --env SMTP_URL -- ./send.sh", "the command sees SMTP_URL, but no other secret that stands in this environment"},
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitBusy, cli.ExitCannotRun, cli.ExitNotFound},
@@ -78,9 +79,10 @@ func workVerb(p *program) cli.Verb {
 func commandFlags() []cli.Flag {
 	return []cli.Flag{
 		cli.DurationFlag("kill-after", "KILL comes `D` after TERM", "10s", time.Millisecond, time.Hour, false),
-		cli.ListFlag("map", "give an exit code another meaning, `CODE=OUTCOME`; may be repeated"),
-		cli.ListFlag("env", "of this environment the command gets `NAME`, PATH, HOME and the like, and no more; may be repeated"),
-		&cli.StringFlag{Name: "capture", Usage: "keep `WHAT` of the output: all or none", Value: captureAll},
+		cli.ListFlag("exit-code", "give an exit code another meaning, `CODE=OUTCOME`; may be repeated"),
+		cli.ListFlag("env", "pass only `NAME` of this environment to the command, and PATH, HOME and the like; may be repeated"),
+		&cli.BoolFlag{Name: "no-capture", Usage: "keep nothing of the output but its size", DisableDefaultText: true},
+		&cli.StringFlag{Name: "capture", Value: captureAll, Hidden: true}, // the former --no-capture: all or none
 		&cli.StringFlag{Name: "result", Usage: "`WHAT` is the job's result: stdout or none", Value: resultStdout},
 		cli.WholeFlag("log-limit", "keep `N` bytes of each stream of an attempt", 1<<20, 1<<10, 1<<30, ""),
 	}
@@ -91,13 +93,13 @@ func (p *program) commandOf(c *cli.Context) (*worker.Command, error) {
 	if err := checkOutputFlags(c); err != nil {
 		return nil, err
 	}
-	exits, err := exitMap(c.StringSlice("map"))
+	exits, err := exitMap(c.StringSlice("exit-code"))
 	if err != nil {
 		return nil, err
 	}
 	command := &worker.Command{Path: p.Rest[0], Args: p.Rest[1:], DB: cli.AbsoluteDSN(p.DB), Supervisor: worker.SelfSupervisor(),
 		Map: exits, Stdout: os.Stdout, Stderr: os.Stderr, ResultLimit: resultLimit,
-		NoResult: c.String("result") == resultNone, Private: c.String("capture") == captureNone, LogLimit: int64(c.Int("log-limit"))}
+		NoResult: c.String("result") == resultNone, Private: noCapture(c), LogLimit: int64(c.Int("log-limit"))}
 	command.KillAfter, _ = cli.DurationValue(c, "kill-after")
 	command.EnvOnly, err = p.envNames(c.StringSlice("env"))
 	return command, err
@@ -131,13 +133,17 @@ func checkOutputFlags(c *cli.Context) error {
 		return cli.Usagef("--capture: %q is neither %s nor %s", capture, captureAll, captureNone)
 	case result != resultStdout && result != resultNone:
 		return cli.Usagef("--result: %q is neither %s nor %s", result, resultStdout, resultNone)
-	case capture == captureNone && c.IsSet("result") && result == resultStdout:
-		return cli.Usagef("--capture none and --result stdout exclude each other")
+	case noCapture(c) && c.IsSet("result") && result == resultStdout:
+		return cli.Usagef("--no-capture and --result stdout exclude each other")
 	}
 	return nil
 }
 
-// exitMap reads what --map says.
+func noCapture(c *cli.Context) bool {
+	return c.Bool("no-capture") || c.String("capture") == captureNone
+}
+
+// exitMap reads --exit-code.
 func exitMap(pairs []string) (map[int]worker.Outcome, error) {
 	exits := make(map[int]worker.Outcome)
 	for _, pair := range pairs {
@@ -148,11 +154,11 @@ func exitMap(pairs []string) (map[int]worker.Outcome, error) {
 			for _, o := range worker.Outcomes() {
 				words = append(words, string(o))
 			}
-			return nil, cli.WithHint(cli.Usagef("--map: %q is not CODE=OUTCOME", pair),
+			return nil, cli.WithHint(cli.Usagef("--exit-code: %q is not CODE=OUTCOME", pair),
 				"a code is a number from 0 to 255, an outcome one of %s", strings.Join(words, ", "))
 		}
 		if _, twice := exits[int(code)]; twice {
-			return nil, cli.Usagef("--map: exit code %d stands there twice", code)
+			return nil, cli.Usagef("--exit-code: %d is given twice", code)
 		}
 		exits[int(code)] = worker.Outcome(outcome)
 	}
@@ -185,7 +191,7 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	w.MaxRuntime, _ = cli.DurationValue(c, "max-runtime")
 
 	ctx, cancel := context.WithCancel(c.Context)
-	within, _ := cli.DurationValue(c, "finish-within")
+	within, _ := cli.DurationValue(c, "grace-period")
 	defer p.stopOnSignals(w, cancel, within, notify)()
 	var reaper sync.WaitGroup
 	if os.Getpid() == 1 { // of a container

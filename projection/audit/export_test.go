@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"testing"
+	"time"
 
 	"jobledger/ledger"
 )
@@ -33,3 +34,13 @@ func LimitLoading(t testing.TB, n int) {
 	maxLoading = n
 	t.Cleanup(func() { maxLoading = before })
 }
+
+// The rules of time, as the verifier knows them.
+const (
+	MinLease   = minLease
+	MaxLease   = maxLease
+	MaxSnoozes = maxSnoozes
+)
+
+// Backoff returns the bounds of the wait after the nth failure.
+func Backoff(n int) (least, most time.Duration) { return backoff(n) }

@@ -226,7 +226,8 @@ func (w *scribe) try(m mutation, whole bool) (where outcome, codes []string) {
 	return where, codes
 }
 
-// judgesEvents reports whether a check judges the events by themselves, so that a rebuild cannot hide what it found.
+// judgesEvents reports whether a check judges the events by themselves, so that a rebuild cannot hide what it
+// found.
 func judgesEvents(code string) bool {
 	return !slices.Contains([]string{audit.FindDiffers, audit.FindMissing, audit.FindExtra, audit.FindQueue}, code)
 }
@@ -260,8 +261,8 @@ func (w *scribe) rebuild() bool {
 	return true
 }
 
-// compact is a history of each kind of event and each of its fields, in as many situations as a few events can show: v1,
-// and what has come since.
+// compact is a history of each kind of event and each of its fields, in as many situations as a few events
+// can show: v1, and what has come since.
 func compact(t testing.TB) []ledger.Event {
 	t.Helper()
 	events := historytest.Read(t, "v1.jsonl")
@@ -306,10 +307,10 @@ func compact(t testing.TB) []ledger.Event {
 	return events
 }
 
-// TestEveryMutationIsFound does to a history, one at a time, what somebody with a SQLite shell could do to it, and looks
-// whether Verify finds it: with the tables as they were, and, where the tables alone gave it away, with the tables derived
-// anew from the mutated events. What cannot be found is listed in unfindable, with the reason; what is listed there and
-// can be found is a mistake too.
+// TestEveryMutationIsFound does to a history, one at a time, what somebody with a SQLite shell could do to
+// it, and looks whether Verify finds it: with the tables as they were, and, where the tables alone gave it
+// away, with the tables derived anew from the mutated events. What cannot be found is listed in unfindable,
+// with the reason; what is listed there and can be found is a mistake too.
 func TestEveryMutationIsFound(t *testing.T) {
 	events := compact(t)
 	listed := listUnfindable(t, events)

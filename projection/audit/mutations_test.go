@@ -14,8 +14,9 @@ import (
 	"jobledger/ledger"
 )
 
-// mutations lists what can be done to a history, one thing at a time: each column and each field of each event with
-// values of every sort, and each event removed, doubled, exchanged with others, or cut off with all behind it.
+// mutations lists what can be done to a history, one thing at a time: each column and each field of each
+// event with values of every sort, and each event removed, doubled, exchanged with others, or cut off with
+// all behind it.
 func mutations(t testing.TB, events []ledger.Event, s story) (all []mutation) {
 	t.Helper()
 	for i := range events {

@@ -241,8 +241,8 @@ func TestVerifyFindsGuardsThatAreGone(t *testing.T) {
 	}
 }
 
-// TestVerifyNamesEachDamagedColumn alters each column of the row of a job that runs, of one that has ended, and of one
-// that waits.
+// TestVerifyNamesEachDamagedColumn alters each column of the row of a job that runs, of one that has ended,
+// and of one that waits.
 func TestVerifyNamesEachDamagedColumn(t *testing.T) {
 	file := recorded(t)
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -316,8 +316,8 @@ func dump(t testing.TB, s *ledger.Store) (lines []string) {
 	return lines
 }
 
-// damager returns a function that runs a statement as somebody with the database's shell would. What the tables' own
-// types and constraints do not let through is passed over.
+// damager returns a function that runs a statement as somebody with the database's shell would. What the
+// tables' own types and constraints do not let through is passed over.
 func damager(t *testing.T, s *ledger.Store) func(statement string) error {
 	t.Helper()
 	if ledger.IsServerAddress(s.DSN()) {

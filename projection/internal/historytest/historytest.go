@@ -27,8 +27,9 @@ func Dir(t testing.TB) string {
 	return ""
 }
 
-// Read reads a file of events in their public form. What that form leaves out is filled in as an import does: the
-// job's number is the pos of its enqueued event, and of a claim's worker only claimed says more than the name.
+// Read reads a file of events in their public form. What that form leaves out is filled in as an import does:
+// the job's number is the pos of its enqueued event, and of a claim's worker only claimed says more than the
+// name.
 func Read(t testing.TB, name string) (events []ledger.Event) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Dir(t), name))

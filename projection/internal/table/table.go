@@ -1,5 +1,5 @@
-// Package table is the layout of the table jobs, as projection writes it and audit compares it, and one way to
-// read a single row. It knows columns and values, not what they mean.
+// Package table is the layout of the table jobs, as projection writes it and audit compares it, and one way
+// to read a single row. It knows columns and values, not what they mean.
 package table
 
 import (

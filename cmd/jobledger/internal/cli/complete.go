@@ -55,6 +55,9 @@ func (p *Program) candidates(verbs []Verb, words []string) (found [][2]string) {
 	case strings.HasPrefix(last, "-"):
 		for _, f := range slices.Concat(v.Flags, globals) {
 			d, ok := f.(urfave.DocGenerationFlag)
+			if visible, is := f.(urfave.VisibleFlag); is && !visible.IsVisible() {
+				continue
+			}
 			if ok {
 				found = append(found, [2]string{"--" + f.Names()[0], strings.ReplaceAll(d.GetUsage(), "`", "")})
 			}

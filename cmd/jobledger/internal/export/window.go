@@ -33,7 +33,7 @@ func EachEvent(
 	if until == 0 { // in a filter 0 means no end
 		return nil
 	}
-	queues := projection.QueuesOf{Look: func(n int64) (queue string, err error) {
+	queues := projection.QueuesOf{Find: func(n int64) (queue string, err error) {
 		err = store.Read(ctx, func(tx *ledger.Tx) error {
 			queue, err = projection.QueueAt(ctx, tx, n)
 			return err

@@ -4,76 +4,65 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
-	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
 
-// tale is a ledger in which everything has happened that can, with a clock that the test moves and ids that count.
-type tale struct {
-	*commands.Service
-	t   testing.TB
-	now time.Time
-	ids int
-}
+// scenario is a ledger on which everything has happened that can, with ids and salts that are the same in every run.
+type scenario struct{ *commandstest.Scenario }
 
-func newTale(t testing.TB) *tale {
+func newScenario(t testing.TB) *scenario {
 	t.Helper()
-	s := &tale{t: t, now: ledgertest.Epoch}
-	store := ledgertest.Open(t)
-	store.Now = func() time.Time { return s.now }
-	s.Service = &commands.Service{Store: store, NewID: func() string {
-		s.ids++
-		return fmt.Sprintf("01KDY9FY88TH%014d", s.ids)
-	}}
+	s := &scenario{commandstest.New(t)}
+	s.Numbered()
 	return s
 }
 
-func (s *tale) wait(d time.Duration) { s.now = s.now.Add(d) }
+func (s *scenario) wait(d time.Duration) { s.Now = s.Now.Add(d) }
 
-func (s *tale) enqueue(e commands.Enqueue) projection.Job {
-	s.t.Helper()
-	jobs, err := s.Enqueue(s.t.Context(), "cli:ada@build7", e)
+func (s *scenario) enqueue(e commands.Enqueue) projection.Job {
+	s.T.Helper()
+	jobs, err := s.Enqueue(s.T.Context(), "cli:ada@build7", e)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return jobs[0].Job
 }
 
-func (s *tale) worker(name string) ledger.Worker {
+func (s *scenario) worker(name string) ledger.Worker {
 	return ledger.Worker{Name: name, Boot: "01KDY9FY88BT0000000000" + strings.ToUpper((name + "0000")[:4]), Host: "build7", PID: 4242, Version: "v2"}
 }
 
-func (s *tale) claim(name, queue string) projection.Job {
-	s.t.Helper()
-	jobs, err := s.Claim(s.t.Context(), commands.ClaimRequest{Queues: []string{queue}, Worker: s.worker(name), Version: "v2", Capabilities: []string{"gpu"}, Lease: time.Minute})
+func (s *scenario) claim(name, queue string) projection.Job {
+	s.T.Helper()
+	jobs, err := s.Claim(s.T.Context(), commands.ClaimRequest{Queues: []string{queue}, Worker: s.worker(name), Version: "v2", Capabilities: []string{"gpu"}, Lease: time.Minute})
 	if err != nil || len(jobs) != 1 {
-		s.t.Fatalf("claim: %d jobs, %v", len(jobs), err)
+		s.T.Fatalf("claim: %d jobs, %v", len(jobs), err)
 	}
 	return jobs[0]
 }
 
-// do is Service.Do; a refusal is part of the tale.
-func (s *tale) do(actor string, j projection.Job, c commands.Command) projection.Job {
-	s.t.Helper()
-	after, err := s.Apply(s.t.Context(), actor, j.ID, c)
+// do is Service.Apply; a refusal is part of the scenario.
+func (s *scenario) do(actor string, j projection.Job, c commands.Command) projection.Job {
+	s.T.Helper()
+	after, err := s.Apply(s.T.Context(), actor, j.ID, c)
 	if err != nil && !strings.Contains(err.Error(), "refused") {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return after
 }
 
 // lost is a job that was claimed, lost, claimed again, and written to by its first owner.
-func (s *tale) lost() projection.Job {
+func (s *scenario) lost() projection.Job {
 	s.enqueue(commands.Enqueue{Queue: "mail", Key: "inv-1", Priority: 5, Tags: map[string]string{"customer": "17"},
-		Version: "v2", Requires: []string{"gpu"}, MaxRuntime: time.Hour, Payload: []byte("hello\x1b[2J"), RunAt: s.now.Add(time.Second)})
+		Version: "v2", Requires: []string{"gpu"}, MaxRuntime: time.Hour, Payload: []byte("hello\x1b[2J"), RunAt: s.Now.Add(time.Second)})
 	s.wait(1500 * time.Millisecond)
 	first := s.claim("w1", "mail")
 	s.wait(20 * time.Second)
@@ -82,8 +71,8 @@ func (s *tale) lost() projection.Job {
 	s.wait(2 * time.Minute)
 	none := time.Duration(0)
 	sweeper := commands.Sweeper{Service: s.Service, Actor: "sweeper:build7", Grace: &none}
-	if _, err := sweeper.Sweep(s.t.Context()); err != nil {
-		s.t.Fatal(err)
+	if _, err := sweeper.Sweep(s.T.Context()); err != nil {
+		s.T.Fatal(err)
 	}
 	s.wait(5 * time.Second)
 	second := s.claim("w2", "mail")
@@ -100,26 +89,26 @@ func (s *tale) lost() projection.Job {
 }
 
 // rest is everything else.
-func (s *tale) rest() {
-	s.t.Helper()
+func (s *scenario) rest() {
+	s.T.Helper()
 	ctx := context.Background()
 	check := func(err error) {
-		s.t.Helper()
+		s.T.Helper()
 		if err != nil {
-			s.t.Fatal(err)
+			s.T.Fatal(err)
 		}
 	}
 	check(s.WorkerStarted(ctx, s.worker("w3"), []string{"web"}, []string{"gpu"}))
 	bytes := s.enqueue(commands.Enqueue{Queue: "web", Payload: []byte{0xff, 0}})
-	s.do("cli:ada@build7", bytes, commands.Reschedule{RunAt: &s.now, Priority: new(int), Reason: "first"})
-	later := s.now.Add(48 * time.Hour)
+	s.do("cli:ada@build7", bytes, commands.Reschedule{RunAt: &s.Now, Priority: new(int), Reason: "first"})
+	later := s.Now.Add(48 * time.Hour)
 	s.do("cli:ada@build7", bytes, commands.Reschedule{RunAt: &later, Reason: "weekend"})
 	s.do("cli:ada@build7", bytes, commands.Cancel{Reason: "not needed"})
 	s.do("cli:ada@build7", bytes, commands.Retry{Reason: "needed after all"})
 	s.wait(time.Second)
 	killed := s.claim("w3", "web")
 	s.do("worker:w3", killed, commands.Fail{Token: killed.Token, Code: "signal", Signal: "KILL", NoRetry: true})
-	s.enqueue(commands.Enqueue{Queue: "web", RunAt: s.now.Add(time.Hour)})
+	s.enqueue(commands.Enqueue{Queue: "web", RunAt: s.Now.Add(time.Hour)})
 	s.enqueue(commands.Enqueue{Queue: "web"})
 	s.claim("w3", "web")
 	_, err := s.Pause(ctx, "cli:ada@build7", "reports", "upstream is down")
@@ -135,11 +124,11 @@ func (s *tale) rest() {
 }
 
 // run is a command on this ledger, at its time, as it comes out of a pipe; width is a terminal's instead.
-func (s *tale) run(width int, typed ...string) (code int, stdout, stderr string) {
-	s.t.Helper()
+func (s *scenario) run(width int, typed ...string) (code int, stdout, stderr string) {
+	s.T.Helper()
 	var out, messages bytes.Buffer
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, StdoutTerminal: width > 0, Width: width,
-		Now: func() time.Time { return s.now.In(time.FixedZone("", 2*3600)) }}}
+		Now: func() time.Time { return s.Now.In(time.FixedZone("", 2*3600)) }}}
 	code = p.run(context.Background(), append(typed, "--db", s.Store.DSN()))
 	return code, out.String(), messages.String()
 }

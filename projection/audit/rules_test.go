@@ -1,0 +1,30 @@
+package audit_test
+
+import (
+	"testing"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection/audit"
+)
+
+// TestRulesOfTimeEqualThoseOfCommands: the verifier states the rules a second time, so that a change of a
+// command is noticed. Both must be changed together, and a new rule must still accept old events.
+func TestRulesOfTimeEqualThoseOfCommands(t *testing.T) {
+	if audit.MinLease != commands.MinLease || audit.MaxLease != commands.MaxLease {
+		t.Errorf("leases from %s to %s, want %s to %s", audit.MinLease, audit.MaxLease, commands.MinLease, commands.MaxLease)
+	}
+	if audit.MaxSnoozes != commands.MaxSnoozes {
+		t.Errorf("%d snoozes, want %d", audit.MaxSnoozes, commands.MaxSnoozes)
+	}
+	for failures := 1; failures < 40; failures++ {
+		least, most := audit.Backoff(failures)
+		for _, job := range []ledger.JobID{"a", "b", "c", "d", "e", "f"} {
+			for attempt := failures; attempt < failures+20; attempt++ {
+				if wait := commands.Backoff(job, attempt, failures); wait < least || wait > most {
+					t.Fatalf("after failure %d the wait is %s, want from %s to %s", failures, wait, least, most)
+				}
+			}
+		}
+	}
+}

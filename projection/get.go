@@ -1,0 +1,168 @@
+package projection
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/projection/internal/table"
+)
+
+// queryJob runs a query for at most one job.
+func queryJob(ctx context.Context, tx *ledger.Tx, query string, args ...any) (j Job, ok bool, err error) {
+	rows, err := tx.QueryState(ctx, query, args...)
+	if err != nil {
+		return j, false, err
+	}
+	defer rows.Close()
+	if ok = rows.Next(); ok {
+		err = scanJob(ctx, tx, rows, &wholeRow, &j)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	return j, ok, err
+}
+
+// queryJobs runs a query for jobs. One that begins with selectQueued also reads their Salt and Payload.
+func queryJobs(ctx context.Context, tx *ledger.Tx, query string, args ...any) (jobs []Job, err error) {
+	rows, err := tx.QueryState(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return scanJobs(ctx, tx, rows, strings.HasPrefix(query, selectQueued), 0)
+}
+
+// scanJobs reads jobs and closes the rows; withBody says that the query is one of selectQueued. about is how
+// many jobs to expect; 0: unknown.
+func scanJobs(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, withBody bool, about int) (
+	jobs []Job, err error) {
+	defer rows.Close()
+	if about > 0 {
+		jobs = make([]Job, 0, about)
+	}
+	for rows.Next() {
+		jobs = append(jobs, Job{})
+		j := &jobs[len(jobs)-1]
+		if withBody {
+			err = scanJob(ctx, tx, rows, &queuedRow, j, &j.Salt, &j.Payload)
+			if j.Payload == nil && j.Salt != nil {
+				j.Payload = []byte{} // an empty payload is not an erased one
+			}
+		} else {
+			err = scanJob(ctx, tx, rows, &wholeRow, j)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return jobs, rows.Err()
+}
+
+// selectQueued begins a query for queued jobs with their payloads, which is what a claim returns.
+var selectQueued = `SELECT ` + queuedRow.list + `, b.salt, b.body FROM jobs j
+LEFT JOIN bodies b ON b.pos = j.n`
+
+var byID = `SELECT ` + table.List + ` FROM jobs j WHERE j.id = ?`
+
+// Get returns the job with this id; ok is false if there is none.
+func Get(ctx context.Context, tx *ledger.Tx, id ledger.JobID) (j Job, ok bool, err error) {
+	return queryJob(ctx, tx, byID, string(id))
+}
+
+var byKey = `SELECT ` + table.List + ` FROM jobs j WHERE j.queue = ? AND j.key = ?`
+
+// GetByKey returns the job with this key in this queue; ok is false if there is none.
+func GetByKey(ctx context.Context, tx *ledger.Tx, queue, key string) (j Job, ok bool, err error) {
+	n, err := tx.Name(ctx, queue)
+	if err != nil || n == 0 {
+		return j, false, err
+	}
+	return queryJob(ctx, tx, byKey, n, key)
+}
+
+var byPrefix = `SELECT ` + table.List + ` FROM jobs j WHERE j.id >= ?1 AND j.id < ?1 || '~' ORDER BY j.id LIMIT ?2`
+
+// Find returns up to limit jobs whose id begins with prefix: people shorten ids.
+func Find(ctx context.Context, tx *ledger.Tx, prefix string, limit int) ([]Job, error) {
+	return queryJobs(ctx, tx, byPrefix, prefix, limit)
+}
+
+// held searches the live leases, which are few compared with the ended jobs. "> 0" instead of "IS NOT NULL"
+// because only a range makes SQLite search the index.
+var held = `SELECT ` + table.List + ` FROM jobs j
+WHERE j.lease_expires_at > 0 AND j.worker = ? ORDER BY j.lease_expires_at`
+
+// Held returns the jobs that a worker process owns, ordered by the ends of their leases.
+func Held(ctx context.Context, tx *ledger.Tx, w ledger.Worker) ([]Job, error) {
+	n, err := tx.Worker(ctx, w)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	return queryJobs(ctx, tx, held, n)
+}
+
+// Lease is a live claim as a sweeper reads it.
+type Lease struct {
+	N           int64
+	ID          ledger.JobID
+	Token       string
+	HeartbeatAt time.Time
+	Until       time.Time
+}
+
+const expired = `SELECT j.n, j.id, coalesce(j.lease_token, ''), coalesce(j.heartbeat_at, 0),
+    j.lease_expires_at
+FROM jobs j WHERE j.lease_expires_at <= ? ORDER BY j.lease_expires_at LIMIT ?`
+
+// Expired returns up to limit leases that ended at now or before, in the order of their ends. It only finds
+// candidates, and reads no column that may be damaged: one bad row must not keep a sweeper from the others.
+func Expired(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) (leases []Lease, err error) {
+	rows, err := tx.QueryState(ctx, expired, ledger.Micros(now), limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var l Lease
+		var heartbeat, until int64
+		if err := rows.Scan(&l.N, &l.ID, &l.Token, &heartbeat, &until); err != nil {
+			return nil, err
+		}
+		l.HeartbeatAt, l.Until = ledger.FromMicros(heartbeat), ledger.FromMicros(until)
+		leases = append(leases, l)
+	}
+	return leases, rows.Err()
+}
+
+const resultOf = `SELECT b.body FROM events e JOIN bodies b ON b.pos = e.pos WHERE e.job = ? AND e.seq = ?`
+
+// LoadBodies reads the payload and the result of j.
+func LoadBodies(ctx context.Context, tx *ledger.Tx, j *Job) error {
+	if j.Erased {
+		return nil
+	}
+	salt, payload, _, err := tx.Body(ctx, j.N)
+	if err != nil {
+		return err
+	}
+	j.Salt, j.Payload = salt, payload
+	if j.State != ledger.SucceededState {
+		return nil
+	}
+	rows, err := tx.Query(ctx, resultOf, j.N, j.Seq)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if rows.Next() {
+		if err = rows.Scan(&j.Result); j.Result == nil {
+			j.Result = []byte{} // an empty result is not a missing one
+		}
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	return err
+}
