@@ -16,7 +16,8 @@ import (
 	"jobledger/projection"
 )
 
-// told is a history as a walk along all of its events tells it: every claim, in the order in which they began.
+// told is a history as a walk along all of its events tells it: every claim, in the order in which they
+// began.
 type told struct {
 	events []ledger.Event
 	claims []*projection.Claim

@@ -39,7 +39,8 @@ func TestLogsAreEscapedOnATerminalOnly(t *testing.T) {
 	}
 }
 
-// A character that comes in two pieces is shown as one; a file whose middle is cut out meanwhile goes on at its end.
+// A character that comes in two pieces is shown as one; a file whose middle is cut out meanwhile goes on at
+// its end.
 func TestFollowingPutsPiecesTogether(t *testing.T) {
 	p, out := printing(80, false)
 	p.StdoutTerminal = true
