@@ -223,7 +223,7 @@ const maxClaims = 100_000
 
 func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error) {
 	var e Event
-	r := readRecord(engine.ValuesRow(rows.Values()))
+	r := readRecord(rows.Values())
 	err := tx.event(ctx, &r, &e)
 	if err != nil {
 		return e, &EventError{r.pos, err}
