@@ -81,27 +81,6 @@ func ReadAhead(n int64, cleanup func(func())) {
 	cleanup(func() { scanAhead = before })
 }
 
-// RawScanCount counts the events that are read past the driver.
-func RawScanCount(path string) (n int, err error) {
-	i, err := sqlite.Inspect(context.Background(), path)
-	if err != nil {
-		return 0, err
-	}
-	defer i.Close()
-	rows, err := i.Engine.RawScan(allEvents, 0, 1<<62)
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Close()
-	for {
-		ok, err := rows.Next()
-		if !ok || err != nil {
-			return n, err
-		}
-		n++
-	}
-}
-
 // SetFrozenWriter sets for how long stores that are opened from now on may hold the lock without a word.
 func SetFrozenWriter(d time.Duration, cleanup func(func())) {
 	before := postgres.FrozenWriter
@@ -133,8 +112,8 @@ func SetServerPollInterval(d time.Duration, cleanup func(func())) {
 // NotifyInterval is the pause between two notifications of one process.
 const NotifyInterval = postgres.NotifyInterval
 
-// SetUpLate is what Open does with the ledger at path; meanwhile is called when SQLite has opened the file and has not
-// yet asked for a lock on it.
+// SetUpLate is what Open does with the ledger at path; meanwhile is called when SQLite has opened the file
+// and has not yet asked for a lock on it.
 func SetUpLate(ctx context.Context, path string, meanwhile func()) error {
 	return sqlite.SetUpLate(ctx, path, meanwhile)
 }

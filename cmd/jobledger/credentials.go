@@ -11,17 +11,19 @@ import (
 	"jobledger/projection"
 )
 
-// ownerFlags are what the owner of a claim shows, and more. For these verbs alone the environment says which claim
-// is meant, as it does within a worker's command.
+// ownerFlags are what the owner of a claim shows, and more. For these verbs alone the environment says which
+// claim is meant, as it does within a worker's command.
 func ownerFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringFlag{Name: "token", Usage: "the lease `TOKEN` of the claim", Required: true, EnvVars: []string{"JOBLEDGER_TOKEN"}},
-		&cli.StringFlag{Name: "worker", Usage: "the `NAME` that claimed the job; if it is another, nothing is done", EnvVars: []string{"JOBLEDGER_WORKER"}},
+		&cli.StringFlag{Name: "token", Usage: "the lease `TOKEN` of the claim", Required: true,
+			EnvVars: []string{"JOBLEDGER_TOKEN"}},
+		&cli.StringFlag{Name: "worker", Usage: "the `NAME` that claimed the job; if it is another, nothing is done",
+			EnvVars: []string{"JOBLEDGER_WORKER"}},
 	}, more...)
 }
 
-const aboutOwner = "JOB is the job's id or the beginning of it; without JOB, the environment variable JOBLEDGER_JOB says which. " +
-	"Within a command of 'jobledger work', job, token and worker are all set."
+const aboutOwner = "JOB is the job's id or the beginning of it; without JOB, the environment variable " +
+	"JOBLEDGER_JOB says which. Within a command of 'jobledger work', job, token and worker are all set."
 
 // aboutEnding holds for all but heartbeat.
 const aboutEnding = aboutOwner + " Sent twice it is done once, and the second time gets the same answer."
@@ -29,7 +31,8 @@ const aboutEnding = aboutOwner + " Sent twice it is done once, and the second ti
 var ownerExits = []int{cli.ExitLeaseLost, cli.ExitCancelled, cli.ExitConflict, cli.ExitNoJob, cli.ExitBusy}
 
 // asOwner asks for what ask makes of the job and its credentials, on behalf of the claim's owner.
-func (p *program) asOwner(c *cli.Context, ask func(j projection.Job, token, owner string) commands.Command) error {
+func (p *program) asOwner(c *cli.Context,
+	ask func(j projection.Job, token, owner string) commands.Command) error {
 	name, token, owner, err := claimOf(c)
 	if err != nil {
 		return err
@@ -93,7 +96,8 @@ func (p *program) standing(j projection.Job) string {
 		now := p.Now()
 		text += ", to run now"
 		if j.RunAt.After(now) {
-			text = fmt.Sprintf("job %s in %s is queued, to run at %s (%s)", j.ID, j.Queue, render.Time(j.RunAt.In(now.Location())), render.Age(j.RunAt, now))
+			text = fmt.Sprintf("job %s in %s is queued, to run at %s (%s)", j.ID, j.Queue,
+				render.Time(j.RunAt.In(now.Location())), render.Age(j.RunAt, now))
 		}
 	case j.State.Held():
 		text += fmt.Sprintf(" by %s until %s", j.Worker.Name, render.Time(j.LeaseUntil.In(p.Now().Location())))

@@ -34,7 +34,8 @@ func manVerb(p *program) cli.Verb {
 			if err != nil {
 				return err
 			}
-			rows := append([][2]string{{"jobledger help TOPIC", "shows one of these pages."}}, cli.TopicRows(topics)...)
+			rows := append([][2]string{{"jobledger help TOPIC", "shows one of these pages."}},
+				cli.TopicRows(topics)...)
 			page = strings.TrimRight(page, "\n") + "\n" +
 				cli.RoffSection("EXIT STATUS", cli.ExitRows(codes)) +
 				cli.RoffSection("ENVIRONMENT", cli.EnvironmentRows(c.App.Flags, p.verbs())) +

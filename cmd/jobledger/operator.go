@@ -13,10 +13,11 @@ func reasonFlag() cli.Flag {
 
 var operatorExits = []int{cli.ExitConflict, cli.ExitNoJob, cli.ExitBusy}
 
-// operate asks for command on each job that the arguments name. Each is tried, whatever became of those before, and
-// every failure is said; the first one gives the exit code. tell makes the message about one that it was done to,
-// with the job as it was and as it is.
-func (p *program) operate(c *cli.Context, command commands.Command, tell func(before, after projection.Job) string) error {
+// operate asks for command on each job that the arguments name. Each is tried, whatever became of those
+// before, and every failure is said; the first one gives the exit code. tell makes the message about one that
+// it was done to, with the job as it was and as it is.
+func (p *program) operate(c *cli.Context, command commands.Command, tell func(before,
+	after projection.Job) string) error {
 	service, err := p.Open(c.Context)
 	if err != nil {
 		return err

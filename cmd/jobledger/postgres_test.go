@@ -82,7 +82,7 @@ func (s site) fails(words ...string) (code int, said string) {
 }
 
 // Each worker's host has a process of its own; one is killed with all its jobs in hand, and they are done all the same.
-func TestAWorkerOnPostgresIsKilled(t *testing.T) {
+func TestPostgresWorkerKilled(t *testing.T) {
 	t.Parallel()
 	s := newServerSite(t, ledgertest.Postgres(t))
 	s.run("init")
@@ -103,7 +103,7 @@ func TestAWorkerOnPostgresIsKilled(t *testing.T) {
 }
 
 // A worker whose server is stopped, or crashes, goes on by itself when that is back. No job is lost, none ends twice.
-func TestAWorkerGoesOnAfterItsServer(t *testing.T) {
+func TestPostgresWorkerSurvivesServerRestart(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
 	s := newServerSite(t, server.URL())
@@ -154,7 +154,7 @@ func (s site) wantAllSucceeded(n int, w *running) {
 
 // What is wrong with a server or with one's rights is one clear line, the code says whether to try again, and nobody
 // gets to see the password.
-func TestWrongPlacesOnPostgres(t *testing.T) {
+func TestPostgresWrongPlaces(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
 	s := newServerSite(t, server.URL())

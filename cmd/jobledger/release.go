@@ -16,7 +16,8 @@ func releaseVerb(p *program) cli.Verb {
 			cli.DurationFlag("delay", "not to be claimed for `D`", "", 0, commands.MaxRunTime, true),
 		),
 		Examples: []cli.Example{
-			{"jobledger release 01JB2Q… --token 01JB2R… --reason 'shutting down'", "the next claim may have it at once"},
+			{"jobledger release 01JB2Q… --token 01JB2R… --reason 'shutting down'",
+				"the next claim may have it at once"},
 			{"jobledger release 01JB2Q… --token 01JB2R… --delay 5m", "it will be ready in five minutes"},
 		},
 		Exits: ownerExits,

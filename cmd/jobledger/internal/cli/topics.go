@@ -37,7 +37,8 @@ func (p *Program) Topics() ([]Topic, error) {
 		}
 		first, _, _ := strings.Cut(string(text), "\n")
 		_, summary, _ := strings.Cut(first, ": ")
-		all = append(all, Topic{Name: strings.TrimSuffix(path.Base(file), ".md"), Summary: summary, Text: string(text)})
+		all = append(all, Topic{Name: strings.TrimSuffix(path.Base(file), ".md"), Summary: summary,
+			Text: string(text)})
 	}
 	return all, nil
 }
@@ -50,8 +51,8 @@ func TopicRows(topics []Topic) (rows [][2]string) {
 	return rows
 }
 
-// HelpTopic prints the page named, or for "topics" a line for each page. A name that is neither a command nor a
-// topic is an error with the nearest of both.
+// HelpTopic prints the page named, or for "topics" a line for each page. A name that is neither a command nor
+// a topic is an error with the nearest of both.
 func (p *Program) HelpTopic(name string, verbs []Verb) error {
 	topics, err := p.Topics()
 	if err != nil {
@@ -76,7 +77,8 @@ func (p *Program) HelpTopic(name string, verbs []Verb) error {
 	if near := nearest(name, names); near != "" {
 		return WithHint(err, "did you mean '%s help %s'?", ProgramName, near)
 	}
-	return WithHint(err, "'%s help' lists the commands, '%s help %s' the topics", ProgramName, ProgramName, topicsWord)
+	return WithHint(err, "'%s help' lists the commands, '%s help %s' the topics", ProgramName, ProgramName,
+		topicsWord)
 }
 
 // listTopics prints one line per topic.
