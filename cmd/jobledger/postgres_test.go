@@ -224,7 +224,6 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// What doctor says of a server.
 func TestDoctorOnPostgres(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
@@ -258,9 +257,9 @@ func TestDoctorOnPostgres(t *testing.T) {
 	waiting := s.start(s.command("enqueue", "-q", "mail", "y"))
 	time.Sleep(doctor.WriterIdle + 500*time.Millisecond)
 	code, said = s.fails("doctor", "--db", server.URL()+"&sync=normal")
-	for _, part := range []string{"D25  problem psql (pid ", " of postgres on 127.0.0.1 has held the write lock for ", "and 1 other waits; it says nothing",
+	for _, part := range []string{"D25  problem psql (pid ", " of postgres on 127.0.0.1 has held the write lock for ", "and 1 other waits; it is idle",
 		"> SELECT pg_terminate_backend(", "D18  problem trigger events_no_delete is missing", "D26  problem the server runs with autovacuum = off", "D17  advice --db says sync=normal",
-		"D20  problem 1 lease ran out", "nobody took the job back: no sweeper runs", "D23  problem 1 job in lonely, ready since "} {
+		"D20  problem 1 lease ran out", "and the job was not taken back: no sweeper runs", "D23  problem 1 job in lonely, ready since "} {
 		if !strings.Contains(said, part) {
 			t.Errorf("exit code %d, and it does not say %q:\n%s", code, part, said)
 		}
