@@ -94,7 +94,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\b01[0-9A-Z]{24}\b`), "ID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ ?(\+00:00|\+0000 UTC)`), "TIME"},
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "CLOCK"},
-	{regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s|m)\b`), "DURATION"},
+	{regexp.MustCompile(`\b(\d+m)?\d+(\.\d+)?(µs|ms|s|m)\b`), "DURATION"},
 	{regexp.MustCompile(`cli:[^ ;]+`), "ACTOR"},
 	{regexp.MustCompile(`\(pid \d+ on [^)]+\)`), "(PROCESS)"},
 	{regexp.MustCompile(` +`), " "}, // columns are as wide as their widest text
@@ -255,6 +255,36 @@ func keys(t *testing.T, object json.RawMessage) (names []string) {
 		names = append(names, fmt.Sprint(name))
 	}
 	return names
+}
+
+// TestDocsListEveryPackage finds each package of the module in docs/architecture.md, by its path or its last name.
+func TestDocsListEveryPackage(t *testing.T) {
+	page := readPage(t, "docs/architecture.md")
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		if entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".") && path != "../.." {
+			return filepath.SkipDir
+		}
+		files, err := filepath.Glob(filepath.Join(path, "*.go"))
+		if err != nil || len(files) == 0 {
+			return err
+		}
+		name, err := filepath.Rel("../..", path)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		isShort := strings.Contains(name, "/internal/") && strings.Contains(page, "`"+entry.Name()+"`")
+		if !strings.Contains(page, "`"+name+"`") && !isShort {
+			t.Errorf("docs/architecture.md does not list %s", name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestDocsFlagsExist looks for every flag that the pages give to this program.
