@@ -48,7 +48,7 @@ func TestReadmeSize(t *testing.T) {
 	}
 }
 
-// TestReadmeQuickStart runs what the README shows after "$ ", in an empty folder, and compares what is printed.
+// TestReadmeQuickStart runs what the README shows after "$ ", in an empty folder, and compares the output.
 func TestReadmeQuickStart(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("no sh on this machine")
@@ -147,8 +147,8 @@ func TestDocsLinksResolve(t *testing.T) {
 	}
 }
 
-// TestDocsTopics holds each page to a first line that help can list, to a name that no command has, since help shows
-// commands first, and to a link in the README.
+// TestDocsTopics checks that each page has a first line that help can list, a name that no command has (help
+// shows commands first), and a link in the README.
 func TestDocsTopics(t *testing.T) {
 	p := &program{&cli.Program{Docs: docs}}
 	topics, err := p.Topics()
@@ -275,7 +275,8 @@ func TestDocsFlagsExist(t *testing.T) {
 		}
 	}
 	flag := regexp.MustCompile(`(?:^|[\s\x60[])--([a-z][a-z-]*)`)
-	others := []string{"help", "pwprompt", "owner", "encoding", "template", "schema", "joblog", "retries", "resume"}
+	others := []string{"help", "pwprompt", "owner", "encoding", "template", "schema", // of other programs
+		"joblog", "retries", "resume"}
 	for _, page := range pages(t) {
 		for line := range strings.Lines(readPage(t, page)) {
 			for _, m := range flag.FindAllStringSubmatch(line, -1) {
@@ -310,7 +311,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 	}
 }
 
-// declared returns the tests of all packages, and the exported names of those that the pages refer to: package.Name,
+// declared returns the names of all tests, and of everything that a package declares: package.Name,
 // package.Type.Method and package.Type.Field.
 func declared(t *testing.T) (tests []string, names map[string]bool) {
 	t.Helper()
