@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 const readme = "../../README.md"
@@ -206,7 +206,7 @@ func TestDocsListEveryKindAndField(t *testing.T) {
 		fields[event.Kind] = keys(t, event.Data)
 	}
 	known := make(map[string]bool)
-	for _, kind := range ledger.Kinds() {
+	for _, kind := range event.Kinds() {
 		row := regexp.MustCompile(fmt.Sprintf("(?m)^\\| %d \\| `%s` \\| .* \\| `(.*)` \\|$", int(kind), kind))
 		m := row.FindStringSubmatch(page)
 		if m == nil {
