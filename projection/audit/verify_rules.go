@@ -141,7 +141,9 @@ func (v *verifier) reclaim(j *projection.Job, e *ledger.Event, b *ledger.Reclaim
 			ledger.FormatTime(e.At), ledger.FormatTime(b.LeaseUntil), ledger.FormatTime(b.LastHeartbeat), ledger.FormatTime(j.LeaseUntil), ledger.FormatTime(j.HeartbeatAt))
 	}
 	over := !j.EndBy.IsZero() && !e.At.Before(j.EndBy)
-	if b.Reason == ledger.MaxRuntime && !over || b.Reason == ledger.LeaseExpired && over && !v.raised(e) {
+	// Before the reason told a dead worker from an endless job, max_runtime was said of both.
+	alive := !j.EndBy.IsZero() && !j.HeartbeatAt.Before(j.EndBy)
+	if b.Reason == ledger.MaxRuntime && !over || b.Reason == ledger.LeaseExpired && alive && !v.raised(e) {
 		v.at(e, FindReclaim, "reclaimed for %s, but the claim was to end by %s", b.Reason, ledger.FormatTime(j.EndBy))
 	}
 	v.bounded(j, e, b.RetryAt)
@@ -150,6 +152,9 @@ func (v *verifier) reclaim(j *projection.Job, e *ledger.Event, b *ledger.Reclaim
 			v.at(e, FindTooOften, "failure %d of %d was not to be retried", j.Failures+1, j.MaxAttempts)
 		}
 		return
+	}
+	if j.Failures == 0 && b.Reason == ledger.LeaseExpired && b.RetryAt.Equal(e.At) {
+		return // one lost worker is not the job's failure; older ledgers hold a wait here too
 	}
 	least, most := backoff(j.Failures + 1)
 	if wait := b.RetryAt.Sub(e.At); wait > most || wait < least && !v.raised(e) {
