@@ -23,12 +23,12 @@ func (e *Event) appendJSON(b []byte) []byte {
 	b = appendIntOrNull(append(b, `,"attempt":`...), int64(e.Attempt))
 	b = appendTextOrNull(append(b, `,"from_state":`...), e.From.String())
 	b = appendTextOrNull(append(b, `,"to_state":`...), e.To.String())
-	b = appendPublic(append(b, `,"data":`...), e.Body, e.Worker)
+	b = AppendPublic(append(b, `,"data":`...), e.Body, e.Worker)
 	return append(b, '}')
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. N is not in it, and of Worker only the events that begin a claim or
-// a worker say more than the name.
+// UnmarshalJSON reads what MarshalJSON wrote. N is not in it, and of Worker only the events that begin a
+// claim or a worker say more than the name.
 func (e *Event) UnmarshalJSON(text []byte) error {
 	f := reading(string(text))
 	f.clone = true
@@ -62,7 +62,7 @@ func (r *eventFields) take(f *fields) {
 	r.data, _ = f.member("data", false)
 }
 
-// event returns the event that these fields make, once all that stands beside them has been taken from f too.
+// event returns the event of these fields, after all other fields were taken from f.
 func (r *eventFields) event(f *fields) (Event, error) {
 	in, err := r.in, f.end()
 	if err == nil && in.At.IsZero() {
@@ -81,7 +81,7 @@ func (r *eventFields) event(f *fields) (Event, error) {
 	if err != nil {
 		return in, err
 	}
-	in.Body, err = decode(k, strings.Clone(r.data), nil, &in.Worker)
+	in.Body, err = Decode(k, strings.Clone(r.data), nil, &in.Worker)
 	return in, err
 }
 

@@ -6,27 +6,26 @@ import (
 	"time"
 )
 
-// Shape returns what is wrong with e by itself: what events of its kind cannot do without and is missing, what they
-// cannot have and is there, and values that no command lets through. What e must be beside other events is not its
-// concern. nil: nothing.
-func (e *Event) Shape() error {
+// Validate returns what is wrong with e on its own: a part that events of its kind need and that is missing,
+// a part that they cannot have, or a value that no command accepts. It does not compare e with other events.
+func (e *Event) Validate() error {
 	if err := e.envelope(); err != nil {
 		return err
 	}
 	return e.content()
 }
 
-// envelope judges the parts of e that all kinds share.
+// envelope checks the parts of e that all kinds share.
 func (e *Event) envelope() error {
 	k := e.Kind()
 	moves := k < KindRefused // changes a job's state
-	claim := k.ofJob() && (e.Attempt != 0 || e.Worker != (Worker{}))
+	claim := k.OfJob() && (e.Attempt != 0 || e.Worker != (Worker{}))
 	switch {
 	case e.At.IsZero() || Micros(e.At) < 0 || Micros(e.At) > lastMicros:
 		return fmt.Errorf("%s at an impossible time", k)
 	case e.Actor == "":
 		return fmt.Errorf("%s without an actor", k)
-	case (e.N != 0) != k.ofJob():
+	case (e.N != 0) != k.OfJob():
 		return fmt.Errorf("%s with job number %d", k, e.N)
 	case (e.Seq > 0) != moves || e.Seq < 0:
 		return fmt.Errorf("%s with seq %d", k, e.Seq)
@@ -42,11 +41,11 @@ func (e *Event) envelope() error {
 		return fmt.Errorf("%s of a claim", k)
 	case !claim && k.concernsClaim():
 		return fmt.Errorf("%s of no claim", k)
-	case !k.ofJob() && e.Attempt != 0:
+	case !k.OfJob() && e.Attempt != 0:
 		return fmt.Errorf("%s of attempt %d", k, e.Attempt)
-	case !k.ofJob() && (e.Worker.Name != "" && e.Worker.Boot != "") != k.showsProcess():
+	case !k.OfJob() && (e.Worker.Name != "" && e.Worker.Boot != "") != k.showsProcess():
 		return fmt.Errorf("%s of the worker %q, boot %q", k, e.Worker.Name, e.Worker.Boot)
-	case !k.ofJob() && k.showsProcess() && e.Actor != "worker:"+e.Worker.Name:
+	case !k.OfJob() && k.showsProcess() && e.Actor != "worker:"+e.Worker.Name:
 		return fmt.Errorf("%s of the worker %q by %q", k, e.Worker.Name, e.Actor)
 	}
 	return nil
@@ -64,9 +63,9 @@ func (k Kind) mayConcernClaim() bool {
 	return k.concernsClaim() || k == KindCancelled || k == KindRefused
 }
 
-// content judges e's body.
+// content checks the body of e.
 func (e *Event) content() error {
-	s := shape{kind: e.Kind()}
+	s := validator{kind: e.Kind()}
 	switch b := e.Body.(type) {
 	case *Enqueued:
 		s.label("queue", b.Queue, true)
@@ -142,37 +141,37 @@ func (e *Event) content() error {
 	return s.err
 }
 
-// shape notes the first field that is not as it must be.
-type shape struct {
+// validator keeps the first error of a body.
+type validator struct {
 	kind Kind
 	err  error
 }
 
-func (s *shape) fail(field string, value any) {
+func (s *validator) fail(field string, value any) {
 	if s.err == nil {
 		s.err = fmt.Errorf("%s with %s %.60q", s.kind, field, fmt.Sprint(value))
 	}
 }
 
-func (s *shape) given(field, text string) {
+func (s *validator) given(field, text string) {
 	if text == "" {
 		s.fail(field, text)
 	}
 }
 
-func (s *shape) time(field string, t time.Time) {
+func (s *validator) time(field string, t time.Time) {
 	if t.IsZero() {
 		s.fail(field, "")
 	}
 }
 
-func (s *shape) between(field string, n, least, most int64) {
+func (s *validator) between(field string, n, least, most int64) {
 	if n < least || n > most {
 		s.fail(field, n)
 	}
 }
 
-func (s *shape) oneOf(field, text string, words ...string) {
+func (s *validator) oneOf(field, text string, words ...string) {
 	for _, w := range words {
 		if text == w {
 			return
@@ -182,14 +181,14 @@ func (s *shape) oneOf(field, text string, words ...string) {
 }
 
 // label is what may be part of a lane.
-func (s *shape) label(field, text string, required bool) {
+func (s *validator) label(field, text string, required bool) {
 	if text == "" && required || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		s.fail(field, text)
 	}
 }
 
 // digest is the hex of a SHA-256.
-func (s *shape) digest(field, text string, required bool) {
+func (s *validator) digest(field, text string, required bool) {
 	if text == "" && !required {
 		return
 	}
@@ -198,7 +197,7 @@ func (s *shape) digest(field, text string, required bool) {
 	}
 }
 
-func (s *shape) output(o Output) {
+func (s *validator) output(o Output) {
 	s.between("stdout_bytes", o.StdoutBytes, 0, 1<<53)
 	s.between("stderr_bytes", o.StderrBytes, 0, 1<<53)
 }

@@ -14,9 +14,9 @@ import (
 	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 )
 
-// stages are the packages in the order in which data flows: a package may import those of earlier lines only, not its
-// neighbours on the same line. A package that is not listed belongs to its nearest listed parent folder. To add a
-// package, add a line, or a name to the line of its neighbours.
+// stages are the packages in the order in which data flows. A package may import those of earlier lines only, not
+// its neighbours on the same line. A package that is not listed belongs to its nearest listed parent folder. To
+// add a package, add a line, or a name to the line of its neighbours.
 var stages = [][]string{
 	{"schema", "ledger/failpoint", "commands/worker/child"}, // these import nothing of this module
 	{"ledger/internal/engine"},
@@ -30,8 +30,8 @@ var stages = [][]string{
 	{"commands/worker", "commands/commandstest"},
 	{"cmd/jobledger/internal/render"},
 	{"cmd/jobledger/internal/cli", "cmd/jobledger/internal/state"},
-	{"cmd/jobledger/internal/bench", "cmd/jobledger/internal/demo", "cmd/jobledger/internal/export",
-		"cmd/jobledger/internal/files"},
+	{"cmd/jobledger/internal/bench", "cmd/jobledger/internal/demo", "cmd/jobledger/internal/doctor",
+		"cmd/jobledger/internal/export", "cmd/jobledger/internal/files"},
 	{"cmd/jobledger/internal/incident"},
 	{"cmd/jobledger"},
 }

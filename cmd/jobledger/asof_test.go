@@ -177,7 +177,7 @@ func without(t testing.TB, stdout string, keys ...string) (lines []map[string]an
 }
 
 // A copy that was really taken at a moment answers as the ledger does with --as-of that moment.
-func TestAsOfIsWhatACopyOfThenSays(t *testing.T) {
+func TestAsOfEqualsEarlierCopy(t *testing.T) {
 	seeds, steps := uint64(3), 240
 	if testing.Short() {
 		seeds, steps = 1, 60

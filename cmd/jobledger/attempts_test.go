@@ -16,7 +16,8 @@ import (
 	"jobledger/projection"
 )
 
-// told is a history as a walk along all of its events tells it: every claim, in the order in which they began.
+// told is a history as a walk along all of its events tells it: every claim, in the order in which they
+// began.
 type told struct {
 	events []ledger.Event
 	claims []*projection.Claim
@@ -68,7 +69,7 @@ func (h told) live(c *projection.Claim, from, to int64) bool {
 	return c.Pos <= to && (c.End == nil || c.End.Pos >= from)
 }
 
-func TestAttemptsAreTheClaimsThatTheEventsTell(t *testing.T) {
+func TestAttemptsMatchClaimEvents(t *testing.T) {
 	seeds, steps, questions := uint64(3), 400, 100
 	if testing.Short() {
 		seeds, steps, questions = 1, 100, 40

@@ -60,20 +60,7 @@ func backupVerb(p *program) cli.Verb {
 				}{path, copied.Bytes, copied.Events})
 			}
 			events := render.Count(copied.Events, "event")
-			return p.PrintLine(fmt.Sprintf("%s: %s, %s", path, events, byteSize(copied.Bytes)))
+			return p.PrintLine(fmt.Sprintf("%s: %s, %s", path, events, render.ByteSize(copied.Bytes)))
 		},
 	}
-}
-
-// byteSize formats n for people, with the exact number if that differs.
-func byteSize(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB (%d bytes)", float64(n)/(1<<30), n)
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB (%d bytes)", float64(n)/(1<<20), n)
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB (%d bytes)", float64(n)/(1<<10), n)
-	}
-	return render.Count(n, "byte")
 }

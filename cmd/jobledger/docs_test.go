@@ -257,6 +257,36 @@ func keys(t *testing.T, object json.RawMessage) (names []string) {
 	return names
 }
 
+// TestDocsFlagsExist looks for every flag that the pages give to this program.
+func TestDocsFlagsExist(t *testing.T) {
+	known := make(map[string]bool)
+	add := func(flags []cli.Flag) {
+		for _, f := range flags {
+			for _, name := range f.Names() {
+				known[name] = true
+			}
+		}
+	}
+	add(cli.GlobalFlags(""))
+	for _, v := range (&program{&cli.Program{}}).verbs() {
+		add(v.Flags)
+		for old := range v.Renamed {
+			delete(known, old) // pages show the name of today
+		}
+	}
+	flag := regexp.MustCompile(`(?:^|[\s\x60[])--([a-z][a-z-]*)`)
+	others := []string{"help", "pwprompt", "owner", "encoding", "template", "schema", "joblog", "retries", "resume"}
+	for _, page := range pages(t) {
+		for line := range strings.Lines(readPage(t, page)) {
+			for _, m := range flag.FindAllStringSubmatch(line, -1) {
+				if !known[m[1]] && !slices.Contains(others, m[1]) {
+					t.Errorf("%s mentions --%s: no such flag\n%s", page, m[1], line)
+				}
+			}
+		}
+	}
+}
+
 // TestDocsNameWhatExists looks for every test and every Go name that the pages mention.
 func TestDocsNameWhatExists(t *testing.T) {
 	tests, names := declared(t)

@@ -13,8 +13,9 @@ import (
 func historyVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "history", Group: cli.GroupAudit, Usage: "show what happened to a job, event by event",
-		About: "Each line says when, how long after the event before, what happened, to which state that led, and who " +
-			"did it. A write that was refused, because its lease was lost or the job had ended, reads REFUSED and says why.",
+		About: "Each line says when, how long after the event before, what happened, to which state that led, " +
+			"and who did it. A write that was refused, because its lease was lost or the job had ended, reads " +
+			"REFUSED and says why.",
 		Args: "JOB", MinArgs: 1, MaxArgs: 1,
 		Examples: []cli.Example{
 			{"jobledger history 01KDY9FY88", "the timeline of the job whose id begins with these letters"},
@@ -54,7 +55,8 @@ func (p *program) printHistory(events []ledger.Event) error {
 		return nil
 	}
 	first, last := events[0], events[len(events)-1]
-	header := fmt.Sprintf("job %s: %s, %s in %s", first.Job, lastState(events), render.Count(int64(len(events)), "event"),
+	header := fmt.Sprintf("job %s: %s, %s in %s", first.Job, lastState(events),
+		render.Count(int64(len(events)), "event"),
 		render.Briefly(last.At.Sub(first.At)))
 	if err := p.PrintLine(header); err != nil {
 		return err

@@ -18,8 +18,10 @@ import (
 func listVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "list", Group: cli.GroupSee, Usage: "list jobs, the newest first",
-		About: "Jobs of all states, without payload and result; 'show' has these. TRIED is how many attempts failed, of " +
-			"how many allowed. --state, --queue and --tag may be repeated: any of the states and queues, all of the tags." + cli.AboutAsOf,
+		About: "Jobs of all states, without payload and result; 'show' has these. TRIED is how many attempts " +
+			"failed, of how many allowed. --state, --queue and --tag may be repeated: any of the states and " +
+			"queues, all of the " +
+			"tags." + cli.AboutAsOf,
 		Flags: []cli.Flag{
 			cli.ListFlag("state", "only `STATE`: "+strings.Join(stateNames(), ", ")),
 			cli.ListFlag("queue", "only of this `QUEUE`", "q"),
@@ -32,7 +34,8 @@ func listVerb(p *program) cli.Verb {
 			{"jobledger list --state failed -q mail", "the last 50 jobs of the queue mail that failed for good"},
 			{"jobledger list --tag customer=17 --limit 0", "every job with this tag"},
 			{"jobledger list --key invoice-4711 --json", "the job with this key, for a script"},
-			{"jobledger list --as-of 14:30 --state running", "what was running at half past two, and what became of it"},
+			{"jobledger list --as-of 14:30 --state running",
+				"what was running at half past two, and what became of it"},
 		},
 		Exits: []int{cli.ExitNothing},
 		Complete: func(flag string) []string {
@@ -63,7 +66,8 @@ func listFilter(c *cli.Context) (projection.Filter, error) {
 	for _, word := range c.StringSlice("state") {
 		s, err := ledger.ParseState(word)
 		if err != nil {
-			return f, cli.WithHint(cli.Usagef("--state: there is no state %q", word), "the states are %s", strings.Join(stateNames(), ", "))
+			return f, cli.WithHint(cli.Usagef("--state: there is no state %q", word), "the states are %s",
+				strings.Join(stateNames(), ", "))
 		}
 		f.States = append(f.States, s)
 	}
@@ -83,8 +87,8 @@ func listFilter(c *cli.Context) (projection.Filter, error) {
 	return f, nil
 }
 
-// listPage is how many jobs one snapshot gives. A reader that takes a long list slowly, such as a pager, must not hold a
-// snapshot open.
+// listPage is how many jobs one snapshot gives. A reader that takes a long list slowly, such as a pager, must
+// not hold a snapshot open.
 const listPage = 1000
 
 // jobPages reads the jobs that filter selects, page by page, each on a snapshot of its own.
@@ -178,7 +182,8 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 }
 
 func jobTable(past bool) *cli.Table {
-	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "STATE", State: true}, {Title: "QUEUE", Least: 8},
+	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "STATE", State: true},
+		{Title: "QUEUE", Least: 8},
 		{Title: "TRIED"}, {Title: "WHEN"}, {Title: "WORKER", Least: 8}, {Title: "KEY", Least: 8},
 		{Title: "ERROR", Least: 8}}}
 	if past {

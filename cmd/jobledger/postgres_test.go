@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/ledger"
+	"jobledger/cmd/jobledger/internal/doctor"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -83,7 +82,7 @@ func (s site) fails(words ...string) (code int, said string) {
 }
 
 // Each worker's host has a process of its own; one is killed with all its jobs in hand, and they are done all the same.
-func TestAWorkerOnPostgresIsKilled(t *testing.T) {
+func TestPostgresWorkerKilled(t *testing.T) {
 	t.Parallel()
 	s := newServerSite(t, ledgertest.Postgres(t))
 	s.run("init")
@@ -104,7 +103,7 @@ func TestAWorkerOnPostgresIsKilled(t *testing.T) {
 }
 
 // A worker whose server is stopped, or crashes, goes on by itself when that is back. No job is lost, none ends twice.
-func TestAWorkerGoesOnAfterItsServer(t *testing.T) {
+func TestPostgresWorkerSurvivesServerRestart(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
 	s := newServerSite(t, server.URL())
@@ -155,7 +154,7 @@ func (s site) wantAllSucceeded(n int, w *running) {
 
 // What is wrong with a server or with one's rights is one clear line, the code says whether to try again, and nobody
 // gets to see the password.
-func TestWrongPlacesOnPostgres(t *testing.T) {
+func TestPostgresWrongPlaces(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
 	s := newServerSite(t, server.URL())
@@ -225,7 +224,6 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// What doctor says of a server.
 func TestDoctorOnPostgres(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
@@ -257,11 +255,11 @@ func TestDoctorOnPostgres(t *testing.T) {
 		s.ok(err)
 	}
 	waiting := s.start(s.command("enqueue", "-q", "mail", "y"))
-	time.Sleep(writerIdle + 500*time.Millisecond)
+	time.Sleep(doctor.WriterIdle + 500*time.Millisecond)
 	code, said = s.fails("doctor", "--db", server.URL()+"&sync=normal")
-	for _, part := range []string{"D25  problem psql (pid ", " of postgres on 127.0.0.1 has held the write lock for ", "and 1 other waits; it says nothing",
+	for _, part := range []string{"D25  problem psql (pid ", " of postgres on 127.0.0.1 has held the write lock for ", "and 1 other waits; it is idle",
 		"> SELECT pg_terminate_backend(", "D18  problem trigger events_no_delete is missing", "D26  problem the server runs with autovacuum = off", "D17  advice --db says sync=normal",
-		"D20  problem 1 lease ran out", "nobody took the job back: no sweeper runs", "D23  problem 1 job in lonely, ready since "} {
+		"D20  problem 1 lease ran out", "and the job was not taken back: no sweeper runs", "D23  problem 1 job in lonely, ready since "} {
 		if !strings.Contains(said, part) {
 			t.Errorf("exit code %d, and it does not say %q:\n%s", code, part, said)
 		}
@@ -271,55 +269,4 @@ func TestDoctorOnPostgres(t *testing.T) {
 	}
 	s.ok(conn.Close(t.Context()))
 	waiting.wantExit(0)
-}
-
-// The rest cannot be had so easily on a server of a test.
-func TestDoctorJudgesAServer(t *testing.T) {
-	well := ledger.ServerFacts{MayWrite: true, Most: 100, Connections: 10, Schema: 1, Newest: 1}
-	idle := ledger.ServerBackend{PID: 7, Program: "psql", State: "idle in transaction", Since: time.Hour}
-	for name, test := range map[string]struct {
-		change func(f *ledger.ServerFacts)
-		want   string
-	}{
-		"well":            {func(*ledger.ServerFacts) {}, ""},
-		"older":           {func(f *ledger.ServerFacts) { f.Newest = 2 }, "D16 advice its schema is version 1"},
-		"clock ahead":     {func(f *ledger.ServerFacts) { f.ClockSkew = -time.Minute }, "D19 advice this machine's clock is 1m ahead of the server's"},
-		"clock behind":    {func(f *ledger.ServerFacts) { f.ClockSkew = time.Minute }, "D19 advice this machine's clock is 1m behind the server's"},
-		"clock, slow net": {func(f *ledger.ServerFacts) { f.ClockSkew, f.Tolerance = 3*time.Second, 2*time.Second }, ""},
-		"standby":         {func(f *ledger.ServerFacts) { f.Standby = true }, "D27 advice the server is a standby"},
-		"may only read":   {func(f *ledger.ServerFacts) { f.MayWrite, f.User = false, "ada" }, "D27 advice ada may only read this ledger"},
-		"waits":           {func(f *ledger.ServerFacts) { f.Writers = []ledger.ServerBackend{idle} }, ""},
-		"writes for long": {func(f *ledger.ServerFacts) {
-			f.Writers = []ledger.ServerBackend{{State: "active", Since: time.Hour, Holds: true}}
-		}, "D25 advice pid 0 has held the write lock for 1h"},
-		"writes": {func(f *ledger.ServerFacts) {
-			f.Writers = []ledger.ServerBackend{{State: "active", Since: time.Second, Holds: true}}
-		}, ""},
-		"keeps vacuum":      {func(f *ledger.ServerFacts) { f.Holding = []ledger.ServerBackend{idle} }, "D26 problem psql (pid 7) is in a transaction since 1h (idle in transaction)"},
-		"reads":             {func(f *ledger.ServerFacts) { f.Holding = []ledger.ServerBackend{{Since: time.Minute}} }, ""},
-		"slot":              {func(f *ledger.ServerFacts) { f.Slots = []string{"the replication slot old"} }, "D26 problem the replication slot old keeps vacuum from"},
-		"few connections":   {func(f *ledger.ServerFacts) { f.Connections = 95 }, "D28 advice 95 of the server's 100 connections are taken"},
-		"many to freeze":    {func(f *ledger.ServerFacts) { f.MostXIDs = 900_000_000 }, "D28 problem 900 million transactions have not been frozen"},
-		"unsafe, no vacuum": {func(f *ledger.ServerFacts) { f.NoAutovacuum = true }, "D26 problem the server runs with autovacuum = off"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := well
-			test.change(&f)
-			out := new(strings.Builder)
-			d := &doctor{program: &program{&cli.Program{Now: time.Now, DB: "postgres://x", Stdout: bufio.NewWriter(out)}}, path: "postgres://x"}
-			d.server(f)
-			err := d.report()
-			_ = d.Stdout.Flush()
-			if (err == nil) != !strings.Contains(test.want, problem) || (err == nil) != strings.Contains(out.String(), "ok: no problem found with postgres://x") {
-				t.Errorf("%v, and it prints %s", err, out.String())
-			}
-			got := ""
-			for _, found := range d.findings {
-				got += found.Code + " " + found.Severity + " " + found.Seen
-			}
-			if got == "" != (test.want == "") || !strings.HasPrefix(got, test.want) {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
 }

@@ -346,7 +346,7 @@ func TestRestoreKeepsOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := ownerOf(info); got != owner || info.Mode().Perm() != 0o640 {
+	if got := int(info.Sys().(*syscall.Stat_t).Uid); got != owner || info.Mode().Perm() != 0o640 {
 		t.Errorf("it belongs to %d, %s", got, info.Mode())
 	}
 	s.run("verify")

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 const (
@@ -165,10 +167,10 @@ func (s *soak) checkPages() {
 		s.faulty("integrity_check: %s, %v", text, err)
 	}
 	if s.wal.Load() > soakWALMost {
-		s.faulty("the -wal file grew to %s", byteSize(s.wal.Load()))
+		s.faulty("the -wal file grew to %s", render.ByteSize(s.wal.Load()))
 	}
 	if s.files > soakFilesMost || s.memory > soakMemoryMost {
-		s.faulty("the steady worker had %d files open at rest, and %s of memory", s.files, byteSize(s.memory))
+		s.faulty("the steady worker had %d files open at rest, and %s of memory", s.files, render.ByteSize(s.memory))
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"jobledger/projection"
 )
 
-// statusThen prints how things stood at m, and how many jobs there are now. What it holds of the ledger by then is
-// in memory, so that a slow reader holds no snapshot open.
+// statusThen prints how things stood at m, and how many jobs there are now. What it holds of the ledger by
+// then is in memory, so that a slow reader holds no snapshot open.
 func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
 	found, err := projection.StatusAsOf(ctx, tx, m)
 	if err != nil {
@@ -22,7 +22,8 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Mo
 	then := p.at(m)
 	if p.JSON {
 		for _, q := range found {
-			if err := p.PrintJSON(statusThenJSON{state.NewQueue(q.QueueStatus, then.Now()), render.TimeOrNull(m.At), m.Pos, countsOf(q.Now)}); err != nil {
+			if err := p.PrintJSON(statusThenJSON{state.NewQueue(q.QueueStatus, then.Now()), render.TimeOrNull(m.At),
+				m.Pos, countsOf(q.Now)}); err != nil {
 				return err
 			}
 		}
@@ -36,7 +37,8 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Mo
 	if err != nil {
 		return err
 	}
-	if err := p.PrintLine(fmt.Sprintf("as of %s (pos %d), %s", render.Time(p.Local(m.At)), m.Pos, render.Age(m.At, p.Now()))); err != nil {
+	if err := p.PrintLine(fmt.Sprintf("as of %s (pos %d), %s", render.Time(p.Local(m.At)), m.Pos,
+		render.Age(m.At, p.Now()))); err != nil {
 		return err
 	}
 	var queues []projection.QueueStatus
@@ -86,5 +88,6 @@ type countsJSON struct {
 }
 
 func countsOf(n map[ledger.State]int64) countsJSON {
-	return countsJSON{n[ledger.Queued], n[ledger.ClaimedState], n[ledger.Running], n[ledger.SucceededState], n[ledger.FailedState], n[ledger.CancelledState]}
+	return countsJSON{n[ledger.Queued], n[ledger.ClaimedState], n[ledger.Running], n[ledger.SucceededState],
+		n[ledger.FailedState], n[ledger.CancelledState]}
 }

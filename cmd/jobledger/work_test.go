@@ -239,7 +239,7 @@ func (p *running) wantExit(code int) {
 // untilGo is a command that says that it has begun, and waits for a file.
 const untilGo = `echo $$ >>begun; until [ -e go ]; do sleep 0.02; done; echo done`
 
-func TestFirstSignalLetsCommandsFinish(t *testing.T) {
+func TestWorkFirstSignalLetsCommandsFinish(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
@@ -259,7 +259,7 @@ func TestFirstSignalLetsCommandsFinish(t *testing.T) {
 	}
 }
 
-func TestSecondSignalGivesJobsBack(t *testing.T) {
+func TestWorkSecondSignalReleasesJobs(t *testing.T) {
 	for name, test := range map[string]struct {
 		command string
 		flags   []string
@@ -306,7 +306,7 @@ func TestSecondSignalGivesJobsBack(t *testing.T) {
 	}
 }
 
-func TestAStrangersSignalIsAFailure(t *testing.T) {
+func TestWorkCommandKilledByOtherIsFailure(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	job := s.enqueue("x")
@@ -317,7 +317,7 @@ func TestAStrangersSignalIsAFailure(t *testing.T) {
 	s.run("verify")
 }
 
-func TestTheReaderOfStdoutMayLeave(t *testing.T) {
+func TestWorkOutputReaderMayLeave(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	for range 3 {
@@ -342,7 +342,7 @@ func TestTheReaderOfStdoutMayLeave(t *testing.T) {
 
 // A frozen worker keeps nothing: its command ends with the lease, and what it says after waking up changes nothing. Where
 // it knows by its own clock, which depends on the step at which it froze, it says nothing: see TestStallWorkerAtEachStep.
-func TestAFrozenWorkerLosesItsJob(t *testing.T) {
+func TestWorkFrozenLosesJob(t *testing.T) {
 	for name, finishes := range map[string]bool{"command goes on": false, "command finishes meanwhile": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -382,7 +382,7 @@ func TestAFrozenWorkerLosesItsJob(t *testing.T) {
 	}
 }
 
-func TestAKilledWorkerLeavesNoProcess(t *testing.T) {
+func TestWorkKilledLeavesNoProcess(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("needs setsid")
 	}
@@ -415,7 +415,7 @@ sleep 30`)
 }
 
 // Workers are replaced again and again while they work: no deploy is a failure, and no job is lost.
-func TestManyDeploys(t *testing.T) {
+func TestWorkManyDeploys(t *testing.T) {
 	t.Parallel()
 	deploys, jobs, nap := 50, 400, "0.05"
 	if testing.Short() { // as under the race detector, where everything takes longer
@@ -463,7 +463,7 @@ func TestManyDeploys(t *testing.T) {
 	s.run("verify")
 }
 
-func TestTheHundredthSnoozeIsAFailure(t *testing.T) {
+func TestSnoozeLimitIsFailure(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	job := s.enqueue("x")
@@ -502,7 +502,7 @@ func TestTheHundredthSnoozeIsAFailure(t *testing.T) {
 	s.run("verify")
 }
 
-func TestAFloodIsKeptInBoundedSpace(t *testing.T) {
+func TestWorkOutputFloodIsBounded(t *testing.T) {
 	t.Parallel()
 	size := int64(256 << 20)
 	if testing.Short() {

@@ -300,7 +300,7 @@ func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 	if s.NonCanonical != "" {
 		v.at(e, FindForm, "the column %s is not as %s is written", s.NonCanonical, e.Kind())
 	}
-	if err := e.Shape(); err != nil {
+	if err := e.Validate(); err != nil {
 		v.at(e, FindForm, "%v", err)
 	}
 	if err := v.rules(ctx, j, e); err != nil {

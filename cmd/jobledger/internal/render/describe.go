@@ -9,8 +9,8 @@ import (
 	"jobledger/ledger"
 )
 
-// Describe says in one line what e records: who, how, until when, why. The time, the kind and the new state of e, and the
-// detail of an error, are left out. Times are given in zone.
+// Describe says in one line what e records: who, how, until when, why. The time, the kind and the new state
+// of e, and the detail of an error, are left out. Times are given in zone.
 func Describe(e ledger.Event, zone *time.Location) string {
 	d := description{event: e, zone: zone}
 	switch b := e.Body.(type) {
@@ -112,7 +112,8 @@ func (d *description) released(b *ledger.Released) {
 
 func (d *description) reclaimed(b *ledger.Reclaimed) {
 	d.add("attempt %d taken from %s by %s", d.event.Attempt, d.event.Worker.Name, d.event.Actor)
-	d.add("%s", map[string]string{ledger.LeaseExpired: "lease expired", ledger.MaxRuntime: "max runtime exceeded"}[b.Reason])
+	d.add("%s", map[string]string{ledger.LeaseExpired: "lease expired",
+		ledger.MaxRuntime: "max runtime exceeded"}[b.Reason])
 	d.add("lease ended at %s", d.moment(b.LeaseUntil))
 	d.add("last heartbeat %s", d.moment(b.LastHeartbeat))
 	d.retry(b.RetryAt)
@@ -141,7 +142,8 @@ func (d *description) refused(b *ledger.Refused) {
 	d.addIf(d.event.Attempt > 0, "token of attempt %d by %s", d.event.Attempt, d.event.Worker.Name)
 	d.addIf(d.event.Attempt == 0, "token %s", d.event.Token)
 	d.add("%s", b.Why)
-	d.addIf(b.OfferedSHA256 != "" || b.OfferedBytes > 0, "offered a result of %s, SHA-256 %s", Count(b.OfferedBytes, "byte"), OrNone(b.OfferedSHA256))
+	d.addIf(b.OfferedSHA256 != "" || b.OfferedBytes > 0, "offered a result of %s, SHA-256 %s",
+		Count(b.OfferedBytes, "byte"), OrNone(b.OfferedSHA256))
 	d.add("nothing was changed")
 }
 
@@ -168,7 +170,8 @@ func (d *description) workerStopped() {
 
 func (d *description) rebuilt(b *ledger.Rebuilt) {
 	d.add("by %s", d.event.Actor)
-	d.add("%s, of whose rows %d differed, %d were missing, %d too many", Count(b.Jobs, "job"), b.Changed, b.Missing, b.Extra)
+	d.add("%s, of whose rows %d differed, %d were missing, %d too many", Count(b.Jobs, "job"), b.Changed,
+		b.Missing, b.Extra)
 }
 
 func (d *description) restored(b *ledger.Restored) {
@@ -257,7 +260,8 @@ func SortedNames(tags map[string]string) []string {
 	return names
 }
 
-// KindLabel is the word of e's kind for a listing. A write that was refused stands out without any color.
+// KindLabel is the word of e's kind for a listing. A write that was refused is in capitals, to be seen
+// without color.
 func KindLabel(e ledger.Event) (label string, s Style) {
 	word := e.Kind().String()
 	s = StateStyles[word]

@@ -21,8 +21,8 @@ func IsASCII(b []byte) bool {
 	return true
 }
 
-// EscapeJSON escapes such characters in encoded JSON, where they can only occur within strings. It returns line itself
-// if it is ASCII.
+// EscapeJSON escapes such characters in encoded JSON, where they can only occur within strings. It returns
+// line itself if it is ASCII.
 func EscapeJSON(line []byte) []byte {
 	if IsASCII(line) {
 		return line
@@ -54,7 +54,7 @@ func Harmful(r rune) bool {
 	return 0xe0000 <= r && r <= 0xe007f // tags
 }
 
-// Escape makes text fit for one line of a terminal: what could do harm there stands as \x1b, \n, \u202e.
+// Escape makes text fit for one line of a terminal: what could do harm there becomes \x1b, \n, \u202e.
 func Escape(text string) string { return escapeExcept(text, "") }
 
 // EscapeLines is escape for text of more than one line; it leaves line feeds and tabs.
@@ -152,8 +152,8 @@ func Wrap(text string, width int) []string {
 	return lines
 }
 
-// Shorten cuts the middle out of a text that would fill the screen, such as one that quotes a file taken for an
-// argument: what is wrong stands before it, and what is allowed after it.
+// Shorten cuts the middle out of a text that would fill the screen, such as one that quotes a file taken for
+// an argument: the error is before it, and what is allowed after it.
 func Shorten(text string) string {
 	const most, kept = 2000, 500
 	if len(text) <= most {
@@ -190,4 +190,29 @@ func WorkerNames(workers []projection.Worker) string {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(names, ", ")
+}
+
+// QuoteShell returns text as one word for a POSIX shell.
+func QuoteShell(text string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("/._-+:,@%=", r)
+	}
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !safe(r) }) < 0 && text[0] != '-' {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// ByteSize formats n for people, with the exact number if that differs.
+func ByteSize(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB (%d bytes)", float64(n)/(1<<30), n)
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB (%d bytes)", float64(n)/(1<<20), n)
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB (%d bytes)", float64(n)/(1<<10), n)
+	}
+	return Count(n, "byte")
 }

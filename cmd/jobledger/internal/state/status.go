@@ -37,7 +37,8 @@ type Queue struct {
 
 // NewQueue is q at now.
 func NewQueue(q projection.QueueStatus, now time.Time) Queue {
-	out := Queue{Queue: q.Name, Queued: q.Jobs[ledger.Queued], Claimed: q.Jobs[ledger.ClaimedState], Running: q.Jobs[ledger.Running],
+	out := Queue{Queue: q.Name, Queued: q.Jobs[ledger.Queued], Claimed: q.Jobs[ledger.ClaimedState],
+		Running:   q.Jobs[ledger.Running],
 		Succeeded: q.Jobs[ledger.SucceededState], Failed: q.Jobs[ledger.FailedState], Cancelled: q.Jobs[ledger.CancelledState],
 		Ready: q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: render.TimeOrNull(q.NextRunAt),
 		Expired: q.Expired, OldestLease: render.TimeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour}
@@ -51,7 +52,8 @@ func NewQueue(q projection.QueueStatus, now time.Time) Queue {
 	return out
 }
 
-// sweepDelay is how long after its end a lease should have been swept: the default grace, and some time for the sweeper.
+// sweepDelay is how long after its end a lease should have been swept: the default grace, and some time for
+// the sweeper.
 const sweepDelay = 2 * time.Minute
 
 // Level says how urgent a concern is.
@@ -82,7 +84,8 @@ func Concerns(q projection.QueueStatus, now time.Time) (found []Concern) {
 		if now.Sub(q.OldestLease) > sweepDelay {
 			level, then = Problem, "and nobody has swept; is a worker running, or 'jobledger sweep'?"
 		}
-		add(level, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"), render.Age(q.OldestLease, now), then)
+		add(level, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"), render.Age(q.OldestLease, now),
+			then)
 	}
 	held := q.Jobs[ledger.ClaimedState] + q.Jobs[ledger.Running]
 	if held == 0 && !q.Paused && !q.OldestReady.IsZero() && now.Sub(q.OldestReady) >= time.Minute {

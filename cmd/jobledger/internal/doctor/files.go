@@ -1,0 +1,236 @@
+package doctor
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger"
+)
+
+// Sizes of a -wal file, in bytes.
+const (
+	MaxBacklog = 32 << 20 // not yet in the ledger's file; eight times what accumulates without a long read
+	MaxWAL     = 64 << 20 // of the file itself; a larger one was held up at some time
+)
+
+const (
+	minFree    = 64 << 20         // bytes; with less, a ledger may stop at any moment
+	clockSlack = 2 * time.Second  // between two clocks that are right
+	copyAge    = time.Hour        // after the last write to a temporary file, its copy is not running any more
+	journalAge = 10 * time.Second // a -journal exists briefly while a file switches to WAL mode
+)
+
+// files checks what the file system knows. options are those of the DSN. It opens none of the ledger's files:
+// closing one would drop SQLite's locks on it.
+func (d *examination) files(options string) {
+	info, err := os.Stat(d.real)
+	if err != nil {
+		return
+	}
+	for _, name := range []string{d.real, d.real + "-wal", d.real + "-shm", d.Ledger + ".bell", d.logs} {
+		d.permissions(name, info)
+	}
+	d.links(info)
+	d.folder()
+	d.fileSystem(ledger.FileSystemOf(d.real), info.Size(), strings.Contains(options, "network=allow"))
+	d.temporaryFiles()
+	d.doorbell()
+	d.fileTimes()
+	if wal, err := os.Stat(d.real + "-wal"); err == nil && wal.Size() > MaxWAL {
+		d.advise(CodeWAL,
+			"none needed: SQLite reuses the file, and removes it when the last process that has the ledger open ends",
+			"%s-wal is %s large: something kept it from being used again", d.real, render.ByteSize(wal.Size()))
+	}
+}
+
+// permissions checks the mode and the owner of one file or folder of the ledger. main is the ledger's own
+// file.
+func (d *examination) permissions(name string, main fs.FileInfo) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return
+	}
+	mode := info.Mode().Perm()
+	if mode&0o002 != 0 {
+		d.problem(CodeWritable, "chmod o-w "+render.QuoteShell(name),
+			"everybody may write %s (%s): a user who can write the ledger can run jobs", name, info.Mode())
+	}
+	if mode&0o004 != 0 && !strings.HasSuffix(name, "-shm") && (!info.IsDir() || mode&0o001 != 0) {
+		d.advise(CodeReadable, "chmod o-rwx "+render.QuoteShell(name),
+			"everybody may read %s (%s), and with it payloads and results", name, info.Mode())
+	}
+	owner, known := ownerOf(info)
+	ours, _ := ownerOf(main)
+	switch {
+	case !known:
+	case owner != ours:
+		chown := fmt.Sprintf("chown -R --reference=%s %s", render.QuoteShell(d.real), render.QuoteShell(name))
+		d.problem(CodeOwner, chown,
+			"%s belongs to %s, the ledger to %s: one of them may not be able to use it",
+			name, userName(owner), userName(ours))
+	case name == d.real && owner != os.Getuid() && os.Getuid() != 0:
+		d.advise(CodeOwner, "run commands as "+userName(owner)+", who may not be able to use files that you make",
+			"the ledger belongs to %s, and you are %s", userName(owner), userName(os.Getuid()))
+	}
+}
+
+// links checks the names of the ledger's file.
+func (d *examination) links(info fs.FileInfo) {
+	if link, err := os.Lstat(d.Ledger); err == nil && link.Mode()&fs.ModeSymlink != 0 {
+		d.advise(CodeLink, "use --db "+render.QuoteShell(d.real)+" everywhere",
+			"%s leads to %s by a link: "+
+				"processes that use different names do not notify each other, and keep logs apart",
+			d.Ledger, d.real)
+	}
+	if n := linksOf(info); n > 1 {
+		find := "find " + render.QuoteShell(filepath.Dir(d.real)) + " -samefile " + render.QuoteShell(d.real)
+		d.problem(CodeHardLinks, "find the other with '"+find+"' and remove it, or make it a copy",
+			"%s has %d names (hard links): SQLite keeps a -wal file for each, "+
+				"and two processes that use different names destroy the ledger", d.real, n)
+	}
+}
+
+// folder checks the folder of the ledger.
+func (d *examination) folder() {
+	folder := filepath.Dir(d.real)
+	info, err := os.Stat(folder)
+	if err != nil {
+		return
+	}
+	switch {
+	case info.Mode().Perm()&0o002 == 0:
+	case info.Mode()&fs.ModeSticky == 0:
+		d.problem(CodeFolder, "chmod o-w "+render.QuoteShell(folder),
+			"everybody may write into the folder %s (%s), and so replace the ledger", folder, info.Mode())
+	default:
+		d.advise(CodeFolder, "keep the ledger in a folder of its own",
+			"everybody may make files in the folder %s (%s), also such as SQLite would take for the ledger's",
+			folder, info.Mode())
+	}
+	if !mayWrite(folder) {
+		d.advise(CodeFolder, "run as a user who may, or allow it",
+			"you may not write into the folder %s, where SQLite makes its -wal and -shm files: "+
+				"commands that write will fail",
+			folder)
+	}
+}
+
+// fileSystem checks where a ledger of size bytes is stored. allowed says that the DSN allows a network file
+// system.
+func (d *examination) fileSystem(place ledger.FileSystem, size int64, allowed bool) {
+	switch folder := filepath.Dir(d.real); {
+	case !place.Known:
+	case place.ReadOnly:
+		d.problem(CodeSpace, "mount it read-write; after a disk error, check the disk first",
+			"the file system of %s is read-only", folder)
+	case place.NoFiles:
+		d.problem(CodeSpace, "remove files there", "no further file can be made on the file system of %s", folder)
+	case place.Free < minFree:
+		d.problem(CodeSpace,
+			"free some space; without any, jobledger refuses commands, and continues as soon as there is some",
+			"only %s free on the file system of %s", render.ByteSize(int64(place.Free)), folder)
+	case place.Free < uint64(size):
+		d.advise(CodeSpace, "free some space, or make backups elsewhere",
+			"%s free on the file system of %s: less than the size of the ledger, so a copy does not fit there",
+			render.ByteSize(int64(place.Free)), folder)
+	}
+	const local = "keep the ledger on a local disk"
+	switch {
+	case place.Network == "":
+	case allowed:
+		d.advise(CodeNetwork, local,
+			"%s is on a network file system (%s); --db allows it, but SQLite's locks cannot be trusted there",
+			d.real, place.Network)
+	default:
+		d.problem(CodeNetwork, local, "%s is on a network file system (%s), where SQLite's locks cannot be trusted",
+			d.real, place.Network)
+	}
+}
+
+// temporaryFiles finds files that interrupted copies left: of backup, replay, import and restore.
+func (d *examination) temporaryFiles() {
+	folder, base := filepath.Split(d.real)
+	names, err := filepath.Glob(filepath.Join(escapeGlob(folder), "."+escapeGlob(base)+".*"))
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		info, err := os.Lstat(name)
+		if err == nil && info.Mode().IsRegular() && d.now().Sub(info.ModTime()) > copyAge {
+			d.advise(CodeTemporary, "rm "+render.QuoteShell(name),
+				"%s (%s) is the temporary file of a copy that was interrupted %s",
+				name, render.ByteSize(info.Size()), render.Age(info.ModTime(), d.now()))
+		}
+	}
+}
+
+// escapeGlob returns a pattern that matches text only.
+func escapeGlob(text string) string {
+	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(text)
+}
+
+// doorbell checks the folder that wakes idle workers and queues writers.
+func (d *examination) doorbell() {
+	folder := d.Ledger + ".bell"
+	info, err := os.Lstat(folder)
+	if err != nil {
+		return
+	}
+	if !info.IsDir() {
+		d.advise(CodeDoorbell, "mv "+render.QuoteShell(folder)+" elsewhere",
+			"%s is no folder: idle workers learn of new jobs by polling", folder)
+		return
+	}
+	for _, file := range []string{"bell", "gate", "lock"} {
+		info, err := os.Lstat(filepath.Join(folder, file))
+		if err == nil && !info.Mode().IsRegular() {
+			d.advise(CodeDoorbell, "rm -r "+render.QuoteShell(folder)+" when no process uses the ledger",
+				"%s is no file: idle workers poll, and writers do not take turns", filepath.Join(folder, file))
+		}
+	}
+}
+
+// fileTimes finds a file that was written in the future, the only sign of a file system with another clock.
+func (d *examination) fileTimes() {
+	for _, name := range []string{d.real, d.real + "-wal"} {
+		if info, err := os.Stat(name); err == nil && info.ModTime().Sub(d.now()) > clockSlack {
+			d.problem(CodeClock, "set this machine's clock, or the file server's",
+				"%s was written at %s: "+
+					"the clock of the file system is ahead of this one, or this one has been set back",
+				name, d.since(info.ModTime()))
+			return
+		}
+	}
+}
+
+// users finds stopped processes that have the ledger open, as far as the kernel shows them.
+func (d *examination) users() {
+	for _, h := range ledger.LockHolders(d.Ledger) {
+		if !h.Stopped {
+			continue
+		}
+		process := fmt.Sprintf("%s (pid %d)", h.Program, h.PID)
+		remedy := fmt.Sprintf("kill -CONT %d resumes it; kill -KILL %[1]d ends it, "+
+			"and nothing acknowledged is lost", h.PID)
+		switch {
+		case h.Writes:
+			d.problem(CodeStopped, remedy,
+				"%s was stopped by a signal and holds the write lock: no other process can write", process)
+		case h.Turn:
+			d.problem(CodeStopped, remedy,
+				"%s was stopped by a signal while it had its turn to write: "+
+					"every other writer waits half a second each time",
+				process)
+		case h.Reads:
+			d.problem(CodeStopped, remedy,
+				"%s was stopped by a signal in the middle of a read: the -wal file grows until it resumes", process)
+		default:
+			d.advise(CodeStopped, remedy, "%s has the ledger open and was stopped by a signal", process)
+		}
+	}
+}
