@@ -17,6 +17,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/audit"
 )
@@ -133,10 +134,7 @@ func TestNothingOfAJobTakesOverTheTerminal(t *testing.T) {
 		}
 		lines += strings.Count(stdout, "\n")
 	}
-	widths := []int{0, 40, 200}
-	if testing.Short() {
-		widths = []int{80}
-	}
+	widths := ledgertest.Size([]int{80}, []int{0, 40}, []int{0, 40, 200})
 	for _, width := range widths {
 		for _, id := range []ledger.JobID{j.ID, held.ID, waiting.ID} {
 			for _, verb := range []string{"show", "history", "why", "logs"} {
