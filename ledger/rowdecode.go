@@ -6,8 +6,6 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"time"
-
-	"jobledger/ledger/internal/engine"
 )
 
 // eventWidth is how many columns eventColumns has.
@@ -64,37 +62,38 @@ var eventNames = [eventWidth]string{"pos", "job", "seq", "kind", "at", "actor", 
 func (r *record) has(column int) bool { return r.given&(1<<column) != 0 }
 
 // readRecord reads a row that has eventColumns.
-func readRecord(row engine.Row) (r record) {
-	for i := range eventWidth {
-		kind := row.Type(i)
-		if kind == engine.NullValue {
+func readRecord(row []driver.Value) (r record) {
+	for i, value := range row {
+		if value == nil {
 			continue
 		}
 		r.given |= 1 << i
-		to := r.integer(i)
-		switch {
-		case to != nil && kind == engine.IntValue:
-			*to = row.Int(i)
-		case i == columnULID && kind == engine.TextValue:
-			r.ulid = row.Text(i)
-		case i == columnData && kind == engine.TextValue:
-			r.data = row.Text(i)
-		case i == columnDigest && kind == engine.BytesValue:
-			r.digest = row.Bytes(i)
-		default:
+		right := false
+		switch v := value.(type) {
+		case int64:
+			if to := r.integer(i); to != nil {
+				*to, right = v, true
+			}
+		case string:
+			switch i {
+			case columnULID:
+				r.ulid, right = v, true
+			case columnData:
+				r.data, right = v, true
+			}
+		case []byte:
+			if right = i == columnDigest; right {
+				r.digest = append([]byte{}, v...) // the driver returns nil for an empty one
+			}
+		}
+		if !right {
 			r.wrong = eventNames[i]
 		}
 	}
 	return r
 }
 
-// recordSource returns the rows of events in the order of pos.
-type recordSource interface {
-	// read appends the next rows, up to scanPage; fewer are the last ones.
-	read(ctx context.Context, page []record) ([]record, error)
-}
-
-// pagedRows reads a page at a time through the driver.
+// pagedRows reads rows of events in the order of pos, a page at a time.
 type pagedRows struct {
 	tx           *Tx
 	after, until int64
@@ -103,32 +102,14 @@ type pagedRows struct {
 const pageOfEvents = `SELECT ` + eventColumns + ` FROM events e
 WHERE e.pos > ?1 AND e.pos <= ?2 ORDER BY e.pos LIMIT ?3`
 
+// read appends the next rows, up to scanPage; fewer are the last ones.
 func (p *pagedRows) read(ctx context.Context, page []record) ([]record, error) {
 	err := p.tx.Each(ctx, func(row []driver.Value) bool {
-		page = append(page, readRecord(engine.ValuesRow(row)))
+		page = append(page, readRecord(row))
 		p.after = page[len(page)-1].pos
 		return true
 	}, pageOfEvents, p.after, p.until, scanPage)
 	return page, err
-}
-
-// rawRows reads past the driver.
-type rawRows struct{ engine.RawRows }
-
-const allEvents = `SELECT ` + eventColumns + ` FROM events e WHERE e.pos > ?1 AND e.pos <= ?2 ORDER BY e.pos`
-
-func (r *rawRows) read(ctx context.Context, page []record) ([]record, error) {
-	if ctx.Err() != nil {
-		return page, context.Cause(ctx)
-	}
-	for len(page) < scanPage {
-		ok, err := r.Next()
-		if !ok || err != nil {
-			return page, err
-		}
-		page = append(page, readRecord(r))
-	}
-	return page, nil
 }
 
 // event decodes r into e, all but Job and Token.
@@ -145,10 +126,10 @@ func (tx *Tx) event(ctx context.Context, r *record, e *Event) (err error) {
 		return err
 	}
 	process := e.Worker
-	if e.Body, err = decode(Kind(r.kind), r.data, r.digest, &process); err != nil {
+	if e.Body, err = Decode(Kind(r.kind), r.data, r.digest, &process); err != nil {
 		return err
 	}
-	addDefaults(e.Body, e.At)
+	AddDefaults(e.Body, e.At)
 	return nil
 }
 
@@ -164,8 +145,8 @@ func (r *pageReader) nonCanonical(rec *record, e *Event) string {
 	if rec.has(columnULID) != (k == KindEnqueued || k == KindClaimed || k == KindRefused) {
 		return eventNames[columnULID]
 	}
-	for _, stored := range [...]func(Body, time.Time) Body{omitDefaults, omitRunAt} {
-		data, digest := appendStored(r.text[:0], stored(e.Body, e.At))
+	for _, stored := range [...]func(Body, time.Time) Body{OmitDefaults, omitRunAt} {
+		data, digest := AppendStored(r.text[:0], stored(e.Body, e.At))
 		if rec.has(columnDigest) != (digest != nil) || !bytes.Equal(rec.digest, digest) {
 			return eventNames[columnDigest]
 		}
@@ -179,7 +160,7 @@ func (r *pageReader) nonCanonical(rec *record, e *Event) string {
 	return eventNames[columnData]
 }
 
-// omitRunAt is what omitDefaults did in older ledgers, before claims and attempts had implicit defaults.
+// omitRunAt is what OmitDefaults did in older ledgers, before claims and attempts had implicit defaults.
 func omitRunAt(b Body, at time.Time) Body {
 	if e, ok := b.(*Enqueued); ok && e.RunAt.Equal(at) {
 		e := *e

@@ -95,18 +95,10 @@ func (tx *Tx) readAhead(ctx context.Context, what *Scan, yield func([]Scanned, e
 		return false
 	}
 	until := min(what.Until, tail)
-	var rows recordSource = &pagedRows{tx: names, after: what.After, until: until}
-	raw, err := tx.store.engine.RawScan(allEvents, what.After, until)
-	if err != nil {
-		return false
-	}
-	if raw != nil {
-		defer raw.Close()
-		rows = &rawRows{raw}
-	}
 	if tx.store.engine.CheckReplaced() != nil { // the snapshot may be of another ledger
 		return false
 	}
+	rows := &pagedRows{tx: names, after: what.After, until: until}
 	r := &pageReader{tx: names, rows: rows, strict: what.Strict}
 	pages := fillAhead(func(batch []Scanned) ([]Scanned, error) { return r.next(ctx, batch) })
 	defer pages.end()
@@ -176,7 +168,7 @@ func (p *pagesAhead) end() {
 // pageReader decodes pages of events.
 type pageReader struct {
 	tx      *Tx // for the names
-	rows    recordSource
+	rows    *pagedRows
 	strict  bool
 	records []record
 	text    []byte // an event's data as Append would write it

@@ -178,7 +178,7 @@ func without(t testing.TB, stdout string, keys ...string) (lines []map[string]an
 }
 
 // A copy that was really taken at a moment answers as the ledger does with --as-of that moment.
-func TestAsOfIsWhatACopyOfThenSays(t *testing.T) {
+func TestAsOfEqualsEarlierCopy(t *testing.T) {
 	steps := ledgertest.Size(60, 120, 240)
 	for seed := range ledgertest.Size[uint64](1, 1, 3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

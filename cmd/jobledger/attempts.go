@@ -23,7 +23,7 @@ func attemptsVerb(p *program) cli.Verb {
 		About: "A line for each claim, the oldest first. --from and --to select the claims that were live at " +
 			"some time in between, ends included: one that began before and one that has not ended are among them. " +
 			"--overlap selects the claims of jobs that two owners worked on at once: the one whose write was " +
-			"refused when the job had been claimed anew, and those that had begun by then. With --json, outcome " +
+			"refused when the job had been claimed again, and those that had begun by then. With --json, outcome " +
 			"and ended_at of a claim that has not ended are null.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
@@ -33,7 +33,7 @@ func attemptsVerb(p *program) cli.Verb {
 			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "only of jobs of this `QUEUE`"},
 			cli.ListFlag("outcome", "only those that ended as `O`: succeeded, failed, released, reclaimed, "+
 				"cancelled; or open"),
-			&cli.BoolFlag{Name: "overlap", Usage: "only those that ran beside another one of the same job"},
+			&cli.BoolFlag{Name: "overlap", Usage: "only those that ran at the same time as another of the same job"},
 			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
 		},
 		Examples: []cli.Example{

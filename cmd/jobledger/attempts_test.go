@@ -70,7 +70,7 @@ func (h told) live(c *projection.Claim, from, to int64) bool {
 	return c.Pos <= to && (c.End == nil || c.End.Pos >= from)
 }
 
-func TestAttemptsAreTheClaimsThatTheEventsTell(t *testing.T) {
+func TestAttemptsMatchClaimEvents(t *testing.T) {
 	steps, questions := ledgertest.Size(100, 200, 400), ledgertest.Size(40, 60, 100)
 	for seed := range ledgertest.Size[uint64](1, 1, 3) {
 		s := newScenario(t)

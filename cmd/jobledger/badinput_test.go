@@ -83,9 +83,9 @@ func unescape(ts *testscript.TestScript, word string) string {
 // of writing, hides, begins another line, and is no character at all.
 const evil = "a\x1b[2J\x1b]0;x\x07\u202e\u2066\u200b\ufeff\u2028\U000e0041\u009b1m\x7f\r\nb\tc"
 
-// TestNothingOfAJobTakesOverTheTerminal: whatever people give as a name, a reason or a payload, what comes
+// TestTerminalOutputIsEscaped: whatever people give as a name, a reason or a payload, what comes
 // out on a terminal is text in lines.
-func TestNothingOfAJobTakesOverTheTerminal(t *testing.T) {
+func TestTerminalOutputIsEscaped(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	s := newScenario(t)
 	who := ledger.Worker{Name: evil, Boot: "01KDY9FY88BT0000000000EVIL", Host: evil, PID: 1}

@@ -28,9 +28,9 @@ func cancelVerb(p *program) cli.Verb {
 					return fmt.Sprintf("job %s in %s is cancelled already", after.ID, after.Queue)
 				case before.State.Held():
 					return fmt.Sprintf("%s; worker %s, who was at it, learns of it with its next heartbeat",
-						p.standing(after), before.Worker.Name)
+						p.describeState(after), before.Worker.Name)
 				}
-				return p.standing(after)
+				return p.describeState(after)
 			})
 		},
 	}

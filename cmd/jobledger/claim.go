@@ -24,7 +24,7 @@ func claimVerb(p *program) cli.Verb {
 		Name: "claim", Group: cli.GroupPrimitives, Usage: "take the next job, for a worker of your own making",
 		About: "Prints each job with its payload and the lease token that every later command on it must show. " +
 			"Before the lease ends, send a heartbeat, or end the claim with succeed, fail or release; else a sweep " +
-			"gives the job to somebody else. Higher priorities come first, then what was due first. For running " +
+			"gives the job to another worker. Higher priorities come first, then what was due first. For running " +
 			"commands, 'jobledger work' does all of this.\n" +
 			"When nothing is ready the exit code is 3, also after --wait: there was no job, and to ask again is " +
 			"right.\n" +
@@ -79,7 +79,7 @@ func (p *program) claim(c *cli.Context) error {
 	}
 	for i, j := range jobs {
 		if c.Bool("sh") {
-			_ = p.printForShell(j) // flush tells
+			_ = p.printForShell(j) // Flush returns the error
 		} else if p.JSON {
 			_ = p.PrintJSON(render.ToFullJSON(j, true))
 		} else {
@@ -92,7 +92,7 @@ func (p *program) claim(c *cli.Context) error {
 	return nil
 }
 
-// giveBack releases jobs whose tokens nobody has got to see: else they would be held until their leases end.
+// giveBack releases jobs whose tokens were not printed. Otherwise they would be held until their leases end.
 func (p *program) giveBack(ctx context.Context, service *commands.Service, jobs []projection.Job,
 	cause error) error {
 	for _, j := range jobs {
@@ -117,8 +117,8 @@ func (p *program) claimWithin(ctx context.Context, wait time.Duration, service *
 		return jobs, err
 	}
 	end := time.Now().Add(wait)
-	woken, deafen := service.Store.Watch()
-	defer deafen()
+	woken, unsubscribe := service.Store.Watch()
+	defer unsubscribe()
 	for {
 		ready, due, err := service.Ready(ctx, r)
 		if err != nil {
@@ -133,7 +133,7 @@ func (p *program) claimWithin(ctx context.Context, wait time.Duration, service *
 			if err != nil || len(jobs) > 0 {
 				return jobs, err
 			}
-			pause = 0 // somebody else was quicker
+			pause = 0 // another worker was faster
 		}
 		left := time.Until(end)
 		if left <= 0 {
@@ -160,10 +160,10 @@ func (p *program) printForShell(j projection.Job) error {
 	return p.PrintRaw([]byte(b.String()))
 }
 
-// tellShell makes an exit code part of what a shell evaluates, which would not see it otherwise; it returns
+// printShellExit prints an exit code as a command for a shell that evaluates the output, and returns
 // the code. It does so whatever went wrong, for otherwise the shell would go on with the job that it had
 // before.
-func (p *program) tellShell(typed []string, code int) int {
+func (p *program) printShellExit(typed []string, code int) int {
 	if i := slices.Index(typed, "--"); i >= 0 {
 		typed = typed[:i]
 	}
@@ -206,7 +206,7 @@ func (p *program) nothingReady(ctx context.Context, service *commands.Service,
 	return cli.Exitf(cli.ExitNothing, "%s", text)
 }
 
-// printClaim prints a job for a person, behind an empty line if it is not the first.
+// printClaim prints a job for a person, after an empty line if it is not the first.
 func (p *program) printClaim(j projection.Job, another bool) error {
 	if another {
 		if err := p.PrintLine(""); err != nil {

@@ -57,7 +57,7 @@ func (p *program) asOwner(c *cli.Context,
 		return p.PrintJSON(render.ToJSON(j))
 	}
 	if p.StderrTerminal { // a script knows by the exit code
-		p.Message("%s", p.standing(j))
+		p.Message("%s", p.describeState(j))
 	}
 	return nil
 }
@@ -88,8 +88,8 @@ func (p *program) actorAs(role string) string {
 	return role
 }
 
-// standing says in a line where a job stands.
-func (p *program) standing(j projection.Job) string {
+// describeState describes the state of a job in one line.
+func (p *program) describeState(j projection.Job) string {
 	text := fmt.Sprintf("job %s in %s is %s", j.ID, j.Queue, j.State)
 	switch {
 	case j.State == ledger.Queued:

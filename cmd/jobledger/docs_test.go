@@ -48,7 +48,7 @@ func TestReadmeSize(t *testing.T) {
 	}
 }
 
-// TestReadmeQuickStart runs what the README shows after "$ ", in an empty folder, and compares what is printed.
+// TestReadmeQuickStart runs what the README shows after "$ ", in an empty folder, and compares the output.
 func TestReadmeQuickStart(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("no sh on this machine")
@@ -147,8 +147,8 @@ func TestDocsLinksResolve(t *testing.T) {
 	}
 }
 
-// TestDocsTopics holds each page to a first line that help can list, to a name that no command has, since help shows
-// commands first, and to a link in the README.
+// TestDocsTopics checks that each page has a first line that help can list, a name that no command has (help
+// shows commands first), and a link in the README.
 func TestDocsTopics(t *testing.T) {
 	p := &program{&cli.Program{Docs: docs}}
 	topics, err := p.Topics()
@@ -257,6 +257,37 @@ func keys(t *testing.T, object json.RawMessage) (names []string) {
 	return names
 }
 
+// TestDocsFlagsExist looks for every flag that the pages give to this program.
+func TestDocsFlagsExist(t *testing.T) {
+	known := make(map[string]bool)
+	add := func(flags []cli.Flag) {
+		for _, f := range flags {
+			for _, name := range f.Names() {
+				known[name] = true
+			}
+		}
+	}
+	add(cli.GlobalFlags(""))
+	for _, v := range (&program{&cli.Program{}}).verbs() {
+		add(v.Flags)
+		for old := range v.Renamed {
+			delete(known, old) // pages show the name of today
+		}
+	}
+	flag := regexp.MustCompile(`(?:^|[\s\x60[])--([a-z][a-z-]*)`)
+	others := []string{"help", "pwprompt", "owner", "encoding", "template", "schema", // of other programs
+		"joblog", "retries", "resume"}
+	for _, page := range pages(t) {
+		for line := range strings.Lines(readPage(t, page)) {
+			for _, m := range flag.FindAllStringSubmatch(line, -1) {
+				if !known[m[1]] && !slices.Contains(others, m[1]) {
+					t.Errorf("%s mentions --%s: no such flag\n%s", page, m[1], line)
+				}
+			}
+		}
+	}
+}
+
 // TestDocsNameWhatExists looks for every test and every Go name that the pages mention.
 func TestDocsNameWhatExists(t *testing.T) {
 	tests, names := declared(t)
@@ -280,7 +311,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 	}
 }
 
-// declared returns the tests of all packages, and the exported names of those that the pages refer to: package.Name,
+// declared returns the names of all tests, and of everything that a package declares: package.Name,
 // package.Type.Method and package.Type.Field.
 func declared(t *testing.T) (tests []string, names map[string]bool) {
 	t.Helper()

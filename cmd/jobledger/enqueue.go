@@ -100,7 +100,7 @@ func (p *program) enqueue(c *cli.Context) error {
 	if answer.Existing && string(answer.ID) != e.ID {
 		p.Message("key %q is job %s already, with this payload; it is %s", e.Key, answer.ID, answer.State)
 	}
-	_ = p.printEnqueued(answer.Job) // flush tells
+	_ = p.printEnqueued(answer.Job) // Flush returns the error
 	if err := p.Flush(); err != nil && !errors.Is(err, syscall.EPIPE) {
 		// Whoever reads "try again" would enqueue it twice.
 		return cli.Exitf(cli.ExitUnexpected, "print the id: %w; job %s is enqueued", err, answer.ID)

@@ -19,11 +19,11 @@ func eraseVerb(p *program) cli.Verb {
 		About: "What happened to the job stays: its events, with its key, tags and error details, and sizes and " +
 			"digests without the salt that would allow to guess at the bytes. A job that was erased cannot be " +
 			"retried, and its key stays taken. The bytes are overwritten in the ledger's file and taken out of the " +
-			"-wal file (PostgreSQL: they are gone from the tables, and their space is used anew); from backups, " +
+			"-wal file (PostgreSQL: they are gone from the tables, and their space is used again); from backups, " +
 			"exports and copies you must remove them yourself. Of several jobs each is tried; the first failure " +
 			"gives the exit code.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
-		Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "why, for whoever reads the history: `TEXT`",
+		Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "why, for readers of the history: `TEXT`",
 			Required: true}},
 		Examples: []cli.Example{
 			{"jobledger erase 01JB2Q… --reason 'ticket 4711: customer 17 asked for it'",

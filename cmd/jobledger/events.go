@@ -29,7 +29,7 @@ func eventsVerb(p *program) cli.Verb {
 			&cli.StringFlag{Name: "actor", Usage: "only what this `ACTOR` did; here it is no name for you"},
 			&cli.StringFlag{Name: "from", Usage: "only at or after `TIME`"},
 			&cli.StringFlag{Name: "to", Usage: "only at or before `TIME`"},
-			cli.WholeFlag("after", "only behind the place `POS`", 0, 0, math.MaxInt, "the beginning"),
+			cli.WholeFlag("after", "only after the position `POS`", 0, 0, math.MaxInt, "the beginning"),
 			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what happens from now on"},
 		},
@@ -129,8 +129,8 @@ func (l *eventListing) follow(ctx context.Context) error {
 	}
 }
 
-// waitForEvents waits until the ledger is longer than what has been read; ended says that there is nobody to
-// print for.
+// waitForEvents waits until the ledger is longer than what has been read; ended reports that
+// it was interrupted or that the reader is gone.
 func (l *eventListing) waitForEvents(ctx context.Context) (ended bool, err error) {
 	l.filter.After = max(l.filter.After, l.filter.Until)
 	for l.filter.Until <= l.filter.After {

@@ -25,7 +25,7 @@ func execVerb(p *program) cli.Verb {
 			"exit codes and the same environment. A claim that is not live any more runs nothing.\n" + aboutOwner +
 			"\n" +
 			"Its own exit code: 0 when the job has succeeded, 9 when it has not and that is recorded (failed, to " +
-			"be retried or not, or given back), 4 or 5 when it is somebody else's now or cancelled, 126 or 127 " +
+			"be retried or not, or given back), 4 or 5 when another worker has it now or cancelled, 126 or 127 " +
 			"when the command cannot be run and the job was given back. INT, TERM or HUP ends the command and " +
 			"gives the job back; then exec ends by that signal.",
 		Args: "[JOB]", MaxArgs: 1,
@@ -73,7 +73,7 @@ func (p *program) exec(c *cli.Context) error {
 	case err != nil:
 		return commandError(err)
 	case caught != nil:
-		p.Message("%v: %s", caught, p.standing(after))
+		p.Message("%v: %s", caught, p.describeState(after))
 		return p.dieOf(caught)
 	case how == worker.Succeeded:
 		return nil
@@ -82,9 +82,9 @@ func (p *program) exec(c *cli.Context) error {
 	case how == worker.Lost && why != nil:
 		return why
 	case how == worker.Failed:
-		return cli.Exitf(cli.ExitNotSucceeded, "failed (%s): %s", after.ErrorCode, p.standing(after))
+		return cli.Exitf(cli.ExitNotSucceeded, "failed (%s): %s", after.ErrorCode, p.describeState(after))
 	}
-	return cli.Exitf(cli.ExitNotSucceeded, "%s: %s", how, p.standing(after))
+	return cli.Exitf(cli.ExitNotSucceeded, "%s: %s", how, p.describeState(after))
 }
 
 // takeOver makes sure that the claim is live, for a command must not begin without one, and returns the job

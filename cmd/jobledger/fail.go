@@ -10,7 +10,7 @@ func failVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "fail", Group: cli.GroupPrimitives, Usage: "report that a claimed job failed",
 		About: "The job is queued again, the longer the more often it has failed: after about 1 s, 2 s, 4 s … " +
-			"up to 1 h. When it has failed as often as its --max-attempts, it stays failed, until somebody says " +
+			"up to 1 h. When it has failed as often as its --max-attempts, it stays failed, until an operator says " +
 			"'jobledger retry'.\n" +
 			aboutEnding,
 		Args: "[JOB]", MaxArgs: 1,

@@ -50,7 +50,7 @@ func leaseFor(c *cli.Context, j projection.Job) time.Duration {
 		return lease
 	}
 	lease := j.LeaseUntil.Sub(j.HeartbeatAt)
-	if lease < commands.MinLease { // the clock was set back in between: nobody knows
+	if lease < commands.MinLease { // the clock was set back in between: the lease is unknown
 		lease = commands.DefaultLease
 	}
 	return min(lease, commands.MaxLease)

@@ -90,7 +90,7 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 			if answer.Existing {
 				existing++
 			}
-			_ = p.printEnqueued(answer.Job) // flush tells
+			_ = p.printEnqueued(answer.Job) // Flush returns the error
 		}
 		if err := p.Flush(); err != nil { // also where a reader went away: here it does not mean that all is done
 			bar.Done()
@@ -107,7 +107,7 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 	return nil
 }
 
-// checkLines says what is wrong with the first bad line, by itself, beside the lines before it, or beside
+// checkLines says what is wrong with the first bad line, alone, compared with the lines before it, or with
 // what the ledger holds. It writes nothing.
 func (p *program) checkLines(c *cli.Context, lines jobLines, content io.Reader) (total int, err error) {
 	service, err := p.Open(c.Context)

@@ -185,8 +185,8 @@ func (p *program) followOutput(ctx context.Context, service *commands.Service, o
 	}
 }
 
-// printNew prints what file holds behind read. Where that is less than before, its middle was left out since:
-// then it goes on at the end, of which nobody knows how much has been printed.
+// printNew prints what file holds after read. Where that is less than before, its middle was left out since:
+// then it goes on at the end, of which an unknown part has been printed.
 func (p *program) printNew(file *os.File, rest []byte, read int64) ([]byte, int64, error) {
 	info, err := file.Stat()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // manVerb prints the manual page. cli writes most of it from the commands and their flags; exit codes and
-// environment, which it leaves out, follow behind.
+// environment, which it leaves out, follow.
 func manVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "man", Group: cli.GroupSetUp, Usage: "print the manual page, in roff",

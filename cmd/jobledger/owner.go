@@ -14,8 +14,8 @@ func ownerVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "owner", Group: cli.GroupAudit, Usage: "show who held a job at a moment",
 		About: "A claim holds from the moment of its event claimed until right before that of its end. A lease " +
-			"that had run out held on until somebody reclaimed the job, so its worker counts as the owner until " +
-			"then.",
+			"that had run out held on until another process reclaimed the job, so its worker counts as the owner " +
+			"until then.",
 		Args: "JOB", MinArgs: 1, MaxArgs: 1,
 		Flags: []cli.Flag{&cli.StringFlag{Name: "at",
 			Usage: "the moment: a `TIME`, or a place in the ledger, pos:N", Required: true}},
@@ -53,7 +53,7 @@ type ownership struct {
 	id    ledger.JobID
 	at    projection.Moment
 	state ledger.State
-	claim projection.Attempt // the zero one: nobody
+	claim projection.Attempt // zero if there is none
 }
 
 type ownerJSON struct {

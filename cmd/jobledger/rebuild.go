@@ -10,7 +10,7 @@ import (
 	"jobledger/projection"
 )
 
-// rebuildVerb heals the tables after somebody has changed them by hand.
+// rebuildVerb repairs the tables after they were changed by other means.
 func rebuildVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "rebuild", Group: cli.GroupLedger, Usage: "derive the tables of jobs and queues anew from the events",

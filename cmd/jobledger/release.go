@@ -9,10 +9,10 @@ import (
 func releaseVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "release", Group: cli.GroupPrimitives, Usage: "give a claimed job back unfinished",
-		About: "The job is queued again for anybody, and this counts as no failure.\n" + aboutEnding,
+		About: "The job is queued again for any worker, and this counts as no failure.\n" + aboutEnding,
 		Args:  "[JOB]", MaxArgs: 1,
 		Flags: ownerFlags(
-			&cli.StringFlag{Name: "reason", Usage: "why, for whoever reads the history: `TEXT`"},
+			&cli.StringFlag{Name: "reason", Usage: "why, for readers of the history: `TEXT`"},
 			cli.DurationFlag("delay", "not to be claimed for `D`", "", 0, commands.MaxRunTime, true),
 		),
 		Examples: []cli.Example{

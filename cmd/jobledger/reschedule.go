@@ -47,9 +47,9 @@ func rescheduleVerb(p *program) cli.Verb {
 			p.ReparseTimes = func() { runAt, _, _ = p.runAt(c) } // command has its address
 			return p.operate(c, command, func(before, after projection.Job) string {
 				if before.Seq == after.Seq {
-					return fmt.Sprintf("%s, with priority %d, already", p.standing(after), after.Priority)
+					return fmt.Sprintf("%s, with priority %d, already", p.describeState(after), after.Priority)
 				}
-				return fmt.Sprintf("%s, with priority %d", p.standing(after), after.Priority)
+				return fmt.Sprintf("%s, with priority %d", p.describeState(after), after.Priority)
 			})
 		},
 	}

@@ -20,7 +20,7 @@ func retryVerb(p *program) cli.Verb {
 		Exits: operatorExits,
 		Run: func(c *cli.Context) error {
 			return p.operate(c, commands.Retry{Reason: c.String("reason")}, func(_, after projection.Job) string {
-				return p.standing(after)
+				return p.describeState(after)
 			})
 		},
 	}

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // A missing tool is a reason to skip on somebody's machine, and a failure where everything must hold.
-func TestToolsAreThereInCI(t *testing.T) {
+func TestToolsInstalledInCI(t *testing.T) {
 	if os.Getenv("CI") != "true" {
 		t.Skip("CI is not true")
 	}

@@ -232,7 +232,7 @@ func (p *program) shortened(body []byte) string {
 		fmt.Sprintf(" (%d bytes in all; --json has them)", len(body))
 }
 
-// printBlock prints text of several lines, on a terminal only its end: there stands what went wrong.
+// printBlock prints text of several lines, on a terminal only its end, where the error usually is.
 func (p *program) printBlock(text string) error {
 	const most = 20
 	lines := strings.Split(strings.TrimRight(text, "\r\n"), "\n")

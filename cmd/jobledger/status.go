@@ -16,7 +16,7 @@ func statusVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "status", Group: cli.GroupSee, Usage: "show how things stand in every queue",
 		About: "READY jobs could be claimed now, and OLDEST is how long the first of them has been waiting; " +
-			"LATER are those whose time has not come. Below the table stands what may need somebody: paused " +
+			"LATER are those whose time has not come. Below the table stands what may need attention: paused " +
 			"queues, " +
 			"leases that ran out and were not swept, jobs that are being retried." + cli.AboutAsOf + "\n" +
 			"--watch goes on until interrupted, every D (2s by default): on a terminal over the last picture, else " +

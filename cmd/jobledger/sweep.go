@@ -30,7 +30,7 @@ func sweepVerb(p *program) cli.Verb {
 		Examples: []cli.Example{
 			{"jobledger sweep", "once: look, wait, look again, take back, print the count"},
 			{"jobledger sweep --grace 0s", "at once; you know that their workers are gone"},
-			{"jobledger sweep --every 15s", "beside workers that do not sweep"},
+			{"jobledger sweep --every 15s", "next to workers that do not sweep"},
 		},
 		Exits: []int{cli.ExitBusy},
 		Run:   p.sweep,

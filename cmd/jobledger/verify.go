@@ -23,10 +23,10 @@ func verifyVerb(p *program) cli.Verb {
 		About: "It folds every event again, from the first, by the same rules as when it was written, and " +
 			"compares each row of the tables with what comes out. It also checks the file's structure and guards, " +
 			"and the digest of every payload and result. Others may work meanwhile; it sees one snapshot.\n" +
-			"With --since it checks only the events behind that one, the jobs that they concern, and the guards: " +
+			"With --since it checks only the events after that one, the jobs that they concern, and the guards: " +
 			"what takes the time of what has come since, where everything before was verified then. A row or a " +
-			"payload that somebody has altered and that no event concerns since is found by the whole check only. " +
-			"It says up to which event it came; the next one goes on from there.",
+			"payload that was altered and that no event concerns since is found by the whole check only. It says " +
+			"up to which event it came; the next one goes on from there.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "since", Usage: "only what came after the event `POS`, as a number or pos:N; 0 is " +
 				"everything"},

@@ -62,7 +62,7 @@ func workVerb(p *program) cli.Verb {
 			{"jobledger work -q mail --exit-code 3=release --exit-code 4=fail-no-retry -- ./send.sh",
 				"exit code 3 means later, 4 means never again"},
 			{"jobledger work -q mail --env SMTP_URL -- ./send.sh",
-				"the command sees SMTP_URL, but no other secret that stands in this environment"},
+				"the command sees SMTP_URL, but no other secret of this environment"},
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitBusy, cli.ExitCannotRun, cli.ExitNotFound},
 		Run: func(c *cli.Context) error {
@@ -97,7 +97,7 @@ func commandFlags() []cli.Flag {
 	}
 }
 
-// commandOf is the command behind --, as the commandFlags want it.
+// commandOf returns the command after "--", configured by the commandFlags.
 func (p *program) commandOf(c *cli.Context) (*worker.Command, error) {
 	if err := checkOutputFlags(c); err != nil {
 		return nil, err

@@ -246,7 +246,7 @@ func (p *running) wantExit(code int) {
 // untilGo is a command that says that it has begun, and waits for a file.
 const untilGo = `echo $$ >>begun; until [ -e go ]; do sleep 0.02; done; echo done`
 
-func TestFirstSignalLetsCommandsFinish(t *testing.T) {
+func TestWorkFirstSignalLetsCommandsFinish(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
@@ -266,7 +266,7 @@ func TestFirstSignalLetsCommandsFinish(t *testing.T) {
 	}
 }
 
-func TestSecondSignalGivesJobsBack(t *testing.T) {
+func TestWorkSecondSignalReleasesJobs(t *testing.T) {
 	for name, test := range map[string]struct {
 		command string
 		flags   []string
@@ -313,7 +313,7 @@ func TestSecondSignalGivesJobsBack(t *testing.T) {
 	}
 }
 
-func TestAStrangersSignalIsAFailure(t *testing.T) {
+func TestWorkCommandKilledByOtherIsFailure(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	job := s.enqueue("x")
@@ -324,7 +324,7 @@ func TestAStrangersSignalIsAFailure(t *testing.T) {
 	s.run("verify")
 }
 
-func TestTheReaderOfStdoutMayLeave(t *testing.T) {
+func TestWorkOutputReaderMayLeave(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	for range 3 {
@@ -349,7 +349,7 @@ func TestTheReaderOfStdoutMayLeave(t *testing.T) {
 
 // A frozen worker keeps nothing: its command ends with the lease, and what it says after waking up changes nothing. Where
 // it knows by its own clock, which depends on the step at which it froze, it says nothing: see TestStallWorkerAtEachStep.
-func TestAFrozenWorkerLosesItsJob(t *testing.T) {
+func TestWorkFrozenLosesJob(t *testing.T) {
 	for name, finishes := range map[string]bool{"command goes on": false, "command finishes meanwhile": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -389,7 +389,7 @@ func TestAFrozenWorkerLosesItsJob(t *testing.T) {
 	}
 }
 
-func TestAKilledWorkerLeavesNoProcess(t *testing.T) {
+func TestWorkKilledLeavesNoProcess(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("needs setsid")
 	}
@@ -422,7 +422,7 @@ sleep 30`)
 }
 
 // Workers are replaced again and again while they work: no deploy is a failure, and no job is lost.
-func TestManyDeploys(t *testing.T) {
+func TestWorkManyDeploys(t *testing.T) {
 	t.Parallel()
 	deploys, jobs, nap := ledgertest.Size(6, 12, 50), ledgertest.Size(60, 100, 400), "0.05"
 	if testing.Short() { // as under the race detector, where everything takes longer
@@ -470,7 +470,7 @@ func TestManyDeploys(t *testing.T) {
 	s.run("verify")
 }
 
-func TestTheHundredthSnoozeIsAFailure(t *testing.T) {
+func TestSnoozeLimitIsFailure(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	job := s.enqueue("x")
@@ -509,7 +509,7 @@ func TestTheHundredthSnoozeIsAFailure(t *testing.T) {
 	s.run("verify")
 }
 
-func TestAFloodIsKeptInBoundedSpace(t *testing.T) {
+func TestWorkOutputFloodIsBounded(t *testing.T) {
 	t.Parallel()
 	size := ledgertest.Size[int64](32<<20, 160<<20, 256<<20) // the usual one is more than the worker may use
 	s := newSite(t)

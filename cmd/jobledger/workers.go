@@ -18,7 +18,7 @@ func workersVerb(p *program) cli.Verb {
 		About: "A worker is working, or idle, or silent: not seen for three beats, and it did not say goodbye. " +
 			"SEEN is its last sign of life. A claimer that is no worker process is known by its heartbeats only, " +
 			"and silent once all of its leases have run out. Beside each job stand how long it has been held, the " +
-			"age of its last heartbeat, and what that told. --all shows those too that have stopped, and those " +
+			"age of its last heartbeat, and what it reported. --all shows those too that have stopped, and those " +
 			"that have been silent for more than a day. With --as-of it is what the events up to that moment say; " +
 			"who was idle and died is not among them.",
 		Flags: []cli.Flag{
@@ -33,7 +33,7 @@ func workersVerb(p *program) cli.Verb {
 		Exits: []int{cli.ExitNothing},
 		Run: func(c *cli.Context) error {
 			var workers []projection.Worker
-			p := p // with --as-of, its clock stands there
+			p := p // with --as-of, a program with its clock stopped
 			err := p.Read(c.Context, func(tx *ledger.Tx) error {
 				m, given, err := p.MomentFlag(c, "as-of", tx)
 				switch {
@@ -104,7 +104,7 @@ func (p *program) printWorkers(workers []projection.Worker) error {
 
 func blanks(n int) []string { return make([]string, n) }
 
-// progressText is what the last heartbeat told.
+// progressText is what the last heartbeat reported.
 func progressText(j projection.Job) string {
 	var parts []string
 	if j.Progress != nil {

@@ -17,7 +17,7 @@ type line struct {
 	verb    string   // empty when none was given
 	flags   []string
 	args    []string
-	rest    []string // what stands after the first "--" of a verb that wants it, as it was typed
+	rest    []string // the words after the first "--" of a verb that wants it, as it was typed
 	cut     bool     // there was a "--"
 	help    bool     // --help or -h was among the flags
 	version bool     // --version in front of any command
@@ -93,7 +93,7 @@ func (l *line) flag(word string, after []string, v Verb, globals []Flag) ([]stri
 
 	name, _, _ := strings.Cut(word[1:], "=")
 	if f, _ := lookUp(name, v.Flags, globals); len(name) > 1 && (f != nil || name == "help") {
-		// Silently reading -queue as "-q ueue" would put jobs into a queue that nobody serves.
+		// Silently reading -queue as "-q ueue" would put jobs into a queue without workers.
 		return nil, WithHint(Usagef("%s: a long flag begins with two dashes", word), "did you mean -%s?", word)
 	}
 	for letters := word[1:]; letters != ""; {

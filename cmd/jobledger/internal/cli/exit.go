@@ -33,7 +33,7 @@ const (
 	ExitNotFound     = 127
 )
 
-// ExitMeaning is an exit code and what it tells the caller.
+// ExitMeaning is an exit code and its meaning for the caller.
 type ExitMeaning struct {
 	Code int
 	Text string

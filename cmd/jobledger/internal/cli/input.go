@@ -81,7 +81,7 @@ func (p *Program) OpenInput(what, name string) (content *io.SectionReader, done 
 	if err != nil {
 		return nil, nil, err
 	}
-	unlinked := os.Remove(copied.Name()) // where the system allows it, nothing can stay behind
+	unlinked := os.Remove(copied.Name()) // where the system allows it, nothing is left over
 	done = func() {
 		_ = copied.Close()
 		if unlinked != nil {

@@ -25,7 +25,7 @@ func (p *Program) StartProgress(what string, total int64) *Progress {
 		progressbar.OptionSetWidth(30),
 		progressbar.OptionShowCount(),
 		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionSetSpinnerChangeInterval(0), // it would start a goroutine that nobody waits for
+		progressbar.OptionSetSpinnerChangeInterval(0), // it would start a goroutine that is never waited for
 		progressbar.OptionClearOnFinish(),
 	)}
 }

@@ -45,7 +45,7 @@ type Verb struct {
 	Exits    []int                      // codes beyond 0, 1 and 2, which every command has
 	Complete func(flag string) []string // words for TAB: values of the flag named, arguments for ""; may be nil
 
-	Run func(c *Context) error // c.Args() are the arguments, without what stands after "--"
+	Run func(c *Context) error // c.Args() are the arguments, without the words after "--"
 }
 
 // Example is a line for the shell, and what that does.

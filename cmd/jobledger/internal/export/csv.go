@@ -17,8 +17,8 @@ import (
 var csvColumns = []string{"job", "attempt", "queue", "worker", "boot", "host", "pid", "claimed_at", "last_heartbeat",
 	"ended_at", "outcome", "exit_code", "signal", "error_code"}
 
-// CSV writes a header and a row for each claim that was live within w, in the order in which the claims ended.
-// Cells are escaped: they hold no control characters, and no spreadsheet takes one for a formula.
+// CSV writes a header and a row for each claim that was live within w, in the order in which the claims
+// ended. Cells are escaped: they hold no control characters, and no spreadsheet takes one for a formula.
 func CSV(ctx context.Context, store *ledger.Store, w Window, out io.Writer) error {
 	rows := csv.NewWriter(out)
 	if err := rows.Write(csvColumns); err != nil {

@@ -90,8 +90,8 @@ func verify(t *testing.T, store *ledger.Store) {
 	}
 }
 
-// Perfetto wants slices of one thread that follow each other, arrows that begin and end within slices, and text for
-// numbers that are too large for a float.
+// Perfetto wants slices of one thread that follow each other, arrows that begin and end within slices, and
+// text for numbers that are too large for a float.
 func TestTraceForPerfetto(t *testing.T) {
 	store, all := badNight(t)
 	claims := 0

@@ -33,8 +33,9 @@ type traceEvent struct {
 // operators is the process number of the lane that shows what operators did.
 const operators = 1
 
-// tracer writes a trace in one pass over the ledger. A process of the trace format is a worker process. Slices of one
-// thread must not overlap, so a worker's threads are slots: each job that it holds takes the lowest free one.
+// tracer writes a trace in one pass over the ledger. A process of the trace format is a worker process.
+// Slices of one thread must not overlap, so a worker's threads are slots: each job that it holds takes the
+// lowest free one.
 type tracer struct {
 	out    *bufio.Writer
 	window Window
@@ -59,9 +60,9 @@ type place struct {
 	claim *projection.Claim
 }
 
-// Trace writes the claims that were live within w as a trace in Chrome's format: a lane for each worker process, a
-// slice for each claim, an arrow where a job went to another worker, and a mark for each refused write and for what
-// operators did.
+// Trace writes the claims that were live within w as a trace in Chrome's format: a lane for each worker
+// process, a slice for each claim, an arrow where a job went to another worker, and a mark for each refused
+// write and for what operators did.
 func Trace(ctx context.Context, store *ledger.Store, w Window, out io.Writer) error {
 	t := &tracer{
 		out: bufio.NewWriterSize(out, 64<<10), window: w, first: true,

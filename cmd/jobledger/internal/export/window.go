@@ -12,8 +12,8 @@ import (
 type Window struct {
 	After, Until int64
 
-	// From and To are the times that the range stands for: those that the user named, or the times of its first and
-	// last event. The functions of this package do not use them.
+	// From and To are the times that the range stands for: those that the user named, or the times of its first
+	// and last event. The functions of this package do not use them.
 	From, To time.Time
 }
 
@@ -25,8 +25,8 @@ func (w Window) touches(claim *projection.Claim) bool {
 	return claim.End == nil || claim.End.Pos > w.After
 }
 
-// EachEvent calls fn with the events from the first one to pos until, each with the queue of its job, which is empty
-// for events of no job. It stops at the first error of fn and returns it.
+// EachEvent calls fn with the events from the first one to pos until, each with the queue of its job, which
+// is empty for events of no job. It stops at the first error of fn and returns it.
 func EachEvent(
 	ctx context.Context, store *ledger.Store, until int64, fn func(e ledger.Event, queue string) error,
 ) error {
@@ -55,9 +55,9 @@ func EachEvent(
 	return nil
 }
 
-// eachClaim calls fn with each claim that was live within w: the ended ones in the order in which they ended, then
-// those that are still live. before, if not nil, gets every event from the first one on ahead of fn, with the claim
-// that the event concerns.
+// eachClaim calls fn with each claim that was live within w: the ended ones in the order in which they ended,
+// then those that are still live. before, if not nil, gets every event from the first one on ahead of fn,
+// with the claim that the event concerns.
 func eachClaim(
 	ctx context.Context, store *ledger.Store, w Window,
 	before func(e ledger.Event, claim *projection.Claim) error, fn func(*projection.Claim) error,

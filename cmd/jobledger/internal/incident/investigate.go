@@ -26,9 +26,9 @@ type investigation struct {
 	failures map[string]*FailureGroup      // by code
 }
 
-// Investigate gathers what happened within w. It reads the events from the first one to the end of w, because the
-// depth of the queues follows from all of them, and verifies the whole ledger. now ends the depth of a window that
-// reaches into the future.
+// Investigate gathers what happened within w. It reads the events from the first one to the end of w, because
+// the depth of the queues follows from all of them, and verifies the whole ledger. now ends the depth of a
+// window that reaches into the future.
 func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now time.Time) (*Report, error) {
 	end := w.To
 	if now.Before(end) {

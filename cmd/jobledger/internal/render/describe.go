@@ -260,7 +260,8 @@ func SortedNames(tags map[string]string) []string {
 	return names
 }
 
-// KindLabel is the word of e's kind for a listing. A write that was refused stands out without any color.
+// KindLabel is the word of e's kind for a listing. A write that was refused is in capitals, to be seen
+// without color.
 func KindLabel(e ledger.Event) (label string, s Style) {
 	word := e.Kind().String()
 	s = StateStyles[word]

@@ -54,7 +54,7 @@ func Harmful(r rune) bool {
 	return 0xe0000 <= r && r <= 0xe007f // tags
 }
 
-// Escape makes text fit for one line of a terminal: what could do harm there stands as \x1b, \n, \u202e.
+// Escape makes text fit for one line of a terminal: what could do harm there becomes \x1b, \n, \u202e.
 func Escape(text string) string { return escapeExcept(text, "") }
 
 // EscapeLines is escape for text of more than one line; it leaves line feeds and tabs.
@@ -153,7 +153,7 @@ func Wrap(text string, width int) []string {
 }
 
 // Shorten cuts the middle out of a text that would fill the screen, such as one that quotes a file taken for
-// an argument: what is wrong stands before it, and what is allowed after it.
+// an argument: the error is before it, and what is allowed after it.
 func Shorten(text string) string {
 	const most, kept = 2000, 500
 	if len(text) <= most {

@@ -12,7 +12,7 @@ import (
 	"jobledger/projection"
 )
 
-// Why is where a job stands and why, in words and for programs.
+// Why is the state of a job and the reasons for it, in words and for programs.
 type Why struct {
 	Sentences []string `json:"-"` // of which Why is made
 
@@ -35,7 +35,7 @@ type Why struct {
 	Fitting     []string     `json:"workers_that_may_take_it"`
 }
 
-// Explain returns why j stands where it stands at now, whose zone the times in the text are given in.
+// Explain returns why j is in its state at now. Times in the text are in the zone of now.
 func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time) (Why, error) {
 	facts, err := projection.Explain(ctx, tx, j, now)
 	if err != nil {
