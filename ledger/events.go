@@ -52,7 +52,7 @@ func (tx *Tx) append(ctx context.Context, e *Event) error {
 	case KindClaimed, KindRefused:
 		ulid = e.Token
 	}
-	data, digest := encode(omitDefaults(e.Body, e.At))
+	data, digest := AppendStored(nil, OmitDefaults(e.Body, e.At))
 	err = tx.Insert(insertEvent, e.Pos, null(e.N), null(e.Seq), int64(kind), at, actor, null(worker), ulid,
 		null(int64(e.Attempt)), null(int64(e.From)), null(int64(e.To)), bytesOrNull(digest), textOrNull(data))
 	if errors.Is(err, engine.ErrConstraint) {
@@ -128,7 +128,7 @@ func (f Filter) where() (string, []any) {
 			in = append(in, int64(k))
 		}
 		add(`e.kind IN (`+strings.TrimSuffix(strings.Repeat("?,", len(in)), ",")+`)`, in...)
-		if !slices.ContainsFunc(f.Kinds, Kind.ofJob) {
+		if !slices.ContainsFunc(f.Kinds, Kind.OfJob) {
 			add(`e.job IS NULL AND e.seq IS NULL`) // these are few and adjacent in the index on (job, seq)
 		}
 	}

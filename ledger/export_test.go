@@ -31,19 +31,6 @@ func (s *Store) FailCommits(fail *atomic.Bool) error {
 	})
 }
 
-// Encode returns b in its public form, or in its stored one with the digest that has a column of its own.
-func Encode(b Body, w Worker, public bool) (data, digest []byte) {
-	if public {
-		return appendPublic(nil, b, w), nil
-	}
-	return encode(b)
-}
-
-// Decode reads what Encode wrote.
-func Decode(k Kind, data, digest []byte, w *Worker) (Body, error) {
-	return decode(k, string(data), digest, w)
-}
-
 // MaxClaims is how many jobs a read remembers.
 const MaxClaims = maxClaims
 

@@ -92,8 +92,8 @@ func (k Kind) showsProcess() bool {
 	return k == KindClaimed || k == KindWorkerStarted || k == KindWorkerStopped
 }
 
-// ofJob reports whether events of this kind concern a job.
-func (k Kind) ofJob() bool { return k <= KindErased }
+// OfJob reports whether events of this kind concern a job.
+func (k Kind) OfJob() bool { return k <= KindErased }
 
 // State is the state of a job. Its number is stored, so the numbers never change (I9).
 type State int

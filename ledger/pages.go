@@ -77,7 +77,7 @@ func (tx *Tx) page(
 				return page, false, err
 			}
 		}
-		if ok && b.Pos == e.Pos && bodyKey(e.Kind()) != "" {
+		if ok && b.Pos == e.Pos && BodyKey(e.Kind()) != "" {
 			if line.Salt, line.Body = b.Salt, b.Body; line.Body == nil {
 				line.Body = []byte{} // the driver gives nil for an empty one
 			}

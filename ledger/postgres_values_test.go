@@ -21,7 +21,7 @@ func TestPostgresKeepsTextAndBytesAsTheyAre(t *testing.T) {
 	var notes []func(*ledger.Tx) error
 	for _, reason := range []string{"<&>  \u2028 é \U0001F600", `\u0000 is six characters`, strings.Repeat(`"\`, 1000), "\x01\x7f\t\r\n", "\u00a0\ufeff"} {
 		body := &ledger.QueuePaused{Queue: "mail", Reason: reason}
-		text, _ := ledger.Encode(body, ledger.Worker{}, false)
+		text, _ := ledger.AppendStored(nil, body)
 		want = append(want, string(text))
 		notes = append(notes, func(tx *ledger.Tx) error {
 			return tx.Append(t.Context(), ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: reason, Body: body})
@@ -36,7 +36,7 @@ func TestPostgresKeepsTextAndBytesAsTheyAre(t *testing.T) {
 		}
 	}
 	for i, e := range events(t, s, ledger.Filter{}) {
-		if text, _ := ledger.Encode(e.Body, ledger.Worker{}, false); string(text) != want[i] || e.Actor != e.Body.(*ledger.QueuePaused).Reason {
+		if text, _ := ledger.AppendStored(nil, e.Body); string(text) != want[i] || e.Actor != e.Body.(*ledger.QueuePaused).Reason {
 			t.Errorf("event %d: read %s of %q, want %s", i+1, text, e.Actor, want[i])
 		}
 	}

@@ -126,10 +126,10 @@ func (tx *Tx) event(ctx context.Context, r *record, e *Event) (err error) {
 		return err
 	}
 	process := e.Worker
-	if e.Body, err = decode(Kind(r.kind), r.data, r.digest, &process); err != nil {
+	if e.Body, err = Decode(Kind(r.kind), r.data, r.digest, &process); err != nil {
 		return err
 	}
-	addDefaults(e.Body, e.At)
+	AddDefaults(e.Body, e.At)
 	return nil
 }
 
@@ -145,8 +145,8 @@ func (r *pageReader) nonCanonical(rec *record, e *Event) string {
 	if rec.has(columnULID) != (k == KindEnqueued || k == KindClaimed || k == KindRefused) {
 		return eventNames[columnULID]
 	}
-	for _, stored := range [...]func(Body, time.Time) Body{omitDefaults, omitRunAt} {
-		data, digest := appendStored(r.text[:0], stored(e.Body, e.At))
+	for _, stored := range [...]func(Body, time.Time) Body{OmitDefaults, omitRunAt} {
+		data, digest := AppendStored(r.text[:0], stored(e.Body, e.At))
 		if rec.has(columnDigest) != (digest != nil) || !bytes.Equal(rec.digest, digest) {
 			return eventNames[columnDigest]
 		}
@@ -160,7 +160,7 @@ func (r *pageReader) nonCanonical(rec *record, e *Event) string {
 	return eventNames[columnData]
 }
 
-// omitRunAt is what omitDefaults did in older ledgers, before claims and attempts had implicit defaults.
+// omitRunAt is what OmitDefaults did in older ledgers, before claims and attempts had implicit defaults.
 func omitRunAt(b Body, at time.Time) Body {
 	if e, ok := b.(*Enqueued); ok && e.RunAt.Equal(at) {
 		e := *e

@@ -19,13 +19,13 @@ func (e *Event) Validate() error {
 func (e *Event) envelope() error {
 	k := e.Kind()
 	moves := k < KindRefused // changes a job's state
-	claim := k.ofJob() && (e.Attempt != 0 || e.Worker != (Worker{}))
+	claim := k.OfJob() && (e.Attempt != 0 || e.Worker != (Worker{}))
 	switch {
 	case e.At.IsZero() || Micros(e.At) < 0 || Micros(e.At) > lastMicros:
 		return fmt.Errorf("%s at an impossible time", k)
 	case e.Actor == "":
 		return fmt.Errorf("%s without an actor", k)
-	case (e.N != 0) != k.ofJob():
+	case (e.N != 0) != k.OfJob():
 		return fmt.Errorf("%s with job number %d", k, e.N)
 	case (e.Seq > 0) != moves || e.Seq < 0:
 		return fmt.Errorf("%s with seq %d", k, e.Seq)
@@ -41,11 +41,11 @@ func (e *Event) envelope() error {
 		return fmt.Errorf("%s of a claim", k)
 	case !claim && k.concernsClaim():
 		return fmt.Errorf("%s of no claim", k)
-	case !k.ofJob() && e.Attempt != 0:
+	case !k.OfJob() && e.Attempt != 0:
 		return fmt.Errorf("%s of attempt %d", k, e.Attempt)
-	case !k.ofJob() && (e.Worker.Name != "" && e.Worker.Boot != "") != k.showsProcess():
+	case !k.OfJob() && (e.Worker.Name != "" && e.Worker.Boot != "") != k.showsProcess():
 		return fmt.Errorf("%s of the worker %q, boot %q", k, e.Worker.Name, e.Worker.Boot)
-	case !k.ofJob() && k.showsProcess() && e.Actor != "worker:"+e.Worker.Name:
+	case !k.OfJob() && k.showsProcess() && e.Actor != "worker:"+e.Worker.Name:
 		return fmt.Errorf("%s of the worker %q by %q", k, e.Worker.Name, e.Actor)
 	}
 	return nil

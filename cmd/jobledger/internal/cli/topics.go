@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path"
 	"strings"
 )
@@ -105,6 +106,9 @@ func (p *Program) showTopic(t Topic) error {
 		if err := p.Flush(); err != nil {
 			return err
 		}
+		interrupts := make(chan os.Signal, 1) // an interrupt is for the pager; ending now would leave it alone
+		signal.Notify(interrupts, os.Interrupt)
+		defer signal.Stop(interrupts)
 		command.Stdin, command.Stdout, command.Stderr = strings.NewReader(t.Text), os.Stdout, os.Stderr
 		if command.Run() == nil {
 			return nil
