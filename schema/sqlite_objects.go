@@ -16,8 +16,8 @@ import (
 const SelectSQLiteObjects = `SELECT CASE WHEN sql GLOB 'CREATE TABLE *' OR sql GLOB 'CREATE VIRTUAL TABLE *' THEN 'table'
     WHEN sql GLOB 'CREATE INDEX *' OR sql GLOB 'CREATE UNIQUE INDEX *' THEN 'index'
     WHEN sql GLOB 'CREATE VIEW *' THEN 'view' ELSE 'trigger' END AS kind, name, sql
-FROM sqlite_schema WHERE sql IS NOT NULL AND NOT (type = 'table' AND
-    (name = 'sqlite_sequence' AND sql = 'CREATE TABLE sqlite_sequence(name,seq)' OR name GLOB 'sqlite_stat[14]' AND sql GLOB 'CREATE TABLE *'))
+FROM sqlite_schema WHERE sql IS NOT NULL AND NOT (sql = 'CREATE TABLE sqlite_sequence(name,seq)' OR
+    sql GLOB 'CREATE TABLE sqlite_stat[14](*')
 ORDER BY 1, 2, 3`
 
 //go:embed sqlite_digests.txt

@@ -27,8 +27,17 @@ func (o Object) String() string {
 }
 
 // Altered returns ErrAltered, with the objects by name, if a write could go wrong because of the objects in
-// diff. No write reads a view.
+// diff.
 func Altered(diff []Object) error {
+	if text := AlteredText(diff); text != "" {
+		return fmt.Errorf("%w: %s; nothing is written before that is put right", ErrAltered, text)
+	}
+	return nil
+}
+
+// AlteredText names the objects in diff because of which a write could go wrong; "" if there are none. No write
+// reads a view.
+func AlteredText(diff []Object) string {
 	var texts []string
 	for _, o := range diff {
 		if o.Kind != "view" {
@@ -39,10 +48,7 @@ func Altered(diff []Object) error {
 	if n := len(texts) - most; n > 1 {
 		texts = append(texts[:most], fmt.Sprintf("and %d more", n))
 	}
-	if len(texts) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: %s; nothing is written before that is put right", ErrAltered, strings.Join(texts, ", "))
+	return strings.Join(texts, ", ")
 }
 
 // Diff compares the objects that query lists (kind, name and definition) with those that should exist, whose

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -85,31 +84,37 @@ func (f *Engine) schemaVersion(ctx context.Context, conn *sql.Conn) (int, error)
 	return at, checkVersion(f.path, at)
 }
 
-// checkObjects returns ErrAltered unless the file has the objects of the version that its header names: a
+// checkObjects returns ErrDamaged unless the file has the objects of the version that its header names: a
 // migration counts on them.
 func (f *Engine) checkObjects(ctx context.Context, version, newest int) error {
 	diff, err := schemaDiff(ctx, f.writer, version)
 	if err != nil {
 		return err
 	}
-	altered := engine.Altered(diff)
-	if version == 0 && altered == nil { // what else there is cannot have come from this program
-		var objects int64
-		if objects, err = f.writer.Int(ctx, `SELECT count(*) FROM sqlite_schema`); err != nil || objects == 0 {
+	altered := engine.AlteredText(diff)
+	if version == 0 && altered == "" { // whatever it has did not come from this program
+		objects, err := f.writer.Int(ctx, `SELECT count(*) FROM sqlite_schema`)
+		if err != nil || objects == 0 {
 			return err
 		}
-		altered = fmt.Errorf("%w: it has %d tables, indexes, triggers and views", engine.ErrAltered, objects)
+		altered = fmt.Sprintf("it has %d tables, indexes and views", objects)
 	}
-	if altered == nil {
+	if altered == "" {
 		return nil
 	}
 	for other := newest; other > 0; other-- {
-		if is, err := isSchemaOf(ctx, f.writer, other); err != nil || is {
-			return cmp.Or(err, fmt.Errorf("%w: the header of %s says schema %d (user_version), but these are the tables "+
-				"of schema %d; nothing was changed", engine.ErrAltered, f.path, version, other))
+		is, err := isSchemaOf(ctx, f.writer, other)
+		if err != nil {
+			return err
+		}
+		if is {
+			return fmt.Errorf("%w: the header of %s says schema %d (user_version), but its tables are those of schema %d; "+
+				"'PRAGMA user_version = %d' in a SQLite shell puts that right; nothing was changed",
+				engine.ErrDamaged, f.path, version, other, other)
 		}
 	}
-	return fmt.Errorf("%s was not brought from schema %d to %d: %w", f.path, version, newest, altered)
+	return fmt.Errorf("%w: %s was not brought from schema %d to %d, because it is not as schema %d is: %s",
+		engine.ErrDamaged, f.path, version, newest, version, altered)
 }
 
 // migrate runs the missing migrations in one transaction.
