@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"jobledger/ledger/event"
 	"jobledger/ledger/internal/postgres"
 	"jobledger/ledger/internal/sqlite"
 )
@@ -35,7 +36,7 @@ func (s *Store) FailCommits(fail *atomic.Bool) error {
 const MaxClaims = maxClaims
 
 // EventsKnowing is Tx.Events after a read that has come across as many other jobs as it remembers.
-func (tx *Tx) EventsKnowing(ctx context.Context, others int) (list []Event, err error) {
+func (tx *Tx) EventsKnowing(ctx context.Context, others int) (list []event.Event, err error) {
 	rows, err := tx.Query(ctx, `SELECT `+eventColumns+` FROM events e ORDER BY e.pos`)
 	if err != nil {
 		return nil, err

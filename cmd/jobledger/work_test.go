@@ -20,6 +20,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // site is a folder with a ledger, on which real processes of the program work.
@@ -475,7 +476,7 @@ func TestSnoozeLimitIsFailure(t *testing.T) {
 	for range commands.MaxSnoozes {
 		var held []string
 		s.eventually("the next claim", func() bool {
-			jobs, err := service.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "w", Boot: "b"}})
+			jobs, err := service.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "w", Boot: "b"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -484,7 +485,7 @@ func TestSnoozeLimitIsFailure(t *testing.T) {
 			}
 			return len(held) == 1
 		})
-		if _, err := service.Apply(t.Context(), "worker:w", ledger.JobID(job), commands.Release{Token: held[0], Snooze: true, Delay: time.Microsecond}); err != nil {
+		if _, err := service.Apply(t.Context(), "worker:w", event.JobID(job), commands.Release{Token: held[0], Snooze: true, Delay: time.Microsecond}); err != nil {
 			t.Fatal(err)
 		}
 	}
