@@ -26,7 +26,8 @@ func cancelledJob(ctx context.Context) (store *ledger.Store, job projection.Job,
 	if err != nil {
 		log.Fatal(err)
 	}
-	if job, err = service.Apply(ctx, "cli:ada", jobs[0].ID, commands.Cancel{Reason: "sent by hand"}); err != nil {
+	job, err = service.Apply(ctx, "cli:ada", jobs[0].ID, commands.Cancel{Reason: "sent by hand"})
+	if err != nil {
 		log.Fatal(err)
 	}
 	return store, job, func() {
