@@ -16,9 +16,6 @@ type StoredBody struct {
 	Salt, Body []byte
 }
 
-// Bodies yields every stored body in the order of pos.
-func (tx *Tx) Bodies(ctx context.Context) iter.Seq2[StoredBody, error] { return tx.BodiesAfter(ctx, 0) }
-
 // BodiesAfter yields the stored bodies after pos, in the order of pos.
 func (tx *Tx) BodiesAfter(ctx context.Context, pos int64) iter.Seq2[StoredBody, error] {
 	return func(yield func(StoredBody, error) bool) {

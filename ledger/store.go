@@ -64,9 +64,6 @@ func (s *Store) Path() string { return s.info.Path }
 // DSN returns what the ledger was opened with.
 func (s *Store) DSN() string { return s.dsn }
 
-// Sync returns how durable a commit is: "full" or "normal".
-func (s *Store) Sync() string { return s.info.Sync }
-
 // SchemaVersion returns the version of the ledger's schema: the newest that this program knows, since Open
 // migrates.
 func (s *Store) SchemaVersion() int { return s.info.SchemaVersion }
