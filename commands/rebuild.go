@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection/audit"
 )
@@ -23,13 +24,13 @@ func (s *Service) Rebuild(ctx context.Context, actor string) (report audit.Rebui
 	if err != nil {
 		return report, err
 	}
-	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+	err = s.Store.WriteRepair(ctx, func(tx *ledger.Tx) error {
 		var err error
 		if report, err = plan.Apply(ctx, tx); err != nil {
 			return err
 		}
 		failpoint.Hit("rebuilt")
-		body := &ledger.Rebuilt{Jobs: report.Jobs, Changed: report.Changed, Missing: report.Missing,
+		body := &event.Rebuilt{Jobs: report.Jobs, Changed: report.Changed, Missing: report.Missing,
 			Extra: report.Extra}
 		_, err = record(ctx, tx, fact{actor: actor, body: body})
 		return err

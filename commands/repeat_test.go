@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // waysToEnd are commands that end a claim, one of each way to be acknowledged.
@@ -74,7 +74,7 @@ func TestEndingOfErasedJobIsComparedByWhatIsLeft(t *testing.T) {
 }
 
 // meddle does one thing to the job that may happen after a claim has ended, if it may be done now.
-func (q *queue) meddle(r *rand.Rand, job ledger.JobID) string {
+func (q *queue) meddle(r *rand.Rand, job event.JobID) string {
 	q.T.Helper()
 	q.Now = q.Now.Add(time.Duration(r.IntN(3)) * time.Hour)
 	try := func(c commands.Command) string {
@@ -110,7 +110,7 @@ func (q *queue) meddle(r *rand.Rand, job ledger.JobID) string {
 }
 
 // finish takes the job out of the way of the next one.
-func (q *queue) finish(id ledger.JobID) {
+func (q *queue) finish(id event.JobID) {
 	q.T.Helper()
 	if !q.fresh(id).State.Final() {
 		if _, err := q.Apply(q.T.Context(), "cli:test", id, commands.Cancel{}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"jobledger/ledger/event"
 	"jobledger/ledger/internal/postgres"
 	"jobledger/ledger/internal/sqlite"
 )
@@ -17,6 +18,9 @@ func (s *Store) SetLockWait(d time.Duration) { s.lockWait = d }
 
 // SetGroupTime sets how long a transaction takes further functions.
 func (s *Store) SetGroupTime(d time.Duration) { s.groupTime = d }
+
+// Sync returns how durable a commit is: "full" or "normal".
+func (s *Store) Sync() string { return s.info.Sync }
 
 // Queued returns how many functions wait for a transaction.
 func (s *Store) Queued() int { return len(s.requests) }
@@ -35,7 +39,7 @@ func (s *Store) FailCommits(fail *atomic.Bool) error {
 const MaxClaims = maxClaims
 
 // EventsKnowing is Tx.Events after a read that has come across as many other jobs as it remembers.
-func (tx *Tx) EventsKnowing(ctx context.Context, others int) (list []Event, err error) {
+func (tx *Tx) EventsKnowing(ctx context.Context, others int) (list []event.Event, err error) {
 	rows, err := tx.Query(ctx, `SELECT `+eventColumns+` FROM events e ORDER BY e.pos`)
 	if err != nil {
 		return nil, err

@@ -14,11 +14,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 )
 
 // Many processes may be the first ones at the same time. Each of them finds a whole schema, made once.
 func TestPostgresManyStoresOpenAnEmptyDatabaseAtOnce(t *testing.T) {
+	t.Parallel()
 	dsn := ledgertest.Postgres(t)
 	const stores = 16
 	start := make(chan struct{})
@@ -56,6 +58,7 @@ func objects(t *testing.T, conn *pgx.Conn) string {
 }
 
 func TestPostgresWhatIsNoLedgerIsRefusedAndLeftAsItWas(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		make  []string
 		dsn   string // what is added to the address
@@ -116,6 +119,7 @@ func TestPostgresWhatIsNoLedgerIsRefusedAndLeftAsItWas(t *testing.T) {
 
 // An address is shown in errors and logs.
 func TestPostgresAnErrorShowsNoPassword(t *testing.T) {
+	t.Parallel()
 	for _, dsn := range []string{
 		"postgres://ann:geheim@127.0.0.1:1/jobs",
 		"postgres://ann:geheim@127.0.0.1:1/jobs?sync=often",
@@ -179,8 +183,8 @@ func TestPostgresRolesMayDoWhatTheyAreFor(t *testing.T) {
 
 	worker := ledgertest.OpenAt(t, address["jobledger_worker"])
 	write(t, worker, func(tx *ledger.Tx) error {
-		who := ledger.Worker{Name: "w", Boot: "b"}
-		return errors.Join(tx.Append(t.Context(), ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: "worker", Worker: who, Body: &ledger.WorkerStopped{}}),
+		who := event.Worker{Name: "w", Boot: "b"}
+		return errors.Join(tx.Append(t.Context(), event.Event{Pos: tx.Next(), At: tx.At(), Actor: "worker", Worker: who, Body: &event.WorkerStopped{}}),
 			tx.Insert(insertSeen, "b", int64(1)), tx.Put(swapSeen, "b", int64(1), int64(2)), tx.PutBody(2, nil, []byte("body")))
 	})
 	sound(t, worker)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"jobledger/ledger/event"
 	"time"
 )
 
@@ -113,12 +114,12 @@ func (p *pagedRows) read(ctx context.Context, page []record) ([]record, error) {
 }
 
 // event decodes r into e, all but Job and Token.
-func (tx *Tx) event(ctx context.Context, r *record, e *Event) (err error) {
+func (tx *Tx) event(ctx context.Context, r *record, e *event.Event) (err error) {
 	if r.wrong != "" {
 		return fmt.Errorf("%w: the column %s is of another type", ErrDamaged, r.wrong)
 	}
-	*e = Event{Pos: r.pos, N: r.job, Seq: r.seq, At: FromMicros(r.at), Attempt: int(r.attempt),
-		From: State(r.from), To: State(r.to)}
+	*e = event.Event{Pos: r.pos, N: r.job, Seq: r.seq, At: event.FromMicros(r.at), Attempt: int(r.attempt),
+		From: event.State(r.from), To: event.State(r.to)}
 	if e.Actor, err = tx.NameOf(ctx, r.actor); err != nil {
 		return err
 	}
@@ -126,27 +127,27 @@ func (tx *Tx) event(ctx context.Context, r *record, e *Event) (err error) {
 		return err
 	}
 	process := e.Worker
-	if e.Body, err = Decode(Kind(r.kind), r.data, r.digest, &process); err != nil {
+	if e.Body, err = event.Decode(event.Kind(r.kind), r.data, r.digest, &process); err != nil {
 		return err
 	}
-	AddDefaults(e.Body, e.At)
+	event.AddDefaults(e.Body, e.At)
 	return nil
 }
 
 // nonCanonical names the first column of rec that is not what Append would have written for e: it holds a
 // value where events of this kind have none, or the same value in another form.
-func (r *pageReader) nonCanonical(rec *record, e *Event) string {
+func (r *pageReader) nonCanonical(rec *record, e *event.Event) string {
 	for _, i := range [...]int{1, 2, 6, 8, 9, 10} { // in which null represents zero
 		if rec.has(i) && *rec.integer(i) == 0 {
 			return eventNames[i]
 		}
 	}
 	k := e.Kind()
-	if rec.has(columnULID) != (k == KindEnqueued || k == KindClaimed || k == KindRefused) {
+	if rec.has(columnULID) != (k == event.KindEnqueued || k == event.KindClaimed || k == event.KindRefused) {
 		return eventNames[columnULID]
 	}
-	for _, stored := range [...]func(Body, time.Time) Body{OmitDefaults, omitRunAt} {
-		data, digest := AppendStored(r.text[:0], stored(e.Body, e.At))
+	for _, stored := range [...]func(event.Body, time.Time) event.Body{event.OmitDefaults, omitRunAt} {
+		data, digest := event.AppendStored(r.text[:0], stored(e.Body, e.At))
 		if rec.has(columnDigest) != (digest != nil) || !bytes.Equal(rec.digest, digest) {
 			return eventNames[columnDigest]
 		}
@@ -161,8 +162,8 @@ func (r *pageReader) nonCanonical(rec *record, e *Event) string {
 }
 
 // omitRunAt is what OmitDefaults did in older ledgers, before claims and attempts had implicit defaults.
-func omitRunAt(b Body, at time.Time) Body {
-	if e, ok := b.(*Enqueued); ok && e.RunAt.Equal(at) {
+func omitRunAt(b event.Body, at time.Time) event.Body {
+	if e, ok := b.(*event.Enqueued); ok && e.RunAt.Equal(at) {
 		e := *e
 		e.RunAt = time.Time{}
 		return &e

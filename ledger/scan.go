@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"jobledger/ledger/event"
 )
 
 // Scan selects what Tx.Scan reads. The zero Scan is the whole ledger.
@@ -16,7 +17,7 @@ type Scan struct {
 // Scanned is an event as its row alone has it: only enqueued has a Job, only claimed and refused have a
 // Token. The caller that folds the events knows those of the other events.
 type Scanned struct {
-	Event
+	event.Event
 	NonCanonical string // a readable column that is not as this program writes it; "": none
 }
 
@@ -189,9 +190,9 @@ func (r *pageReader) next(ctx context.Context, batch []Scanned) (_ []Scanned, er
 			return batch[:i], &EventError{rec.pos, err}
 		}
 		switch s.Kind() {
-		case KindEnqueued:
-			s.Job = JobID(rec.ulid)
-		case KindClaimed, KindRefused:
+		case event.KindEnqueued:
+			s.Job = event.JobID(rec.ulid)
+		case event.KindClaimed, event.KindRefused:
 			s.Token = rec.ulid
 		}
 		if r.strict {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -18,21 +19,21 @@ import (
 func many(t testing.TB, s *ledger.Store, n int) {
 	t.Helper()
 	write(t, s, func(tx *ledger.Tx) error {
-		list := storable(t)
+		list := ledgertest.StorableEvents(t)
 		for i := range n {
 			e := list[i%len(list)]
 			e.Pos, e.At, e.Actor = tx.Next(), tx.At(), fmt.Sprint("cli:ann", i%7)
-			if e.Kind() <= ledger.KindErased {
+			if e.Kind() <= event.KindErased {
 				e.N = e.Pos
 			}
-			if e.Kind() < ledger.KindRefused {
-				e.Seq, e.From, e.To = 1, ledger.Queued, ledger.Running
+			if e.Kind() < event.KindRefused {
+				e.Seq, e.From, e.To = 1, event.Queued, event.Running
 			}
 			switch e.Kind() {
-			case ledger.KindEnqueued:
+			case event.KindEnqueued:
 				e.Job, e.From = "01JJOB0000000000000000000A", 0
-			case ledger.KindClaimed, ledger.KindRefused:
-				e.Token, e.Attempt, e.Worker = fmt.Sprint("T", i), i+1, ledger.Worker{Name: "w", Boot: fmt.Sprint("b", i%5), PID: i % 3}
+			case event.KindClaimed, event.KindRefused:
+				e.Token, e.Attempt, e.Worker = fmt.Sprint("T", i), i+1, event.Worker{Name: "w", Boot: fmt.Sprint("b", i%5), PID: i % 3}
 			}
 			if err := tx.Append(t.Context(), e); err != nil {
 				return err

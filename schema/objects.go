@@ -28,10 +28,14 @@ const SelectPostgresObjects = `SELECT kind, name, definition FROM (
     SELECT 'function', f.proname, md5(f.prosrc)
     FROM pg_proc f WHERE f.pronamespace = current_schema()::regnamespace
     UNION ALL
-    SELECT 'trigger', g.tgname, t.relname || ' ' || g.tgenabled::text || ' ' || g.tgtype || ' ' || f.proname ||
-        '(' || encode(g.tgargs, 'escape') || ')'
+    SELECT 'trigger', g.tgname, t.relname || ' ' || g.tgenabled::text || ' ' || g.tgtype || ' ' ||
+        f.proname || '(' || encode(g.tgargs, 'escape') || ')'
     FROM pg_trigger g JOIN pg_class t ON t.oid = g.tgrelid JOIN pg_proc f ON f.oid = g.tgfoid
     WHERE t.relnamespace = current_schema()::regnamespace AND NOT g.tgisinternal
+    UNION ALL
+    SELECT 'rule', t.relname || '.' || r.rulename, md5(pg_get_ruledef(r.oid))
+    FROM pg_rewrite r JOIN pg_class t ON t.oid = r.ev_class
+    WHERE t.relnamespace = current_schema()::regnamespace AND t.relkind IN ('r', 'p')
 ) AS objects ORDER BY kind COLLATE "C", name COLLATE "C"`
 
 //go:embed postgres/objects.txt
@@ -50,9 +54,10 @@ var PostgresObjects = sync.OnceValue(func() map[string]string {
 
 var creation = regexp.MustCompile(`^CREATE (?:UNIQUE )?(TABLE|INDEX|FUNCTION|TRIGGER|VIEW) (\w+)`)
 
-// PostgresCreations returns the statements that create the objects of PostgresObjects, by the same "kind name".
-// An index that belongs to a table's constraint has no statement. A statement of a trigger does not say that it
-// fires always, also in a session that acts as a replica. Run them as migrations are run, after PostgresPath.
+// PostgresCreations returns the statements that create the objects of PostgresObjects, by the same "kind
+// name". An index that belongs to a table's constraint has no statement. A statement of a trigger does not
+// say that it fires always, also in a session that acts as a replica. Run them as migrations are run, after
+// PostgresPath.
 var PostgresCreations = sync.OnceValues(func() (map[string]string, error) {
 	steps, err := Postgres()
 	creations := make(map[string]string)
@@ -69,8 +74,8 @@ var PostgresCreations = sync.OnceValues(func() (map[string]string, error) {
 // PostgresPath sets the search path, for one transaction, in which a ledger's objects are created.
 const PostgresPath = `SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`
 
-// statements splits a migration into statements, without the comments between them. A semicolon at the end of a
-// line ends a statement, unless it is in the body of a function, which is between two $$.
+// statements splits a migration into statements, without the comments between them. A semicolon at the end
+// of a line ends a statement, unless it is in the body of a function, which is between two $$.
 func statements(sql string) (list []string) {
 	var statement strings.Builder
 	quoted := false

@@ -128,8 +128,8 @@ func TestConstraintsAreNotRepaired(t *testing.T) {
 	}
 }
 
-// TestObjectsAreRepaired drops each object of a ledger, except the tables of the history, with all that depends
-// on it, and repairs it.
+// TestObjectsAreRepaired drops each object of a ledger, except the tables of the history, with all that
+// depends on it, and repairs it.
 func TestObjectsAreRepaired(t *testing.T) {
 	store, conn := ledgerOnServer(t)
 	derived := []string{"jobs", "queues", "presence", "kinds", "states"}

@@ -1,12 +1,13 @@
 // Package schema holds the tables, guards and views of a ledger as SQL, one numbered file per migration and
-// engine. It runs nothing: package ledger applies the migrations of [SQLite] or [Postgres] when it opens a ledger.
+// engine. It runs nothing: package ledger applies the migrations of [SQLite] or [Postgres] when it opens a
+// ledger.
 //
-// A file that has shipped is never edited: a change is a new file with the next number. A file of SQLite that
-// is no ledger is recognised by [ApplicationID]. On PostgreSQL, [PostgresObjects] is what a ledger must have, so
-// that a check finds what is missing or altered, and [PostgresCreations] how to create it again.
+// A file that has shipped is never edited: a change is a new file with the next number. A file of SQLite
+// that is no ledger is recognised by [ApplicationID]. On PostgreSQL, [PostgresObjects] is what a ledger must
+// have, so that a check finds what is missing or altered, and [PostgresCreations] how to create it again.
 //
-// Files: schema.go (the migrations), objects.go (what a ledger in PostgreSQL consists of), sqlite and postgres
-// (the SQL; postgres/roles.sql and cookbook.sql are for administrators and readers).
+// Files: schema.go (the migrations), objects.go (what a ledger in PostgreSQL consists of), sqlite and
+// postgres (the SQL; postgres/roles.sql and cookbook.sql are for administrators and readers).
 package schema
 
 import (
@@ -20,7 +21,7 @@ import (
 // ApplicationID marks a SQLite file as a ledger ("jlgr" in its header); a file with another mark is refused.
 const ApplicationID = 0x6a6c6772
 
-//go:embed sqlite/*.sql postgres/0*.sql
+//go:embed sqlite/0*.sql postgres/0*.sql
 var files embed.FS
 
 // Migration is one step from Version-1 to Version.

@@ -224,8 +224,8 @@ func TestViewsColumns(t *testing.T) {
 		}
 		_ = rows.Close()
 	}
-	const row = `SELECT pos || job || seq || kind || at || actor || worker || token || attempt || from_state || to_state
-		FROM history WHERE pos = 2`
+	const row = `SELECT pos || job || seq || kind || at || actor || worker || token || attempt ||
+		from_state || to_state FROM history WHERE pos = 2`
 	if got := text(t, db, row); got != "2A2claimed1970-01-01T00:00:02.000000Zworker:wwT1queuedclaimed" {
 		t.Errorf("history of a claim: %s", got)
 	}

@@ -17,6 +17,8 @@ import (
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
 
@@ -29,7 +31,7 @@ type taken struct {
 }
 
 // wander does n random things, and now and then takes a copy.
-func (s *scenario) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []taken) {
+func (s *scenario) wander(random *rand.Rand, n int) (jobs []event.JobID, copies []taken) {
 	s.T.Helper()
 	ctx := s.T.Context()
 	queues := []string{"mail", "web", "reports"}
@@ -178,11 +180,8 @@ func without(t testing.TB, stdout string, keys ...string) (lines []map[string]an
 
 // A copy that was really taken at a moment answers as the ledger does with --as-of that moment.
 func TestAsOfEqualsEarlierCopy(t *testing.T) {
-	seeds, steps := uint64(3), 240
-	if testing.Short() {
-		seeds, steps = 1, 60
-	}
-	for seed := range seeds {
+	steps := ledgertest.Size(60, 120, 240)
+	for seed := range ledgertest.Size[uint64](1, 1, 3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := newScenario(t)
 			random := rand.New(rand.NewPCG(seed, 7))

@@ -10,6 +10,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -139,7 +140,7 @@ func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f projection.Att
 			return f, cli.WithHint(cli.Usagef("--outcome: there is no outcome %q", word), "the outcomes are %s",
 				strings.Join(outcomes, ", "))
 		}
-		kind, _ := ledger.ParseKind(word) // 0 for open
+		kind, _ := event.ParseKind(word) // 0 for open
 		f.Outcomes = append(f.Outcomes, kind)
 	}
 	if c.IsSet("job") {
@@ -173,19 +174,19 @@ func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f projection.Att
 
 // attemptJSON is a claim as --json prints it.
 type attemptJSON struct {
-	Job           ledger.JobID `json:"job"`
-	Attempt       int          `json:"attempt"`
-	Queue         string       `json:"queue"`
-	Worker        string       `json:"worker"`
-	Boot          string       `json:"boot"`
-	Host          *string      `json:"host"`
-	PID           int          `json:"pid"`
-	ClaimedAt     string       `json:"claimed_at"`
-	LastHeartbeat *string      `json:"last_heartbeat"`
-	EndedAt       *string      `json:"ended_at"`
-	Outcome       *string      `json:"outcome"`
-	ExitCode      *int         `json:"exit_code"`
-	Signal        *string      `json:"signal"`
+	Job           event.JobID `json:"job"`
+	Attempt       int         `json:"attempt"`
+	Queue         string      `json:"queue"`
+	Worker        string      `json:"worker"`
+	Boot          string      `json:"boot"`
+	Host          *string     `json:"host"`
+	PID           int         `json:"pid"`
+	ClaimedAt     string      `json:"claimed_at"`
+	LastHeartbeat *string     `json:"last_heartbeat"`
+	EndedAt       *string     `json:"ended_at"`
+	Outcome       *string     `json:"outcome"`
+	ExitCode      *int        `json:"exit_code"`
+	Signal        *string     `json:"signal"`
 }
 
 func attemptToJSON(a projection.Attempt) attemptJSON {

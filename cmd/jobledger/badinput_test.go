@@ -17,6 +17,8 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/audit"
 )
@@ -87,7 +89,7 @@ const evil = "a\x1b[2J\x1b]0;x\x07\u202e\u2066\u200b\ufeff\u2028\U000e0041\u009b
 func TestTerminalOutputIsEscaped(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	s := newScenario(t)
-	who := ledger.Worker{Name: evil, Boot: "01KDY9FY88BT0000000000EVIL", Host: evil, PID: 1}
+	who := event.Worker{Name: evil, Boot: "01KDY9FY88BT0000000000EVIL", Host: evil, PID: 1}
 	if err := s.WorkerStarted(t.Context(), who, []string{"mail"}, []string{"gpu"}); err != nil {
 		t.Fatal(err)
 	}
@@ -133,12 +135,9 @@ func TestTerminalOutputIsEscaped(t *testing.T) {
 		}
 		lines += strings.Count(stdout, "\n")
 	}
-	widths := []int{0, 40, 200}
-	if testing.Short() {
-		widths = []int{80}
-	}
+	widths := ledgertest.Size([]int{80}, []int{0, 40}, []int{0, 40, 200})
 	for _, width := range widths {
-		for _, id := range []ledger.JobID{j.ID, held.ID, waiting.ID} {
+		for _, id := range []event.JobID{j.ID, held.ID, waiting.ID} {
 			for _, verb := range []string{"show", "history", "why", "logs"} {
 				read(width, verb, string(id))
 			}

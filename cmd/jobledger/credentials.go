@@ -7,7 +7,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -92,7 +92,7 @@ func (p *program) actorAs(role string) string {
 func (p *program) describeState(j projection.Job) string {
 	text := fmt.Sprintf("job %s in %s is %s", j.ID, j.Queue, j.State)
 	switch {
-	case j.State == ledger.Queued:
+	case j.State == event.Queued:
 		now := p.Now()
 		text += ", to run now"
 		if j.RunAt.After(now) {

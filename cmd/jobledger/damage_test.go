@@ -25,12 +25,14 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/audit"
 )
 
 var (
-	flips    = flag.Int("flips", 500, "so many damaged copies of a ledger are looked at")
+	flips    = flag.Int("flips", 0, "so many damaged copies of a ledger are looked at; default 100, with -short 40, with -long 500")
 	flipSeed = flag.Uint64("flip-seed", 1, "what is damaged in them")
 )
 
@@ -129,7 +131,7 @@ func aNight(t testing.TB, events int) fileSet {
 
 func request(worker string, limit int) commands.ClaimRequest {
 	return commands.ClaimRequest{Queues: []string{"mail"}, Version: "v2", Limit: limit,
-		Worker: ledger.Worker{Name: worker, Boot: "boot of " + worker, Host: worker, PID: 1, Version: "v2"}}
+		Worker: event.Worker{Name: worker, Boot: "boot of " + worker, Host: worker, PID: 1, Version: "v2"}}
 }
 
 // atDawn runs a command on the ledger at path.
@@ -145,15 +147,15 @@ func atDawn(path string, typed ...string) (code int, said string) {
 type account struct {
 	text     map[string]string
 	errs     map[string]error
-	events   []ledger.Event
-	payloads map[ledger.JobID]string
+	events   []event.Event
+	payloads map[event.JobID]string
 	verified error // nil: Verify finds nothing
 }
 
 // askAll asks a ledger all questions in one snapshot.
 func askAll(ctx context.Context, s *ledger.Store) account {
 	a := account{text: make(map[string]string), errs: make(map[string]error),
-		payloads: make(map[ledger.JobID]string)}
+		payloads: make(map[event.JobID]string)}
 	err := s.Read(ctx, func(tx *ledger.Tx) error {
 		a.ask("events", func() (any, error) {
 			for e, err := range tx.Events(ctx, ledger.Filter{}) {
@@ -254,7 +256,7 @@ func judge(before, after account) (verdict string, wrong []string) {
 }
 
 // bones is who did what to which job, in which order.
-func bones(events []ledger.Event) string {
+func bones(events []event.Event) string {
 	var b strings.Builder
 	for _, e := range events {
 		fmt.Fprintln(&b, e.Pos, e.Job, e.N, e.Seq, e.Kind(), e.Actor, e.Worker, e.Attempt, e.From, e.To)
@@ -372,8 +374,8 @@ func flip(base fileSet, suffix string, dice *rand.Rand) (f fileSet, what string)
 // A ledger with damaged bytes reports the damage, or answers correctly.
 func TestDamageFlippedBytes(t *testing.T) {
 	n := *flips
-	if testing.Short() {
-		n = min(n, 40)
+	if n == 0 {
+		n = ledgertest.Size(40, 100, 500)
 	}
 	base, before := aNightToDamage(t)
 	const lanes = 4
@@ -431,11 +433,7 @@ func TestDamageTruncatedFiles(t *testing.T) {
 			t.Errorf("%s: %s", what, verdict)
 		}
 	}
-	rounds := 25
-	if testing.Short() {
-		rounds = 4
-	}
-	for range rounds {
+	for range ledgertest.Size(4, 8, 25) {
 		whole, wal := len(base[""]), len(base["-wal"])
 		for _, n := range []int{dice.IntN(whole), dice.IntN(whole/4096) * 4096, dice.IntN(200)} {
 			look(fmt.Sprintf("the first %d bytes", n), func(f fileSet) { f[""] = f[""][:n] })

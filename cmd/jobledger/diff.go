@@ -8,6 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -95,7 +96,7 @@ func (p *program) printDiff(from, to projection.Moment, d projection.Diff) error
 	}
 	for _, e := range d.Lost {
 		how := "stopped"
-		if e.Kind() == ledger.KindReclaimed {
+		if e.Kind() == event.KindReclaimed {
 			how = "not heard of since a job was taken from it"
 		}
 		if err := p.PrintLine(fmt.Sprintf("worker went: %s (%s) at %s, %s", e.Worker.Name, render.Process(e.Worker),
@@ -111,25 +112,25 @@ func (p *program) printMatrix(cells []projection.DiffCell) error {
 	if len(cells) == 0 {
 		return p.PrintLine("nothing happened to any job")
 	}
-	counts, rows, columns := make(map[[2]ledger.State]int64), make(map[ledger.State]bool), make(map[ledger.State]bool)
+	counts, rows, columns := make(map[[2]event.State]int64), make(map[event.State]bool), make(map[event.State]bool)
 	for _, cell := range cells {
-		counts[[2]ledger.State{cell.From, cell.To}] = cell.Count
+		counts[[2]event.State{cell.From, cell.To}] = cell.Count
 		rows[cell.From], columns[cell.To] = true, true
 	}
 	t := &cli.Table{Columns: []cli.Column{{Title: "FROM"}}}
-	for _, to := range ledger.States() {
+	for _, to := range event.States() {
 		if columns[to] {
 			t.Columns = append(t.Columns, cli.Column{Title: "→ " + strings.ToUpper(to.String()), Right: true})
 		}
 	}
-	for _, from := range append([]ledger.State{0}, ledger.States()...) {
+	for _, from := range append([]event.State{0}, event.States()...) {
 		if !rows[from] {
 			continue
 		}
 		line := []string{stateOrNone(from)}
-		for _, to := range ledger.States() {
+		for _, to := range event.States() {
 			if columns[to] {
-				line = append(line, fmt.Sprint(counts[[2]ledger.State{from, to}]))
+				line = append(line, fmt.Sprint(counts[[2]event.State{from, to}]))
 			}
 		}
 		t.Add(line...)
@@ -137,7 +138,7 @@ func (p *program) printMatrix(cells []projection.DiffCell) error {
 	return p.PrintTable(t)
 }
 
-func stateOrNone(s ledger.State) string {
+func stateOrNone(s event.State) string {
 	if s == 0 {
 		return "–"
 	}
@@ -158,10 +159,10 @@ type momentJSON struct {
 }
 
 type diffCellJSON struct {
-	From  *string        `json:"from"` // null: enqueued in between
-	To    string         `json:"to"`
-	Count int64          `json:"count"`
-	Jobs  []ledger.JobID `json:"jobs"`
+	From  *string       `json:"from"` // null: enqueued in between
+	To    string        `json:"to"`
+	Count int64         `json:"count"`
+	Jobs  []event.JobID `json:"jobs"`
 }
 
 type workerChangeJSON struct {
@@ -174,7 +175,7 @@ type workerChangeJSON struct {
 }
 
 func (p *program) diffJSON(from, to projection.Moment, d projection.Diff) diffJSON {
-	changes := func(events []ledger.Event) []workerChangeJSON {
+	changes := func(events []event.Event) []workerChangeJSON {
 		list := make([]workerChangeJSON, 0, len(events))
 		for _, e := range events {
 			list = append(list, workerChangeJSON{e.Worker.Name, e.Worker.Boot, render.TextOrNull(e.Worker.Host),
@@ -186,7 +187,7 @@ func (p *program) diffJSON(from, to projection.Moment, d projection.Diff) diffJS
 		To: momentJSON{render.TimeOrNull(to.At), to.Pos}, Cells: []diffCellJSON{},
 		Gained: changes(d.Gained), Lost: changes(d.Lost)}
 	for _, cell := range d.Cells {
-		ids := append([]ledger.JobID{}, cell.Jobs...)
+		ids := append([]event.JobID{}, cell.Jobs...)
 		out.Cells = append(out.Cells, diffCellJSON{render.TextOrNull(cell.From.String()), cell.To.String(),
 			cell.Count, ids})
 	}

@@ -32,6 +32,7 @@ import (
 	"jobledger/cmd/jobledger/internal/doctor"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/schema"
 )
 
@@ -268,13 +269,13 @@ var complaints = []complaint{
 		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
 			_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail"})
 			s.ok(err)
-			_, err = service.Claim(ctx, commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "w", Boot: "B"}, Lease: time.Minute})
+			_, err = service.Claim(ctx, commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "w", Boot: "B"}, Lease: time.Minute})
 			s.ok(err)
 		})
 	}},
 	{name: "a worker is silent", code: doctor.CodeSilent, severity: doctor.Advice, seen: "1 worker is silent and did not report its end: w", make: func(t *testing.T, s site) {
 		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
-			s.ok(service.WorkerStarted(ctx, ledger.Worker{Name: "w", Boot: "B", Host: "h", PID: 7}, []string{"mail"}, nil))
+			s.ok(service.WorkerStarted(ctx, event.Worker{Name: "w", Boot: "B", Host: "h", PID: 7}, []string{"mail"}, nil))
 		})
 	}},
 	{name: "a paused queue", code: doctor.CodePaused, severity: doctor.Advice, seen: "mail is paused by cli:", make: func(t *testing.T, s site) {

@@ -11,6 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // eventsVerb reads the ledger itself.
@@ -51,7 +52,7 @@ func eventsVerb(p *program) cli.Verb {
 }
 
 func kindNames() (names []string) {
-	for _, k := range ledger.Kinds() {
+	for _, k := range event.Kinds() {
 		names = append(names, k.String())
 	}
 	return names
@@ -179,12 +180,12 @@ func (l *eventListing) print(ctx context.Context) (more bool, err error) {
 }
 
 // page reads the next events on one snapshot.
-func (l *eventListing) page(ctx context.Context) ([]ledger.Event, error) {
+func (l *eventListing) page(ctx context.Context) ([]event.Event, error) {
 	l.filter.Limit = eventPage
 	if l.limit > 0 {
 		l.filter.Limit = min(eventPage, l.limit+1-l.printed) // one beyond limit, to know whether there are more
 	}
-	page := make([]ledger.Event, 0, 64)
+	page := make([]event.Event, 0, 64)
 	err := l.service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		for e, err := range tx.Events(ctx, l.filter) {
 			if err != nil {
@@ -205,7 +206,7 @@ func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, e
 	f = ledger.Filter{Worker: c.String("worker"), Queue: c.String("queue"), Actor: c.String("actor"),
 		After: int64(c.Int("after"))}
 	for _, word := range c.StringSlice("kind") {
-		k, err := ledger.ParseKind(word)
+		k, err := event.ParseKind(word)
 		if err != nil {
 			return f, cli.WithHint(cli.Usagef("--kind: there is no kind %q", word), "the kinds are %s",
 				strings.Join(kindNames(), ", "))
@@ -252,7 +253,7 @@ func (p *program) addRange(c *cli.Context, tx *ledger.Tx, f *ledger.Filter) erro
 }
 
 // printListed prints one event of a listing, as JSON or as a line for people, the first below a header.
-func (p *program) printListed(e ledger.Event, first bool) error {
+func (p *program) printListed(e event.Event, first bool) error {
 	if p.JSON {
 		return p.PrintJSON(e)
 	}

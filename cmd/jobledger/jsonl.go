@@ -18,6 +18,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 const (
@@ -276,7 +277,7 @@ func (l jobLines) field(e *commands.Enqueue, key string, value json.RawMessage) 
 		}
 	}
 	if key != "payload" || value[0] == '"' { // of other JSON as payload the text is kept
-		if err := ledger.CheckStrings(value); err != nil {
+		if err := event.CheckStrings(value); err != nil {
 			return cli.Usagef("%s: %w", key, err)
 		}
 	}

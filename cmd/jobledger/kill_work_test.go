@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 )
 
 // workSteps are the failpoints of a worker that takes one job and ends.
@@ -75,16 +76,16 @@ func (r rig) wantHealed(step string) {
 	r.heal()
 	r.nobodyLeft()
 	claims, endings, ends := 0, 0, 0
-	var last ledger.Event
+	var last event.Event
 	for _, e := range r.history(db) {
 		if e.N == 0 {
 			continue
 		}
 		last = e
 		switch {
-		case e.Kind() == ledger.KindClaimed:
+		case e.Kind() == event.KindClaimed:
 			claims++
-		case e.Kind() == ledger.KindSucceeded:
+		case e.Kind() == event.KindSucceeded:
 			ends++
 			fallthrough
 		case e.Kind().EndsClaim():
@@ -92,7 +93,7 @@ func (r rig) wantHealed(step string) {
 		}
 	}
 	ran := len(strings.Fields(r.attempts()))
-	if last.Kind() != ledger.KindSucceeded || ends != 1 || endings != claims || claims < 1 || claims > 2 {
+	if last.Kind() != event.KindSucceeded || ends != 1 || endings != claims || claims < 1 || claims > 2 {
 		r.Errorf("the job's history: %s", kindsOf(r.history(db)))
 	}
 	fewer := 0
@@ -159,10 +160,7 @@ func TestKillLeaksNoOpenFiles(t *testing.T) {
 		r.start(r.cmd(invoke("work", "-q", "mail", "-j", "2", "--", "true"))),
 		r.start(r.cmd(invoke("sweep", "--every", "100ms"))),
 	}
-	deaths, before := 40, 0
-	if testing.Short() {
-		deaths = 20
-	}
+	deaths, before := ledgertest.Size(20, 20, 40), 0
 	for n := 1; n <= deaths; n++ {
 		for _, step := range []string{"commit", "committed"} { // "committed" leaves a job
 			if got := r.do(invoke("enqueue", "-q", "mail", "x").dyingAt(step)); !got.killed {
@@ -188,7 +186,7 @@ func TestKillLeaksNoOpenFiles(t *testing.T) {
 func (r rig) openWhenIdle(jobs int, processes []*running) (files int) {
 	r.Helper()
 	r.eventually(fmt.Sprintf("%d jobs are done", jobs),
-		func() bool { return r.count(ledger.KindSucceeded) == jobs })
+		func() bool { return r.count(event.KindSucceeded) == jobs })
 	for _, p := range processes {
 		list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.Process.Pid))
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -55,7 +56,7 @@ func listVerb(p *program) cli.Verb {
 }
 
 func stateNames() (names []string) {
-	for _, s := range ledger.States() {
+	for _, s := range event.States() {
 		names = append(names, s.String())
 	}
 	return names
@@ -64,7 +65,7 @@ func stateNames() (names []string) {
 func listFilter(c *cli.Context) (projection.Filter, error) {
 	f := projection.Filter{Queues: c.StringSlice("queue"), Key: c.String("key")}
 	for _, word := range c.StringSlice("state") {
-		s, err := ledger.ParseState(word)
+		s, err := event.ParseState(word)
 		if err != nil {
 			return f, cli.WithHint(cli.Usagef("--state: there is no state %q", word), "the states are %s",
 				strings.Join(stateNames(), ", "))
@@ -215,9 +216,9 @@ func (p *program) printListedJob(j projection.Then, past bool) error {
 func (p *program) sinceWhen(j projection.Job) string {
 	now := p.Now()
 	switch {
-	case j.State == ledger.Queued && j.RunAt.After(now):
+	case j.State == event.Queued && j.RunAt.After(now):
 		return render.Age(j.RunAt, now)
-	case j.State == ledger.Queued:
+	case j.State == event.Queued:
 		return "ready " + render.Roughly(now.Sub(j.RunAt))
 	case j.State.Held() && j.LeaseUntil.Before(now):
 		return "expired " + render.Age(j.LeaseUntil, now)

@@ -15,6 +15,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -120,12 +121,12 @@ func (o output) nothing() error {
 // json is o as --json prints it.
 func (o output) json(text []byte) any {
 	out := struct {
-		Job        ledger.JobID `json:"job"`
-		Attempt    int          `json:"attempt"`
-		Stream     string       `json:"stream"`
-		Path       string       `json:"path"`
-		Text       *string      `json:"text"`
-		TextBase64 *string      `json:"text_base64"` // instead of text where that is not UTF-8
+		Job        event.JobID `json:"job"`
+		Attempt    int         `json:"attempt"`
+		Stream     string      `json:"stream"`
+		Path       string      `json:"path"`
+		Text       *string     `json:"text"`
+		TextBase64 *string     `json:"text_base64"` // instead of text where that is not UTF-8
 	}{Job: o.job.ID, Attempt: o.attempt, Stream: o.stream(), Path: o.path}
 	out.Text, out.TextBase64 = render.BytesOrNull(text)
 	return out

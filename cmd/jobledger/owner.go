@@ -6,6 +6,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -50,24 +51,24 @@ func ownerVerb(p *program) cli.Verb {
 
 // ownership is who held a job at a moment.
 type ownership struct {
-	id    ledger.JobID
+	id    event.JobID
 	at    projection.Moment
-	state ledger.State
+	state event.State
 	claim projection.Attempt // zero if there is none
 }
 
 type ownerJSON struct {
-	Job     ledger.JobID `json:"job"`
-	At      string       `json:"at"`
-	Pos     int64        `json:"pos"`
-	State   *string      `json:"state"`
-	Worker  *string      `json:"worker"`
-	Boot    *string      `json:"boot"`
-	Host    *string      `json:"host"`
-	PID     *int         `json:"pid"`
-	Attempt *int         `json:"attempt"`
-	Since   *string      `json:"since"`
-	Until   *string      `json:"until"` // null: it has not ended
+	Job     event.JobID `json:"job"`
+	At      string      `json:"at"`
+	Pos     int64       `json:"pos"`
+	State   *string     `json:"state"`
+	Worker  *string     `json:"worker"`
+	Boot    *string     `json:"boot"`
+	Host    *string     `json:"host"`
+	PID     *int        `json:"pid"`
+	Attempt *int        `json:"attempt"`
+	Since   *string     `json:"since"`
+	Until   *string     `json:"until"` // null: it has not ended
 }
 
 func (p *program) printOwner(o ownership) error {

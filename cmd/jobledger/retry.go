@@ -3,7 +3,7 @@ package main
 import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -35,7 +35,7 @@ func retryVerb(p *program) cli.Verb {
 // have done so since it was read.
 func (p *program) chooseRetry(c *cli.Context, j projection.Job) (commands.Command, error) {
 	retry := commands.Retry{Reason: c.String("reason"), NotSucceeded: !c.Bool("succeeded")}
-	if j.State != ledger.SucceededState || !retry.NotSucceeded || j.Erased {
+	if j.State != event.SucceededState || !retry.NotSucceeded || j.Erased {
 		return retry, nil
 	}
 	if !p.CanAsk() {

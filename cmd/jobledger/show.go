@@ -9,6 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -74,8 +75,8 @@ func showVerb(p *program) cli.Verb {
 // shownJob is a job with its events.
 type shownJob struct {
 	projection.Job
-	events []ledger.Event
-	now    ledger.State // with --as-of: what has become of it; else 0
+	events []event.Event
+	now    event.State // with --as-of: what has become of it; else 0
 }
 
 func wholeJob(ctx context.Context, tx *ledger.Tx, text string) (j shownJob, err error) {
@@ -160,7 +161,7 @@ func (b *jobPairs) times(j shownJob) {
 		e := j.events[0]
 		b.add("enqueued", fmt.Sprintf("%s (%s) by %s", render.Time(b.Local(e.At)), render.Age(e.At, now), e.Actor))
 	}
-	if j.State == ledger.Queued {
+	if j.State == event.Queued {
 		b.at("run at", j.RunAt)
 	}
 	if j.Worker.Name != "" {
@@ -200,7 +201,7 @@ func (b *jobPairs) outcome(j shownJob) {
 	}
 	refused := 0
 	for _, e := range j.events {
-		if e.Kind() == ledger.KindRefused {
+		if e.Kind() == event.KindRefused {
 			refused++
 		}
 	}

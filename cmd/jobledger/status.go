@@ -8,6 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -46,7 +47,7 @@ func statusVerb(p *program) cli.Verb {
 
 func (p *program) status(c *cli.Context) error {
 	var queues []projection.QueueStatus
-	var last ledger.Event
+	var last event.Event
 	err := p.Read(c.Context, func(tx *ledger.Tx) error {
 		m, past, err := p.MomentFlag(c, "as-of", tx)
 		if err != nil {
@@ -75,7 +76,7 @@ func (p *program) status(c *cli.Context) error {
 	return nil
 }
 
-func (p *program) printStatus(queues []projection.QueueStatus, last ledger.Event) error {
+func (p *program) printStatus(queues []projection.QueueStatus, last event.Event) error {
 	if len(queues) == 0 {
 		p.Message("no jobs yet")
 		return nil
@@ -84,10 +85,10 @@ func (p *program) printStatus(queues []projection.QueueStatus, last ledger.Event
 		{Title: "OLDEST", Right: true},
 		{Title: "LATER", Right: true}, {Title: "CLAIMED", Right: true}, {Title: "RUNNING", Right: true},
 		{Title: "SUCCEEDED", Right: true}, {Title: "FAILED", Right: true}, {Title: "CANCELLED", Right: true}}}
-	total := projection.QueueStatus{Queue: projection.Queue{Name: "total"}, Jobs: make(map[ledger.State]int64)}
+	total := projection.QueueStatus{Queue: projection.Queue{Name: "total"}, Jobs: make(map[event.State]int64)}
 	row := func(q projection.QueueStatus) {
 		cells := []string{q.Name, fmt.Sprint(q.Ready), p.waited(q.OldestReady), fmt.Sprint(q.Scheduled)}
-		for _, s := range ledger.States()[1:] {
+		for _, s := range event.States()[1:] {
 			cells = append(cells, fmt.Sprint(q.Jobs[s]))
 		}
 		t.Add(cells...)

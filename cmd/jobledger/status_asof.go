@@ -9,6 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -54,12 +55,12 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Mo
 // printCountsNow prints what has become of the queues.
 func (p *program) printCountsNow(found []projection.StatusThen) error {
 	t := &cli.Table{Columns: []cli.Column{{Title: "NOW", Least: 8}}}
-	for _, s := range ledger.States() {
+	for _, s := range event.States() {
 		t.Columns = append(t.Columns, cli.Column{Title: strings.ToUpper(s.String()), Right: true})
 	}
 	for _, q := range found {
 		cells := []string{q.Name}
-		for _, s := range ledger.States() {
+		for _, s := range event.States() {
 			cells = append(cells, fmt.Sprint(q.Now[s]))
 		}
 		t.Add(cells...)
@@ -87,7 +88,7 @@ type countsJSON struct {
 	Cancelled int64 `json:"cancelled"`
 }
 
-func countsOf(n map[ledger.State]int64) countsJSON {
-	return countsJSON{n[ledger.Queued], n[ledger.ClaimedState], n[ledger.Running], n[ledger.SucceededState],
-		n[ledger.FailedState], n[ledger.CancelledState]}
+func countsOf(n map[event.State]int64) countsJSON {
+	return countsJSON{n[event.Queued], n[event.ClaimedState], n[event.Running], n[event.SucceededState],
+		n[event.FailedState], n[event.CancelledState]}
 }

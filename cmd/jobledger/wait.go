@@ -12,6 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -45,7 +46,7 @@ func waitVerb(p *program) cli.Verb {
 				return err
 			}
 			defer service.Store.Close()
-			var waiting []ledger.JobID
+			var waiting []event.JobID
 			for _, name := range c.Args().Slice() {
 				j, err := p.FindJob(c.Context, service, name)
 				if err != nil {
@@ -60,7 +61,7 @@ func waitVerb(p *program) cli.Verb {
 	}
 }
 
-func (p *program) wait(ctx context.Context, service *commands.Service, waiting []ledger.JobID) error {
+func (p *program) wait(ctx context.Context, service *commands.Service, waiting []event.JobID) error {
 	total := len(waiting)
 	bar := p.StartProgress("waiting for "+render.Count(int64(total), "job"), int64(total))
 	defer bar.Done()
@@ -94,7 +95,7 @@ func (p *program) wait(ctx context.Context, service *commands.Service, waiting [
 // withoutSuccess lists the jobs that ended without success, each with its state.
 func withoutSuccess(ended []projection.Job) (found []string) {
 	for _, j := range ended {
-		if j.State != ledger.SucceededState {
+		if j.State != event.SucceededState {
 			found = append(found, fmt.Sprintf("%s is %s", j.ID, j.State))
 		}
 	}
@@ -115,8 +116,8 @@ func (p *program) printEnded(ended []projection.Job) error {
 }
 
 // poll returns the jobs that have ended and the ids of the others.
-func poll(ctx context.Context, service *commands.Service, ids []ledger.JobID) (ended []projection.Job,
-	open []ledger.JobID, err error) {
+func poll(ctx context.Context, service *commands.Service, ids []event.JobID) (ended []projection.Job,
+	open []event.JobID, err error) {
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		for _, id := range ids {
 			j, ok, err := projection.Get(ctx, tx, id)
@@ -136,7 +137,7 @@ func poll(ctx context.Context, service *commands.Service, ids []ledger.JobID) (e
 	return ended, open, err
 }
 
-func timedOut(waiting []ledger.JobID) error {
+func timedOut(waiting []event.JobID) error {
 	if len(waiting) == 1 {
 		return cli.Exitf(cli.ExitTimedOut, "timed out: job %s has not ended", waiting[0])
 	}

@@ -8,6 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -133,15 +134,15 @@ type workerJSON struct {
 }
 
 type heldJob struct {
-	Job            ledger.JobID `json:"job"`
-	Queue          string       `json:"queue"`
-	State          string       `json:"state"`
-	Attempt        int          `json:"attempt"`
-	ClaimedAt      *string      `json:"claimed_at"`
-	HeartbeatAt    *string      `json:"heartbeat_at"`
-	LeaseExpiresAt *string      `json:"lease_expires_at"`
-	Progress       *float64     `json:"progress"`
-	Note           *string      `json:"note"`
+	Job            event.JobID `json:"job"`
+	Queue          string      `json:"queue"`
+	State          string      `json:"state"`
+	Attempt        int         `json:"attempt"`
+	ClaimedAt      *string     `json:"claimed_at"`
+	HeartbeatAt    *string     `json:"heartbeat_at"`
+	LeaseExpiresAt *string     `json:"lease_expires_at"`
+	Progress       *float64    `json:"progress"`
+	Note           *string     `json:"note"`
 }
 
 func toWorkerJSON(w projection.Worker) workerJSON {

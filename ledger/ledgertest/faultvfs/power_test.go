@@ -17,23 +17,22 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 	"jobledger/ledger/ledgertest/faultvfs"
 )
 
 var (
-	cutsFlag = flag.Int("cuts", 0, "power cuts, of all tests together; default 2000, with -short 50")
+	cutsFlag = flag.Int("cuts", 0, "power cuts, of all tests together; default 300, with -short 50, with -long 2000")
 	seedFlag = flag.Uint64("seed", 0, "of the workloads and of the cuts; default random")
 	keepFlag = flag.String("keep", "", "folder for the files of the cuts that fail")
 )
 
 func cuts() int {
-	switch {
-	case *cutsFlag > 0:
+	if *cutsFlag > 0 {
 		return *cutsFlag
-	case testing.Short():
-		return 50
 	}
-	return 2000
+	return ledgertest.Size(50, 300, 2000)
 }
 
 // seed is told, so that the dice can be thrown again. How the commands of the clients interleave is another matter.
@@ -177,7 +176,7 @@ func rubbish(seed uint64) []byte {
 // workOn sends a few commands to a ledger that has come through a power cut with some events.
 func workOn(disk *faultvfs.Disk, store *ledger.Store, old int) (*history, error) {
 	queue, c := &commands.Service{Store: store}, &client{disk: disk, actor: "cli:after"}
-	var fresh []ledger.JobID
+	var fresh []event.JobID
 	for range 3 {
 		err := c.ask(false, func() ([]fact, error) {
 			answers, err := queue.Enqueue(context.Background(), c.actor, commands.Enqueue{Queue: "after", ID: ulid.Make().String()})

@@ -14,6 +14,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection"
 )
@@ -129,12 +130,12 @@ func (p *Program) LogFolder(service *commands.Service) string {
 }
 
 // ThisWorker returns this process as a worker called name, by default host-pid.
-func ThisWorker(name, version string) ledger.Worker {
+func ThisWorker(name, version string) event.Worker {
 	host := Hostname("unknown")
 	if name == "" {
 		name = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
-	return ledger.Worker{Name: name, Boot: ulid.Make().String(), Host: host, PID: os.Getpid(), Version: version}
+	return event.Worker{Name: name, Boot: ulid.Make().String(), Host: host, PID: os.Getpid(), Version: version}
 }
 
 // AbsoluteDSN returns dsn with an absolute path, so that it names the same ledger from another folder.
@@ -158,7 +159,7 @@ func AbsoluteDSN(dsn string) string {
 func FindJobNumber(ctx context.Context, tx *ledger.Tx, text string) (int64, error) {
 	j, err := FindJob(ctx, tx, text)
 	if errors.Is(err, commands.ErrNoJob) && len(text) == ulid.EncodedSize {
-		if n, lookErr := tx.Number(ctx, ledger.JobID(strings.ToUpper(text))); lookErr != nil || n != 0 {
+		if n, lookErr := tx.Number(ctx, event.JobID(strings.ToUpper(text))); lookErr != nil || n != 0 {
 			return n, lookErr
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 
 	"github.com/rivo/uniseg"
 
@@ -69,11 +69,11 @@ func (p *Program) Paint(s render.Style, text string) string {
 func (p *Program) Local(t time.Time) time.Time { return t.In(p.Now().Location()) }
 
 // Describe is [render.Describe] in the zone in which times are shown.
-func (p *Program) Describe(e ledger.Event) string { return render.Describe(e, p.Now().Location()) }
+func (p *Program) Describe(e event.Event) string { return render.Describe(e, p.Now().Location()) }
 
 // EventTime returns the time of an event for a listing: with milliseconds and offset, valid as the value of a
 // flag.
-func (p *Program) EventTime(e ledger.Event) string {
+func (p *Program) EventTime(e event.Event) string {
 	return p.Local(e.At).Format("2006-01-02 15:04:05.000-07:00")
 }
 

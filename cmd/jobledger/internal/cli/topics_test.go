@@ -19,8 +19,8 @@ var somePages = fstest.MapFS{
 
 func TestTopics(t *testing.T) {
 	topics, err := (&Program{Docs: somePages}).Topics()
-	if err != nil || len(topics) != 2 || topics[0].Name != "backup" || topics[0].Summary != "how to keep a copy" ||
-		!strings.HasSuffix(topics[0].Text, "\n\nText.\n") {
+	if err != nil || len(topics) != 2 || topics[0].Name != "backup" ||
+		topics[0].Summary != "how to keep a copy" || !strings.HasSuffix(topics[0].Text, "\n\nText.\n") {
 		t.Errorf("got %q, %v", topics, err)
 	}
 	if topics, err := (&Program{}).Topics(); err != nil || len(topics) != 0 {

@@ -15,6 +15,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -214,7 +215,7 @@ func (d *examination) logFolders(ctx context.Context, tx *ledger.Tx) error {
 		if _, err := ulid.ParseStrict(entry.Name()); err != nil {
 			continue
 		}
-		j, ok, err := projection.Get(ctx, tx, ledger.JobID(entry.Name()))
+		j, ok, err := projection.Get(ctx, tx, event.JobID(entry.Name()))
 		switch {
 		case err != nil:
 			return err

@@ -9,6 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // pause is the time between two reads that must agree.
@@ -49,7 +50,7 @@ func (d *examination) soundAlone(ctx context.Context) bool {
 // During a checkpoint the file alone may have any content, so it must differ twice.
 func (d *examination) differs(ctx context.Context) bool {
 	for range 2 {
-		var alone, both ledger.Event
+		var alone, both event.Event
 		err := ledger.InspectFileOnly(ctx, d.dsn, func(tx *ledger.Tx, _ ledger.FileFacts) (err error) {
 			alone, err = state.LastEvent(ctx, tx, 0)
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -68,11 +69,11 @@ func endOf(c *projection.Claim) (e ending) {
 	}
 	e.at, e.outcome = c.End.At, c.End.Kind().String()
 	switch b := c.End.Body.(type) {
-	case *ledger.Succeeded:
+	case *event.Succeeded:
 		e.exitCode = b.ExitCode
-	case *ledger.Failed:
+	case *event.Failed:
 		e.exitCode, e.signal, e.errorCode = b.ExitCode, b.Signal, b.ErrorCode
-	case *ledger.Reclaimed:
+	case *event.Reclaimed:
 		e.errorCode = b.Reason
 	}
 	return e

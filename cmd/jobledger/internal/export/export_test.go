@@ -14,6 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection/audit"
 )
@@ -95,7 +96,7 @@ func verify(t *testing.T, store *ledger.Store) {
 func TestTraceForPerfetto(t *testing.T) {
 	store, all := badNight(t)
 	claims := 0
-	filter := ledger.Filter{Kinds: []ledger.Kind{ledger.KindClaimed}}
+	filter := ledger.Filter{Kinds: []event.Kind{event.KindClaimed}}
 	for line, err := range store.Lines(t.Context(), filter, false) {
 		if err != nil {
 			t.Fatal(err, line)

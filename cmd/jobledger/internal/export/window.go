@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -28,7 +29,7 @@ func (w Window) touches(claim *projection.Claim) bool {
 // EachEvent calls fn with the events from the first one to pos until, each with the queue of its job, which
 // is empty for events of no job. It stops at the first error of fn and returns it.
 func EachEvent(
-	ctx context.Context, store *ledger.Store, until int64, fn func(e ledger.Event, queue string) error,
+	ctx context.Context, store *ledger.Store, until int64, fn func(e event.Event, queue string) error,
 ) error {
 	if until == 0 { // in a filter 0 means no end
 		return nil
@@ -60,10 +61,10 @@ func EachEvent(
 // with the claim that the event concerns.
 func eachClaim(
 	ctx context.Context, store *ledger.Store, w Window,
-	before func(e ledger.Event, claim *projection.Claim) error, fn func(*projection.Claim) error,
+	before func(e event.Event, claim *projection.Claim) error, fn func(*projection.Claim) error,
 ) error {
 	var claims projection.Claims
-	err := EachEvent(ctx, store, w.Until, func(e ledger.Event, queue string) error {
+	err := EachEvent(ctx, store, w.Until, func(e event.Event, queue string) error {
 		claim := claims.Add(e, queue)
 		if before != nil {
 			if err := before(e, claim); err != nil {

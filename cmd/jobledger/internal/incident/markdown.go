@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // WriteMarkdown writes r as Markdown. It shows the chart as depth.svg and describes the files that 'jobledger
@@ -156,7 +156,7 @@ func (r *Report) refused(w *markdown) {
 	}
 	w.table("at", "job", "attempt", "worker", "command", "why", "result offered")
 	for _, e := range r.Refused.Rows {
-		b := e.Body.(*ledger.Refused)
+		b := e.Body.(*event.Refused)
 		offered := ""
 		if b.OfferedBytes > 0 || b.OfferedSHA256 != "" {
 			offered = fmt.Sprintf("%s, SHA-256 %s",

@@ -6,13 +6,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
 // JobJSON is a job as --json prints it. Null is printed, never left out; durations are seconds.
 type JobJSON struct {
-	ID             ledger.JobID      `json:"id"`
+	ID             event.JobID       `json:"id"`
 	Seq            int64             `json:"seq"`
 	State          string            `json:"state"`
 	Queue          string            `json:"queue"`

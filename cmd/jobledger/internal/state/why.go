@@ -9,6 +9,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -16,23 +17,23 @@ import (
 type Why struct {
 	Sentences []string `json:"-"` // of which Why is made
 
-	Job         ledger.JobID `json:"job"`
-	State       string       `json:"state"`
-	Queue       string       `json:"queue"`
-	Why         string       `json:"why"`
-	WaitsFor    []string     `json:"waits_for"` // time, queue, worker, turn, owner; empty: nothing any more
-	RunAt       *string      `json:"run_at"`
-	Cause       ledger.Event `json:"cause"` // the event that brought it into its state
-	Failures    int          `json:"failures"`
-	MaxAttempts int          `json:"max_attempts"`
-	Worker      *string      `json:"worker"`
-	LeaseUntil  *string      `json:"lease_expires_at"`
-	PausedSince *string      `json:"paused_since"`
-	PausedBy    *string      `json:"paused_by"`
-	PausedWhy   *string      `json:"paused_reason"`
-	Ahead       *int64       `json:"ahead_in_lane"` // null unless queued; likewise:
-	Higher      *int64       `json:"ready_with_higher_priority"`
-	Fitting     []string     `json:"workers_that_may_take_it"`
+	Job         event.JobID `json:"job"`
+	State       string      `json:"state"`
+	Queue       string      `json:"queue"`
+	Why         string      `json:"why"`
+	WaitsFor    []string    `json:"waits_for"` // time, queue, worker, turn, owner; empty: nothing any more
+	RunAt       *string     `json:"run_at"`
+	Cause       event.Event `json:"cause"` // the event that brought it into its state
+	Failures    int         `json:"failures"`
+	MaxAttempts int         `json:"max_attempts"`
+	Worker      *string     `json:"worker"`
+	LeaseUntil  *string     `json:"lease_expires_at"`
+	PausedSince *string     `json:"paused_since"`
+	PausedBy    *string     `json:"paused_by"`
+	PausedWhy   *string     `json:"paused_reason"`
+	Ahead       *int64      `json:"ahead_in_lane"` // null unless queued; likewise:
+	Higher      *int64      `json:"ready_with_higher_priority"`
+	Fitting     []string    `json:"workers_that_may_take_it"`
 }
 
 // Explain returns why j is in its state at now. Times in the text are in the zone of now.
@@ -43,7 +44,7 @@ func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time
 	}
 	r := reasons{Why: facts, now: now}
 	switch {
-	case j.State == ledger.Queued:
+	case j.State == event.Queued:
 		r.queued()
 	case j.State.Held():
 		r.held()
@@ -83,7 +84,7 @@ func (r *reasons) queued() {
 	due := !j.RunAt.After(now)
 	r.say("Job %s is queued in %s: %s.", j.ID, j.Queue, r.cause())
 	if r.Moved != nil {
-		moved := r.Moved.Body.(*ledger.Rescheduled)
+		moved := r.Moved.Body.(*event.Rescheduled)
 		r.say("%s rescheduled it %s: %s.", r.Moved.Actor, render.Age(r.Moved.At, now),
 			render.ReasonOrNone(moved.Reason))
 	}
@@ -127,30 +128,30 @@ func (r *reasons) queued() {
 func (r *reasons) cause() string {
 	j, e, now := r.Job, r.Cause, r.now
 	switch b := e.Body.(type) {
-	case *ledger.Enqueued:
+	case *event.Enqueued:
 		text := fmt.Sprintf("%s enqueued it %s", e.Actor, render.Age(e.At, now))
 		if b.RunAt.After(e.At) {
 			text += " to run at " + r.local(b.RunAt)
 		}
 		return text
-	case *ledger.Failed:
+	case *event.Failed:
 		return fmt.Sprintf("attempt %d by %s failed %s with %s, failure %d of %d, and it is tried again after a "+
 			"pause of %s",
 			e.Attempt, e.Worker.Name, render.Age(e.At,
 				now), render.OrNone(b.ErrorCode), j.Failures, j.MaxAttempts, render.Briefly(b.RetryAt.Sub(e.At)))
-	case *ledger.Reclaimed:
+	case *event.Reclaimed:
 		return fmt.Sprintf("attempt %d was taken from %s %s because %s, failure %d of %d, and it is tried again "+
 			"after a pause of %s",
 			e.Attempt, e.Worker.Name, render.Age(e.At,
 				now), reclaimReason(b.Reason), j.Failures, j.MaxAttempts, render.Briefly(b.RetryAt.Sub(e.At)))
-	case *ledger.Released:
+	case *event.Released:
 		if b.Snooze {
 			return fmt.Sprintf("the job itself asked %s to be run later (snooze %d): %s", render.Age(e.At, now),
 				j.Snoozes, render.ReasonOrNone(b.Reason))
 		}
 		return fmt.Sprintf("%s gave it back %s, which is no failure: %s", e.Worker.Name, render.Age(e.At, now),
 			render.ReasonOrNone(b.Reason))
-	case *ledger.Retried:
+	case *event.Retried:
 		return fmt.Sprintf("%s queued it again %s: %s", e.Actor, render.Age(e.At, now),
 			render.ReasonOrNone(b.Reason))
 	}
@@ -158,7 +159,7 @@ func (r *reasons) cause() string {
 }
 
 func reclaimReason(reason string) string {
-	if reason == ledger.MaxRuntime {
+	if reason == event.MaxRuntime {
 		return "it had run for longer than its max runtime"
 	}
 	return "its lease had run out"
@@ -229,22 +230,22 @@ func (r *reasons) ended() {
 	j, e := r.Job, r.Cause
 	at := r.when(e.At)
 	switch b := e.Body.(type) {
-	case *ledger.Succeeded:
+	case *event.Succeeded:
 		r.say("Job %s succeeded at %s: attempt %d by %s took %s.", j.ID, at, e.Attempt, e.Worker.Name,
 			render.Briefly(e.At.Sub(j.ClaimedAt)))
-	case *ledger.Cancelled:
+	case *event.Cancelled:
 		r.say("Job %s is cancelled: %s did that at %s: %s.", j.ID, e.Actor, at, render.ReasonOrNone(b.Reason))
 		if e.Attempt > 0 {
 			r.say("Attempt %d by %s was under way.", e.Attempt, e.Worker.Name)
 		}
-	case *ledger.Failed:
+	case *event.Failed:
 		r.say("Job %s failed for good at %s: attempt %d by %s ended with %s, failure %d of %d.", j.ID, at,
 			e.Attempt, e.Worker.Name, failure(b), j.Failures, j.MaxAttempts)
 		if j.Failures < j.MaxAttempts {
 			r.say("It was not to be tried again.")
 		}
 		r.retryable(j)
-	case *ledger.Reclaimed:
+	case *event.Reclaimed:
 		r.say("Job %s failed for good at %s: attempt %d was taken from %s because %s, failure %d of %d.", j.ID, at,
 			e.Attempt, e.Worker.Name, reclaimReason(b.Reason), j.Failures, j.MaxAttempts)
 		r.retryable(j)
@@ -263,7 +264,7 @@ func (r *reasons) retryable(j projection.Job) {
 }
 
 // failure is what an attempt ended with.
-func failure(b *ledger.Failed) string {
+func failure(b *event.Failed) string {
 	parts := []string{"error " + render.OrNone(b.ErrorCode)}
 	if b.ExitCode != nil {
 		parts = append(parts, fmt.Sprintf("exit code %d", *b.ExitCode))
@@ -281,7 +282,7 @@ func (r *reasons) answer() Why {
 		WaitsFor: append([]string{}, r.waitsFor...), RunAt: render.TimeOrNull(j.RunAt), Cause: r.Cause,
 		Failures: j.Failures, MaxAttempts: j.MaxAttempts, Worker: render.TextOrNull(j.Worker.Name),
 		LeaseUntil: render.TimeOrNull(j.LeaseUntil)}
-	if j.State == ledger.Queued {
+	if j.State == event.Queued {
 		out.Ahead, out.Higher, out.Fitting = &r.Ahead, &r.Higher, []string{}
 		for _, worker := range r.fitting() {
 			out.Fitting = append(out.Fitting, worker.Name)
