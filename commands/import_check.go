@@ -47,8 +47,7 @@ func checkLine(n int64, l *ledger.Line) error {
 // be beside the events before is for Evolve to judge.
 func checkEnvelope(l *ledger.Line) error {
 	kind := l.Kind()
-	ofJob := kind <= ledger.KindErased
-	inSequence := kind < ledger.KindRefused
+	ofJob, inSequence := kind.OfJob(), kind.HasSeq()
 	switch {
 	case ofJob && l.Job == "":
 		return fmt.Errorf("%s without a job", kind)
@@ -101,6 +100,10 @@ func missingField(l *ledger.Line) string {
 		return required("run_at", b.RunAt)
 	case *ledger.Refused:
 		return required("token", l.Token, "command", b.Command)
+	case *ledger.Stopped:
+		return required("worker", l.Worker.Name, "token", l.Token, "why", b.Why)
+	case *ledger.TakenOver:
+		return required("worker", l.Worker.Name, "boot", l.Worker.Boot, "lease_until", b.LeaseUntil)
 	case *ledger.QueuePaused:
 		return required("queue", b.Queue)
 	case *ledger.QueueResumed:

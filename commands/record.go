@@ -15,8 +15,8 @@ type fact struct {
 	job   projection.Job   // as it is before the event; of a new job only the id; zero where no job is concerned
 	queue projection.Queue // as it is before the event, of a pause or a resume
 
-	// worker and token are those of a claim that begins and of a refused write, attempt that of the latter. A
-	// worker process that comes or goes is named by worker. Everything else is recorded with the live claim of
+	// worker and token are those of a claim that begins, of a refused write and of a command that stopped, attempt
+	// that of the latter two. A worker process that comes, goes or takes over is named by worker. Everything else is recorded with the live claim of
 	// job.
 	worker  ledger.Worker
 	token   string
@@ -60,7 +60,7 @@ func (f fact) envelope(pos int64, at time.Time) (e ledger.Event, after projectio
 		ledger.KindRebuilt, ledger.KindRestored, ledger.KindImported:
 		e.Worker = f.worker
 		return e, j, nil
-	case ledger.KindRefused:
+	case ledger.KindRefused, ledger.KindStopped:
 		e.Worker, e.Token, e.Attempt = f.worker, f.token, f.attempt
 	case ledger.KindErased:
 	case ledger.KindEnqueued:
@@ -68,6 +68,9 @@ func (f fact) envelope(pos int64, at time.Time) (e ledger.Event, after projectio
 	case ledger.KindClaimed:
 		e.Seq, e.From = j.Seq+1, j.State
 		e.Worker, e.Token, e.Attempt = f.worker, f.token, j.Attempt+1
+	case ledger.KindTakenOver:
+		e.Seq, e.From = j.Seq+1, j.State
+		e.Worker, e.Token, e.Attempt = f.worker, j.Token, j.Attempt
 	default:
 		e.Seq, e.From = j.Seq+1, j.State
 		if j.State.Held() {

@@ -49,7 +49,7 @@ func (tx *Tx) append(ctx context.Context, e *Event) error {
 	switch kind {
 	case KindEnqueued:
 		ulid = string(e.Job)
-	case KindClaimed, KindRefused:
+	case KindClaimed, KindRefused, KindStopped:
 		ulid = e.Token
 	}
 	data, digest := encode(omitDefaults(e.Body, e.At))
@@ -128,7 +128,7 @@ func (f Filter) where() (string, []any) {
 			in = append(in, int64(k))
 		}
 		add(`e.kind IN (`+strings.TrimSuffix(strings.Repeat("?,", len(in)), ",")+`)`, in...)
-		if !slices.ContainsFunc(f.Kinds, Kind.ofJob) {
+		if !slices.ContainsFunc(f.Kinds, Kind.OfJob) {
 			add(`e.job IS NULL AND e.seq IS NULL`) // these are few, and stand together in the index on (job, seq)
 		}
 	}
@@ -233,7 +233,7 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error)
 	if e.Kind() == KindEnqueued {
 		c, ok = latestClaim{id: JobID(r.ulid)}, true
 	}
-	if !ok || e.Attempt > c.attempt && e.Kind() != KindClaimed && e.Kind() != KindRefused { // its claim was filtered out
+	if !ok || e.Attempt > c.attempt && !e.Kind().storesToken() { // its claim was filtered out
 		if c, err = tx.latestClaim(ctx, e.N, e.Pos); err != nil {
 			return e, &EventError{e.Pos, err}
 		}
@@ -242,7 +242,7 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error)
 	case KindClaimed:
 		c.attempt, c.token = e.Attempt, r.ulid
 		e.Token = c.token
-	case KindRefused:
+	case KindRefused, KindStopped:
 		e.Token = r.ulid
 	default:
 		if e.Attempt != 0 && e.Attempt == c.attempt {

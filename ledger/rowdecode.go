@@ -161,7 +161,7 @@ func (r *pageReader) nonCanonical(rec *record, e *Event) string {
 		}
 	}
 	k := e.Kind()
-	if rec.has(columnULID) != (k == KindEnqueued || k == KindClaimed || k == KindRefused) {
+	if rec.has(columnULID) != (k == KindEnqueued || k.storesToken()) {
 		return eventNames[columnULID]
 	}
 	for _, stored := range [...]func(Body, time.Time) Body{omitDefaults, omitRunAt} {

@@ -197,7 +197,7 @@ func (r *pageReader) next(ctx context.Context, batch []Scanned) (_ []Scanned, er
 		switch s.Kind() {
 		case KindEnqueued:
 			s.Job = JobID(rec.ulid)
-		case KindClaimed, KindRefused:
+		case KindClaimed, KindRefused, KindStopped:
 			s.Token = rec.ulid
 		}
 		if r.strict {

@@ -19,14 +19,14 @@ func (e *Event) Shape() error {
 // envelope judges the parts of e that all kinds share.
 func (e *Event) envelope() error {
 	k := e.Kind()
-	moves := k < KindRefused // changes a job's state
-	claim := k.ofJob() && (e.Attempt != 0 || e.Worker != (Worker{}))
+	moves := k.HasSeq() // changes a job's state
+	claim := k.OfJob() && (e.Attempt != 0 || e.Worker != (Worker{}))
 	switch {
 	case e.At.IsZero() || Micros(e.At) < 0 || Micros(e.At) > lastMicros:
 		return fmt.Errorf("%s at an impossible time", k)
 	case e.Actor == "":
 		return fmt.Errorf("%s without an actor", k)
-	case (e.N != 0) != k.ofJob():
+	case (e.N != 0) != k.OfJob():
 		return fmt.Errorf("%s with job number %d", k, e.N)
 	case (e.Seq > 0) != moves || e.Seq < 0:
 		return fmt.Errorf("%s with seq %d", k, e.Seq)
@@ -34,7 +34,7 @@ func (e *Event) envelope() error {
 		return fmt.Errorf("%s from %q to %q", k, e.From, e.To)
 	case k == KindEnqueued && !isULID(string(e.Job)):
 		return fmt.Errorf("%s with the id %.60q", k, e.Job)
-	case (k == KindClaimed || k == KindRefused) && e.Token == "":
+	case k.storesToken() && e.Token == "":
 		return fmt.Errorf("%s without a token", k)
 	case claim && (e.Attempt < 1 || e.Worker.Name == "" || e.Worker.Boot == ""):
 		return fmt.Errorf("%s of attempt %d by %q, boot %q", k, e.Attempt, e.Worker.Name, e.Worker.Boot)
@@ -42,11 +42,11 @@ func (e *Event) envelope() error {
 		return fmt.Errorf("%s of a claim", k)
 	case !claim && k.concernsClaim():
 		return fmt.Errorf("%s of no claim", k)
-	case !k.ofJob() && e.Attempt != 0:
+	case !k.OfJob() && e.Attempt != 0:
 		return fmt.Errorf("%s of attempt %d", k, e.Attempt)
-	case !k.ofJob() && (e.Worker.Name != "" && e.Worker.Boot != "") != k.showsProcess():
+	case !k.OfJob() && (e.Worker.Name != "" && e.Worker.Boot != "") != k.showsProcess():
 		return fmt.Errorf("%s of the worker %q, boot %q", k, e.Worker.Name, e.Worker.Boot)
-	case !k.ofJob() && k.showsProcess() && e.Actor != "worker:"+e.Worker.Name:
+	case !k.OfJob() && k.showsProcess() && e.Actor != "worker:"+e.Worker.Name:
 		return fmt.Errorf("%s of the worker %q by %q", k, e.Worker.Name, e.Actor)
 	}
 	return nil
@@ -58,7 +58,9 @@ func isULID(text string) bool {
 }
 
 // concernsClaim reports whether every event of this kind concerns a claim; mayConcernClaim, whether one can.
-func (k Kind) concernsClaim() bool { return k >= KindClaimed && k <= KindReclaimed }
+func (k Kind) concernsClaim() bool {
+	return k >= KindClaimed && k <= KindReclaimed || k == KindStopped || k == KindTakenOver
+}
 
 func (k Kind) mayConcernClaim() bool {
 	return k.concernsClaim() || k == KindCancelled || k == KindRefused
@@ -116,6 +118,10 @@ func (e *Event) content() error {
 		if b.Command != "succeed" && (b.OfferedSHA256 != "" || b.OfferedBytes != 0) {
 			s.fail("offered_bytes", b.OfferedBytes)
 		}
+	case *Stopped:
+		s.oneOf("why", b.Why, WhyCancelled, WhyReclaimed)
+	case *TakenOver:
+		s.time("lease_until", b.LeaseUntil)
 	case *Erased:
 		s.between("bodies", int64(b.Bodies), 0, 1<<53)
 		s.between("bytes", b.Bytes, 0, 1<<53)

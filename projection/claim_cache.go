@@ -68,7 +68,7 @@ func kindsOfAllJobs() string {
 // concernsAllJobs is true of every kind that is not known to concern one job or one process.
 func concernsAllJobs(k ledger.Kind) bool {
 	switch k {
-	case ledger.KindRefused, ledger.KindErased, ledger.KindWorkerStarted, ledger.KindWorkerStopped:
+	case ledger.KindRefused, ledger.KindErased, ledger.KindStopped, ledger.KindWorkerStarted, ledger.KindWorkerStopped:
 		return false
 	}
 	_, transition := from[k]

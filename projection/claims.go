@@ -16,7 +16,7 @@ type Claim struct {
 	Job           ledger.JobID
 	Queue         string
 	Attempt       int
-	Worker        ledger.Worker
+	Worker        ledger.Worker // that claimed; another of its processes may have taken the claim over
 	ClaimedAt     time.Time
 	LastHeartbeat time.Time // zero: none came
 	Heartbeats    int
@@ -46,6 +46,9 @@ func (c *Claims) Add(e ledger.Event, queue string) *Claim {
 	if b, ok := e.Body.(*ledger.Heartbeat); ok {
 		claim.LastHeartbeat, claim.LeaseUntil = e.At, b.LeaseUntil
 		claim.Heartbeats++
+	}
+	if b, ok := e.Body.(*ledger.TakenOver); ok {
+		claim.LastHeartbeat, claim.LeaseUntil = e.At, b.LeaseUntil
 	}
 	if e.Kind().EndsClaim() {
 		claim.End = &e

@@ -24,6 +24,7 @@ var from = map[ledger.Kind][]ledger.State{
 	ledger.KindCancelled:   {ledger.Queued, ledger.ClaimedState, ledger.Running},
 	ledger.KindRetried:     {ledger.SucceededState, ledger.FailedState, ledger.CancelledState},
 	ledger.KindRescheduled: {ledger.Queued},
+	ledger.KindTakenOver:   {ledger.ClaimedState, ledger.Running},
 }
 
 // Evolve returns j after e, the next event of the same job. It is pure: commands and every replay use it. It
@@ -73,11 +74,19 @@ func Evolve(j Job, e ledger.Event) (Job, error) {
 	case *ledger.Cancelled:
 		j = ended(j, ledger.CancelledState, e.At)
 	case *ledger.Retried:
-		j = queuedAgain(j, e.At)
+		runAt := e.At
+		if !b.RunAt.IsZero() {
+			runAt = b.RunAt
+		}
+		j = queuedAgain(j, runAt)
 		j.Failures, j.Snoozes, j.FinishedAt = 0, 0, time.Time{}
 		j.ErrorCode, j.ErrorDetail, j.Result = "", "", nil
 	case *ledger.Rescheduled:
 		j.RunAt, j.Priority = b.RunAt, b.Priority
+	case *ledger.TakenOver:
+		j.State, j.Worker, j.HeartbeatAt, j.LeaseUntil = ledger.Running, e.Worker, e.At, b.LeaseUntil
+	case *ledger.Stopped:
+		// a fact about a command whose claim was over; the job is as it was
 	case *ledger.Refused:
 		// a fact about another attempt; the job does not change
 	case *ledger.Erased:
@@ -92,12 +101,15 @@ func Evolve(j Job, e ledger.Event) (Job, error) {
 func mayFollow(j Job, e ledger.Event) error {
 	kind := e.Kind()
 	switch kind {
-	case ledger.KindRefused, ledger.KindErased:
+	case ledger.KindRefused, ledger.KindErased, ledger.KindStopped:
 		if e.Seq != 0 || j.State == 0 {
 			return fmt.Errorf("%w: %s with seq %d on a job that is %q", ErrIllegal, kind, e.Seq, j.State)
 		}
 		if kind == ledger.KindErased && !j.State.Final() {
 			return fmt.Errorf("%w: erased while %s", ErrIllegal, j.State)
+		}
+		if kind == ledger.KindStopped && (e.Attempt > j.Attempt || e.Attempt == j.Attempt && j.State.Held()) {
+			return fmt.Errorf("%w: stopped of attempt %d, which has not ended", ErrIllegal, e.Attempt)
 		}
 		return nil
 	}
@@ -111,6 +123,11 @@ func mayFollow(j Job, e ledger.Event) error {
 	case kind == ledger.KindClaimed && e.Token == "":
 		return fmt.Errorf("%w: claimed without a token", ErrIllegal)
 	case kind == ledger.KindClaimed:
+	case kind == ledger.KindTakenOver && e.Worker.Name == j.Worker.Name && e.Worker != j.Worker &&
+		e.Token == j.Token && e.Attempt == j.Attempt:
+	case kind == ledger.KindTakenOver:
+		return fmt.Errorf("%w: attempt %d of %q taken over by a process of %q for attempt %d", ErrIllegal,
+			j.Attempt, j.Worker.Name, e.Worker.Name, e.Attempt)
 	case j.State.Held() && (e.Token != j.Token || e.Attempt != j.Attempt || e.Worker != j.Worker):
 		return fmt.Errorf("%w: %s of attempt %d by %q, but attempt %d of %q is live", ErrIllegal, kind,
 			e.Attempt, e.Worker.Name, j.Attempt, j.Worker.Name)

@@ -42,7 +42,7 @@ var PostgresObjects = sync.OnceValue(func() map[string]string {
 	return objects
 })
 
-var creation = regexp.MustCompile(`^CREATE (?:UNIQUE )?(TABLE|INDEX|FUNCTION|TRIGGER|VIEW) (\w+)`)
+var creation = regexp.MustCompile(`^CREATE (?:OR REPLACE )?(?:UNIQUE )?(TABLE|INDEX|FUNCTION|TRIGGER|VIEW) (\w+)`)
 
 // PostgresCreations returns the statements that make the objects of PostgresObjects in a new ledger, by the same "kind
 // name". An index that a table's own constraint makes has none, and that a trigger fires always is not in its own. They

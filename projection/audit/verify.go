@@ -45,6 +45,7 @@ const (
 	FindUnfit      = "V18" // a worker that claims what it did not start for (queue, version, capabilities), or stops without having started
 	FindTime       = "V19" // a lease end or a time to come that the rules do not give
 	FindCount      = "V20" // what was erased, rebuilt, imported or restored is counted otherwise than it was
+	FindStopped    = "V21" // the end of a command whose claim was not lost, or not for that reason, or that had stopped before
 	maxFindings    = 1000  // then Verify stops looking
 	progressEvents = 10_000
 )

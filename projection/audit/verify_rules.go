@@ -42,8 +42,13 @@ func (v *verifier) rules(ctx context.Context, j *projection.Job, e *ledger.Event
 		if j.Erased {
 			v.at(e, FindIllegal, "retried although its payload had been erased")
 		}
+		v.notBefore(e, "run_at", b.RunAt)
 	case *ledger.Refused:
 		return v.refused(ctx, j, e, b)
+	case *ledger.TakenOver:
+		v.lease(e, b.LeaseUntil, j.EndBy)
+	case *ledger.Stopped:
+		return v.stopped(ctx, e, b)
 	case *ledger.Erased:
 		if j.Erased {
 			v.at(e, FindIllegal, "erased once more")
@@ -181,26 +186,73 @@ func (v *verifier) refused(ctx context.Context, j *projection.Job, e *ledger.Eve
 	if b.OfferedBytes > 0 && (b.OfferedSHA256 == "") != j.Erased && !v.incomplete {
 		v.at(e, FindRefused, "%d bytes were offered, with the digest %q", b.OfferedBytes, b.OfferedSHA256)
 	}
-	var claim ledger.Event // of the token
-	for past, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindClaimed, ledger.KindRefused}, Until: e.Pos - 1}) {
+	claim, err := claimOf(ctx, v.tx, e.N, e.Pos-1, e.Token)
+	if err != nil {
+		return err
+	}
+	for past, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindRefused}, Until: e.Pos - 1}) {
 		if err != nil {
 			return err
 		}
-		switch body := past.Body.(type) {
-		case *ledger.Claimed:
-			if past.Token == e.Token {
-				claim = past
-			}
-		case *ledger.Refused:
-			if past.Token == e.Token && body.Command == b.Command {
-				v.at(e, FindRefused, "this token and command were refused before, by event %d", past.Pos)
-			}
+		if past.Token == e.Token && past.Body.(*ledger.Refused).Command == b.Command {
+			v.at(e, FindRefused, "this token and command were refused before, by event %d", past.Pos)
 		}
 	}
 	if claim.Attempt != e.Attempt || claim.Worker != e.Worker {
 		v.at(e, FindRefused, "it names attempt %d by %q, and the token is that of attempt %d by %q", e.Attempt, e.Worker.Name, claim.Attempt, claim.Worker.Name)
 	}
 	return nil
+}
+
+// claimOf returns the last event up to pos of the claim of job n that was given token: claimed, or taken_over by the
+// process that holds it since; the zero Event if there is none.
+func claimOf(ctx context.Context, tx *ledger.Tx, n, pos int64, token string) (claim ledger.Event, err error) {
+	f := ledger.Filter{Job: n, Kinds: []ledger.Kind{ledger.KindClaimed, ledger.KindTakenOver}, Until: pos}
+	for past, err := range tx.Events(ctx, f) {
+		if err != nil {
+			return claim, err
+		}
+		if past.Token == token {
+			claim = past
+		}
+	}
+	return claim, nil
+}
+
+// stopped checks that the claim whose command ended was lost, for the reason that is given, and that this is told
+// once.
+func (v *verifier) stopped(ctx context.Context, e *ledger.Event, b *ledger.Stopped) error {
+	claim, err := claimOf(ctx, v.tx, e.N, e.Pos-1, e.Token)
+	if err != nil {
+		return err
+	}
+	if claim.Attempt != e.Attempt || claim.Worker != e.Worker {
+		v.at(e, FindStopped, "it names attempt %d by %q, and the token is that of attempt %d by %q", e.Attempt, e.Worker.Name, claim.Attempt, claim.Worker.Name)
+	}
+	lost := ""
+	f := ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindReclaimed, ledger.KindCancelled, ledger.KindStopped}, Until: e.Pos - 1}
+	for past, err := range v.tx.Events(ctx, f) {
+		switch {
+		case err != nil:
+			return err
+		case past.Attempt != e.Attempt:
+		case past.Kind() == ledger.KindStopped:
+			v.at(e, FindStopped, "its command had stopped before, by event %d", past.Pos)
+		default:
+			lost = past.Kind().String()
+		}
+	}
+	if lost != b.Why {
+		v.at(e, FindStopped, "its claim was %s, and its end is said to be %q", orNot(lost), b.Why)
+	}
+	return nil
+}
+
+func orNot(lost string) string {
+	if lost == "" {
+		return "not lost"
+	}
+	return lost
 }
 
 // starts is what a worker process has said that it takes, each time that it started.

@@ -213,9 +213,15 @@ func (t *tracer) mark(e ledger.Event) {
 	switch b := e.Body.(type) {
 	case *ledger.Refused:
 		mark.Args["command"], mark.Args["why"], mark.Args["attempt"] = b.Command, b.Why, e.Attempt
-		if lane := t.lanes[e.Worker]; lane != nil && len(lane.taken) > 0 {
-			t.name(place{lane: lane}, e.Worker)
-			mark.PID = lane.pid
+		t.onLane(&mark, e.Worker)
+	case *ledger.Stopped:
+		mark.Args["why"], mark.Args["attempt"] = b.Why, e.Attempt
+		t.onLane(&mark, e.Worker)
+	case *ledger.TakenOver:
+		mark.Args["attempt"], mark.Args["process"] = e.Attempt, render.Process(e.Worker)
+		if at, ok := t.places[e.N]; ok {
+			t.name(at, at.claim.Worker)
+			mark.PID = at.lane.pid
 		}
 	case *ledger.QueuePaused:
 		mark.Args["queue"], mark.Args["reason"] = b.Queue, b.Reason
@@ -234,4 +240,12 @@ func (t *tracer) mark(e ledger.Event) {
 		return
 	}
 	t.write(mark)
+}
+
+// onLane puts a mark on the lane of its worker, if it has one.
+func (t *tracer) onLane(mark *traceEvent, w ledger.Worker) {
+	if lane := t.lanes[w]; lane != nil && len(lane.taken) > 0 {
+		t.name(place{lane: lane}, w)
+		mark.PID = lane.pid
+	}
 }

@@ -36,6 +36,10 @@ func Describe(e ledger.Event, zone *time.Location) string {
 		d.rescheduled(b)
 	case *ledger.Refused:
 		d.refused(b)
+	case *ledger.Stopped:
+		d.stopped(b)
+	case *ledger.TakenOver:
+		d.takenOver(b)
 	case *ledger.Erased:
 		d.erased(b)
 	case *ledger.QueuePaused:
@@ -54,10 +58,15 @@ func Describe(e ledger.Event, zone *time.Location) string {
 		d.imported(b)
 	}
 	// An event of a claim is recorded by its worker, unless an operator presented the token.
-	if e.Attempt > 0 && e.Kind() <= ledger.KindReleased && e.Actor != "worker:"+e.Worker.Name {
+	if e.Attempt > 0 && saidByOwner(e.Kind()) && e.Actor != "worker:"+e.Worker.Name {
 		d.add("said by %s", e.Actor)
 	}
 	return strings.Join(d.phrases, "; ")
+}
+
+// saidByOwner reports whether events of this kind are recorded by the owner of a claim.
+func saidByOwner(k ledger.Kind) bool {
+	return k <= ledger.KindReleased || k == ledger.KindStopped || k == ledger.KindTakenOver
 }
 
 func (d *description) enqueued(b *ledger.Enqueued) {
@@ -127,6 +136,17 @@ func (d *description) cancelled(b *ledger.Cancelled) {
 func (d *description) retried(b *ledger.Retried) {
 	d.add("by %s", d.event.Actor)
 	d.reason(b.Reason)
+	d.addIf(!b.RunAt.IsZero(), "waits until %s for its last command", d.moment(b.RunAt))
+}
+
+func (d *description) stopped(b *ledger.Stopped) {
+	d.add("the command of attempt %d by %s (%s), which was %s", d.event.Attempt, d.event.Worker.Name, Process(d.event.Worker), b.Why)
+	d.exit(b.ExitCode, b.Signal)
+}
+
+func (d *description) takenOver(b *ledger.TakenOver) {
+	d.add("attempt %d of %s by another process (%s)", d.event.Attempt, d.event.Worker.Name, Process(d.event.Worker))
+	d.add("lease until %s", d.moment(b.LeaseUntil))
 }
 
 func (d *description) rescheduled(b *ledger.Rescheduled) {
