@@ -17,11 +17,12 @@ import (
 	"jobledger/projection"
 )
 
-// The bad night: three hosts, two queues, and everything that goes wrong in six hours. testdata/history/bad-night.jsonl
-// is what this generator makes of it, byte for byte; with -update it is written anew. Nothing here depends on a real
-// clock, on real randomness or on the order of a map.
+// The bad night: three hosts, two queues, and everything that goes wrong in six hours.
+// testdata/history/bad-night.jsonl is what this generator makes of it, byte for byte; with -update it is
+// written anew. Nothing here depends on a real clock, on real randomness or on the order of a map.
 
-// night is the simulation. Time passes in beats of five seconds, and a little with each thing that somebody does.
+// night is the simulation. Time passes in beats of five seconds, and a little with each thing that somebody
+// does.
 type night struct {
 	t     *testing.T
 	queue *commands.Service
@@ -417,7 +418,7 @@ func exported(t testing.TB, store *ledger.Store) []byte {
 
 var badNightFile = filepath.Join("..", "testdata", "history", "bad-night.jsonl")
 
-func TestTheBadNightIsTheSameEveryTime(t *testing.T) {
+func TestBadNightIsDeterministic(t *testing.T) {
 	got := exported(t, badNight(t))
 	if *update {
 		if err := os.WriteFile(badNightFile, got, 0o644); err != nil {

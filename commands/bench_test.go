@@ -120,8 +120,8 @@ func BenchmarkClaimSucceed(b *testing.B) {
 	})
 }
 
-// BenchmarkClaim shows that a claim costs the same, whatever else is in the ledger. Each claimed job is given back in
-// the next transaction, so that the queue stays as it is.
+// BenchmarkClaim shows that a claim costs the same, whatever else is in the ledger. Each claimed job is given
+// back in the next transaction, so that the queue stays as it is.
 func BenchmarkClaim(b *testing.B) {
 	for _, bench := range []struct {
 		name string

@@ -201,8 +201,9 @@ func TestReadySaysWhenToComeBack(t *testing.T) {
 	expect(false, time.Time{})
 }
 
-// TestNextIsTheSortOfAllThatFits compares claiming by lanes with the definition: filter everything, sort, take.
-func TestNextIsTheSortOfAllThatFits(t *testing.T) {
+// TestClaimSearchIsTheSortOfAllThatFits compares claiming by lanes with the definition: filter everything,
+// sort, take.
+func TestClaimSearchIsTheSortOfAllThatFits(t *testing.T) {
 	q := newQueue(t)
 	queues, versions, labels := []string{"a", "a-", "b"}, []string{"", "v1", "v2"}, []string{"gpu", "eu", "arm"}
 	round := 0

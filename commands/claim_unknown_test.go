@@ -10,7 +10,7 @@ import (
 )
 
 // After a COMMIT of which nobody knows whether it is durable, a claimer looks up its own tokens.
-func TestLookUpFindsOnesOwnClaims(t *testing.T) {
+func TestClaimAfterUnknownCommitFindsItsJobs(t *testing.T) {
 	var tokens []string
 	s := &Service{Store: ledgertest.Open(t)}
 	s.NewID = func() string {

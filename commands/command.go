@@ -27,7 +27,7 @@ type action interface {
 	decide(j projection.Job, at time.Time) (fact, error)
 }
 
-// ownerCommand is a Command of whoever holds the claim.
+// ownerCommand is a Command of the owner of a claim.
 type ownerCommand interface {
 	Command
 

@@ -12,8 +12,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// TestOthersActBeforeAWrite shows that beforeWrite still finds its place in the program.
-func TestOthersActBeforeAWrite(t *testing.T) {
+// TestBeforeWriteActsBeforeAWrite shows that beforeWrite still finds its place in the program.
+func TestBeforeWriteActsBeforeAWrite(t *testing.T) {
 	q := newQueue(t)
 	q.many(1)
 	q.Now = q.Now.Add(time.Hour)
@@ -34,8 +34,8 @@ func newJudgedQueue(t *testing.T) (*queue, *commandstest.Commits) {
 	return q, c
 }
 
-// TestAnUnknownCommitIsAnsweredWhenSentAgain also shows that both ways to fail are what they say.
-func TestAnUnknownCommitIsAnsweredWhenSentAgain(t *testing.T) {
+// TestUnknownCommitSentAgain also shows that both ways to fail are what they say.
+func TestUnknownCommitSentAgain(t *testing.T) {
 	for _, v := range []commandstest.Verdict{commandstest.Undone, commandstest.Unheard} {
 		q, c := newJudgedQueue(t)
 		c.Once(v)

@@ -13,7 +13,7 @@ import (
 )
 
 // A row of jobs that somebody has damaged costs nobody else a claim, and is named when there is nothing else.
-func TestADamagedJobKeepsNoOtherFromBeingClaimed(t *testing.T) {
+func TestClaimSkipsDamagedJobs(t *testing.T) {
 	for name, statement := range map[string]string{
 		"no JSON":               `UPDATE jobs SET more = '{' WHERE n = ?`,
 		"a queue without name":  `UPDATE jobs SET queue = 99 WHERE n = ?`,

@@ -62,7 +62,7 @@ func TestEnqueueAgainIsTheSameJob(t *testing.T) {
 	}
 }
 
-func TestEnqueueABatchIsAllOrNothing(t *testing.T) {
+func TestEnqueueIsAllOrNothing(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Key: "taken", Payload: []byte("p")})
 	events := q.Tail()
@@ -111,7 +111,7 @@ func TestEnqueueFindsDuplicatesInsideABatch(t *testing.T) {
 	}
 }
 
-func TestEnqueueAtOnceWithOneKeyIsOneJob(t *testing.T) {
+func TestEnqueueConcurrentlyWithOneKey(t *testing.T) {
 	q := newQueue(t)
 	var group sync.WaitGroup
 	ids, fresh := make([]ledger.JobID, 32), make([]bool, 32)
@@ -140,7 +140,7 @@ func TestEnqueueAtOnceWithOneKeyIsOneJob(t *testing.T) {
 	}
 }
 
-func TestEnqueueWithoutAClockOfItsOwn(t *testing.T) {
+func TestEnqueueRunAtByTheLedgersClock(t *testing.T) {
 	q := newQueue(t)
 	past := q.enqueue(commands.Enqueue{RunAt: q.Now.Add(-time.Hour)})
 	finer := q.enqueue(commands.Enqueue{RunAt: q.Now.Add(time.Hour + 999).In(time.FixedZone("", 3600)), Requires: []string{}, Tags: map[string]string{}})
@@ -158,7 +158,7 @@ func TestEnqueueWithoutAClockOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestLimitsOfEnqueue(t *testing.T) {
+func TestEnqueueLimits(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("x", n) }
 	tags := func(n int) map[string]string {
 		m := make(map[string]string)
@@ -219,7 +219,7 @@ func TestLimitsOfEnqueue(t *testing.T) {
 	}
 }
 
-func TestLimitsOfCommands(t *testing.T) {
+func TestCommandLimits(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("x", n) }
 	beat := func(change func(*commands.Heartbeat)) commands.Command {
 		c := commands.Heartbeat{Token: "T", Lease: time.Minute}
@@ -277,7 +277,7 @@ func TestLimitsOfCommands(t *testing.T) {
 	}
 }
 
-func TestLimitsOfClaim(t *testing.T) {
+func TestClaimLimits(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	good := commands.ClaimRequest{Queues: []string{"mail"}, Worker: worker("w"), Lease: time.Minute}

@@ -9,9 +9,9 @@ import (
 	"jobledger/projection"
 )
 
-// A zombie's copy of the job, without payload and salt, says that its token is live, and the body that its result
-// would be digested with is gone: that is a lost lease, not a damaged ledger.
-func TestAStaleCopyOfAnErasedJobIsRefused(t *testing.T) {
+// A zombie's copy of the job, without payload and salt, says that its token is live, and the body that its
+// result would be digested with is gone: that is a lost lease, not a damaged ledger.
+func TestStaleCopyOfAnErasedJobIsRefused(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Payload: []byte("p")})
 	a := q.claimOne("a")
@@ -34,7 +34,7 @@ func TestAStaleCopyOfAnErasedJobIsRefused(t *testing.T) {
 }
 
 // Erasing is no transition, so that a copy from before it has the right seq all the same.
-func TestACopyFromBeforeErasingIsNotTrusted(t *testing.T) {
+func TestStaleCopyFromBeforeErasing(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Payload: []byte("p")})
 	j := q.claimOne("w")

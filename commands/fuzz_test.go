@@ -11,8 +11,8 @@ import (
 	"jobledger/projection"
 )
 
-// FuzzDecideEvolve lets random commands happen to a job, three bytes each: whatever Decide allows, Evolve folds, and
-// what must always be true is true after each step.
+// FuzzDecideEvolve lets random commands happen to a job, three bytes each: whatever Decide allows, Evolve
+// folds, and what must always be true is true after each step.
 func FuzzDecideEvolve(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 0, 10, 2, 0, 0})                   // claim, heartbeat, succeed
 	f.Add([]byte{0, 0, 0, 5, 0, 200, 0, 0, 0, 5, 0, 255})       // claimed and reclaimed
@@ -79,7 +79,8 @@ func FuzzDecideEvolve(f *testing.F) {
 	})
 }
 
-// late asks what an owner's command is told whose token is not live; it must not panic and never change the job.
+// late asks what an owner's command is told whose token is not live; it must not panic and never change the
+// job.
 func late(t *testing.T, s *pureJob, c commands.Action) {
 	owner, ok := c.(commands.OwnerCommand)
 	if !ok {

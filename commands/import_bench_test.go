@@ -20,8 +20,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// How long a history these benchmarks take: go test ./commands -run '^$' -bench History -benchtime 1x -history 1000000,
-// one benchmark per process for the peak of memory.
+// How long a history these benchmarks take: go test ./commands -run '^$' -bench History -benchtime 1x
+// -history 1000000, one benchmark per process for the peak of memory.
 var historyEvents = flag.Int("history", 100_000, "events of the history in the benchmarks")
 
 // longHistory yields a history of jobs with five events each, of which a thousand are open at any time.

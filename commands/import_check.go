@@ -10,8 +10,8 @@ import (
 	"jobledger/ledger"
 )
 
-// checkLine says what is wrong with line n by itself. The tables and the claiming rest on it: a history is
-// somebody else's word.
+// checkLine checks line n on its own. The tables and the claims depend on these checks: a history may come
+// from anywhere.
 func checkLine(n int64, l *ledger.Line) error {
 	switch {
 	case n == 1 && l.Pos != 1:
@@ -43,8 +43,8 @@ func checkLine(n int64, l *ledger.Line) error {
 	return nil
 }
 
-// checkEnvelope says whether the parts of an event are there that its kind has, and no others. What they must
-// be beside the events before is for Evolve to judge.
+// checkEnvelope checks that the event has the parts of its kind, and no others. Whether they follow from the
+// events before is for projection.Evolve to judge.
 func checkEnvelope(l *ledger.Line) error {
 	kind := l.Kind()
 	ofJob, inSequence := kind.OfJob(), kind.HasSeq()

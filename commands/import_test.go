@@ -35,8 +35,8 @@ func parsed(text []byte) iter.Seq2[ledger.Line, error] {
 	}
 }
 
-// contents is all that a ledger holds: its events with the processes of their workers, and every row of the other
-// tables, with words for the numbers of its dictionary.
+// contents is all that a ledger holds: its events with the processes of their workers, and every row of the
+// other tables, with words for the numbers of its dictionary.
 func contents(t testing.TB, store *ledger.Store) (rows []string) {
 	t.Helper()
 	for line, err := range store.Lines(t.Context(), ledger.Filter{}, false) {
@@ -112,8 +112,8 @@ func wantSameRows(t testing.TB, got, want []string) {
 // withoutImported leaves out the event behind the first n, which says that these were imported.
 func withoutImported(rows []string, n int64) []string { return slices.Delete(rows, int(n), int(n)+1) }
 
-// roundTrip exports, imports, verifies and compares; then it replays a part of the ledger, and compares that with
-// the import of the same part.
+// roundTrip exports, imports, verifies and compares; then it replays a part of the ledger, and compares that
+// with the import of the same part.
 func roundTrip(t *testing.T, store *ledger.Store, cut int64) {
 	t.Helper()
 	text := exported(t, store)
@@ -160,7 +160,7 @@ func roundTrip(t *testing.T, store *ledger.Store, cut int64) {
 	wantClean(t, bare)
 }
 
-func TestTheBadNightComesBackWhole(t *testing.T) {
+func TestImportRoundTripOfBadNight(t *testing.T) {
 	text, err := os.ReadFile(badNightFile)
 	if err != nil {
 		t.Fatal(err)
@@ -173,8 +173,9 @@ func TestTheBadNightComesBackWhole(t *testing.T) {
 	roundTrip(t, store, 3000)
 }
 
-// TestAnyHistoryComesBackWhole is the round trip on random histories, with all that a ledger can hold.
-func TestAnyHistoryComesBackWhole(t *testing.T) {
+// TestImportRoundTripOfRandomHistories is the round trip on random histories, with all that a ledger can
+// hold.
+func TestImportRoundTripOfRandomHistories(t *testing.T) {
 	for seed := range 10 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			d := dice(seed + 1)
@@ -293,7 +294,7 @@ func anyHistory(t *testing.T, d *dice, steps int) *ledger.Store {
 	return store
 }
 
-func TestAnImportIsForAnEmptyLedger(t *testing.T) {
+func TestImportNeedsAnEmptyLedger(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	text := exported(t, q.Store)
@@ -315,8 +316,8 @@ func TestAnImportIsForAnEmptyLedger(t *testing.T) {
 	}
 }
 
-// TestMissingPayloadsAreSaidAndKeptFromWorkers: a ledger without payloads is for reading.
-func TestMissingPayloadsAreSaidAndKeptFromWorkers(t *testing.T) {
+// TestImportPausesQueuesWithoutPayloads: a ledger without payloads is for reading.
+func TestImportPausesQueuesWithoutPayloads(t *testing.T) {
 	q := newQueue(t)
 	gone := q.enqueue(commands.Enqueue{Queue: "a", Payload: []byte("x")})
 	q.enqueue(commands.Enqueue{Queue: "b", Payload: []byte("y")})
@@ -354,7 +355,7 @@ func TestMissingPayloadsAreSaidAndKeptFromWorkers(t *testing.T) {
 	}
 }
 
-func TestErasing(t *testing.T) {
+func TestErase(t *testing.T) {
 	store := openFast(t) // closed before the end, to look into the file
 	q := &queue{&commandstest.Scenario{Service: &commands.Service{Store: store}, T: t, Now: ledgertest.Epoch}}
 	secret := []byte("a secret of some length, to be found in a file")
@@ -409,8 +410,8 @@ func TestErasing(t *testing.T) {
 	}
 }
 
-// TestOldHistoriesAreTakenIn: what an export wrote can be imported for ever.
-func TestOldHistoriesAreTakenIn(t *testing.T) {
+// TestImportOldHistories: what an export wrote can be imported for ever.
+func TestImportOldHistories(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(badNightFile), "v*.jsonl"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)

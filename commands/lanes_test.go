@@ -15,10 +15,10 @@ import (
 	"jobledger/projection"
 )
 
-// TestClaimsFollowWhatOthersDo lets two programs do all that queues jobs, moves them and stops queues, in turn; or one of
-// them, with fewer kinds of jobs, and the other does nothing but claim. Before each claim a snapshot, which remembers
-// nothing, is asked what it must take.
-func TestClaimsFollowWhatOthersDo(t *testing.T) {
+// TestClaimSeesChangesOfOtherProcesses lets two programs do all that queues jobs, moves them and stops
+// queues, in turn; or one of them, with fewer kinds of jobs, and the other does nothing but claim. Before
+// each claim a snapshot, which remembers nothing, is asked what it must take.
+func TestClaimSeesChangesOfOtherProcesses(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +149,7 @@ func ids(jobs []projection.Job) string {
 }
 
 // A claim sees what its own transaction has queued, whatever it had asked for before.
-func TestAClaimTakesWhatItsOwnTransactionReleased(t *testing.T) {
+func TestClaimTakesWhatItsTransactionReleased(t *testing.T) {
 	dsn := ledgertest.New(t)
 	now := ledgertest.Epoch
 	open := func() *queue {

@@ -9,7 +9,7 @@ import (
 	"jobledger/ledger"
 )
 
-func TestAHeartbeatExtendsTheLease(t *testing.T) {
+func TestHeartbeatExtendsTheLease(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	j := q.claimOne("w")
@@ -31,7 +31,7 @@ func TestAHeartbeatExtendsTheLease(t *testing.T) {
 	}
 }
 
-func TestALeaseEndsWithTheMaxRuntime(t *testing.T) {
+func TestLeaseEndsWithTheMaxRuntime(t *testing.T) {
 	for _, test := range []struct {
 		job, worker, want time.Duration // max runtimes
 	}{
@@ -60,7 +60,7 @@ func TestALeaseEndsWithTheMaxRuntime(t *testing.T) {
 	}
 }
 
-func TestALiveTokenIsTakenAfterTheLeaseUntilSomebodyReclaims(t *testing.T) {
+func TestLeaseExpiredTokenLivesUntilReclaimed(t *testing.T) {
 	for name, c := range map[string]func(token string) commands.Command{
 		"heartbeat": func(token string) commands.Command { return beat(token) },
 		"succeed":   func(token string) commands.Command { return commands.Succeed{Token: token} },
@@ -127,7 +127,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 	}
 }
 
-func TestTheHundredthSnoozeIsAFailure(t *testing.T) {
+func TestSnoozeHundredIsAFailure(t *testing.T) {
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{MaxAttempts: 1})
 	for i := range commands.MaxSnoozes {

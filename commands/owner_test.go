@@ -8,7 +8,7 @@ import (
 	"jobledger/commands"
 )
 
-func TestANameThatIsGivenMustBeTheOwners(t *testing.T) {
+func TestOwnerMustHoldTheClaim(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	j := q.claimOne("w1")

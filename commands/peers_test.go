@@ -78,7 +78,7 @@ func tailOf(t testing.TB, tx *ledger.Tx) int64 {
 }
 
 // River 0.43 on SQLite takes the late completion of an old attempt for that of the newer one.
-func TestAStaleAttemptCannotCompleteTheNewerOne(t *testing.T) {
+func TestPeersStaleAttemptCannotComplete(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
 	q.refuses(a, commands.Succeed{Token: a.Token, Result: []byte("late")}, commands.ErrLeaseLost)
 	if j := q.fresh(a.ID); j.State != ledger.ClaimedState || j.Token != b.Token || j.Worker.Name != "b" || j.Attempt != 2 {
@@ -87,7 +87,7 @@ func TestAStaleAttemptCannotCompleteTheNewerOne(t *testing.T) {
 }
 
 // And there the error of the newer attempt, which comes after that, vanishes.
-func TestTheErrorOfTheNewerAttemptIsNotLostBehindAStaleCompletion(t *testing.T) {
+func TestPeersNewerErrorSurvivesStaleCompletion(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
 	q.refuses(a, commands.Succeed{Token: a.Token}, commands.ErrLeaseLost)
 	j := q.do(b, commands.Fail{Token: b.Token, Code: "smtp", Detail: "no route to host"})
@@ -101,7 +101,7 @@ func TestTheErrorOfTheNewerAttemptIsNotLostBehindAStaleCompletion(t *testing.T) 
 }
 
 // River's rescuer turns a row back to retryable that was completed between its looking and its writing.
-func TestASweepLeavesAloneWhatEndsBetweenItsLookAndItsWrite(t *testing.T) {
+func TestPeersSweepSkipsJobThatEndsMeanwhile(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	j := q.claimOne("slow")
@@ -121,7 +121,8 @@ func TestASweepLeavesAloneWhatEndsBetweenItsLookAndItsWrite(t *testing.T) {
 	<-holding
 	var once sync.Once
 	q.Store.Now = func() time.Time {
-		// The first reading of the clock is that of the look. It sees the lease expired, since nothing is committed yet.
+		// The first reading of the clock is that of the look. It sees the lease expired, since nothing is committed
+		// yet.
 		once.Do(func() { time.AfterFunc(50*time.Millisecond, func() { close(looked) }) })
 		return q.Now
 	}
@@ -145,8 +146,9 @@ func complete(ctx context.Context, tx *ledger.Tx, j projection.Job) error {
 	return err
 }
 
-// In goqite, the Delete or Extend of somebody who was too slow acts on the message that another receiver has by now.
-func TestAStaleOwnerNeitherEndsNorExtendsWhatAnotherHas(t *testing.T) {
+// In goqite, the Delete or Extend of somebody who was too slow acts on the message that another receiver has
+// by now.
+func TestPeersStaleOwnerChangesNothing(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
 	for _, c := range []commands.Command{
 		commands.Heartbeat{Token: a.Token, Lease: time.Hour}, commands.Succeed{Token: a.Token}, commands.Fail{Token: a.Token, NoRetry: true},
@@ -166,8 +168,9 @@ func TestAStaleOwnerNeitherEndsNorExtendsWhatAnotherHas(t *testing.T) {
 	}
 }
 
-// In goqite, a message that was received as often as allowed stays in the table for ever, and nothing shows it.
-func TestAJobWhoseAttemptsAreUsedUpIsSeenAndCanBeRetried(t *testing.T) {
+// In goqite, a message that was received as often as allowed stays in the table for ever, and nothing shows
+// it.
+func TestPeersExhaustedJobIsSeenAndCanBeRetried(t *testing.T) {
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{MaxAttempts: 3})
 	for n := range 3 {
@@ -208,7 +211,7 @@ func TestAJobWhoseAttemptsAreUsedUpIsSeenAndCanBeRetried(t *testing.T) {
 const peersFile = "JOBLEDGER_TEST_PEERS" // the ledger: this process is one of two that work on it
 
 // backlite runs jobs twice when two processes work on one file: 3,703 of 24,000 in one measurement.
-func TestTwoProcessesRunNoJobTwice(t *testing.T) {
+func TestPeersTwoProcessesRunNoJobTwice(t *testing.T) {
 	if path := os.Getenv(peersFile); path != "" {
 		if err := workOff(t.Context(), path); err != nil {
 			t.Fatal(err)
@@ -230,7 +233,7 @@ func TestTwoProcessesRunNoJobTwice(t *testing.T) {
 	var group sync.WaitGroup
 	var printed [2]bytes.Buffer
 	for i := range printed {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTwoProcessesRunNoJobTwice$", "-test.count=1")
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPeersTwoProcessesRunNoJobTwice$", "-test.count=1")
 		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), peersFile+"="+q.Store.DSN()), &printed[i], &printed[i]
 		group.Go(func() {
 			if err := cmd.Run(); err != nil {
@@ -299,7 +302,7 @@ func workOff(ctx context.Context, path string) error {
 }
 
 // liteq gives the same job to three takers at once.
-func TestOneJobGoesToOneOfManyWhoAskAtOnce(t *testing.T) {
+func TestPeersOneJobGoesToOneClaimer(t *testing.T) {
 	q := newQueue(t)
 	services := []*commands.Service{q.Service}
 	for range 2 {
@@ -342,7 +345,7 @@ func TestOneJobGoesToOneOfManyWhoAskAtOnce(t *testing.T) {
 }
 
 // Oban's rescue leaves no trace in the row: who had the job, since when, and that it was taken away.
-func TestWhatIsTakenBackSaysFromWhomAndWhen(t *testing.T) {
+func TestPeersReclaimedNamesOwnerAndTime(t *testing.T) {
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{})
 	q.Now = q.Now.Add(time.Minute)
@@ -365,7 +368,7 @@ func TestWhatIsTakenBackSaysFromWhomAndWhen(t *testing.T) {
 }
 
 // Procrastinate logs a job that was taken back as an ordinary retry.
-func TestALostClaimIsNoOrdinaryRetry(t *testing.T) {
+func TestPeersReclaimIsNoOrdinaryRetry(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{ID: id(1)})
 	q.enqueue(commands.Enqueue{ID: id(2)})
@@ -391,7 +394,7 @@ func TestALostClaimIsNoOrdinaryRetry(t *testing.T) {
 }
 
 // GoodJob and pueue stamp an end on what they find dead, as if somebody had seen it end then.
-func TestNoEndIsInventedForAClaimThatWasLost(t *testing.T) {
+func TestPeersLostClaimHasNoInventedEnd(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	j := q.claimOne("lost")
@@ -428,7 +431,7 @@ func TestNoEndIsInventedForAClaimThatWasLost(t *testing.T) {
 }
 
 // Nobody else records that the late write of a zombie was refused, or what it would have written.
-func TestTheRefusedWriteOfAZombieIsRecordedWithWhatItOffered(t *testing.T) {
+func TestPeersRefusedWriteRecordsWhatItOffered(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
 	q.Now = q.Now.Add(time.Second)
 	for range 3 { // it insists

@@ -23,9 +23,9 @@ import (
 	"jobledger/projection"
 )
 
-// The connection breaks while COMMIT is on its way, or its answer. The caller is told that nobody knows, and whoever
-// sends the same again gets the one answer that there is.
-func TestPostgresACommitWhoseAnswerIsLost(t *testing.T) {
+// The connection breaks while COMMIT is on its way, or its answer. The caller is told that nobody knows, and
+// whoever sends the same again gets the one answer that there is.
+func TestPostgresCommitWithLostAnswer(t *testing.T) {
 	for name, way := range map[string]commandstest.Verdict{
 		"the request is lost": commandstest.Undone, "the answer is lost": commandstest.Unheard} {
 		t.Run(name, func(t *testing.T) {
@@ -90,8 +90,8 @@ func TestPostgresACommitWhoseAnswerIsLost(t *testing.T) {
 	}
 }
 
-// load lets hands put jobs in, take jobs out and finish them, sending again what was not answered, and remembers what
-// they were told.
+// load lets hands put jobs in, take jobs out and finish them, sending again what was not answered, and
+// remembers what they were told.
 type load struct {
 	t    *testing.T
 	stop atomic.Bool
@@ -241,7 +241,8 @@ func (l *load) run(stores []*ledger.Store, hands int, during func()) {
 
 const enoughEnded = 10 // jobs of a load that shows something
 
-// until waits for enough jobs to have ended and for more, a minute at most: what is missing then is told by others.
+// until waits for enough jobs to have ended and for more, a minute at most: what is missing then is told by
+// others.
 func (l *load) until(more func() bool) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		l.mu.Lock()
@@ -253,8 +254,8 @@ func (l *load) until(more func() bool) {
 	}
 }
 
-// Connections break at every tenth COMMIT, before it or after it. Nothing that was acknowledged is lost, and nothing is
-// done twice.
+// Connections break at every tenth COMMIT, before it or after it. Nothing that was acknowledged is lost, and
+// nothing is done twice.
 func TestPostgresCommitsAreCutUnderLoad(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
 	c, through := commandstest.NewCutter(t, dsn)
@@ -278,7 +279,7 @@ func loadFor(t *testing.T) time.Duration {
 }
 
 // A server that is stopped, or dies, and comes back costs its callers nothing but time.
-func TestPostgresIsStoppedAndStartedUnderLoad(t *testing.T) {
+func TestPostgresRestartUnderLoad(t *testing.T) {
 	server := ledgertest.PostgresServer(t)
 	goroutines := runtime.NumGoroutine()
 	var stores []*ledger.Store
@@ -381,7 +382,7 @@ func TestPostgresTextWithNULIsRefused(t *testing.T) {
 }
 
 // A claim looks for jobs before it has the lock. What others commit until then counts all the same.
-func TestPostgresAClaimThatWaitsForTheLock(t *testing.T) {
+func TestPostgresClaimWaitsForTheLock(t *testing.T) {
 	claim := func(s *commands.Service, limit int) ([]projection.Job, error) {
 		return s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail", "video"}, Worker: worker("w"), Limit: limit})
 	}

@@ -29,7 +29,7 @@ func (q *queue) alive(all bool) (list []string) {
 	return list
 }
 
-func TestWorkersTellsWhoIsThere(t *testing.T) {
+func TestPresenceShowsLiveWorkers(t *testing.T) {
 	q := newQueue(t)
 	expect := func(all bool, want ...string) {
 		t.Helper()

@@ -10,8 +10,8 @@ import (
 	"jobledger/projection"
 )
 
-// pureJob is one job without a database: Decide says what may happen, Envelope which event it is and what the job is
-// after it.
+// pureJob is one job without a database: Decide says what may happen, Envelope which event it is and what the
+// job is after it.
 type pureJob struct {
 	job    projection.Job
 	events []ledger.Event

@@ -10,8 +10,8 @@ import (
 	"jobledger/projection/audit"
 )
 
-// TestRebuildWhileWorkersGoOn: what happens between the plan of a rebuild and its application, to jobs whose rows are
-// right and to such whose rows are not, is in what it writes.
+// TestRebuildWhileWorkersGoOn: what happens between the plan of a rebuild and its application, to jobs whose
+// rows are right and to such whose rows are not, is in what it writes.
 func TestRebuildWhileWorkersGoOn(t *testing.T) {
 	q := newQueue(t)
 	var jobs []projection.Job

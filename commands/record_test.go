@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// appenders are all functions that append events (I6). record is the write path. Loader.Add writes the history of
-// another ledger as it is: nothing is decided, its events are folded by the same Evolve, and its rows are written
-// from that fold.
+// appenders are all functions that append events (I6). record is the write path. Loader.Add writes the
+// history of another ledger as it is: nothing is decided, its events are folded by the same Evolve, and its
+// rows are written from that fold.
 var appenders = []string{"commands.record", "projection/audit.Loader.Add"}
 
 func TestRecordAloneAppends(t *testing.T) {

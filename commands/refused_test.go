@@ -92,7 +92,7 @@ func TestRefusedIsRecordedOncePerTokenAndCommand(t *testing.T) {
 	q.refuses(a, beat(a.Token), commands.ErrLeaseLost)
 }
 
-func TestCancelledIsToldToTheLatestClaim(t *testing.T) {
+func TestRefusedCancelledForTheLatestClaim(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	a := q.claimOne("a")
@@ -110,7 +110,7 @@ func TestCancelledIsToldToTheLatestClaim(t *testing.T) {
 	q.do(b, commands.Retry{})
 	q.refuses(b, commands.Fail{Token: b.Token}, commands.ErrCancelled)
 	c := q.claimOne("c")
-	q.refuses(b, commands.Release{Token: b.Token}, commands.ErrLeaseLost) // claimed anew
+	q.refuses(b, commands.Release{Token: b.Token}, commands.ErrLeaseLost) // claimed again
 	q.refuses(b, beat(b.Token), commands.ErrLeaseLost)
 	if got := q.do(c, beat(c.Token)); got.Token != c.Token || got.Attempt != 3 {
 		t.Errorf("the live claim: %+v", got)
@@ -124,7 +124,7 @@ func TestCancelledIsToldToTheLatestClaim(t *testing.T) {
 	}
 }
 
-func TestAnEndSentAgainGetsTheFirstAnswer(t *testing.T) {
+func TestRefusedNotForRepeatedEnding(t *testing.T) {
 	zero, one := 0, 1
 	for _, test := range []struct {
 		name       string
@@ -184,7 +184,7 @@ func withToken(c commands.Command, token string) commands.Command {
 	return c
 }
 
-func TestATokenOpensItsOwnJobOnly(t *testing.T) {
+func TestRefusedTokenOfAnotherJob(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{ID: id(1)})
 	q.enqueue(commands.Enqueue{ID: id(2)})
@@ -204,8 +204,9 @@ func TestATokenOpensItsOwnJobOnly(t *testing.T) {
 	}
 }
 
-// A copy in memory may be out of date in a way in which nothing would be written: then no compare-and-swap notices.
-func TestAStaleCopyIsNotBelieved(t *testing.T) {
+// A copy in memory may be out of date in a way in which nothing would be written: then no compare-and-swap
+// notices.
+func TestStaleCopyIsNotTrusted(t *testing.T) {
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{})
 	cancelled := q.do(j, commands.Cancel{})
@@ -227,7 +228,7 @@ func TestAStaleCopyIsNotBelieved(t *testing.T) {
 	}
 }
 
-func TestConflictsChangeNothing(t *testing.T) {
+func TestConflictChangesNothing(t *testing.T) {
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{})
 	for _, c := range []commands.Command{commands.Retry{}} {
@@ -252,7 +253,7 @@ func TestConflictsChangeNothing(t *testing.T) {
 	}
 }
 
-func TestPauseAndResumeAreSaidOnce(t *testing.T) {
+func TestPauseAndResumeAreRecordedOnce(t *testing.T) {
 	q := newQueue(t)
 	for i, step := range []struct {
 		do   func() (bool, error)

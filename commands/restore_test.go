@@ -48,7 +48,7 @@ func (q *queue) lost(other *queue) (same int64, l audit.Lost) {
 	return same, l
 }
 
-func TestWhatALedgerHasThatItsCopyHasNot(t *testing.T) {
+func TestRestoreReportsWhatTheCopyLacks(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	q := newQueue(t)
 	end := func(j projection.Job) {
@@ -133,7 +133,7 @@ func TestRestoredIsTheLastEvent(t *testing.T) {
 	}
 }
 
-func TestOverdueLeasesAreThoseThatASweeperWouldHaveTaken(t *testing.T) {
+func TestHealthOverdueLeases(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	q.enqueue(commands.Enqueue{})
@@ -159,7 +159,7 @@ func TestOverdueLeasesAreThoseThatASweeperWouldHaveTaken(t *testing.T) {
 	}
 }
 
-func TestStrandedJobsFitNobody(t *testing.T) {
+func TestHealthStrandedJobs(t *testing.T) {
 	q := newQueue(t)
 	stranded := func() (list []string) {
 		t.Helper()

@@ -85,7 +85,7 @@ func (q *queue) kinds(id ledger.JobID) (kinds []string) {
 	return kinds
 }
 
-func TestAJobGoesFromEnqueuedToSucceeded(t *testing.T) {
+func TestServiceEnqueuedToSucceeded(t *testing.T) {
 	q := newQueue(t)
 	enqueued := q.enqueue(commands.Enqueue{Payload: []byte("hello\x00"), Tags: map[string]string{"customer": "17"}, Key: "k"})
 	j := q.claimOne("w1")
@@ -116,7 +116,7 @@ func TestAJobGoesFromEnqueuedToSucceeded(t *testing.T) {
 	}
 }
 
-func TestAZombieCannotWriteOverItsSuccessor(t *testing.T) {
+func TestServiceRefusesZombie(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	a := q.claimOne("a")

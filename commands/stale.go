@@ -62,7 +62,7 @@ func whyRefused(past pastClaim) (string, error) {
 		if past.Latest {
 			return fmt.Sprintf("%s cancelled the job at %s", who, at), ErrCancelled
 		}
-		return "the job was cancelled and has been claimed anew", ErrLeaseLost
+		return "the job was cancelled and has been claimed again", ErrLeaseLost
 	}
 	return fmt.Sprintf("the claim has ended: %s at %s", past.Ending.Kind(), at), ErrConflict
 }

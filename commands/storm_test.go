@@ -27,8 +27,8 @@ const (
 	stormLease = 10 * time.Second // of that clock: half a second, in which a slow machine, too, gets through a turn
 )
 
-// TestStorm lets 4 processes with 4 goroutines on 2 stores each claim, beat, finish, fail, forget and sweep the same
-// jobs. Their common clock runs 20 times as fast, so that a lease is over soon. In the end each job
+// TestStorm lets 4 processes with 4 goroutines on 2 stores each claim, beat, finish, fail, forget and sweep
+// the same jobs. Their common clock runs 20 times as fast, so that a lease is over soon. In the end each job
 // succeeded exactly once.
 func TestStorm(t *testing.T) {
 	if path := os.Getenv(stormFile); path != "" {
@@ -210,7 +210,7 @@ func remembered(j projection.Job) time.Time {
 }
 
 // A storm in one process under the race detector, with stores that share the file.
-func TestSmallStormInOneProcess(t *testing.T) {
+func TestStormInOneProcess(t *testing.T) {
 	s := ledgertest.Open(t)
 	begin := time.Now()
 	clock := func() time.Time { return begin.Add(stormSpeed * time.Since(begin)) }

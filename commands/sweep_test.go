@@ -17,8 +17,8 @@ import (
 	"jobledger/projection"
 )
 
-// inBubble runs a test in which time passes only while everybody waits: hours take milliseconds. The wall clock of
-// the ledger is the bubble's, shifted by what the test says.
+// inBubble runs a test in which time passes only while everybody waits: hours take milliseconds. The wall
+// clock of the ledger is the bubble's, shifted by what the test says.
 func inBubble(t *testing.T, test func(t *testing.T, q *queue, shift func(time.Duration))) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t)
@@ -58,7 +58,7 @@ func mustSweep(t *testing.T, w *commands.Sweeper) commands.SweepReport {
 	return r
 }
 
-func TestSweepingTakesTwoLooks(t *testing.T) {
+func TestSweepTakesTwoLooks(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *queue, _ func(time.Duration)) {
 		w := &commands.Sweeper{Service: q.Service, Actor: "sweeper:test"}
 		jobs := q.many(3)
@@ -99,7 +99,8 @@ func TestSweepingTakesTwoLooks(t *testing.T) {
 	})
 }
 
-// keepAlive beats for jobs every third of their lease until ctx ends, as a worker does, and reports what it loses.
+// keepAlive beats for jobs every third of their lease until ctx ends, as a worker does, and reports what it
+// loses.
 func (q *queue) keepAlive(ctx context.Context, jobs []projection.Job, lease time.Duration) {
 	for {
 		select {
@@ -127,7 +128,7 @@ func (q *queue) keepAlive(ctx context.Context, jobs []projection.Job, lease time
 	}
 }
 
-func TestHoursOfLeases(t *testing.T) {
+func TestSweepHoursOfLeases(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *queue, shift func(time.Duration)) {
 		jobs := q.many(20)
 		dead := jobs[15:]
@@ -156,9 +157,9 @@ func TestHoursOfLeases(t *testing.T) {
 	})
 }
 
-// The clock runs back and then forth again: in between, at is held up, so that lease and heartbeat say nothing about
-// how long a lease is.
-func TestAClockThatRanBackCostsNoLiveJob(t *testing.T) {
+// The clock runs back and then forth again: in between, at is held up, so that lease and heartbeat say
+// nothing about how long a lease is.
+func TestSweepClockRanBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *queue, shift func(time.Duration)) {
 		jobs := q.many(1)
 		shift(-time.Hour)
@@ -193,7 +194,7 @@ func (q *queue) hold(d time.Duration) (released chan error) {
 	return released
 }
 
-func TestALateWriteLockStartsTheLookingOver(t *testing.T) {
+func TestSweepStartsOverAfterLateLock(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	inBubble(t, func(t *testing.T, q *queue, _ func(time.Duration)) {
 		w := &commands.Sweeper{Service: q.Service, Actor: "sweeper:test"}
@@ -223,7 +224,7 @@ func TestALateWriteLockStartsTheLookingOver(t *testing.T) {
 	})
 }
 
-func TestAFrozenLockHolderCostsNoLiveJob(t *testing.T) {
+func TestSweepFrozenLockHolder(t *testing.T) {
 	ledgertest.OfSQLite(t) // a server would end the holder, by its own clock
 	if testing.Short() {
 		t.Skip("half a million attempts to get a lock")
@@ -260,7 +261,7 @@ func TestAFrozenLockHolderCostsNoLiveJob(t *testing.T) {
 	})
 }
 
-func TestSweepingComesInBatches(t *testing.T) {
+func TestSweepInBatches(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *queue, _ func(time.Duration)) {
 		q.many(250)
 		time.Sleep(time.Minute)
@@ -304,7 +305,7 @@ func (q *queue) damage(statements ...string) {
 	}
 }
 
-func TestABadRowDoesNotBlockTheRest(t *testing.T) {
+func TestSweepSkipsDamagedRows(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	q := newQueue(t)
 	jobs := q.many(150)

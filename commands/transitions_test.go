@@ -290,18 +290,18 @@ func endings() []standing {
 		{"succeeded with the result ok", done(result)},
 		{"succeeded with the result ok, erased", func(t testing.TB) *pureJob { return done(result)(t).apply(t, commands.Erase{Reason: "asked for"}) }},
 		{"succeeded, retried by an operator", done(result, commands.Retry{})},
-		{"succeeded, retried, claimed anew", done(result, commands.Retry{}, again)},
+		{"succeeded, retried, claimed again", done(result, commands.Retry{}, again)},
 		{"failed", done(commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL"})},
 		{"failed for good", done(commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL", NoRetry: true})},
 		{"released", done(commands.Release{Token: live, Reason: "deploy"})},
 		{"snoozed", done(commands.Release{Token: live, Reason: "deploy", Snooze: true})},
 		{"reclaimed", reclaimed},
-		{"reclaimed, claimed anew", func(t testing.TB) *pureJob { return reclaimed(t).apply(t, again) }},
+		{"reclaimed, claimed again", func(t testing.TB) *pureJob { return reclaimed(t).apply(t, again) }},
 		{"reclaimed, refused before", refuse(reclaimed)},
 		{"cancelled", done(commands.Cancel{})},
 		{"cancelled, refused before", refuse(done(commands.Cancel{}))},
 		{"cancelled, retried by an operator", done(commands.Cancel{}, commands.Retry{})},
-		{"cancelled, retried, claimed anew", done(commands.Cancel{}, commands.Retry{}, again)},
+		{"cancelled, retried, claimed again", done(commands.Cancel{}, commands.Retry{}, again)},
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 	"jobledger/projection/audit"
 )
 
-// What may be an actor, or a worker, is what an import takes: else a ledger could record what its own export cannot give
-// back.
-func TestNamesThatCannotBeAreRefused(t *testing.T) {
+// What may be an actor, or a worker, is what an import takes: else a ledger could record what its own export
+// cannot give back.
+func TestValidateNames(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	j := q.claimOne("w")
@@ -63,7 +63,7 @@ func TestNamesThatCannotBeAreRefused(t *testing.T) {
 }
 
 // An answer says how long a text is, not the text, and of several bad tags it always names the same.
-func TestAnAnswerAboutALongTextIsShort(t *testing.T) {
+func TestValidateErrorsAreShort(t *testing.T) {
 	long := strings.Repeat("é", 5000)
 	tags := map[string]string{"z": long, "m": "fine", "c": long, "k": long}
 	for _, test := range []struct {
@@ -85,9 +85,9 @@ func TestAnAnswerAboutALongTextIsShort(t *testing.T) {
 	}
 }
 
-// FuzzWhatIsRecordedComesBack: whatever is accepted, in any field, is in an export such that the import makes the same
-// ledger of it; and what is not accepted says so as what it is.
-func FuzzWhatIsRecordedComesBack(f *testing.F) {
+// FuzzImportRoundTrip: whatever is accepted, in any field, is in an export such that the import makes the
+// same ledger of it; and what is not accepted says so as what it is.
+func FuzzImportRoundTrip(f *testing.F) {
 	f.Add("cli:ada@host", "w1", "mail", "k", "v1", "gpu", "customer", "17", "because", []byte("payload"))
 	f.Add("a\nb\x1b[2J\u202e", "w\ufffd\u2028", "a.b_c-9", "\x7f\u0085", "~!", "\"", "=", "", "\t", []byte{0xff, 0})
 	f.Add("", "", "", "", "", "", "", "", "", []byte(nil))

@@ -2,7 +2,7 @@ package ledger
 
 import "time"
 
-// Body is what one kind of event says beside the envelope. It is sealed: the kinds are those of this package.
+// Body holds what one kind of event has besides the envelope. It is sealed: this package defines all kinds.
 // Each implements fields, which names its JSON fields once, for writing and for reading.
 type Body interface {
 	Kind() Kind
@@ -24,7 +24,8 @@ type Enqueued struct {
 	PayloadBytes  int64
 }
 
-// Claimed: a worker took the job. The worker's process (boot, host, pid, version) is in the envelope's Worker.
+// Claimed: a worker took the job. The worker's process (boot, host, pid, version) is in the envelope's
+// Worker.
 type Claimed struct {
 	LeaseUntil time.Time
 	MaxRuntime time.Duration // the one in force for this claim; 0: none
@@ -63,8 +64,9 @@ type Released struct {
 	Output Output
 }
 
-// Output says what the command of an attempt wrote, all of it: kept or not, the digests tell it from something else.
-// They have the job's salt before the bytes, as Digest has it, so that nothing can be guessed once that is erased.
+// Output describes what the command of an attempt wrote. It covers all bytes, also those that were not kept.
+// They have the job's salt before the bytes, as Digest has it, so that nothing can be guessed once that is
+// erased.
 type Output struct {
 	StdoutSHA256 string // hex; "" where it wrote nothing, or was not to be looked at
 	StdoutBytes  int64
@@ -132,16 +134,17 @@ type WorkerStarted struct {
 // WorkerStopped: a worker process ended in an orderly way.
 type WorkerStopped struct{}
 
-// Rebuilt: the projection was derived anew from the events.
+// Rebuilt: the projection was derived again from the events.
 type Rebuilt struct {
-	Jobs, Changed, Missing, Extra int64 // rows derived; of the old ones: how many differed, were missing, were too many
+	Jobs                    int64 // rows derived
+	Changed, Missing, Extra int64 // old rows that differed, were missing, or should not exist
 }
 
 // Restored: the ledger was restored from a backup.
 type Restored struct {
 	From   string
 	Events int64 // that the backup held; this one follows on them
-	Lost   *int  // events of the ledger before that the backup did not hold; nil: nobody knows, or there was none
+	Lost   *int  // events of the previous ledger that the backup lacks; nil: not known, or no previous ledger
 }
 
 // Imported: the ledger's events came from a file.

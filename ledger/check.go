@@ -92,8 +92,9 @@ func (tx *Tx) Highest(ctx context.Context) (pos int64, known bool, err error) {
 	return tx.store.engine.HighestPos(tx.queryContext(ctx), tx.session.Session)
 }
 
-// Guards compares the tables, indexes, triggers and views of the ledger with those that the schema creates, and returns
-// what is missing or altered, and triggers that are not part of it. It also compares the tables of kinds and states.
+// Guards compares the tables, indexes, triggers and views of the ledger with those that the schema creates,
+// and returns what is missing or altered, and triggers that are not part of it. It also compares the tables
+// of kinds and states.
 func (tx *Tx) Guards(ctx context.Context) (problems []string, err error) {
 	diff, err := tx.schemaDiff(ctx)
 	for _, o := range diff {
@@ -117,9 +118,9 @@ func (tx *Tx) Guards(ctx context.Context) (problems []string, err error) {
 	return problems, err
 }
 
-// RepairSchema puts indexes, triggers and views back that are missing or altered, and drops triggers that are not part
-// of the schema. It creates the given tables again, empty, if they are altered: their content must be derived from other
-// tables. It corrects the tables of kinds and states, and returns what it repaired.
+// RepairSchema puts indexes, triggers and views back that are missing or altered, and drops triggers that are
+// not part of the schema. It creates the given tables again, empty, if they are altered: their content must
+// be derived from other tables. It corrects the tables of kinds and states, and returns what it repaired.
 func (tx *Tx) RepairSchema(ctx context.Context, tables ...string) (repaired []string, err error) {
 	for _, ofTables := range []bool{true, false} { // dropping a table drops its indexes
 		diff, err := tx.schemaDiff(ctx)

@@ -15,8 +15,8 @@ import (
 )
 
 // fields walks the JSON fields of a body, writing or reading each. There are two forms of the same fields:
-// the stored one is compact (times are integer microseconds; null, zero and empty are left out), the public one
-// is for people and exports (times are RFC 3339 UTC; every field is there). Both are read alike.
+// the stored one is compact (times are integer microseconds; null, zero and empty are left out), the public
+// one is for people and exports (times are RFC 3339 UTC; every field is there). Both are read alike.
 // Durations are decimal seconds in both.
 type fields struct {
 	out    []byte  // writing: the object so far
@@ -29,11 +29,11 @@ type fields struct {
 	err    error  // the first one
 }
 
-// encode returns the stored form of b: a JSON object, or nothing where it would be empty, and the bytes of the
-// digest in b, if it has one.
+// encode returns the stored form of b: a JSON object, or nothing where it would be empty, and the bytes of
+// the digest in b, if it has one.
 func encode(b Body) (data, digest []byte) { return appendStored(nil, b) }
 
-// appendStored is encode into the memory behind dst, which is empty.
+// appendStored is encode into the memory of dst, which is empty.
 func appendStored(dst []byte, b Body) (data, digest []byte) {
 	f := fields{out: append(dst, '{')}
 	b.fields(&f)
@@ -53,8 +53,8 @@ func appendPublic(dst []byte, b Body, w Worker) []byte {
 	return append(f.out, '}')
 }
 
-// decode reads a body of kind k from data, in either form, and the process fields into w. digest is what stands in
-// the column of that name. The texts in the body may be parts of data.
+// decode reads a body of kind k from data, in either form, and the process fields into w. digest is what
+// stands in the column of that name. The texts in the body may be parts of data.
 func decode(k Kind, data string, digest []byte, w *Worker) (Body, error) {
 	if !k.known() {
 		return nil, fmt.Errorf("%w: %d", ErrUnknownKind, int(k))
@@ -96,7 +96,7 @@ func reading(data string) fields {
 	return f
 }
 
-// end returns the first error of a reading; a field that nobody took is one.
+// end returns the first error; a field that was not taken is one.
 func (f *fields) end() error {
 	if key, left := f.in.left(); f.err == nil && left {
 		f.err = fmt.Errorf("unknown field %q, or one that stands there twice", key)
@@ -112,7 +112,8 @@ func (w *Worker) fields(f *fields) {
 	f.text("version", &w.Version)
 }
 
-// member begins a field when writing, unless it is empty and stored; when reading it takes the field's raw value.
+// member begins a field when writing, unless it is empty and stored; when reading it takes the field's raw
+// value.
 func (f *fields) member(key string, empty bool) (raw string, ok bool) {
 	if f.read {
 		raw, ok = f.in.take(key)
@@ -154,15 +155,16 @@ func (f *fields) text(key string, v *string) {
 	}
 }
 
-// sha256 is the hex of a SHA-256. Stored, its bytes stand in a column of their own, at half the size; a body has at
-// most one.
+// sha256 is the hex of a SHA-256. Stored, its bytes stand in a column of their own, at half the size; a body
+// has at most one.
 func (f *fields) sha256(key string, v *string) {
 	switch {
 	case f.read && len(f.digest) == sha256.Size:
 		*v, f.digest = hex.EncodeToString(f.digest), nil
 		return
 	case !f.read && !f.public:
-		if sum, err := hex.DecodeString(*v); err == nil && len(sum) == sha256.Size && hex.EncodeToString(sum) == *v {
+		sum, err := hex.DecodeString(*v)
+		if err == nil && len(sum) == sha256.Size && hex.EncodeToString(sum) == *v {
 			f.digest = sum
 			return
 		}

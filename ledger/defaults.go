@@ -2,8 +2,8 @@ package ledger
 
 import "time"
 
-// Implicit defaults are not stored, which keeps the events of an ordinary job small. They are part of the meaning of
-// stored events and never change.
+// Implicit defaults are not stored, which keeps the events of an ordinary job small. They are part of the
+// meaning of stored events and never change.
 const (
 	defaultLease       = time.Minute // of claimed and heartbeat, from the event's At
 	defaultMaxAttempts = 5           // of enqueued, whose run_at is the event's At

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// dictionary caches the numbers of names and workers for one connection. The numbers that a transaction learned are kept
-// only if it commits.
+// dictionary caches the numbers of names and workers for one connection. The numbers that a transaction
+// learned are kept only if it commits.
 type dictionary struct {
 	names   map[string]int64
 	nameOf  map[int64]string
@@ -47,8 +47,8 @@ func (d *dictionary) forget() {
 	d.keep()
 }
 
-// Name returns the number of name in the dictionary, and adds a new name. A name that stays unused, because the function
-// failed, does no harm.
+// Name returns the number of name in the dictionary, and adds a new name. A name that stays unused, because
+// the function failed, does no harm.
 func (tx *Tx) Name(ctx context.Context, name string) (int64, error) {
 	d := &tx.session.dictionary
 	if n, ok := d.names[name]; ok {
@@ -72,7 +72,8 @@ func (tx *Tx) Worker(ctx context.Context, w Worker) (int64, error) {
 		return n, nil
 	}
 	args := []any{w.Name, w.Boot, w.Host, w.PID, w.Version}
-	n, err := tx.numbered(ctx, `SELECT n FROM workers WHERE worker = ? AND boot = ? AND host = ? AND pid = ? AND version = ?`,
+	n, err := tx.numbered(ctx,
+		`SELECT n FROM workers WHERE worker = ? AND boot = ? AND host = ? AND pid = ? AND version = ?`,
 		`INSERT INTO workers (worker, boot, host, pid, version) VALUES (?, ?, ?, ?, ?)`, args...)
 	if err != nil || n == 0 {
 		return 0, err
@@ -140,8 +141,8 @@ func (tx *Tx) number(ctx context.Context, query string, args ...any) (n int64, e
 	return n, err
 }
 
-// numbered finds the number of a row, and inserts the row if there is none; 0 in a snapshot. It does not send the
-// buffers, because rows of the dictionary depend on nothing in them.
+// numbered finds the number of a row, and inserts the row if there is none; 0 in a snapshot. It does not send
+// the buffers, because rows of the dictionary depend on nothing in them.
 func (tx *Tx) numbered(ctx context.Context, find, insert string, args ...any) (n int64, err error) {
 	n, err = tx.number(ctx, find, args...)
 	if err != nil || n != 0 || tx.readOnly {

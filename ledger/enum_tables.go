@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// enumTable is a table that names the numbers in other tables, for the views. The program itself does not read it, and no
-// trigger protects it, so it is compared.
+// enumTable is a table that names the numbers in other tables, for the views. The program itself does not
+// read it, and no trigger protects it, so it is compared.
 type enumTable struct {
 	name, column string
 	words        map[int64]string

@@ -129,7 +129,7 @@ func (f Filter) where() (string, []any) {
 		}
 		add(`e.kind IN (`+strings.TrimSuffix(strings.Repeat("?,", len(in)), ",")+`)`, in...)
 		if !slices.ContainsFunc(f.Kinds, Kind.OfJob) {
-			add(`e.job IS NULL AND e.seq IS NULL`) // these are few, and stand together in the index on (job, seq)
+			add(`e.job IS NULL AND e.seq IS NULL`) // these are few and adjacent in the index on (job, seq)
 		}
 	}
 	if f.ByJob {
@@ -139,7 +139,8 @@ func (f Filter) where() (string, []any) {
 		add(`e.worker IN (SELECT n FROM workers WHERE worker = ? OR boot = ?)`, f.Worker, f.Worker)
 	}
 	if f.Queue != "" {
-		add(`(EXISTS (SELECT 1 FROM events q WHERE q.pos = e.job AND q.data ->> 'queue' = ?) OR e.job IS NULL AND e.data ->> 'queue' = ?)`, f.Queue, f.Queue)
+		add(`(EXISTS (SELECT 1 FROM events q WHERE q.pos = e.job AND q.data ->> 'queue' = ?)
+    OR e.job IS NULL AND e.data ->> 'queue' = ?)`, f.Queue, f.Queue)
 	}
 	if f.Actor != "" {
 		add(`e.actor = (SELECT n FROM names WHERE name = ?)`, f.Actor)
@@ -162,7 +163,8 @@ func (f Filter) where() (string, []any) {
 	return " WHERE " + strings.Join(terms, " AND "), args
 }
 
-const eventColumns = `e.pos, e.job, e.seq, e.kind, e.at, e.actor, e.worker, e.ulid, e.attempt, e.from_state, e.to_state, e.digest, e.data`
+const eventColumns = `e.pos, e.job, e.seq, e.kind, e.at, e.actor, e.worker, e.ulid, e.attempt, ` +
+	`e.from_state, e.to_state, e.digest, e.data`
 
 // Events yields the events that f selects in the order of pos. An error ends the sequence.
 func (tx *Tx) Events(ctx context.Context, f Filter) iter.Seq2[Event, error] {
@@ -233,7 +235,8 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error)
 	if e.Kind() == KindEnqueued {
 		c, ok = latestClaim{id: JobID(r.ulid)}, true
 	}
-	if !ok || e.Attempt > c.attempt && !e.Kind().storesToken() { // its claim was filtered out
+	filteredOut := e.Attempt > c.attempt && !e.Kind().storesToken() // its claim was
+	if !ok || filteredOut {
 		if c, err = tx.latestClaim(ctx, e.N, e.Pos); err != nil {
 			return e, &EventError{e.Pos, err}
 		}
@@ -262,7 +265,8 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error)
 func (tx *Tx) latestClaim(ctx context.Context, n, pos int64) (c latestClaim, err error) {
 	rows, err := tx.ask(ctx, `SELECT coalesce(q.ulid, ''), coalesce(c.attempt, 0), coalesce(c.ulid, '')
 FROM events q LEFT JOIN events c ON c.pos =
-    (SELECT x.pos FROM events x WHERE x.job = ?1 AND x.seq IS NOT NULL AND x.pos < ?2 AND x.kind = 2 ORDER BY x.seq DESC LIMIT 1)
+    (SELECT x.pos FROM events x WHERE x.job = ?1 AND x.seq IS NOT NULL AND x.pos < ?2 AND x.kind = 2
+     ORDER BY x.seq DESC LIMIT 1)
 WHERE q.pos = ?1`, n, pos)
 	if err != nil {
 		return c, err
@@ -286,8 +290,8 @@ func (tx *Tx) Number(ctx context.Context, id JobID) (int64, error) {
 	return tx.number(ctx, `SELECT pos FROM events WHERE kind = 1 AND ulid = ?`, string(id))
 }
 
-// PosAt returns the last pos whose at is not after t; 0 if there is none. at never decreases along pos (I7), so
-// this is a binary search.
+// PosAt returns the last pos whose at is not after t; 0 if there is none. at never decreases along pos (I7),
+// so this is a binary search.
 func (tx *Tx) PosAt(ctx context.Context, t time.Time) (int64, error) {
 	if err := tx.flush(); err != nil {
 		return 0, err

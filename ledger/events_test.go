@@ -193,7 +193,8 @@ func shown(list []ledger.Event) (s string) {
 	return s
 }
 
-// The view is a contract with people who only have the shell of the database: it says of every event what the export says.
+// The view is a contract with people who only have the shell of the database: it says of every event what the
+// export says.
 func TestTheHistoryViewSaysWhatTheExportSays(t *testing.T) {
 	b := twoQueues(t)
 	for _, e := range storable(t) {

@@ -11,12 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// Line is an event as an export has it: the public form, and on the same line what is stored beside the event. The
-// keys are payload or result, payload_base64 or result_base64 where the bytes are not UTF-8, and salt in hex. A key
-// that is missing means that there is nothing, or nothing any more.
+// Line is an event as an export has it: the public form, and on the same line what is stored beside the
+// event. The keys are payload or result, payload_base64 or result_base64 where the bytes are not UTF-8, and
+// salt in hex. A key that is missing means that there is nothing, or nothing any more.
 type Line struct {
 	Event
-	Salt []byte // of the job's digests; stands with the payload
+	Salt []byte // of the job's digests; exported with the payload
 	Body []byte // the payload of enqueued, the result of succeeded; nil: none, erased, or left out
 }
 
@@ -121,8 +121,9 @@ func readLine(f *fields) (in Line, err error) {
 	return in, nil
 }
 
-// CheckStrings returns an error unless the strings in a JSON text can be decoded to what was meant: it is UTF-8, and no
-// escape is half of a surrogate pair. A decoder would put U+FFFD in place of either, and two keys could become one.
+// CheckStrings returns an error unless the strings in a JSON text can be decoded to what was meant: it is
+// UTF-8, and no escape is half of a surrogate pair. A decoder would put U+FFFD in place of either, and two
+// keys could become one.
 func CheckStrings(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("not UTF-8")

@@ -41,7 +41,8 @@ func TestALineIsExactToTheByte(t *testing.T) {
 	}
 }
 
-// TestLinesComeInPages: more events than a page has, and more bytes, all of them in order and each with its own body.
+// TestLinesComeInPages: more events than a page has, and more bytes, all of them in order and each with its
+// own body.
 func TestLinesComeInPages(t *testing.T) {
 	s := ledgertest.Open(t)
 	const jobs = 9000
@@ -88,7 +89,8 @@ func TestLinesComeInPages(t *testing.T) {
 	}
 }
 
-// TestHalfOfACharacterIsRefused: what a decoder would take for another character is told from what it takes as it is.
+// TestHalfOfACharacterIsRefused: what a decoder would take for another character is told from what it takes
+// as it is.
 func TestHalfOfACharacterIsRefused(t *testing.T) {
 	for text, whole := range map[string]bool{
 		`"a"`: true, `"\ud83d\ude00"`: true, `"\ufffd"`: true, `"\\ud800"`: true, `"\\\\ud800"`: true, `"\uD7FF\uE000"`: true, `"\n\u0000"`: true, ``: true,
@@ -109,7 +111,8 @@ func TestHalfOfACharacterIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzCheckStrings holds CheckStrings against package encoding/json: a text passes if nothing is lost in decoding.
+// FuzzCheckStrings holds CheckStrings against package encoding/json: a text passes if nothing is lost in
+// decoding.
 func FuzzCheckStrings(f *testing.F) {
 	for _, seed := range []string{`"a"`, `"\ud83d\ude00"`, `"\ufffd\uFFFD"`, `"\\ud800"`, `"\ud800"`, `"\ude00\ud83d"`, `["\ud83d",{"\udc00":1}]`, "\"\xff\"", "\"\ufffd\"", `{"a":"\\\ud800"}`} {
 		f.Add([]byte(seed))

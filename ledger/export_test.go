@@ -133,8 +133,8 @@ func SetServerPollInterval(d time.Duration, cleanup func(func())) {
 // NotifyInterval is the pause between two notifications of one process.
 const NotifyInterval = postgres.NotifyInterval
 
-// SetUpLate is what Open does with the ledger at path; meanwhile is called when SQLite has opened the file and has not
-// yet asked for a lock on it.
+// SetUpLate is what Open does with the ledger at path; meanwhile is called when SQLite has opened the file
+// and has not yet asked for a lock on it.
 func SetUpLate(ctx context.Context, path string, meanwhile func()) error {
 	return sqlite.SetUpLate(ctx, path, meanwhile)
 }

@@ -26,15 +26,16 @@ type (
 	ExclusiveLock = sqlite.ExclusiveLock
 )
 
-// InspectFile runs fn on one snapshot of the ledger in the file at dsn. It migrates nothing, writes nothing and leaves
-// no file behind, so it works on read-only media, except that SQLite creates a missing -shm next to a -wal. fn must not
-// write. Errors: as those of OpenExisting; ErrStray. A network file system is no error here.
+// InspectFile runs fn on one snapshot of the ledger in the file at dsn. It migrates nothing, writes nothing
+// and leaves no file behind, so it works on read-only media, except that SQLite creates a missing -shm next
+// to a -wal. fn must not write. Errors: as those of OpenExisting; ErrStray. A network file system is no error
+// here.
 func InspectFile(ctx context.Context, dsn string, fn func(*Tx, FileFacts) error) error {
 	return inspectFile(fn)(sqlite.Inspect(ctx, dsn))
 }
 
-// InspectFileOnly is InspectFile without the content of the -wal file. While other processes write, that is not a
-// consistent state: expect errors, and believe a problem only if it is found twice.
+// InspectFileOnly is InspectFile without the content of the -wal file. While other processes write, that is
+// not a consistent state: expect errors, and believe a problem only if it is found twice.
 func InspectFileOnly(ctx context.Context, dsn string, fn func(*Tx, FileFacts) error) error {
 	return inspectFile(fn)(sqlite.InspectFileOnly(ctx, dsn))
 }
@@ -49,8 +50,8 @@ func inspectFile(fn func(*Tx, FileFacts) error) func(*sqlite.Inspection, error) 
 	}
 }
 
-// InspectServer runs fn on one snapshot of the ledger at dsn, on a PostgreSQL server. It migrates nothing and writes
-// nothing, so it works on a standby. Errors: as those of OpenExisting.
+// InspectServer runs fn on one snapshot of the ledger at dsn, on a PostgreSQL server. It migrates nothing and
+// writes nothing, so it works on a standby. Errors: as those of OpenExisting.
 func InspectServer(ctx context.Context, dsn string, fn func(*Tx, ServerFacts) error) error {
 	i, err := postgres.Inspect(ctx, dsn)
 	if err != nil {
@@ -65,33 +66,37 @@ func snapshotOf(e engine.Engine, s *engine.Session, at engine.Head) *Tx {
 	return newReadTx(newStore("", e), &session{Session: s}, at)
 }
 
-// LockHolders returns the processes that have the ledger at path open, in the order of their ids, on Linux. The list may
-// be incomplete: it lacks processes in other containers.
+// LockHolders returns the processes that have the ledger at path open, in the order of their ids, on Linux.
+// The list may be incomplete: it lacks processes in other containers.
 func LockHolders(path string) []LockHolder { return sqlite.Holders(path) }
 
-// FileSystemOf returns the file system that holds path; the zero FileSystem where the system does not report it.
+// FileSystemOf returns the file system that holds path; the zero FileSystem where the system does not report
+// it.
 func FileSystemOf(path string) FileSystem { return sqlite.FileSystemOf(path) }
 
-// LockExclusive locks the ledger's file at path, so that it is not open anywhere and cannot be opened. The file then
-// holds everything that was committed, without a -wal file. damaged is for a file that SQLite cannot bring into that
-// state. Errors: ErrBusy when the ledger is open.
+// LockExclusive locks the ledger's file at path, so that it is not open anywhere and cannot be opened. The
+// file then holds everything that was committed, without a -wal file. damaged is for a file that SQLite
+// cannot bring into that state. Errors: ErrBusy when the ledger is open.
 func LockExclusive(ctx context.Context, path string, damaged bool) (*ExclusiveLock, error) {
 	return sqlite.LockExclusive(ctx, path, damaged)
 }
 
-// CopyFile writes a compacted, consistent copy of the ledger in the file at from, which may be in use, to the file at
-// to, which must not exist or be empty. Sync the copy before relying on it. It changes nothing at from.
+// CopyFile writes a compacted, consistent copy of the ledger in the file at from, which may be in use, to the
+// file at to, which must not exist or be empty. Sync the copy before relying on it. It changes nothing at
+// from.
 func CopyFile(ctx context.Context, from, to string) error { return sqlite.Copy(ctx, from, to) }
 
 // SyncFolder makes the names in a folder durable, where the system can do that.
 func SyncFolder(path string) error { return sqlite.SyncFolder(path) }
 
-// IsServerAddress reports whether dsn is the address of a ledger on a PostgreSQL server, and not the path of a file.
+// IsServerAddress reports whether dsn is the address of a ledger on a PostgreSQL server, and not the path of
+// a file.
 func IsServerAddress(dsn string) bool { return engine.IsServerAddress(dsn) }
 
-// ServerAddress returns what Store.Path would return for the ledger at dsn, on a PostgreSQL server, without connecting.
+// ServerAddress returns what Store.Path would return for the ledger at dsn, on a PostgreSQL server, without
+// connecting.
 func ServerAddress(dsn string) (string, error) { return postgres.Address(dsn) }
 
-// ClockSkew returns how far the clock by which commands are judged was ahead of this machine's, at least, when the
-// ledger was opened. It is 0 for a file.
+// ClockSkew returns how far the clock by which commands are judged was ahead of this machine's, at least,
+// when the ledger was opened. It is 0 for a file.
 func (s *Store) ClockSkew() time.Duration { return s.info.ClockSkew }

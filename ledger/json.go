@@ -27,8 +27,8 @@ func (e *Event) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. N is not in it, and of Worker only the events that begin a claim or
-// a worker say more than the name.
+// UnmarshalJSON reads what MarshalJSON wrote. N is not in it, and of Worker only the events that begin a
+// claim or a worker say more than the name.
 func (e *Event) UnmarshalJSON(text []byte) error {
 	f := reading(string(text))
 	f.clone = true
@@ -62,7 +62,7 @@ func (r *eventFields) take(f *fields) {
 	r.data, _ = f.member("data", false)
 }
 
-// event returns the event that these fields make, once all that stands beside them has been taken from f too.
+// event returns the event of these fields, after all other fields were taken from f.
 func (r *eventFields) event(f *fields) (Event, error) {
 	in, err := r.in, f.end()
 	if err == nil && in.At.IsZero() {

@@ -96,7 +96,8 @@ func ParseKind(word string) (Kind, error) {
 // EndsClaim reports whether an event of this kind ends the claim that it concerns.
 func (k Kind) EndsClaim() bool { return k >= KindSucceeded && k <= KindCancelled }
 
-// showsProcess reports whether the event's worker is shown with its process (boot, host, pid, version) in data.
+// showsProcess reports whether the event's worker is shown with its process (boot, host, pid, version) in
+// data.
 func (k Kind) showsProcess() bool {
 	return k == KindClaimed || k == KindTakenOver || k == KindWorkerStarted || k == KindWorkerStopped
 }
@@ -110,10 +111,11 @@ func (k Kind) HasSeq() bool { return k < KindRefused || k == KindTakenOver }
 // storesToken reports whether events of this kind are stored with their token. Of other events of a claim it is looked up.
 func (k Kind) storesToken() bool { return k == KindClaimed || k == KindRefused || k == KindStopped }
 
-// State is where a job stands. Its number is stored, so the numbers are for ever (I9).
+// State is the state of a job. Its number is stored, so the numbers never change (I9).
 type State int
 
-// The states of a job; zero is "no state", as before the first event. The numbers are those of the table states.
+// The states of a job; zero is "no state", as before the first event. The numbers are those of the table
+// states.
 const (
 	Queued State = iota + 1
 	ClaimedState
@@ -146,7 +148,8 @@ func ParseState(word string) (State, error) {
 			return State(s), nil
 		}
 	}
-	return 0, fmt.Errorf("ledger: no state %q; the states are queued, claimed, running, succeeded, failed, cancelled", word)
+	return 0, fmt.Errorf(
+		"ledger: no state %q; the states are queued, claimed, running, succeeded, failed, cancelled", word)
 }
 
 // Held reports whether a job in this state has an owner.

@@ -63,8 +63,8 @@ func openAndWrite(path string) error {
 	return s.Close()
 }
 
-// comeAndGo opens the ledger, appends an event and closes it, over and over until stdin ends, and prints the actor of
-// each event that was acknowledged.
+// comeAndGo opens the ledger, appends an event and closes it, over and over until stdin ends, and prints the
+// actor of each event that was acknowledged.
 func comeAndGo(path string) error {
 	var end atomic.Bool
 	go func() {
@@ -120,8 +120,8 @@ func openAt(t testing.TB, path string) *ledger.Store {
 	return s
 }
 
-// sound checks the invariants that the store keeps: pos is dense, at never decreases, every event can be read, and
-// the database is whole.
+// sound checks the invariants that the store keeps: pos is dense, at never decreases, every event can be
+// read, and the database is whole.
 func sound(t testing.TB, s *ledger.Store) {
 	t.Helper()
 	ctx := context.Background() // the test's own has ended
@@ -229,8 +229,8 @@ func mustExec(t testing.TB, db *sql.DB, query string) {
 	}
 }
 
-// together runs fns in one transaction, in this order, and returns what Write answered to each. Store.SetGroupTime
-// must be long.
+// together runs fns in one transaction, in this order, and returns what Write answered to each.
+// Store.SetGroupTime must be long.
 func together(t testing.TB, s *ledger.Store, fns ...func(*ledger.Tx) error) []error {
 	t.Helper()
 	errs := make([]error, len(fns)+1)

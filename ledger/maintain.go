@@ -2,16 +2,16 @@ package ledger
 
 import "context"
 
-// Vacuum writes a compacted, consistent copy of the ledger to path, which must not exist or be empty, while others
-// write, and returns the pos of the last event in the copy. SQLite does not make the copy durable: sync the file before
-// relying on it. ErrEngine with PostgreSQL.
+// Vacuum writes a compacted, consistent copy of the ledger to path, which must not exist or be empty, while
+// others write, and returns the pos of the last event in the copy. SQLite does not make the copy durable:
+// sync the file before relying on it. ErrEngine with PostgreSQL.
 func (s *Store) Vacuum(ctx context.Context, path string) (tail int64, err error) {
 	return s.engine.Vacuum(ctx, path)
 }
 
-// Checkpoint moves the content of the -wal file into the ledger's file and empties the -wal file; whole is false if a
-// reader prevented that for as long as Checkpoint waits. SQLite also does this now and then; after an erasure, the bytes
-// stay on the disk until then. With PostgreSQL it frees the space of erased bodies.
+// Checkpoint moves the content of the -wal file into the ledger's file and empties the -wal file; whole is
+// false if a reader prevented that for as long as Checkpoint waits. SQLite also does this now and then; after
+// an erasure, the bytes stay on the disk until then. With PostgreSQL it frees the space of erased bodies.
 func (s *Store) Checkpoint(ctx context.Context) (whole bool, err error) {
 	return s.engine.Checkpoint(ctx)
 }

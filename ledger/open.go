@@ -8,8 +8,8 @@ import (
 	"jobledger/ledger/internal/sqlite"
 )
 
-// Open opens the ledger at dsn and creates it if it does not exist. dsn is the path of a file, taken literally, or
-// "sqlite:PATH?OPTIONS" with these options:
+// Open opens the ledger at dsn and creates it if it does not exist. dsn is the path of a file, taken
+// literally, or "sqlite:PATH?OPTIONS" with these options:
 //
 //	sync=full     every acknowledged command survives a power cut (the default)
 //	sync=normal   a power cut may lose the last commands, never consistency
@@ -20,8 +20,8 @@ import (
 //	schema=NAME   the schema that holds the ledger (default jobledger)
 //	listen=off    a connection pooler does not support LISTEN
 //
-// Errors: ErrAddress, ErrNotALedger, ErrNewerSchema, ErrStray, ErrBusy, ErrFull, ErrIO, ErrReadOnly, ErrDamaged, and
-// those of the file system.
+// Errors: ErrAddress, ErrNotALedger, ErrNewerSchema, ErrStray, ErrBusy, ErrFull, ErrIO, ErrReadOnly,
+// ErrDamaged, and those of the file system.
 func Open(ctx context.Context, dsn string) (*Store, error) { return open(ctx, dsn, true) }
 
 // OpenExisting is Open for a ledger that must exist: ErrNoLedger if it does not.

@@ -5,15 +5,16 @@ import (
 	"iter"
 )
 
-// How much one snapshot gives to Lines.
+// Limits of one page of Lines.
 const (
 	linesPage      = 4000
 	linesPageBytes = 4 << 20 // of bodies
 )
 
-// Lines yields the events that f selects (except Limit and Last), in the order of pos, and with bodies what is
-// stored beside them. It reads a page at a time and holds no snapshot while the caller is busy with it, so neither
-// memory nor the -wal file grows with the ledger. It ends where the ledger ended when it began. An error ends it.
+// Lines yields the events that f selects (except Limit and Last) in the order of pos, and their stored bodies
+// if bodies is true. It reads a page at a time and holds no snapshot while the caller works on it, so neither
+// memory nor the -wal file grows with the ledger. It ends at the event that was the last when it began. An
+// error ends it.
 func (s *Store) Lines(ctx context.Context, f Filter, bodies bool) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		tail := int64(0)
@@ -42,7 +43,7 @@ func (s *Store) Lines(ctx context.Context, f Filter, bodies bool) iter.Seq2[Line
 					return
 				}
 				f.After = page[i].Pos
-				page[i] = Line{} // its body is the caller's alone now
+				page[i] = Line{} // so that only the caller keeps its body
 			}
 		}
 		if err != nil {
@@ -51,8 +52,10 @@ func (s *Store) Lines(ctx context.Context, f Filter, bodies bool) iter.Seq2[Line
 	}
 }
 
-// page reads the next lines; more is false when these are the last.
-func (tx *Tx) page(ctx context.Context, page []Line, f Filter, bodies bool, known claims) (_ []Line, more bool, err error) {
+// page reads the next lines; more is false if they are the last.
+func (tx *Tx) page(
+	ctx context.Context, page []Line, f Filter, bodies bool, known claims,
+) (_ []Line, more bool, err error) {
 	stored := func() (StoredBody, error, bool) { return StoredBody{}, nil, false }
 	if bodies {
 		next, stop := iter.Pull2(tx.BodiesAfter(ctx, f.After))

@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// members are the keys and raw values of a JSON object, taken one by one by whoever reads it. Taken in the order in
-// which they stand there, and as compact as this program writes them, they cost no memory; else split finds them all
-// first. It is strict where the codec relies on it and leaves the inside of a value to the one who reads it.
+// members are the keys and raw values of a JSON object, which the caller takes one by one. Taken in the order of
+// the text, and as compact as this program writes them, they cost no memory; otherwise split finds all of them
+// first. Parsing is strict where the codec relies on it, and does not look into the values.
 type members struct {
 	text    scanner
 	ordered bool
@@ -22,8 +22,8 @@ type members struct {
 
 type member struct{ key, raw string }
 
-// inOrder returns the members of the object in data, to be taken in their order. Whoever has taken all asks atEnd
-// whether that is how they stood.
+// inOrder returns the members of the object in data, to be taken in their order. Whoever has taken all asks
+// atEnd whether that is how they stood.
 func inOrder(data string) members {
 	m := members{text: scanner{data: data}, ordered: true}
 	if len(data) > 0 && !m.text.take('{') {
@@ -50,7 +50,7 @@ func (m *members) take(key string) (raw string, ok bool) {
 	return "", false
 }
 
-// left returns the first key that nobody took.
+// left returns the first key that was not taken.
 func (m *members) left() (key string, ok bool) {
 	if len(m.list) == 0 {
 		return "", false
@@ -112,7 +112,8 @@ type scanner struct {
 func (s *scanner) member(key string) (raw string, ok bool) {
 	from := s.i + 1
 	end := from + len(key)
-	if s.i < 0 || end+1 >= len(s.data) || s.data[s.i] != '"' || s.data[from:end] != key || s.data[end] != '"' || s.data[end+1] != ':' {
+	if s.i < 0 || end+1 >= len(s.data) || s.data[s.i] != '"' || s.data[from:end] != key ||
+		s.data[end] != '"' || s.data[end+1] != ':' {
 		return "", false
 	}
 	s.i = end + 2
@@ -128,7 +129,8 @@ func (s *scanner) member(key string) (raw string, ok bool) {
 }
 
 func (s *scanner) space() {
-	for s.i < len(s.data) && (s.data[s.i] == ' ' || s.data[s.i] == '\t' || s.data[s.i] == '\n' || s.data[s.i] == '\r') {
+	for s.i < len(s.data) &&
+		(s.data[s.i] == ' ' || s.data[s.i] == '\t' || s.data[s.i] == '\n' || s.data[s.i] == '\r') {
 		s.i++
 	}
 }
@@ -221,12 +223,12 @@ func parseList(raw string) (list []string, err error) {
 		}
 	}
 	list = nil
-	err = json.Unmarshal([]byte(raw), &list) // as nobody here writes it
+	err = json.Unmarshal([]byte(raw), &list) // a form that this program does not write
 	return list, err
 }
 
-// parseDict reads an object of strings. It is stricter than package encoding/json, which takes null for "" and the last
-// of two values.
+// parseDict reads an object of strings. It is stricter than package encoding/json, which takes null for ""
+// and the last of two values.
 func parseDict(raw string) (map[string]string, error) {
 	var m members
 	if err := m.split(raw); err != nil {

@@ -14,8 +14,9 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// A connection whose other side takes nothing any more, and does not close it, is left for another one. That nothing is
-// taken is what a relay can do without a say in the machine's network; to the kernel it is as silent as a dead host.
+// A connection whose other side takes nothing any more, and does not close it, is left for another one. That
+// nothing is taken is what a relay can do without a say in the machine's network; to the kernel it is as
+// silent as a dead host.
 func TestPostgresASilentServerIsLeft(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
 	ledger.SetKeepaliveTimeout(time.Second, t.Cleanup)

@@ -14,8 +14,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// An administrator, or the server when it runs out of memory, ends the process that serves a writer. Nobody whose
-// function has not been sent with a COMMIT hears of it.
+// An administrator, or the server when it runs out of memory, ends the process that serves a writer. Nobody
+// whose function has not been sent with a COMMIT hears of it.
 func TestPostgresABackendIsKilled(t *testing.T) {
 	for name, kill := range map[string]func(t *testing.T, s *ledger.Store, by *pgx.Conn) (acknowledged []string){
 		"idle": func(t *testing.T, s *ledger.Store, by *pgx.Conn) []string {

@@ -171,7 +171,8 @@ func roles(t *testing.T) (owner *ledger.Store, address map[string]string) {
 	return owner, address
 }
 
-// A worker can all that the program does with an open ledger; who may only read gets ErrReadOnly, and nothing is written.
+// A worker can all that the program does with an open ledger; who may only read gets ErrReadOnly, and nothing
+// is written.
 func TestPostgresRolesMayDoWhatTheyAreFor(t *testing.T) {
 	owner, address := roles(t)
 	write(t, owner, func(tx *ledger.Tx) error { return note(t.Context(), tx, "owner") })

@@ -15,7 +15,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// onPostgres returns a new ledger in PostgreSQL, whatever the engine of the run, and checks it when the test ends.
+// onPostgres returns a new ledger in PostgreSQL, whatever the engine of the run, and checks it when the test
+// ends.
 func onPostgres(t testing.TB) *ledger.Store {
 	t.Helper()
 	return openAt(t, ledgertest.Postgres(t))

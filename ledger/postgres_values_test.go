@@ -118,7 +118,8 @@ func TestPostgresAListTakesSmallNumbers(t *testing.T) {
 	}
 }
 
-// Hosts differ in what time it is; the server's clock is everybody's. In a bubble the host's clock shows the year 2000.
+// Hosts differ in what time it is; the server's clock is everybody's. In a bubble the host's clock shows the
+// year 2000.
 func TestPostgresTheServersClockIsTheClock(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
 	conn := beside(t, dsn)

@@ -14,8 +14,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// Whoever reads "what is there behind the last pos that I saw" misses nothing, whatever else goes on in the server: what
-// is visible is all there is up to its end. Transactions that fail leave no gap.
+// Whoever reads "what is there behind the last pos that I saw" misses nothing, whatever else goes on in the
+// server: what is visible is all there is up to its end. Transactions that fail leave no gap.
 func TestPostgresAFollowerMissesNothing(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
 	openAt(t, dsn)
@@ -108,8 +108,8 @@ func TestPostgresAFollowerMissesNothing(t *testing.T) {
 	}
 }
 
-// meanwhile begins what holds others up in designs that wait for other transactions: a long transaction in another
-// database, one that is prepared, and a snapshot that stays open.
+// meanwhile begins what holds others up in designs that wait for other transactions: a long transaction in
+// another database, one that is prepared, and a snapshot that stays open.
 func meanwhile(t *testing.T, dsn string) {
 	t.Helper()
 	other := beside(t, ledgertest.Postgres(t))
@@ -129,7 +129,8 @@ func meanwhile(t *testing.T, dsn string) {
 	prepared(t, dsn, `CREATE TABLE public.mine (n int)`)
 }
 
-// prepared leaves a transaction prepared that has run a statement, and rolls it back at the latest when the test ends.
+// prepared leaves a transaction prepared that has run a statement, and rolls it back at the latest when the
+// test ends.
 func prepared(t *testing.T, dsn, statement string) (end func()) {
 	t.Helper()
 	conn := beside(t, dsn)
@@ -150,8 +151,8 @@ func prepared(t *testing.T, dsn, statement string) (end func()) {
 	return end
 }
 
-// A prepared transaction keeps its locks without any process. One that has the ledger's own stops all writers, who say
-// so in time and go on when it is gone; readers never notice.
+// A prepared transaction keeps its locks without any process. One that has the ledger's own stops all
+// writers, who say so in time and go on when it is gone; readers never notice.
 func TestPostgresALockThatDoesNotComeIsBusy(t *testing.T) {
 	s := onPostgres(t)
 	s.SetLockWait(200 * time.Millisecond)
@@ -208,8 +209,8 @@ func TestPostgresACallerCanLeaveWhileAnotherHoldsTheLock(t *testing.T) {
 	wantActors(t, s, "a")
 }
 
-// A process that is stopped while it has the lock is thrown out by the server, and others go on. What it was about to
-// write is done when it runs again, or it is told that nobody knows.
+// A process that is stopped while it has the lock is thrown out by the server, and others go on. What it was
+// about to write is done when it runs again, or it is told that nobody knows.
 func TestPostgresAFrozenWriterHoldsNobodyUpForLong(t *testing.T) {
 	for name, readsOn := range map[string]bool{"goes on with a read": true, "goes on with its commit": false} {
 		t.Run(name, func(t *testing.T) {

@@ -2,21 +2,21 @@ package ledger
 
 import "iter"
 
-// How much Ahead holds at a time, in each of three lists.
+// Limits of each of the three lists that Prefetch holds.
 const (
-	aheadLines = 256
-	aheadBytes = 1 << 20 // of bodies
+	prefetchLines = 256
+	prefetchBytes = 1 << 20 // of bodies
 )
 
-// Prefetch yields what lines yields, and goes through them in a goroutine of its own, some way ahead of the caller: so the
-// work of making them and the work with them share two processors.
+// Prefetch yields what lines yields. It reads lines in a goroutine of its own, a little ahead of the caller,
+// so that the producer and the consumer run on two processors.
 func Prefetch(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		lists, stop, ended := make(chan lineList, 1), make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(ended)
 			defer close(lists)
-			goAhead(lines, lists, stop)
+			sendLists(lines, lists, stop)
 		}()
 		defer func() {
 			close(stop)
@@ -27,7 +27,7 @@ func Prefetch(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
 				if !yield(l.lines[i], nil) {
 					return
 				}
-				l.lines[i] = Line{} // its body is the caller's alone now
+				l.lines[i] = Line{} // so that only the caller keeps its body
 			}
 			if l.err != nil {
 				yield(Line{}, l.err)
@@ -39,17 +39,17 @@ func Prefetch(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
 
 type lineList struct {
 	lines []Line
-	err   error // behind these lines
+	err   error // after these lines
 }
 
-// goAhead sends lines as lists, until they end or stop is closed.
-func goAhead(lines iter.Seq2[Line, error], lists chan<- lineList, stop <-chan struct{}) {
+// sendLists sends lines as lists, until they end or stop is closed.
+func sendLists(lines iter.Seq2[Line, error], lists chan<- lineList, stop <-chan struct{}) {
 	var list []Line
 	size := 0
 	send := func(err error) (goOn bool) {
 		select {
 		case lists <- lineList{list, err}:
-			list, size = make([]Line, 0, aheadLines), 0
+			list, size = make([]Line, 0, prefetchLines), 0
 			return err == nil
 		case <-stop:
 			return false
@@ -62,7 +62,7 @@ func goAhead(lines iter.Seq2[Line, error], lists chan<- lineList, stop <-chan st
 		}
 		list = append(list, line)
 		size += len(line.Body)
-		if (len(list) == aheadLines || size >= aheadBytes) && !send(nil) {
+		if (len(list) == prefetchLines || size >= prefetchBytes) && !send(nil) {
 			return
 		}
 	}

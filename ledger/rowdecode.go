@@ -152,8 +152,8 @@ func (tx *Tx) event(ctx context.Context, r *record, e *Event) (err error) {
 	return nil
 }
 
-// nonCanonical names the first column of rec that is not what Append would have written for e: it holds a value where
-// events of this kind have none, or the same value in another form.
+// nonCanonical names the first column of rec that is not what Append would have written for e: it holds a
+// value where events of this kind have none, or the same value in another form.
 func (r *pageReader) nonCanonical(rec *record, e *Event) string {
 	for _, i := range [...]int{1, 2, 6, 8, 9, 10} { // in which null represents zero
 		if rec.has(i) && *rec.integer(i) == 0 {

@@ -6,35 +6,35 @@ import (
 	"iter"
 )
 
-// Scan says what Tx.Scan reads. The zero Scan is the whole ledger.
+// Scan selects what Tx.Scan reads. The zero Scan is the whole ledger.
 type Scan struct {
 	After  int64 // pos greater than this
 	Until  int64 // pos up to this; 0: to the end
 	Strict bool  // set Scanned.NonCanonical
 }
 
-// Scanned is an event as its row alone has it: Job stands in enqueued only, and Token in claimed and refused. Whoever
-// folds the events knows the others'.
+// Scanned is an event as its row alone has it: only enqueued has a Job, only claimed and refused have a
+// Token. The caller that folds the events knows those of the other events.
 type Scanned struct {
 	Event
 	NonCanonical string // a readable column that is not as this program writes it; "": none
 }
 
-// EventError says which event cannot be read. It unwraps to what is wrong with it.
+// EventError reports an event that cannot be read. It unwraps to the reason.
 type EventError struct {
 	Pos int64
 	Err error
 }
 
-// Error says which event, and why.
+// Error names the event and the reason.
 func (e *EventError) Error() string { return fmt.Sprintf("event %d: %v", e.Pos, e.Err) }
 
-// Unwrap returns why.
+// Unwrap returns the reason.
 func (e *EventError) Unwrap() error { return e.Err }
 
-// Scan yields events in the order of pos, a batch at a time; a batch is valid until the next one. Of a long ledger
-// it reads ahead, beside the caller. It costs less than Events and remembers nothing of what it has read. An error ends
-// it; where that is an EventError, the events before that one have been yielded.
+// Scan yields events in the order of pos, a batch at a time; a batch is valid until the next one. In a long
+// ledger it reads ahead concurrently with the caller. It costs less than Events, because it keeps no state
+// between events. An error ends it; if it is an EventError, the events before that one were yielded.
 func (tx *Tx) Scan(ctx context.Context, what Scan) iter.Seq2[[]Scanned, error] {
 	return func(yield func([]Scanned, error) bool) {
 		tail, err := int64(0), tx.flush()
@@ -59,7 +59,7 @@ func (tx *Tx) Scan(ctx context.Context, what Scan) iter.Seq2[[]Scanned, error] {
 	}
 }
 
-// readHere reads on tx's own connection, and gives each batch away before it reads the next.
+// readHere reads on the connection of tx, and yields each batch before it reads the next.
 func (tx *Tx) readHere(ctx context.Context, what Scan, yield func([]Scanned, error) bool) {
 	r := &pageReader{tx: tx, rows: &pagedRows{tx: tx, after: what.After, until: what.Until}, strict: what.Strict}
 	for {
@@ -78,12 +78,12 @@ func (tx *Tx) readHere(ctx context.Context, what Scan, yield func([]Scanned, err
 
 const scanPage = 512 // events read in one step
 
-// scanAhead is for how many events further connections pay; a variable for the tests only.
+// scanAhead is the number of events from which further connections pay off. A variable for the tests.
 var scanAhead int64 = 20_000
 
-// readAhead reads, beside the caller, what is committed, which is all or nearly all, and is as it was when tx began:
-// events do not change. It moves what.After on; the caller reads the rest, which may be all, by itself. done means that
-// there is nothing more to do.
+// readAhead reads the committed events concurrently with the caller. Those are all or nearly all events, and
+// events never change. It advances what.After; the caller reads the rest itself, which may be everything.
+// done means that the scan has ended.
 func (tx *Tx) readAhead(ctx context.Context, what *Scan, yield func([]Scanned, error) bool) (done bool) {
 	names, err := tx.store.openSnapshot(ctx)
 	if err != nil {
@@ -118,7 +118,7 @@ func (tx *Tx) readAhead(ctx context.Context, what *Scan, yield func([]Scanned, e
 			what.After = p.batch[len(p.batch)-1].Pos
 		}
 		if p.err != nil {
-			return false // whoever reads on will say why
+			return false // the read through tx will report why
 		}
 		pages.empty <- p.batch
 	}
@@ -126,7 +126,7 @@ func (tx *Tx) readAhead(ctx context.Context, what *Scan, yield func([]Scanned, e
 	return false
 }
 
-// pagesAhead are two pages, of which one is filled while the other is looked at.
+// pagesAhead are two pages: one is filled while the caller reads the other.
 type pagesAhead struct {
 	full  chan scannedPage
 	empty chan []Scanned
@@ -138,7 +138,8 @@ type scannedPage struct {
 	err   error
 }
 
-// fillAhead calls next in a goroutine of its own, until it fails or gives less than a page. Call end, which waits for it.
+// fillAhead calls next in a goroutine of its own until it fails or returns less than a page. end waits for
+// the goroutine.
 func fillAhead(next func(batch []Scanned) ([]Scanned, error)) *pagesAhead {
 	p := &pagesAhead{make(chan scannedPage), make(chan []Scanned, 2), make(chan struct{})}
 	p.empty <- nil
@@ -172,16 +173,17 @@ func (p *pagesAhead) end() {
 	}
 }
 
-// pageReader makes pages of events from rows.
+// pageReader decodes pages of events.
 type pageReader struct {
 	tx      *Tx // for the names
 	rows    recordSource
 	strict  bool
 	records []record
-	text    []byte // an event's data, written once more
+	text    []byte // an event's data as Append would write it
 }
 
-// next reads the next page into batch, whose events it overwrites. The events before a wrong one come with its error.
+// next reads the next page into batch, whose events it overwrites. With an EventError it returns the events
+// before it.
 func (r *pageReader) next(ctx context.Context, batch []Scanned) (_ []Scanned, err error) {
 	if r.records, err = r.rows.read(ctx, r.records[:0]); err != nil {
 		return nil, err
@@ -207,8 +209,8 @@ func (r *pageReader) next(ctx context.Context, batch []Scanned) (_ []Scanned, er
 	return batch, nil
 }
 
-// ReadConcurrently runs fn in a goroutine on a snapshot that begins now and shows what is committed, at least what the
-// snapshot of tx shows. The caller calls wait, which returns fn's error.
+// ReadConcurrently runs fn in a goroutine on a snapshot that begins now and shows what is committed, at least
+// what the snapshot of tx shows. The caller calls wait, which returns fn's error.
 func (tx *Tx) ReadConcurrently(ctx context.Context, fn func(*Tx) error) (wait func() error) {
 	done := make(chan error, 1)
 	go func() {
@@ -222,8 +224,8 @@ func (tx *Tx) ReadConcurrently(ctx context.Context, fn func(*Tx) error) (wait fu
 	return func() error { return <-done }
 }
 
-// openSnapshot begins a snapshot on a connection of its own; end it. It bypasses the reader pool, so a caller that
-// holds a reader already cannot deadlock.
+// openSnapshot begins a snapshot on a connection of its own; end it. It bypasses the reader pool, so a caller
+// that holds a reader already cannot deadlock.
 func (s *Store) openSnapshot(ctx context.Context) (*Tx, error) {
 	r, err := s.engine.OpenReader(ctx)
 	if err != nil {

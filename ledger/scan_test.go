@@ -63,7 +63,8 @@ func scanned(t testing.TB, s *ledger.Store, what ledger.Scan, enough int) (list 
 	return list, end
 }
 
-// TestAScanIsTheSameOnEitherWay: what is read ahead, past the driver, is what the driver reads, damaged or not.
+// TestAScanIsTheSameOnEitherWay: what is read ahead, past the driver, is what the driver reads, damaged or
+// not.
 func TestAScanIsTheSameOnEitherWay(t *testing.T) {
 	s := open(t)
 	const n = 3000

@@ -11,8 +11,8 @@ type session struct {
 // Rows are the rows of a query. The caller closes them, also after an error.
 type Rows = engine.Rows
 
-// BulkStmt is a statement that writes one row or many at once. Make each one once and keep it: a Tx buffers rows per
-// BulkStmt.
+// BulkStmt is a statement that writes one row or many at once. Make each one once and keep it: a Tx buffers
+// rows per BulkStmt.
 type BulkStmt = engine.BulkStmt
 
 // SparseInsert inserts rows into a table of which many columns are null.
@@ -28,13 +28,14 @@ const (
 	JSONColumn  = engine.JSON
 )
 
-// NewUpsert returns a BulkStmt that inserts rows. Where a row with the same key exists, it replaces the other columns.
+// NewUpsert returns a BulkStmt that inserts rows. Where a row with the same key exists, it replaces the other
+// columns.
 func NewUpsert(table, key string, types ColumnTypes, columns ...string) *BulkStmt {
 	return engine.NewUpsert(table, key, types, columns...)
 }
 
-// NewCompareAndSwap returns a BulkStmt that updates columns of existing rows. A row of it begins with the values that
-// the columns key and expected must have.
+// NewCompareAndSwap returns a BulkStmt that updates columns of existing rows. A row of it begins with the
+// values that the columns key and expected must have.
 func NewCompareAndSwap(table, key, expected string, types ColumnTypes, columns ...string) *BulkStmt {
 	return engine.NewCompareAndSwap(table, key, expected, types, columns...)
 }

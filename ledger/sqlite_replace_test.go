@@ -187,8 +187,8 @@ func TestAFileThatIsExchangedWhileItIsOpenedIsNoticed(t *testing.T) {
 	}
 }
 
-// Who has opened a ledger's file just before that was exchanged, and asks SQLite for a lock on it only now, gets the new
-// ledger's -wal file with it. A migration would go there, by what the old file says.
+// Who has opened a ledger's file just before that was exchanged, and asks SQLite for a lock on it only now,
+// gets the new ledger's -wal file with it. A migration would go there, by what the old file says.
 func TestALedgerIsNotMigratedInThePlaceOfAnother(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -213,8 +213,8 @@ func TestALedgerIsNotMigratedInThePlaceOfAnother(t *testing.T) {
 	wantActors(t, openAt(t, path), "cli:test", "cli:later")
 }
 
-// The copy that takes the ledger's place is made while nobody can write, so whatever was acknowledged before is in it,
-// and whatever is acknowledged after that goes into it.
+// The copy that takes the ledger's place is made while nobody can write, so whatever was acknowledged before
+// is in it, and whatever is acknowledged after that goes into it.
 func TestNothingIsLostWhileLedgersAreReplaced(t *testing.T) {
 	t.Parallel()
 	path := closed(t, 1)

@@ -13,7 +13,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// rawCopy is what somebody gets who copies the file of a ledger that nobody has open: in WAL mode, as it stands.
+// rawCopy is what somebody gets who copies the file of a ledger that nobody has open: in WAL mode, as it
+// stands.
 func rawCopy(t *testing.T, from, to string) {
 	t.Helper()
 	content, err := os.ReadFile(from)

@@ -15,8 +15,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// A ledger is removed while a process uses it. SQLite would let the next one share the old one's -shm file, and lose
-// what it acknowledges.
+// A ledger is removed while a process uses it. SQLite would let the next one share the old one's -shm file,
+// and lose what it acknowledges.
 func TestNoLedgerIsMadeWhereOneWasRemovedUnderALiveProcess(t *testing.T) {
 	for name, left := range map[string][]string{"both files": {"-wal", "-shm"}, "the -shm file": {"-shm"}, "the -wal file": {"-wal"}} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +57,8 @@ func TestNoLedgerIsMadeWhereOneWasRemovedUnderALiveProcess(t *testing.T) {
 	}
 }
 
-// A commit is an answer only if the file is still in its place afterwards: it may have been exchanged meanwhile.
+// A commit is an answer only if the file is still in its place afterwards: it may have been exchanged
+// meanwhile.
 func TestACommitIntoAFileThatWasExchangedMeanwhileIsNoAnswer(t *testing.T) {
 	for name, exchange := range map[string]func(path string) error{
 		"removed": os.Remove,

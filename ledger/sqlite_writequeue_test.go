@@ -17,7 +17,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// stoppedHolder starts a process that stands in the turnstile of s, and stops it there. end lets it go on and end.
+// stoppedHolder starts a process that stands in the turnstile of s, and stops it there. end lets it go on and
+// end.
 func stoppedHolder(t *testing.T, s *ledger.Store) (end func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -48,7 +49,8 @@ func stoppedHolder(t *testing.T, s *ledger.Store) (end func()) {
 	return end
 }
 
-// getInTheWay makes s find SQLite's lock in other hands for a moment while it writes, and returns how long that took.
+// getInTheWay makes s find SQLite's lock in other hands for a moment while it writes, and returns how long
+// that took.
 func getInTheWay(t *testing.T, s *ledger.Store) time.Duration {
 	t.Helper()
 	other := plain(t, s.Path())
@@ -66,8 +68,9 @@ func getInTheWay(t *testing.T, s *ledger.Store) time.Duration {
 	return time.Since(start)
 }
 
-// The holder goes on only when end is called, so that a write that waited for it would never come back. The wait is
-// bounded at half a second; the bound here is only what tells "bounded" from "for ever" on a slow machine.
+// The holder goes on only when end is called, so that a write that waited for it would never come back. The
+// wait is bounded at half a second; the bound here is only what tells "bounded" from "for ever" on a slow
+// machine.
 func TestAStoppedProcessInTheTurnstileStallsNobodyForLong(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)
@@ -118,8 +121,8 @@ func TestProcessesThatWriteWithoutPauseTakeTurns(t *testing.T) {
 			}
 		}
 		// Where nothing disturbs them, the shares are within 1.1 of each other, and nobody comes twice; without the
-		// turnstile, that is every third turn at least. PostgreSQL's lock has a queue, but who is on a busy machine back in
-		// it before the next one has his answer goes again.
+		// turnstile, that is every third turn at least. PostgreSQL's lock has a queue, but who is on a busy machine
+		// back in it before the next one has his answer goes again.
 		if 10*slices.Min(shares) >= slices.Max(shares) && (5*again < len(turns) || ledgertest.OnPostgres(t)) {
 			return
 		}

@@ -13,8 +13,8 @@ import (
 
 // Store is an open ledger. It is safe for concurrent use; Close it when done.
 type Store struct {
-	// Now is the clock, read once per transaction after the write lock is held; nil means time.Now, and with PostgreSQL
-	// the server's clock, since hosts differ. Set it before first use.
+	// Now is the clock, read once per transaction after the write lock is held; nil means time.Now, and with
+	// PostgreSQL the server's clock, since hosts differ. Set it before first use.
 	Now func() time.Time
 
 	// Exclusive declares that no other process writes to this ledger; Watch then skips the notification between
@@ -52,7 +52,8 @@ func newStore(dsn string, e engine.Engine) *Store {
 	return s
 }
 
-// Path returns the absolute path of the ledger's file, or the address of one in PostgreSQL, without a password.
+// Path returns the absolute path of the ledger's file, or the address of one in PostgreSQL, without a
+// password.
 func (s *Store) Path() string { return s.info.Path }
 
 // DSN returns what the ledger was opened with.
@@ -61,7 +62,8 @@ func (s *Store) DSN() string { return s.dsn }
 // Sync returns how durable a commit is: "full" or "normal".
 func (s *Store) Sync() string { return s.info.Sync }
 
-// SchemaVersion returns the version of the ledger's schema: the newest that this program knows, since Open migrates.
+// SchemaVersion returns the version of the ledger's schema: the newest that this program knows, since Open
+// migrates.
 func (s *Store) SchemaVersion() int { return s.info.SchemaVersion }
 
 const (
@@ -83,16 +85,16 @@ type request struct {
 
 const (
 	waiting int32 = iota
-	taken         // by the commit loop: its outcome will be told
+	taken         // by the commit loop, which will send its outcome
 	left          // by its caller, before it was taken
 )
 
 // Write runs fn in a write transaction and returns when that is durable. Functions that wait at the same time
-// share one transaction; each keeps its own outcome, and one that fails takes back its own part only.
+// share one transaction; each has its own outcome, and one that fails undoes its own part only.
 //
-// fn must be short (no network, no child process, no user's code), it may run more than once, and nothing that it
-// computed may be used unless Write returned nil. Errors: what fn returned; ErrBusy; ErrFull; ErrReplaced;
-// ErrUnknown when COMMIT failed, so that nobody knows whether it is durable.
+// fn must be short (no network, no child process, no user code), it may run more than once, and nothing that
+// it computed may be used unless Write returned nil. Errors: what fn returned; ErrBusy; ErrFull; ErrReplaced;
+// ErrUnknown when COMMIT failed, so that it is not known whether it is durable.
 func (s *Store) Write(ctx context.Context, fn func(*Tx) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -120,7 +122,8 @@ func (s *Store) Write(ctx context.Context, fn func(*Tx) error) error {
 	return <-r.done
 }
 
-// commitLoop is the one writer: it takes a request, opens a transaction, adds whatever else waits, and commits.
+// commitLoop is the one writer: it takes a request, opens a transaction, adds whatever else waits, and
+// commits.
 func (s *Store) commitLoop() {
 	defer close(s.ended)
 	for {
@@ -148,9 +151,10 @@ type grouped struct {
 	err error
 }
 
-// commitGroup runs one transaction, first in the optimistic mode: writes are buffered and sent in bulk, and the number of
-// changed rows is compared. If that number is wrong, or a function failed after its writes had been sent, everything is
-// rolled back and runs again in the savepoint mode: each function in a savepoint of its own, each write checked at once.
+// commitGroup runs one transaction, first in the optimistic mode: writes are buffered and sent in bulk, and
+// the number of changed rows is compared. If that number is wrong, or a function failed after its writes had
+// been sent, everything is rolled back and runs again in the savepoint mode: each function in a savepoint of
+// its own, each write checked at once.
 func (s *Store) commitGroup(first *request) {
 	if !first.state.CompareAndSwap(waiting, taken) {
 		return
@@ -173,7 +177,9 @@ func (s *Store) commitGroup(first *request) {
 }
 
 // attempt runs one transaction of a group.
-func (s *Store) attempt(ctx context.Context, group []grouped, since time.Time, run func(*Tx, []grouped) ([]grouped, error)) ([]grouped, error) {
+func (s *Store) attempt(
+	ctx context.Context, group []grouped, since time.Time, run func(*Tx, []grouped) ([]grouped, error),
+) ([]grouped, error) {
 	at, err := s.begin(ctx, since)
 	if err != nil {
 		return group, err
@@ -254,7 +260,7 @@ func (s *Store) runOptimistic(tx *Tx, group []grouped) ([]grouped, error) {
 	return group, tx.flush()
 }
 
-// run runs r's function and makes sure that one whose writes failed does not succeed.
+// run runs r's function. A function whose writes failed cannot succeed, whatever it returns.
 func (tx *Tx) run(r *request) error {
 	tx.beginSegment(time.Since(r.since))
 	err := r.fn(tx)
@@ -310,8 +316,8 @@ func (s *Store) runSavepoints(tx *Tx, group []grouped) ([]grouped, error) {
 	return group, nil
 }
 
-// Read runs fn on one snapshot of the ledger. fn must not write. Long reads keep the -wal file from being reused,
-// so a read that pages through much should be several.
+// Read runs fn on one snapshot of the ledger. fn must not write. A long read prevents the -wal file from
+// being reused, so split a read of many pages into several.
 func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	if s.closed.Load() {
 		return ErrClosed
@@ -341,7 +347,7 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	return fn(newReadTx(s, r, at))
 }
 
-// giveBack ends the snapshot on r.
+// giveBack ends the snapshot on r and returns r to the pool.
 func (s *Store) giveBack(r *session) {
 	r.dictionary.keep() // what a snapshot shows is committed
 	if _, err := r.Exec(`ROLLBACK`); err != nil {
@@ -351,7 +357,7 @@ func (s *Store) giveBack(r *session) {
 	s.readers <- r
 }
 
-// snapshot begins one on the connection r, or on a fresh one: where r is nil, and where it has died since it was last used.
+// snapshot begins one on the connection r, or on a new one if r is nil or has died since it was last used.
 func (s *Store) snapshot(ctx context.Context, r *session) (*session, engine.Head, error) {
 	if r != nil {
 		at, err := s.engine.BeginSnapshot(ctx, r.Session)

@@ -11,12 +11,12 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// Tx is a transaction of a Store, or its snapshot when reading. It must not be used outside of the function that
-// it was given to.
+// Tx is a transaction of a Store, or its snapshot when reading. It must not be used outside of the function
+// that it was given to.
 //
-// In the optimistic mode, writes are buffered and sent in bulk, before any read and at the end. A conflict comes to
-// light when its rows are sent; the Store then runs the functions again in the savepoint mode, one by one, where each
-// write is sent at once and a Put itself returns ErrConflict.
+// In the optimistic mode, writes are buffered and sent in bulk, before any read and at the end. A conflict
+// comes to light when its rows are sent; the Store then runs the functions again in the savepoint mode, one
+// by one, where each write is sent at once and a Put itself returns ErrConflict.
 type Tx struct {
 	store      *Store
 	session    *session
@@ -94,8 +94,8 @@ func (tx *Tx) Tail(context.Context) (int64, error) {
 // Waited returns how long the running function waited for the write lock.
 func (tx *Tx) Waited() time.Duration { return tx.fn.waited }
 
-// Put writes a row with stmt. In the savepoint mode it returns ErrConflict when a compare-and-swap does not find the row
-// as expected.
+// Put writes a row with stmt. In the savepoint mode it returns ErrConflict when a compare-and-swap does not
+// find the row as expected.
 func (tx *Tx) Put(stmt *BulkStmt, args ...any) error {
 	if tx.err != nil {
 		return tx.err
@@ -123,7 +123,8 @@ func (tx *Tx) Put(stmt *BulkStmt, args ...any) error {
 	return nil
 }
 
-// pushedRows is how many rows of a statement are sent without waiting for more, where the database works meanwhile.
+// pushedRows is how many rows of a statement are sent without waiting for more, where the database works
+// meanwhile.
 const pushedRows = 64
 
 // push sends the buffers without waiting for the outcome.
@@ -137,7 +138,8 @@ func (tx *Tx) push() error {
 	return tx.err
 }
 
-// Flush sends the buffers. A function that writes much without reading calls it now and then to bound its memory.
+// Flush sends the buffers. A function that writes much without reading calls it now and then to bound its
+// memory.
 func (tx *Tx) Flush() error { return tx.push() }
 
 func (b *buffer) add(args []any) {
@@ -175,8 +177,8 @@ func (tx *Tx) Insert(in *SparseInsert, values ...any) error {
 	return nil
 }
 
-// Query runs a SELECT after everything that was written before it. Other queries may run before the caller closes the
-// rows.
+// Query runs a SELECT after everything that was written before it. Other queries may run before the caller
+// closes the rows.
 func (tx *Tx) Query(ctx context.Context, query string, args ...any) (*Rows, error) {
 	return tx.queryAfter(ctx, tx.flush, query, args)
 }
@@ -186,8 +188,9 @@ func (tx *Tx) QueryState(ctx context.Context, query string, args ...any) (*Rows,
 	return tx.queryAfter(ctx, tx.flushState, query, args)
 }
 
-// Each runs a query, after everything that was written before it, and calls fn for each row until fn returns false. The
-// values are int64, string, []byte (nil for an empty one) and nil. fn may keep them, but not the slice.
+// Each runs a query, after everything that was written before it, and calls fn for each row until fn returns
+// false. The values are int64, string, []byte (nil for an empty one) and nil. fn may keep them, but not the
+// slice.
 func (tx *Tx) Each(ctx context.Context, fn func(row []driver.Value) bool, query string, args ...any) error {
 	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {
@@ -210,8 +213,8 @@ type PendingQuery struct {
 	read  engine.ReadRows // nil: it has not been sent
 }
 
-// Prefetch sends a query like QueryState does and does not wait for its rows, so that a database server finds them
-// concurrently. Nothing that changes them may be written before Rows is called.
+// Prefetch sends a query like QueryState does and does not wait for its rows, so that a database server finds
+// them concurrently. Nothing that changes them may be written before Rows is called.
 func (tx *Tx) Prefetch(query string, args ...any) (*PendingQuery, error) {
 	p := &PendingQuery{tx: tx, query: query, args: args}
 	err := tx.flushState()
@@ -256,7 +259,8 @@ func (tx *Tx) queryContext(ctx context.Context) context.Context {
 	return context.Background()
 }
 
-// Exec runs a statement after everything that was written before it, and returns the number of rows that it changed.
+// Exec runs a statement after everything that was written before it, and returns the number of rows that it
+// changed.
 func (tx *Tx) Exec(query string, args ...any) (changed int64, err error) {
 	err = tx.unbuffered(func(s *engine.Session) (err error) {
 		changed, err = s.Exec(query, args...)
@@ -265,8 +269,8 @@ func (tx *Tx) Exec(query string, args ...any) (changed int64, err error) {
 	return changed, err
 }
 
-// unbuffered runs fn on the session after everything that was written before it. What fn writes cannot be undone in the
-// buffers.
+// unbuffered runs fn on the session after everything that was written before it. What fn writes cannot be
+// undone in the buffers.
 func (tx *Tx) unbuffered(fn func(*engine.Session) error) error {
 	if err := tx.flush(); err != nil {
 		return err
@@ -329,7 +333,10 @@ func (tx *Tx) send(b *buffer) error {
 
 // check notes an error after which the transaction cannot go on, such as one of rows that were sent before.
 func (tx *Tx) check(err error) error {
-	if err != nil && !tx.readOnly && (errors.Is(err, engine.ErrRetry) || !tx.savepoints && tx.session.Aborted()) {
+	if err == nil || tx.readOnly {
+		return err
+	}
+	if errors.Is(err, engine.ErrRetry) || !tx.savepoints && tx.session.Aborted() {
 		tx.err = fmt.Errorf("%w: %w", engine.ErrRetry, err)
 	}
 	return err

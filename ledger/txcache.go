@@ -2,12 +2,12 @@ package ledger
 
 import "jobledger/ledger/internal/engine"
 
-// TxCache carries one value from a write transaction to later ones of the same Store, so that they need not read it
-// again. The ledger does not know what the value means. It knows which events the value covers, and drops the value
-// when a transaction or one of its functions fails.
+// TxCache carries one value from a write transaction to later ones of the same Store, so that they need not
+// read it again. The ledger does not know what the value means. It knows which events the value covers, and
+// drops the value when a transaction or one of its functions fails.
 //
-// In a snapshot Tx.Cache returns nil. A nil TxCache is empty and stores nothing. The commit loop alone uses a TxCache,
-// so it needs no lock.
+// In a snapshot Tx.Cache returns nil. A nil TxCache is empty and stores nothing. The commit loop alone uses a
+// TxCache, so it needs no lock.
 type TxCache struct {
 	tx         *Tx // the open transaction
 	value      CachedValue
@@ -19,23 +19,24 @@ type TxCache struct {
 
 // CachedValue is what a TxCache holds.
 type CachedValue interface {
-	// WarmupQueries returns the queries that are likely to follow the next Load, where the value covers the events up
-	// to after. An engine whose queries cost a round trip sends them with the statement that begins the transaction.
+	// WarmupQueries returns the queries that are likely to follow the next Load, where the value covers the
+	// events up to after. An engine whose queries cost a round trip sends them with the statement that begins
+	// the transaction.
 	WarmupQueries(after int64) []WarmupQuery
 }
 
 // WarmupQuery is a query with its arguments.
 type WarmupQuery = engine.WarmupQuery
 
-// expectedContention is how many loads a cache expects other writers to go on after it has met one. A worker for whom
-// another process enqueues loads twice per job.
+// expectedContention is how many loads a cache expects other writers to go on after it has met one. A worker
+// for whom another process enqueues loads twice per job.
 const expectedContention = 8
 
 // Cache returns the cache of the Store; nil if tx is a snapshot.
 func (tx *Tx) Cache() *TxCache { return tx.cache }
 
-// Load returns the value that an earlier transaction stored, or nil, and the range of the committed events that it
-// does not cover: those after the pos after, up to and including until.
+// Load returns the value that an earlier transaction stored, or nil, and the range of the committed events
+// that it does not cover: those after the pos after, up to and including until.
 func (c *TxCache) Load() (value CachedValue, after, until int64) {
 	if c == nil || c.value == nil {
 		return nil, 0, 0
@@ -57,8 +58,8 @@ func (c *TxCache) Value() CachedValue {
 	return c.value
 }
 
-// Store keeps value for later transactions. It must cover all events that were committed when the transaction began,
-// and its owner must add what this transaction and later ones write, or Invalidate it.
+// Store keeps value for later transactions. It must cover all events that were committed when the transaction
+// began, and its owner must add what this transaction and later ones write, or Invalidate it.
 func (c *TxCache) Store(value CachedValue) {
 	if c != nil {
 		c.value, c.covers = value, c.tx.base
@@ -72,8 +73,8 @@ func (c *TxCache) Invalidate() {
 	}
 }
 
-// Prefetched returns the rows of a warm-up query of this transaction; nil if it was not sent, or if something has been
-// written since.
+// Prefetched returns the rows of a warm-up query of this transaction; nil if it was not sent, or if something
+// has been written since.
 func (c *TxCache) Prefetched(query string) *PendingQuery {
 	if c == nil || c.tx.tail != c.tx.base {
 		return nil
@@ -86,8 +87,8 @@ func (c *TxCache) Prefetched(query string) *PendingQuery {
 	return nil
 }
 
-// warmup returns the queries to send as a transaction begins: none where they are likely to be useless, because no
-// other process writes or because the last transaction did not load the value.
+// warmup returns the queries to send as a transaction begins: none where they are likely to be useless,
+// because no other process writes or because the last transaction did not load the value.
 func (c *TxCache) warmup() []WarmupQuery {
 	c.prefetched = nil
 	if !c.loaded {
@@ -105,8 +106,8 @@ func (c *TxCache) begin(tx *Tx) {
 	c.tx, tx.cache = tx, c
 }
 
-// committed notes that the value covers the events of a transaction that began at base and ended at tail, unless it
-// lacks earlier ones.
+// committed notes that the value covers the events of a transaction that began at base and ended at tail,
+// unless it lacks earlier ones.
 func (c *TxCache) committed(base, tail int64) {
 	if c.covers == base {
 		c.covers = tail

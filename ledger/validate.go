@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// Shape returns what is wrong with e by itself: what events of its kind cannot do without and is missing, what they
-// cannot have and is there, and values that no command lets through. What e must be beside other events is not its
-// concern. nil: nothing.
-func (e *Event) Shape() error {
+// Validate returns what is wrong with e on its own: a part that events of its kind need and that is missing,
+// a part that they cannot have, or a value that no command accepts. It does not compare e with other events.
+func (e *Event) Validate() error {
 	if err := e.envelope(); err != nil {
 		return err
 	}
 	return e.content()
 }
 
-// envelope judges the parts of e that all kinds share.
+// envelope checks the parts of e that all kinds share.
 func (e *Event) envelope() error {
 	k := e.Kind()
 	moves := k.HasSeq() // changes a job's state
@@ -66,9 +65,9 @@ func (k Kind) mayConcernClaim() bool {
 	return k.concernsClaim() || k == KindCancelled || k == KindRefused
 }
 
-// content judges e's body.
+// content checks the body of e.
 func (e *Event) content() error {
-	s := shape{kind: e.Kind()}
+	s := validator{kind: e.Kind()}
 	switch b := e.Body.(type) {
 	case *Enqueued:
 		s.label("queue", b.Queue, true)
@@ -148,37 +147,37 @@ func (e *Event) content() error {
 	return s.err
 }
 
-// shape notes the first field that is not as it must be.
-type shape struct {
+// validator keeps the first error of a body.
+type validator struct {
 	kind Kind
 	err  error
 }
 
-func (s *shape) fail(field string, value any) {
+func (s *validator) fail(field string, value any) {
 	if s.err == nil {
 		s.err = fmt.Errorf("%s with %s %.60q", s.kind, field, fmt.Sprint(value))
 	}
 }
 
-func (s *shape) given(field, text string) {
+func (s *validator) given(field, text string) {
 	if text == "" {
 		s.fail(field, text)
 	}
 }
 
-func (s *shape) time(field string, t time.Time) {
+func (s *validator) time(field string, t time.Time) {
 	if t.IsZero() {
 		s.fail(field, "")
 	}
 }
 
-func (s *shape) between(field string, n, least, most int64) {
+func (s *validator) between(field string, n, least, most int64) {
 	if n < least || n > most {
 		s.fail(field, n)
 	}
 }
 
-func (s *shape) oneOf(field, text string, words ...string) {
+func (s *validator) oneOf(field, text string, words ...string) {
 	for _, w := range words {
 		if text == w {
 			return
@@ -188,14 +187,14 @@ func (s *shape) oneOf(field, text string, words ...string) {
 }
 
 // label is what may be part of a lane.
-func (s *shape) label(field, text string, required bool) {
+func (s *validator) label(field, text string, required bool) {
 	if text == "" && required || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		s.fail(field, text)
 	}
 }
 
 // digest is the hex of a SHA-256.
-func (s *shape) digest(field, text string, required bool) {
+func (s *validator) digest(field, text string, required bool) {
 	if text == "" && !required {
 		return
 	}
@@ -204,7 +203,7 @@ func (s *shape) digest(field, text string, required bool) {
 	}
 }
 
-func (s *shape) output(o Output) {
+func (s *validator) output(o Output) {
 	s.between("stdout_bytes", o.StdoutBytes, 0, 1<<53)
 	s.between("stderr_bytes", o.StderrBytes, 0, 1<<53)
 }

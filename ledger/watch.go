@@ -5,10 +5,11 @@ import (
 	"sync"
 )
 
-// Notifications. A commit that made a job claimable is announced: to this process through channels, to others through
-// the engine. Only speed depends on it.
+// Notifications. A commit that made a job claimable is announced: to this process through channels, to others
+// through the engine. Only speed depends on it.
 
-// Announce declares that this transaction makes a job claimable, now or later; watchers are woken once it is durable.
+// Announce declares that this transaction makes a job claimable, now or later; watchers are woken once it is
+// durable.
 func (tx *Tx) Announce() { tx.store.announces = true }
 
 // announce wakes the watchers of this process and of others, after the commit.
@@ -29,9 +30,9 @@ type watchers struct {
 	listening sync.Mutex // held by the one that listens, since the one before may not have ended yet
 }
 
-// Watch returns a channel that receives after a commit, of this process or another, that may have made a job claimable,
-// and when the Store is closed. It has room for one, so a busy receiver misses nothing but the count. Wake-ups can be
-// spurious or late; also poll. stop ends the subscription.
+// Watch returns a channel that receives after a commit, of this process or another, that may have made a job
+// claimable, and when the Store is closed. It has room for one, so a busy receiver misses nothing but the
+// count. Wake-ups can be spurious or late; also poll. stop ends the subscription.
 func (s *Store) Watch() (woken <-chan struct{}, stop func()) {
 	w := &s.watchers
 	c := make(chan struct{}, 1)

@@ -19,7 +19,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// The table presence stands in for a projection's row: seen_at is the version that a compare-and-swap expects.
+// The table presence stands in for a projection's row: seen_at is the version that a compare-and-swap
+// expects.
 var (
 	insertSeen = ledger.NewSparseInsert("presence", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot", "seen_at")
 	setSeen    = ledger.NewUpsert("presence", "boot", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot", "seen_at")
@@ -144,7 +145,8 @@ func TestAFailedFunctionTakesBackWhatWasSentAlready(t *testing.T) {
 	}
 }
 
-// A read of the state sends rows, but no events; a function that fails takes back its own of both and nobody else's.
+// A read of the state sends rows, but no events; a function that fails takes back its own of both and nobody
+// else's.
 func TestEventsMayWaitWhileTheStateIsRead(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
@@ -509,7 +511,8 @@ func TestQueriesOfTheSameTextCanBeNested(t *testing.T) {
 	write(t, s, nest)
 }
 
-// TestPendingQueryIsReadLater: the rows are those of the moment of Prefetch, whatever happens before they are read.
+// TestPendingQueryIsReadLater: the rows are those of the moment of Prefetch, whatever happens before they are
+// read.
 func TestPendingQueryIsReadLater(t *testing.T) {
 	const rows = 300
 	names := func(tx *ledger.Tx, a *ledger.PendingQuery) (got []string, err error) {
@@ -592,7 +595,8 @@ func TestPendingQueryIsReadLater(t *testing.T) {
 	}
 }
 
-// TestPendingQueryDiscardedOnRollback: a failed transaction takes its pending queries with it, and the next one runs.
+// TestPendingQueryDiscardedOnRollback: a failed transaction takes its pending queries with it, and the next
+// one runs.
 func TestPendingQueryDiscardedOnRollback(t *testing.T) {
 	s := open(t)
 	ask := func(tx *ledger.Tx) error {
@@ -619,8 +623,8 @@ type inquirer []ledger.WarmupQuery
 
 func (q inquirer) WarmupQueries(int64) []ledger.WarmupQuery { return q }
 
-// TestTxCachePrefetches: the rows of a warm-up query are those of the beginning of the transaction, and are gone once
-// something is written.
+// TestTxCachePrefetches: the rows of a warm-up query are those of the beginning of the transaction, and are
+// gone once something is written.
 func TestTxCachePrefetches(t *testing.T) {
 	ctx, dsn := t.Context(), ledgertest.New(t)
 	s, other := ledgertest.OpenAt(t, dsn), ledgertest.OpenAt(t, dsn)

@@ -81,9 +81,9 @@ func goldenText(f *historytest.Fold) string {
 	return out.String()
 }
 
-// TestOldHistoriesReplay folds the events that earlier programs wrote: what they mean is for ever. The .jsonl
+// TestHistoriesReplay folds the events that earlier programs wrote: what they mean is for ever. The .jsonl
 // files are never changed; a new one is added when there are new kinds or fields.
-func TestOldHistoriesReplay(t *testing.T) {
+func TestHistoriesReplay(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(historytest.Dir(t), "v*.jsonl"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
@@ -118,8 +118,8 @@ func TestOldHistoriesReplay(t *testing.T) {
 	}
 }
 
-// TestTheFirstHistoryHasEverything keeps v1 honest: all kinds, and every field with a value somewhere.
-func TestTheFirstHistoryHasEverything(t *testing.T) {
+// TestHistoryV1IsComplete keeps v1 honest: all kinds, and every field with a value somewhere.
+func TestHistoryV1IsComplete(t *testing.T) {
 	kinds, fields := make(map[string]bool), make(map[string]bool)
 	text, err := os.ReadFile(filepath.Join(historytest.Dir(t), "v1.jsonl"))
 	if err != nil {
@@ -167,8 +167,8 @@ func wantClean(t testing.TB, s *ledger.Store) {
 	}
 }
 
-// TestARecordedHistoryIsTheSame writes v1 into a ledger and reads it back: events, jobs and queues.
-func TestARecordedHistoryIsTheSame(t *testing.T) {
+// TestHistoryIsReadBackEqual writes v1 into a ledger and reads it back: events, jobs and queues.
+func TestHistoryIsReadBackEqual(t *testing.T) {
 	s := ledgertest.Open(t)
 	events := historytest.Read(t, "v1.jsonl")
 	historytest.Record(t, s, events)

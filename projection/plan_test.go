@@ -70,8 +70,8 @@ func checkPlan(t *testing.T, s *ledger.Store, what, statement, index string, exc
 	}
 }
 
-// TestTheHotPathUsesItsIndexes asks SQLite how it would run each statement, as it is sent.
-func TestTheHotPathUsesItsIndexes(t *testing.T) {
+// TestStatementsUseIndexes asks SQLite how it would run each statement, as it is sent.
+func TestStatementsUseIndexes(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := ledgertest.Open(t)
 	historytest.Record(t, s, historytest.Read(t, "v1.jsonl")) // all transitions: their compare-and-swaps are among the statements now

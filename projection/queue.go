@@ -70,8 +70,8 @@ func GetQueue(ctx context.Context, tx *ledger.Tx, name string) (Queue, error) {
 	return found[0], nil
 }
 
-// Queues returns every queue that was ever paused, by name.
-func Queues(ctx context.Context, tx *ledger.Tx) ([]Queue, error) {
+// allQueues returns every queue that was ever paused, by name.
+func allQueues(ctx context.Context, tx *ledger.Tx) ([]Queue, error) {
 	return queues(ctx, tx, queueColumns+` ORDER BY n.name`)
 }
 

@@ -77,7 +77,7 @@ func Status(ctx context.Context, tx *ledger.Tx, now time.Time) ([]QueueStatus, e
 	if err := countActivity(ctx, tx, byName, hourAgo, tail); err != nil {
 		return nil, err
 	}
-	known, err := Queues(ctx, tx)
+	known, err := allQueues(ctx, tx)
 	if err != nil {
 		return nil, err
 	}

@@ -15,12 +15,13 @@ import (
 func backupVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "backup", Group: cli.GroupLedger, Usage: "write a consistent copy of the ledger while others use it",
-		About: "The copy holds everything up to one moment. It appears under its name when it is whole and on disk. " +
-			"It contains payloads, so only you may read it. Never copy the file of a ledger by other means while it is in use. " +
-			"It is for ledgers in files; use pg_dump, or another tool for PostgreSQL, for one in PostgreSQL.",
+		About: "The copy holds everything up to one moment. It appears under its name when it is whole and on " +
+			"disk. It contains payloads, so only you may read it. Never copy the file of a ledger by other means " +
+			"while it is in use. It is for ledgers in files; use pg_dump, or another tool for PostgreSQL, for one " +
+			"in PostgreSQL.",
 		Args: "FILE", MinArgs: 1, MaxArgs: 1,
 		Examples: []cli.Example{
-			{"jobledger backup jobs-$(date +%F).db", "a copy under today's date; a file that exists is never overwritten"},
+			{"jobledger backup jobs-$(date +%F).db", "a copy under today's date; never overwrites a file"},
 			{"jobledger backup jobs.bak && jobledger verify --db jobs.bak", "check the copy like any ledger"},
 		},
 		Exits: []int{cli.ExitConflict, cli.ExitBusy},
@@ -31,7 +32,8 @@ func backupVerb(p *program) cli.Verb {
 			if path == "" {
 				return cli.Usagef("FILE is empty")
 			}
-			err := p.RequireFile("backup", "pg_dump makes a consistent copy while others write; 'jobledger export' writes the history")
+			err := p.RequireFile("backup",
+				"pg_dump makes a consistent copy while others write; 'jobledger export' writes the history")
 			if err == nil {
 				err = cli.CheckNewFile("backup", path)
 			}
@@ -57,20 +59,8 @@ func backupVerb(p *program) cli.Verb {
 					Events int64  `json:"events"`
 				}{path, copied.Bytes, copied.Events})
 			}
-			return p.PrintLine(fmt.Sprintf("%s: %s, %s", path, render.Count(copied.Events, "event"), byteSize(copied.Bytes)))
+			events := render.Count(copied.Events, "event")
+			return p.PrintLine(fmt.Sprintf("%s: %s, %s", path, events, render.ByteSize(copied.Bytes)))
 		},
 	}
-}
-
-// byteSize formats n for people, with the exact number if that differs.
-func byteSize(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB (%d bytes)", float64(n)/(1<<30), n)
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB (%d bytes)", float64(n)/(1<<20), n)
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB (%d bytes)", float64(n)/(1<<10), n)
-	}
-	return render.Count(n, "byte")
 }

@@ -55,7 +55,8 @@ func (t *traffic) stop() {
 // job enqueues a job and does something with one that is queued.
 func (t *traffic) job(service *commands.Service, w ledger.Worker) error {
 	ctx := context.Background()
-	if _, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", Payload: make([]byte, rand.N(3000))}); err != nil {
+	e := commands.Enqueue{Queue: "mail", Payload: make([]byte, rand.N(3000))}
+	if _, err := service.Enqueue(ctx, "cli:test", e); err != nil {
 		return err
 	}
 	jobs, err := service.Claim(ctx, commands.ClaimRequest{Queues: []string{"mail"}, Worker: w})
@@ -63,10 +64,13 @@ func (t *traffic) job(service *commands.Service, w ledger.Worker) error {
 		return err
 	}
 	j := jobs[0]
-	ends := []commands.Command{commands.Succeed{Token: j.Token, Result: make([]byte, rand.N(2000))}, commands.Release{Token: j.Token},
+	ends := []commands.Command{commands.Succeed{Token: j.Token, Result: make([]byte, rand.N(2000))},
+		commands.Release{Token: j.Token},
 		commands.Fail{Token: j.Token, Code: "x", NoRetry: true}, commands.Cancel{}}
-	for _, c := range []commands.Command{commands.Heartbeat{Token: j.Token, Lease: time.Minute}, ends[rand.N(len(ends))]} {
-		if _, err := service.Apply(ctx, "worker:"+w.Name, j.ID, c); err != nil && !errors.Is(err, commands.ErrConflict) {
+	for _, c := range []commands.Command{commands.Heartbeat{Token: j.Token, Lease: time.Minute},
+		ends[rand.N(len(ends))]} {
+		if _, err := service.Apply(ctx, "worker:"+w.Name, j.ID, c); err != nil &&
+			!errors.Is(err, commands.ErrConflict) {
 			return err
 		}
 	}
@@ -171,13 +175,15 @@ func (s site) inSmallPlace(size, script string) string {
 	if os.Getuid() != 0 {
 		words = []string{"-Urm"}
 	}
-	if out, err := exec.Command("unshare", append(words, "mount", "-t", "tmpfs", "-o", "size=64k", "none", s.path("small"))...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("unshare", append(words, "mount", "-t", "tmpfs", "-o", "size=64k", "none",
+		s.path("small"))...).CombinedOutput(); err != nil {
 		if os.Getenv("CI") == "true" && os.Getuid() == 0 && runtime.GOOS == "linux" {
 			s.Fatalf("no file system of its own: %v: %s", err, out)
 		}
 		s.Skipf("no file system of its own: %v: %s", err, out)
 	}
-	cmd := exec.Command("unshare", append(words, "sh", "-c", `mount -t tmpfs -o size=`+size+` none small && `+script)...)
+	cmd := exec.Command("unshare", append(words, "sh", "-c",
+		`mount -t tmpfs -o size=`+size+` none small && `+script)...)
 	cmd.Dir = s.dir
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -200,7 +206,8 @@ func TestBackupAndRestoreOnFullDisk(t *testing.T) {
 		jobledger enqueue -q mail --db small/old.db x >/dev/null; jobledger restore b.db --force --db small/old.db; echo "restore $?"
 		jobledger verify --db small/old.db; ls -A small
 		jobledger doctor --db small/old.db | grep -o 'D08  problem only .* free'`)
-	want := []string{"ledger: disk full", "backup 75", "ledger: disk full", "restore 75", "ledger: disk full", "restore 75",
+	want := []string{"ledger: disk full", "backup 75", "ledger: disk full", "restore 75", "ledger: disk full",
+		"restore 75",
 		"ok: 1 event of 1 job", "old.db", "D08  problem only "}
 	rest := got
 	for _, part := range want {
@@ -210,7 +217,8 @@ func TestBackupAndRestoreOnFullDisk(t *testing.T) {
 		}
 		rest = after
 	}
-	if strings.Contains(got, ".copy") || strings.Contains(got, "\ncopy") || strings.Contains(got, "\njobs") || strings.Contains(got, "\n.old") {
+	if strings.Contains(got, ".copy") || strings.Contains(got, "\ncopy") || strings.Contains(got, "\njobs") ||
+		strings.Contains(got, "\n.old") {
 		t.Errorf("something is left:\n%s", got)
 	}
 	s.run("verify")

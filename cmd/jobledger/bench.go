@@ -24,13 +24,14 @@ func benchPhaseNames() (names []string) {
 func benchVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "bench", Group: cli.GroupLedger, Usage: "measure the queue on your own disk",
-		About: "Each run makes a ledger in a temporary folder below --dir, which chooses the disk. It drives the ledger as a Go " +
-			"program would, counts every execution, verifies the ledger and removes it. No other ledger is touched. " +
-			"If a job ran twice or was left, the exit code is 8.\n" +
-			"Phases: 'enqueue', one job per call; 'batch', 1,000 jobs per call; 'drain', jobs that are queued already; " +
-			"'latency', from the call that enqueues a job to its start by an idle worker; 'growth', a drain next to ten " +
-			"times as many finished jobs; 'verify', the check of a whole ledger. Times are those of a call, from a claim to " +
-			"its completion, or that latency. Syncs are the durable commits; the last column is the disk's own rate of them.",
+		About: "Each run makes a ledger in a temporary folder below --dir, which chooses the disk. It drives the " +
+			"ledger as a Go program would, counts every execution, verifies the ledger and removes it. No other " +
+			"ledger is touched. If a job ran twice or was left, the exit code is 8.\n" +
+			"Phases: 'enqueue', one job per call; 'batch', 1,000 jobs per call; 'drain', jobs that are queued " +
+			"already; 'latency', from the call that enqueues a job to its start by an idle worker; 'growth', a " +
+			"drain next to ten times as many finished jobs; 'verify', the check of a whole ledger. Times are those " +
+			"of a call, from a claim to its completion, or that latency. Syncs are the durable commits; the last " +
+			"column is the disk's own rate of them.",
 		Flags: []cli.Flag{
 			cli.ListFlag("phase", "measure `PHASE`; may be repeated; default: all, one after the other"),
 			cli.WholeFlag("workers", "workers or callers of each process", 16, 1, 1000, ""),
@@ -38,7 +39,8 @@ func benchVerb(p *program) cli.Verb {
 			cli.WholeFlag("jobs", "jobs of a run", 0, 1, 10_000_000, "as suits the phase"),
 			cli.WholeFlag("payload", "payload of a job in bytes", 100, bench.HeaderBytes, 1<<20, ""),
 			&cli.StringFlag{Name: "sync", Usage: "how durable a commit is: full or normal", Value: "full"},
-			&cli.StringFlag{Name: "dir", Usage: "the folder `DISK`, or any on the disk that is meant", DefaultText: "the temporary folder"},
+			&cli.StringFlag{Name: "dir", Usage: "a folder on the `DISK` to be measured",
+				DefaultText: "the temporary folder"},
 		},
 		Examples: []cli.Example{
 			{"jobledger bench --dir /var/lib", "a tour of ten seconds or so, on the disk that will hold the ledger"},
@@ -67,12 +69,14 @@ func (p *program) bench(c *cli.Context) error {
 	dir := c.String("dir")
 	switch info, err := os.Stat(dir); {
 	case c.IsSet("db") && p.DB != os.Getenv("JOBLEDGER_DB"):
-		return cli.WithHint(cli.Usagef("bench measures a ledger of its own, never that of --db"), "--dir says on which disk")
+		return cli.WithHint(cli.Usagef("bench measures a ledger of its own, never that of --db"),
+			"--dir says on which disk")
 	case dir == "":
 	case err != nil:
 		return cli.Usagef("--dir: %w", err)
 	case !info.IsDir():
-		return cli.WithHint(cli.Usagef("--dir: %s is not a folder; it was not touched", dir), "give the folder in which it is")
+		return cli.WithHint(cli.Usagef("--dir: %s is not a folder; it was not touched", dir),
+			"give the folder in which it is")
 	}
 	ctx, stop := signal.NotifyContext(c.Context, // to remove the folder
 		os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -129,7 +133,8 @@ func benchRuns(c *cli.Context) (runs []bench.Options, err error) {
 	chosen := c.StringSlice("phase")
 	for _, name := range chosen {
 		if !slices.Contains(names, name) {
-			return nil, cli.WithHint(cli.Usagef("--phase: there is no %q", name), "a phase is one of %s", strings.Join(names, ", "))
+			return nil, cli.WithHint(cli.Usagef("--phase: there is no %q", name),
+				"a phase is one of %s", strings.Join(names, ", "))
 		}
 	}
 	if len(chosen) == 0 {
@@ -144,7 +149,8 @@ func benchRuns(c *cli.Context) (runs []bench.Options, err error) {
 
 func (p *program) printBench(results []bench.Result) error {
 	t := &cli.Table{Columns: []cli.Column{{Title: "PHASE"}}}
-	for _, title := range []string{"WORKERS", "JOBS", "SECONDS", "JOBS/S", "P50 MS", "P99 MS", "MAX MS", "BYTES/JOB", "SYNCS/JOB", "RUN", "LEFT", "DISK SYNCS/S"} {
+	for _, title := range []string{"WORKERS", "JOBS", "SECONDS", "JOBS/S", "P50 MS", "P99 MS", "MAX MS",
+		"BYTES/JOB", "SYNCS/JOB", "RUN", "LEFT", "DISK SYNCS/S"} {
 		t.Columns = append(t.Columns, cli.Column{Title: title, Right: true})
 	}
 	for _, r := range results {
@@ -154,7 +160,8 @@ func (p *program) printBench(results []bench.Result) error {
 		}
 		t.Add(r.Phase, workers, fmt.Sprint(r.Jobs), fmt.Sprintf("%.2f", r.Seconds), orDash("%.0f", r.JobsPerS),
 			orDash("%.2f", r.P50), orDash("%.2f", r.P99), orDash("%.2f", r.Max), orDash("%.0f", r.BytesPerJob),
-			orDash("%.3f", r.SyncsPerJob), orDash("%d", r.Executions), orDash("%d", r.Left), fmt.Sprintf("%.0f", r.DiskSyncs))
+			orDash("%.3f", r.SyncsPerJob), orDash("%d", r.Executions), orDash("%d", r.Left),
+			fmt.Sprintf("%.0f", r.DiskSyncs))
 	}
 	return p.PrintTable(t)
 }

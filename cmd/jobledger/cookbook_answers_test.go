@@ -15,7 +15,9 @@ import (
 // answers checks, for each question of the cookbook, that its answer contains what follows from the lines of
 // the export.
 var answers = map[string]func(n *night, a *answer){
-	"Which jobs did bravo-render own between 01:00 and 01:20, and what became of each?": func(n *night, a *answer) {
+	"Which jobs did bravo-render own between 01:00 and 01:20, and what became of each?": func(
+		n *night, a *answer,
+	) {
 		var jobs []string
 		for _, h := range n.holds {
 			if h.worker == "bravo-render" && !h.from.After(clock("01:20:00")) && !h.end.Before(clock("01:00:00")) {
@@ -44,7 +46,8 @@ var answers = map[string]func(n *night, a *answer){
 	},
 	"What happened to it, from the first event to the last?": func(n *night, a *answer) {
 		job := n.one(a.t, "01KKQGAZ43")
-		for _, d := range n.which(func(d deed) bool { return d.Job == job && d.Kind != "heartbeat" }) { // of these some are left out
+		// of these some are left out
+		for _, d := range n.which(func(d deed) bool { return d.Job == job && d.Kind != "heartbeat" }) {
 			kind := d.Kind
 			if kind == "refused" {
 				kind = "REFUSED"
@@ -63,12 +66,15 @@ var answers = map[string]func(n *night, a *answer){
 		for _, h := range n.holds {
 			if h.host == "charlie" && h.from.Before(clock("00:17:01")) && h.end.After(clock("00:17:01")) {
 				jobs = append(jobs, h.job)
-				a.line(h.job, fmt.Sprintf("|%d|%s|%s|%s|%s", h.attempt, h.worker, stamp(h.from), stamp(h.beat), h.outcome))
+				a.line(h.job, fmt.Sprintf("|%d|%s|%s|%s|%s", h.attempt, h.worker, stamp(h.from), stamp(h.beat),
+					h.outcome))
 			}
 		}
 		a.jobs(n, jobs)
 	},
-	"Which workers went silent without stopping, in what order, and how many jobs did they lose?": func(n *night, a *answer) {
+	"Which workers went silent without stopping, in what order, and how many jobs did they lose?": func(
+		n *night, a *answer,
+	) {
 		var want string
 		for _, boot := range byLast(n) {
 			last, d, lost := n.silence(boot)
@@ -112,7 +118,9 @@ var answers = map[string]func(n *night, a *answer){
 			}
 		}
 	},
-	"How long did a lost job wait, from the end of its lease to the next claim, p50 and p99?": func(n *night, a *answer) {
+	"How long did a lost job wait, from the end of its lease to the next claim, p50 and p99?": func(
+		n *night, a *answer,
+	) {
 		var gaps []time.Duration
 		for _, d := range n.kind("reclaimed") {
 			if h := n.next(d.Job, d.Attempt); h != nil {
@@ -174,7 +182,8 @@ var answers = map[string]func(n *night, a *answer){
 			got := fmt.Sprint(ready, "+", later, " ", strings.Join(fields[4:], " "))
 			var waits int
 			for _, job := range n.jobsWhere(func(job string, _ deed) bool { return n.queue[job] == queue }) {
-				if n.stateAt(job, clock("02:00:00")) == "queued" && n.notBefore(job, clock("02:00:00")).After(clock("02:00:00")) {
+				if n.stateAt(job, clock("02:00:00")) == "queued" &&
+					n.notBefore(job, clock("02:00:00")).After(clock("02:00:00")) {
 					waits++
 				}
 			}
@@ -193,12 +202,15 @@ var answers = map[string]func(n *night, a *answer){
 				return d.Seq > 0 && n.queue[d.Job] == "mail" && !d.At.Before(minute) && !d.At.After(end)
 			})) > 0 {
 				depth := n.depth("mail", end)
-				want += fmt.Sprintf("%s|%d|%d\n", minute.Format("2006-01-02T15:04"), depth["queued"], depth["claimed"]+depth["running"])
+				want += fmt.Sprintf("%s|%d|%d\n", minute.Format("2006-01-02T15:04"), depth["queued"],
+					depth["claimed"]+depth["running"])
 			}
 		}
 		a.is(want)
 	},
-	"How long did this job wait each time, after which event, and until when was it not ready?": func(n *night, a *answer) {
+	"How long did this job wait each time, after which event, and until when was it not ready?": func(
+		n *night, a *answer,
+	) {
 		var want string
 		steps := n.byJob[n.one(a.t, "01KKQJVTX2")]
 		for i, d := range steps {
@@ -220,17 +232,21 @@ var answers = map[string]func(n *night, a *answer){
 		if last.To != "queued" || last.Kind != "released" {
 			a.t.Errorf("it ends with %s, %s", last.Kind, last.To)
 		}
-		a.line(job+" is queued in mail", last.Worker+" gave it back", last.Data.Reason, "No worker is known to be running")
+		a.line(job+" is queued in mail", last.Worker+" gave it back", last.Data.Reason,
+			"No worker is known to be running")
 	},
 	"Give me the whole ledger as of two o'clock, in a file.": func(n *night, a *answer) {
 		until := n.which(func(d deed) bool { return !d.At.After(clock("02:00:00")) })
 		a.line("at-two.db", fmt.Sprintf("%d events", len(until)))
 		listed := &answer{t: a.t, out: asked(a.t, "list", "--limit", "0", "--state", "queued", "--db", "at-two.db")}
-		listed.jobs(n, n.jobsWhere(func(job string, _ deed) bool { return n.stateAt(job, clock("02:00:00")) == "queued" }))
+		listed.jobs(n, n.jobsWhere(func(job string, _ deed) bool {
+			return n.stateAt(job, clock("02:00:00")) == "queued"
+		}))
 	},
 	"Why was this job not running then?": func(n *night, a *answer) {
 		paused := n.kind("queue_paused")[0]
-		if state := n.stateAt(n.one(a.t, "01KKQKERCK"), clock("02:00:00")); state != "queued" || paused.At.After(clock("02:00:00")) {
+		if state := n.stateAt(n.one(a.t, "01KKQKERCK"), clock("02:00:00")); state != "queued" ||
+			paused.At.After(clock("02:00:00")) {
 			a.t.Errorf("it was %s", state)
 		}
 		a.line("paused", paused.Actor, paused.Data.Reason)
@@ -238,16 +254,18 @@ var answers = map[string]func(n *night, a *answer){
 	"What was enqueued between 01:00 and 04:01, and had not ended an hour later?": func(n *night, a *answer) {
 		a.jobs(n, n.jobsWhere(func(job string, d deed) bool {
 			state := n.stateAt(job, d.At.Add(time.Hour))
-			return within(d.At, "01:00:00", "04:01:00") && (state == "queued" || state == "claimed" || state == "running")
+			return within(d.At, "01:00:00", "04:01:00") && (state == "queued" || state == "claimed" ||
+				state == "running")
 		}))
 	},
 	"How often did each error code occur, in how many jobs, from when to when?": func(n *night, a *answer) {
-		codes := gather(n.which(func(d deed) bool { return d.Kind == "failed" || d.Kind == "reclaimed" }), func(d deed) string {
-			if d.Kind == "failed" {
-				return d.Data.Code
-			}
-			return d.Data.Reason
-		})
+		codes := gather(n.which(func(d deed) bool { return d.Kind == "failed" || d.Kind == "reclaimed" }),
+			func(d deed) string {
+				if d.Kind == "failed" {
+					return d.Data.Code
+				}
+				return d.Data.Reason
+			})
 		for _, g := range codes {
 			a.line(fmt.Sprintf("%s|%d|%d|%s|%s\n", g.name, g.count, len(g.jobs), stamp(g.first), stamp(g.last)))
 		}
@@ -256,21 +274,29 @@ var answers = map[string]func(n *night, a *answer){
 	"Which jobs failed for good, and are still failed?": func(n *night, a *answer) {
 		a.jobs(n, n.jobsWhere(func(job string, _ deed) bool { return n.stateAt(job, morning) == "failed" }))
 	},
-	"Why does this job, which killed its workers, no longer run, and can it be retried?": func(n *night, a *answer) {
+	"Why does this job, which killed its workers, no longer run, and can it be retried?": func(
+		n *night, a *answer,
+	) {
 		job := n.one(a.t, "01KKQN8E4Q")
 		last := n.byJob[job][len(n.byJob[job])-1]
 		a.line(job+" "+last.To+" for good", "taken from "+last.Worker, "its lease had run out")
-		if erased := jobsOf(n.kind("erased")); slices.Contains(erased, job) == strings.Contains(a.out, "jobledger retry") {
+		if erased := jobsOf(n.kind("erased")); slices.Contains(erased, job) ==
+			strings.Contains(a.out, "jobledger retry") {
 			a.t.Errorf("%q were erased, and the answer is %s", erased, a.out)
 		}
 	},
-	"Which retries did the deploy cause? (released is no failure: it uses up no attempt)": func(n *night, a *answer) {
+	"Which retries did the deploy cause? (released is no failure: it uses up no attempt)": func(
+		n *night, a *answer,
+	) {
 		a.jobs(n, jobsOf(n.which(func(d deed) bool {
-			return d.Kind == "released" && d.Data.Reason == "the worker is stopped" && within(d.At, "23:00:00", "23:05:00")
+			return d.Kind == "released" && d.Data.Reason == "the worker is stopped" &&
+				within(d.At, "23:00:00", "23:05:00")
 		})))
 	},
 	"How did the deploy go, process by process and version by version?": func(n *night, a *answer) {
-		moves := n.which(func(d deed) bool { return strings.HasPrefix(d.Kind, "worker_") && within(d.At, "23:00:00", "23:05:00") })
+		moves := n.which(func(d deed) bool {
+			return strings.HasPrefix(d.Kind, "worker_") && within(d.At, "23:00:00", "23:05:00")
+		})
 		a.rows(" worker_", len(moves))
 		for _, d := range moves {
 			a.line(fmt.Sprint(d.Pos), d.Kind, d.Worker, d.Data.Version)
@@ -294,15 +320,19 @@ var answers = map[string]func(n *night, a *answer){
 			a.t.Fatalf("%d lines, want %d", len(lines), len(did))
 		}
 		for i, d := range did {
-			if !strings.Contains(lines[i], d.Kind) || !strings.Contains(lines[i], d.Job) || !strings.Contains(lines[i], fmt.Sprint(d.Pos)) {
+			if !strings.Contains(lines[i], d.Kind) || !strings.Contains(lines[i], d.Job) ||
+				!strings.Contains(lines[i], fmt.Sprint(d.Pos)) {
 				a.t.Errorf("%d: got %s, want %s of %s", i, lines[i], d.Kind, d.Job)
 			}
 		}
 	},
-	"Who cancelled, retried, paused or erased, from where (user@host), how many and why?": func(n *night, a *answer) {
+	"Who cancelled, retried, paused or erased, from where (user@host), how many and why?": func(
+		n *night, a *answer,
+	) {
 		var want string
 		for _, g := range gather(n.which(func(d deed) bool {
-			return slices.Contains([]string{"cancelled", "retried", "rescheduled", "queue_paused", "queue_resumed", "erased"}, d.Kind)
+			return slices.Contains([]string{"cancelled", "retried", "rescheduled", "queue_paused", "queue_resumed",
+				"erased"}, d.Kind)
 		}), func(d deed) string { return d.Kind + "|%d|" + d.Actor + "|" + d.Data.Reason }) {
 			want += stamp(g.first) + "|" + fmt.Sprintf(g.name, g.count) + "\n"
 		}
@@ -377,7 +407,9 @@ var answers = map[string]func(n *night, a *answer){
 			a.rows(fmt.Sprintf("%s,%d,%s,%s,", h.job, h.attempt, n.queue[h.job], h.worker), 1)
 		}
 	},
-	"Hand the incident to a colleague, without the customers' data: report, events, lanes.": func(n *night, a *answer) {
+	"Hand the incident to a colleague, without the customers' data: report, events, lanes.": func(
+		n *night, a *answer,
+	) {
 		report, err := os.ReadFile(filepath.Join("incident", "report.md"))
 		if err != nil {
 			a.t.Fatal(err)
@@ -387,7 +419,8 @@ var answers = map[string]func(n *night, a *answer){
 			told.line("`"+d.Job+"`", "`"+d.Data.Command+"`")
 		}
 		events, err := os.ReadFile(filepath.Join("incident", "events.jsonl"))
-		if err != nil || bytes.Count(events, []byte("\n")) != len(n.deeds) || bytes.Contains(events, []byte(`"payload":`)) {
+		if err != nil || bytes.Count(events, []byte("\n")) != len(n.deeds) ||
+			bytes.Contains(events, []byte(`"payload":`)) {
 			a.t.Errorf("%v; %d events, want %d without payloads", err, bytes.Count(events, []byte("\n")), len(n.deeds))
 		}
 	},

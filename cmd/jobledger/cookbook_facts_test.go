@@ -74,7 +74,8 @@ func readNight(t *testing.T, file string) *night {
 		case "enqueued":
 			n.queue[d.Job] = d.Data.Queue
 		case "claimed":
-			held[d.Job] = &hold{job: d.Job, worker: d.Worker, boot: d.Data.Boot, host: d.Data.Host, attempt: d.Attempt, from: d.At}
+			held[d.Job] = &hold{job: d.Job, worker: d.Worker, boot: d.Data.Boot, host: d.Data.Host, attempt: d.Attempt,
+				from: d.At}
 			n.holds = append(n.holds, held[d.Job])
 		case "heartbeat":
 			held[d.Job].beat = d.At

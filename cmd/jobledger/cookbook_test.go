@@ -89,7 +89,8 @@ var morning = time.Date(2026, 3, 15, 8, 0, 0, 0, time.UTC)
 func asked(t *testing.T, words ...string) string {
 	t.Helper()
 	var out, messages bytes.Buffer
-	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, Now: func() time.Time { return morning }}}
+	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages,
+		Now: func() time.Time { return morning }}}
 	if code := p.run(context.Background(), words); code != 0 {
 		t.Fatalf("exit %d: %s", code, messages.String())
 	}
@@ -104,7 +105,8 @@ func inPostgres(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	statements := make(map[string]string)
-	for _, part := range strings.Split(strings.TrimSpace(string(text)), "\n\n")[2:] { // skip the title and the path
+	// skip the title and the path
+	for _, part := range strings.Split(strings.TrimSpace(string(text)), "\n\n")[2:] {
 		ask, statement, _ := strings.Cut(part, "\n")
 		statements[strings.TrimPrefix(ask, "-- ")] = statement
 	}
@@ -238,7 +240,8 @@ func TestDocsViewsColumns(t *testing.T) {
 	for _, view := range []string{"history", "attempts", "current"} {
 		columns, _ := rowsOf(t, s.Store.DSN(), `SELECT * FROM `+view)
 		_, row, _ := strings.Cut(string(page), "\n| `"+view+"` | ")
-		if _, row, _ = strings.Cut(row, "| `"); !strings.HasPrefix(row, strings.Join(columns, ", ")+"`") || len(columns) < 5 {
+		if _, row, _ = strings.Cut(row, "| `"); !strings.HasPrefix(row, strings.Join(columns, ", ")+"`") ||
+			len(columns) < 5 {
 			t.Errorf("%s: want %s", view, strings.Join(columns, ", "))
 		}
 	}

@@ -104,7 +104,8 @@ func aNight(t testing.TB, events int) fileSet {
 	s := &commands.Service{Store: store}
 	var jobs []commands.Enqueue
 	for i := range 12 {
-		jobs = append(jobs, commands.Enqueue{Queue: "mail", Key: fmt.Sprint("morning-", i), Tags: map[string]string{"n": fmt.Sprint(i)}, Payload: fmt.Appendf(nil, "payload of job %d", i)})
+		jobs = append(jobs, commands.Enqueue{Queue: "mail", Key: fmt.Sprint("morning-", i),
+			Tags: map[string]string{"n": fmt.Sprint(i)}, Payload: fmt.Appendf(nil, "payload of job %d", i)})
 	}
 	if _, err := s.Enqueue(t.Context(), "cli:ada@desk", jobs...); err != nil {
 		t.Fatal(err)
@@ -127,13 +128,15 @@ func aNight(t testing.TB, events int) fileSet {
 }
 
 func request(worker string, limit int) commands.ClaimRequest {
-	return commands.ClaimRequest{Queues: []string{"mail"}, Version: "v2", Limit: limit, Worker: ledger.Worker{Name: worker, Boot: "boot of " + worker, Host: worker, PID: 1, Version: "v2"}}
+	return commands.ClaimRequest{Queues: []string{"mail"}, Version: "v2", Limit: limit,
+		Worker: ledger.Worker{Name: worker, Boot: "boot of " + worker, Host: worker, PID: 1, Version: "v2"}}
 }
 
 // atDawn runs a command on the ledger at path.
 func atDawn(path string, typed ...string) (code int, said string) {
 	var out, messages bytes.Buffer
-	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, Now: func() time.Time { return dawn }}}
+	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages,
+		Now: func() time.Time { return dawn }}}
 	code = p.run(context.Background(), append([]string{"--db", path}, typed...))
 	return code, messages.String()
 }
@@ -149,7 +152,8 @@ type account struct {
 
 // askAll asks a ledger all questions in one snapshot.
 func askAll(ctx context.Context, s *ledger.Store) account {
-	a := account{text: make(map[string]string), errs: make(map[string]error), payloads: make(map[ledger.JobID]string)}
+	a := account{text: make(map[string]string), errs: make(map[string]error),
+		payloads: make(map[ledger.JobID]string)}
 	err := s.Read(ctx, func(tx *ledger.Tx) error {
 		a.ask("events", func() (any, error) {
 			for e, err := range tx.Events(ctx, ledger.Filter{}) {
@@ -239,7 +243,8 @@ func judge(before, after account) (verdict string, wrong []string) {
 		got, want := after.text[question], before.text[question]
 		switch {
 		case got == want:
-		case (question == "list" || question == "status") && got != want || bones(after.events) != bones(before.events):
+		case (question == "list" || question == "status") && got != want ||
+			bones(after.events) != bones(before.events):
 			wrong = append(wrong, question+": "+firstDifference(got, want))
 		default:
 			verdict = verdictDetail
@@ -325,7 +330,8 @@ func lookAtDamaged(t *testing.T, what string, f fileSet, before account) (verdic
 }
 
 func isDamage(err error) bool {
-	for _, known := range []error{ledger.ErrDamaged, ledger.ErrNotALedger, ledger.ErrNoLedger, ledger.ErrUnknownKind, ledger.ErrNewerSchema, projection.ErrIllegal} {
+	for _, known := range []error{ledger.ErrDamaged, ledger.ErrNotALedger, ledger.ErrNoLedger,
+		ledger.ErrUnknownKind, ledger.ErrNewerSchema, projection.ErrIllegal} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -338,12 +344,15 @@ func lookThroughProgram(t *testing.T, what string, f fileSet) {
 	t.Helper()
 	path := f.write(t)
 	defer os.RemoveAll(filepath.Dir(path))
-	for _, words := range [][]string{{"status"}, {"list", "--limit", "0"}, {"events"}, {"workers", "--all"}, {"show", "01KKQ5TNA0"}, {"history", "01KKQ5TNA0"}, {"claim", "-q", "mail"}, {"verify"}} {
+	for _, words := range [][]string{{"status"}, {"list", "--limit", "0"}, {"events"}, {"workers", "--all"},
+		{"show", "01KKQ5TNA0"}, {"history", "01KKQ5TNA0"}, {"claim", "-q", "mail"}, {"verify"}} {
 		code, said := atDawn(path, words...)
-		if code != cli.ExitOK && !strings.HasPrefix(said, "jobledger: ") || strings.Contains(said, "goroutine") || strings.Contains(said, "runtime error") {
+		if code != cli.ExitOK && !strings.HasPrefix(said, "jobledger: ") || strings.Contains(said, "goroutine") ||
+			strings.Contains(said, "runtime error") {
 			t.Errorf("%s: %s: exit %d: %s", what, words[0], code, said)
 		}
-		if words[0] == "verify" && code != cli.ExitOK && code != cli.ExitDiscrepancy && code != cli.ExitUsage { // 2: it is no longer a ledger
+		// 2: it is no longer a ledger
+		if words[0] == "verify" && code != cli.ExitOK && code != cli.ExitDiscrepancy && code != cli.ExitUsage {
 			t.Errorf("%s: verify: exit %d: %s", what, code, said)
 		}
 	}
@@ -430,17 +439,22 @@ func TestDamageTruncatedFiles(t *testing.T) {
 		whole, wal := len(base[""]), len(base["-wal"])
 		for _, n := range []int{dice.IntN(whole), dice.IntN(whole/4096) * 4096, dice.IntN(200)} {
 			look(fmt.Sprintf("the first %d bytes", n), func(f fileSet) { f[""] = f[""][:n] })
-			look(fmt.Sprintf("the first %d bytes, without a -wal file", n), func(f fileSet) { f[""] = f[""][:n]; delete(f, "-wal") }, verdictClosed, verdictFound)
+			look(fmt.Sprintf("the first %d bytes, without a -wal file", n),
+				func(f fileSet) { f[""] = f[""][:n]; delete(f, "-wal") }, verdictClosed, verdictFound)
 		}
 		n := dice.IntN(wal)
-		look(fmt.Sprintf("the first %d bytes of the -wal file", n), func(f fileSet) { f["-wal"] = f["-wal"][:n] }, verdictShorter)
-		look(fmt.Sprintf("garbage from byte %d of the -wal file", n), func(f fileSet) { copy(f["-wal"][n:], garbage(wal)) }, verdictShorter, verdictRight)
-		look(fmt.Sprintf("garbage behind the first %d bytes of the ledger", n%whole), func(f fileSet) { copy(f[""][n%whole:], garbage(whole)) })
+		look(fmt.Sprintf("the first %d bytes of the -wal file", n), func(f fileSet) { f["-wal"] = f["-wal"][:n] },
+			verdictShorter)
+		look(fmt.Sprintf("garbage from byte %d of the -wal file", n),
+			func(f fileSet) { copy(f["-wal"][n:], garbage(wal)) }, verdictShorter, verdictRight)
+		look(fmt.Sprintf("garbage behind the first %d bytes of the ledger", n%whole),
+			func(f fileSet) { copy(f[""][n%whole:], garbage(whole)) })
 	}
 	look("no -wal file", func(f fileSet) { delete(f, "-wal") }, verdictShorter)
 	look("an empty -wal file", func(f fileSet) { f["-wal"] = nil }, verdictShorter)
 	look("a -wal file of garbage", func(f fileSet) { f["-wal"] = garbage(100_000) }, verdictShorter)
-	look("garbage behind the -wal file", func(f fileSet) { f["-wal"] = append(f["-wal"], garbage(10_000)...) }, verdictRight)
+	look("garbage behind the -wal file", func(f fileSet) { f["-wal"] = append(f["-wal"], garbage(10_000)...) },
+		verdictRight)
 	look("garbage behind the ledger", func(f fileSet) { f[""] = append(f[""], garbage(10_000)...) })
 	look("a -shm file of garbage", func(f fileSet) { f["-shm"] = garbage(32768) }, verdictRight)
 	look("a -shm file that is cut off", func(f fileSet) { f["-shm"] = garbage(100) }, verdictRight)
@@ -533,7 +547,8 @@ func TestForeignFileIsRefusedUnchanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec(`CREATE TABLE jobs (id TEXT); INSERT INTO jobs VALUES ('a')`); err != nil || db.Close() != nil {
+	if _, err := db.Exec(`CREATE TABLE jobs (id TEXT); INSERT INTO jobs VALUES ('a')`); err != nil ||
+		db.Close() != nil {
 		t.Fatal(err)
 	}
 	another, err := os.ReadFile(foreign)
@@ -553,7 +568,8 @@ func TestForeignFileIsRefusedUnchanged(t *testing.T) {
 	} {
 		f := fileSet{"": content}
 		path := f.write(t)
-		for _, words := range [][]string{{"list"}, {"verify"}, {"claim", "-q", "mail"}, {"enqueue", "-q", "mail", "x"}, {"init"}, {"work", "-q", "mail", "--drain", "--", "true"}} {
+		for _, words := range [][]string{{"list"}, {"verify"}, {"claim", "-q", "mail"},
+			{"enqueue", "-q", "mail", "x"}, {"init"}, {"work", "-q", "mail", "--drain", "--", "true"}} {
 			if len(content) == 0 && words[0] != "list" && words[0] != "verify" && words[0] != "claim" {
 				continue // an empty file becomes a ledger
 			}

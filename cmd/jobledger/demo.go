@@ -14,9 +14,10 @@ import (
 func demoVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "demo", Group: cli.GroupSetUp, Usage: "watch jobs survive a killed worker, on real files",
-		About: "Makes a ledger with one job per file of a folder (at most 200, nothing of .git) and starts two worker processes " +
-			"that compute SHA-256 sums. It kills one of them with SIGKILL while that holds a job, waits until every job is done, " +
-			"checks the sums, and shows which workers owned the job that was lost. It takes about 6 seconds.\n" +
+		About: "Makes a ledger with one job per file of a folder (at most 200, nothing of .git) and starts two " +
+			"worker processes that compute SHA-256 sums. It kills one of them with SIGKILL while that holds a job, " +
+			"waits until every job is done, checks the sums, and shows which workers owned the job that was lost. " +
+			"It takes about 6 seconds.\n" +
 			"With --db it may be a ledger in PostgreSQL, in a schema or a database that has none yet.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "folder", Usage: "the files of `DIR`", Value: "."},
@@ -25,7 +26,8 @@ func demoVerb(p *program) cli.Verb {
 		Examples: []cli.Example{
 			{"jobledger demo", "on the files of this folder; the ledger is demo.db"},
 			{"jobledger demo --folder /etc --force", "on other files, over the last demo's ledger"},
-			{"jobledger demo --db 'postgres://app@db.example/jobs?schema=demo'", "on PostgreSQL; DROP SCHEMA demo CASCADE removes it"},
+			{"jobledger demo --db 'postgres://app@db.example/jobs?schema=demo'",
+				"on PostgreSQL; DROP SCHEMA demo CASCADE removes it"},
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitConflict, cli.ExitDiscrepancy, cli.ExitTimedOut},
 		Run: func(c *cli.Context) error {
@@ -39,11 +41,13 @@ func demoVerb(p *program) cli.Verb {
 
 func (p *program) demo(ctx context.Context, folder string, force bool) error {
 	out := flushed{p}
-	done, err := demo.Run(ctx, demo.Options{DB: p.DB, ShownDB: cli.DisplayDSN(p.DB), Folder: folder, Force: force, Actor: p.Actor, Out: out})
+	done, err := demo.Run(ctx, demo.Options{DB: p.DB, ShownDB: cli.DisplayDSN(p.DB), Folder: folder,
+		Force: force, Actor: p.Actor, Out: out})
 	if err != nil {
 		return p.demoError(err)
 	}
-	fmt.Fprintf(out, "all %d jobs succeeded, and every sum is right; here is the job that changed workers:\n\n", done.Jobs)
+	fmt.Fprintf(out, "all %d jobs succeeded, and every sum is right; here is the job that changed workers:\n\n",
+		done.Jobs)
 	if err := p.runOnDemo(ctx, "history", string(done.Victim)); err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/doctor"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/schema"
@@ -86,7 +87,7 @@ func (s site) left(n int) {
 }
 
 // doctored is what doctor finds. It must leave the folder as it is.
-func (s site) doctored(words ...string) []finding {
+func (s site) doctored(words ...string) []doctor.Finding {
 	s.Helper()
 	before := s.everything()
 	findings := s.diagnosed(words...)
@@ -97,17 +98,17 @@ func (s site) doctored(words ...string) []finding {
 }
 
 // diagnosed is doctored while others change the folder.
-func (s site) diagnosed(words ...string) (findings []finding) {
+func (s site) diagnosed(words ...string) (findings []doctor.Finding) {
 	s.Helper()
 	got := s.ran(append([]string{"doctor", "--json"}, words...)...)
 	for line := range strings.Lines(got.stdout) {
-		var f finding
+		var f doctor.Finding
 		if err := json.Unmarshal([]byte(line), &f); err != nil || f.Seen == "" || f.Remedy == "" {
 			s.Errorf("%v: %s", err, line)
 		}
 		findings = append(findings, f)
 	}
-	if problems := slices.ContainsFunc(findings, func(f finding) bool { return f.Severity == problem }); problems != (got.code == cli.ExitDiscrepancy) || !problems && got.code != cli.ExitOK {
+	if problems := slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.Severity == doctor.Problem }); problems != (got.code == cli.ExitDiscrepancy) || !problems && got.code != cli.ExitOK {
 		s.Errorf("exit code %d with %+v; stderr %s", got.code, findings, got.stderr)
 	}
 	return findings
@@ -134,7 +135,7 @@ func (s site) everything() map[string]string {
 type complaint struct {
 	name     string
 	code     string
-	severity string
+	severity doctor.Severity
 	seen     string // a part of what is said
 	make     func(t *testing.T, s site)
 	words    []string
@@ -143,42 +144,42 @@ type complaint struct {
 }
 
 var complaints = []complaint{
-	{name: "everybody may write", code: checkWritable, severity: problem, seen: "everybody may write", make: func(t *testing.T, s site) {
+	{name: "everybody may write", code: doctor.CodeWritable, severity: doctor.Problem, seen: "everybody may write", make: func(t *testing.T, s site) {
 		s.ok(os.Chmod(s.path(db), 0o666))
-	}, also: []string{checkReadable}},
-	{name: "everybody may read", code: checkReadable, severity: advice, seen: "everybody may read", make: func(t *testing.T, s site) {
+	}, also: []string{doctor.CodeReadable}},
+	{name: "everybody may read", code: doctor.CodeReadable, severity: doctor.Advice, seen: "everybody may read", make: func(t *testing.T, s site) {
 		s.ok(os.Chmod(s.path(db), 0o644))
 	}},
-	{name: "everybody may read logs", code: checkReadable, severity: advice, seen: ".logs", make: func(t *testing.T, s site) {
+	{name: "everybody may read logs", code: doctor.CodeReadable, severity: doctor.Advice, seen: ".logs", make: func(t *testing.T, s site) {
 		s.ok(os.Mkdir(s.path("jobledger.db.logs"), 0o700))
 		s.ok(os.Chmod(s.path("jobledger.db.logs"), 0o755))
 	}},
-	{name: "everybody may write into the folder", code: checkFolder, severity: problem, seen: "and so replace the ledger", make: func(t *testing.T, s site) {
+	{name: "everybody may write into the folder", code: doctor.CodeFolder, severity: doctor.Problem, seen: "and so replace the ledger", make: func(t *testing.T, s site) {
 		s.ok(os.Chmod(s.dir, 0o777))
 	}},
-	{name: "everybody may make files in the folder", code: checkFolder, severity: advice, seen: "would take for the ledger's", make: func(t *testing.T, s site) {
+	{name: "everybody may make files in the folder", code: doctor.CodeFolder, severity: doctor.Advice, seen: "would take for the ledger's", make: func(t *testing.T, s site) {
 		s.ok(os.Chmod(s.dir, 0o777|fs.ModeSticky))
 	}},
-	{name: "a file of somebody else", code: checkOwner, severity: problem, seen: ".logs belongs to user 12345", root: true, make: func(t *testing.T, s site) {
+	{name: "a file of somebody else", code: doctor.CodeOwner, severity: doctor.Problem, seen: ".logs belongs to user 12345", root: true, make: func(t *testing.T, s site) {
 		s.ok(os.Mkdir(s.path("jobledger.db.logs"), 0o700))
 		s.ok(os.Chown(s.path("jobledger.db.logs"), 12345, 12345))
 	}},
-	{name: "a link", code: checkLink, severity: advice, seen: "by a link", words: []string{"--db", "link.db"}, make: func(t *testing.T, s site) {
+	{name: "a link", code: doctor.CodeLink, severity: doctor.Advice, seen: "by a link", words: []string{"--db", "link.db"}, make: func(t *testing.T, s site) {
 		s.ok(os.Symlink(db, s.path("link.db")))
 	}},
-	{name: "two names", code: checkNames, severity: problem, seen: "has 2 names", make: func(t *testing.T, s site) {
+	{name: "two names", code: doctor.CodeHardLinks, severity: doctor.Problem, seen: "has 2 names", make: func(t *testing.T, s site) {
 		s.ok(os.Link(s.path(db), s.path("second.db")))
 	}},
-	{name: "a -wal file that has grown", code: checkWAL, severity: advice, seen: "kept it from being used again", make: func(t *testing.T, s site) {
+	{name: "a -wal file that has grown", code: doctor.CodeWAL, severity: doctor.Advice, seen: "kept it from being used again", make: func(t *testing.T, s site) {
 		s.left(1)
-		s.ok(os.Truncate(s.path(db+"-wal"), mostWAL+1))
+		s.ok(os.Truncate(s.path(db+"-wal"), doctor.MaxWAL+1))
 	}},
-	{name: "the -wal file of another", code: checkStray, severity: problem, seen: "stood at this place", make: func(t *testing.T, s site) {
+	{name: "the -wal file of another", code: doctor.CodeStray, severity: doctor.Problem, seen: "stood at this place", make: func(t *testing.T, s site) {
 		s.run("backup", "b.db")
 		s.left(9)
 		s.ok(os.Rename(s.path("b.db"), s.path(db)))
-	}, also: []string{checkSettings}},
-	{name: "the -wal file of another that was in use too", code: checkStray, severity: problem, seen: "tells another history", make: func(t *testing.T, s site) {
+	}, also: []string{doctor.CodeSettings}},
+	{name: "the -wal file of another that was in use too", code: doctor.CodeStray, severity: doctor.Problem, seen: "tells another history", make: func(t *testing.T, s site) {
 		for range 3 {
 			s.enqueue("x", "--delay", "1h")
 		}
@@ -186,7 +187,7 @@ var complaints = []complaint{
 		s.left(1)
 		s.ok(os.Rename(s.path("this.db"), s.path(db)))
 	}},
-	{name: "the -wal file of another program", code: checkStray, severity: problem, seen: "another program's database", make: func(t *testing.T, s site) {
+	{name: "the -wal file of another program", code: doctor.CodeStray, severity: doctor.Problem, seen: "another program's database", make: func(t *testing.T, s site) {
 		s.enqueue("x", "--delay", "1h")
 		other, err := sql.Open("sqlite", s.path("other.db"))
 		s.ok(err)
@@ -199,7 +200,7 @@ var complaints = []complaint{
 			s.ok(os.Chmod(s.path(db+suffix), 0o600))
 		}
 	}},
-	{name: "a -wal file that is damaged", code: checkStray, severity: problem, seen: "by itself, without", make: func(t *testing.T, s site) {
+	{name: "a -wal file that is damaged", code: doctor.CodeStray, severity: doctor.Problem, seen: "by itself, without", make: func(t *testing.T, s site) {
 		s.enqueue("x", "--delay", "1h")
 		s.ok(exec.Command("cp", s.path(db), s.path("before.db")).Run())
 		file, err := sql.Open("sqlite", s.path(db))
@@ -214,56 +215,56 @@ var complaints = []complaint{
 			s.ok(os.Rename(s.path(from), s.path(to)))
 			s.ok(os.Chmod(s.path(to), 0o600))
 		}
-	}, also: []string{checkGuards, checkRead}},
-	{name: "a journal", code: checkStray, severity: problem, seen: "-journal is there", make: func(t *testing.T, s site) {
+	}, also: []string{doctor.CodeGuards, doctor.CodeUnreadable}},
+	{name: "a journal", code: doctor.CodeStray, severity: doctor.Problem, seen: "-journal is there", make: func(t *testing.T, s site) {
 		name := s.path(db + "-journal")
 		s.ok(os.WriteFile(name, make([]byte, 512), 0o600)) // without its magic, SQLite leaves it alone
 		s.ok(os.Chtimes(name, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)))
 	}},
-	{name: "an unfinished copy", code: checkLeft, severity: advice, seen: "gave up 2h ago", make: func(t *testing.T, s site) {
+	{name: "an unfinished copy", code: doctor.CodeTemporary, severity: doctor.Advice, seen: "gave up 2h ago", make: func(t *testing.T, s site) {
 		s.ok(os.WriteFile(s.path(".jobledger.db.12345"), nil, 0o600))
 		s.ok(os.Chtimes(s.path(".jobledger.db.12345"), time.Now(), time.Now().Add(-2*time.Hour)))
 	}},
-	{name: "no bell", code: checkBell, severity: advice, seen: "is no folder", make: func(t *testing.T, s site) {
+	{name: "no bell", code: doctor.CodeDoorbell, severity: doctor.Advice, seen: "is no folder", make: func(t *testing.T, s site) {
 		s.ok(os.RemoveAll(s.path("jobledger.db.bell")))
 		s.ok(os.WriteFile(s.path("jobledger.db.bell"), nil, 0o600))
 	}},
-	{name: "no turnstile", code: checkBell, severity: advice, seen: "do not take turns", make: func(t *testing.T, s site) {
+	{name: "no turnstile", code: doctor.CodeDoorbell, severity: doctor.Advice, seen: "do not take turns", make: func(t *testing.T, s site) {
 		s.ok(os.MkdirAll(s.path("jobledger.db.bell/lock"), 0o700))
 	}},
-	{name: "damaged", code: checkRead, severity: problem, seen: "cannot be", make: func(t *testing.T, s site) {
+	{name: "damaged", code: doctor.CodeUnreadable, severity: doctor.Problem, seen: "cannot be", make: func(t *testing.T, s site) {
 		s.garble(s.path(db))
 	}},
-	{name: "a table is gone", code: checkRead, severity: problem, seen: "leases, workers, queues, ready jobs cannot be checked: ", make: func(t *testing.T, s site) {
+	{name: "a table is gone", code: doctor.CodeUnreadable, severity: doctor.Problem, seen: "leases, workers, queues, ready jobs cannot be checked: ", make: func(t *testing.T, s site) {
 		s.sql(`DROP TABLE jobs`)
-	}, also: []string{checkGuards}},
-	{name: "damaged where nobody looks", code: checkPages, severity: problem, seen: "the file is damaged", words: []string{"--deep"}, make: func(t *testing.T, s site) {
+	}, also: []string{doctor.CodeGuards}},
+	{name: "damaged where nobody looks", code: doctor.CodePages, severity: doctor.Problem, seen: "the file is damaged", words: []string{"--deep"}, make: func(t *testing.T, s site) {
 		s.garblePage(s.rootPage("claims"))
 	}},
-	{name: "an old schema", code: checkSchema, severity: advice, seen: "schema is version 1", make: func(t *testing.T, s site) {
+	{name: "an old schema", code: doctor.CodeSchema, severity: doctor.Advice, seen: "schema is version 1", make: func(t *testing.T, s site) {
 		steps, err := schema.SQLite()
 		s.ok(err)
 		s.ok(os.Remove(s.path(db)))
 		s.sql(fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID), `PRAGMA journal_mode = wal`, steps[0].SQL, `PRAGMA user_version = 1`)
 		s.ok(os.Chmod(s.path(db), 0o600))
 	}},
-	{name: "a copy", code: checkSettings, severity: advice, seen: "not in WAL mode", words: []string{"--db", "b.db"}, make: func(t *testing.T, s site) {
+	{name: "a copy", code: doctor.CodeSettings, severity: doctor.Advice, seen: "not in WAL mode", words: []string{"--db", "b.db"}, make: func(t *testing.T, s site) {
 		s.run("backup", "b.db")
 	}},
-	{name: "not durable", code: checkSettings, severity: advice, seen: "sync=normal", words: []string{"--db", "sqlite:jobledger.db?sync=normal"}},
-	{name: "a guard is gone", code: checkGuards, severity: problem, seen: "trigger events_no_update is missing", make: func(t *testing.T, s site) {
+	{name: "not durable", code: doctor.CodeSettings, severity: doctor.Advice, seen: "sync=normal", words: []string{"--db", "sqlite:jobledger.db?sync=normal"}},
+	{name: "a guard is gone", code: doctor.CodeGuards, severity: doctor.Problem, seen: "trigger events_no_update is missing", make: func(t *testing.T, s site) {
 		s.sql(`DROP TRIGGER events_no_update`)
 	}},
-	{name: "an event of the future", code: checkClock, severity: problem, seen: "the last event was recorded at", make: func(t *testing.T, s site) {
+	{name: "an event of the future", code: doctor.CodeClock, severity: doctor.Problem, seen: "the last event was recorded at", make: func(t *testing.T, s site) {
 		s.pantry(time.Hour, func(ctx context.Context, service *commands.Service) {
 			_, err := service.Pause(ctx, "cli:test", "mail", "")
 			s.ok(err)
 		})
 	}},
-	{name: "a file of the future", code: checkClock, severity: problem, seen: "the clock of the file system", make: func(t *testing.T, s site) {
+	{name: "a file of the future", code: doctor.CodeClock, severity: doctor.Problem, seen: "the clock of the file system", make: func(t *testing.T, s site) {
 		s.ok(os.Chtimes(s.path(db), time.Now(), time.Now().Add(time.Hour)))
 	}},
-	{name: "nobody sweeps", code: checkLeases, severity: problem, seen: "1 lease ran out", also: []string{checkSilent}, make: func(t *testing.T, s site) {
+	{name: "nobody sweeps", code: doctor.CodeLeases, severity: doctor.Problem, seen: "1 lease ran out", also: []string{doctor.CodeSilent}, make: func(t *testing.T, s site) {
 		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
 			_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail"})
 			s.ok(err)
@@ -271,25 +272,25 @@ var complaints = []complaint{
 			s.ok(err)
 		})
 	}},
-	{name: "a worker is silent", code: checkSilent, severity: advice, seen: "1 worker said no goodbye and is silent: w", make: func(t *testing.T, s site) {
+	{name: "a worker is silent", code: doctor.CodeSilent, severity: doctor.Advice, seen: "1 worker said no goodbye and is silent: w", make: func(t *testing.T, s site) {
 		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
 			s.ok(service.WorkerStarted(ctx, ledger.Worker{Name: "w", Boot: "B", Host: "h", PID: 7}, []string{"mail"}, nil))
 		})
 	}},
-	{name: "a paused queue", code: checkPaused, severity: advice, seen: "mail is paused by cli:", make: func(t *testing.T, s site) {
+	{name: "a paused queue", code: doctor.CodePaused, severity: doctor.Advice, seen: "mail is paused by cli:", make: func(t *testing.T, s site) {
 		s.run("pause", "-q", "mail", "--reason", "upstream is down")
 		s.enqueue("x")
 	}},
-	{name: "nobody takes them", code: checkStranded, severity: problem, seen: "1 job in mail, ready since", make: func(t *testing.T, s site) {
+	{name: "nobody takes them", code: doctor.CodeStranded, severity: doctor.Problem, seen: "1 job in mail, ready since", make: func(t *testing.T, s site) {
 		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
 			_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", Requires: []string{"gpu"}})
 			s.ok(err)
 		})
 	}},
-	{name: "logs of no job", code: checkLogs, severity: advice, seen: "1 log in ", make: func(t *testing.T, s site) {
+	{name: "logs of no job", code: doctor.CodeLogs, severity: doctor.Advice, seen: "1 log in ", make: func(t *testing.T, s site) {
 		s.ok(os.MkdirAll(s.path("jobledger.db.logs/"+ulid.Make().String()), 0o700))
 	}},
-	{name: "logs of a job that was erased", code: checkLogs, severity: problem, seen: "jobs that were erased", make: func(t *testing.T, s site) {
+	{name: "logs of a job that was erased", code: doctor.CodeLogs, severity: doctor.Problem, seen: "jobs that were erased", make: func(t *testing.T, s site) {
 		job := s.enqueue("x")
 		s.run("cancel", job)
 		s.run("erase", job, "--reason", "asked for")
@@ -397,10 +398,11 @@ func TestDoctorFindsWhoWasStopped(t *testing.T) {
 		t.Skip("who holds a lock is known on Linux only")
 	}
 	for name, test := range map[string]struct {
-		severity, seen string
-		stop           func(r rig) *running
+		severity doctor.Severity
+		seen     string
+		stop     func(r rig) *running
 	}{
-		"idle": {advice, "has the ledger open and was stopped", func(r rig) *running {
+		"idle": {doctor.Advice, "has the ledger open and was stopped", func(r rig) *running {
 			w := r.start(r.command("work", "-q", "mail", "--", "true"))
 			r.eventually("the worker is there", func() bool { return strings.Contains(r.ran("events").stdout, "worker_started") })
 			stopped := func() ledger.LockHolder {
@@ -419,15 +421,15 @@ func TestDoctorFindsWhoWasStopped(t *testing.T) {
 			}
 			return w
 		}},
-		"in a transaction": {problem, "holds the write lock", func(r rig) *running {
+		"in a transaction": {doctor.Problem, "holds the write lock", func(r rig) *running {
 			return r.start(r.cmd(invoke("enqueue", "-q", "mail", "x").dyingAt("begun=stop")))
 		}},
-		"in a read": {problem, "in the middle of a read", func(r rig) *running {
+		"in a read": {doctor.Problem, "in the middle of a read", func(r rig) *running {
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = append(os.Environ(), "JOBLEDGER_TEST_READ="+r.path(db))
 			return r.start(cmd)
 		}},
-		"in its turn": {problem, "had its turn", func(r rig) *running {
+		"in its turn": {doctor.Problem, "had its turn", func(r rig) *running {
 			first := r.start(r.cmd(invoke("enqueue", "-q", "mail", "x").dyingAt("begun=stop")))
 			r.wantStopped(first)
 			w := r.start(r.cmd(invoke("enqueue", "-q", "mail", "y").dyingAt("turn=stop")))
@@ -443,13 +445,13 @@ func TestDoctorFindsWhoWasStopped(t *testing.T) {
 			r.must(0, invoke("init"))
 			w := test.stop(r)
 			r.isStopped(w)
-			var findings []finding
+			var findings []doctor.Finding
 			r.eventually("doctor finds it", func() bool {
 				findings = r.diagnosed()
 				return len(findings) > 0
 			})
 			f := findings[0]
-			if f.Code != checkStopped || f.Severity != test.severity || !strings.Contains(f.Seen, test.seen) || !strings.Contains(f.Seen, fmt.Sprintf("(pid %d)", w.Process.Pid)) {
+			if f.Code != doctor.CodeStopped || f.Severity != test.severity || !strings.Contains(f.Seen, test.seen) || !strings.Contains(f.Seen, fmt.Sprintf("(pid %d)", w.Process.Pid)) {
 				t.Errorf("got %+v", findings)
 			}
 			w.signal(syscall.SIGCONT)
@@ -483,9 +485,9 @@ func TestDoctorFindsALongRead(t *testing.T) {
 				s.ok(err)
 			}
 		}
-		enqueue(mostBacklog>>20 + 1)
+		enqueue(doctor.MaxBacklog>>20 + 1)
 		findings := s.doctored()
-		if len(findings) != 1 || findings[0].Code != checkWAL || findings[0].Severity != problem || !strings.Contains(findings[0].Seen, "cannot be taken into the ledger") ||
+		if len(findings) != 1 || findings[0].Code != doctor.CodeWAL || findings[0].Severity != doctor.Problem || !strings.Contains(findings[0].Seen, "cannot be taken into the ledger") ||
 			runtime.GOOS == "linux" && !strings.Contains(findings[0].Seen, fmt.Sprintf("(pid %d)", os.Getpid())) {
 			t.Errorf("got %+v", findings)
 		}
@@ -509,7 +511,9 @@ func TestDoctorOfALedgerThatNobodyElseMayOpen(t *testing.T) {
 	_, err = file.Exec(`INSERT INTO presence (boot, seen_at) VALUES ('x', 1)`)
 	s.ok(err)
 	found := s.diagnosed()
-	if !slices.ContainsFunc(found, func(f finding) bool { return f.Code == checkRead && strings.Contains(f.Seen, "busy") }) {
+	if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
+		return f.Code == doctor.CodeUnreadable && strings.Contains(f.Seen, "busy")
+	}) {
 		t.Errorf("got %+v", found)
 	}
 }
@@ -525,7 +529,7 @@ func TestDoctorOfSomebodyElse(t *testing.T) {
 			s.ok(os.Chmod(dir, 0o755))
 		}
 	} else {
-		who = userName(os.Getuid())
+		who = "the owner"
 		s.ok(os.Chmod(s.path(db), 0))
 		t.Cleanup(func() { _ = os.Chmod(s.path(db), 0o600) })
 	}
@@ -560,39 +564,30 @@ func TestDoctorOfSomebodyElse(t *testing.T) {
 	}
 }
 
-func TestDoctorKnowsFileSystems(t *testing.T) {
-	for name, test := range map[string]struct {
-		place   ledger.FileSystem
-		allowed bool
-		want    string
+// The verdict follows the findings: only problems are an error.
+func TestDoctorVerdict(t *testing.T) {
+	for _, tt := range []struct {
+		findings []doctor.Finding
+		ok       bool
 	}{
-		"nothing known":     {ledger.FileSystem{}, false, ""},
-		"all is well":       {ledger.FileSystem{Known: true, Free: 1 << 40}, false, ""},
-		"little space":      {ledger.FileSystem{Known: true, Free: 1 << 20}, false, "D08 problem"},
-		"no space for two":  {ledger.FileSystem{Known: true, Free: 80 << 20}, false, "D08 advice"},
-		"no files":          {ledger.FileSystem{Known: true, Free: 1 << 40, NoFiles: true}, false, "D08 problem"},
-		"read-only":         {ledger.FileSystem{Known: true, ReadOnly: true}, false, "D08 problem"},
-		"a network":         {ledger.FileSystem{Known: true, Free: 1 << 40, Network: "NFS"}, false, "D07 problem"},
-		"a network, wanted": {ledger.FileSystem{Known: true, Free: 1 << 40, Network: "NFS"}, true, "D07 advice"},
+		{nil, true},
+		{[]doctor.Finding{{Code: "D27", Severity: doctor.Advice, Seen: "seen", Remedy: "remedy"}}, true},
+		{[]doctor.Finding{{Code: "D26", Severity: doctor.Problem, Seen: "seen", Remedy: "remedy"},
+			{Code: "D27", Severity: doctor.Advice, Seen: "seen", Remedy: "remedy"}}, false},
 	} {
-		d := &doctor{program: &program{&cli.Program{Stdout: bufio.NewWriter(nil), Now: time.Now}}, path: "/x/jobs.db", real: "/x/jobs.db"}
-		d.fileSystem(test.place, 100<<20, test.allowed)
-		got := ""
-		for _, f := range d.findings {
-			got += f.Code + " " + f.Severity
+		out := new(strings.Builder)
+		p := &program{&cli.Program{Now: time.Now, DB: "postgres://x", Stdout: bufio.NewWriter(out)}}
+		err := p.printExamination(doctor.Report{Ledger: "postgres://x", Findings: tt.findings})
+		_ = p.Flush()
+		if (err == nil) != tt.ok || strings.Contains(out.String(), "ok: no problem found with postgres://x") != tt.ok {
+			t.Errorf("%+v: %v, and it prints %s", tt.findings, err, out.String())
 		}
-		if got != test.want {
-			t.Errorf("%s: got %q, want %q: %+v", name, got, test.want, d.findings)
-		}
-	}
-	if place := ledger.FileSystemOf(t.TempDir()); runtime.GOOS == "linux" && (!place.Known || place.Free == 0 || place.Network != "") {
-		t.Errorf("got %+v", place)
 	}
 }
 
 // A check that no test makes find something would rot, and so would one that nobody can read about.
 func TestEachCheckOfDoctorIsTriedAndExplained(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "doctor.go", nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), "internal/doctor/doctor.go", nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -605,7 +600,7 @@ func TestEachCheckOfDoctorIsTriedAndExplained(t *testing.T) {
 		}
 		return true
 	})
-	tried := []string{checkNetwork, checkSpace, checkStopped, checkWriter, checkVacuum, checkRights, checkServer} // in tests of their own
+	tried := []string{doctor.CodeNetwork, doctor.CodeSpace, doctor.CodeStopped, doctor.CodeWriter, doctor.CodeVacuum, doctor.CodeRights, doctor.CodeServer} // in tests of their own
 	for _, c := range complaints {
 		tried = append(tried, c.code)
 	}

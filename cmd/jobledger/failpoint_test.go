@@ -56,7 +56,9 @@ func (i invocation) with(words ...string) invocation {
 	return i
 }
 func (i invocation) clockFrom(file string) invocation { i.clock = file; return i }
-func (i invocation) String() string                   { return strings.Join(i.words, " ") + " at " + i.failpoint }
+func (i invocation) String() string {
+	return strings.Join(i.words, " ") + " at " + i.failpoint
+}
 func (r rig) cmd(i invocation) *exec.Cmd {
 	cmd := exec.Command(r.program, i.words...)
 	cmd.Dir = r.dir
@@ -95,7 +97,8 @@ func (r rig) kill(i invocation, after time.Duration) exit {
 	defer time.AfterFunc(after, func() { _ = cmd.Process.Kill() }).Stop()
 	_ = cmd.Wait() // the result is in ProcessState
 	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	return exit{out.String(), said.String(), cmd.ProcessState.ExitCode(), status.Signaled() && status.Signal() == syscall.SIGKILL}
+	killed := status.Signaled() && status.Signal() == syscall.SIGKILL
+	return exit{out.String(), said.String(), cmd.ProcessState.ExitCode(), killed}
 }
 
 // must is do, and requires this exit code.
@@ -205,7 +208,8 @@ func (r rig) processes() (list []string) {
 	for _, link := range links {
 		if to, err := os.Readlink(link); err == nil && to == r.dir {
 			line, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
-			list = append(list, filepath.Base(filepath.Dir(link))+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+			words := string(bytes.ReplaceAll(line, []byte{0}, []byte{' '}))
+			list = append(list, filepath.Base(filepath.Dir(link))+" "+words)
 		}
 	}
 	return list
@@ -215,7 +219,8 @@ func (r rig) processes() (list []string) {
 func parsed(t *testing.T, folder string, tests bool, visit func(path string, n ast.Node)) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") != tests {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") ||
+			strings.HasSuffix(path, "_test.go") != tests {
 			return err
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -251,7 +256,8 @@ func TestFailpointsAllTested(t *testing.T) {
 			return
 		}
 		if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Hit" && fmt.Sprint(f.X) == "failpoint" {
-			places[place{strings.Trim(call.Args[0].(*ast.BasicLit).Value, "\""), strings.HasPrefix(filepath.Base(path), "postgres")}]++
+			places[place{strings.Trim(call.Args[0].(*ast.BasicLit).Value, "\""),
+				filepath.Base(filepath.Dir(path)) == "postgres"}]++
 		}
 	})
 	if len(places) < 20 {

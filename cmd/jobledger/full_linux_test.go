@@ -33,9 +33,11 @@ func smallDisk(t *testing.T, kib int) (s site, ok bool) {
 	case os.Geteuid() == 0:
 		t.Skipf("root cannot mount a file system: %v", err)
 	}
-	cmd := exec.Command("/proc/self/exe", "-test.run", "^"+t.Name()+"$", "-test.v", fmt.Sprintf("-test.short=%t", testing.Short()))
+	cmd := exec.Command("/proc/self/exe", "-test.run", "^"+t.Name()+"$", "-test.v",
+		fmt.Sprintf("-test.short=%t", testing.Short()))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}
 	out, err := cmd.CombinedOutput()
 	switch _, ended := errors.AsType[*exec.ExitError](err); {
 	case err == nil && strings.Contains(string(out), "--- SKIP"):
@@ -89,21 +91,26 @@ func TestFullDiskUnderWorker(t *testing.T) {
 	elsewhere := site{TB: t, dir: t.TempDir()}
 	done := elsewhere.path("done")
 	job := s.enqueue("--key", "first", "x")
-	w := s.work("--lease", "9s", "--", "sh", "-c", "echo $$ >>begun; until [ -e "+elsewhere.path("go")+" ]; do sleep 0.02; done; echo done; echo $JOBLEDGER_KEY >>"+done)
+	w := s.work("--lease", "9s", "--", "sh", "-c",
+		"echo $$ >>begun; until [ -e "+elsewhere.path("go")+" ]; do sleep 0.02; done; echo done; echo $JOBLEDGER_KEY >>"+done)
 	s.pids("begun", 1)
 	keys := append(s.enqueueMany(3), "first")
 	s.fill(0)
 	elsewhere.touch("go")
 	w.stuck("disk full")
 
-	for _, words := range [][]string{{"status"}, {"list"}, {"show", job}, {"history", job}, {"verify"}, {"workers"}, {"events"}} { // reads continue to work
+	// reads continue to work
+	for _, words := range [][]string{{"status"}, {"list"}, {"show", job}, {"history", job}, {"verify"},
+		{"workers"}, {"events"}} {
 		if a := s.tell(s.command(words...)); a.code != cli.ExitOK {
 			t.Errorf("%s on a full disk: exit %d: %s", words[0], a.code, a.stderr)
 		}
 	}
-	for _, words := range [][]string{{"enqueue", "-q", "mail", "--key", "late", "x"}, {"pause", "-q", "mail"}, {"cancel", job}} {
+	for _, words := range [][]string{{"enqueue", "-q", "mail", "--key", "late", "x"}, {"pause", "-q", "mail"},
+		{"cancel", job}} {
 		a := s.tell(s.command(words...))
-		if a.code != cli.ExitBusy || !strings.Contains(a.stderr, "disk full") || !strings.Contains(a.stderr, "\nhint: the disk is full; free some space and try again: ") {
+		if a.code != cli.ExitBusy || !strings.Contains(a.stderr, "disk full") ||
+			!strings.Contains(a.stderr, "\nhint: the disk is full; free some space and try again: ") {
 			t.Errorf("%s on a full disk: exit %d: %s", words[0], a.code, a.stderr)
 		}
 	}
@@ -140,10 +147,13 @@ func TestFullDiskBeforeFirstCommand(t *testing.T) {
 	}
 	job := s.enqueue("--key", "a", "x")
 	s.fill(0)
-	for _, words := range [][]string{{"list"}, {"status"}, {"verify"}, {"show", job}, {"enqueue", "-q", "mail", "x"}, {"claim", "-q", "mail"},
-		{"work", "-q", "mail", "--drain", "--", "true"}, {"sweep"}, {"init", "--db", "new.db"}, {"enqueue", "-q", "mail", "--db", "new.db", "x"}, {"backup", "copy.db"}} {
+	for _, words := range [][]string{{"list"}, {"status"}, {"verify"}, {"show", job},
+		{"enqueue", "-q", "mail", "x"}, {"claim", "-q", "mail"},
+		{"work", "-q", "mail", "--drain", "--", "true"}, {"sweep"}, {"init", "--db", "new.db"},
+		{"enqueue", "-q", "mail", "--db", "new.db", "x"}, {"backup", "copy.db"}} {
 		a := s.tell(s.command(words...))
-		if a.code != cli.ExitBusy || !strings.Contains(a.stderr, "disk full") && !strings.Contains(a.stderr, "no space left") || !strings.Contains(a.stderr, "\nhint: the disk is full; ") {
+		if a.code != cli.ExitBusy || !strings.Contains(a.stderr, "disk full") &&
+			!strings.Contains(a.stderr, "no space left") || !strings.Contains(a.stderr, "\nhint: the disk is full; ") {
 			t.Errorf("%s on a full disk: exit %d: %s", words[0], a.code, a.stderr)
 		}
 	}

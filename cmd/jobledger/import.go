@@ -19,16 +19,19 @@ import (
 func importVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "import", Group: cli.GroupLedger, Usage: "make a ledger of an exported history",
-		About: "FILE is the output of 'jobledger export', from the first event on; - is standard input. The ledger of --db must be missing " +
-			"or have no events. Ids, times, tokens and payloads stay as they were. The last event records the import. " +
-			"Every line, every transition and every digest is checked; if anything is wrong, nothing is written.\n" +
-			"A history without payloads can be imported to read it. Its queues are paused, so that no job runs without its payload. " +
-			"Use export and import to move a ledger from a file to PostgreSQL, and back.",
+		About: "FILE is the output of 'jobledger export', from the first event on; - is standard input. The " +
+			"ledger of --db must be missing or have no events. Ids, times, tokens and payloads stay as they were. " +
+			"The last event records the import. Every line, every transition and every digest is checked; if " +
+			"anything is wrong, nothing is written.\n" +
+			"A history without payloads can be imported to read it. Its queues are paused, so that no job runs " +
+			"without its payload. Use export and import to move a ledger from a file to PostgreSQL, and back.",
 		Args: "FILE | -", MinArgs: 1, MaxArgs: 1,
 		Examples: []cli.Example{
 			{"jobledger import night.jsonl --db night.db", "read the ledger of another machine"},
-			{"jobledger export | jobledger import - --db copy.db && jobledger verify --db copy.db", "the same ledger once more"},
-			{"jobledger export | jobledger import - --db postgres://app@db.example/jobs", "the same in PostgreSQL; stop the workers before"},
+			{"jobledger export | jobledger import - --db copy.db && jobledger verify --db copy.db",
+				"a copy of the ledger"},
+			{"jobledger export | jobledger import - --db postgres://app@db.example/jobs",
+				"a copy in PostgreSQL; stop the workers before"},
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitConflict, cli.ExitBusy},
 		Run:   p.importHistory,
@@ -50,7 +53,8 @@ func (p *program) importHistory(c *cli.Context) error {
 	defer cli.TuneGC()()
 	path, _ := cli.SplitDSN(p.DB)
 	bar := p.StartProgress("import", -1)
-	loaded, err := files.Import(ctx, content, files.ImportOptions{DSN: p.DB, From: name, Actor: p.Actor, Progress: bar.To()})
+	loaded, err := files.Import(ctx, content,
+		files.ImportOptions{DSN: p.DB, From: name, Actor: p.Actor, Progress: bar.To()})
 	bar.Done()
 	if err != nil {
 		return p.importError(err)
@@ -70,7 +74,8 @@ func (p *program) importHistory(c *cli.Context) error {
 			Missing int64  `json:"missing_bodies"`
 		}{path, loaded.Events, loaded.Jobs, loaded.Missing})
 	}
-	return p.PrintLine(fmt.Sprintf("%s: %s of %s imported", path, render.Count(loaded.Events, "event"), render.Count(loaded.Jobs, "job")))
+	return p.PrintLine(fmt.Sprintf("%s: %s of %s imported",
+		path, render.Count(loaded.Events, "event"), render.Count(loaded.Jobs, "job")))
 }
 
 // importError adds exit codes and hints to the errors of files.Import.
@@ -81,7 +86,8 @@ func (p *program) importError(err error) error {
 	case errors.Is(err, files.ErrBadHistory):
 		return cli.WithHint(cli.Usagef("%w", err), "nothing was written")
 	case errors.Is(err, commands.ErrNotEmpty):
-		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s has events already; it was not touched", cli.DisplayDSN(p.DB)), "%s", p.newLedger())
+		err := cli.Exitf(cli.ExitConflict, "%s has events already; it was not touched", cli.DisplayDSN(p.DB))
+		return cli.WithHint(err, "%s", p.newLedger())
 	}
 	return stagingError(err, p.DB)
 }

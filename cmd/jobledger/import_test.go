@@ -39,10 +39,12 @@ var damages = []damage{
 	{"twice the same key", "claimed", `^\{`, `{"actor":"x",`, `unknown field "actor"`},
 	{"at is missing", "claimed", `"at":"[^"]*",`, ``, "at is missing"},
 	{"at is no time", "claimed", `"at":"[^"]*"`, `"at":"yesterday"`, `field "at": got "yesterday"`},
-	{"the clock runs back", "claimed", `"at":"2026-`, `"at":"2025-`, "event [0-9]+ at 2025-.* after event [0-9]+"},
+	{"the clock runs back", "claimed", `"at":"2026-`, `"at":"2025-`,
+		"event [0-9]+ at 2025-.* after event [0-9]+"},
 	{"actor is missing", "claimed", `"actor":"[^"]*",`, ``, "actor is missing"},
 	{"kind is missing", "claimed", `"kind":"claimed",`, ``, `unknown event kind: ""`},
-	{"a line is missing", "claimed", `"pos":[0-9]+`, `"pos":99`, "it is event 99, but event [0-9]+ should follow here"},
+	{"a line is missing", "claimed", `"pos":[0-9]+`, `"pos":99`,
+		"it is event 99, but event [0-9]+ should follow here"},
 	{"wrong seq", "claimed", `"seq":2`, `"seq":3`, "claimed with seq 3 after 1"},
 	{"no seq", "claimed", `"seq":2`, `"seq":null`, "claimed without a seq"},
 	{"seq where there is none", "refused", `"seq":null`, `"seq":9`, "refused with seq 9"},
@@ -50,26 +52,35 @@ var damages = []damage{
 	{"wrong from", "claimed", `"from_state":"queued"`, `"from_state":"running"`, `says it came from "running"`},
 	{"wrong to", "claimed", `"to_state":"claimed"`, `"to_state":"running"`, `says it led to "running"`},
 	{"no job", "claimed", `"job":"[^"]*"`, `"job":null`, "claimed without a job"},
-	{"another job", "claimed", `"job":"[^"]*"`, `"job":"01KDY9FY8800000000000000ZZ"`, "which was not enqueued before"},
-	{"a job of a queue's event", "queue_paused", `"job":null`, `"job":"01KDY9FY8800000000000000ZZ"`, "queue_paused concerns no job"},
+	{"another job", "claimed", `"job":"[^"]*"`, `"job":"01KDY9FY8800000000000000ZZ"`,
+		"which was not enqueued before"},
+	{"a job of a queue's event", "queue_paused", `"job":null`, `"job":"01KDY9FY8800000000000000ZZ"`,
+		"queue_paused concerns no job"},
 	{"no token", "claimed", `"token":"[^"]*"`, `"token":null`, "token of claimed is missing"},
 	{"another token", "succeeded", `"token":"[^"]*"`, `"token":"X"`, "but attempt [0-9]+ of .* is live"},
-	{"another worker", "succeeded", `"worker":"[^"]*"`, `"worker":"mallory"`, `by "mallory", but attempt [0-9]+ of`},
-	{"a refused write without a claim", "refused", `"worker":"[^"]*"`, `"worker":"mallory"`, `by "mallory", but with this token there is none`},
+	{"another worker", "succeeded", `"worker":"[^"]*"`, `"worker":"mallory"`,
+		`by "mallory", but attempt [0-9]+ of`},
+	{"a refused write without a claim", "refused", `"worker":"[^"]*"`, `"worker":"mallory"`,
+		`by "mallory", but with this token there is none`},
 	{"no lease", "claimed", `"lease_until":"[^"]*",`, ``, "lease_until of claimed is missing"},
 	{"no boot", "claimed", `"boot":"[^"]*"`, `"boot":null`, "boot of claimed is missing"},
 	{"no queue", "queue_paused", `"queue":"[^"]*",`, ``, "queue of queue_paused is missing"},
 	{"no queue of a job", "enqueued", `"queue":"[^"]*",`, ``, "queue is missing"},
 	{"a queue that cannot be", "enqueued", `"queue":"[^"]*"`, `"queue":"A B"`, `queue "A B" is not allowed`},
-	{"a priority that cannot be", "enqueued", `"priority":-?[0-9]+`, `"priority":1000`, "priority 1000 is not allowed"},
+	{"a priority that cannot be", "enqueued", `"priority":-?[0-9]+`, `"priority":1000`,
+		"priority 1000 is not allowed"},
 	{"an id that is none", "enqueued", `"job":"[^"]*"`, `"job":"x"`, `job "x" is not allowed`},
 	{"no run_at", "enqueued", `"run_at":"[^"]*",`, ``, "run_at of enqueued is missing"},
-	{"another payload", "enqueued", `"payload":"`, `"payload":"x`, "is not the one of [0-9]+ bytes whose digest it names"},
+	{"another payload", "enqueued", `"payload":"`, `"payload":"x`,
+		"is not the one of [0-9]+ bytes whose digest it names"},
 	{"another salt", "enqueued", `"salt":"..`, `"salt":"f0`, "whose digest it names"},
-	{"a tag twice", "enqueued", `"tags":\{`, `"tags":{"customer":"1",`, `field "tags": got .*, want an object of strings, each name once`},
-	{"a tag of nothing", "enqueued", `"tags":\{"customer":"17"`, `"tags":{"customer":null`, `field "tags": got .*, want an object of strings, each name once`},
+	{"a tag twice", "enqueued", `"tags":\{`, `"tags":{"customer":"1",`,
+		`field "tags": got .*, want an object of strings, each name once`},
+	{"a tag of nothing", "enqueued", `"tags":\{"customer":"17"`, `"tags":{"customer":null`,
+		`field "tags": got .*, want an object of strings, each name once`},
 	{"half of a character", "claimed", `"actor":"`, `"actor":"\ud800`, `\\ud800 is half of a character`},
-	{"a time without end", "claimed", `"lease_until":"[^"]*"`, `"lease_until":1e999`, `field "lease_until": got 1e999, want integer microseconds`},
+	{"a time without end", "claimed", `"lease_until":"[^"]*"`, `"lease_until":1e999`,
+		`field "lease_until": got 1e999, want integer microseconds`},
 	{"no salt", "enqueued", `,"salt":"[^"]*"`, ``, "payload and salt belong together"},
 	{"another digest", "enqueued", `"payload_sha256":"..`, `"payload_sha256":"zz`, "whose digest it names"},
 	{"another result", "succeeded", `"result":"`, `"result":"x`, "V07: its body of [0-9]+ bytes is not the one"},
@@ -82,7 +93,8 @@ func smallHistory(t *testing.T) []string {
 	s.lost()
 	s.rest()
 	var out bytes.Buffer
-	if _, err := export.Lines(t.Context(), s.Store, export.Window{Until: 1 << 40}, export.LinesOptions{Bodies: true}, &out); err != nil {
+	if _, err := export.Lines(t.Context(), s.Store, export.Window{Until: 1 << 40},
+		export.LinesOptions{Bodies: true}, &out); err != nil {
 		t.Fatal(err)
 	}
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
@@ -146,7 +158,8 @@ func TestImportTruncatedHistory(t *testing.T) {
 			t.Errorf("%d bytes: exit code %d, got %swant %s", length, code, stderr, want)
 		}
 	}
-	if code, stderr := importing(t, db, strings.TrimSuffix(text, "\n")); code != cli.ExitOK { // some editors drop it
+	// some editors drop it
+	if code, stderr := importing(t, db, strings.TrimSuffix(text, "\n")); code != cli.ExitOK {
 		t.Errorf("without the last line feed: %d, %s", code, stderr)
 	}
 }
@@ -157,7 +170,8 @@ func TestImportFindsDuplicateIDsAndKeys(t *testing.T) {
 	s := newScenario(t)
 	lines := func(change func(lines []string)) string {
 		var out bytes.Buffer
-		if _, err := export.Lines(t.Context(), s.Store, export.Window{Until: 1 << 40}, export.LinesOptions{Bodies: true}, &out); err != nil {
+		if _, err := export.Lines(t.Context(), s.Store, export.Window{Until: 1 << 40},
+			export.LinesOptions{Bodies: true}, &out); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(out.String(), "\n")
@@ -177,7 +191,8 @@ func TestImportFindsDuplicateIDsAndKeys(t *testing.T) {
 	for why, change := range tests {
 		db := filepath.Join(t.TempDir(), "new.db")
 		code, stderr := importing(t, db, lines(change))
-		if _, err := os.Stat(db); code != cli.ExitUsage || !regexp.MustCompile(why).MatchString(stderr) || err == nil {
+		if _, err := os.Stat(db); code != cli.ExitUsage || !regexp.MustCompile(why).MatchString(stderr) ||
+			err == nil {
 			t.Errorf("exit code %d, got %swant %s", code, stderr, why)
 		}
 	}

@@ -80,7 +80,8 @@ func (h *client) try(within time.Duration, i invocation) exit {
 // runAndKill runs a command that is killed at some failpoint, or after a random delay.
 func (h *client) runAndKill(within time.Duration, i invocation) exit {
 	h.Helper()
-	after := time.Duration(h.dice.Int64N(int64(within) << (2 * h.dice.IntN(2)))) // covers fast machines and slow ones
+	// covers fast machines and slow ones
+	after := time.Duration(h.dice.Int64N(int64(within) << (2 * h.dice.IntN(2))))
 	if h.dice.IntN(2) == 0 {
 		i, after = i.dyingAt(h.anywhere()), 10*within
 	}
@@ -122,7 +123,8 @@ func (h *client) note(into map[string]string, key, value string) {
 // own claims with the command claim, and ends what it has claimed.
 func (h *client) own() {
 	for !h.over() {
-		got := h.try(50*time.Millisecond, invoke("claim", "-q", "shell", "--worker", h.name, "--lease", "1s", "--json"))
+		got := h.try(50*time.Millisecond, invoke("claim", "-q", "shell", "--worker", h.name, "--lease", "1s",
+			"--json"))
 		if got.stdout == "" {
 			if !got.killed && got.code != cli.ExitNothing {
 				h.Errorf("claim: %d, %s", got.code, got.stderr)
@@ -155,7 +157,8 @@ func (h *client) own() {
 // work starts one worker after another.
 func (h *client) work() {
 	for n := 0; !h.over(); n++ {
-		h.runAndKill(200*time.Millisecond, h.worker(fmt.Sprint(h.name, n)).with("--max-jobs", "20", "--", "sh", "-c", quickJob))
+		h.runAndKill(200*time.Millisecond, h.worker(fmt.Sprint(h.name, n)).with("--max-jobs", "20", "--", "sh",
+			"-c", quickJob))
 	}
 }
 
@@ -184,7 +187,8 @@ func (h *client) sweep() {
 func (h *client) operate() {
 	for n := 0; !h.over(); n++ {
 		copied := fmt.Sprint("backup", n, ".db")
-		for _, words := range [][]string{{"rebuild"}, {"pause", "-q", "mail"}, {"resume", "-q", "mail"}, {"backup", copied}} {
+		for _, words := range [][]string{{"rebuild"}, {"pause", "-q", "mail"}, {"resume", "-q", "mail"},
+			{"backup", copied}} {
 			if got := h.try(50*time.Millisecond, invoke(words...)); !got.killed && got.code != 0 {
 				h.Errorf("%s: %d, %s", words[0], got.code, got.stderr)
 			}
@@ -201,7 +205,8 @@ func (h *client) operate() {
 // nothing acknowledged is lost, that nothing is stored that was not sent, and that nothing was done twice.
 func TestKillRandomProcesses(t *testing.T) {
 	t.Parallel()
-	m := &killRun{rig: newRig(t), seed: *killSeed, sent: make(map[string]string), claims: make(map[string]string), ends: make(map[string]string)}
+	m := &killRun{rig: newRig(t), seed: *killSeed, sent: make(map[string]string),
+		claims: make(map[string]string), ends: make(map[string]string)}
 	if m.seed == 0 {
 		m.seed = uint64(time.Now().UnixNano())
 	}
@@ -216,7 +221,9 @@ func TestKillRandomProcesses(t *testing.T) {
 	m.until = time.Now().Add(length)
 	var group sync.WaitGroup
 	number := uint64(0)
-	for name, act := range map[string]func(*client){"producer": (*client).produce, "writer": (*client).produce, "owner": (*client).own,
+	for name, act := range map[string]func(*client){
+		"producer": (*client).produce, "writer": (*client).produce,
+		"owner":  (*client).own,
 		"worker": (*client).work, "labourer": (*client).work, "sweeper": (*client).sweep, "operator": (*client).operate} {
 		number++
 		h := m.client(number, name)

@@ -20,7 +20,8 @@ import (
 	"jobledger/schema"
 )
 
-var killAll = flag.Bool("kill-all", false, "kill commands whenever they come by a step, not only the first, second, fourth, eighth… time")
+var killAll = flag.Bool("kill-all", false,
+	"kill commands whenever they come by a step, not only the first, second, fourth, eighth… time")
 
 const db = "jobledger.db" // the default name
 
@@ -110,7 +111,8 @@ func TestKilledAtEachStep(t *testing.T) {
 		t.Run(trial.name, func(t *testing.T) {
 			t.Parallel()
 			if testing.Short() {
-				trial.steps = slices.DeleteFunc(slices.Clone(trial.steps), func(s string) bool { return !slices.Contains(mainSteps, s) })
+				trial.steps = slices.DeleteFunc(slices.Clone(trial.steps),
+					func(s string) bool { return !slices.Contains(mainSteps, s) })
 			}
 			r := newRig(t)
 			i := r.fill(trial.prepare)
@@ -141,7 +143,8 @@ func (d trial) judge(r rig, i invocation, before []ledger.Event, got exit) {
 	added, findings := d.added(r.copied(), before) // opening it would repair what the kill has left
 	done := slices.Equal(added, all)
 	switch {
-	case !done && len(added) != 0 && !slices.Contains(d.parts, len(added)), !slices.Equal(added, all[:len(added)]):
+	case !done && len(added) != 0 && !slices.Contains(d.parts, len(added)),
+		!slices.Equal(added, all[:len(added)]):
 		r.Errorf("a part of it was carried out: %v of %v", added, all)
 	case !done && got.stdout != "":
 		r.Errorf("it was acknowledged and is not there: %q", got.stdout)
@@ -179,8 +182,10 @@ func TestKilledWhileCreatingLedger(t *testing.T) {
 		then    int // its exit code when it is sent again and the file is there
 	}{
 		"backup": {invoke("backup", "new.db"), []string{"vacuumed", "linked"}, cli.ExitConflict},
-		"replay": {invoke("replay", "--until", "pos:3", "--into", "new.db"), []string{"line", "commit", "committed", "linked"}, cli.ExitConflict},
-		"import": {invoke("import", "history.jsonl", "--db", "new.db"), []string{"line", "begun", "list", "commit", "committed", "linked"}, cli.ExitConflict},
+		"replay": {invoke("replay", "--until", "pos:3", "--into", "new.db"),
+			[]string{"line", "commit", "committed", "linked"}, cli.ExitConflict},
+		"import": {invoke("import", "history.jsonl", "--db", "new.db"),
+			[]string{"line", "begun", "list", "commit", "committed", "linked"}, cli.ExitConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,7 +227,8 @@ func TestKilledBetweenChunks(t *testing.T) {
 	command := invoke("enqueue", "-q", "mail", "--jsonl", "jobs.jsonl")
 	got := r.do(command.dyingAt("committed"))
 	if there := r.count(); !got.killed || there != chunkJobs || strings.Count(got.stdout, "\n") > there {
-		t.Errorf("%d jobs are there, want %d; killed: %v; acknowledged: %d", there, chunkJobs, got.killed, strings.Count(got.stdout, "\n"))
+		t.Errorf("%d jobs are there, want %d; killed: %v; acknowledged: %d", there, chunkJobs, got.killed,
+			strings.Count(got.stdout, "\n"))
 	}
 	if ids := strings.Fields(r.must(0, command)); len(ids) != chunkJobs+1 || len(r.history(db)) != chunkJobs+1 {
 		t.Errorf("sent again, it printed %d ids, and there are %d events", len(ids), r.count())
@@ -264,7 +270,8 @@ func TestKilledDuringMigration(t *testing.T) {
 // oldLedger makes a ledger as a program with only these migrations would have.
 func (r rig) oldLedger(migrations []schema.Migration) {
 	r.Helper()
-	statements := []string{fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID), `PRAGMA journal_mode = wal`}
+	statements := []string{fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID),
+		`PRAGMA journal_mode = wal`}
 	for _, m := range migrations {
 		statements = append(statements, m.SQL, fmt.Sprintf(`PRAGMA user_version = %d`, m.Version))
 	}

@@ -37,7 +37,8 @@ type pantry struct {
 
 func (p pantry) job(payload string) projection.Job {
 	p.Helper()
-	jobs, err := p.Enqueue(context.Background(), "cli:test", commands.Enqueue{Queue: "mail", Payload: []byte(payload)})
+	jobs, err := p.Enqueue(context.Background(), "cli:test",
+		commands.Enqueue{Queue: "mail", Payload: []byte(payload)})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func (p pantry) job(payload string) projection.Job {
 func (p pantry) held(payload string) projection.Job {
 	p.Helper()
 	p.job(payload)
-	jobs, err := p.Claim(context.Background(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "dead", Boot: "B"}})
+	jobs, err := p.Claim(context.Background(), commands.ClaimRequest{Queues: []string{"mail"},
+		Worker: ledger.Worker{Name: "dead", Boot: "B"}})
 	if err != nil || len(jobs) != 1 {
 		p.Fatalf("claim: %v, %v", jobs, err)
 	}
@@ -75,14 +77,16 @@ var trials = []trial{
 	{name: "enqueue", adds: "enqueued", steps: writeSteps, prepare: func(p pantry) invocation {
 		return invoke("enqueue", "-q", "mail", "--key", "k", "payload")
 	}},
-	{name: "claim", adds: "claimed", then: cli.ExitNothing, steps: mainSteps, prepare: func(p pantry) invocation {
-		p.job("x")
-		return invoke("claim", "-q", "mail")
-	}},
-	{name: "heartbeat", adds: "heartbeat", twice: "heartbeat", steps: mainSteps, prepare: func(p pantry) invocation {
-		j := p.held("x")
-		return invoke("heartbeat", string(j.ID), "--token", j.Token)
-	}},
+	{name: "claim", adds: "claimed", then: cli.ExitNothing, steps: mainSteps,
+		prepare: func(p pantry) invocation {
+			p.job("x")
+			return invoke("claim", "-q", "mail")
+		}},
+	{name: "heartbeat", adds: "heartbeat", twice: "heartbeat", steps: mainSteps,
+		prepare: func(p pantry) invocation {
+			j := p.held("x")
+			return invoke("heartbeat", string(j.ID), "--token", j.Token)
+		}},
 	{name: "succeed", adds: "succeeded", steps: mainSteps, prepare: func(p pantry) invocation {
 		j := p.held("x")
 		return invoke("succeed", string(j.ID), "--token", j.Token, "--result", "done")
@@ -95,58 +99,63 @@ var trials = []trial{
 		j := p.held("x")
 		return invoke("release", string(j.ID), "--token", j.Token, "--delay", "1h")
 	}},
-	{name: "refused", code: cli.ExitLeaseLost, adds: "refused", then: cli.ExitLeaseLost, steps: mainSteps, prepare: func(p pantry) invocation {
-		j := p.held("x")
-		return invoke("succeed", string(j.ID), "--token", "01KDY9FY88TH00000000000009", "--result", "stale")
-	}},
+	{name: "refused", code: cli.ExitLeaseLost, adds: "refused", then: cli.ExitLeaseLost, steps: mainSteps,
+		prepare: func(p pantry) invocation {
+			j := p.held("x")
+			return invoke("succeed", string(j.ID), "--token", "01KDY9FY88TH00000000000009", "--result", "stale")
+		}},
 	{name: "cancel", adds: "cancelled", steps: mainSteps, prepare: func(p pantry) invocation {
 		return invoke("cancel", string(p.job("x").ID))
 	}},
 	{name: "pause", adds: "queue_paused", steps: mainSteps, prepare: func(p pantry) invocation {
 		return invoke("pause", "-q", "mail")
 	}},
-	{name: "sweep", adds: "reclaimed reclaimed reclaimed", parts: []int{2}, steps: append([]string{"looked", "reclaimed"}, writeSteps...), prepare: func(p pantry) invocation {
-		for range 3 {
-			p.held("x")
-		}
-		return invoke("sweep", "--grace", "0s", "--batch", "2").ahead(time.Hour)
-	}},
-	{name: "erase", adds: "erased", steps: append([]string{"checkpoint", "checkpointed"}, writeSteps...), prepare: func(p pantry) invocation {
-		j := p.held(secret)
-		p.end(j, commands.Succeed{Token: j.Token, Result: []byte(secret)})
-		logs := p.path(filepath.Join(db+".logs", string(j.ID)))
-		if err := os.MkdirAll(logs, 0o700); err != nil {
-			p.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(logs, "1.out"), []byte(secret), 0o600); err != nil {
-			p.Fatal(err)
-		}
-		return invoke("erase", string(j.ID), "--reason", "asked for")
-	}, after: func(r rig) {
-		if where := r.find(secret); len(where) > 0 {
-			r.Errorf("what was erased is in %q", where)
-		}
-	}},
-	{name: "rebuild", adds: "rebuilt", twice: "rebuilt", damaged: true, steps: append([]string{"rebuilt"}, writeSteps...), prepare: func(p pantry) invocation {
-		for range 4 {
-			p.job("x")
-		}
-		err := p.Store.Write(context.Background(), func(tx *ledger.Tx) error {
-			_, err := tx.Exec(`UPDATE jobs SET priority = 7 WHERE n < 3`)
-			if err == nil {
-				_, err = tx.Exec(`DELETE FROM jobs WHERE n = 3`)
+	{name: "sweep", adds: "reclaimed reclaimed reclaimed", parts: []int{2},
+		steps: append([]string{"looked", "reclaimed"}, writeSteps...), prepare: func(p pantry) invocation {
+			for range 3 {
+				p.held("x")
 			}
-			return err
-		})
-		if err != nil {
-			p.Fatal(err)
-		}
-		return invoke("rebuild")
-	}},
-	{name: "import", adds: "enqueued claimed succeeded imported", then: cli.ExitConflict, steps: append([]string{"line"}, writeSteps...), prepare: func(p pantry) invocation {
-		p.Store.Close()
-		other := rig{site{TB: p.TB, dir: p.TempDir()}, p.program}
-		other.exportOfOne(p.path("history.jsonl"))
-		return invoke("import", "history.jsonl")
-	}},
+			return invoke("sweep", "--grace", "0s", "--batch", "2").ahead(time.Hour)
+		}},
+	{name: "erase", adds: "erased", steps: append([]string{"checkpoint", "checkpointed"}, writeSteps...),
+		prepare: func(p pantry) invocation {
+			j := p.held(secret)
+			p.end(j, commands.Succeed{Token: j.Token, Result: []byte(secret)})
+			logs := p.path(filepath.Join(db+".logs", string(j.ID)))
+			if err := os.MkdirAll(logs, 0o700); err != nil {
+				p.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(logs, "1.out"), []byte(secret), 0o600); err != nil {
+				p.Fatal(err)
+			}
+			return invoke("erase", string(j.ID), "--reason", "asked for")
+		}, after: func(r rig) {
+			if where := r.find(secret); len(where) > 0 {
+				r.Errorf("what was erased is in %q", where)
+			}
+		}},
+	{name: "rebuild", adds: "rebuilt", twice: "rebuilt", damaged: true,
+		steps: append([]string{"rebuilt"}, writeSteps...), prepare: func(p pantry) invocation {
+			for range 4 {
+				p.job("x")
+			}
+			err := p.Store.Write(context.Background(), func(tx *ledger.Tx) error {
+				_, err := tx.Exec(`UPDATE jobs SET priority = 7 WHERE n < 3`)
+				if err == nil {
+					_, err = tx.Exec(`DELETE FROM jobs WHERE n = 3`)
+				}
+				return err
+			})
+			if err != nil {
+				p.Fatal(err)
+			}
+			return invoke("rebuild")
+		}},
+	{name: "import", adds: "enqueued claimed succeeded imported", then: cli.ExitConflict,
+		steps: append([]string{"line"}, writeSteps...), prepare: func(p pantry) invocation {
+			p.Store.Close()
+			other := rig{site{TB: p.TB, dir: p.TempDir()}, p.program}
+			other.exportOfOne(p.path("history.jsonl"))
+			return invoke("import", "history.jsonl")
+		}},
 }

@@ -17,7 +17,8 @@ import (
 )
 
 // workSteps are the failpoints of a worker that takes one job and ends.
-var workSteps = []string{"begun", "commit", "committed", "answer", "group-begins", "group-ends", "task-begins", "child-runs", "child-ended", "task-ends"}
+var workSteps = []string{"begun", "commit", "committed", "answer", "group-begins", "group-ends",
+	"task-begins", "child-runs", "child-ended", "task-ends"}
 
 // sayAttempt is a command that records that it ran, does not end while there is a file "wait", and then
 // prints the payload as its result.
@@ -39,7 +40,8 @@ func (r rig) heal() {
 	r.Helper()
 	r.must(0, invoke("sweep", "--grace", "0s").ahead(time.Hour))
 	_ = os.Remove(r.path("wait"))
-	r.must(0, invoke("work", "-q", "mail", "--worker", "B", "--drain", "--", "sh", "-c", sayAttempt).ahead(2*time.Hour))
+	r.must(0, invoke("work", "-q", "mail", "--worker", "B", "--drain", "--", "sh", "-c",
+		sayAttempt).ahead(2*time.Hour))
 }
 
 // A worker may be killed at any step of a job. Nothing that it started continues, its claim ends once, the
@@ -94,7 +96,8 @@ func (r rig) wantHealed(step string) {
 		r.Errorf("the job's history: %s", kindsOf(r.history(db)))
 	}
 	fewer := 0
-	if claims == 2 && (step == "child-runs" || step == "task-begins" || step == "group-ends" || step == "answer" || step == "committed") {
+	if claims == 2 && (step == "child-runs" || step == "task-begins" || step == "group-ends" ||
+		step == "answer" || step == "committed") {
 		fewer = 1 // it may have been killed between its claim and the start of the command
 	}
 	if ran > claims || ran < claims-fewer {
@@ -121,7 +124,8 @@ func TestKillWorkerInHeartbeat(t *testing.T) {
 		r := newRig(t)
 		r.enqueueOne()
 		r.touch("wait")
-		command := invoke("work", "-q", "mail", "--worker", "A", "--lease", "9s", "--once", "--", "sh", "-c", sayAttempt)
+		command := invoke("work", "-q", "mail", "--worker", "A", "--lease", "9s", "--once", "--", "sh", "-c",
+			sayAttempt)
 		rigs[step], workers[step] = r, r.start(r.cmd(command.dyingAt(step)))
 	}
 	for step, beats := range beatSteps {
@@ -183,7 +187,8 @@ func TestKillLeaksNoOpenFiles(t *testing.T) {
 // openWhenIdle returns how many files processes have open once so many jobs have succeeded.
 func (r rig) openWhenIdle(jobs int, processes []*running) (files int) {
 	r.Helper()
-	r.eventually(fmt.Sprintf("%d jobs are done", jobs), func() bool { return r.count(ledger.KindSucceeded) == jobs })
+	r.eventually(fmt.Sprintf("%d jobs are done", jobs),
+		func() bool { return r.count(ledger.KindSucceeded) == jobs })
 	for _, p := range processes {
 		list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.Process.Pid))
 		if err != nil {

@@ -38,7 +38,8 @@ func (s site) tell(cmd *exec.Cmd) outcome {
 
 // limited returns a command under a limit of sh's ulimit.
 func (s site) limited(limit string, words ...string) *exec.Cmd {
-	cmd := exec.Command("sh", append([]string{"-c", "ulimit " + limit + `; exec jobledger "$@"`, "sh"}, words...)...)
+	cmd := exec.Command("sh", append([]string{"-c", "ulimit " + limit + `; exec jobledger "$@"`, "sh"},
+		words...)...)
 	cmd.Dir = s.dir
 	return cmd
 }
@@ -49,7 +50,8 @@ func (s site) refusedFor(what string, a outcome, codes ...int) {
 	if a.code == cli.ExitOK || a.code == cli.ExitNothing {
 		return
 	}
-	if !slices.Contains(codes, a.code) || !strings.HasPrefix(a.stderr, "jobledger: ") || !strings.Contains(a.stderr, "\nhint: ") || strings.Contains(a.stderr, "goroutine") {
+	if !slices.Contains(codes, a.code) || !strings.HasPrefix(a.stderr, "jobledger: ") ||
+		!strings.Contains(a.stderr, "\nhint: ") || strings.Contains(a.stderr, "goroutine") {
 		s.Errorf("%s: exit %d: %s", what, a.code, a.stderr)
 	}
 }
@@ -93,7 +95,8 @@ func TestFileSizeLimitLosesNothing(t *testing.T) {
 		if outcomes[a.code]++; a.code == cli.ExitOK {
 			acknowledged = append(acknowledged, key)
 		}
-		s.refusedFor(fmt.Sprintf("list with files of up to %d KiB", kib), s.tell(s.limited(fmt.Sprint("-f ", 2*kib), "list")), cli.ExitBusy)
+		s.refusedFor(fmt.Sprintf("list with files of up to %d KiB", kib),
+			s.tell(s.limited(fmt.Sprint("-f ", 2*kib), "list")), cli.ExitBusy)
 	}
 	if outcomes[cli.ExitOK] == 0 || outcomes[cli.ExitBusy] == 0 {
 		t.Errorf("the limits were no limits: %v", outcomes)
@@ -171,7 +174,8 @@ func TestFileSizeLimitLiftedUnderWorker(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	keys := s.enqueueMany(20)
-	w := s.start(s.limited("-S -f 400", "work", "-q", "mail", "--", "true")) // in blocks of 512 bytes: the -wal file soon has no room
+	// in blocks of 512 bytes: the -wal file soon has no room
+	w := s.start(s.limited("-S -f 400", "work", "-q", "mail", "--", "true"))
 	w.stuck("input or output failed")
 	done := s.succeeded()
 	if done == 0 || done == len(keys) {
@@ -260,7 +264,8 @@ func asNobody(t *testing.T) site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	syscall.ForkLock.RLock() // a command that another test starts now would inherit the open file, and exec would fail with ETXTBSY
+	// a command that another test starts now would inherit the open file, and exec would fail with ETXTBSY
+	syscall.ForkLock.RLock()
 	err = os.WriteFile(filepath.Join(dir, "jobledger"), program, 0o755)
 	syscall.ForkLock.RUnlock()
 	if err := errors.Join(err, os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "place"), 0o755)); err != nil {
@@ -296,15 +301,19 @@ func (s site) chmod(name string, mode os.FileMode) {
 
 func TestReadOnlyPlacesAreReported(t *testing.T) {
 	t.Parallel()
-	reads := [][]string{{"list"}, {"status"}, {"verify"}, {"events"}, {"show", "JOB"}, {"history", "JOB"}, {"why", "JOB"}, {"export"}}
-	writes := [][]string{{"enqueue", "-q", "mail", "x"}, {"claim", "-q", "mail"}, {"cancel", "JOB"}, {"pause", "-q", "mail"}, {"sweep"}, {"work", "-q", "mail", "--drain", "--", "true"}}
+	reads := [][]string{{"list"}, {"status"}, {"verify"}, {"events"}, {"show", "JOB"}, {"history", "JOB"},
+		{"why", "JOB"}, {"export"}}
+	writes := [][]string{{"enqueue", "-q", "mail", "x"}, {"claim", "-q", "mail"}, {"cancel", "JOB"},
+		{"pause", "-q", "mail"}, {"sweep"}, {"work", "-q", "mail", "--drain", "--", "true"}}
 	for name, test := range map[string]struct {
 		file, folder os.FileMode
 		reads        bool
 		says         string
 	}{
-		"a file that may only be read":     {0o400, 0o755, true, "may only be read: write .*/jobs.db: permission denied"},
-		"a folder that may not be written": {0o600, 0o555, false, "may only be read: write .*/place: permission denied"},
+		"a file that may only be read": {0o400, 0o755, true,
+			"may only be read: write .*/jobs.db: permission denied"},
+		"a folder that may not be written": {0o600, 0o555, false,
+			"may only be read: write .*/place: permission denied"},
 		"a file that may not be read":      {0, 0o755, false, "read .*/jobs.db: permission denied"},
 		"a folder that may not be entered": {0o600, 0o644, false, "jobs.db: permission denied"},
 	} {

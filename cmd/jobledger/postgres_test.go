@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/ledger"
+	"jobledger/cmd/jobledger/internal/doctor"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -257,7 +256,7 @@ func TestDoctorOnPostgres(t *testing.T) {
 		s.ok(err)
 	}
 	waiting := s.start(s.command("enqueue", "-q", "mail", "y"))
-	time.Sleep(writerIdle + 500*time.Millisecond)
+	time.Sleep(doctor.WriterIdle + 500*time.Millisecond)
 	code, said = s.fails("doctor", "--db", server.URL()+"&sync=normal")
 	for _, part := range []string{"D25  problem psql (pid ", " of postgres on 127.0.0.1 has held the write lock for ", "and 1 other waits; it says nothing",
 		"> SELECT pg_terminate_backend(", "D18  problem trigger events_no_delete is missing", "D26  problem the server runs with autovacuum = off", "D17  advice --db says sync=normal",
@@ -271,55 +270,4 @@ func TestDoctorOnPostgres(t *testing.T) {
 	}
 	s.ok(conn.Close(t.Context()))
 	waiting.wantExit(0)
-}
-
-// The rest cannot be had so easily on a server of a test.
-func TestDoctorJudgesAServer(t *testing.T) {
-	well := ledger.ServerFacts{MayWrite: true, Most: 100, Connections: 10, Schema: 1, Newest: 1}
-	idle := ledger.ServerBackend{PID: 7, Program: "psql", State: "idle in transaction", Since: time.Hour}
-	for name, test := range map[string]struct {
-		change func(f *ledger.ServerFacts)
-		want   string
-	}{
-		"well":            {func(*ledger.ServerFacts) {}, ""},
-		"older":           {func(f *ledger.ServerFacts) { f.Newest = 2 }, "D16 advice its schema is version 1"},
-		"clock ahead":     {func(f *ledger.ServerFacts) { f.ClockSkew = -time.Minute }, "D19 advice this machine's clock is 1m ahead of the server's"},
-		"clock behind":    {func(f *ledger.ServerFacts) { f.ClockSkew = time.Minute }, "D19 advice this machine's clock is 1m behind the server's"},
-		"clock, slow net": {func(f *ledger.ServerFacts) { f.ClockSkew, f.Tolerance = 3*time.Second, 2*time.Second }, ""},
-		"standby":         {func(f *ledger.ServerFacts) { f.Standby = true }, "D27 advice the server is a standby"},
-		"may only read":   {func(f *ledger.ServerFacts) { f.MayWrite, f.User = false, "ada" }, "D27 advice ada may only read this ledger"},
-		"waits":           {func(f *ledger.ServerFacts) { f.Writers = []ledger.ServerBackend{idle} }, ""},
-		"writes for long": {func(f *ledger.ServerFacts) {
-			f.Writers = []ledger.ServerBackend{{State: "active", Since: time.Hour, Holds: true}}
-		}, "D25 advice pid 0 has held the write lock for 1h"},
-		"writes": {func(f *ledger.ServerFacts) {
-			f.Writers = []ledger.ServerBackend{{State: "active", Since: time.Second, Holds: true}}
-		}, ""},
-		"keeps vacuum":      {func(f *ledger.ServerFacts) { f.Holding = []ledger.ServerBackend{idle} }, "D26 problem psql (pid 7) is in a transaction since 1h (idle in transaction)"},
-		"reads":             {func(f *ledger.ServerFacts) { f.Holding = []ledger.ServerBackend{{Since: time.Minute}} }, ""},
-		"slot":              {func(f *ledger.ServerFacts) { f.Slots = []string{"the replication slot old"} }, "D26 problem the replication slot old keeps vacuum from"},
-		"few connections":   {func(f *ledger.ServerFacts) { f.Connections = 95 }, "D28 advice 95 of the server's 100 connections are taken"},
-		"many to freeze":    {func(f *ledger.ServerFacts) { f.MostXIDs = 900_000_000 }, "D28 problem 900 million transactions have not been frozen"},
-		"unsafe, no vacuum": {func(f *ledger.ServerFacts) { f.NoAutovacuum = true }, "D26 problem the server runs with autovacuum = off"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := well
-			test.change(&f)
-			out := new(strings.Builder)
-			d := &doctor{program: &program{&cli.Program{Now: time.Now, DB: "postgres://x", Stdout: bufio.NewWriter(out)}}, path: "postgres://x"}
-			d.server(f)
-			err := d.report()
-			_ = d.Stdout.Flush()
-			if (err == nil) != !strings.Contains(test.want, problem) || (err == nil) != strings.Contains(out.String(), "ok: no problem found with postgres://x") {
-				t.Errorf("%v, and it prints %s", err, out.String())
-			}
-			got := ""
-			for _, found := range d.findings {
-				got += found.Code + " " + found.Severity + " " + found.Seen
-			}
-			if got == "" != (test.want == "") || !strings.HasPrefix(got, test.want) {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
 }

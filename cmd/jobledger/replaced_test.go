@@ -54,7 +54,9 @@ func TestWorkLedgerReplaced(t *testing.T) {
 				if busy {
 					pids = s.pids("begun", 1)
 				} else {
-					s.eventually("the job is done", func() bool { return strings.Contains(s.run("list", "--json"), "succeeded") })
+					s.eventually("the job is done", func() bool {
+						return strings.Contains(s.run("list", "--json"), "succeeded")
+					})
 				}
 				x.do(s)
 				acknowledged := slices.Clone(x.there)
@@ -65,7 +67,8 @@ func TestWorkLedgerReplaced(t *testing.T) {
 					switch {
 					case err == nil && refused:
 						t.Errorf("%s was acknowledged: %s", key, out)
-					case err != nil && (!refused || !strings.Contains(string(out), "stray file beside it: ") || !strings.Contains(string(out), "\nhint: end what still uses the old ledger")):
+					case err != nil && (!refused || !strings.Contains(string(out), "stray file beside it: ") ||
+						!strings.Contains(string(out), "\nhint: end what still uses the old ledger")):
 						t.Errorf("%s: %v: %s", key, err, out)
 					case err == nil:
 						acknowledged = append(acknowledged, key)

@@ -25,9 +25,10 @@ import (
 func replayVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "replay", Group: cli.GroupLedger, Usage: "make a copy of the ledger as it was at some moment",
-		About: "The copy holds the events up to that moment and the jobs they add up to; every command works on it. The ledger itself is " +
-			"only read, and no code of yours is run. A time stands for the last event that is not after it. " +
-			"Payloads that were erased since are missing in the copy too: an event records that, and their queues are paused.\n" +
+		About: "The copy holds the events up to that moment and the jobs they add up to; every command works on " +
+			"it. The ledger itself is only read, and no code of yours is run. A time stands for the last event that " +
+			"is not after it. Payloads that were erased since are missing in the copy too: an event records that, " +
+			"and their queues are paused.\n" +
 			"The copy appears under its name when it is whole. --dry-run prints the counts and makes no copy.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "until", Usage: "up to `TIME`, or pos:N", Required: true},
@@ -35,7 +36,8 @@ func replayVerb(p *program) cli.Verb {
 			&cli.BoolFlag{Name: "dry-run", Usage: "only count the jobs by queue and state", DisableDefaultText: true},
 		},
 		Examples: []cli.Example{
-			{"jobledger replay --until 03:00 --into at-three.db && jobledger list --db at-three.db --state running", "which jobs were running"},
+			{"jobledger replay --until 03:00 --into at-three.db && jobledger list --db at-three.db --state running",
+				"which jobs were running"},
 			{"jobledger replay --until pos:4711 --dry-run", "how many jobs were in which state"},
 		},
 		Exits: []int{cli.ExitConflict, cli.ExitDiscrepancy, cli.ExitBusy},
@@ -96,7 +98,9 @@ func (p *program) replay(c *cli.Context) error {
 	return p.replayInto(ctx, service, into, until, at)
 }
 
-func (p *program) replayInto(ctx context.Context, service *commands.Service, path string, until int64, at time.Time) error {
+func (p *program) replayInto(
+	ctx context.Context, service *commands.Service, path string, until int64, at time.Time,
+) error {
 	defer cli.TuneGC()()
 	bar := p.StartProgress("replay", until)
 	done, err := files.Replay(ctx, service.Store,
@@ -115,8 +119,9 @@ func (p *program) replayInto(ctx context.Context, service *commands.Service, pat
 		return err
 	}
 	f := done.Findings[0]
-	return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "the copy is whole, but the ledger is wrong: %s event %d: %s", f.Code, f.Pos, f.Detail),
-		"see 'jobledger verify'")
+	err = cli.Exitf(cli.ExitDiscrepancy,
+		"the copy is whole, but the ledger is wrong: %s event %d: %s", f.Code, f.Pos, f.Detail)
+	return cli.WithHint(err, "see 'jobledger verify'")
 }
 
 // printReplayed prints how many jobs are in which state.
@@ -146,7 +151,8 @@ func (p *program) printReplayed(path string, until int64, at time.Time, tally pr
 	}
 	text := "no event"
 	if until > 0 {
-		text = fmt.Sprintf("%s up to %s, of %s", render.Count(until, "event"), render.Time(p.Local(at)), render.Count(jobs, "job"))
+		text = fmt.Sprintf("%s up to %s, of %s",
+			render.Count(until, "event"), render.Time(p.Local(at)), render.Count(jobs, "job"))
 	}
 	if path != "" {
 		text = path + ": " + text

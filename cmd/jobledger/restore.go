@@ -21,22 +21,26 @@ import (
 func restoreVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "restore", Group: cli.GroupLedger, Usage: "put a backup in the place of the ledger",
-		About: "FILE is a file that 'jobledger backup' made. It is copied, and the copy is checked as 'jobledger verify' does. The copy " +
-			"then takes the ledger's name in one step. The old ledger is kept as DB.before-TIME. The last event of the new one records the " +
-			"restore. If the command is interrupted, either the old or the new ledger is there, whole.\n" +
-			"It is refused while any process has the ledger open: stop the workers first. Unless --force is given, it is also refused " +
-			"if workers seem to be alive, if the ledger has events that FILE lacks, or if the ledger cannot be read. " +
-			"No queue is paused. Jobs that were queued or held when the backup was made are so again, even if they have ended since: " +
-			"workers run them again. The leases of that time expire, and a sweeper takes the jobs back.\n" +
+		About: "FILE is a file that 'jobledger backup' made. It is copied, and the copy is checked as 'jobledger " +
+			"verify' does. The copy then takes the ledger's name in one step. The old ledger is kept as " +
+			"DB.before-TIME. The last event of the new one records the restore. If the command is interrupted, " +
+			"either the old or the new ledger is there, whole.\n" +
+			"It is refused while any process has the ledger open: stop the workers first. Unless --force is given, " +
+			"it is also refused if workers seem to be alive, if the ledger has events that FILE lacks, or if the " +
+			"ledger cannot be read. No queue is paused. Jobs that were queued or held when the backup was made are " +
+			"so again, even if they have ended since: workers run them again. The leases of that time expire, and a " +
+			"sweeper takes the jobs back.\n" +
 			"It is for ledgers in files; use pg_restore for one in PostgreSQL.",
 		Args: "FILE", MinArgs: 1, MaxArgs: 1,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "force", Usage: "although events are lost, or a worker was seen just now; never while the ledger is open", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "force", DisableDefaultText: true,
+				Usage: "even if events are lost, or a worker was seen just now; never while the ledger is open"},
 		},
 		Examples: []cli.Example{
-			{"jobledger restore jobs-2026-03-14.db", "says what would be lost, if anything would, and then does nothing"},
+			{"jobledger restore jobs-2026-03-14.db", "if anything would be lost, says what, and does nothing"},
 			{"jobledger restore jobs-2026-03-14.db --force", "goes back to that day"},
-			{"jobledger restore jobs-2026-03-14.db --db copy.db && jobledger status --db copy.db", "look at it in another place first"},
+			{"jobledger restore jobs-2026-03-14.db --db copy.db && jobledger status --db copy.db",
+				"inspect it in another place first"},
 		},
 		Exits: []int{cli.ExitConflict, cli.ExitDiscrepancy, cli.ExitBusy},
 		Run: func(c *cli.Context) error {
@@ -58,7 +62,8 @@ func (p *program) restore(ctx context.Context, backup string, force bool) error 
 	}
 	path, _ := cli.SplitDSN(p.DB)
 	bar := p.StartProgress("checking the backup", -1)
-	restored, err := files.Restore(ctx, files.RestoreOptions{Backup: backup, Ledger: path, Actor: p.Actor, Force: force, Now: p.Now})
+	restored, err := files.Restore(ctx,
+		files.RestoreOptions{Backup: backup, Ledger: path, Actor: p.Actor, Force: force, Now: p.Now})
 	bar.Done()
 	if err != nil {
 		return p.restoreError(err, backup)
@@ -70,11 +75,13 @@ func (p *program) restore(ctx context.Context, backup string, force bool) error 
 func (p *program) restoreError(err error, backup string) error {
 	const forced = "--force restores all the same; the ledger that is there stays next to the new one"
 	if e, ok := errors.AsType[*files.InUseError](err); ok {
-		return cli.WithHint(cli.Exitf(cli.ExitBusy, "%w", e), "stop the workers, and whatever else uses the ledger, and try again")
+		return cli.WithHint(cli.Exitf(cli.ExitBusy, "%w", e),
+			"stop the workers, and whatever else uses the ledger, and try again")
 	}
 	if e, ok := errors.AsType[*files.AtWorkError](err); ok {
-		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s seems to be at work: %s", render.Count(int64(len(e.Workers)), "worker"), p.seenAtWork(e.Workers[0])),
-			"stop it; if it is gone, or cannot come back, --force restores")
+		workers := render.Count(int64(len(e.Workers)), "worker")
+		err := cli.Exitf(cli.ExitConflict, "%s seems to be at work: %s", workers, p.seenAtWork(e.Workers[0]))
+		return cli.WithHint(err, "stop it; if it is gone, or cannot come back, --force restores")
 	}
 	if e, ok := errors.AsType[*files.LossError](err); ok {
 		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s", p.lostText(e.Lost, backup)), forced)
@@ -83,12 +90,14 @@ func (p *program) restoreError(err error, backup string) error {
 	case errors.Is(err, files.ErrSameFile):
 		return cli.Usagef("%w", err)
 	case errors.Is(err, files.ErrNoBackup):
-		return cli.WithHint(cli.Exitf(cli.ExitUsage, "%w", err), "give the path of a file that 'jobledger backup' made")
+		return cli.WithHint(cli.Exitf(cli.ExitUsage, "%w", err),
+			"give the path of a file that 'jobledger backup' made")
 	case errors.Is(err, files.ErrUnsound):
 		return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "%w", err),
-			"'jobledger verify --db %s' says all that is wrong with it; take an older backup", cli.QuoteShell(backup))
+			"'jobledger verify --db %s' says all that is wrong with it; take an older backup", render.QuoteShell(backup))
 	case errors.Is(err, files.ErrForeign):
-		return cli.WithHint(cli.Exitf(cli.ExitUsage, "%w", err), "what is there stays as it is; move it away, or give --db another place")
+		return cli.WithHint(cli.Exitf(cli.ExitUsage, "%w", err),
+			"what is there stays as it is; move it away, or give --db another place")
 	case errors.Is(err, files.ErrUnreadable):
 		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%w", err), forced)
 	case errors.Is(err, files.ErrOwner):
@@ -97,13 +106,14 @@ func (p *program) restoreError(err error, backup string) error {
 	return stagingError(err, p.DB)
 }
 
-// stagingError adds exit codes and hints to the errors of package files that concern the path of a new ledger.
+// stagingError adds exit codes and hints to the errors of package files about the path of a new ledger.
 func stagingError(err error, dsn string) error {
 	switch {
 	case errors.Is(err, files.ErrExists):
 		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%w", err), "give a name that is free")
 	case errors.Is(err, files.ErrLeftover):
-		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%w", err), "it is what is left of another one; move it away")
+		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%w", err),
+			"it is left over from another database; move it away")
 	}
 	return cli.WithFolderHint(dsn, err)
 }
@@ -112,7 +122,8 @@ func stagingError(err error, dsn string) error {
 func (p *program) seenAtWork(w projection.Worker) string {
 	text := fmt.Sprintf("%s (%s) was seen %s", w.Name, render.Process(w.Worker), render.Age(w.SeenAt, p.Now()))
 	if len(w.Jobs) > 0 {
-		text += fmt.Sprintf(" and holds %s until %s", render.Count(int64(len(w.Jobs)), "job"), render.Time(p.Local(w.Jobs[0].LeaseUntil)))
+		text += fmt.Sprintf(" and holds %s until %s",
+			render.Count(int64(len(w.Jobs)), "job"), render.Time(p.Local(w.Jobs[0].LeaseUntil)))
 	}
 	return text
 }
@@ -129,7 +140,8 @@ func (p *program) lostText(l audit.Lost, other string) string {
 		jobs = append(jobs, fmt.Sprintf("the end of %s, which may run again", render.Count(l.Ended, "job")))
 	}
 	if len(l.Erased) > 0 {
-		jobs = append(jobs, fmt.Sprintf("that the payload of %s was erased, which comes back", render.Count(int64(len(l.Erased)), "job")))
+		erased := render.Count(int64(len(l.Erased)), "job")
+		jobs = append(jobs, fmt.Sprintf("that the payload of %s was erased, which comes back", erased))
 	}
 	if len(jobs) > 0 {
 		text += ", among them " + strings.Join(jobs, "; ")
@@ -153,8 +165,10 @@ func (p *program) printRestored(r files.Restored, backup string) error {
 		p.Message("erase it again: 'jobledger erase %s --reason …'", id)
 	}
 	if r.Held > 0 {
-		p.Message("%s %s held when the backup was made: a worker or 'jobledger sweep' takes %s back when the %s over",
-			render.Count(r.Held, "job"), render.Plural(r.Held, "was", "were"), render.Plural(r.Held, "it", "them"), render.Plural(r.Held, "lease is", "leases are"))
+		p.Message("%s %s held when the backup was made: "+
+			"a worker or 'jobledger sweep' takes %s back when the %s over",
+			render.Count(r.Held, "job"), render.Plural(r.Held, "was", "were"), render.Plural(r.Held, "it", "them"),
+			render.Plural(r.Held, "lease is", "leases are"))
 	}
 	if p.JSON {
 		return p.printRestoredJSON(r, backup)
@@ -187,5 +201,6 @@ func (p *program) printRestoredJSON(r files.Restored, backup string) error {
 		Ended     int64          `json:"ended_since"`
 		Unerased  []ledger.JobID `json:"erased_since"`
 	}{r.Path, backup, r.Events, render.TimeOrNull(r.At), r.Jobs, r.Queued, r.Held, render.TextOrNull(r.Kept),
-		lost, render.TimeOrNull(r.Lost.Since), r.Lost.Enqueued, r.Lost.Ended, append([]ledger.JobID{}, r.Lost.Erased...)})
+		lost, render.TimeOrNull(r.Lost.Since), r.Lost.Enqueued, r.Lost.Ended,
+		append([]ledger.JobID{}, r.Lost.Erased...)})
 }

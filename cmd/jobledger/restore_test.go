@@ -19,7 +19,8 @@ import (
 )
 
 // restoreSteps are the failpoints that only restore passes, in order.
-var restoreSteps = []string{"copied", "settling", "settled", "found", "seized", "recorded", "kept", "cleared", "replaced"}
+var restoreSteps = []string{"copied", "settling", "settled", "found", "seized", "recorded", "kept", "cleared",
+	"replaced"}
 
 // ran runs a command and returns how it ended.
 func (s site) ran(words ...string) exit {
@@ -37,7 +38,8 @@ func (s site) ran(words ...string) exit {
 func (s site) wantRefused(code int, why string, words ...string) {
 	s.Helper()
 	if got := s.ran(words...); got.code != code || !strings.Contains(got.stderr, why) || got.stdout != "" {
-		s.Errorf("jobledger %s: exit code %d, want %d\n%s%s", strings.Join(words, " "), got.code, code, got.stdout, got.stderr)
+		s.Errorf("jobledger %s: exit code %d, want %d\n%s%s", strings.Join(words, " "), got.code, code, got.stdout,
+			got.stderr)
 	}
 }
 
@@ -68,7 +70,9 @@ func TestRestoreRefusedWhileLedgerIsOpen(t *testing.T) {
 	s.enqueue("x")
 	s.run("backup", "b.db")
 	w := s.start(s.command("work", "-q", "none", "--", "true"))
-	s.eventually("the worker is there", func() bool { return strings.Contains(s.ran("events").stdout, "worker_started") })
+	s.eventually("the worker is there", func() bool {
+		return strings.Contains(s.ran("events").stdout, "worker_started")
+	})
 	before := s.run("export")
 	who := " open; nothing was changed"
 	if runtime.GOOS == "linux" {
@@ -78,7 +82,8 @@ func TestRestoreRefusedWhileLedgerIsOpen(t *testing.T) {
 	w.signal(syscall.SIGSTOP)
 	s.wantRefused(cli.ExitBusy, who, "restore", "b.db", "--force")
 	w.signal(syscall.SIGCONT)
-	s.wantRefused(cli.ExitConflict, "1 worker seems to be at work: ", "restore", "b.db") // said first: it can be known sooner
+	// said first: it can be known sooner
+	s.wantRefused(cli.ExitConflict, "1 worker seems to be at work: ", "restore", "b.db")
 	if got := s.run("export"); got != before {
 		t.Error("a refused restore changed the history")
 	}
@@ -109,7 +114,8 @@ func TestRestoreMakesOtherCommandsWait(t *testing.T) {
 	r.ok(err)
 	if !slices.ContainsFunc(strings.Split(string(locks), "\n"), func(line string) bool {
 		f := strings.Fields(line)
-		return len(f) > 5 && f[1] == "OFDLCK" && f[3] == "WRITE" && strings.HasSuffix(f[5], fmt.Sprint(":", info.Sys().(*syscall.Stat_t).Ino))
+		return len(f) > 5 && f[1] == "OFDLCK" && f[3] == "WRITE" &&
+			strings.HasSuffix(f[5], fmt.Sprint(":", info.Sys().(*syscall.Stat_t).Ino))
 	}) {
 		t.Errorf("it has not seized the ledger:\n%s", locks)
 	}
@@ -297,7 +303,8 @@ func TestRestoreTwiceConcurrently(t *testing.T) {
 	s.enqueue("x")
 	s.run("backup", "b.db")
 	s.enqueue("y")
-	first, second := s.start(s.command("restore", "b.db", "--force")), s.start(s.command("restore", "b.db", "--force"))
+	first, second := s.start(s.command("restore", "b.db", "--force")), s.start(s.command("restore", "b.db",
+		"--force"))
 	done := 0
 	for _, p := range []*running{first, second} {
 		<-p.exited
@@ -339,7 +346,7 @@ func TestRestoreKeepsOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := ownerOf(info); got != owner || info.Mode().Perm() != 0o640 {
+	if got := int(info.Sys().(*syscall.Stat_t).Uid); got != owner || info.Mode().Perm() != 0o640 {
 		t.Errorf("it belongs to %d, %s", got, info.Mode())
 	}
 	s.run("verify")

@@ -17,8 +17,9 @@ import (
 )
 
 var (
-	keptLedger = flag.String("large", "", "the large ledger of the benchmarks: made in this file by the first run, used again by the next")
-	largeJobs  = flag.Int("large-jobs", 200_000, "how many jobs it is made with; each has some five events")
+	keptLedger = flag.String("large", "",
+		"the large ledger of the benchmarks: made in this file by the first run, used again by the next")
+	largeJobs = flag.Int("large-jobs", 200_000, "how many jobs it is made with; each has some five events")
 )
 
 // large is the ledger of a month: about 200,000 jobs in five queues, worked on by 40 processes with 20 names,
@@ -81,7 +82,8 @@ func (g *large) make(b *testing.B) {
 	queues := []string{"mail", "web", "reports", "thumbs", "billing"}
 	var workers []ledger.Worker
 	for i := range 40 {
-		workers = append(workers, ledger.Worker{Name: fmt.Sprintf("w%d", i%20), Boot: fmt.Sprintf("01KDY9FY88BT%014d", i), Host: "build7", PID: 4000 + i})
+		workers = append(workers, ledger.Worker{Name: fmt.Sprintf("w%d", i%20),
+			Boot: fmt.Sprintf("01KDY9FY88BT%014d", i), Host: "build7", PID: 4000 + i})
 	}
 	pause := 30 * 24 * time.Hour / time.Duration(*largeJobs/largeChunk) / 4
 	zero, none := 0, time.Duration(0)
@@ -105,8 +107,9 @@ func (g *large) make(b *testing.B) {
 			jobs := make([]commands.Enqueue, largeChunk)
 			for i := range jobs {
 				n := round*largeChunk + i
-				jobs[i] = commands.Enqueue{Queue: queues[random.IntN(len(queues))], Payload: []byte(fmt.Sprintf(`{"invoice":%d}`, n)),
-					Tags: map[string]string{"customer": fmt.Sprint(n % 1000)}}
+				jobs[i] = commands.Enqueue{Queue: queues[random.IntN(len(queues))],
+					Payload: []byte(fmt.Sprintf(`{"invoice":%d}`, n)),
+					Tags:    map[string]string{"customer": fmt.Sprint(n % 1000)}}
 				if n%10 == 0 {
 					jobs[i].Key = fmt.Sprintf("invoice-%d", n)
 				}
@@ -123,7 +126,8 @@ func (g *large) make(b *testing.B) {
 			if beat == 0 {
 				first := (round % 2) * 20
 				for _, w := range workers[first : first+20] {
-					jobs, err := service.Claim(ctx, commands.ClaimRequest{Queues: queues, Worker: w, Lease: 12 * time.Hour, Limit: 25 + random.IntN(5)})
+					jobs, err := service.Claim(ctx, commands.ClaimRequest{Queues: queues, Worker: w, Lease: 12 * time.Hour,
+						Limit: 25 + random.IntN(5)})
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -133,7 +137,8 @@ func (g *large) make(b *testing.B) {
 				var steps []commands.Op
 				for i, j := range held {
 					if i%12 != beat {
-						steps = append(steps, commands.Op{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: 12 * time.Hour}})
+						steps = append(steps, commands.Op{Job: j, Command: commands.Heartbeat{Token: j.Token,
+							Lease: 12 * time.Hour}})
 					}
 				}
 				beaten := all(steps)
@@ -151,9 +156,11 @@ func (g *large) make(b *testing.B) {
 				for i, j := range held[keep:] {
 					switch {
 					case i%25 == 0:
-						steps = append(steps, commands.Op{Job: j, Command: commands.Fail{Token: j.Token, Code: "smtp", RetryIn: &none}})
+						steps = append(steps, commands.Op{Job: j, Command: commands.Fail{Token: j.Token, Code: "smtp",
+							RetryIn: &none}})
 					case i%100 == 1:
-						steps = append(steps, commands.Op{Job: j, Command: commands.Fail{Token: j.Token, Code: "bad", NoRetry: true}})
+						steps = append(steps, commands.Op{Job: j, Command: commands.Fail{Token: j.Token, Code: "bad",
+							NoRetry: true}})
 					default:
 						steps = append(steps, commands.Op{Job: j, Command: commands.Succeed{Token: j.Token, ExitCode: &zero}})
 					}
@@ -187,7 +194,8 @@ func BenchmarkLarge(b *testing.B) {
 	}
 	span := g.end.Sub(g.begin)
 	middle, late := g.begin.Add(span/2), g.end.Add(-span/100)
-	window := func(ctx context.Context, tx *ledger.Tx, f projection.AttemptFilter, from, to time.Time) (int, error) {
+	window := func(ctx context.Context, tx *ledger.Tx, f projection.AttemptFilter, from, to time.Time) (int,
+		error) {
 		var err error
 		if f.From, err = projection.AtTime(ctx, tx, from); err != nil {
 			return 0, err
@@ -206,7 +214,8 @@ func BenchmarkLarge(b *testing.B) {
 			return window(ctx, tx, projection.AttemptFilter{Worker: "w7"}, at.time, at.time.Add(time.Hour))
 		})
 		ask("attempts/boot/"+at.name, func(ctx context.Context, tx *ledger.Tx) (int, error) {
-			return window(ctx, tx, projection.AttemptFilter{Worker: "01KDY9FY88BT00000000000007"}, at.time, at.time.Add(time.Hour))
+			return window(ctx, tx, projection.AttemptFilter{Worker: "01KDY9FY88BT00000000000007"}, at.time,
+				at.time.Add(time.Hour))
 		})
 		ask("attempts/all/"+at.name, func(ctx context.Context, tx *ledger.Tx) (int, error) {
 			return window(ctx, tx, projection.AttemptFilter{}, at.time, at.time.Add(time.Hour))
@@ -228,7 +237,8 @@ func BenchmarkLarge(b *testing.B) {
 			if err != nil {
 				return 0, err
 			}
-			jobs, err := projection.ListAsOf(ctx, tx, projection.Filter{States: []ledger.State{ledger.Running}, Limit: 50}, m)
+			jobs, err := projection.ListAsOf(ctx, tx, projection.Filter{States: []ledger.State{ledger.Running},
+				Limit: 50}, m)
 			return len(jobs), err
 		})
 	}

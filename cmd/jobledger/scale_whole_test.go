@@ -67,7 +67,8 @@ func BenchmarkLargeWhole(b *testing.B) {
 		}
 		for b.Loop() {
 			service := &commands.Service{Store: ledgertest.OpenAt(b, filepath.Join(b.TempDir(), "import.db"))}
-			if _, err := service.Import(b.Context(), "cli:test", "large.jsonl", files.Lines(io.NewSectionReader(content, 0, info.Size())), nil); err != nil {
+			if _, err := service.Import(b.Context(), "cli:test", "large.jsonl",
+				files.Lines(io.NewSectionReader(content, 0, info.Size())), nil); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -92,7 +93,8 @@ func (g *large) export(b *testing.B, path string) {
 	}
 	defer f.Close()
 	w := bufio.NewWriter(f)
-	n, err := export.Lines(b.Context(), g.store, export.Window{Until: g.tail}, export.LinesOptions{Bodies: true}, w)
+	n, err := export.Lines(b.Context(), g.store, export.Window{Until: g.tail}, export.LinesOptions{Bodies: true},
+		w)
 	if err == nil {
 		err = w.Flush()
 	}
@@ -108,7 +110,8 @@ func (g *large) rebuild(b *testing.B) {
 	if _, err := g.store.Vacuum(b.Context(), path); err != nil {
 		b.Fatal(err)
 	}
-	service, other := &commands.Service{Store: ledgertest.OpenAt(b, path)}, &commands.Service{Store: ledgertest.OpenAt(b, path)}
+	service, other := &commands.Service{Store: ledgertest.OpenAt(b,
+		path)}, &commands.Service{Store: ledgertest.OpenAt(b, path)}
 	worst := time.Duration(0)
 	for b.Loop() {
 		b.StopTimer()

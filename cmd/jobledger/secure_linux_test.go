@@ -32,7 +32,8 @@ func processesIn(t testing.TB, dir string) (found []sight) {
 		cmdline, err1 := os.ReadFile(folder + "/cmdline")
 		environ, err2 := os.ReadFile(folder + "/environ")
 		p := sight{cmdline: string(cmdline), environ: string(environ)}
-		if _, err := fmt.Sscanf(folder, "/proc/%d", &p.pid); err != nil || err1 != nil || err2 != nil || len(environ) == 0 {
+		if _, err := fmt.Sscanf(folder, "/proc/%d", &p.pid); err != nil || err1 != nil || err2 != nil ||
+			len(environ) == 0 {
 			continue // it has ended, or is in an exec
 		}
 		found = append(found, p)
@@ -63,9 +64,11 @@ func TestPayloadIsOnStdinOnly(t *testing.T) {
 		processes []string // each process, with the secrets that it shows
 	}{
 		"work": {`exec jobledger work -q mail --env API_KEY -- sh ./command`,
-			[]string{"command: key in the environment, token in the environment", "supervisor:", "worker: key in the environment, other in the environment"}},
+			[]string{"command: key in the environment, token in the environment", "supervisor:",
+				"worker: key in the environment, other in the environment"}},
 		"work without --env": {`exec jobledger work -q mail -- sh ./command`,
-			[]string{"command: key in the environment, other in the environment, token in the environment", "supervisor:",
+			[]string{"command: key in the environment, other in the environment, token in the environment",
+				"supervisor:",
 				"worker: key in the environment, other in the environment"}},
 		"claim and exec": {`eval "$(jobledger claim -q mail --sh)"; exec jobledger exec --env API_KEY -- sh ./command`,
 			[]string{"command: key in the environment, token in the environment", "supervisor:",
@@ -90,8 +93,10 @@ func TestPayloadIsOnStdinOnly(t *testing.T) {
 			s.pids("begun", 1)
 			payload, err1 := os.ReadFile(s.path("payload"))
 			token, err2 := os.ReadFile(s.path("token"))
-			words := map[string]string{"payload": string(payload), "token": string(token), "key": "swordfish", "other": "sesame"}
-			if err := errors.Join(err1, err2); err != nil || words["payload"] != "for your eyes only" || len(words["token"]) != 26 {
+			words := map[string]string{"payload": string(payload), "token": string(token), "key": "swordfish",
+				"other": "sesame"}
+			if err := errors.Join(err1, err2); err != nil || words["payload"] != "for your eyes only" ||
+				len(words["token"]) != 26 {
 				t.Fatalf("the command got %v: %v", words, err)
 			}
 			var got []string
@@ -108,7 +113,8 @@ func TestPayloadIsOnStdinOnly(t *testing.T) {
 				got = append(got, strings.TrimSpace(role+": "+strings.Join(p.shownBy(words), ", ")))
 			}
 			slices.Sort(got)
-			if got := slices.Compact(got); !slices.Equal(got, test.processes) { // a shell that starts a program is two processes for a moment
+			// a shell that starts a program is two processes for a moment
+			if got := slices.Compact(got); !slices.Equal(got, test.processes) {
 				t.Errorf("got  %q\nwant %q", got, test.processes)
 			}
 			s.touch("go")

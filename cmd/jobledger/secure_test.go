@@ -87,7 +87,8 @@ func TestFileModesOwnerOnly(t *testing.T) {
 	if got, want := len(closed), 21; got != want {
 		t.Errorf("%d files and folders, want %d:\n%s", got, want, strings.Join(closed, "\n"))
 	}
-	if got := strings.Join(open, "\n"); got != "-rw-rw-rw- begun" { // the command's own file, which shows the umask
+	// the command's own file, which shows the umask
+	if got := strings.Join(open, "\n"); got != "-rw-rw-rw- begun" {
 		t.Errorf("open to others:\n%s", got)
 	}
 	s.touch("go")
@@ -134,7 +135,8 @@ func TestFileModesCheckFindsOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "entered"), 0o700), os.Chmod(filepath.Join(dir, "entered"), 0o711)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "entered"), 0o700),
+		os.Chmod(filepath.Join(dir, "entered"), 0o711)); err != nil {
 		t.Fatal(err)
 	}
 	open, closed := openToOthers(t, dir)
@@ -160,7 +162,8 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	job := s.enqueue("--key", "k", secret)
 	fails("", "enqueue", "-q", "mail", "--key", "k", secret+"2")
 	fails(strings.Repeat(secret, 1<<20), "enqueue", "-q", "mail", "-")
-	for _, line := range []string{`{"payload":"sesame","x":1}`, `{"payload":"sesame`, `sesame`, `["sesame"]`, `{"payload":"sesame","delay":"1"}`} {
+	for _, line := range []string{`{"payload":"sesame","x":1}`, `{"payload":"sesame`, `sesame`, `["sesame"]`,
+		`{"payload":"sesame","delay":"1"}`} {
 		fails(line+"\n", "enqueue", "-q", "mail", "--jsonl", "-")
 	}
 	fails("", "succeed", job, "--token", secret, "--result", secret)
@@ -177,7 +180,8 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	fails("", "exec", job, "--token", token, "--", "echo", secret)
 
 	history := s.run("export")
-	for _, broken := range []string{history[:strings.Index(history, secret)+2], strings.Replace(history, secret, "Sesame", 1),
+	for _, broken := range []string{history[:strings.Index(history, secret)+2],
+		strings.Replace(history, secret, "Sesame", 1),
 		strings.Replace(history, `"payload":"`, `"payload":0,"x":"`, 1)} {
 		fails(broken, "import", "-", "--db", "imported.db")
 	}

@@ -204,7 +204,8 @@ func (s *soak) fillDisk(dice *rand.Rand) {
 			return
 		}
 		used := int64(st.Blocks-st.Bfree) * st.Bsize
-		if unix.Mount("disk", s.dir, "tmpfs", unix.MS_REMOUNT, diskSize(used+room)) == nil { // fails if the content has grown
+		// fails if the content has grown
+		if unix.Mount("disk", s.dir, "tmpfs", unix.MS_REMOUNT, diskSize(used+room)) == nil {
 			s.counted("times the disk was full", 1)
 			break
 		}

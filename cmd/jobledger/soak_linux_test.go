@@ -72,10 +72,12 @@ func soakElsewhere(t *testing.T, d time.Duration) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(exe, "-test.run=^TestSoak$", "-test.v", "-test.timeout=0", "-soak="+d.String(), fmt.Sprintf("-test.short=%t", testing.Short()))
+	cmd := exec.Command(exe, "-test.run=^TestSoak$", "-test.v", "-test.timeout=0", "-soak="+d.String(),
+		fmt.Sprintf("-test.short=%t", testing.Short()))
 	cmd.Env = append(os.Environ(), soakInside+"=1")
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS,
+		Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
@@ -141,7 +143,8 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &soak{site: site{TB: t, dir: filepath.Join(dir, "disk")}, notes: filepath.Join(dir, "notes"), seed: seed,
+	s := &soak{site: site{TB: t, dir: filepath.Join(dir, "disk")}, notes: filepath.Join(dir, "notes"),
+		seed: seed,
 		live: make(map[*soakProcess]bool), sent: make(map[string]digest), cut: make(map[string]time.Time), count: make(map[string]int)}
 	s.under, s.stop = context.WithCancel(t.Context())
 	for _, folder := range []string{s.dir, s.notes, filepath.Join(s.notes, "locks")} {
@@ -363,7 +366,8 @@ func (s *soak) watch() {
 		if time.Since(logged) > time.Minute {
 			logged = time.Now()
 			s.mu.Lock()
-			s.Logf("%v: %d jobs sent, %d ready, %d wrong", time.Since(s.began).Round(time.Second), len(s.sent), s.ready.Load(), len(s.wrong))
+			s.Logf("%v: %d jobs sent, %d ready, %d wrong", time.Since(s.began).Round(time.Second), len(s.sent),
+				s.ready.Load(), len(s.wrong))
 			s.mu.Unlock()
 		}
 	}
@@ -396,13 +400,16 @@ func (s *soak) comeToRest() {
 	s.within(time.Minute, "no job is ready or held any more", func() bool {
 		s.run("sweep", "--grace", "0s")
 		queues, ok := s.status()
-		return ok && !slices.ContainsFunc(queues, func(q soakQueue) bool { return q.Claimed+q.Running > 0 || q.Ready > 0 && q.Queue != ghostQueue })
+		return ok && !slices.ContainsFunc(queues, func(q soakQueue) bool {
+			return q.Claimed+q.Running > 0 || q.Ready > 0 && q.Queue != ghostQueue
+		})
 	})
 	s.ghostReturns()
 	s.within(time.Minute, "nothing waits for a later time any more", func() bool {
 		waiting := s.openJobs()
 		if len(waiting) > 0 {
-			s.do("operator", "", append([]string{"cancel", "--reason", "the soak is over"}, waiting...), cli.ExitConflict)
+			s.do("operator", "", append([]string{"cancel", "--reason", "the soak is over"}, waiting...),
+				cli.ExitConflict)
 		}
 		return len(waiting) == 0
 	})

@@ -82,7 +82,8 @@ func (s *soak) someAck(dice *rand.Rand) string {
 
 // loops returns all users of the ledger under load besides the steady worker.
 func (s *soak) loops() []func() {
-	loops := []func(){s.sweep, s.operate, s.pauseQueues, s.backUp, s.checkAndRead, s.ownWorker, s.shellWorker, s.produceWithoutKeys}
+	loops := []func(){s.sweep, s.operate, s.pauseQueues, s.backUp, s.checkAndRead, s.ownWorker, s.shellWorker,
+		s.produceWithoutKeys}
 	for n := range 2 {
 		loops = append(loops, func() { s.produce(n) })
 	}
@@ -98,7 +99,8 @@ var behaviours = []struct {
 	upTo   int
 	weight int
 }{
-	{"ok", 20, 60}, {"ok", 600, 12}, {"exit", 9, 5}, {"exit", 120, 3}, {"later", 0, 3}, {"crash", 20, 2}, {"flood", 0, 3}, {"deaf", 1500, 3},
+	{"ok", 20, 60}, {"ok", 600, 12}, {"exit", 9, 5}, {"exit", 120, 3}, {"later", 0, 3}, {"crash", 20,
+		2}, {"flood", 0, 3}, {"deaf", 1500, 3},
 	{"orphan", 0, 3}, {"long", 10_000, 3},
 }
 
@@ -142,7 +144,8 @@ func (s *soak) produce(n int) {
 		ids := make([]string, len(names))
 		for again := true; again && s.underLoad(); {
 			out, code := s.do("producer", lines.String(), []string{"enqueue", "-q", "a", "--jsonl", "-"})
-			for i, id := range strings.Fields(out) { // what is printed is durable, even if the program is killed afterwards
+			// what is printed is durable, even if the program is killed afterwards
+			for i, id := range strings.Fields(out) {
 				switch {
 				case i >= len(ids) || len(id) != ulid.EncodedSize || ids[i] != "" && ids[i] != id:
 					s.faulty("the ids of %q were %q, and are %q", names, ids, out)
@@ -166,7 +169,8 @@ func (s *soak) produceWithoutKeys() {
 	dice := s.dice("producer without keys", 0)
 	for n := 0; s.underLoad(); n++ {
 		name := "u-" + strconv.Itoa(n)
-		if id, code := s.do("producer", s.newJob(name, dice), []string{"enqueue", "-q", "b", "--max-attempts", "3", "-"}); code == 0 {
+		if id, code := s.do("producer", s.newJob(name, dice),
+			[]string{"enqueue", "-q", "b", "--max-attempts", "3", "-"}); code == 0 {
 			s.acknowledge(ack{Kind: "enqueued", Job: id, Name: name})
 		}
 		s.awaitRoom(dice)
@@ -181,7 +185,8 @@ func (s *soak) awaitRoom(dice *rand.Rand) {
 }
 
 func (s *soak) startWorker(name string, slots int) *soakProcess {
-	return s.begin(strings.TrimRight(name, "0123456789"), nil, nil, "work", "-q", "a", "-q", "b", "-j", strconv.Itoa(slots), "--worker", name,
+	return s.begin(strings.TrimRight(name, "0123456789"), nil, nil, "work", "-q", "a", "-q", "b", "-j",
+		strconv.Itoa(slots), "--worker", name,
 		"--lease", soakLease.String(), "--kill-after", "300ms", "--log-limit", "8192", "--", "soak-job")
 }
 
@@ -263,12 +268,14 @@ func (s *soak) operate() {
 		switch dice.IntN(4) {
 		case 0:
 			s.cancelled(job)
-			if _, code := s.do("operator", "", []string{"cancel", job, "--reason", reason}, cli.ExitConflict); code == 0 {
+			if _, code := s.do("operator", "", []string{"cancel", job, "--reason", reason},
+				cli.ExitConflict); code == 0 {
 				s.acknowledge(ack{Kind: "cancelled", Job: job, Reason: reason})
 			}
 			s.cancelled(job)
 		case 1:
-			if _, code := s.do("operator", "", []string{"reschedule", job, "--delay", "0s", "--reason", reason}, cli.ExitConflict); code == 0 {
+			if _, code := s.do("operator", "", []string{"reschedule", job, "--delay", "0s", "--reason", reason},
+				cli.ExitConflict); code == 0 {
 				s.acknowledge(ack{Kind: "rescheduled", Job: job, Reason: reason})
 			}
 		default:
@@ -277,7 +284,8 @@ func (s *soak) operate() {
 			if s.cancelledLately(job) {
 				continue
 			}
-			if _, code := s.do("operator", "", []string{"retry", job, "--reason", reason}, cli.ExitConflict); code == 0 {
+			if _, code := s.do("operator", "", []string{"retry", job, "--reason", reason},
+				cli.ExitConflict); code == 0 {
 				s.acknowledge(ack{Kind: "retried", Job: job, Reason: reason})
 			}
 		}
@@ -305,7 +313,8 @@ func (s *soak) pauseQueues() {
 		for _, word := range []string{"pause", "resume"} {
 			reason := fmt.Sprintf("%s-%d", word, n)
 			p := s.begin("operator", nil, nil, word, "-q", "b", "--reason", reason)
-			if code := s.end(p); code == 0 && !strings.Contains(p.stderr.String(), "already") && !strings.Contains(p.stderr.String(), "not paused") {
+			if code := s.end(p); code == 0 && !strings.Contains(p.stderr.String(), "already") &&
+				!strings.Contains(p.stderr.String(), "not paused") {
 				s.acknowledge(ack{Kind: "queue_" + word + "d", Reason: reason})
 			}
 			s.pause(200 * time.Millisecond)
@@ -324,7 +333,8 @@ func (s *soak) backUp() {
 				s.counted("backups", 1)
 			}
 		}
-		for _, pattern := range []string{name + "*", filepath.Join(s.notes, ".backup-*")} { // left by a backup that was killed
+		// left by a backup that was killed
+		for _, pattern := range []string{name + "*", filepath.Join(s.notes, ".backup-*")} {
 			left, _ := filepath.Glob(pattern)
 			for _, file := range left {
 				_ = os.RemoveAll(file)
@@ -345,7 +355,8 @@ func (s *soak) checkAndRead() {
 				s.faulty("verify: %s", out)
 			}
 		}
-		s.do("reader", "", [][]string{{"attempts", "--from", "-1m"}, {"list", "--json"}, {"workers"}, {"events", "--limit", "100"}}[dice.IntN(4)], cli.ExitNothing)
+		s.do("reader", "", [][]string{{"attempts", "--from", "-1m"}, {"list", "--json"}, {"workers"}, {"events",
+			"--limit", "100"}}[dice.IntN(4)], cli.ExitNothing)
 		s.pause(4 * time.Since(began))
 	}
 }
@@ -361,7 +372,8 @@ type claimed struct {
 func (s *soak) ownWorker() {
 	dice := s.dice("own worker", 0)
 	for ; s.underLoad(); s.pause(20 * time.Millisecond) {
-		out, code := s.do("primitive", "", []string{"claim", "-q", "a", "--worker", "own", "--lease", soakLease.String(), "--json"}, cli.ExitNothing)
+		out, code := s.do("primitive", "", []string{"claim", "-q", "a", "--worker", "own", "--lease",
+			soakLease.String(), "--json"}, cli.ExitNothing)
 		var c claimed
 		if code != 0 || json.Unmarshal([]byte(out), &c) != nil {
 			continue
@@ -369,7 +381,8 @@ func (s *soak) ownWorker() {
 		if dice.IntN(5) == 0 {
 			s.pause(2 * soakLease)
 		}
-		s.do("primitive", "", []string{"heartbeat", c.ID, "--token", c.Token, "--progress", "0.5"}, cli.ExitLeaseLost, cli.ExitCancelled, cli.ExitConflict)
+		s.do("primitive", "", []string{"heartbeat", c.ID, "--token", c.Token, "--progress", "0.5"},
+			cli.ExitLeaseLost, cli.ExitCancelled, cli.ExitConflict)
 		words := []string{"succeed", c.ID, "--token", c.Token, "--result", "own"}
 		for again := true; again; {
 			_, code := s.do("primitive", "", words, cli.ExitLeaseLost, cli.ExitCancelled, cli.ExitConflict)
@@ -383,7 +396,8 @@ func (s *soak) ownWorker() {
 // shellWorker is the loop of the README.
 func (s *soak) shellWorker() {
 	for ; s.underLoad(); s.pause(20 * time.Millisecond) {
-		s.do("shell", "", []string{"sh", "-c", fmt.Sprintf(`eval "$(jobledger claim -q a --worker shell --lease %v --sh)" && exec jobledger exec --kill-after 300ms -- soak-job`, soakLease)},
+		s.do("shell", "", []string{"sh", "-c",
+			fmt.Sprintf(`eval "$(jobledger claim -q a --worker shell --lease %v --sh)" && exec jobledger exec --kill-after 300ms -- soak-job`, soakLease)},
 			cli.ExitNothing, cli.ExitLeaseLost, cli.ExitCancelled, cli.ExitConflict, cli.ExitNotSucceeded)
 	}
 }
@@ -391,7 +405,8 @@ func (s *soak) shellWorker() {
 // haunt claims a job and stays silent until the end.
 func (s *soak) haunt() {
 	s.run("enqueue", "-q", ghostQueue, "--key", ghostQueue, s.newJob(ghostQueue, s.dice("ghost", 0)))
-	if err := json.Unmarshal([]byte(s.run("claim", "-q", ghostQueue, "--worker", "ghost", "--lease", soakLease.String(), "--json")), &s.ghost); err != nil {
+	if err := json.Unmarshal([]byte(s.run("claim", "-q", ghostQueue, "--worker", "ghost", "--lease",
+		soakLease.String(), "--json")), &s.ghost); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -401,13 +416,16 @@ func (s *soak) haunt() {
 func (s *soak) ghostReturns() {
 	s.run("reschedule", s.ghost.ID, "--delay", "0s")
 	var other claimed
-	if err := json.Unmarshal([]byte(s.run("claim", "-q", ghostQueue, "--worker", "own", "--json")), &other); err != nil {
+	if err := json.Unmarshal([]byte(s.run("claim", "-q", ghostQueue, "--worker", "own", "--json")),
+		&other); err != nil {
 		s.Fatal(err)
 	}
-	if _, code := s.do("primitive", "", []string{"succeed", s.ghost.ID, "--token", s.ghost.Token, "--result", "boo"}, cli.ExitLeaseLost); code != cli.ExitLeaseLost {
+	if _, code := s.do("primitive", "", []string{"succeed", s.ghost.ID, "--token", s.ghost.Token, "--result",
+		"boo"}, cli.ExitLeaseLost); code != cli.ExitLeaseLost {
 		s.faulty("the ghost's result was answered with %d, want %d", code, cli.ExitLeaseLost)
 	}
-	if _, code := s.do("primitive", "", []string{"succeed", other.ID, "--token", other.Token, "--result", "own"}, cli.ExitConflict); code != 0 {
+	if _, code := s.do("primitive", "", []string{"succeed", other.ID, "--token", other.Token, "--result", "own"},
+		cli.ExitConflict); code != 0 {
 		s.faulty("the result of who has the ghost's job was answered with %d", code)
 	}
 	s.acknowledge(ack{Kind: "succeeded", Job: other.ID, Token: other.Token})
@@ -437,7 +455,8 @@ func (s *soak) status() (queues []soakQueue, ok bool) {
 
 // openJobs returns the ids of the jobs that have not ended.
 func (s *soak) openJobs() (ids []string) {
-	out, _ := s.do("reader", "", []string{"list", "--state", "queued", "--state", "claimed", "--state", "running", "--limit", "0", "--json"}, cli.ExitNothing)
+	out, _ := s.do("reader", "", []string{"list", "--state", "queued", "--state", "claimed", "--state",
+		"running", "--limit", "0", "--json"}, cli.ExitNothing)
 	for line := range strings.Lines(out) {
 		var j struct{ ID string }
 		if err := json.Unmarshal([]byte(line), &j); err != nil {
@@ -462,7 +481,8 @@ func soakJob() {
 		os.Exit(71)
 	}
 	note := func(what string, code int) {
-		if err := appendFile(filepath.Join(notes, "ran"), fmt.Appendf(nil, "%s %s %s %s %d at %s\n", what, job, attempt, os.Getenv("JOBLEDGER_TOKEN"), code, time.Now().UTC().Format("15:04:05.000"))); err != nil {
+		if err := appendFile(filepath.Join(notes, "ran"), fmt.Appendf(nil, "%s %s %s %s %d at %s\n", what, job,
+			attempt, os.Getenv("JOBLEDGER_TOKEN"), code, time.Now().UTC().Format("15:04:05.000"))); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(72)
 		}

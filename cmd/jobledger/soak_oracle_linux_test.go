@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 const (
@@ -62,7 +64,8 @@ type exported struct {
 
 // read reads the whole history.
 func (s *soak) read() (r recorded, err error) {
-	r = recorded{jobs: make(map[string]*recordedJob), reasons: make(map[string]bool), kinds: make(map[string]int), states: make(map[string]int)}
+	r = recorded{jobs: make(map[string]*recordedJob), reasons: make(map[string]bool),
+		kinds: make(map[string]int), states: make(map[string]int)}
 	cmd := s.command("export")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -119,7 +122,8 @@ func (s *soak) follow(jobs map[string]*recordedJob, e exported) {
 		j.claims[e.Attempt] = &recordedClaim{worker: e.Worker, token: e.Token}
 	} else if c := j.claims[e.Attempt]; c != nil && e.Kind != "heartbeat" && e.Worker != "" {
 		if c.outcome != "" || e.Token != c.token {
-			s.faulty("job %s, attempt %d: %s with token %s after %q; its token is %s", e.Job, e.Attempt, e.Kind, e.Token, c.outcome, c.token)
+			s.faulty("job %s, attempt %d: %s with token %s after %q; its token is %s", e.Job, e.Attempt, e.Kind,
+				e.Token, c.outcome, c.token)
 		}
 		c.outcome, c.result = e.Kind, e.Result
 	}
@@ -133,7 +137,8 @@ func (s *soak) check() (wrong []string) {
 		s.faulty("export: %v", err)
 	}
 	s.history = r
-	if out, code := s.do("reader", "", []string{"verify", "--json"}); code != 0 || !strings.Contains(out, `"ok":true`) {
+	if out, code := s.do("reader", "", []string{"verify", "--json"}); code != 0 ||
+		!strings.Contains(out, `"ok":true`) {
 		s.faulty("verify ended with %d: %s", code, out)
 	}
 	s.checkPages()
@@ -162,10 +167,10 @@ func (s *soak) checkPages() {
 		s.faulty("integrity_check: %s, %v", text, err)
 	}
 	if s.wal.Load() > soakWALMost {
-		s.faulty("the -wal file grew to %s", byteSize(s.wal.Load()))
+		s.faulty("the -wal file grew to %s", render.ByteSize(s.wal.Load()))
 	}
 	if s.files > soakFilesMost || s.memory > soakMemoryMost {
-		s.faulty("the steady worker had %d files open at rest, and %s of memory", s.files, byteSize(s.memory))
+		s.faulty("the steady worker had %d files open at rest, and %s of memory", s.files, render.ByteSize(s.memory))
 	}
 }
 
@@ -243,7 +248,8 @@ func (s *soak) checkRuns() {
 		var what, token, at string
 		var of run
 		var code int
-		if _, err := fmt.Sscanf(line, "%s %s %d %s %d at %s", &what, &of.job, &of.attempt, &token, &code, &at); err != nil {
+		if _, err := fmt.Sscanf(line, "%s %s %d %s %d at %s", &what, &of.job, &of.attempt, &token, &code,
+			&at); err != nil {
 			s.faulty("note %q: %v", line, err)
 			continue
 		}
@@ -272,7 +278,8 @@ func (s *soak) checkRuns() {
 			}
 			code, ok := ended[run{id, attempt}]
 			if !ok || code != 0 {
-				s.faulty("attempt %d of job %s succeeded, says the ledger, but its command ended with %d, %t", attempt, id, code, ok)
+				s.faulty("attempt %d of job %s succeeded, says the ledger, but its command ended with %d, %t", attempt,
+					id, code, ok)
 			}
 			if want := fmt.Sprintf("done %s %d\n", id, attempt); !strings.HasSuffix(c.result, want) && !j.flood {
 				s.faulty("attempt %d of job %s has the result %.100q, want %q", attempt, id, c.result, want)
@@ -318,12 +325,15 @@ func (s *soak) table() string {
 	r := s.history
 	b.WriteString("| a soak of | " + s.lasted.Round(time.Second).String() + " |\n|---|---|\n")
 	row("commits, events", "%d, %d", r.commits, r.events)
-	row("jobs", "%d: %d succeeded, %d failed, %d cancelled", len(r.jobs), r.states["succeeded"], r.states["failed"], r.states["cancelled"])
+	row("jobs", "%d: %d succeeded, %d failed, %d cancelled", len(r.jobs), r.states["succeeded"],
+		r.states["failed"], r.states["cancelled"])
 	row("claims, runs of a command", "%d, %d", r.kinds["claimed"], s.count["runs"])
 	row("SIGKILL", "%d: %s", kills, killed)
 	row("SIGSTOP, then SIGCONT", "%d: %s", stops, stopped)
-	row("full disk, limit to the size of files", "%d, %d", s.count["times the disk was full"], s.count["limits to the size of files"])
-	row("commands told to try again", "%d, %d of them since the disk was full", s.count["busy"], s.count["refused because the disk was full"])
+	row("full disk, limit to the size of files", "%d, %d", s.count["times the disk was full"],
+		s.count["limits to the size of files"])
+	row("commands told to try again", "%d, %d of them since the disk was full", s.count["busy"],
+		s.count["refused because the disk was full"])
 	row("starts that a full disk put off", "%d", s.count["restarts of worker"]+s.count["restarts of sweeper"])
 	row("refused writes", "%d", r.kinds["refused"])
 	row("reclaims", "%d", r.kinds["reclaimed"])
@@ -339,7 +349,8 @@ func (s *soak) table() string {
 func (s *soak) wantFaults() {
 	kills, _ := s.sum("kills of ")
 	stops, _ := s.sum("stops of ")
-	for what, n := range map[string]int{"kills": kills, "stops": stops, "reclaims": s.history.kinds["reclaimed"], "refused writes": s.history.kinds["refused"],
+	for what, n := range map[string]int{"kills": kills, "stops": stops, "reclaims": s.history.kinds["reclaimed"],
+		"refused writes":      s.history.kinds["refused"],
 		"jobs that succeeded": s.history.states["succeeded"], "runs": s.count["runs"], "acknowledged commands": len(s.acks)} {
 		if n == 0 {
 			s.Errorf("no %s: that was no soak", what)
@@ -370,31 +381,45 @@ func TestSoakOracleFindsFaults(t *testing.T) {
 		spoil func(s *soak)
 		want  string
 	}{
-		"a job is lost":       {func(s *soak) { s.acks[0].Job = "01KKQGAZ430000000000000000" }, "acknowledged and lost"},
-		"a payload is lost":   {func(s *soak) { s.acks[0].Name, s.acks[1].Name = s.acks[1].Name, s.acks[0].Name }, "acknowledged and lost"},
-		"a cancel is lost":    {func(s *soak) { s.acks = append(s.acks, ack{Kind: "cancelled", Job: first}) }, "acknowledged and lost"},
-		"a retry is lost":     {func(s *soak) { s.acks = append(s.acks, ack{Kind: "retried", Job: first, Reason: "op-1"}) }, "acknowledged and lost"},
-		"a result is lost":    {func(s *soak) { s.acks = append(s.acks, ack{Kind: "succeeded", Job: first, Token: "x"}) }, "acknowledged and lost"},
-		"a job from nowhere":  {func(s *soak) { delete(s.sent, "job-0") }, "was never sent so"},
-		"a payload changed":   {func(s *soak) { s.sent["job-0"] = digest{} }, "was never sent so"},
-		"a job twice":         {func(s *soak) { s.run("enqueue", "-q", "b", "job-0 ok 0") }, "are both job-0"},
-		"a job left":          {func(s *soak) { s.run("retry", first) }, "is queued in the end"},
-		"a claim left":        {func(s *soak) { s.run("retry", first); s.run("claim", "-q", "a") }, "has no end"},
-		"success without run": {func(s *soak) { s.respell("end "+first, "begin 01KKQGAZ430000000000000000") }, "but its command ended with 0, false"},
-		"success of failure":  {func(s *soak) { s.respell("(end "+first+" 1 [0-9A-Z]+) 0", "$1 7") }, "but its command ended with 7, true"},
-		"two runs of a claim": {func(s *soak) { s.respell("end "+first, "begin "+first) }, "one claim, and two runs"},
-		"a run without claim": {func(s *soak) { s.respell(first+" 1 ", first+" 2 ") }, "a command ran without a claim"},
+		"a job is lost": {func(s *soak) { s.acks[0].Job = "01KKQGAZ430000000000000000" },
+			"acknowledged and lost"},
+		"a payload is lost": {func(s *soak) { s.acks[0].Name, s.acks[1].Name = s.acks[1].Name, s.acks[0].Name },
+			"acknowledged and lost"},
+		"a cancel is lost": {func(s *soak) { s.acks = append(s.acks, ack{Kind: "cancelled", Job: first}) },
+			"acknowledged and lost"},
+		"a retry is lost": {func(s *soak) {
+			s.acks = append(s.acks,
+				ack{Kind: "retried", Job: first, Reason: "op-1"})
+		}, "acknowledged and lost"},
+		"a result is lost": {func(s *soak) {
+			s.acks = append(s.acks,
+				ack{Kind: "succeeded", Job: first, Token: "x"})
+		}, "acknowledged and lost"},
+		"a job from nowhere": {func(s *soak) { delete(s.sent, "job-0") }, "was never sent so"},
+		"a payload changed":  {func(s *soak) { s.sent["job-0"] = digest{} }, "was never sent so"},
+		"a job twice":        {func(s *soak) { s.run("enqueue", "-q", "b", "job-0 ok 0") }, "are both job-0"},
+		"a job left":         {func(s *soak) { s.run("retry", first) }, "is queued in the end"},
+		"a claim left":       {func(s *soak) { s.run("retry", first); s.run("claim", "-q", "a") }, "has no end"},
+		"success without run": {func(s *soak) { s.respell("end "+first, "begin 01KKQGAZ430000000000000000") },
+			"but its command ended with 0, false"},
+		"success of failure": {func(s *soak) { s.respell("(end "+first+" 1 [0-9A-Z]+) 0", "$1 7") },
+			"but its command ended with 7, true"},
+		"two runs of a claim": {func(s *soak) { s.respell("end "+first, "begin "+first) },
+			"one claim, and two runs"},
+		"a run without claim": {func(s *soak) { s.respell(first+" 1 ", first+" 2 ") },
+			"a command ran without a claim"},
 		"another's result": {func(s *soak) {
 			s.run("retry", first)
 			c := s.claim("steady")
 			s.run("succeed", c.ID, "--token", c.Token, "--result", "done somebody else's")
 		}, `has the result "done somebody else's"`},
-		"a row changed":        {func(s *soak) { s.sql(`UPDATE jobs SET attempt = 7 WHERE id = (SELECT id FROM jobs LIMIT 1)`) }, "verify ended with 8"},
-		"an event changed":     {func(s *soak) { s.sql(`DROP TRIGGER events_no_update; UPDATE events SET attempt = 7 WHERE pos = 4`) }, "verify ended with 8"},
-		"files left open":      {func(s *soak) { s.files = 1000 }, "had 1000 files open at rest"},
-		"a -wal without end":   {func(s *soak) { s.wal.Store(1 << 30) }, "the -wal file grew to 1.0 GiB"},
-		"a job twice at once":  {(*soak).runTwice, "the job ran twice at once"},
-		"a command that broke": {func(s *soak) { s.do("reader", "", []string{"show", "nothing"}) }, `reader ["show" "nothing"] ended with exit status 2`},
+		"a row changed":       {func(s *soak) { s.sql(`UPDATE jobs SET attempt = 7 WHERE id = (SELECT id FROM jobs LIMIT 1)`) }, "verify ended with 8"},
+		"an event changed":    {func(s *soak) { s.sql(`DROP TRIGGER events_no_update; UPDATE events SET attempt = 7 WHERE pos = 4`) }, "verify ended with 8"},
+		"files left open":     {func(s *soak) { s.files = 1000 }, "had 1000 files open at rest"},
+		"a -wal without end":  {func(s *soak) { s.wal.Store(1 << 30) }, "the -wal file grew to 1.0 GiB"},
+		"a job twice at once": {(*soak).runTwice, "the job ran twice at once"},
+		"a command that broke": {func(s *soak) { s.do("reader", "", []string{"show", "nothing"}) },
+			`reader ["show" "nothing"] ended with exit status 2`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -412,7 +437,8 @@ func TestSoakOracleFindsFaults(t *testing.T) {
 func (s *soak) copied(t *testing.T) *soak {
 	t.Helper()
 	c := newSoak(t, s.seed)
-	if err := errors.Join(os.CopyFS(c.dir, os.DirFS(s.dir)), os.RemoveAll(c.notes), os.CopyFS(c.notes, os.DirFS(s.notes))); err != nil {
+	if err := errors.Join(os.CopyFS(c.dir, os.DirFS(s.dir)), os.RemoveAll(c.notes),
+		os.CopyFS(c.notes, os.DirFS(s.notes))); err != nil {
 		t.Fatal(err)
 	}
 	c.sent, c.acks = maps.Clone(s.sent), slices.Clone(s.acks)
@@ -457,7 +483,8 @@ func (s *soak) sql(statements string) {
 func (s *soak) runTwice() {
 	run := func(payload string) *exec.Cmd {
 		cmd := exec.Command("soak-job")
-		cmd.Env = append(os.Environ(), soakNotes+"="+s.notes, "JOBLEDGER_JOB="+s.acks[0].Job, "JOBLEDGER_ATTEMPT=9", "JOBLEDGER_TOKEN=x")
+		cmd.Env = append(os.Environ(), soakNotes+"="+s.notes, "JOBLEDGER_JOB="+s.acks[0].Job, "JOBLEDGER_ATTEMPT=9",
+			"JOBLEDGER_TOKEN=x")
 		cmd.Stdin = strings.NewReader(payload)
 		return cmd
 	}

@@ -138,7 +138,8 @@ func TestStallLockHolder(t *testing.T) {
 			})
 			var beats, sweepers []*running
 			for _, j := range jobs {
-				beats = append(beats, r.start(r.cmd(invoke("heartbeat", string(j.ID), "--token", j.Token, "--lease", "20s").dyingAt("begin=stop"))))
+				beats = append(beats, r.start(r.cmd(invoke("heartbeat", string(j.ID), "--token", j.Token, "--lease",
+					"20s").dyingAt("begin=stop"))))
 			}
 			holder, since := r.holdLock(), time.Now()
 			for range 2 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// BeforeWrite is a context that calls act when a Store is about to queue a write, with no lock held: others may act
-// between what its caller has read and what it writes.
+// BeforeWrite is a context that calls act when a Store is about to queue a write, with no lock held: others
+// may act between what its caller has read and what it writes.
 type BeforeWrite struct {
 	context.Context
 	Act func()

@@ -21,8 +21,8 @@ const (
 )
 
 // Commits judges the COMMITs of the ledger at one path, for every Store of this process that is opened after
-// judgeCommits. Both ways to fail are SQLite's own: a commit hook turns a COMMIT into a ROLLBACK, and the error of a
-// WAL hook is told although the commit has been done.
+// judgeCommits. Both ways to fail are SQLite's own: a commit hook turns a COMMIT into a ROLLBACK, and the
+// error of a WAL hook is told although the commit has been done.
 type Commits struct {
 	mu    sync.Mutex
 	judge func() Verdict // called for each COMMIT; nil: all are heard
@@ -38,8 +38,8 @@ var judges struct {
 	handles map[uintptr]*Commits
 }
 
-// JudgeCommits returns the judge of the ledger at path, which must be absolute. It lets everything pass until it is
-// told otherwise.
+// JudgeCommits returns the judge of the ledger at path, which must be absolute. It lets everything pass until
+// it is told otherwise.
 func JudgeCommits(path string) *Commits {
 	judges.install.Do(func() {
 		judges.paths, judges.handles = make(map[string]*Commits), make(map[uintptr]*Commits)

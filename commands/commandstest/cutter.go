@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Cutter stands between stores and their server. It can cut a connection at its COMMIT, and hold it up where it asks for
-// the ledger's lock. It knows as much of the protocol as that takes
+// Cutter stands between stores and their server. It can cut a connection at its COMMIT, and hold it up where
+// it asks for the ledger's lock. It knows as much of the protocol as that takes
 // (https://www.postgresql.org/docs/current/protocol-message-formats.html).
 type Cutter struct {
 	server string

@@ -1,5 +1,6 @@
-// Package failpoint lets a test kill, stop or delay this program at a named step, and shift its clock. It does so only
-// in a program that was built with -tags failpoint. In any other, Hit is empty and nothing of it is left.
+// Package failpoint lets a test kill, stop or delay this program at a named step, and shift its clock. It
+// does so only in a program that was built with -tags failpoint. In any other, Hit is empty and nothing of it
+// is left.
 //
 // What is to happen stands in the environment:
 //

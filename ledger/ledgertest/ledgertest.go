@@ -28,8 +28,9 @@ func OnPostgres(t testing.TB) bool {
 	return false
 }
 
-// OfSQLite skips a test where the ledgers of this run are in PostgreSQL: it is about SQLite's files or statements, damages
-// what PostgreSQL's types hold whole, or needs a bubble whose clock a server does not share.
+// OfSQLite skips a test where the ledgers of this run are in PostgreSQL: it is about SQLite's files or
+// statements, damages what PostgreSQL's types hold whole, or needs a bubble whose clock a server does not
+// share.
 func OfSQLite(t testing.TB) {
 	t.Helper()
 	if OnPostgres(t) {
@@ -70,7 +71,8 @@ func OpenAt(t testing.TB, dsn string) *ledger.Store {
 	if err != nil {
 		t.Fatalf("open %s: %v", dsn, err)
 	}
-	// In a synctest bubble, where it is the year 2000, a goroutine that waits for the system would stop the clock.
+	// In a synctest bubble, where it is the year 2000, a goroutine that waits for the system would stop the
+	// clock.
 	s.Exclusive = time.Now().Year() < 2020
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -83,7 +85,8 @@ func OpenAt(t testing.TB, dsn string) *ledger.Store {
 // Epoch is where a Clock starts: 2026-01-02 03:04:05 UTC.
 var Epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// SQLiteStatements returns the text of a bulk statement on SQLite, for one row and for as many as one statement takes.
+// SQLiteStatements returns the text of a bulk statement on SQLite, for one row and for as many as one
+// statement takes.
 func SQLiteStatements(b *ledger.BulkStmt) (one, many string) {
 	return sqlite.BulkText(b, 1), sqlite.BulkText(b, sqlite.MaxBulkRows)
 }

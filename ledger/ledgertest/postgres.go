@@ -19,9 +19,10 @@ import (
 // errNoPostgres is why a test that needs PostgreSQL is skipped.
 var errNoPostgres = errors.New("no PostgreSQL here")
 
-// Postgres returns the URL of a new, empty PostgreSQL database, which is dropped when the test ends. It stands on the
-// server that JOBLEDGER_TEST_POSTGRES names by a URL whose user may create databases, otherwise on a server of this
-// process, which the first call starts. Where there is none the test is skipped; where CI is true it fails.
+// Postgres returns the URL of a new, empty PostgreSQL database, which is dropped when the test ends. It
+// stands on the server that JOBLEDGER_TEST_POSTGRES names by a URL whose user may create databases, otherwise
+// on a server of this process, which the first call starts. Where there is none the test is skipped; where CI
+// is true it fails.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	text := os.Getenv("JOBLEDGER_TEST_POSTGRES")
@@ -66,9 +67,9 @@ func Postgres(t testing.TB) string {
 	return database.String()
 }
 
-// Settle has the server of a ledger at dsn do now what it owes for all that was written so far, and would otherwise do
-// while something else is measured: vacuum, statistics and a checkpoint, which only a superuser may ask for. A file owes
-// nothing.
+// Settle has the server of a ledger at dsn do now what it owes for all that was written so far, and would
+// otherwise do while something else is measured: vacuum, statistics and a checkpoint, which only a superuser
+// may ask for. A file owes nothing.
 func Settle(t testing.TB, dsn string) {
 	t.Helper()
 	if !ledger.IsServerAddress(dsn) {
@@ -89,7 +90,8 @@ func Settle(t testing.TB, dsn string) {
 	}
 }
 
-// shared is the one thing here that outlives a test: a server takes most of a second to start, a database hundredths.
+// shared is the one thing here that outlives a test: a server takes most of a second to start, a database
+// hundredths.
 var shared = sync.OnceValues(newCluster)
 
 // unavailable ends a test that err leaves without a server.
@@ -119,8 +121,8 @@ type Server struct {
 	cluster *cluster
 }
 
-// PostgresServer starts a server for this test alone. It is gone when the test ends. Where PostgreSQL is not installed
-// the test is skipped; where CI is true it fails.
+// PostgresServer starts a server for this test alone. It is gone when the test ends. Where PostgreSQL is not
+// installed the test is skipped; where CI is true it fails.
 func PostgresServer(t testing.TB) *Server {
 	t.Helper()
 	c, err := newCluster()
@@ -144,8 +146,8 @@ func (s *Server) Stop() {
 	s.must(s.cluster.stop())
 }
 
-// Kill ends the server and all of its processes at once, as a crash would: connections break, and the next start
-// recovers from the log. What was committed is kept.
+// Kill ends the server and all of its processes at once, as a crash would: connections break, and the next
+// start recovers from the log. What was committed is kept.
 func (s *Server) Kill() {
 	s.t.Helper()
 	s.must(s.cluster.kill())

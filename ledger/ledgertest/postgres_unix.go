@@ -26,8 +26,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cluster is a PostgreSQL server in a temporary folder. A shell supervises it, which reads commands from a pipe. The
-// pipe ends with this process, however that ends, and then the shell stops the server and removes the folder.
+// cluster is a PostgreSQL server in a temporary folder. A shell supervises it, which reads commands from a
+// pipe. The pipe ends with this process, however that ends, and then the shell stops the server and removes
+// the folder.
 type cluster struct {
 	dir      string
 	password string
@@ -39,9 +40,9 @@ type cluster struct {
 	lines      *bufio.Reader // of answers
 }
 
-// supervise answers each command with its exit code. A signal that is sent once could get lost in a server that has
-// yet to set up its handlers, so start returns when the server is ready or gone. A server killed from outside is dead
-// but not gone until it is waited for, which is why stop waits in any case.
+// supervise answers each command with its exit code. A signal that is sent once could get lost in a server
+// that has yet to set up its handlers, so start returns when the server is ready or gone. A server killed
+// from outside is dead but not gone until it is waited for, which is why stop waits in any case.
 const supervise = `
 trap '' HUP INT TERM PIPE
 cd "$1" || exit
@@ -123,8 +124,8 @@ func newCluster() (*cluster, error) {
 	if err := c.do("init", c.password); err != nil {
 		return nil, errors.Join(err, c.end())
 	}
-	// Below the ports that systems give to clients: a client that tries to reach a stopped server could be given the
-	// server's own port, and hold it.
+	// Below the ports that systems give to clients: a client that tries to reach a stopped server could be given
+	// the server's own port, and hold it.
 	for range 20 {
 		c.port = 20000 + mathrand.IntN(10000)
 		if err = c.start(); err == nil {
@@ -206,7 +207,8 @@ func (c *cluster) end() error {
 	return errors.Join(c.commands.Close(), c.supervisor.Wait(), c.answers.Close())
 }
 
-// unprivileged returns whose rights PostgreSQL is given where this process is root, which it refuses; otherwise nil.
+// unprivileged returns whose rights PostgreSQL is given where this process is root, which it refuses;
+// otherwise nil.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -241,7 +243,8 @@ func as(rights *syscall.Credential, cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// programs returns the folder of PostgreSQL's programs. Some systems install several versions, none of them in PATH.
+// programs returns the folder of PostgreSQL's programs. Some systems install several versions, none of them
+// in PATH.
 func programs(rights *syscall.Credential) (string, error) {
 	var dirs []string
 	if out, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
@@ -277,7 +280,8 @@ func version(dir string) float64 {
 	return n
 }
 
-// runs reports whether the program in dir can be run. A name alone can be a script that starts something else.
+// runs reports whether the program in dir can be run. A name alone can be a script that starts something
+// else.
 func runs(rights *syscall.Credential, dir, program string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -287,7 +291,8 @@ func runs(rights *syscall.Credential, dir, program string) bool {
 	return err == nil && strings.Contains(string(out), "(PostgreSQL)")
 }
 
-// folder makes a temporary folder which a process with rights can reach and remove. Root's own may be closed to others.
+// folder makes a temporary folder which a process with rights can reach and remove. Root's own may be closed
+// to others.
 func folder(rights *syscall.Credential) (string, error) {
 	var errs []error
 	for _, parent := range folders() {
@@ -315,8 +320,8 @@ func folder(rights *syscall.Credential) (string, error) {
 // roomInMemory is what /dev/shm must have to spare; containers often have 64 MiB there.
 const roomInMemory = 2 << 30 // bytes
 
-// folders are where a cluster may stand, best first: to make a database takes tenths of a second on a disk, and hundredths
-// in memory.
+// folders are where a cluster may stand, best first: to make a database takes tenths of a second on a disk,
+// and hundredths in memory.
 func folders() (parents []string) {
 	var memory unix.Statfs_t
 	if os.Getenv("TMPDIR") == "" && unix.Statfs("/dev/shm", &memory) == nil && uint64(memory.Bavail)*uint64(memory.Bsize) > roomInMemory {

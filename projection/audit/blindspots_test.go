@@ -1,9 +1,9 @@
 package audit_test
 
-// unfindable are the mutations of compact that Verify does not find, with the reason why it cannot: all of
+// blindSpots are the mutations of compact that Verify does not find, with the reason why it cannot: all of
 // them, and no other. how lists them, divided by " | ", and events those to which each of them can be done:
 // kind:pos,pos…
-var unfindable = []struct {
+var blindSpots = []struct {
 	where      outcome
 	field, how string
 	events     string

@@ -11,8 +11,8 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// comparison finds the rows of jobs that are not what the events add up to, many at a time. It takes jobs
-// that have ended out of the fold, and keeps only the numbers of those whose rows differ.
+// comparison finds the rows of jobs that differ from the fold, many rows per query. It removes the jobs that
+// it compares from the fold, and keeps only the numbers of those that differ.
 type comparison struct {
 	tx      *ledger.Tx
 	fold    *fold
@@ -24,13 +24,14 @@ type comparison struct {
 // compareChunk is how many rows one query reads.
 const compareChunk = 256
 
-var rowsByNumber = `SELECT ` + table.List + ` FROM jobs j WHERE j.n IN (?` + strings.Repeat(", ?", compareChunk-1) + `) ORDER BY j.n`
+var rowsByNumber = `SELECT ` + table.List + ` FROM jobs j WHERE j.n IN (?` +
+	strings.Repeat(", ?", compareChunk-1) + `) ORDER BY j.n`
 
 func newComparison(tx *ledger.Tx, f *fold) *comparison {
 	return &comparison{tx: tx, fold: f, differs: make(map[int64]bool)}
 }
 
-// end takes a job that has just ended.
+// end adds a job that has just ended.
 func (c *comparison) end(ctx context.Context, n int64) error {
 	if c.ended = append(c.ended, n); len(c.ended) < compareChunk {
 		return nil
@@ -40,12 +41,12 @@ func (c *comparison) end(ctx context.Context, n int64) error {
 	slices.Sort(ended)
 	ended = slices.DeleteFunc(slices.Compact(ended), func(n int64) bool {
 		j, ok := c.fold.open[n]
-		return !ok || !j.State.Final() // it goes on
+		return !ok || !j.State.Final() // it was retried
 	})
 	return c.compare(ctx, ended)
 }
 
-// rest compares all that is left in the fold, and returns the numbers of the jobs whose rows differ.
+// rest compares the jobs that are left in the fold, and returns the numbers of all jobs whose rows differ.
 func (c *comparison) rest(ctx context.Context) ([]int64, error) {
 	left := sortedKeys(c.fold.open)
 	for len(left) > 0 {
@@ -58,14 +59,14 @@ func (c *comparison) rest(ctx context.Context) ([]int64, error) {
 	return sortedKeys(c.differs), nil
 }
 
-// compare compares at most compareChunk jobs, in the order of their numbers, and takes them out of the fold.
+// compare compares up to compareChunk jobs, in the order of their numbers, and removes them from the fold.
 func (c *comparison) compare(ctx context.Context, ns []int64) error {
 	if len(ns) == 0 {
 		return nil
 	}
 	args := make([]any, compareChunk)
 	for i := range args {
-		args[i] = ns[min(i, len(ns)-1)] // the same statement whatever the size
+		args[i] = ns[min(i, len(ns)-1)] // one statement for all sizes
 	}
 	c.stored = c.stored[:0]
 	err := c.tx.Each(ctx, func(values []driver.Value) bool {
@@ -117,9 +118,10 @@ func rawRow(ctx context.Context, tx *ledger.Tx, n int64) (r table.Row, ok bool, 
 	return r, ok, err
 }
 
-// extraRows returns the numbers of the rows of jobs, behind after, that no event has made.
+// extraRows returns the numbers, greater than after, of the rows of jobs without an enqueued event.
 func extraRows(ctx context.Context, tx *ledger.Tx, after int64) (extra []int64, err error) {
-	rows, err := tx.Query(ctx, `SELECT n FROM jobs j WHERE n > ? AND NOT EXISTS (SELECT 1 FROM events e WHERE e.pos = j.n AND e.kind = 1)`, after)
+	rows, err := tx.Query(ctx, `SELECT n FROM jobs j
+WHERE n > ? AND NOT EXISTS (SELECT 1 FROM events e WHERE e.pos = j.n AND e.kind = 1)`, after)
 	if err != nil {
 		return nil, err
 	}

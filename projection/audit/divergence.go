@@ -9,9 +9,8 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// CommonPrefix returns the pos up to which two ledgers tell the same history; 0 if they have nothing in
-// common. It compares few events: where two histories have one event in common, they have those before it in
-// common.
+// CommonPrefix returns the pos up to which two ledgers have the same events; 0 if they share none. It
+// compares few of them, because two histories that share an event share all before it.
 func CommonPrefix(ctx context.Context, a, b *ledger.Tx) (int64, error) {
 	tailA, err := a.Tail(ctx)
 	if err != nil {
@@ -22,7 +21,8 @@ func CommonPrefix(ctx context.Context, a, b *ledger.Tx) (int64, error) {
 		return 0, err
 	}
 	same, differs := int64(0), min(tailA, tailB)+1
-	for pos := differs - 1; differs-same > 1; pos = same + (differs-same)/2 { // at first the end: in general one is the beginning of the other
+	// It begins at the end, because usually one history is the beginning of the other.
+	for pos := differs - 1; differs-same > 1; pos = same + (differs-same)/2 {
 		inA, err := eventText(ctx, a, pos)
 		if err != nil {
 			return 0, err
@@ -40,7 +40,7 @@ func CommonPrefix(ctx context.Context, a, b *ledger.Tx) (int64, error) {
 	return same, nil
 }
 
-// eventText is the event at pos in its public form.
+// eventText returns the event at pos in its public form; "" if there is none.
 func eventText(ctx context.Context, tx *ledger.Tx, pos int64) (string, error) {
 	for e, err := range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
 		if err != nil {
@@ -52,13 +52,13 @@ func eventText(ctx context.Context, tx *ledger.Tx, pos int64) (string, error) {
 	return "", nil
 }
 
-// Lost is what a ledger would lose if it ended at an earlier event.
+// Lost counts what a ledger would lose if it ended at an earlier event.
 type Lost struct {
 	Events   int64
 	Since    time.Time      // the at of the first of them
 	Enqueued int64          // jobs that would be gone
-	Ended    int64          // jobs that would be there and have ended since: they would stand as they stood
-	Erased   []ledger.JobID // jobs that would be there with the payload and the results that were erased since
+	Ended    int64          // jobs that would remain and have ended since then: they would be open again
+	Erased   []ledger.JobID // jobs whose erased payload and results would be back
 }
 
 const (
@@ -66,7 +66,7 @@ const (
 	endedAfter    = `SELECT count(DISTINCT job) FROM events WHERE pos > ?1 AND job <= ?1 AND to_state >= 4`
 )
 
-// LostAfter says what is in the events behind pos.
+// LostAfter counts what the events after pos hold.
 func LostAfter(ctx context.Context, tx *ledger.Tx, pos int64) (l Lost, err error) {
 	tail, err := tx.Tail(ctx)
 	if err != nil || tail <= pos {

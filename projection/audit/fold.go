@@ -8,8 +8,8 @@ import (
 	"jobledger/projection"
 )
 
-// fold derives the projection from the events in the order of pos. Its owner takes jobs that have ended out
-// of open, so it holds what goes on, not what ever was.
+// fold derives jobs and queues from the events in the order of pos. Its owner removes ended jobs from open,
+// so it holds open jobs, not all that ever were.
 type fold struct {
 	open   map[int64]*projection.Job
 	queues map[string]projection.Queue
@@ -22,7 +22,7 @@ func newFold() *fold {
 	return &fold{open: make(map[int64]*projection.Job), queues: make(map[string]projection.Queue)}
 }
 
-// before returns the job of e as it is before e; nil if e concerns none. It belongs to the fold.
+// before returns the job of e as it was before e; nil if e concerns none. The fold owns the job.
 func (f *fold) before(e *ledger.Event) (*projection.Job, error) {
 	if e.N == 0 {
 		return nil, nil
@@ -42,8 +42,9 @@ func (f *fold) before(e *ledger.Event) (*projection.Job, error) {
 	return j, nil
 }
 
-// name fills in what a scan leaves open: the job, and the token of the claim that e continues or ends.
-func name(j *projection.Job, e *ledger.Event) {
+// completeScanned sets what a scan leaves out: the job id, and the token of the claim that e continues or
+// ends.
+func completeScanned(j *projection.Job, e *ledger.Event) {
 	if j == nil || e.Kind() == ledger.KindEnqueued {
 		return
 	}
@@ -53,7 +54,7 @@ func name(j *projection.Job, e *ledger.Event) {
 	}
 }
 
-// add takes the next event, whose job is j, and makes j what it is then.
+// add applies the next event, whose job is j, to j or to its queue.
 func (f *fold) add(j *projection.Job, e *ledger.Event) error {
 	switch b := e.Body.(type) {
 	case *ledger.QueuePaused:
@@ -77,16 +78,18 @@ func (f *fold) add(j *projection.Job, e *ledger.Event) error {
 	return step(j, e)
 }
 
-// step makes j what it is after e, which must say so.
+// step applies e to j and checks the states that e names.
 func step(j *projection.Job, e *ledger.Event) error {
 	after, err := projection.Evolve(*j, *e)
 	switch {
 	case err != nil:
 		return err
 	case e.Seq != 0 && e.From != j.State:
-		return fmt.Errorf("%w: %s says it came from %q, but the job was %q", projection.ErrIllegal, e.Kind(), e.From, j.State)
+		return fmt.Errorf("%w: %s says it came from %q, but the job was %q",
+			projection.ErrIllegal, e.Kind(), e.From, j.State)
 	case e.Seq != 0 && e.To != after.State:
-		return fmt.Errorf("%w: %s says it led to %q, but it leads to %q", projection.ErrIllegal, e.Kind(), e.To, after.State)
+		return fmt.Errorf("%w: %s says it led to %q, but it leads to %q",
+			projection.ErrIllegal, e.Kind(), e.To, after.State)
 	}
 	*j = after
 	return nil

@@ -10,9 +10,8 @@ import (
 	"jobledger/projection"
 )
 
-// Loader writes a ledger's history into an empty ledger, event by event, and with End the tables that it adds
-// up to. It holds what is open in memory, up to a bound; jobs that have ended, and what is beyond the bound,
-// are rows.
+// Loader writes a history into an empty ledger, event by event, and with End the tables that it adds up to.
+// It holds open jobs in memory, up to a bound; ended jobs and those beyond the bound are written as rows.
 type Loader struct {
 	tx     *ledger.Tx
 	fold   *fold
@@ -28,7 +27,8 @@ const loadFlush = 512 // events between two flushes of the buffer
 
 // NewLoader returns a Loader for tx, whose ledger must be empty.
 func NewLoader(tx *ledger.Tx) *Loader {
-	return &Loader{tx: tx, fold: newFold(), open: make(map[ledger.JobID]int64), stored: make(map[int64]projection.Job)}
+	return &Loader{tx: tx, fold: newFold(), open: make(map[ledger.JobID]int64),
+		stored: make(map[int64]projection.Job)}
 }
 
 // Events returns how many events were added.
@@ -37,9 +37,8 @@ func (l *Loader) Events() int64 { return l.events }
 // Jobs returns how many jobs were added.
 func (l *Loader) Jobs() int64 { return l.fold.jobs }
 
-// Add appends the next event and its body. Its Pos and N are numbered anew, and where an event of a claim has
-// only the worker's name, the rest comes from the claim. Errors: [projection.ErrIllegal] where it cannot
-// follow.
+// Add appends the next event and its body. It assigns Pos and N, and where an event of a claim has only the
+// worker's name, it completes it from the claim. It returns projection.ErrIllegal if the event cannot follow.
 func (l *Loader) Add(ctx context.Context, line ledger.Line) error {
 	e := line.Event
 	e.Pos = l.tx.Next()
@@ -100,7 +99,7 @@ func (l *Loader) resolve(ctx context.Context, e *ledger.Event) (*projection.Job,
 	return &before, nil
 }
 
-// identify fills in which process e's worker is.
+// identify completes e's worker with its process.
 func (l *Loader) identify(ctx context.Context, before *projection.Job, e *ledger.Event) error {
 	name := e.Worker.Name
 	switch {
@@ -128,10 +127,11 @@ func (l *Loader) identify(ctx context.Context, before *projection.Job, e *ledger
 		e.Worker = claim.Worker
 		return nil
 	}
-	return fmt.Errorf("%w: %s names attempt %d by %q, but with this token there is none", projection.ErrIllegal, e.Kind(), e.Attempt, name)
+	return fmt.Errorf("%w: %s names attempt %d by %q, but with this token there is none",
+		projection.ErrIllegal, e.Kind(), e.Attempt, name)
 }
 
-// put writes the row of j and forgets the job.
+// put writes the row of j and removes the job from memory.
 func (l *Loader) put(ctx context.Context, j projection.Job) error {
 	if err := projection.Put(ctx, l.tx, l.stored[j.N], j); err != nil {
 		return l.explain(ctx, j, err)
@@ -142,19 +142,24 @@ func (l *Loader) put(ctx context.Context, j projection.Job) error {
 	return nil
 }
 
-// explain finds the job in whose way j is: ids are unique, and keys within a queue. It is noticed here when
-// writes are sent one by one, which they are once a list of them has failed.
+// explain finds the job that j collides with: ids are unique, and keys within a queue. Collisions are noticed
+// here once writes are sent one by one, which happens after a bulk write has failed.
 func (l *Loader) explain(ctx context.Context, j projection.Job, err error) error {
 	if other, ok, getErr := projection.Get(ctx, l.tx, j.ID); getErr == nil && ok && other.N != j.N {
-		return fmt.Errorf("%w: the jobs of events %d and %d have the same id %s", projection.ErrIllegal, other.N, j.N, j.ID)
+		return fmt.Errorf("%w: the jobs of events %d and %d have the same id %s",
+			projection.ErrIllegal, other.N, j.N, j.ID)
 	}
-	if other, ok, getErr := projection.GetByKey(ctx, l.tx, j.Queue, j.Key); j.Key != "" && getErr == nil && ok && other.N != j.N {
-		return fmt.Errorf("%w: the jobs of events %d and %d have the same key %q in the queue %s", projection.ErrIllegal, other.N, j.N, j.Key, j.Queue)
+	if j.Key == "" {
+		return err
+	}
+	if other, ok, getErr := projection.GetByKey(ctx, l.tx, j.Queue, j.Key); getErr == nil && ok && other.N != j.N {
+		return fmt.Errorf("%w: the jobs of events %d and %d have the same key %q in the queue %s",
+			projection.ErrIllegal, other.N, j.N, j.Key, j.Queue)
 	}
 	return err
 }
 
-// End writes the rows of what is open.
+// End writes the rows of the open jobs and of the queues.
 func (l *Loader) End(ctx context.Context) error {
 	for i, n := range sortedKeys(l.fold.open) {
 		if err := l.put(ctx, *l.fold.open[n]); err != nil {
@@ -174,15 +179,17 @@ func (l *Loader) End(ctx context.Context) error {
 	return l.tx.Flush()
 }
 
-// Check verifies what was written. missing is how many payloads and results are named but not there, without
-// having been erased; these are no findings, and neither is what worker processes said of themselves: a
-// history is as it is. orphans are the queues of the jobs whose payload is missing so.
+// Check verifies what was written. missing counts payloads and results that are named but absent without
+// having been erased, and orphans names the queues of jobs whose payload is absent so. Neither is a finding,
+// and nor is what worker processes announced: an import takes a history as it is.
 func (l *Loader) Check(ctx context.Context) (findings []Finding, missing int64, orphans []string, err error) {
 	v := newVerifier(l.tx, 0)
 	if err = v.guards(ctx); err == nil { // the structure of the file is the database's own work of this moment
 		err = v.history(ctx, nil)
 	}
-	v.Findings = slices.DeleteFunc(v.Findings, func(f Finding) bool { return f.Code == FindPlace || f.Code == FindUnfit })
+	v.Findings = slices.DeleteFunc(v.Findings, func(f Finding) bool {
+		return f.Code == FindPlace || f.Code == FindUnfit
+	})
 	if err != nil || v.lostCount == 0 {
 		return v.Findings, 0, nil, err
 	}

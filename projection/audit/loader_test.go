@@ -12,8 +12,8 @@ import (
 	"jobledger/projection/internal/historytest"
 )
 
-// TestALoaderMayHoldFewJobs: what is beyond the bound is written and read again, and comes out the same.
-func TestALoaderMayHoldFewJobs(t *testing.T) {
+// TestLoaderBoundsMemory: what is beyond the bound is written and read again, and comes out the same.
+func TestLoaderBoundsMemory(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(historytest.Dir(t), "bad-night.jsonl"))
 	if err != nil {
 		t.Fatal(err)

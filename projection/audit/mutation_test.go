@@ -24,8 +24,8 @@ import (
 // tableRows is the rows of a table: int64, string, []byte or nil each, in the order of the first column.
 type tableRows [][]any
 
-// story is a whole history as the file holds it.
-type story struct {
+// recording is a whole history as the file holds it.
+type recording struct {
 	events, bodies tableRows
 	sequence       int64 // the highest pos that there ever was
 }
@@ -36,14 +36,14 @@ const (
 	colFrom, colTo, colDigest, colData                                               = 9, 10, 11, 12
 )
 
-// set replaces a value; the row itself is shared with the story that s is a copy of.
+// set replaces a value; the row itself is shared with the recording that s is a copy of.
 func (t tableRows) set(i, column int, v any) {
 	t[i] = slices.Clone(t[i])
 	t[i][column] = v
 }
 
-func (s story) clone() story {
-	return story{slices.Clone(s.events), slices.Clone(s.bodies), s.sequence}
+func (s recording) clone() recording {
+	return recording{slices.Clone(s.events), slices.Clone(s.bodies), s.sequence}
 }
 
 // mutation is one thing that somebody with a SQLite shell could do to a history.
@@ -51,21 +51,21 @@ type mutation struct {
 	i     int    // the event
 	field string // a column, data.field, or "event"
 	how   string
-	do    func(*story)
+	do    func(*recording)
 }
 
-// scribe writes stories into a ledger's file as somebody would who has dropped the guards of events.
-type scribe struct {
+// forger writes recordings into a ledger's file as somebody would who has dropped the guards of events.
+type forger struct {
 	t           testing.TB
 	store       *ledger.Store
 	db          *sql.DB
-	truth       story
-	is          story    // what the file holds
-	drop, guard []string // what drops the guards, and what puts them back
-	refused     error    // why the last one was
+	truth       recording
+	is          recording // what the file holds
+	drop, guard []string  // what drops the guards, and what puts them back
+	refused     error     // why the last one was
 }
 
-func newScribe(t testing.TB, events []ledger.Event) *scribe {
+func newForger(t testing.TB, events []ledger.Event) *forger {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	store := ledgertest.OpenAt(t, "sqlite:"+path+"?sync=normal")
@@ -77,18 +77,18 @@ func newScribe(t testing.TB, events []ledger.Event) *scribe {
 	}
 	t.Cleanup(func() { db.Close() })
 	db.SetMaxOpenConns(1)
-	w := &scribe{t: t, store: store, db: db}
+	w := &forger{t: t, store: store, db: db}
 	for _, row := range w.read(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN ('events', 'bodies')`) {
 		w.drop, w.guard = append(w.drop, `DROP TRIGGER `+row[0].(string)), append(w.guard, row[1].(string))
 	}
 	w.must(w.drop...)
-	w.truth = story{w.read(`SELECT * FROM events ORDER BY pos`), w.read(`SELECT * FROM bodies ORDER BY pos`), int64(len(events))}
+	w.truth = recording{w.read(`SELECT * FROM events ORDER BY pos`), w.read(`SELECT * FROM bodies ORDER BY pos`), int64(len(events))}
 	w.is = w.truth
 	w.must(`CREATE TEMP TABLE jobs_kept AS SELECT * FROM jobs`, `CREATE TEMP TABLE queues_kept AS SELECT * FROM queues`)
 	return w
 }
 
-func (w *scribe) must(statements ...string) {
+func (w *forger) must(statements ...string) {
 	w.t.Helper()
 	for _, s := range statements {
 		if _, err := w.db.ExecContext(context.Background(), s); err != nil {
@@ -97,7 +97,7 @@ func (w *scribe) must(statements ...string) {
 	}
 }
 
-func (w *scribe) read(query string) (t tableRows) {
+func (w *forger) read(query string) (t tableRows) {
 	w.t.Helper()
 	rows, err := w.db.QueryContext(context.Background(), query)
 	if err != nil {
@@ -130,7 +130,7 @@ func (w *scribe) read(query string) (t tableRows) {
 }
 
 // write makes the file hold s; refused is true where the database itself does not take it.
-func (w *scribe) write(s story) (refused bool) {
+func (w *forger) write(s recording) (refused bool) {
 	w.t.Helper()
 	tx, err := w.db.BeginTx(context.Background(), nil)
 	if err != nil {
@@ -151,7 +151,7 @@ func (w *scribe) write(s story) (refused bool) {
 	return false
 }
 
-func (w *scribe) replace(tx *sql.Tx, s story) error {
+func (w *forger) replace(tx *sql.Tx, s recording) error {
 	for _, change := range []struct {
 		name   string
 		is, to tableRows
@@ -173,7 +173,7 @@ func (w *scribe) replace(tx *sql.Tx, s story) error {
 	return err
 }
 
-// differing returns the rows of a that are not in b; stories share the rows that they have in common.
+// differing returns the rows of a that are not in b; recordings share the rows that they have in common.
 func differing(a, b tableRows) (rows tableRows) {
 	shared := make(map[*any]bool, len(b))
 	for _, row := range b {
@@ -196,9 +196,9 @@ const (
 	neverFound outcome = "never"     // not even then
 )
 
-// try writes the mutated story, looks whether verify finds it, and puts everything back.
+// try writes the mutated recording, looks whether verify finds it, and puts everything back.
 // With whole it does so once more with the guards put back, as a person would.
-func (w *scribe) try(m mutation, whole bool) (where outcome, codes []string) {
+func (w *forger) try(m mutation, whole bool) (where outcome, codes []string) {
 	w.t.Helper()
 	mutated := w.truth.clone()
 	m.do(&mutated)
@@ -232,7 +232,7 @@ func judgesEvents(code string) bool {
 	return !slices.Contains([]string{audit.FindDiffers, audit.FindMissing, audit.FindExtra, audit.FindQueue}, code)
 }
 
-func (w *scribe) verify() (codes []string) {
+func (w *forger) verify() (codes []string) {
 	w.t.Helper()
 	err := w.store.Read(context.Background(), func(tx *ledger.Tx) error {
 		v, err := audit.VerifyHistory(context.Background(), tx)
@@ -249,7 +249,7 @@ func (w *scribe) verify() (codes []string) {
 }
 
 // rebuild derives the tables from the mutated events.
-func (w *scribe) rebuild() bool {
+func (w *forger) rebuild() bool {
 	w.t.Helper()
 	err := w.store.Write(context.Background(), func(tx *ledger.Tx) error {
 		_, err := audit.RebuildRows(context.Background(), tx)
@@ -307,18 +307,18 @@ func compact(t testing.TB) []ledger.Event {
 	return events
 }
 
-// TestEveryMutationIsFound does to a history, one at a time, what somebody with a SQLite shell could do to
+// TestVerifyFindsEveryMutation does to a history, one at a time, what somebody with a SQLite shell could do to
 // it, and looks whether Verify finds it: with the tables as they were, and, where the tables alone gave it
-// away, with the tables derived anew from the mutated events. What cannot be found is listed in unfindable,
+// away, with the tables derived anew from the mutated events. What cannot be found is listed in blindSpots,
 // with the reason; what is listed there and can be found is a mistake too.
-func TestEveryMutationIsFound(t *testing.T) {
+func TestVerifyFindsEveryMutation(t *testing.T) {
 	events := compact(t)
-	listed := listUnfindable(t, events)
+	listed := listBlindSpots(t, events)
 	const shards = 2
 	for shard := range shards {
 		t.Run(fmt.Sprint(shard), func(t *testing.T) {
 			t.Parallel()
-			w := newScribe(t, events)
+			w := newForger(t, events)
 			for k, m := range mutations(t, events, w.truth) {
 				if k%shards != shard || testing.Short() && k%31 != 0 {
 					continue
@@ -331,7 +331,7 @@ func TestEveryMutationIsFound(t *testing.T) {
 				switch {
 				case where == want:
 				case where == found:
-					t.Errorf("%s of %s %d is found now, by %v: take it out of unfindable", m, events[m.i].Kind(), m.i+1, codes)
+					t.Errorf("%s of %s %d is found now, by %v: take it out of blindSpots", m, events[m.i].Kind(), m.i+1, codes)
 				default:
 					t.Errorf("%s of %s %d: found %q by %v, want %q", m, events[m.i].Kind(), m.i+1, where, codes, want)
 				}
@@ -354,10 +354,10 @@ type mutationKey struct {
 
 func (m mutation) key() mutationKey { return mutationKey{m.i, m.field, m.how} }
 
-// listUnfindable returns where each of the mutations in unfindable is found. Each must be one that is tried.
-func listUnfindable(t testing.TB, events []ledger.Event) map[mutationKey]outcome {
+// listBlindSpots returns where each of the mutations in blindSpots is found. Each must be one that is tried.
+func listBlindSpots(t testing.TB, events []ledger.Event) map[mutationKey]outcome {
 	t.Helper()
-	w := newScribe(t, events)
+	w := newForger(t, events)
 	tried := make(map[mutationKey]bool)
 	for _, m := range mutations(t, events, w.truth) {
 		if tried[m.key()] {
@@ -366,18 +366,18 @@ func listUnfindable(t testing.TB, events []ledger.Event) map[mutationKey]outcome
 		tried[m.key()] = true
 	}
 	listed := make(map[mutationKey]outcome)
-	for _, u := range unfindable {
+	for _, u := range blindSpots {
 		for how := range strings.SplitSeq(u.how, " | ") {
 			for of := range strings.FieldsSeq(u.events) {
 				kind, list, _ := strings.Cut(of, ":")
 				for number := range strings.SplitSeq(list, ",") {
 					pos, err := strconv.Atoi(number)
 					if err != nil || pos < 1 || pos > len(events) || events[pos-1].Kind().String() != kind {
-						t.Fatalf("unfindable: %s: there is no %s %s", u.field, kind, number)
+						t.Fatalf("blindSpots: %s: there is no %s %s", u.field, kind, number)
 					}
 					key := mutationKey{pos - 1, u.field, how}
 					if !tried[key] || listed[key] != "" || u.why == "" {
-						t.Errorf("unfindable: %s: %s of event %d: tried %t, listed before as %q, because %q", u.field, how, pos, tried[key], listed[key], u.why)
+						t.Errorf("blindSpots: %s: %s of event %d: tried %t, listed before as %q, because %q", u.field, how, pos, tried[key], listed[key], u.why)
 					}
 					listed[key] = u.where
 				}

@@ -17,10 +17,10 @@ import (
 // mutations lists what can be done to a history, one thing at a time: each column and each field of each
 // event with values of every sort, and each event removed, doubled, exchanged with others, or cut off with
 // all behind it.
-func mutations(t testing.TB, events []ledger.Event, s story) (all []mutation) {
+func mutations(t testing.TB, events []ledger.Event, s recording) (all []mutation) {
 	t.Helper()
 	for i := range events {
-		m := &mutator{t: t, i: i, events: events, story: s}
+		m := &mutator{t: t, i: i, events: events, recording: s}
 		m.columns()
 		m.data()
 		m.bodies()
@@ -31,20 +31,20 @@ func mutations(t testing.TB, events []ledger.Event, s story) (all []mutation) {
 }
 
 type mutator struct {
-	t      testing.TB
-	i      int // the event
-	events []ledger.Event
-	story  story
-	all    []mutation
+	t         testing.TB
+	i         int // the event
+	events    []ledger.Event
+	recording recording
+	all       []mutation
 }
 
-func (m *mutator) add(field, how string, do func(*story)) {
+func (m *mutator) add(field, how string, do func(*recording)) {
 	m.all = append(m.all, mutation{m.i, field, how, do})
 }
 
 // column puts a value into a column, unless it is there already.
 func (m *mutator) column(name string, column int, how string, v any) {
-	is := m.story.events[m.i][column]
+	is := m.recording.events[m.i][column]
 	if b, ok := v.([]byte); ok {
 		if old, ok := is.([]byte); ok && bytes.Equal(old, b) {
 			return
@@ -52,11 +52,11 @@ func (m *mutator) column(name string, column int, how string, v any) {
 	} else if is == v {
 		return
 	}
-	m.add(name, how, func(s *story) { s.events.set(m.i, column, v) })
+	m.add(name, how, func(s *recording) { s.events.set(m.i, column, v) })
 }
 
 func (m *mutator) columns() {
-	row, last := m.story.events[m.i], len(m.events)-1
+	row, last := m.recording.events[m.i], len(m.events)-1
 	for how, pos := range map[string]int64{"behind the last": int64(last + 2), "far behind": 1000, "zero": 0, "below zero": -1} {
 		m.column("pos", colPos, how, pos)
 	}
@@ -107,13 +107,13 @@ func (m *mutator) columns() {
 
 // at moves an event in time: within what its neighbours leave it, and beyond.
 func (m *mutator) at() {
-	is := m.story.events[m.i][colAt].(int64)
+	is := m.recording.events[m.i][colAt].(int64)
 	before, behind := int64(0), is+3600e6
 	if m.i > 0 {
-		before = m.story.events[m.i-1][colAt].(int64)
+		before = m.recording.events[m.i-1][colAt].(int64)
 	}
 	if m.i < len(m.events)-1 {
-		behind = m.story.events[m.i+1][colAt].(int64)
+		behind = m.recording.events[m.i+1][colAt].(int64)
 	}
 	if before <= is-1 {
 		m.column("at", colAt, "a microsecond earlier", is-1)
@@ -127,7 +127,7 @@ func (m *mutator) at() {
 }
 
 func (m *mutator) digest() {
-	digest, ok := m.story.events[m.i][colDigest].([]byte)
+	digest, ok := m.recording.events[m.i][colDigest].([]byte)
 	if ok {
 		flipped := slices.Clone(digest)
 		flipped[7] ^= 1
@@ -153,7 +153,7 @@ func (m *mutator) members() (list []member) {
 		m.t.Fatal(err)
 	}
 	stored := make(map[string]json.RawMessage)
-	if text, ok := m.story.events[m.i][colData].(string); ok {
+	if text, ok := m.recording.events[m.i][colData].(string); ok {
 		if err := json.Unmarshal([]byte(text), &stored); err != nil {
 			m.t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func object(list []member) any {
 func (m *mutator) data() {
 	list := m.members()
 	for k, f := range list {
-		values := fieldValues[f.name](f.means, m.story.events[m.i])
+		values := fieldValues[f.name](f.means, m.recording.events[m.i])
 		if f.raw != "" {
 			values["left out"] = ""
 		}
@@ -230,7 +230,7 @@ func (m *mutator) data() {
 			m.column("data."+f.name, colData, how, object(changed))
 		}
 	}
-	text, ok := m.story.events[m.i][colData].(string)
+	text, ok := m.recording.events[m.i][colData].(string)
 	whole := map[string]any{"empty": "", "an empty object": "{}", "a list": "[]", "an unknown field": strings.Replace(`{"more":1,`+strings.TrimPrefix(text, "{"), ",}", "}", 1)}
 	if !ok {
 		whole["an unknown field"] = `{"more":1}`
@@ -342,18 +342,18 @@ func quoted(v any) string {
 
 // bodies mutates what is stored beside the event, or puts something there.
 func (m *mutator) bodies() {
-	pos := m.story.events[m.i][colPos]
-	k := slices.IndexFunc(m.story.bodies, func(b []any) bool { return b[0] == pos })
+	pos := m.recording.events[m.i][colPos]
+	k := slices.IndexFunc(m.recording.bodies, func(b []any) bool { return b[0] == pos })
 	if k < 0 {
 		name := string(m.events[m.i].Job)
 		salt, body := []byte(nil), []byte("secret") // of the job that was erased, this was the result
 		if m.events[m.i].Kind() == ledger.KindEnqueued {
 			salt, body = []byte("salt of "+name[23:]), []byte("payload of "+name[23:])
 		}
-		m.add("body", "put there", func(s *story) { s.bodies = append(s.bodies, []any{pos, any(salt), body}) })
+		m.add("body", "put there", func(s *recording) { s.bodies = append(s.bodies, []any{pos, any(salt), body}) })
 		return
 	}
-	row := m.story.bodies[k]
+	row := m.recording.bodies[k]
 	body := row[2].([]byte)
 	values := map[string][]any{"salt": {[]byte("another"), []byte{}, nil}, "body": {append([]byte("x"), body...), []byte("x")}}
 	if len(body) > 0 {
@@ -362,12 +362,12 @@ func (m *mutator) bodies() {
 	for column, name := range []string{"", "salt", "body"} {
 		for n, v := range values[name] {
 			if !bytes.Equal(asBytes(v), asBytes(row[column])) || v == nil && row[column] != nil {
-				m.add(name, fmt.Sprint("another, ", n), func(s *story) { s.bodies.set(k, column, v) })
+				m.add(name, fmt.Sprint("another, ", n), func(s *recording) { s.bodies.set(k, column, v) })
 			}
 		}
 	}
-	m.add("body", "removed", func(s *story) { s.bodies = slices.Delete(s.bodies, k, k+1) })
-	m.add("body", "moved", func(s *story) { s.bodies.set(k, 0, pos.(int64)+1) })
+	m.add("body", "removed", func(s *recording) { s.bodies = slices.Delete(s.bodies, k, k+1) })
+	m.add("body", "moved", func(s *recording) { s.bodies.set(k, 0, pos.(int64)+1) })
 }
 
 func asBytes(v any) []byte {
@@ -378,28 +378,28 @@ func asBytes(v any) []byte {
 // whole does things to the event as such.
 func (m *mutator) whole() {
 	i, last := m.i, len(m.events)-1
-	m.add("event", "removed", func(s *story) { s.events = slices.Delete(s.events, i, i+1) })
-	m.add("event", "removed, and the gap closed", func(s *story) { s.remove(i) })
-	m.add("event", "doubled at the end", func(s *story) {
+	m.add("event", "removed", func(s *recording) { s.events = slices.Delete(s.events, i, i+1) })
+	m.add("event", "removed, and the gap closed", func(s *recording) { s.remove(i) })
+	m.add("event", "doubled at the end", func(s *recording) {
 		s.events = append(s.events, slices.Clone(s.events[i]))
 		s.sequence++
 		s.events.set(last+1, colPos, s.sequence)
 	})
-	m.add("event", "doubled behind itself", func(s *story) { s.double(i) })
-	m.add("event", "cut off, with all behind it", func(s *story) { s.events = s.events[:i] })
-	m.add("event", "cut off, with all behind it and the counter", func(s *story) {
+	m.add("event", "doubled behind itself", func(s *recording) { s.double(i) })
+	m.add("event", "cut off, with all behind it", func(s *recording) { s.events = s.events[:i] })
+	m.add("event", "cut off, with all behind it and the counter", func(s *recording) {
 		s.events, s.sequence = s.events[:i], int64(i)
 		s.bodies = slices.DeleteFunc(s.bodies, func(b []any) bool { return b[0].(int64) > int64(i) })
 	})
 	for by := 1; by <= 3 && i+by <= last; by++ {
 		j := i + by
-		m.add("event", "exchanged with the next but "+strconv.Itoa(by-1), func(s *story) { s.exchange(i, j) })
-		m.add("event", "exchanged with the next but "+strconv.Itoa(by-1)+", and their times kept", func(s *story) {
+		m.add("event", "exchanged with the next but "+strconv.Itoa(by-1), func(s *recording) { s.exchange(i, j) })
+		m.add("event", "exchanged with the next but "+strconv.Itoa(by-1)+", and their times kept", func(s *recording) {
 			s.exchange(i, j)
 			s.swap(i, j, colAt)
 		})
 		if m.events[i].N == m.events[j].N && m.events[i].Seq*m.events[j].Seq != 0 {
-			m.add("event", "exchanged with the next but "+strconv.Itoa(by-1)+", and their times and seqs kept", func(s *story) {
+			m.add("event", "exchanged with the next but "+strconv.Itoa(by-1)+", and their times and seqs kept", func(s *recording) {
 				s.exchange(i, j)
 				s.swap(i, j, colAt)
 				s.swap(i, j, colSeq)
@@ -408,14 +408,14 @@ func (m *mutator) whole() {
 	}
 }
 
-func (s *story) swap(i, j, column int) {
+func (s *recording) swap(i, j, column int) {
 	a, b := s.events[i][column], s.events[j][column]
 	s.events.set(i, column, b)
 	s.events.set(j, column, a)
 }
 
 // exchange lets two events change places, with their bodies, and those of their jobs follow.
-func (s *story) exchange(i, j int) {
+func (s *recording) exchange(i, j int) {
 	s.events[i], s.events[j] = s.events[j], s.events[i]
 	s.renumber(func(pos int64) int64 {
 		switch pos {
@@ -429,7 +429,7 @@ func (s *story) exchange(i, j int) {
 }
 
 // remove takes the event out, and closes the gaps in pos and in the job's seq.
-func (s *story) remove(i int) {
+func (s *recording) remove(i int) {
 	row := s.events[i]
 	s.events = slices.Delete(s.events, i, i+1)
 	s.bodies = slices.DeleteFunc(s.bodies, func(b []any) bool { return b[0] == row[colPos] })
@@ -444,7 +444,7 @@ func (s *story) remove(i int) {
 }
 
 // double puts a copy behind the event, and makes room for it in pos and in the job's seq.
-func (s *story) double(i int) {
+func (s *recording) double(i int) {
 	row := slices.Clone(s.events[i])
 	s.events = slices.Insert(s.events, i+1, row)
 	s.sequence++
@@ -459,7 +459,7 @@ func (s *story) double(i int) {
 }
 
 // shiftSeq moves the seqs of a job from event i on.
-func (s *story) shiftSeq(of []any, i int, by int64) {
+func (s *recording) shiftSeq(of []any, i int, by int64) {
 	if of[colSeq] == nil {
 		return
 	}
@@ -471,7 +471,7 @@ func (s *story) shiftSeq(of []any, i int, by int64) {
 }
 
 // renumber gives each event, job and body the pos that to gives it.
-func (s *story) renumber(to func(int64) int64) {
+func (s *recording) renumber(to func(int64) int64) {
 	for k := range s.events {
 		if pos := s.events[k][colPos].(int64); to(pos) != pos {
 			s.events.set(k, colPos, to(pos))

@@ -12,19 +12,18 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// Rebuilt says what a rebuild changed.
+// Rebuilt reports what a rebuild changed.
 type Rebuilt struct {
 	Jobs     int64    // that the events make
 	Changed  int64    // rows that differed
 	Missing  int64    // jobs that had no row
 	Extra    int64    // rows that belonged to no job
 	Queues   int64    // rows of queues that differed
-	Repaired []string // tables, indexes, triggers and views that were missing or altered, such as "trigger events_no_update"
+	Repaired []string // schema objects that were missing or altered, such as "trigger events_no_update"
 }
 
-// rebuildAll folds every event and makes the tables say what the events add up to. It writes only rows that
-// differ, and first puts right what the schema has and the file has not. An event that cannot be folded is an
-// error, and nothing is changed.
+// rebuildAll repairs the schema, folds every event and writes the rows that differ. If an event cannot be
+// folded, it returns an error and changes nothing.
 func rebuildAll(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
 	if r.Repaired, err = repairSchema(ctx, tx); err != nil {
 		return r, err
@@ -40,9 +39,9 @@ func repairSchema(ctx context.Context, tx *ledger.Tx) ([]string, error) {
 	return tx.RepairSchema(ctx, "jobs", "queues", "presence", "kinds", "states")
 }
 
-// RebuildPlan is what a rebuild has to do, as far as one snapshot shows. The long part of a rebuild is to
-// find out; others need not wait for that. Transitions that come after it keep a right row right (I3), and
-// what is wrong is derived from all events when it is mended.
+// RebuildPlan is what a rebuild has to do, as one snapshot shows it. Making the plan takes long, and others
+// write meanwhile: their transitions keep a right row right (I3), and Apply derives a wrong row from all
+// events up to then.
 type RebuildPlan struct {
 	whole  bool    // a table is missing or altered: there is nothing to compare
 	until  int64   // the last event that it saw
@@ -51,7 +50,7 @@ type RebuildPlan struct {
 	extra  []int64 // numbers of rows that belong to no job
 }
 
-// PlanRebuild finds out what a rebuild has to do. An event that cannot be folded is an error.
+// PlanRebuild returns what a rebuild has to do. An event that cannot be folded is an error.
 func PlanRebuild(ctx context.Context, tx *ledger.Tx) (*RebuildPlan, error) {
 	problems, err := tx.Guards(ctx)
 	if err != nil {
@@ -63,15 +62,15 @@ func PlanRebuild(ctx context.Context, tx *ledger.Tx) (*RebuildPlan, error) {
 	return planRows(ctx, tx)
 }
 
-// Apply does it.
-func (s *RebuildPlan) Apply(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
-	if s.whole {
+// Apply carries out the plan in tx.
+func (p *RebuildPlan) Apply(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
+	if p.whole {
 		return rebuildAll(ctx, tx)
 	}
 	if r.Repaired, err = repairSchema(ctx, tx); err != nil {
 		return r, err
 	}
-	return r, r.rows(ctx, tx, s)
+	return r, r.rows(ctx, tx, p)
 }
 
 // planRows folds every event and compares the rows of jobs with what comes out.
@@ -93,7 +92,7 @@ func planRows(ctx context.Context, tx *ledger.Tx) (s *RebuildPlan, err error) {
 			if err != nil {
 				return nil, err
 			}
-			name(j, e)
+			completeScanned(j, e)
 			if err := f.add(j, e); err != nil {
 				return nil, fmt.Errorf("event %d: %w", e.Pos, err)
 			}
@@ -110,19 +109,23 @@ func planRows(ctx context.Context, tx *ledger.Tx) (s *RebuildPlan, err error) {
 	return s, err
 }
 
-const enqueuedBehind = `SELECT count(*) FROM events WHERE pos > ? AND kind = 1`
+const (
+	enqueuedAfterPlan = `SELECT count(*) FROM events WHERE pos > ? AND kind = 1`
+	deleteExtra       = `DELETE FROM jobs WHERE n = ?1
+AND NOT EXISTS (SELECT 1 FROM events WHERE pos = ?1 AND kind = 1)`
+)
 
-// rows makes the rows of jobs and queues right.
+// rows corrects the rows of jobs and queues.
 func (r *Rebuilt) rows(ctx context.Context, tx *ledger.Tx, s *RebuildPlan) error {
 	tx.Cache().Invalidate() // rows change without projection.Put
 	for _, n := range s.extra {
-		gone, err := tx.Exec(`DELETE FROM jobs WHERE n = ?1 AND NOT EXISTS (SELECT 1 FROM events WHERE pos = ?1 AND kind = 1)`, n)
+		gone, err := tx.Exec(deleteExtra, n)
 		if err != nil {
 			return err
 		}
 		r.Extra += gone
 	}
-	if err := table.ScanOne(ctx, tx, enqueuedBehind, []any{&r.Jobs}, s.until); err != nil {
+	if err := table.ScanOne(ctx, tx, enqueuedAfterPlan, []any{&r.Jobs}, s.until); err != nil {
 		return err
 	}
 	r.Jobs += s.jobs
@@ -138,7 +141,7 @@ func (r *Rebuilt) rows(ctx context.Context, tx *ledger.Tx, s *RebuildPlan) error
 	return r.queues(ctx, tx)
 }
 
-// queues makes the rows of queues right. Their events are few.
+// queues corrects the rows of queues. Their events are few.
 func (r *Rebuilt) queues(ctx context.Context, tx *ledger.Tx) error {
 	found, err := projection.QueuesAsOf(ctx, tx, projection.Moment{Pos: math.MaxInt64})
 	if err != nil {
@@ -154,7 +157,7 @@ func (r *Rebuilt) queues(ctx context.Context, tx *ledger.Tx) error {
 	}
 	for i, d := range differing {
 		if i > 0 && d.number == differing[i-1].number {
-			continue // one more column of the same row
+			continue // another column of the same row
 		}
 		r.Queues++
 		if q, ok := folded[d.queue]; ok {
@@ -169,11 +172,11 @@ func (r *Rebuilt) queues(ctx context.Context, tx *ledger.Tx) error {
 	return nil
 }
 
-// inTheWay removes what stands in the way of a row; one that it pushes out is another job's, damaged, and is
-// written anew in its turn.
-const inTheWay = `DELETE FROM jobs WHERE n = ?1 OR id = ?2 OR queue = ?3 AND key = ?4`
+// deleteColliding removes the rows that a job's row collides with. A row of another job among them is
+// damaged, and is written when that job is repaired.
+const deleteColliding = `DELETE FROM jobs WHERE n = ?1 OR id = ?2 OR queue = ?3 AND key = ?4`
 
-// repair makes the row of j right if it is not.
+// repair writes the row of j if it differs.
 func (r *Rebuilt) repair(ctx context.Context, tx *ledger.Tx, j projection.Job) error {
 	stored, ok, err := rawRow(ctx, tx, j.N)
 	if err != nil {
@@ -188,7 +191,8 @@ func (r *Rebuilt) repair(ctx context.Context, tx *ledger.Tx, j projection.Job) e
 	} else {
 		r.Missing++
 	}
-	if _, err := tx.Exec(inTheWay, j.N, string(j.ID), folded[slices.Index(table.Columns[:], "queue")], table.Text(j.Key)); err != nil {
+	queue := folded[slices.Index(table.Columns[:], "queue")]
+	if _, err := tx.Exec(deleteColliding, j.N, string(j.ID), queue, table.Text(j.Key)); err != nil {
 		return err
 	}
 	return tx.Insert(table.New, folded[:]...)

@@ -14,7 +14,7 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// Finding is one thing that Verify found wrong.
+// Finding is one defect that Verify found.
 type Finding struct {
 	Code   string       `json:"code"`            // V01…, one per check
 	Pos    int64        `json:"pos,omitempty"`   // the event, where one is to blame
@@ -30,48 +30,48 @@ const (
 	FindGap        = "V03" // pos is not dense
 	FindClock      = "V04" // at decreases along pos
 	FindDamaged    = "V05" // an event cannot be read
-	FindIllegal    = "V06" // an event cannot follow on what was before: seq, transition, owner, token, attempt
-	FindBody       = "V07" // a payload or result is not what its event says, or is missing without having been erased or left out of an import
+	FindIllegal    = "V06" // an event cannot follow: seq, transition, owner, token, attempt
+	FindBody       = "V07" // a payload or result differs from its event, or is missing unexplained
 	FindDiffers    = "V08" // a row of jobs differs from the fold of the events
 	FindMissing    = "V09" // a job has no row
 	FindExtra      = "V10" // a row has no job
 	FindQueue      = "V11" // a row of queues differs from the fold of the events
 	FindEarly      = "V12" // a claim before run_at, or from a paused queue
 	FindReclaim    = "V13" // a reclaim before the lease's end, or with facts that are not the job's
-	FindTooOften   = "V14" // a failure beyond max_attempts was to be retried, or a reclaim before that was not
-	FindForm       = "V15" // an event that can be read, but that no command writes so: its columns, its fields, their values
-	FindRefused    = "V16" // a refused write that does not point at a claim that was over, or that was refused before
-	FindPlace      = "V17" // the boot of one worker process in two places
-	FindUnfit      = "V18" // a worker that claims what it did not start for (queue, version, capabilities), or stops without having started
-	FindTime       = "V19" // a lease end or a time to come that the rules do not give
-	FindCount      = "V20" // what was erased, rebuilt, imported or restored is counted otherwise than it was
-	FindStopped    = "V21" // the end of a command whose claim was not lost, or not for that reason, or that had stopped before
+	FindTooOften   = "V14" // a retry beyond max_attempts, or no retry before that
+	FindForm       = "V15" // an event with columns, fields or values that no command writes
+	FindRefused    = "V16" // a refused write of a live claim, or recorded twice
+	FindPlace      = "V17" // one boot id of worker processes on two hosts
+	FindUnfit      = "V18" // a worker claims what it did not announce, or stops without a start
+	FindTime       = "V19" // a lease end or a future time that the rules do not allow
+	FindCount      = "V20" // a wrong count of what was erased, rebuilt, imported or restored
+	FindStopped    = "V21" // the end of a command whose claim was not lost, or recorded twice
 	maxFindings    = 1000  // then Verify stops looking
 	progressEvents = 10_000
 )
 
-// Verified says what was checked.
+// Verified is the result of Verify.
 type Verified struct {
-	Since    int64 // the events behind this one were checked; 0: all
+	Since    int64 // the events after this one were checked; 0: all
 	Until    int64 // up to this one
 	Events   int64
 	Jobs     int64 // whose events these were
 	Findings []Finding
-	Stopped  bool // an event could not be folded: what comes after it was not checked
+	Stopped  bool // an event could not be folded; later ones were not checked
 }
 
-// Verify folds every event and compares what they add up to with the tables, row by row. progress, if not
-// nil, is called now and then with the events done and their total. An error means that the check could not
-// be carried out; what it found wrong are Findings.
+// Verify folds every event and compares the result with the tables, row by row. progress, if not nil, is
+// called now and then with the number of events done and their total. An error means that the check could not
+// be carried out; defects are Findings.
 func Verify(ctx context.Context, tx *ledger.Tx, progress func(done, total int64)) (Verified, error) {
 	return VerifySince(ctx, tx, 0, progress)
 }
 
-// VerifySince is Verify of the events behind the one at since, up to which a caller has verified everything
-// before. A job that goes on is judged by what its events up to there add up to, and of the rows of jobs
-// those are compared that the events concern. What nobody touches since is not looked at again: neither its
-// rows and bodies nor the structure of the file.
-func VerifySince(ctx context.Context, tx *ledger.Tx, since int64, progress func(done, total int64)) (Verified, error) {
+// VerifySince is Verify of the events after the one at since, up to which an earlier Verify found everything
+// in order. A job that goes on is folded from its first event, and only the rows that the new events concern
+// are compared. Other rows, their bodies and the structure of the file are not checked again.
+func VerifySince(ctx context.Context, tx *ledger.Tx, since int64, progress func(done, total int64)) (
+	Verified, error) {
 	v := newVerifier(tx, since)
 	err := v.run(ctx, progress)
 	v.findLost()
@@ -106,7 +106,7 @@ func (v *verifier) find(f Finding) {
 	}
 }
 
-// findLost makes findings of the bodies that are missing, which no import has explained.
+// findLost reports the missing bodies that no import has explained.
 func (v *verifier) findLost() {
 	for _, f := range v.lost {
 		v.find(f)
@@ -142,7 +142,7 @@ func (v *verifier) history(ctx context.Context, progress func(done, total int64)
 // longLedger is how long a ledger is whose structure is checked while its events are.
 const longLedger = 20_000
 
-// structure begins the database's own check, and returns what waits for it.
+// structure starts the database's own check, of a long ledger concurrently, and returns what waits for it.
 func (v *verifier) structure(ctx context.Context) (wait func() ([]string, error)) {
 	if v.Since > 0 {
 		return func() ([]string, error) { return nil, nil }
@@ -176,12 +176,13 @@ func (v *verifier) guards(ctx context.Context) error {
 	}
 	shared, err := sharedBoots(ctx, v.tx)
 	for _, boot := range shared {
-		v.find(Finding{Code: FindPlace, Detail: fmt.Sprintf("processes on different hosts, or with different pids, have the boot %q", boot)})
+		v.find(Finding{Code: FindPlace,
+			Detail: fmt.Sprintf("processes on different hosts, or with different pids, have the boot %q", boot)})
 	}
 	return err
 }
 
-// begin makes the state that the events up to since have led to.
+// begin restores the state after the events up to since.
 func (v *verifier) begin(ctx context.Context) error {
 	v.fold.load = func(n, pos int64) (projection.Job, error) {
 		if n > 0 && n <= v.Since {
@@ -210,7 +211,8 @@ func (v *verifier) begin(ctx context.Context) error {
 	for _, q := range queues {
 		v.fold.queues[q.Name] = q
 	}
-	for e, err := range v.tx.Events(ctx, ledger.Filter{Kinds: []ledger.Kind{ledger.KindWorkerStarted, ledger.KindWorkerStopped}, Until: v.Since}) {
+	kinds := []ledger.Kind{ledger.KindWorkerStarted, ledger.KindWorkerStopped}
+	for e, err := range v.tx.Events(ctx, ledger.Filter{Kinds: kinds, Until: v.Since}) {
 		if err != nil {
 			return v.stop(v.Since, err)
 		}
@@ -219,18 +221,19 @@ func (v *verifier) begin(ctx context.Context) error {
 	return nil
 }
 
-// first notices events before the first one.
+// first reports events before pos 1.
 func (v *verifier) first(ctx context.Context) error {
 	var pos sql.NullInt64
 	err := table.ScanOne(ctx, v.tx, `SELECT min(pos) FROM events`, []any{&pos})
 	if pos.Valid && pos.Int64 < 1 {
-		v.find(Finding{Code: FindGap, Pos: pos.Int64, Detail: fmt.Sprintf("there is an event %d, and the first one is 1", pos.Int64)})
+		v.find(Finding{Code: FindGap, Pos: pos.Int64,
+			Detail: fmt.Sprintf("there is an event %d, and the first one is 1", pos.Int64)})
 		v.Stopped = true
 	}
 	return err
 }
 
-// stop makes a finding of an event that cannot be read or folded. Other errors stay errors.
+// stop reports an event that cannot be read or folded. Other errors stay errors.
 func (v *verifier) stop(pos int64, err error) error {
 	f := Finding{Pos: pos, Detail: err.Error()}
 	unreadable, isEvent := errors.AsType[*ledger.EventError](err)
@@ -259,7 +262,7 @@ func (v *verifier) events(ctx context.Context, progress func(done, total int64))
 	if err != nil {
 		return err
 	}
-	told := int64(0)
+	reported := int64(0)
 	for batch, err := range v.tx.Scan(ctx, ledger.Scan{After: v.Since, Strict: true}) {
 		if err != nil {
 			return v.stop(v.last.Pos+1, err)
@@ -269,8 +272,8 @@ func (v *verifier) events(ctx context.Context, progress func(done, total int64))
 				return err
 			}
 		}
-		if progress != nil && (v.Events-told >= progressEvents || v.Until >= tail) {
-			told = v.Events
+		if progress != nil && (v.Events-reported >= progressEvents || v.Until >= tail) {
+			reported = v.Events
 			progress(v.Events, tail-v.Since)
 		}
 	}
@@ -287,7 +290,7 @@ func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 	if err != nil {
 		return v.stop(e.Pos, err)
 	}
-	name(j, e)
+	completeScanned(j, e)
 	if e.Pos != v.last.Pos+1 {
 		v.find(Finding{Code: FindGap, Pos: e.Pos, Detail: fmt.Sprintf("the event before it is %d", v.last.Pos)})
 	}
@@ -298,14 +301,14 @@ func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 	if s.NonCanonical != "" {
 		v.at(e, FindForm, "the column %s is not as %s is written", s.NonCanonical, e.Kind())
 	}
-	if err := e.Shape(); err != nil {
+	if err := e.Validate(); err != nil {
 		v.at(e, FindForm, "%v", err)
 	}
 	if err := v.rules(ctx, j, e); err != nil {
 		return v.stop(e.Pos, err)
 	}
 	if err := v.fold.add(j, e); err != nil {
-		v.Findings = v.Findings[:found] // what else may be wrong with it follows from this
+		v.Findings = v.Findings[:found] // its other defects follow from this one
 		v.at(e, FindIllegal, "%v", err)
 		v.Stopped = true
 		return nil
@@ -323,12 +326,12 @@ func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 	return nil
 }
 
-// at is find of something that is wrong with e.
+// at reports a defect of e.
 func (v *verifier) at(e *ledger.Event, code, format string, args ...any) {
 	v.find(Finding{Code: code, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf(format, args...)})
 }
 
-// end notices events that were cut off at the end, where the database remembers the highest pos that there
+// end reports events that were cut off at the end, where the database remembers the highest pos that there
 // ever was.
 func (v *verifier) end(ctx context.Context) error {
 	highest, known, err := v.tx.Highest(ctx)
@@ -336,7 +339,8 @@ func (v *verifier) end(ctx context.Context) error {
 		return err
 	}
 	if known && highest != v.last.Pos {
-		v.find(Finding{Code: FindGap, Pos: v.last.Pos, Detail: fmt.Sprintf("this is the last event, but there have been %d", highest)})
+		v.find(Finding{Code: FindGap, Pos: v.last.Pos,
+			Detail: fmt.Sprintf("this is the last event, but there have been %d", highest)})
 	}
 	return nil
 }

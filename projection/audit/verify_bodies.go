@@ -9,14 +9,14 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// storedBodies walks the stored bodies beside the events: both are in the order of pos.
+// storedBodies reads the stored bodies in step with the events: both are in the order of pos.
 type storedBodies struct {
 	next func() (ledger.StoredBody, error, bool)
 	body ledger.StoredBody // the one not yet passed
 	more bool
 }
 
-// openBodies begins the walk, and returns what ends it.
+// openBodies begins to read the bodies; stop ends it.
 func (v *verifier) openBodies(ctx context.Context) (stop func(), err error) {
 	v.bodies.next, stop = iter.Pull2(v.tx.BodiesAfter(ctx, v.Since))
 	return stop, v.bodies.pass()
@@ -27,8 +27,7 @@ func (s *storedBodies) pass() (err error) {
 	return err
 }
 
-// body judges the payload of enqueued and the result of succeeded, and whether what was erased is gone. j is
-// the job behind e.
+// body checks the payload of enqueued and the result of succeeded. j is the job after e.
 func (v *verifier) body(ctx context.Context, e *ledger.Event, j *projection.Job) error {
 	if err := v.unclaimed(e.Pos); err != nil {
 		return err
@@ -61,7 +60,8 @@ func (v *verifier) body(ctx context.Context, e *ledger.Event, j *projection.Job)
 			return err
 		}
 	}
-	if int64(len(b.Body)) != size || ledger.Digest(j.Salt, b.Body) != digest || e.Kind() != ledger.KindEnqueued && b.Salt != nil {
+	salted := e.Kind() != ledger.KindEnqueued && b.Salt != nil // only a payload has a salt of its own
+	if int64(len(b.Body)) != size || ledger.Digest(j.Salt, b.Body) != digest || salted {
 		v.at(e, FindBody, "its body of %d bytes is not the one of %d bytes that the event names", len(b.Body), size)
 	}
 	return v.bodies.pass()
@@ -73,10 +73,11 @@ func (v *verifier) lose(f Finding) {
 	}
 }
 
-// unclaimed finds the stored bodies before pos that no event has asked for.
+// unclaimed reports stored bodies before pos that belong to no event.
 func (v *verifier) unclaimed(before int64) error {
 	for v.bodies.more && v.bodies.body.Pos < before {
-		v.find(Finding{Code: FindBody, Pos: v.bodies.body.Pos, Detail: "a body is stored for an event that has none"})
+		v.find(Finding{Code: FindBody, Pos: v.bodies.body.Pos,
+			Detail: "a body is stored for an event that has none"})
 		if err := v.bodies.pass(); err != nil {
 			return err
 		}
@@ -85,19 +86,22 @@ func (v *verifier) unclaimed(before int64) error {
 }
 
 func (v *verifier) erasedLater(ctx context.Context, e *ledger.Event) (bool, error) {
-	for _, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindErased}, After: e.Pos, Limit: 1}) {
+	f := ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindErased}, After: e.Pos, Limit: 1}
+	for _, err := range v.tx.Events(ctx, f) {
 		return err == nil, err
 	}
 	return false, nil
 }
 
-const bodiesOfErased = `SELECT count(*) FROM bodies b JOIN events e ON e.pos = b.pos WHERE e.job = ? AND e.pos < ?`
+const bodiesOfErased = `SELECT count(*) FROM bodies b JOIN events e ON e.pos = b.pos
+WHERE e.job = ? AND e.pos < ?`
 
-// erasure judges what an erased event says was removed. Of a ledger that was imported without some of its
-// bodies it is not known how many there were.
+// erasure checks the counts of an erased event, and that the bodies are gone. After an import that lacked
+// bodies the counts may be smaller.
 func (v *verifier) erasure(ctx context.Context, e *ledger.Event, b *ledger.Erased) error {
 	count, bytes := 0, int64(0)
-	for e, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindEnqueued, ledger.KindSucceeded}, Until: e.Pos}) {
+	kinds := []ledger.Kind{ledger.KindEnqueued, ledger.KindSucceeded}
+	for e, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: kinds, Until: e.Pos}) {
 		if err != nil {
 			return err
 		}
@@ -110,8 +114,10 @@ func (v *verifier) erasure(ctx context.Context, e *ledger.Event, b *ledger.Erase
 			}
 		}
 	}
-	if same := b.Bodies == count && b.Bytes == bytes; !same && !(v.incomplete && b.Bodies <= count && b.Bytes <= bytes) {
-		v.at(e, FindCount, "%d bodies of %d bytes were erased, but the job had %d of %d bytes", b.Bodies, b.Bytes, count, bytes)
+	equal := b.Bodies == count && b.Bytes == bytes
+	if fewer := b.Bodies <= count && b.Bytes <= bytes; !equal && !(v.incomplete && fewer) {
+		v.at(e, FindCount, "%d bodies of %d bytes were erased, but the job had %d of %d bytes",
+			b.Bodies, b.Bytes, count, bytes)
 	}
 	var left int64
 	if err := table.ScanOne(ctx, v.tx, bodiesOfErased, []any{&left}, e.N, e.Pos); err != nil {
@@ -123,7 +129,7 @@ func (v *verifier) erasure(ctx context.Context, e *ledger.Event, b *ledger.Erase
 	return nil
 }
 
-// imported forgives the bodies that an import says were missing; some may have been erased since.
+// imported accepts the missing bodies that an import declares; some may have been erased since.
 func (v *verifier) imported(e *ledger.Event, b *ledger.Imported) {
 	if b.Events != e.Pos-1 {
 		v.at(e, FindCount, "%d events were imported, but %d are before it", b.Events, e.Pos-1)

@@ -9,37 +9,76 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// queueFields are the columns of the table queues behind its first.
+// queueFields are the columns of the table queues after its key.
 var queueFields = [...]string{"paused", "since", "actor", "reason"}
 
 type queueRow [len(queueFields)]any
 
-// differingQueue is a row of queues that is not what the events say.
+// differingQueue is a defect of a row of queues: the whole row, or one field.
 type differingQueue struct {
 	number        int64 // the row's
 	queue         string
 	field, detail string
 }
 
-// differingQueues compares the rows of queues as they are stored with folded, by number.
-func differingQueues(ctx context.Context, tx *ledger.Tx, folded map[string]projection.Queue) (found []differingQueue, err error) {
-	want, names := make(map[int64]queueRow), make(map[int64]string)
+// differingQueues compares the rows of queues with the fold, in the order of their numbers.
+func differingQueues(ctx context.Context, tx *ledger.Tx, folded map[string]projection.Queue) (
+	found []differingQueue, err error) {
+	want, names, err := queueRows(ctx, tx, folded)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := storedQueues(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range sortedKeys(want) {
+		got, ok := stored[n]
+		if !ok {
+			found = append(found, differingQueue{number: n, queue: names[n], detail: "it has no row in the table queues"})
+			continue
+		}
+		for i, field := range queueFields {
+			if got[i] != want[n][i] {
+				found = append(found, differingQueue{n, names[n], field, contradiction(field, got[i], want[n][i])})
+			}
+		}
+		delete(stored, n)
+	}
+	for _, n := range sortedKeys(stored) {
+		d := differingQueue{number: n, queue: fmt.Sprint("number ", n), detail: "its row in the table queues belongs to no event"}
+		if name, err := tx.NameOf(ctx, n); err == nil {
+			d.queue = name
+		}
+		found = append(found, d)
+	}
+	return found, nil
+}
+
+// queueRows returns the rows that folded should have, and the names of the queues, by number.
+func queueRows(ctx context.Context, tx *ledger.Tx, folded map[string]projection.Queue) (
+	rows map[int64]queueRow, names map[int64]string, err error) {
+	rows, names = make(map[int64]queueRow), make(map[int64]string)
 	for name, q := range folded {
 		n, err := tx.Name(ctx, name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		actor, err := tx.Name(ctx, q.Actor)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		paused := int64(0)
 		if q.Paused {
 			paused = 1
 		}
-		names[n] = name
-		want[n] = queueRow{paused, ledger.Micros(q.Since), actor, table.Text(q.Reason)}
+		rows[n], names[n] = queueRow{paused, ledger.Micros(q.Since), actor, table.Text(q.Reason)}, name
 	}
+	return rows, names, nil
+}
+
+// storedQueues returns the rows of queues by number.
+func storedQueues(ctx context.Context, tx *ledger.Tx) (map[int64]queueRow, error) {
 	rows, err := tx.Query(ctx, `SELECT queue, paused, since, actor, reason FROM queues`)
 	if err != nil {
 		return nil, err
@@ -54,30 +93,5 @@ func differingQueues(ctx context.Context, tx *ledger.Tx, folded map[string]proje
 		}
 		stored[n] = r
 	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	for _, n := range sortedKeys(want) {
-		d := differingQueue{number: n, queue: names[n]}
-		r, ok := stored[n]
-		if !ok {
-			d.detail = "it has no row in the table queues"
-			found = append(found, d)
-		}
-		for i, field := range queueFields {
-			if ok && r[i] != want[n][i] {
-				d.field, d.detail = field, fmt.Sprintf("the table says %s, the events say %s", shown(field, r[i]), shown(field, want[n][i]))
-				found = append(found, d)
-			}
-		}
-		delete(stored, n)
-	}
-	for _, n := range sortedKeys(stored) {
-		d := differingQueue{number: n, queue: fmt.Sprint("number ", n), detail: "its row in the table queues belongs to no event"}
-		if name, err := tx.NameOf(ctx, n); err == nil {
-			d.queue = name
-		}
-		found = append(found, d)
-	}
-	return found, nil
+	return stored, rows.Err()
 }

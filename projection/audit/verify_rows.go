@@ -11,8 +11,8 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// rows compares what is left of the fold with the tables, tells what differs, and looks for rows that no
-// event made.
+// rows compares the rest of the fold with the tables, reports what differs, and looks for rows without an
+// event.
 func (v *verifier) rows(ctx context.Context) error {
 	differ, err := v.compared.rest(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func (v *verifier) rows(ctx context.Context) error {
 	return nil
 }
 
-// row tells in which columns the row of job n differs.
+// row reports the columns in which the row of job n differs.
 func (v *verifier) row(ctx context.Context, n int64) error {
 	j, err := jobBefore(ctx, v.tx, n, v.Until+1)
 	if err != nil {
@@ -59,19 +59,20 @@ func (v *verifier) row(ctx context.Context, n int64) error {
 	}
 	for i := range folded {
 		if stored[i] != folded[i] {
-			v.find(Finding{Code: FindDiffers, Job: j.ID, Field: table.Columns[i],
-				Detail: fmt.Sprintf("the table says %s, the events say %s", shown(table.Columns[i], stored[i]), shown(table.Columns[i], folded[i]))})
+			column := table.Columns[i]
+			v.find(Finding{Code: FindDiffers, Job: j.ID, Field: column, Detail: contradiction(column, stored[i], folded[i])})
 		}
 	}
 	return nil
 }
 
-// extra looks for rows that no event made. Where every job has its row, their count says whether there are
+// extra reports rows of jobs without an event. Where every job has its row, a count shows whether there are
 // any.
 func (v *verifier) extra(ctx context.Context, allThere bool) error {
 	if allThere && v.Since == 0 {
 		var rows int64
-		if err := table.ScanOne(ctx, v.tx, `SELECT count(*) FROM jobs`, []any{&rows}); err != nil || rows == v.fold.jobs {
+		err := table.ScanOne(ctx, v.tx, `SELECT count(*) FROM jobs`, []any{&rows})
+		if err != nil || rows == v.fold.jobs {
 			return err
 		}
 	}
@@ -80,12 +81,18 @@ func (v *verifier) extra(ctx context.Context, allThere bool) error {
 		return err
 	}
 	for _, n := range extra {
-		v.find(Finding{Code: FindExtra, Detail: fmt.Sprintf("row %d of the table jobs belongs to no enqueued event", n)})
+		v.find(Finding{Code: FindExtra,
+			Detail: fmt.Sprintf("row %d of the table jobs belongs to no enqueued event", n)})
 	}
 	return nil
 }
 
-// shown is a column's value for people.
+// contradiction describes a column that differs.
+func contradiction(column string, stored, folded any) string {
+	return fmt.Sprintf("the table says %s, the events say %s", shown(column, stored), shown(column, folded))
+}
+
+// shown formats the value of a column for people.
 func shown(column string, v any) string {
 	n, isNumber := v.(int64)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// rules checks what Evolve does not judge, because it means nothing for the state. j is the job before e.
+// rules checks what Evolve does not, because it does not change the state. j is the job before e.
 func (v *verifier) rules(ctx context.Context, j *projection.Job, e *ledger.Event) error {
 	if j == nil {
 		return v.operators(ctx, e)
@@ -58,7 +58,7 @@ func (v *verifier) rules(ctx context.Context, j *projection.Job, e *ledger.Event
 	return nil
 }
 
-// operators checks what concerns no job.
+// operators checks events that concern no job.
 func (v *verifier) operators(ctx context.Context, e *ledger.Event) error {
 	switch b := e.Body.(type) {
 	case *ledger.WorkerStarted, *ledger.WorkerStopped:
@@ -66,7 +66,8 @@ func (v *verifier) operators(ctx context.Context, e *ledger.Event) error {
 	case *ledger.Rebuilt:
 		before := int64(0)
 		if v.Since > 0 {
-			if err := table.ScanOne(ctx, v.tx, `SELECT count(*) FROM events WHERE pos <= ? AND kind = 1`, []any{&before}, v.Since); err != nil {
+			const enqueuedUntil = `SELECT count(*) FROM events WHERE pos <= ? AND kind = 1`
+			if err := table.ScanOne(ctx, v.tx, enqueuedUntil, []any{&before}, v.Since); err != nil {
 				return err
 			}
 		}
@@ -83,7 +84,8 @@ func (v *verifier) operators(ctx context.Context, e *ledger.Event) error {
 	return nil
 }
 
-// The rules of time, as they bind the commands.
+// The rules of time, stated a second time on purpose: a command that broke its own rules would be noticed. A
+// test holds them equal to those of package commands.
 const (
 	minLease     = time.Second
 	maxLease     = 24 * time.Hour
@@ -91,25 +93,26 @@ const (
 	maxSnoozes   = 99
 )
 
-// raised reports whether the clock had run back, as far as anybody can know: then at is that of the event
-// before, and the rules judged by an earlier moment.
+// raised reports whether the clock may have run back: then at was raised to that of the event before, and the
+// command followed its rules at an earlier time.
 func (v *verifier) raised(e *ledger.Event) bool { return e.At.Equal(v.last.At) }
 
-// notBefore judges a time that is to come, or none.
+// notBefore checks that a future time is not before e; a zero time passes.
 func (v *verifier) notBefore(e *ledger.Event, field string, t time.Time) {
 	if !t.IsZero() && t.Before(e.At) && !v.raised(e) {
 		v.at(e, FindTime, "%s is %s, before the event itself", field, ledger.FormatTime(t))
 	}
 }
 
-// lease judges the end of a lease that was given or extended by e, of a claim that ends by endBy.
+// lease checks the end of a lease that e gave or extended; the claim ends by endBy.
 func (v *verifier) lease(e *ledger.Event, until, endBy time.Time) {
 	least, most := e.At.Add(minLease), e.At.Add(maxLease)
 	if end := endBy.Add(runtimeGrace); !endBy.IsZero() {
 		least, most = earlier(least, end), earlier(most, end)
 	}
 	if until.After(most) || until.Before(least) && !v.raised(e) {
-		v.at(e, FindTime, "the lease runs to %s, and may run from %s to %s", ledger.FormatTime(until), ledger.FormatTime(least), ledger.FormatTime(most))
+		v.at(e, FindTime, "the lease ends at %s, but must end between %s and %s",
+			ledger.FormatTime(until), ledger.FormatTime(least), ledger.FormatTime(most))
 	}
 }
 
@@ -142,8 +145,10 @@ func (v *verifier) claim(j *projection.Job, e *ledger.Event, b *ledger.Claimed) 
 
 func (v *verifier) reclaim(j *projection.Job, e *ledger.Event, b *ledger.Reclaimed) {
 	if !b.LeaseUntil.Equal(j.LeaseUntil) || !b.LastHeartbeat.Equal(j.HeartbeatAt) || e.At.Before(j.LeaseUntil) {
-		v.at(e, FindReclaim, "reclaimed at %s with lease end %s and last heartbeat %s, but the lease ran to %s and the last heartbeat was %s",
-			ledger.FormatTime(e.At), ledger.FormatTime(b.LeaseUntil), ledger.FormatTime(b.LastHeartbeat), ledger.FormatTime(j.LeaseUntil), ledger.FormatTime(j.HeartbeatAt))
+		v.at(e, FindReclaim, "reclaimed at %s with lease end %s and last heartbeat %s, "+
+			"but the lease ran to %s and the last heartbeat was %s",
+			ledger.FormatTime(e.At), ledger.FormatTime(b.LeaseUntil), ledger.FormatTime(b.LastHeartbeat),
+			ledger.FormatTime(j.LeaseUntil), ledger.FormatTime(j.HeartbeatAt))
 	}
 	over := !j.EndBy.IsZero() && !e.At.Before(j.EndBy)
 	if b.Reason == ledger.MaxRuntime && !over || b.Reason == ledger.LeaseExpired && over && !v.raised(e) {
@@ -162,7 +167,7 @@ func (v *verifier) reclaim(j *projection.Job, e *ledger.Event, b *ledger.Reclaim
 	}
 }
 
-// backoff is between what the wait after the nth failure lies: min(1 s · 2^(n−1), 1 h), ± 20 %.
+// backoff returns the bounds of the wait after the nth failure: min(1 s · 2^(n−1), 1 h), ± 20 %.
 func backoff(n int) (least, most time.Duration) {
 	base := time.Hour
 	if n < 13 {
@@ -177,8 +182,7 @@ func (v *verifier) bounded(j *projection.Job, e *ledger.Event, retryAt time.Time
 	}
 }
 
-// refused checks that the token tried was that of a claim that is over, or of none, and that this is told
-// once.
+// refused checks that the refused token was that of an ended claim or of none, and that it is recorded once.
 func (v *verifier) refused(ctx context.Context, j *projection.Job, e *ledger.Event, b *ledger.Refused) error {
 	if j.State.Held() && e.Token == j.Token {
 		v.at(e, FindRefused, "the token was the live one")
@@ -190,7 +194,8 @@ func (v *verifier) refused(ctx context.Context, j *projection.Job, e *ledger.Eve
 	if err != nil {
 		return err
 	}
-	for past, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindRefused}, Until: e.Pos - 1}) {
+	kinds := []ledger.Kind{ledger.KindRefused}
+	for past, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: kinds, Until: e.Pos - 1}) {
 		if err != nil {
 			return err
 		}
@@ -199,13 +204,14 @@ func (v *verifier) refused(ctx context.Context, j *projection.Job, e *ledger.Eve
 		}
 	}
 	if claim.Attempt != e.Attempt || claim.Worker != e.Worker {
-		v.at(e, FindRefused, "it names attempt %d by %q, and the token is that of attempt %d by %q", e.Attempt, e.Worker.Name, claim.Attempt, claim.Worker.Name)
+		v.at(e, FindRefused, "it names attempt %d by %q, and the token is that of attempt %d by %q",
+			e.Attempt, e.Worker.Name, claim.Attempt, claim.Worker.Name)
 	}
 	return nil
 }
 
-// claimOf returns the last event up to pos of the claim of job n that was given token: claimed, or taken_over by the
-// process that holds it since; the zero Event if there is none.
+// claimOf returns the last event up to pos that says who holds the claim of job n with this token: claimed, or
+// taken_over; the zero Event if there is none.
 func claimOf(ctx context.Context, tx *ledger.Tx, n, pos int64, token string) (claim ledger.Event, err error) {
 	f := ledger.Filter{Job: n, Kinds: []ledger.Kind{ledger.KindClaimed, ledger.KindTakenOver}, Until: pos}
 	for past, err := range tx.Events(ctx, f) {
@@ -219,19 +225,20 @@ func claimOf(ctx context.Context, tx *ledger.Tx, n, pos int64, token string) (cl
 	return claim, nil
 }
 
-// stopped checks that the claim whose command ended was lost, for the reason that is given, and that this is told
-// once.
+// stopped checks that the claim whose command ended was lost, for the reason that is given, and that this is
+// recorded once.
 func (v *verifier) stopped(ctx context.Context, e *ledger.Event, b *ledger.Stopped) error {
 	claim, err := claimOf(ctx, v.tx, e.N, e.Pos-1, e.Token)
 	if err != nil {
 		return err
 	}
 	if claim.Attempt != e.Attempt || claim.Worker != e.Worker {
-		v.at(e, FindStopped, "it names attempt %d by %q, and the token is that of attempt %d by %q", e.Attempt, e.Worker.Name, claim.Attempt, claim.Worker.Name)
+		v.at(e, FindStopped, "it names attempt %d by %q, and the token is that of attempt %d by %q", e.Attempt,
+			e.Worker.Name, claim.Attempt, claim.Worker.Name)
 	}
 	lost := ""
-	f := ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindReclaimed, ledger.KindCancelled, ledger.KindStopped}, Until: e.Pos - 1}
-	for past, err := range v.tx.Events(ctx, f) {
+	kinds := []ledger.Kind{ledger.KindReclaimed, ledger.KindCancelled, ledger.KindStopped}
+	for past, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: kinds, Until: e.Pos - 1}) {
 		switch {
 		case err != nil:
 			return err
@@ -255,13 +262,13 @@ func orNot(lost string) string {
 	return lost
 }
 
-// starts is what a worker process has said that it takes, each time that it started.
+// starts holds what a worker process announced, each time that it started.
 type starts struct {
 	said    []*ledger.WorkerStarted
 	stopped int
 }
 
-// workers follows the worker processes. Of one that has stopped nobody knows what it does after that.
+// workers follows the worker processes. After a stop, nothing is known of what a process takes.
 func (v *verifier) workers(e *ledger.Event) {
 	s := v.started[e.Worker]
 	b, started := e.Body.(*ledger.WorkerStarted)
@@ -286,9 +293,10 @@ func (s starts) mayClaim(j *projection.Job, version string) bool {
 	})
 }
 
-// sharedBoots returns the boots that worker processes in different places have.
+// sharedBoots returns the boot ids that worker processes on different hosts, or with different pids, share.
 func sharedBoots(ctx context.Context, tx *ledger.Tx) (boots []string, err error) {
-	rows, err := tx.Query(ctx, `SELECT boot FROM workers GROUP BY boot HAVING min(host) <> max(host) OR min(pid) <> max(pid) ORDER BY boot LIMIT ?`, maxFindings)
+	rows, err := tx.Query(ctx, `SELECT boot FROM workers GROUP BY boot
+HAVING min(host) <> max(host) OR min(pid) <> max(pid) ORDER BY boot LIMIT ?`, maxFindings)
 	if err != nil {
 		return nil, err
 	}

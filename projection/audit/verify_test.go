@@ -209,7 +209,7 @@ func TestVerifyFinds(t *testing.T) {
 	}
 }
 
-func TestVerifyFindsGuardsThatAreGone(t *testing.T) {
+func TestVerifyFindsMissingGuards(t *testing.T) {
 	file := recorded(t)
 	for name, statements := range map[string][]string{
 		"trigger events_no_update is missing":    {`DROP TRIGGER events_no_update`},
@@ -348,8 +348,8 @@ func damager(t *testing.T, s *ledger.Store) func(statement string) error {
 	}
 }
 
-// TestRebuildMendsAnyDamage: the projection is what the events add up to, whatever has become of it.
-func TestRebuildMendsAnyDamage(t *testing.T) {
+// TestRebuildRepairsAnyDamage: the projection is what the events add up to, whatever has become of it.
+func TestRebuildRepairsAnyDamage(t *testing.T) {
 	s := ledgertest.Open(t)
 	historytest.Record(t, s, historytest.Read(t, "v1.jsonl"))
 	want, damage := dump(t, s), damager(t, s)

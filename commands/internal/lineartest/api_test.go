@@ -56,8 +56,8 @@ func (s asIs) do(ctx context.Context, j projection.Job, c commands.Command) (pro
 	return out[0].Job, out[0].Err
 }
 
-// sweep takes back what is over by the common clock: there is no grace, because no clock is wrong. Between its look and
-// its transaction others get time to act.
+// sweep takes back what is over by the common clock: there is no grace, because no clock is wrong. Between
+// its look and its transaction others get time to act.
 func (s asIs) sweep(ctx context.Context) ([]projection.Job, error) {
 	ctx = commandstest.BeforeWrite{Context: ctx, Act: func() { time.Sleep(rand.N(3 * time.Millisecond)) }}
 	w := commands.Sweeper{Service: s.Service, Actor: "sweeper:test", Grace: new(time.Duration), Pause: time.Microsecond}
@@ -76,7 +76,8 @@ func (s asIs) get(ctx context.Context, id ledger.JobID) (j projection.Job, err e
 	return j, err
 }
 
-// linearClock is the ledger's clock of all processes of one history. It runs fast, so that a lease is soon over.
+// linearClock is the ledger's clock of all processes of one history. It runs fast, so that a lease is soon
+// over.
 type linearClock struct{ Begin, Mono int64 } // microseconds since 1970, and the machine's monotonic nanoseconds then
 
 const linearSpeed = 30
@@ -85,8 +86,8 @@ func (c linearClock) us() int64 { return c.Begin + (monotonic()-c.Mono)*linearSp
 
 func (c linearClock) now() time.Time { return ledger.FromMicros(c.us()) }
 
-// linearRecord is one line of a process's report: a call that begins, or its end with what was answered about which
-// jobs.
+// linearRecord is one line of a process's report: a call that begins, or its end with what was answered about
+// which jobs.
 type linearRecord struct {
 	N       int
 	Hand    string         `json:",omitempty"`
@@ -120,8 +121,8 @@ func (r *linearReport) write(rec linearRecord) int {
 	return rec.N
 }
 
-// operations turns a process's report into the history of each job. A call without an end is one of which nobody knows
-// whether it was carried out; it was not after the process was gone.
+// operations turns a process's report into the history of each job. A call without an end is one of which
+// nobody knows whether it was carried out; it was not after the process was gone.
 func operations(report []byte, gone int64, client int, into [][]porcupine.Operation, counts map[string]int) error {
 	calls := make(map[int]linearRecord)
 	lines := bufio.NewScanner(bytes.NewReader(report))

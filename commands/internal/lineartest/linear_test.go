@@ -36,9 +36,9 @@ type linearProcess struct {
 
 const linearEnv = "JOBLEDGER_TEST_LINEAR" // this process is one of a history: a linearProcess as JSON
 
-// TestHistoriesAreLinearizable lets three processes with three goroutines each ask for everything that can
-// be asked of the same few jobs. Every hundredth COMMIT fails, in one way or the other, so that nobody knows, and in
-// every second history one of the processes is killed.
+// TestHistoriesAreLinearizable lets three processes with three goroutines each ask for everything that can be
+// asked of the same few jobs. Every hundredth COMMIT fails, in one way or the other, so that nobody knows,
+// and in every second history one of the processes is killed.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	if text := os.Getenv(linearEnv); text != "" {
 		var p linearProcess

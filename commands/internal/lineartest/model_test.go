@@ -9,10 +9,10 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A history is linearizable if all that was answered can be explained by commands that were carried out one after the
-// other, each at some moment between its call and its answer. What a job is under commands one after the other is
-// written down here, apart from the program. Each job of these histories has a queue of its own, so that a history
-// falls into one history per job.
+// A history is linearizable if all that was answered can be explained by commands that were carried out one
+// after the other, each at some moment between its call and its answer. What a job is under commands one
+// after the other is written down here, apart from the program. Each job of these histories has a queue of
+// its own, so that a history falls into one history per job.
 
 // linearCall is what was asked of one job.
 type linearCall struct {
@@ -132,8 +132,8 @@ func (j linearJob) step(c linearCall, a linearAnswer) []linearJob {
 	return after.is(a)
 }
 
-// carryOut returns j after c, or what is to be answered instead. From a come only the things that nobody can foretell:
-// tokens, and moments between call and answer.
+// carryOut returns j after c, or what is to be answered instead. From a come only the things that nobody can
+// foretell: tokens, and moments between call and answer.
 func (j linearJob) carryOut(c linearCall, a linearAnswer) (after linearJob, err string) {
 	switch c.Op {
 	case "enqueue":
@@ -176,11 +176,12 @@ func (j linearJob) carryOut(c linearCall, a linearAnswer) (after linearJob, err 
 	return j.owner(c, a)
 }
 
-// linearGroup is by how much a transaction's one reading of the clock may be older than a call that joined it late: a
-// group takes in others for 8 ms.
+// linearGroup is by how much a transaction's one reading of the clock may be older than a call that joined it
+// late: a group takes in others for 8 ms.
 const linearGroup = linearSpeed * 10_000 // microseconds
 
-// claim: a job that is ready all the time between call and answer is not left lying, and one that is not is not taken.
+// claim: a job that is ready all the time between call and answer is not left lying, and one that is not is
+// not taken.
 func (j linearJob) claim(c linearCall, a linearAnswer) (after linearJob, err string) {
 	switch {
 	case a.Err == "unknown" && j.state == "queued":

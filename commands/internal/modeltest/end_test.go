@@ -39,8 +39,8 @@ func (m *model) list() (jobs []projection.Job) {
 	return jobs
 }
 
-// checkAll ends each sequence: the rows are the model, the fold of the events are the rows, what was once seen is what
-// it is now said to have been, and tables that are gone come back as they were.
+// checkAll ends each sequence: the rows are the model, the fold of the events are the rows, what was once
+// seen is what it is now said to have been, and tables that are gone come back as they were.
 func (m *model) checkAll() {
 	m.look()
 	rows := make(map[ledger.JobID]projection.Job)

@@ -109,9 +109,10 @@ func (m *model) stamp() time.Time {
 	return at
 }
 
-// TestModelAnyCommands runs random commands of several workers, operators and sweepers against the model: alone
-// and several in a transaction, with tokens and copies of jobs from any earlier time, with commits of which nobody
-// knows, on a ledger that is closed and opened in between. What goes wrong is made as short as it can be.
+// TestModelAnyCommands runs random commands of several workers, operators and sweepers against the model:
+// alone and several in a transaction, with tokens and copies of jobs from any earlier time, with commits of
+// which nobody knows, on a ledger that is closed and opened in between. What goes wrong is made as short as
+// it can be.
 func TestModelAnyCommands(t *testing.T) {
 	longer(t)
 	fresh := freshLedgers(t)
@@ -151,8 +152,8 @@ func TestModelAnyCommands(t *testing.T) {
 	})
 }
 
-// freshLedgers returns a function that gives an empty ledger at each call, with the judge of its commits. They take
-// little to make: in a file a copy of one, on a server a schema of one database.
+// freshLedgers returns a function that gives an empty ledger at each call, with the judge of its commits.
+// They take little to make: in a file a copy of one, on a server a schema of one database.
 func freshLedgers(t *testing.T) func() (dsn string, commits judge) {
 	t.Helper()
 	round := 0

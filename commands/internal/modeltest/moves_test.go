@@ -13,8 +13,9 @@ import (
 	"jobledger/projection"
 )
 
-// sure makes a call until nobody has to guess what became of it. The commit of the first attempt may fail; the call is
-// then made again, as it was. carriedOut says what the first attempt has done if it was durable, with no answer.
+// sure makes a call until nobody has to guess what became of it. The commit of the first attempt may fail;
+// the call is then made again, as it was. carriedOut says what the first attempt has done if it was durable,
+// with no answer.
 func (m *model) sure(call func() error, carriedOut func()) error {
 	v := rapid.SampledFrom([]commandstest.Verdict{commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Undone, commandstest.Unheard}).Draw(m.rt, "commit")
 	m.commits.Once(v)
@@ -88,7 +89,8 @@ type ask struct {
 	command commands.Command
 }
 
-// any is any command: an owner's, with any token that the job ever had or with another job's, or an operator's.
+// any is any command: an owner's, with any token that the job ever had or with another job's, or an
+// operator's.
 func (m *model) any() ask {
 	j := m.job()
 	if rapid.IntRange(0, 3).Draw(m.rt, "operator") == 0 {

@@ -113,8 +113,8 @@ func (m *model) judgeOwner(j *modelJob, c commands.Command) error {
 	return want
 }
 
-// sameContent leaves out times: those that a command asks for are not compared. A result that was erased is the same
-// as none other.
+// sameContent leaves out times: those that a command asks for are not compared. A result that was erased is
+// the same as none other.
 func sameContent(claim *modelClaim, c commands.Command, erased bool) bool {
 	switch a := claim.by.(type) {
 	case commands.Succeed:

@@ -11,8 +11,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// oracle judges a simulated history: what the ledger says after each call, and what was answered. It keeps its own
-// books of every claim, by rules of its own, and shares nothing with the program but the events.
+// oracle judges a simulated history: what the ledger says after each call, and what was answered. It keeps
+// its own books of every claim, by rules of its own, and shares nothing with the program but the events.
 type oracle struct {
 	sim    *sim
 	store  *ledger.Store

@@ -74,7 +74,8 @@ func (p *process) turn() {
 	}
 }
 
-// letOthersAct gives the other workers a turn in the middle of p's. Those that stood still wake up, and beat at once.
+// letOthersAct gives the other workers a turn in the middle of p's. Those that stood still wake up, and beat
+// at once.
 func (p *process) letOthersAct() {
 	for _, other := range p.hosts {
 		w, ok := other.actor.(*simWorker)
@@ -118,8 +119,8 @@ func (p *process) jump(by time.Duration) {
 	p.oracle.disturbed = time.Now()
 }
 
-// call is one call of the service, with the tokens that it shows. Its answer may get lost, on the way there or back,
-// or be that nobody knows.
+// call is one call of the service, with the tokens that it shows. Its answer may get lost, on the way there
+// or back, or be that nobody knows.
 func call[T any](p *process, what string, shows []string, do func() (T, error)) (answer T, err error) {
 	var none T
 	p.counts["calls"]++

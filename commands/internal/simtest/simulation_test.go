@@ -15,11 +15,12 @@ import (
 	"jobledger/commands/commandstest"
 )
 
-// The simulation runs whole histories of several processes on one ledger: workers, sweepers, a producer and an
-// operator, each with its own Store, its own boot and its own wall clock. Real are Service, Sweeper, Store and SQLite;
-// simulated are the time, which passes only while everybody waits, and what goes wrong: requests and answers that are
-// lost, commits of which nobody knows, processes that stand still or die, clocks that jump. One call is made at a
-// time, and everything that is drawn comes from the seed, so that a seed is the same history for ever.
+// The simulation runs whole histories of several processes on one ledger: workers, sweepers, a producer and
+// an operator, each with its own Store, its own boot and its own wall clock. Real are Service, Sweeper, Store
+// and SQLite; simulated are the time, which passes only while everybody waits, and what goes wrong: requests
+// and answers that are lost, commits of which nobody knows, processes that stand still or die, clocks that
+// jump. One call is made at a time, and everything that is drawn comes from the seed, so that a seed is the
+// same history for ever.
 //
 // In the first part anything may go wrong. Then the faults stop, and everything that can end has to end.
 var (
@@ -78,8 +79,8 @@ func TestSimulationIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestSimulationFindsSabotage breaks one rule after the other, in the actors or behind the program's back. Each
-// must be found, and as what it is.
+// TestSimulationFindsSabotage breaks one rule after the other, in the actors or behind the program's back.
+// Each must be found, and as what it is.
 func TestSimulationFindsSabotage(t *testing.T) {
 	for i, broken := range sabotages {
 		t.Run(broken.name, func(t *testing.T) {

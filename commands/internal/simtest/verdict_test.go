@@ -10,8 +10,8 @@ import (
 	"jobledger/projection/audit"
 )
 
-// reclaimed: the claim was silent for two beats at least, by the true clock, whatever the others said. Where all clocks
-// have always been right, it was so for its lease and two beats.
+// reclaimed: the claim was silent for two beats at least, by the true clock, whatever the others said. Where
+// all clocks have always been right, it was so for its lease and two beats.
 func (o *oracle) reclaimed(j *simJob, e ledger.Event) {
 	j.failures++
 	if h := j.live; h == nil || e.Token != h.token {
@@ -52,8 +52,9 @@ func (o *oracle) answer(id ledger.JobID, token string, c commands.Command, err e
 	}
 }
 
-// silence is how long h has been silent, and how long that must be before it may be reclaimed. Two beats are two thirds
-// of the lease as its last event tells it; a max runtime ends a lease by the wall clock, beats or not.
+// silence is how long h has been silent, and how long that must be before it may be reclaimed. Two beats are
+// two thirds of the lease as its last event tells it; a max runtime ends a lease by the wall clock, beats or
+// not.
 func (o *oracle) silence(j *simJob, h *simHold) (silent, least time.Duration) {
 	silent, least = time.Since(h.lastBeat), h.told*2/3
 	if h.told < commands.MinLease {

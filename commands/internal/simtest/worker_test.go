@@ -11,7 +11,8 @@ import (
 
 var simQueues = []string{"a", "b"}
 
-// simWorker claims jobs, beats for them, and ends them in one way or another. What it was not answered it sends again.
+// simWorker claims jobs, beats for them, and ends them in one way or another. What it was not answered it
+// sends again.
 type simWorker struct {
 	lease  time.Duration
 	slots  int
@@ -186,8 +187,8 @@ func (w *simWorker) told(p *process, t *simTask, c commands.Command, o commands.
 	}
 }
 
-// interval is a third of the lease as the ledger tells it, which is what a sweeper goes by: where the clock was set back
-// it may be shorter than what was asked for, or nothing is known of it.
+// interval is a third of the lease as the ledger tells it, which is what a sweeper goes by: where the clock
+// was set back it may be shorter than what was asked for, or nothing is known of it.
 func (w *simWorker) interval(j projection.Job) time.Duration {
 	length := j.LeaseUntil.Sub(j.HeartbeatAt)
 	if length < commands.MinLease {
@@ -224,8 +225,8 @@ func (w *simWorker) take(p *process, j projection.Job) {
 	w.tasks = append(w.tasks, t)
 }
 
-// look reports whether there is work, and remembers when to look again: when the next job is due, or when one may have
-// come.
+// look reports whether there is work, and remembers when to look again: when the next job is due, or when one
+// may have come.
 func (w *simWorker) look(p *process) bool {
 	ready, next, err := p.service.Ready(p.t.Context(), w.request(p, 1))
 	if err != nil {

@@ -32,7 +32,8 @@ type sim struct {
 	wrong, detail string // the first thing that was found, "" while there is none
 }
 
-// faults is how likely what is, per call or per turn; each seed has its own mixture, and some have none of a kind.
+// faults is how likely what is, per call or per turn; each seed has its own mixture, and some have none of a
+// kind.
 type faults struct {
 	unsent, unanswered, undone, unheard float64 // of a call
 	pause, freeze, die, jump, leap      float64 // of a turn: this process, or all of them

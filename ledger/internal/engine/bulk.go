@@ -20,9 +20,9 @@ const (
 // Types names the columns of a table that are not Integer.
 type Types map[string]Type
 
-// BulkStmt is a statement that writes one row or many at once: an insert, an upsert or a compare-and-swap update. A
-// Store buffers the rows per BulkStmt and keeps their order. Make each one once and keep it: buffers and prepared
-// statements are found by its address. Each engine writes its text in its own words.
+// BulkStmt is a statement that writes one row or many at once: an insert, an upsert or a compare-and-swap
+// update. A Store buffers the rows per BulkStmt and keeps their order. Make each one once and keep it:
+// buffers and prepared statements are found by its address. Each engine writes its text in its own words.
 type BulkStmt struct {
 	Table      string
 	Columns    []string // of a compare-and-swap, the first two are the key and the expected value
@@ -32,7 +32,8 @@ type BulkStmt struct {
 	CompareAndSwap bool
 }
 
-// NewUpsert returns a BulkStmt that inserts rows. Where a row with the same key exists, it replaces the other columns.
+// NewUpsert returns a BulkStmt that inserts rows. Where a row with the same key exists, it replaces the other
+// columns.
 func NewUpsert(table, key string, types Types, columns ...string) *BulkStmt {
 	var set []string
 	for _, name := range columns {
@@ -45,8 +46,8 @@ func NewUpsert(table, key string, types Types, columns ...string) *BulkStmt {
 	return b
 }
 
-// NewCompareAndSwap returns a BulkStmt that updates columns of existing rows. A row of it begins with the values that
-// the columns key and expected must have.
+// NewCompareAndSwap returns a BulkStmt that updates columns of existing rows. A row of it begins with the
+// values that the columns key and expected must have.
 func NewCompareAndSwap(table, key, expected string, types Types, columns ...string) *BulkStmt {
 	b := NewInsert(table, types, append([]string{key, expected}, columns...)...)
 	b.CompareAndSwap = true
@@ -65,8 +66,8 @@ func NewInsert(table string, types Types, columns ...string) *BulkStmt {
 // Width returns the number of values of one row.
 func (b *BulkStmt) Width() int { return len(b.Columns) }
 
-// SparseInsert inserts rows into one table of which many columns are null. To send a null costs as much as to send a
-// value, so it has a BulkStmt for each set of columns that are not null.
+// SparseInsert inserts rows into one table of which many columns are null. To send a null costs as much as to
+// send a value, so it has a BulkStmt for each set of columns that are not null.
 type SparseInsert struct {
 	table   string
 	columns []string
@@ -80,8 +81,8 @@ func NewSparseInsert(table string, types Types, columns ...string) *SparseInsert
 	return &SparseInsert{table: table, columns: columns, types: types}
 }
 
-// NewOrderedInsert is NewSparseInsert for a table whose rows are inserted in the order in which they come, whatever
-// their columns.
+// NewOrderedInsert is NewSparseInsert for a table whose rows are inserted in the order in which they come,
+// whatever their columns.
 func NewOrderedInsert(table string, types Types, columns ...string) *SparseInsert {
 	return &SparseInsert{table: table, columns: columns, types: types, ordered: true}
 }

@@ -1,12 +1,13 @@
-// Package engine is the contract between a ledger and the database that holds it: what package ledger needs of SQLite
-// and of PostgreSQL. The tables are the same in both, and so is nearly every statement; what differs is behind the
-// interface [Engine].
+// Package engine is the contract between a ledger and the database that holds it: what package ledger needs
+// of SQLite and of PostgreSQL. The tables are the same in both, and so is nearly every statement; what
+// differs is behind the interface [Engine].
 //
-// It holds no SQL of a ledger and knows neither events nor jobs. Package ledger hands its names on to its users.
+// It holds no SQL of a ledger and knows neither events nor jobs. Package ledger hands its names on to its
+// users.
 //
-// Files in reading order: engine.go (the interface), session.go (one connection), rows.go (the rows of a query),
-// bulk.go (statements that write many rows), errors.go (sentinels), schema.go (comparing a schema with what it should
-// be).
+// Files in reading order: engine.go (the interface), session.go (one connection), rows.go (the rows of a
+// query), bulk.go (statements that write many rows), errors.go (sentinels), schema.go (comparing a schema
+// with what it should be).
 package engine
 
 import (
@@ -14,8 +15,8 @@ import (
 	"time"
 )
 
-// Engine is a database that holds one ledger. Only the commit loop of a Store calls Begin, Commit, Rollback and Notify;
-// the other methods are safe for concurrent use.
+// Engine is a database that holds one ledger. Only the commit loop of a Store calls Begin, Commit, Rollback
+// and Notify; the other methods are safe for concurrent use.
 type Engine interface {
 	// Info returns what Open found out. It does not change.
 	Info() Info
@@ -23,9 +24,9 @@ type Engine interface {
 	// Begin opens a transaction that holds the write lock. The session is the one of the last Begin, unless its
 	// connection was lost.
 	Begin(ctx context.Context, o BeginOptions) (*Session, Head, error)
-	// Commit makes the transaction durable. With notify it also takes a notification of other processes along, where
-	// that costs nothing. After ErrUnknown the outcome is not known. After any other error nothing is durable, and
-	// ErrRetry allows to run the transaction again.
+	// Commit makes the transaction durable. With notify it also takes a notification of other processes along,
+	// where that costs nothing. After ErrUnknown the outcome is not known. After any other error nothing is
+	// durable, and ErrRetry allows to run the transaction again.
 	Commit(notify bool) error
 	// Rollback ends the transaction. An error means that the connection is of no use any more.
 	Rollback() error
@@ -34,8 +35,8 @@ type Engine interface {
 	OpenReader(ctx context.Context) (*Session, error)
 	// BeginSnapshot begins a snapshot on such a connection.
 	BeginSnapshot(ctx context.Context, s *Session) (Head, error)
-	// RawScan runs a query with two integer arguments on a connection of its own, past the driver. It returns nil where
-	// the engine has no such way.
+	// RawScan runs a query with two integer arguments on a connection of its own, past the driver. It returns
+	// nil where the engine has no such way.
 	RawScan(query string, first, second int64) (RawRows, error)
 	// CheckReplaced returns ErrReplaced if another ledger has taken the place of the one that was opened.
 	CheckReplaced() error
@@ -58,7 +59,8 @@ type Engine interface {
 	// Diagnose adds the cause to an error, as far as the system knows it.
 	Diagnose(err error) error
 
-	// Notify tells other processes that a job may have become claimable, unless the last Commit did. It is best effort.
+	// Notify tells other processes that a job may have become claimable, unless the last Commit did. It is best
+	// effort.
 	Notify()
 	// Listen calls wake when another process notifies or may have committed, until ctx ends.
 	Listen(ctx context.Context, wake func())
@@ -79,8 +81,8 @@ type BeginOptions struct {
 	Since     time.Time     // when the first function began to wait for the write lock
 	LockWait  time.Duration // how long after Since Begin gives up with ErrBusy
 	Exclusive bool          // no other process writes, so that there is no queue for the lock
-	// WarmupQueries are sent in the round trip that begins the transaction, where there is one. They are left out after a
-	// lost connection or an error.
+	// WarmupQueries are sent in the round trip that begins the transaction, where there is one. They are left
+	// out after a lost connection or an error.
 	WarmupQueries []WarmupQuery
 }
 

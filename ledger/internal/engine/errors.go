@@ -19,7 +19,8 @@ var (
 	ErrStray       = errors.New("ledger: stray file beside it")
 	ErrDamaged     = errors.New("ledger: damaged")
 
-	// ErrRetry reports that the transaction was given up and nothing of it is durable: the caller may run it again.
+	// ErrRetry reports that the transaction was given up and nothing of it is durable: the caller may run it
+	// again.
 	ErrRetry = errors.New("ledger: the transaction was given up")
 	// ErrConstraint reports that a row violates a constraint, or that a trigger refused it.
 	ErrConstraint = errors.New("ledger: constraint violated")

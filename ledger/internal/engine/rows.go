@@ -20,8 +20,8 @@ type Rows struct {
 	closed  bool
 }
 
-// Values returns the current row. The values are int64, string, []byte (nil for an empty one) and nil. The caller may
-// keep them, but not the slice.
+// Values returns the current row. The values are int64, string, []byte (nil for an empty one) and nil. The
+// caller may keep them, but not the slice.
 func (r *Rows) Values() []driver.Value { return r.row }
 
 // Next goes to the next row and reports whether there is one.
@@ -53,9 +53,9 @@ func (r *Rows) Err() error {
 	return r.session.Check(r.err)
 }
 
-// Scan copies the row into dest, which has a pointer for each column: to int64, int, string, bool, []byte or any, to a
-// type made of int64 or string, or to a sql.Scanner. Only []byte, any, a pointer and a sql.Scanner take a NULL. The
-// bytes of a sql.RawBytes are valid until the next call of Next.
+// Scan copies the row into dest, which has a pointer for each column: to int64, int, string, bool, []byte or
+// any, to a type made of int64 or string, or to a sql.Scanner. Only []byte, any, a pointer and a sql.Scanner
+// take a NULL. The bytes of a sql.RawBytes are valid until the next call of Next.
 func (r *Rows) Scan(dest ...any) error {
 	if len(dest) != len(r.row) {
 		return fmt.Errorf("ledger: %d destinations for a row of %d columns", len(dest), len(r.row))
@@ -126,7 +126,8 @@ func scan(dest any, value driver.Value) error {
 	return scanKind(reflect.ValueOf(dest).Elem(), value)
 }
 
-// scanKind is scan for types made of int64, string or bool, and for pointers to them; a NULL makes the pointer nil.
+// scanKind is scan for types made of int64, string or bool, and for pointers to them; a NULL makes the
+// pointer nil.
 func scanKind(dest reflect.Value, value driver.Value) error {
 	if dest.Kind() == reflect.Pointer {
 		if value == nil {
@@ -159,7 +160,8 @@ func scanKind(dest reflect.Value, value driver.Value) error {
 type Row interface {
 	// Type returns the type of a column's value.
 	Type(column int) ValueType
-	// Int returns the value of an integer column, Text that of a text column, and Bytes that of a blob, never nil.
+	// Int returns the value of an integer column, Text that of a text column, and Bytes that of a blob, never
+	// nil.
 	Int(column int) int64
 	Text(column int) string
 	Bytes(column int) []byte
@@ -180,8 +182,8 @@ const (
 // RawRows are the rows of Engine.RawScan. The Row of the current one is the RawRows itself.
 type RawRows interface {
 	Row
-	// Next goes to the next row; ok is false at the end. An error does not say its reason: the same query through the
-	// driver will.
+	// Next goes to the next row; ok is false at the end. An error does not say its reason: the same query
+	// through the driver will.
 	Next() (ok bool, err error)
 	Close()
 }

@@ -15,8 +15,8 @@ type Session struct {
 	Lost      error // after which the database may have rolled the transaction back; nil: no such error
 }
 
-// Connection is what an engine implements for its connections. Its methods return the errors of the driver; the
-// methods of Session translate them.
+// Connection is what an engine implements for its connections. Its methods return the errors of the driver;
+// the methods of Session translate them.
 type Connection interface {
 	// Run runs a statement and returns the number of rows that it changed.
 	Run(query string, args []any) (changed int64, err error)
@@ -24,31 +24,35 @@ type Connection interface {
 	InsertRow(query string, args []any) (n int64, err error)
 	// Select runs a query. Other statements may run before its rows are closed. The rows are read into row.
 	Select(ctx context.Context, query string, args []any) (rows driver.Rows, row []driver.Value, err error)
-	// Prefetch sends a query without waiting for it; read waits. A nil read means that the engine gains nothing by it.
+	// Prefetch sends a query without waiting for it; read waits. A nil read means that the engine gains nothing
+	// by it.
 	Prefetch(query string, args []any) (read ReadRows, err error)
 	// PutRows writes rows with a bulk statement. That a row was not as expected may come to light with a later
 	// statement or with the commit; the error then wraps ErrRetry.
 	PutRows(b *BulkStmt, rows int, args []any) error
 	// Push has the rows that were put so far written soon.
 	Push() error
-	// PutRow writes one row at once. ErrConflict, when the row was not as expected; the transaction goes on then.
+	// PutRow writes one row at once. ErrConflict, when the row was not as expected; the transaction goes on
+	// then.
 	PutRow(b *BulkStmt, args []any) error
-	// Explain wraps an error of the database in the sentinel that callers branch on. lost says that the transaction may
-	// be gone.
+	// Explain wraps an error of the database in the sentinel that callers branch on. lost says that the
+	// transaction may be gone.
 	Explain(err error) (explained error, lost bool)
 	// Aborted reports whether the transaction can only be rolled back, after an error.
 	Aborted() bool
-	// WithSecureDelete runs fn, which deletes rows, so that their space is overwritten where the database can do that.
+	// WithSecureDelete runs fn, which deletes rows, so that their space is overwritten where the database can do
+	// that.
 	WithSecureDelete(fn func() error) error
 	// Close closes the connection.
 	Close() error
 }
 
-// ReadRows waits for the rows of a query that was sent before, and returns them with the slice that they are read into.
+// ReadRows waits for the rows of a query that was sent before, and returns them with the slice that they are
+// read into.
 type ReadRows func() (rows driver.Rows, row []driver.Value, err error)
 
-// Exec runs a statement and returns the number of rows that it changed. It takes no context, because a context that
-// can be cancelled costs a goroutine per statement; the caller checks it between statements.
+// Exec runs a statement and returns the number of rows that it changed. It takes no context, because a
+// context that can be cancelled costs a goroutine per statement; the caller checks it between statements.
 func (s *Session) Exec(query string, args ...any) (changed int64, err error) {
 	changed, err = s.Run(query, args)
 	return changed, s.Check(err)
@@ -61,15 +65,17 @@ func (s *Session) Query(ctx context.Context, query string, args ...any) (*Rows, 
 }
 
 // RowsOf makes Rows of what Select or a ReadRows returned.
-func (s *Session) RowsOf(ctx context.Context, rows driver.Rows, row []driver.Value, err error) (*Rows, error) {
+func (s *Session) RowsOf(
+	ctx context.Context, rows driver.Rows, row []driver.Value, err error,
+) (*Rows, error) {
 	if err != nil {
 		return nil, s.Check(err)
 	}
 	return &Rows{ctx: ctx, rows: rows, row: row, session: s}, nil
 }
 
-// Check is Explain, and notes in Lost an error after which the transaction may be gone: the statements after it would
-// be committed one by one
+// Check is Explain, and notes in Lost an error after which the transaction may be gone: the statements after
+// it would be committed one by one
 // (https://sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction).
 func (s *Session) Check(err error) error {
 	if err == nil {

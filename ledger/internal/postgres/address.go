@@ -42,14 +42,14 @@ const (
 	connectTimeout = 10 * time.Second
 )
 
-// parseAddress takes this program's own options out of an address and leaves the rest to pgx, which knows the options of
-// libpq, its environment variables and its password file.
+// parseAddress takes this program's own options out of an address and leaves the rest to pgx, which knows the
+// options of libpq, its environment variables and its password file.
 func parseAddress(dsn string) (p address, err error) {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Fragment != "" || u.User == nil && strings.Contains(u.Path+u.RawQuery, "@") {
 		// The error does not quote the address: with a / or a # in a password it would show a part of that.
-		return p, fmt.Errorf("%w: not a URL as postgres://USER@HOST/DATABASE; what is special in a name or a password "+
-			"is written as %%40 for @, %%2F for /, %%23 for #, %%3F for ?", engine.ErrAddress)
+		return p, fmt.Errorf("%w: not a URL as postgres://USER@HOST/DATABASE; "+
+			"what is special in a name or a password is written as %%40 for @, %%2F for /, %%23 for #, %%3F for ?", engine.ErrAddress)
 	}
 	values := u.Query()
 	p.schema, p.sync, p.listen = defaultSchema, "full", true

@@ -21,7 +21,7 @@ type bulkKey struct {
 // form is a way to write the text of a BulkStmt.
 type form struct {
 	many     bool   // rows
-	checked  bool   // of a compare-and-swap: the caller compares the number of changed rows; else a mismatch is an error
+	checked  bool   // of a compare-and-swap: the caller compares the number of changed rows
 	constant uint64 // of many rows: a bit for each column in which all rows have the same value
 }
 
@@ -29,7 +29,9 @@ type form struct {
 const fewRows = 16
 
 // bulkText returns the text of b for so many rows, and its arguments.
-func (c *connection) bulkText(b *engine.BulkStmt, rows int, args []any, checked bool) (text string, bound []any) {
+func (c *connection) bulkText(
+	b *engine.BulkStmt, rows int, args []any, checked bool,
+) (text string, bound []any) {
 	f := form{many: rows > 1, checked: checked}
 	bound = args[:b.Width()]
 	if f.many {
@@ -50,7 +52,8 @@ func (c *connection) bulkText(b *engine.BulkStmt, rows int, args []any, checked 
 	return text, bound
 }
 
-// constantColumns finds the columns in which all rows have the same value, except the first, which distinguishes rows.
+// constantColumns finds the columns in which all rows have the same value, except the first, which
+// distinguishes rows.
 func constantColumns(b *engine.BulkStmt, rows int, args []any) (columns uint64) {
 	for i := 1; i < b.Width(); i++ {
 		if b.Types[i] == engine.Bytes {

@@ -13,9 +13,9 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// connection is a connection to PostgreSQL. A writing one pipelines its statements: it sends them without waiting for the
-// results of those before, and reads a result when something depends on it. So the server executes what was decided while
-// the client decides what is next, and only queries cost a round trip.
+// connection is a connection to PostgreSQL. A writing one pipelines its statements: it sends them without
+// waiting for the results of those before, and reads a result when something depends on it. So the server
+// executes what was decided while the client decides what is next, and only queries cost a round trip.
 type connection struct {
 	conn       *pgx.Conn
 	writes     bool
@@ -48,7 +48,9 @@ func (c *connection) text(query string) string {
 }
 
 // head runs statements, reads the head of the ledger, and runs the queries.
-func (c *connection) head(ctx context.Context, first *pgx.Batch, queries []engine.WarmupQuery) (engine.Head, error) {
+func (c *connection) head(
+	ctx context.Context, first *pgx.Batch, queries []engine.WarmupQuery,
+) (engine.Head, error) {
 	var at engine.Head
 	n := first.Len()
 	first.Queue(selectHead)
@@ -95,7 +97,8 @@ func (c *connection) send(text string, args []any) error {
 	if c.pipeline == nil {
 		c.pipeline = c.conn.PgConn().StartPipeline(context.Background())
 	}
-	c.pipeline.SendQueryPrepared(statement.Name, c.builder.ParamValues, c.builder.ParamFormats, c.builder.ResultFormats)
+	b := &c.builder
+	c.pipeline.SendQueryPrepared(statement.Name, b.ParamValues, b.ParamFormats, b.ResultFormats)
 	c.unread++
 	c.unsent = true
 	return nil
@@ -134,8 +137,8 @@ func (c *connection) prepare(text string) (*pgconn.StatementDescription, error) 
 // maxUnread bounds the statements in the pipeline, which have up to 64 rows each.
 const maxUnread = 256
 
-// Push sends the buffered statements with a Sync message, so that the server is idle between them. Only an idle session
-// can hit its timeout, which frees a lock whose holder is frozen.
+// Push sends the buffered statements with a Sync message, so that the server is idle between them. Only an
+// idle session can hit its timeout, which frees a lock whose holder is frozen.
 func (c *connection) Push() error {
 	if !c.unsent {
 		return nil
@@ -157,8 +160,8 @@ func (c *connection) skipTo(left int) error {
 	return nil
 }
 
-// awaitLast waits for all statements before the last, or before the last with so many after it. Its results are next
-// then. An error of an earlier statement wraps ErrRetry.
+// awaitLast waits for all statements before the last, or before the last with so many after it. Its results
+// are next then. An error of an earlier statement wraps ErrRetry.
 func (c *connection) awaitLast(after int) error {
 	err := c.Push()
 	if err == nil {
@@ -225,8 +228,8 @@ func (c *connection) receive() (*pgconn.ResultReader, error) {
 	}
 }
 
-// abandon ends the pipeline, whose remaining statements the server skips after an error, and returns err. pgx itself
-// closes a broken connection, which must not be disturbed.
+// abandon ends the pipeline, whose remaining statements the server skips after an error, and returns err. pgx
+// itself closes a broken connection, which must not be disturbed.
 func (c *connection) abandon(err error) error {
 	if c.pipeline != nil && !c.conn.IsClosed() {
 		_ = c.pipeline.Sync()
@@ -295,7 +298,9 @@ func (c *connection) InsertRow(query string, args []any) (n int64, err error) {
 }
 
 // Select implements engine.Connection.
-func (c *connection) Select(ctx context.Context, query string, args []any) (driver.Rows, []driver.Value, error) {
+func (c *connection) Select(
+	ctx context.Context, query string, args []any,
+) (driver.Rows, []driver.Value, error) {
 	rows, err := c.query(ctx, query, args)
 	if err != nil {
 		return nil, nil, err
@@ -360,8 +365,8 @@ func (c *connection) PutRow(l *engine.BulkStmt, args []any) error {
 	return err
 }
 
-// commit commits, and waits for everything in the pipeline. The statement after is sent right after it, as a transaction
-// of its own that nothing waits for.
+// commit commits, and waits for everything in the pipeline. The statement after is sent right after it, as a
+// transaction of its own that nothing waits for.
 func (c *connection) commit(after string, args ...any) error {
 	tag, err := c.sendCommit(after, args)
 	if err == nil && tag.String() != "COMMIT" {

@@ -11,9 +11,9 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// KeepaliveTimeout is how long the kernel of the server's host may leave packets unanswered before the connection counts
-// as lost. A host that died and a firewall that dropped its state close nothing, and a writer would wait for a quarter of
-// an hour until its own kernel gives up. A variable for the tests.
+// KeepaliveTimeout is how long the kernel of the server's host may leave packets unanswered before the
+// connection counts as lost. A host that died and a firewall that dropped its state close nothing, and a
+// writer would wait for a quarter of an hour until its own kernel gives up. A variable for the tests.
 var KeepaliveTimeout = 30 * time.Second
 
 // dialer returns the dialer for connections to a server.
@@ -46,9 +46,9 @@ func (p address) connect(ctx context.Context, use purpose) (*engine.Session, err
 	}
 	if use == forWriting {
 		settings["idle_in_transaction_session_timeout"] = strconv.FormatInt(FrozenWriter.Milliseconds(), 10)
-		// Each statement of a writer has one good plan, along an index in its order, whatever the statistics say about a
-		// table that was empty a minute ago. A hash of all jobs or a sort of a lane costs a hundred times as much, and to
-		// start processes for a parallel scan takes longer than to claim a thousand jobs.
+		// Each statement of a writer has one good plan, along an index in its order, whatever the statistics say
+		// about a table that was empty a minute ago. A hash of all jobs or a sort of a lane costs a hundred times
+		// as much, and to start processes for a parallel scan takes longer than to claim a thousand jobs.
 		settings["plan_cache_mode"] = "force_generic_plan"
 		settings["max_parallel_workers_per_gather"] = "0"
 		for _, plan := range []string{"seqscan", "bitmapscan", "hashjoin", "mergejoin", "sort"} {

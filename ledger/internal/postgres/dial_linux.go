@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnacknowledged limits how long sent data may remain unacknowledged, or unsent (tcp(7), TCP_USER_TIMEOUT).
+// limitUnacknowledged limits how long sent data may remain unacknowledged, or unsent (tcp(7),
+// TCP_USER_TIMEOUT).
 func limitUnacknowledged(timeout time.Duration) func(network, address string, socket syscall.RawConn) error {
 	return func(network, _ string, socket syscall.RawConn) (err error) {
 		if !strings.HasPrefix(network, "tcp") {

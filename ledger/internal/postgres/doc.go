@@ -1,6 +1,7 @@
-// Package postgres is the engine of a ledger on a PostgreSQL server: a ledger is a schema of a database. Writers of all
-// processes exclude each other with an advisory lock that each holds from its first statement to its commit, so that
-// events follow one another as they do in a file: pos is dense, at never decreases, and what is visible is complete.
+// Package postgres is the engine of a ledger on a PostgreSQL server: a ledger is a schema of a database.
+// Writers of all processes exclude each other with an advisory lock that each holds from its first statement
+// to its commit, so that events follow one another as they do in a file: pos is dense, at never decreases,
+// and what is visible is complete.
 //
 // It knows neither events nor jobs; package ledger drives it through the interface of package engine.
 //

@@ -23,8 +23,8 @@ type Engine struct {
 	notified bool // the last commit took a notification along
 }
 
-// FrozenWriter is how long the server lets a process hold the write lock without hearing from it. A variable for the
-// tests.
+// FrozenWriter is how long the server lets a process hold the write lock without hearing from it. A variable
+// for the tests.
 var FrozenWriter = 5 * time.Second
 
 // A process that cannot reach the server tries again, after pauses that grow.
@@ -63,7 +63,8 @@ func (p *Engine) Begin(ctx context.Context, o engine.BeginOptions) (*engine.Sess
 			return nil, at, err
 		}
 		if time.Since(o.Since) > o.LockWait {
-			return nil, at, fmt.Errorf("%w: %s could not be reached within %s: %w", engine.ErrBusy, p.address, o.LockWait, err)
+			return nil, at, fmt.Errorf("%w: %s could not be reached within %s: %w",
+				engine.ErrBusy, p.address, o.LockWait, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -74,14 +75,16 @@ func (p *Engine) Begin(ctx context.Context, o engine.BeginOptions) (*engine.Sess
 	}
 }
 
-func (p *Engine) tryBegin(ctx context.Context, wait time.Duration, queries []engine.WarmupQuery) (at engine.Head, err error) {
+func (p *Engine) tryBegin(
+	ctx context.Context, wait time.Duration, queries []engine.WarmupQuery,
+) (at engine.Head, err error) {
 	if p.writer == nil {
 		if p.writer, err = p.address.connect(ctx, forWriting); err != nil {
 			return at, err
 		}
 		queries = nil
 	}
-	_ = connOf(p.writer).drainPipeline() // a pending NOTIFY; its error is harmless, and a dead connection fails next
+	_ = connOf(p.writer).drainPipeline() // a pending NOTIFY; its error is harmless, a dead connection fails next
 	batch := &pgx.Batch{}
 	batch.Queue(`BEGIN`)
 	batch.Queue(`SELECT set_config('lock_timeout', $1, true), pg_advisory_xact_lock($2)`,

@@ -19,14 +19,15 @@ func (e notRetryable) Is(target error) bool {
 	return target != engine.ErrRetry && errors.Is(e.error, target)
 }
 
-// explainConnect says in one line why there is no connection. pgx reports every address that it tried, with and without
-// TLS.
+// explainConnect says in one line why there is no connection. pgx reports every address that it tried, with
+// and without TLS.
 func explainConnect(err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return explain(e)
 	}
 	lines := strings.Split(err.Error(), "\n")
-	return fmt.Errorf("%w: the server cannot be reached: %s", engine.ErrIO, strings.TrimSpace(lines[len(lines)-1]))
+	last := strings.TrimSpace(lines[len(lines)-1])
+	return fmt.Errorf("%w: the server cannot be reached: %s", engine.ErrIO, last)
 }
 
 // explain wraps an error of PostgreSQL in the sentinel that callers branch on, once.
@@ -34,8 +35,8 @@ func explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, known := range []error{engine.ErrBusy, engine.ErrFull, engine.ErrIO, engine.ErrReadOnly, engine.ErrConflict,
-		engine.ErrDamaged, engine.ErrUnknown, engine.ErrAddress, engine.ErrNoLedger, engine.ErrNotALedger,
+	for _, known := range []error{engine.ErrBusy, engine.ErrFull, engine.ErrIO, engine.ErrReadOnly,
+		engine.ErrConflict, engine.ErrDamaged, engine.ErrUnknown, engine.ErrAddress, engine.ErrNoLedger, engine.ErrNotALedger,
 		engine.ErrNewerSchema, fs.ErrPermission, context.Canceled} {
 		if errors.Is(err, known) {
 			return err

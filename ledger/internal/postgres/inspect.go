@@ -18,7 +18,8 @@ type Facts struct {
 	Newest  int    // the version that this program would migrate it to
 	User    string // of this process's connection
 
-	// ClockSkew is how far the server's clock is ahead of this machine's, within Tolerance, the time that the question took.
+	// ClockSkew is how far the server's clock is ahead of this machine's, within Tolerance, the time that the
+	// question took.
 	ClockSkew, Tolerance time.Duration
 
 	Standby      bool // a read-only copy
@@ -27,7 +28,7 @@ type Facts struct {
 	NoAutovacuum bool
 	Connections  int   // open ones, to all databases
 	Most         int   // connections that the server allows
-	MostXIDs     int64 // transactions since the last one that vacuum has frozen; at 2e9 the server refuses writes
+	MostXIDs     int64 // transactions that vacuum has not frozen; at 2e9 the server refuses writes
 
 	Writers []Backend // those that hold the ledger's write lock or wait for it
 	Holding []Backend // those whose snapshots prevent vacuum, the oldest first
@@ -53,8 +54,8 @@ type Inspection struct {
 	Facts   Facts
 }
 
-// Inspect begins a snapshot of the ledger at dsn. It migrates nothing and writes nothing, so it works on a standby. Errors:
-// as those of Open without create.
+// Inspect begins a snapshot of the ledger at dsn. It migrates nothing and writes nothing, so it works on a
+// standby. Errors: as those of Open without create.
 func Inspect(ctx context.Context, dsn string) (_ *Inspection, err error) {
 	a, err := parseAddress(dsn)
 	if err != nil {
@@ -83,7 +84,8 @@ func (i *Inspection) Close() {
 }
 
 // unsafeSettings are settings with which a power cut or a crash loses data.
-const unsafeSettings = `SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off' ORDER BY name`
+const unsafeSettings = `SELECT name FROM pg_settings
+WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off' ORDER BY name`
 
 const selectServer = `SELECT current_setting('server_version'), current_user::text, pg_is_in_recovery(),
     has_table_privilege('events', 'INSERT') AND NOT current_setting('transaction_read_only')::bool,
@@ -97,12 +99,13 @@ const selectWriters = `SELECT a.pid, coalesce(a.usename, ''), coalesce(a.applica
     coalesce(a.client_hostname, host(a.client_addr), ''), coalesce(a.state, ''),
     coalesce(extract(epoch FROM clock_timestamp() - a.xact_start), 0)::float8, l.granted
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid JOIN pg_database d ON d.oid = l.database
-WHERE l.locktype = 'advisory' AND l.classid::bigint = $1 AND l.objid = $2::text::regnamespace::oid AND l.objsubid = 1
-    AND d.datname = current_database()
+WHERE l.locktype = 'advisory' AND l.classid::bigint = $1 AND l.objid = $2::text::regnamespace::oid
+    AND l.objsubid = 1 AND d.datname = current_database()
 ORDER BY l.granted DESC, a.xact_start`
 
 const selectHolding = `SELECT pid, coalesce(usename, ''), coalesce(application_name, ''),
-    coalesce(client_hostname, host(client_addr), ''), coalesce(state, ''), coalesce(extract(epoch FROM clock_timestamp() - xact_start), 0)::float8, false
+    coalesce(client_hostname, host(client_addr), ''), coalesce(state, ''),
+    coalesce(extract(epoch FROM clock_timestamp() - xact_start), 0)::float8, false
 FROM pg_stat_activity
 WHERE datname = current_database() AND backend_xmin IS NOT NULL AND pid <> pg_backend_pid()
     AND backend_type <> 'autovacuum worker'
@@ -135,7 +138,8 @@ func (p *Engine) facts(ctx context.Context, conn *pgx.Conn) (f Facts, err error)
 	if f.Unsafe, err = stringsOf(ctx, conn, unsafeSettings); err != nil {
 		return f, err
 	}
-	if f.Writers, err = backends(ctx, conn, selectWriters, int64(schema.ApplicationID), p.address.schema); err != nil {
+	f.Writers, err = backends(ctx, conn, selectWriters, int64(schema.ApplicationID), p.address.schema)
+	if err != nil {
 		return f, err
 	}
 	if f.Holding, err = backends(ctx, conn, selectHolding); err != nil {

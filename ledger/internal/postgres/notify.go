@@ -11,10 +11,10 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// Notifications. A NOTIFY takes a lock of the whole server at its commit, which would slow down the commits of jobs. So it
-// has a transaction of its own, sent right after the commit that it reports; or a little later, on another connection, if
-// one was sent just before. Only speed depends on it: listeners also poll the tail, and do so more often where LISTEN is
-// not available.
+// Notifications. A NOTIFY takes a lock of the whole server at its commit, which would slow down the commits
+// of jobs. So it has a transaction of its own, sent right after the commit that it reports; or a little
+// later, on another connection, if one was sent just before. Only speed depends on it: listeners also poll
+// the tail, and do so more often where LISTEN is not available.
 
 const (
 	// NotifyInterval is the least time between two notifications of one process.
@@ -31,9 +31,9 @@ const notifyStatement = `SELECT set_config('synchronous_commit', 'off', true), p
 // channel is the ledger's name for LISTEN.
 func (p address) channel() string { return "jobledger_" + p.schema }
 
-// notification returns the notification that is sent with a commit; "" for none. With wanted false, the commit makes no
-// job claimable, or a watcher in this process waits: its transaction must not wait for that of the notification, so that
-// the notifier sends it.
+// notification returns the notification that is sent with a commit; "" for none. With wanted false, the
+// commit makes no job claimable, or a watcher in this process waits: its transaction must not wait for that
+// of the notification, so that the notifier sends it.
 func (p *Engine) notification(wanted bool) (statement string, args []any) {
 	n := &p.notifier
 	p.notified = wanted && p.address.listen && !n.pending.Load() && n.pause() <= 0
@@ -52,8 +52,8 @@ func (p *Engine) Notify() {
 	p.notifier.send()
 }
 
-// notifier sends the notifications that were not sent with their commits, in a goroutine of its own that runs from the
-// first of them until close.
+// notifier sends the notifications that were not sent with their commits, in a goroutine of its own that runs
+// from the first of them until close.
 type notifier struct {
 	address address
 	sender  string // identifies this process, which does not wake itself
@@ -149,7 +149,8 @@ func (p *Engine) Listen(ctx context.Context, wake func()) {
 	}
 }
 
-// receive calls wake as long as the connection lives. It polls the tail whenever no notification came for a while.
+// receive calls wake as long as the connection lives. It polls the tail whenever no notification came for a
+// while.
 func (p *Engine) receive(ctx context.Context, s *engine.Session, wake func(), tail *int64) {
 	conn := connOf(s).conn
 	interval := pollWithoutListen

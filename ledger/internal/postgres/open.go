@@ -71,7 +71,8 @@ func (p *Engine) setUp(ctx context.Context, create bool) error {
 		p.info.ClockSkew = at.Sub(answered.Round(0))
 	}
 	if version < oldestPostgres {
-		return fmt.Errorf("ledger: PostgreSQL %d.%d is too old; at least 14 is needed", version/10000, version%10000)
+		return fmt.Errorf("ledger: PostgreSQL %d.%d is too old; at least 14 is needed",
+			version/10000, version%10000)
 	}
 	steps, err := schema.Postgres()
 	if err != nil {
@@ -103,10 +104,11 @@ FROM (VALUES (1)) AS one LEFT JOIN pg_namespace n ON n.nspname = $1`
 	case !exists && create:
 		return 0, nil
 	case !exists:
-		return 0, fmt.Errorf("%w at %s: the database has no schema %s", engine.ErrNoLedger, p.address, p.address.schema)
+		return 0, fmt.Errorf("%w at %s: the database has no schema %s",
+			engine.ErrNoLedger, p.address, p.address.schema)
 	case comment == nil || *comment != ledgerComment:
-		return 0, fmt.Errorf("%w: the schema %s is something else; it was not touched. Name another one: ?schema=NAME",
-			engine.ErrNotALedger, p.address.schema)
+		return 0, fmt.Errorf("%w: the schema %s is something else; it was not touched. "+
+			"Name another one: ?schema=NAME", engine.ErrNotALedger, p.address.schema)
 	case !mayUse:
 		return 0, fmt.Errorf("%w: %s may not use the schema %s",
 			fs.ErrPermission, p.address.config.User, p.address.schema)
@@ -122,7 +124,9 @@ FROM (VALUES (1)) AS one LEFT JOIN pg_namespace n ON n.nspname = $1`
 }
 
 // migrate locks the database, since there may be no schema to lock yet.
-func (p *Engine) migrate(ctx context.Context, conn *pgx.Conn, steps []schema.Migration, create bool) (err error) {
+func (p *Engine) migrate(
+	ctx context.Context, conn *pgx.Conn, steps []schema.Migration, create bool,
+) (err error) {
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return err

@@ -37,8 +37,8 @@ func (p *Engine) RepairObject(s *engine.Session, o engine.Object) error {
 	}
 	create := creations[o.Kind+" "+o.Name]
 	if o.Want != "" && create == "" {
-		return fmt.Errorf("%w: it is a constraint of its table; put it back as schema/postgres of this program has it",
-			engine.ErrDamaged)
+		return fmt.Errorf("%w: it is a constraint of its table; "+
+			"put it back as schema/postgres of this program has it", engine.ErrDamaged)
 	}
 	replace := strings.Replace(create, "CREATE", "CREATE OR REPLACE", 1)
 	statements := []string{schema.PostgresPath}

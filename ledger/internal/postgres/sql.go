@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Statements are written once, in words that SQLite and PostgreSQL share. The few differences are the same everywhere:
-// how a parameter is written, how JSON is taken apart, and the hints for SQLite's planner.
+// Statements are written once, in words that SQLite and PostgreSQL share. The few differences are the same
+// everywhere: how a parameter is written, how JSON is taken apart, and the hints for SQLite's planner.
 
 var sqliteHints = regexp.MustCompile(` INDEXED BY \w+`)
 

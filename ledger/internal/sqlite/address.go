@@ -21,8 +21,8 @@ func parseDSN(dsn string) (path string, o options, err error) {
 	rest, isURL := strings.CutPrefix(dsn, "sqlite:")
 	switch {
 	case engine.IsServerAddress(dsn):
-		return "", o, fmt.Errorf("%w: this is for a ledger in a file, and %s… is one in PostgreSQL, which has its own tools",
-			engine.ErrAddress, strings.SplitAfter(dsn, "://")[0])
+		return "", o, fmt.Errorf("%w: this is for a ledger in a file, and %s… is one in PostgreSQL, "+
+			"which has its own tools", engine.ErrAddress, strings.SplitAfter(dsn, "://")[0])
 	case isURL:
 		var query string
 		rest, query, _ = strings.Cut(rest, "?")
@@ -49,8 +49,9 @@ func parseDSN(dsn string) (path string, o options, err error) {
 	return path, o, err
 }
 
-// fileURL returns the URL of a SQLite file for the driver. The path is escaped, or ?, # and % in it would open another
-// file. Settings are part of the URL, because the driver may replace a connection after a cancelled statement.
+// fileURL returns the URL of a SQLite file for the driver. The path is escaped, or ?, # and % in it would
+// open another file. Settings are part of the URL, because the driver may replace a connection after a
+// cancelled statement.
 func fileURL(path string, settings url.Values) string {
 	u := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: settings.Encode()}
 	return u.String()
@@ -95,8 +96,8 @@ func immutableURL(path string) string {
 	return fileURL(path, url.Values{"mode": {"ro"}, "immutable": {"1"}})
 }
 
-// headerURL is immutableURL for reading the header only. During a checkpoint, or after one that a crash cut off, the
-// header counts pages that do not exist yet; SQLite would report that as damage.
+// headerURL is immutableURL for reading the header only. During a checkpoint, or after one that a crash cut
+// off, the header counts pages that do not exist yet; SQLite would report that as damage.
 func headerURL(path string) string {
 	return fileURL(path, url.Values{"mode": {"ro"}, "immutable": {"1"}, "_pragma": {"writable_schema(1)"}})
 }

@@ -14,10 +14,10 @@ import (
 	"jobledger/schema"
 )
 
-// writeApplicationID writes the application id of a ledger into the database at path if that is empty. It has a
-// transaction of its own, so that the id is in the first page ever written and the file alone can be recognised. If a
-// crash cut that transaction off, SQLite rolls it back first. create says whether an empty database may become a ledger;
-// ErrNoLedger if not.
+// writeApplicationID writes the application id of a ledger into the database at path if that is empty. It has
+// a transaction of its own, so that the id is in the first page ever written and the file alone can be
+// recognised. If a crash cut that transaction off, SQLite rolls it back first. create says whether an empty
+// database may become a ledger; ErrNoLedger if not.
 func writeApplicationID(ctx context.Context, path string, create bool) error {
 	if !startsEmpty(path) {
 		return nil
@@ -45,7 +45,8 @@ FROM pragma_application_id, pragma_user_version`
 		if !create {
 			return fmt.Errorf("%w at %s: the file is empty", engine.ErrNoLedger, path)
 		}
-		if _, err := c.conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID)); err != nil {
+		setID := fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID)
+		if _, err := c.conn.ExecContext(ctx, setID); err != nil {
 			return err
 		}
 		_, err = c.conn.ExecContext(ctx, `COMMIT`)
@@ -57,8 +58,8 @@ FROM pragma_application_id, pragma_user_version`
 	return nil
 }
 
-// startsEmpty reports whether the database at path is empty, or was empty when the transaction began whose rollback
-// journal is left.
+// startsEmpty reports whether the database at path is empty, or was empty when the transaction began whose
+// rollback journal is left.
 func startsEmpty(path string) bool {
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 		return err == nil
@@ -70,7 +71,8 @@ func startsEmpty(path string) bool {
 	defer journal.Close()
 	var header [20]byte // https://sqlite.org/fileformat2.html#the_rollback_journal
 	_, err = io.ReadFull(journal, header[:])
-	return err == nil && bytes.HasPrefix(header[:], []byte(journalMagic)) && binary.BigEndian.Uint32(header[16:]) == 0
+	return err == nil && bytes.HasPrefix(header[:], []byte(journalMagic)) &&
+		binary.BigEndian.Uint32(header[16:]) == 0
 }
 
 const journalMagic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"

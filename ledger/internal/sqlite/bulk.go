@@ -10,9 +10,10 @@ import (
 // MaxBulkRows is the number of rows of the largest statement. More gain nothing and cost memory.
 const MaxBulkRows = 64
 
-// bulkSizes are the numbers of rows for which a BulkStmt has a statement: every small number, because a handful of
-// workers writes that many at a time.
-var bulkSizes = [...]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32, 40, 48, 56, MaxBulkRows}
+// bulkSizes are the numbers of rows for which a BulkStmt has a statement: every small number, because a
+// handful of workers writes that many at a time.
+var bulkSizes = [...]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
+	24, 32, 40, 48, 56, MaxBulkRows}
 
 // bulkKey names the text of a BulkStmt for one of bulkSizes.
 type bulkKey struct {

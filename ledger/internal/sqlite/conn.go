@@ -12,12 +12,13 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// connection is a connection to SQLite with its prepared statements. To compile a statement costs more than a small
-// transaction, so each text is compiled once per connection, and once more for each use at the same time, because a
-// statement has one cursor.
+// connection is a connection to SQLite with its prepared statements. To compile a statement costs more than a
+// small transaction, so each text is compiled once per connection, and once more for each use at the same
+// time, because a statement has one cursor.
 //
-// Statements go straight to the driver: package database/sql converts every value in both directions, which costs as
-// much as SQLite itself needs for a small row. It opens and keeps the connection, and serves rare statements.
+// Statements go straight to the driver: package database/sql converts every value in both directions, which
+// costs as much as SQLite itself needs for a small row. It opens and keeps the connection, and serves rare
+// statements.
 type connection struct {
 	db     *sql.DB // holds this one connection
 	conn   *sql.Conn
@@ -173,7 +174,9 @@ func (c *connection) InsertRow(query string, args []any) (n int64, err error) {
 }
 
 // Select implements engine.Connection.
-func (c *connection) Select(ctx context.Context, query string, args []any) (driver.Rows, []driver.Value, error) {
+func (c *connection) Select(
+	ctx context.Context, query string, args []any,
+) (driver.Rows, []driver.Value, error) {
 	stmt, err := c.take(query)
 	if err != nil {
 		return nil, nil, err
@@ -209,8 +212,8 @@ func (c *connection) Explain(err error) (explained error, lost bool) {
 // Aborted implements engine.Connection: after an error SQLite rolls back one statement only.
 func (c *connection) Aborted() bool { return false }
 
-// WithSecureDelete bypasses the statement cache, because the pragma takes effect when it is compiled. The pragma is off
-// otherwise: nothing else is deleted for secrecy.
+// WithSecureDelete bypasses the statement cache, because the pragma takes effect when it is compiled. The
+// pragma is off otherwise: nothing else is deleted for secrecy.
 func (c *connection) WithSecureDelete(fn func() error) error {
 	if _, err := c.conn.ExecContext(context.Background(), `PRAGMA secure_delete = 1`); err != nil {
 		return err

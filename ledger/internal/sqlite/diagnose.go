@@ -12,8 +12,8 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// withCause adds the system's reason to an error of the ledger at path. SQLite reports that it cannot open or write a file,
-// but not why.
+// withCause adds the system's reason to an error of the ledger at path. SQLite reports that it cannot open or
+// write a file, but not why.
 func withCause(path string, err error) error {
 	if err == nil {
 		return nil
@@ -36,7 +36,8 @@ func withCause(path string, err error) error {
 	return fmt.Errorf("%w: %w", err, why)
 }
 
-// causeOf asks the system for the reason. It opens no file of the ledger, because closing it would drop SQLite's locks.
+// causeOf asks the system for the reason. It opens no file of the ledger, because closing it would drop
+// SQLite's locks.
 func causeOf(path string) error {
 	null, err := os.Open(os.DevNull)
 	if err == nil {

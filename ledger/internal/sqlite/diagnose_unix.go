@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// denied returns the first permission that a writer of the ledger at path needs and this process lacks; nil if there is
-// none.
+// denied returns the first permission that a writer of the ledger at path needs and this process lacks; nil
+// if there is none.
 func denied(path string) error {
 	for _, need := range []struct {
 		name string

@@ -1,6 +1,6 @@
-// Package sqlite is the engine of a ledger in one SQLite file. It opens, inspects and replaces the file, and refuses
-// what would lose acknowledged commits: a file that was exchanged under a live process, a -wal file of another ledger,
-// a network file system, a foreign database.
+// Package sqlite is the engine of a ledger in one SQLite file. It opens, inspects and replaces the file, and
+// refuses what would lose acknowledged commits: a file that was exchanged under a live process, a -wal file
+// of another ledger, a network file system, a foreign database.
 //
 // It knows neither events nor jobs; package ledger drives it through the interface of package engine.
 //

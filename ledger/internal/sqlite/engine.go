@@ -20,7 +20,7 @@ type Engine struct {
 	writer  *engine.Session
 	queue   writeQueue
 	notify  notifier
-	version versionReader // of Listen; kept open, because SQLite keeps the descriptor of a connection that is closed
+	version versionReader // of Listen; kept, because SQLite keeps the descriptor of a closed connection
 }
 
 // Info implements engine.Engine.
@@ -89,8 +89,8 @@ func (f *Engine) BeginSnapshot(_ context.Context, s *engine.Session) (engine.Hea
 	return engine.Head{}, err
 }
 
-// CheckReplaced compares the file with the one that was opened: commits to a file that was replaced or removed would
-// succeed and be lost.
+// CheckReplaced compares the file with the one that was opened: commits to a file that was replaced or
+// removed would succeed and be lost.
 func (f *Engine) CheckReplaced() error {
 	info, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, f.opened) {
@@ -99,7 +99,8 @@ func (f *Engine) CheckReplaced() error {
 	return err
 }
 
-// replacedOr returns ErrReplaced if the file was replaced, which may be the cause of any error, and err otherwise.
+// replacedOr returns ErrReplaced if the file was replaced, which may be the cause of any error, and err
+// otherwise.
 func (f *Engine) replacedOr(err error) error {
 	if replaced := f.CheckReplaced(); replaced != nil {
 		return replaced

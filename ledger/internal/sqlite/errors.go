@@ -14,8 +14,9 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// retryBusy calls fn until it returns anything but "busy", or until wait is over, counted from since. The pauses are short
-// and random: SQLite's own busy timeout backs off up to 100 ms and starves the process that has waited longest.
+// retryBusy calls fn until it returns anything but "busy", or until wait is over, counted from since. The
+// pauses are short and random: SQLite's own busy timeout backs off up to 100 ms and starves the process that
+// has waited longest.
 func retryBusy(ctx context.Context, since time.Time, wait time.Duration, fn func() error) error {
 	for {
 		err := fn()
@@ -50,8 +51,8 @@ func explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, known := range []error{engine.ErrBusy, engine.ErrFull, engine.ErrIO, engine.ErrReadOnly, engine.ErrReplaced,
-		engine.ErrNotALedger, engine.ErrDamaged, engine.ErrConstraint} {
+	for _, known := range []error{engine.ErrBusy, engine.ErrFull, engine.ErrIO, engine.ErrReadOnly,
+		engine.ErrReplaced, engine.ErrNotALedger, engine.ErrDamaged, engine.ErrConstraint} {
 		if errors.Is(err, known) {
 			return err
 		}

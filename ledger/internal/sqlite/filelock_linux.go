@@ -14,8 +14,9 @@ import (
 // canLockFile says whether all other users can be kept from a file.
 const canLockFile = true
 
-// lockFile takes the lock on f that SQLite calls exclusive: all bytes on which it ever locks, and pinByte. The lock belongs
-// to f's open file description, so it also conflicts with other descriptions in this process.
+// lockFile takes the lock on f that SQLite calls exclusive: all bytes on which it ever locks, and pinByte.
+// The lock belongs to f's open file description, so it also conflicts with other descriptions in this
+// process.
 func lockFile(f *os.File) error {
 	return lockRange(f, unix.F_WRLCK, lockStart, lockLength+1)
 }
@@ -32,10 +33,10 @@ func lockRange(f *os.File, kind int16, start, length int64) error {
 	return nil
 }
 
-// pinName prevents that the file at path is replaced until what it returns is closed; nil where there is no such lock.
-// SQLite opens a file and its sidecar files by name, in several steps, before it has a lasting lock. If the file were
-// replaced between two of them, SQLite would use the sidecar files of another ledger. Errors: errInUse while the file is
-// being replaced.
+// pinName prevents that the file at path is replaced until what it returns is closed; nil where there is no
+// such lock. SQLite opens a file and its sidecar files by name, in several steps, before it has a lasting
+// lock. If the file were replaced between two of them, SQLite would use the sidecar files of another ledger.
+// Errors: errInUse while the file is being replaced.
 func pinName(path string) (*os.File, error) {
 	if !sqlite.OFDLockingEnabled() { // closing the file would drop SQLite's locks
 		return nil, nil

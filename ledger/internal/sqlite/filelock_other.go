@@ -4,8 +4,8 @@ package sqlite
 
 import "os"
 
-// canLockFile says whether all other users can be kept from a file. Here a lock would prevent the rename as well, and the
-// system renames no open file anyway.
+// canLockFile says whether all other users can be kept from a file. Here a lock would prevent the rename as
+// well, and the system renames no open file anyway.
 const canLockFile = false
 
 func lockFile(*os.File) error { return nil }

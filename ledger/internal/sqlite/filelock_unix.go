@@ -13,10 +13,11 @@ import (
 // canLockFile says whether all other users can be kept from a file.
 const canLockFile = true
 
-// lockFile takes the lock on f that SQLite calls exclusive: all bytes on which it ever locks. It does not conflict with
-// locks of this process.
+// lockFile takes the lock on f that SQLite calls exclusive: all bytes on which it ever locks. It does not
+// conflict with locks of this process.
 func lockFile(f *os.File) error {
-	err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: lockStart, Len: lockLength})
+	all := unix.Flock_t{Type: unix.F_WRLCK, Start: lockStart, Len: lockLength}
+	err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &all)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 		return errInUse
 	}

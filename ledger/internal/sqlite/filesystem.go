@@ -1,6 +1,7 @@
 package sqlite
 
-// FileSystem describes the file system that holds a ledger; the zero FileSystem where the system does not report it.
+// FileSystem describes the file system that holds a ledger; the zero FileSystem where the system does not
+// report it.
 type FileSystem struct {
 	Known    bool
 	Network  string // the name of a network file system; "" for a local one

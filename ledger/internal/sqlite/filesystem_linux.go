@@ -2,7 +2,8 @@ package sqlite
 
 import "golang.org/x/sys/unix"
 
-// NetworkFileSystem returns the name of the network file system that holds path; "" if it is local or unknown.
+// NetworkFileSystem returns the name of the network file system that holds path; "" if it is local or
+// unknown.
 func NetworkFileSystem(path string) string {
 	var st unix.Statfs_t
 	if unix.Statfs(path, &st) != nil {

@@ -14,8 +14,8 @@ import (
 	"jobledger/schema"
 )
 
-// Inspecting a ledger without changing it: Open would migrate it, and a connection that is not immutable makes a -wal
-// and a -shm file, or joins those that exist.
+// Inspecting a ledger without changing it: Open would migrate it, and a connection that is not immutable
+// makes a -wal and a -shm file, or joins those that exist.
 
 // Facts describe a ledger's file, apart from its content.
 type Facts struct {
@@ -36,9 +36,9 @@ type Inspection struct {
 	Facts   Facts
 }
 
-// Inspect begins a snapshot of the ledger at dsn. It migrates nothing, writes nothing and leaves no file behind, so it
-// works on read-only media, except that SQLite creates a missing -shm next to a -wal. Errors: as those of Open without
-// create; ErrStray. A network file system is no error here.
+// Inspect begins a snapshot of the ledger at dsn. It migrates nothing, writes nothing and leaves no file
+// behind, so it works on read-only media, except that SQLite creates a missing -shm next to a -wal. Errors:
+// as those of Open without create; ErrStray. A network file system is no error here.
 func Inspect(ctx context.Context, dsn string) (*Inspection, error) {
 	path, err := inspectable(ctx, dsn)
 	if err != nil {
@@ -60,8 +60,8 @@ func Inspect(ctx context.Context, dsn string) (*Inspection, error) {
 	return inspect(ctx, path, wal == nil)
 }
 
-// InspectFileOnly is Inspect for the file without its -wal file. While other processes write, that is not a consistent
-// state: expect errors, and believe a problem only if it is found twice.
+// InspectFileOnly is Inspect for the file without its -wal file. While other processes write, that is not a
+// consistent state: expect errors, and believe a problem only if it is found twice.
 func InspectFileOnly(ctx context.Context, dsn string) (*Inspection, error) {
 	path, err := inspectable(ctx, dsn)
 	if err != nil {
@@ -81,7 +81,7 @@ func inspectable(ctx context.Context, dsn string) (string, error) {
 	if err := prepareFile(path, o, false); err != nil {
 		return "", err
 	}
-	if path, err = filepath.EvalSymlinks(path); err != nil { // SQLite keeps its sidecar files next to the file itself
+	if path, err = filepath.EvalSymlinks(path); err != nil { // the sidecar files are next to the file itself
 		return "", err
 	}
 	return path, withCause(path, checkForeign(ctx, path))
@@ -131,7 +131,8 @@ func (i *Inspection) Close() {
 func (c *connection) facts(ctx context.Context, fileOnly bool) (f Facts, err error) {
 	f.FileOnly = fileOnly
 	var id, format int
-	const header = `SELECT sqlite_version(), application_id, user_version, page_size, unicode(substr(data, 19, 1))
+	const header = `SELECT sqlite_version(), application_id, user_version, page_size,
+    unicode(substr(data, 19, 1))
 FROM pragma_application_id, pragma_user_version, pragma_page_size, sqlite_dbpage WHERE pgno = 1`
 	err = c.conn.QueryRowContext(ctx, header).Scan(&f.SQLite, &id, &f.Schema, &f.PageSize, &format)
 	if err != nil {
@@ -156,7 +157,8 @@ FROM pragma_application_id, pragma_user_version, pragma_page_size, sqlite_dbpage
 // walFormat is byte 19 of a SQLite file in WAL mode; it is 1 in any other.
 const walFormat = 2
 
-// walOf describes the -wal file of the database at path, which has no links; nil if there is none, or if it is empty.
+// walOf describes the -wal file of the database at path, which has no links; nil if there is none, or if it
+// is empty.
 func walOf(path string) (fs.FileInfo, error) {
 	info, err := os.Lstat(path + "-wal")
 	switch {
@@ -168,8 +170,9 @@ func walOf(path string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// checkStrayWAL refuses a database that is not in WAL mode and yet has a -wal file. SQLite would read that file, but it
-// belongs to another database that this one replaced: a copy over a ledger whose last process was killed.
+// checkStrayWAL refuses a database that is not in WAL mode and yet has a -wal file. SQLite would read that
+// file, but it belongs to another database that this one replaced: a copy over a ledger whose last process
+// was killed.
 func checkStrayWAL(ctx context.Context, path string) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {

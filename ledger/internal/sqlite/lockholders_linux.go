@@ -20,8 +20,9 @@ const (
 	shmOpen      = 128 // shared by every process that has the ledger open
 )
 
-// Holders returns the processes that have the ledger at path open, in the order of their ids. It reads the kernel's list
-// of locks and opens none of the ledger's files. The list may be incomplete: it lacks processes in other containers.
+// Holders returns the processes that have the ledger at path open, in the order of their ids. It reads the
+// kernel's list of locks and opens none of the ledger's files. The list may be incomplete: it lacks processes
+// in other containers.
 func Holders(path string) []Holder {
 	shm, turn := lockedName(realPath(path)+"-shm"), lockedName(filepath.Join(path+doorbellFolder, lockName))
 	found := make(map[int]*Holder)
@@ -52,8 +53,8 @@ func Holders(path string) []Holder {
 	return list
 }
 
-// listLocks reads /proc/locks. The kernel returns it in pieces; a lock can be missing if one before it was released
-// between two pieces.
+// listLocks reads /proc/locks. The kernel returns it in pieces; a lock can be missing if one before it was
+// released between two pieces.
 func listLocks() (list []lock) {
 	locks, err := os.Open("/proc/locks")
 	if err != nil {
@@ -78,8 +79,8 @@ type lock struct {
 
 func (l lock) covers(first, last int64) bool { return l.first <= last && l.last >= first }
 
-// readLock reads a line such as "5: POSIX  ADVISORY  WRITE 24700 fe:00:9986133 120 120"; not ok for a lock that is only
-// waited for, or that no process owns.
+// readLock reads a line such as "5: POSIX  ADVISORY  WRITE 24700 fe:00:9986133 120 120"; not ok for a lock
+// that is only waited for, or that no process owns.
 func readLock(line string) (l lock, ok bool) {
 	f := strings.Fields(line)
 	if len(f) < 8 || f[1] == "->" {

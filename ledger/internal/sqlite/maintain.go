@@ -53,8 +53,9 @@ func (f *Engine) Checkpoint(ctx context.Context) (whole bool, err error) {
 	return err == nil && busy == 0, explain(err)
 }
 
-// Copy writes a compacted, consistent copy of the ledger at from, which may be in use, to the file at to, which must not
-// exist or be empty. Like Vacuum it does not make the copy durable. It changes nothing at from.
+// Copy writes a compacted, consistent copy of the ledger at from, which may be in use, to the file at to,
+// which must not exist or be empty. Like Vacuum it does not make the copy durable. It changes nothing at
+// from.
 func Copy(ctx context.Context, from, to string) error {
 	path, err := inspectable(ctx, from)
 	if err != nil {

@@ -25,8 +25,8 @@ func checkVersion(path string, version int) error {
 	return err
 }
 
-// setUp checks the engine's version and brings the schema up to date, in one transaction that many processes may
-// attempt at once.
+// setUp checks the engine's version and brings the schema up to date, in one transaction that many processes
+// may attempt at once.
 func (f *Engine) setUp(ctx context.Context) (newest int, err error) {
 	conn := f.writer.Connection.(*connection).conn
 	var version string
@@ -44,8 +44,9 @@ func (f *Engine) setUp(ctx context.Context) (newest int, err error) {
 	}
 	return len(steps), retryBusy(ctx, time.Now(), openWait, func() error {
 		at, err := f.schemaVersion(ctx, conn)
-		// The read took a lock on the file, which a connection in WAL mode keeps: if the file still has its name, it cannot
-		// be replaced any more. It may have been replaced before; then the -wal file belongs to the other one.
+		// The read took a lock on the file, which a connection in WAL mode keeps: if the file still has its name,
+		// it cannot be replaced any more. It may have been replaced before; then the -wal file belongs to the other
+		// one.
 		if err = f.replacedOr(err); err != nil || at == len(steps) {
 			return err
 		}

@@ -13,14 +13,14 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// The doorbell is a file in a folder of its own next to the ledger. A process touches it after a commit that made a job
-// claimable, and other processes watch it. Only speed depends on it: listeners also poll SQLite's data version, which
-// costs next to nothing, and do so more often where the doorbell cannot be watched.
+// The doorbell is a file in a folder of its own next to the ledger. A process touches it after a commit that
+// made a job claimable, and other processes watch it. Only speed depends on it: listeners also poll SQLite's
+// data version, which costs next to nothing, and do so more often where the doorbell cannot be watched.
 
 const (
 	doorbellFolder = ".bell" // appended to the ledger's own name
 	doorbellFile   = "bell"
-	reopenAfter    = time.Second      // a notifier opens the file again then, since it may have been created or replaced
+	reopenAfter    = time.Second      // then a notifier opens the file again: it may be a new one
 	watchRetry     = 10 * time.Second // between two attempts to watch the doorbell
 )
 
@@ -63,11 +63,12 @@ func (f *Engine) Listen(ctx context.Context, wake func()) {
 	}
 }
 
-// versionReader reads SQLite's data version on a connection of its own, because the number is relative to a connection.
+// versionReader reads SQLite's data version on a connection of its own, because the number is relative to a
+// connection.
 type versionReader struct{ session *engine.Session }
 
-// read returns a number that changes when another connection has committed. If the version cannot be read, the number
-// changes each time, so that the listener wakes its watchers.
+// read returns a number that changes when another connection has committed. If the version cannot be read,
+// the number changes each time, so that the listener wakes its watchers.
 func (r *versionReader) read(ctx context.Context, path string) int64 {
 	if r.session == nil {
 		var err error
@@ -97,7 +98,8 @@ type subscription struct {
 	errors  <-chan error
 }
 
-// subscribe makes the doorbell and watches it. It returns the zero subscription where the system refuses that.
+// subscribe makes the doorbell and watches it. It returns the zero subscription where the system refuses
+// that.
 func subscribe(path string) subscription {
 	if makeDoorbell(path) != nil {
 		return subscription{}
@@ -147,7 +149,8 @@ func makeDoorbell(path string) error {
 	return setModeIfMade(err, file, mode)
 }
 
-// setModeIfMade sets the mode, regardless of the umask, of what was made without error; what existed keeps its mode.
+// setModeIfMade sets the mode, regardless of the umask, of what was made without error; what existed keeps
+// its mode.
 func setModeIfMade(err error, name string, mode fs.FileMode) error {
 	switch {
 	case err == nil:

@@ -20,7 +20,7 @@ import (
 
 const (
 	openWait  = 10 * time.Second // for the write lock, while many processes start at once
-	openTries = 3                // for a file that is replaced while it is opened, when nothing has been written yet
+	openTries = 3                // of a file that is replaced meanwhile; nothing has been written yet
 )
 
 // Open opens the ledger at dsn. With create it makes a missing one; otherwise a missing one is ErrNoLedger.
@@ -85,12 +85,13 @@ func openOnce(ctx context.Context, dsn string, create bool) (*Engine, error) {
 	return f, nil
 }
 
-// lockByDescription asks for locks that survive when other code in the process closes the same file. The driver refuses
-// that in a host program that has opened SQLite files already; then the rules of that program hold.
+// lockByDescription asks for locks that survive when other code in the process closes the same file. The
+// driver refuses that in a host program that has opened SQLite files already; then the rules of that program
+// hold.
 var lockByDescription = sync.OnceFunc(func() { _, _ = sqlite.OFDLocking(true) })
 
-// prepareFile refuses a file that cannot be a ledger because of its type, and creates an empty one that only its owner
-// can read.
+// prepareFile refuses a file that cannot be a ledger because of its type, and creates an empty one that only
+// its owner can read.
 func prepareFile(path string, o options, create bool) error {
 	info, err := os.Stat(path)
 	switch {
@@ -139,9 +140,10 @@ func typeOfFile(m fs.FileMode) string {
 	return "not a regular file"
 }
 
-// checkForeign reads the application id and the schema version before anything could be written to the file. The
-// connection is immutable: it takes no locks and makes no -wal or -shm file next to a foreign database. A ledger has its
-// application id in the first page ever written, so it is there even while the rest is still in the -wal file.
+// checkForeign reads the application id and the schema version before anything could be written to the file.
+// The connection is immutable: it takes no locks and makes no -wal or -shm file next to a foreign database. A
+// ledger has its application id in the first page ever written, so it is there even while the rest is still
+// in the -wal file.
 func checkForeign(ctx context.Context, path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() == 0 {

@@ -9,12 +9,12 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// rawScan is a query on a connection of its own, on SQLite's C interface. A value that comes through the driver takes two
-// locks, an allocation and a conversion, which together cost three times what SQLite needs for it, and verify reads
-// millions of values.
+// rawScan is a query on a connection of its own, on SQLite's C interface. A value that comes through the
+// driver takes two locks, an allocation and a conversion, which together cost three times what SQLite needs
+// for it, and verify reads millions of values.
 //
-// It only reads, and one goroutine uses it. It reports no reasons: after an error the caller runs the same query through
-// the driver, which does.
+// It only reads, and one goroutine uses it. It reports no reasons: after an error the caller runs the same
+// query through the driver, which does.
 type rawScan struct {
 	tls      *libc.TLS
 	db, stmt uintptr
@@ -50,7 +50,8 @@ func (f *Engine) RawScan(query string, first, second int64) (_ engine.RawRows, e
 		})
 	}
 	if err == nil {
-		code := sqlite3.Xsqlite3_bind_int64(s.tls, s.stmt, 1, first) | sqlite3.Xsqlite3_bind_int64(s.tls, s.stmt, 2, second)
+		code := sqlite3.Xsqlite3_bind_int64(s.tls, s.stmt, 1, first)
+		code |= sqlite3.Xsqlite3_bind_int64(s.tls, s.stmt, 2, second)
 		if code != sqlite3.SQLITE_OK {
 			err = errRawScan
 		}

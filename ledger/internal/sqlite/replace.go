@@ -15,15 +15,15 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// Replacing a ledger's file. SQLite finds the sidecar files of a ledger by its name, so no process may have the old file
-// open while its name passes to another: two processes with different ledgers would write into one -wal file. Every
-// connection in WAL mode holds a lock on the file while it is open, so an exclusive lock proves that there is none, and
-// keeps new ones out.
+// Replacing a ledger's file. SQLite finds the sidecar files of a ledger by its name, so no process may have
+// the old file open while its name passes to another: two processes with different ledgers would write into
+// one -wal file. Every connection in WAL mode holds a lock on the file while it is open, so an exclusive lock
+// proves that there is none, and keeps new ones out.
 
 const (
 	exclusiveWait = 2 * time.Second // for processes that have the ledger open for a short time
-	// renameGrace is how long the old file stays locked after its name has passed to the new one. A process that has
-	// opened it by that name and not asked for SQLite's lock yet is refused, and opens the new one.
+	// renameGrace is how long the old file stays locked after its name has passed to the new one. A process that
+	// has opened it by that name and not asked for SQLite's lock yet is refused, and opens the new one.
 	renameGrace = 300 * time.Millisecond
 )
 
@@ -34,9 +34,9 @@ type ExclusiveLock struct {
 	damaged bool     // the -wal file was not moved into the file and is still needed
 }
 
-// LockExclusive locks the ledger at path, so that it is not open anywhere, in this process or another, and cannot be
-// opened. The file then holds everything that was committed, without a -wal file. damaged is for a file that SQLite
-// cannot bring into that state. Errors: ErrBusy when the ledger is open.
+// LockExclusive locks the ledger at path, so that it is not open anywhere, in this process or another, and
+// cannot be opened. The file then holds everything that was committed, without a -wal file. damaged is for a
+// file that SQLite cannot bring into that state. Errors: ErrBusy when the ledger is open.
 func LockExclusive(ctx context.Context, path string, damaged bool) (*ExclusiveLock, error) {
 	lockByDescription()
 	path, err := filepath.EvalSymlinks(path)
@@ -65,8 +65,8 @@ func LockExclusive(ctx context.Context, path string, damaged bool) (*ExclusiveLo
 
 var errInUse = errors.New("ledger: in use")
 
-// The bytes of a file on which SQLite takes its locks: pending, reserved, and the range of the readers. The byte after
-// them is for processes that have not asked SQLite for a lock yet: see pinName.
+// The bytes of a file on which SQLite takes its locks: pending, reserved, and the range of the readers. The
+// byte after them is for processes that have not asked SQLite for a lock yet: see pinName.
 const (
 	lockStart  = 0x40000000
 	lockLength = 2 + 510
@@ -107,9 +107,10 @@ func (s *ExclusiveLock) try(ctx context.Context) (err error) {
 	return err
 }
 
-// foldWAL moves the content of the -wal file into the ledger's file and removes the -wal file. SQLite does so for the last
-// connection only, but finds the -wal file by its name: a connection to a file that was just replaced gets that of the
-// new one. So the first read takes a lock and keeps it, which prevents a replacement, and does without the -shm file.
+// foldWAL moves the content of the -wal file into the ledger's file and removes the -wal file. SQLite does so
+// for the last connection only, but finds the -wal file by its name: a connection to a file that was just
+// replaced gets that of the new one. So the first read takes a lock and keeps it, which prevents a
+// replacement, and does without the -shm file.
 func foldWAL(ctx context.Context, path string) error {
 	f := &Engine{path: path}
 	var err error
@@ -129,7 +130,8 @@ func foldWAL(ctx context.Context, path string) error {
 		return err
 	}
 	var mode string
-	if err := c.conn.QueryRowContext(ctx, `PRAGMA synchronous = full; PRAGMA journal_mode = delete`).Scan(&mode); err != nil {
+	const endWAL = `PRAGMA synchronous = full; PRAGMA journal_mode = delete`
+	if err := c.conn.QueryRowContext(ctx, endWAL).Scan(&mode); err != nil {
 		return err
 	}
 	if mode != "delete" {
@@ -138,8 +140,8 @@ func foldWAL(ctx context.Context, path string) error {
 	return c.Close()
 }
 
-// lockAll keeps all other users out. ErrReplaced if the file has lost its name, which cannot happen any more once it is
-// locked.
+// lockAll keeps all other users out. ErrReplaced if the file has lost its name, which cannot happen any more
+// once it is locked.
 func (s *ExclusiveLock) lockAll() error {
 	if s.lock == nil {
 		return nil
@@ -154,12 +156,12 @@ func (s *ExclusiveLock) lockAll() error {
 	return (&Engine{path: s.path, opened: info}).CheckReplaced()
 }
 
-// Replace gives the ledger's name to the file fresh in the same folder, which must be complete, closed and durable. The
-// old file gets the name kept; fs.ErrExist if that is taken. After a crash at any moment one of the two has the ledger's
-// name, and is complete.
+// Replace gives the ledger's name to the file fresh in the same folder, which must be complete, closed and
+// durable. The old file gets the name kept; fs.ErrExist if that is taken. After a crash at any moment one of
+// the two has the ledger's name, and is complete.
 func (s *ExclusiveLock) Replace(fresh, kept string) error {
 	folder := filepath.Dir(s.path)
-	if err := s.lockAll(); err != nil { // some systems drop the lock when another descriptor of the file is closed
+	if err := s.lockAll(); err != nil { // some systems drop it when another descriptor is closed
 		return fmt.Errorf("%w: another user has opened %s", engine.ErrBusy, s.path)
 	}
 	if err := os.Link(s.path, kept); err != nil {

@@ -61,10 +61,11 @@ func (f *Engine) HasTable(ctx context.Context, s *engine.Session, name string) (
 	return n > 0, err
 }
 
-const schemaObjects = `SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'`
+const schemaObjects = `SELECT type, name, sql FROM sqlite_schema
+WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'`
 
-// freshSchema returns the objects of an empty ledger by "type name". It makes the ledger once, because that costs as much
-// as to verify a small ledger.
+// freshSchema returns the objects of an empty ledger by "type name". It makes the ledger once, because that
+// costs as much as to verify a small ledger.
 var freshSchema = sync.OnceValues(func() (map[string]string, error) {
 	ctx := context.Background()
 	db, err := sql.Open("sqlite", ":memory:")

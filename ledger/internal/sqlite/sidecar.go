@@ -10,16 +10,16 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// The sidecar files. SQLite finds the -wal and the -shm file of a ledger by their names alone. If the ledger was removed
-// or replaced while it was in use, or after a crash, the old ones are still there: the new ledger would get pages of the
-// old one, and two processes with different ledgers would share one index of the -wal file, which has lost acknowledged
-// commands. So stray sidecar files are refused.
+// The sidecar files. SQLite finds the -wal and the -shm file of a ledger by their names alone. If the ledger
+// was removed or replaced while it was in use, or after a crash, the old ones are still there: the new ledger
+// would get pages of the old one, and two processes with different ledgers would share one index of the -wal
+// file, which has lost acknowledged commands. So stray sidecar files are refused.
 
 var sidecarSuffixes = [...]string{"-wal", "-shm"}
 
-// checkSidecars returns ErrStray if a -wal or -shm file belongs to another ledger than the one at path, or exists before
-// the ledger is created. A file that is less writable than the ledger, because the ledger's mode has changed since, gets
-// the ledger's mode.
+// checkSidecars returns ErrStray if a -wal or -shm file belongs to another ledger than the one at path, or
+// exists before the ledger is created. A file that is less writable than the ledger, because the ledger's
+// mode has changed since, gets the ledger's mode.
 func checkSidecars(path string, create bool) error {
 	path = realPath(path)
 	for _, suffix := range sidecarSuffixes {
@@ -34,10 +34,12 @@ func checkSidecars(path string, create bool) error {
 			return err
 		case err != nil || info.Size() == 0:
 			if create {
-				return fmt.Errorf("%w: %s is left of a ledger that stood at this place and was removed", engine.ErrStray, name)
+				return fmt.Errorf("%w: %s is left of a ledger that stood at this place and was removed",
+					engine.ErrStray, name)
 			}
 		case !belongsTo(name, path):
-			return fmt.Errorf("%w: %s is left of a ledger that stood at this place before this one", engine.ErrStray, name)
+			return fmt.Errorf("%w: %s is left of a ledger that stood at this place before this one",
+				engine.ErrStray, name)
 		case info.Mode()&^sidecar.Mode()&0o222 != 0 && sidecar.Mode().IsRegular():
 			_ = os.Chmod(name, info.Mode().Perm()) // as SQLite would have made it now
 		}

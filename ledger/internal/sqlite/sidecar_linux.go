@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The tag is an extended attribute: it lives as long as the file, and is read without opening the file, which would drop
-// SQLite's locks. It also names the file that bears it, so that a copied attribute has no effect. Where the file system
-// has no extended attributes, only missing ledgers are noticed.
+// The tag is an extended attribute: it lives as long as the file, and is read without opening the file, which
+// would drop SQLite's locks. It also names the file that bears it, so that a copied attribute has no effect.
+// Where the file system has no extended attributes, only missing ledgers are noticed.
 const tagName = "user.jobledger.belongs"
 
-// identityOf returns a text that no other file has, not even a later one with the same inode number; "" if there is no
-// such file.
+// identityOf returns a text that no other file has, not even a later one with the same inode number; "" if
+// there is no such file.
 func identityOf(path string) string {
 	var st unix.Statx_t
 	if unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_BTIME, &st) != nil {

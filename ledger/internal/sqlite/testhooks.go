@@ -27,8 +27,8 @@ func HoldWriteQueue(path string) bool {
 
 var heldForTests []*queueFiles // reachable, or a finalizer would close the files
 
-// SetUpLate does what Open does with the ledger at path, and calls meanwhile when SQLite has opened the file but not
-// asked for a lock on it.
+// SetUpLate does what Open does with the ledger at path, and calls meanwhile when SQLite has opened the file
+// but not asked for a lock on it.
 func SetUpLate(ctx context.Context, path string, meanwhile func()) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -12,14 +12,15 @@ import (
 	"jobledger/ledger/failpoint"
 )
 
-// The write queue. Polling for SQLite's write lock is unfair: the last holder usually wins it back. So processes that
-// compete for it queue up: each locks the file "gate", then the file "lock", unlocks "gate", and keeps "lock" until its
-// transaction has ended. One process waits between the two and the others wait before the gate; the kernel admits them
-// in the order in which they came. The files are next to the doorbell. Only fairness depends on the queue: SQLite's own
-// lock decides, and a process without competition never touches these files.
+// The write queue. Polling for SQLite's write lock is unfair: the last holder usually wins it back. So
+// processes that compete for it queue up: each locks the file "gate", then the file "lock", unlocks "gate",
+// and keeps "lock" until its transaction has ended. One process waits between the two and the others wait
+// before the gate; the kernel admits them in the order in which they came. The files are next to the
+// doorbell. Only fairness depends on the queue: SQLite's own lock decides, and a process without competition
+// never touches these files.
 
 const (
-	queueWait      = 500 * time.Millisecond // then a process goes on without the queue: the holder may have been stopped
+	queueWait      = 500 * time.Millisecond // then a process goes on without the queue: its holder may be stopped
 	contentionTime = time.Second            // how long to queue up after the last competition
 	gateName       = "gate"
 	lockName       = "lock"
@@ -54,8 +55,8 @@ const (
 // contended reports whether to queue up without trying SQLite's lock first.
 func (q *writeQueue) contended() bool { return !q.until.IsZero() && time.Now().Before(q.until) }
 
-// acquire waits in the queue for a limited time. The caller goes on in any case, and calls release at the end. busy says
-// that SQLite's lock was just held by another process.
+// acquire waits in the queue for a limited time. The caller goes on in any case, and calls release at the
+// end. busy says that SQLite's lock was just held by another process.
 func (q *writeQueue) acquire(ctx context.Context, path string, wait time.Duration, busy bool) {
 	now := time.Now()
 	if busy {
@@ -142,7 +143,8 @@ func (t *ticket) wait() {
 	}
 }
 
-// openQueue opens the files of the queue, which those who may write the ledger may write; nil where it cannot.
+// openQueue opens the files of the queue, which those who may write the ledger may write; nil where it
+// cannot.
 func openQueue(path string) *queueFiles {
 	if !canQueue || makeDoorbell(path) != nil {
 		return nil

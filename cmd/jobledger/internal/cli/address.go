@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 )
@@ -47,9 +48,9 @@ func (p *Program) DBFlag() string {
 		return ""
 	}
 	if ledger.IsServerAddress(p.DB) {
-		return " --db " + QuoteShell(withoutPassword(p.DB))
+		return " --db " + render.QuoteShell(withoutPassword(p.DB))
 	}
-	return " --db " + QuoteShell(p.DB)
+	return " --db " + render.QuoteShell(p.DB)
 }
 
 // RequireFile refuses what is done with a file to a ledger on a server. hint says what does it there.
@@ -98,17 +99,6 @@ func LogFolder(path string) (string, error) {
 		name = "_"
 	}
 	return filepath.Join(state, ProgramName, name), nil
-}
-
-// QuoteShell is text as one word for a shell.
-func QuoteShell(text string) string {
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:,@%=", r)
-	}
-	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !safe(r) }) < 0 && text[0] != '-' {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // SplitDSN splits the DSN of a file into its path and its options. That of a server it returns as the path.

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
@@ -26,26 +25,26 @@ const (
 )
 
 // content looks into the ledger, as far as it can be read. first is what came of trying.
-func (d *doctor) content(ctx context.Context, first error) {
+func (d *examination) content(ctx context.Context, first error) {
 	const restore = "restore a copy that 'jobledger backup' made: 'jobledger restore FILE'"
 	look := ledger.InspectFile
 	switch {
 	case errors.Is(first, ledger.ErrStray):
-		d.problem(checkStray, "end what still uses the old ledger, move the -wal and -shm away (keep them: they may hold its last commands), then 'jobledger verify'", "%v", first)
+		d.problem(CodeStray, "end what still uses the old ledger, move the -wal and -shm away (keep them: they may hold its last commands), then 'jobledger verify'", "%v", first)
 		look = ledger.InspectFileOnly
 	case errors.Is(first, ledger.ErrBusy):
-		d.problem(checkRead, "end the process that keeps others out", "it cannot be read: %v", first)
+		d.problem(CodeUnreadable, "end the process that keeps others out", "it cannot be read: %v", first)
 		return
 	case errors.Is(first, fs.ErrPermission):
-		d.problem(checkRead, "run doctor as a user who may", "you may not read it: %v", first)
+		d.problem(CodeUnreadable, "run doctor as a user who may", "you may not read it: %v", first)
 		look = ledger.InspectFileOnly // which makes no file
 	case first != nil:
-		d.problem(checkRead, restore, "it cannot be read: %v", first)
+		d.problem(CodeUnreadable, restore, "it cannot be read: %v", first)
 		look = ledger.InspectFileOnly
 	}
 	var facts ledger.FileFacts
 	damaged := errors.Is(first, ledger.ErrDamaged)
-	err := look(ctx, d.DB, func(tx *ledger.Tx, f ledger.FileFacts) error {
+	err := look(ctx, d.dsn, func(tx *ledger.Tx, f ledger.FileFacts) error {
 		facts = f
 		d.settings(f)
 		if f.Schema == f.Newest { // the tables of an older one are others
@@ -54,10 +53,10 @@ func (d *doctor) content(ctx context.Context, first error) {
 		return nil
 	})
 	if err != nil && first == nil {
-		d.problem(checkRead, restore, "it cannot be read: %v", err)
+		d.problem(CodeUnreadable, restore, "it cannot be read: %v", err)
 		damaged = damaged || errors.Is(err, ledger.ErrDamaged)
 	}
-	if facts.Backlog > mostBacklog {
+	if facts.Backlog > MaxBacklog {
 		d.backlog(ctx, facts)
 	}
 	if !errors.Is(first, ledger.ErrStray) {
@@ -66,23 +65,23 @@ func (d *doctor) content(ctx context.Context, first error) {
 	d.journal(facts)
 }
 
-func (d *doctor) settings(f ledger.FileFacts) {
-	d.schema, d.engine = int64(f.Schema), "SQLite "+f.SQLite
+func (d *examination) settings(f ledger.FileFacts) {
+	d.Schema, d.Engine = f.Schema, "SQLite "+f.SQLite
 	d.older(f.Schema, f.Newest)
 	if !f.WALMode {
-		d.advise(checkSettings, "nothing: the next command that opens it changes that", "it is not in WAL mode: a copy as 'jobledger backup' makes it, with which nobody has worked yet")
+		d.advise(CodeSettings, "nothing: the next command that opens it changes that", "it is not in WAL mode: a copy as 'jobledger backup' makes it, with which nobody has worked yet")
 	}
 }
 
-func (d *doctor) older(version, newest int) {
+func (d *examination) older(version, newest int) {
 	if version < newest {
-		d.advise(checkSchema, d.command("migrate"), "its schema is version %d; the next command of this program makes it %d, which older programs refuse; what it holds is looked at only then", version, newest)
+		d.advise(CodeSchema, d.command("migrate"), "its schema is version %d; the next command of this program makes it %d, which older programs refuse; what it holds is looked at only then", version, newest)
 	}
 }
 
 // inside runs the checks that need the tables. One that cannot be carried out does not keep the others from it;
 // damaged says that this is the ledger's fault.
-func (d *doctor) inside(ctx context.Context, tx *ledger.Tx) (damaged bool) {
+func (d *examination) inside(ctx context.Context, tx *ledger.Tx) (damaged bool) {
 	var reasons []string
 	failed := make(map[string][]string) // checks by the reason
 	for _, check := range []struct {
@@ -101,41 +100,41 @@ func (d *doctor) inside(ctx context.Context, tx *ledger.Tx) (damaged bool) {
 		}
 	}
 	for _, reason := range reasons {
-		d.problem(checkRead, "'"+d.command("verify")+"' says what is wrong; a backup is the way back", "%s cannot be checked: %s",
+		d.problem(CodeUnreadable, "'"+d.command("verify")+"' says what is wrong; a backup is the way back", "%s cannot be checked: %s",
 			strings.Join(failed[reason], ", "), reason)
 	}
 	return damaged
 }
 
-func (d *doctor) guards(ctx context.Context, tx *ledger.Tx) error {
+func (d *examination) guards(ctx context.Context, tx *ledger.Tx) error {
 	problems, err := tx.Guards(ctx)
 	for _, what := range problems {
-		d.problem(checkGuards, fmt.Sprintf("'%s' shows whether history was changed; '%s' puts it right", d.command("verify"), d.command("rebuild")),
+		d.problem(CodeGuards, fmt.Sprintf("'%s' shows whether history was changed; '%s' puts it right", d.command("verify"), d.command("rebuild")),
 			"%s", what)
 	}
 	return err
 }
 
-func (d *doctor) clock(ctx context.Context, tx *ledger.Tx) error {
+func (d *examination) clock(ctx context.Context, tx *ledger.Tx) error {
 	last, err := state.LastEvent(ctx, tx, 0)
-	if d.events = last.Pos; err == nil && last.At.Sub(d.Now()) > clockSlack {
-		d.problem(checkClock, "set the clock; until it has caught up, new events get the time of the last one, and leases end late",
+	if d.Events = last.Pos; err == nil && last.At.Sub(d.now()) > clockSlack {
+		d.problem(CodeClock, "set the clock; until it has caught up, new events get the time of the last one, and leases end late",
 			"the last event was recorded at %s: this clock has been set back, or that one was ahead", d.since(last.At))
 	}
 	return err
 }
 
-func (d *doctor) leases(ctx context.Context, tx *ledger.Tx) error {
-	o, err := projection.OverdueLeases(ctx, tx, d.Now(), sweepSlack)
+func (d *examination) leases(ctx context.Context, tx *ledger.Tx) error {
+	o, err := projection.OverdueLeases(ctx, tx, d.now(), sweepSlack)
 	if err == nil && o.Leases > 0 {
-		d.problem(checkLeases, "'"+d.command("sweep")+"' once, or let a worker run: it sweeps",
+		d.problem(CodeLeases, "'"+d.command("sweep")+"' once, or let a worker run: it sweeps",
 			"%s ran out, the first at %s, and nobody took the %s back: no sweeper runs", render.Count(o.Leases, "lease"), d.since(o.Oldest), render.Plural(o.Leases, "job", "jobs"))
 	}
 	return err
 }
 
-func (d *doctor) workers(ctx context.Context, tx *ledger.Tx) error {
-	workers, err := projection.Workers(ctx, tx, d.Now(), false)
+func (d *examination) workers(ctx context.Context, tx *ledger.Tx) error {
+	workers, err := projection.Workers(ctx, tx, d.now(), false)
 	var silent []projection.Worker
 	held := 0
 	for _, w := range workers {
@@ -146,49 +145,49 @@ func (d *doctor) workers(ctx context.Context, tx *ledger.Tx) error {
 	}
 	if len(silent) > 0 {
 		w := silent[0]
-		d.advise(checkSilent, "see whether the process is there ('"+d.command("workers")+"'); if it is gone, a sweeper takes its jobs back",
+		d.advise(CodeSilent, "see whether the process is there ('"+d.command("workers")+"'); if it is gone, a sweeper takes its jobs back",
 			"%s said no goodbye and %s silent: %s, holding %s; the first: %s (%s), last seen %s", render.Count(int64(len(silent)), "worker"),
-			render.Plural(int64(len(silent)), "is", "are"), render.WorkerNames(silent), render.Count(int64(held), "job"), w.Name, render.Process(w.Worker), render.Age(w.SeenAt, d.Now()))
+			render.Plural(int64(len(silent)), "is", "are"), render.WorkerNames(silent), render.Count(int64(held), "job"), w.Name, render.Process(w.Worker), render.Age(w.SeenAt, d.now()))
 	}
 	return err
 }
 
-func (d *doctor) queues(ctx context.Context, tx *ledger.Tx) error {
-	queues, err := projection.Status(ctx, tx, d.Now())
+func (d *examination) queues(ctx context.Context, tx *ledger.Tx) error {
+	queues, err := projection.Status(ctx, tx, d.now())
 	for _, q := range queues {
 		if q.Paused && q.Ready > 0 {
-			d.advise(checkPaused, d.command("resume -q "+q.Name), "the queue %s is paused by %s since %s: %s; %s there",
+			d.advise(CodePaused, d.command("resume -q "+q.Name), "the queue %s is paused by %s since %s: %s; %s there",
 				q.Name, q.Actor, d.since(q.Since), render.ReasonOrNone(q.Reason), render.Count(q.Ready, "job")+render.Plural(q.Ready, " waits", " wait"))
 		}
 	}
 	return err
 }
 
-func (d *doctor) stranded(ctx context.Context, tx *ledger.Tx) error {
-	found, err := projection.StrandedJobs(ctx, tx, d.Now(), patience)
+func (d *examination) stranded(ctx context.Context, tx *ledger.Tx) error {
+	found, err := projection.StrandedJobs(ctx, tx, d.now(), patience)
 	for _, s := range found {
 		words := []string{"work -q " + s.Queue}
 		asks := ""
 		if s.Version != "" {
-			words, asks = append(words, "--version "+cli.QuoteShell(s.Version)), asks+" of version "+s.Version
+			words, asks = append(words, "--version "+render.QuoteShell(s.Version)), asks+" of version "+s.Version
 		}
 		for _, label := range s.Requires {
-			words, asks = append(words, "--capability "+cli.QuoteShell(label)), asks+" with "+label
+			words, asks = append(words, "--capability "+render.QuoteShell(label)), asks+" with "+label
 		}
 		nobody := "no worker serves that queue"
 		if len(s.Serving) > 0 {
 			nobody = fmt.Sprintf("none of the workers of that queue (%s) is one%s", render.WorkerNames(s.Serving), asks)
 		}
-		d.problem(checkStranded, d.command(strings.Join(words, " "))+" -- CMD", "%s in %s, ready since %s, %s nobody to take %s: %s",
+		d.problem(CodeStranded, d.command(strings.Join(words, " "))+" -- CMD", "%s in %s, ready since %s, %s nobody to take %s: %s",
 			render.Count(s.Jobs, "job"), s.Queue, d.since(s.Since), render.Plural(s.Jobs, "has", "have"), render.Plural(s.Jobs, "it", "them"), nobody)
 	}
 	return err
 }
 
 // logFolders finds what commands wrote for jobs that are not there, or that were to be forgotten.
-func (d *doctor) logFolders(ctx context.Context, tx *ledger.Tx) error {
-	folder, err := cli.LogFolder(d.path)
-	if err != nil {
+func (d *examination) logFolders(ctx context.Context, tx *ledger.Tx) error {
+	folder := d.logs
+	if folder == "" {
 		return nil // nothing is kept then
 	}
 	entries, err := os.ReadDir(folder)
@@ -214,11 +213,11 @@ func (d *doctor) logFolders(ctx context.Context, tx *ledger.Tx) error {
 		}
 	}
 	if len(erased) > 0 {
-		d.problem(checkLogs, "rm -r "+cli.QuoteShell(filepath.Join(folder, erased[0])), "%s of jobs that were erased %s still there: %s",
+		d.problem(CodeLogs, "rm -r "+render.QuoteShell(filepath.Join(folder, erased[0])), "%s of jobs that were erased %s still there: %s",
 			render.Count(int64(len(erased)), "log"), render.Plural(int64(len(erased)), "is", "are"), some(erased))
 	}
-	if len(gone) > 0 && !ledger.IsServerAddress(d.path) { // else they may be of another server's ledger of the same name
-		d.advise(checkLogs, "look at them and remove them: rm -r "+cli.QuoteShell(filepath.Join(folder, gone[0])),
+	if len(gone) > 0 && !ledger.IsServerAddress(d.Ledger) { // else they may be of another server's ledger of the same name
+		d.advise(CodeLogs, "look at them and remove them: rm -r "+render.QuoteShell(filepath.Join(folder, gone[0])),
 			"%s in %s %s of no job of this ledger: %s", render.Count(int64(len(gone)), "log"), folder, render.Plural(int64(len(gone)), "is", "are"), some(gone))
 	}
 	return nil
@@ -233,13 +232,13 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func (d *doctor) pages(ctx context.Context, tx *ledger.Tx) error {
+func (d *examination) pages(ctx context.Context, tx *ledger.Tx) error {
 	if !d.deep {
 		return nil
 	}
 	problems, err := tx.Integrity(ctx)
 	for _, what := range problems {
-		d.problem(checkPages, "restore a copy that 'jobledger backup' made, after a look at the disk: 'jobledger restore FILE'", "the file is damaged: %s", what)
+		d.problem(CodePages, "restore a copy that 'jobledger backup' made, after a look at the disk: 'jobledger restore FILE'", "the file is damaged: %s", what)
 	}
 	return err
 }

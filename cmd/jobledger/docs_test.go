@@ -1,0 +1,343 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/ledger"
+)
+
+const readme = "../../README.md"
+
+// readPage returns a page of Markdown.
+func readPage(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// pages are the README and every page of docs.
+func pages(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob("docs/*.md")
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%d pages, %v", len(found), err)
+	}
+	return append(found, readme)
+}
+
+func TestReadmeSize(t *testing.T) {
+	const most = 12 << 10
+	if n := len(readPage(t, readme)); n > most {
+		t.Errorf("the README has %d bytes, want at most %d; facts belong in docs", n, most)
+	}
+}
+
+// TestReadmeQuickStart runs what the README shows after "$ ", in an empty folder, and compares what is printed.
+func TestReadmeQuickStart(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("no sh on this machine")
+	}
+	_, text, _ := strings.Cut(readPage(t, readme), "\n## Quick start\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	folder, commands := t.TempDir(), 0
+	var environment []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "JOBLEDGER_") {
+			environment = append(environment, v)
+		}
+	}
+	for i, block := range strings.Split(text, "```") {
+		block, isConsole := strings.CutPrefix(block, "console\n")
+		if i%2 == 0 || !isConsole {
+			continue
+		}
+		for _, part := range strings.Split("\n"+block, "\n$ ")[1:] {
+			line, want, _ := strings.Cut(part, "\n")
+			commands++
+			c := exec.Command("sh", "-c", line)
+			c.Dir, c.Env = folder, append(environment, "TZ=UTC", "PWD="+folder)
+			got, err := c.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", line, err, got)
+			}
+			if got, want := normalized(string(got)), normalized(want); got != want {
+				t.Errorf("%s\ngot\n%s\nwant\n%s", line, got, want)
+			}
+		}
+	}
+	if commands < 4 {
+		t.Errorf("the quick start has %d commands, want at least 4", commands)
+	}
+}
+
+// varying is what differs from run to run, and between machines.
+var varying = []struct {
+	from *regexp.Regexp
+	to   string
+}{
+	{regexp.MustCompile(`\b01[0-9A-Z]{24}\b`), "ID"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ ?(\+00:00|\+0000 UTC)`), "TIME"},
+	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "CLOCK"},
+	{regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s|m)\b`), "DURATION"},
+	{regexp.MustCompile(`cli:[^ ;]+`), "ACTOR"},
+	{regexp.MustCompile(`\(pid \d+ on [^)]+\)`), "(PROCESS)"},
+	{regexp.MustCompile(` +`), " "}, // columns are as wide as their widest text
+}
+
+func normalized(text string) string {
+	for _, v := range varying {
+		text = v.from.ReplaceAllString(text, v.to)
+	}
+	return strings.TrimSpace(text)
+}
+
+var (
+	codeBlock = regexp.MustCompile("(?s)```.*?```")
+	codeSpan  = regexp.MustCompile("`[^`\n]+`")
+	link      = regexp.MustCompile(`\[[^][]*\]\(([^()\s]+)\)`)
+	heading   = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	noSlug    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors are the names by which a link can reach the headings of a page.
+func anchors(text string) (names []string) {
+	for _, m := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
+		name := noSlug.ReplaceAllString(strings.ToLower(m[1]), "")
+		names = append(names, strings.ReplaceAll(name, " ", "-"))
+	}
+	return names
+}
+
+func TestDocsLinksResolve(t *testing.T) {
+	for _, page := range pages(t) {
+		text := codeSpan.ReplaceAllString(codeBlock.ReplaceAllString(readPage(t, page), ""), "`code`")
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			path, anchor, hasAnchor := strings.Cut(m[1], "#")
+			target := page
+			if path != "" {
+				target = filepath.Join(filepath.Dir(page), filepath.FromSlash(path))
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", page, m[1], err)
+				continue
+			}
+			if hasAnchor && !slices.Contains(anchors(readPage(t, target)), anchor) {
+				t.Errorf("%s links to %s: no such heading", page, m[1])
+			}
+		}
+	}
+}
+
+// TestDocsTopics holds each page to a first line that help can list, to a name that no command has, since help shows
+// commands first, and to a link in the README.
+func TestDocsTopics(t *testing.T) {
+	p := &program{&cli.Program{Docs: docs}}
+	topics, err := p.Topics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := readPage(t, readme)
+	for _, topic := range topics {
+		first, _, _ := strings.Cut(topic.Text, "\n")
+		if !strings.HasPrefix(first, "# ") || topic.Summary == "" || len(topic.Summary) > 80 {
+			t.Errorf("%s: first line %q, want \"# Title: summary\"", topic.Name, first)
+		}
+		if !strings.Contains(text, "["+topic.Name+"](cmd/jobledger/docs/"+topic.Name+".md) |") {
+			t.Errorf("%s: not in the README's list of topics", topic.Name)
+		}
+		for _, v := range p.verbs() {
+			if v.Name == topic.Name {
+				t.Errorf("%s is also a command", topic.Name)
+			}
+		}
+	}
+	if len(topics) != 14 {
+		t.Errorf("%d topics, want 14", len(topics))
+	}
+}
+
+func TestDocsListEveryCommandAndExitCode(t *testing.T) {
+	page := readPage(t, "docs/commands.md")
+	for _, v := range (&program{&cli.Program{}}).verbs() {
+		if !regexp.MustCompile("(?m)^\\| [a-z ]*\\|[^|]*`" + v.Name + "`[^|]*\\|").MatchString(page) {
+			t.Errorf("docs/commands.md does not list %s", v.Name)
+		}
+	}
+	_, table, _ := strings.Cut(page, "\n## Exit codes\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, m := range cli.ExitMeanings {
+		if !regexp.MustCompile(fmt.Sprintf(`(?m)^\| ([0-9, ]+, )?%d[ ,]`, m.Code)).MatchString(table) {
+			t.Errorf("docs/commands.md does not list exit code %d", m.Code)
+		}
+	}
+}
+
+// TestDocsListEveryKindAndField compares docs/kinds.md with the fields that events have in their public form.
+func TestDocsListEveryKindAndField(t *testing.T) {
+	page := readPage(t, "docs/kinds.md")
+	fields := make(map[string][]string) // by kind, in their order
+	for line := range strings.Lines(readPage(t, "../../testdata/events.golden.jsonl")) {
+		var event struct {
+			Kind string
+			Data json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Fatal(err)
+		}
+		fields[event.Kind] = keys(t, event.Data)
+	}
+	known := make(map[string]bool)
+	for _, kind := range ledger.Kinds() {
+		row := regexp.MustCompile(fmt.Sprintf("(?m)^\\| %d \\| `%s` \\| .* \\| `(.*)` \\|$", int(kind), kind))
+		m := row.FindStringSubmatch(page)
+		if m == nil {
+			t.Errorf("docs/kinds.md has no row for %d %s", int(kind), kind)
+			continue
+		}
+		if want := strings.Join(fields[kind.String()], ", "); m[1] != want {
+			t.Errorf("%s: got fields %s, want %s", kind, m[1], want)
+		}
+		for _, field := range fields[kind.String()] {
+			known[field] = true
+		}
+	}
+	_, table, _ := strings.Cut(page, "\n## The fields\n")
+	for row := range strings.Lines(table) {
+		names, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
+		for _, m := range codeSpan.FindAllString(names, -1) {
+			name := strings.Trim(m, "`")
+			if !known[name] {
+				t.Errorf("docs/kinds.md describes %s, which no event has", name)
+			}
+			delete(known, name)
+		}
+	}
+	for name := range known {
+		t.Errorf("docs/kinds.md does not describe %s", name)
+	}
+}
+
+// keys are the names of an object's fields, in their order.
+func keys(t *testing.T, object json.RawMessage) (names []string) {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(string(object)))
+	if _, err := decoder.Token(); err != nil {
+		t.Fatal(err)
+	}
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, fmt.Sprint(name))
+	}
+	return names
+}
+
+// TestDocsNameWhatExists looks for every test and every Go name that the pages mention.
+func TestDocsNameWhatExists(t *testing.T) {
+	tests, names := declared(t)
+	testName := regexp.MustCompile(`\bTest[A-Z]\w*…?`)
+	goName := regexp.MustCompile(`^(ledger|projection|commands|worker)\.[A-Z]\w*(\.[A-Z]\w*)?$`)
+	for _, page := range pages(t) {
+		text := codeBlock.ReplaceAllString(readPage(t, page), "")
+		for _, name := range testName.FindAllString(text, -1) {
+			prefix, isPrefix := strings.CutSuffix(name, "…")
+			if !slices.ContainsFunc(tests, func(test string) bool {
+				return test == name || isPrefix && strings.HasPrefix(test, prefix)
+			}) {
+				t.Errorf("%s mentions %s: no such test", page, name)
+			}
+		}
+		for _, span := range codeSpan.FindAllString(text, -1) {
+			if name := strings.Trim(span, "`"); goName.MatchString(name) && !names[name] {
+				t.Errorf("%s mentions %s: no such name", page, name)
+			}
+		}
+	}
+}
+
+// declared returns the tests of all packages, and the exported names of those that the pages refer to: package.Name,
+// package.Type.Method and package.Type.Field.
+func declared(t *testing.T) (tests []string, names map[string]bool) {
+	t.Helper()
+	names = make(map[string]bool)
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		pkg := file.Name.Name
+		for _, decl := range file.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				name := pkg + "." + d.Name.Name
+				if d.Recv != nil {
+					receiver := d.Recv.List[0].Type
+					if star, ok := receiver.(*ast.StarExpr); ok {
+						receiver = star.X
+					}
+					name = fmt.Sprintf("%s.%s.%s", pkg, receiver, d.Name.Name)
+				} else if strings.HasSuffix(path, "_test.go") && strings.HasPrefix(d.Name.Name, "Test") {
+					tests = append(tests, d.Name.Name)
+				}
+				names[name] = true
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					declaredIn(pkg, spec, names)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tests, names
+}
+
+func declaredIn(pkg string, spec ast.Spec, names map[string]bool) {
+	switch s := spec.(type) {
+	case *ast.ValueSpec:
+		for _, name := range s.Names {
+			names[pkg+"."+name.Name] = true
+		}
+	case *ast.TypeSpec:
+		names[pkg+"."+s.Name.Name] = true
+		structure, ok := s.Type.(*ast.StructType)
+		if !ok {
+			return
+		}
+		for _, field := range structure.Fields.List {
+			for _, name := range field.Names {
+				names[pkg+"."+s.Name.Name+"."+name.Name] = true
+			}
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+	"jobledger/projection/audit"
+)
+
+// newLedger makes a ledger with one job, in a folder of its own that only its owner may use.
+func newLedger(t *testing.T) (path string) {
+	t.Helper()
+	ledgertest.OfSQLite(t)
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(dir, "jobs.db")
+	store := ledgertest.OpenAt(t, path)
+	_, err := (&commands.Service{Store: store}).Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func examine(t *testing.T, path string) Report {
+	t.Helper()
+	r, err := Examine(t.Context(), path, Options{Deep: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestExamineHealthyLedger(t *testing.T) {
+	path := newLedger(t)
+	r := examine(t, path)
+	if len(r.Findings) > 0 || r.Ledger != path || r.Events != 1 || r.Schema == 0 || !strings.HasPrefix(r.Engine, "SQLite ") {
+		t.Errorf("got %+v", r)
+	}
+	err := ledgertest.OpenAt(t, path).Read(t.Context(), func(tx *ledger.Tx) error {
+		v, err := audit.Verify(t.Context(), tx, nil)
+		if len(v.Findings) > 0 {
+			t.Errorf("verify: %+v", v.Findings)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestExamineDamagedLedger(t *testing.T) {
+	path := newLedger(t)
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 4096; i < len(file); i++ { // all but the first page
+		file[i] = 0xa5
+	}
+	if err := os.WriteFile(path, file, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	r := examine(t, path)
+	var codes []string
+	for _, f := range r.Findings {
+		codes = append(codes, f.Code)
+		if f.Seen == "" || f.Remedy == "" {
+			t.Errorf("incomplete: %+v", f)
+		}
+	}
+	if !slices.Contains(codes, CodeWritable) || !slices.Contains(codes, CodeUnreadable) {
+		t.Errorf("got %+v", r.Findings)
+	}
+	if n := r.Problems(); n < 2 || r.Findings[0].Severity != Problem || r.Findings[n-1].Severity != Problem {
+		t.Errorf("%d problems, which do not come first: %+v", n, r.Findings)
+	}
+}
+
+func TestExamineWithoutLedger(t *testing.T) {
+	if _, err := Examine(t.Context(), filepath.Join(t.TempDir(), "none.db"), Options{}); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestFileSystemFindings(t *testing.T) {
+	for name, test := range map[string]struct {
+		place   ledger.FileSystem
+		allowed bool
+		want    string
+	}{
+		"nothing known":     {ledger.FileSystem{}, false, ""},
+		"all is well":       {ledger.FileSystem{Known: true, Free: 1 << 40}, false, ""},
+		"little space":      {ledger.FileSystem{Known: true, Free: 1 << 20}, false, "D08 problem"},
+		"no space for two":  {ledger.FileSystem{Known: true, Free: 80 << 20}, false, "D08 advice"},
+		"no files":          {ledger.FileSystem{Known: true, Free: 1 << 40, NoFiles: true}, false, "D08 problem"},
+		"read-only":         {ledger.FileSystem{Known: true, ReadOnly: true}, false, "D08 problem"},
+		"a network":         {ledger.FileSystem{Known: true, Free: 1 << 40, Network: "NFS"}, false, "D07 problem"},
+		"a network, wanted": {ledger.FileSystem{Known: true, Free: 1 << 40, Network: "NFS"}, true, "D07 advice"},
+	} {
+		d := &examination{Report: Report{Ledger: "/x/jobs.db"}, real: "/x/jobs.db", now: time.Now}
+		d.fileSystem(test.place, 100<<20, test.allowed)
+		got := ""
+		for _, f := range d.Findings {
+			got += f.Code + " " + string(f.Severity)
+		}
+		if got != test.want {
+			t.Errorf("%s: got %q, want %q: %+v", name, got, test.want, d.Findings)
+		}
+	}
+	if place := ledger.FileSystemOf(t.TempDir()); runtime.GOOS == "linux" && (!place.Known || place.Free == 0 || place.Network != "") {
+		t.Errorf("got %+v", place)
+	}
+}
+
+// These states are hard to produce on the server of a test.
+func TestServerFindings(t *testing.T) {
+	well := ledger.ServerFacts{MayWrite: true, Most: 100, Connections: 10, Schema: 1, Newest: 1}
+	idle := ledger.ServerBackend{PID: 7, Program: "psql", State: "idle in transaction", Since: time.Hour}
+	for name, test := range map[string]struct {
+		change func(f *ledger.ServerFacts)
+		want   string
+	}{
+		"well":            {func(*ledger.ServerFacts) {}, ""},
+		"older":           {func(f *ledger.ServerFacts) { f.Newest = 2 }, "D16 advice its schema is version 1"},
+		"clock ahead":     {func(f *ledger.ServerFacts) { f.ClockSkew = -time.Minute }, "D19 advice this machine's clock is 1m ahead of the server's"},
+		"clock behind":    {func(f *ledger.ServerFacts) { f.ClockSkew = time.Minute }, "D19 advice this machine's clock is 1m behind the server's"},
+		"clock, slow net": {func(f *ledger.ServerFacts) { f.ClockSkew, f.Tolerance = 3*time.Second, 2*time.Second }, ""},
+		"standby":         {func(f *ledger.ServerFacts) { f.Standby = true }, "D27 advice the server is a standby"},
+		"may only read":   {func(f *ledger.ServerFacts) { f.MayWrite, f.User = false, "ada" }, "D27 advice ada may only read this ledger"},
+		"waits":           {func(f *ledger.ServerFacts) { f.Writers = []ledger.ServerBackend{idle} }, ""},
+		"writes for long": {func(f *ledger.ServerFacts) {
+			f.Writers = []ledger.ServerBackend{{State: "active", Since: time.Hour, Holds: true}}
+		}, "D25 advice pid 0 has held the write lock for 1h"},
+		"writes": {func(f *ledger.ServerFacts) {
+			f.Writers = []ledger.ServerBackend{{State: "active", Since: time.Second, Holds: true}}
+		}, ""},
+		"keeps vacuum":      {func(f *ledger.ServerFacts) { f.Holding = []ledger.ServerBackend{idle} }, "D26 problem psql (pid 7) is in a transaction since 1h (idle in transaction)"},
+		"reads":             {func(f *ledger.ServerFacts) { f.Holding = []ledger.ServerBackend{{Since: time.Minute}} }, ""},
+		"slot":              {func(f *ledger.ServerFacts) { f.Slots = []string{"the replication slot old"} }, "D26 problem the replication slot old keeps vacuum from"},
+		"few connections":   {func(f *ledger.ServerFacts) { f.Connections = 95 }, "D28 advice 95 of the server's 100 connections are taken"},
+		"many to freeze":    {func(f *ledger.ServerFacts) { f.MostXIDs = 900_000_000 }, "D28 problem 900 million transactions have not been frozen"},
+		"unsafe, no vacuum": {func(f *ledger.ServerFacts) { f.NoAutovacuum = true }, "D26 problem the server runs with autovacuum = off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := well
+			test.change(&f)
+			d := &examination{Report: Report{Ledger: "postgres://x"}, now: time.Now}
+			d.server(f)
+			if problems := d.Problems(); (problems > 0) != strings.Contains(test.want, "problem") {
+				t.Errorf("%d problems", problems)
+			}
+			got := ""
+			for _, found := range d.Findings {
+				got += found.Code + " " + string(found.Severity) + " " + found.Seen
+			}
+			if got == "" != (test.want == "") || !strings.HasPrefix(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
