@@ -31,7 +31,7 @@ func bodies() []ledger.Body {
 		&ledger.Released{Reason: "shutdown", RunAt: at, Snooze: true, Output: output},
 		&ledger.Reclaimed{Reason: ledger.LeaseExpired, LastHeartbeat: at, LeaseUntil: at.Add(time.Second), RetryAt: at.Add(time.Minute)},
 		&ledger.Cancelled{Reason: "no longer needed"},
-		&ledger.Retried{Reason: "fixed"},
+		&ledger.Retried{Reason: "fixed", RunAt: at},
 		&ledger.Rescheduled{RunAt: at, Priority: 100, Reason: "urgent"},
 		&ledger.Refused{Command: "succeed", Why: "the lease was lost", OfferedSHA256: digest, OfferedBytes: 12},
 		&ledger.Erased{Bodies: 2, Bytes: 4096, Reason: "asked to"},
@@ -42,6 +42,8 @@ func bodies() []ledger.Body {
 		&ledger.Rebuilt{Jobs: 4, Changed: 3, Missing: 2, Extra: 1},
 		&ledger.Restored{From: "backup of Monday.db", Events: 4711, Lost: &code},
 		&ledger.Imported{From: "export.jsonl", Events: 1000, MissingBodies: 2},
+		&ledger.Stopped{ExitCode: &code, Signal: "SIGKILL", Why: ledger.WhyCancelled},
+		&ledger.TakenOver{LeaseUntil: at},
 	}
 }
 
@@ -49,7 +51,7 @@ func bodies() []ledger.Body {
 func samples(t testing.TB) (list []ledger.Event) {
 	t.Helper()
 	for i, full := range bodies() {
-		if full.Kind() != ledger.Kind(i+1) {
+		if full.Kind() != ledger.Kinds()[i] {
 			t.Fatalf("sample %d is of kind %s", i, full.Kind())
 		}
 		value := reflect.ValueOf(full).Elem()
@@ -78,7 +80,7 @@ func storable(t testing.TB) []ledger.Event {
 }
 
 func showsProcess(k ledger.Kind) bool {
-	return k == ledger.KindClaimed || k == ledger.KindWorkerStarted || k == ledger.KindWorkerStopped
+	return k == ledger.KindClaimed || k == ledger.KindTakenOver || k == ledger.KindWorkerStarted || k == ledger.KindWorkerStopped
 }
 
 func TestABodyIsReadAsItWasWritten(t *testing.T) {

@@ -36,7 +36,7 @@ func (b *book) add(e ledger.Event) ledger.Event {
 		if body, ok := e.Body.(*ledger.Enqueued); ok {
 			e.N, body.RunAt = e.Pos, e.At
 		}
-		if e.N != 0 && e.Kind() < ledger.KindRefused {
+		if e.N != 0 && e.Kind().HasSeq() {
 			e.Seq = b.seq[e.N] + 1
 		}
 		return tx.Append(b.t.Context(), e)
@@ -199,10 +199,10 @@ func TestTheHistoryViewSaysWhatTheExportSays(t *testing.T) {
 	b := twoQueues(t)
 	for _, e := range storable(t) {
 		e.Actor, e.Worker = "worker:w", ledger.Worker{Name: "w", Boot: "boot-2", Host: "host", PID: 2, Version: "v2"}
-		if e.Kind() <= ledger.KindErased {
+		if e.Kind().OfJob() {
 			e.Job, e.N = "A", 2
 		}
-		if e.Kind() <= ledger.KindRefused {
+		if e.Kind() <= ledger.KindRefused || e.Kind() >= ledger.KindStopped {
 			e.Token, e.Attempt = "token-A-3", 3
 		}
 		b.add(e)

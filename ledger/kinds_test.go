@@ -57,6 +57,12 @@ func TestNumbersAreForEver(t *testing.T) {
 			t.Errorf("kind %d: got %s, want %s", i+1, got, word)
 		}
 	}
+	if got := ledger.KindStopped.String() + " " + ledger.KindTakenOver.String(); got != "stopped taken_over" {
+		t.Errorf("kinds 29 and 30: got %s", got)
+	}
+	if ledger.KindStopped != 29 || ledger.KindTakenOver != 30 {
+		t.Errorf("stopped and taken_over: got %d and %d, want 29 and 30", ledger.KindStopped, ledger.KindTakenOver)
+	}
 	for i, word := range []string{"", "queued", "claimed", "running", "succeeded", "failed", "cancelled"} {
 		if got := ledger.State(i).String(); got != word {
 			t.Errorf("state %d: got %q, want %q", i, got, word)
@@ -65,7 +71,7 @@ func TestNumbersAreForEver(t *testing.T) {
 }
 
 func TestAWordThatIsNoKindOrStateIsRefused(t *testing.T) {
-	for _, word := range []string{"", "Enqueued", "kind(0)", "kind(99)", "state(0)"} {
+	for _, word := range []string{"", "Enqueued", "kind(0)", "kind(20)", "kind(99)", "state(0)"} {
 		if k, err := ledger.ParseKind(word); !errors.Is(err, ledger.ErrUnknownKind) {
 			t.Errorf("kind %q: got %d, %v", word, k, err)
 		}
