@@ -110,7 +110,7 @@ func (e *Event) content() error {
 		s.time("run_at", b.RunAt)
 		s.between("priority", int64(b.Priority), -100, 100)
 	case *Refused:
-		s.oneOf("command", b.Command, "heartbeat", "succeed", "fail", "release")
+		s.oneOf("command", b.Command, "heartbeat", "succeed", "fail", "release", "take_over")
 		s.given("why", b.Why)
 		s.digest("offered_sha256", b.OfferedSHA256, false)
 		s.between("offered_bytes", b.OfferedBytes, 0, 1<<53)
