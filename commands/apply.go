@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -13,7 +14,7 @@ import (
 //
 // Errors: ErrNoJob; RefusedError (ErrLeaseLost, ErrCancelled or ErrConflict) for a token that is not live;
 // ConflictError; InvalidError; ledger.ErrUnknown, after which sending the same command again is safe.
-func (s *Service) Apply(ctx context.Context, actor string, id ledger.JobID, c Command) (
+func (s *Service) Apply(ctx context.Context, actor string, id event.JobID, c Command) (
 	projection.Job, error) {
 	if err := CheckActor(actor); err != nil {
 		return projection.Job{}, err

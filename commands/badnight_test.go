@@ -13,6 +13,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -32,7 +33,7 @@ type night struct {
 	hosts map[string]int // the last pid
 	sweep bool           // sweepers are running
 	smtp  bool           // the mail provider answers
-	jobs  map[string][]ledger.JobID
+	jobs  map[string][]event.JobID
 }
 
 // dice is xorshift64*: the same numbers with every version of Go.
@@ -56,7 +57,7 @@ func (d *dice) Read(b []byte) (int, error) {
 
 // proc is one worker process.
 type proc struct {
-	worker ledger.Worker
+	worker event.Worker
 	queue  string
 	slots  int
 	held   []*task
@@ -97,7 +98,7 @@ func (n *night) id() string { return ulid.MustNew(ulid.Timestamp(n.now), &n.dice
 func (n *night) start(host, queue, version string, slots int) {
 	n.act()
 	n.hosts[host] += 1 + n.dice.roll(40)
-	w := ledger.Worker{Name: host + "-" + queue, Boot: n.id(), Host: host, PID: n.hosts[host], Version: version}
+	w := event.Worker{Name: host + "-" + queue, Boot: n.id(), Host: host, PID: n.hosts[host], Version: version}
 	n.procs = append(n.procs, &proc{worker: w, queue: queue, slots: slots})
 	n.must(n.queue.WorkerStarted(n.t.Context(), w, []string{queue}, nil))
 }
@@ -131,7 +132,7 @@ func (n *night) enqueue(e commands.Enqueue, group string) {
 	n.jobs[group] = append(n.jobs[group], jobs[0].ID)
 }
 
-func (n *night) do(actor string, id ledger.JobID, c commands.Command) {
+func (n *night) do(actor string, id event.JobID, c commands.Command) {
 	n.act()
 	_, err := n.queue.Apply(n.t.Context(), actor, id, c)
 	n.must(err)
@@ -324,7 +325,7 @@ func (n *night) script() map[int]func() {
 		clock(3, 20): func() {
 			priority := 20
 			for _, id := range n.jobs["render"][len(n.jobs["render"])-6:] {
-				if n.state(id) == ledger.Queued {
+				if n.state(id) == event.Queued {
 					n.do(ada, id, commands.Reschedule{Priority: &priority, Reason: "the board wants its reports"})
 				}
 			}
@@ -348,7 +349,7 @@ func (n *night) alive(host, queue string) bool {
 	return false
 }
 
-func (n *night) state(id ledger.JobID) (state ledger.State) {
+func (n *night) state(id event.JobID) (state event.State) {
 	n.must(n.queue.Store.Read(n.t.Context(), func(tx *ledger.Tx) error {
 		j, _, err := projection.Get(n.t.Context(), tx, id)
 		state = j.State
@@ -360,7 +361,7 @@ func (n *night) state(id ledger.JobID) (state ledger.State) {
 func (n *night) retryFailed(queue, code, reason string) {
 	var failed []projection.Job
 	n.must(n.queue.Store.Read(n.t.Context(), func(tx *ledger.Tx) (err error) {
-		failed, err = projection.List(n.t.Context(), tx, projection.Filter{Queues: []string{queue}, States: []ledger.State{ledger.FailedState}})
+		failed, err = projection.List(n.t.Context(), tx, projection.Filter{Queues: []string{queue}, States: []event.State{event.FailedState}})
 		return err
 	}))
 	for i := len(failed) - 1; i >= 0; i-- {
@@ -373,7 +374,7 @@ func (n *night) retryFailed(queue, code, reason string) {
 // badNight lets it happen in a new ledger.
 func badNight(t *testing.T) *ledger.Store {
 	store := openFast(t)
-	n := &night{t: t, dice: 20260314, hosts: map[string]int{"alpha": 800, "bravo": 2100, "charlie": 1500}, sweep: true, smtp: true, jobs: make(map[string][]ledger.JobID)}
+	n := &night{t: t, dice: 20260314, hosts: map[string]int{"alpha": 800, "bravo": 2100, "charlie": 1500}, sweep: true, smtp: true, jobs: make(map[string][]event.JobID)}
 	store.Now = func() time.Time { return n.now }
 	n.queue = &commands.Service{Store: store, NewID: n.id, NewSalt: func(b []byte) { _, _ = n.dice.Read(b) }}
 	begin := time.Date(2026, 3, 14, 22, 0, 0, 0, time.UTC)

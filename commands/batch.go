@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -54,7 +55,7 @@ const maxSkipped = 100
 // being claimed. If it is damaged elsewhere, ops and claim are isolated.
 func (s *Service) applyOrIsolate(ctx context.Context, actor string, ops []Op, r ClaimRequest) (
 	[]Result, []projection.Job, error) {
-	var skip []ledger.JobID
+	var skip []event.JobID
 	var first *projection.DamagedJobError
 	for {
 		results, claimed, err := s.tryOnce(ctx, actor, ops, r, skip)
@@ -102,7 +103,7 @@ func (s *Service) isolate(ctx context.Context, actor string, ops []Op, r ClaimRe
 }
 
 // tryOnce carries out ops and the claim in one transaction.
-func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRequest, skip []ledger.JobID) (
+func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRequest, skip []event.JobID) (
 	results []Result, claimed []projection.Job, err error) {
 	tokens := make([]string, r.Limit)
 	for i := range tokens {

@@ -8,6 +8,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection/audit"
 )
@@ -34,7 +35,7 @@ func fill(b *testing.B, s *commands.Service, n int, e commands.Enqueue) {
 	}
 }
 
-var benchRequest = commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "w", Boot: "b"}, Lease: time.Hour}
+var benchRequest = commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "w", Boot: "b"}, Lease: time.Hour}
 
 // drain claims and finishes n jobs, a thousand in a transaction.
 func drain(b *testing.B, s *commands.Service, n int) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -18,7 +19,7 @@ type ClaimRequest struct {
 	Queues       []string
 	Version      string   // jobs that require no version or this one
 	Capabilities []string // jobs that require none but these
-	Worker       ledger.Worker
+	Worker       event.Worker
 	Lease        time.Duration // default DefaultLease
 	MaxRuntime   time.Duration // the worker's limit for each job; 0: that of the job, if any
 	Limit        int           // 1 to MaxClaim; default 1
@@ -67,14 +68,14 @@ func (r *ClaimRequest) setDefaults() {
 }
 
 // want is what the jobs must be like, without those in except.
-func (r ClaimRequest) want(except []ledger.JobID) projection.Want {
+func (r ClaimRequest) want(except []event.JobID) projection.Want {
 	return projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities, Except: except}
 }
 
 // claim is the action of taking a queued job for a worker.
 type claim struct {
 	Token      string
-	Worker     ledger.Worker
+	Worker     event.Worker
 	Lease      time.Duration
 	MaxRuntime time.Duration // the worker's limit; 0: none
 }
@@ -129,7 +130,7 @@ func cannotClaim(j projection.Job, err error) error {
 }
 
 // heldBy returns the jobs that w holds with one of these tokens.
-func (s *Service) heldBy(ctx context.Context, w ledger.Worker, tokens []string) (
+func (s *Service) heldBy(ctx context.Context, w event.Worker, tokens []string) (
 	mine []projection.Job, err error) {
 	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
 		mine = nil

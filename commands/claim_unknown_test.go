@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -20,7 +20,7 @@ func TestClaimAfterUnknownCommitFindsItsJobs(t *testing.T) {
 	if _, err := s.Enqueue(t.Context(), "cli:test", Enqueue{Queue: "q", Payload: []byte("a")}, Enqueue{Queue: "q", Payload: []byte("b")}, Enqueue{Queue: "q"}); err != nil {
 		t.Fatal(err)
 	}
-	w := ledger.Worker{Name: "w", Boot: "1"}
+	w := event.Worker{Name: "w", Boot: "1"}
 	r := ClaimRequest{Queues: []string{"q"}, Worker: w, Lease: time.Minute, Limit: 2}
 	tokens = nil
 	claimed, err := s.Claim(t.Context(), r)
@@ -46,7 +46,7 @@ func TestClaimAfterUnknownCommitFindsItsJobs(t *testing.T) {
 		"tokens that were not given": func() (int, error) { mine, err := s.heldBy(t.Context(), w, []string{"x"}); return len(mine), err },
 		"another process":            func() (int, error) { mine, err := s.heldBy(t.Context(), other.Worker, asked); return len(mine), err },
 		"a worker never heard of": func() (int, error) {
-			mine, err := s.heldBy(t.Context(), ledger.Worker{Name: "x", Boot: "x"}, asked)
+			mine, err := s.heldBy(t.Context(), event.Worker{Name: "x", Boot: "x"}, asked)
 			return len(mine), err
 		},
 	} {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -50,7 +50,7 @@ type Succeed struct {
 	Owner    string // as in Heartbeat
 	Result   []byte // nil: none
 	ExitCode *int   // nil: no process
-	Output   ledger.Output
+	Output   event.Output
 }
 
 // Fail ends the claim as a failure. The job is retried later unless it has failed MaxAttempts times.
@@ -63,7 +63,7 @@ type Fail struct {
 	Signal   string
 	RetryIn  *time.Duration // nil: exponential backoff
 	NoRetry  bool           // the job fails for good
-	Output   ledger.Output
+	Output   event.Output
 }
 
 // Release returns the job to its queue before it is finished. That does not count as a failure.
@@ -76,7 +76,7 @@ type Release struct {
 	// Snooze says that the job itself asked to run later. Snoozes are counted, and back off where Delay is 0;
 	// one more than MaxSnoozes is a failure.
 	Snooze bool
-	Output ledger.Output
+	Output event.Output
 }
 
 // Cancel ends a job that has not ended.
@@ -178,7 +178,7 @@ func (c Reschedule) check() error {
 		}
 	}
 	if c.RunAt != nil && c.RunAt.UTC().Year() > 9999 {
-		return &InvalidError{"run_at", ledger.FormatTime(*c.RunAt), "up to the year 9999"}
+		return &InvalidError{"run_at", event.FormatTime(*c.RunAt), "up to the year 9999"}
 	}
 	return checkText("reason", c.Reason, MaxReason)
 }

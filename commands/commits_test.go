@@ -9,6 +9,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -67,7 +68,7 @@ func TestUnknownCommitSentAgain(t *testing.T) {
 		if got := q.Tail() == 3; got != (v == commandstest.Unheard) {
 			t.Errorf("durable in spite of the error: %t", got)
 		}
-		if got := q.do(mine[0], end); got.State != ledger.SucceededState || q.Tail() != 3 {
+		if got := q.do(mine[0], end); got.State != event.SucceededState || q.Tail() != 3 {
 			t.Errorf("succeed again: %+v, %d events", got, q.Tail())
 		}
 	}

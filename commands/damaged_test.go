@@ -8,6 +8,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -40,16 +41,16 @@ func TestClaimSkipsDamagedJobs(t *testing.T) {
 			for _, i := range bad {
 				damage(t, s.Service, statement, enqueued[i].N)
 			}
-			request := commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "w", Boot: "b"}, Limit: 20}
+			request := commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "w", Boot: "b"}, Limit: 20}
 			var steps []commands.Op
-			var got []ledger.JobID
+			var got []event.JobID
 			for range 20 {
 				outcomes, claimed, err := s.ApplyAndClaim(t.Context(), "worker:w", steps, request)
 				if err != nil && len(got) != 147 {
 					t.Fatalf("after %d: %v", len(got), err)
 				}
 				for i, o := range outcomes {
-					if o.Err != nil || o.Job.State != ledger.SucceededState {
+					if o.Err != nil || o.Job.State != event.SucceededState {
 						t.Fatalf("step %d: %v, %s", i, o.Err, o.Job.State)
 					}
 				}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -39,7 +40,7 @@ func holdsLive(j projection.Job, c ownerCommand) bool {
 }
 
 // checkOwner refuses the token of a claim that another worker than the one c names was given.
-func checkOwner(c ownerCommand, j projection.Job, holder ledger.Worker) error {
+func checkOwner(c ownerCommand, j projection.Job, holder event.Worker) error {
 	_, owner := c.credentials()
 	if owner == "" || owner == holder.Name {
 		return nil
@@ -50,27 +51,27 @@ func checkOwner(c ownerCommand, j projection.Job, holder ledger.Worker) error {
 
 func (c claim) decide(j projection.Job, at time.Time) (fact, error) {
 	switch {
-	case j.State != ledger.Queued:
+	case j.State != event.Queued:
 		return fact{}, conflict(c, j)
 	case j.RunAt.After(at):
-		return fact{}, &ConflictError{c.name(), j.ID, "it is to run at " + ledger.FormatTime(j.RunAt)}
+		return fact{}, &ConflictError{c.name(), j.ID, "it is to run at " + event.FormatTime(j.RunAt)}
 	}
 	runtime := minNonZero(j.MaxRuntime, c.MaxRuntime)
 	var endBy time.Time
 	if runtime > 0 {
 		endBy = at.Add(runtime)
 	}
-	body := &ledger.Claimed{LeaseUntil: leaseUntil(at, c.Lease, endBy), MaxRuntime: runtime}
+	body := &event.Claimed{LeaseUntil: leaseUntil(at, c.Lease, endBy), MaxRuntime: runtime}
 	return fact{job: j, body: body, worker: c.Worker, token: c.Token}, nil
 }
 
 func (c Heartbeat) decide(j projection.Job, at time.Time) (fact, error) {
 	until := leaseUntil(at, c.Lease, j.EndBy)
-	return fact{job: j, body: &ledger.Heartbeat{LeaseUntil: until, Progress: c.Progress, Note: c.Note}}, nil
+	return fact{job: j, body: &event.Heartbeat{LeaseUntil: until, Progress: c.Progress, Note: c.Note}}, nil
 }
 
 func (c Succeed) decide(j projection.Job, _ time.Time) (fact, error) {
-	body := &ledger.Succeeded{ResultBytes: int64(len(c.Result)), ExitCode: c.ExitCode, Output: c.Output}
+	body := &event.Succeeded{ResultBytes: int64(len(c.Result)), ExitCode: c.ExitCode, Output: c.Output}
 	if c.Result != nil {
 		body.ResultSHA256 = ledger.Digest(j.Salt, c.Result)
 	}
@@ -78,7 +79,7 @@ func (c Succeed) decide(j projection.Job, _ time.Time) (fact, error) {
 }
 
 func (c Fail) decide(j projection.Job, at time.Time) (fact, error) {
-	body := &ledger.Failed{ErrorCode: c.code(), ErrorDetail: c.Detail, ExitCode: c.ExitCode, Signal: c.Signal,
+	body := &event.Failed{ErrorCode: c.code(), ErrorDetail: c.Detail, ExitCode: c.ExitCode, Signal: c.Signal,
 		Output: c.Output}
 	switch {
 	case c.NoRetry || j.Failures+1 >= j.MaxAttempts:
@@ -108,7 +109,7 @@ func (c Release) decide(j projection.Job, at time.Time) (fact, error) {
 	if c.Snooze && delay == 0 {
 		delay = Backoff(j.ID, j.Attempt, j.Snoozes+1)
 	}
-	body := &ledger.Released{Reason: c.Reason, RunAt: addTruncated(at, delay), Snooze: c.Snooze,
+	body := &event.Released{Reason: c.Reason, RunAt: addTruncated(at, delay), Snooze: c.Snooze,
 		Output: c.Output}
 	return fact{job: j, body: body}, nil
 }
@@ -118,10 +119,10 @@ func (c reclaim) decide(j projection.Job, at time.Time) (fact, error) {
 	if !sameClaim || j.LeaseUntil.After(at) {
 		return fact{}, errEvidenceStale
 	}
-	body := &ledger.Reclaimed{Reason: ledger.LeaseExpired, LastHeartbeat: j.HeartbeatAt,
+	body := &event.Reclaimed{Reason: event.LeaseExpired, LastHeartbeat: j.HeartbeatAt,
 		LeaseUntil: j.LeaseUntil}
 	if !j.EndBy.IsZero() && !at.Before(j.EndBy) {
-		body.Reason = ledger.MaxRuntime
+		body.Reason = event.MaxRuntime
 	}
 	if j.Failures+1 < j.MaxAttempts {
 		body.RetryAt = at.Add(Backoff(j.ID, j.Attempt, j.Failures+1))
@@ -131,12 +132,12 @@ func (c reclaim) decide(j projection.Job, at time.Time) (fact, error) {
 
 func (c Cancel) decide(j projection.Job, _ time.Time) (fact, error) {
 	switch {
-	case j.State == ledger.CancelledState:
+	case j.State == event.CancelledState:
 		return fact{}, errNoChange
 	case j.State.Final():
 		return fact{}, conflict(c, j)
 	}
-	return fact{job: j, body: &ledger.Cancelled{Reason: c.Reason}}, nil
+	return fact{job: j, body: &event.Cancelled{Reason: c.Reason}}, nil
 }
 
 func (c Retry) decide(j projection.Job, _ time.Time) (fact, error) {
@@ -146,14 +147,14 @@ func (c Retry) decide(j projection.Job, _ time.Time) (fact, error) {
 	case !j.State.Final():
 		return fact{}, conflict(c, j)
 	}
-	return fact{job: j, body: &ledger.Retried{Reason: c.Reason}}, nil
+	return fact{job: j, body: &event.Retried{Reason: c.Reason}}, nil
 }
 
 func (c Reschedule) decide(j projection.Job, at time.Time) (fact, error) {
-	if j.State != ledger.Queued {
+	if j.State != event.Queued {
 		return fact{}, conflict(c, j)
 	}
-	body := &ledger.Rescheduled{RunAt: j.RunAt, Priority: j.Priority, Reason: c.Reason}
+	body := &event.Rescheduled{RunAt: j.RunAt, Priority: j.Priority, Reason: c.Reason}
 	if c.Priority != nil {
 		body.Priority = *c.Priority
 	}
@@ -177,7 +178,7 @@ func (c Erase) decide(j projection.Job, _ time.Time) (fact, error) {
 	case !j.State.Final():
 		return fact{}, conflict(c, j)
 	}
-	return fact{job: j, body: &ledger.Erased{Reason: c.Reason}}, nil
+	return fact{job: j, body: &event.Erased{Reason: c.Reason}}, nil
 }
 
 func conflict(c action, j projection.Job) error {
@@ -185,7 +186,7 @@ func conflict(c action, j projection.Job) error {
 	if j.State.Final() {
 		verb = "has"
 	}
-	if j.State == ledger.CancelledState {
+	if j.State == event.CancelledState {
 		verb = "was"
 	}
 	return &ConflictError{c.name(), j.ID, fmt.Sprintf("it %s %s", verb, j.State)}

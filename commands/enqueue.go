@@ -9,6 +9,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -45,7 +46,7 @@ func (e *Enqueue) Check() error {
 	case e.MaxAttempts < 0 || e.MaxAttempts > MaxMaxAttempts:
 		return &InvalidError{"max_attempts", fmt.Sprint(e.MaxAttempts), "1 to 1000000"}
 	case !e.RunAt.IsZero() && (e.RunAt.UTC().Year() < 1971 || e.RunAt.UTC().Year() > 9999):
-		return &InvalidError{"run_at", ledger.FormatTime(e.RunAt), "the years 1971 to 9999"}
+		return &InvalidError{"run_at", event.FormatTime(e.RunAt), "the years 1971 to 9999"}
 	case len(e.Tags) > MaxTags:
 		return &InvalidError{"tags", fmt.Sprintf("of %d", len(e.Tags)), "up to 32 tags"}
 	case len(e.Requires) > MaxLabels:
@@ -137,7 +138,7 @@ func (s *Service) CheckKeys(ctx context.Context, jobs []Enqueue) (first int, err
 // newJob is the action of enqueuing one job, with what is drawn at random for it.
 type newJob struct {
 	*Enqueue
-	id   ledger.JobID
+	id   event.JobID
 	salt []byte
 }
 
@@ -149,13 +150,13 @@ func (s *Service) newJob(e *Enqueue, salt []byte) (newJob, error) {
 		return newJob{}, err
 	}
 	if e.ID == "" {
-		return newJob{e, ledger.JobID(s.newID()), salt}, nil
+		return newJob{e, event.JobID(s.newID()), salt}, nil
 	}
 	id, err := ulid.ParseStrict(e.ID)
 	if err != nil {
 		return newJob{}, &InvalidError{"id", fmt.Sprintf("%.80q", e.ID), "a ULID"}
 	}
-	return newJob{e, ledger.JobID(id.String()), salt}, nil
+	return newJob{e, event.JobID(id.String()), salt}, nil
 }
 
 func enqueue(ctx context.Context, tx *ledger.Tx, actor string, n newJob) (Enqueued, error) {
@@ -196,7 +197,7 @@ func (n newJob) decide(j projection.Job, at time.Time) (fact, error) {
 	if j.State != 0 {
 		return fact{}, n.compare(j)
 	}
-	body := &ledger.Enqueued{Queue: n.Queue, Priority: n.Priority,
+	body := &event.Enqueued{Queue: n.Queue, Priority: n.Priority,
 		RunAt: n.RunAt.UTC().Truncate(time.Microsecond), MaxAttempts: n.MaxAttempts, MaxRuntime: n.MaxRuntime,
 		Version: n.Version, Requires: n.Requires, Key: n.Key, Tags: n.Tags,
 		PayloadSHA256: ledger.Digest(n.salt, n.Payload), PayloadBytes: int64(len(n.Payload))}

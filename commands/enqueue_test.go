@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -26,7 +26,7 @@ func TestEnqueueAgainIsTheSameJob(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		ask  commands.Enqueue
-		want ledger.JobID // "": a conflict
+		want event.JobID // "": a conflict
 	}{
 		{"same key and payload", commands.Enqueue{Key: "k", Payload: []byte("p"), Priority: 7}, byKey.ID},
 		{"same key, another payload", commands.Enqueue{Key: "k", Payload: []byte("P")}, ""},
@@ -114,7 +114,7 @@ func TestEnqueueFindsDuplicatesInsideABatch(t *testing.T) {
 func TestEnqueueConcurrentlyWithOneKey(t *testing.T) {
 	q := newQueue(t)
 	var group sync.WaitGroup
-	ids, fresh := make([]ledger.JobID, 32), make([]bool, 32)
+	ids, fresh := make([]event.JobID, 32), make([]bool, 32)
 	for i := range ids {
 		group.Go(func() {
 			jobs, err := q.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Key: "k", Payload: []byte("p")})

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // Errors that callers branch on.
@@ -27,7 +27,7 @@ var (
 // to ErrLeaseLost, ErrCancelled or ErrConflict.
 type RefusedError struct {
 	Command string
-	Job     ledger.JobID
+	Job     event.JobID
 	Token   string
 	Why     string
 	Err     error
@@ -44,7 +44,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // ConflictError says which state, key or content does not permit a command. It unwraps to ErrConflict.
 type ConflictError struct {
 	Command string
-	Job     ledger.JobID
+	Job     event.JobID
 	Why     string
 }
 

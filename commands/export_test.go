@@ -1,6 +1,8 @@
 package commands
 
-import "jobledger/ledger"
+import (
+	"jobledger/ledger/event"
+)
 
 // This file exports what the tests of the pure rules need.
 
@@ -21,10 +23,10 @@ var (
 )
 
 // NewJob is the action of enqueuing e as a job with this id.
-func NewJob(e *Enqueue, id ledger.JobID, salt []byte) Action { return newJob{e, id, salt} }
+func NewJob(e *Enqueue, id event.JobID, salt []byte) Action { return newJob{e, id, salt} }
 
 // Body returns the body of the fact's event; nil if there is no fact.
-func (f fact) Body() ledger.Body { return f.body }
+func (f fact) Body() event.Body { return f.body }
 
 // By returns the fact as one of this actor.
 func (f fact) By(actor string) Fact {
@@ -33,7 +35,7 @@ func (f fact) By(actor string) Fact {
 }
 
 // Add takes in the next event of the job that a token and a command are about.
-func (p *pastClaim) Add(e ledger.Event, token, command string) { p.add(e, token, command) }
+func (p *pastClaim) Add(e event.Event, token, command string) { p.add(e, token, command) }
 
 // Sender returns the token and the name of c.
 func Sender(c OwnerCommand) (token, name string) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -109,7 +109,7 @@ func late(t *testing.T, s *pureJob, c commands.Action) {
 	}
 }
 
-func invariants(t *testing.T, before, after projection.Job, body ledger.Body, c commands.Action, now time.Time) {
+func invariants(t *testing.T, before, after projection.Job, body event.Body, c commands.Action, now time.Time) {
 	t.Helper()
 	held := after.State.Held()
 	_, claim := c.(commands.Claim)
@@ -121,8 +121,8 @@ func invariants(t *testing.T, before, after projection.Job, body ledger.Body, c 
 		"a token only while held":           (after.Token != "") == held,
 		"a lease only while held":           after.LeaseUntil.IsZero() != held,
 		"an end only while held":            after.EndBy.IsZero() || held,
-		"a worker while held":               !held || after.Worker != (ledger.Worker{}),
-		"queued without a worker":           after.State != ledger.Queued || after.Worker == (ledger.Worker{}) && after.ClaimedAt.IsZero() && after.Progress == nil,
+		"a worker while held":               !held || after.Worker != (event.Worker{}),
+		"queued without a worker":           after.State != event.Queued || after.Worker == (event.Worker{}) && after.ClaimedAt.IsZero() && after.Progress == nil,
 		"finished_at only once ended":       after.FinishedAt.IsZero() != after.State.Final(),
 		"failures up to max_attempts":       after.Failures <= after.MaxAttempts,
 		"at max_attempts it is over":        after.Failures < after.MaxAttempts || after.State.Final(),
@@ -133,8 +133,8 @@ func invariants(t *testing.T, before, after projection.Job, body ledger.Body, c 
 		"what was asked for stays":          after.Queue == before.Queue && after.MaxAttempts == before.MaxAttempts && after.ID == before.ID && after.N == before.N && after.MaxRuntime == before.MaxRuntime,
 		"whole microseconds":                after.RunAt.Equal(after.RunAt.Truncate(time.Microsecond)) && after.LeaseUntil.Equal(after.LeaseUntil.Truncate(time.Microsecond)),
 		"an erased job is never run again":  !after.Erased || after.State.Final(),
-		"success leaves no error":           after.State != ledger.SucceededState || after.ErrorCode == "",
-		"a job that gave up says why":       after.State != ledger.FailedState || after.ErrorCode != "",
+		"success leaves no error":           after.State != event.SucceededState || after.ErrorCode == "",
+		"a job that gave up says why":       after.State != event.FailedState || after.ErrorCode != "",
 		"a claim is over by its own ending": !body.Kind().EndsClaim() || !held,
 	} {
 		if !ok {

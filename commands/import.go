@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection/audit"
 )
@@ -43,7 +44,7 @@ type Loaded struct {
 //
 // lines may be ranged over twice. progress, if not nil, is called from time to time with the number of events
 // done. Errors: LineError; ErrNotEmpty.
-func (s *Service) Import(ctx context.Context, actor, from string, lines iter.Seq2[ledger.Line, error],
+func (s *Service) Import(ctx context.Context, actor, from string, lines iter.Seq2[event.Line, error],
 	progress func(events int64)) (done Loaded, err error) {
 	if err := CheckActor(actor); err != nil {
 		return done, err
@@ -64,7 +65,7 @@ func (s *Service) Import(ctx context.Context, actor, from string, lines iter.Seq
 // Replay is Import of a copy of another ledger, for reading. No event is added to it, unless bodies are
 // missing. What audit.Verify finds is reported, and no error: one may want to examine the copy of a damaged
 // history.
-func (s *Service) Replay(ctx context.Context, actor, from string, lines iter.Seq2[ledger.Line, error],
+func (s *Service) Replay(ctx context.Context, actor, from string, lines iter.Seq2[event.Line, error],
 	progress func(events int64)) (done Loaded, err error) {
 	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
 		if done, err = load(ctx, tx, lines, progress); err != nil || done.Missing == 0 {
@@ -78,7 +79,7 @@ func (s *Service) Replay(ctx context.Context, actor, from string, lines iter.Seq
 const progressEvery = 5000 // events
 
 // load appends lines to the empty ledger of tx, writes the rows that they add up to, and checks the whole.
-func load(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[ledger.Line, error], progress func(int64)) (
+func load(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[event.Line, error], progress func(int64)) (
 	done Loaded, err error) {
 	tail, err := tx.Tail(ctx)
 	if err == nil && tail != 0 {
@@ -116,8 +117,8 @@ func load(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[ledger.Line, error
 }
 
 // checked yields lines up to the first that is wrong on its own.
-func checked(lines iter.Seq2[ledger.Line, error]) iter.Seq2[ledger.Line, error] {
-	return func(yield func(ledger.Line, error) bool) {
+func checked(lines iter.Seq2[event.Line, error]) iter.Seq2[event.Line, error] {
+	return func(yield func(event.Line, error) bool) {
 		n := int64(0)
 		for line, err := range lines {
 			if n++; err == nil {
@@ -140,7 +141,7 @@ func at(line int64, err error) error {
 
 // finishImport records the import and pauses the queues whose jobs have lost their payload.
 func finishImport(ctx context.Context, tx *ledger.Tx, actor, from string, done *Loaded) error {
-	body := &ledger.Imported{From: from, Events: done.Events, MissingBodies: done.Missing}
+	body := &event.Imported{From: from, Events: done.Events, MissingBodies: done.Missing}
 	if _, err := record(ctx, tx, fact{actor: actor, body: body}); err != nil {
 		return err
 	}

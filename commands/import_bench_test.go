@@ -17,6 +17,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -25,14 +26,14 @@ import (
 var historyEvents = flag.Int("history", 100_000, "events of the history in the benchmarks")
 
 // longHistory yields a history of jobs with five events each, of which a thousand are open at any time.
-func longHistory(events int) iter.Seq2[ledger.Line, error] {
-	return func(yield func(ledger.Line, error) bool) {
+func longHistory(events int) iter.Seq2[event.Line, error] {
+	return func(yield func(event.Line, error) bool) {
 		const open = 1000
 		var d dice = 1
-		worker := ledger.Worker{Name: "alpha-mail", Boot: "01KKQ5T1RJ97EQV709HF20N79E", Host: "alpha", PID: 812}
+		worker := event.Worker{Name: "alpha-mail", Boot: "01KKQ5T1RJ97EQV709HF20N79E", Host: "alpha", PID: 812}
 		salt, at, pos := make([]byte, 16), ledgertest.Epoch, int64(0)
 		type job struct {
-			id   ledger.JobID
+			id   event.JobID
 			step int
 			n    int64
 			salt []byte
@@ -44,26 +45,26 @@ func longHistory(events int) iter.Seq2[ledger.Line, error] {
 			at, pos = at.Add(50*time.Microsecond), pos+1
 			if j.step == 0 {
 				_, _ = d.Read(salt)
-				*j = job{id: ledger.JobID(ulid.MustNew(ulid.Timestamp(at), &d).String()), n: pos, salt: append([]byte(nil), salt...)}
+				*j = job{id: event.JobID(ulid.MustNew(ulid.Timestamp(at), &d).String()), n: pos, salt: append([]byte(nil), salt...)}
 			}
-			l := ledger.Line{Event: ledger.Event{Pos: pos, Job: j.id, Seq: int64(j.step + 1), At: at, Actor: "worker:" + worker.Name, Worker: worker,
+			l := event.Line{Event: event.Event{Pos: pos, Job: j.id, Seq: int64(j.step + 1), At: at, Actor: "worker:" + worker.Name, Worker: worker,
 				Token: "T" + string(j.id)[1:], Attempt: 1}}
 			switch j.step {
 			case 0:
 				l.Salt, l.Body = j.salt, fmt.Appendf(nil, `{"to":"customer-%d@example.com","template":"invoice"}`, d.roll(1000))
-				l.Event.Worker, l.Token, l.Attempt, l.To, l.Actor = ledger.Worker{}, "", 0, ledger.Queued, "cli:shop@web1"
-				l.Event.Body = &ledger.Enqueued{Queue: "mail", RunAt: at, MaxAttempts: 5, PayloadSHA256: ledger.Digest(j.salt, l.Body), PayloadBytes: int64(len(l.Body)),
+				l.Event.Worker, l.Token, l.Attempt, l.To, l.Actor = event.Worker{}, "", 0, event.Queued, "cli:shop@web1"
+				l.Event.Body = &event.Enqueued{Queue: "mail", RunAt: at, MaxAttempts: 5, PayloadSHA256: ledger.Digest(j.salt, l.Body), PayloadBytes: int64(len(l.Body)),
 					Key: "k" + string(j.id), Tags: map[string]string{"customer": "17"}}
 			case 1:
-				l.From, l.To, l.Event.Body = ledger.Queued, ledger.ClaimedState, &ledger.Claimed{LeaseUntil: at.Add(time.Minute)}
+				l.From, l.To, l.Event.Body = event.Queued, event.ClaimedState, &event.Claimed{LeaseUntil: at.Add(time.Minute)}
 			case 2, 3:
-				l.From, l.To, l.Event.Body = ledger.Running, ledger.Running, &ledger.Heartbeat{LeaseUntil: at.Add(time.Minute)}
+				l.From, l.To, l.Event.Body = event.Running, event.Running, &event.Heartbeat{LeaseUntil: at.Add(time.Minute)}
 				if j.step == 2 {
-					l.From = ledger.ClaimedState
+					l.From = event.ClaimedState
 				}
 			case 4:
 				l.Body = []byte("250 2.0.0 queued")
-				l.From, l.To, l.Event.Body = ledger.Running, ledger.SucceededState, &ledger.Succeeded{ResultSHA256: ledger.Digest(j.salt, l.Body), ResultBytes: int64(len(l.Body)), ExitCode: &code}
+				l.From, l.To, l.Event.Body = event.Running, event.SucceededState, &event.Succeeded{ResultSHA256: ledger.Digest(j.salt, l.Body), ResultBytes: int64(len(l.Body)), ExitCode: &code}
 			}
 			j.step = (j.step + 1) % 5
 			if !yield(l, nil) {
@@ -111,12 +112,12 @@ func BenchmarkHistoryImport(b *testing.B) {
 	if err := w.Flush(); err != nil {
 		b.Fatal(err)
 	}
-	lines := func(yield func(ledger.Line, error) bool) {
+	lines := func(yield func(event.Line, error) bool) {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			b.Fatal(err)
 		}
 		for s := bufio.NewScanner(f); s.Scan(); {
-			var l ledger.Line
+			var l event.Line
 			err := l.UnmarshalJSON(s.Bytes())
 			if !yield(l, err) || err != nil {
 				return

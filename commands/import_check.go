@@ -8,11 +8,12 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // checkLine checks line n on its own. The tables and the claims depend on these checks: a history may come
 // from anywhere.
-func checkLine(n int64, l *ledger.Line) error {
+func checkLine(n int64, l *event.Line) error {
 	switch {
 	case n == 1 && l.Pos != 1:
 		return fmt.Errorf("the history begins with event %d; only one that begins with event 1 can be taken in",
@@ -31,7 +32,7 @@ func checkLine(n int64, l *ledger.Line) error {
 	if err := checkEnvelope(l); err != nil {
 		return err
 	}
-	if e, ok := l.Event.Body.(*ledger.Enqueued); ok {
+	if e, ok := l.Event.Body.(*event.Enqueued); ok {
 		return checkEnqueued(l, e)
 	}
 	if err := checkSize("result", l.Body); err != nil {
@@ -45,7 +46,7 @@ func checkLine(n int64, l *ledger.Line) error {
 
 // checkEnvelope checks that the event has the parts of its kind, and no others. Whether they follow from the
 // events before is for projection.Evolve to judge.
-func checkEnvelope(l *ledger.Line) error {
+func checkEnvelope(l *event.Line) error {
 	kind := l.Kind()
 	ofJob, inSequence := kind.OfJob(), kind.HasSeq()
 	switch {
@@ -68,7 +69,7 @@ func checkEnvelope(l *ledger.Line) error {
 }
 
 // missingField names the first required field that the event lacks; "" if it has all.
-func missingField(l *ledger.Line) string {
+func missingField(l *event.Line) string {
 	required := func(fields ...any) string { // names and values alternate
 		for i := 0; i < len(fields); i += 2 {
 			switch v := fields[i+1].(type) {
@@ -85,37 +86,37 @@ func missingField(l *ledger.Line) string {
 		return ""
 	}
 	switch b := l.Event.Body.(type) {
-	case *ledger.Claimed:
+	case *event.Claimed:
 		return required("worker", l.Worker.Name, "token", l.Token, "boot", l.Worker.Boot,
 			"lease_until", b.LeaseUntil)
-	case *ledger.Heartbeat:
+	case *event.Heartbeat:
 		return required("lease_until", b.LeaseUntil)
-	case *ledger.Failed:
+	case *event.Failed:
 		return required("error_code", b.ErrorCode)
-	case *ledger.Released:
+	case *event.Released:
 		return required("run_at", b.RunAt)
-	case *ledger.Reclaimed:
+	case *event.Reclaimed:
 		return required("reason", b.Reason, "last_heartbeat", b.LastHeartbeat, "lease_until", b.LeaseUntil)
-	case *ledger.Rescheduled:
+	case *event.Rescheduled:
 		return required("run_at", b.RunAt)
-	case *ledger.Refused:
+	case *event.Refused:
 		return required("token", l.Token, "command", b.Command)
-	case *ledger.Stopped:
+	case *event.Stopped:
 		return required("worker", l.Worker.Name, "token", l.Token, "why", b.Why)
-	case *ledger.TakenOver:
+	case *event.TakenOver:
 		return required("worker", l.Worker.Name, "boot", l.Worker.Boot, "lease_until", b.LeaseUntil)
-	case *ledger.QueuePaused:
+	case *event.QueuePaused:
 		return required("queue", b.Queue)
-	case *ledger.QueueResumed:
+	case *event.QueueResumed:
 		return required("queue", b.Queue)
-	case *ledger.WorkerStarted, *ledger.WorkerStopped:
+	case *event.WorkerStarted, *event.WorkerStopped:
 		return required("worker", l.Worker.Name, "boot", l.Worker.Boot)
 	}
 	return ""
 }
 
 // checkEnqueued applies the checks of Enqueue: the job's lane and key are made of these fields.
-func checkEnqueued(l *ledger.Line, b *ledger.Enqueued) error {
+func checkEnqueued(l *event.Line, b *event.Enqueued) error {
 	if id, err := ulid.ParseStrict(string(l.Job)); err != nil || id.String() != string(l.Job) {
 		return &InvalidError{"job", fmt.Sprintf("%.80q", l.Job), "a ULID in capitals"}
 	}

@@ -17,16 +17,17 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/audit"
 )
 
 // parsed reads JSON lines as an import does.
-func parsed(text []byte) iter.Seq2[ledger.Line, error] {
-	return func(yield func(ledger.Line, error) bool) {
+func parsed(text []byte) iter.Seq2[event.Line, error] {
+	return func(yield func(event.Line, error) bool) {
 		for line := range bytes.Lines(text) {
-			var l ledger.Line
+			var l event.Line
 			err := json.Unmarshal(line, &l)
 			if !yield(l, err) || err != nil {
 				return
@@ -129,7 +130,7 @@ func roundTrip(t *testing.T, store *ledger.Store, cut int64) {
 	wantSameRows(t, withoutImported(contents(t, whole), done.Events), contents(t, store))
 
 	part := openFast(t)
-	until := func(bodies bool) iter.Seq2[ledger.Line, error] {
+	until := func(bodies bool) iter.Seq2[event.Line, error] {
 		return store.Lines(t.Context(), ledger.Filter{Until: cut}, bodies)
 	}
 	replayed, err := (&commands.Service{Store: part}).Replay(t.Context(), "cli:test", "x.db", until(true), nil)
@@ -200,7 +201,7 @@ func anyHistory(t *testing.T, d *dice, steps int) *ledger.Store {
 	now := ledgertest.Epoch
 	store.Now = func() time.Time { return now }
 	s := &commands.Service{Store: store}
-	var jobs []ledger.JobID
+	var jobs []event.JobID
 	var held []projection.Job
 	queues := []string{"mail", "render", "a.b-c_d"}
 	ok := func(err error) {
@@ -224,7 +225,7 @@ func anyHistory(t *testing.T, d *dice, steps int) *ledger.Store {
 	}
 	for i := range steps {
 		now = now.Add(time.Duration(d.roll(20_000_000)) * time.Microsecond)
-		w := ledger.Worker{Name: fmt.Sprint("w", d.roll(3)), Host: []string{"", "ü-host"}[d.roll(2)], PID: d.roll(2)}
+		w := event.Worker{Name: fmt.Sprint("w", d.roll(3)), Host: []string{"", "ü-host"}[d.roll(2)], PID: d.roll(2)}
 		w.Boot = fmt.Sprint("boot", d.roll(3), w.Host, w.PID)
 		switch d.roll(16) {
 		case 0, 1, 2, 3:
@@ -303,7 +304,7 @@ func TestImportNeedsAnEmptyLedger(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	empty := ledgertest.Open(t)
-	_, err := (&commands.Service{Store: empty}).Import(ctx, "cli:test", "x", func(yield func(ledger.Line, error) bool) {
+	_, err := (&commands.Service{Store: empty}).Import(ctx, "cli:test", "x", func(yield func(event.Line, error) bool) {
 		for l, err := range parsed(text) {
 			cancel()
 			if !yield(l, err) {
@@ -369,7 +370,7 @@ func TestErase(t *testing.T) {
 	c = q.claimOne("w")
 	q.do(c, commands.Succeed{Token: c.Token, Result: append([]byte("second "), secret...)})
 	after, err := q.Apply(t.Context(), "cli:ada", j.ID, commands.Erase{Reason: "asked for"})
-	if err != nil || !after.Erased || after.State != ledger.SucceededState {
+	if err != nil || !after.Erased || after.State != event.SucceededState {
 		t.Fatal(after, err)
 	}
 	if _, err := q.Apply(t.Context(), "cli:ada", j.ID, commands.Erase{Reason: "again"}); err != nil {
@@ -384,7 +385,7 @@ func TestErase(t *testing.T) {
 		t.Errorf("its key: %v", err)
 	}
 	all, _ := q.events(j)
-	b, ok := all[len(all)-1].Body.(*ledger.Erased)
+	b, ok := all[len(all)-1].Body.(*event.Erased)
 	if !ok || b.Bodies != 3 || b.Bytes != int64(3*len(secret)+len("first second ")) || b.Reason != "asked for" {
 		t.Errorf("got %+v", b)
 	}

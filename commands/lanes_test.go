@@ -11,6 +11,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -141,7 +142,7 @@ func TestClaimSeesChangesOfOtherProcesses(t *testing.T) {
 }
 
 func ids(jobs []projection.Job) string {
-	var all []ledger.JobID
+	var all []event.JobID
 	for _, j := range jobs {
 		all = append(all, j.ID)
 	}

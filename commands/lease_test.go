@@ -6,19 +6,19 @@ import (
 	"time"
 
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 func TestHeartbeatExtendsTheLease(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	j := q.claimOne("w")
-	if !j.LeaseUntil.Equal(q.Now.Add(time.Minute)) || j.State != ledger.ClaimedState {
+	if !j.LeaseUntil.Equal(q.Now.Add(time.Minute)) || j.State != event.ClaimedState {
 		t.Errorf("claimed: %+v", j)
 	}
 	for range 5 {
 		q.Now = q.Now.Add(20 * time.Second)
-		if j = q.do(j, beat(j.Token)); !j.LeaseUntil.Equal(q.Now.Add(time.Minute)) || j.State != ledger.Running || !j.HeartbeatAt.Equal(q.Now) {
+		if j = q.do(j, beat(j.Token)); !j.LeaseUntil.Equal(q.Now.Add(time.Minute)) || j.State != event.Running || !j.HeartbeatAt.Equal(q.Now) {
 			t.Errorf("after a heartbeat: %+v", j)
 		}
 	}
@@ -54,7 +54,7 @@ func TestLeaseEndsWithTheMaxRuntime(t *testing.T) {
 			}
 		}
 		swept := q.sweep()
-		if len(swept) != 1 || swept[0].ErrorCode != ledger.MaxRuntime || swept[0].Failures != 1 {
+		if len(swept) != 1 || swept[0].ErrorCode != event.MaxRuntime || swept[0].Failures != 1 {
 			t.Errorf("%+v: a job that heartbeats for ever: %+v", test, swept)
 		}
 	}
@@ -133,14 +133,14 @@ func TestSnoozeHundredIsAFailure(t *testing.T) {
 	for i := range commands.MaxSnoozes {
 		j = q.claimOne("w")
 		j = q.do(j, commands.Release{Token: j.Token, Snooze: true})
-		if j.State != ledger.Queued || j.Failures != 0 || j.Snoozes != i+1 || !j.RunAt.After(q.Now) {
+		if j.State != event.Queued || j.Failures != 0 || j.Snoozes != i+1 || !j.RunAt.After(q.Now) {
 			t.Fatalf("snooze %d: %+v", i+1, j)
 		}
 		q.Now = j.RunAt
 	}
 	j = q.claimOne("w")
 	last := commands.Release{Token: j.Token, Snooze: true, Reason: "still busy"}
-	if j = q.do(j, last); j.State != ledger.FailedState || j.ErrorCode != "snoozed_too_often" || j.ErrorDetail != "still busy" {
+	if j = q.do(j, last); j.State != event.FailedState || j.ErrorCode != "snoozed_too_often" || j.ErrorDetail != "still busy" {
 		t.Errorf("the 100th: %+v", j)
 	}
 	if again := q.do(j, last); again.Seq != j.Seq {
@@ -156,7 +156,7 @@ func TestBackoff(t *testing.T) {
 		}
 		least, most := time.Duration(1<<62), time.Duration(0)
 		for i := range 2000 {
-			job := ledger.JobID(id(i))
+			job := event.JobID(id(i))
 			d := commands.Backoff(job, n, n)
 			if again := commands.Backoff(job, n, n); again != d {
 				t.Fatalf("dice: %s and %s", d, again)

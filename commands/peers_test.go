@@ -15,6 +15,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -36,7 +37,7 @@ func lostAndClaimedAnew(t *testing.T) (q *queue, a, b projection.Job) {
 }
 
 // fresh is the job as it stands.
-func (q *queue) fresh(id ledger.JobID) (j projection.Job) {
+func (q *queue) fresh(id event.JobID) (j projection.Job) {
 	q.T.Helper()
 	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
 		var ok bool
@@ -81,7 +82,7 @@ func tailOf(t testing.TB, tx *ledger.Tx) int64 {
 func TestPeersStaleAttemptCannotComplete(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
 	q.refuses(a, commands.Succeed{Token: a.Token, Result: []byte("late")}, commands.ErrLeaseLost)
-	if j := q.fresh(a.ID); j.State != ledger.ClaimedState || j.Token != b.Token || j.Worker.Name != "b" || j.Attempt != 2 {
+	if j := q.fresh(a.ID); j.State != event.ClaimedState || j.Token != b.Token || j.Worker.Name != "b" || j.Attempt != 2 {
 		t.Errorf("the newer attempt is not what it was: %+v", j)
 	}
 }
@@ -91,7 +92,7 @@ func TestPeersNewerErrorSurvivesStaleCompletion(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
 	q.refuses(a, commands.Succeed{Token: a.Token}, commands.ErrLeaseLost)
 	j := q.do(b, commands.Fail{Token: b.Token, Code: "smtp", Detail: "no route to host"})
-	if j.State != ledger.Queued || j.Failures != 2 || j.ErrorCode != "smtp" || j.ErrorDetail != "no route to host" || !j.RunAt.After(q.Now) {
+	if j.State != event.Queued || j.Failures != 2 || j.ErrorCode != "smtp" || j.ErrorDetail != "no route to host" || !j.RunAt.After(q.Now) {
 		t.Errorf("the failure of the newer attempt: %+v", j)
 	}
 	want := []string{"enqueued", "claimed", "reclaimed", "claimed", "refused", "failed"}
@@ -132,7 +133,7 @@ func TestPeersSweepSkipsJobThatEndsMeanwhile(t *testing.T) {
 	if err := <-completed; err != nil {
 		t.Fatal(err)
 	}
-	if j := q.fresh(j.ID); j.State != ledger.SucceededState {
+	if j := q.fresh(j.ID); j.State != event.SucceededState {
 		t.Errorf("the job is %s", j.State)
 	}
 	if got := q.kinds(j.ID); !slices.Equal(got, []string{"enqueued", "claimed", "succeeded"}) {
@@ -163,7 +164,7 @@ func TestPeersStaleOwnerChangesNothing(t *testing.T) {
 			t.Errorf("%T: the claim of b was %+v, and is %+v", c, b, j)
 		}
 	}
-	if j := q.do(b, commands.Succeed{Token: b.Token}); j.State != ledger.SucceededState || j.Worker.Name != "b" {
+	if j := q.do(b, commands.Succeed{Token: b.Token}); j.State != event.SucceededState || j.Worker.Name != "b" {
 		t.Errorf("b can end its own: %+v", j)
 	}
 }
@@ -184,7 +185,7 @@ func TestPeersExhaustedJobIsSeenAndCanBeRetried(t *testing.T) {
 	var listed []projection.Job
 	var status []projection.QueueStatus
 	err := q.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
-		if listed, err = projection.List(t.Context(), tx, projection.Filter{States: []ledger.State{ledger.FailedState}}); err != nil {
+		if listed, err = projection.List(t.Context(), tx, projection.Filter{States: []event.State{event.FailedState}}); err != nil {
 			return err
 		}
 		status, err = projection.Status(t.Context(), tx, q.Now)
@@ -193,10 +194,10 @@ func TestPeersExhaustedJobIsSeenAndCanBeRetried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(listed) != 1 || listed[0].ID != j.ID || listed[0].ErrorCode != ledger.LeaseExpired || listed[0].Failures != 3 || listed[0].FinishedAt.IsZero() {
+	if len(listed) != 1 || listed[0].ID != j.ID || listed[0].ErrorCode != event.LeaseExpired || listed[0].Failures != 3 || listed[0].FinishedAt.IsZero() {
 		t.Errorf("listed as failed: %+v", listed)
 	}
-	if len(status) != 1 || status[0].Jobs[ledger.FailedState] != 1 {
+	if len(status) != 1 || status[0].Jobs[event.FailedState] != 1 {
 		t.Errorf("counted: %+v", status)
 	}
 	if more := q.claim("next"); len(more) != 0 {
@@ -275,7 +276,7 @@ func workOff(ctx context.Context, path string) error {
 	failed := make(chan error, 4)
 	for i := range cap(failed) {
 		hands.Go(func() {
-			who := ledger.Worker{Name: fmt.Sprint("w", os.Getpid(), "-", i), Boot: fmt.Sprint(os.Getpid(), "-", i), PID: os.Getpid()}
+			who := event.Worker{Name: fmt.Sprint("w", os.Getpid(), "-", i), Boot: fmt.Sprint(os.Getpid(), "-", i), PID: os.Getpid()}
 			var steps []commands.Op
 			for {
 				_, jobs, err := s.ApplyAndClaim(ctx, "worker:"+who.Name, steps, commands.ClaimRequest{Queues: []string{"mail"}, Worker: who, Limit: 3})
@@ -354,15 +355,15 @@ func TestPeersReclaimedNamesOwnerAndTime(t *testing.T) {
 	q.do(claimed, beat(claimed.Token))
 	q.Now = q.Now.Add(10 * time.Minute)
 	q.sweep()
-	if row := q.fresh(j.ID); row.State != ledger.Queued || row.Attempt != 1 || row.Failures != 1 || row.ErrorCode != ledger.LeaseExpired || !row.RunAt.After(q.Now) {
+	if row := q.fresh(j.ID); row.State != event.Queued || row.Attempt != 1 || row.Failures != 1 || row.ErrorCode != event.LeaseExpired || !row.RunAt.After(q.Now) {
 		t.Errorf("the row: %+v", row)
 	}
 	all := q.attempts()
-	if len(all) != 1 || all[0].Worker != claimed.Worker || !all[0].ClaimedAt.Equal(claimed.ClaimedAt) || all[0].Outcome != ledger.KindReclaimed {
+	if len(all) != 1 || all[0].Worker != claimed.Worker || !all[0].ClaimedAt.Equal(claimed.ClaimedAt) || all[0].Outcome != event.KindReclaimed {
 		t.Errorf("the claim: %+v", all)
 	}
 	events, _ := q.events(claimed)
-	if e := events[len(events)-1]; e.Kind() != ledger.KindReclaimed || e.Worker != claimed.Worker || e.Token != claimed.Token || e.Attempt != 1 || e.Actor != "sweeper:test" {
+	if e := events[len(events)-1]; e.Kind() != event.KindReclaimed || e.Worker != claimed.Worker || e.Token != claimed.Token || e.Attempt != 1 || e.Actor != "sweeper:test" {
 		t.Errorf("the event: %+v", e)
 	}
 }
@@ -376,19 +377,19 @@ func TestPeersReclaimIsNoOrdinaryRetry(t *testing.T) {
 	q.do(failed, commands.Fail{Token: failed.Token})
 	q.Now = q.Now.Add(2 * time.Minute)
 	q.sweep()
-	for job, want := range map[ledger.JobID]string{failed.ID: "failed", lost.ID: "reclaimed"} {
+	for job, want := range map[event.JobID]string{failed.ID: "failed", lost.ID: "reclaimed"} {
 		if got := q.kinds(job); !slices.Equal(got, []string{"enqueued", "claimed", want}) {
 			t.Errorf("events: got %v, want the last to be %s", got, want)
 		}
-		if j := q.fresh(job); j.State != ledger.Queued || j.Failures != 1 || (j.ErrorCode == ledger.LeaseExpired) != (want == "reclaimed") {
+		if j := q.fresh(job); j.State != event.Queued || j.Failures != 1 || (j.ErrorCode == event.LeaseExpired) != (want == "reclaimed") {
 			t.Errorf("%s: %+v", want, j)
 		}
 	}
-	outcomes := map[ledger.JobID]ledger.Kind{}
+	outcomes := map[event.JobID]event.Kind{}
 	for _, a := range q.attempts() {
 		outcomes[a.Job] = a.Outcome
 	}
-	if outcomes[failed.ID] != ledger.KindFailed || outcomes[lost.ID] != ledger.KindReclaimed {
+	if outcomes[failed.ID] != event.KindFailed || outcomes[lost.ID] != event.KindReclaimed {
 		t.Errorf("outcomes: %v", outcomes)
 	}
 }
@@ -405,7 +406,7 @@ func TestPeersLostClaimHasNoInventedEnd(t *testing.T) {
 	q.sweep()
 	events, _ := q.events(j)
 	e := events[len(events)-1]
-	b, ok := e.Body.(*ledger.Reclaimed)
+	b, ok := e.Body.(*event.Reclaimed)
 	if !ok || !b.LastHeartbeat.Equal(seen) || !b.LeaseUntil.Equal(leaseEnd) || !e.At.Equal(q.Now) {
 		t.Errorf("three facts, each its own: %+v at %s; want the last heartbeat %s, the end of the lease %s, and now %s", e.Body, e.At, seen, leaseEnd, q.Now)
 	}
@@ -442,7 +443,7 @@ func TestPeersRefusedWriteRecordsWhatItOffered(t *testing.T) {
 		t.Fatalf("%d events for one refused write", len(refused))
 	}
 	e := refused[0]
-	body := e.Body.(*ledger.Refused)
+	body := e.Body.(*event.Refused)
 	if e.Worker != a.Worker || e.Token != a.Token || e.Attempt != 1 || e.Seq != 0 || !e.At.Equal(q.Now) || e.Actor != "worker:zombie" {
 		t.Errorf("whose write it was: %+v", e)
 	}

@@ -19,6 +19,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -80,7 +81,7 @@ func TestPostgresCommitWithLostAnswer(t *testing.T) {
 			_, err = q.Apply(t.Context(), "worker:w", mine[0].ID, end)
 			wantUnknown("succeed", err)
 			ended, err := q.Apply(t.Context(), "worker:w", mine[0].ID, end)
-			if err != nil || ended.State != ledger.SucceededState {
+			if err != nil || ended.State != event.SucceededState {
 				t.Fatalf("succeed again: %+v, %v", ended, err)
 			}
 			if got := strings.Join(q.kinds(mine[0].ID), " "); got != "enqueued claimed succeeded" {
@@ -97,14 +98,14 @@ type load struct {
 	stop atomic.Bool
 
 	mu       sync.Mutex
-	enqueued map[ledger.JobID]bool
-	tokens   map[ledger.JobID]string // of claims that were acknowledged
-	ended    map[ledger.JobID]bool
+	enqueued map[event.JobID]bool
+	tokens   map[event.JobID]string // of claims that were acknowledged
+	ended    map[event.JobID]bool
 	again    int // how often something was sent again
 }
 
 func newLoad(t *testing.T) *load {
-	return &load{t: t, enqueued: make(map[ledger.JobID]bool), tokens: make(map[ledger.JobID]string), ended: make(map[ledger.JobID]bool)}
+	return &load{t: t, enqueued: make(map[event.JobID]bool), tokens: make(map[event.JobID]string), ended: make(map[event.JobID]bool)}
 }
 
 // passes reports whether an error may be met by sending the same again.
@@ -122,7 +123,7 @@ func (l *load) passes(err error) bool {
 }
 
 func (l *load) hand(ctx context.Context, s *commands.Service, name string) {
-	w := ledger.Worker{Name: name, Boot: name, PID: os.Getpid()}
+	w := event.Worker{Name: name, Boot: name, PID: os.Getpid()}
 	for n := 0; !l.stop.Load(); n++ {
 		job := commands.Enqueue{ID: ulid.Make().String(), Queue: "q", Payload: fmt.Append(nil, name, n), Priority: n % 3}
 		_, err := s.Enqueue(ctx, "cli:"+name, job)
@@ -134,7 +135,7 @@ func (l *load) hand(ctx context.Context, s *commands.Service, name string) {
 			return
 		}
 		l.mu.Lock()
-		l.enqueued[ledger.JobID(job.ID)] = true
+		l.enqueued[event.JobID(job.ID)] = true
 		l.mu.Unlock()
 
 		mine, err := s.Claim(ctx, commands.ClaimRequest{Queues: []string{"q"}, Worker: w, Lease: time.Hour, Limit: 2})
@@ -171,8 +172,8 @@ func (l *load) check(s *commands.Service) {
 	t.Helper()
 	(&queue{&commandstest.Scenario{T: t, Service: s}}).Verify()
 	count := make(map[string]int)
-	token := make(map[ledger.JobID]string)
-	ended := make(map[ledger.JobID]string)
+	token := make(map[event.JobID]string)
+	ended := make(map[event.JobID]string)
 	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
 		var last int64
 		for e, err := range tx.Events(t.Context(), ledger.Filter{}) {
@@ -187,13 +188,13 @@ func (l *load) check(s *commands.Service) {
 				t.Errorf("job %s is %s a second time", e.Job, e.Kind())
 			}
 			switch e.Kind() {
-			case ledger.KindEnqueued:
+			case event.KindEnqueued:
 				if !l.enqueued[e.Job] {
 					t.Errorf("job %s was never acknowledged", e.Job)
 				}
-			case ledger.KindClaimed:
+			case event.KindClaimed:
 				token[e.Job] = e.Token
-			case ledger.KindSucceeded:
+			case event.KindSucceeded:
 				ended[e.Job] = e.Token
 			default:
 				t.Errorf("event %d is %s", e.Pos, e.Kind())
@@ -348,9 +349,9 @@ func TestPostgresTextWithNULIsRefused(t *testing.T) {
 	payload := []byte(bad + "\xff")
 	j := q.enqueue(commands.Enqueue{Queue: "q", Payload: payload})
 	for name, r := range map[string]commands.ClaimRequest{
-		"queue": {Queues: []string{bad}}, "worker": {Queues: []string{"q"}, Worker: ledger.Worker{Name: bad, Boot: "b"}},
-		"boot":       {Queues: []string{"q"}, Worker: ledger.Worker{Name: "w", Boot: bad}},
-		"host":       {Queues: []string{"q"}, Worker: ledger.Worker{Name: "w", Boot: "b", Host: bad}},
+		"queue": {Queues: []string{bad}}, "worker": {Queues: []string{"q"}, Worker: event.Worker{Name: bad, Boot: "b"}},
+		"boot":       {Queues: []string{"q"}, Worker: event.Worker{Name: "w", Boot: bad}},
+		"host":       {Queues: []string{"q"}, Worker: event.Worker{Name: "w", Boot: "b", Host: bad}},
 		"capability": {Queues: []string{"q"}, Worker: worker("w"), Capabilities: []string{bad}},
 	} {
 		if _, err := q.Claim(t.Context(), r); !errors.Is(err, commands.ErrInvalid) {
@@ -372,11 +373,11 @@ func TestPostgresTextWithNULIsRefused(t *testing.T) {
 			t.Errorf("%s: got %v, want ErrInvalid", name, err)
 		}
 	}
-	if _, err := q.Apply(t.Context(), "cli:test", ledger.JobID(bad), commands.Cancel{}); !errors.Is(err, commands.ErrNoJob) {
+	if _, err := q.Apply(t.Context(), "cli:test", event.JobID(bad), commands.Cancel{}); !errors.Is(err, commands.ErrNoJob) {
 		t.Errorf("the job's id: got %v, want ErrNoJob", err)
 	}
 	var state projection.Job
-	if err := q.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) { state, _, err = projection.Get(t.Context(), tx, j.ID); return err }); err != nil || state.State != ledger.ClaimedState {
+	if err := q.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) { state, _, err = projection.Get(t.Context(), tx, j.ID); return err }); err != nil || state.State != event.ClaimedState {
 		t.Errorf("the job is %v, %v", state.State, err)
 	}
 }

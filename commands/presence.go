@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -12,7 +13,7 @@ const PresentEvery = projection.PresentEvery
 
 // WorkerStarted records that a worker process began. From then on the process should call Present every
 // PresentEvery.
-func (s *Service) WorkerStarted(ctx context.Context, w ledger.Worker, queues, capabilities []string) error {
+func (s *Service) WorkerStarted(ctx context.Context, w event.Worker, queues, capabilities []string) error {
 	for _, name := range queues {
 		if err := CheckQueue(name); err != nil {
 			return err
@@ -23,15 +24,15 @@ func (s *Service) WorkerStarted(ctx context.Context, w ledger.Worker, queues, ca
 			return err
 		}
 	}
-	return s.recordWorker(ctx, w, &ledger.WorkerStarted{Queues: queues, Capabilities: capabilities})
+	return s.recordWorker(ctx, w, &event.WorkerStarted{Queues: queues, Capabilities: capabilities})
 }
 
 // WorkerStopped records that a worker process ended in an orderly way.
-func (s *Service) WorkerStopped(ctx context.Context, w ledger.Worker) error {
-	return s.recordWorker(ctx, w, &ledger.WorkerStopped{})
+func (s *Service) WorkerStopped(ctx context.Context, w event.Worker) error {
+	return s.recordWorker(ctx, w, &event.WorkerStopped{})
 }
 
-func (s *Service) recordWorker(ctx context.Context, w ledger.Worker, body ledger.Body) error {
+func (s *Service) recordWorker(ctx context.Context, w event.Worker, body event.Body) error {
 	if err := checkWorker(w); err != nil {
 		return err
 	}
@@ -43,6 +44,6 @@ func (s *Service) recordWorker(ctx context.Context, w ledger.Worker, body ledger
 
 // Present notes that a worker process is alive, which distinguishes an idle worker from a dead one. It
 // records no event, since no decision depends on it.
-func (s *Service) Present(ctx context.Context, w ledger.Worker) error {
+func (s *Service) Present(ctx context.Context, w event.Worker) error {
 	return s.Store.Write(ctx, func(tx *ledger.Tx) error { return projection.PutPresence(tx, w, tx.Now()) })
 }

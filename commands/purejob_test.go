@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -14,11 +14,11 @@ import (
 // job is after it.
 type pureJob struct {
 	job    projection.Job
-	events []ledger.Event
+	events []event.Event
 	now    time.Time
 }
 
-const pureID = ledger.JobID("01KDXYZAF8AAAAAAAAAAAAAAAA")
+const pureID = event.JobID("01KDXYZAF8AAAAAAAAAAAAAAAA")
 
 // newPureJob returns an enqueued job; change may alter what is asked for.
 func newPureJob(t testing.TB, change func(*commands.Enqueue)) *pureJob {
@@ -34,7 +34,7 @@ func newPureJob(t testing.TB, change func(*commands.Enqueue)) *pureJob {
 	return s
 }
 
-func worker(name string) ledger.Worker { return ledger.Worker{Name: name, Boot: "boot-" + name} }
+func worker(name string) event.Worker { return event.Worker{Name: name, Boot: "boot-" + name} }
 
 // record folds f as the live path would append it.
 func (s *pureJob) record(f commands.Fact) error {
@@ -47,7 +47,7 @@ func (s *pureJob) record(f commands.Fact) error {
 }
 
 // try decides c and folds the fact. It returns the body of the event.
-func (s *pureJob) try(c commands.Action) (ledger.Body, error) {
+func (s *pureJob) try(c commands.Action) (event.Body, error) {
 	f, err := commands.Decide(s.job, c, s.now)
 	if err != nil {
 		return nil, err

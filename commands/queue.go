@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -57,7 +58,7 @@ func decidePaused(q projection.Queue, paused bool, reason string) (fact, error) 
 	case q.Paused == paused:
 		return fact{}, errNoChange
 	case paused:
-		return fact{queue: q, body: &ledger.QueuePaused{Queue: q.Name, Reason: reason}}, nil
+		return fact{queue: q, body: &event.QueuePaused{Queue: q.Name, Reason: reason}}, nil
 	}
-	return fact{queue: q, body: &ledger.QueueResumed{Queue: q.Name, Reason: reason}}, nil
+	return fact{queue: q, body: &event.QueueResumed{Queue: q.Name, Reason: reason}}, nil
 }

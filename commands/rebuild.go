@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection/audit"
 )
@@ -29,7 +30,7 @@ func (s *Service) Rebuild(ctx context.Context, actor string) (report audit.Rebui
 			return err
 		}
 		failpoint.Hit("rebuilt")
-		body := &ledger.Rebuilt{Jobs: report.Jobs, Changed: report.Changed, Missing: report.Missing,
+		body := &event.Rebuilt{Jobs: report.Jobs, Changed: report.Changed, Missing: report.Missing,
 			Extra: report.Extra}
 		_, err = record(ctx, tx, fact{actor: actor, body: body})
 		return err

@@ -5,20 +5,21 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
 // fact is one event about to be recorded, with what it changes.
 type fact struct {
 	actor string
-	body  ledger.Body
+	body  event.Body
 	job   projection.Job   // as it is before the event; of a new job only the id; zero where no job is concerned
 	queue projection.Queue // as it is before the event, of a pause or a resume
 
 	// worker and token are those of a claim that begins, of a refused write and of a command that stopped, attempt
-	// that of the latter two. A worker process that comes, goes or takes over is named by worker. Everything else is recorded with the live claim of
-	// job.
-	worker  ledger.Worker
+	// that of the latter two. A worker process that comes, goes or takes over is named by worker. Everything else is
+	// recorded with the live claim of job.
+	worker  event.Worker
 	token   string
 	attempt int
 
@@ -29,7 +30,7 @@ type fact struct {
 // record is the one function through which rows and events change (I6): it asks projection what the event
 // means, writes the row, then the event (I4), then its content. It returns the job as it is after that.
 func record(ctx context.Context, tx *ledger.Tx, f fact) (projection.Job, error) {
-	if erased, ok := f.body.(*ledger.Erased); ok {
+	if erased, ok := f.body.(*event.Erased); ok {
 		var err error
 		if erased.Bodies, erased.Bytes, err = tx.EraseBodies(ctx, f.job.N); err != nil {
 			return f.job, err
@@ -52,23 +53,23 @@ func record(ctx context.Context, tx *ledger.Tx, f fact) (projection.Job, error) 
 }
 
 // envelope returns the event of f, complete, and the job after it. It is pure.
-func (f fact) envelope(pos int64, at time.Time) (e ledger.Event, after projection.Job, err error) {
+func (f fact) envelope(pos int64, at time.Time) (e event.Event, after projection.Job, err error) {
 	j := f.job
-	e = ledger.Event{Pos: pos, Job: j.ID, N: j.N, At: at, Actor: f.actor, Body: f.body}
+	e = event.Event{Pos: pos, Job: j.ID, N: j.N, At: at, Actor: f.actor, Body: f.body}
 	switch e.Kind() {
-	case ledger.KindQueuePaused, ledger.KindQueueResumed, ledger.KindWorkerStarted, ledger.KindWorkerStopped,
-		ledger.KindRebuilt, ledger.KindRestored, ledger.KindImported:
+	case event.KindQueuePaused, event.KindQueueResumed, event.KindWorkerStarted, event.KindWorkerStopped,
+		event.KindRebuilt, event.KindRestored, event.KindImported:
 		e.Worker = f.worker
 		return e, j, nil
-	case ledger.KindRefused, ledger.KindStopped:
+	case event.KindRefused, event.KindStopped:
 		e.Worker, e.Token, e.Attempt = f.worker, f.token, f.attempt
-	case ledger.KindErased:
-	case ledger.KindEnqueued:
+	case event.KindErased:
+	case event.KindEnqueued:
 		e.N, e.Seq = pos, 1
-	case ledger.KindClaimed:
+	case event.KindClaimed:
 		e.Seq, e.From = j.Seq+1, j.State
 		e.Worker, e.Token, e.Attempt = f.worker, f.token, j.Attempt+1
-	case ledger.KindTakenOver:
+	case event.KindTakenOver:
 		e.Seq, e.From = j.Seq+1, j.State
 		e.Worker, e.Token, e.Attempt = f.worker, j.Token, j.Attempt
 	default:
@@ -84,18 +85,18 @@ func (f fact) envelope(pos int64, at time.Time) (e ledger.Event, after projectio
 		e.To = after.State
 	}
 	switch e.Kind() {
-	case ledger.KindEnqueued:
+	case event.KindEnqueued:
 		after.Payload = f.content
-	case ledger.KindSucceeded:
+	case event.KindSucceeded:
 		after.Result = f.content
 	}
 	return e, after, nil
 }
 
 // putRow writes the row that e changes: of its job, its queue, or the process that it names.
-func putRow(ctx context.Context, tx *ledger.Tx, f fact, e ledger.Event, after projection.Job) error {
+func putRow(ctx context.Context, tx *ledger.Tx, f fact, e event.Event, after projection.Job) error {
 	switch e.Kind() {
-	case ledger.KindQueuePaused, ledger.KindQueueResumed:
+	case event.KindQueuePaused, event.KindQueueResumed:
 		q, err := projection.EvolveQueue(f.queue, e)
 		if err != nil {
 			return err
@@ -104,14 +105,14 @@ func putRow(ctx context.Context, tx *ledger.Tx, f fact, e ledger.Event, after pr
 			tx.Announce()
 		}
 		return projection.PutQueue(ctx, tx, q)
-	case ledger.KindWorkerStarted:
+	case event.KindWorkerStarted:
 		return projection.PutPresence(tx, e.Worker, tx.Now())
-	case ledger.KindWorkerStopped:
+	case event.KindWorkerStopped:
 		return projection.EndPresence(tx, e.Worker, tx.Now())
-	case ledger.KindRebuilt, ledger.KindRestored, ledger.KindImported:
+	case event.KindRebuilt, event.KindRestored, event.KindImported:
 		return nil // these describe rows that have been written
 	}
-	if e.To == ledger.Queued {
+	if e.To == event.Queued {
 		tx.Announce()
 	}
 	return projection.Put(ctx, tx, f.job, after)

@@ -7,18 +7,19 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
 // events returns the events of a job, and of these the refused ones.
-func (q *queue) events(j projection.Job) (all, refused []ledger.Event) {
+func (q *queue) events(j projection.Job) (all, refused []event.Event) {
 	q.T.Helper()
 	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
 		for e, err := range tx.Events(q.T.Context(), ledger.Filter{Job: j.N}) {
 			if err != nil {
 				return err
 			}
-			if all = append(all, e); e.Kind() == ledger.KindRefused {
+			if all = append(all, e); e.Kind() == event.KindRefused {
 				refused = append(refused, e)
 			}
 		}
@@ -74,17 +75,17 @@ func TestRefusedIsRecordedOncePerTokenAndCommand(t *testing.T) {
 	}
 	for i, command := range []string{"succeed", "heartbeat", "fail", "release"} {
 		e := refused[i]
-		if got := e.Body.(*ledger.Refused); got.Command != command || got.Why == "" {
+		if got := e.Body.(*event.Refused); got.Command != command || got.Why == "" {
 			t.Errorf("refused %d: %+v", i, got)
 		}
 		if e.Actor != "worker:zombie" || e.Worker.Name != "a" || e.Worker.Boot != "boot-a" || e.Token != a.Token || e.Attempt != 1 || e.Seq != 0 {
 			t.Errorf("refused %d does not name the old claim: %+v", i, e)
 		}
 	}
-	if e := refused[4]; e.Worker != (ledger.Worker{}) || e.Attempt != 0 || e.Token != "never given" {
+	if e := refused[4]; e.Worker != (event.Worker{}) || e.Attempt != 0 || e.Token != "never given" {
 		t.Errorf("a token that was never given names a claim: %+v", e)
 	}
-	offered := refused[0].Body.(*ledger.Refused)
+	offered := refused[0].Body.(*event.Refused)
 	if offered.OfferedBytes != 4 || b.Salt == nil || offered.OfferedSHA256 != ledger.Digest(b.Salt, []byte("late")) {
 		t.Errorf("the offered result is not named by its digest: %+v", offered)
 	}
@@ -116,7 +117,7 @@ func TestRefusedCancelledForTheLatestClaim(t *testing.T) {
 		t.Errorf("the live claim: %+v", got)
 	}
 	all, refused := q.events(c)
-	if e := all[4]; e.Kind() != ledger.KindCancelled || e.Worker.Name != "b" || e.Token != b.Token || e.Attempt != 2 || e.Actor != "cli:test" {
+	if e := all[4]; e.Kind() != event.KindCancelled || e.Worker.Name != "b" || e.Token != b.Token || e.Attempt != 2 || e.Actor != "cli:test" {
 		t.Errorf("cancelled does not name the claim that it ended: %+v", e)
 	}
 	if len(refused) != 5 {
@@ -190,12 +191,12 @@ func TestRefusedTokenOfAnotherJob(t *testing.T) {
 	q.enqueue(commands.Enqueue{ID: id(2)})
 	jobs := q.claim("w", limit(2))
 	q.refuses(jobs[0], commands.Succeed{Token: jobs[1].Token}, commands.ErrLeaseLost)
-	if _, err := q.Apply(t.Context(), "cli:test", ledger.JobID(id(3)), beat(jobs[0].Token)); !errors.Is(err, commands.ErrNoJob) {
+	if _, err := q.Apply(t.Context(), "cli:test", event.JobID(id(3)), beat(jobs[0].Token)); !errors.Is(err, commands.ErrNoJob) {
 		t.Errorf("a job that is not there: %v", err)
 	}
 	out, err := q.ApplyBatch(t.Context(), "worker:w", []commands.Op{
 		{Job: jobs[0], Command: commands.Succeed{Token: jobs[1].Token}},
-		{Job: projection.Job{ID: ledger.JobID(id(3))}, Command: commands.Cancel{}},
+		{Job: projection.Job{ID: event.JobID(id(3))}, Command: commands.Cancel{}},
 		{Job: jobs[1], Command: commands.Succeed{Token: jobs[1].Token}},
 		{Job: projection.Job{ID: jobs[0].ID}, Command: commands.Cancel{}}, // nothing but an id
 	})
@@ -216,7 +217,7 @@ func TestStaleCopyIsNotTrusted(t *testing.T) {
 		t.Errorf("cancel of a copy that is cancelled, of a job that is queued: %+v, %v", out, err)
 	}
 	out, err = q.ApplyBatch(t.Context(), "cli:test", []commands.Op{{Job: j, Command: commands.Retry{}}})
-	if err != nil || out[0].Err != nil || out[0].Job.State != ledger.Queued {
+	if err != nil || out[0].Err != nil || out[0].Job.State != event.Queued {
 		t.Errorf("retry of a copy that is queued, of a job that is cancelled: %+v, %v", out, err)
 	}
 	out, err = q.ApplyBatch(t.Context(), "cli:test", []commands.Op{

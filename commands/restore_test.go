@@ -11,6 +11,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/audit"
@@ -82,7 +83,7 @@ func TestRestoreReportsWhatTheCopyLacks(t *testing.T) {
 	end(third)
 	erase(third)
 	same, l := q.lost(c)
-	if same != 5 || l.Events != 6 || !l.Since.Equal(since) || l.Enqueued != 1 || l.Ended != 1 || !slices.Equal(l.Erased, []ledger.JobID{ended.ID}) {
+	if same != 5 || l.Events != 6 || !l.Since.Equal(since) || l.Enqueued != 1 || l.Ended != 1 || !slices.Equal(l.Erased, []event.JobID{ended.ID}) {
 		t.Errorf("got %d, %+v", same, l)
 	}
 	if same, l := c.lost(q); same != 5 || l.Events != 0 {
@@ -91,7 +92,7 @@ func TestRestoreReportsWhatTheCopyLacks(t *testing.T) {
 
 	// The copy goes another way: what was said before is what they have in common.
 	lost := int(l.Events)
-	if err := c.Restored(t.Context(), "cli:test", ledger.Restored{From: "monday.db", Events: 5, Lost: &lost}); err != nil {
+	if err := c.Restored(t.Context(), "cli:test", event.Restored{From: "monday.db", Events: 5, Lost: &lost}); err != nil {
 		t.Fatal(err)
 	}
 	for range 9 {
@@ -111,10 +112,10 @@ func TestRestoreReportsWhatTheCopyLacks(t *testing.T) {
 func TestRestoredIsTheLastEvent(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
-	if err := q.Restored(t.Context(), "cli:test", ledger.Restored{From: strings.Repeat("x", commands.MaxReason+1)}); !errors.Is(err, commands.ErrInvalid) {
+	if err := q.Restored(t.Context(), "cli:test", event.Restored{From: strings.Repeat("x", commands.MaxReason+1)}); !errors.Is(err, commands.ErrInvalid) {
 		t.Errorf("a name that is too long: %v", err)
 	}
-	if err := q.Restored(t.Context(), "cli:test", ledger.Restored{From: "monday.db", Events: 1}); err != nil {
+	if err := q.Restored(t.Context(), "cli:test", event.Restored{From: "monday.db", Events: 1}); err != nil {
 		t.Fatal(err)
 	}
 	err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
@@ -122,7 +123,7 @@ func TestRestoredIsTheLastEvent(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if b, ok := e.Body.(*ledger.Restored); !ok || e.Pos != 2 || b.From != "monday.db" || b.Events != 1 || b.Lost != nil {
+			if b, ok := e.Body.(*event.Restored); !ok || e.Pos != 2 || b.From != "monday.db" || b.Events != 1 || b.Lost != nil {
 				t.Errorf("got %+v, %+v", e, e.Body)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -33,7 +34,7 @@ func (q *queue) enqueue(e commands.Enqueue) projection.Job {
 
 func (q *queue) claim(worker string, change ...func(*commands.ClaimRequest)) []projection.Job {
 	q.T.Helper()
-	r := commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: worker, Boot: "boot-" + worker}, Lease: time.Minute}
+	r := commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: worker, Boot: "boot-" + worker}, Lease: time.Minute}
 	for _, c := range change {
 		c(&r)
 	}
@@ -64,7 +65,7 @@ func (q *queue) sweep() []projection.Job {
 	return r.Reclaimed
 }
 
-func (q *queue) kinds(id ledger.JobID) (kinds []string) {
+func (q *queue) kinds(id event.JobID) (kinds []string) {
 	q.T.Helper()
 	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
 		j, _, err := projection.Get(q.T.Context(), tx, id)
@@ -99,12 +100,12 @@ func TestServiceEnqueuedToSucceeded(t *testing.T) {
 		t.Fatal(err, out)
 	}
 	j = out[0].Job
-	if j.State != ledger.Running || !j.LeaseUntil.Equal(q.Now.Add(time.Minute)) {
+	if j.State != event.Running || !j.LeaseUntil.Equal(q.Now.Add(time.Minute)) {
 		t.Errorf("after heartbeat: %+v", j)
 	}
 	zero := 0
 	done, err := q.Apply(t.Context(), "worker:w1", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok"), ExitCode: &zero})
-	if err != nil || done.State != ledger.SucceededState || done.Worker.Name != "w1" {
+	if err != nil || done.State != event.SucceededState || done.Worker.Name != "w1" {
 		t.Errorf("succeed: %+v, %v", done, err)
 	}
 	again, err := q.Apply(t.Context(), "worker:w1", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok"), ExitCode: &zero})
@@ -121,7 +122,7 @@ func TestServiceRefusesZombie(t *testing.T) {
 	q.enqueue(commands.Enqueue{})
 	a := q.claimOne("a")
 	q.Now = q.Now.Add(61 * time.Second)
-	if got := q.sweep(); len(got) != 1 || got[0].State != ledger.Queued || got[0].Failures != 1 {
+	if got := q.sweep(); len(got) != 1 || got[0].State != event.Queued || got[0].Failures != 1 {
 		t.Fatalf("sweep: %+v", got)
 	}
 	q.Now = q.Now.Add(2 * time.Second)

@@ -5,16 +5,17 @@ import (
 	"fmt"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
 // pastClaim is what the events of a job say about a token that is not live.
 type pastClaim struct {
-	Claim   *ledger.Event // where the token was given; nil: never to this job
-	Ending  *ledger.Event // how that claim ended; nil while it has not
-	Latest  bool          // no later claim was made
-	Refused bool          // the same command with this token was refused and recorded before
-	Salt    []byte        // of the job's digests; nil once erased
+	Claim   *event.Event // where the token was given; nil: never to this job
+	Ending  *event.Event // how that claim ended; nil while it has not
+	Latest  bool         // no later claim was made
+	Refused bool         // the same command with this token was refused and recorded before
+	Salt    []byte       // of the job's digests; nil once erased
 }
 
 // decideStale returns what follows from an owner's command with a token that is not live. It is pure.
@@ -32,7 +33,7 @@ func decideStale(j projection.Job, past pastClaim, c ownerCommand) (fact, error)
 	if past.Refused {
 		return fact{}, refused
 	}
-	body := &ledger.Refused{Command: c.name(), Why: refused.Why}
+	body := &event.Refused{Command: c.name(), Why: refused.Why}
 	if s, ok := c.(Succeed); ok && s.Result != nil {
 		body.OfferedBytes = int64(len(s.Result))
 		if past.Salt != nil {
@@ -54,11 +55,11 @@ func whyRefused(past pastClaim) (string, error) {
 	if past.Ending == nil { // cannot be while the token is not live
 		return "the claim was not found to end", ErrLeaseLost
 	}
-	who, at := past.Ending.Actor, ledger.FormatTime(past.Ending.At)
+	who, at := past.Ending.Actor, event.FormatTime(past.Ending.At)
 	switch b := past.Ending.Body.(type) {
-	case *ledger.Reclaimed:
+	case *event.Reclaimed:
 		return fmt.Sprintf("the lease was lost: %s reclaimed it at %s (%s)", who, at, b.Reason), ErrLeaseLost
-	case *ledger.Cancelled:
+	case *event.Cancelled:
 		if past.Latest {
 			return fmt.Sprintf("%s cancelled the job at %s", who, at), ErrCancelled
 		}
@@ -68,22 +69,22 @@ func whyRefused(past pastClaim) (string, error) {
 }
 
 // sameEnding reports whether c repeats what ended the claim.
-func sameEnding(ending ledger.Event, salt []byte, c ownerCommand) bool {
+func sameEnding(ending event.Event, salt []byte, c ownerCommand) bool {
 	switch b := ending.Body.(type) {
-	case *ledger.Succeeded:
+	case *event.Succeeded:
 		c, ok := c.(Succeed)
 		if !ok || !sameCode(b.ExitCode, c.ExitCode) || (b.ResultSHA256 == "") != (c.Result == nil) {
 			return false
 		}
 		return c.Result == nil || salt != nil && b.ResultSHA256 == ledger.Digest(salt, c.Result)
-	case *ledger.Failed:
+	case *event.Failed:
 		if c, ok := c.(Release); ok {
 			return c.Snooze && b.ErrorCode == snoozedTooOften && b.ErrorDetail == c.Reason
 		}
 		c, ok := c.(Fail)
 		return ok && b.ErrorCode == c.code() && b.ErrorDetail == c.Detail && sameCode(b.ExitCode, c.ExitCode) &&
 			b.Signal == c.Signal && (b.RetryAt.IsZero() || !c.NoRetry)
-	case *ledger.Released:
+	case *event.Released:
 		c, ok := c.(Release)
 		return ok && b.Reason == c.Reason && b.Snooze == c.Snooze
 	}
@@ -116,8 +117,8 @@ func applyStale(ctx context.Context, tx *ledger.Tx, actor string, j projection.J
 }
 
 // pastKinds are the kinds that readPastClaim needs: not the heartbeats, of which there may be many.
-var pastKinds = []ledger.Kind{ledger.KindClaimed, ledger.KindSucceeded, ledger.KindFailed,
-	ledger.KindReleased, ledger.KindReclaimed, ledger.KindCancelled, ledger.KindRefused}
+var pastKinds = []event.Kind{event.KindClaimed, event.KindSucceeded, event.KindFailed,
+	event.KindReleased, event.KindReclaimed, event.KindCancelled, event.KindRefused}
 
 func readPastClaim(ctx context.Context, tx *ledger.Tx, j projection.Job, c ownerCommand) (
 	past pastClaim, err error) {
@@ -133,14 +134,14 @@ func readPastClaim(ctx context.Context, tx *ledger.Tx, j projection.Job, c owner
 }
 
 // add takes in the job's next event.
-func (p *pastClaim) add(e ledger.Event, token, command string) {
+func (p *pastClaim) add(e event.Event, token, command string) {
 	switch kind := e.Kind(); {
-	case kind == ledger.KindClaimed && e.Token == token:
+	case kind == event.KindClaimed && e.Token == token:
 		p.Claim, p.Latest = &e, true
-	case kind == ledger.KindClaimed:
+	case kind == event.KindClaimed:
 		p.Latest = false
-	case kind == ledger.KindRefused && e.Token == token:
-		p.Refused = p.Refused || e.Body.(*ledger.Refused).Command == command
+	case kind == event.KindRefused && e.Token == token:
+		p.Refused = p.Refused || e.Body.(*event.Refused).Command == command
 	case kind.EndsClaim() && p.Claim != nil && e.Attempt == p.Claim.Attempt:
 		p.Ending = &e
 	}

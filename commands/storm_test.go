@@ -15,6 +15,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/audit"
@@ -62,13 +63,13 @@ func TestStorm(t *testing.T) {
 	}
 	group.Wait()
 
-	succeeded, kinds := make(map[ledger.JobID]int), make(map[string]int)
+	succeeded, kinds := make(map[event.JobID]int), make(map[string]int)
 	err := s.Read(t.Context(), func(tx *ledger.Tx) error {
 		for e, err := range tx.Events(t.Context(), ledger.Filter{}) {
 			if err != nil {
 				return err
 			}
-			if kinds[e.Kind().String()]++; e.Kind() == ledger.KindSucceeded {
+			if kinds[e.Kind().String()]++; e.Kind() == event.KindSucceeded {
 				succeeded[e.Job]++
 			}
 		}
@@ -147,7 +148,7 @@ func storm(t *testing.T, path string) {
 
 // stormHand works until nothing is open any more.
 func stormHand(ctx context.Context, s *commands.Service, name string) error {
-	r := commands.ClaimRequest{Queues: []string{"q0", "q1", "q2"}, Worker: ledger.Worker{Name: name, Boot: name, PID: os.Getpid()}, Lease: stormLease, Limit: 4}
+	r := commands.ClaimRequest{Queues: []string{"q0", "q1", "q2"}, Worker: event.Worker{Name: name, Boot: name, PID: os.Getpid()}, Lease: stormLease, Limit: 4}
 	var steps []commands.Op
 	var zombies []projection.Job
 	for {
@@ -189,7 +190,7 @@ func stormHand(ctx context.Context, s *commands.Service, name string) error {
 		}
 		open := 0
 		err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
-			rows, err := tx.Query(ctx, `SELECT count(*) FROM jobs WHERE state < ?`, int(ledger.SucceededState))
+			rows, err := tx.Query(ctx, `SELECT count(*) FROM jobs WHERE state < ?`, int(event.SucceededState))
 			if err != nil {
 				return err
 			}

@@ -13,6 +13,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -83,9 +84,9 @@ func TestSweepTakesTwoLooks(t *testing.T) {
 		}
 		all, _ := q.events(jobs[2])
 		e := all[len(all)-1]
-		b := e.Body.(*ledger.Reclaimed)
+		b := e.Body.(*event.Reclaimed)
 		if e.Actor != "sweeper:test" || e.Token != jobs[2].Token || e.Worker != jobs[2].Worker || e.Attempt != 1 ||
-			!b.LastHeartbeat.Equal(jobs[2].ClaimedAt) || !b.LeaseUntil.Equal(jobs[2].LeaseUntil) || b.Reason != ledger.LeaseExpired || !e.At.Equal(now) {
+			!b.LastHeartbeat.Equal(jobs[2].ClaimedAt) || !b.LeaseUntil.Equal(jobs[2].LeaseUntil) || b.Reason != event.LeaseExpired || !e.At.Equal(now) {
 			t.Errorf("three facts and the claim: %+v %+v", e, b)
 		}
 		time.Sleep(58 * time.Second)
@@ -271,7 +272,7 @@ func TestSweepInBatches(t *testing.T) {
 		}
 		batches := make(map[time.Time]int) // a transaction reads its clock once, and there is a pause in between
 		err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
-			for e, err := range tx.Events(t.Context(), ledger.Filter{Kinds: []ledger.Kind{ledger.KindReclaimed}}) {
+			for e, err := range tx.Events(t.Context(), ledger.Filter{Kinds: []event.Kind{event.KindReclaimed}}) {
 				if err != nil {
 					return err
 				}

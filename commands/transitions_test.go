@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
@@ -225,11 +225,11 @@ func (t table) String() string {
 	return out.String()
 }
 
-func result(s *pureJob, seq int64, body ledger.Body, err error) string {
+func result(s *pureJob, seq int64, body event.Body, err error) string {
 	switch {
 	case err != nil:
 		return "- " + strings.ReplaceAll(err.Error(), string(pureID), "J")
-	case body.Kind() == ledger.KindErased && s.job.Seq == seq:
+	case body.Kind() == event.KindErased && s.job.Seq == seq:
 	case s.job.Seq != seq+1:
 		return fmt.Sprintf("? seq %d after %d", s.job.Seq, seq)
 	}
@@ -240,24 +240,24 @@ func result(s *pureJob, seq int64, body ledger.Body, err error) string {
 		}
 	}
 	switch b := body.(type) {
-	case *ledger.Claimed:
+	case *event.Claimed:
 		line += fmt.Sprintf(" attempt %d", s.job.Attempt)
 		from("lease", b.LeaseUntil)
 		from("end by", s.job.EndBy)
-	case *ledger.Heartbeat:
+	case *event.Heartbeat:
 		from("lease", b.LeaseUntil)
-	case *ledger.Succeeded:
+	case *event.Succeeded:
 		line += fmt.Sprintf(" %d bytes", b.ResultBytes)
-	case *ledger.Failed, *ledger.Reclaimed:
+	case *event.Failed, *event.Reclaimed:
 		line += fmt.Sprintf(" %s, failures %d", s.job.ErrorCode, s.job.Failures)
-	case *ledger.Released:
+	case *event.Released:
 		line += fmt.Sprintf(" failures %d, snoozes %d", s.job.Failures, s.job.Snoozes)
-	case *ledger.Retried:
+	case *event.Retried:
 		line += fmt.Sprintf(" attempt %d, failures %d, snoozes %d", s.job.Attempt, s.job.Failures, s.job.Snoozes)
-	case *ledger.Rescheduled:
+	case *event.Rescheduled:
 		line += fmt.Sprintf(" priority %d", s.job.Priority)
 	}
-	if s.job.State == ledger.Queued {
+	if s.job.State == event.Queued {
 		from("run", s.job.RunAt)
 	}
 	return line
@@ -332,7 +332,7 @@ func lateResult(t *testing.T, s *pureJob, f commands.Fact, err error) string {
 	}
 	recorded := "not recorded"
 	if f.Body() != nil {
-		if recorded = "recorded"; f.Body().(*ledger.Refused).OfferedSHA256 != "" {
+		if recorded = "recorded"; f.Body().(*event.Refused).OfferedSHA256 != "" {
 			recorded = "recorded with its digest"
 		}
 		if err := s.record(f); err != nil {

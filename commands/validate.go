@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // The limits of what a job, a queue or a name may be. Sizes are in bytes.
@@ -128,7 +128,7 @@ func CheckActor(actor string) error {
 }
 
 // checkWorker returns an InvalidError unless w identifies a worker process.
-func checkWorker(w ledger.Worker) error {
+func checkWorker(w event.Worker) error {
 	if w.Name == "" || w.Boot == "" {
 		return &InvalidError{"worker", fmt.Sprintf("%.80q", w.Name), "1 to 255 bytes, and a boot"}
 	}

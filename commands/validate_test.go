@@ -11,6 +11,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/audit"
 )
 
@@ -46,7 +47,7 @@ func TestValidateNames(t *testing.T) {
 			}
 		}
 	}
-	for _, w := range []ledger.Worker{{Boot: "b"}, {Name: "w"}, {Name: long, Boot: "b"}, {Name: "w\xff", Boot: "b"}, {Name: "w", Boot: "b\xff"}, {Name: "w", Boot: "b", Host: "h\xff"}, {Name: "w", Boot: "b", Version: "v\xff"}} {
+	for _, w := range []event.Worker{{Boot: "b"}, {Name: "w"}, {Name: long, Boot: "b"}, {Name: "w\xff", Boot: "b"}, {Name: "w", Boot: "b\xff"}, {Name: "w", Boot: "b", Host: "h\xff"}, {Name: "w", Boot: "b", Version: "v\xff"}} {
 		if err := q.WorkerStarted(t.Context(), w, []string{"mail"}, nil); !errors.Is(err, commands.ErrInvalid) {
 			t.Errorf("%.20q of %q starts: got %v, want %v", w.Name, w.Host, err, commands.ErrInvalid)
 		}
@@ -102,9 +103,9 @@ func FuzzImportRoundTrip(f *testing.F) {
 			}
 			return err == nil
 		}
-		who := ledger.Worker{Name: worker, Boot: "boot", Host: text, Version: version}
+		who := event.Worker{Name: worker, Boot: "boot", Host: text, Version: version}
 		accepted(s.WorkerStarted(t.Context(), who, []string{"mail"}, []string{"gpu"}))
-		accepted(s.WorkerStarted(t.Context(), ledger.Worker{Name: "w", Boot: "boot"}, []string{queue}, []string{label}))
+		accepted(s.WorkerStarted(t.Context(), event.Worker{Name: "w", Boot: "boot"}, []string{queue}, []string{label}))
 		for _, ask := range []commands.Enqueue{{Queue: queue, Payload: payload}, {Queue: "mail", Key: key, Payload: payload}, {Queue: "mail", Tags: map[string]string{tag: value}},
 			{Queue: "mail", Version: version, Requires: []string{label}}} {
 			made, err := s.Enqueue(t.Context(), actor, ask)

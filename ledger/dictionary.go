@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"jobledger/ledger/event"
 )
 
 // dictionary caches the numbers of names and workers for one connection. The numbers that a transaction
@@ -10,11 +11,11 @@ import (
 type dictionary struct {
 	names   map[string]int64
 	nameOf  map[int64]string
-	workers map[Worker]int64
-	whoIs   map[int64]Worker
+	workers map[event.Worker]int64
+	whoIs   map[int64]event.Worker
 
 	newNames   []string
-	newWorkers []Worker
+	newWorkers []event.Worker
 }
 
 func (d *dictionary) addName(name string, n int64) {
@@ -25,9 +26,9 @@ func (d *dictionary) addName(name string, n int64) {
 	d.newNames = append(d.newNames, name)
 }
 
-func (d *dictionary) addWorker(w Worker, n int64) {
+func (d *dictionary) addWorker(w event.Worker, n int64) {
 	if d.workers == nil {
-		d.workers, d.whoIs = make(map[Worker]int64), make(map[int64]Worker)
+		d.workers, d.whoIs = make(map[event.Worker]int64), make(map[int64]event.Worker)
 	}
 	d.workers[w], d.whoIs[n] = n, w
 	d.newWorkers = append(d.newWorkers, w)
@@ -63,8 +64,8 @@ func (tx *Tx) Name(ctx context.Context, name string) (int64, error) {
 }
 
 // Worker returns the number of w in the dictionary, and adds a new worker; 0 for the zero Worker.
-func (tx *Tx) Worker(ctx context.Context, w Worker) (int64, error) {
-	if w == (Worker{}) {
+func (tx *Tx) Worker(ctx context.Context, w event.Worker) (int64, error) {
+	if w == (event.Worker{}) {
 		return 0, nil
 	}
 	d := &tx.session.dictionary
@@ -105,22 +106,22 @@ func (tx *Tx) NameOf(ctx context.Context, n int64) (string, error) {
 }
 
 // WorkerOf is the inverse of Worker; the zero Worker for 0.
-func (tx *Tx) WorkerOf(ctx context.Context, n int64) (Worker, error) {
+func (tx *Tx) WorkerOf(ctx context.Context, n int64) (event.Worker, error) {
 	d := &tx.session.dictionary
 	if w, ok := d.whoIs[n]; ok || n == 0 {
 		return w, nil
 	}
 	rows, err := tx.ask(ctx, `SELECT worker, boot, host, pid, version FROM workers WHERE n = ?`, n)
 	if err != nil {
-		return Worker{}, err
+		return event.Worker{}, err
 	}
 	defer rows.Close()
-	var w Worker
+	var w event.Worker
 	if !rows.Next() {
-		return Worker{}, fmt.Errorf("%w: worker %d is not in the dictionary", ErrDamaged, n)
+		return event.Worker{}, fmt.Errorf("%w: worker %d is not in the dictionary", ErrDamaged, n)
 	}
 	if err := rows.Scan(&w.Name, &w.Boot, &w.Host, &w.PID, &w.Version); err != nil {
-		return Worker{}, err
+		return event.Worker{}, err
 	}
 	d.addWorker(w, n)
 	return w, nil

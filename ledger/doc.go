@@ -1,18 +1,16 @@
 // Package ledger is the append-only store of events: what happened to every job, in one order, forever. It knows what can
-// happen (the event kinds and their fields), not what it means: that is package projection. It knows no engine from the
+// happen, in the vocabulary of package [jobledger/ledger/event], not what it means: that is package projection. It knows no engine from the
 // inside either: SQLite and PostgreSQL are internal packages behind one interface.
 //
 // [Open] returns a [Store]. [Store.Write] and [Store.Read] run a function with a [Tx]; [Tx.Append] and [Tx.Put] write,
 // [Tx.Events] and [Tx.Query] read:
 //
 //	err := store.Write(ctx, func(tx *ledger.Tx) error {
-//		return tx.Append(ctx, ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: "cli:me", Body: body})
+//		return tx.Append(ctx, event.Event{Pos: tx.Next(), At: tx.At(), Actor: "cli:me", Body: body})
 //	})
 //
 // Files in reading order:
 //
-//   - event.go, kinds.go, body.go: the vocabulary
-//   - codec.go, json.go, parse.go, defaults.go, validate.go, export_line.go: its stored and its public form
 //   - open.go, store.go, tx.go, watch.go: a Store, its commit loop, transactions and notifications
 //   - events.go, rowdecode.go, scan.go, pages.go, prefetch.go: appending and reading events
 //   - dictionary.go, bodies.go, erase.go, enum_tables.go: the other tables

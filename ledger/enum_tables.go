@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"jobledger/ledger/event"
 	"maps"
 	"slices"
 )
@@ -16,11 +17,11 @@ type enumTable struct {
 
 func enumTables() []enumTable {
 	kinds := enumTable{"kinds", "kind", make(map[int64]string)}
-	for _, k := range Kinds() {
+	for _, k := range event.Kinds() {
 		kinds.words[int64(k)] = k.String()
 	}
 	states := enumTable{"states", "state", make(map[int64]string)}
-	for _, s := range States() {
+	for _, s := range event.States() {
 		states.words[int64(s)] = s.String()
 	}
 	return []enumTable{kinds, states}

@@ -3,12 +3,13 @@ package ledger
 import (
 	"errors"
 
+	"jobledger/ledger/event"
 	"jobledger/ledger/internal/engine"
 )
 
 // Errors that callers branch on.
 var (
-	ErrUnknownKind = errors.New("ledger: unknown event kind") // written by a newer program, or damaged
+	ErrUnknownKind = event.ErrUnknownKind // written by a newer program, or damaged
 	ErrClosed      = errors.New("ledger: store is closed")
 
 	ErrConflict    = engine.ErrConflict    // another write came first
@@ -24,5 +25,5 @@ var (
 	ErrNewerSchema = engine.ErrNewerSchema // written by a newer program; untouched
 	ErrReplaced    = engine.ErrReplaced    // the file was replaced under a live process; nothing was written
 	ErrStray       = engine.ErrStray       // a -wal or -shm file of another ledger; untouched
-	ErrDamaged     = engine.ErrDamaged     // stored bytes that no version of this program wrote
+	ErrDamaged     = event.ErrDamaged      // stored bytes that no version of this program wrote
 )

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/ledger/event"
 	"jobledger/ledger/internal/engine"
 )
 
@@ -21,7 +22,7 @@ func (tx *Tx) Next() int64 { return tx.tail + 1 }
 // Append writes events at the end of the ledger. Each has its Pos from Next and its At from Tx.At (an import
 // brings its own, which must not decrease). ErrConflict when (job, seq) is taken; as with a Put, that may be
 // noticed only when the buffer is sent. After an error the function cannot succeed any more.
-func (tx *Tx) Append(ctx context.Context, events ...Event) error {
+func (tx *Tx) Append(ctx context.Context, events ...event.Event) error {
 	for i := range events {
 		if err := tx.append(ctx, &events[i]); err != nil {
 			tx.fn.err = err // the job's row may be written already (I3)
@@ -31,10 +32,10 @@ func (tx *Tx) Append(ctx context.Context, events ...Event) error {
 	return nil
 }
 
-func (tx *Tx) append(ctx context.Context, e *Event) error {
-	at := Micros(e.At)
+func (tx *Tx) append(ctx context.Context, e *event.Event) error {
+	at := event.Micros(e.At)
 	if e.Pos != tx.tail+1 || at < tx.tailAt {
-		return fmt.Errorf("%w: event %d at %s after event %d", ErrConflict, e.Pos, FormatTime(e.At), tx.tail)
+		return fmt.Errorf("%w: event %d at %s after event %d", ErrConflict, e.Pos, event.FormatTime(e.At), tx.tail)
 	}
 	actor, err := tx.Name(ctx, e.Actor)
 	if err != nil {
@@ -47,12 +48,12 @@ func (tx *Tx) append(ctx context.Context, e *Event) error {
 	kind := e.Kind()
 	var ulid any
 	switch kind {
-	case KindEnqueued:
+	case event.KindEnqueued:
 		ulid = string(e.Job)
-	case KindClaimed, KindRefused, KindStopped:
+	case event.KindClaimed, event.KindRefused, event.KindStopped:
 		ulid = e.Token
 	}
-	data, digest := encode(omitDefaults(e.Body, e.At))
+	data, digest := event.AppendStored(nil, event.OmitDefaults(e.Body, e.At))
 	err = tx.Insert(insertEvent, e.Pos, null(e.N), null(e.Seq), int64(kind), at, actor, null(worker), ulid,
 		null(int64(e.Attempt)), null(int64(e.From)), null(int64(e.To)), bytesOrNull(digest), textOrNull(data))
 	if errors.Is(err, engine.ErrConstraint) {
@@ -87,20 +88,20 @@ func null(n int64) any {
 
 // Filter says which events to read; the zero Filter is all of them.
 type Filter struct {
-	Job    int64     // the job's number; 0: all
-	Jobs   []int64   // the numbers of several jobs; none: all
-	Kinds  []Kind    // none: all
-	Worker string    // the name of a worker, or the boot of one process of it
-	Queue  string    // events of this queue and of its jobs
-	Actor  string    // exactly
-	After  int64     // pos greater than this
-	Until  int64     // pos up to this; 0: to the end
-	From   time.Time // at or after; zero: from the beginning
-	To     time.Time // at or before; zero: to the end
-	Limit  int       // at most so many; 0: no limit
-	Last   bool      // with Limit: the last ones instead of the first, still in order
-	Ending bool      // only the events that end a claim
-	ByJob  bool      // only the events that have a seq, job by job instead of in the order of pos; without Limit
+	Job    int64        // the job's number; 0: all
+	Jobs   []int64      // the numbers of several jobs; none: all
+	Kinds  []event.Kind // none: all
+	Worker string       // the name of a worker, or the boot of one process of it
+	Queue  string       // events of this queue and of its jobs
+	Actor  string       // exactly
+	After  int64        // pos greater than this
+	Until  int64        // pos up to this; 0: to the end
+	From   time.Time    // at or after; zero: from the beginning
+	To     time.Time    // at or before; zero: to the end
+	Limit  int          // at most so many; 0: no limit
+	Last   bool         // with Limit: the last ones instead of the first, still in order
+	Ending bool         // only the events that end a claim
+	ByJob  bool         // only the events that have a seq, job by job instead of in the order of pos; without Limit
 }
 
 func (f Filter) where() (string, []any) {
@@ -120,7 +121,7 @@ func (f Filter) where() (string, []any) {
 		add(`e.job IN (`+strings.TrimSuffix(strings.Repeat("?,", len(in)), ",")+`)`, in...)
 	}
 	if f.Ending {
-		f.Kinds = []Kind{KindSucceeded, KindFailed, KindReleased, KindReclaimed, KindCancelled}
+		f.Kinds = []event.Kind{event.KindSucceeded, event.KindFailed, event.KindReleased, event.KindReclaimed, event.KindCancelled}
 	}
 	if len(f.Kinds) > 0 {
 		var in []any
@@ -128,7 +129,7 @@ func (f Filter) where() (string, []any) {
 			in = append(in, int64(k))
 		}
 		add(`e.kind IN (`+strings.TrimSuffix(strings.Repeat("?,", len(in)), ",")+`)`, in...)
-		if !slices.ContainsFunc(f.Kinds, Kind.OfJob) {
+		if !slices.ContainsFunc(f.Kinds, event.Kind.OfJob) {
 			add(`e.job IS NULL AND e.seq IS NULL`) // these are few and adjacent in the index on (job, seq)
 		}
 	}
@@ -152,10 +153,10 @@ func (f Filter) where() (string, []any) {
 		add(`e.pos <= ?`, f.Until)
 	}
 	if !f.From.IsZero() {
-		add(`e.at >= ?`, Micros(f.From))
+		add(`e.at >= ?`, event.Micros(f.From))
 	}
 	if !f.To.IsZero() {
-		add(`e.at <= ?`, Micros(f.To))
+		add(`e.at <= ?`, event.Micros(f.To))
 	}
 	if len(terms) == 0 {
 		return "", nil
@@ -167,13 +168,13 @@ const eventColumns = `e.pos, e.job, e.seq, e.kind, e.at, e.actor, e.worker, e.ul
 	`e.from_state, e.to_state, e.digest, e.data`
 
 // Events yields the events that f selects in the order of pos. An error ends the sequence.
-func (tx *Tx) Events(ctx context.Context, f Filter) iter.Seq2[Event, error] {
+func (tx *Tx) Events(ctx context.Context, f Filter) iter.Seq2[event.Event, error] {
 	return tx.eventsAfter(ctx, f, make(claims))
 }
 
 // eventsAfter is Events for one of several reads along the ledger, which share what they know of the claims.
-func (tx *Tx) eventsAfter(ctx context.Context, f Filter, known claims) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+func (tx *Tx) eventsAfter(ctx context.Context, f Filter, known claims) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
 		where, args := f.where()
 		query := `SELECT ` + eventColumns + ` FROM events e` + where
 		if f.ByJob {
@@ -193,7 +194,7 @@ func (tx *Tx) eventsAfter(ctx context.Context, f Filter, known claims) iter.Seq2
 		}
 		rows, err := tx.Query(ctx, query, args...)
 		if err != nil {
-			yield(Event{}, err)
+			yield(event.Event{}, err)
 			return
 		}
 		defer rows.Close()
@@ -204,7 +205,7 @@ func (tx *Tx) eventsAfter(ctx context.Context, f Filter, known claims) iter.Seq2
 			}
 		}
 		if err := rows.Err(); err != nil {
-			yield(Event{}, err)
+			yield(event.Event{}, err)
 		}
 	}
 }
@@ -213,7 +214,7 @@ func (tx *Tx) eventsAfter(ctx context.Context, f Filter, known claims) iter.Seq2
 type claims map[int64]latestClaim
 
 type latestClaim struct {
-	id      JobID
+	id      event.JobID
 	attempt int
 	token   string
 }
@@ -221,9 +222,9 @@ type latestClaim struct {
 // maxClaims bounds what a long read keeps; beyond it, what is needed again is looked up again.
 const maxClaims = 100_000
 
-func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error) {
-	var e Event
-	r := readRecord(engine.ValuesRow(rows.Values()))
+func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (event.Event, error) {
+	var e event.Event
+	r := readRecord(rows.Values())
 	err := tx.event(ctx, &r, &e)
 	if err != nil {
 		return e, &EventError{r.pos, err}
@@ -232,20 +233,20 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (Event, error)
 		return e, nil
 	}
 	c, ok := known[e.N]
-	if e.Kind() == KindEnqueued {
-		c, ok = latestClaim{id: JobID(r.ulid)}, true
+	if e.Kind() == event.KindEnqueued {
+		c, ok = latestClaim{id: event.JobID(r.ulid)}, true
 	}
-	filteredOut := e.Attempt > c.attempt && !e.Kind().storesToken() // its claim was
+	filteredOut := e.Attempt > c.attempt && !e.Kind().StoresToken() // its claim was
 	if !ok || filteredOut {
 		if c, err = tx.latestClaim(ctx, e.N, e.Pos); err != nil {
 			return e, &EventError{e.Pos, err}
 		}
 	}
 	switch e.Kind() {
-	case KindClaimed:
+	case event.KindClaimed:
 		c.attempt, c.token = e.Attempt, r.ulid
 		e.Token = c.token
-	case KindRefused, KindStopped:
+	case event.KindRefused, event.KindStopped:
 		e.Token = r.ulid
 	default:
 		if e.Attempt != 0 && e.Attempt == c.attempt {
@@ -283,7 +284,7 @@ WHERE q.pos = ?1`, n, pos)
 
 // Number returns the number of the job with this id, from its enqueued event; 0 if there is none. It does not
 // need the projection, but reads every enqueued event: for recovery, not for the hot path.
-func (tx *Tx) Number(ctx context.Context, id JobID) (int64, error) {
+func (tx *Tx) Number(ctx context.Context, id event.JobID) (int64, error) {
 	if err := tx.flush(); err != nil {
 		return 0, err
 	}
@@ -301,7 +302,7 @@ func (tx *Tx) PosAt(ctx context.Context, t time.Time) (int64, error) {
 	for err == nil && low < high {
 		mid := low + (high-low+1)/2
 		var at int64
-		if at, err = tx.number(ctx, `SELECT at FROM events WHERE pos = ?`, mid); at <= Micros(t) {
+		if at, err = tx.number(ctx, `SELECT at FROM events WHERE pos = ?`, mid); at <= event.Micros(t) {
 			low = mid
 		} else {
 			high = mid - 1

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -19,7 +20,7 @@ type book struct {
 	t     *testing.T
 	store *ledger.Store
 	seq   map[int64]int64
-	all   []ledger.Event
+	all   []event.Event
 }
 
 func newBook(t *testing.T) *book {
@@ -29,11 +30,11 @@ func newBook(t *testing.T) *book {
 	return b
 }
 
-func (b *book) add(e ledger.Event) ledger.Event {
+func (b *book) add(e event.Event) event.Event {
 	b.t.Helper()
 	write(b.t, b.store, func(tx *ledger.Tx) error {
 		e.Pos, e.At = tx.Next(), tx.At()
-		if body, ok := e.Body.(*ledger.Enqueued); ok {
+		if body, ok := e.Body.(*event.Enqueued); ok {
 			e.N, body.RunAt = e.Pos, e.At
 		}
 		if e.N != 0 && e.Kind().HasSeq() {
@@ -51,20 +52,20 @@ func (b *book) add(e ledger.Event) ledger.Event {
 // claim is one ownership of a job, on whose behalf events are added.
 type claim struct {
 	*book
-	ledger.Event // as each of its events begins
+	event.Event // as each of its events begins
 }
 
-func (b *book) enqueue(id, queue string) ledger.Event {
-	return b.add(ledger.Event{Job: ledger.JobID(id), Actor: "cli:ann@host", To: ledger.Queued, Body: &ledger.Enqueued{Queue: queue, MaxAttempts: 5}})
+func (b *book) enqueue(id, queue string) event.Event {
+	return b.add(event.Event{Job: event.JobID(id), Actor: "cli:ann@host", To: event.Queued, Body: &event.Enqueued{Queue: queue, MaxAttempts: 5}})
 }
 
-func (b *book) claim(job ledger.Event, w ledger.Worker, attempt int) claim {
-	c := claim{b, ledger.Event{Job: job.Job, N: job.N, Actor: "worker:" + w.Name, Worker: w, Token: fmt.Sprintf("token-%s-%d", job.Job, attempt), Attempt: attempt}}
-	c.log(&ledger.Claimed{LeaseUntil: ledgertest.Epoch.Add(time.Hour)}, ledger.Queued, ledger.ClaimedState)
+func (b *book) claim(job event.Event, w event.Worker, attempt int) claim {
+	c := claim{b, event.Event{Job: job.Job, N: job.N, Actor: "worker:" + w.Name, Worker: w, Token: fmt.Sprintf("token-%s-%d", job.Job, attempt), Attempt: attempt}}
+	c.log(&event.Claimed{LeaseUntil: ledgertest.Epoch.Add(time.Hour)}, event.Queued, event.ClaimedState)
 	return c
 }
 
-func (c claim) log(body ledger.Body, from, to ledger.State) {
+func (c claim) log(body event.Body, from, to event.State) {
 	e := c.Event
 	e.Body, e.From, e.To = body, from, to
 	c.add(e)
@@ -73,35 +74,35 @@ func (c claim) log(body ledger.Body, from, to ledger.State) {
 // twoQueues is a history with everything that a filter can tell apart.
 func twoQueues(t *testing.T) *book {
 	b := newBook(t)
-	first := ledger.Worker{Name: "w", Boot: "boot-1", Host: "host", PID: 1}
-	again := ledger.Worker{Name: "w", Boot: "boot-2", Host: "host", PID: 2, Version: "v2"}
-	other := ledger.Worker{Name: "other", Boot: "boot-3", Host: "host", PID: 3}
-	b.add(ledger.Event{Actor: "worker:w", Worker: first, Body: &ledger.WorkerStarted{Queues: []string{"mail"}}})
+	first := event.Worker{Name: "w", Boot: "boot-1", Host: "host", PID: 1}
+	again := event.Worker{Name: "w", Boot: "boot-2", Host: "host", PID: 2, Version: "v2"}
+	other := event.Worker{Name: "other", Boot: "boot-3", Host: "host", PID: 3}
+	b.add(event.Event{Actor: "worker:w", Worker: first, Body: &event.WorkerStarted{Queues: []string{"mail"}}})
 	j1 := b.enqueue("A", "mail")
 	j2 := b.enqueue("B", "video")
 	j3 := b.enqueue("C", "mail")
 	c1 := b.claim(j1, first, 1)
 	c2 := b.claim(j2, other, 1)
-	c1.log(&ledger.Heartbeat{LeaseUntil: ledgertest.Epoch.Add(time.Hour), Note: "half"}, ledger.ClaimedState, ledger.Running)
-	c2.log(&ledger.Heartbeat{LeaseUntil: ledgertest.Epoch.Add(time.Hour)}, ledger.ClaimedState, ledger.Running)
-	c1.log(&ledger.Failed{ErrorCode: "x", RetryAt: ledgertest.Epoch}, ledger.Running, ledger.Queued)
-	b.add(ledger.Event{Actor: "cli:bob@host", Body: &ledger.QueuePaused{Queue: "video"}})
+	c1.log(&event.Heartbeat{LeaseUntil: ledgertest.Epoch.Add(time.Hour), Note: "half"}, event.ClaimedState, event.Running)
+	c2.log(&event.Heartbeat{LeaseUntil: ledgertest.Epoch.Add(time.Hour)}, event.ClaimedState, event.Running)
+	c1.log(&event.Failed{ErrorCode: "x", RetryAt: ledgertest.Epoch}, event.Running, event.Queued)
+	b.add(event.Event{Actor: "cli:bob@host", Body: &event.QueuePaused{Queue: "video"}})
 	c3 := b.claim(j1, again, 2)
-	c3.log(&ledger.Heartbeat{LeaseUntil: ledgertest.Epoch.Add(time.Hour)}, ledger.ClaimedState, ledger.Running)
-	b.add(ledger.Event{Job: "A", N: j1.N, Actor: "worker:w", Worker: first, Token: c1.Token, Attempt: 1, Body: &ledger.Refused{Command: "succeed", Why: "lease lost"}})
-	b.add(ledger.Event{Job: "A", N: j1.N, Actor: "cli:eve@host", Token: "guessed", Body: &ledger.Refused{Command: "fail", Why: "no such claim"}})
-	c3.log(&ledger.Heartbeat{LeaseUntil: ledgertest.Epoch.Add(time.Hour)}, ledger.Running, ledger.Running)
-	c3.log(&ledger.Reclaimed{Reason: ledger.LeaseExpired}, ledger.Running, ledger.Queued)
-	c2.log(&ledger.Succeeded{ResultBytes: 3}, ledger.Running, ledger.SucceededState)
-	b.add(ledger.Event{Job: "B", N: j2.N, Actor: "cli:ann@host", From: ledger.SucceededState, To: ledger.Queued, Body: &ledger.Retried{}})
+	c3.log(&event.Heartbeat{LeaseUntil: ledgertest.Epoch.Add(time.Hour)}, event.ClaimedState, event.Running)
+	b.add(event.Event{Job: "A", N: j1.N, Actor: "worker:w", Worker: first, Token: c1.Token, Attempt: 1, Body: &event.Refused{Command: "succeed", Why: "lease lost"}})
+	b.add(event.Event{Job: "A", N: j1.N, Actor: "cli:eve@host", Token: "guessed", Body: &event.Refused{Command: "fail", Why: "no such claim"}})
+	c3.log(&event.Heartbeat{LeaseUntil: ledgertest.Epoch.Add(time.Hour)}, event.Running, event.Running)
+	c3.log(&event.Reclaimed{Reason: event.LeaseExpired}, event.Running, event.Queued)
+	c2.log(&event.Succeeded{ResultBytes: 3}, event.Running, event.SucceededState)
+	b.add(event.Event{Job: "B", N: j2.N, Actor: "cli:ann@host", From: event.SucceededState, To: event.Queued, Body: &event.Retried{}})
 	c4 := b.claim(j2, other, 2)
-	c4.log(&ledger.Released{Reason: "stop"}, ledger.ClaimedState, ledger.Queued)
-	b.add(ledger.Event{Job: "C", N: j3.N, Actor: "cli:ann@host", From: ledger.Queued, To: ledger.CancelledState, Body: &ledger.Cancelled{}})
-	b.add(ledger.Event{Job: "C", N: j3.N, Actor: "cli:ann@host", Body: &ledger.Erased{Bodies: 1}})
+	c4.log(&event.Released{Reason: "stop"}, event.ClaimedState, event.Queued)
+	b.add(event.Event{Job: "C", N: j3.N, Actor: "cli:ann@host", From: event.Queued, To: event.CancelledState, Body: &event.Cancelled{}})
+	b.add(event.Event{Job: "C", N: j3.N, Actor: "cli:ann@host", Body: &event.Erased{Bodies: 1}})
 	c5 := b.claim(j1, again, 3)
-	c5.log(&ledger.Succeeded{}, ledger.ClaimedState, ledger.SucceededState)
-	b.add(ledger.Event{Actor: "cli:bob@host", Body: &ledger.QueueResumed{Queue: "video"}})
-	b.add(ledger.Event{Actor: "worker:w", Worker: first, Body: &ledger.WorkerStopped{}})
+	c5.log(&event.Succeeded{}, event.ClaimedState, event.SucceededState)
+	b.add(event.Event{Actor: "cli:bob@host", Body: &event.QueueResumed{Queue: "video"}})
+	b.add(event.Event{Actor: "worker:w", Worker: first, Body: &event.WorkerStopped{}})
 	return b
 }
 
@@ -110,62 +111,62 @@ func TestAFilterSelectsWhatItSays(t *testing.T) {
 	at := func(i int) time.Time { return ledgertest.Epoch.Add(time.Duration(i) * time.Second) }
 	queueOf := map[int64]string{}
 	for _, e := range b.all {
-		if enqueued, ok := e.Body.(*ledger.Enqueued); ok {
+		if enqueued, ok := e.Body.(*event.Enqueued); ok {
 			queueOf[e.N] = enqueued.Queue
 		}
 	}
-	ofQueue := func(e ledger.Event, queue string) bool {
+	ofQueue := func(e event.Event, queue string) bool {
 		switch body := e.Body.(type) {
-		case *ledger.QueuePaused:
+		case *event.QueuePaused:
 			return body.Queue == queue
-		case *ledger.QueueResumed:
+		case *event.QueueResumed:
 			return body.Queue == queue
 		}
 		return e.N != 0 && queueOf[e.N] == queue
 	}
 	for name, c := range map[string]struct {
 		filter ledger.Filter
-		want   func(e ledger.Event) bool
+		want   func(e event.Event) bool
 	}{
-		"everything":         {ledger.Filter{}, func(ledger.Event) bool { return true }},
-		"a job":              {ledger.Filter{Job: 2}, func(e ledger.Event) bool { return e.Job == "A" }},
-		"another job":        {ledger.Filter{Job: 3}, func(e ledger.Event) bool { return e.Job == "B" }},
-		"no such job":        {ledger.Filter{Job: 1}, func(ledger.Event) bool { return false }},
-		"one kind":           {ledger.Filter{Kinds: []ledger.Kind{ledger.KindHeartbeat}}, func(e ledger.Event) bool { return e.Kind() == ledger.KindHeartbeat }},
-		"claims":             {ledger.Filter{Kinds: []ledger.Kind{ledger.KindClaimed}}, func(e ledger.Event) bool { return e.Kind() == ledger.KindClaimed }},
-		"two kinds":          {ledger.Filter{Kinds: []ledger.Kind{ledger.KindErased, ledger.KindReclaimed}}, func(e ledger.Event) bool { return e.Kind() == ledger.KindErased || e.Kind() == ledger.KindReclaimed }},
-		"ends of claims":     {ledger.Filter{Ending: true}, func(e ledger.Event) bool { return e.Kind().EndsClaim() }},
-		"a worker's name":    {ledger.Filter{Worker: "w"}, func(e ledger.Event) bool { return e.Worker.Name == "w" }},
-		"a worker's process": {ledger.Filter{Worker: "boot-2"}, func(e ledger.Event) bool { return e.Worker.Boot == "boot-2" }},
-		"a worker's claims":  {ledger.Filter{Worker: "w", Kinds: []ledger.Kind{ledger.KindClaimed}}, func(e ledger.Event) bool { return e.Worker.Name == "w" && e.Kind() == ledger.KindClaimed }},
-		"no such worker":     {ledger.Filter{Worker: "W"}, func(ledger.Event) bool { return false }},
-		"a queue":            {ledger.Filter{Queue: "video"}, func(e ledger.Event) bool { return ofQueue(e, "video") }},
-		"another queue":      {ledger.Filter{Queue: "mail"}, func(e ledger.Event) bool { return ofQueue(e, "mail") }},
-		"no such queue":      {ledger.Filter{Queue: "mai"}, func(ledger.Event) bool { return false }},
-		"an actor":           {ledger.Filter{Actor: "cli:ann@host"}, func(e ledger.Event) bool { return e.Actor == "cli:ann@host" }},
-		"no such actor":      {ledger.Filter{Actor: "cli:"}, func(ledger.Event) bool { return false }},
-		"after":              {ledger.Filter{After: 10}, func(e ledger.Event) bool { return e.Pos > 10 }},
-		"until":              {ledger.Filter{Until: 10}, func(e ledger.Event) bool { return e.Pos <= 10 }},
-		"after and until":    {ledger.Filter{After: 10, Until: 12}, func(e ledger.Event) bool { return e.Pos == 11 || e.Pos == 12 }},
-		"from":               {ledger.Filter{From: at(8)}, func(e ledger.Event) bool { return e.Pos >= 9 }},
-		"from between":       {ledger.Filter{From: at(8).Add(time.Microsecond)}, func(e ledger.Event) bool { return e.Pos >= 10 }},
-		"to":                 {ledger.Filter{To: at(8)}, func(e ledger.Event) bool { return e.Pos <= 9 }},
-		"to between":         {ledger.Filter{To: at(8).Add(-time.Microsecond)}, func(e ledger.Event) bool { return e.Pos <= 8 }},
-		"several things at once": {ledger.Filter{Job: 2, Worker: "w", Queue: "mail", Actor: "worker:w", After: 3, Until: 20, From: at(3), To: at(19), Kinds: []ledger.Kind{ledger.KindHeartbeat, ledger.KindClaimed}},
-			func(e ledger.Event) bool {
-				return e.N == 2 && e.Pos <= 20 && (e.Kind() == ledger.KindHeartbeat || e.Kind() == ledger.KindClaimed)
+		"everything":         {ledger.Filter{}, func(event.Event) bool { return true }},
+		"a job":              {ledger.Filter{Job: 2}, func(e event.Event) bool { return e.Job == "A" }},
+		"another job":        {ledger.Filter{Job: 3}, func(e event.Event) bool { return e.Job == "B" }},
+		"no such job":        {ledger.Filter{Job: 1}, func(event.Event) bool { return false }},
+		"one kind":           {ledger.Filter{Kinds: []event.Kind{event.KindHeartbeat}}, func(e event.Event) bool { return e.Kind() == event.KindHeartbeat }},
+		"claims":             {ledger.Filter{Kinds: []event.Kind{event.KindClaimed}}, func(e event.Event) bool { return e.Kind() == event.KindClaimed }},
+		"two kinds":          {ledger.Filter{Kinds: []event.Kind{event.KindErased, event.KindReclaimed}}, func(e event.Event) bool { return e.Kind() == event.KindErased || e.Kind() == event.KindReclaimed }},
+		"ends of claims":     {ledger.Filter{Ending: true}, func(e event.Event) bool { return e.Kind().EndsClaim() }},
+		"a worker's name":    {ledger.Filter{Worker: "w"}, func(e event.Event) bool { return e.Worker.Name == "w" }},
+		"a worker's process": {ledger.Filter{Worker: "boot-2"}, func(e event.Event) bool { return e.Worker.Boot == "boot-2" }},
+		"a worker's claims":  {ledger.Filter{Worker: "w", Kinds: []event.Kind{event.KindClaimed}}, func(e event.Event) bool { return e.Worker.Name == "w" && e.Kind() == event.KindClaimed }},
+		"no such worker":     {ledger.Filter{Worker: "W"}, func(event.Event) bool { return false }},
+		"a queue":            {ledger.Filter{Queue: "video"}, func(e event.Event) bool { return ofQueue(e, "video") }},
+		"another queue":      {ledger.Filter{Queue: "mail"}, func(e event.Event) bool { return ofQueue(e, "mail") }},
+		"no such queue":      {ledger.Filter{Queue: "mai"}, func(event.Event) bool { return false }},
+		"an actor":           {ledger.Filter{Actor: "cli:ann@host"}, func(e event.Event) bool { return e.Actor == "cli:ann@host" }},
+		"no such actor":      {ledger.Filter{Actor: "cli:"}, func(event.Event) bool { return false }},
+		"after":              {ledger.Filter{After: 10}, func(e event.Event) bool { return e.Pos > 10 }},
+		"until":              {ledger.Filter{Until: 10}, func(e event.Event) bool { return e.Pos <= 10 }},
+		"after and until":    {ledger.Filter{After: 10, Until: 12}, func(e event.Event) bool { return e.Pos == 11 || e.Pos == 12 }},
+		"from":               {ledger.Filter{From: at(8)}, func(e event.Event) bool { return e.Pos >= 9 }},
+		"from between":       {ledger.Filter{From: at(8).Add(time.Microsecond)}, func(e event.Event) bool { return e.Pos >= 10 }},
+		"to":                 {ledger.Filter{To: at(8)}, func(e event.Event) bool { return e.Pos <= 9 }},
+		"to between":         {ledger.Filter{To: at(8).Add(-time.Microsecond)}, func(e event.Event) bool { return e.Pos <= 8 }},
+		"several things at once": {ledger.Filter{Job: 2, Worker: "w", Queue: "mail", Actor: "worker:w", After: 3, Until: 20, From: at(3), To: at(19), Kinds: []event.Kind{event.KindHeartbeat, event.KindClaimed}},
+			func(e event.Event) bool {
+				return e.N == 2 && e.Pos <= 20 && (e.Kind() == event.KindHeartbeat || e.Kind() == event.KindClaimed)
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var want []ledger.Event
+			var want []event.Event
 			for _, e := range b.all {
 				if c.want(e) {
 					want = append(want, e)
 				}
 			}
-			check := func(f ledger.Filter, want []ledger.Event) {
+			check := func(f ledger.Filter, want []event.Event) {
 				t.Helper()
-				if got := events(t, b.store, f); !slices.EqualFunc(got, want, func(a, b ledger.Event) bool { return reflect.DeepEqual(a, b) }) {
+				if got := events(t, b.store, f); !slices.EqualFunc(got, want, func(a, b event.Event) bool { return reflect.DeepEqual(a, b) }) {
 					t.Errorf("%+v:\ngot  %s\nwant %s", f, shown(got), shown(want))
 				}
 			}
@@ -180,13 +181,13 @@ func TestAFilterSelectsWhatItSays(t *testing.T) {
 			for after := int64(1); after < int64(len(b.all)); after++ { // what was read before has no influence
 				f := c.filter
 				f.After = max(f.After, after)
-				check(f, slices.DeleteFunc(slices.Clone(want), func(e ledger.Event) bool { return e.Pos <= after }))
+				check(f, slices.DeleteFunc(slices.Clone(want), func(e event.Event) bool { return e.Pos <= after }))
 			}
 		})
 	}
 }
 
-func shown(list []ledger.Event) (s string) {
+func shown(list []event.Event) (s string) {
 	for _, e := range list {
 		s += fmt.Sprintf("\n%d %s %s token %q worker %q", e.Pos, e.Job, e.Kind(), e.Token, e.Worker.Boot)
 	}
@@ -197,12 +198,12 @@ func shown(list []ledger.Event) (s string) {
 // export says.
 func TestTheHistoryViewSaysWhatTheExportSays(t *testing.T) {
 	b := twoQueues(t)
-	for _, e := range storable(t) {
-		e.Actor, e.Worker = "worker:w", ledger.Worker{Name: "w", Boot: "boot-2", Host: "host", PID: 2, Version: "v2"}
+	for _, e := range ledgertest.StorableEvents(t) {
+		e.Actor, e.Worker = "worker:w", event.Worker{Name: "w", Boot: "boot-2", Host: "host", PID: 2, Version: "v2"}
 		if e.Kind().OfJob() {
 			e.Job, e.N = "A", 2
 		}
-		if e.Kind() <= ledger.KindRefused || e.Kind() >= ledger.KindStopped {
+		if e.Kind() <= event.KindRefused || e.Kind() >= event.KindStopped {
 			e.Token, e.Attempt = "token-A-3", 3
 		}
 		b.add(e)
@@ -251,7 +252,7 @@ func TestTheHistoryViewSaysWhatTheExportSays(t *testing.T) {
 	}
 }
 
-func object(t *testing.T, e ledger.Event) (m map[string]any) {
+func object(t *testing.T, e event.Event) (m map[string]any) {
 	t.Helper()
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -312,7 +313,7 @@ func TestAJobsNumberIsFoundInTheEvents(t *testing.T) {
 	b.enqueue("B", "mail")
 	ctx := t.Context()
 	check := func(tx *ledger.Tx) error {
-		for id, want := range map[ledger.JobID]int64{"A": 1, "B": 2, "C": 0, "": 0} {
+		for id, want := range map[event.JobID]int64{"A": 1, "B": 2, "C": 0, "": 0} {
 			if got, err := tx.Number(ctx, id); err != nil || got != want {
 				t.Errorf("%q: got %d, %v, want %d", id, got, err, want)
 			}
@@ -323,7 +324,7 @@ func TestAJobsNumberIsFoundInTheEvents(t *testing.T) {
 	write(t, b.store, check)
 	write(t, b.store, func(tx *ledger.Tx) error {
 		n := tx.Next()
-		e := ledger.Event{Pos: n, N: n, Seq: 1, Job: "D", At: tx.At(), Actor: "a", Body: &ledger.Enqueued{Queue: "mail"}}
+		e := event.Event{Pos: n, N: n, Seq: 1, Job: "D", At: tx.At(), Actor: "a", Body: &event.Enqueued{Queue: "mail"}}
 		if err := tx.Append(ctx, e); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"jobledger/ledger/event"
 	"jobledger/ledger/internal/postgres"
 	"jobledger/ledger/internal/sqlite"
 )
@@ -31,24 +32,11 @@ func (s *Store) FailCommits(fail *atomic.Bool) error {
 	})
 }
 
-// Encode returns b in its public form, or in its stored one with the digest that has a column of its own.
-func Encode(b Body, w Worker, public bool) (data, digest []byte) {
-	if public {
-		return appendPublic(nil, b, w), nil
-	}
-	return encode(b)
-}
-
-// Decode reads what Encode wrote.
-func Decode(k Kind, data, digest []byte, w *Worker) (Body, error) {
-	return decode(k, string(data), digest, w)
-}
-
 // MaxClaims is how many jobs a read remembers.
 const MaxClaims = maxClaims
 
 // EventsKnowing is Tx.Events after a read that has come across as many other jobs as it remembers.
-func (tx *Tx) EventsKnowing(ctx context.Context, others int) (list []Event, err error) {
+func (tx *Tx) EventsKnowing(ctx context.Context, others int) (list []event.Event, err error) {
 	rows, err := tx.Query(ctx, `SELECT `+eventColumns+` FROM events e ORDER BY e.pos`)
 	if err != nil {
 		return nil, err
@@ -79,27 +67,6 @@ func ReadAhead(n int64, cleanup func(func())) {
 	before := scanAhead
 	scanAhead = n
 	cleanup(func() { scanAhead = before })
-}
-
-// RawScanCount counts the events that are read past the driver.
-func RawScanCount(path string) (n int, err error) {
-	i, err := sqlite.Inspect(context.Background(), path)
-	if err != nil {
-		return 0, err
-	}
-	defer i.Close()
-	rows, err := i.Engine.RawScan(allEvents, 0, 1<<62)
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Close()
-	for {
-		ok, err := rows.Next()
-		if !ok || err != nil {
-			return n, err
-		}
-		n++
-	}
 }
 
 // SetFrozenWriter sets for how long stores that are opened from now on may hold the lock without a word.

@@ -6,19 +6,20 @@ import (
 	"testing"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 func TestKindsAndStatesAreThoseOfTheSchema(t *testing.T) {
 	kinds, states := make(map[int64]string), make(map[int64]string)
-	for _, k := range ledger.Kinds() {
+	for _, k := range event.Kinds() {
 		kinds[int64(k)] = k.String()
-		if got, err := ledger.ParseKind(k.String()); got != k || err != nil {
+		if got, err := event.ParseKind(k.String()); got != k || err != nil {
 			t.Errorf("kind %d: parsed as %d, %v", k, got, err)
 		}
 	}
-	for _, s := range ledger.States() {
+	for _, s := range event.States() {
 		states[int64(s)] = s.String()
-		if got, err := ledger.ParseState(s.String()); got != s || err != nil {
+		if got, err := event.ParseState(s.String()); got != s || err != nil {
 			t.Errorf("state %d: parsed as %d, %v", s, got, err)
 		}
 	}
@@ -53,18 +54,18 @@ func TestKindsAndStatesAreThoseOfTheSchema(t *testing.T) {
 func TestNumbersAreForEver(t *testing.T) {
 	for i, word := range []string{"enqueued", "claimed", "heartbeat", "succeeded", "failed", "released", "reclaimed", "cancelled", "retried", "rescheduled",
 		"refused", "erased", "queue_paused", "queue_resumed", "worker_started", "worker_stopped", "rebuilt", "restored", "imported"} {
-		if got := ledger.Kind(i + 1).String(); got != word {
+		if got := event.Kind(i + 1).String(); got != word {
 			t.Errorf("kind %d: got %s, want %s", i+1, got, word)
 		}
 	}
-	if got := ledger.KindStopped.String() + " " + ledger.KindTakenOver.String(); got != "stopped taken_over" {
+	if got := event.KindStopped.String() + " " + event.KindTakenOver.String(); got != "stopped taken_over" {
 		t.Errorf("kinds 29 and 30: got %s", got)
 	}
-	if ledger.KindStopped != 29 || ledger.KindTakenOver != 30 {
-		t.Errorf("stopped and taken_over: got %d and %d, want 29 and 30", ledger.KindStopped, ledger.KindTakenOver)
+	if event.KindStopped != 29 || event.KindTakenOver != 30 {
+		t.Errorf("stopped and taken_over: got %d and %d, want 29 and 30", event.KindStopped, event.KindTakenOver)
 	}
 	for i, word := range []string{"", "queued", "claimed", "running", "succeeded", "failed", "cancelled"} {
-		if got := ledger.State(i).String(); got != word {
+		if got := event.State(i).String(); got != word {
 			t.Errorf("state %d: got %q, want %q", i, got, word)
 		}
 	}
@@ -72,14 +73,14 @@ func TestNumbersAreForEver(t *testing.T) {
 
 func TestAWordThatIsNoKindOrStateIsRefused(t *testing.T) {
 	for _, word := range []string{"", "Enqueued", "kind(0)", "kind(20)", "kind(99)", "state(0)"} {
-		if k, err := ledger.ParseKind(word); !errors.Is(err, ledger.ErrUnknownKind) {
+		if k, err := event.ParseKind(word); !errors.Is(err, ledger.ErrUnknownKind) {
 			t.Errorf("kind %q: got %d, %v", word, k, err)
 		}
-		if s, err := ledger.ParseState(word); err == nil {
+		if s, err := event.ParseState(word); err == nil {
 			t.Errorf("state %q: got %d", word, s)
 		}
 	}
-	if got := ledger.Kind(99).String() + ledger.Kind(-1).String() + ledger.State(-1).String() + ledger.State(7).String(); got != "kind(99)kind(-1)state(-1)state(7)" {
+	if got := event.Kind(99).String() + event.Kind(-1).String() + event.State(-1).String() + event.State(7).String(); got != "kind(99)kind(-1)state(-1)state(7)" {
 		t.Errorf("numbers without a word: %s", got)
 	}
 }

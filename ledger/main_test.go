@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -16,10 +15,9 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // TestMain lets this program be one more process that opens a ledger.
 func TestMain(m *testing.M) {
@@ -137,7 +135,7 @@ func sound(t testing.TB, s *ledger.Store) {
 		for _, p := range append(problems, more...) {
 			t.Errorf("the ledger is damaged: %s", p)
 		}
-		var last ledger.Event
+		var last event.Event
 		for e, err := range tx.Events(ctx, ledger.Filter{}) {
 			if err != nil {
 				return err
@@ -156,7 +154,7 @@ func sound(t testing.TB, s *ledger.Store) {
 
 // note appends an event that concerns no job.
 func note(ctx context.Context, tx *ledger.Tx, actor string) error {
-	return tx.Append(ctx, ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: &ledger.QueuePaused{Queue: "mail", Reason: actor}})
+	return tx.Append(ctx, event.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: &event.QueuePaused{Queue: "mail", Reason: actor}})
 }
 
 func write(t testing.TB, s *ledger.Store, fn func(tx *ledger.Tx) error) {
@@ -174,7 +172,7 @@ func read(t testing.TB, s *ledger.Store, fn func(tx *ledger.Tx) error) {
 }
 
 // events returns what f selects.
-func events(t testing.TB, s *ledger.Store, f ledger.Filter) (list []ledger.Event) {
+func events(t testing.TB, s *ledger.Store, f ledger.Filter) (list []event.Event) {
 	t.Helper()
 	read(t, s, func(tx *ledger.Tx) error {
 		for e, err := range tx.Events(t.Context(), f) {

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/schema"
 )
@@ -187,10 +188,10 @@ func TestAFileOfAnOlderSchemaIsTakenFurther(t *testing.T) {
 	if got := s.SchemaVersion(); got != len(steps) {
 		t.Errorf("schema version %d, want %d", got, len(steps))
 	}
-	want := []ledger.Body{
-		&ledger.Enqueued{Queue: "mail", MaxAttempts: 5, RunAt: ledger.FromMicros(1000000)},
-		&ledger.Claimed{LeaseUntil: ledger.FromMicros(62000000)},
-		&ledger.Heartbeat{LeaseUntil: ledger.FromMicros(70000000), Note: "half"},
+	want := []event.Body{
+		&event.Enqueued{Queue: "mail", MaxAttempts: 5, RunAt: event.FromMicros(1000000)},
+		&event.Claimed{LeaseUntil: event.FromMicros(62000000)},
+		&event.Heartbeat{LeaseUntil: event.FromMicros(70000000), Note: "half"},
 	}
 	for i, e := range events(t, s, ledger.Filter{}) {
 		if !reflect.DeepEqual(e.Body, want[i]) {

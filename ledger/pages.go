@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"iter"
+	"jobledger/ledger/event"
 )
 
 // Limits of one page of Lines.
@@ -15,8 +16,8 @@ const (
 // if bodies is true. It reads a page at a time and holds no snapshot while the caller works on it, so neither
 // memory nor the -wal file grows with the ledger. It ends at the event that was the last when it began. An
 // error ends it.
-func (s *Store) Lines(ctx context.Context, f Filter, bodies bool) iter.Seq2[Line, error] {
-	return func(yield func(Line, error) bool) {
+func (s *Store) Lines(ctx context.Context, f Filter, bodies bool) iter.Seq2[event.Line, error] {
+	return func(yield func(event.Line, error) bool) {
 		tail := int64(0)
 		err := s.Read(ctx, func(tx *Tx) (err error) {
 			tail, err = tx.Tail(ctx)
@@ -26,7 +27,7 @@ func (s *Store) Lines(ctx context.Context, f Filter, bodies bool) iter.Seq2[Line
 			f.Until = tail
 		}
 		f.Limit, f.Last = linesPage, false
-		var page []Line
+		var page []event.Line
 		known := make(claims)
 		for more := err == nil && f.After < f.Until; more; {
 			more = false
@@ -43,19 +44,19 @@ func (s *Store) Lines(ctx context.Context, f Filter, bodies bool) iter.Seq2[Line
 					return
 				}
 				f.After = page[i].Pos
-				page[i] = Line{} // so that only the caller keeps its body
+				page[i] = event.Line{} // so that only the caller keeps its body
 			}
 		}
 		if err != nil {
-			yield(Line{}, err)
+			yield(event.Line{}, err)
 		}
 	}
 }
 
 // page reads the next lines; more is false if they are the last.
 func (tx *Tx) page(
-	ctx context.Context, page []Line, f Filter, bodies bool, known claims,
-) (_ []Line, more bool, err error) {
+	ctx context.Context, page []event.Line, f Filter, bodies bool, known claims,
+) (_ []event.Line, more bool, err error) {
 	stored := func() (StoredBody, error, bool) { return StoredBody{}, nil, false }
 	if bodies {
 		next, stop := iter.Pull2(tx.BodiesAfter(ctx, f.After))
@@ -71,13 +72,13 @@ func (tx *Tx) page(
 		if err != nil {
 			return page, false, err
 		}
-		line := Line{Event: e}
+		line := event.Line{Event: e}
 		for ok && b.Pos < e.Pos {
 			if b, err, ok = stored(); err != nil {
 				return page, false, err
 			}
 		}
-		if ok && b.Pos == e.Pos && bodyKey(e.Kind()) != "" {
+		if ok && b.Pos == e.Pos && event.BodyKey(e.Kind()) != "" {
 			if line.Salt, line.Body = b.Salt, b.Body; line.Body == nil {
 				line.Body = []byte{} // the driver gives nil for an empty one
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -179,8 +180,8 @@ func TestPostgresRolesMayDoWhatTheyAreFor(t *testing.T) {
 
 	worker := ledgertest.OpenAt(t, address["jobledger_worker"])
 	write(t, worker, func(tx *ledger.Tx) error {
-		who := ledger.Worker{Name: "w", Boot: "b"}
-		return errors.Join(tx.Append(t.Context(), ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: "worker", Worker: who, Body: &ledger.WorkerStopped{}}),
+		who := event.Worker{Name: "w", Boot: "b"}
+		return errors.Join(tx.Append(t.Context(), event.Event{Pos: tx.Next(), At: tx.At(), Actor: "worker", Worker: who, Body: &event.WorkerStopped{}}),
 			tx.Insert(insertSeen, "b", int64(1)), tx.Put(swapSeen, "b", int64(1), int64(2)), tx.PutBody(2, nil, []byte("body")))
 	})
 	sound(t, worker)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -20,11 +21,11 @@ func TestPostgresKeepsTextAndBytesAsTheyAre(t *testing.T) {
 	var want []string
 	var notes []func(*ledger.Tx) error
 	for _, reason := range []string{"<&>  \u2028 é \U0001F600", `\u0000 is six characters`, strings.Repeat(`"\`, 1000), "\x01\x7f\t\r\n", "\u00a0\ufeff"} {
-		body := &ledger.QueuePaused{Queue: "mail", Reason: reason}
-		text, _ := ledger.Encode(body, ledger.Worker{}, false)
+		body := &event.QueuePaused{Queue: "mail", Reason: reason}
+		text, _ := event.AppendStored(nil, body)
 		want = append(want, string(text))
 		notes = append(notes, func(tx *ledger.Tx) error {
-			return tx.Append(t.Context(), ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: reason, Body: body})
+			return tx.Append(t.Context(), event.Event{Pos: tx.Next(), At: tx.At(), Actor: reason, Body: body})
 		})
 	}
 	write(t, s, notes[0]) // by itself, and the others in one statement
@@ -36,7 +37,7 @@ func TestPostgresKeepsTextAndBytesAsTheyAre(t *testing.T) {
 		}
 	}
 	for i, e := range events(t, s, ledger.Filter{}) {
-		if text, _ := ledger.Encode(e.Body, ledger.Worker{}, false); string(text) != want[i] || e.Actor != e.Body.(*ledger.QueuePaused).Reason {
+		if text, _ := event.AppendStored(nil, e.Body); string(text) != want[i] || e.Actor != e.Body.(*event.QueuePaused).Reason {
 			t.Errorf("event %d: read %s of %q, want %s", i+1, text, e.Actor, want[i])
 		}
 	}
@@ -84,7 +85,7 @@ func TestPostgresATextThatItCannotKeepFailsAlone(t *testing.T) {
 	s.SetGroupTime(time.Hour)
 	act := func(actor, reason string) func(*ledger.Tx) error {
 		return func(tx *ledger.Tx) error {
-			return tx.Append(t.Context(), ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: &ledger.QueuePaused{Queue: "mail", Reason: reason}})
+			return tx.Append(t.Context(), event.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: &event.QueuePaused{Queue: "mail", Reason: reason}})
 		}
 	}
 	for name, fn := range map[string]func(*ledger.Tx) error{

@@ -1,6 +1,9 @@
 package ledger
 
-import "iter"
+import (
+	"iter"
+	"jobledger/ledger/event"
+)
 
 // Limits of each of the three lists that Prefetch holds.
 const (
@@ -10,8 +13,8 @@ const (
 
 // Prefetch yields what lines yields. It reads lines in a goroutine of its own, a little ahead of the caller,
 // so that the producer and the consumer run on two processors.
-func Prefetch(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
-	return func(yield func(Line, error) bool) {
+func Prefetch(lines iter.Seq2[event.Line, error]) iter.Seq2[event.Line, error] {
+	return func(yield func(event.Line, error) bool) {
 		lists, stop, ended := make(chan lineList, 1), make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -27,10 +30,10 @@ func Prefetch(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
 				if !yield(l.lines[i], nil) {
 					return
 				}
-				l.lines[i] = Line{} // so that only the caller keeps its body
+				l.lines[i] = event.Line{} // so that only the caller keeps its body
 			}
 			if l.err != nil {
-				yield(Line{}, l.err)
+				yield(event.Line{}, l.err)
 				return
 			}
 		}
@@ -38,18 +41,18 @@ func Prefetch(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
 }
 
 type lineList struct {
-	lines []Line
+	lines []event.Line
 	err   error // after these lines
 }
 
 // sendLists sends lines as lists, until they end or stop is closed.
-func sendLists(lines iter.Seq2[Line, error], lists chan<- lineList, stop <-chan struct{}) {
-	var list []Line
+func sendLists(lines iter.Seq2[event.Line, error], lists chan<- lineList, stop <-chan struct{}) {
+	var list []event.Line
 	size := 0
 	send := func(err error) (goOn bool) {
 		select {
 		case lists <- lineList{list, err}:
-			list, size = make([]Line, 0, prefetchLines), 0
+			list, size = make([]event.Line, 0, prefetchLines), 0
 			return err == nil
 		case <-stop:
 			return false

@@ -5,9 +5,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"jobledger/ledger/event"
 	"time"
-
-	"jobledger/ledger/internal/engine"
 )
 
 // eventWidth is how many columns eventColumns has.
@@ -64,37 +63,38 @@ var eventNames = [eventWidth]string{"pos", "job", "seq", "kind", "at", "actor", 
 func (r *record) has(column int) bool { return r.given&(1<<column) != 0 }
 
 // readRecord reads a row that has eventColumns.
-func readRecord(row engine.Row) (r record) {
-	for i := range eventWidth {
-		kind := row.Type(i)
-		if kind == engine.NullValue {
+func readRecord(row []driver.Value) (r record) {
+	for i, value := range row {
+		if value == nil {
 			continue
 		}
 		r.given |= 1 << i
-		to := r.integer(i)
-		switch {
-		case to != nil && kind == engine.IntValue:
-			*to = row.Int(i)
-		case i == columnULID && kind == engine.TextValue:
-			r.ulid = row.Text(i)
-		case i == columnData && kind == engine.TextValue:
-			r.data = row.Text(i)
-		case i == columnDigest && kind == engine.BytesValue:
-			r.digest = row.Bytes(i)
-		default:
+		right := false
+		switch v := value.(type) {
+		case int64:
+			if to := r.integer(i); to != nil {
+				*to, right = v, true
+			}
+		case string:
+			switch i {
+			case columnULID:
+				r.ulid, right = v, true
+			case columnData:
+				r.data, right = v, true
+			}
+		case []byte:
+			if right = i == columnDigest; right {
+				r.digest = append([]byte{}, v...) // the driver returns nil for an empty one
+			}
+		}
+		if !right {
 			r.wrong = eventNames[i]
 		}
 	}
 	return r
 }
 
-// recordSource returns the rows of events in the order of pos.
-type recordSource interface {
-	// read appends the next rows, up to scanPage; fewer are the last ones.
-	read(ctx context.Context, page []record) ([]record, error)
-}
-
-// pagedRows reads a page at a time through the driver.
+// pagedRows reads rows of events in the order of pos, a page at a time.
 type pagedRows struct {
 	tx           *Tx
 	after, until int64
@@ -103,41 +103,23 @@ type pagedRows struct {
 const pageOfEvents = `SELECT ` + eventColumns + ` FROM events e
 WHERE e.pos > ?1 AND e.pos <= ?2 ORDER BY e.pos LIMIT ?3`
 
+// read appends the next rows, up to scanPage; fewer are the last ones.
 func (p *pagedRows) read(ctx context.Context, page []record) ([]record, error) {
 	err := p.tx.Each(ctx, func(row []driver.Value) bool {
-		page = append(page, readRecord(engine.ValuesRow(row)))
+		page = append(page, readRecord(row))
 		p.after = page[len(page)-1].pos
 		return true
 	}, pageOfEvents, p.after, p.until, scanPage)
 	return page, err
 }
 
-// rawRows reads past the driver.
-type rawRows struct{ engine.RawRows }
-
-const allEvents = `SELECT ` + eventColumns + ` FROM events e WHERE e.pos > ?1 AND e.pos <= ?2 ORDER BY e.pos`
-
-func (r *rawRows) read(ctx context.Context, page []record) ([]record, error) {
-	if ctx.Err() != nil {
-		return page, context.Cause(ctx)
-	}
-	for len(page) < scanPage {
-		ok, err := r.Next()
-		if !ok || err != nil {
-			return page, err
-		}
-		page = append(page, readRecord(r))
-	}
-	return page, nil
-}
-
 // event decodes r into e, all but Job and Token.
-func (tx *Tx) event(ctx context.Context, r *record, e *Event) (err error) {
+func (tx *Tx) event(ctx context.Context, r *record, e *event.Event) (err error) {
 	if r.wrong != "" {
 		return fmt.Errorf("%w: the column %s is of another type", ErrDamaged, r.wrong)
 	}
-	*e = Event{Pos: r.pos, N: r.job, Seq: r.seq, At: FromMicros(r.at), Attempt: int(r.attempt),
-		From: State(r.from), To: State(r.to)}
+	*e = event.Event{Pos: r.pos, N: r.job, Seq: r.seq, At: event.FromMicros(r.at), Attempt: int(r.attempt),
+		From: event.State(r.from), To: event.State(r.to)}
 	if e.Actor, err = tx.NameOf(ctx, r.actor); err != nil {
 		return err
 	}
@@ -145,27 +127,27 @@ func (tx *Tx) event(ctx context.Context, r *record, e *Event) (err error) {
 		return err
 	}
 	process := e.Worker
-	if e.Body, err = decode(Kind(r.kind), r.data, r.digest, &process); err != nil {
+	if e.Body, err = event.Decode(event.Kind(r.kind), r.data, r.digest, &process); err != nil {
 		return err
 	}
-	addDefaults(e.Body, e.At)
+	event.AddDefaults(e.Body, e.At)
 	return nil
 }
 
 // nonCanonical names the first column of rec that is not what Append would have written for e: it holds a
 // value where events of this kind have none, or the same value in another form.
-func (r *pageReader) nonCanonical(rec *record, e *Event) string {
+func (r *pageReader) nonCanonical(rec *record, e *event.Event) string {
 	for _, i := range [...]int{1, 2, 6, 8, 9, 10} { // in which null represents zero
 		if rec.has(i) && *rec.integer(i) == 0 {
 			return eventNames[i]
 		}
 	}
 	k := e.Kind()
-	if rec.has(columnULID) != (k == KindEnqueued || k.storesToken()) {
+	if rec.has(columnULID) != (k == event.KindEnqueued || k.StoresToken()) {
 		return eventNames[columnULID]
 	}
-	for _, stored := range [...]func(Body, time.Time) Body{omitDefaults, omitRunAt} {
-		data, digest := appendStored(r.text[:0], stored(e.Body, e.At))
+	for _, stored := range [...]func(event.Body, time.Time) event.Body{event.OmitDefaults, omitRunAt} {
+		data, digest := event.AppendStored(r.text[:0], stored(e.Body, e.At))
 		if rec.has(columnDigest) != (digest != nil) || !bytes.Equal(rec.digest, digest) {
 			return eventNames[columnDigest]
 		}
@@ -179,9 +161,9 @@ func (r *pageReader) nonCanonical(rec *record, e *Event) string {
 	return eventNames[columnData]
 }
 
-// omitRunAt is what omitDefaults did in older ledgers, before claims and attempts had implicit defaults.
-func omitRunAt(b Body, at time.Time) Body {
-	if e, ok := b.(*Enqueued); ok && e.RunAt.Equal(at) {
+// omitRunAt is what OmitDefaults did in older ledgers, before claims and attempts had implicit defaults.
+func omitRunAt(b event.Body, at time.Time) event.Body {
+	if e, ok := b.(*event.Enqueued); ok && e.RunAt.Equal(at) {
 		e := *e
 		e.RunAt = time.Time{}
 		return &e

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"jobledger/ledger/event"
 )
 
 // Scan selects what Tx.Scan reads. The zero Scan is the whole ledger.
@@ -16,7 +17,7 @@ type Scan struct {
 // Scanned is an event as its row alone has it: only enqueued has a Job, only claimed and refused have a
 // Token. The caller that folds the events knows those of the other events.
 type Scanned struct {
-	Event
+	event.Event
 	NonCanonical string // a readable column that is not as this program writes it; "": none
 }
 
@@ -95,18 +96,10 @@ func (tx *Tx) readAhead(ctx context.Context, what *Scan, yield func([]Scanned, e
 		return false
 	}
 	until := min(what.Until, tail)
-	var rows recordSource = &pagedRows{tx: names, after: what.After, until: until}
-	raw, err := tx.store.engine.RawScan(allEvents, what.After, until)
-	if err != nil {
-		return false
-	}
-	if raw != nil {
-		defer raw.Close()
-		rows = &rawRows{raw}
-	}
 	if tx.store.engine.CheckReplaced() != nil { // the snapshot may be of another ledger
 		return false
 	}
+	rows := &pagedRows{tx: names, after: what.After, until: until}
 	r := &pageReader{tx: names, rows: rows, strict: what.Strict}
 	pages := fillAhead(func(batch []Scanned) ([]Scanned, error) { return r.next(ctx, batch) })
 	defer pages.end()
@@ -176,7 +169,7 @@ func (p *pagesAhead) end() {
 // pageReader decodes pages of events.
 type pageReader struct {
 	tx      *Tx // for the names
-	rows    recordSource
+	rows    *pagedRows
 	strict  bool
 	records []record
 	text    []byte // an event's data as Append would write it
@@ -197,9 +190,9 @@ func (r *pageReader) next(ctx context.Context, batch []Scanned) (_ []Scanned, er
 			return batch[:i], &EventError{rec.pos, err}
 		}
 		switch s.Kind() {
-		case KindEnqueued:
-			s.Job = JobID(rec.ulid)
-		case KindClaimed, KindRefused, KindStopped:
+		case event.KindEnqueued:
+			s.Job = event.JobID(rec.ulid)
+		case event.KindClaimed, event.KindRefused, event.KindStopped:
 			s.Token = rec.ulid
 		}
 		if r.strict {

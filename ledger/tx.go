@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
 	"jobledger/ledger/internal/engine"
 )
@@ -74,13 +75,13 @@ func (tx *Tx) Now() time.Time {
 		default:
 			tx.now = time.Now()
 		}
-		tx.now = FromMicros(tx.now.UnixMicro())
+		tx.now = event.FromMicros(tx.now.UnixMicro())
 	}
 	return tx.now
 }
 
 // At returns what an event appended now is stamped with: Now, raised to the at of the event before it (I7).
-func (tx *Tx) At() time.Time { return FromMicros(max(tx.Now().UnixMicro(), tx.tailAt)) }
+func (tx *Tx) At() time.Time { return event.FromMicros(max(tx.Now().UnixMicro(), tx.tailAt)) }
 
 // Tail returns the pos of the last event; 0 in an empty ledger.
 func (tx *Tx) Tail(context.Context) (int64, error) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -266,12 +267,12 @@ func TestATakenSeqIsAConflict(t *testing.T) {
 	ctx := t.Context()
 	enqueue := func(tx *ledger.Tx) error {
 		n := tx.Next()
-		return tx.Append(ctx, ledger.Event{Pos: n, N: n, Seq: 1, Job: "A", At: tx.At(), Actor: "enqueue", To: ledger.Queued, Body: &ledger.Enqueued{Queue: "mail"}})
+		return tx.Append(ctx, event.Event{Pos: n, N: n, Seq: 1, Job: "A", At: tx.At(), Actor: "enqueue", To: event.Queued, Body: &event.Enqueued{Queue: "mail"}})
 	}
 	again := func(swallow bool) func(tx *ledger.Tx) error {
 		return func(tx *ledger.Tx) error {
 			err := errors.Join(tx.Insert(insertSeen, "row", 1), // the job's row, before its event
-				tx.Append(ctx, ledger.Event{Pos: tx.Next(), N: 1, Seq: 1, Job: "A", At: tx.At(), Actor: "again", Body: &ledger.Retried{}}))
+				tx.Append(ctx, event.Event{Pos: tx.Next(), N: 1, Seq: 1, Job: "A", At: tx.At(), Actor: "again", Body: &event.Retried{}}))
 			if swallow && errors.Is(err, ledger.ErrConflict) {
 				return nil
 			}
@@ -294,13 +295,13 @@ func TestAppendRefusesAGapAndATimeThatRunsBack(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()
 	write(t, s, func(tx *ledger.Tx) error { return note(ctx, tx, "a") })
-	for name, change := range map[string]func(e *ledger.Event){
-		"a pos too high": func(e *ledger.Event) { e.Pos++ },
-		"a pos taken":    func(e *ledger.Event) { e.Pos-- },
-		"an earlier at":  func(e *ledger.Event) { e.At = e.At.Add(-time.Hour) },
+	for name, change := range map[string]func(e *event.Event){
+		"a pos too high": func(e *event.Event) { e.Pos++ },
+		"a pos taken":    func(e *event.Event) { e.Pos-- },
+		"an earlier at":  func(e *event.Event) { e.At = e.At.Add(-time.Hour) },
 	} {
 		err := s.Write(ctx, func(tx *ledger.Tx) error {
-			e := ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: "b", Body: &ledger.Restored{}}
+			e := event.Event{Pos: tx.Next(), At: tx.At(), Actor: "b", Body: &event.Restored{}}
 			change(&e)
 			_ = tx.Append(ctx, e) // what it wrote before may be half a transition, so that it cannot succeed
 			return nil
@@ -343,9 +344,9 @@ func TestAListOfManyRowsIsWrittenWhole(t *testing.T) {
 
 // A number of the dictionary that was rolled back must not be remembered: the next name would get it.
 func TestNamesThatWereRolledBackAreForgotten(t *testing.T) {
-	who := func(name string) ledger.Worker { return ledger.Worker{Name: name, Boot: "boot-" + name} }
+	who := func(name string) event.Worker { return event.Worker{Name: name, Boot: "boot-" + name} }
 	act := func(ctx context.Context, tx *ledger.Tx, name string) error {
-		return tx.Append(ctx, ledger.Event{Pos: tx.Next(), At: tx.At(), Actor: name, Worker: who(name), Body: &ledger.WorkerStopped{}})
+		return tx.Append(ctx, event.Event{Pos: tx.Next(), At: tx.At(), Actor: name, Worker: who(name), Body: &event.WorkerStopped{}})
 	}
 	fail := func(ctx context.Context, name string, look bool) func(*ledger.Tx) error {
 		return func(tx *ledger.Tx) error {
@@ -637,8 +638,8 @@ func TestTxCachePrefetches(t *testing.T) {
 	}
 	enqueue := func(tx *ledger.Tx) error {
 		pos := tx.Next()
-		return tx.Append(ctx, ledger.Event{Pos: pos, N: pos, Seq: 1, Job: ledger.JobID(fmt.Sprint("J", pos)), At: tx.At(), Actor: "x", To: ledger.Queued,
-			Body: &ledger.Enqueued{Queue: "mail", RunAt: tx.At(), MaxAttempts: 5}})
+		return tx.Append(ctx, event.Event{Pos: pos, N: pos, Seq: 1, Job: event.JobID(fmt.Sprint("J", pos)), At: tx.At(), Actor: "x", To: event.Queued,
+			Body: &event.Enqueued{Queue: "mail", RunAt: tx.At(), MaxAttempts: 5}})
 	}
 	written := 0
 	byOthers := func() {

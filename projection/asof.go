@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
 
@@ -44,7 +45,7 @@ func AtPos(ctx context.Context, tx *ledger.Tx, pos int64) (Moment, error) {
 	if err != nil {
 		return Moment{}, err
 	}
-	m.At = ledger.FromMicros(at)
+	m.At = event.FromMicros(at)
 	if next, ok, err := timeOf(ctx, tx, m.Pos+1); ok || err != nil {
 		m.next = next
 		return m, err
@@ -61,12 +62,12 @@ func timeOf(ctx context.Context, tx *ledger.Tx, pos int64) (at int64, ok bool, e
 
 // endedBy reports whether the row j already was at m what it is now, because the job had ended.
 func (m Moment) endedBy(j Job) bool {
-	return !j.FinishedAt.IsZero() && ledger.Micros(j.FinishedAt) < m.next
+	return !j.FinishedAt.IsZero() && event.Micros(j.FinishedAt) < m.next
 }
 
 // JobAsOf returns job n as it was at m, and the events up to then; without events the job did not exist yet.
 func JobAsOf(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (
-	j Job, events []ledger.Event, err error) {
+	j Job, events []event.Event, err error) {
 	if n > m.Pos {
 		return Job{}, nil, nil
 	}

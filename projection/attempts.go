@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
 
@@ -14,15 +15,15 @@ import (
 type Attempt struct {
 	Pos           int64 // of the event claimed
 	N             int64 // the job's number
-	Job           ledger.JobID
+	Job           event.JobID
 	Attempt       int
 	Queue         string
-	Worker        ledger.Worker
+	Worker        event.Worker
 	ClaimedAt     time.Time
-	LastHeartbeat time.Time   // zero: none came
-	EndedAt       time.Time   // zero: it has not ended
-	Outcome       ledger.Kind // of the event that ended it; 0: it has not ended
-	ExitCode      *int        // nil: none
+	LastHeartbeat time.Time  // zero: none came
+	EndedAt       time.Time  // zero: it has not ended
+	Outcome       event.Kind // of the event that ended it; 0: it has not ended
+	ExitCode      *int       // nil: none
 	Signal        string
 }
 
@@ -33,10 +34,10 @@ type AttemptFilter struct {
 	Job      int64  // the job's number; 0: all
 	Worker   string // the name of a worker, or the boot of one process of it; "": all
 	Queue    string
-	Outcomes []ledger.Kind // how it ended; 0 among them: not yet. None: all
-	Overlap  bool          // only claims under which a job ran while another owner worked on it too
-	After    int64         // claims whose Pos is greater: the next page
-	Limit    int           // at most so many; 0: no limit
+	Outcomes []event.Kind // how it ended; 0 among them: not yet. None: all
+	Overlap  bool         // only claims under which a job ran while another owner worked on it too
+	After    int64        // claims whose Pos is greater: the next page
+	Limit    int          // at most so many; 0: no limit
 }
 
 // attemptColumns reads the claim c, the enqueued event q of its job and the event z that ended it, if any.
@@ -210,9 +211,9 @@ func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any)
 		if a.Worker, err = tx.WorkerOf(ctx, worker); err != nil {
 			return nil, fmt.Errorf("event %d: %w", a.Pos, err)
 		}
-		a.ClaimedAt, a.LastHeartbeat = ledger.FromMicros(claimed), ledger.FromMicros(beat.Int64)
-		a.EndedAt = ledger.FromMicros(ended.Int64)
-		a.Outcome, a.Signal = ledger.Kind(kind.Int64), signal.String
+		a.ClaimedAt, a.LastHeartbeat = event.FromMicros(claimed), event.FromMicros(beat.Int64)
+		a.EndedAt = event.FromMicros(ended.Int64)
+		a.Outcome, a.Signal = event.Kind(kind.Int64), signal.String
 		if code.Valid {
 			exit := int(code.Int64)
 			a.ExitCode = &exit
@@ -227,13 +228,13 @@ func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any)
 func overlapping(ctx context.Context, tx *ledger.Tx, n int64) (map[int]bool, error) {
 	attempts := make(map[int]bool)
 	latest := 0
-	f := ledger.Filter{Job: n, Kinds: []ledger.Kind{ledger.KindClaimed, ledger.KindRefused}}
+	f := ledger.Filter{Job: n, Kinds: []event.Kind{event.KindClaimed, event.KindRefused}}
 	for e, err := range tx.Events(ctx, f) {
 		if err != nil {
 			return nil, err
 		}
 		switch {
-		case e.Kind() == ledger.KindClaimed:
+		case e.Kind() == event.KindClaimed:
 			latest = e.Attempt
 		case e.Attempt > 0:
 			for a := e.Attempt; a <= latest && e.Attempt < latest; a++ {
@@ -246,8 +247,8 @@ func overlapping(ctx context.Context, tx *ledger.Tx, n int64) (map[int]bool, err
 
 // OwnerAt returns the state of job n at m, and the claim that held it then; the zero Attempt if none did. A
 // claim holds a job from its beginning until just before its end.
-func OwnerAt(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (ledger.State, Attempt, error) {
-	var state ledger.State
+func OwnerAt(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (event.State, Attempt, error) {
+	var state event.State
 	err := table.ScanOne(ctx, tx, stateAt, []any{&state}, n, m.Pos)
 	if err != nil || !state.Held() {
 		return state, Attempt{}, err
@@ -266,7 +267,7 @@ ORDER BY e.seq DESC LIMIT 1`
 )
 
 // IDOf returns the id of job n; "" if there is none.
-func IDOf(ctx context.Context, tx *ledger.Tx, n int64) (id ledger.JobID, err error) {
+func IDOf(ctx context.Context, tx *ledger.Tx, n int64) (id event.JobID, err error) {
 	err = table.ScanOne(ctx, tx, `SELECT ulid FROM events WHERE pos = ? AND kind = 1`, []any{&id}, n)
 	return id, err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // claimCache is what the writer of a ledger keeps between claims, in the TxCache of its store: the lanes of
@@ -51,13 +52,13 @@ const (
 // queuedSince lists the jobs that were queued by a range of events, and a null if one of them may concern all
 // jobs.
 var queuedSince = fmt.Sprintf(`SELECT e.job, j.lane, j.run_at, j.id FROM events e LEFT JOIN jobs j ON j.n = e.job
-WHERE e.pos > ?1 AND e.pos <= ?2 AND (e.to_state = %d OR e.kind IN (%s))`, ledger.Queued, kindsOfAllJobs())
+WHERE e.pos > ?1 AND e.pos <= ?2 AND (e.to_state = %d OR e.kind IN (%s))`, event.Queued, kindsOfAllJobs())
 
 // kindsOfAllJobs lists the kinds of events that may change any lane: one that pauses a queue, or brings jobs
 // along.
 func kindsOfAllJobs() string {
 	var list []string
-	for _, k := range ledger.Kinds() {
+	for _, k := range event.Kinds() {
 		if concernsAllJobs(k) {
 			list = append(list, strconv.Itoa(int(k)))
 		}
@@ -66,9 +67,9 @@ func kindsOfAllJobs() string {
 }
 
 // concernsAllJobs is true of every kind that is not known to concern one job or one process.
-func concernsAllJobs(k ledger.Kind) bool {
+func concernsAllJobs(k event.Kind) bool {
 	switch k {
-	case ledger.KindRefused, ledger.KindErased, ledger.KindStopped, ledger.KindWorkerStarted, ledger.KindWorkerStopped:
+	case event.KindRefused, event.KindErased, event.KindStopped, event.KindWorkerStarted, event.KindWorkerStopped:
 		return false
 	}
 	_, transition := from[k]
@@ -137,7 +138,7 @@ func (c *claimCache) addSince(ctx context.Context, tx *ledger.Tx, after, until i
 // cacheQueued adds a job that tx queues to the cache of tx's store.
 func cacheQueued(tx *ledger.Tx, j Job) {
 	c, ok := tx.Cache().Value().(*claimCache)
-	if ok && !c.add(laneOf(j), ledger.Micros(j.RunAt), string(j.ID)) {
+	if ok && !c.add(laneOf(j), event.Micros(j.RunAt), string(j.ID)) {
 		tx.Cache().Invalidate()
 	}
 }
@@ -191,7 +192,7 @@ func (c *claimCache) WarmupQueries(after int64) []ledger.WarmupQuery {
 	queries := []ledger.WarmupQuery{{Query: queuedSince, Args: []any{after, after + maxMissedEvents}}}
 	if s := &c.speculation; s.lane != nil {
 		s.runAt, s.id = s.lane.runAt, s.lane.id
-		s.latest = ledger.Micros(s.now.Add(time.Since(s.wall) + time.Second))
+		s.latest = event.Micros(s.now.Add(time.Since(s.wall) + time.Second))
 		queries = append(queries, ledger.WarmupQuery{Query: laneHead, Args: []any{s.lane.lane, s.runAt, s.id, s.latest, s.limit}})
 	}
 	return queries
@@ -210,7 +211,7 @@ func (c *claimCache) speculate(lanes []*laneCursor, limit int, now time.Time) {
 // speculative returns the rows of the speculation if they are what l is about to read; else nil.
 func (c *claimCache) speculative(tx *ledger.Tx, l *laneCursor, now time.Time) *ledger.PendingQuery {
 	s := &c.speculation
-	if l != s.lane || l.taken || l.runAt != s.runAt || l.id != s.id || ledger.Micros(now) > s.latest {
+	if l != s.lane || l.taken || l.runAt != s.runAt || l.id != s.id || event.Micros(now) > s.latest {
 		return nil
 	}
 	return tx.Cache().Prefetched(laneHead)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // laneCursor is a lane with queued jobs in it, and how far a search has read it.
@@ -55,13 +56,13 @@ func (l *laneCursor) advance() {
 // positionAtBuffered sets the position to the first buffered job, if any.
 func (l *laneCursor) positionAtBuffered() {
 	if len(l.buffered) > 0 {
-		l.runAt, l.id = ledger.Micros(l.buffered[0].RunAt), string(l.buffered[0].ID)
+		l.runAt, l.id = event.Micros(l.buffered[0].RunAt), string(l.buffered[0].ID)
 	}
 }
 
 // drain notes that all jobs that were due at now have been taken.
 func (l *laneCursor) drain(now time.Time) {
-	l.runAt, l.id, l.taken, l.drained = ledger.Micros(now)+1, "", false, true
+	l.runAt, l.id, l.taken, l.drained = event.Micros(now)+1, "", false, true
 }
 
 // endSearch drops the jobs that were read and not taken: the next search must read what has become of them.
@@ -93,7 +94,7 @@ func (l *laneCursor) prefetch(tx *ledger.Tx, c *claimCache, now time.Time, limit
 	if l.taken {
 		query = laneRest
 	}
-	l.pending, err = tx.Prefetch(query, l.lane, l.runAt, l.id, ledger.Micros(now), limit)
+	l.pending, err = tx.Prefetch(query, l.lane, l.runAt, l.id, event.Micros(now), limit)
 	return err
 }
 

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // DamagedJobError reports that the next job in claiming order cannot be claimed, because what the ledger
 // holds of it is damaged, and that there is no other job to take instead. It unwraps to ledger.ErrDamaged.
 type DamagedJobError struct {
-	Job ledger.JobID // "": the damage is in a lane, which many jobs may share
+	Job event.JobID // "": the damage is in a lane, which many jobs may share
 	Err error
 }
 
@@ -53,7 +54,7 @@ func (l *laneCursor) salvage(ctx context.Context, tx *ledger.Tx, now time.Time, 
 				return nil, err
 			}
 			if err != nil && skipped == nil {
-				skipped = &DamagedJobError{ledger.JobID(page[i].id), err}
+				skipped = &DamagedJobError{event.JobID(page[i].id), err}
 			}
 			if err == nil {
 				l.buffered = append(l.buffered, jobs...)
@@ -78,7 +79,7 @@ const lanePageSize = 64
 
 // readLanePage lists the jobs of a lane after a position by what the index has of them.
 func readLanePage(ctx context.Context, tx *ledger.Tx, lane string, after lanePosition, now time.Time) (page []lanePosition, err error) {
-	rows, err := tx.QueryState(ctx, lanePage, lane, after.runAt, after.id, ledger.Micros(now), lanePageSize)
+	rows, err := tx.QueryState(ctx, lanePage, lane, after.runAt, after.id, event.Micros(now), lanePageSize)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // Want selects the jobs that a worker may take.
@@ -14,7 +15,7 @@ type Want struct {
 	Queues       []string
 	Version      string
 	Capabilities []string
-	Except       []ledger.JobID // jobs to skip
+	Except       []event.JobID // jobs to skip
 }
 
 // Search finds the next jobs in claiming order: priority (higher first), run_at, id. It reads the head of
@@ -46,7 +47,7 @@ func Seek(ctx context.Context, tx *ledger.Tx, want Want, now time.Time, limit in
 	if err != nil {
 		return nil, err
 	}
-	due := func(l *laneCursor) bool { return l.runAt <= ledger.Micros(now) }
+	due := func(l *laneCursor) bool { return l.runAt <= event.Micros(now) }
 	for _, l := range s.fitting {
 		if due(l) {
 			s.lanes = append(s.lanes, l)
@@ -160,5 +161,5 @@ func NextRunAt(ctx context.Context, tx *ledger.Tx, want Want) (earliest time.Tim
 		return earliest, err
 	}
 	first := slices.MinFunc(lanes, func(a, b *laneCursor) int { return cmp.Compare(a.runAt, b.runAt) })
-	return ledger.FromMicros(first.runAt), nil
+	return event.FromMicros(first.runAt), nil
 }

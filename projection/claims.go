@@ -7,21 +7,22 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // Claim is the ownership of a job by one worker, as far as its events have been added.
 type Claim struct {
 	Pos           int64 // of its claimed event
 	N             int64 // the job's number
-	Job           ledger.JobID
+	Job           event.JobID
 	Queue         string
 	Attempt       int
-	Worker        ledger.Worker // that claimed; another of its processes may have taken the claim over
+	Worker        event.Worker // that claimed; another of its processes may have taken the claim over
 	ClaimedAt     time.Time
 	LastHeartbeat time.Time // zero: none came
 	Heartbeats    int
 	LeaseUntil    time.Time
-	End           *ledger.Event // nil: it is live
+	End           *event.Event // nil: it is live
 }
 
 // Claims follows the claims along the events of a ledger, from the first event on. It holds only the live
@@ -30,11 +31,11 @@ type Claims struct{ live map[int64]*Claim }
 
 // Add adds the next event, of a job in this queue, and returns the claim that it began, continued or ended.
 // It returns nil if the event concerns no live claim; that of a refused write is over.
-func (c *Claims) Add(e ledger.Event, queue string) *Claim {
+func (c *Claims) Add(e event.Event, queue string) *Claim {
 	if c.live == nil {
 		c.live = make(map[int64]*Claim)
 	}
-	if b, ok := e.Body.(*ledger.Claimed); ok {
+	if b, ok := e.Body.(*event.Claimed); ok {
 		c.live[e.N] = &Claim{Pos: e.Pos, N: e.N, Job: e.Job, Queue: queue, Attempt: e.Attempt, Worker: e.Worker,
 			ClaimedAt: e.At, LeaseUntil: b.LeaseUntil}
 		return c.live[e.N]
@@ -43,11 +44,11 @@ func (c *Claims) Add(e ledger.Event, queue string) *Claim {
 	if claim == nil || e.Seq == 0 {
 		return nil
 	}
-	if b, ok := e.Body.(*ledger.Heartbeat); ok {
+	if b, ok := e.Body.(*event.Heartbeat); ok {
 		claim.LastHeartbeat, claim.LeaseUntil = e.At, b.LeaseUntil
 		claim.Heartbeats++
 	}
-	if b, ok := e.Body.(*ledger.TakenOver); ok {
+	if b, ok := e.Body.(*event.TakenOver); ok {
 		claim.LastHeartbeat, claim.LeaseUntil = e.At, b.LeaseUntil
 	}
 	if e.Kind().EndsClaim() {
@@ -71,7 +72,7 @@ type QueuesOf struct {
 }
 
 // Add adds the next event and returns the queue of its job; "" if it concerns none.
-func (q *QueuesOf) Add(e ledger.Event) (queue string, err error) {
+func (q *QueuesOf) Add(e event.Event) (queue string, err error) {
 	if e.N == 0 {
 		return "", nil
 	}
@@ -79,7 +80,7 @@ func (q *QueuesOf) Add(e ledger.Event) (queue string, err error) {
 		q.open = make(map[int64]string)
 	}
 	queue, ok := q.open[e.N]
-	if b, enqueued := e.Body.(*ledger.Enqueued); enqueued {
+	if b, enqueued := e.Body.(*event.Enqueued); enqueued {
 		queue, ok = b.Queue, true
 	}
 	if !ok {
@@ -98,26 +99,26 @@ func (q *QueuesOf) Add(e ledger.Event) (queue string, err error) {
 
 // QueueAt returns the queue of job n, from its enqueued event.
 func QueueAt(ctx context.Context, tx *ledger.Tx, n int64) (string, error) {
-	f := ledger.Filter{Job: n, Kinds: []ledger.Kind{ledger.KindEnqueued}, Limit: 1}
+	f := ledger.Filter{Job: n, Kinds: []event.Kind{event.KindEnqueued}, Limit: 1}
 	for e, err := range tx.Events(ctx, f) {
 		if err != nil {
 			return "", err
 		}
-		return e.Body.(*ledger.Enqueued).Queue, nil
+		return e.Body.(*event.Enqueued).Queue, nil
 	}
 	return "", nil
 }
 
 // Tally counts jobs by queue and state along the events of a ledger, without any table.
-type Tally map[string]map[ledger.State]int64
+type Tally map[string]map[event.State]int64
 
 // Add adds the next event, of a job in this queue.
-func (t Tally) Add(e ledger.Event, queue string) {
+func (t Tally) Add(e event.Event, queue string) {
 	if e.Seq == 0 {
 		return
 	}
 	if t[queue] == nil {
-		t[queue] = make(map[ledger.State]int64)
+		t[queue] = make(map[event.State]int64)
 	}
 	if e.From != 0 {
 		t[queue][e.From]--

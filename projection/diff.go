@@ -9,25 +9,26 @@ import (
 	"slices"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // Diff compares the ledger at two moments.
 type Diff struct {
-	Cells  []DiffCell     // in the order of From, then To
-	Gained []ledger.Event // worker_started of the processes that came
-	Lost   []ledger.Event // worker_stopped of those that went; reclaimed of those that fell silent
+	Cells  []DiffCell    // in the order of From, then To
+	Gained []event.Event // worker_started of the processes that came
+	Lost   []event.Event // worker_stopped of those that went; reclaimed of those that fell silent
 }
 
 // DiffCell counts the jobs that were From at the first moment and To at the second, and to which something
 // happened in between.
 type DiffCell struct {
-	From, To ledger.State // From 0: enqueued in between
+	From, To event.State // From 0: enqueued in between
 	Count    int64
-	Jobs     []ledger.JobID // the oldest of them
+	Jobs     []event.JobID // the oldest of them
 }
 
 // statePair is the state of a job at both moments.
-type statePair [2]ledger.State
+type statePair [2]event.State
 
 // changes are the transitions in a range of pos. They give the state of each job at both ends: the from of
 // its first one and the to of its last.
@@ -46,8 +47,8 @@ func Compare(ctx context.Context, tx *ledger.Tx, from, to Moment, limit int) (d 
 	defer rows.Close()
 	for rows.Next() {
 		var pos, n int64
-		var before, after ledger.State
-		var kind ledger.Kind
+		var before, after event.State
+		var kind event.Kind
 		var worker sql.NullInt64
 		if err := rows.Scan(&pos, &n, &before, &after, &kind, &worker); err != nil {
 			return d, err
@@ -57,9 +58,9 @@ func Compare(ctx context.Context, tx *ledger.Tx, from, to Moment, limit int) (d 
 		}
 		jobs[n] = statePair{before, after}
 		switch {
-		case kind == ledger.KindReclaimed:
+		case kind == event.KindReclaimed:
 			silent[worker.Int64] = pos
-		case kind != ledger.KindCancelled: // an operator cancels, not the worker
+		case kind != event.KindCancelled: // an operator cancels, not the worker
 			delete(silent, worker.Int64)
 		}
 	}
@@ -104,13 +105,13 @@ func (d *Diff) workers(ctx context.Context, tx *ledger.Tx, from, to Moment, sile
 	if from.Pos >= to.Pos {
 		return nil
 	}
-	started, stopped := make(map[ledger.Worker]ledger.Event), make(map[ledger.Worker]ledger.Event)
-	kinds := []ledger.Kind{ledger.KindWorkerStarted, ledger.KindWorkerStopped}
+	started, stopped := make(map[event.Worker]event.Event), make(map[event.Worker]event.Event)
+	kinds := []event.Kind{event.KindWorkerStarted, event.KindWorkerStopped}
 	for e, err := range tx.Events(ctx, ledger.Filter{Kinds: kinds, After: from.Pos, Until: to.Pos}) {
 		if err != nil {
 			return err
 		}
-		if e.Kind() == ledger.KindWorkerStarted {
+		if e.Kind() == event.KindWorkerStarted {
 			started[e.Worker] = e
 		} else {
 			stopped[e.Worker] = e
@@ -140,14 +141,14 @@ func (d *Diff) workers(ctx context.Context, tx *ledger.Tx, from, to Moment, sile
 		}
 		d.Lost = append(d.Lost, e)
 	}
-	byPos := func(a, b ledger.Event) int { return cmp.Compare(a.Pos, b.Pos) }
+	byPos := func(a, b event.Event) int { return cmp.Compare(a.Pos, b.Pos) }
 	slices.SortFunc(d.Gained, byPos)
 	slices.SortFunc(d.Lost, byPos)
 	return nil
 }
 
 // eventAt returns the event at pos.
-func eventAt(ctx context.Context, tx *ledger.Tx, pos int64) (found ledger.Event, err error) {
+func eventAt(ctx context.Context, tx *ledger.Tx, pos int64) (found event.Event, err error) {
 	for e, err := range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
 		if err != nil {
 			return found, fmt.Errorf("event %d: %w", pos, err)

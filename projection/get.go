@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
 
@@ -67,7 +68,7 @@ LEFT JOIN bodies b ON b.pos = j.n`
 var byID = `SELECT ` + table.List + ` FROM jobs j WHERE j.id = ?`
 
 // Get returns the job with this id; ok is false if there is none.
-func Get(ctx context.Context, tx *ledger.Tx, id ledger.JobID) (j Job, ok bool, err error) {
+func Get(ctx context.Context, tx *ledger.Tx, id event.JobID) (j Job, ok bool, err error) {
 	return queryJob(ctx, tx, byID, string(id))
 }
 
@@ -95,7 +96,7 @@ var held = `SELECT ` + table.List + ` FROM jobs j
 WHERE j.lease_expires_at > 0 AND j.worker = ? ORDER BY j.lease_expires_at`
 
 // Held returns the jobs that a worker process owns, ordered by the ends of their leases.
-func Held(ctx context.Context, tx *ledger.Tx, w ledger.Worker) ([]Job, error) {
+func Held(ctx context.Context, tx *ledger.Tx, w event.Worker) ([]Job, error) {
 	n, err := tx.Worker(ctx, w)
 	if err != nil || n == 0 {
 		return nil, err
@@ -106,7 +107,7 @@ func Held(ctx context.Context, tx *ledger.Tx, w ledger.Worker) ([]Job, error) {
 // Lease is a live claim as a sweeper reads it.
 type Lease struct {
 	N           int64
-	ID          ledger.JobID
+	ID          event.JobID
 	Token       string
 	HeartbeatAt time.Time
 	Until       time.Time
@@ -119,7 +120,7 @@ FROM jobs j WHERE j.lease_expires_at <= ? ORDER BY j.lease_expires_at LIMIT ?`
 // Expired returns up to limit leases that ended at now or before, in the order of their ends. It only finds
 // candidates, and reads no column that may be damaged: one bad row must not keep a sweeper from the others.
 func Expired(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) (leases []Lease, err error) {
-	rows, err := tx.QueryState(ctx, expired, ledger.Micros(now), limit)
+	rows, err := tx.QueryState(ctx, expired, event.Micros(now), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func Expired(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) (leas
 		if err := rows.Scan(&l.N, &l.ID, &l.Token, &heartbeat, &until); err != nil {
 			return nil, err
 		}
-		l.HeartbeatAt, l.Until = ledger.FromMicros(heartbeat), ledger.FromMicros(until)
+		l.HeartbeatAt, l.Until = event.FromMicros(heartbeat), event.FromMicros(until)
 		leases = append(leases, l)
 	}
 	return leases, rows.Err()
@@ -148,7 +149,7 @@ func LoadBodies(ctx context.Context, tx *ledger.Tx, j *Job) error {
 		return err
 	}
 	j.Salt, j.Payload = salt, payload
-	if j.State != ledger.SucceededState {
+	if j.State != event.SucceededState {
 		return nil
 	}
 	rows, err := tx.Query(ctx, resultOf, j.N, j.Seq)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
 
@@ -22,8 +23,8 @@ WHERE lease_expires_at <= ?1 AND 2 * lease_expires_at - coalesce(heartbeat_at, l
 // OverdueLeases counts leases that ended more than their own length and slack before now.
 func OverdueLeases(ctx context.Context, tx *ledger.Tx, now time.Time, slack time.Duration) (o Overdue, err error) {
 	var oldest int64
-	err = table.ScanOne(ctx, tx, overdueNow, []any{&o.Leases, &oldest}, ledger.Micros(now.Add(-slack)))
-	o.Oldest = ledger.FromMicros(oldest)
+	err = table.ScanOne(ctx, tx, overdueNow, []any{&o.Leases, &oldest}, event.Micros(now.Add(-slack)))
+	o.Oldest = event.FromMicros(oldest)
 	return o, err
 }
 
@@ -57,7 +58,7 @@ func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience ti
 	for _, q := range queues {
 		paused[q.Name], claimed[q.Name] = q.Paused, q.LastHour.Claimed > 0
 	}
-	rows, err := tx.Query(ctx, readyLanes, ledger.Micros(now))
+	rows, err := tx.Query(ctx, readyLanes, event.Micros(now))
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience ti
 		if _, s.Version, s.Requires, err = parseLane(text); err != nil {
 			return nil, err
 		}
-		s.Since = ledger.FromMicros(since)
+		s.Since = event.FromMicros(since)
 		if paused[s.Queue] || now.Sub(s.Since) < patience || !s.findServing(workers) {
 			continue
 		}

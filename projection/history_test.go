@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/audit"
@@ -40,7 +41,7 @@ func goldenText(f *historytest.Fold) string {
 		line("state", j.State)
 		line("queue", j.Queue)
 		line("priority", j.Priority)
-		line("run_at", ledger.FormatTime(j.RunAt))
+		line("run_at", event.FormatTime(j.RunAt))
 		line("key", j.Key)
 		line("tags", fmt.Sprintf("%q", j.Tags))
 		line("attempt", j.Attempt)
@@ -50,15 +51,15 @@ func goldenText(f *historytest.Fold) string {
 		line("max_runtime", j.MaxRuntime)
 		line("version", j.Version)
 		line("requires", fmt.Sprintf("%q", j.Requires))
-		if j.Worker != (ledger.Worker{}) {
+		if j.Worker != (event.Worker{}) {
 			line("worker", fmt.Sprintf("%+v", j.Worker))
 		}
 		line("lease_token", j.Token)
-		line("claimed_at", ledger.FormatTime(j.ClaimedAt))
-		line("heartbeat_at", ledger.FormatTime(j.HeartbeatAt))
-		line("lease_expires_at", ledger.FormatTime(j.LeaseUntil))
-		line("end_by", ledger.FormatTime(j.EndBy))
-		line("finished_at", ledger.FormatTime(j.FinishedAt))
+		line("claimed_at", event.FormatTime(j.ClaimedAt))
+		line("heartbeat_at", event.FormatTime(j.HeartbeatAt))
+		line("lease_expires_at", event.FormatTime(j.LeaseUntil))
+		line("end_by", event.FormatTime(j.EndBy))
+		line("finished_at", event.FormatTime(j.FinishedAt))
 		if j.Progress != nil {
 			line("progress", *j.Progress)
 		}
@@ -76,7 +77,7 @@ func goldenText(f *historytest.Fold) string {
 	slices.Sort(names)
 	for _, name := range names {
 		q := f.Queues[name]
-		fmt.Fprintf(&out, "queue %s\n    paused %t since %s by %s, reason %q\n", name, q.Paused, ledger.FormatTime(q.Since), q.Actor, q.Reason)
+		fmt.Fprintf(&out, "queue %s\n    paused %t since %s by %s, reason %q\n", name, q.Paused, event.FormatTime(q.Since), q.Actor, q.Reason)
 	}
 	return out.String()
 }
@@ -139,8 +140,8 @@ func TestHistoryV1IsComplete(t *testing.T) {
 			fields[e.Kind+"."+name] = fields[e.Kind+"."+name] || !empty
 		}
 	}
-	for _, k := range ledger.Kinds() {
-		if k <= ledger.KindImported && !kinds[k.String()] {
+	for _, k := range event.Kinds() {
+		if k <= event.KindImported && !kinds[k.String()] {
 			t.Errorf("no event is %s", k)
 		}
 	}

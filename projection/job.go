@@ -3,15 +3,15 @@ package projection
 import (
 	"time"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // Job is the state of a job, derived from its events.
 type Job struct {
 	N     int64 // the pos of its enqueued event
-	ID    ledger.JobID
+	ID    event.JobID
 	Seq   int64 // of the last event that changed it
-	State ledger.State
+	State event.State
 
 	Queue       string
 	Priority    int
@@ -27,8 +27,8 @@ type Job struct {
 	Failures int // claims that failed or were reclaimed since the job was last retried by an operator
 	Snoozes  int // claims that asked to be run later since then
 
-	Worker      ledger.Worker // the owner; after the end, the last one
-	Token       string        // of the live claim; "": none
+	Worker      event.Worker // the owner; after the end, the last one
+	Token       string       // of the live claim; "": none
 	ClaimedAt   time.Time
 	HeartbeatAt time.Time
 	LeaseUntil  time.Time // zero: no live claim

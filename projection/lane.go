@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // A lane is the tuple (queue, priority, version, requires) of a queued job as one text. Jobs of one lane fit
@@ -18,7 +19,7 @@ import (
 
 // laneOf returns the lane of j; "" unless it is queued.
 func laneOf(j Job) string {
-	if j.State != ledger.Queued {
+	if j.State != event.Queued {
 		return ""
 	}
 	text := j.Queue + " " + rank(j.Priority) + " " + j.Version

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // labelled says whether text can be a version or a label: these are checked before a job is enqueued.
@@ -31,7 +32,7 @@ func FuzzLane(f *testing.F) {
 			return
 		}
 		priority, less = priority%101, less%101
-		j := Job{State: ledger.Queued, Queue: queue, Priority: priority, Version: version, Requires: requires}
+		j := Job{State: event.Queued, Queue: queue, Priority: priority, Version: version, Requires: requires}
 		text := laneOf(j)
 		gotPriority, gotVersion, gotRequires, err := parseLane(text)
 		slices.Sort(requires)

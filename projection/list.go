@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
 
 // Filter selects jobs to list; the zero Filter selects all of them.
 type Filter struct {
-	States []ledger.State    // none: all
+	States []event.State     // none: all
 	Queues []string          // none: all
 	Tags   map[string]string // all of these must match
 	Key    string            // "": all
@@ -38,7 +39,7 @@ func (c *conditions) add(term string, args ...any) {
 }
 
 // addStates requires that the expression, with its arguments, is one of states; any if there are none.
-func (c *conditions) addStates(expression string, states []ledger.State, args ...any) {
+func (c *conditions) addStates(expression string, states []event.State, args ...any) {
 	if len(states) == 0 {
 		return
 	}

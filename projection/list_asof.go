@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // Then is a job at a moment of the past, and its state now.
 type Then struct {
 	Job
-	Now ledger.State
+	Now event.State
 }
 
 // stateThen is the state of job j at a moment. Its arguments are the next and the Pos of the Moment.

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
 
@@ -18,7 +19,7 @@ func Put(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 	if err != nil {
 		return err
 	}
-	if new.State == ledger.Queued {
+	if new.State == event.Queued {
 		cacheQueued(tx, new)
 	}
 	if old.N == 0 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
 
@@ -19,14 +20,14 @@ type Queue struct {
 }
 
 // EvolveQueue returns q after the event e. It is pure, like Evolve.
-func EvolveQueue(q Queue, e ledger.Event) (Queue, error) {
+func EvolveQueue(q Queue, e event.Event) (Queue, error) {
 	switch b := e.Body.(type) {
-	case *ledger.QueuePaused:
+	case *event.QueuePaused:
 		if q.Paused {
 			return q, fmt.Errorf("%w: queue %s paused twice", ErrIllegal, b.Queue)
 		}
 		return Queue{Name: b.Queue, Paused: true, Since: e.At, Actor: e.Actor, Reason: b.Reason}, nil
-	case *ledger.QueueResumed:
+	case *event.QueueResumed:
 		if !q.Paused {
 			return q, fmt.Errorf("%w: queue %s resumed while it is not paused", ErrIllegal, b.Queue)
 		}
@@ -54,7 +55,7 @@ func PutQueue(ctx context.Context, tx *ledger.Tx, q Queue) error {
 	if q.Paused {
 		paused = 1
 	}
-	return tx.Put(putQueue, name, paused, ledger.Micros(q.Since), actor, table.Text(q.Reason))
+	return tx.Put(putQueue, name, paused, event.Micros(q.Since), actor, table.Text(q.Reason))
 }
 
 const queueColumns = `SELECT n.name, q.paused, q.since, a.name, coalesce(q.reason, '')
@@ -87,7 +88,7 @@ func queues(ctx context.Context, tx *ledger.Tx, query string, args ...any) (foun
 		if err := rows.Scan(&q.Name, &q.Paused, &since, &q.Actor, &q.Reason); err != nil {
 			return nil, err
 		}
-		q.Since = ledger.FromMicros(since)
+		q.Since = event.FromMicros(since)
 		found = append(found, q)
 	}
 	return found, rows.Err()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
 
@@ -76,7 +77,7 @@ func RowOf(ctx context.Context, tx *ledger.Tx, j Job) (r table.Row, err error) {
 		moreText = string(text)
 	}
 	return table.Row{j.N, string(j.ID), j.Seq, int64(j.State), table.Text(laneOf(j)), queue, int64(j.Priority),
-		ledger.Micros(j.RunAt), table.Text(j.Key), int64(j.Attempt), int64(j.Failures), int64(j.Snoozes),
+		event.Micros(j.RunAt), table.Text(j.Key), int64(j.Attempt), int64(j.Failures), int64(j.Snoozes),
 		int64(j.MaxAttempts), table.Number(j.MaxRuntime.Microseconds()), table.Number(worker), table.Text(j.Token),
 		table.Moment(j.ClaimedAt), table.Moment(j.HeartbeatAt), table.Moment(j.LeaseUntil), table.Moment(j.EndBy),
 		table.Moment(j.FinishedAt), table.Text(j.ErrorCode), moreText}, nil
@@ -100,12 +101,12 @@ func scanJob(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, what *select
 	if err := rows.Scan(into[:n]...); err != nil {
 		return err
 	}
-	j.State, j.RunAt = ledger.State(state), ledger.FromMicros(runAt)
+	j.State, j.RunAt = event.State(state), event.FromMicros(runAt)
 	j.Key, j.Token, j.ErrorCode = key.String, token.String, code.String
 	j.MaxRuntime = time.Duration(runtime.Int64) * time.Microsecond
-	j.ClaimedAt, j.HeartbeatAt = ledger.FromMicros(claimed.Int64), ledger.FromMicros(heartbeat.Int64)
-	j.LeaseUntil = ledger.FromMicros(lease.Int64)
-	j.EndBy, j.FinishedAt = ledger.FromMicros(endBy.Int64), ledger.FromMicros(finished.Int64)
+	j.ClaimedAt, j.HeartbeatAt = event.FromMicros(claimed.Int64), event.FromMicros(heartbeat.Int64)
+	j.LeaseUntil = event.FromMicros(lease.Int64)
+	j.EndBy, j.FinishedAt = event.FromMicros(endBy.Int64), event.FromMicros(finished.Int64)
 	if j.Queue, err = tx.NameOf(ctx, queue); err != nil {
 		return fmt.Errorf("job %s: %w", j.ID, err)
 	}

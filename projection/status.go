@@ -7,19 +7,20 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // QueueStatus describes one queue and its jobs at one time.
 type QueueStatus struct {
 	Queue
-	Jobs        map[ledger.State]int64 // how many; a state without jobs may be missing
-	Ready       int64                  // queued, and their run_at has come
-	Scheduled   int64                  // queued, and their run_at has not come
-	Retrying    int64                  // queued, and failed before
-	OldestReady time.Time              // run_at of the job that has been ready for longest; zero: none
-	NextRunAt   time.Time              // the earliest run_at that has not come; zero: none
-	Expired     int64                  // held, and their lease is over: no sweeper has taken them back yet
-	OldestLease time.Time              // the end of the lease that ended first; zero: none
+	Jobs        map[event.State]int64 // how many; a state without jobs may be missing
+	Ready       int64                 // queued, and their run_at has come
+	Scheduled   int64                 // queued, and their run_at has not come
+	Retrying    int64                 // queued, and failed before
+	OldestReady time.Time             // run_at of the job that has been ready for longest; zero: none
+	NextRunAt   time.Time             // the earliest run_at that has not come; zero: none
+	Expired     int64                 // held, and their lease is over: no sweeper has taken them back yet
+	OldestLease time.Time             // the end of the lease that ended first; zero: none
 	LastHour    Activity
 }
 
@@ -46,7 +47,7 @@ WHERE lease_expires_at <= ? GROUP BY queue`
 // Status returns the status of every queue that has or had jobs, or is paused, by name, as of now.
 func Status(ctx context.Context, tx *ledger.Tx, now time.Time) ([]QueueStatus, error) {
 	byName := make(map[string]*QueueStatus)
-	err := countJobs(ctx, tx, Moment{}, func(queue string, state ledger.State, jobs, _ int64) {
+	err := countJobs(ctx, tx, Moment{}, func(queue string, state event.State, jobs, _ int64) {
 		statusOf(byName, queue).Jobs[state] = jobs
 	})
 	if err != nil {
@@ -55,14 +56,14 @@ func Status(ctx context.Context, tx *ledger.Tx, now time.Time) ([]QueueStatus, e
 	var n, scheduled, retrying, first, next int64
 	err = eachQueue(ctx, tx, byName, func(s *QueueStatus) {
 		s.Ready, s.Scheduled, s.Retrying = n, scheduled, retrying
-		s.OldestReady, s.NextRunAt = ledger.FromMicros(first), ledger.FromMicros(next)
-	}, []any{&n, &scheduled, &retrying, &first, &next}, queuedNow, ledger.Micros(now))
+		s.OldestReady, s.NextRunAt = event.FromMicros(first), event.FromMicros(next)
+	}, []any{&n, &scheduled, &retrying, &first, &next}, queuedNow, event.Micros(now))
 	if err != nil {
 		return nil, err
 	}
 	err = eachQueue(ctx, tx, byName, func(s *QueueStatus) {
-		s.Expired, s.OldestLease = n, ledger.FromMicros(first)
-	}, []any{&n, &first}, expiredNow, ledger.Micros(now))
+		s.Expired, s.OldestLease = n, event.FromMicros(first)
+	}, []any{&n, &first}, expiredNow, event.Micros(now))
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func sortedStatus(byName map[string]*QueueStatus, known []Queue) (all []QueueSta
 // statusOf returns the status of the queue with this name, a fresh one if there is none.
 func statusOf(byName map[string]*QueueStatus, name string) *QueueStatus {
 	if byName[name] == nil {
-		byName[name] = &QueueStatus{Queue: Queue{Name: name}, Jobs: make(map[ledger.State]int64)}
+		byName[name] = &QueueStatus{Queue: Queue{Name: name}, Jobs: make(map[event.State]int64)}
 	}
 	return byName[name]
 }
@@ -135,7 +136,7 @@ WHERE e.pos > ? AND e.pos <= ? AND e.kind IN (1, 2, 4, 5, 6, 7, 8, 11) GROUP BY 
 // countActivity counts the events after the pos after, up to until.
 func countActivity(ctx context.Context, tx *ledger.Tx, byName map[string]*QueueStatus, after, until int64) error {
 	var kind, n int64
-	add := func(s *QueueStatus) { s.LastHour.add(ledger.Kind(kind), n) }
+	add := func(s *QueueStatus) { s.LastHour.add(event.Kind(kind), n) }
 	return eachQueue(ctx, tx, byName, add, []any{&kind, &n}, activity, after, until)
 }
 
@@ -152,23 +153,23 @@ func (a *Activity) Add(b Activity) {
 }
 
 // add adds n events of a kind that the query activity selects.
-func (a *Activity) add(kind ledger.Kind, n int64) {
+func (a *Activity) add(kind event.Kind, n int64) {
 	switch kind {
-	case ledger.KindEnqueued:
+	case event.KindEnqueued:
 		a.Enqueued += n
-	case ledger.KindClaimed:
+	case event.KindClaimed:
 		a.Claimed += n
-	case ledger.KindSucceeded:
+	case event.KindSucceeded:
 		a.Succeeded += n
-	case ledger.KindFailed:
+	case event.KindFailed:
 		a.Failed += n
-	case ledger.KindReleased:
+	case event.KindReleased:
 		a.Released += n
-	case ledger.KindReclaimed:
+	case event.KindReclaimed:
 		a.Reclaimed += n
-	case ledger.KindCancelled:
+	case event.KindCancelled:
 		a.Cancelled += n
-	case ledger.KindRefused:
+	case event.KindRefused:
 		a.Refused += n
 	}
 }

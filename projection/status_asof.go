@@ -8,21 +8,22 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // StatusThen is the status of one queue at a moment, and how many jobs it has now.
 type StatusThen struct {
 	QueueStatus
-	Now map[ledger.State]int64
+	Now map[event.State]int64
 }
 
 // StatusAsOf returns what Status would have returned at m, and the counts of now. It reads every row of jobs,
 // and the events of the jobs that had not ended at m.
 func StatusAsOf(ctx context.Context, tx *ledger.Tx, m Moment) ([]StatusThen, error) {
-	then, now := make(map[string]*QueueStatus), make(map[string]map[ledger.State]int64)
-	err := countJobs(ctx, tx, m, func(queue string, state ledger.State, jobs, ended int64) {
+	then, now := make(map[string]*QueueStatus), make(map[string]map[event.State]int64)
+	err := countJobs(ctx, tx, m, func(queue string, state event.State, jobs, ended int64) {
 		if now[queue] == nil {
-			now[queue] = make(map[ledger.State]int64)
+			now[queue] = make(map[event.State]int64)
 		}
 		now[queue][state] = jobs
 		if ended > 0 {
@@ -70,7 +71,7 @@ GROUP BY queue, state`
 // countJobs calls take for each queue and state with the number of jobs, and how many of them had ended so by
 // m.
 func countJobs(ctx context.Context, tx *ledger.Tx, m Moment,
-	take func(queue string, state ledger.State, jobs, ended int64)) error {
+	take func(queue string, state event.State, jobs, ended int64)) error {
 	rows, err := tx.Query(ctx, jobCounts, m.next)
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func countJobs(ctx context.Context, tx *ledger.Tx, m Moment,
 	defer rows.Close()
 	for rows.Next() {
 		var number, jobs, ended int64
-		var state ledger.State
+		var state event.State
 		if err := rows.Scan(&number, &state, &jobs, &ended); err != nil {
 			return err
 		}
@@ -114,17 +115,17 @@ func openAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (open []int64, err e
 func (s *QueueStatus) count(j Job, now time.Time) {
 	s.Jobs[j.State]++
 	switch {
-	case j.State == ledger.Queued && j.RunAt.After(now):
+	case j.State == event.Queued && j.RunAt.After(now):
 		s.Scheduled++
 		s.NextRunAt = earliest(s.NextRunAt, j.RunAt)
-	case j.State == ledger.Queued:
+	case j.State == event.Queued:
 		s.Ready++
 		s.OldestReady = earliest(s.OldestReady, j.RunAt)
 	case j.State.Held() && !j.LeaseUntil.After(now):
 		s.Expired++
 		s.OldestLease = earliest(s.OldestLease, j.LeaseUntil)
 	}
-	if j.State == ledger.Queued && j.Failures > 0 {
+	if j.State == event.Queued && j.Failures > 0 {
 		s.Retrying++
 	}
 }
@@ -143,7 +144,7 @@ func QueuesAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (found []Queue, er
 		return nil, nil
 	}
 	byName := make(map[string]Queue)
-	f := ledger.Filter{Kinds: []ledger.Kind{ledger.KindQueuePaused, ledger.KindQueueResumed}, Until: m.Pos}
+	f := ledger.Filter{Kinds: []event.Kind{event.KindQueuePaused, event.KindQueueResumed}, Until: m.Pos}
 	for e, err := range tx.Events(ctx, f) {
 		if err != nil {
 			return nil, err
@@ -163,11 +164,11 @@ func QueuesAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (found []Queue, er
 }
 
 // queueOf returns the queue that e pauses or resumes.
-func queueOf(e ledger.Event) string {
+func queueOf(e event.Event) string {
 	switch b := e.Body.(type) {
-	case *ledger.QueuePaused:
+	case *event.QueuePaused:
 		return b.Queue
-	case *ledger.QueueResumed:
+	case *event.QueueResumed:
 		return b.Queue
 	}
 	return ""

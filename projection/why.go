@@ -5,14 +5,15 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
 
 // Why holds what explains the state of a job.
 type Why struct {
 	Job    Job
-	Cause  ledger.Event  // the event that led to its state
-	Moved  *ledger.Event // the last rescheduled since then; nil: none
+	Cause  event.Event  // the event that led to its state
+	Moved  *event.Event // the last rescheduled since then; nil: none
 	Queue  Queue
 	Ahead  int64    // jobs of its lane that come first, ready or not
 	Higher int64    // ready jobs of its queue with a higher priority
@@ -21,8 +22,8 @@ type Why struct {
 
 // causes are the kinds that bring a job into a state: those of transitions, without rescheduled and
 // heartbeat.
-var causes = []ledger.Kind{ledger.KindEnqueued, ledger.KindClaimed, ledger.KindSucceeded, ledger.KindFailed,
-	ledger.KindReleased, ledger.KindReclaimed, ledger.KindCancelled, ledger.KindRetried}
+var causes = []event.Kind{event.KindEnqueued, event.KindClaimed, event.KindSucceeded, event.KindFailed,
+	event.KindReleased, event.KindReclaimed, event.KindCancelled, event.KindRetried}
 
 // Explain returns why j, as its row says now, is in its state.
 func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, err error) {
@@ -33,10 +34,10 @@ func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, e
 		}
 		w.Cause = e
 	}
-	if j.State != ledger.Queued {
+	if j.State != event.Queued {
 		return w, nil
 	}
-	f := ledger.Filter{Job: j.N, Kinds: []ledger.Kind{ledger.KindRescheduled}, After: w.Cause.Pos, Limit: 1, Last: true}
+	f := ledger.Filter{Job: j.N, Kinds: []event.Kind{event.KindRescheduled}, After: w.Cause.Pos, Limit: 1, Last: true}
 	for e, err := range tx.Events(ctx, f) {
 		if err != nil {
 			return w, err
@@ -46,12 +47,12 @@ func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, e
 	if w.Queue, err = GetQueue(ctx, tx, j.Queue); err != nil {
 		return w, err
 	}
-	err = table.ScanOne(ctx, tx, aheadInLane, []any{&w.Ahead}, laneOf(j), ledger.Micros(j.RunAt), string(j.ID))
+	err = table.ScanOne(ctx, tx, aheadInLane, []any{&w.Ahead}, laneOf(j), event.Micros(j.RunAt), string(j.ID))
 	if err != nil {
 		return w, err
 	}
 	from, _ := laneBounds(j.Queue)
-	err = table.ScanOne(ctx, tx, readyBetween, []any{&w.Higher}, from, from+rank(j.Priority), ledger.Micros(now))
+	err = table.ScanOne(ctx, tx, readyBetween, []any{&w.Higher}, from, from+rank(j.Priority), event.Micros(now))
 	if err != nil {
 		return w, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
 
@@ -21,13 +22,13 @@ const PresenceKept = 30 * 24 * time.Hour
 var putPresence = ledger.NewUpsert("presence", "boot", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot", "seen_at")
 
 // PutPresence records that the process w was running at now.
-func PutPresence(tx *ledger.Tx, w ledger.Worker, now time.Time) error {
-	return tx.Put(putPresence, w.Boot, ledger.Micros(now))
+func PutPresence(tx *ledger.Tx, w event.Worker, now time.Time) error {
+	return tx.Put(putPresence, w.Boot, event.Micros(now))
 }
 
 // EndPresence removes the presence of w, and that of processes not seen for PresenceKept.
-func EndPresence(tx *ledger.Tx, w ledger.Worker, now time.Time) error {
-	oldest := ledger.Micros(now.Add(-PresenceKept))
+func EndPresence(tx *ledger.Tx, w event.Worker, now time.Time) error {
+	oldest := event.Micros(now.Add(-PresenceKept))
 	_, err := tx.Exec(`DELETE FROM presence WHERE boot = ? OR seen_at < ?`, w.Boot, oldest)
 	return err
 }
@@ -45,7 +46,7 @@ const (
 
 // Worker is a worker process, or a client that claims without having announced itself.
 type Worker struct {
-	ledger.Worker
+	event.Worker
 	State        WorkerState
 	Queues       []string  // as announced; likewise:
 	Capabilities []string  //
@@ -96,7 +97,7 @@ func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Wor
 // with all, every one that had ever started. It knows only the events: a process that had died without a job
 // is idle.
 func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m Moment, all bool) ([]Worker, error) {
-	then, err := ListAsOf(ctx, tx, Filter{States: []ledger.State{ledger.ClaimedState, ledger.Running}}, m)
+	then, err := ListAsOf(ctx, tx, Filter{States: []event.State{event.ClaimedState, event.Running}}, m)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +168,7 @@ func findPresent(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker) er
 		if err != nil {
 			return err
 		}
-		w.present, w.SeenAt = true, ledger.FromMicros(seen)
+		w.present, w.SeenAt = true, event.FromMicros(seen)
 	}
 	return rows.Err()
 }
@@ -206,13 +207,13 @@ func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, all b
 		if err != nil {
 			return err
 		}
-		if ledger.Kind(kind) == ledger.KindWorkerStopped {
+		if event.Kind(kind) == event.KindWorkerStopped {
 			w.lives--
-			w.StoppedAt = ledger.FromMicros(at)
+			w.StoppedAt = event.FromMicros(at)
 			continue
 		}
 		if w.lives++; w.StartedAt.IsZero() {
-			w.StartedAt = ledger.FromMicros(at)
+			w.StartedAt = event.FromMicros(at)
 		}
 		w.announced = true
 		if err := w.serves(data); err != nil {

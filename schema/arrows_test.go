@@ -14,11 +14,11 @@ import (
 	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 )
 
-// stages are the packages in the order in which data flows: a package may import those of earlier lines only, not its
-// neighbours on the same line. A package that is not listed belongs to its nearest listed parent folder. To add a
-// package, add a line, or a name to the line of its neighbours.
+// stages are the packages in the order in which data flows. A package may import those of earlier lines
+// only, not its neighbours on the same line. A package that is not listed belongs to its nearest listed
+// parent folder. To add a package, add a line, or a name to the line of its neighbours.
 var stages = [][]string{
-	{"schema", "ledger/failpoint", "commands/worker/child"}, // these import nothing of this module
+	{"schema", "ledger/event", "ledger/failpoint", "commands/worker/child"}, // these import nothing of this module
 	{"ledger/internal/engine"},
 	{"ledger/internal/sqlite", "ledger/internal/postgres"},
 	{"ledger"},

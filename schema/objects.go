@@ -7,23 +7,29 @@ import (
 	"sync"
 )
 
-// SelectPostgresObjects lists the tables, indexes, functions, triggers and views of the schema that search_path begins
-// with, in the order of their names: kind, name and definition, in words that do not depend on the server's version.
+// SelectPostgresObjects lists the tables, indexes, functions, triggers and views of the first schema in
+// search_path, by kind and name. Each row is kind, name and definition; the definition does not depend on the
+// version of the server.
 const SelectPostgresObjects = `SELECT kind, name, definition FROM (
     SELECT CASE c.relkind WHEN 'v' THEN 'view' ELSE 'table' END AS kind, c.relname::text AS name, (
-        SELECT string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END, ', ' ORDER BY a.attnum)
+        SELECT string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod) ||
+            CASE WHEN a.attnotnull THEN ' not null' ELSE '' END, ', ' ORDER BY a.attnum)
         FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS definition
     FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v')
     UNION ALL
-    SELECT 'index', c.relname, t.relname || CASE WHEN i.indisunique THEN ' unique' ELSE '' END || CASE WHEN i.indisvalid THEN '' ELSE ' invalid' END ||
-        ' (' || (SELECT string_agg(pg_get_indexdef(i.indexrelid, k, true), ', ' ORDER BY k) FROM generate_series(1, i.indnatts) k) || ')' ||
+    SELECT 'index', c.relname, t.relname || CASE WHEN i.indisunique THEN ' unique' ELSE '' END ||
+        CASE WHEN i.indisvalid THEN '' ELSE ' invalid' END ||
+        ' (' || (SELECT string_agg(pg_get_indexdef(i.indexrelid, k, true), ', ' ORDER BY k)
+                 FROM generate_series(1, i.indnatts) k) || ')' ||
         coalesce(' where ' || pg_get_expr(i.indpred, i.indrelid), '')
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid
     WHERE c.relnamespace = current_schema()::regnamespace
     UNION ALL
-    SELECT 'function', f.proname, md5(f.prosrc) FROM pg_proc f WHERE f.pronamespace = current_schema()::regnamespace
+    SELECT 'function', f.proname, md5(f.prosrc)
+    FROM pg_proc f WHERE f.pronamespace = current_schema()::regnamespace
     UNION ALL
-    SELECT 'trigger', g.tgname, t.relname || ' ' || g.tgenabled::text || ' ' || g.tgtype || ' ' || f.proname || '(' || encode(g.tgargs, 'escape') || ')'
+    SELECT 'trigger', g.tgname, t.relname || ' ' || g.tgenabled::text || ' ' || g.tgtype || ' ' ||
+        f.proname || '(' || encode(g.tgargs, 'escape') || ')'
     FROM pg_trigger g JOIN pg_class t ON t.oid = g.tgrelid JOIN pg_proc f ON f.oid = g.tgfoid
     WHERE t.relnamespace = current_schema()::regnamespace AND NOT g.tgisinternal
 ) AS objects ORDER BY kind COLLATE "C", name COLLATE "C"`
@@ -44,9 +50,10 @@ var PostgresObjects = sync.OnceValue(func() map[string]string {
 
 var creation = regexp.MustCompile(`^CREATE (?:OR REPLACE )?(?:UNIQUE )?(TABLE|INDEX|FUNCTION|TRIGGER|VIEW) (\w+)`)
 
-// PostgresCreations returns the statements that make the objects of PostgresObjects in a new ledger, by the same "kind
-// name". An index that a table's own constraint makes has none, and that a trigger fires always is not in its own. They
-// are to run as the migrations are, behind PostgresPath.
+// PostgresCreations returns the statements that create the objects of PostgresObjects, by the same "kind
+// name". An index that belongs to a table's constraint has no statement. A statement of a trigger does not
+// say that it fires always, also in a session that acts as a replica. Run them as migrations are run, after
+// PostgresPath.
 var PostgresCreations = sync.OnceValues(func() (map[string]string, error) {
 	steps, err := Postgres()
 	creations := make(map[string]string)
@@ -60,11 +67,11 @@ var PostgresCreations = sync.OnceValues(func() (map[string]string, error) {
 	return creations, err
 })
 
-// PostgresPath is the search path, for one transaction, under which a ledger's objects are made.
+// PostgresPath sets the search path, for one transaction, in which a ledger's objects are created.
 const PostgresPath = `SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`
 
-// statements splits a migration, and leaves out its comments between the statements. Each statement ends with its line,
-// and so do the lines that quote a function's body with $$.
+// statements splits a migration into statements, without the comments between them. A semicolon at the end
+// of a line ends a statement, unless it is in the body of a function, which is between two $$.
 func statements(sql string) (list []string) {
 	var statement strings.Builder
 	quoted := false

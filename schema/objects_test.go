@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite postgres/objects.txt")
 
-func TestPostgresObjectsAreThoseOfANewLedger(t *testing.T) {
+func TestPostgresObjectsOfNewLedger(t *testing.T) {
 	_, conn := ledgerOnServer(t)
 	rows, err := conn.Query(t.Context(), schema.SelectPostgresObjects)
 	if err != nil {
@@ -46,24 +46,34 @@ func TestPostgresObjectsAreThoseOfANewLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.String() != string(want) {
-		t.Errorf("the migrations make other objects than postgres/objects.txt says; look at the difference, then rewrite it with -update:\n%s", got.String())
+		t.Errorf("the migrations make other objects than postgres/objects.txt has; "+
+			"review the difference, then rewrite it with -update:\n%s", got.String())
 	}
 }
 
-// A guard that is off, gone, or changed is found, and put right; so is one too many.
-func TestGuardsThatWereTouchedAreSeenAndPutRight(t *testing.T) {
+// TestGuardsAreRepaired finds and repairs guards that are off, missing, altered, or too many.
+func TestGuardsAreRepaired(t *testing.T) {
 	for _, c := range []struct{ name, sql, want string }{
-		{"elsewhere", `DROP TRIGGER bodies_no_change ON bodies; CREATE TRIGGER bodies_no_change BEFORE UPDATE ON names EXECUTE FUNCTION refuse('bodies are written once')`, "trigger bodies_no_change was altered"},
-		{"a view", `DROP VIEW attempts; DROP VIEW current; CREATE VIEW current AS SELECT 1 AS id`, "view attempts is missing; view current was altered"},
-		{"an index of another column", `DROP INDEX leases; CREATE INDEX leases ON jobs (finished_at)`, "index leases was altered"},
+		{"on another table", `DROP TRIGGER bodies_no_change ON bodies; CREATE TRIGGER bodies_no_change
+			BEFORE UPDATE ON names EXECUTE FUNCTION refuse('bodies are written once')`,
+			"trigger bodies_no_change was altered"},
+		{"a view", `DROP VIEW attempts; DROP VIEW current; CREATE VIEW current AS SELECT 1 AS id`,
+			"view attempts is missing; view current was altered"},
+		{"an index of another column", `DROP INDEX leases; CREATE INDEX leases ON jobs (finished_at)`,
+			"index leases was altered"},
 		{"a table with what reads it", `DROP TABLE jobs CASCADE; CREATE TABLE jobs (n bigint PRIMARY KEY)`,
-			"index jobs_id_key is missing; index keys is missing; index leases is missing; index ready is missing; table jobs was altered; view current is missing"},
+			"index jobs_id_key is missing; index keys is missing; index leases is missing; " +
+				"index ready is missing; table jobs was altered; view current is missing"},
 		{"off", `ALTER TABLE events DISABLE TRIGGER events_no_update`, "trigger events_no_update was altered"},
 		{"gone", `DROP TRIGGER events_only_append ON events`, "trigger events_only_append is missing"},
-		{"silent for a replica", `ALTER TABLE bodies ENABLE TRIGGER bodies_no_change`, "trigger bodies_no_change was altered"},
-		{"hollow", `CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`, "function refuse was altered"},
-		{"one too many", `CREATE TRIGGER mine BEFORE INSERT ON events EXECUTE FUNCTION refuse('x')`, "trigger mine is not part of the schema"},
-		{"a word", `UPDATE kinds SET kind = 'done' WHERE kind = 'succeeded'`, `table kinds calls 4 "done" instead of "succeeded"`},
+		{"silent for a replica", `ALTER TABLE bodies ENABLE TRIGGER bodies_no_change`,
+			"trigger bodies_no_change was altered"},
+		{"hollow", `CREATE OR REPLACE FUNCTION refuse() RETURNS trigger
+			LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`, "function refuse was altered"},
+		{"one too many", `CREATE TRIGGER mine BEFORE INSERT ON events EXECUTE FUNCTION refuse('x')`,
+			"trigger mine is not part of the schema"},
+		{"a word", `UPDATE kinds SET kind = 'done' WHERE kind = 'succeeded'`,
+			`table kinds calls 4 "done" instead of "succeeded"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store, conn := ledgerOnServer(t)
@@ -74,8 +84,8 @@ func TestGuardsThatWereTouchedAreSeenAndPutRight(t *testing.T) {
 				t.Errorf("got %q, want %q", problems, c.want)
 			}
 			err := store.Write(t.Context(), func(tx *ledger.Tx) error {
-				mended, err := tx.RepairSchema(t.Context(), "jobs", "queues", "presence", "kinds", "states")
-				t.Log(mended)
+				repaired, err := tx.RepairSchema(t.Context(), "jobs", "queues", "presence", "kinds", "states")
+				t.Log(repaired)
 				return err
 			})
 			if err != nil {
@@ -84,8 +94,13 @@ func TestGuardsThatWereTouchedAreSeenAndPutRight(t *testing.T) {
 			if problems := guards(t, store); len(problems) > 0 {
 				t.Errorf("afterwards: %q", problems)
 			}
-			for _, statement := range []string{`UPDATE events SET at = 0`, `INSERT INTO events (pos, kind, at, actor) VALUES (99, 16, 0, 1)`, `UPDATE bodies SET body = ''`} {
-				if _, err := conn.Exec(t.Context(), `SET session_replication_role = replica; `+statement); err == nil {
+			for _, statement := range []string{
+				`UPDATE events SET at = 0`,
+				`INSERT INTO events (pos, kind, at, actor) VALUES (99, 16, 0, 1)`,
+				`UPDATE bodies SET body = ''`,
+			} {
+				_, err := conn.Exec(t.Context(), `SET session_replication_role = replica; `+statement)
+				if err == nil {
 					t.Errorf("%s is not refused", statement)
 				}
 			}
@@ -93,33 +108,37 @@ func TestGuardsThatWereTouchedAreSeenAndPutRight(t *testing.T) {
 	}
 }
 
-// What a constraint of a table has made is not put back, and nothing else is then.
-func TestAConstraintIsNotPutBack(t *testing.T) {
+// TestConstraintsAreNotRepaired: the index of a missing constraint is not created, and then nothing else is.
+func TestConstraintsAreNotRepaired(t *testing.T) {
 	store, conn := ledgerOnServer(t)
-	if _, err := conn.Exec(t.Context(), `ALTER TABLE jobs DROP CONSTRAINT jobs_id_key; DROP INDEX claims`); err != nil {
+	_, err := conn.Exec(t.Context(), `ALTER TABLE jobs DROP CONSTRAINT jobs_id_key; DROP INDEX claims`)
+	if err != nil {
 		t.Fatal(err)
 	}
-	err := store.Write(t.Context(), func(tx *ledger.Tx) error {
+	err = store.Write(t.Context(), func(tx *ledger.Tx) error {
 		_, err := tx.RepairSchema(t.Context(), "jobs")
 		return err
 	})
 	if !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), "index jobs_id_key") {
 		t.Errorf("got %v", err)
 	}
-	if got := strings.Join(guards(t, store), "; "); got != "index claims is missing; index jobs_id_key is missing" {
-		t.Errorf("there is still: %s", got)
+	const want = "index claims is missing; index jobs_id_key is missing"
+	if got := strings.Join(guards(t, store), "; "); got != want {
+		t.Errorf("afterwards: got %s, want %s", got, want)
 	}
 }
 
-// Each object of a ledger, but for the tables that hold what happened, can be dropped with all that depends on it, and is
-// put back.
-func TestEveryObjectIsPutBack(t *testing.T) {
+// TestObjectsAreRepaired drops each object of a ledger, except the tables of the history, with all that
+// depends on it, and repairs it.
+func TestObjectsAreRepaired(t *testing.T) {
 	store, conn := ledgerOnServer(t)
 	derived := []string{"jobs", "queues", "presence", "kinds", "states"}
 	for object, definition := range schema.PostgresObjects() {
 		kind, name, _ := strings.Cut(object, " ")
 		switch {
-		case kind == "table" && !slices.Contains(derived, name), kind == "index" && (strings.HasSuffix(name, "_pkey") || strings.HasSuffix(name, "_key")):
+		case kind == "table" && !slices.Contains(derived, name):
+			continue
+		case kind == "index" && (strings.HasSuffix(name, "_pkey") || strings.HasSuffix(name, "_key")):
 			continue
 		case kind == "trigger":
 			table, _, _ := strings.Cut(definition, " ")
@@ -134,12 +153,12 @@ func TestEveryObjectIsPutBack(t *testing.T) {
 			return err
 		})
 		if left := guards(t, store); err != nil || len(missing) == 0 || len(left) > 0 {
-			t.Errorf("without %s: %q; put right: %v, and then %q", object, missing, err, left)
+			t.Errorf("without %s: %q; repair: %v, and then %q", object, missing, err, left)
 		}
 	}
 }
 
-// ledgerOnServer returns a new ledger, and a connection of somebody with a shell.
+// ledgerOnServer returns a new ledger, and another connection to it.
 func ledgerOnServer(t *testing.T) (*ledger.Store, *pgx.Conn) {
 	t.Helper()
 	dsn := ledgertest.Postgres(t)

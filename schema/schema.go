@@ -1,6 +1,13 @@
-// Package schema holds the tables of a ledger, one numbered file per migration and engine, and nothing else.
+// Package schema holds the tables, guards and views of a ledger as SQL, one numbered file per migration and
+// engine. It runs nothing: package ledger applies the migrations of [SQLite] or [Postgres] when it opens a
+// ledger.
 //
-// A file that has shipped is never edited: a change is a new file with the next number.
+// A file that has shipped is never edited: a change is a new file with the next number. A file of SQLite
+// that is no ledger is recognised by [ApplicationID]. On PostgreSQL, [PostgresObjects] is what a ledger must
+// have, so that a check finds what is missing or altered, and [PostgresCreations] how to create it again.
+//
+// Files: schema.go (the migrations), objects.go (what a ledger in PostgreSQL consists of), sqlite and
+// postgres (the SQL; postgres/roles.sql and cookbook.sql are for administrators and readers).
 package schema
 
 import (
@@ -28,8 +35,8 @@ type Migration struct {
 // files that are misnamed or misnumbered.
 func SQLite() ([]Migration, error) { return load("sqlite") }
 
-// Postgres returns the migrations of the PostgreSQL engine, as SQLite does those of its own. They are to run with
-// search_path set to the ledger's schema.
+// Postgres returns the migrations of the PostgreSQL engine in order. Run them with search_path set to the
+// ledger's schema. An error means the same as that of SQLite.
 func Postgres() ([]Migration, error) { return load("postgres") }
 
 func load(engine string) ([]Migration, error) {

@@ -14,7 +14,7 @@ import (
 	"jobledger/schema"
 )
 
-func TestMigrationsAreNumberedWithoutGaps(t *testing.T) {
+func TestMigrationsHaveNoGaps(t *testing.T) {
 	steps, err := schema.SQLite()
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestMigrationsAreNumberedWithoutGaps(t *testing.T) {
 	}
 }
 
-// plainLedger returns a new database with the schema and a few rows, on a connection as anybody would open it.
+// plainLedger returns a new database with the schema and a few rows, on a connection with default settings.
 func plainLedger(t *testing.T) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "jobs.db"))
@@ -57,8 +57,10 @@ func plainLedger(t *testing.T) *sql.DB {
 	mustExec(t, db, `
 INSERT INTO names (name) VALUES ('cli:test'), ('worker:w');
 INSERT INTO workers (worker, boot, host, pid, version) VALUES ('w', 'b', 'h', 7, ''), ('w', 'b2', 'h', 8, '');
-INSERT INTO events (pos, job, seq, kind, at, actor, ulid, to_state, data) VALUES (1, 1, 1, 1, 1000000, 1, 'A', 1, '{"queue":"mail"}');
-INSERT INTO events (pos, job, seq, kind, at, actor, worker, ulid, attempt, from_state, to_state) VALUES (2, 1, 2, 2, 2000000, 2, 1, 'T', 1, 1, 2);
+INSERT INTO events (pos, job, seq, kind, at, actor, ulid, to_state, data)
+    VALUES (1, 1, 1, 1, 1000000, 1, 'A', 1, '{"queue":"mail"}');
+INSERT INTO events (pos, job, seq, kind, at, actor, worker, ulid, attempt, from_state, to_state)
+    VALUES (2, 1, 2, 2, 2000000, 2, 1, 'T', 1, 1, 2);
 INSERT INTO events (pos, kind, at, actor, data) VALUES (3, 13, 3000000, 1, '{"queue":"mail"}');
 INSERT INTO bodies (pos, salt, body) VALUES (1, x'00', x'01'), (2, NULL, x'');`)
 	return db
@@ -112,7 +114,7 @@ func text(t *testing.T, db *sql.DB, query string) (s string) {
 	return s
 }
 
-func TestTheDatabaseItselfRefusesToChangeWhatIsWritten(t *testing.T) {
+func TestGuardsRefuseChanges(t *testing.T) {
 	db := plainLedger(t)
 	if got := text(t, db, `PRAGMA recursive_triggers`); got != "0" {
 		t.Fatalf("recursive_triggers: got %s, want the default 0", got)
@@ -196,7 +198,7 @@ func TestTheDatabaseItselfRefusesToChangeWhatIsWritten(t *testing.T) {
 	}
 }
 
-func TestABodyCanBeErasedAndItsEventStays(t *testing.T) {
+func TestBodiesCanBeErased(t *testing.T) {
 	db := plainLedger(t)
 	mustExec(t, db, `DELETE FROM bodies WHERE pos IN (1, 2)`)
 	if got := text(t, db, `SELECT count(*) || ' ' || (SELECT count(*) FROM bodies) FROM events`); got != "3 0" {
@@ -204,12 +206,13 @@ func TestABodyCanBeErasedAndItsEventStays(t *testing.T) {
 	}
 }
 
-// The views are a contract: columns may be added at the end, none renamed or removed.
-func TestTheViewsHaveTheirColumns(t *testing.T) {
+// TestViewsColumns: the views are a contract. Columns may be added at the end, none renamed or removed.
+func TestViewsColumns(t *testing.T) {
 	db := plainLedger(t)
 	for view, want := range map[string]string{
-		"history":  "pos job seq kind at actor worker token attempt from_state to_state data",
-		"attempts": "job attempt queue worker boot host pid claimed_at last_heartbeat ended_at outcome exit_code signal",
+		"history": "pos job seq kind at actor worker token attempt from_state to_state data",
+		"attempts": "job attempt queue worker boot host pid claimed_at last_heartbeat ended_at " +
+			"outcome exit_code signal",
 	} {
 		rows, err := db.Query(`SELECT * FROM ` + view)
 		if err != nil {
@@ -221,8 +224,9 @@ func TestTheViewsHaveTheirColumns(t *testing.T) {
 		}
 		_ = rows.Close()
 	}
-	if got := text(t, db, `SELECT pos || job || seq || kind || at || actor || worker || token || attempt || from_state || to_state FROM history WHERE pos = 2`); got !=
-		"2A2claimed1970-01-01T00:00:02.000000Zworker:wwT1queuedclaimed" {
+	const row = `SELECT pos || job || seq || kind || at || actor || worker || token || attempt ||
+		from_state || to_state FROM history WHERE pos = 2`
+	if got := text(t, db, row); got != "2A2claimed1970-01-01T00:00:02.000000Zworker:wwT1queuedclaimed" {
 		t.Errorf("history of a claim: %s", got)
 	}
 }

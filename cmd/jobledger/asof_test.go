@@ -17,6 +17,7 @@ import (
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -29,7 +30,7 @@ type taken struct {
 }
 
 // wander does n random things, and now and then takes a copy.
-func (s *scenario) wander(random *rand.Rand, n int) (jobs []ledger.JobID, copies []taken) {
+func (s *scenario) wander(random *rand.Rand, n int) (jobs []event.JobID, copies []taken) {
 	s.T.Helper()
 	ctx := s.T.Context()
 	queues := []string{"mail", "web", "reports"}
@@ -177,7 +178,7 @@ func without(t testing.TB, stdout string, keys ...string) (lines []map[string]an
 }
 
 // A copy that was really taken at a moment answers as the ledger does with --as-of that moment.
-func TestAsOfIsWhatACopyOfThenSays(t *testing.T) {
+func TestAsOfEqualsEarlierCopy(t *testing.T) {
 	seeds, steps := uint64(3), 240
 	if testing.Short() {
 		seeds, steps = 1, 60

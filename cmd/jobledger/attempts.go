@@ -10,6 +10,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -20,18 +21,20 @@ var outcomes = []string{"succeeded", "failed", "released", "reclaimed", "cancell
 func attemptsVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "attempts", Group: cli.GroupAudit, Usage: "list claims: who worked on which job, from when to when",
-		About: "A line for each claim, the oldest first. --from and --to select the claims that were live at some time in " +
-			"between, ends included: one that began before and one that has not ended are among them. --overlap selects the " +
-			"claims of jobs that two owners worked on at once: the one whose write was refused when the job had been claimed " +
-			"anew, and those that had begun by then. With --json, outcome and ended_at of a claim that has not ended are null.",
+		About: "A line for each claim, the oldest first. --from and --to select the claims that were live at " +
+			"some time in between, ends included: one that began before and one that has not ended are among them. " +
+			"--overlap selects the claims of jobs that two owners worked on at once: the one whose write was " +
+			"refused when the job had been claimed again, and those that had begun by then. With --json, outcome " +
+			"and ended_at of a claim that has not ended are null.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
 			&cli.StringFlag{Name: "from", Usage: "only those live at or after `TIME`"},
 			&cli.StringFlag{Name: "to", Usage: "only those live at or before `TIME`"},
 			&cli.StringFlag{Name: "job", Usage: "only of this `JOB`"},
 			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "only of jobs of this `QUEUE`"},
-			cli.ListFlag("outcome", "only those that ended as `O`: succeeded, failed, released, reclaimed, cancelled; or open"),
-			&cli.BoolFlag{Name: "overlap", Usage: "only those that ran beside another one of the same job"},
+			cli.ListFlag("outcome", "only those that ended as `O`: succeeded, failed, released, reclaimed, "+
+				"cancelled; or open"),
+			&cli.BoolFlag{Name: "overlap", Usage: "only those that ran at the same time as another of the same job"},
 			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
 		},
 		Examples: []cli.Example{
@@ -67,8 +70,10 @@ func (p *program) attempts(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "ATTEMPT", Right: true}, {Title: "QUEUE", Least: 8}, {Title: "WORKER", Least: 8},
-		{Title: "PID", Right: true}, {Title: "HOST", Least: 8}, {Title: "CLAIMED"}, {Title: "LASTED", Right: true}, {Title: "OUTCOME", State: true}, {Title: "EXIT"}}}
+	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "ATTEMPT", Right: true},
+		{Title: "QUEUE", Least: 8}, {Title: "WORKER", Least: 8},
+		{Title: "PID", Right: true}, {Title: "HOST", Least: 8}, {Title: "CLAIMED"}, {Title: "LASTED",
+			Right: true}, {Title: "OUTCOME", State: true}, {Title: "EXIT"}}}
 	printed, more, err := p.eachAttempt(c, service, f, c.Int("limit"), func(a projection.Attempt) error {
 		if p.JSON {
 			return p.PrintJSON(attemptToJSON(a))
@@ -91,8 +96,10 @@ func (p *program) attempts(c *cli.Context) error {
 	return err
 }
 
-// eachAttempt gives the claims to fn, page by page; more says that there are some beyond limit, 0 for no limit.
-func (p *program) eachAttempt(c *cli.Context, service *commands.Service, f projection.AttemptFilter, limit int, fn func(projection.Attempt) error) (printed int, more bool, err error) {
+// eachAttempt gives the claims to fn, page by page; more says that there are some beyond limit, 0 for no
+// limit.
+func (p *program) eachAttempt(c *cli.Context, service *commands.Service, f projection.AttemptFilter,
+	limit int, fn func(projection.Attempt) error) (printed int, more bool, err error) {
 	for {
 		f.Limit = attemptPage
 		if limit > 0 {
@@ -126,12 +133,14 @@ func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f projection.Att
 	if err := p.CheckFromTo(c); err != nil {
 		return f, err
 	}
-	f = projection.AttemptFilter{Worker: c.String("worker"), Queue: c.String("queue"), Overlap: c.Bool("overlap")}
+	f = projection.AttemptFilter{Worker: c.String("worker"), Queue: c.String("queue"),
+		Overlap: c.Bool("overlap")}
 	for _, word := range c.StringSlice("outcome") {
 		if !slices.Contains(outcomes, word) {
-			return f, cli.WithHint(cli.Usagef("--outcome: there is no outcome %q", word), "the outcomes are %s", strings.Join(outcomes, ", "))
+			return f, cli.WithHint(cli.Usagef("--outcome: there is no outcome %q", word), "the outcomes are %s",
+				strings.Join(outcomes, ", "))
 		}
-		kind, _ := ledger.ParseKind(word) // 0 for open
+		kind, _ := event.ParseKind(word) // 0 for open
 		f.Outcomes = append(f.Outcomes, kind)
 	}
 	if c.IsSet("job") {
@@ -165,23 +174,24 @@ func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f projection.Att
 
 // attemptJSON is a claim as --json prints it.
 type attemptJSON struct {
-	Job           ledger.JobID `json:"job"`
-	Attempt       int          `json:"attempt"`
-	Queue         string       `json:"queue"`
-	Worker        string       `json:"worker"`
-	Boot          string       `json:"boot"`
-	Host          *string      `json:"host"`
-	PID           int          `json:"pid"`
-	ClaimedAt     string       `json:"claimed_at"`
-	LastHeartbeat *string      `json:"last_heartbeat"`
-	EndedAt       *string      `json:"ended_at"`
-	Outcome       *string      `json:"outcome"`
-	ExitCode      *int         `json:"exit_code"`
-	Signal        *string      `json:"signal"`
+	Job           event.JobID `json:"job"`
+	Attempt       int         `json:"attempt"`
+	Queue         string      `json:"queue"`
+	Worker        string      `json:"worker"`
+	Boot          string      `json:"boot"`
+	Host          *string     `json:"host"`
+	PID           int         `json:"pid"`
+	ClaimedAt     string      `json:"claimed_at"`
+	LastHeartbeat *string     `json:"last_heartbeat"`
+	EndedAt       *string     `json:"ended_at"`
+	Outcome       *string     `json:"outcome"`
+	ExitCode      *int        `json:"exit_code"`
+	Signal        *string     `json:"signal"`
 }
 
 func attemptToJSON(a projection.Attempt) attemptJSON {
-	out := attemptJSON{Job: a.Job, Attempt: a.Attempt, Queue: a.Queue, Worker: a.Worker.Name, Boot: a.Worker.Boot, Host: render.TextOrNull(a.Worker.Host),
+	out := attemptJSON{Job: a.Job, Attempt: a.Attempt, Queue: a.Queue, Worker: a.Worker.Name,
+		Boot: a.Worker.Boot, Host: render.TextOrNull(a.Worker.Host),
 		PID: a.Worker.PID, ClaimedAt: render.JSONTime(a.ClaimedAt), LastHeartbeat: render.TimeOrNull(a.LastHeartbeat), EndedAt: render.TimeOrNull(a.EndedAt),
 		ExitCode: a.ExitCode, Signal: render.TextOrNull(a.Signal)}
 	if a.Outcome != 0 {

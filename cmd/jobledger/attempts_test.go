@@ -13,12 +13,14 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
-// told is a history as a walk along all of its events tells it: every claim, in the order in which they began.
+// told is a history as a walk along all of its events tells it: every claim, in the order in which they
+// began.
 type told struct {
-	events []ledger.Event
+	events []event.Event
 	claims []*projection.Claim
 	last   map[int64]int64 // by the pos of a claim, that of the last refused write under it
 }
@@ -27,7 +29,7 @@ func toldBy(t testing.TB, s *scenario) told {
 	t.Helper()
 	h := told{last: make(map[int64]int64)}
 	var claims projection.Claims
-	queues := projection.QueuesOf{Find: func(n int64) (string, error) { return h.events[n-1].Body.(*ledger.Enqueued).Queue, nil }}
+	queues := projection.QueuesOf{Find: func(n int64) (string, error) { return h.events[n-1].Body.(*event.Enqueued).Queue, nil }}
 	check(t, s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
 		for e, err := range tx.Events(t.Context(), ledger.Filter{}) {
 			if err != nil {
@@ -40,9 +42,9 @@ func toldBy(t testing.TB, s *scenario) told {
 			}
 			c := claims.Add(e, queue)
 			switch {
-			case e.Kind() == ledger.KindClaimed:
+			case e.Kind() == event.KindClaimed:
 				h.claims = append(h.claims, c)
-			case e.Kind() == ledger.KindRefused && e.Attempt > 0:
+			case e.Kind() == event.KindRefused && e.Attempt > 0:
 				i := slices.IndexFunc(h.claims, func(c *projection.Claim) bool { return c.N == e.N && c.Attempt == e.Attempt })
 				h.last[h.claims[i].Pos] = e.Pos
 			}
@@ -68,7 +70,7 @@ func (h told) live(c *projection.Claim, from, to int64) bool {
 	return c.Pos <= to && (c.End == nil || c.End.Pos >= from)
 }
 
-func TestAttemptsAreTheClaimsThatTheEventsTell(t *testing.T) {
+func TestAttemptsMatchClaimEvents(t *testing.T) {
 	seeds, steps, questions := uint64(3), 400, 100
 	if testing.Short() {
 		seeds, steps, questions = 1, 100, 40
@@ -81,7 +83,7 @@ func TestAttemptsAreTheClaimsThatTheEventsTell(t *testing.T) {
 		tail := int64(len(h.events))
 		for range questions {
 			typed := []string{"attempts", "--json"}
-			from, to, worker, outcome, queue, overlap, job := int64(1), tail, "", "", "", false, ledger.JobID("")
+			from, to, worker, outcome, queue, overlap, job := int64(1), tail, "", "", "", false, event.JobID("")
 			if random.IntN(2) == 0 {
 				from = 1 + random.Int64N(tail)
 				typed = append(typed, "--from", fmt.Sprintf("pos:%d", from))
@@ -148,7 +150,7 @@ func shownOrNone(s *string) string {
 }
 
 // owners asks who held a job, at times between and exactly on its events.
-func owners(t *testing.T, s *scenario, h told, jobs []ledger.JobID, random *rand.Rand) {
+func owners(t *testing.T, s *scenario, h told, jobs []event.JobID, random *rand.Rand) {
 	t.Helper()
 	for range 100 {
 		id := jobs[random.IntN(len(jobs))]

@@ -10,7 +10,7 @@ import (
 )
 
 // What an auditor reads, in one file that shows each change as a diff; -update rewrites it.
-func TestWhatAuditorsRead(t *testing.T) {
+func TestAuditTranscript(t *testing.T) {
 	const golden = "../../testdata/golden/audit.txt"
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")

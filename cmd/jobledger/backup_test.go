@@ -20,6 +20,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // traffic writes to a ledger from many goroutines until stop: it enqueues, claims, extends, ends, cancels and
@@ -35,7 +36,7 @@ func (s site) traffic(service *commands.Service, callers int) *traffic {
 	t := new(traffic)
 	for n := range callers {
 		t.done.Go(func() {
-			w := ledger.Worker{Name: fmt.Sprint("w", n), Boot: fmt.Sprint("B", n)}
+			w := event.Worker{Name: fmt.Sprint("w", n), Boot: fmt.Sprint("B", n)}
 			for !t.quit.Load() {
 				if err := t.job(service, w); err != nil {
 					s.Error(err)
@@ -53,7 +54,7 @@ func (t *traffic) stop() {
 }
 
 // job enqueues a job and does something with one that is queued.
-func (t *traffic) job(service *commands.Service, w ledger.Worker) error {
+func (t *traffic) job(service *commands.Service, w event.Worker) error {
 	ctx := context.Background()
 	e := commands.Enqueue{Queue: "mail", Payload: make([]byte, rand.N(3000))}
 	if _, err := service.Enqueue(ctx, "cli:test", e); err != nil {

@@ -17,13 +17,14 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/audit"
 )
 
-// refused is "refused CODE WHY HINT PROGRAM ARGS…" in a script: the program must end with this exit code, print
-// nothing on stdout, and on stderr exactly this message with this hint, which may be empty for none. Go's escapes in ARGS
-// stand for bytes that a text file cannot hold.
+// refused is "refused CODE WHY HINT PROGRAM ARGS…" in a script: the program must end with this exit code,
+// print nothing on stdout, and on stderr exactly this message with this hint, which may be empty for none.
+// Go's escapes in ARGS stand for bytes that a text file cannot hold.
 func refused(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
 		ts.Fatalf("usage: refused code why hint program [args...]")
@@ -78,16 +79,16 @@ func unescape(ts *testscript.TestScript, word string) string {
 	return text
 }
 
-// evil is what a terminal could be led astray with: it clears the screen, sets the title, turns the direction of writing,
-// hides, begins another line, and is no character at all.
+// evil is what a terminal could be led astray with: it clears the screen, sets the title, turns the direction
+// of writing, hides, begins another line, and is no character at all.
 const evil = "a\x1b[2J\x1b]0;x\x07\u202e\u2066\u200b\ufeff\u2028\U000e0041\u009b1m\x7f\r\nb\tc"
 
-// TestNothingOfAJobTakesOverTheTerminal: whatever people give as a name, a reason or a payload, what comes out on a
-// terminal is text in lines.
-func TestNothingOfAJobTakesOverTheTerminal(t *testing.T) {
+// TestTerminalOutputIsEscaped: whatever people give as a name, a reason or a payload, what comes
+// out on a terminal is text in lines.
+func TestTerminalOutputIsEscaped(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	s := newScenario(t)
-	who := ledger.Worker{Name: evil, Boot: "01KDY9FY88BT0000000000EVIL", Host: evil, PID: 1}
+	who := event.Worker{Name: evil, Boot: "01KDY9FY88BT0000000000EVIL", Host: evil, PID: 1}
 	if err := s.WorkerStarted(t.Context(), who, []string{"mail"}, []string{"gpu"}); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func TestNothingOfAJobTakesOverTheTerminal(t *testing.T) {
 		widths = []int{80}
 	}
 	for _, width := range widths {
-		for _, id := range []ledger.JobID{j.ID, held.ID, waiting.ID} {
+		for _, id := range []event.JobID{j.ID, held.ID, waiting.ID} {
 			for _, verb := range []string{"show", "history", "why", "logs"} {
 				read(width, verb, string(id))
 			}
@@ -178,8 +179,8 @@ func checkVerified(t *testing.T, s *scenario) {
 	}
 }
 
-// FuzzReading runs any line of a command that only reads: it ends with a code that there is, says why on stderr where that
-// is not 0, hands nothing harmful to the terminal, and leaves the ledger as it is.
+// FuzzReading runs any line of a command that only reads: it ends with a code that there is, says why on
+// stderr where that is not 0, hands nothing harmful to the terminal, and leaves the ledger as it is.
 func FuzzReading(f *testing.F) {
 	for _, seed := range []string{
 		"list\n--state\nqueued\n--limit\n0", "list\n--tag\na=1\n--as-of\npos:3", "show\n01K\n--json", "history\n01KDY9FY88TH00000000000001", "why\n0",

@@ -11,8 +11,8 @@ import (
 func cancelVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "cancel", Group: cli.GroupOperate, Usage: "end jobs that have not ended",
-		About: "A worker that is at the job learns of it with its next heartbeat, and 'jobledger work' then kills the command. " +
-			"Of several jobs each is tried; the first failure gives the exit code.",
+		About: "A worker that is at the job learns of it with its next heartbeat, and 'jobledger work' then " +
+			"kills the command. Of several jobs each is tried; the first failure gives the exit code.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
 		Flags: []cli.Flag{reasonFlag()},
 		Examples: []cli.Example{
@@ -21,14 +21,16 @@ func cancelVerb(p *program) cli.Verb {
 		},
 		Exits: operatorExits,
 		Run: func(c *cli.Context) error {
-			return p.operate(c, commands.Cancel{Reason: c.String("reason")}, func(before, after projection.Job) string {
+			return p.operate(c, commands.Cancel{Reason: c.String("reason")}, func(before,
+				after projection.Job) string {
 				switch {
 				case before.Seq == after.Seq:
 					return fmt.Sprintf("job %s in %s is cancelled already", after.ID, after.Queue)
 				case before.State.Held():
-					return fmt.Sprintf("%s; worker %s, who was at it, learns of it with its next heartbeat", p.standing(after), before.Worker.Name)
+					return fmt.Sprintf("%s; worker %s, who was at it, learns of it with its next heartbeat",
+						p.describeState(after), before.Worker.Name)
 				}
-				return p.standing(after)
+				return p.describeState(after)
 			})
 		},
 	}

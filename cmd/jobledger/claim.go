@@ -22,27 +22,34 @@ func claimVerb(p *program) cli.Verb {
 	queues.Required = true
 	return cli.Verb{
 		Name: "claim", Group: cli.GroupPrimitives, Usage: "take the next job, for a worker of your own making",
-		About: "Prints each job with its payload and the lease token that every later command on it must show. Before the lease ends, " +
-			"send a heartbeat, or end the claim with succeed, fail or release; else a sweep gives the job to somebody else. " +
-			"Higher priorities come first, then what was due first. For running commands, 'jobledger work' does all of this.\n" +
-			"When nothing is ready the exit code is 3, also after --wait: there was no job, and to ask again is right.\n" +
-			"--sh prints the claim as variables for the shell, JOBLEDGER_JOB, JOBLEDGER_TOKEN and the others that a worker's command " +
-			"gets, and '(exit N)' when there is none, so that eval passes the exit code on. The payload is no variable: " +
-			"'jobledger exec' gives it to a command.",
+		About: "Prints each job with its payload and the lease token that every later command on it must show. " +
+			"Before the lease ends, send a heartbeat, or end the claim with succeed, fail or release; else a sweep " +
+			"gives the job to another worker. Higher priorities come first, then what was due first. For running " +
+			"commands, 'jobledger work' does all of this.\n" +
+			"When nothing is ready the exit code is 3, also after --wait: there was no job, and to ask again is " +
+			"right.\n" +
+			"--sh prints the claim as variables for the shell, JOBLEDGER_JOB, JOBLEDGER_TOKEN and the others that " +
+			"a worker's command gets, and '(exit N)' when there is none, so that eval passes the exit code on. The " +
+			"payload is no variable: 'jobledger exec' gives it to a command.",
 		Flags: []cli.Flag{
 			queues,
 			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},
-			cli.DurationFlag("lease", "the claim holds for `D` without a heartbeat", "1m", commands.MinLease, commands.MaxLease, false),
+			cli.DurationFlag("lease", "the claim holds for `D` without a heartbeat", "1m", commands.MinLease,
+				commands.MaxLease, false),
 			cli.WholeFlag("limit", "take up to `N` jobs", 1, 1, 1000, ""),
 			&cli.StringFlag{Name: "version", Usage: "take jobs of version `V`, and those without one"},
 			cli.ListFlag("capability", "take jobs that require `LABEL` too; may be repeated"),
-			cli.DurationFlag("wait", "wait up to `D` for a job to become ready", "", time.Millisecond, 24*time.Hour, false),
+			cli.DurationFlag("wait", "wait up to `D` for a job to become ready", "", time.Millisecond, 24*time.Hour,
+				false),
 			&cli.BoolFlag{Name: "sh", Usage: "print the claim as variables for the shell"},
 		},
 		Examples: []cli.Example{
-			{`eval "$(jobledger claim -q mail --wait 30s --sh)" && jobledger exec -- ./send.sh`, "wait for a job, and run a command for it"},
-			{"jobledger claim -q mail --worker w1", "the next job of mail, for a person to read; 3 when none is ready"},
-			{"jobledger claim -q mail -q sms --limit 10 --lease 5m --json", "up to ten, one JSON object a line, with payload and lease_token"},
+			{`eval "$(jobledger claim -q mail --wait 30s --sh)" && jobledger exec -- ./send.sh`,
+				"wait for a job, and run a command for it"},
+			{"jobledger claim -q mail --worker w1", "the next job of mail, for a person to read; 3 when none is " +
+				"ready"},
+			{"jobledger claim -q mail -q sms --limit 10 --lease 5m --json",
+				"up to ten, one JSON object a line, with payload and lease_token"},
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitBusy},
 		Run:   p.claim,
@@ -50,8 +57,9 @@ func claimVerb(p *program) cli.Verb {
 }
 
 func (p *program) claim(c *cli.Context) error {
-	request := commands.ClaimRequest{Queues: c.StringSlice("queue"), Version: c.String("version"), Capabilities: c.StringSlice("capability"),
-		Worker: cli.ThisWorker(c.String("worker"), c.String("version")), Limit: c.Int("limit")}
+	request := commands.ClaimRequest{Queues: c.StringSlice("queue"), Version: c.String("version"),
+		Capabilities: c.StringSlice("capability"),
+		Worker:       cli.ThisWorker(c.String("worker"), c.String("version")), Limit: c.Int("limit")}
 	request.Lease, _ = cli.DurationValue(c, "lease")
 	wait, _ := cli.DurationValue(c, "wait")
 	if c.Bool("sh") && (p.JSON || request.Limit > 1) {
@@ -71,7 +79,7 @@ func (p *program) claim(c *cli.Context) error {
 	}
 	for i, j := range jobs {
 		if c.Bool("sh") {
-			_ = p.printForShell(j) // flush tells
+			_ = p.printForShell(j) // Flush returns the error
 		} else if p.JSON {
 			_ = p.PrintJSON(render.ToFullJSON(j, true))
 		} else {
@@ -84,8 +92,9 @@ func (p *program) claim(c *cli.Context) error {
 	return nil
 }
 
-// giveBack releases jobs whose tokens nobody has got to see: else they would be held until their leases end.
-func (p *program) giveBack(ctx context.Context, service *commands.Service, jobs []projection.Job, cause error) error {
+// giveBack releases jobs whose tokens were not printed. Otherwise they would be held until their leases end.
+func (p *program) giveBack(ctx context.Context, service *commands.Service, jobs []projection.Job,
+	cause error) error {
 	for _, j := range jobs {
 		release := commands.Release{Token: j.Token, Reason: "the claim could not be printed"}
 		if _, err := service.Apply(ctx, p.actorAs("worker:"+j.Worker.Name), j.ID, release); err != nil {
@@ -98,17 +107,18 @@ func (p *program) giveBack(ctx context.Context, service *commands.Service, jobs 
 // claimPoll is how often a claim that waits looks without having been woken.
 const claimPoll = 5 * time.Second
 
-// claimWithin claims, and waits for that as long as wait if nothing is ready. It looks by reading, when it is woken or
-// when the next job is due.
-func (p *program) claimWithin(ctx context.Context, wait time.Duration, service *commands.Service, r commands.ClaimRequest) ([]projection.Job, error) {
+// claimWithin claims, and waits for that as long as wait if nothing is ready. It looks by reading, when it is
+// woken or when the next job is due.
+func (p *program) claimWithin(ctx context.Context, wait time.Duration, service *commands.Service,
+	r commands.ClaimRequest) ([]projection.Job, error) {
 	actor := p.actorAs("worker:" + r.Worker.Name)
 	if wait == 0 {
 		_, jobs, err := service.ApplyAndClaim(ctx, actor, nil, r)
 		return jobs, err
 	}
 	end := time.Now().Add(wait)
-	woken, deafen := service.Store.Watch()
-	defer deafen()
+	woken, unsubscribe := service.Store.Watch()
+	defer unsubscribe()
 	for {
 		ready, due, err := service.Ready(ctx, r)
 		if err != nil {
@@ -123,7 +133,7 @@ func (p *program) claimWithin(ctx context.Context, wait time.Duration, service *
 			if err != nil || len(jobs) > 0 {
 				return jobs, err
 			}
-			pause = 0 // somebody else was quicker
+			pause = 0 // another worker was faster
 		}
 		left := time.Until(end)
 		if left <= 0 {
@@ -150,9 +160,10 @@ func (p *program) printForShell(j projection.Job) error {
 	return p.PrintRaw([]byte(b.String()))
 }
 
-// tellShell makes an exit code part of what a shell evaluates, which would not see it otherwise; it returns the code.
-// It does so whatever went wrong, for otherwise the shell would go on with the job that it had before.
-func (p *program) tellShell(typed []string, code int) int {
+// printShellExit prints an exit code as a command for a shell that evaluates the output, and returns
+// the code. It does so whatever went wrong, for otherwise the shell would go on with the job that it had
+// before.
+func (p *program) printShellExit(typed []string, code int) int {
 	if i := slices.Index(typed, "--"); i >= 0 {
 		typed = typed[:i]
 	}
@@ -164,7 +175,8 @@ func (p *program) tellShell(typed []string, code int) int {
 }
 
 // nothingReady says why, as far as that is cheap to know.
-func (p *program) nothingReady(ctx context.Context, service *commands.Service, r commands.ClaimRequest) error {
+func (p *program) nothingReady(ctx context.Context, service *commands.Service,
+	r commands.ClaimRequest) error {
 	var why []string
 	err := service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		for _, name := range slices.Compact(slices.Sorted(slices.Values(r.Queues))) {
@@ -176,9 +188,11 @@ func (p *program) nothingReady(ctx context.Context, service *commands.Service, r
 				why = append(why, fmt.Sprintf("%s is paused", name))
 			}
 		}
-		next, err := projection.NextRunAt(ctx, tx, projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities})
+		next, err := projection.NextRunAt(ctx, tx, projection.Want{Queues: r.Queues, Version: r.Version,
+			Capabilities: r.Capabilities})
 		if err == nil && next.After(tx.Now()) {
-			why = append(why, fmt.Sprintf("the next job is due %s (%s)", render.Time(next.In(p.Now().Location())), render.Age(next, tx.Now())))
+			why = append(why, fmt.Sprintf("the next job is due %s (%s)", render.Time(next.In(p.Now().Location())),
+				render.Age(next, tx.Now())))
 		}
 		return err
 	})
@@ -192,7 +206,7 @@ func (p *program) nothingReady(ctx context.Context, service *commands.Service, r
 	return cli.Exitf(cli.ExitNothing, "%s", text)
 }
 
-// printClaim prints a job for a person, behind an empty line if it is not the first.
+// printClaim prints a job for a person, after an empty line if it is not the first.
 func (p *program) printClaim(j projection.Job, another bool) error {
 	if another {
 		if err := p.PrintLine(""); err != nil {
@@ -207,7 +221,8 @@ func (p *program) printClaim(j projection.Job, another bool) error {
 	return p.PrintPairs(
 		[2]string{"job", string(j.ID)},
 		[2]string{"token", j.Token},
-		[2]string{"lease", fmt.Sprintf("until %s (%s)", render.Time(j.LeaseUntil.In(p.Now().Location())), render.Duration(j.LeaseUntil.Sub(j.ClaimedAt)))},
+		[2]string{"lease", fmt.Sprintf("until %s (%s)", render.Time(j.LeaseUntil.In(p.Now().Location())),
+			render.Duration(j.LeaseUntil.Sub(j.ClaimedAt)))},
 		[2]string{"queue", j.Queue},
 		[2]string{"key", j.Key},
 		[2]string{"tags", strings.Join(tags, " ")},

@@ -35,7 +35,8 @@ func completionVerb(p *program) cli.Verb {
 		Run: func(c *cli.Context) error {
 			shell := c.Args().First()
 			if !slices.Contains(shells, shell) {
-				return cli.WithHint(cli.Usagef("no completion for %q", shell), "the shells are %s", strings.Join(shells, ", "))
+				return cli.WithHint(cli.Usagef("no completion for %q", shell), "the shells are %s",
+					strings.Join(shells, ", "))
 			}
 			script, err := completionScripts.ReadFile("completion/" + shell)
 			if err != nil {

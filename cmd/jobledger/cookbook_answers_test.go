@@ -27,7 +27,7 @@ var answers = map[string]func(n *night, a *answer){
 		}
 		a.jobs(n, jobs)
 	},
-	"Who owned this job at exactly 01:05:57? (its lease had ended two seconds before, and it was not reclaimed yet)": func(n *night, a *answer) {
+	"Who owned this job at 01:05:57? (its lease ended two seconds before)": func(n *night, a *answer) {
 		job := n.one(a.t, "01KKQGAZ43")
 		for _, h := range n.holds {
 			if h.job == job && !h.from.After(clock("01:05:57")) && h.end.After(clock("01:05:57")) {
@@ -77,7 +77,7 @@ var answers = map[string]func(n *night, a *answer){
 	) {
 		var want string
 		for _, boot := range byLast(n) {
-			last, d, lost := n.silence(boot)
+			last, d, lost := n.lastSign(boot)
 			want += fmt.Sprintf("%s|%s|%s|%d|%d\n", stamp(last), d.Worker, d.Data.Host, d.Data.PID, lost)
 		}
 		a.is(want)
@@ -165,7 +165,7 @@ var answers = map[string]func(n *night, a *answer){
 		}
 		a.is(want)
 	},
-	"Was a clock wrong? (every lease should have its full length; after a clock was set back, it seems shorter)": func(n *night, a *answer) {
+	"Was a clock wrong? (a clock that was set back makes leases seem shorter)": func(n *night, a *answer) {
 		leases := n.which(func(d deed) bool { return d.Kind == "claimed" || d.Kind == "heartbeat" })
 		for _, d := range leases {
 			if d.Data.LeaseUntil.Sub(d.At) != time.Minute {
@@ -194,7 +194,7 @@ var answers = map[string]func(n *night, a *answer){
 			}
 		}
 	},
-	"And minute by minute: mail waiting and held at the end of each minute in which something happened?": func(n *night, a *answer) {
+	"And by the minute: how many jobs of mail were waiting, and how many held?": func(n *night, a *answer) {
 		var want string
 		for minute := clock("01:45:00"); !minute.After(clock("02:15:00")); minute = minute.Add(time.Minute) {
 			end := minute.Add(time.Minute - time.Microsecond)
@@ -414,9 +414,9 @@ var answers = map[string]func(n *night, a *answer){
 		if err != nil {
 			a.t.Fatal(err)
 		}
-		told := &answer{t: a.t, out: string(report)}
+		shown := &answer{t: a.t, out: string(report)}
 		for _, d := range n.kind("refused") {
-			told.line("`"+d.Job+"`", "`"+d.Data.Command+"`")
+			shown.line("`"+d.Job+"`", "`"+d.Data.Command+"`")
 		}
 		events, err := os.ReadFile(filepath.Join("incident", "events.jsonl"))
 		if err != nil || bytes.Count(events, []byte("\n")) != len(n.deeds) ||

@@ -266,8 +266,8 @@ func (n *night) one(t *testing.T, prefix string) string {
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// silence is the last event of a process, and the claims that were taken from it.
-func (n *night) silence(boot string) (last time.Time, started deed, lost int) {
+// lastSign is the last event of a process, and the claims that were taken from it.
+func (n *night) lastSign(boot string) (last time.Time, started deed, lost int) {
 	for _, d := range n.kind("worker_started") {
 		if d.Data.Boot == boot {
 			last, started = d.At, d
@@ -290,8 +290,8 @@ func (n *night) silence(boot string) (last time.Time, started deed, lost int) {
 
 func byLast(n *night) []string {
 	return slices.SortedFunc(slices.Values(n.silent), func(a, b string) int {
-		x, _, _ := n.silence(a)
-		y, _, _ := n.silence(b)
+		x, _, _ := n.lastSign(a)
+		y, _, _ := n.lastSign(b)
 		return cmp.Or(x.Compare(y), cmp.Compare(a, b))
 	})
 }

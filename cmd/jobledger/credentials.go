@@ -7,21 +7,23 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
-// ownerFlags are what the owner of a claim shows, and more. For these verbs alone the environment says which claim
-// is meant, as it does within a worker's command.
+// ownerFlags are what the owner of a claim shows, and more. For these verbs alone the environment says which
+// claim is meant, as it does within a worker's command.
 func ownerFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringFlag{Name: "token", Usage: "the lease `TOKEN` of the claim", Required: true, EnvVars: []string{"JOBLEDGER_TOKEN"}},
-		&cli.StringFlag{Name: "worker", Usage: "the `NAME` that claimed the job; if it is another, nothing is done", EnvVars: []string{"JOBLEDGER_WORKER"}},
+		&cli.StringFlag{Name: "token", Usage: "the lease `TOKEN` of the claim", Required: true,
+			EnvVars: []string{"JOBLEDGER_TOKEN"}},
+		&cli.StringFlag{Name: "worker", Usage: "the `NAME` that claimed the job; if it is another, nothing is done",
+			EnvVars: []string{"JOBLEDGER_WORKER"}},
 	}, more...)
 }
 
-const aboutOwner = "JOB is the job's id or the beginning of it; without JOB, the environment variable JOBLEDGER_JOB says which. " +
-	"Within a command of 'jobledger work', job, token and worker are all set."
+const aboutOwner = "JOB is the job's id or the beginning of it; without JOB, the environment variable " +
+	"JOBLEDGER_JOB says which. Within a command of 'jobledger work', job, token and worker are all set."
 
 // aboutEnding holds for all but heartbeat.
 const aboutEnding = aboutOwner + " Sent twice it is done once, and the second time gets the same answer."
@@ -29,7 +31,8 @@ const aboutEnding = aboutOwner + " Sent twice it is done once, and the second ti
 var ownerExits = []int{cli.ExitLeaseLost, cli.ExitCancelled, cli.ExitConflict, cli.ExitNoJob, cli.ExitBusy}
 
 // asOwner asks for what ask makes of the job and its credentials, on behalf of the claim's owner.
-func (p *program) asOwner(c *cli.Context, ask func(j projection.Job, token, owner string) commands.Command) error {
+func (p *program) asOwner(c *cli.Context,
+	ask func(j projection.Job, token, owner string) commands.Command) error {
 	name, token, owner, err := claimOf(c)
 	if err != nil {
 		return err
@@ -54,7 +57,7 @@ func (p *program) asOwner(c *cli.Context, ask func(j projection.Job, token, owne
 		return p.PrintJSON(render.ToJSON(j))
 	}
 	if p.StderrTerminal { // a script knows by the exit code
-		p.Message("%s", p.standing(j))
+		p.Message("%s", p.describeState(j))
 	}
 	return nil
 }
@@ -85,15 +88,16 @@ func (p *program) actorAs(role string) string {
 	return role
 }
 
-// standing says in a line where a job stands.
-func (p *program) standing(j projection.Job) string {
+// describeState describes the state of a job in one line.
+func (p *program) describeState(j projection.Job) string {
 	text := fmt.Sprintf("job %s in %s is %s", j.ID, j.Queue, j.State)
 	switch {
-	case j.State == ledger.Queued:
+	case j.State == event.Queued:
 		now := p.Now()
 		text += ", to run now"
 		if j.RunAt.After(now) {
-			text = fmt.Sprintf("job %s in %s is queued, to run at %s (%s)", j.ID, j.Queue, render.Time(j.RunAt.In(now.Location())), render.Age(j.RunAt, now))
+			text = fmt.Sprintf("job %s in %s is queued, to run at %s (%s)", j.ID, j.Queue,
+				render.Time(j.RunAt.In(now.Location())), render.Age(j.RunAt, now))
 		}
 	case j.State.Held():
 		text += fmt.Sprintf(" by %s until %s", j.Worker.Name, render.Time(j.LeaseUntil.In(p.Now().Location())))

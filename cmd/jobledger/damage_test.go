@@ -25,6 +25,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/audit"
 )
@@ -129,7 +130,7 @@ func aNight(t testing.TB, events int) fileSet {
 
 func request(worker string, limit int) commands.ClaimRequest {
 	return commands.ClaimRequest{Queues: []string{"mail"}, Version: "v2", Limit: limit,
-		Worker: ledger.Worker{Name: worker, Boot: "boot of " + worker, Host: worker, PID: 1, Version: "v2"}}
+		Worker: event.Worker{Name: worker, Boot: "boot of " + worker, Host: worker, PID: 1, Version: "v2"}}
 }
 
 // atDawn runs a command on the ledger at path.
@@ -145,15 +146,15 @@ func atDawn(path string, typed ...string) (code int, said string) {
 type account struct {
 	text     map[string]string
 	errs     map[string]error
-	events   []ledger.Event
-	payloads map[ledger.JobID]string
+	events   []event.Event
+	payloads map[event.JobID]string
 	verified error // nil: Verify finds nothing
 }
 
 // askAll asks a ledger all questions in one snapshot.
 func askAll(ctx context.Context, s *ledger.Store) account {
 	a := account{text: make(map[string]string), errs: make(map[string]error),
-		payloads: make(map[ledger.JobID]string)}
+		payloads: make(map[event.JobID]string)}
 	err := s.Read(ctx, func(tx *ledger.Tx) error {
 		a.ask("events", func() (any, error) {
 			for e, err := range tx.Events(ctx, ledger.Filter{}) {
@@ -254,7 +255,7 @@ func judge(before, after account) (verdict string, wrong []string) {
 }
 
 // bones is who did what to which job, in which order.
-func bones(events []ledger.Event) string {
+func bones(events []event.Event) string {
 	var b strings.Builder
 	for _, e := range events {
 		fmt.Fprintln(&b, e.Pos, e.Job, e.N, e.Seq, e.Kind(), e.Actor, e.Worker, e.Attempt, e.From, e.To)

@@ -8,6 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -15,17 +16,20 @@ import (
 func diffVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "diff", Group: cli.GroupAudit, Usage: "show what changed between two moments",
-		About: "How many jobs were in one state at --from (left) and in another at --to (above); – is not enqueued yet. Jobs to " +
-			"which nothing happened in between are not counted. Below stand the oldest jobs of each cell, and the workers that " +
-			"came and went; one whose lease ran out and that was not heard of again is counted as gone.",
+		About: "How many jobs were in one state at --from (left) and in another at --to (above); – is not " +
+			"enqueued yet. Jobs to which nothing happened in between are not counted. Below stand the oldest jobs " +
+			"of each cell, and the workers that came and went; one whose lease ran out and that was not heard of " +
+			"again is counted as gone.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "from", Usage: "the first moment: a `TIME`, or a place in the ledger, pos:N", Required: true},
+			&cli.StringFlag{Name: "from", Usage: "the first moment: a `TIME`, or a place in the ledger, pos:N",
+				Required: true},
 			&cli.StringFlag{Name: "to", Usage: "the second `TIME`", DefaultText: "now"},
 			cli.WholeFlag("limit", "name up to `N` jobs of each cell", 5, 0, math.MaxInt, ""),
 		},
 		Examples: []cli.Example{
 			{"jobledger diff --from 14:00 --to 14:30", "what that half hour did"},
-			{"jobledger diff --from -1h --limit 100000 --json | jq -r '.cells[] | select(.to==\"failed\") | .jobs[]'", "the jobs that failed for good in the last hour"},
+			{"jobledger diff --from -1h --limit 100000 --json | jq -r '.cells[] | select(.to==\"failed\") | .jobs[]'",
+				"the jobs that failed for good in the last hour"},
 		},
 		Run: p.diff,
 	}
@@ -61,7 +65,8 @@ func (p *program) diff(c *cli.Context) error {
 }
 
 func (p *program) printDiff(from, to projection.Moment, d projection.Diff) error {
-	header := fmt.Sprintf("%s (pos %d) to %s (pos %d): %s", p.FormatMillis(from.At), from.Pos, p.FormatMillis(to.At), to.Pos, render.Count(to.Pos-from.Pos, "event"))
+	header := fmt.Sprintf("%s (pos %d) to %s (pos %d): %s", p.FormatMillis(from.At), from.Pos,
+		p.FormatMillis(to.At), to.Pos, render.Count(to.Pos-from.Pos, "event"))
 	if err := p.PrintLine(header); err != nil {
 		return err
 	}
@@ -84,16 +89,18 @@ func (p *program) printDiff(from, to projection.Moment, d projection.Diff) error
 		}
 	}
 	for _, e := range d.Gained {
-		if err := p.PrintLine(fmt.Sprintf("worker came: %s (%s) at %s", e.Worker.Name, render.Process(e.Worker), p.FormatMillis(e.At))); err != nil {
+		if err := p.PrintLine(fmt.Sprintf("worker came: %s (%s) at %s", e.Worker.Name, render.Process(e.Worker),
+			p.FormatMillis(e.At))); err != nil {
 			return err
 		}
 	}
 	for _, e := range d.Lost {
 		how := "stopped"
-		if e.Kind() == ledger.KindReclaimed {
+		if e.Kind() == event.KindReclaimed {
 			how = "not heard of since a job was taken from it"
 		}
-		if err := p.PrintLine(fmt.Sprintf("worker went: %s (%s) at %s, %s", e.Worker.Name, render.Process(e.Worker), p.FormatMillis(e.At), how)); err != nil {
+		if err := p.PrintLine(fmt.Sprintf("worker went: %s (%s) at %s, %s", e.Worker.Name, render.Process(e.Worker),
+			p.FormatMillis(e.At), how)); err != nil {
 			return err
 		}
 	}
@@ -105,25 +112,25 @@ func (p *program) printMatrix(cells []projection.DiffCell) error {
 	if len(cells) == 0 {
 		return p.PrintLine("nothing happened to any job")
 	}
-	counts, rows, columns := make(map[[2]ledger.State]int64), make(map[ledger.State]bool), make(map[ledger.State]bool)
+	counts, rows, columns := make(map[[2]event.State]int64), make(map[event.State]bool), make(map[event.State]bool)
 	for _, cell := range cells {
-		counts[[2]ledger.State{cell.From, cell.To}] = cell.Count
+		counts[[2]event.State{cell.From, cell.To}] = cell.Count
 		rows[cell.From], columns[cell.To] = true, true
 	}
 	t := &cli.Table{Columns: []cli.Column{{Title: "FROM"}}}
-	for _, to := range ledger.States() {
+	for _, to := range event.States() {
 		if columns[to] {
 			t.Columns = append(t.Columns, cli.Column{Title: "→ " + strings.ToUpper(to.String()), Right: true})
 		}
 	}
-	for _, from := range append([]ledger.State{0}, ledger.States()...) {
+	for _, from := range append([]event.State{0}, event.States()...) {
 		if !rows[from] {
 			continue
 		}
 		line := []string{stateOrNone(from)}
-		for _, to := range ledger.States() {
+		for _, to := range event.States() {
 			if columns[to] {
-				line = append(line, fmt.Sprint(counts[[2]ledger.State{from, to}]))
+				line = append(line, fmt.Sprint(counts[[2]event.State{from, to}]))
 			}
 		}
 		t.Add(line...)
@@ -131,7 +138,7 @@ func (p *program) printMatrix(cells []projection.DiffCell) error {
 	return p.PrintTable(t)
 }
 
-func stateOrNone(s ledger.State) string {
+func stateOrNone(s event.State) string {
 	if s == 0 {
 		return "–"
 	}
@@ -152,10 +159,10 @@ type momentJSON struct {
 }
 
 type diffCellJSON struct {
-	From  *string        `json:"from"` // null: enqueued in between
-	To    string         `json:"to"`
-	Count int64          `json:"count"`
-	Jobs  []ledger.JobID `json:"jobs"`
+	From  *string       `json:"from"` // null: enqueued in between
+	To    string        `json:"to"`
+	Count int64         `json:"count"`
+	Jobs  []event.JobID `json:"jobs"`
 }
 
 type workerChangeJSON struct {
@@ -168,18 +175,21 @@ type workerChangeJSON struct {
 }
 
 func (p *program) diffJSON(from, to projection.Moment, d projection.Diff) diffJSON {
-	changes := func(events []ledger.Event) []workerChangeJSON {
+	changes := func(events []event.Event) []workerChangeJSON {
 		list := make([]workerChangeJSON, 0, len(events))
 		for _, e := range events {
-			list = append(list, workerChangeJSON{e.Worker.Name, e.Worker.Boot, render.TextOrNull(e.Worker.Host), e.Worker.PID, render.JSONTime(e.At), e.Kind().String()})
+			list = append(list, workerChangeJSON{e.Worker.Name, e.Worker.Boot, render.TextOrNull(e.Worker.Host),
+				e.Worker.PID, render.JSONTime(e.At), e.Kind().String()})
 		}
 		return list
 	}
-	out := diffJSON{From: momentJSON{render.TimeOrNull(from.At), from.Pos}, To: momentJSON{render.TimeOrNull(to.At), to.Pos}, Cells: []diffCellJSON{},
+	out := diffJSON{From: momentJSON{render.TimeOrNull(from.At), from.Pos},
+		To: momentJSON{render.TimeOrNull(to.At), to.Pos}, Cells: []diffCellJSON{},
 		Gained: changes(d.Gained), Lost: changes(d.Lost)}
 	for _, cell := range d.Cells {
-		ids := append([]ledger.JobID{}, cell.Jobs...)
-		out.Cells = append(out.Cells, diffCellJSON{render.TextOrNull(cell.From.String()), cell.To.String(), cell.Count, ids})
+		ids := append([]event.JobID{}, cell.Jobs...)
+		out.Cells = append(out.Cells, diffCellJSON{render.TextOrNull(cell.From.String()), cell.To.String(),
+			cell.Count, ids})
 	}
 	return out
 }

@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 const readme = "../../README.md"
@@ -48,7 +48,7 @@ func TestReadmeSize(t *testing.T) {
 	}
 }
 
-// TestReadmeQuickStart runs what the README shows after "$ ", in an empty folder, and compares what is printed.
+// TestReadmeQuickStart runs what the README shows after "$ ", in an empty folder, and compares the output.
 func TestReadmeQuickStart(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("no sh on this machine")
@@ -94,7 +94,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\b01[0-9A-Z]{24}\b`), "ID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ ?(\+00:00|\+0000 UTC)`), "TIME"},
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "CLOCK"},
-	{regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s|m)\b`), "DURATION"},
+	{regexp.MustCompile(`\b(\d+m)?\d+(\.\d+)?(µs|ms|s|m)\b`), "DURATION"},
 	{regexp.MustCompile(`cli:[^ ;]+`), "ACTOR"},
 	{regexp.MustCompile(`\(pid \d+ on [^)]+\)`), "(PROCESS)"},
 	{regexp.MustCompile(` +`), " "}, // columns are as wide as their widest text
@@ -147,8 +147,8 @@ func TestDocsLinksResolve(t *testing.T) {
 	}
 }
 
-// TestDocsTopics holds each page to a first line that help can list, to a name that no command has, since help shows
-// commands first, and to a link in the README.
+// TestDocsTopics checks that each page has a first line that help can list, a name that no command has (help
+// shows commands first), and a link in the README.
 func TestDocsTopics(t *testing.T) {
 	p := &program{&cli.Program{Docs: docs}}
 	topics, err := p.Topics()
@@ -208,7 +208,7 @@ func TestDocsListEveryKindAndField(t *testing.T) {
 		}
 	}
 	known := make(map[string]bool)
-	for _, kind := range ledger.Kinds() {
+	for _, kind := range event.Kinds() {
 		row := regexp.MustCompile(fmt.Sprintf("(?m)^\\| %d \\| `%s` \\| .* \\| `(.*)` \\|$", int(kind), kind))
 		m := row.FindStringSubmatch(page)
 		if m == nil {
@@ -259,6 +259,67 @@ func keys(t *testing.T, object json.RawMessage) (names []string) {
 	return names
 }
 
+// TestDocsListEveryPackage finds each package of the module in docs/architecture.md, by its path or its last name.
+func TestDocsListEveryPackage(t *testing.T) {
+	page := readPage(t, "docs/architecture.md")
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		if entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".") && path != "../.." {
+			return filepath.SkipDir
+		}
+		files, err := filepath.Glob(filepath.Join(path, "*.go"))
+		if err != nil || len(files) == 0 {
+			return err
+		}
+		name, err := filepath.Rel("../..", path)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		isShort := strings.Contains(name, "/internal/") && strings.Contains(page, "`"+entry.Name()+"`")
+		if !strings.Contains(page, "`"+name+"`") && !isShort {
+			t.Errorf("docs/architecture.md does not list %s", name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDocsFlagsExist looks for every flag that the pages give to this program.
+func TestDocsFlagsExist(t *testing.T) {
+	known := make(map[string]bool)
+	add := func(flags []cli.Flag) {
+		for _, f := range flags {
+			for _, name := range f.Names() {
+				known[name] = true
+			}
+		}
+	}
+	add(cli.GlobalFlags(""))
+	for _, v := range (&program{&cli.Program{}}).verbs() {
+		add(v.Flags)
+		for old := range v.Renamed {
+			delete(known, old) // pages show the name of today
+		}
+	}
+	flag := regexp.MustCompile(`(?:^|[\s\x60[])--([a-z][a-z-]*)`)
+	others := []string{"help", "pwprompt", "owner", "encoding", "template", "schema", // of other programs
+		"joblog", "retries", "resume"}
+	for _, page := range pages(t) {
+		for line := range strings.Lines(readPage(t, page)) {
+			for _, m := range flag.FindAllStringSubmatch(line, -1) {
+				if !known[m[1]] && !slices.Contains(others, m[1]) {
+					t.Errorf("%s mentions --%s: no such flag\n%s", page, m[1], line)
+				}
+			}
+		}
+	}
+}
+
 // TestDocsNameWhatExists looks for every test and every Go name that the pages mention.
 func TestDocsNameWhatExists(t *testing.T) {
 	tests, names := declared(t)
@@ -282,7 +343,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 	}
 }
 
-// declared returns the tests of all packages, and the exported names of those that the pages refer to: package.Name,
+// declared returns the names of all tests, and of everything that a package declares: package.Name,
 // package.Type.Method and package.Type.Field.
 func declared(t *testing.T) (tests []string, names map[string]bool) {
 	t.Helper()

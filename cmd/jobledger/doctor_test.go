@@ -32,6 +32,7 @@ import (
 	"jobledger/cmd/jobledger/internal/doctor"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/schema"
 )
 
@@ -179,7 +180,7 @@ var complaints = []complaint{
 		s.left(9)
 		s.ok(os.Rename(s.path("b.db"), s.path(db)))
 	}, also: []string{doctor.CodeSettings}},
-	{name: "the -wal file of another that was in use too", code: doctor.CodeStray, severity: doctor.Problem, seen: "tells another history", make: func(t *testing.T, s site) {
+	{name: "the -wal file of another that was in use too", code: doctor.CodeStray, severity: doctor.Problem, seen: "the ledger has another history than without it", make: func(t *testing.T, s site) {
 		for range 3 {
 			s.enqueue("x", "--delay", "1h")
 		}
@@ -200,7 +201,7 @@ var complaints = []complaint{
 			s.ok(os.Chmod(s.path(db+suffix), 0o600))
 		}
 	}},
-	{name: "a -wal file that is damaged", code: doctor.CodeStray, severity: doctor.Problem, seen: "by itself, without", make: func(t *testing.T, s site) {
+	{name: "a -wal file that is damaged", code: doctor.CodeStray, severity: doctor.Problem, seen: "the file is sound without", make: func(t *testing.T, s site) {
 		s.enqueue("x", "--delay", "1h")
 		s.ok(exec.Command("cp", s.path(db), s.path("before.db")).Run())
 		file, err := sql.Open("sqlite", s.path(db))
@@ -221,7 +222,7 @@ var complaints = []complaint{
 		s.ok(os.WriteFile(name, make([]byte, 512), 0o600)) // without its magic, SQLite leaves it alone
 		s.ok(os.Chtimes(name, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)))
 	}},
-	{name: "an unfinished copy", code: doctor.CodeTemporary, severity: doctor.Advice, seen: "gave up 2h ago", make: func(t *testing.T, s site) {
+	{name: "an unfinished copy", code: doctor.CodeTemporary, severity: doctor.Advice, seen: "interrupted 2h ago", make: func(t *testing.T, s site) {
 		s.ok(os.WriteFile(s.path(".jobledger.db.12345"), nil, 0o600))
 		s.ok(os.Chtimes(s.path(".jobledger.db.12345"), time.Now(), time.Now().Add(-2*time.Hour)))
 	}},
@@ -268,13 +269,13 @@ var complaints = []complaint{
 		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
 			_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail"})
 			s.ok(err)
-			_, err = service.Claim(ctx, commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "w", Boot: "B"}, Lease: time.Minute})
+			_, err = service.Claim(ctx, commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "w", Boot: "B"}, Lease: time.Minute})
 			s.ok(err)
 		})
 	}},
-	{name: "a worker is silent", code: doctor.CodeSilent, severity: doctor.Advice, seen: "1 worker said no goodbye and is silent: w", make: func(t *testing.T, s site) {
+	{name: "a worker is silent", code: doctor.CodeSilent, severity: doctor.Advice, seen: "1 worker is silent and did not report its end: w", make: func(t *testing.T, s site) {
 		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
-			s.ok(service.WorkerStarted(ctx, ledger.Worker{Name: "w", Boot: "B", Host: "h", PID: 7}, []string{"mail"}, nil))
+			s.ok(service.WorkerStarted(ctx, event.Worker{Name: "w", Boot: "B", Host: "h", PID: 7}, []string{"mail"}, nil))
 		})
 	}},
 	{name: "a paused queue", code: doctor.CodePaused, severity: doctor.Advice, seen: "mail is paused by cli:", make: func(t *testing.T, s site) {
@@ -329,7 +330,7 @@ func (s site) rootPage(name string) (page int64) {
 	return page
 }
 
-func TestDoctorFindsWhatIsWrong(t *testing.T) {
+func TestDoctorFindings(t *testing.T) {
 	for _, c := range complaints {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -392,8 +393,8 @@ func (r rig) isStopped(w *running) {
 	})
 }
 
-// A process that was stopped at the wrong moment is in everybody's way, and nothing else says so.
-func TestDoctorFindsWhoWasStopped(t *testing.T) {
+// A process that was stopped at the wrong moment blocks all others, and nothing else shows it.
+func TestDoctorStoppedProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("who holds a lock is known on Linux only")
 	}
@@ -462,8 +463,8 @@ func TestDoctorFindsWhoWasStopped(t *testing.T) {
 	}
 }
 
-// A reader that does not come to an end keeps what is written in the -wal file, which grows.
-func TestDoctorFindsALongRead(t *testing.T) {
+// A read that does not end keeps the -wal file growing.
+func TestDoctorLongRead(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.ok(os.Chmod(s.dir, 0o700))
@@ -500,8 +501,8 @@ func TestDoctorFindsALongRead(t *testing.T) {
 	})
 }
 
-// Some keep everybody else out.
-func TestDoctorOfALedgerThatNobodyElseMayOpen(t *testing.T) {
+// A process that has locked the whole file keeps every other one out.
+func TestDoctorExclusiveLock(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	file, err := sql.Open("sqlite", s.path(db)+"?_pragma=locking_mode(exclusive)")
@@ -518,8 +519,8 @@ func TestDoctorOfALedgerThatNobodyElseMayOpen(t *testing.T) {
 	}
 }
 
-// Whoever is not root has less to look at; that is said, and the rest is looked at.
-func TestDoctorOfSomebodyElse(t *testing.T) {
+// A user without rights gets fewer checks. The findings say so, and the other checks run.
+func TestDoctorAsOtherUser(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.enqueue("x")
@@ -585,8 +586,8 @@ func TestDoctorVerdict(t *testing.T) {
 	}
 }
 
-// A check that no test makes find something would rot, and so would one that nobody can read about.
-func TestEachCheckOfDoctorIsTriedAndExplained(t *testing.T) {
+// Every code needs a test that produces it and a line in the README.
+func TestDoctorCodesAreTestedAndDocumented(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "internal/doctor/doctor.go", nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-func TestRunAtIsTheNextOne(t *testing.T) {
+func TestRunAtClockTimeIsNext(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Skip(err)
@@ -39,7 +39,7 @@ func TestRunAtIsTheNextOne(t *testing.T) {
 }
 
 // What counts from now does so by the clock of the ledger, which is known only when that is open.
-func TestDelayCountsByTheClockOfTheLedger(t *testing.T) {
+func TestDelayUsesLedgerClock(t *testing.T) {
 	db := ledgertest.Open(t).DSN()
 	jobs := filepath.Join(t.TempDir(), "jobs.jsonl")
 	check(t, os.WriteFile(jobs, []byte(`{"delay": "1h"}`+"\n"+`{"run_at": "+1h"}`+"\n{}\n"), 0o600))

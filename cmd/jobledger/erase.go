@@ -14,16 +14,20 @@ import (
 
 func eraseVerb(p *program) cli.Verb {
 	return cli.Verb{
-		Name: "erase", Group: cli.GroupLedger, Usage: "remove the payload, the results and the logs of jobs that have ended, for good",
-		About: "What happened to the job stays: its events, with its key, tags and error details, and sizes and digests without the salt that " +
-			"would allow to guess at the bytes. A job that was erased cannot be retried, and its key stays taken. The bytes are overwritten " +
-			"in the ledger's file and taken out of the -wal file (PostgreSQL: they are gone from the tables, and their space is used anew); " +
-			"from backups, exports and copies you must remove them yourself. " +
-			"Of several jobs each is tried; the first failure gives the exit code.",
+		Name: "erase", Group: cli.GroupLedger, Usage: "remove the payload, the results and the logs of jobs that " +
+			"have ended, for good",
+		About: "What happened to the job stays: its events, with its key, tags and error details, and sizes and " +
+			"digests without the salt that would allow to guess at the bytes. A job that was erased cannot be " +
+			"retried, and its key stays taken. The bytes are overwritten in the ledger's file and taken out of the " +
+			"-wal file (PostgreSQL: they are gone from the tables, and their space is used again); from backups, " +
+			"exports and copies you must remove them yourself. Of several jobs each is tried; the first failure " +
+			"gives the exit code.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
-		Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "why, for whoever reads the history: `TEXT`", Required: true}},
+		Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "why, for readers of the history: `TEXT`",
+			Required: true}},
 		Examples: []cli.Example{
-			{"jobledger erase 01JB2Q… --reason 'ticket 4711: customer 17 asked for it'", "JOB is an id, or the beginning of one"},
+			{"jobledger erase 01JB2Q… --reason 'ticket 4711: customer 17 asked for it'",
+				"JOB is an id, or the beginning of one"},
 		},
 		Exits: operatorExits,
 		Run:   p.erase,
@@ -65,9 +69,11 @@ func (p *program) erase(c *cli.Context) error {
 // tellLeft says where erased bytes still are when a server has done what it can.
 func (p *program) tellLeft(vacuumed bool) {
 	if !vacuumed {
-		p.Message("what was erased stays in the server's files until it has vacuumed the table bodies, which the owner of that can hasten")
+		p.Message("what was erased stays in the server's files until it has vacuumed the table bodies, which " +
+			"the owner of that can hasten")
 	}
-	p.Message("what was erased stays in the server's WAL, and its archive, until that is over, and in backups; what its command wrote, on other hosts where it ran")
+	p.Message("what was erased stays in the server's WAL, and its archive, until that is over, and in " +
+		"backups; what its command wrote, on other hosts where it ran")
 }
 
 func (p *program) checkpoint(c *cli.Context) (whole bool, err error) {

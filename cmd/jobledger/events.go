@@ -11,16 +11,17 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // eventsVerb reads the ledger itself.
 func eventsVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "events", Group: cli.GroupAudit, Usage: "list events, the oldest first",
-		About: "--from and --to include the moment that they name; a moment is a time or a place in the ledger, pos:N. " +
-			"--kind may be repeated. To page through a long ledger, give the pos of the last event seen to --after. With " +
-			"--follow it goes on with the events to come until it is interrupted, or its reader goes away, and ends with 0; " +
-			"started again with --after and the last pos, it misses none and repeats none.",
+		About: "--from and --to include the moment that they name; a moment is a time or a place in the ledger, " +
+			"pos:N. --kind may be repeated. To page through a long ledger, give the pos of the last event seen to " +
+			"--after. With --follow it goes on with the events to come until it is interrupted, or its reader goes " +
+			"away, and ends with 0; started again with --after and the last pos, it misses none and repeats none.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "job", Usage: "only of this `JOB`"},
 			cli.ListFlag("kind", "only of this `KIND`, such as claimed or refused"),
@@ -29,7 +30,7 @@ func eventsVerb(p *program) cli.Verb {
 			&cli.StringFlag{Name: "actor", Usage: "only what this `ACTOR` did; here it is no name for you"},
 			&cli.StringFlag{Name: "from", Usage: "only at or after `TIME`"},
 			&cli.StringFlag{Name: "to", Usage: "only at or before `TIME`"},
-			cli.WholeFlag("after", "only behind the place `POS`", 0, 0, math.MaxInt, "the beginning"),
+			cli.WholeFlag("after", "only after the position `POS`", 0, 0, math.MaxInt, "the beginning"),
 			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what happens from now on"},
 		},
@@ -51,7 +52,7 @@ func eventsVerb(p *program) cli.Verb {
 }
 
 func kindNames() (names []string) {
-	for _, k := range ledger.Kinds() {
+	for _, k := range event.Kinds() {
 		names = append(names, k.String())
 	}
 	return names
@@ -89,8 +90,8 @@ func (p *program) events(c *cli.Context) error {
 	return nil
 }
 
-// eventPage is how many events one snapshot gives. A reader that takes them slowly must not hold a snapshot open, or the
-// -wal file grows meanwhile.
+// eventPage is how many events one snapshot gives. A reader that takes them slowly must not hold a snapshot
+// open, or the -wal file grows meanwhile.
 const eventPage = 5000
 
 // followPoll is how often --follow polls for new events. A poll reads one row.
@@ -105,7 +106,8 @@ type eventListing struct {
 	printed int
 }
 
-// follow prints the events there are and those to come, until limit is reached, it is interrupted or its reader is gone.
+// follow prints the events there are and those to come, until limit is reached, it is interrupted or its
+// reader is gone.
 func (l *eventListing) follow(ctx context.Context) error {
 	following := cli.UntilSignalled(ctx)
 	for {
@@ -128,7 +130,8 @@ func (l *eventListing) follow(ctx context.Context) error {
 	}
 }
 
-// waitForEvents waits until the ledger is longer than what has been read; ended says that there is nobody to print for.
+// waitForEvents waits until the ledger is longer than what has been read; ended reports that
+// it was interrupted or that the reader is gone.
 func (l *eventListing) waitForEvents(ctx context.Context) (ended bool, err error) {
 	l.filter.After = max(l.filter.After, l.filter.Until)
 	for l.filter.Until <= l.filter.After {
@@ -177,12 +180,12 @@ func (l *eventListing) print(ctx context.Context) (more bool, err error) {
 }
 
 // page reads the next events on one snapshot.
-func (l *eventListing) page(ctx context.Context) ([]ledger.Event, error) {
+func (l *eventListing) page(ctx context.Context) ([]event.Event, error) {
 	l.filter.Limit = eventPage
 	if l.limit > 0 {
 		l.filter.Limit = min(eventPage, l.limit+1-l.printed) // one beyond limit, to know whether there are more
 	}
-	page := make([]ledger.Event, 0, 64)
+	page := make([]event.Event, 0, 64)
 	err := l.service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		for e, err := range tx.Events(ctx, l.filter) {
 			if err != nil {
@@ -200,11 +203,13 @@ func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, e
 	if err := p.CheckFromTo(c); err != nil {
 		return f, err
 	}
-	f = ledger.Filter{Worker: c.String("worker"), Queue: c.String("queue"), Actor: c.String("actor"), After: int64(c.Int("after"))}
+	f = ledger.Filter{Worker: c.String("worker"), Queue: c.String("queue"), Actor: c.String("actor"),
+		After: int64(c.Int("after"))}
 	for _, word := range c.StringSlice("kind") {
-		k, err := ledger.ParseKind(word)
+		k, err := event.ParseKind(word)
 		if err != nil {
-			return f, cli.WithHint(cli.Usagef("--kind: there is no kind %q", word), "the kinds are %s", strings.Join(kindNames(), ", "))
+			return f, cli.WithHint(cli.Usagef("--kind: there is no kind %q", word), "the kinds are %s",
+				strings.Join(kindNames(), ", "))
 		}
 		f.Kinds = append(f.Kinds, k)
 	}
@@ -248,22 +253,25 @@ func (p *program) addRange(c *cli.Context, tx *ledger.Tx, f *ledger.Filter) erro
 }
 
 // printListed prints one event of a listing, as JSON or as a line for people, the first below a header.
-func (p *program) printListed(e ledger.Event, first bool) error {
+func (p *program) printListed(e event.Event, first bool) error {
 	if p.JSON {
 		return p.PrintJSON(e)
 	}
 	row := func(pos, at, kind, to, job string) []string {
-		return []string{render.Pad(pos, 6, true), render.Pad(at, 29, false), render.Pad(kind, 14, false), render.Pad(to, 11, false), render.Pad(job, 26, false)}
+		return []string{render.Pad(pos, 6, true), render.Pad(at, 29, false), render.Pad(kind, 14, false),
+			render.Pad(to, 11, false), render.Pad(job, 26, false)}
 	}
 	if first {
-		if err := p.PrintEvent(row("POS", "TIME", "EVENT", "STATE", "JOB"), []render.Style{render.Bold, render.Bold, render.Bold, render.Bold, render.Bold}, ""); err != nil {
+		if err := p.PrintEvent(row("POS", "TIME", "EVENT", "STATE", "JOB"), []render.Style{render.Bold, render.Bold,
+			render.Bold, render.Bold, render.Bold}, ""); err != nil {
 			return err
 		}
 	}
 	kind, kindStyle := render.KindLabel(e)
 	to, toStyle := render.StateLabel(e)
 	columns := row(strconv.FormatInt(e.Pos, 10), p.EventTime(e), kind, to, string(e.Job))
-	return p.PrintEvent(columns, []render.Style{render.Gray, render.Plain, kindStyle, toStyle, render.Plain}, p.Describe(e))
+	return p.PrintEvent(columns, []render.Style{render.Gray, render.Plain, kindStyle, toStyle, render.Plain},
+		p.Describe(e))
 }
 
 // more is a message about what was printed, so it comes after that.

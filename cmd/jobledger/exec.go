@@ -19,20 +19,25 @@ import (
 func execVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "exec", Group: cli.GroupPrimitives, Usage: "run a command for a claimed job, and record how it ends",
-		About: "For a job that 'jobledger claim' gave: sends heartbeats, gives the payload to the command on its standard input, kills " +
-			"it when the lease is lost or the job cancelled, and records the end, all as 'jobledger work' does, with the same meaning of " +
-			"exit codes and the same environment. A claim that is not live any more runs nothing.\n" + aboutOwner + "\n" +
-			"Its own exit code: 0 when the job has succeeded, 9 when it has not and that is recorded (failed, to be retried or not, or " +
-			"given back), 4 or 5 when it is somebody else's now or cancelled, 126 or 127 when the command cannot be run and the job was " +
-			"given back. INT, TERM or HUP ends the command and gives the job back; then exec ends by that signal.",
+		About: "For a job that 'jobledger claim' gave: sends heartbeats, gives the payload to the command on " +
+			"its standard input, kills it when the lease is lost or the job cancelled, and records the end, all as " +
+			"'jobledger work' does, with the same meaning of " +
+			"exit codes and the same environment. A claim that is not live any more runs nothing.\n" + aboutOwner +
+			"\n" +
+			"Its own exit code: 0 when the job has succeeded, 9 when it has not and that is recorded (failed, to " +
+			"be retried or not, or given back), 4 or 5 when another worker has it now or cancelled, 126 or 127 " +
+			"when the command cannot be run and the job was given back. INT, TERM or HUP ends the command and " +
+			"gives the job back; then exec ends by that signal.",
 		Args: "[JOB]", MaxArgs: 1,
 		Rest:    "CMD ARGS…",
 		Renamed: map[string]string{"map": "exit-code"},
 		Flags: append(ownerFlags(
-			cli.DurationFlag("lease", "hold for `D` without a heartbeat; by default as long as the last time", "", commands.MinLease, commands.MaxLease, false),
+			cli.DurationFlag("lease", "hold for `D` without a heartbeat; by default as long as the last time", "",
+				commands.MinLease, commands.MaxLease, false),
 		), commandFlags()...),
 		Examples: []cli.Example{
-			{`eval "$(jobledger claim -q mail --sh)" && jobledger exec -- ./send.sh`, "the next job, with all that is needed from the environment"},
+			{`eval "$(jobledger claim -q mail --sh)" && jobledger exec -- ./send.sh`,
+				"the next job, with all that is needed from the environment"},
 			{"jobledger exec 01JB2Q… --token 01JB2R… -- ./send.sh --fast", "a job that was claimed in some other way"},
 		},
 		Exits: append([]int{cli.ExitNotSucceeded, cli.ExitCannotRun, cli.ExitNotFound}, ownerExits...),
@@ -68,7 +73,7 @@ func (p *program) exec(c *cli.Context) error {
 	case err != nil:
 		return commandError(err)
 	case caught != nil:
-		p.Message("%v: %s", caught, p.standing(after))
+		p.Message("%v: %s", caught, p.describeState(after))
 		return p.dieOf(caught)
 	case how == worker.Succeeded:
 		return nil
@@ -77,14 +82,15 @@ func (p *program) exec(c *cli.Context) error {
 	case how == worker.Lost && why != nil:
 		return why
 	case how == worker.Failed:
-		return cli.Exitf(cli.ExitNotSucceeded, "failed (%s): %s", after.ErrorCode, p.standing(after))
+		return cli.Exitf(cli.ExitNotSucceeded, "failed (%s): %s", after.ErrorCode, p.describeState(after))
 	}
-	return cli.Exitf(cli.ExitNotSucceeded, "%s: %s", how, p.standing(after))
+	return cli.Exitf(cli.ExitNotSucceeded, "%s: %s", how, p.describeState(after))
 }
 
-// takeOver makes sure that the claim is live, for a command must not begin without one, and returns the job with its
-// payload. The lease counts from asked.
-func (p *program) takeOver(c *cli.Context, service *commands.Service, name, token, owner string) (j projection.Job, asked time.Time, err error) {
+// takeOver makes sure that the claim is live, for a command must not begin without one, and returns the job
+// with its payload. The lease counts from asked.
+func (p *program) takeOver(c *cli.Context, service *commands.Service, name, token,
+	owner string) (j projection.Job, asked time.Time, err error) {
 	if j, err = p.FindJob(c.Context, service, name); err != nil {
 		return j, asked, err
 	}
@@ -93,14 +99,19 @@ func (p *program) takeOver(c *cli.Context, service *commands.Service, name, toke
 		actor = p.actorAs("worker:" + owner)
 	}
 	asked = time.Now()
-	if j, err = service.Apply(c.Context, actor, j.ID, commands.Heartbeat{Token: token, Owner: owner, Lease: leaseFor(c, j)}); err != nil {
+	if j, err = service.Apply(c.Context, actor, j.ID, commands.Heartbeat{Token: token, Owner: owner,
+		Lease: leaseFor(c, j)}); err != nil {
 		return j, asked, err
 	}
-	err = service.Store.Read(c.Context, func(tx *ledger.Tx) error { return projection.LoadBodies(c.Context, tx, &j) })
+	err = service.Store.Read(c.Context, func(tx *ledger.Tx) error {
+		return projection.LoadBodies(c.Context, tx,
+			&j)
+	})
 	return j, asked, err
 }
 
-// stoppable is a context that the first signal to end ends. end undoes that, and says which signal came, if any.
+// stoppable is a context that the first signal to end ends. end undoes that, and says which signal came, if
+// any.
 func stoppable(ctx context.Context) (stopped context.Context, end func() os.Signal) {
 	stopped, cancel := context.WithCancel(ctx)
 	signals := endingSignals(1)

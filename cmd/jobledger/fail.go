@@ -9,8 +9,10 @@ import (
 func failVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "fail", Group: cli.GroupPrimitives, Usage: "report that a claimed job failed",
-		About: "The job is queued again, the longer the more often it has failed: after about 1 s, 2 s, 4 s … up to 1 h. When it has " +
-			"failed as often as its --max-attempts, it stays failed, until somebody says 'jobledger retry'.\n" + aboutEnding,
+		About: "The job is queued again, the longer the more often it has failed: after about 1 s, 2 s, 4 s … " +
+			"up to 1 h. When it has failed as often as its --max-attempts, it stays failed, until an operator says " +
+			"'jobledger retry'.\n" +
+			aboutEnding,
 		Args: "[JOB]", MaxArgs: 1,
 		Flags: ownerFlags(
 			&cli.StringFlag{Name: "code", Usage: "what kind of failure, in one `WORD`", DefaultText: "failed"},
@@ -19,7 +21,8 @@ func failVerb(p *program) cli.Verb {
 			&cli.BoolFlag{Name: "no-retry", Usage: "never again", DisableDefaultText: true},
 		),
 		Examples: []cli.Example{
-			{"jobledger fail 01JB2Q… --token 01JB2R… --code smtp --detail 'no route to host'", "it is tried again later"},
+			{"jobledger fail 01JB2Q… --token 01JB2R… --code smtp --detail 'no route to host'",
+				"it is tried again later"},
 			{"jobledger fail 01JB2Q… --token 01JB2R… --no-retry", "it would fail every time"},
 		},
 		Exits: ownerExits,

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/audit"
 )
 
@@ -128,7 +129,7 @@ func (r rig) ledger(name string, fn func(*ledger.Store)) {
 // history returns the events of a ledger and requires it to be sound. Verify checks that the database is
 // whole, pos and seq are dense, no claim overlaps another or ends twice, and the tables equal the fold of the
 // events.
-func (r rig) history(name string) (events []ledger.Event) {
+func (r rig) history(name string) (events []event.Event) {
 	r.Helper()
 	events, findings := r.inspect(name)
 	for _, f := range findings {
@@ -137,7 +138,7 @@ func (r rig) history(name string) (events []ledger.Event) {
 	return events
 }
 
-func (r rig) inspect(name string) (events []ledger.Event, findings []audit.Finding) {
+func (r rig) inspect(name string) (events []event.Event, findings []audit.Finding) {
 	r.Helper()
 	r.ledger(name, func(store *ledger.Store) {
 		ctx := context.Background()
@@ -154,7 +155,7 @@ func (r rig) inspect(name string) (events []ledger.Event, findings []audit.Findi
 	return events, findings
 }
 
-func (r rig) eventsOf(store *ledger.Store, kinds ...ledger.Kind) (events []ledger.Event) {
+func (r rig) eventsOf(store *ledger.Store, kinds ...event.Kind) (events []event.Event) {
 	r.Helper()
 	ctx := context.Background()
 	err := store.Read(ctx, func(tx *ledger.Tx) error {
@@ -173,7 +174,7 @@ func (r rig) eventsOf(store *ledger.Store, kinds ...ledger.Kind) (events []ledge
 }
 
 // count returns the number of events of these kinds.
-func (r rig) count(kinds ...ledger.Kind) (n int) {
+func (r rig) count(kinds ...event.Kind) (n int) {
 	r.Helper()
 	r.ledger(db, func(store *ledger.Store) {
 		n = len(r.eventsOf(store, kinds...))
@@ -181,7 +182,7 @@ func (r rig) count(kinds ...ledger.Kind) (n int) {
 	return n
 }
 
-func kindsOf(events []ledger.Event) string {
+func kindsOf(events []event.Event) string {
 	var kinds []string
 	for _, e := range events {
 		kinds = append(kinds, e.Kind().String())

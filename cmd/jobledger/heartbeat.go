@@ -14,16 +14,20 @@ import (
 func heartbeatVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "heartbeat", Group: cli.GroupPrimitives, Usage: "extend the lease of a claim",
-		About: "Send one every third of the lease. Exit code 4 or 5 means: stop working, the job is no longer yours.\n" + aboutOwner,
-		Args:  "[JOB]", MaxArgs: 1,
+		About: "Send one every third of the lease. Exit code 4 or 5 means: stop working, the job is no longer " +
+			"yours.\n" + aboutOwner,
+		Args: "[JOB]", MaxArgs: 1,
 		Flags: ownerFlags(
-			cli.DurationFlag("lease", "hold for another `D` from now; by default as long as the last time", "", commands.MinLease, commands.MaxLease, false),
-			&cli.StringFlag{Name: "progress", Usage: "how far the work is: `P` from 0 to 1, or a percentage such as 40%"},
+			cli.DurationFlag("lease", "hold for another `D` from now; by default as long as the last time", "",
+				commands.MinLease, commands.MaxLease, false),
+			&cli.StringFlag{Name: "progress", Usage: "how far the work is: `P` from 0 to 1, or a percentage such as " +
+				"40%"},
 			&cli.StringFlag{Name: "note", Usage: "what it is at: `TEXT`"},
 		),
 		Examples: []cli.Example{
 			{"jobledger heartbeat 01JB2Q… --token 01JB2R…", "for as long again as the claim's lease"},
-			{"jobledger heartbeat --progress 40% --note 'page 4 of 10'", "within a command of 'jobledger work': no id, no token"},
+			{"jobledger heartbeat --progress 40% --note 'page 4 of 10'",
+				"within a command of 'jobledger work': no id, no token"},
 		},
 		Exits: ownerExits,
 		Run: func(c *cli.Context) error {
@@ -32,20 +36,21 @@ func heartbeatVerb(p *program) cli.Verb {
 				return err
 			}
 			return p.asOwner(c, func(j projection.Job, token, owner string) commands.Command {
-				return commands.Heartbeat{Token: token, Owner: owner, Lease: leaseFor(c, j), Progress: progress, Note: c.String("note")}
+				return commands.Heartbeat{Token: token, Owner: owner, Lease: leaseFor(c, j), Progress: progress,
+					Note: c.String("note")}
 			})
 		},
 	}
 }
 
-// leaseFor is --lease, else as long as the last time: a default of its own could be shorter than what the owner counts
-// on.
+// leaseFor is --lease, else as long as the last time: a default of its own could be shorter than what the
+// owner counts on.
 func leaseFor(c *cli.Context, j projection.Job) time.Duration {
 	if lease, given := cli.DurationValue(c, "lease"); given {
 		return lease
 	}
 	lease := j.LeaseUntil.Sub(j.HeartbeatAt)
-	if lease < commands.MinLease { // the clock was set back in between: nobody knows
+	if lease < commands.MinLease { // the clock was set back in between: the lease is unknown
 		lease = commands.DefaultLease
 	}
 	return min(lease, commands.MaxLease)
@@ -58,7 +63,8 @@ func parseProgress(c *cli.Context) (*float64, error) {
 	}
 	n, ok := readProgress(c.String("progress"))
 	if !ok {
-		return nil, cli.Usagef("--progress: %q is neither a number from 0 to 1 nor a percentage up to 100%%", c.String("progress"))
+		return nil, cli.Usagef("--progress: %q is neither a number from 0 to 1 nor a percentage up to 100%%",
+			c.String("progress"))
 	}
 	return &n, nil
 }

@@ -7,14 +7,16 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // historyVerb answers "what happened to this job, when, and who did it".
 func historyVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "history", Group: cli.GroupAudit, Usage: "show what happened to a job, event by event",
-		About: "Each line says when, how long after the event before, what happened, to which state that led, and who " +
-			"did it. A write that was refused, because its lease was lost or the job had ended, reads REFUSED and says why.",
+		About: "Each line says when, how long after the event before, what happened, to which state that led, " +
+			"and who did it. A write that was refused, because its lease was lost or the job had ended, reads " +
+			"REFUSED and says why.",
 		Args: "JOB", MinArgs: 1, MaxArgs: 1,
 		Examples: []cli.Example{
 			{"jobledger history 01KDY9FY88", "the timeline of the job whose id begins with these letters"},
@@ -22,7 +24,7 @@ func historyVerb(p *program) cli.Verb {
 		},
 		Exits: []int{cli.ExitNoJob},
 		Run: func(c *cli.Context) error {
-			var events []ledger.Event
+			var events []event.Event
 			err := p.Read(c.Context, func(tx *ledger.Tx) error {
 				n, err := cli.FindJobNumber(c.Context, tx, c.Args().First())
 				if err != nil {
@@ -44,7 +46,7 @@ func historyVerb(p *program) cli.Verb {
 	}
 }
 
-func (p *program) printHistory(events []ledger.Event) error {
+func (p *program) printHistory(events []event.Event) error {
 	if p.JSON {
 		for _, e := range events {
 			if err := p.PrintJSON(e); err != nil {
@@ -54,7 +56,8 @@ func (p *program) printHistory(events []ledger.Event) error {
 		return nil
 	}
 	first, last := events[0], events[len(events)-1]
-	header := fmt.Sprintf("job %s: %s, %s in %s", first.Job, lastState(events), render.Count(int64(len(events)), "event"),
+	header := fmt.Sprintf("job %s: %s, %s in %s", first.Job, lastState(events),
+		render.Count(int64(len(events)), "event"),
 		render.Briefly(last.At.Sub(first.At)))
 	if err := p.PrintLine(header); err != nil {
 		return err
@@ -82,7 +85,7 @@ func (p *program) printHistory(events []ledger.Event) error {
 }
 
 // lastState is the state to which events have led.
-func lastState(events []ledger.Event) (state ledger.State) {
+func lastState(events []event.Event) (state event.State) {
 	for _, e := range events {
 		if e.To != 0 {
 			state = e.To
@@ -92,7 +95,7 @@ func lastState(events []ledger.Event) (state ledger.State) {
 }
 
 // printHistoryEvent prints one event, whose kind is padded to width.
-func (p *program) printHistoryEvent(e ledger.Event, after string, width int) error {
+func (p *program) printHistoryEvent(e event.Event, after string, width int) error {
 	kind, kindStyle := render.KindLabel(e)
 	to, toStyle := render.StateLabel(e)
 	columns := []string{p.EventTime(e), render.Pad(after, 9, true), render.Pad(kind, width, false), to}
@@ -100,14 +103,14 @@ func (p *program) printHistoryEvent(e ledger.Event, after string, width int) err
 	if err := p.PrintEvent(columns, styles, p.Describe(e)); err != nil {
 		return err
 	}
-	if f, ok := e.Body.(*ledger.Failed); ok && f.ErrorDetail != "" {
+	if f, ok := e.Body.(*event.Failed); ok && f.ErrorDetail != "" {
 		return p.printBlock(f.ErrorDetail)
 	}
 	return nil
 }
 
 // printSkipped prints a line in place of all heartbeats but the first.
-func (p *program) printSkipped(beats []ledger.Event) error {
+func (p *program) printSkipped(beats []event.Event) error {
 	longest := time.Duration(0)
 	for i, e := range beats[1:] {
 		longest = max(longest, e.At.Sub(beats[i].At))
@@ -117,9 +120,9 @@ func (p *program) printSkipped(beats []ledger.Event) error {
 }
 
 // heartbeats is how many of them events begin with.
-func heartbeats(events []ledger.Event) int {
+func heartbeats(events []event.Event) int {
 	for i, e := range events {
-		if e.Kind() != ledger.KindHeartbeat {
+		if e.Kind() != event.KindHeartbeat {
 			return i
 		}
 	}

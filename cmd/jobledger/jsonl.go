@@ -18,6 +18,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 const (
@@ -27,7 +28,8 @@ const (
 	rememberFor = 1 << 20  // keys that are compared with each other before anything is written
 )
 
-const lineKeys = "queue, key, payload, tags, priority, run_at, delay, max_attempts, max_runtime, version, requires"
+const lineKeys = "queue, key, payload, tags, priority, run_at, delay, max_attempts, max_runtime, version, " +
+	"requires"
 
 // enqueueLines enqueues the jobs of a JSONL file. It is read twice: everything is checked before anything is
 // written, and no file is too large for the memory.
@@ -53,7 +55,8 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 	total, err := p.checkLines(c, lines, content)
 	if err != nil {
 		code, why, hint := cli.Explain(err)
-		return &cli.Error{Code: code, Err: errors.New(why), Hint: strings.TrimSuffix("nothing was enqueued; "+hint, "; ")}
+		return &cli.Error{Code: code, Err: errors.New(why), Hint: strings.TrimSuffix("nothing was enqueued; "+hint,
+			"; ")}
 	}
 	if total == 0 {
 		p.Message("there is no job in --jsonl %s", name)
@@ -88,11 +91,12 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 			if answer.Existing {
 				existing++
 			}
-			_ = p.printEnqueued(answer.Job) // flush tells
+			_ = p.printEnqueued(answer.Job) // Flush returns the error
 		}
 		if err := p.Flush(); err != nil { // also where a reader went away: here it does not mean that all is done
 			bar.Done()
-			return cli.Exitf(cli.ExitUnexpected, "print the ids of lines %d to %d: %w; these jobs and those before are enqueued", chunk.first(), chunk.last(), err)
+			return cli.Exitf(cli.ExitUnexpected, "print the ids of lines %d to %d: %w; these jobs and those before "+
+				"are enqueued", chunk.first(), chunk.last(), err)
 		}
 		written += len(answers)
 		bar.Add(len(answers))
@@ -104,8 +108,8 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 	return nil
 }
 
-// checkLines says what is wrong with the first bad line, by itself, beside the lines before it, or beside what the
-// ledger holds. It writes nothing.
+// checkLines says what is wrong with the first bad line, alone, compared with the lines before it, or with
+// what the ledger holds. It writes nothing.
 func (p *program) checkLines(c *cli.Context, lines jobLines, content io.Reader) (total int, err error) {
 	service, err := p.Open(c.Context)
 	switch {
@@ -127,7 +131,8 @@ func (p *program) checkLines(c *cli.Context, lines jobLines, content io.Reader) 
 			}
 			key, payload := maphash.String(seed, e.Queue+" "+e.Key), maphash.Bytes(seed, e.Payload)
 			if before, ok := payloads[key]; ok && before != payload {
-				return 0, cli.Exitf(cli.ExitConflict, "line %d: key %q stands in an earlier line too, with another payload", chunk.lines[i], e.Key)
+				return 0, cli.Exitf(cli.ExitConflict, "line %d: key %q stands in an earlier line too, with another "+
+					"payload", chunk.lines[i], e.Key)
 			}
 			if len(payloads) == rememberFor {
 				clear(payloads) // a conflict so far apart is found when it is written
@@ -261,7 +266,8 @@ func (l jobLines) field(e *commands.Enqueue, key string, value json.RawMessage) 
 	switch key {
 	case "queue", "key", "run_at", "delay", "max_runtime", "version":
 		if json.Unmarshal(value, &text) != nil {
-			return cli.Usagef("%s: %s is no string%s", key, brief(value), map[string]string{"delay": ` such as "90s"`, "max_runtime": ` such as "90s"`}[key])
+			return cli.Usagef("%s: %s is no string%s", key, brief(value), map[string]string{"delay": ` such as "90s"`,
+				"max_runtime": ` such as "90s"`}[key])
 		}
 	}
 	switch key {
@@ -271,7 +277,7 @@ func (l jobLines) field(e *commands.Enqueue, key string, value json.RawMessage) 
 		}
 	}
 	if key != "payload" || value[0] == '"' { // of other JSON as payload the text is kept
-		if err := ledger.CheckStrings(value); err != nil {
+		if err := event.CheckStrings(value); err != nil {
 			return cli.Usagef("%s: %w", key, err)
 		}
 	}
@@ -312,8 +318,8 @@ func (l jobLines) field(e *commands.Enqueue, key string, value json.RawMessage) 
 	return err
 }
 
-// addTags reads an object of tags into tags, which may have been given by flags. A name that stands there twice would
-// lose one of its values, and null is no value.
+// addTags reads an object of tags into tags, which may have been given by flags. A name that stands there
+// twice would lose one of its values, and null is no value.
 func addTags(tags map[string]string, value json.RawMessage) error {
 	d := json.NewDecoder(bytes.NewReader(value))
 	if start, _ := d.Token(); start != json.Delim('{') {

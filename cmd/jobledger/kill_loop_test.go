@@ -18,6 +18,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -254,14 +255,14 @@ func (m *killRun) finish() {
 
 func (m *killRun) judge() {
 	m.Helper()
-	jobs := make(map[ledger.JobID]*jobRecord)
-	var order []ledger.JobID
-	kinds := make(map[ledger.Kind]int)
+	jobs := make(map[event.JobID]*jobRecord)
+	var order []event.JobID
+	kinds := make(map[event.Kind]int)
 	for _, e := range m.history(db) {
 		if kinds[e.Kind()]++; e.N == 0 {
 			continue
 		}
-		if e.Kind() == ledger.KindEnqueued {
+		if e.Kind() == event.KindEnqueued {
 			jobs[e.Job], order = &jobRecord{claims: make(map[string]int)}, append(order, e.Job)
 		}
 		jobs[e.Job].add(e)
@@ -280,7 +281,7 @@ func (m *killRun) judge() {
 	}
 	m.judgeRuns(jobs)
 	m.Logf("%d kills, %d jobs, %v", m.kills.Load(), len(jobs), kinds)
-	if m.kills.Load() < fewKills || kinds[ledger.KindReclaimed] == 0 {
+	if m.kills.Load() < fewKills || kinds[event.KindReclaimed] == 0 {
 		m.Errorf("there were too few kills")
 	}
 }
@@ -295,22 +296,22 @@ type jobRecord struct {
 	winner          string // the token that succeeded
 }
 
-func (l *jobRecord) add(e ledger.Event) {
+func (l *jobRecord) add(e event.Event) {
 	l.finished = e.To.Final() || l.finished && e.To == 0
 	switch {
-	case e.Kind() == ledger.KindClaimed:
+	case e.Kind() == event.KindClaimed:
 		l.claims[e.Token] = e.Attempt
 		l.open++
 	case e.Kind().EndsClaim() && e.Attempt > 0:
 		l.open--
 	}
-	if e.Kind() == ledger.KindSucceeded {
+	if e.Kind() == event.KindSucceeded {
 		l.succeeded++
 		l.winner = e.Token
 	}
 }
 
-func (m *killRun) bodies(store *ledger.Store, id ledger.JobID) (payload, result string) {
+func (m *killRun) bodies(store *ledger.Store, id event.JobID) (payload, result string) {
 	m.Helper()
 	err := store.Read(m.Context(), func(tx *ledger.Tx) error {
 		j, _, err := projection.Get(m.Context(), tx, id)
@@ -328,7 +329,7 @@ func (m *killRun) bodies(store *ledger.Store, id ledger.JobID) (payload, result 
 
 // judgeSent checks that what was acknowledged is stored as it was sent, that what was not acknowledged is
 // stored at most once, and that there is nothing else.
-func (m *killRun) judgeSent(jobs map[ledger.JobID]*jobRecord) {
+func (m *killRun) judgeSent(jobs map[event.JobID]*jobRecord) {
 	m.Helper()
 	ids := make(map[string][]string)
 	for id, l := range jobs {
@@ -350,10 +351,10 @@ func (m *killRun) judgeSent(jobs map[ledger.JobID]*jobRecord) {
 }
 
 // judgeOwned checks the claims and ends that were acknowledged to scripts.
-func (m *killRun) judgeOwned(jobs map[ledger.JobID]*jobRecord) {
+func (m *killRun) judgeOwned(jobs map[event.JobID]*jobRecord) {
 	m.Helper()
 	for token, id := range m.claims {
-		if l := jobs[ledger.JobID(id)]; l == nil || l.claims[token] == 0 {
+		if l := jobs[event.JobID(id)]; l == nil || l.claims[token] == 0 {
 			m.Errorf("the claim %s of job %s was acknowledged and is not there", token, id)
 		} else if result, ended := m.ends[token]; ended && (l.winner != token || l.result != result) {
 			m.Errorf("job %s: the end by %s was acknowledged; the ledger has %s, %q", id, token, l.winner, l.result)
@@ -363,7 +364,7 @@ func (m *killRun) judgeOwned(jobs map[ledger.JobID]*jobRecord) {
 }
 
 // judgeRuns checks that each command belongs to a claim, and that no claim ran one twice.
-func (m *killRun) judgeRuns(jobs map[ledger.JobID]*jobRecord) {
+func (m *killRun) judgeRuns(jobs map[event.JobID]*jobRecord) {
 	m.Helper()
 	text, err := os.ReadFile(m.path("ran"))
 	if err != nil {
@@ -376,7 +377,7 @@ func (m *killRun) judgeRuns(jobs map[ledger.JobID]*jobRecord) {
 			m.Errorf("attempt %s of job %s ran twice", attempt, id)
 		}
 		ran[line] = true
-		if l := jobs[ledger.JobID(id)]; l == nil || !l.hasAttempt(attempt) {
+		if l := jobs[event.JobID(id)]; l == nil || !l.hasAttempt(attempt) {
 			m.Errorf("attempt %s of job %s ran, and there is no such claim", attempt, id)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/audit"
 	"jobledger/schema"
 )
@@ -137,7 +138,7 @@ func afterwards(n int) int {
 }
 
 // judge checks what the kill of i has left, sends i again, and checks once more.
-func (d trial) judge(r rig, i invocation, before []ledger.Event, got exit) {
+func (d trial) judge(r rig, i invocation, before []event.Event, got exit) {
 	r.Helper()
 	all := strings.Fields(d.adds)
 	added, findings := d.added(r.copied(), before) // opening it would repair what the kill has left
@@ -165,7 +166,7 @@ func (d trial) judge(r rig, i invocation, before []ledger.Event, got exit) {
 }
 
 // added returns the kinds of the events that were not there before.
-func (d trial) added(r rig, before []ledger.Event) (kinds []string, findings []audit.Finding) {
+func (d trial) added(r rig, before []event.Event) (kinds []string, findings []audit.Finding) {
 	r.Helper()
 	events, findings := r.inspect(db)
 	if len(events) < len(before) || kindsOf(events[:len(before)]) != kindsOf(before) {

@@ -11,6 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -50,7 +51,7 @@ func (p pantry) held(payload string) projection.Job {
 	p.Helper()
 	p.job(payload)
 	jobs, err := p.Claim(context.Background(), commands.ClaimRequest{Queues: []string{"mail"},
-		Worker: ledger.Worker{Name: "dead", Boot: "B"}})
+		Worker: event.Worker{Name: "dead", Boot: "B"}})
 	if err != nil || len(jobs) != 1 {
 		p.Fatalf("claim: %v, %v", jobs, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // workSteps are the failpoints of a worker that takes one job and ends.
@@ -75,16 +75,16 @@ func (r rig) wantHealed(step string) {
 	r.heal()
 	r.nobodyLeft()
 	claims, endings, ends := 0, 0, 0
-	var last ledger.Event
+	var last event.Event
 	for _, e := range r.history(db) {
 		if e.N == 0 {
 			continue
 		}
 		last = e
 		switch {
-		case e.Kind() == ledger.KindClaimed:
+		case e.Kind() == event.KindClaimed:
 			claims++
-		case e.Kind() == ledger.KindSucceeded:
+		case e.Kind() == event.KindSucceeded:
 			ends++
 			fallthrough
 		case e.Kind().EndsClaim():
@@ -92,7 +92,7 @@ func (r rig) wantHealed(step string) {
 		}
 	}
 	ran := len(strings.Fields(r.attempts()))
-	if last.Kind() != ledger.KindSucceeded || ends != 1 || endings != claims || claims < 1 || claims > 2 {
+	if last.Kind() != event.KindSucceeded || ends != 1 || endings != claims || claims < 1 || claims > 2 {
 		r.Errorf("the job's history: %s", kindsOf(r.history(db)))
 	}
 	fewer := 0
@@ -188,7 +188,7 @@ func TestKillLeaksNoOpenFiles(t *testing.T) {
 func (r rig) openWhenIdle(jobs int, processes []*running) (files int) {
 	r.Helper()
 	r.eventually(fmt.Sprintf("%d jobs are done", jobs),
-		func() bool { return r.count(ledger.KindSucceeded) == jobs })
+		func() bool { return r.count(event.KindSucceeded) == jobs })
 	for _, p := range processes {
 		list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.Process.Pid))
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -18,8 +19,10 @@ import (
 func listVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "list", Group: cli.GroupSee, Usage: "list jobs, the newest first",
-		About: "Jobs of all states, without payload and result; 'show' has these. TRIED is how many attempts failed, of " +
-			"how many allowed. --state, --queue and --tag may be repeated: any of the states and queues, all of the tags." + cli.AboutAsOf,
+		About: "Jobs of all states, without payload and result; 'show' has these. TRIED is how many attempts " +
+			"failed, of how many allowed. --state, --queue and --tag may be repeated: any of the states and " +
+			"queues, all of the " +
+			"tags." + cli.AboutAsOf,
 		Flags: []cli.Flag{
 			cli.ListFlag("state", "only `STATE`: "+strings.Join(stateNames(), ", ")),
 			cli.ListFlag("queue", "only of this `QUEUE`", "q"),
@@ -32,7 +35,8 @@ func listVerb(p *program) cli.Verb {
 			{"jobledger list --state failed -q mail", "the last 50 jobs of the queue mail that failed for good"},
 			{"jobledger list --tag customer=17 --limit 0", "every job with this tag"},
 			{"jobledger list --key invoice-4711 --json", "the job with this key, for a script"},
-			{"jobledger list --as-of 14:30 --state running", "what was running at half past two, and what became of it"},
+			{"jobledger list --as-of 14:30 --state running",
+				"what was running at half past two, and what became of it"},
 		},
 		Exits: []int{cli.ExitNothing},
 		Complete: func(flag string) []string {
@@ -52,7 +56,7 @@ func listVerb(p *program) cli.Verb {
 }
 
 func stateNames() (names []string) {
-	for _, s := range ledger.States() {
+	for _, s := range event.States() {
 		names = append(names, s.String())
 	}
 	return names
@@ -61,9 +65,10 @@ func stateNames() (names []string) {
 func listFilter(c *cli.Context) (projection.Filter, error) {
 	f := projection.Filter{Queues: c.StringSlice("queue"), Key: c.String("key")}
 	for _, word := range c.StringSlice("state") {
-		s, err := ledger.ParseState(word)
+		s, err := event.ParseState(word)
 		if err != nil {
-			return f, cli.WithHint(cli.Usagef("--state: there is no state %q", word), "the states are %s", strings.Join(stateNames(), ", "))
+			return f, cli.WithHint(cli.Usagef("--state: there is no state %q", word), "the states are %s",
+				strings.Join(stateNames(), ", "))
 		}
 		f.States = append(f.States, s)
 	}
@@ -83,8 +88,8 @@ func listFilter(c *cli.Context) (projection.Filter, error) {
 	return f, nil
 }
 
-// listPage is how many jobs one snapshot gives. A reader that takes a long list slowly, such as a pager, must not hold a
-// snapshot open.
+// listPage is how many jobs one snapshot gives. A reader that takes a long list slowly, such as a pager, must
+// not hold a snapshot open.
 const listPage = 1000
 
 // jobPages reads the jobs that filter selects, page by page, each on a snapshot of its own.
@@ -178,7 +183,8 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 }
 
 func jobTable(past bool) *cli.Table {
-	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "STATE", State: true}, {Title: "QUEUE", Least: 8},
+	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "STATE", State: true},
+		{Title: "QUEUE", Least: 8},
 		{Title: "TRIED"}, {Title: "WHEN"}, {Title: "WORKER", Least: 8}, {Title: "KEY", Least: 8},
 		{Title: "ERROR", Least: 8}}}
 	if past {
@@ -210,9 +216,9 @@ func (p *program) printListedJob(j projection.Then, past bool) error {
 func (p *program) sinceWhen(j projection.Job) string {
 	now := p.Now()
 	switch {
-	case j.State == ledger.Queued && j.RunAt.After(now):
+	case j.State == event.Queued && j.RunAt.After(now):
 		return render.Age(j.RunAt, now)
-	case j.State == ledger.Queued:
+	case j.State == event.Queued:
 		return "ready " + render.Roughly(now.Sub(j.RunAt))
 	case j.State.Held() && j.LeaseUntil.Before(now):
 		return "expired " + render.Age(j.LeaseUntil, now)

@@ -15,6 +15,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -22,10 +23,11 @@ import (
 func logsVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "logs", Group: cli.GroupSee, Usage: "show what a job's command wrote",
-		About: "'jobledger work' keeps what each attempt writes to stdout and stderr in a folder beside the ledger, of a flood the " +
-			"beginning and the end. With a ledger in PostgreSQL that is a folder of the worker's user on the worker's host, " +
-			"$XDG_STATE_HOME/jobledger/DATABASE or ~/.local/state/jobledger/DATABASE, and only there they can be shown. " +
-			"Nothing removes these files but you. On a terminal, control characters are escaped.",
+		About: "'jobledger work' keeps what each attempt writes to stdout and stderr in a folder beside the " +
+			"ledger, of a flood the beginning and the end. With a ledger in PostgreSQL that is a folder of the " +
+			"worker's user on the worker's host, $XDG_STATE_HOME/jobledger/DATABASE or " +
+			"~/.local/state/jobledger/DATABASE, and only there they can be shown. Nothing removes these files but " +
+			"you. On a terminal, control characters are escaped.",
 		Args: "JOB", MinArgs: 1, MaxArgs: 1,
 		Flags: []cli.Flag{
 			cli.WholeFlag("attempt", "what attempt `N` wrote", 0, 1, math.MaxInt, "the latest"),
@@ -40,7 +42,8 @@ func logsVerb(p *program) cli.Verb {
 		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
 		Run: func(c *cli.Context) error {
 			if p.JSON && c.Bool("follow") {
-				return cli.Usagef("--follow prints the output as it comes, --json prints it as a whole: they exclude each other")
+				return cli.Usagef("--follow prints the output as it comes, --json prints it as a whole: they exclude " +
+					"each other")
 			}
 			return p.logs(c)
 		},
@@ -105,22 +108,25 @@ func (o output) stream() string {
 func (o output) nothing() error {
 	err := cli.Exitf(cli.ExitNothing, "there is no %s of attempt %d of job %s", o.stream(), o.attempt, o.job.ID)
 	if o.server {
-		err = cli.Exitf(cli.ExitNothing, "on this host, %s, there is no %s of attempt %d of job %s: no %s", cli.Hostname("which has no name"), o.stream(), o.attempt, o.job.ID, o.path)
-		return cli.WithHint(err, "look on the host where it ran, as the worker's user: 'jobledger attempts --job %s' says which; or it wrote nothing, or ran with --no-capture", o.job.ID)
+		err = cli.Exitf(cli.ExitNothing, "on this host, %s, there is no %s of attempt %d of job %s: no %s",
+			cli.Hostname("which has no name"), o.stream(), o.attempt, o.job.ID, o.path)
+		return cli.WithHint(err, "look on the host where it ran, as the worker's user: 'jobledger attempts --job "+
+			"%s' says which; or it wrote nothing, or ran with --no-capture", o.job.ID)
 	}
-	return cli.WithHint(err, "it wrote nothing, or was no command of 'jobledger work' with this ledger, or ran with --no-capture; "+
+	return cli.WithHint(err, "it wrote nothing, or was no command of 'jobledger work' with this ledger, or "+
+		"ran with --no-capture; "+
 		"'jobledger history %s' knows more", o.job.ID)
 }
 
 // json is o as --json prints it.
 func (o output) json(text []byte) any {
 	out := struct {
-		Job        ledger.JobID `json:"job"`
-		Attempt    int          `json:"attempt"`
-		Stream     string       `json:"stream"`
-		Path       string       `json:"path"`
-		Text       *string      `json:"text"`
-		TextBase64 *string      `json:"text_base64"` // instead of text where that is not UTF-8
+		Job        event.JobID `json:"job"`
+		Attempt    int         `json:"attempt"`
+		Stream     string      `json:"stream"`
+		Path       string      `json:"path"`
+		Text       *string     `json:"text"`
+		TextBase64 *string     `json:"text_base64"` // instead of text where that is not UTF-8
 	}{Job: o.job.ID, Attempt: o.attempt, Stream: o.stream(), Path: o.path}
 	out.Text, out.TextBase64 = render.BytesOrNull(text)
 	return out
@@ -136,8 +142,8 @@ func (o output) goesOn(ctx context.Context, service *commands.Service) (held boo
 	return held, err
 }
 
-// followOutput prints what is written until the attempt ends. It asks whether it has before it reads, so that the
-// last words are not missed.
+// followOutput prints what is written until the attempt ends. It asks whether it has before it reads, so that
+// the last words are not missed.
 func (p *program) followOutput(ctx context.Context, service *commands.Service, o output) error {
 	const look = 100 * time.Millisecond
 	var file *os.File
@@ -180,8 +186,8 @@ func (p *program) followOutput(ctx context.Context, service *commands.Service, o
 	}
 }
 
-// printNew prints what file holds behind read. Where that is less than before, its middle was left out since: then it
-// goes on at the end, of which nobody knows how much has been printed.
+// printNew prints what file holds after read. Where that is less than before, its middle was left out since:
+// then it goes on at the end, of which an unknown part has been printed.
 func (p *program) printNew(file *os.File, rest []byte, read int64) ([]byte, int64, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -203,7 +209,8 @@ func (p *program) printNew(file *os.File, rest []byte, read int64) ([]byte, int6
 	return rest, read, p.PrintRaw(whole)
 }
 
-// splitRune cuts off the beginning of a character at the end of b: escaped by itself, it would be no character.
+// splitRune cuts off the beginning of a character at the end of b: escaped by itself, it would be no
+// character.
 func splitRune(b []byte) (whole, rest []byte) {
 	for i := len(b) - 1; i >= max(0, len(b)-utf8.UTFMax+1); i-- {
 		if utf8.RuneStart(b[i]) {

@@ -11,7 +11,7 @@ import (
 	"jobledger/commands/worker"
 )
 
-func TestLogsAreEscapedOnATerminalOnly(t *testing.T) {
+func TestLogsEscapedOnTerminalOnly(t *testing.T) {
 	s := newScenario(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	j := s.claim("w1", "mail")
@@ -39,8 +39,9 @@ func TestLogsAreEscapedOnATerminalOnly(t *testing.T) {
 	}
 }
 
-// A character that comes in two pieces is shown as one; a file whose middle is cut out meanwhile goes on at its end.
-func TestFollowingPutsPiecesTogether(t *testing.T) {
+// A character that comes in two pieces is shown as one; a file whose middle is cut out meanwhile goes on at
+// its end.
+func TestLogsFollowJoinsPieces(t *testing.T) {
 	p, out := printing(80, false)
 	p.StdoutTerminal = true
 	path := filepath.Join(t.TempDir(), "1.out")
@@ -79,7 +80,7 @@ func TestFollowingPutsPiecesTogether(t *testing.T) {
 	}
 }
 
-func TestFollowingEndsWithTheAttempt(t *testing.T) {
+func TestLogsFollowEndsWithAttempt(t *testing.T) {
 	s := newScenario(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	j := s.claim("w1", "mail")

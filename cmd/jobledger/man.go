@@ -8,7 +8,7 @@ import (
 )
 
 // manVerb prints the manual page. cli writes most of it from the commands and their flags; exit codes and
-// environment, which it leaves out, follow behind.
+// environment, which it leaves out, follow.
 func manVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "man", Group: cli.GroupSetUp, Usage: "print the manual page, in roff",
@@ -34,7 +34,8 @@ func manVerb(p *program) cli.Verb {
 			if err != nil {
 				return err
 			}
-			rows := append([][2]string{{"jobledger help TOPIC", "shows one of these pages."}}, cli.TopicRows(topics)...)
+			rows := append([][2]string{{"jobledger help TOPIC", "shows one of these pages."}},
+				cli.TopicRows(topics)...)
 			page = strings.TrimRight(page, "\n") + "\n" +
 				cli.RoffSection("EXIT STATUS", cli.ExitRows(codes)) +
 				cli.RoffSection("ENVIRONMENT", cli.EnvironmentRows(c.App.Flags, p.verbs())) +

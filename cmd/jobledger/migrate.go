@@ -9,8 +9,8 @@ import (
 func migrateVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "migrate", Group: cli.GroupSetUp, Usage: "bring a ledger's tables up to date",
-		About: "Every command does this when it opens a ledger of an older version. migrate does nothing else, for a deployment " +
-			"that wants it done, and seen to be done, before the workers start.",
+		About: "Every command does this when it opens a ledger of an older version. migrate does nothing else, " +
+			"for a deployment that wants it done, and seen to be done, before the workers start.",
 		Examples: []cli.Example{
 			{"jobledger migrate", "prints the version of the ledger's schema afterwards"},
 			{"jobledger migrate --json --db /var/lib/mail/jobs.db", "the same for a script"},

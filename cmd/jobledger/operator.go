@@ -8,15 +8,16 @@ import (
 )
 
 func reasonFlag() cli.Flag {
-	return &cli.StringFlag{Name: "reason", Usage: "why, for whoever reads the history: `TEXT`"}
+	return &cli.StringFlag{Name: "reason", Usage: "why, for readers of the history: `TEXT`"}
 }
 
 var operatorExits = []int{cli.ExitConflict, cli.ExitNoJob, cli.ExitBusy}
 
-// operate asks for command on each job that the arguments name. Each is tried, whatever became of those before, and
-// every failure is said; the first one gives the exit code. tell makes the message about one that it was done to,
-// with the job as it was and as it is.
-func (p *program) operate(c *cli.Context, command commands.Command, tell func(before, after projection.Job) string) error {
+// operate asks for command on each job that the arguments name. Each is tried, whatever became of those
+// before, and every failure is said; the first one gives the exit code. describe makes the message about one
+// that it was done to, with the job as it was and as it is.
+func (p *program) operate(c *cli.Context, command commands.Command, describe func(before,
+	after projection.Job) string) error {
 	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
@@ -30,7 +31,7 @@ func (p *program) operate(c *cli.Context, command commands.Command, tell func(be
 			after, err = service.Apply(c.Context, p.Actor, before.ID, command)
 		}
 		if err == nil {
-			p.Message("%s", tell(before, after))
+			p.Message("%s", describe(before, after))
 			if p.JSON {
 				err = p.PrintJSON(render.ToJSON(after))
 			}

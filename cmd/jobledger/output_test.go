@@ -17,7 +17,7 @@ type closedPipe struct{}
 
 func (closedPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
-func TestAReaderThatLeavesIsNoError(t *testing.T) {
+func TestOutputReaderGoneIsNoError(t *testing.T) {
 	var stderr strings.Builder
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(closedPipe{}), Stderr: &stderr, Now: noon}}
 	if code := p.run(t.Context(), []string{"version"}); code != cli.ExitOK || stderr.String() != "" {
@@ -30,7 +30,7 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-func TestLostOutputIsAnError(t *testing.T) {
+func TestOutputLostIsError(t *testing.T) {
 	var stderr strings.Builder
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(fullDisk{}), Stderr: &stderr, Now: noon}}
 	if code := p.run(t.Context(), []string{"version"}); code == cli.ExitOK || !strings.HasPrefix(stderr.String(), "jobledger: ") {

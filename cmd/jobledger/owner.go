@@ -6,6 +6,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -13,10 +14,12 @@ import (
 func ownerVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "owner", Group: cli.GroupAudit, Usage: "show who held a job at a moment",
-		About: "A claim holds from the moment of its event claimed until right before that of its end. A lease that had run " +
-			"out held on until somebody reclaimed the job, so its worker counts as the owner until then.",
+		About: "A claim holds from the moment of its event claimed until right before that of its end. A lease " +
+			"that had run out held on until another process reclaimed the job, so its worker counts as the owner " +
+			"until then.",
 		Args: "JOB", MinArgs: 1, MaxArgs: 1,
-		Flags: []cli.Flag{&cli.StringFlag{Name: "at", Usage: "the moment: a `TIME`, or a place in the ledger, pos:N", Required: true}},
+		Flags: []cli.Flag{&cli.StringFlag{Name: "at",
+			Usage: "the moment: a `TIME`, or a place in the ledger, pos:N", Required: true}},
 		Examples: []cli.Example{
 			{"jobledger owner 01KDY9FY88 --at 14:30", "who held it at half past two"},
 			{"jobledger owner 01KDY9FY88 --at pos:4711 --json", "right after that event, for a script"},
@@ -48,30 +51,31 @@ func ownerVerb(p *program) cli.Verb {
 
 // ownership is who held a job at a moment.
 type ownership struct {
-	id    ledger.JobID
+	id    event.JobID
 	at    projection.Moment
-	state ledger.State
-	claim projection.Attempt // the zero one: nobody
+	state event.State
+	claim projection.Attempt // zero if there is none
 }
 
 type ownerJSON struct {
-	Job     ledger.JobID `json:"job"`
-	At      string       `json:"at"`
-	Pos     int64        `json:"pos"`
-	State   *string      `json:"state"`
-	Worker  *string      `json:"worker"`
-	Boot    *string      `json:"boot"`
-	Host    *string      `json:"host"`
-	PID     *int         `json:"pid"`
-	Attempt *int         `json:"attempt"`
-	Since   *string      `json:"since"`
-	Until   *string      `json:"until"` // null: it has not ended
+	Job     event.JobID `json:"job"`
+	At      string      `json:"at"`
+	Pos     int64       `json:"pos"`
+	State   *string     `json:"state"`
+	Worker  *string     `json:"worker"`
+	Boot    *string     `json:"boot"`
+	Host    *string     `json:"host"`
+	PID     *int        `json:"pid"`
+	Attempt *int        `json:"attempt"`
+	Since   *string     `json:"since"`
+	Until   *string     `json:"until"` // null: it has not ended
 }
 
 func (p *program) printOwner(o ownership) error {
 	a, held := o.claim, o.claim.Pos > 0
 	if p.JSON {
-		out := ownerJSON{Job: o.id, At: render.JSONTime(o.at.At), Pos: o.at.Pos, State: render.TextOrNull(o.state.String())}
+		out := ownerJSON{Job: o.id, At: render.JSONTime(o.at.At), Pos: o.at.Pos,
+			State: render.TextOrNull(o.state.String())}
 		if held {
 			out.Worker, out.Boot, out.Host = render.TextOrNull(a.Worker.Name), render.TextOrNull(a.Worker.Boot), render.TextOrNull(a.Worker.Host)
 			out.PID, out.Attempt = &a.Worker.PID, &a.Attempt
@@ -92,9 +96,13 @@ func (p *program) printOwner(o ownership) error {
 	}
 	until := "now"
 	if !a.EndedAt.IsZero() {
-		until = fmt.Sprintf("%s (%s, %s)", p.FormatMillis(a.EndedAt), render.Briefly(a.EndedAt.Sub(a.ClaimedAt)), a.Outcome)
+		until = fmt.Sprintf("%s (%s, %s)", p.FormatMillis(a.EndedAt), render.Briefly(a.EndedAt.Sub(a.ClaimedAt)),
+			a.Outcome)
 	}
-	return p.PrintPairs([2]string{"job", string(o.id)}, [2]string{"at", moment}, [2]string{"state", o.state.String()},
-		[2]string{"owner", a.Worker.Name}, [2]string{"process", render.Process(a.Worker)}, [2]string{"boot", a.Worker.Boot},
-		[2]string{"attempt", fmt.Sprint(a.Attempt)}, [2]string{"since", p.FormatMillis(a.ClaimedAt)}, [2]string{"until", until})
+	return p.PrintPairs([2]string{"job", string(o.id)}, [2]string{"at", moment},
+		[2]string{"state", o.state.String()},
+		[2]string{"owner", a.Worker.Name}, [2]string{"process", render.Process(a.Worker)}, [2]string{"boot",
+			a.Worker.Boot},
+		[2]string{"attempt", fmt.Sprint(a.Attempt)}, [2]string{"since",
+			p.FormatMillis(a.ClaimedAt)}, [2]string{"until", until})
 }

@@ -23,8 +23,8 @@ func wantUsageError(t *testing.T, typed string, err error) {
 	}
 }
 
-// A line that is taken for a job is one that can be enqueued, loses nothing of what it says, and leaves alone what the
-// flags say to all lines.
+// A line that is taken for a job is one that can be enqueued, loses nothing of what it says, and leaves alone
+// what the flags say to all lines.
 func FuzzJobLine(f *testing.F) {
 	for _, seed := range []string{
 		`{"payload": {"to":  "ada", "n": 1.50}, "key": "a-1", "tags": {"x": "1"}}`, `{"payload": null, "key": null}`, `{"payload":"\ud83d\ude00\u0000"}`,
@@ -155,7 +155,8 @@ func FuzzTags(f *testing.F) {
 	})
 }
 
-// Progress is a number from 0 to 1 that JSON can hold, written with no more than digits, a point, an exponent and %.
+// Progress is a number from 0 to 1 that JSON can hold, written with no more than digits, a point, an exponent
+// and %.
 func FuzzProgress(f *testing.F) {
 	for _, seed := range []string{"0", "1", "0.5", "40%", "100%", "101%", "-0", "5e-05", "1e999", "1e-999", "NaN", "Inf", "0x1p-1", "1_0%", "%", "", ".", "+.5"} {
 		f.Add(seed)

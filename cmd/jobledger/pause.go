@@ -14,7 +14,8 @@ import (
 func pauseVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "pause", Group: cli.GroupOperate, Usage: "stop handing out the jobs of a queue",
-		About: "Jobs that run go on, new ones are accepted, none is claimed until 'jobledger resume'. A queue that is paused already stays so.",
+		About: "Jobs that run go on, new ones are accepted, none is claimed until 'jobledger resume'. A queue " +
+			"that is paused already stays so.",
 		Flags: queueFlags("pause"),
 		Examples: []cli.Example{
 			{"jobledger pause -q mail --reason 'smtp is down'", "nothing is claimed from mail any more"},
@@ -43,7 +44,8 @@ type queueJSON struct {
 }
 
 // eachQueue pauses or resumes each queue named.
-func (p *program) eachQueue(c *cli.Context, set func(s *commands.Service, ctx context.Context, actor, queue, reason string) (bool, error)) error {
+func (p *program) eachQueue(c *cli.Context, set func(s *commands.Service, ctx context.Context, actor, queue,
+	reason string) (bool, error)) error {
 	names := c.StringSlice("queue")
 	for _, name := range names {
 		if err := commands.CheckQueue(name); err != nil {
@@ -70,7 +72,8 @@ func (p *program) eachQueue(c *cli.Context, set func(s *commands.Service, ctx co
 		}
 		p.tellQueue(q, known, changed)
 		if p.JSON {
-			j := queueJSON{q.Name, q.Paused, changed, render.TimeOrNull(q.Since), render.TextOrNull(q.Actor), render.TextOrNull(q.Reason)}
+			j := queueJSON{q.Name, q.Paused, changed, render.TimeOrNull(q.Since), render.TextOrNull(q.Actor),
+				render.TextOrNull(q.Reason)}
 			if err := p.PrintJSON(j); err != nil {
 				return err
 			}
@@ -101,7 +104,8 @@ func (p *program) tellQueue(q projection.Queue, known, changed bool) {
 }
 
 // queueNamed reads the queue; known is false for a name that the ledger has never seen.
-func (p *program) queueNamed(ctx context.Context, service *commands.Service, name string) (known bool, q projection.Queue, err error) {
+func (p *program) queueNamed(ctx context.Context, service *commands.Service, name string) (known bool,
+	q projection.Queue, err error) {
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		n, err := tx.Name(ctx, name)
 		if known = n != 0; err != nil {

@@ -82,7 +82,7 @@ func (s site) fails(words ...string) (code int, said string) {
 }
 
 // Each worker's host has a process of its own; one is killed with all its jobs in hand, and they are done all the same.
-func TestAWorkerOnPostgresIsKilled(t *testing.T) {
+func TestPostgresWorkerKilled(t *testing.T) {
 	t.Parallel()
 	s := newServerSite(t, ledgertest.Postgres(t))
 	s.run("init")
@@ -103,7 +103,7 @@ func TestAWorkerOnPostgresIsKilled(t *testing.T) {
 }
 
 // A worker whose server is stopped, or crashes, goes on by itself when that is back. No job is lost, none ends twice.
-func TestAWorkerGoesOnAfterItsServer(t *testing.T) {
+func TestPostgresWorkerSurvivesServerRestart(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
 	s := newServerSite(t, server.URL())
@@ -154,7 +154,7 @@ func (s site) wantAllSucceeded(n int, w *running) {
 
 // What is wrong with a server or with one's rights is one clear line, the code says whether to try again, and nobody
 // gets to see the password.
-func TestWrongPlacesOnPostgres(t *testing.T) {
+func TestPostgresWrongPlaces(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
 	s := newServerSite(t, server.URL())
@@ -224,7 +224,6 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// What doctor says of a server.
 func TestDoctorOnPostgres(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
@@ -258,9 +257,9 @@ func TestDoctorOnPostgres(t *testing.T) {
 	waiting := s.start(s.command("enqueue", "-q", "mail", "y"))
 	time.Sleep(doctor.WriterIdle + 500*time.Millisecond)
 	code, said = s.fails("doctor", "--db", server.URL()+"&sync=normal")
-	for _, part := range []string{"D25  problem psql (pid ", " of postgres on 127.0.0.1 has held the write lock for ", "and 1 other waits; it says nothing",
+	for _, part := range []string{"D25  problem psql (pid ", " of postgres on 127.0.0.1 has held the write lock for ", "and 1 other waits; it is idle",
 		"> SELECT pg_terminate_backend(", "D18  problem trigger events_no_delete is missing", "D26  problem the server runs with autovacuum = off", "D17  advice --db says sync=normal",
-		"D20  problem 1 lease ran out", "nobody took the job back: no sweeper runs", "D23  problem 1 job in lonely, ready since "} {
+		"D20  problem 1 lease ran out", "and the job was not taken back: no sweeper runs", "D23  problem 1 job in lonely, ready since "} {
 		if !strings.Contains(said, part) {
 			t.Errorf("exit code %d, and it does not say %q:\n%s", code, part, said)
 		}

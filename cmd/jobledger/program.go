@@ -13,7 +13,7 @@ type program struct{ *cli.Program }
 // run runs the verb that typed names (the words after the program's name) and returns the exit code.
 func (p *program) run(ctx context.Context, typed []string) int {
 	p.Docs = docs
-	return p.tellShell(typed, p.Run(ctx, typed, p.verbs()))
+	return p.printShellExit(typed, p.Run(ctx, typed, p.verbs()))
 }
 
 // at is p with its clock set to m.

@@ -10,14 +10,15 @@ import (
 	"jobledger/projection"
 )
 
-// rebuildVerb heals the tables after somebody has changed them by hand.
+// rebuildVerb repairs the tables after they were changed by other means.
 func rebuildVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "rebuild", Group: cli.GroupLedger, Usage: "derive the tables of jobs and queues anew from the events",
-		About: "Rows that differ from what the events say are put right, in one transaction, as are guards, indexes and views " +
-			"that are missing or altered, which on PostgreSQL takes the schema's owner; that this was done becomes an event itself. Workers go on while it looks for what differs, " +
-			"and wait only while that is written; where a table is missing as a whole, they wait throughout, and leases may run out. " +
-			"An event that cannot be understood stops it, and then nothing is changed.",
+		About: "Rows that differ from what the events say are put right, in one transaction, as are guards, " +
+			"indexes and views that are missing or altered, which on PostgreSQL takes the schema's owner; that " +
+			"this was done becomes an event itself. Workers go on while it looks for what differs, and wait only " +
+			"while that is written; where a table is missing as a whole, they wait throughout, and leases may run " +
+			"out. An event that cannot be understood stops it, and then nothing is changed.",
 		Examples: []cli.Example{
 			{"jobledger rebuild", "after 'jobledger verify' has found rows that differ"},
 		},
@@ -30,8 +31,10 @@ func rebuildVerb(p *program) cli.Verb {
 			defer service.Store.Close()
 			defer cli.TuneGC()()
 			r, err := service.Rebuild(c.Context, p.Actor)
-			if errors.Is(err, projection.ErrIllegal) || errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ledger.ErrUnknownKind) {
-				return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "nothing was changed: %w", err), "see 'jobledger verify'")
+			if errors.Is(err, projection.ErrIllegal) || errors.Is(err, ledger.ErrDamaged) ||
+				errors.Is(err, ledger.ErrUnknownKind) {
+				return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "nothing was changed: %w", err),
+					"see 'jobledger verify'")
 			}
 			if err != nil {
 				return err
@@ -52,9 +55,11 @@ func rebuildVerb(p *program) cli.Verb {
 				}
 			}
 			if r.Changed+r.Missing+r.Extra+r.Queues == 0 {
-				return p.PrintLine(fmt.Sprintf("%s derived anew; every row was right already", render.Count(r.Jobs, "job")))
+				return p.PrintLine(fmt.Sprintf("%s derived anew; every row was right already",
+					render.Count(r.Jobs, "job")))
 			}
-			return p.PrintLine(fmt.Sprintf("%s derived anew; rows of jobs: %d changed, %d added, %d removed; rows of queues: %d changed",
+			return p.PrintLine(fmt.Sprintf("%s derived anew; rows of jobs: %d changed, %d added, %d removed; rows "+
+				"of queues: %d changed",
 				render.Count(r.Jobs, "job"), r.Changed, r.Missing, r.Extra, r.Queues))
 		},
 	}

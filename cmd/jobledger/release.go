@@ -9,14 +9,15 @@ import (
 func releaseVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "release", Group: cli.GroupPrimitives, Usage: "give a claimed job back unfinished",
-		About: "The job is queued again for anybody, and this counts as no failure.\n" + aboutEnding,
+		About: "The job is queued again for any worker, and this counts as no failure.\n" + aboutEnding,
 		Args:  "[JOB]", MaxArgs: 1,
 		Flags: ownerFlags(
-			&cli.StringFlag{Name: "reason", Usage: "why, for whoever reads the history: `TEXT`"},
+			&cli.StringFlag{Name: "reason", Usage: "why, for readers of the history: `TEXT`"},
 			cli.DurationFlag("delay", "not to be claimed for `D`", "", 0, commands.MaxRunTime, true),
 		),
 		Examples: []cli.Example{
-			{"jobledger release 01JB2Q… --token 01JB2R… --reason 'shutting down'", "the next claim may have it at once"},
+			{"jobledger release 01JB2Q… --token 01JB2R… --reason 'shutting down'",
+				"the next claim may have it at once"},
 			{"jobledger release 01JB2Q… --token 01JB2R… --delay 5m", "it will be ready in five minutes"},
 		},
 		Exits: ownerExits,

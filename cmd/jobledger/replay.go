@@ -18,6 +18,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -86,7 +87,7 @@ func (p *program) replay(c *cli.Context) error {
 	}
 	if c.Bool("dry-run") {
 		tally := projection.Tally{}
-		err := export.EachEvent(ctx, service.Store, until, func(e ledger.Event, queue string) error {
+		err := export.EachEvent(ctx, service.Store, until, func(e event.Event, queue string) error {
 			tally.Add(e, queue)
 			return nil
 		})
@@ -137,7 +138,7 @@ func (p *program) printReplayed(path string, until int64, at time.Time, tally pr
 		counts := make(map[string]map[string]int64)
 		for _, queue := range queues {
 			counts[queue] = make(map[string]int64)
-			for _, state := range ledger.States() {
+			for _, state := range event.States() {
 				counts[queue][state.String()] = tally[queue][state]
 			}
 		}
@@ -161,12 +162,12 @@ func (p *program) printReplayed(path string, until int64, at time.Time, tally pr
 		return err
 	}
 	t := &cli.Table{Columns: []cli.Column{{Title: "QUEUE"}}}
-	for _, state := range ledger.States() {
+	for _, state := range event.States() {
 		t.Columns = append(t.Columns, cli.Column{Title: state.String(), Right: true})
 	}
 	for _, queue := range queues {
 		row := []string{queue}
-		for _, state := range ledger.States() {
+		for _, state := range event.States() {
 			row = append(row, strconv.FormatInt(tally[queue][state], 10))
 		}
 		t.Add(row...)

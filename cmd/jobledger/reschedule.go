@@ -11,13 +11,15 @@ import (
 func rescheduleVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "reschedule", Group: cli.GroupOperate, Usage: "change when queued jobs run, or before which others",
-		About: "--run-at takes a time with its zone (2026-05-04T15:04:05+02:00), 15:04 for the next one, or +10m; a time that is past " +
-			"means now. Only jobs that are queued can be rescheduled. Of several jobs each is tried; the first failure gives the exit code.",
+		About: "--run-at takes a time with its zone (2026-05-04T15:04:05+02:00), 15:04 for the next one, or " +
+			"+10m; a time that is past means now. Only jobs that are queued can be rescheduled. Of several jobs " +
+			"each is tried; the first failure gives the exit code.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "run-at", Usage: "not before `TIME`"},
 			cli.DurationFlag("delay", "not before `D` from now; 0s is now", "", 0, commands.MaxRunTime, true),
-			cli.WholeFlag("priority", "`N` from -100 to 100; higher is claimed first", 0, -commands.MaxPriority, commands.MaxPriority, "as it is"),
+			cli.WholeFlag("priority", "`N` from -100 to 100; higher is claimed first", 0, -commands.MaxPriority,
+				commands.MaxPriority, "as it is"),
 			reasonFlag(),
 		},
 		Examples: []cli.Example{
@@ -45,9 +47,9 @@ func rescheduleVerb(p *program) cli.Verb {
 			p.ReparseTimes = func() { runAt, _, _ = p.runAt(c) } // command has its address
 			return p.operate(c, command, func(before, after projection.Job) string {
 				if before.Seq == after.Seq {
-					return fmt.Sprintf("%s, with priority %d, already", p.standing(after), after.Priority)
+					return fmt.Sprintf("%s, with priority %d, already", p.describeState(after), after.Priority)
 				}
-				return fmt.Sprintf("%s, with priority %d", p.standing(after), after.Priority)
+				return fmt.Sprintf("%s, with priority %d", p.describeState(after), after.Priority)
 			})
 		},
 	}

@@ -12,7 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/audit"
 )
@@ -187,20 +187,20 @@ func (p *program) printRestoredJSON(r files.Restored, backup string) error {
 		lost = &r.Lost.Events
 	}
 	return p.PrintJSON(struct {
-		DB        string         `json:"db"`
-		From      string         `json:"from"`
-		Events    int64          `json:"events"`
-		At        *string        `json:"at"`
-		Jobs      int64          `json:"jobs"`
-		Queued    int64          `json:"queued"`
-		Held      int64          `json:"held"`
-		Kept      *string        `json:"kept"`
-		Lost      *int64         `json:"lost"`
-		LostSince *string        `json:"lost_since"`
-		Enqueued  int64          `json:"lost_jobs"`
-		Ended     int64          `json:"ended_since"`
-		Unerased  []ledger.JobID `json:"erased_since"`
+		DB        string        `json:"db"`
+		From      string        `json:"from"`
+		Events    int64         `json:"events"`
+		At        *string       `json:"at"`
+		Jobs      int64         `json:"jobs"`
+		Queued    int64         `json:"queued"`
+		Held      int64         `json:"held"`
+		Kept      *string       `json:"kept"`
+		Lost      *int64        `json:"lost"`
+		LostSince *string       `json:"lost_since"`
+		Enqueued  int64         `json:"lost_jobs"`
+		Ended     int64         `json:"ended_since"`
+		Unerased  []event.JobID `json:"erased_since"`
 	}{r.Path, backup, r.Events, render.TimeOrNull(r.At), r.Jobs, r.Queued, r.Held, render.TextOrNull(r.Kept),
 		lost, render.TimeOrNull(r.Lost.Since), r.Lost.Enqueued, r.Lost.Ended,
-		append([]ledger.JobID{}, r.Lost.Erased...)})
+		append([]event.JobID{}, r.Lost.Erased...)})
 }

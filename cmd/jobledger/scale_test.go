@@ -12,6 +12,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -80,9 +81,9 @@ func (g *large) make(b *testing.B) {
 		return fmt.Sprintf("01KDY9FY88TH%014d", ids)
 	}}
 	queues := []string{"mail", "web", "reports", "thumbs", "billing"}
-	var workers []ledger.Worker
+	var workers []event.Worker
 	for i := range 40 {
-		workers = append(workers, ledger.Worker{Name: fmt.Sprintf("w%d", i%20),
+		workers = append(workers, event.Worker{Name: fmt.Sprintf("w%d", i%20),
 			Boot: fmt.Sprintf("01KDY9FY88BT%014d", i), Host: "build7", PID: 4000 + i})
 	}
 	pause := 30 * 24 * time.Hour / time.Duration(*largeJobs/largeChunk) / 4
@@ -228,7 +229,7 @@ func BenchmarkLarge(b *testing.B) {
 			queues, err := projection.StatusAsOf(ctx, tx, m)
 			open := int64(0)
 			for _, q := range queues {
-				open += q.Jobs[ledger.Queued] + q.Jobs[ledger.ClaimedState] + q.Jobs[ledger.Running]
+				open += q.Jobs[event.Queued] + q.Jobs[event.ClaimedState] + q.Jobs[event.Running]
 			}
 			return int(open), err
 		})
@@ -237,7 +238,7 @@ func BenchmarkLarge(b *testing.B) {
 			if err != nil {
 				return 0, err
 			}
-			jobs, err := projection.ListAsOf(ctx, tx, projection.Filter{States: []ledger.State{ledger.Running},
+			jobs, err := projection.ListAsOf(ctx, tx, projection.Filter{States: []event.State{event.Running},
 				Limit: 50}, m)
 			return len(jobs), err
 		})
@@ -247,7 +248,7 @@ func BenchmarkLarge(b *testing.B) {
 		return len(queues), err
 	})
 	ask("attempts/open", func(ctx context.Context, tx *ledger.Tx) (int, error) {
-		return window(ctx, tx, projection.AttemptFilter{Outcomes: []ledger.Kind{0}}, time.Time{}, g.end)
+		return window(ctx, tx, projection.AttemptFilter{Outcomes: []event.Kind{0}}, time.Time{}, g.end)
 	})
 	ask("attempts/everything", func(ctx context.Context, tx *ledger.Tx) (int, error) {
 		return window(ctx, tx, projection.AttemptFilter{}, time.Time{}, g.end)
@@ -292,7 +293,7 @@ func BenchmarkLarge(b *testing.B) {
 		return a.Attempt, err
 	})
 	ask("why", func(ctx context.Context, tx *ledger.Tx) (int, error) {
-		jobs, err := projection.List(ctx, tx, projection.Filter{States: []ledger.State{ledger.Queued}, Limit: 1})
+		jobs, err := projection.List(ctx, tx, projection.Filter{States: []event.State{event.Queued}, Limit: 1})
 		if err != nil {
 			return 0, err
 		}

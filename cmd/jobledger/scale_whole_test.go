@@ -17,6 +17,7 @@ import (
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection/audit"
 )
@@ -138,7 +139,7 @@ func (g *large) rebuild(b *testing.B) {
 
 // longestWait writes repeatedly and returns the longest time that a write took.
 func longestWait(ctx context.Context, s *commands.Service, end *atomic.Bool) (worst time.Duration) {
-	w := ledger.Worker{Name: "other", Boot: "01KDY9FY88BT00000000000099"}
+	w := event.Worker{Name: "other", Boot: "01KDY9FY88BT00000000000099"}
 	for !end.Load() {
 		start := time.Now()
 		if err := s.Present(ctx, w); err != nil {

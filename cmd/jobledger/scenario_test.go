@@ -11,7 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -36,8 +36,8 @@ func (s *scenario) enqueue(e commands.Enqueue) projection.Job {
 	return jobs[0].Job
 }
 
-func (s *scenario) worker(name string) ledger.Worker {
-	return ledger.Worker{Name: name, Boot: "01KDY9FY88BT0000000000" + strings.ToUpper((name + "0000")[:4]), Host: "build7", PID: 4242, Version: "v2"}
+func (s *scenario) worker(name string) event.Worker {
+	return event.Worker{Name: name, Boot: "01KDY9FY88BT0000000000" + strings.ToUpper((name + "0000")[:4]), Host: "build7", PID: 4242, Version: "v2"}
 }
 
 func (s *scenario) claim(name, queue string) projection.Job {

@@ -24,8 +24,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
 
-// raceAtExit spares the programs that the tests start, hundreds of them, the second for which the race detector
-// holds up every exit.
+// raceAtExit spares the programs that the tests start, hundreds of them, the second for which the race
+// detector holds up every exit.
 const raceAtExit = "atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // A missing tool is a reason to skip on somebody's machine, and a failure where everything must hold.
-func TestToolsAreThereInCI(t *testing.T) {
+func TestToolsInstalledInCI(t *testing.T) {
 	if os.Getenv("CI") != "true" {
 		t.Skip("CI is not true")
 	}
@@ -45,8 +45,8 @@ func TestToolsAreThereInCI(t *testing.T) {
 	}
 }
 
-// TestScripts holds conversations with the program, one file per verb. What a script says of $LEDGER holds on each engine;
-// one that is about files says so at its top.
+// TestScripts holds conversations with the program, one file per verb. What a script says of $LEDGER holds on
+// each engine; one that is about files says so at its top.
 func TestScripts(t *testing.T) {
 	onPostgres := ledgertest.OnPostgres(t)
 	params := scripts("../../testdata/script", func(env *testscript.Env) error {
@@ -65,7 +65,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, params)
 }
 
-// TestScriptsOfPostgres holds those that need a server, on whatever engine the others run. $PG is a second, empty database.
+// TestScriptsOfPostgres holds those that need a server, on whatever engine the others run. $PG is a second,
+// empty database.
 func TestScriptsOfPostgres(t *testing.T) {
 	ledgertest.Postgres(t) // or skip them all
 	testscript.Run(t, scripts("../../testdata/script/postgres", func(env *testscript.Env) error {
@@ -147,8 +148,9 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// runSQL is "sql FILE STATEMENT" in a script: what somebody with a SQLite shell could do to a ledger. It prints the
-// rows, their columns separated by a bar. jobledger.db is the script's ledger where that is in PostgreSQL, too.
+// runSQL is "sql FILE STATEMENT" in a script: what somebody with a SQLite shell could do to a ledger. It
+// prints the rows, their columns separated by a bar. jobledger.db is the script's ledger where that is in
+// PostgreSQL, too.
 func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: sql file statement")
@@ -169,7 +171,8 @@ func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// printed is what a shell of the ledger's database prints for statements: the rows as sqlite3 and psql -At do.
+// printed is what a shell of the ledger's database prints for statements: the rows as sqlite3 and psql -At
+// do.
 func printed(dsn, statements string) (string, error) {
 	if ledger.IsServerAddress(dsn) {
 		return printedByServer(dsn, statements)
@@ -223,8 +226,8 @@ func printedByServer(dsn, statements string) (string, error) {
 	return out.String(), err
 }
 
-// capture is "capture NAME [KEY]" in a script: what the last command printed becomes a variable; with KEY, what
-// stands under that key of the JSON object that it printed.
+// capture is "capture NAME [KEY]" in a script: what the last command printed becomes a variable; with KEY,
+// what stands under that key of the JSON object that it printed.
 func capture(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: capture name [key]")

@@ -16,7 +16,7 @@ import (
 var salted = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
 // Whoever changes what people read sees it here as a diff; -update rewrites the file.
-func TestWhatPeopleRead(t *testing.T) {
+func TestReadTranscript(t *testing.T) {
 	const golden = "../../testdata/golden/see.txt"
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
@@ -49,7 +49,7 @@ func TestWhatPeopleRead(t *testing.T) {
 	}
 }
 
-func TestEventsSelectByTimeAndPlace(t *testing.T) {
+func TestEventsFilterByTimeAndPosition(t *testing.T) {
 	s := newScenario(t)
 	j := string(s.lost().ID)
 	tests := []struct {
@@ -95,7 +95,7 @@ func TestEventsSelectByTimeAndPlace(t *testing.T) {
 	}
 }
 
-func TestLongListingsGoOnOverPages(t *testing.T) {
+func TestListingsSpanPages(t *testing.T) {
 	s := newScenario(t)
 	const n = eventPage + 3
 	jobs := make([]commands.Enqueue, n)
@@ -129,7 +129,7 @@ func TestLongListingsGoOnOverPages(t *testing.T) {
 	}
 }
 
-func TestHistoryTellsManyHeartbeatsInThreeLines(t *testing.T) {
+func TestHistoryCollapsesHeartbeats(t *testing.T) {
 	s := newScenario(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	j := s.claim("w1", "mail")

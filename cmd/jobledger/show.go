@@ -9,6 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -74,8 +75,8 @@ func showVerb(p *program) cli.Verb {
 // shownJob is a job with its events.
 type shownJob struct {
 	projection.Job
-	events []ledger.Event
-	now    ledger.State // with --as-of: what has become of it; else 0
+	events []event.Event
+	now    event.State // with --as-of: what has become of it; else 0
 }
 
 func wholeJob(ctx context.Context, tx *ledger.Tx, text string) (j shownJob, err error) {
@@ -94,7 +95,8 @@ func wholeJob(ctx context.Context, tx *ledger.Tx, text string) (j shownJob, err 
 	return j, nil
 }
 
-// jobThen is wholeJob at m; without a state where the job did not exist yet. What has been erased since is gone.
+// jobThen is wholeJob at m; without a state where the job did not exist yet. What has been erased since is
+// gone.
 func jobThen(ctx context.Context, tx *ledger.Tx, text string, m projection.Moment) (j shownJob, err error) {
 	now, err := cli.FindJob(ctx, tx, text)
 	if err != nil {
@@ -159,7 +161,7 @@ func (b *jobPairs) times(j shownJob) {
 		e := j.events[0]
 		b.add("enqueued", fmt.Sprintf("%s (%s) by %s", render.Time(b.Local(e.At)), render.Age(e.At, now), e.Actor))
 	}
-	if j.State == ledger.Queued {
+	if j.State == event.Queued {
 		b.at("run at", j.RunAt)
 	}
 	if j.Worker.Name != "" {
@@ -199,7 +201,7 @@ func (b *jobPairs) outcome(j shownJob) {
 	}
 	refused := 0
 	for _, e := range j.events {
-		if e.Kind() == ledger.KindRefused {
+		if e.Kind() == event.KindRefused {
 			refused++
 		}
 	}
@@ -227,18 +229,21 @@ func (p *program) shortened(body []byte) string {
 	if !p.StdoutTerminal || len(body) <= most {
 		return string(body)
 	}
-	return render.Truncate(render.Escape(string(body[:min(len(body), 4*most)])), most) + fmt.Sprintf(" (%d bytes in all; --json has them)", len(body))
+	return render.Truncate(render.Escape(string(body[:min(len(body), 4*most)])), most) +
+		fmt.Sprintf(" (%d bytes in all; --json has them)", len(body))
 }
 
-// printBlock prints text of several lines, on a terminal only its end: there stands what went wrong.
+// printBlock prints text of several lines, on a terminal only its end, where the error usually is.
 func (p *program) printBlock(text string) error {
 	const most = 20
 	lines := strings.Split(strings.TrimRight(text, "\r\n"), "\n")
 	if p.StdoutTerminal && len(lines) > most {
-		lines = append([]string{fmt.Sprintf("… %d lines before; --json has them", len(lines)-most)}, lines[len(lines)-most:]...)
+		lines = append([]string{fmt.Sprintf("… %d lines before; --json has them", len(lines)-most)},
+			lines[len(lines)-most:]...)
 	}
 	for _, l := range lines {
-		if _, err := p.Stdout.WriteString(strings.TrimRight("    | "+render.Escape(strings.TrimSuffix(l, "\r")), " ") + "\n"); err != nil {
+		if _, err := p.Stdout.WriteString(strings.TrimRight("    | "+render.Escape(strings.TrimSuffix(l, "\r")),
+			" ") + "\n"); err != nil {
 			return err
 		}
 	}

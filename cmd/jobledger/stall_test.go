@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -130,7 +130,7 @@ func TestStallLockHolder(t *testing.T) {
 				}
 				var err error
 				jobs, err = p.Claim(context.Background(), commands.ClaimRequest{Queues: []string{"mail"}, Limit: n,
-					Worker: ledger.Worker{Name: "A", Boot: "B"}, Lease: 3 * time.Second})
+					Worker: event.Worker{Name: "A", Boot: "B"}, Lease: 3 * time.Second})
 				if err != nil {
 					p.Error(err)
 				}
@@ -161,7 +161,7 @@ func TestStallLockHolder(t *testing.T) {
 				b.wantExit(0)
 			}
 			r.letEnd(sweepers...)
-			if got := r.count(ledger.KindReclaimed); got != 0 {
+			if got := r.count(event.KindReclaimed); got != 0 {
 				r.Errorf("%d live jobs were reclaimed", got)
 			}
 			if time.Since(since) < stall {
@@ -175,11 +175,11 @@ func TestStallLockHolder(t *testing.T) {
 			time.Sleep(2 * time.Second) // the first beat is due at four
 			holder, since := r.holdLock(), time.Now()
 			r.stallFor(holder, since)
-			r.eventually("it beats again", func() bool { return r.count(ledger.KindHeartbeat) > 0 })
+			r.eventually("it beats again", func() bool { return r.count(event.KindHeartbeat) > 0 })
 			r.touch("go")
-			r.eventually("it succeeds", func() bool { return r.count(ledger.KindSucceeded) == 1 })
+			r.eventually("it succeeds", func() bool { return r.count(event.KindSucceeded) == 1 })
 			r.letEnd(worker, sweeper)
-			if got := r.count(ledger.KindClaimed, ledger.KindReclaimed, ledger.KindRefused); got != 1 {
+			if got := r.count(event.KindClaimed, event.KindReclaimed, event.KindRefused); got != 1 {
 				r.Errorf("it was not one claim from the beginning to the end: %s", kindsOf(r.history(db)))
 			}
 		},
@@ -194,7 +194,7 @@ func TestStallLockHolder(t *testing.T) {
 			}
 			r.stallFor(holder, since)
 			r.touch("go")
-			r.eventually("another attempt succeeds", func() bool { return r.count(ledger.KindSucceeded) == 1 })
+			r.eventually("another attempt succeeds", func() bool { return r.count(event.KindSucceeded) == 1 })
 			r.letEnd(worker, sweeper)
 			if _, err := os.Stat(r.path("overlaps")); err == nil || r.attempts() != "1 2" {
 				r.Errorf("ran %q, and at the same time: %v", r.attempts(), err == nil)
@@ -211,9 +211,9 @@ func TestStallLockHolder(t *testing.T) {
 			sweeper := r.sweeper(func(i invocation) invocation { return i.with("--grace", "500ms").ahead(time.Hour) })
 			time.Sleep(time.Until(since.Add(stall)))
 			worker.signal(syscall.SIGCONT)
-			r.eventually("it succeeds", func() bool { return r.count(ledger.KindSucceeded) == 1 })
+			r.eventually("it succeeds", func() bool { return r.count(event.KindSucceeded) == 1 })
 			r.letEnd(worker, sweeper)
-			if got := r.count(ledger.KindReclaimed, ledger.KindRefused); got != 0 || r.attempts() != "1" {
+			if got := r.count(event.KindReclaimed, event.KindRefused); got != 0 || r.attempts() != "1" {
 				r.Errorf("ran %q; %s", r.attempts(), kindsOf(r.history(db)))
 			}
 		},
@@ -268,9 +268,9 @@ func TestStallWorkerAtEachStep(t *testing.T) {
 			refused, winner := 0, ""
 			for _, e := range r.history(db) {
 				switch e.Kind() {
-				case ledger.KindRefused: // a heartbeat, or the end
+				case event.KindRefused: // a heartbeat, or the end
 					refused++
-				case ledger.KindSucceeded:
+				case event.KindSucceeded:
 					winner += e.Worker.Name
 				}
 			}
@@ -335,12 +335,12 @@ func TestWorkerClockSkew(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 			set("worker-clock", wrong.workerThen)
 			set("sweeper-clock", wrong.sweeperThen)
-			beats := r.count(ledger.KindHeartbeat)
+			beats := r.count(event.KindHeartbeat)
 			r.must(0, invoke("events", "--follow", "--kind", "heartbeat", "--limit", fmt.Sprint(beats+4)))
 			r.touch("go")
-			r.eventually("it succeeds", func() bool { return r.count(ledger.KindSucceeded) == 1 })
+			r.eventually("it succeeds", func() bool { return r.count(event.KindSucceeded) == 1 })
 			r.letEnd(worker, sweeper)
-			if got := r.count(ledger.KindReclaimed, ledger.KindRefused); got != 0 || r.attempts() != "1" {
+			if got := r.count(event.KindReclaimed, event.KindRefused); got != 0 || r.attempts() != "1" {
 				r.Errorf("ran %q; %s", r.attempts(), kindsOf(r.history(db)))
 			}
 		}
@@ -371,7 +371,7 @@ func TestHeartbeatClockSetBack(t *testing.T) {
 		began := time.Now().Add(-time.Hour)
 		r.must(0, beat)
 		events := r.history(db)
-		b := events[len(events)-1].Body.(*ledger.Heartbeat)
+		b := events[len(events)-1].Body.(*event.Heartbeat)
 		if got := b.LeaseUntil.Sub(began); got < time.Minute-time.Second || got > 2*time.Minute {
 			t.Errorf("a lease of %v", got)
 		}

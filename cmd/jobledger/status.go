@@ -8,6 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -16,9 +17,11 @@ func statusVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "status", Group: cli.GroupSee, Usage: "show how things stand in every queue",
 		About: "READY jobs could be claimed now, and OLDEST is how long the first of them has been waiting; " +
-			"LATER are those whose time has not come. Below the table stands what may need somebody: paused queues, " +
+			"LATER are those whose time has not come. Below the table stands what may need attention: paused " +
+			"queues, " +
 			"leases that ran out and were not swept, jobs that are being retried." + cli.AboutAsOf + "\n" +
-			"--watch goes on until interrupted, every D (2s by default): on a terminal over the last picture, else below it.",
+			"--watch goes on until interrupted, every D (2s by default): on a terminal over the last picture, else " +
+			"below it.",
 		Args: "[D]", MaxArgs: 1,
 		Flags: []cli.Flag{cli.AsOfFlag(), &cli.BoolFlag{Name: "watch", Usage: "show it again every D"}},
 		Examples: []cli.Example{
@@ -32,7 +35,8 @@ func statusVerb(p *program) cli.Verb {
 			case c.Bool("watch") && c.IsSet("as-of"):
 				return cli.Usagef("--watch and --as-of exclude each other")
 			case c.Bool("watch"):
-				return p.Watch(c.Context, c.Args().First(), func(draft *cli.Program) error { return (&program{draft}).status(c) })
+				return p.Watch(c.Context, c.Args().First(),
+					func(draft *cli.Program) error { return (&program{draft}).status(c) })
 			case c.Args().Present():
 				return cli.WithHint(cli.Usagef("unexpected argument %q", c.Args().First()), "%s", cli.SeeHelp("status"))
 			}
@@ -43,7 +47,7 @@ func statusVerb(p *program) cli.Verb {
 
 func (p *program) status(c *cli.Context) error {
 	var queues []projection.QueueStatus
-	var last ledger.Event
+	var last event.Event
 	err := p.Read(c.Context, func(tx *ledger.Tx) error {
 		m, past, err := p.MomentFlag(c, "as-of", tx)
 		if err != nil {
@@ -72,18 +76,19 @@ func (p *program) status(c *cli.Context) error {
 	return nil
 }
 
-func (p *program) printStatus(queues []projection.QueueStatus, last ledger.Event) error {
+func (p *program) printStatus(queues []projection.QueueStatus, last event.Event) error {
 	if len(queues) == 0 {
 		p.Message("no jobs yet")
 		return nil
 	}
-	t := &cli.Table{Columns: []cli.Column{{Title: "QUEUE", Least: 8}, {Title: "READY", Right: true}, {Title: "OLDEST", Right: true},
+	t := &cli.Table{Columns: []cli.Column{{Title: "QUEUE", Least: 8}, {Title: "READY", Right: true},
+		{Title: "OLDEST", Right: true},
 		{Title: "LATER", Right: true}, {Title: "CLAIMED", Right: true}, {Title: "RUNNING", Right: true},
 		{Title: "SUCCEEDED", Right: true}, {Title: "FAILED", Right: true}, {Title: "CANCELLED", Right: true}}}
-	total := projection.QueueStatus{Queue: projection.Queue{Name: "total"}, Jobs: make(map[ledger.State]int64)}
+	total := projection.QueueStatus{Queue: projection.Queue{Name: "total"}, Jobs: make(map[event.State]int64)}
 	row := func(q projection.QueueStatus) {
 		cells := []string{q.Name, fmt.Sprint(q.Ready), p.waited(q.OldestReady), fmt.Sprint(q.Scheduled)}
-		for _, s := range ledger.States()[1:] {
+		for _, s := range event.States()[1:] {
 			cells = append(cells, fmt.Sprint(q.Jobs[s]))
 		}
 		t.Add(cells...)
@@ -109,7 +114,8 @@ func (p *program) printStatus(queues []projection.QueueStatus, last ledger.Event
 	if err := p.PrintLine("last hour: " + state.Activity(total.LastHour)); err != nil {
 		return err
 	}
-	return p.PrintLine(fmt.Sprintf("last event: %s, %s (pos %d)", last.Kind(), render.Age(last.At, p.Now()), last.Pos))
+	return p.PrintLine(fmt.Sprintf("last event: %s, %s (pos %d)", last.Kind(), render.Age(last.At, p.Now()),
+		last.Pos))
 }
 
 func (p *program) waited(since time.Time) string {

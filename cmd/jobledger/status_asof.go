@@ -9,11 +9,12 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
-// statusThen prints how things stood at m, and how many jobs there are now. What it holds of the ledger by then is
-// in memory, so that a slow reader holds no snapshot open.
+// statusThen prints how things stood at m, and how many jobs there are now. What it holds of the ledger by
+// then is in memory, so that a slow reader holds no snapshot open.
 func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
 	found, err := projection.StatusAsOf(ctx, tx, m)
 	if err != nil {
@@ -22,7 +23,8 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Mo
 	then := p.at(m)
 	if p.JSON {
 		for _, q := range found {
-			if err := p.PrintJSON(statusThenJSON{state.NewQueue(q.QueueStatus, then.Now()), render.TimeOrNull(m.At), m.Pos, countsOf(q.Now)}); err != nil {
+			if err := p.PrintJSON(statusThenJSON{state.NewQueue(q.QueueStatus, then.Now()), render.TimeOrNull(m.At),
+				m.Pos, countsOf(q.Now)}); err != nil {
 				return err
 			}
 		}
@@ -36,7 +38,8 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Mo
 	if err != nil {
 		return err
 	}
-	if err := p.PrintLine(fmt.Sprintf("as of %s (pos %d), %s", render.Time(p.Local(m.At)), m.Pos, render.Age(m.At, p.Now()))); err != nil {
+	if err := p.PrintLine(fmt.Sprintf("as of %s (pos %d), %s", render.Time(p.Local(m.At)), m.Pos,
+		render.Age(m.At, p.Now()))); err != nil {
 		return err
 	}
 	var queues []projection.QueueStatus
@@ -52,12 +55,12 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Mo
 // printCountsNow prints what has become of the queues.
 func (p *program) printCountsNow(found []projection.StatusThen) error {
 	t := &cli.Table{Columns: []cli.Column{{Title: "NOW", Least: 8}}}
-	for _, s := range ledger.States() {
+	for _, s := range event.States() {
 		t.Columns = append(t.Columns, cli.Column{Title: strings.ToUpper(s.String()), Right: true})
 	}
 	for _, q := range found {
 		cells := []string{q.Name}
-		for _, s := range ledger.States() {
+		for _, s := range event.States() {
 			cells = append(cells, fmt.Sprint(q.Now[s]))
 		}
 		t.Add(cells...)
@@ -85,6 +88,7 @@ type countsJSON struct {
 	Cancelled int64 `json:"cancelled"`
 }
 
-func countsOf(n map[ledger.State]int64) countsJSON {
-	return countsJSON{n[ledger.Queued], n[ledger.ClaimedState], n[ledger.Running], n[ledger.SucceededState], n[ledger.FailedState], n[ledger.CancelledState]}
+func countsOf(n map[event.State]int64) countsJSON {
+	return countsJSON{n[event.Queued], n[event.ClaimedState], n[event.Running], n[event.SucceededState],
+		n[event.FailedState], n[event.CancelledState]}
 }

@@ -16,7 +16,8 @@ func succeedVerb(p *program) cli.Verb {
 		),
 		Examples: []cli.Example{
 			{"jobledger succeed 01JB2Q… --token 01JB2R…", "the job is done"},
-			{"jobledger succeed 01JB2Q… --token 01JB2R… --result - <report.pdf", "with the file's exact bytes as the result"},
+			{"jobledger succeed 01JB2Q… --token 01JB2R… --result - <report.pdf",
+				"with the file's exact bytes as the result"},
 		},
 		Exits: ownerExits,
 		Run: func(c *cli.Context) error {

@@ -16,18 +16,21 @@ import (
 func sweepVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "sweep", Group: cli.GroupOperate, Usage: "take back jobs whose lease has run out",
-		About: "A job whose worker is silent is queued again, or failed if that was its last attempt. sweep looks twice: what has run " +
-			"out must still be untouched a grace later, so that no live worker loses a job to a jump of the clock or a slow disk. " +
-			"It prints how many jobs it took back, with --json each of them. Workers ('jobledger work') sweep by themselves.",
+		About: "A job whose worker is silent is queued again, or failed if that was its last attempt. sweep " +
+			"looks twice: what has run out must still be untouched a grace later, so that no live worker loses a " +
+			"job to a jump of the clock or a slow disk. It prints how many jobs it took back, with --json each of " +
+			"them. Workers ('jobledger work') sweep by themselves.",
 		Flags: []cli.Flag{
-			cli.DurationFlag("every", "go on, looking every `D`, until interrupted", "", 100*time.Millisecond, 24*time.Hour, false),
+			cli.DurationFlag("every", "go on, looking every `D`, until interrupted", "", 100*time.Millisecond,
+				24*time.Hour, false),
 			cli.WholeFlag("batch", "up to `N` jobs per transaction", 100, 1, 100, ""),
-			cli.DurationFlag("grace", "time between the two looks: `D`; by default two thirds of each job's lease", "", 0, 24*time.Hour, true),
+			cli.DurationFlag("grace", "time between the two looks: `D`; by default two thirds of each job's lease", "",
+				0, 24*time.Hour, true),
 		},
 		Examples: []cli.Example{
 			{"jobledger sweep", "once: look, wait, look again, take back, print the count"},
 			{"jobledger sweep --grace 0s", "at once; you know that their workers are gone"},
-			{"jobledger sweep --every 15s", "beside workers that do not sweep"},
+			{"jobledger sweep --every 15s", "next to workers that do not sweep"},
 		},
 		Exits: []int{cli.ExitBusy},
 		Run:   p.sweep,
@@ -54,7 +57,8 @@ func (p *program) sweep(c *cli.Context) error {
 	}
 	reclaimed := report.Reclaimed
 	if report.Waiting > 0 {
-		p.Message("%s; waiting %s for a sign of life", expiredLeases(report.Waiting), render.Duration(roundUp(report.Wait)))
+		p.Message("%s; waiting %s for a sign of life", expiredLeases(report.Waiting),
+			render.Duration(roundUp(report.Wait)))
 		time.Sleep(report.Wait)
 		if report, err = sweeper.Sweep(c.Context); err != nil {
 			return err

@@ -18,21 +18,25 @@ import (
 // verifyVerb proves that the tables say what the events say.
 func verifyVerb(p *program) cli.Verb {
 	return cli.Verb{
-		Name: "verify", Group: cli.GroupLedger, Usage: "check the whole ledger: its events, and the tables against them",
-		About: "It folds every event again, from the first, by the same rules as when it was written, and compares each " +
-			"row of the tables with what comes out. It also checks the file's structure and guards, and the digest " +
-			"of every payload and result. Others may work meanwhile; it sees one snapshot.\n" +
-			"With --since it checks only the events behind that one, the jobs that they concern, and the guards: what takes the time of " +
-			"what has come since, where everything before was verified then. A row or a payload that somebody has altered and that no " +
-			"event concerns since is found by the whole check only. It says up to which event it came; the next one goes on from there.",
+		Name: "verify", Group: cli.GroupLedger, Usage: "check the whole ledger: its events, and the tables " +
+			"against them",
+		About: "It folds every event again, from the first, by the same rules as when it was written, and " +
+			"compares each row of the tables with what comes out. It also checks the file's structure and guards, " +
+			"and the digest of every payload and result. Others may work meanwhile; it sees one snapshot.\n" +
+			"With --since it checks only the events after that one, the jobs that they concern, and the guards: " +
+			"what takes the time of what has come since, where everything before was verified then. A row or a " +
+			"payload that was altered and that no event concerns since is found by the whole check only. It says " +
+			"up to which event it came; the next one goes on from there.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "since", Usage: "only what came after the event `POS`, as a number or pos:N; 0 is everything"},
+			&cli.StringFlag{Name: "since", Usage: "only what came after the event `POS`, as a number or pos:N; 0 is " +
+				"everything"},
 		},
 		Examples: []cli.Example{
 			{"jobledger verify", "exit 0 if everything is right"},
 			{"jobledger verify --json", "a summary, then an object for each finding"},
 			{"jobledger verify --since 4711", "what came after event 4711, which was verified before"},
-			{"jobledger verify --json --since $(cat pos) >verified && jq .until verified >pos", "every hour, from where all was right the last time; pos begins as 0"},
+			{"jobledger verify --json --since $(cat pos) >verified && jq .until verified >pos",
+				"every hour, from where all was right the last time; pos begins as 0"},
 		},
 		Exits: []int{cli.ExitDiscrepancy},
 		Run:   p.verify,
@@ -63,7 +67,8 @@ func (p *program) verify(c *cli.Context) error {
 	})
 	printErr := p.printVerified(v, err == nil, c.IsSet("since"), time.Since(started))
 	if len(v.Findings) == 0 && errors.Is(err, ledger.ErrDamaged) { // so much that nothing could be checked
-		return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "%w", err), "a copy that 'jobledger backup' made is the way back")
+		return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "%w", err),
+			"a copy that 'jobledger backup' made is the way back")
 	}
 	if len(v.Findings) == 0 {
 		return cmp.Or(err, printErr)
@@ -81,7 +86,8 @@ func sinceOf(text string) (int64, error) {
 	}
 	pos, err := strconv.ParseInt(strings.TrimPrefix(text, "pos:"), 10, 64)
 	if err != nil || pos < 0 {
-		return 0, cli.Usagef("--since: %q is not the number of an event, such as 4711 or pos:4711; 0 is everything", text)
+		return 0, cli.Usagef("--since: %q is not the number of an event, such as 4711 or pos:4711; 0 is everything",
+			text)
 	}
 	return pos, nil
 }
@@ -97,7 +103,8 @@ func (p *program) printVerified(v audit.Verified, complete, since bool, took tim
 			Jobs     int64   `json:"jobs"`
 			Findings int     `json:"findings"`
 			Seconds  float64 `json:"seconds"`
-		}{complete && len(v.Findings) == 0, complete && !v.Stopped, v.Since, v.Until, v.Events, v.Jobs, len(v.Findings), took.Seconds()})
+		}{complete && len(v.Findings) == 0, complete &&
+			!v.Stopped, v.Since, v.Until, v.Events, v.Jobs, len(v.Findings), took.Seconds()})
 		for _, f := range v.Findings {
 			if err == nil {
 				err = p.PrintJSON(f)
@@ -106,7 +113,8 @@ func (p *program) printVerified(v audit.Verified, complete, since bool, took tim
 		return err
 	}
 	if len(v.Findings) > 0 {
-		t := &cli.Table{Columns: []cli.Column{{Title: "CODE"}, {Title: "POS", Right: true}, {Title: "JOB"}, {Title: "FIELD"}, {Title: "FINDING"}}}
+		t := &cli.Table{Columns: []cli.Column{{Title: "CODE"}, {Title: "POS", Right: true}, {Title: "JOB"},
+			{Title: "FIELD"}, {Title: "FINDING"}}}
 		for _, f := range v.Findings {
 			pos := ""
 			if f.Pos > 0 {
@@ -119,7 +127,8 @@ func (p *program) printVerified(v audit.Verified, complete, since bool, took tim
 	if !complete {
 		return nil
 	}
-	what := fmt.Sprintf("%s of %s checked in %s", render.Count(v.Events, "event"), render.Count(v.Jobs, "job"), render.Briefly(took))
+	what := fmt.Sprintf("%s of %s checked in %s", render.Count(v.Events, "event"), render.Count(v.Jobs, "job"),
+		render.Briefly(took))
 	if since {
 		return p.PrintLine(fmt.Sprintf("ok: %s, after event %d; go on with --since %d", what, v.Since, v.Until))
 	}
@@ -139,15 +148,19 @@ func discrepancy(v audit.Verified) error {
 	if first.Field != "" {
 		where += " field " + first.Field
 	}
-	err := cli.Exitf(cli.ExitDiscrepancy, "%s; the first: %s%s: %s", render.Count(int64(len(v.Findings)), "finding"), first.Code, where, first.Detail)
+	err := cli.Exitf(cli.ExitDiscrepancy, "%s; the first: %s%s: %s", render.Count(int64(len(v.Findings)),
+		"finding"), first.Code, where, first.Detail)
 	if v.Stopped {
-		return cli.WithHint(err, "nothing behind event %d could be checked; a copy that 'jobledger backup' made is the way back", v.Until)
+		return cli.WithHint(err, "nothing behind event %d could be checked; a copy that 'jobledger backup' made "+
+			"is the way back", v.Until)
 	}
 	mendable := func(f audit.Finding) bool {
-		return slices.Contains([]string{audit.FindGuard, audit.FindDiffers, audit.FindMissing, audit.FindExtra, audit.FindQueue}, f.Code)
+		return slices.Contains([]string{audit.FindGuard, audit.FindDiffers, audit.FindMissing, audit.FindExtra,
+			audit.FindQueue}, f.Code)
 	}
 	if slices.ContainsFunc(v.Findings, mendable) {
-		return cli.WithHint(err, "'jobledger rebuild' derives jobs and queues anew from the events, and puts guards back")
+		return cli.WithHint(err, "'jobledger rebuild' derives jobs and queues anew from the events, and puts "+
+			"guards back")
 	}
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 )
 
-// versionVerb tells which build this is; also as "jobledger --version".
+// versionVerb prints which build this is; also as "jobledger --version".
 func versionVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "version", Group: cli.GroupSetUp, Usage: "print the version of this program",

@@ -13,6 +13,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -116,8 +117,8 @@ func TestViewHistoryIsTheEvents(t *testing.T) {
 	if !slices.Equal(columns, want) {
 		t.Fatalf("columns %v, want %v", columns, want)
 	}
-	kinds := make(map[ledger.Kind]bool)
-	var events []ledger.Event
+	kinds := make(map[event.Kind]bool)
+	var events []event.Event
 	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
 		for e, err := range tx.Events(t.Context(), ledger.Filter{}) {
 			if err != nil {
@@ -155,8 +156,8 @@ func TestViewHistoryIsTheEvents(t *testing.T) {
 			t.Errorf("event %d (%s): too much in data: %v", e.Pos, e.Kind(), shown)
 		}
 	}
-	for _, k := range ledger.Kinds() {
-		if !kinds[k] && k != ledger.KindErased && k != ledger.KindRestored && k != ledger.KindImported {
+	for _, k := range event.Kinds() {
+		if !kinds[k] && k != event.KindErased && k != event.KindRestored && k != event.KindImported {
 			t.Errorf("the scenario has no %s", k)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -22,10 +23,12 @@ const waitPoll = 150 * time.Millisecond
 func waitVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "wait", Group: cli.GroupSee, Usage: "wait until jobs have ended",
-		About: "It ends with 0 when every job has succeeded, and with 9 when all have ended but some failed or were cancelled, " +
-			"and says which. A job that failed and will be tried again has not ended. With --json each job is printed as it ends.",
+		About: "It ends with 0 when every job has succeeded, and with 9 when all have ended but some failed or " +
+			"were cancelled, and says which. A job that failed and will be tried again has not ended. With --json " +
+			"each job is printed as it ends.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
-		Flags: []cli.Flag{cli.DurationFlag("timeout", "wait no longer than `D`, then end with 124", "", 0, 0, false)},
+		Flags: []cli.Flag{cli.DurationFlag("timeout", "wait no longer than `D`, then end with 124", "", 0, 0,
+			false)},
 		Examples: []cli.Example{
 			{"jobledger wait 01KDY9FY88 && echo done", "go on when the job has succeeded"},
 			{"jobledger wait --timeout 10m $(cat ids)", "for several jobs, ten minutes at most"},
@@ -43,7 +46,7 @@ func waitVerb(p *program) cli.Verb {
 				return err
 			}
 			defer service.Store.Close()
-			var waiting []ledger.JobID
+			var waiting []event.JobID
 			for _, name := range c.Args().Slice() {
 				j, err := p.FindJob(c.Context, service, name)
 				if err != nil {
@@ -58,7 +61,7 @@ func waitVerb(p *program) cli.Verb {
 	}
 }
 
-func (p *program) wait(ctx context.Context, service *commands.Service, waiting []ledger.JobID) error {
+func (p *program) wait(ctx context.Context, service *commands.Service, waiting []event.JobID) error {
 	total := len(waiting)
 	bar := p.StartProgress("waiting for "+render.Count(int64(total), "job"), int64(total))
 	defer bar.Done()
@@ -92,14 +95,15 @@ func (p *program) wait(ctx context.Context, service *commands.Service, waiting [
 // withoutSuccess lists the jobs that ended without success, each with its state.
 func withoutSuccess(ended []projection.Job) (found []string) {
 	for _, j := range ended {
-		if j.State != ledger.SucceededState {
+		if j.State != event.SucceededState {
 			found = append(found, fmt.Sprintf("%s is %s", j.ID, j.State))
 		}
 	}
 	return found
 }
 
-// printEnded prints jobs as JSON, at once, so that a reader sees each as it ends. For people it prints nothing.
+// printEnded prints jobs as JSON, at once, so that a reader sees each as it ends. For people it prints
+// nothing.
 func (p *program) printEnded(ended []projection.Job) error {
 	if p.JSON {
 		for _, j := range ended {
@@ -112,7 +116,8 @@ func (p *program) printEnded(ended []projection.Job) error {
 }
 
 // poll returns the jobs that have ended and the ids of the others.
-func poll(ctx context.Context, service *commands.Service, ids []ledger.JobID) (ended []projection.Job, open []ledger.JobID, err error) {
+func poll(ctx context.Context, service *commands.Service, ids []event.JobID) (ended []projection.Job,
+	open []event.JobID, err error) {
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		for _, id := range ids {
 			j, ok, err := projection.Get(ctx, tx, id)
@@ -132,11 +137,12 @@ func poll(ctx context.Context, service *commands.Service, ids []ledger.JobID) (e
 	return ended, open, err
 }
 
-func timedOut(waiting []ledger.JobID) error {
+func timedOut(waiting []event.JobID) error {
 	if len(waiting) == 1 {
 		return cli.Exitf(cli.ExitTimedOut, "timed out: job %s has not ended", waiting[0])
 	}
-	return cli.Exitf(cli.ExitTimedOut, "timed out: %d jobs have not ended, the first of them is %s", len(waiting), waiting[0])
+	return cli.Exitf(cli.ExitTimedOut, "timed out: %d jobs have not ended, the first of them is %s",
+		len(waiting), waiting[0])
 }
 
 func notSucceeded(unsuccessful []string, total int) error {
@@ -146,7 +152,8 @@ func notSucceeded(unsuccessful []string, total int) error {
 	case total == 1:
 		return cli.Exitf(cli.ExitNotSucceeded, "job %s", unsuccessful[0])
 	default:
-		return cli.Exitf(cli.ExitNotSucceeded, "%d of %d jobs did not succeed: %s", n, total, strings.Join(unsuccessful, ", "))
+		return cli.Exitf(cli.ExitNotSucceeded, "%d of %d jobs did not succeed: %s", n, total,
+			strings.Join(unsuccessful, ", "))
 	}
 }
 

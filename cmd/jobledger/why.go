@@ -12,14 +12,16 @@ import (
 // whyVerb answers "why does nothing happen to this job".
 func whyVerb(p *program) cli.Verb {
 	return cli.Verb{
-		Name: "why", Group: cli.GroupSee, Usage: "say in words why a job stands where it stands",
-		About: "What a queued job waits for: its time, a paused queue, its turn, or a worker that may take it; who holds one " +
-			"that is running, and for how long yet; how one that has ended came to its end. Workers that only claim, without " +
-			"'jobledger work', do not say which queues they serve, so they are not compared.",
+		Name: "why", Group: cli.GroupSee, Usage: "explain why a job is in its state",
+		About: "What a queued job waits for: its time, a paused queue, its turn, or a worker that may take it; " +
+			"who holds one that is running, and for how long yet; how one that has ended came to its end. Workers " +
+			"that only claim, without 'jobledger work', do not say which queues they serve, so they are not " +
+			"compared.",
 		Args: "JOB", MinArgs: 1, MaxArgs: 1,
 		Examples: []cli.Example{
 			{"jobledger why 01KDY9FY88", "what the job waits for"},
-			{"jobledger why 01KDY9FY88 --json | jq .waits_for", "the same for a script: time, queue, turn, worker, owner"},
+			{"jobledger why 01KDY9FY88 --json | jq .waits_for",
+				"the same for a script: time, queue, turn, worker, owner"},
 		},
 		Exits: []int{cli.ExitNoJob},
 		Run: func(c *cli.Context) error {

@@ -43,7 +43,8 @@ func (p *program) windowOf(c *cli.Context, tx *ledger.Tx) (w export.Window, err 
 	return w, err
 }
 
-// posOf returns the pos of the last event that is not later than w, or with before of the last that is earlier.
+// posOf returns the pos of the last event that is not later than w, or with before of the last that is
+// earlier.
 func posOf(ctx context.Context, tx *ledger.Tx, w cli.When, before bool) (int64, error) {
 	switch {
 	case w.ByPos && before:

@@ -25,16 +25,18 @@ import (
 func workVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "work", Group: cli.GroupWork, Usage: "run a command for each job of a queue",
-		About: "The command gets the payload on its standard input and the job's id, token and attempt in the environment " +
-			"(JOBLEDGER_JOB, JOBLEDGER_TOKEN, …). Exit code 0 is success; what it printed is the result. 75 and 111 mean later, " +
-			"100 means never again, everything else is a failure that is retried. --exit-code changes that: 'succeed'; 'fail', to be " +
-			"tried again; 'fail-no-retry'; or 'release', to run later with backoff.\n" +
-			"What it writes goes to the worker's own stdout and stderr and is kept for 'jobledger logs', of a flood the beginning " +
-			"and the end. With --no-capture nothing of it is kept: no files, no result, no stderr in error_detail, no digests, " +
-			"only how many bytes there were.\n" +
-			"The command inherits this environment; with --env only what is named so, and " + strings.Join(worker.BaseEnv(), ", ") + ".\n" +
-			"The first INT, TERM or HUP stops claiming and lets running commands finish; the second, or --grace-period, ends them " +
-			"and gives their jobs back, which is no failure.",
+		About: "The command gets the payload on its standard input and the job's id, token and attempt in the " +
+			"environment (JOBLEDGER_JOB, JOBLEDGER_TOKEN, …). Exit code 0 is success; what it printed is the " +
+			"result. 75 and 111 mean later, 100 means never again, everything else is a failure that is retried. " +
+			"--exit-code changes that: 'succeed'; 'fail', to be tried again; 'fail-no-retry'; or 'release', to run " +
+			"later with backoff.\n" +
+			"What it writes goes to the worker's own stdout and stderr and is kept for 'jobledger logs', of a " +
+			"flood the beginning and the end. With --no-capture nothing of it is kept: no files, no result, no " +
+			"stderr in error_detail, no digests, only how many bytes there were.\n" +
+			"The command inherits this environment; with --env only what is named so, and " +
+			strings.Join(worker.BaseEnv(), ", ") + ".\n" +
+			"The first INT, TERM or HUP stops claiming and lets running commands finish; the second, or " +
+			"--grace-period, ends them and gives their jobs back, which is no failure.",
 		Rest:    "CMD ARGS…",
 		Renamed: map[string]string{"map": "exit-code", "finish-within": "grace-period"},
 		Flags: append([]cli.Flag{
@@ -43,9 +45,12 @@ func workVerb(p *program) cli.Verb {
 			&cli.BoolFlag{Name: "once", Usage: "take one job and end; 3 if none is ready"},
 			&cli.BoolFlag{Name: "drain", Usage: "end when nothing is ready and all of its own jobs have ended"},
 			cli.WholeFlag("max-jobs", "end after `N` jobs", 0, 1, 1_000_000_000, "no end"),
-			cli.DurationFlag("lease", "a claim holds for `D` without a heartbeat; heartbeats come every third of it", "1m", commands.MinLease, commands.MaxLease, false),
-			cli.DurationFlag("max-runtime", "no command runs longer than `D`", "", time.Millisecond, commands.MaxRunTime, false),
-			cli.DurationFlag("grace-period", "when told to stop, give back what is not done after `D`", "", time.Millisecond, 24*time.Hour, false),
+			cli.DurationFlag("lease", "a claim holds for `D` without a heartbeat; heartbeats come every third of it",
+				"1m", commands.MinLease, commands.MaxLease, false),
+			cli.DurationFlag("max-runtime", "no command runs longer than `D`", "", time.Millisecond,
+				commands.MaxRunTime, false),
+			cli.DurationFlag("grace-period", "when told to stop, give back what is not done after `D`", "",
+				time.Millisecond, 24*time.Hour, false),
 			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},
 			&cli.StringFlag{Name: "version", Usage: "take jobs of version `V`, and those without one"},
 			cli.ListFlag("capability", "take jobs that require `LABEL` too; may be repeated"),
@@ -54,8 +59,10 @@ func workVerb(p *program) cli.Verb {
 			{"jobledger work -q mail -- ./send.sh", "one job at a time, until interrupted"},
 			{"jobledger work -q mail -q sms -j 8 --lease 5m -- ./send.sh --fast", "eight at a time, from two queues"},
 			{"jobledger work -q mail --drain -- ./send.sh", "what is ready now, then end (for cron)"},
-			{"jobledger work -q mail --exit-code 3=release --exit-code 4=fail-no-retry -- ./send.sh", "exit code 3 means later, 4 means never again"},
-			{"jobledger work -q mail --env SMTP_URL -- ./send.sh", "the command sees SMTP_URL, but no other secret that stands in this environment"},
+			{"jobledger work -q mail --exit-code 3=release --exit-code 4=fail-no-retry -- ./send.sh",
+				"exit code 3 means later, 4 means never again"},
+			{"jobledger work -q mail --env SMTP_URL -- ./send.sh",
+				"the command sees SMTP_URL, but no other secret of this environment"},
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitBusy, cli.ExitCannotRun, cli.ExitNotFound},
 		Run: func(c *cli.Context) error {
@@ -80,15 +87,17 @@ func commandFlags() []cli.Flag {
 	return []cli.Flag{
 		cli.DurationFlag("kill-after", "KILL comes `D` after TERM", "10s", time.Millisecond, time.Hour, false),
 		cli.ListFlag("exit-code", "give an exit code another meaning, `CODE=OUTCOME`; may be repeated"),
-		cli.ListFlag("env", "pass only `NAME` of this environment to the command, and PATH, HOME and the like; may be repeated"),
-		&cli.BoolFlag{Name: "no-capture", Usage: "keep nothing of the output but its size", DisableDefaultText: true},
+		cli.ListFlag("env", "pass only `NAME` of this environment to the command, and PATH, HOME and the like; "+
+			"may be repeated"),
+		&cli.BoolFlag{Name: "no-capture", Usage: "keep nothing of the output but its size",
+			DisableDefaultText: true},
 		&cli.StringFlag{Name: "capture", Value: captureAll, Hidden: true}, // the former --no-capture: all or none
 		&cli.StringFlag{Name: "result", Usage: "`WHAT` is the job's result: stdout or none", Value: resultStdout},
 		cli.WholeFlag("log-limit", "keep `N` bytes of each stream of an attempt", 1<<20, 1<<10, 1<<30, ""),
 	}
 }
 
-// commandOf is the command behind --, as the commandFlags want it.
+// commandOf returns the command after "--", configured by the commandFlags.
 func (p *program) commandOf(c *cli.Context) (*worker.Command, error) {
 	if err := checkOutputFlags(c); err != nil {
 		return nil, err
@@ -97,8 +106,9 @@ func (p *program) commandOf(c *cli.Context) (*worker.Command, error) {
 	if err != nil {
 		return nil, err
 	}
-	command := &worker.Command{Path: p.Rest[0], Args: p.Rest[1:], DB: cli.AbsoluteDSN(p.DB), Supervisor: worker.SelfSupervisor(),
-		Map: exits, Stdout: os.Stdout, Stderr: os.Stderr, ResultLimit: resultLimit,
+	command := &worker.Command{Path: p.Rest[0], Args: p.Rest[1:], DB: cli.AbsoluteDSN(p.DB),
+		Supervisor: worker.SelfSupervisor(),
+		Map:        exits, Stdout: os.Stdout, Stderr: os.Stderr, ResultLimit: resultLimit,
 		NoResult: c.String("result") == resultNone, Private: noCapture(c), LogLimit: int64(c.Int("log-limit"))}
 	command.KillAfter, _ = cli.DurationValue(c, "kill-after")
 	command.EnvOnly, err = p.envNames(c.StringSlice("env"))
@@ -109,7 +119,8 @@ func (p *program) commandOf(c *cli.Context) (*worker.Command, error) {
 func (p *program) envNames(names []string) ([]string, error) {
 	for _, name := range names {
 		if err := worker.CheckEnvName(name); err != nil {
-			return nil, cli.WithHint(cli.Usagef("--env: %w", err), "a name such as SMTP_URL; its value comes from this environment")
+			return nil, cli.WithHint(cli.Usagef("--env: %w", err),
+				"a name such as SMTP_URL; its value comes from this environment")
 		}
 		if _, set := os.LookupEnv(name); !set {
 			p.Message("--env %s: it is not set here, so the command does not have it", name)
@@ -167,8 +178,9 @@ func exitMap(pairs []string) (map[int]worker.Outcome, error) {
 
 func (p *program) work(c *cli.Context, command *worker.Command) error {
 	notify := p.SystemdNotifier()
-	request := commands.ClaimRequest{Queues: c.StringSlice("queue"), Version: c.String("version"), Capabilities: c.StringSlice("capability"),
-		Worker: cli.ThisWorker(c.String("worker"), c.String("version"))}
+	request := commands.ClaimRequest{Queues: c.StringSlice("queue"), Version: c.String("version"),
+		Capabilities: c.StringSlice("capability"),
+		Worker:       cli.ThisWorker(c.String("worker"), c.String("version"))}
 	if err := request.Check(); err != nil { // before a ledger is made, or anything claimed
 		return err
 	}
@@ -183,7 +195,8 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	command.Logs = p.LogFolder(service)
 	w := &worker.Worker{Service: service, Command: command, Process: request.Worker,
 		Queues: request.Queues, Capabilities: request.Capabilities, Slots: c.Int("jobs"),
-		MaxJobs: c.Int("max-jobs"), Drain: c.Bool("drain") || c.Bool("once"), Log: slog.New(&lineHandler{p: p, mu: new(sync.Mutex)})}
+		MaxJobs: c.Int("max-jobs"), Drain: c.Bool("drain") || c.Bool("once"), Log: slog.New(&lineHandler{p: p,
+			mu: new(sync.Mutex)})}
 	if c.Bool("once") {
 		w.MaxJobs = 1
 	}
@@ -223,10 +236,11 @@ func commandError(err error) error {
 	return err
 }
 
-// stopOnSignals makes the first signal stop w gently and the second at once, or the time within which to finish (0: no
-// end). It returns what undoes that. The signals stay caught until the process ends: who sends two does not know when the
-// worker has finished, and a late one must not make a death of an orderly end.
-func (p *program) stopOnSignals(w *worker.Worker, cancel func(), within time.Duration, notify func(string)) func() {
+// stopOnSignals makes the first signal stop w gently and the second at once, or the time within which to
+// finish (0: no end). It returns what undoes that. The signals stay caught until the process ends: who sends
+// two does not know when the worker has finished, and a late one must not make a death of an orderly end.
+func (p *program) stopOnSignals(w *worker.Worker, cancel func(), within time.Duration,
+	notify func(string)) func() {
 	signals := endingSignals(4)
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -239,7 +253,8 @@ func (p *program) stopOnSignals(w *worker.Worker, cancel func(), within time.Dur
 		}
 		notify("STOPPING=1")
 		w.Stop() // so that it holds when it is said
-		p.Message("%v: no more jobs are claimed; those under way may finish (a second signal gives them back)", first)
+		p.Message("%v: no more jobs are claimed; those under way may finish (a second signal gives them back)",
+			first)
 		var late <-chan time.Time
 		if within > 0 {
 			late = time.After(within)
@@ -263,7 +278,8 @@ func (p *program) stopOnSignals(w *worker.Worker, cancel func(), within time.Dur
 	}
 }
 
-// endingSignals catches the signals that ask a process to end, but not those that are ignored, as under nohup.
+// endingSignals catches the signals that ask a process to end, but not those that are ignored, as under
+// nohup.
 func endingSignals(room int) chan os.Signal {
 	signals := make(chan os.Signal, room)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {

@@ -34,9 +34,9 @@ func zombiesOf(parent int) (children, zombies []int) {
 	return children, zombies
 }
 
-// TestWorkAsTheFirstProcess: in a container, orphans come to the worker. The first job kills its own supervising
+// TestWorkAsInit: in a container, orphans come to the worker. The first job kills its own supervising
 // parent, so that what it leaves behind is an orphan; that is seen dead, and then taken, and the second job sees none.
-func TestWorkAsTheFirstProcess(t *testing.T) {
+func TestWorkAsInit(t *testing.T) {
 	if out, err := exec.Command("unshare", "-pf", "--mount-proc", "true").CombinedOutput(); err != nil {
 		t.Skipf("no new PID namespace: %v: %s", err, out)
 	}
@@ -82,7 +82,7 @@ esac`)
 	s.run("verify")
 }
 
-func TestServiceManagerIsTold(t *testing.T) {
+func TestWorkNotifiesServiceManager(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{"file": "notify", "abstract": "@jobledger-test-" + strconv.Itoa(os.Getpid())} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 	}
 }
 
-func TestAServiceManagerThatIsGoneIsNoReasonToEnd(t *testing.T) {
+func TestWorkSurvivesServiceManager(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	cmd := s.command("work", "-q", "mail", "--drain", "--", "true")

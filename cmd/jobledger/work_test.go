@@ -20,6 +20,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // site is a folder with a ledger, on which real processes of the program work.
@@ -239,7 +240,7 @@ func (p *running) wantExit(code int) {
 // untilGo is a command that says that it has begun, and waits for a file.
 const untilGo = `echo $$ >>begun; until [ -e go ]; do sleep 0.02; done; echo done`
 
-func TestFirstSignalLetsCommandsFinish(t *testing.T) {
+func TestWorkFirstSignalLetsCommandsFinish(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
@@ -259,7 +260,7 @@ func TestFirstSignalLetsCommandsFinish(t *testing.T) {
 	}
 }
 
-func TestSecondSignalGivesJobsBack(t *testing.T) {
+func TestWorkSecondSignalReleasesJobs(t *testing.T) {
 	for name, test := range map[string]struct {
 		command string
 		flags   []string
@@ -306,7 +307,7 @@ func TestSecondSignalGivesJobsBack(t *testing.T) {
 	}
 }
 
-func TestAStrangersSignalIsAFailure(t *testing.T) {
+func TestWorkCommandKilledByOtherIsFailure(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	job := s.enqueue("x")
@@ -317,7 +318,7 @@ func TestAStrangersSignalIsAFailure(t *testing.T) {
 	s.run("verify")
 }
 
-func TestTheReaderOfStdoutMayLeave(t *testing.T) {
+func TestWorkOutputReaderMayLeave(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	for range 3 {
@@ -342,7 +343,7 @@ func TestTheReaderOfStdoutMayLeave(t *testing.T) {
 
 // A frozen worker keeps nothing: its command ends with the lease, and what it says after waking up changes nothing. Where
 // it knows by its own clock, which depends on the step at which it froze, it says nothing: see TestStallWorkerAtEachStep.
-func TestAFrozenWorkerLosesItsJob(t *testing.T) {
+func TestWorkFrozenLosesJob(t *testing.T) {
 	for name, finishes := range map[string]bool{"command goes on": false, "command finishes meanwhile": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -382,7 +383,7 @@ func TestAFrozenWorkerLosesItsJob(t *testing.T) {
 	}
 }
 
-func TestAKilledWorkerLeavesNoProcess(t *testing.T) {
+func TestWorkKilledLeavesNoProcess(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("needs setsid")
 	}
@@ -415,7 +416,7 @@ sleep 30`)
 }
 
 // Workers are replaced again and again while they work: no deploy is a failure, and no job is lost.
-func TestManyDeploys(t *testing.T) {
+func TestWorkManyDeploys(t *testing.T) {
 	t.Parallel()
 	deploys, jobs, nap := 50, 400, "0.05"
 	if testing.Short() { // as under the race detector, where everything takes longer
@@ -463,7 +464,7 @@ func TestManyDeploys(t *testing.T) {
 	s.run("verify")
 }
 
-func TestTheHundredthSnoozeIsAFailure(t *testing.T) {
+func TestSnoozeLimitIsFailure(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	job := s.enqueue("x")
@@ -475,7 +476,7 @@ func TestTheHundredthSnoozeIsAFailure(t *testing.T) {
 	for range commands.MaxSnoozes {
 		var held []string
 		s.eventually("the next claim", func() bool {
-			jobs, err := service.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "w", Boot: "b"}})
+			jobs, err := service.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "w", Boot: "b"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -484,7 +485,7 @@ func TestTheHundredthSnoozeIsAFailure(t *testing.T) {
 			}
 			return len(held) == 1
 		})
-		if _, err := service.Apply(t.Context(), "worker:w", ledger.JobID(job), commands.Release{Token: held[0], Snooze: true, Delay: time.Microsecond}); err != nil {
+		if _, err := service.Apply(t.Context(), "worker:w", event.JobID(job), commands.Release{Token: held[0], Snooze: true, Delay: time.Microsecond}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -502,7 +503,7 @@ func TestTheHundredthSnoozeIsAFailure(t *testing.T) {
 	s.run("verify")
 }
 
-func TestAFloodIsKeptInBoundedSpace(t *testing.T) {
+func TestWorkOutputFloodIsBounded(t *testing.T) {
 	t.Parallel()
 	size := int64(256 << 20)
 	if testing.Short() {

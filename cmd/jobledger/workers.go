@@ -8,6 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -15,11 +16,12 @@ import (
 func workersVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "workers", Group: cli.GroupSee, Usage: "show the worker processes and what they hold",
-		About: "A worker is working, or idle, or silent: not seen for three beats, and it did not say goodbye. SEEN is its last sign of " +
-			"life. A claimer that is no worker process is known by its heartbeats only, and silent once all of its leases have run out. " +
-			"Beside each job stand how long it has been held, the age of its last heartbeat, and what that told. " +
-			"--all shows those too that have stopped, and those that have been silent for more than a day. " +
-			"With --as-of it is what the events up to that moment say; who was idle and died is not among them.",
+		About: "A worker is working, or idle, or silent: not seen for three beats, and it did not say goodbye. " +
+			"SEEN is its last sign of life. A claimer that is no worker process is known by its heartbeats only, " +
+			"and silent once all of its leases have run out. Beside each job stand how long it has been held, the " +
+			"age of its last heartbeat, and what it reported. --all shows those too that have stopped, and those " +
+			"that have been silent for more than a day. With --as-of it is what the events up to that moment say; " +
+			"who was idle and died is not among them.",
 		Flags: []cli.Flag{
 			cli.AsOfFlag(),
 			&cli.BoolFlag{Name: "all", Usage: "every worker that ever started"},
@@ -32,7 +34,7 @@ func workersVerb(p *program) cli.Verb {
 		Exits: []int{cli.ExitNothing},
 		Run: func(c *cli.Context) error {
 			var workers []projection.Worker
-			p := p // with --as-of, its clock stands there
+			p := p // with --as-of, a program with its clock stopped
 			err := p.Read(c.Context, func(tx *ledger.Tx) error {
 				m, given, err := p.MomentFlag(c, "as-of", tx)
 				switch {
@@ -51,7 +53,8 @@ func workersVerb(p *program) cli.Verb {
 			case len(workers) == 0 && c.Bool("all"):
 				return cli.Exitf(cli.ExitNothing, "no worker has ever started")
 			case len(workers) == 0:
-				return cli.WithHint(cli.Exitf(cli.ExitNothing, "no worker is there"), "--all shows those that have stopped")
+				return cli.WithHint(cli.Exitf(cli.ExitNothing, "no worker is there"),
+					"--all shows those that have stopped")
 			case !p.JSON:
 				return p.printWorkers(workers)
 			}
@@ -69,8 +72,10 @@ func workersVerb(p *program) cli.Verb {
 const jobsShown = 10
 
 func (p *program) printWorkers(workers []projection.Worker) error {
-	t := &cli.Table{Columns: []cli.Column{{Title: "WORKER", Least: 8}, {Title: "STATE", State: true}, {Title: "UP", Right: true}, {Title: "SEEN", Right: true},
-		{Title: "JOB"}, {Title: "HELD", Right: true}, {Title: "BEAT", Right: true}, {Title: "PROGRESS", Least: 8}, {Title: "QUEUES", Least: 8},
+	t := &cli.Table{Columns: []cli.Column{{Title: "WORKER", Least: 8}, {Title: "STATE", State: true},
+		{Title: "UP", Right: true}, {Title: "SEEN", Right: true},
+		{Title: "JOB"}, {Title: "HELD", Right: true}, {Title: "BEAT", Right: true}, {Title: "PROGRESS",
+			Least: 8}, {Title: "QUEUES", Least: 8},
 		{Title: "CAPABILITIES", Least: 5}, {Title: "VERSION", Least: 5}, {Title: "PROCESS", Least: 8}}}
 	now := p.Now()
 	since := func(at time.Time) string { return render.Roughly(max(0, now.Sub(at))) }
@@ -80,7 +85,8 @@ func (p *program) printWorkers(workers []projection.Worker) error {
 			up = since(w.StartedAt)
 		}
 		first := []string{w.Name, string(w.State), up, since(w.SeenAt)}
-		rest := []string{strings.Join(w.Queues, " "), strings.Join(w.Capabilities, " "), w.Version, fmt.Sprintf("%d on %s", w.PID, render.OrNone(w.Host))}
+		rest := []string{strings.Join(w.Queues, " "), strings.Join(w.Capabilities, " "), w.Version,
+			fmt.Sprintf("%d on %s", w.PID, render.OrNone(w.Host))}
 		if len(w.Jobs) == 0 {
 			t.Add(append(append(first, "-", "", "", ""), rest...)...)
 		}
@@ -89,7 +95,8 @@ func (p *program) printWorkers(workers []projection.Worker) error {
 				t.Add(append(blanks(4), append([]string{fmt.Sprintf("… %d more", len(w.Jobs)-i)}, blanks(7)...)...)...)
 				break
 			}
-			t.Add(append(append(first, string(j.ID), since(j.ClaimedAt), since(j.HeartbeatAt), progressText(j)), rest...)...)
+			t.Add(append(append(first, string(j.ID), since(j.ClaimedAt), since(j.HeartbeatAt), progressText(j)),
+				rest...)...)
 			first, rest = blanks(4), blanks(4)
 		}
 	}
@@ -98,7 +105,7 @@ func (p *program) printWorkers(workers []projection.Worker) error {
 
 func blanks(n int) []string { return make([]string, n) }
 
-// progressText is what the last heartbeat told.
+// progressText is what the last heartbeat reported.
 func progressText(j projection.Job) string {
 	var parts []string
 	if j.Progress != nil {
@@ -127,23 +134,26 @@ type workerJSON struct {
 }
 
 type heldJob struct {
-	Job            ledger.JobID `json:"job"`
-	Queue          string       `json:"queue"`
-	State          string       `json:"state"`
-	Attempt        int          `json:"attempt"`
-	ClaimedAt      *string      `json:"claimed_at"`
-	HeartbeatAt    *string      `json:"heartbeat_at"`
-	LeaseExpiresAt *string      `json:"lease_expires_at"`
-	Progress       *float64     `json:"progress"`
-	Note           *string      `json:"note"`
+	Job            event.JobID `json:"job"`
+	Queue          string      `json:"queue"`
+	State          string      `json:"state"`
+	Attempt        int         `json:"attempt"`
+	ClaimedAt      *string     `json:"claimed_at"`
+	HeartbeatAt    *string     `json:"heartbeat_at"`
+	LeaseExpiresAt *string     `json:"lease_expires_at"`
+	Progress       *float64    `json:"progress"`
+	Note           *string     `json:"note"`
 }
 
 func toWorkerJSON(w projection.Worker) workerJSON {
-	out := workerJSON{Worker: w.Name, State: string(w.State), Boot: w.Boot, Host: render.TextOrNull(w.Host), PID: w.PID, Version: render.TextOrNull(w.Version),
-		Queues: append([]string{}, w.Queues...), Capabilities: append([]string{}, w.Capabilities...), StartedAt: render.TimeOrNull(w.StartedAt),
+	out := workerJSON{Worker: w.Name, State: string(w.State), Boot: w.Boot, Host: render.TextOrNull(w.Host),
+		PID: w.PID, Version: render.TextOrNull(w.Version),
+		Queues: append([]string{}, w.Queues...), Capabilities: append([]string{},
+			w.Capabilities...), StartedAt: render.TimeOrNull(w.StartedAt),
 		StoppedAt: render.TimeOrNull(w.StoppedAt), SeenAt: render.TimeOrNull(w.SeenAt), Jobs: []heldJob{}}
 	for _, j := range w.Jobs {
-		out.Jobs = append(out.Jobs, heldJob{Job: j.ID, Queue: j.Queue, State: j.State.String(), Attempt: j.Attempt, ClaimedAt: render.TimeOrNull(j.ClaimedAt),
+		out.Jobs = append(out.Jobs, heldJob{Job: j.ID, Queue: j.Queue, State: j.State.String(), Attempt: j.Attempt,
+			ClaimedAt:   render.TimeOrNull(j.ClaimedAt),
 			HeartbeatAt: render.TimeOrNull(j.HeartbeatAt), LeaseExpiresAt: render.TimeOrNull(j.LeaseUntil), Progress: j.Progress, Note: render.TextOrNull(j.Note)})
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -19,7 +20,7 @@ import (
 func TestWorkerRefusesInvalidClaims(t *testing.T) {
 	service := &commands.Service{Store: ledgertest.Open(t)}
 	idle := worker.HandlerFunc(func(context.Context, projection.Job) ([]byte, error) { return nil, nil })
-	fine := ledger.Worker{Name: "w", Boot: "b"}
+	fine := event.Worker{Name: "w", Boot: "b"}
 	for name, w := range map[string]*worker.Worker{
 		"no queue":      {Process: fine},
 		"a queue":       {Process: fine, Queues: []string{"mail", "Mail"}},
@@ -27,9 +28,9 @@ func TestWorkerRefusesInvalidClaims(t *testing.T) {
 		"a capability":  {Process: fine, Queues: []string{"mail"}, Capabilities: []string{"a b"}},
 		"a lease":       {Process: fine, Queues: []string{"mail"}, Lease: time.Millisecond},
 		"a max runtime": {Process: fine, Queues: []string{"mail"}, MaxRuntime: -1},
-		"no name":       {Process: ledger.Worker{Boot: "b"}, Queues: []string{"mail"}},
-		"a name":        {Process: ledger.Worker{Name: "w\xff", Boot: "b"}, Queues: []string{"mail"}},
-		"a version":     {Process: ledger.Worker{Name: "w", Boot: "b", Version: "v 1"}, Queues: []string{"mail"}},
+		"no name":       {Process: event.Worker{Boot: "b"}, Queues: []string{"mail"}},
+		"a name":        {Process: event.Worker{Name: "w\xff", Boot: "b"}, Queues: []string{"mail"}},
+		"a version":     {Process: event.Worker{Name: "w", Boot: "b", Version: "v 1"}, Queues: []string{"mail"}},
 	} {
 		w.Service, w.Handler, w.Drain = service, idle, true
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -67,7 +68,7 @@ func TestHandlerInvalidEndFailsTheJob(t *testing.T) {
 		})
 		w.Drain, w.MaxJobs = false, 1
 		stats, err := w.Run(t.Context())
-		if j = get(t, service, j.ID); err != nil || stats.Failed != 1 || j.State != ledger.FailedState ||
+		if j = get(t, service, j.ID); err != nil || stats.Failed != 1 || j.State != event.FailedState ||
 			j.ErrorCode != test.code || j.ErrorDetail != test.detail {
 			t.Errorf("%.40v: got %+v, %v; the job is %s with %q, %.100q",
 				test.err, stats, err, j.State, j.ErrorCode, j.ErrorDetail)

@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -23,7 +23,7 @@ func LogFolder(db string) string {
 
 // LogFile returns the file in folder that holds one stream of an attempt. An attempt that writes nothing has
 // none.
-func LogFile(folder string, job ledger.JobID, attempt int, stderr bool) string {
+func LogFile(folder string, job event.JobID, attempt int, stderr bool) string {
 	stream := "out"
 	if stderr {
 		stream = "err"

@@ -13,7 +13,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/commands/worker/child"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection"
 )
@@ -184,7 +184,7 @@ func (c *Command) run(t *task) commands.Command {
 
 // closeStreams returns the sizes and digests of the output. Log files that could not be written do not fail
 // the job.
-func (c *Command) closeStreams(job projection.Job, streams []captured) (o ledger.Output) {
+func (c *Command) closeStreams(job projection.Job, streams []captured) (o event.Output) {
 	var errs [2]error
 	o.StdoutSHA256, o.StdoutBytes, errs[0] = streams[0].close()
 	o.StderrSHA256, o.StderrBytes, errs[1] = streams[1].close()

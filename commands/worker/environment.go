@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -69,6 +69,6 @@ func Environment(db string, job projection.Job) []string {
 		"JOBLEDGER_KEY=" + job.Key,
 		"JOBLEDGER_ATTEMPT=" + strconv.Itoa(job.Attempt),
 		"JOBLEDGER_MAX_ATTEMPTS=" + strconv.Itoa(job.MaxAttempts),
-		"JOBLEDGER_LEASE_UNTIL=" + ledger.FormatTime(job.LeaseUntil),
+		"JOBLEDGER_LEASE_UNTIL=" + event.FormatTime(job.LeaseUntil),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -51,7 +52,7 @@ func Example() {
 
 	w := &worker.Worker{
 		Service: service,
-		Process: ledger.Worker{Name: "mailer", Boot: ulid.Make().String()},
+		Process: event.Worker{Name: "mailer", Boot: ulid.Make().String()},
 		Queues:  []string{"mail"},
 		Drain:   true, // end when no job is ready; without it, Run works until Stop
 		Handler: worker.HandlerFunc(func(ctx context.Context, job projection.Job) ([]byte, error) {
@@ -82,7 +83,7 @@ func ExampleWorker_Run_retries() {
 
 	w := &worker.Worker{
 		Service: service,
-		Process: ledger.Worker{Name: "mailer", Boot: ulid.Make().String()},
+		Process: event.Worker{Name: "mailer", Boot: ulid.Make().String()},
 		Queues:  []string{"mail"},
 		MaxJobs: 3, // two attempts at the first job and one at the second
 		Handler: worker.HandlerFunc(func(ctx context.Context, job projection.Job) ([]byte, error) {

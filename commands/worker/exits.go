@@ -8,7 +8,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/commands/worker/child"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -57,7 +57,7 @@ func (c *Command) outcomeOf(code int) Outcome {
 
 // ending returns the command that records how an attempt ended, or nil if there is nothing to record.
 func (c *Command) ending(
-	job projection.Job, end child.End, output ledger.Output, cause error,
+	job projection.Job, end child.End, output event.Output, cause error,
 ) commands.Command {
 	first := c.noteRan(end)
 	fail := commands.Fail{
@@ -68,7 +68,7 @@ func (c *Command) ending(
 	case isLost(cause), end.Cause == child.CauseLease:
 		return nil // the claim is over, or the sweeper will reclaim it
 	case end.Cause == child.CauseMaxRuntime:
-		fail.Code = ledger.MaxRuntime
+		fail.Code = event.MaxRuntime
 		return fail
 	case end.ExitCode != nil && c.outcomeOf(*end.ExitCode) == OutcomeSucceed:
 		return commands.Succeed{Token: job.Token, Result: c.result(end), ExitCode: end.ExitCode, Output: output}

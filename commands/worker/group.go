@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection"
 )
@@ -105,7 +105,7 @@ func (l *loop) endRecorded(t *task, c commands.Command, r commands.Result) {
 	switch {
 	case r.Err != nil:
 		l.lost(t, "end refused", "error", r.Err)
-	case after.State == ledger.SucceededState:
+	case after.State == event.SucceededState:
 		l.Log.Debug("succeeded", "job", before.ID)
 		l.report(t, after, Succeeded)
 	case after.Failures > before.Failures: // also a job that was snoozed too often

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -100,7 +100,7 @@ func handlerEnd(t *task, result []byte, err error) commands.Command {
 	case errors.Is(cause, ErrNotRenewed):
 		return nil // the sweeper reclaims the job
 	case errors.Is(cause, ErrMaxRuntime):
-		return commands.Fail{Token: job.Token, Code: ledger.MaxRuntime, Detail: detail(err)}
+		return commands.Fail{Token: job.Token, Code: event.MaxRuntime, Detail: detail(err)}
 	case errors.Is(cause, ErrStopping):
 		return commands.Release{Token: job.Token, Reason: ErrStopping.Error()}
 	}

@@ -13,6 +13,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -28,7 +29,7 @@ func one(t testing.TB, s *commands.Service, e commands.Enqueue) projection.Job {
 	return jobs[0].Job
 }
 
-func get(t testing.TB, s *commands.Service, id ledger.JobID) (j projection.Job) {
+func get(t testing.TB, s *commands.Service, id event.JobID) (j projection.Job) {
 	t.Helper()
 	err := s.Store.Read(context.Background(), func(tx *ledger.Tx) (err error) {
 		if j, _, err = projection.Get(context.Background(), tx, id); err == nil {
@@ -61,7 +62,7 @@ func kinds(t testing.TB, s *commands.Service, n int64) (words []string) {
 
 func newWorker(s *commands.Service, f worker.HandlerFunc) *worker.Worker {
 	return &worker.Worker{
-		Service: s, Process: ledger.Worker{Name: "w1", Boot: "b1"}, Queues: []string{"mail"}, Drain: true, Handler: f,
+		Service: s, Process: event.Worker{Name: "w1", Boot: "b1"}, Queues: []string{"mail"}, Drain: true, Handler: f,
 	}
 }
 
@@ -69,32 +70,32 @@ func TestHandlerReturnDecidesHowTheJobEnds(t *testing.T) {
 	fail := errors.New("smtp says no")
 	for name, test := range map[string]struct {
 		work  worker.HandlerFunc
-		state ledger.State
+		state event.State
 		check func(projection.Job) bool
 	}{
 		"result": {func(context.Context, projection.Job) ([]byte, error) {
 			return []byte("sent"), nil
-		}, ledger.SucceededState,
+		}, event.SucceededState,
 			func(j projection.Job) bool { return string(j.Result) == "sent" }},
 		"no result": {func(context.Context, projection.Job) ([]byte, error) {
 			return nil, nil
-		}, ledger.SucceededState,
+		}, event.SucceededState,
 			func(j projection.Job) bool { return j.Result == nil }},
-		"error": {func(context.Context, projection.Job) ([]byte, error) { return nil, fail }, ledger.Queued,
+		"error": {func(context.Context, projection.Job) ([]byte, error) { return nil, fail }, event.Queued,
 			func(j projection.Job) bool {
 				return j.ErrorCode == "error" && j.ErrorDetail == "smtp says no" && j.Failures == 1
 			}},
 		"permanent error": {func(context.Context, projection.Job) ([]byte, error) {
 			return nil, worker.Permanent(fail)
-		}, ledger.FailedState,
+		}, event.FailedState,
 			func(j projection.Job) bool { return j.ErrorDetail == "smtp says no" }},
 		"snooze": {func(context.Context, projection.Job) ([]byte, error) {
 			return nil, worker.Snooze(time.Hour)
-		}, ledger.Queued,
+		}, event.Queued,
 			func(j projection.Job) bool {
 				return j.Failures == 0 && j.Snoozes == 1 && time.Until(j.RunAt) > 59*time.Minute
 			}},
-		"panic": {func(context.Context, projection.Job) ([]byte, error) { panic("boom") }, ledger.Queued,
+		"panic": {func(context.Context, projection.Job) ([]byte, error) { panic("boom") }, event.Queued,
 			func(j projection.Job) bool {
 				return j.ErrorCode == "panic" && strings.Contains(j.ErrorDetail, "boom") &&
 					strings.Contains(j.ErrorDetail, "handler_test.go")
@@ -102,14 +103,14 @@ func TestHandlerReturnDecidesHowTheJobEnds(t *testing.T) {
 		"no return": {func(context.Context, projection.Job) ([]byte, error) {
 			runtime.Goexit()
 			return nil, nil
-		}, ledger.Queued,
+		}, event.Queued,
 			func(j projection.Job) bool {
 				return j.ErrorCode == "error" && strings.Contains(j.ErrorDetail, "runtime.Goexit") && j.Failures == 1
 			}},
 		"max runtime": {func(ctx context.Context, _ projection.Job) ([]byte, error) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
-		}, ledger.Queued, func(j projection.Job) bool { return j.ErrorCode == "max_runtime" && j.Failures == 1 }},
+		}, event.Queued, func(j projection.Job) bool { return j.ErrorCode == "max_runtime" && j.Failures == 1 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := &commands.Service{Store: ledgertest.Open(t)}
@@ -216,7 +217,7 @@ func TestStopWaitsAndEndOfContextReleases(t *testing.T) {
 	if err != nil || stats.Released != 1 {
 		t.Fatalf("run: %+v, %v", stats, err)
 	}
-	if j = get(t, service, j.ID); j.State != ledger.Queued || j.Failures != 0 {
+	if j = get(t, service, j.ID); j.State != event.Queued || j.Failures != 0 {
 		t.Errorf("after a deploy: %+v", j)
 	}
 	verify(t, service.Store)

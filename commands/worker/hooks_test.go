@@ -11,7 +11,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/commands/worker"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -97,7 +97,7 @@ func TestHandlerStopsWhenLeaseIsLost(t *testing.T) {
 		if !slices.Equal(got, []string{"enqueued", "claimed", "released", "refused"}) {
 			t.Errorf("events: %q", got)
 		}
-		if j = get(t, service, j.ID); j.State != ledger.Queued || j.Result != nil {
+		if j = get(t, service, j.ID); j.State != event.Queued || j.Result != nil {
 			t.Errorf("the job: %+v", j)
 		}
 		verify(t, service.Store)

@@ -12,7 +12,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/commands/worker"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -200,7 +200,7 @@ func TestWorkersCompetingRunEachJobOnce(t *testing.T) {
 			}
 			return nil, nil
 		})
-		w.Process = ledger.Worker{Name: fmt.Sprint("w", i), Boot: fmt.Sprint("b", i)}
+		w.Process = event.Worker{Name: fmt.Sprint("w", i), Boot: fmt.Sprint("b", i)}
 		w.Drain, w.Poll = false, time.Hour
 		run.Go(func() { _, _ = w.Run(context.Background()) })
 		workers = append(workers, w)

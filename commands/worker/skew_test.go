@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -90,7 +90,7 @@ func TestWorkerClockJumpsLoseNoJob(t *testing.T) {
 			for _, j := range jobs {
 				got := kinds(t, working.Service, j.N)
 				beats := len(got) - 3
-				got = slices.DeleteFunc(got, func(k string) bool { return k == ledger.KindHeartbeat.String() })
+				got = slices.DeleteFunc(got, func(k string) bool { return k == event.KindHeartbeat.String() })
 				if !slices.Equal(got, []string{"enqueued", "claimed", "succeeded"}) || beats < jumps {
 					t.Errorf("seed %d: %d beats; %q", seed, beats, got)
 				}
@@ -119,7 +119,7 @@ func TestSweeperFindsDeadWorkerAfterClockSkew(t *testing.T) {
 			sweeping := newSkewed(t, dying.Store.DSN())
 			one(t, dying.Service, commands.Enqueue{})
 			dying.ahead.Store(int64(wrong))
-			r := commands.ClaimRequest{Queues: []string{"mail"}, Worker: ledger.Worker{Name: "dead", Boot: "B"}}
+			r := commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "dead", Boot: "B"}}
 			if jobs, err := dying.Claim(t.Context(), r); err != nil || (len(jobs) == 0) != (wrong < 0) {
 				t.Fatalf("claimed %+v, %v", jobs, err) // by a clock that is late, it is not due
 			}

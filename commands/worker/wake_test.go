@@ -19,6 +19,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -31,7 +32,7 @@ func listener(path string) {
 		panic(err)
 	}
 	w := &Worker{Service: &commands.Service{Store: store}, Queues: []string{"mail"},
-		Process: ledger.Worker{Name: "listener", Boot: "b"},
+		Process: event.Worker{Name: "listener", Boot: "b"},
 		Handler: HandlerFunc(func(_ context.Context, job projection.Job) ([]byte, error) {
 			now := time.Now()
 			fmt.Printf("%s %d\n", job.Payload, now.UnixNano())
@@ -149,7 +150,7 @@ func BenchmarkWake(b *testing.B) {
 	b.Run("same-process", func(b *testing.B) {
 		service := &commands.Service{Store: ledgertest.Open(b)}
 		began := make(chan time.Time, 1)
-		w := &Worker{Service: service, Process: ledger.Worker{Name: "w", Boot: "b"}, Queues: []string{"mail"},
+		w := &Worker{Service: service, Process: event.Worker{Name: "w", Boot: "b"}, Queues: []string{"mail"},
 			Handler: HandlerFunc(func(context.Context, projection.Job) ([]byte, error) {
 				began <- time.Now()
 				return nil, nil

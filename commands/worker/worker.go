@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // Worker claims jobs and works on them. Fill in the fields and call Run or Finish once. A field that is not
 // required has a default.
 type Worker struct {
 	Service *commands.Service
-	Handler Handler       // does the work; exactly one of Handler and Command is required
-	Command *Command      // runs a program that does the work
-	Process ledger.Worker // this process: a name, and a new ULID as Boot
+	Handler Handler      // does the work; exactly one of Handler and Command is required
+	Command *Command     // runs a program that does the work
+	Process event.Worker // this process: a name, and a new ULID as Boot
 
 	Queues       []string      // required
 	Capabilities []string      // labels that jobs may require

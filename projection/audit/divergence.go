@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
 
@@ -55,10 +56,10 @@ func eventText(ctx context.Context, tx *ledger.Tx, pos int64) (string, error) {
 // Lost counts what a ledger would lose if it ended at an earlier event.
 type Lost struct {
 	Events   int64
-	Since    time.Time      // the at of the first of them
-	Enqueued int64          // jobs that would be gone
-	Ended    int64          // jobs that would remain and have ended since then: they would be open again
-	Erased   []ledger.JobID // jobs whose erased payload and results would be back
+	Since    time.Time     // the at of the first of them
+	Enqueued int64         // jobs that would be gone
+	Ended    int64         // jobs that would remain and have ended since then: they would be open again
+	Erased   []event.JobID // jobs whose erased payload and results would be back
 }
 
 const (
@@ -85,7 +86,7 @@ func LostAfter(ctx context.Context, tx *ledger.Tx, pos int64) (l Lost, err error
 	if err := table.ScanOne(ctx, tx, endedAfter, []any{&l.Ended}, pos); err != nil {
 		return l, err
 	}
-	for e, err := range tx.Events(ctx, ledger.Filter{After: pos, Kinds: []ledger.Kind{ledger.KindErased}}) {
+	for e, err := range tx.Events(ctx, ledger.Filter{After: pos, Kinds: []event.Kind{event.KindErased}}) {
 		if err != nil {
 			return l, err
 		}

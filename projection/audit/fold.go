@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -23,7 +24,7 @@ func newFold() *fold {
 }
 
 // before returns the job of e as it was before e; nil if e concerns none. The fold owns the job.
-func (f *fold) before(e *ledger.Event) (*projection.Job, error) {
+func (f *fold) before(e *event.Event) (*projection.Job, error) {
 	if e.N == 0 {
 		return nil, nil
 	}
@@ -32,7 +33,7 @@ func (f *fold) before(e *ledger.Event) (*projection.Job, error) {
 		return j, nil
 	}
 	j = new(projection.Job)
-	if e.Kind() != ledger.KindEnqueued && f.load != nil {
+	if e.Kind() != event.KindEnqueued && f.load != nil {
 		var err error
 		if *j, err = f.load(e.N, e.Pos); err != nil {
 			return nil, err
@@ -44,8 +45,8 @@ func (f *fold) before(e *ledger.Event) (*projection.Job, error) {
 
 // completeScanned sets what a scan leaves out: the job id, and the token of the claim that e continues or
 // ends.
-func completeScanned(j *projection.Job, e *ledger.Event) {
-	if j == nil || e.Kind() == ledger.KindEnqueued {
+func completeScanned(j *projection.Job, e *event.Event) {
+	if j == nil || e.Kind() == event.KindEnqueued {
 		return
 	}
 	e.Job = j.ID
@@ -55,18 +56,18 @@ func completeScanned(j *projection.Job, e *ledger.Event) {
 }
 
 // add applies the next event, whose job is j, to j or to its queue.
-func (f *fold) add(j *projection.Job, e *ledger.Event) error {
+func (f *fold) add(j *projection.Job, e *event.Event) error {
 	switch b := e.Body.(type) {
-	case *ledger.QueuePaused:
+	case *event.QueuePaused:
 		return f.addQueue(b.Queue, e)
-	case *ledger.QueueResumed:
+	case *event.QueueResumed:
 		return f.addQueue(b.Queue, e)
-	case *ledger.WorkerStarted, *ledger.WorkerStopped, *ledger.Rebuilt, *ledger.Restored, *ledger.Imported:
+	case *event.WorkerStarted, *event.WorkerStopped, *event.Rebuilt, *event.Restored, *event.Imported:
 		if e.N != 0 || e.Seq != 0 {
 			return fmt.Errorf("%w: %s concerns a job", projection.ErrIllegal, e.Kind())
 		}
 		return nil
-	case *ledger.Enqueued:
+	case *event.Enqueued:
 		if e.N != e.Pos {
 			return fmt.Errorf("%w: enqueued at %d names job number %d", projection.ErrIllegal, e.Pos, e.N)
 		}
@@ -79,7 +80,7 @@ func (f *fold) add(j *projection.Job, e *ledger.Event) error {
 }
 
 // step applies e to j and checks the states that e names.
-func step(j *projection.Job, e *ledger.Event) error {
+func step(j *projection.Job, e *event.Event) error {
 	after, err := projection.Evolve(*j, *e)
 	switch {
 	case err != nil:
@@ -95,7 +96,7 @@ func step(j *projection.Job, e *ledger.Event) error {
 	return nil
 }
 
-func (f *fold) addQueue(name string, e *ledger.Event) error {
+func (f *fold) addQueue(name string, e *event.Event) error {
 	if e.N != 0 || e.Seq != 0 {
 		return fmt.Errorf("%w: %s concerns a job", projection.ErrIllegal, e.Kind())
 	}

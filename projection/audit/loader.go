@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -15,7 +16,7 @@ import (
 type Loader struct {
 	tx     *ledger.Tx
 	fold   *fold
-	open   map[ledger.JobID]int64   // the numbers of the jobs in fold.open
+	open   map[event.JobID]int64    // the numbers of the jobs in fold.open
 	stored map[int64]projection.Job // of these, the ones that have a row, as it stands
 	events int64
 }
@@ -27,7 +28,7 @@ const loadFlush = 512 // events between two flushes of the buffer
 
 // NewLoader returns a Loader for tx, whose ledger must be empty.
 func NewLoader(tx *ledger.Tx) *Loader {
-	return &Loader{tx: tx, fold: newFold(), open: make(map[ledger.JobID]int64),
+	return &Loader{tx: tx, fold: newFold(), open: make(map[event.JobID]int64),
 		stored: make(map[int64]projection.Job)}
 }
 
@@ -39,7 +40,7 @@ func (l *Loader) Jobs() int64 { return l.fold.jobs }
 
 // Add appends the next event and its body. It assigns Pos and N, and where an event of a claim has only the
 // worker's name, it completes it from the claim. It returns projection.ErrIllegal if the event cannot follow.
-func (l *Loader) Add(ctx context.Context, line ledger.Line) error {
+func (l *Loader) Add(ctx context.Context, line event.Line) error {
 	e := line.Event
 	e.Pos = l.tx.Next()
 	j, err := l.resolve(ctx, &e)
@@ -72,12 +73,12 @@ func (l *Loader) Add(ctx context.Context, line ledger.Line) error {
 }
 
 // resolve sets e.N and returns the job of e as it is in the fold; nil if e concerns none.
-func (l *Loader) resolve(ctx context.Context, e *ledger.Event) (*projection.Job, error) {
+func (l *Loader) resolve(ctx context.Context, e *event.Event) (*projection.Job, error) {
 	n, known := l.open[e.Job]
 	switch {
-	case e.Kind() == ledger.KindEnqueued && known:
+	case e.Kind() == event.KindEnqueued && known:
 		return nil, fmt.Errorf("%w: job %s is enqueued twice", projection.ErrIllegal, e.Job)
-	case e.Kind() == ledger.KindEnqueued:
+	case e.Kind() == event.KindEnqueued:
 		e.N = e.Pos
 		l.open[e.Job] = e.N
 		return l.fold.before(e)
@@ -100,16 +101,16 @@ func (l *Loader) resolve(ctx context.Context, e *ledger.Event) (*projection.Job,
 }
 
 // identify completes e's worker with its process.
-func (l *Loader) identify(ctx context.Context, before *projection.Job, e *ledger.Event) error {
+func (l *Loader) identify(ctx context.Context, before *projection.Job, e *event.Event) error {
 	name := e.Worker.Name
 	switch {
-	case e.Kind() == ledger.KindClaimed || e.Kind() == ledger.KindTakenOver || before == nil:
+	case e.Kind() == event.KindClaimed || e.Kind() == event.KindTakenOver || before == nil:
 		return nil
 	case e.Attempt == 0 && name != "":
 		return fmt.Errorf("%w: %s names the worker %q but no attempt", projection.ErrIllegal, e.Kind(), name)
 	case e.Attempt == 0:
 		return nil
-	case e.Kind() != ledger.KindRefused && e.Kind() != ledger.KindStopped:
+	case e.Kind() != event.KindRefused && e.Kind() != event.KindStopped:
 		if name == before.Worker.Name && e.Attempt == before.Attempt {
 			e.Worker = before.Worker
 		}

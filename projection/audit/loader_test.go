@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection/audit"
 	"jobledger/projection/internal/historytest"
@@ -24,7 +25,7 @@ func TestLoaderBoundsMemory(t *testing.T) {
 		err := s.Write(t.Context(), func(tx *ledger.Tx) error {
 			l := audit.NewLoader(tx)
 			for text := range bytes.Lines(text) {
-				var line ledger.Line
+				var line event.Line
 				if err := line.UnmarshalJSON(text); err != nil {
 					return err
 				}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection/audit"
 	"jobledger/projection/internal/historytest"
@@ -65,7 +66,7 @@ type forger struct {
 	refused     error     // why the last one was
 }
 
-func newForger(t testing.TB, events []ledger.Event) *forger {
+func newForger(t testing.TB, events []event.Event) *forger {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	store := ledgertest.OpenAt(t, "sqlite:"+path+"?sync=normal")
@@ -263,47 +264,47 @@ func (w *forger) rebuild() bool {
 
 // compact is a history of each kind of event and each of its fields, in as many situations as a few events
 // can show: v1, and what has come since.
-func compact(t testing.TB) []ledger.Event {
+func compact(t testing.TB) []event.Event {
 	t.Helper()
 	events := historytest.Read(t, "v1.jsonl")
 	at := events[len(events)-1].At.Truncate(time.Second).Add(time.Minute)
-	w3 := ledger.Worker{Name: "w3", Boot: "01KDXYZAF8B00T0000000000CC", Host: "host-CC", PID: 12}
-	add := func(e ledger.Event) {
+	w3 := event.Worker{Name: "w3", Boot: "01KDXYZAF8B00T0000000000CC", Host: "host-CC", PID: 12}
+	add := func(e event.Event) {
 		e.Pos = int64(len(events) + 1)
-		if e.Kind() == ledger.KindEnqueued {
+		if e.Kind() == event.KindEnqueued {
 			e.N = e.Pos
 		}
 		events = append(events, e)
 	}
 	const digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-	output := ledger.Output{StdoutSHA256: digest, StdoutBytes: 3, StderrSHA256: digest, StderrBytes: 4}
+	output := event.Output{StdoutSHA256: digest, StdoutBytes: 3, StderrSHA256: digest, StderrBytes: 4}
 	zero := 0
-	ids := [2]ledger.JobID{"01KDXYZAF80000000000000011", "01KDXYZAF80000000000000012"}
+	ids := [2]event.JobID{"01KDXYZAF80000000000000011", "01KDXYZAF80000000000000012"}
 	tokens := [2]string{"01KDXYZAF8T0KEN0000000000H", "01KDXYZAF8T0KEN0000000000J"}
 	first := int64(len(events) + 1)
-	of := func(i int, e ledger.Event) ledger.Event { // the claim of job i
+	of := func(i int, e event.Event) event.Event { // the claim of job i
 		e.Job, e.N, e.Attempt, e.Worker, e.Token, e.Actor = ids[i], first+int64(i), 1, w3, tokens[i], "worker:w3"
 		return e
 	}
 	for _, id := range ids { // in one transaction, and so in one moment
 		body := "payload of " + string(id[23:])
-		add(ledger.Event{Job: id, Seq: 1, At: at, Actor: "cli:ann@host-a", To: ledger.Queued, Body: &ledger.Enqueued{Queue: "bulk", RunAt: at, MaxAttempts: 3,
+		add(event.Event{Job: id, Seq: 1, At: at, Actor: "cli:ann@host-a", To: event.Queued, Body: &event.Enqueued{Queue: "bulk", RunAt: at, MaxAttempts: 3,
 			PayloadSHA256: ledger.Digest([]byte("salt of "+string(id[23:])), []byte(body)), PayloadBytes: int64(len(body))}})
 	}
-	add(ledger.Event{At: at.Add(1e6), Actor: "worker:w3", Worker: w3, Body: &ledger.WorkerStarted{Queues: []string{"bulk"}}})
+	add(event.Event{At: at.Add(1e6), Actor: "worker:w3", Worker: w3, Body: &event.WorkerStarted{Queues: []string{"bulk"}}})
 	for i := range ids {
-		add(of(i, ledger.Event{Seq: 2, At: at.Add(2e6), From: ledger.Queued, To: ledger.ClaimedState, Body: &ledger.Claimed{LeaseUntil: at.Add(time.Minute)}}))
+		add(of(i, event.Event{Seq: 2, At: at.Add(2e6), From: event.Queued, To: event.ClaimedState, Body: &event.Claimed{LeaseUntil: at.Add(time.Minute)}}))
 	}
-	add(of(0, ledger.Event{Seq: 3, At: at.Add(3e6), From: ledger.ClaimedState, To: ledger.SucceededState,
-		Body: &ledger.Succeeded{ResultSHA256: ledger.Digest([]byte("salt of 011"), nil), ExitCode: &zero, Output: output}}))
+	add(of(0, event.Event{Seq: 3, At: at.Add(3e6), From: event.ClaimedState, To: event.SucceededState,
+		Body: &event.Succeeded{ResultSHA256: ledger.Digest([]byte("salt of 011"), nil), ExitCode: &zero, Output: output}}))
 	// The clock has run back by more than the lease.
-	add(of(1, ledger.Event{Seq: 3, At: at.Add(3e6), From: ledger.ClaimedState, To: ledger.Running, Body: &ledger.Heartbeat{LeaseUntil: at.Add(-time.Hour)}}))
-	add(of(0, ledger.Event{At: at.Add(4e6), Body: &ledger.Refused{Command: "fail", Why: "the claim has ended"}}))
-	add(of(0, ledger.Event{At: at.Add(5e6), Body: &ledger.Refused{Command: "heartbeat", Why: "the claim has ended"}}))
-	add(of(1, ledger.Event{Seq: 4, At: at.Add(6e6), From: ledger.Running, To: ledger.Queued,
-		Body: &ledger.Failed{ErrorCode: "exit", ExitCode: &zero, RetryAt: at.Add(time.Hour), Output: output}}))
-	add(ledger.Event{At: at.Add(7e6), Actor: "cli:ann@host-a", Body: &ledger.Restored{From: "backup.db"}})
-	add(ledger.Event{At: at.Add(8e6), Actor: "worker:w3", Worker: w3, Body: &ledger.WorkerStopped{}})
+	add(of(1, event.Event{Seq: 3, At: at.Add(3e6), From: event.ClaimedState, To: event.Running, Body: &event.Heartbeat{LeaseUntil: at.Add(-time.Hour)}}))
+	add(of(0, event.Event{At: at.Add(4e6), Body: &event.Refused{Command: "fail", Why: "the claim has ended"}}))
+	add(of(0, event.Event{At: at.Add(5e6), Body: &event.Refused{Command: "heartbeat", Why: "the claim has ended"}}))
+	add(of(1, event.Event{Seq: 4, At: at.Add(6e6), From: event.Running, To: event.Queued,
+		Body: &event.Failed{ErrorCode: "exit", ExitCode: &zero, RetryAt: at.Add(time.Hour), Output: output}}))
+	add(event.Event{At: at.Add(7e6), Actor: "cli:ann@host-a", Body: &event.Restored{From: "backup.db"}})
+	add(event.Event{At: at.Add(8e6), Actor: "worker:w3", Worker: w3, Body: &event.WorkerStopped{}})
 	return events
 }
 
@@ -355,7 +356,7 @@ type mutationKey struct {
 func (m mutation) key() mutationKey { return mutationKey{m.i, m.field, m.how} }
 
 // listBlindSpots returns where each of the mutations in blindSpots is found. Each must be one that is tried.
-func listBlindSpots(t testing.TB, events []ledger.Event) map[mutationKey]outcome {
+func listBlindSpots(t testing.TB, events []event.Event) map[mutationKey]outcome {
 	t.Helper()
 	w := newForger(t, events)
 	tried := make(map[mutationKey]bool)

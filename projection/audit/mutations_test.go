@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // mutations lists what can be done to a history, one thing at a time: each column and each field of each
 // event with values of every sort, and each event removed, doubled, exchanged with others, or cut off with
 // all behind it.
-func mutations(t testing.TB, events []ledger.Event, s recording) (all []mutation) {
+func mutations(t testing.TB, events []event.Event, s recording) (all []mutation) {
 	t.Helper()
 	for i := range events {
 		m := &mutator{t: t, i: i, events: events, recording: s}
@@ -33,7 +33,7 @@ func mutations(t testing.TB, events []ledger.Event, s recording) (all []mutation
 type mutator struct {
 	t         testing.TB
 	i         int // the event
-	events    []ledger.Event
+	events    []event.Event
 	recording recording
 	all       []mutation
 }
@@ -73,8 +73,8 @@ func (m *mutator) columns() {
 		m.column("seq", colSeq, "one more", seq+1)
 		m.column("seq", colSeq, "one less", seq-1)
 	}
-	for k := int64(-1); k <= int64(len(ledger.Kinds())+1); k++ {
-		m.column("kind", colKind, ledger.Kind(k).String(), k)
+	for k := int64(-1); k <= int64(len(event.Kinds())+1); k++ {
+		m.column("kind", colKind, event.Kind(k).String(), k)
 	}
 	m.at()
 	for how, n := range map[string]int64{"another": row[colActor].(int64)%4 + 1, "nobody": 999, "zero": 0} {
@@ -325,8 +325,8 @@ func texts(others ...string) func(raw string, _ []any) map[string]string {
 
 // reasons are anybody's words, but for a reclaim.
 func reasons(raw string, row []any) map[string]string {
-	if row[colKind] == int64(ledger.KindReclaimed) {
-		return texts(ledger.LeaseExpired, ledger.MaxRuntime)(raw, row)
+	if row[colKind] == int64(event.KindReclaimed) {
+		return texts(event.LeaseExpired, event.MaxRuntime)(raw, row)
 	}
 	return texts()(raw, row)
 }
@@ -347,7 +347,7 @@ func (m *mutator) bodies() {
 	if k < 0 {
 		name := string(m.events[m.i].Job)
 		salt, body := []byte(nil), []byte("secret") // of the job that was erased, this was the result
-		if m.events[m.i].Kind() == ledger.KindEnqueued {
+		if m.events[m.i].Kind() == event.KindEnqueued {
 			salt, body = []byte("salt of "+name[23:]), []byte("payload of "+name[23:])
 		}
 		m.add("body", "put there", func(s *recording) { s.bodies = append(s.bodies, []any{pos, any(salt), body}) })

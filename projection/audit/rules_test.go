@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/audit"
 )
 
@@ -19,7 +19,7 @@ func TestRulesOfTimeEqualThoseOfCommands(t *testing.T) {
 	}
 	for failures := 1; failures < 40; failures++ {
 		least, most := audit.Backoff(failures)
-		for _, job := range []ledger.JobID{"a", "b", "c", "d", "e", "f"} {
+		for _, job := range []event.JobID{"a", "b", "c", "d", "e", "f"} {
 			for attempt := failures; attempt < failures+20; attempt++ {
 				if wait := commands.Backoff(job, attempt, failures); wait < least || wait > most {
 					t.Fatalf("after failure %d the wait is %s, want from %s to %s", failures, wait, least, most)

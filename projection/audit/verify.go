@@ -10,17 +10,18 @@ import (
 	"slices"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/internal/table"
 )
 
 // Finding is one defect that Verify found.
 type Finding struct {
-	Code   string       `json:"code"`            // V01…, one per check
-	Pos    int64        `json:"pos,omitempty"`   // the event, where one is to blame
-	Job    ledger.JobID `json:"job,omitempty"`   // the job, where one is concerned
-	Field  string       `json:"field,omitempty"` // the column that differs
-	Detail string       `json:"detail"`
+	Code   string      `json:"code"`            // V01…, one per check
+	Pos    int64       `json:"pos,omitempty"`   // the event, where one is to blame
+	Job    event.JobID `json:"job,omitempty"`   // the job, where one is concerned
+	Field  string      `json:"field,omitempty"` // the column that differs
+	Detail string      `json:"detail"`
 }
 
 // The checks of Verify.
@@ -83,9 +84,9 @@ type verifier struct {
 	tx       *ledger.Tx
 	fold     *fold
 	compared *comparison
-	last     ledger.Event
-	started  map[ledger.Worker]starts // the worker processes that have not stopped
-	touched  map[int64]bool           // jobs of before since that go on
+	last     event.Event
+	started  map[event.Worker]starts // the worker processes that have not stopped
+	touched  map[int64]bool          // jobs of before since that go on
 	bodies   storedBodies
 
 	lost       []Finding // bodies that are missing without having been erased: up to maxFindings of them
@@ -96,7 +97,7 @@ type verifier struct {
 func newVerifier(tx *ledger.Tx, since int64) *verifier {
 	f := newFold()
 	v := &verifier{Verified: Verified{Since: since, Until: since}, tx: tx, fold: f, compared: newComparison(tx, f),
-		started: make(map[ledger.Worker]starts), touched: make(map[int64]bool), incomplete: since > 0}
+		started: make(map[event.Worker]starts), touched: make(map[int64]bool), incomplete: since > 0}
 	return v
 }
 
@@ -211,7 +212,7 @@ func (v *verifier) begin(ctx context.Context) error {
 	for _, q := range queues {
 		v.fold.queues[q.Name] = q
 	}
-	kinds := []ledger.Kind{ledger.KindWorkerStarted, ledger.KindWorkerStopped}
+	kinds := []event.Kind{event.KindWorkerStarted, event.KindWorkerStopped}
 	for e, err := range v.tx.Events(ctx, ledger.Filter{Kinds: kinds, Until: v.Since}) {
 		if err != nil {
 			return v.stop(v.Since, err)
@@ -295,7 +296,7 @@ func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 		v.find(Finding{Code: FindGap, Pos: e.Pos, Detail: fmt.Sprintf("the event before it is %d", v.last.Pos)})
 	}
 	if e.At.Before(v.last.At) {
-		v.at(e, FindClock, "at %s, after %s", ledger.FormatTime(e.At), ledger.FormatTime(v.last.At))
+		v.at(e, FindClock, "at %s, after %s", event.FormatTime(e.At), event.FormatTime(v.last.At))
 	}
 	found := len(v.Findings)
 	if s.NonCanonical != "" {
@@ -327,7 +328,7 @@ func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 }
 
 // at reports a defect of e.
-func (v *verifier) at(e *ledger.Event, code, format string, args ...any) {
+func (v *verifier) at(e *event.Event, code, format string, args ...any) {
 	v.find(Finding{Code: code, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf(format, args...)})
 }
 

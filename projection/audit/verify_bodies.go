@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/internal/table"
 )
@@ -28,16 +29,16 @@ func (s *storedBodies) pass() (err error) {
 }
 
 // body checks the payload of enqueued and the result of succeeded. j is the job after e.
-func (v *verifier) body(ctx context.Context, e *ledger.Event, j *projection.Job) error {
+func (v *verifier) body(ctx context.Context, e *event.Event, j *projection.Job) error {
 	if err := v.unclaimed(e.Pos); err != nil {
 		return err
 	}
 	var digest string
 	var size int64
 	switch b := e.Body.(type) {
-	case *ledger.Enqueued:
+	case *event.Enqueued:
 		digest, size = b.PayloadSHA256, b.PayloadBytes
-	case *ledger.Succeeded:
+	case *event.Succeeded:
 		digest, size = b.ResultSHA256, b.ResultBytes
 	}
 	if digest == "" {
@@ -52,7 +53,7 @@ func (v *verifier) body(ctx context.Context, e *ledger.Event, j *projection.Job)
 		return err
 	}
 	b := v.bodies.body
-	if e.Kind() == ledger.KindEnqueued {
+	if e.Kind() == event.KindEnqueued {
 		j.Salt = b.Salt // the results will need it
 	} else if j.Salt == nil {
 		var err error
@@ -60,7 +61,7 @@ func (v *verifier) body(ctx context.Context, e *ledger.Event, j *projection.Job)
 			return err
 		}
 	}
-	salted := e.Kind() != ledger.KindEnqueued && b.Salt != nil // only a payload has a salt of its own
+	salted := e.Kind() != event.KindEnqueued && b.Salt != nil // only a payload has a salt of its own
 	if int64(len(b.Body)) != size || ledger.Digest(j.Salt, b.Body) != digest || salted {
 		v.at(e, FindBody, "its body of %d bytes is not the one of %d bytes that the event names", len(b.Body), size)
 	}
@@ -85,8 +86,8 @@ func (v *verifier) unclaimed(before int64) error {
 	return nil
 }
 
-func (v *verifier) erasedLater(ctx context.Context, e *ledger.Event) (bool, error) {
-	f := ledger.Filter{Job: e.N, Kinds: []ledger.Kind{ledger.KindErased}, After: e.Pos, Limit: 1}
+func (v *verifier) erasedLater(ctx context.Context, e *event.Event) (bool, error) {
+	f := ledger.Filter{Job: e.N, Kinds: []event.Kind{event.KindErased}, After: e.Pos, Limit: 1}
 	for _, err := range v.tx.Events(ctx, f) {
 		return err == nil, err
 	}
@@ -98,17 +99,17 @@ WHERE e.job = ? AND e.pos < ?`
 
 // erasure checks the counts of an erased event, and that the bodies are gone. After an import that lacked
 // bodies the counts may be smaller.
-func (v *verifier) erasure(ctx context.Context, e *ledger.Event, b *ledger.Erased) error {
+func (v *verifier) erasure(ctx context.Context, e *event.Event, b *event.Erased) error {
 	count, bytes := 0, int64(0)
-	kinds := []ledger.Kind{ledger.KindEnqueued, ledger.KindSucceeded}
+	kinds := []event.Kind{event.KindEnqueued, event.KindSucceeded}
 	for e, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: kinds, Until: e.Pos}) {
 		if err != nil {
 			return err
 		}
 		switch b := e.Body.(type) {
-		case *ledger.Enqueued:
+		case *event.Enqueued:
 			count, bytes = count+1, bytes+b.PayloadBytes
-		case *ledger.Succeeded:
+		case *event.Succeeded:
 			if b.ResultSHA256 != "" {
 				count, bytes = count+1, bytes+b.ResultBytes
 			}
@@ -130,7 +131,7 @@ func (v *verifier) erasure(ctx context.Context, e *ledger.Event, b *ledger.Erase
 }
 
 // imported accepts the missing bodies that an import declares; some may have been erased since.
-func (v *verifier) imported(e *ledger.Event, b *ledger.Imported) {
+func (v *verifier) imported(e *event.Event, b *event.Imported) {
 	if b.Events != e.Pos-1 {
 		v.at(e, FindCount, "%d events were imported, but %d are before it", b.Events, e.Pos-1)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/internal/table"
 )
@@ -72,7 +73,7 @@ func queueRows(ctx context.Context, tx *ledger.Tx, folded map[string]projection.
 		if q.Paused {
 			paused = 1
 		}
-		rows[n], names[n] = queueRow{paused, ledger.Micros(q.Since), actor, table.Text(q.Reason)}, name
+		rows[n], names[n] = queueRow{paused, event.Micros(q.Since), actor, table.Text(q.Reason)}, name
 	}
 	return rows, names, nil
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/internal/table"
 )
@@ -99,9 +99,9 @@ func shown(column string, v any) string {
 	case v == nil:
 		return "null"
 	case isNumber && column == "state":
-		return ledger.State(n).String()
+		return event.State(n).String()
 	case isNumber && (strings.HasSuffix(column, "_at") || column == "end_by" || column == "since"):
-		return ledger.FormatTime(ledger.FromMicros(n))
+		return event.FormatTime(event.FromMicros(n))
 	case isNumber:
 		return fmt.Sprint(n)
 	}

@@ -6,50 +6,51 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/internal/table"
 )
 
 // rules checks what Evolve does not, because it does not change the state. j is the job before e.
-func (v *verifier) rules(ctx context.Context, j *projection.Job, e *ledger.Event) error {
+func (v *verifier) rules(ctx context.Context, j *projection.Job, e *event.Event) error {
 	if j == nil {
 		return v.operators(ctx, e)
 	}
 	switch b := e.Body.(type) {
-	case *ledger.Enqueued:
+	case *event.Enqueued:
 		v.notBefore(e, "run_at", b.RunAt)
-	case *ledger.Claimed:
+	case *event.Claimed:
 		v.claim(j, e, b)
-	case *ledger.Heartbeat:
+	case *event.Heartbeat:
 		v.lease(e, b.LeaseUntil, j.EndBy)
-	case *ledger.Failed:
+	case *event.Failed:
 		v.bounded(j, e, b.RetryAt)
 		v.notBefore(e, "retry_at", b.RetryAt)
-	case *ledger.Released:
+	case *event.Released:
 		v.notBefore(e, "run_at", b.RunAt)
 		if b.Snooze && j.Snoozes >= maxSnoozes {
 			v.at(e, FindTooOften, "put off for the %dth time", j.Snoozes+1)
 		}
-	case *ledger.Reclaimed:
+	case *event.Reclaimed:
 		v.reclaim(j, e, b)
-	case *ledger.Rescheduled:
+	case *event.Rescheduled:
 		if !b.RunAt.Equal(j.RunAt) {
 			v.notBefore(e, "run_at", b.RunAt)
 		} else if b.Priority == j.Priority {
 			v.at(e, FindTime, "rescheduled to what it was")
 		}
-	case *ledger.Retried:
+	case *event.Retried:
 		if j.Erased {
 			v.at(e, FindIllegal, "retried although its payload had been erased")
 		}
 		v.notBefore(e, "run_at", b.RunAt)
-	case *ledger.Refused:
+	case *event.Refused:
 		return v.refused(ctx, j, e, b)
-	case *ledger.TakenOver:
+	case *event.TakenOver:
 		v.lease(e, b.LeaseUntil, j.EndBy)
-	case *ledger.Stopped:
+	case *event.Stopped:
 		return v.stopped(ctx, e, b)
-	case *ledger.Erased:
+	case *event.Erased:
 		if j.Erased {
 			v.at(e, FindIllegal, "erased once more")
 		}
@@ -59,11 +60,11 @@ func (v *verifier) rules(ctx context.Context, j *projection.Job, e *ledger.Event
 }
 
 // operators checks events that concern no job.
-func (v *verifier) operators(ctx context.Context, e *ledger.Event) error {
+func (v *verifier) operators(ctx context.Context, e *event.Event) error {
 	switch b := e.Body.(type) {
-	case *ledger.WorkerStarted, *ledger.WorkerStopped:
+	case *event.WorkerStarted, *event.WorkerStopped:
 		v.workers(e)
-	case *ledger.Rebuilt:
+	case *event.Rebuilt:
 		before := int64(0)
 		if v.Since > 0 {
 			const enqueuedUntil = `SELECT count(*) FROM events WHERE pos <= ? AND kind = 1`
@@ -74,9 +75,9 @@ func (v *verifier) operators(ctx context.Context, e *ledger.Event) error {
 		if jobs := before + v.fold.jobs; b.Jobs != jobs {
 			v.at(e, FindCount, "%d jobs were derived anew, but there were %d", b.Jobs, jobs)
 		}
-	case *ledger.Imported:
+	case *event.Imported:
 		v.imported(e, b)
-	case *ledger.Restored:
+	case *event.Restored:
 		if b.Events != 0 && b.Events != e.Pos-1 {
 			v.at(e, FindCount, "%d events were restored, but %d are before it", b.Events, e.Pos-1)
 		}
@@ -95,24 +96,24 @@ const (
 
 // raised reports whether the clock may have run back: then at was raised to that of the event before, and the
 // command followed its rules at an earlier time.
-func (v *verifier) raised(e *ledger.Event) bool { return e.At.Equal(v.last.At) }
+func (v *verifier) raised(e *event.Event) bool { return e.At.Equal(v.last.At) }
 
 // notBefore checks that a future time is not before e; a zero time passes.
-func (v *verifier) notBefore(e *ledger.Event, field string, t time.Time) {
+func (v *verifier) notBefore(e *event.Event, field string, t time.Time) {
 	if !t.IsZero() && t.Before(e.At) && !v.raised(e) {
-		v.at(e, FindTime, "%s is %s, before the event itself", field, ledger.FormatTime(t))
+		v.at(e, FindTime, "%s is %s, before the event itself", field, event.FormatTime(t))
 	}
 }
 
 // lease checks the end of a lease that e gave or extended; the claim ends by endBy.
-func (v *verifier) lease(e *ledger.Event, until, endBy time.Time) {
+func (v *verifier) lease(e *event.Event, until, endBy time.Time) {
 	least, most := e.At.Add(minLease), e.At.Add(maxLease)
 	if end := endBy.Add(runtimeGrace); !endBy.IsZero() {
 		least, most = earlier(least, end), earlier(most, end)
 	}
 	if until.After(most) || until.Before(least) && !v.raised(e) {
 		v.at(e, FindTime, "the lease ends at %s, but must end between %s and %s",
-			ledger.FormatTime(until), ledger.FormatTime(least), ledger.FormatTime(most))
+			event.FormatTime(until), event.FormatTime(least), event.FormatTime(most))
 	}
 }
 
@@ -123,9 +124,9 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func (v *verifier) claim(j *projection.Job, e *ledger.Event, b *ledger.Claimed) {
+func (v *verifier) claim(j *projection.Job, e *event.Event, b *event.Claimed) {
 	if j.RunAt.After(e.At) {
-		v.at(e, FindEarly, "claimed before its run_at %s", ledger.FormatTime(j.RunAt))
+		v.at(e, FindEarly, "claimed before its run_at %s", event.FormatTime(j.RunAt))
 	}
 	if v.fold.queues[j.Queue].Paused {
 		v.at(e, FindEarly, "claimed while the queue %s was paused", j.Queue)
@@ -143,16 +144,16 @@ func (v *verifier) claim(j *projection.Job, e *ledger.Event, b *ledger.Claimed) 
 	}
 }
 
-func (v *verifier) reclaim(j *projection.Job, e *ledger.Event, b *ledger.Reclaimed) {
+func (v *verifier) reclaim(j *projection.Job, e *event.Event, b *event.Reclaimed) {
 	if !b.LeaseUntil.Equal(j.LeaseUntil) || !b.LastHeartbeat.Equal(j.HeartbeatAt) || e.At.Before(j.LeaseUntil) {
 		v.at(e, FindReclaim, "reclaimed at %s with lease end %s and last heartbeat %s, "+
 			"but the lease ran to %s and the last heartbeat was %s",
-			ledger.FormatTime(e.At), ledger.FormatTime(b.LeaseUntil), ledger.FormatTime(b.LastHeartbeat),
-			ledger.FormatTime(j.LeaseUntil), ledger.FormatTime(j.HeartbeatAt))
+			event.FormatTime(e.At), event.FormatTime(b.LeaseUntil), event.FormatTime(b.LastHeartbeat),
+			event.FormatTime(j.LeaseUntil), event.FormatTime(j.HeartbeatAt))
 	}
 	over := !j.EndBy.IsZero() && !e.At.Before(j.EndBy)
-	if b.Reason == ledger.MaxRuntime && !over || b.Reason == ledger.LeaseExpired && over && !v.raised(e) {
-		v.at(e, FindReclaim, "reclaimed for %s, but the claim was to end by %s", b.Reason, ledger.FormatTime(j.EndBy))
+	if b.Reason == event.MaxRuntime && !over || b.Reason == event.LeaseExpired && over && !v.raised(e) {
+		v.at(e, FindReclaim, "reclaimed for %s, but the claim was to end by %s", b.Reason, event.FormatTime(j.EndBy))
 	}
 	v.bounded(j, e, b.RetryAt)
 	if b.RetryAt.IsZero() {
@@ -176,14 +177,14 @@ func backoff(n int) (least, most time.Duration) {
 	return base * 8 / 10, base * 12 / 10
 }
 
-func (v *verifier) bounded(j *projection.Job, e *ledger.Event, retryAt time.Time) {
+func (v *verifier) bounded(j *projection.Job, e *event.Event, retryAt time.Time) {
 	if !retryAt.IsZero() && j.Failures+1 >= j.MaxAttempts {
 		v.at(e, FindTooOften, "failure %d of %d was to be retried", j.Failures+1, j.MaxAttempts)
 	}
 }
 
 // refused checks that the refused token was that of an ended claim or of none, and that it is recorded once.
-func (v *verifier) refused(ctx context.Context, j *projection.Job, e *ledger.Event, b *ledger.Refused) error {
+func (v *verifier) refused(ctx context.Context, j *projection.Job, e *event.Event, b *event.Refused) error {
 	if j.State.Held() && e.Token == j.Token {
 		v.at(e, FindRefused, "the token was the live one")
 	}
@@ -194,12 +195,12 @@ func (v *verifier) refused(ctx context.Context, j *projection.Job, e *ledger.Eve
 	if err != nil {
 		return err
 	}
-	kinds := []ledger.Kind{ledger.KindRefused}
+	kinds := []event.Kind{event.KindRefused}
 	for past, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: kinds, Until: e.Pos - 1}) {
 		if err != nil {
 			return err
 		}
-		if past.Token == e.Token && past.Body.(*ledger.Refused).Command == b.Command {
+		if past.Token == e.Token && past.Body.(*event.Refused).Command == b.Command {
 			v.at(e, FindRefused, "this token and command were refused before, by event %d", past.Pos)
 		}
 	}
@@ -212,8 +213,8 @@ func (v *verifier) refused(ctx context.Context, j *projection.Job, e *ledger.Eve
 
 // claimOf returns the last event up to pos that says who holds the claim of job n with this token: claimed, or
 // taken_over; the zero Event if there is none.
-func claimOf(ctx context.Context, tx *ledger.Tx, n, pos int64, token string) (claim ledger.Event, err error) {
-	f := ledger.Filter{Job: n, Kinds: []ledger.Kind{ledger.KindClaimed, ledger.KindTakenOver}, Until: pos}
+func claimOf(ctx context.Context, tx *ledger.Tx, n, pos int64, token string) (claim event.Event, err error) {
+	f := ledger.Filter{Job: n, Kinds: []event.Kind{event.KindClaimed, event.KindTakenOver}, Until: pos}
 	for past, err := range tx.Events(ctx, f) {
 		if err != nil {
 			return claim, err
@@ -227,7 +228,7 @@ func claimOf(ctx context.Context, tx *ledger.Tx, n, pos int64, token string) (cl
 
 // stopped checks that the claim whose command ended was lost, for the reason that is given, and that this is
 // recorded once.
-func (v *verifier) stopped(ctx context.Context, e *ledger.Event, b *ledger.Stopped) error {
+func (v *verifier) stopped(ctx context.Context, e *event.Event, b *event.Stopped) error {
 	claim, err := claimOf(ctx, v.tx, e.N, e.Pos-1, e.Token)
 	if err != nil {
 		return err
@@ -237,13 +238,13 @@ func (v *verifier) stopped(ctx context.Context, e *ledger.Event, b *ledger.Stopp
 			e.Worker.Name, claim.Attempt, claim.Worker.Name)
 	}
 	lost := ""
-	kinds := []ledger.Kind{ledger.KindReclaimed, ledger.KindCancelled, ledger.KindStopped}
+	kinds := []event.Kind{event.KindReclaimed, event.KindCancelled, event.KindStopped}
 	for past, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: kinds, Until: e.Pos - 1}) {
 		switch {
 		case err != nil:
 			return err
 		case past.Attempt != e.Attempt:
-		case past.Kind() == ledger.KindStopped:
+		case past.Kind() == event.KindStopped:
 			v.at(e, FindStopped, "its command had stopped before, by event %d", past.Pos)
 		default:
 			lost = past.Kind().String()
@@ -264,14 +265,14 @@ func orNot(lost string) string {
 
 // starts holds what a worker process announced, each time that it started.
 type starts struct {
-	said    []*ledger.WorkerStarted
+	said    []*event.WorkerStarted
 	stopped int
 }
 
 // workers follows the worker processes. After a stop, nothing is known of what a process takes.
-func (v *verifier) workers(e *ledger.Event) {
+func (v *verifier) workers(e *event.Event) {
 	s := v.started[e.Worker]
-	b, started := e.Body.(*ledger.WorkerStarted)
+	b, started := e.Body.(*event.WorkerStarted)
 	switch {
 	case started:
 		s.said = append(s.said, b)
@@ -287,7 +288,7 @@ func (v *verifier) workers(e *ledger.Event) {
 }
 
 func (s starts) mayClaim(j *projection.Job, version string) bool {
-	return slices.ContainsFunc(s.said, func(b *ledger.WorkerStarted) bool {
+	return slices.ContainsFunc(s.said, func(b *event.WorkerStarted) bool {
 		fits, _ := projection.Fits(*j, version, b.Capabilities)
 		return fits && slices.Contains(b.Queues, j.Queue)
 	})

@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/audit"
@@ -265,7 +266,7 @@ func TestVerifyNamesEachDamagedColumn(t *testing.T) {
 			}
 			var n int64
 			err := s.Read(t.Context(), func(tx *ledger.Tx) error {
-				j, _, err := projection.Get(t.Context(), tx, ledger.JobID(id))
+				j, _, err := projection.Get(t.Context(), tx, event.JobID(id))
 				n = j.N
 				return err
 			})
@@ -274,7 +275,7 @@ func TestVerifyNamesEachDamagedColumn(t *testing.T) {
 			}
 			raw(t, path, fmt.Sprintf(`CREATE TABLE keep AS SELECT %s AS v FROM jobs WHERE n = %d`, column, n), fmt.Sprintf(`UPDATE jobs SET %s = %s WHERE n = %d`, column, value, n))
 			v := verify(t, s)
-			if len(v.Findings) != 1 || v.Findings[0].Code != audit.FindDiffers || v.Findings[0].Field != column || v.Findings[0].Job != ledger.JobID(id) {
+			if len(v.Findings) != 1 || v.Findings[0].Code != audit.FindDiffers || v.Findings[0].Field != column || v.Findings[0].Job != event.JobID(id) {
 				t.Errorf("%s of %s: found %+v", column, id, v.Findings)
 			}
 			raw(t, path, fmt.Sprintf(`UPDATE jobs SET %s = (SELECT v FROM keep) WHERE n = %d`, column, n), `DROP TABLE keep`)

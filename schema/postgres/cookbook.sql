@@ -34,12 +34,12 @@ FROM (SELECT extract(epoch FROM n.claimed_at::timestamptz - (r.data::jsonb ->> '
 SELECT job, string_agg(worker, ' ' ORDER BY pos) FROM history WHERE kind = 'reclaimed'
 GROUP BY job HAVING count(DISTINCT worker) > 1;
 
--- Was a clock wrong? (every lease should have its full length; after a clock was set back, it seems shorter)
+-- Was a clock wrong? (a clock that was set back makes leases seem shorter)
 SELECT to_char(extract(epoch FROM (data::jsonb ->> 'lease_until')::timestamptz - at::timestamptz), 'FM999999990"s"'),
     count(*), min(at), max(at)
 FROM history WHERE kind IN ('claimed', 'heartbeat') GROUP BY 1;
 
--- And minute by minute: mail waiting and held at the end of each minute in which something happened?
+-- And by the minute: how many jobs of mail were waiting, and how many held?
 SELECT * FROM (SELECT left(h.at, 16) AS minute,
         sum(sum((h.to_state = 'queued')::int - coalesce((h.from_state = 'queued')::int, 0))) OVER (ORDER BY left(h.at, 16)),
         sum(sum((h.to_state IN ('claimed', 'running'))::int - coalesce((h.from_state IN ('claimed', 'running'))::int, 0)))

@@ -3,7 +3,7 @@
 --
 --     psql -v schema=jobledger -f roles.sql DATABASE
 --
--- Nobody logs in as one of these roles. They are given to users who do:
+-- These roles cannot log in. They are granted to users who do:
 --
 --     GRANT jobledger_owner TO deploy;     -- migrates and rebuilds; can do away with every guard, so nothing runs as it
 --     GRANT jobledger_worker TO app;       -- works, enqueues, sweeps, pauses, erases

@@ -17,6 +17,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -26,7 +27,7 @@ type linearAPI interface {
 	claim(ctx context.Context, r commands.ClaimRequest) ([]projection.Job, error)
 	do(ctx context.Context, j projection.Job, c commands.Command) (projection.Job, error)
 	sweep(ctx context.Context) ([]projection.Job, error)
-	get(ctx context.Context, id ledger.JobID) (projection.Job, error)
+	get(ctx context.Context, id event.JobID) (projection.Job, error)
 }
 
 // asIs is the program.
@@ -65,7 +66,7 @@ func (s asIs) sweep(ctx context.Context) ([]projection.Job, error) {
 	return r.Reclaimed, err
 }
 
-func (s asIs) get(ctx context.Context, id ledger.JobID) (j projection.Job, err error) {
+func (s asIs) get(ctx context.Context, id event.JobID) (j projection.Job, err error) {
 	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
 		var ok bool
 		if j, ok, err = projection.Get(ctx, tx, id); err == nil && !ok {
@@ -84,7 +85,7 @@ const linearSpeed = 30
 
 func (c linearClock) us() int64 { return c.Begin + (monotonic()-c.Mono)*linearSpeed/1000 }
 
-func (c linearClock) now() time.Time { return ledger.FromMicros(c.us()) }
+func (c linearClock) now() time.Time { return event.FromMicros(c.us()) }
 
 // linearRecord is one line of a process's report: a call that begins, or its end with what was answered about
 // which jobs.

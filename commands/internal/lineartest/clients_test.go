@@ -12,6 +12,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -22,13 +23,13 @@ type hand struct {
 	clock  linearClock
 	report *linearReport
 	rng    *rand.Rand
-	jobs   []ledger.JobID // by number; "": not known yet
+	jobs   []event.JobID // by number; "": not known yet
 	copies []projection.Job
 	tokens [][]string // that it has seen, by job
 }
 
 func newHand(api linearAPI, name string, clock linearClock, report *linearReport, jobs int, seed uint64) *hand {
-	return &hand{api: api, name: name, clock: clock, report: report, rng: rand.New(rand.NewPCG(seed, 1)), jobs: make([]ledger.JobID, jobs),
+	return &hand{api: api, name: name, clock: clock, report: report, rng: rand.New(rand.NewPCG(seed, 1)), jobs: make([]event.JobID, jobs),
 		copies: make([]projection.Job, jobs), tokens: make([][]string, jobs)}
 }
 
@@ -108,8 +109,8 @@ func (h *hand) answer(n int, j projection.Job, err error) (linearAnswer, error) 
 	if j.Token != "" && !slices.Contains(h.tokens[n], j.Token) {
 		h.tokens[n] = append(h.tokens[n], j.Token)
 	}
-	return linearAnswer{Job: n, State: j.State.String(), Token: j.Token, Seq: j.Seq, Attempt: j.Attempt, Failures: j.Failures, RunAt: ledger.Micros(j.RunAt),
-		Lease: ledger.Micros(j.LeaseUntil)}, nil
+	return linearAnswer{Job: n, State: j.State.String(), Token: j.Token, Seq: j.Seq, Attempt: j.Attempt, Failures: j.Failures, RunAt: event.Micros(j.RunAt),
+		Lease: event.Micros(j.LeaseUntil)}, nil
 }
 
 func (h *hand) enqueue(ctx context.Context, n int) error {
@@ -130,7 +131,7 @@ func (h *hand) enqueue(ctx context.Context, n int) error {
 
 // claim asks for any of these jobs.
 func (h *hand) claim(ctx context.Context, of []int, limit int) error {
-	r := commands.ClaimRequest{Worker: ledger.Worker{Name: h.name, Boot: h.name}, Lease: time.Second, Limit: limit}
+	r := commands.ClaimRequest{Worker: event.Worker{Name: h.name, Boot: h.name}, Lease: time.Second, Limit: limit}
 	for _, n := range of {
 		r.Queues = append(r.Queues, fmt.Sprint("q", n))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -151,10 +152,10 @@ func (s selectThenUpdate) claim(ctx context.Context, r commands.ClaimRequest) (c
 					continue
 				}
 				after := j
-				after.State, after.Seq, after.Attempt, after.Token, after.Worker = ledger.ClaimedState, j.Seq+1, j.Attempt+1, fmt.Sprintf("T%x", rand.Uint64()), r.Worker
+				after.State, after.Seq, after.Attempt, after.Token, after.Worker = event.ClaimedState, j.Seq+1, j.Attempt+1, fmt.Sprintf("T%x", rand.Uint64()), r.Worker
 				after.ClaimedAt, after.HeartbeatAt, after.LeaseUntil = tx.At(), tx.At(), tx.Now().Add(r.Lease)
-				if err := put(ctx, tx, j, after, ledger.Event{Worker: after.Worker, Token: after.Token, Attempt: after.Attempt,
-					Body: &ledger.Claimed{LeaseUntil: after.LeaseUntil}}); err != nil {
+				if err := put(ctx, tx, j, after, event.Event{Worker: after.Worker, Token: after.Token, Attempt: after.Attempt,
+					Body: &event.Claimed{LeaseUntil: after.LeaseUntil}}); err != nil {
 					return err
 				}
 				claimed = append(claimed, after)
@@ -171,7 +172,7 @@ func (s selectThenUpdate) claim(ctx context.Context, r commands.ClaimRequest) (c
 }
 
 // put writes a row and an event without asking whether that may be.
-func put(ctx context.Context, tx *ledger.Tx, j, after projection.Job, e ledger.Event) error {
+func put(ctx context.Context, tx *ledger.Tx, j, after projection.Job, e event.Event) error {
 	if err := projection.Put(ctx, tx, j, after); err != nil {
 		return err
 	}
@@ -208,10 +209,10 @@ func (s lookThenReclaim) sweep(ctx context.Context) (reclaimed []projection.Job,
 			after := letGo(j)
 			after.Seq, after.Failures, after.RunAt = j.Seq+1, j.Failures+1, tx.Now()
 			if after.Failures >= j.MaxAttempts {
-				after.State, after.FinishedAt = ledger.FailedState, tx.At()
+				after.State, after.FinishedAt = event.FailedState, tx.At()
 			}
-			if err := put(ctx, tx, j, after, ledger.Event{Worker: j.Worker, Token: j.Token, Attempt: j.Attempt, Body: &ledger.Reclaimed{
-				Reason: ledger.LeaseExpired, LastHeartbeat: j.HeartbeatAt, LeaseUntil: j.LeaseUntil, RetryAt: after.RunAt}}); err != nil {
+			if err := put(ctx, tx, j, after, event.Event{Worker: j.Worker, Token: j.Token, Attempt: j.Attempt, Body: &event.Reclaimed{
+				Reason: event.LeaseExpired, LastHeartbeat: j.HeartbeatAt, LeaseUntil: j.LeaseUntil, RetryAt: after.RunAt}}); err != nil {
 				return err
 			}
 			reclaimed = append(reclaimed, after)
@@ -230,7 +231,7 @@ func (s answersFirst) do(ctx context.Context, j projection.Job, c commands.Comma
 	if !ok || err != nil || now.Token != succeed.Token || rand.IntN(10) > 0 {
 		return s.asIs.do(ctx, j, c)
 	}
-	now.State, now.Seq, now.Token, now.LeaseUntil = ledger.SucceededState, now.Seq+1, "", time.Time{}
+	now.State, now.Seq, now.Token, now.LeaseUntil = event.SucceededState, now.Seq+1, "", time.Time{}
 	return now, nil
 }
 
@@ -238,10 +239,10 @@ func (s answersFirst) do(ctx context.Context, j projection.Job, c commands.Comma
 type readsLate struct {
 	asIs
 	mu  sync.Mutex
-	old map[ledger.JobID]projection.Job
+	old map[event.JobID]projection.Job
 }
 
-func (s *readsLate) get(ctx context.Context, id ledger.JobID) (projection.Job, error) {
+func (s *readsLate) get(ctx context.Context, id event.JobID) (projection.Job, error) {
 	j, err := s.asIs.get(ctx, id)
 	if err != nil {
 		return j, err
@@ -249,7 +250,7 @@ func (s *readsLate) get(ctx context.Context, id ledger.JobID) (projection.Job, e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.old == nil {
-		s.old = make(map[ledger.JobID]projection.Job)
+		s.old = make(map[event.JobID]projection.Job)
 	}
 	if old, ok := s.old[id]; ok && rand.IntN(3) > 0 {
 		return old, nil
@@ -260,7 +261,7 @@ func (s *readsLate) get(ctx context.Context, id ledger.JobID) (projection.Job, e
 
 // letGo is j in its queue, as a program without events would make it.
 func letGo(j projection.Job) projection.Job {
-	return projection.Job{N: j.N, ID: j.ID, Seq: j.Seq, State: ledger.Queued, Queue: j.Queue, Priority: j.Priority,
+	return projection.Job{N: j.N, ID: j.ID, Seq: j.Seq, State: event.Queued, Queue: j.Queue, Priority: j.Priority,
 		RunAt: j.RunAt, Key: j.Key, MaxAttempts: j.MaxAttempts, MaxRuntime: j.MaxRuntime, Attempt: j.Attempt,
 		Failures: j.Failures, Snoozes: j.Snoozes}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/audit"
 )
@@ -43,12 +44,12 @@ func (m *model) list() (jobs []projection.Job) {
 // seen is what it is now said to have been, and tables that are gone come back as they were.
 func (m *model) checkAll() {
 	m.look()
-	rows := make(map[ledger.JobID]projection.Job)
+	rows := make(map[event.JobID]projection.Job)
 	for _, j := range m.list() {
 		rows[j.ID] = j
 	}
 	for _, j := range m.jobs {
-		m.check(j, rows[ledger.JobID(j.id)])
+		m.check(j, rows[event.JobID(j.id)])
 	}
 	m.checkFold()
 	for _, s := range m.seen {
@@ -68,7 +69,7 @@ func (m *model) checkFold() {
 }
 
 // checkAsOf compares what was seen with what is said about that moment now, by its pos and by its time.
-func (m *model) checkAsOf(s sight, rows map[ledger.JobID]projection.Job) {
+func (m *model) checkAsOf(s sight, rows map[event.JobID]projection.Job) {
 	m.read(func(tx *ledger.Tx) error {
 		at, err := projection.AtPos(m.T.Context(), tx, s.pos)
 		if err != nil {
@@ -92,7 +93,7 @@ func (m *model) checkAsOf(s sight, rows map[ledger.JobID]projection.Job) {
 	})
 }
 
-func (m *model) sameJobs(tx *ledger.Tx, s sight, at projection.Moment, rows map[ledger.JobID]projection.Job) {
+func (m *model) sameJobs(tx *ledger.Tx, s sight, at projection.Moment, rows map[event.JobID]projection.Job) {
 	m.rt.Helper()
 	then, err := projection.ListAsOf(m.T.Context(), tx, projection.Filter{}, at)
 	if err != nil || len(then) != len(s.jobs) {

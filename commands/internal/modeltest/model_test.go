@@ -14,6 +14,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -74,7 +75,7 @@ func (j *modelJob) fail(how string, by commands.Command, now time.Time, wait tim
 }
 
 func (j *modelJob) backoff(n int) time.Duration {
-	return commands.Backoff(ledger.JobID(j.id), j.attempt, n)
+	return commands.Backoff(event.JobID(j.id), j.attempt, n)
 }
 
 // model is all jobs, and the ledger that should be like them.
@@ -232,4 +233,4 @@ func (m *model) close() {
 
 func id(n int) string { return fmt.Sprintf("01KDXYZAF8%016d", n) }
 
-func worker(name string) ledger.Worker { return ledger.Worker{Name: name, Boot: "boot-" + name} }
+func worker(name string) event.Worker { return event.Worker{Name: name, Boot: "boot-" + name} }

@@ -10,6 +10,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -69,12 +70,12 @@ func (m *model) claimed(r commands.ClaimRequest, got []projection.Job) {
 	if len(got) != len(want) {
 		m.rt.Fatalf("claim: %d jobs, want %d", len(got), len(want))
 	}
-	byID := make(map[ledger.JobID]projection.Job)
+	byID := make(map[event.JobID]projection.Job)
 	for _, g := range got {
 		byID[g.ID] = g
 	}
 	for i, j := range want {
-		g, ok := byID[ledger.JobID(j.id)] // looked up after an unknown commit, they come in another order
+		g, ok := byID[event.JobID(j.id)] // looked up after an unknown commit, they come in another order
 		if !ok || string(g.Payload) != j.payload {
 			m.rt.Fatalf("claim %d: got %s, want %s with the payload %q", i, got[i].ID, j.id, j.payload)
 		}
@@ -143,7 +144,7 @@ func (m *model) one() {
 	a := m.any()
 	var got projection.Job
 	err := m.sure(func() (err error) {
-		got, err = m.Apply(m.T.Context(), "cli:test", ledger.JobID(a.job.id), a.command)
+		got, err = m.Apply(m.T.Context(), "cli:test", event.JobID(a.job.id), a.command)
 		return err
 	}, func() { m.judge(a.job, a.command) })
 	m.answered(a, got, err, true)

@@ -8,7 +8,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -55,7 +55,7 @@ func (w *simSweeper) act(p *process) time.Time {
 // simClient enqueues, and now and then does what an operator does.
 type simClient struct {
 	unsure []commands.Enqueue // no answer came: to be sent again
-	known  []ledger.JobID
+	known  []event.JobID
 	asked  int
 }
 
@@ -113,7 +113,7 @@ func (c *simClient) send(p *process) {
 	})
 	if p.broken == "believes" && unknown(err) {
 		for _, e := range c.unsure {
-			got, err = append(got, commands.Enqueued{Job: projection.Job{ID: ledger.JobID(e.ID)}}), nil
+			got, err = append(got, commands.Enqueued{Job: projection.Job{ID: event.JobID(e.ID)}}), nil
 		}
 	}
 	switch {

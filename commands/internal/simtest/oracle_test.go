@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -20,7 +21,7 @@ type oracle struct {
 	at     time.Time
 	digest [32]byte // of all events so far
 
-	jobs      map[ledger.JobID]*simJob
+	jobs      map[event.JobID]*simJob
 	tokens    map[string]*simHold
 	paused    map[string]bool
 	refused   map[string]bool // by token and command
@@ -29,10 +30,10 @@ type oracle struct {
 
 // simJob is a job as the oracle's books have it.
 type simJob struct {
-	id                     ledger.JobID
+	id                     event.JobID
 	queue                  string
 	seq                    int64
-	ended                  ledger.State // 0: it has not
+	ended                  event.State // 0: it has not
 	attempt, failures, max int
 	runtime                time.Duration
 	live, latest           *simHold
@@ -44,12 +45,12 @@ type simJob struct {
 type simHold struct {
 	job      *simJob
 	token    string
-	worker   ledger.Worker
+	worker   event.Worker
 	lease    time.Duration
 	told     time.Duration // the lease as its last event tells it: until − at
 	begun    time.Time     // by the true clock, as lastBeat
 	lastBeat time.Time
-	how      ledger.Kind // its end; 0: it is live
+	how      event.Kind // its end; 0: it is live
 }
 
 func (o *oracle) begin(s *sim) {
@@ -57,7 +58,7 @@ func (o *oracle) begin(s *sim) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	*o = oracle{sim: s, store: store, jobs: make(map[ledger.JobID]*simJob), tokens: make(map[string]*simHold), paused: make(map[string]bool), refused: make(map[string]bool)}
+	*o = oracle{sim: s, store: store, jobs: make(map[event.JobID]*simJob), tokens: make(map[string]*simHold), paused: make(map[string]bool), refused: make(map[string]bool)}
 }
 
 // open counts the jobs that have not ended.
@@ -70,7 +71,7 @@ func (o *oracle) open() (n int) {
 	return n
 }
 
-func (o *oracle) stuck() (ids []ledger.JobID) {
+func (o *oracle) stuck() (ids []event.JobID) {
 	for _, j := range o.jobs {
 		if j.ended == 0 {
 			ids = append(ids, j.id)
@@ -103,8 +104,8 @@ func (o *oracle) look(p *process) {
 }
 
 // chain is a digest of e and everything before it.
-func chain(before [32]byte, e ledger.Event) [32]byte {
-	text, err := json.Marshal(ledger.Line{Event: e})
+func chain(before [32]byte, e event.Event) [32]byte {
+	text, err := json.Marshal(event.Line{Event: e})
 	if err != nil {
 		panic(err)
 	}
@@ -112,17 +113,17 @@ func chain(before [32]byte, e ledger.Event) [32]byte {
 }
 
 // event takes one event into the books.
-func (o *oracle) event(p *process, e ledger.Event) {
+func (o *oracle) event(p *process, e event.Event) {
 	switch b := e.Body.(type) {
-	case *ledger.QueuePaused:
+	case *event.QueuePaused:
 		o.paused[b.Queue] = true
 		return
-	case *ledger.QueueResumed:
+	case *event.QueueResumed:
 		o.paused[b.Queue] = false
 		return
-	case *ledger.WorkerStarted, *ledger.WorkerStopped:
+	case *event.WorkerStarted, *event.WorkerStopped:
 		return
-	case *ledger.Enqueued:
+	case *event.Enqueued:
 		if o.jobs[e.Job] != nil {
 			o.sim.find("enqueued twice", "job %s", e.Job)
 		}
@@ -140,38 +141,38 @@ func (o *oracle) event(p *process, e ledger.Event) {
 		}
 	}
 	switch b := e.Body.(type) {
-	case *ledger.Claimed:
+	case *event.Claimed:
 		o.claimed(p, j, e)
-	case *ledger.Heartbeat:
+	case *event.Heartbeat:
 		if h := o.owner(p, j, e); h != nil {
 			h.lastBeat, h.told = time.Now(), b.LeaseUntil.Sub(e.At)
 		}
-	case *ledger.Succeeded:
-		o.ownEnd(p, j, e, e.To == ledger.SucceededState)
-	case *ledger.Failed:
+	case *event.Succeeded:
+		o.ownEnd(p, j, e, e.To == event.SucceededState)
+	case *event.Failed:
 		j.failures++
-		o.ownEnd(p, j, e, e.To == ledger.FailedState || e.To == ledger.Queued && j.failures < j.max && !b.RetryAt.IsZero())
-	case *ledger.Released:
-		o.ownEnd(p, j, e, e.To == ledger.Queued)
-	case *ledger.Reclaimed:
+		o.ownEnd(p, j, e, e.To == event.FailedState || e.To == event.Queued && j.failures < j.max && !b.RetryAt.IsZero())
+	case *event.Released:
+		o.ownEnd(p, j, e, e.To == event.Queued)
+	case *event.Reclaimed:
 		o.reclaimed(j, e)
-	case *ledger.Cancelled:
+	case *event.Cancelled:
 		if j.ended != 0 {
 			o.sim.find("transition", "job %s: cancelled after its end", j.id)
 		}
 		o.close(j, e)
-	case *ledger.Retried:
+	case *event.Retried:
 		if j.ended == 0 {
 			o.sim.find("transition", "job %s: retried before its end", j.id)
 		}
 		j.ended, j.failures = 0, 0
-	case *ledger.Rescheduled:
+	case *event.Rescheduled:
 		if j.ended != 0 || j.live != nil {
 			o.sim.find("transition", "job %s: rescheduled while it was not queued", j.id)
 		}
-	case *ledger.Erased:
+	case *event.Erased:
 		j.erased = true
-	case *ledger.Refused:
+	case *event.Refused:
 		if key := e.Token + b.Command; o.refused[key] {
 			o.sim.find("refused twice", "job %s: %s with token %s", j.id, b.Command, e.Token)
 		} else {
@@ -181,8 +182,8 @@ func (o *oracle) event(p *process, e ledger.Event) {
 }
 
 // claimed: nobody else holds the job, it may be tried once more, and token and attempt are new.
-func (o *oracle) claimed(p *process, j *simJob, e ledger.Event) {
-	h := &simHold{job: j, token: e.Token, worker: e.Worker, begun: time.Now(), lastBeat: time.Now(), told: e.Body.(*ledger.Claimed).LeaseUntil.Sub(e.At)}
+func (o *oracle) claimed(p *process, j *simJob, e event.Event) {
+	h := &simHold{job: j, token: e.Token, worker: e.Worker, begun: time.Now(), lastBeat: time.Now(), told: e.Body.(*event.Claimed).LeaseUntil.Sub(e.At)}
 	if w, ok := p.actor.(*simWorker); ok {
 		h.lease = w.lease
 	}
@@ -206,7 +207,7 @@ func (o *oracle) claimed(p *process, j *simJob, e ledger.Event) {
 }
 
 // owner checks that what only the owner may do was asked for with the live claim's token.
-func (o *oracle) owner(p *process, j *simJob, e ledger.Event) *simHold {
+func (o *oracle) owner(p *process, j *simJob, e event.Event) *simHold {
 	h := j.live
 	switch {
 	case h == nil:
@@ -219,7 +220,7 @@ func (o *oracle) owner(p *process, j *simJob, e ledger.Event) *simHold {
 	return h
 }
 
-func (o *oracle) ownEnd(p *process, j *simJob, e ledger.Event, allowed bool) {
+func (o *oracle) ownEnd(p *process, j *simJob, e event.Event, allowed bool) {
 	o.owner(p, j, e)
 	if !allowed {
 		o.sim.find("tried too often", "job %s: %s to %s after %d failures of %d", j.id, e.Kind(), e.To, j.failures, j.max)
@@ -228,7 +229,7 @@ func (o *oracle) ownEnd(p *process, j *simJob, e ledger.Event, allowed bool) {
 }
 
 // close ends the live claim, and the job where that is what the event says.
-func (o *oracle) close(j *simJob, e ledger.Event) {
+func (o *oracle) close(j *simJob, e event.Event) {
 	if j.live != nil {
 		j.live.how, j.live = e.Kind(), nil
 	}

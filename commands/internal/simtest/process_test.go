@@ -8,6 +8,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -61,8 +62,8 @@ func (p *process) stop() {
 }
 
 // worker is what the process calls itself in claims.
-func (p *process) worker() ledger.Worker {
-	return ledger.Worker{Name: p.name, Boot: fmt.Sprint(p.name, "-", p.boots), PID: 1000 + p.boots}
+func (p *process) worker() event.Worker {
+	return event.Worker{Name: p.name, Boot: fmt.Sprint(p.name, "-", p.boots), PID: 1000 + p.boots}
 }
 
 func (p *process) turn() {

@@ -6,6 +6,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -39,7 +40,7 @@ func (p *process) interfere() {
 		}
 	case "let go":
 		err = p.service.Store.Write(p.t.Context(), func(tx *ledger.Tx) error {
-			held, err := projection.List(p.t.Context(), tx, projection.Filter{States: []ledger.State{ledger.Running}})
+			held, err := projection.List(p.t.Context(), tx, projection.Filter{States: []event.State{event.Running}})
 			if err != nil || len(held) == 0 || !p.chance(0.05) {
 				return err
 			}
@@ -58,7 +59,7 @@ func (p *process) interfere() {
 
 // letGo is j without its owner.
 func letGo(j projection.Job) projection.Job {
-	return projection.Job{N: j.N, ID: j.ID, Seq: j.Seq, State: ledger.Queued, Queue: j.Queue, Priority: j.Priority, RunAt: j.RunAt, Key: j.Key,
+	return projection.Job{N: j.N, ID: j.ID, Seq: j.Seq, State: event.Queued, Queue: j.Queue, Priority: j.Priority, RunAt: j.RunAt, Key: j.Key,
 		MaxAttempts: j.MaxAttempts, MaxRuntime: j.MaxRuntime, Attempt: j.Attempt, Failures: j.Failures, Snoozes: j.Snoozes}
 }
 
@@ -88,7 +89,7 @@ func (p *process) withLiveTokens(steps []commands.Op) []commands.Op {
 	return steps
 }
 
-func (p *process) get(id ledger.JobID) (j projection.Job) {
+func (p *process) get(id event.JobID) (j projection.Job) {
 	err := p.service.Store.Read(p.t.Context(), func(tx *ledger.Tx) (err error) {
 		j, _, err = projection.Get(p.t.Context(), tx, id)
 		return err
@@ -109,17 +110,17 @@ func (w *simSweeper) sweepBlindly(p *process) (report commands.SweepReport, err 
 				continue
 			}
 			after := letGo(j)
-			after.Seq, after.Failures, after.RunAt, after.ErrorCode = j.Seq+1, j.Failures+1, tx.Now(), ledger.LeaseExpired
+			after.Seq, after.Failures, after.RunAt, after.ErrorCode = j.Seq+1, j.Failures+1, tx.Now(), event.LeaseExpired
 			retryAt := tx.Now()
 			if after.Failures >= j.MaxAttempts {
-				after.State, after.FinishedAt, retryAt = ledger.FailedState, tx.At(), time.Time{}
+				after.State, after.FinishedAt, retryAt = event.FailedState, tx.At(), time.Time{}
 			}
 			if err := projection.Put(ctx, tx, j, after); err != nil {
 				return err
 			}
-			if err := tx.Append(ctx, ledger.Event{Pos: tx.Next(), Job: j.ID, N: j.N, Seq: after.Seq, At: tx.At(), Actor: "sweeper:" + p.name,
-				Worker: j.Worker, Token: j.Token, Attempt: j.Attempt, From: j.State, To: after.State, Body: &ledger.Reclaimed{
-					Reason: ledger.LeaseExpired, LastHeartbeat: j.HeartbeatAt, LeaseUntil: j.LeaseUntil, RetryAt: retryAt}}); err != nil {
+			if err := tx.Append(ctx, event.Event{Pos: tx.Next(), Job: j.ID, N: j.N, Seq: after.Seq, At: tx.At(), Actor: "sweeper:" + p.name,
+				Worker: j.Worker, Token: j.Token, Attempt: j.Attempt, From: j.State, To: after.State, Body: &event.Reclaimed{
+					Reason: event.LeaseExpired, LastHeartbeat: j.HeartbeatAt, LeaseUntil: j.LeaseUntil, RetryAt: retryAt}}); err != nil {
 				return err
 			}
 		}

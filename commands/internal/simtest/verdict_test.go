@@ -6,34 +6,35 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection/audit"
 )
 
 // reclaimed: the claim was silent for two beats at least, by the true clock, whatever the others said. Where
 // all clocks have always been right, it was so for its lease and two beats.
-func (o *oracle) reclaimed(j *simJob, e ledger.Event) {
+func (o *oracle) reclaimed(j *simJob, e event.Event) {
 	j.failures++
 	if h := j.live; h == nil || e.Token != h.token {
 		o.sim.find("reclaim", "job %s: reclaimed from %q, but not the live claim", j.id, e.Token)
 	} else if silent, least := o.silence(j, h); silent < least {
 		o.sim.find("live job reclaimed", "job %s: %s after the last sign of life, its lease is %s", j.id, silent, h.lease)
 	}
-	if e.To == ledger.Queued && j.failures >= j.max {
+	if e.To == event.Queued && j.failures >= j.max {
 		o.sim.find("tried too often", "job %s: to be retried after failure %d of %d", j.id, j.failures, j.max)
 	}
 	o.close(j, e)
 }
 
 // answer judges what an owner was told.
-func (o *oracle) answer(id ledger.JobID, token string, c commands.Command, err error) {
+func (o *oracle) answer(id event.JobID, token string, c commands.Command, err error) {
 	h := o.tokens[token]
 	if h == nil || h.job.id != id {
 		o.sim.find("answer", "job %s: %T with token %s, which the ledger does not know: %v", id, c, token, err)
 		return
 	}
 	_, beats := c.(commands.Heartbeat)
-	own := h.how == ledger.KindSucceeded || h.how == ledger.KindFailed || h.how == ledger.KindReleased
+	own := h.how == event.KindSucceeded || h.how == event.KindFailed || h.how == event.KindReleased
 	right := false
 	switch {
 	case err == nil && beats:
@@ -41,9 +42,9 @@ func (o *oracle) answer(id ledger.JobID, token string, c commands.Command, err e
 	case err == nil:
 		right = h.how == kindOfEnd(c)
 	case errors.Is(err, commands.ErrLeaseLost):
-		right = h.how == ledger.KindReclaimed || h.how == ledger.KindCancelled && h.job.latest != h
+		right = h.how == event.KindReclaimed || h.how == event.KindCancelled && h.job.latest != h
 	case errors.Is(err, commands.ErrCancelled):
-		right = h.how == ledger.KindCancelled && (h.job.latest == h || h.job.latest.begun.Equal(time.Now())) // claimed in the same call, afterwards
+		right = h.how == event.KindCancelled && (h.job.latest == h || h.job.latest.begun.Equal(time.Now())) // claimed in the same call, afterwards
 	case errors.Is(err, commands.ErrConflict):
 		right = own && (h.how != kindOfEnd(c) || h.job.erased)
 	}
@@ -71,14 +72,14 @@ func (o *oracle) silence(j *simJob, h *simHold) (silent, least time.Duration) {
 	return silent, least
 }
 
-func kindOfEnd(c commands.Command) ledger.Kind {
+func kindOfEnd(c commands.Command) event.Kind {
 	switch c.(type) {
 	case commands.Succeed:
-		return ledger.KindSucceeded
+		return event.KindSucceeded
 	case commands.Fail:
-		return ledger.KindFailed
+		return event.KindFailed
 	case commands.Release:
-		return ledger.KindReleased
+		return event.KindReleased
 	}
 	return 0
 }

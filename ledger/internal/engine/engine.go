@@ -35,9 +35,6 @@ type Engine interface {
 	OpenReader(ctx context.Context) (*Session, error)
 	// BeginSnapshot begins a snapshot on such a connection.
 	BeginSnapshot(ctx context.Context, s *Session) (Head, error)
-	// RawScan runs a query with two integer arguments on a connection of its own, past the driver. It returns
-	// nil where the engine has no such way.
-	RawScan(query string, first, second int64) (RawRows, error)
 	// CheckReplaced returns ErrReplaced if another ledger has taken the place of the one that was opened.
 	CheckReplaced() error
 

@@ -1,6 +1,10 @@
 package engine
 
-import "errors"
+import (
+	"errors"
+
+	"jobledger/ledger/event"
+)
 
 // Errors that callers branch on. Package ledger exports all but the last two.
 var (
@@ -17,7 +21,7 @@ var (
 	ErrNewerSchema = errors.New("ledger: schema newer than program")
 	ErrReplaced    = errors.New("ledger: file was replaced or removed")
 	ErrStray       = errors.New("ledger: stray file beside it")
-	ErrDamaged     = errors.New("ledger: damaged")
+	ErrDamaged     = event.ErrDamaged
 
 	// ErrRetry reports that the transaction was given up and nothing of it is durable: the caller may run it
 	// again.

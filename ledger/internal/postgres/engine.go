@@ -135,9 +135,6 @@ func (p *Engine) CheckReplaced() error { return nil }
 // Diagnose returns err: the server's errors carry their reason.
 func (p *Engine) Diagnose(err error) error { return err }
 
-// RawScan returns nil: nothing is quicker than the driver here.
-func (p *Engine) RawScan(string, int64, int64) (engine.RawRows, error) { return nil, nil }
-
 // Close implements engine.Engine.
 func (p *Engine) Close() error {
 	p.notifier.close()

@@ -10,7 +10,6 @@
 //   - engine.go, conn.go, bulk.go, errors.go: transactions, statements and errors
 //   - writequeue*.go: fairness between processes that compete for the write lock
 //   - notify.go: the doorbell that wakes other processes
-//   - rawscan.go: reading the whole ledger past the driver
 //   - schema.go, maintain.go: checks, repair, copies, checkpoints
 //   - inspect.go, lockholders*.go, filesystem*.go, diagnose*.go: what doctor and error texts need
 //   - sidecar*.go, filelock*.go, replace.go: -wal and -shm files, and the exchange of a ledger's file

@@ -13,6 +13,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest/faultvfs"
 	"jobledger/projection"
 	"jobledger/projection/audit"
@@ -23,29 +24,29 @@ import (
 // fact names one event without its pos: what an answer promises to be in the ledger.
 type fact string
 
-func jobFact(id ledger.JobID, seq int64) fact { return fact(fmt.Sprintf("%s %d", id, seq)) }
+func jobFact(id event.JobID, seq int64) fact { return fact(fmt.Sprintf("%s %d", id, seq)) }
 
-func refusedFact(id ledger.JobID, command, token string) fact {
+func refusedFact(id event.JobID, command, token string) fact {
 	return fact(fmt.Sprintf("%s refused %s %s", id, command, token))
 }
 
-func erasedFact(id ledger.JobID) fact { return fact(id + " erased") }
+func erasedFact(id event.JobID) fact { return fact(id + " erased") }
 
 func queueFact(queue, reason string) fact { return fact("queue " + queue + " " + reason) }
 
-func workerFact(kind ledger.Kind, boot string) fact { return fact(fmt.Sprint(kind, " ", boot)) }
+func workerFact(kind event.Kind, boot string) fact { return fact(fmt.Sprint(kind, " ", boot)) }
 
-func factOf(e ledger.Event) fact {
+func factOf(e event.Event) fact {
 	switch b := e.Body.(type) {
-	case *ledger.Refused:
+	case *event.Refused:
 		return refusedFact(e.Job, b.Command, e.Token)
-	case *ledger.Erased:
+	case *event.Erased:
 		return erasedFact(e.Job)
-	case *ledger.QueuePaused:
+	case *event.QueuePaused:
 		return queueFact(b.Queue, b.Reason)
-	case *ledger.QueueResumed:
+	case *event.QueueResumed:
 		return queueFact(b.Queue, b.Reason)
-	case *ledger.WorkerStarted, *ledger.WorkerStopped:
+	case *event.WorkerStarted, *event.WorkerStopped:
 		return workerFact(e.Kind(), e.Worker.Boot)
 	}
 	return jobFact(e.Job, e.Seq)
@@ -114,7 +115,7 @@ type history struct {
 func newHistory(store *ledger.Store, clients []*client, old int) (*history, error) {
 	h := &history{pos: make(map[fact]int), clients: clients}
 	err := read(store, func(tx *ledger.Tx) error {
-		return eachEvent(tx, func(e ledger.Event, line string) error {
+		return eachEvent(tx, func(e event.Event, line string) error {
 			h.lines, h.actors = append(h.lines, line), append(h.actors, e.Actor)
 			h.pos[factOf(e)] = len(h.lines)
 			return nil
@@ -211,7 +212,7 @@ func (h *history) beginning(store *ledger.Store) (left int, err error) {
 		if err := verify(tx); err != nil {
 			return err
 		}
-		return eachEvent(tx, func(_ ledger.Event, line string) error {
+		return eachEvent(tx, func(_ event.Event, line string) error {
 			if left == len(h.lines) || line != h.lines[left] {
 				return fmt.Errorf("event %d is not the one that was written: %s", left+1, line)
 			}
@@ -227,12 +228,12 @@ func read(store *ledger.Store, fn func(*ledger.Tx) error) error {
 }
 
 // eachEvent calls fn with every event, and with it as it is exported.
-func eachEvent(tx *ledger.Tx, fn func(e ledger.Event, line string) error) error {
+func eachEvent(tx *ledger.Tx, fn func(e event.Event, line string) error) error {
 	for e, err := range tx.Events(context.Background(), ledger.Filter{}) {
 		if err != nil {
 			return err
 		}
-		line := ledger.Line{Event: e}
+		line := event.Line{Event: e}
 		if err := fn(e, string(line.AppendJSON(nil))); err != nil {
 			return err
 		}

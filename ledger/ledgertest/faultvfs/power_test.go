@@ -17,6 +17,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest/faultvfs"
 )
 
@@ -177,7 +178,7 @@ func rubbish(seed uint64) []byte {
 // workOn sends a few commands to a ledger that has come through a power cut with some events.
 func workOn(disk *faultvfs.Disk, store *ledger.Store, old int) (*history, error) {
 	queue, c := &commands.Service{Store: store}, &client{disk: disk, actor: "cli:after"}
-	var fresh []ledger.JobID
+	var fresh []event.JobID
 	for range 3 {
 		err := c.ask(false, func() ([]fact, error) {
 			answers, err := queue.Enqueue(context.Background(), c.actor, commands.Enqueue{Queue: "after", ID: ulid.Make().String()})

@@ -17,6 +17,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/ledger/ledgertest/faultvfs"
 	"jobledger/projection"
@@ -60,7 +61,7 @@ const (
 	self   = "worker:" + worker
 )
 
-var me = ledger.Worker{Name: worker, Boot: "boot"}
+var me = event.Worker{Name: worker, Boot: "boot"}
 
 func newCaller(disk *faultvfs.Disk, dir string) *caller {
 	return &caller{client: client{disk: disk, actor: self}, dir: dir, held: make(map[string]projection.Job)}
@@ -155,7 +156,7 @@ func enqueue(jobs ...commands.Enqueue) func(*caller) (answer, error) {
 func do(name string, cmd func(token string) commands.Command) func(*caller) (answer, error) {
 	return func(c *caller) (answer, error) {
 		command := cmd(c.held[name].Token)
-		j, err := c.queue.Apply(context.Background(), self, ledger.JobID(jobID(name)), command)
+		j, err := c.queue.Apply(context.Background(), self, event.JobID(jobID(name)), command)
 		if c.again && errors.Is(err, commands.ErrConflict) { // what was to become of it has
 			j, err = c.job(name)
 		}
@@ -170,7 +171,7 @@ func do(name string, cmd func(token string) commands.Command) func(*caller) (ans
 
 func (c *caller) job(name string) (j projection.Job, err error) {
 	err = read(c.store, func(tx *ledger.Tx) (err error) {
-		j, _, err = projection.Get(context.Background(), tx, ledger.JobID(jobID(name)))
+		j, _, err = projection.Get(context.Background(), tx, event.JobID(jobID(name)))
 		return err
 	})
 	return j, err
@@ -236,7 +237,7 @@ func beat(name string) func(*caller) (answer, error) {
 	return func(c *caller) (answer, error) {
 		j := c.held[name]
 		if c.again {
-			if now, err := c.job(name); err != nil || now.State == ledger.Running {
+			if now, err := c.job(name); err != nil || now.State == event.Running {
 				return answer{fmt.Sprint(now.Seq, now.State), []fact{jobFact(now.ID, now.Seq)}}, err
 			}
 		}
@@ -342,7 +343,7 @@ func (c *caller) told() (string, error) {
 			return err
 		}
 		tokens := make(map[string]string)
-		return eachEvent(tx, func(e ledger.Event, line string) error {
+		return eachEvent(tx, func(e event.Event, line string) error {
 			if e.Token != "" {
 				if tokens[e.Token] == "" {
 					tokens[e.Token] = fmt.Sprint("token ", len(tokens)+1)

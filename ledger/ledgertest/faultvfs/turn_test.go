@@ -12,6 +12,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/ledger/ledgertest/faultvfs"
 )
@@ -28,7 +29,7 @@ func TestAFaultOfTheDiskIsNoAnswerToAStep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	request := commands.ClaimRequest{Queues: []string{"q"}, Worker: ledger.Worker{Name: "w", Boot: "b"}}
+	request := commands.ClaimRequest{Queues: []string{"q"}, Worker: event.Worker{Name: "w", Boot: "b"}}
 	held, err := queue.Claim(t.Context(), request)
 	if err != nil || len(held) != 1 {
 		t.Fatalf("%d claimed: %v", len(held), err)
@@ -55,7 +56,7 @@ func TestAFaultOfTheDiskIsNoAnswerToAStep(t *testing.T) {
 					t.Fatalf("%s, once more: %v", what, err)
 				}
 			}
-			if len(outcomes) != 1 || outcomes[0].Err != nil || outcomes[0].Job.State != ledger.SucceededState {
+			if len(outcomes) != 1 || outcomes[0].Err != nil || outcomes[0].Job.State != event.SucceededState {
 				t.Fatalf("%s: the end was answered with %+v", what, outcomes)
 			}
 			if len(claimed) != 1 { // the fault may have cost the claim alone

@@ -19,6 +19,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/ledger/ledgertest/faultvfs"
 	"jobledger/projection"
@@ -39,7 +40,7 @@ type crowd struct {
 	path    string
 	ticks   atomic.Int64 // of the clock that all stores share
 	mu      sync.Mutex
-	jobs    []ledger.JobID
+	jobs    []event.JobID
 	ids     *rand.Rand
 	members []*member
 }
@@ -48,7 +49,7 @@ type crowd struct {
 type member struct {
 	client
 	*crowd
-	worker  ledger.Worker
+	worker  event.Worker
 	dice    *rand.Rand
 	queue   *commands.Service
 	held    []projection.Job
@@ -76,7 +77,7 @@ func (c *crowd) record(t *testing.T, seed uint64) *recording {
 	for i := range c.clients {
 		name := fmt.Sprint("w", i)
 		m := &member{client: client{disk: disk, actor: "worker:" + name}, crowd: c, dice: rand.New(rand.NewPCG(seed, uint64(i+1))),
-			worker: ledger.Worker{Name: name, Boot: "boot-" + name}}
+			worker: event.Worker{Name: name, Boot: "boot-" + name}}
 		c.members, clients = append(c.members, m), append(clients, &m.client)
 	}
 	r := &recording{dsn: c.dsn}
@@ -183,11 +184,11 @@ func (c *crowd) newID() string {
 }
 
 // anyJob is one that somebody has been told of.
-func (m *member) anyJob() ledger.JobID {
+func (m *member) anyJob() event.JobID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.jobs) == 0 {
-		return ledger.JobID(ulid.ULID{}.String())
+		return event.JobID(ulid.ULID{}.String())
 	}
 	return m.jobs[m.dice.IntN(len(m.jobs))]
 }
@@ -329,7 +330,7 @@ func (m *member) finish() error {
 	return m.do(j.ID, commands.Succeed{Token: j.Token, Result: []byte("done")})
 }
 
-func (m *member) do(id ledger.JobID, c commands.Command) error {
+func (m *member) do(id event.JobID, c commands.Command) error {
 	return m.ask(false, func() ([]fact, error) {
 		j, err := m.queue.Apply(context.Background(), m.actor, id, c)
 		return promised(j, c, err), unlessVerdict(err)
@@ -368,7 +369,7 @@ func (m *member) restart() error {
 	m.zombies, m.held = append(m.zombies, m.held...), nil
 	m.worker.Boot = "boot-" + m.reason()
 	return m.ask(false, func() ([]fact, error) {
-		return []fact{workerFact(ledger.KindWorkerStarted, m.worker.Boot)}, m.queue.WorkerStarted(context.Background(), m.worker, []string{"q0", "q1"}, nil)
+		return []fact{workerFact(event.KindWorkerStarted, m.worker.Boot)}, m.queue.WorkerStarted(context.Background(), m.worker, []string{"q0", "q1"}, nil)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -30,27 +31,27 @@ func Dir(t testing.TB) string {
 // Read reads a file of events in their public form. What that form leaves out is filled in as an import does:
 // the job's number is the pos of its enqueued event, and of a claim's worker only claimed says more than the
 // name.
-func Read(t testing.TB, name string) (events []ledger.Event) {
+func Read(t testing.TB, name string) (events []event.Event) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Dir(t), name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	numbers := make(map[ledger.JobID]int64)
+	numbers := make(map[event.JobID]int64)
 	type claim struct {
-		job     ledger.JobID
+		job     event.JobID
 		attempt int
 	}
-	owners := make(map[claim]ledger.Worker)
+	owners := make(map[claim]event.Worker)
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		var e ledger.Event
+		var e event.Event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			t.Fatalf("%s: %v", lines.Text(), err)
 		}
 		switch e.Kind() {
-		case ledger.KindEnqueued:
+		case event.KindEnqueued:
 			numbers[e.Job] = e.Pos
-		case ledger.KindClaimed:
+		case event.KindClaimed:
 			owners[claim{e.Job, e.Attempt}] = e.Worker
 		}
 		e.N = numbers[e.Job]
@@ -69,14 +70,14 @@ type Fold struct {
 }
 
 // Add takes the next event.
-func (f *Fold) Add(e ledger.Event) error {
+func (f *Fold) Add(e event.Event) error {
 	var err error
 	switch b := e.Body.(type) {
-	case *ledger.QueuePaused:
+	case *event.QueuePaused:
 		f.Queues[b.Queue], err = projection.EvolveQueue(f.Queues[b.Queue], e)
-	case *ledger.QueueResumed:
+	case *event.QueueResumed:
 		f.Queues[b.Queue], err = projection.EvolveQueue(f.Queues[b.Queue], e)
-	case *ledger.WorkerStarted, *ledger.WorkerStopped, *ledger.Rebuilt, *ledger.Restored, *ledger.Imported:
+	case *event.WorkerStarted, *event.WorkerStopped, *event.Rebuilt, *event.Restored, *event.Imported:
 	default:
 		f.Jobs[e.N], err = projection.Evolve(f.Jobs[e.N], e)
 	}
@@ -89,11 +90,11 @@ func NewFold() *Fold {
 }
 
 // bodiesOf are the payloads and results that the events of v1 name, by pos.
-func bodiesOf(events []ledger.Event) map[int64]ledger.StoredBody {
+func bodiesOf(events []event.Event) map[int64]ledger.StoredBody {
 	results := map[string]string{"001": "the result", "005": "secret", "008": "", "011": ""}
 	erased := make(map[int64]bool)
 	for _, e := range events {
-		if e.Kind() == ledger.KindErased {
+		if e.Kind() == event.KindErased {
 			erased[e.N] = true
 		}
 	}
@@ -104,10 +105,10 @@ func bodiesOf(events []ledger.Event) map[int64]ledger.StoredBody {
 		}
 		name := string(e.Job)
 		switch b := e.Body.(type) {
-		case *ledger.Enqueued:
+		case *event.Enqueued:
 			name = name[len(name)-3:]
 			bodies[e.Pos] = ledger.StoredBody{Pos: e.Pos, Salt: []byte("salt of " + name), Body: []byte("payload of " + name)}
-		case *ledger.Succeeded:
+		case *event.Succeeded:
 			if b.ResultSHA256 != "" {
 				bodies[e.Pos] = ledger.StoredBody{Pos: e.Pos, Body: []byte(results[name[len(name)-3:]])}
 			}
@@ -117,7 +118,7 @@ func bodiesOf(events []ledger.Event) map[int64]ledger.StoredBody {
 }
 
 // Record writes a history into a ledger: rows, bodies and events.
-func Record(t testing.TB, s *ledger.Store, events []ledger.Event) {
+func Record(t testing.TB, s *ledger.Store, events []event.Event) {
 	t.Helper()
 	bodies := bodiesOf(events)
 	f := NewFold()
@@ -129,9 +130,9 @@ func Record(t testing.TB, s *ledger.Store, events []ledger.Event) {
 		err := s.Write(t.Context(), func(tx *ledger.Tx) error {
 			var err error
 			switch b := e.Body.(type) {
-			case *ledger.QueuePaused:
+			case *event.QueuePaused:
 				err = projection.PutQueue(t.Context(), tx, f.Queues[b.Queue])
-			case *ledger.QueueResumed:
+			case *event.QueueResumed:
 				err = projection.PutQueue(t.Context(), tx, f.Queues[b.Queue])
 			default:
 				if e.N != 0 {

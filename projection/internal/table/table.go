@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // Columns are those of the table jobs, in the order of a Row.
@@ -48,7 +49,7 @@ func Number(n int64) any {
 }
 
 // Moment returns t as a column holds it: microseconds, null if it is zero.
-func Moment(t time.Time) any { return Number(ledger.Micros(t)) }
+func Moment(t time.Time) any { return Number(event.Micros(t)) }
 
 // ScanOne runs a query for at most one row. Without a row, into keeps its values.
 func ScanOne(ctx context.Context, tx *ledger.Tx, query string, into []any, args ...any) error {

@@ -15,7 +15,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/commands/worker"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -171,12 +171,12 @@ func parseHeader(b []byte) (n uint64, sent time.Time) {
 }
 
 // self is this process as a worker.
-func self() ledger.Worker {
+func self() event.Worker {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
 	pid := os.Getpid()
-	return ledger.Worker{Name: fmt.Sprintf("bench-%d", pid), Boot: ulid.Make().String(),
+	return event.Worker{Name: fmt.Sprintf("bench-%d", pid), Boot: ulid.Make().String(),
 		Host: strings.ToValidUTF8(host, "\uFFFD"), PID: pid}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/audit"
 )
@@ -36,7 +37,7 @@ func (b *run) snapshot(ctx context.Context, after int64) (s snapshot, err error)
 		for _, q := range queues {
 			for state, n := range q.Jobs {
 				s.jobs += n
-				if state == ledger.Queued || state.Held() {
+				if state == event.Queued || state.Held() {
 					s.left += n
 				}
 			}
@@ -70,7 +71,7 @@ func bytesUsed(ctx context.Context, tx *ledger.Tx) (n int64, err error) {
 // readEvents counts commits by the times of events: all events of a transaction have the same.
 func (s *snapshot) readEvents(ctx context.Context, tx *ledger.Tx, after int64) error {
 	var last time.Time
-	claimed := make(map[ledger.JobID]time.Time)
+	claimed := make(map[event.JobID]time.Time)
 	for e, err := range tx.Events(ctx, ledger.Filter{After: after}) {
 		if err != nil {
 			return err
@@ -80,9 +81,9 @@ func (s *snapshot) readEvents(ctx context.Context, tx *ledger.Tx, after int64) e
 			s.commits++
 		}
 		switch e.To {
-		case ledger.ClaimedState:
+		case event.ClaimedState:
 			claimed[e.Job] = e.At
-		case ledger.SucceededState:
+		case event.SucceededState:
 			s.took = append(s.took, e.At.Sub(claimed[e.Job]))
 			delete(claimed, e.Job)
 		}

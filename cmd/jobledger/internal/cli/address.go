@@ -12,7 +12,7 @@ import (
 	"jobledger/ledger"
 )
 
-// DisplayDSN is dsn for people: of a ledger in PostgreSQL the address, without a password.
+// DisplayDSN returns dsn for people: for a ledger in PostgreSQL the address without a password.
 func DisplayDSN(dsn string) string {
 	if !ledger.IsServerAddress(dsn) {
 		return dsn
@@ -23,7 +23,7 @@ func DisplayDSN(dsn string) string {
 	return "postgres://…"
 }
 
-// withoutPassword is dsn as it may be printed, with all of its options.
+// withoutPassword returns dsn without a password, with its other options.
 func withoutPassword(dsn string) string {
 	u, err := url.Parse(dsn)
 	if err != nil {
@@ -42,7 +42,7 @@ func withoutPassword(dsn string) string {
 	return u.String()
 }
 
-// DBFlag are what a line for a shell says of the ledger: nothing where it need not.
+// DBFlag returns " --db …" for a shell command about this ledger, or "" where the default names it.
 func (p *Program) DBFlag() string {
 	if p.DB == DefaultDB || ledger.IsServerAddress(p.DB) && p.DB == os.Getenv("JOBLEDGER_DB") {
 		return ""
@@ -53,15 +53,16 @@ func (p *Program) DBFlag() string {
 	return " --db " + render.QuoteShell(p.DB)
 }
 
-// RequireFile refuses what is done with a file to a ledger on a server. hint says what does it there.
+// RequireFile returns an error unless the ledger is a file; the hint names what to use with a server instead.
 func (p *Program) RequireFile(verb, hint string) error {
 	if !ledger.IsServerAddress(p.DB) {
 		return nil
 	}
-	return WithHint(Usagef("%s is for a ledger in a file, and %s is in PostgreSQL", verb, DisplayDSN(p.DB)), "%s", hint)
+	return WithHint(Usagef("%s is for a ledger in a file, and %s is in PostgreSQL", verb, DisplayDSN(p.DB)),
+		"%s", hint)
 }
 
-// CheckNewFile refuses what is no name for a new file.
+// CheckNewFile returns an error if name, the value of a flag, is the address of a server.
 func CheckNewFile(flag, name string) error {
 	if !ledger.IsServerAddress(name) {
 		return nil
@@ -70,11 +71,11 @@ func CheckNewFile(flag, name string) error {
 		"'jobledger export --db FILE | jobledger import - --db postgres://…' puts a ledger into PostgreSQL")
 }
 
-// errNoHome means that there is no folder for what commands write.
+// errNoHome means that there is no folder for the output of commands.
 var errNoHome = errors.New("neither XDG_STATE_HOME nor HOME is set")
 
-// LogFolder is where this machine keeps what commands write, of the ledger at path: beside a file; for one in PostgreSQL,
-// in a folder of this user's.
+// LogFolder returns the folder in which this machine keeps the output of commands: next to a ledger file, or
+// in the user's state folder for a ledger in PostgreSQL.
 func LogFolder(path string) (string, error) {
 	if !ledger.IsServerAddress(path) {
 		return worker.LogFolder(path), nil

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestWhatIsShownOfAnAddress(t *testing.T) {
+func TestDisplayDSN(t *testing.T) {
 	for dsn, want := range map[string][2]string{
 		"jobs.db":                                                    {"jobs.db", "jobs.db"},
 		"postgres://me:geheim@host/db":                               {"postgres://me@host:5432/db", "postgres://me@host/db"},
@@ -21,7 +21,7 @@ func TestWhatIsShownOfAnAddress(t *testing.T) {
 	}
 }
 
-func TestDBWordsLeaveOutWhatTheEnvironmentSays(t *testing.T) {
+func TestDBFlagOmitsEnvironment(t *testing.T) {
 	t.Setenv("JOBLEDGER_DB", "postgres://me:geheim@host/db")
 	for dsn, want := range map[string]string{"jobledger.db": "", "postgres://me:geheim@host/db": "", "postgres://host/b": " --db postgres://host/b"} {
 		if got := (&Program{DB: dsn}).DBFlag(); got != want {
@@ -30,7 +30,7 @@ func TestDBWordsLeaveOutWhatTheEnvironmentSays(t *testing.T) {
 	}
 }
 
-func TestLogFolders(t *testing.T) {
+func TestLogFolder(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", "")
 	t.Setenv("HOME", "/home/ada")
 	for path, want := range map[string]string{
@@ -57,7 +57,7 @@ func TestLogFolders(t *testing.T) {
 }
 
 // What a person reads of a ledger on a server is by the server's clock.
-func TestNowFollowsTheServer(t *testing.T) {
+func TestUseServerClock(t *testing.T) {
 	here := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	p := &Program{Now: func() time.Time { return here }}
 	for _, step := range []struct{ ahead, want time.Duration }{

@@ -25,13 +25,15 @@ import (
 )
 
 const (
-	ProgramName  = "jobledger"
+	// ProgramName begins every message.
+	ProgramName = "jobledger"
+	// DefaultDB is the ledger where --db is not given.
 	DefaultDB    = "jobledger.db"
 	programUsage = "a job queue that keeps a ledger of everything that ever happened to a job"
 )
 
-// Program is the outside world as a command sees it, and what the global flags say. Its stdout is buffered:
-// a command that goes on for long, or that answers for something it has committed, calls flush.
+// Program holds the standard streams, the clock and the values of the global flags. Stdout is buffered: a
+// verb that runs for long, or that reports something it has committed, calls [Program.Flush].
 type Program struct {
 	stdin     io.Reader
 	Stdout    *bufio.Writer
@@ -55,7 +57,7 @@ type Program struct {
 	Rest  []string // what stood after "--", for verbs that want it
 }
 
-// NewProgram is the program on this process's standard streams.
+// NewProgram returns a program on this process's standard streams.
 func NewProgram() *Program {
 	p := &Program{
 		stdin:          os.Stdin,
@@ -79,13 +81,13 @@ func NewProgram() *Program {
 	return p
 }
 
-// Run runs the one of verbs that typed names (the words after the program's name) and returns the exit code. An
-// error has been printed on stderr by then.
+// Run runs the one of verbs that typed names (the words after the program's name) and returns the exit code.
+// An error has been printed on stderr by then.
 func (p *Program) Run(ctx context.Context, typed []string, verbs []Verb) int {
 	return p.finish(p.Dispatch(ctx, typed, verbs))
 }
 
-// finish hands out what was printed, says why if err is not nil, and is the exit code.
+// finish flushes stdout, prints err and its hint, and returns the exit code.
 func (p *Program) finish(err error) int {
 	if flushErr := p.Flush(); err == nil {
 		err = flushErr
@@ -104,7 +106,7 @@ func (p *Program) finish(err error) int {
 	return code
 }
 
-// Dispatch finds out which verb is meant, checks what can be checked without it, and lets cli run it.
+// Dispatch finds the verb, checks its arguments and flags, and runs it.
 func (p *Program) Dispatch(ctx context.Context, typed []string, verbs []Verb) error {
 	if len(typed) > 0 && typed[0] == completeWord {
 		return p.complete(verbs, typed[1:])
@@ -137,7 +139,7 @@ func (p *Program) Dispatch(ctx context.Context, typed []string, verbs []Verb) er
 	return p.App(globals, []Verb{v}, l.given).RunContext(ctx, l.words())
 }
 
-// App is what cli makes of the verbs. It neither prints nor exits; run does.
+// App returns the parser for verbs. It neither prints nor exits.
 func (p *Program) App(globals []Flag, verbs []Verb, given map[string]bool) *urfave.App {
 	app := &urfave.App{
 		Name:                      ProgramName,
@@ -161,7 +163,7 @@ func (p *Program) App(globals []Flag, verbs []Verb, given map[string]bool) *urfa
 	return app
 }
 
-// GlobalFlags may stand anywhere on the line.
+// GlobalFlags returns the flags that every verb takes, anywhere on the line.
 func GlobalFlags(actor string) []Flag {
 	return []Flag{
 		&StringFlag{Name: "db", Usage: "the ledger: a `FILE`, or postgres://USER@HOST/DATABASE", Value: DefaultDB,
@@ -175,8 +177,8 @@ func GlobalFlags(actor string) []Flag {
 	}
 }
 
-// globals takes the global flags over. An empty variable counts as unset, but an empty flag is refused: it
-// is a shell variable that was meant to name some other ledger than the default.
+// globals reads the global flags. An empty environment variable counts as unset. An empty flag is refused: it
+// is probably a shell variable that was meant to name another ledger than the default.
 func (p *Program) globals(c *Context, given map[string]bool) error {
 	for name, value := range map[string]*string{"db": &p.DB, "actor": &p.Actor} {
 		*value = c.String(name)
@@ -194,11 +196,12 @@ func (p *Program) globals(c *Context, given map[string]bool) error {
 		return WithHint(err, "--actor and JOBLEDGER_ACTOR say who acts")
 	}
 	p.JSON = c.Bool("json")
-	p.Color = p.StdoutTerminal && !c.Bool("no-color") && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	p.Color = p.StdoutTerminal && !c.Bool("no-color") && os.Getenv("NO_COLOR") == "" &&
+		os.Getenv("TERM") != "dumb"
 	return nil
 }
 
-// DefaultActor is the person at this machine, as in "cli:ada@build7".
+// DefaultActor returns the user at this machine, as in "cli:ada@build7".
 func (p *Program) DefaultActor() string {
 	name := strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil && u.Username != "" {
@@ -207,7 +210,7 @@ func (p *Program) DefaultActor() string {
 	return "cli:" + strings.ToValidUTF8(name, "\uFFFD") + "@" + Hostname("localhost")
 }
 
-// Hostname is what the system calls this machine, or otherwise where it has no name.
+// Hostname returns the name of this machine, or otherwise if it has none.
 func Hostname(otherwise string) string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -216,7 +219,7 @@ func Hostname(otherwise string) string {
 	return strings.ToValidUTF8(host, "\uFFFD")
 }
 
-// unknownCommand says so, with the nearest command that exists.
+// unknownCommand is the error for word, with the most similar command as a hint.
 func unknownCommand(word string, verbs []Verb) error {
 	var names []string
 	for _, v := range verbs {

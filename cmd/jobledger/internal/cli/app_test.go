@@ -157,7 +157,7 @@ func pauseLike(p *Program) Verb {
 	}
 }
 
-func TestAVerbFromLineToAnswer(t *testing.T) {
+func TestProgramRunsVerb(t *testing.T) {
 	tests := []struct {
 		typed  string
 		code   int
@@ -248,7 +248,7 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-func TestProgressIsForTerminals(t *testing.T) {
+func TestProgressOnTerminalOnly(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	for _, terminal := range []bool{false, true} {
 		var stderr bytes.Buffer

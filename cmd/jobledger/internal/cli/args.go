@@ -9,23 +9,23 @@ import (
 	"jobledger/commands"
 )
 
-// line is a command line in the order that cli's parser can read: it ends the flags at the first argument,
-// swallows "--", knows a global flag in front of the command only and takes two names of one flag for a
-// conflict. So every flag here has its canonical name and its value in the same word.
+// line is a command line in the order that the parser can read. The parser ends the flags at the first
+// argument, drops "--", accepts global flags only before the command, and takes two names of one flag for a
+// conflict. So every flag here has its canonical name, and its value in the same word.
 type line struct {
 	globals []string // as in "--db=jobs.db"
 	verb    string   // empty when none was given
 	flags   []string
 	args    []string
-	rest    []string // what stands after the first "--" of a verb that wants it, as it was typed
+	rest    []string // the words after the first "--" of a verb that wants it, as it was typed
 	cut     bool     // there was a "--"
 	help    bool     // --help or -h was among the flags
 	version bool     // --version in front of any command
 	given   map[string]bool
 }
 
-// words is the line for cli, with the program's name in front. Arguments follow a "--" of their own, since
-// they may begin with "-".
+// words returns the line for the parser, with the program's name first. Arguments follow a "--", because they
+// may begin with "-".
 func (l line) words() []string {
 	words := append([]string{ProgramName}, l.globals...)
 	words = append(words, l.verb)
@@ -34,11 +34,11 @@ func (l line) words() []string {
 	return append(words, l.args...)
 }
 
-// normalize reads what the user typed after the program's name. The line is cut at its first "--"; in front
-// of it flags, global flags and arguments may stand in any order, the command's own flags anywhere behind
-// its name. A flag that takes a value takes the next word, whatever that is: "--run-at -2h",
-// "--priority -5", "--detail --json". Also understood: --flag=value, --bool, --bool=false, and as getopt
-// has it -q mail, -qmail, -q=mail, -xq mail (x without a value). A lone "-" is an argument.
+// normalize reads the words after the program's name. The line is cut at its first "--". Before that, flags,
+// global flags and arguments may come in any order, the command's own flags anywhere after its name. A flag
+// that takes a value takes the next word, whatever that is: "--run-at -2h", "--priority -5", "--detail
+// --json". It also accepts --flag=value, --bool, --bool=false, and like getopt -q mail, -qmail, -q=mail, -xq
+// mail (x without a value). A lone "-" is an argument.
 func normalize(typed []string, globals []Flag, verbs []Verb) (line, error) {
 	l := line{given: map[string]bool{}}
 	if i := slices.Index(typed, "--"); i >= 0 {
@@ -71,7 +71,7 @@ func normalize(typed []string, globals []Flag, verbs []Verb) (line, error) {
 	return l, nil
 }
 
-// flag reads one word of flags and gives back what remains of the words after it.
+// flag reads one word of flags and returns the words after it that it did not use.
 func (l *line) flag(word string, after []string, v Verb, globals []Flag) ([]string, error) {
 	if name, long := strings.CutPrefix(word, "--"); long {
 		name, value, hasValue := strings.Cut(name, "=")
@@ -93,7 +93,7 @@ func (l *line) flag(word string, after []string, v Verb, globals []Flag) ([]stri
 
 	name, _, _ := strings.Cut(word[1:], "=")
 	if f, _ := lookUp(name, v.Flags, globals); len(name) > 1 && (f != nil || name == "help") {
-		// Silently reading -queue as "-q ueue" would put jobs into a queue that nobody serves.
+		// Silently reading -queue as "-q ueue" would put jobs into a queue without workers.
 		return nil, WithHint(Usagef("%s: a long flag begins with two dashes", word), "did you mean -%s?", word)
 	}
 	for letters := word[1:]; letters != ""; {
@@ -116,8 +116,9 @@ func (l *line) flag(word string, after []string, v Verb, globals []Flag) ([]stri
 	return after, nil
 }
 
-// add notes one flag with its value, which is the next word unless it came with the flag. A second value where one is
-// taken is refused: to leave one of two queues out without a word would answer another question than was asked.
+// add records one flag with its value, which is the next word unless it came with the flag. A second value
+// for a flag that takes one is an error: dropping one of two queues silently would answer another question
+// than the one asked.
 func (l *line) add(f Flag, global bool, word, value string, hasValue bool, after []string) ([]string, error) {
 	if takesValue(f) && !takesMany(f) && l.given[f.Names()[0]] {
 		return nil, Usagef("flag --%s is given twice, but takes one value", f.Names()[0])
@@ -150,7 +151,7 @@ func (l *line) put(f Flag, global bool, value string) {
 	l.flags = append(l.flags, "--"+name+value)
 }
 
-// unknownFlag says so, with the nearest flag that exists.
+// unknownFlag is the error for word, with the most similar flag as a hint.
 func (l *line) unknownFlag(word string, v Verb, globals []Flag) error {
 	shown, _, _ := strings.Cut(word, "=")
 	err := Usagef("unknown flag %s", shown)
@@ -188,8 +189,8 @@ func lookUp(name string, own, globals []Flag) (f Flag, global bool) {
 	return nil, false
 }
 
-// checkValues refuses what a flag of that name can mean to no command. An empty value is mostly a shell variable that
-// is not set, and would let everything through where it is a filter.
+// checkValues refuses values that are wrong for every command with a flag of that name. An empty value is
+// usually a shell variable that is not set; used as a filter it would match everything.
 func (l *line) checkValues() error {
 	for _, word := range l.flags {
 		name, value, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
@@ -208,13 +209,13 @@ func (l *line) checkValues() error {
 	return nil
 }
 
-// takesMany says whether f may be given more than once.
+// takesMany reports whether f may be given more than once.
 func takesMany(f Flag) bool {
 	_, ok := f.(*StringSliceFlag)
 	return ok
 }
 
-// takesValue says whether f wants a value; all flags of cli but the boolean ones do.
+// takesValue reports whether f takes a value; all flags but the boolean ones do.
 func takesValue(f Flag) bool {
 	d, ok := f.(urfave.DocGenerationFlag)
 	return !ok || d.TakesValue()

@@ -30,7 +30,7 @@ func tryVerbs(run func(c *Context) error) []Verb {
 	}
 }
 
-func TestNormalizePutsFlagsAheadOfArguments(t *testing.T) {
+func TestNormalizeFlagsBeforeArguments(t *testing.T) {
 	tests := []struct {
 		typed string // words apart by blanks; ~ is an empty word
 		want  string
@@ -146,7 +146,7 @@ func TestNormalizeRefuses(t *testing.T) {
 	}
 }
 
-func TestValuesReachTheVerbAsTyped(t *testing.T) {
+func TestFlagValuesReachVerb(t *testing.T) {
 	var got *Context
 	p := &Program{}
 	verbs := tryVerbs(func(c *Context) error { got = c; return nil })
@@ -175,7 +175,7 @@ func TestValuesReachTheVerbAsTyped(t *testing.T) {
 	}
 }
 
-func TestBadValuesAreUsageErrors(t *testing.T) {
+func TestFlagBadValuesAreUsageErrors(t *testing.T) {
 	tests := []struct{ typed, why string }{
 		{"put --priority x", `--priority: "x" is not a whole number from -100 to 100`},
 		{"put --priority 101", `--priority: "101" is not a whole number from -100 to 100`},

@@ -10,14 +10,16 @@ import (
 	"jobledger/projection"
 )
 
-const AboutAsOf = " With --as-of it is what the events up to that moment add up to: a time, or a place in the ledger, pos:N. " +
-	"What has become of it is shown beside that."
+// AboutAsOf is the paragraph about --as-of in the help of the verbs that have it.
+const AboutAsOf = " With --as-of it is what the events up to that moment add up to: a time, or a place in " +
+	"the ledger, pos:N. What has become of it is shown beside that."
 
+// AsOfFlag returns the flag --as-of.
 func AsOfFlag() Flag {
 	return &StringFlag{Name: "as-of", Usage: "as it was at `TIME`"}
 }
 
-// AsOf reads --as-of.
+// AsOf reads --as-of on a snapshot of its own; given is false without the flag.
 func (p *Program) AsOf(c *Context, service *commands.Service) (m projection.Moment, given bool, err error) {
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
 		m, given, err = p.MomentFlag(c, "as-of", tx)
@@ -26,8 +28,9 @@ func (p *Program) AsOf(c *Context, service *commands.Service) (m projection.Mome
 	return m, given, err
 }
 
-// MomentFlag reads a flag that names a moment of the past.
-func (p *Program) MomentFlag(c *Context, name string, tx *ledger.Tx) (m projection.Moment, given bool, err error) {
+// MomentFlag reads a flag whose value is a moment of the past; given is false without the flag.
+func (p *Program) MomentFlag(c *Context, name string, tx *ledger.Tx) (m projection.Moment, given bool,
+	err error) {
 	w, given, err := p.WhenFlag(c, name)
 	if err != nil || !given {
 		return m, given, err
@@ -36,8 +39,9 @@ func (p *Program) MomentFlag(c *Context, name string, tx *ledger.Tx) (m projecti
 	return m, true, err
 }
 
-// MomentAt is the moment w, the value of the flag with this name. What is to come is refused: nobody knows it.
-func (p *Program) MomentAt(ctx context.Context, name string, tx *ledger.Tx, w When) (m projection.Moment, err error) {
+// MomentAt returns the moment w, the value of the flag with this name. A moment in the future is an error.
+func (p *Program) MomentAt(ctx context.Context, name string, tx *ledger.Tx, w When) (m projection.Moment,
+	err error) {
 	if !w.ByPos {
 		if w.Time.After(p.Now()) {
 			return m, Usagef("--%s: %s is yet to come", name, render.Time(p.Local(w.Time)))
@@ -54,7 +58,7 @@ func (p *Program) MomentAt(ctx context.Context, name string, tx *ledger.Tx, w Wh
 	return projection.AtPos(ctx, tx, w.Pos)
 }
 
-// At is p with its clock standing at m, so that what it prints is judged and told as it would have been then.
+// At returns a copy of p whose clock is stopped at m, so that ages and lateness are printed as of then.
 func (p *Program) At(m projection.Moment) *Program {
 	then := *p
 	zone := p.Now().Location()
@@ -62,7 +66,8 @@ func (p *Program) At(m projection.Moment) *Program {
 	return &then
 }
 
-// FormatMillis is t as a listing gives the times of events: to the millisecond, with its offset, fit for a flag.
+// FormatMillis returns t as listings of events show it: with milliseconds and offset, valid as the value of a
+// flag.
 func (p *Program) FormatMillis(t time.Time) string {
 	return p.Local(t).Format("2006-01-02 15:04:05.000-07:00")
 }

@@ -10,13 +10,13 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 )
 
-// completeWord as the first word asks for the words that may follow the ones after it. The shells' scripts
-// use it. The scripts that come with cli hand the half-typed line to eval, so that a $(command) in it runs
-// at a press of TAB, and they offer no global flag behind a command.
+// completeWord as the first word asks for the words that may follow the ones after it. The scripts for shells
+// use it. The scripts of the parser's library are not used: they pass the half-typed line to eval, so a
+// $(command) in it would run when TAB is pressed, and they offer no global flag after a command.
 const completeWord = "__complete"
 
-// complete prints what the last of words (perhaps empty) may become: one candidate a line, with its
-// description after a tab. No line at all leaves it to the shell to offer files.
+// complete prints the completions of the last of words (which may be empty), one a line, with a description
+// after a tab. If it prints none, the shell offers files.
 func (p *Program) complete(verbs []Verb, words []string) error {
 	if len(words) == 0 {
 		words = []string{""}
@@ -32,7 +32,7 @@ func (p *Program) complete(verbs []Verb, words []string) error {
 	return nil
 }
 
-// candidates are pairs of a word and its description.
+// candidates returns pairs of a word and its description.
 func (p *Program) candidates(verbs []Verb, words []string) (found [][2]string) {
 	before, last := words[:len(words)-1], words[len(words)-1]
 	if slices.Contains(before, "--") {
@@ -79,7 +79,7 @@ func (p *Program) candidates(verbs []Verb, words []string) (found [][2]string) {
 	return v.values("")
 }
 
-// values are what v has to offer for a flag's value, or for an argument when flag is empty.
+// values returns v's completions for the value of flag, or for an argument if flag is empty.
 func (v Verb) values(flag string) (found [][2]string) {
 	if v.Complete == nil {
 		return nil

@@ -14,7 +14,8 @@ import (
 	"jobledger/ledger"
 )
 
-// Exit codes. One table for every command; scripts branch on them, so a number never changes its meaning.
+// Exit codes, the same for every command. Scripts branch on them, so a number never changes its meaning;
+// [ExitMeanings] describes them.
 const (
 	ExitOK           = 0
 	ExitUnexpected   = 1
@@ -32,13 +33,13 @@ const (
 	ExitNotFound     = 127
 )
 
-// ExitMeaning is an exit code and what it tells the caller.
+// ExitMeaning is an exit code and its meaning for the caller.
 type ExitMeaning struct {
 	Code int
 	Text string
 }
 
-// ExitMeanings says in words what each code tells the caller, in the order of the help and the man page.
+// ExitMeanings describes every exit code, in the order of the help and the manual page.
 var ExitMeanings = []ExitMeaning{
 	{ExitOK, "done"},
 	{ExitUnexpected, "unexpected error"},
@@ -56,7 +57,7 @@ var ExitMeanings = []ExitMeaning{
 	{ExitNotFound, "the worker's command is not found"},
 }
 
-// Error is an error that chooses its own exit code, and may offer a hint of what to do about it.
+// Error is an error with an exit code of its own, and perhaps a hint at what to do about it.
 type Error struct {
 	Code int
 	Err  error
@@ -66,18 +67,18 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Exitf is an error that ends the program with code. The format may wrap another error with %w.
+// Exitf returns an error that ends the program with code. The format may wrap another error with %w.
 func Exitf(code int, format string, args ...any) error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// Usagef is an error in what the user typed.
+// Usagef returns an error in what the user typed; the exit code is [ExitUsage].
 func Usagef(format string, args ...any) error {
 	return Exitf(ExitUsage, format, args...)
 }
 
-// WithHint adds a hint to err, which may be nil, and keeps its exit code. A hint that err brings along
-// already stands.
+// WithHint adds a hint to err, which may be nil, and keeps its exit code. If err has a hint already, that
+// stays.
 func WithHint(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -89,8 +90,8 @@ func WithHint(err error, format string, args ...any) error {
 	return &Error{Code: code, Err: err, Hint: fmt.Sprintf(format, args...)}
 }
 
-// knownErrors maps the errors of other packages to exit codes. The first row that errors.Is matches wins,
-// so put the particular before the general.
+// knownErrors maps the errors of other packages to exit codes. The first row that matches wins, so put the
+// particular before the general.
 var knownErrors = []struct {
 	is   error
 	code int
@@ -101,21 +102,28 @@ var knownErrors = []struct {
 	{commands.ErrConflict, ExitConflict, ""},
 	{commands.ErrNoJob, ExitNoJob, ""},
 	{commands.ErrInvalid, ExitUsage, ""},
-	{ledger.ErrAddress, ExitUsage, "--db and JOBLEDGER_DB take the path of a file, sqlite:PATH?sync=normal, or postgres://USER@HOST/DATABASE"},
+	{ledger.ErrAddress, ExitUsage, "--db and JOBLEDGER_DB take the path of a file, sqlite:PATH?sync=normal, " +
+		"or postgres://USER@HOST/DATABASE"},
 	{ledger.ErrNoLedger, ExitUsage, "'jobledger init' makes one; --db or JOBLEDGER_DB says where"},
 	{ledger.ErrNotALedger, ExitUsage, "give --db the path of a ledger, or of a file that does not exist yet"},
 	{ledger.ErrNewerSchema, ExitUsage, ""},
-	{ledger.ErrStray, ExitUnexpected, "end what still uses the old ledger and move its -wal and -shm away, then try again"},
+	{ledger.ErrStray, ExitUnexpected, "end what still uses the old ledger and move its -wal and -shm away, " +
+		"then try again"},
 	{ledger.ErrReplaced, ExitBusy, "the file was exchanged under this process; start it again"},
-	{ledger.ErrFull, ExitBusy, "the disk is full; free some space and try again: what was done is not done twice"},
+	{ledger.ErrFull, ExitBusy, "the disk is full; free some space and try again: what was done is not done " +
+		"twice"},
 	{syscall.EMFILE, ExitBusy, "this process may open no more files; raise 'ulimit -n' and try again"},
 	{syscall.ENFILE, ExitBusy, "this machine may open no more files; try again when some are closed"},
-	{ledger.ErrIO, ExitBusy, "a fault of the disk, a quota, or a limit that 'ulimit -a' shows; put it right and try again: what was done is not done twice"},
+	{ledger.ErrIO, ExitBusy, "a fault of the disk, a quota, or a limit that 'ulimit -a' shows; put it right " +
+		"and try again: what was done is not done twice"},
 	{ledger.ErrUnknown, ExitBusy, "send the same command again: if it was done, you get the same answer"},
 	{ledger.ErrBusy, ExitBusy, "another process holds the write lock for long; try again"},
-	{ledger.ErrReadOnly, ExitUnexpected, "you need to be allowed to write the ledger, its folder, and the -wal and -shm beside it"},
-	{ledger.ErrDamaged, ExitUnexpected, "'jobledger verify' says what is wrong; a copy that 'jobledger backup' made is the way back"},
-	{ledger.ErrUnknownKind, ExitUnexpected, "a newer jobledger wrote it, or it is damaged; 'jobledger verify' says more"},
+	{ledger.ErrReadOnly, ExitUnexpected, "you need to be allowed to write the ledger, its folder, and the " +
+		"-wal and -shm beside it"},
+	{ledger.ErrDamaged, ExitUnexpected, "'jobledger verify' says what is wrong; a copy that 'jobledger " +
+		"backup' made is the way back"},
+	{ledger.ErrUnknownKind, ExitUnexpected, "a newer jobledger wrote it, or it is damaged; 'jobledger " +
+		"verify' says more"},
 	{context.DeadlineExceeded, ExitTimedOut, ""},
 	{context.Canceled, ExitUnexpected, ""},
 	{syscall.ENAMETOOLONG, ExitUsage, "give a shorter path"},
@@ -125,23 +133,28 @@ var knownErrors = []struct {
 	{syscall.EPIPE, ExitOK, ""},
 }
 
-// serverHints are what to do where the ledger is in PostgreSQL.
+// serverHints replace the hints of knownErrors where the ledger is in PostgreSQL.
 var serverHints = []struct {
 	is   error
 	hint string
 }{
-	{ledger.ErrAddress, "--db and JOBLEDGER_DB take postgres://USER@HOST/DATABASE; this program's own options are ?schema=NAME, ?sync=normal and ?listen=off"},
-	{ledger.ErrNoLedger, "'jobledger init' makes one, in a database that is there ('createdb' makes that); --db or JOBLEDGER_DB says where"},
+	{ledger.ErrAddress, "--db and JOBLEDGER_DB take postgres://USER@HOST/DATABASE; this program's own " +
+		"options are ?schema=NAME, ?sync=normal and ?listen=off"},
+	{ledger.ErrNoLedger, "'jobledger init' makes one, in a database that is there ('createdb' makes that); " +
+		"--db or JOBLEDGER_DB says where"},
 	{ledger.ErrNotALedger, "give --db another database, or another schema of this one: ?schema=NAME"},
-	{ledger.ErrFull, "the server's disk is full; free some space there and try again: what was done is not done twice"},
+	{ledger.ErrFull, "the server's disk is full; free some space there and try again: what was done is not " +
+		"done twice"},
 	{ledger.ErrIO, "the server is away or out of reach; try again: what was done is not done twice"},
 	{ledger.ErrUnknown, "send the same command again: if it was done, you get the same answer"},
-	{ledger.ErrBusy, "another process holds the write lock for long, or the server takes no more connections; 'jobledger doctor' may say more, else try again"},
-	{ledger.ErrReadOnly, "to write takes the rights of jobledger_worker, to make a ledger those of its owner, also to put its guards back (see schema/postgres/roles.sql), and a server that is no standby"},
+	{ledger.ErrBusy, "another process holds the write lock for long, or the server takes no more " +
+		"connections; 'jobledger doctor' may say more, else try again"},
+	{ledger.ErrReadOnly, "to write takes the rights of jobledger_worker, to make a ledger those of its " +
+		"owner, also to put its guards back (see schema/postgres/roles.sql), and a server that is no standby"},
 	{ledger.ErrDamaged, "'jobledger verify' says what is wrong; a backup of the database is the way back"},
 }
 
-// serverHint is the hint for err where the ledger is in PostgreSQL. One that is for this very error stays.
+// serverHint returns the hint for err where the ledger is in PostgreSQL. A hint of the error's own stays.
 func serverHint(err error, hint string) string {
 	if _, ok := errors.AsType[*Error](err); ok {
 		return hint
@@ -150,10 +163,12 @@ func serverHint(err error, hint string) string {
 		return hint
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return "a user of the ledger needs the rights of jobledger_worker or jobledger_auditor: see schema/postgres/roles.sql"
+		return "a user of the ledger needs the rights of jobledger_worker or jobledger_auditor: see " +
+			"schema/postgres/roles.sql"
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(e.Code, "28") {
-		return "PGPASSWORD, ~/.pgpass or --db gives the password; the server's pg_hba.conf says who may come, and from where"
+		return "PGPASSWORD, ~/.pgpass or --db gives the password; the server's pg_hba.conf says who may come, " +
+			"and from where"
 	}
 	for _, known := range serverHints {
 		if errors.Is(err, known.is) {
@@ -163,9 +178,9 @@ func serverHint(err error, hint string) string {
 	return hint
 }
 
-// Explain says how the program ends after err: the exit code, why (without the program's name) and what
-// to do about it. An exitError chooses for itself; any other error goes through knownErrors. A code of 0
-// with an error means: end quietly.
+// Explain returns how the program ends after err: the exit code, the message without the program's name, and
+// a hint at what to do about it. An [Error] has its own code; any other error goes through knownErrors. A
+// code of 0 with an error means: end quietly.
 func Explain(err error) (code int, message, hint string) {
 	if err == nil {
 		return ExitOK, "", ""

@@ -14,19 +14,20 @@ import (
 	"github.com/xrash/smetrics"
 )
 
-// whole is a flag for a whole number between lo and hi. cli's own takes "010" for eight and knows no range.
+// whole is a flag for a whole number from lo to hi. The parser's own reads "010" as eight and has no range.
 type whole struct {
 	*urfave.IntFlag
 	lo, hi int
 }
 
-// WholeFlag makes a flag whose value c.Int(name) gives, and that is refused outside lo…hi. With unset,
-// the help shows that in place of a default.
+// WholeFlag returns a flag for a whole number from lo to hi; read it with c.Int(name). If unset is not empty,
+// the help shows it as the default.
 func WholeFlag(name, usage string, value, lo, hi int, unset string, aliases ...string) Flag {
-	return &whole{&urfave.IntFlag{Name: name, Aliases: aliases, Usage: usage, Value: value, DefaultText: unset}, lo, hi}
+	return &whole{&urfave.IntFlag{Name: name, Aliases: aliases, Usage: usage, Value: value, DefaultText: unset},
+		lo, hi}
 }
 
-// Apply makes the flag known to the parser.
+// Apply registers the flag with the parser.
 func (f *whole) Apply(set *flag.FlagSet) error {
 	number := &wholeNumber{f.Value, f.lo, f.hi}
 	for _, name := range f.Names() {
@@ -35,7 +36,7 @@ func (f *whole) Apply(set *flag.FlagSet) error {
 	return nil
 }
 
-// refuse says what the flag takes instead of value.
+// refuse is the error for value, with the range.
 func (f *whole) refuse(value string) error {
 	if f.hi == math.MaxInt {
 		return Usagef("--%s: %q is not a whole number of at least %d", f.Name, value, f.lo)
@@ -43,7 +44,7 @@ func (f *whole) refuse(value string) error {
 	return Usagef("--%s: %q is not a whole number from %d to %d", f.Name, value, f.lo, f.hi)
 }
 
-// wholeNumber is the value of a whole while the line is parsed.
+// wholeNumber is the value of a whole flag during parsing.
 type wholeNumber struct{ n, lo, hi int }
 
 func (w *wholeNumber) String() string { return strconv.Itoa(w.n) }
@@ -57,8 +58,8 @@ func (w *wholeNumber) Set(s string) error {
 	return nil
 }
 
-// DurationFlag makes a flag for a duration between lo and hi (hi 0 for no upper limit), zero only where
-// allowZero says so. Empty value means that the flag has no default. Read it with durationOf.
+// DurationFlag returns a flag for a duration from lo to hi (hi 0: no upper limit); zero is accepted only if
+// allowZero. An empty value means that there is no default. Read it with [DurationValue].
 func DurationFlag(name, usage, value string, lo, hi time.Duration, allowZero bool, aliases ...string) Flag {
 	return &StringFlag{
 		Name: name, Aliases: aliases, Usage: usage, Value: value, DefaultText: value,
@@ -69,7 +70,7 @@ func DurationFlag(name, usage, value string, lo, hi time.Duration, allowZero boo
 	}
 }
 
-// DurationValue reads a durationFlag; ok is false when it was not given and has no default.
+// DurationValue reads a [DurationFlag]; ok is false if it was not given and has no default.
 func DurationValue(c *Context, name string) (d time.Duration, ok bool) {
 	s := c.String(name)
 	if s == "" {
@@ -79,13 +80,13 @@ func DurationValue(c *Context, name string) (d time.Duration, ok bool) {
 	return d, err == nil // the flag's action has checked it
 }
 
-// ListFlag makes a flag that may be repeated; each value is taken as it is, with its commas and spaces.
+// ListFlag returns a flag that may be repeated. Each value is taken literally, with its commas and spaces.
 // Read it with c.StringSlice(name).
 func ListFlag(name, usage string, aliases ...string) *StringSliceFlag {
 	return &StringSliceFlag{Name: name, Aliases: aliases, Usage: usage, KeepSpace: true}
 }
 
-// WhenFlag reads a flag that holds a time or a place in the ledger; ok is false when it was not given.
+// WhenFlag reads a flag whose value is a time or a position in the ledger; ok is false if it was not given.
 func (p *Program) WhenFlag(c *Context, name string) (w When, ok bool, err error) {
 	if !c.IsSet(name) {
 		return When{}, false, nil
@@ -94,21 +95,22 @@ func (p *Program) WhenFlag(c *Context, name string) (w When, ok bool, err error)
 	return w, err == nil, err
 }
 
-// CheckFromTo refuses a --from that is later than --to: nothing would match, and that says nothing. Of a time and a place
-// in the ledger it cannot be seen.
+// CheckFromTo refuses a --from later than --to, which would match nothing. A time and a position are not
+// compared.
 func (p *Program) CheckFromTo(c *Context) error {
 	from, began, err := p.WhenFlag(c, "from")
 	if err != nil {
 		return err
 	}
 	to, ended, err := p.WhenFlag(c, "to")
-	if err == nil && began && ended && from.ByPos == to.ByPos && (from.Pos > to.Pos || from.Time.After(to.Time)) {
+	if err == nil && began && ended && from.ByPos == to.ByPos && (from.Pos > to.Pos ||
+		from.Time.After(to.Time)) {
 		err = Usagef("--from is later than --to")
 	}
 	return err
 }
 
-// missingFlag says which required flag of v stands neither on the line nor in the environment.
+// missingFlag is the error for a required flag that is neither on the line nor in the environment.
 func (v Verb) missingFlag(l line) error {
 	for _, f := range v.Flags {
 		required, ok := f.(urfave.RequiredFlag)
@@ -133,13 +135,13 @@ func fromEnvironment(f Flag) bool {
 	return false
 }
 
-// What the standard flag package, with which cli parses, and cli itself say about values they do not like.
+// Messages of the standard flag package and of the parser about values that they refuse.
 var (
 	badValue    = regexp.MustCompile(`(?s)^invalid (?:boolean )?value (".*") for (?:flag )?-([^\s:]+): (.*)$`)
 	badVariable = regexp.MustCompile(`(?s)^could not parse (".*") as \w+ value from environment variable "(.*)" for flag (.*?): (.*)$`)
 )
 
-// flagError puts an error of cli's parser into the words of this program.
+// flagError rewrites an error of the parser in the words of this program.
 func flagError(v Verb, err error) error {
 	if _, ok := errors.AsType[*Error](err); ok {
 		return err
@@ -166,7 +168,7 @@ func flagError(v Verb, err error) error {
 	return WithHint(err, "%s", SeeHelp(v.Name))
 }
 
-// flagLabel is a flag as a person would type it: "--queue (-q)".
+// flagLabel returns a flag as people type it: "--queue (-q)".
 func flagLabel(f Flag) string {
 	label := "--" + f.Names()[0]
 	for _, alias := range f.Names()[1:] {
@@ -175,7 +177,7 @@ func flagLabel(f Flag) string {
 	return label
 }
 
-// nearest is the candidate that word is most probably a slip for, or "" if none is near.
+// nearest returns the candidate most similar to word, or "" if none is similar.
 func nearest(word string, candidates []string) string {
 	const near = 0.85 // "enqeue" 0.96, "stats" for "status" 0.97, "foo" for "for" 0.82
 	best, found := near, ""

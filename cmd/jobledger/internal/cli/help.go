@@ -79,7 +79,7 @@ func (p *Program) writeVerbHelp(w io.Writer, v Verb) {
 	p.writeRows(w, ExitRows(v.exitCodes()), 0)
 }
 
-// ExitRows are codes with their meanings.
+// ExitRows returns pairs of an exit code and its meaning.
 func ExitRows(codes []int) (rows [][2]string) {
 	for _, m := range ExitMeanings {
 		for _, code := range codes {
@@ -91,7 +91,7 @@ func ExitRows(codes []int) (rows [][2]string) {
 	return rows
 }
 
-// flagRows are the visible flags: how to type them, and what cli says about them.
+// flagRows returns pairs for the visible flags: how to type one, and its description.
 func flagRows(flags []Flag) (rows [][2]string) {
 	for _, f := range flags {
 		if v, ok := f.(urfave.VisibleFlag); ok && !v.IsVisible() {
@@ -110,7 +110,7 @@ func flagRows(flags []Flag) (rows [][2]string) {
 	return rows
 }
 
-// writeRows writes pairs in two columns, the left one at least as wide as told.
+// writeRows writes pairs in two columns, the left one at least as wide as left.
 func (p *Program) writeRows(w io.Writer, rows [][2]string, left int) {
 	const widest = 34 // a longer label pushes its text to the next line
 	for _, r := range rows {
@@ -131,7 +131,7 @@ func (p *Program) writeRows(w io.Writer, rows [][2]string, left int) {
 	}
 }
 
-// helpWidth is the width for running text: that of the terminal, but never a line too long to read.
+// helpWidth returns the width for running text: that of the terminal, up to 100 columns.
 func (p *Program) helpWidth() int {
 	if p.Width == 0 {
 		return 100

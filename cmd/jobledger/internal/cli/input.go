@@ -10,7 +10,8 @@ import (
 	"jobledger/commands"
 )
 
-// ReadBody is what text stands for: its own bytes, or for "-" those of stdin, exactly as they come.
+// ReadBody returns the bytes of text, or for "-" those of standard input, unchanged. More than 1 MiB is an
+// error.
 func (p *Program) ReadBody(what, text string) ([]byte, error) {
 	b := []byte(text)
 	if text == "-" {
@@ -24,12 +25,13 @@ func (p *Program) ReadBody(what, text string) ([]byte, error) {
 		}
 	}
 	if len(b) > commands.MaxPayload {
-		return nil, WithHint(Usagef("the %s is larger than 1 MiB (1,048,576 bytes)", what), "store it elsewhere and give its address")
+		return nil, WithHint(Usagef("the %s is larger than 1 MiB (1,048,576 bytes)", what),
+			"store it elsewhere and give its address")
 	}
 	return b, nil
 }
 
-// checkStdin says that what cannot be read from a directory.
+// checkStdin returns an error if standard input is a directory.
 func (p *Program) checkStdin(what string) error {
 	if f, ok := p.stdin.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.IsDir() {
@@ -39,16 +41,16 @@ func (p *Program) checkStdin(what string) error {
 	return nil
 }
 
-// announceTyping tells whoever sits before a silent terminal that the program waits for them.
+// announceTyping prints a message if standard input is a terminal, since the program waits for the user then.
 func (p *Program) announceTyping(what string) {
 	if f, ok := p.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		p.Message("reading %s from the terminal; Ctrl-D ends it", what)
 	}
 }
 
-// OpenInput is the file of that name, or stdin for "-", so that it can be read more than once: what is no regular
-// file is first copied to a temporary one. It ends where the file ends now. what says what is read, before the name.
-// The caller calls done.
+// OpenInput opens the file of that name, or standard input for "-", so that it can be read more than once:
+// anything but a regular file is first copied to a temporary file. What is appended later is not read. The
+// word what precedes the name in errors. The caller calls done.
 func (p *Program) OpenInput(what, name string) (content *io.SectionReader, done func(), err error) {
 	from := p.stdin
 	if name != "-" {
@@ -79,7 +81,7 @@ func (p *Program) OpenInput(what, name string) (content *io.SectionReader, done 
 	if err != nil {
 		return nil, nil, err
 	}
-	unlinked := os.Remove(copied.Name()) // where the system allows it, nothing can stay behind
+	unlinked := os.Remove(copied.Name()) // where the system allows it, nothing is left over
 	done = func() {
 		_ = copied.Close()
 		if unlinked != nil {

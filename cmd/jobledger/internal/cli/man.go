@@ -10,7 +10,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 )
 
-// Manual is the block under v's name in the man page, where cli prints it as it stands.
+// Manual returns the text under v's name in the manual page.
 func (v Verb) Manual() string {
 	var b strings.Builder
 	b.WriteString(v.synopsis() + "\n")
@@ -28,7 +28,7 @@ func (v Verb) Manual() string {
 	return b.String()
 }
 
-// EnvironmentRows are the variables that feed flags, with the commands that have such a flag.
+// EnvironmentRows returns the environment variables that set flags, each with those flags.
 func EnvironmentRows(globals []Flag, verbs []Verb) (rows [][2]string) {
 	feeds := map[string][]string{}
 	var names []string
@@ -51,12 +51,13 @@ func EnvironmentRows(globals []Flag, verbs []Verb) (rows [][2]string) {
 		collect(v.Flags, v.Name+" ")
 	}
 	for _, name := range names {
-		rows = append(rows, [2]string{name, "stands for " + strings.Join(feeds[name], ", ") + ", unless that is given."})
+		rows = append(rows, [2]string{name, "stands for " + strings.Join(feeds[name], ", ") +
+			", unless that is given."})
 	}
 	return append(rows, [2]string{"NO_COLOR", "if not empty, no colors, as --no-color."})
 }
 
-// RoffSection is a section of a manual page, with a tagged paragraph for each row.
+// RoffSection returns a section of a manual page, with a tagged paragraph for each row.
 func RoffSection(title string, rows [][2]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n.SH %s\n", title)
@@ -66,7 +67,7 @@ func RoffSection(title string, rows [][2]string) string {
 	return b.String()
 }
 
-// roffText is text in which roff sees no requests.
+// roffText escapes text so that roff finds no requests in it.
 func roffText(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n", " ").Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
@@ -75,7 +76,7 @@ func roffText(text string) string {
 	return text
 }
 
-// RoffASCII names all other characters by their number, since not every roff reads UTF-8.
+// RoffASCII replaces characters outside ASCII by their numbers, because not every roff reads UTF-8.
 func RoffASCII(page string) string {
 	var b strings.Builder
 	for _, r := range page {

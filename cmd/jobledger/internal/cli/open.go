@@ -14,23 +14,25 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection"
 )
 
-// Open opens the ledger of --db, which must be there. Close its Store.
+// Open opens the ledger of --db, which must exist. The caller closes its Store.
 func (p *Program) Open(ctx context.Context) (*commands.Service, error) {
 	service, err := p.NewService(ledger.OpenExisting(ctx, p.DB))
 	return service, WithFolderHint(p.DB, err)
 }
 
-// OpenOrCreate opens the ledger of --db and makes it where there is none: for init, enqueue, work and demo only.
+// OpenOrCreate opens the ledger of --db and creates it if it does not exist: for init, enqueue, work and demo
+// only.
 func (p *Program) OpenOrCreate(ctx context.Context) (*commands.Service, error) {
 	service, err := p.NewService(ledger.Open(ctx, p.DB))
 	return service, WithFolderHint(p.DB, err)
 }
 
-// WithFolderHint is err with what to do about it, if the folder of dsn is none.
+// WithFolderHint adds a hint to err if the folder of dsn does not exist or is not a folder.
 func WithFolderHint(dsn string, err error) error {
 	if err == nil || errors.Is(err, ledger.ErrAddress) || ledger.IsServerAddress(dsn) {
 		return err
@@ -39,16 +41,19 @@ func WithFolderHint(dsn string, err error) error {
 	folder := filepath.Dir(path)
 	switch info, statErr := os.Stat(folder); {
 	case errors.Is(statErr, fs.ErrNotExist):
-		return WithHint(Exitf(ExitUsage, "%w", err), "there is no folder %s: make it first, or see whether that is the place you mean", folder)
+		return WithHint(Exitf(ExitUsage, "%w", err),
+			"there is no folder %s: make it first, or see whether that is the place you mean", folder)
 	case statErr == nil && !info.IsDir():
 		return WithHint(Exitf(ExitUsage, "%w", err), "%s is no folder", folder)
 	}
 	return err
 }
 
-// minClockSkew is how far a server's clock must be off for this machine's to be corrected.
+// minClockSkew is the least difference between a server's clock and this machine's that is corrected.
 const minClockSkew = 500 * time.Millisecond
 
+// NewService returns a service on store, and corrects p's clock by that of the store's server. A non-nil err
+// is returned.
 func (p *Program) NewService(store *ledger.Store, err error) (*commands.Service, error) {
 	if err != nil {
 		return nil, err
@@ -61,8 +66,8 @@ func (p *Program) NewService(store *ledger.Store, err error) (*commands.Service,
 	return &commands.Service{Store: store}, nil
 }
 
-// useServerClock makes now the time by a clock that is so far ahead of this machine's: what is overdue, due or silent is so by
-// the server's, and so is what counts from now.
+// useServerClock sets p's clock ahead of this machine's, because the server's clock decides what is due or
+// overdue. Times that the user gave relative to now are read again.
 func (p *Program) useServerClock(ahead time.Duration) {
 	if ahead.Abs() < minClockSkew && p.ClockSkew == 0 {
 		return
@@ -86,7 +91,7 @@ func (p *Program) Read(ctx context.Context, fn func(*ledger.Tx) error) error {
 	return service.Store.Read(ctx, fn)
 }
 
-// FindJob returns the job that text names: its id, or so much of the id's beginning that no other job is meant.
+// FindJob returns the job with the id text, or with the only id that begins with text.
 func FindJob(ctx context.Context, tx *ledger.Tx, text string) (projection.Job, error) {
 	prefix := strings.ToUpper(text)
 	found, err := projection.Find(ctx, tx, prefix, 3)
@@ -98,13 +103,15 @@ func FindJob(ctx context.Context, tx *ledger.Tx, text string) (projection.Job, e
 	case len(found) == 0:
 		return projection.Job{}, fmt.Errorf("%w: %s", commands.ErrNoJob, text)
 	case len(found) > 1:
-		return projection.Job{}, Usagef("%q is the beginning of several ids, among them %s and %s; give more of it", text, found[0].ID, found[1].ID)
+		return projection.Job{}, Usagef("%q is the beginning of several ids, among them %s and %s; give more of it",
+			text, found[0].ID, found[1].ID)
 	}
 	return found[0], nil
 }
 
-// FindJob is the job that text names, on its own snapshot.
-func (p *Program) FindJob(ctx context.Context, service *commands.Service, text string) (j projection.Job, err error) {
+// FindJob is the function [FindJob] on a snapshot of its own.
+func (p *Program) FindJob(ctx context.Context, service *commands.Service, text string) (j projection.Job,
+	err error) {
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
 		j, err = FindJob(ctx, tx, text)
 		return err
@@ -112,7 +119,8 @@ func (p *Program) FindJob(ctx context.Context, service *commands.Service, text s
 	return j, err
 }
 
-// LogFolder is the folder for what the commands of a worker write. Where there is none, that is said, and nothing kept.
+// LogFolder returns the folder for the output of a worker's commands. If there is none, it prints a message
+// and returns "".
 func (p *Program) LogFolder(service *commands.Service) string {
 	folder, err := LogFolder(service.Store.Path())
 	if err != nil {
@@ -121,16 +129,16 @@ func (p *Program) LogFolder(service *commands.Service) string {
 	return folder
 }
 
-// ThisWorker is this process as a worker: the name given, or host-pid.
-func ThisWorker(name, version string) ledger.Worker {
+// ThisWorker returns this process as a worker called name, by default host-pid.
+func ThisWorker(name, version string) event.Worker {
 	host := Hostname("unknown")
 	if name == "" {
 		name = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
-	return ledger.Worker{Name: name, Boot: ulid.Make().String(), Host: host, PID: os.Getpid(), Version: version}
+	return event.Worker{Name: name, Boot: ulid.Make().String(), Host: host, PID: os.Getpid(), Version: version}
 }
 
-// AbsoluteDSN is --db so that it means the same ledger in another folder.
+// AbsoluteDSN returns dsn with an absolute path, so that it names the same ledger from another folder.
 func AbsoluteDSN(dsn string) string {
 	if ledger.IsServerAddress(dsn) {
 		return dsn
@@ -146,12 +154,12 @@ func AbsoluteDSN(dsn string) string {
 	return absolute
 }
 
-// FindJobNumber is the number of the job that text names. History outlives the table jobs: without a row there, a whole
-// id is looked up among the events.
+// FindJobNumber returns the number of the job that text names. The history of a job may outlive its row in
+// the table jobs: without a row, a complete id is searched among the events.
 func FindJobNumber(ctx context.Context, tx *ledger.Tx, text string) (int64, error) {
 	j, err := FindJob(ctx, tx, text)
 	if errors.Is(err, commands.ErrNoJob) && len(text) == ulid.EncodedSize {
-		if n, lookErr := tx.Number(ctx, ledger.JobID(strings.ToUpper(text))); lookErr != nil || n != 0 {
+		if n, lookErr := tx.Number(ctx, event.JobID(strings.ToUpper(text))); lookErr != nil || n != 0 {
 			return n, lookErr
 		}
 	}

@@ -7,20 +7,21 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 
 	"github.com/rivo/uniseg"
 
 	"jobledger/cmd/jobledger/internal/render"
 )
 
-// Flush hands what stdout has buffered to its reader.
+// Flush writes the buffer of Stdout.
 func (p *Program) Flush() error { return p.Stdout.Flush() }
 
-// Message tells the user something on stderr, in a line that begins with the program's name. It leaves
-// stdout alone, so that goroutines may call it.
+// Message prints a line on Stderr that begins with the program's name. It does not touch Stdout, so
+// goroutines may call it.
 func (p *Program) Message(format string, args ...any) {
-	fmt.Fprintf(p.Stderr, "%s: %s\n", ProgramName, render.EscapeLines(render.Shorten(fmt.Sprintf(format, args...))))
+	fmt.Fprintf(p.Stderr, "%s: %s\n", ProgramName, render.EscapeLines(render.Shorten(fmt.Sprintf(format,
+		args...))))
 }
 
 // PrintLine prints one line of data.
@@ -29,8 +30,8 @@ func (p *Program) PrintLine(text string) error {
 	return err
 }
 
-// PrintRaw prints bytes as they are, for a payload that goes to a file or another program. On a terminal
-// their control characters are escaped.
+// PrintRaw prints bytes unchanged, for a payload that goes to a file or another program. On a terminal it
+// escapes control characters.
 func (p *Program) PrintRaw(b []byte) error {
 	if p.StdoutTerminal {
 		b = []byte(render.EscapeLines(string(b)))
@@ -39,8 +40,7 @@ func (p *Program) PrintRaw(b []byte) error {
 	return err
 }
 
-// PrintJSON prints v as one line. Characters that a terminal or a reader could stumble over are written as
-// \u sequences, which mean the same.
+// PrintJSON prints v as one line of JSON. Characters that could harm a terminal are written as \u sequences.
 func (p *Program) PrintJSON(v any) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -56,7 +56,7 @@ func (p *Program) PrintJSON(v any) error {
 	return err
 }
 
-// Paint colors text if stdout takes colors. It must already be escaped and padded.
+// Paint colors text, which must be escaped and padded, if Stdout takes colors.
 func (p *Program) Paint(s render.Style, text string) string {
 	if !p.Color || s == render.Plain || strings.TrimSpace(text) == "" {
 		return text
@@ -65,19 +65,21 @@ func (p *Program) Paint(s render.Style, text string) string {
 	return "\x1b[" + string(s) + "m" + body + "\x1b[0m" + text[len(body):]
 }
 
-// Local is t in the zone in which times are shown.
+// Local returns t in the zone in which times are shown.
 func (p *Program) Local(t time.Time) time.Time { return t.In(p.Now().Location()) }
 
-// Describe says in one line what e records, with times in the zone in which times are shown.
-func (p *Program) Describe(e ledger.Event) string { return render.Describe(e, p.Now().Location()) }
+// Describe is [render.Describe] in the zone in which times are shown.
+func (p *Program) Describe(e event.Event) string { return render.Describe(e, p.Now().Location()) }
 
-// EventTime is the time of an event in a listing: to the millisecond, with its offset, fit for a flag.
-func (p *Program) EventTime(e ledger.Event) string {
+// EventTime returns the time of an event for a listing: with milliseconds and offset, valid as the value of a
+// flag.
+func (p *Program) EventTime(e event.Event) string {
 	return p.Local(e.At).Format("2006-01-02 15:04:05.000-07:00")
 }
 
-// PrintEvent prints the fixed columns of a listing and then text, which is wrapped on a terminal: beside the columns
-// where there is room, else below them. Piped, it is one line. paints color the columns, in their order.
+// PrintEvent prints the columns of a listing, each in the style of its index, and then text. On a terminal
+// text is wrapped: to the right of the columns if there is room, otherwise below them. In a pipe it is one
+// line.
 func (p *Program) PrintEvent(columns []string, paints []render.Style, text string) error {
 	var plain, line strings.Builder
 	for i, c := range columns {

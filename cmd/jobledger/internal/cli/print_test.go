@@ -18,7 +18,7 @@ func exampleTable() *Table {
 	return t
 }
 
-func TestTableIsWholeWhenPiped(t *testing.T) {
+func TestTableCompleteInPipe(t *testing.T) {
 	p, out := printing(0, false)
 	p.PrintTable(exampleTable())
 	p.Flush()
@@ -50,7 +50,7 @@ func TestTableFitsTheTerminal(t *testing.T) {
 	}
 }
 
-func TestColorsTakeNoRoom(t *testing.T) {
+func TestTableColorsTakeNoRoom(t *testing.T) {
 	p, colored := printing(60, true)
 	p.PrintTable(exampleTable())
 	p.Flush()
@@ -69,7 +69,7 @@ func TestColorsTakeNoRoom(t *testing.T) {
 	}
 }
 
-func TestJSONIsHarmlessAndMeansTheSame(t *testing.T) {
+func TestPrintJSONEscapes(t *testing.T) {
 	p, out := printing(0, false)
 	in := map[string]any{"payload": "<a&b>\n\x1b\x7f\u009b\u202e\U000e0041 日本\\u202e", "key": nil}
 	if err := p.PrintJSON(in); err != nil {
@@ -86,7 +86,7 @@ func TestJSONIsHarmlessAndMeansTheSame(t *testing.T) {
 	}
 }
 
-func TestPairsLeaveOutWhatIsEmpty(t *testing.T) {
+func TestPrintPairsOmitsEmpty(t *testing.T) {
 	p, out := printing(0, false)
 	p.PrintPairs([2]string{"id", "01J"}, [2]string{"a long name", ""}, [2]string{"state", "queued"})
 	p.Flush()
@@ -95,7 +95,7 @@ func TestPairsLeaveOutWhatIsEmpty(t *testing.T) {
 	}
 }
 
-func TestRawBytesPassAPipeUntouched(t *testing.T) {
+func TestPrintRawUnchangedInPipe(t *testing.T) {
 	for width, want := range map[int]string{0: "\x1b\xff\n", 80: "\\x1b\\xff\n"} {
 		p, out := printing(width, false)
 		p.PrintRaw([]byte("\x1b\xff\n"))

@@ -2,5 +2,5 @@
 
 package cli
 
-// ReaderGone cannot be known here before something is written.
+// ReaderGone returns false: here only a write can detect that.
 func ReaderGone() bool { return false }

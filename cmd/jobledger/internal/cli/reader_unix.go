@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReaderGone says whether nobody reads stdout any more: a pipe tells before anything is written to it.
+// ReaderGone reports whether the reader of a pipe on stdout has closed it, without a write.
 func ReaderGone() bool {
 	fds := []unix.PollFd{{Fd: int32(os.Stdout.Fd())}}
 	n, err := unix.Poll(fds, 0)

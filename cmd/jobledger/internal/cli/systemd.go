@@ -5,9 +5,9 @@ import (
 	"os"
 )
 
-// SystemdNotifier returns what tells the service manager that started this process how it stands, as sd_notify(3) says it:
-// one datagram to the socket that the environment names. Without one it does nothing. The name is taken out of the
-// environment, so that no command of ours speaks for the service.
+// SystemdNotifier returns a function that sends the service's state to systemd, as sd_notify(3) does: one
+// datagram to the socket named by NOTIFY_SOCKET. Without that variable it does nothing. The variable is
+// removed from the environment, so that commands of jobs cannot notify in the service's name.
 func (p *Program) SystemdNotifier() func(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	_ = os.Unsetenv("NOTIFY_SOCKET") // fails for no name that is one

@@ -8,7 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 )
 
-// Column is one column of a table. The zero value beside its title is text that is never cut.
+// Column is one column of a table. By default it holds text that is never truncated.
 type Column struct {
 	Title string
 	Right bool // for numbers
@@ -16,7 +16,7 @@ type Column struct {
 	Least int  // columns to which a narrow terminal may cut it; 0: never
 }
 
-// Table is for people; programs read --json. Whatever goes into a cell is escaped.
+// Table is output for people; programs read --json. Its cells are escaped.
 type Table struct {
 	Columns []Column
 	rows    [][]string
@@ -31,8 +31,8 @@ func (t *Table) Add(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// widths are the columns' widths such that a line fits into limit, if least allows it; 0 is no limit.
-// The widest column that may shrink gives way first.
+// widths returns the columns' widths. They fit into limit (0: none) as far as Least allows; the widest column
+// that may shrink shrinks first.
 func (t *Table) widths(limit int) []int {
 	widths := make([]int, len(t.Columns))
 	total := 2 * (len(t.Columns) - 1)
@@ -58,8 +58,8 @@ func (t *Table) widths(limit int) []int {
 	return widths
 }
 
-// PrintTable prints t with its header: cut to the terminal's width there, whole when piped, and no line
-// ends in spaces.
+// PrintTable prints t with its header. On a terminal it is truncated to the width; in a pipe it is complete.
+// No line ends in spaces.
 func (p *Program) PrintTable(t *Table) error {
 	widths := t.widths(p.Width)
 	header := make([]string, len(t.Columns))
@@ -91,7 +91,7 @@ func (p *Program) PrintTable(t *Table) error {
 	return nil
 }
 
-// PrintPairs prints names and values one below the other; a pair with an empty value is left out.
+// PrintPairs prints a line for each pair of a name and a value, but none for an empty value.
 func (p *Program) PrintPairs(pairs ...[2]string) error {
 	left := 0
 	for _, pair := range pairs {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path"
 	"strings"
 )
@@ -37,7 +38,8 @@ func (p *Program) Topics() ([]Topic, error) {
 		}
 		first, _, _ := strings.Cut(string(text), "\n")
 		_, summary, _ := strings.Cut(first, ": ")
-		all = append(all, Topic{Name: strings.TrimSuffix(path.Base(file), ".md"), Summary: summary, Text: string(text)})
+		all = append(all, Topic{Name: strings.TrimSuffix(path.Base(file), ".md"), Summary: summary,
+			Text: string(text)})
 	}
 	return all, nil
 }
@@ -50,8 +52,8 @@ func TopicRows(topics []Topic) (rows [][2]string) {
 	return rows
 }
 
-// HelpTopic prints the page named, or for "topics" a line for each page. A name that is neither a command nor a
-// topic is an error with the nearest of both.
+// HelpTopic prints the page named, or for "topics" a line for each page. A name that is neither a command nor
+// a topic is an error with the nearest of both.
 func (p *Program) HelpTopic(name string, verbs []Verb) error {
 	topics, err := p.Topics()
 	if err != nil {
@@ -76,7 +78,8 @@ func (p *Program) HelpTopic(name string, verbs []Verb) error {
 	if near := nearest(name, names); near != "" {
 		return WithHint(err, "did you mean '%s help %s'?", ProgramName, near)
 	}
-	return WithHint(err, "'%s help' lists the commands, '%s help %s' the topics", ProgramName, ProgramName, topicsWord)
+	return WithHint(err, "'%s help' lists the commands, '%s help %s' the topics", ProgramName, ProgramName,
+		topicsWord)
 }
 
 // listTopics prints one line per topic.
@@ -103,6 +106,9 @@ func (p *Program) showTopic(t Topic) error {
 		if err := p.Flush(); err != nil {
 			return err
 		}
+		interrupts := make(chan os.Signal, 1) // an interrupt is for the pager; ending now would leave it alone
+		signal.Notify(interrupts, os.Interrupt)
+		defer signal.Stop(interrupts)
 		command.Stdin, command.Stdout, command.Stderr = strings.NewReader(t.Text), os.Stdout, os.Stderr
 		if command.Run() == nil {
 			return nil

@@ -19,14 +19,15 @@ const (
 	GroupLedger     = "ledger"
 )
 
+// Groups lists the groups of commands in the order of the help.
 var Groups = []string{
 	GroupSetUp, GroupProduce, GroupWork, GroupPrimitives, GroupOperate, GroupSee, GroupAudit, GroupLedger,
 }
 
-// AnyNumber as a verb's maxArgs permits as many arguments as the user likes.
+// AnyNumber as MaxArgs of a [Verb] means no limit.
 const AnyNumber = -1
 
-// Verb is one command: what cli needs to parse it, and what the help says beyond that.
+// Verb is one command: its flags and arguments, its help, and the function that runs it.
 type Verb struct {
 	Name  string
 	Group string // one of groups; empty hides the command from help and completion
@@ -44,13 +45,13 @@ type Verb struct {
 	Exits    []int                      // codes beyond 0, 1 and 2, which every command has
 	Complete func(flag string) []string // words for TAB: values of the flag named, arguments for ""; may be nil
 
-	Run func(c *Context) error // c.Args() are the arguments, without what stands after "--"
+	Run func(c *Context) error // c.Args() are the arguments, without the words after "--"
 }
 
 // Example is a line for the shell, and what that does.
 type Example [2]string
 
-// synopsis is the usage line of v.
+// synopsis returns the usage line of v.
 func (v Verb) synopsis() string {
 	parts := []string{ProgramName, v.Name}
 	if len(v.Flags) > 0 {
@@ -65,14 +66,15 @@ func (v Verb) synopsis() string {
 	return strings.Join(parts, " ")
 }
 
-// exitCodes are all codes with which v may end, in the order of exitMeanings.
+// exitCodes returns all exit codes of v in ascending order.
 func (v Verb) exitCodes() []int {
 	codes := append([]int{ExitOK, ExitUnexpected, ExitUsage}, v.Exits...)
 	slices.Sort(codes)
 	return slices.Compact(codes)
 }
 
-// command is v as cli knows it. Its help is ours, so that usage never lands on stdout after an error.
+// command returns v for the parser, without the parser's help, which would print usage on stdout after an
+// error.
 func (v Verb) command() *urfave.Command {
 	return &urfave.Command{
 		Name:            v.Name,
@@ -88,7 +90,7 @@ func (v Verb) command() *urfave.Command {
 	}
 }
 
-// checkArgs says what is wrong with the number of arguments or with the words after "--".
+// checkArgs checks the number of arguments and the words after "--".
 func (v Verb) checkArgs(l line) error {
 	own := max(v.MinArgs, v.MaxArgs)
 	switch n := len(l.args); {
@@ -105,7 +107,7 @@ func (v Verb) checkArgs(l line) error {
 	return nil
 }
 
-// SeeHelp is the hint of last resort.
+// SeeHelp is the hint where there is no better one; verb is empty for the whole program.
 func SeeHelp(verb string) string {
 	if verb == "" {
 		return "see '" + ProgramName + " --help'"

@@ -15,7 +15,8 @@ import (
 	"jobledger/ledger"
 )
 
-// Watch shows something every so often until it is interrupted, which is its orderly end.
+// Watch calls show every so often (default 2s) until it is interrupted, and then returns nil. While the
+// ledger is busy it tries again.
 func (p *Program) Watch(ctx context.Context, every string, show func(draft *Program) error) error {
 	pause := 2 * time.Second
 	if every != "" {
@@ -44,7 +45,7 @@ func (p *Program) Watch(ctx context.Context, every string, show func(draft *Prog
 	}
 }
 
-// redraw shows it over what is there on a terminal; else below that, with an empty line between.
+// redraw calls show and prints the result: on a terminal over the last one, otherwise after an empty line.
 func (p *Program) redraw(first bool, show func(draft *Program) error) error {
 	var picture bytes.Buffer
 	draft := *p
@@ -73,15 +74,16 @@ func (p *Program) redraw(first bool, show func(draft *Program) error) error {
 	return p.Flush()
 }
 
-// UntilSignalled returns a context that ends with the first INT or TERM. Both stay caught until the process ends: timeout(1)
-// and service managers send them twice, and the second must not make a death of an orderly end.
+// UntilSignalled returns a context that ends with the first INT or TERM. Both signals stay caught until the
+// process ends: timeout(1) and service managers may send them twice, and a second one must not kill a process
+// that is ending normally.
 func UntilSignalled(ctx context.Context) context.Context {
-	told, tell := context.WithCancel(ctx)
+	ended, end := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
 		<-signals
-		tell()
+		end()
 	}()
-	return told
+	return ended
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestWatchDrawsOverOnATerminalAndAppendsElsewhere(t *testing.T) {
+func TestWatchRedrawsOnTerminal(t *testing.T) {
 	for _, tt := range []struct {
 		terminal, json bool
 		want           string

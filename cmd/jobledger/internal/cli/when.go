@@ -11,14 +11,14 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 )
 
-// When is a moment as the user gave it: a time, or a place in the ledger.
+// When is a moment that the user gave: a time, or a position in the ledger.
 type When struct {
 	Time  time.Time // zero where ByPos
 	Pos   int64     // 0 is the ledger before its first event
 	ByPos bool
 }
 
-// String is w as parseWhen reads it.
+// String returns w as ParseWhen reads it.
 func (w When) String() string {
 	if w.ByPos {
 		return "pos:" + strconv.FormatInt(w.Pos, 10)
@@ -28,7 +28,7 @@ func (w When) String() string {
 
 const whenForms = "give 2026-05-04T15:04:05+02:00, 15:04 (the last one), -2h, -1d, +10m or pos:N"
 
-// What people write, beyond RFC 3339 itself: the tables of this program, and times without seconds.
+// whenLayouts are RFC 3339, the times in the tables of this program, and times without seconds.
 var whenLayouts = []string{
 	time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04Z07:00",
 }
@@ -39,9 +39,9 @@ var (
 	zoneLast  = regexp.MustCompile(`(Z|[+-][0-9]{2}:?[0-9]{2})$`)
 )
 
-// ParseWhen reads the value of a flag: RFC 3339 with its zone, also with a space for the T or without
-// seconds; 15:04 or 15:04:05, the last one up to now in now's zone; -2h, -1d12h, +10m, counted from now;
-// pos:N. A date without a zone is refused, since a ledger is read on more than one machine.
+// ParseWhen reads the value of a flag. It accepts RFC 3339 with a zone, also with a space for the T or
+// without seconds; 15:04 or 15:04:05, the last one up to now in now's zone; -2h, -1d12h, +10m, relative to
+// now; and pos:N. A date without a zone is refused, because a ledger is read on more than one machine.
 func ParseWhen(flag, s string, now time.Time) (When, error) {
 	w, err := ReadWhen(s, now)
 	if err != nil {
@@ -50,7 +50,7 @@ func ParseWhen(flag, s string, now time.Time) (When, error) {
 	return w, nil
 }
 
-// ReadWhen is ParseWhen for a value that is not a flag's. Its errors continue the sentence that begins with the value.
+// ReadWhen is [ParseWhen] without a flag. Its errors are the end of a sentence that begins with the value.
 func ReadWhen(s string, now time.Time) (When, error) {
 	refuse := func(why string) (When, error) { return When{}, errors.New(why) }
 	if pos, ok := strings.CutPrefix(s, "pos:"); ok {
@@ -99,19 +99,20 @@ func ReadWhen(s string, now time.Time) (When, error) {
 	return refuse("is no time")
 }
 
-// ParseDuration reads the value of a flag as a duration from lo to hi (0: without upper limit), zero only
-// if allowed. It takes what Go's time.ParseDuration takes, without sign, and days of 24 hours in front:
-// 90s, 1h30m, 1d, 1d12h.
+// ParseDuration reads the value of a flag as a duration from lo to hi (0: no upper limit); zero is accepted
+// only if allowZero. It accepts the syntax of time.ParseDuration without a sign, preceded by days of 24
+// hours: 90s, 1h30m, 1d12h.
 func ParseDuration(flag, s string, lo, hi time.Duration, allowZero bool) (time.Duration, error) {
 	return ReadDuration("--"+flag, s, lo, hi, allowZero)
 }
 
-// ReadDuration is ParseDuration for a value that is not a flag's; its errors begin with what.
+// ReadDuration is [ParseDuration] without a flag; its errors begin with what.
 func ReadDuration(what, s string, lo, hi time.Duration, allowZero bool) (time.Duration, error) {
 	d, err := readDuration(s)
 	switch {
 	case err != nil:
-		return 0, Usagef("%s: %q %w; give a duration %s, such as 90s or 1h30m", what, s, err, span(lo, hi, allowZero))
+		return 0, Usagef("%s: %q %w; give a duration %s, such as 90s or 1h30m", what, s, err,
+			span(lo, hi, allowZero))
 	case d == 0 && allowZero:
 		return 0, nil
 	case d == 0 || d < lo || hi > 0 && d > hi:
@@ -120,7 +121,7 @@ func ReadDuration(what, s string, lo, hi time.Duration, allowZero bool) (time.Du
 	return d, nil
 }
 
-// span is the range of a duration in words.
+// span describes the range of a duration.
 func span(lo, hi time.Duration, allowZero bool) string {
 	switch {
 	case lo == 0 && hi == 0 && allowZero:
@@ -142,7 +143,8 @@ func span(lo, hi time.Duration, allowZero bool) string {
 
 var wholeDays = regexp.MustCompile(`^([0-9]+)d(.*)$`)
 
-// readDuration reads a duration without sign. Its errors continue the sentence that begins with the value.
+// readDuration reads a duration without a sign. Its errors are the end of a sentence that begins with the
+// value.
 func readDuration(s string) (time.Duration, error) {
 	var days time.Duration
 	rest := s
@@ -174,7 +176,7 @@ func readDuration(s string) (time.Duration, error) {
 	return 0, errors.New("is no duration")
 }
 
-// numeric says whether s is nothing but a decimal number.
+// numeric reports whether s is a decimal number.
 func numeric(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789.") == ""
 }

@@ -73,7 +73,7 @@ func TestParseWhenRefuses(t *testing.T) {
 }
 
 // What a table shows must be good as input.
-func TestFormattedTimesCanBePastedBack(t *testing.T) {
+func TestParseWhenReadsFormattedTimes(t *testing.T) {
 	for _, at := range []time.Time{noon(), noon().UTC()} {
 		w, err := ParseWhen("at", render.Time(at), noon())
 		if err != nil || !w.Time.Equal(at) {
@@ -129,7 +129,7 @@ func TestParseDurationRefuses(t *testing.T) {
 	}
 }
 
-func TestSpanNamesTheRange(t *testing.T) {
+func TestSpan(t *testing.T) {
 	tests := []struct {
 		lo, hi    time.Duration
 		allowZero bool

@@ -14,6 +14,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection"
 )
@@ -37,7 +38,7 @@ type Options struct {
 // Result describes a demo that has succeeded.
 type Result struct {
 	Jobs   int
-	Victim ledger.JobID // the job that the killed worker held
+	Victim event.JobID // the job that the killed worker held
 }
 
 // The reasons for which a demo fails, besides the errors of the ledger.
@@ -65,8 +66,8 @@ func failf(reason error, format string, args ...any) error {
 type demo struct {
 	Options
 	service *commands.Service
-	sums    map[ledger.JobID]string // the sum that each job must find
-	ids     []ledger.JobID
+	sums    map[event.JobID]string // the sum that each job must find
+	ids     []event.JobID
 }
 
 // say prints a line.
@@ -77,7 +78,7 @@ func (d *demo) say(format string, args ...any) {
 // Run makes the ledger, runs the workers and checks the results. Errors: ErrExists, ErrNoFiles, ErrWrongSum,
 // ErrTimeout.
 func Run(ctx context.Context, o Options) (Result, error) {
-	d := &demo{Options: o, sums: make(map[ledger.JobID]string)}
+	d := &demo{Options: o, sums: make(map[event.JobID]string)}
 	if err := d.makeRoom(ctx); err != nil {
 		return Result{}, err
 	}

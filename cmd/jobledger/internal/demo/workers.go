@@ -13,6 +13,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -22,7 +23,7 @@ const (
 )
 
 // work runs the two workers and kills one; it returns a job that the killed one held.
-func (d *demo) work(ctx context.Context) (victim ledger.JobID, err error) {
+func (d *demo) work(ctx context.Context) (victim event.JobID, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	doomed, err := d.startWorker(ctx, "doomed", "sh", "-c", "sleep 60")
@@ -148,7 +149,7 @@ func (w *process) blame(err error) error {
 }
 
 // awaitHeld waits until the worker owns a job, and returns that.
-func (d *demo) awaitHeld(ctx context.Context, worker string) (held ledger.JobID, err error) {
+func (d *demo) awaitHeld(ctx context.Context, worker string) (held event.JobID, err error) {
 	err = d.await(ctx, func(j projection.Job) bool {
 		if j.State.Held() && j.Worker.Name == worker {
 			held = j.ID
@@ -160,7 +161,7 @@ func (d *demo) awaitHeld(ctx context.Context, worker string) (held ledger.JobID,
 
 // awaitAll waits until every job has succeeded.
 func (d *demo) awaitAll(ctx context.Context) error {
-	return d.await(ctx, func(j projection.Job) bool { return j.State == ledger.SucceededState }, true)
+	return d.await(ctx, func(j projection.Job) bool { return j.State == event.SucceededState }, true)
 }
 
 // await polls until all of the jobs, or one of them, are good.

@@ -5,8 +5,9 @@
 //		fmt.Println(f.Code, f.Severity, f.Seen, f.Remedy)
 //	}
 //
-// [Examine] reads only. It makes no file and may run at any time, on a damaged ledger too. An error means that there
-// is nothing to examine; everything else is a [Finding]. The package prints nothing and parses no flags.
+// [Examine] reads only. It makes no file and may run at any time, on a damaged ledger too. An error means
+// that there is nothing to examine; everything else is a [Finding]. The package prints nothing and parses no
+// flags.
 //
 // It does not check the history and the tables that follow from it: package audit does.
 //

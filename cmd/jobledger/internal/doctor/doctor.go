@@ -69,8 +69,8 @@ const (
 type Options struct {
 	Deep   bool             // run SQLite's integrity check of the whole file
 	Now    func() time.Time // the clock, in the zone in which times are shown; nil: time.Now
-	DBFlag string           // what a command in a remedy needs to find the ledger, such as " --db jobs.db"
-	Logs   string           // the folder with the output of commands; "": the one next to the ledger, if that is a file
+	DBFlag string           // appended to commands in remedies, such as " --db jobs.db"
+	Logs   string           // the folder with the output of commands; "": the one next to the ledger's file
 }
 
 // Report is the result of an examination.
@@ -92,8 +92,8 @@ func (r Report) Problems() (n int) {
 	return n
 }
 
-// Examine examines the ledger at dsn. It fails only if there is no ledger of this program there, if the server cannot
-// be reached, or if ctx ends.
+// Examine examines the ledger at dsn. It fails only if there is no ledger of this program there, if the
+// server cannot be reached, or if ctx ends.
 func Examine(ctx context.Context, dsn string, o Options) (Report, error) {
 	d := &examination{dsn: dsn, deep: o.Deep, now: o.Now, dbFlag: o.DBFlag, logs: o.Logs}
 	if d.now == nil {

@@ -47,7 +47,8 @@ func examine(t *testing.T, path string) Report {
 func TestExamineHealthyLedger(t *testing.T) {
 	path := newLedger(t)
 	r := examine(t, path)
-	if len(r.Findings) > 0 || r.Ledger != path || r.Events != 1 || r.Schema == 0 || !strings.HasPrefix(r.Engine, "SQLite ") {
+	if len(r.Findings) > 0 || r.Ledger != path || r.Events != 1 || r.Schema == 0 ||
+		!strings.HasPrefix(r.Engine, "SQLite ") {
 		t.Errorf("got %+v", r)
 	}
 	err := ledgertest.OpenAt(t, path).Read(t.Context(), func(tx *ledger.Tx) error {
@@ -100,19 +101,20 @@ func TestExamineWithoutLedger(t *testing.T) {
 }
 
 func TestFileSystemFindings(t *testing.T) {
+	type place = ledger.FileSystem
 	for name, test := range map[string]struct {
-		place   ledger.FileSystem
+		place   place
 		allowed bool
 		want    string
 	}{
-		"nothing known":     {ledger.FileSystem{}, false, ""},
-		"all is well":       {ledger.FileSystem{Known: true, Free: 1 << 40}, false, ""},
-		"little space":      {ledger.FileSystem{Known: true, Free: 1 << 20}, false, "D08 problem"},
-		"no space for two":  {ledger.FileSystem{Known: true, Free: 80 << 20}, false, "D08 advice"},
-		"no files":          {ledger.FileSystem{Known: true, Free: 1 << 40, NoFiles: true}, false, "D08 problem"},
-		"read-only":         {ledger.FileSystem{Known: true, ReadOnly: true}, false, "D08 problem"},
-		"a network":         {ledger.FileSystem{Known: true, Free: 1 << 40, Network: "NFS"}, false, "D07 problem"},
-		"a network, wanted": {ledger.FileSystem{Known: true, Free: 1 << 40, Network: "NFS"}, true, "D07 advice"},
+		"nothing known":     {place{}, false, ""},
+		"all is well":       {place{Known: true, Free: 1 << 40}, false, ""},
+		"little space":      {place{Known: true, Free: 1 << 20}, false, "D08 problem"},
+		"no space for two":  {place{Known: true, Free: 80 << 20}, false, "D08 advice"},
+		"no files":          {place{Known: true, Free: 1 << 40, NoFiles: true}, false, "D08 problem"},
+		"read-only":         {place{Known: true, ReadOnly: true}, false, "D08 problem"},
+		"a network":         {place{Known: true, Free: 1 << 40, Network: "NFS"}, false, "D07 problem"},
+		"a network, wanted": {place{Known: true, Free: 1 << 40, Network: "NFS"}, true, "D07 advice"},
 	} {
 		d := &examination{Report: Report{Ledger: "/x/jobs.db"}, real: "/x/jobs.db", now: time.Now}
 		d.fileSystem(test.place, 100<<20, test.allowed)
@@ -124,39 +126,66 @@ func TestFileSystemFindings(t *testing.T) {
 			t.Errorf("%s: got %q, want %q: %+v", name, got, test.want, d.Findings)
 		}
 	}
-	if place := ledger.FileSystemOf(t.TempDir()); runtime.GOOS == "linux" && (!place.Known || place.Free == 0 || place.Network != "") {
-		t.Errorf("got %+v", place)
+	here := ledger.FileSystemOf(t.TempDir())
+	if runtime.GOOS == "linux" && (!here.Known || here.Free == 0 || here.Network != "") {
+		t.Errorf("got %+v", here)
 	}
 }
 
 // These states are hard to produce on the server of a test.
 func TestServerFindings(t *testing.T) {
+	type facts = ledger.ServerFacts
+	type backends = []ledger.ServerBackend
 	well := ledger.ServerFacts{MayWrite: true, Most: 100, Connections: 10, Schema: 1, Newest: 1}
 	idle := ledger.ServerBackend{PID: 7, Program: "psql", State: "idle in transaction", Since: time.Hour}
 	for name, test := range map[string]struct {
-		change func(f *ledger.ServerFacts)
+		change func(f *facts)
 		want   string
 	}{
-		"well":            {func(*ledger.ServerFacts) {}, ""},
-		"older":           {func(f *ledger.ServerFacts) { f.Newest = 2 }, "D16 advice its schema is version 1"},
-		"clock ahead":     {func(f *ledger.ServerFacts) { f.ClockSkew = -time.Minute }, "D19 advice this machine's clock is 1m ahead of the server's"},
-		"clock behind":    {func(f *ledger.ServerFacts) { f.ClockSkew = time.Minute }, "D19 advice this machine's clock is 1m behind the server's"},
-		"clock, slow net": {func(f *ledger.ServerFacts) { f.ClockSkew, f.Tolerance = 3*time.Second, 2*time.Second }, ""},
-		"standby":         {func(f *ledger.ServerFacts) { f.Standby = true }, "D27 advice the server is a standby"},
-		"may only read":   {func(f *ledger.ServerFacts) { f.MayWrite, f.User = false, "ada" }, "D27 advice ada may only read this ledger"},
-		"waits":           {func(f *ledger.ServerFacts) { f.Writers = []ledger.ServerBackend{idle} }, ""},
-		"writes for long": {func(f *ledger.ServerFacts) {
-			f.Writers = []ledger.ServerBackend{{State: "active", Since: time.Hour, Holds: true}}
+		"well":  {func(*facts) {}, ""},
+		"older": {func(f *facts) { f.Newest = 2 }, "D16 advice its schema is version 1"},
+		"clock ahead": {
+			func(f *facts) { f.ClockSkew = -time.Minute },
+			"D19 advice this machine's clock is 1m ahead of the server's",
+		},
+		"clock behind": {
+			func(f *facts) { f.ClockSkew = time.Minute },
+			"D19 advice this machine's clock is 1m behind the server's",
+		},
+		"clock, slow net": {func(f *facts) { f.ClockSkew, f.Tolerance = 3*time.Second, 2*time.Second }, ""},
+		"standby":         {func(f *facts) { f.Standby = true }, "D27 advice the server is a standby"},
+		"may only read": {
+			func(f *facts) { f.MayWrite, f.User = false, "ada" },
+			"D27 advice ada may only read this ledger",
+		},
+		"waits": {func(f *facts) { f.Writers = backends{idle} }, ""},
+		"writes for long": {func(f *facts) {
+			f.Writers = backends{{State: "active", Since: time.Hour, Holds: true}}
 		}, "D25 advice pid 0 has held the write lock for 1h"},
-		"writes": {func(f *ledger.ServerFacts) {
-			f.Writers = []ledger.ServerBackend{{State: "active", Since: time.Second, Holds: true}}
+		"writes": {func(f *facts) {
+			f.Writers = backends{{State: "active", Since: time.Second, Holds: true}}
 		}, ""},
-		"keeps vacuum":      {func(f *ledger.ServerFacts) { f.Holding = []ledger.ServerBackend{idle} }, "D26 problem psql (pid 7) is in a transaction since 1h (idle in transaction)"},
-		"reads":             {func(f *ledger.ServerFacts) { f.Holding = []ledger.ServerBackend{{Since: time.Minute}} }, ""},
-		"slot":              {func(f *ledger.ServerFacts) { f.Slots = []string{"the replication slot old"} }, "D26 problem the replication slot old keeps vacuum from"},
-		"few connections":   {func(f *ledger.ServerFacts) { f.Connections = 95 }, "D28 advice 95 of the server's 100 connections are taken"},
-		"many to freeze":    {func(f *ledger.ServerFacts) { f.MostXIDs = 900_000_000 }, "D28 problem 900 million transactions have not been frozen"},
-		"unsafe, no vacuum": {func(f *ledger.ServerFacts) { f.NoAutovacuum = true }, "D26 problem the server runs with autovacuum = off"},
+		"keeps vacuum": {
+			func(f *facts) { f.Holding = backends{idle} },
+			"D26 problem psql (pid 7) is in a transaction since 1h (idle in transaction)",
+		},
+		"reads": {func(f *facts) { f.Holding = backends{{Since: time.Minute}} }, ""},
+		"slot": {
+			func(f *facts) { f.Slots = []string{"the replication slot old"} },
+			"D26 problem the replication slot old keeps vacuum from",
+		},
+		"few connections": {
+			func(f *facts) { f.Connections = 95 },
+			"D28 advice 95 of the server's 100 connections are taken",
+		},
+		"many to freeze": {
+			func(f *facts) { f.MostXIDs = 900_000_000 },
+			"D28 problem 900 million transactions have not been frozen",
+		},
+		"unsafe, no vacuum": {
+			func(f *facts) { f.NoAutovacuum = true },
+			"D26 problem the server runs with autovacuum = off",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := well

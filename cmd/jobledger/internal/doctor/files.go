@@ -12,42 +12,44 @@ import (
 	"jobledger/ledger"
 )
 
+// Sizes of a -wal file, in bytes.
 const (
-	leastFree   = 64 << 20         // below this a ledger may stop any moment
-	MaxBacklog  = 32 << 20         // eight times what SQLite lets the -wal file grow to when nothing is in the way
-	MaxWAL      = 64 << 20         // it has been in the way once
-	clockSlack  = 2 * time.Second  // between clocks that go right
-	copyPast    = time.Hour        // an unfinished copy is not being made any more
-	journalPast = 10 * time.Second // the switch into WAL mode is over
+	MaxBacklog = 32 << 20 // not yet in the ledger's file; eight times what accumulates without a long read
+	MaxWAL     = 64 << 20 // of the file itself; a larger one was held up at some time
 )
 
-// beside are the files and folders that belong to a ledger. None of them is opened: closing one would drop SQLite's
-// locks on it.
-func (d *examination) beside() []string {
-	return []string{d.real, d.real + "-wal", d.real + "-shm", d.Ledger + ".bell", d.logs}
-}
+const (
+	minFree    = 64 << 20         // bytes; with less, a ledger may stop at any moment
+	clockSlack = 2 * time.Second  // between two clocks that are right
+	copyAge    = time.Hour        // after the last write to a temporary file, its copy is not running any more
+	journalAge = 10 * time.Second // a -journal exists briefly while a file switches to WAL mode
+)
 
-// files looks at what the file system says. options are those of --db.
+// files checks what the file system knows. options are those of the DSN. It opens none of the ledger's files:
+// closing one would drop SQLite's locks on it.
 func (d *examination) files(options string) {
 	info, err := os.Stat(d.real)
 	if err != nil {
 		return
 	}
-	for _, name := range d.beside() {
+	for _, name := range []string{d.real, d.real + "-wal", d.real + "-shm", d.Ledger + ".bell", d.logs} {
 		d.permissions(name, info)
 	}
 	d.links(info)
 	d.folder()
 	d.fileSystem(ledger.FileSystemOf(d.real), info.Size(), strings.Contains(options, "network=allow"))
-	d.leftovers()
-	d.bell()
+	d.temporaryFiles()
+	d.doorbell()
 	d.fileTimes()
 	if wal, err := os.Stat(d.real + "-wal"); err == nil && wal.Size() > MaxWAL {
-		d.advise(CodeWAL, "it is used again and does not grow by itself; when the last process that has the ledger open ends, it is removed",
+		d.advise(CodeWAL,
+			"none needed: SQLite reuses the file, and removes it when the last process that has the ledger open ends",
 			"%s-wal is %s large: something kept it from being used again", d.real, render.ByteSize(wal.Size()))
 	}
 }
 
+// permissions checks the mode and the owner of one file or folder of the ledger. main is the ledger's own
+// file.
 func (d *examination) permissions(name string, main fs.FileInfo) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -55,34 +57,45 @@ func (d *examination) permissions(name string, main fs.FileInfo) {
 	}
 	mode := info.Mode().Perm()
 	if mode&0o002 != 0 {
-		d.problem(CodeWritable, "chmod o-w "+render.QuoteShell(name), "everybody may write %s (%s): whoever can write the ledger can run jobs", name, info.Mode())
+		d.problem(CodeWritable, "chmod o-w "+render.QuoteShell(name),
+			"everybody may write %s (%s): a user who can write the ledger can run jobs", name, info.Mode())
 	}
 	if mode&0o004 != 0 && !strings.HasSuffix(name, "-shm") && (!info.IsDir() || mode&0o001 != 0) {
-		d.advise(CodeReadable, "chmod o-rwx "+render.QuoteShell(name), "everybody may read %s (%s), and with it payloads and results", name, info.Mode())
+		d.advise(CodeReadable, "chmod o-rwx "+render.QuoteShell(name),
+			"everybody may read %s (%s), and with it payloads and results", name, info.Mode())
 	}
 	owner, known := ownerOf(info)
 	ours, _ := ownerOf(main)
 	switch {
 	case !known:
 	case owner != ours:
-		d.problem(CodeOwner, fmt.Sprintf("chown -R --reference=%s %s", render.QuoteShell(d.real), render.QuoteShell(name)),
-			"%s belongs to %s, the ledger to %s: one of them may not be able to use it", name, userName(owner), userName(ours))
+		chown := fmt.Sprintf("chown -R --reference=%s %s", render.QuoteShell(d.real), render.QuoteShell(name))
+		d.problem(CodeOwner, chown,
+			"%s belongs to %s, the ledger to %s: one of them may not be able to use it",
+			name, userName(owner), userName(ours))
 	case name == d.real && owner != os.Getuid() && os.Getuid() != 0:
-		d.advise(CodeOwner, "run commands as "+userName(owner)+", or files that you make will be in its way",
+		d.advise(CodeOwner, "run commands as "+userName(owner)+", who may not be able to use files that you make",
 			"the ledger belongs to %s, and you are %s", userName(owner), userName(os.Getuid()))
 	}
 }
 
+// links checks the names of the ledger's file.
 func (d *examination) links(info fs.FileInfo) {
 	if link, err := os.Lstat(d.Ledger); err == nil && link.Mode()&fs.ModeSymlink != 0 {
-		d.advise(CodeLink, "use --db "+render.QuoteShell(d.real)+" everywhere", "%s leads to %s by a link: processes that use the one name do not hear the bell of the other, and keep logs elsewhere", d.Ledger, d.real)
+		d.advise(CodeLink, "use --db "+render.QuoteShell(d.real)+" everywhere",
+			"%s leads to %s by a link: "+
+				"processes that use different names do not notify each other, and keep logs apart",
+			d.Ledger, d.real)
 	}
 	if n := linksOf(info); n > 1 {
-		d.problem(CodeHardLinks, "find the other with 'find "+render.QuoteShell(filepath.Dir(d.real))+" -samefile "+render.QuoteShell(d.real)+"' and remove it, or make it a copy",
-			"%s has %d names (hard links): SQLite keeps a -wal file for each, and two processes that use different names destroy the ledger", d.real, n)
+		find := "find " + render.QuoteShell(filepath.Dir(d.real)) + " -samefile " + render.QuoteShell(d.real)
+		d.problem(CodeHardLinks, "find the other with '"+find+"' and remove it, or make it a copy",
+			"%s has %d names (hard links): SQLite keeps a -wal file for each, "+
+				"and two processes that use different names destroy the ledger", d.real, n)
 	}
 }
 
+// folder checks the folder of the ledger.
 func (d *examination) folder() {
 	folder := filepath.Dir(d.real)
 	info, err := os.Stat(folder)
@@ -92,99 +105,132 @@ func (d *examination) folder() {
 	switch {
 	case info.Mode().Perm()&0o002 == 0:
 	case info.Mode()&fs.ModeSticky == 0:
-		d.problem(CodeFolder, "chmod o-w "+render.QuoteShell(folder), "everybody may write into the folder %s (%s), and so replace the ledger", folder, info.Mode())
+		d.problem(CodeFolder, "chmod o-w "+render.QuoteShell(folder),
+			"everybody may write into the folder %s (%s), and so replace the ledger", folder, info.Mode())
 	default:
-		d.advise(CodeFolder, "keep the ledger in a folder of its own", "everybody may make files in the folder %s (%s), also such as SQLite would take for the ledger's", folder, info.Mode())
+		d.advise(CodeFolder, "keep the ledger in a folder of its own",
+			"everybody may make files in the folder %s (%s), also such as SQLite would take for the ledger's",
+			folder, info.Mode())
 	}
 	if !mayWrite(folder) {
-		d.advise(CodeFolder, "run as a user who may, or allow it", "you may not write into the folder %s, where SQLite makes its -wal and -shm files: commands that write will fail", folder)
+		d.advise(CodeFolder, "run as a user who may, or allow it",
+			"you may not write into the folder %s, where SQLite makes its -wal and -shm files: "+
+				"commands that write will fail",
+			folder)
 	}
 }
 
-// fileSystem looks at the place of a ledger of size bytes; allowed says that a network file system is wanted.
+// fileSystem checks where a ledger of size bytes is stored. allowed says that the DSN allows a network file
+// system.
 func (d *examination) fileSystem(place ledger.FileSystem, size int64, allowed bool) {
 	switch folder := filepath.Dir(d.real); {
 	case !place.Known:
 	case place.ReadOnly:
-		d.problem(CodeSpace, "mount it so that it may be written; after an error of the disk, check that first", "the file system of %s may only be read", folder)
+		d.problem(CodeSpace, "mount it read-write; after a disk error, check the disk first",
+			"the file system of %s is read-only", folder)
 	case place.NoFiles:
 		d.problem(CodeSpace, "remove files there", "no further file can be made on the file system of %s", folder)
-	case place.Free < leastFree:
-		d.problem(CodeSpace, "free some space; jobledger stops taking commands when there is none, and goes on by itself when there is some", "only %s free on the file system of %s", render.ByteSize(int64(place.Free)), folder)
+	case place.Free < minFree:
+		d.problem(CodeSpace,
+			"free some space; without any, jobledger refuses commands, and continues as soon as there is some",
+			"only %s free on the file system of %s", render.ByteSize(int64(place.Free)), folder)
 	case place.Free < uint64(size):
-		d.advise(CodeSpace, "free some space, or make backups elsewhere", "%s free on the file system of %s: less than the ledger has, so a copy beside it does not fit", render.ByteSize(int64(place.Free)), folder)
+		d.advise(CodeSpace, "free some space, or make backups elsewhere",
+			"%s free on the file system of %s: less than the size of the ledger, so a copy does not fit there",
+			render.ByteSize(int64(place.Free)), folder)
 	}
+	const local = "keep the ledger on a local disk"
 	switch {
 	case place.Network == "":
 	case allowed:
-		d.advise(CodeNetwork, "keep the ledger on a local disk", "%s is on a network file system (%s); --db allows it, but SQLite's locks cannot be trusted there", d.real, place.Network)
+		d.advise(CodeNetwork, local,
+			"%s is on a network file system (%s); --db allows it, but SQLite's locks cannot be trusted there",
+			d.real, place.Network)
 	default:
-		d.problem(CodeNetwork, "keep the ledger on a local disk", "%s is on a network file system (%s), where SQLite's locks cannot be trusted", d.real, place.Network)
+		d.problem(CodeNetwork, local, "%s is on a network file system (%s), where SQLite's locks cannot be trusted",
+			d.real, place.Network)
 	}
 }
 
-// leftovers finds copies that were never finished: of backup, replay, import and restore, cut off.
-func (d *examination) leftovers() {
-	names, err := filepath.Glob(filepath.Join(escapeGlob(filepath.Dir(d.real)), "."+escapeGlob(filepath.Base(d.real))+".*"))
+// temporaryFiles finds files that interrupted copies left: of backup, replay, import and restore.
+func (d *examination) temporaryFiles() {
+	folder, base := filepath.Split(d.real)
+	names, err := filepath.Glob(filepath.Join(escapeGlob(folder), "."+escapeGlob(base)+".*"))
 	if err != nil {
 		return
 	}
 	for _, name := range names {
-		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() && d.now().Sub(info.ModTime()) > copyPast {
-			d.advise(CodeTemporary, "rm "+render.QuoteShell(name), "%s (%s) is an unfinished copy that somebody gave up %s", name, render.ByteSize(info.Size()), render.Age(info.ModTime(), d.now()))
+		info, err := os.Lstat(name)
+		if err == nil && info.Mode().IsRegular() && d.now().Sub(info.ModTime()) > copyAge {
+			d.advise(CodeTemporary, "rm "+render.QuoteShell(name),
+				"%s (%s) is the temporary file of a copy that was interrupted %s",
+				name, render.ByteSize(info.Size()), render.Age(info.ModTime(), d.now()))
 		}
 	}
 }
 
-// escapeGlob is text as a pattern that matches nothing else.
+// escapeGlob returns a pattern that matches text only.
 func escapeGlob(text string) string {
 	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(text)
 }
 
-// bell looks at what wakes workers and makes writers take turns.
-func (d *examination) bell() {
+// doorbell checks the folder that wakes idle workers and queues writers.
+func (d *examination) doorbell() {
 	folder := d.Ledger + ".bell"
 	info, err := os.Lstat(folder)
 	if err != nil {
 		return
 	}
 	if !info.IsDir() {
-		d.advise(CodeDoorbell, "mv "+render.QuoteShell(folder)+" elsewhere", "%s is no folder: idle workers learn of new jobs by polling", folder)
+		d.advise(CodeDoorbell, "mv "+render.QuoteShell(folder)+" elsewhere",
+			"%s is no folder: idle workers learn of new jobs by polling", folder)
 		return
 	}
 	for _, file := range []string{"bell", "gate", "lock"} {
 		info, err := os.Lstat(filepath.Join(folder, file))
 		if err == nil && !info.Mode().IsRegular() {
-			d.advise(CodeDoorbell, "rm -r "+render.QuoteShell(folder)+" when no process uses the ledger", "%s is no file: idle workers poll, and writers do not take turns", filepath.Join(folder, file))
+			d.advise(CodeDoorbell, "rm -r "+render.QuoteShell(folder)+" when no process uses the ledger",
+				"%s is no file: idle workers poll, and writers do not take turns", filepath.Join(folder, file))
 		}
 	}
 }
 
-// fileTimes compares the file system's clock with this one, as far as it shows: what was written in the future.
+// fileTimes finds a file that was written in the future, the only sign of a file system with another clock.
 func (d *examination) fileTimes() {
 	for _, name := range []string{d.real, d.real + "-wal"} {
 		if info, err := os.Stat(name); err == nil && info.ModTime().Sub(d.now()) > clockSlack {
-			d.problem(CodeClock, "set this machine's clock, or the file server's", "%s was written at %s: the clock of the file system is ahead of this one, or this one has been set back", name, d.since(info.ModTime()))
+			d.problem(CodeClock, "set this machine's clock, or the file server's",
+				"%s was written at %s: "+
+					"the clock of the file system is ahead of this one, or this one has been set back",
+				name, d.since(info.ModTime()))
 			return
 		}
 	}
 }
 
-// users looks at who has the ledger open, as far as the kernel tells.
+// users finds stopped processes that have the ledger open, as far as the kernel shows them.
 func (d *examination) users() {
 	for _, h := range ledger.LockHolders(d.Ledger) {
-		who := fmt.Sprintf("%s (pid %d)", h.Program, h.PID)
-		remedy := fmt.Sprintf("kill -CONT %d lets it go on; kill -KILL %[1]d ends it, and nothing acknowledged is lost", h.PID)
+		if !h.Stopped {
+			continue
+		}
+		process := fmt.Sprintf("%s (pid %d)", h.Program, h.PID)
+		remedy := fmt.Sprintf("kill -CONT %d resumes it; kill -KILL %[1]d ends it, "+
+			"and nothing acknowledged is lost", h.PID)
 		switch {
-		case !h.Stopped:
 		case h.Writes:
-			d.problem(CodeStopped, remedy, "%s was stopped by a signal and holds the write lock: nobody can write", who)
+			d.problem(CodeStopped, remedy,
+				"%s was stopped by a signal and holds the write lock: no other process can write", process)
 		case h.Turn:
-			d.problem(CodeStopped, remedy, "%s was stopped by a signal while it had its turn to write: everybody else waits for half a second each time", who)
+			d.problem(CodeStopped, remedy,
+				"%s was stopped by a signal while it had its turn to write: "+
+					"every other writer waits half a second each time",
+				process)
 		case h.Reads:
-			d.problem(CodeStopped, remedy, "%s was stopped by a signal in the middle of a read: the -wal file grows for as long as that lasts", who)
+			d.problem(CodeStopped, remedy,
+				"%s was stopped by a signal in the middle of a read: the -wal file grows until it resumes", process)
 		default:
-			d.advise(CodeStopped, remedy, "%s has the ledger open and was stopped by a signal", who)
+			d.advise(CodeStopped, remedy, "%s has the ledger open and was stopped by a signal", process)
 		}
 	}
 }

@@ -4,7 +4,7 @@ package doctor
 
 import "io/fs"
 
-// Owners, links and permissions are those of Unix; elsewhere nothing is known of them.
+// Only Unix has owners, hard links and permissions that these checks understand.
 
 func ownerOf(fs.FileInfo) (uid int, known bool) { return 0, false }
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownerOf is the number of the user to whom a file belongs; not known for some file systems.
+// ownerOf returns the user ID of the owner of a file, if the file system has one.
 func ownerOf(info fs.FileInfo) (uid int, known bool) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(st.Uid), true
@@ -19,7 +19,7 @@ func ownerOf(info fs.FileInfo) (uid int, known bool) {
 	return 0, false
 }
 
-// linksOf is how many names a file has.
+// linksOf returns the number of names (hard links) of a file.
 func linksOf(info fs.FileInfo) int {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(st.Nlink)
@@ -30,7 +30,7 @@ func linksOf(info fs.FileInfo) int {
 // mayWrite reports whether this process may make files in a folder.
 func mayWrite(folder string) bool { return unix.Access(folder, unix.W_OK|unix.X_OK) == nil }
 
-// userName is the name of a user, or the number where there is none.
+// userName returns the name of a user, or the number if the user has none.
 func userName(uid int) string {
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
 		return u.Username

@@ -10,6 +10,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -17,8 +18,8 @@ import (
 var csvColumns = []string{"job", "attempt", "queue", "worker", "boot", "host", "pid", "claimed_at", "last_heartbeat",
 	"ended_at", "outcome", "exit_code", "signal", "error_code"}
 
-// CSV writes a header and a row for each claim that was live within w, in the order in which the claims ended.
-// Cells are escaped: they hold no control characters, and no spreadsheet takes one for a formula.
+// CSV writes a header and a row for each claim that was live within w, in the order in which the claims
+// ended. Cells are escaped: they hold no control characters, and no spreadsheet takes one for a formula.
 func CSV(ctx context.Context, store *ledger.Store, w Window, out io.Writer) error {
 	rows := csv.NewWriter(out)
 	if err := rows.Write(csvColumns); err != nil {
@@ -68,11 +69,11 @@ func endOf(c *projection.Claim) (e ending) {
 	}
 	e.at, e.outcome = c.End.At, c.End.Kind().String()
 	switch b := c.End.Body.(type) {
-	case *ledger.Succeeded:
+	case *event.Succeeded:
 		e.exitCode = b.ExitCode
-	case *ledger.Failed:
+	case *event.Failed:
 		e.exitCode, e.signal, e.errorCode = b.ExitCode, b.Signal, b.ErrorCode
-	case *ledger.Reclaimed:
+	case *event.Reclaimed:
 		e.errorCode = b.Reason
 	}
 	return e

@@ -5,11 +5,11 @@
 //	window := export.Window{After: 4710, Until: 5200} // the events 4711 to 5200
 //	err := export.Trace(ctx, store, window, w)
 //
-// The functions read the ledger in short transactions, so writers are not held up. They print nothing else, parse no
-// flags, and leave it to the caller to turn times into a [Window].
+// The functions read the ledger in short transactions, so writers are not held up. They print nothing else,
+// parse no flags, and leave it to the caller to turn times into a [Window].
 //
-// [Lines] selects events. [CSV] and [Trace] select claims: those that were live at some time within the window.
-// A claim may have begun long before it, so these two read the ledger from its first event on.
+// [Lines] selects events. [CSV] and [Trace] select claims: those that were live at some time within the
+// window. A claim may have begun long before it, so these two read the ledger from its first event on.
 //
 // Files in reading order:
 //

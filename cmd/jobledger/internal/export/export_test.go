@@ -14,6 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection/audit"
 )
@@ -90,12 +91,12 @@ func verify(t *testing.T, store *ledger.Store) {
 	}
 }
 
-// Perfetto wants slices of one thread that follow each other, arrows that begin and end within slices, and text for
-// numbers that are too large for a float.
+// Perfetto wants slices of one thread that follow each other, arrows that begin and end within slices, and
+// text for numbers that are too large for a float.
 func TestTraceForPerfetto(t *testing.T) {
 	store, all := badNight(t)
 	claims := 0
-	filter := ledger.Filter{Kinds: []ledger.Kind{ledger.KindClaimed}}
+	filter := ledger.Filter{Kinds: []event.Kind{event.KindClaimed}}
 	for line, err := range store.Lines(t.Context(), filter, false) {
 		if err != nil {
 			t.Fatal(err, line)

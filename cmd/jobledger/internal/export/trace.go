@@ -12,6 +12,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -33,13 +34,14 @@ type traceEvent struct {
 // operators is the process number of the lane that shows what operators did.
 const operators = 1
 
-// tracer writes a trace in one pass over the ledger. A process of the trace format is a worker process. Slices of one
-// thread must not overlap, so a worker's threads are slots: each job that it holds takes the lowest free one.
+// tracer writes a trace in one pass over the ledger. A process of the trace format is a worker process.
+// Slices of one thread must not overlap, so a worker's threads are slots: each job that it holds takes the
+// lowest free one.
 type tracer struct {
 	out    *bufio.Writer
 	window Window
 	first  bool // until the first entry is written
-	lanes  map[ledger.Worker]*traceLane
+	lanes  map[event.Worker]*traceLane
 	places map[int64]place // of the live claims, by the job's number
 	last   map[int64]place // of the latest ended claim of each job that is not final, by the job's number
 	at     time.Time       // of the latest event
@@ -59,13 +61,13 @@ type place struct {
 	claim *projection.Claim
 }
 
-// Trace writes the claims that were live within w as a trace in Chrome's format: a lane for each worker process, a
-// slice for each claim, an arrow where a job went to another worker, and a mark for each refused write and for what
-// operators did.
+// Trace writes the claims that were live within w as a trace in Chrome's format: a lane for each worker
+// process, a slice for each claim, an arrow where a job went to another worker, and a mark for each refused
+// write and for what operators did.
 func Trace(ctx context.Context, store *ledger.Store, w Window, out io.Writer) error {
 	t := &tracer{
 		out: bufio.NewWriterSize(out, 64<<10), window: w, first: true,
-		lanes: make(map[ledger.Worker]*traceLane), places: make(map[int64]place), last: make(map[int64]place),
+		lanes: make(map[event.Worker]*traceLane), places: make(map[int64]place), last: make(map[int64]place),
 	}
 	fmt.Fprint(t.out, `{"displayTimeUnit":"ms","traceEvents":[`)
 	t.write(traceEvent{Name: "process_name", Phase: "M", PID: operators, Args: map[string]any{"name": "operators"}})
@@ -91,9 +93,9 @@ func (t *tracer) write(e traceEvent) {
 }
 
 // watch gives each claim its place when it begins, and marks events that are no claims.
-func (t *tracer) watch(e ledger.Event, claim *projection.Claim) error {
+func (t *tracer) watch(e event.Event, claim *projection.Claim) error {
 	t.at = e.At
-	if e.Kind() == ledger.KindClaimed {
+	if e.Kind() == event.KindClaimed {
 		t.enter(e, claim)
 	}
 	switch {
@@ -109,7 +111,7 @@ func (t *tracer) watch(e ledger.Event, claim *projection.Claim) error {
 }
 
 // enter gives a new claim the lowest free slot of its worker.
-func (t *tracer) enter(e ledger.Event, claim *projection.Claim) {
+func (t *tracer) enter(e event.Event, claim *projection.Claim) {
 	lane := t.lanes[e.Worker]
 	if lane == nil {
 		lane = &traceLane{pid: operators + 1 + len(t.lanes)}
@@ -147,13 +149,13 @@ func (t *tracer) slice(claim *projection.Claim) error {
 		until = end.at
 	}
 	t.name(at, claim.Worker)
-	begun := ledger.Micros(claim.ClaimedAt)
-	took := ledger.Micros(until) - begun
+	begun := event.Micros(claim.ClaimedAt)
+	took := event.Micros(until) - begun
 	t.write(traceEvent{Name: claim.Queue, Cat: "claim", Phase: "X", TS: begun, Dur: &took,
 		PID: at.lane.pid, TID: at.slot + 1, Args: sliceArgs(claim, end)})
 	if again && before.claim.Worker != claim.Worker && t.window.touches(before.claim) {
-		left := ledger.Micros(before.claim.End.At)
-		if left > ledger.Micros(before.claim.ClaimedAt) {
+		left := event.Micros(before.claim.End.At)
+		if left > event.Micros(before.claim.ClaimedAt) {
 			left-- // still within its slice
 		}
 		id := strconv.FormatInt(claim.Pos, 16)
@@ -186,7 +188,7 @@ func sliceArgs(claim *projection.Claim, end ending) map[string]any {
 }
 
 // name names the worker and the slot before the first entry that is drawn there.
-func (t *tracer) name(at place, w ledger.Worker) {
+func (t *tracer) name(at place, w event.Worker) {
 	if at.lane.named[at.slot] {
 		return
 	}
@@ -202,40 +204,40 @@ func (t *tracer) name(at place, w ledger.Worker) {
 }
 
 // mark draws a refused write on its worker's lane, and an operator's command on theirs.
-func (t *tracer) mark(e ledger.Event) {
+func (t *tracer) mark(e event.Event) {
 	mark := traceEvent{
-		Name: e.Kind().String(), Cat: "moment", Phase: "i", TS: ledger.Micros(e.At), PID: operators, TID: 1, Scope: "t",
+		Name: e.Kind().String(), Cat: "moment", Phase: "i", TS: event.Micros(e.At), PID: operators, TID: 1, Scope: "t",
 		Args: map[string]any{"pos": strconv.FormatInt(e.Pos, 10), "actor": e.Actor},
 	}
 	if e.Job != "" {
 		mark.Args["job"] = e.Job
 	}
 	switch b := e.Body.(type) {
-	case *ledger.Refused:
+	case *event.Refused:
 		mark.Args["command"], mark.Args["why"], mark.Args["attempt"] = b.Command, b.Why, e.Attempt
 		t.onLane(&mark, e.Worker)
-	case *ledger.Stopped:
+	case *event.Stopped:
 		mark.Args["why"], mark.Args["attempt"] = b.Why, e.Attempt
 		t.onLane(&mark, e.Worker)
-	case *ledger.TakenOver:
+	case *event.TakenOver:
 		mark.Args["attempt"], mark.Args["process"] = e.Attempt, render.Process(e.Worker)
 		if at, ok := t.places[e.N]; ok {
 			t.name(at, at.claim.Worker)
 			mark.PID = at.lane.pid
 		}
-	case *ledger.QueuePaused:
+	case *event.QueuePaused:
 		mark.Args["queue"], mark.Args["reason"] = b.Queue, b.Reason
-	case *ledger.QueueResumed:
+	case *event.QueueResumed:
 		mark.Args["queue"], mark.Args["reason"] = b.Queue, b.Reason
-	case *ledger.Cancelled:
+	case *event.Cancelled:
 		mark.Args["reason"] = b.Reason
-	case *ledger.Retried:
+	case *event.Retried:
 		mark.Args["reason"] = b.Reason
-	case *ledger.Rescheduled:
+	case *event.Rescheduled:
 		mark.Args["reason"] = b.Reason
-	case *ledger.Erased:
+	case *event.Erased:
 		mark.Args["reason"] = b.Reason
-	case *ledger.Rebuilt, *ledger.Restored, *ledger.Imported:
+	case *event.Rebuilt, *event.Restored, *event.Imported:
 	default:
 		return
 	}
@@ -243,7 +245,7 @@ func (t *tracer) mark(e ledger.Event) {
 }
 
 // onLane puts a mark on the lane of its worker, if it has one.
-func (t *tracer) onLane(mark *traceEvent, w ledger.Worker) {
+func (t *tracer) onLane(mark *traceEvent, w event.Worker) {
 	if lane := t.lanes[w]; lane != nil && len(lane.taken) > 0 {
 		t.name(place{lane: lane}, w)
 		mark.PID = lane.pid

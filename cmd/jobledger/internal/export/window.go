@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -12,8 +13,8 @@ import (
 type Window struct {
 	After, Until int64
 
-	// From and To are the times that the range stands for: those that the user named, or the times of its first and
-	// last event. The functions of this package do not use them.
+	// From and To are the times that the range stands for: those that the user named, or the times of its first
+	// and last event. The functions of this package do not use them.
 	From, To time.Time
 }
 
@@ -25,10 +26,10 @@ func (w Window) touches(claim *projection.Claim) bool {
 	return claim.End == nil || claim.End.Pos > w.After
 }
 
-// EachEvent calls fn with the events from the first one to pos until, each with the queue of its job, which is empty
-// for events of no job. It stops at the first error of fn and returns it.
+// EachEvent calls fn with the events from the first one to pos until, each with the queue of its job, which
+// is empty for events of no job. It stops at the first error of fn and returns it.
 func EachEvent(
-	ctx context.Context, store *ledger.Store, until int64, fn func(e ledger.Event, queue string) error,
+	ctx context.Context, store *ledger.Store, until int64, fn func(e event.Event, queue string) error,
 ) error {
 	if until == 0 { // in a filter 0 means no end
 		return nil
@@ -55,15 +56,15 @@ func EachEvent(
 	return nil
 }
 
-// eachClaim calls fn with each claim that was live within w: the ended ones in the order in which they ended, then
-// those that are still live. before, if not nil, gets every event from the first one on ahead of fn, with the claim
-// that the event concerns.
+// eachClaim calls fn with each claim that was live within w: the ended ones in the order in which they ended,
+// then those that are still live. before, if not nil, gets every event from the first one on ahead of fn,
+// with the claim that the event concerns.
 func eachClaim(
 	ctx context.Context, store *ledger.Store, w Window,
-	before func(e ledger.Event, claim *projection.Claim) error, fn func(*projection.Claim) error,
+	before func(e event.Event, claim *projection.Claim) error, fn func(*projection.Claim) error,
 ) error {
 	var claims projection.Claims
-	err := EachEvent(ctx, store, w.Until, func(e ledger.Event, queue string) error {
+	err := EachEvent(ctx, store, w.Until, func(e event.Event, queue string) error {
 		claim := claims.Add(e, queue)
 		if before != nil {
 			if err := before(e, claim); err != nil {

@@ -14,6 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection/audit"
 )
@@ -32,7 +33,7 @@ func newLedger(t *testing.T) (path string, store *ledger.Store) {
 	service := &commands.Service{Store: store}
 	enqueue(t, store, "one", "two")
 	jobs, err := service.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"},
-		Worker: ledger.Worker{Name: "w", Boot: "B"}})
+		Worker: event.Worker{Name: "w", Boot: "B"}})
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("claim: %d jobs, %v", len(jobs), err)
 	}
@@ -274,7 +275,7 @@ func TestReplayUntilAPos(t *testing.T) {
 		if got := verified(t, path); got != want {
 			t.Errorf("the copy until %d holds %s, want %s", until, got, want)
 		}
-		if until == 3 && (done.Tally["mail"][ledger.Queued] != 1 || done.Tally["mail"][ledger.ClaimedState] != 1) {
+		if until == 3 && (done.Tally["mail"][event.Queued] != 1 || done.Tally["mail"][event.ClaimedState] != 1) {
 			t.Errorf("the copy until 3 has %v", done.Tally)
 		}
 		if _, err = files.Replay(t.Context(), store, o); !errors.Is(err, files.ErrExists) {

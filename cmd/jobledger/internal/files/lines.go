@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -20,8 +21,8 @@ const maxLine = 16 << 20
 // Lines reads the JSONL of 'jobledger export', from the beginning each time it is ranged over. It stops at
 // the first line that cannot be read, which it yields with an error that says why; the caller counts the
 // lines.
-func Lines(content *io.SectionReader) iter.Seq2[ledger.Line, error] {
-	return func(yield func(ledger.Line, error) bool) {
+func Lines(content *io.SectionReader) iter.Seq2[event.Line, error] {
+	return func(yield func(event.Line, error) bool) {
 		lines := bufio.NewScanner(io.NewSectionReader(content, 0, content.Size()))
 		lines.Buffer(make([]byte, 64<<10), maxLine)
 		for n := 1; lines.Scan(); n++ {
@@ -29,7 +30,7 @@ func Lines(content *io.SectionReader) iter.Seq2[ledger.Line, error] {
 			if n == 1 {
 				text = bytes.TrimPrefix(text, []byte("\ufeff"))
 			}
-			var line ledger.Line
+			var line event.Line
 			if err := line.UnmarshalJSON(text); err != nil {
 				err = explainLine(text, err)
 				if !lines.Scan() && !endsInLineFeed(content) {
@@ -47,7 +48,7 @@ func Lines(content *io.SectionReader) iter.Seq2[ledger.Line, error] {
 			err = errors.New("longer than 16 MiB")
 		}
 		if err != nil {
-			yield(ledger.Line{}, err)
+			yield(event.Line{}, err)
 		}
 	}
 }

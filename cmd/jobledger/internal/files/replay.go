@@ -8,6 +8,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -60,9 +61,9 @@ func Replay(ctx context.Context, source *ledger.Store, o ReplayOptions) (done Re
 }
 
 // linesUntil yields the events of source up to pos until, with their payloads.
-func linesUntil(ctx context.Context, source *ledger.Store, until int64) iter.Seq2[ledger.Line, error] {
+func linesUntil(ctx context.Context, source *ledger.Store, until int64) iter.Seq2[event.Line, error] {
 	if until == 0 { // in a filter 0 means no end
-		return func(func(ledger.Line, error) bool) {}
+		return func(func(event.Line, error) bool) {}
 	}
 	return source.Lines(ctx, ledger.Filter{Until: until}, true)
 }

@@ -12,6 +12,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection"
 	"jobledger/projection/audit"
@@ -208,7 +209,7 @@ func (r *restore) count(ctx context.Context, tx *ledger.Tx) (err error) {
 		for state, n := range q.Jobs {
 			r.done.Jobs += n
 			switch {
-			case state == ledger.Queued:
+			case state == event.Queued:
 				r.done.Queued += n
 			case state.Held():
 				r.done.Held += n
@@ -240,11 +241,11 @@ func (r *restore) record(ctx context.Context) error {
 	if len(from) > commands.MaxReason {
 		from = filepath.Base(from)
 	}
-	event := ledger.Restored{From: from, Events: r.done.Events}
+	body := event.Restored{From: from, Events: r.done.Events}
 	if r.done.Compared {
-		event.Lost = new(int(r.done.Lost.Events))
+		body.Lost = new(int(r.done.Lost.Events))
 	}
-	if err := r.copy.Restored(ctx, r.Actor, event); err != nil {
+	if err := r.copy.Restored(ctx, r.Actor, body); err != nil {
 		return err
 	}
 	if err := r.copy.close(); err != nil {

@@ -3,7 +3,7 @@ package incident
 import (
 	"time"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -47,7 +47,7 @@ func newDepth(from, to time.Time) *Depth {
 }
 
 // add takes the next event. Only events within the window can make a peak.
-func (d *Depth) add(e ledger.Event, queue string, within bool) {
+func (d *Depth) add(e event.Event, queue string, within bool) {
 	d.pointsUntil(e.At)
 	if e.Seq == 0 {
 		return
@@ -64,17 +64,17 @@ func (d *Depth) add(e ledger.Event, queue string, within bool) {
 		d.Peaks[queue] = p
 	}
 	states := d.tally[queue]
-	if n := states[ledger.Queued]; n > p.Queued {
+	if n := states[event.Queued]; n > p.Queued {
 		p.Queued, p.QueuedAt = n, e.At
 	}
-	if n := states[ledger.ClaimedState] + states[ledger.Running]; n > p.Held {
+	if n := states[event.ClaimedState] + states[event.Running]; n > p.Held {
 		p.Held, p.HeldAt = n, e.At
 	}
 }
 
-func (p *DepthPoint) count(s ledger.State, by int64) {
+func (p *DepthPoint) count(s event.State, by int64) {
 	switch {
-	case s == ledger.Queued:
+	case s == event.Queued:
 		p.Queued += by
 	case s.Held():
 		p.Held += by

@@ -1,15 +1,16 @@
-// Package incident gathers what a post-mortem needs to know about a window of the ledger, and writes it as a report.
+// Package incident gathers what a post-mortem needs to know about a window of the ledger, and writes it as a
+// report.
 //
 //	report, err := incident.Investigate(ctx, store, window, time.Now())
 //	err = report.WriteMarkdown(w)
 //	err = report.Depth.WriteSVG(chart) // the report shows it as depth.svg
 //
-// A [Report] is data: which workers lost jobs, what was taken back, refused and given up, failures by code, what
-// operators did, the depth of the queues minute by minute, and what is wrong with the ledger. It is bounded, so a
-// window of millions of events fits in memory and on a page.
+// A [Report] is data: which workers lost jobs, what was taken back, refused and given up, failures by code,
+// what operators did, the depth of the queues minute by minute, and what is wrong with the ledger. It is
+// bounded, so a window of millions of events fits in memory and on a page.
 //
-// The package opens no ledger and makes no file. The folder that 'jobledger incident' makes also has the events, the
-// attempts and a trace, which package export writes.
+// The package opens no ledger and makes no file. The folder that 'jobledger incident' makes also has the
+// events, the attempts and a trace, which package export writes.
 //
 // Files in reading order:
 //

@@ -12,6 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/audit"
 )
 
@@ -21,14 +22,14 @@ const sameEntry = time.Minute
 // investigation gathers a report.
 type investigation struct {
 	*Report
-	recent   map[string]*Entry             // the latest of each key
-	silent   map[ledger.Worker]*LostWorker // the latest of each process
-	failures map[string]*FailureGroup      // by code
+	recent   map[string]*Entry            // the latest of each key
+	silent   map[event.Worker]*LostWorker // the latest of each process
+	failures map[string]*FailureGroup     // by code
 }
 
-// Investigate gathers what happened within w. It reads the events from the first one to the end of w, because the
-// depth of the queues follows from all of them, and verifies the whole ledger. now ends the depth of a window that
-// reaches into the future.
+// Investigate gathers what happened within w. It reads the events from the first one to the end of w, because
+// the depth of the queues follows from all of them, and verifies the whole ledger. now ends the depth of a
+// window that reaches into the future.
 func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now time.Time) (*Report, error) {
 	end := w.To
 	if now.Before(end) {
@@ -36,10 +37,10 @@ func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now 
 	}
 	in := investigation{
 		Report: &Report{Ledger: store.Path(), Window: w, Depth: newDepth(w.From, end)},
-		recent: make(map[string]*Entry), silent: make(map[ledger.Worker]*LostWorker),
+		recent: make(map[string]*Entry), silent: make(map[event.Worker]*LostWorker),
 		failures: make(map[string]*FailureGroup),
 	}
-	err := export.EachEvent(ctx, store, w.Until, func(e ledger.Event, queue string) error {
+	err := export.EachEvent(ctx, store, w.Until, func(e event.Event, queue string) error {
 		within := e.Pos > w.After
 		in.Depth.add(e, queue, within)
 		if within {
@@ -72,24 +73,24 @@ func (in *investigation) finish() {
 	})
 }
 
-func (in *investigation) add(e ledger.Event, queue string) {
+func (in *investigation) add(e event.Event, queue string) {
 	in.Events++
 	switch b := e.Body.(type) {
-	case *ledger.Enqueued:
+	case *event.Enqueued:
 		in.Activity.Enqueued++
-	case *ledger.Claimed:
+	case *event.Claimed:
 		in.Activity.Claimed++
-	case *ledger.Succeeded:
+	case *event.Succeeded:
 		in.Activity.Succeeded++
-	case *ledger.Failed:
+	case *event.Failed:
 		in.Activity.Failed++
 		in.failed(e, queue, b.ErrorCode, b.ErrorDetail)
 		in.note(e, key(e, queue, b.ErrorCode), func(n int64) string {
 			return fmt.Sprintf("%s in %s failed: %s", render.Count(n, "attempt"), quote(queue), quote(b.ErrorCode))
 		}).Failures = true
-	case *ledger.Released:
+	case *event.Released:
 		in.Activity.Released++
-	case *ledger.Reclaimed:
+	case *event.Reclaimed:
 		in.Activity.Reclaimed++
 		in.Reclaims.add(Reclaim{e, queue, b})
 		in.lost(e, b)
@@ -98,7 +99,7 @@ func (in *investigation) add(e ledger.Event, queue string) {
 			return fmt.Sprintf("%s taken back from %s on %s by %s: %s", render.Count(n, "job"),
 				quote(e.Worker.Name), quote(e.Worker.Host), quote(e.Actor), quote(b.Reason))
 		})
-	case *ledger.Refused:
+	case *event.Refused:
 		in.Activity.Refused++
 		in.Refused.add(e)
 		in.cameBack(e)
@@ -106,38 +107,38 @@ func (in *investigation) add(e ledger.Event, queue string) {
 			return fmt.Sprintf("%s (%s) of %s refused: %s", render.Count(n, "write"), quote(b.Command),
 				quote(e.Actor), quote(b.Why))
 		})
-	case *ledger.Cancelled:
+	case *event.Cancelled:
 		in.Activity.Cancelled++
 		in.operatorOnJobs(e, queue, "cancelled", b.Reason)
-	case *ledger.Retried:
+	case *event.Retried:
 		in.operatorOnJobs(e, queue, "retried", b.Reason)
-	case *ledger.Rescheduled:
+	case *event.Rescheduled:
 		in.operatorOnJobs(e, queue, "rescheduled", b.Reason)
-	case *ledger.Erased:
+	case *event.Erased:
 		in.operatorOnJobs(e, queue, "erased the payloads and results of", b.Reason)
-	case *ledger.QueuePaused:
+	case *event.QueuePaused:
 		in.operator(e, key(e, b.Queue), once("paused the queue %s", quote(b.Queue)), b.Reason)
-	case *ledger.QueueResumed:
+	case *event.QueueResumed:
 		in.operator(e, key(e, b.Queue), once("resumed the queue %s", quote(b.Queue)), b.Reason)
-	case *ledger.WorkerStarted:
+	case *event.WorkerStarted:
 		in.note(e, key(e, e.Worker.Boot), once("worker %s started: pid %d on %s, version %s, queues %s",
 			quote(e.Worker.Name), e.Worker.PID, quote(e.Worker.Host), quote(render.OrNone(e.Worker.Version)),
 			quote(strings.Join(b.Queues, ", "))))
-	case *ledger.WorkerStopped:
+	case *event.WorkerStopped:
 		in.note(e, key(e, e.Worker.Boot), once("worker %s stopped: pid %d on %s",
 			quote(e.Worker.Name), e.Worker.PID, quote(e.Worker.Host)))
-	case *ledger.Rebuilt:
+	case *event.Rebuilt:
 		in.operator(e, key(e), once("rebuilt the tables: %d rows changed, %d added, %d removed",
 			b.Changed, b.Missing, b.Extra), "")
-	case *ledger.Restored:
+	case *event.Restored:
 		in.operator(e, key(e), once("restored the ledger from %s", quote(b.From)), "")
-	case *ledger.Imported:
+	case *event.Imported:
 		in.operator(e, key(e), once("imported %s from %s", render.Count(b.Events, "event"), quote(b.From)), "")
 	}
 }
 
 // failed counts an attempt that failed or was taken back.
-func (in *investigation) failed(e ledger.Event, queue, code, detail string) {
+func (in *investigation) failed(e event.Event, queue, code, detail string) {
 	g := in.failures[code]
 	if g == nil {
 		g = &FailureGroup{Code: code, First: e.At, jobs: make(map[int64]bool)}
@@ -151,13 +152,13 @@ func (in *investigation) failed(e ledger.Event, queue, code, detail string) {
 	if detail != "" {
 		g.Detail = detail
 	}
-	if e.To == ledger.FailedState {
+	if e.To == event.FailedState {
 		in.GivenUp.add(GivenUp{e, queue, code})
 	}
 }
 
 // lost notes that a job was taken back from a worker process.
-func (in *investigation) lost(e ledger.Event, b *ledger.Reclaimed) {
+func (in *investigation) lost(e event.Event, b *event.Reclaimed) {
 	w := in.silent[e.Worker]
 	if w == nil || b.LastHeartbeat.After(w.latest) { // it was alive in between
 		w = &LostWorker{Worker: e.Worker, LeaseEnd: b.LeaseUntil, Detected: e.At}
@@ -175,7 +176,7 @@ func (in *investigation) lost(e ledger.Event, b *ledger.Reclaimed) {
 }
 
 // cameBack notes a refused write of a worker process that had lost a job.
-func (in *investigation) cameBack(e ledger.Event) {
+func (in *investigation) cameBack(e event.Event) {
 	w := in.silent[e.Worker]
 	if w == nil {
 		return
@@ -186,14 +187,14 @@ func (in *investigation) cameBack(e ledger.Event) {
 }
 
 // operatorOnJobs notes an operator's command on jobs of one queue. done is its verb in the past tense.
-func (in *investigation) operatorOnJobs(e ledger.Event, queue, done, reason string) {
+func (in *investigation) operatorOnJobs(e event.Event, queue, done, reason string) {
 	in.operator(e, key(e, e.Actor, reason, queue), func(n int64) string {
 		return fmt.Sprintf("%s %s in %s", done, render.Count(n, "job"), quote(queue))
 	}, reason)
 }
 
 // operator notes an operator's command.
-func (in *investigation) operator(e ledger.Event, key string, done func(count int64) string, reason string) {
+func (in *investigation) operator(e event.Event, key string, done func(count int64) string, reason string) {
 	entry := in.note(e, key, func(n int64) string {
 		text := quote(e.Actor) + " " + done(n)
 		if reason != "" {
@@ -205,7 +206,7 @@ func (in *investigation) operator(e ledger.Event, key string, done func(count in
 }
 
 // note adds an entry to the timeline, or counts e in the entry of events with the same key shortly before.
-func (in *investigation) note(e ledger.Event, key string, text func(count int64) string) *Entry {
+func (in *investigation) note(e event.Event, key string, text func(count int64) string) *Entry {
 	if same := in.recent[key]; same != nil && e.At.Sub(same.Last) <= sameEntry {
 		same.Count++
 		same.Last = e.At
@@ -222,7 +223,7 @@ func (in *investigation) note(e ledger.Event, key string, text func(count int64)
 }
 
 // key identifies events that share an entry: those of one kind with the same parts.
-func key(e ledger.Event, parts ...string) string {
+func key(e event.Event, parts ...string) string {
 	return strings.Join(append(parts, e.Kind().String()), "\x00")
 }
 

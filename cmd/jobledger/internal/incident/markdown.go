@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
-// WriteMarkdown writes r as Markdown. It shows the chart as depth.svg and describes the files that 'jobledger incident'
-// puts next to it.
+// WriteMarkdown writes r as Markdown. It shows the chart as depth.svg and describes the files that 'jobledger
+// incident' puts next to it.
 func (r *Report) WriteMarkdown(out io.Writer) error {
 	w := &markdown{Writer: bufio.NewWriter(out)}
 	w.line("# Incident of %s", r.Window.From.UTC().Format("2006-01-02"))
@@ -41,7 +41,8 @@ func (r *Report) WriteMarkdown(out io.Writer) error {
 	return w.Flush()
 }
 
-// quote formats text from the ledger so that Markdown shows it as it is: no link, no mention of a user, no table.
+// quote formats text from the ledger so that Markdown shows it as it is: no link, no mention of a user, no
+// table.
 func quote(text string) string {
 	text = strings.NewReplacer("`", "'", "|", `\|`).Replace(strings.TrimSpace(render.Escape(text)))
 	if text == "" {
@@ -50,7 +51,8 @@ func quote(text string) string {
 	return "`" + text + "`"
 }
 
-// formatTime formats t in UTC, because people in several time zones read a report. It is empty for the zero time.
+// formatTime formats t in UTC, because people in several time zones read a report. It is empty for the zero
+// time.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -87,7 +89,8 @@ func (r *Report) summary(w *markdown) {
 		a.Failed, a.Released, a.Reclaimed, a.Refused, a.Cancelled, r.GivenUp.Total)
 }
 
-// someFailures is how many failures of one kind in a row the timeline mentions. Some attempts fail on good nights too.
+// someFailures is how many failures of one kind in a row the timeline mentions. Some attempts fail on good
+// nights too.
 const someFailures = 5
 
 func (r *Report) timeline(w *markdown) {
@@ -153,7 +156,7 @@ func (r *Report) refused(w *markdown) {
 	}
 	w.table("at", "job", "attempt", "worker", "command", "why", "result offered")
 	for _, e := range r.Refused.Rows {
-		b := e.Body.(*ledger.Refused)
+		b := e.Body.(*event.Refused)
 		offered := ""
 		if b.OfferedBytes > 0 || b.OfferedSHA256 != "" {
 			offered = fmt.Sprintf("%s, SHA-256 %s",

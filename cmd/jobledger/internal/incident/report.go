@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/export"
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/audit"
 )
@@ -27,7 +27,7 @@ type Report struct {
 
 	LostWorkers []*LostWorker // in the order in which their loss was detected
 	Reclaims    Table[Reclaim]
-	Refused     Table[ledger.Event] // each with a body of type *ledger.Refused
+	Refused     Table[event.Event] // each with a body of type *ledger.Refused
 	GivenUp     Table[GivenUp]
 	Failures    []*FailureGroup // the largest first
 	Depth       *Depth
@@ -57,10 +57,10 @@ type Entry struct {
 	text func(count int64) string // makes Text when Count is known
 }
 
-// LostWorker is one period of silence of a worker process that ended with a reclaim. A process that came back and was
-// silent again has another one.
+// LostWorker is one period of silence of a worker process that ended with a reclaim. A process that came back
+// and was silent again has another one.
 type LostWorker struct {
-	Worker        ledger.Worker
+	Worker        event.Worker
 	Jobs          int64     // taken back from it
 	LastHeartbeat time.Time // zero: it sent none
 	LeaseEnd      time.Time // the first lease that ran out
@@ -72,14 +72,14 @@ type LostWorker struct {
 
 // Reclaim is a job that was taken back from its worker.
 type Reclaim struct {
-	ledger.Event
+	event.Event
 	Queue string
-	*ledger.Reclaimed
+	*event.Reclaimed
 }
 
 // GivenUp is the event after which a job stayed failed.
 type GivenUp struct {
-	ledger.Event
+	event.Event
 	Queue, Code string
 }
 

@@ -6,55 +6,55 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
-// Describe says in one line what e records: who, how, until when, why. The time, the kind and the new state of e, and the
-// detail of an error, are left out. Times are given in zone.
-func Describe(e ledger.Event, zone *time.Location) string {
+// Describe says in one line what e records: who, how, until when, why. The time, the kind and the new state
+// of e, and the detail of an error, are left out. Times are given in zone.
+func Describe(e event.Event, zone *time.Location) string {
 	d := description{event: e, zone: zone}
 	switch b := e.Body.(type) {
-	case *ledger.Enqueued:
+	case *event.Enqueued:
 		d.enqueued(b)
-	case *ledger.Claimed:
+	case *event.Claimed:
 		d.claimed(b)
-	case *ledger.Heartbeat:
+	case *event.Heartbeat:
 		d.heartbeat(b)
-	case *ledger.Succeeded:
+	case *event.Succeeded:
 		d.succeeded(b)
-	case *ledger.Failed:
+	case *event.Failed:
 		d.failed(b)
-	case *ledger.Released:
+	case *event.Released:
 		d.released(b)
-	case *ledger.Reclaimed:
+	case *event.Reclaimed:
 		d.reclaimed(b)
-	case *ledger.Cancelled:
+	case *event.Cancelled:
 		d.cancelled(b)
-	case *ledger.Retried:
+	case *event.Retried:
 		d.retried(b)
-	case *ledger.Rescheduled:
+	case *event.Rescheduled:
 		d.rescheduled(b)
-	case *ledger.Refused:
+	case *event.Refused:
 		d.refused(b)
-	case *ledger.Stopped:
+	case *event.Stopped:
 		d.stopped(b)
-	case *ledger.TakenOver:
+	case *event.TakenOver:
 		d.takenOver(b)
-	case *ledger.Erased:
+	case *event.Erased:
 		d.erased(b)
-	case *ledger.QueuePaused:
+	case *event.QueuePaused:
 		d.queue(b.Queue, b.Reason)
-	case *ledger.QueueResumed:
+	case *event.QueueResumed:
 		d.queue(b.Queue, b.Reason)
-	case *ledger.WorkerStarted:
+	case *event.WorkerStarted:
 		d.workerStarted(b)
-	case *ledger.WorkerStopped:
+	case *event.WorkerStopped:
 		d.workerStopped()
-	case *ledger.Rebuilt:
+	case *event.Rebuilt:
 		d.rebuilt(b)
-	case *ledger.Restored:
+	case *event.Restored:
 		d.restored(b)
-	case *ledger.Imported:
+	case *event.Imported:
 		d.imported(b)
 	}
 	// An event of a claim is recorded by its worker, unless an operator presented the token.
@@ -65,11 +65,11 @@ func Describe(e ledger.Event, zone *time.Location) string {
 }
 
 // saidByOwner reports whether events of this kind are recorded by the owner of a claim.
-func saidByOwner(k ledger.Kind) bool {
-	return k <= ledger.KindReleased || k == ledger.KindStopped || k == ledger.KindTakenOver
+func saidByOwner(k event.Kind) bool {
+	return k <= event.KindReleased || k == event.KindStopped || k == event.KindTakenOver
 }
 
-func (d *description) enqueued(b *ledger.Enqueued) {
+func (d *description) enqueued(b *event.Enqueued) {
 	d.add("in queue %s by %s", b.Queue, d.event.Actor)
 	d.addIf(b.RunAt.After(d.event.At), "runs at %s", d.moment(b.RunAt))
 	d.addIf(b.Priority != 0, "priority %d", b.Priority)
@@ -84,13 +84,13 @@ func (d *description) enqueued(b *ledger.Enqueued) {
 	d.add("payload of %s", Count(b.PayloadBytes, "byte"))
 }
 
-func (d *description) claimed(b *ledger.Claimed) {
+func (d *description) claimed(b *event.Claimed) {
 	d.add("attempt %d by %s (%s)", d.event.Attempt, d.event.Worker.Name, Process(d.event.Worker))
 	d.add("lease until %s", d.moment(b.LeaseUntil))
 	d.addIf(b.MaxRuntime > 0, "max runtime %s", Duration(b.MaxRuntime))
 }
 
-func (d *description) heartbeat(b *ledger.Heartbeat) {
+func (d *description) heartbeat(b *event.Heartbeat) {
 	d.attempt()
 	d.add("lease until %s", d.moment(b.LeaseUntil))
 	if b.Progress != nil {
@@ -99,73 +99,75 @@ func (d *description) heartbeat(b *ledger.Heartbeat) {
 	d.addIf(b.Note != "", "%s", b.Note)
 }
 
-func (d *description) succeeded(b *ledger.Succeeded) {
+func (d *description) succeeded(b *event.Succeeded) {
 	d.attempt()
 	d.exit(b.ExitCode, "")
 	d.addIf(b.ResultSHA256 != "", "result of %s", Count(b.ResultBytes, "byte"))
 }
 
-func (d *description) failed(b *ledger.Failed) {
+func (d *description) failed(b *event.Failed) {
 	d.attempt()
 	d.addIf(b.ErrorCode != "", "error %s", b.ErrorCode)
 	d.exit(b.ExitCode, b.Signal)
 	d.retry(b.RetryAt)
 }
 
-func (d *description) released(b *ledger.Released) {
+func (d *description) released(b *event.Released) {
 	d.attempt()
 	d.addIf(b.Snooze, "the job asked to be run later")
 	d.reason(b.Reason)
 	d.add("runs again at %s", d.moment(b.RunAt))
 }
 
-func (d *description) reclaimed(b *ledger.Reclaimed) {
+func (d *description) reclaimed(b *event.Reclaimed) {
 	d.add("attempt %d taken from %s by %s", d.event.Attempt, d.event.Worker.Name, d.event.Actor)
-	d.add("%s", map[string]string{ledger.LeaseExpired: "lease expired", ledger.MaxRuntime: "max runtime exceeded"}[b.Reason])
+	d.add("%s", map[string]string{event.LeaseExpired: "lease expired",
+		event.MaxRuntime: "max runtime exceeded"}[b.Reason])
 	d.add("lease ended at %s", d.moment(b.LeaseUntil))
 	d.add("last heartbeat %s", d.moment(b.LastHeartbeat))
 	d.retry(b.RetryAt)
 }
 
-func (d *description) cancelled(b *ledger.Cancelled) {
+func (d *description) cancelled(b *event.Cancelled) {
 	d.add("by %s", d.event.Actor)
 	d.reason(b.Reason)
 	d.addIf(d.event.Attempt > 0, "attempt %d of %s was under way", d.event.Attempt, d.event.Worker.Name)
 }
 
-func (d *description) retried(b *ledger.Retried) {
+func (d *description) retried(b *event.Retried) {
 	d.add("by %s", d.event.Actor)
 	d.reason(b.Reason)
 	d.addIf(!b.RunAt.IsZero(), "waits until %s for its last command", d.moment(b.RunAt))
 }
 
-func (d *description) stopped(b *ledger.Stopped) {
+func (d *description) stopped(b *event.Stopped) {
 	d.add("the command of attempt %d by %s (%s), which was %s", d.event.Attempt, d.event.Worker.Name, Process(d.event.Worker), b.Why)
 	d.exit(b.ExitCode, b.Signal)
 }
 
-func (d *description) takenOver(b *ledger.TakenOver) {
+func (d *description) takenOver(b *event.TakenOver) {
 	d.add("attempt %d of %s by another process (%s)", d.event.Attempt, d.event.Worker.Name, Process(d.event.Worker))
 	d.add("lease until %s", d.moment(b.LeaseUntil))
 }
 
-func (d *description) rescheduled(b *ledger.Rescheduled) {
+func (d *description) rescheduled(b *event.Rescheduled) {
 	d.add("by %s", d.event.Actor)
 	d.add("runs at %s", d.moment(b.RunAt))
 	d.add("priority %d", b.Priority)
 	d.reason(b.Reason)
 }
 
-func (d *description) refused(b *ledger.Refused) {
+func (d *description) refused(b *event.Refused) {
 	d.add("%s by %s", b.Command, d.event.Actor)
 	d.addIf(d.event.Attempt > 0, "token of attempt %d by %s", d.event.Attempt, d.event.Worker.Name)
 	d.addIf(d.event.Attempt == 0, "token %s", d.event.Token)
 	d.add("%s", b.Why)
-	d.addIf(b.OfferedSHA256 != "" || b.OfferedBytes > 0, "offered a result of %s, SHA-256 %s", Count(b.OfferedBytes, "byte"), OrNone(b.OfferedSHA256))
+	d.addIf(b.OfferedSHA256 != "" || b.OfferedBytes > 0, "offered a result of %s, SHA-256 %s",
+		Count(b.OfferedBytes, "byte"), OrNone(b.OfferedSHA256))
 	d.add("nothing was changed")
 }
 
-func (d *description) erased(b *ledger.Erased) {
+func (d *description) erased(b *event.Erased) {
 	d.add("by %s", d.event.Actor)
 	d.add("%s of payload and results", Count(b.Bytes, "byte"))
 	d.reason(b.Reason)
@@ -176,7 +178,7 @@ func (d *description) queue(queue, reason string) {
 	d.reason(reason)
 }
 
-func (d *description) workerStarted(b *ledger.WorkerStarted) {
+func (d *description) workerStarted(b *event.WorkerStarted) {
 	d.add("%s (%s)", d.event.Worker.Name, Process(d.event.Worker))
 	d.addIf(len(b.Queues) > 0, "queues %s", strings.Join(b.Queues, ", "))
 	d.addIf(len(b.Capabilities) > 0, "capabilities %s", strings.Join(b.Capabilities, ", "))
@@ -186,26 +188,27 @@ func (d *description) workerStopped() {
 	d.add("%s (%s)", d.event.Worker.Name, Process(d.event.Worker))
 }
 
-func (d *description) rebuilt(b *ledger.Rebuilt) {
+func (d *description) rebuilt(b *event.Rebuilt) {
 	d.add("by %s", d.event.Actor)
-	d.add("%s, of whose rows %d differed, %d were missing, %d too many", Count(b.Jobs, "job"), b.Changed, b.Missing, b.Extra)
+	d.add("%s, of whose rows %d differed, %d were missing, %d too many", Count(b.Jobs, "job"), b.Changed,
+		b.Missing, b.Extra)
 }
 
-func (d *description) restored(b *ledger.Restored) {
+func (d *description) restored(b *event.Restored) {
 	d.add("%s from %s by %s", Count(b.Events, "event"), b.From, d.event.Actor)
 	if b.Lost != nil {
 		d.addIf(*b.Lost > 0, "%s of the ledger before it not among them", Count(int64(*b.Lost), "event"))
 	}
 }
 
-func (d *description) imported(b *ledger.Imported) {
+func (d *description) imported(b *event.Imported) {
 	d.add("%s from %s by %s", Count(b.Events, "event"), b.From, d.event.Actor)
 	d.addIf(b.MissingBodies > 0, "%d of their payloads and results were missing", b.MissingBodies)
 }
 
 // description is what describe has to say about an event, phrase by phrase.
 type description struct {
-	event   ledger.Event
+	event   event.Event
 	zone    *time.Location
 	phrases []string
 }
@@ -243,7 +246,7 @@ func (d *description) retry(at time.Time) {
 func (d *description) moment(t time.Time) string { return moment(t, d.event.At, d.zone) }
 
 // Process is which one of the processes of a name w is; the boot, which settles it, is in --json.
-func Process(w ledger.Worker) string {
+func Process(w event.Worker) string {
 	text := fmt.Sprintf("pid %d on %s", w.PID, OrNone(w.Host))
 	if w.Version != "" {
 		text += ", version " + w.Version
@@ -277,18 +280,19 @@ func SortedNames(tags map[string]string) []string {
 	return names
 }
 
-// KindLabel is the word of e's kind for a listing. A write that was refused stands out without any color.
-func KindLabel(e ledger.Event) (label string, s Style) {
+// KindLabel is the word of e's kind for a listing. A write that was refused is in capitals, to be seen
+// without color.
+func KindLabel(e event.Event) (label string, s Style) {
 	word := e.Kind().String()
 	s = StateStyles[word]
-	if e.Kind() == ledger.KindRefused {
+	if e.Kind() == event.KindRefused {
 		return strings.ToUpper(word), s
 	}
 	return word, s
 }
 
 // StateLabel is the state that e led to, for a listing.
-func StateLabel(e ledger.Event) (label string, s Style) {
+func StateLabel(e event.Event) (label string, s Style) {
 	if e.To == 0 {
 		return Pad("", 11, false), Plain
 	}

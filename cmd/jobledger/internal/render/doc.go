@@ -1,5 +1,5 @@
-// Package render puts values of the ledger into words, JSON and terminal text. It reads nothing, prints nothing and
-// knows no command line, so every package below cmd/jobledger may use it.
+// Package render puts values of the ledger into words, JSON and terminal text. It reads nothing, prints
+// nothing and knows no command line, so every package below cmd/jobledger may use it.
 //
 // Files in reading order:
 //   - text.go: escaping, padding, wrapping and the colors of a terminal

@@ -6,13 +6,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
 // JobJSON is a job as --json prints it. Null is printed, never left out; durations are seconds.
 type JobJSON struct {
-	ID             ledger.JobID      `json:"id"`
+	ID             event.JobID       `json:"id"`
 	Seq            int64             `json:"seq"`
 	State          string            `json:"state"`
 	Queue          string            `json:"queue"`
@@ -48,8 +48,9 @@ type FullJobJSON struct {
 }
 
 func ToJSON(j projection.Job) JobJSON {
-	out := JobJSON{ID: j.ID, Seq: j.Seq, State: j.State.String(), Queue: j.Queue, Priority: j.Priority, RunAt: TimeOrNull(j.RunAt),
-		Key: TextOrNull(j.Key), Tags: j.Tags, Attempt: j.Attempt, Failures: j.Failures, MaxAttempts: j.MaxAttempts,
+	out := JobJSON{ID: j.ID, Seq: j.Seq, State: j.State.String(), Queue: j.Queue, Priority: j.Priority,
+		RunAt: TimeOrNull(j.RunAt),
+		Key:   TextOrNull(j.Key), Tags: j.Tags, Attempt: j.Attempt, Failures: j.Failures, MaxAttempts: j.MaxAttempts,
 		Version: TextOrNull(j.Version), Requires: slices.Clone(j.Requires), Worker: TextOrNull(j.Worker.Name), ClaimedAt: TimeOrNull(j.ClaimedAt),
 		HeartbeatAt: TimeOrNull(j.HeartbeatAt), LeaseExpiresAt: TimeOrNull(j.LeaseUntil), Progress: j.Progress, Note: TextOrNull(j.Note),
 		FinishedAt: TimeOrNull(j.FinishedAt), ErrorCode: TextOrNull(j.ErrorCode), ErrorDetail: TextOrNull(j.ErrorDetail)}

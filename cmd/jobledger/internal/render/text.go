@@ -21,8 +21,8 @@ func IsASCII(b []byte) bool {
 	return true
 }
 
-// EscapeJSON escapes such characters in encoded JSON, where they can only occur within strings. It returns line itself
-// if it is ASCII.
+// EscapeJSON escapes such characters in encoded JSON, where they can only occur within strings. It returns
+// line itself if it is ASCII.
 func EscapeJSON(line []byte) []byte {
 	if IsASCII(line) {
 		return line
@@ -54,7 +54,7 @@ func Harmful(r rune) bool {
 	return 0xe0000 <= r && r <= 0xe007f // tags
 }
 
-// Escape makes text fit for one line of a terminal: what could do harm there stands as \x1b, \n, \u202e.
+// Escape makes text fit for one line of a terminal: what could do harm there becomes \x1b, \n, \u202e.
 func Escape(text string) string { return escapeExcept(text, "") }
 
 // EscapeLines is escape for text of more than one line; it leaves line feeds and tabs.
@@ -152,8 +152,8 @@ func Wrap(text string, width int) []string {
 	return lines
 }
 
-// Shorten cuts the middle out of a text that would fill the screen, such as one that quotes a file taken for an
-// argument: what is wrong stands before it, and what is allowed after it.
+// Shorten cuts the middle out of a text that would fill the screen, such as one that quotes a file taken for
+// an argument: the error is before it, and what is allowed after it.
 func Shorten(text string) string {
 	const most, kept = 2000, 500
 	if len(text) <= most {

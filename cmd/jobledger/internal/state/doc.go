@@ -1,4 +1,4 @@
-// Package state says how jobs and queues are doing now, as values with sentences: why a job stands where it stands
-// ([Explain]), and what about a queue may need attention ([Concerns]). It reads the ledger and prints nothing; the verbs
-// why and status print it, and a server can send the same values as JSON.
+// Package state says how jobs and queues are doing now, as values with sentences: why a job is in its
+// state ([Explain]), and what about a queue may need attention ([Concerns]). It reads the ledger and prints
+// nothing; the verbs why and status print it, and a server can send the same values as JSON.
 package state

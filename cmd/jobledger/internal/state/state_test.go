@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/ledger"
+	"jobledger/ledger/event"
 	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 	"jobledger/projection"
 )
@@ -30,7 +30,7 @@ func TestConcernsOfPausedQueue(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	q := projection.QueueStatus{
 		Queue:       projection.Queue{Name: "mail", Paused: true, Actor: "cli:ada", Since: now.Add(-time.Minute)},
-		Jobs:        map[ledger.State]int64{ledger.Queued: 3},
+		Jobs:        map[event.State]int64{event.Queued: 3},
 		OldestReady: now.Add(-time.Hour),
 		NextRunAt:   now.Add(time.Hour),
 	}

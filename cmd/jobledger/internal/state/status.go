@@ -8,6 +8,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -37,8 +38,9 @@ type Queue struct {
 
 // NewQueue is q at now.
 func NewQueue(q projection.QueueStatus, now time.Time) Queue {
-	out := Queue{Queue: q.Name, Queued: q.Jobs[ledger.Queued], Claimed: q.Jobs[ledger.ClaimedState], Running: q.Jobs[ledger.Running],
-		Succeeded: q.Jobs[ledger.SucceededState], Failed: q.Jobs[ledger.FailedState], Cancelled: q.Jobs[ledger.CancelledState],
+	out := Queue{Queue: q.Name, Queued: q.Jobs[event.Queued], Claimed: q.Jobs[event.ClaimedState],
+		Running:   q.Jobs[event.Running],
+		Succeeded: q.Jobs[event.SucceededState], Failed: q.Jobs[event.FailedState], Cancelled: q.Jobs[event.CancelledState],
 		Ready: q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: render.TimeOrNull(q.NextRunAt),
 		Expired: q.Expired, OldestLease: render.TimeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour}
 	if !q.OldestReady.IsZero() {
@@ -51,7 +53,8 @@ func NewQueue(q projection.QueueStatus, now time.Time) Queue {
 	return out
 }
 
-// sweepDelay is how long after its end a lease should have been swept: the default grace, and some time for the sweeper.
+// sweepDelay is how long after its end a lease should have been swept: the default grace, and some time for
+// the sweeper.
 const sweepDelay = 2 * time.Minute
 
 // Level says how urgent a concern is.
@@ -82,9 +85,10 @@ func Concerns(q projection.QueueStatus, now time.Time) (found []Concern) {
 		if now.Sub(q.OldestLease) > sweepDelay {
 			level, then = Problem, "and nobody has swept; is a worker running, or 'jobledger sweep'?"
 		}
-		add(level, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"), render.Age(q.OldestLease, now), then)
+		add(level, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"), render.Age(q.OldestLease, now),
+			then)
 	}
-	held := q.Jobs[ledger.ClaimedState] + q.Jobs[ledger.Running]
+	held := q.Jobs[event.ClaimedState] + q.Jobs[event.Running]
 	if held == 0 && !q.Paused && !q.OldestReady.IsZero() && now.Sub(q.OldestReady) >= time.Minute {
 		add(Warning, "jobs are ready, and no worker holds any; is one running for this queue?")
 	}
@@ -129,7 +133,7 @@ func Add(total *projection.QueueStatus, q projection.QueueStatus) {
 }
 
 // LastEvent is the last event up to the position until, 0 for the end of the ledger.
-func LastEvent(ctx context.Context, tx *ledger.Tx, until int64) (last ledger.Event, err error) {
+func LastEvent(ctx context.Context, tx *ledger.Tx, until int64) (last event.Event, err error) {
 	for e, err := range tx.Events(ctx, ledger.Filter{Until: until, Limit: 1, Last: true}) {
 		return e, err
 	}

@@ -9,33 +9,34 @@ import (
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
-// Why is where a job stands and why, in words and for programs.
+// Why is the state of a job and the reasons for it, in words and for programs.
 type Why struct {
 	Sentences []string `json:"-"` // of which Why is made
 
-	Job         ledger.JobID `json:"job"`
-	State       string       `json:"state"`
-	Queue       string       `json:"queue"`
-	Why         string       `json:"why"`
-	WaitsFor    []string     `json:"waits_for"` // time, queue, worker, turn, owner; empty: nothing any more
-	RunAt       *string      `json:"run_at"`
-	Cause       ledger.Event `json:"cause"` // the event that brought it into its state
-	Failures    int          `json:"failures"`
-	MaxAttempts int          `json:"max_attempts"`
-	Worker      *string      `json:"worker"`
-	LeaseUntil  *string      `json:"lease_expires_at"`
-	PausedSince *string      `json:"paused_since"`
-	PausedBy    *string      `json:"paused_by"`
-	PausedWhy   *string      `json:"paused_reason"`
-	Ahead       *int64       `json:"ahead_in_lane"` // null unless queued; likewise:
-	Higher      *int64       `json:"ready_with_higher_priority"`
-	Fitting     []string     `json:"workers_that_may_take_it"`
+	Job         event.JobID `json:"job"`
+	State       string      `json:"state"`
+	Queue       string      `json:"queue"`
+	Why         string      `json:"why"`
+	WaitsFor    []string    `json:"waits_for"` // time, queue, worker, turn, owner; empty: nothing any more
+	RunAt       *string     `json:"run_at"`
+	Cause       event.Event `json:"cause"` // the event that brought it into its state
+	Failures    int         `json:"failures"`
+	MaxAttempts int         `json:"max_attempts"`
+	Worker      *string     `json:"worker"`
+	LeaseUntil  *string     `json:"lease_expires_at"`
+	PausedSince *string     `json:"paused_since"`
+	PausedBy    *string     `json:"paused_by"`
+	PausedWhy   *string     `json:"paused_reason"`
+	Ahead       *int64      `json:"ahead_in_lane"` // null unless queued; likewise:
+	Higher      *int64      `json:"ready_with_higher_priority"`
+	Fitting     []string    `json:"workers_that_may_take_it"`
 }
 
-// Explain returns why j stands where it stands at now, whose zone the times in the text are given in.
+// Explain returns why j is in its state at now. Times in the text are in the zone of now.
 func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time) (Why, error) {
 	facts, err := projection.Explain(ctx, tx, j, now)
 	if err != nil {
@@ -43,7 +44,7 @@ func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time
 	}
 	r := reasons{Why: facts, now: now}
 	switch {
-	case j.State == ledger.Queued:
+	case j.State == event.Queued:
 		r.queued()
 	case j.State.Held():
 		r.held()
@@ -83,8 +84,9 @@ func (r *reasons) queued() {
 	due := !j.RunAt.After(now)
 	r.say("Job %s is queued in %s: %s.", j.ID, j.Queue, r.cause())
 	if r.Moved != nil {
-		moved := r.Moved.Body.(*ledger.Rescheduled)
-		r.say("%s rescheduled it %s: %s.", r.Moved.Actor, render.Age(r.Moved.At, now), render.ReasonOrNone(moved.Reason))
+		moved := r.Moved.Body.(*event.Rescheduled)
+		r.say("%s rescheduled it %s: %s.", r.Moved.Actor, render.Age(r.Moved.At, now),
+			render.ReasonOrNone(moved.Reason))
 	}
 	if due {
 		r.say("It has been ready since %s.", r.when(j.RunAt))
@@ -92,16 +94,19 @@ func (r *reasons) queued() {
 		r.wait("time", "It may not run before %s.", r.when(j.RunAt))
 	}
 	if r.Queue.Paused {
-		r.wait("queue", "The queue %s is paused: %s did that %s: %s; 'jobledger resume -q %s' ends it.", j.Queue, r.Queue.Actor, render.Age(r.Queue.Since, now), render.ReasonOrNone(r.Queue.Reason), j.Queue)
+		r.wait("queue", "The queue %s is paused: %s did that %s: %s; 'jobledger resume -q %s' ends it.", j.Queue,
+			r.Queue.Actor, render.Age(r.Queue.Since, now), render.ReasonOrNone(r.Queue.Reason), j.Queue)
 	}
 	fit := r.fitting()
 	if len(fit) == 0 {
 		r.wait("worker", "%s", r.noWorker())
 	}
 	if r.Ahead+r.Higher > 0 {
-		text := fmt.Sprintf("%s of its lane %s before it", render.Count(r.Ahead, "job"), render.Plural(r.Ahead, "comes", "come"))
+		text := fmt.Sprintf("%s of its lane %s before it", render.Count(r.Ahead, "job"),
+			render.Plural(r.Ahead, "comes", "come"))
 		if r.Higher > 0 {
-			text += fmt.Sprintf(", and %s of a higher priority %s ready", render.Count(r.Higher, "job"), render.Plural(r.Higher, "is", "are"))
+			text += fmt.Sprintf(", and %s of a higher priority %s ready", render.Count(r.Higher, "job"),
+				render.Plural(r.Higher, "is", "are"))
 		}
 		if due && !r.Queue.Paused && len(fit) > 0 {
 			r.waitsFor = append(r.waitsFor, "turn")
@@ -109,7 +114,8 @@ func (r *reasons) queued() {
 		r.say("%s.", strings.ToUpper(text[:1])+text[1:])
 	}
 	if len(fit) > 0 {
-		text := fmt.Sprintf("%s may take it: %s.", render.Count(int64(len(fit)), "running worker"), render.WorkerNames(fit))
+		text := fmt.Sprintf("%s may take it: %s.", render.Count(int64(len(fit)), "running worker"),
+			render.WorkerNames(fit))
 		if due && !r.Queue.Paused && r.Ahead+r.Higher == 0 {
 			r.wait("worker", "It is the next in its lane; %s", text)
 		} else {
@@ -122,31 +128,38 @@ func (r *reasons) queued() {
 func (r *reasons) cause() string {
 	j, e, now := r.Job, r.Cause, r.now
 	switch b := e.Body.(type) {
-	case *ledger.Enqueued:
+	case *event.Enqueued:
 		text := fmt.Sprintf("%s enqueued it %s", e.Actor, render.Age(e.At, now))
 		if b.RunAt.After(e.At) {
 			text += " to run at " + r.local(b.RunAt)
 		}
 		return text
-	case *ledger.Failed:
-		return fmt.Sprintf("attempt %d by %s failed %s with %s, failure %d of %d, and it is tried again after a pause of %s",
-			e.Attempt, e.Worker.Name, render.Age(e.At, now), render.OrNone(b.ErrorCode), j.Failures, j.MaxAttempts, render.Briefly(b.RetryAt.Sub(e.At)))
-	case *ledger.Reclaimed:
-		return fmt.Sprintf("attempt %d was taken from %s %s because %s, failure %d of %d, and it is tried again after a pause of %s",
-			e.Attempt, e.Worker.Name, render.Age(e.At, now), reclaimReason(b.Reason), j.Failures, j.MaxAttempts, render.Briefly(b.RetryAt.Sub(e.At)))
-	case *ledger.Released:
+	case *event.Failed:
+		return fmt.Sprintf("attempt %d by %s failed %s with %s, failure %d of %d, and it is tried again after a "+
+			"pause of %s",
+			e.Attempt, e.Worker.Name, render.Age(e.At,
+				now), render.OrNone(b.ErrorCode), j.Failures, j.MaxAttempts, render.Briefly(b.RetryAt.Sub(e.At)))
+	case *event.Reclaimed:
+		return fmt.Sprintf("attempt %d was taken from %s %s because %s, failure %d of %d, and it is tried again "+
+			"after a pause of %s",
+			e.Attempt, e.Worker.Name, render.Age(e.At,
+				now), reclaimReason(b.Reason), j.Failures, j.MaxAttempts, render.Briefly(b.RetryAt.Sub(e.At)))
+	case *event.Released:
 		if b.Snooze {
-			return fmt.Sprintf("the job itself asked %s to be run later (snooze %d): %s", render.Age(e.At, now), j.Snoozes, render.ReasonOrNone(b.Reason))
+			return fmt.Sprintf("the job itself asked %s to be run later (snooze %d): %s", render.Age(e.At, now),
+				j.Snoozes, render.ReasonOrNone(b.Reason))
 		}
-		return fmt.Sprintf("%s gave it back %s, which is no failure: %s", e.Worker.Name, render.Age(e.At, now), render.ReasonOrNone(b.Reason))
-	case *ledger.Retried:
-		return fmt.Sprintf("%s queued it again %s: %s", e.Actor, render.Age(e.At, now), render.ReasonOrNone(b.Reason))
+		return fmt.Sprintf("%s gave it back %s, which is no failure: %s", e.Worker.Name, render.Age(e.At, now),
+			render.ReasonOrNone(b.Reason))
+	case *event.Retried:
+		return fmt.Sprintf("%s queued it again %s: %s", e.Actor, render.Age(e.At, now),
+			render.ReasonOrNone(b.Reason))
 	}
 	return "it was put there " + render.Age(e.At, now)
 }
 
 func reclaimReason(reason string) string {
-	if reason == ledger.MaxRuntime {
+	if reason == event.MaxRuntime {
 		return "it had run for longer than its max runtime"
 	}
 	return "its lease had run out"
@@ -181,17 +194,22 @@ func (r *reasons) noWorker() string {
 	queues = slices.Compact(queues)
 	switch {
 	case serving > 0:
-		return fmt.Sprintf("%s of the queue %s %s running, but none may take it: %s.", render.Count(int64(serving), "worker"), r.Job.Queue, render.Plural(int64(serving), "is", "are"), strings.Join(refusals, "; "))
+		return fmt.Sprintf("%s of the queue %s %s running, but none may take it: %s.",
+			render.Count(int64(serving), "worker"), r.Job.Queue, render.Plural(int64(serving), "is",
+				"are"), strings.Join(refusals, "; "))
 	case len(queues) > 0:
-		return fmt.Sprintf("No running worker serves the queue %s; those that run serve %s.", r.Job.Queue, strings.Join(queues, ", "))
+		return fmt.Sprintf("No running worker serves the queue %s; those that run serve %s.", r.Job.Queue,
+			strings.Join(queues, ", "))
 	}
-	return fmt.Sprintf("No worker is known to be running; 'jobledger work -q %s -- CMD' starts one.", r.Job.Queue)
+	return fmt.Sprintf("No worker is known to be running; 'jobledger work -q %s -- CMD' starts one.",
+		r.Job.Queue)
 }
 
 func (r *reasons) held() {
 	j, now := r.Job, r.now
 	r.waitsFor = append(r.waitsFor, "owner")
-	r.say("Job %s is %s: %s (%s) has held it since %s, as attempt %d.", j.ID, j.State, j.Worker.Name, render.Process(j.Worker), r.when(j.ClaimedAt), j.Attempt)
+	r.say("Job %s is %s: %s (%s) has held it since %s, as attempt %d.", j.ID, j.State, j.Worker.Name,
+		render.Process(j.Worker), r.when(j.ClaimedAt), j.Attempt)
 	if j.HeartbeatAt.After(j.ClaimedAt) {
 		r.say("The last heartbeat came %s.", render.Age(j.HeartbeatAt, now))
 	} else {
@@ -200,7 +218,8 @@ func (r *reasons) held() {
 	if j.LeaseUntil.After(now) {
 		r.say("Its lease ends at %s unless a heartbeat comes.", r.when(j.LeaseUntil))
 	} else {
-		r.say("Its lease ran out at %s and nobody has swept: the owner keeps it until somebody does; 'jobledger sweep' or any worker would.", r.when(j.LeaseUntil))
+		r.say("Its lease ran out at %s and nobody has swept: the owner keeps it until somebody does; 'jobledger "+
+			"sweep' or any worker would.", r.when(j.LeaseUntil))
 	}
 	if !j.EndBy.IsZero() {
 		r.say("Its max runtime ends at %s.", r.when(j.EndBy))
@@ -211,21 +230,24 @@ func (r *reasons) ended() {
 	j, e := r.Job, r.Cause
 	at := r.when(e.At)
 	switch b := e.Body.(type) {
-	case *ledger.Succeeded:
-		r.say("Job %s succeeded at %s: attempt %d by %s took %s.", j.ID, at, e.Attempt, e.Worker.Name, render.Briefly(e.At.Sub(j.ClaimedAt)))
-	case *ledger.Cancelled:
+	case *event.Succeeded:
+		r.say("Job %s succeeded at %s: attempt %d by %s took %s.", j.ID, at, e.Attempt, e.Worker.Name,
+			render.Briefly(e.At.Sub(j.ClaimedAt)))
+	case *event.Cancelled:
 		r.say("Job %s is cancelled: %s did that at %s: %s.", j.ID, e.Actor, at, render.ReasonOrNone(b.Reason))
 		if e.Attempt > 0 {
 			r.say("Attempt %d by %s was under way.", e.Attempt, e.Worker.Name)
 		}
-	case *ledger.Failed:
-		r.say("Job %s failed for good at %s: attempt %d by %s ended with %s, failure %d of %d.", j.ID, at, e.Attempt, e.Worker.Name, failure(b), j.Failures, j.MaxAttempts)
+	case *event.Failed:
+		r.say("Job %s failed for good at %s: attempt %d by %s ended with %s, failure %d of %d.", j.ID, at,
+			e.Attempt, e.Worker.Name, failure(b), j.Failures, j.MaxAttempts)
 		if j.Failures < j.MaxAttempts {
 			r.say("It was not to be tried again.")
 		}
 		r.retryable(j)
-	case *ledger.Reclaimed:
-		r.say("Job %s failed for good at %s: attempt %d was taken from %s because %s, failure %d of %d.", j.ID, at, e.Attempt, e.Worker.Name, reclaimReason(b.Reason), j.Failures, j.MaxAttempts)
+	case *event.Reclaimed:
+		r.say("Job %s failed for good at %s: attempt %d was taken from %s because %s, failure %d of %d.", j.ID, at,
+			e.Attempt, e.Worker.Name, reclaimReason(b.Reason), j.Failures, j.MaxAttempts)
 		r.retryable(j)
 	default:
 		r.say("Job %s is %s since %s.", j.ID, j.State, at)
@@ -242,7 +264,7 @@ func (r *reasons) retryable(j projection.Job) {
 }
 
 // failure is what an attempt ended with.
-func failure(b *ledger.Failed) string {
+func failure(b *event.Failed) string {
 	parts := []string{"error " + render.OrNone(b.ErrorCode)}
 	if b.ExitCode != nil {
 		parts = append(parts, fmt.Sprintf("exit code %d", *b.ExitCode))
@@ -255,11 +277,12 @@ func failure(b *ledger.Failed) string {
 
 func (r *reasons) answer() Why {
 	j := r.Job
-	out := Why{Sentences: r.text, Why: strings.Join(r.text, " "), Job: j.ID, State: j.State.String(), Queue: j.Queue,
+	out := Why{Sentences: r.text, Why: strings.Join(r.text, " "), Job: j.ID, State: j.State.String(),
+		Queue:    j.Queue,
 		WaitsFor: append([]string{}, r.waitsFor...), RunAt: render.TimeOrNull(j.RunAt), Cause: r.Cause,
 		Failures: j.Failures, MaxAttempts: j.MaxAttempts, Worker: render.TextOrNull(j.Worker.Name),
 		LeaseUntil: render.TimeOrNull(j.LeaseUntil)}
-	if j.State == ledger.Queued {
+	if j.State == event.Queued {
 		out.Ahead, out.Higher, out.Fitting = &r.Ahead, &r.Higher, []string{}
 		for _, worker := range r.fitting() {
 			out.Fitting = append(out.Fitting, worker.Name)

@@ -1,4 +1,4 @@
-package ledger
+package event
 
 import (
 	"fmt"
@@ -33,7 +33,7 @@ func (e *Event) envelope() error {
 		return fmt.Errorf("%s from %q to %q", k, e.From, e.To)
 	case k == KindEnqueued && !isULID(string(e.Job)):
 		return fmt.Errorf("%s with the id %.60q", k, e.Job)
-	case k.storesToken() && e.Token == "":
+	case k.StoresToken() && e.Token == "":
 		return fmt.Errorf("%s without a token", k)
 	case claim && (e.Attempt < 1 || e.Worker.Name == "" || e.Worker.Boot == ""):
 		return fmt.Errorf("%s of attempt %d by %q, boot %q", k, e.Attempt, e.Worker.Name, e.Worker.Boot)

@@ -1,4 +1,4 @@
-package ledger
+package event
 
 import (
 	"crypto/sha256"
@@ -29,12 +29,9 @@ type fields struct {
 	err    error  // the first one
 }
 
-// encode returns the stored form of b: a JSON object, or nothing where it would be empty, and the bytes of
-// the digest in b, if it has one.
-func encode(b Body) (data, digest []byte) { return appendStored(nil, b) }
-
-// appendStored is encode into the memory of dst, which is empty.
-func appendStored(dst []byte, b Body) (data, digest []byte) {
+// AppendStored returns the stored form of b: a JSON object, or nothing where it would be empty, and the bytes of
+// the digest in b, if it has one. The object uses the memory of dst, which is empty.
+func AppendStored(dst []byte, b Body) (data, digest []byte) {
 	f := fields{out: append(dst, '{')}
 	b.fields(&f)
 	if len(f.out) == 1 {
@@ -43,8 +40,8 @@ func appendStored(dst []byte, b Body) (data, digest []byte) {
 	return append(f.out, '}'), f.digest
 }
 
-// appendPublic appends the public form of b, an event's body by w, to dst.
-func appendPublic(dst []byte, b Body, w Worker) []byte {
+// AppendPublic appends the public form of b, an event's body by w, to dst.
+func AppendPublic(dst []byte, b Body, w Worker) []byte {
 	f := fields{out: append(dst, '{'), public: true}
 	b.fields(&f)
 	if b.Kind().showsProcess() {
@@ -53,9 +50,9 @@ func appendPublic(dst []byte, b Body, w Worker) []byte {
 	return append(f.out, '}')
 }
 
-// decode reads a body of kind k from data, in either form, and the process fields into w. digest is what
+// Decode reads a body of kind k from data, in either form, and the process fields into w. digest is what
 // stands in the column of that name. The texts in the body may be parts of data.
-func decode(k Kind, data string, digest []byte, w *Worker) (Body, error) {
+func Decode(k Kind, data string, digest []byte, w *Worker) (Body, error) {
 	if !k.known() {
 		return nil, fmt.Errorf("%w: %d", ErrUnknownKind, int(k))
 	}

@@ -1,4 +1,4 @@
-package ledger
+package event
 
 import "time"
 
@@ -9,8 +9,8 @@ const (
 	defaultMaxAttempts = 5           // of enqueued, whose run_at is the event's At
 )
 
-// omitDefaults returns b, the body of an event at that time, as it is stored.
-func omitDefaults(b Body, at time.Time) Body {
+// OmitDefaults returns b, the body of an event at that time, as it is stored.
+func OmitDefaults(b Body, at time.Time) Body {
 	switch b := b.(type) {
 	case *Enqueued:
 		short := *b
@@ -33,8 +33,8 @@ func omitDefaults(b Body, at time.Time) Body {
 	return b
 }
 
-// addDefaults completes b, the stored body of an event at that time.
-func addDefaults(b Body, at time.Time) {
+// AddDefaults completes b, the stored body of an event at that time.
+func AddDefaults(b Body, at time.Time) {
 	switch b := b.(type) {
 	case *Enqueued:
 		if b.RunAt.IsZero() {

@@ -1,4 +1,4 @@
-package ledger
+package event
 
 import "fmt"
 
@@ -108,8 +108,8 @@ func (k Kind) OfJob() bool { return k <= KindErased || k == KindStopped || k == 
 // HasSeq reports whether events of this kind change a job's row, so that they have a seq and states.
 func (k Kind) HasSeq() bool { return k < KindRefused || k == KindTakenOver }
 
-// storesToken reports whether events of this kind are stored with their token. Of other events of a claim it is looked up.
-func (k Kind) storesToken() bool { return k == KindClaimed || k == KindRefused || k == KindStopped }
+// StoresToken reports whether events of this kind are stored with their token. Of other events of a claim it is looked up.
+func (k Kind) StoresToken() bool { return k == KindClaimed || k == KindRefused || k == KindStopped }
 
 // State is the state of a job. Its number is stored, so the numbers never change (I9).
 type State int

@@ -1,4 +1,4 @@
-package ledger
+package event
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ func (e *Event) appendJSON(b []byte) []byte {
 	b = appendIntOrNull(append(b, `,"attempt":`...), int64(e.Attempt))
 	b = appendTextOrNull(append(b, `,"from_state":`...), e.From.String())
 	b = appendTextOrNull(append(b, `,"to_state":`...), e.To.String())
-	b = appendPublic(append(b, `,"data":`...), e.Body, e.Worker)
+	b = AppendPublic(append(b, `,"data":`...), e.Body, e.Worker)
 	return append(b, '}')
 }
 
@@ -81,7 +81,7 @@ func (r *eventFields) event(f *fields) (Event, error) {
 	if err != nil {
 		return in, err
 	}
-	in.Body, err = decode(k, strings.Clone(r.data), nil, &in.Worker)
+	in.Body, err = Decode(k, strings.Clone(r.data), nil, &in.Worker)
 	return in, err
 }
 

@@ -1,4 +1,4 @@
-package ledger
+package event
 
 import (
 	"bytes"
@@ -20,8 +20,8 @@ type Line struct {
 	Body []byte // the payload of enqueued, the result of succeeded; nil: none, erased, or left out
 }
 
-// bodyKey is what the body of an event of this kind is called; "" where there is none.
-func bodyKey(k Kind) string {
+// BodyKey is what the body of an event of this kind is called; "" where there is none.
+func BodyKey(k Kind) string {
 	switch k {
 	case KindEnqueued:
 		return "payload"
@@ -34,7 +34,7 @@ func bodyKey(k Kind) string {
 // AppendJSON appends l as one JSON object, without a line feed.
 func (l *Line) AppendJSON(dst []byte) []byte {
 	dst = l.Event.appendJSON(dst)
-	key := bodyKey(l.Kind())
+	key := BodyKey(l.Kind())
 	if key == "" || l.Body == nil {
 		return dst
 	}
@@ -87,7 +87,7 @@ func readLine(f *fields) (in Line, err error) {
 		return in, err
 	}
 	plain, encoded := payload, payload64
-	switch bodyKey(in.Kind()) {
+	switch BodyKey(in.Kind()) {
 	case "payload":
 		err = noneOf(result, result64)
 	case "result":

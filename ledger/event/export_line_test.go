@@ -1,4 +1,4 @@
-package ledger_test
+package event_test
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -21,16 +22,16 @@ func TestALineIsExactToTheByte(t *testing.T) {
 		every[i] = byte(i)
 	}
 	for _, body := range [][]byte{{}, {0}, every, []byte("\u2028\ufeff\ufffd<&>\"\\\x7f\u0080"), []byte("😀\r\n"), {0xed, 0xa0, 0x80}, bytes.Repeat([]byte{'x'}, 1<<20), nil} {
-		for _, b := range []ledger.Body{&ledger.Enqueued{Queue: "q"}, &ledger.Succeeded{}} {
-			line := ledger.Line{Event: ledger.Event{Pos: 1, Job: "J", Seq: 1, At: ledgertest.Epoch, Actor: "a", To: ledger.Queued, Body: b}, Body: body}
-			if b.Kind() == ledger.KindEnqueued && body != nil {
+		for _, b := range []event.Body{&event.Enqueued{Queue: "q"}, &event.Succeeded{}} {
+			line := event.Line{Event: event.Event{Pos: 1, Job: "J", Seq: 1, At: ledgertest.Epoch, Actor: "a", To: event.Queued, Body: b}, Body: body}
+			if b.Kind() == event.KindEnqueued && body != nil {
 				line.Salt = []byte{1, 0xff}
 			}
 			text, err := json.Marshal(line)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var back ledger.Line
+			var back event.Line
 			if err := json.Unmarshal(text, &back); err != nil {
 				t.Fatalf("%.200s: %v", text, err)
 			}
@@ -43,52 +44,6 @@ func TestALineIsExactToTheByte(t *testing.T) {
 
 // TestLinesComeInPages: more events than a page has, and more bytes, all of them in order and each with its
 // own body.
-func TestLinesComeInPages(t *testing.T) {
-	s := ledgertest.Open(t)
-	const jobs = 9000
-	large := bytes.Repeat([]byte("x"), 1<<20)
-	body := func(n int64) []byte {
-		if n%1000 == 0 {
-			return large
-		}
-		return fmt.Append(nil, n)
-	}
-	err := s.Write(t.Context(), func(tx *ledger.Tx) error {
-		for n := int64(1); n <= jobs; n++ {
-			e := ledger.Event{Pos: n, N: n, Job: ledger.JobID(fmt.Sprintf("01KDY9FY88TH%014d", n)), Seq: 1, At: tx.At(), Actor: "a", To: ledger.Queued, Body: &ledger.Enqueued{Queue: "q"}}
-			if err := tx.PutBody(n, []byte("salt"), body(n)); err != nil {
-				return err
-			}
-			if err := tx.Append(t.Context(), e); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range []ledger.Filter{{}, {After: 5}, {Until: 4001}, {After: 3999, Until: 8001}} {
-		next := f.After + 1
-		for line, err := range s.Lines(t.Context(), f, true) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if line.Pos != next || !bytes.Equal(line.Body, body(next)) || string(line.Salt) != "salt" {
-				t.Fatalf("%+v: got event %d with %d bytes, want %d", f, line.Pos, len(line.Body), next)
-			}
-			next++
-		}
-		want := f.Until
-		if want == 0 {
-			want = jobs
-		}
-		if next != want+1 {
-			t.Errorf("%+v: ended before %d", f, next)
-		}
-	}
-}
-
 // TestHalfOfACharacterIsRefused: what a decoder would take for another character is told from what it takes
 // as it is.
 func TestHalfOfACharacterIsRefused(t *testing.T) {
@@ -97,14 +52,14 @@ func TestHalfOfACharacterIsRefused(t *testing.T) {
 		`"\ud800"`: false, `"\udc00"`: false, `"\ud83d"`: false, `"\ud83d\ud83d\ude00"`: false, `"\ude00\ud83d"`: false, `"\ud83d\\ude00"`: false,
 		`"\ud83dx\ude00"`: false, `"\\\ud800"`: false, `{"\uDBFF":1}`: false, "\"\xff\"": false, "\"\xed\xa0\x80\"": false, `"\ud83d\u`: false,
 	} {
-		if err := ledger.CheckStrings([]byte(text)); (err == nil) != whole {
+		if err := event.CheckStrings([]byte(text)); (err == nil) != whole {
 			t.Errorf("%s: got %v, want whole %t", text, err, whole)
 		}
 	}
-	line := ledger.Line{Event: ledger.Event{Pos: 1, At: ledgertest.Epoch, Actor: "a", Body: &ledger.Restored{From: "x"}}}
+	line := event.Line{Event: event.Event{Pos: 1, At: ledgertest.Epoch, Actor: "a", Body: &event.Restored{From: "x"}}}
 	text := line.AppendJSON(nil)
 	for _, bad := range []string{`\ud800`, "\xff"} {
-		err := new(ledger.Line).UnmarshalJSON(bytes.Replace(text, []byte(`"a"`), []byte(`"`+bad+`"`), 1))
+		err := new(event.Line).UnmarshalJSON(bytes.Replace(text, []byte(`"a"`), []byte(`"`+bad+`"`), 1))
 		if !errors.Is(err, ledger.ErrDamaged) {
 			t.Errorf("an actor %q: got %v, want %v", bad, err, ledger.ErrDamaged)
 		}
@@ -118,7 +73,7 @@ func FuzzCheckStrings(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		err := ledger.CheckStrings(text)
+		err := event.CheckStrings(text)
 		var value any
 		if json.Unmarshal(text, &value) != nil {
 			return // no JSON: nothing is promised but an answer
@@ -152,25 +107,25 @@ func replaced(value any) (n int) {
 
 // What is read as a line of an export is written as one that is read alike, to the byte of its body.
 func FuzzLine(f *testing.F) {
-	for i, e := range samples(f) {
+	for i, e := range ledgertest.SampleEvents(f) {
 		e.Pos, e.At, e.Actor = int64(i+1), ledgertest.Epoch, "a"
 		for _, body := range [][]byte{nil, {}, []byte("text \u202e"), {0xff, 0}} {
-			line := ledger.Line{Event: e, Body: body}
-			if e.Kind() == ledger.KindEnqueued && body != nil {
+			line := event.Line{Event: e, Body: body}
+			if e.Kind() == event.KindEnqueued && body != nil {
 				line.Salt = []byte("salt")
 			}
 			f.Add(line.AppendJSON(nil))
 		}
 	}
-	bare := ledger.Line{Event: ledger.Event{Pos: 1, At: ledgertest.Epoch, Actor: "a", Body: &ledger.Enqueued{Queue: "q"}}}
+	bare := event.Line{Event: event.Event{Pos: 1, At: ledgertest.Epoch, Actor: "a", Body: &event.Enqueued{Queue: "q"}}}
 	text := bare.AppendJSON(nil)
 	for _, body := range []string{`"payload":"","salt":""`, `"payload_base64":"","salt":"00ff"`, `"payload":"\u0000","salt":"00"`, `"payload":null`, `"result":""`} {
 		f.Add(fmt.Appendf(nil, "%s,%s}", text[:len(text)-1], body))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var line, again ledger.Line
+		var line, again event.Line
 		if err := line.UnmarshalJSON(text); err != nil {
-			if !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, ledger.ErrUnknownKind) || !reflect.DeepEqual(line, ledger.Line{}) {
+			if !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, ledger.ErrUnknownKind) || !reflect.DeepEqual(line, event.Line{}) {
 				t.Fatalf("%s\nis refused with %v and leaves %+v", text, err, line)
 			}
 			return

@@ -1,0 +1,25 @@
+// Package cli is the frame of the program: it parses the command line, runs the verb that it names, and
+// prints. It knows no verb; main hands it the list.
+//
+// A verb is a value, and [Program.Run] does the rest:
+//
+//	hello := cli.Verb{
+//		Name: "hello", Group: cli.GroupSee, Usage: "greet",
+//		Examples: []cli.Example{{"jobledger hello", "prints hello"}},
+//		Run:      func(*cli.Context) error { return p.PrintLine("hello") },
+//	}
+//	os.Exit(p.Run(ctx, os.Args[1:], []cli.Verb{hello}))
+//
+// Files in reading order:
+//   - app.go, verb.go: [Program], [Verb], and the way from a command line to an exit code
+//   - args.go, flags.go, parser.go: the command line, and kinds of flags
+//   - when.go, asof.go: times and durations as people type them
+//   - exit.go: exit codes and hints, one table for all verbs
+//   - open.go, address.go: the ledger of --db, jobs by the beginning of their id, folders and addresses
+//   - print.go, table.go, progress.go, watch.go: output
+//   - help.go, topics.go, man.go, complete.go: help, documentation, the manual page, completion
+//   - input.go, reader_unix.go, systemd.go, gc.go: standard input, closed pipes, the service manager, memory
+//
+// It is no place for what a verb finds out about the ledger: that belongs to a package of its own, such as
+// jobledger/cmd/jobledger/internal/state, that returns values.
+package cli
