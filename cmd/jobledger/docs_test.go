@@ -324,7 +324,7 @@ func TestDocsFlagsExist(t *testing.T) {
 func TestDocsNameWhatExists(t *testing.T) {
 	tests, names := declared(t)
 	testName := regexp.MustCompile(`\bTest[A-Z]\w*…?`)
-	goName := regexp.MustCompile(`^(ledger|projection|commands|worker)\.[A-Z]\w*(\.[A-Z]\w*)?$`)
+	goName := regexp.MustCompile(`^(event|ledger|projection|commands|worker)\.[A-Z]\w*(\.[A-Z]\w*)?$`)
 	for _, page := range pages(t) {
 		text := codeBlock.ReplaceAllString(readPage(t, page), "")
 		for _, name := range testName.FindAllString(text, -1) {

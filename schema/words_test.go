@@ -1,0 +1,223 @@
+package schema_test
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// banned are words and phrases that do not belong in code, comments, SQL or documentation, with what to write
+// instead. They are whole words, in upper or lower case. The glossary has the words of the field.
+var banned = map[string]string{
+	"nobody": "no process, no worker, never", "somebody": "a worker, a user", "someone": "a worker, a user",
+	"everybody": "every user, all", "whoever": "a user who, a process that", "whomever": "a user whom",
+	"anew": "again", "in vain": "spurious, without result", "of no account": "harmless, not needed",
+	"stands there": "is there", "stand there": "are there", "as things stand": "now", "hearsay": "a report",
+	"by itself": "alone, automatically", "by themselves": "alone, automatically", "beside": "next to, besides",
+	"lured": "woken early", "wary": "careful", "outrun": "contention", "setback": "failure, retry state",
+	"obstacle": "diagnosis, cause", "goodbye": "stop", "turnstile": "write queue",
+	"mend": "repair", "mends": "repairs", "mended": "repaired", "put right": "repaired, corrected",
+	"tale": "scenario", "tales": "scenarios", "story": "scenario", "stories": "scenarios",
+	"tell": "report, describe", "tells": "reports, says", "told": "reported, given",
+	"together": "in one transaction, at the same time", "standing": "head, state", "shift": "worker loop",
+	"hands": "clients, goroutines", "settle": "drain, finish", "settles": "drains", "settled": "drained",
+	"seize": "lock", "seized": "locked", "seizes": "locks", "stretch": "window", "weigh": "precheck",
+	"weighs": "prechecks", "unfinished": "staging, partial, not ended", "usual": "implicit default, normal",
+	"silence": "keepalive, missing heartbeats",
+}
+
+// bannedNames are identifiers, or parts of them at a change of case, with the names that took their place.
+var bannedNames = map[string]string{
+	"hangBell":    "subscribe",
+	"deafen":      "unsubscribe",
+	"needsTurn":   "pollDue",
+	"Seize":       "LockExclusive",
+	"Seized":      "ExclusiveLock",
+	"passAway":    "renameGrace",
+	"Mended":      "Repaired",
+	"DecideLate":  "decideStale",
+	"errStale":    "errTokenNotLive",
+	"errGone":     "errEvidenceStale",
+	"errNothing":  "errNoChange",
+	"likeFile":    "copyOwner",
+	"collectLess": "tuneGC",
+	"newTale":     "newScenario",
+	"setback":     "retryState",
+	"lured":       "sawReady",
+	"wary":        "spuriousWake",
+	"outrun":      "contention",
+	"cutBack":     "truncate",
+	"ownSent":     "flushed",
+}
+
+// longest is how many columns a line of Go may have; a tab counts as one.
+const longest = 110
+
+// wordsLeft and linesLeft are how many banned words and how many long lines a folder may still have. The numbers
+// may only shrink. A folder that is not listed has none.
+var (
+	wordsLeft = map[string]int{
+		"cmd/jobledger":                   109,
+		"cmd/jobledger/internal/cli":      6,
+		"cmd/jobledger/internal/doctor":   4,
+		"cmd/jobledger/internal/export":   1,
+		"cmd/jobledger/internal/incident": 2,
+		"cmd/jobledger/internal/render":   1,
+		"cmd/jobledger/internal/state":    4,
+		"commands":                        70,
+		"commands/commandstest":           4,
+		"commands/internal/lineartest":    22,
+		"commands/internal/modeltest":     5,
+		"commands/internal/simtest":       31,
+		"commands/worker":                 2,
+		"commands/worker/child":           1,
+		"ledger":                          140,
+		"ledger/event":                    11,
+		"ledger/failpoint":                1,
+		"ledger/internal/engine":          3,
+		"ledger/internal/sqlite":          3,
+		"ledger/ledgertest":               8,
+		"ledger/ledgertest/faultvfs":      87,
+		"projection/audit":                18,
+	}
+	linesLeft = map[string]int{
+		"cmd/jobledger":                   197,
+		"cmd/jobledger/internal/cli":      27,
+		"cmd/jobledger/internal/doctor":   2,
+		"cmd/jobledger/internal/export":   7,
+		"cmd/jobledger/internal/files":    1,
+		"cmd/jobledger/internal/incident": 5,
+		"cmd/jobledger/internal/render":   4,
+		"cmd/jobledger/internal/state":    3,
+		"commands":                        238,
+		"commands/commandstest":           2,
+		"commands/internal/lineartest":    35,
+		"commands/internal/modeltest":     29,
+		"commands/internal/simtest":       29,
+		"commands/worker":                 2,
+		"commands/worker/child":           1,
+		"ledger":                          129,
+		"ledger/event":                    26,
+		"ledger/internal/postgres":        2,
+		"ledger/internal/sqlite":          1,
+		"ledger/ledgertest":               10,
+		"ledger/ledgertest/faultvfs":      81,
+		"projection":                      35,
+		"projection/audit":                109,
+		"projection/internal/historytest": 1,
+		"projection/internal/table":       2,
+	}
+)
+
+// offence is one banned word or long line.
+type offence struct{ place, what string }
+
+func TestWordsBanned(t *testing.T) {
+	var names, words []string
+	for name := range bannedNames {
+		names = append(names, name)
+	}
+	for word := range banned {
+		words = append(words, strings.ReplaceAll(word, " ", `\s+`))
+	}
+	slices.SortFunc(words, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	slices.Sort(names)
+	word := regexp.MustCompile(`(?i)\b(` + strings.Join(words, "|") + `)\b`)
+	name := regexp.MustCompile(`\b(` + strings.Join(names, "|") + `)\b`)
+	space := regexp.MustCompile(`\s+`)
+	found := make(map[string][]offence)
+	eachFile(t, []string{".go", ".md", ".sql"}, func(file, text string) {
+		for i, line := range strings.Split(text, "\n") {
+			place := fmt.Sprintf("%s:%d", file, i+1)
+			for _, w := range word.FindAllString(line, -1) {
+				instead := banned[strings.ToLower(space.ReplaceAllString(w, " "))]
+				found[path.Dir(file)] = append(found[path.Dir(file)], offence{place, w + " (" + instead + ")"})
+			}
+			if !strings.HasSuffix(file, ".go") {
+				continue
+			}
+			for _, n := range name.FindAllString(line, -1) {
+				found[path.Dir(file)] = append(found[path.Dir(file)], offence{place, n + " (" + bannedNames[n] + ")"})
+			}
+		}
+	})
+	compareOffences(t, "wordsLeft", found, wordsLeft)
+}
+
+func TestLinesLength(t *testing.T) {
+	found := make(map[string][]offence)
+	eachFile(t, []string{".go"}, func(file, text string) {
+		for i, line := range strings.Split(text, "\n") {
+			if n := utf8.RuneCountInString(line); n > longest {
+				place := fmt.Sprintf("%s:%d", file, i+1)
+				found[path.Dir(file)] = append(found[path.Dir(file)], offence{place, fmt.Sprintf("%d columns", n)})
+			}
+		}
+	})
+	compareOffences(t, "linesLeft", found, linesLeft)
+}
+
+// migration is the name of a file that has shipped and is never edited.
+var migration = regexp.MustCompile(`^\d{4}_\w+\.sql$`)
+
+// eachFile calls fn for each file of the module with one of these endings, except this file, migrations, and what
+// is below testdata.
+func eachFile(t *testing.T, endings []string, fn func(file, text string)) {
+	t.Helper()
+	root := ".."
+	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() && file != root && (name == "testdata" || strings.HasPrefix(name, ".")) {
+			return filepath.SkipDir
+		}
+		if entry.IsDir() || name == "words_test.go" || migration.MatchString(name) ||
+			!slices.Contains(endings, path.Ext(name)) {
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(root, file)
+		fn(filepath.ToSlash(relative), string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// compareOffences fails for each folder that has more offences than are left for it, and logs those with fewer.
+func compareOffences(t *testing.T, list string, found map[string][]offence, left map[string]int) {
+	t.Helper()
+	folders := make(map[string]bool)
+	for folder := range found {
+		folders[folder] = true
+	}
+	for folder := range left {
+		folders[folder] = true
+	}
+	for folder := range folders {
+		got, want := found[folder], left[folder]
+		switch {
+		case len(got) > want:
+			t.Errorf("%s: %d, want at most %d", folder, len(got), want)
+			for _, o := range got {
+				t.Logf("%s: %s", o.place, o.what)
+			}
+		case len(got) < want:
+			t.Logf("%s: %d instead of %d: lower it in %s", folder, len(got), want, list)
+		}
+	}
+}
