@@ -16,9 +16,9 @@ type fact struct {
 	job   projection.Job   // as it is before the event; of a new job only the id; zero where no job is concerned
 	queue projection.Queue // as it is before the event, of a pause or a resume
 
-	// worker and token are those of a claim that begins, of a refused write and of a command that stopped, attempt
-	// that of the latter two. A worker process that comes, goes or takes over is named by worker. Everything else is
-	// recorded with the live claim of job.
+	// worker and token are those of a claim that begins, of a refused write and of a command that stopped,
+	// attempt that of the latter two. A worker process that comes, goes or takes over is named by worker.
+	// Everything else is recorded with the live claim of job.
 	worker  event.Worker
 	token   string
 	attempt int
@@ -114,6 +114,9 @@ func putRow(ctx context.Context, tx *ledger.Tx, f fact, e event.Event, after pro
 	}
 	if e.To == event.Queued {
 		tx.Announce()
+	}
+	if e.Attempt > 0 && (e.Kind() == event.KindCancelled || e.Kind() == event.KindReclaimed) {
+		tx.AnnounceEnded()
 	}
 	return projection.Put(ctx, tx, f.job, after)
 }

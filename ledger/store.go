@@ -35,7 +35,7 @@ type Store struct {
 	quit     chan struct{} // closed: no further requests
 	ended    chan struct{} // closed: the commit loop has ended
 
-	announces bool // the open transaction makes a job claimable; only the commit loop uses it
+	announces engine.Topic // what the open transaction announces; only the commit loop uses it
 	watchers  watchers
 }
 
@@ -188,7 +188,7 @@ func (s *Store) attempt(
 	s.cache.begin(tx)
 	if group, err = run(tx, group); err == nil {
 		failpoint.Hit("commit")
-		err = s.engine.Commit(s.announces && !s.Exclusive && !s.watchers.any())
+		err = s.engine.Commit(s.announcedToOthers())
 	}
 	if err != nil {
 		s.writer.dictionary.forget()
@@ -203,7 +203,7 @@ func (s *Store) attempt(
 	if err := s.engine.CheckReplaced(); err != nil { // what was written may be in no ledger any more
 		return group, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
-	if s.announces {
+	if s.announces != 0 {
 		s.announce()
 	}
 	return group, nil
@@ -211,7 +211,7 @@ func (s *Store) attempt(
 
 // begin opens a transaction.
 func (s *Store) begin(ctx context.Context, since time.Time) (engine.Head, error) {
-	s.announces = false
+	s.announces = 0
 	queries := s.cache.warmup()
 	on, at, err := s.engine.Begin(ctx, engine.BeginOptions{
 		Since: since, LockWait: s.lockWait, Exclusive: s.Exclusive, WarmupQueries: queries,

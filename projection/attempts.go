@@ -50,7 +50,8 @@ const attemptColumns = `SELECT c.pos, c.job, q.ulid, c.attempt, q.data ->> 'queu
 FROM `
 
 const attemptEnd = ` JOIN events q ON q.pos = c.job LEFT JOIN events z ON z.pos =
-    (SELECT x.pos FROM events x WHERE x.job = c.job AND x.seq > c.seq AND x.kind NOT IN (3, 30) ORDER BY x.seq LIMIT 1)
+    (SELECT x.pos FROM events x WHERE x.job = c.job AND x.seq > c.seq AND x.kind NOT IN (3, 30)
+     ORDER BY x.seq LIMIT 1)
 WHERE c.kind = 2 AND c.pos > ? AND c.pos <= ?`
 
 // byWorker reads the index on the claims of a worker. The at of the bounds limits the index, their pos is

@@ -160,16 +160,16 @@ const (
 	WhyReclaimed = "reclaimed"
 )
 
-// Stopped: the command of a claim that had been taken from its owner has ended. The envelope names that claim. Nothing
-// changed.
+// Stopped: the command of a claim that had been taken from its owner has ended. The envelope names that
+// claim. Nothing changed.
 type Stopped struct {
 	ExitCode *int // nil: it was killed, or never began
 	Signal   string
 	Why      string // WhyCancelled or WhyReclaimed
 }
 
-// TakenOver: another process of the same worker holds the claim from now on, with the same token. The process (boot,
-// host, pid, version) is in the envelope's Worker.
+// TakenOver: another process of the same worker holds the claim from now on, with the same token. The
+// process (boot, host, pid, version) is in the envelope's Worker.
 type TakenOver struct{ LeaseUntil time.Time }
 
 // Kind returns KindEnqueued.

@@ -34,7 +34,8 @@ const (
 	KindTakenOver
 )
 
-// kinds is the one registry: the word of each kind and an empty body to decode into. A number without a body is no kind.
+// kinds is the one registry: the word of each kind and an empty body to decode into. A number without a
+// body is no kind.
 var kinds = [...]struct {
 	word string
 	body func() Body
@@ -108,7 +109,8 @@ func (k Kind) OfJob() bool { return k <= KindErased || k == KindStopped || k == 
 // HasSeq reports whether events of this kind change a job's row, so that they have a seq and states.
 func (k Kind) HasSeq() bool { return k < KindRefused || k == KindTakenOver }
 
-// StoresToken reports whether events of this kind are stored with their token. Of other events of a claim it is looked up.
+// StoresToken reports whether events of this kind are stored with their token. Of other events of a claim
+// it is looked up.
 func (k Kind) StoresToken() bool { return k == KindClaimed || k == KindRefused || k == KindStopped }
 
 // State is the state of a job. Its number is stored, so the numbers never change (I9).

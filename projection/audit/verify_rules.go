@@ -211,8 +211,8 @@ func (v *verifier) refused(ctx context.Context, j *projection.Job, e *event.Even
 	return nil
 }
 
-// claimOf returns the last event up to pos that says who holds the claim of job n with this token: claimed, or
-// taken_over; the zero Event if there is none.
+// claimOf returns the last event up to pos that says who holds the claim of job n with this token: claimed,
+// or taken_over; the zero Event if there is none.
 func claimOf(ctx context.Context, tx *ledger.Tx, n, pos int64, token string) (claim event.Event, err error) {
 	f := ledger.Filter{Job: n, Kinds: []event.Kind{event.KindClaimed, event.KindTakenOver}, Until: pos}
 	for past, err := range tx.Events(ctx, f) {

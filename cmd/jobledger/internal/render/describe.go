@@ -141,12 +141,14 @@ func (d *description) retried(b *event.Retried) {
 }
 
 func (d *description) stopped(b *event.Stopped) {
-	d.add("the command of attempt %d by %s (%s), which was %s", d.event.Attempt, d.event.Worker.Name, Process(d.event.Worker), b.Why)
+	w := d.event.Worker
+	d.add("the command of attempt %d by %s (%s), which was %s", d.event.Attempt, w.Name, Process(w), b.Why)
 	d.exit(b.ExitCode, b.Signal)
 }
 
 func (d *description) takenOver(b *event.TakenOver) {
-	d.add("attempt %d of %s by another process (%s)", d.event.Attempt, d.event.Worker.Name, Process(d.event.Worker))
+	w := d.event.Worker
+	d.add("attempt %d of %s by another process (%s)", d.event.Attempt, w.Name, Process(w))
 	d.add("lease until %s", d.moment(b.LeaseUntil))
 }
 
