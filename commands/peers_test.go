@@ -219,10 +219,7 @@ func TestPeersTwoProcessesRunNoJobTwice(t *testing.T) {
 		}
 		return
 	}
-	jobs := 600
-	if testing.Short() {
-		jobs = 100
-	}
+	jobs := ledgertest.Size(100, 300, 600)
 	q := newQueue(t)
 	batch := make([]commands.Enqueue, jobs)
 	for i := range batch {

@@ -222,7 +222,9 @@ func TestWatchersComeAndGoWhileOthersWrite(t *testing.T) {
 				woken, stop := s.Watch()
 				if i%2 == 0 {
 					announce(t, s)
-					<-woken
+					if !wakes(woken, time.Minute) {
+						t.Error("a watcher was not woken by its own store")
+					}
 				} else {
 					announce(t, other)
 				}
@@ -231,4 +233,16 @@ func TestWatchersComeAndGoWhileOthersWrite(t *testing.T) {
 		})
 	}
 	all.Wait()
+	woken, stop := s.Watch()
+	defer stop()
+	settle(woken)
+	announce(t, other)
+	if !wakes(woken, 10*time.Second) {
+		t.Error("after all that, a watcher was not woken by another store")
+	}
+	stop()
+	announce(t, s)
+	if wakes(woken, 0) {
+		t.Error("woken after stop")
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/ledger/ledgertest"
 )
 
 // smallDisk mounts a file system of so many KiB in a folder of its own until the end of the test. Without
@@ -173,11 +174,7 @@ func TestFullDiskNearlyLosesNothing(t *testing.T) {
 	}
 	var acknowledged []string
 	outcomes := make(map[int]int)
-	step := 1
-	if testing.Short() {
-		step = 5
-	}
-	for pages := 0; pages <= 24; pages += step {
+	for pages := 0; pages <= 24; pages += ledgertest.Size(5, 2, 1) {
 		s.fill(int64(pages) * 4096)
 		for _, size := range []int{1, 20_000} {
 			key := fmt.Sprintf("p%d-%d", pages, size)

@@ -88,7 +88,7 @@ func TestPostgresWorkerKilled(t *testing.T) {
 	s.run("init")
 	const jobs = 60
 	s.enqueueLines(jobs)
-	doomed := s.work("--worker", "doomed", "-j", "4", "--lease", "9s", "--", "sh", "-c", "echo $JOBLEDGER_JOB >>doomed; sleep 30")
+	doomed := s.work("--worker", "doomed", "-j", "4", "--lease", "4s", "--", "sh", "-c", "echo $JOBLEDGER_JOB >>doomed; sleep 30")
 	s.eventually("it holds four jobs", func() bool { return s.linesOf("doomed") == 4 })
 	steady := s.work("--worker", "steady", "-j", "4", "--lease", "9s", "--", "sh", "-c", "cat; echo $JOBLEDGER_JOB >>ran")
 	s.ok(doomed.Process.Kill())

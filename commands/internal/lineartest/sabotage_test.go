@@ -13,16 +13,14 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
 
 // TestSabotageIsNotLinearizable works on the same tables in ways in which queues have been broken before. The
 // checker has to find each, and to find nothing where the same code has what is missing.
 func TestSabotageIsNotLinearizable(t *testing.T) {
-	calls := 100
-	if testing.Short() {
-		calls = 40
-	}
+	calls := ledgertest.Size(40, 60, 100)
 	for i, test := range []struct {
 		name  string
 		api   func(asIs) linearAPI
@@ -38,7 +36,7 @@ func TestSabotageIsNotLinearizable(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if testing.Short() && i > 2 {
-				t.Skip("one of each kind is enough for -short")
+				t.Skip("one of each kind is enough with -short, which the race detector makes slow")
 			}
 			rounds := 200 // until it is found, which takes one or two where there are processors to spare
 			if !test.found {
