@@ -152,7 +152,9 @@ func (v *verifier) reclaim(j *projection.Job, e *event.Event, b *event.Reclaimed
 			event.FormatTime(j.LeaseUntil), event.FormatTime(j.HeartbeatAt))
 	}
 	over := !j.EndBy.IsZero() && !e.At.Before(j.EndBy)
-	if b.Reason == event.MaxRuntime && !over || b.Reason == event.LeaseExpired && over && !v.raised(e) {
+	// Before the reason told a dead worker from an endless job, max_runtime was said of both.
+	alive := !j.EndBy.IsZero() && !j.HeartbeatAt.Before(j.EndBy)
+	if b.Reason == event.MaxRuntime && !over || b.Reason == event.LeaseExpired && alive && !v.raised(e) {
 		v.at(e, FindReclaim, "reclaimed for %s, but the claim was to end by %s", b.Reason, event.FormatTime(j.EndBy))
 	}
 	v.bounded(j, e, b.RetryAt)
@@ -161,6 +163,9 @@ func (v *verifier) reclaim(j *projection.Job, e *event.Event, b *event.Reclaimed
 			v.at(e, FindTooOften, "failure %d of %d was not to be retried", j.Failures+1, j.MaxAttempts)
 		}
 		return
+	}
+	if j.Failures == 0 && b.Reason == event.LeaseExpired && b.RetryAt.Equal(e.At) {
+		return // one lost worker is not the job's failure; older ledgers hold a wait here too
 	}
 	least, most := backoff(j.Failures + 1)
 	if wait := b.RetryAt.Sub(e.At); wait > most || wait < least && !v.raised(e) {
