@@ -352,7 +352,7 @@ func TestPeersReclaimedNamesOwnerAndTime(t *testing.T) {
 	q.do(claimed, beat(claimed.Token))
 	q.Now = q.Now.Add(10 * time.Minute)
 	q.sweep()
-	if row := q.fresh(j.ID); row.State != event.Queued || row.Attempt != 1 || row.Failures != 1 || row.ErrorCode != event.LeaseExpired || !row.RunAt.After(q.Now) {
+	if row := q.fresh(j.ID); row.State != event.Queued || row.Attempt != 1 || row.Failures != 1 || row.ErrorCode != event.LeaseExpired || !row.RunAt.Equal(q.Now) {
 		t.Errorf("the row: %+v", row)
 	}
 	all := q.attempts()

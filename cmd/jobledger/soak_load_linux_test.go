@@ -284,7 +284,7 @@ func (s *soak) operate() {
 			if s.cancelledLately(job) {
 				continue
 			}
-			if _, code := s.do("operator", "", []string{"retry", job, "--reason", reason},
+			if _, code := s.do("operator", "", []string{"retry", job, "--succeeded", "--reason", reason},
 				cli.ExitConflict); code == 0 {
 				s.acknowledge(ack{Kind: "retried", Job: job, Reason: reason})
 			}

@@ -243,7 +243,11 @@ func (m *model) sweepAll() {
 	for _, j := range m.jobs {
 		if j.live() != nil && !j.lease.After(m.Now) {
 			m.stamp()
-			j.fail("reclaimed", nil, m.Now, j.backoff(j.failures+1), false)
+			wait := j.backoff(j.failures + 1)
+			if endless := !j.endBy.IsZero() && !j.beat.Before(j.endBy); j.failures == 0 && !endless {
+				wait = 0
+			}
+			j.fail("reclaimed", nil, m.Now, wait, false)
 		}
 	}
 }
