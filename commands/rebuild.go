@@ -24,7 +24,7 @@ func (s *Service) Rebuild(ctx context.Context, actor string) (report audit.Rebui
 	if err != nil {
 		return report, err
 	}
-	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+	err = s.Store.WriteRepair(ctx, func(tx *ledger.Tx) error {
 		var err error
 		if report, err = plan.Apply(ctx, tx); err != nil {
 			return err

@@ -16,9 +16,6 @@ type StoredBody struct {
 	Salt, Body []byte
 }
 
-// Bodies yields every stored body in the order of pos.
-func (tx *Tx) Bodies(ctx context.Context) iter.Seq2[StoredBody, error] { return tx.BodiesAfter(ctx, 0) }
-
 // BodiesAfter yields the stored bodies after pos, in the order of pos.
 func (tx *Tx) BodiesAfter(ctx context.Context, pos int64) iter.Seq2[StoredBody, error] {
 	return func(yield func(StoredBody, error) bool) {
@@ -98,14 +95,7 @@ func (tx *Tx) Highest(ctx context.Context) (pos int64, known bool, err error) {
 func (tx *Tx) Guards(ctx context.Context) (problems []string, err error) {
 	diff, err := tx.schemaDiff(ctx)
 	for _, o := range diff {
-		switch {
-		case !o.Present:
-			problems = append(problems, fmt.Sprintf("%s %s is missing", o.Kind, o.Name))
-		case o.Want == "":
-			problems = append(problems, fmt.Sprintf("%s %s is not part of the schema", o.Kind, o.Name))
-		default:
-			problems = append(problems, fmt.Sprintf("%s %s was altered", o.Kind, o.Name))
-		}
+		problems = append(problems, o.String())
 	}
 	for _, w := range enumTables() {
 		if err != nil {
@@ -137,6 +127,13 @@ func (tx *Tx) RepairSchema(ctx context.Context, tables ...string) (repaired []st
 			}
 			repaired = append(repaired, o.Kind+" "+o.Name)
 		}
+	}
+	diff, err := tx.schemaDiff(ctx)
+	if err == nil {
+		err = engine.Altered(diff) // a table that holds what happened cannot be derived from others
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, w := range enumTables() {
 		switch changed, err := w.repair(ctx, tx); {

@@ -26,4 +26,5 @@ var (
 	ErrReplaced    = engine.ErrReplaced    // the file was replaced under a live process; nothing was written
 	ErrStray       = engine.ErrStray       // a -wal or -shm file of another ledger; untouched
 	ErrDamaged     = event.ErrDamaged      // stored bytes that no version of this program wrote
+	ErrAltered     = engine.ErrAltered     // an ErrDamaged: tables or triggers are not ours; nothing was written
 )

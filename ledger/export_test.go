@@ -19,6 +19,9 @@ func (s *Store) SetLockWait(d time.Duration) { s.lockWait = d }
 // SetGroupTime sets how long a transaction takes further functions.
 func (s *Store) SetGroupTime(d time.Duration) { s.groupTime = d }
 
+// Sync returns how durable a commit is: "full" or "normal".
+func (s *Store) Sync() string { return s.info.Sync }
+
 // Queued returns how many functions wait for a transaction.
 func (s *Store) Queued() int { return len(s.requests) }
 

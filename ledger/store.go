@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,8 @@ type Store struct {
 	quit     chan struct{} // closed: no further requests
 	ended    chan struct{} // closed: the commit loop has ended
 
-	announces bool // the open transaction makes a job claimable; only the commit loop uses it
+	altered   atomic.Pointer[error] // why nothing may be written; nil: the schema is as it should be
+	announces engine.Topic          // of the open transaction; only the commit loop uses it
 	watchers  watchers
 }
 
@@ -49,6 +51,9 @@ func newStore(dsn string, e engine.Engine) *Store {
 	for range maxReaders {
 		s.readers <- nil
 	}
+	if s.info.Altered != nil {
+		s.altered.Store(&s.info.Altered)
+	}
 	return s
 }
 
@@ -58,9 +63,6 @@ func (s *Store) Path() string { return s.info.Path }
 
 // DSN returns what the ledger was opened with.
 func (s *Store) DSN() string { return s.dsn }
-
-// Sync returns how durable a commit is: "full" or "normal".
-func (s *Store) Sync() string { return s.info.Sync }
 
 // SchemaVersion returns the version of the ledger's schema: the newest that this program knows, since Open
 // migrates.
@@ -94,8 +96,41 @@ const (
 //
 // fn must be short (no network, no child process, no user code), it may run more than once, and nothing that
 // it computed may be used unless Write returned nil. Errors: what fn returned; ErrBusy; ErrFull; ErrReplaced;
-// ErrUnknown when COMMIT failed, so that it is not known whether it is durable.
+// ErrAltered; ErrUnknown when COMMIT failed, so that it is not known whether it is durable.
 func (s *Store) Write(ctx context.Context, fn func(*Tx) error) error {
+	if s.altered.Load() != nil {
+		if err := s.checkAltered(ctx); err != nil {
+			return err
+		}
+	}
+	return s.write(ctx, fn)
+}
+
+// WriteRepair is Write also where the schema is altered: fn must put it right with Tx.RepairSchema before it
+// writes anything else.
+func (s *Store) WriteRepair(ctx context.Context, fn func(*Tx) error) error {
+	err := s.write(ctx, fn)
+	if err == nil && s.altered.Load() != nil {
+		err = s.checkAltered(ctx)
+	}
+	return err
+}
+
+// checkAltered returns ErrAltered if the schema, which was altered when the ledger was opened, still is.
+func (s *Store) checkAltered(ctx context.Context) error {
+	var altered error
+	err := s.Read(ctx, func(tx *Tx) error {
+		diff, err := tx.schemaDiff(ctx)
+		altered = engine.Altered(diff)
+		return err
+	})
+	if err == nil && altered == nil {
+		s.altered.Store(nil)
+	}
+	return cmp.Or(err, altered)
+}
+
+func (s *Store) write(ctx context.Context, fn func(*Tx) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -188,7 +223,7 @@ func (s *Store) attempt(
 	s.cache.begin(tx)
 	if group, err = run(tx, group); err == nil {
 		failpoint.Hit("commit")
-		err = s.engine.Commit(s.announces && !s.Exclusive && !s.watchers.any())
+		err = s.engine.Commit(s.announcedToOthers())
 	}
 	if err != nil {
 		s.writer.dictionary.forget()
@@ -203,7 +238,7 @@ func (s *Store) attempt(
 	if err := s.engine.CheckReplaced(); err != nil { // what was written may be in no ledger any more
 		return group, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
-	if s.announces {
+	if s.announces != 0 {
 		s.announce()
 	}
 	return group, nil
@@ -211,7 +246,7 @@ func (s *Store) attempt(
 
 // begin opens a transaction.
 func (s *Store) begin(ctx context.Context, since time.Time) (engine.Head, error) {
-	s.announces = false
+	s.announces = 0
 	queries := s.cache.warmup()
 	on, at, err := s.engine.Begin(ctx, engine.BeginOptions{
 		Since: since, LockWait: s.lockWait, Exclusive: s.Exclusive, WarmupQueries: queries,

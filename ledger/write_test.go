@@ -1076,7 +1076,7 @@ func TestBodiesAreExactBytesAndWrittenOnce(t *testing.T) {
 			t.Errorf("no body: got %t, %v", ok, err)
 		}
 		var positions []int64
-		for b, err := range tx.Bodies(ctx) {
+		for b, err := range tx.BodiesAfter(ctx, 0) {
 			if err != nil {
 				return err
 			}

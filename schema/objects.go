@@ -32,6 +32,10 @@ const SelectPostgresObjects = `SELECT kind, name, definition FROM (
         f.proname || '(' || encode(g.tgargs, 'escape') || ')'
     FROM pg_trigger g JOIN pg_class t ON t.oid = g.tgrelid JOIN pg_proc f ON f.oid = g.tgfoid
     WHERE t.relnamespace = current_schema()::regnamespace AND NOT g.tgisinternal
+    UNION ALL
+    SELECT 'rule', t.relname || '.' || r.rulename, md5(pg_get_ruledef(r.oid))
+    FROM pg_rewrite r JOIN pg_class t ON t.oid = r.ev_class
+    WHERE t.relnamespace = current_schema()::regnamespace AND t.relkind IN ('r', 'p')
 ) AS objects ORDER BY kind COLLATE "C", name COLLATE "C"`
 
 //go:embed postgres/objects.txt
@@ -48,7 +52,8 @@ var PostgresObjects = sync.OnceValue(func() map[string]string {
 	return objects
 })
 
-var creation = regexp.MustCompile(`^CREATE (?:UNIQUE )?(TABLE|INDEX|FUNCTION|TRIGGER|VIEW) (\w+)`)
+var creation = regexp.MustCompile(
+	`^CREATE (?:OR REPLACE )?(?:UNIQUE )?(TABLE|INDEX|FUNCTION|TRIGGER|VIEW) (\w+)`)
 
 // PostgresCreations returns the statements that create the objects of PostgresObjects, by the same "kind
 // name". An index that belongs to a table's constraint has no statement. A statement of a trigger does not

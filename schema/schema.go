@@ -21,7 +21,7 @@ import (
 // ApplicationID marks a SQLite file as a ledger ("jlgr" in its header); a file with another mark is refused.
 const ApplicationID = 0x6a6c6772
 
-//go:embed sqlite/*.sql postgres/0*.sql
+//go:embed sqlite/0*.sql postgres/0*.sql
 var files embed.FS
 
 // Migration is one step from Version-1 to Version.

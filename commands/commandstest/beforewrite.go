@@ -13,11 +13,11 @@ type BeforeWrite struct {
 	Act func()
 }
 
-// Err is asked for by Store.Write first of all.
+// Err is asked for by the store first of all when it queues a write.
 func (c BeforeWrite) Err() error {
 	pc := make([]uintptr, 1)
 	runtime.Callers(2, pc)
-	if frame, _ := runtime.CallersFrames(pc).Next(); strings.HasSuffix(frame.Function, "ledger.(*Store).Write") {
+	if frame, _ := runtime.CallersFrames(pc).Next(); strings.HasSuffix(frame.Function, "ledger.(*Store).write") {
 		c.Act()
 	}
 	return c.Context.Err()

@@ -22,6 +22,9 @@ var (
 	ErrReplaced    = errors.New("ledger: file was replaced or removed")
 	ErrStray       = errors.New("ledger: stray file beside it")
 	ErrDamaged     = event.ErrDamaged
+	// ErrAltered is an ErrDamaged: the schema is not what the migrations make, so that a write could run what
+	// somebody else has put there.
+	ErrAltered error = altered{}
 
 	// ErrRetry reports that the transaction was given up and nothing of it is durable: the caller may run it
 	// again.
@@ -29,3 +32,9 @@ var (
 	// ErrConstraint reports that a row violates a constraint, or that a trigger refused it.
 	ErrConstraint = errors.New("ledger: constraint violated")
 )
+
+type altered struct{}
+
+func (altered) Error() string { return "ledger: altered" }
+
+func (altered) Is(target error) bool { return target == ErrDamaged }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,9 +15,47 @@ type Object struct {
 	Is, Want   string // its definition; "" for one that is missing, or that should not exist
 }
 
+// String says what is wrong with o.
+func (o Object) String() string {
+	switch {
+	case !o.Present:
+		return fmt.Sprintf("%s %s is missing", o.Kind, o.Name)
+	case o.Want == "":
+		return fmt.Sprintf("%s %s is not part of the schema", o.Kind, o.Name)
+	}
+	return fmt.Sprintf("%s %s was altered", o.Kind, o.Name)
+}
+
+// Altered returns ErrAltered, with the objects by name, if a write could go wrong because of the objects in
+// diff.
+func Altered(diff []Object) error {
+	if text := AlteredText(diff); text != "" {
+		return fmt.Errorf("%w: %s; nothing is written before that is put right", ErrAltered, text)
+	}
+	return nil
+}
+
+// AlteredText names the objects in diff because of which a write could go wrong; "" if there are none. No write
+// reads a view.
+func AlteredText(diff []Object) string {
+	var texts []string
+	for _, o := range diff {
+		if o.Kind != "view" {
+			texts = append(texts, o.String())
+		}
+	}
+	const most = 3
+	if n := len(texts) - most; n > 1 {
+		texts = append(texts[:most], fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(texts, ", ")
+}
+
 // Diff compares the objects that query lists (kind, name and definition) with those that should exist, whose
-// definitions want holds by "kind name". Of the objects that should not exist it returns triggers only.
-func Diff(ctx context.Context, s *Session, query string, want map[string]string) (diff []Object, err error) {
+// definitions want holds by "kind name". Of the objects that should not exist it returns those that foreign
+// accepts.
+func Diff(ctx context.Context, s *Session, query string, want map[string]string,
+	foreign func(kind, definition string) bool) (diff []Object, err error) {
 	want = maps.Clone(want)
 	rows, err := s.Query(ctx, query)
 	if err != nil {
@@ -29,7 +68,7 @@ func Diff(ctx context.Context, s *Session, query string, want map[string]string)
 			return nil, err
 		}
 		original, ok := want[kind+" "+name]
-		if ok && original != definition || !ok && kind == "trigger" {
+		if ok && original != definition || !ok && foreign(kind, definition) {
 			diff = append(diff, Object{Kind: kind, Name: name, Present: true, Is: definition, Want: original})
 		}
 		delete(want, kind+" "+name)

@@ -33,7 +33,13 @@ func Open(ctx context.Context, dsn string, create bool) (*Engine, error) {
 	if p.writer, err = a.connect(ctx, forWriting); err != nil {
 		return nil, a.openError(err)
 	}
-	if err := p.setUp(ctx, create); err != nil {
+	err = p.setUp(ctx, create)
+	if err == nil { // it costs less than a millisecond, of the ten that opening takes
+		var diff []engine.Object
+		diff, err = p.SchemaDiff(ctx, p.writer)
+		p.info.Altered = engine.Altered(diff)
+	}
+	if err != nil {
 		_ = p.writer.Close()
 		return nil, a.openError(explain(err))
 	}

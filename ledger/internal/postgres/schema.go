@@ -26,8 +26,11 @@ WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AN
 
 // SchemaDiff compares the objects with those that the migrations make.
 func (p *Engine) SchemaDiff(ctx context.Context, s *engine.Session) ([]engine.Object, error) {
-	return engine.Diff(ctx, s, schema.SelectPostgresObjects, schema.PostgresObjects())
+	return engine.Diff(ctx, s, schema.SelectPostgresObjects, schema.PostgresObjects(), isForeign)
 }
+
+// isForeign reports whether an object that the schema does not have would run when the ledger is written.
+func isForeign(kind, _ string) bool { return kind == "trigger" || kind == "rule" }
 
 // RepairObject needs the owner of the schema. A table or a view that is created again loses its grants.
 func (p *Engine) RepairObject(s *engine.Session, o engine.Object) error {
@@ -52,6 +55,9 @@ func (p *Engine) RepairObject(s *engine.Session, o engine.Object) error {
 			statements = append(statements, replace,
 				`ALTER TABLE `+engine.Quoted(want)+` ENABLE ALWAYS TRIGGER `+engine.Quoted(o.Name))
 		}
+	case "rule": // its name is table.rule
+		on, name, _ := strings.Cut(o.Name, ".")
+		statements = append(statements, `DROP RULE `+engine.Quoted(name)+` ON `+engine.Quoted(on))
 	case "function": // triggers and views may depend on it
 		statements = append(statements, replace)
 	default:

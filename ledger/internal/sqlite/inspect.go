@@ -132,7 +132,7 @@ func (c *connection) facts(ctx context.Context, fileOnly bool) (f Facts, err err
 	f.FileOnly = fileOnly
 	var id, format int
 	const header = `SELECT sqlite_version(), application_id, user_version, page_size,
-    unicode(substr(data, 19, 1))
+    coalesce(unicode(substr(data, 19, 1)), 0)
 FROM pragma_application_id, pragma_user_version, pragma_page_size, sqlite_dbpage WHERE pgno = 1`
 	err = c.conn.QueryRowContext(ctx, header).Scan(&f.SQLite, &id, &f.Schema, &f.PageSize, &format)
 	if err != nil {

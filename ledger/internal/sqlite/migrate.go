@@ -15,10 +15,16 @@ import (
 // writers (https://sqlite.org/wal.html#walresetbug).
 var oldestSQLite = [3]int{3, 51, 3}
 
-// checkVersion returns ErrNewerSchema for a version that this program does not know.
+// checkVersion returns ErrNewerSchema for a version that this program does not know, and ErrDamaged for one
+// that there cannot be.
 func checkVersion(path string, version int) error {
 	steps, err := schema.SQLite()
-	if err == nil && version > len(steps) {
+	switch {
+	case err != nil:
+	case version < 0:
+		err = fmt.Errorf("%w: the header of %s says schema %d (user_version); schemas count from 1",
+			engine.ErrDamaged, path, version)
+	case version > len(steps):
 		err = fmt.Errorf("%w: %s has schema %d, this program knows up to %d; use a newer jobledger",
 			engine.ErrNewerSchema, path, version, len(steps))
 	}
@@ -42,7 +48,7 @@ func (f *Engine) setUp(ctx context.Context) (newest int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return len(steps), retryBusy(ctx, time.Now(), openWait, func() error {
+	err = retryBusy(ctx, time.Now(), openWait, func() error {
 		at, err := f.schemaVersion(ctx, conn)
 		// The read took a lock on the file, which a connection in WAL mode keeps: if the file still has its name,
 		// it cannot be replaced any more. It may have been replaced before; then the -wal file belongs to the other
@@ -52,6 +58,12 @@ func (f *Engine) setUp(ctx context.Context) (newest int, err error) {
 		}
 		return f.migrate(ctx, conn, steps)
 	})
+	if err != nil {
+		return 0, err
+	}
+	diff, err := schemaDiff(ctx, f.writer, len(steps))
+	f.info.Altered = engine.Altered(diff)
+	return len(steps), err
 }
 
 func older(v, than [3]int) bool {
@@ -72,6 +84,39 @@ func (f *Engine) schemaVersion(ctx context.Context, conn *sql.Conn) (int, error)
 	return at, checkVersion(f.path, at)
 }
 
+// checkObjects returns ErrDamaged unless the file has the objects of the version that its header names: a
+// migration counts on them.
+func (f *Engine) checkObjects(ctx context.Context, version, newest int) error {
+	diff, err := schemaDiff(ctx, f.writer, version)
+	if err != nil {
+		return err
+	}
+	altered := engine.AlteredText(diff)
+	if version == 0 && altered == "" { // whatever it has did not come from this program
+		objects, err := f.writer.Int(ctx, `SELECT count(*) FROM sqlite_schema`)
+		if err != nil || objects == 0 {
+			return err
+		}
+		altered = fmt.Sprintf("it has %d tables, indexes and views", objects)
+	}
+	if altered == "" {
+		return nil
+	}
+	for other := newest; other > 0; other-- {
+		is, err := isSchemaOf(ctx, f.writer, other)
+		if err != nil {
+			return err
+		}
+		if is {
+			return fmt.Errorf("%w: the header of %s says schema %d (user_version), but its tables are those of schema %d; "+
+				"'PRAGMA user_version = %d' in a SQLite shell puts that right; nothing was changed",
+				engine.ErrDamaged, f.path, version, other, other)
+		}
+	}
+	return fmt.Errorf("%w: %s was not brought from schema %d to %d, because it is not as schema %d is: %s",
+		engine.ErrDamaged, f.path, version, newest, version, altered)
+}
+
 // migrate runs the missing migrations in one transaction.
 func (f *Engine) migrate(ctx context.Context, conn *sql.Conn, steps []schema.Migration) (err error) {
 	if _, err := conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
@@ -84,6 +129,9 @@ func (f *Engine) migrate(ctx context.Context, conn *sql.Conn, steps []schema.Mig
 	}()
 	at, err := f.schemaVersion(ctx, conn) // another process may have been first
 	if err != nil {
+		return err
+	}
+	if err := f.checkObjects(ctx, at, len(steps)); err != nil {
 		return err
 	}
 	for _, step := range steps[min(at, len(steps)):] {

@@ -120,6 +120,8 @@ var knownErrors = []struct {
 	{ledger.ErrBusy, ExitBusy, "another process holds the write lock for long; try again"},
 	{ledger.ErrReadOnly, ExitUnexpected, "you need to be allowed to write the ledger, its folder, and the " +
 		"-wal and -shm beside it"},
+	{ledger.ErrAltered, ExitUnexpected, "'jobledger verify' lists what is altered, 'jobledger rebuild' puts " +
+		"it right; commands that only read still work"},
 	{ledger.ErrDamaged, ExitUnexpected, "'jobledger verify' says what is wrong; a copy that 'jobledger " +
 		"backup' made is the way back"},
 	{ledger.ErrUnknownKind, ExitUnexpected, "a newer jobledger wrote it, or it is damaged; 'jobledger " +
@@ -151,6 +153,8 @@ var serverHints = []struct {
 		"connections; 'jobledger doctor' may say more, else try again"},
 	{ledger.ErrReadOnly, "to write takes the rights of jobledger_worker, to make a ledger those of its " +
 		"owner, also to put its guards back (see schema/postgres/roles.sql), and a server that is no standby"},
+	{ledger.ErrAltered, "'jobledger verify' lists what is altered, 'jobledger rebuild' puts it right as the " +
+		"schema's owner; commands that only read still work"},
 	{ledger.ErrDamaged, "'jobledger verify' says what is wrong; a backup of the database is the way back"},
 }
 
