@@ -243,7 +243,7 @@ func TestWatchersComeAndGoWhileOthersWrite(t *testing.T) {
 	}
 	stop()
 	announce(t, s)
-	if wakes(woken, 0) {
+	if wakesNow(woken) {
 		t.Error("woken after stop")
 	}
 }
