@@ -25,8 +25,8 @@ func reportVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "report", Group: cli.GroupAudit, Usage: "answer a question about a stretch of time",
 		About: about + "--from and --to include the moment that they name, a time or pos:N; without them it is " +
-			"the whole ledger. With --json a row is an object on a line, durations in seconds; with --csv there is a " +
-			"header, and what is missing is empty. silent: a worker process whose last sign of life lies in the " +
+			"the whole ledger. With --json a row is an object on a line, durations in seconds; with --csv " +
+			"there is a header, and what is missing is empty. silent: a worker process whose last sign of life lies in the " +
 			"stretch. waits: from the moment at which a job was ready to its claim. backlog: the jobs enqueued in " +
 			"the stretch, and those only that are older than --after.",
 		Args: "[NAME]", MinArgs: 0, MaxArgs: 1,
@@ -42,7 +42,8 @@ func reportVerb(p *program) cli.Verb {
 		},
 		Examples: []cli.Example{
 			{"jobledger report taken --from -8h", "whose jobs were taken from a worker tonight, and who got them"},
-			{"jobledger report failures --from 01:00 --to 02:00 -q mail", "of what the queue mail failed in that hour"},
+			{"jobledger report failures --from 01:00 --to 02:00 -q mail",
+				"of what jobs of this queue failed in that hour"},
 			{"jobledger report depth --from -1d -q mail --csv >depth.csv", "a day's queue depth for a spreadsheet"},
 			{"jobledger report backlog --from -1d --after 15m --json", "what took longer than a quarter of an hour"},
 		},

@@ -23,7 +23,8 @@ var waitsSQL = map[bool]string{
     JOIN history q ON q.job = a.job AND q.seq = c.seq - 1),
   rank AS (SELECT queue, s, row_number() OVER (PARTITION BY queue ORDER BY s) AS k,
     count(*) OVER (PARTITION BY queue) AS n FROM wait)
-  SELECT queue, max(n), printf('%.1f', min(iif(k >= 0.50 * n, s, NULL))), printf('%.1f', min(iif(k >= 0.99 * n, s, NULL)))
+  SELECT queue, max(n), printf('%.1f', min(iif(k >= 0.50 * n, s, NULL))),
+    printf('%.1f', min(iif(k >= 0.99 * n, s, NULL)))
   FROM rank GROUP BY queue ORDER BY queue`,
 	true: `SELECT queue, count(*), to_char(percentile_disc(0.50) WITHIN GROUP (ORDER BY s), 'FM999999990.0'),
     to_char(percentile_disc(0.99) WITHIN GROUP (ORDER BY s), 'FM999999990.0')

@@ -64,10 +64,11 @@ func (a LongAttempt) Fields() []Field {
 		{"worker", a.Worker.Name}, {"claimed_at", a.Claimed}, {"lasted", a.Lasted}, {"outcome", a.Outcome.String()}}
 }
 
-const longestEnded = `SELECT q.ulid, e.attempt, q.data ->> 'queue', coalesce(c.worker, 0), c.at, e.at - c.at, e.kind
+const longestEnded = `SELECT q.ulid, e.attempt, q.data ->> 'queue', coalesce(c.worker, 0), c.at, e.at - c.at,
+    e.kind
 FROM events e CROSS JOIN events q CROSS JOIN events c
-WHERE q.pos = e.job AND c.job = e.job AND c.seq < e.seq AND c.seq > 0 AND c.kind = 2 AND c.attempt = e.attempt
-    AND e.kind IN (4, 5, 6, 7, 8) AND e.attempt > 0 AND e.pos > ? AND e.pos <= ?`
+WHERE q.pos = e.job AND c.job = e.job AND c.seq < e.seq AND c.seq > 0 AND c.kind = 2
+    AND c.attempt = e.attempt AND e.kind IN (4, 5, 6, 7, 8) AND e.attempt > 0 AND e.pos > ? AND e.pos <= ?`
 
 // Longest returns the attempts that ended within s and lasted longest, at most s.Limit.
 func Longest(ctx context.Context, tx *ledger.Tx, s Stretch) (all []LongAttempt, err error) {

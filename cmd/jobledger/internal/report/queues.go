@@ -29,7 +29,8 @@ func (d QueueDepth) Fields() []Field {
 
 const depthMoves = `SELECT e.at / ? * ?, q.data ->> 'queue',
     sum(CASE WHEN e.to_state = 1 THEN 1 ELSE 0 END) - sum(CASE WHEN e.from_state = 1 THEN 1 ELSE 0 END),
-    sum(CASE WHEN e.to_state IN (2, 3) THEN 1 ELSE 0 END) - sum(CASE WHEN e.from_state IN (2, 3) THEN 1 ELSE 0 END)
+    sum(CASE WHEN e.to_state IN (2, 3) THEN 1 ELSE 0 END) -
+        sum(CASE WHEN e.from_state IN (2, 3) THEN 1 ELSE 0 END)
 FROM events e CROSS JOIN events q
 WHERE q.pos = e.job AND e.pos > ? AND e.pos <= ? AND e.seq IS NOT NULL AND e.kind <> 3`
 

@@ -43,7 +43,8 @@ type Report struct {
 
 // All are the reports, in the order of the help.
 var All = []Report{
-	{"taken", "which jobs were taken from a worker, and who got them next", true, true, TakenJob{}, rows(Taken)},
+	{"taken", "which jobs were taken from a worker, and who got them next", true, true,
+		TakenJob{}, rows(Taken)},
 	{"silent", "which workers went silent without stopping, in order, and what they lost", false, true,
 		SilentWorker{}, rows(Silent)},
 	{"poison", "which jobs were taken from more than one worker process", true, false, PoisonJob{}, rows(Poison)},
@@ -52,8 +53,10 @@ var All = []Report{
 	{"longest", "which attempts lasted longest, of those that ended", true, true, LongAttempt{}, rows(Longest)},
 	{"depth", "how many jobs of each queue were waiting and how many held, minute by minute", true, false,
 		QueueDepth{}, rows(Depth)},
-	{"waits", "how long jobs that were ready waited for a worker, by queue", true, false, QueueWait{}, rows(Waits)},
-	{"backlog", "which jobs had not ended an hour after they were enqueued", true, false, LateJob{}, rows(Backlog)},
+	{"waits", "how long jobs that were ready waited for a worker, by queue", true, false,
+		QueueWait{}, rows(Waits)},
+	{"backlog", "which jobs had not ended an hour after they were enqueued", true, false,
+		LateJob{}, rows(Backlog)},
 }
 
 // Named returns the report of this name.
@@ -67,8 +70,8 @@ func Named(name string) (Report, bool) {
 }
 
 // rows makes a report of a function that returns rows of a type of its own.
-func rows[R Row](ask func(context.Context, *ledger.Tx, Stretch) ([]R, error)) func(context.Context, *ledger.Tx,
-	Stretch) ([]Row, error) {
+func rows[R Row](ask func(context.Context, *ledger.Tx, Stretch) ([]R, error)) func(
+	context.Context, *ledger.Tx, Stretch) ([]Row, error) {
 	return func(ctx context.Context, tx *ledger.Tx, s Stretch) ([]Row, error) {
 		found, err := ask(ctx, tx, s)
 		all := make([]Row, 0, len(found))

@@ -237,7 +237,8 @@ func (w *SilentWorker) addClaims(ctx context.Context, tx *ledger.Tx, s Stretch) 
 	if err != nil {
 		return err
 	}
-	claims, err := projection.Attempts(ctx, tx, projection.AttemptFilter{Worker: w.Worker.Boot, From: from, To: latest})
+	f := projection.AttemptFilter{Worker: w.Worker.Boot, From: from, To: latest}
+	claims, err := projection.Attempts(ctx, tx, f)
 	for _, a := range claims {
 		w.saw(a.ClaimedAt)
 		w.saw(a.LastHeartbeat)
@@ -270,6 +271,8 @@ func (j PoisonJob) Fields() []Field {
 		{"workers", j.Workers}, {"last", j.Last}, {"state_now", j.State}}
 }
 
+const stateNow = `SELECT state FROM jobs WHERE n = ?`
+
 // Poison returns the jobs that were taken from more than one worker process within s, those with the most
 // processes first.
 func Poison(ctx context.Context, tx *ledger.Tx, s Stretch) (poison []PoisonJob, err error) {
@@ -297,7 +300,7 @@ func Poison(ctx context.Context, tx *ledger.Tx, s Stretch) (poison []PoisonJob, 
 		if j.Queue, err = queueOf(ctx, tx, n, queues); err != nil {
 			return nil, err
 		}
-		err := each(ctx, tx, func(r *ledger.Rows) error { return r.Scan(&j.State) }, `SELECT state FROM jobs WHERE n = ?`, n)
+		err := each(ctx, tx, func(r *ledger.Rows) error { return r.Scan(&j.State) }, stateNow, n)
 		if err != nil {
 			return nil, err
 		}
