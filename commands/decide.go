@@ -78,7 +78,8 @@ func (c TakeOver) decide(j projection.Job, at time.Time) (fact, error) {
 		return fact{}, &ConflictError{c.name(), j.ID, fmt.Sprintf("the claim is worker %q's, not %q's",
 			j.Worker.Name, c.Process.Name)}
 	}
-	return fact{job: j, worker: c.Process, body: &event.TakenOver{LeaseUntil: leaseUntil(at, c.Lease, j.EndBy)}}, nil
+	body := &event.TakenOver{LeaseUntil: leaseUntil(at, c.Lease, j.EndBy)}
+	return fact{job: j, worker: c.Process, body: body}, nil
 }
 
 func (c Succeed) decide(j projection.Job, _ time.Time) (fact, error) {

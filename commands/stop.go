@@ -53,7 +53,8 @@ func decideStop(j projection.Job, past pastClaim, c ReportStop, at time.Time) ([
 		return nil, &ConflictError{c.name(), j.ID, "the claim was neither cancelled nor reclaimed"}
 	}
 	stopped := &event.Stopped{ExitCode: c.ExitCode, Signal: c.Signal, Why: why}
-	facts := []fact{{job: j, body: stopped, worker: past.Claim.Worker, token: c.Token, attempt: past.Claim.Attempt}}
+	facts := []fact{{job: j, body: stopped, token: c.Token,
+		worker: past.Claim.Worker, attempt: past.Claim.Attempt}}
 	if past.Latest && past.Waits && j.State == event.Queued && j.RunAt.After(at) {
 		body := &event.Rescheduled{RunAt: at, Priority: j.Priority, Reason: "its last command has ended"}
 		facts = append(facts, fact{job: j, body: body})

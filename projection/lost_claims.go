@@ -55,7 +55,8 @@ const lostClaims = `SELECT e.job, q.ulid, q.data ->> 'queue', e.attempt, e.worke
 FROM events e JOIN events q ON q.pos = e.job JOIN events h ON h.job = e.job AND h.seq = e.seq - 1
 WHERE e.kind IN (7, 8) AND e.attempt IS NOT NULL AND e.at >= ? AND e.pos <= ?
     AND NOT EXISTS (SELECT 1 FROM events s
-                    WHERE s.job = e.job AND s.seq IS NULL AND s.kind = 29 AND s.attempt = e.attempt AND s.pos <= ?)`
+                    WHERE s.job = e.job AND s.seq IS NULL AND s.kind = 29 AND s.attempt = e.attempt
+                        AND s.pos <= ?)`
 
 const maxLease = 24 * time.Hour
 
@@ -67,9 +68,11 @@ func LostClaims(ctx context.Context, tx *ledger.Tx, m Moment) ([]LostClaim, erro
 }
 
 // LastLostClaim returns the last claim of job n, if it is lost and its command may still run at now.
-func LastLostClaim(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (claim LostClaim, ok bool, err error) {
+func LastLostClaim(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (
+	claim LostClaim, ok bool, err error) {
 	const end = int64(1) << 62
-	found, err := scanLostClaims(ctx, tx, now, lostClaims+` AND e.job = ? AND e.attempt = ?`, 0, end, end, j.N, j.Attempt)
+	const ofJob = lostClaims + ` AND e.job = ? AND e.attempt = ?`
+	found, err := scanLostClaims(ctx, tx, now, ofJob, 0, end, end, j.N, j.Attempt)
 	if err != nil || len(found) == 0 {
 		return claim, false, err
 	}

@@ -16,12 +16,13 @@ func retryVerb(p *program) cli.Verb {
 		About: "A job that has failed or was cancelled is to run now, with its failures counted from 0 again. " +
 			"To run a job once more that has succeeded, its effects included, say --succeeded; on a terminal you are " +
 			"asked otherwise, and a script gets 6. " +
-			"A cancelled job whose last command may still run waits for its end: the worker records it, and the lease ends " +
-			"it at the latest; --now does not wait.\n" +
+			"A cancelled job whose last command may still run waits for its end: the worker " +
+			"records it, and the lease ends it at the latest; --now does not wait.\n" +
 			"Of several jobs each is tried; the first failure gives the exit code.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
 		Flags: []cli.Flag{reasonFlag(),
-			&cli.BoolFlag{Name: "now", Usage: "do not wait for a command that may still run", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "now", Usage: "do not wait for a command that may still run",
+				DisableDefaultText: true},
 			&cli.BoolFlag{Name: "succeeded", Usage: "jobs that have succeeded too", DisableDefaultText: true}},
 		Examples: []cli.Example{
 			{"jobledger retry 01JB2Q… --reason 'smtp is back'", "JOB is an id, or the beginning of one"},
@@ -61,6 +62,6 @@ func (p *program) describeRetry(c *cli.Context, before, after projection.Job) st
 	if c.Bool("now") || !after.RunAt.After(p.Now()) {
 		return text
 	}
-	return fmt.Sprintf("%s; its last command may still run on %s (pid %d) until %s; --now runs it regardless", text,
-		render.OrNone(before.Worker.Host), before.Worker.PID, render.Time(after.RunAt.In(p.Now().Location())))
+	const waits = "%s; its last command may still run on %s (pid %d) until %s; --now runs it regardless"
+	return fmt.Sprintf(waits, text, render.OrNone(before.Worker.Host), before.Worker.PID, render.Time(after.RunAt.In(p.Now().Location())))
 }
