@@ -148,7 +148,7 @@ func roles(t *testing.T) (owner *ledger.Store, address map[string]string) {
 	t.Helper()
 	psql, err := exec.LookPath("psql")
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("no psql: %v", err)
 	}
 	at := ledgertest.PostgresServer(t).URL()
 	owner = openAt(t, at)

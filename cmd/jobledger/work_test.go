@@ -438,7 +438,7 @@ func TestWorkManyDeploys(t *testing.T) {
 			out, err := s.command("list", "--limit", "1000", "--json").Output()
 			return err == nil && bytes.Contains(out, fmt.Appendf(nil, `-%d"`, w.Process.Pid))
 		})
-		time.Sleep(time.Duration(13*i%50) * time.Millisecond)
+		time.Sleep(time.Duration(13*i%50) * time.Millisecond) // deploys fall at different moments of a job
 		w.signal(syscall.SIGTERM)
 		if i%2 == 0 { // else the two may become one on their way
 			w.wantSaid("no more jobs")
@@ -512,7 +512,7 @@ func TestSnoozeLimitIsFailure(t *testing.T) {
 
 func TestWorkOutputFloodIsBounded(t *testing.T) {
 	t.Parallel()
-	size := ledgertest.Size[int64](32<<20, 160<<20, 256<<20) // the usual one is more than the worker may use
+	size := ledgertest.Size[int64](32<<20, 160<<20, 256<<20) // by default more than the worker may use
 	s := newSite(t)
 	job := s.enqueue("x")
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)

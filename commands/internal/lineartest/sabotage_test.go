@@ -138,7 +138,7 @@ func (s selectThenUpdate) claim(ctx context.Context, r commands.ClaimRequest) (c
 		if err != nil || len(found) == 0 {
 			return nil, err
 		}
-		time.Sleep(rand.N(2 * time.Millisecond))
+		time.Sleep(rand.N(2 * time.Millisecond)) // widens the race
 		err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
 			claimed = nil
 			for _, seen := range found {
@@ -193,7 +193,7 @@ func (s lookThenReclaim) sweep(ctx context.Context) (reclaimed []projection.Job,
 	if err != nil || len(expired) == 0 {
 		return nil, err
 	}
-	time.Sleep(rand.N(4 * time.Millisecond))
+	time.Sleep(rand.N(4 * time.Millisecond)) // widens the race
 	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
 		reclaimed = nil
 		for _, l := range expired {

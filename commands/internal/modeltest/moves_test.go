@@ -33,7 +33,7 @@ func (m *model) sure(call func() error, carriedOut func()) error {
 
 func (m *model) job() *modelJob {
 	if len(m.jobs) == 0 {
-		m.rt.Skip("no job")
+		m.rt.Skip("this step needs a job, and there is none yet")
 	}
 	return m.jobs[rapid.IntRange(0, len(m.jobs)-1).Draw(m.rt, "job")]
 }

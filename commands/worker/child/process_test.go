@@ -180,7 +180,7 @@ type slow struct {
 }
 
 func (s *slow) Write(p []byte) (int, error) {
-	time.Sleep(s.pause)
+	time.Sleep(s.pause) // a slow reader
 	s.n += len(p)
 	return len(p), nil
 }

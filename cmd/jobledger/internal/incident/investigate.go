@@ -13,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 	"jobledger/projection/audit"
 )
 
@@ -53,10 +54,32 @@ func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now 
 	}
 	in.finish()
 	err = store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		if err := in.findSilent(ctx, tx, end); err != nil {
+			return err
+		}
 		in.Verified, err = audit.Verify(ctx, tx, nil)
 		return err
 	})
 	return in.Report, err
+}
+
+// findSilent adds the workers that fell silent and lost no job: killed while idle, or shortly before the end.
+func (in *investigation) findSilent(ctx context.Context, tx *ledger.Tx, end time.Time) error {
+	from, err := projection.AtTime(ctx, tx, in.Window.From)
+	if err != nil {
+		return err
+	}
+	to, err := projection.AtTime(ctx, tx, end)
+	if err != nil {
+		return err
+	}
+	lost, err := projection.LostWorkers(ctx, tx, from, to)
+	for _, w := range lost {
+		if in.silent[w.Worker.Worker] == nil {
+			in.Silent = append(in.Silent, w)
+		}
+	}
+	return err
 }
 
 // finish fills the fields that depend on all events.

@@ -25,6 +25,7 @@ func (r *Report) WriteMarkdown(out io.Writer) error {
 	r.summary(w)
 	r.timeline(w)
 	r.lostWorkers(w)
+	r.silentWorkers(w)
 	r.reclaims(w)
 	r.refused(w)
 	r.failures(w)
@@ -128,6 +129,21 @@ func (r *Report) lostWorkers(w *markdown) {
 			render.Briefly(l.Detected.Sub(l.LeaseEnd)), fmt.Sprint(l.Refused), formatTime(l.Back))
 	}
 	w.rest(int64(len(r.LostWorkers)), len(shown), "attempts.csv")
+}
+
+// silentWorkers lists the other lost workers: no job was taken back from them.
+func (r *Report) silentWorkers(w *markdown) {
+	if len(r.Silent) == 0 {
+		return
+	}
+	w.line("\n## Other workers that fell silent without having stopped\n")
+	w.table("worker", "host", "pid", "jobs", "last sign of life", "replaced at")
+	shown := r.Silent[:min(len(r.Silent), maxRows)]
+	for _, l := range shown {
+		w.row(quote(l.Name), quote(l.Host), strconv.Itoa(l.PID), strconv.Itoa(len(l.Jobs)),
+			formatTime(l.SeenAt), formatTime(l.Replaced))
+	}
+	w.rest(int64(len(r.Silent)), len(shown), "events.jsonl")
 }
 
 func (r *Report) reclaims(w *markdown) {

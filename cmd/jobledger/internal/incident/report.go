@@ -25,7 +25,8 @@ type Report struct {
 	Timeline []*Entry // in the order in which they began, at most maxEntries
 	Omitted  int64    // entries beyond that
 
-	LostWorkers []*LostWorker // in the order in which their loss was detected
+	LostWorkers []*LostWorker           // in the order in which their loss was detected
+	Silent      []projection.LostWorker // fell silent and lost no job within the window; by their last sign of life
 	Reclaims    Table[Reclaim]
 	Refused     Table[event.Event] // each with a body of type *ledger.Refused
 	GivenUp     Table[GivenUp]
