@@ -28,9 +28,9 @@ type investigation struct {
 	failures map[string]*FailureGroup     // by code
 }
 
-// Investigate gathers what happened within w. It reads the events from the first one to the end of w, because
-// the depth of the queues follows from all of them, and verifies the whole ledger. now ends the depth of a
-// window that reaches into the future.
+// Investigate gathers what happened within w, and verifies the events of w and the jobs that they concern. It
+// costs these and the jobs that were open when w began, which the depth of the queues begins with. now ends
+// the depth of a window that reaches into the future.
 func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now time.Time) (*Report, error) {
 	end := w.To
 	if now.Before(end) {
@@ -41,7 +41,16 @@ func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now 
 		recent: make(map[string]*Entry), silent: make(map[event.Worker]*LostWorker),
 		failures: make(map[string]*FailureGroup),
 	}
-	err := export.EachEvent(ctx, store, w.Until, func(e event.Event, queue string) error {
+	walked := export.Window{Until: w.Until}
+	err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		walked.After, err = tx.PosAt(ctx, in.Depth.From.Add(-time.Microsecond)) // its first point may be before w
+		walked.After = min(walked.After, w.After)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = export.EachEvent(ctx, store, walked, in.Depth.seed, func(e event.Event, queue string) error {
 		within := e.Pos > w.After
 		in.Depth.add(e, queue, within)
 		if within {
@@ -57,7 +66,7 @@ func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now 
 		if err := in.findSilent(ctx, tx, end); err != nil {
 			return err
 		}
-		in.Verified, err = audit.Verify(ctx, tx, nil)
+		in.Verified, err = audit.VerifyWindow(ctx, tx, w.After, w.Until, nil)
 		return err
 	})
 	return in.Report, err

@@ -17,8 +17,12 @@ const (
 
 // Report is what happened within a window of a ledger.
 type Report struct {
-	Ledger   string // its path or address
-	Window   export.Window
+	Ledger string // its path or address
+	Window export.Window
+
+	// WindowOnly says that events.jsonl has the events of Window, not also those before it.
+	WindowOnly bool
+
 	Events   int64 // within the window
 	Activity projection.Activity
 
@@ -32,7 +36,7 @@ type Report struct {
 	GivenUp     Table[GivenUp]
 	Failures    []*FailureGroup // the largest first
 	Depth       *Depth
-	Verified    audit.Verified // of the whole ledger, when the report was made
+	Verified    audit.Verified // of the events of the window and their jobs, when the report was made
 }
 
 // Table holds the first maxRows rows of a table.
