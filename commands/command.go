@@ -83,7 +83,10 @@ type Release struct {
 type Cancel struct{ Reason string }
 
 // Retry queues a job that has ended again.
-type Retry struct{ Reason string }
+type Retry struct {
+	Reason       string
+	NotSucceeded bool // a job that has succeeded is refused, with a ConflictError
+}
 
 // Reschedule changes the run_at or the priority of a queued job.
 type Reschedule struct {

@@ -121,10 +121,16 @@ func (c reclaim) decide(j projection.Job, at time.Time) (fact, error) {
 	}
 	body := &event.Reclaimed{Reason: event.LeaseExpired, LastHeartbeat: j.HeartbeatAt,
 		LeaseUntil: j.LeaseUntil}
-	if !j.EndBy.IsZero() && !at.Before(j.EndBy) {
+	if !j.EndBy.IsZero() && !j.HeartbeatAt.Before(j.EndBy) {
+		// The owner was alive when the time was over, and did not end the job. An owner that was silent by then
+		// has died or lost its way to the ledger, however short the job's time was.
 		body.Reason = event.MaxRuntime
 	}
-	if j.Failures+1 < j.MaxAttempts {
+	switch {
+	case j.Failures+1 >= j.MaxAttempts:
+	case body.Reason == event.LeaseExpired && j.Failures == 0:
+		body.RetryAt = at // one lost worker says nothing about the job; a job that kills workers has to wait
+	default:
 		body.RetryAt = at.Add(Backoff(j.ID, j.Attempt, j.Failures+1))
 	}
 	return fact{job: j, body: body}, nil
@@ -144,7 +150,7 @@ func (c Retry) decide(j projection.Job, _ time.Time) (fact, error) {
 	switch {
 	case j.Erased:
 		return fact{}, &ConflictError{c.name(), j.ID, "its payload was erased"}
-	case !j.State.Final():
+	case !j.State.Final() || c.NotSucceeded && j.State == event.SucceededState:
 		return fact{}, conflict(c, j)
 	}
 	return fact{job: j, body: &event.Retried{Reason: c.Reason}}, nil

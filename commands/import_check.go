@@ -48,8 +48,7 @@ func checkLine(n int64, l *event.Line) error {
 // events before is for projection.Evolve to judge.
 func checkEnvelope(l *event.Line) error {
 	kind := l.Kind()
-	ofJob := kind <= event.KindErased
-	inSequence := kind < event.KindRefused
+	ofJob, inSequence := kind.OfJob(), kind.HasSeq()
 	switch {
 	case ofJob && l.Job == "":
 		return fmt.Errorf("%s without a job", kind)
@@ -102,6 +101,10 @@ func missingField(l *event.Line) string {
 		return required("run_at", b.RunAt)
 	case *event.Refused:
 		return required("token", l.Token, "command", b.Command)
+	case *event.Stopped:
+		return required("worker", l.Worker.Name, "token", l.Token, "why", b.Why)
+	case *event.TakenOver:
+		return required("worker", l.Worker.Name, "boot", l.Worker.Boot, "lease_until", b.LeaseUntil)
 	case *event.QueuePaused:
 		return required("queue", b.Queue)
 	case *event.QueueResumed:

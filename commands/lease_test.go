@@ -178,7 +178,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-func TestBackoffIsTheSameAfterFailedAndReclaimed(t *testing.T) {
+func TestBackoffAfterReclaimBeginsWithTheSecondFailure(t *testing.T) {
 	failed, reclaimed := newPureJob(t, nil), newPureJob(t, nil)
 	for i := range 4 {
 		token := fmt.Sprint("T", i)
@@ -186,9 +186,49 @@ func TestBackoffIsTheSameAfterFailedAndReclaimed(t *testing.T) {
 		failed.apply(t, claim).wait(time.Minute).apply(t, commands.Fail{Token: token})
 		reclaimed.apply(t, claim).wait(time.Minute)
 		reclaimed.apply(t, commands.Reclaim{Token: token, LeaseUntil: reclaimed.job.LeaseUntil})
-		if a, b := failed.job.RunAt, reclaimed.job.RunAt; !a.Equal(b) || !a.After(failed.now) {
-			t.Errorf("failure %d: to run at %s after failed, %s after reclaimed", i+1, a, b)
+		want := failed.job.RunAt
+		if i == 0 {
+			want = reclaimed.now
 		}
-		failed.now, reclaimed.now = failed.job.RunAt, reclaimed.job.RunAt
+		if got := reclaimed.job.RunAt; !got.Equal(want) {
+			t.Errorf("failure %d: to run at %s after reclaimed, want %s", i+1, got, want)
+		}
+		failed.now = failed.job.RunAt
+		reclaimed.now, reclaimed.job.RunAt = failed.now, failed.now
+	}
+}
+
+// A worker that dies is not its job's fault, however little time the job had. A job that outlives its time
+// while its worker is heard of is.
+func TestReclaimReasonTellsADeadWorkerFromAnEndlessJob(t *testing.T) {
+	const lease = time.Minute
+	for name, test := range map[string]struct {
+		runtime time.Duration
+		beats   []time.Duration // after the claim
+		want    string
+		wait    bool // backoff after the first
+	}{
+		"no max runtime":                        {0, nil, event.LeaseExpired, false},
+		"killed, max runtime below the lease":   {5 * time.Second, nil, event.LeaseExpired, false},
+		"killed before the end of a long time":  {time.Hour, []time.Duration{20 * time.Second}, event.LeaseExpired, false},
+		"killed a beat before the end":          {time.Minute, []time.Duration{59 * time.Second}, event.LeaseExpired, false},
+		"a beat at the very end":                {time.Minute, []time.Duration{time.Minute}, event.MaxRuntime, true},
+		"endless, max runtime below the lease":  {5 * time.Second, []time.Duration{10 * time.Second}, event.MaxRuntime, true},
+		"endless, beats until the lease is cut": {time.Minute, []time.Duration{50 * time.Second, 70 * time.Second}, event.MaxRuntime, true},
+	} {
+		s := newPureJob(t, func(e *commands.Enqueue) { e.MaxRuntime = test.runtime })
+		begin := s.now
+		c := claimed("T")
+		c.Lease = lease
+		s.apply(t, c)
+		for _, d := range test.beats {
+			s.now = begin.Add(d)
+			s.apply(t, commands.Heartbeat{Token: "T", Lease: lease})
+		}
+		s.now = begin.Add(2 * time.Hour) // the sweeper looks when every time is over
+		s.apply(t, commands.Reclaim{Token: "T", LeaseUntil: s.job.LeaseUntil})
+		if s.job.ErrorCode != test.want || s.job.RunAt.After(s.now) != test.wait {
+			t.Errorf("%s: reclaimed for %s, to run %s later; want %s", name, s.job.ErrorCode, s.job.RunAt.Sub(s.now), test.want)
+		}
 	}
 }

@@ -115,7 +115,7 @@ func (l *load) passes(err error) bool {
 			l.mu.Lock()
 			l.again++
 			l.mu.Unlock()
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(5 * time.Millisecond) // backoff of a client
 			return true
 		}
 	}
@@ -245,6 +245,7 @@ const enoughEnded = 10 // jobs of a load that shows something
 // until waits for enough jobs to have ended and for more, a minute at most: what is missing then is told by
 // others.
 func (l *load) until(more func() bool) {
+	// The sleep is the pause of a poll.
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		l.mu.Lock()
 		n := len(l.ended)
@@ -264,7 +265,7 @@ func TestPostgresCommitsAreCutUnderLoad(t *testing.T) {
 	l := newLoad(t)
 	c.Every.Store(10)
 	l.run(stores, 3, func() {
-		time.Sleep(loadFor(t))
+		time.Sleep(loadFor(t)) // the load goes on meanwhile
 		l.until(func() bool { return c.Cuts.Load() >= 4 })
 	})
 	c.Every.Store(0)
@@ -300,7 +301,7 @@ func TestPostgresRestartUnderLoad(t *testing.T) {
 			}
 			server.Start()
 		}
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond) // of work after the last start
 		l.until(func() bool { return true })
 	})
 	l.check(&commands.Service{Store: stores[0]})

@@ -16,9 +16,9 @@ type fact struct {
 	job   projection.Job   // as it is before the event; of a new job only the id; zero where no job is concerned
 	queue projection.Queue // as it is before the event, of a pause or a resume
 
-	// worker and token are those of a claim that begins and of a refused write, attempt that of the latter. A
-	// worker process that comes or goes is named by worker. Everything else is recorded with the live claim of
-	// job.
+	// worker and token are those of a claim that begins, of a refused write and of a command that stopped,
+	// attempt that of the latter two. A worker process that comes, goes or takes over is named by worker.
+	// Everything else is recorded with the live claim of job.
 	worker  event.Worker
 	token   string
 	attempt int
@@ -61,7 +61,7 @@ func (f fact) envelope(pos int64, at time.Time) (e event.Event, after projection
 		event.KindRebuilt, event.KindRestored, event.KindImported:
 		e.Worker = f.worker
 		return e, j, nil
-	case event.KindRefused:
+	case event.KindRefused, event.KindStopped:
 		e.Worker, e.Token, e.Attempt = f.worker, f.token, f.attempt
 	case event.KindErased:
 	case event.KindEnqueued:
@@ -69,6 +69,9 @@ func (f fact) envelope(pos int64, at time.Time) (e event.Event, after projection
 	case event.KindClaimed:
 		e.Seq, e.From = j.Seq+1, j.State
 		e.Worker, e.Token, e.Attempt = f.worker, f.token, j.Attempt+1
+	case event.KindTakenOver:
+		e.Seq, e.From = j.Seq+1, j.State
+		e.Worker, e.Token, e.Attempt = f.worker, j.Token, j.Attempt
 	default:
 		e.Seq, e.From = j.Seq+1, j.State
 		if j.State.Held() {
@@ -111,6 +114,9 @@ func putRow(ctx context.Context, tx *ledger.Tx, f fact, e event.Event, after pro
 	}
 	if e.To == event.Queued {
 		tx.Announce()
+	}
+	if e.Attempt > 0 && (e.Kind() == event.KindCancelled || e.Kind() == event.KindReclaimed) {
+		tx.AnnounceEnded()
 	}
 	return projection.Put(ctx, tx, f.job, after)
 }

@@ -36,10 +36,7 @@ func TestStorm(t *testing.T) {
 		storm(t, path)
 		return
 	}
-	jobs := 2000
-	if testing.Short() {
-		jobs = 1000
-	}
+	jobs := ledgertest.Size(1000, 1000, 2000)
 	s := ledgertest.Open(t)
 	service := &commands.Service{Store: s}
 	batch := make([]commands.Enqueue, jobs)

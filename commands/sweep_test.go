@@ -228,7 +228,7 @@ func TestSweepStartsOverAfterLateLock(t *testing.T) {
 func TestSweepFrozenLockHolder(t *testing.T) {
 	ledgertest.OfSQLite(t) // a server would end the holder, by its own clock
 	if testing.Short() {
-		t.Skip("half a million attempts to get a lock")
+		t.Skip("half a million attempts to get a lock: seconds with the race detector")
 	}
 	inBubble(t, func(t *testing.T, q *queue, _ func(time.Duration)) {
 		jobs := q.many(5)

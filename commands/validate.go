@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"jobledger/ledger/event"
@@ -119,12 +120,29 @@ func CheckLabel(field, text string) error {
 }
 
 // CheckActor returns an InvalidError unless actor is valid as the name of an actor. Import accepts the same
-// names, so that a ledger can always import what it exports.
+// names, so that a ledger can always import what it exports. Roles are valid names: a worker acts as
+// "worker:" and its Process.Name, a sweeper as "sweeper:" and a name. A program that takes the name from a
+// person or a request must refuse those too, with ReservedActor.
 func CheckActor(actor string) error {
 	if actor == "" {
 		return &InvalidError{"actor", "", fmt.Sprintf("1 to %d bytes of UTF-8 without NUL", MaxActor)}
 	}
 	return checkText("actor", actor, MaxActor)
+}
+
+// reservedActors begin the names of those that act by themselves, and of requests.
+var reservedActors = []string{"worker:", "sweeper:", "schedule:", "http:"}
+
+// ReservedActor returns the reserved prefix of actor: worker:, sweeper:, schedule: or http:; "" if it has
+// none. Capitals, and what cannot be seen before the name, make no other name of it.
+func ReservedActor(actor string) string {
+	actor = strings.TrimLeftFunc(actor, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) })
+	for _, prefix := range reservedActors {
+		if len(actor) >= len(prefix) && strings.EqualFold(actor[:len(prefix)], prefix) {
+			return prefix
+		}
+	}
+	return ""
 }
 
 // checkWorker returns an InvalidError unless w identifies a worker process.

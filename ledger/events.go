@@ -50,7 +50,7 @@ func (tx *Tx) append(ctx context.Context, e *event.Event) error {
 	switch kind {
 	case event.KindEnqueued:
 		ulid = string(e.Job)
-	case event.KindClaimed, event.KindRefused:
+	case event.KindClaimed, event.KindRefused, event.KindStopped:
 		ulid = e.Token
 	}
 	data, digest := event.AppendStored(nil, event.OmitDefaults(e.Body, e.At))
@@ -236,7 +236,7 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (event.Event, 
 	if e.Kind() == event.KindEnqueued {
 		c, ok = latestClaim{id: event.JobID(r.ulid)}, true
 	}
-	filteredOut := e.Attempt > c.attempt && e.Kind() != event.KindClaimed && e.Kind() != event.KindRefused // its claim was
+	filteredOut := e.Attempt > c.attempt && !e.Kind().StoresToken() // its claim was
 	if !ok || filteredOut {
 		if c, err = tx.latestClaim(ctx, e.N, e.Pos); err != nil {
 			return e, &EventError{e.Pos, err}
@@ -246,7 +246,7 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (event.Event, 
 	case event.KindClaimed:
 		c.attempt, c.token = e.Attempt, r.ulid
 		e.Token = c.token
-	case event.KindRefused:
+	case event.KindRefused, event.KindStopped:
 		e.Token = r.ulid
 	default:
 		if e.Attempt != 0 && e.Attempt == c.attempt {

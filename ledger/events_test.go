@@ -37,7 +37,7 @@ func (b *book) add(e event.Event) event.Event {
 		if body, ok := e.Body.(*event.Enqueued); ok {
 			e.N, body.RunAt = e.Pos, e.At
 		}
-		if e.N != 0 && e.Kind() < event.KindRefused {
+		if e.N != 0 && e.Kind().HasSeq() {
 			e.Seq = b.seq[e.N] + 1
 		}
 		return tx.Append(b.t.Context(), e)
@@ -200,10 +200,10 @@ func TestTheHistoryViewSaysWhatTheExportSays(t *testing.T) {
 	b := twoQueues(t)
 	for _, e := range ledgertest.StorableEvents(t) {
 		e.Actor, e.Worker = "worker:w", event.Worker{Name: "w", Boot: "boot-2", Host: "host", PID: 2, Version: "v2"}
-		if e.Kind() <= event.KindErased {
+		if e.Kind().OfJob() {
 			e.Job, e.N = "A", 2
 		}
-		if e.Kind() <= event.KindRefused {
+		if e.Kind() <= event.KindRefused || e.Kind() >= event.KindStopped {
 			e.Token, e.Attempt = "token-A-3", 3
 		}
 		b.add(e)

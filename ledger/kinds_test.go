@@ -58,6 +58,12 @@ func TestNumbersAreForEver(t *testing.T) {
 			t.Errorf("kind %d: got %s, want %s", i+1, got, word)
 		}
 	}
+	if got := event.KindStopped.String() + " " + event.KindTakenOver.String(); got != "stopped taken_over" {
+		t.Errorf("kinds 29 and 30: got %s", got)
+	}
+	if event.KindStopped != 29 || event.KindTakenOver != 30 {
+		t.Errorf("stopped and taken_over: got %d and %d, want 29 and 30", event.KindStopped, event.KindTakenOver)
+	}
 	for i, word := range []string{"", "queued", "claimed", "running", "succeeded", "failed", "cancelled"} {
 		if got := event.State(i).String(); got != word {
 			t.Errorf("state %d: got %q, want %q", i, got, word)
@@ -66,7 +72,7 @@ func TestNumbersAreForEver(t *testing.T) {
 }
 
 func TestAWordThatIsNoKindOrStateIsRefused(t *testing.T) {
-	for _, word := range []string{"", "Enqueued", "kind(0)", "kind(99)", "state(0)"} {
+	for _, word := range []string{"", "Enqueued", "kind(0)", "kind(20)", "kind(99)", "state(0)"} {
 		if k, err := event.ParseKind(word); !errors.Is(err, ledger.ErrUnknownKind) {
 			t.Errorf("kind %q: got %d, %v", word, k, err)
 		}

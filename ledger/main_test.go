@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	ledgertest.Waiting()
 	os.Exit(m.Run())
 }
 

@@ -18,6 +18,7 @@ import (
 // nothing is taken is what a relay can do without a say in the machine's network; to the kernel it is as
 // silent as a dead host.
 func TestPostgresASilentServerIsLeft(t *testing.T) {
+	t.Parallel()
 	dsn := ledgertest.Postgres(t)
 	ledger.SetKeepaliveTimeout(time.Second, t.Cleanup)
 	server, err := url.Parse(dsn)

@@ -17,6 +17,7 @@ import (
 // An administrator, or the server when it runs out of memory, ends the process that serves a writer. Nobody
 // whose function has not been sent with a COMMIT hears of it.
 func TestPostgresABackendIsKilled(t *testing.T) {
+	t.Parallel()
 	for name, kill := range map[string]func(t *testing.T, s *ledger.Store, by *pgx.Conn) (acknowledged []string){
 		"idle": func(t *testing.T, s *ledger.Store, by *pgx.Conn) []string {
 			var pid int64

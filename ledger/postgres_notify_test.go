@@ -13,6 +13,7 @@ import (
 
 // Where nobody looks at the tail for an hour, it is a notification that wakes.
 func TestPostgresANotificationWakes(t *testing.T) {
+	t.Parallel()
 	ledger.SetServerPollInterval(time.Hour, t.Cleanup)
 	s := onPostgres(t)
 	other := ledgertest.OpenAt(t, s.DSN())
@@ -45,6 +46,7 @@ func listening(t *testing.T, woken <-chan struct{}) {
 
 // A listener and a ringer whose connections end go on with others, and what came in between is told.
 func TestPostgresWatchOutlivesItsConnections(t *testing.T) {
+	t.Parallel()
 	ledger.SetServerPollInterval(time.Hour, t.Cleanup)
 	s := onPostgres(t)
 	other := ledgertest.OpenAt(t, s.DSN())
@@ -96,6 +98,7 @@ func heard(t *testing.T, dsn string) *atomic.Int64 {
 
 // Behind a pooler nobody can listen: the tail is looked at instead, and nothing is notified.
 func TestPostgresWatchWithoutNotifications(t *testing.T) {
+	t.Parallel()
 	ledger.SetServerPollInterval(time.Hour, t.Cleanup)
 	dsn := ledgertest.Postgres(t)
 	off := with(dsn, "listen=off")

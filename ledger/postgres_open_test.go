@@ -20,6 +20,7 @@ import (
 
 // Many processes may be the first ones at the same time. Each of them finds a whole schema, made once.
 func TestPostgresManyStoresOpenAnEmptyDatabaseAtOnce(t *testing.T) {
+	t.Parallel()
 	dsn := ledgertest.Postgres(t)
 	const stores = 16
 	start := make(chan struct{})
@@ -57,6 +58,7 @@ func objects(t *testing.T, conn *pgx.Conn) string {
 }
 
 func TestPostgresWhatIsNoLedgerIsRefusedAndLeftAsItWas(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		make  []string
 		dsn   string // what is added to the address
@@ -117,6 +119,7 @@ func TestPostgresWhatIsNoLedgerIsRefusedAndLeftAsItWas(t *testing.T) {
 
 // An address is shown in errors and logs.
 func TestPostgresAnErrorShowsNoPassword(t *testing.T) {
+	t.Parallel()
 	for _, dsn := range []string{
 		"postgres://ann:geheim@127.0.0.1:1/jobs",
 		"postgres://ann:geheim@127.0.0.1:1/jobs?sync=often",
@@ -145,7 +148,7 @@ func roles(t *testing.T) (owner *ledger.Store, address map[string]string) {
 	t.Helper()
 	psql, err := exec.LookPath("psql")
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("no psql: %v", err)
 	}
 	at := ledgertest.PostgresServer(t).URL()
 	owner = openAt(t, at)

@@ -69,7 +69,7 @@ func ask[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) (value T)
 // eventually waits until what becomes true, which takes no time to speak of unless the machine is busy.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(2 * time.Millisecond) { // pause of a poll
 		if time.Now().After(end) {
 			t.Fatalf("after 30s: not yet %s", what)
 		}

@@ -17,6 +17,7 @@ import (
 // Whoever reads "what is there behind the last pos that I saw" misses nothing, whatever else goes on in the
 // server: what is visible is all there is up to its end. Transactions that fail leave no gap.
 func TestPostgresAFollowerMissesNothing(t *testing.T) {
+	t.Parallel()
 	dsn := ledgertest.Postgres(t)
 	openAt(t, dsn)
 	meanwhile(t, dsn)
@@ -154,6 +155,7 @@ func prepared(t *testing.T, dsn, statement string) (end func()) {
 // A prepared transaction keeps its locks without any process. One that has the ledger's own stops all
 // writers, who say so in time and go on when it is gone; readers never notice.
 func TestPostgresALockThatDoesNotComeIsBusy(t *testing.T) {
+	t.Parallel()
 	s := onPostgres(t)
 	s.SetLockWait(200 * time.Millisecond)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
@@ -186,6 +188,7 @@ func TestPostgresALockThatDoesNotComeIsBusy(t *testing.T) {
 }
 
 func TestPostgresACallerCanLeaveWhileAnotherHoldsTheLock(t *testing.T) {
+	t.Parallel()
 	s := onPostgres(t)
 	other := beside(t, s.DSN())
 	execute(t, other, `SELECT pg_advisory_lock(`+theLock+`)`)
@@ -212,6 +215,7 @@ func TestPostgresACallerCanLeaveWhileAnotherHoldsTheLock(t *testing.T) {
 // A process that is stopped while it has the lock is thrown out by the server, and others go on. What it was
 // about to write is done when it runs again, or it is told that nobody knows.
 func TestPostgresAFrozenWriterHoldsNobodyUpForLong(t *testing.T) {
+	t.Parallel()
 	for name, readsOn := range map[string]bool{"goes on with a read": true, "goes on with its commit": false} {
 		t.Run(name, func(t *testing.T) {
 			var asBefore func()

@@ -143,7 +143,7 @@ func (r *pageReader) nonCanonical(rec *record, e *event.Event) string {
 		}
 	}
 	k := e.Kind()
-	if rec.has(columnULID) != (k == event.KindEnqueued || k == event.KindClaimed || k == event.KindRefused) {
+	if rec.has(columnULID) != (k == event.KindEnqueued || k.StoresToken()) {
 		return eventNames[columnULID]
 	}
 	for _, stored := range [...]func(event.Body, time.Time) event.Body{event.OmitDefaults, omitRunAt} {

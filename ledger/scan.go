@@ -192,7 +192,7 @@ func (r *pageReader) next(ctx context.Context, batch []Scanned) (_ []Scanned, er
 		switch s.Kind() {
 		case event.KindEnqueued:
 			s.Job = event.JobID(rec.ulid)
-		case event.KindClaimed, event.KindRefused:
+		case event.KindClaimed, event.KindRefused, event.KindStopped:
 			s.Token = rec.ulid
 		}
 		if r.strict {

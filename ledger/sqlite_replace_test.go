@@ -219,10 +219,7 @@ func TestNothingIsLostWhileLedgersAreReplaced(t *testing.T) {
 	t.Parallel()
 	path := closed(t, 1)
 	const processes = 3
-	rounds := 5
-	if testing.Short() {
-		rounds = 2
-	}
+	rounds := ledgertest.Size(2, 3, 5)
 	var children []*exec.Cmd
 	var stops []io.Closer
 	outputs := make([]bytes.Buffer, processes)

@@ -60,7 +60,7 @@ func getInTheWay(t *testing.T, s *ledger.Store) time.Duration {
 	go func() {
 		written <- s.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	}()
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(20 * time.Millisecond) // how long the lock is held: it is what is measured
 	mustExec(t, other, `ROLLBACK`)
 	if err := <-written; err != nil {
 		t.Fatal(err)

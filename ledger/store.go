@@ -37,7 +37,7 @@ type Store struct {
 	ended    chan struct{} // closed: the commit loop has ended
 
 	altered   atomic.Pointer[error] // why nothing may be written; nil: the schema is as it should be
-	announces bool                  // the open transaction makes a job claimable; only the commit loop uses it
+	announces engine.Topic          // of the open transaction; only the commit loop uses it
 	watchers  watchers
 }
 
@@ -223,7 +223,7 @@ func (s *Store) attempt(
 	s.cache.begin(tx)
 	if group, err = run(tx, group); err == nil {
 		failpoint.Hit("commit")
-		err = s.engine.Commit(s.announces && !s.Exclusive && !s.watchers.any())
+		err = s.engine.Commit(s.announcedToOthers())
 	}
 	if err != nil {
 		s.writer.dictionary.forget()
@@ -238,7 +238,7 @@ func (s *Store) attempt(
 	if err := s.engine.CheckReplaced(); err != nil { // what was written may be in no ledger any more
 		return group, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
-	if s.announces {
+	if s.announces != 0 {
 		s.announce()
 	}
 	return group, nil
@@ -246,7 +246,7 @@ func (s *Store) attempt(
 
 // begin opens a transaction.
 func (s *Store) begin(ctx context.Context, since time.Time) (engine.Head, error) {
-	s.announces = false
+	s.announces = 0
 	queries := s.cache.warmup()
 	on, at, err := s.engine.Begin(ctx, engine.BeginOptions{
 		Since: since, LockWait: s.lockWait, Exclusive: s.Exclusive, WarmupQueries: queries,

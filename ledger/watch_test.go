@@ -185,7 +185,7 @@ func TestCloseWakesWatchersAndLeavesNothingOpen(t *testing.T) {
 		return len(openFiles()) <= before+2 && runtime.NumGoroutine() <= goroutines+1
 	}
 	for end := time.Now().Add(10 * time.Second); !quiet() && time.Now().Before(end); {
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // pause of a poll
 	}
 	if !quiet() {
 		t.Errorf("nobody watches, and %d files are open, %d before: %q; %d goroutines, %d before",
@@ -222,7 +222,9 @@ func TestWatchersComeAndGoWhileOthersWrite(t *testing.T) {
 				woken, stop := s.Watch()
 				if i%2 == 0 {
 					announce(t, s)
-					<-woken
+					if !wakes(woken, time.Minute) {
+						t.Error("a watcher was not woken by its own store")
+					}
 				} else {
 					announce(t, other)
 				}
@@ -231,4 +233,17 @@ func TestWatchersComeAndGoWhileOthersWrite(t *testing.T) {
 		})
 	}
 	all.Wait()
+	woken, stop := s.Watch()
+	defer stop()
+	for wakes(woken, 400*time.Millisecond) { // what a new watcher is sent first
+	}
+	announce(t, other)
+	if !wakes(woken, 10*time.Second) {
+		t.Error("after all that, a watcher was not woken by another store")
+	}
+	stop()
+	announce(t, s)
+	if wakesNow(woken) {
+		t.Error("woken after stop")
+	}
 }

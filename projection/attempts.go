@@ -41,16 +41,17 @@ type AttemptFilter struct {
 }
 
 // attemptColumns reads the claim c, the enqueued event q of its job and the event z that ended it, if any.
-// The end is the first event of the job after the claim that is no heartbeat, and the event before it is the
-// last heartbeat.
+// The end is the first event of the job after the claim that is no heartbeat and no takeover, and the event
+// before it is the last sign of life.
 const attemptColumns = `SELECT c.pos, c.job, q.ulid, c.attempt, q.data ->> 'queue', c.worker, c.at, z.at, z.kind,
     CAST(z.data ->> 'exit_code' AS BIGINT), z.data ->> 'signal',
-    (SELECT CASE h.kind WHEN 3 THEN h.at END FROM events h
+    (SELECT CASE WHEN h.kind IN (3, 30) THEN h.at END FROM events h
      WHERE h.job = c.job AND h.seq < coalesce(z.seq, 9223372036854775807) ORDER BY h.seq DESC LIMIT 1)
 FROM `
 
 const attemptEnd = ` JOIN events q ON q.pos = c.job LEFT JOIN events z ON z.pos =
-    (SELECT x.pos FROM events x WHERE x.job = c.job AND x.seq > c.seq AND x.kind <> 3 ORDER BY x.seq LIMIT 1)
+    (SELECT x.pos FROM events x WHERE x.job = c.job AND x.seq > c.seq AND x.kind NOT IN (3, 30)
+     ORDER BY x.seq LIMIT 1)
 WHERE c.kind = 2 AND c.pos > ? AND c.pos <= ?`
 
 // byWorker reads the index on the claims of a worker. The at of the bounds limits the index, their pos is

@@ -69,7 +69,8 @@ func kindsOfAllJobs() string {
 // concernsAllJobs is true of every kind that is not known to concern one job or one process.
 func concernsAllJobs(k event.Kind) bool {
 	switch k {
-	case event.KindRefused, event.KindErased, event.KindWorkerStarted, event.KindWorkerStopped:
+	case event.KindRefused, event.KindErased, event.KindStopped, event.KindWorkerStarted,
+		event.KindWorkerStopped:
 		return false
 	}
 	_, transition := from[k]

@@ -17,7 +17,7 @@ type Claim struct {
 	Job           event.JobID
 	Queue         string
 	Attempt       int
-	Worker        event.Worker
+	Worker        event.Worker // that claimed; another of its processes may have taken the claim over
 	ClaimedAt     time.Time
 	LastHeartbeat time.Time // zero: none came
 	Heartbeats    int
@@ -47,6 +47,9 @@ func (c *Claims) Add(e event.Event, queue string) *Claim {
 	if b, ok := e.Body.(*event.Heartbeat); ok {
 		claim.LastHeartbeat, claim.LeaseUntil = e.At, b.LeaseUntil
 		claim.Heartbeats++
+	}
+	if b, ok := e.Body.(*event.TakenOver); ok {
+		claim.LastHeartbeat, claim.LeaseUntil = e.At, b.LeaseUntil
 	}
 	if e.Kind().EndsClaim() {
 		claim.End = &e

@@ -25,6 +25,7 @@ var from = map[event.Kind][]event.State{
 	event.KindCancelled:   {event.Queued, event.ClaimedState, event.Running},
 	event.KindRetried:     {event.SucceededState, event.FailedState, event.CancelledState},
 	event.KindRescheduled: {event.Queued},
+	event.KindTakenOver:   {event.ClaimedState, event.Running},
 }
 
 // Evolve returns j after e, the next event of the same job. It is pure: commands and every replay use it. It
@@ -74,11 +75,19 @@ func Evolve(j Job, e event.Event) (Job, error) {
 	case *event.Cancelled:
 		j = ended(j, event.CancelledState, e.At)
 	case *event.Retried:
-		j = queuedAgain(j, e.At)
+		runAt := e.At
+		if !b.RunAt.IsZero() {
+			runAt = b.RunAt
+		}
+		j = queuedAgain(j, runAt)
 		j.Failures, j.Snoozes, j.FinishedAt = 0, 0, time.Time{}
 		j.ErrorCode, j.ErrorDetail, j.Result = "", "", nil
 	case *event.Rescheduled:
 		j.RunAt, j.Priority = b.RunAt, b.Priority
+	case *event.TakenOver:
+		j.State, j.Worker, j.HeartbeatAt, j.LeaseUntil = event.Running, e.Worker, e.At, b.LeaseUntil
+	case *event.Stopped:
+		// a fact about a command whose claim was over; the job is as it was
 	case *event.Refused:
 		// a fact about another attempt; the job does not change
 	case *event.Erased:
@@ -93,12 +102,15 @@ func Evolve(j Job, e event.Event) (Job, error) {
 func mayFollow(j Job, e event.Event) error {
 	kind := e.Kind()
 	switch kind {
-	case event.KindRefused, event.KindErased:
+	case event.KindRefused, event.KindErased, event.KindStopped:
 		if e.Seq != 0 || j.State == 0 {
 			return fmt.Errorf("%w: %s with seq %d on a job that is %q", ErrIllegal, kind, e.Seq, j.State)
 		}
 		if kind == event.KindErased && !j.State.Final() {
 			return fmt.Errorf("%w: erased while %s", ErrIllegal, j.State)
+		}
+		if kind == event.KindStopped && (e.Attempt > j.Attempt || e.Attempt == j.Attempt && j.State.Held()) {
+			return fmt.Errorf("%w: stopped of attempt %d, which has not ended", ErrIllegal, e.Attempt)
 		}
 		return nil
 	}
@@ -112,6 +124,11 @@ func mayFollow(j Job, e event.Event) error {
 	case kind == event.KindClaimed && e.Token == "":
 		return fmt.Errorf("%w: claimed without a token", ErrIllegal)
 	case kind == event.KindClaimed:
+	case kind == event.KindTakenOver && e.Worker.Name == j.Worker.Name && e.Worker != j.Worker &&
+		e.Token == j.Token && e.Attempt == j.Attempt:
+	case kind == event.KindTakenOver:
+		return fmt.Errorf("%w: attempt %d of %q taken over by a process of %q for attempt %d", ErrIllegal,
+			j.Attempt, j.Worker.Name, e.Worker.Name, e.Attempt)
 	case j.State.Held() && (e.Token != j.Token || e.Attempt != j.Attempt || e.Worker != j.Worker):
 		return fmt.Errorf("%w: %s of attempt %d by %q, but attempt %d of %q is live", ErrIllegal, kind,
 			e.Attempt, e.Worker.Name, j.Attempt, j.Worker.Name)

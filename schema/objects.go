@@ -52,7 +52,8 @@ var PostgresObjects = sync.OnceValue(func() map[string]string {
 	return objects
 })
 
-var creation = regexp.MustCompile(`^CREATE (?:UNIQUE )?(TABLE|INDEX|FUNCTION|TRIGGER|VIEW) (\w+)`)
+var creation = regexp.MustCompile(
+	`^CREATE (?:OR REPLACE )?(?:UNIQUE )?(TABLE|INDEX|FUNCTION|TRIGGER|VIEW) (\w+)`)
 
 // PostgresCreations returns the statements that create the objects of PostgresObjects, by the same "kind
 // name". An index that belongs to a table's constraint has no statement. A statement of a trigger does not

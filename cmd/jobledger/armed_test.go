@@ -37,5 +37,6 @@ func (m tidied) Run() int {
 		}
 	}()
 	ledgertest.DefaultSignals()
+	ledgertest.Waiting()
 	return m.M.Run()
 }

@@ -18,6 +18,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
 
@@ -179,11 +180,8 @@ func without(t testing.TB, stdout string, keys ...string) (lines []map[string]an
 
 // A copy that was really taken at a moment answers as the ledger does with --as-of that moment.
 func TestAsOfEqualsEarlierCopy(t *testing.T) {
-	seeds, steps := uint64(3), 240
-	if testing.Short() {
-		seeds, steps = 1, 60
-	}
-	for seed := range seeds {
+	steps := ledgertest.Size(60, 120, 240)
+	for seed := range ledgertest.Size[uint64](1, 1, 3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := newScenario(t)
 			random := rand.New(rand.NewPCG(seed, 7))

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/ledger/ledgertest"
 )
 
 // fields of the header of a SQLite file: where each begins, how long it is, and what it is set to
@@ -82,7 +84,7 @@ func TestAttackHeaders(t *testing.T) {
 		}
 	}
 	dice := rand.New(rand.NewPCG(*flipSeed, 2))
-	for i := range attacks(10, 2000) {
+	for i := range attacks(10, 25, 500) {
 		content := bytes.Clone(base)
 		for range 1 + dice.IntN(4) {
 			content[16+dice.IntN(84)] = byte(dice.IntN(256))
@@ -109,7 +111,7 @@ func TestAttackSchemas(t *testing.T) {
 	if len(places) < 1000 {
 		t.Fatalf("the schema has %d bytes", len(places))
 	}
-	for i := range attacks(15, 2000) {
+	for i := range attacks(10, 25, 500) {
 		content := bytes.Clone(base)
 		at := places[dice.IntN(len(places))]
 		content[at] = " \x00(),;'\"=aZ0\xff"[dice.IntN(13)]
@@ -118,12 +120,14 @@ func TestAttackSchemas(t *testing.T) {
 	t.Logf("exit codes: %v", tally)
 }
 
+var attackRounds = flag.Int("attacks", 0, "so many forged histories, headers and schemas each; the default depends on the tier")
+
 // attacks returns how many to try.
-func attacks(few, many int) int {
-	if *flips <= 500 || testing.Short() {
-		return few
+func attacks(short, standard, long int) int {
+	if *attackRounds > 0 {
+		return *attackRounds
 	}
-	return many
+	return ledgertest.Size(short, standard, long)
 }
 
 // rawText is what only SQLite, or Go, would say.
@@ -136,7 +140,7 @@ func attackFile(t *testing.T, what string, content []byte, tally map[int]int) {
 	defer os.RemoveAll(folder)
 	path := filepath.Join(folder, "jobs.db")
 	commands := [][]string{{"enqueue", "-q", "mail", "y"}, {"verify"}, {"doctor"}, {"restore", path}}
-	if attacks(0, 1) > 0 {
+	if ledgertest.Long() {
 		commands = append(commands, []string{"claim", "-q", "mail"}, []string{"list"}, []string{"rebuild"}, []string{"export"})
 	}
 	for _, words := range commands {

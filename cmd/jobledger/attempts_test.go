@@ -14,6 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
 
@@ -71,11 +72,8 @@ func (h told) live(c *projection.Claim, from, to int64) bool {
 }
 
 func TestAttemptsMatchClaimEvents(t *testing.T) {
-	seeds, steps, questions := uint64(3), 400, 100
-	if testing.Short() {
-		seeds, steps, questions = 1, 100, 40
-	}
-	for seed := range seeds {
+	steps, questions := ledgertest.Size(100, 200, 400), ledgertest.Size(40, 60, 100)
+	for seed := range ledgertest.Size[uint64](1, 1, 3) {
 		s := newScenario(t)
 		random := rand.New(rand.NewPCG(seed, 11))
 		jobs, _ := s.wander(random, steps)

@@ -21,6 +21,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 )
 
 // traffic writes to a ledger from many goroutines until stop: it enqueues, claims, extends, ends, cancels and
@@ -106,10 +107,7 @@ func TestBackupOfLedgerInUse(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	const naive = 6
-	rounds := 5
-	if testing.Short() {
-		rounds = 2
-	}
+	rounds := ledgertest.Size(2, 3, 5)
 	tails := make(map[string]int64)
 	s.pantry(0, func(_ context.Context, service *commands.Service) {
 		traffic := s.traffic(service, 8)

@@ -18,6 +18,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/audit"
 )
@@ -134,10 +135,7 @@ func TestTerminalOutputIsEscaped(t *testing.T) {
 		}
 		lines += strings.Count(stdout, "\n")
 	}
-	widths := []int{0, 40, 200}
-	if testing.Short() {
-		widths = []int{80}
-	}
+	widths := ledgertest.Size([]int{80}, []int{0, 40}, []int{0, 40, 200})
 	for _, width := range widths {
 		for _, id := range []event.JobID{j.ID, held.ID, waiting.ID} {
 			for _, verb := range []string{"show", "history", "why", "logs"} {

@@ -26,12 +26,13 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/audit"
 )
 
 var (
-	flips    = flag.Int("flips", 500, "so many damaged copies of a ledger are looked at")
+	flips    = flag.Int("flips", 0, "so many damaged copies of a ledger are looked at; default 100, with -short 40, with -long 500")
 	flipSeed = flag.Uint64("flip-seed", 1, "what is damaged in them")
 )
 
@@ -373,8 +374,8 @@ func flip(base fileSet, suffix string, dice *rand.Rand) (f fileSet, what string)
 // A ledger with damaged bytes reports the damage, or answers correctly.
 func TestDamageFlippedBytes(t *testing.T) {
 	n := *flips
-	if testing.Short() {
-		n = min(n, 40)
+	if n == 0 {
+		n = ledgertest.Size(40, 100, 500)
 	}
 	base, before := aNightToDamage(t)
 	const lanes = 4
@@ -432,11 +433,7 @@ func TestDamageTruncatedFiles(t *testing.T) {
 			t.Errorf("%s: %s", what, verdict)
 		}
 	}
-	rounds := 25
-	if testing.Short() {
-		rounds = 4
-	}
-	for range rounds {
+	for range ledgertest.Size(4, 8, 25) {
 		whole, wal := len(base[""]), len(base["-wal"])
 		for _, n := range []int{dice.IntN(whole), dice.IntN(whole/4096) * 4096, dice.IntN(200)} {
 			look(fmt.Sprintf("the first %d bytes", n), func(f fileSet) { f[""] = f[""][:n] })

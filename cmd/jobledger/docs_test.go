@@ -203,7 +203,9 @@ func TestDocsListEveryKindAndField(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &event); err != nil {
 			t.Fatal(err)
 		}
-		fields[event.Kind] = keys(t, event.Data)
+		if found := keys(t, event.Data); len(found) >= len(fields[event.Kind]) { // some are left out when empty
+			fields[event.Kind] = found
+		}
 	}
 	known := make(map[string]bool)
 	for _, kind := range event.Kinds() {

@@ -418,7 +418,7 @@ func TestDoctorStoppedProcess(t *testing.T) {
 			}
 			for h := stopped(); h.Reads || h.Writes || h.Turn; h = stopped() { // it was busy just then
 				w.signal(syscall.SIGCONT)
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(10 * time.Millisecond) // lets the worker leave the lock
 			}
 			return w
 		}},

@@ -64,11 +64,14 @@ func (p *program) exec(c *cli.Context) error {
 		return err
 	}
 	command.Logs = p.LogFolder(service)
+	finish := sync.OnceFunc(p.passOutputOn(command))
+	defer finish()
 	w := &worker.Worker{Service: service, Command: command, Process: j.Worker, Lease: leaseFor(c, j),
 		Log: slog.New(&lineHandler{p: p, mu: new(sync.Mutex), least: slog.LevelError})}
 	ctx, signalled := stoppable(c.Context)
 	after, how, why, err := w.Finish(ctx, j, asked)
 	caught := signalled()
+	finish() // dieOf does not return
 	switch {
 	case err != nil:
 		return commandError(err)

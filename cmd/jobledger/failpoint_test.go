@@ -195,6 +195,7 @@ func kindsOf(events []event.Event) string {
 func (r rig) nobodyLeft() {
 	r.Helper()
 	var left []string
+	// The sleep is the pause of a poll.
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if left = r.processes(); len(left) == 0 {
 			return

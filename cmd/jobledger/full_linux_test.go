@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/ledger/ledgertest"
 )
 
 // smallDisk mounts a file system of so many KiB in a folder of its own until the end of the test. Without
@@ -34,7 +35,7 @@ func smallDisk(t *testing.T, kib int) (s site, ok bool) {
 		t.Skipf("root cannot mount a file system: %v", err)
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.run", "^"+t.Name()+"$", "-test.v",
-		fmt.Sprintf("-test.short=%t", testing.Short()))
+		fmt.Sprintf("-test.short=%t", testing.Short()), fmt.Sprintf("-long=%t", ledgertest.Long()))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}
@@ -131,7 +132,7 @@ func TestFullDiskUnderWorker(t *testing.T) {
 // within polls until ok returns true.
 func (s site) within(d time.Duration, what string, ok func() bool) {
 	s.Helper()
-	for end := time.Now().Add(d); !ok(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(d); !ok(); time.Sleep(20 * time.Millisecond) { // pause of a poll
 		if time.Now().After(end) {
 			s.Fatalf("not within %s: %s", d, what)
 		}
@@ -173,11 +174,7 @@ func TestFullDiskNearlyLosesNothing(t *testing.T) {
 	}
 	var acknowledged []string
 	outcomes := make(map[int]int)
-	step := 1
-	if testing.Short() {
-		step = 5
-	}
-	for pages := 0; pages <= 24; pages += step {
+	for pages := 0; pages <= 24; pages += ledgertest.Size(5, 2, 1) {
 		s.fill(int64(pages) * 4096)
 		for _, size := range []int{1, 20_000} {
 			key := fmt.Sprintf("p%d-%d", pages, size)

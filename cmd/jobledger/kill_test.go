@@ -214,7 +214,7 @@ func TestKilledWhileCreatingLedger(t *testing.T) {
 // make sure that each is there once.
 func TestKilledBetweenChunks(t *testing.T) {
 	if testing.Short() {
-		t.Skip("10,000 jobs are a chunk")
+		t.Skip("it takes 10,000 jobs, which are one chunk: too slow for -short")
 	}
 	t.Parallel()
 	r := newRig(t)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 )
 
 // workSteps are the failpoints of a worker that takes one job and ends.
@@ -159,10 +160,7 @@ func TestKillLeaksNoOpenFiles(t *testing.T) {
 		r.start(r.cmd(invoke("work", "-q", "mail", "-j", "2", "--", "true"))),
 		r.start(r.cmd(invoke("sweep", "--every", "100ms"))),
 	}
-	deaths, before := 40, 0
-	if testing.Short() {
-		deaths = 20
-	}
+	deaths, before := ledgertest.Size(20, 20, 40), 0
 	for n := 1; n <= deaths; n++ {
 		for _, step := range []string{"commit", "committed"} { // "committed" leaves a job
 			if got := r.do(invoke("enqueue", "-q", "mail", "x").dyingAt(step)); !got.killed {

@@ -122,7 +122,7 @@ func (p *running) stuck(text string) {
 	p.Helper()
 	p.wantSaid(text)
 	before, lines := busyTime(p.TB, p.Process.Pid), strings.Count(p.said.String(), "\n")
-	time.Sleep(2 * time.Second)
+	time.Sleep(2 * time.Second) // the processor time of this span is measured
 	if took := busyTime(p.TB, p.Process.Pid) - before; took > 500*time.Millisecond && !underRace {
 		p.Errorf("a worker that cannot go on took %s of the processor in two seconds", took)
 	}

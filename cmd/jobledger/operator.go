@@ -18,15 +18,25 @@ var operatorExits = []int{cli.ExitConflict, cli.ExitNoJob, cli.ExitBusy}
 // that it was done to, with the job as it was and as it is.
 func (p *program) operate(c *cli.Context, command commands.Command, describe func(before,
 	after projection.Job) string) error {
+	return p.operateWith(c, func(projection.Job) (commands.Command, error) { return command, nil }, describe)
+}
+
+// operateWith is operate with a command for each job, or an error where there is none for it.
+func (p *program) operateWith(c *cli.Context, choose func(before projection.Job) (commands.Command, error),
+	describe func(before, after projection.Job) string) error {
 	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	names, code, failed := c.Args().Slice(), cli.ExitOK, 0
+	names, code, failed, lastHint := c.Args().Slice(), cli.ExitOK, 0, ""
 	for _, name := range names {
 		before, err := p.FindJob(c.Context, service, name)
 		after := before
+		var command commands.Command
+		if err == nil {
+			command, err = choose(before)
+		}
 		if err == nil {
 			after, err = service.Apply(c.Context, p.Actor, before.ID, command)
 		}
@@ -39,17 +49,22 @@ func (p *program) operate(c *cli.Context, command commands.Command, describe fun
 		if err == nil {
 			continue
 		}
-		thisCode, why, _ := cli.Explain(err)
+		thisCode, why, hint := cli.Explain(err)
 		if len(names) == 1 || thisCode == cli.ExitBusy || thisCode == cli.ExitUnexpected {
 			return err // that would be said of every other one too
 		}
 		p.Message("%s", why)
+		lastHint = hint
 		if failed++; code == cli.ExitOK {
 			code = thisCode
 		}
 	}
 	if failed > 0 {
-		return cli.Exitf(code, "could not %s %d of %d jobs", c.Command.Name, failed, len(names))
+		err := cli.Exitf(code, "could not %s %d of %d jobs", c.Command.Name, failed, len(names))
+		if lastHint != "" {
+			err = cli.WithHint(err, "%s", lastHint)
+		}
+		return err
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func TestPostgresWorkerKilled(t *testing.T) {
 	s.run("init")
 	const jobs = 60
 	s.enqueueLines(jobs)
-	doomed := s.work("--worker", "doomed", "-j", "4", "--lease", "9s", "--", "sh", "-c", "echo $JOBLEDGER_JOB >>doomed; sleep 30")
+	doomed := s.work("--worker", "doomed", "-j", "4", "--lease", "4s", "--", "sh", "-c", "echo $JOBLEDGER_JOB >>doomed; sleep 30")
 	s.eventually("it holds four jobs", func() bool { return s.linesOf("doomed") == 4 })
 	steady := s.work("--worker", "steady", "-j", "4", "--lease", "9s", "--", "sh", "-c", "cat; echo $JOBLEDGER_JOB >>ran")
 	s.ok(doomed.Process.Kill())
@@ -117,7 +117,7 @@ func TestPostgresWorkerSurvivesServerRestart(t *testing.T) {
 		if code, said := s.fails("status"); code != cli.ExitBusy || !strings.Contains(said, "the server is away or out of reach") {
 			t.Errorf("status without a server ended with %d: %s", code, said)
 		}
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond) // the server is away for this long
 		server.Start()
 	}
 	s.wantAllSucceeded(jobs, w)
@@ -255,7 +255,7 @@ func TestDoctorOnPostgres(t *testing.T) {
 		s.ok(err)
 	}
 	waiting := s.start(s.command("enqueue", "-q", "mail", "y"))
-	time.Sleep(doctor.WriterIdle + 500*time.Millisecond)
+	time.Sleep(doctor.WriterIdle + 500*time.Millisecond) // doctor goes by that age
 	code, said = s.fails("doctor", "--db", server.URL()+"&sync=normal")
 	for _, part := range []string{"D25  problem psql (pid ", " of postgres on 127.0.0.1 has held the write lock for ", "and 1 other waits; it is idle",
 		"> SELECT pg_terminate_backend(", "D18  problem view attempts is missing", "D26  problem the server runs with autovacuum = off", "D17  advice --db says sync=normal",

@@ -146,7 +146,7 @@ func longestWait(ctx context.Context, s *commands.Service, end *atomic.Bool) (wo
 			return 0
 		}
 		worst = max(worst, time.Since(start))
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // pause between two measurements
 	}
 	return worst
 }

@@ -48,6 +48,7 @@ func TestToolsInstalledInCI(t *testing.T) {
 // TestScripts holds conversations with the program, one file per verb. What a script says of $LEDGER holds on
 // each engine; one that is about files says so at its top.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	onPostgres := ledgertest.OnPostgres(t)
 	params := scripts("../../testdata/script", func(env *testscript.Env) error {
 		dsn := ""
@@ -68,6 +69,7 @@ func TestScripts(t *testing.T) {
 // TestScriptsOfPostgres holds those that need a server, on whatever engine the others run. $PG is a second,
 // empty database.
 func TestScriptsOfPostgres(t *testing.T) {
+	t.Parallel()
 	ledgertest.Postgres(t) // or skip them all
 	testscript.Run(t, scripts("../../testdata/script/postgres", func(env *testscript.Env) error {
 		env.Setenv("PG", ledgertest.Postgres(t))

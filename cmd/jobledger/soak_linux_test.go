@@ -73,7 +73,7 @@ func soakElsewhere(t *testing.T, d time.Duration) bool {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(exe, "-test.run=^TestSoak$", "-test.v", "-test.timeout=0", "-soak="+d.String(),
-		fmt.Sprintf("-test.short=%t", testing.Short()))
+		fmt.Sprintf("-test.short=%t", testing.Short()), fmt.Sprintf("-long=%t", ledgertest.Long()))
 	cmd.Env = append(os.Environ(), soakInside+"=1")
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS,
@@ -420,7 +420,7 @@ func (s *soak) comeToRest() {
 
 // within polls until ok returns true.
 func (s *soak) within(limit time.Duration, what string, ok func() bool) {
-	for end := time.Now().Add(limit); !ok(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(limit); !ok(); time.Sleep(50 * time.Millisecond) { // pause of a poll
 		if time.Now().After(end) {
 			s.faulty("not within %v: %s", limit, what)
 			return

@@ -284,7 +284,7 @@ func (s *soak) operate() {
 			if s.cancelledLately(job) {
 				continue
 			}
-			if _, code := s.do("operator", "", []string{"retry", job, "--reason", reason},
+			if _, code := s.do("operator", "", []string{"retry", job, "--succeeded", "--reason", reason},
 				cli.ExitConflict); code == 0 {
 				s.acknowledge(ack{Kind: "retried", Job: job, Reason: reason})
 			}
@@ -517,7 +517,7 @@ func behave(payload string) (code int) {
 	case "later":
 		return 75
 	case "crash":
-		time.Sleep(took)
+		time.Sleep(took) // the job of the soak takes this long
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	case "flood":
@@ -527,7 +527,7 @@ func behave(payload string) (code int) {
 		}
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
-		time.Sleep(took)
+		time.Sleep(took) // the job of the soak takes this long
 	case "orphan": // what it leaves running must be killed
 		left := exec.Command("sleep", "600")
 		left.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -535,7 +535,7 @@ func behave(payload string) (code int) {
 			return 74
 		}
 	default:
-		time.Sleep(took)
+		time.Sleep(took) // the job of the soak takes this long
 	}
 	return 0
 }

@@ -398,8 +398,8 @@ func TestSoakOracleFindsFaults(t *testing.T) {
 		"a job from nowhere": {func(s *soak) { delete(s.sent, "job-0") }, "was never sent so"},
 		"a payload changed":  {func(s *soak) { s.sent["job-0"] = digest{} }, "was never sent so"},
 		"a job twice":        {func(s *soak) { s.run("enqueue", "-q", "b", "job-0 ok 0") }, "are both job-0"},
-		"a job left":         {func(s *soak) { s.run("retry", first) }, "is queued in the end"},
-		"a claim left":       {func(s *soak) { s.run("retry", first); s.run("claim", "-q", "a") }, "has no end"},
+		"a job left":         {func(s *soak) { s.run("retry", "--succeeded", first) }, "is queued in the end"},
+		"a claim left":       {func(s *soak) { s.run("retry", "--succeeded", first); s.run("claim", "-q", "a") }, "has no end"},
 		"success without run": {func(s *soak) { s.respell("end "+first, "begin 01KKQGAZ430000000000000000") },
 			"but its command ended with 0, false"},
 		"success of failure": {func(s *soak) { s.respell("(end "+first+" 1 [0-9A-Z]+) 0", "$1 7") },
@@ -409,7 +409,7 @@ func TestSoakOracleFindsFaults(t *testing.T) {
 		"a run without claim": {func(s *soak) { s.respell(first+" 1 ", first+" 2 ") },
 			"a command ran without a claim"},
 		"another's result": {func(s *soak) {
-			s.run("retry", first)
+			s.run("retry", "--succeeded", first)
 			c := s.claim("steady")
 			s.run("succeed", c.ID, "--token", c.Token, "--result", "done somebody else's")
 		}, `has the result "done somebody else's"`},

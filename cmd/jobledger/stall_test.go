@@ -109,7 +109,7 @@ const stall = 3 * time.Second
 // stallFor continues the holder when it has been stopped for at least one stall.
 func (r rig) stallFor(holder *running, since time.Time) {
 	r.Helper()
-	time.Sleep(time.Until(since.Add(stall)))
+	time.Sleep(time.Until(since.Add(stall))) // the stall itself, in real time
 	holder.signal(syscall.SIGCONT)
 	holder.wantExit(0)
 }
@@ -155,7 +155,7 @@ func TestStallLockHolder(t *testing.T) {
 			for _, b := range beats {
 				b.signal(syscall.SIGCONT)
 			}
-			time.Sleep(200 * time.Millisecond)
+			time.Sleep(200 * time.Millisecond) // heartbeats queue up behind the lock
 			r.stallFor(holder, since)
 			for _, b := range beats {
 				b.wantExit(0)
@@ -209,7 +209,7 @@ func TestStallLockHolder(t *testing.T) {
 			r.wantStopped(worker)
 			since := time.Now()
 			sweeper := r.sweeper(func(i invocation) invocation { return i.with("--grace", "500ms").ahead(time.Hour) })
-			time.Sleep(time.Until(since.Add(stall)))
+			time.Sleep(time.Until(since.Add(stall))) // the stall itself, in real time
 			worker.signal(syscall.SIGCONT)
 			r.eventually("it succeeds", func() bool { return r.count(event.KindSucceeded) == 1 })
 			r.letEnd(worker, sweeper)
@@ -220,7 +220,7 @@ func TestStallLockHolder(t *testing.T) {
 		"a holder that is killed is no holder": func(r rig) {
 			holder := r.holdLock()
 			waiting := r.start(r.cmd(invoke("enqueue", "-q", "mail", "x")))
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // the write waits for the lock meanwhile
 			holder.signal(syscall.SIGKILL)
 			waiting.wantExit(0)
 			if got := kindsOf(r.history(db)); got != "enqueued" {
@@ -332,7 +332,7 @@ func TestWorkerClockSkew(t *testing.T) {
 			worker := r.worker("A", "6s", func(i invocation) invocation { return i.clockFrom("worker-clock") })
 			sweeper := r.sweeper(func(i invocation) invocation { return i.clockFrom("sweeper-clock") })
 			r.pids("begun", 1)
-			time.Sleep(500 * time.Millisecond)
+			time.Sleep(500 * time.Millisecond) // the clock jumps in the middle of the run
 			set("worker-clock", wrong.workerThen)
 			set("sweeper-clock", wrong.sweeperThen)
 			beats := r.count(event.KindHeartbeat)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -193,6 +194,7 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	}
 	defer service.Store.Close()
 	command.Logs = p.LogFolder(service)
+	defer p.passOutputOn(command)()
 	w := &worker.Worker{Service: service, Command: command, Process: request.Worker,
 		Queues: request.Queues, Capabilities: request.Capabilities, Slots: c.Int("jobs"),
 		MaxJobs: c.Int("max-jobs"), Drain: c.Bool("drain") || c.Bool("once"), Log: slog.New(&lineHandler{p: p,
@@ -226,6 +228,21 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	p.Message("worker %s ended: %d claimed, %d succeeded, %d failed, %d released, %d lost",
 		w.Process.Name, stats.Claimed, stats.Succeeded, stats.Failed, stats.Released, stats.Lost)
 	return nil
+}
+
+// passOutputOn makes sure that neither the worker nor its jobs wait for ever for somebody to read what they say.
+// The caller calls finish at the end, after which messages go where they went before, if anybody reads there.
+func (p *program) passOutputOn(command *worker.Command) (finish func()) {
+	stderr := p.Stderr
+	out, messages := cli.NewOutlet(command.Stdout), cli.NewOutlet(stderr)
+	command.Stdout, command.Stderr, p.Stderr = out, messages, messages.Messages()
+	return func() {
+		const most = 2 * time.Second
+		out.Finish(most)
+		if p.Stderr = stderr; !messages.Finish(most) {
+			p.Stderr = io.Discard
+		}
+	}
 }
 
 // commandError gives a command that cannot be run the exit code that a shell would.

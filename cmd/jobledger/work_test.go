@@ -21,6 +21,7 @@ import (
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 )
 
 // site is a folder with a ledger, on which real processes of the program work.
@@ -120,13 +121,19 @@ func (s site) wantJob(job string, parts ...string) {
 	}
 }
 
-// eventually polls until ok, within a minute.
+// eventually polls until ok, within a minute. Where ok starts a process, it pauses for longer than that takes, so
+// that the poll leaves the processors to what it waits for.
 func (s site) eventually(what string, ok func() bool) {
 	s.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; {
+		began := time.Now()
+		if ok() {
+			return
+		}
 		if time.Now().After(end) {
 			s.Fatalf("not within a minute: %s", what)
 		}
+		time.Sleep(min(max(5*time.Millisecond, 3*time.Since(began)), 200*time.Millisecond)) // between polls
 	}
 }
 
@@ -418,9 +425,9 @@ sleep 30`)
 // Workers are replaced again and again while they work: no deploy is a failure, and no job is lost.
 func TestWorkManyDeploys(t *testing.T) {
 	t.Parallel()
-	deploys, jobs, nap := 50, 400, "0.05"
+	deploys, jobs, nap := ledgertest.Size(6, 12, 50), ledgertest.Size(60, 100, 400), "0.05"
 	if testing.Short() { // as under the race detector, where everything takes longer
-		deploys, jobs, nap = 6, 60, "0.5"
+		nap = "0.5"
 	}
 	s := newSite(t)
 	s.enqueueLines(jobs)
@@ -431,7 +438,7 @@ func TestWorkManyDeploys(t *testing.T) {
 			out, err := s.command("list", "--limit", "1000", "--json").Output()
 			return err == nil && bytes.Contains(out, fmt.Appendf(nil, `-%d"`, w.Process.Pid))
 		})
-		time.Sleep(time.Duration(13*i%50) * time.Millisecond)
+		time.Sleep(time.Duration(13*i%50) * time.Millisecond) // deploys fall at different moments of a job
 		w.signal(syscall.SIGTERM)
 		if i%2 == 0 { // else the two may become one on their way
 			w.wantSaid("no more jobs")
@@ -505,10 +512,7 @@ func TestSnoozeLimitIsFailure(t *testing.T) {
 
 func TestWorkOutputFloodIsBounded(t *testing.T) {
 	t.Parallel()
-	size := int64(256 << 20)
-	if testing.Short() {
-		size = 32 << 20
-	}
+	size := ledgertest.Size[int64](32<<20, 160<<20, 256<<20) // by default more than the worker may use
 	s := newSite(t)
 	job := s.enqueue("x")
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)

@@ -208,7 +208,7 @@ func TestWorkersCompetingRunEachJobOnce(t *testing.T) {
 	service := &commands.Service{Store: ledgertest.OpenAt(t, path)}
 	for i := range jobs {
 		one(t, service, commands.Enqueue{Payload: fmt.Append(nil, i)})
-		time.Sleep(time.Duration(i%4) * time.Millisecond)
+		time.Sleep(time.Duration(i%4) * time.Millisecond) // enqueue at different moments of the poll
 	}
 	select {
 	case <-all:

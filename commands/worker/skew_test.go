@@ -72,10 +72,7 @@ func TestWorkerClockJumpsLoseNoJob(t *testing.T) {
 					}
 				})
 			})
-			jumps := 12
-			if testing.Short() {
-				jumps = 4
-			}
+			jumps := ledgertest.Size(4, 8, 12)
 			for range jumps {
 				time.Sleep(time.Duration(30+dice.IntN(200)) * time.Second)
 				clocks := []*skewed{working, sweeping}

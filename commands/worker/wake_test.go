@@ -193,7 +193,7 @@ func BenchmarkIdle(b *testing.B) {
 			}
 			l := startListener(b, path)
 			for b.Loop() {
-				time.Sleep(time.Second)
+				time.Sleep(time.Second) // the benchmark measures an idle second
 			}
 			_ = l.stdin.Close()
 			b.ReportMetric(float64(l.number("share"))/1e4, "%cpu")

@@ -92,7 +92,10 @@ type Reclaimed struct {
 type Cancelled struct{ Reason string }
 
 // Retried: an operator queued an ended job again.
-type Retried struct{ Reason string }
+type Retried struct {
+	Reason string
+	RunAt  time.Time // zero: at once; else it waits until then for a command that may still run
+}
 
 // Rescheduled: an operator changed when, or before which others, a queued job runs.
 type Rescheduled struct {
@@ -151,6 +154,24 @@ type Imported struct {
 	MissingBodies int64 // of those events: how many named a payload or result that the file had not, unerased
 }
 
+// Why a command had to stop: how it came that its claim was over.
+const (
+	WhyCancelled = "cancelled"
+	WhyReclaimed = "reclaimed"
+)
+
+// Stopped: the command of a claim that had been taken from its owner has ended. The envelope names that
+// claim. Nothing changed.
+type Stopped struct {
+	ExitCode *int // nil: it was killed, or never began
+	Signal   string
+	Why      string // WhyCancelled or WhyReclaimed
+}
+
+// TakenOver: another process of the same worker holds the claim from now on, with the same token. The
+// process (boot, host, pid, version) is in the envelope's Worker.
+type TakenOver struct{ LeaseUntil time.Time }
+
 // Kind returns KindEnqueued.
 func (*Enqueued) Kind() Kind { return KindEnqueued }
 
@@ -207,6 +228,12 @@ func (*Restored) Kind() Kind { return KindRestored }
 
 // Kind returns KindImported.
 func (*Imported) Kind() Kind { return KindImported }
+
+// Kind returns KindStopped.
+func (*Stopped) Kind() Kind { return KindStopped }
+
+// Kind returns KindTakenOver.
+func (*TakenOver) Kind() Kind { return KindTakenOver }
 
 func (b *Enqueued) fields(f *fields) {
 	f.text("queue", &b.Queue)
@@ -271,7 +298,12 @@ func (b *Reclaimed) fields(f *fields) {
 }
 
 func (b *Cancelled) fields(f *fields) { f.text("reason", &b.Reason) }
-func (b *Retried) fields(f *fields)   { f.text("reason", &b.Reason) }
+
+func (b *Retried) fields(f *fields) {
+	f.text("reason", &b.Reason)
+	f.sparse = true
+	f.time("run_at", &b.RunAt)
+}
 
 func (b *Rescheduled) fields(f *fields) {
 	f.time("run_at", &b.RunAt)
@@ -327,3 +359,12 @@ func (b *Imported) fields(f *fields) {
 	f.int64("events", &b.Events)
 	f.int64("missing_bodies", &b.MissingBodies)
 }
+
+func (b *Stopped) fields(f *fields) {
+	f.sparse = true
+	f.code("exit_code", &b.ExitCode)
+	f.text("signal", &b.Signal)
+	f.text("why", &b.Why)
+}
+
+func (b *TakenOver) fields(f *fields) { f.time("lease_until", &b.LeaseUntil) }

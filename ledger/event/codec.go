@@ -21,6 +21,7 @@ import (
 type fields struct {
 	out    []byte  // writing: the object so far
 	public bool    // writing: the public form
+	sparse bool    // writing: from here on the public form too leaves out what is empty
 	in     members // reading
 	read   bool
 	clone  bool   // reading: the texts must not keep in being what they are part of
@@ -115,7 +116,7 @@ func (f *fields) member(key string, empty bool) (raw string, ok bool) {
 		raw, ok = f.in.take(key)
 		return raw, ok && raw != "null"
 	}
-	if empty && !f.public {
+	if empty && (!f.public || f.sparse) {
 		return "", false
 	}
 	if f.out[len(f.out)-1] != '{' {

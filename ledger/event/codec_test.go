@@ -31,7 +31,11 @@ func encoded(b event.Body, w event.Worker, public bool) (data, digest []byte) {
 // samples has two events of each kind, one with every field of its body set and one with none.
 // storable is samples for a ledger: commands lets no NUL in, and PostgreSQL takes none.
 func showsProcess(k event.Kind) bool {
-	return k == event.KindClaimed || k == event.KindWorkerStarted || k == event.KindWorkerStopped
+	switch k {
+	case event.KindClaimed, event.KindTakenOver, event.KindWorkerStarted, event.KindWorkerStopped:
+		return true
+	}
+	return false
 }
 
 func TestABodyIsReadAsItWasWritten(t *testing.T) {

@@ -28,7 +28,14 @@ const (
 	KindImported
 )
 
-// kinds is the one registry: the word of each kind and an empty body to decode into.
+// 20 to 28 are reserved.
+const (
+	KindStopped Kind = iota + 29
+	KindTakenOver
+)
+
+// kinds is the one registry: the word of each kind and an empty body to decode into. A number without a
+// body is no kind.
 var kinds = [...]struct {
 	word string
 	body func() Body
@@ -52,13 +59,17 @@ var kinds = [...]struct {
 	KindRebuilt:       {"rebuilt", func() Body { return new(Rebuilt) }},
 	KindRestored:      {"restored", func() Body { return new(Restored) }},
 	KindImported:      {"imported", func() Body { return new(Imported) }},
+	KindStopped:       {"stopped", func() Body { return new(Stopped) }},
+	KindTakenOver:     {"taken_over", func() Body { return new(TakenOver) }},
 }
 
 // Kinds returns every kind in the order of its number.
 func Kinds() []Kind {
 	all := make([]Kind, 0, len(kinds)-1)
-	for k := range kinds[1:] {
-		all = append(all, Kind(k+1))
+	for k := range kinds {
+		if Kind(k).known() {
+			all = append(all, Kind(k))
+		}
 	}
 	return all
 }
@@ -71,12 +82,12 @@ func (k Kind) String() string {
 	return kinds[k].word
 }
 
-func (k Kind) known() bool { return k > 0 && int(k) < len(kinds) }
+func (k Kind) known() bool { return k > 0 && int(k) < len(kinds) && kinds[k].body != nil }
 
 // ParseKind returns the kind with this word; ErrUnknownKind if there is none.
 func ParseKind(word string) (Kind, error) {
 	for k := range kinds {
-		if k > 0 && kinds[k].word == word {
+		if Kind(k).known() && kinds[k].word == word {
 			return Kind(k), nil
 		}
 	}
@@ -89,11 +100,18 @@ func (k Kind) EndsClaim() bool { return k >= KindSucceeded && k <= KindCancelled
 // showsProcess reports whether the event's worker is shown with its process (boot, host, pid, version) in
 // data.
 func (k Kind) showsProcess() bool {
-	return k == KindClaimed || k == KindWorkerStarted || k == KindWorkerStopped
+	return k == KindClaimed || k == KindTakenOver || k == KindWorkerStarted || k == KindWorkerStopped
 }
 
 // OfJob reports whether events of this kind concern a job.
-func (k Kind) OfJob() bool { return k <= KindErased }
+func (k Kind) OfJob() bool { return k <= KindErased || k == KindStopped || k == KindTakenOver }
+
+// HasSeq reports whether events of this kind change a job's row, so that they have a seq and states.
+func (k Kind) HasSeq() bool { return k < KindRefused || k == KindTakenOver }
+
+// StoresToken reports whether events of this kind are stored with their token. Of other events of a claim
+// it is looked up.
+func (k Kind) StoresToken() bool { return k == KindClaimed || k == KindRefused || k == KindStopped }
 
 // State is the state of a job. Its number is stored, so the numbers never change (I9).
 type State int

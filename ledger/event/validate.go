@@ -18,7 +18,7 @@ func (e *Event) Validate() error {
 // envelope checks the parts of e that all kinds share.
 func (e *Event) envelope() error {
 	k := e.Kind()
-	moves := k < KindRefused // changes a job's state
+	moves := k.HasSeq() // changes a job's state
 	claim := k.OfJob() && (e.Attempt != 0 || e.Worker != (Worker{}))
 	switch {
 	case e.At.IsZero() || Micros(e.At) < 0 || Micros(e.At) > lastMicros:
@@ -33,7 +33,7 @@ func (e *Event) envelope() error {
 		return fmt.Errorf("%s from %q to %q", k, e.From, e.To)
 	case k == KindEnqueued && !isULID(string(e.Job)):
 		return fmt.Errorf("%s with the id %.60q", k, e.Job)
-	case (k == KindClaimed || k == KindRefused) && e.Token == "":
+	case k.StoresToken() && e.Token == "":
 		return fmt.Errorf("%s without a token", k)
 	case claim && (e.Attempt < 1 || e.Worker.Name == "" || e.Worker.Boot == ""):
 		return fmt.Errorf("%s of attempt %d by %q, boot %q", k, e.Attempt, e.Worker.Name, e.Worker.Boot)
@@ -57,7 +57,9 @@ func isULID(text string) bool {
 }
 
 // concernsClaim reports whether every event of this kind concerns a claim; mayConcernClaim, whether one can.
-func (k Kind) concernsClaim() bool { return k >= KindClaimed && k <= KindReclaimed }
+func (k Kind) concernsClaim() bool {
+	return k >= KindClaimed && k <= KindReclaimed || k == KindStopped || k == KindTakenOver
+}
 
 func (k Kind) mayConcernClaim() bool {
 	return k.concernsClaim() || k == KindCancelled || k == KindRefused
@@ -108,13 +110,17 @@ func (e *Event) content() error {
 		s.time("run_at", b.RunAt)
 		s.between("priority", int64(b.Priority), -100, 100)
 	case *Refused:
-		s.oneOf("command", b.Command, "heartbeat", "succeed", "fail", "release")
+		s.oneOf("command", b.Command, "heartbeat", "succeed", "fail", "release", "take_over")
 		s.given("why", b.Why)
 		s.digest("offered_sha256", b.OfferedSHA256, false)
 		s.between("offered_bytes", b.OfferedBytes, 0, 1<<53)
 		if b.Command != "succeed" && (b.OfferedSHA256 != "" || b.OfferedBytes != 0) {
 			s.fail("offered_bytes", b.OfferedBytes)
 		}
+	case *Stopped:
+		s.oneOf("why", b.Why, WhyCancelled, WhyReclaimed)
+	case *TakenOver:
+		s.time("lease_until", b.LeaseUntil)
 	case *Erased:
 		s.between("bodies", int64(b.Bodies), 0, 1<<53)
 		s.between("bytes", b.Bytes, 0, 1<<53)

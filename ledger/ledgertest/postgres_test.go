@@ -35,7 +35,7 @@ func TestPostgresDatabasesAreApartAndDropped(t *testing.T) {
 		}
 	})
 	if gone == "" {
-		t.Skip("no server")
+		t.Skip("no PostgreSQL is installed")
 	}
 	if conn, err := pgx.Connect(t.Context(), gone); err == nil {
 		_ = conn.Close(t.Context())
@@ -84,7 +84,7 @@ func TestPostgresServerDiesWithItsProcess(t *testing.T) {
 	if os.Getenv(held) != "" {
 		s := ledgertest.PostgresServer(t)
 		os.Stdout.WriteString("\nat " + s.URL() + "\n")
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // killed long before
 		return
 	}
 	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
@@ -111,7 +111,7 @@ func TestPostgresServerDiesWithItsProcess(t *testing.T) {
 		if err := child.Wait(); err != nil {
 			t.Fatalf("%v\n%s", err, said)
 		}
-		t.Skip("no server")
+		t.Skip("no PostgreSQL is installed")
 	}
 	conn := connect(t, at)
 	folder := query(t, conn, "SHOW data_directory")
@@ -140,7 +140,7 @@ func TestPostgresServerDiesWithItsProcess(t *testing.T) {
 		if time.Since(start) > 10*time.Second {
 			t.Fatalf("after 10s: folder: %v; server: %v", err, dialed)
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // pause of a poll
 	}
 }
 

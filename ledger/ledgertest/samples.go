@@ -26,7 +26,7 @@ func sampleBodies() []event.Body {
 		&event.Released{Reason: "shutdown", RunAt: at, Snooze: true, Output: output},
 		&event.Reclaimed{Reason: event.LeaseExpired, LastHeartbeat: at, LeaseUntil: at.Add(time.Second), RetryAt: at.Add(time.Minute)},
 		&event.Cancelled{Reason: "no longer needed"},
-		&event.Retried{Reason: "fixed"},
+		&event.Retried{Reason: "fixed", RunAt: at},
 		&event.Rescheduled{RunAt: at, Priority: 100, Reason: "urgent"},
 		&event.Refused{Command: "succeed", Why: "the lease was lost", OfferedSHA256: digest, OfferedBytes: 12},
 		&event.Erased{Bodies: 2, Bytes: 4096, Reason: "asked to"},
@@ -37,6 +37,8 @@ func sampleBodies() []event.Body {
 		&event.Rebuilt{Jobs: 4, Changed: 3, Missing: 2, Extra: 1},
 		&event.Restored{From: "backup of Monday.db", Events: 4711, Lost: &code},
 		&event.Imported{From: "export.jsonl", Events: 1000, MissingBodies: 2},
+		&event.Stopped{ExitCode: &code, Signal: "SIGKILL", Why: event.WhyCancelled},
+		&event.TakenOver{LeaseUntil: at},
 	}
 }
 
@@ -44,7 +46,7 @@ func sampleBodies() []event.Body {
 func SampleEvents(t testing.TB) (list []event.Event) {
 	t.Helper()
 	for i, full := range sampleBodies() {
-		if full.Kind() != event.Kind(i+1) {
+		if full.Kind() != event.Kinds()[i] {
 			t.Fatalf("sample %d is of kind %s", i, full.Kind())
 		}
 		value := reflect.ValueOf(full).Elem()

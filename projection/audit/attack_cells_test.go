@@ -14,10 +14,11 @@ import (
 	"testing"
 
 	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection/audit"
 )
 
-var cells = flag.Int("cells", 60, "so many edits of single cells are tried; 0: all of them")
+var cells = flag.Int("cells", 0, "so many edits of single cells are tried, -1: all; default 60, with -short 30, with -long all")
 
 // unsealed are the columns in which some edit passes verify, because no second place says the same. The page
 // operations.md lists them.
@@ -158,9 +159,13 @@ func TestAttackCells(t *testing.T) {
 	all := edits(t, path)
 	dice := rand.New(rand.NewPCG(1, 5))
 	dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	whole := *cells == 0
+	n := *cells
+	if n == 0 {
+		n = ledgertest.Size(30, 60, -1)
+	}
+	whole := n < 0
 	if !whole {
-		all = all[:min(*cells, len(all))]
+		all = all[:min(n, len(all))]
 	}
 	passed, found, without := make(map[string]int), 0, 0
 	for _, e := range all {

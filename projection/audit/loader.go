@@ -104,13 +104,13 @@ func (l *Loader) resolve(ctx context.Context, e *event.Event) (*projection.Job, 
 func (l *Loader) identify(ctx context.Context, before *projection.Job, e *event.Event) error {
 	name := e.Worker.Name
 	switch {
-	case e.Kind() == event.KindClaimed || before == nil:
+	case e.Kind() == event.KindClaimed || e.Kind() == event.KindTakenOver || before == nil:
 		return nil
 	case e.Attempt == 0 && name != "":
 		return fmt.Errorf("%w: %s names the worker %q but no attempt", projection.ErrIllegal, e.Kind(), name)
 	case e.Attempt == 0:
 		return nil
-	case e.Kind() != event.KindRefused:
+	case e.Kind() != event.KindRefused && e.Kind() != event.KindStopped:
 		if name == before.Worker.Name && e.Attempt == before.Attempt {
 			e.Worker = before.Worker
 		}
@@ -120,17 +120,16 @@ func (l *Loader) identify(ctx context.Context, before *projection.Job, e *event.
 		e.Worker = before.Worker
 		return nil
 	}
-	for c, err := range l.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: []event.Kind{event.KindClaimed}}) {
-		if err != nil {
-			return err
-		}
-		if c.Attempt == e.Attempt && c.Token == e.Token && c.Worker.Name == name {
-			e.Worker = c.Worker
-			return nil
-		}
+	claim, err := claimOf(ctx, l.tx, e.N, l.tx.Next()-1, e.Token)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("%w: refused names attempt %d by %q, but with this token there is none",
-		projection.ErrIllegal, e.Attempt, name)
+	if claim.Attempt == e.Attempt && claim.Worker.Name == name {
+		e.Worker = claim.Worker
+		return nil
+	}
+	return fmt.Errorf("%w: %s names attempt %d by %q, but with this token there is none",
+		projection.ErrIllegal, e.Kind(), e.Attempt, name)
 }
 
 // put writes the row of j and removes the job from memory.

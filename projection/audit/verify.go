@@ -46,6 +46,7 @@ const (
 	FindUnfit      = "V18" // a worker claims what it did not announce, or stops without a start
 	FindTime       = "V19" // a lease end or a future time that the rules do not allow
 	FindCount      = "V20" // a wrong count of what was erased, rebuilt, imported or restored
+	FindStopped    = "V21" // the end of a command whose claim was not lost, or recorded twice
 	maxFindings    = 1000  // then Verify stops looking
 	progressEvents = 10_000
 )

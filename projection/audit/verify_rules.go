@@ -43,8 +43,13 @@ func (v *verifier) rules(ctx context.Context, j *projection.Job, e *event.Event)
 		if j.Erased {
 			v.at(e, FindIllegal, "retried although its payload had been erased")
 		}
+		v.notBefore(e, "run_at", b.RunAt)
 	case *event.Refused:
 		return v.refused(ctx, j, e, b)
+	case *event.TakenOver:
+		v.lease(e, b.LeaseUntil, j.EndBy)
+	case *event.Stopped:
+		return v.stopped(ctx, e, b)
 	case *event.Erased:
 		if j.Erased {
 			v.at(e, FindIllegal, "erased once more")
@@ -147,7 +152,9 @@ func (v *verifier) reclaim(j *projection.Job, e *event.Event, b *event.Reclaimed
 			event.FormatTime(j.LeaseUntil), event.FormatTime(j.HeartbeatAt))
 	}
 	over := !j.EndBy.IsZero() && !e.At.Before(j.EndBy)
-	if b.Reason == event.MaxRuntime && !over || b.Reason == event.LeaseExpired && over && !v.raised(e) {
+	// Before the reason told a dead worker from an endless job, max_runtime was said of both.
+	alive := !j.EndBy.IsZero() && !j.HeartbeatAt.Before(j.EndBy)
+	if b.Reason == event.MaxRuntime && !over || b.Reason == event.LeaseExpired && alive && !v.raised(e) {
 		v.at(e, FindReclaim, "reclaimed for %s, but the claim was to end by %s", b.Reason, event.FormatTime(j.EndBy))
 	}
 	v.bounded(j, e, b.RetryAt)
@@ -156,6 +163,9 @@ func (v *verifier) reclaim(j *projection.Job, e *event.Event, b *event.Reclaimed
 			v.at(e, FindTooOften, "failure %d of %d was not to be retried", j.Failures+1, j.MaxAttempts)
 		}
 		return
+	}
+	if j.Failures == 0 && b.Reason == event.LeaseExpired && b.RetryAt.Equal(e.At) {
+		return // one lost worker is not the job's failure; older ledgers hold a wait here too
 	}
 	least, most := backoff(j.Failures + 1)
 	if wait := b.RetryAt.Sub(e.At); wait > most || wait < least && !v.raised(e) {
@@ -186,21 +196,17 @@ func (v *verifier) refused(ctx context.Context, j *projection.Job, e *event.Even
 	if b.OfferedBytes > 0 && (b.OfferedSHA256 == "") != j.Erased && !v.incomplete {
 		v.at(e, FindRefused, "%d bytes were offered, with the digest %q", b.OfferedBytes, b.OfferedSHA256)
 	}
-	var claim event.Event // of the token
-	kinds := []event.Kind{event.KindClaimed, event.KindRefused}
+	claim, err := claimOf(ctx, v.tx, e.N, e.Pos-1, e.Token)
+	if err != nil {
+		return err
+	}
+	kinds := []event.Kind{event.KindRefused}
 	for past, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: kinds, Until: e.Pos - 1}) {
 		if err != nil {
 			return err
 		}
-		switch body := past.Body.(type) {
-		case *event.Claimed:
-			if past.Token == e.Token {
-				claim = past
-			}
-		case *event.Refused:
-			if past.Token == e.Token && body.Command == b.Command {
-				v.at(e, FindRefused, "this token and command were refused before, by event %d", past.Pos)
-			}
+		if past.Token == e.Token && past.Body.(*event.Refused).Command == b.Command {
+			v.at(e, FindRefused, "this token and command were refused before, by event %d", past.Pos)
 		}
 	}
 	if claim.Attempt != e.Attempt || claim.Worker != e.Worker {
@@ -208,6 +214,58 @@ func (v *verifier) refused(ctx context.Context, j *projection.Job, e *event.Even
 			e.Attempt, e.Worker.Name, claim.Attempt, claim.Worker.Name)
 	}
 	return nil
+}
+
+// claimOf returns the last event up to pos that says who holds the claim of job n with this token: claimed,
+// or taken_over; the zero Event if there is none.
+func claimOf(ctx context.Context, tx *ledger.Tx, n, pos int64, token string) (claim event.Event, err error) {
+	f := ledger.Filter{Job: n, Kinds: []event.Kind{event.KindClaimed, event.KindTakenOver}, Until: pos}
+	for past, err := range tx.Events(ctx, f) {
+		if err != nil {
+			return claim, err
+		}
+		if past.Token == token {
+			claim = past
+		}
+	}
+	return claim, nil
+}
+
+// stopped checks that the claim whose command ended was lost, for the reason that is given, and that this is
+// recorded once.
+func (v *verifier) stopped(ctx context.Context, e *event.Event, b *event.Stopped) error {
+	claim, err := claimOf(ctx, v.tx, e.N, e.Pos-1, e.Token)
+	if err != nil {
+		return err
+	}
+	if claim.Attempt != e.Attempt || claim.Worker != e.Worker {
+		v.at(e, FindStopped, "it names attempt %d by %q, and the token is that of attempt %d by %q", e.Attempt,
+			e.Worker.Name, claim.Attempt, claim.Worker.Name)
+	}
+	lost := ""
+	kinds := []event.Kind{event.KindReclaimed, event.KindCancelled, event.KindStopped}
+	for past, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: kinds, Until: e.Pos - 1}) {
+		switch {
+		case err != nil:
+			return err
+		case past.Attempt != e.Attempt:
+		case past.Kind() == event.KindStopped:
+			v.at(e, FindStopped, "its command had stopped before, by event %d", past.Pos)
+		default:
+			lost = past.Kind().String()
+		}
+	}
+	if lost != b.Why {
+		v.at(e, FindStopped, "its claim was %s, and its end is said to be %q", orNot(lost), b.Why)
+	}
+	return nil
+}
+
+func orNot(lost string) string {
+	if lost == "" {
+		return "not lost"
+	}
+	return lost
 }
 
 // starts holds what a worker process announced, each time that it started.

@@ -60,6 +60,7 @@ func (s asIs) do(ctx context.Context, j projection.Job, c commands.Command) (pro
 // sweep takes back what is over by the common clock: there is no grace, because no clock is wrong. Between
 // its look and its transaction others get time to act.
 func (s asIs) sweep(ctx context.Context) ([]projection.Job, error) {
+	// The sleep mixes the calls.
 	ctx = commandstest.BeforeWrite{Context: ctx, Act: func() { time.Sleep(rand.N(3 * time.Millisecond)) }}
 	w := commands.Sweeper{Service: s.Service, Actor: "sweeper:test", Grace: new(time.Duration), Pause: time.Microsecond}
 	r, err := w.Sweep(ctx)

@@ -23,7 +23,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-var histories = flag.Int("histories", 0, "how many histories of processes are checked for linearizability; 0: 5, or 1 with -short")
+var histories = flag.Int("histories", 0, "how many histories of processes are checked for linearizability; default 2, with -short 1, with -long 10")
 
 // linearProcess is what a process of a history is told.
 type linearProcess struct {
@@ -50,10 +50,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	}
 	rounds := *histories
 	if rounds == 0 {
-		rounds = 5
-	}
-	if testing.Short() && *histories == 0 {
-		rounds = 1
+		rounds = ledgertest.Size(1, 2, 10)
 	}
 	counts := make(map[string]int)
 	missing := func() string { // an answer that was never given

@@ -13,16 +13,14 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
 
 // TestSabotageIsNotLinearizable works on the same tables in ways in which queues have been broken before. The
 // checker has to find each, and to find nothing where the same code has what is missing.
 func TestSabotageIsNotLinearizable(t *testing.T) {
-	calls := 100
-	if testing.Short() {
-		calls = 40
-	}
+	calls := ledgertest.Size(40, 60, 100)
 	for i, test := range []struct {
 		name  string
 		api   func(asIs) linearAPI
@@ -38,7 +36,7 @@ func TestSabotageIsNotLinearizable(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if testing.Short() && i > 2 {
-				t.Skip("one of each kind is enough for -short")
+				t.Skip("one of each kind is enough with -short, which the race detector makes slow")
 			}
 			rounds := 200 // until it is found, which takes one or two where there are processors to spare
 			if !test.found {
@@ -140,7 +138,7 @@ func (s selectThenUpdate) claim(ctx context.Context, r commands.ClaimRequest) (c
 		if err != nil || len(found) == 0 {
 			return nil, err
 		}
-		time.Sleep(rand.N(2 * time.Millisecond))
+		time.Sleep(rand.N(2 * time.Millisecond)) // widens the race
 		err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
 			claimed = nil
 			for _, seen := range found {
@@ -195,7 +193,7 @@ func (s lookThenReclaim) sweep(ctx context.Context) (reclaimed []projection.Job,
 	if err != nil || len(expired) == 0 {
 		return nil, err
 	}
-	time.Sleep(rand.N(4 * time.Millisecond))
+	time.Sleep(rand.N(4 * time.Millisecond)) // widens the race
 	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
 		reclaimed = nil
 		for _, l := range expired {

@@ -29,7 +29,7 @@ type modelJob struct {
 	runtime                         time.Duration
 	state                           string
 	attempt, failures, snoozes, seq int
-	lease, endBy                    time.Time
+	lease, endBy, beat              time.Time
 	erased                          bool
 	claims                          []*modelClaim    // the last one is the latest
 	copies                          []projection.Job // as it was seen at some time

@@ -33,7 +33,7 @@ func (m *model) sure(call func() error, carriedOut func()) error {
 
 func (m *model) job() *modelJob {
 	if len(m.jobs) == 0 {
-		m.rt.Skip("no job")
+		m.rt.Skip("this step needs a job, and there is none yet")
 	}
 	return m.jobs[rapid.IntRange(0, len(m.jobs)-1).Draw(m.rt, "job")]
 }
@@ -243,7 +243,11 @@ func (m *model) sweepAll() {
 	for _, j := range m.jobs {
 		if j.live() != nil && !j.lease.After(m.Now) {
 			m.stamp()
-			j.fail("reclaimed", nil, m.Now, j.backoff(j.failures+1), false)
+			wait := j.backoff(j.failures + 1)
+			if endless := !j.endBy.IsZero() && !j.beat.Before(j.endBy); j.failures == 0 && !endless {
+				wait = 0
+			}
+			j.fail("reclaimed", nil, m.Now, wait, false)
 		}
 	}
 }

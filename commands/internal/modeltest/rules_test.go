@@ -113,13 +113,13 @@ func (m *model) judgeOwner(j *modelJob, c commands.Command) error {
 	return want
 }
 
-// sameContent leaves out times: those that a command asks for are not compared. A result that was erased is
-// the same as none other.
+// sameContent leaves out times: those that a command asks for are not compared. Of a result that was erased,
+// the size is.
 func sameContent(claim *modelClaim, c commands.Command, erased bool) bool {
 	switch a := claim.by.(type) {
 	case commands.Succeed:
 		b, ok := c.(commands.Succeed)
-		return ok && (a.Result == nil) == (b.Result == nil) && string(a.Result) == string(b.Result) && (b.Result == nil || !erased)
+		return ok && (a.Result == nil) == (b.Result == nil) && len(a.Result) == len(b.Result) && (erased || string(a.Result) == string(b.Result))
 	case commands.Fail:
 		b, ok := c.(commands.Fail)
 		return ok && cmp.Or(a.Code, "failed") == cmp.Or(b.Code, "failed") && a.Detail == b.Detail && a.Signal == b.Signal && (claim.gaveUp || !b.NoRetry)
@@ -132,9 +132,10 @@ func sameContent(claim *modelClaim, c commands.Command, erased bool) bool {
 
 // carryOut is what the owner's command means for a live claim.
 func (m *model) carryOut(j *modelJob, c commands.Command) {
-	m.stamp()
+	at := m.stamp()
 	switch c := c.(type) {
 	case commands.Heartbeat:
+		j.beat = at
 		j.state, j.lease = "running", m.Now.Add(c.Lease)
 		if !j.endBy.IsZero() && j.lease.After(j.endBy.Add(15*time.Second)) {
 			j.lease = j.endBy.Add(15 * time.Second)
@@ -181,7 +182,7 @@ func (m *model) next(r commands.ClaimRequest) []*modelJob {
 // give is the claim of j, with the token that it was given.
 func (m *model) give(j *modelJob, r commands.ClaimRequest, token string) {
 	at := m.stamp()
-	j.state, j.lease, j.endBy = "claimed", m.Now.Add(r.Lease), time.Time{}
+	j.state, j.lease, j.endBy, j.beat = "claimed", m.Now.Add(r.Lease), time.Time{}, at
 	if j.runtime > 0 {
 		j.endBy = at.Add(j.runtime)
 		if last := m.Now.Add(j.runtime + 15*time.Second); j.lease.After(last) {

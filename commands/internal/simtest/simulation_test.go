@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"jobledger/commands/commandstest"
+	"jobledger/ledger/ledgertest"
 )
 
 // The simulation runs whole histories of several processes on one ledger: workers, sweepers, a producer and
@@ -25,17 +26,14 @@ import (
 // In the first part anything may go wrong. Then the faults stop, and everything that can end has to end.
 var (
 	simSeed  = flag.Uint64("seed", 0, "run this one seed of the simulation and print what happens")
-	simSeeds = flag.Int("seeds", 0, "how many seeds the simulation runs; 0: 200, or 20 with -short")
+	simSeeds = flag.Int("seeds", 0, "how many seeds the simulation runs; default 50, with -short 20, with -long 200")
 )
 
 func simulations() int {
-	switch {
-	case *simSeeds > 0:
+	if *simSeeds > 0 {
 		return *simSeeds
-	case testing.Short():
-		return 20
 	}
-	return 200
+	return ledgertest.Size(20, 50, 200)
 }
 
 func TestSimulation(t *testing.T) {
@@ -85,7 +83,7 @@ func TestSimulationFindsSabotage(t *testing.T) {
 	for i, broken := range sabotages {
 		t.Run(broken.name, func(t *testing.T) {
 			if testing.Short() && i > 2 {
-				t.Skip("three are enough for -short")
+				t.Skip("three are enough with -short, which the race detector makes slow")
 			}
 			for seed := range uint64(200) {
 				r := simulate(t, seed+1, broken.name)

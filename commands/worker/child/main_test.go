@@ -57,7 +57,7 @@ func starter(text string) {
 		panic(err)
 	}
 	c.Wait()
-	time.Sleep(20 * time.Second)
+	time.Sleep(20 * time.Second) // outlives its command; its test kills it
 	os.Exit(0)
 }
 
@@ -120,7 +120,7 @@ func wantEnd(t testing.TB, e End, want string) {
 // eventually polls until ok.
 func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(within); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(within); !ok(); time.Sleep(5 * time.Millisecond) { // pause of a poll
 		if time.Now().After(end) {
 			t.Fatalf("not within %v: %s", within, what)
 		}

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"jobledger/ledger/ledgertest"
 )
 
 func TestProcessEnd(t *testing.T) {
@@ -178,7 +180,7 @@ type slow struct {
 }
 
 func (s *slow) Write(p []byte) (int, error) {
-	time.Sleep(s.pause)
+	time.Sleep(s.pause) // a slow reader
 	s.n += len(p)
 	return len(p), nil
 }
@@ -229,10 +231,7 @@ func TestStreamSurvivesBrokenReader(t *testing.T) {
 }
 
 func TestProcessFloodUsesBoundedMemory(t *testing.T) {
-	size := int64(1 << 30)
-	if testing.Short() {
-		size = 64 << 20
-	}
+	size := ledgertest.Size[int64](64<<20, 256<<20, 1<<30)
 	script := fmt.Sprintf("head -c %d /dev/zero & head -c %d /dev/zero >&2; wait; echo last >&2", size/2, size/2)
 	var before, after runtime.MemStats
 	runtime.GC()

@@ -24,10 +24,10 @@ type Engine interface {
 	// Begin opens a transaction that holds the write lock. The session is the one of the last Begin, unless its
 	// connection was lost.
 	Begin(ctx context.Context, o BeginOptions) (*Session, Head, error)
-	// Commit makes the transaction durable. With notify it also takes a notification of other processes along,
+	// Commit makes the transaction durable. With topics it also takes a notification of other processes along,
 	// where that costs nothing. After ErrUnknown the outcome is not known. After any other error nothing is
 	// durable, and ErrRetry allows to run the transaction again.
-	Commit(notify bool) error
+	Commit(notify Topic) error
 	// Rollback ends the transaction. An error means that the connection is of no use any more.
 	Rollback() error
 
@@ -56,11 +56,11 @@ type Engine interface {
 	// Diagnose adds the cause to an error, as far as the system knows it.
 	Diagnose(err error) error
 
-	// Notify tells other processes that a job may have become claimable, unless the last Commit did. It is best
-	// effort.
-	Notify()
-	// Listen calls wake when another process notifies or may have committed, until ctx ends.
-	Listen(ctx context.Context, wake func())
+	// Notify notifies other processes of the topics, unless the last Commit did. It is best effort.
+	Notify(Topic)
+	// Listen calls wake with the topics that another process notifies of, or with all of them where it may have
+	// committed, until ctx ends.
+	Listen(ctx context.Context, wake func(Topic))
 	// Close is called once, after all other methods have returned.
 	Close() error
 }

@@ -20,7 +20,7 @@ type Engine struct {
 	writer   *engine.Session // nil: not connected
 	lockKey  int64           // of the ledger's advisory lock
 	notifier notifier
-	notified bool // the last commit took a notification along
+	notified engine.Topic // the last commit took a notification along
 }
 
 // FrozenWriter is how long the server lets a process hold the write lock without hearing from it. A variable
@@ -96,7 +96,7 @@ func (p *Engine) tryBegin(
 }
 
 // Commit implements engine.Engine.
-func (p *Engine) Commit(notify bool) error {
+func (p *Engine) Commit(notify engine.Topic) error {
 	notification, args := p.notification(notify)
 	err := connOf(p.writer).commit(notification, args...)
 	if err == nil {

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,25 +33,47 @@ const notifyStatement = `SELECT set_config('synchronous_commit', 'off', true), p
 // channel is the ledger's name for LISTEN.
 func (p address) channel() string { return "jobledger_" + p.schema }
 
-// notification returns the notification that is sent with a commit; "" for none. With wanted false, the
-// commit makes no job claimable, or a watcher in this process waits: its transaction must not wait for that
-// of the notification, so that the notifier sends it.
-func (p *Engine) notification(wanted bool) (statement string, args []any) {
+// notification returns the notification that is sent with a commit; "" for none. Without topics, there is
+// nothing to notify of, or a watcher in this process waits: its transaction must not wait for that of the
+// notification, so that the notifier sends it.
+func (p *Engine) notification(topics engine.Topic) (statement string, args []any) {
 	n := &p.notifier
-	p.notified = wanted && p.address.listen && !n.pending.Load() && n.pause() <= 0
-	if !p.notified {
+	p.notified = 0
+	if topics == 0 || !p.address.listen || n.pending.Load() != 0 || n.pause() > 0 {
 		return "", nil
 	}
+	p.notified = topics
 	n.sent()
-	return notifyStatement, []any{p.address.channel(), n.sender}
+	return notifyStatement, []any{p.address.channel(), payload(n.sender, topics)}
 }
 
 // Notify implements engine.Engine.
-func (p *Engine) Notify() {
-	if p.notified || !p.address.listen {
-		return
+func (p *Engine) Notify(topics engine.Topic) {
+	if topics &^= p.notified; topics != 0 && p.address.listen {
+		p.notifier.send(topics)
 	}
-	p.notifier.send()
+}
+
+// payload is the text of a notification: the sender, and the topics unless a job became claimable and no
+// more.
+func payload(sender string, topics engine.Topic) string {
+	if topics == engine.Claimable {
+		return sender
+	}
+	return sender + " " + strconv.Itoa(int(topics))
+}
+
+// readPayload returns what payload was made of.
+func readPayload(text string) (sender string, topics engine.Topic) {
+	sender, number, ok := strings.Cut(text, " ")
+	if !ok {
+		return sender, engine.Claimable
+	}
+	n, err := strconv.ParseUint(number, 10, 8)
+	if err != nil {
+		return sender, engine.AnyTopic
+	}
+	return sender, engine.Topic(n)
 }
 
 // notifier sends the notifications that were not sent with their commits, in a goroutine of its own that runs
@@ -59,7 +83,7 @@ type notifier struct {
 	sender  string // identifies this process, which does not wake itself
 	start   sync.Once
 	wanted  chan struct{} // has room for one
-	pending atomic.Bool   // one will be sent
+	pending atomic.Uint32 // the topics of which it will be sent
 	quit    context.CancelFunc
 	ended   chan struct{}
 	last    atomic.Pointer[time.Time] // when the last notification was sent; nil: never
@@ -79,13 +103,13 @@ func (n *notifier) pause() time.Duration {
 }
 
 // send has a notification sent soon.
-func (n *notifier) send() {
+func (n *notifier) send(topics engine.Topic) {
 	n.start.Do(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		n.wanted, n.ended, n.quit = make(chan struct{}, 1), make(chan struct{}), cancel
 		go n.run(ctx)
 	})
-	n.pending.Store(true)
+	n.pending.Or(uint32(topics))
 	select {
 	case n.wanted <- struct{}{}:
 	default:
@@ -109,14 +133,18 @@ func (n *notifier) run(ctx context.Context) {
 		sleep(ctx, n.pause())
 		if s == nil {
 			if s, _ = n.address.connect(ctx, forReading); s == nil { // listeners find the commit by polling
-				n.pending.Store(false)
+				n.pending.Store(0)
 				sleep(ctx, lastReconnect)
 				continue
 			}
 		}
 		n.sent()
-		n.pending.Store(false)
-		if _, err := connOf(s).conn.Exec(ctx, notifyStatement, n.address.channel(), n.sender); err != nil {
+		topics := engine.Topic(n.pending.Swap(0))
+		if topics == 0 {
+			continue
+		}
+		text := payload(n.sender, topics)
+		if _, err := connOf(s).conn.Exec(ctx, notifyStatement, n.address.channel(), text); err != nil {
 			_ = s.Close()
 			s = nil
 		}
@@ -138,7 +166,7 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // Listen implements engine.Engine.
-func (p *Engine) Listen(ctx context.Context, wake func()) {
+func (p *Engine) Listen(ctx context.Context, wake func(engine.Topic)) {
 	for tail := int64(-1); ctx.Err() == nil; sleep(ctx, lastReconnect) {
 		s, err := p.address.connect(ctx, forReading)
 		if err != nil {
@@ -151,7 +179,7 @@ func (p *Engine) Listen(ctx context.Context, wake func()) {
 
 // receive calls wake as long as the connection lives. It polls the tail whenever no notification came for a
 // while.
-func (p *Engine) receive(ctx context.Context, s *engine.Session, wake func(), tail *int64) {
+func (p *Engine) receive(ctx context.Context, s *engine.Session, wake func(engine.Topic), tail *int64) {
 	conn := connOf(s).conn
 	interval := pollWithoutListen
 	if p.address.listen {
@@ -166,7 +194,7 @@ func (p *Engine) receive(ctx context.Context, s *engine.Session, wake func(), ta
 		}
 		if pos != *tail {
 			*tail = pos
-			wake()
+			wake(engine.AnyTopic)
 		}
 		if interval == pollWithoutListen {
 			sleep(ctx, interval)
@@ -178,9 +206,10 @@ func (p *Engine) receive(ctx context.Context, s *engine.Session, wake func(), ta
 			timedOut := waiting.Err() != nil
 			cancel()
 			switch {
-			case err == nil && notification.Payload != p.notifier.sender:
-				wake()
 			case err == nil:
+				if sender, topics := readPayload(notification.Payload); sender != p.notifier.sender {
+					wake(topics)
+				}
 			case timedOut:
 				received = false
 			default:

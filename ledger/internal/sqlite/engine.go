@@ -61,7 +61,7 @@ func (f *Engine) Begin(ctx context.Context, o engine.BeginOptions) (*engine.Sess
 }
 
 // Commit implements engine.Engine. Notifications are sent apart from it.
-func (f *Engine) Commit(bool) error {
+func (f *Engine) Commit(engine.Topic) error {
 	if _, err := f.writer.Exec(`COMMIT`); err != nil {
 		return fmt.Errorf("%w: %w", engine.ErrUnknown, err)
 	}
@@ -111,8 +111,8 @@ func (f *Engine) replacedOr(err error) error {
 // Diagnose implements engine.Engine.
 func (f *Engine) Diagnose(err error) error { return withCause(f.path, err) }
 
-// Notify rings the doorbell.
-func (f *Engine) Notify() { f.notify.ring(f.path) }
+// Notify rings the doorbells of the topics.
+func (f *Engine) Notify(topics engine.Topic) { f.notify.ring(f.path, topics) }
 
 // Close implements engine.Engine.
 func (f *Engine) Close() error {

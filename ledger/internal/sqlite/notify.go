@@ -18,8 +18,9 @@ import (
 // data version, which costs next to nothing, and do so more often where the doorbell cannot be watched.
 
 const (
-	doorbellFolder = ".bell" // appended to the ledger's own name
-	doorbellFile   = "bell"
+	doorbellFolder = ".bell"          // appended to the ledger's own name
+	doorbellFile   = "bell"           // touched after a commit that made a job claimable
+	endedFile      = "ended"          // touched after a commit that ended the claim of another process
 	reopenAfter    = time.Second      // then a notifier opens the file again: it may be a new one
 	watchRetry     = 10 * time.Second // between two attempts to watch the doorbell
 )
@@ -31,11 +32,11 @@ var (
 )
 
 // Listen implements engine.Engine.
-func (f *Engine) Listen(ctx context.Context, wake func()) {
+func (f *Engine) Listen(ctx context.Context, wake func(engine.Topic)) {
 	version := f.version.read(ctx, f.path)
 	bell, subscribed := subscribe(f.path), time.Now()
 	defer func() { bell.close() }()
-	wake() // for commits before the subscription
+	wake(engine.AnyTopic) // for commits before the subscription
 	tick := time.NewTimer(bell.pollInterval())
 	defer tick.Stop()
 	for {
@@ -43,17 +44,17 @@ func (f *Engine) Listen(ctx context.Context, wake func()) {
 		case <-ctx.Done():
 			return
 		case e := <-bell.events:
-			wake()
+			wake(topicOf(e.Name))
 			if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
 				bell.close()
 			}
 		case <-bell.errors: // more events than the kernel keeps, for example: one of them is enough
-			wake()
+			wake(engine.AnyTopic)
 			bell.close()
 		case <-tick.C:
 			if v := f.version.read(ctx, f.path); v != version {
 				version = v
-				wake()
+				wake(engine.AnyTopic)
 			}
 			if bell.events == nil && time.Since(subscribed) > watchRetry {
 				bell, subscribed = subscribe(f.path), time.Now()
@@ -61,6 +62,17 @@ func (f *Engine) Listen(ctx context.Context, wake func()) {
 			tick.Reset(bell.pollInterval())
 		}
 	}
+}
+
+// topicOf returns the topic of a doorbell file.
+func topicOf(name string) engine.Topic {
+	switch filepath.Base(name) {
+	case doorbellFile:
+		return engine.Claimable
+	case endedFile:
+		return engine.Ended
+	}
+	return engine.AnyTopic
 }
 
 // versionReader reads SQLite's data version on a connection of its own, because the number is relative to a
@@ -141,12 +153,17 @@ func makeDoorbell(path string) error {
 	if err := setModeIfMade(os.Mkdir(folder, 0o700), folder, mode|mode&0o444>>2); err != nil {
 		return err
 	}
-	file := filepath.Join(folder, doorbellFile)
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		err = f.Close()
+	for _, name := range []string{doorbellFile, endedFile} {
+		file := filepath.Join(folder, name)
+		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			err = f.Close()
+		}
+		if err := setModeIfMade(err, file, mode); err != nil {
+			return err
+		}
 	}
-	return setModeIfMade(err, file, mode)
+	return nil
 }
 
 // setModeIfMade sets the mode, regardless of the umask, of what was made without error; what existed keeps
@@ -161,27 +178,44 @@ func setModeIfMade(err error, name string, mode fs.FileMode) error {
 	return err
 }
 
-// notifier touches the doorbell. It belongs to the commit loop.
-type notifier struct {
+// notifier touches the doorbells. It belongs to the commit loop.
+type notifier struct{ claimable, ended doorbell }
+
+func (n *notifier) ring(path string, topics engine.Topic) {
+	if topics&engine.Claimable != 0 {
+		n.claimable.ring(path, doorbellFile)
+	}
+	if topics&engine.Ended != 0 {
+		n.ended.ring(path, endedFile)
+	}
+}
+
+func (n *notifier) close() {
+	n.claimable.close()
+	n.ended.close()
+}
+
+// doorbell is one of the files.
+type doorbell struct {
 	file   *os.File // nil: no process has made a doorbell, or it cannot be opened
 	opened time.Time
 }
 
 // ring touches the doorbell, if there is one. It is best effort: a lost ring only delays a wake-up.
-func (n *notifier) ring(path string) {
-	if now := time.Now(); now.Sub(n.opened) > reopenAfter {
-		n.close()
-		n.file, _ = os.OpenFile(filepath.Join(path+doorbellFolder, doorbellFile), os.O_WRONLY, 0)
-		n.opened = now
+func (d *doorbell) ring(path, name string) {
+	if now := time.Now(); now.Sub(d.opened) > reopenAfter {
+		d.close()
+		d.file, _ = os.OpenFile(filepath.Join(path+doorbellFolder, name), os.O_WRONLY, 0)
+		d.opened = now
 	}
-	if n.file != nil {
-		_, _ = n.file.WriteAt([]byte{'\n'}, 0)
+	if d.file != nil {
+		_, _ = d.file.WriteAt([]byte{'\n'}, 0)
 	}
 }
 
-func (n *notifier) close() {
-	if n.file != nil {
-		_ = n.file.Close()
-		n.file = nil
+func (d *doorbell) close() {
+	if d.file != nil {
+		_ = d.file.Close()
+		d.file = nil
 	}
 }

@@ -16,19 +16,17 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 	"jobledger/ledger/ledgertest/faultvfs"
 )
 
-var faultsFlag = flag.Int("faults", 0, "I/O errors of each kind; default 5, with -short 1; -1: at every call")
+var faultsFlag = flag.Int("faults", 0, "I/O errors of each kind; default 2, with -short 1, with -long 5; -1: at every call")
 
 func faults() int {
-	switch {
-	case *faultsFlag != 0:
+	if *faultsFlag != 0 {
 		return *faultsFlag
-	case testing.Short():
-		return 1
 	}
-	return 5
+	return ledgertest.Size(1, 2, 5)
 }
 
 // kinds are the ways in which the disk fails, as SQLite's own VFS would report them.

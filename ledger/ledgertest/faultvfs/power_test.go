@@ -18,23 +18,21 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 	"jobledger/ledger/ledgertest/faultvfs"
 )
 
 var (
-	cutsFlag = flag.Int("cuts", 0, "power cuts, of all tests together; default 2000, with -short 50")
+	cutsFlag = flag.Int("cuts", 0, "power cuts, of all tests together; default 300, with -short 50, with -long 2000")
 	seedFlag = flag.Uint64("seed", 0, "of the workloads and of the cuts; default random")
 	keepFlag = flag.String("keep", "", "folder for the files of the cuts that fail")
 )
 
 func cuts() int {
-	switch {
-	case *cutsFlag > 0:
+	if *cutsFlag > 0 {
 		return *cutsFlag
-	case testing.Short():
-		return 50
 	}
-	return 2000
+	return ledgertest.Size(50, 300, 2000)
 }
 
 // seed is told, so that the dice can be thrown again. How the commands of the clients interleave is another matter.

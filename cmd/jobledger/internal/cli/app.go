@@ -195,6 +195,11 @@ func (p *Program) globals(c *Context, given map[string]bool) error {
 	if err := commands.CheckActor(p.Actor); err != nil {
 		return WithHint(err, "--actor and JOBLEDGER_ACTOR say who acts")
 	}
+	if prefix := commands.ReservedActor(p.Actor); prefix != "" {
+		err := Usagef("actor %q is not allowed: names with %s are for those that the program starts as such",
+			render.Shorten(p.Actor), prefix)
+		return WithHint(err, "name a person or a script, such as 'cli:ada' or 'deploy'")
+	}
 	p.JSON = c.Bool("json")
 	p.Color = p.StdoutTerminal && !c.Bool("no-color") && os.Getenv("NO_COLOR") == "" &&
 		os.Getenv("TERM") != "dumb"

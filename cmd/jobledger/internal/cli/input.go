@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 )
 
@@ -29,6 +31,29 @@ func (p *Program) ReadBody(what, text string) ([]byte, error) {
 			"store it elsewhere and give its address")
 	}
 	return b, nil
+}
+
+// CanAsk reports whether a person sits at stdin and stderr, so that Ask has somebody to answer it.
+func (p *Program) CanAsk() bool {
+	f, ok := p.stdin.(*os.File)
+	return ok && p.StderrTerminal && term.IsTerminal(int(f.Fd()))
+}
+
+// Ask puts a question to the person at the terminal and reports whether the answer is yes. Everything but y
+// and yes is no.
+func (p *Program) Ask(format string, args ...any) bool {
+	_ = p.Flush()
+	question := fmt.Sprintf(format, args...)
+	fmt.Fprintf(p.Stderr, "%s: %s [y/N] ", ProgramName, render.EscapeLines(question))
+	answer := ""
+	for b := make([]byte, 1); len(answer) < 100; { // no more than the line: the rest answers what comes next
+		if n, err := p.stdin.Read(b); n == 0 || err != nil || b[0] == '\n' {
+			break
+		}
+		answer += string(b)
+	}
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
 }
 
 // checkStdin returns an error if standard input is a directory.

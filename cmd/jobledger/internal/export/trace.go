@@ -215,9 +215,15 @@ func (t *tracer) mark(e event.Event) {
 	switch b := e.Body.(type) {
 	case *event.Refused:
 		mark.Args["command"], mark.Args["why"], mark.Args["attempt"] = b.Command, b.Why, e.Attempt
-		if lane := t.lanes[e.Worker]; lane != nil && len(lane.taken) > 0 {
-			t.name(place{lane: lane}, e.Worker)
-			mark.PID = lane.pid
+		t.onLane(&mark, e.Worker)
+	case *event.Stopped:
+		mark.Args["why"], mark.Args["attempt"] = b.Why, e.Attempt
+		t.onLane(&mark, e.Worker)
+	case *event.TakenOver:
+		mark.Args["attempt"], mark.Args["process"] = e.Attempt, render.Process(e.Worker)
+		if at, ok := t.places[e.N]; ok {
+			t.name(at, at.claim.Worker)
+			mark.PID = at.lane.pid
 		}
 	case *event.QueuePaused:
 		mark.Args["queue"], mark.Args["reason"] = b.Queue, b.Reason
@@ -236,4 +242,12 @@ func (t *tracer) mark(e event.Event) {
 		return
 	}
 	t.write(mark)
+}
+
+// onLane puts a mark on the lane of its worker, if it has one.
+func (t *tracer) onLane(mark *traceEvent, w event.Worker) {
+	if lane := t.lanes[w]; lane != nil && len(lane.taken) > 0 {
+		t.name(place{lane: lane}, w)
+		mark.PID = lane.pid
+	}
 }

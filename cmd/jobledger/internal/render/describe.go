@@ -36,6 +36,10 @@ func Describe(e event.Event, zone *time.Location) string {
 		d.rescheduled(b)
 	case *event.Refused:
 		d.refused(b)
+	case *event.Stopped:
+		d.stopped(b)
+	case *event.TakenOver:
+		d.takenOver(b)
 	case *event.Erased:
 		d.erased(b)
 	case *event.QueuePaused:
@@ -54,10 +58,15 @@ func Describe(e event.Event, zone *time.Location) string {
 		d.imported(b)
 	}
 	// An event of a claim is recorded by its worker, unless an operator presented the token.
-	if e.Attempt > 0 && e.Kind() <= event.KindReleased && e.Actor != "worker:"+e.Worker.Name {
+	if e.Attempt > 0 && saidByOwner(e.Kind()) && e.Actor != "worker:"+e.Worker.Name {
 		d.add("said by %s", e.Actor)
 	}
 	return strings.Join(d.phrases, "; ")
+}
+
+// saidByOwner reports whether events of this kind are recorded by the owner of a claim.
+func saidByOwner(k event.Kind) bool {
+	return k <= event.KindReleased || k == event.KindStopped || k == event.KindTakenOver
 }
 
 func (d *description) enqueued(b *event.Enqueued) {
@@ -128,6 +137,19 @@ func (d *description) cancelled(b *event.Cancelled) {
 func (d *description) retried(b *event.Retried) {
 	d.add("by %s", d.event.Actor)
 	d.reason(b.Reason)
+	d.addIf(!b.RunAt.IsZero(), "waits until %s for its last command", d.moment(b.RunAt))
+}
+
+func (d *description) stopped(b *event.Stopped) {
+	w := d.event.Worker
+	d.add("the command of attempt %d by %s (%s), which was %s", d.event.Attempt, w.Name, Process(w), b.Why)
+	d.exit(b.ExitCode, b.Signal)
+}
+
+func (d *description) takenOver(b *event.TakenOver) {
+	w := d.event.Worker
+	d.add("attempt %d of %s by another process (%s)", d.event.Attempt, w.Name, Process(w))
+	d.add("lease until %s", d.moment(b.LeaseUntil))
 }
 
 func (d *description) rescheduled(b *event.Rescheduled) {

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+const (
+	outletPatience = 5 * time.Second // how long one write may take before nobody is taken to read
+	outletRoom     = 256 << 10       // bytes that wait
+	outletPiece    = 4 << 10         // bytes per write: a slow reader is no absent one
+)
+
+// Outlet passes bytes on to a terminal or a pipe that perhaps nobody reads. A writer waits until its bytes
+// are passed on, so a slow reader slows it down. When one piece has taken longer than the patience, nobody
+// waits until there is progress again: up to 256 KiB are kept, the rest is left out, and a line says how much.
+type Outlet struct {
+	to       io.Writer
+	patience time.Duration
+
+	mu      sync.Mutex
+	queue   []byte
+	in, out int64         // bytes taken and passed on
+	begun   time.Time     // when the write under way began; zero: none is
+	leftOut int64         // bytes, since the last line that said so
+	running bool          // a goroutine passes on
+	changed chan struct{} // closed at the next progress
+	err     error         // of to; nothing is passed on after it
+}
+
+// NewOutlet returns an outlet to w, to which nobody else should write meanwhile.
+func NewOutlet(w io.Writer) *Outlet {
+	return &Outlet{to: w, patience: outletPatience, changed: make(chan struct{})}
+}
+
+// Write passes b on, or keeps or leaves it out where nobody reads.
+func (o *Outlet) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waitUntil(func() bool { return len(o.queue)+len(b) <= outletRoom })
+	end, err := o.put(b)
+	if err != nil {
+		return 0, err
+	}
+	o.waitUntil(func() bool { return o.out >= end })
+	return len(b), nil
+}
+
+// Messages returns a writer to the same outlet that never waits: for those who have more to do than to be
+// read.
+func (o *Outlet) Messages() io.Writer { return messages{o} }
+
+type messages struct{ o *Outlet }
+
+func (m messages) Write(b []byte) (int, error) {
+	m.o.mu.Lock()
+	defer m.o.mu.Unlock()
+	if _, err := m.o.put(b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// Finish waits at most that long until everything is passed on, and reports whether it is.
+func (o *Outlet) Finish(most time.Duration) bool {
+	late := time.After(most)
+	for {
+		o.mu.Lock()
+		done, changed := o.out == o.in || o.err != nil, o.changed
+		o.mu.Unlock()
+		if done {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-late:
+			return false
+		}
+	}
+}
+
+// put queues b or leaves it out, and returns how many bytes are passed on when it is. o.mu is held.
+func (o *Outlet) put(b []byte) (end int64, err error) {
+	if o.err != nil {
+		return 0, o.err
+	}
+	if len(o.queue) > 0 && len(o.queue)+len(b) > outletRoom {
+		o.leftOut += int64(len(b))
+		return o.out, nil
+	}
+	o.queue = append(o.queue, b...)
+	o.in += int64(len(b))
+	if !o.running {
+		o.running = true
+		go o.pass()
+	}
+	return o.in, nil
+}
+
+// waitUntil waits until done, or until nobody seems to read. o.mu is held, but not while it waits.
+func (o *Outlet) waitUntil(done func() bool) {
+	for !done() && o.err == nil && o.running {
+		left := o.patience
+		if !o.begun.IsZero() {
+			left -= time.Since(o.begun)
+		}
+		if left <= 0 {
+			return
+		}
+		changed := o.changed
+		o.mu.Unlock()
+		timer := time.NewTimer(left)
+		select {
+		case <-changed:
+		case <-timer.C:
+		}
+		timer.Stop()
+		o.mu.Lock()
+	}
+}
+
+// pass passes on what is queued, piece by piece, until nothing is.
+func (o *Outlet) pass() {
+	piece := make([]byte, 0, outletPiece)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.err == nil {
+		if len(o.queue) == 0 && o.leftOut > 0 {
+			note := fmt.Sprintf("\n%s: %d bytes were left out here, because nobody read\n", ProgramName, o.leftOut)
+			o.queue, o.leftOut = append(o.queue, note...), 0
+			o.in += int64(len(note))
+		}
+		if len(o.queue) == 0 {
+			break
+		}
+		piece = append(piece[:0], o.queue[:min(len(o.queue), outletPiece)]...)
+		o.queue = append(o.queue[:0], o.queue[len(piece):]...)
+		o.begun = time.Now()
+		o.mu.Unlock()
+		_, err := o.to.Write(piece)
+		o.mu.Lock()
+		o.begun, o.err = time.Time{}, err
+		o.out += int64(len(piece))
+		o.progress()
+	}
+	o.running = false
+	o.progress()
+}
+
+// progress wakes those who wait. o.mu is held.
+func (o *Outlet) progress() {
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
