@@ -9,7 +9,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// The -wal file cannot be used anew while a reader stands; when the reader has gone, writers cut it down.
+// The -wal file cannot be used again while a reader stands; when the reader has gone, writers cut it down.
 func TestWALShrinksAfterALongRead(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)

@@ -18,11 +18,13 @@ import (
 	"jobledger/projection/audit"
 )
 
-var cells = flag.Int("cells", 0, "so many edits of single cells are tried, -1: all; default 60, with -short 30, with -long all")
+var cells = flag.Int("cells", 0,
+	"so many edits of single cells are tried, -1: all; default 60, with -short 30, with -long all")
 
 // unsealed are the columns in which some edit passes verify, because no second place says the same. The page
 // operations.md lists them.
-var unsealed = []string{"events.actor", "events.at", "events.data", "events.digest", "events.job", "events.ulid", "names.name", "workers.boot",
+var unsealed = []string{"events.actor", "events.at", "events.data", "events.digest", "events.job", "events.ulid",
+	"names.name", "workers.boot",
 	"workers.host", "workers.pid", "workers.version", "workers.worker"}
 
 // edit sets one cell.
@@ -55,7 +57,8 @@ func edits(t *testing.T, path string) (all []edit) {
 		key := list(`SELECT name FROM pragma_table_info('` + table + `') WHERE pk = 1`)[0]
 		for _, column := range list(`SELECT name FROM pragma_table_info('` + table + `')`) {
 			for _, row := range list(`SELECT quote(` + key + `) FROM ` + table + ` ORDER BY 1`) {
-				for _, value := range []string{`NULL`, `0`, `-1`, column + ` + 1`, column + ` || 'x'`, `''`, `x'00'`, `upper(` + column + `)`,
+				for _, value := range []string{`NULL`, `0`, `-1`, column + ` + 1`, column + ` || 'x'`, `''`, `x'00'`,
+					`upper(` + column + `)`,
 					`char(27) || '[31m'`, `(SELECT min(` + column + `) FROM ` + table + `)`,
 					`(SELECT max(` + column + `) FROM ` + table + `)`} {
 					all = append(all, edit{table, column, fmt.Sprintf(`UPDATE OR IGNORE %s SET %s = %s WHERE %s = %s`,
@@ -107,7 +110,8 @@ func alterCell(t *testing.T, path string, e edit) bool {
 		return err
 	}
 	var drop, create []string
-	rows, err := db.QueryContext(ctx, `SELECT 'DROP TRIGGER ' || name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?`, e.table)
+	rows, err := db.QueryContext(ctx, `SELECT 'DROP TRIGGER ' || name, sql FROM sqlite_schema
+WHERE type = 'trigger' AND tbl_name = ?`, e.table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +132,8 @@ func alterCell(t *testing.T, path string, e edit) bool {
 	}
 	refused := exec(e.statement)
 	var differing int
-	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT * FROM `+e.table+` EXCEPT SELECT * FROM before)`).Scan(&differing); err != nil {
+	count := `SELECT count(*) FROM (SELECT * FROM ` + e.table + ` EXCEPT SELECT * FROM before)`
+	if err := db.QueryRowContext(ctx, count).Scan(&differing); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range create {

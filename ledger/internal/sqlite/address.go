@@ -64,7 +64,7 @@ func writerURL(path, sync string) string {
 		"_pragma": {
 			"busy_timeout(0)", // its backoff starves writers; Engine.Begin waits fairly
 			"journal_mode(wal)",
-			"journal_size_limit(16777216)", // a -wal file that grew beside a long read is cut when it is used anew
+			"journal_size_limit(16777216)", // bytes; cuts a -wal file that a long read let grow
 			"recursive_triggers(1)", // or OR REPLACE would pass the DELETE guard
 			"synchronous(" + sync + ")",
 			"temp_store(memory)",
