@@ -88,3 +88,82 @@ func TestPresenceShowsLiveWorkers(t *testing.T) {
 		t.Errorf("again: %q", got)
 	}
 }
+
+// TestPresenceOfTheDead kills one worker while it holds a job, and one while it is idle.
+func TestPresenceOfTheDead(t *testing.T) {
+	q := newQueue(t)
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		if got := q.alive(false); !slices.Equal(got, want) {
+			t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+		}
+	}
+	start := q.Now
+	busy, idle := worker("busy"), worker("idle")
+	check(q.WorkerStarted(t.Context(), busy, []string{"mail"}, nil))
+	check(q.WorkerStarted(t.Context(), idle, []string{"mail"}, nil))
+	q.enqueue(commands.Enqueue{})
+	q.enqueue(commands.Enqueue{})
+
+	// It was seen when it last wrote, if that is later than its presence.
+	j := q.claimOne("busy", func(r *commands.ClaimRequest) { r.Lease = 2 * time.Second })
+	q.Now = q.Now.Add(time.Second)
+	_, err := q.Apply(t.Context(), "worker:busy", j.ID, commands.Succeed{Token: j.Token})
+	check(err)
+	expect("busy idle up 1s seen 0s, 0 jobs mail", "idle idle up 1s seen 1s, 0 jobs mail")
+
+	// From one that is dead a job is taken, before three presence records are missed.
+	q.claimOne("busy", func(r *commands.ClaimRequest) { r.Lease = 2 * time.Second })
+	q.Now = q.Now.Add(20 * time.Second)
+	check(q.Present(t.Context(), idle))
+	q.sweep()
+	expect("busy silent up 21s seen 20s, 0 jobs mail", "idle idle up 21s seen 0s, 0 jobs mail")
+
+	// Looking back, presence tells when the idle one died.
+	died := q.Now
+	q.Now = q.Now.Add(10 * time.Minute)
+	err = q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+		for _, tt := range []struct {
+			at   time.Time
+			want string
+		}{{start.Add(time.Second), "[busy working idle idle]"}, {start.Add(10 * time.Second), "[busy working idle idle]"},
+			{died, "[busy silent idle idle]"}, {died.Add(46 * time.Second), "[busy silent idle silent]"}} {
+			m, err := projection.AtTime(t.Context(), tx, tt.at)
+			if err != nil {
+				return err
+			}
+			then, err := projection.WorkersAsOf(t.Context(), tx, m, false)
+			var got []string
+			for _, w := range then {
+				got = append(got, w.Name, string(w.State))
+			}
+			if fmt.Sprint(got) != tt.want {
+				t.Errorf("after %s: got %q, want %q", tt.at.Sub(start), got, tt.want)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		from, err := projection.AtPos(t.Context(), tx, 0)
+		if err != nil {
+			return err
+		}
+		to, err := projection.AtTime(t.Context(), tx, q.Now)
+		if err != nil {
+			return err
+		}
+		d, err := projection.Compare(t.Context(), tx, from, to, 0)
+		if len(d.Lost) != 1 || d.Lost[0].Worker.Name != "busy" || len(d.Silent) != 1 || d.Silent[0].Name != "idle" ||
+			!d.Silent[0].SeenAt.Equal(died) {
+			t.Errorf("the difference: lost %+v, silent %+v", d.Lost, d.Silent)
+		}
+		return err
+	})
+	check(err)
+}

@@ -3,6 +3,7 @@ package projection
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"time"
 
@@ -90,23 +91,34 @@ const foldChunk = 64
 // their events, not with the ledger.
 func jobsAsOf(ctx context.Context, tx *ledger.Tx, ns []int64, m Moment) (map[int64]Job, error) {
 	jobs := make(map[int64]Job, len(ns))
-	for len(ns) > 0 {
-		chunk := make([]int64, foldChunk)
-		size := copy(chunk, ns)
-		for i := size; i < foldChunk; i++ {
-			chunk[i] = chunk[size-1] // one statement for all sizes
+	for e, err := range eventsOfJobs(ctx, tx, ns, m) {
+		if err != nil {
+			return nil, err
 		}
-		ns = ns[size:]
-		for e, err := range tx.Events(ctx, ledger.Filter{Jobs: chunk, Until: m.Pos, ByJob: true}) {
-			if err != nil {
-				return nil, err
-			}
-			j, err := Evolve(jobs[e.N], e)
-			if err != nil {
-				return nil, fmt.Errorf("event %d: %w", e.Pos, err)
-			}
-			jobs[e.N] = j
+		j, err := Evolve(jobs[e.N], e)
+		if err != nil {
+			return nil, fmt.Errorf("event %d: %w", e.Pos, err)
 		}
+		jobs[e.N] = j
 	}
 	return jobs, nil
+}
+
+// eventsOfJobs yields the transitions of the jobs ns up to m, job by job. An error ends it.
+func eventsOfJobs(ctx context.Context, tx *ledger.Tx, ns []int64, m Moment) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for len(ns) > 0 && m.Pos > 0 {
+			chunk := make([]int64, foldChunk)
+			size := copy(chunk, ns)
+			for i := size; i < foldChunk; i++ {
+				chunk[i] = chunk[size-1] // one statement for all sizes
+			}
+			ns = ns[size:]
+			for e, err := range tx.Events(ctx, ledger.Filter{Jobs: chunk, Until: m.Pos, ByJob: true}) {
+				if !yield(e, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
 }

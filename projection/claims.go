@@ -25,8 +25,8 @@ type Claim struct {
 	End           *event.Event // nil: it is live
 }
 
-// Claims follows the claims along the events of a ledger, from the first event on. It holds only the live
-// ones.
+// Claims follows the claims along the events of a ledger, from the first event on or after OpenEvents. It
+// holds only the live ones.
 type Claims struct{ live map[int64]*Claim }
 
 // Add adds the next event, of a job in this queue, and returns the claim that it began, continued or ended.
@@ -63,8 +63,8 @@ func (c *Claims) Live() []*Claim {
 	return slices.SortedFunc(maps.Values(c.live), func(a, b *Claim) int { return int(a.Pos - b.Pos) })
 }
 
-// QueuesOf maps events to the queues of their jobs, along the events of a ledger. It holds those of open
-// jobs.
+// QueuesOf maps events to the queues of their jobs, along the events of a ledger, from the first event on or
+// after OpenEvents. It holds those of open jobs.
 type QueuesOf struct {
 	// Find returns the queue of a job that had ended and was retried, by the job's number.
 	Find func(n int64) (string, error)

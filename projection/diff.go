@@ -17,6 +17,7 @@ type Diff struct {
 	Cells  []DiffCell    // in the order of From, then To
 	Gained []event.Event // worker_started of the processes that came
 	Lost   []event.Event // worker_stopped of those that went; reclaimed of those that fell silent
+	Silent []LostWorker  // fell silent without a reclaim in between
 }
 
 // DiffCell counts the jobs that were From at the first moment and To at the second, and to which something
@@ -99,8 +100,8 @@ func cellsOf(ctx context.Context, tx *ledger.Tx, jobs map[int64]statePair, limit
 	return cells, nil
 }
 
-// workers finds the processes that came and went. One that came and stopped in between did neither; one that
-// came and fell silent did both.
+// workers finds the processes that came and went. One that came and stopped or fell silent in between did
+// both.
 func (d *Diff) workers(ctx context.Context, tx *ledger.Tx, from, to Moment, silent map[int64]int64) error {
 	if from.Pos >= to.Pos {
 		return nil
@@ -118,12 +119,12 @@ func (d *Diff) workers(ctx context.Context, tx *ledger.Tx, from, to Moment, sile
 		}
 	}
 	for w, e := range started {
-		if _, ok := stopped[w]; !ok {
+		if stop, ok := stopped[w]; !ok || stop.Pos > e.Pos { // else it only started again
 			d.Gained = append(d.Gained, e)
 		}
 	}
 	for w, e := range stopped {
-		if _, ok := started[w]; !ok {
+		if start, ok := started[w]; !ok || start.Pos < e.Pos {
 			d.Lost = append(d.Lost, e)
 		}
 	}
@@ -140,6 +141,15 @@ func (d *Diff) workers(ctx context.Context, tx *ledger.Tx, from, to Moment, sile
 			return err
 		}
 		d.Lost = append(d.Lost, e)
+	}
+	lost, err := LostWorkers(ctx, tx, from, to)
+	if err != nil {
+		return err
+	}
+	for _, w := range lost {
+		if !slices.ContainsFunc(d.Lost, func(e event.Event) bool { return e.Worker == w.Worker.Worker }) {
+			d.Silent = append(d.Silent, w)
+		}
 	}
 	byPos := func(a, b event.Event) int { return cmp.Compare(a.Pos, b.Pos) }
 	slices.SortFunc(d.Gained, byPos)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -55,10 +56,11 @@ type Worker struct {
 	SeenAt       time.Time // the last sign of life
 	Jobs         []Job     // that it holds, the oldest claim first
 
-	announced bool // it announced a start
-	present   bool // it records its presence
-	past      bool // as of the past, of which presence is not recorded
-	lives     int  // starts without a stop
+	announced bool      // it announced a start
+	present   time.Time // the last record of its presence; zero: none is kept
+	lives     int       // starts without a stop
+	later     time.Time // its last start or stop after the moment that is looked at
+	signs     signs
 }
 
 const presentNow = `SELECT w.n, p.seen_at FROM workers w JOIN presence p ON p.boot = w.boot`
@@ -66,36 +68,24 @@ const presentNow = `SELECT w.n, p.seen_at FROM workers w JOIN presence p ON p.bo
 var heldNow = `SELECT ` + table.List + ` FROM jobs j WHERE j.lease_expires_at > 0 ORDER BY j.claimed_at, j.n`
 
 // lives reads the events without a job, which are few, by the index on (job, seq).
-const lives = `SELECT e.worker, e.kind, e.at, e.data FROM events e
+const lives = `SELECT e.pos, e.worker, e.kind, e.at, e.data FROM events e
 WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) ORDER BY e.pos`
-
-// livesUntil is lives up to a pos.
-const livesUntil = `SELECT e.worker, e.kind, e.at, e.data FROM events e
-WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) AND e.pos <= ? ORDER BY e.pos`
 
 // Workers returns, by name, the worker processes that are present at now or hold jobs; with all, every one
 // that ever announced a start. A silent one that holds nothing is listed for a day.
 func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Worker, error) {
-	found := make(map[int64]*Worker)
-	if err := findPresent(ctx, tx, found); err != nil {
-		return nil, err
-	}
 	held, err := queryJobs(ctx, tx, heldNow)
 	if err != nil {
 		return nil, err
 	}
-	if err := addHeld(ctx, tx, found, held); err != nil {
-		return nil, err
-	}
-	if err := addLives(ctx, tx, found, all, lives); err != nil {
-		return nil, err
-	}
-	return judged(found, now, all), nil
+	return listWorkers(ctx, tx, held, Moment{Pos: math.MaxInt64, At: now}, all)
 }
 
 // WorkersAsOf returns, by name, the worker processes that had started and not stopped at m or held jobs then;
-// with all, every one that had ever started. It knows only the events: a process that had died without a job
-// is idle.
+// with all, every one that had ever started. Presence is recorded for now only: a process was alive at m if
+// anything shows that it lived later, and silent if it has shown no sign of life since three presence
+// records before m. One that held a job at m is working until its lease ends, unless it never wrote again
+// and the lease was left to run out.
 func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m Moment, all bool) ([]Worker, error) {
 	then, err := ListAsOf(ctx, tx, Filter{States: []event.State{event.ClaimedState, event.Running}}, m)
 	if err != nil {
@@ -108,17 +98,46 @@ func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m Moment, all bool) ([]Work
 	slices.SortFunc(held, func(a, b Job) int {
 		return cmp.Or(a.ClaimedAt.Compare(b.ClaimedAt), cmp.Compare(a.N, b.N))
 	})
+	return listWorkers(ctx, tx, held, m, all)
+}
+
+// listWorkers returns the workers at m, by name; held are the jobs that were held then.
+func listWorkers(ctx context.Context, tx *ledger.Tx, held []Job, m Moment, all bool) ([]Worker, error) {
 	found := make(map[int64]*Worker)
+	past := m.Pos != math.MaxInt64
 	if err := addHeld(ctx, tx, found, held); err != nil {
 		return nil, err
 	}
-	if err := addLives(ctx, tx, found, true, livesUntil, m.Pos); err != nil {
+	if err := findPresent(ctx, tx, found); err != nil {
 		return nil, err
 	}
-	for _, w := range found {
-		w.past = true
+	if err := addLives(ctx, tx, found, m, all || past); err != nil {
+		return nil, err
 	}
-	return judged(found, m.At, all), nil
+	var list []Worker
+	for n, w := range found {
+		if len(w.Jobs) == 0 && w.StartedAt.IsZero() {
+			continue // it has not started by then
+		}
+		// The last act of one that stopped is its stop, and that of one long gone no longer counts.
+		stopped := w.announced && w.lives <= 0
+		gone := !all && !past && !w.present.IsZero() && m.At.Sub(w.present) > 25*time.Hour
+		if !stopped && !gone {
+			var err error
+			if w.signs, err = signsOf(ctx, tx, n, m, past); err != nil {
+				return nil, err
+			}
+		}
+		w.judge(m.At)
+		forgotten := w.State == Stopped || w.State == Silent && len(w.Jobs) == 0 && m.At.Sub(w.SeenAt) > 24*time.Hour
+		if all || !forgotten {
+			list = append(list, *w)
+		}
+	}
+	slices.SortFunc(list, func(a, b Worker) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.Boot, b.Boot))
+	})
+	return list, nil
 }
 
 // addHeld gives each job to the worker that holds it.
@@ -137,22 +156,6 @@ func addHeld(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, held [
 	return nil
 }
 
-// judged returns those of the workers found that are to be listed, by name.
-func judged(found map[int64]*Worker, now time.Time, all bool) []Worker {
-	var list []Worker
-	for _, w := range found {
-		w.judge(now)
-		forgotten := w.State == Stopped || w.State == Silent && len(w.Jobs) == 0 && now.Sub(w.SeenAt) > 24*time.Hour
-		if all || !forgotten {
-			list = append(list, *w)
-		}
-	}
-	slices.SortFunc(list, func(a, b Worker) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.Boot, b.Boot))
-	})
-	return list
-}
-
 func findPresent(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker) error {
 	rows, err := tx.Query(ctx, presentNow)
 	if err != nil {
@@ -168,7 +171,7 @@ func findPresent(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker) er
 		if err != nil {
 			return err
 		}
-		w.present, w.SeenAt = true, event.FromMicros(seen)
+		w.present = event.FromMicros(seen)
 	}
 	return rows.Err()
 }
@@ -186,26 +189,29 @@ func workerIn(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, n int
 	return found[n], nil
 }
 
-// addLives adds what the events that query finds say about starts and stops; with all, also of those that
-// have not been found.
-func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, all bool, query string, args ...any) error {
-	rows, err := tx.Query(ctx, query, args...)
+// addLives adds what is known of starts and stops at m; with all, also of those that have not been found.
+func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m Moment, all bool) error {
+	rows, err := tx.Query(ctx, lives)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var n, kind, at int64
+		var pos, n, kind, at int64
 		var data *string
-		if err := rows.Scan(&n, &kind, &at, &data); err != nil {
+		if err := rows.Scan(&pos, &n, &kind, &at, &data); err != nil {
 			return err
 		}
-		if found[n] == nil && !all {
+		if found[n] == nil && (!all || pos > m.Pos) {
 			continue
 		}
 		w, err := workerIn(ctx, tx, found, n)
 		if err != nil {
 			return err
+		}
+		if pos > m.Pos {
+			w.later = event.FromMicros(at)
+			continue
 		}
 		if event.Kind(kind) == event.KindWorkerStopped {
 			w.lives--
@@ -243,40 +249,51 @@ func (w *Worker) serves(data *string) error {
 }
 
 // judge says what to make of the worker at now. The heartbeat of a job counts as its owner's sign of life
-// only where there is no better one: within a worker's command, a script beats for itself.
+// only where presence is not recorded: within a worker's command, a script beats for itself.
 func (w *Worker) judge(now time.Time) {
+	if w.lives > 0 {
+		w.StoppedAt = time.Time{}
+	}
+	alive := latestOf(w.StartedAt, w.StoppedAt)
 	held := false
 	for _, j := range w.Jobs {
 		held = held || j.LeaseUntil.After(now)
-		seen := j.ClaimedAt
-		if !w.present {
-			seen = j.HeartbeatAt
-		}
-		if w.SeenAt.Before(seen) {
-			w.SeenAt = seen
-		}
+		alive = latestOf(alive, j.ClaimedAt)
+		w.SeenAt = latestOf(w.SeenAt, j.HeartbeatAt)
 		if !w.announced && (w.StartedAt.IsZero() || j.ClaimedAt.Before(w.StartedAt)) {
 			w.StartedAt = j.ClaimedAt
 		}
 	}
-	if w.lives > 0 {
-		w.StoppedAt = time.Time{}
+	later := w.signs.later || !w.later.IsZero() || w.present.After(now)
+	switch {
+	case w.present.IsZero():
+		alive = latestOf(alive, w.signs.acted, w.SeenAt)
+	case !w.present.After(now):
+		alive = latestOf(alive, w.present)
 	}
-	for _, at := range []time.Time{w.StartedAt, w.StoppedAt} {
-		if w.SeenAt.Before(at) {
-			w.SeenAt = at
-		}
-	}
+	w.SeenAt = latestOf(w.SeenAt, alive, w.signs.acted)
+	lapsed := now.Sub(alive) > 3*PresentEvery || w.signs.taken.After(w.SeenAt)
 	switch {
 	case len(w.Jobs) == 0 && w.announced && w.lives <= 0:
 		w.State = Stopped
-	case w.past && w.announced && w.lives > 0 && len(w.Jobs) == 0:
-		w.State = Idle
-	case w.present && now.Sub(w.SeenAt) > 3*PresentEvery, !w.present && !held:
+	case !w.announced && !held && w.present.IsZero():
+		w.State = Silent
+	case !later && (w.announced || !w.present.IsZero()) && lapsed &&
+		(!held || !w.present.IsZero() || w.signs.lost): // without presence, a lease speaks for its owner
 		w.State = Silent
 	case len(w.Jobs) > 0:
 		w.State = Working
 	default:
 		w.State = Idle
 	}
+}
+
+// latestOf returns the latest of times; zero if there is none.
+func latestOf(times ...time.Time) (latest time.Time) {
+	for _, at := range times {
+		if at.After(latest) {
+			latest = at
+		}
+	}
+	return latest
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // SelectSQLiteObjects lists the tables, indexes, views and triggers of a SQLite file: kind, name and
-// definition. The kind is taken from the definition, because SQLite goes by that too, and what it did not write
-// itself counts as a trigger.
+// definition. The kind is taken from the definition, because SQLite goes by that too, and what it did not
+// write itself counts as a trigger.
 const SelectSQLiteObjects = `SELECT CASE
     WHEN sql GLOB 'CREATE TABLE *' OR sql GLOB 'CREATE VIRTUAL TABLE *' THEN 'table'
     WHEN sql GLOB 'CREATE INDEX *' OR sql GLOB 'CREATE UNIQUE INDEX *' THEN 'index'

@@ -18,8 +18,8 @@ func diffVerb(p *program) cli.Verb {
 		Name: "diff", Group: cli.GroupAudit, Usage: "show what changed between two moments",
 		About: "How many jobs were in one state at --from (left) and in another at --to (above); – is not " +
 			"enqueued yet. Jobs to which nothing happened in between are not counted. Below stand the oldest jobs " +
-			"of each cell, and the workers that came and went; one whose lease ran out and that was not heard of " +
-			"again is counted as gone.",
+			"of each cell, and the workers that came and went: stopped, or not heard of again since a lease of theirs " +
+			"ran out or since their last sign of life. One that came and stopped in between did both.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "the first moment: a `TIME`, or a place in the ledger, pos:N",
 				Required: true},
@@ -104,6 +104,16 @@ func (p *program) printDiff(from, to projection.Moment, d projection.Diff) error
 			return err
 		}
 	}
+	for _, w := range d.Silent {
+		held := "idle"
+		if n := int64(len(w.Jobs)); n > 0 {
+			held = "holding " + render.Count(n, "job")
+		}
+		if err := p.PrintLine(fmt.Sprintf("worker went: %s (%s) at %s, not heard of since, %s", w.Name,
+			render.Process(w.Worker.Worker), p.FormatMillis(w.SeenAt), held)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -171,7 +181,7 @@ type workerChangeJSON struct {
 	Host   *string `json:"host"`
 	PID    int     `json:"pid"`
 	At     string  `json:"at"`
-	Event  string  `json:"event"` // worker_started, worker_stopped, or the reclaimed after which nothing came
+	Event  string  `json:"event"` // worker_started, worker_stopped, the reclaimed after which nothing came, or silent
 }
 
 func (p *program) diffJSON(from, to projection.Moment, d projection.Diff) diffJSON {
@@ -186,6 +196,10 @@ func (p *program) diffJSON(from, to projection.Moment, d projection.Diff) diffJS
 	out := diffJSON{From: momentJSON{render.TimeOrNull(from.At), from.Pos},
 		To: momentJSON{render.TimeOrNull(to.At), to.Pos}, Cells: []diffCellJSON{},
 		Gained: changes(d.Gained), Lost: changes(d.Lost)}
+	for _, w := range d.Silent { // at its last sign of life
+		out.Lost = append(out.Lost, workerChangeJSON{w.Name, w.Boot, render.TextOrNull(w.Host), w.PID,
+			render.JSONTime(w.SeenAt), "silent"})
+	}
 	for _, cell := range d.Cells {
 		ids := append([]event.JobID{}, cell.Jobs...)
 		out.Cells = append(out.Cells, diffCellJSON{render.TextOrNull(cell.From.String()), cell.To.String(),

@@ -27,17 +27,21 @@ func incidentVerb(p *program) cli.Verb {
 		Name: "incident", Group: cli.GroupAudit,
 		Usage: "write a folder with everything about a stretch of time, for a post-mortem",
 		About: "DIR gets report.md (lost workers, reclaims, refused writes, failures by code, what operators did, " +
-			"queue depth by minute in depth.svg, and whether the ledger verifies), events.jsonl (every event up to " +
-			"--to, which 'jobledger import' opens elsewhere), attempts.csv, trace.json for ui.perfetto.dev, and " +
-			"manifest.json with the SHA-256 of each file.\n" +
+			"queue depth by minute in depth.svg, and whether these events and their jobs verify), events.jsonl " +
+			"(every event up to --to, which 'jobledger import' opens elsewhere), attempts.csv, trace.json for " +
+			"ui.perfetto.dev, and manifest.json with the SHA-256 of each file.\n" +
 			"Only you may read DIR: events.jsonl has payloads, results and lease tokens in it; --no-bodies leaves " +
-			"out payloads and results. The report quotes error details.",
+			"out payloads and results. The report quotes error details.\n" +
+			"With --window-only, events.jsonl has only the events from --from on: in a long ledger that is much " +
+			"faster, but no ledger can be made of it.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "from `TIME` on, or pos:N", Required: true},
 			&cli.StringFlag{Name: "to", Usage: "up to `TIME`, or pos:N", Required: true},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Required: true,
 				Usage: "the folder `DIR`, which must not exist or be empty"},
 			&cli.BoolFlag{Name: "no-bodies", Usage: "without payloads, results and salts", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "window-only", Usage: "events.jsonl without the events before --from",
+				DisableDefaultText: true},
 		},
 		Examples: []cli.Example{
 			{"jobledger incident --from 02:00 --to 04:30 -o bad-night", "then attach the folder"},
@@ -88,7 +92,7 @@ func (p *program) incident(c *cli.Context) error {
 	m := &manifest{
 		Format: 1, Program: readBuild(build).String(), CreatedAt: render.JSONTime(p.Now()), CreatedBy: p.Actor,
 		From: render.JSONTime(w.From), To: render.JSONTime(w.To), FirstEvent: w.After + 1, LastEvent: w.Until,
-		Bodies: !c.Bool("no-bodies"), folder: folder,
+		Bodies: !c.Bool("no-bodies"), WindowOnly: c.Bool("window-only"), folder: folder,
 	}
 	if err := p.writeIncident(ctx, service.Store, w, m); err != nil {
 		return err
@@ -110,15 +114,20 @@ func (p *program) writeIncident(ctx context.Context, store *ledger.Store, w expo
 	if err != nil {
 		return err
 	}
+	report.WindowOnly = m.WindowOnly
 	for _, file := range []struct {
 		name  string
 		write func(io.Writer) error
 	}{
 		{"report.md", report.WriteMarkdown},
 		{"depth.svg", report.Depth.WriteSVG},
-		{"events.jsonl", func(out io.Writer) error { // from the first event on, so that it can be imported
+		{"events.jsonl", func(out io.Writer) error {
 			options := export.LinesOptions{Bodies: m.Bodies, Progress: bar.Add}
-			_, err := export.Lines(ctx, store, export.Window{Until: w.Until}, options, out)
+			events := export.Window{Until: w.Until} // from the first event on, so that it can be imported
+			if m.WindowOnly {
+				events = w
+			}
+			_, err := export.Lines(ctx, store, events, options, out)
 			return err
 		}},
 		{"attempts.csv", func(out io.Writer) error { return export.CSV(ctx, store, w, out) }},
@@ -171,9 +180,10 @@ type manifest struct {
 	CreatedBy  string         `json:"created_by"`
 	From       string         `json:"from"`
 	To         string         `json:"to"`
-	FirstEvent int64          `json:"first_event"` // of the incident; events.jsonl begins with event 1
+	FirstEvent int64          `json:"first_event"` // of the incident
 	LastEvent  int64          `json:"last_event"`
 	Bodies     bool           `json:"bodies"`
+	WindowOnly bool           `json:"window_only,omitempty"` // events.jsonl begins with FirstEvent, not 1
 	Files      []manifestFile `json:"files"`
 
 	folder string

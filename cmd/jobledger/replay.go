@@ -87,7 +87,8 @@ func (p *program) replay(c *cli.Context) error {
 	}
 	if c.Bool("dry-run") {
 		tally := projection.Tally{}
-		err := export.EachEvent(ctx, service.Store, until, func(e event.Event, queue string) error {
+		all := export.Window{Until: until}
+		err := export.EachEvent(ctx, service.Store, all, nil, func(e event.Event, queue string) error {
 			tally.Add(e, queue)
 			return nil
 		})

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
@@ -23,6 +25,7 @@ func sweepVerb(p *program) cli.Verb {
 		Flags: []cli.Flag{
 			cli.DurationFlag("every", "go on, looking every `D`, until interrupted", "", 100*time.Millisecond,
 				24*time.Hour, false),
+			cli.WholeFlag("while", "with --every: end when the process `PID` has ended", 0, 1, 1<<31-1, "no end"),
 			cli.WholeFlag("batch", "up to `N` jobs per transaction", 100, 1, 100, ""),
 			cli.DurationFlag("grace", "time between the two looks: `D`; by default two thirds of each job's lease", "",
 				0, 24*time.Hour, true),
@@ -38,6 +41,9 @@ func sweepVerb(p *program) cli.Verb {
 }
 
 func (p *program) sweep(c *cli.Context) error {
+	if c.IsSet("while") && !c.IsSet("every") {
+		return cli.Usagef("--while needs --every")
+	}
 	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
@@ -49,7 +55,7 @@ func (p *program) sweep(c *cli.Context) error {
 		sweeper.Grace = &grace
 	}
 	if every, given := cli.DurationValue(c, "every"); given {
-		return p.sweepEvery(c.Context, sweeper, every)
+		return p.sweepEvery(c.Context, sweeper, every, c.Int("while"))
 	}
 	report, err := sweeper.Sweep(c.Context)
 	if err != nil {
@@ -75,9 +81,16 @@ func (p *program) sweep(c *cli.Context) error {
 }
 
 // sweepEvery goes on until it is interrupted, which is its orderly end.
-func (p *program) sweepEvery(ctx context.Context, sweeper *commands.Sweeper, every time.Duration) error {
+func (p *program) sweepEvery(ctx context.Context, sweeper *commands.Sweeper, every time.Duration, while int) error {
 	ctx, stop := context.WithCancel(cli.UntilSignalled(ctx))
 	defer stop()
+	if while != 0 {
+		go func() {
+			for processExists(while) && sleep(ctx, whilePoll) == nil {
+			}
+			stop()
+		}()
+	}
 	var failure error
 	sweeper.Run(ctx, every, func(r commands.SweepReport, err error) {
 		if len(r.Reclaimed) > 0 {
@@ -95,6 +108,19 @@ func (p *program) sweepEvery(ctx context.Context, sweeper *commands.Sweeper, eve
 		}
 	})
 	return failure
+}
+
+// whilePoll is how often --while looks for the process.
+const whilePoll = 200 * time.Millisecond
+
+// processExists reports whether a process has this number, as far as this one may know.
+func processExists(pid int) bool {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	err = process.Signal(syscall.Signal(0))
+	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
 func (p *program) printSwept(r commands.SweepReport) error {

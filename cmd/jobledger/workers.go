@@ -20,8 +20,10 @@ func workersVerb(p *program) cli.Verb {
 			"SEEN is its last sign of life. A claimer that is no worker process is known by its heartbeats only, " +
 			"and silent once all of its leases have run out. Beside each job stand how long it has been held, the " +
 			"age of its last heartbeat, and what it reported. --all shows those too that have stopped, and those " +
-			"that have been silent for more than a day. With --as-of it is what the events up to that moment say; " +
-			"who was idle and died is not among them.",
+			"that have been silent for more than a day. SEEN is the last sign of life: presence, which a worker " +
+			"records every 15s, or an event of it. One is silent that has shown none for 45s, or none since a lease " +
+			"of its ran out. With --as-of it is how things stood then: one is silent too of which nothing shows, up to now, " +
+			"that it lived then.",
 		Flags: []cli.Flag{
 			cli.AsOfFlag(),
 			&cli.BoolFlag{Name: "all", Usage: "every worker that ever started"},

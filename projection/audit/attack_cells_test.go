@@ -23,7 +23,8 @@ var cells = flag.Int("cells", 0,
 
 // unsealed are the columns in which some edit passes verify, because no second place says the same. The page
 // operations.md lists them.
-var unsealed = []string{"events.actor", "events.at", "events.data", "events.digest", "events.job", "events.ulid",
+var unsealed = []string{"events.actor", "events.at", "events.data",
+	"events.digest", "events.job", "events.ulid",
 	"names.name", "workers.boot",
 	"workers.host", "workers.pid", "workers.version", "workers.worker"}
 

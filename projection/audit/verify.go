@@ -79,16 +79,38 @@ func VerifySince(ctx context.Context, tx *ledger.Tx, since int64, progress func(
 	return v.Verified, err
 }
 
+// VerifyWindow is VerifySince of the events up to the one at until, and of the rows of the jobs that they
+// concern, whose other events it folds too. It costs these events and jobs, whatever comes before and after.
+func VerifyWindow(ctx context.Context, tx *ledger.Tx, since, until int64, progress func(done, total int64)) (
+	Verified, error) {
+	tail, err := tx.Tail(ctx)
+	if err != nil {
+		return Verified{}, err
+	}
+	if since == 0 && until >= tail {
+		return Verify(ctx, tx, progress)
+	}
+	v := newVerifier(tx, since)
+	v.bound, v.concerned, v.incomplete = min(until, tail), make(map[int64]bool), true
+	if v.bound > since {
+		err = v.run(ctx, progress)
+	}
+	v.findLost()
+	return v.Verified, err
+}
+
 type verifier struct {
 	Verified
-	tx       *ledger.Tx
-	fold     *fold
-	compared *comparison
-	last     event.Event
-	started  map[event.Worker]starts // the worker processes that have not stopped
-	shared   map[string]*sharedBoot
-	touched  map[int64]bool // jobs of before since that go on
-	bodies   storedBodies
+	tx        *ledger.Tx
+	fold      *fold
+	compared  *comparison
+	last      event.Event
+	started   map[event.Worker]starts // the worker processes that have not stopped
+	shared    map[string]*sharedBoot  // the boot ids of processes in different places
+	touched   map[int64]bool          // jobs of before since that go on
+	bound     int64                   // the last event to check; 0: the tail
+	concerned map[int64]bool          // with a bound: the jobs of the events so far
+	bodies    storedBodies
 
 	lost       []Finding // bodies that are missing without having been erased: up to maxFindings of them
 	lostCount  int64     // all of them
@@ -147,7 +169,7 @@ const longLedger = 20_000
 
 // structure starts the database's own check, of a long ledger concurrently, and returns what waits for it.
 func (v *verifier) structure(ctx context.Context) (wait func() ([]string, error)) {
-	if v.Since > 0 {
+	if v.Since > 0 || v.bound > 0 {
 		return func() ([]string, error) { return nil, nil }
 	}
 	var problems []string
@@ -266,8 +288,11 @@ func (v *verifier) events(ctx context.Context, progress func(done, total int64))
 	if err != nil {
 		return err
 	}
+	if v.bound > 0 {
+		tail = v.bound
+	}
 	reported := int64(0)
-	for batch, err := range v.tx.Scan(ctx, ledger.Scan{After: v.Since, Strict: true}) {
+	for batch, err := range v.tx.Scan(ctx, ledger.Scan{After: v.Since, Until: v.bound, Strict: true}) {
 		if err != nil {
 			return v.stop(v.last.Pos+1, err)
 		}
@@ -282,6 +307,9 @@ func (v *verifier) events(ctx context.Context, progress func(done, total int64))
 		}
 	}
 	v.Jobs = v.fold.jobs + int64(len(v.touched))
+	if v.bound > 0 {
+		return cmp.Or(v.unclaimed(v.bound+1), v.importedLater(ctx))
+	}
 	if err := v.end(ctx); err != nil {
 		return err
 	}
@@ -323,7 +351,13 @@ func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 	if err := v.body(ctx, e, j); err != nil {
 		return v.stop(e.Pos, err)
 	}
-	if j != nil && j.State.Final() {
+	switch {
+	case j != nil && v.bound > 0:
+		v.concerned[j.N] = true
+		if j.State.Final() {
+			delete(v.fold.open, j.N)
+		}
+	case j != nil && j.State.Final():
 		if err := v.compared.end(ctx, j.N); err != nil {
 			return err
 		}

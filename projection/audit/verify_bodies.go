@@ -130,6 +130,20 @@ func (v *verifier) erasure(ctx context.Context, e *event.Event, b *event.Erased)
 	return nil
 }
 
+// importedLater accepts the missing bodies that an import after the last event checked declares.
+func (v *verifier) importedLater(ctx context.Context) error {
+	f := ledger.Filter{Kinds: []event.Kind{event.KindImported}, After: v.bound}
+	for e, err := range v.tx.Events(ctx, f) {
+		if err != nil {
+			return err
+		}
+		if b := e.Body.(*event.Imported); v.lostCount <= b.MissingBodies {
+			v.lost, v.lostCount = nil, 0
+		}
+	}
+	return nil
+}
+
 // imported accepts the missing bodies that an import declares; some may have been erased since.
 func (v *verifier) imported(e *event.Event, b *event.Imported) {
 	if b.Events != e.Pos-1 {

@@ -3,9 +3,11 @@ package audit
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/internal/table"
@@ -14,6 +16,9 @@ import (
 // rows compares the rest of the fold with the tables, reports what differs, and looks for rows without an
 // event.
 func (v *verifier) rows(ctx context.Context) error {
+	if v.bound > 0 {
+		return v.boundedRows(ctx)
+	}
 	differ, err := v.compared.rest(ctx)
 	if err != nil {
 		return err
@@ -39,9 +44,48 @@ func (v *verifier) rows(ctx context.Context) error {
 	return nil
 }
 
+// boundedRows compares the rows of the jobs of a window with the fold of all their events.
+func (v *verifier) boundedRows(ctx context.Context) error {
+	ns := sortedKeys(v.concerned)
+	for len(ns) > 0 && len(v.Findings) < maxFindings {
+		chunk := ns[:min(compareChunk, len(ns))]
+		ns = ns[len(chunk):]
+		clear(v.fold.open)
+		for e, err := range v.tx.Events(ctx, ledger.Filter{Jobs: chunk}) {
+			if err != nil {
+				return v.stop(e.Pos, err)
+			}
+			j := v.fold.open[e.N]
+			if j == nil {
+				j = new(projection.Job)
+				v.fold.open[e.N] = j
+			}
+			if err := step(j, &e); err != nil {
+				return v.stop(e.Pos, err)
+			}
+		}
+		if err := v.compared.compare(ctx, chunk); err != nil {
+			return err
+		}
+		for _, n := range chunk {
+			if !v.compared.differs[n] {
+				continue
+			}
+			if err := v.row(ctx, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // row reports the columns in which the row of job n differs.
 func (v *verifier) row(ctx context.Context, n int64) error {
-	j, err := jobBefore(ctx, v.tx, n, v.Until+1)
+	before := v.Until + 1
+	if v.bound > 0 {
+		before = math.MaxInt64
+	}
+	j, err := jobBefore(ctx, v.tx, n, before)
 	if err != nil {
 		return v.stop(n, err)
 	}

@@ -9,7 +9,8 @@
 // parse no flags, and leave it to the caller to turn times into a [Window].
 //
 // [Lines] selects events. [CSV] and [Trace] select claims: those that were live at some time within the
-// window. A claim may have begun long before it, so these two read the ledger from its first event on.
+// window. A claim may have begun long before it, so these two first read the events of the jobs that were
+// open when it began. Which jobs these are, the table jobs says.
 //
 // Files in reading order:
 //

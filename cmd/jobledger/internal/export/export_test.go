@@ -6,8 +6,10 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -16,6 +18,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
+	"jobledger/projection"
 	"jobledger/projection/audit"
 )
 
@@ -207,6 +210,58 @@ func TestCSVRowPerClaim(t *testing.T) {
 	}
 	if whole := len(rows(all)); len(first)+len(second)-live != whole || live == 0 {
 		t.Errorf("%d rows, then %d, of which %d were live at the cut; %d in all", len(first), len(second), live, whole)
+	}
+}
+
+// A walk that begins in the middle must find what the walk from the first event finds from there on.
+func TestEachClaimFromTheMiddle(t *testing.T) {
+	store, all := badNight(t)
+	type step struct {
+		e     event.Event
+		queue string
+	}
+	var steps []step
+	err := EachEvent(t.Context(), store, all, nil, func(e event.Event, queue string) error {
+		steps = append(steps, step{e, queue})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 25 {
+		w := Window{After: random.Int64N(all.Until), Until: 1 + random.Int64N(all.Until)}
+		var want, got []projection.Claim
+		var claims projection.Claims
+		for _, s := range steps[:w.Until] {
+			if c := claims.Add(s.e, s.queue); c != nil && c.End != nil && c.End.Pos > w.After {
+				want = append(want, *c)
+			}
+		}
+		for _, c := range claims.Live() {
+			want = append(want, *c)
+		}
+		err := eachClaim(t.Context(), store, w, nil, func(c *projection.Claim) error {
+			got = append(got, *c)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("events %d to %d: %d claims, want %d", w.After+1, w.Until, len(got), len(want))
+		}
+		next := w.After
+		err = EachEvent(t.Context(), store, w, nil, func(e event.Event, queue string) error {
+			if want := steps[next]; queue != want.queue || !reflect.DeepEqual(e, want.e) {
+				t.Errorf("after event %d: got %+v in %q, want %+v in %q", w.After, e, queue, want.e, want.queue)
+			}
+			next++
+			return nil
+		})
+		if err != nil || next != max(w.Until, w.After) {
+			t.Fatalf("events %d to %d: ended at %d: %v", w.After+1, w.Until, next, err)
+		}
 	}
 }
 

@@ -39,7 +39,6 @@ const operators = 1
 // lowest free one.
 type tracer struct {
 	out    *bufio.Writer
-	window Window
 	first  bool // until the first entry is written
 	lanes  map[event.Worker]*traceLane
 	places map[int64]place // of the live claims, by the job's number
@@ -66,12 +65,12 @@ type place struct {
 // write and for what operators did.
 func Trace(ctx context.Context, store *ledger.Store, w Window, out io.Writer) error {
 	t := &tracer{
-		out: bufio.NewWriterSize(out, 64<<10), window: w, first: true,
+		out: bufio.NewWriterSize(out, 64<<10), first: true,
 		lanes: make(map[event.Worker]*traceLane), places: make(map[int64]place), last: make(map[int64]place),
 	}
 	fmt.Fprint(t.out, `{"displayTimeUnit":"ms","traceEvents":[`)
 	t.write(traceEvent{Name: "process_name", Phase: "M", PID: operators, Args: map[string]any{"name": "operators"}})
-	if err := eachClaim(ctx, store, w, t.watch, t.slice); err != nil {
+	if err := eachClaim(ctx, store, w, t, t.slice); err != nil {
 		return err
 	}
 	fmt.Fprint(t.out, "\n]}\n")
@@ -92,38 +91,47 @@ func (t *tracer) write(e traceEvent) {
 	_, _ = t.out.Write(render.EscapeJSON(entry))
 }
 
+// begin gives the claims that are live at the beginning their places.
+func (t *tracer) begin(live []*projection.Claim, at time.Time) {
+	t.at = at
+	for _, claim := range live {
+		t.enter(claim)
+	}
+}
+
 // watch gives each claim its place when it begins, and marks events that are no claims.
 func (t *tracer) watch(e event.Event, claim *projection.Claim) error {
 	t.at = e.At
 	if e.Kind() == event.KindClaimed {
-		t.enter(e, claim)
+		t.enter(claim)
 	}
-	switch {
-	case claim != nil && claim.End != nil && !t.window.touches(claim):
-		t.leave(claim) // it is not drawn, but the job's next claim may be
-	case claim == nil && e.To.Final():
+	if claim == nil && e.To.Final() {
 		delete(t.last, e.N)
 	}
-	if e.Pos > t.window.After {
-		t.mark(e)
-	}
+	t.mark(e)
 	return nil
 }
 
-// enter gives a new claim the lowest free slot of its worker.
-func (t *tracer) enter(e event.Event, claim *projection.Claim) {
-	lane := t.lanes[e.Worker]
+// laneOf returns the lane of a worker process, a new one where it has none.
+func (t *tracer) laneOf(w event.Worker) *traceLane {
+	lane := t.lanes[w]
 	if lane == nil {
 		lane = &traceLane{pid: operators + 1 + len(t.lanes)}
-		t.lanes[e.Worker] = lane
+		t.lanes[w] = lane
 	}
+	return lane
+}
+
+// enter gives a new claim the lowest free slot of its worker.
+func (t *tracer) enter(claim *projection.Claim) {
+	lane := t.laneOf(claim.Worker)
 	slot := slices.Index(lane.taken, false)
 	if slot < 0 {
 		slot = len(lane.taken)
 		lane.taken, lane.named = append(lane.taken, false), append(lane.named, false)
 	}
 	lane.taken[slot] = true
-	t.places[e.N] = place{lane, slot, claim}
+	t.places[claim.N] = place{lane, slot, claim}
 }
 
 // leave frees the slot of an ended claim and returns its place.
@@ -153,7 +161,7 @@ func (t *tracer) slice(claim *projection.Claim) error {
 	took := event.Micros(until) - begun
 	t.write(traceEvent{Name: claim.Queue, Cat: "claim", Phase: "X", TS: begun, Dur: &took,
 		PID: at.lane.pid, TID: at.slot + 1, Args: sliceArgs(claim, end)})
-	if again && before.claim.Worker != claim.Worker && t.window.touches(before.claim) {
+	if again && before.claim.Worker != claim.Worker {
 		left := event.Micros(before.claim.End.At)
 		if left > event.Micros(before.claim.ClaimedAt) {
 			left-- // still within its slice
@@ -246,8 +254,13 @@ func (t *tracer) mark(e event.Event) {
 
 // onLane puts a mark on the lane of its worker, if it has one.
 func (t *tracer) onLane(mark *traceEvent, w event.Worker) {
-	if lane := t.lanes[w]; lane != nil && len(lane.taken) > 0 {
-		t.name(place{lane: lane}, w)
-		mark.PID = lane.pid
+	if w == (event.Worker{}) {
+		return
 	}
+	lane := t.laneOf(w)
+	if len(lane.taken) == 0 { // it held nothing within the window
+		lane.taken, lane.named = append(lane.taken, false), append(lane.named, false)
+	}
+	t.name(place{lane: lane}, w)
+	mark.PID = lane.pid
 }

@@ -21,31 +21,75 @@ type Window struct {
 // Empty reports whether there is no event in w.
 func (w Window) Empty() bool { return w.Until <= w.After }
 
-// touches reports whether claim was live at some time within w. The walk must not have gone beyond w.Until.
-func (w Window) touches(claim *projection.Claim) bool {
-	return claim.End == nil || claim.End.Pos > w.After
+// EachEvent calls fn with the events of w, each with the queue of its job, which is empty for events of no
+// job. Before them, seed gets the transitions that led to the jobs open at w.After, job by job; nil if the
+// caller needs none. It costs these jobs and the events of w, not what came before. It stops at the first
+// error of fn or seed and returns it.
+func EachEvent(
+	ctx context.Context, store *ledger.Store, w Window, seed, fn func(e event.Event, queue string) error,
+) error {
+	walk := walk{store: store}
+	if _, err := walk.begin(ctx, w.After, seed); err != nil {
+		return err
+	}
+	return walk.each(ctx, w, fn)
 }
 
-// EachEvent calls fn with the events from the first one to pos until, each with the queue of its job, which
-// is empty for events of no job. It stops at the first error of fn and returns it.
-func EachEvent(
-	ctx context.Context, store *ledger.Store, until int64, fn func(e event.Event, queue string) error,
-) error {
-	if until == 0 { // in a filter 0 means no end
-		return nil
+// walk goes along the events of a window.
+type walk struct {
+	store  *ledger.Store
+	queues projection.QueuesOf
+}
+
+// begin prepares for the events after the pos after, and returns the time of the event there.
+func (k *walk) begin(
+	ctx context.Context, after int64, seed func(e event.Event, queue string) error,
+) (at time.Time, err error) {
+	if after > 0 {
+		err = k.store.Read(ctx, func(tx *ledger.Tx) error {
+			k.queues = projection.QueuesOf{Find: func(n int64) (string, error) {
+				return projection.QueueAt(ctx, tx, n)
+			}}
+			m, err := projection.AtPos(ctx, tx, after)
+			if err != nil {
+				return err
+			}
+			at = m.At
+			for e, err := range projection.OpenEvents(ctx, tx, m) {
+				if err != nil {
+					return err
+				}
+				queue, err := k.queues.Add(e)
+				if err == nil && seed != nil {
+					err = seed(e, queue)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
-	queues := projection.QueuesOf{Find: func(n int64) (queue string, err error) {
-		err = store.Read(ctx, func(tx *ledger.Tx) error {
+	k.queues.Find = func(n int64) (queue string, err error) {
+		err = k.store.Read(ctx, func(tx *ledger.Tx) error {
 			queue, err = projection.QueueAt(ctx, tx, n)
 			return err
 		})
 		return queue, err
-	}}
-	for line, err := range store.Lines(ctx, ledger.Filter{Until: until}, false) {
+	}
+	return at, err
+}
+
+// each calls fn with the events of w, to whose beginning begin has led.
+func (k *walk) each(ctx context.Context, w Window, fn func(e event.Event, queue string) error) error {
+	if w.Empty() { // in a filter, until 0 means no end
+		return nil
+	}
+	for line, err := range k.store.Lines(ctx, ledger.Filter{After: w.After, Until: w.Until}, false) {
 		if err != nil {
 			return err
 		}
-		queue, err := queues.Add(line.Event)
+		queue, err := k.queues.Add(line.Event)
 		if err != nil {
 			return err
 		}
@@ -56,22 +100,41 @@ func EachEvent(
 	return nil
 }
 
+// claimVisitor sees the claims and events of a window.
+type claimVisitor interface {
+	// begin gets the claims that were live before the first event of the window, the oldest first, and the
+	// time of the event before it, which is zero if there is none.
+	begin(live []*projection.Claim, at time.Time)
+	// watch gets every event of the window, with the claim that it concerns, if any.
+	watch(e event.Event, claim *projection.Claim) error
+}
+
 // eachClaim calls fn with each claim that was live within w: the ended ones in the order in which they ended,
-// then those that are still live. before, if not nil, gets every event from the first one on ahead of fn,
-// with the claim that the event concerns.
+// then those that are still live. v, if not nil, hears of every event before fn does.
 func eachClaim(
-	ctx context.Context, store *ledger.Store, w Window,
-	before func(e event.Event, claim *projection.Claim) error, fn func(*projection.Claim) error,
+	ctx context.Context, store *ledger.Store, w Window, v claimVisitor, fn func(*projection.Claim) error,
 ) error {
 	var claims projection.Claims
-	err := EachEvent(ctx, store, w.Until, func(e event.Event, queue string) error {
+	walk := walk{store: store}
+	from := Window{After: min(w.After, w.Until), Until: w.Until}
+	at, err := walk.begin(ctx, from.After, func(e event.Event, queue string) error {
+		claims.Add(e, queue)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if v != nil {
+		v.begin(claims.Live(), at)
+	}
+	err = walk.each(ctx, from, func(e event.Event, queue string) error {
 		claim := claims.Add(e, queue)
-		if before != nil {
-			if err := before(e, claim); err != nil {
+		if v != nil {
+			if err := v.watch(e, claim); err != nil {
 				return err
 			}
 		}
-		if claim != nil && claim.End != nil && w.touches(claim) {
+		if claim != nil && claim.End != nil {
 			return fn(claim)
 		}
 		return nil

@@ -19,7 +19,7 @@ type Depth struct {
 
 	next  time.Time // of the next point
 	now   DepthPoint
-	tally projection.Tally
+	tally projection.Tally // of open jobs; it may lack jobs that ended before
 }
 
 // DepthPoint is the number of jobs at a moment.
@@ -46,15 +46,25 @@ func newDepth(from, to time.Time) *Depth {
 	return d
 }
 
+// seed takes a transition that came before the first event, in any order.
+func (d *Depth) seed(e event.Event, queue string) error {
+	d.count(e, queue)
+	return nil
+}
+
+func (d *Depth) count(e event.Event, queue string) {
+	d.tally.Add(e, queue)
+	d.now.count(e.From, -1)
+	d.now.count(e.To, 1)
+}
+
 // add takes the next event. Only events within the window can make a peak.
 func (d *Depth) add(e event.Event, queue string, within bool) {
 	d.pointsUntil(e.At)
 	if e.Seq == 0 {
 		return
 	}
-	d.tally.Add(e, queue)
-	d.now.count(e.From, -1)
-	d.now.count(e.To, 1)
+	d.count(e, queue)
 	if !within {
 		return
 	}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/xml"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -101,6 +104,55 @@ func TestInvestigateBadNight(t *testing.T) {
 	}
 	if err := xml.Unmarshal([]byte(chart.String()), new(struct{})); err != nil {
 		t.Errorf("the chart: %v", err)
+	}
+}
+
+// The depth of a window must be the one that follows from all events, and its events and jobs must verify.
+func TestInvestigateFromTheMiddle(t *testing.T) {
+	store := badNight(t)
+	var tail int64
+	at := func(pos int64) (at time.Time) {
+		for line, err := range store.Lines(t.Context(), ledger.Filter{After: pos - 1, Until: pos}, false) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			at = line.At
+		}
+		return at
+	}
+	err := store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
+		tail, err = tx.Tail(t.Context())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 8 {
+		w := export.Window{After: random.Int64N(tail - 1)}
+		w.Until = w.After + 1 + random.Int64N(min(1500, tail-w.After))
+		w.From, w.To = at(w.After+1), at(w.Until)
+		r, err := Investigate(t.Context(), store, w, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := newDepth(w.From, w.To)
+		all := export.Window{Until: w.Until}
+		err = export.EachEvent(t.Context(), store, all, nil, func(e event.Event, queue string) error {
+			want.add(e, queue, e.Pos > w.After)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.finish()
+		if !reflect.DeepEqual(r.Depth.Points, want.Points) || !reflect.DeepEqual(r.Depth.Peaks, want.Peaks) {
+			t.Errorf("events %d to %d: depth %+v, want %+v", w.After+1, w.Until, r.Depth, want)
+		}
+		v := r.Verified
+		if len(v.Findings) > 0 || v.Since != w.After || v.Until != w.Until || v.Events != r.Events {
+			t.Errorf("events %d to %d: verified %+v", w.After+1, w.Until, v)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 	"jobledger/projection/audit"
 )
 
@@ -27,9 +28,9 @@ type investigation struct {
 	failures map[string]*FailureGroup     // by code
 }
 
-// Investigate gathers what happened within w. It reads the events from the first one to the end of w, because
-// the depth of the queues follows from all of them, and verifies the whole ledger. now ends the depth of a
-// window that reaches into the future.
+// Investigate gathers what happened within w, and verifies the events of w and the jobs that they concern. It
+// costs these and the jobs that were open when w began, which the depth of the queues begins with. now ends
+// the depth of a window that reaches into the future.
 func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now time.Time) (*Report, error) {
 	end := w.To
 	if now.Before(end) {
@@ -40,7 +41,16 @@ func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now 
 		recent: make(map[string]*Entry), silent: make(map[event.Worker]*LostWorker),
 		failures: make(map[string]*FailureGroup),
 	}
-	err := export.EachEvent(ctx, store, w.Until, func(e event.Event, queue string) error {
+	walked := export.Window{Until: w.Until}
+	err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		walked.After, err = tx.PosAt(ctx, in.Depth.From.Add(-time.Microsecond)) // its first point may be before w
+		walked.After = min(walked.After, w.After)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = export.EachEvent(ctx, store, walked, in.Depth.seed, func(e event.Event, queue string) error {
 		within := e.Pos > w.After
 		in.Depth.add(e, queue, within)
 		if within {
@@ -53,10 +63,32 @@ func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now 
 	}
 	in.finish()
 	err = store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		in.Verified, err = audit.Verify(ctx, tx, nil)
+		if err := in.findSilent(ctx, tx, end); err != nil {
+			return err
+		}
+		in.Verified, err = audit.VerifyWindow(ctx, tx, w.After, w.Until, nil)
 		return err
 	})
 	return in.Report, err
+}
+
+// findSilent adds the workers that fell silent and lost no job: killed while idle, or shortly before the end.
+func (in *investigation) findSilent(ctx context.Context, tx *ledger.Tx, end time.Time) error {
+	from, err := projection.AtTime(ctx, tx, in.Window.From)
+	if err != nil {
+		return err
+	}
+	to, err := projection.AtTime(ctx, tx, end)
+	if err != nil {
+		return err
+	}
+	lost, err := projection.LostWorkers(ctx, tx, from, to)
+	for _, w := range lost {
+		if in.silent[w.Worker.Worker] == nil {
+			in.Silent = append(in.Silent, w)
+		}
+	}
+	return err
 }
 
 // finish fills the fields that depend on all events.

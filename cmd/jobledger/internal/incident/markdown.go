@@ -25,6 +25,7 @@ func (r *Report) WriteMarkdown(out io.Writer) error {
 	r.summary(w)
 	r.timeline(w)
 	r.lostWorkers(w)
+	r.silentWorkers(w)
 	r.reclaims(w)
 	r.refused(w)
 	r.failures(w)
@@ -33,8 +34,12 @@ func (r *Report) WriteMarkdown(out io.Writer) error {
 	r.depth(w)
 	r.verdict(w)
 	w.line("\n## Files\n")
-	w.line("- `events.jsonl`: every event up to the end; " +
-		"`jobledger import events.jsonl --db incident.db` makes a ledger of it")
+	if r.WindowOnly {
+		w.line("- `events.jsonl`: the events of this time")
+	} else {
+		w.line("- `events.jsonl`: every event up to the end; " +
+			"`jobledger import events.jsonl --db incident.db` makes a ledger of it")
+	}
 	w.line("- `attempts.csv`: a row for each claim that was live within this time")
 	w.line("- `trace.json`: the same as lanes; open it at https://ui.perfetto.dev")
 	w.line("- `manifest.json`: the SHA-256 of each file")
@@ -128,6 +133,21 @@ func (r *Report) lostWorkers(w *markdown) {
 			render.Briefly(l.Detected.Sub(l.LeaseEnd)), fmt.Sprint(l.Refused), formatTime(l.Back))
 	}
 	w.rest(int64(len(r.LostWorkers)), len(shown), "attempts.csv")
+}
+
+// silentWorkers lists the other lost workers: no job was taken back from them.
+func (r *Report) silentWorkers(w *markdown) {
+	if len(r.Silent) == 0 {
+		return
+	}
+	w.line("\n## Other workers that fell silent without having stopped\n")
+	w.table("worker", "host", "pid", "jobs", "last sign of life", "replaced at")
+	shown := r.Silent[:min(len(r.Silent), maxRows)]
+	for _, l := range shown {
+		w.row(quote(l.Name), quote(l.Host), strconv.Itoa(l.PID), strconv.Itoa(len(l.Jobs)),
+			formatTime(l.SeenAt), formatTime(l.Replaced))
+	}
+	w.rest(int64(len(r.Silent)), len(shown), "events.jsonl")
 }
 
 func (r *Report) reclaims(w *markdown) {
@@ -227,11 +247,14 @@ func (r *Report) verdict(w *markdown) {
 	w.line("\n## Is the ledger sound?\n")
 	v := r.Verified
 	if len(v.Findings) == 0 {
-		w.line("Yes: `jobledger verify` checked %s of %s when this report was made; "+
-			"the tables equal the fold of the events.", render.Count(v.Events, "event"), render.Count(v.Jobs, "job"))
+		w.line("Yes: `jobledger verify` checked %s of %s when this report was made, events %d to %d; "+
+			"the rows of these jobs equal the fold of their events.", render.Count(v.Events, "event"),
+			render.Count(v.Jobs, "job"), v.Since+1, v.Until)
+		w.line("This report did not verify other events and jobs; `jobledger verify` checks the whole ledger.")
 		return
 	}
-	w.line("No: `jobledger verify` has %s.\n", render.Count(int64(len(v.Findings)), "finding"))
+	w.line("No: events %d to %d and their jobs have %s.\n", r.Window.After+1, r.Window.Until,
+		render.Count(int64(len(v.Findings)), "finding"))
 	w.table("code", "event", "job", "field", "finding")
 	shown := v.Findings[:min(len(v.Findings), maxRows)]
 	for _, x := range shown {

@@ -17,21 +17,26 @@ const (
 
 // Report is what happened within a window of a ledger.
 type Report struct {
-	Ledger   string // its path or address
-	Window   export.Window
+	Ledger string // its path or address
+	Window export.Window
+
+	// WindowOnly says that events.jsonl has the events of Window, not also those before it.
+	WindowOnly bool
+
 	Events   int64 // within the window
 	Activity projection.Activity
 
 	Timeline []*Entry // in the order in which they began, at most maxEntries
 	Omitted  int64    // entries beyond that
 
-	LostWorkers []*LostWorker // in the order in which their loss was detected
+	LostWorkers []*LostWorker           // in the order in which their loss was detected
+	Silent      []projection.LostWorker // fell silent and lost no job within the window; by their last sign of life
 	Reclaims    Table[Reclaim]
 	Refused     Table[event.Event] // each with a body of type *ledger.Refused
 	GivenUp     Table[GivenUp]
 	Failures    []*FailureGroup // the largest first
 	Depth       *Depth
-	Verified    audit.Verified // of the whole ledger, when the report was made
+	Verified    audit.Verified // of the events of the window and their jobs, when the report was made
 }
 
 // Table holds the first maxRows rows of a table.
