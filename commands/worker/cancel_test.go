@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -18,9 +19,13 @@ import (
 // TestCancelReachesAnotherProcess cancels through a Store of its own, as another process would. The lease
 // is so long that a heartbeat cannot be what stops the work. A retry waits until the work has ended.
 func TestCancelReachesAnotherProcess(t *testing.T) {
-	store := ledgertest.Open(t)
+	address := filepath.Join(t.TempDir(), "jobs.db")
+	if ledgertest.OnPostgres(t) {
+		address = ledgertest.Postgres(t)
+	}
+	store := ledgertest.OpenAt(t, address)
 	service := &commands.Service{Store: store}
-	operator := &commands.Service{Store: ledgertest.OpenAt(t, store.Path())}
+	operator := &commands.Service{Store: ledgertest.OpenAt(t, address)}
 	job := one(t, service, commands.Enqueue{Payload: []byte("x")})
 	began, reached, goOn := make(chan struct{}, 2), make(chan time.Time, 1), make(chan struct{})
 	var ending worker.Ending
