@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -163,6 +164,42 @@ func ThisWorker(name, version string) event.Worker {
 		name = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
 	return event.Worker{Name: name, Boot: ulid.Make().String(), Host: host, PID: os.Getpid(), Version: version}
+}
+
+// ParentWorker is ThisWorker for the process that started this one, such as a shell. Where the system says
+// when that process began, Boot is the same each time.
+func ParentWorker(name, version string) event.Worker {
+	w, pid := ThisWorker(name, version), os.Getppid()
+	if name == "" {
+		w.Name = fmt.Sprintf("%s-%d", w.Host, pid)
+	}
+	w.PID = pid
+	if began := processBegan(pid); began != "" {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s", w.Name, w.Host, pid, began))
+		sum[0] &= 0x7f // a ULID of today begins with 0, this one with 0 to 3
+		w.Boot = ulid.ULID(sum[:16]).String()
+	}
+	return w
+}
+
+// processBegan says when a process began, in text that no other process with this pid has; "" if that is
+// unknown.
+func processBegan(pid int) string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	_, after, _ := strings.Cut(string(stat), ") ") // the name before that may have spaces
+	fields := strings.Fields(after[max(0, strings.LastIndex(after, ") ")+1):])
+	const startTime = 19 // field 22 of proc(5); the first two are cut off
+	if len(fields) <= startTime {
+		return ""
+	}
+	return strings.TrimSpace(string(boot)) + " " + fields[startTime]
 }
 
 // AbsoluteDSN returns dsn with an absolute path, so that it names the same ledger from another folder.
