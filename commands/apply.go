@@ -74,7 +74,20 @@ func apply(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c
 	if !fresh.Erased {
 		fresh.Payload, fresh.Salt = j.Payload, j.Salt
 	}
-	after, err := applyTo(ctx, tx, actor, fresh, c)
+	var after projection.Job
+	switch c := c.(type) {
+	case ReportStop:
+		after, err = applyStop(ctx, tx, actor, fresh, c)
+	case Retry:
+		lost, _, lostErr := projection.LastLostClaim(ctx, tx, fresh, tx.Now())
+		if lostErr != nil {
+			return fresh, lostErr
+		}
+		c.runsUntil = lost.Until
+		after, err = applyTo(ctx, tx, actor, fresh, c)
+	default:
+		after, err = applyTo(ctx, tx, actor, fresh, c)
+	}
 	if errors.Is(err, errNoChange) {
 		return fresh, nil
 	}
@@ -94,7 +107,7 @@ func mayBeStale(err error) bool {
 // so that a copy of the job from before it has the right seq.
 func needsRow(c action) bool {
 	switch c.(type) {
-	case Retry, Erase:
+	case Retry, Erase, ReportStop:
 		return true
 	}
 	return false

@@ -82,10 +82,14 @@ type Release struct {
 // Cancel ends a job that has not ended.
 type Cancel struct{ Reason string }
 
-// Retry queues a job that has ended again.
+// Retry queues a job that has ended again. A cancelled job whose last command may still run waits for its
+// end, which is at the end of the lease at the latest.
 type Retry struct {
 	Reason       string
 	NotSucceeded bool // a job that has succeeded is refused, with a ConflictError
+	Now          bool // do not wait
+
+	runsUntil time.Time // the last command may run until then; zero: it has ended. Read from the events by apply
 }
 
 // Reschedule changes the run_at or the priority of a queued job.
@@ -116,7 +120,7 @@ func (c Release) credentials() (token, owner string)   { return c.Token, c.Owner
 // CheckCommand returns an InvalidError for a command that no job could permit.
 func CheckCommand(c Command) error {
 	switch c := c.(type) {
-	case Heartbeat, Succeed, Fail, Release, Cancel, Retry, Reschedule, Erase:
+	case Heartbeat, Succeed, Fail, Release, TakeOver, ReportStop, Cancel, Retry, Reschedule, Erase:
 		return c.check()
 	}
 	return &InvalidError{"command", fmt.Sprintf("%T", c), "the commands of this package, by value"}

@@ -70,6 +70,18 @@ func (c Heartbeat) decide(j projection.Job, at time.Time) (fact, error) {
 	return fact{job: j, body: &event.Heartbeat{LeaseUntil: until, Progress: c.Progress, Note: c.Note}}, nil
 }
 
+func (c TakeOver) decide(j projection.Job, at time.Time) (fact, error) {
+	if c.Process == j.Worker {
+		return Heartbeat{Lease: c.Lease}.decide(j, at)
+	}
+	if c.Process.Name != j.Worker.Name {
+		return fact{}, &ConflictError{c.name(), j.ID, fmt.Sprintf("the claim is worker %q's, not %q's",
+			j.Worker.Name, c.Process.Name)}
+	}
+	body := &event.TakenOver{LeaseUntil: leaseUntil(at, c.Lease, j.EndBy)}
+	return fact{job: j, worker: c.Process, body: body}, nil
+}
+
 func (c Succeed) decide(j projection.Job, _ time.Time) (fact, error) {
 	body := &event.Succeeded{ResultBytes: int64(len(c.Result)), ExitCode: c.ExitCode, Output: c.Output}
 	if c.Result != nil {
@@ -146,14 +158,18 @@ func (c Cancel) decide(j projection.Job, _ time.Time) (fact, error) {
 	return fact{job: j, body: &event.Cancelled{Reason: c.Reason}}, nil
 }
 
-func (c Retry) decide(j projection.Job, _ time.Time) (fact, error) {
+func (c Retry) decide(j projection.Job, at time.Time) (fact, error) {
 	switch {
 	case j.Erased:
 		return fact{}, &ConflictError{c.name(), j.ID, "its payload was erased"}
 	case !j.State.Final() || c.NotSucceeded && j.State == event.SucceededState:
 		return fact{}, conflict(c, j)
 	}
-	return fact{job: j, body: &event.Retried{Reason: c.Reason}}, nil
+	body := &event.Retried{Reason: c.Reason}
+	if !c.Now && c.runsUntil.After(at) {
+		body.RunAt = c.runsUntil
+	}
+	return fact{job: j, body: body}, nil
 }
 
 func (c Reschedule) decide(j projection.Job, at time.Time) (fact, error) {

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"jobledger/ledger/event"
+	"jobledger/projection"
 )
 
 // This file exports what the tests of the pure rules need.
@@ -35,7 +36,9 @@ func (f fact) By(actor string) Fact {
 }
 
 // Add takes in the next event of the job that a token and a command are about.
-func (p *pastClaim) Add(e event.Event, token, command string) { p.add(e, token, command) }
+func (p *pastClaim) Add(e event.Event, token, command string) {
+	p.add(e, token, command, projection.Job{})
+}
 
 // Sender returns the token and the name of c.
 func Sender(c OwnerCommand) (token, name string) {

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -106,7 +107,7 @@ func load(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[event.Line, error]
 		}
 	}
 	if err := loader.End(ctx); err != nil {
-		return done, err
+		return done, at(0, err)
 	}
 	findings, missing, orphans, err := loader.Check(ctx)
 	if err != nil {
@@ -133,6 +134,9 @@ func checked(lines iter.Seq2[event.Line, error]) iter.Seq2[event.Line, error] {
 
 // at adds the line to err, unless no line caused it.
 func at(line int64, err error) error {
+	if same, ok := errors.AsType[*audit.CollisionError](err); ok { // noticed later
+		line = same.Pos
+	}
 	if storeFailed(err) || line == 0 {
 		return err
 	}

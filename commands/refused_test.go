@@ -108,7 +108,7 @@ func TestRefusedCancelledForTheLatestClaim(t *testing.T) {
 	q.refuses(b, beat(b.Token), commands.ErrCancelled)
 	q.refuses(b, commands.Succeed{Token: b.Token}, commands.ErrCancelled)
 	q.refuses(a, beat(a.Token), commands.ErrLeaseLost) // not the latest
-	q.do(b, commands.Retry{})
+	q.do(b, commands.Retry{Now: true})
 	q.refuses(b, commands.Fail{Token: b.Token}, commands.ErrCancelled)
 	c := q.claimOne("c")
 	q.refuses(b, commands.Release{Token: b.Token}, commands.ErrLeaseLost) // claimed again

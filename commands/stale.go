@@ -14,6 +14,8 @@ type pastClaim struct {
 	Claim   *event.Event // where the token was given; nil: never to this job
 	Ending  *event.Event // how that claim ended; nil while it has not
 	Latest  bool         // no later claim was made
+	Stopped bool         // the end of its command is recorded
+	Waits   bool         // the job was retried and waits for that, unchanged since
 	Refused bool         // the same command with this token was refused and recorded before
 	Salt    []byte       // of the job's digests; nil once erased
 }
@@ -104,7 +106,8 @@ func sameCode(a, b *int) bool {
 // applyStale reads what became of the token's claim, decides, and records a refusal. It returns the answer to
 // c.
 func applyStale(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c ownerCommand) error {
-	past, err := readPastClaim(ctx, tx, j, c)
+	token, _ := c.credentials()
+	past, err := readPastClaim(ctx, tx, j, token, c.name())
 	if err != nil {
 		return err
 	}
@@ -121,28 +124,34 @@ func applyStale(ctx context.Context, tx *ledger.Tx, actor string, j projection.J
 
 // pastKinds are the kinds that readPastClaim needs: not the heartbeats, of which there may be many.
 var pastKinds = []event.Kind{event.KindClaimed, event.KindSucceeded, event.KindFailed,
-	event.KindReleased, event.KindReclaimed, event.KindCancelled, event.KindRefused}
+	event.KindReleased, event.KindReclaimed, event.KindCancelled, event.KindRefused,
+	event.KindRetried, event.KindTakenOver, event.KindStopped}
 
-func readPastClaim(ctx context.Context, tx *ledger.Tx, j projection.Job, c ownerCommand) (
+func readPastClaim(ctx context.Context, tx *ledger.Tx, j projection.Job, token, command string) (
 	past pastClaim, err error) {
-	token, _ := c.credentials()
 	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: pastKinds}) {
 		if err != nil {
 			return past, err
 		}
-		past.add(e, token, c.name())
+		past.add(e, token, command, j)
 	}
 	past.Salt, _, _, err = tx.Body(ctx, j.N)
 	return past, err
 }
 
 // add takes in the job's next event.
-func (p *pastClaim) add(e event.Event, token, command string) {
+func (p *pastClaim) add(e event.Event, token, command string, j projection.Job) {
 	switch kind := e.Kind(); {
 	case kind == event.KindClaimed && e.Token == token:
 		p.Claim, p.Latest = &e, true
 	case kind == event.KindClaimed:
 		p.Latest = false
+	case kind == event.KindTakenOver && e.Token == token:
+		p.Claim = &e
+	case kind == event.KindStopped && e.Token == token:
+		p.Stopped = true
+	case kind == event.KindRetried && e.Seq == j.Seq:
+		p.Waits = !e.Body.(*event.Retried).RunAt.IsZero()
 	case kind == event.KindRefused && e.Token == token:
 		p.Refused = p.Refused || e.Body.(*event.Refused).Command == command
 	case kind.EndsClaim() && p.Claim != nil && e.Attempt == p.Claim.Attempt:

@@ -104,8 +104,8 @@ func FuzzImportRoundTrip(f *testing.F) {
 			return err == nil
 		}
 		who := event.Worker{Name: worker, Boot: "boot", Host: text, Version: version}
-		accepted(s.WorkerStarted(t.Context(), who, []string{"mail"}, []string{"gpu"}))
-		accepted(s.WorkerStarted(t.Context(), event.Worker{Name: "w", Boot: "boot"}, []string{queue}, []string{label}))
+		accepted(s.WorkerStarted(t.Context(), who, []string{"mail"}, []string{"gpu", label}))
+		accepted(s.WorkerStarted(t.Context(), event.Worker{Name: "w", Boot: "other"}, []string{queue}, []string{label}))
 		for _, ask := range []commands.Enqueue{{Queue: queue, Payload: payload}, {Queue: "mail", Key: key, Payload: payload}, {Queue: "mail", Tags: map[string]string{tag: value}},
 			{Queue: "mail", Version: version, Requires: []string{label}}} {
 			made, err := s.Enqueue(t.Context(), actor, ask)

@@ -90,6 +90,14 @@ func Find(ctx context.Context, tx *ledger.Tx, prefix string, limit int) ([]Job, 
 	return queryJobs(ctx, tx, byPrefix, prefix, limit)
 }
 
+var bySuffix = `SELECT ` + table.List + ` FROM jobs j WHERE j.id LIKE ?1 ORDER BY j.id LIMIT ?2`
+
+// FindBySuffix returns up to limit jobs whose id ends with suffix, which must be of the alphabet of ids. It
+// reads all ids.
+func FindBySuffix(ctx context.Context, tx *ledger.Tx, suffix string, limit int) ([]Job, error) {
+	return queryJobs(ctx, tx, bySuffix, "%"+suffix, limit)
+}
+
 // held searches the live leases, which are few compared with the ended jobs. "> 0" instead of "IS NOT NULL"
 // because only a range makes SQLite search the index.
 var held = `SELECT ` + table.List + ` FROM jobs j

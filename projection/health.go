@@ -35,28 +35,27 @@ type Stranded struct {
 	Requires []string
 	Jobs     int64
 	Since    time.Time // the run_at of the one that has waited for longest
-	Serving  []Worker  // live workers of the queue, none of which fits
+	Service
 }
 
 const readyLanes = `SELECT queue, lane, count(*), min(run_at) FROM jobs
 WHERE lane IS NOT NULL AND run_at <= ? GROUP BY queue, lane`
 
-// StrandedJobs returns the jobs that have been ready for longer than patience at now and that no live worker
-// may take. Paused queues are left out, and so are queues without worker processes from which jobs were
-// claimed in the last hour: clients that do not announce themselves serve these.
+// StrandedJobs returns the jobs that have been ready for longer than patience at now and that are not served,
+// as Service defines it. Paused queues are left out.
 func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience time.Duration) (
 	found []Stranded, err error) {
-	workers, err := Workers(ctx, tx, now, false)
+	known, err := allQueues(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	queues, err := Status(ctx, tx, now)
+	paused := make(map[string]bool)
+	for _, q := range known {
+		paused[q.Name] = q.Paused
+	}
+	workforce, err := WorkforceNow(ctx, tx, now)
 	if err != nil {
 		return nil, err
-	}
-	paused, claimed := make(map[string]bool), make(map[string]bool)
-	for _, q := range queues {
-		paused[q.Name], claimed[q.Name] = q.Paused, q.LastHour.Claimed > 0
 	}
 	rows, err := tx.Query(ctx, readyLanes, event.Micros(now))
 	if err != nil {
@@ -77,28 +76,32 @@ func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience ti
 			return nil, err
 		}
 		s.Since = event.FromMicros(since)
-		if paused[s.Queue] || now.Sub(s.Since) < patience || !s.findServing(workers) {
+		if paused[s.Queue] || now.Sub(s.Since) < patience {
 			continue
 		}
-		if len(s.Serving) > 0 || !claimed[s.Queue] {
+		if s.Service = workforce.ServiceOf(s.Queue, s.Version, s.Requires); !s.Served() {
 			found = s.addTo(found)
 		}
 	}
 	return found, rows.Err()
 }
 
-// findServing sets Serving to the live workers of the queue, and reports whether none of them fits.
-func (s *Stranded) findServing(workers []Worker) bool {
-	for _, w := range workers {
-		if w.State != Working && w.State != Idle || !slices.Contains(w.Queues, s.Queue) {
-			continue
-		}
-		if fits, _ := Fits(Job{Version: s.Version, Requires: s.Requires}, w.Version, w.Capabilities); fits {
-			return false
-		}
-		s.Serving = append(s.Serving, w)
+// AddStranded sets Stranded in the statuses of queues. It looks at workers only if a job has waited for a minute.
+func AddStranded(ctx context.Context, tx *ledger.Tx, queues []QueueStatus, now time.Time) error {
+	if !slices.ContainsFunc(queues, func(q QueueStatus) bool {
+		return !q.Paused && !q.OldestReady.IsZero() && now.Sub(q.OldestReady) >= time.Minute
+	}) {
+		return nil
 	}
-	return true
+	found, err := StrandedJobs(ctx, tx, now, time.Minute)
+	for _, s := range found {
+		for i := range queues {
+			if q := &queues[i]; q.Name == s.Queue {
+				q.Stranded = append(q.Stranded, s)
+			}
+		}
+	}
+	return err
 }
 
 // addTo adds s to found, merging entries that differ in priority only.

@@ -22,6 +22,7 @@ type QueueStatus struct {
 	Expired     int64                 // held, and their lease is over: no sweeper has taken them back yet
 	OldestLease time.Time             // the end of the lease that ended first; zero: none
 	LastHour    Activity
+	Stranded    []Stranded // ready for a minute and not served; only AddStranded sets it
 }
 
 // Activity counts the events of jobs in a period.

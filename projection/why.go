@@ -18,6 +18,7 @@ type Why struct {
 	Ahead  int64    // jobs of its lane that come first, ready or not
 	Higher int64    // ready jobs of its queue with a higher priority
 	Live   []Worker // the live worker processes
+	Service
 }
 
 // causes are the kinds that bring a job into a state: those of transitions, without rescheduled and
@@ -56,13 +57,12 @@ func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, e
 	if err != nil {
 		return w, err
 	}
-	workers, err := Workers(ctx, tx, now, false)
-	for _, worker := range workers {
-		if worker.State == Working || worker.State == Idle {
-			w.Live = append(w.Live, worker)
-		}
+	workforce, err := WorkforceNow(ctx, tx, now)
+	if err != nil {
+		return w, err
 	}
-	return w, err
+	w.Live, w.Service = workforce.Present(), workforce.ServiceOf(j.Queue, j.Version, j.Requires)
+	return w, nil
 }
 
 // Both read the index ready.

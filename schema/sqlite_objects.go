@@ -10,10 +10,11 @@ import (
 	"sync"
 )
 
-// SelectSQLiteObjects lists the tables, indexes, views and triggers of a SQLite file: kind, name and definition. The
-// kind is taken from the definition, because SQLite goes by that too, and what it did not write itself counts as a
-// trigger.
-const SelectSQLiteObjects = `SELECT CASE WHEN sql GLOB 'CREATE TABLE *' OR sql GLOB 'CREATE VIRTUAL TABLE *' THEN 'table'
+// SelectSQLiteObjects lists the tables, indexes, views and triggers of a SQLite file: kind, name and
+// definition. The kind is taken from the definition, because SQLite goes by that too, and what it did not
+// write itself counts as a trigger.
+const SelectSQLiteObjects = `SELECT CASE
+    WHEN sql GLOB 'CREATE TABLE *' OR sql GLOB 'CREATE VIRTUAL TABLE *' THEN 'table'
     WHEN sql GLOB 'CREATE INDEX *' OR sql GLOB 'CREATE UNIQUE INDEX *' THEN 'index'
     WHEN sql GLOB 'CREATE VIEW *' THEN 'view' ELSE 'trigger' END AS kind, name, sql
 FROM sqlite_schema WHERE sql IS NOT NULL AND NOT (sql = 'CREATE TABLE sqlite_sequence(name,seq)' OR
@@ -23,7 +24,7 @@ ORDER BY 1, 2, 3`
 //go:embed sqlite_digests.txt
 var digestsOfSQLite string
 
-// SQLiteDigest returns the digest of the objects that the migrations up to version make; "" if it is not known.
+// SQLiteDigest returns the digest of the objects that the migrations up to version make; "" if unknown.
 func SQLiteDigest(version int) string { return sqliteDigests()[version] }
 
 var sqliteDigests = sync.OnceValue(func() map[int]string {

@@ -11,8 +11,8 @@ import (
 func cancelVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "cancel", Group: cli.GroupOperate, Usage: "end jobs that have not ended",
-		About: "A worker that is at the job learns of it with its next heartbeat, and 'jobledger work' then " +
-			"kills the command. Of several jobs each is tried; the first failure gives the exit code.",
+		About: "A worker that runs the job learns of it at once, with its next heartbeat at the latest; " +
+			"'jobledger work' then kills the command. Of several jobs each is tried; the first failure gives the exit code.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
 		Flags: []cli.Flag{reasonFlag()},
 		Examples: []cli.Example{
@@ -27,7 +27,7 @@ func cancelVerb(p *program) cli.Verb {
 				case before.Seq == after.Seq:
 					return fmt.Sprintf("job %s in %s is cancelled already", after.ID, after.Queue)
 				case before.State.Held():
-					return fmt.Sprintf("%s; worker %s, who was at it, learns of it with its next heartbeat",
+					return fmt.Sprintf("%s; worker %s, who was at it, learns of it now",
 						p.describeState(after), before.Worker.Name)
 				}
 				return p.describeState(after)

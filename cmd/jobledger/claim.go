@@ -30,7 +30,8 @@ func claimVerb(p *program) cli.Verb {
 			"right.\n" +
 			"--sh prints the claim as variables for the shell, JOBLEDGER_JOB, JOBLEDGER_TOKEN and the others that " +
 			"a worker's command gets, and '(exit N)' when there is none, so that eval passes the exit code on. The " +
-			"payload is no variable: 'jobledger exec' gives it to a command.",
+			"payload is no variable: 'jobledger exec' gives it to a command. The worker is then the shell: its process, " +
+			"and the same one for all claims of a loop.",
 		Flags: []cli.Flag{
 			queues,
 			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},
@@ -60,6 +61,9 @@ func (p *program) claim(c *cli.Context) error {
 	request := commands.ClaimRequest{Queues: c.StringSlice("queue"), Version: c.String("version"),
 		Capabilities: c.StringSlice("capability"),
 		Worker:       cli.ThisWorker(c.String("worker"), c.String("version")), Limit: c.Int("limit")}
+	if c.Bool("sh") {
+		request.Worker = cli.ParentWorker(c.String("worker"), c.String("version"))
+	}
 	request.Lease, _ = cli.DurationValue(c, "lease")
 	wait, _ := cli.DurationValue(c, "wait")
 	if c.Bool("sh") && (p.JSON || request.Limit > 1) {

@@ -32,7 +32,7 @@ import (
 )
 
 var (
-	flips    = flag.Int("flips", 0, "so many damaged copies of a ledger are looked at; default 100, with -short 40, with -long 500")
+	flips    = flag.Int("flips", 0, "damaged copies of a ledger; default 100, with -short 40, with -long 500")
 	flipSeed = flag.Uint64("flip-seed", 1, "what is damaged in them")
 )
 

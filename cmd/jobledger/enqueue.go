@@ -100,7 +100,7 @@ func (p *program) enqueue(c *cli.Context) error {
 	if answer.Existing && string(answer.ID) != e.ID {
 		p.Message("key %q is job %s already, with this payload; it is %s", e.Key, answer.ID, answer.State)
 	}
-	_ = p.printEnqueued(answer.Job) // Flush returns the error
+	_ = p.printEnqueued(answer.Job, answer.Existing && string(answer.ID) != e.ID) // Flush returns the error
 	if err := p.Flush(); err != nil && !errors.Is(err, syscall.EPIPE) {
 		// Whoever reads "try again" would enqueue it twice.
 		return cli.Exitf(cli.ExitUnexpected, "print the id: %w; job %s is enqueued", err, answer.ID)
@@ -109,9 +109,12 @@ func (p *program) enqueue(c *cli.Context) error {
 }
 
 // printEnqueued prints the id, or the job without its payload.
-func (p *program) printEnqueued(j projection.Job) error {
+func (p *program) printEnqueued(j projection.Job, existing bool) error {
 	if p.JSON {
-		return p.PrintJSON(render.ToJSON(j))
+		return p.PrintJSON(struct {
+			render.JobJSON
+			Existing bool `json:"existing"` // the key was that of an earlier job, which is this one
+		}{render.ToJSON(j), existing})
 	}
 	return p.PrintLine(string(j.ID))
 }

@@ -32,6 +32,7 @@ func eventsVerb(p *program) cli.Verb {
 			&cli.StringFlag{Name: "to", Usage: "only at or before `TIME`"},
 			cli.WholeFlag("after", "only after the position `POS`", 0, 0, math.MaxInt, "the beginning"),
 			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
+			cli.WholeFlag("last", "the last `N` of them", 0, 1, math.MaxInt, "all"),
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what happens from now on"},
 		},
 		Examples: []cli.Example{
@@ -69,7 +70,9 @@ func (p *program) events(c *cli.Context) error {
 	defer service.Store.Close()
 	l := eventListing{program: p, service: service, limit: c.Int("limit")}
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		l.filter, err = p.eventFilter(c, tx)
+		if l.filter, err = p.eventFilter(c, tx); err == nil && c.IsSet("last") {
+			l.filter.After, err = beforeLast(c.Context, tx, l.filter, c.Int("last"))
+		}
 		return err
 	})
 	if err != nil {
@@ -88,6 +91,19 @@ func (p *program) events(c *cli.Context) error {
 		return cli.Exitf(cli.ExitNothing, "no event matches")
 	}
 	return nil
+}
+
+// beforeLast returns the pos before the last n events that f selects.
+func beforeLast(ctx context.Context, tx *ledger.Tx, f ledger.Filter, n int) (int64, error) {
+	after := f.After
+	f.Limit, f.Last = n, true
+	for e, err := range tx.Events(ctx, f) {
+		if err != nil {
+			return 0, err
+		}
+		return max(after, e.Pos-1), nil
+	}
+	return after, nil
 }
 
 // eventPage is how many events one snapshot gives. A reader that takes them slowly must not hold a snapshot

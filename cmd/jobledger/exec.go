@@ -82,7 +82,7 @@ func (p *program) exec(c *cli.Context) error {
 		return nil
 	case errors.Is(why, worker.ErrNotRenewed):
 		return cli.Exitf(cli.ExitLeaseLost, "job %s: %w; nothing was recorded", j.ID, why)
-	case how == worker.Lost && why != nil:
+	case (how == worker.Lost || how == worker.Cancelled) && why != nil:
 		return why
 	case how == worker.Failed:
 		return cli.Exitf(cli.ExitNotSucceeded, "failed (%s): %s", after.ErrorCode, p.describeState(after))
@@ -90,8 +90,8 @@ func (p *program) exec(c *cli.Context) error {
 	return cli.Exitf(cli.ExitNotSucceeded, "%s: %s", how, p.describeState(after))
 }
 
-// takeOver makes sure that the claim is live, for a command must not begin without one, and returns the job
-// with its payload. The lease counts from asked.
+// takeOver makes this process the one that holds the claim, which must be live, and returns the job with
+// its payload. The lease counts from asked.
 func (p *program) takeOver(c *cli.Context, service *commands.Service, name, token,
 	owner string) (j projection.Job, asked time.Time, err error) {
 	if j, err = p.FindJob(c.Context, service, name); err != nil {
@@ -102,8 +102,8 @@ func (p *program) takeOver(c *cli.Context, service *commands.Service, name, toke
 		actor = p.actorAs("worker:" + owner)
 	}
 	asked = time.Now()
-	if j, err = service.Apply(c.Context, actor, j.ID, commands.Heartbeat{Token: token, Owner: owner,
-		Lease: leaseFor(c, j)}); err != nil {
+	if j, err = service.Apply(c.Context, actor, j.ID, commands.TakeOver{Token: token, Owner: owner,
+		Process: cli.ThisWorker(j.Worker.Name, j.Worker.Version), Lease: leaseFor(c, j)}); err != nil {
 		return j, asked, err
 	}
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) error {

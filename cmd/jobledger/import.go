@@ -22,7 +22,7 @@ func importVerb(p *program) cli.Verb {
 		About: "FILE is the output of 'jobledger export', from the first event on; - is standard input. The " +
 			"ledger of --db must be missing or have no events. Ids, times, tokens and payloads stay as they were. " +
 			"The last event records the import. Every line, every transition and every digest is checked; if " +
-			"anything is wrong, nothing is written.\n" +
+			"'verify' would find anything in the result, the line is named and nothing is written.\n" +
 			"A history without payloads can be imported to read it. Its queues are paused, so that no job runs " +
 			"without its payload. Use export and import to move a ledger from a file to PostgreSQL, and back.",
 		Args: "FILE | -", MinArgs: 1, MaxArgs: 1,

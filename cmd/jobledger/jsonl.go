@@ -91,7 +91,7 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 			if answer.Existing {
 				existing++
 			}
-			_ = p.printEnqueued(answer.Job) // Flush returns the error
+			_ = p.printEnqueued(answer.Job, answer.Existing) // Flush returns the error
 		}
 		if err := p.Flush(); err != nil { // also where a reader went away: here it does not mean that all is done
 			bar.Done()

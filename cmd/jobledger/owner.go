@@ -18,11 +18,12 @@ func ownerVerb(p *program) cli.Verb {
 			"that had run out held on until another process reclaimed the job, so its worker counts as the owner " +
 			"until then.",
 		Args: "JOB", MinArgs: 1, MaxArgs: 1,
-		Flags: []cli.Flag{&cli.StringFlag{Name: "at",
+		Flags: []cli.Flag{&cli.StringFlag{Name: "as-of",
 			Usage: "the moment: a `TIME`, or a place in the ledger, pos:N", Required: true}},
+		Renamed: map[string]string{"at": "as-of"},
 		Examples: []cli.Example{
-			{"jobledger owner 01KDY9FY88 --at 14:30", "who held it at half past two"},
-			{"jobledger owner 01KDY9FY88 --at pos:4711 --json", "right after that event, for a script"},
+			{"jobledger owner 01KDY9FY88 --as-of 14:30", "who held it at half past two"},
+			{"jobledger owner 01KDY9FY88 --as-of pos:4711 --json", "right after that event, for a script"},
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
 		Run: func(c *cli.Context) error {
@@ -32,7 +33,7 @@ func ownerVerb(p *program) cli.Verb {
 				if err != nil {
 					return err
 				}
-				if o.at, _, err = p.MomentFlag(c, "at", tx); err != nil {
+				if o.at, _, err = p.MomentFlag(c, "as-of", tx); err != nil {
 					return err
 				}
 				if o.id, err = projection.IDOf(c.Context, tx, n); err != nil {

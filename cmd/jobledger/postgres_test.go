@@ -244,7 +244,7 @@ func TestDoctorOnPostgres(t *testing.T) {
 	s.run("enqueue", "-q", "mail", "x")
 	s.run("claim", "-q", "mail", "--worker", "w1")
 	s.run("enqueue", "-q", "lonely", "x")
-	s.administer(server.URL(), `SET search_path = jobledger`, `UPDATE jobs SET run_at = run_at - 600000000, lease_expires_at = lease_expires_at - 600000000`, `DROP TRIGGER events_no_delete ON events`, `ALTER SYSTEM SET autovacuum = off`, `SELECT pg_reload_conf()`)
+	s.administer(server.URL(), `SET search_path = jobledger`, `UPDATE jobs SET run_at = run_at - 600000000, lease_expires_at = lease_expires_at - 600000000`, `DROP VIEW attempts`, `ALTER SYSTEM SET autovacuum = off`, `SELECT pg_reload_conf()`)
 
 	// Somebody holds the lock of the writers and does nothing.
 	conn, err := pgx.Connect(t.Context(), server.URL()+"&application_name=psql")
@@ -258,7 +258,7 @@ func TestDoctorOnPostgres(t *testing.T) {
 	time.Sleep(doctor.WriterIdle + 500*time.Millisecond) // doctor goes by that age
 	code, said = s.fails("doctor", "--db", server.URL()+"&sync=normal")
 	for _, part := range []string{"D25  problem psql (pid ", " of postgres on 127.0.0.1 has held the write lock for ", "and 1 other waits; it is idle",
-		"> SELECT pg_terminate_backend(", "D18  problem trigger events_no_delete is missing", "D26  problem the server runs with autovacuum = off", "D17  advice --db says sync=normal",
+		"> SELECT pg_terminate_backend(", "D18  problem view attempts is missing", "D26  problem the server runs with autovacuum = off", "D17  advice --db says sync=normal",
 		"D20  problem 1 lease ran out", "and the job was not taken back: no sweeper runs", "D23  problem 1 job in lonely, ready since "} {
 		if !strings.Contains(said, part) {
 			t.Errorf("exit code %d, and it does not say %q:\n%s", code, part, said)

@@ -32,17 +32,18 @@ func replayVerb(p *program) cli.Verb {
 			"and their queues are paused.\n" +
 			"The copy appears under its name when it is whole. --dry-run prints the counts and makes no copy.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "until", Usage: "up to `TIME`, or pos:N", Required: true},
+			&cli.StringFlag{Name: "as-of", Usage: "up to `TIME`, or pos:N", Required: true},
 			&cli.StringFlag{Name: "into", Usage: "the copy: a `FILE` that does not exist"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only count the jobs by queue and state", DisableDefaultText: true},
 		},
 		Examples: []cli.Example{
-			{"jobledger replay --until 03:00 --into at-three.db && jobledger list --db at-three.db --state running",
+			{"jobledger replay --as-of 03:00 --into at-three.db && jobledger list --db at-three.db --state running",
 				"which jobs were running"},
-			{"jobledger replay --until pos:4711 --dry-run", "how many jobs were in which state"},
+			{"jobledger replay --as-of pos:4711 --dry-run", "how many jobs were in which state"},
 		},
-		Exits: []int{cli.ExitConflict, cli.ExitDiscrepancy, cli.ExitBusy},
-		Run:   p.replay,
+		Renamed: map[string]string{"until": "as-of"},
+		Exits:   []int{cli.ExitConflict, cli.ExitDiscrepancy, cli.ExitBusy},
+		Run:     p.replay,
 	}
 }
 
@@ -59,7 +60,7 @@ func (p *program) replay(c *cli.Context) error {
 	if err := cli.CheckNewFile("--into", into); err != nil {
 		return err
 	}
-	w, _, err := p.WhenFlag(c, "until")
+	w, _, err := p.WhenFlag(c, "as-of")
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (p *program) replay(c *cli.Context) error {
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		tail, err := tx.Tail(ctx)
 		if err == nil && w.ByPos && w.Pos > tail {
-			return cli.Usagef("--until: there is no event %d yet; the last one is %d", w.Pos, tail)
+			return cli.Usagef("--as-of: there is no event %d yet; the last one is %d", w.Pos, tail)
 		}
 		if err == nil {
 			until, err = posOf(ctx, tx, w, false)

@@ -59,8 +59,10 @@ func (p *program) status(c *cli.Context) error {
 		if last, err = state.LastEvent(c.Context, tx, 0); err != nil {
 			return err
 		}
-		queues, err = projection.Status(c.Context, tx, p.Now())
-		return err
+		if queues, err = projection.Status(c.Context, tx, p.Now()); err != nil || p.JSON {
+			return err
+		}
+		return projection.AddStranded(c.Context, tx, queues, p.Now())
 	})
 	switch {
 	case err != nil || c.IsSet("as-of"):

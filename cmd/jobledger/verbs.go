@@ -34,6 +34,7 @@ func (p *program) verbs() []cli.Verb {
 		eventsVerb(p),
 		ownerVerb(p),
 		diffVerb(p),
+		reportVerb(p),
 		verifyVerb(p),
 		rebuildVerb(p),
 		incidentVerb(p),

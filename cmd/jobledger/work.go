@@ -225,8 +225,12 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	if c.Bool("once") && stats.Claimed == 0 {
 		return cli.Exitf(cli.ExitNothing, "no job is ready in %s", strings.Join(w.Queues, ", "))
 	}
-	p.Message("worker %s ended: %d claimed, %d succeeded, %d failed, %d released, %d lost",
-		w.Process.Name, stats.Claimed, stats.Succeeded, stats.Failed, stats.Released, stats.Lost)
+	cancelled := ""
+	if stats.Cancelled > 0 {
+		cancelled = fmt.Sprintf(", %d cancelled", stats.Cancelled)
+	}
+	p.Message("worker %s ended: %d claimed, %d succeeded, %d failed, %d released, %d lost%s", w.Process.Name,
+		stats.Claimed, stats.Succeeded, stats.Failed, stats.Released, stats.Lost, cancelled)
 	return nil
 }
 

@@ -163,9 +163,10 @@ func (c *Command) run(t *task) commands.Command {
 	}
 	process, err := t.start(spec)
 	if err != nil {
-		return c.notStarted(job, err, context.Cause(t.ctx))
+		return c.notStarted(t, err, context.Cause(t.ctx))
 	}
 	c.noteStart(true)
+	t.runs.Store(true)
 	failpoint.Hit("child-runs")
 	t.onExtend(func(d child.Deadlines) { _ = process.Extend(d) })
 	select {
@@ -179,7 +180,7 @@ func (c *Command) run(t *task) commands.Command {
 	}
 	end := process.Wait()
 	failpoint.Hit("child-ended")
-	return c.ending(t.current(), end, c.closeStreams(job, streams[:]), context.Cause(t.ctx))
+	return c.ending(t, end, c.closeStreams(job, streams[:]), context.Cause(t.ctx))
 }
 
 // closeStreams returns the sizes and digests of the output. Log files that could not be written do not fail

@@ -65,7 +65,7 @@ func Example() {
 	// Output:
 	// existing: false
 	// existing: true
-	// {Claimed:1 Succeeded:1 Failed:0 Released:0 Lost:0} <nil>
+	// {Claimed:1 Succeeded:1 Failed:0 Released:0 Lost:0 Cancelled:0} <nil>
 }
 
 // A failed attempt is retried after a backoff, of about a second after the first, until MaxAttempts are used

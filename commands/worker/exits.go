@@ -57,15 +57,18 @@ func (c *Command) outcomeOf(code int) Outcome {
 
 // ending returns the command that records how an attempt ended, or nil if there is nothing to record.
 func (c *Command) ending(
-	job projection.Job, end child.End, output event.Output, cause error,
+	t *task, end child.End, output event.Output, cause error,
 ) commands.Command {
+	job := t.current()
 	first := c.noteRan(end)
 	fail := commands.Fail{
 		Token: job.Token, Detail: c.detail(end), ExitCode: end.ExitCode, Signal: end.Signal, Output: output,
 	}
 	release := commands.Release{Token: job.Token, Reason: ErrStopping.Error(), Output: output}
 	switch {
-	case isLost(cause), end.Cause == child.CauseLease:
+	case isLost(cause):
+		return reportStop(job, cause, end.ExitCode, end.Signal)
+	case end.Cause == child.CauseLease:
 		return nil // the claim is over, or the sweeper will reclaim it
 	case end.Cause == child.CauseMaxRuntime:
 		fail.Code = event.MaxRuntime
@@ -120,11 +123,12 @@ func isServiceStop(signal string) bool {
 }
 
 // notStarted returns the command that records a failed start. A command that cannot be run stops the worker.
-func (c *Command) notStarted(job projection.Job, err, cause error) commands.Command {
+func (c *Command) notStarted(t *task, err, cause error) commands.Command {
+	job := t.current()
 	release := commands.Release{Token: job.Token, Reason: reason(err)}
 	switch e := (*StartError)(nil); {
 	case isLost(cause):
-		return nil
+		return reportStop(job, cause, nil, "")
 	case errors.Is(cause, ErrStopping):
 		release.Reason = ErrStopping.Error()
 	case errors.As(publicStartError(err), &e):
@@ -134,6 +138,15 @@ func (c *Command) notStarted(job projection.Job, err, cause error) commands.Comm
 		c.noteStart(false)
 	}
 	return release
+}
+
+// reportStop returns the command that records that the work on a lost claim has ended, or nil where the
+// ledger has not refused the claim: it may be live.
+func reportStop(job projection.Job, cause error, code *int, signal string) commands.Command {
+	if !errors.Is(cause, commands.ErrLeaseLost) && !errors.Is(cause, commands.ErrCancelled) {
+		return nil
+	}
+	return commands.ReportStop{Token: job.Token, ExitCode: code, Signal: signal}
 }
 
 // isLost reports whether a context ended because the claim is over, so that nothing is to be recorded.

@@ -37,7 +37,7 @@ func (l *loop) nextGroup() group {
 	}
 	g.ends = len(g.ops)
 	for t := range l.active {
-		if !g.asked.Add(l.Lease / 12).Before(t.nextBeat) {
+		if !g.asked.Add(l.Lease/12).Before(t.nextBeat) || t.firstBeatDue(g.asked) {
 			g.add(t, commands.Heartbeat{Token: t.current().Token, Lease: l.Lease})
 		}
 	}
@@ -61,7 +61,7 @@ func (l *loop) writeGroup() {
 	}
 	for _, e := range l.ends {
 		if e.command == nil || l.fatal != nil {
-			l.lost(e.task, "lost", "cause", context.Cause(e.task.ctx))
+			l.lost(e.task, e.task.current(), "lost", "cause", context.Cause(e.task.ctx))
 		}
 		e.task.close()
 	}
@@ -102,15 +102,27 @@ func (l *loop) request(limit int) commands.ClaimRequest {
 // endRecorded takes in what the ledger answered to the end of a task.
 func (l *loop) endRecorded(t *task, c commands.Command, r commands.Result) {
 	before, after := t.current(), r.Job
+	if _, ok := c.(commands.ReportStop); ok {
+		if r.Err != nil {
+			l.Log.Debug("end of the command not recorded", "job", before.ID, "error", r.Err)
+			after = before
+		}
+		l.lost(t, after, "lost", "cause", context.Cause(t.ctx))
+		return
+	}
 	switch {
 	case r.Err != nil:
-		l.lost(t, "end refused", "error", r.Err)
+		l.lost(t, before, "end refused", "error", r.Err)
 	case after.State == event.SucceededState:
 		l.Log.Debug("succeeded", "job", before.ID)
 		l.report(t, after, Succeeded)
 	case after.Failures > before.Failures: // also a job that was snoozed too often
-		l.Log.Warn("failed", "job", before.ID, "attempt", after.Attempt, "code", after.ErrorCode,
-			"state", after.State, "retry_at", after.RunAt)
+		attributes := []any{"job", before.ID, "attempt", after.Attempt, "code", after.ErrorCode,
+			"state", after.State}
+		if after.State == event.Queued { // else it is not retried
+			attributes = append(attributes, "retry_at", after.RunAt)
+		}
+		l.Log.Warn("failed", attributes...)
 		l.report(t, after, Failed)
 	default:
 		release, _ := c.(commands.Release)
@@ -119,11 +131,16 @@ func (l *loop) endRecorded(t *task, c commands.Command, r commands.Result) {
 	}
 }
 
-// lost logs and reports a claim that was lost. key is the name of its cause in the log.
-func (l *loop) lost(t *task, message, key string, cause error) {
+// lost logs and reports a claim that was lost, with the job after that. key is the name of its cause in the
+// log.
+func (l *loop) lost(t *task, after projection.Job, message, key string, cause error) {
 	l.lostCause = cause
-	l.Log.Warn(message, "job", t.current().ID, key, cause)
-	l.report(t, t.current(), Lost)
+	how := Lost
+	if errors.Is(cause, commands.ErrCancelled) {
+		how, message = Cancelled, "cancelled"
+	}
+	l.Log.Warn(message, "job", after.ID, key, cause)
+	l.report(t, after, how)
 }
 
 // beatRecorded takes in what the ledger answered to a heartbeat. A refused one means that the claim is over:
@@ -138,5 +155,5 @@ func (l *loop) beatRecorded(t *task, r commands.Result, asked time.Time) {
 		cause = fmt.Errorf("%w: %w", commands.ErrLeaseLost, r.Err)
 	}
 	t.cancel(cause)
-	t.nextBeat = asked.Add(commands.MaxLease)
+	t.nextBeat, t.over, t.firstBeat = asked.Add(commands.MaxLease), true, time.Time{}
 }

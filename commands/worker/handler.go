@@ -94,7 +94,7 @@ func handlerEnd(t *task, result []byte, err error) commands.Command {
 	cause := context.Cause(t.ctx)
 	switch {
 	case errors.Is(cause, commands.ErrLeaseLost), errors.Is(cause, commands.ErrCancelled):
-		return nil
+		return reportStop(job, cause, nil, "")
 	case err == nil:
 		return commands.Succeed{Token: job.Token, Result: result}
 	case errors.Is(cause, ErrNotRenewed):

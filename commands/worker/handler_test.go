@@ -183,13 +183,13 @@ func TestHandlerStopsWhenJobIsCancelled(t *testing.T) {
 		})
 		w.MaxJobs, w.Poll = 1, time.Minute
 		stats, err := w.Run(t.Context())
-		if err != nil || stats.Lost != 1 {
+		if err != nil || stats.Cancelled != 1 {
 			t.Fatalf("run: %+v, %v", stats, err)
 		}
 		if got, _ := cause.Load().(error); !errors.Is(got, commands.ErrCancelled) {
 			t.Errorf("cause: got %v, want ErrCancelled", got)
 		}
-		if got := strings.Join(kinds(t, service, j.N), " "); got != "enqueued claimed cancelled refused" {
+		if got := strings.Join(kinds(t, service, j.N), " "); got != "enqueued claimed cancelled refused stopped" {
 			t.Errorf("events: %s", got)
 		}
 		verify(t, service.Store)

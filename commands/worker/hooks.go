@@ -21,12 +21,14 @@ type Hooks struct {
 // Ending is how a claim ended.
 type Ending string
 
-// The endings of a claim. Lost means that another process ended it, or that its end was not recorded in time.
+// The endings of a claim. Cancelled means that an operator cancelled the job. Lost means that another
+// process ended the claim in another way, or that its end was not recorded in time.
 const (
 	Succeeded Ending = "succeeded"
 	Failed    Ending = "failed"
 	Released  Ending = "released"
 	Lost      Ending = "lost"
+	Cancelled Ending = "cancelled"
 )
 
 // report counts the end of a claim and calls the hook.
@@ -40,6 +42,8 @@ func (l *loop) report(t *task, job projection.Job, how Ending) {
 		l.stats.Released++
 	case Lost:
 		l.stats.Lost++
+	case Cancelled:
+		l.stats.Cancelled++
 	}
 	if l.Hooks.Ended != nil {
 		l.Hooks.Ended(job, how, t.took)

@@ -51,7 +51,7 @@ func TestHooksReportEveryClaim(t *testing.T) {
 			},
 		}
 		stats, err := w.Run(t.Context())
-		wantStats := worker.Stats{Claimed: 4, Succeeded: 1, Failed: 1, Released: 1, Lost: 1}
+		wantStats := worker.Stats{Claimed: 4, Succeeded: 1, Failed: 1, Released: 1, Cancelled: 1}
 		if err != nil || stats != wantStats {
 			t.Errorf("run: %+v, %v", stats, err)
 		}
@@ -60,7 +60,7 @@ func TestHooksReportEveryClaim(t *testing.T) {
 			"bad failed, now failed, 10s", "bad started 3s",
 			"fine started 3s", "fine succeeded, now succeeded, 10s",
 			"later released, now queued, 10s", "later started 3s",
-			"stolen lost, now claimed, 20s", "stolen started 3s",
+			"stolen cancelled, now cancelled, 10s", "stolen started 3s",
 		}
 		if !slices.Equal(reported, want) {
 			t.Errorf("got  %q\nwant %q", reported, want)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/projection"
 )
 
 // loop is a Worker at work. All of it belongs to the goroutine of run, except for the two channels.
@@ -77,6 +78,8 @@ func (l *loop) run(ctx context.Context) error {
 	stop, abort := l.stopChannel(), ctx.Done()
 	changed, unsubscribe := l.Service.Store.Watch()
 	defer unsubscribe()
+	ended, unsubscribeEnded := l.Service.Store.WatchEnded()
+	defer unsubscribeEnded()
 	for {
 		l.collectEnds()
 		l.recordPresence()
@@ -104,6 +107,8 @@ func (l *loop) run(ctx context.Context) error {
 			l.noteEnd(e)
 		case <-notified:
 			l.poller.notified(time.Now())
+		case <-ended:
+			l.checkClaims()
 		case <-timer.C:
 		case <-stop: // the top of the loop sees it
 		case <-abort:
@@ -180,9 +185,28 @@ func (l *loop) writeDue() bool {
 	}
 	now := time.Now()
 	for t := range l.active {
-		if !now.Before(t.nextBeat) {
+		t.postponeFirstBeat(now)
+		if !now.Before(t.beatAt()) {
 			return true
 		}
 	}
 	return false
+}
+
+// checkClaims makes a heartbeat due for each task whose claim is not live any more: its refusal ends the
+// task. An error is left to the next heartbeat.
+func (l *loop) checkClaims() {
+	held := make([]projection.Job, 0, len(l.active))
+	for t := range l.active {
+		held = append(held, t.current())
+	}
+	live, err := l.Service.Live(l.ctx, held)
+	if err != nil {
+		return
+	}
+	for t := range l.active {
+		if !t.over && !live[t.current().Token] {
+			t.nextBeat = time.Now()
+		}
+	}
 }

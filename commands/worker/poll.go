@@ -64,7 +64,7 @@ func (l *loop) nextWait() time.Duration {
 		wait = min(wait, pause)
 	}
 	for t := range l.active {
-		wait = min(wait, t.nextBeat.Sub(now))
+		wait = min(wait, t.beatAt().Sub(now))
 	}
 	return max(wait, 0)
 }

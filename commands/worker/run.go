@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
 )
 
@@ -11,6 +12,9 @@ import (
 func (l *loop) start(t *task) {
 	l.stats.Claimed++
 	l.active[t] = true
+	if l.Command != nil && t.job.State == event.ClaimedState {
+		t.firstBeat = time.Now().Add(firstBeatDelay)
+	}
 	l.Log.Debug("claimed", "job", t.job.ID, "attempt", t.job.Attempt)
 	if l.Hooks.Started != nil {
 		l.Hooks.Started(t.job, t.job.ClaimedAt.Sub(t.job.RunAt))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"jobledger/commands"
@@ -24,7 +25,12 @@ type task struct {
 
 	requested time.Duration // the length of the lease that claims and heartbeats ask for
 	took      time.Duration // how long the work ran; known when it has ended
-	nextBeat  time.Time     // when the next heartbeat is due; used by the goroutine of the loop only
+	runs      atomic.Bool   // its command has begun
+
+	// Used by the goroutine of the loop only:
+	nextBeat  time.Time // when the next heartbeat is due
+	firstBeat time.Time // when one is due before that because the command has begun; zero: not
+	over      bool      // a heartbeat was refused
 }
 
 // newTask returns the task of a job that was requested at the time asked, with a lease of that length.
@@ -62,12 +68,36 @@ func (t *task) renewed(job projection.Job, asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.job, t.lease = job, t.deadlinesOf(job, asked)
-	t.nextBeat = asked.Add(t.leaseOf(job) / 3)
+	t.nextBeat, t.firstBeat = asked.Add(t.leaseOf(job)/3), time.Time{}
 	if t.extended != nil {
 		t.extended(t.lease)
 	} else {
 		t.timer.Reset(time.Until(t.lease.Term))
 	}
+}
+
+// firstBeatDelay is how long after its claim a job is reported as running. A group that is written anyway
+// takes the report along from half of it on, so that short commands have no heartbeat.
+const firstBeatDelay = 200 * time.Millisecond
+
+// beatAt returns when to send a heartbeat.
+func (t *task) beatAt() time.Time {
+	if !t.firstBeat.IsZero() && t.firstBeat.Before(t.nextBeat) {
+		return t.firstBeat
+	}
+	return t.nextBeat
+}
+
+// postponeFirstBeat waits for a command that has not begun.
+func (t *task) postponeFirstBeat(now time.Time) {
+	if !t.firstBeat.IsZero() && !now.Before(t.firstBeat) && !t.runs.Load() {
+		t.firstBeat = now.Add(firstBeatDelay)
+	}
+}
+
+// firstBeatDue reports whether a group that is written now takes the first heartbeat along.
+func (t *task) firstBeatDue(now time.Time) bool {
+	return !t.firstBeat.IsZero() && t.runs.Load() && !now.Add(firstBeatDelay/2).Before(t.firstBeat)
 }
 
 // onExtend passes the deadlines, now and after each renewal, to f instead of the timer: a supervising parent

@@ -42,6 +42,7 @@ type Stats struct {
 	Failed    int
 	Released  int
 	Lost      int // ended by another process, or not recorded in time
+	Cancelled int // by an operator
 }
 
 // Stop makes Run claim no more jobs, wait for those that are running, and return. It may be called more than

@@ -147,18 +147,34 @@ func (l *Loader) put(ctx context.Context, j projection.Job) error {
 // here once writes are sent one by one, which happens after a bulk write has failed.
 func (l *Loader) explain(ctx context.Context, j projection.Job, err error) error {
 	if other, ok, getErr := projection.Get(ctx, l.tx, j.ID); getErr == nil && ok && other.N != j.N {
-		return fmt.Errorf("%w: the jobs of events %d and %d have the same id %s",
-			projection.ErrIllegal, other.N, j.N, j.ID)
+		return collision(other.N, j.N, "the jobs of events %d and %d have the same id %s",
+			other.N, j.N, j.ID)
 	}
 	if j.Key == "" {
 		return err
 	}
 	if other, ok, getErr := projection.GetByKey(ctx, l.tx, j.Queue, j.Key); getErr == nil && ok && other.N != j.N {
-		return fmt.Errorf("%w: the jobs of events %d and %d have the same key %q in the queue %s",
-			projection.ErrIllegal, other.N, j.N, j.Key, j.Queue)
+		return collision(other.N, j.N, "the jobs of events %d and %d have the same key %q in the queue %s",
+			other.N, j.N, j.Key, j.Queue)
 	}
 	return err
 }
+
+// CollisionError is an ErrIllegal: two jobs of a history have the same id, or the same key.
+type CollisionError struct {
+	Pos  int64 // of the later one's first event
+	text string
+}
+
+func collision(one, other int64, format string, args ...any) error {
+	return &CollisionError{max(one, other), fmt.Sprintf(format, args...)}
+}
+
+// Error says which two.
+func (e *CollisionError) Error() string { return fmt.Sprintf("%v: %s", projection.ErrIllegal, e.text) }
+
+// Unwrap returns projection.ErrIllegal.
+func (e *CollisionError) Unwrap() error { return projection.ErrIllegal }
 
 // End writes the rows of the open jobs and of the queues.
 func (l *Loader) End(ctx context.Context) error {
@@ -181,16 +197,12 @@ func (l *Loader) End(ctx context.Context) error {
 }
 
 // Check verifies what was written. missing counts payloads and results that are named but absent without
-// having been erased, and orphans names the queues of jobs whose payload is absent so. Neither is a finding,
-// and nor is what worker processes announced: an import takes a history as it is.
+// having been erased, and orphans names the queues of jobs whose payload is absent so. Neither is a finding.
 func (l *Loader) Check(ctx context.Context) (findings []Finding, missing int64, orphans []string, err error) {
 	v := newVerifier(l.tx, 0)
 	if err = v.guards(ctx); err == nil { // the structure of the file is the database's own work of this moment
 		err = v.history(ctx, nil)
 	}
-	v.Findings = slices.DeleteFunc(v.Findings, func(f Finding) bool {
-		return f.Code == FindPlace || f.Code == FindUnfit
-	})
 	if err != nil || v.lostCount == 0 {
 		return v.Findings, 0, nil, err
 	}

@@ -106,6 +106,7 @@ type verifier struct {
 	compared  *comparison
 	last      event.Event
 	started   map[event.Worker]starts // the worker processes that have not stopped
+	shared    map[string]*sharedBoot  // the boot ids of processes in different places
 	touched   map[int64]bool          // jobs of before since that go on
 	bound     int64                   // the last event to check; 0: the tail
 	concerned map[int64]bool          // with a bound: the jobs of the events so far
@@ -119,6 +120,7 @@ type verifier struct {
 func newVerifier(tx *ledger.Tx, since int64) *verifier {
 	f := newFold()
 	v := &verifier{Verified: Verified{Since: since, Until: since}, tx: tx, fold: f, compared: newComparison(tx, f),
+		shared:  make(map[string]*sharedBoot),
 		started: make(map[event.Worker]starts), touched: make(map[int64]bool), incomplete: since > 0}
 	return v
 }
@@ -199,6 +201,7 @@ func (v *verifier) guards(ctx context.Context) error {
 	}
 	shared, err := sharedBoots(ctx, v.tx)
 	for _, boot := range shared {
+		v.shared[boot] = &sharedBoot{finding: len(v.Findings)}
 		v.find(Finding{Code: FindPlace,
 			Detail: fmt.Sprintf("processes on different hosts, or with different pids, have the boot %q", boot)})
 	}
@@ -332,6 +335,9 @@ func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 	}
 	if err := e.Validate(); err != nil {
 		v.at(e, FindForm, "%v", err)
+	}
+	if len(v.shared) > 0 {
+		v.placeShared(e)
 	}
 	if err := v.rules(ctx, j, e); err != nil {
 		return v.stop(e.Pos, err)

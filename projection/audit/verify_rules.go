@@ -299,6 +299,24 @@ func (s starts) mayClaim(j *projection.Job, version string) bool {
 	})
 }
 
+// sharedBoot is a boot id of processes in different places: the finding that says so, and the first of them.
+type sharedBoot struct {
+	finding int
+	first   event.Worker
+}
+
+// placeShared completes the finding of a boot id with the first event that contradicts an earlier one.
+func (v *verifier) placeShared(e *event.Event) {
+	s := v.shared[e.Worker.Boot]
+	switch {
+	case s == nil || s.finding >= len(v.Findings) || v.Findings[s.finding].Pos != 0:
+	case s.first == event.Worker{}:
+		s.first = e.Worker
+	case s.first.Host != e.Worker.Host || s.first.PID != e.Worker.PID:
+		v.Findings[s.finding].Pos = e.Pos
+	}
+}
+
 // sharedBoots returns the boot ids that worker processes on different hosts, or with different pids, share.
 func sharedBoots(ctx context.Context, tx *ledger.Tx) (boots []string, err error) {
 	rows, err := tx.Query(ctx, `SELECT boot FROM workers GROUP BY boot

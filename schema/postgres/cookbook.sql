@@ -31,8 +31,8 @@ FROM (SELECT extract(epoch FROM n.claimed_at::timestamptz - (r.data::jsonb ->> '
     FROM history r JOIN attempts n ON n.job = r.job AND n.attempt = r.attempt + 1 WHERE r.kind = 'reclaimed') AS gap;
 
 -- Which job has killed two workers?
-SELECT job, string_agg(worker, ' ' ORDER BY pos) FROM history WHERE kind = 'reclaimed'
-GROUP BY job HAVING count(DISTINCT worker) > 1;
+SELECT job, string_agg(worker, ' ' ORDER BY attempt) FROM attempts WHERE outcome = 'reclaimed'
+GROUP BY job HAVING count(DISTINCT boot) > 1;
 
 -- Was a clock wrong? (a clock that was set back makes leases seem shorter)
 SELECT to_char(extract(epoch FROM (data::jsonb ->> 'lease_until')::timestamptz - at::timestamptz), 'FM999999990"s"'),

@@ -26,7 +26,7 @@ import (
 // In the first part anything may go wrong. Then the faults stop, and everything that can end has to end.
 var (
 	simSeed  = flag.Uint64("seed", 0, "run this one seed of the simulation and print what happens")
-	simSeeds = flag.Int("seeds", 0, "how many seeds the simulation runs; default 50, with -short 20, with -long 200")
+	simSeeds = flag.Int("seeds", 0, "seeds of the simulation; default 50, with -short 20, with -long 200")
 )
 
 func simulations() int {

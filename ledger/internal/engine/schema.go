@@ -30,13 +30,13 @@ func (o Object) String() string {
 // diff.
 func Altered(diff []Object) error {
 	if text := AlteredText(diff); text != "" {
-		return fmt.Errorf("%w: %s; nothing is written before that is put right", ErrAltered, text)
+		return fmt.Errorf("%w: %s; nothing is written until it is repaired", ErrAltered, text)
 	}
 	return nil
 }
 
-// AlteredText names the objects in diff because of which a write could go wrong; "" if there are none. No write
-// reads a view.
+// AlteredText names the objects in diff because of which a write could go wrong; "" if there are none. No
+// write reads a view.
 func AlteredText(diff []Object) string {
 	var texts []string
 	for _, o := range diff {

@@ -64,7 +64,8 @@ func writerURL(path, sync string) string {
 		"_pragma": {
 			"busy_timeout(0)", // its backoff starves writers; Engine.Begin waits fairly
 			"journal_mode(wal)",
-			"recursive_triggers(1)", // or OR REPLACE would pass the DELETE guard
+			"journal_size_limit(16777216)", // bytes; cuts a -wal file that a long read let grow
+			"recursive_triggers(1)",        // or OR REPLACE would pass the DELETE guard
 			"synchronous(" + sync + ")",
 			"temp_store(memory)",
 			"trusted_schema(0)",

@@ -67,7 +67,8 @@ func explain(err error) error {
 	case sqlite3.SQLITE_OK:
 		return err
 	case sqlite3.SQLITE_ERROR: // the statements of this program are right, so the schema is not
-		for _, damage := range []string{"malformed JSON", "no such column", "no such table", "unsupported file format"} {
+		for _, damage := range []string{"malformed JSON", "no such column", "no such table",
+			"unsupported file format"} {
 			if strings.Contains(err.Error(), damage) {
 				return fmt.Errorf("%w: %w", engine.ErrDamaged, err)
 			}

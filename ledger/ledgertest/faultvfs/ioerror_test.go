@@ -20,7 +20,8 @@ import (
 	"jobledger/ledger/ledgertest/faultvfs"
 )
 
-var faultsFlag = flag.Int("faults", 0, "I/O errors of each kind; default 2, with -short 1, with -long 5; -1: at every call")
+var faultsFlag = flag.Int("faults", 0,
+	"I/O errors of each kind; default 2, with -short 1, with -long 5; -1: at every call")
 
 func faults() int {
 	if *faultsFlag != 0 {

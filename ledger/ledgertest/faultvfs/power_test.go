@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	cutsFlag = flag.Int("cuts", 0, "power cuts, of all tests together; default 300, with -short 50, with -long 2000")
+	cutsFlag = flag.Int("cuts", 0, "power cuts of all tests; default 300, with -short 50, with -long 2000")
 	seedFlag = flag.Uint64("seed", 0, "of the workloads and of the cuts; default random")
 	keepFlag = flag.String("keep", "", "folder for the files of the cuts that fail")
 )

@@ -162,6 +162,9 @@ func flagError(v Verb, err error) error {
 		err = f.refuse(value)
 	case *BoolFlag:
 		err = Usagef("%s: %q is neither true nor false", shown, value)
+		if _, parseErr := readDuration(value); parseErr == nil && name == "watch" {
+			return WithHint(err, "write %s %s, without =", shown, value)
+		}
 	default:
 		err = Usagef("%s: %q: %s", shown, value, why)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -91,8 +92,14 @@ func (p *Program) Read(ctx context.Context, fn func(*ledger.Tx) error) error {
 	return service.Store.Read(ctx, fn)
 }
 
-// FindJob returns the job with the id text, or with the only id that begins with text.
+// FindJob returns the job with the id text, or with the only id that begins with text, or that ends with what
+// follows "…" or "..." in text: the ids of one batch differ only at their ends.
 func FindJob(ctx context.Context, tx *ledger.Tx, text string) (projection.Job, error) {
+	for _, dots := range []string{"…", "..."} {
+		if suffix, ok := strings.CutPrefix(text, dots); ok {
+			return findJobBySuffix(ctx, tx, text, strings.ToUpper(suffix))
+		}
+	}
 	prefix := strings.ToUpper(text)
 	found, err := projection.Find(ctx, tx, prefix, 3)
 	switch {
@@ -105,6 +112,27 @@ func FindJob(ctx context.Context, tx *ledger.Tx, text string) (projection.Job, e
 	case len(found) > 1:
 		return projection.Job{}, Usagef("%q is the beginning of several ids, among them %s and %s; give more of it",
 			text, found[0].ID, found[1].ID)
+	}
+	return found[0], nil
+}
+
+func findJobBySuffix(ctx context.Context, tx *ledger.Tx, text, suffix string) (projection.Job, error) {
+	if len(suffix) > ulid.EncodedSize || strings.Trim(suffix, ulid.Encoding) != "" || len(suffix) < 4 {
+		return projection.Job{}, Usagef("%q is no end of a job id; give at least its last 4 characters", text)
+	}
+	found, err := projection.FindBySuffix(ctx, tx, suffix, 4)
+	switch {
+	case err != nil:
+		return projection.Job{}, err
+	case len(found) == 0:
+		return projection.Job{}, fmt.Errorf("%w: %s", commands.ErrNoJob, text)
+	case len(found) > 1:
+		var ids []string
+		for _, j := range found {
+			ids = append(ids, string(j.ID))
+		}
+		return projection.Job{}, Usagef("%q is the end of several ids, among them %s; give more of it", text,
+			strings.Join(ids, ", "))
 	}
 	return found[0], nil
 }
@@ -136,6 +164,42 @@ func ThisWorker(name, version string) event.Worker {
 		name = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
 	return event.Worker{Name: name, Boot: ulid.Make().String(), Host: host, PID: os.Getpid(), Version: version}
+}
+
+// ParentWorker is ThisWorker for the process that started this one, such as a shell. Where the system says
+// when that process began, Boot is the same each time.
+func ParentWorker(name, version string) event.Worker {
+	w, pid := ThisWorker(name, version), os.Getppid()
+	if name == "" {
+		w.Name = fmt.Sprintf("%s-%d", w.Host, pid)
+	}
+	w.PID = pid
+	if began := processBegan(pid); began != "" {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s", w.Name, w.Host, pid, began))
+		sum[0] &= 0x7f // a ULID of today begins with 0, this one with 0 to 3
+		w.Boot = ulid.ULID(sum[:16]).String()
+	}
+	return w
+}
+
+// processBegan says when a process began, in text that no other process with this pid has; "" if that is
+// unknown.
+func processBegan(pid int) string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	_, after, _ := strings.Cut(string(stat), ") ") // the name before that may have spaces
+	fields := strings.Fields(after[max(0, strings.LastIndex(after, ") ")+1):])
+	const startTime = 19 // field 22 of proc(5); the first two are cut off
+	if len(fields) <= startTime {
+		return ""
+	}
+	return strings.TrimSpace(string(boot)) + " " + fields[startTime]
 }
 
 // AbsoluteDSN returns dsn with an absolute path, so that it names the same ledger from another folder.

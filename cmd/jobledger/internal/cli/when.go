@@ -40,7 +40,7 @@ var (
 )
 
 // ParseWhen reads the value of a flag. It accepts RFC 3339 with a zone, also with a space for the T or
-// without seconds; 15:04 or 15:04:05, the last one up to now in now's zone; -2h, -1d12h, +10m, relative to
+// without seconds; now; 15:04 or 15:04:05, the last one up to now in now's zone; -2h, -1d12h, +10m, relative to
 // now; and pos:N. A date without a zone is refused, because a ledger is read on more than one machine.
 func ParseWhen(flag, s string, now time.Time) (When, error) {
 	w, err := ReadWhen(s, now)
@@ -62,6 +62,9 @@ func ReadWhen(s string, now time.Time) (When, error) {
 	}
 	if s == "" {
 		return refuse("is no time")
+	}
+	if s == "now" {
+		return When{Time: now}, nil
 	}
 	if s[0] == '-' || s[0] == '+' {
 		d, err := readDuration(s[1:])

@@ -88,6 +88,7 @@ func (d *examination) schema(version, newest int) {
 // says that one failed because the ledger is damaged.
 func (d *examination) tables(ctx context.Context, tx *ledger.Tx) (damaged bool) {
 	var reasons []string
+	remedies := make(map[string]string) // by the reason
 	failed := make(map[string][]string) // names of checks by the reason
 	for _, check := range []struct {
 		name string
@@ -98,7 +99,7 @@ func (d *examination) tables(ctx context.Context, tx *ledger.Tx) (damaged bool) 
 	} {
 		if err := check.run(ctx, tx); err != nil && ctx.Err() == nil {
 			reason := err.Error()
-			if failed[reason] == nil {
+			if remedies[reason] = d.remedy(err); failed[reason] == nil {
 				reasons = append(reasons, reason)
 			}
 			failed[reason] = append(failed[reason], check.name)
@@ -106,10 +107,22 @@ func (d *examination) tables(ctx context.Context, tx *ledger.Tx) (damaged bool) 
 		}
 	}
 	for _, reason := range reasons {
-		d.problem(CodeUnreadable, "'"+d.command("verify")+"' says what is wrong; a backup is the way back",
+		d.problem(CodeUnreadable, remedies[reason],
 			"%s cannot be checked: %s", strings.Join(failed[reason], ", "), reason)
 	}
 	return damaged
+}
+
+// remedy is what helps where a check failed with err. A backup helps only where the ledger cannot be read.
+func (d *examination) remedy(err error) string {
+	file, isFile := errors.AsType[*fs.PathError](err)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "run doctor as the owner of the ledger, or let this user read what it names"
+	case isFile:
+		return "see why " + file.Path + " cannot be read; the ledger itself is not concerned"
+	}
+	return "'" + d.command("verify") + "' says what is wrong; a backup is the way back"
 }
 
 func (d *examination) guards(ctx context.Context, tx *ledger.Tx) error {
@@ -179,19 +192,22 @@ func (d *examination) queues(ctx context.Context, tx *ledger.Tx) error {
 func (d *examination) stranded(ctx context.Context, tx *ledger.Tx) error {
 	found, err := projection.StrandedJobs(ctx, tx, d.now(), strandedAfter)
 	for _, s := range found {
-		words, wanted := []string{"work -q " + s.Queue}, ""
+		wanted := ""
 		if s.Version != "" {
-			words, wanted = append(words, "--version "+render.QuoteShell(s.Version)), wanted+" of version "+s.Version
+			wanted += " of version " + s.Version
 		}
 		for _, label := range s.Requires {
-			words, wanted = append(words, "--capability "+render.QuoteShell(label)), wanted+" with "+label
+			wanted += " with " + label
 		}
 		reason := "no worker serves that queue"
+		if gone := state.Gone(s.Service, d.now()); gone != "" {
+			reason += "; " + gone
+		}
 		if len(s.Serving) > 0 {
 			reason = fmt.Sprintf("none of the workers of that queue (%s) is one%s",
 				render.WorkerNames(s.Serving), wanted)
 		}
-		d.problem(CodeStranded, d.command(strings.Join(words, " "))+" -- CMD",
+		d.problem(CodeStranded, d.command(state.WorkArgs(s.Queue, s.Version, s.Requires))+" -- CMD",
 			"%s in %s, ready since %s, %s no worker to take %s: %s", render.Count(s.Jobs, "job"), s.Queue,
 			d.since(s.Since), render.Plural(s.Jobs, "has", "have"), render.Plural(s.Jobs, "it", "them"), reason)
 	}

@@ -1,11 +1,13 @@
 package doctor
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -203,5 +205,21 @@ func TestServerFindings(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+func TestRemedyOfUnreadableFolder(t *testing.T) {
+	d := &examination{Report: Report{Ledger: "/x/jobs.db"}, real: "/x/jobs.db", now: time.Now}
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{&fs.PathError{Op: "open", Path: "/x/jobs.db.logs", Err: syscall.EACCES}, "run doctor as the owner"},
+		{&fs.PathError{Op: "readdirent", Path: "/x/jobs.db.logs", Err: syscall.EIO}, "see why /x/jobs.db.logs cannot"},
+		{ledger.ErrDamaged, "a backup is the way back"},
+	} {
+		if got := d.remedy(tt.err); !strings.Contains(got, tt.want) {
+			t.Errorf("%v: got %q, want %q", tt.err, got, tt.want)
+		}
 	}
 }

@@ -41,10 +41,14 @@ func csvRow(c *projection.Claim) []string {
 		end.outcome, numberOrEmpty(end.exitCode), end.signal, end.errorCode,
 	}
 	for i := range row {
-		row[i] = harmlessCell(render.Escape(row[i])) // it may reach a terminal; the JSON has the exact text
+		row[i] = Cell(row[i])
 	}
 	return row
 }
+
+// Cell returns text as a cell of a CSV file: without control characters, because it may reach a terminal, and
+// no formula for a spreadsheet. JSON has the exact text.
+func Cell(text string) string { return harmlessCell(render.Escape(text)) }
 
 // harmlessCell prefixes a cell that a spreadsheet would take for a formula.
 func harmlessCell(cell string) string {

@@ -89,7 +89,20 @@ func Concerns(q projection.QueueStatus, now time.Time) (found []Concern) {
 			then)
 	}
 	held := q.Jobs[event.ClaimedState] + q.Jobs[event.Running]
-	if held == 0 && !q.Paused && !q.OldestReady.IsZero() && now.Sub(q.OldestReady) >= time.Minute {
+	for _, s := range q.Stranded {
+		reason := "no worker serves the queue"
+		if len(s.Serving) > 0 {
+			reason = "none of its workers (" + render.WorkerNames(s.Serving) + ") may take " +
+				render.Plural(s.Jobs, "it", "them")
+		}
+		if gone := Gone(s.Service, now); gone != "" {
+			reason += "; " + gone
+		}
+		add(Problem, "%s ready, the first for %s, and %s", render.Count(s.Jobs, "job"),
+			render.Roughly(now.Sub(s.Since)), reason)
+	}
+	if len(q.Stranded) == 0 && held == 0 && !q.Paused &&
+		!q.OldestReady.IsZero() && now.Sub(q.OldestReady) >= time.Minute {
 		add(Warning, "jobs are ready, and no worker holds any; is one running for this queue?")
 	}
 	if q.Retrying > 0 {

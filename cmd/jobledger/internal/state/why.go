@@ -97,7 +97,7 @@ func (r *reasons) queued() {
 		r.wait("queue", "The queue %s is paused: %s did that %s: %s; 'jobledger resume -q %s' ends it.", j.Queue,
 			r.Queue.Actor, render.Age(r.Queue.Since, now), render.ReasonOrNone(r.Queue.Reason), j.Queue)
 	}
-	fit := r.fitting()
+	fit := r.Fitting
 	if len(fit) == 0 {
 		r.wait("worker", "%s", r.noWorker())
 	}
@@ -165,44 +165,40 @@ func reclaimReason(reason string) string {
 	return "its lease had run out"
 }
 
-// fitting are the live workers that would take the job.
-func (r *reasons) fitting() (fit []projection.Worker) {
-	for _, worker := range r.Live {
-		ok, _ := projection.Fits(r.Job, worker.Version, worker.Capabilities)
-		if ok && slices.Contains(worker.Queues, r.Job.Queue) {
-			fit = append(fit, worker)
-		}
-	}
-	return fit
-}
-
 // noWorker says which condition no live worker meets.
 func (r *reasons) noWorker() string {
 	var queues, refusals []string
-	serving := 0
 	for _, worker := range r.Live {
 		queues = append(queues, worker.Queues...)
-		if !slices.Contains(worker.Queues, r.Job.Queue) {
-			continue
-		}
-		serving++
+	}
+	for _, worker := range r.Serving {
 		if _, why := projection.Fits(r.Job, worker.Version, worker.Capabilities); !slices.Contains(refusals, why) {
 			refusals = append(refusals, why)
 		}
 	}
 	slices.Sort(queues)
 	queues = slices.Compact(queues)
-	switch {
+	text := ""
+	start := fmt.Sprintf(" 'jobledger %s -- CMD' starts one", WorkArgs(r.Job.Queue, r.Job.Version, r.Job.Requires))
+	switch serving := int64(len(r.Serving)); {
 	case serving > 0:
-		return fmt.Sprintf("%s of the queue %s %s running, but none may take it: %s.",
-			render.Count(int64(serving), "worker"), r.Job.Queue, render.Plural(int64(serving), "is",
-				"are"), strings.Join(refusals, "; "))
+		text := fmt.Sprintf("%s of the queue %s %s running, but none may take it: %s.",
+			render.Count(serving, "worker"), r.Job.Queue, render.Plural(serving, "is", "are"),
+			strings.Join(refusals, "; "))
+		return text + start + " that may."
 	case len(queues) > 0:
-		return fmt.Sprintf("No running worker serves the queue %s; those that run serve %s.", r.Job.Queue,
+		text = fmt.Sprintf("No running worker serves the queue %s; those that run serve %s.", r.Job.Queue,
 			strings.Join(queues, ", "))
+	default:
+		text = "No worker is known to be running;" + start + "."
 	}
-	return fmt.Sprintf("No worker is known to be running; 'jobledger work -q %s -- CMD' starts one.",
-		r.Job.Queue)
+	if gone := Gone(r.Service, r.now); gone != "" {
+		text += " " + strings.ToUpper(gone[:1]) + gone[1:] + "."
+	}
+	if r.Unannounced {
+		text += " A process that did not announce itself claimed from it in the last hour."
+	}
+	return text
 }
 
 func (r *reasons) held() {
@@ -284,7 +280,7 @@ func (r *reasons) answer() Why {
 		LeaseUntil: render.TimeOrNull(j.LeaseUntil)}
 	if j.State == event.Queued {
 		out.Ahead, out.Higher, out.Fitting = &r.Ahead, &r.Higher, []string{}
-		for _, worker := range r.fitting() {
+		for _, worker := range r.Fitting {
 			out.Fitting = append(out.Fitting, worker.Name)
 		}
 	}

@@ -1,0 +1,34 @@
+package state
+
+import (
+	"fmt"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/projection"
+)
+
+// Gone says how the workers of a queue went; empty if there were none.
+func Gone(s projection.Service, now time.Time) string {
+	if len(s.Gone) == 0 {
+		return ""
+	}
+	last := s.Gone[0]
+	at := fmt.Sprintf("%s (%s)", render.Time(last.SeenAt.In(now.Location())), render.Age(last.SeenAt, now))
+	if last.State == projection.Stopped {
+		return "its workers stopped, the last at " + at
+	}
+	return "its workers went silent, the last at " + at
+}
+
+// WorkArgs is the command 'work' that starts a worker for jobs of this queue, version and labels.
+func WorkArgs(queue, version string, requires []string) string {
+	text := "work -q " + queue
+	if version != "" {
+		text += " --version " + render.QuoteShell(version)
+	}
+	for _, label := range requires {
+		text += " --capability " + render.QuoteShell(label)
+	}
+	return text
+}

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/report"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// reportVerb answers the questions of a bad night.
+func reportVerb(p *program) cli.Verb {
+	about := "The first question of a bad night, and the next ones. Without NAME it lists the reports:\n"
+	for _, r := range report.All {
+		about += r.Name + ": " + r.Answers + ".\n"
+	}
+	return cli.Verb{
+		Name: "report", Group: cli.GroupAudit, Usage: "answer a question about a stretch of time",
+		About: about + "--from and --to include the moment that they name, a time or pos:N; without them it is " +
+			"the whole ledger. With --json a row is an object on a line, durations in seconds; with --csv " +
+			"there is a header, and what is missing is empty. silent: a worker process whose last sign of life lies in the " +
+			"stretch. waits: from the moment at which a job was ready to its claim. backlog: the jobs enqueued in " +
+			"the stretch, and those only that are older than --after.",
+		Args: "[NAME]", MinArgs: 0, MaxArgs: 1,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "from", Usage: "at or after `TIME`"},
+			&cli.StringFlag{Name: "to", Usage: "at or before `TIME`"},
+			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "only of jobs of this `QUEUE`"},
+			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
+			cli.DurationFlag("after", "backlog: `D` after a job was enqueued", "1h", time.Millisecond, 0, false),
+			cli.DurationFlag("every", "depth: a row for every `D`", "1m", time.Second, 0, false),
+			cli.WholeFlag("limit", "longest: the first `N` of them", 10, 1, math.MaxInt, "10"),
+			&cli.BoolFlag{Name: "csv", Usage: "print CSV, with a header", DisableDefaultText: true},
+		},
+		Examples: []cli.Example{
+			{"jobledger report taken --from -8h", "whose jobs were taken from a worker tonight, and who got them"},
+			{"jobledger report failures --from 01:00 --to 02:00 -q mail",
+				"of what jobs of this queue failed in that hour"},
+			{"jobledger report depth --from -1d -q mail --csv >depth.csv", "a day's queue depth for a spreadsheet"},
+			{"jobledger report backlog --from -1d --after 15m --json", "what took longer than a quarter of an hour"},
+		},
+		Exits: []int{cli.ExitNothing},
+		Complete: func(flag string) []string {
+			if flag != "" {
+				return nil
+			}
+			return reportNames()
+		},
+		Run: p.report,
+	}
+}
+
+func reportNames() (names []string) {
+	for _, r := range report.All {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+func (p *program) report(c *cli.Context) error {
+	name := c.Args().First()
+	if name == "" {
+		return p.printReports()
+	}
+	r, ok := report.Named(name)
+	if !ok {
+		return cli.WithHint(cli.Usagef("there is no report %q", name), "the reports are %s",
+			strings.Join(reportNames(), ", "))
+	}
+	s, err := reportStretch(c, r)
+	if err != nil {
+		return err
+	}
+	var rows []report.Row
+	err = p.Read(c.Context, func(tx *ledger.Tx) error {
+		var w export.Window
+		if w, err = p.windowOf(c, tx); err != nil {
+			return err
+		}
+		s.After, s.Until, s.Now = w.After, w.Until, p.Now()
+		rows, err = r.Rows(c.Context, tx, s)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	switch {
+	case p.JSON:
+		for _, row := range rows {
+			if err := p.PrintJSON(reportJSON(row.Fields())); err != nil {
+				return err
+			}
+		}
+	case c.Bool("csv"):
+		err = p.printReportCSV(r, rows)
+	case len(rows) > 0:
+		err = p.printReport(r, rows)
+	}
+	if err == nil && len(rows) == 0 {
+		return cli.Exitf(cli.ExitNothing, "nothing to report")
+	}
+	return err
+}
+
+// reportStretch reads the flags of r. A flag that r does not know is an error: without effect, it would
+// answer another question than the one asked.
+func reportStretch(c *cli.Context, r report.Report) (s report.Stretch, err error) {
+	for flag, knows := range map[string]bool{"queue": r.ByQueue, "worker": r.ByWorker,
+		"after": r.Name == "backlog", "every": r.Name == "depth", "limit": r.Name == "longest"} {
+		if c.IsSet(flag) && !knows {
+			return s, cli.WithHint(cli.Usagef("report %s has no --%s", r.Name, flag), "%s", cli.SeeHelp("report"))
+		}
+	}
+	s = report.Stretch{Queue: c.String("queue"), Worker: c.String("worker"), Limit: c.Int("limit")}
+	s.Later, _ = cli.DurationValue(c, "after")
+	s.Every, _ = cli.DurationValue(c, "every")
+	if s.Every%time.Second != 0 {
+		return s, cli.Usagef("--every: %s is not in whole seconds", render.Duration(s.Every))
+	}
+	return s, nil
+}
+
+// printReports lists the reports.
+func (p *program) printReports() error {
+	t := &cli.Table{Columns: []cli.Column{{Title: "REPORT"}, {Title: "ANSWERS"}}}
+	for _, r := range report.All {
+		if p.JSON {
+			if err := p.PrintJSON(map[string]string{"report": r.Name, "answers": r.Answers}); err != nil {
+				return err
+			}
+			continue
+		}
+		t.Add(r.Name, r.Answers)
+	}
+	if p.JSON {
+		return nil
+	}
+	return p.PrintTable(t)
+}
+
+func (p *program) printReport(r report.Report, rows []report.Row) error {
+	t := &cli.Table{}
+	for _, f := range r.Empty.Fields() {
+		column := cli.Column{Title: strings.ToUpper(strings.ReplaceAll(f.Name, "_", " "))}
+		switch f.Value.(type) {
+		case int64, time.Duration:
+			column.Right = true
+		case event.State:
+			column.State = true
+		case string, []string:
+			if f.Name != "job" {
+				column.Least = 8
+			}
+		}
+		t.Columns = append(t.Columns, column)
+	}
+	for _, row := range rows {
+		var cells []string
+		for _, f := range row.Fields() {
+			cells = append(cells, p.reportCell(f))
+		}
+		t.Add(cells...)
+	}
+	return p.PrintTable(t)
+}
+
+// reportCell is a value as the table shows it.
+func (p *program) reportCell(f report.Field) string {
+	switch v := f.Value.(type) {
+	case time.Time:
+		if v.IsZero() {
+			return "–"
+		}
+		if f.Name == "minute" {
+			return p.Local(v).Format("2006-01-02 15:04:05-07:00")
+		}
+		return p.FormatMillis(v)
+	case time.Duration:
+		return fmt.Sprintf("%.1fs", v.Seconds())
+	}
+	if text := reportText(f.Value); text != "" {
+		return text
+	}
+	return "–"
+}
+
+// reportText is a value as CSV has it, before it is made harmless.
+func reportText(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case time.Time:
+		if v.IsZero() {
+			return ""
+		}
+		return render.JSONTime(v)
+	case time.Duration:
+		return fmt.Sprintf("%.6f", v.Seconds())
+	case event.State:
+		return v.String()
+	case []string:
+		return strings.Join(v, " ")
+	}
+	return fmt.Sprint(value)
+}
+
+func (p *program) printReportCSV(r report.Report, rows []report.Row) error {
+	out := csv.NewWriter(p.Stdout)
+	var header []string
+	for _, f := range r.Empty.Fields() {
+		header = append(header, f.Name)
+	}
+	if err := out.Write(header); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		var cells []string
+		for _, f := range row.Fields() {
+			cells = append(cells, export.Cell(reportText(f.Value)))
+		}
+		if err := out.Write(cells); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// reportJSON is a row as --json prints it: an object with its fields in order. What is missing is null.
+type reportJSON []report.Field
+
+// MarshalJSON implements [json.Marshaler].
+func (fields reportJSON) MarshalJSON() ([]byte, error) {
+	var b strings.Builder
+	for i, f := range fields {
+		value := f.Value
+		switch v := value.(type) {
+		case time.Time:
+			value = render.TimeOrNull(v)
+		case time.Duration:
+			value = v.Seconds()
+		case event.State:
+			value = render.TextOrNull(v.String())
+		case string:
+			value = render.TextOrNull(v)
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		b.WriteString(map[bool]string{true: "{", false: ","}[i == 0])
+		fmt.Fprintf(&b, "%q:%s", f.Name, text)
+	}
+	return []byte(b.String() + "}"), nil
+}

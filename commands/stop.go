@@ -1,0 +1,92 @@
+package commands
+
+import (
+	"context"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// ReportStop records that the work on a claim that was cancelled or reclaimed has ended. Until then, or
+// until the end of its lease, a Retry of the cancelled job waits. Repeating it changes nothing.
+type ReportStop struct {
+	Token    string
+	ExitCode *int // nil: the command was killed, or there was none
+	Signal   string
+}
+
+func (ReportStop) name() string { return "report_stop" }
+
+func (c ReportStop) check() error {
+	if c.Token == "" {
+		return &InvalidError{"token", "", "the token that the claim was given"}
+	}
+	if err := checkText("token", c.Token, MaxKey); err != nil {
+		return err
+	}
+	return checkText("signal", c.Signal, MaxKey)
+}
+
+// decide is not used: what follows depends on the events of the job, see decideStop.
+func (c ReportStop) decide(j projection.Job, _ time.Time) (fact, error) {
+	return fact{}, &ConflictError{c.name(), j.ID, "the events of the claim are needed"}
+}
+
+// decideStop returns what follows from c, in order: that the command has ended and, where the job was
+// retried and waits for just that, that it runs now. It is pure.
+func decideStop(j projection.Job, past pastClaim, c ReportStop, at time.Time) ([]fact, error) {
+	why := ""
+	switch {
+	case past.Claim == nil:
+		return nil, &ConflictError{c.name(), j.ID, "this token was never given for it"}
+	case past.Stopped:
+		return nil, errNoChange
+	case past.Ending == nil:
+	case past.Ending.Kind() == event.KindCancelled:
+		why = event.WhyCancelled
+	case past.Ending.Kind() == event.KindReclaimed:
+		why = event.WhyReclaimed
+	}
+	if why == "" {
+		return nil, &ConflictError{c.name(), j.ID, "the claim was neither cancelled nor reclaimed"}
+	}
+	stopped := &event.Stopped{ExitCode: c.ExitCode, Signal: c.Signal, Why: why}
+	facts := []fact{{job: j, body: stopped, token: c.Token,
+		worker: past.Claim.Worker, attempt: past.Claim.Attempt}}
+	if past.Latest && past.Waits && j.State == event.Queued && j.RunAt.After(at) {
+		body := &event.Rescheduled{RunAt: at, Priority: j.Priority, Reason: "its last command has ended"}
+		facts = append(facts, fact{job: j, body: body})
+	}
+	return facts, nil
+}
+
+// applyStop reads what became of the token's claim, decides, and records what follows.
+func applyStop(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c ReportStop) (
+	projection.Job, error) {
+	past, err := readPastClaim(ctx, tx, j, c.Token, c.name())
+	if err != nil {
+		return j, err
+	}
+	facts, err := decideStop(j, past, c, tx.Now())
+	if err != nil {
+		return j, err
+	}
+	for _, f := range facts {
+		f.actor, f.job = actor, j
+		if j, err = record(ctx, tx, f); err != nil {
+			return j, err
+		}
+	}
+	return j, nil
+}
+
+// Live returns the tokens of the claims of these jobs that are live.
+func (s *Service) Live(ctx context.Context, jobs []projection.Job) (live map[string]bool, err error) {
+	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+		live, err = projection.LiveTokens(ctx, tx, jobs)
+		return err
+	})
+	return live, err
+}

@@ -1,0 +1,99 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/commands/worker"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
+	"jobledger/projection"
+)
+
+// TestCancelReachesAnotherProcess cancels through a Store of its own, as another process would. The lease
+// is so long that a heartbeat cannot be what stops the work. A retry waits until the work has ended.
+func TestCancelReachesAnotherProcess(t *testing.T) {
+	address := filepath.Join(t.TempDir(), "jobs.db")
+	if ledgertest.OnPostgres(t) {
+		address = ledgertest.Postgres(t)
+	}
+	store := ledgertest.OpenAt(t, address)
+	service := &commands.Service{Store: store}
+	operator := &commands.Service{Store: ledgertest.OpenAt(t, address)}
+	job := one(t, service, commands.Enqueue{Payload: []byte("x")})
+	began, reached, goOn := make(chan struct{}, 2), make(chan time.Time, 1), make(chan struct{})
+	var ending worker.Ending
+	w := newWorker(service, func(ctx context.Context, j projection.Job) ([]byte, error) {
+		began <- struct{}{}
+		if j.Attempt > 1 {
+			return nil, nil
+		}
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), commands.ErrCancelled) {
+			t.Errorf("the work ended by %v", context.Cause(ctx))
+		}
+		reached <- time.Now()
+		<-goOn
+		return nil, nil
+	})
+	w.Slots, w.Lease, w.MaxJobs = 2, time.Hour, 2
+	w.Hooks.Ended = func(j projection.Job, how worker.Ending, _ time.Duration) {
+		if ending == "" {
+			ending = how
+			if j.State.Held() {
+				t.Errorf("after the end the job is %s", j.State)
+			}
+		}
+	}
+	ended := make(chan worker.Stats)
+	go func() {
+		stats, err := w.Run(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- stats
+	}()
+	<-began
+	asked := time.Now()
+	if _, err := operator.Apply(t.Context(), "cli:ann", job.ID, commands.Cancel{}); err != nil {
+		t.Fatal(err)
+	}
+	took := (<-reached).Sub(asked)
+	t.Logf("the cancel took %s", took)
+	if took > w.Lease/6 {
+		t.Errorf("the cancel took %s", took)
+	}
+	retried, err := operator.Apply(t.Context(), "cli:ann", job.ID, commands.Retry{})
+	if err != nil || !retried.RunAt.After(time.Now().Add(time.Minute)) {
+		t.Errorf("retried while the work goes on: to run at %s, %v", retried.RunAt, err)
+	}
+	goOn <- struct{}{}
+	wantStats := worker.Stats{Claimed: 2, Succeeded: 1, Cancelled: 1}
+	if stats := <-ended; stats != wantStats || ending != worker.Cancelled {
+		t.Errorf("got %+v, ended %s, want %+v", stats, ending, wantStats)
+	}
+	verify(t, store)
+	var kinds []string
+	err = store.Read(t.Context(), func(tx *ledger.Tx) error {
+		for e, err := range tx.Events(t.Context(), ledger.Filter{Job: job.N}) {
+			if err != nil {
+				return err
+			}
+			if k := e.Kind(); k != event.KindRefused && k != event.KindHeartbeat {
+				kinds = append(kinds, k.String())
+			}
+		}
+		return nil
+	})
+	want := []string{"enqueued", "claimed", "cancelled", "retried", "stopped", "rescheduled",
+		"claimed", "succeeded"}
+	if err != nil || !slices.Equal(kinds, want) {
+		t.Errorf("got %v, %v, want %v", kinds, err, want)
+	}
+}

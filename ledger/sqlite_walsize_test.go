@@ -1,0 +1,53 @@
+package ledger_test
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
+)
+
+// The -wal file cannot be used again while a reader stands; when the reader has gone, writers cut it down.
+func TestWALShrinksAfterALongRead(t *testing.T) {
+	ledgertest.OfSQLite(t)
+	s := open(t)
+	size := func() int64 {
+		info, err := os.Stat(s.Path() + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	put := func(n int) {
+		write(t, s, func(tx *ledger.Tx) error {
+			if err := tx.PutBody(tx.Next(), nil, bytes.Repeat([]byte{byte(n)}, 1<<20)); err != nil {
+				return err
+			}
+			return note(t.Context(), tx, "a")
+		})
+	}
+	put(0)
+	err := s.Read(t.Context(), func(tx *ledger.Tx) error {
+		if _, err := tx.Tail(t.Context()); err != nil {
+			return err
+		}
+		for n := range 24 {
+			put(n + 1)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size() < 24<<20 {
+		t.Fatalf("the reader stood, and the -wal file has %d bytes only", size())
+	}
+	for range 3 {
+		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") })
+	}
+	if size() > 17<<20 {
+		t.Errorf("the reader has gone, and the -wal file still has %d bytes", size())
+	}
+}

@@ -1,0 +1,110 @@
+package projection
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// LiveTokens returns the tokens of those of the jobs that are held.
+func LiveTokens(ctx context.Context, tx *ledger.Tx, jobs []Job) (map[string]bool, error) {
+	live := make(map[string]bool, len(jobs))
+	if len(jobs) == 0 {
+		return live, nil
+	}
+	var numbers []any
+	for _, j := range jobs {
+		numbers = append(numbers, j.N)
+	}
+	rows, err := tx.Query(ctx, `SELECT lease_token FROM jobs WHERE lease_token IS NOT NULL AND n IN (`+
+		placeholders(len(numbers))+`)`, numbers...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var token string
+		if err := rows.Scan(&token); err != nil {
+			return nil, err
+		}
+		live[token] = true
+	}
+	return live, rows.Err()
+}
+
+// LostClaim is a claim that was cancelled or reclaimed while its command may still run: the end of the
+// command has not been recorded, and the lease has not ended, at which its worker kills it at the latest.
+type LostClaim struct {
+	N       int64 // the job's number
+	Job     event.JobID
+	Queue   string
+	Attempt int
+	Worker  event.Worker
+	EndedAt time.Time
+	Ending  event.Kind // KindCancelled or KindReclaimed
+	Until   time.Time  // the end of the lease
+}
+
+// lostClaims reads the claims that ended in this way since a moment. The event before the end is the
+// claim's last sign of life, with the end of its lease, which is implicit where it is one minute.
+const lostClaims = `SELECT e.job, q.ulid, q.data ->> 'queue', e.attempt, e.worker, e.at, e.kind, h.at,
+    CAST(h.data ->> 'lease_until' AS BIGINT)
+FROM events e JOIN events q ON q.pos = e.job JOIN events h ON h.job = e.job AND h.seq = e.seq - 1
+WHERE e.kind IN (7, 8) AND e.attempt IS NOT NULL AND e.at >= ? AND e.pos <= ?
+    AND NOT EXISTS (SELECT 1 FROM events s
+                    WHERE s.job = e.job AND s.seq IS NULL AND s.kind = 29 AND s.attempt = e.attempt
+                        AND s.pos <= ?)`
+
+const maxLease = 24 * time.Hour
+
+// LostClaims returns the claims that are lost at m and whose commands may still run then, the oldest loss
+// first.
+func LostClaims(ctx context.Context, tx *ledger.Tx, m Moment) ([]LostClaim, error) {
+	since := event.Micros(m.At.Add(-maxLease))
+	return scanLostClaims(ctx, tx, m.At, lostClaims+` ORDER BY e.at, e.pos`, since, m.Pos, m.Pos)
+}
+
+// LastLostClaim returns the last claim of job n, if it is lost and its command may still run at now.
+func LastLostClaim(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (
+	claim LostClaim, ok bool, err error) {
+	const end = int64(1) << 62
+	const ofJob = lostClaims + ` AND e.job = ? AND e.attempt = ?`
+	found, err := scanLostClaims(ctx, tx, now, ofJob, 0, end, end, j.N, j.Attempt)
+	if err != nil || len(found) == 0 {
+		return claim, false, err
+	}
+	return found[0], true, nil
+}
+
+func scanLostClaims(ctx context.Context, tx *ledger.Tx, now time.Time, query string, args ...any) (
+	found []LostClaim, err error) {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var c LostClaim
+		var worker, ended, kind, beat int64
+		var until sql.NullInt64
+		err := rows.Scan(&c.N, &c.Job, &c.Queue, &c.Attempt, &worker, &ended, &kind, &beat, &until)
+		if err != nil {
+			return nil, err
+		}
+		if !until.Valid {
+			until.Int64 = beat + time.Minute.Microseconds()
+		}
+		c.EndedAt, c.Ending, c.Until = event.FromMicros(ended), event.Kind(kind), event.FromMicros(until.Int64)
+		if !c.Until.After(now) {
+			continue
+		}
+		if c.Worker, err = tx.WorkerOf(ctx, worker); err != nil {
+			return nil, err
+		}
+		found = append(found, c)
+	}
+	return found, rows.Err()
+}

@@ -1,0 +1,94 @@
+package projection
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"jobledger/ledger"
+)
+
+// Service says who serves the jobs of one queue, version and set of labels.
+type Service struct {
+	Fitting     []Worker // present workers of the queue that may take them
+	Serving     []Worker // present workers of the queue that may not
+	Gone        []Worker // workers of the queue that stopped or are silent, the latest sign of life first
+	Unannounced bool     // a process that never announced itself claimed from the queue in the last hour
+}
+
+// Served reports whether somebody takes the jobs: a present worker that fits or, where no worker of the queue
+// is present, a process that never announced itself.
+func (s Service) Served() bool {
+	return len(s.Fitting) > 0 || len(s.Serving) == 0 && s.Unannounced
+}
+
+// Workforce is every worker process that the ledger knows, as of one time. WorkforceNow returns one.
+type Workforce struct {
+	workers     []Worker
+	unannounced map[string]bool // by queue
+}
+
+const claimsByUnannounced = `SELECT DISTINCT j.queue FROM events e JOIN workers w ON w.n = e.worker
+JOIN jobs j ON j.n = e.job
+WHERE e.pos > ? AND e.kind = 2 AND w.boot NOT IN (SELECT a.boot FROM events s JOIN workers a ON a.n = s.worker
+    WHERE s.job IS NULL AND s.seq IS NULL AND s.kind = 15)`
+
+// WorkforceNow returns the worker processes as of now. It reads the claims of the last hour.
+func WorkforceNow(ctx context.Context, tx *ledger.Tx, now time.Time) (f Workforce, err error) {
+	if f.workers, err = Workers(ctx, tx, now, true); err != nil {
+		return f, err
+	}
+	hourAgo, err := tx.PosAt(ctx, now.Add(-time.Hour))
+	if err != nil {
+		return f, err
+	}
+	f.unannounced = make(map[string]bool)
+	rows, err := tx.Query(ctx, claimsByUnannounced, hourAgo)
+	if err != nil {
+		return f, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var queue int64
+		if err := rows.Scan(&queue); err != nil {
+			return f, err
+		}
+		name, err := tx.NameOf(ctx, queue)
+		if err != nil {
+			return f, err
+		}
+		f.unannounced[name] = true
+	}
+	return f, rows.Err()
+}
+
+// Present returns the workers that are there: working or idle.
+func (f Workforce) Present() (present []Worker) {
+	for _, w := range f.workers {
+		if w.State == Working || w.State == Idle {
+			present = append(present, w)
+		}
+	}
+	return present
+}
+
+// ServiceOf returns who serves the jobs of this queue, version and labels.
+func (f Workforce) ServiceOf(queue, version string, requires []string) Service {
+	s := Service{Unannounced: f.unannounced[queue]}
+	for _, w := range f.workers {
+		if !slices.Contains(w.Queues, queue) {
+			continue
+		}
+		fits, _ := Fits(Job{Version: version, Requires: requires}, w.Version, w.Capabilities)
+		switch {
+		case w.State != Working && w.State != Idle:
+			s.Gone = append(s.Gone, w)
+		case fits:
+			s.Fitting = append(s.Fitting, w)
+		default:
+			s.Serving = append(s.Serving, w)
+		}
+	}
+	slices.SortStableFunc(s.Gone, func(a, b Worker) int { return b.SeenAt.Compare(a.SeenAt) })
+	return s
+}
