@@ -88,6 +88,19 @@ func (s *scenario) lost() projection.Job {
 	return s.do("worker:w2", fourth, commands.Succeed{Token: fourth.Token, Result: []byte("sent\n"), ExitCode: &zero})
 }
 
+// cancelled is a job that another process takes over, and whose command ends after a cancel.
+func (s *scenario) cancelled() {
+	s.enqueue(commands.Enqueue{Queue: "video"})
+	j := s.claim("w4", "video")
+	next := s.worker("w4")
+	next.Boot, next.PID = "01KDY9FY88TH0000000000BOOT", 4711
+	taken := s.do("worker:w4", j, commands.TakeOver{Token: j.Token, Process: next, Lease: time.Minute})
+	s.wait(time.Second)
+	s.do("cli:ada@build7", taken, commands.Cancel{Reason: "too long"})
+	s.wait(time.Second)
+	s.do("worker:w4", taken, commands.ReportStop{Token: j.Token, Signal: "TERM"})
+}
+
 // rest is everything else.
 func (s *scenario) rest() {
 	s.T.Helper()

@@ -112,6 +112,7 @@ func TestViewHistoryIsTheEvents(t *testing.T) {
 	s := newScenario(t)
 	s.lost()
 	s.rest()
+	s.cancelled()
 	columns, rows := rowsOf(t, s.Store.DSN(), `SELECT * FROM history`)
 	want := []string{"pos", "job", "seq", "kind", "at", "actor", "worker", "token", "attempt", "from_state", "to_state", "data"}
 	if !slices.Equal(columns, want) {
