@@ -4,12 +4,15 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/incident"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -241,6 +244,36 @@ func BenchmarkLarge(b *testing.B) {
 			jobs, err := projection.ListAsOf(ctx, tx, projection.Filter{States: []event.State{event.Running},
 				Limit: 50}, m)
 			return len(jobs), err
+		})
+	}
+	for _, at := range []struct {
+		name string
+		time time.Time
+	}{{"middle", middle}, {"late", late}} {
+		w := export.Window{From: at.time, To: at.time.Add(time.Hour)}
+		err := g.store.Read(b.Context(), func(tx *ledger.Tx) (err error) {
+			if w.After, err = tx.PosAt(b.Context(), w.From.Add(-time.Microsecond)); err == nil {
+				w.Until, err = tx.PosAt(b.Context(), w.To)
+			}
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		walk := func(name string, fn func(ctx context.Context) error) {
+			b.Run(name+"/"+at.name, func(b *testing.B) {
+				for b.Loop() {
+					if err := fn(b.Context()); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(w.Until-w.After), "rows")
+			})
+		}
+		walk("export", func(ctx context.Context) error { return export.CSV(ctx, g.store, w, io.Discard) })
+		walk("incident", func(ctx context.Context) error {
+			_, err := incident.Investigate(ctx, g.store, w, g.end)
+			return err
 		})
 	}
 	ask("status/now", func(ctx context.Context, tx *ledger.Tx) (int, error) {
