@@ -71,9 +71,9 @@ func (p *program) attempts(c *cli.Context) error {
 		return err
 	}
 	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "ATTEMPT", Right: true},
-		{Title: "QUEUE", Least: 8}, {Title: "WORKER", Least: 8},
-		{Title: "PID", Right: true}, {Title: "HOST", Least: 8}, {Title: "CLAIMED"}, {Title: "LASTED",
-			Right: true}, {Title: "OUTCOME", State: true}, {Title: "EXIT"}}}
+		{Title: "QUEUE", Drop: 4}, {Title: "WORKER", Least: 8, Drop: 1},
+		{Title: "PID", Right: true, Drop: 6}, {Title: "HOST", Drop: 5}, {Title: "CLAIMED"}, {Title: "LASTED",
+			Right: true, Drop: 3}, {Title: "OUTCOME", State: true}, {Title: "EXIT", Drop: 2}}}
 	printed, more, err := p.eachAttempt(c, service, f, c.Int("limit"), func(a projection.Attempt) error {
 		if p.JSON {
 			return p.PrintJSON(attemptToJSON(a))

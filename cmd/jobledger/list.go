@@ -185,8 +185,8 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 func jobTable(past bool) *cli.Table {
 	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "STATE", State: true},
 		{Title: "QUEUE", Least: 8},
-		{Title: "TRIED"}, {Title: "WHEN"}, {Title: "WORKER", Least: 8}, {Title: "KEY", Least: 8},
-		{Title: "ERROR", Least: 8}}}
+		{Title: "TRIED", Drop: 3}, {Title: "WHEN", Drop: 1}, {Title: "WORKER", Drop: 4}, {Title: "KEY", Drop: 5},
+		{Title: "ERROR", Drop: 2}}}
 	if past {
 		t.Columns = slices.Insert(t.Columns, 2, cli.Column{Title: "NOW", State: true})
 	}

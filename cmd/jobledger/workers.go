@@ -75,10 +75,10 @@ const jobsShown = 10
 
 func (p *program) printWorkers(workers []projection.Worker) error {
 	t := &cli.Table{Columns: []cli.Column{{Title: "WORKER", Least: 8}, {Title: "STATE", State: true},
-		{Title: "UP", Right: true}, {Title: "SEEN", Right: true},
-		{Title: "JOB"}, {Title: "HELD", Right: true}, {Title: "BEAT", Right: true}, {Title: "PROGRESS",
-			Least: 8}, {Title: "QUEUES", Least: 8},
-		{Title: "CAPABILITIES", Least: 5}, {Title: "VERSION", Least: 5}, {Title: "PROCESS", Least: 8}}}
+		{Title: "UP", Right: true, Drop: 5}, {Title: "SEEN", Right: true},
+		{Title: "JOB"}, {Title: "HELD", Right: true, Drop: 1}, {Title: "BEAT", Right: true, Drop: 4},
+		{Title: "PROGRESS", Drop: 3}, {Title: "QUEUES", Drop: 2},
+		{Title: "CAPABILITIES", Drop: 7}, {Title: "VERSION", Drop: 8}, {Title: "PROCESS", Drop: 6}}}
 	now := p.Now()
 	since := func(at time.Time) string { return render.Roughly(max(0, now.Sub(at))) }
 	for _, w := range workers {

@@ -13,7 +13,8 @@ type Column struct {
 	Title string
 	Right bool // for numbers
 	State bool // colored by what the cell says
-	Least int  // columns to which a narrow terminal may cut it; 0: never
+	Least int  // columns to which a narrow terminal may cut it, when no column is left to drop; 0: never
+	Drop  int  // a narrow terminal drops the column with the highest Drop first; 0: never
 }
 
 // Table is output for people; programs read --json. Its cells are escaped.
@@ -31,22 +32,37 @@ func (t *Table) Add(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// widths returns the columns' widths. They fit into limit (0: none) as far as Least allows; the widest column
-// that may shrink shrinks first.
+// widths returns the columns' widths, 0 for a dropped column. They fit into limit (0: none) as far as Drop and
+// Least allow: columns are dropped first; then the widest column that may shrink shrinks.
 func (t *Table) widths(limit int) []int {
 	widths := make([]int, len(t.Columns))
-	total := 2 * (len(t.Columns) - 1)
+	total := -2
 	for i, c := range t.Columns {
 		widths[i] = uniseg.StringWidth(c.Title)
 		for _, row := range t.rows {
 			widths[i] = max(widths[i], uniseg.StringWidth(row[i]))
 		}
-		total += widths[i]
+		total += widths[i] + 2
+	}
+	dropped := make([]bool, len(t.Columns))
+	for limit > 0 && total > limit {
+		drop := -1
+		for i, c := range t.Columns {
+			if c.Drop > 0 && !dropped[i] && (drop < 0 || c.Drop > t.Columns[drop].Drop) {
+				drop = i
+			}
+		}
+		if drop < 0 {
+			break
+		}
+		dropped[drop] = true
+		total -= widths[drop] + 2
+		widths[drop] = 0
 	}
 	for ; limit > 0 && total > limit; total-- {
 		widest := -1
 		for i, c := range t.Columns {
-			if c.Least > 0 && widths[i] > c.Least && (widest < 0 || widths[i] > widths[widest]) {
+			if c.Least > 0 && !dropped[i] && widths[i] > c.Least && (widest < 0 || widths[i] > widths[widest]) {
 				widest = i
 			}
 		}
@@ -58,22 +74,28 @@ func (t *Table) widths(limit int) []int {
 	return widths
 }
 
-// PrintTable prints t with its header. On a terminal it is truncated to the width; in a pipe it is complete.
+// PrintTable prints t with its header. On a terminal columns are dropped until it fits; in a pipe it is complete.
 // No line ends in spaces.
 func (p *Program) PrintTable(t *Table) error {
 	widths := t.widths(p.Width)
-	header := make([]string, len(t.Columns))
+	header, last := make([]string, len(t.Columns)), 0
 	for i, c := range t.Columns {
 		header[i] = c.Title
+		if widths[i] > 0 {
+			last = i
+		}
 	}
 	for n, row := range append([][]string{header}, t.rows...) {
 		var line strings.Builder
 		for i, c := range t.Columns {
+			if widths[i] == 0 {
+				continue
+			}
 			cell := render.Pad(render.Truncate(row[i], widths[i]), widths[i], c.Right)
-			if i == len(t.Columns)-1 {
+			if i == last {
 				cell = strings.TrimRight(cell, " ")
 			}
-			if i > 0 {
+			if line.Len() > 0 {
 				line.WriteString("  ")
 			}
 			switch {
