@@ -18,8 +18,8 @@ import (
 )
 
 // The bad night: three hosts, two queues, and everything that goes wrong in six hours.
-// testdata/history/bad-night.jsonl is what this generator made of it under the first rules; it stays as it is.
-// Nothing here depends on a real clock, on real randomness or on the order of a map.
+// testdata/history/bad-night.jsonl is what this generator made of it under the first rules; it stays as it
+// is. Nothing here depends on a real clock, on real randomness or on the order of a map.
 
 // night is the simulation. Time passes in beats of five seconds, and a little with each thing that somebody
 // does.
@@ -116,7 +116,8 @@ func (n *night) find(host, queue string) *proc {
 func (n *night) stop(p *proc) {
 	for _, h := range p.held {
 		n.act()
-		_, err := n.queue.Apply(n.t.Context(), "worker:"+p.worker.Name, h.job.ID, commands.Release{Token: h.job.Token, Reason: "the worker is stopped"})
+		_, err := n.queue.Apply(n.t.Context(), "worker:"+p.worker.Name, h.job.ID,
+			commands.Release{Token: h.job.Token, Reason: "the worker is stopped"})
 		n.refusable(err)
 	}
 	n.act()
@@ -164,11 +165,13 @@ func (n *night) sweepNow() {
 func (n *night) produce(i int) {
 	customer := fmt.Sprint(1 + n.dice.roll(40))
 	if n.dice.roll(3) == 0 {
-		n.enqueue(commands.Enqueue{Queue: "mail", Key: fmt.Sprintf("invoice-%d", 70000+i), Tags: map[string]string{"customer": customer},
+		n.enqueue(commands.Enqueue{Queue: "mail", Key: fmt.Sprintf("invoice-%d", 70000+i),
+			Tags:    map[string]string{"customer": customer},
 			Payload: fmt.Appendf(nil, `{"to":"customer-%s@example.com","template":"invoice"}`, customer)}, "mail")
 	}
 	if n.dice.roll(13) == 0 {
-		n.enqueue(commands.Enqueue{Queue: "render", Priority: n.dice.roll(3) - 1, MaxRuntime: 20 * time.Minute, Tags: map[string]string{"customer": customer, "kind": "report"},
+		n.enqueue(commands.Enqueue{Queue: "render", Priority: n.dice.roll(3) - 1, MaxRuntime: 20 * time.Minute,
+			Tags:    map[string]string{"customer": customer, "kind": "report"},
 			Payload: fmt.Appendf(nil, `{"report":%d,"pages":%d}`, i, 1+n.dice.roll(90))}, "render")
 	}
 }
@@ -176,7 +179,8 @@ func (n *night) produce(i int) {
 // reports is a rush of work for render.
 func (n *night) reports(count int) {
 	for i := range count {
-		n.enqueue(commands.Enqueue{Queue: "render", Priority: 5, Tags: map[string]string{"customer": "17", "kind": "report"},
+		n.enqueue(commands.Enqueue{Queue: "render", Priority: 5, Tags: map[string]string{"customer": "17",
+			"kind": "report"},
 			Payload: fmt.Appendf(nil, `{"report":"q%d","pages":%d}`, i, 20+n.dice.roll(90))}, "render")
 	}
 }
@@ -210,7 +214,8 @@ func (n *night) work(p *proc) {
 	if len(p.held) == p.slots {
 		return
 	}
-	r := commands.ClaimRequest{Queues: []string{p.queue}, Worker: p.worker, Version: p.worker.Version, Lease: time.Minute, Limit: p.slots - len(p.held)}
+	r := commands.ClaimRequest{Queues: []string{p.queue}, Worker: p.worker, Version: p.worker.Version,
+		Lease: time.Minute, Limit: p.slots - len(p.held)}
 	ready, _, err := n.queue.Ready(n.t.Context(), r)
 	n.must(err)
 	if !ready {
@@ -236,15 +241,19 @@ func (n *night) ending(p *proc, h *task) commands.Command {
 	token := h.job.Token
 	switch chance := n.dice.roll(100); {
 	case p.queue == "mail" && !n.smtp:
-		return commands.Fail{Token: token, Code: "smtp_421", Detail: "421 4.3.2 smtp.example.net: service not available, closing channel\n", ExitCode: &one}
+		return commands.Fail{Token: token, Code: "smtp_421",
+			Detail: "421 4.3.2 smtp.example.net: service not available, closing channel\n", ExitCode: &one}
 	case p.queue == "mail" && chance < 2:
-		return commands.Fail{Token: token, Code: "bad_address", Detail: "550 5.1.1 no such user", ExitCode: &one, NoRetry: true}
+		return commands.Fail{Token: token, Code: "bad_address", Detail: "550 5.1.1 no such user", ExitCode: &one,
+			NoRetry: true}
 	case p.queue == "mail" && chance < 5:
 		return commands.Release{Token: token, Reason: "rate limit", Snooze: true}
 	case p.queue == "render" && chance < 3:
-		return commands.Fail{Token: token, Code: "signal", Signal: "SIGSEGV", Detail: "fatal: unexpected signal\x1b[0m"}
+		return commands.Fail{Token: token, Code: "signal", Signal: "SIGSEGV",
+			Detail: "fatal: unexpected signal\x1b[0m"}
 	case p.queue == "render":
-		return commands.Succeed{Token: token, ExitCode: &zero, Result: fmt.Appendf([]byte("%PDF-1.7\n\xe2\xe3\xcf\xd3"), "%d", chance)}
+		return commands.Succeed{Token: token, ExitCode: &zero,
+			Result: fmt.Appendf([]byte("%PDF-1.7\n\xe2\xe3\xcf\xd3"), "%d", chance)}
 	case chance < 50:
 		return commands.Succeed{Token: token, ExitCode: &zero, Result: []byte(`250 2.0.0 queued`)}
 	}
@@ -296,7 +305,8 @@ func (n *night) script() map[int]func() {
 			n.retryFailed("mail", "smtp_421", "gave up while smtp.example.net was down")
 		},
 		clock(2, 30): func() {
-			n.enqueue(commands.Enqueue{Queue: "render", Key: "poison", Priority: 50, MaxAttempts: 2, Tags: map[string]string{"customer": "17"}, Payload: []byte(`{"report":"all of 2025"}`)}, "poison")
+			n.enqueue(commands.Enqueue{Queue: "render", Key: "poison", Priority: 50, MaxAttempts: 2,
+				Tags: map[string]string{"customer": "17"}, Payload: []byte(`{"report":"all of 2025"}`)}, "poison")
 		},
 		clock(2, 40): func() {
 			for _, host := range []string{"alpha", "bravo", "charlie"} { // whichever died was started again
@@ -307,7 +317,8 @@ func (n *night) script() map[int]func() {
 		},
 		clock(2, 55): func() {
 			for i := range 40 {
-				n.enqueue(commands.Enqueue{Queue: "render", Priority: -10, Tags: map[string]string{"batch": "letters"}, Key: fmt.Sprintf("letters-%d", i),
+				n.enqueue(commands.Enqueue{Queue: "render", Priority: -10, Tags: map[string]string{"batch": "letters"},
+					Key:     fmt.Sprintf("letters-%d", i),
 					Payload: fmt.Appendf(nil, `{"letter":%d}`, i)}, "letters")
 			}
 		},
@@ -360,7 +371,8 @@ func (n *night) state(id event.JobID) (state event.State) {
 func (n *night) retryFailed(queue, code, reason string) {
 	var failed []projection.Job
 	n.must(n.queue.Store.Read(n.t.Context(), func(tx *ledger.Tx) (err error) {
-		failed, err = projection.List(n.t.Context(), tx, projection.Filter{Queues: []string{queue}, States: []event.State{event.FailedState}})
+		failed, err = projection.List(n.t.Context(), tx, projection.Filter{Queues: []string{queue},
+			States: []event.State{event.FailedState}})
 		return err
 	}))
 	for i := len(failed) - 1; i >= 0; i-- {
@@ -373,7 +385,8 @@ func (n *night) retryFailed(queue, code, reason string) {
 // badNight lets it happen in a new ledger.
 func badNight(t *testing.T) *ledger.Store {
 	store := openFast(t)
-	n := &night{t: t, dice: 20260314, hosts: map[string]int{"alpha": 800, "bravo": 2100, "charlie": 1500}, sweep: true, smtp: true, jobs: make(map[string][]event.JobID)}
+	n := &night{t: t, dice: 20260314, hosts: map[string]int{"alpha": 800, "bravo": 2100, "charlie": 1500},
+		sweep: true, smtp: true, jobs: make(map[string][]event.JobID)}
 	store.Now = func() time.Time { return n.now }
 	n.queue = &commands.Service{Store: store, NewID: n.id, NewSalt: func(b []byte) { _, _ = n.dice.Read(b) }}
 	begin := time.Date(2026, 3, 14, 22, 0, 0, 0, time.UTC)

@@ -35,7 +35,8 @@ func fill(b *testing.B, s *commands.Service, n int, e commands.Enqueue) {
 	}
 }
 
-var benchRequest = commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "w", Boot: "b"}, Lease: time.Hour}
+var benchRequest = commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "w", Boot: "b"},
+	Lease: time.Hour}
 
 // drain claims and finishes n jobs, a thousand in a transaction.
 func drain(b *testing.B, s *commands.Service, n int) {
@@ -62,7 +63,8 @@ func BenchmarkEnqueue(b *testing.B) {
 			s := benchService(b)
 			jobs := make([]commands.Enqueue, size)
 			for i := range jobs {
-				jobs[i] = commands.Enqueue{Queue: "mail", Payload: []byte("a payload of a common size, which is not very long")}
+				jobs[i] = commands.Enqueue{Queue: "mail",
+					Payload: []byte("a payload of a common size, which is not very long")}
 			}
 			for n := 0; b.Loop(); n += size {
 				if _, err := s.Enqueue(b.Context(), "cli:bench", jobs...); err != nil {

@@ -51,15 +51,18 @@ func TestClaimTakesWhatFitsInOrder(t *testing.T) {
 		{
 			name: "priority, then run_at, then id",
 			jobs: []job{
-				{ID: id(9), Payload: []byte("id 9")}, {ID: id(3), Payload: []byte("id 3")}, {ID: id(5), Payload: []byte("id 5")},
+				{ID: id(9), Payload: []byte("id 9")}, {ID: id(3), Payload: []byte("id 3")},
+				{ID: id(5), Payload: []byte("id 5")},
 				{ID: id(1), RunAt: in(-time.Second), Payload: []byte("past")}, // means now
-				{Priority: -100, Payload: []byte("last")}, {Priority: 100, Payload: []byte("first")}, {Priority: 1, Payload: []byte("high")},
+				{Priority: -100, Payload: []byte("last")}, {Priority: 100, Payload: []byte("first")},
+				{Priority: 1, Payload: []byte("high")},
 			},
 			want: []string{"first", "high", "past", "id 3", "id 5", "id 9", "last"},
 		},
 		{
 			name: "future jobs are skipped, however important",
-			jobs: []job{{Priority: 100, RunAt: in(time.Microsecond), Payload: []byte("future")}, {Payload: []byte("now")}, {RunAt: in(0), Payload: []byte("just now")}},
+			jobs: []job{{Priority: 100, RunAt: in(time.Microsecond), Payload: []byte("future")},
+				{Payload: []byte("now")}, {RunAt: in(0), Payload: []byte("just now")}},
 			want: []string{"now", "just now"},
 		},
 		{
@@ -69,16 +72,20 @@ func TestClaimTakesWhatFitsInOrder(t *testing.T) {
 		},
 		{
 			name: "a worker of a version takes its own and those without",
-			jobs: []job{{Version: "v1", Payload: []byte("v1")}, {Payload: []byte("any")}, {Version: "v2", Payload: []byte("v2")}, {Version: "v", Payload: []byte("v")}},
+			jobs: []job{{Version: "v1", Payload: []byte("v1")}, {Payload: []byte("any")},
+				{Version: "v2", Payload: []byte("v2")}, {Version: "v", Payload: []byte("v")}},
 			ask:  []func(*commands.ClaimRequest){asVersion("v1")},
 			want: []string{"v1", "any"},
 		},
 		{
 			name: "every label must be a capability",
 			jobs: []job{
-				{Requires: []string{"gpu"}, Payload: []byte("gpu")}, {Requires: []string{"gpu", "eu"}, Payload: []byte("gpu eu")},
-				{Requires: []string{"eu", "gpu", "eu"}, Payload: []byte("eu gpu eu")}, {Requires: []string{"gpu2"}, Payload: []byte("gpu2")},
-				{Requires: []string{}, Payload: []byte("none")}, {Version: "v1", Requires: []string{"gpu"}, Payload: []byte("v1 gpu")},
+				{Requires: []string{"gpu"}, Payload: []byte("gpu")},
+				{Requires: []string{"gpu", "eu"}, Payload: []byte("gpu eu")},
+				{Requires: []string{"eu", "gpu", "eu"}, Payload: []byte("eu gpu eu")},
+				{Requires: []string{"gpu2"}, Payload: []byte("gpu2")},
+				{Requires: []string{}, Payload: []byte("none")}, {Version: "v1", Requires: []string{"gpu"},
+					Payload: []byte("v1 gpu")},
 			},
 			ask:  []func(*commands.ClaimRequest){asVersion("", "eu", "gpu", "arm")},
 			want: []string{"gpu", "gpu eu", "eu gpu eu", "none"},
@@ -86,16 +93,20 @@ func TestClaimTakesWhatFitsInOrder(t *testing.T) {
 		{
 			name: "what does not fit stands in nobody's way",
 			jobs: []job{
-				{Priority: 100, Requires: []string{"gpu"}, Payload: []byte("gpu")}, {Priority: 99, Version: "v9", Payload: []byte("v9")},
-				{Priority: 98, Queue: "other", Payload: []byte("other")}, {Priority: 97, RunAt: in(time.Hour), Payload: []byte("later")}, {Payload: []byte("mine")},
+				{Priority: 100, Requires: []string{"gpu"}, Payload: []byte("gpu")},
+				{Priority: 99, Version: "v9", Payload: []byte("v9")},
+				{Priority: 98, Queue: "other", Payload: []byte("other")}, {Priority: 97, RunAt: in(time.Hour),
+					Payload: []byte("later")}, {Payload: []byte("mine")},
 			},
 			want: []string{"mine"},
 		},
 		{
 			name: "several queues are merged by priority, run_at and id",
 			jobs: []job{
-				{Queue: "b", ID: id(2), Payload: []byte("b2")}, {Queue: "a", ID: id(3), Payload: []byte("a3")}, {Queue: "b", ID: id(4), Payload: []byte("b4")},
-				{Queue: "c", Priority: 1, Payload: []byte("c")}, {Queue: "a", ID: id(1), Payload: []byte("a1")}, {Queue: "d", Priority: 50, Payload: []byte("d")},
+				{Queue: "b", ID: id(2), Payload: []byte("b2")}, {Queue: "a", ID: id(3), Payload: []byte("a3")},
+				{Queue: "b", ID: id(4), Payload: []byte("b4")},
+				{Queue: "c", Priority: 1, Payload: []byte("c")}, {Queue: "a", ID: id(1), Payload: []byte("a1")},
+				{Queue: "d", Priority: 50, Payload: []byte("d")},
 			},
 			ask:  []func(*commands.ClaimRequest){from("c", "b", "a", "b", "empty")},
 			want: []string{"c", "a1", "b2", "a3", "b4"},
@@ -109,12 +120,14 @@ func TestClaimTakesWhatFitsInOrder(t *testing.T) {
 		},
 		{
 			name: "a queue is not another whose name begins with its name",
-			jobs: []job{{Queue: "mail-2", Payload: []byte("mail-2")}, {Queue: "mail.x", Payload: []byte("mail.x")}, {Queue: "mai", Payload: []byte("mai")}, {Queue: "mail", Payload: []byte("mail")}},
+			jobs: []job{{Queue: "mail-2", Payload: []byte("mail-2")}, {Queue: "mail.x", Payload: []byte("mail.x")},
+				{Queue: "mai", Payload: []byte("mai")}, {Queue: "mail", Payload: []byte("mail")}},
 			want: []string{"mail"},
 		},
 		{
 			name: "labels of every printable character keep lanes apart",
-			jobs: []job{{Version: "~", Payload: []byte("~")}, {Version: "!", Payload: []byte("!")}, {Requires: []string{"~", "!"}, Payload: []byte("both")}},
+			jobs: []job{{Version: "~", Payload: []byte("~")}, {Version: "!", Payload: []byte("!")},
+				{Requires: []string{"~", "!"}, Payload: []byte("both")}},
 			ask:  []func(*commands.ClaimRequest){asVersion("~", "!", "~")},
 			want: []string{"~", "both"},
 		},
@@ -138,7 +151,8 @@ func TestClaimTakesWhatFitsInOrder(t *testing.T) {
 					t.Fatal(changed, err)
 				}
 			}
-			if got := payloads(q.claim("w", append([]func(*commands.ClaimRequest){limit(100)}, test.ask...)...)); !slices.Equal(got, test.want) {
+			if got := payloads(q.claim("w", append([]func(*commands.ClaimRequest){limit(100)},
+				test.ask...)...)); !slices.Equal(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -154,7 +168,8 @@ func TestClaimMergesManyLanes(t *testing.T) {
 		if i < 300 {
 			lane = 42
 		}
-		jobs = append(jobs, commands.Enqueue{ID: id(i), Queue: "mail", Requires: []string{fmt.Sprint("lane", lane)}, Payload: fmt.Append(nil, i)})
+		jobs = append(jobs, commands.Enqueue{ID: id(i), Queue: "mail", Requires: []string{fmt.Sprint("lane", lane)},
+			Payload: fmt.Append(nil, i)})
 		want = append(want, fmt.Sprint(i))
 	}
 	if _, err := q.Enqueue(t.Context(), "cli:test", jobs...); err != nil {
@@ -226,7 +241,8 @@ func TestClaimSearchIsTheSortOfAllThatFits(t *testing.T) {
 		if _, err := q.Enqueue(t.Context(), "cli:test", jobs...); err != nil {
 			rt.Fatal(err)
 		}
-		want := projection.Want{Version: rapid.SampledFrom(versions).Draw(rt, "of version"), Capabilities: rapid.SliceOfDistinct(rapid.SampledFrom(labels), rapid.ID).Draw(rt, "capabilities")}
+		want := projection.Want{Version: rapid.SampledFrom(versions).Draw(rt, "of version"),
+			Capabilities: rapid.SliceOfDistinct(rapid.SampledFrom(labels), rapid.ID).Draw(rt, "capabilities")}
 		for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom(queues), rapid.ID).Draw(rt, "queues") {
 			want.Queues = append(want.Queues, name+suffix)
 		}
@@ -238,7 +254,8 @@ func TestClaimSearchIsTheSortOfAllThatFits(t *testing.T) {
 			return cmp.Or(b.Priority-a.Priority, a.RunAt.Compare(b.RunAt), cmp.Compare(a.ID, b.ID))
 		})
 		for _, j := range jobs {
-			fits := slices.Contains(want.Queues, j.Queue) && !j.RunAt.After(now) && (j.Version == "" || j.Version == want.Version)
+			fits := slices.Contains(want.Queues, j.Queue) && !j.RunAt.After(now) &&
+				(j.Version == "" || j.Version == want.Version)
 			for _, label := range j.Requires {
 				fits = fits && slices.Contains(want.Capabilities, label)
 			}

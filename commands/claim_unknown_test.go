@@ -17,7 +17,8 @@ func TestClaimAfterUnknownCommitFindsItsJobs(t *testing.T) {
 		tokens = append(tokens, fmt.Sprintf("01KDXYZAF8%016d", len(tokens)+1))
 		return tokens[len(tokens)-1]
 	}
-	if _, err := s.Enqueue(t.Context(), "cli:test", Enqueue{Queue: "q", Payload: []byte("a")}, Enqueue{Queue: "q", Payload: []byte("b")}, Enqueue{Queue: "q"}); err != nil {
+	if _, err := s.Enqueue(t.Context(), "cli:test", Enqueue{Queue: "q", Payload: []byte("a")},
+		Enqueue{Queue: "q", Payload: []byte("b")}, Enqueue{Queue: "q"}); err != nil {
 		t.Fatal(err)
 	}
 	w := event.Worker{Name: "w", Boot: "1"}
@@ -38,13 +39,22 @@ func TestClaimAfterUnknownCommitFindsItsJobs(t *testing.T) {
 		t.Fatalf("got %+v, %v, want both jobs", mine, err)
 	}
 	for i, j := range mine {
-		if j.Token != asked[i] || string(j.Payload) != string(claimed[i].Payload) || len(j.Salt) == 0 || !j.LeaseUntil.Equal(claimed[i].LeaseUntil) {
+		if j.Token != asked[i] || string(j.Payload) != string(claimed[i].Payload) || len(j.Salt) == 0 ||
+			!j.LeaseUntil.Equal(claimed[i].LeaseUntil) {
 			t.Errorf("job %d: got %+v, want %+v", i, j, claimed[i])
 		}
 	}
 	for name, look := range map[string]func() (int, error){
-		"tokens that were not given": func() (int, error) { mine, err := s.heldBy(t.Context(), w, []string{"x"}); return len(mine), err },
-		"another process":            func() (int, error) { mine, err := s.heldBy(t.Context(), other.Worker, asked); return len(mine), err },
+		"tokens that were not given": func() (int, error) {
+			mine,
+				err := s.heldBy(t.Context(), w, []string{"x"})
+			return len(mine), err
+		},
+		"another process": func() (int, error) {
+			mine, err := s.heldBy(t.Context(), other.Worker,
+				asked)
+			return len(mine), err
+		},
 		"a worker never heard of": func() (int, error) {
 			mine, err := s.heldBy(t.Context(), event.Worker{Name: "x", Boot: "x"}, asked)
 			return len(mine), err

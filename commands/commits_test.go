@@ -21,7 +21,8 @@ func TestBeforeWriteActsBeforeAWrite(t *testing.T) {
 	acted := 0
 	w := commands.Sweeper{Service: q.Service, Actor: "sweeper:test", Grace: new(time.Duration)}
 	r, err := w.Sweep(commandstest.BeforeWrite{Context: t.Context(), Act: func() { acted++ }})
-	if err != nil || len(r.Reclaimed) != 1 || acted < 1 { // more than once where the sweep was late and looked again
+	// more than once where the sweep was late and looked again
+	if err != nil || len(r.Reclaimed) != 1 || acted < 1 {
 		t.Errorf("%+v, %v, and others acted %d times, want 1 or more", r, err, acted)
 	}
 }

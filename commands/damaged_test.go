@@ -41,7 +41,8 @@ func TestClaimSkipsDamagedJobs(t *testing.T) {
 			for _, i := range bad {
 				damage(t, s.Service, statement, enqueued[i].N)
 			}
-			request := commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "w", Boot: "b"}, Limit: 20}
+			request := commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "w", Boot: "b"},
+				Limit: 20}
 			var steps []commands.Op
 			var got []event.JobID
 			for range 20 {
@@ -69,7 +70,8 @@ func TestClaimSkipsDamagedJobs(t *testing.T) {
 			}
 			_, err = s.Claim(t.Context(), request)
 			var damaged *projection.DamagedJobError
-			if !errors.As(err, &damaged) || !errors.Is(err, ledger.ErrDamaged) || damaged.Job != "" && damaged.Job != enqueued[0].ID {
+			if !errors.As(err, &damaged) || !errors.Is(err, ledger.ErrDamaged) || damaged.Job != "" &&
+				damaged.Job != enqueued[0].ID {
 				t.Errorf("what is left: got %v, want a word on job %s", err, enqueued[0].ID)
 			}
 			if _, err := s.Rebuild(t.Context(), "cli:test"); err != nil {

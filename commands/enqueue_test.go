@@ -48,7 +48,8 @@ func TestEnqueueAgainIsTheSameJob(t *testing.T) {
 		got, err := q.Enqueue(t.Context(), "cli:test", test.ask)
 		var conflict *commands.ConflictError
 		switch {
-		case test.want == "" && (!errors.As(err, &conflict) || !errors.Is(err, commands.ErrConflict) || conflict.Job == ""):
+		case test.want == "" && (!errors.As(err, &conflict) || !errors.Is(err, commands.ErrConflict) ||
+			conflict.Job == ""):
 			t.Errorf("%s: got %+v, %v, want a ConflictError that names the job", test.name, got, err)
 		case test.want != "" && (err != nil || got[0].ID != test.want || !got[0].Existing):
 			t.Errorf("%s: got %+v, %v, want the job %s", test.name, got, err, test.want)
@@ -57,7 +58,8 @@ func TestEnqueueAgainIsTheSameJob(t *testing.T) {
 	if got := q.Tail(); got != events {
 		t.Errorf("%d events were appended", got-events)
 	}
-	if other := q.enqueue(commands.Enqueue{Queue: "third", Key: "k", Payload: []byte("else")}); other.ID == byKey.ID {
+	if other := q.enqueue(commands.Enqueue{Queue: "third", Key: "k",
+		Payload: []byte("else")}); other.ID == byKey.ID {
 		t.Errorf("a key holds beyond its queue")
 	}
 }
@@ -75,7 +77,8 @@ func TestEnqueueIsAllOrNothing(t *testing.T) {
 		t.Errorf("got %v, want a conflict", err)
 	}
 	invalid := append(many[:199:199], commands.Enqueue{Queue: "Mail"})
-	if _, err := q.Enqueue(t.Context(), "cli:test", invalid...); !errors.Is(err, commands.ErrInvalid) || !strings.HasPrefix(err.Error(), "job 200 of 200: ") {
+	if _, err := q.Enqueue(t.Context(), "cli:test", invalid...); !errors.Is(err, commands.ErrInvalid) ||
+		!strings.HasPrefix(err.Error(), "job 200 of 200: ") {
 		t.Errorf("got %v, want which one is invalid", err)
 	}
 	if got := q.Tail(); got != events {
@@ -105,7 +108,8 @@ func TestEnqueueFindsDuplicatesInsideABatch(t *testing.T) {
 			t.Errorf("job %d: existing is %t", i, jobs[i].Existing)
 		}
 	}
-	_, err = q.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Key: "x"}, commands.Enqueue{Queue: "mail", Key: "x", Payload: []byte("p")})
+	_, err = q.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Key: "x"},
+		commands.Enqueue{Queue: "mail", Key: "x", Payload: []byte("p")})
 	if !errors.Is(err, commands.ErrConflict) || q.Tail() != 2 {
 		t.Errorf("the same key with two payloads: %v, %d events", err, q.Tail())
 	}
@@ -117,7 +121,8 @@ func TestEnqueueConcurrentlyWithOneKey(t *testing.T) {
 	ids, fresh := make([]event.JobID, 32), make([]bool, 32)
 	for i := range ids {
 		group.Go(func() {
-			jobs, err := q.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Key: "k", Payload: []byte("p")})
+			jobs, err := q.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Key: "k",
+				Payload: []byte("p")})
 			if err != nil {
 				t.Error(err)
 				return
@@ -143,7 +148,8 @@ func TestEnqueueConcurrentlyWithOneKey(t *testing.T) {
 func TestEnqueueRunAtByTheLedgersClock(t *testing.T) {
 	q := newQueue(t)
 	past := q.enqueue(commands.Enqueue{RunAt: q.Now.Add(-time.Hour)})
-	finer := q.enqueue(commands.Enqueue{RunAt: q.Now.Add(time.Hour + 999).In(time.FixedZone("", 3600)), Requires: []string{}, Tags: map[string]string{}})
+	finer := q.enqueue(commands.Enqueue{RunAt: q.Now.Add(time.Hour + 999).In(time.FixedZone("", 3600)),
+		Requires: []string{}, Tags: map[string]string{}})
 	if !past.RunAt.Equal(q.Now) || past.MaxAttempts != projection.DefaultMaxAttempts {
 		t.Errorf("a run_at in the past means now, with 5 attempts: %+v", past)
 	}
@@ -174,21 +180,31 @@ func TestEnqueueLimits(t *testing.T) {
 		good  job
 		bad   []job
 	}{
-		{"queue", job{Queue: text(64)}, []job{{Queue: text(65)}, {Queue: ""}, {Queue: "Mail"}, {Queue: "a b"}, {Queue: "é"}, {Queue: "a/b"}, {Queue: "a\x00"}}},
+		{"queue", job{Queue: text(64)}, []job{{Queue: text(65)}, {Queue: ""}, {Queue: "Mail"}, {Queue: "a b"},
+			{Queue: "é"}, {Queue: "a/b"}, {Queue: "a\x00"}}},
 		{"queue", job{Queue: "a-z.0_9"}, []job{{Queue: "!"}, {Queue: "a!"}}},
 		{"payload", job{Payload: make([]byte, 1<<20)}, []job{{Payload: make([]byte, 1<<20+1)}}},
 		{"key", job{Key: text(255)}, []job{{Key: text(256)}, {Key: "a\x00b"}, {Key: "\xff"}}},
 		{"priority", job{Priority: 100}, []job{{Priority: 101}, {Priority: -101}, {Priority: math.MaxInt}}},
 		{"priority", job{Priority: -100}, nil},
 		{"max_attempts", job{MaxAttempts: 1_000_000}, []job{{MaxAttempts: 1_000_001}, {MaxAttempts: -1}}},
-		{"max_runtime", job{MaxRuntime: 8784 * time.Hour}, []job{{MaxRuntime: 8784*time.Hour + time.Microsecond}, {MaxRuntime: -1}, {MaxRuntime: time.Nanosecond}}},
+		{"max_runtime", job{MaxRuntime: 8784 * time.Hour}, []job{{MaxRuntime: 8784*time.Hour + time.Microsecond},
+			{MaxRuntime: -1}, {MaxRuntime: time.Nanosecond}}},
 		{"run_at", job{RunAt: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}, []job{
-			{RunAt: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}, {RunAt: time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)}, {RunAt: time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("", -7200))}}},
-		{"version", job{Version: text(64)}, []job{{Version: text(65)}, {Version: "a b"}, {Version: "é"}, {Version: "\n"}}},
-		{"requires", job{Requires: labels(16)}, []job{{Requires: labels(17)}, {Requires: []string{""}}, {Requires: []string{"a b"}}, {Requires: []string{text(65)}}}},
-		{"tags", job{Tags: tags(32)}, []job{{Tags: tags(33)}, {Tags: map[string]string{"": "x"}}, {Tags: map[string]string{"a": text(256)}}, {Tags: map[string]string{"a\x00": ""}}, {Tags: map[string]string{"a": "\xff"}}}},
-		{"tags", job{Tags: map[string]string{text(255): text(255)}}, []job{{Tags: map[string]string{text(256): ""}}}},
-		{"id", job{ID: id(1)}, []job{{ID: "1"}, {ID: id(1) + "0"}, {ID: "8" + id(1)[1:]}, {ID: strings.Replace(id(1), "K", "U", 1)}}},
+			{RunAt: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)},
+			{RunAt: time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)},
+			{RunAt: time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("", -7200))}}},
+		{"version", job{Version: text(64)}, []job{{Version: text(65)}, {Version: "a b"}, {Version: "é"},
+			{Version: "\n"}}},
+		{"requires", job{Requires: labels(16)}, []job{{Requires: labels(17)}, {Requires: []string{""}},
+			{Requires: []string{"a b"}}, {Requires: []string{text(65)}}}},
+		{"tags", job{Tags: tags(32)}, []job{{Tags: tags(33)}, {Tags: map[string]string{"": "x"}},
+			{Tags: map[string]string{"a": text(256)}}, {Tags: map[string]string{"a\x00": ""}},
+			{Tags: map[string]string{"a": "\xff"}}}},
+		{"tags", job{Tags: map[string]string{text(255): text(255)}},
+			[]job{{Tags: map[string]string{text(256): ""}}}},
+		{"id", job{ID: id(1)}, []job{{ID: "1"}, {ID: id(1) + "0"}, {ID: "8" + id(1)[1:]},
+			{ID: strings.Replace(id(1), "K", "U", 1)}}},
 	} {
 		q := newQueue(t)
 		if test.good.Queue == "" {
@@ -199,7 +215,8 @@ func TestEnqueueLimits(t *testing.T) {
 			t.Errorf("%s at its limit: %v", test.field, err)
 			continue
 		}
-		if got := q.claim("w", from(test.good.Queue), asVersion(test.good.Version, test.good.Requires...)); test.good.RunAt.IsZero() &&
+		if got := q.claim("w", from(test.good.Queue),
+			asVersion(test.good.Version, test.good.Requires...)); test.good.RunAt.IsZero() &&
 			(len(got) != 1 || got[0].ID != jobs[0].ID || !bytes.Equal(got[0].Payload, test.good.Payload)) {
 			t.Errorf("%s at its limit cannot be claimed: got %d jobs", test.field, len(got))
 		}
@@ -209,7 +226,8 @@ func TestEnqueueLimits(t *testing.T) {
 			}
 			_, err := q.Enqueue(t.Context(), "cli:test", bad)
 			var invalid *commands.InvalidError
-			if !errors.As(err, &invalid) || !errors.Is(err, commands.ErrInvalid) || strings.Split(invalid.Field, ":")[0] != test.field || invalid.Allowed == "" {
+			if !errors.As(err, &invalid) || !errors.Is(err, commands.ErrInvalid) ||
+				strings.Split(invalid.Field, ":")[0] != test.field || invalid.Allowed == "" {
 				t.Errorf("%s beyond its limit: got %v", test.field, err)
 			}
 		}
@@ -232,25 +250,46 @@ func TestCommandLimits(t *testing.T) {
 		bad   []commands.Command
 	}{
 		{"lease", beat(func(c *commands.Heartbeat) { c.Lease = 24 * time.Hour }), []commands.Command{
-			beat(func(c *commands.Heartbeat) { c.Lease = 24*time.Hour + 1 }), beat(func(c *commands.Heartbeat) { c.Lease = time.Second - 1 }),
-			beat(func(c *commands.Heartbeat) { c.Lease = 0 }), beat(func(c *commands.Heartbeat) { c.Lease = -time.Minute })}},
+			beat(func(c *commands.Heartbeat) { c.Lease = 24*time.Hour + 1 }),
+			beat(func(c *commands.Heartbeat) { c.Lease = time.Second - 1 }),
+			beat(func(c *commands.Heartbeat) { c.Lease = 0 }),
+			beat(func(c *commands.Heartbeat) { c.Lease = -time.Minute })}},
 		{"progress", beat(func(c *commands.Heartbeat) { c.Progress = ref(1.0) }), []commands.Command{
-			beat(func(c *commands.Heartbeat) { c.Progress = ref(1.01) }), beat(func(c *commands.Heartbeat) { c.Progress = ref(-0.01) }),
-			beat(func(c *commands.Heartbeat) { c.Progress = ref(math.NaN()) }), beat(func(c *commands.Heartbeat) { c.Progress = ref(math.Inf(1)) })}},
+			beat(func(c *commands.Heartbeat) { c.Progress = ref(1.01) }),
+			beat(func(c *commands.Heartbeat) { c.Progress = ref(-0.01) }),
+			beat(func(c *commands.Heartbeat) { c.Progress = ref(math.NaN()) }),
+			beat(func(c *commands.Heartbeat) { c.Progress = ref(math.Inf(1)) })}},
 		{"note", beat(func(c *commands.Heartbeat) { c.Note = text(1024) }), []commands.Command{
-			beat(func(c *commands.Heartbeat) { c.Note = text(1025) }), beat(func(c *commands.Heartbeat) { c.Note = "\x00" })}},
-		{"token", beat(func(c *commands.Heartbeat) {}), []commands.Command{commands.Succeed{}, commands.Heartbeat{Lease: time.Minute},
-			commands.Fail{}, commands.Release{}, commands.Succeed{Token: text(256)}, commands.Succeed{Token: "\x00"}, commands.Fail{Token: "\xff"}}},
-		{"result", commands.Succeed{Token: "T", Result: make([]byte, 1<<20)}, []commands.Command{commands.Succeed{Token: "T", Result: make([]byte, 1<<20+1)}}},
-		{"detail", commands.Fail{Token: "T", Detail: text(8 << 10)}, []commands.Command{commands.Fail{Token: "T", Detail: text(8<<10 + 1)}, commands.Fail{Token: "T", Detail: "\xff"}}},
-		{"code", commands.Fail{Token: "T", Code: text(64)}, []commands.Command{commands.Fail{Token: "T", Code: text(65)}, commands.Fail{Token: "T", Code: "a b"}}},
-		{"signal", commands.Fail{Token: "T", Signal: "KILL"}, []commands.Command{commands.Fail{Token: "T", Signal: "\xff"}, commands.Fail{Token: "T", Signal: text(65)}}},
-		{"retry_in", commands.Fail{Token: "T", RetryIn: ref(time.Duration(0))}, []commands.Command{commands.Fail{Token: "T", RetryIn: ref(-time.Second)}, commands.Fail{Token: "T", RetryIn: ref(time.Duration(math.MaxInt64))}}},
-		{"delay", commands.Release{Token: "T", Delay: 8784 * time.Hour}, []commands.Command{commands.Release{Token: "T", Delay: -1}, commands.Release{Token: "T", Delay: 8785 * time.Hour}}},
-		{"reason", commands.Release{Token: "T", Reason: text(1024)}, []commands.Command{commands.Release{Token: "T", Reason: text(1025)},
-			commands.Cancel{Reason: text(1025)}, commands.Retry{Reason: "\x00"}, commands.Reschedule{Reason: "\xff"}}},
-		{"priority", commands.Reschedule{Priority: ref(100)}, []commands.Command{commands.Reschedule{Priority: ref(101)}, commands.Reschedule{Priority: ref(-101)}}},
-		{"run_at", commands.Reschedule{RunAt: ref(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))}, []commands.Command{commands.Reschedule{RunAt: ref(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC))}}},
+			beat(func(c *commands.Heartbeat) { c.Note = text(1025) }),
+			beat(func(c *commands.Heartbeat) { c.Note = "\x00" })}},
+		{"token", beat(func(c *commands.Heartbeat) {}), []commands.Command{commands.Succeed{},
+			commands.Heartbeat{Lease: time.Minute},
+			commands.Fail{}, commands.Release{}, commands.Succeed{Token: text(256)}, commands.Succeed{Token: "\x00"},
+			commands.Fail{Token: "\xff"}}},
+		{"result", commands.Succeed{Token: "T", Result: make([]byte, 1<<20)},
+			[]commands.Command{commands.Succeed{Token: "T", Result: make([]byte, 1<<20+1)}}},
+		{"detail", commands.Fail{Token: "T", Detail: text(8 << 10)},
+			[]commands.Command{commands.Fail{Token: "T", Detail: text(8<<10 + 1)},
+				commands.Fail{Token: "T", Detail: "\xff"}}},
+		{"code", commands.Fail{Token: "T", Code: text(64)},
+			[]commands.Command{commands.Fail{Token: "T", Code: text(65)}, commands.Fail{Token: "T", Code: "a b"}}},
+		{"signal", commands.Fail{Token: "T", Signal: "KILL"},
+			[]commands.Command{commands.Fail{Token: "T", Signal: "\xff"},
+				commands.Fail{Token: "T", Signal: text(65)}}},
+		{"retry_in", commands.Fail{Token: "T", RetryIn: ref(time.Duration(0))},
+			[]commands.Command{commands.Fail{Token: "T", RetryIn: ref(-time.Second)},
+				commands.Fail{Token: "T", RetryIn: ref(time.Duration(math.MaxInt64))}}},
+		{"delay", commands.Release{Token: "T", Delay: 8784 * time.Hour},
+			[]commands.Command{commands.Release{Token: "T", Delay: -1},
+				commands.Release{Token: "T", Delay: 8785 * time.Hour}}},
+		{"reason", commands.Release{Token: "T", Reason: text(1024)},
+			[]commands.Command{commands.Release{Token: "T", Reason: text(1025)},
+				commands.Cancel{Reason: text(1025)}, commands.Retry{Reason: "\x00"},
+				commands.Reschedule{Reason: "\xff"}}},
+		{"priority", commands.Reschedule{Priority: ref(100)},
+			[]commands.Command{commands.Reschedule{Priority: ref(101)}, commands.Reschedule{Priority: ref(-101)}}},
+		{"run_at", commands.Reschedule{RunAt: ref(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))},
+			[]commands.Command{commands.Reschedule{RunAt: ref(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC))}}},
 		{"command", commands.Cancel{}, []commands.Command{nil, &commands.Cancel{}}},
 	} {
 		q := newQueue(t)
@@ -282,13 +321,20 @@ func TestClaimLimits(t *testing.T) {
 	q.enqueue(commands.Enqueue{})
 	good := commands.ClaimRequest{Queues: []string{"mail"}, Worker: worker("w"), Lease: time.Minute}
 	for field, change := range map[string][]func(*commands.ClaimRequest){
-		"queue":       {func(r *commands.ClaimRequest) { r.Queues = nil }, from("Mail"), from("mail", "")},
-		"lease":       {func(r *commands.ClaimRequest) { r.Lease = time.Millisecond }, func(r *commands.ClaimRequest) { r.Lease = 25 * time.Hour }, func(r *commands.ClaimRequest) { r.Lease = -1 }},
-		"limit":       {limit(-1), limit(1001)},
-		"version":     {asVersion("a b")},
-		"capability":  {asVersion("", ""), asVersion("", "a b")},
-		"worker":      {func(r *commands.ClaimRequest) { r.Worker.Name = "" }, func(r *commands.ClaimRequest) { r.Worker.Boot = "" }, func(r *commands.ClaimRequest) { r.Worker.Name = strings.Repeat("x", 256) }, func(r *commands.ClaimRequest) { r.Worker.Name = "\xff" }},
-		"max_runtime": {func(r *commands.ClaimRequest) { r.MaxRuntime = -1 }, func(r *commands.ClaimRequest) { r.MaxRuntime = 1 }, func(r *commands.ClaimRequest) { r.MaxRuntime = 8785 * time.Hour }},
+		"queue": {func(r *commands.ClaimRequest) { r.Queues = nil }, from("Mail"), from("mail", "")},
+		"lease": {func(r *commands.ClaimRequest) { r.Lease = time.Millisecond },
+			func(r *commands.ClaimRequest) { r.Lease = 25 * time.Hour },
+			func(r *commands.ClaimRequest) { r.Lease = -1 }},
+		"limit":      {limit(-1), limit(1001)},
+		"version":    {asVersion("a b")},
+		"capability": {asVersion("", ""), asVersion("", "a b")},
+		"worker": {func(r *commands.ClaimRequest) { r.Worker.Name = "" },
+			func(r *commands.ClaimRequest) { r.Worker.Boot = "" },
+			func(r *commands.ClaimRequest) { r.Worker.Name = strings.Repeat("x", 256) },
+			func(r *commands.ClaimRequest) { r.Worker.Name = "\xff" }},
+		"max_runtime": {func(r *commands.ClaimRequest) { r.MaxRuntime = -1 },
+			func(r *commands.ClaimRequest) { r.MaxRuntime = 1 },
+			func(r *commands.ClaimRequest) { r.MaxRuntime = 8785 * time.Hour }},
 	} {
 		for i, c := range change {
 			r := good

@@ -23,7 +23,8 @@ func TestStaleCopyOfAnErasedJobIsRefused(t *testing.T) {
 	q.do(b, commands.Erase{})
 	a.Payload, a.Salt = nil, nil
 	for range 2 {
-		out, err := q.ApplyBatch(t.Context(), "worker:a", []commands.Op{{Job: a, Command: commands.Succeed{Token: a.Token, Result: []byte("late")}}})
+		out, err := q.ApplyBatch(t.Context(), "worker:a",
+			[]commands.Op{{Job: a, Command: commands.Succeed{Token: a.Token, Result: []byte("late")}}})
 		if err != nil || !errors.Is(out[0].Err, commands.ErrLeaseLost) {
 			t.Fatalf("got %+v, %v, want ErrLeaseLost", out, err)
 		}
@@ -41,7 +42,8 @@ func TestStaleCopyFromBeforeErasing(t *testing.T) {
 	j = q.do(j, commands.Succeed{Token: j.Token})
 	q.do(j, commands.Erase{})
 	tail := q.Tail()
-	out, err := q.ApplyBatch(t.Context(), "cli:test", []commands.Op{{Job: j, Command: commands.Erase{}}, {Job: j, Command: commands.Retry{}}})
+	out, err := q.ApplyBatch(t.Context(), "cli:test", []commands.Op{{Job: j, Command: commands.Erase{}},
+		{Job: j, Command: commands.Retry{}}})
 	if err != nil || out[0].Err != nil || !out[0].Job.Erased || !errors.Is(out[1].Err, commands.ErrConflict) {
 		t.Errorf("got %+v, %v, want nothing more to erase, and no retry of what is gone", out, err)
 	}

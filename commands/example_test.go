@@ -63,7 +63,8 @@ func ExampleService_Claim() {
 	ctx := context.Background()
 	service, remove := openExample()
 	defer remove()
-	if _, err := service.Enqueue(ctx, "web", commands.Enqueue{Queue: "mail", Payload: []byte("Ada")}); err != nil {
+	if _, err := service.Enqueue(ctx, "web",
+		commands.Enqueue{Queue: "mail", Payload: []byte("Ada")}); err != nil {
 		log.Fatal(err)
 	}
 

@@ -40,13 +40,16 @@ func FuzzDecideEvolve(f *testing.F) {
 			switch what % 10 {
 			case 0:
 				tokens++
-				c = commands.Claim{Token: fmt.Sprint("T", tokens), Worker: worker("w"), Lease: time.Duration(1+how) * time.Second, MaxRuntime: time.Duration(how%2) * time.Minute}
+				c = commands.Claim{Token: fmt.Sprint("T", tokens), Worker: worker("w"),
+					Lease: time.Duration(1+how) * time.Second, MaxRuntime: time.Duration(how%2) * time.Minute}
 			case 1:
-				c = commands.Heartbeat{Token: token, Lease: time.Duration(1+how) * time.Second, Progress: ref(float64(how) / 255)}
+				c = commands.Heartbeat{Token: token, Lease: time.Duration(1+how) * time.Second,
+					Progress: ref(float64(how) / 255)}
 			case 2:
 				c = commands.Succeed{Token: token, Result: [][]byte{nil, {}, {how}}[how%3]}
 			case 3:
-				c = commands.Fail{Token: token, RetryIn: []*time.Duration{nil, ref(time.Duration(0)), ref(time.Minute)}[how%3], NoRetry: how%5 == 0}
+				c = commands.Fail{Token: token, RetryIn: []*time.Duration{nil, ref(time.Duration(0)),
+					ref(time.Minute)}[how%3], NoRetry: how%5 == 0}
 			case 4:
 				c = commands.Release{Token: token, Snooze: how%2 == 0, Delay: time.Duration(how%3) * time.Minute}
 			case 5:
@@ -56,7 +59,8 @@ func FuzzDecideEvolve(f *testing.F) {
 			case 7:
 				c = commands.Retry{}
 			case 8:
-				c = commands.Reschedule{RunAt: []*time.Time{nil, ref(now.Add(-time.Hour)), ref(now.Add(time.Minute))}[how%3], Priority: []*int{nil, ref(int(how) % 100)}[how%2]}
+				c = commands.Reschedule{RunAt: []*time.Time{nil, ref(now.Add(-time.Hour)),
+					ref(now.Add(time.Minute))}[how%3], Priority: []*int{nil, ref(int(how) % 100)}[how%2]}
 			case 9:
 				if s.job.State.Final() {
 					s.apply(t, commands.Erase{Reason: "asked for"})
@@ -109,29 +113,35 @@ func late(t *testing.T, s *pureJob, c commands.Action) {
 	}
 }
 
-func invariants(t *testing.T, before, after projection.Job, body event.Body, c commands.Action, now time.Time) {
+func invariants(t *testing.T, before, after projection.Job, body event.Body, c commands.Action,
+	now time.Time) {
 	t.Helper()
 	held := after.State.Held()
 	_, claim := c.(commands.Claim)
 	_, retry := c.(commands.Retry)
 	for what, ok := range map[string]bool{
-		"an event":                          body != nil,
-		"seq grows by one":                  after.Seq == before.Seq+1,
-		"attempt grows with a claim only":   after.Attempt == before.Attempt+map[bool]int{true: 1}[claim],
-		"a token only while held":           (after.Token != "") == held,
-		"a lease only while held":           after.LeaseUntil.IsZero() != held,
-		"an end only while held":            after.EndBy.IsZero() || held,
-		"a worker while held":               !held || after.Worker != (event.Worker{}),
-		"queued without a worker":           after.State != event.Queued || after.Worker == (event.Worker{}) && after.ClaimedAt.IsZero() && after.Progress == nil,
-		"finished_at only once ended":       after.FinishedAt.IsZero() != after.State.Final(),
-		"failures up to max_attempts":       after.Failures <= after.MaxAttempts,
-		"at max_attempts it is over":        after.Failures < after.MaxAttempts || after.State.Final(),
-		"failures start anew with a retry":  !retry || after.Failures == 0 && after.Snoozes == 0,
-		"no lease beyond the max runtime":   after.EndBy.IsZero() || !after.LeaseUntil.After(after.EndBy.Add(15*time.Second)),
-		"snoozes are bounded":               after.Snoozes <= commands.MaxSnoozes,
-		"no claim before run_at":            !claim || !before.RunAt.After(now),
-		"what was asked for stays":          after.Queue == before.Queue && after.MaxAttempts == before.MaxAttempts && after.ID == before.ID && after.N == before.N && after.MaxRuntime == before.MaxRuntime,
-		"whole microseconds":                after.RunAt.Equal(after.RunAt.Truncate(time.Microsecond)) && after.LeaseUntil.Equal(after.LeaseUntil.Truncate(time.Microsecond)),
+		"an event":                        body != nil,
+		"seq grows by one":                after.Seq == before.Seq+1,
+		"attempt grows with a claim only": after.Attempt == before.Attempt+map[bool]int{true: 1}[claim],
+		"a token only while held":         (after.Token != "") == held,
+		"a lease only while held":         after.LeaseUntil.IsZero() != held,
+		"an end only while held":          after.EndBy.IsZero() || held,
+		"a worker while held":             !held || after.Worker != (event.Worker{}),
+		"queued without a worker": after.State != event.Queued || after.Worker == (event.Worker{}) &&
+			after.ClaimedAt.IsZero() && after.Progress == nil,
+		"finished_at only once ended":      after.FinishedAt.IsZero() != after.State.Final(),
+		"failures up to max_attempts":      after.Failures <= after.MaxAttempts,
+		"at max_attempts it is over":       after.Failures < after.MaxAttempts || after.State.Final(),
+		"failures start anew with a retry": !retry || after.Failures == 0 && after.Snoozes == 0,
+		"no lease beyond the max runtime": after.EndBy.IsZero() ||
+			!after.LeaseUntil.After(after.EndBy.Add(15*time.Second)),
+		"snoozes are bounded":    after.Snoozes <= commands.MaxSnoozes,
+		"no claim before run_at": !claim || !before.RunAt.After(now),
+		"what was asked for stays": after.Queue == before.Queue &&
+			after.MaxAttempts == before.MaxAttempts && after.ID == before.ID && after.N == before.N &&
+			after.MaxRuntime == before.MaxRuntime,
+		"whole microseconds": after.RunAt.Equal(after.RunAt.Truncate(time.Microsecond)) &&
+			after.LeaseUntil.Equal(after.LeaseUntil.Truncate(time.Microsecond)),
 		"an erased job is never run again":  !after.Erased || after.State.Final(),
 		"success leaves no error":           after.State != event.SucceededState || after.ErrorCode == "",
 		"a job that gave up says why":       after.State != event.FailedState || after.ErrorCode != "",

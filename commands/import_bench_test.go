@@ -45,26 +45,34 @@ func longHistory(events int) iter.Seq2[event.Line, error] {
 			at, pos = at.Add(50*time.Microsecond), pos+1
 			if j.step == 0 {
 				_, _ = d.Read(salt)
-				*j = job{id: event.JobID(ulid.MustNew(ulid.Timestamp(at), &d).String()), n: pos, salt: append([]byte(nil), salt...)}
+				*j = job{id: event.JobID(ulid.MustNew(ulid.Timestamp(at), &d).String()), n: pos,
+					salt: append([]byte(nil), salt...)}
 			}
-			l := event.Line{Event: event.Event{Pos: pos, Job: j.id, Seq: int64(j.step + 1), At: at, Actor: "worker:" + worker.Name, Worker: worker,
+			l := event.Line{Event: event.Event{Pos: pos, Job: j.id, Seq: int64(j.step + 1), At: at, Actor: "worker:" +
+				worker.Name, Worker: worker,
 				Token: "T" + string(j.id)[1:], Attempt: 1}}
 			switch j.step {
 			case 0:
-				l.Salt, l.Body = j.salt, fmt.Appendf(nil, `{"to":"customer-%d@example.com","template":"invoice"}`, d.roll(1000))
+				l.Salt, l.Body = j.salt, fmt.Appendf(nil, `{"to":"customer-%d@example.com","template":"invoice"}`,
+					d.roll(1000))
 				l.Event.Worker, l.Token, l.Attempt, l.To, l.Actor = event.Worker{}, "", 0, event.Queued, "cli:shop@web1"
-				l.Event.Body = &event.Enqueued{Queue: "mail", RunAt: at, MaxAttempts: 5, PayloadSHA256: ledger.Digest(j.salt, l.Body), PayloadBytes: int64(len(l.Body)),
+				l.Event.Body = &event.Enqueued{Queue: "mail", RunAt: at, MaxAttempts: 5,
+					PayloadSHA256: ledger.Digest(j.salt, l.Body), PayloadBytes: int64(len(l.Body)),
 					Key: "k" + string(j.id), Tags: map[string]string{"customer": "17"}}
 			case 1:
-				l.From, l.To, l.Event.Body = event.Queued, event.ClaimedState, &event.Claimed{LeaseUntil: at.Add(time.Minute)}
+				l.From, l.To, l.Event.Body = event.Queued, event.ClaimedState,
+					&event.Claimed{LeaseUntil: at.Add(time.Minute)}
 			case 2, 3:
-				l.From, l.To, l.Event.Body = event.Running, event.Running, &event.Heartbeat{LeaseUntil: at.Add(time.Minute)}
+				l.From, l.To, l.Event.Body = event.Running, event.Running,
+					&event.Heartbeat{LeaseUntil: at.Add(time.Minute)}
 				if j.step == 2 {
 					l.From = event.ClaimedState
 				}
 			case 4:
 				l.Body = []byte("250 2.0.0 queued")
-				l.From, l.To, l.Event.Body = event.Running, event.SucceededState, &event.Succeeded{ResultSHA256: ledger.Digest(j.salt, l.Body), ResultBytes: int64(len(l.Body)), ExitCode: &code}
+				l.From, l.To, l.Event.Body = event.Running, event.SucceededState,
+					&event.Succeeded{ResultSHA256: ledger.Digest(j.salt, l.Body), ResultBytes: int64(len(l.Body)),
+						ExitCode: &code}
 			}
 			j.step = (j.step + 1) % 5
 			if !yield(l, nil) {
@@ -78,7 +86,8 @@ func longHistory(events int) iter.Seq2[event.Line, error] {
 func longLedger(b *testing.B) *ledger.Store {
 	b.Helper()
 	store := openFast(b)
-	if _, err := (&commands.Service{Store: store}).Import(b.Context(), "cli:test", "bench", longHistory(*historyEvents), nil); err != nil {
+	if _, err := (&commands.Service{Store: store}).Import(b.Context(), "cli:test", "bench",
+		longHistory(*historyEvents), nil); err != nil {
 		b.Fatal(err)
 	}
 	return store
@@ -128,7 +137,8 @@ func BenchmarkHistoryImport(b *testing.B) {
 		b.StopTimer()
 		store := openFast(b)
 		b.StartTimer()
-		if _, err := (&commands.Service{Store: store}).Import(b.Context(), "cli:test", "bench", lines, nil); err != nil {
+		if _, err := (&commands.Service{Store: store}).Import(b.Context(), "cli:test", "bench", lines,
+			nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -156,7 +166,8 @@ func BenchmarkHistoryReplay(b *testing.B) {
 		b.StopTimer()
 		copied := openFast(b)
 		b.StartTimer()
-		if _, err := (&commands.Service{Store: copied}).Replay(b.Context(), "cli:test", "bench", store.Lines(b.Context(), ledger.Filter{}, true), nil); err != nil {
+		if _, err := (&commands.Service{Store: copied}).Replay(b.Context(), "cli:test", "bench",
+			store.Lines(b.Context(), ledger.Filter{}, true), nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -129,7 +129,8 @@ func checkEnqueued(l *event.Line, b *event.Enqueued) error {
 		return errors.New("payload_sha256 of enqueued is missing")
 	}
 	as := Enqueue{Queue: b.Queue, Payload: l.Body, Key: b.Key, Priority: b.Priority, RunAt: b.RunAt,
-		MaxAttempts: b.MaxAttempts, MaxRuntime: b.MaxRuntime, Version: b.Version, Requires: b.Requires, Tags: b.Tags}
+		MaxAttempts: b.MaxAttempts, MaxRuntime: b.MaxRuntime, Version: b.Version, Requires: b.Requires,
+		Tags: b.Tags}
 	if err := as.Check(); err != nil {
 		return err
 	}

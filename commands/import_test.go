@@ -145,7 +145,8 @@ func roundTrip(t *testing.T, store *ledger.Store, cut int64) {
 		}
 	}
 	imported := openFast(t)
-	if _, err := (&commands.Service{Store: imported}).Import(t.Context(), "cli:test", "x.jsonl", parsed(beginning), nil); err != nil {
+	if _, err := (&commands.Service{Store: imported}).Import(t.Context(), "cli:test", "x.jsonl",
+		parsed(beginning), nil); err != nil {
 		t.Fatal(err)
 	}
 	wantClean(t, imported)
@@ -167,7 +168,8 @@ func TestImportRoundTripOfBadNight(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := openFast(t)
-	if _, err := (&commands.Service{Store: store}).Import(t.Context(), "cli:test", "bad-night.jsonl", parsed(text), nil); err != nil {
+	if _, err := (&commands.Service{Store: store}).Import(t.Context(), "cli:test", "bad-night.jsonl",
+		parsed(text), nil); err != nil {
 		t.Fatal(err)
 	}
 	wantClean(t, store)
@@ -206,7 +208,8 @@ func anyHistory(t *testing.T, d *dice, steps int) *ledger.Store {
 	queues := []string{"mail", "render", "a.b-c_d"}
 	ok := func(err error) {
 		t.Helper()
-		if err != nil && !errors.Is(err, commands.ErrConflict) && !errors.Is(err, commands.ErrLeaseLost) && !errors.Is(err, commands.ErrCancelled) {
+		if err != nil && !errors.Is(err, commands.ErrConflict) && !errors.Is(err, commands.ErrLeaseLost) &&
+			!errors.Is(err, commands.ErrCancelled) {
 			t.Fatal(err)
 		}
 	}
@@ -229,13 +232,16 @@ func anyHistory(t *testing.T, d *dice, steps int) *ledger.Store {
 		w.Boot = fmt.Sprint("boot", d.roll(3), w.Host, w.PID)
 		switch d.roll(16) {
 		case 0, 1, 2, 3:
-			e := commands.Enqueue{Queue: queues[d.roll(3)], Payload: bytesOf(), Priority: d.roll(3) - 1, MaxAttempts: d.roll(4),
-				MaxRuntime: time.Duration(d.roll(3)) * 1500 * time.Millisecond}
+			e := commands.Enqueue{Queue: queues[d.roll(3)], Payload: bytesOf(), Priority: d.roll(3) - 1,
+				MaxAttempts: d.roll(4),
+				MaxRuntime:  time.Duration(d.roll(3)) * 1500 * time.Millisecond}
 			if d.roll(2) == 0 {
-				e.Key, e.Tags = fmt.Sprint("ключ\t", d.roll(20)), map[string]string{"customer": "17", "z": "", "ä": "=1+1"}
+				e.Key, e.Tags = fmt.Sprint("ключ\t", d.roll(20)), map[string]string{"customer": "17", "z": "",
+					"ä": "=1+1"}
 			}
 			if d.roll(4) == 0 {
-				e.Version, e.Requires, e.RunAt = "v1", []string{"gpu", "eu"}, now.Add(time.Duration(d.roll(60))*time.Second)
+				e.Version, e.Requires, e.RunAt = "v1", []string{"gpu", "eu"},
+					now.Add(time.Duration(d.roll(60))*time.Second)
 			}
 			answers, err := s.Enqueue(t.Context(), "cli:test|`x`", e)
 			ok(err)
@@ -243,7 +249,8 @@ func anyHistory(t *testing.T, d *dice, steps int) *ledger.Store {
 				jobs = append(jobs, answers[0].ID)
 			}
 		case 4, 5, 6, 7:
-			claimed, err := s.Claim(t.Context(), commands.ClaimRequest{Queues: queues, Worker: w, Version: "v1", Capabilities: []string{"gpu", "eu"}, Lease: 10 * time.Second, Limit: 1 + d.roll(3)})
+			claimed, err := s.Claim(t.Context(), commands.ClaimRequest{Queues: queues, Worker: w, Version: "v1",
+				Capabilities: []string{"gpu", "eu"}, Lease: 10 * time.Second, Limit: 1 + d.roll(3)})
 			ok(err)
 			held = append(held, claimed...)
 		case 8, 9, 10, 11:
@@ -267,7 +274,8 @@ func anyHistory(t *testing.T, d *dice, steps int) *ledger.Store {
 				continue
 			}
 			priority := d.roll(5)
-			c := []commands.Command{commands.Cancel{Reason: "why"}, commands.Retry{}, commands.Erase{Reason: "asked for"},
+			c := []commands.Command{commands.Cancel{Reason: "why"}, commands.Retry{},
+				commands.Erase{Reason: "asked for"},
 				commands.Reschedule{Priority: &priority}, commands.Retry{Reason: "again"}}[d.roll(5)]
 			_, err := s.Apply(t.Context(), "cli:ada", jobs[d.roll(len(jobs))], c)
 			ok(err)
@@ -299,19 +307,21 @@ func TestImportNeedsAnEmptyLedger(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	text := exported(t, q.Store)
-	if _, err := q.Import(t.Context(), "cli:test", "x", parsed(text), nil); !errors.Is(err, commands.ErrNotEmpty) || !errors.Is(err, commands.ErrConflict) {
+	if _, err := q.Import(t.Context(), "cli:test", "x", parsed(text), nil); !errors.Is(err,
+		commands.ErrNotEmpty) || !errors.Is(err, commands.ErrConflict) {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	empty := ledgertest.Open(t)
-	_, err := (&commands.Service{Store: empty}).Import(ctx, "cli:test", "x", func(yield func(event.Line, error) bool) {
-		for l, err := range parsed(text) {
-			cancel()
-			if !yield(l, err) {
-				return
+	_, err := (&commands.Service{Store: empty}).Import(ctx, "cli:test", "x",
+		func(yield func(event.Line, error) bool) {
+			for l, err := range parsed(text) {
+				cancel()
+				if !yield(l, err) {
+					return
+				}
 			}
-		}
-	}, nil)
+		}, nil)
 	if !errors.Is(err, context.Canceled) || len(exported(t, empty)) > 0 {
 		t.Errorf("interrupted: %v", err)
 	}
@@ -345,11 +355,13 @@ func TestImportPausesQueuesWithoutPayloads(t *testing.T) {
 		}
 		// It is a ledger like any other: exported, imported and erased from once more.
 		again := openFast(t)
-		done, err = (&commands.Service{Store: again}).Import(t.Context(), "cli:test", "x.jsonl", parsed(exported(t, copied)), nil)
+		done, err = (&commands.Service{Store: again}).Import(t.Context(), "cli:test", "x.jsonl",
+			parsed(exported(t, copied)), nil)
 		if err != nil || done.Missing != 0 {
 			t.Errorf("bodies %t, again: %+v, %v", bodies, done, err)
 		}
-		if _, err := (&commands.Service{Store: again}).Apply(t.Context(), "cli:test", gone.ID, commands.Erase{}); err != nil {
+		if _, err := (&commands.Service{Store: again}).Apply(t.Context(), "cli:test", gone.ID,
+			commands.Erase{}); err != nil {
 			t.Error(err)
 		}
 		wantClean(t, again)
@@ -381,7 +393,8 @@ func TestErase(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := q.Enqueue(t.Context(), "cli:ada", commands.Enqueue{Queue: "mail", Key: "k", Payload: secret}); !errors.Is(err, commands.ErrConflict) {
+	if _, err := q.Enqueue(t.Context(), "cli:ada", commands.Enqueue{Queue: "mail", Key: "k",
+		Payload: secret}); !errors.Is(err, commands.ErrConflict) {
 		t.Errorf("its key: %v", err)
 	}
 	all, _ := q.events(j)
@@ -423,7 +436,8 @@ func TestImportOldHistories(t *testing.T) {
 			t.Fatal(err)
 		}
 		store := openFast(t)
-		if _, err := (&commands.Service{Store: store}).Import(t.Context(), "cli:test", file, parsed(text), nil); err != nil {
+		if _, err := (&commands.Service{Store: store}).Import(t.Context(), "cli:test", file, parsed(text),
+			nil); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 		wantClean(t, store)

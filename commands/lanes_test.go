@@ -72,7 +72,8 @@ func TestClaimSeesChangesOfOtherProcesses(t *testing.T) {
 				case 0, 1, 2:
 					jobs := make([]commands.Enqueue, 1+random.IntN(4))
 					for i := range jobs {
-						jobs[i] = commands.Enqueue{Queue: pick(queues...), Priority: random.IntN(priorities), RunAt: then, Version: pick(versions...)}
+						jobs[i] = commands.Enqueue{Queue: pick(queues...), Priority: random.IntN(priorities), RunAt: then,
+							Version: pick(versions...)}
 					}
 					answers, err := s.Enqueue(t.Context(), "cli:test", jobs...)
 					if err != nil {
@@ -123,7 +124,8 @@ func TestClaimSeesChangesOfOtherProcesses(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					got, err := s.Claim(t.Context(), commands.ClaimRequest{Queues: want.Queues, Version: want.Version, Worker: worker("w"), Lease: time.Hour, Limit: most})
+					got, err := s.Claim(t.Context(), commands.ClaimRequest{Queues: want.Queues, Version: want.Version,
+						Worker: worker("w"), Lease: time.Hour, Limit: most})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -168,7 +170,8 @@ func TestClaimTakesWhatItsTransactionReleased(t *testing.T) {
 				t.Fatalf("claimed %s, %v; want %s", ids(claimed), err, j.ID)
 			}
 			now = now.Add(time.Second)
-			outcomes, claimed, err := consumer.ApplyAndClaim(t.Context(), "worker:w", []commands.Op{{Job: claimed[0], Command: commands.Release{Token: claimed[0].Token}}}, r)
+			outcomes, claimed, err := consumer.ApplyAndClaim(t.Context(), "worker:w",
+				[]commands.Op{{Job: claimed[0], Command: commands.Release{Token: claimed[0].Token}}}, r)
 			if err != nil || outcomes[0].Err != nil || ids(claimed) != ids([]projection.Job{j}) {
 				t.Fatalf("released (%v) and claimed %s, %v; want %s", outcomes, ids(claimed), err, j.ID)
 			}

@@ -18,7 +18,8 @@ func TestHeartbeatExtendsTheLease(t *testing.T) {
 	}
 	for range 5 {
 		q.Now = q.Now.Add(20 * time.Second)
-		if j = q.do(j, beat(j.Token)); !j.LeaseUntil.Equal(q.Now.Add(time.Minute)) || j.State != event.Running || !j.HeartbeatAt.Equal(q.Now) {
+		if j = q.do(j, beat(j.Token)); !j.LeaseUntil.Equal(q.Now.Add(time.Minute)) || j.State != event.Running ||
+			!j.HeartbeatAt.Equal(q.Now) {
 			t.Errorf("after a heartbeat: %+v", j)
 		}
 	}
@@ -140,7 +141,8 @@ func TestSnoozeHundredIsAFailure(t *testing.T) {
 	}
 	j = q.claimOne("w")
 	last := commands.Release{Token: j.Token, Snooze: true, Reason: "still busy"}
-	if j = q.do(j, last); j.State != event.FailedState || j.ErrorCode != "snoozed_too_often" || j.ErrorDetail != "still busy" {
+	if j = q.do(j, last); j.State != event.FailedState || j.ErrorCode != "snoozed_too_often" ||
+		j.ErrorDetail != "still busy" {
 		t.Errorf("the 100th: %+v", j)
 	}
 	if again := q.do(j, last); again.Seq != j.Seq {
@@ -208,13 +210,18 @@ func TestReclaimReasonTellsADeadWorkerFromAnEndlessJob(t *testing.T) {
 		want    string
 		wait    bool // backoff after the first
 	}{
-		"no max runtime":                        {0, nil, event.LeaseExpired, false},
-		"killed, max runtime below the lease":   {5 * time.Second, nil, event.LeaseExpired, false},
-		"killed before the end of a long time":  {time.Hour, []time.Duration{20 * time.Second}, event.LeaseExpired, false},
-		"killed a beat before the end":          {time.Minute, []time.Duration{59 * time.Second}, event.LeaseExpired, false},
-		"a beat at the very end":                {time.Minute, []time.Duration{time.Minute}, event.MaxRuntime, true},
-		"endless, max runtime below the lease":  {5 * time.Second, []time.Duration{10 * time.Second}, event.MaxRuntime, true},
-		"endless, beats until the lease is cut": {time.Minute, []time.Duration{50 * time.Second, 70 * time.Second}, event.MaxRuntime, true},
+		"no max runtime":                      {0, nil, event.LeaseExpired, false},
+		"killed, max runtime below the lease": {5 * time.Second, nil, event.LeaseExpired, false},
+		"killed before the end of a long time": {time.Hour, []time.Duration{20 * time.Second}, event.LeaseExpired,
+			false},
+		"killed a beat before the end": {time.Minute, []time.Duration{59 * time.Second},
+			event.LeaseExpired, false},
+		"a beat at the very end": {time.Minute, []time.Duration{time.Minute}, event.MaxRuntime,
+			true},
+		"endless, max runtime below the lease": {5 * time.Second, []time.Duration{10 * time.Second},
+			event.MaxRuntime, true},
+		"endless, beats until the lease is cut": {time.Minute, []time.Duration{50 * time.Second, 70 * time.Second},
+			event.MaxRuntime, true},
 	} {
 		s := newPureJob(t, func(e *commands.Enqueue) { e.MaxRuntime = test.runtime })
 		begin := s.now
@@ -228,7 +235,8 @@ func TestReclaimReasonTellsADeadWorkerFromAnEndlessJob(t *testing.T) {
 		s.now = begin.Add(2 * time.Hour) // the sweeper looks when every time is over
 		s.apply(t, commands.Reclaim{Token: "T", LeaseUntil: s.job.LeaseUntil})
 		if s.job.ErrorCode != test.want || s.job.RunAt.After(s.now) != test.wait {
-			t.Errorf("%s: reclaimed for %s, to run %s later; want %s", name, s.job.ErrorCode, s.job.RunAt.Sub(s.now), test.want)
+			t.Errorf("%s: reclaimed for %s, to run %s later; want %s", name, s.job.ErrorCode, s.job.RunAt.Sub(s.now),
+				test.want)
 		}
 	}
 }

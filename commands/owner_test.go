@@ -41,12 +41,14 @@ func TestOwnerMustHoldTheClaim(t *testing.T) {
 func TestCheckKeysFindsTheConflictThatEnqueueWouldMeet(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Key: "k", Payload: []byte("a")})
-	same, other := commands.Enqueue{Queue: "mail", Key: "k", Payload: []byte("a")}, commands.Enqueue{Queue: "mail", Key: "k", Payload: []byte("b")}
+	same, other := commands.Enqueue{Queue: "mail", Key: "k", Payload: []byte("a")},
+		commands.Enqueue{Queue: "mail", Key: "k", Payload: []byte("b")}
 	elsewhere := commands.Enqueue{Queue: "sms", Key: "k", Payload: []byte("b")}
 	if i, err := q.CheckKeys(t.Context(), []commands.Enqueue{same, elsewhere}); i != -1 || err != nil {
 		t.Errorf("without a conflict: got %d, %v", i, err)
 	}
-	if i, err := q.CheckKeys(t.Context(), []commands.Enqueue{same, other}); i != 1 || !errors.Is(err, commands.ErrConflict) {
+	if i, err := q.CheckKeys(t.Context(), []commands.Enqueue{same, other}); i != 1 ||
+		!errors.Is(err, commands.ErrConflict) {
 		t.Errorf("with a conflict: got %d, %v", i, err)
 	}
 }

@@ -82,7 +82,8 @@ func tailOf(t testing.TB, tx *ledger.Tx) int64 {
 func TestPeersStaleAttemptCannotComplete(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
 	q.refuses(a, commands.Succeed{Token: a.Token, Result: []byte("late")}, commands.ErrLeaseLost)
-	if j := q.fresh(a.ID); j.State != event.ClaimedState || j.Token != b.Token || j.Worker.Name != "b" || j.Attempt != 2 {
+	if j := q.fresh(a.ID); j.State != event.ClaimedState || j.Token != b.Token || j.Worker.Name != "b" ||
+		j.Attempt != 2 {
 		t.Errorf("the newer attempt is not what it was: %+v", j)
 	}
 }
@@ -92,7 +93,8 @@ func TestPeersNewerErrorSurvivesStaleCompletion(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
 	q.refuses(a, commands.Succeed{Token: a.Token}, commands.ErrLeaseLost)
 	j := q.do(b, commands.Fail{Token: b.Token, Code: "smtp", Detail: "no route to host"})
-	if j.State != event.Queued || j.Failures != 2 || j.ErrorCode != "smtp" || j.ErrorDetail != "no route to host" || !j.RunAt.After(q.Now) {
+	if j.State != event.Queued || j.Failures != 2 || j.ErrorCode != "smtp" ||
+		j.ErrorDetail != "no route to host" || !j.RunAt.After(q.Now) {
 		t.Errorf("the failure of the newer attempt: %+v", j)
 	}
 	want := []string{"enqueued", "claimed", "reclaimed", "claimed", "refused", "failed"}
@@ -152,15 +154,18 @@ func complete(ctx context.Context, tx *ledger.Tx, j projection.Job) error {
 func TestPeersStaleOwnerChangesNothing(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
 	for _, c := range []commands.Command{
-		commands.Heartbeat{Token: a.Token, Lease: time.Hour}, commands.Succeed{Token: a.Token}, commands.Fail{Token: a.Token, NoRetry: true},
+		commands.Heartbeat{Token: a.Token, Lease: time.Hour}, commands.Succeed{Token: a.Token},
+		commands.Fail{Token: a.Token, NoRetry: true},
 		commands.Release{Token: a.Token, Delay: time.Hour},
 	} {
 		q.refuses(a, c, commands.ErrLeaseLost)
-		out, err := q.ApplyBatch(t.Context(), "worker:a", []commands.Op{{Job: a, Command: c}}) // with its own old copy of the job
+		// with its own old copy of the job
+		out, err := q.ApplyBatch(t.Context(), "worker:a", []commands.Op{{Job: a, Command: c}})
 		if err != nil || !errors.Is(out[0].Err, commands.ErrLeaseLost) {
 			t.Errorf("%T by a stale copy: %+v, %v", c, out, err)
 		}
-		if j := q.fresh(b.ID); j.Seq != b.Seq || j.State != b.State || j.Token != b.Token || !j.LeaseUntil.Equal(b.LeaseUntil) || !j.HeartbeatAt.Equal(b.HeartbeatAt) {
+		if j := q.fresh(b.ID); j.Seq != b.Seq || j.State != b.State || j.Token != b.Token ||
+			!j.LeaseUntil.Equal(b.LeaseUntil) || !j.HeartbeatAt.Equal(b.HeartbeatAt) {
 			t.Errorf("%T: the claim of b was %+v, and is %+v", c, b, j)
 		}
 	}
@@ -185,7 +190,8 @@ func TestPeersExhaustedJobIsSeenAndCanBeRetried(t *testing.T) {
 	var listed []projection.Job
 	var status []projection.QueueStatus
 	err := q.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
-		if listed, err = projection.List(t.Context(), tx, projection.Filter{States: []event.State{event.FailedState}}); err != nil {
+		if listed, err = projection.List(t.Context(), tx,
+			projection.Filter{States: []event.State{event.FailedState}}); err != nil {
 			return err
 		}
 		status, err = projection.Status(t.Context(), tx, q.Now)
@@ -194,7 +200,8 @@ func TestPeersExhaustedJobIsSeenAndCanBeRetried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(listed) != 1 || listed[0].ID != j.ID || listed[0].ErrorCode != event.LeaseExpired || listed[0].Failures != 3 || listed[0].FinishedAt.IsZero() {
+	if len(listed) != 1 || listed[0].ID != j.ID || listed[0].ErrorCode != event.LeaseExpired ||
+		listed[0].Failures != 3 || listed[0].FinishedAt.IsZero() {
 		t.Errorf("listed as failed: %+v", listed)
 	}
 	if len(status) != 1 || status[0].Jobs[event.FailedState] != 1 {
@@ -231,8 +238,10 @@ func TestPeersTwoProcessesRunNoJobTwice(t *testing.T) {
 	var group sync.WaitGroup
 	var printed [2]bytes.Buffer
 	for i := range printed {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPeersTwoProcessesRunNoJobTwice$", "-test.count=1")
-		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), peersFile+"="+q.Store.DSN()), &printed[i], &printed[i]
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPeersTwoProcessesRunNoJobTwice$",
+			"-test.count=1")
+		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), peersFile+"="+q.Store.DSN()), &printed[i],
+			&printed[i]
 		group.Go(func() {
 			if err := cmd.Run(); err != nil {
 				t.Errorf("%v\n%s", err, printed[i].Bytes())
@@ -273,10 +282,12 @@ func workOff(ctx context.Context, path string) error {
 	failed := make(chan error, 4)
 	for i := range cap(failed) {
 		hands.Go(func() {
-			who := event.Worker{Name: fmt.Sprint("w", os.Getpid(), "-", i), Boot: fmt.Sprint(os.Getpid(), "-", i), PID: os.Getpid()}
+			who := event.Worker{Name: fmt.Sprint("w", os.Getpid(), "-", i), Boot: fmt.Sprint(os.Getpid(), "-", i),
+				PID: os.Getpid()}
 			var steps []commands.Op
 			for {
-				_, jobs, err := s.ApplyAndClaim(ctx, "worker:"+who.Name, steps, commands.ClaimRequest{Queues: []string{"mail"}, Worker: who, Limit: 3})
+				_, jobs, err := s.ApplyAndClaim(ctx, "worker:"+who.Name, steps,
+					commands.ClaimRequest{Queues: []string{"mail"}, Worker: who, Limit: 3})
 				if err != nil || len(jobs) == 0 {
 					failed <- err
 					return
@@ -315,7 +326,8 @@ func TestPeersOneJobGoesToOneClaimer(t *testing.T) {
 		for i := range 24 {
 			takers.Go(func() {
 				<-start
-				jobs, err := services[i%3].Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: worker(fmt.Sprint("w", i))})
+				jobs, err := services[i%3].Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"},
+					Worker: worker(fmt.Sprint("w", i))})
 				if err != nil {
 					t.Error(err)
 				}
@@ -352,15 +364,18 @@ func TestPeersReclaimedNamesOwnerAndTime(t *testing.T) {
 	q.do(claimed, beat(claimed.Token))
 	q.Now = q.Now.Add(10 * time.Minute)
 	q.sweep()
-	if row := q.fresh(j.ID); row.State != event.Queued || row.Attempt != 1 || row.Failures != 1 || row.ErrorCode != event.LeaseExpired || !row.RunAt.Equal(q.Now) {
+	if row := q.fresh(j.ID); row.State != event.Queued || row.Attempt != 1 || row.Failures != 1 ||
+		row.ErrorCode != event.LeaseExpired || !row.RunAt.Equal(q.Now) {
 		t.Errorf("the row: %+v", row)
 	}
 	all := q.attempts()
-	if len(all) != 1 || all[0].Worker != claimed.Worker || !all[0].ClaimedAt.Equal(claimed.ClaimedAt) || all[0].Outcome != event.KindReclaimed {
+	if len(all) != 1 || all[0].Worker != claimed.Worker || !all[0].ClaimedAt.Equal(claimed.ClaimedAt) ||
+		all[0].Outcome != event.KindReclaimed {
 		t.Errorf("the claim: %+v", all)
 	}
 	events, _ := q.events(claimed)
-	if e := events[len(events)-1]; e.Kind() != event.KindReclaimed || e.Worker != claimed.Worker || e.Token != claimed.Token || e.Attempt != 1 || e.Actor != "sweeper:test" {
+	if e := events[len(events)-1]; e.Kind() != event.KindReclaimed || e.Worker != claimed.Worker ||
+		e.Token != claimed.Token || e.Attempt != 1 || e.Actor != "sweeper:test" {
 		t.Errorf("the event: %+v", e)
 	}
 }
@@ -378,7 +393,8 @@ func TestPeersReclaimIsNoOrdinaryRetry(t *testing.T) {
 		if got := q.kinds(job); !slices.Equal(got, []string{"enqueued", "claimed", want}) {
 			t.Errorf("events: got %v, want the last to be %s", got, want)
 		}
-		if j := q.fresh(job); j.State != event.Queued || j.Failures != 1 || (j.ErrorCode == event.LeaseExpired) != (want == "reclaimed") {
+		if j := q.fresh(job); j.State != event.Queued || j.Failures != 1 ||
+			(j.ErrorCode == event.LeaseExpired) != (want == "reclaimed") {
 			t.Errorf("%s: %+v", want, j)
 		}
 	}
@@ -405,7 +421,9 @@ func TestPeersLostClaimHasNoInventedEnd(t *testing.T) {
 	e := events[len(events)-1]
 	b, ok := e.Body.(*event.Reclaimed)
 	if !ok || !b.LastHeartbeat.Equal(seen) || !b.LeaseUntil.Equal(leaseEnd) || !e.At.Equal(q.Now) {
-		t.Errorf("three facts, each its own: %+v at %s; want the last heartbeat %s, the end of the lease %s, and now %s", e.Body, e.At, seen, leaseEnd, q.Now)
+		t.Errorf(
+			"three facts, each its own: %+v at %s; want the last heartbeat %s, the end of the lease %s, and now %s",
+			e.Body, e.At, seen, leaseEnd, q.Now)
 	}
 	if row := q.fresh(j.ID); !row.FinishedAt.IsZero() {
 		t.Errorf("the job has not finished, and finished_at is %s", row.FinishedAt)
@@ -441,10 +459,12 @@ func TestPeersRefusedWriteRecordsWhatItOffered(t *testing.T) {
 	}
 	e := refused[0]
 	body := e.Body.(*event.Refused)
-	if e.Worker != a.Worker || e.Token != a.Token || e.Attempt != 1 || e.Seq != 0 || !e.At.Equal(q.Now) || e.Actor != "worker:zombie" {
+	if e.Worker != a.Worker || e.Token != a.Token || e.Attempt != 1 || e.Seq != 0 || !e.At.Equal(q.Now) ||
+		e.Actor != "worker:zombie" {
 		t.Errorf("whose write it was: %+v", e)
 	}
-	if body.Command != "succeed" || !strings.Contains(body.Why, "sweeper:test reclaimed it") || body.OfferedBytes != 11 || body.OfferedSHA256 != ledger.Digest(b.Salt, []byte("sent twice?")) {
+	if body.Command != "succeed" || !strings.Contains(body.Why, "sweeper:test reclaimed it") ||
+		body.OfferedBytes != 11 || body.OfferedSHA256 != ledger.Digest(b.Salt, []byte("sent twice?")) {
 		t.Errorf("what was refused and why: %+v", body)
 	}
 	if j := q.fresh(a.ID); j.Seq != b.Seq {

@@ -51,7 +51,8 @@ func TestPostgresCommitWithLostAnswer(t *testing.T) {
 			if err != nil || len(held) != 1 {
 				t.Fatal(held, err)
 			}
-			if _, err := q.Apply(t.Context(), "worker:w", warm.ID, commands.Succeed{Token: held[0].Token, Result: []byte("r")}); err != nil {
+			if _, err := q.Apply(t.Context(), "worker:w", warm.ID, commands.Succeed{Token: held[0].Token,
+				Result: []byte("r")}); err != nil {
 				t.Fatal(err)
 			}
 			durable := way == commandstest.Unheard
@@ -72,7 +73,8 @@ func TestPostgresCommitWithLostAnswer(t *testing.T) {
 				wantUnknown("claim", err)
 				mine, err = q.Claim(t.Context(), request)
 			}
-			if err != nil || len(mine) != 1 || mine[0].Attempt != 1 || string(mine[0].Payload) != "p" || c.Cuts.Load() != 1 {
+			if err != nil || len(mine) != 1 || mine[0].Attempt != 1 || string(mine[0].Payload) != "p" ||
+				c.Cuts.Load() != 1 {
 				t.Fatalf("claim: got %+v, %v, want the job that was asked for", mine, err)
 			}
 
@@ -105,7 +107,8 @@ type load struct {
 }
 
 func newLoad(t *testing.T) *load {
-	return &load{t: t, enqueued: make(map[event.JobID]bool), tokens: make(map[event.JobID]string), ended: make(map[event.JobID]bool)}
+	return &load{t: t, enqueued: make(map[event.JobID]bool), tokens: make(map[event.JobID]string),
+		ended: make(map[event.JobID]bool)}
 }
 
 // passes reports whether an error may be met by sending the same again.
@@ -125,7 +128,8 @@ func (l *load) passes(err error) bool {
 func (l *load) hand(ctx context.Context, s *commands.Service, name string) {
 	w := event.Worker{Name: name, Boot: name, PID: os.Getpid()}
 	for n := 0; !l.stop.Load(); n++ {
-		job := commands.Enqueue{ID: ulid.Make().String(), Queue: "q", Payload: fmt.Append(nil, name, n), Priority: n % 3}
+		job := commands.Enqueue{ID: ulid.Make().String(), Queue: "q", Payload: fmt.Append(nil, name, n),
+			Priority: n % 3}
 		_, err := s.Enqueue(ctx, "cli:"+name, job)
 		for l.passes(err) {
 			_, err = s.Enqueue(ctx, "cli:"+name, job)
@@ -138,7 +142,8 @@ func (l *load) hand(ctx context.Context, s *commands.Service, name string) {
 		l.enqueued[event.JobID(job.ID)] = true
 		l.mu.Unlock()
 
-		mine, err := s.Claim(ctx, commands.ClaimRequest{Queues: []string{"q"}, Worker: w, Lease: time.Hour, Limit: 2})
+		mine, err := s.Claim(ctx, commands.ClaimRequest{Queues: []string{"q"}, Worker: w, Lease: time.Hour,
+			Limit: 2})
 		if err != nil && !l.passes(err) { // what nobody knows of stays claimed
 			l.t.Errorf("claim: %v", err)
 			return
@@ -223,7 +228,8 @@ func (l *load) check(s *commands.Service) {
 	if len(ended) != len(l.ended) || len(l.ended) < enoughEnded {
 		t.Errorf("%d jobs have ended, %d were acknowledged", len(ended), len(l.ended))
 	}
-	t.Logf("%d jobs, %d claimed, %d ended; %d times something was sent again", len(l.enqueued), len(token), len(ended), l.again)
+	t.Logf("%d jobs, %d claimed, %d ended; %d times something was sent again", len(l.enqueued), len(token),
+		len(ended), l.again)
 }
 
 // run lets hands work on stores until during is over.
@@ -261,7 +267,8 @@ func (l *load) until(more func() bool) {
 func TestPostgresCommitsAreCutUnderLoad(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
 	c, through := commandstest.NewCutter(t, dsn)
-	stores := []*ledger.Store{ledgertest.OpenAt(t, through), ledgertest.OpenAt(t, through), ledgertest.OpenAt(t, dsn)}
+	stores := []*ledger.Store{ledgertest.OpenAt(t, through), ledgertest.OpenAt(t, through),
+		ledgertest.OpenAt(t, dsn)}
 	l := newLoad(t)
 	c.Every.Store(10)
 	l.run(stores, 3, func() {
@@ -323,34 +330,41 @@ func TestPostgresRestartUnderLoad(t *testing.T) {
 		}
 		return connections
 	}
-	for end := time.Now().Add(20 * time.Second); left() > 0 || runtime.NumGoroutine() > goroutines; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); left() > 0 || runtime.NumGoroutine() > goroutines; time.Sleep(
+		5 * time.Millisecond) {
 		if time.Now().After(end) {
 			text := make([]byte, 1<<20)
-			t.Fatalf("after Close: %d connections, %d goroutines, %d before:\n%s", left(), runtime.NumGoroutine(), goroutines, text[:runtime.Stack(text, true)])
+			t.Fatalf("after Close: %d connections, %d goroutines, %d before:\n%s", left(), runtime.NumGoroutine(),
+				goroutines, text[:runtime.Stack(text, true)])
 		}
 	}
 }
 
 // What PostgreSQL cannot keep is refused before it gets there, as on any other engine.
 func TestPostgresTextWithNULIsRefused(t *testing.T) {
-	q := &queue{&commandstest.Scenario{T: t, Service: &commands.Service{Store: ledgertest.OpenAt(t, ledgertest.Postgres(t))}}}
+	q := &queue{&commandstest.Scenario{T: t,
+		Service: &commands.Service{Store: ledgertest.OpenAt(t, ledgertest.Postgres(t))}}}
 	t.Cleanup(q.Verify)
 	const bad = "a\x00b"
 	for name, job := range map[string]commands.Enqueue{
-		"queue": {Queue: bad}, "key": {Queue: "q", Key: bad}, "version": {Queue: "q", Version: bad}, "requires": {Queue: "q", Requires: []string{bad}},
-		"a tag's name": {Queue: "q", Tags: map[string]string{bad: "x"}}, "a tag": {Queue: "q", Tags: map[string]string{"x": bad}},
+		"queue": {Queue: bad}, "key": {Queue: "q", Key: bad}, "version": {Queue: "q", Version: bad},
+		"requires":     {Queue: "q", Requires: []string{bad}},
+		"a tag's name": {Queue: "q", Tags: map[string]string{bad: "x"}},
+		"a tag":        {Queue: "q", Tags: map[string]string{"x": bad}},
 	} {
 		if _, err := q.Enqueue(t.Context(), "cli:test", job); !errors.Is(err, commands.ErrInvalid) {
 			t.Errorf("%s: got %v, want ErrInvalid", name, err)
 		}
 	}
-	if _, err := q.Enqueue(t.Context(), bad, commands.Enqueue{Queue: "q"}); !errors.Is(err, commands.ErrInvalid) {
+	if _, err := q.Enqueue(t.Context(), bad, commands.Enqueue{Queue: "q"}); !errors.Is(err,
+		commands.ErrInvalid) {
 		t.Errorf("actor: got %v, want ErrInvalid", err)
 	}
 	payload := []byte(bad + "\xff")
 	j := q.enqueue(commands.Enqueue{Queue: "q", Payload: payload})
 	for name, r := range map[string]commands.ClaimRequest{
-		"queue": {Queues: []string{bad}}, "worker": {Queues: []string{"q"}, Worker: event.Worker{Name: bad, Boot: "b"}},
+		"queue": {Queues: []string{bad}}, "worker": {Queues: []string{"q"},
+			Worker: event.Worker{Name: bad, Boot: "b"}},
 		"boot":       {Queues: []string{"q"}, Worker: event.Worker{Name: "w", Boot: bad}},
 		"host":       {Queues: []string{"q"}, Worker: event.Worker{Name: "w", Boot: "b", Host: bad}},
 		"capability": {Queues: []string{"q"}, Worker: worker("w"), Capabilities: []string{bad}},
@@ -365,8 +379,10 @@ func TestPostgresTextWithNULIsRefused(t *testing.T) {
 	}
 	for name, c := range map[string]commands.Command{
 		"token": commands.Succeed{Token: bad}, "note": commands.Heartbeat{Token: held[0].Token, Note: bad},
-		"reason": commands.Release{Token: held[0].Token, Reason: bad}, "code": commands.Fail{Token: held[0].Token, Code: bad},
-		"detail": commands.Fail{Token: held[0].Token, Detail: bad}, "signal": commands.Fail{Token: held[0].Token, Signal: bad},
+		"reason": commands.Release{Token: held[0].Token, Reason: bad}, "code": commands.Fail{Token: held[0].Token,
+			Code: bad},
+		"detail": commands.Fail{Token: held[0].Token, Detail: bad}, "signal": commands.Fail{Token: held[0].Token,
+			Signal: bad},
 		"why": commands.Cancel{Reason: bad}, "owner": commands.Succeed{Token: held[0].Token, Owner: bad},
 	} {
 		_, err := q.Apply(t.Context(), "cli:test", j.ID, c)
@@ -374,11 +390,16 @@ func TestPostgresTextWithNULIsRefused(t *testing.T) {
 			t.Errorf("%s: got %v, want ErrInvalid", name, err)
 		}
 	}
-	if _, err := q.Apply(t.Context(), "cli:test", event.JobID(bad), commands.Cancel{}); !errors.Is(err, commands.ErrNoJob) {
+	if _, err := q.Apply(t.Context(), "cli:test", event.JobID(bad), commands.Cancel{}); !errors.Is(err,
+		commands.ErrNoJob) {
 		t.Errorf("the job's id: got %v, want ErrNoJob", err)
 	}
 	var state projection.Job
-	if err := q.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) { state, _, err = projection.Get(t.Context(), tx, j.ID); return err }); err != nil || state.State != event.ClaimedState {
+	if err := q.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
+		state, _,
+			err = projection.Get(t.Context(), tx, j.ID)
+		return err
+	}); err != nil || state.State != event.ClaimedState {
 		t.Errorf("the job is %v, %v", state.State, err)
 	}
 }
@@ -386,7 +407,8 @@ func TestPostgresTextWithNULIsRefused(t *testing.T) {
 // A claim looks for jobs before it has the lock. What others commit until then counts all the same.
 func TestPostgresClaimWaitsForTheLock(t *testing.T) {
 	claim := func(s *commands.Service, limit int) ([]projection.Job, error) {
-		return s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail", "video"}, Worker: worker("w"), Limit: limit})
+		return s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail", "video"}, Worker: worker("w"),
+			Limit: limit})
 	}
 	// while runs something while the claim of up to two jobs waits, and returns what it claimed.
 	while := func(t *testing.T, enqueue func(q *queue), fn func(other *queue)) (*queue, []projection.Job) {

@@ -34,7 +34,8 @@ func TestPresenceShowsLiveWorkers(t *testing.T) {
 	expect := func(all bool, want ...string) {
 		t.Helper()
 		if got := q.alive(all); !slices.Equal(got, want) {
-			t.Errorf("at %s, all %t: got\n  %s\nwant\n  %s", q.Now.Format(time.TimeOnly), all, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+			t.Errorf("at %s, all %t: got\n  %s\nwant\n  %s", q.Now.Format(time.TimeOnly), all,
+				strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 		}
 	}
 	check := func(err error) {
@@ -59,15 +60,18 @@ func TestPresenceShowsLiveWorkers(t *testing.T) {
 	q.enqueue(commands.Enqueue{})
 	j := q.claim("script")[0]
 	q.claim("w")
-	expect(false, "gone silent up 46s seen 46s, 0 jobs mail", "script working up 0s seen 0s, 1 jobs", "w working up 46s seen 0s, 1 jobs mail+sms")
+	expect(false, "gone silent up 46s seen 46s, 0 jobs mail", "script working up 0s seen 0s, 1 jobs",
+		"w working up 46s seen 0s, 1 jobs mail+sms")
 	q.Now = q.Now.Add(50 * time.Second)
 	check(q.Present(t.Context(), w))
 	_, err := q.Apply(t.Context(), "worker:script", j.ID, commands.Heartbeat{Token: j.Token, Lease: time.Minute})
 	check(err)
 	q.Now = q.Now.Add(10 * time.Second)
-	expect(false, "gone silent up 1m46s seen 1m46s, 0 jobs mail", "script working up 1m0s seen 10s, 1 jobs", "w working up 1m46s seen 10s, 1 jobs mail+sms")
+	expect(false, "gone silent up 1m46s seen 1m46s, 0 jobs mail", "script working up 1m0s seen 10s, 1 jobs",
+		"w working up 1m46s seen 10s, 1 jobs mail+sms")
 	q.Now = q.Now.Add(time.Minute)
-	expect(false, "gone silent up 2m46s seen 2m46s, 0 jobs mail", "script silent up 2m0s seen 1m10s, 1 jobs", "w silent up 2m46s seen 1m10s, 1 jobs mail+sms")
+	expect(false, "gone silent up 2m46s seen 2m46s, 0 jobs mail", "script silent up 2m0s seen 1m10s, 1 jobs",
+		"w silent up 2m46s seen 1m10s, 1 jobs mail+sms")
 
 	// One that said goodbye, and one that is silent for a day, are history.
 	check(q.WorkerStopped(t.Context(), w))
@@ -84,7 +88,8 @@ func TestPresenceShowsLiveWorkers(t *testing.T) {
 
 	// A process may start again under its name, and even as itself.
 	check(q.WorkerStarted(t.Context(), w, []string{"reports"}, nil))
-	if got := q.alive(false); len(got) != 1 || !strings.HasPrefix(got[0], "w idle ") || !strings.HasSuffix(got[0], " mail+reports+sms") {
+	if got := q.alive(false); len(got) != 1 || !strings.HasPrefix(got[0], "w idle ") ||
+		!strings.HasSuffix(got[0], " mail+reports+sms") {
 		t.Errorf("again: %q", got)
 	}
 }
@@ -132,7 +137,8 @@ func TestPresenceOfTheDead(t *testing.T) {
 		for _, tt := range []struct {
 			at   time.Time
 			want string
-		}{{start.Add(time.Second), "[busy working idle idle]"}, {start.Add(10 * time.Second), "[busy working idle idle]"},
+		}{{start.Add(time.Second), "[busy working idle idle]"},
+			{start.Add(10 * time.Second), "[busy working idle idle]"},
 			{died, "[busy silent idle idle]"}, {died.Add(46 * time.Second), "[busy silent idle silent]"}} {
 			m, err := projection.AtTime(t.Context(), tx, tt.at)
 			if err != nil {
@@ -159,7 +165,8 @@ func TestPresenceOfTheDead(t *testing.T) {
 			return err
 		}
 		d, err := projection.Compare(t.Context(), tx, from, to, 0)
-		if len(d.Lost) != 1 || d.Lost[0].Worker.Name != "busy" || len(d.Silent) != 1 || d.Silent[0].Name != "idle" ||
+		if len(d.Lost) != 1 || d.Lost[0].Worker.Name != "busy" || len(d.Silent) != 1 ||
+			d.Silent[0].Name != "idle" ||
 			!d.Silent[0].SeenAt.Equal(died) {
 			t.Errorf("the difference: lost %+v, silent %+v", d.Lost, d.Silent)
 		}

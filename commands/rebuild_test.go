@@ -25,7 +25,8 @@ func TestRebuildWhileWorkersGoOn(t *testing.T) {
 	}
 	q.exec(`UPDATE jobs SET priority = 9 WHERE n IN (?, ?, ?, ?)`, held[0].N, held[1].N, held[2].N, jobs[8].N)
 	q.exec(`DELETE FROM jobs WHERE n IN (?, ?)`, jobs[10].N, held[3].N)
-	q.exec(`INSERT INTO jobs SELECT 5000, 'X', seq, state, lane, queue, priority, run_at, NULL, attempt, failures, snoozes, max_attempts, max_runtime, worker,
+	q.exec(
+		`INSERT INTO jobs SELECT 5000, 'X', seq, state, lane, queue, priority, run_at, NULL, attempt, failures, snoozes, max_attempts, max_runtime, worker,
 		lease_token, claimed_at, heartbeat_at, lease_expires_at, end_by, finished_at, error_code, more FROM jobs WHERE n = ?`, jobs[11].N)
 
 	var plan *audit.RebuildPlan
@@ -56,7 +57,8 @@ func TestRebuildWhileWorkersGoOn(t *testing.T) {
 		r, err = plan.Apply(t.Context(), tx)
 		return err
 	})
-	if err != nil || r.Jobs != 14 || r.Changed != 4 || r.Missing != 2 || r.Extra != 1 || r.Queues != 1 || len(r.Repaired) != 0 {
+	if err != nil || r.Jobs != 14 || r.Changed != 4 || r.Missing != 2 || r.Extra != 1 || r.Queues != 1 ||
+		len(r.Repaired) != 0 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }

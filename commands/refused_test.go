@@ -65,7 +65,8 @@ func TestRefusedIsRecordedOncePerTokenAndCommand(t *testing.T) {
 		q.refuses(a, beat(a.Token), commands.ErrLeaseLost)
 		q.refuses(a, commands.Fail{Token: a.Token}, commands.ErrLeaseLost)
 		q.refuses(a, commands.Release{Token: a.Token}, commands.ErrLeaseLost)
-		if r := q.refuses(a, beat("never given"), commands.ErrLeaseLost); r.Job != a.ID || r.Token != "never given" || r.Command != "heartbeat" || r.Why == "" {
+		if r := q.refuses(a, beat("never given"), commands.ErrLeaseLost); r.Job != a.ID ||
+			r.Token != "never given" || r.Command != "heartbeat" || r.Why == "" {
 			t.Errorf("got %+v", r)
 		}
 	}
@@ -78,7 +79,8 @@ func TestRefusedIsRecordedOncePerTokenAndCommand(t *testing.T) {
 		if got := e.Body.(*event.Refused); got.Command != command || got.Why == "" {
 			t.Errorf("refused %d: %+v", i, got)
 		}
-		if e.Actor != "worker:zombie" || e.Worker.Name != "a" || e.Worker.Boot != "boot-a" || e.Token != a.Token || e.Attempt != 1 || e.Seq != 0 {
+		if e.Actor != "worker:zombie" || e.Worker.Name != "a" || e.Worker.Boot != "boot-a" || e.Token != a.Token ||
+			e.Attempt != 1 || e.Seq != 0 {
 			t.Errorf("refused %d does not name the old claim: %+v", i, e)
 		}
 	}
@@ -86,7 +88,8 @@ func TestRefusedIsRecordedOncePerTokenAndCommand(t *testing.T) {
 		t.Errorf("a token that was never given names a claim: %+v", e)
 	}
 	offered := refused[0].Body.(*event.Refused)
-	if offered.OfferedBytes != 4 || b.Salt == nil || offered.OfferedSHA256 != ledger.Digest(b.Salt, []byte("late")) {
+	if offered.OfferedBytes != 4 || b.Salt == nil || offered.OfferedSHA256 != ledger.Digest(b.Salt,
+		[]byte("late")) {
 		t.Errorf("the offered result is not named by its digest: %+v", offered)
 	}
 	q.do(b, commands.Succeed{Token: b.Token, Result: []byte("mine")})
@@ -117,7 +120,8 @@ func TestRefusedCancelledForTheLatestClaim(t *testing.T) {
 		t.Errorf("the live claim: %+v", got)
 	}
 	all, refused := q.events(c)
-	if e := all[4]; e.Kind() != event.KindCancelled || e.Worker.Name != "b" || e.Token != b.Token || e.Attempt != 2 || e.Actor != "cli:test" {
+	if e := all[4]; e.Kind() != event.KindCancelled || e.Worker.Name != "b" || e.Token != b.Token ||
+		e.Attempt != 2 || e.Actor != "cli:test" {
 		t.Errorf("cancelled does not name the claim that it ended: %+v", e)
 	}
 	if len(refused) != 5 {
@@ -132,10 +136,12 @@ func TestRefusedNotForRepeatedEnding(t *testing.T) {
 		end, other commands.Command // with the token left out
 	}{
 		{"succeed", commands.Succeed{}, commands.Succeed{Result: []byte{}}},
-		{"succeed with a result", commands.Succeed{Result: []byte("r"), ExitCode: &zero}, commands.Succeed{Result: []byte("R"), ExitCode: &zero}},
+		{"succeed with a result", commands.Succeed{Result: []byte("r"), ExitCode: &zero},
+			commands.Succeed{Result: []byte("R"), ExitCode: &zero}},
 		{"succeed with an empty result", commands.Succeed{Result: []byte{}}, commands.Succeed{}},
 		{"fail", commands.Fail{}, commands.Fail{Code: "oom"}},
-		{"fail with everything", commands.Fail{Code: "c", Detail: "d", ExitCode: &one, Signal: "TERM", NoRetry: true}, commands.Fail{Code: "c", Detail: "d", ExitCode: &zero, Signal: "TERM", NoRetry: true}},
+		{"fail with everything", commands.Fail{Code: "c", Detail: "d", ExitCode: &one, Signal: "TERM",
+			NoRetry: true}, commands.Fail{Code: "c", Detail: "d", ExitCode: &zero, Signal: "TERM", NoRetry: true}},
 		{"fail, to be retried", commands.Fail{Code: "c"}, commands.Fail{Code: "c", NoRetry: true}},
 		{"release", commands.Release{Reason: "deploy", Delay: time.Hour}, commands.Succeed{}},
 		{"snooze", commands.Release{Reason: "busy", Snooze: true}, commands.Release{Reason: "busy"}},
@@ -151,7 +157,8 @@ func TestRefusedNotForRepeatedEnding(t *testing.T) {
 			if again := q.do(j, end); again.Seq != first.Seq || again.State != first.State {
 				t.Errorf("again: %+v, first %+v", again, first)
 			}
-			out, err := q.ApplyBatch(t.Context(), "worker:w", []commands.Op{{Job: j, Command: end}}) // the same from a stale copy
+			// the same from a stale copy
+			out, err := q.ApplyBatch(t.Context(), "worker:w", []commands.Op{{Job: j, Command: end}})
 			if err != nil || out[0].Err != nil || out[0].Job.Seq != first.Seq {
 				t.Errorf("again by a stale copy: %+v, %v", out, err)
 			}
@@ -191,7 +198,8 @@ func TestRefusedTokenOfAnotherJob(t *testing.T) {
 	q.enqueue(commands.Enqueue{ID: id(2)})
 	jobs := q.claim("w", limit(2))
 	q.refuses(jobs[0], commands.Succeed{Token: jobs[1].Token}, commands.ErrLeaseLost)
-	if _, err := q.Apply(t.Context(), "cli:test", event.JobID(id(3)), beat(jobs[0].Token)); !errors.Is(err, commands.ErrNoJob) {
+	if _, err := q.Apply(t.Context(), "cli:test", event.JobID(id(3)), beat(jobs[0].Token)); !errors.Is(err,
+		commands.ErrNoJob) {
 		t.Errorf("a job that is not there: %v", err)
 	}
 	out, err := q.ApplyBatch(t.Context(), "worker:w", []commands.Op{
@@ -200,7 +208,8 @@ func TestRefusedTokenOfAnotherJob(t *testing.T) {
 		{Job: jobs[1], Command: commands.Succeed{Token: jobs[1].Token}},
 		{Job: projection.Job{ID: jobs[0].ID}, Command: commands.Cancel{}}, // nothing but an id
 	})
-	if err != nil || !errors.Is(out[0].Err, commands.ErrLeaseLost) || !errors.Is(out[1].Err, commands.ErrNoJob) || out[2].Err != nil || out[3].Err != nil {
+	if err != nil || !errors.Is(out[0].Err, commands.ErrLeaseLost) ||
+		!errors.Is(out[1].Err, commands.ErrNoJob) || out[2].Err != nil || out[3].Err != nil {
 		t.Errorf("got %+v, %v", out, err)
 	}
 }
@@ -212,7 +221,8 @@ func TestStaleCopyIsNotTrusted(t *testing.T) {
 	j := q.enqueue(commands.Enqueue{})
 	cancelled := q.do(j, commands.Cancel{})
 	q.do(j, commands.Retry{})
-	out, err := q.ApplyBatch(t.Context(), "cli:test", []commands.Op{{Job: cancelled, Command: commands.Cancel{}}})
+	out, err := q.ApplyBatch(t.Context(), "cli:test",
+		[]commands.Op{{Job: cancelled, Command: commands.Cancel{}}})
 	if err != nil || out[0].Err != nil || out[0].Job.Seq != 4 {
 		t.Errorf("cancel of a copy that is cancelled, of a job that is queued: %+v, %v", out, err)
 	}
@@ -238,7 +248,8 @@ func TestConflictChangesNothing(t *testing.T) {
 		}
 	}
 	j = q.claimOne("w")
-	for _, c := range []commands.Command{commands.Retry{}, commands.Reschedule{Priority: ref(1)}, commands.Heartbeat{Token: j.Token, Owner: "x", Lease: time.Minute}} {
+	for _, c := range []commands.Command{commands.Retry{}, commands.Reschedule{Priority: ref(1)},
+		commands.Heartbeat{Token: j.Token, Owner: "x", Lease: time.Minute}} {
 		got, err := q.Apply(t.Context(), "cli:test", j.ID, c)
 		var conflict *commands.ConflictError
 		if !errors.As(err, &conflict) || conflict.Job != j.ID || got.N != 0 {
@@ -246,7 +257,8 @@ func TestConflictChangesNothing(t *testing.T) {
 		}
 	}
 	q.do(j, commands.Succeed{Token: j.Token})
-	if _, err := q.Apply(t.Context(), "cli:test", j.ID, commands.Cancel{}); !errors.Is(err, commands.ErrConflict) {
+	if _, err := q.Apply(t.Context(), "cli:test", j.ID, commands.Cancel{}); !errors.Is(err,
+		commands.ErrConflict) {
 		t.Errorf("cancel of a job that has succeeded: %v", err)
 	}
 	if got := q.Tail(); got != 3 {

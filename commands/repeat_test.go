@@ -95,7 +95,8 @@ func (q *queue) meddle(r *rand.Rand, job event.JobID) string {
 	case 5:
 		return fmt.Sprintf("swept %d", len(q.sweep()))
 	}
-	jobs, err := q.Claim(q.T.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: worker("b"), Lease: time.Minute})
+	jobs, err := q.Claim(q.T.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: worker("b"),
+		Lease: time.Minute})
 	if err != nil {
 		q.T.Fatal(err)
 	}

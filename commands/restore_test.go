@@ -54,7 +54,8 @@ func TestRestoreReportsWhatTheCopyLacks(t *testing.T) {
 	q := newQueue(t)
 	end := func(j projection.Job) {
 		t.Helper()
-		if _, err := q.Apply(t.Context(), "worker:w", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok")}); err != nil {
+		if _, err := q.Apply(t.Context(), "worker:w", j.ID,
+			commands.Succeed{Token: j.Token, Result: []byte("ok")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +71,8 @@ func TestRestoreReportsWhatTheCopyLacks(t *testing.T) {
 	q.enqueue(commands.Enqueue{Payload: []byte("2")})
 	held := q.claimOne("w")
 	c := q.copied()
-	if same, l := q.lost(c); same != 5 || l.Events != 0 || !l.Since.IsZero() || l.Enqueued+l.Ended != 0 || l.Erased != nil {
+	if same, l := q.lost(c); same != 5 || l.Events != 0 || !l.Since.IsZero() || l.Enqueued+l.Ended != 0 ||
+		l.Erased != nil {
 		t.Errorf("of a copy of all: %d, %+v", same, l)
 	}
 	q.Now = q.Now.Add(time.Minute)
@@ -83,7 +85,8 @@ func TestRestoreReportsWhatTheCopyLacks(t *testing.T) {
 	end(third)
 	erase(third)
 	same, l := q.lost(c)
-	if same != 5 || l.Events != 6 || !l.Since.Equal(since) || l.Enqueued != 1 || l.Ended != 1 || !slices.Equal(l.Erased, []event.JobID{ended.ID}) {
+	if same != 5 || l.Events != 6 || !l.Since.Equal(since) || l.Enqueued != 1 || l.Ended != 1 ||
+		!slices.Equal(l.Erased, []event.JobID{ended.ID}) {
 		t.Errorf("got %d, %+v", same, l)
 	}
 	if same, l := c.lost(q); same != 5 || l.Events != 0 {
@@ -92,7 +95,8 @@ func TestRestoreReportsWhatTheCopyLacks(t *testing.T) {
 
 	// The copy goes another way: what was said before is what they have in common.
 	lost := int(l.Events)
-	if err := c.Restored(t.Context(), "cli:test", event.Restored{From: "monday.db", Events: 5, Lost: &lost}); err != nil {
+	if err := c.Restored(t.Context(), "cli:test", event.Restored{From: "monday.db", Events: 5,
+		Lost: &lost}); err != nil {
 		t.Fatal(err)
 	}
 	for range 9 {
@@ -112,7 +116,8 @@ func TestRestoreReportsWhatTheCopyLacks(t *testing.T) {
 func TestRestoredIsTheLastEvent(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
-	if err := q.Restored(t.Context(), "cli:test", event.Restored{From: strings.Repeat("x", commands.MaxReason+1)}); !errors.Is(err, commands.ErrInvalid) {
+	if err := q.Restored(t.Context(), "cli:test",
+		event.Restored{From: strings.Repeat("x", commands.MaxReason+1)}); !errors.Is(err, commands.ErrInvalid) {
 		t.Errorf("a name that is too long: %v", err)
 	}
 	if err := q.Restored(t.Context(), "cli:test", event.Restored{From: "monday.db", Events: 1}); err != nil {
@@ -123,7 +128,8 @@ func TestRestoredIsTheLastEvent(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if b, ok := e.Body.(*event.Restored); !ok || e.Pos != 2 || b.From != "monday.db" || b.Events != 1 || b.Lost != nil {
+			if b, ok := e.Body.(*event.Restored); !ok || e.Pos != 2 || b.From != "monday.db" || b.Events != 1 ||
+				b.Lost != nil {
 				t.Errorf("got %+v, %+v", e, e.Body)
 			}
 		}
@@ -145,7 +151,8 @@ func TestHealthOverdueLeases(t *testing.T) {
 		after  time.Duration
 		leases int64
 		oldest time.Duration
-	}{{30 * time.Second, 0, 0}, {2*time.Minute + 59*time.Second, 0, 0}, {3 * time.Minute, 1, time.Minute}, {20 * time.Minute, 1, time.Minute}, {21 * time.Minute, 2, time.Minute}} {
+	}{{30 * time.Second, 0, 0}, {2*time.Minute + 59*time.Second, 0, 0}, {3 * time.Minute, 1, time.Minute},
+		{20 * time.Minute, 1, time.Minute}, {21 * time.Minute, 2, time.Minute}} {
 		q.Now = start.Add(step.after)
 		err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
 			o, err := projection.OverdueLeases(t.Context(), tx, q.Now, time.Minute)
@@ -167,7 +174,8 @@ func TestHealthStrandedJobs(t *testing.T) {
 		err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
 			found, err := projection.StrandedJobs(t.Context(), tx, q.Now, 5*time.Minute)
 			for _, s := range found {
-				text := []string{s.Queue, s.Version, strings.Join(s.Requires, "+"), strings.Repeat("x", int(s.Jobs)), strings.Repeat("w", len(s.Serving)), q.Now.Sub(s.Since).String()}
+				text := []string{s.Queue, s.Version, strings.Join(s.Requires, "+"), strings.Repeat("x", int(s.Jobs)),
+					strings.Repeat("w", len(s.Serving)), q.Now.Sub(s.Since).String()}
 				list = append(list, strings.Join(text, " "))
 			}
 			return err

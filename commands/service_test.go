@@ -34,7 +34,8 @@ func (q *queue) enqueue(e commands.Enqueue) projection.Job {
 
 func (q *queue) claim(worker string, change ...func(*commands.ClaimRequest)) []projection.Job {
 	q.T.Helper()
-	r := commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: worker, Boot: "boot-" + worker}, Lease: time.Minute}
+	r := commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: worker, Boot: "boot-" +
+		worker}, Lease: time.Minute}
 	for _, c := range change {
 		c(&r)
 	}
@@ -88,14 +89,17 @@ func (q *queue) kinds(id event.JobID) (kinds []string) {
 
 func TestServiceEnqueuedToSucceeded(t *testing.T) {
 	q := newQueue(t)
-	enqueued := q.enqueue(commands.Enqueue{Payload: []byte("hello\x00"), Tags: map[string]string{"customer": "17"}, Key: "k"})
+	enqueued := q.enqueue(commands.Enqueue{Payload: []byte("hello\x00"),
+		Tags: map[string]string{"customer": "17"}, Key: "k"})
 	j := q.claimOne("w1")
-	if string(j.Payload) != "hello\x00" || j.ID != enqueued.ID || j.Attempt != 1 || j.Token == "" || j.Tags["customer"] != "17" {
+	if string(j.Payload) != "hello\x00" || j.ID != enqueued.ID || j.Attempt != 1 || j.Token == "" ||
+		j.Tags["customer"] != "17" {
 		t.Errorf("claimed %+v", j)
 	}
 	q.Now = q.Now.Add(20 * time.Second)
 	half := 0.5
-	out, err := q.ApplyBatch(t.Context(), "worker:w1", []commands.Op{{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: time.Minute, Progress: &half}}})
+	out, err := q.ApplyBatch(t.Context(), "worker:w1",
+		[]commands.Op{{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: time.Minute, Progress: &half}}})
 	if err != nil || out[0].Err != nil {
 		t.Fatal(err, out)
 	}
@@ -104,11 +108,13 @@ func TestServiceEnqueuedToSucceeded(t *testing.T) {
 		t.Errorf("after heartbeat: %+v", j)
 	}
 	zero := 0
-	done, err := q.Apply(t.Context(), "worker:w1", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok"), ExitCode: &zero})
+	done, err := q.Apply(t.Context(), "worker:w1", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok"),
+		ExitCode: &zero})
 	if err != nil || done.State != event.SucceededState || done.Worker.Name != "w1" {
 		t.Errorf("succeed: %+v, %v", done, err)
 	}
-	again, err := q.Apply(t.Context(), "worker:w1", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok"), ExitCode: &zero})
+	again, err := q.Apply(t.Context(), "worker:w1", j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok"),
+		ExitCode: &zero})
 	if err != nil || again.Seq != done.Seq {
 		t.Errorf("the same command sent again: %+v, %v", again, err)
 	}
@@ -134,7 +140,8 @@ func TestServiceRefusesZombie(t *testing.T) {
 			t.Fatalf("zombie: got %v, want a RefusedError", err)
 		}
 	}
-	out, err := q.ApplyBatch(t.Context(), "worker:b", []commands.Op{ // a stale copy of the job in memory, and its neighbour
+	// a stale copy of the job in memory, and its neighbour
+	out, err := q.ApplyBatch(t.Context(), "worker:b", []commands.Op{
 		{Job: a, Command: commands.Fail{Token: a.Token}},
 		{Job: b, Command: commands.Succeed{Token: b.Token}},
 	})

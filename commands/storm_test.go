@@ -25,7 +25,8 @@ const (
 	stormFile  = "JOBLEDGER_TEST_STORM"       // the ledger: this process is one of the storm
 	stormEpoch = "JOBLEDGER_TEST_STORM_EPOCH" // unix microseconds; the storm's clock runs fast from then on
 	stormSpeed = 20
-	stormLease = 10 * time.Second // of that clock: half a second, in which a slow machine, too, gets through a turn
+	// of that clock: half a second, in which a slow machine, too, gets through a turn
+	stormLease = 10 * time.Second
 )
 
 // TestStorm lets 4 processes with 4 goroutines on 2 stores each claim, beat, finish, fail, forget and sweep
@@ -41,7 +42,8 @@ func TestStorm(t *testing.T) {
 	service := &commands.Service{Store: s}
 	batch := make([]commands.Enqueue, jobs)
 	for i := range batch {
-		batch[i] = commands.Enqueue{Queue: fmt.Sprint("q", i%3), Priority: i % 2, MaxAttempts: 1_000_000, Payload: fmt.Append(nil, i)}
+		batch[i] = commands.Enqueue{Queue: fmt.Sprint("q", i%3), Priority: i % 2, MaxAttempts: 1_000_000,
+			Payload: fmt.Append(nil, i)}
 	}
 	begin := time.Now()
 	s.Now = func() time.Time { return begin }
@@ -50,8 +52,10 @@ func TestStorm(t *testing.T) {
 	}
 	var group sync.WaitGroup
 	for range 4 {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStorm$", "-test.count=1", "-test.timeout=10m")
-		cmd.Env = append(os.Environ(), stormFile+"="+s.DSN(), stormEpoch+"="+strconv.FormatInt(begin.UnixMicro(), 10))
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStorm$", "-test.count=1",
+			"-test.timeout=10m")
+		cmd.Env = append(os.Environ(), stormFile+"="+s.DSN(), stormEpoch+"="+strconv.FormatInt(begin.UnixMicro(),
+			10))
 		group.Go(func() {
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
@@ -127,7 +131,8 @@ func storm(t *testing.T, path string) {
 			close(done)
 		})
 		group.Go(func() { // one that sweeps all the time
-			w := commands.Sweeper{Service: service, Actor: "sweeper:storm", Grace: ref(5 * time.Millisecond), Pause: time.Millisecond}
+			w := commands.Sweeper{Service: service, Actor: "sweeper:storm", Grace: ref(5 * time.Millisecond),
+				Pause: time.Millisecond}
 			for {
 				if _, err := w.Sweep(ctx); err != nil {
 					t.Error(err)
@@ -145,7 +150,8 @@ func storm(t *testing.T, path string) {
 
 // stormHand works until nothing is open any more.
 func stormHand(ctx context.Context, s *commands.Service, name string) error {
-	r := commands.ClaimRequest{Queues: []string{"q0", "q1", "q2"}, Worker: event.Worker{Name: name, Boot: name, PID: os.Getpid()}, Lease: stormLease, Limit: 4}
+	r := commands.ClaimRequest{Queues: []string{"q0", "q1", "q2"}, Worker: event.Worker{Name: name, Boot: name,
+		PID: os.Getpid()}, Lease: stormLease, Limit: 4}
 	var steps []commands.Op
 	var zombies []projection.Job
 	for {
@@ -164,7 +170,8 @@ func stormHand(ctx context.Context, s *commands.Service, name string) error {
 			case 0: // forgotten, and remembered when it is too late
 				zombies = append(zombies, j)
 			case 1:
-				steps = append(steps, commands.Op{Job: j, Command: commands.Fail{Token: j.Token, RetryIn: ref(time.Duration(0))}})
+				steps = append(steps, commands.Op{Job: j, Command: commands.Fail{Token: j.Token,
+					RetryIn: ref(time.Duration(0))}})
 			case 2:
 				steps = append(steps, commands.Op{Job: j, Command: commands.Release{Token: j.Token}})
 			case 3, 4, 5: // both from the same copy
@@ -226,7 +233,8 @@ func TestStormInOneProcess(t *testing.T) {
 	stop := make(chan struct{})
 	var hands, sweeping sync.WaitGroup
 	sweeping.Go(func() {
-		w := commands.Sweeper{Service: service, Actor: "sweeper:storm", Grace: ref(time.Millisecond), Pause: time.Millisecond}
+		w := commands.Sweeper{Service: service, Actor: "sweeper:storm", Grace: ref(time.Millisecond),
+			Pause: time.Millisecond}
 		for {
 			if _, err := w.Sweep(t.Context()); err != nil {
 				t.Error(err)

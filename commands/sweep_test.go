@@ -67,13 +67,15 @@ func TestSweepTakesTwoLooks(t *testing.T) {
 			t.Errorf("nothing is over yet: %+v", r)
 		}
 		time.Sleep(time.Minute)
-		if r := mustSweep(t, w); r.Expired != 3 || r.Waiting != 3 || r.Wait != 40*time.Second || len(r.Reclaimed) != 0 {
+		if r := mustSweep(t, w); r.Expired != 3 || r.Waiting != 3 || r.Wait != 40*time.Second ||
+			len(r.Reclaimed) != 0 {
 			t.Errorf("the first look: %+v", r)
 		}
 		time.Sleep(39 * time.Second)
 		q.do(jobs[0], beat(jobs[0].Token)) // within the grace
 		q.do(jobs[1], commands.Succeed{Token: jobs[1].Token})
-		if r := mustSweep(t, w); r.Expired != 1 || r.Waiting != 1 || r.Wait != time.Second || len(r.Reclaimed) != 0 {
+		if r := mustSweep(t, w); r.Expired != 1 || r.Waiting != 1 || r.Wait != time.Second ||
+			len(r.Reclaimed) != 0 {
 			t.Errorf("still within the grace: %+v", r)
 		}
 		time.Sleep(time.Second)
@@ -86,7 +88,8 @@ func TestSweepTakesTwoLooks(t *testing.T) {
 		e := all[len(all)-1]
 		b := e.Body.(*event.Reclaimed)
 		if e.Actor != "sweeper:test" || e.Token != jobs[2].Token || e.Worker != jobs[2].Worker || e.Attempt != 1 ||
-			!b.LastHeartbeat.Equal(jobs[2].ClaimedAt) || !b.LeaseUntil.Equal(jobs[2].LeaseUntil) || b.Reason != event.LeaseExpired || !e.At.Equal(now) {
+			!b.LastHeartbeat.Equal(jobs[2].ClaimedAt) || !b.LeaseUntil.Equal(jobs[2].LeaseUntil) ||
+			b.Reason != event.LeaseExpired || !e.At.Equal(now) {
 			t.Errorf("three facts and the claim: %+v %+v", e, b)
 		}
 		time.Sleep(58 * time.Second)
@@ -146,7 +149,8 @@ func TestSweepHoursOfLeases(t *testing.T) {
 				reclaimed = append(reclaimed, r.Reclaimed...)
 			})
 		})
-		for _, jump := range []time.Duration{0, time.Hour, -time.Hour, 30 * time.Second, -50 * time.Second, 24 * time.Hour, -24 * time.Hour} {
+		for _, jump := range []time.Duration{0, time.Hour, -time.Hour, 30 * time.Second, -50 * time.Second,
+			24 * time.Hour, -24 * time.Hour} {
 			shift(jump)
 			time.Sleep(20 * time.Minute)
 		}

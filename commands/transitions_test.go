@@ -44,7 +44,8 @@ func golden(t *testing.T, name, got string) {
 			t.Errorf("%s:%d\n got %s\nwant %s", name, i+1, g, w)
 		}
 	}
-	t.Errorf("%s is not what the rules say now; if they were meant to change, run go test with -update and read the diff", name)
+	t.Errorf(
+		"%s is not what the rules say now; if they were meant to change, run go test with -update and read the diff", name)
 }
 
 func ref[T any](v T) *T { return &v }
@@ -81,7 +82,9 @@ func standings() []standing {
 	}
 	return []standing{
 		{"queued, ready", after(nil)},
-		{"queued, scheduled in 1h", after(func(b *commands.Enqueue) { b.RunAt = b.RunAt.Add(time.Hour + 10*time.Second) })},
+		{"queued, scheduled in 1h", after(func(b *commands.Enqueue) {
+			b.RunAt = b.RunAt.Add(time.Hour + 10*time.Second)
+		})},
 		{"queued again after a failure", func(t testing.TB) *pureJob {
 			return after(nil, claimed(live), commands.Fail{Token: live, RetryIn: ref(time.Duration(0))})(t)
 		}},
@@ -97,7 +100,8 @@ func standings() []standing {
 			s := after(nil)(t)
 			for i := range commands.MaxSnoozes {
 				token := fmt.Sprint("S", i)
-				s.apply(t, claimed(token), commands.Release{Token: token, Snooze: true, Delay: time.Second}).wait(time.Second)
+				s.apply(t, claimed(token), commands.Release{Token: token, Snooze: true, Delay: time.Second}).wait(
+					time.Second)
 			}
 			return s.apply(t, claimed(live), beat(live)).wait(10 * time.Second)
 		}},
@@ -105,7 +109,8 @@ func standings() []standing {
 			s := after(limit(1, 0))(t)
 			for i := range commands.MaxSnoozes {
 				token := fmt.Sprint("S", i)
-				s.apply(t, claimed(token), commands.Release{Token: token, Snooze: true, Delay: time.Second}).wait(time.Second)
+				s.apply(t, claimed(token), commands.Release{Token: token, Snooze: true, Delay: time.Second}).wait(
+					time.Second)
 			}
 			return s.apply(t, claimed(live), beat(live)).wait(10 * time.Second)
 		}},
@@ -117,7 +122,8 @@ func standings() []standing {
 		{"cancelled", after(nil, commands.Cancel{})},
 		{"cancelled while claimed", after(nil, claimed(live), commands.Cancel{})},
 		{"succeeded, erased", func(t testing.TB) *pureJob {
-			return after(nil, claimed(live), commands.Succeed{Token: live})(t).apply(t, commands.Erase{Reason: "asked for"})
+			return after(nil, claimed(live), commands.Succeed{Token: live})(t).apply(t,
+				commands.Erase{Reason: "asked for"})
 		}},
 	}
 }
@@ -138,7 +144,8 @@ func askings() []asking {
 	}
 	return []asking{
 		{"claim", always(claimed("T2"))},
-		{"claim, worker's max runtime 30s", always(commands.Claim{Token: "T2", Worker: worker("w2"), Lease: time.Hour, MaxRuntime: 30 * time.Second})},
+		{"claim, worker's max runtime 30s",
+			always(commands.Claim{Token: "T2", Worker: worker("w2"), Lease: time.Hour, MaxRuntime: 30 * time.Second})},
 		{"heartbeat", always(beat(live))},
 		{"heartbeat, lease 24h", always(commands.Heartbeat{Token: live, Lease: 24 * time.Hour})},
 		{"heartbeat as its owner", always(commands.Heartbeat{Token: live, Owner: "w1", Lease: time.Minute})},
@@ -158,7 +165,9 @@ func askings() []asking {
 		{"cancel", always(commands.Cancel{Reason: "wrong"})},
 		{"retry", always(commands.Retry{Reason: "again"})},
 		{"erase", always(commands.Erase{Reason: "asked for"})},
-		{"reschedule in 2h", func(s *pureJob) commands.Action { return commands.Reschedule{RunAt: ref(s.now.Add(2 * time.Hour))} }},
+		{"reschedule in 2h", func(s *pureJob) commands.Action {
+			return commands.Reschedule{RunAt: ref(s.now.Add(2 * time.Hour))}
+		}},
 		{"reschedule into the past", func(s *pureJob) commands.Action {
 			return commands.Reschedule{RunAt: ref(s.now.Add(-2 * time.Hour))}
 		}},
@@ -172,12 +181,14 @@ func askings() []asking {
 // TestTransitions writes down every state × command, and what is said to a token that is not live any more.
 func TestTransitions(t *testing.T) {
 	var out strings.Builder
-	out.WriteString(`# What comes of each command in each state: the event, the state after it, and what it changes
+	out.WriteString(
+		`# What comes of each command in each state: the event, the state after it, and what it changes
 # (times are from the command; | is as below). Rewritten by: go test ./commands -run TestTransitions -update
 `)
 	for _, st := range standings() {
 		s := st.make(t)
-		fmt.Fprintf(&out, "\n%s (attempt %d, failures %d of %d, snoozes %d)\n", st.name, s.job.Attempt, s.job.Failures, s.job.MaxAttempts, s.job.Snoozes)
+		fmt.Fprintf(&out, "\n%s (attempt %d, failures %d of %d, snoozes %d)\n", st.name, s.job.Attempt,
+			s.job.Failures, s.job.MaxAttempts, s.job.Snoozes)
 		var lines table
 		for _, a := range askings() {
 			s := st.make(t)
@@ -267,7 +278,8 @@ func result(s *pureJob, seq int64, body event.Body, err error) string {
 func endings() []standing {
 	done := func(cs ...commands.Action) func(testing.TB) *pureJob {
 		return func(t testing.TB) *pureJob {
-			return newPureJob(t, nil).apply(t, claimed(live), beat(live)).wait(10*time.Second).apply(t, cs...).wait(time.Hour)
+			return newPureJob(t, nil).apply(t, claimed(live), beat(live)).wait(10*time.Second).apply(t, cs...).wait(
+				time.Hour)
 		}
 	}
 	reclaimed := func(t testing.TB) *pureJob {
@@ -285,14 +297,17 @@ func endings() []standing {
 	result := commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(0)}
 	return []standing{
 		{"never given to this job, which is queued", func(t testing.TB) *pureJob { return newPureJob(t, nil) }},
-		{"never given to this job, which another holds", func(t testing.TB) *pureJob { return newPureJob(t, nil).apply(t, again) }},
+		{"never given to this job, which another holds",
+			func(t testing.TB) *pureJob { return newPureJob(t, nil).apply(t, again) }},
 		{"succeeded without a result", done(commands.Succeed{Token: live})},
 		{"succeeded with the result ok", done(result)},
-		{"succeeded with the result ok, erased", func(t testing.TB) *pureJob { return done(result)(t).apply(t, commands.Erase{Reason: "asked for"}) }},
+		{"succeeded with the result ok, erased",
+			func(t testing.TB) *pureJob { return done(result)(t).apply(t, commands.Erase{Reason: "asked for"}) }},
 		{"succeeded, retried by an operator", done(result, commands.Retry{})},
 		{"succeeded, retried, claimed again", done(result, commands.Retry{}, again)},
 		{"failed", done(commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL"})},
-		{"failed for good", done(commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL", NoRetry: true})},
+		{"failed for good", done(commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL",
+			NoRetry: true})},
 		{"released", done(commands.Release{Token: live, Reason: "deploy"})},
 		{"snoozed", done(commands.Release{Token: live, Reason: "deploy", Snooze: true})},
 		{"reclaimed", reclaimed},
@@ -315,9 +330,11 @@ func lateAskings() []asking {
 		always("succeed, result ok", commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(0)}),
 		always("succeed, result ok, exit 1", commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(1)}),
 		always("succeed, another result", commands.Succeed{Token: live, Result: []byte("no"), ExitCode: ref(0)}),
-		always("succeed, result ok, somebody else", commands.Succeed{Token: live, Owner: "w2", Result: []byte("ok"), ExitCode: ref(0)}),
+		always("succeed, result ok, somebody else", commands.Succeed{Token: live, Owner: "w2", Result: []byte("ok"),
+			ExitCode: ref(0)}),
 		always("fail, oom", commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL"}),
-		always("fail, oom, no retry", commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL", NoRetry: true}),
+		always("fail, oom, no retry", commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL",
+			NoRetry: true}),
 		always("fail", commands.Fail{Token: live}),
 		always("release, deploy", commands.Release{Token: live, Reason: "deploy"}),
 		always("release", commands.Release{Token: live}),
@@ -340,7 +357,8 @@ func lateResult(t *testing.T, s *pureJob, f commands.Fact, err error) string {
 		}
 	}
 	sentinel := "?"
-	for name, target := range map[string]error{"lease lost": commands.ErrLeaseLost, "cancelled": commands.ErrCancelled, "conflict": commands.ErrConflict} {
+	for name, target := range map[string]error{"lease lost": commands.ErrLeaseLost,
+		"cancelled": commands.ErrCancelled, "conflict": commands.ErrConflict} {
 		if errors.Is(err, target) {
 			sentinel = name
 		}

@@ -26,8 +26,12 @@ func TestValidateNames(t *testing.T) {
 	for _, actor := range []string{"", long, "a\xff", "a\x00"} {
 		none := time.Duration(0)
 		for name, do := range map[string]func() error{
-			"enqueue": func() error { _, err := q.Enqueue(t.Context(), actor, commands.Enqueue{Queue: "mail"}); return err },
-			"do":      func() error { _, err := q.Apply(t.Context(), actor, j.ID, commands.Cancel{}); return err },
+			"enqueue": func() error {
+				_, err := q.Enqueue(t.Context(), actor,
+					commands.Enqueue{Queue: "mail"})
+				return err
+			},
+			"do": func() error { _, err := q.Apply(t.Context(), actor, j.ID, commands.Cancel{}); return err },
 			"all": func() error {
 				_, err := q.ApplyBatch(t.Context(), actor, []commands.Op{{Job: j, Command: commands.Cancel{}}})
 				return err
@@ -47,11 +51,14 @@ func TestValidateNames(t *testing.T) {
 			}
 		}
 	}
-	for _, w := range []event.Worker{{Boot: "b"}, {Name: "w"}, {Name: long, Boot: "b"}, {Name: "w\xff", Boot: "b"}, {Name: "w", Boot: "b\xff"}, {Name: "w", Boot: "b", Host: "h\xff"}, {Name: "w", Boot: "b", Version: "v\xff"}} {
+	for _, w := range []event.Worker{{Boot: "b"}, {Name: "w"}, {Name: long, Boot: "b"},
+		{Name: "w\xff", Boot: "b"}, {Name: "w", Boot: "b\xff"}, {Name: "w", Boot: "b", Host: "h\xff"},
+		{Name: "w", Boot: "b", Version: "v\xff"}} {
 		if err := q.WorkerStarted(t.Context(), w, []string{"mail"}, nil); !errors.Is(err, commands.ErrInvalid) {
 			t.Errorf("%.20q of %q starts: got %v, want %v", w.Name, w.Host, err, commands.ErrInvalid)
 		}
-		if _, err := q.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: w}); !errors.Is(err, commands.ErrInvalid) {
+		if _, err := q.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: w}); !errors.Is(
+			err, commands.ErrInvalid) {
 			t.Errorf("%.20q of %q claims: got %v, want %v", w.Name, w.Host, err, commands.ErrInvalid)
 		}
 	}
@@ -72,11 +79,16 @@ func TestValidateErrorsAreShort(t *testing.T) {
 		want string
 	}{
 		{commands.Enqueue{Queue: long}, "queue of 10000 bytes is not allowed; allowed: 1 to 64 of a-z 0-9 . _ -"},
-		{commands.Enqueue{Queue: "q", Key: long}, "key of 10000 bytes is not allowed; allowed: up to 255 bytes of UTF-8 without NUL"},
-		{commands.Enqueue{Queue: "q", Version: long}, "version of 10000 bytes is not allowed; allowed: 1 to 64 printable ASCII characters without spaces"},
-		{commands.Enqueue{Queue: "q", Requires: []string{"ok", long}}, "requires of 10000 bytes is not allowed; allowed: 1 to 64 printable ASCII characters without spaces"},
-		{commands.Enqueue{Queue: "q", Tags: tags}, `tags: the value of "c" of 10000 bytes is not allowed; allowed: up to 255 bytes of UTF-8 without NUL`},
-		{commands.Enqueue{Queue: "q", Tags: map[string]string{long: ""}}, "tags of 10000 bytes is not allowed; allowed: up to 255 bytes of UTF-8 without NUL"},
+		{commands.Enqueue{Queue: "q", Key: long},
+			"key of 10000 bytes is not allowed; allowed: up to 255 bytes of UTF-8 without NUL"},
+		{commands.Enqueue{Queue: "q", Version: long},
+			"version of 10000 bytes is not allowed; allowed: 1 to 64 printable ASCII characters without spaces"},
+		{commands.Enqueue{Queue: "q", Requires: []string{"ok", long}},
+			"requires of 10000 bytes is not allowed; allowed: 1 to 64 printable ASCII characters without spaces"},
+		{commands.Enqueue{Queue: "q", Tags: tags},
+			`tags: the value of "c" of 10000 bytes is not allowed; allowed: up to 255 bytes of UTF-8 without NUL`},
+		{commands.Enqueue{Queue: "q", Tags: map[string]string{long: ""}},
+			"tags of 10000 bytes is not allowed; allowed: up to 255 bytes of UTF-8 without NUL"},
 	} {
 		for range 20 {
 			if err := test.ask.Check(); err == nil || err.Error() != test.want {
@@ -90,12 +102,15 @@ func TestValidateErrorsAreShort(t *testing.T) {
 // same ledger of it; and what is not accepted says so as what it is.
 func FuzzImportRoundTrip(f *testing.F) {
 	f.Add("cli:ada@host", "w1", "mail", "k", "v1", "gpu", "customer", "17", "because", []byte("payload"))
-	f.Add("a\nb\x1b[2J\u202e", "w\ufffd\u2028", "a.b_c-9", "\x7f\u0085", "~!", "\"", "=", "", "\t", []byte{0xff, 0})
+	f.Add("a\nb\x1b[2J\u202e", "w\ufffd\u2028", "a.b_c-9", "\x7f\u0085", "~!", "\"", "=", "", "\t",
+		[]byte{0xff, 0})
 	f.Add("", "", "", "", "", "", "", "", "", []byte(nil))
 	f.Add("a\xff", "w\x00", "Mail", "k\xed\xa0\x80", "v 1", " ", "t\xff", "\x00", "\xff", []byte("\\ud800"))
 	f.Add("a", "w", "mail", "k", "~\xb5", "l\xff", "t", "v", "r", []byte("p"))
-	f.Add(strings.Repeat("a", 1025), strings.Repeat("w", 256), strings.Repeat("q", 65), strings.Repeat("k", 256), strings.Repeat("v", 65), "l", "t", strings.Repeat("é", 128), strings.Repeat("r", 1025), []byte("\ufeff"))
-	f.Fuzz(func(t *testing.T, actor, worker, queue, key, version, label, tag, value, text string, payload []byte) {
+	f.Add(strings.Repeat("a", 1025), strings.Repeat("w", 256), strings.Repeat("q", 65), strings.Repeat("k", 256),
+		strings.Repeat("v", 65), "l", "t", strings.Repeat("é", 128), strings.Repeat("r", 1025), []byte("\ufeff"))
+	f.Fuzz(func(t *testing.T, actor, worker, queue, key, version, label, tag, value, text string,
+		payload []byte) {
 		s := &commands.Service{Store: openFast(t)}
 		accepted := func(err error) bool {
 			if err != nil && !errors.Is(err, commands.ErrInvalid) {
@@ -105,21 +120,27 @@ func FuzzImportRoundTrip(f *testing.F) {
 		}
 		who := event.Worker{Name: worker, Boot: "boot", Host: text, Version: version}
 		accepted(s.WorkerStarted(t.Context(), who, []string{"mail"}, []string{"gpu", label}))
-		accepted(s.WorkerStarted(t.Context(), event.Worker{Name: "w", Boot: "other"}, []string{queue}, []string{label}))
-		for _, ask := range []commands.Enqueue{{Queue: queue, Payload: payload}, {Queue: "mail", Key: key, Payload: payload}, {Queue: "mail", Tags: map[string]string{tag: value}},
+		accepted(s.WorkerStarted(t.Context(), event.Worker{Name: "w", Boot: "other"}, []string{queue},
+			[]string{label}))
+		for _, ask := range []commands.Enqueue{{Queue: queue, Payload: payload},
+			{Queue: "mail", Key: key, Payload: payload}, {Queue: "mail", Tags: map[string]string{tag: value}},
 			{Queue: "mail", Version: version, Requires: []string{label}}} {
 			made, err := s.Enqueue(t.Context(), actor, ask)
-			if accepted(err) && (made[0].Queue != ask.Queue || made[0].Key != ask.Key || made[0].Version != ask.Version || !slices.Equal(made[0].Requires, ask.Requires) || !maps.Equal(made[0].Tags, ask.Tags)) {
+			if accepted(err) && (made[0].Queue != ask.Queue || made[0].Key != ask.Key ||
+				made[0].Version != ask.Version || !slices.Equal(made[0].Requires, ask.Requires) ||
+				!maps.Equal(made[0].Tags, ask.Tags)) {
 				t.Fatalf("asked for %+v, got %+v", ask, made[0])
 			}
 		}
 		_, err := s.Pause(t.Context(), actor, "other", text)
 		accepted(err)
-		claimed, err := s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: who, Version: version, Capabilities: []string{label, "gpu"}[:1+len(label)%2], Limit: 9})
+		claimed, err := s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: who,
+			Version: version, Capabilities: []string{label, "gpu"}[:1+len(label)%2], Limit: 9})
 		accepted(err)
 		for i, j := range claimed {
 			for _, c := range []commands.Command{commands.Heartbeat{Token: j.Token, Lease: time.Minute, Note: text},
-				[]commands.Command{commands.Release{Token: j.Token, Reason: text}, commands.Fail{Token: j.Token, Code: label, Detail: text, Signal: version},
+				[]commands.Command{commands.Release{Token: j.Token, Reason: text},
+					commands.Fail{Token: j.Token, Code: label, Detail: text, Signal: version},
 					commands.Succeed{Token: j.Token, Result: payload}, commands.Cancel{Reason: text}}[i%4]} {
 				_, err := s.Apply(t.Context(), actor, j.ID, c)
 				accepted(err)

@@ -1,9 +1,10 @@
-// Package ledger is the append-only store of events: what happened to every job, in one order, forever. It knows what can
-// happen, in the vocabulary of package [jobledger/ledger/event], not what it means: that is package projection. It knows no engine from the
-// inside either: SQLite and PostgreSQL are internal packages behind one interface.
+// Package ledger is the append-only store of events: what happened to every job, in one order, forever. It
+// knows what can happen, in the vocabulary of package [jobledger/ledger/event], not what it means: that is
+// package projection. It knows no engine from the inside either: SQLite and PostgreSQL are internal packages
+// behind one interface.
 //
-// [Open] returns a [Store]. [Store.Write] and [Store.Read] run a function with a [Tx]; [Tx.Append] and [Tx.Put] write,
-// [Tx.Events] and [Tx.Query] read:
+// [Open] returns a [Store]. [Store.Write] and [Store.Read] run a function with a [Tx]; [Tx.Append] and
+// [Tx.Put] write, [Tx.Events] and [Tx.Query] read:
 //
 //	err := store.Write(ctx, func(tx *ledger.Tx) error {
 //		return tx.Append(ctx, event.Event{Pos: tx.Next(), At: tx.At(), Actor: "cli:me", Body: body})

@@ -12,11 +12,12 @@ var (
 	ErrUnknownKind = event.ErrUnknownKind // written by a newer program, or damaged
 	ErrClosed      = errors.New("ledger: store is closed")
 
-	ErrConflict    = engine.ErrConflict    // another write came first
-	ErrUnknown     = engine.ErrUnknown     // COMMIT failed: it may or may not be durable
-	ErrBusy        = engine.ErrBusy        // no write lock in time
-	ErrFull        = engine.ErrFull        // the disk is full: nothing was written, reads go on
-	ErrIO          = engine.ErrIO          // of the disk, the file system or a limit of this process; it may pass
+	ErrConflict = engine.ErrConflict // another write came first
+	ErrUnknown  = engine.ErrUnknown  // COMMIT failed: it may or may not be durable
+	ErrBusy     = engine.ErrBusy     // no write lock in time
+	ErrFull     = engine.ErrFull     // the disk is full: nothing was written, reads go on
+	// of the disk, the file system or a limit of this process; it may pass
+	ErrIO          = engine.ErrIO
 	ErrReadOnly    = engine.ErrReadOnly    // for this process; nothing was written
 	ErrAddress     = engine.ErrAddress     // a DSN that Open does not understand
 	ErrEngine      = engine.ErrEngine      // what only the other kind of ledger can do

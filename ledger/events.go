@@ -101,7 +101,8 @@ type Filter struct {
 	Limit  int          // at most so many; 0: no limit
 	Last   bool         // with Limit: the last ones instead of the first, still in order
 	Ending bool         // only the events that end a claim
-	ByJob  bool         // only the events that have a seq, job by job instead of in the order of pos; without Limit
+	// only the events that have a seq, job by job instead of in the order of pos; without Limit
+	ByJob bool
 }
 
 func (f Filter) where() (string, []any) {
@@ -121,7 +122,8 @@ func (f Filter) where() (string, []any) {
 		add(`e.job IN (`+strings.TrimSuffix(strings.Repeat("?,", len(in)), ",")+`)`, in...)
 	}
 	if f.Ending {
-		f.Kinds = []event.Kind{event.KindSucceeded, event.KindFailed, event.KindReleased, event.KindReclaimed, event.KindCancelled}
+		f.Kinds = []event.Kind{event.KindSucceeded, event.KindFailed, event.KindReleased, event.KindReclaimed,
+			event.KindCancelled}
 	}
 	if len(f.Kinds) > 0 {
 		var in []any

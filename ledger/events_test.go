@@ -56,11 +56,13 @@ type claim struct {
 }
 
 func (b *book) enqueue(id, queue string) event.Event {
-	return b.add(event.Event{Job: event.JobID(id), Actor: "cli:ann@host", To: event.Queued, Body: &event.Enqueued{Queue: queue, MaxAttempts: 5}})
+	return b.add(event.Event{Job: event.JobID(id), Actor: "cli:ann@host", To: event.Queued,
+		Body: &event.Enqueued{Queue: queue, MaxAttempts: 5}})
 }
 
 func (b *book) claim(job event.Event, w event.Worker, attempt int) claim {
-	c := claim{b, event.Event{Job: job.Job, N: job.N, Actor: "worker:" + w.Name, Worker: w, Token: fmt.Sprintf("token-%s-%d", job.Job, attempt), Attempt: attempt}}
+	c := claim{b, event.Event{Job: job.Job, N: job.N, Actor: "worker:" + w.Name, Worker: w,
+		Token: fmt.Sprintf("token-%s-%d", job.Job, attempt), Attempt: attempt}}
 	c.log(&event.Claimed{LeaseUntil: ledgertest.Epoch.Add(time.Hour)}, event.Queued, event.ClaimedState)
 	return c
 }
@@ -83,21 +85,26 @@ func twoQueues(t *testing.T) *book {
 	j3 := b.enqueue("C", "mail")
 	c1 := b.claim(j1, first, 1)
 	c2 := b.claim(j2, other, 1)
-	c1.log(&event.Heartbeat{LeaseUntil: ledgertest.Epoch.Add(time.Hour), Note: "half"}, event.ClaimedState, event.Running)
+	c1.log(&event.Heartbeat{LeaseUntil: ledgertest.Epoch.Add(time.Hour), Note: "half"}, event.ClaimedState,
+		event.Running)
 	c2.log(&event.Heartbeat{LeaseUntil: ledgertest.Epoch.Add(time.Hour)}, event.ClaimedState, event.Running)
 	c1.log(&event.Failed{ErrorCode: "x", RetryAt: ledgertest.Epoch}, event.Running, event.Queued)
 	b.add(event.Event{Actor: "cli:bob@host", Body: &event.QueuePaused{Queue: "video"}})
 	c3 := b.claim(j1, again, 2)
 	c3.log(&event.Heartbeat{LeaseUntil: ledgertest.Epoch.Add(time.Hour)}, event.ClaimedState, event.Running)
-	b.add(event.Event{Job: "A", N: j1.N, Actor: "worker:w", Worker: first, Token: c1.Token, Attempt: 1, Body: &event.Refused{Command: "succeed", Why: "lease lost"}})
-	b.add(event.Event{Job: "A", N: j1.N, Actor: "cli:eve@host", Token: "guessed", Body: &event.Refused{Command: "fail", Why: "no such claim"}})
+	b.add(event.Event{Job: "A", N: j1.N, Actor: "worker:w", Worker: first, Token: c1.Token, Attempt: 1,
+		Body: &event.Refused{Command: "succeed", Why: "lease lost"}})
+	b.add(event.Event{Job: "A", N: j1.N, Actor: "cli:eve@host", Token: "guessed",
+		Body: &event.Refused{Command: "fail", Why: "no such claim"}})
 	c3.log(&event.Heartbeat{LeaseUntil: ledgertest.Epoch.Add(time.Hour)}, event.Running, event.Running)
 	c3.log(&event.Reclaimed{Reason: event.LeaseExpired}, event.Running, event.Queued)
 	c2.log(&event.Succeeded{ResultBytes: 3}, event.Running, event.SucceededState)
-	b.add(event.Event{Job: "B", N: j2.N, Actor: "cli:ann@host", From: event.SucceededState, To: event.Queued, Body: &event.Retried{}})
+	b.add(event.Event{Job: "B", N: j2.N, Actor: "cli:ann@host", From: event.SucceededState, To: event.Queued,
+		Body: &event.Retried{}})
 	c4 := b.claim(j2, other, 2)
 	c4.log(&event.Released{Reason: "stop"}, event.ClaimedState, event.Queued)
-	b.add(event.Event{Job: "C", N: j3.N, Actor: "cli:ann@host", From: event.Queued, To: event.CancelledState, Body: &event.Cancelled{}})
+	b.add(event.Event{Job: "C", N: j3.N, Actor: "cli:ann@host", From: event.Queued, To: event.CancelledState,
+		Body: &event.Cancelled{}})
 	b.add(event.Event{Job: "C", N: j3.N, Actor: "cli:ann@host", Body: &event.Erased{Bodies: 1}})
 	c5 := b.claim(j1, again, 3)
 	c5.log(&event.Succeeded{}, event.ClaimedState, event.SucceededState)
@@ -128,31 +135,45 @@ func TestAFilterSelectsWhatItSays(t *testing.T) {
 		filter ledger.Filter
 		want   func(e event.Event) bool
 	}{
-		"everything":         {ledger.Filter{}, func(event.Event) bool { return true }},
-		"a job":              {ledger.Filter{Job: 2}, func(e event.Event) bool { return e.Job == "A" }},
-		"another job":        {ledger.Filter{Job: 3}, func(e event.Event) bool { return e.Job == "B" }},
-		"no such job":        {ledger.Filter{Job: 1}, func(event.Event) bool { return false }},
-		"one kind":           {ledger.Filter{Kinds: []event.Kind{event.KindHeartbeat}}, func(e event.Event) bool { return e.Kind() == event.KindHeartbeat }},
-		"claims":             {ledger.Filter{Kinds: []event.Kind{event.KindClaimed}}, func(e event.Event) bool { return e.Kind() == event.KindClaimed }},
-		"two kinds":          {ledger.Filter{Kinds: []event.Kind{event.KindErased, event.KindReclaimed}}, func(e event.Event) bool { return e.Kind() == event.KindErased || e.Kind() == event.KindReclaimed }},
-		"ends of claims":     {ledger.Filter{Ending: true}, func(e event.Event) bool { return e.Kind().EndsClaim() }},
-		"a worker's name":    {ledger.Filter{Worker: "w"}, func(e event.Event) bool { return e.Worker.Name == "w" }},
-		"a worker's process": {ledger.Filter{Worker: "boot-2"}, func(e event.Event) bool { return e.Worker.Boot == "boot-2" }},
-		"a worker's claims":  {ledger.Filter{Worker: "w", Kinds: []event.Kind{event.KindClaimed}}, func(e event.Event) bool { return e.Worker.Name == "w" && e.Kind() == event.KindClaimed }},
-		"no such worker":     {ledger.Filter{Worker: "W"}, func(event.Event) bool { return false }},
-		"a queue":            {ledger.Filter{Queue: "video"}, func(e event.Event) bool { return ofQueue(e, "video") }},
-		"another queue":      {ledger.Filter{Queue: "mail"}, func(e event.Event) bool { return ofQueue(e, "mail") }},
-		"no such queue":      {ledger.Filter{Queue: "mai"}, func(event.Event) bool { return false }},
-		"an actor":           {ledger.Filter{Actor: "cli:ann@host"}, func(e event.Event) bool { return e.Actor == "cli:ann@host" }},
-		"no such actor":      {ledger.Filter{Actor: "cli:"}, func(event.Event) bool { return false }},
-		"after":              {ledger.Filter{After: 10}, func(e event.Event) bool { return e.Pos > 10 }},
-		"until":              {ledger.Filter{Until: 10}, func(e event.Event) bool { return e.Pos <= 10 }},
-		"after and until":    {ledger.Filter{After: 10, Until: 12}, func(e event.Event) bool { return e.Pos == 11 || e.Pos == 12 }},
-		"from":               {ledger.Filter{From: at(8)}, func(e event.Event) bool { return e.Pos >= 9 }},
-		"from between":       {ledger.Filter{From: at(8).Add(time.Microsecond)}, func(e event.Event) bool { return e.Pos >= 10 }},
-		"to":                 {ledger.Filter{To: at(8)}, func(e event.Event) bool { return e.Pos <= 9 }},
-		"to between":         {ledger.Filter{To: at(8).Add(-time.Microsecond)}, func(e event.Event) bool { return e.Pos <= 8 }},
-		"several things at once": {ledger.Filter{Job: 2, Worker: "w", Queue: "mail", Actor: "worker:w", After: 3, Until: 20, From: at(3), To: at(19), Kinds: []event.Kind{event.KindHeartbeat, event.KindClaimed}},
+		"everything":  {ledger.Filter{}, func(event.Event) bool { return true }},
+		"a job":       {ledger.Filter{Job: 2}, func(e event.Event) bool { return e.Job == "A" }},
+		"another job": {ledger.Filter{Job: 3}, func(e event.Event) bool { return e.Job == "B" }},
+		"no such job": {ledger.Filter{Job: 1}, func(event.Event) bool { return false }},
+		"one kind": {ledger.Filter{Kinds: []event.Kind{event.KindHeartbeat}},
+			func(e event.Event) bool { return e.Kind() == event.KindHeartbeat }},
+		"claims": {ledger.Filter{Kinds: []event.Kind{event.KindClaimed}},
+			func(e event.Event) bool { return e.Kind() == event.KindClaimed }},
+		"two kinds": {ledger.Filter{Kinds: []event.Kind{event.KindErased, event.KindReclaimed}},
+			func(e event.Event) bool { return e.Kind() == event.KindErased || e.Kind() == event.KindReclaimed }},
+		"ends of claims": {ledger.Filter{Ending: true},
+			func(e event.Event) bool { return e.Kind().EndsClaim() }},
+		"a worker's name": {ledger.Filter{Worker: "w"},
+			func(e event.Event) bool { return e.Worker.Name == "w" }},
+		"a worker's process": {ledger.Filter{Worker: "boot-2"},
+			func(e event.Event) bool { return e.Worker.Boot == "boot-2" }},
+		"a worker's claims": {ledger.Filter{Worker: "w", Kinds: []event.Kind{event.KindClaimed}},
+			func(e event.Event) bool { return e.Worker.Name == "w" && e.Kind() == event.KindClaimed }},
+		"no such worker": {ledger.Filter{Worker: "W"}, func(event.Event) bool { return false }},
+		"a queue":        {ledger.Filter{Queue: "video"}, func(e event.Event) bool { return ofQueue(e, "video") }},
+		"another queue":  {ledger.Filter{Queue: "mail"}, func(e event.Event) bool { return ofQueue(e, "mail") }},
+		"no such queue":  {ledger.Filter{Queue: "mai"}, func(event.Event) bool { return false }},
+		"an actor": {ledger.Filter{Actor: "cli:ann@host"},
+			func(e event.Event) bool { return e.Actor == "cli:ann@host" }},
+		"no such actor": {ledger.Filter{Actor: "cli:"}, func(event.Event) bool { return false }},
+		"after":         {ledger.Filter{After: 10}, func(e event.Event) bool { return e.Pos > 10 }},
+		"until":         {ledger.Filter{Until: 10}, func(e event.Event) bool { return e.Pos <= 10 }},
+		"after and until": {ledger.Filter{After: 10, Until: 12}, func(e event.Event) bool {
+			return e.Pos == 11 ||
+				e.Pos == 12
+		}},
+		"from": {ledger.Filter{From: at(8)}, func(e event.Event) bool { return e.Pos >= 9 }},
+		"from between": {ledger.Filter{From: at(8).Add(time.Microsecond)},
+			func(e event.Event) bool { return e.Pos >= 10 }},
+		"to": {ledger.Filter{To: at(8)}, func(e event.Event) bool { return e.Pos <= 9 }},
+		"to between": {ledger.Filter{To: at(8).Add(-time.Microsecond)},
+			func(e event.Event) bool { return e.Pos <= 8 }},
+		"several things at once": {ledger.Filter{Job: 2, Worker: "w", Queue: "mail", Actor: "worker:w", After: 3,
+			Until: 20, From: at(3), To: at(19), Kinds: []event.Kind{event.KindHeartbeat, event.KindClaimed}},
 			func(e event.Event) bool {
 				return e.N == 2 && e.Pos <= 20 && (e.Kind() == event.KindHeartbeat || e.Kind() == event.KindClaimed)
 			}},
@@ -166,7 +187,8 @@ func TestAFilterSelectsWhatItSays(t *testing.T) {
 			}
 			check := func(f ledger.Filter, want []event.Event) {
 				t.Helper()
-				if got := events(t, b.store, f); !slices.EqualFunc(got, want, func(a, b event.Event) bool { return reflect.DeepEqual(a, b) }) {
+				if got := events(t, b.store, f); !slices.EqualFunc(got, want,
+					func(a, b event.Event) bool { return reflect.DeepEqual(a, b) }) {
 					t.Errorf("%+v:\ngot  %s\nwant %s", f, shown(got), shown(want))
 				}
 			}
@@ -216,7 +238,9 @@ func TestTheHistoryViewSaysWhatTheExportSays(t *testing.T) {
 			data string
 		}
 		read(t, b.store, func(tx *ledger.Tx) error {
-			rows, err := tx.Query(t.Context(), `SELECT job, kind, at, actor, worker, token, from_state, to_state, seq, attempt, data FROM history WHERE pos = ?`, e.Pos)
+			rows,
+				err := tx.Query(t.Context(),
+				`SELECT job, kind, at, actor, worker, token, from_state, to_state, seq, attempt, data FROM history WHERE pos = ?`, e.Pos)
 			if err != nil {
 				return err
 			}
@@ -224,7 +248,8 @@ func TestTheHistoryViewSaysWhatTheExportSays(t *testing.T) {
 			if !rows.Next() {
 				t.Fatalf("event %d is not in the view", e.Pos)
 			}
-			return rows.Scan(&view.text[0], &view.text[1], &view.text[2], &view.text[3], &view.text[4], &view.text[5], &view.text[6], &view.text[7], &view.seq, &view.n, &view.data)
+			return rows.Scan(&view.text[0], &view.text[1], &view.text[2], &view.text[3], &view.text[4], &view.text[5],
+				&view.text[6], &view.text[7], &view.seq, &view.n, &view.data)
 		})
 		exported := object(t, e)
 		for i, name := range []string{"job", "kind", "at", "actor", "worker", "token", "from_state", "to_state"} {
@@ -233,7 +258,8 @@ func TestTheHistoryViewSaysWhatTheExportSays(t *testing.T) {
 				t.Errorf("event %d, %s: the view does not say %v", e.Pos, name, exported[name])
 			}
 		}
-		if (view.seq == nil) != (e.Seq == 0) || view.seq != nil && *view.seq != e.Seq || (view.n == nil) != (e.Attempt == 0) || view.n != nil && *view.n != e.Attempt {
+		if (view.seq == nil) != (e.Seq == 0) || view.seq != nil && *view.seq != e.Seq ||
+			(view.n == nil) != (e.Attempt == 0) || view.n != nil && *view.n != e.Attempt {
 			t.Errorf("event %d: the view says seq %v, attempt %v", e.Pos, view.seq, view.n)
 		}
 		var data map[string]any
@@ -241,7 +267,8 @@ func TestTheHistoryViewSaysWhatTheExportSays(t *testing.T) {
 			t.Fatalf("event %d: %v", e.Pos, err)
 		}
 		for name, want := range exported["data"].(map[string]any) {
-			if got, ok := data[name]; ok && !reflect.DeepEqual(got, want) || !ok && want != nil && !reflect.ValueOf(want).IsZero() && !slices.Contains([]string{"[]", "map[]"}, fmt.Sprint(want)) {
+			if got, ok := data[name]; ok && !reflect.DeepEqual(got, want) || !ok && want != nil &&
+				!reflect.ValueOf(want).IsZero() && !slices.Contains([]string{"[]", "map[]"}, fmt.Sprint(want)) {
 				t.Errorf("event %d (%s), data.%s: the view says %v, the export %v", e.Pos, e.Kind(), name, got, want)
 			}
 			delete(data, name)
@@ -324,7 +351,8 @@ func TestAJobsNumberIsFoundInTheEvents(t *testing.T) {
 	write(t, b.store, check)
 	write(t, b.store, func(tx *ledger.Tx) error {
 		n := tx.Next()
-		e := event.Event{Pos: n, N: n, Seq: 1, Job: "D", At: tx.At(), Actor: "a", Body: &event.Enqueued{Queue: "mail"}}
+		e := event.Event{Pos: n, N: n, Seq: 1, Job: "D", At: tx.At(), Actor: "a",
+			Body: &event.Enqueued{Queue: "mail"}}
 		if err := tx.Append(ctx, e); err != nil {
 			return err
 		}
@@ -380,7 +408,8 @@ func TestADamagedEventIsNamed(t *testing.T) {
 			s := ledgertest.Open(t)
 			write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 			write(t, s, func(tx *ledger.Tx) error {
-				_, err := tx.Exec(`INSERT INTO events (pos, worker, kind, actor, data, at) VALUES (` + c.row + `, 4102444800000000)`)
+				_, err := tx.Exec(`INSERT INTO events (pos, worker, kind, actor, data, at) VALUES (` + c.row +
+					`, 4102444800000000)`)
 				return err
 			})
 			var got []error

@@ -24,7 +24,8 @@ func TestKindsAndStatesAreThoseOfTheSchema(t *testing.T) {
 		}
 	}
 	read(t, open(t), func(tx *ledger.Tx) error {
-		for query, want := range map[string]map[int64]string{`SELECT n, kind FROM kinds`: kinds, `SELECT n, state FROM states`: states} {
+		for query, want := range map[string]map[int64]string{`SELECT n, kind FROM kinds`: kinds,
+			`SELECT n, state FROM states`: states} {
 			rows, err := tx.Query(t.Context(), query)
 			if err != nil {
 				return err
@@ -52,8 +53,10 @@ func TestKindsAndStatesAreThoseOfTheSchema(t *testing.T) {
 
 // The numbers are stored: this list may grow, and nothing in it may change (I9).
 func TestNumbersAreForEver(t *testing.T) {
-	for i, word := range []string{"enqueued", "claimed", "heartbeat", "succeeded", "failed", "released", "reclaimed", "cancelled", "retried", "rescheduled",
-		"refused", "erased", "queue_paused", "queue_resumed", "worker_started", "worker_stopped", "rebuilt", "restored", "imported"} {
+	for i, word := range []string{"enqueued", "claimed", "heartbeat", "succeeded", "failed", "released",
+		"reclaimed", "cancelled", "retried", "rescheduled",
+		"refused", "erased", "queue_paused", "queue_resumed", "worker_started", "worker_stopped", "rebuilt",
+		"restored", "imported"} {
 		if got := event.Kind(i + 1).String(); got != word {
 			t.Errorf("kind %d: got %s, want %s", i+1, got, word)
 		}
@@ -80,7 +83,8 @@ func TestAWordThatIsNoKindOrStateIsRefused(t *testing.T) {
 			t.Errorf("state %q: got %d", word, s)
 		}
 	}
-	if got := event.Kind(99).String() + event.Kind(-1).String() + event.State(-1).String() + event.State(7).String(); got != "kind(99)kind(-1)state(-1)state(7)" {
+	if got := event.Kind(99).String() + event.Kind(-1).String() + event.State(-1).String() +
+		event.State(7).String(); got != "kind(99)kind(-1)state(-1)state(7)" {
 		t.Errorf("numbers without a word: %s", got)
 	}
 }

@@ -56,7 +56,9 @@ func openAndWrite(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Write(ctx, func(tx *ledger.Tx) error { return note(ctx, tx, fmt.Sprint("cli:", os.Getpid())) }); err != nil {
+	if err := s.Write(ctx, func(tx *ledger.Tx) error {
+		return note(ctx, tx, fmt.Sprint("cli:", os.Getpid()))
+	}); err != nil {
 		return err
 	}
 	return s.Close()
@@ -91,7 +93,8 @@ func comeAndGo(path string) error {
 		case !errors.Is(err, ledger.ErrReplaced) && !errors.Is(err, ledger.ErrBusy):
 			return err
 		}
-		time.Sleep(2*time.Since(start) + rand.N(20*time.Millisecond)) // or there is no moment at which nobody has it open
+		// or there is no moment at which nobody has it open
+		time.Sleep(2*time.Since(start) + rand.N(20*time.Millisecond))
 	}
 	return nil
 }
@@ -155,7 +158,8 @@ func sound(t testing.TB, s *ledger.Store) {
 
 // note appends an event that concerns no job.
 func note(ctx context.Context, tx *ledger.Tx, actor string) error {
-	return tx.Append(ctx, event.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: &event.QueuePaused{Queue: "mail", Reason: actor}})
+	return tx.Append(ctx, event.Event{Pos: tx.Next(), At: tx.At(), Actor: actor,
+		Body: &event.QueuePaused{Queue: "mail", Reason: actor}})
 }
 
 func write(t testing.TB, s *ledger.Store, fn func(tx *ledger.Tx) error) {

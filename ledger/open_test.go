@@ -119,15 +119,18 @@ func TestWhatIsNoLedgerIsRefusedAndLeftAsItWas(t *testing.T) {
 			db := plain(t, path)
 			mustExec(t, db, `PRAGMA journal_mode = wal; CREATE TABLE t (x); BEGIN IMMEDIATE; INSERT INTO t VALUES (1)`)
 		}, both(ledger.ErrNotALedger)},
-		"a text file":       {file("hello\n"), both(ledger.ErrNotALedger)},
-		"a long text file":  {file(strings.Repeat("all work and no play\n", 1000)), both(ledger.ErrNotALedger)},
-		"a file of zeros":   {file(string(make([]byte, 8192))), both(ledger.ErrNotALedger)},
-		"half a header":     {file("SQLite format 3\x00"), both(ledger.ErrNotALedger)},
-		"a directory":       {func(t *testing.T, path string) { must(t, os.Mkdir(path, 0o700)) }, both(ledger.ErrNotALedger)},
-		"a named pipe":      {func(t *testing.T, path string) { must(t, syscall.Mkfifo(path, 0o600)) }, both(ledger.ErrNotALedger)},
-		"a link to nothing": {func(t *testing.T, path string) { must(t, os.Symlink(path+".gone", path)) }, []error{fs.ErrNotExist, ledger.ErrNoLedger}},
-		"an empty file":     {file(""), []error{nil, ledger.ErrNoLedger}},
-		"nothing":           {func(*testing.T, string) {}, []error{nil, ledger.ErrNoLedger}},
+		"a text file":      {file("hello\n"), both(ledger.ErrNotALedger)},
+		"a long text file": {file(strings.Repeat("all work and no play\n", 1000)), both(ledger.ErrNotALedger)},
+		"a file of zeros":  {file(string(make([]byte, 8192))), both(ledger.ErrNotALedger)},
+		"half a header":    {file("SQLite format 3\x00"), both(ledger.ErrNotALedger)},
+		"a directory": {func(t *testing.T, path string) { must(t, os.Mkdir(path, 0o700)) },
+			both(ledger.ErrNotALedger)},
+		"a named pipe": {func(t *testing.T, path string) { must(t, syscall.Mkfifo(path, 0o600)) },
+			both(ledger.ErrNotALedger)},
+		"a link to nothing": {func(t *testing.T, path string) { must(t, os.Symlink(path+".gone", path)) },
+			[]error{fs.ErrNotExist, ledger.ErrNoLedger}},
+		"an empty file": {file(""), []error{nil, ledger.ErrNoLedger}},
+		"nothing":       {func(*testing.T, string) {}, []error{nil, ledger.ErrNoLedger}},
 		"a newer schema": {func(t *testing.T, path string) {
 			must(t, ledgertest.OpenAt(t, path).Close())
 			db := plain(t, path)
@@ -160,7 +163,8 @@ func TestWhatIsNoLedgerIsRefusedAndLeftAsItWas(t *testing.T) {
 					t.Errorf("%d: got %v, want %v and the path", i, err, c.want[i])
 				}
 				if after := folder(t, filepath.Dir(path)); !maps.Equal(after, before) {
-					t.Errorf("%d: the folder was changed: %q, before %q", i, slices.Collect(maps.Keys(after)), slices.Collect(maps.Keys(before)))
+					t.Errorf("%d: the folder was changed: %q, before %q", i, slices.Collect(maps.Keys(after)),
+						slices.Collect(maps.Keys(before)))
 				}
 			}
 		})
@@ -176,7 +180,9 @@ func TestAFileOfAnOlderSchemaIsTakenFurther(t *testing.T) {
 	steps, err := schema.SQLite()
 	must(t, err)
 	db := plain(t, path)
-	mustExec(t, db, fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA journal_mode = wal; %s; PRAGMA user_version = 1`, schema.ApplicationID, steps[0].SQL))
+	mustExec(t, db,
+		fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA journal_mode = wal; %s; PRAGMA user_version = 1`,
+			schema.ApplicationID, steps[0].SQL))
 	mustExec(t, db, `INSERT INTO names VALUES (1, 'cli:ann@host');
 		INSERT INTO workers VALUES (1, 'w', 'b', 'h', 1, '');
 		INSERT INTO events VALUES
@@ -207,7 +213,8 @@ func TestAFileOfAnOlderSchemaIsTakenFurther(t *testing.T) {
 }
 
 func TestAPathIsTakenLiterally(t *testing.T) {
-	names := []string{"jobs.db", "a?b.db", "a?mode=memory", "a#b.db", "a%41.db", "a%.db", "a b.db", " ", "a&b=c;d.db", "日本–ü.db", `a\b'"c.db`, "file:x.db", "a+b.db", "-x"}
+	names := []string{"jobs.db", "a?b.db", "a?mode=memory", "a#b.db", "a%41.db", "a%.db", "a b.db", " ",
+		"a&b=c;d.db", "日本–ü.db", `a\b'"c.db`, "file:x.db", "a+b.db", "-x"}
 	for _, name := range names {
 		for _, dsn := range []string{"%s", "sqlite:%s?sync=normal"} {
 			if strings.Contains(dsn, "?") && strings.Contains(name, "?") {
@@ -247,7 +254,8 @@ func TestARelativePathStaysWhereItWas(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	wantActors(t, s, "a")
-	if real, err := filepath.EvalSymlinks(dir); err != nil || s.Path() != filepath.Join(real, "jobs.db") && s.Path() != filepath.Join(dir, "jobs.db") {
+	if real, err := filepath.EvalSymlinks(dir); err != nil || s.Path() != filepath.Join(real, "jobs.db") &&
+		s.Path() != filepath.Join(dir, "jobs.db") {
 		t.Errorf("path: got %s, want it in %s", s.Path(), dir)
 	}
 }

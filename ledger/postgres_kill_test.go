@@ -93,7 +93,10 @@ func TestPostgresABackendIsKilled(t *testing.T) {
 		},
 		"before the commit": func(t *testing.T, s *ledger.Store, by *pgx.Conn) []string {
 			once := killOnce(t, by)
-			err := s.Write(t.Context(), func(tx *ledger.Tx) error { return errors.Join(note(t.Context(), tx, "a"), once(tx)) })
+			err := s.Write(t.Context(), func(tx *ledger.Tx) error {
+				return errors.Join(note(t.Context(), tx, "a"),
+					once(tx))
+			})
 			switch {
 			case err == nil:
 				return []string{"a"}
@@ -153,11 +156,13 @@ func TestPostgresReadersConnectAnew(t *testing.T) {
 	}
 	close(release)
 	wg.Wait()
-	if n := ask[int](t, by, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`); n != 5 {
+	if n := ask[int](t, by,
+		`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`); n != 5 {
 		t.Fatalf("%d connections, want 5", n)
 	}
 	eventually(t, "gone", func() bool {
-		return ask[int](t, by, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'`) == 1
+		return ask[int](t, by,
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'`) == 1
 	})
 	for range 5 {
 		wantActors(t, s, "a")
@@ -205,7 +210,8 @@ func TestPostgresCloseLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "without connections", func() bool { return connections(t, by) == 0 })
-	if err := s.Write(context.Background(), func(*ledger.Tx) error { return nil }); !errors.Is(err, ledger.ErrClosed) {
+	if err := s.Write(context.Background(), func(*ledger.Tx) error { return nil }); !errors.Is(err,
+		ledger.ErrClosed) {
 		t.Errorf("write after Close: got %v, want ErrClosed", err)
 	}
 }
@@ -213,5 +219,6 @@ func TestPostgresCloseLeavesNothing(t *testing.T) {
 // connections returns how many others there are to the database.
 func connections(t *testing.T, by *pgx.Conn) int {
 	t.Helper()
-	return ask[int](t, by, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`)
+	return ask[int](t, by,
+		`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`)
 }

@@ -56,7 +56,8 @@ func TestPostgresWatchOutlivesItsConnections(t *testing.T) {
 	announce(t, other)
 	listening(t, woken)
 	for range 2 {
-		execute(t, by, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+		execute(t, by,
+			`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 		announce(t, other)
 		if !wakes(woken, 20*time.Second) {
 			t.Fatal("not woken by what came while nobody listened")

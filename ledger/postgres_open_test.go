@@ -31,7 +31,8 @@ func TestPostgresManyStoresOpenAnEmptyDatabaseAtOnce(t *testing.T) {
 			<-start
 			s, err := ledger.Open(t.Context(), dsn)
 			if err == nil {
-				err = errors.Join(s.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") }), s.Close())
+				err = errors.Join(s.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") }),
+					s.Close())
 			}
 			errs[i] = err
 		})
@@ -67,15 +68,20 @@ func TestPostgresWhatIsNoLedgerIsRefusedAndLeftAsItWas(t *testing.T) {
 		exist error // of OpenExisting
 	}{
 		"nothing": {exist: ledger.ErrNoLedger},
-		"somebody's schema": {make: []string{`CREATE SCHEMA jobledger`, `CREATE TABLE jobledger.events (pos bigint)`,
+		"somebody's schema": {make: []string{`CREATE SCHEMA jobledger`,
+			`CREATE TABLE jobledger.events (pos bigint)`,
 			`INSERT INTO jobledger.events VALUES (1)`}, want: ledger.ErrNotALedger, exist: ledger.ErrNotALedger},
-		"somebody's schema with a comment": {make: []string{`CREATE SCHEMA jobledger`, `COMMENT ON SCHEMA jobledger IS 'mine'`},
+		"somebody's schema with a comment": {make: []string{`CREATE SCHEMA jobledger`,
+			`COMMENT ON SCHEMA jobledger IS 'mine'`},
 			want: ledger.ErrNotALedger, exist: ledger.ErrNotALedger},
-		"somebody's empty schema": {make: []string{`CREATE SCHEMA jobledger`}, want: ledger.ErrNotALedger, exist: ledger.ErrNotALedger},
-		"another name beside it":  {make: []string{`CREATE SCHEMA jobledger`}, dsn: "schema=jobs2", exist: ledger.ErrNoLedger},
+		"somebody's empty schema": {make: []string{`CREATE SCHEMA jobledger`}, want: ledger.ErrNotALedger,
+			exist: ledger.ErrNotALedger},
+		"another name beside it": {make: []string{`CREATE SCHEMA jobledger`}, dsn: "schema=jobs2",
+			exist: ledger.ErrNoLedger},
 		"a newer schema": {first: true, make: []string{`UPDATE jobledger.about SET schema_version = 99`},
 			want: ledger.ErrNewerSchema, exist: ledger.ErrNewerSchema},
-		"no such database":           {dsn: "dbname=jobledger_test_none", want: ledger.ErrNoLedger, exist: ledger.ErrNoLedger},
+		"no such database": {dsn: "dbname=jobledger_test_none", want: ledger.ErrNoLedger,
+			exist: ledger.ErrNoLedger},
 		"an option of nobody":        {dsn: "sync=often", want: ledger.ErrAddress, exist: ledger.ErrAddress},
 		"a schema of the server":     {dsn: "schema=pg_catalog", want: ledger.ErrAddress, exist: ledger.ErrAddress},
 		"a schema that needs quotes": {dsn: "schema=x%22y", want: ledger.ErrAddress, exist: ledger.ErrAddress},
@@ -184,11 +190,14 @@ func TestPostgresRolesMayDoWhatTheyAreFor(t *testing.T) {
 	worker := ledgertest.OpenAt(t, address["jobledger_worker"])
 	write(t, worker, func(tx *ledger.Tx) error {
 		who := event.Worker{Name: "w", Boot: "b"}
-		return errors.Join(tx.Append(t.Context(), event.Event{Pos: tx.Next(), At: tx.At(), Actor: "worker", Worker: who, Body: &event.WorkerStopped{}}),
-			tx.Insert(insertSeen, "b", int64(1)), tx.Put(swapSeen, "b", int64(1), int64(2)), tx.PutBody(2, nil, []byte("body")))
+		return errors.Join(tx.Append(t.Context(), event.Event{Pos: tx.Next(), At: tx.At(), Actor: "worker",
+			Worker: who, Body: &event.WorkerStopped{}}),
+			tx.Insert(insertSeen, "b", int64(1)), tx.Put(swapSeen, "b", int64(1), int64(2)),
+			tx.PutBody(2, nil, []byte("body")))
 	})
 	sound(t, worker)
-	for _, forbidden := range []string{`UPDATE events SET at = 0`, `DELETE FROM events`, `TRUNCATE events CASCADE`, `DROP TABLE jobs`,
+	for _, forbidden := range []string{`UPDATE events SET at = 0`, `DELETE FROM events`,
+		`TRUNCATE events CASCADE`, `DROP TABLE jobs`,
 		`ALTER TABLE events DISABLE TRIGGER ALL`, `UPDATE about SET schema_version = 9`} {
 		err := worker.Write(t.Context(), func(tx *ledger.Tx) error { _, err := tx.Exec(forbidden); return err })
 		if !errors.Is(err, ledger.ErrReadOnly) {
@@ -226,7 +235,8 @@ func TestPostgresRolesMayDoWhatTheyAreFor(t *testing.T) {
 func TestPostgresAReadOnlyServerIsReadAndNotWritten(t *testing.T) {
 	s := onPostgres(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
-	execute(t, beside(t, s.DSN()), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`)
+	execute(t, beside(t, s.DSN()),
+		`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`)
 	reader := ledgertest.OpenAt(t, s.DSN())
 	wantActors(t, reader, "a")
 	err := reader.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") })

@@ -20,7 +20,8 @@ func TestPostgresKeepsTextAndBytesAsTheyAre(t *testing.T) {
 	s.SetGroupTime(time.Hour)
 	var want []string
 	var notes []func(*ledger.Tx) error
-	for _, reason := range []string{"<&>  \u2028 é \U0001F600", `\u0000 is six characters`, strings.Repeat(`"\`, 1000), "\x01\x7f\t\r\n", "\u00a0\ufeff"} {
+	for _, reason := range []string{"<&>  \u2028 é \U0001F600", `\u0000 is six characters`,
+		strings.Repeat(`"\`, 1000), "\x01\x7f\t\r\n", "\u00a0\ufeff"} {
 		body := &event.QueuePaused{Queue: "mail", Reason: reason}
 		text, _ := event.AppendStored(nil, body)
 		want = append(want, string(text))
@@ -37,7 +38,8 @@ func TestPostgresKeepsTextAndBytesAsTheyAre(t *testing.T) {
 		}
 	}
 	for i, e := range events(t, s, ledger.Filter{}) {
-		if text, _ := event.AppendStored(nil, e.Body); string(text) != want[i] || e.Actor != e.Body.(*event.QueuePaused).Reason {
+		if text, _ := event.AppendStored(nil, e.Body); string(text) != want[i] ||
+			e.Actor != e.Body.(*event.QueuePaused).Reason {
 			t.Errorf("event %d: read %s of %q, want %s", i+1, text, e.Actor, want[i])
 		}
 	}
@@ -71,7 +73,8 @@ func TestPostgresKeepsTextAndBytesAsTheyAre(t *testing.T) {
 			for _, pos := range []int64{int64(1 + i), int64(101 + i)} {
 				salt, got, ok, err := tx.Body(t.Context(), pos)
 				if err != nil || !ok || !bytes.Equal(got, want) || !bytes.Equal(salt, all[:16]) {
-					t.Errorf("body %d: got %d bytes, salt %x, %t, %v, want %d bytes", pos, len(got), salt, ok, err, len(want))
+					t.Errorf("body %d: got %d bytes, salt %x, %t, %v, want %d bytes", pos, len(got), salt, ok, err,
+						len(want))
 				}
 			}
 		}
@@ -85,11 +88,13 @@ func TestPostgresATextThatItCannotKeepFailsAlone(t *testing.T) {
 	s.SetGroupTime(time.Hour)
 	act := func(actor, reason string) func(*ledger.Tx) error {
 		return func(tx *ledger.Tx) error {
-			return tx.Append(t.Context(), event.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: &event.QueuePaused{Queue: "mail", Reason: reason}})
+			return tx.Append(t.Context(), event.Event{Pos: tx.Next(), At: tx.At(), Actor: actor,
+				Body: &event.QueuePaused{Queue: "mail", Reason: reason}})
 		}
 	}
 	for name, fn := range map[string]func(*ledger.Tx) error{
-		"a NUL in a name": act("\x00", "r"), "a NUL in JSON": act("x", "\x00"), "bytes that are no text": act("\xff", "r"),
+		"a NUL in a name": act("\x00", "r"), "a NUL in JSON": act("x", "\x00"),
+		"bytes that are no text": act("\xff", "r"),
 	} {
 		errs := together(t, s, act("a", "r"), fn, act("b", "r"))
 		if errs[0] != nil || errs[1] == nil || errs[2] != nil {

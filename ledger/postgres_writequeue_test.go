@@ -26,7 +26,8 @@ func TestPostgresAFollowerMissesNothing(t *testing.T) {
 	var last, lastAt int64
 	var seen []string
 	follow := func() {
-		rows, err := follower.Query(context.Background(), `SELECT e.pos, e.at, n.name FROM events e JOIN names n ON n.n = e.actor WHERE pos > $1 ORDER BY pos`, last)
+		rows, err := follower.Query(context.Background(),
+			`SELECT e.pos, e.at, n.name FROM events e JOIN names n ON n.n = e.actor WHERE pos > $1 ORDER BY pos`, last)
 		if err != nil {
 			t.Error(err)
 			return
@@ -123,7 +124,8 @@ func meanwhile(t *testing.T, dsn string) {
 	ask[int](t, snapshot, `SELECT count(*) FROM jobledger.events`)
 	t.Cleanup(func() {
 		var n int
-		if err := snapshot.QueryRow(context.Background(), `SELECT count(*) FROM jobledger.events`).Scan(&n); err != nil || n != 0 {
+		if err := snapshot.QueryRow(context.Background(), `SELECT count(*) FROM jobledger.events`).Scan(
+			&n); err != nil || n != 0 {
 			t.Errorf("the snapshot has %d events, %v, want 0", n, err)
 		}
 	})

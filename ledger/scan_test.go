@@ -33,7 +33,8 @@ func many(t testing.TB, s *ledger.Store, n int) {
 			case event.KindEnqueued:
 				e.Job, e.From = "01JJOB0000000000000000000A", 0
 			case event.KindClaimed, event.KindRefused, event.KindStopped, event.KindTakenOver:
-				e.Token, e.Attempt, e.Worker = fmt.Sprint("T", i), i+1, event.Worker{Name: "w", Boot: fmt.Sprint("b", i%5), PID: i % 3}
+				e.Token, e.Attempt, e.Worker = fmt.Sprint("T", i), i+1,
+					event.Worker{Name: "w", Boot: fmt.Sprint("b", i%5), PID: i % 3}
 			}
 			if err := tx.Append(t.Context(), e); err != nil {
 				return err
@@ -82,13 +83,18 @@ func TestScanReadsTheSameAhead(t *testing.T) {
 		{"a window", "", ledger.Scan{After: 700, Until: 2900, Strict: true}, math.MaxInt, 0, false},
 		{"nothing", "", ledger.Scan{After: n}, math.MaxInt, 0, false},
 		{"no more than needed", "", ledger.Scan{}, 600, 0, false},
-		{"a gap", `DELETE FROM events WHERE pos BETWEEN 1000 AND 2100`, ledger.Scan{Strict: true}, math.MaxInt, 0, false},
-		{"zero for null", `UPDATE events SET attempt = 0 WHERE pos = 2222 AND attempt IS NULL`, ledger.Scan{Strict: true}, math.MaxInt, 1, false},
-		{"a ulid too many", `UPDATE events SET ulid = 'x' WHERE pos IN (7, 2221)`, ledger.Scan{Strict: true}, math.MaxInt, 2, false},
-		{"an empty digest", `UPDATE events SET digest = x'' WHERE pos = 2500`, ledger.Scan{Strict: true}, math.MaxInt, 0, true},
+		{"a gap", `DELETE FROM events WHERE pos BETWEEN 1000 AND 2100`, ledger.Scan{Strict: true}, math.MaxInt, 0,
+			false},
+		{"zero for null", `UPDATE events SET attempt = 0 WHERE pos = 2222 AND attempt IS NULL`,
+			ledger.Scan{Strict: true}, math.MaxInt, 1, false},
+		{"a ulid too many", `UPDATE events SET ulid = 'x' WHERE pos IN (7, 2221)`, ledger.Scan{Strict: true},
+			math.MaxInt, 2, false},
+		{"an empty digest", `UPDATE events SET digest = x'' WHERE pos = 2500`, ledger.Scan{Strict: true},
+			math.MaxInt, 0, true},
 		{"no JSON", `UPDATE events SET data = '{' WHERE pos = 513`, ledger.Scan{}, math.MaxInt, 0, true},
 		{"an unknown kind", `UPDATE events SET kind = 99 WHERE pos = 1`, ledger.Scan{}, math.MaxInt, 0, true},
-		{"an actor without a name", `UPDATE events SET actor = 99 WHERE pos = 3000`, ledger.Scan{}, math.MaxInt, 0, true},
+		{"an actor without a name", `UPDATE events SET actor = 99 WHERE pos = 3000`, ledger.Scan{}, math.MaxInt, 0,
+			true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := s
@@ -102,7 +108,8 @@ func TestScanReadsTheSameAhead(t *testing.T) {
 			if !reflect.DeepEqual(ahead, plain) || fmt.Sprint(aheadEnd) != fmt.Sprint(plainEnd) {
 				t.Errorf("ahead %d events and %v, plainly %d and %v", len(ahead), aheadEnd, len(plain), plainEnd)
 			}
-			if odd := len(slices.DeleteFunc(slices.Clone(plain), func(e ledger.Scanned) bool { return e.NonCanonical == "" })); odd != test.odd {
+			if odd := len(slices.DeleteFunc(slices.Clone(plain),
+				func(e ledger.Scanned) bool { return e.NonCanonical == "" })); odd != test.odd {
 				t.Errorf("%d events are odd, want %d", odd, test.odd)
 			}
 			if _, wrong := errors.AsType[*ledger.EventError](plainEnd); wrong != test.wrong {

@@ -35,7 +35,8 @@ func closed(t *testing.T, n int) string {
 }
 
 // looked is where a look at the ledger at path says that it ends.
-func looked(t *testing.T, look func(ctx context.Context, dsn string, fn func(*ledger.Tx, ledger.FileFacts) error) error, path string) (tail int64, facts ledger.FileFacts) {
+func looked(t *testing.T, look func(ctx context.Context, dsn string,
+	fn func(*ledger.Tx, ledger.FileFacts) error) error, path string) (tail int64, facts ledger.FileFacts) {
 	t.Helper()
 	err := look(t.Context(), path, func(tx *ledger.Tx, f ledger.FileFacts) (err error) {
 		facts = f
@@ -72,7 +73,8 @@ func TestALookSeesWhatIsNotInTheFileYet(t *testing.T) {
 	for range 3 {
 		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:test") })
 	}
-	if tail, facts := looked(t, ledger.InspectFile, s.Path()); tail != 3 || facts.FileOnly || facts.Backlog == 0 {
+	if tail, facts := looked(t, ledger.InspectFile, s.Path()); tail != 3 || facts.FileOnly ||
+		facts.Backlog == 0 {
 		t.Errorf("got tail %d, %+v", tail, facts)
 	}
 	// The first transactions of a ledger are in the -wal file, its tables too.
@@ -89,7 +91,9 @@ func TestALookSeesWhatIsNotInTheFileYet(t *testing.T) {
 	if tail, facts := looked(t, ledger.InspectFileOnly, s.Path()); tail != 3 || !facts.FileOnly {
 		t.Errorf("alone: got tail %d, %+v", tail, facts)
 	}
-	err = ledger.InspectFile(t.Context(), s.Path(), func(tx *ledger.Tx, _ ledger.FileFacts) error { return note(t.Context(), tx, "cli:looker") })
+	err = ledger.InspectFile(t.Context(), s.Path(), func(tx *ledger.Tx, _ ledger.FileFacts) error {
+		return note(t.Context(), tx, "cli:looker")
+	})
 	if err == nil {
 		t.Error("a look wrote")
 	}
@@ -107,7 +111,8 @@ func TestALookMigratesNothing(t *testing.T) {
 	mustExec(t, db, `PRAGMA user_version = 1`)
 	_ = db.Close()
 	before := folder(t, filepath.Dir(path))
-	if _, facts := looked(t, ledger.InspectFile, path); facts.Schema != 1 || facts.Newest != len(steps) || facts.WALMode {
+	if _, facts := looked(t, ledger.InspectFile, path); facts.Schema != 1 || facts.Newest != len(steps) ||
+		facts.WALMode {
 		t.Errorf("got %+v", facts)
 	}
 	if after := folder(t, filepath.Dir(path)); !maps.Equal(before, after) {
@@ -121,7 +126,8 @@ func TestALookNeedsALedger(t *testing.T) {
 	if err := os.WriteFile(text, []byte("hello\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]error{missing: ledger.ErrNoLedger, text: ledger.ErrNotALedger, filepath.Dir(text): ledger.ErrNotALedger} {
+	for path, want := range map[string]error{missing: ledger.ErrNoLedger, text: ledger.ErrNotALedger,
+		filepath.Dir(text): ledger.ErrNotALedger} {
 		err := ledger.InspectFile(t.Context(), path, func(*ledger.Tx, ledger.FileFacts) error { return nil })
 		if !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", path, err, want)

@@ -68,7 +68,8 @@ func TestLinesOfTheKernelsListOfLocks(t *testing.T) {
 		"6: FLOCK  ADVISORY  WRITE 931 00:1a:12 0 EOF":         true,
 		"2: OFDLCK ADVISORY  READ -1 fe:00:9986078 1 2":        false, // nobody in particular
 		"1: -> POSIX  ADVISORY  WRITE 5 fe:00:9 120 120":       false, // somebody waits
-		"": false, "nonsense": false, "1: POSIX ADVISORY READ x fe:00:9 1 2": false, "1: POSIX ADVISORY READ 1 fe:00:9 x 2": false,
+		"": false, "nonsense": false, "1: POSIX ADVISORY READ x fe:00:9 1 2": false,
+		"1: POSIX ADVISORY READ 1 fe:00:9 x 2": false,
 	} {
 		if got := ledger.ReadsLock(line); got != want {
 			t.Errorf("%q: got %t", line, got)

@@ -153,7 +153,8 @@ func TestADamagedLedgerIsReplacedWithAllThatIsBesideIt(t *testing.T) {
 func TestAFileThatIsExchangedWhileItIsOpenedIsNoticed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	db := plain(t, path) // a ledger that somebody is about to make: Open connects, and waits for its turn to migrate
+	// a ledger that somebody is about to make: Open connects, and waits for its turn to migrate
+	db := plain(t, path)
 	mustExec(t, db, fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID))
 	mustExec(t, db, `PRAGMA journal_mode = wal`)
 	mustExec(t, db, `BEGIN IMMEDIATE`)
@@ -182,7 +183,10 @@ func TestAFileThatIsExchangedWhileItIsOpenedIsNoticed(t *testing.T) {
 		return
 	}
 	defer got.Store.Close()
-	if err := got.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:ghost") }); err == nil {
+	if err := got.Write(t.Context(), func(tx *ledger.Tx) error {
+		return note(t.Context(), tx,
+			"cli:ghost")
+	}); err == nil {
 		wantActors(t, other, "cli:ghost")
 	}
 }

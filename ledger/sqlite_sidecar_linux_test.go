@@ -41,7 +41,8 @@ func TestALedgerThatTookAnothersPlaceIsNotMixedWithIt(t *testing.T) {
 	ledgertest.OpenAt(t, path) // one more process of the same ledger may come
 	must(t, os.Rename(path, path+".old"))
 	must(t, os.Rename(other, path))
-	for _, open := range []func(context.Context, string) (*ledger.Store, error){ledger.Open, ledger.OpenExisting} {
+	for _, open := range []func(context.Context, string) (*ledger.Store, error){ledger.Open,
+		ledger.OpenExisting} {
 		s, err := open(t.Context(), path)
 		if err == nil {
 			_ = s.Close()

@@ -18,7 +18,8 @@ import (
 // A ledger is removed while a process uses it. SQLite would let the next one share the old one's -shm file,
 // and lose what it acknowledges.
 func TestNoLedgerIsMadeWhereOneWasRemovedUnderALiveProcess(t *testing.T) {
-	for name, left := range map[string][]string{"both files": {"-wal", "-shm"}, "the -shm file": {"-shm"}, "the -wal file": {"-wal"}} {
+	for name, left := range map[string][]string{"both files": {"-wal", "-shm"}, "the -shm file": {"-shm"},
+		"the -wal file": {"-wal"}} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "jobs.db")
 			ghost := ledgertest.OpenAt(t, path)
@@ -89,7 +90,8 @@ func TestACopyOfAllFilesIsNoStranger(t *testing.T) {
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	for _, flags := range []string{"-r", "-a"} {
 		to := filepath.Join(t.TempDir(), "copy")
-		if out, err := exec.Command("cp", flags, dir, to).CombinedOutput(); err != nil { // not by this process, which has it open
+		// not by this process, which has it open
+		if out, err := exec.Command("cp", flags, dir, to).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		wantActors(t, openAt(t, filepath.Join(to, "jobs.db")), "a")

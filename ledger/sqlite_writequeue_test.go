@@ -114,7 +114,8 @@ func TestProcessesThatWriteWithoutPauseTakeTurns(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		shares, again := make([]int, len(stores)), 0 // again: turns of the one who had the last, once all have begun
+		// again: turns of the one who had the last, once all have begun
+		shares, again := make([]int, len(stores)), 0
 		for k, i := range turns {
 			if shares[i]++; slices.Min(shares) > 0 && turns[k-1] == i {
 				again++

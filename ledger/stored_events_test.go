@@ -53,8 +53,10 @@ func TestWhatIsUsualIsNotStored(t *testing.T) {
 		want = nil
 		for _, body := range []event.Body{
 			&event.Enqueued{RunAt: tx.At(), MaxAttempts: 5}, &event.Enqueued{RunAt: tx.At().Add(1000), MaxAttempts: 4},
-			&event.Claimed{LeaseUntil: tx.At().Add(time.Minute)}, &event.Claimed{LeaseUntil: tx.At().Add(time.Hour), MaxRuntime: time.Second},
-			&event.Heartbeat{LeaseUntil: tx.At().Add(time.Minute)}, &event.Heartbeat{LeaseUntil: tx.At().Add(time.Hour)},
+			&event.Claimed{LeaseUntil: tx.At().Add(time.Minute)}, &event.Claimed{LeaseUntil: tx.At().Add(time.Hour),
+				MaxRuntime: time.Second},
+			&event.Heartbeat{LeaseUntil: tx.At().Add(time.Minute)},
+			&event.Heartbeat{LeaseUntil: tx.At().Add(time.Hour)},
 		} {
 			want = append(want, event.Event{Pos: tx.Next(), At: tx.At(), Actor: "cli:ann@host", Body: body})
 			if err := tx.Append(t.Context(), want[len(want)-1]); err != nil {
@@ -98,7 +100,8 @@ func TestLinesComeInPages(t *testing.T) {
 	}
 	err := s.Write(t.Context(), func(tx *ledger.Tx) error {
 		for n := int64(1); n <= jobs; n++ {
-			e := event.Event{Pos: n, N: n, Job: event.JobID(fmt.Sprintf("01KDY9FY88TH%014d", n)), Seq: 1, At: tx.At(), Actor: "a", To: event.Queued, Body: &event.Enqueued{Queue: "q"}}
+			e := event.Event{Pos: n, N: n, Job: event.JobID(fmt.Sprintf("01KDY9FY88TH%014d", n)), Seq: 1, At: tx.At(),
+				Actor: "a", To: event.Queued, Body: &event.Enqueued{Queue: "q"}}
 			if err := tx.PutBody(n, []byte("salt"), body(n)); err != nil {
 				return err
 			}

@@ -158,7 +158,8 @@ func TestCloseWakesWatchersAndLeavesNothingOpen(t *testing.T) {
 			t.Skip("no list of open files here")
 		}
 		for _, e := range entries {
-			if name, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && (strings.Contains(name, "jobs.db") || strings.Contains(name, "inotify")) {
+			if name, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil &&
+				(strings.Contains(name, "jobs.db") || strings.Contains(name, "inotify")) {
 				names = append(names, name)
 			}
 		}

@@ -23,9 +23,12 @@ import (
 // The table presence stands in for a projection's row: seen_at is the version that a compare-and-swap
 // expects.
 var (
-	insertSeen = ledger.NewSparseInsert("presence", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot", "seen_at")
-	setSeen    = ledger.NewUpsert("presence", "boot", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot", "seen_at")
-	swapSeen   = ledger.NewCompareAndSwap("presence", "boot", "seen_at", ledger.ColumnTypes{"boot": ledger.TextColumn}, "seen_at")
+	insertSeen = ledger.NewSparseInsert("presence", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot",
+		"seen_at")
+	setSeen = ledger.NewUpsert("presence", "boot", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot",
+		"seen_at")
+	swapSeen = ledger.NewCompareAndSwap("presence", "boot", "seen_at",
+		ledger.ColumnTypes{"boot": ledger.TextColumn}, "seen_at")
 )
 
 const selectSeen = `SELECT seen_at FROM presence WHERE boot = ?`
@@ -179,14 +182,16 @@ func TestEventsMayWaitWhileTheStateIsRead(t *testing.T) {
 			return errors.Join(readErr, err)
 		}
 	}
-	errs := together(t, s, write("a", true, false, 1, nil), write("b", false, true, 1, errOwn), write("c", false, true, 1, nil), write("d", false, true, 2, errOwn))
+	errs := together(t, s, write("a", true, false, 1, nil), write("b", false, true, 1, errOwn),
+		write("c", false, true, 1, nil), write("d", false, true, 2, errOwn))
 	wantErrors(t, errs, nil, errOwn, nil, errOwn)
 	wantActors(t, s, "a", "c")
 	if runs.Load() != 4 {
 		t.Errorf("functions were run %d times, want 4: nothing of those that failed had been sent", runs.Load())
 	}
 	runs.Store(0)
-	errs = together(t, s, write("e", true, true, 3, nil), write("f", true, false, 5, errOwn), write("g", true, false, 5, nil))
+	errs = together(t, s, write("e", true, true, 3, nil), write("f", true, false, 5, errOwn),
+		write("g", true, false, 5, nil))
 	wantErrors(t, errs, nil, errOwn, nil)
 	wantActors(t, s, "a", "c", "e", "e", "g")
 }
@@ -212,7 +217,8 @@ func TestOnlyTheLoserOfACompareAndSwapConflicts(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	write(t, s, func(tx *ledger.Tx) error {
-		return errors.Join(tx.Insert(insertSeen, "x", 1), tx.Insert(insertSeen, "y", 1), tx.Insert(insertSeen, "z", 1))
+		return errors.Join(tx.Insert(insertSeen, "x", 1), tx.Insert(insertSeen, "y", 1),
+			tx.Insert(insertSeen, "z", 1))
 	})
 	swap := func(name, row string, from, to int) func(*ledger.Tx) error {
 		return func(tx *ledger.Tx) error {
@@ -222,7 +228,8 @@ func TestOnlyTheLoserOfACompareAndSwapConflicts(t *testing.T) {
 			return note(ctx, tx, name)
 		}
 	}
-	errs := together(t, s, swap("a", "x", 1, 2), swap("b", "y", 1, 2), swap("c", "x", 1, 3), swap("d", "gone", 1, 2), swap("e", "z", 1, 2), swap("f", "x", 2, 4))
+	errs := together(t, s, swap("a", "x", 1, 2), swap("b", "y", 1, 2), swap("c", "x", 1, 3),
+		swap("d", "gone", 1, 2), swap("e", "z", 1, 2), swap("f", "x", 2, 4))
 	wantErrors(t, errs, nil, nil, ledger.ErrConflict, ledger.ErrConflict, nil, nil)
 	wantActors(t, s, "a", "b", "e", "f")
 	read(t, s, func(tx *ledger.Tx) error {
@@ -267,12 +274,14 @@ func TestATakenSeqIsAConflict(t *testing.T) {
 	ctx := t.Context()
 	enqueue := func(tx *ledger.Tx) error {
 		n := tx.Next()
-		return tx.Append(ctx, event.Event{Pos: n, N: n, Seq: 1, Job: "A", At: tx.At(), Actor: "enqueue", To: event.Queued, Body: &event.Enqueued{Queue: "mail"}})
+		return tx.Append(ctx, event.Event{Pos: n, N: n, Seq: 1, Job: "A", At: tx.At(), Actor: "enqueue",
+			To: event.Queued, Body: &event.Enqueued{Queue: "mail"}})
 	}
 	again := func(swallow bool) func(tx *ledger.Tx) error {
 		return func(tx *ledger.Tx) error {
 			err := errors.Join(tx.Insert(insertSeen, "row", 1), // the job's row, before its event
-				tx.Append(ctx, event.Event{Pos: tx.Next(), N: 1, Seq: 1, Job: "A", At: tx.At(), Actor: "again", Body: &event.Retried{}}))
+				tx.Append(ctx, event.Event{Pos: tx.Next(), N: 1, Seq: 1, Job: "A", At: tx.At(), Actor: "again",
+					Body: &event.Retried{}}))
 			if swallow && errors.Is(err, ledger.ErrConflict) {
 				return nil
 			}
@@ -280,7 +289,8 @@ func TestATakenSeqIsAConflict(t *testing.T) {
 		}
 	}
 	last := func(tx *ledger.Tx) error { return note(ctx, tx, "last") }
-	wantErrors(t, together(t, s, enqueue, again(false), again(true), last), nil, ledger.ErrConflict, ledger.ErrConflict, nil)
+	wantErrors(t, together(t, s, enqueue, again(false), again(true), last), nil, ledger.ErrConflict,
+		ledger.ErrConflict, nil)
 	wantActors(t, s, "enqueue", "last")
 	read(t, s, func(tx *ledger.Tx) error { // I3: no row without its event
 		n, err := number(ctx, tx, `SELECT count(*) FROM presence`)
@@ -346,7 +356,8 @@ func TestAListOfManyRowsIsWrittenWhole(t *testing.T) {
 func TestNamesThatWereRolledBackAreForgotten(t *testing.T) {
 	who := func(name string) event.Worker { return event.Worker{Name: name, Boot: "boot-" + name} }
 	act := func(ctx context.Context, tx *ledger.Tx, name string) error {
-		return tx.Append(ctx, event.Event{Pos: tx.Next(), At: tx.At(), Actor: name, Worker: who(name), Body: &event.WorkerStopped{}})
+		return tx.Append(ctx, event.Event{Pos: tx.Next(), At: tx.At(), Actor: name, Worker: who(name),
+			Body: &event.WorkerStopped{}})
 	}
 	fail := func(ctx context.Context, name string, look bool) func(*ledger.Tx) error {
 		return func(tx *ledger.Tx) error {
@@ -390,7 +401,10 @@ func TestNamesThatWereRolledBackAreForgotten(t *testing.T) {
 				return errors.Join(act(t.Context(), tx, "c"), act(t.Context(), tx, "a"), act(t.Context(), tx, "d"))
 			})
 			wantErrors(t, errs, nil)
-			write(t, s, func(tx *ledger.Tx) error { return errors.Join(act(t.Context(), tx, "b"), act(t.Context(), tx, "a")) })
+			write(t, s, func(tx *ledger.Tx) error {
+				return errors.Join(act(t.Context(), tx, "b"),
+					act(t.Context(), tx, "a"))
+			})
 			fresh := openAt(t, s.DSN()) // with a dictionary of its own
 			for _, store := range []*ledger.Store{s, fresh} {
 				wantActors(t, store, "c", "a", "d", "b", "a")
@@ -476,7 +490,11 @@ func TestAStatementIsUsedAgainAfterAnError(t *testing.T) {
 		}
 		return err
 	})
-	if err := s.Write(t.Context(), func(tx *ledger.Tx) error { _, err := tx.Exec(`INSERT INTO nowhere VALUES (1)`); return err }); err == nil {
+	if err := s.Write(t.Context(), func(tx *ledger.Tx) error {
+		_,
+			err := tx.Exec(`INSERT INTO nowhere VALUES (1)`)
+		return err
+	}); err == nil {
 		t.Error("a statement on no table was accepted")
 	}
 }
@@ -567,10 +585,12 @@ func TestPendingQueryIsReadLater(t *testing.T) {
 						return err
 					}
 				}
-				return errors.Join(tx.Insert(insertSeen, "a", 7), tx.Insert(insertSeen, "b", 7), tx.Insert(insertSeen, "c", 7))
+				return errors.Join(tx.Insert(insertSeen, "a", 7), tx.Insert(insertSeen, "b", 7),
+					tx.Insert(insertSeen, "c", 7))
 			})
 			both := func(tx *ledger.Tx) error {
-				asked, err := tx.Prefetch(`SELECT boot, seen_at FROM presence WHERE boot IN (?, ?, ?) ORDER BY boot`, "a", "b", "c")
+				asked, err := tx.Prefetch(`SELECT boot, seen_at FROM presence WHERE boot IN (?, ?, ?) ORDER BY boot`, "a",
+					"b", "c")
 				if err == nil {
 					err = do(tx)
 				}
@@ -638,7 +658,8 @@ func TestTxCachePrefetches(t *testing.T) {
 	}
 	enqueue := func(tx *ledger.Tx) error {
 		pos := tx.Next()
-		return tx.Append(ctx, event.Event{Pos: pos, N: pos, Seq: 1, Job: event.JobID(fmt.Sprint("J", pos)), At: tx.At(), Actor: "x", To: event.Queued,
+		return tx.Append(ctx, event.Event{Pos: pos, N: pos, Seq: 1, Job: event.JobID(fmt.Sprint("J", pos)),
+			At: tx.At(), Actor: "x", To: event.Queued,
 			Body: &event.Enqueued{Queue: "mail", RunAt: tx.At(), MaxAttempts: 5}})
 	}
 	written := 0
@@ -866,7 +887,11 @@ func TestACallerThatHasGoneIsNotServed(t *testing.T) {
 	if err := s.Write(gone, never); !errors.Is(err, errOwn) {
 		t.Errorf("before: got %v, want the cause", err)
 	}
-	if err := s.Read(gone, func(tx *ledger.Tx) error { _, err := tx.Query(gone, `SELECT 1`); return err }); err == nil {
+	if err := s.Read(gone, func(tx *ledger.Tx) error {
+		_,
+			err := tx.Query(gone, `SELECT 1`)
+		return err
+	}); err == nil {
 		t.Error("a read with a context that has ended")
 	}
 
@@ -1010,7 +1035,8 @@ func TestCloseAnswersEveryCaller(t *testing.T) {
 	for range callers {
 		wg.Go(func() {
 			for {
-				err := s.Write(context.Background(), func(tx *ledger.Tx) error { return note(context.Background(), tx, "more") })
+				err := s.Write(context.Background(),
+					func(tx *ledger.Tx) error { return note(context.Background(), tx, "more") })
 				if err == nil {
 					acknowledged.Add(1)
 					continue
@@ -1036,10 +1062,12 @@ func TestCloseAnswersEveryCaller(t *testing.T) {
 		t.Errorf("a second time: %v", err)
 	}
 	for range 100 {
-		if err := s.Write(context.Background(), func(*ledger.Tx) error { return nil }); !errors.Is(err, ledger.ErrClosed) {
+		if err := s.Write(context.Background(), func(*ledger.Tx) error { return nil }); !errors.Is(err,
+			ledger.ErrClosed) {
 			t.Fatalf("write after Close: got %v, want ErrClosed", err)
 		}
-		if err := s.Read(context.Background(), func(*ledger.Tx) error { return nil }); !errors.Is(err, ledger.ErrClosed) {
+		if err := s.Read(context.Background(), func(*ledger.Tx) error { return nil }); !errors.Is(err,
+			ledger.ErrClosed) {
 			t.Fatalf("read after Close: got %v, want ErrClosed", err)
 		}
 	}
@@ -1088,10 +1116,16 @@ func TestBodiesAreExactBytesAndWrittenOnce(t *testing.T) {
 		return nil
 	}
 	read(t, s, check)
-	if err := s.Write(ctx, func(tx *ledger.Tx) error { return tx.PutBody(1, nil, []byte("other")) }); err == nil {
+	if err := s.Write(ctx, func(tx *ledger.Tx) error {
+		return tx.PutBody(1, nil, []byte("other"))
+	}); err == nil {
 		t.Error("a body was written over")
 	}
-	if err := s.Write(ctx, func(tx *ledger.Tx) error { _, err := tx.Exec(`UPDATE bodies SET salt = body`); return err }); err == nil {
+	if err := s.Write(ctx, func(tx *ledger.Tx) error {
+		_,
+			err := tx.Exec(`UPDATE bodies SET salt = body`)
+		return err
+	}); err == nil {
 		t.Error("a body was changed")
 	}
 	write(t, s, check)
@@ -1108,11 +1142,13 @@ func TestADigestIsOfTheSaltAndTheBody(t *testing.T) {
 
 func TestAWriterKeepsItsSettings(t *testing.T) {
 	ledgertest.OfSQLite(t)
-	for dsn, synchronous := range map[string]int64{"%s": 2, "sqlite:%s": 2, "sqlite:%s?sync=full": 2, "sqlite:%s?sync=normal": 1} {
+	for dsn, synchronous := range map[string]int64{"%s": 2, "sqlite:%s": 2, "sqlite:%s?sync=full": 2,
+		"sqlite:%s?sync=normal": 1} {
 		s := openAt(t, fmt.Sprintf(dsn, filepath.Join(t.TempDir(), "jobs.db")))
 		got := make(map[string]int64)
 		write(t, s, func(tx *ledger.Tx) error {
-			for _, name := range []string{"synchronous", "recursive_triggers", "busy_timeout", "trusted_schema", "application_id"} {
+			for _, name := range []string{"synchronous", "recursive_triggers", "busy_timeout", "trusted_schema",
+				"application_id"} {
 				n, err := number(t.Context(), tx, `PRAGMA `+name)
 				if err != nil {
 					return err
@@ -1121,7 +1157,8 @@ func TestAWriterKeepsItsSettings(t *testing.T) {
 			}
 			return nil
 		})
-		want := map[string]int64{"synchronous": synchronous, "recursive_triggers": 1, "busy_timeout": 0, "trusted_schema": 0, "application_id": 0x6a6c6772}
+		want := map[string]int64{"synchronous": synchronous, "recursive_triggers": 1, "busy_timeout": 0,
+			"trusted_schema": 0, "application_id": 0x6a6c6772}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %v, want %v", dsn, got, want)
 		}

@@ -88,7 +88,8 @@ type attemptList struct {
 }
 
 // addPages adds the claims that began after l.after, up to until, and that the query made by build finds.
-func (l *attemptList) addPages(ctx context.Context, build func(after, until int64) (string, []any), until int64) error {
+func (l *attemptList) addPages(ctx context.Context, build func(after, until int64) (string, []any),
+	until int64) error {
 	l.after = max(l.after, l.f.After)
 	for l.after < until && !l.full() {
 		query, args := build(l.after, until)
@@ -193,7 +194,8 @@ func (f AttemptFilter) terms(after, until int64) (query string, args []any) {
 	return query, args
 }
 
-func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any) (found []Attempt, err error) {
+func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any) (found []Attempt,
+	err error) {
 	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -264,7 +266,8 @@ func OwnerAt(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (event.State
 const (
 	stateAt = `SELECT e.to_state FROM events e WHERE e.job = ? AND e.seq > 0 AND e.pos <= ?
 ORDER BY e.seq DESC LIMIT 1`
-	lastAttempt = attemptColumns + `events c` + attemptEnd + ` AND c.job = ? AND c.seq > 0 ORDER BY c.seq DESC LIMIT 1`
+	lastAttempt = attemptColumns + `events c` + attemptEnd +
+		` AND c.job = ? AND c.seq > 0 ORDER BY c.seq DESC LIMIT 1`
 )
 
 // IDOf returns the id of job n; "" if there is none.

@@ -51,7 +51,8 @@ const (
 
 // queuedSince lists the jobs that were queued by a range of events, and a null if one of them may concern all
 // jobs.
-var queuedSince = fmt.Sprintf(`SELECT e.job, j.lane, j.run_at, j.id FROM events e LEFT JOIN jobs j ON j.n = e.job
+var queuedSince = fmt.Sprintf(
+	`SELECT e.job, j.lane, j.run_at, j.id FROM events e LEFT JOIN jobs j ON j.n = e.job
 WHERE e.pos > ?1 AND e.pos <= ?2 AND (e.to_state = %d OR e.kind IN (%s))`, event.Queued, kindsOfAllJobs())
 
 // kindsOfAllJobs lists the kinds of events that may change any lane: one that pauses a queue, or brings jobs
@@ -111,7 +112,8 @@ func storeEmptyClaimCache(tx *ledger.Tx) *claimCache {
 
 // addSince adds the jobs that were queued by the events after the pos after, up to until; complete is false
 // if the cache cannot follow what they did.
-func (c *claimCache) addSince(ctx context.Context, tx *ledger.Tx, after, until int64) (complete bool, err error) {
+func (c *claimCache) addSince(ctx context.Context, tx *ledger.Tx, after, until int64) (complete bool,
+	err error) {
 	queued := tx.Cache().Prefetched(queuedSince)
 	if queued == nil {
 		if queued, err = tx.Prefetch(queuedSince, after, until); err != nil {
@@ -151,7 +153,8 @@ func (c *claimCache) add(lane string, runAt int64, id string) bool {
 	if !ok {
 		return true
 	}
-	i, ok := slices.BinarySearchFunc(list, lane, func(l *laneCursor, lane string) int { return cmp.Compare(l.lane, lane) })
+	i, ok := slices.BinarySearchFunc(list, lane,
+		func(l *laneCursor, lane string) int { return cmp.Compare(l.lane, lane) })
 	switch {
 	case !ok:
 		l, err := newLaneCursor(lane, runAt, id)
@@ -166,7 +169,8 @@ func (c *claimCache) add(lane string, runAt int64, id string) bool {
 }
 
 // lanes returns the lanes of a queue with jobs in them, and the first that cannot be read, if any.
-func (c *claimCache) lanes(ctx context.Context, tx *ledger.Tx, queue string) (list []*laneCursor, damaged, err error) {
+func (c *claimCache) lanes(ctx context.Context, tx *ledger.Tx, queue string) (list []*laneCursor, damaged,
+	err error) {
 	if list, ok := c.queues[queue]; ok && countDrained(list) <= maxDrainedLanes {
 		return list, nil, nil
 	}
@@ -194,7 +198,8 @@ func (c *claimCache) WarmupQueries(after int64) []ledger.WarmupQuery {
 	if s := &c.speculation; s.lane != nil {
 		s.runAt, s.id = s.lane.runAt, s.lane.id
 		s.latest = event.Micros(s.now.Add(time.Since(s.wall) + time.Second))
-		queries = append(queries, ledger.WarmupQuery{Query: laneHead, Args: []any{s.lane.lane, s.runAt, s.id, s.latest, s.limit}})
+		queries = append(queries, ledger.WarmupQuery{Query: laneHead, Args: []any{s.lane.lane, s.runAt, s.id,
+			s.latest, s.limit}})
 	}
 	return queries
 }

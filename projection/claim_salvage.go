@@ -36,7 +36,8 @@ var queuedByNumber = selectQueued + ` WHERE j.n = ?`
 // salvage does what read does in a lane with a row that cannot be read. It reads row by row and skips the
 // damaged ones, so that one of them does not keep the others of its lane from being claimed. skipped is the
 // first of them.
-func (l *laneCursor) salvage(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) (skipped, err error) {
+func (l *laneCursor) salvage(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) (skipped,
+	err error) {
 	l.buffered = nil
 	at := lanePosition{runAt: -1}
 	if l.taken {
@@ -78,7 +79,8 @@ type lanePosition struct {
 const lanePageSize = 64
 
 // readLanePage lists the jobs of a lane after a position by what the index has of them.
-func readLanePage(ctx context.Context, tx *ledger.Tx, lane string, after lanePosition, now time.Time) (page []lanePosition, err error) {
+func readLanePage(ctx context.Context, tx *ledger.Tx, lane string, after lanePosition, now time.Time) (
+	page []lanePosition, err error) {
 	rows, err := tx.QueryState(ctx, lanePage, lane, after.runAt, after.id, event.Micros(now), lanePageSize)
 	if err != nil {
 		return nil, err

@@ -61,7 +61,8 @@ func Seek(ctx context.Context, tx *ledger.Tx, want Want, now time.Time, limit in
 }
 
 // fittingLanes returns the lanes whose jobs want may take, and the first lane that cannot be read, if any.
-func fittingLanes(ctx context.Context, tx *ledger.Tx, c *claimCache, want Want) (fit []*laneCursor, damaged, err error) {
+func fittingLanes(ctx context.Context, tx *ledger.Tx, c *claimCache, want Want) (fit []*laneCursor, damaged,
+	err error) {
 	for _, queue := range slices.Compact(slices.Sorted(slices.Values(want.Queues))) {
 		list, damage, err := c.lanes(ctx, tx, queue)
 		if err != nil {

@@ -74,7 +74,8 @@ func Compare(ctx context.Context, tx *ledger.Tx, from, to Moment, limit int) (d 
 	return d, d.workers(ctx, tx, from, to, silent)
 }
 
-func cellsOf(ctx context.Context, tx *ledger.Tx, jobs map[int64]statePair, limit int) (cells []DiffCell, err error) {
+func cellsOf(ctx context.Context, tx *ledger.Tx, jobs map[int64]statePair, limit int) (cells []DiffCell,
+	err error) {
 	byStates := make(map[statePair]*DiffCell)
 	for _, n := range slices.Sorted(maps.Keys(jobs)) {
 		states := jobs[n]

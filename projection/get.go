@@ -83,7 +83,8 @@ func GetByKey(ctx context.Context, tx *ledger.Tx, queue, key string) (j Job, ok 
 	return queryJob(ctx, tx, byKey, n, key)
 }
 
-var byPrefix = `SELECT ` + table.List + ` FROM jobs j WHERE j.id >= ?1 AND j.id < ?1 || '~' ORDER BY j.id LIMIT ?2`
+var byPrefix = `SELECT ` + table.List +
+	` FROM jobs j WHERE j.id >= ?1 AND j.id < ?1 || '~' ORDER BY j.id LIMIT ?2`
 
 // Find returns up to limit jobs whose id begins with prefix: people shorten ids.
 func Find(ctx context.Context, tx *ledger.Tx, prefix string, limit int) ([]Job, error) {

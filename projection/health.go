@@ -21,7 +21,8 @@ const overdueNow = `SELECT count(*), coalesce(min(lease_expires_at), 0) FROM job
 WHERE lease_expires_at <= ?1 AND 2 * lease_expires_at - coalesce(heartbeat_at, lease_expires_at) <= ?1`
 
 // OverdueLeases counts leases that ended more than their own length and slack before now.
-func OverdueLeases(ctx context.Context, tx *ledger.Tx, now time.Time, slack time.Duration) (o Overdue, err error) {
+func OverdueLeases(ctx context.Context, tx *ledger.Tx, now time.Time, slack time.Duration) (o Overdue,
+	err error) {
 	var oldest int64
 	err = table.ScanOne(ctx, tx, overdueNow, []any{&o.Leases, &oldest}, event.Micros(now.Add(-slack)))
 	o.Oldest = event.FromMicros(oldest)
@@ -86,7 +87,8 @@ func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience ti
 	return found, rows.Err()
 }
 
-// AddStranded sets Stranded in the statuses of queues. It looks at workers only if a job has waited for a minute.
+// AddStranded sets Stranded in the statuses of queues. It looks at workers only if a job has waited for a
+// minute.
 func AddStranded(ctx context.Context, tx *ledger.Tx, queues []QueueStatus, now time.Time) error {
 	if !slices.ContainsFunc(queues, func(q QueueStatus) bool {
 		return !q.Paused && !q.OldestReady.IsZero() && now.Sub(q.OldestReady) >= time.Minute

@@ -32,7 +32,8 @@ func goldenText(f *historytest.Fold) string {
 		}
 		fmt.Fprintf(&out, "job %s\n", j.ID)
 		line := func(name string, value any) {
-			if text := fmt.Sprint(value); text != "" && text != "0" && text != "0s" && text != "[]" && text != "map[]" && text != "false" && text != "<nil>" && text != "0001-01-01T00:00:00.000000Z" {
+			if text := fmt.Sprint(value); text != "" && text != "0" && text != "0s" && text != "[]" &&
+				text != "map[]" && text != "false" && text != "<nil>" && text != "0001-01-01T00:00:00.000000Z" {
 				fmt.Fprintf(&out, "    %-17s %s\n", name, text)
 			}
 		}
@@ -77,7 +78,8 @@ func goldenText(f *historytest.Fold) string {
 	slices.Sort(names)
 	for _, name := range names {
 		q := f.Queues[name]
-		fmt.Fprintf(&out, "queue %s\n    paused %t since %s by %s, reason %q\n", name, q.Paused, event.FormatTime(q.Since), q.Actor, q.Reason)
+		fmt.Fprintf(&out, "queue %s\n    paused %t since %s by %s, reason %q\n", name, q.Paused,
+			event.FormatTime(q.Since), q.Actor, q.Reason)
 	}
 	return out.String()
 }
@@ -136,7 +138,8 @@ func TestHistoryV1IsComplete(t *testing.T) {
 		}
 		kinds[e.Kind] = true
 		for name, value := range e.Data {
-			empty := fmt.Sprint(value) == "[]" || fmt.Sprint(value) == "map[]" || value == nil || value == 0.0 && name != "exit_code" || value == false
+			empty := fmt.Sprint(value) == "[]" || fmt.Sprint(value) == "map[]" || value == nil || value == 0.0 &&
+				name != "exit_code" || value == false
 			fields[e.Kind+"."+name] = fields[e.Kind+"."+name] || !empty
 		}
 	}

@@ -12,7 +12,8 @@ import (
 
 // labelled says whether text can be a version or a label: these are checked before a job is enqueued.
 func labelled(text string) bool {
-	return text != "" && len(text) <= 64 && strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+	return text != "" && len(text) <= 64 &&
+		strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
 // FuzzLane checks what claiming rests on: a lane says all that it is made of, lies between the bounds of its
@@ -28,7 +29,8 @@ func FuzzLane(f *testing.F) {
 			return name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == ""
 		}
 		requires := strings.Fields(labels)
-		if !queueName(queue) || !queueName(other) || version != "" && !labelled(version) || slices.ContainsFunc(requires, func(l string) bool { return !labelled(l) }) {
+		if !queueName(queue) || !queueName(other) || version != "" && !labelled(version) ||
+			slices.ContainsFunc(requires, func(l string) bool { return !labelled(l) }) {
 			return
 		}
 		priority, less = priority%101, less%101
@@ -36,7 +38,8 @@ func FuzzLane(f *testing.F) {
 		text := laneOf(j)
 		gotPriority, gotVersion, gotRequires, err := parseLane(text)
 		slices.Sort(requires)
-		if requires = slices.Compact(requires); err != nil || gotPriority != priority || gotVersion != version || !slices.Equal(gotRequires, requires) {
+		if requires = slices.Compact(requires); err != nil || gotPriority != priority || gotVersion != version ||
+			!slices.Equal(gotRequires, requires) {
 			t.Fatalf("%+v: the lane %q is read as %d, %q, %q, %v", j, text, gotPriority, gotVersion, gotRequires, err)
 		}
 		for _, name := range []string{queue, other} {
@@ -54,7 +57,8 @@ func FuzzLane(f *testing.F) {
 
 // What is no lane is said to be damage, whatever it is.
 func FuzzParseLane(f *testing.F) {
-	for _, seed := range []string{"mail 100 ", "mail 000 v1 eu gpu", "", " ", "  ", "mail x v", "mail 99999999999999999999 ", "\xff 100 \xff"} {
+	for _, seed := range []string{"mail 100 ", "mail 000 v1 eu gpu", "", " ", "  ", "mail x v",
+		"mail 99999999999999999999 ", "\xff 100 \xff"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

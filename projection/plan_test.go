@@ -59,7 +59,8 @@ func checkPlan(t *testing.T, s *ledger.Store, what, statement, index string, exc
 	lines := plan(t, s, statement)
 	found := false
 	for _, line := range lines {
-		bad := strings.HasPrefix(line, "SCAN") || strings.Contains(line, "TEMP B-TREE") || strings.Contains(line, "AUTOMATIC")
+		bad := strings.HasPrefix(line, "SCAN") || strings.Contains(line, "TEMP B-TREE") ||
+			strings.Contains(line, "AUTOMATIC")
 		if bad && !slices.Contains(harmless, line) && !slices.Contains(excused, line) {
 			t.Errorf("%s: %s\n%.300s", what, line, statement)
 		}
@@ -74,7 +75,8 @@ func checkPlan(t *testing.T, s *ledger.Store, what, statement, index string, exc
 func TestStatementsUseIndexes(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := ledgertest.Open(t)
-	historytest.Record(t, s, historytest.Read(t, "v1.jsonl")) // all transitions: their compare-and-swaps are among the statements now
+	// all transitions: their compare-and-swaps are among the statements now
+	historytest.Record(t, s, historytest.Read(t, "v1.jsonl"))
 	want := map[string]string{
 		"claim: lanes": "jobs USING COVERING INDEX ready (lane>? AND lane<?)",
 		"claim: heads": "j USING INDEX ready (lane=? AND (run_at,id)>(?,?) AND run_at<?)",
@@ -125,9 +127,11 @@ func TestStatementsUseIndexes(t *testing.T) {
 	}
 	// What became of a token: the events of one job, sorted by pos because refused ones have no seq. This text
 	// is made by ledger.Filter; that it is the same is for the reader to see.
-	checkPlan(t, s, "past", `SELECT e.pos, e.data FROM events e WHERE e.job = ? AND e.kind IN (?,?,?,?,?,?,?) ORDER BY e.pos`,
+	checkPlan(t, s, "past",
+		`SELECT e.pos, e.data FROM events e WHERE e.job = ? AND e.kind IN (?,?,?,?,?,?,?) ORDER BY e.pos`,
 		"e USING INDEX sqlite_autoindex_events_1 (job=?)", "USE TEMP B-TREE FOR ORDER BY")
-	checkPlan(t, s, "tail", `SELECT e.pos, e.data FROM events e WHERE e.pos > ? ORDER BY e.pos LIMIT ?`, "e USING INTEGER PRIMARY KEY (rowid>?)")
+	checkPlan(t, s, "tail", `SELECT e.pos, e.data FROM events e WHERE e.pos > ? ORDER BY e.pos LIMIT ?`,
+		"e USING INTEGER PRIMARY KEY (rowid>?)")
 }
 
 // selectsIn returns the string literals in a function that begin with SELECT.

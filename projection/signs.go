@@ -34,7 +34,8 @@ const (
     AND coalesce(CAST(e.data AS TEXT), '') NOT LIKE '%max_runtime%'`
 )
 
-// signsOf returns the signs of life of the process with the number n, as of m; with past, what came later too.
+// signsOf returns the signs of life of the process with the number n, as of m; with past, what came later
+// too.
 func signsOf(ctx context.Context, tx *ledger.Tx, n int64, m Moment, past bool) (s signs, err error) {
 	last := func(query string, until int64) (at time.Time, err error) {
 		var micros int64

@@ -135,7 +135,8 @@ const activity = `SELECT j.queue, e.kind, count(*) FROM events e JOIN jobs j ON 
 WHERE e.pos > ? AND e.pos <= ? AND e.kind IN (1, 2, 4, 5, 6, 7, 8, 11) GROUP BY j.queue, e.kind`
 
 // countActivity counts the events after the pos after, up to until.
-func countActivity(ctx context.Context, tx *ledger.Tx, byName map[string]*QueueStatus, after, until int64) error {
+func countActivity(ctx context.Context, tx *ledger.Tx, byName map[string]*QueueStatus, after,
+	until int64) error {
 	var kind, n int64
 	add := func(s *QueueStatus) { s.LastHour.add(event.Kind(kind), n) }
 	return eachQueue(ctx, tx, byName, add, []any{&kind, &n}, activity, after, until)

@@ -107,8 +107,8 @@ const (
 // eventsPerJob is about how many events a job has: reading these costs as much as reading its row.
 const eventsPerJob = 4
 
-// openAsOf returns the numbers of the jobs that existed at m and whose rows do not say what they were then. It
-// costs what has happened since m, or the jobs that existed at m, if these are fewer.
+// openAsOf returns the numbers of the jobs that existed at m and whose rows do not say what they were then.
+// It costs what has happened since m, or the jobs that existed at m, if these are fewer.
 func openAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (open []int64, err error) {
 	tail, err := tx.Tail(ctx)
 	if err != nil || m.Pos == 0 {

@@ -38,7 +38,8 @@ func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, e
 	if j.State != event.Queued {
 		return w, nil
 	}
-	f := ledger.Filter{Job: j.N, Kinds: []event.Kind{event.KindRescheduled}, After: w.Cause.Pos, Limit: 1, Last: true}
+	f := ledger.Filter{Job: j.N, Kinds: []event.Kind{event.KindRescheduled}, After: w.Cause.Pos, Limit: 1,
+		Last: true}
 	for e, err := range tx.Events(ctx, f) {
 		if err != nil {
 			return w, err

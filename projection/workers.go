@@ -20,7 +20,8 @@ const PresentEvery = 15 * time.Second
 // PresenceKept is how long the presence of a process is kept that never recorded its end.
 const PresenceKept = 30 * 24 * time.Hour
 
-var putPresence = ledger.NewUpsert("presence", "boot", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot", "seen_at")
+var putPresence = ledger.NewUpsert("presence", "boot", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot",
+	"seen_at")
 
 // PutPresence records that the process w was running at now.
 func PutPresence(tx *ledger.Tx, w event.Worker, now time.Time) error {
@@ -129,7 +130,8 @@ func listWorkers(ctx context.Context, tx *ledger.Tx, held []Job, m Moment, all b
 			}
 		}
 		w.judge(m.At)
-		forgotten := w.State == Stopped || w.State == Silent && len(w.Jobs) == 0 && m.At.Sub(w.SeenAt) > 24*time.Hour
+		forgotten := w.State == Stopped || w.State == Silent && len(w.Jobs) == 0 &&
+			m.At.Sub(w.SeenAt) > 24*time.Hour
 		if all || !forgotten {
 			list = append(list, *w)
 		}

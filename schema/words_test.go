@@ -61,8 +61,8 @@ var bannedNames = map[string]string{
 // longest is how many columns a line of Go may have; a tab counts as one.
 const longest = 110
 
-// wordsLeft and linesLeft are how many banned words and how many long lines a folder may still have. The numbers
-// may only shrink. A folder that is not listed has none.
+// wordsLeft and linesLeft are how many banned words and how many long lines a folder may still have. The
+// numbers may only shrink. A folder that is not listed has none.
 var (
 	wordsLeft = map[string]int{
 		"cmd/jobledger":                   109,
@@ -168,8 +168,8 @@ func TestLinesLength(t *testing.T) {
 // migration is the name of a file that has shipped and is never edited.
 var migration = regexp.MustCompile(`^\d{4}_\w+\.sql$`)
 
-// eachFile calls fn for each file of the module with one of these endings, except this file, migrations, and what
-// is below testdata.
+// eachFile calls fn for each file of the module with one of these endings, except this file, migrations, and
+// what is below testdata.
 func eachFile(t *testing.T, endings []string, fn func(file, text string)) {
 	t.Helper()
 	root := ".."
@@ -198,7 +198,8 @@ func eachFile(t *testing.T, endings []string, fn func(file, text string)) {
 	}
 }
 
-// compareOffences fails for each folder that has more offences than are left for it, and logs those with fewer.
+// compareOffences fails for each folder that has more offences than are left for it, and logs those with
+// fewer.
 func compareOffences(t *testing.T, list string, found map[string][]offence, left map[string]int) {
 	t.Helper()
 	folders := make(map[string]bool)

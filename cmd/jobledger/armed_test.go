@@ -20,7 +20,8 @@ var armed = sync.OnceValues(func() (program string, err error) {
 		return "", err
 	}
 	program = filepath.Join(built, "jobledger")
-	out, err := exec.Command("go", "build", "-tags", "failpoint", "-ldflags", "-s -w", "-o", program, ".").CombinedOutput()
+	out, err := exec.Command("go", "build", "-tags", "failpoint", "-ldflags", "-s -w", "-o", program,
+		".").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("go build: %w\n%s", err, out)
 	}

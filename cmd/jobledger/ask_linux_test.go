@@ -14,7 +14,8 @@ import (
 // On a terminal, retry asks before it runs a job once more that has succeeded. Only yes is yes.
 func TestRetryAsksOnATerminal(t *testing.T) {
 	s := newSite(t)
-	for answer, want := range map[string]string{"y\n": "queued", "Yes\n": "queued", "n\n": "succeeded", "\n": "succeeded", "\x04": "succeeded"} {
+	for answer, want := range map[string]string{"y\n": "queued", "Yes\n": "queued", "n\n": "succeeded",
+		"\n": "succeeded", "\x04": "succeeded"} {
 		job := s.enqueue("--max-attempts", "1", "x")
 		s.run("work", "-q", "mail", "--drain", "--", "true")
 		said := s.onTerminal(answer, "retry", job)
@@ -29,8 +30,8 @@ func TestRetryAsksOnATerminal(t *testing.T) {
 	s.run("verify")
 }
 
-// onTerminal runs the program with a terminal as its three streams, at which the answer is typed in advance. It returns
-// what the terminal shows.
+// onTerminal runs the program with a terminal as its three streams, at which the answer is typed in advance.
+// It returns what the terminal shows.
 func (s site) onTerminal(answer string, words ...string) string {
 	s.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

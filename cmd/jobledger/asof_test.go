@@ -42,7 +42,8 @@ func (s *scenario) wander(random *rand.Rand, n int) (jobs []event.JobID, copies 
 		}
 		return claims[random.IntN(len(claims))], true
 	}
-	try := func(actor string, j projection.Job, c commands.Command) { // what is refused or in conflict is part of it
+	// what is refused or in conflict is part of it
+	try := func(actor string, j projection.Job, c commands.Command) {
 		_, err := s.Apply(ctx, actor, j.ID, c)
 		if err != nil && ledgerFailed(err) {
 			s.T.Fatal(err)
@@ -54,7 +55,8 @@ func (s *scenario) wander(random *rand.Rand, n int) (jobs []event.JobID, copies 
 		}
 		switch what := random.IntN(20); {
 		case what < 5:
-			e := commands.Enqueue{Queue: queues[random.IntN(3)], Payload: []byte(fmt.Sprint("p", i)), Priority: random.IntN(3), MaxAttempts: 1 + random.IntN(3)}
+			e := commands.Enqueue{Queue: queues[random.IntN(3)], Payload: []byte(fmt.Sprint("p", i)),
+				Priority: random.IntN(3), MaxAttempts: 1 + random.IntN(3)}
 			if random.IntN(3) == 0 {
 				e.RunAt, e.Key = s.Now.Add(time.Duration(random.IntN(200))*time.Second), fmt.Sprint("k", i)
 			}
@@ -64,7 +66,8 @@ func (s *scenario) wander(random *rand.Rand, n int) (jobs []event.JobID, copies 
 			jobs = append(jobs, s.enqueue(e).ID)
 		case what < 10:
 			w := s.worker(fmt.Sprint("w", random.IntN(3)))
-			found, err := s.Claim(ctx, commands.ClaimRequest{Queues: queues, Worker: w, Capabilities: []string{"gpu"}, Lease: time.Minute, Limit: 1 + random.IntN(2)})
+			found, err := s.Claim(ctx, commands.ClaimRequest{Queues: queues, Worker: w, Capabilities: []string{"gpu"},
+				Lease: time.Minute, Limit: 1 + random.IntN(2)})
 			if err != nil {
 				s.T.Fatal(err)
 			}
@@ -87,7 +90,8 @@ func (s *scenario) wander(random *rand.Rand, n int) (jobs []event.JobID, copies 
 		case what < 18 && len(jobs) > 0:
 			j := projection.Job{ID: jobs[random.IntN(len(jobs))]}
 			later := s.Now.Add(time.Duration(random.IntN(300)) * time.Second)
-			try("cli:ada@build7", j, []commands.Command{commands.Cancel{Reason: "c"}, commands.Retry{Reason: "r"}, commands.Retry{},
+			try("cli:ada@build7", j, []commands.Command{commands.Cancel{Reason: "c"}, commands.Retry{Reason: "r"},
+				commands.Retry{},
 				commands.Reschedule{RunAt: &later, Reason: "l"}}[random.IntN(4)])
 		case what == 18:
 			set := s.Pause
@@ -135,7 +139,8 @@ func (s *scenario) copyTo(path string) {
 	store, err := ledger.Open(ctx, path)
 	check(s.T, err)
 	defer store.Close()
-	_, err = (&commands.Service{Store: store}).Replay(ctx, "cli:test", "", s.Store.Lines(ctx, ledger.Filter{}, true), nil)
+	_, err = (&commands.Service{Store: store}).Replay(ctx, "cli:test", "",
+		s.Store.Lines(ctx, ledger.Filter{}, true), nil)
 	check(s.T, err)
 }
 
@@ -154,7 +159,8 @@ func check(t testing.TB, err error) {
 // runAt is scenario.run on the ledger at path when the clock stood at now.
 func runAt(path string, now time.Time, typed ...string) (code int, stdout string) {
 	var out, messages bytes.Buffer
-	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, Now: func() time.Time { return now }}}
+	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages,
+		Now: func() time.Time { return now }}}
 	code = p.run(context.Background(), append(typed, "--db", path))
 	return code, out.String()
 }
@@ -200,7 +206,8 @@ func TestAsOfEqualsEarlierCopy(t *testing.T) {
 						wantCode = cli.ExitNothing
 					}
 					if gotCode != wantCode || !reflect.DeepEqual(without(t, got, added...), without(t, want)) {
-						t.Fatalf("%s as of %s (%+v): exit %d, want %d; got\n%swant\n%s", strings.Join(typed, " "), moment, c, gotCode, wantCode, got, want)
+						t.Fatalf("%s as of %s (%+v): exit %d, want %d; got\n%swant\n%s", strings.Join(typed, " "), moment, c,
+							gotCode, wantCode, got, want)
 					}
 				}
 				same([]string{"as_of", "pos", "now"}, "status")

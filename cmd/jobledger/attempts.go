@@ -192,7 +192,8 @@ type attemptJSON struct {
 func attemptToJSON(a projection.Attempt) attemptJSON {
 	out := attemptJSON{Job: a.Job, Attempt: a.Attempt, Queue: a.Queue, Worker: a.Worker.Name,
 		Boot: a.Worker.Boot, Host: render.TextOrNull(a.Worker.Host),
-		PID: a.Worker.PID, ClaimedAt: render.JSONTime(a.ClaimedAt), LastHeartbeat: render.TimeOrNull(a.LastHeartbeat), EndedAt: render.TimeOrNull(a.EndedAt),
+		PID: a.Worker.PID, ClaimedAt: render.JSONTime(a.ClaimedAt),
+		LastHeartbeat: render.TimeOrNull(a.LastHeartbeat), EndedAt: render.TimeOrNull(a.EndedAt),
 		ExitCode: a.ExitCode, Signal: render.TextOrNull(a.Signal)}
 	if a.Outcome != 0 {
 		out.Outcome = render.TextOrNull(a.Outcome.String())

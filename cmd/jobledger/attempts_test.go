@@ -30,7 +30,10 @@ func toldBy(t testing.TB, s *scenario) told {
 	t.Helper()
 	h := told{last: make(map[int64]int64)}
 	var claims projection.Claims
-	queues := projection.QueuesOf{Find: func(n int64) (string, error) { return h.events[n-1].Body.(*event.Enqueued).Queue, nil }}
+	queues := projection.QueuesOf{Find: func(n int64) (string,
+		error) {
+		return h.events[n-1].Body.(*event.Enqueued).Queue, nil
+	}}
 	check(t, s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
 		for e, err := range tx.Events(t.Context(), ledger.Filter{}) {
 			if err != nil {
@@ -46,7 +49,10 @@ func toldBy(t testing.TB, s *scenario) told {
 			case e.Kind() == event.KindClaimed:
 				h.claims = append(h.claims, c)
 			case e.Kind() == event.KindRefused && e.Attempt > 0:
-				i := slices.IndexFunc(h.claims, func(c *projection.Claim) bool { return c.N == e.N && c.Attempt == e.Attempt })
+				i := slices.IndexFunc(h.claims, func(c *projection.Claim) bool {
+					return c.N == e.N &&
+						c.Attempt == e.Attempt
+				})
 				h.last[h.claims[i].Pos] = e.Pos
 			}
 		}
@@ -116,9 +122,11 @@ func TestAttemptsMatchClaimEvents(t *testing.T) {
 				if c.End != nil {
 					how = c.End.Kind().String()
 				}
-				if h.live(c, from, to) && (worker == "" || c.Worker.Name == worker) && (outcome == "" || how == outcome) &&
+				if h.live(c, from, to) && (worker == "" || c.Worker.Name == worker) &&
+					(outcome == "" || how == outcome) &&
 					(queue == "" || c.Queue == queue) && (!overlap || h.overlaps(c)) && (job == "" || c.Job == job) {
-					want = append(want, fmt.Sprint(c.Job, c.Attempt, c.Queue, c.Worker.Boot, render.JSONTime(c.ClaimedAt), shownOrNone(render.TimeOrNull(c.LastHeartbeat)), how))
+					want = append(want, fmt.Sprint(c.Job, c.Attempt, c.Queue, c.Worker.Boot, render.JSONTime(c.ClaimedAt),
+						shownOrNone(render.TimeOrNull(c.LastHeartbeat)), how))
 				}
 			}
 			_, stdout, _ := s.run(0, typed...)
@@ -130,10 +138,12 @@ func TestAttemptsMatchClaimEvents(t *testing.T) {
 				if a.Outcome != nil {
 					how = *a.Outcome
 				}
-				got = append(got, fmt.Sprint(a.Job, a.Attempt, a.Queue, a.Boot, a.ClaimedAt, shownOrNone(a.LastHeartbeat), how))
+				got = append(got, fmt.Sprint(a.Job, a.Attempt, a.Queue, a.Boot, a.ClaimedAt, shownOrNone(a.LastHeartbeat),
+					how))
 			}
 			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("seed %d: %s: got\n%s\nwant\n%s", seed, strings.Join(typed, " "), strings.Join(got, "\n"), strings.Join(want, "\n"))
+				t.Fatalf("seed %d: %s: got\n%s\nwant\n%s", seed, strings.Join(typed, " "), strings.Join(got, "\n"),
+					strings.Join(want, "\n"))
 			}
 		}
 		owners(t, s, h, jobs, random)

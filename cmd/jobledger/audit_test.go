@@ -39,7 +39,8 @@ func TestAuditTranscript(t *testing.T) {
 	check(t, s.WorkerStarted(t.Context(), s.worker("w4"), []string{"mail"}, []string{"gpu"}))
 	show(0, "why", string(queued))
 	show(80, "why", string(soon))
-	for _, id := range []string{"01KDY9FY88TH00000000000009", "01KDY9FY88TH00000000000011", "01KDY9FY88TH00000000000012", "01KDY9FY88TH00000000000014"} {
+	for _, id := range []string{"01KDY9FY88TH00000000000009", "01KDY9FY88TH00000000000011",
+		"01KDY9FY88TH00000000000012", "01KDY9FY88TH00000000000014"} {
 		show(0, "why", id)
 	}
 	if *update {

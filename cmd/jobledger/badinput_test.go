@@ -94,7 +94,8 @@ func TestTerminalOutputIsEscaped(t *testing.T) {
 		t.Fatal(err)
 	}
 	enqueue := func(key string) projection.Job {
-		jobs, err := s.Enqueue(t.Context(), evil, commands.Enqueue{Queue: "mail", Key: key, Payload: []byte(evil + "\x00"), Tags: map[string]string{evil: evil}})
+		jobs, err := s.Enqueue(t.Context(), evil, commands.Enqueue{Queue: "mail", Key: key,
+			Payload: []byte(evil + "\x00"), Tags: map[string]string{evil: evil}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +149,8 @@ func TestTerminalOutputIsEscaped(t *testing.T) {
 			read(width, verb)
 			read(width, verb, "--json")
 		}
-		for _, line := range []string{"list --as-of pos:9", "status --as-of pos:9", "workers --all", "diff --from pos:1", "attempts --overlap",
+		for _, line := range []string{"list --as-of pos:9", "status --as-of pos:9", "workers --all",
+			"diff --from pos:1", "attempts --overlap",
 			"claim -q mail", "pause -q mail", "export", "export --format csv", "export --format trace"} {
 			read(width, strings.Fields(line)...)
 		}
@@ -181,16 +183,22 @@ func checkVerified(t *testing.T, s *scenario) {
 // stderr where that is not 0, hands nothing harmful to the terminal, and leaves the ledger as it is.
 func FuzzReading(f *testing.F) {
 	for _, seed := range []string{
-		"list\n--state\nqueued\n--limit\n0", "list\n--tag\na=1\n--as-of\npos:3", "show\n01K\n--json", "history\n01KDY9FY88TH00000000000001", "why\n0",
-		"events\n--kind\nrefused\n--from\n-1h\n--to\npos:9", "events\n-qmail\n--after=3\n--limit=2", "attempts\n--overlap\n--outcome\nopen", "owner\n01K\n--at\n12:00",
-		"status\n--as-of\n2026-01-02T03:04:05Z", "workers\n--all", "diff\n--from\npos:1\n--limit\n9", "export\n--format\ncsv", "verify\n--json", "list\n--\n-q", "list\n\xff\x1b[2J",
-		"list\n--as-of\nyesterday", "events\n--from\n2026-05-04", "list\n--limit\n-1", "list\n--state\ndone", "show\n../x", "list\n-q\nMail", "list\n--key\n",
-		"attempts\n--from\npos:3\n--to\npos:1", "list\n-q\na\n--limit\n1\n--limit\n2", "diff\n--from\npos:99", "why\n\u202e", "export\n--format\nxml",
+		"list\n--state\nqueued\n--limit\n0", "list\n--tag\na=1\n--as-of\npos:3", "show\n01K\n--json",
+		"history\n01KDY9FY88TH00000000000001", "why\n0",
+		"events\n--kind\nrefused\n--from\n-1h\n--to\npos:9", "events\n-qmail\n--after=3\n--limit=2",
+		"attempts\n--overlap\n--outcome\nopen", "owner\n01K\n--at\n12:00",
+		"status\n--as-of\n2026-01-02T03:04:05Z", "workers\n--all", "diff\n--from\npos:1\n--limit\n9",
+		"export\n--format\ncsv", "verify\n--json", "list\n--\n-q", "list\n\xff\x1b[2J",
+		"list\n--as-of\nyesterday", "events\n--from\n2026-05-04", "list\n--limit\n-1", "list\n--state\ndone",
+		"show\n../x", "list\n-q\nMail", "list\n--key\n",
+		"attempts\n--from\npos:3\n--to\npos:1", "list\n-q\na\n--limit\n1\n--limit\n2", "diff\n--from\npos:99",
+		"why\n\u202e", "export\n--format\nxml",
 	} {
 		f.Add(seed, 0)
 		f.Add(seed, 80)
 	}
-	readers := []string{"list", "show", "history", "why", "events", "attempts", "owner", "status", "workers", "diff", "export", "verify"}
+	readers := []string{"list", "show", "history", "why", "events", "attempts", "owner", "status", "workers",
+		"diff", "export", "verify"}
 	f.Setenv("NO_COLOR", "1")
 	s := newScenario(f)
 	s.lost()
@@ -198,12 +206,14 @@ func FuzzReading(f *testing.F) {
 	before := toldBy(f, s)
 	f.Fuzz(func(t *testing.T, text string, width int) {
 		typed := strings.Split(text, "\n")
-		if !slices.Contains(readers, typed[0]) || strings.Contains(text, "-f") || strings.Contains(text, "\x00") { // events -f goes on for ever
+		// events -f goes on for ever
+		if !slices.Contains(readers, typed[0]) || strings.Contains(text, "-f") || strings.Contains(text, "\x00") {
 			return
 		}
 		s.T = t
 		code, stdout, stderr := s.run(max(0, width%300), typed...)
-		if !slices.ContainsFunc(cli.ExitMeanings, func(m cli.ExitMeaning) bool { return m.Code == code }) || code == cli.ExitUnexpected {
+		if !slices.ContainsFunc(cli.ExitMeanings, func(m cli.ExitMeaning) bool { return m.Code == code }) ||
+			code == cli.ExitUnexpected {
 			t.Fatalf("%q: exit code %d: %s", typed, code, stderr)
 		}
 		if code != cli.ExitOK && !strings.HasPrefix(stderr, cli.ProgramName+": ") {

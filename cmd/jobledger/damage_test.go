@@ -496,11 +496,15 @@ func TestDamageOracleNoticesWrongAnswers(t *testing.T) {
 		statement string
 		want      string // verdict; "" for a wrong answer
 	}{
-		"a row of jobs": {`UPDATE jobs SET state = 4, lane = NULL WHERE n = (SELECT min(n) FROM jobs WHERE lane IS NOT NULL)`, verdictFound},
-		"a payload":     {`UPDATE bodies SET body = x'41' WHERE pos = (SELECT max(n) FROM jobs)`, verdictFound},
-		"a detail":      {`UPDATE events SET ulid = 'another' WHERE pos = (SELECT min(pos) FROM events WHERE kind = 2)`, verdictDetail},
-		"the end":       {`DELETE FROM events WHERE pos = (SELECT max(pos) FROM events)`, verdictFound},
-		"nothing":       {`SELECT 1`, verdictRight},
+		"a row of jobs": {
+			`UPDATE jobs SET state = 4, lane = NULL WHERE n = (SELECT min(n) FROM jobs WHERE lane IS NOT NULL)`,
+			verdictFound,
+		},
+		"a payload": {`UPDATE bodies SET body = x'41' WHERE pos = (SELECT max(n) FROM jobs)`, verdictFound},
+		"a detail": {`UPDATE events SET ulid = 'another' WHERE pos = (SELECT min(pos) FROM events WHERE kind = 2)`,
+			verdictDetail},
+		"the end": {`DELETE FROM events WHERE pos = (SELECT max(pos) FROM events)`, verdictFound},
+		"nothing": {`SELECT 1`, verdictRight},
 	} {
 		t.Run(what, func(t *testing.T) {
 			path := base.write(t)

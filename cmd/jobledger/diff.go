@@ -122,7 +122,8 @@ func (p *program) printMatrix(cells []projection.DiffCell) error {
 	if len(cells) == 0 {
 		return p.PrintLine("nothing happened to any job")
 	}
-	counts, rows, columns := make(map[[2]event.State]int64), make(map[event.State]bool), make(map[event.State]bool)
+	counts, rows, columns := make(map[[2]event.State]int64), make(map[event.State]bool),
+		make(map[event.State]bool)
 	for _, cell := range cells {
 		counts[[2]event.State{cell.From, cell.To}] = cell.Count
 		rows[cell.From], columns[cell.To] = true, true
@@ -181,7 +182,8 @@ type workerChangeJSON struct {
 	Host   *string `json:"host"`
 	PID    int     `json:"pid"`
 	At     string  `json:"at"`
-	Event  string  `json:"event"` // worker_started, worker_stopped, the reclaimed after which nothing came, or silent
+	// worker_started, worker_stopped, the reclaimed after which nothing came, or silent
+	Event string `json:"event"`
 }
 
 func (p *program) diffJSON(from, to projection.Moment, d projection.Diff) diffJSON {

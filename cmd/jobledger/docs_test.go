@@ -259,7 +259,8 @@ func keys(t *testing.T, object json.RawMessage) (names []string) {
 	return names
 }
 
-// TestDocsListEveryPackage finds each package of the module in docs/architecture.md, by its path or its last name.
+// TestDocsListEveryPackage finds each package of the module in docs/architecture.md, by its path or its last
+// name.
 func TestDocsListEveryPackage(t *testing.T) {
 	page := readPage(t, "docs/architecture.md")
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {

@@ -75,10 +75,12 @@ func (s site) left(n int) {
 	s.Helper()
 	s.pantry(0, func(ctx context.Context, service *commands.Service) {
 		for range n {
-			_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "later", RunAt: time.Now().Add(time.Hour)})
+			_, err := service.Enqueue(ctx, "cli:test",
+				commands.Enqueue{Queue: "later", RunAt: time.Now().Add(time.Hour)})
 			s.ok(err)
 		}
-		for _, suffix := range []string{"", "-wal", "-shm"} { // read by another process: to close them here would drop locks
+		// read by another process: to close them here would drop locks
+		for _, suffix := range []string{"", "-wal", "-shm"} {
 			s.ok(exec.Command("cp", s.path(db+suffix), s.path("left"+suffix)).Run())
 		}
 	})
@@ -109,7 +111,8 @@ func (s site) diagnosed(words ...string) (findings []doctor.Finding) {
 		}
 		findings = append(findings, f)
 	}
-	if problems := slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.Severity == doctor.Problem }); problems != (got.code == cli.ExitDiscrepancy) || !problems && got.code != cli.ExitOK {
+	if problems := slices.ContainsFunc(findings,
+		func(f doctor.Finding) bool { return f.Severity == doctor.Problem }); problems != (got.code == cli.ExitDiscrepancy) || !problems && got.code != cli.ExitOK {
 		s.Errorf("exit code %d with %+v; stderr %s", got.code, findings, got.stderr)
 	}
 	return findings

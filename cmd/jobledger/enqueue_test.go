@@ -48,14 +48,16 @@ func TestDelayUsesLedgerClock(t *testing.T) {
 		line string
 		jobs int
 	}{
-		{"enqueue -q mail --delay 1h", 1}, {"enqueue -q mail --run-at +1h", 1}, {"enqueue -q mail --delay 1h --jsonl " + jobs, 3},
+		{"enqueue -q mail --delay 1h", 1}, {"enqueue -q mail --run-at +1h", 1},
+		{"enqueue -q mail --delay 1h --jsonl " + jobs, 3},
 		{"reschedule JOB --delay 1h", 1}, {"reschedule JOB --run-at +1h --priority 1", 1},
 	} {
 		p, out := printing(0, false)
 		p.ClockSkew = time.Hour // as if another ledger's clock had been
 		p.Now = func() time.Time { return time.Now().Add(time.Hour) }
 		asked := time.Now()
-		if code := p.run(t.Context(), append(strings.Fields(strings.Replace(tt.line, "JOB", id, 1)), "--json", "--db", db)); code != cli.ExitOK {
+		if code := p.run(t.Context(), append(strings.Fields(strings.Replace(tt.line, "JOB", id, 1)), "--json",
+			"--db", db)); code != cli.ExitOK {
 			t.Fatalf("%s: exit code %d", tt.line, code)
 		}
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")

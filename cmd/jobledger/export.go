@@ -22,12 +22,14 @@ func exportVerb(p *program) cli.Verb {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "at or after `TIME`"},
 			&cli.StringFlag{Name: "to", Usage: "at or before `TIME`"},
-			&cli.StringFlag{Name: "format", Usage: "`FORM` is jsonl, csv or trace", Value: "jsonl", DefaultText: "jsonl"},
+			&cli.StringFlag{Name: "format", Usage: "`FORM` is jsonl, csv or trace", Value: "jsonl",
+				DefaultText: "jsonl"},
 			&cli.BoolFlag{Name: "no-bodies", Usage: "without payloads, results and salts", DisableDefaultText: true},
 		},
 		Examples: []cli.Example{
 			{"jobledger export >all.jsonl", "everything; 'jobledger import all.jsonl --db other.db' takes it in"},
-			{"jobledger export --from 02:00 --to 04:30 --format trace >night.json", "open it at https://ui.perfetto.dev"},
+			{"jobledger export --from 02:00 --to 04:30 --format trace >night.json",
+				"open it at https://ui.perfetto.dev"},
 			{"jobledger export --from -7d --format csv >attempts.csv", "a week's claims for a spreadsheet"},
 		},
 		Complete: func(flag string) []string {

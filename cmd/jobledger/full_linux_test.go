@@ -93,7 +93,8 @@ func TestFullDiskUnderWorker(t *testing.T) {
 	done := elsewhere.path("done")
 	job := s.enqueue("--key", "first", "x")
 	w := s.work("--lease", "9s", "--", "sh", "-c",
-		"echo $$ >>begun; until [ -e "+elsewhere.path("go")+" ]; do sleep 0.02; done; echo done; echo $JOBLEDGER_KEY >>"+done)
+		"echo $$ >>begun; until [ -e "+elsewhere.path("go")+
+			" ]; do sleep 0.02; done; echo done; echo $JOBLEDGER_KEY >>"+done)
 	s.pids("begun", 1)
 	keys := append(s.enqueueMany(3), "first")
 	s.fill(0)

@@ -134,7 +134,8 @@ func TestImportRefusesDamagedLines(t *testing.T) {
 			folder := t.TempDir()
 			for _, db := range []string{filepath.Join(folder, "new.db"), empty.DSN()} {
 				code, stderr := importing(t, db, strings.Join(damaged, "\n")+"\n")
-				if want := regexp.MustCompile(`^jobledger: line ` + strconv.Itoa(n+1) + `: .*` + d.why); code != cli.ExitUsage || !want.MatchString(stderr) {
+				if want := regexp.MustCompile(`^jobledger: line ` + strconv.Itoa(n+1) + `: .*` +
+					d.why); code != cli.ExitUsage || !want.MatchString(stderr) {
 					t.Errorf("exit code %d\n got %swant %s\nline %s", code, stderr, want, damaged[n])
 				}
 			}

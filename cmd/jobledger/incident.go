@@ -107,7 +107,8 @@ func (p *program) incident(c *cli.Context) error {
 }
 
 // writeIncident writes the files of the folder and their manifest.
-func (p *program) writeIncident(ctx context.Context, store *ledger.Store, w export.Window, m *manifest) error {
+func (p *program) writeIncident(ctx context.Context, store *ledger.Store, w export.Window,
+	m *manifest) error {
 	bar := p.StartProgress("incident", -1)
 	defer bar.Done()
 	report, err := incident.Investigate(ctx, store, w, p.Now())
@@ -163,7 +164,8 @@ func requireFreeFolder(path string) error {
 
 // moveFolder renames folder to target. It replaces an empty folder there and nothing else.
 func moveFolder(folder, target string) error {
-	if err := syscall.Rmdir(target); err != nil && !errors.Is(err, os.ErrNotExist) { // os.Remove would remove a file
+	// os.Remove would remove a file
+	if err := syscall.Rmdir(target); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return cli.Exitf(cli.ExitConflict, "%s: %w; it was not touched", target, err)
 	}
 	if err := os.Rename(folder, target); err != nil {

@@ -120,7 +120,8 @@ func (p *program) checkLines(c *cli.Context, lines jobLines, content io.Reader) 
 	}
 	bar := p.StartProgress("check", -1)
 	defer bar.Done()
-	seed, payloads := maphash.MakeSeed(), make(map[uint64]uint64) // by hash of queue and key; a file may have millions
+	// by hash of queue and key; a file may have millions
+	seed, payloads := maphash.MakeSeed(), make(map[uint64]uint64)
 	for chunk, err := range lines.chunks(content) {
 		if err != nil {
 			return 0, err

@@ -225,7 +225,8 @@ func TestKillRandomProcesses(t *testing.T) {
 	for name, act := range map[string]func(*client){
 		"producer": (*client).produce, "writer": (*client).produce,
 		"owner":  (*client).own,
-		"worker": (*client).work, "labourer": (*client).work, "sweeper": (*client).sweep, "operator": (*client).operate} {
+		"worker": (*client).work, "labourer": (*client).work, "sweeper": (*client).sweep,
+		"operator": (*client).operate} {
 		number++
 		h := m.client(number, name)
 		group.Go(func() { act(h) })

@@ -113,7 +113,8 @@ func (r rig) wantHealed(step string) {
 // beatSteps are the failpoints of a worker's first heartbeat, its third transaction: the first two are its
 // start and its claim.
 var beatSteps = map[string]bool{ // by failpoint: whether the heartbeat is stored
-	"group-begins:2": false, "begun:3": false, "commit:3": false, "committed:3": true, "answer:3": true, "group-ends:2": true,
+	"group-begins:2": false, "begun:3": false, "commit:3": false, "committed:3": true, "answer:3": true,
+	"group-ends:2": true,
 }
 
 // A worker may be killed during a heartbeat.

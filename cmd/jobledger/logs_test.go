@@ -34,7 +34,8 @@ func TestLogsEscapedOnTerminalOnly(t *testing.T) {
 	if code, out, why := s.run(80, "logs", string(j.ID)); code != 0 || out != "é\\x1b[2J\ta\nb\\xff\\r\n" {
 		t.Errorf("on a terminal: %d, %q, %s", code, out, why)
 	}
-	if code, out, why := s.run(0, "logs", "--json", string(j.ID)); code != 0 || out != `{"job":"`+string(j.ID)+`","attempt":1,"stream":"stdout","path":"`+path+`","text":null,"text_base64":"w6kbWzJKCWEKYv8NCg=="}`+"\n" {
+	if code, out, why := s.run(0, "logs", "--json", string(j.ID)); code != 0 || out != `{"job":"`+string(j.ID)+
+		`","attempt":1,"stream":"stdout","path":"`+path+`","text":null,"text_base64":"w6kbWzJKCWEKYv8NCg=="}`+"\n" {
 		t.Errorf("as JSON: %d, %s, %s", code, out, why)
 	}
 }

@@ -33,7 +33,8 @@ func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 func TestOutputLostIsError(t *testing.T) {
 	var stderr strings.Builder
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(fullDisk{}), Stderr: &stderr, Now: noon}}
-	if code := p.run(t.Context(), []string{"version"}); code == cli.ExitOK || !strings.HasPrefix(stderr.String(), "jobledger: ") {
+	if code := p.run(t.Context(), []string{"version"}); code == cli.ExitOK ||
+		!strings.HasPrefix(stderr.String(), "jobledger: ") {
 		t.Errorf("got exit %d, %q", code, stderr.String())
 	}
 }

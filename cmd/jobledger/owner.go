@@ -78,7 +78,8 @@ func (p *program) printOwner(o ownership) error {
 		out := ownerJSON{Job: o.id, At: render.JSONTime(o.at.At), Pos: o.at.Pos,
 			State: render.TextOrNull(o.state.String())}
 		if held {
-			out.Worker, out.Boot, out.Host = render.TextOrNull(a.Worker.Name), render.TextOrNull(a.Worker.Boot), render.TextOrNull(a.Worker.Host)
+			out.Worker, out.Boot, out.Host = render.TextOrNull(a.Worker.Name), render.TextOrNull(a.Worker.Boot),
+				render.TextOrNull(a.Worker.Host)
 			out.PID, out.Attempt = &a.Worker.PID, &a.Attempt
 			out.Since, out.Until = render.TimeOrNull(a.ClaimedAt), render.TimeOrNull(a.EndedAt)
 		}

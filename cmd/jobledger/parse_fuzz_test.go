@@ -27,15 +27,19 @@ func wantUsageError(t *testing.T, typed string, err error) {
 // what the flags say to all lines.
 func FuzzJobLine(f *testing.F) {
 	for _, seed := range []string{
-		`{"payload": {"to":  "ada", "n": 1.50}, "key": "a-1", "tags": {"x": "1"}}`, `{"payload": null, "key": null}`, `{"payload":"\ud83d\ude00\u0000"}`,
+		`{"payload": {"to":  "ada", "n": 1.50}, "key": "a-1", "tags": {"x": "1"}}`,
+		`{"payload": null, "key": null}`, `{"payload":"\ud83d\ude00\u0000"}`,
 		`{"queue": "sms", "priority": 5, "max_attempts": 2, "max_runtime": "1m", "version": "v2", "requires": ["gpu"], "run_at": "+10m"}`,
-		`{"payload":"\ud800"}`, `{"key":""}`, `{"tags":{"a":"1","a":"2"}}`, `{"tags":{"a":null}}`, `{"payload":1,"payload":2}`, `{"priority":1e1}`,
-		`{"delay":"5"}`, `{}{}`, `{} x`, `{`, `[]`, `null`, `{"requires":[null]}`, "{\"key\":\"\xff\"}", `{"payload":NaN}`, `{"max_runtime":"0s"}`, `{"tags":{"a":{"b":1}}}`,
+		`{"payload":"\ud800"}`, `{"key":""}`, `{"tags":{"a":"1","a":"2"}}`, `{"tags":{"a":null}}`,
+		`{"payload":1,"payload":2}`, `{"priority":1e1}`,
+		`{"delay":"5"}`, `{}{}`, `{} x`, `{`, `[]`, `null`, `{"requires":[null]}`, "{\"key\":\"\xff\"}",
+		`{"payload":NaN}`, `{"max_runtime":"0s"}`, `{"tags":{"a":{"b":1}}}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		defaults := commands.Enqueue{Queue: "mail", Priority: 3, Requires: []string{"cpu"}, Tags: map[string]string{"batch": "7"}}
+		defaults := commands.Enqueue{Queue: "mail", Priority: 3, Requires: []string{"cpu"},
+			Tags: map[string]string{"batch": "7"}}
 		lines := jobLines{defaults: defaults, now: noon()}
 		e, err := lines.job(slices.Clone(line))
 		if defaults.Tags["batch"] != "7" || len(defaults.Tags) != 1 || defaults.Requires[0] != "cpu" {
@@ -72,10 +76,12 @@ func keepsField(t *testing.T, e commands.Enqueue, name string, raw json.RawMessa
 	case isText:
 		again, err := json.Marshal(got)
 		var want, back string
-		if json.Unmarshal(raw, &want) != nil || err != nil || json.Unmarshal(again, &back) != nil || got != want || back != want || got == "" && name != "payload" {
+		if json.Unmarshal(raw, &want) != nil || err != nil || json.Unmarshal(again, &back) != nil || got != want ||
+			back != want || got == "" && name != "payload" {
 			t.Fatalf("%s %s is read as %q", name, raw, got)
 		}
-		if strings.ContainsRune(got, utf8.RuneError) && !strings.ContainsRune(string(raw), utf8.RuneError) && !strings.Contains(strings.ToLower(string(raw)), `\ufffd`) {
+		if strings.ContainsRune(got, utf8.RuneError) && !strings.ContainsRune(string(raw), utf8.RuneError) &&
+			!strings.Contains(strings.ToLower(string(raw)), `\ufffd`) {
 			t.Fatalf("%s %s is read as %q: something was lost", name, raw, got)
 		}
 	case name == "payload":
@@ -107,7 +113,8 @@ func keepsField(t *testing.T, e commands.Enqueue, name string, raw json.RawMessa
 
 // What is read as an exit map has each code once, from 0 to 255, with an outcome that there is.
 func FuzzExitMap(f *testing.F) {
-	for _, seed := range []string{"3=fail", "0=fail-no-retry\n75=succeed", "256=fail", "-1=fail", "+3=fail", "03=fail\n3=release", "=", "3", "3=fail=x", "٣=fail", "3= fail"} {
+	for _, seed := range []string{"3=fail", "0=fail-no-retry\n75=succeed", "256=fail", "-1=fail", "+3=fail",
+		"03=fail\n3=release", "=", "3", "3=fail=x", "٣=fail", "3= fail"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -125,7 +132,8 @@ func FuzzExitMap(f *testing.F) {
 				digits, is := strings.CutSuffix(pair, "="+string(outcome))
 				return is && strings.TrimLeft(digits, "0") == strings.TrimLeft(strconv.Itoa(code), "0") && digits != ""
 			}
-			if code < 0 || code > 255 || !slices.Contains(worker.Outcomes(), outcome) || !slices.ContainsFunc(pairs, written) {
+			if code < 0 || code > 255 || !slices.Contains(worker.Outcomes(), outcome) ||
+				!slices.ContainsFunc(pairs, written) {
 				t.Fatalf("%q is read as %v", text, exits)
 			}
 		}
@@ -158,7 +166,8 @@ func FuzzTags(f *testing.F) {
 // Progress is a number from 0 to 1 that JSON can hold, written with no more than digits, a point, an exponent
 // and %.
 func FuzzProgress(f *testing.F) {
-	for _, seed := range []string{"0", "1", "0.5", "40%", "100%", "101%", "-0", "5e-05", "1e999", "1e-999", "NaN", "Inf", "0x1p-1", "1_0%", "%", "", ".", "+.5"} {
+	for _, seed := range []string{"0", "1", "0.5", "40%", "100%", "101%", "-0", "5e-05", "1e999", "1e-999",
+		"NaN", "Inf", "0x1p-1", "1_0%", "%", "", ".", "+.5"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

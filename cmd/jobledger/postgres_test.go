@@ -51,7 +51,8 @@ func TestDemoOnPostgres(t *testing.T) {
 	s.touch("a.txt")
 	s.ok(os.WriteFile(s.path("b.txt"), []byte("b"), 0o600))
 	out := s.run("demo", "--folder", ".", "--db", dsn)
-	for _, part := range []string{"2 jobs enqueued in postgres://", "all 2 jobs succeeded, and every sum is right", "attempt 1 taken from doomed by sweeper:demo",
+	for _, part := range []string{"2 jobs enqueued in postgres://",
+		"all 2 jobs succeeded, and every sum is right", "attempt 1 taken from doomed by sweeper:demo",
 		"claimed", "attempt 2 by steady", "the projection equals the fold of the events", "jobledger --db "} {
 		if !strings.Contains(out, part) {
 			t.Errorf("it does not say %q:\n%s", part, out)
@@ -65,7 +66,8 @@ func TestDemoOnPostgres(t *testing.T) {
 	}
 	s.env = append(s.env, "JOBLEDGER_DB="+dsn)
 	s.run("verify")
-	if code, said := s.fails("demo", "--folder", "."); code != cli.ExitConflict || !strings.Contains(said, "has events already") {
+	if code, said := s.fails("demo", "--folder", "."); code != cli.ExitConflict ||
+		!strings.Contains(said, "has events already") {
 		t.Errorf("a second one ended with %d: %s", code, said)
 	}
 }
@@ -81,16 +83,19 @@ func (s site) fails(words ...string) (code int, said string) {
 	return exit.ExitCode(), string(out)
 }
 
-// Each worker's host has a process of its own; one is killed with all its jobs in hand, and they are done all the same.
+// Each worker's host has a process of its own; one is killed with all its jobs in hand, and they are done all
+// the same.
 func TestPostgresWorkerKilled(t *testing.T) {
 	t.Parallel()
 	s := newServerSite(t, ledgertest.Postgres(t))
 	s.run("init")
 	const jobs = 60
 	s.enqueueLines(jobs)
-	doomed := s.work("--worker", "doomed", "-j", "4", "--lease", "4s", "--", "sh", "-c", "echo $JOBLEDGER_JOB >>doomed; sleep 30")
+	doomed := s.work("--worker", "doomed", "-j", "4", "--lease", "4s", "--", "sh", "-c",
+		"echo $JOBLEDGER_JOB >>doomed; sleep 30")
 	s.eventually("it holds four jobs", func() bool { return s.linesOf("doomed") == 4 })
-	steady := s.work("--worker", "steady", "-j", "4", "--lease", "9s", "--", "sh", "-c", "cat; echo $JOBLEDGER_JOB >>ran")
+	steady := s.work("--worker", "steady", "-j", "4", "--lease", "9s", "--", "sh", "-c",
+		"cat; echo $JOBLEDGER_JOB >>ran")
 	s.ok(doomed.Process.Kill())
 	<-doomed.exited
 	s.wantAllSucceeded(jobs, steady)
@@ -102,7 +107,8 @@ func TestPostgresWorkerKilled(t *testing.T) {
 	}
 }
 
-// A worker whose server is stopped, or crashes, goes on by itself when that is back. No job is lost, none ends twice.
+// A worker whose server is stopped, or crashes, goes on by itself when that is back. No job is lost, none
+// ends twice.
 func TestPostgresWorkerSurvivesServerRestart(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
@@ -110,11 +116,13 @@ func TestPostgresWorkerSurvivesServerRestart(t *testing.T) {
 	s.run("init")
 	const jobs = 120
 	s.enqueueLines(jobs)
-	w := s.work("--worker", "steady", "-j", "4", "--lease", "20s", "--", "sh", "-c", "echo $JOBLEDGER_JOB >>ran; sleep 0.05")
+	w := s.work("--worker", "steady", "-j", "4", "--lease", "20s", "--", "sh", "-c",
+		"echo $JOBLEDGER_JOB >>ran; sleep 0.05")
 	for n, away := range []func(){server.Stop, server.Kill} {
 		s.eventually("it works", func() bool { return s.linesOf("ran") > 20*(n+1) })
 		away()
-		if code, said := s.fails("status"); code != cli.ExitBusy || !strings.Contains(said, "the server is away or out of reach") {
+		if code, said := s.fails("status"); code != cli.ExitBusy ||
+			!strings.Contains(said, "the server is away or out of reach") {
 			t.Errorf("status without a server ended with %d: %s", code, said)
 		}
 		time.Sleep(300 * time.Millisecond) // the server is away for this long
@@ -152,15 +160,16 @@ func (s site) wantAllSucceeded(n int, w *running) {
 	s.run("verify")
 }
 
-// What is wrong with a server or with one's rights is one clear line, the code says whether to try again, and nobody
-// gets to see the password.
+// What is wrong with a server or with one's rights is one clear line, the code says whether to try again, and
+// nobody gets to see the password.
 func TestPostgresWrongPlaces(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
 	s := newServerSite(t, server.URL())
 	s.run("init")
 	job := s.run("enqueue", "-q", "mail", "x")
-	s.administer(server.URL(), `CREATE ROLE reader LOGIN PASSWORD 'geheim'`, `CREATE ROLE nobody LOGIN PASSWORD 'geheim'`,
+	s.administer(server.URL(), `CREATE ROLE reader LOGIN PASSWORD 'geheim'`,
+		`CREATE ROLE nobody LOGIN PASSWORD 'geheim'`,
 		`GRANT USAGE ON SCHEMA jobledger TO reader`, `GRANT SELECT ON ALL TABLES IN SCHEMA jobledger TO reader`)
 	at := func(user, password, database string) string {
 		u := must(url.Parse(server.URL()))(t)
@@ -179,27 +188,43 @@ func TestPostgresWrongPlaces(t *testing.T) {
 		says  string
 		hint  string
 	}{
-		"password":    {at("reader", "geheim2", ""), "list", cli.ExitUnexpected, `FATAL: password authentication failed for user "reader"`, "PGPASSWORD, ~/.pgpass or --db gives the password"},
-		"no server":   {away.String(), "list", cli.ExitBusy, "the server cannot be reached: ", "the server is away or out of reach; try again"},
-		"no database": {at("reader", "geheim", "none"), "list", cli.ExitUsage, "no ledger at postgres://reader@", "'jobledger init' makes one, in a database that is there"},
-		"no schema":   {at("reader", "geheim", "") + "&schema=other", "list", cli.ExitUsage, "the database has no schema other", "'jobledger init' makes one"},
-		"may not make one": {at("reader", "geheim", "") + "&schema=other", "init", cli.ExitUnexpected, "permission denied for database",
+		"password": {at("reader", "geheim2", ""), "list", cli.ExitUnexpected,
+			`FATAL: password authentication failed for user "reader"`,
+			"PGPASSWORD, ~/.pgpass or --db gives the password"},
+		"no server": {away.String(), "list", cli.ExitBusy, "the server cannot be reached: ",
+			"the server is away or out of reach; try again"},
+		"no database": {at("reader", "geheim", "none"), "list", cli.ExitUsage, "no ledger at postgres://reader@",
+			"'jobledger init' makes one, in a database that is there"},
+		"no schema": {at("reader", "geheim", "") + "&schema=other", "list", cli.ExitUsage,
+			"the database has no schema other", "'jobledger init' makes one"},
+		"may not make one": {at("reader", "geheim", "") + "&schema=other", "init", cli.ExitUnexpected,
+			"permission denied for database",
 			"to make a ledger those of its owner"},
-		"may not look":      {at("nobody", "geheim", ""), "list", cli.ExitUnexpected, "nobody may not use the schema jobledger", "jobledger_worker or jobledger_auditor"},
-		"may only read":     {at("reader", "geheim", ""), "enqueue -q mail y", cli.ExitUnexpected, "may only be read: ERROR: permission denied for table ", "the rights of jobledger_worker"},
-		"may only read now": {server.URL() + "&default_transaction_read_only=on", "enqueue -q mail y", cli.ExitUnexpected, "read-only transaction", "a server that is no standby"},
-		"backup":            {at("reader", "geheim", ""), "backup x.db", cli.ExitUsage, "backup is for a ledger in a file", "pg_dump makes a consistent copy"},
-		"restore":           {at("reader", "geheim", ""), "restore x.db", cli.ExitUsage, "restore is for a ledger in a file", "pg_restore or psql"},
-		"no URL":            {"postgres://me:geheim/geheim@127.0.0.1/x", "list", cli.ExitUsage, "not the address of a ledger", "--db and JOBLEDGER_DB take postgres://"},
-		"doctor":            {at("reader", "geheim2", ""), "doctor", cli.ExitUnexpected, "password authentication failed", "PGPASSWORD"},
-		"import":            {at("postgres", "geheim", ""), "import none", cli.ExitUsage, "no such file", ""},
-		"demo":              {at("reader", "geheim", ""), "demo", cli.ExitConflict, "has events already", "give --db another database"},
-		"sslmode":           {at("reader", "geheim", "") + "&sslmode=none", "list", cli.ExitUsage, "not the address of a ledger", ""},
+		"may not look": {at("nobody", "geheim", ""), "list", cli.ExitUnexpected,
+			"nobody may not use the schema jobledger", "jobledger_worker or jobledger_auditor"},
+		"may only read": {at("reader", "geheim", ""), "enqueue -q mail y", cli.ExitUnexpected,
+			"may only be read: ERROR: permission denied for table ", "the rights of jobledger_worker"},
+		"may only read now": {server.URL() + "&default_transaction_read_only=on", "enqueue -q mail y",
+			cli.ExitUnexpected, "read-only transaction", "a server that is no standby"},
+		"backup": {at("reader", "geheim", ""), "backup x.db", cli.ExitUsage, "backup is for a ledger in a file",
+			"pg_dump makes a consistent copy"},
+		"restore": {at("reader", "geheim", ""), "restore x.db", cli.ExitUsage, "restore is for a ledger in a file",
+			"pg_restore or psql"},
+		"no URL": {"postgres://me:geheim/geheim@127.0.0.1/x", "list", cli.ExitUsage, "not the address of a ledger",
+			"--db and JOBLEDGER_DB take postgres://"},
+		"doctor": {at("reader", "geheim2", ""), "doctor", cli.ExitUnexpected, "password authentication failed",
+			"PGPASSWORD"},
+		"import": {at("postgres", "geheim", ""), "import none", cli.ExitUsage, "no such file", ""},
+		"demo": {at("reader", "geheim", ""), "demo", cli.ExitConflict, "has events already",
+			"give --db another database"},
+		"sslmode": {at("reader", "geheim", "") + "&sslmode=none", "list", cli.ExitUsage,
+			"not the address of a ledger", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServerSite(t, test.dsn)
 			code, said := s.fails(strings.Fields(test.words)...)
-			if code != test.code || !strings.Contains(said, test.says) || !strings.Contains(said, test.hint) || strings.Count(said, "\n") > 2 {
+			if code != test.code || !strings.Contains(said, test.says) || !strings.Contains(said, test.hint) ||
+				strings.Count(said, "\n") > 2 {
 				t.Errorf("exit code %d, want %d: %s", code, test.code, said)
 			}
 			if strings.Contains(said, "geheim") {
@@ -233,33 +258,41 @@ func TestDoctorOnPostgres(t *testing.T) {
 	}
 	s.run("init")
 	code, said := s.fails("doctor")
-	if code != cli.ExitDiscrepancy || !strings.Contains(said, "D17  problem the server runs with fsync = off") || !strings.Contains(said, "full_page_writes = off") {
+	if code != cli.ExitDiscrepancy || !strings.Contains(said, "D17  problem the server runs with fsync = off") ||
+		!strings.Contains(said, "full_page_writes = off") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	code, said = s.fails("doctor", "--json")
-	if strings.Count(said, `{"code":"D17","severity":"problem"`) != 2 || strings.Count(said, "{") != 2 { // tests need no safe server
+	// tests need no safe server
+	if strings.Count(said, `{"code":"D17","severity":"problem"`) != 2 || strings.Count(said, "{") != 2 {
 		t.Errorf("exit code %d, and there is more wrong: %s", code, said)
 	}
 	password, _ := must(url.Parse(server.URL()))(t).User.Password()
 	s.run("enqueue", "-q", "mail", "x")
 	s.run("claim", "-q", "mail", "--worker", "w1")
 	s.run("enqueue", "-q", "lonely", "x")
-	s.administer(server.URL(), `SET search_path = jobledger`, `UPDATE jobs SET run_at = run_at - 600000000, lease_expires_at = lease_expires_at - 600000000`, `DROP VIEW attempts`, `ALTER SYSTEM SET autovacuum = off`, `SELECT pg_reload_conf()`)
+	s.administer(server.URL(), `SET search_path = jobledger`,
+		`UPDATE jobs SET run_at = run_at - 600000000, lease_expires_at = lease_expires_at - 600000000`,
+		`DROP VIEW attempts`, `ALTER SYSTEM SET autovacuum = off`, `SELECT pg_reload_conf()`)
 
 	// Somebody holds the lock of the writers and does nothing.
 	conn, err := pgx.Connect(t.Context(), server.URL()+"&application_name=psql")
 	s.ok(err)
 	defer conn.Close(context.Background())
-	for _, statement := range []string{"BEGIN", `SELECT pg_advisory_xact_lock((x'6a6c6772'::bigint << 32) + 'jobledger'::regnamespace::oid::bigint)`} {
+	for _, statement := range []string{"BEGIN",
+		`SELECT pg_advisory_xact_lock((x'6a6c6772'::bigint << 32) + 'jobledger'::regnamespace::oid::bigint)`} {
 		_, err := conn.Exec(t.Context(), statement)
 		s.ok(err)
 	}
 	waiting := s.start(s.command("enqueue", "-q", "mail", "y"))
 	time.Sleep(doctor.WriterIdle + 500*time.Millisecond) // doctor goes by that age
 	code, said = s.fails("doctor", "--db", server.URL()+"&sync=normal")
-	for _, part := range []string{"D25  problem psql (pid ", " of postgres on 127.0.0.1 has held the write lock for ", "and 1 other waits; it is idle",
-		"> SELECT pg_terminate_backend(", "D18  problem view attempts is missing", "D26  problem the server runs with autovacuum = off", "D17  advice --db says sync=normal",
-		"D20  problem 1 lease ran out", "and the job was not taken back: no sweeper runs", "D23  problem 1 job in lonely, ready since "} {
+	for _, part := range []string{"D25  problem psql (pid ",
+		" of postgres on 127.0.0.1 has held the write lock for ", "and 1 other waits; it is idle",
+		"> SELECT pg_terminate_backend(", "D18  problem view attempts is missing",
+		"D26  problem the server runs with autovacuum = off", "D17  advice --db says sync=normal",
+		"D20  problem 1 lease ran out", "and the job was not taken back: no sweeper runs",
+		"D23  problem 1 job in lonely, ready since "} {
 		if !strings.Contains(said, part) {
 			t.Errorf("exit code %d, and it does not say %q:\n%s", code, part, said)
 		}

@@ -96,7 +96,8 @@ func TestWorkLedgerReplaced(t *testing.T) {
 				s.run("verify")
 				if _, err := os.Stat(s.path("old")); err == nil {
 					s.run("verify", "--db", "old/jobledger.db")
-					if out := s.run("list", "--db", "old/jobledger.db", "--json"); !strings.Contains(out, `"key":"second"`) || strings.Contains(out, "meanwhile") {
+					if out := s.run("list", "--db", "old/jobledger.db", "--json"); !strings.Contains(out,
+						`"key":"second"`) || strings.Contains(out, "meanwhile") {
 						t.Errorf("the old ledger is not what it was:\n%s", out)
 					}
 				}

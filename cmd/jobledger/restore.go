@@ -94,7 +94,8 @@ func (p *program) restoreError(err error, backup string) error {
 			"give the path of a file that 'jobledger backup' made")
 	case errors.Is(err, files.ErrUnsound):
 		return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "%w", err),
-			"'jobledger verify --db %s' says all that is wrong with it; take an older backup", render.QuoteShell(backup))
+			"'jobledger verify --db %s' says all that is wrong with it; take an older backup",
+			render.QuoteShell(backup))
 	case errors.Is(err, files.ErrForeign):
 		return cli.WithHint(cli.Exitf(cli.ExitUsage, "%w", err),
 			"what is there stays as it is; move it away, or give --db another place")

@@ -38,8 +38,8 @@ func retryVerb(p *program) cli.Verb {
 	}
 }
 
-// chooseRetry is the retry of a job that stands so. The rules judge once more whether it has succeeded: it may
-// have done so since it was read.
+// chooseRetry is the retry of a job that stands so. The rules judge once more whether it has succeeded: it
+// may have done so since it was read.
 func (p *program) chooseRetry(c *cli.Context, j projection.Job) (commands.Command, error) {
 	retry := commands.Retry{Reason: c.String("reason"), NotSucceeded: !c.Bool("succeeded"), Now: c.Bool("now")}
 	if j.State != event.SucceededState || !retry.NotSucceeded || j.Erased {
@@ -63,5 +63,6 @@ func (p *program) describeRetry(c *cli.Context, before, after projection.Job) st
 		return text
 	}
 	const waits = "%s; its last command may still run on %s (pid %d) until %s; --now runs it regardless"
-	return fmt.Sprintf(waits, text, render.OrNone(before.Worker.Host), before.Worker.PID, render.Time(after.RunAt.In(p.Now().Location())))
+	return fmt.Sprintf(waits, text, render.OrNone(before.Worker.Host), before.Worker.PID,
+		render.Time(after.RunAt.In(p.Now().Location())))
 }

@@ -15,7 +15,8 @@ import (
 	"jobledger/projection"
 )
 
-// scenario is a ledger on which everything has happened that can, with ids and salts that are the same in every run.
+// scenario is a ledger on which everything has happened that can, with ids and salts that are the same in
+// every run.
 type scenario struct{ *commandstest.Scenario }
 
 func newScenario(t testing.TB) *scenario {
@@ -37,12 +38,14 @@ func (s *scenario) enqueue(e commands.Enqueue) projection.Job {
 }
 
 func (s *scenario) worker(name string) event.Worker {
-	return event.Worker{Name: name, Boot: "01KDY9FY88BT0000000000" + strings.ToUpper((name + "0000")[:4]), Host: "build7", PID: 4242, Version: "v2"}
+	return event.Worker{Name: name, Boot: "01KDY9FY88BT0000000000" + strings.ToUpper((name + "0000")[:4]),
+		Host: "build7", PID: 4242, Version: "v2"}
 }
 
 func (s *scenario) claim(name, queue string) projection.Job {
 	s.T.Helper()
-	jobs, err := s.Claim(s.T.Context(), commands.ClaimRequest{Queues: []string{queue}, Worker: s.worker(name), Version: "v2", Capabilities: []string{"gpu"}, Lease: time.Minute})
+	jobs, err := s.Claim(s.T.Context(), commands.ClaimRequest{Queues: []string{queue}, Worker: s.worker(name),
+		Version: "v2", Capabilities: []string{"gpu"}, Lease: time.Minute})
 	if err != nil || len(jobs) != 1 {
 		s.T.Fatalf("claim: %d jobs, %v", len(jobs), err)
 	}
@@ -61,13 +64,16 @@ func (s *scenario) do(actor string, j projection.Job, c commands.Command) projec
 
 // lost is a job that was claimed, lost, claimed again, and written to by its first owner.
 func (s *scenario) lost() projection.Job {
-	s.enqueue(commands.Enqueue{Queue: "mail", Key: "inv-1", Priority: 5, Tags: map[string]string{"customer": "17"},
-		Version: "v2", Requires: []string{"gpu"}, MaxRuntime: time.Hour, Payload: []byte("hello\x1b[2J"), RunAt: s.Now.Add(time.Second)})
+	s.enqueue(commands.Enqueue{Queue: "mail", Key: "inv-1", Priority: 5,
+		Tags:    map[string]string{"customer": "17"},
+		Version: "v2", Requires: []string{"gpu"}, MaxRuntime: time.Hour, Payload: []byte("hello\x1b[2J"),
+		RunAt: s.Now.Add(time.Second)})
 	s.wait(1500 * time.Millisecond)
 	first := s.claim("w1", "mail")
 	s.wait(20 * time.Second)
 	part := 0.4
-	s.do("worker:w1", first, commands.Heartbeat{Token: first.Token, Lease: time.Minute, Progress: &part, Note: "half way"})
+	s.do("worker:w1", first, commands.Heartbeat{Token: first.Token, Lease: time.Minute, Progress: &part,
+		Note: "half way"})
 	s.wait(2 * time.Minute)
 	none := time.Duration(0)
 	sweeper := commands.Sweeper{Service: s.Service, Actor: "sweeper:build7", Grace: &none}
@@ -79,13 +85,15 @@ func (s *scenario) lost() projection.Job {
 	s.wait(250 * time.Millisecond)
 	s.do("worker:w1", first, commands.Succeed{Token: first.Token, Result: []byte("late")})
 	code := 3
-	s.do("worker:w2", second, commands.Fail{Token: second.Token, Code: "smtp", Detail: "Traceback:\n  line 3\ngone \x1b[31m\n", ExitCode: &code, RetryIn: &none})
+	s.do("worker:w2", second, commands.Fail{Token: second.Token, Code: "smtp",
+		Detail: "Traceback:\n  line 3\ngone \x1b[31m\n", ExitCode: &code, RetryIn: &none})
 	s.wait(time.Hour)
 	third := s.claim("w2", "mail")
 	s.do("worker:w2", third, commands.Release{Token: third.Token, Reason: "deploy"})
 	fourth := s.claim("w2", "mail")
 	zero := 0
-	return s.do("worker:w2", fourth, commands.Succeed{Token: fourth.Token, Result: []byte("sent\n"), ExitCode: &zero})
+	return s.do("worker:w2", fourth, commands.Succeed{Token: fourth.Token, Result: []byte("sent\n"),
+		ExitCode: &zero})
 }
 
 // cancelled is a job that another process takes over, and whose command ends after a cancel.
@@ -140,8 +148,9 @@ func (s *scenario) rest() {
 func (s *scenario) run(width int, typed ...string) (code int, stdout, stderr string) {
 	s.T.Helper()
 	var out, messages bytes.Buffer
-	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, StdoutTerminal: width > 0, Width: width,
-		Now: func() time.Time { return s.Now.In(time.FixedZone("", 2*3600)) }}}
+	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, StdoutTerminal: width > 0,
+		Width: width,
+		Now:   func() time.Time { return s.Now.In(time.FixedZone("", 2*3600)) }}}
 	code = p.run(context.Background(), append(typed, "--db", s.Store.DSN()))
 	return code, out.String(), messages.String()
 }

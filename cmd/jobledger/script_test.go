@@ -113,7 +113,8 @@ func ledgerOf(env *testscript.Env, dsn string) error {
 	address, err := ledger.ServerAddress(dsn)
 	env.Setenv("JOBLEDGER_DB", dsn)
 	env.Setenv("LEDGER", address)
-	env.Setenv("LOGS", filepath.Join(env.WorkDir, "state", "jobledger", address[strings.LastIndexByte(address, '/')+1:]))
+	env.Setenv("LOGS", filepath.Join(env.WorkDir, "state", "jobledger",
+		address[strings.LastIndexByte(address, '/')+1:]))
 	return err
 }
 

@@ -18,7 +18,8 @@ import (
 // through all kinds once, then continues at random.
 func (s *soak) strike() {
 	faults := []func(*rand.Rand){
-		s.killWorker, s.stopForLong, s.killCommand, s.killJob, s.stopCommand, s.fillDisk, s.killParent, s.limitFiles,
+		s.killWorker, s.stopForLong, s.killCommand, s.killJob, s.stopCommand, s.fillDisk, s.killParent,
+		s.limitFiles,
 		s.killWorker, s.killCommand, s.killCommand, s.stopCommand, s.stopForLong, s.stopForShort,
 	}
 	dice := s.dice("faults", 0)

@@ -28,9 +28,9 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// The soak runs real processes of the program on one ledger. They are killed and stopped at any moment, and now and then
-// the disk is full. At the end, everything that was acknowledged must be stored, every job must have ended, none may
-// have run twice at once, and no process or file may be left.
+// The soak runs real processes of the program on one ledger. They are killed and stopped at any moment, and
+// now and then the disk is full. At the end, everything that was acknowledged must be stored, every job must
+// have ended, none may have run twice at once, and no process or file may be left.
 //
 //	go test ./cmd/jobledger -v -run Soak -soak 10m
 //
@@ -145,7 +145,8 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	}
 	s := &soak{site: site{TB: t, dir: filepath.Join(dir, "disk")}, notes: filepath.Join(dir, "notes"),
 		seed: seed,
-		live: make(map[*soakProcess]bool), sent: make(map[string]digest), cut: make(map[string]time.Time), count: make(map[string]int)}
+		live: make(map[*soakProcess]bool), sent: make(map[string]digest), cut: make(map[string]time.Time),
+		count: make(map[string]int)}
 	s.under, s.stop = context.WithCancel(t.Context())
 	for _, folder := range []string{s.dir, s.notes, filepath.Join(s.notes, "locks")} {
 		if err := os.Mkdir(folder, 0o700); err != nil {

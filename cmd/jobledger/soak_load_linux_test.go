@@ -397,7 +397,8 @@ func (s *soak) ownWorker() {
 func (s *soak) shellWorker() {
 	for ; s.underLoad(); s.pause(20 * time.Millisecond) {
 		s.do("shell", "", []string{"sh", "-c",
-			fmt.Sprintf(`eval "$(jobledger claim -q a --worker shell --lease %v --sh)" && exec jobledger exec --kill-after 300ms -- soak-job`, soakLease)},
+			fmt.Sprintf(
+				`eval "$(jobledger claim -q a --worker shell --lease %v --sh)" && exec jobledger exec --kill-after 300ms -- soak-job`, soakLease)},
 			cli.ExitNothing, cli.ExitLeaseLost, cli.ExitCancelled, cli.ExitConflict, cli.ExitNotSucceeded)
 	}
 }

@@ -170,7 +170,8 @@ func (s *soak) checkPages() {
 		s.faulty("the -wal file grew to %s", render.ByteSize(s.wal.Load()))
 	}
 	if s.files > soakFilesMost || s.memory > soakMemoryMost {
-		s.faulty("the steady worker had %d files open at rest, and %s of memory", s.files, render.ByteSize(s.memory))
+		s.faulty("the steady worker had %d files open at rest, and %s of memory", s.files,
+			render.ByteSize(s.memory))
 	}
 }
 
@@ -351,7 +352,8 @@ func (s *soak) wantFaults() {
 	stops, _ := s.sum("stops of ")
 	for what, n := range map[string]int{"kills": kills, "stops": stops, "reclaims": s.history.kinds["reclaimed"],
 		"refused writes":      s.history.kinds["refused"],
-		"jobs that succeeded": s.history.states["succeeded"], "runs": s.count["runs"], "acknowledged commands": len(s.acks)} {
+		"jobs that succeeded": s.history.states["succeeded"], "runs": s.count["runs"],
+		"acknowledged commands": len(s.acks)} {
 		if n == 0 {
 			s.Errorf("no %s: that was no soak", what)
 		}
@@ -399,7 +401,8 @@ func TestSoakOracleFindsFaults(t *testing.T) {
 		"a payload changed":  {func(s *soak) { s.sent["job-0"] = digest{} }, "was never sent so"},
 		"a job twice":        {func(s *soak) { s.run("enqueue", "-q", "b", "job-0 ok 0") }, "are both job-0"},
 		"a job left":         {func(s *soak) { s.run("retry", "--succeeded", first) }, "is queued in the end"},
-		"a claim left":       {func(s *soak) { s.run("retry", "--succeeded", first); s.run("claim", "-q", "a") }, "has no end"},
+		"a claim left": {func(s *soak) { s.run("retry", "--succeeded", first); s.run("claim", "-q", "a") },
+			"has no end"},
 		"success without run": {func(s *soak) { s.respell("end "+first, "begin 01KKQGAZ430000000000000000") },
 			"but its command ended with 0, false"},
 		"success of failure": {func(s *soak) { s.respell("(end "+first+" 1 [0-9A-Z]+) 0", "$1 7") },
@@ -413,8 +416,12 @@ func TestSoakOracleFindsFaults(t *testing.T) {
 			c := s.claim("steady")
 			s.run("succeed", c.ID, "--token", c.Token, "--result", "done somebody else's")
 		}, `has the result "done somebody else's"`},
-		"a row changed":       {func(s *soak) { s.sql(`UPDATE jobs SET attempt = 7 WHERE id = (SELECT id FROM jobs LIMIT 1)`) }, "verify ended with 8"},
-		"an event changed":    {func(s *soak) { s.sql(`DROP TRIGGER events_no_update; UPDATE events SET attempt = 7 WHERE pos = 4`) }, "verify ended with 8"},
+		"a row changed": {func(s *soak) {
+			s.sql(`UPDATE jobs SET attempt = 7 WHERE id = (SELECT id FROM jobs LIMIT 1)`)
+		}, "verify ended with 8"},
+		"an event changed": {func(s *soak) {
+			s.sql(`DROP TRIGGER events_no_update; UPDATE events SET attempt = 7 WHERE pos = 4`)
+		}, "verify ended with 8"},
 		"files left open":     {func(s *soak) { s.files = 1000 }, "had 1000 files open at rest"},
 		"a -wal without end":  {func(s *soak) { s.wal.Store(1 << 30) }, "the -wal file grew to 1.0 GiB"},
 		"a job twice at once": {(*soak).runTwice, "the job ran twice at once"},

@@ -44,7 +44,8 @@ func (n named) Fatalf(format string, args ...any) {
 	n.FailNow()
 }
 
-// runConcurrently runs tests concurrently, however few processors there are. Each has a rig with an empty ledger.
+// runConcurrently runs tests concurrently, however few processors there are. Each has a rig with an empty
+// ledger.
 func runConcurrently(t *testing.T, tests map[string]func(r rig)) {
 	t.Helper()
 	newRig(t) // builds the program
@@ -61,8 +62,8 @@ func runConcurrently(t *testing.T, tests map[string]func(r rig)) {
 	group.Wait()
 }
 
-// noteUntilGo is a command that runs until there is a file "go". It records whether another one of the same job
-// is running.
+// noteUntilGo is a command that runs until there is a file "go". It records whether another one of the same
+// job is running.
 const noteUntilGo = `echo $JOBLEDGER_ATTEMPT >>ran
 exec 9>>alone; if command -v flock >/dev/null; then flock -n 9 || echo $JOBLEDGER_ATTEMPT >>overlaps; fi
 echo $$ >>begun; until [ -e go ]; do sleep 0.1; done; exec cat`

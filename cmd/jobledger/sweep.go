@@ -81,7 +81,8 @@ func (p *program) sweep(c *cli.Context) error {
 }
 
 // sweepEvery goes on until it is interrupted, which is its orderly end.
-func (p *program) sweepEvery(ctx context.Context, sweeper *commands.Sweeper, every time.Duration, while int) error {
+func (p *program) sweepEvery(ctx context.Context, sweeper *commands.Sweeper, every time.Duration,
+	while int) error {
 	ctx, stop := context.WithCancel(cli.UntilSignalled(ctx))
 	defer stop()
 	if while != 0 {

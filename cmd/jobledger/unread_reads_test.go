@@ -15,8 +15,8 @@ import (
 	"jobledger/ledger/event"
 )
 
-// A reader of the ledger whose own output nobody reads holds no snapshot while it waits: else the -wal file would grow
-// beside it without end.
+// A reader of the ledger whose own output nobody reads holds no snapshot while it waits: else the -wal file
+// would grow beside it without end.
 func TestReadsHoldNoSnapshotWhenNobodyReads(t *testing.T) {
 	s := newSite(t)
 	job := ""
@@ -24,19 +24,22 @@ func TestReadsHoldNoSnapshotWhenNobodyReads(t *testing.T) {
 		for range 20 {
 			jobs := make([]commands.Enqueue, 200)
 			for i := range jobs {
-				jobs[i] = commands.Enqueue{Queue: "mail", Payload: []byte("p"), Tags: map[string]string{"customer": "a name of some length"}}
+				jobs[i] = commands.Enqueue{Queue: "mail", Payload: []byte("p"),
+					Tags: map[string]string{"customer": "a name of some length"}}
 			}
 			answers, err := service.Enqueue(ctx, "cli:test", jobs...)
 			s.ok(err)
 			job = string(answers[0].ID)
 		}
-		w := commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "w", Boot: "b"}, Lease: time.Hour, Limit: 1000}
+		w := commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "w", Boot: "b"},
+			Lease: time.Hour, Limit: 1000}
 		held, err := service.Claim(ctx, w)
 		s.ok(err)
 		job = string(held[0].ID)
 		for i := range 800 {
 			_, err := service.Apply(ctx, "worker:w", held[0].ID,
-				commands.Heartbeat{Token: held[0].Token, Lease: time.Hour, Note: fmt.Sprintf("page %d of the long document", i)})
+				commands.Heartbeat{Token: held[0].Token, Lease: time.Hour,
+					Note: fmt.Sprintf("page %d of the long document", i)})
 			s.ok(err)
 		}
 	})
@@ -51,7 +54,8 @@ func TestReadsHoldNoSnapshotWhenNobodyReads(t *testing.T) {
 		other, err := ledger.Open(t.Context(), s.path(db))
 		s.ok(err)
 		defer other.Close()
-		_, err = (&commands.Service{Store: other}).Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "other"})
+		_, err = (&commands.Service{Store: other}).Enqueue(t.Context(), "cli:test",
+			commands.Enqueue{Queue: "other"})
 		s.ok(err)
 		if whole, err := other.Checkpoint(t.Context()); whole || err != nil {
 			t.Errorf("a checkpoint beside a snapshot is whole: %t, %v", whole, err)
@@ -61,7 +65,8 @@ func TestReadsHoldNoSnapshotWhenNobodyReads(t *testing.T) {
 	s.ok(held)
 	for _, words := range [][]string{
 		{"events"}, {"events", "--follow"}, {"events", "--json"}, {"list", "--limit", "4000"},
-		{"list", "--limit", "4000", "--as-of", "pos:4500"}, {"history", job, "--json"}, {"attempts", "--json"}, {"export"}, {"export", "--format", "csv"}, {"export", "--format", "trace"},
+		{"list", "--limit", "4000", "--as-of", "pos:4500"}, {"history", job, "--json"}, {"attempts", "--json"},
+		{"export"}, {"export", "--format", "csv"}, {"export", "--format", "trace"},
 	} {
 		r, w, err := os.Pipe()
 		s.ok(err)

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A worker whose stdout and stderr are a full pipe that nobody reads goes on: it heartbeats, ends its jobs and ends.
+// A worker whose stdout and stderr are a full pipe that nobody reads goes on: it heartbeats, ends its jobs
+// and ends.
 func TestWorkEndsItsJobsThoughNobodyReads(t *testing.T) {
 	s := newSite(t)
 	const flood = "head -c 500000 /dev/zero | tr '\\0' x; head -c 500000 /dev/zero | tr '\\0' y >&2"
@@ -30,7 +31,8 @@ func TestWorkEndsItsJobsThoughNobodyReads(t *testing.T) {
 		<-ended
 		t.Fatalf("it waits for somebody to read:\n%s", s.run("list"))
 	}
-	for job, want := range map[string]string{noisy: "heartbeat succeeded", failing: "failed", held: "heartbeat succeeded"} {
+	for job, want := range map[string]string{noisy: "heartbeat succeeded", failing: "failed",
+		held: "heartbeat succeeded"} {
 		if got := s.events(job); !strings.Contains(got, want) {
 			t.Errorf("%s: got %s, want %s", job, got, want)
 		}

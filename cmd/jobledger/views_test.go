@@ -114,7 +114,8 @@ func TestViewHistoryIsTheEvents(t *testing.T) {
 	s.rest()
 	s.cancelled()
 	columns, rows := rowsOf(t, s.Store.DSN(), `SELECT * FROM history`)
-	want := []string{"pos", "job", "seq", "kind", "at", "actor", "worker", "token", "attempt", "from_state", "to_state", "data"}
+	want := []string{"pos", "job", "seq", "kind", "at", "actor", "worker", "token", "attempt", "from_state",
+		"to_state", "data"}
 	if !slices.Equal(columns, want) {
 		t.Fatalf("columns %v, want %v", columns, want)
 	}
@@ -166,7 +167,8 @@ func TestViewHistoryIsTheEvents(t *testing.T) {
 
 // empty says whether the view, which leaves out what is not there, may leave out v.
 func empty(v any) bool {
-	return v == nil || v == false || v == 0.0 || reflect.ValueOf(v).Kind() != reflect.String && reflect.ValueOf(v).Kind() != reflect.Float64 &&
+	return v == nil || v == false || v == 0.0 || reflect.ValueOf(v).Kind() != reflect.String &&
+		reflect.ValueOf(v).Kind() != reflect.Float64 &&
 		reflect.ValueOf(v).Kind() != reflect.Bool && reflect.ValueOf(v).Len() == 0
 }
 
@@ -218,7 +220,8 @@ func TestViewCurrentIsTheJobs(t *testing.T) {
 func TestViewAttemptsHasARowForEachClaim(t *testing.T) {
 	s := newScenario(t)
 	j := s.lost()
-	columns, rows := rowsOf(t, s.Store.DSN(), `SELECT * FROM attempts WHERE job = ? ORDER BY attempt`, string(j.ID))
+	columns, rows := rowsOf(t, s.Store.DSN(), `SELECT * FROM attempts WHERE job = ? ORDER BY attempt`,
+		string(j.ID))
 	want := "job attempt queue worker boot host pid claimed_at last_heartbeat ended_at outcome exit_code signal"
 	if got := strings.Join(columns, " "); got != want {
 		t.Errorf("columns\n%s, want\n%s", got, want)

@@ -234,8 +234,9 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	return nil
 }
 
-// passOutputOn makes sure that neither the worker nor its jobs wait for ever for somebody to read what they say.
-// The caller calls finish at the end, after which messages go where they went before, if anybody reads there.
+// passOutputOn makes sure that neither the worker nor its jobs wait for ever for somebody to read what they
+// say. The caller calls finish at the end, after which messages go where they went before, if anybody reads
+// there.
 func (p *program) passOutputOn(command *worker.Command) (finish func()) {
 	stderr := p.Stderr
 	out, messages := cli.NewOutlet(command.Stdout), cli.NewOutlet(stderr)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// zombiesOf finds the children of a process, and which of them have ended and wait to be taken. The latter are programs that
-// a shell has started: a worker takes its supervising parents anyway.
+// zombiesOf finds the children of a process, and which of them have ended and wait to be taken. The latter
+// are programs that a shell has started: a worker takes its supervising parents anyway.
 func zombiesOf(parent int) (children, zombies []int) {
 	ofShells := regexp.MustCompile(`\((sh|sleep|setsid)$`)
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -35,7 +35,8 @@ func zombiesOf(parent int) (children, zombies []int) {
 }
 
 // TestWorkAsInit: in a container, orphans come to the worker. The first job kills its own supervising
-// parent, so that what it leaves behind is an orphan; that is seen dead, and then taken, and the second job sees none.
+// parent, so that what it leaves behind is an orphan; that is seen dead, and then taken, and the second job
+// sees none.
 func TestWorkAsInit(t *testing.T) {
 	if out, err := exec.Command("unshare", "-pf", "--mount-proc", "true").CombinedOutput(); err != nil {
 		t.Skipf("no new PID namespace: %v: %s", err, out)
@@ -70,7 +71,8 @@ esac`)
 		_, zombies := zombiesOf(children[0])
 		return !slices.ContainsFunc(zombies, func(pid int) bool { return slices.Contains(orphans, pid) })
 	})
-	s.eventually("the second job sees none", func() bool { return strings.HasSuffix(s.events(second), "succeeded") })
+	s.eventually("the second job sees none",
+		func() bool { return strings.HasSuffix(s.events(second), "succeeded") })
 	s.wantJob(first, `"error_code":"lost_child"`) // once, or again by now
 
 	// To the first process of a namespace only those signals get through that it has asked for.
@@ -84,7 +86,8 @@ esac`)
 
 func TestWorkNotifiesServiceManager(t *testing.T) {
 	t.Parallel()
-	for name, path := range map[string]string{"file": "notify", "abstract": "@jobledger-test-" + strconv.Itoa(os.Getpid())} {
+	for name, path := range map[string]string{"file": "notify", "abstract": "@jobledger-test-" +
+		strconv.Itoa(os.Getpid())} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			job := s.enqueue("x")

@@ -107,7 +107,10 @@ func (s site) expire() {
 	if err := json.Unmarshal([]byte(s.run("list", "--json")), &job); err != nil {
 		s.Fatal(err)
 	}
-	s.eventually("the lease's end", func() bool { return time.Now().After(job.End) && s.run("sweep", "--grace", "0s") == "1" })
+	s.eventually("the lease's end", func() bool {
+		return time.Now().After(job.End) &&
+			s.run("sweep", "--grace", "0s") == "1"
+	})
 }
 
 // wantJob looks for a part of the job's JSON.
@@ -121,8 +124,8 @@ func (s site) wantJob(job string, parts ...string) {
 	}
 }
 
-// eventually polls until ok, within a minute. Where ok starts a process, it pauses for longer than that takes, so
-// that the poll leaves the processors to what it waits for.
+// eventually polls until ok, within a minute. Where ok starts a process, it pauses for longer than that
+// takes, so that the poll leaves the processors to what it waits for.
 func (s site) eventually(what string, ok func() bool) {
 	s.Helper()
 	for end := time.Now().Add(time.Minute); ; {
@@ -172,8 +175,8 @@ type running struct {
 	exited chan struct{}
 }
 
-// talk is a buffer that is written while it is read. The buffer has a name, or its other methods would write past
-// the lock.
+// talk is a buffer that is written while it is read. The buffer has a name, or its other methods would write
+// past the lock.
 type talk struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -278,15 +281,17 @@ func TestWorkSecondSignalReleasesJobs(t *testing.T) {
 			w.wantSaid("no more jobs")
 			w.signal(syscall.SIGTERM)
 		}},
-		"INT, and KILL for one that does not listen": {"trap '' TERM; echo >asked; " + untilGo, []string{"--kill-after", "200ms"}, func(w *running, _ int) {
-			w.signal(syscall.SIGINT)
-			w.wantSaid("no more jobs")
-			w.signal(syscall.SIGHUP)
-		}},
-		"time is over": {"trap 'echo asked >asked; exit 1' TERM; " + untilGo, []string{"--finish-within", "200ms"}, func(w *running, _ int) {
-			w.signal(syscall.SIGTERM)
-			w.wantSaid("not done within 200ms")
-		}},
+		"INT, and KILL for one that does not listen": {"trap '' TERM; echo >asked; " + untilGo,
+			[]string{"--kill-after", "200ms"}, func(w *running, _ int) {
+				w.signal(syscall.SIGINT)
+				w.wantSaid("no more jobs")
+				w.signal(syscall.SIGHUP)
+			}},
+		"time is over": {"trap 'echo asked >asked; exit 1' TERM; " + untilGo, []string{"--finish-within", "200ms"},
+			func(w *running, _ int) {
+				w.signal(syscall.SIGTERM)
+				w.wantSaid("not done within 200ms")
+			}},
 		"a service manager signals all": {"echo >asked; " + untilGo, nil, func(w *running, pid int) {
 			w.signal(syscall.SIGTERM)
 			w.wantSaid("no more jobs")
@@ -348,8 +353,9 @@ func TestWorkOutputReaderMayLeave(t *testing.T) {
 	s.run("verify")
 }
 
-// A frozen worker keeps nothing: its command ends with the lease, and what it says after waking up changes nothing. Where
-// it knows by its own clock, which depends on the step at which it froze, it says nothing: see TestStallWorkerAtEachStep.
+// A frozen worker keeps nothing: its command ends with the lease, and what it says after waking up changes
+// nothing. Where it knows by its own clock, which depends on the step at which it froze, it says nothing: see
+// TestStallWorkerAtEachStep.
 func TestWorkFrozenLosesJob(t *testing.T) {
 	for name, finishes := range map[string]bool{"command goes on": false, "command finishes meanwhile": true} {
 		t.Run(name, func(t *testing.T) {
@@ -364,7 +370,8 @@ func TestWorkFrozenLosesJob(t *testing.T) {
 				s.touch("go")
 			}
 			s.eventually("the end of the command", func() bool { return gone(pids) })
-			if d := time.Since(frozen); d > 11*time.Second { // and 14 s, had it been left ten seconds from TERM to KILL
+			// and 14 s, had it been left ten seconds from TERM to KILL
+			if d := time.Since(frozen); d > 11*time.Second {
 				t.Errorf("the command outlived its lease of 6s: it ended %v after the freeze", d)
 			}
 			s.expire()
@@ -374,14 +381,16 @@ func TestWorkFrozenLosesJob(t *testing.T) {
 			w.signal(syscall.SIGCONT)
 			s.eventually("it knows", func() bool { // by its own clock, or a beat or an end that is refused
 				said := w.said.String()
-				return strings.Contains(said, "lost job="+job) || finishes && strings.Contains(said, "end refused job="+job)
+				return strings.Contains(said, "lost job="+job) || finishes &&
+					strings.Contains(said, "end refused job="+job)
 			})
 			w.signal(syscall.SIGTERM)
 			w.wantExit(0)
 			s.wantJob(job, `"state":"succeeded"`, `"worker":"B"`, `"attempt":2`)
 			events := unbeaten(s.events(job))
 			kinds := strings.ReplaceAll(events, " refused", "")
-			asked := finishes && !strings.Contains(w.said.String(), worker.ErrNotRenewed.Error()) // the ledger, before it knew
+			// the ledger, before it knew
+			asked := finishes && !strings.Contains(w.said.String(), worker.ErrNotRenewed.Error())
 			if kinds != "enqueued claimed reclaimed rescheduled claimed succeeded" || asked && kinds == events {
 				t.Errorf("events: %s", events)
 			}
@@ -462,10 +471,12 @@ func TestWorkManyDeploys(t *testing.T) {
 	if released == 0 {
 		t.Error("no deploy met a job under way")
 	}
-	if out, err := s.command("events", "--kind", "failed", "--kind", "reclaimed", "--kind", "refused").Output(); err == nil {
+	if out, err := s.command("events", "--kind", "failed", "--kind", "reclaimed", "--kind",
+		"refused").Output(); err == nil {
 		t.Errorf("something went wrong:\n%s", out)
 	}
-	if got := strings.Count(s.run("list", "--limit", "0", "--state", "succeeded", "--json"), "\n") + 1; got != jobs {
+	if got := strings.Count(s.run("list", "--limit", "0", "--state", "succeeded", "--json"), "\n") +
+		1; got != jobs {
 		t.Errorf("%d jobs succeeded, want %d", got, jobs)
 	}
 	s.run("verify")
@@ -483,7 +494,8 @@ func TestSnoozeLimitIsFailure(t *testing.T) {
 	for range commands.MaxSnoozes {
 		var held []string
 		s.eventually("the next claim", func() bool {
-			jobs, err := service.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "w", Boot: "b"}})
+			jobs, err := service.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"},
+				Worker: event.Worker{Name: "w", Boot: "b"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -492,7 +504,8 @@ func TestSnoozeLimitIsFailure(t *testing.T) {
 			}
 			return len(held) == 1
 		})
-		if _, err := service.Apply(t.Context(), "worker:w", event.JobID(job), commands.Release{Token: held[0], Snooze: true, Delay: time.Microsecond}); err != nil {
+		if _, err := service.Apply(t.Context(), "worker:w", event.JobID(job),
+			commands.Release{Token: held[0], Snooze: true, Delay: time.Microsecond}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -520,10 +533,12 @@ func TestWorkOutputFloodIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	cmd := s.command("work", "-q", "mail", "--once", "--", "sh", "-c", fmt.Sprintf("head -c %d /dev/zero & head -c %d /dev/zero >&2; wait; echo last words", size/2, size/2))
+	cmd := s.command("work", "-q", "mail", "--once", "--", "sh", "-c",
+		fmt.Sprintf("head -c %d /dev/zero & head -c %d /dev/zero >&2; wait; echo last words", size/2, size/2))
 	cmd.Stderr = null
 	w := s.start(cmd)
-	// Where the system tells how much it takes, in KiB. Its rusage would begin with what the test took that started it.
+	// Where the system tells how much it takes, in KiB. Its rusage would begin with what the test took that
+	// started it.
 	used := 0
 	s.eventually("it ends", func() bool {
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.Process.Pid))
@@ -550,7 +565,8 @@ func TestWorkOutputFloodIsBounded(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
-	if text := s.run("logs", job); !strings.HasSuffix(text, "\x00last words") || !strings.Contains(text, "jobledger left out") {
+	if text := s.run("logs", job); !strings.HasSuffix(text, "\x00last words") ||
+		!strings.Contains(text, "jobledger left out") {
 		t.Errorf("the log ends with %q", text[max(0, len(text)-100):])
 	}
 	s.run("verify")

@@ -156,7 +156,8 @@ func toWorkerJSON(w projection.Worker) workerJSON {
 	for _, j := range w.Jobs {
 		out.Jobs = append(out.Jobs, heldJob{Job: j.ID, Queue: j.Queue, State: j.State.String(), Attempt: j.Attempt,
 			ClaimedAt:   render.TimeOrNull(j.ClaimedAt),
-			HeartbeatAt: render.TimeOrNull(j.HeartbeatAt), LeaseExpiresAt: render.TimeOrNull(j.LeaseUntil), Progress: j.Progress, Note: render.TextOrNull(j.Note)})
+			HeartbeatAt: render.TimeOrNull(j.HeartbeatAt), LeaseExpiresAt: render.TimeOrNull(j.LeaseUntil),
+			Progress: j.Progress, Note: render.TextOrNull(j.Note)})
 	}
 	return out
 }

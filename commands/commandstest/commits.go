@@ -90,7 +90,8 @@ func judgeConnection(conn sqlite.ExecQuerierContext, dsn string) error {
 		return nil
 	}
 	conn.(sqlite.HookRegisterer).RegisterCommitHook(c.beforeCommit)
-	db := uintptr(reflect.ValueOf(conn).Elem().FieldByName("db").Uint()) // the driver has no WAL hooks of its own
+	// the driver has no WAL hooks of its own
+	db := uintptr(reflect.ValueOf(conn).Elem().FieldByName("db").Uint())
 	judges.handles[db] = c
 	tls := libc.NewTLS()
 	defer tls.Close()

@@ -62,7 +62,8 @@ func kinds(t testing.TB, s *commands.Service, n int64) (words []string) {
 
 func newWorker(s *commands.Service, f worker.HandlerFunc) *worker.Worker {
 	return &worker.Worker{
-		Service: s, Process: event.Worker{Name: "w1", Boot: "b1"}, Queues: []string{"mail"}, Drain: true, Handler: f,
+		Service: s, Process: event.Worker{Name: "w1", Boot: "b1"}, Queues: []string{"mail"}, Drain: true,
+		Handler: f,
 	}
 }
 

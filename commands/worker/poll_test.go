@@ -27,7 +27,8 @@ type idleWorker struct {
 
 func startIdle(t testing.TB) *idleWorker {
 	t.Helper()
-	w := &idleWorker{Service: &commands.Service{Store: ledgertest.Open(t)}, t: t, began: make(chan time.Time, 100)}
+	w := &idleWorker{Service: &commands.Service{Store: ledgertest.Open(t)}, t: t,
+		began: make(chan time.Time, 100)}
 	w.Worker = newWorker(w.Service, func(context.Context, projection.Job) ([]byte, error) {
 		w.began <- time.Now()
 		return nil, nil

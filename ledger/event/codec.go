@@ -29,8 +29,8 @@ type fields struct {
 	err    error  // the first one
 }
 
-// AppendStored returns the stored form of b: a JSON object, or nothing where it would be empty, and the bytes of
-// the digest in b, if it has one. The object uses the memory of dst, which is empty.
+// AppendStored returns the stored form of b: a JSON object, or nothing where it would be empty, and the bytes
+// of the digest in b, if it has one. The object uses the memory of dst, which is empty.
 func AppendStored(dst []byte, b Body) (data, digest []byte) {
 	f := fields{out: append(dst, '{')}
 	b.fields(&f)

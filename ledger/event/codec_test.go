@@ -70,7 +70,8 @@ func TestThePublicFormOfEventsStaysReadable(t *testing.T) {
 			e.Job, e.Seq, e.From, e.To = "01JJOB0000000000000000000A", int64(i+1), event.Queued, event.State(i%6+1)
 			e.Worker, e.Token, e.Attempt = event.Worker{Name: "w"}, "01JTOKEN00000000000000000A", 3
 			if showsProcess(e.Kind()) {
-				e.Worker = event.Worker{Name: "w", Boot: "01JBOOT000000000000000000A", Host: "host", PID: 4711, Version: "v2"}
+				e.Worker = event.Worker{Name: "w", Boot: "01JBOOT000000000000000000A", Host: "host", PID: 4711,
+					Version: "v2"}
 			}
 		}
 		list = append(list, e)
@@ -236,7 +237,8 @@ func FuzzDecode(f *testing.F) {
 		public, _ := encoded(e.Body, event.Worker{Boot: "b", PID: 1}, true)
 		f.Add(int(e.Kind()), public, []byte(nil))
 	}
-	f.Add(1, []byte(`{"max_runtime":0.0000001,"requires":[null],"tags":{"a":null,"a":"\ud800"}}`), []byte("short"))
+	f.Add(1, []byte(`{"max_runtime":0.0000001,"requires":[null],"tags":{"a":null,"a":"\ud800"}}`),
+		[]byte("short"))
 	f.Add(3, []byte("{\"progress\":-0e-9 ,\r\n\"note\":\"\xff\"}"), []byte(nil))
 	f.Fuzz(func(t *testing.T, kind int, data, digest []byte) {
 		var who event.Worker

@@ -21,9 +21,11 @@ func TestALineIsExactToTheByte(t *testing.T) {
 	for i := range every {
 		every[i] = byte(i)
 	}
-	for _, body := range [][]byte{{}, {0}, every, []byte("\u2028\ufeff\ufffd<&>\"\\\x7f\u0080"), []byte("😀\r\n"), {0xed, 0xa0, 0x80}, bytes.Repeat([]byte{'x'}, 1<<20), nil} {
+	for _, body := range [][]byte{{}, {0}, every, []byte("\u2028\ufeff\ufffd<&>\"\\\x7f\u0080"), []byte("😀\r\n"),
+		{0xed, 0xa0, 0x80}, bytes.Repeat([]byte{'x'}, 1<<20), nil} {
 		for _, b := range []event.Body{&event.Enqueued{Queue: "q"}, &event.Succeeded{}} {
-			line := event.Line{Event: event.Event{Pos: 1, Job: "J", Seq: 1, At: ledgertest.Epoch, Actor: "a", To: event.Queued, Body: b}, Body: body}
+			line := event.Line{Event: event.Event{Pos: 1, Job: "J", Seq: 1, At: ledgertest.Epoch, Actor: "a",
+				To: event.Queued, Body: b}, Body: body}
 			if b.Kind() == event.KindEnqueued && body != nil {
 				line.Salt = []byte{1, 0xff}
 			}
@@ -35,7 +37,8 @@ func TestALineIsExactToTheByte(t *testing.T) {
 			if err := json.Unmarshal(text, &back); err != nil {
 				t.Fatalf("%.200s: %v", text, err)
 			}
-			if !bytes.Equal(back.Body, body) || (back.Body == nil) != (body == nil) || !bytes.Equal(back.Salt, line.Salt) {
+			if !bytes.Equal(back.Body, body) || (back.Body == nil) != (body == nil) ||
+				!bytes.Equal(back.Salt, line.Salt) {
 				t.Errorf("%s: got %.80q, want %.80q", b.Kind(), back.Body, body)
 			}
 		}
@@ -48,15 +51,19 @@ func TestALineIsExactToTheByte(t *testing.T) {
 // as it is.
 func TestHalfOfACharacterIsRefused(t *testing.T) {
 	for text, whole := range map[string]bool{
-		`"a"`: true, `"\ud83d\ude00"`: true, `"\ufffd"`: true, `"\\ud800"`: true, `"\\\\ud800"`: true, `"\uD7FF\uE000"`: true, `"\n\u0000"`: true, ``: true,
-		`"\ud800"`: false, `"\udc00"`: false, `"\ud83d"`: false, `"\ud83d\ud83d\ude00"`: false, `"\ude00\ud83d"`: false, `"\ud83d\\ude00"`: false,
-		`"\ud83dx\ude00"`: false, `"\\\ud800"`: false, `{"\uDBFF":1}`: false, "\"\xff\"": false, "\"\xed\xa0\x80\"": false, `"\ud83d\u`: false,
+		`"a"`: true, `"\ud83d\ude00"`: true, `"\ufffd"`: true, `"\\ud800"`: true, `"\\\\ud800"`: true,
+		`"\uD7FF\uE000"`: true, `"\n\u0000"`: true, ``: true,
+		`"\ud800"`: false, `"\udc00"`: false, `"\ud83d"`: false, `"\ud83d\ud83d\ude00"`: false,
+		`"\ude00\ud83d"`: false, `"\ud83d\\ude00"`: false,
+		`"\ud83dx\ude00"`: false, `"\\\ud800"`: false, `{"\uDBFF":1}`: false, "\"\xff\"": false,
+		"\"\xed\xa0\x80\"": false, `"\ud83d\u`: false,
 	} {
 		if err := event.CheckStrings([]byte(text)); (err == nil) != whole {
 			t.Errorf("%s: got %v, want whole %t", text, err, whole)
 		}
 	}
-	line := event.Line{Event: event.Event{Pos: 1, At: ledgertest.Epoch, Actor: "a", Body: &event.Restored{From: "x"}}}
+	line := event.Line{Event: event.Event{Pos: 1, At: ledgertest.Epoch, Actor: "a",
+		Body: &event.Restored{From: "x"}}}
 	text := line.AppendJSON(nil)
 	for _, bad := range []string{`\ud800`, "\xff"} {
 		err := new(event.Line).UnmarshalJSON(bytes.Replace(text, []byte(`"a"`), []byte(`"`+bad+`"`), 1))
@@ -69,7 +76,8 @@ func TestHalfOfACharacterIsRefused(t *testing.T) {
 // FuzzCheckStrings holds CheckStrings against package encoding/json: a text passes if nothing is lost in
 // decoding.
 func FuzzCheckStrings(f *testing.F) {
-	for _, seed := range []string{`"a"`, `"\ud83d\ude00"`, `"\ufffd\uFFFD"`, `"\\ud800"`, `"\ud800"`, `"\ude00\ud83d"`, `["\ud83d",{"\udc00":1}]`, "\"\xff\"", "\"\ufffd\"", `{"a":"\\\ud800"}`} {
+	for _, seed := range []string{`"a"`, `"\ud83d\ude00"`, `"\ufffd\uFFFD"`, `"\\ud800"`, `"\ud800"`,
+		`"\ude00\ud83d"`, `["\ud83d",{"\udc00":1}]`, "\"\xff\"", "\"\ufffd\"", `{"a":"\\\ud800"}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -78,11 +86,13 @@ func FuzzCheckStrings(f *testing.F) {
 		if json.Unmarshal(text, &value) != nil {
 			return // no JSON: nothing is promised but an answer
 		}
-		meant := strings.Count(string(text), "\ufffd") + strings.Count(strings.ToLower(strings.ReplaceAll(string(text), `\\`, "")), `\ufffd`)
+		meant := strings.Count(string(text), "\ufffd") +
+			strings.Count(strings.ToLower(strings.ReplaceAll(string(text), `\\`, "")), `\ufffd`)
 		if err == nil && utf8.Valid(text) && replaced(value) > meant {
 			t.Fatalf("%q passes, and is decoded to %q", text, value)
 		}
-		if err != nil && replaced(value) == 0 && !bytes.Contains(text, []byte(`":`)) { // of two values of one name, one is gone
+		// of two values of one name, one is gone
+		if err != nil && replaced(value) == 0 && !bytes.Contains(text, []byte(`":`)) {
 			t.Fatalf("%q is refused, and is decoded to %q: %v", text, value, err)
 		}
 	})
@@ -117,15 +127,18 @@ func FuzzLine(f *testing.F) {
 			f.Add(line.AppendJSON(nil))
 		}
 	}
-	bare := event.Line{Event: event.Event{Pos: 1, At: ledgertest.Epoch, Actor: "a", Body: &event.Enqueued{Queue: "q"}}}
+	bare := event.Line{Event: event.Event{Pos: 1, At: ledgertest.Epoch, Actor: "a",
+		Body: &event.Enqueued{Queue: "q"}}}
 	text := bare.AppendJSON(nil)
-	for _, body := range []string{`"payload":"","salt":""`, `"payload_base64":"","salt":"00ff"`, `"payload":"\u0000","salt":"00"`, `"payload":null`, `"result":""`} {
+	for _, body := range []string{`"payload":"","salt":""`, `"payload_base64":"","salt":"00ff"`,
+		`"payload":"\u0000","salt":"00"`, `"payload":null`, `"result":""`} {
 		f.Add(fmt.Appendf(nil, "%s,%s}", text[:len(text)-1], body))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var line, again event.Line
 		if err := line.UnmarshalJSON(text); err != nil {
-			if !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, ledger.ErrUnknownKind) || !reflect.DeepEqual(line, event.Line{}) {
+			if !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, ledger.ErrUnknownKind) ||
+				!reflect.DeepEqual(line, event.Line{}) {
 				t.Fatalf("%s\nis refused with %v and leaves %+v", text, err, line)
 			}
 			return

@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// members are the keys and raw values of a JSON object, which the caller takes one by one. Taken in the order of
-// the text, and as compact as this program writes them, they cost no memory; otherwise split finds all of them
-// first. Parsing is strict where the codec relies on it, and does not look into the values.
+// members are the keys and raw values of a JSON object, which the caller takes one by one. Taken in the order
+// of the text, and as compact as this program writes them, they cost no memory; otherwise split finds all of
+// them first. Parsing is strict where the codec relies on it, and does not look into the values.
 type members struct {
 	text    scanner
 	ordered bool

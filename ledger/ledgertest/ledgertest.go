@@ -13,7 +13,8 @@ import (
 )
 
 // engine stands here, and every package with tests imports this one, so that all of them understand it.
-var engine = flag.String("engine", "sqlite", "the database in which tests of both engines have their ledgers: sqlite or postgres")
+var engine = flag.String("engine", "sqlite",
+	"the database in which tests of both engines have their ledgers: sqlite or postgres")
 
 // OnPostgres reports whether the ledgers of this run are in PostgreSQL.
 func OnPostgres(t testing.TB) bool {

@@ -8,7 +8,8 @@ import "fmt"
 type cluster struct{}
 
 func newCluster() (*cluster, error) {
-	return nil, fmt.Errorf("%w: tests start it on Unix only; JOBLEDGER_TEST_POSTGRES may name a server", errNoPostgres)
+	return nil, fmt.Errorf("%w: tests start it on Unix only; JOBLEDGER_TEST_POSTGRES may name a server",
+		errNoPostgres)
 }
 
 func (*cluster) url() string  { return "" }

@@ -60,7 +60,8 @@ func TestPostgresServerKeepsWhatIsCommitted(t *testing.T) {
 	s.Start()
 	execute(t, connect(t, s.URL()), "INSERT INTO kept VALUES (2)")
 	s.Restart()
-	if got := query(t, connect(t, s.URL()), "SELECT string_agg(n::text, ',' ORDER BY n) FROM kept"); got != "1,2" {
+	if got := query(t, connect(t, s.URL()),
+		"SELECT string_agg(n::text, ',' ORDER BY n) FROM kept"); got != "1,2" {
 		t.Errorf("after Kill and Restart the rows are %s, want 1,2", got)
 	}
 	if got := s.URL(); got != before {

@@ -228,7 +228,8 @@ func unprivileged() (*syscall.Credential, error) {
 		}
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 	}
-	return nil, fmt.Errorf("%w: it refuses to run as root, and there is no user postgres or nobody", errNoPostgres)
+	return nil, fmt.Errorf("%w: it refuses to run as root, and there is no user postgres or nobody",
+		errNoPostgres)
 }
 
 // as gives cmd rights and an environment in which PostgreSQL runs the same everywhere.
@@ -251,7 +252,8 @@ func programs(rights *syscall.Credential) (string, error) {
 		dirs = append(dirs, strings.TrimSpace(string(out)))
 	}
 	for _, pattern := range []string{
-		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/pgsql/bin",
+		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin",
+		"/usr/local/pgsql/bin",
 	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
@@ -324,7 +326,8 @@ const roomInMemory = 2 << 30 // bytes
 // and hundredths in memory.
 func folders() (parents []string) {
 	var memory unix.Statfs_t
-	if os.Getenv("TMPDIR") == "" && unix.Statfs("/dev/shm", &memory) == nil && uint64(memory.Bavail)*uint64(memory.Bsize) > roomInMemory {
+	if os.Getenv("TMPDIR") == "" && unix.Statfs("/dev/shm", &memory) == nil &&
+		uint64(memory.Bavail)*uint64(memory.Bsize) > roomInMemory {
 		parents = append(parents, "/dev/shm")
 	}
 	return append(parents, os.TempDir(), "/tmp")

@@ -8,7 +8,8 @@ import (
 
 // soak stands here, and every package with tests imports this one, so that "go test ./... -run Soak -soak
 // 10m" is understood by all of them.
-var soak = flag.Duration("soak", 0, "how long the soak puts the program under load; default: a few seconds, less with -short")
+var soak = flag.Duration("soak", 0,
+	"how long the soak puts the program under load; default: a few seconds, less with -short")
 
 // SoakFor is how long a soak puts the program under load: what -soak says, otherwise byDefault, otherwise
 // short with -short. What a soak does after that takes up to reserve. Where go test's -timeout leaves less,
@@ -36,7 +37,8 @@ func SoakFor(t testing.TB, byDefault, short, reserve time.Duration) time.Duratio
 	case room >= d:
 		return d
 	case room < d*4/5:
-		t.Fatalf("-soak %v does not fit into -timeout, which leaves %v; give -timeout 0", d, max(0, room.Round(time.Second)))
+		t.Fatalf("-soak %v does not fit into -timeout, which leaves %v; give -timeout 0", d,
+			max(0, room.Round(time.Second)))
 		return 0
 	default:
 		t.Logf("-timeout leaves %v instead of %v", room.Round(time.Second), d)

@@ -71,7 +71,8 @@ func edits(t *testing.T, path string) (all []edit) {
 	return all
 }
 
-// edited returns what Verify finds after an edit; changed is false if the file refuses it, or stays as it was.
+// edited returns what Verify finds after an edit; changed is false if the file refuses it, or stays as it
+// was.
 func edited(t *testing.T, file []byte, e edit) (v audit.Verified, changed bool) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -145,8 +146,8 @@ WHERE type = 'trigger' AND tbl_name = ?`, e.table)
 	return refused == nil && differing > 0
 }
 
-// TestAttackCells edits one cell of a ledger's file, without its guards. Verify finds it, unless its column is
-// one of those that operations.md names.
+// TestAttackCells edits one cell of a ledger's file, without its guards. Verify finds it, unless its column
+// is one of those that operations.md names.
 func TestAttackCells(t *testing.T) {
 	page, err := os.ReadFile("../../cmd/jobledger/docs/operations.md")
 	if err != nil {

@@ -153,7 +153,8 @@ func (l *Loader) explain(ctx context.Context, j projection.Job, err error) error
 	if j.Key == "" {
 		return err
 	}
-	if other, ok, getErr := projection.GetByKey(ctx, l.tx, j.Queue, j.Key); getErr == nil && ok && other.N != j.N {
+	if other, ok, getErr := projection.GetByKey(ctx, l.tx, j.Queue, j.Key); getErr == nil && ok &&
+		other.N != j.N {
 		return collision(other.N, j.N, "the jobs of events %d and %d have the same key %q in the queue %s",
 			other.N, j.N, j.Key, j.Queue)
 	}

@@ -57,7 +57,8 @@ func (m *mutator) column(name string, column int, how string, v any) {
 
 func (m *mutator) columns() {
 	row, last := m.recording.events[m.i], len(m.events)-1
-	for how, pos := range map[string]int64{"behind the last": int64(last + 2), "far behind": 1000, "zero": 0, "below zero": -1} {
+	for how, pos := range map[string]int64{"behind the last": int64(last + 2), "far behind": 1000, "zero": 0,
+		"below zero": -1} {
 		m.column("pos", colPos, how, pos)
 	}
 	for _, n := range []any{nil, int64(0), int64(-1), int64(1), int64(3), int64(4), int64(999)} {
@@ -66,7 +67,8 @@ func (m *mutator) columns() {
 	if m.i != 0 && m.i != 2 && m.i != 3 {
 		m.column("job", colJob, "is itself", int64(m.i+1))
 	}
-	for how, seq := range map[string]any{"null": nil, "zero": int64(0), "below zero": int64(-1), "far": int64(99)} {
+	for how, seq := range map[string]any{"null": nil, "zero": int64(0), "below zero": int64(-1),
+		"far": int64(99)} {
 		m.column("seq", colSeq, how, seq)
 	}
 	if seq, ok := row[colSeq].(int64); ok {
@@ -83,13 +85,15 @@ func (m *mutator) columns() {
 	for _, n := range []any{nil, int64(0), int64(1), int64(2), int64(999)} {
 		m.column("worker", colWorker, fmt.Sprint("is ", n), n)
 	}
-	for how, ulid := range map[string]any{"null": nil, "empty": "", "another": "01KDXYZAF8000000000000000Z", "another claim's": "01KDXYZAF8T0KEN00000000001", "another job's": "01KDXYZAF80000000000000003"} {
+	for how, ulid := range map[string]any{"null": nil, "empty": "", "another": "01KDXYZAF8000000000000000Z",
+		"another claim's": "01KDXYZAF8T0KEN00000000001", "another job's": "01KDXYZAF80000000000000003"} {
 		m.column("ulid", colULID, how, ulid)
 	}
 	if ulid, ok := row[colULID].(string); ok {
 		m.column("ulid", colULID, "in small letters", strings.ToLower(ulid))
 	}
-	for how, n := range map[string]any{"null": nil, "zero": int64(0), "below zero": int64(-1), "one": int64(1), "many": int64(99)} {
+	for how, n := range map[string]any{"null": nil, "zero": int64(0), "below zero": int64(-1), "one": int64(1),
+		"many": int64(99)} {
 		m.column("attempt", colAttempt, how, n)
 	}
 	if n, ok := row[colAttempt].(int64); ok {
@@ -121,7 +125,9 @@ func (m *mutator) at() {
 	if behind >= is+1 {
 		m.column("at", colAt, "a microsecond later", is+1)
 	}
-	for how, at := range map[string]int64{"before the event before": before - 1, "behind the event behind": behind + 1, "zero": 0, "below zero": -1, "in the year 10000": 253402300800000000} {
+	for how, at := range map[string]int64{"before the event before": before - 1,
+		"behind the event behind": behind + 1, "zero": 0, "below zero": -1,
+		"in the year 10000": 253402300800000000} {
 		m.column("at", colAt, how, at)
 	}
 }
@@ -231,7 +237,8 @@ func (m *mutator) data() {
 		}
 	}
 	text, ok := m.recording.events[m.i][colData].(string)
-	whole := map[string]any{"empty": "", "an empty object": "{}", "a list": "[]", "an unknown field": strings.Replace(`{"more":1,`+strings.TrimPrefix(text, "{"), ",}", "}", 1)}
+	whole := map[string]any{"empty": "", "an empty object": "{}", "a list": "[]",
+		"an unknown field": strings.Replace(`{"more":1,`+strings.TrimPrefix(text, "{"), ",}", "}", 1)}
 	if !ok {
 		whole["an unknown field"] = `{"more":1}`
 	} else {
@@ -253,14 +260,18 @@ func (m *mutator) data() {
 
 // fieldValues are, for each field of data, what it might be instead, by what that is.
 var fieldValues = map[string]func(raw string, row []any) map[string]string{
-	"priority": numbers, "max_attempts": numbers, "payload_bytes": numbers, "result_bytes": numbers, "exit_code": numbers, "stdout_bytes": numbers, "stderr_bytes": numbers,
-	"offered_bytes": numbers, "bodies": numbers, "bytes": numbers, "jobs": numbers, "changed": numbers, "missing": numbers, "extra": numbers, "events": numbers,
+	"priority": numbers, "max_attempts": numbers, "payload_bytes": numbers, "result_bytes": numbers,
+	"exit_code": numbers, "stdout_bytes": numbers, "stderr_bytes": numbers,
+	"offered_bytes": numbers, "bodies": numbers, "bytes": numbers, "jobs": numbers, "changed": numbers,
+	"missing": numbers, "extra": numbers, "events": numbers,
 	"missing_bodies": numbers, "lost": numbers,
 	"run_at": times, "lease_until": times, "last_heartbeat": times, "retry_at": times,
 	"max_runtime": durations, "progress": shares, "snooze": flags,
 	"requires": lists, "queues": lists, "capabilities": lists, "tags": dicts,
-	"queue": texts("mail", "video", "x y"), "version": texts("v1"), "key": texts("k4"), "error_code": texts("x y"), "error_detail": texts(), "signal": texts(),
-	"reason": reasons, "note": texts(), "command": texts("heartbeat", "succeed", "fail", "release"), "why": texts(), "from": texts(),
+	"queue": texts("mail", "video", "x y"), "version": texts("v1"), "key": texts("k4"),
+	"error_code": texts("x y"), "error_detail": texts(), "signal": texts(),
+	"reason": reasons, "note": texts(), "command": texts("heartbeat", "succeed", "fail", "release"),
+	"why": texts(), "from": texts(),
 	"stdout_sha256": texts(), "stderr_sha256": texts(),
 }
 
@@ -277,15 +288,18 @@ func times(raw string, row []any) map[string]string {
 	at := row[colAt].(int64)
 	us, err := strconv.ParseInt(raw, 10, 64)
 	if err != nil {
-		return map[string]string{"an hour behind the event": fmt.Sprint(at + 3600e6), "an hour before the event": fmt.Sprint(at - 3600e6)}
+		return map[string]string{"an hour behind the event": fmt.Sprint(at + 3600e6),
+			"an hour before the event": fmt.Sprint(at - 3600e6)}
 	}
-	return map[string]string{"a microsecond later": fmt.Sprint(us + 1), "a microsecond earlier": fmt.Sprint(us - 1), "an hour later": fmt.Sprint(us + 3600e6),
+	return map[string]string{"a microsecond later": fmt.Sprint(us + 1),
+		"a microsecond earlier": fmt.Sprint(us - 1), "an hour later": fmt.Sprint(us + 3600e6),
 		"an hour earlier": fmt.Sprint(us - 3600e6), "a week later": fmt.Sprint(us + 7*24*3600e6)}
 }
 
 func durations(raw string, _ []any) map[string]string {
 	s, _ := strconv.ParseFloat(raw, 64)
-	return map[string]string{"longer": fmt.Sprint(s + 0.5), "a day": "86400", "a microsecond": "0.000001", "below zero": "-1"}
+	return map[string]string{"longer": fmt.Sprint(s + 0.5), "a day": "86400", "a microsecond": "0.000001",
+		"below zero": "-1"}
 }
 
 func shares(string, []any) map[string]string {
@@ -355,7 +369,8 @@ func (m *mutator) bodies() {
 	}
 	row := m.recording.bodies[k]
 	body := row[2].([]byte)
-	values := map[string][]any{"salt": {[]byte("another"), []byte{}, nil}, "body": {append([]byte("x"), body...), []byte("x")}}
+	values := map[string][]any{"salt": {[]byte("another"), []byte{}, nil}, "body": {append([]byte("x"), body...),
+		[]byte("x")}}
 	if len(body) > 0 {
 		values["body"] = append(values["body"], []byte{}, body[1:])
 	}
@@ -394,16 +409,18 @@ func (m *mutator) whole() {
 	for by := 1; by <= 3 && i+by <= last; by++ {
 		j := i + by
 		m.add("event", "exchanged with the next but "+strconv.Itoa(by-1), func(s *recording) { s.exchange(i, j) })
-		m.add("event", "exchanged with the next but "+strconv.Itoa(by-1)+", and their times kept", func(s *recording) {
-			s.exchange(i, j)
-			s.swap(i, j, colAt)
-		})
-		if m.events[i].N == m.events[j].N && m.events[i].Seq*m.events[j].Seq != 0 {
-			m.add("event", "exchanged with the next but "+strconv.Itoa(by-1)+", and their times and seqs kept", func(s *recording) {
+		m.add("event", "exchanged with the next but "+strconv.Itoa(by-1)+", and their times kept",
+			func(s *recording) {
 				s.exchange(i, j)
 				s.swap(i, j, colAt)
-				s.swap(i, j, colSeq)
 			})
+		if m.events[i].N == m.events[j].N && m.events[i].Seq*m.events[j].Seq != 0 {
+			m.add("event", "exchanged with the next but "+strconv.Itoa(by-1)+", and their times and seqs kept",
+				func(s *recording) {
+					s.exchange(i, j)
+					s.swap(i, j, colAt)
+					s.swap(i, j, colSeq)
+				})
 		}
 	}
 }

@@ -12,7 +12,8 @@ import (
 // command is noticed. Both must be changed together, and a new rule must still accept old events.
 func TestRulesOfTimeEqualThoseOfCommands(t *testing.T) {
 	if audit.MinLease != commands.MinLease || audit.MaxLease != commands.MaxLease {
-		t.Errorf("leases from %s to %s, want %s to %s", audit.MinLease, audit.MaxLease, commands.MinLease, commands.MaxLease)
+		t.Errorf("leases from %s to %s, want %s to %s", audit.MinLease, audit.MaxLease, commands.MinLease,
+			commands.MaxLease)
 	}
 	if audit.MaxSnoozes != commands.MaxSnoozes {
 		t.Errorf("%d snoozes, want %d", audit.MaxSnoozes, commands.MaxSnoozes)

@@ -119,9 +119,10 @@ type verifier struct {
 
 func newVerifier(tx *ledger.Tx, since int64) *verifier {
 	f := newFold()
-	v := &verifier{Verified: Verified{Since: since, Until: since}, tx: tx, fold: f, compared: newComparison(tx, f),
-		shared:  make(map[string]*sharedBoot),
-		started: make(map[event.Worker]starts), touched: make(map[int64]bool), incomplete: since > 0}
+	v := &verifier{Verified: Verified{Since: since, Until: since}, tx: tx, fold: f,
+		compared: newComparison(tx, f),
+		shared:   make(map[string]*sharedBoot),
+		started:  make(map[event.Worker]starts), touched: make(map[int64]bool), incomplete: since > 0}
 	return v
 }
 

@@ -36,7 +36,8 @@ func differingQueues(ctx context.Context, tx *ledger.Tx, folded map[string]proje
 	for _, n := range sortedKeys(want) {
 		got, ok := stored[n]
 		if !ok {
-			found = append(found, differingQueue{number: n, queue: names[n], detail: "it has no row in the table queues"})
+			found = append(found, differingQueue{number: n, queue: names[n],
+				detail: "it has no row in the table queues"})
 			continue
 		}
 		for i, field := range queueFields {
@@ -47,7 +48,8 @@ func differingQueues(ctx context.Context, tx *ledger.Tx, folded map[string]proje
 		delete(stored, n)
 	}
 	for _, n := range sortedKeys(stored) {
-		d := differingQueue{number: n, queue: fmt.Sprint("number ", n), detail: "its row in the table queues belongs to no event"}
+		d := differingQueue{number: n, queue: fmt.Sprint("number ", n),
+			detail: "its row in the table queues belongs to no event"}
 		if name, err := tx.NameOf(ctx, n); err == nil {
 			d.queue = name
 		}

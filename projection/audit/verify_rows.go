@@ -104,7 +104,8 @@ func (v *verifier) row(ctx context.Context, n int64) error {
 	for i := range folded {
 		if stored[i] != folded[i] {
 			column := table.Columns[i]
-			v.find(Finding{Code: FindDiffers, Job: j.ID, Field: column, Detail: contradiction(column, stored[i], folded[i])})
+			v.find(Finding{Code: FindDiffers, Job: j.ID, Field: column, Detail: contradiction(column, stored[i],
+				folded[i])})
 		}
 	}
 	return nil

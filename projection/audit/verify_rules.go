@@ -155,7 +155,8 @@ func (v *verifier) reclaim(j *projection.Job, e *event.Event, b *event.Reclaimed
 	// Before the reason told a dead worker from an endless job, max_runtime was said of both.
 	alive := !j.EndBy.IsZero() && !j.HeartbeatAt.Before(j.EndBy)
 	if b.Reason == event.MaxRuntime && !over || b.Reason == event.LeaseExpired && alive && !v.raised(e) {
-		v.at(e, FindReclaim, "reclaimed for %s, but the claim was to end by %s", b.Reason, event.FormatTime(j.EndBy))
+		v.at(e, FindReclaim, "reclaimed for %s, but the claim was to end by %s", b.Reason,
+			event.FormatTime(j.EndBy))
 	}
 	v.bounded(j, e, b.RetryAt)
 	if b.RetryAt.IsZero() {
@@ -169,7 +170,8 @@ func (v *verifier) reclaim(j *projection.Job, e *event.Event, b *event.Reclaimed
 	}
 	least, most := backoff(j.Failures + 1)
 	if wait := b.RetryAt.Sub(e.At); wait > most || wait < least && !v.raised(e) {
-		v.at(e, FindTime, "to be retried after %s; after failure %d that is from %s to %s", wait, j.Failures+1, least, most)
+		v.at(e, FindTime, "to be retried after %s; after failure %d that is from %s to %s", wait, j.Failures+1,
+			least, most)
 	}
 }
 

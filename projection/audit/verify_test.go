@@ -95,7 +95,8 @@ func unguarded(t testing.TB, path string, statements ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := db.QueryContext(context.Background(), `SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`)
+	rows, err := db.QueryContext(context.Background(),
+		`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,47 +143,92 @@ func TestVerifyFinds(t *testing.T) {
 	}{
 		{"nothing", nil, nil, ""},
 		{"an event removed", one(`DELETE FROM events WHERE kind = 11 AND ulid = 'guess'`), one(audit.FindGap), ""},
-		{"a transition removed", one(`DELETE FROM events WHERE kind = 3 AND job = ` + job1), []string{audit.FindGap, audit.FindIllegal}, ""},
+		{"a transition removed", one(`DELETE FROM events WHERE kind = 3 AND job = ` + job1),
+			[]string{audit.FindGap, audit.FindIllegal}, ""},
 		{"seq swapped", []string{
-			`UPDATE events SET seq = 99 WHERE seq = 3 AND job = ` + job1, `UPDATE events SET seq = 3 WHERE seq = 4 AND job = ` + job1,
+			`UPDATE events SET seq = 99 WHERE seq = 3 AND job = ` + job1,
+			`UPDATE events SET seq = 3 WHERE seq = 4 AND job = ` + job1,
 			`UPDATE events SET seq = 4 WHERE seq = 99 AND job = ` + job1}, one(audit.FindIllegal), ""},
-		{"at earlier than the event before", one(`UPDATE events SET at = at - 5000000 WHERE kind = 4 AND job = ` + job1), []string{audit.FindClock, audit.FindDiffers}, ""},
-		{"at altered by a microsecond", one(`UPDATE events SET at = at + 1 WHERE kind = 4 AND job = ` + job1), one(audit.FindDiffers), "finished_at"},
-		{"another worker's ending", one(`UPDATE events SET worker = (SELECT worker FROM events WHERE kind = 2 AND job = ` + job2 + `) WHERE kind = 4 AND job = ` + job1), one(audit.FindIllegal), ""},
-		{"another token of the live claim", one(`UPDATE events SET ulid = 'X' WHERE kind = 2 AND attempt = 6 AND job = ` + job2), one(audit.FindDiffers), "lease_token"},
-		{"no token", one(`UPDATE events SET ulid = '' WHERE kind = 2 AND attempt = 6 AND job = ` + job2), one(audit.FindIllegal), ""},
-		{"another attempt's ending", one(`UPDATE events SET attempt = 2 WHERE kind = 4 AND job = ` + job1), one(audit.FindIllegal), ""},
-		{"an attempt used again", one(`UPDATE events SET attempt = 1 WHERE kind = 2 AND attempt = 2 AND job = ` + job2), one(audit.FindIllegal), ""},
-		{"claims that overlap", one(`UPDATE events SET kind = 2, attempt = 2, ulid = 'X', data = NULL WHERE kind = 3 AND seq = 3 AND job = ` + job1), one(audit.FindIllegal), ""},
-		{"an ending without a claim", one(`UPDATE events SET kind = 10, data = '{"run_at":1}' WHERE kind = 2 AND job = ` + job1), one(audit.FindIllegal), ""},
-		{"another from", one(`UPDATE events SET from_state = 3 WHERE kind = 3 AND seq = 3 AND job = ` + job1), one(audit.FindIllegal), ""},
-		{"another to", one(`UPDATE events SET to_state = 5 WHERE kind = 4 AND job = ` + job1), one(audit.FindIllegal), ""},
-		{"enqueued in another job's name", one(`UPDATE events SET job = 1 WHERE pos = ` + job1), one(audit.FindIllegal), ""},
-		{"a job's id", one(`UPDATE events SET ulid = '01KDXYZAF8000000000000000X' WHERE pos = ` + job1), one(audit.FindDiffers), "id"},
-		{"data that is no JSON", one(`UPDATE events SET data = '{' WHERE kind = 4 AND job = ` + job1), one(audit.FindDamaged), ""},
-		{"data with a field too many", one(`UPDATE events SET data = json_set(data, '$.extra', 1) WHERE kind = 4 AND job = ` + job1), one(audit.FindDamaged), ""},
-		{"an unknown kind", one(`UPDATE events SET kind = 99 WHERE kind = 4 AND job = ` + job1), one(audit.FindDamaged), ""},
-		{"an actor without a name", one(`UPDATE events SET actor = 99 WHERE kind = 4 AND job = ` + job1), one(audit.FindDamaged), ""},
-		{"a queue paused twice", one(`UPDATE events SET data = replace(data, 'video', 'mail') WHERE kind = 13`), one(audit.FindIllegal), ""},
-		{"a body altered", one(`UPDATE bodies SET body = CAST('Payload of 001' AS BLOB) WHERE pos = ` + job1), one(audit.FindBody), ""},
-		{"a result altered", one(`UPDATE bodies SET body = x'00' WHERE pos = (SELECT pos FROM events WHERE kind = 4 AND job = ` + job1 + `)`), one(audit.FindBody), ""},
+		{"at earlier than the event before", one(`UPDATE events SET at = at - 5000000 WHERE kind = 4 AND job = ` +
+			job1), []string{audit.FindClock, audit.FindDiffers}, ""},
+		{"at altered by a microsecond", one(`UPDATE events SET at = at + 1 WHERE kind = 4 AND job = ` + job1),
+			one(audit.FindDiffers), "finished_at"},
+		{"another worker's ending",
+			one(`UPDATE events SET worker = (SELECT worker FROM events WHERE kind = 2 AND job = ` + job2 +
+				`) WHERE kind = 4 AND job = ` + job1), one(audit.FindIllegal), ""},
+		{"another token of the live claim",
+			one(`UPDATE events SET ulid = 'X' WHERE kind = 2 AND attempt = 6 AND job = ` + job2),
+			one(audit.FindDiffers), "lease_token"},
+		{"no token", one(`UPDATE events SET ulid = '' WHERE kind = 2 AND attempt = 6 AND job = ` + job2),
+			one(audit.FindIllegal), ""},
+		{"another attempt's ending", one(`UPDATE events SET attempt = 2 WHERE kind = 4 AND job = ` + job1),
+			one(audit.FindIllegal), ""},
+		{"an attempt used again", one(`UPDATE events SET attempt = 1 WHERE kind = 2 AND attempt = 2 AND job = ` +
+			job2), one(audit.FindIllegal), ""},
+		{"claims that overlap",
+			one(
+				`UPDATE events SET kind = 2, attempt = 2, ulid = 'X', data = NULL WHERE kind = 3 AND seq = 3 AND job = ` +
+					job1), one(audit.FindIllegal), ""},
+		{"an ending without a claim",
+			one(`UPDATE events SET kind = 10, data = '{"run_at":1}' WHERE kind = 2 AND job = ` + job1),
+			one(audit.FindIllegal), ""},
+		{"another from", one(`UPDATE events SET from_state = 3 WHERE kind = 3 AND seq = 3 AND job = ` + job1),
+			one(audit.FindIllegal), ""},
+		{"another to", one(`UPDATE events SET to_state = 5 WHERE kind = 4 AND job = ` + job1),
+			one(audit.FindIllegal), ""},
+		{"enqueued in another job's name", one(`UPDATE events SET job = 1 WHERE pos = ` + job1),
+			one(audit.FindIllegal), ""},
+		{"a job's id", one(`UPDATE events SET ulid = '01KDXYZAF8000000000000000X' WHERE pos = ` + job1),
+			one(audit.FindDiffers), "id"},
+		{"data that is no JSON", one(`UPDATE events SET data = '{' WHERE kind = 4 AND job = ` + job1),
+			one(audit.FindDamaged), ""},
+		{"data with a field too many", one(
+			`UPDATE events SET data = json_set(data, '$.extra', 1) WHERE kind = 4 AND job = ` + job1),
+			one(audit.FindDamaged), ""},
+		{"an unknown kind", one(`UPDATE events SET kind = 99 WHERE kind = 4 AND job = ` + job1),
+			one(audit.FindDamaged), ""},
+		{"an actor without a name", one(`UPDATE events SET actor = 99 WHERE kind = 4 AND job = ` + job1),
+			one(audit.FindDamaged), ""},
+		{"a queue paused twice", one(`UPDATE events SET data = replace(data, 'video', 'mail') WHERE kind = 13`),
+			one(audit.FindIllegal), ""},
+		{"a body altered", one(`UPDATE bodies SET body = CAST('Payload of 001' AS BLOB) WHERE pos = ` + job1),
+			one(audit.FindBody), ""},
+		{"a result altered",
+			one(`UPDATE bodies SET body = x'00' WHERE pos = (SELECT pos FROM events WHERE kind = 4 AND job = ` + job1 +
+				`)`), one(audit.FindBody), ""},
 		{"a salt altered", one(`UPDATE bodies SET salt = x'00' WHERE pos = ` + job1), one(audit.FindBody), ""},
 		{"a body removed", one(`DELETE FROM bodies WHERE pos = ` + job2), one(audit.FindBody), ""},
-		{"a body too many", one(`INSERT INTO bodies VALUES ((SELECT min(pos) FROM events WHERE kind = 3), NULL, x'00')`), one(audit.FindBody), ""},
-		{"a body beyond the last event", one(`INSERT INTO bodies VALUES (1000, NULL, x'00')`), one(audit.FindBody), ""},
-		{"a body that was erased", one(`INSERT INTO bodies VALUES ((SELECT n FROM jobs WHERE id LIKE '%005'), NULL, x'00')`), one(audit.FindBody), ""},
+		{"a body too many",
+			one(`INSERT INTO bodies VALUES ((SELECT min(pos) FROM events WHERE kind = 3), NULL, x'00')`),
+			one(audit.FindBody), ""},
+		{"a body beyond the last event", one(`INSERT INTO bodies VALUES (1000, NULL, x'00')`), one(audit.FindBody),
+			""},
+		{"a body that was erased",
+			one(`INSERT INTO bodies VALUES ((SELECT n FROM jobs WHERE id LIKE '%005'), NULL, x'00')`),
+			one(audit.FindBody), ""},
 		{"a row missing", one(`DELETE FROM jobs WHERE n = ` + job1), one(audit.FindMissing), ""},
-		{"a row too many", one(`INSERT INTO jobs SELECT 1, 'X', seq, state, lane, queue, priority, run_at, NULL, attempt, failures, snoozes, max_attempts, max_runtime, worker,
+		{"a row too many",
+			one(
+				`INSERT INTO jobs SELECT 1, 'X', seq, state, lane, queue, priority, run_at, NULL, attempt, failures, snoozes, max_attempts, max_runtime, worker,
 			lease_token, claimed_at, heartbeat_at, lease_expires_at, end_by, finished_at, error_code, more FROM jobs WHERE n = ` + job1), one(audit.FindExtra), ""},
-		{"a row beyond the last event", one(`UPDATE jobs SET n = 1000 WHERE n = ` + job1), []string{audit.FindMissing, audit.FindExtra}, ""},
+		{"a row beyond the last event", one(`UPDATE jobs SET n = 1000 WHERE n = ` + job1),
+			[]string{audit.FindMissing, audit.FindExtra}, ""},
 		{"a queue's row missing", one(`DELETE FROM queues`), one(audit.FindQueue), ""},
 		{"a queue resumed in secret", one(`UPDATE queues SET paused = 1 - paused`), one(audit.FindQueue), "paused"},
 		{"a queue too many", one(`INSERT INTO queues VALUES (99, 1, 1, 1, NULL)`), one(audit.FindQueue), ""},
-		{"a claim before run_at", one(`UPDATE events SET data = json_set(data, '$.run_at', at + 3600000000) WHERE pos = ` + job1), []string{audit.FindEarly, audit.FindDiffers}, ""},
-		{"a claim from a paused queue", one(`UPDATE events SET kind = 18, data = NULL WHERE kind = 14`), []string{audit.FindEarly, audit.FindQueue}, ""},
-		{"a reclaim before the lease's end", one(`UPDATE events SET data = json_set(data, '$.lease_until', at + 1) WHERE kind = 7 AND job = ` + job2), one(audit.FindReclaim), ""},
-		{"a reclaim with another last heartbeat", one(`UPDATE events SET data = json_set(data, '$.last_heartbeat', at) WHERE kind = 7 AND job = ` + job2), one(audit.FindReclaim), ""},
-		{"a retry beyond max_attempts", one(`UPDATE events SET data = replace(data, ',"payload_bytes"', ',"max_attempts":1,"payload_bytes"') WHERE pos = ` + job2), []string{audit.FindTooOften, audit.FindDiffers}, ""},
+		{"a claim before run_at",
+			one(`UPDATE events SET data = json_set(data, '$.run_at', at + 3600000000) WHERE pos = ` + job1),
+			[]string{audit.FindEarly, audit.FindDiffers}, ""},
+		{"a claim from a paused queue", one(`UPDATE events SET kind = 18, data = NULL WHERE kind = 14`),
+			[]string{audit.FindEarly, audit.FindQueue}, ""},
+		{"a reclaim before the lease's end",
+			one(`UPDATE events SET data = json_set(data, '$.lease_until', at + 1) WHERE kind = 7 AND job = ` + job2),
+			one(audit.FindReclaim), ""},
+		{"a reclaim with another last heartbeat",
+			one(`UPDATE events SET data = json_set(data, '$.last_heartbeat', at) WHERE kind = 7 AND job = ` + job2),
+			one(audit.FindReclaim), ""},
+		{"a retry beyond max_attempts", one(
+			`UPDATE events SET data = replace(data, ',"payload_bytes"', ',"max_attempts":1,"payload_bytes"') WHERE pos = ` + job2), []string{audit.FindTooOften, audit.FindDiffers}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := damaged(t, file, test.damage...)
@@ -203,7 +249,8 @@ func TestVerifyFinds(t *testing.T) {
 			if test.field != "" && v.Findings[0].Field != test.field {
 				t.Errorf("found %+v, want the field %s", v.Findings[0], test.field)
 			}
-			if stopped := slices.Contains(codes, audit.FindDamaged) || slices.Contains(codes, audit.FindIllegal); v.Stopped != stopped {
+			if stopped := slices.Contains(codes, audit.FindDamaged) ||
+				slices.Contains(codes, audit.FindIllegal); v.Stopped != stopped {
 				t.Errorf("stopped: %t", v.Stopped)
 			}
 		})
@@ -213,17 +260,23 @@ func TestVerifyFinds(t *testing.T) {
 func TestVerifyFindsMissingGuards(t *testing.T) {
 	file := recorded(t)
 	for name, statements := range map[string][]string{
-		"trigger events_no_update is missing":    {`DROP TRIGGER events_no_update`},
-		"trigger bodies_no_replace is missing":   {`DROP TRIGGER bodies_no_replace`},
-		"index ready is missing":                 {`DROP INDEX ready`},
-		"view history is missing":                {`DROP VIEW history`},
-		"trigger events_only_append was altered": {`DROP TRIGGER events_only_append`, `CREATE TRIGGER events_only_append BEFORE INSERT ON events WHEN 0 BEGIN SELECT 1; END`},
-		"trigger sly is not part of the schema":  {`CREATE TRIGGER sly AFTER INSERT ON jobs BEGIN UPDATE jobs SET priority = 100 WHERE n = NEW.n; END`},
-		"index leases was altered":               {`DROP INDEX leases`, `CREATE INDEX leases ON jobs (lease_expires_at)`},
-		"row 2 missing from index keys":          {`PRAGMA writable_schema = ON`, `UPDATE sqlite_schema SET sql = replace(sql, 'key IS NOT NULL', 'key IS NULL') WHERE name = 'keys'`},
-		"index keys was altered":                 {`PRAGMA writable_schema = ON`, `UPDATE sqlite_schema SET sql = replace(sql, 'key IS NOT NULL', 'key IS NULL') WHERE name = 'keys'`},
-		"table names was altered":                {`ALTER TABLE names ADD COLUMN x TEXT`},
-		"trigger names_no_delete is missing":     {`DROP TRIGGER names_no_delete`, `DROP TRIGGER names_no_update`},
+		"trigger events_no_update is missing":  {`DROP TRIGGER events_no_update`},
+		"trigger bodies_no_replace is missing": {`DROP TRIGGER bodies_no_replace`},
+		"index ready is missing":               {`DROP INDEX ready`},
+		"view history is missing":              {`DROP VIEW history`},
+		"trigger events_only_append was altered": {`DROP TRIGGER events_only_append`,
+			`CREATE TRIGGER events_only_append BEFORE INSERT ON events WHEN 0 BEGIN SELECT 1; END`},
+		"trigger sly is not part of the schema": {
+			`CREATE TRIGGER sly AFTER INSERT ON jobs BEGIN UPDATE jobs SET priority = 100 WHERE n = NEW.n; END`,
+		},
+		"index leases was altered": {`DROP INDEX leases`,
+			`CREATE INDEX leases ON jobs (lease_expires_at)`},
+		"row 2 missing from index keys": {`PRAGMA writable_schema = ON`,
+			`UPDATE sqlite_schema SET sql = replace(sql, 'key IS NOT NULL', 'key IS NULL') WHERE name = 'keys'`},
+		"index keys was altered": {`PRAGMA writable_schema = ON`,
+			`UPDATE sqlite_schema SET sql = replace(sql, 'key IS NOT NULL', 'key IS NULL') WHERE name = 'keys'`},
+		"table names was altered":            {`ALTER TABLE names ADD COLUMN x TEXT`},
+		"trigger names_no_delete is missing": {`DROP TRIGGER names_no_delete`, `DROP TRIGGER names_no_update`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "jobs.db")
@@ -273,12 +326,15 @@ func TestVerifyNamesEachDamagedColumn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			raw(t, path, fmt.Sprintf(`CREATE TABLE keep AS SELECT %s AS v FROM jobs WHERE n = %d`, column, n), fmt.Sprintf(`UPDATE jobs SET %s = %s WHERE n = %d`, column, value, n))
+			raw(t, path, fmt.Sprintf(`CREATE TABLE keep AS SELECT %s AS v FROM jobs WHERE n = %d`, column, n),
+				fmt.Sprintf(`UPDATE jobs SET %s = %s WHERE n = %d`, column, value, n))
 			v := verify(t, s)
-			if len(v.Findings) != 1 || v.Findings[0].Code != audit.FindDiffers || v.Findings[0].Field != column || v.Findings[0].Job != event.JobID(id) {
+			if len(v.Findings) != 1 || v.Findings[0].Code != audit.FindDiffers || v.Findings[0].Field != column ||
+				v.Findings[0].Job != event.JobID(id) {
 				t.Errorf("%s of %s: found %+v", column, id, v.Findings)
 			}
-			raw(t, path, fmt.Sprintf(`UPDATE jobs SET %s = (SELECT v FROM keep) WHERE n = %d`, column, n), `DROP TABLE keep`)
+			raw(t, path, fmt.Sprintf(`UPDATE jobs SET %s = (SELECT v FROM keep) WHERE n = %d`, column, n),
+				`DROP TABLE keep`)
 		}
 	}
 	wantClean(t, s)
@@ -292,7 +348,8 @@ func dump(t testing.TB, s *ledger.Store) (lines []string) {
 		if ledger.IsServerAddress(s.DSN()) {
 			array = "json_build_array"
 		}
-		for _, query := range []string{`SELECT ` + array + `(` + strings.Join(table.Columns[:], ", ") + `) FROM jobs ORDER BY n`,
+		for _, query := range []string{`SELECT ` + array + `(` + strings.Join(table.Columns[:], ", ") +
+			`) FROM jobs ORDER BY n`,
 			`SELECT ` + array + `(queue, paused, since, actor, reason) FROM queues ORDER BY queue`} {
 			rows, err := tx.Query(context.Background(), query)
 			if err != nil {
@@ -354,7 +411,8 @@ func TestRebuildRepairsAnyDamage(t *testing.T) {
 	s := ledgertest.Open(t)
 	historytest.Record(t, s, historytest.Read(t, "v1.jsonl"))
 	want, damage := dump(t, s), damager(t, s)
-	numbers := []string{"seq", "state", "queue", "priority", "run_at", "attempt", "failures", "snoozes", "max_attempts", "max_runtime", "worker",
+	numbers := []string{"seq", "state", "queue", "priority", "run_at", "attempt", "failures", "snoozes",
+		"max_attempts", "max_runtime", "worker",
 		"claimed_at", "heartbeat_at", "lease_expires_at", "end_by", "finished_at"}
 	rapid.Check(t, func(rt *rapid.T) {
 		pick := func(query string) string { return fmt.Sprintf(query, rapid.IntRange(0, 10).Draw(rt, "row")) }
@@ -365,24 +423,32 @@ func TestRebuildRepairsAnyDamage(t *testing.T) {
 			case 0:
 				statements = append(statements, `DELETE FROM jobs WHERE n = `+pick(any))
 			case 1:
-				statements = append(statements, fmt.Sprintf(`UPDATE jobs SET %s = %d WHERE n = `, rapid.SampledFrom(numbers).Draw(rt, "column"), rapid.IntRange(0, 99).Draw(rt, "value"))+pick(any))
+				statements = append(statements, fmt.Sprintf(`UPDATE jobs SET %s = %d WHERE n = `,
+					rapid.SampledFrom(numbers).Draw(rt, "column"), rapid.IntRange(0, 99).Draw(rt, "value"))+pick(any))
 			case 2:
-				statements = append(statements, fmt.Sprintf(`UPDATE jobs SET %s = '%s' WHERE n = `, rapid.SampledFrom([]string{"lane", "lease_token", "error_code", "more"}).Draw(rt, "column"),
+				statements = append(statements, fmt.Sprintf(`UPDATE jobs SET %s = '%s' WHERE n = `,
+					rapid.SampledFrom([]string{"lane", "lease_token", "error_code", "more"}).Draw(rt, "column"),
 					rapid.SampledFrom([]string{"", "x", "{}", "mail 100 "}).Draw(rt, "text"))+pick(any))
 			case 3: // the ids or the keys of two rows change places
 				a, b := pick(any), pick(any)
-				statements = append(statements, `CREATE TABLE swap AS SELECT `+a+` AS a, `+b+` AS b, (SELECT id FROM jobs WHERE n = `+a+`) AS ida, (SELECT id FROM jobs WHERE n = `+b+`) AS idb`,
-					`UPDATE jobs SET id = 'swapping' WHERE n = (SELECT a FROM swap WHERE a <> b)`, `UPDATE jobs SET id = (SELECT ida FROM swap) WHERE n = (SELECT b FROM swap WHERE a <> b)`,
-					`UPDATE jobs SET id = (SELECT idb FROM swap) WHERE n = (SELECT a FROM swap WHERE a <> b)`, `DROP TABLE swap`)
+				statements = append(statements, `CREATE TABLE swap AS SELECT `+a+` AS a, `+b+
+					` AS b, (SELECT id FROM jobs WHERE n = `+a+`) AS ida, (SELECT id FROM jobs WHERE n = `+b+`) AS idb`,
+					`UPDATE jobs SET id = 'swapping' WHERE n = (SELECT a FROM swap WHERE a <> b)`,
+					`UPDATE jobs SET id = (SELECT ida FROM swap) WHERE n = (SELECT b FROM swap WHERE a <> b)`,
+					`UPDATE jobs SET id = (SELECT idb FROM swap) WHERE n = (SELECT a FROM swap WHERE a <> b)`,
+					`DROP TABLE swap`)
 			case 4:
 				statements = append(statements, `UPDATE jobs SET queue = 3, key = 'k4' WHERE n = `+pick(any))
 			case 5: // another number: one row missing, one too many
-				statements = append(statements, `UPDATE jobs SET n = n + `+fmt.Sprint(rapid.IntRange(1, 2000).Draw(rt, "by"))+` WHERE n = `+pick(any))
+				statements = append(statements, `UPDATE jobs SET n = n + `+
+					fmt.Sprint(rapid.IntRange(1, 2000).Draw(rt, "by"))+` WHERE n = `+pick(any))
 			case 6:
-				statements = append(statements, `DELETE FROM queues WHERE paused = `+fmt.Sprint(rapid.IntRange(0, 1).Draw(rt, "paused")))
+				statements = append(statements, `DELETE FROM queues WHERE paused = `+
+					fmt.Sprint(rapid.IntRange(0, 1).Draw(rt, "paused")))
 			case 7:
 				queue := fmt.Sprint(rapid.IntRange(1, 9).Draw(rt, "queue"))
-				statements = append(statements, `DELETE FROM queues WHERE queue = `+queue, `INSERT INTO queues VALUES (`+queue+`, 1, 5, 1, 'x')`)
+				statements = append(statements, `DELETE FROM queues WHERE queue = `+queue, `INSERT INTO queues VALUES (`+
+					queue+`, 1, 5, 1, 'x')`)
 			}
 		}
 		for _, statement := range statements {
@@ -402,7 +468,8 @@ func TestRebuildRepairsAnyDamage(t *testing.T) {
 		}
 		rebuild()
 		if got := dump(t, s); !slices.Equal(got, want) {
-			rt.Fatalf("after %q\n got %s\nwant %s", statements, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+			rt.Fatalf("after %q\n got %s\nwant %s", statements, strings.Join(got, "\n     "),
+				strings.Join(want, "\n     "))
 		}
 		if r := rebuild(); r.Changed+r.Missing+r.Extra+r.Queues != 0 || r.Jobs != 10 {
 			rt.Fatalf("a second rebuild changed something: %+v", r)

@@ -9,10 +9,10 @@ import (
 	"github.com/mikestefanello/backlite"
 )
 
-// backliteEngine is backlite with the settings of its README: WAL, a busy timeout of 5 s, tasks released after 10
-// minutes, no retention of completed tasks. One connection is not what the README says, but faster and steadier than
-// many. When its dispatcher finds no free worker it sleeps for 100 ms, so with few workers it waits more than it works;
-// with 1,000 it does not.
+// backliteEngine is backlite with the settings of its README: WAL, a busy timeout of 5 s, tasks released
+// after 10 minutes, no retention of completed tasks. One connection is not what the README says, but faster
+// and steadier than many. When its dispatcher finds no free worker it sleeps for 100 ms, so with few workers
+// it waits more than it works; with 1,000 it does not.
 func backliteEngine() Engine {
 	return Engine{
 		Name:       "backlite",

@@ -22,7 +22,8 @@ type conditions struct {
 }
 
 func newConditions(ctx context.Context, o options) (conditions, error) {
-	c := conditions{cores: runtime.NumCPU(), goes: runtime.Version(), system: runtime.GOOS + "/" + runtime.GOARCH,
+	c := conditions{cores: runtime.NumCPU(), goes: runtime.Version(), system: runtime.GOOS + "/" +
+		runtime.GOARCH,
 		modules: map[string]string{}}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
@@ -41,14 +42,18 @@ func newConditions(ctx context.Context, o options) (conditions, error) {
 
 func (c conditions) print(w io.Writer, o options) {
 	fmt.Fprintf(w, "- machine: %d cores, %s, %s\n", c.cores, c.system, c.goes)
-	fmt.Fprintf(w, "- SQLite %s (modernc.org/sqlite %s), WAL, synchronous=%s\n", c.sqlite, c.modules["modernc.org/sqlite"], o.sync)
-	fmt.Fprintf(w, "- the disk alone: %.0f fsyncs of an overwritten 4 KiB page a second (%.0f–%.0f over the rounds)\n",
+	fmt.Fprintf(w, "- SQLite %s (modernc.org/sqlite %s), WAL, synchronous=%s\n", c.sqlite,
+		c.modules["modernc.org/sqlite"], o.sync)
+	fmt.Fprintf(w,
+		"- the disk alone: %.0f fsyncs of an overwritten 4 KiB page a second (%.0f–%.0f over the rounds)\n",
 		median(c.fsyncs), slices.Min(c.fsyncs), slices.Max(c.fsyncs))
 	if c.server != "" {
 		fmt.Fprintf(w, "- %s; pgx %s\n", c.server, c.modules["github.com/jackc/pgx/v5"])
-		fmt.Fprintf(w, "- the server alone: %.0f commits of one row by one connection a second (%.0f–%.0f over the rounds)\n",
+		fmt.Fprintf(w,
+			"- the server alone: %.0f commits of one row by one connection a second (%.0f–%.0f over the rounds)\n",
 			median(c.commits), slices.Min(c.commits), slices.Max(c.commits))
 	}
-	fmt.Fprintf(w, "- %d interleaved rounds, %d jobs a run, times the factor of the engine (batch: %d), payload %d bytes\n",
+	fmt.Fprintf(w,
+		"- %d interleaved rounds, %d jobs a run, times the factor of the engine (batch: %d), payload %d bytes\n",
 		o.rounds, o.jobs, o.batches*batchSize, payloadBytes)
 }

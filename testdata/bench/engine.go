@@ -7,7 +7,8 @@ type File struct {
 	Path string `json:"path"` // absolute; in a directory of its own
 	Sync string `json:"sync"` // "full" or "normal"
 	New  bool   `json:"new"`  // the file or the tables do not exist yet: create them
-	URL  string `json:"url"`  // of a PostgreSQL database of its own, where the engine needs one instead of the file
+	// of a PostgreSQL database of its own, where the engine needs one instead of the file
+	URL string `json:"url"`
 }
 
 // Queue is one engine's queue in one file or database, as one process holds it.
@@ -37,8 +38,9 @@ type Engine struct {
 	InProcs  []int    // workers of each process in the procs phase, beside -proc-workers
 	Postgres bool     // its queue is in a PostgreSQL database
 
-	// Times is how many times -jobs (-batches, -latency) a run of this phase gets: more than one where the engine is so
-	// fast, or works in such steps, that start and end would weigh too much; less than one where it is slow. Nil for one.
+	// Times is how many times -jobs (-batches, -latency) a run of this phase gets: more than one where the
+	// engine is so fast, or works in such steps, that start and end would weigh too much; less than one where it
+	// is slow. Nil for one.
 	Times func(phase string, workers int) float64
 
 	// Unfinished is what follows FROM in a SELECT that finds every job that is not finished. It is asked often
@@ -50,7 +52,8 @@ type Engine struct {
 
 // engines returns all engines, in the order of the report.
 func engines() []Engine {
-	return []Engine{rawLedgerEngine(), rawBatchEngine(), goqiteEngine(), backliteEngine(), riverEngine(), jobledgerEngine(),
+	return []Engine{rawLedgerEngine(), rawBatchEngine(), goqiteEngine(), backliteEngine(), riverEngine(),
+		jobledgerEngine(),
 		riverPostgresEngine(), jobledgerPostgresEngine()}
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// fsyncRate returns how many times a second the disk of dir makes an overwritten 4 KiB page durable, measured for a
-// short while: what a queue with one durable commit at a time cannot exceed.
+// fsyncRate returns how many times a second the disk of dir makes an overwritten 4 KiB page durable, measured
+// for a short while: what a queue with one durable commit at a time cannot exceed.
 func fsyncRate(dir string) (float64, error) {
 	f, err := os.CreateTemp(dir, "fsync-")
 	if err != nil {
@@ -25,7 +25,8 @@ func fsyncRate(dir string) (float64, error) {
 	})
 }
 
-// rateOf returns how many times a second fn can be done, measured for a short while. The first time does not count.
+// rateOf returns how many times a second fn can be done, measured for a short while. The first time does not
+// count.
 func rateOf(fn func(n int) error) (float64, error) {
 	n, start := 0, time.Now()
 	for ; time.Since(start) < 250*time.Millisecond; n++ {

@@ -9,10 +9,10 @@ import (
 	"maragu.dev/goqite"
 )
 
-// goqiteEngine is goqite with the settings of its README: WAL, a busy timeout of 5 s, foreign keys on, one connection.
-// Its workers call Receive and Delete themselves, which is faster than its job runner: that one receives in a single
-// loop and sleeps whenever all its slots are taken. The message timeout is longer than the default of 5 s so that
-// waiting for the write lock never looks like a dead consumer.
+// goqiteEngine is goqite with the settings of its README: WAL, a busy timeout of 5 s, foreign keys on, one
+// connection. Its workers call Receive and Delete themselves, which is faster than its job runner: that one
+// receives in a single loop and sleeps whenever all its slots are taken. The message timeout is longer than
+// the default of 5 s so that waiting for the write lock never looks like a dead consumer.
 func goqiteEngine() Engine {
 	return Engine{
 		Name:       "goqite",
@@ -23,8 +23,8 @@ func goqiteEngine() Engine {
 	}
 }
 
-// goqiteTables is a table of the shape that goqite asks its users to create: text ids and text times made by SQLite, a
-// trigger that stamps every change, and an index in the order of receiving.
+// goqiteTables is a table of the shape that goqite asks its users to create: text ids and text times made by
+// SQLite, a trigger that stamps every change, and an index in the order of receiving.
 const goqiteTables = `
 CREATE TABLE goqite (
 	id       TEXT PRIMARY KEY DEFAULT ('m_' || lower(hex(randomblob(16)))),

@@ -77,9 +77,10 @@ func (q *jobledgerQueue) EnqueueBatch(ctx context.Context, payloads [][]byte) er
 func (q *jobledgerQueue) Drain(ctx context.Context, workers int, t *Tally) error {
 	w := &worker.Worker{
 		Service: q.service,
-		Process: ledger.Worker{Name: fmt.Sprintf("bench-%d", os.Getpid()), Boot: ulid.Make().String(), Host: "localhost", PID: os.Getpid()},
-		Queues:  []string{"bench"},
-		Slots:   workers,
+		Process: ledger.Worker{Name: fmt.Sprintf("bench-%d", os.Getpid()), Boot: ulid.Make().String(),
+			Host: "localhost", PID: os.Getpid()},
+		Queues: []string{"bench"},
+		Slots:  workers,
 		Handler: worker.HandlerFunc(func(_ context.Context, job projection.Job) ([]byte, error) {
 			t.Ran(job.Payload)
 			return nil, nil

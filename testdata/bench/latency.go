@@ -16,14 +16,15 @@ const (
 	latencyLimit  = 10 * time.Second      // after which a job that has not started never will
 )
 
-// started is one execution, as the process that enqueues learns of it. Processes of one machine share a clock.
+// started is one execution, as the process that enqueues learns of it. Processes of one machine share a
+// clock.
 type started struct {
 	N  int       `json:"n"`
 	At time.Time `json:"at"`
 }
 
-// latency measures the time from the call that enqueues a job to the start of its handler, with workers that are idle, in
-// this process (Procs 1) or in another (Procs 2).
+// latency measures the time from the call that enqueues a job to the start of its handler, with workers that
+// are idle, in this process (Procs 1) or in another (Procs 2).
 func latency(ctx context.Context, c Cell, f File, r *Result) (err error) {
 	q, w, err := openWatched(ctx, c, f)
 	if err != nil {
@@ -54,7 +55,8 @@ func latency(ctx context.Context, c Cell, f File, r *Result) (err error) {
 }
 
 // latencyWorkers starts the workers. stop ends them and returns what they counted.
-func latencyWorkers(ctx context.Context, c Cell, f File, q Queue, heard chan<- started) (stop func() (counts, error), err error) {
+func latencyWorkers(ctx context.Context, c Cell, f File, q Queue, heard chan<- started) (
+	stop func() (counts, error), err error) {
 	if c.Procs == 1 {
 		t := newTally(c.Jobs)
 		t.tell = func(n int, at time.Time) { tell(heard, started{n, at}) }
@@ -65,7 +67,8 @@ func latencyWorkers(ctx context.Context, c Cell, f File, q Queue, heard chan<- s
 		}, nil
 	}
 	f.New = false
-	p, err := startChild(ctx, childTask{Engine: c.Engine.Name, File: f, Workers: c.Workers, Jobs: c.Jobs, Tell: true})
+	p, err := startChild(ctx, childTask{Engine: c.Engine.Name, File: f, Workers: c.Workers, Jobs: c.Jobs,
+		Tell: true})
 	if err == nil {
 		err = p.begin()
 	}
@@ -86,9 +89,10 @@ func latencyWorkers(ctx context.Context, c Cell, f File, q Queue, heard chan<- s
 	}, nil
 }
 
-// oneByOne enqueues the payloads, each some time after the one before has started, and returns the time from call to
-// start, but for the first few.
-func oneByOne(ctx context.Context, q Queue, payloads [][]byte, heard <-chan started) (took []time.Duration, err error) {
+// oneByOne enqueues the payloads, each some time after the one before has started, and returns the time from
+// call to start, but for the first few.
+func oneByOne(ctx context.Context, q Queue, payloads [][]byte, heard <-chan started) (took []time.Duration,
+	err error) {
 	for i, payload := range payloads {
 		time.Sleep(latencyPause/2 + rand.N(latencyPause))
 		start := time.Now()

@@ -1,5 +1,5 @@
-// Command bench compares jobledger with other durable queues on SQLite, and on PostgreSQL if it is given a server, at the
-// same durability, on one machine.
+// Command bench compares jobledger with other durable queues on SQLite, and on PostgreSQL if it is given a
+// server, at the same durability, on one machine.
 //
 //	go run . -rounds 5                      every engine, every phase, a Markdown report
 //	go run . -rounds 5 -json > runs.jsonl   the same, one object a run
@@ -9,9 +9,9 @@
 //
 // It is a module of its own, so that no other queue enters the product's dependencies.
 //
-// Each run gets a fresh directory and file, in WAL mode with synchronous=FULL unless told otherwise, or a fresh database
-// with synchronous_commit on, which is dropped afterwards; jobs with a payload of 100 bytes; and workers that do nothing
-// but count. Phases:
+// Each run gets a fresh directory and file, in WAL mode with synchronous=FULL unless told otherwise, or a
+// fresh database with synchronous_commit on, which is dropped afterwards; jobs with a payload of 100 bytes;
+// and workers that do nothing but count. Phases:
 //
 //	enqueue   one job a call, 8 and 64 callers
 //	batch     1,000 jobs a call, one caller
@@ -20,15 +20,16 @@
 //	latency   from the call that enqueues a job to the start of its handler, one job at a time, in the same process and in
 //	          another one; for engines that wake their workers
 //
-// A drain is timed from the start of its workers until no unfinished job is left in the file, so that an engine which
-// completes later than it executes is charged for that. Every execution is counted by the number in the payload:
-// a job that ran twice or was left is reported, never hidden. What an engine keeps of a finished job is "bytes a
-// job"; engines that delete finished jobs keep nothing. On PostgreSQL it is measured after VACUUM FULL.
+// A drain is timed from the start of its workers until no unfinished job is left in the file, so that an
+// engine which completes later than it executes is charged for that. Every execution is counted by the number
+// in the payload: a job that ran twice or was left is reported, never hidden. What an engine keeps of a
+// finished job is "bytes a job"; engines that delete finished jobs keep nothing. On PostgreSQL it is measured
+// after VACUUM FULL.
 //
-// Rounds are interleaved: each round runs everything once, in an order that rotates. Ratios are medians of the ratios
-// within a round; "raw-ledger" with 8 workers is 1.00 (in the batch phase "raw-batch" is), and on PostgreSQL "river-pg"
-// with as many workers as it was fastest with in that phase. Five rounds take about five minutes on two cores with a disk
-// of 5,000 fsyncs a second, and as long again on PostgreSQL.
+// Rounds are interleaved: each round runs everything once, in an order that rotates. Ratios are medians of
+// the ratios within a round; "raw-ledger" with 8 workers is 1.00 (in the batch phase "raw-batch" is), and on
+// PostgreSQL "river-pg" with as many workers as it was fastest with in that phase. Five rounds take about
+// five minutes on two cores with a disk of 5,000 fsyncs a second, and as long again on PostgreSQL.
 package main
 
 import (
@@ -105,9 +106,11 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.IntVar(&o.procs, "procs", 4, "processes in the procs phase")
 	fs.IntVar(&o.procWorkers, "proc-workers", 16, "workers of each of these processes")
 	fs.StringVar(&o.sync, "sync", "full", "durability: full or normal")
-	fs.StringVar(&o.dir, "dir", "", "where the files go, which chooses the disk (default: the system's temporary directory)")
+	fs.StringVar(&o.dir, "dir", "",
+		"where the files go, which chooses the disk (default: the system's temporary directory)")
 	fs.StringVar(&o.engines, "engines", "", "engines to run, separated by commas (default: all)")
-	fs.StringVar(&o.postgres, "postgres", "", "a PostgreSQL server, by the URL of a user who may create databases there")
+	fs.StringVar(&o.postgres, "postgres", "",
+		"a PostgreSQL server, by the URL of a user who may create databases there")
 	fs.IntVar(&o.latency, "latency", 200, "jobs in a latency run")
 	fs.StringVar(&o.phases, "phases", strings.Join(phaseNames, ","), "phases to run, separated by commas")
 	fs.BoolVar(&o.json, "json", false, "one JSON object a run instead of the report")

@@ -10,7 +10,8 @@ import (
 // payloadBytes is the size of every job's payload.
 const payloadBytes = 100
 
-// args is a job's payload as engines with typed jobs take it. Its JSON is the payload of those that take bytes.
+// args is a job's payload as engines with typed jobs take it. Its JSON is the payload of those that take
+// bytes.
 type args struct {
 	N   int    `json:"n"`   // 0, 1, 2… within a run
 	Pad string `json:"pad"` // makes the JSON payloadBytes long

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// openWatched opens the queue of a run, and a watcher beside it that knows how large the queue is without a job.
+// openWatched opens the queue of a run, and a watcher beside it that knows how large the queue is without a
+// job.
 func openWatched(ctx context.Context, c Cell, f File) (Queue, *watcher, error) {
 	q, err := c.Engine.Open(ctx, f)
 	if err != nil {
@@ -55,7 +56,8 @@ func batch(ctx context.Context, c Cell, f File, r *Result) error {
 }
 
 // produce opens the queue, times put and checks that every job is there.
-func produce(ctx context.Context, c Cell, f File, r *Result, put func(Queue) ([]time.Duration, error)) (err error) {
+func produce(ctx context.Context, c Cell, f File, r *Result, put func(Queue) ([]time.Duration, error)) (
+	err error) {
 	q, w, err := openWatched(ctx, c, f)
 	if err != nil {
 		return err

@@ -21,8 +21,8 @@ type Cell struct {
 	Jobs    int
 }
 
-// base tells whether the others of this phase are measured against c. On PostgreSQL they are measured against River at its
-// best, which is known only once all have run.
+// base tells whether the others of this phase are measured against c. On PostgreSQL they are measured against
+// River at its best, which is known only once all have run.
 func (c Cell) base() bool {
 	switch c.Phase {
 	case "latency", "procs":

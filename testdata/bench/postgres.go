@@ -13,8 +13,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 )
 
-// postgresTimes makes runs on a server long beside the quarter of a second that River's last batch may wait to be
-// completed. Both engines there get the same number of jobs.
+// postgresTimes makes runs on a server long beside the quarter of a second that River's last batch may wait
+// to be completed. Both engines there get the same number of jobs.
 func postgresTimes(phase string, workers int) float64 {
 	switch {
 	case phase == "latency":
@@ -45,8 +45,8 @@ func withOptions(address string, pairs ...string) string {
 	return u.String()
 }
 
-// newDatabase creates a database on the server and returns its address, for connections as durable as sync says, and what
-// drops it.
+// newDatabase creates a database on the server and returns its address, for connections as durable as sync
+// says, and what drops it.
 func newDatabase(ctx context.Context, server, sync string) (address string, drop func() error, err error) {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -81,7 +81,8 @@ func serverFacts(ctx context.Context, server, sync string) (facts string, err er
 	}
 	defer db.Close()
 	var parts []string
-	for _, name := range []string{"fsync", "synchronous_commit", "wal_sync_method", "full_page_writes", "shared_buffers", "max_connections"} {
+	for _, name := range []string{"fsync", "synchronous_commit", "wal_sync_method", "full_page_writes",
+		"shared_buffers", "max_connections"} {
 		var value string
 		if err := db.QueryRowContext(ctx, `SELECT current_setting($1)`, name).Scan(&value); err != nil {
 			return "", fmt.Errorf("ask the server: %w", err)
@@ -93,8 +94,8 @@ func serverFacts(ctx context.Context, server, sync string) (facts string, err er
 	return "PostgreSQL " + version + ", " + strings.Join(parts, ", "), err
 }
 
-// commitRate returns how many times a second the server commits one small row of one connection, measured for a short
-// while: what a queue with one transaction at a time cannot exceed there.
+// commitRate returns how many times a second the server commits one small row of one connection, measured for
+// a short while: what a queue with one transaction at a time cannot exceed there.
 func commitRate(ctx context.Context, server, sync string) (rate float64, err error) {
 	address, drop, err := newDatabase(ctx, server, sync)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// childArg makes this program a process of the procs phase. It reads one childTask, opens the queue, writes a line,
-// waits for a line, drains until its input ends, and writes its counts. It serves the latency phase too.
+// childArg makes this program a process of the procs phase. It reads one childTask, opens the queue, writes a
+// line, waits for a line, drains until its input ends, and writes its counts. It serves the latency phase
+// too.
 const childArg = "drain-as-child"
 
 type childTask struct {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// rawLedgerEngine is the floor: what three small transactions a job, each with its event, cost on bare SQL when
-// nothing is checked and nothing is shared.
+// rawLedgerEngine is the floor: what three small transactions a job, each with its event, cost on bare SQL
+// when nothing is checked and nothing is shared.
 func rawLedgerEngine() Engine {
 	return Engine{
 		Name:       "raw-ledger",
@@ -35,8 +35,9 @@ CREATE TABLE jobs (n INTEGER PRIMARY KEY, state INTEGER NOT NULL, payload BLOB N
 CREATE INDEX unfinished ON jobs (state) WHERE state < 2;
 CREATE TABLE events (pos INTEGER PRIMARY KEY, job INTEGER NOT NULL, kind INTEGER NOT NULL, at INTEGER NOT NULL) STRICT;`
 
-// The states of a job are the kinds of the events that lead there: 0 waits, 1 runs, 2 is finished. "state < 2" is said
-// again where it follows, since SQLite takes a partial index only for the very words of its condition.
+// The states of a job are the kinds of the events that lead there: 0 waits, 1 runs, 2 is finished. "state <
+// 2" is said again where it follows, since SQLite takes a partial index only for the very words of its
+// condition.
 const (
 	rawInsert   = `INSERT INTO jobs (state, payload) VALUES (0, ?)`
 	rawNext     = `SELECT n, payload FROM jobs WHERE state = 0 AND state < 2 ORDER BY n LIMIT 1`
@@ -70,7 +71,8 @@ func openRawLedger(ctx context.Context, f File) (_ Queue, err error) {
 			return nil, errors.Join(err, q.Close())
 		}
 	}
-	for _, text := range []string{rawInsert, rawNext, rawClaim, rawComplete, rawEvent, rawBegin, rawCommit, rawRollback} {
+	for _, text := range []string{rawInsert, rawNext, rawClaim, rawComplete, rawEvent, rawBegin, rawCommit,
+		rawRollback} {
 		if q.stmts[text], err = q.conn.PrepareContext(ctx, text); err != nil {
 			return nil, errors.Join(err, q.Close())
 		}

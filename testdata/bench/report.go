@@ -107,7 +107,8 @@ func (c Cell) workers() string {
 
 func runsOf(c Cell, results []Result) (runs []Result) {
 	for _, r := range results {
-		if r.Failure == "" && r.Phase == c.Phase && r.Engine == c.Engine.Name && r.Workers == c.Workers && r.Procs == c.Procs {
+		if r.Failure == "" && r.Phase == c.Phase && r.Engine == c.Engine.Name && r.Workers == c.Workers &&
+			r.Procs == c.Procs {
 			runs = append(runs, r)
 		}
 	}
@@ -174,7 +175,8 @@ func (p *printer) table(phase string, lines []line) {
 	for _, c := range columns {
 		head = append(head, c.head)
 	}
-	p.f("\n## %s\n\n| engine | workers | %s |\n|---|--:|%s\n", title, strings.Join(head, " | "), strings.Repeat("--:|", len(head)))
+	p.f("\n## %s\n\n| engine | workers | %s |\n|---|--:|%s\n", title, strings.Join(head, " | "),
+		strings.Repeat("--:|", len(head)))
 	for _, l := range lines {
 		cells := []string{l.cell.Engine.Name, l.cell.workers()}
 		for _, c := range columns {
@@ -250,7 +252,8 @@ func (l line) executions() string {
 }
 
 func (p *printer) notes(cond conditions, cells []Cell, results []Result) {
-	p.f("\nmin–max is of jobs/s; other figures are medians of the rounds, but executions, twice, left and lost are sums.\n")
+	p.f(
+		"\nmin–max is of jobs/s; other figures are medians of the rounds, but executions, twice, left and lost are sums.\n")
 	p.f("Times are of one call, or of one claim with its completion; – where an engine does not show them.\n")
 	p.f("× is the median of the ratios within a round: of jobs/s, and of p50 in the latency phase.\n\n")
 	seen := map[string]bool{}

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Result is what one run of one cell gave. Times of single operations are null where an engine does not show them.
+// Result is what one run of one cell gave. Times of single operations are null where an engine does not show
+// them.
 type Result struct {
 	Phase        string   `json:"phase"`
 	Engine       string   `json:"engine"`
@@ -24,11 +25,12 @@ type Result struct {
 	BytesPerJob  float64  `json:"bytes_per_job"` // without free pages
 	Executions   int      `json:"executions"`    // 0 unless a drain
 	Duplicates   int      `json:"duplicates"`    // executions beyond a job's first
-	Left         int      `json:"left"`          // drains: unfinished jobs; else acknowledged jobs that are not there
-	Errors       int      `json:"errors"`        // operations that failed and were tried again
-	Shares       []int    `json:"shares"`        // executions of each process, where there are several
-	FsyncPerS    float64  `json:"fsync_per_s"`   // the disk's own rate, measured before this round
-	Failure      string   `json:"failure,omitempty"`
+	// drains: unfinished jobs; else acknowledged jobs that are not there
+	Left      int     `json:"left"`
+	Errors    int     `json:"errors"`      // operations that failed and were tried again
+	Shares    []int   `json:"shares"`      // executions of each process, where there are several
+	FsyncPerS float64 `json:"fsync_per_s"` // the disk's own rate, measured before this round
+	Failure   string  `json:"failure,omitempty"`
 }
 
 // setTimes fills in the quantiles of d.

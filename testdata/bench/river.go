@@ -12,16 +12,16 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// The fetch intervals of River's own benchmark. A client that only inserts has them too: it notifies workers of new jobs
-// no more often than the first.
+// The fetch intervals of River's own benchmark. A client that only inserts has them too: it notifies workers
+// of new jobs no more often than the first.
 const (
 	riverCooldown = 2 * time.Millisecond
 	riverPoll     = 20 * time.Millisecond
 )
 
-// riverEngine is River with its SQLite driver, on one connection as the driver's documentation asks, and with the
-// short fetch intervals and, in one of its drains, as many workers as River's own benchmark found best. It completes
-// jobs in batches after they ran.
+// riverEngine is River with its SQLite driver, on one connection as the driver's documentation asks, and with
+// the short fetch intervals and, in one of its drains, as many workers as River's own benchmark found best.
+// It completes jobs in batches after they ran.
 func riverEngine() Engine {
 	return Engine{
 		Name:       "river",
@@ -63,7 +63,8 @@ func openRiver(ctx context.Context, f File) (Queue, error) {
 	return newRiver(ctx, riversqlite.New(db), f.New, db.Close)
 }
 
-func newRiver[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], create bool, closing func() error) (Queue, error) {
+func newRiver[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], create bool,
+	closing func() error) (Queue, error) {
 	q := &riverQueue[TTx]{driver: driver, closing: closing}
 	log := newTally(0).Logger()
 	if create {
@@ -76,7 +77,8 @@ func newRiver[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], crea
 		}
 	}
 	var err error
-	q.client, err = river.NewClient(driver, &river.Config{FetchCooldown: riverCooldown, FetchPollInterval: riverPoll, Logger: log})
+	q.client, err = river.NewClient(driver, &river.Config{FetchCooldown: riverCooldown,
+		FetchPollInterval: riverPoll, Logger: log})
 	if err != nil {
 		return nil, errors.Join(err, closing())
 	}

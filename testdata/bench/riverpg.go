@@ -10,9 +10,9 @@ import (
 // riverConns is the size of River's pool in each process.
 const riverConns = 32
 
-// riverPostgresEngine is River on PostgreSQL, which it was made for: a pgx pool, the fetch intervals of River's own
-// benchmark, and the 2,000 workers of that, beside fewer. It completes jobs in batches after they ran. Batches are
-// enqueued with COPY.
+// riverPostgresEngine is River on PostgreSQL, which it was made for: a pgx pool, the fetch intervals of
+// River's own benchmark, and the 2,000 workers of that, beside fewer. It completes jobs in batches after they
+// ran. Batches are enqueued with COPY.
 func riverPostgresEngine() Engine {
 	return Engine{
 		Name:       "river-pg",

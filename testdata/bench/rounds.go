@@ -14,8 +14,10 @@ import (
 // cellLimit ends a run that does not end by itself.
 const cellLimit = 2 * time.Minute
 
-// runRounds runs every cell once a round. A cell that fails is a result too; only an interrupt ends the program.
-func runRounds(ctx context.Context, o options, cells []Cell, stdout, stderr io.Writer) (conditions, []Result, error) {
+// runRounds runs every cell once a round. A cell that fails is a result too; only an interrupt ends the
+// program.
+func runRounds(ctx context.Context, o options, cells []Cell, stdout, stderr io.Writer) (conditions, []Result,
+	error) {
 	root, err := os.MkdirTemp(o.dir, "bench-")
 	if err != nil {
 		return conditions{}, nil, err

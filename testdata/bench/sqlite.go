@@ -10,7 +10,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// open opens one connection to f in WAL mode at its durability, with further pragmas such as "busy_timeout(5000)".
+// open opens one connection to f in WAL mode at its durability, with further pragmas such as
+// "busy_timeout(5000)".
 func (f File) open(pragmas ...string) (*sql.DB, error) {
 	v := url.Values{"_pragma": append(pragmas, "journal_mode(WAL)", "synchronous("+f.Sync+")")}
 	return openOne("sqlite", (&url.URL{Scheme: "file", Path: f.Path, RawQuery: v.Encode()}).String())

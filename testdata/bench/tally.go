@@ -75,7 +75,8 @@ type counts struct {
 }
 
 func (t *Tally) counts() counts {
-	c := counts{Runs: make([]int32, len(t.runs)), Stray: t.stray.Load(), Errs: t.errs.Load(), Gap: time.Duration(t.gap.Load())}
+	c := counts{Runs: make([]int32, len(t.runs)), Stray: t.stray.Load(), Errs: t.errs.Load(),
+		Gap: time.Duration(t.gap.Load())}
 	for i := range t.runs {
 		c.Runs[i] = t.runs[i].Load()
 	}

@@ -27,7 +27,8 @@ type watcher struct {
 func watch(f File, e Engine) (*watcher, error) {
 	if f.URL != "" {
 		// Its statements are prepared while the tables are empty; they must not stay with what is best then.
-		db, err := openOne("pgx", withOptions(f.URL, "search_path", "jobledger,public", "enable_seqscan", "off", "max_parallel_workers_per_gather", "0", "application_name", "watcher"))
+		db, err := openOne("pgx", withOptions(f.URL, "search_path", "jobledger,public", "enable_seqscan", "off",
+			"max_parallel_workers_per_gather", "0", "application_name", "watcher"))
 		return &watcher{db: db, unfinished: e.Unfinished, server: true, every: askEvery}, err
 	}
 	v := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)", "query_only(1)"}}
@@ -47,7 +48,8 @@ func (w *watcher) Left(ctx context.Context) (n int, err error) {
 const userTables = `FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
 	WHERE c.relkind = 'r' AND s.nspname NOT IN ('pg_catalog', 'information_schema')`
 
-// Compact frees what dead rows take up in a database, so that Bytes says what is kept. A file is left as it is.
+// Compact frees what dead rows take up in a database, so that Bytes says what is kept. A file is left as it
+// is.
 func (w *watcher) Compact(ctx context.Context) error {
 	if !w.server {
 		return nil
@@ -76,7 +78,8 @@ func (w *watcher) Compact(ctx context.Context) error {
 	return nil
 }
 
-// Bytes returns the size of what the file holds, without free pages, or of the tables and indexes in a database.
+// Bytes returns the size of what the file holds, without free pages, or of the tables and indexes in a
+// database.
 func (w *watcher) Bytes(ctx context.Context) (n int64, err error) {
 	if w.server {
 		err = w.db.QueryRowContext(ctx, `SELECT sum(pg_total_relation_size(c.oid))::bigint `+userTables).Scan(&n)
@@ -87,9 +90,9 @@ func (w *watcher) Bytes(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// untilDrained waits until no job is unfinished, or until nothing has moved for stallAfter, and returns the moment of
-// the last change. To look takes from those who work, most of all on a server, so it is done when there may be something
-// new to see: after a part of the time that the rest should take at the pace so far.
+// untilDrained waits until no job is unfinished, or until nothing has moved for stallAfter, and returns the
+// moment of the last change. To look takes from those who work, most of all on a server, so it is done when
+// there may be something new to see: after a part of the time that the rest should take at the pace so far.
 func (w *watcher) untilDrained(ctx context.Context) (time.Time, error) {
 	began, first, left, moved := time.Now(), 0, -1, time.Now()
 	for {

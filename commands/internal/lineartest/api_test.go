@@ -62,7 +62,8 @@ func (s asIs) do(ctx context.Context, j projection.Job, c commands.Command) (pro
 func (s asIs) sweep(ctx context.Context) ([]projection.Job, error) {
 	// The sleep mixes the calls.
 	ctx = commandstest.BeforeWrite{Context: ctx, Act: func() { time.Sleep(rand.N(3 * time.Millisecond)) }}
-	w := commands.Sweeper{Service: s.Service, Actor: "sweeper:test", Grace: new(time.Duration), Pause: time.Microsecond}
+	w := commands.Sweeper{Service: s.Service, Actor: "sweeper:test", Grace: new(time.Duration),
+		Pause: time.Microsecond}
 	r, err := w.Sweep(ctx)
 	return r.Reclaimed, err
 }
@@ -80,7 +81,8 @@ func (s asIs) get(ctx context.Context, id event.JobID) (j projection.Job, err er
 
 // linearClock is the ledger's clock of all processes of one history. It runs fast, so that a lease is soon
 // over.
-type linearClock struct{ Begin, Mono int64 } // microseconds since 1970, and the machine's monotonic nanoseconds then
+// microseconds since 1970, and the machine's monotonic nanoseconds then
+type linearClock struct{ Begin, Mono int64 }
 
 const linearSpeed = 30
 
@@ -125,7 +127,8 @@ func (r *linearReport) write(rec linearRecord) int {
 
 // operations turns a process's report into the history of each job. A call without an end is one of which
 // nobody knows whether it was carried out; it was not after the process was gone.
-func operations(report []byte, gone int64, client int, into [][]porcupine.Operation, counts map[string]int) error {
+func operations(report []byte, gone int64, client int, into [][]porcupine.Operation,
+	counts map[string]int) error {
 	calls := make(map[int]linearRecord)
 	lines := bufio.NewScanner(bytes.NewReader(report))
 	lines.Buffer(nil, 1<<20)
@@ -148,13 +151,15 @@ func operations(report []byte, gone int64, client int, into [][]porcupine.Operat
 		delete(calls, rec.N)
 		for _, a := range rec.Answers {
 			counts[strings.TrimSpace(begin.Call.Op+" "+a.Err)]++
-			into[a.Job] = append(into[a.Job], porcupine.Operation{ClientId: client, Input: *begin.Call, Call: begin.At, Output: a, Return: rec.At, Metadata: begin.Hand})
+			into[a.Job] = append(into[a.Job], porcupine.Operation{ClientId: client, Input: *begin.Call, Call: begin.At,
+				Output: a, Return: rec.At, Metadata: begin.Hand})
 		}
 	}
 	for _, begin := range calls {
 		counts["killed in "+begin.Call.Op]++
 		for _, n := range begin.Jobs {
-			into[n] = append(into[n], porcupine.Operation{ClientId: client, Input: *begin.Call, Call: begin.At, Output: linearAnswer{Err: "unknown"}, Return: gone, Metadata: begin.Hand})
+			into[n] = append(into[n], porcupine.Operation{ClientId: client, Input: *begin.Call, Call: begin.At,
+				Output: linearAnswer{Err: "unknown"}, Return: gone, Metadata: begin.Hand})
 		}
 	}
 	return lines.Err()

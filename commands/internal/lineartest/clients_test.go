@@ -28,8 +28,10 @@ type hand struct {
 	tokens [][]string // that it has seen, by job
 }
 
-func newHand(api linearAPI, name string, clock linearClock, report *linearReport, jobs int, seed uint64) *hand {
-	return &hand{api: api, name: name, clock: clock, report: report, rng: rand.New(rand.NewPCG(seed, 1)), jobs: make([]event.JobID, jobs),
+func newHand(api linearAPI, name string, clock linearClock, report *linearReport, jobs int,
+	seed uint64) *hand {
+	return &hand{api: api, name: name, clock: clock, report: report, rng: rand.New(rand.NewPCG(seed, 1)),
+		jobs:   make([]event.JobID, jobs),
 		copies: make([]projection.Job, jobs), tokens: make([][]string, jobs)}
 }
 
@@ -109,7 +111,8 @@ func (h *hand) answer(n int, j projection.Job, err error) (linearAnswer, error) 
 	if j.Token != "" && !slices.Contains(h.tokens[n], j.Token) {
 		h.tokens[n] = append(h.tokens[n], j.Token)
 	}
-	return linearAnswer{Job: n, State: j.State.String(), Token: j.Token, Seq: j.Seq, Attempt: j.Attempt, Failures: j.Failures, RunAt: event.Micros(j.RunAt),
+	return linearAnswer{Job: n, State: j.State.String(), Token: j.Token, Seq: j.Seq, Attempt: j.Attempt,
+		Failures: j.Failures, RunAt: event.Micros(j.RunAt),
 		Lease: event.Micros(j.LeaseUntil)}, nil
 }
 
@@ -119,7 +122,8 @@ func (h *hand) enqueue(ctx context.Context, n int) error {
 		payload = "q"
 	}
 	call := h.begin(linearCall{Op: "enqueue", Content: payload}, n)
-	e, err := h.api.enqueue(ctx, commands.Enqueue{Queue: fmt.Sprint("q", n), Key: "k", Payload: []byte(payload), MaxAttempts: linearMax})
+	e, err := h.api.enqueue(ctx, commands.Enqueue{Queue: fmt.Sprint("q", n), Key: "k", Payload: []byte(payload),
+		MaxAttempts: linearMax})
 	if err == nil {
 		h.jobs[n] = e.ID
 	}
@@ -131,7 +135,8 @@ func (h *hand) enqueue(ctx context.Context, n int) error {
 
 // claim asks for any of these jobs.
 func (h *hand) claim(ctx context.Context, of []int, limit int) error {
-	r := commands.ClaimRequest{Worker: event.Worker{Name: h.name, Boot: h.name}, Lease: time.Second, Limit: limit}
+	r := commands.ClaimRequest{Worker: event.Worker{Name: h.name, Boot: h.name}, Lease: time.Second,
+		Limit: limit}
 	for _, n := range of {
 		r.Queues = append(r.Queues, fmt.Sprint("q", n))
 	}
@@ -227,13 +232,17 @@ func (h *hand) owner(ctx context.Context, n int) error {
 	content := oneOf(h.rng, "a", "a", "b")
 	switch h.rng.IntN(6) {
 	case 0, 1:
-		return h.do(ctx, n, linearCall{Op: "heartbeat", Token: token}, commands.Heartbeat{Token: token, Lease: time.Second})
+		return h.do(ctx, n, linearCall{Op: "heartbeat", Token: token},
+			commands.Heartbeat{Token: token, Lease: time.Second})
 	case 2, 3:
-		return h.do(ctx, n, linearCall{Op: "succeed", Token: token, Content: content}, commands.Succeed{Token: token, Result: []byte(content)})
+		return h.do(ctx, n, linearCall{Op: "succeed", Token: token, Content: content},
+			commands.Succeed{Token: token, Result: []byte(content)})
 	case 4:
-		return h.do(ctx, n, linearCall{Op: "fail", Token: token, Content: content}, commands.Fail{Token: token, Code: content, RetryIn: new(time.Duration)})
+		return h.do(ctx, n, linearCall{Op: "fail", Token: token, Content: content},
+			commands.Fail{Token: token, Code: content, RetryIn: new(time.Duration)})
 	}
-	return h.do(ctx, n, linearCall{Op: "release", Token: token, Content: content}, commands.Release{Token: token, Reason: content})
+	return h.do(ctx, n, linearCall{Op: "release", Token: token, Content: content},
+		commands.Release{Token: token, Reason: content})
 }
 
 func oneOf[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }

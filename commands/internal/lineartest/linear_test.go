@@ -23,7 +23,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-var histories = flag.Int("histories", 0, "how many histories of processes are checked for linearizability; default 2, with -short 1, with -long 10")
+var histories = flag.Int("histories", 0,
+	"how many histories of processes are checked for linearizability; default 2, with -short 1, with -long 10")
 
 // linearProcess is what a process of a history is told.
 type linearProcess struct {
@@ -54,7 +55,8 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	}
 	counts := make(map[string]int)
 	missing := func() string { // an answer that was never given
-		for _, answer := range []string{"enqueue", "claim", "claim none", "heartbeat", "heartbeat lost", "succeed", "succeed conflict", "fail", "release",
+		for _, answer := range []string{"enqueue", "claim", "claim none", "heartbeat", "heartbeat lost", "succeed",
+			"succeed conflict", "fail", "release",
 			"sweep", "cancel", "cancel conflict", "retry", "retry conflict", "get", "succeed unknown"} {
 			if rounds >= 5 && counts[answer] == 0 {
 				return answer
@@ -62,7 +64,8 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 		}
 		return ""
 	}
-	for round := 0; round < rounds || round < 4*rounds && missing() != ""; round++ { // a rare one may take longer
+	// a rare one may take longer
+	for round := 0; round < rounds || round < 4*rounds && missing() != ""; round++ {
 		h := newHistory(t, 10)
 		h.processes(3, 3, 150, round%2 == 1)
 		h.end(counts)
@@ -90,7 +93,8 @@ type history struct {
 
 func newHistory(t *testing.T, jobs int) *history {
 	t.Helper()
-	h := &history{t: t, clock: linearClock{time.Now().UnixMicro(), monotonic()}, jobs: jobs, ops: make([][]porcupine.Operation, jobs), counts: make(map[string]int)}
+	h := &history{t: t, clock: linearClock{time.Now().UnixMicro(), monotonic()}, jobs: jobs,
+		ops: make([][]porcupine.Operation, jobs), counts: make(map[string]int)}
 	h.store = h.open(ledgertest.Relaxed(ledgertest.New(t)))
 	return h
 }
@@ -123,7 +127,8 @@ func (h *history) take(client int, report []byte) {
 func (h *history) processes(n, hands, calls int, kill bool) {
 	var group sync.WaitGroup
 	for i := range n {
-		text, err := json.Marshal(linearProcess{h.store.DSN(), h.clock, fmt.Sprint("p", i), rand.Uint64(), h.jobs, hands, calls})
+		text, err := json.Marshal(linearProcess{h.store.DSN(), h.clock, fmt.Sprint("p", i), rand.Uint64(), h.jobs,
+			hands, calls})
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -173,7 +178,8 @@ func (p *linearProcess) run(t *testing.T) {
 		c.By(func() commandstest.Verdict {
 			mu.Lock()
 			defer mu.Unlock()
-			return []commandstest.Verdict{commandstest.Undone, commandstest.Unheard, commandstest.Heard}[min(2, rng.IntN(200))]
+			return []commandstest.Verdict{commandstest.Undone, commandstest.Unheard,
+				commandstest.Heard}[min(2, rng.IntN(200))]
 		})
 		defer c.By(nil)
 	}

@@ -16,16 +16,18 @@ import (
 
 // linearCall is what was asked of one job.
 type linearCall struct {
-	Op      string // enqueue, claim, heartbeat, succeed, fail, release, sweep, cancel, retry, get
-	Token   string `json:",omitempty"`
-	Content string `json:",omitempty"` // the payload of enqueue; what ends a claim, sent again, must have the same
+	Op    string // enqueue, claim, heartbeat, succeed, fail, release, sweep, cancel, retry, get
+	Token string `json:",omitempty"`
+	// the payload of enqueue; what ends a claim, sent again, must have the same
+	Content string `json:",omitempty"`
 	After   int64  // the ledger's clock just before, in microseconds: what the transaction reads is not earlier
 }
 
 // linearAnswer is what was answered about one job.
 type linearAnswer struct {
-	Job      int
-	Err      string `json:",omitempty"` // none (there is no such job, or none to claim), lost, cancelled, conflict, unknown
+	Job int
+	// none (there is no such job, or none to claim), lost, cancelled, conflict, unknown
+	Err      string `json:",omitempty"`
 	Existing bool   `json:",omitempty"` // of enqueue
 	State    string `json:",omitempty"`
 	Token    string `json:",omitempty"`
@@ -87,7 +89,8 @@ func (j linearJob) failed(how, with string, runAt int64) linearJob {
 
 // is compares j with what was answered, and learns from it what was not known.
 func (j linearJob) is(a linearAnswer) []linearJob {
-	if a.Err != "" || j.state != a.State || j.seq != a.Seq || len(j.claims) != a.Attempt || j.failures != a.Failures {
+	if a.Err != "" || j.state != a.State || j.seq != a.Seq || len(j.claims) != a.Attempt ||
+		j.failures != a.Failures {
 		return nil
 	}
 	if j.state == "queued" {
@@ -126,7 +129,8 @@ func (j linearJob) step(c linearCall, a linearAnswer) []linearJob {
 	case err != "":
 		return []linearJob{j}
 	}
-	if c.Op == "claim" && a.State == "running" { // looked up after an unknown commit, and somebody has beaten for it
+	// looked up after an unknown commit, and somebody has beaten for it
+	if c.Op == "claim" && a.State == "running" {
 		return []linearJob{after}
 	}
 	return after.is(a)
@@ -230,7 +234,8 @@ func (j linearJob) owner(c linearCall, a linearAnswer) (after linearJob, err str
 }
 
 func equalJobs(a, b linearJob) bool {
-	return a.state == b.state && a.payload == b.payload && a.seq == b.seq && a.failures == b.failures && a.runAt == b.runAt &&
+	return a.state == b.state && a.payload == b.payload && a.seq == b.seq && a.failures == b.failures &&
+		a.runAt == b.runAt &&
 		a.lease == b.lease && slices.Equal(a.claims, b.claims)
 }
 
@@ -259,13 +264,17 @@ func checkLinear(ops []porcupine.Operation) string {
 		}
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s: of %d calls, %d in a row can be explained, the last of them\n", result, len(ops), len(longest))
+	fmt.Fprintf(&text, "%s: of %d calls, %d in a row can be explained, the last of them\n", result, len(ops),
+		len(longest))
 	for _, o := range longest[max(0, len(longest)-12):] {
 		text.WriteString(describe(o))
 	}
 	text.WriteString("and none of these can come next\n")
 	rest := slices.DeleteFunc(slices.Clone(ops), func(o porcupine.Operation) bool {
-		return slices.ContainsFunc(longest, func(l porcupine.Operation) bool { return l.Call == o.Call && l.Metadata == o.Metadata })
+		return slices.ContainsFunc(longest, func(l porcupine.Operation) bool {
+			return l.Call == o.Call &&
+				l.Metadata == o.Metadata
+		})
 	})
 	slices.SortFunc(rest, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	for _, o := range rest[:min(12, len(rest))] {
@@ -280,6 +289,8 @@ func describe(o porcupine.Operation) string {
 	if a.Err != "" {
 		return fmt.Sprintf("  %s: %s, after %d: %s, before %d\n", o.Metadata, asked, c.After, a.Err, a.Before)
 	}
-	return fmt.Sprintf("  %s: %s, after %d: %s seq %d attempt %d failures %d token %q run_at %d lease %d, before %d\n", o.Metadata, asked, c.After,
+	return fmt.Sprintf(
+		"  %s: %s, after %d: %s seq %d attempt %d failures %d token %q run_at %d lease %d, before %d\n", o.Metadata,
+		asked, c.After,
 		a.State, a.Seq, a.Attempt, a.Failures, a.Token, a.RunAt, a.Lease, a.Before)
 }

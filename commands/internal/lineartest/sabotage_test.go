@@ -124,7 +124,8 @@ type selectThenUpdate struct {
 	cas bool // does it notice that the job has moved on?
 }
 
-func (s selectThenUpdate) claim(ctx context.Context, r commands.ClaimRequest) (claimed []projection.Job, err error) {
+func (s selectThenUpdate) claim(ctx context.Context, r commands.ClaimRequest) (claimed []projection.Job,
+	err error) {
 	for {
 		var found []projection.Job
 		err := s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
@@ -150,10 +151,12 @@ func (s selectThenUpdate) claim(ctx context.Context, r commands.ClaimRequest) (c
 					continue
 				}
 				after := j
-				after.State, after.Seq, after.Attempt, after.Token, after.Worker = event.ClaimedState, j.Seq+1, j.Attempt+1, fmt.Sprintf("T%x", rand.Uint64()), r.Worker
+				after.State, after.Seq, after.Attempt, after.Token, after.Worker = event.ClaimedState, j.Seq+1,
+					j.Attempt+1, fmt.Sprintf("T%x", rand.Uint64()), r.Worker
 				after.ClaimedAt, after.HeartbeatAt, after.LeaseUntil = tx.At(), tx.At(), tx.Now().Add(r.Lease)
-				if err := put(ctx, tx, j, after, event.Event{Worker: after.Worker, Token: after.Token, Attempt: after.Attempt,
-					Body: &event.Claimed{LeaseUntil: after.LeaseUntil}}); err != nil {
+				if err := put(ctx, tx, j, after, event.Event{Worker: after.Worker, Token: after.Token,
+					Attempt: after.Attempt,
+					Body:    &event.Claimed{LeaseUntil: after.LeaseUntil}}); err != nil {
 					return err
 				}
 				claimed = append(claimed, after)
@@ -174,7 +177,8 @@ func put(ctx context.Context, tx *ledger.Tx, j, after projection.Job, e event.Ev
 	if err := projection.Put(ctx, tx, j, after); err != nil {
 		return err
 	}
-	e.Pos, e.Job, e.N, e.Seq, e.At, e.Actor, e.From, e.To = tx.Next(), j.ID, j.N, after.Seq, tx.At(), "test", j.State, after.State
+	e.Pos, e.Job, e.N, e.Seq, e.At, e.Actor, e.From, e.To = tx.Next(), j.ID, j.N, after.Seq, tx.At(), "test",
+		j.State, after.State
 	return tx.Append(ctx, e)
 }
 
@@ -209,8 +213,10 @@ func (s lookThenReclaim) sweep(ctx context.Context) (reclaimed []projection.Job,
 			if after.Failures >= j.MaxAttempts {
 				after.State, after.FinishedAt = event.FailedState, tx.At()
 			}
-			if err := put(ctx, tx, j, after, event.Event{Worker: j.Worker, Token: j.Token, Attempt: j.Attempt, Body: &event.Reclaimed{
-				Reason: event.LeaseExpired, LastHeartbeat: j.HeartbeatAt, LeaseUntil: j.LeaseUntil, RetryAt: after.RunAt}}); err != nil {
+			if err := put(ctx, tx, j, after, event.Event{Worker: j.Worker, Token: j.Token, Attempt: j.Attempt,
+				Body: &event.Reclaimed{
+					Reason: event.LeaseExpired, LastHeartbeat: j.HeartbeatAt, LeaseUntil: j.LeaseUntil,
+					RetryAt: after.RunAt}}); err != nil {
 				return err
 			}
 			reclaimed = append(reclaimed, after)
@@ -259,7 +265,8 @@ func (s *readsLate) get(ctx context.Context, id event.JobID) (projection.Job, er
 
 // letGo is j in its queue, as a program without events would make it.
 func letGo(j projection.Job) projection.Job {
-	return projection.Job{N: j.N, ID: j.ID, Seq: j.Seq, State: event.Queued, Queue: j.Queue, Priority: j.Priority,
-		RunAt: j.RunAt, Key: j.Key, MaxAttempts: j.MaxAttempts, MaxRuntime: j.MaxRuntime, Attempt: j.Attempt,
+	return projection.Job{N: j.N, ID: j.ID, Seq: j.Seq, State: event.Queued, Queue: j.Queue,
+		Priority: j.Priority,
+		RunAt:    j.RunAt, Key: j.Key, MaxAttempts: j.MaxAttempts, MaxRuntime: j.MaxRuntime, Attempt: j.Attempt,
 		Failures: j.Failures, Snoozes: j.Snoozes}
 }

@@ -83,7 +83,8 @@ func (m *model) checkAsOf(s sight, rows map[event.JobID]projection.Job) {
 		if at, err = projection.AtTime(m.T.Context(), tx, last); err != nil {
 			return err
 		}
-		if want := int64(sort.Search(len(m.ats), func(i int) bool { return m.ats[i].After(last) })); at.Pos != want {
+		if want := int64(sort.Search(len(m.ats),
+			func(i int) bool { return m.ats[i].After(last) })); at.Pos != want {
 			m.rt.Fatalf("at %s the last event was %d, want %d", last, at.Pos, want)
 		}
 		if at.Pos == s.pos {
@@ -126,7 +127,8 @@ func (m *model) checkRebuild() {
 	m.Now = m.Now.Add(time.Second)
 	before := m.list()
 	r, err := m.Rebuild(m.T.Context(), "cli:test")
-	if m.stamp(); err != nil || int(r.Jobs) != len(m.jobs) || r.Changed+r.Missing+r.Extra+r.Queues != 0 || len(r.Repaired) > 0 {
+	if m.stamp(); err != nil || int(r.Jobs) != len(m.jobs) || r.Changed+r.Missing+r.Extra+r.Queues != 0 ||
+		len(r.Repaired) > 0 {
 		m.rt.Fatalf("rebuild: %+v, %v", r, err)
 	}
 	err = m.Store.Write(m.T.Context(), func(tx *ledger.Tx) error {

@@ -38,7 +38,8 @@ func (m *model) enqueueAny() {
 		for _, f := range fresh {
 			isFresh = isFresh || f == j
 		}
-		if string(got[i].ID) != j.id || got[i].Existing != (!first || !isFresh || i > 0 && m.earlier(asked[:i], j)) {
+		if string(got[i].ID) != j.id || got[i].Existing != (!first || !isFresh || i > 0 &&
+			m.earlier(asked[:i], j)) {
 			m.rt.Fatalf("enqueued %+v, want %s, new: %t", got[i], j.id, isFresh)
 		}
 		m.check(j, got[i].Job)
@@ -58,12 +59,16 @@ func (m *model) earlier(asked []commands.Enqueue, j *modelJob) bool {
 func (m *model) order() commands.Enqueue {
 	m.orders++
 	return commands.Enqueue{
-		Queue: rapid.SampledFrom(modelQueues).Draw(m.rt, "queue"), Key: rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(m.rt, "key"),
-		Payload: []byte(rapid.SampledFrom([]string{"", "p"}).Draw(m.rt, "payload")), Priority: rapid.IntRange(-1, 1).Draw(m.rt, "priority"),
-		MaxAttempts: rapid.IntRange(1, 3).Draw(m.rt, "max_attempts"), MaxRuntime: time.Duration(rapid.IntRange(0, 1).Draw(m.rt, "runtime")) * 30 * time.Second,
-		RunAt:   m.Now.Add(time.Duration(rapid.IntRange(-1, 2).Draw(m.rt, "run_at")) * 10 * time.Second),
-		Version: rapid.SampledFrom([]string{"", "", "", "v2"}).Draw(m.rt, "version"), Requires: rapid.SampledFrom([][]string{nil, nil, nil, {"gpu"}}).Draw(m.rt, "requires"),
-		ID: id(m.orders),
+		Queue:       rapid.SampledFrom(modelQueues).Draw(m.rt, "queue"),
+		Key:         rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(m.rt, "key"),
+		Payload:     []byte(rapid.SampledFrom([]string{"", "p"}).Draw(m.rt, "payload")),
+		Priority:    rapid.IntRange(-1, 1).Draw(m.rt, "priority"),
+		MaxAttempts: rapid.IntRange(1, 3).Draw(m.rt, "max_attempts"),
+		MaxRuntime:  time.Duration(rapid.IntRange(0, 1).Draw(m.rt, "runtime")) * 30 * time.Second,
+		RunAt:       m.Now.Add(time.Duration(rapid.IntRange(-1, 2).Draw(m.rt, "run_at")) * 10 * time.Second),
+		Version:     rapid.SampledFrom([]string{"", "", "", "v2"}).Draw(m.rt, "version"),
+		Requires:    rapid.SampledFrom([][]string{nil, nil, nil, {"gpu"}}).Draw(m.rt, "requires"),
+		ID:          id(m.orders),
 	}
 }
 
@@ -92,8 +97,10 @@ func (m *model) judgeEnqueue(asked []commands.Enqueue) (fresh []*modelJob, want 
 			e.RunAt = m.Now
 		}
 		m.stamp()
-		j := &modelJob{id: e.ID, queue: e.Queue, key: e.Key, payload: string(e.Payload), version: e.Version, requires: e.Requires, priority: e.Priority,
-			max: e.MaxAttempts, runAt: e.RunAt, runtime: e.MaxRuntime, state: "queued", seq: 1, refused: map[string]bool{}}
+		j := &modelJob{id: e.ID, queue: e.Queue, key: e.Key, payload: string(e.Payload), version: e.Version,
+			requires: e.Requires, priority: e.Priority,
+			max: e.MaxAttempts, runAt: e.RunAt, runtime: e.MaxRuntime, state: "queued", seq: 1,
+			refused: map[string]bool{}}
 		m.jobs, fresh = append(m.jobs, j), append(fresh, j)
 	}
 	return fresh, nil

@@ -118,14 +118,19 @@ func TestModelAnyCommands(t *testing.T) {
 	longer(t)
 	fresh := freshLedgers(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &model{Scenario: &commandstest.Scenario{T: t, Now: ledgertest.Epoch}, rt: rt, paused: map[string]bool{}}
+		m := &model{Scenario: &commandstest.Scenario{T: t, Now: ledgertest.Epoch}, rt: rt,
+			paused: map[string]bool{}}
 		m.dsn, m.commits = fresh()
 		m.open()
 		defer m.close()
 		actions := map[string]func(){
-			"enqueue": m.enqueueAny, "claim": m.claimAny, "claim more": m.claimAny, "one command": m.one, "another command": m.one,
-			"several": m.several, "turn": m.turn, "sweep": m.sweepAll, "pause": m.pauseAny, "look": m.look,
-			"wait": func() { m.Now = m.Now.Add(time.Duration(rapid.IntRange(1, 40).Draw(m.rt, "seconds")) * time.Second) },
+			"enqueue": m.enqueueAny, "claim": m.claimAny, "claim more": m.claimAny, "one command": m.one,
+			"another command": m.one,
+			"several":         m.several, "turn": m.turn, "sweep": m.sweepAll, "pause": m.pauseAny, "look": m.look,
+			"wait": func() {
+				m.Now = m.Now.Add(
+					time.Duration(rapid.IntRange(1, 40).Draw(m.rt, "seconds")) * time.Second)
+			},
 			"clock runs back": func() {
 				m.Now = m.Now.Add(-time.Duration(rapid.IntRange(1, 20).Draw(m.rt, "seconds")) * time.Second)
 			},

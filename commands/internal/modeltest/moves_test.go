@@ -18,7 +18,9 @@ import (
 // the call is then made again, as it was. carriedOut says what the first attempt has done if it was durable,
 // with no answer.
 func (m *model) sure(call func() error, carriedOut func()) error {
-	v := rapid.SampledFrom([]commandstest.Verdict{commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Undone, commandstest.Unheard}).Draw(m.rt, "commit")
+	v := rapid.SampledFrom([]commandstest.Verdict{commandstest.Heard, commandstest.Heard, commandstest.Heard,
+		commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Undone,
+		commandstest.Unheard}).Draw(m.rt, "commit")
 	m.commits.Once(v)
 	err := call()
 	m.commits.Hear()
@@ -40,10 +42,12 @@ func (m *model) job() *modelJob {
 
 func (m *model) request() commands.ClaimRequest {
 	return commands.ClaimRequest{
-		Queues:  rapid.SliceOfNDistinct(rapid.SampledFrom(modelQueues), 1, 2, rapid.ID).Draw(m.rt, "queues"),
-		Version: rapid.SampledFrom([]string{"", "v2"}).Draw(m.rt, "version"), Capabilities: rapid.SampledFrom([][]string{nil, {"gpu", "ssd"}}).Draw(m.rt, "capabilities"),
-		Worker: worker(rapid.SampledFrom([]string{"w1", "w2", "w3"}).Draw(m.rt, "worker")),
-		Lease:  time.Duration(rapid.IntRange(1, 60).Draw(m.rt, "lease")) * time.Second, Limit: rapid.IntRange(1, 3).Draw(m.rt, "limit"),
+		Queues:       rapid.SliceOfNDistinct(rapid.SampledFrom(modelQueues), 1, 2, rapid.ID).Draw(m.rt, "queues"),
+		Version:      rapid.SampledFrom([]string{"", "v2"}).Draw(m.rt, "version"),
+		Capabilities: rapid.SampledFrom([][]string{nil, {"gpu", "ssd"}}).Draw(m.rt, "capabilities"),
+		Worker:       worker(rapid.SampledFrom([]string{"w1", "w2", "w3"}).Draw(m.rt, "worker")),
+		Lease:        time.Duration(rapid.IntRange(1, 60).Draw(m.rt, "lease")) * time.Second,
+		Limit:        rapid.IntRange(1, 3).Draw(m.rt, "limit"),
 	}
 }
 
@@ -107,17 +111,24 @@ func (m *model) any() ask {
 	owner := rapid.SampledFrom([]string{"", "", "", "w1"}).Draw(m.rt, "owner")
 	switch rapid.IntRange(0, 4).Draw(m.rt, "command") {
 	case 2:
-		return ask{j, commands.Succeed{Token: token, Owner: owner, Result: rapid.SampledFrom([][]byte{nil, {}, []byte("r")}).Draw(m.rt, "result")}}
+		return ask{j, commands.Succeed{Token: token, Owner: owner,
+			Result: rapid.SampledFrom([][]byte{nil, {}, []byte("r")}).Draw(m.rt, "result")}}
 	case 3:
-		wait := rapid.SampledFrom([]*time.Duration{nil, new(time.Duration(0)), new(5 * time.Second)}).Draw(m.rt, "retry_in")
-		return ask{j, commands.Fail{Token: token, Owner: owner, Code: rapid.SampledFrom([]string{"", "oom"}).Draw(m.rt, "code"),
-			Detail: rapid.SampledFrom([]string{"", "d"}).Draw(m.rt, "detail"), Signal: rapid.SampledFrom([]string{"", "TERM"}).Draw(m.rt, "signal"),
+		wait := rapid.SampledFrom([]*time.Duration{nil, new(time.Duration(0)), new(5 * time.Second)}).Draw(m.rt,
+			"retry_in")
+		return ask{j, commands.Fail{Token: token, Owner: owner, Code: rapid.SampledFrom([]string{"", "oom"}).Draw(
+			m.rt, "code"),
+			Detail:  rapid.SampledFrom([]string{"", "d"}).Draw(m.rt, "detail"),
+			Signal:  rapid.SampledFrom([]string{"", "TERM"}).Draw(m.rt, "signal"),
 			RetryIn: wait, NoRetry: rapid.IntRange(0, 4).Draw(m.rt, "no_retry") == 0}}
 	case 4:
-		return ask{j, commands.Release{Token: token, Owner: owner, Reason: rapid.SampledFrom([]string{"", "deploy"}).Draw(m.rt, "reason"),
-			Delay: time.Duration(rapid.IntRange(0, 1).Draw(m.rt, "delay")) * 10 * time.Second, Snooze: rapid.Bool().Draw(m.rt, "snooze")}}
+		return ask{j, commands.Release{Token: token, Owner: owner,
+			Reason: rapid.SampledFrom([]string{"", "deploy"}).Draw(m.rt, "reason"),
+			Delay:  time.Duration(rapid.IntRange(0, 1).Draw(m.rt, "delay")) * 10 * time.Second,
+			Snooze: rapid.Bool().Draw(m.rt, "snooze")}}
 	}
-	return ask{j, commands.Heartbeat{Token: token, Owner: owner, Lease: time.Duration(rapid.IntRange(1, 60).Draw(m.rt, "lease")) * time.Second}}
+	return ask{j, commands.Heartbeat{Token: token, Owner: owner,
+		Lease: time.Duration(rapid.IntRange(1, 60).Draw(m.rt, "lease")) * time.Second}}
 }
 
 func (m *model) operators(j *modelJob) commands.Command {
@@ -218,7 +229,8 @@ func (m *model) answered(a ask, got projection.Job, err error, now bool) {
 	before := len(m.ats)
 	want := m.judge(a.job, a.command)
 	if !errors.Is(err, want) || want == nil && err != nil {
-		m.rt.Fatalf("%T %+v of job %s, which is now %s: got %v, want %v", a.command, a.command, a.job.id, a.job.state, err, want)
+		m.rt.Fatalf("%T %+v of job %s, which is now %s: got %v, want %v", a.command, a.command, a.job.id,
+			a.job.state, err, want)
 	}
 	var refused *commands.RefusedError
 	if len(m.ats) > before && want != nil && !errors.As(err, &refused) {
@@ -230,7 +242,8 @@ func (m *model) answered(a ask, got projection.Job, err error, now bool) {
 }
 
 func (m *model) sweepAll() {
-	m.commits.Once(rapid.SampledFrom([]commandstest.Verdict{commandstest.Heard, commandstest.Heard, commandstest.Undone, commandstest.Unheard}).Draw(m.rt, "commit"))
+	m.commits.Once(rapid.SampledFrom([]commandstest.Verdict{commandstest.Heard, commandstest.Heard,
+		commandstest.Undone, commandstest.Unheard}).Draw(m.rt, "commit"))
 	w := commands.Sweeper{Service: m.Service, Actor: "sweeper:test", Grace: new(time.Duration)}
 	_, err := w.Sweep(m.T.Context())
 	m.commits.Hear()
@@ -282,9 +295,11 @@ func (m *model) check(j *modelJob, got projection.Job) {
 	if c := j.live(); c != nil {
 		token = c.token
 	}
-	is := fmt.Sprintln(got.ID, got.State, got.Seq, got.Queue, got.Priority, got.Key, got.Version, got.Requires, got.Attempt, got.Failures, got.Snoozes, got.Token,
+	is := fmt.Sprintln(got.ID, got.State, got.Seq, got.Queue, got.Priority, got.Key, got.Version, got.Requires,
+		got.Attempt, got.Failures, got.Snoozes, got.Token,
 		got.LeaseUntil.UnixMicro(), got.EndBy.UnixMicro(), got.Erased)
-	want := fmt.Sprintln(j.id, j.state, j.seq, j.queue, j.priority, j.key, j.version, j.requires, j.attempt, j.failures, j.snoozes, token,
+	want := fmt.Sprintln(j.id, j.state, j.seq, j.queue, j.priority, j.key, j.version, j.requires, j.attempt,
+		j.failures, j.snoozes, token,
 		j.lease.UnixMicro(), j.endBy.UnixMicro(), j.erased)
 	if is != want {
 		m.rt.Fatalf("got\n%swant\n%s", is, want)

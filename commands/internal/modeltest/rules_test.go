@@ -119,10 +119,12 @@ func sameContent(claim *modelClaim, c commands.Command, erased bool) bool {
 	switch a := claim.by.(type) {
 	case commands.Succeed:
 		b, ok := c.(commands.Succeed)
-		return ok && (a.Result == nil) == (b.Result == nil) && len(a.Result) == len(b.Result) && (erased || string(a.Result) == string(b.Result))
+		return ok && (a.Result == nil) == (b.Result == nil) && len(a.Result) == len(b.Result) &&
+			(erased || string(a.Result) == string(b.Result))
 	case commands.Fail:
 		b, ok := c.(commands.Fail)
-		return ok && cmp.Or(a.Code, "failed") == cmp.Or(b.Code, "failed") && a.Detail == b.Detail && a.Signal == b.Signal && (claim.gaveUp || !b.NoRetry)
+		return ok && cmp.Or(a.Code, "failed") == cmp.Or(b.Code, "failed") && a.Detail == b.Detail &&
+			a.Signal == b.Signal && (claim.gaveUp || !b.NoRetry)
 	case commands.Release:
 		b, ok := c.(commands.Release)
 		return ok && a.Snooze == b.Snooze && a.Reason == b.Reason
@@ -165,7 +167,8 @@ func (m *model) carryOut(j *modelJob, c commands.Command) {
 func (m *model) next(r commands.ClaimRequest) []*modelJob {
 	var want []*modelJob
 	for _, j := range m.jobs {
-		fits := slices.Contains(r.Queues, j.queue) && !m.paused[j.queue] && (j.version == "" || j.version == r.Version)
+		fits := slices.Contains(r.Queues, j.queue) && !m.paused[j.queue] &&
+			(j.version == "" || j.version == r.Version)
 		for _, label := range j.requires {
 			fits = fits && slices.Contains(r.Capabilities, label)
 		}

@@ -87,7 +87,8 @@ func (c *simClient) act(p *process) time.Time {
 // order is a job that it wants to have done.
 func (c *simClient) order(p *process) commands.Enqueue {
 	c.asked++
-	e := commands.Enqueue{Queue: oneOf(p.rng, simQueues...), Payload: fmt.Append(nil, "payload ", c.asked), Priority: p.rng.IntN(3) - 1,
+	e := commands.Enqueue{Queue: oneOf(p.rng, simQueues...), Payload: fmt.Append(nil, "payload ", c.asked),
+		Priority:    p.rng.IntN(3) - 1,
 		MaxAttempts: 1 + p.rng.IntN(4)}
 	switch p.rng.IntN(3) {
 	case 0:
@@ -140,8 +141,10 @@ func (c *simClient) send(p *process) {
 // operate does something to a job or a queue. An answer that is lost is not asked for again.
 func (c *simClient) operate(p *process) {
 	id, queue := oneOf(p.rng, c.known...), oneOf(p.rng, simQueues...)
-	commandsOf := []commands.Command{commands.Cancel{}, commands.Retry{}, commands.Retry{}, commands.Reschedule{Priority: new(p.rng.IntN(3))},
-		commands.Reschedule{RunAt: new(time.Now().Add(p.skew + p.span(-time.Minute, time.Minute)))}, commands.Erase{Reason: "asked for"}}
+	commandsOf := []commands.Command{commands.Cancel{}, commands.Retry{}, commands.Retry{},
+		commands.Reschedule{Priority: new(p.rng.IntN(3))},
+		commands.Reschedule{RunAt: new(time.Now().Add(p.skew + p.span(-time.Minute, time.Minute)))},
+		commands.Erase{Reason: "asked for"}}
 	if n := p.rng.IntN(len(commandsOf) + 2); n < len(commandsOf) {
 		what := commandsOf[n]
 		_, err := call(p, fmt.Sprintf("%T of %s", what, id), nil, func() (projection.Job, error) {
@@ -156,7 +159,8 @@ func (c *simClient) operate(p *process) {
 	if p.chance(0.3) {
 		do = p.service.Pause
 	}
-	_, err := call(p, "pause or resume "+queue, nil, func() (bool, error) { return do(p.t.Context(), "cli:operator", queue, "") })
+	_, err := call(p, "pause or resume "+queue, nil,
+		func() (bool, error) { return do(p.t.Context(), "cli:operator", queue, "") })
 	if err != nil && !unknown(err) {
 		p.find("answer", "pause or resume: %v", err)
 	}

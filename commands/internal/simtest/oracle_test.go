@@ -58,7 +58,8 @@ func (o *oracle) begin(s *sim) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	*o = oracle{sim: s, store: store, jobs: make(map[event.JobID]*simJob), tokens: make(map[string]*simHold), paused: make(map[string]bool), refused: make(map[string]bool)}
+	*o = oracle{sim: s, store: store, jobs: make(map[event.JobID]*simJob), tokens: make(map[string]*simHold),
+		paused: make(map[string]bool), refused: make(map[string]bool)}
 }
 
 // open counts the jobs that have not ended.
@@ -151,7 +152,8 @@ func (o *oracle) event(p *process, e event.Event) {
 		o.ownEnd(p, j, e, e.To == event.SucceededState)
 	case *event.Failed:
 		j.failures++
-		o.ownEnd(p, j, e, e.To == event.FailedState || e.To == event.Queued && j.failures < j.max && !b.RetryAt.IsZero())
+		o.ownEnd(p, j, e, e.To == event.FailedState || e.To == event.Queued && j.failures < j.max &&
+			!b.RetryAt.IsZero())
 	case *event.Released:
 		o.ownEnd(p, j, e, e.To == event.Queued)
 	case *event.Reclaimed:
@@ -183,13 +185,15 @@ func (o *oracle) event(p *process, e event.Event) {
 
 // claimed: nobody else holds the job, it may be tried once more, and token and attempt are new.
 func (o *oracle) claimed(p *process, j *simJob, e event.Event) {
-	h := &simHold{job: j, token: e.Token, worker: e.Worker, begun: time.Now(), lastBeat: time.Now(), told: e.Body.(*event.Claimed).LeaseUntil.Sub(e.At)}
+	h := &simHold{job: j, token: e.Token, worker: e.Worker, begun: time.Now(), lastBeat: time.Now(),
+		told: e.Body.(*event.Claimed).LeaseUntil.Sub(e.At)}
 	if w, ok := p.actor.(*simWorker); ok {
 		h.lease = w.lease
 	}
 	switch {
 	case j.live != nil:
-		o.sim.find("two live claims", "job %s: %s of %s and %s of %s", j.id, j.live.token, j.live.worker.Name, e.Token, e.Worker.Name)
+		o.sim.find("two live claims", "job %s: %s of %s and %s of %s", j.id, j.live.token, j.live.worker.Name,
+			e.Token, e.Worker.Name)
 	case j.ended != 0:
 		o.sim.find("transition", "job %s: claimed after its end", j.id)
 	case j.failures >= j.max:
@@ -213,7 +217,8 @@ func (o *oracle) owner(p *process, j *simJob, e event.Event) *simHold {
 	case h == nil:
 		o.sim.find("fence", "job %s: %s while nobody holds it", j.id, e.Kind())
 	case !slices.Contains(p.shows, h.token):
-		o.sim.find("fence", "job %s: %s of the claim %s by %s, who showed %v", j.id, e.Kind(), h.token, p.name, p.shows)
+		o.sim.find("fence", "job %s: %s of the claim %s by %s, who showed %v", j.id, e.Kind(), h.token, p.name,
+			p.shows)
 	case e.Attempt != j.attempt || e.Token != h.token || e.Worker != h.worker:
 		o.sim.find("owner", "job %s: %s names attempt %d of %s", j.id, e.Kind(), e.Attempt, e.Worker.Name)
 	}
@@ -223,7 +228,8 @@ func (o *oracle) owner(p *process, j *simJob, e event.Event) *simHold {
 func (o *oracle) ownEnd(p *process, j *simJob, e event.Event, allowed bool) {
 	o.owner(p, j, e)
 	if !allowed {
-		o.sim.find("tried too often", "job %s: %s to %s after %d failures of %d", j.id, e.Kind(), e.To, j.failures, j.max)
+		o.sim.find("tried too often", "job %s: %s to %s after %d failures of %d", j.id, e.Kind(), e.To, j.failures,
+			j.max)
 	}
 	o.close(j, e)
 }

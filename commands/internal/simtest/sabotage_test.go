@@ -15,8 +15,10 @@ var sabotages = []struct {
 	name  string
 	finds []string
 }{
-	{"no grace", []string{"live job reclaimed"}},         // a sweeper that trusts its own clock, which is an hour ahead
-	{"no CAS", []string{"live job reclaimed"}},           // a sweeper that takes back what it once saw expired, whoever holds it now
+	// a sweeper that trusts its own clock, which is an hour ahead
+	{"no grace", []string{"live job reclaimed"}},
+	// a sweeper that takes back what it once saw expired, whoever holds it now
+	{"no CAS", []string{"live job reclaimed"}},
 	{"no token", []string{"fence", "answer"}},            // an owner whose token nobody looks at
 	{"one token", []string{"token"}},                     // tokens that are not fresh
 	{"no sweeper", []string{"stuck"}},                    // nobody takes back what the dead held
@@ -59,8 +61,10 @@ func (p *process) interfere() {
 
 // letGo is j without its owner.
 func letGo(j projection.Job) projection.Job {
-	return projection.Job{N: j.N, ID: j.ID, Seq: j.Seq, State: event.Queued, Queue: j.Queue, Priority: j.Priority, RunAt: j.RunAt, Key: j.Key,
-		MaxAttempts: j.MaxAttempts, MaxRuntime: j.MaxRuntime, Attempt: j.Attempt, Failures: j.Failures, Snoozes: j.Snoozes}
+	return projection.Job{N: j.N, ID: j.ID, Seq: j.Seq, State: event.Queued, Queue: j.Queue,
+		Priority: j.Priority, RunAt: j.RunAt, Key: j.Key,
+		MaxAttempts: j.MaxAttempts, MaxRuntime: j.MaxRuntime, Attempt: j.Attempt, Failures: j.Failures,
+		Snoozes: j.Snoozes}
 }
 
 // withLiveTokens shows for each step the token that is live now, whoever asks.
@@ -110,7 +114,8 @@ func (w *simSweeper) sweepBlindly(p *process) (report commands.SweepReport, err 
 				continue
 			}
 			after := letGo(j)
-			after.Seq, after.Failures, after.RunAt, after.ErrorCode = j.Seq+1, j.Failures+1, tx.Now(), event.LeaseExpired
+			after.Seq, after.Failures, after.RunAt, after.ErrorCode = j.Seq+1, j.Failures+1, tx.Now(),
+				event.LeaseExpired
 			retryAt := tx.Now()
 			if after.Failures >= j.MaxAttempts {
 				after.State, after.FinishedAt, retryAt = event.FailedState, tx.At(), time.Time{}
@@ -118,9 +123,12 @@ func (w *simSweeper) sweepBlindly(p *process) (report commands.SweepReport, err 
 			if err := projection.Put(ctx, tx, j, after); err != nil {
 				return err
 			}
-			if err := tx.Append(ctx, event.Event{Pos: tx.Next(), Job: j.ID, N: j.N, Seq: after.Seq, At: tx.At(), Actor: "sweeper:" + p.name,
-				Worker: j.Worker, Token: j.Token, Attempt: j.Attempt, From: j.State, To: after.State, Body: &event.Reclaimed{
-					Reason: event.LeaseExpired, LastHeartbeat: j.HeartbeatAt, LeaseUntil: j.LeaseUntil, RetryAt: retryAt}}); err != nil {
+			if err := tx.Append(ctx, event.Event{Pos: tx.Next(), Job: j.ID, N: j.N, Seq: after.Seq, At: tx.At(),
+				Actor:  "sweeper:" + p.name,
+				Worker: j.Worker, Token: j.Token, Attempt: j.Attempt, From: j.State, To: after.State,
+				Body: &event.Reclaimed{
+					Reason: event.LeaseExpired, LastHeartbeat: j.HeartbeatAt, LeaseUntil: j.LeaseUntil,
+					RetryAt: retryAt}}); err != nil {
 				return err
 			}
 		}

@@ -72,7 +72,8 @@ func TestSimulationIsDeterministic(t *testing.T) {
 	for seed := range uint64(min(simulations()/10, 5)) {
 		a, b := simulate(t, seed+1, ""), simulate(t, seed+1, "")
 		if a.oracle.digest != b.oracle.digest || len(a.trace) != len(b.trace) {
-			t.Errorf("seed %d: %d and %d things happened, and the events are not the same", seed+1, len(a.trace), len(b.trace))
+			t.Errorf("seed %d: %d and %d things happened, and the events are not the same", seed+1, len(a.trace),
+				len(b.trace))
 		}
 	}
 }
@@ -110,7 +111,9 @@ func (s *sim) report(t *testing.T) {
 	for _, line := range s.trace[max(0, len(s.trace)-40):] {
 		t.Log(line)
 	}
-	t.Errorf("seed %d: %s: %s\nagain, with everything that happens: go test ./commands -run 'TestSimulation$' -seed %d", s.seed, s.wrong, s.detail, s.seed)
+	t.Errorf(
+		"seed %d: %s: %s\nagain, with everything that happens: go test ./commands -run 'TestSimulation$' -seed %d",
+		s.seed, s.wrong, s.detail, s.seed)
 }
 
 // simulate runs one seed, with one thing broken if broken names it.

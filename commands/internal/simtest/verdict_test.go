@@ -18,7 +18,8 @@ func (o *oracle) reclaimed(j *simJob, e event.Event) {
 	if h := j.live; h == nil || e.Token != h.token {
 		o.sim.find("reclaim", "job %s: reclaimed from %q, but not the live claim", j.id, e.Token)
 	} else if silent, least := o.silence(j, h); silent < least {
-		o.sim.find("live job reclaimed", "job %s: %s after the last sign of life, its lease is %s", j.id, silent, h.lease)
+		o.sim.find("live job reclaimed", "job %s: %s after the last sign of life, its lease is %s", j.id, silent,
+			h.lease)
 	}
 	if e.To == event.Queued && j.failures >= j.max {
 		o.sim.find("tried too often", "job %s: to be retried after failure %d of %d", j.id, j.failures, j.max)
@@ -44,12 +45,14 @@ func (o *oracle) answer(id event.JobID, token string, c commands.Command, err er
 	case errors.Is(err, commands.ErrLeaseLost):
 		right = h.how == event.KindReclaimed || h.how == event.KindCancelled && h.job.latest != h
 	case errors.Is(err, commands.ErrCancelled):
-		right = h.how == event.KindCancelled && (h.job.latest == h || h.job.latest.begun.Equal(time.Now())) // claimed in the same call, afterwards
+		// claimed in the same call, afterwards
+		right = h.how == event.KindCancelled && (h.job.latest == h || h.job.latest.begun.Equal(time.Now()))
 	case errors.Is(err, commands.ErrConflict):
 		right = own && (h.how != kindOfEnd(c) || h.job.erased)
 	}
 	if !right {
-		o.sim.find("answer", "job %s: %T with token %s was answered with %v, but the claim is %q", id, c, token, err, h.how)
+		o.sim.find("answer", "job %s: %T with token %s was answered with %v, but the claim is %q", id, c, token,
+			err, h.how)
 	}
 }
 

@@ -33,7 +33,8 @@ type simTask struct {
 }
 
 func newSimWorker(s *sim) *simWorker {
-	w := &simWorker{lease: oneOf(s.rng, 10*time.Second, 30*time.Second, time.Minute, 3*time.Minute), slots: 1 + s.rng.IntN(3)}
+	w := &simWorker{lease: oneOf(s.rng, 10*time.Second, 30*time.Second, time.Minute, 3*time.Minute),
+		slots: 1 + s.rng.IntN(3)}
 	if s.chance(0.7) {
 		w.sweeps = &simSweeper{}
 	}
@@ -94,7 +95,8 @@ func (w *simWorker) write(p *process) {
 		default:
 			continue
 		}
-		steps, due, shows = append(steps, commands.Op{Job: t.job, Command: c}), append(due, t), append(shows, t.token)
+		steps, due, shows = append(steps, commands.Op{Job: t.job, Command: c}), append(due, t),
+			append(shows, t.token)
 	}
 	free, ready := w.slots-len(w.tasks), false
 	if free > 0 && !now.Before(w.asks) {
@@ -146,27 +148,29 @@ type simTurn struct {
 	claimed  []projection.Job
 }
 
-func (w *simWorker) send(p *process, shows []string, steps []commands.Op, free int) ([]commands.Result, []projection.Job, error) {
+func (w *simWorker) send(p *process, shows []string, steps []commands.Op, free int) ([]commands.Result,
+	[]projection.Job, error) {
 	if p.broken == "no token" {
 		steps = p.withLiveTokens(steps)
 	}
-	answer, err := call(p, fmt.Sprintf("turn of %d steps and %d free slots", len(steps), free), shows, func() (turn simTurn, err error) {
-		ctx, actor := p.t.Context(), "worker:"+p.name
-		switch {
-		case free > 0:
-			turn.outcomes, turn.claimed, err = p.service.ApplyAndClaim(ctx, actor, steps, w.request(p, free))
-		case len(steps) == 1:
-			var o commands.Result
-			o.Job, o.Err = p.service.Apply(ctx, actor, steps[0].Job.ID, steps[0].Command)
-			if unknown(o.Err) {
-				return turn, o.Err
+	answer, err := call(p, fmt.Sprintf("turn of %d steps and %d free slots", len(steps), free), shows,
+		func() (turn simTurn, err error) {
+			ctx, actor := p.t.Context(), "worker:"+p.name
+			switch {
+			case free > 0:
+				turn.outcomes, turn.claimed, err = p.service.ApplyAndClaim(ctx, actor, steps, w.request(p, free))
+			case len(steps) == 1:
+				var o commands.Result
+				o.Job, o.Err = p.service.Apply(ctx, actor, steps[0].Job.ID, steps[0].Command)
+				if unknown(o.Err) {
+					return turn, o.Err
+				}
+				turn.outcomes = []commands.Result{o}
+			default:
+				turn.outcomes, err = p.service.ApplyBatch(ctx, actor, steps)
 			}
-			turn.outcomes = []commands.Result{o}
-		default:
-			turn.outcomes, err = p.service.ApplyBatch(ctx, actor, steps)
-		}
-		return turn, err
-	})
+			return turn, err
+		})
 	return answer.outcomes, answer.claimed, err
 }
 
@@ -207,7 +211,8 @@ func (w *simWorker) take(p *process, j projection.Job) {
 	if want := p.oracle.jobs[j.ID].payload; want != "" && want != string(j.Payload) {
 		p.find("payload", "job %s has the payload %q, want %q", j.ID, j.Payload, want)
 	}
-	t := &simTask{job: j, token: j.Token, beats: time.Now().Add(w.interval(j)), ends: time.Now().Add(p.span(0, 90*time.Second)), zombie: p.chance(0.4)}
+	t := &simTask{job: j, token: j.Token, beats: time.Now().Add(w.interval(j)),
+		ends: time.Now().Add(p.span(0, 90*time.Second)), zombie: p.chance(0.4)}
 	t.end = commands.Succeed{Token: j.Token, Result: fmt.Appendf(nil, "%s/%d", j.ID, j.Attempt)}
 	if j.MaxRuntime > 0 {
 		t.ends = earlier(t.ends, time.Now().Add(j.MaxRuntime))

@@ -78,7 +78,8 @@ func (s *sim) newSalt(b []byte) {
 }
 
 func (s *sim) say(who, format string, args ...any) {
-	s.trace = append(s.trace, fmt.Sprintf("%s %-10s %s", time.Now().Format("15:04:05.000000"), who, fmt.Sprintf(format, args...)))
+	s.trace = append(s.trace, fmt.Sprintf("%s %-10s %s", time.Now().Format("15:04:05.000000"), who,
+		fmt.Sprintf(format, args...)))
 }
 
 // find notes the first thing that is wrong.

@@ -112,7 +112,8 @@ func wantEnd(t testing.TB, e End, want string) {
 	if got := how(e); got != want {
 		t.Errorf("child ended with %q, want %q; stderr: %s", got, want, e.StderrTail)
 	}
-	if bytes.Contains(e.StderrTail, []byte("DATA RACE")) { // in the supervising parent, which has the same stderr
+	// in the supervising parent, which has the same stderr
+	if bytes.Contains(e.StderrTail, []byte("DATA RACE")) {
 		t.Errorf("%s", e.StderrTail)
 	}
 }

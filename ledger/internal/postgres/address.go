@@ -49,7 +49,8 @@ func parseAddress(dsn string) (p address, err error) {
 	if err != nil || u.Fragment != "" || u.User == nil && strings.Contains(u.Path+u.RawQuery, "@") {
 		// The error does not quote the address: with a / or a # in a password it would show a part of that.
 		return p, fmt.Errorf("%w: not a URL as postgres://USER@HOST/DATABASE; "+
-			"what is special in a name or a password is written as %%40 for @, %%2F for /, %%23 for #, %%3F for ?", engine.ErrAddress)
+			"what is special in a name or a password is written as %%40 for @, %%2F for /, %%23 for #, %%3F for ?",
+			engine.ErrAddress)
 	}
 	values := u.Query()
 	p.schema, p.sync, p.listen = defaultSchema, "full", true

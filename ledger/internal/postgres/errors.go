@@ -36,7 +36,8 @@ func explain(err error) error {
 		return nil
 	}
 	for _, known := range []error{engine.ErrBusy, engine.ErrFull, engine.ErrIO, engine.ErrReadOnly,
-		engine.ErrConflict, engine.ErrDamaged, engine.ErrUnknown, engine.ErrAddress, engine.ErrNoLedger, engine.ErrNotALedger,
+		engine.ErrConflict, engine.ErrDamaged, engine.ErrUnknown, engine.ErrAddress, engine.ErrNoLedger,
+		engine.ErrNotALedger,
 		engine.ErrNewerSchema, fs.ErrPermission, context.Canceled} {
 		if errors.Is(err, known) {
 			return err

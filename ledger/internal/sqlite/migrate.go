@@ -108,8 +108,9 @@ func (f *Engine) checkObjects(ctx context.Context, version, newest int) error {
 			return err
 		}
 		if is {
-			return fmt.Errorf("%w: the header of %s says schema %d (user_version), but its tables are those of schema %d; "+
-				"'PRAGMA user_version = %d' in a SQLite shell puts that right; nothing was changed",
+			return fmt.Errorf(
+				"%w: the header of %s says schema %d (user_version), but its tables are those of schema %d; "+
+					"'PRAGMA user_version = %d' in a SQLite shell puts that right; nothing was changed",
 				engine.ErrDamaged, f.path, version, other, other)
 		}
 	}

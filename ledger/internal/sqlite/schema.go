@@ -82,12 +82,13 @@ func isSchemaOf(ctx context.Context, s *engine.Session, version int) (bool, erro
 var (
 	plainIndex = regexp.MustCompile(`^CREATE INDEX (?:"[^"]+"|\w+) ON "?\w+"? ?\([\w\s,"]+\)$`)
 	indexOf    = regexp.MustCompile(`(?i)\bON\s+["'` + "`" + `\[]?(\w+)`)
-	ourTables  = []string{"bodies", "events", "jobs", "kinds", "names", "presence", "queues", "states", "workers"}
+	ourTables  = []string{"bodies", "events", "jobs", "kinds", "names", "presence", "queues", "states",
+		"workers"}
 )
 
-// isForeign reports whether an object that the schema does not have would run, or could forbid something, when
-// the ledger is written: a trigger, and an index of ours that is more than columns in order. Further tables
-// and views do no harm.
+// isForeign reports whether an object that the schema does not have would run, or could forbid something,
+// when the ledger is written: a trigger, and an index of ours that is more than columns in order. Further
+// tables and views do no harm.
 func isForeign(kind, definition string) bool {
 	switch kind {
 	case "trigger":

@@ -20,8 +20,9 @@ import (
 // never touches these files.
 
 const (
-	queueWait      = 500 * time.Millisecond // then a process goes on without the queue: its holder may be stopped
-	contentionTime = time.Second            // how long to queue up after the last competition
+	// then a process goes on without the queue: its holder may be stopped
+	queueWait      = 500 * time.Millisecond
+	contentionTime = time.Second // how long to queue up after the last competition
 	gateName       = "gate"
 	lockName       = "lock"
 )

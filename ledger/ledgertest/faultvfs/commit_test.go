@@ -24,9 +24,12 @@ func TestACommitThatFailsAtTheDiskIsUnknownToAllWhoWaitedForIt(t *testing.T) {
 		fault faultvfs.Fault
 		want  []error
 	}{
-		"the sync fails":   {faultvfs.Fault{Op: faultvfs.Sync, Code: sqlite3.SQLITE_IOERR_FSYNC}, []error{ledger.ErrUnknown, ledger.ErrIO}},
-		"a write fails":    {faultvfs.Fault{Op: faultvfs.Write, Code: sqlite3.SQLITE_IOERR_WRITE}, []error{ledger.ErrUnknown, ledger.ErrIO}},
-		"the disk is full": {faultvfs.Fault{Op: faultvfs.Write, Code: sqlite3.SQLITE_FULL, Half: true}, []error{ledger.ErrUnknown, ledger.ErrFull}},
+		"the sync fails": {faultvfs.Fault{Op: faultvfs.Sync, Code: sqlite3.SQLITE_IOERR_FSYNC},
+			[]error{ledger.ErrUnknown, ledger.ErrIO}},
+		"a write fails": {faultvfs.Fault{Op: faultvfs.Write, Code: sqlite3.SQLITE_IOERR_WRITE},
+			[]error{ledger.ErrUnknown, ledger.ErrIO}},
+		"the disk is full": {faultvfs.Fault{Op: faultvfs.Write, Code: sqlite3.SQLITE_FULL, Half: true},
+			[]error{ledger.ErrUnknown, ledger.ErrFull}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -31,7 +31,8 @@ const (
 
 // String returns the name of op.
 func (o Op) String() string {
-	return [...]string{"read", "write", "sync", "truncate", "open", "delete", "access", "size", "lock", "shm-map", "shm-lock"}[o]
+	return [...]string{"read", "write", "sync", "truncate", "open", "delete", "access", "size", "lock",
+		"shm-map", "shm-lock"}[o]
 }
 
 // Fault is a failure that is to happen.
@@ -64,8 +65,8 @@ func (f Fault) Kind() string {
 // String says what fails.
 func (f Fault) String() string { return fmt.Sprintf("call %d: %s", f.N, f.Kind()) }
 
-// Disk is what SQLite sees of a mounted folder. It records everything. No sync reaches the real disk: how much of what
-// is written survives is up to the test. It is safe for concurrent use.
+// Disk is what SQLite sees of a mounted folder. It records everything. No sync reaches the real disk: how
+// much of what is written survives is up to the test. It is safe for concurrent use.
 type Disk struct {
 	mu     sync.Mutex
 	record Record
@@ -76,8 +77,8 @@ type Disk struct {
 	open   int    // files
 }
 
-// Mount makes dir, puts files in it, by name, and stands between it and SQLite until the test ends. Whoever has opened
-// a ledger there must have closed it by then.
+// Mount makes dir, puts files in it, by name, and stands between it and SQLite until the test ends. Whoever
+// has opened a ledger there must have closed it by then.
 func Mount(t testing.TB, dir string, files map[string][]byte) *Disk {
 	t.Helper()
 	d, unmount, err := MountFiles(dir, files)

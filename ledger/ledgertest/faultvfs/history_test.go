@@ -161,8 +161,8 @@ func (h *history) toldEarly() *history {
 }
 
 // after judges a ledger that was cut off at a moment: its events are a beginning of the history, what was
-// acknowledged is among them unless lossy, and of what was not, at most the one command that each client had under
-// way, wholly or not at all. It returns how many events are left.
+// acknowledged is among them unless lossy, and of what was not, at most the one command that each client had
+// under way, wholly or not at all. It returns how many events are left.
 func (h *history) after(store *ledger.Store, moment int, lossy bool) (left int, err error) {
 	left, err = h.beginning(store)
 	if err != nil {
@@ -185,7 +185,8 @@ func (h *history) afterOf(c *client, left, moment int, lossy bool) error {
 		for _, f := range command.facts {
 			pos := h.pos[f]
 			if pos > left && i < told && !lossy {
-				return fmt.Errorf("lost: the answer to command %d of %s promised %q, event %d, and the ledger ends at %d", i, c.actor, f, pos, left)
+				return fmt.Errorf("lost: the answer to command %d of %s promised %q, event %d, and the ledger ends at %d",
+					i, c.actor, f, pos, left)
 			}
 			if made[f] || h.actors[pos-1] != c.actor {
 				continue // an earlier command made it
@@ -197,7 +198,8 @@ func (h *history) afterOf(c *client, left, moment int, lossy bool) error {
 			}
 		}
 		if here > 0 && (i > told || command.began >= moment) {
-			return fmt.Errorf("command %d of %s had not been sent, and is in the ledger: %q", i, c.actor, command.facts)
+			return fmt.Errorf("command %d of %s had not been sent, and is in the ledger: %q", i, c.actor,
+				command.facts)
 		}
 		if here > 0 && here < fresh && !command.parts {
 			return fmt.Errorf("command %d of %s is there in part: %q", i, c.actor, command.facts)
@@ -251,7 +253,8 @@ func verify(tx *ledger.Tx) error {
 }
 
 // reopened opens the ledger that a power cut has left, lets fn judge it, and closes it.
-func reopened(dir string, files map[string][]byte, dsn string, fn func(*faultvfs.Disk, *ledger.Store) error) (*faultvfs.Disk, error) {
+func reopened(dir string, files map[string][]byte, dsn string, fn func(*faultvfs.Disk, *ledger.Store) error) (
+	*faultvfs.Disk, error) {
 	disk, unmount, err := faultvfs.MountFiles(dir, files)
 	if err != nil {
 		return nil, err

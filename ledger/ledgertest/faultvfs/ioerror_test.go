@@ -84,7 +84,8 @@ func (t *trial) run() error {
 	return t.powerCuts(c)
 }
 
-// step sends a step until it is answered. One error is what the disk's fault costs; a second one is none of its.
+// step sends a step until it is answered. One error is what the disk's fault costs; a second one is none of
+// its.
 func (t *trial) step(c *caller, i int) error {
 	before := c.quietTail()
 	c.again = false
@@ -97,7 +98,8 @@ func (t *trial) step(c *caller, i int) error {
 		return err
 	}
 	unknown := errors.Is(err, ledger.ErrUnknown)
-	if commits := t.fault.Op == faultvfs.Write || t.fault.Op == faultvfs.Sync; commits && !unknown && !script[i].parts {
+	if commits := t.fault.Op == faultvfs.Write || t.fault.Op == faultvfs.Sync; commits && !unknown &&
+		!script[i].parts {
 		return fmt.Errorf("what is written is written by COMMIT, and nobody knows what becomes of it: %w", err)
 	}
 	if t.fault.Code == sqlite3.SQLITE_FULL && !errors.Is(err, ledger.ErrFull) {
@@ -136,7 +138,8 @@ func clear(err error) error {
 	if errors.As(err, &broken) {
 		return err
 	}
-	for _, wrong := range []error{ledger.ErrDamaged, ledger.ErrNotALedger, ledger.ErrNoLedger, ledger.ErrReplaced, ledger.ErrStray, ledger.ErrConflict} {
+	for _, wrong := range []error{ledger.ErrDamaged, ledger.ErrNotALedger, ledger.ErrNoLedger,
+		ledger.ErrReplaced, ledger.ErrStray, ledger.ErrConflict} {
 		if errors.Is(err, wrong) {
 			return fmt.Errorf("an I/O error is told as another: %w", err)
 		}
@@ -172,8 +175,8 @@ func (t *trial) stuck(c *caller, i int) error {
 	return nil
 }
 
-// powerGone lets the power fail when the caller has just been told that nobody knows, and goes on with what is left
-// until the script ends. It reports whether the step had been carried out.
+// powerGone lets the power fail when the caller has just been told that nobody knows, and goes on with what
+// is left until the script ends. It reports whether the step had been carried out.
 func (t *trial) powerGone(c *caller, i int, loss faultvfs.Loss, dice *rand.Rand) (there bool, err error) {
 	replay := t.disk.Record().NewReplay(faultvfs.Lie{}, true)
 	replay.Go(t.disk.Now())
@@ -193,7 +196,8 @@ func (t *trial) powerGone(c *caller, i int, loss faultvfs.Loss, dice *rand.Rand)
 	survivor.again = true
 	for ; i < len(script); i++ {
 		if err := survivor.take(i); err != nil {
-			return there, fmt.Errorf("then power lost, and with it %s; then step %d, %s: %w", loss, i, script[i].name, err)
+			return there, fmt.Errorf("then power lost, and with it %s; then step %d, %s: %w", loss, i, script[i].name,
+				err)
 		}
 		survivor.again = false
 	}
@@ -234,7 +238,8 @@ func (t *trial) powerCuts(c *caller) error {
 	replay := r.NewReplay(faultvfs.Lie{}, true)
 	cut := randomCuts(1, r.Len(), rand.New(rand.NewPCG(t.seed, 1000)))[0]
 	replay.Go(cut.moment)
-	if err := r.survives(cut, filepath.Join(t.tmp, "cut"), replay.Crash(cut.loss, rand.New(rand.NewPCG(cut.seed, 0))), false); err != nil {
+	if err := r.survives(cut, filepath.Join(t.tmp, "cut"),
+		replay.Crash(cut.loss, rand.New(rand.NewPCG(cut.seed, 0))), false); err != nil {
 		return fmt.Errorf("%s: %w", cut, err)
 	}
 	return nil
@@ -256,7 +261,8 @@ func TestAnIOErrorCostsNothingThatWasAcknowledged(t *testing.T) {
 					list = append(list, calls[kind.Op]+1)
 				}
 				for _, n := range list {
-					one := &trial{fault: kind.At(n), tmp: filepath.Join(t.TempDir(), fmt.Sprint(n)), want: clean.want, seed: seed + uint64(n)}
+					one := &trial{fault: kind.At(n), tmp: filepath.Join(t.TempDir(), fmt.Sprint(n)), want: clean.want,
+						seed: seed + uint64(n)}
 					stop := time.AfterFunc(2*time.Minute, func() { panic(fmt.Sprintf("%s: it hangs", one.fault)) })
 					err := one.run()
 					stop.Stop()
@@ -268,15 +274,16 @@ func TestAnIOErrorCostsNothingThatWasAcknowledged(t *testing.T) {
 					}
 					sum.add(one)
 				}
-				t.Logf("%d trials of %d calls: %d failed; %d commands got an error, %d did not know what had become of them, and of these a power cut left %d",
+				t.Logf(
+					"%d trials of %d calls: %d failed; %d commands got an error, %d did not know what had become of them, and of these a power cut left %d",
 					len(list), calls[kind.Op], sum.failed, sum.errors, sum.unknown, sum.there)
 			})
 		}
 	}
 }
 
-// "Unknown" is meant: what COMMIT could not sync is there after a power cut, or it is not. Sent again, each command has
-// its first answer and is in the ledger once.
+// "Unknown" is meant: what COMMIT could not sync is there after a power cut, or it is not. Sent again, each
+// command has its first answer and is in the ledger once.
 func TestACommandOfUnknownOutcomeIsCarriedOutOnce(t *testing.T) {
 	seed := seed(t)
 	clean := &trial{tmp: filepath.Join(t.TempDir(), "clean"), seed: seed}
@@ -313,14 +320,16 @@ func TestACommandOfUnknownOutcomeIsCarriedOutOnce(t *testing.T) {
 		}
 		_ = c.close()
 	}
-	t.Logf("%d unknown: %d of them there when nothing was lost, %d when all was", unknown, found[faultvfs.LoseNothing], found[faultvfs.LoseAll])
+	t.Logf("%d unknown: %d of them there when nothing was lost, %d when all was", unknown,
+		found[faultvfs.LoseNothing], found[faultvfs.LoseAll])
 	if found[faultvfs.LoseNothing] == 0 || found[faultvfs.LoseAll] > 0 {
 		t.Error("that is not what a disk does")
 	}
 }
 
 func (t *trial) add(one *trial) {
-	t.failed, t.errors, t.unknown, t.there = t.failed+one.failed, t.errors+one.errors, t.unknown+one.unknown, t.there+one.there
+	t.failed, t.errors, t.unknown, t.there = t.failed+one.failed, t.errors+one.errors, t.unknown+one.unknown,
+		t.there+one.there
 }
 
 // learn goes through the script without a fault, and notes what is told then.

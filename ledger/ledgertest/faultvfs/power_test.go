@@ -35,7 +35,8 @@ func cuts() int {
 	return ledgertest.Size(50, 300, 2000)
 }
 
-// seed is told, so that the dice can be thrown again. How the commands of the clients interleave is another matter.
+// seed is told, so that the dice can be thrown again. How the commands of the clients interleave is another
+// matter.
 func seed(t *testing.T) uint64 {
 	s := *seedFlag
 	if s == 0 {
@@ -86,9 +87,10 @@ func some(list []cut, n int, dice *rand.Rand) []cut {
 	return list[:min(len(list), n)]
 }
 
-// replay calls check with the files that each cut leaves, and with a folder for them. It returns how many failed and
-// tells the first of them.
-func (r *recording) replay(t *testing.T, cuts []cut, lie faultvfs.Lie, check func(c cut, dir string, files map[string][]byte) error) (failed int64) {
+// replay calls check with the files that each cut leaves, and with a folder for them. It returns how many
+// failed and tells the first of them.
+func (r *recording) replay(t *testing.T, cuts []cut, lie faultvfs.Lie,
+	check func(c cut, dir string, files map[string][]byte) error) (failed int64) {
 	t.Helper()
 	slices.SortFunc(cuts, func(a, b cut) int { return a.moment - b.moment })
 	tmp := t.TempDir()
@@ -153,13 +155,14 @@ func (r *recording) survives(c cut, dir string, files map[string][]byte, lossy b
 	again.loss = faultvfs.Loss(dice.IntN(int(faultvfs.Losses)))
 	replay := second.NewReplay(faultvfs.Lie{}, true)
 	replay.Go(again.moment)
-	_, err = reopened(dir+"-again", replay.Crash(again.loss, dice), r.dsn, func(_ *faultvfs.Disk, store *ledger.Store) error {
-		still, err := second.history.after(store, again.moment, lossy)
-		if err == nil && still < left {
-			err = fmt.Errorf("%d events had come through, and then there were %d", left, still)
-		}
-		return err
-	})
+	_, err = reopened(dir+"-again", replay.Crash(again.loss, dice), r.dsn,
+		func(_ *faultvfs.Disk, store *ledger.Store) error {
+			still, err := second.history.after(store, again.moment, lossy)
+			if err == nil && still < left {
+				err = fmt.Errorf("%d events had come through, and then there were %d", left, still)
+			}
+			return err
+		})
 	_ = os.RemoveAll(dir + "-again")
 	if err != nil {
 		return fmt.Errorf("then %s: %w", again, err)
@@ -179,7 +182,8 @@ func workOn(disk *faultvfs.Disk, store *ledger.Store, old int) (*history, error)
 	var fresh []event.JobID
 	for range 3 {
 		err := c.ask(false, func() ([]fact, error) {
-			answers, err := queue.Enqueue(context.Background(), c.actor, commands.Enqueue{Queue: "after", ID: ulid.Make().String()})
+			answers, err := queue.Enqueue(context.Background(), c.actor,
+				commands.Enqueue{Queue: "after", ID: ulid.Make().String()})
 			if err != nil {
 				return nil, err
 			}
@@ -206,10 +210,12 @@ func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
 		share int // in 20, of the cuts
 		*crowd
 	}{
-		"one process":           {5, &crowd{dsn: full, stores: 1, clients: 4, commands: 16, large: 6000}},
-		"one that does more":    {4, &crowd{dsn: full, stores: 1, clients: 12, commands: 6, large: 100}},
-		"three processes":       {4, &crowd{dsn: full, stores: 3, clients: 6, commands: 10, large: 6000}},
-		"large jobs":            {1, &crowd{dsn: full, stores: 1, clients: 4, commands: 12, large: 6000, huge: 4, quiet: true}}, // SQLite itself moves the -wal file
+		"one process":        {5, &crowd{dsn: full, stores: 1, clients: 4, commands: 16, large: 6000}},
+		"one that does more": {4, &crowd{dsn: full, stores: 1, clients: 12, commands: 6, large: 100}},
+		"three processes":    {4, &crowd{dsn: full, stores: 3, clients: 6, commands: 10, large: 6000}},
+		// SQLite itself moves the -wal file
+		"large jobs": {1, &crowd{dsn: full, stores: 1, clients: 4, commands: 12, large: 6000, huge: 4,
+			quiet: true}},
 		"hardly anything to do": {1, &crowd{dsn: full, stores: 2, clients: 1, commands: 6}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,13 +223,15 @@ func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
 				n := min(left, 1000)
 				r := c.record(t, seed+uint64(left))
 				moved := r.Written("jobs.db", r.made, r.closing[0])
-				t.Logf("%d cuts in %d operations, %d events; %d pages were moved before the ledger was closed", n, r.Len(), len(r.history.lines), moved)
+				t.Logf("%d cuts in %d operations, %d events; %d pages were moved before the ledger was closed", n,
+					r.Len(), len(r.history.lines), moved)
 				if c.quiet && moved == 0 {
 					t.Error("SQLite has moved nothing into the database by itself")
 				}
-				failed := r.replay(t, randomCuts(n, r.Len(), rand.New(rand.NewPCG(seed, 1))), faultvfs.Lie{}, func(c cut, dir string, files map[string][]byte) error {
-					return r.survives(c, dir, files, false)
-				})
+				failed := r.replay(t, randomCuts(n, r.Len(), rand.New(rand.NewPCG(seed, 1))), faultvfs.Lie{},
+					func(c cut, dir string, files map[string][]byte) error {
+						return r.survives(c, dir, files, false)
+					})
 				if failed > 0 {
 					t.Errorf("%d of %d power cuts lost something", failed, n)
 				}
@@ -254,8 +262,8 @@ func TestAPowerCutWhileALedgerIsMadeLeavesOneThatCanBeMade(t *testing.T) {
 	}
 }
 
-// The last process to close a ledger moves what is in the -wal file into the database. While it does, the database is
-// nothing by itself.
+// The last process to close a ledger moves what is in the -wal file into the database. While it does, the
+// database is nothing by itself.
 func TestAPowerCutWhileALedgerIsClosedLosesNothing(t *testing.T) {
 	seed := seed(t)
 	r := (&crowd{dsn: full, stores: 1, clients: 2, commands: 16, quiet: true}).record(t, seed)
@@ -291,7 +299,8 @@ func TestAPowerCutWithLessSyncingLeavesAConsistentBeginning(t *testing.T) {
 	t.Error("400 power cuts lost nothing: then sync=full would be the same")
 }
 
-// A disk that breaks its word, and a program that would answer too early: these tests must see what that costs.
+// A disk that breaks its word, and a program that would answer too early: these tests must see what that
+// costs.
 func TestWhatAPowerCutLosesIsSeen(t *testing.T) {
 	seed := seed(t)
 	r := (&crowd{dsn: full, stores: 2, clients: 4, commands: 24, large: 6000}).record(t, seed)

@@ -22,7 +22,8 @@ const (
 
 // String returns a name for l.
 func (l Loss) String() string {
-	return [...]string{"nothing", "all that was not synced", "the tail of it", "some of it", "some sectors of it"}[l]
+	return [...]string{"nothing", "all that was not synced", "the tail of it", "some of it",
+		"some sectors of it"}[l]
 }
 
 const sector = 512
@@ -52,8 +53,8 @@ type pendingOp struct {
 	forgotten bool // a sync of it failed: no later one makes it durable
 }
 
-// NewReplay starts before the first operation. forgets says what a disk does after a sync that failed: it gives up
-// what was to be written then, and later syncs say nothing about it, as with Linux's page cache.
+// NewReplay starts before the first operation. forgets says what a disk does after a sync that failed: it
+// gives up what was to be written then, and later syncs say nothing about it, as with Linux's page cache.
 func (r *Record) NewReplay(lie Lie, forgets bool) *Replay {
 	p := &Replay{record: r, lie: lie, forgets: forgets, names: make(map[string]int)}
 	for _, name := range slices.Sorted(maps.Keys(r.base)) {
@@ -135,7 +136,8 @@ func resize(file []byte, size int64) []byte {
 	return append(file, make([]byte, size-int64(len(file)))...)
 }
 
-// Crash returns the files as they are after a power cut at this moment. dice decide what is lost of what may be.
+// Crash returns the files as they are after a power cut at this moment. dice decide what is lost of what may
+// be.
 func (p *Replay) Crash(loss Loss, dice *rand.Rand) map[string][]byte {
 	files, names := make([][]byte, len(p.files)), maps.Clone(p.names)
 	for i, content := range p.files {

@@ -36,20 +36,32 @@ func TestAReplayKnowsWhatIsDurable(t *testing.T) {
 		all     map[string]string // what is left when all is lost that can be
 		nothing map[string]string // and when nothing is
 	}{
-		"nothing synced":           {[]op{writeA, writeB}, Lie{}, map[string]string{"old": "0000"}, map[string]string{"old": "aa0bbb"}},
-		"synced in between":        {[]op{writeA, sync0, writeB}, Lie{}, map[string]string{"old": "aa00"}, map[string]string{"old": "aa0bbb"}},
-		"truncated":                {[]op{writeA, sync0, cut1}, Lie{}, map[string]string{"old": "aa00"}, map[string]string{"old": "a"}},
-		"truncated and synced":     {[]op{cut1, sync0, writeB}, Lie{}, map[string]string{"old": "0"}, map[string]string{"old": "0\x00\x00bbb"}},
-		"another file's sync":      {[]op{create1, folder, writeA, write1, sync1}, Lie{}, map[string]string{"old": "0000", "new": "11"}, map[string]string{"old": "aa00", "new": "11"}},
-		"a name that is not":       {[]op{create1, write1, sync1}, Lie{}, map[string]string{"old": "0000"}, map[string]string{"old": "0000", "new": "11"}},
-		"an unlink that is lost":   {[]op{unlink0}, Lie{}, map[string]string{"old": "0000"}, map[string]string{}},
-		"an unlink that is not":    {[]op{unlink0, folder}, Lie{}, map[string]string{}, map[string]string{}},
-		"a name given anew":        {[]op{unlink0, anew1, write1, sync1, folder, writeA, sync0}, Lie{}, map[string]string{"old": "11"}, map[string]string{"old": "11"}},
-		"a sync that failed":       {[]op{writeA, failed0, sync0}, Lie{}, map[string]string{"old": "0000"}, map[string]string{"old": "0000"}},
-		"written again after that": {[]op{writeA, failed0, writeA, sync0}, Lie{}, map[string]string{"old": "aa00"}, map[string]string{"old": "aa00"}},
-		"a lie":                    {[]op{writeA, sync0}, Lie{Syncs: all}, map[string]string{"old": "0000"}, map[string]string{"old": "aa00"}},
-		"a lie that comes later":   {[]op{writeA, sync0}, Lie{Syncs: all, From: 2}, map[string]string{"old": "aa00"}, map[string]string{"old": "aa00"}},
-		"a lie of the folder":      {[]op{unlink0, folder}, Lie{Folder: true}, map[string]string{"old": "0000"}, map[string]string{}},
+		"nothing synced": {[]op{writeA, writeB}, Lie{}, map[string]string{"old": "0000"},
+			map[string]string{"old": "aa0bbb"}},
+		"synced in between": {[]op{writeA, sync0, writeB}, Lie{}, map[string]string{"old": "aa00"},
+			map[string]string{"old": "aa0bbb"}},
+		"truncated": {[]op{writeA, sync0, cut1}, Lie{}, map[string]string{"old": "aa00"},
+			map[string]string{"old": "a"}},
+		"truncated and synced": {[]op{cut1, sync0, writeB}, Lie{}, map[string]string{"old": "0"},
+			map[string]string{"old": "0\x00\x00bbb"}},
+		"another file's sync": {[]op{create1, folder, writeA, write1, sync1}, Lie{},
+			map[string]string{"old": "0000", "new": "11"}, map[string]string{"old": "aa00", "new": "11"}},
+		"a name that is not": {[]op{create1, write1, sync1}, Lie{}, map[string]string{"old": "0000"},
+			map[string]string{"old": "0000", "new": "11"}},
+		"an unlink that is lost": {[]op{unlink0}, Lie{}, map[string]string{"old": "0000"}, map[string]string{}},
+		"an unlink that is not":  {[]op{unlink0, folder}, Lie{}, map[string]string{}, map[string]string{}},
+		"a name given anew": {[]op{unlink0, anew1, write1, sync1, folder, writeA, sync0}, Lie{},
+			map[string]string{"old": "11"}, map[string]string{"old": "11"}},
+		"a sync that failed": {[]op{writeA, failed0, sync0}, Lie{}, map[string]string{"old": "0000"},
+			map[string]string{"old": "0000"}},
+		"written again after that": {[]op{writeA, failed0, writeA, sync0}, Lie{}, map[string]string{"old": "aa00"},
+			map[string]string{"old": "aa00"}},
+		"a lie": {[]op{writeA, sync0}, Lie{Syncs: all}, map[string]string{"old": "0000"},
+			map[string]string{"old": "aa00"}},
+		"a lie that comes later": {[]op{writeA, sync0}, Lie{Syncs: all, From: 2}, map[string]string{"old": "aa00"},
+			map[string]string{"old": "aa00"}},
+		"a lie of the folder": {[]op{unlink0, folder}, Lie{Folder: true}, map[string]string{"old": "0000"},
+			map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := recorded(c.ops...)
@@ -74,7 +86,8 @@ func TestAReplayKnowsWhatIsDurable(t *testing.T) {
 // What a cut in the midst of writing leaves is some of what was written, in its place.
 func TestWhatIsLostIsLostInTheRightPieces(t *testing.T) {
 	first, second := bytes.Repeat([]byte{1}, 5*sector), bytes.Repeat([]byte{2}, 5*sector)
-	r := recorded(op{kind: written, file: 0, data: first}, sync0, op{kind: written, file: 0, offset: 100, data: second[:2*sector]}, op{kind: written, file: 0, offset: 4 * sector, data: second[:sector]})
+	r := recorded(op{kind: written, file: 0, data: first}, sync0, op{kind: written, file: 0, offset: 100,
+		data: second[:2*sector]}, op{kind: written, file: 0, offset: 4 * sector, data: second[:sector]})
 	seen := make(map[Loss]map[string]bool)
 	for seed := range uint64(200) {
 		for loss := range Losses {
@@ -85,7 +98,8 @@ func TestWhatIsLostIsLostInTheRightPieces(t *testing.T) {
 				t.Fatalf("%s: %d bytes", loss, len(file))
 			}
 			pattern := ""
-			for _, at := range []int{0, 100, sector - 1, sector, 2*sector - 1, 2 * sector, 2*sector + 99, 2*sector + 100, 4*sector - 1, 4 * sector, 5*sector - 1} {
+			for _, at := range []int{0, 100, sector - 1, sector, 2*sector - 1, 2 * sector, 2*sector + 99,
+				2*sector + 100, 4*sector - 1, 4 * sector, 5*sector - 1} {
 				pattern += string('0' + file[at])
 			}
 			if seen[loss] == nil {
@@ -95,7 +109,8 @@ func TestWhatIsLostIsLostInTheRightPieces(t *testing.T) {
 		}
 	}
 	const none, firstOnly, lastOnly, both = "11111111111", "12222221111", "11111111122", "12222221122"
-	want := map[Loss][]string{LoseNothing: {both}, LoseAll: {none}, LoseTail: {none, firstOnly, both}, LoseSome: {none, firstOnly, lastOnly, both}}
+	want := map[Loss][]string{LoseNothing: {both}, LoseAll: {none}, LoseTail: {none, firstOnly, both},
+		LoseSome: {none, firstOnly, lastOnly, both}}
 	for loss, patterns := range want {
 		if len(seen[loss]) != len(patterns) {
 			t.Errorf("%s is lost: got %v, want %q", loss, seen[loss], patterns)

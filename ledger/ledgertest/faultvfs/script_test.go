@@ -23,9 +23,9 @@ import (
 	"jobledger/projection"
 )
 
-// The script: one caller that sends every command of the queue in a fixed order and does what callers are told to do
-// after an error, which is to send the same again. However often something went wrong on the way, in the end the
-// ledger says what it says when nothing did.
+// The script: one caller that sends every command of the queue in a fixed order and does what callers are
+// told to do after an error, which is to send the same again. However often something went wrong on the way,
+// in the end the ledger says what it says when nothing did.
 
 // caller is whoever goes through the script.
 type caller struct {
@@ -177,8 +177,8 @@ func (c *caller) job(name string) (j projection.Job, err error) {
 	return j, err
 }
 
-// claim takes jobs, after ending one in the same transaction if finish names it. When it has to be sent again, it
-// first looks for what it was given unawares.
+// claim takes jobs, after ending one in the same transaction if finish names it. When it has to be sent
+// again, it first looks for what it was given unawares.
 func claim(n int, finish string) func(*caller) (answer, error) {
 	return func(c *caller) (a answer, err error) {
 		var steps []commands.Op
@@ -204,7 +204,10 @@ func claim(n int, finish string) func(*caller) (answer, error) {
 			}
 			claimed = append(claimed, o.Job)
 		}
-		slices.SortFunc(claimed, func(a, b projection.Job) int { return strings.Compare(string(a.ID), string(b.ID)) })
+		slices.SortFunc(claimed, func(a, b projection.Job) int {
+			return strings.Compare(string(a.ID),
+				string(b.ID))
+		})
 		for _, j := range claimed {
 			id, _ := ulid.ParseStrict(string(j.ID))
 			c.held[string(id[15])] = j
@@ -223,7 +226,8 @@ func (c *caller) unaware() (claimed []projection.Job, err error) {
 	err = read(c.store, func(tx *ledger.Tx) error {
 		held, err := projection.Held(context.Background(), tx, me)
 		for _, j := range held {
-			if !slices.ContainsFunc(slices.Collect(maps.Values(c.held)), func(known projection.Job) bool { return known.Token == j.Token }) {
+			if !slices.ContainsFunc(slices.Collect(maps.Values(c.held)),
+				func(known projection.Job) bool { return known.Token == j.Token }) {
 				claimed = append(claimed, j)
 			}
 		}
@@ -242,7 +246,9 @@ func beat(name string) func(*caller) (answer, error) {
 			}
 		}
 		half := 0.5
-		outcomes, err := c.queue.ApplyBatch(context.Background(), self, []commands.Op{{Job: j, Command: commands.Heartbeat{Token: j.Token, Progress: &half, Lease: 3 * time.Hour}}})
+		outcomes, err := c.queue.ApplyBatch(context.Background(), self,
+			[]commands.Op{{Job: j, Command: commands.Heartbeat{Token: j.Token, Progress: &half,
+				Lease: 3 * time.Hour}}})
 		if err != nil {
 			return answer{}, err
 		}
@@ -295,9 +301,12 @@ var large = bytes.Repeat([]byte("page after page. "), 1500)
 
 var script = []step{
 	{"open", reopen, true},
-	{"enqueue a", enqueue(commands.Enqueue{ID: jobID("a"), Queue: "q", Payload: []byte("a"), Tags: map[string]string{"customer": "17"}}), false},
-	{"enqueue b and c", enqueue(commands.Enqueue{ID: jobID("b"), Queue: "q", Key: "kb"}, commands.Enqueue{ID: jobID("c"), Queue: "q", Key: "kc"}), false},
-	{"enqueue d, which is large", enqueue(commands.Enqueue{ID: jobID("d"), Queue: "q", Payload: large, Priority: -1}), false},
+	{"enqueue a", enqueue(commands.Enqueue{ID: jobID("a"), Queue: "q", Payload: []byte("a"),
+		Tags: map[string]string{"customer": "17"}}), false},
+	{"enqueue b and c", enqueue(commands.Enqueue{ID: jobID("b"), Queue: "q", Key: "kb"},
+		commands.Enqueue{ID: jobID("c"), Queue: "q", Key: "kc"}), false},
+	{"enqueue d, which is large", enqueue(commands.Enqueue{ID: jobID("d"), Queue: "q", Payload: large,
+		Priority: -1}), false},
 	{"enqueue b's key", enqueue(commands.Enqueue{Queue: "q", Key: "kb"}), false},
 	{"claim a and b", claim(2, ""), false},
 	{"heartbeat a", beat("a"), false},
@@ -309,7 +318,10 @@ var script = []step{
 	{"pause", pause(true, "maintenance"), false},
 	{"resume", pause(false, "done"), false},
 	{"claim b and c", claim(2, ""), false},
-	{"release b", do("b", func(token string) commands.Command { return commands.Release{Token: token, Reason: "busy"} }), false},
+	{"release b", do("b", func(token string) commands.Command {
+		return commands.Release{Token: token,
+			Reason: "busy"}
+	}), false},
 	{"cancel c", do("c", cmd(commands.Cancel{Reason: "wrong"})), false},
 	{"succeed c, which was cancelled", do("c", succeed("late")), false},
 	{"claim b and d", claim(2, ""), false},

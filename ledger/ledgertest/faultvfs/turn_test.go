@@ -17,8 +17,8 @@ import (
 	"jobledger/ledger/ledgertest/faultvfs"
 )
 
-// A worker hands in the end of a job and asks for the next one. A fault of the disk is no answer to that end: it would
-// take the job for lost, which is done.
+// A worker hands in the end of a job and asks for the next one. A fault of the disk is no answer to that end:
+// it would take the job for lost, which is done.
 func TestAFaultOfTheDiskIsNoAnswerToAStep(t *testing.T) {
 	dir := t.TempDir()
 	disk := faultvfs.Mount(t, dir, nil)
@@ -36,14 +36,18 @@ func TestAFaultOfTheDiskIsNoAnswerToAStep(t *testing.T) {
 	}
 	told := 0
 	for _, fault := range []faultvfs.Fault{
-		{Op: faultvfs.ShmLock, Code: sqlite3.SQLITE_IOERR_SHMLOCK}, {Op: faultvfs.ShmLock, Code: sqlite3.SQLITE_IOERR_SHMLOCK, Forever: true},
-		{Op: faultvfs.Write, Code: sqlite3.SQLITE_IOERR_WRITE}, {Op: faultvfs.Write, Code: sqlite3.SQLITE_FULL, Forever: true},
-		{Op: faultvfs.Sync, Code: sqlite3.SQLITE_IOERR_FSYNC}, {Op: faultvfs.Read, Code: sqlite3.SQLITE_IOERR_READ, Forever: true},
+		{Op: faultvfs.ShmLock, Code: sqlite3.SQLITE_IOERR_SHMLOCK},
+		{Op: faultvfs.ShmLock, Code: sqlite3.SQLITE_IOERR_SHMLOCK, Forever: true},
+		{Op: faultvfs.Write, Code: sqlite3.SQLITE_IOERR_WRITE}, {Op: faultvfs.Write, Code: sqlite3.SQLITE_FULL,
+			Forever: true},
+		{Op: faultvfs.Sync, Code: sqlite3.SQLITE_IOERR_FSYNC}, {Op: faultvfs.Read, Code: sqlite3.SQLITE_IOERR_READ,
+			Forever: true},
 		{Op: faultvfs.Open, Code: sqlite3.SQLITE_CANTOPEN, Forever: true},
 	} {
 		for n := 1; n <= 12; n++ {
 			what := fmt.Sprint(fault.At(n))
-			steps := []commands.Op{{Job: held[0], Command: commands.Succeed{Token: held[0].Token, Result: []byte("done")}}}
+			steps := []commands.Op{{Job: held[0], Command: commands.Succeed{Token: held[0].Token,
+				Result: []byte("done")}}}
 			disk.Fail(fault.At(n))
 			outcomes, claimed, err := queue.ApplyAndClaim(t.Context(), "worker:w", steps, request)
 			hit := disk.Mend() > 0

@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package faultvfs puts a disk that a test controls between SQLite and a folder: it records what SQLite asks of the
-// disk, fails the n-th call on purpose, and makes the files as a power cut would have left them. It is for tests, and
-// the program under test knows nothing of it.
+// Package faultvfs puts a disk that a test controls between SQLite and a folder: it records what SQLite asks
+// of the disk, fails the n-th call on purpose, and makes the files as a power cut would have left them. It is
+// for tests, and the program under test knows nothing of it.
 package faultvfs
 
 import (
@@ -18,9 +18,9 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// SQLite reaches the disk through a table of functions, the VFS, and through another table for each open file. This
-// one is a copy of SQLite's own for the system at hand in which some functions come here first. It is the default, so
-// that a DSN need not name it; what lies in no mounted folder passes through untouched.
+// SQLite reaches the disk through a table of functions, the VFS, and through another table for each open
+// file. This one is a copy of SQLite's own for the system at hand in which some functions come here first. It
+// is the default, so that a DSN need not name it; what lies in no mounted folder passes through untouched.
 
 var install = sync.OnceValue(func() error {
 	db, err := sql.Open("sqlite", ":memory:") // the driver sets SQLite up with its first connection
@@ -204,7 +204,8 @@ func xWrite(tls *libc.TLS, file, buf uintptr, n int32, offset int64) int32 {
 	}
 	rc := write(tls, file, buf, n, offset)
 	if rc == sqlite3.SQLITE_OK {
-		h.disk.record.add(op{kind: written, file: h.file, offset: offset, data: append([]byte(nil), bytesAt(buf, int(n))...)})
+		h.disk.record.add(op{kind: written, file: h.file, offset: offset,
+			data: append([]byte(nil), bytesAt(buf, int(n))...)})
 		rc = failed
 	}
 	return rc
@@ -234,7 +235,8 @@ func xSync(_ *libc.TLS, file uintptr, _ int32) int32 {
 		return rc
 	}
 	h.disk.record.add(op{kind: synced, file: h.file})
-	if f := at[sqlite3.TunixFile](file); int(f.FctrlFlags)&sqlite3.UNIXFILE_DIRSYNC != 0 { // as SQLite's own, once
+	// as SQLite's own, once
+	if f := at[sqlite3.TunixFile](file); int(f.FctrlFlags)&sqlite3.UNIXFILE_DIRSYNC != 0 {
 		f.FctrlFlags &^= sqlite3.UNIXFILE_DIRSYNC
 		h.disk.record.add(op{kind: syncFolder})
 	}

@@ -25,7 +25,8 @@ import (
 	"jobledger/projection"
 )
 
-// The workload: clients that send every command of the queue at once, at random, and remember what they were told.
+// The workload: clients that send every command of the queue at once, at random, and remember what they were
+// told.
 
 // crowd is a recorded workload.
 type crowd struct {
@@ -76,7 +77,8 @@ func (c *crowd) record(t *testing.T, seed uint64) *recording {
 	var clients []*client
 	for i := range c.clients {
 		name := fmt.Sprint("w", i)
-		m := &member{client: client{disk: disk, actor: "worker:" + name}, crowd: c, dice: rand.New(rand.NewPCG(seed, uint64(i+1))),
+		m := &member{client: client{disk: disk, actor: "worker:" + name}, crowd: c,
+			dice:   rand.New(rand.NewPCG(seed, uint64(i+1))),
 			worker: event.Worker{Name: name, Boot: "boot-" + name}}
 		c.members, clients = append(c.members, m), append(clients, &m.client)
 	}
@@ -117,13 +119,17 @@ func (c *crowd) open(t *testing.T) (stores []*ledger.Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		store.Now = func() time.Time { return ledgertest.Epoch.Add(time.Duration(c.ticks.Add(1)) * 700 * time.Millisecond) }
+		store.Now = func() time.Time {
+			return ledgertest.Epoch.Add(
+				time.Duration(c.ticks.Add(1)) * 700 * time.Millisecond)
+		}
 		stores = append(stores, store)
 	}
 	return stores
 }
 
-// work lets every client send half of its commands, while somebody moves the -wal file into the database now and then.
+// work lets every client send half of its commands, while somebody moves the -wal file into the database now
+// and then.
 func (c *crowd) work(stores []*ledger.Store) error {
 	var hands []func() error
 	var busy sync.WaitGroup
@@ -141,7 +147,8 @@ func (c *crowd) work(stores []*ledger.Store) error {
 		})
 	}
 	for len(c.members) > 0 && len(c.members[0].client.commands) < c.huge {
-		if err := c.members[0].enqueueJobs(commands.Enqueue{Queue: "q0", Payload: make([]byte, commands.MaxPayload)}); err != nil {
+		if err := c.members[0].enqueueJobs(commands.Enqueue{Queue: "q0",
+			Payload: make([]byte, commands.MaxPayload)}); err != nil {
 			return err
 		}
 	}
@@ -168,7 +175,8 @@ func (c *crowd) checkpoint(done <-chan struct{}) error {
 		case <-done:
 			return nil
 		case <-time.After(time.Duration(5+i) * time.Millisecond):
-			_, _ = db.Exec([]string{`PRAGMA wal_checkpoint(PASSIVE)`, `PRAGMA wal_checkpoint(RESTART)`, `PRAGMA wal_checkpoint(TRUNCATE)`}[i%3])
+			_, _ = db.Exec([]string{`PRAGMA wal_checkpoint(PASSIVE)`, `PRAGMA wal_checkpoint(RESTART)`,
+				`PRAGMA wal_checkpoint(TRUNCATE)`}[i%3])
 		}
 	}
 }
@@ -237,7 +245,8 @@ func (m *member) enqueue() error {
 		if m.dice.IntN(4) == 0 {
 			payload = bytes.Repeat(payload, 1+m.large/len(payload))
 		}
-		jobs[i] = commands.Enqueue{Queue: fmt.Sprint("q", m.dice.IntN(2)), Payload: payload, Priority: m.dice.IntN(2)}
+		jobs[i] = commands.Enqueue{Queue: fmt.Sprint("q", m.dice.IntN(2)), Payload: payload,
+			Priority: m.dice.IntN(2)}
 		if m.dice.IntN(3) == 0 { // which somebody else may have taken
 			jobs[i].Key, jobs[i].Payload = fmt.Sprint("k", m.dice.IntN(40)), []byte("the same")
 		}
@@ -273,7 +282,8 @@ func (m *member) turn() error {
 		}
 	}
 	m.held = kept
-	request := commands.ClaimRequest{Queues: []string{"q0", "q1"}, Worker: m.worker, Lease: 20 * time.Second, Limit: 1 + m.dice.IntN(3)}
+	request := commands.ClaimRequest{Queues: []string{"q0", "q1"}, Worker: m.worker, Lease: 20 * time.Second,
+		Limit: 1 + m.dice.IntN(3)}
 	return m.ask(false, func() (facts []fact, err error) {
 		outcomes, claimed, err := m.queue.ApplyAndClaim(context.Background(), m.actor, steps, request)
 		for i, o := range outcomes {
@@ -303,7 +313,8 @@ func (m *member) ending(j projection.Job) commands.Command {
 func (m *member) beat() error {
 	var steps []commands.Op
 	for _, j := range m.held {
-		steps = append(steps, commands.Op{Job: j, Command: commands.Heartbeat{Token: j.Token, Lease: 20 * time.Second}})
+		steps = append(steps, commands.Op{Job: j, Command: commands.Heartbeat{Token: j.Token,
+			Lease: 20 * time.Second}})
 	}
 	return m.ask(false, func() (facts []fact, err error) {
 		outcomes, err := m.queue.ApplyBatch(context.Background(), m.actor, steps)
@@ -369,13 +380,15 @@ func (m *member) restart() error {
 	m.zombies, m.held = append(m.zombies, m.held...), nil
 	m.worker.Boot = "boot-" + m.reason()
 	return m.ask(false, func() ([]fact, error) {
-		return []fact{workerFact(event.KindWorkerStarted, m.worker.Boot)}, m.queue.WorkerStarted(context.Background(), m.worker, []string{"q0", "q1"}, nil)
+		return []fact{workerFact(event.KindWorkerStarted, m.worker.Boot)},
+			m.queue.WorkerStarted(context.Background(), m.worker, []string{"q0", "q1"}, nil)
 	})
 }
 
 // unlessVerdict drops an error that is an answer.
 func unlessVerdict(err error) error {
-	for _, verdict := range []error{commands.ErrConflict, commands.ErrLeaseLost, commands.ErrCancelled, commands.ErrNoJob} {
+	for _, verdict := range []error{commands.ErrConflict, commands.ErrLeaseLost, commands.ErrCancelled,
+		commands.ErrNoJob} {
 		if errors.Is(err, verdict) {
 			return nil
 		}

@@ -107,7 +107,8 @@ func bodiesOf(events []event.Event) map[int64]ledger.StoredBody {
 		switch b := e.Body.(type) {
 		case *event.Enqueued:
 			name = name[len(name)-3:]
-			bodies[e.Pos] = ledger.StoredBody{Pos: e.Pos, Salt: []byte("salt of " + name), Body: []byte("payload of " + name)}
+			bodies[e.Pos] = ledger.StoredBody{Pos: e.Pos, Salt: []byte("salt of " + name),
+				Body: []byte("payload of " + name)}
 		case *event.Succeeded:
 			if b.ResultSHA256 != "" {
 				bodies[e.Pos] = ledger.StoredBody{Pos: e.Pos, Body: []byte(results[name[len(name)-3:]])}

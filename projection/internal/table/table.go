@@ -12,7 +12,8 @@ import (
 )
 
 // Columns are those of the table jobs, in the order of a Row.
-var Columns = [...]string{"n", "id", "seq", "state", "lane", "queue", "priority", "run_at", "key", "attempt", "failures",
+var Columns = [...]string{"n", "id", "seq", "state", "lane", "queue", "priority", "run_at", "key", "attempt",
+	"failures",
 	"snoozes", "max_attempts", "max_runtime", "worker", "lease_token", "claimed_at", "heartbeat_at",
 	"lease_expires_at", "end_by", "finished_at", "error_code", "more"}
 
@@ -26,8 +27,9 @@ type Row [Width]any
 var List = "j." + strings.Join(Columns[:], ", j.")
 
 // Types are the types of the columns that are no integers.
-var Types = ledger.ColumnTypes{"id": ledger.TextColumn, "lane": ledger.TextColumn, "key": ledger.TextColumn, "lease_token": ledger.TextColumn,
-	"error_code": ledger.TextColumn, "more": ledger.JSONColumn}
+var Types = ledger.ColumnTypes{"id": ledger.TextColumn, "lane": ledger.TextColumn, "key": ledger.TextColumn,
+	"lease_token": ledger.TextColumn,
+	"error_code":  ledger.TextColumn, "more": ledger.JSONColumn}
 
 // New inserts a Row.
 var New = ledger.NewSparseInsert("jobs", Types, Columns[:]...)

@@ -147,7 +147,8 @@ func pauseLike(p *Program) Verb {
 			}
 			if p.JSON {
 				return p.PrintJSON(map[string]any{
-					"queue": queue, "reason": c.String("reason"), "since": render.JSONTime(since.Time), "grace": grace.Seconds(), "given": given,
+					"queue": queue, "reason": c.String("reason"), "since": render.JSONTime(since.Time),
+					"grace": grace.Seconds(), "given": given,
 				})
 			}
 			t := &Table{Columns: []Column{{Title: "QUEUE", Least: 8}, {Title: "STATE", State: true}, {Title: "SINCE"}}}
@@ -171,13 +172,15 @@ func TestProgramRunsVerb(t *testing.T) {
 		{"-q mail --grace 5", 2, "",
 			"jobledger: --grace: \"5\" has no unit; give a duration from 0s to 1h, such as 90s or 1h30m\n"},
 		{"-q mail --since 2026-05-04", 2, "",
-			"jobledger: --since: \"2026-05-04\" has no time zone: add Z or an offset such as +02:00\nhint: " + whenForms + "\n"},
+			"jobledger: --since: \"2026-05-04\" has no time zone: add Z or an offset such as +02:00\nhint: " +
+				whenForms + "\n"},
 	}
 	for _, tt := range tests {
 		p, stdout := printing(0, false)
 		var stderr strings.Builder
 		p.Stderr = &stderr
-		code := p.finish(p.Dispatch(t.Context(), append([]string{"pause"}, words(tt.typed)...), []Verb{pauseLike(p)}))
+		code := p.finish(p.Dispatch(t.Context(), append([]string{"pause"}, words(tt.typed)...),
+			[]Verb{pauseLike(p)}))
 		if code != tt.code || stdout.String() != tt.stdout || stderr.String() != tt.stderr {
 			t.Errorf("%s: got exit %d\n%s%s", tt.typed, code, stdout, stderr.String())
 		}
@@ -224,7 +227,10 @@ func TestCandidates(t *testing.T) {
 	for i := range verbs {
 		verbs[i].Group = GroupProduce
 	}
-	verbs[0].Complete = func(flag string) []string { return map[string][]string{"queue": {"mail", "web"}, "": {"one"}}[flag] }
+	verbs[0].Complete = func(flag string) []string {
+		return map[string][]string{"queue": {"mail", "web"},
+			"": {"one"}}[flag]
+	}
 	tests := []struct{ line, want string }{
 		{"~", "put work version"},
 		{"wo", "put work version"},

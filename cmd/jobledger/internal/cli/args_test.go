@@ -124,7 +124,8 @@ func TestNormalizeRefuses(t *testing.T) {
 		{"put --zzz", "unknown flag --zzz for put", "see 'jobledger put --help'"},
 		{"put --zzz=1", "unknown flag --zzz for put", ""},
 		{"put -fz", "unknown flag -fz for put", ""},
-		{"put -5", "unknown flag -5 for put", "put -- in front of an argument that begins with a dash; see 'jobledger put --help'"},
+		{"put -5", "unknown flag -5 for put",
+			"put -- in front of an argument that begins with a dash; see 'jobledger put --help'"},
 		{"-q mail put", "unknown flag -q", "the flags of a command follow its name; see 'jobledger --help'"},
 		{"put -queue mail", "-queue: a long flag begins with two dashes", "did you mean --queue?"},
 		{"put -help", "-help: a long flag begins with two dashes", "did you mean --help?"},
@@ -150,7 +151,8 @@ func TestFlagValuesReachVerb(t *testing.T) {
 	var got *Context
 	p := &Program{}
 	verbs := tryVerbs(func(c *Context) error { got = c; return nil })
-	typed := []string{"put", "a", "-q", "x,y", "--queue", " z ", "--priority", "-010", "--run-at=-2h", "-f", "--", "--b"}
+	typed := []string{"put", "a", "-q", "x,y", "--queue", " z ", "--priority", "-010", "--run-at=-2h", "-f",
+		"--", "--b"}
 	l, err := normalize(typed, GlobalFlags(""), verbs)
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +181,8 @@ func TestFlagBadValuesAreUsageErrors(t *testing.T) {
 	tests := []struct{ typed, why string }{
 		{"put --priority x", `--priority: "x" is not a whole number from -100 to 100`},
 		{"put --priority 101", `--priority: "101" is not a whole number from -100 to 100`},
-		{"put --priority 99999999999999999999", `--priority: "99999999999999999999" is not a whole number from -100 to 100`},
+		{"put --priority 99999999999999999999",
+			`--priority: "99999999999999999999" is not a whole number from -100 to 100`},
 		{"put --priority 0x10", `--priority: "0x10" is not a whole number from -100 to 100`},
 		{"put --priority 1e1", `--priority: "1e1" is not a whole number from -100 to 100`},
 		{"put --priority=", `--priority: "" is not a whole number from -100 to 100`},

@@ -138,7 +138,8 @@ func fromEnvironment(f Flag) bool {
 // Messages of the standard flag package and of the parser about values that they refuse.
 var (
 	badValue    = regexp.MustCompile(`(?s)^invalid (?:boolean )?value (".*") for (?:flag )?-([^\s:]+): (.*)$`)
-	badVariable = regexp.MustCompile(`(?s)^could not parse (".*") as \w+ value from environment variable "(.*)" for flag (.*?): (.*)$`)
+	badVariable = regexp.MustCompile(
+		`(?s)^could not parse (".*") as \w+ value from environment variable "(.*)" for flag (.*?): (.*)$`)
 )
 
 // flagError rewrites an error of the parser in the words of this program.

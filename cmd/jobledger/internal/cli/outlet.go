@@ -15,7 +15,8 @@ const (
 
 // Outlet passes bytes on to a terminal or a pipe that perhaps nobody reads. A writer waits until its bytes
 // are passed on, so a slow reader slows it down. When one piece has taken longer than the patience, nobody
-// waits until there is progress again: up to 256 KiB are kept, the rest is left out, and a line says how much.
+// waits until there is progress again: up to 256 KiB are kept, the rest is left out, and a line says how
+// much.
 type Outlet struct {
 	to       io.Writer
 	patience time.Duration

@@ -46,7 +46,8 @@ func TestOutletWaitsForNobodyWhoDoesNotRead(t *testing.T) {
 		_ = w.Close()
 		<-read
 		text := got.String()
-		if !strings.HasPrefix(text, "0000 x") || !strings.Contains(text, " bytes were left out here, because nobody read\n") ||
+		if !strings.HasPrefix(text, "0000 x") ||
+			!strings.Contains(text, " bytes were left out here, because nobody read\n") ||
 			!strings.HasSuffix(text, "\nread again\n") {
 			t.Errorf("got %.80q … %q", text, text[max(0, len(text)-200):])
 		}

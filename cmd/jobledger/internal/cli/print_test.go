@@ -10,7 +10,8 @@ import (
 
 func exampleTable() *Table {
 	t := &Table{Columns: []Column{
-		{Title: "JOB"}, {Title: "STATE", State: true}, {Title: "TRIES", Right: true}, {Title: "QUEUE", Least: 5}, {Title: "PAYLOAD", Least: 8},
+		{Title: "JOB"}, {Title: "STATE", State: true}, {Title: "TRIES", Right: true}, {Title: "QUEUE", Least: 5},
+		{Title: "PAYLOAD", Least: 8},
 	}}
 	t.Add("01J", "queued", "1", "mail", "hello")
 	t.Add("01K", "failed", "12", "very.long.queue", "日本語のとても長いペイロード")

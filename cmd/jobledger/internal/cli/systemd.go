@@ -15,7 +15,8 @@ func (p *Program) SystemdNotifier() func(state string) {
 		if path == "" {
 			return
 		}
-		conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"}) // "@" begins an abstract name here too
+		// "@" begins an abstract name here too
+		conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
 		if err == nil {
 			_, err = conn.Write([]byte(state))
 			_ = conn.Close()

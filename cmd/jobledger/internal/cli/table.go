@@ -32,8 +32,8 @@ func (t *Table) Add(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// widths returns the columns' widths, 0 for a dropped column. They fit into limit (0: none) as far as Drop and
-// Least allow: columns are dropped first; then the widest column that may shrink shrinks.
+// widths returns the columns' widths, 0 for a dropped column. They fit into limit (0: none) as far as Drop
+// and Least allow: columns are dropped first; then the widest column that may shrink shrinks.
 func (t *Table) widths(limit int) []int {
 	widths := make([]int, len(t.Columns))
 	total := -2
@@ -74,8 +74,8 @@ func (t *Table) widths(limit int) []int {
 	return widths
 }
 
-// PrintTable prints t with its header. On a terminal columns are dropped until it fits; in a pipe it is complete.
-// No line ends in spaces.
+// PrintTable prints t with its header. On a terminal columns are dropped until it fits; in a pipe it is
+// complete. No line ends in spaces.
 func (p *Program) PrintTable(t *Table) error {
 	widths := t.widths(p.Width)
 	header, last := make([]string, len(t.Columns)), 0

@@ -39,8 +39,10 @@ type Verb struct {
 	MaxArgs int    // anyNumber for no limit
 	Rest    string // what must stand after "--", as in "CMD ARGS…"; empty for commands that take none
 
-	Flags    []Flag                     // long name first, one-letter aliases; Required works, Value is the default
-	Renamed  map[string]string          // former names of flags, which still work, and their names now; may be nil
+	// long name first, one-letter aliases; Required works, Value is the default
+	Flags []Flag
+	// former names of flags, which still work, and their names now; may be nil
+	Renamed  map[string]string
 	Examples []Example                  // at least one
 	Exits    []int                      // codes beyond 0, 1 and 2, which every command has
 	Complete func(flag string) []string // words for TAB: values of the flag named, arguments for ""; may be nil

@@ -40,8 +40,8 @@ var (
 )
 
 // ParseWhen reads the value of a flag. It accepts RFC 3339 with a zone, also with a space for the T or
-// without seconds; now; 15:04 or 15:04:05, the last one up to now in now's zone; -2h, -1d12h, +10m, relative to
-// now; and pos:N. A date without a zone is refused, because a ledger is read on more than one machine.
+// without seconds; now; 15:04 or 15:04:05, the last one up to now in now's zone; -2h, -1d12h, +10m, relative
+// to now; and pos:N. A date without a zone is refused, because a ledger is read on more than one machine.
 func ParseWhen(flag, s string, now time.Time) (When, error) {
 	w, err := ReadWhen(s, now)
 	if err != nil {

@@ -14,7 +14,9 @@
 // Files in reading order:
 //
 //   - doctor.go: [Examine], [Finding] and the codes
-//   - files.go: what the file system and the kernel know of a ledger in a file; files_*.go: owners and permissions
+//   - files.go: what the file system and the kernel know of a ledger in a file; files_*.go: owners and
+//
+// permissions
 //   - content.go: the checks that read tables, of both engines
 //   - wal.go: -wal and -journal files that belong to another ledger or grow
 //   - server.go: what a PostgreSQL server says of itself

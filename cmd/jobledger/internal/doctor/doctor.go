@@ -158,7 +158,8 @@ func (d *examination) examineFile(ctx context.Context) (err error) {
 		d.users()
 	}
 	first := ledger.InspectFile(ctx, d.dsn, func(*ledger.Tx, ledger.FileFacts) error { return nil })
-	for _, none := range []error{ledger.ErrNoLedger, ledger.ErrNotALedger, ledger.ErrNewerSchema, fs.ErrNotExist} {
+	for _, none := range []error{ledger.ErrNoLedger, ledger.ErrNotALedger, ledger.ErrNewerSchema,
+		fs.ErrNotExist} {
 		if errors.Is(first, none) {
 			return first
 		}

@@ -215,7 +215,8 @@ func TestRemedyOfUnreadableFolder(t *testing.T) {
 		want string
 	}{
 		{&fs.PathError{Op: "open", Path: "/x/jobs.db.logs", Err: syscall.EACCES}, "run doctor as the owner"},
-		{&fs.PathError{Op: "readdirent", Path: "/x/jobs.db.logs", Err: syscall.EIO}, "see why /x/jobs.db.logs cannot"},
+		{&fs.PathError{Op: "readdirent", Path: "/x/jobs.db.logs", Err: syscall.EIO},
+			"see why /x/jobs.db.logs cannot"},
 		{ledger.ErrDamaged, "a backup is the way back"},
 	} {
 		if got := d.remedy(tt.err); !strings.Contains(got, tt.want) {

@@ -15,7 +15,8 @@ import (
 )
 
 // csvColumns are the fields of an attempt, named as in its JSON, and what it failed of.
-var csvColumns = []string{"job", "attempt", "queue", "worker", "boot", "host", "pid", "claimed_at", "last_heartbeat",
+var csvColumns = []string{"job", "attempt", "queue", "worker", "boot", "host", "pid", "claimed_at",
+	"last_heartbeat",
 	"ended_at", "outcome", "exit_code", "signal", "error_code"}
 
 // CSV writes a header and a row for each claim that was live within w, in the order in which the claims

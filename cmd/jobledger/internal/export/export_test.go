@@ -59,7 +59,8 @@ func TestLinesOfAWindow(t *testing.T) {
 		return out.Bytes()
 	}
 	whole := export(all, true)
-	parts := slices.Concat(export(Window{Until: 2500}, true), export(Window{After: 2500, Until: all.Until}, true))
+	parts := slices.Concat(export(Window{Until: 2500}, true), export(Window{After: 2500, Until: all.Until},
+		true))
 	if !bytes.Equal(whole, parts) {
 		t.Error("two windows that meet differ from the whole")
 	}
@@ -73,7 +74,8 @@ func TestLinesOfAWindow(t *testing.T) {
 	// What was exported makes the same ledger elsewhere.
 	copied := ledgertest.Open(t)
 	lines := files.Lines(io.NewSectionReader(bytes.NewReader(whole), 0, int64(len(whole))))
-	if _, err := (&commands.Service{Store: copied}).Import(t.Context(), "cli:test", "copy", lines, nil); err != nil {
+	if _, err := (&commands.Service{Store: copied}).Import(t.Context(), "cli:test", "copy", lines,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	verify(t, copied)
@@ -209,7 +211,8 @@ func TestCSVRowPerClaim(t *testing.T) {
 		}
 	}
 	if whole := len(rows(all)); len(first)+len(second)-live != whole || live == 0 {
-		t.Errorf("%d rows, then %d, of which %d were live at the cut; %d in all", len(first), len(second), live, whole)
+		t.Errorf("%d rows, then %d, of which %d were live at the cut; %d in all", len(first), len(second), live,
+			whole)
 	}
 }
 

@@ -27,7 +27,8 @@ func Lines(
 	}
 	buffer := bufio.NewWriterSize(out, 64<<10)
 	var line []byte
-	for l, err := range ledger.Prefetch(store.Lines(ctx, ledger.Filter{After: w.After, Until: w.Until}, o.Bodies)) {
+	for l, err := range ledger.Prefetch(store.Lines(ctx, ledger.Filter{After: w.After, Until: w.Until},
+		o.Bodies)) {
 		if err != nil {
 			return events, err
 		}

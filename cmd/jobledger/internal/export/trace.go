@@ -69,7 +69,8 @@ func Trace(ctx context.Context, store *ledger.Store, w Window, out io.Writer) er
 		lanes: make(map[event.Worker]*traceLane), places: make(map[int64]place), last: make(map[int64]place),
 	}
 	fmt.Fprint(t.out, `{"displayTimeUnit":"ms","traceEvents":[`)
-	t.write(traceEvent{Name: "process_name", Phase: "M", PID: operators, Args: map[string]any{"name": "operators"}})
+	t.write(traceEvent{Name: "process_name", Phase: "M", PID: operators,
+		Args: map[string]any{"name": "operators"}})
 	if err := eachClaim(ctx, store, w, t, t.slice); err != nil {
 		return err
 	}
@@ -214,8 +215,9 @@ func (t *tracer) name(at place, w event.Worker) {
 // mark draws a refused write on its worker's lane, and an operator's command on theirs.
 func (t *tracer) mark(e event.Event) {
 	mark := traceEvent{
-		Name: e.Kind().String(), Cat: "moment", Phase: "i", TS: event.Micros(e.At), PID: operators, TID: 1, Scope: "t",
-		Args: map[string]any{"pos": strconv.FormatInt(e.Pos, 10), "actor": e.Actor},
+		Name: e.Kind().String(), Cat: "moment", Phase: "i", TS: event.Micros(e.At), PID: operators, TID: 1,
+		Scope: "t",
+		Args:  map[string]any{"pos": strconv.FormatInt(e.Pos, 10), "actor": e.Actor},
 	}
 	if e.Job != "" {
 		mark.Args["job"] = e.Job

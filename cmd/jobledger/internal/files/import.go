@@ -48,7 +48,8 @@ func (o ImportOptions) load(ctx context.Context, content *io.SectionReader) (com
 	path, options := splitDSN(o.DSN)
 	_, statErr := os.Lstat(path)
 	store, err := ledger.OpenExisting(ctx, o.DSN)
-	if errors.Is(err, ledger.ErrNoLedger) && (ledger.IsServerAddress(o.DSN) || !errors.Is(statErr, fs.ErrNotExist)) {
+	if errors.Is(err, ledger.ErrNoLedger) &&
+		(ledger.IsServerAddress(o.DSN) || !errors.Is(statErr, fs.ErrNotExist)) {
 		store, err = ledger.Open(ctx, o.DSN) // a database without a ledger, or an empty file
 	}
 	if err == nil {

@@ -29,12 +29,14 @@ func (d *Depth) WriteSVG(out io.Writer) error {
 	x := func(i int) float64 { return chartLeft + inner*float64(i)/float64(max(len(d.Points)-1, 1)) }
 	y := func(n int64) float64 { return chartTop + tall - tall*float64(n)/float64(top) }
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-size="12" font-family="sans-serif">`+"\n",
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-size="12" font-family="sans-serif">`+"\n",
 		chartWidth, chartHeight, chartWidth, chartHeight)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", chartWidth, chartHeight)
 	for i := range int64(5) {
 		n := top * i / 4
-		fmt.Fprintf(&b, `<path d="M%d %.1fH%d" stroke="%s"/><text x="%d" y="%.1f" fill="%s" text-anchor="end">%d</text>`+"\n",
+		fmt.Fprintf(&b,
+			`<path d="M%d %.1fH%d" stroke="%s"/><text x="%d" y="%.1f" fill="%s" text-anchor="end">%d</text>`+"\n",
 			chartLeft, y(n), chartWidth-chartRight, chartGrid, chartLeft-6, y(n)+4, chartInk, n)
 	}
 	for i := range 7 {
@@ -56,7 +58,8 @@ func (d *Depth) WriteSVG(out io.Writer) error {
 		}
 		b.WriteString(`"/>` + "\n")
 	}
-	fmt.Fprintf(&b, `<text x="%d" y="18" fill="%s" text-anchor="end">jobs every %s from %s UTC</text>`+"\n</svg>\n",
+	fmt.Fprintf(&b, `<text x="%d" y="18" fill="%s" text-anchor="end">jobs every %s from %s UTC</text>`+
+		"\n</svg>\n",
 		chartWidth-chartRight, chartInk, render.Duration(d.Step), d.From.Format("2006-01-02 15:04"))
 	_, err := io.WriteString(out, b.String())
 	return err

@@ -60,7 +60,8 @@ func TestInvestigateBadNight(t *testing.T) {
 	if r.Events != w.Until-w.After {
 		t.Errorf("%d events in a window of %d", r.Events, w.Until-w.After)
 	}
-	if r.Activity.Reclaimed != r.Reclaims.Total || r.Activity.Refused != r.Refused.Total || r.Reclaims.Total == 0 {
+	if r.Activity.Reclaimed != r.Reclaims.Total || r.Activity.Refused != r.Refused.Total ||
+		r.Reclaims.Total == 0 {
 		t.Errorf("%+v, but %d reclaims and %d refused writes", r.Activity, r.Reclaims.Total, r.Refused.Total)
 	}
 	jobs, attempts := int64(0), int64(0)

@@ -86,8 +86,9 @@ func (w *markdown) rest(total int64, shown int, file string) {
 }
 
 func (r *Report) summary(w *markdown) {
-	w.line("\n| events | enqueued | claimed | succeeded | failed attempts | released | reclaimed | refused writes " +
-		"| cancelled | given up |")
+	w.line(
+		"\n| events | enqueued | claimed | succeeded | failed attempts | released | reclaimed | refused writes " +
+			"| cancelled | given up |")
 	w.line("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	a := r.Activity
 	w.line("| %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |", r.Events, a.Enqueued, a.Claimed, a.Succeeded,

@@ -29,14 +29,15 @@ type Report struct {
 	Timeline []*Entry // in the order in which they began, at most maxEntries
 	Omitted  int64    // entries beyond that
 
-	LostWorkers []*LostWorker           // in the order in which their loss was detected
-	Silent      []projection.LostWorker // fell silent and lost no job within the window; by their last sign of life
-	Reclaims    Table[Reclaim]
-	Refused     Table[event.Event] // each with a body of type *ledger.Refused
-	GivenUp     Table[GivenUp]
-	Failures    []*FailureGroup // the largest first
-	Depth       *Depth
-	Verified    audit.Verified // of the events of the window and their jobs, when the report was made
+	LostWorkers []*LostWorker // in the order in which their loss was detected
+	// fell silent and lost no job within the window; by their last sign of life
+	Silent   []projection.LostWorker
+	Reclaims Table[Reclaim]
+	Refused  Table[event.Event] // each with a body of type *ledger.Refused
+	GivenUp  Table[GivenUp]
+	Failures []*FailureGroup // the largest first
+	Depth    *Depth
+	Verified audit.Verified // of the events of the window and their jobs, when the report was made
 }
 
 // Table holds the first maxRows rows of a table.

@@ -50,10 +50,14 @@ type FullJobJSON struct {
 func ToJSON(j projection.Job) JobJSON {
 	out := JobJSON{ID: j.ID, Seq: j.Seq, State: j.State.String(), Queue: j.Queue, Priority: j.Priority,
 		RunAt: TimeOrNull(j.RunAt),
-		Key:   TextOrNull(j.Key), Tags: j.Tags, Attempt: j.Attempt, Failures: j.Failures, MaxAttempts: j.MaxAttempts,
-		Version: TextOrNull(j.Version), Requires: slices.Clone(j.Requires), Worker: TextOrNull(j.Worker.Name), ClaimedAt: TimeOrNull(j.ClaimedAt),
-		HeartbeatAt: TimeOrNull(j.HeartbeatAt), LeaseExpiresAt: TimeOrNull(j.LeaseUntil), Progress: j.Progress, Note: TextOrNull(j.Note),
-		FinishedAt: TimeOrNull(j.FinishedAt), ErrorCode: TextOrNull(j.ErrorCode), ErrorDetail: TextOrNull(j.ErrorDetail)}
+		Key:   TextOrNull(j.Key), Tags: j.Tags, Attempt: j.Attempt, Failures: j.Failures,
+		MaxAttempts: j.MaxAttempts,
+		Version:     TextOrNull(j.Version), Requires: slices.Clone(j.Requires), Worker: TextOrNull(j.Worker.Name),
+		ClaimedAt:   TimeOrNull(j.ClaimedAt),
+		HeartbeatAt: TimeOrNull(j.HeartbeatAt), LeaseExpiresAt: TimeOrNull(j.LeaseUntil), Progress: j.Progress,
+		Note:       TextOrNull(j.Note),
+		FinishedAt: TimeOrNull(j.FinishedAt), ErrorCode: TextOrNull(j.ErrorCode),
+		ErrorDetail: TextOrNull(j.ErrorDetail)}
 	if j.MaxRuntime > 0 {
 		seconds := j.MaxRuntime.Seconds()
 		out.MaxRuntime = &seconds

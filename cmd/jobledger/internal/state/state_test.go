@@ -35,7 +35,8 @@ func TestConcernsOfPausedQueue(t *testing.T) {
 		NextRunAt:   now.Add(time.Hour),
 	}
 	got := Concerns(q, now)
-	want := []Concern{{Warning, "paused 1m ago by cli:ada: no reason given"}, {Info, "the next scheduled job runs in 1h"}}
+	want := []Concern{{Warning, "paused 1m ago by cli:ada: no reason given"},
+		{Info, "the next scheduled job runs in 1h"}}
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

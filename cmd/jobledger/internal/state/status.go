@@ -40,15 +40,17 @@ type Queue struct {
 func NewQueue(q projection.QueueStatus, now time.Time) Queue {
 	out := Queue{Queue: q.Name, Queued: q.Jobs[event.Queued], Claimed: q.Jobs[event.ClaimedState],
 		Running:   q.Jobs[event.Running],
-		Succeeded: q.Jobs[event.SucceededState], Failed: q.Jobs[event.FailedState], Cancelled: q.Jobs[event.CancelledState],
-		Ready: q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: render.TimeOrNull(q.NextRunAt),
+		Succeeded: q.Jobs[event.SucceededState], Failed: q.Jobs[event.FailedState],
+		Cancelled: q.Jobs[event.CancelledState],
+		Ready:     q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: render.TimeOrNull(q.NextRunAt),
 		Expired: q.Expired, OldestLease: render.TimeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour}
 	if !q.OldestReady.IsZero() {
 		seconds := float64(now.Sub(q.OldestReady).Microseconds()) / 1e6
 		out.OldestReadyWait = &seconds
 	}
 	if q.Paused {
-		out.PausedSince, out.PausedBy, out.PausedReason = render.TimeOrNull(q.Since), render.TextOrNull(q.Actor), render.TextOrNull(q.Reason)
+		out.PausedSince, out.PausedBy, out.PausedReason = render.TimeOrNull(q.Since), render.TextOrNull(q.Actor),
+			render.TextOrNull(q.Reason)
 	}
 	return out
 }

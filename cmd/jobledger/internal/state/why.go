@@ -179,7 +179,8 @@ func (r *reasons) noWorker() string {
 	slices.Sort(queues)
 	queues = slices.Compact(queues)
 	text := ""
-	start := fmt.Sprintf(" 'jobledger %s -- CMD' starts one", WorkArgs(r.Job.Queue, r.Job.Version, r.Job.Requires))
+	start := fmt.Sprintf(" 'jobledger %s -- CMD' starts one", WorkArgs(r.Job.Queue, r.Job.Version,
+		r.Job.Requires))
 	switch serving := int64(len(r.Serving)); {
 	case serving > 0:
 		text := fmt.Sprintf("%s of the queue %s %s running, but none may take it: %s.",
