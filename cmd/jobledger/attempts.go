@@ -91,7 +91,7 @@ func (p *program) attempts(c *cli.Context) error {
 		err = p.PrintTable(t)
 	}
 	if err == nil && more {
-		return p.more("there are more than %s; give a larger --limit", render.Count(int64(printed), "claim"))
+		return p.more("%s; give a larger --limit", moreThan(printed, "claim"))
 	}
 	return err
 }

@@ -177,7 +177,7 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 		err = p.PrintTable(t)
 	}
 	if err == nil && pages.more {
-		return p.more("there are more than %s; --limit 0 shows all", render.Count(int64(limit), "job"))
+		return p.more("%s; --limit 0 shows all", moreThan(limit, "job"))
 	}
 	return err
 }
@@ -230,4 +230,12 @@ func (p *program) sinceWhen(j projection.Job) string {
 		return text
 	}
 	return render.Age(j.FinishedAt, now)
+}
+
+// moreThan says that there is more than the n things that were printed.
+func moreThan(n int, thing string) string {
+	if n == 1 {
+		return "there is more than 1 " + thing
+	}
+	return "there are more than " + render.Count(int64(n), thing)
 }
