@@ -34,6 +34,7 @@ func attemptsVerb(p *program) cli.Verb {
 			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "only of jobs of this `QUEUE`"},
 			cli.ListFlag("outcome", "only those that ended as `O`: succeeded, failed, released, reclaimed, "+
 				"cancelled; or open"),
+			cli.WideFlag(),
 			&cli.BoolFlag{Name: "overlap", Usage: "only those that ran at the same time as another of the same job"},
 			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
 		},
@@ -88,6 +89,7 @@ func (p *program) attempts(c *cli.Context) error {
 	case printed == 0:
 		return cli.Exitf(cli.ExitNothing, "no claim matches")
 	case !p.JSON:
+		t.Wide = c.Bool("wide")
 		err = p.PrintTable(t)
 	}
 	if err == nil && more {

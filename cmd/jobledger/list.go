@@ -30,6 +30,7 @@ func listVerb(p *program) cli.Verb {
 			&cli.StringFlag{Name: "key", Usage: "only with this `KEY`"},
 			cli.WholeFlag("limit", "at most `N` jobs, 0 for all", 50, 0, math.MaxInt, ""),
 			cli.AsOfFlag(),
+			cli.WideFlag(),
 		},
 		Examples: []cli.Example{
 			{"jobledger list --state failed -q mail", "the last 50 jobs of the queue mail that failed for good"},
@@ -174,6 +175,7 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 		return cli.Exitf(cli.ExitNothing, "no job matches")
 	}
 	if !p.JSON {
+		t.Wide = c.Bool("wide")
 		err = p.PrintTable(t)
 	}
 	if err == nil && pages.more {
@@ -185,8 +187,8 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 func jobTable(past bool) *cli.Table {
 	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "STATE", State: true},
 		{Title: "QUEUE", Least: 8},
-		{Title: "TRIED", Drop: 3}, {Title: "WHEN", Drop: 1}, {Title: "WORKER", Drop: 4}, {Title: "KEY", Drop: 5},
-		{Title: "ERROR", Drop: 2}}}
+		{Title: "TRIED", Drop: 4}, {Title: "WHEN", Drop: 2}, {Title: "WORKER", Drop: 5}, {Title: "KEY", Least: 8, Drop: 1},
+		{Title: "ERROR", Drop: 3}}}
 	if past {
 		t.Columns = slices.Insert(t.Columns, 2, cli.Column{Title: "NOW", State: true})
 	}

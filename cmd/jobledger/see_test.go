@@ -163,3 +163,20 @@ func (s *scenario) transcript(out *strings.Builder) func(width int, typed ...str
 		out.WriteByte('\n')
 	}
 }
+
+func TestWideShowsEveryColumn(t *testing.T) {
+	s := newScenario(t)
+	s.lost()
+	s.claim("w9", s.enqueue(commands.Enqueue{Queue: "web"}).Queue)
+	for verb, column := range map[string]string{"list": "WORKER", "workers": "VERSION", "attempts": "HOST"} {
+		args := []string{verb}
+		if verb == "workers" {
+			args = append(args, "--all")
+		}
+		_, narrow, _ := s.run(60, args...)
+		_, wide, _ := s.run(60, append(args, "--wide")...)
+		if strings.Contains(narrow, column) || !strings.Contains(wide, column) {
+			t.Errorf("%s: the column %s should be there with --wide only; got\n%s\nand\n%s", verb, column, narrow, wide)
+		}
+	}
+}

@@ -27,6 +27,7 @@ func workersVerb(p *program) cli.Verb {
 		Flags: []cli.Flag{
 			cli.AsOfFlag(),
 			&cli.BoolFlag{Name: "all", Usage: "every worker that ever started"},
+			cli.WideFlag(),
 		},
 		Examples: []cli.Example{
 			{"jobledger workers", "who is alive, since when, and what they hold"},
@@ -58,7 +59,7 @@ func workersVerb(p *program) cli.Verb {
 				return cli.WithHint(cli.Exitf(cli.ExitNothing, "no worker is there"),
 					"--all shows those that have stopped")
 			case !p.JSON:
-				return p.printWorkers(workers)
+				return p.printWorkers(workers, c.Bool("wide"))
 			}
 			for _, w := range workers {
 				if err := p.PrintJSON(toWorkerJSON(w)); err != nil {
@@ -73,7 +74,7 @@ func workersVerb(p *program) cli.Verb {
 // jobsShown is how many jobs of one worker people are shown.
 const jobsShown = 10
 
-func (p *program) printWorkers(workers []projection.Worker) error {
+func (p *program) printWorkers(workers []projection.Worker, wide bool) error {
 	t := &cli.Table{Columns: []cli.Column{{Title: "WORKER", Least: 8}, {Title: "STATE", State: true},
 		{Title: "UP", Right: true, Drop: 5}, {Title: "SEEN", Right: true},
 		{Title: "JOB"}, {Title: "HELD", Right: true, Drop: 1}, {Title: "BEAT", Right: true, Drop: 4},
@@ -102,6 +103,7 @@ func (p *program) printWorkers(workers []projection.Worker) error {
 			first, rest = blanks(4), blanks(4)
 		}
 	}
+	t.Wide = wide
 	return p.PrintTable(t)
 }
 

@@ -19,6 +19,11 @@ func AsOfFlag() Flag {
 	return &StringFlag{Name: "as-of", Usage: "as it was at `TIME`"}
 }
 
+// WideFlag is --wide, for a table that drops columns on a narrow terminal.
+func WideFlag() Flag {
+	return &BoolFlag{Name: "wide", Usage: "every column, also where a line is wider than the terminal"}
+}
+
 // AsOf reads --as-of on a snapshot of its own; given is false without the flag.
 func (p *Program) AsOf(c *Context, service *commands.Service) (m projection.Moment, given bool, err error) {
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {

@@ -20,6 +20,7 @@ type Column struct {
 // Table is output for people; programs read --json. Its cells are escaped.
 type Table struct {
 	Columns []Column
+	Wide    bool // every column at its full width, also where a line is wider than the terminal
 	rows    [][]string
 }
 
@@ -77,7 +78,11 @@ func (t *Table) widths(limit int) []int {
 // PrintTable prints t with its header. On a terminal columns are dropped until it fits; in a pipe it is
 // complete. No line ends in spaces.
 func (p *Program) PrintTable(t *Table) error {
-	widths := t.widths(p.Width)
+	width := p.Width
+	if t.Wide {
+		width = 0
+	}
+	widths := t.widths(width)
 	header, last := make([]string, len(t.Columns)), 0
 	for i, c := range t.Columns {
 		header[i] = c.Title
