@@ -3,6 +3,7 @@ package lineartest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -44,8 +45,11 @@ func TestSabotageIsNotLinearizable(t *testing.T) {
 			}
 			for round := range rounds {
 				h := newHistory(t, 4)
-				h.goroutines(2, 3, calls, test.api)
+				damage := h.goroutines(2, 3, calls, test.api)
 				wrong := h.wrong()
+				if wrong == "" && damage != nil {
+					wrong = damage.Error()
+				}
 				switch {
 				case wrong != "" && !test.found:
 					t.Fatalf("nothing is wrong, and it was found: %s", wrong)
@@ -61,8 +65,9 @@ func TestSabotageIsNotLinearizable(t *testing.T) {
 	}
 }
 
-// goroutines works on several stores of this process, with several hands on each.
-func (h *history) goroutines(stores, hands, calls int, api func(asIs) linearAPI) {
+// goroutines works on several stores of this process, with several clients on each. An API that breaks the
+// rules may write what no reader understands: damage is such an error.
+func (h *history) goroutines(stores, hands, calls int, api func(asIs) linearAPI) (damage error) {
 	var group sync.WaitGroup
 	for i := range stores {
 		service := &commands.Service{Store: h.open(h.store.DSN())}
@@ -72,7 +77,13 @@ func (h *history) goroutines(stores, hands, calls int, api func(asIs) linearAPI)
 		for k := range hands {
 			hand := newHand(api(asIs{service}), fmt.Sprint("s", i, "-", k), h.clock, report, h.jobs, rand.Uint64())
 			mine.Go(func() {
-				if err := hand.run(h.t.Context(), calls); err != nil {
+				err := hand.run(h.t.Context(), calls)
+				switch {
+				case errors.Is(err, ledger.ErrDamaged):
+					h.mu.Lock()
+					damage = err
+					h.mu.Unlock()
+				case err != nil:
 					h.t.Error(err)
 				}
 			})
@@ -83,6 +94,7 @@ func (h *history) goroutines(stores, hands, calls int, api func(asIs) linearAPI)
 		})
 	}
 	group.Wait()
+	return damage
 }
 
 // anyToken does not look at tokens: whoever asks is the owner.
