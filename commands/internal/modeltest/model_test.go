@@ -30,7 +30,7 @@ type modelJob struct {
 	state                           string
 	attempt, failures, snoozes, seq int
 	lease, endBy, beat              time.Time
-	waits                           int // the seq at which a retry made it wait for its last command; 0: none did
+	waits                           int // the seq of a retry that made it wait for its last command; 0: none did
 	erased                          bool
 	claims                          []*modelClaim    // the last one is the latest
 	copies                          []projection.Job // as it was seen at some time
