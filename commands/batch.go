@@ -105,10 +105,7 @@ func (s *Service) isolate(ctx context.Context, actor string, ops []Op, r ClaimRe
 // tryOnce carries out ops and the claim in one transaction.
 func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRequest, skip []event.JobID) (
 	results []Result, claimed []projection.Job, err error) {
-	tokens := make([]string, r.Limit)
-	for i := range tokens {
-		tokens[i] = s.newID()
-	}
+	tokens := s.newTokens(r.Limit)
 	// The search is begun before the ops and read after them, so that the database has it ready by then; unless
 	// an op may queue a job that the claim should find.
 	searchFirst := !slices.ContainsFunc(ops, mayQueue)

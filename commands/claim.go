@@ -151,3 +151,12 @@ func (s *Service) heldBy(ctx context.Context, w event.Worker, tokens []string) (
 	})
 	return mine, err
 }
+
+// newTokens returns n fresh lease tokens, one for each job of a claim.
+func (s *Service) newTokens(n int) []string {
+	tokens := make([]string, n)
+	for i := range tokens {
+		tokens[i] = s.newID()
+	}
+	return tokens
+}

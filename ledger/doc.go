@@ -12,7 +12,7 @@
 //
 // Files in reading order:
 //
-//   - open.go, store.go, tx.go, watch.go: a Store, its commit loop, transactions and notifications
+//   - open.go, store.go, group_commit.go, tx.go, watch.go: a Store, its commit loop, transactions and notifications
 //   - events.go, rowdecode.go, scan.go, pages.go, prefetch.go: appending and reading events
 //   - dictionary.go, bodies.go, erase.go, enum_tables.go: the other tables
 //   - session.go, txcache.go: statements, and what survives a transaction

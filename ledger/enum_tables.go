@@ -3,9 +3,10 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"jobledger/ledger/event"
 	"maps"
 	"slices"
+
+	"jobledger/ledger/event"
 )
 
 // enumTable is a table that names the numbers in other tables, for the views. The program itself does not

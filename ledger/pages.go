@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"iter"
+
 	"jobledger/ledger/event"
 )
 

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"iter"
+
 	"jobledger/ledger/event"
 )
 

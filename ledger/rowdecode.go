@@ -5,8 +5,9 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
-	"jobledger/ledger/event"
 	"time"
+
+	"jobledger/ledger/event"
 )
 
 // eventWidth is how many columns eventColumns has.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+
 	"jobledger/ledger/event"
 )
 

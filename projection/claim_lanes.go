@@ -153,3 +153,21 @@ func listLanes(ctx context.Context, tx *ledger.Tx, queue string) (list []*laneCu
 	}
 	return list, damaged, rows.Err()
 }
+
+// fittingLanes returns the lanes whose jobs want may take, and the first lane that cannot be read, if any.
+func fittingLanes(ctx context.Context, tx *ledger.Tx, c *claimCache, want Want) (fit []*laneCursor, damaged,
+	err error) {
+	for _, queue := range slices.Compact(slices.Sorted(slices.Values(want.Queues))) {
+		list, damage, err := c.lanes(ctx, tx, queue)
+		if err != nil {
+			return nil, nil, err
+		}
+		damaged = cmp.Or(damaged, damage)
+		for _, l := range list {
+			if fits, _ := Fits(Job{Version: l.version, Requires: l.requires}, want.Version, want.Capabilities); fits {
+				fit = append(fit, l)
+			}
+		}
+	}
+	return fit, damaged, nil
+}

@@ -26,6 +26,6 @@
 //   - retry.go: errors of the ledger and the backoff after them
 //   - task.go: one claimed job with its lease; run.go: the goroutines that run tasks
 //   - handler.go: [Handler], [Permanent] and [Snooze]
-//   - command.go: [Command]; environment.go, capture.go and exits.go: its variables, log files and exit codes
+//   - command.go: [Command]; environment.go, logfile.go and exits.go: its variables, log files and exit codes
 //   - hooks.go: [Hooks] for metrics
 package worker

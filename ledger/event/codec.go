@@ -337,11 +337,6 @@ func appendText(dst []byte, s string) []byte {
 	return append(dst, quoted...)
 }
 
-const publicTime = "2006-01-02T15:04:05.000000Z"
-
-// FormatTime returns t as people and exports see it: RFC 3339 in UTC with microseconds.
-func FormatTime(t time.Time) string { return t.UTC().Format(publicTime) }
-
 func appendTime(dst []byte, t time.Time) []byte {
 	return append(t.UTC().AppendFormat(append(dst, '"'), publicTime), '"')
 }

@@ -33,19 +33,3 @@ type Event struct {
 
 // Kind returns the kind of e's body.
 func (e Event) Kind() Kind { return e.Body.Kind() }
-
-// Micros returns t as UTC microseconds since 1970, the stored form; 0 for the zero time.
-func Micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
-
-// FromMicros is the inverse of Micros.
-func FromMicros(us int64) time.Time {
-	if us == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(us).UTC()
-}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
@@ -257,37 +256,6 @@ func (s *scanner) text() (string, bool) {
 	text, err := parseText(raw)
 	return text, err == nil
 }
-
-func parseTime(raw string) (time.Time, error) {
-	var us int64
-	if len(raw) > 0 && raw[0] == '"' {
-		s, err := parseText(raw)
-		if err != nil {
-			return time.Time{}, err
-		}
-		t, err := time.Parse(time.RFC3339Nano, s)
-		if err != nil {
-			return time.Time{}, err
-		}
-		us = Micros(t)
-	} else {
-		var err error
-		if us, err = parseInt(raw); err != nil {
-			return time.Time{}, err
-		}
-	}
-	t := FromMicros(us)
-	if us < firstMicros || us > lastMicros {
-		return time.Time{}, errors.New("beyond the years that a time can be written in")
-	}
-	return t, nil
-}
-
-// The years 1 to 9999, in which RFC 3339 can write a time.
-const (
-	firstMicros = -62135596800_000000
-	lastMicros  = 253402300799_999999
-)
 
 // maxSeconds is the longest duration, which is also exact to the microsecond as a float64.
 const maxSeconds = 1 << 53 / 1e6

@@ -223,16 +223,3 @@ func Hostname(otherwise string) string {
 	}
 	return strings.ToValidUTF8(host, "\uFFFD")
 }
-
-// unknownCommand is the error for word, with the most similar command as a hint.
-func unknownCommand(word string, verbs []Verb) error {
-	var names []string
-	for _, v := range verbs {
-		names = append(names, v.Name)
-	}
-	err := Usagef("unknown command %q", word)
-	if near := nearest(word, names); near != "" {
-		return WithHint(err, "did you mean '%s %s'?", ProgramName, near)
-	}
-	return WithHint(err, "%s", SeeHelp(""))
-}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
-	"github.com/xrash/smetrics"
 )
 
 // whole is a flag for a whole number from lo to hi. The parser's own reads "010" as eight and has no range.
@@ -179,16 +178,4 @@ func flagLabel(f Flag) string {
 		label += fmt.Sprintf(" (-%s)", alias)
 	}
 	return label
-}
-
-// nearest returns the candidate most similar to word, or "" if none is similar.
-func nearest(word string, candidates []string) string {
-	const near = 0.85 // "enqeue" 0.96, "stats" for "status" 0.97, "foo" for "for" 0.82
-	best, found := near, ""
-	for _, c := range candidates {
-		if score := smetrics.JaroWinkler(word, c, 0.7, 4); score >= best {
-			best, found = score, c
-		}
-	}
-	return found
 }

@@ -1,0 +1,256 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"jobledger/ledger/failpoint"
+	"jobledger/ledger/internal/engine"
+)
+
+const (
+	lockWait     = 30 * time.Second     // that a function waits for the write lock, then ErrBusy
+	maxGroup     = 512                  // functions per transaction
+	maxTries     = 5                    // of a transaction that conflicts, or loses its connection
+	maxGroupTime = 8 * time.Millisecond // after which a transaction takes no further functions
+	maxReaders   = 4
+)
+
+// request is one function that waits for its transaction.
+type request struct {
+	ctx   context.Context // of the caller; checked before the function starts, not after
+	fn    func(*Tx) error
+	since time.Time
+	state atomic.Int32 // waiting, taken or left
+	done  chan error
+}
+
+const (
+	waiting int32 = iota
+	taken         // by the commit loop, which will send its outcome
+	left          // by its caller, before it was taken
+)
+
+func (s *Store) write(ctx context.Context, fn func(*Tx) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	r := &request{ctx: ctx, fn: fn, since: time.Now(), done: make(chan error, 1)}
+	select {
+	case s.requests <- r:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.quit:
+		return ErrClosed
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+		if r.state.CompareAndSwap(waiting, left) {
+			return context.Cause(ctx)
+		}
+	case <-s.ended: // it may have come into the queue after the loop had emptied that
+		if r.state.CompareAndSwap(waiting, left) {
+			return ErrClosed
+		}
+	}
+	return <-r.done
+}
+
+// commitLoop is the one writer: it takes a request, opens a transaction, adds whatever else waits, and
+// commits.
+func (s *Store) commitLoop() {
+	defer close(s.ended)
+	for {
+		select {
+		case first := <-s.requests:
+			s.commitGroup(first)
+		case <-s.quit:
+			for {
+				select {
+				case r := <-s.requests:
+					if r.state.CompareAndSwap(waiting, taken) {
+						r.done <- ErrClosed
+					}
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// grouped is a request of the current transaction with the outcome of its function.
+type grouped struct {
+	*request
+	err error
+}
+
+// commitGroup runs one transaction, first in the optimistic mode: writes are buffered and sent in bulk, and
+// the number of changed rows is compared. If that number is wrong, or a function failed after its writes had
+// been sent, everything is rolled back and runs again in the savepoint mode: each function in a savepoint of
+// its own, each write checked at once.
+func (s *Store) commitGroup(first *request) {
+	if !first.state.CompareAndSwap(waiting, taken) {
+		return
+	}
+	group := append(make([]grouped, 0, 16), grouped{request: first})
+	group, err := s.attempt(first.ctx, group, first.since, s.runOptimistic)
+	for tries := 0; tries < maxTries && errors.Is(err, engine.ErrRetry); tries++ {
+		group, err = s.attempt(context.Background(), group, time.Now(), s.runSavepoints)
+	}
+	if errors.Is(err, engine.ErrRetry) && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrIO) {
+		err = fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	failpoint.Hit("answer")
+	for _, r := range group {
+		if err != nil {
+			r.err = err // its own error may depend on what another function wrote, and that is gone
+		}
+		r.done <- s.engine.Diagnose(r.err)
+	}
+}
+
+// attempt runs one transaction of a group.
+func (s *Store) attempt(
+	ctx context.Context, group []grouped, since time.Time, run func(*Tx, []grouped) ([]grouped, error),
+) ([]grouped, error) {
+	at, err := s.begin(ctx, since)
+	if err != nil {
+		return group, err
+	}
+	tx := newTx(s, s.writer, at)
+	s.cache.begin(tx)
+	if group, err = run(tx, group); err == nil {
+		failpoint.Hit("commit")
+		err = s.engine.Commit(s.announcedToOthers())
+	}
+	if err != nil {
+		s.writer.dictionary.forget()
+		s.cache.Invalidate()
+		if rollbackErr := s.engine.Rollback(); errors.Is(err, engine.ErrRetry) && rollbackErr != nil {
+			err = rollbackErr
+		}
+		return group, err
+	}
+	s.writer.dictionary.keep()
+	s.cache.committed(tx.base, tx.tail)
+	if err := s.engine.CheckReplaced(); err != nil { // what was written may be in no ledger any more
+		return group, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	if s.announces != 0 {
+		s.announce()
+	}
+	return group, nil
+}
+
+// begin opens a transaction.
+func (s *Store) begin(ctx context.Context, since time.Time) (engine.Head, error) {
+	s.announces = 0
+	queries := s.cache.warmup()
+	on, at, err := s.engine.Begin(ctx, engine.BeginOptions{
+		Since: since, LockWait: s.lockWait, Exclusive: s.Exclusive, WarmupQueries: queries,
+	})
+	if err != nil {
+		s.cache.Invalidate()
+		return at, err
+	}
+	if s.writer == nil || s.writer.Session != on { // the first transaction, or the connection was lost
+		s.writer = &session{Session: on}
+	}
+	if len(queries) > 0 && len(at.Prefetched) == 0 {
+		s.cache.Invalidate()
+	}
+	s.cache.prefetched = at.Prefetched
+	s.writer.Lost = nil
+	return at, nil
+}
+
+// runOptimistic runs the group's functions and those that come while the transaction is open.
+func (s *Store) runOptimistic(tx *Tx, group []grouped) ([]grouped, error) {
+	start := time.Now()
+	for i := 0; ; i++ {
+		if i == len(group) {
+			if i == maxGroup || time.Since(start) > s.groupTime {
+				break
+			}
+			r := s.nextWaiting()
+			if r == nil {
+				break
+			}
+			group = append(group, grouped{request: r})
+		}
+		group[i].err = tx.run(group[i].request)
+		if tx.err != nil {
+			return group, tx.err
+		}
+		if group[i].err == nil {
+			continue
+		}
+		tx.cache.Invalidate()
+		if !tx.undoSegment() {
+			return group, engine.ErrRetry
+		}
+	}
+	return group, tx.flush()
+}
+
+// run runs r's function. A function whose writes failed cannot succeed, whatever it returns.
+func (tx *Tx) run(r *request) error {
+	tx.beginSegment(time.Since(r.since))
+	err := r.fn(tx)
+	if tx.err == nil {
+		tx.err = tx.session.Lost
+	}
+	if err == nil {
+		err = tx.fn.err
+	}
+	return err
+}
+
+// nextWaiting takes the next request whose caller still waits; nil if there is none now.
+func (s *Store) nextWaiting() *request {
+	for {
+		select {
+		case r := <-s.requests:
+			if r.state.CompareAndSwap(waiting, taken) {
+				return r
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+func (s *Store) runSavepoints(tx *Tx, group []grouped) ([]grouped, error) {
+	tx.savepoints = true
+	for i := range group {
+		if group[i].ctx.Err() != nil { // its caller has given up meanwhile
+			group[i].err = context.Cause(group[i].ctx)
+			continue
+		}
+		if _, err := s.writer.Exec(`SAVEPOINT one`); err != nil {
+			return group, err
+		}
+		group[i].err = tx.run(group[i].request)
+		if tx.err != nil {
+			return group, tx.err
+		}
+		if group[i].err != nil {
+			if _, err := s.writer.Exec(`ROLLBACK TO one`); err != nil {
+				return group, err
+			}
+			s.writer.dictionary.forget()
+			tx.cache.Invalidate()
+			tx.tail, tx.tailAt = tx.fn.tail, tx.fn.tailAt
+		}
+		if _, err := s.writer.Exec(`RELEASE one`); err != nil {
+			return group, err
+		}
+	}
+	return group, nil
+}
