@@ -30,6 +30,7 @@ type modelJob struct {
 	state                           string
 	attempt, failures, snoozes, seq int
 	lease, endBy, beat              time.Time
+	waits                           int // the seq of a retry that made it wait for its last command; 0: none did
 	erased                          bool
 	claims                          []*modelClaim    // the last one is the latest
 	copies                          []projection.Job // as it was seen at some time
@@ -38,10 +39,16 @@ type modelJob struct {
 
 type modelClaim struct {
 	token, worker string
+	boot          string           // of the process that holds it
 	ended         string           // "": live; succeeded, failed, released, reclaimed, cancelled
 	by            commands.Command // what ended it, if its owner did
 	gaveUp        bool             // it failed for good
+	until         time.Time        // its lease, when it ended
+	stopped       bool             // the end of its command was reported
 }
+
+// lost reports whether the claim was taken from its owner, so that its command may run on.
+func (c *modelClaim) lost() bool { return c.ended == "cancelled" || c.ended == "reclaimed" }
 
 func (j *modelJob) live() *modelClaim {
 	if len(j.claims) == 0 || j.claims[len(j.claims)-1].ended != "" {
@@ -56,7 +63,7 @@ func (j *modelJob) final() bool {
 
 func (j *modelJob) end(how string, by commands.Command, state string, runAt time.Time) {
 	if c := j.live(); c != nil {
-		c.ended, c.by, c.gaveUp = how, by, state == "failed"
+		c.ended, c.by, c.gaveUp, c.until = how, by, state == "failed", j.lease
 	}
 	j.state, j.lease, j.endBy = state, time.Time{}, time.Time{}
 	if state == "queued" {
@@ -125,8 +132,8 @@ func TestModelAnyCommands(t *testing.T) {
 		defer m.close()
 		actions := map[string]func(){
 			"enqueue": m.enqueueAny, "claim": m.claimAny, "claim more": m.claimAny, "one command": m.one,
-			"another command": m.one,
-			"several":         m.several, "turn": m.turn, "sweep": m.sweepAll, "pause": m.pauseAny, "look": m.look,
+			"another command": m.one, "lose": m.lose,
+			"several": m.several, "turn": m.turn, "sweep": m.sweepAll, "pause": m.pauseAny, "look": m.look,
 			"wait": func() {
 				m.Now = m.Now.Add(
 					time.Duration(rapid.IntRange(1, 40).Draw(m.rt, "seconds")) * time.Second)
@@ -239,3 +246,8 @@ func (m *model) close() {
 func id(n int) string { return fmt.Sprintf("01KDXYZAF8%016d", n) }
 
 func worker(name string) event.Worker { return event.Worker{Name: name, Boot: "boot-" + name} }
+
+// successor is another process of that worker.
+func successor(name string) event.Worker {
+	return event.Worker{Name: name, Boot: "second-boot-" + name}
+}

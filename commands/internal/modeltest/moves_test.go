@@ -109,7 +109,7 @@ func (m *model) any() ask {
 		token = other.claims[len(other.claims)-1].token
 	}
 	owner := rapid.SampledFrom([]string{"", "", "", "w1"}).Draw(m.rt, "owner")
-	switch rapid.IntRange(0, 4).Draw(m.rt, "command") {
+	switch rapid.IntRange(0, 6).Draw(m.rt, "command") {
 	case 2:
 		return ask{j, commands.Succeed{Token: token, Owner: owner,
 			Result: rapid.SampledFrom([][]byte{nil, {}, []byte("r")}).Draw(m.rt, "result")}}
@@ -126,9 +126,22 @@ func (m *model) any() ask {
 			Reason: rapid.SampledFrom([]string{"", "deploy"}).Draw(m.rt, "reason"),
 			Delay:  time.Duration(rapid.IntRange(0, 1).Draw(m.rt, "delay")) * 10 * time.Second,
 			Snooze: rapid.Bool().Draw(m.rt, "snooze")}}
+	case 5:
+		process := rapid.SampledFrom([]func(string) event.Worker{successor, worker}).Draw(m.rt, "process")
+		name := rapid.SampledFrom([]string{"w1", "w2", "w3"}).Draw(m.rt, "worker")
+		return ask{j, commands.TakeOver{Token: token, Owner: owner, Process: process(name),
+			Lease: time.Duration(rapid.IntRange(1, 60).Draw(m.rt, "lease")) * time.Second}}
+	case 6:
+		return ask{j, commands.ReportStop{Token: token,
+			Signal: rapid.SampledFrom([]string{"", "TERM"}).Draw(m.rt, "signal")}}
 	}
 	return ask{j, commands.Heartbeat{Token: token, Owner: owner,
 		Lease: time.Duration(rapid.IntRange(1, 60).Draw(m.rt, "lease")) * time.Second}}
+}
+
+func (m *model) retry() commands.Retry {
+	return commands.Retry{Now: rapid.IntRange(0, 3).Draw(m.rt, "now") == 3,
+		NotSucceeded: rapid.IntRange(0, 3).Draw(m.rt, "not_succeeded") == 3}
 }
 
 func (m *model) operators(j *modelJob) commands.Command {
@@ -136,7 +149,7 @@ func (m *model) operators(j *modelJob) commands.Command {
 	case 0:
 		return commands.Cancel{}
 	case 1:
-		return commands.Retry{}
+		return m.retry()
 	case 2:
 		return commands.Erase{}
 	}
@@ -150,9 +163,35 @@ func (m *model) operators(j *modelJob) commands.Command {
 	return r
 }
 
-// one carries out a command by the job's id.
-func (m *model) one() {
-	a := m.any()
+// one carries out any command.
+func (m *model) one() { m.carry(m.any()) }
+
+// lose goes one step further with a job whose last claim is live or was lost: it is cancelled, retried, and
+// the end of its command is reported. By chance alone, that hardly ever happens in this order.
+func (m *model) lose() {
+	var fit []*modelJob
+	for _, j := range m.jobs {
+		if n := len(j.claims); n > 0 && (j.live() != nil || j.claims[n-1].lost() && !j.erased) {
+			fit = append(fit, j)
+		}
+	}
+	if len(fit) == 0 {
+		m.rt.Skip("this step needs a job that is or was claimed")
+	}
+	j := rapid.SampledFrom(fit).Draw(m.rt, "lost")
+	stop := commands.ReportStop{Token: j.claims[len(j.claims)-1].token}
+	switch early := rapid.IntRange(0, 3).Draw(m.rt, "early") == 3; {
+	case j.live() != nil:
+		m.carry(ask{j, commands.Cancel{}})
+	case j.final() && !early:
+		m.carry(ask{j, m.retry()})
+	default:
+		m.carry(ask{j, stop})
+	}
+}
+
+// carry carries out a command by the job's id.
+func (m *model) carry(a ask) {
 	var got projection.Job
 	err := m.sure(func() (err error) {
 		got, err = m.Apply(m.T.Context(), "cli:test", event.JobID(a.job.id), a.command)
@@ -294,6 +333,9 @@ func (m *model) check(j *modelJob, got projection.Job) {
 	token := ""
 	if c := j.live(); c != nil {
 		token = c.token
+		if got.Worker != (event.Worker{Name: c.worker, Boot: c.boot}) {
+			m.rt.Fatalf("%s is held by %+v, want process %s of %s", j.id, got.Worker, c.boot, c.worker)
+		}
 	}
 	is := fmt.Sprintln(got.ID, got.State, got.Seq, got.Queue, got.Priority, got.Key, got.Version, got.Requires,
 		got.Attempt, got.Failures, got.Snoozes, got.Token,

@@ -22,11 +22,9 @@ func (m *model) judge(j *modelJob, c commands.Command) (want error) {
 		m.stamp()
 		j.end("cancelled", nil, "cancelled", time.Time{})
 	case commands.Retry:
-		if !j.final() || j.erased {
-			return commands.ErrConflict
-		}
-		j.end("", nil, "queued", m.stamp())
-		j.failures, j.snoozes = 0, 0
+		return m.judgeRetry(j, c)
+	case commands.ReportStop:
+		return m.judgeStop(j, c)
 	case commands.Reschedule:
 		return m.judgeReschedule(j, c)
 	case commands.Erase:
@@ -40,6 +38,42 @@ func (m *model) judge(j *modelJob, c commands.Command) (want error) {
 		j.erased = true
 	default:
 		return m.judgeOwner(j, c)
+	}
+	return nil
+}
+
+// judgeRetry lets the job wait while the command of its last claim may still run, which is until the lease
+// has ended. A claim that was reclaimed has such a lease too, where the clock has run back since.
+func (m *model) judgeRetry(j *modelJob, c commands.Retry) error {
+	if !j.final() || j.erased || c.NotSucceeded && j.state == "succeeded" {
+		return commands.ErrConflict
+	}
+	j.end("", nil, "queued", m.stamp())
+	j.failures, j.snoozes = 0, 0
+	if c.Now || len(j.claims) == 0 {
+		return nil
+	}
+	if last := j.claims[len(j.claims)-1]; last.lost() && !last.stopped && last.until.After(m.Now) {
+		j.runAt, j.waits = last.until, j.seq
+	}
+	return nil
+}
+
+// judgeStop is an event of the claim and, where the job still waits for just that, a second one that lets it
+// run.
+func (m *model) judgeStop(j *modelJob, c commands.ReportStop) error {
+	i := slices.IndexFunc(j.claims, func(claim *modelClaim) bool { return claim.token == c.Token })
+	if i < 0 || !j.claims[i].lost() {
+		return commands.ErrConflict
+	}
+	if j.claims[i].stopped {
+		return nil
+	}
+	m.stamp()
+	j.claims[i].stopped = true
+	if i == len(j.claims)-1 && j.waits == j.seq && j.runAt.After(m.Now) {
+		m.stamp()
+		j.runAt, j.seq = m.Now, j.seq+1
 	}
 	return nil
 }
@@ -77,6 +111,8 @@ func shown(c commands.Command) (token, owner, name string) {
 		return c.Token, c.Owner, "fail"
 	case commands.Release:
 		return c.Token, c.Owner, "release"
+	case commands.TakeOver:
+		return c.Token, c.Owner, "take over"
 	}
 	panic(fmt.Sprintf("%T shows no token", c))
 }
@@ -93,6 +129,12 @@ func (m *model) judgeOwner(j *modelJob, c commands.Command) error {
 	case claim != nil && claim.ended == "" && another:
 		return commands.ErrConflict
 	case claim != nil && claim.ended == "":
+		if over, ok := c.(commands.TakeOver); ok {
+			if over.Process.Name != claim.worker {
+				return commands.ErrConflict
+			}
+			claim.boot = over.Process.Boot
+		}
 		m.carryOut(j, c)
 		return nil
 	case claim == nil || claim.ended == "reclaimed":
@@ -137,12 +179,9 @@ func (m *model) carryOut(j *modelJob, c commands.Command) {
 	at := m.stamp()
 	switch c := c.(type) {
 	case commands.Heartbeat:
-		j.beat = at
-		j.state, j.lease = "running", m.Now.Add(c.Lease)
-		if !j.endBy.IsZero() && j.lease.After(j.endBy.Add(15*time.Second)) {
-			j.lease = j.endBy.Add(15 * time.Second)
-		}
-		j.seq++
+		m.extend(j, at, c.Lease)
+	case commands.TakeOver:
+		m.extend(j, at, c.Lease)
 	case commands.Succeed:
 		j.end("succeeded", c, "succeeded", time.Time{})
 	case commands.Fail:
@@ -161,6 +200,16 @@ func (m *model) carryOut(j *modelJob, c commands.Command) {
 		}
 		j.end("released", c, "queued", m.Now.Add(wait))
 	}
+}
+
+// extend is a sign of life.
+func (m *model) extend(j *modelJob, at time.Time, lease time.Duration) {
+	j.beat = at
+	j.state, j.lease = "running", m.Now.Add(lease)
+	if !j.endBy.IsZero() && j.lease.After(j.endBy.Add(15*time.Second)) {
+		j.lease = j.endBy.Add(15 * time.Second)
+	}
+	j.seq++
 }
 
 // next is what a claim by such a worker has to be given, in order.
@@ -192,7 +241,7 @@ func (m *model) give(j *modelJob, r commands.ClaimRequest, token string) {
 			j.lease = last
 		}
 	}
-	j.claims = append(j.claims, &modelClaim{token: token, worker: r.Worker.Name})
+	j.claims = append(j.claims, &modelClaim{token: token, worker: r.Worker.Name, boot: r.Worker.Boot})
 	j.attempt++
 	j.seq++
 }
