@@ -27,7 +27,7 @@ type taken struct {
 	path string
 	pos  int64
 	at   time.Time
-	tied bool // further events followed at the same time: only pos tells them apart
+	tied bool // further events followed at the same time: only pos distinguishes them
 }
 
 // wander does n random things, and now and then takes a copy.

@@ -18,17 +18,17 @@ import (
 	"jobledger/projection"
 )
 
-// told is a history as a walk along all of its events tells it: every claim, in the order in which they
-// began.
-type told struct {
+// walkedHistory is a history as a walk along all of its events gives it: every claim, in the order in which
+// they began.
+type walkedHistory struct {
 	events []event.Event
 	claims []*projection.Claim
 	last   map[int64]int64 // by the pos of a claim, that of the last refused write under it
 }
 
-func toldBy(t testing.TB, s *scenario) told {
+func walkHistory(t testing.TB, s *scenario) walkedHistory {
 	t.Helper()
-	h := told{last: make(map[int64]int64)}
+	h := walkedHistory{last: make(map[int64]int64)}
 	var claims projection.Claims
 	queues := projection.QueuesOf{Find: func(n int64) (string,
 		error) {
@@ -62,7 +62,7 @@ func toldBy(t testing.TB, s *scenario) told {
 }
 
 // overlaps says whether another owner was at work under c too: until its last refused write, or its end.
-func (h told) overlaps(c *projection.Claim) bool {
+func (h walkedHistory) overlaps(c *projection.Claim) bool {
 	for _, o := range h.claims {
 		early, late := min(o.Pos, c.Pos), max(o.Pos, c.Pos)
 		if o.N == c.N && o != c && h.last[early] > late {
@@ -73,7 +73,7 @@ func (h told) overlaps(c *projection.Claim) bool {
 }
 
 // live says whether c was live at some time from event from to event to.
-func (h told) live(c *projection.Claim, from, to int64) bool {
+func (h walkedHistory) live(c *projection.Claim, from, to int64) bool {
 	return c.Pos <= to && (c.End == nil || c.End.Pos >= from)
 }
 
@@ -83,7 +83,7 @@ func TestAttemptsMatchClaimEvents(t *testing.T) {
 		s := newScenario(t)
 		random := rand.New(rand.NewPCG(seed, 11))
 		jobs, _ := s.wander(random, steps)
-		h := toldBy(t, s)
+		h := walkHistory(t, s)
 		tail := int64(len(h.events))
 		for range questions {
 			typed := []string{"attempts", "--json"}
@@ -158,7 +158,7 @@ func shownOrNone(s *string) string {
 }
 
 // owners asks who held a job, at times between and exactly on its events.
-func owners(t *testing.T, s *scenario, h told, jobs []event.JobID, random *rand.Rand) {
+func owners(t *testing.T, s *scenario, h walkedHistory, jobs []event.JobID, random *rand.Rand) {
 	t.Helper()
 	for range 100 {
 		id := jobs[random.IntN(len(jobs))]

@@ -202,7 +202,8 @@ func TestBackupAndRestoreOnFullDisk(t *testing.T) {
 	got := s.inSmallPlace("300k", `
 		jobledger backup small/copy.db; echo "backup $?"; ls -A small
 		jobledger restore b.db --db small/jobs.db; echo "restore $?"; ls -A small
-		jobledger enqueue -q mail --db small/old.db x >/dev/null; jobledger restore b.db --force --db small/old.db; echo "restore $?"
+		jobledger enqueue -q mail --db small/old.db x >/dev/null
+		jobledger restore b.db --force --db small/old.db; echo "restore $?"
 		jobledger verify --db small/old.db; ls -A small
 		jobledger doctor --db small/old.db | grep -o 'D08  problem only .* free'`)
 	want := []string{"ledger: disk full", "backup 75", "ledger: disk full", "restore 75", "ledger: disk full",

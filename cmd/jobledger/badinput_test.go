@@ -180,7 +180,7 @@ func checkVerified(t *testing.T, s *scenario) {
 }
 
 // FuzzReading runs any line of a command that only reads: it ends with a code that there is, says why on
-// stderr where that is not 0, hands nothing harmful to the terminal, and leaves the ledger as it is.
+// stderr where that is not 0, writes nothing harmful to the terminal, and leaves the ledger as it is.
 func FuzzReading(f *testing.F) {
 	for _, seed := range []string{
 		"list\n--state\nqueued\n--limit\n0", "list\n--tag\na=1\n--as-of\npos:3", "show\n01K\n--json",
@@ -203,7 +203,7 @@ func FuzzReading(f *testing.F) {
 	s := newScenario(f)
 	s.lost()
 	s.rest()
-	before := toldBy(f, s)
+	before := walkHistory(f, s)
 	f.Fuzz(func(t *testing.T, text string, width int) {
 		typed := strings.Split(text, "\n")
 		// events -f goes on for ever
@@ -227,7 +227,7 @@ func FuzzReading(f *testing.F) {
 		if len(stderr) > 5000 {
 			t.Fatalf("%q: an answer of %d bytes", typed, len(stderr))
 		}
-		if after := toldBy(t, s); len(after.events) != len(before.events) {
+		if after := walkHistory(t, s); len(after.events) != len(before.events) {
 			t.Fatalf("%q has made an event", typed)
 		}
 	})

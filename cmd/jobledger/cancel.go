@@ -12,7 +12,8 @@ func cancelVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "cancel", Group: cli.GroupOperate, Usage: "end jobs that have not ended",
 		About: "A worker that runs the job learns of it at once, with its next heartbeat at the latest; " +
-			"'jobledger work' then kills the command. Of several jobs each is tried; the first failure gives the exit code.",
+			"'jobledger work' then kills the command. Of several jobs each is tried; the first failure gives " +
+			"the exit code.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
 		Flags: []cli.Flag{reasonFlag()},
 		Examples: []cli.Example{

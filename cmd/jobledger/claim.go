@@ -30,8 +30,8 @@ func claimVerb(p *program) cli.Verb {
 			"right.\n" +
 			"--sh prints the claim as variables for the shell, JOBLEDGER_JOB, JOBLEDGER_TOKEN and the others that " +
 			"a worker's command gets, and '(exit N)' when there is none, so that eval passes the exit code on. The " +
-			"payload is no variable: 'jobledger exec' gives it to a command. The worker is then the shell: its process, " +
-			"and the same one for all claims of a loop.",
+			"payload is no variable: 'jobledger exec' gives it to a command. The worker is then the shell: its " +
+			"process, and the same one for all claims of a loop.",
 		Flags: []cli.Flag{
 			queues,
 			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},

@@ -18,8 +18,8 @@ func diffVerb(p *program) cli.Verb {
 		Name: "diff", Group: cli.GroupAudit, Usage: "show what changed between two moments",
 		About: "How many jobs were in one state at --from (left) and in another at --to (above); – is not " +
 			"enqueued yet. Jobs to which nothing happened in between are not counted. Below stand the oldest jobs " +
-			"of each cell, and the workers that came and went: stopped, or not heard of again since a lease of theirs " +
-			"ran out or since their last sign of life. One that came and stopped in between did both.",
+			"of each cell, and the workers that came and went: stopped, or not heard of again since a lease of " +
+			"theirs ran out or since their last sign of life. One that came and stopped in between did both.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "the first moment: a `TIME`, or a place in the ledger, pos:N",
 				Required: true},

@@ -15,13 +15,13 @@ func doctorVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "doctor", Group: cli.GroupLedger,
 		Usage: "look for what is wrong around the ledger, and say what to do about it",
-		About: "It looks at the files and their folder, owners and permissions, the file system, what SQLite and the kernel " +
-			"say of who uses the ledger, guards, clocks, leases that nobody sweeps, workers that went silent, jobs that " +
-			"nobody takes, and what is left lying about; with PostgreSQL at the server and its settings, its clock, " +
-			"rights, who holds the write lock for long, and what keeps vacuum back. " +
-			"Each finding has a code, says what was seen and what to do. A problem gives exit code 8; advice does not. " +
-			"It only reads, makes no file, and may run at any time, on a ledger that is damaged too. " +
-			"'jobledger verify' checks the history itself.",
+		About: "It looks at the files and their folder, owners and permissions, the file system, what SQLite " +
+			"and the kernel say of who uses the ledger, guards, clocks, leases that no process sweeps, workers " +
+			"that went silent, jobs that no worker takes, and what is left lying about; with PostgreSQL at the " +
+			"server and its settings, its clock, rights, who holds the write lock for long, and what keeps " +
+			"vacuum back. Each finding has a code, says what was seen and what to do. A problem gives exit code " +
+			"8; advice does not. It only reads, makes no file, and may run at any time, on a ledger that is " +
+			"damaged too. 'jobledger verify' checks the history itself.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "deep", Usage: "also let SQLite check the whole file", DisableDefaultText: true},
 		},

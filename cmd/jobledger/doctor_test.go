@@ -57,7 +57,7 @@ func (s site) ok(err error) {
 	}
 }
 
-// sql is what somebody with a SQLite shell does.
+// sql is what a user with a SQLite shell does.
 func (s site) sql(statements ...string) {
 	s.Helper()
 	file, err := sql.Open("sqlite", s.path(db))
@@ -111,8 +111,9 @@ func (s site) diagnosed(words ...string) (findings []doctor.Finding) {
 		}
 		findings = append(findings, f)
 	}
-	if problems := slices.ContainsFunc(findings,
-		func(f doctor.Finding) bool { return f.Severity == doctor.Problem }); problems != (got.code == cli.ExitDiscrepancy) || !problems && got.code != cli.ExitOK {
+	problems := slices.ContainsFunc(findings,
+		func(f doctor.Finding) bool { return f.Severity == doctor.Problem })
+	if problems != (got.code == cli.ExitDiscrepancy) || !problems && got.code != cli.ExitOK {
 		s.Errorf("exit code %d with %+v; stderr %s", got.code, findings, got.stderr)
 	}
 	return findings
@@ -148,158 +149,196 @@ type complaint struct {
 }
 
 var complaints = []complaint{
-	{name: "everybody may write", code: doctor.CodeWritable, severity: doctor.Problem, seen: "everybody may write", make: func(t *testing.T, s site) {
-		s.ok(os.Chmod(s.path(db), 0o666))
-	}, also: []string{doctor.CodeReadable}},
-	{name: "everybody may read", code: doctor.CodeReadable, severity: doctor.Advice, seen: "everybody may read", make: func(t *testing.T, s site) {
-		s.ok(os.Chmod(s.path(db), 0o644))
-	}},
-	{name: "everybody may read logs", code: doctor.CodeReadable, severity: doctor.Advice, seen: ".logs", make: func(t *testing.T, s site) {
-		s.ok(os.Mkdir(s.path("jobledger.db.logs"), 0o700))
-		s.ok(os.Chmod(s.path("jobledger.db.logs"), 0o755))
-	}},
-	{name: "everybody may write into the folder", code: doctor.CodeFolder, severity: doctor.Problem, seen: "and so replace the ledger", make: func(t *testing.T, s site) {
-		s.ok(os.Chmod(s.dir, 0o777))
-	}},
-	{name: "everybody may make files in the folder", code: doctor.CodeFolder, severity: doctor.Advice, seen: "would take for the ledger's", make: func(t *testing.T, s site) {
-		s.ok(os.Chmod(s.dir, 0o777|fs.ModeSticky))
-	}},
-	{name: "a file of somebody else", code: doctor.CodeOwner, severity: doctor.Problem, seen: ".logs belongs to user 12345", root: true, make: func(t *testing.T, s site) {
-		s.ok(os.Mkdir(s.path("jobledger.db.logs"), 0o700))
-		s.ok(os.Chown(s.path("jobledger.db.logs"), 12345, 12345))
-	}},
-	{name: "a link", code: doctor.CodeLink, severity: doctor.Advice, seen: "by a link", words: []string{"--db", "link.db"}, make: func(t *testing.T, s site) {
-		s.ok(os.Symlink(db, s.path("link.db")))
-	}},
-	{name: "two names", code: doctor.CodeHardLinks, severity: doctor.Problem, seen: "has 2 names", make: func(t *testing.T, s site) {
-		s.ok(os.Link(s.path(db), s.path("second.db")))
-	}},
-	{name: "a -wal file that has grown", code: doctor.CodeWAL, severity: doctor.Advice, seen: "kept it from being used again", make: func(t *testing.T, s site) {
-		s.left(1)
-		s.ok(os.Truncate(s.path(db+"-wal"), doctor.MaxWAL+1))
-	}},
-	{name: "the -wal file of another", code: doctor.CodeStray, severity: doctor.Problem, seen: "stood at this place", make: func(t *testing.T, s site) {
-		s.run("backup", "b.db")
-		s.left(9)
-		s.ok(os.Rename(s.path("b.db"), s.path(db)))
-	}, also: []string{doctor.CodeSettings}},
-	{name: "the -wal file of another that was in use too", code: doctor.CodeStray, severity: doctor.Problem, seen: "the ledger has another history than without it", make: func(t *testing.T, s site) {
-		for range 3 {
+	{name: "every user may write", code: doctor.CodeWritable, severity: doctor.Problem,
+		seen: "every user may write", make: func(t *testing.T, s site) {
+			s.ok(os.Chmod(s.path(db), 0o666))
+		}, also: []string{doctor.CodeReadable}},
+	{name: "every user may read", code: doctor.CodeReadable, severity: doctor.Advice,
+		seen: "every user may read", make: func(t *testing.T, s site) {
+			s.ok(os.Chmod(s.path(db), 0o644))
+		}},
+	{name: "every user may read logs", code: doctor.CodeReadable, severity: doctor.Advice,
+		seen: ".logs", make: func(t *testing.T, s site) {
+			s.ok(os.Mkdir(s.path("jobledger.db.logs"), 0o700))
+			s.ok(os.Chmod(s.path("jobledger.db.logs"), 0o755))
+		}},
+	{name: "every user may write into the folder", code: doctor.CodeFolder, severity: doctor.Problem,
+		seen: "and so replace the ledger", make: func(t *testing.T, s site) {
+			s.ok(os.Chmod(s.dir, 0o777))
+		}},
+	{name: "every user may make files in the folder", code: doctor.CodeFolder, severity: doctor.Advice,
+		seen: "would take for the ledger's", make: func(t *testing.T, s site) {
+			s.ok(os.Chmod(s.dir, 0o777|fs.ModeSticky))
+		}},
+	{name: "a file of another user", code: doctor.CodeOwner, severity: doctor.Problem,
+		seen: ".logs belongs to user 12345", root: true, make: func(t *testing.T, s site) {
+			s.ok(os.Mkdir(s.path("jobledger.db.logs"), 0o700))
+			s.ok(os.Chown(s.path("jobledger.db.logs"), 12345, 12345))
+		}},
+	{name: "a link", code: doctor.CodeLink, severity: doctor.Advice,
+		seen: "by a link", words: []string{"--db", "link.db"}, make: func(t *testing.T, s site) {
+			s.ok(os.Symlink(db, s.path("link.db")))
+		}},
+	{name: "two names", code: doctor.CodeHardLinks, severity: doctor.Problem,
+		seen: "has 2 names", make: func(t *testing.T, s site) {
+			s.ok(os.Link(s.path(db), s.path("second.db")))
+		}},
+	{name: "a -wal file that has grown", code: doctor.CodeWAL, severity: doctor.Advice,
+		seen: "kept it from being used again", make: func(t *testing.T, s site) {
+			s.left(1)
+			s.ok(os.Truncate(s.path(db+"-wal"), doctor.MaxWAL+1))
+		}},
+	{name: "the -wal file of another", code: doctor.CodeStray, severity: doctor.Problem,
+		seen: "stood at this place", make: func(t *testing.T, s site) {
+			s.run("backup", "b.db")
+			s.left(9)
+			s.ok(os.Rename(s.path("b.db"), s.path(db)))
+		}, also: []string{doctor.CodeSettings}},
+	{name: "the -wal file of another that was in use too", code: doctor.CodeStray, severity: doctor.Problem,
+		seen: "the ledger has another history than without it", make: func(t *testing.T, s site) {
+			for range 3 {
+				s.enqueue("x", "--delay", "1h")
+			}
+			s.ok(os.Rename(s.path(db), s.path("this.db")))
+			s.left(1)
+			s.ok(os.Rename(s.path("this.db"), s.path(db)))
+		}},
+	{name: "the -wal file of another program", code: doctor.CodeStray, severity: doctor.Problem,
+		seen: "another program's database", make: func(t *testing.T, s site) {
 			s.enqueue("x", "--delay", "1h")
-		}
-		s.ok(os.Rename(s.path(db), s.path("this.db")))
-		s.left(1)
-		s.ok(os.Rename(s.path("this.db"), s.path(db)))
-	}},
-	{name: "the -wal file of another program", code: doctor.CodeStray, severity: doctor.Problem, seen: "another program's database", make: func(t *testing.T, s site) {
-		s.enqueue("x", "--delay", "1h")
-		other, err := sql.Open("sqlite", s.path("other.db"))
-		s.ok(err)
-		defer other.Close()
-		_, err = other.Exec(`PRAGMA journal_mode = wal; CREATE TABLE t (x); INSERT INTO t VALUES (randomblob(300000))`)
-		s.ok(err)
-		s.ok(exec.Command("cp", s.path("other.db-wal"), s.path(db+"-wal")).Run())
-		s.ok(exec.Command("cp", s.path("other.db-shm"), s.path(db+"-shm")).Run())
-		for _, suffix := range []string{"-wal", "-shm"} {
-			s.ok(os.Chmod(s.path(db+suffix), 0o600))
-		}
-	}},
-	{name: "a -wal file that is damaged", code: doctor.CodeStray, severity: doctor.Problem, seen: "the file is sound without", make: func(t *testing.T, s site) {
-		s.enqueue("x", "--delay", "1h")
-		s.ok(exec.Command("cp", s.path(db), s.path("before.db")).Run())
-		file, err := sql.Open("sqlite", s.path(db))
-		s.ok(err)
-		file.SetMaxOpenConns(1)
-		_, err = file.Exec(`PRAGMA wal_autocheckpoint = 0; DROP TABLE jobs`) // as damage would look whose checksums are right
-		s.ok(err)
-		s.ok(exec.Command("cp", s.path(db+"-wal"), s.path("left-wal")).Run())
-		s.ok(exec.Command("cp", s.path(db+"-shm"), s.path("left-shm")).Run())
-		s.ok(file.Close())
-		for from, to := range map[string]string{"before.db": db, "left-wal": db + "-wal", "left-shm": db + "-shm"} {
-			s.ok(os.Rename(s.path(from), s.path(to)))
-			s.ok(os.Chmod(s.path(to), 0o600))
-		}
-	}, also: []string{doctor.CodeGuards, doctor.CodeUnreadable}},
-	{name: "a journal", code: doctor.CodeStray, severity: doctor.Problem, seen: "-journal is there", make: func(t *testing.T, s site) {
-		name := s.path(db + "-journal")
-		s.ok(os.WriteFile(name, make([]byte, 512), 0o600)) // without its magic, SQLite leaves it alone
-		s.ok(os.Chtimes(name, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)))
-	}},
-	{name: "an unfinished copy", code: doctor.CodeTemporary, severity: doctor.Advice, seen: "interrupted 2h ago", make: func(t *testing.T, s site) {
-		s.ok(os.WriteFile(s.path(".jobledger.db.12345"), nil, 0o600))
-		s.ok(os.Chtimes(s.path(".jobledger.db.12345"), time.Now(), time.Now().Add(-2*time.Hour)))
-	}},
-	{name: "no bell", code: doctor.CodeDoorbell, severity: doctor.Advice, seen: "is no folder", make: func(t *testing.T, s site) {
-		s.ok(os.RemoveAll(s.path("jobledger.db.bell")))
-		s.ok(os.WriteFile(s.path("jobledger.db.bell"), nil, 0o600))
-	}},
-	{name: "no turnstile", code: doctor.CodeDoorbell, severity: doctor.Advice, seen: "do not take turns", make: func(t *testing.T, s site) {
-		s.ok(os.MkdirAll(s.path("jobledger.db.bell/lock"), 0o700))
-	}},
-	{name: "damaged", code: doctor.CodeUnreadable, severity: doctor.Problem, seen: "cannot be", make: func(t *testing.T, s site) {
-		s.garble(s.path(db))
-	}},
-	{name: "a table is gone", code: doctor.CodeUnreadable, severity: doctor.Problem, seen: "leases, workers, queues, ready jobs cannot be checked: ", make: func(t *testing.T, s site) {
-		s.sql(`DROP TABLE jobs`)
-	}, also: []string{doctor.CodeGuards}},
-	{name: "damaged where nobody looks", code: doctor.CodePages, severity: doctor.Problem, seen: "the file is damaged", words: []string{"--deep"}, make: func(t *testing.T, s site) {
-		s.garblePage(s.rootPage("claims"))
-	}},
-	{name: "an old schema", code: doctor.CodeSchema, severity: doctor.Advice, seen: "schema is version 1", make: func(t *testing.T, s site) {
-		steps, err := schema.SQLite()
-		s.ok(err)
-		s.ok(os.Remove(s.path(db)))
-		s.sql(fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID), `PRAGMA journal_mode = wal`, steps[0].SQL, `PRAGMA user_version = 1`)
-		s.ok(os.Chmod(s.path(db), 0o600))
-	}},
-	{name: "a copy", code: doctor.CodeSettings, severity: doctor.Advice, seen: "not in WAL mode", words: []string{"--db", "b.db"}, make: func(t *testing.T, s site) {
-		s.run("backup", "b.db")
-	}},
-	{name: "not durable", code: doctor.CodeSettings, severity: doctor.Advice, seen: "sync=normal", words: []string{"--db", "sqlite:jobledger.db?sync=normal"}},
-	{name: "a guard is gone", code: doctor.CodeGuards, severity: doctor.Problem, seen: "trigger events_no_update is missing", make: func(t *testing.T, s site) {
-		s.sql(`DROP TRIGGER events_no_update`)
-	}},
-	{name: "an event of the future", code: doctor.CodeClock, severity: doctor.Problem, seen: "the last event was recorded at", make: func(t *testing.T, s site) {
-		s.pantry(time.Hour, func(ctx context.Context, service *commands.Service) {
-			_, err := service.Pause(ctx, "cli:test", "mail", "")
+			other, err := sql.Open("sqlite", s.path("other.db"))
 			s.ok(err)
-		})
-	}},
-	{name: "a file of the future", code: doctor.CodeClock, severity: doctor.Problem, seen: "the clock of the file system", make: func(t *testing.T, s site) {
-		s.ok(os.Chtimes(s.path(db), time.Now(), time.Now().Add(time.Hour)))
-	}},
-	{name: "nobody sweeps", code: doctor.CodeLeases, severity: doctor.Problem, seen: "1 lease ran out", also: []string{doctor.CodeSilent}, make: func(t *testing.T, s site) {
-		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
-			_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail"})
+			defer other.Close()
+			_, err = other.Exec(`PRAGMA journal_mode = wal; CREATE TABLE t (x); ` +
+				`INSERT INTO t VALUES (randomblob(300000))`)
 			s.ok(err)
-			_, err = service.Claim(ctx, commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "w", Boot: "B"}, Lease: time.Minute})
+			s.ok(exec.Command("cp", s.path("other.db-wal"), s.path(db+"-wal")).Run())
+			s.ok(exec.Command("cp", s.path("other.db-shm"), s.path(db+"-shm")).Run())
+			for _, suffix := range []string{"-wal", "-shm"} {
+				s.ok(os.Chmod(s.path(db+suffix), 0o600))
+			}
+		}},
+	{name: "a -wal file that is damaged", code: doctor.CodeStray, severity: doctor.Problem,
+		seen: "the file is sound without", make: func(t *testing.T, s site) {
+			s.enqueue("x", "--delay", "1h")
+			s.ok(exec.Command("cp", s.path(db), s.path("before.db")).Run())
+			file, err := sql.Open("sqlite", s.path(db))
 			s.ok(err)
-		})
-	}},
-	{name: "a worker is silent", code: doctor.CodeSilent, severity: doctor.Advice, seen: "1 worker is silent and did not report its end: w", make: func(t *testing.T, s site) {
-		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
-			s.ok(service.WorkerStarted(ctx, event.Worker{Name: "w", Boot: "B", Host: "h", PID: 7}, []string{"mail"}, nil))
-		})
-	}},
-	{name: "a paused queue", code: doctor.CodePaused, severity: doctor.Advice, seen: "mail is paused by cli:", make: func(t *testing.T, s site) {
-		s.run("pause", "-q", "mail", "--reason", "upstream is down")
-		s.enqueue("x")
-	}},
-	{name: "nobody takes them", code: doctor.CodeStranded, severity: doctor.Problem, seen: "1 job in mail, ready since", make: func(t *testing.T, s site) {
-		s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
-			_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", Requires: []string{"gpu"}})
+			file.SetMaxOpenConns(1)
+			// as damage would look whose checksums are right
+			_, err = file.Exec(`PRAGMA wal_autocheckpoint = 0; DROP TABLE jobs`)
 			s.ok(err)
-		})
-	}},
-	{name: "logs of no job", code: doctor.CodeLogs, severity: doctor.Advice, seen: "1 log in ", make: func(t *testing.T, s site) {
-		s.ok(os.MkdirAll(s.path("jobledger.db.logs/"+ulid.Make().String()), 0o700))
-	}},
-	{name: "logs of a job that was erased", code: doctor.CodeLogs, severity: doctor.Problem, seen: "jobs that were erased", make: func(t *testing.T, s site) {
-		job := s.enqueue("x")
-		s.run("cancel", job)
-		s.run("erase", job, "--reason", "asked for")
-		s.ok(os.MkdirAll(s.path("jobledger.db.logs/"+job), 0o700))
-	}},
+			s.ok(exec.Command("cp", s.path(db+"-wal"), s.path("left-wal")).Run())
+			s.ok(exec.Command("cp", s.path(db+"-shm"), s.path("left-shm")).Run())
+			s.ok(file.Close())
+			for from, to := range map[string]string{"before.db": db, "left-wal": db + "-wal",
+				"left-shm": db + "-shm"} {
+				s.ok(os.Rename(s.path(from), s.path(to)))
+				s.ok(os.Chmod(s.path(to), 0o600))
+			}
+		}, also: []string{doctor.CodeGuards, doctor.CodeUnreadable}},
+	{name: "a journal", code: doctor.CodeStray, severity: doctor.Problem,
+		seen: "-journal is there", make: func(t *testing.T, s site) {
+			name := s.path(db + "-journal")
+			s.ok(os.WriteFile(name, make([]byte, 512), 0o600)) // without its magic, SQLite leaves it alone
+			s.ok(os.Chtimes(name, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)))
+		}},
+	{name: "a partial copy", code: doctor.CodeTemporary, severity: doctor.Advice,
+		seen: "interrupted 2h ago", make: func(t *testing.T, s site) {
+			s.ok(os.WriteFile(s.path(".jobledger.db.12345"), nil, 0o600))
+			s.ok(os.Chtimes(s.path(".jobledger.db.12345"), time.Now(), time.Now().Add(-2*time.Hour)))
+		}},
+	{name: "no bell", code: doctor.CodeDoorbell, severity: doctor.Advice,
+		seen: "is no folder", make: func(t *testing.T, s site) {
+			s.ok(os.RemoveAll(s.path("jobledger.db.bell")))
+			s.ok(os.WriteFile(s.path("jobledger.db.bell"), nil, 0o600))
+		}},
+	{name: "no write queue", code: doctor.CodeDoorbell, severity: doctor.Advice,
+		seen: "do not take turns", make: func(t *testing.T, s site) {
+			s.ok(os.MkdirAll(s.path("jobledger.db.bell/lock"), 0o700))
+		}},
+	{name: "damaged", code: doctor.CodeUnreadable, severity: doctor.Problem,
+		seen: "cannot be", make: func(t *testing.T, s site) {
+			s.garble(s.path(db))
+		}},
+	{name: "a table is gone", code: doctor.CodeUnreadable, severity: doctor.Problem,
+		seen: "leases, workers, queues, ready jobs cannot be checked: ", make: func(t *testing.T, s site) {
+			s.sql(`DROP TABLE jobs`)
+		}, also: []string{doctor.CodeGuards}},
+	{name: "damaged on a page that is not read", code: doctor.CodePages, severity: doctor.Problem,
+		seen: "the file is damaged", words: []string{"--deep"}, make: func(t *testing.T, s site) {
+			s.garblePage(s.rootPage("claims"))
+		}},
+	{name: "an old schema", code: doctor.CodeSchema, severity: doctor.Advice,
+		seen: "schema is version 1", make: func(t *testing.T, s site) {
+			steps, err := schema.SQLite()
+			s.ok(err)
+			s.ok(os.Remove(s.path(db)))
+			s.sql(fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID), `PRAGMA journal_mode = wal`,
+				steps[0].SQL, `PRAGMA user_version = 1`)
+			s.ok(os.Chmod(s.path(db), 0o600))
+		}},
+	{name: "a copy", code: doctor.CodeSettings, severity: doctor.Advice,
+		seen: "not in WAL mode", words: []string{"--db", "b.db"}, make: func(t *testing.T, s site) {
+			s.run("backup", "b.db")
+		}},
+	{name: "not durable", code: doctor.CodeSettings, severity: doctor.Advice,
+		seen: "sync=normal", words: []string{"--db", "sqlite:jobledger.db?sync=normal"}},
+	{name: "a guard is gone", code: doctor.CodeGuards, severity: doctor.Problem,
+		seen: "trigger events_no_update is missing", make: func(t *testing.T, s site) {
+			s.sql(`DROP TRIGGER events_no_update`)
+		}},
+	{name: "an event of the future", code: doctor.CodeClock, severity: doctor.Problem,
+		seen: "the last event was recorded at", make: func(t *testing.T, s site) {
+			s.pantry(time.Hour, func(ctx context.Context, service *commands.Service) {
+				_, err := service.Pause(ctx, "cli:test", "mail", "")
+				s.ok(err)
+			})
+		}},
+	{name: "a file of the future", code: doctor.CodeClock, severity: doctor.Problem,
+		seen: "the clock of the file system", make: func(t *testing.T, s site) {
+			s.ok(os.Chtimes(s.path(db), time.Now(), time.Now().Add(time.Hour)))
+		}},
+	{name: "no sweep", code: doctor.CodeLeases, severity: doctor.Problem,
+		seen: "1 lease ran out", also: []string{doctor.CodeSilent}, make: func(t *testing.T, s site) {
+			s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
+				_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail"})
+				s.ok(err)
+				_, err = service.Claim(ctx, commands.ClaimRequest{Queues: []string{"mail"},
+					Worker: event.Worker{Name: "w", Boot: "B"}, Lease: time.Minute})
+				s.ok(err)
+			})
+		}},
+	{name: "a worker is silent", code: doctor.CodeSilent, severity: doctor.Advice,
+		seen: "1 worker is silent and did not report its end: w", make: func(t *testing.T, s site) {
+			s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
+				s.ok(service.WorkerStarted(ctx, event.Worker{Name: "w", Boot: "B", Host: "h", PID: 7},
+					[]string{"mail"}, nil))
+			})
+		}},
+	{name: "a paused queue", code: doctor.CodePaused, severity: doctor.Advice,
+		seen: "mail is paused by cli:", make: func(t *testing.T, s site) {
+			s.run("pause", "-q", "mail", "--reason", "upstream is down")
+			s.enqueue("x")
+		}},
+	{name: "no worker takes them", code: doctor.CodeStranded, severity: doctor.Problem,
+		seen: "1 job in mail, ready since", make: func(t *testing.T, s site) {
+			s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
+				_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", Requires: []string{"gpu"}})
+				s.ok(err)
+			})
+		}},
+	{name: "logs of no job", code: doctor.CodeLogs, severity: doctor.Advice,
+		seen: "1 log in ", make: func(t *testing.T, s site) {
+			s.ok(os.MkdirAll(s.path("jobledger.db.logs/"+ulid.Make().String()), 0o700))
+		}},
+	{name: "logs of a job that was erased", code: doctor.CodeLogs, severity: doctor.Problem,
+		seen: "jobs that were erased", make: func(t *testing.T, s site) {
+			job := s.enqueue("x")
+			s.run("cancel", job)
+			s.run("erase", job, "--reason", "asked for")
+			s.ok(os.MkdirAll(s.path("jobledger.db.logs/"+job), 0o700))
+		}},
 }
 
 // garble writes over all of a file but its first page.
@@ -408,7 +447,9 @@ func TestDoctorStoppedProcess(t *testing.T) {
 	}{
 		"idle": {doctor.Advice, "has the ledger open and was stopped", func(r rig) *running {
 			w := r.start(r.command("work", "-q", "mail", "--", "true"))
-			r.eventually("the worker is there", func() bool { return strings.Contains(r.ran("events").stdout, "worker_started") })
+			r.eventually("the worker is there", func() bool {
+				return strings.Contains(r.ran("events").stdout, "worker_started")
+			})
 			stopped := func() ledger.LockHolder {
 				w.signal(syscall.SIGSTOP)
 				r.isStopped(w)
@@ -455,7 +496,8 @@ func TestDoctorStoppedProcess(t *testing.T) {
 				return len(findings) > 0
 			})
 			f := findings[0]
-			if f.Code != doctor.CodeStopped || f.Severity != test.severity || !strings.Contains(f.Seen, test.seen) || !strings.Contains(f.Seen, fmt.Sprintf("(pid %d)", w.Process.Pid)) {
+			if f.Code != doctor.CodeStopped || f.Severity != test.severity || !strings.Contains(f.Seen, test.seen) ||
+				!strings.Contains(f.Seen, fmt.Sprintf("(pid %d)", w.Process.Pid)) {
 				t.Errorf("got %+v", findings)
 			}
 			w.signal(syscall.SIGCONT)
@@ -485,13 +527,15 @@ func TestDoctorLongRead(t *testing.T) {
 		<-begun
 		enqueue := func(n int) {
 			for range n {
-				_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", Payload: make([]byte, commands.MaxPayload)})
+				_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail",
+					Payload: make([]byte, commands.MaxPayload)})
 				s.ok(err)
 			}
 		}
 		enqueue(doctor.MaxBacklog>>20 + 1)
 		findings := s.doctored()
-		if len(findings) != 1 || findings[0].Code != doctor.CodeWAL || findings[0].Severity != doctor.Problem || !strings.Contains(findings[0].Seen, "cannot be taken into the ledger") ||
+		if len(findings) != 1 || findings[0].Code != doctor.CodeWAL || findings[0].Severity != doctor.Problem ||
+			!strings.Contains(findings[0].Seen, "cannot be taken into the ledger") ||
 			runtime.GOOS == "linux" && !strings.Contains(findings[0].Seen, fmt.Sprintf("(pid %d)", os.Getpid())) {
 			t.Errorf("got %+v", findings)
 		}
@@ -527,7 +571,7 @@ func TestDoctorAsOtherUser(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.enqueue("x")
-	who := "nobody"
+	who := "another user"
 	if os.Getuid() == 0 {
 		for dir := s.dir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 			s.ok(os.Chmod(dir, 0o755))
@@ -542,7 +586,7 @@ func TestDoctorAsOtherUser(t *testing.T) {
 		cmd := s.command("doctor", "--json")
 		if os.Getuid() == 0 {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-			program, err := exec.LookPath("jobledger") // which lies where nobody else may look
+			program, err := exec.LookPath("jobledger") // which lies where no other user may look
 			s.ok(err)
 			cmd.Path = s.path("jobledger")
 			s.ok(exec.Command("cp", program, cmd.Path).Run())
@@ -558,7 +602,8 @@ func TestDoctorAsOtherUser(t *testing.T) {
 	}
 	s.ok(os.Chmod(s.path(db), 0o644))
 	got := ask()
-	for _, want := range []string{`"code":"D04","severity":"advice","seen":"the ledger belongs to `, `"code":"D03","severity":"advice","seen":"you may not write into the folder`} {
+	for _, want := range []string{`"code":"D04","severity":"advice","seen":"the ledger belongs to `,
+		`"code":"D03","severity":"advice","seen":"you may not write into the folder`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s may only read: got %s, want %s", who, got, want)
 		}
@@ -583,7 +628,8 @@ func TestDoctorVerdict(t *testing.T) {
 		p := &program{&cli.Program{Now: time.Now, DB: "postgres://x", Stdout: bufio.NewWriter(out)}}
 		err := p.printExamination(doctor.Report{Ledger: "postgres://x", Findings: tt.findings})
 		_ = p.Flush()
-		if (err == nil) != tt.ok || strings.Contains(out.String(), "ok: no problem found with postgres://x") != tt.ok {
+		found := strings.Contains(out.String(), "ok: no problem found with postgres://x")
+		if (err == nil) != tt.ok || found != tt.ok {
 			t.Errorf("%+v: %v, and it prints %s", tt.findings, err, out.String())
 		}
 	}
@@ -591,7 +637,8 @@ func TestDoctorVerdict(t *testing.T) {
 
 // Every code needs a test that produces it and a line in the README.
 func TestDoctorCodesAreTestedAndDocumented(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "internal/doctor/doctor.go", nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), "internal/doctor/doctor.go", nil,
+		parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -604,7 +651,9 @@ func TestDoctorCodesAreTestedAndDocumented(t *testing.T) {
 		}
 		return true
 	})
-	tried := []string{doctor.CodeNetwork, doctor.CodeSpace, doctor.CodeStopped, doctor.CodeWriter, doctor.CodeVacuum, doctor.CodeRights, doctor.CodeServer} // in tests of their own
+	// in tests of their own
+	tried := []string{doctor.CodeNetwork, doctor.CodeSpace, doctor.CodeStopped, doctor.CodeWriter,
+		doctor.CodeVacuum, doctor.CodeRights, doctor.CodeServer}
 	for _, c := range complaints {
 		tried = append(tried, c.code)
 	}

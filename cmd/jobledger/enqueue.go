@@ -102,7 +102,7 @@ func (p *program) enqueue(c *cli.Context) error {
 	}
 	_ = p.printEnqueued(answer.Job, answer.Existing && string(answer.ID) != e.ID) // Flush returns the error
 	if err := p.Flush(); err != nil && !errors.Is(err, syscall.EPIPE) {
-		// Whoever reads "try again" would enqueue it twice.
+		// A caller that reads "try again" would enqueue it twice.
 		return cli.Exitf(cli.ExitUnexpected, "print the id: %w; job %s is enqueued", err, answer.ID)
 	}
 	return nil

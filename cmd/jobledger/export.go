@@ -11,11 +11,11 @@ func exportVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "export", Group: cli.GroupLedger,
 		Usage: "write the history as JSON lines, CSV or a trace to standard output",
-		About: "jsonl: an event a line, as 'events --json' has it, with the bytes of its payload or result and the " +
-			"salt of their digests; from the first event on, 'jobledger import' makes the same ledger of it. " +
-			"csv: a row for each claim, in the order in which they ended. " +
+		About: "jsonl: an event a line, as 'events --json' has it, with the bytes of its payload or result " +
+			"and the salt of their digests; from the first event on, 'jobledger import' makes the same ledger " +
+			"of it. csv: a row for each claim, in the order in which they ended. " +
 			"trace: Chrome's trace format, which ui.perfetto.dev opens: a lane for each worker process, a slice for " +
-			"each claim, an arrow where a job changed hands.\n" +
+			"each claim, an arrow where a job changed workers.\n" +
 			"--from and --to include the moment that they name, a time or pos:N; of claims, those that were live at " +
 			"some time between them. Payloads may be secret: --no-bodies leaves out payloads, results and salts. " +
 			"Others may work meanwhile.",

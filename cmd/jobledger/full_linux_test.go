@@ -104,13 +104,13 @@ func TestFullDiskUnderWorker(t *testing.T) {
 	// reads continue to work
 	for _, words := range [][]string{{"status"}, {"list"}, {"show", job}, {"history", job}, {"verify"},
 		{"workers"}, {"events"}} {
-		if a := s.tell(s.command(words...)); a.code != cli.ExitOK {
+		if a := s.outcomeOf(s.command(words...)); a.code != cli.ExitOK {
 			t.Errorf("%s on a full disk: exit %d: %s", words[0], a.code, a.stderr)
 		}
 	}
 	for _, words := range [][]string{{"enqueue", "-q", "mail", "--key", "late", "x"}, {"pause", "-q", "mail"},
 		{"cancel", job}} {
-		a := s.tell(s.command(words...))
+		a := s.outcomeOf(s.command(words...))
 		if a.code != cli.ExitBusy || !strings.Contains(a.stderr, "disk full") ||
 			!strings.Contains(a.stderr, "\nhint: the disk is full; free some space and try again: ") {
 			t.Errorf("%s on a full disk: exit %d: %s", words[0], a.code, a.stderr)
@@ -153,7 +153,7 @@ func TestFullDiskBeforeFirstCommand(t *testing.T) {
 		{"enqueue", "-q", "mail", "x"}, {"claim", "-q", "mail"},
 		{"work", "-q", "mail", "--drain", "--", "true"}, {"sweep"}, {"init", "--db", "new.db"},
 		{"enqueue", "-q", "mail", "--db", "new.db", "x"}, {"backup", "copy.db"}} {
-		a := s.tell(s.command(words...))
+		a := s.outcomeOf(s.command(words...))
 		if a.code != cli.ExitBusy || !strings.Contains(a.stderr, "disk full") &&
 			!strings.Contains(a.stderr, "no space left") || !strings.Contains(a.stderr, "\nhint: the disk is full; ") {
 			t.Errorf("%s on a full disk: exit %d: %s", words[0], a.code, a.stderr)
@@ -179,7 +179,7 @@ func TestFullDiskNearlyLosesNothing(t *testing.T) {
 		s.fill(int64(pages) * 4096)
 		for _, size := range []int{1, 20_000} {
 			key := fmt.Sprintf("p%d-%d", pages, size)
-			a := s.tell(s.command("enqueue", "-q", "mail", "--key", key, strings.Repeat("x", size)))
+			a := s.outcomeOf(s.command("enqueue", "-q", "mail", "--key", key, strings.Repeat("x", size)))
 			s.refusedFor(key, a, cli.ExitBusy)
 			if outcomes[a.code]++; a.code == cli.ExitOK {
 				acknowledged = append(acknowledged, key)

@@ -81,7 +81,7 @@ var damages = []damage{
 	{"half of a character", "claimed", `"actor":"`, `"actor":"\ud800`, `\\ud800 is half of a character`},
 	{"a time without end", "claimed", `"lease_until":"[^"]*"`, `"lease_until":1e999`,
 		`field "lease_until": got 1e999, want integer microseconds`},
-	{"no salt", "enqueued", `,"salt":"[^"]*"`, ``, "payload and salt belong together"},
+	{"no salt", "enqueued", `,"salt":"[^"]*"`, ``, "payload and salt are only valid as a pair"},
 	{"another digest", "enqueued", `"payload_sha256":"..`, `"payload_sha256":"zz`, "whose digest it names"},
 	{"another result", "succeeded", `"result":"`, `"result":"x`, "V07: its body of [0-9]+ bytes is not the one"},
 	{"a payload of a claim", "claimed", `\}$`, `,"payload":"x"}`, "that is not its own"},

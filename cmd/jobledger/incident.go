@@ -25,9 +25,9 @@ import (
 func incidentVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "incident", Group: cli.GroupAudit,
-		Usage: "write a folder with everything about a stretch of time, for a post-mortem",
-		About: "DIR gets report.md (lost workers, reclaims, refused writes, failures by code, what operators did, " +
-			"queue depth by minute in depth.svg, and whether these events and their jobs verify), events.jsonl " +
+		Usage: "write a folder with everything about a window of time, for a post-mortem",
+		About: "DIR gets report.md (lost workers, reclaims, refused writes, failures by code, what operators " +
+			"did, queue depth by minute in depth.svg, and whether these events and their jobs verify), events.jsonl " +
 			"(every event up to --to, which 'jobledger import' opens elsewhere), attempts.csv, trace.json for " +
 			"ui.perfetto.dev, and manifest.json with the SHA-256 of each file.\n" +
 			"Only you may read DIR: events.jsonl has payloads, results and lease tokens in it; --no-bodies leaves " +

@@ -16,7 +16,7 @@ func initVerb(p *program) cli.Verb {
 			"In PostgreSQL a ledger is a schema of a database, which must be there: jobledger, or the one that " +
 			"?schema= of --db names. To make it takes the right to create in the database; who works with it later " +
 			"needs less, see schema/postgres/roles.sql. A password stands better in PGPASSWORD or ~/.pgpass than " +
-			"in --db, where everybody on the machine can read it.",
+			"in --db, where every user of the machine can read it.",
 		Examples: []cli.Example{
 			{"jobledger init", "jobledger.db in this directory"},
 			{"jobledger init --db /var/lib/mail/jobs.db",

@@ -237,7 +237,7 @@ func (l jobLines) job(line []byte) (commands.Enqueue, error) {
 			return e, cli.Usagef("not a JSON object: %w", err)
 		}
 		if seen[key] {
-			return e, cli.Usagef("the key %q stands there twice", key)
+			return e, cli.Usagef("the key %q is given twice", key)
 		}
 		seen[key] = true
 		if string(value) == "null" && key != "payload" {
@@ -319,7 +319,7 @@ func (l jobLines) field(e *commands.Enqueue, key string, value json.RawMessage) 
 	return err
 }
 
-// addTags reads an object of tags into tags, which may have been given by flags. A name that stands there
+// addTags reads an object of tags into tags, which may have been given by flags. A name that is there
 // twice would lose one of its values, and null is no value.
 func addTags(tags map[string]string, value json.RawMessage) error {
 	d := json.NewDecoder(bytes.NewReader(value))
@@ -336,7 +336,7 @@ func addTags(tags map[string]string, value json.RawMessage) error {
 		case !ok:
 			return cli.Usagef("tags: the value of %q is no string", name)
 		case seen[name]:
-			return cli.Usagef("tags: %q stands there twice", name)
+			return cli.Usagef("tags: %q is given twice", name)
 		}
 		seen[name], tags[name] = true, text
 	}

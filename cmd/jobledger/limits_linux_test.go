@@ -26,7 +26,7 @@ type outcome struct {
 	stdout, stderr string
 }
 
-func (s site) tell(cmd *exec.Cmd) outcome {
+func (s site) outcomeOf(cmd *exec.Cmd) outcome {
 	s.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -90,13 +90,13 @@ func TestFileSizeLimitLosesNothing(t *testing.T) {
 	outcomes := make(map[int]int)
 	for kib := 0; kib <= 112; kib += 8 {
 		key := fmt.Sprint("k", kib)
-		a := s.tell(s.limited(fmt.Sprint("-f ", 2*kib), "enqueue", "-q", "mail", "--key", key, "x"))
+		a := s.outcomeOf(s.limited(fmt.Sprint("-f ", 2*kib), "enqueue", "-q", "mail", "--key", key, "x"))
 		s.refusedFor(fmt.Sprintf("enqueue with files of up to %d KiB", kib), a, cli.ExitBusy)
 		if outcomes[a.code]++; a.code == cli.ExitOK {
 			acknowledged = append(acknowledged, key)
 		}
 		s.refusedFor(fmt.Sprintf("list with files of up to %d KiB", kib),
-			s.tell(s.limited(fmt.Sprint("-f ", 2*kib), "list")), cli.ExitBusy)
+			s.outcomeOf(s.limited(fmt.Sprint("-f ", 2*kib), "list")), cli.ExitBusy)
 	}
 	if outcomes[cli.ExitOK] == 0 || outcomes[cli.ExitBusy] == 0 {
 		t.Errorf("the limits were no limits: %v", outcomes)
@@ -158,7 +158,7 @@ func (s site) enqueueMany(n int) (keys []string) {
 	}
 	cmd := s.command("enqueue", "-q", "mail", "--jsonl", "-")
 	cmd.Stdin = strings.NewReader(lines.String())
-	if a := s.tell(cmd); a.code != cli.ExitOK {
+	if a := s.outcomeOf(cmd); a.code != cli.ExitOK {
 		s.Fatalf("%d: %s", a.code, a.stderr)
 	}
 	return keys
@@ -198,13 +198,13 @@ func TestOpenFileLimitIsReported(t *testing.T) {
 	outcomes := make(map[int]int)
 	for n := 8; n <= 20; n++ { // the Go runtime cannot start with fewer
 		limit, key := fmt.Sprint("-n ", n), fmt.Sprint("n", n)
-		a := s.tell(s.limited(limit, "enqueue", "-q", "mail", "--key", key, "x"))
+		a := s.outcomeOf(s.limited(limit, "enqueue", "-q", "mail", "--key", key, "x"))
 		s.refusedFor("enqueue with "+limit, a, cli.ExitBusy)
 		if outcomes[a.code]++; a.code == cli.ExitOK {
 			acknowledged = append(acknowledged, key)
 		}
-		s.refusedFor("list with "+limit, s.tell(s.limited(limit, "list")), cli.ExitBusy)
-		s.refusedFor("claim with "+limit, s.tell(s.limited(limit, "claim", "-q", "nothing")), cli.ExitBusy)
+		s.refusedFor("list with "+limit, s.outcomeOf(s.limited(limit, "list")), cli.ExitBusy)
+		s.refusedFor("claim with "+limit, s.outcomeOf(s.limited(limit, "claim", "-q", "nothing")), cli.ExitBusy)
 	}
 	if outcomes[cli.ExitOK] == 0 || outcomes[cli.ExitBusy] == 0 {
 		t.Errorf("the limits were no limits: %v", outcomes)
@@ -273,21 +273,21 @@ func asNobody(t *testing.T) site {
 	}
 	s := site{TB: t, dir: filepath.Join(dir, "place")}
 	if os.Geteuid() == 0 {
-		if err := os.Chown(s.dir, nobody, nobody); err != nil {
+		if err := os.Chown(s.dir, nobodyUID, nobodyUID); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return s
 }
 
-const nobody = 65534
+const nobodyUID = 65534
 
 func (s site) nobodys(words ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(filepath.Dir(s.dir), "jobledger"), words...)
 	cmd.Dir = filepath.Dir(s.dir)
 	cmd.Env = append(os.Environ(), "HOME=/", "JOBLEDGER_DB=place/jobs.db")
 	if os.Geteuid() == 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyUID, Gid: nobodyUID}}
 	}
 	return cmd
 }
@@ -320,7 +320,7 @@ func TestReadOnlyPlacesAreReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := asNobody(t)
-			a := s.tell(s.nobodys("enqueue", "-q", "mail", "x"))
+			a := s.outcomeOf(s.nobodys("enqueue", "-q", "mail", "x"))
 			if a.code != cli.ExitOK {
 				t.Fatalf("%d: %s", a.code, a.stderr)
 			}
@@ -335,7 +335,7 @@ func TestReadOnlyPlacesAreReported(t *testing.T) {
 						words[i] = job
 					}
 				}
-				switch a := s.tell(s.nobodys(words...)); {
+				switch a := s.outcomeOf(s.nobodys(words...)); {
 				case want && a.code != cli.ExitOK:
 					t.Errorf("%s: exit %d: %s", words[0], a.code, a.stderr)
 				case !want && (a.code != cli.ExitUnexpected || !regexp.MustCompile(test.says).MatchString(a.stderr)):

@@ -187,7 +187,8 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 func jobTable(past bool) *cli.Table {
 	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "STATE", State: true},
 		{Title: "QUEUE", Least: 8},
-		{Title: "TRIED", Drop: 4}, {Title: "WHEN", Drop: 2}, {Title: "WORKER", Drop: 5}, {Title: "KEY", Least: 8, Drop: 1},
+		{Title: "TRIED", Drop: 4}, {Title: "WHEN", Drop: 2}, {Title: "WORKER", Drop: 5},
+		{Title: "KEY", Least: 8, Drop: 1},
 		{Title: "ERROR", Drop: 3}}}
 	if past {
 		t.Columns = slices.Insert(t.Columns, 2, cli.Column{Title: "NOW", State: true})

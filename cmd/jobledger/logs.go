@@ -23,7 +23,7 @@ import (
 func logsVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "logs", Group: cli.GroupSee, Usage: "show what a job's command wrote",
-		About: "'jobledger work' keeps what each attempt writes to stdout and stderr in a folder beside the " +
+		About: "'jobledger work' keeps what each attempt writes to stdout and stderr in a folder next to the " +
 			"ledger, of a flood the beginning and the end. With a ledger in PostgreSQL that is a folder of the " +
 			"worker's user on the worker's host, $XDG_STATE_HOME/jobledger/DATABASE or " +
 			"~/.local/state/jobledger/DATABASE, and only there they can be shown. Nothing removes these files but " +
@@ -209,7 +209,7 @@ func (p *program) printNew(file *os.File, rest []byte, read int64) ([]byte, int6
 	return rest, read, p.PrintRaw(whole)
 }
 
-// splitRune cuts off the beginning of a character at the end of b: escaped by itself, it would be no
+// splitRune cuts off the beginning of a character at the end of b: escaped alone, it would be no
 // character.
 func splitRune(b []byte) (whole, rest []byte) {
 	for i := len(b) - 1; i >= max(0, len(b)-utf8.UTFMax+1); i-- {

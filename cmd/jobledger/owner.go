@@ -90,9 +90,9 @@ func (p *program) printOwner(o ownership) error {
 	moment := fmt.Sprintf("%s (pos %d)", p.FormatMillis(o.at.At), o.at.Pos)
 	switch {
 	case o.state == 0:
-		return cli.Exitf(cli.ExitNothing, "nobody held job %s at %s: it was not enqueued yet", o.id, moment)
+		return cli.Exitf(cli.ExitNothing, "no worker held job %s at %s: it was not enqueued yet", o.id, moment)
 	case !held:
-		return cli.Exitf(cli.ExitNothing, "nobody held job %s at %s: it was %s", o.id, moment, o.state)
+		return cli.Exitf(cli.ExitNothing, "no worker held job %s at %s: it was %s", o.id, moment, o.state)
 	case p.JSON:
 		return nil
 	}

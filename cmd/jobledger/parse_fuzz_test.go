@@ -29,7 +29,8 @@ func FuzzJobLine(f *testing.F) {
 	for _, seed := range []string{
 		`{"payload": {"to":  "ada", "n": 1.50}, "key": "a-1", "tags": {"x": "1"}}`,
 		`{"payload": null, "key": null}`, `{"payload":"\ud83d\ude00\u0000"}`,
-		`{"queue": "sms", "priority": 5, "max_attempts": 2, "max_runtime": "1m", "version": "v2", "requires": ["gpu"], "run_at": "+10m"}`,
+		`{"queue": "sms", "priority": 5, "max_attempts": 2, "max_runtime": "1m", "version": "v2", ` +
+			`"requires": ["gpu"], "run_at": "+10m"}`,
 		`{"payload":"\ud800"}`, `{"key":""}`, `{"tags":{"a":"1","a":"2"}}`, `{"tags":{"a":null}}`,
 		`{"payload":1,"payload":2}`, `{"priority":1e1}`,
 		`{"delay":"5"}`, `{}{}`, `{} x`, `{`, `[]`, `null`, `{"requires":[null]}`, "{\"key\":\"\xff\"}",

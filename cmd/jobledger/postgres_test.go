@@ -107,7 +107,7 @@ func TestPostgresWorkerKilled(t *testing.T) {
 	}
 }
 
-// A worker whose server is stopped, or crashes, goes on by itself when that is back. No job is lost, none
+// A worker whose server is stopped, or crashes, goes on when that is back, without help. No job is lost, none
 // ends twice.
 func TestPostgresWorkerSurvivesServerRestart(t *testing.T) {
 	t.Parallel()
@@ -161,7 +161,7 @@ func (s site) wantAllSucceeded(n int, w *running) {
 }
 
 // What is wrong with a server or with one's rights is one clear line, the code says whether to try again, and
-// nobody gets to see the password.
+// no output shows the password.
 func TestPostgresWrongPlaces(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
@@ -169,7 +169,7 @@ func TestPostgresWrongPlaces(t *testing.T) {
 	s.run("init")
 	job := s.run("enqueue", "-q", "mail", "x")
 	s.administer(server.URL(), `CREATE ROLE reader LOGIN PASSWORD 'geheim'`,
-		`CREATE ROLE nobody LOGIN PASSWORD 'geheim'`,
+		`CREATE ROLE stranger LOGIN PASSWORD 'geheim'`,
 		`GRANT USAGE ON SCHEMA jobledger TO reader`, `GRANT SELECT ON ALL TABLES IN SCHEMA jobledger TO reader`)
 	at := func(user, password, database string) string {
 		u := must(url.Parse(server.URL()))(t)
@@ -200,8 +200,8 @@ func TestPostgresWrongPlaces(t *testing.T) {
 		"may not make one": {at("reader", "geheim", "") + "&schema=other", "init", cli.ExitUnexpected,
 			"permission denied for database",
 			"to make a ledger those of its owner"},
-		"may not look": {at("nobody", "geheim", ""), "list", cli.ExitUnexpected,
-			"nobody may not use the schema jobledger", "jobledger_worker or jobledger_auditor"},
+		"may not look": {at("stranger", "geheim", ""), "list", cli.ExitUnexpected,
+			"stranger may not use the schema jobledger", "jobledger_worker or jobledger_auditor"},
 		"may only read": {at("reader", "geheim", ""), "enqueue -q mail y", cli.ExitUnexpected,
 			"may only be read: ERROR: permission denied for table ", "the rights of jobledger_worker"},
 		"may only read now": {server.URL() + "&default_transaction_read_only=on", "enqueue -q mail y",
@@ -275,7 +275,7 @@ func TestDoctorOnPostgres(t *testing.T) {
 		`UPDATE jobs SET run_at = run_at - 600000000, lease_expires_at = lease_expires_at - 600000000`,
 		`DROP VIEW attempts`, `ALTER SYSTEM SET autovacuum = off`, `SELECT pg_reload_conf()`)
 
-	// Somebody holds the lock of the writers and does nothing.
+	// Another client holds the lock of the writers and does nothing.
 	conn, err := pgx.Connect(t.Context(), server.URL()+"&application_name=psql")
 	s.ok(err)
 	defer conn.Close(context.Background())

@@ -13,8 +13,9 @@ import (
 // rebuildVerb repairs the tables after they were changed by other means.
 func rebuildVerb(p *program) cli.Verb {
 	return cli.Verb{
-		Name: "rebuild", Group: cli.GroupLedger, Usage: "derive the tables of jobs and queues anew from the events",
-		About: "Rows that differ from what the events say are put right, in one transaction, as are guards, " +
+		Name: "rebuild", Group: cli.GroupLedger,
+		Usage: "derive the tables of jobs and queues again from the events",
+		About: "Rows that differ from what the events say are repaired, in one transaction, as are guards, " +
 			"indexes and views that are missing or altered, which on PostgreSQL takes the schema's owner; that " +
 			"this was done becomes an event itself. Workers go on while it looks for what differs, and wait only " +
 			"while that is written; where a table is missing as a whole, they wait throughout, and leases may run " +
@@ -41,24 +42,24 @@ func rebuildVerb(p *program) cli.Verb {
 			}
 			if p.JSON {
 				return p.PrintJSON(struct {
-					Jobs    int64    `json:"jobs"`
-					Changed int64    `json:"changed"`
-					Missing int64    `json:"missing"`
-					Extra   int64    `json:"extra"`
-					Queues  int64    `json:"queues"`
-					Mended  []string `json:"mended"`
+					Jobs     int64    `json:"jobs"`
+					Changed  int64    `json:"changed"`
+					Missing  int64    `json:"missing"`
+					Extra    int64    `json:"extra"`
+					Queues   int64    `json:"queues"`
+					Repaired []string `json:"repaired"`
 				}{r.Jobs, r.Changed, r.Missing, r.Extra, r.Queues, append([]string{}, r.Repaired...)})
 			}
 			for _, o := range r.Repaired {
-				if err := p.PrintLine(o + " put right"); err != nil {
+				if err := p.PrintLine(o + " repaired"); err != nil {
 					return err
 				}
 			}
 			if r.Changed+r.Missing+r.Extra+r.Queues == 0 {
-				return p.PrintLine(fmt.Sprintf("%s derived anew; every row was right already",
+				return p.PrintLine(fmt.Sprintf("%s derived again; every row was right already",
 					render.Count(r.Jobs, "job")))
 			}
-			return p.PrintLine(fmt.Sprintf("%s derived anew; rows of jobs: %d changed, %d added, %d removed; rows "+
+			return p.PrintLine(fmt.Sprintf("%s derived again; rows of jobs: %d changed, %d added, %d removed; rows "+
 				"of queues: %d changed",
 				render.Count(r.Jobs, "job"), r.Changed, r.Missing, r.Extra, r.Queues))
 		},

@@ -8,7 +8,7 @@ import (
 
 func releaseVerb(p *program) cli.Verb {
 	return cli.Verb{
-		Name: "release", Group: cli.GroupPrimitives, Usage: "give a claimed job back unfinished",
+		Name: "release", Group: cli.GroupPrimitives, Usage: "give a claimed job back before it has ended",
 		About: "The job is queued again for any worker, and this counts as no failure.\n" + aboutEnding,
 		Args:  "[JOB]", MaxArgs: 1,
 		Flags: ownerFlags(

@@ -67,7 +67,7 @@ func TestWorkLedgerReplaced(t *testing.T) {
 					switch {
 					case err == nil && refused:
 						t.Errorf("%s was acknowledged: %s", key, out)
-					case err != nil && (!refused || !strings.Contains(string(out), "stray file beside it: ") ||
+					case err != nil && (!refused || !strings.Contains(string(out), "stray file next to it: ") ||
 						!strings.Contains(string(out), "\nhint: end what still uses the old ledger")):
 						t.Errorf("%s: %v: %s", key, err, out)
 					case err == nil:

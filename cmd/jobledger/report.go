@@ -23,12 +23,12 @@ func reportVerb(p *program) cli.Verb {
 		about += r.Name + ": " + r.Answers + ".\n"
 	}
 	return cli.Verb{
-		Name: "report", Group: cli.GroupAudit, Usage: "answer a question about a stretch of time",
+		Name: "report", Group: cli.GroupAudit, Usage: "answer a question about a window of time",
 		About: about + "--from and --to include the moment that they name, a time or pos:N; without them it is " +
 			"the whole ledger. With --json a row is an object on a line, durations in seconds; with --csv " +
-			"there is a header, and what is missing is empty. silent: a worker process whose last sign of life lies in the " +
-			"stretch. waits: from the moment at which a job was ready to its claim. backlog: the jobs enqueued in " +
-			"the stretch, and those only that are older than --after.",
+			"there is a header, and what is missing is empty. silent: a worker process whose last sign of life " +
+			"lies in the window. waits: from the moment at which a job was ready to its claim. backlog: the " +
+			"jobs enqueued in the window, and those only that are older than --after.",
 		Args: "[NAME]", MinArgs: 0, MaxArgs: 1,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "at or after `TIME`"},
@@ -75,7 +75,7 @@ func (p *program) report(c *cli.Context) error {
 		return cli.WithHint(cli.Usagef("there is no report %q", name), "the reports are %s",
 			strings.Join(reportNames(), ", "))
 	}
-	s, err := reportStretch(c, r)
+	s, err := reportWindow(c, r)
 	if err != nil {
 		return err
 	}
@@ -110,16 +110,16 @@ func (p *program) report(c *cli.Context) error {
 	return err
 }
 
-// reportStretch reads the flags of r. A flag that r does not know is an error: without effect, it would
+// reportWindow reads the flags of r. A flag that r does not know is an error: without effect, it would
 // answer another question than the one asked.
-func reportStretch(c *cli.Context, r report.Report) (s report.Stretch, err error) {
+func reportWindow(c *cli.Context, r report.Report) (s report.Window, err error) {
 	for flag, knows := range map[string]bool{"queue": r.ByQueue, "worker": r.ByWorker,
 		"after": r.Name == "backlog", "every": r.Name == "depth", "limit": r.Name == "longest"} {
 		if c.IsSet(flag) && !knows {
 			return s, cli.WithHint(cli.Usagef("report %s has no --%s", r.Name, flag), "%s", cli.SeeHelp("report"))
 		}
 	}
-	s = report.Stretch{Queue: c.String("queue"), Worker: c.String("worker"), Limit: c.Int("limit")}
+	s = report.Window{Queue: c.String("queue"), Worker: c.String("worker"), Limit: c.Int("limit")}
 	s.Later, _ = cli.DurationValue(c, "after")
 	s.Every, _ = cli.DurationValue(c, "every")
 	if s.Every%time.Second != 0 {

@@ -19,7 +19,7 @@ import (
 )
 
 // restoreSteps are the failpoints that only restore passes, in order.
-var restoreSteps = []string{"copied", "settling", "settled", "found", "seized", "recorded", "kept", "cleared",
+var restoreSteps = []string{"copied", "settling", "drained", "found", "locked", "recorded", "kept", "cleared",
 	"replaced"}
 
 // ran runs a command and returns how it ended.
@@ -108,7 +108,7 @@ func TestRestoreMakesOtherCommandsWait(t *testing.T) {
 	r.must(0, invoke("enqueue", "-q", "mail", "lost"))
 	info, err := os.Stat(r.path(db))
 	r.ok(err)
-	restore := r.start(r.cmd(invoke("restore", "b.db", "--force").dyingAt("seized=stop")))
+	restore := r.start(r.cmd(invoke("restore", "b.db", "--force").dyingAt("locked=stop")))
 	r.wantStopped(restore)
 	locks, err := os.ReadFile("/proc/locks")
 	r.ok(err)
@@ -117,7 +117,7 @@ func TestRestoreMakesOtherCommandsWait(t *testing.T) {
 		return len(f) > 5 && f[1] == "OFDLCK" && f[3] == "WRITE" &&
 			strings.HasSuffix(f[5], fmt.Sprint(":", info.Sys().(*syscall.Stat_t).Ino))
 	}) {
-		t.Errorf("it has not seized the ledger:\n%s", locks)
+		t.Errorf("it has not locked the ledger:\n%s", locks)
 	}
 	late := r.start(r.cmd(invoke("enqueue", "-q", "mail", "late").dyingAt("met=stop")))
 	r.wantStopped(late)
@@ -163,7 +163,7 @@ func TestRestoreCountsLateEvents(t *testing.T) {
 			r := newRig(t)
 			r.must(0, invoke("enqueue", "-q", "mail", "x"))
 			r.must(0, invoke("backup", "b.db"))
-			restore := r.start(r.cmd(invoke("restore", "b.db").dyingAt("settled=stop")))
+			restore := r.start(r.cmd(invoke("restore", "b.db").dyingAt("drained=stop")))
 			r.wantStopped(restore)
 			r.do(invoke("enqueue", "-q", "mail", "y").dyingAt(step))
 			restore.signal(syscall.SIGCONT)
@@ -243,7 +243,7 @@ func TestRestoreKilledAtEachStep(t *testing.T) {
 	case *killAll:
 		steps = slices.Concat(steps, []string{"connected", "begun", "committed"})
 	case testing.Short():
-		steps = []string{"settled", "cleared", "replaced"}
+		steps = []string{"drained", "cleared", "replaced"}
 	}
 	for _, step := range steps {
 		r.dieAtEach(step, restore, 0, func(r rig, got exit) {

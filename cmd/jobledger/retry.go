@@ -14,8 +14,8 @@ func retryVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "retry", Group: cli.GroupOperate, Usage: "queue jobs that have ended once more",
 		About: "A job that has failed or was cancelled is to run now, with its failures counted from 0 again. " +
-			"To run a job once more that has succeeded, its effects included, say --succeeded; on a terminal you are " +
-			"asked otherwise, and a script gets 6. " +
+			"To run a job once more that has succeeded, its effects included, say --succeeded; on a terminal " +
+			"you are asked otherwise, and a script gets 6. " +
 			"A cancelled job whose last command may still run waits for its end: the worker " +
 			"records it, and the lease ends it at the latest; --now does not wait.\n" +
 			"Of several jobs each is tried; the first failure gives the exit code.",

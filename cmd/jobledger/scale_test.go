@@ -27,7 +27,7 @@ var (
 )
 
 // large is the ledger of a month: about 200,000 jobs in five queues, worked on by 40 processes with 20 names,
-// and 1,000,000 events, made by the usual commands.
+// and 1,000,000 events, made by the ordinary commands.
 type large struct {
 	path       string
 	store      *ledger.Store

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(tidied{m}, map[string]func(){"jobledger": main, "soak-job": soakJob})
 }
 
-// A missing tool is a reason to skip on somebody's machine, and a failure where everything must hold.
+// A missing tool is a reason to skip on a user's machine, and a failure where everything must hold.
 func TestToolsInstalledInCI(t *testing.T) {
 	if os.Getenv("CI") != "true" {
 		t.Skip("CI is not true")
@@ -84,7 +84,8 @@ func scripts(dir string, setUp func(*testscript.Env) error) testscript.Params {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "sql": runSQL, "capture": capture, "refused": refused, "bytes": writeBytes, "anew": anew},
+			"exits": exits, "sql": runSQL, "capture": capture, "refused": refused, "bytes": writeBytes,
+			"reset": reset},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TZ", "UTC")
 			env.Setenv("GORACE", raceAtExit)
@@ -118,10 +119,10 @@ func ledgerOf(env *testscript.Env, dsn string) error {
 	return err
 }
 
-// anew is "anew" in a script: there is no ledger any more.
-func anew(ts *testscript.TestScript, neg bool, args []string) {
+// reset is "reset" in a script: there is no ledger any more.
+func reset(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
-		ts.Fatalf("usage: anew")
+		ts.Fatalf("usage: reset")
 	}
 	if dsn := ts.Getenv("JOBLEDGER_DB"); ledger.IsServerAddress(dsn) {
 		_, err := printed(dsn, "SET client_min_messages TO warning; DROP SCHEMA IF EXISTS jobledger CASCADE")
@@ -151,7 +152,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// runSQL is "sql FILE STATEMENT" in a script: what somebody with a SQLite shell could do to a ledger. It
+// runSQL is "sql FILE STATEMENT" in a script: what a user with a SQLite shell could do to a ledger. It
 // prints the rows, their columns separated by a bar. jobledger.db is the script's ledger where that is in
 // PostgreSQL, too.
 func runSQL(ts *testscript.TestScript, neg bool, args []string) {

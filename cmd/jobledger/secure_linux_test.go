@@ -70,7 +70,8 @@ func TestPayloadIsOnStdinOnly(t *testing.T) {
 			[]string{"command: key in the environment, other in the environment, token in the environment",
 				"supervisor:",
 				"worker: key in the environment, other in the environment"}},
-		"claim and exec": {`eval "$(jobledger claim -q mail --sh)"; exec jobledger exec --env API_KEY -- sh ./command`,
+		"claim and exec": {`eval "$(jobledger claim -q mail --sh)"; ` +
+			`exec jobledger exec --env API_KEY -- sh ./command`,
 			[]string{"command: key in the environment, token in the environment", "supervisor:",
 				"worker: key in the environment, other in the environment, token in the environment"}},
 	} {

@@ -42,7 +42,7 @@ func openToOthers(t testing.TB, root string) (open, closed []string) {
 }
 
 // Every file that the program makes is for its owner only, even if the umask would allow more: it holds
-// payloads, or lets whoever can write it run jobs.
+// payloads, or lets a user who can write it run jobs.
 func TestFileModesOwnerOnly(t *testing.T) {
 	t.Parallel()
 	s := site{TB: t, dir: t.TempDir()}
@@ -76,7 +76,9 @@ func TestFileModesOwnerOnly(t *testing.T) {
 	run(s.run("export")+"\n", "import", "-", "--db", "imported.db")
 	run("", "rebuild", "--db", "imported.db")
 
-	made := `begun|backup\.db|incident(/(report\.md|depth\.svg|events\.jsonl|attempts\.csv|trace\.json|manifest\.json))?|(replayed|imported)\.db|` +
+	made := `begun|backup\.db|incident(/(report\.md|depth\.svg|events\.jsonl|` +
+		`attempts\.csv|trace\.json|manifest\.json))?|` +
+		`(replayed|imported)\.db|` +
 		`jobledger\.db(-wal|-shm|\.bell(/(bell|ended|gate|lock))?|\.logs(/[0-9A-Z]{26}(/1\.(out|err))?)?)?`
 	open, closed := openToOthers(t, s.dir)
 	for _, name := range closed {

@@ -15,7 +15,7 @@ import (
 // salted is a digest: another one in each run, since its salt is drawn.
 var salted = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
-// Whoever changes what people read sees it here as a diff; -update rewrites the file.
+// A change of what people read shows here as a diff; -update rewrites the file.
 func TestReadTranscript(t *testing.T) {
 	const golden = "../../testdata/golden/see.txt"
 	t.Setenv("TERM", "xterm")
@@ -89,7 +89,8 @@ func TestEventsFilterByTimeAndPosition(t *testing.T) {
 		if strings.Join(got, " ") != tt.want || code != wantCode {
 			t.Errorf("%s: got %v, exit %d; want %s\n%s", tt.flags, got, code, tt.want, stderr)
 		}
-		if more := strings.Contains(stderr, "there are more; go on with --after 2"); more != (tt.flags == "--limit 2") {
+		more := strings.Contains(stderr, "there are more; go on with --after 2")
+		if more != (tt.flags == "--limit 2") {
 			t.Errorf("%s: stderr %q", tt.flags, stderr)
 		}
 	}
@@ -123,7 +124,8 @@ func TestListingsSpanPages(t *testing.T) {
 	for _, tt := range tests {
 		code, stdout, _ := s.run(0, strings.Fields(tt.typed)...)
 		lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
-		if last := lines[len(lines)-1]; code != cli.ExitOK || len(lines) != tt.lines || !strings.HasPrefix(last, tt.last) {
+		last := lines[len(lines)-1]
+		if code != cli.ExitOK || len(lines) != tt.lines || !strings.HasPrefix(last, tt.last) {
 			t.Errorf("%s: exit %d, %d lines, the last is %.60s", tt.typed, code, len(lines), last)
 		}
 	}
@@ -143,7 +145,9 @@ func TestHistoryCollapsesHeartbeats(t *testing.T) {
 	s.do("worker:w1", j, commands.Succeed{Token: j.Token})
 	_, stdout, _ := s.run(0, "history", string(j.ID))
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	if len(lines) != 7 || strings.TrimSpace(lines[4]) != "… 48 heartbeats more, the longest pause was 35s; --json has them" || !strings.Contains(lines[5], " +20s  heartbeat") {
+	const folded = "… 48 heartbeats more, the longest pause was 35s; --json has them"
+	if len(lines) != 7 || strings.TrimSpace(lines[4]) != folded ||
+		!strings.Contains(lines[5], " +20s  heartbeat") {
 		t.Errorf("got\n%s", stdout)
 	}
 }
@@ -156,7 +160,8 @@ func (s *scenario) transcript(out *strings.Builder) func(width int, typed ...str
 		if width > 0 {
 			where = fmt.Sprintf("%d columns", width)
 		}
-		fmt.Fprintf(out, "$ jobledger %s   # %s\n%s%s", strings.Join(typed, " "), where, salted.ReplaceAllString(stdout, "(64 hex digits)"), stderr)
+		fmt.Fprintf(out, "$ jobledger %s   # %s\n%s%s", strings.Join(typed, " "), where,
+			salted.ReplaceAllString(stdout, "(64 hex digits)"), stderr)
 		if code != 0 {
 			fmt.Fprintf(out, "exit %d\n", code)
 		}
@@ -176,7 +181,8 @@ func TestWideShowsEveryColumn(t *testing.T) {
 		_, narrow, _ := s.run(60, args...)
 		_, wide, _ := s.run(60, append(args, "--wide")...)
 		if strings.Contains(narrow, column) || !strings.Contains(wide, column) {
-			t.Errorf("%s: the column %s should be there with --wide only; got\n%s\nand\n%s", verb, column, narrow, wide)
+			t.Errorf("%s: the column %s should be there with --wide only; got\n%s\nand\n%s",
+				verb, column, narrow, wide)
 		}
 	}
 }

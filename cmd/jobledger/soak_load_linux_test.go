@@ -226,7 +226,7 @@ func (s *soak) attend(p *soakProcess) {
 	case code == cli.ExitBusy: // it could not start
 		s.counted("restarts of "+p.role, 1)
 	case code == 0:
-		s.faulty("a %s ended by itself: %s", p.role, p.stderr.String())
+		s.faulty("a %s ended without a signal: %s", p.role, p.stderr.String())
 	}
 }
 
@@ -398,7 +398,8 @@ func (s *soak) shellWorker() {
 	for ; s.underLoad(); s.pause(20 * time.Millisecond) {
 		s.do("shell", "", []string{"sh", "-c",
 			fmt.Sprintf(
-				`eval "$(jobledger claim -q a --worker shell --lease %v --sh)" && exec jobledger exec --kill-after 300ms -- soak-job`, soakLease)},
+				`eval "$(jobledger claim -q a --worker shell --lease %v --sh)" && `+
+					`exec jobledger exec --kill-after 300ms -- soak-job`, soakLease)},
 			cli.ExitNothing, cli.ExitLeaseLost, cli.ExitCancelled, cli.ExitConflict, cli.ExitNotSucceeded)
 	}
 }

@@ -24,7 +24,7 @@ import (
 
 const (
 	soakFilesMost  = 64        // open in an idle worker; most belong to its connections to the ledger
-	soakMemoryMost = 512 << 20 // bytes of such a worker; usual are 40 MiB
+	soakMemoryMost = 512 << 20 // bytes of such a worker; normal are 40 MiB
 	soakWALMost    = 64 << 20  // bytes of a -wal file; one that is larger was not reused
 )
 
@@ -333,7 +333,7 @@ func (s *soak) table() string {
 	row("SIGSTOP, then SIGCONT", "%d: %s", stops, stopped)
 	row("full disk, limit to the size of files", "%d, %d", s.count["times the disk was full"],
 		s.count["limits to the size of files"])
-	row("commands told to try again", "%d, %d of them since the disk was full", s.count["busy"],
+	row("commands asked to try again", "%d, %d of them since the disk was full", s.count["busy"],
 		s.count["refused because the disk was full"])
 	row("starts that a full disk put off", "%d", s.count["restarts of worker"]+s.count["restarts of sweeper"])
 	row("refused writes", "%d", r.kinds["refused"])
@@ -414,8 +414,8 @@ func TestSoakOracleFindsFaults(t *testing.T) {
 		"another's result": {func(s *soak) {
 			s.run("retry", "--succeeded", first)
 			c := s.claim("steady")
-			s.run("succeed", c.ID, "--token", c.Token, "--result", "done somebody else's")
-		}, `has the result "done somebody else's"`},
+			s.run("succeed", c.ID, "--token", c.Token, "--result", "done by another")
+		}, `has the result "done by another"`},
 		"a row changed": {func(s *soak) {
 			s.sql(`UPDATE jobs SET attempt = 7 WHERE id = (SELECT id FROM jobs LIMIT 1)`)
 		}, "verify ended with 8"},

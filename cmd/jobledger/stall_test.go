@@ -314,8 +314,8 @@ func TestWorkerClockSkew(t *testing.T) {
 		"the sweeper's jumps back":    {sweeper: time.Hour},
 		"the worker's jumps ahead":    {workerThen: time.Hour},
 		"the worker's jumps back":     {workerThen: -time.Hour},
-		"everybody's jumps ahead":     {workerThen: time.Hour, sweeperThen: time.Hour},
-		"everybody's jumps back":      {workerThen: -time.Hour, sweeperThen: -time.Hour},
+		"every clock jumps ahead":     {workerThen: time.Hour, sweeperThen: time.Hour},
+		"every clock jumps back":      {workerThen: -time.Hour, sweeperThen: -time.Hour},
 		"they jump away from another": {workerThen: -time.Hour, sweeperThen: time.Hour},
 	} {
 		tests[name] = func(r rig) {

@@ -21,7 +21,7 @@ func sweepVerb(p *program) cli.Verb {
 		About: "A job whose worker is silent is queued again, or failed if that was its last attempt. sweep " +
 			"looks twice: what has run out must still be untouched a grace later, so that no live worker loses a " +
 			"job to a jump of the clock or a slow disk. It prints how many jobs it took back, with --json each of " +
-			"them. Workers ('jobledger work') sweep by themselves.",
+			"them. Workers ('jobledger work') sweep automatically.",
 		Flags: []cli.Flag{
 			cli.DurationFlag("every", "go on, looking every `D`, until interrupted", "", 100*time.Millisecond,
 				24*time.Hour, false),

@@ -15,8 +15,8 @@ import (
 	"jobledger/ledger/event"
 )
 
-// A reader of the ledger whose own output nobody reads holds no snapshot while it waits: else the -wal file
-// would grow beside it without end.
+// A reader of the ledger whose own output is not read holds no snapshot while it waits: else the -wal file
+// would grow meanwhile, without end.
 func TestReadsHoldNoSnapshotWhenNobodyReads(t *testing.T) {
 	s := newSite(t)
 	job := ""
@@ -58,7 +58,7 @@ func TestReadsHoldNoSnapshotWhenNobodyReads(t *testing.T) {
 			commands.Enqueue{Queue: "other"})
 		s.ok(err)
 		if whole, err := other.Checkpoint(t.Context()); whole || err != nil {
-			t.Errorf("a checkpoint beside a snapshot is whole: %t, %v", whole, err)
+			t.Errorf("a checkpoint during a snapshot is whole: %t, %v", whole, err)
 		}
 		return nil
 	})
@@ -87,11 +87,12 @@ func TestReadsHoldNoSnapshotWhenNobodyReads(t *testing.T) {
 		info, err := os.Stat(s.path(db) + "-wal")
 		s.ok(err)
 		if !whole || info.Size() > 0 {
-			t.Errorf("%q holds a snapshot while nobody reads: the -wal file has %d bytes", words, info.Size())
+			t.Errorf("%q holds a snapshot while its output is not read: the -wal file has %d bytes",
+				words, info.Size())
 		}
 		_ = cmd.Process.Kill()
 		if err := cmd.Wait(); err == nil {
-			t.Errorf("%q ended, though nobody had read what it says", words)
+			t.Errorf("%q ended, though its output had not been read", words)
 		}
 		_ = r.Close()
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A worker whose stdout and stderr are a full pipe that nobody reads goes on: it heartbeats, ends its jobs
+// A worker whose stdout and stderr are a full pipe that is not read goes on: it heartbeats, ends its jobs
 // and ends.
 func TestWorkEndsItsJobsThoughNobodyReads(t *testing.T) {
 	s := newSite(t)
@@ -29,7 +29,7 @@ func TestWorkEndsItsJobsThoughNobodyReads(t *testing.T) {
 	case <-time.After(2 * time.Minute):
 		_ = cmd.Process.Kill()
 		<-ended
-		t.Fatalf("it waits for somebody to read:\n%s", s.run("list"))
+		t.Fatalf("it waits for a reader:\n%s", s.run("list"))
 	}
 	for job, want := range map[string]string{noisy: "heartbeat succeeded", failing: "failed",
 		held: "heartbeat succeeded"} {

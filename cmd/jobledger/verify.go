@@ -159,7 +159,7 @@ func discrepancy(v audit.Verified) error {
 			audit.FindQueue}, f.Code)
 	}
 	if slices.ContainsFunc(v.Findings, mendable) {
-		return cli.WithHint(err, "'jobledger rebuild' derives jobs and queues anew from the events, and puts "+
+		return cli.WithHint(err, "'jobledger rebuild' derives jobs and queues again from the events, and puts "+
 			"guards back")
 	}
 	return err

@@ -17,7 +17,7 @@ import (
 	"jobledger/projection"
 )
 
-// rowsOf runs a query as somebody with the database's shell would, and returns its columns and rows.
+// rowsOf runs a query as a user of the database's shell would, and returns its columns and rows.
 func rowsOf(t *testing.T, dsn, query string, args ...any) (columns []string, rows []map[string]any) {
 	t.Helper()
 	if ledger.IsServerAddress(dsn) {
@@ -227,10 +227,15 @@ func TestViewAttemptsHasARowForEachClaim(t *testing.T) {
 		t.Errorf("columns\n%s, want\n%s", got, want)
 	}
 	wanted := []string{
-		"1 mail w1 01KDY9FY88BT0000000000W100 build7 4242 2026-01-02T03:04:06.500000Z 2026-01-02T03:04:26.500000Z 2026-01-02T03:06:26.500000Z reclaimed <nil> <nil>",
-		"2 mail w2 01KDY9FY88BT0000000000W200 build7 4242 2026-01-02T03:06:31.500000Z <nil> 2026-01-02T03:06:31.750000Z failed 3 <nil>",
-		"3 mail w2 01KDY9FY88BT0000000000W200 build7 4242 2026-01-02T04:06:31.750000Z <nil> 2026-01-02T04:06:31.750000Z released <nil> <nil>",
-		"4 mail w2 01KDY9FY88BT0000000000W200 build7 4242 2026-01-02T04:06:31.750000Z <nil> 2026-01-02T04:06:31.750000Z succeeded 0 <nil>",
+		"1 mail w1 01KDY9FY88BT0000000000W100 build7 4242 " +
+			"2026-01-02T03:04:06.500000Z 2026-01-02T03:04:26.500000Z 2026-01-02T03:06:26.500000Z " +
+			"reclaimed <nil> <nil>",
+		"2 mail w2 01KDY9FY88BT0000000000W200 build7 4242 " +
+			"2026-01-02T03:06:31.500000Z <nil> 2026-01-02T03:06:31.750000Z failed 3 <nil>",
+		"3 mail w2 01KDY9FY88BT0000000000W200 build7 4242 " +
+			"2026-01-02T04:06:31.750000Z <nil> 2026-01-02T04:06:31.750000Z released <nil> <nil>",
+		"4 mail w2 01KDY9FY88BT0000000000W200 build7 4242 " +
+			"2026-01-02T04:06:31.750000Z <nil> 2026-01-02T04:06:31.750000Z succeeded 0 <nil>",
 	}
 	var got []string
 	for _, r := range rows {

@@ -50,7 +50,7 @@ func workVerb(p *program) cli.Verb {
 				"1m", commands.MinLease, commands.MaxLease, false),
 			cli.DurationFlag("max-runtime", "no command runs longer than `D`", "", time.Millisecond,
 				commands.MaxRunTime, false),
-			cli.DurationFlag("grace-period", "when told to stop, give back what is not done after `D`", "",
+			cli.DurationFlag("grace-period", "when asked to stop, give back what is not done after `D`", "",
 				time.Millisecond, 24*time.Hour, false),
 			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},
 			&cli.StringFlag{Name: "version", Usage: "take jobs of version `V`, and those without one"},
@@ -234,7 +234,7 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	return nil
 }
 
-// passOutputOn makes sure that neither the worker nor its jobs wait for ever for somebody to read what they
+// passOutputOn makes sure that neither the worker nor its jobs wait for ever for a reader of what they
 // say. The caller calls finish at the end, after which messages go where they went before, if anybody reads
 // there.
 func (p *program) passOutputOn(command *worker.Command) (finish func()) {

@@ -110,7 +110,7 @@ func TestWorkNotifiesServiceManager(t *testing.T) {
 				message := make([]byte, 100)
 				n, err := socket.Read(message)
 				if string(message[:n]) != state {
-					t.Fatalf("told %q, %v; want %q", message[:n], err, state)
+					t.Fatalf("reported %q, %v; want %q", message[:n], err, state)
 				}
 			}
 			cmd := s.command("work", "-q", "mail", "--", "sh", "-c", "echo socket=$NOTIFY_SOCKET; "+untilGo)
@@ -132,7 +132,7 @@ func TestWorkSurvivesServiceManager(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	cmd := s.command("work", "-q", "mail", "--drain", "--", "true")
-	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+s.path("nobody"))
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+s.path("unread"))
 	w := s.start(cmd)
 	w.wantExit(0)
 	w.wantSaid("NOTIFY_SOCKET: ")

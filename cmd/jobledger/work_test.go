@@ -28,7 +28,7 @@ import (
 type site struct {
 	testing.TB
 	dir string
-	env []string // beside that of the test
+	env []string // besides that of the test
 }
 
 func newSite(t testing.TB) site {
@@ -537,7 +537,7 @@ func TestWorkOutputFloodIsBounded(t *testing.T) {
 		fmt.Sprintf("head -c %d /dev/zero & head -c %d /dev/zero >&2; wait; echo last words", size/2, size/2))
 	cmd.Stderr = null
 	w := s.start(cmd)
-	// Where the system tells how much it takes, in KiB. Its rusage would begin with what the test took that
+	// Where the system reports how much it takes, in KiB. Its rusage would begin with what the test took that
 	// started it.
 	used := 0
 	s.eventually("it ends", func() bool {
@@ -557,7 +557,7 @@ func TestWorkOutputFloodIsBounded(t *testing.T) {
 		t.Errorf("the worker took %d MiB", used>>10)
 	}
 	if _, err := os.Stat("/proc/self/status"); err == nil && used == 0 {
-		t.Error("nobody saw how much it took")
+		t.Error("its peak of memory was never seen")
 	}
 	for _, name := range []string{"1.out", "1.err"} {
 		info, err := os.Stat(s.path(filepath.Join("jobledger.db.logs", job, name)))

@@ -16,14 +16,14 @@ import (
 func workersVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "workers", Group: cli.GroupSee, Usage: "show the worker processes and what they hold",
-		About: "A worker is working, or idle, or silent: not seen for three beats, and it did not say goodbye. " +
-			"SEEN is its last sign of life. A claimer that is no worker process is known by its heartbeats only, " +
-			"and silent once all of its leases have run out. Beside each job stand how long it has been held, the " +
-			"age of its last heartbeat, and what it reported. --all shows those too that have stopped, and those " +
-			"that have been silent for more than a day. SEEN is the last sign of life: presence, which a worker " +
-			"records every 15s, or an event of it. One is silent that has shown none for 45s, or none since a lease " +
-			"of its ran out. With --as-of it is how things stood then: one is silent too of which nothing shows, up to now, " +
-			"that it lived then.",
+		About: "A worker is working, or idle, or silent: not seen for three beats, and it did not report its " +
+			"stop. SEEN is its last sign of life. A claimer that is no worker process is known by its " +
+			"heartbeats only, and silent once all of its leases have run out. Next to each job stand how long " +
+			"it has been held, the age of its last heartbeat, and what it reported. --all shows those too that " +
+			"have stopped, and those that have been silent for more than a day. SEEN is the last sign of life: " +
+			"presence, which a worker records every 15s, or an event of it. One is silent that has shown none " +
+			"for 45s, or none since a lease of its ran out. With --as-of it is how things stood then: one is " +
+			"silent too of which nothing shows, up to now, that it lived then.",
 		Flags: []cli.Flag{
 			cli.AsOfFlag(),
 			&cli.BoolFlag{Name: "all", Usage: "every worker that ever started"},

@@ -113,7 +113,7 @@ func readLine(f *fields) (in Line, err error) {
 		}
 	}
 	if err == nil && in.Kind() == KindEnqueued && (in.Salt == nil) != (in.Body == nil) {
-		err = errors.New("payload and salt belong together; one of them is missing")
+		err = errors.New("payload and salt are only valid as a pair; one of them is missing")
 	}
 	if err != nil {
 		return in, fmt.Errorf("%w: %s: %w", ErrDamaged, in.Kind(), err)

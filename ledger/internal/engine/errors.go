@@ -20,7 +20,7 @@ var (
 	ErrNotALedger  = errors.New("ledger: not a ledger")
 	ErrNewerSchema = errors.New("ledger: schema newer than program")
 	ErrReplaced    = errors.New("ledger: file was replaced or removed")
-	ErrStray       = errors.New("ledger: stray file beside it")
+	ErrStray       = errors.New("ledger: stray file next to it")
 	ErrDamaged     = event.ErrDamaged
 	// ErrAltered is an ErrDamaged: the schema is not what the migrations make, so that a write could run what
 	// somebody else has put there.

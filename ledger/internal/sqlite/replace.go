@@ -48,7 +48,7 @@ func LockExclusive(ctx context.Context, path string, damaged bool) (*ExclusiveLo
 		err := s.try(ctx)
 		switch inUse := isBusy(err) || errors.Is(err, engine.ErrReplaced); {
 		case err == nil:
-			failpoint.Hit("seized")
+			failpoint.Hit("locked")
 			return s, nil
 		case !inUse:
 			return nil, fmt.Errorf("lock %s: %w", path, explain(err))
@@ -79,7 +79,7 @@ func (s *ExclusiveLock) try(ctx context.Context) (err error) {
 		if err := foldWAL(ctx, s.path); err != nil {
 			return err
 		}
-		failpoint.Hit("settled")
+		failpoint.Hit("drained")
 	}
 	if canLockFile {
 		if s.lock, err = os.OpenFile(s.path, os.O_RDWR, 0); err != nil {

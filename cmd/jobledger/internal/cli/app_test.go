@@ -126,7 +126,7 @@ func pauseLike(p *Program) Verb {
 		Name: "pause", Group: GroupOperate, Usage: "stop handing out the jobs of a queue",
 		Flags: []Flag{
 			&StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "the `QUEUE` to pause", Required: true},
-			&StringFlag{Name: "reason", Usage: "why, for whoever reads the history"},
+			&StringFlag{Name: "reason", Usage: "why, for the readers of the history"},
 			DurationFlag("grace", "wait `D` first", "", 0, time.Hour, true),
 			&StringFlag{Name: "since", Usage: "from `TIME` on"},
 		},

@@ -12,7 +12,7 @@ import (
 
 // AboutAsOf is the paragraph about --as-of in the help of the verbs that have it.
 const AboutAsOf = " With --as-of it is what the events up to that moment add up to: a time, or a place in " +
-	"the ledger, pos:N. What has become of it is shown beside that."
+	"the ledger, pos:N. What has become of it is shown next to that."
 
 // AsOfFlag returns the flag --as-of.
 func AsOfFlag() Flag {

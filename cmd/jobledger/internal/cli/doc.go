@@ -1,5 +1,5 @@
 // Package cli is the frame of the program: it parses the command line, runs the verb that it names, and
-// prints. It knows no verb; main hands it the list.
+// prints. It knows no verb; main gives it the list.
 //
 // A verb is a value, and [Program.Run] does the rest:
 //

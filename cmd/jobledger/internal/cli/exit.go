@@ -45,7 +45,7 @@ var ExitMeanings = []ExitMeaning{
 	{ExitUnexpected, "unexpected error"},
 	{ExitUsage, "wrong usage: unknown command or flag, missing argument, value out of range"},
 	{ExitNothing, "nothing there: the queue is empty, or nothing matches"},
-	{ExitLeaseLost, "the lease is lost: the job may belong to somebody else now"},
+	{ExitLeaseLost, "the lease is lost: the job may belong to another worker now"},
 	{ExitCancelled, "the job is cancelled: stop working on it"},
 	{ExitConflict, "conflict: the job's state, key or content does not permit it"},
 	{ExitNoJob, "no such job"},
@@ -119,7 +119,7 @@ var knownErrors = []struct {
 	{ledger.ErrUnknown, ExitBusy, "send the same command again: if it was done, you get the same answer"},
 	{ledger.ErrBusy, ExitBusy, "another process holds the write lock for long; try again"},
 	{ledger.ErrReadOnly, ExitUnexpected, "you need to be allowed to write the ledger, its folder, and the " +
-		"-wal and -shm beside it"},
+		"-wal and -shm next to it"},
 	{ledger.ErrAltered, ExitUnexpected, "'jobledger verify' lists what is altered, 'jobledger rebuild' puts " +
 		"it right; commands that only read still work"},
 	{ledger.ErrDamaged, ExitUnexpected, "'jobledger verify' says what is wrong; a copy that 'jobledger " +

@@ -33,7 +33,7 @@ func (p *Program) ReadBody(what, text string) ([]byte, error) {
 	return b, nil
 }
 
-// CanAsk reports whether a person sits at stdin and stderr, so that Ask has somebody to answer it.
+// CanAsk reports whether a person sits at stdin and stderr, so that a person can answer Ask.
 func (p *Program) CanAsk() bool {
 	f, ok := p.stdin.(*os.File)
 	return ok && p.StderrTerminal && term.IsTerminal(int(f.Fd()))

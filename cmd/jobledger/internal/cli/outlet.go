@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	outletPatience = 5 * time.Second // how long one write may take before nobody is taken to read
+	outletPatience = 5 * time.Second // how long one write may take before the reader counts as absent
 	outletRoom     = 256 << 10       // bytes that wait
 	outletPiece    = 4 << 10         // bytes per write: a slow reader is no absent one
 )
 
-// Outlet passes bytes on to a terminal or a pipe that perhaps nobody reads. A writer waits until its bytes
-// are passed on, so a slow reader slows it down. When one piece has taken longer than the patience, nobody
-// waits until there is progress again: up to 256 KiB are kept, the rest is left out, and a line says how
-// much.
+// Outlet passes bytes on to a terminal or a pipe that may have no reader. A writer waits until its bytes
+// are passed on, so a slow reader slows it down. When one piece has taken longer than the patience, no
+// writer waits until there is progress again: up to 256 KiB are kept, the rest is left out, and a line says
+// how much.
 type Outlet struct {
 	to       io.Writer
 	patience time.Duration
@@ -31,12 +31,12 @@ type Outlet struct {
 	err     error         // of to; nothing is passed on after it
 }
 
-// NewOutlet returns an outlet to w, to which nobody else should write meanwhile.
+// NewOutlet returns an outlet to w, to which nothing else should write meanwhile.
 func NewOutlet(w io.Writer) *Outlet {
 	return &Outlet{to: w, patience: outletPatience, changed: make(chan struct{})}
 }
 
-// Write passes b on, or keeps or leaves it out where nobody reads.
+// Write passes b on, or keeps or leaves it out where there is no reader.
 func (o *Outlet) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,7 +100,7 @@ func (o *Outlet) put(b []byte) (end int64, err error) {
 	return o.in, nil
 }
 
-// waitUntil waits until done, or until nobody seems to read. o.mu is held, but not while it waits.
+// waitUntil waits until done, or until the reader seems absent. o.mu is held, but not while it waits.
 func (o *Outlet) waitUntil(done func() bool) {
 	for !done() && o.err == nil && o.running {
 		left := o.patience
@@ -129,7 +129,8 @@ func (o *Outlet) pass() {
 	defer o.mu.Unlock()
 	for o.err == nil {
 		if len(o.queue) == 0 && o.leftOut > 0 {
-			note := fmt.Sprintf("\n%s: %d bytes were left out here, because nobody read\n", ProgramName, o.leftOut)
+			note := fmt.Sprintf("\n%s: %d bytes were left out here, because there was no reader\n",
+				ProgramName, o.leftOut)
 			o.queue, o.leftOut = append(o.queue, note...), 0
 			o.in += int64(len(note))
 		}

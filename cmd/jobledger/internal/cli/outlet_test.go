@@ -25,7 +25,7 @@ func TestOutletWaitsForNobodyWhoDoesNotRead(t *testing.T) {
 			}
 		}
 		if took := time.Since(begin); took != outletPatience {
-			t.Errorf("a thousand writes that nobody reads took %s, want %s once", took, outletPatience)
+			t.Errorf("a thousand writes without a reader took %s, want %s once", took, outletPatience)
 		}
 		if o.Finish(time.Second) {
 			t.Error("it says that all was read")
@@ -37,7 +37,7 @@ func TestOutletWaitsForNobodyWhoDoesNotRead(t *testing.T) {
 			_, _ = io.Copy(&got, r)
 		}()
 		if !o.Finish(time.Second) {
-			t.Error("not all was passed on when somebody read")
+			t.Error("not all was passed on when a reader came")
 		}
 		_, _ = io.WriteString(o, "read again\n")
 		if !o.Finish(time.Second) || time.Since(begin) != outletPatience+time.Second {
@@ -47,7 +47,7 @@ func TestOutletWaitsForNobodyWhoDoesNotRead(t *testing.T) {
 		<-read
 		text := got.String()
 		if !strings.HasPrefix(text, "0000 x") ||
-			!strings.Contains(text, " bytes were left out here, because nobody read\n") ||
+			!strings.Contains(text, " bytes were left out here, because there was no reader\n") ||
 			!strings.HasSuffix(text, "\nread again\n") {
 			t.Errorf("got %.80q … %q", text, text[max(0, len(text)-200):])
 		}

@@ -58,11 +58,11 @@ func (d *examination) permissions(name string, main fs.FileInfo) {
 	mode := info.Mode().Perm()
 	if mode&0o002 != 0 {
 		d.problem(CodeWritable, "chmod o-w "+render.QuoteShell(name),
-			"everybody may write %s (%s): a user who can write the ledger can run jobs", name, info.Mode())
+			"every user may write %s (%s): a user who can write the ledger can run jobs", name, info.Mode())
 	}
 	if mode&0o004 != 0 && !strings.HasSuffix(name, "-shm") && (!info.IsDir() || mode&0o001 != 0) {
 		d.advise(CodeReadable, "chmod o-rwx "+render.QuoteShell(name),
-			"everybody may read %s (%s), and with it payloads and results", name, info.Mode())
+			"every user may read %s (%s), and with it payloads and results", name, info.Mode())
 	}
 	owner, known := ownerOf(info)
 	ours, _ := ownerOf(main)
@@ -106,10 +106,10 @@ func (d *examination) folder() {
 	case info.Mode().Perm()&0o002 == 0:
 	case info.Mode()&fs.ModeSticky == 0:
 		d.problem(CodeFolder, "chmod o-w "+render.QuoteShell(folder),
-			"everybody may write into the folder %s (%s), and so replace the ledger", folder, info.Mode())
+			"every user may write into the folder %s (%s), and so replace the ledger", folder, info.Mode())
 	default:
 		d.advise(CodeFolder, "keep the ledger in a folder of its own",
-			"everybody may make files in the folder %s (%s), also such as SQLite would take for the ledger's",
+			"every user may make files in the folder %s (%s), also such as SQLite would take for the ledger's",
 			folder, info.Mode())
 	}
 	if !mayWrite(folder) {

@@ -154,7 +154,7 @@ func TestTraceForPerfetto(t *testing.T) {
 			}
 		}
 		if within == all && len(arrows) < 6 {
-			t.Errorf("only %d jobs changed hands", len(arrows))
+			t.Errorf("only %d jobs changed workers", len(arrows))
 		}
 		for id, pair := range arrows {
 			if len(pair) != 2 || pair[0].Phase != "s" || pair[1].Phase != "f" || pair[0].PID == pair[1].PID ||

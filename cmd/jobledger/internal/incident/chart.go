@@ -30,7 +30,8 @@ func (d *Depth) WriteSVG(out io.Writer) error {
 	y := func(n int64) float64 { return chartTop + tall - tall*float64(n)/float64(top) }
 	var b strings.Builder
 	fmt.Fprintf(&b,
-		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-size="12" font-family="sans-serif">`+"\n",
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" `+
+			`font-size="12" font-family="sans-serif">`+"\n",
 		chartWidth, chartHeight, chartWidth, chartHeight)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", chartWidth, chartHeight)
 	for i := range int64(5) {

@@ -114,7 +114,7 @@ func (r *Report) timeline(w *markdown) {
 		w.line("- %s%s: %s", formatTime(e.First), until, e.Text)
 	}
 	if shown == 0 {
-		w.line("Nothing but claims that came to an end by themselves.")
+		w.line("Nothing but claims that came to an end normally.")
 	}
 	w.rest(r.Omitted, 0, "events.jsonl")
 }

@@ -63,8 +63,8 @@ type Entry struct {
 	text func(count int64) string // makes Text when Count is known
 }
 
-// LostWorker is one period of silence of a worker process that ended with a reclaim. A process that came back
-// and was silent again has another one.
+// LostWorker is one period without heartbeats of a worker process that ended with a reclaim. A process
+// that came back and was silent again has another one.
 type LostWorker struct {
 	Worker        event.Worker
 	Jobs          int64     // taken back from it

@@ -247,7 +247,7 @@ func (d *description) retry(at time.Time) {
 // moment is t as seen from the event.
 func (d *description) moment(t time.Time) string { return moment(t, d.event.At, d.zone) }
 
-// Process is which one of the processes of a name w is; the boot, which settles it, is in --json.
+// Process is which one of the processes of a name w is; the boot, which decides it, is in --json.
 func Process(w event.Worker) string {
 	text := fmt.Sprintf("pid %d on %s", w.PID, OrNone(w.Host))
 	if w.Version != "" {

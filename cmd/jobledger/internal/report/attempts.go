@@ -31,7 +31,7 @@ WHERE q.pos = e.job AND e.kind IN (5, 7) AND e.pos > ? AND e.pos <= ?`
 
 // Failures returns the error codes that occurred within s, the most frequent first. A job that was taken from
 // its worker has the reason of that as its code.
-func Failures(ctx context.Context, tx *ledger.Tx, s Stretch) (all []Failure, err error) {
+func Failures(ctx context.Context, tx *ledger.Tx, s Window) (all []Failure, err error) {
 	terms, args := s.among()
 	err = each(ctx, tx, func(r *ledger.Rows) error {
 		var f Failure
@@ -71,7 +71,7 @@ WHERE q.pos = e.job AND c.job = e.job AND c.seq < e.seq AND c.seq > 0 AND c.kind
     AND c.attempt = e.attempt AND e.kind IN (4, 5, 6, 7, 8) AND e.attempt > 0 AND e.pos > ? AND e.pos <= ?`
 
 // Longest returns the attempts that ended within s and lasted longest, at most s.Limit.
-func Longest(ctx context.Context, tx *ledger.Tx, s Stretch) (all []LongAttempt, err error) {
+func Longest(ctx context.Context, tx *ledger.Tx, s Window) (all []LongAttempt, err error) {
 	terms, args := s.among()
 	terms = strings.ReplaceAll(terms, "e.worker", "c.worker") // the event cancelled is no worker's
 	args = append(append([]any{s.After, s.Until}, args...), cmp.Or(s.Limit, 10))

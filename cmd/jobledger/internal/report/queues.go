@@ -36,7 +36,7 @@ WHERE q.pos = e.job AND e.pos > ? AND e.pos <= ? AND e.seq IS NOT NULL AND e.kin
 
 // Depth returns the depth of each queue at the end of each step of s, from the first step in which anything
 // happened to the last, the queues by name.
-func Depth(ctx context.Context, tx *ledger.Tx, s Stretch) (depths []QueueDepth, err error) {
+func Depth(ctx context.Context, tx *ledger.Tx, s Window) (depths []QueueDepth, err error) {
 	step := int64(cmp.Or(s.Every, time.Minute) / time.Microsecond)
 	now := make(map[string]QueueDepth)
 	if s.After > 0 {
@@ -111,7 +111,7 @@ WHERE q.pos = e.job AND p.job = e.job AND p.seq = e.seq - 1 AND e.kind = 2 AND e
 
 // Waits returns how long the jobs claimed within s had been ready, by queue. A percentile is the wait of a
 // claim: of 100 claims, p99 is the second longest.
-func Waits(ctx context.Context, tx *ledger.Tx, s Stretch) (all []QueueWait, err error) {
+func Waits(ctx context.Context, tx *ledger.Tx, s Window) (all []QueueWait, err error) {
 	waits := make(map[string][]time.Duration)
 	terms, args := s.among()
 	err = each(ctx, tx, func(r *ledger.Rows) error {
@@ -161,7 +161,7 @@ WHERE q.kind = 1 AND q.pos > ? AND q.pos <= ? AND q.at <= ?`
 
 // Backlog returns the jobs enqueued within s that had not ended s.Later after that, by id. A job that is not
 // that old yet is not among them.
-func Backlog(ctx context.Context, tx *ledger.Tx, s Stretch) (late []LateJob, err error) {
+func Backlog(ctx context.Context, tx *ledger.Tx, s Window) (late []LateJob, err error) {
 	later := cmp.Or(s.Later, time.Hour)
 	s.Worker = ""
 	terms, args := s.among()

@@ -7,8 +7,8 @@ import (
 	"jobledger/ledger"
 )
 
-// Stretch is what a report is about: the events in a range of positions, and perhaps only some of them.
-type Stretch struct {
+// Window is what a report is about: the events in a range of positions, and perhaps only some of them.
+type Window struct {
 	After, Until int64     // the events whose pos is greater than After and at most Until
 	Now          time.Time // when it is asked
 	Queue        string    // only jobs of this queue; "": all
@@ -35,10 +35,10 @@ type Row interface {
 type Report struct {
 	Name     string
 	Answers  string // the question that it answers
-	ByQueue  bool   // whether Stretch.Queue selects rows
-	ByWorker bool   // whether Stretch.Worker selects rows
+	ByQueue  bool   // whether Window.Queue selects rows
+	ByWorker bool   // whether Window.Worker selects rows
 	Empty    Row    // a row without values; its fields are the columns
-	Rows     func(context.Context, *ledger.Tx, Stretch) ([]Row, error)
+	Rows     func(context.Context, *ledger.Tx, Window) ([]Row, error)
 }
 
 // All are the reports, in the order of the help.
@@ -71,9 +71,9 @@ func Named(name string) (Report, bool) {
 }
 
 // rows makes a report of a function that returns rows of a type of its own.
-func rows[R Row](ask func(context.Context, *ledger.Tx, Stretch) ([]R, error)) func(
-	context.Context, *ledger.Tx, Stretch) ([]Row, error) {
-	return func(ctx context.Context, tx *ledger.Tx, s Stretch) ([]Row, error) {
+func rows[R Row](ask func(context.Context, *ledger.Tx, Window) ([]R, error)) func(
+	context.Context, *ledger.Tx, Window) ([]Row, error) {
+	return func(ctx context.Context, tx *ledger.Tx, s Window) ([]Row, error) {
 		found, err := ask(ctx, tx, s)
 		all := make([]Row, 0, len(found))
 		for _, r := range found {
@@ -100,7 +100,7 @@ func each(ctx context.Context, tx *ledger.Tx, fn func(*ledger.Rows) error, query
 
 // among returns the condition that a job's queue and a worker are those of s, for a query that calls the
 // enqueued event q and the event with the worker e.
-func (s Stretch) among() (terms string, args []any) {
+func (s Window) among() (terms string, args []any) {
 	if s.Queue != "" {
 		terms, args = ` AND q.data ->> 'queue' = ?`, append(args, s.Queue)
 	}

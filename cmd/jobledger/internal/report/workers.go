@@ -20,7 +20,7 @@ type TakenJob struct {
 	Attempt int
 	From    event.Worker
 	Reason  string
-	Next    projection.Attempt // the zero Attempt: nobody got it
+	Next    projection.Attempt // the zero Attempt: no worker got it
 }
 
 // Fields implements [Row].
@@ -39,7 +39,7 @@ func (t TakenJob) Fields() []Field {
 
 // Taken returns the jobs that were taken from a worker within s, in the order in which that happened. The
 // claim after that may have begun after s.
-func Taken(ctx context.Context, tx *ledger.Tx, s Stretch) (taken []TakenJob, err error) {
+func Taken(ctx context.Context, tx *ledger.Tx, s Window) (taken []TakenJob, err error) {
 	f := ledger.Filter{After: s.After, Until: s.Until, Queue: s.Queue, Worker: s.Worker,
 		Kinds: []event.Kind{event.KindReclaimed}}
 	var positions []int64
@@ -127,7 +127,7 @@ const presenceOf = `SELECT seen_at FROM presence WHERE boot = ?`
 // Silent returns the worker processes that had announced their start but not their end, and whose last sign
 // of life is within s, in the order of that sign. They count as lost the jobs that they held within s and
 // that were taken from them, also later.
-func Silent(ctx context.Context, tx *ledger.Tx, s Stretch) (silent []SilentWorker, err error) {
+func Silent(ctx context.Context, tx *ledger.Tx, s Window) (silent []SilentWorker, err error) {
 	announced, stopped, err := processes(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func Silent(ctx context.Context, tx *ledger.Tx, s Stretch) (silent []SilentWorke
 				return nil, err
 			}
 		}
-		// a presence after the last event is within a stretch that goes up to that event
+		// a presence after the last event is within a window that goes up to that event
 		tail, err := tx.Tail(ctx)
 		if err != nil {
 			return nil, err
@@ -225,7 +225,7 @@ func (w *SilentWorker) scanSign(r *ledger.Rows) error {
 }
 
 // addClaims adds the claims that the process held within s: their signs of life, and how they ended.
-func (w *SilentWorker) addClaims(ctx context.Context, tx *ledger.Tx, s Stretch) error {
+func (w *SilentWorker) addClaims(ctx context.Context, tx *ledger.Tx, s Window) error {
 	from, err := projection.AtPos(ctx, tx, s.After)
 	if err != nil {
 		return err
@@ -275,7 +275,7 @@ const stateNow = `SELECT state FROM jobs WHERE n = ?`
 
 // Poison returns the jobs that were taken from more than one worker process within s, those with the most
 // processes first.
-func Poison(ctx context.Context, tx *ledger.Tx, s Stretch) (poison []PoisonJob, err error) {
+func Poison(ctx context.Context, tx *ledger.Tx, s Window) (poison []PoisonJob, err error) {
 	f := ledger.Filter{After: s.After, Until: s.Until, Queue: s.Queue, Kinds: []event.Kind{event.KindReclaimed}}
 	jobs := make(map[int64]*PoisonJob)
 	seen := make(map[int64]map[string]bool)

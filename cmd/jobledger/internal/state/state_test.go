@@ -17,7 +17,8 @@ func TestConcernsOfLeases(t *testing.T) {
 	}{
 		{sweepDelay, Concern{Info, "1 lease ran out, the first 2m ago, not swept yet"}},
 		{sweepDelay + time.Second, Concern{Problem,
-			"1 lease ran out, the first 2m1s ago, and nobody has swept; is a worker running, or 'jobledger sweep'?"}},
+			"1 lease ran out, the first 2m1s ago, and no process has swept; " +
+				"is a worker running, or 'jobledger sweep'?"}},
 	} {
 		got := Concerns(projection.QueueStatus{Expired: 1, OldestLease: now.Add(-tt.ended)}, now)
 		if len(got) != 1 || got[0] != tt.want {

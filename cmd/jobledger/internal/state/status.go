@@ -85,7 +85,7 @@ func Concerns(q projection.QueueStatus, now time.Time) (found []Concern) {
 	if q.Expired > 0 {
 		level, then := Info, "not swept yet"
 		if now.Sub(q.OldestLease) > sweepDelay {
-			level, then = Problem, "and nobody has swept; is a worker running, or 'jobledger sweep'?"
+			level, then = Problem, "and no process has swept; is a worker running, or 'jobledger sweep'?"
 		}
 		add(level, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"), render.Age(q.OldestLease, now),
 			then)

@@ -215,8 +215,8 @@ func (r *reasons) held() {
 	if j.LeaseUntil.After(now) {
 		r.say("Its lease ends at %s unless a heartbeat comes.", r.when(j.LeaseUntil))
 	} else {
-		r.say("Its lease ran out at %s and nobody has swept: the owner keeps it until somebody does; 'jobledger "+
-			"sweep' or any worker would.", r.when(j.LeaseUntil))
+		r.say("Its lease ran out at %s and no process has swept: the owner keeps it until one does; "+
+			"'jobledger sweep' or any worker would.", r.when(j.LeaseUntil))
 	}
 	if !j.EndBy.IsZero() {
 		r.say("Its max runtime ends at %s.", r.when(j.EndBy))
