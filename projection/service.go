@@ -16,7 +16,7 @@ type Service struct {
 	Unannounced bool     // a process that never announced itself claimed from the queue in the last hour
 }
 
-// Served reports whether somebody takes the jobs: a present worker that fits or, where no worker of the queue
+// Served reports whether the jobs are taken: by a present worker that fits or, where no worker of the queue
 // is present, a process that never announced itself.
 func (s Service) Served() bool {
 	return len(s.Fitting) > 0 || len(s.Serving) == 0 && s.Unannounced

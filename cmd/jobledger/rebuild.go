@@ -47,7 +47,7 @@ func rebuildVerb(p *program) cli.Verb {
 					Missing  int64    `json:"missing"`
 					Extra    int64    `json:"extra"`
 					Queues   int64    `json:"queues"`
-					Repaired []string `json:"repaired"`
+					Repaired []string `json:"mended"` // the key is older than the word
 				}{r.Jobs, r.Changed, r.Missing, r.Extra, r.Queues, append([]string{}, r.Repaired...)})
 			}
 			for _, o := range r.Repaired {

@@ -125,7 +125,9 @@ func (s *soak) follow(jobs map[string]*recordedJob, e exported) {
 			s.faulty("job %s, attempt %d: %s with token %s after %q; its token is %s", e.Job, e.Attempt, e.Kind,
 				e.Token, c.outcome, c.token)
 		}
-		c.outcome, c.result = e.Kind, e.Result
+		if e.Kind != "taken_over" { // another process goes on with the same claim
+			c.outcome, c.result = e.Kind, e.Result
+		}
 	}
 }
 

@@ -86,9 +86,15 @@ func (s site) events(job string) string {
 	return strings.Join(kinds, " ")
 }
 
+// wantEvents compares the kinds of the job's events; without heartbeats, unless want has some: the first
+// comes when a command has run for a moment, which on a slow machine is any command.
 func (s site) wantEvents(job string, want string) {
 	s.Helper()
-	if got := s.events(job); got != want {
+	got := s.events(job)
+	if !strings.Contains(want, "heartbeat") {
+		got = unbeaten(got)
+	}
+	if got != want {
 		s.Errorf("events of the job: got %q, want %q\n%s", got, want, s.run("history", job))
 	}
 }
