@@ -8,6 +8,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 
 	"github.com/oklog/ulid/v2"
@@ -77,7 +78,7 @@ func (q *jobledgerQueue) EnqueueBatch(ctx context.Context, payloads [][]byte) er
 func (q *jobledgerQueue) Drain(ctx context.Context, workers int, t *Tally) error {
 	w := &worker.Worker{
 		Service: q.service,
-		Process: ledger.Worker{Name: fmt.Sprintf("bench-%d", os.Getpid()), Boot: ulid.Make().String(),
+		Process: event.Worker{Name: fmt.Sprintf("bench-%d", os.Getpid()), Boot: ulid.Make().String(),
 			Host: "localhost", PID: os.Getpid()},
 		Queues: []string{"bench"},
 		Slots:  workers,
