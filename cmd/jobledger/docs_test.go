@@ -97,6 +97,9 @@ var varying = []struct {
 	{regexp.MustCompile(`\b(\d+m)?\d+(\.\d+)?(µs|ms|s|m)\b`), "DURATION"},
 	{regexp.MustCompile(`cli:[^ ;]+`), "ACTOR"},
 	{regexp.MustCompile(`\(pid \d+ on [^)]+\)`), "(PROCESS)"},
+	// On a slow machine any command has a first heartbeat, which counts as an event.
+	{regexp.MustCompile(`\n[^\n]*heartbeat +→ running[^\n]*`), ""},
+	{regexp.MustCompile(`\b\d+ events\b`), "N events"},
 	{regexp.MustCompile(` +`), " "}, // columns are as wide as their widest text
 }
 
