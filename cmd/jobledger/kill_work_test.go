@@ -143,7 +143,9 @@ func TestKillWorkerInHeartbeat(t *testing.T) {
 		}
 		r.heal()
 		want += " reclaimed worker_started claimed succeeded worker_stopped"
-		if got := kindsOf(r.history(db)); got != want || r.attempts() != "1 2" {
+		got := kindsOf(r.history(db)) // on a slow machine the second attempt has a first heartbeat
+		got = strings.Replace(got, " claimed heartbeat succeeded", " claimed succeeded", 1)
+		if got != want || r.attempts() != "1 2" {
 			t.Errorf("%s: %s, ran %q; want %s", step, got, r.attempts(), want)
 		}
 	}

@@ -173,10 +173,11 @@ func TestStallLockHolder(t *testing.T) {
 			r.enqueueOne()
 			worker, sweeper := r.worker("A", "12s", nil), r.sweeper(nil)
 			r.pids("begun", 1)
-			time.Sleep(2 * time.Second) // the first beat is due at four
+			time.Sleep(2 * time.Second) // the first beat has come; the next is due four seconds after it
+			beats := r.count(event.KindHeartbeat)
 			holder, since := r.holdLock(), time.Now()
 			r.stallFor(holder, since)
-			r.eventually("it beats again", func() bool { return r.count(event.KindHeartbeat) > 0 })
+			r.eventually("it beats again", func() bool { return r.count(event.KindHeartbeat) > beats })
 			r.touch("go")
 			r.eventually("it succeeds", func() bool { return r.count(event.KindSucceeded) == 1 })
 			r.letEnd(worker, sweeper)
