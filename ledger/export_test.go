@@ -72,20 +72,6 @@ func ReadAhead(n int64, cleanup func(func())) {
 	cleanup(func() { scanAhead = before })
 }
 
-// SetFrozenWriter sets for how long stores that are opened from now on may hold the lock without a word.
-func SetFrozenWriter(d time.Duration, cleanup func(func())) {
-	before := postgres.FrozenWriter
-	postgres.FrozenWriter = d
-	cleanup(func() { postgres.FrozenWriter = before })
-}
-
-// SetKeepaliveTimeout sets how long the server of a connection that is opened from now on may be silent.
-func SetKeepaliveTimeout(d time.Duration, cleanup func(func())) {
-	before := postgres.KeepaliveTimeout
-	postgres.KeepaliveTimeout = d
-	cleanup(func() { postgres.KeepaliveTimeout = before })
-}
-
 // SetPollIntervals sets how often the data version is looked at from now on, with a bell and without one.
 func SetPollIntervals(d time.Duration, cleanup func(func())) {
 	every, only := sqlite.PollWithDoorbell, sqlite.PollWithoutDoorbell
@@ -93,12 +79,8 @@ func SetPollIntervals(d time.Duration, cleanup func(func())) {
 	cleanup(func() { sqlite.PollWithDoorbell, sqlite.PollWithoutDoorbell = every, only })
 }
 
-// SetServerPollInterval sets how often the tail is looked at by those who listen from now on.
-func SetServerPollInterval(d time.Duration, cleanup func(func())) {
-	before := postgres.PollInterval
-	postgres.PollInterval = d
-	cleanup(func() { postgres.PollInterval = before })
-}
+// SetServerPollInterval sets how often a watcher that listens polls the tail. Call it before Watch.
+func (s *Store) SetServerPollInterval(d time.Duration) { s.engine.(*postgres.Engine).PollInterval = d }
 
 // NotifyInterval is the pause between two notifications of one process.
 const NotifyInterval = postgres.NotifyInterval

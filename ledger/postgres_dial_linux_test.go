@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
@@ -20,7 +19,6 @@ import (
 func TestPostgresASilentServerIsLeft(t *testing.T) {
 	t.Parallel()
 	dsn := ledgertest.Postgres(t)
-	ledger.SetKeepaliveTimeout(time.Second, t.Cleanup)
 	server, err := url.Parse(dsn)
 	must(t, err)
 	relay, err := net.Listen("tcp", "127.0.0.1:0")
@@ -62,7 +60,7 @@ func TestPostgresASilentServerIsLeft(t *testing.T) {
 	}()
 	through := *server
 	through.Host = relay.Addr().String()
-	s := ledgertest.OpenAt(t, through.String())
+	s := ledgertest.OpenAt(t, with(through.String(), "tcp_user_timeout=1000"))
 	body := bytes.Repeat([]byte("x"), 16<<20) // more than the sockets between take
 	put := func(pos int64) error {
 		return s.Write(t.Context(), func(tx *ledger.Tx) error { return tx.PutBody(pos, nil, body) })

@@ -14,8 +14,8 @@ import (
 // Where nobody looks at the tail for an hour, it is a notification that wakes.
 func TestPostgresANotificationWakes(t *testing.T) {
 	t.Parallel()
-	ledger.SetServerPollInterval(time.Hour, t.Cleanup)
 	s := onPostgres(t)
+	s.SetServerPollInterval(time.Hour)
 	other := ledgertest.OpenAt(t, s.DSN())
 	woken, stop := s.Watch()
 	defer stop()
@@ -47,8 +47,8 @@ func listening(t *testing.T, woken <-chan struct{}) {
 // A listener and a ringer whose connections end go on with others, and what came in between is told.
 func TestPostgresWatchOutlivesItsConnections(t *testing.T) {
 	t.Parallel()
-	ledger.SetServerPollInterval(time.Hour, t.Cleanup)
 	s := onPostgres(t)
+	s.SetServerPollInterval(time.Hour)
 	other := ledgertest.OpenAt(t, s.DSN())
 	by := beside(t, s.DSN())
 	woken, stop := s.Watch()
@@ -100,10 +100,10 @@ func heard(t *testing.T, dsn string) *atomic.Int64 {
 // Behind a pooler nobody can listen: the tail is looked at instead, and nothing is notified.
 func TestPostgresWatchWithoutNotifications(t *testing.T) {
 	t.Parallel()
-	ledger.SetServerPollInterval(time.Hour, t.Cleanup)
 	dsn := ledgertest.Postgres(t)
 	off := with(dsn, "listen=off")
 	s, other := openAt(t, off), ledgertest.OpenAt(t, off)
+	s.SetServerPollInterval(time.Hour)
 	count := heard(t, dsn)
 	woken, stop := s.Watch()
 	defer stop()

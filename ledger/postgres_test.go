@@ -30,7 +30,7 @@ func beside(t testing.TB, dsn string) *pgx.Conn {
 		t.Fatal(err)
 	}
 	options := u.Query()
-	for _, own := range []string{"schema", "sync", "listen"} {
+	for _, own := range []string{"schema", "sync", "listen", "tcp_user_timeout"} {
 		options.Del(own)
 	}
 	u.RawQuery = options.Encode()

@@ -220,10 +220,7 @@ func TestPostgresAFrozenWriterHoldsNobodyUpForLong(t *testing.T) {
 	t.Parallel()
 	for name, readsOn := range map[string]bool{"goes on with a read": true, "goes on with its commit": false} {
 		t.Run(name, func(t *testing.T) {
-			var asBefore func()
-			ledger.SetFrozenWriter(3*time.Second, func(f func()) { asBefore = f })
-			s := onPostgres(t)
-			asBefore() // for the others, and for s when it has connected anew
+			s := openAt(t, with(ledgertest.Postgres(t), "idle_in_transaction_session_timeout=3s"))
 			other := ledgertest.OpenAt(t, s.DSN())
 			frozen, thaw := make(chan struct{}), make(chan struct{})
 			var once sync.Once

@@ -19,6 +19,8 @@ type address struct {
 	schema string
 	sync   string
 	listen bool // false: a pooler in between does not support LISTEN
+
+	userTimeout time.Duration // how long the server's host may leave packets unanswered
 }
 
 // String returns the address without a password.
@@ -40,6 +42,9 @@ func (p address) String() string {
 const (
 	defaultSchema  = "jobledger"
 	connectTimeout = 10 * time.Second
+
+	userTimeoutOption  = "tcp_user_timeout" // as libpq calls it, which pgx does not implement
+	userTimeoutDefault = 30 * time.Second
 )
 
 // parseAddress takes this program's own options out of an address and leaves the rest to pgx, which knows the
@@ -53,9 +58,10 @@ func parseAddress(dsn string) (p address, err error) {
 			engine.ErrAddress)
 	}
 	values := u.Query()
-	p.schema, p.sync, p.listen = defaultSchema, "full", true
+	p.schema, p.sync, p.listen, p.userTimeout = defaultSchema, "full", true, userTimeoutDefault
 	for name, allowed := range map[string]string{
 		"schema": "a name of lower-case letters, digits and _", "sync": "full or normal", "listen": "on or off",
+		userTimeoutOption: "milliseconds, 1000 to 3600000",
 	} {
 		if !values.Has(name) {
 			continue
@@ -69,6 +75,9 @@ func parseAddress(dsn string) (p address, err error) {
 			p.sync = v
 		case name == "listen" && (v == "on" || v == "off"):
 			p.listen = v == "on"
+		case name == userTimeoutOption && isUserTimeout(v):
+			ms, _ := strconv.Atoi(v)
+			p.userTimeout = time.Duration(ms) * time.Millisecond
 		default:
 			return p, fmt.Errorf("%w: option %s=%s; it takes %s", engine.ErrAddress, name, v, allowed)
 		}
@@ -81,6 +90,11 @@ func parseAddress(dsn string) (p address, err error) {
 		p.config.ConnectTimeout = connectTimeout
 	}
 	return p, nil
+}
+
+func isUserTimeout(s string) bool {
+	ms, err := strconv.Atoi(s)
+	return err == nil && ms >= 1_000 && ms <= 3_600_000
 }
 
 func isSchemaName(s string) bool {

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"net"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,18 +10,15 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// KeepaliveTimeout is how long the kernel of the server's host may leave packets unanswered before the
-// connection counts as lost. A host that died and a firewall that dropped its state close nothing, and a
-// writer would wait for a quarter of an hour until its own kernel gives up. A variable for the tests.
-var KeepaliveTimeout = 30 * time.Second
-
-// dialer returns the dialer for connections to a server.
-func dialer() *net.Dialer {
+// dialer returns the dialer for connections to a server whose host may leave packets unanswered for timeout
+// before the connection counts as lost. A host that died and a firewall that dropped its state close nothing,
+// and a writer would wait for a quarter of an hour until its own kernel gives up.
+func dialer(timeout time.Duration) *net.Dialer {
 	return &net.Dialer{
 		KeepAliveConfig: net.KeepAliveConfig{ // while nothing is sent
-			Enable: true, Idle: KeepaliveTimeout / 3, Interval: KeepaliveTimeout / 6, Count: 4,
+			Enable: true, Idle: timeout / 3, Interval: timeout / 6, Count: 4,
 		},
-		Control: limitUnacknowledged(KeepaliveTimeout), // while something is
+		Control: limitUnacknowledged(timeout), // while something is
 	}
 }
 
@@ -45,7 +41,9 @@ func (p address) connect(ctx context.Context, use purpose) (*engine.Session, err
 		"jit":                           "off", // plans are small
 	}
 	if use == forWriting {
-		settings["idle_in_transaction_session_timeout"] = strconv.FormatInt(FrozenWriter.Milliseconds(), 10)
+		if _, given := config.RuntimeParams[frozenWriter]; !given {
+			settings[frozenWriter] = frozenWriterDefault
+		}
 		// Each statement of a writer has one good plan, along an index in its order, whatever the statistics say
 		// about a table that was empty a minute ago. A hash of all jobs or a sort of a lane costs a hundred times
 		// as much, and to start processes for a parallel scan takes longer than to claim a thousand jobs.
@@ -61,7 +59,7 @@ func (p address) connect(ctx context.Context, use purpose) (*engine.Session, err
 	for name, value := range settings {
 		config.RuntimeParams[name] = value
 	}
-	config.StatementCacheCapacity, config.DialFunc = engine.MaxStatements, dialer().DialContext
+	config.StatementCacheCapacity, config.DialFunc = engine.MaxStatements, dialer(p.userTimeout).DialContext
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		if ctx.Err() != nil {

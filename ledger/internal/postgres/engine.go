@@ -21,11 +21,17 @@ type Engine struct {
 	lockKey  int64           // of the ledger's advisory lock
 	notifier notifier
 	notified engine.Topic // the last commit took a notification along
+
+	// PollInterval is how often a listener polls the tail. It may be set before the first Listen.
+	PollInterval time.Duration
 }
 
-// FrozenWriter is how long the server lets a process hold the write lock without hearing from it. A variable
-// for the tests.
-var FrozenWriter = 5 * time.Second
+// frozenWriter is the server's setting of how long a process may hold the write lock without being heard from.
+// An address may give it.
+const (
+	frozenWriter        = "idle_in_transaction_session_timeout"
+	frozenWriterDefault = "5s"
+)
 
 // A process that cannot reach the server tries again, after pauses that grow.
 const (

@@ -21,11 +21,9 @@ import (
 const (
 	// NotifyInterval is the least time between two notifications of one process.
 	NotifyInterval    = 5 * time.Millisecond
+	pollWithListen    = time.Second
 	pollWithoutListen = 100 * time.Millisecond
 )
-
-// PollInterval is how often a listener polls the tail. A variable for the tests.
-var PollInterval = time.Second
 
 // notifyStatement need not be durable, and nothing should wait for its commit.
 const notifyStatement = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`
@@ -184,7 +182,7 @@ func (p *Engine) receive(ctx context.Context, s *engine.Session, wake func(engin
 	interval := pollWithoutListen
 	if p.address.listen {
 		if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{p.address.channel()}.Sanitize()); err == nil {
-			interval = PollInterval
+			interval = p.PollInterval
 		}
 	}
 	for ctx.Err() == nil {

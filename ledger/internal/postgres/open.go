@@ -29,6 +29,8 @@ func Open(ctx context.Context, dsn string, create bool) (*Engine, error) {
 		address:  a,
 		info:     engine.Info{Path: a.String(), Sync: a.sync},
 		notifier: notifier{address: a, sender: rand.Text()},
+
+		PollInterval: pollWithListen,
 	}
 	if p.writer, err = a.connect(ctx, forWriting); err != nil {
 		return nil, a.openError(err)
