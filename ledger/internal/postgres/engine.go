@@ -26,8 +26,8 @@ type Engine struct {
 	PollInterval time.Duration
 }
 
-// frozenWriter is the server's setting of how long a process may hold the write lock without being heard from.
-// An address may give it.
+// frozenWriter is the server's setting of how long a process may hold the write lock without being heard
+// from. An address may give it.
 const (
 	frozenWriter        = "idle_in_transaction_session_timeout"
 	frozenWriterDefault = "5s"
