@@ -26,7 +26,8 @@ type Report struct {
 	Events   int64 // within the window
 	Activity projection.Activity
 
-	Timeline []*Entry // in the order in which they began, at most maxEntries
+	Paused   []projection.Queue // the queues that were paused already when the window began
+	Timeline []*Entry           // in the order in which they began, at most maxEntries
 	Omitted  int64    // entries beyond that
 
 	LostWorkers []*LostWorker // in the order in which their loss was detected
