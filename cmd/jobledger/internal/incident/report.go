@@ -28,7 +28,7 @@ type Report struct {
 
 	Paused   []projection.Queue // the queues that were paused already when the window began
 	Timeline []*Entry           // in the order in which they began, at most maxEntries
-	Omitted  int64    // entries beyond that
+	Omitted  int64              // entries beyond that
 
 	LostWorkers []*LostWorker // in the order in which their loss was detected
 	// fell silent and lost no job within the window; by their last sign of life
