@@ -21,7 +21,6 @@ func Statements() map[string]string {
 		"held":         held,
 		"expired":      expired,
 		"result":       resultOf,
-		"lives":        lives,
 	}
 	updates.Range(func(key, list any) bool {
 		one, many := ledgertest.SQLiteStatements(list.(*ledger.BulkStmt))
