@@ -23,6 +23,8 @@ func Statements() map[string]string {
 		"expired":      expired,
 		"result":       resultOf,
 		"lives":        lives,
+		"lost claims":  lostClaimsInOrder,
+		"lost claim":   lostClaimOfJob,
 	}
 	updates.Range(func(key, list any) bool {
 		one, many := ledgertest.SQLiteStatements(list.(*ledger.BulkStmt))
