@@ -1,7 +1,6 @@
 package projection
 
 import (
-	"context"
 	"fmt"
 
 	"jobledger/ledger"
@@ -34,9 +33,6 @@ func Statements() map[string]string {
 	})
 	return all
 }
-
-// Queues returns every queue that was ever paused, by name.
-func Queues(ctx context.Context, tx *ledger.Tx) ([]Queue, error) { return allQueues(ctx, tx) }
 
 // Columns are those of the table jobs.
 func Columns() []string { return table.Columns[:] }

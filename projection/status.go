@@ -84,7 +84,7 @@ func Status(ctx context.Context, tx *ledger.Tx, now time.Time) ([]QueueStatus, e
 	if err := countActivity(ctx, tx, byName, hourAgo, tail); err != nil {
 		return nil, err
 	}
-	known, err := allQueues(ctx, tx)
+	known, err := Queues(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
