@@ -21,6 +21,8 @@ func Statements() map[string]string {
 		"held":         held,
 		"expired":      expired,
 		"result":       resultOf,
+		"lost claims":  lostClaimsInOrder,
+		"lost claim":   lostClaimOfJob,
 	}
 	updates.Range(func(key, list any) bool {
 		one, many := ledgertest.SQLiteStatements(list.(*ledger.BulkStmt))

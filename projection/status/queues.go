@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -14,14 +15,15 @@ import (
 // Queue describes one queue and its jobs at one time.
 type Queue struct {
 	projection.Queue
-	Jobs        map[event.State]int64 // how many; a state without jobs may be missing
-	Ready       int64                 // queued, and their run_at has come
-	Scheduled   int64                 // queued, and their run_at has not come
-	Retrying    int64                 // queued, and failed before
-	OldestReady time.Time             // run_at of the job that has been ready for longest; zero: none
-	NextRunAt   time.Time             // the earliest run_at that has not come; zero: none
-	Expired     int64                 // held, and their lease is over: no sweeper has taken them back yet
-	OldestLease time.Time             // the end of the lease that ended first; zero: none
+	Jobs        map[event.State]int64  // how many; a state without jobs may be missing
+	Ready       int64                  // queued, and their run_at has come
+	Scheduled   int64                  // queued, and their run_at has not come
+	Retrying    int64                  // queued, and failed before
+	OldestReady time.Time              // run_at of the job that has been ready for longest; zero: none
+	NextRunAt   time.Time              // the earliest run_at that has not come; zero: none
+	Expired     int64                  // held, and their lease is over: no sweeper has taken them back yet
+	OldestLease time.Time              // the end of the lease that ended first; zero: none
+	Lost        []projection.LostClaim // whose commands may still run, the oldest loss first
 	LastHour    Activity
 	Stranded    []Stranded // ready for a minute and not served; only AddStranded sets it
 }
@@ -70,6 +72,9 @@ func Queues(ctx context.Context, tx *ledger.Tx, now time.Time) ([]Queue, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := addLostClaims(ctx, tx, byName, projection.Moment{Pos: math.MaxInt64, At: now}); err != nil {
+		return nil, err
+	}
 	hourAgo, err := tx.PosAt(ctx, now.Add(-time.Hour))
 	if err != nil {
 		return nil, err
@@ -86,6 +91,16 @@ func Queues(ctx context.Context, tx *ledger.Tx, now time.Time) ([]Queue, error) 
 		return nil, err
 	}
 	return sortedStatus(byName, known), nil
+}
+
+// addLostClaims adds the claims that were lost by m and whose commands may still run then.
+func addLostClaims(ctx context.Context, tx *ledger.Tx, byName map[string]*Queue, m projection.Moment) error {
+	lost, err := projection.LostClaims(ctx, tx, m)
+	for _, c := range lost {
+		s := statusOf(byName, c.Queue)
+		s.Lost = append(s.Lost, c)
+	}
+	return err
 }
 
 // sortedStatus adds the pauses of known queues and returns the statuses by name.
