@@ -19,6 +19,7 @@ func Statements() map[string]string {
 		"claim: since": queuedSince,
 		"get":          byID,
 		"get by key":   byKey,
+		"newest":       newest,
 		"held":         held,
 		"expired":      expired,
 		"result":       resultOf,
@@ -32,6 +33,9 @@ func Statements() map[string]string {
 	})
 	return all
 }
+
+// ByAnyKey is the statement of FindByKey.
+var ByAnyKey = byAnyKey
 
 // Queues returns every queue that was ever paused, by name.
 func Queues(ctx context.Context, tx *ledger.Tx) ([]Queue, error) { return allQueues(ctx, tx) }
