@@ -1,7 +1,6 @@
 package projection
 
 import (
-	"context"
 	"fmt"
 
 	"jobledger/ledger"
@@ -24,6 +23,8 @@ func Statements() map[string]string {
 		"expired":      expired,
 		"result":       resultOf,
 		"lives":        lives,
+		"lost claims":  lostClaimsInOrder,
+		"lost claim":   lostClaimOfJob,
 	}
 	updates.Range(func(key, list any) bool {
 		one, many := ledgertest.SQLiteStatements(list.(*ledger.BulkStmt))
@@ -36,9 +37,6 @@ func Statements() map[string]string {
 
 // ByAnyKey is the statement of FindByKey.
 var ByAnyKey = byAnyKey
-
-// Queues returns every queue that was ever paused, by name.
-func Queues(ctx context.Context, tx *ledger.Tx) ([]Queue, error) { return allQueues(ctx, tx) }
 
 // Columns are those of the table jobs.
 func Columns() []string { return table.Columns[:] }

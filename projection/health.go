@@ -46,7 +46,7 @@ WHERE lane IS NOT NULL AND run_at <= ? GROUP BY queue, lane`
 // as Service defines it. Paused queues are left out.
 func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience time.Duration) (
 	found []Stranded, err error) {
-	known, err := allQueues(ctx, tx)
+	known, err := Queues(ctx, tx)
 	if err != nil {
 		return nil, err
 	}

@@ -89,6 +89,8 @@ func TestStatementsUseIndexes(t *testing.T) {
 		"expired":      "j USING INDEX leases (lease_expires_at<?)",
 		"result":       "e USING COVERING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)",
 		"lives":        "e USING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)",
+		"lost claims":  "e USING INDEX lost_claims (at>? AND at<?)",
+		"lost claim":   "e USING INDEX sqlite_autoindex_events_1 (job=?)",
 	}
 	statements := projection.Statements()
 	puts := 0

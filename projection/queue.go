@@ -3,6 +3,7 @@ package projection
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"jobledger/ledger"
@@ -71,8 +72,8 @@ func GetQueue(ctx context.Context, tx *ledger.Tx, name string) (Queue, error) {
 	return found[0], nil
 }
 
-// allQueues returns every queue that was ever paused, by name.
-func allQueues(ctx context.Context, tx *ledger.Tx) ([]Queue, error) {
+// Queues returns every queue that was ever paused or resumed, by name.
+func Queues(ctx context.Context, tx *ledger.Tx) ([]Queue, error) {
 	return queues(ctx, tx, queueColumns+` ORDER BY n.name`)
 }
 
@@ -92,4 +93,24 @@ func queues(ctx context.Context, tx *ledger.Tx, query string, args ...any) (foun
 		found = append(found, q)
 	}
 	return found, rows.Err()
+}
+
+const queuesOfJobs = `SELECT DISTINCT queue FROM jobs WHERE n <= ?`
+
+// QueuesWithJobs returns the names of the queues that had jobs by the event pos, in order. It reads the rows
+// of the jobs up to there.
+func QueuesWithJobs(ctx context.Context, tx *ledger.Tx, pos int64) (names []string, err error) {
+	var numbers []int64
+	if err := addNumbers(ctx, tx, &numbers, queuesOfJobs, pos); err != nil {
+		return nil, err
+	}
+	for _, n := range numbers {
+		name, err := tx.NameOf(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
 }

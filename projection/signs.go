@@ -28,7 +28,7 @@ const recentClaims = `SELECT c.job FROM events c WHERE c.kind = 2 AND c.worker =
 // Both find the events of the last claims by the index claims, and then by (job, seq).
 const (
 	lastAct = `SELECT coalesce(max(e.at), 0) FROM events e WHERE e.job IN (` + recentClaims + `)
-    AND e.worker = ?1 AND e.pos <= ?2 AND e.kind IN (2, 3, 4, 5, 6, 11)`
+    AND e.worker = ?1 AND e.pos <= ?2 AND e.kind IN (2, 3, 4, 5, 6, 11, 29, 30)`
 	lastTaken = `SELECT coalesce(max(e.at), 0) FROM events e WHERE e.job IN (` + recentClaims + `)
     AND e.worker = ?1 AND e.pos <= ?2 AND e.kind = 7
     AND coalesce(CAST(e.data AS TEXT), '') NOT LIKE '%max_runtime%'`

@@ -2,6 +2,7 @@ package projection
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ type QueueStatus struct {
 	NextRunAt   time.Time             // the earliest run_at that has not come; zero: none
 	Expired     int64                 // held, and their lease is over: no sweeper has taken them back yet
 	OldestLease time.Time             // the end of the lease that ended first; zero: none
+	Lost        []LostClaim           // whose commands may still run, the oldest loss first
 	LastHour    Activity
 	Stranded    []Stranded // ready for a minute and not served; only AddStranded sets it
 }
@@ -68,6 +70,9 @@ func Status(ctx context.Context, tx *ledger.Tx, now time.Time) ([]QueueStatus, e
 	if err != nil {
 		return nil, err
 	}
+	if err := addLostClaims(ctx, tx, byName, Moment{Pos: math.MaxInt64, At: now}); err != nil {
+		return nil, err
+	}
 	hourAgo, err := tx.PosAt(ctx, now.Add(-time.Hour))
 	if err != nil {
 		return nil, err
@@ -79,11 +84,21 @@ func Status(ctx context.Context, tx *ledger.Tx, now time.Time) ([]QueueStatus, e
 	if err := countActivity(ctx, tx, byName, hourAgo, tail); err != nil {
 		return nil, err
 	}
-	known, err := allQueues(ctx, tx)
+	known, err := Queues(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
 	return sortedStatus(byName, known), nil
+}
+
+// addLostClaims adds the claims that were lost by m and whose commands may still run then.
+func addLostClaims(ctx context.Context, tx *ledger.Tx, byName map[string]*QueueStatus, m Moment) error {
+	lost, err := LostClaims(ctx, tx, m)
+	for _, c := range lost {
+		s := statusOf(byName, c.Queue)
+		s.Lost = append(s.Lost, c)
+	}
+	return err
 }
 
 // sortedStatus adds the pauses of known queues and returns the statuses by name.

@@ -45,6 +45,9 @@ func StatusAsOf(ctx context.Context, tx *ledger.Tx, m Moment) ([]StatusThen, err
 	for _, j := range jobs {
 		statusOf(then, j.Queue).count(j, m.At)
 	}
+	if err := addLostClaims(ctx, tx, then, m); err != nil {
+		return nil, err
+	}
 	hourBefore, err := tx.PosAt(ctx, m.At.Add(-time.Hour))
 	if err != nil {
 		return nil, err

@@ -15,9 +15,10 @@ type Why struct {
 	Cause  event.Event  // the event that led to its state
 	Moved  *event.Event // the last rescheduled since then; nil: none
 	Queue  Queue
-	Ahead  int64    // jobs of its lane that come first, ready or not
-	Higher int64    // ready jobs of its queue with a higher priority
-	Live   []Worker // the live worker processes
+	Ahead  int64      // jobs of its lane that come first, ready or not
+	Higher int64      // ready jobs of its queue with a higher priority
+	Live   []Worker   // the live worker processes
+	Lost   *LostClaim // its last claim, if that is lost and its command may still run; nil: not
 	Service
 }
 
@@ -34,6 +35,15 @@ func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, e
 			return w, err
 		}
 		w.Cause = e
+	}
+	if !j.State.Held() && j.Attempt > 0 {
+		lost, ok, err := LastLostClaim(ctx, tx, j, now)
+		if err != nil {
+			return w, err
+		}
+		if ok {
+			w.Lost = &lost
+		}
 	}
 	if j.State != event.Queued {
 		return w, nil

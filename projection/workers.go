@@ -40,7 +40,7 @@ type WorkerState string
 
 // The states of a worker process.
 const (
-	Working WorkerState = "working" // holds jobs
+	Working WorkerState = "working" // holds jobs, or runs the command of a claim that it lost
 	Idle    WorkerState = "idle"    // present, and holds none
 	Silent  WorkerState = "silent"  // did not announce its end and has missed three presence records
 	Stopped WorkerState = "stopped"
@@ -56,6 +56,9 @@ type Worker struct {
 	StoppedAt    time.Time // zero: it announced no end
 	SeenAt       time.Time // the last sign of life
 	Jobs         []Job     // that it holds, the oldest claim first
+
+	// Lost are claims that it lost and whose commands may still run, the oldest loss first.
+	Lost []LostClaim
 
 	announced bool      // it announced a start
 	present   time.Time // the last record of its presence; zero: none is kept
@@ -109,6 +112,9 @@ func listWorkers(ctx context.Context, tx *ledger.Tx, held []Job, m Moment, all b
 	if err := addHeld(ctx, tx, found, held); err != nil {
 		return nil, err
 	}
+	if err := addLost(ctx, tx, found, m); err != nil {
+		return nil, err
+	}
 	if err := findPresent(ctx, tx, found); err != nil {
 		return nil, err
 	}
@@ -117,7 +123,7 @@ func listWorkers(ctx context.Context, tx *ledger.Tx, held []Job, m Moment, all b
 	}
 	var list []Worker
 	for n, w := range found {
-		if len(w.Jobs) == 0 && w.StartedAt.IsZero() {
+		if len(w.Jobs)+len(w.Lost) == 0 && w.StartedAt.IsZero() {
 			continue // it has not started by then
 		}
 		// The last act of one that stopped is its stop, and that of one long gone no longer counts.
@@ -130,7 +136,7 @@ func listWorkers(ctx context.Context, tx *ledger.Tx, held []Job, m Moment, all b
 			}
 		}
 		w.judge(m.At)
-		forgotten := w.State == Stopped || w.State == Silent && len(w.Jobs) == 0 &&
+		forgotten := w.State == Stopped || w.State == Silent && len(w.Jobs)+len(w.Lost) == 0 &&
 			m.At.Sub(w.SeenAt) > 24*time.Hour
 		if all || !forgotten {
 			list = append(list, *w)
@@ -154,6 +160,26 @@ func addHeld(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, held [
 			return err
 		}
 		w.Jobs = append(w.Jobs, j)
+	}
+	return nil
+}
+
+// addLost gives each claim that was lost at m, and whose command may still run then, to its worker.
+func addLost(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m Moment) error {
+	lost, err := LostClaims(ctx, tx, m)
+	if err != nil {
+		return err
+	}
+	for _, c := range lost {
+		n, err := tx.Worker(ctx, c.Worker)
+		if err != nil {
+			return err
+		}
+		w, err := workerIn(ctx, tx, found, n)
+		if err != nil {
+			return err
+		}
+		w.Lost = append(w.Lost, c)
 	}
 	return nil
 }
@@ -258,13 +284,20 @@ func (w *Worker) judge(now time.Time) {
 	}
 	alive := latestOf(w.StartedAt, w.StoppedAt)
 	held := false
+	claimed := func(at, beat time.Time) {
+		alive = latestOf(alive, at)
+		w.SeenAt = latestOf(w.SeenAt, beat)
+		if !w.announced && (w.StartedAt.IsZero() || at.Before(w.StartedAt)) {
+			w.StartedAt = at
+		}
+	}
 	for _, j := range w.Jobs {
 		held = held || j.LeaseUntil.After(now)
-		alive = latestOf(alive, j.ClaimedAt)
-		w.SeenAt = latestOf(w.SeenAt, j.HeartbeatAt)
-		if !w.announced && (w.StartedAt.IsZero() || j.ClaimedAt.Before(w.StartedAt)) {
-			w.StartedAt = j.ClaimedAt
-		}
+		claimed(j.ClaimedAt, j.HeartbeatAt)
+	}
+	for _, c := range w.Lost {
+		held = true // its lease has not ended
+		claimed(c.ClaimedAt, c.HeartbeatAt)
 	}
 	later := w.signs.later || !w.later.IsZero() || w.present.After(now)
 	switch {
@@ -277,13 +310,13 @@ func (w *Worker) judge(now time.Time) {
 	lapsed := now.Sub(alive) > 3*PresentEvery || w.signs.taken.After(w.SeenAt)
 	switch {
 	case len(w.Jobs) == 0 && w.announced && w.lives <= 0:
-		w.State = Stopped
+		w.State, w.Lost = Stopped, nil // it stops when its commands have ended
 	case !w.announced && !held && w.present.IsZero():
 		w.State = Silent
 	case !later && (w.announced || !w.present.IsZero()) && lapsed &&
 		(!held || !w.present.IsZero() || w.signs.lost): // without presence, a lease speaks for its owner
 		w.State = Silent
-	case len(w.Jobs) > 0:
+	case len(w.Jobs)+len(w.Lost) > 0:
 		w.State = Working
 	default:
 		w.State = Idle

@@ -208,6 +208,15 @@ var answers = map[string]func(n *night, a *answer){
 		}
 		a.is(want)
 	},
+	"Which queues were paused at two o'clock, since when, by whom and why?": func(
+		n *night, a *answer,
+	) {
+		paused := n.kind("queue_paused")[0]
+		if !paused.At.Before(clock("02:00:00")) {
+			a.t.Errorf("it was paused at %s", paused.At)
+		}
+		a.line("mail", "paused", paused.At.Format("2006-01-02 15:04:05.000"), paused.Actor, paused.Data.Reason)
+	},
 	"How long did this job wait each time, after which event, and until when was it not ready?": func(
 		n *night, a *answer,
 	) {

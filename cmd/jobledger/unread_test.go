@@ -13,6 +13,7 @@ import (
 // A worker whose stdout and stderr are a full pipe that is not read goes on: it heartbeats, ends its jobs
 // and ends.
 func TestWorkEndsItsJobsThoughNobodyReads(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	const flood = "head -c 500000 /dev/zero | tr '\\0' x; head -c 500000 /dev/zero | tr '\\0' y >&2"
 	noisy, failing, held := s.enqueue(flood), s.enqueue("exit 7"), s.enqueue(flood+"; sleep 3")

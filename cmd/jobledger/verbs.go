@@ -28,6 +28,7 @@ func (p *program) verbs() []cli.Verb {
 		whyVerb(p),
 		logsVerb(p),
 		workersVerb(p),
+		queuesVerb(p),
 		waitVerb(p),
 		historyVerb(p),
 		attemptsVerb(p),

@@ -22,7 +22,7 @@ func whyVerb(p *program) cli.Verb {
 		Examples: []cli.Example{
 			{"jobledger why 01KDY9FY88", "what the job waits for"},
 			{"jobledger why 01KDY9FY88 --json | jq .waits_for",
-				"the same for a script: time, queue, turn, worker, owner"},
+				"the same for a script: time, command, queue, turn, worker, owner"},
 		},
 		Exits: []int{cli.ExitNoJob},
 		Run: func(c *cli.Context) error {

@@ -7,6 +7,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -19,7 +20,8 @@ func workersVerb(p *program) cli.Verb {
 		About: "A worker is working, or idle, or silent: not seen for three beats, and it did not report its " +
 			"stop. SEEN is its last sign of life. A claimer that is no worker process is known by its " +
 			"heartbeats only, and silent once all of its leases have run out. Next to each job stand how long " +
-			"it has been held, the age of its last heartbeat, and what it reported. --all shows those too that " +
+			"it has been held, the age of its last heartbeat, and what it reported. A job in " +
+			"parentheses was cancelled or reclaimed while its command may still run. --all shows those too that " +
 			"have stopped, and those that have been silent for more than a day. SEEN is the last sign of life: " +
 			"presence, which a worker records every 15s, or an event of it. One is silent that has shown none " +
 			"for 45s, or none since a lease of its ran out. With --as-of it is how things stood then: one is " +
@@ -90,7 +92,7 @@ func (p *program) printWorkers(workers []projection.Worker, wide bool) error {
 		first := []string{w.Name, string(w.State), up, since(w.SeenAt)}
 		rest := []string{strings.Join(w.Queues, " "), strings.Join(w.Capabilities, " "), w.Version,
 			fmt.Sprintf("%d on %s", w.PID, render.OrNone(w.Host))}
-		if len(w.Jobs) == 0 {
+		if len(w.Jobs)+len(w.Lost) == 0 {
 			t.Add(append(append(first, "-", "", "", ""), rest...)...)
 		}
 		for i, j := range w.Jobs {
@@ -99,6 +101,18 @@ func (p *program) printWorkers(workers []projection.Worker, wide bool) error {
 				break
 			}
 			t.Add(append(append(first, string(j.ID), since(j.ClaimedAt), since(j.HeartbeatAt), progressText(j)),
+				rest...)...)
+			first, rest = blanks(4), blanks(4)
+		}
+		for i, c := range w.Lost {
+			if i == jobsShown {
+				more := fmt.Sprintf("(… %d more)", len(w.Lost)-i)
+				t.Add(append(blanks(4), append([]string{more}, blanks(7)...)...)...)
+				break
+			}
+			what := fmt.Sprintf("%s %s, may run until %s", c.Ending, render.Age(c.EndedAt, now),
+				render.Time(c.Until.In(now.Location())))
+			t.Add(append(append(first, fmt.Sprintf("(%s)", c.Job), since(c.ClaimedAt), since(c.HeartbeatAt), what),
 				rest...)...)
 			first, rest = blanks(4), blanks(4)
 		}
@@ -135,6 +149,8 @@ type workerJSON struct {
 	StoppedAt    *string   `json:"stopped_at"`
 	SeenAt       *string   `json:"seen_at"`
 	Jobs         []heldJob `json:"jobs"`
+
+	Lost []state.LostClaim `json:"lost_claims,omitempty"`
 }
 
 type heldJob struct {
@@ -154,7 +170,8 @@ func toWorkerJSON(w projection.Worker) workerJSON {
 		PID: w.PID, Version: render.TextOrNull(w.Version),
 		Queues: append([]string{}, w.Queues...), Capabilities: append([]string{},
 			w.Capabilities...), StartedAt: render.TimeOrNull(w.StartedAt),
-		StoppedAt: render.TimeOrNull(w.StoppedAt), SeenAt: render.TimeOrNull(w.SeenAt), Jobs: []heldJob{}}
+		StoppedAt: render.TimeOrNull(w.StoppedAt), SeenAt: render.TimeOrNull(w.SeenAt), Jobs: []heldJob{},
+		Lost: state.NewLostClaims(w.Lost)}
 	for _, j := range w.Jobs {
 		out.Jobs = append(out.Jobs, heldJob{Job: j.ID, Queue: j.Queue, State: j.State.String(), Attempt: j.Attempt,
 			ClaimedAt:   render.TimeOrNull(j.ClaimedAt),

@@ -22,18 +22,20 @@ import (
 // checker has to find each, and to find nothing where the same code has what is missing.
 func TestSabotageIsNotLinearizable(t *testing.T) {
 	calls := ledgertest.Size(40, 60, 100)
+	lease := 5 * calls // so many take long enough for leases to run out
 	for i, test := range []struct {
 		name  string
 		api   func(asIs) linearAPI
+		calls int
 		found bool
 	}{
-		{"no token check", func(s asIs) linearAPI { return anyToken{s} }, true},
-		{"select, then update", func(s asIs) linearAPI { return selectThenUpdate{s, false} }, true},
-		{"select, then update with CAS", func(s asIs) linearAPI { return selectThenUpdate{s, true} }, false},
-		{"sweep without CAS", func(s asIs) linearAPI { return lookThenReclaim{s, false} }, true},
-		{"sweep with CAS", func(s asIs) linearAPI { return lookThenReclaim{s, true} }, false},
-		{"answered before the commit", func(s asIs) linearAPI { return answersFirst{s} }, true},
-		{"a read behind the others", func(s asIs) linearAPI { return &readsLate{asIs: s} }, true},
+		{"no token check", func(s asIs) linearAPI { return anyToken{s} }, calls, true},
+		{"select, then update", func(s asIs) linearAPI { return selectThenUpdate{s, false} }, calls, true},
+		{"select, then update with CAS", func(s asIs) linearAPI { return selectThenUpdate{s, true} }, calls, false},
+		{"sweep without CAS", func(s asIs) linearAPI { return lookThenReclaim{s, false} }, lease, true},
+		{"sweep with CAS", func(s asIs) linearAPI { return lookThenReclaim{s, true} }, lease, false},
+		{"answered before the commit", func(s asIs) linearAPI { return answersFirst{s} }, calls, true},
+		{"a read behind the others", func(s asIs) linearAPI { return &readsLate{asIs: s} }, calls, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if testing.Short() && i > 2 {
@@ -45,7 +47,7 @@ func TestSabotageIsNotLinearizable(t *testing.T) {
 			}
 			for round := range rounds {
 				h := newHistory(t, 4)
-				damage := h.goroutines(2, 3, calls, test.api)
+				damage := h.goroutines(2, 3, test.calls, test.api)
 				wrong := h.wrong()
 				if wrong == "" && damage != nil {
 					wrong = damage.Error()

@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	ledgertest.DefaultSignals()
+	ledgertest.Waiting()
 	os.Exit(m.Run())
 }
 

@@ -66,6 +66,9 @@ func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now 
 		if err := in.findSilent(ctx, tx, end); err != nil {
 			return err
 		}
+		if err := in.findPaused(ctx, tx); err != nil {
+			return err
+		}
 		in.Verified, err = audit.VerifyWindow(ctx, tx, w.After, w.Until, nil)
 		return err
 	})
@@ -86,6 +89,21 @@ func (in *investigation) findSilent(ctx context.Context, tx *ledger.Tx, end time
 	for _, w := range lost {
 		if in.silent[w.Worker.Worker] == nil {
 			in.Silent = append(in.Silent, w)
+		}
+	}
+	return err
+}
+
+// findPaused adds the queues whose pause began before the window, so that no event of the window shows it.
+func (in *investigation) findPaused(ctx context.Context, tx *ledger.Tx) error {
+	before, err := projection.AtPos(ctx, tx, in.Window.After)
+	if err != nil {
+		return err
+	}
+	queues, err := projection.QueuesAsOf(ctx, tx, before)
+	for _, q := range queues {
+		if q.Paused {
+			in.Paused = append(in.Paused, q)
 		}
 	}
 	return err

@@ -2,6 +2,7 @@ package incident
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -101,7 +102,11 @@ const someFailures = 5
 
 func (r *Report) timeline(w *markdown) {
 	w.line("\n## What happened\n")
-	shown := 0
+	for _, q := range r.Paused {
+		w.line("- since %s, before this time: the queue %s was paused by %s: %s", formatTime(q.Since),
+			quote(q.Name), quote(q.Actor), cmp.Or(quote(q.Reason), "no reason given"))
+	}
+	shown := len(r.Paused)
 	for _, e := range r.Timeline {
 		if e.Failures && e.Count < someFailures {
 			continue

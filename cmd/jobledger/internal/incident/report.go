@@ -26,8 +26,9 @@ type Report struct {
 	Events   int64 // within the window
 	Activity projection.Activity
 
-	Timeline []*Entry // in the order in which they began, at most maxEntries
-	Omitted  int64    // entries beyond that
+	Paused   []projection.Queue // the queues that were paused already when the window began
+	Timeline []*Entry           // in the order in which they began, at most maxEntries
+	Omitted  int64              // entries beyond that
 
 	LostWorkers []*LostWorker // in the order in which their loss was detected
 	// fell silent and lost no job within the window; by their last sign of life

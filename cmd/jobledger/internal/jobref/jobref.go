@@ -17,9 +17,9 @@ const Forms = "a job is its id, the beginning of it, its end as in …Q7ZK, --ke
 	"or -q QUEUE --last"
 
 // about is the paragraph in the help of every verb that takes a job.
-const about = "\nA JOB is named by its id, by the beginning of it, or by its end as in …Q7ZK (or ...Q7ZK); in " +
-	"place of JOB, --key and --queue name it, or --queue and --last: the newest of that queue. Without --queue a " +
-	"--key must be in one queue only."
+const about = "\nA JOB is named by its id, by the beginning of it, or by its end as in …Q7ZK (or " +
+	"...Q7ZK); in place of JOB, --key and --queue name it, or --queue and --last: the newest of that " +
+	"queue. Without --queue a --key must be in one queue only."
 
 // Ref names a job. Exactly one of ID, Key and Last is set.
 type Ref struct {

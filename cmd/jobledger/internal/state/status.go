@@ -34,6 +34,31 @@ type Queue struct {
 	PausedReason    *string  `json:"paused_reason"`
 
 	LastHour projection.Activity `json:"last_hour"`
+
+	Lost []LostClaim `json:"lost_claims,omitempty"`
+}
+
+// LostClaim is a claim that was lost while its command may still run, as JSON.
+type LostClaim struct {
+	Job       event.JobID `json:"job"`
+	Attempt   int         `json:"attempt"`
+	Worker    string      `json:"worker"`
+	Host      *string     `json:"host"`
+	PID       int         `json:"pid"`
+	ClaimedAt *string     `json:"claimed_at"`
+	LostAt    *string     `json:"lost_at"`
+	Ending    string      `json:"ending"` // cancelled or reclaimed
+	Until     *string     `json:"may_run_until"`
+}
+
+// NewLostClaims are claims as JSON.
+func NewLostClaims(claims []projection.LostClaim) (out []LostClaim) {
+	for _, c := range claims {
+		out = append(out, LostClaim{Job: c.Job, Attempt: c.Attempt, Worker: c.Worker.Name,
+			Host: render.TextOrNull(c.Worker.Host), PID: c.Worker.PID, ClaimedAt: render.TimeOrNull(c.ClaimedAt),
+			LostAt: render.TimeOrNull(c.EndedAt), Ending: c.Ending.String(), Until: render.TimeOrNull(c.Until)})
+	}
+	return out
 }
 
 // NewQueue is q at now.
@@ -43,7 +68,8 @@ func NewQueue(q projection.QueueStatus, now time.Time) Queue {
 		Succeeded: q.Jobs[event.SucceededState], Failed: q.Jobs[event.FailedState],
 		Cancelled: q.Jobs[event.CancelledState],
 		Ready:     q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: render.TimeOrNull(q.NextRunAt),
-		Expired: q.Expired, OldestLease: render.TimeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour}
+		Expired: q.Expired, OldestLease: render.TimeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour,
+		Lost: NewLostClaims(q.Lost)}
 	if !q.OldestReady.IsZero() {
 		seconds := float64(now.Sub(q.OldestReady).Microseconds()) / 1e6
 		out.OldestReadyWait = &seconds
@@ -89,6 +115,14 @@ func Concerns(q projection.QueueStatus, now time.Time) (found []Concern) {
 		}
 		add(level, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"), render.Age(q.OldestLease, now),
 			then)
+	}
+	if n := int64(len(q.Lost)); n > 0 {
+		first := q.Lost[0]
+		add(Warning,
+			"%s may still run although %s lost, the first of job %s: attempt %d by %s (%s), %s %s, until %s",
+			render.Count(n, "command"), render.Plural(n, "its claim was", "their claims were"), first.Job,
+			first.Attempt, first.Worker.Name, render.Process(first.Worker), first.Ending,
+			render.Age(first.EndedAt, now), render.Time(first.Until.In(now.Location())))
 	}
 	held := q.Jobs[event.ClaimedState] + q.Jobs[event.Running]
 	for _, s := range q.Stranded {
