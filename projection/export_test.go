@@ -18,6 +18,7 @@ func Statements() map[string]string {
 		"claim: since": queuedSince,
 		"get":          byID,
 		"get by key":   byKey,
+		"newest":       newest,
 		"held":         held,
 		"expired":      expired,
 		"result":       resultOf,
@@ -32,6 +33,9 @@ func Statements() map[string]string {
 	})
 	return all
 }
+
+// ByAnyKey is the statement of FindByKey.
+var ByAnyKey = byAnyKey
 
 // Columns are those of the table jobs.
 func Columns() []string { return table.Columns[:] }

@@ -83,22 +83,6 @@ func GetByKey(ctx context.Context, tx *ledger.Tx, queue, key string) (j Job, ok 
 	return queryJob(ctx, tx, byKey, n, key)
 }
 
-var byPrefix = `SELECT ` + table.List +
-	` FROM jobs j WHERE j.id >= ?1 AND j.id < ?1 || '~' ORDER BY j.id LIMIT ?2`
-
-// Find returns up to limit jobs whose id begins with prefix: people shorten ids.
-func Find(ctx context.Context, tx *ledger.Tx, prefix string, limit int) ([]Job, error) {
-	return queryJobs(ctx, tx, byPrefix, prefix, limit)
-}
-
-var bySuffix = `SELECT ` + table.List + ` FROM jobs j WHERE j.id LIKE ?1 ORDER BY j.id LIMIT ?2`
-
-// FindBySuffix returns up to limit jobs whose id ends with suffix, which must be of the alphabet of ids. It
-// reads all ids.
-func FindBySuffix(ctx context.Context, tx *ledger.Tx, suffix string, limit int) ([]Job, error) {
-	return queryJobs(ctx, tx, bySuffix, "%"+suffix, limit)
-}
-
 // held searches the live leases, which are few compared with the ended jobs. "> 0" instead of "IS NOT NULL"
 // because only a range makes SQLite search the index.
 var held = `SELECT ` + table.List + ` FROM jobs j

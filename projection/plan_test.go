@@ -84,6 +84,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 		"claim: since": "e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
 		"get":          "j USING INDEX sqlite_autoindex_jobs_1 (id=?)",
 		"get by key":   "j USING INDEX keys (queue=? AND key=?)",
+		"newest":       "j USING INTEGER PRIMARY KEY (rowid<?)",
 		"held":         "j USING INDEX leases (lease_expires_at>?)",
 		"expired":      "j USING INDEX leases (lease_expires_at<?)",
 		"result":       "e USING COVERING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)",
@@ -107,6 +108,9 @@ func TestStatementsUseIndexes(t *testing.T) {
 	if len(want) > 0 || puts < 2*10 {
 		t.Errorf("not seen: %v; %d compare-and-swaps", want, puts)
 	}
+
+	checkPlan(t, s, "by any key", projection.ByAnyKey, "j USING INDEX keys (queue=? AND key=?)", "SCAN q",
+		"USE TEMP B-TREE FOR ORDER BY") // of the queues that have the key
 
 	// What the claim's paths read of the ledger: every SELECT in these functions of package ledger.
 	for function, index := range map[string]string{
