@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -234,7 +235,7 @@ func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, e
 		return f, err
 	}
 	if c.IsSet("job") {
-		if f.Job, err = cli.FindJobNumber(c.Context, tx, c.String("job")); err != nil {
+		if f.Job, err = (jobref.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
 			return f, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
@@ -11,7 +12,7 @@ import (
 
 // whyVerb answers "why does nothing happen to this job".
 func whyVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "why", Group: cli.GroupSee, Usage: "explain why a job is in its state",
 		About: "What a queued job waits for: its time, a paused queue, its turn, or a worker that may take it; " +
 			"who holds one that is running, and for how long yet; how one that has ended came to its end. Workers " +
@@ -21,13 +22,17 @@ func whyVerb(p *program) cli.Verb {
 		Examples: []cli.Example{
 			{"jobledger why 01KDY9FY88", "what the job waits for"},
 			{"jobledger why 01KDY9FY88 --json | jq .waits_for",
-				"the same for a script: time, queue, turn, worker, owner"},
+				"the same for a script: time, command, queue, turn, worker, owner"},
 		},
 		Exits: []int{cli.ExitNoJob},
 		Run: func(c *cli.Context) error {
+			ref, _, err := jobref.OneFromLine(c)
+			if err != nil {
+				return err
+			}
 			var why state.Why
-			err := p.Read(c.Context, func(tx *ledger.Tx) error {
-				j, err := cli.FindJob(c.Context, tx, c.Args().First())
+			err = p.Read(c.Context, func(tx *ledger.Tx) error {
+				j, err := ref.Find(c.Context, tx)
 				if err != nil {
 					return err
 				}
@@ -42,7 +47,7 @@ func whyVerb(p *program) cli.Verb {
 			}
 			return p.printParagraph(why.Why)
 		},
-	}
+	})
 }
 
 // printParagraph prints text in one line, or wrapped to the width of a terminal.
