@@ -22,7 +22,6 @@ func Statements() map[string]string {
 		"held":         held,
 		"expired":      expired,
 		"result":       resultOf,
-		"lives":        lives,
 		"lost claims":  lostClaimsInOrder,
 		"lost claim":   lostClaimOfJob,
 	}

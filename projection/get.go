@@ -97,6 +97,11 @@ func Held(ctx context.Context, tx *ledger.Tx, w event.Worker) ([]Job, error) {
 	return queryJobs(ctx, tx, held, n)
 }
 
+var allHeld = `SELECT ` + table.List + ` FROM jobs j WHERE j.lease_expires_at > 0 ORDER BY j.claimed_at, j.n`
+
+// AllHeld returns the jobs that any worker process owns, the oldest claim first.
+func AllHeld(ctx context.Context, tx *ledger.Tx) ([]Job, error) { return queryJobs(ctx, tx, allHeld) }
+
 // Lease is a live claim as a sweeper reads it.
 type Lease struct {
 	N           int64
@@ -128,6 +133,32 @@ func Expired(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) (leas
 		leases = append(leases, l)
 	}
 	return leases, rows.Err()
+}
+
+// LiveTokens returns the tokens of those of the jobs that are held.
+func LiveTokens(ctx context.Context, tx *ledger.Tx, jobs []Job) (map[string]bool, error) {
+	live := make(map[string]bool, len(jobs))
+	if len(jobs) == 0 {
+		return live, nil
+	}
+	var numbers []any
+	for _, j := range jobs {
+		numbers = append(numbers, j.N)
+	}
+	rows, err := tx.Query(ctx, `SELECT lease_token FROM jobs WHERE lease_token IS NOT NULL AND n IN (`+
+		placeholders(len(numbers))+`)`, numbers...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var token string
+		if err := rows.Scan(&token); err != nil {
+			return nil, err
+		}
+		live[token] = true
+	}
+	return live, rows.Err()
 }
 
 const resultOf = `SELECT b.body FROM events e JOIN bodies b ON b.pos = e.pos WHERE e.job = ? AND e.seq = ?`

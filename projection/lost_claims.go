@@ -10,32 +10,6 @@ import (
 	"jobledger/ledger/event"
 )
 
-// LiveTokens returns the tokens of those of the jobs that are held.
-func LiveTokens(ctx context.Context, tx *ledger.Tx, jobs []Job) (map[string]bool, error) {
-	live := make(map[string]bool, len(jobs))
-	if len(jobs) == 0 {
-		return live, nil
-	}
-	var numbers []any
-	for _, j := range jobs {
-		numbers = append(numbers, j.N)
-	}
-	rows, err := tx.Query(ctx, `SELECT lease_token FROM jobs WHERE lease_token IS NOT NULL AND n IN (`+
-		placeholders(len(numbers))+`)`, numbers...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var token string
-		if err := rows.Scan(&token); err != nil {
-			return nil, err
-		}
-		live[token] = true
-	}
-	return live, rows.Err()
-}
-
 // LostClaim is a claim that was cancelled or reclaimed while its command may still run: the end of the
 // command has not been recorded, and the lease has not ended, at which its worker kills it at the latest.
 type LostClaim struct {

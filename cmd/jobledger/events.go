@@ -10,6 +10,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -244,7 +245,7 @@ func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, e
 
 // addRange narrows f to --from and --to, both of which include the moment that they name.
 func (p *program) addRange(c *cli.Context, tx *ledger.Tx, f *ledger.Filter) error {
-	posAt := func(w cli.When, before time.Duration, beforePos int64) (int64, error) {
+	posAt := func(w timespec.When, before time.Duration, beforePos int64) (int64, error) {
 		if w.ByPos {
 			return w.Pos - beforePos, nil
 		}

@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // workersVerb answers who is alive.
@@ -38,17 +39,17 @@ func workersVerb(p *program) cli.Verb {
 		},
 		Exits: []int{cli.ExitNothing},
 		Run: func(c *cli.Context) error {
-			var workers []projection.Worker
+			var workers []status.Worker
 			p := p // with --as-of, a program with its clock stopped
 			err := p.Read(c.Context, func(tx *ledger.Tx) error {
 				m, given, err := p.MomentFlag(c, "as-of", tx)
 				switch {
 				case err != nil:
 				case given:
-					workers, err = projection.WorkersAsOf(c.Context, tx, m, c.Bool("all"))
+					workers, err = status.WorkersAsOf(c.Context, tx, m, c.Bool("all"))
 					p = p.at(m)
 				default:
-					workers, err = projection.Workers(c.Context, tx, p.Now(), c.Bool("all"))
+					workers, err = status.Workers(c.Context, tx, p.Now(), c.Bool("all"))
 				}
 				return err
 			})
@@ -76,7 +77,7 @@ func workersVerb(p *program) cli.Verb {
 // jobsShown is how many jobs of one worker people are shown.
 const jobsShown = 10
 
-func (p *program) printWorkers(workers []projection.Worker, wide bool) error {
+func (p *program) printWorkers(workers []status.Worker, wide bool) error {
 	t := &cli.Table{Columns: []cli.Column{{Title: "WORKER", Least: 8}, {Title: "STATE", State: true},
 		{Title: "UP", Right: true, Drop: 5}, {Title: "SEEN", Right: true},
 		{Title: "JOB"}, {Title: "HELD", Right: true, Drop: 1}, {Title: "BEAT", Right: true, Drop: 4},
@@ -86,7 +87,7 @@ func (p *program) printWorkers(workers []projection.Worker, wide bool) error {
 	since := func(at time.Time) string { return render.Roughly(max(0, now.Sub(at))) }
 	for _, w := range workers {
 		up := "-"
-		if w.State != projection.Stopped && !w.StartedAt.IsZero() {
+		if w.State != status.Stopped && !w.StartedAt.IsZero() {
 			up = since(w.StartedAt)
 		}
 		first := []string{w.Name, string(w.State), up, since(w.SeenAt)}
@@ -166,7 +167,7 @@ type heldJob struct {
 	ID             event.JobID `json:"id"` // of the job, too
 }
 
-func toWorkerJSON(w projection.Worker) workerJSON {
+func toWorkerJSON(w status.Worker) workerJSON {
 	out := workerJSON{Worker: w.Name, State: string(w.State), Boot: w.Boot, Host: render.TextOrNull(w.Host),
 		PID: w.PID, Version: render.TextOrNull(w.Version),
 		Queues: append([]string{}, w.Queues...), Capabilities: append([]string{},

@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // ReplayOptions say what is copied where.
@@ -48,7 +49,7 @@ func Replay(ctx context.Context, source *ledger.Store, o ReplayOptions) (done Re
 	}
 	done.Tally = make(projection.Tally)
 	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
-		queues, err := projection.Status(ctx, tx, o.At)
+		queues, err := status.Queues(ctx, tx, o.At)
 		for _, q := range queues {
 			done.Tally[q.Name] = q.Jobs
 		}

@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // Queue is the state of one queue as JSON.
@@ -33,7 +34,7 @@ type Queue struct {
 	PausedBy        *string  `json:"paused_by"`
 	PausedReason    *string  `json:"paused_reason"`
 
-	LastHour projection.Activity `json:"last_hour"`
+	LastHour status.Activity `json:"last_hour"`
 
 	Lost []LostClaim `json:"lost_claims,omitempty"`
 }
@@ -63,7 +64,7 @@ func NewLostClaims(claims []projection.LostClaim) (out []LostClaim) {
 }
 
 // NewQueue is q at now.
-func NewQueue(q projection.QueueStatus, now time.Time) Queue {
+func NewQueue(q status.Queue, now time.Time) Queue {
 	out := Queue{Queue: q.Name, Queued: q.Jobs[event.Queued], Claimed: q.Jobs[event.ClaimedState],
 		Running:   q.Jobs[event.Running],
 		Succeeded: q.Jobs[event.SucceededState], Failed: q.Jobs[event.FailedState],
@@ -102,7 +103,7 @@ type Concern struct {
 }
 
 // Concerns returns what in q may need attention at now.
-func Concerns(q projection.QueueStatus, now time.Time) (found []Concern) {
+func Concerns(q status.Queue, now time.Time) (found []Concern) {
 	add := func(level Level, format string, args ...any) {
 		found = append(found, Concern{level, fmt.Sprintf(format, args...)})
 	}
@@ -152,7 +153,7 @@ func Concerns(q projection.QueueStatus, now time.Time) (found []Concern) {
 }
 
 // Activity says in words what happened, and leaves out what did not.
-func Activity(a projection.Activity) string {
+func Activity(a status.Activity) string {
 	var parts []string
 	for _, part := range []struct {
 		n    int64
@@ -170,7 +171,7 @@ func Activity(a projection.Activity) string {
 }
 
 // Add adds the counts of q to total.
-func Add(total *projection.QueueStatus, q projection.QueueStatus) {
+func Add(total *status.Queue, q status.Queue) {
 	for s, n := range q.Jobs {
 		total.Jobs[s] += n
 	}

@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // Why is the state of a job and the reasons for it, in words and for programs.
@@ -40,7 +41,7 @@ type Why struct {
 
 // Explain returns why j is in its state at now. Times in the text are in the zone of now.
 func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time) (Why, error) {
-	facts, err := projection.Explain(ctx, tx, j, now)
+	facts, err := status.Explain(ctx, tx, j, now)
 	if err != nil {
 		return Why{}, err
 	}
@@ -58,7 +59,7 @@ func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time
 
 // reasons collects the sentences of an explanation, and what the job waits for.
 type reasons struct {
-	projection.Why
+	status.Why
 	now      time.Time
 	text     []string
 	waitsFor []string

@@ -1,4 +1,4 @@
-package projection
+package status
 
 import (
 	"context"
@@ -6,19 +6,19 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection/internal/table"
+	"jobledger/projection"
 )
 
 // Why holds what explains the state of a job.
 type Why struct {
-	Job    Job
+	Job    projection.Job
 	Cause  event.Event  // the event that led to its state
 	Moved  *event.Event // the last rescheduled since then; nil: none
-	Queue  Queue
-	Ahead  int64      // jobs of its lane that come first, ready or not
-	Higher int64      // ready jobs of its queue with a higher priority
-	Live   []Worker   // the live worker processes
-	Lost   *LostClaim // its last claim, if that is lost and its command may still run; nil: not
+	Queue  projection.Queue
+	Ahead  int64                 // jobs of its lane that come first, ready or not
+	Higher int64                 // ready jobs of its queue with a higher priority
+	Live   []Worker              // the live worker processes
+	Lost   *projection.LostClaim // its last claim, if that is lost and its command may still run; nil: not
 	Service
 }
 
@@ -28,7 +28,7 @@ var causes = []event.Kind{event.KindEnqueued, event.KindClaimed, event.KindSucce
 	event.KindReleased, event.KindReclaimed, event.KindCancelled, event.KindRetried}
 
 // Explain returns why j, as its row says now, is in its state.
-func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, err error) {
+func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time) (w Why, err error) {
 	w.Job = j
 	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: causes, Limit: 1, Last: true}) {
 		if err != nil {
@@ -37,7 +37,7 @@ func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, e
 		w.Cause = e
 	}
 	if !j.State.Held() && j.Attempt > 0 {
-		lost, ok, err := LastLostClaim(ctx, tx, j, now)
+		lost, ok, err := projection.LastLostClaim(ctx, tx, j, now)
 		if err != nil {
 			return w, err
 		}
@@ -56,16 +56,10 @@ func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, e
 		}
 		w.Moved = &e
 	}
-	if w.Queue, err = GetQueue(ctx, tx, j.Queue); err != nil {
+	if w.Queue, err = projection.GetQueue(ctx, tx, j.Queue); err != nil {
 		return w, err
 	}
-	err = table.ScanOne(ctx, tx, aheadInLane, []any{&w.Ahead}, laneOf(j), event.Micros(j.RunAt), string(j.ID))
-	if err != nil {
-		return w, err
-	}
-	from, _ := laneBounds(j.Queue)
-	err = table.ScanOne(ctx, tx, readyBetween, []any{&w.Higher}, from, from+rank(j.Priority), event.Micros(now))
-	if err != nil {
+	if w.Ahead, w.Higher, err = projection.JobsBefore(ctx, tx, j, now); err != nil {
 		return w, err
 	}
 	workforce, err := WorkforceNow(ctx, tx, now)
@@ -75,9 +69,3 @@ func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, e
 	w.Live, w.Service = workforce.Present(), workforce.ServiceOf(j.Queue, j.Version, j.Requires)
 	return w, nil
 }
-
-// Both read the index ready.
-const (
-	aheadInLane  = `SELECT count(*) FROM jobs WHERE lane = ? AND (run_at, id) < (?, ?)`
-	readyBetween = `SELECT count(*) FROM jobs WHERE lane >= ? AND lane < ? AND run_at <= ?`
-)

@@ -1,4 +1,4 @@
-package projection
+package status
 
 import (
 	"cmp"
@@ -11,29 +11,8 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection/internal/table"
+	"jobledger/projection"
 )
-
-// PresentEvery is how often a worker process records its presence, whether it has work or not.
-const PresentEvery = 15 * time.Second
-
-// PresenceKept is how long the presence of a process is kept that never recorded its end.
-const PresenceKept = 30 * 24 * time.Hour
-
-var putPresence = ledger.NewUpsert("presence", "boot", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot",
-	"seen_at")
-
-// PutPresence records that the process w was running at now.
-func PutPresence(tx *ledger.Tx, w event.Worker, now time.Time) error {
-	return tx.Put(putPresence, w.Boot, event.Micros(now))
-}
-
-// EndPresence removes the presence of w, and that of processes not seen for PresenceKept.
-func EndPresence(tx *ledger.Tx, w event.Worker, now time.Time) error {
-	oldest := event.Micros(now.Add(-PresenceKept))
-	_, err := tx.Exec(`DELETE FROM presence WHERE boot = ? OR seen_at < ?`, w.Boot, oldest)
-	return err
-}
 
 // WorkerState says whether a worker process is alive, as far as the ledger shows.
 type WorkerState string
@@ -50,15 +29,15 @@ const (
 type Worker struct {
 	event.Worker
 	State        WorkerState
-	Queues       []string  // as announced; likewise:
-	Capabilities []string  //
-	StartedAt    time.Time // when it started, or first claimed one of Jobs
-	StoppedAt    time.Time // zero: it announced no end
-	SeenAt       time.Time // the last sign of life
-	Jobs         []Job     // that it holds, the oldest claim first
+	Queues       []string         // as announced; likewise:
+	Capabilities []string         //
+	StartedAt    time.Time        // when it started, or first claimed one of Jobs
+	StoppedAt    time.Time        // zero: it announced no end
+	SeenAt       time.Time        // the last sign of life
+	Jobs         []projection.Job // that it holds, the oldest claim first
 
 	// Lost are claims that it lost and whose commands may still run, the oldest loss first.
-	Lost []LostClaim
+	Lost []projection.LostClaim
 
 	announced bool      // it announced a start
 	present   time.Time // the last record of its presence; zero: none is kept
@@ -69,20 +48,14 @@ type Worker struct {
 
 const presentNow = `SELECT w.n, p.seen_at FROM workers w JOIN presence p ON p.boot = w.boot`
 
-var heldNow = `SELECT ` + table.List + ` FROM jobs j WHERE j.lease_expires_at > 0 ORDER BY j.claimed_at, j.n`
-
-// lives reads the events without a job, which are few, by the index on (job, seq).
-const lives = `SELECT e.pos, e.worker, e.kind, e.at, e.data FROM events e
-WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) ORDER BY e.pos`
-
 // Workers returns, by name, the worker processes that are present at now or hold jobs; with all, every one
 // that ever announced a start. A silent one that holds nothing is listed for a day.
 func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Worker, error) {
-	held, err := queryJobs(ctx, tx, heldNow)
+	held, err := projection.AllHeld(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	return listWorkers(ctx, tx, held, Moment{Pos: math.MaxInt64, At: now}, all)
+	return listWorkers(ctx, tx, held, projection.Moment{Pos: math.MaxInt64, At: now}, all)
 }
 
 // WorkersAsOf returns, by name, the worker processes that had started and not stopped at m or held jobs then;
@@ -90,23 +63,25 @@ func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Wor
 // anything shows that it lived later, and silent if it has shown no sign of life since three presence
 // records before m. One that held a job at m is working until its lease ends, unless it never wrote again
 // and the lease was left to run out.
-func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m Moment, all bool) ([]Worker, error) {
-	then, err := ListAsOf(ctx, tx, Filter{States: []event.State{event.ClaimedState, event.Running}}, m)
+func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment, all bool) ([]Worker, error) {
+	then, err := projection.ListAsOf(ctx, tx,
+		projection.Filter{States: []event.State{event.ClaimedState, event.Running}}, m)
 	if err != nil {
 		return nil, err
 	}
-	held := make([]Job, len(then))
+	held := make([]projection.Job, len(then))
 	for i := range then {
 		held[i] = then[i].Job
 	}
-	slices.SortFunc(held, func(a, b Job) int {
+	slices.SortFunc(held, func(a, b projection.Job) int {
 		return cmp.Or(a.ClaimedAt.Compare(b.ClaimedAt), cmp.Compare(a.N, b.N))
 	})
 	return listWorkers(ctx, tx, held, m, all)
 }
 
 // listWorkers returns the workers at m, by name; held are the jobs that were held then.
-func listWorkers(ctx context.Context, tx *ledger.Tx, held []Job, m Moment, all bool) ([]Worker, error) {
+func listWorkers(ctx context.Context, tx *ledger.Tx, held []projection.Job, m projection.Moment, all bool) (
+	[]Worker, error) {
 	found := make(map[int64]*Worker)
 	past := m.Pos != math.MaxInt64
 	if err := addHeld(ctx, tx, found, held); err != nil {
@@ -149,7 +124,7 @@ func listWorkers(ctx context.Context, tx *ledger.Tx, held []Job, m Moment, all b
 }
 
 // addHeld gives each job to the worker that holds it.
-func addHeld(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, held []Job) error {
+func addHeld(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, held []projection.Job) error {
 	for _, j := range held {
 		n, err := tx.Worker(ctx, j.Worker)
 		if err != nil {
@@ -165,8 +140,8 @@ func addHeld(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, held [
 }
 
 // addLost gives each claim that was lost at m, and whose command may still run then, to its worker.
-func addLost(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m Moment) error {
-	lost, err := LostClaims(ctx, tx, m)
+func addLost(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m projection.Moment) error {
+	lost, err := projection.LostClaims(ctx, tx, m)
 	if err != nil {
 		return err
 	}
@@ -218,7 +193,11 @@ func workerIn(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, n int
 }
 
 // addLives adds what is known of starts and stops at m; with all, also of those that have not been found.
-func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m Moment, all bool) error {
+func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m projection.Moment,
+	all bool) error {
+	// These events are few. The index on (job, seq) finds them.
+	const lives = `SELECT e.pos, e.worker, e.kind, e.at, e.data FROM events e
+WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) ORDER BY e.pos`
 	rows, err := tx.Query(ctx, lives)
 	if err != nil {
 		return err
@@ -307,7 +286,7 @@ func (w *Worker) judge(now time.Time) {
 		alive = latestOf(alive, w.present)
 	}
 	w.SeenAt = latestOf(w.SeenAt, alive, w.signs.acted)
-	lapsed := now.Sub(alive) > 3*PresentEvery || w.signs.taken.After(w.SeenAt)
+	lapsed := now.Sub(alive) > 3*projection.PresentEvery || w.signs.taken.After(w.SeenAt)
 	switch {
 	case len(w.Jobs) == 0 && w.announced && w.lives <= 0:
 		w.State, w.Lost = Stopped, nil // it stops when its commands have ended

@@ -1,4 +1,4 @@
-package projection
+package status
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection"
 )
 
 // Service says who serves the jobs of one queue, version and set of labels.
@@ -79,7 +80,7 @@ func (f Workforce) ServiceOf(queue, version string, requires []string) Service {
 		if !slices.Contains(w.Queues, queue) {
 			continue
 		}
-		fits, _ := Fits(Job{Version: version, Requires: requires}, w.Version, w.Capabilities)
+		fits, _ := projection.Fits(projection.Job{Version: version, Requires: requires}, w.Version, w.Capabilities)
 		switch {
 		case w.State != Working && w.State != Idle:
 			s.Gone = append(s.Gone, w)

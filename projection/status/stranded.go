@@ -1,4 +1,4 @@
-package projection
+package status
 
 import (
 	"context"
@@ -6,28 +6,8 @@ import (
 	"time"
 
 	"jobledger/ledger"
-	"jobledger/ledger/event"
-	"jobledger/projection/internal/table"
+	"jobledger/projection"
 )
-
-// Overdue counts leases that ended so long ago that a running sweeper would have reclaimed the jobs.
-type Overdue struct {
-	Leases int64
-	Oldest time.Time // the end of the lease that has been over for longest
-}
-
-// overdueNow allows for the grace of a sweeper, which is shorter than one more lease.
-const overdueNow = `SELECT count(*), coalesce(min(lease_expires_at), 0) FROM jobs
-WHERE lease_expires_at <= ?1 AND 2 * lease_expires_at - coalesce(heartbeat_at, lease_expires_at) <= ?1`
-
-// OverdueLeases counts leases that ended more than their own length and slack before now.
-func OverdueLeases(ctx context.Context, tx *ledger.Tx, now time.Time, slack time.Duration) (o Overdue,
-	err error) {
-	var oldest int64
-	err = table.ScanOne(ctx, tx, overdueNow, []any{&o.Leases, &oldest}, event.Micros(now.Add(-slack)))
-	o.Oldest = event.FromMicros(oldest)
-	return o, err
-}
 
 // Stranded counts ready jobs of one queue, version and set of labels that no live worker may take.
 type Stranded struct {
@@ -39,14 +19,11 @@ type Stranded struct {
 	Service
 }
 
-const readyLanes = `SELECT queue, lane, count(*), min(run_at) FROM jobs
-WHERE lane IS NOT NULL AND run_at <= ? GROUP BY queue, lane`
-
 // StrandedJobs returns the jobs that have been ready for longer than patience at now and that are not served,
 // as Service defines it. Paused queues are left out.
 func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience time.Duration) (
 	found []Stranded, err error) {
-	known, err := Queues(ctx, tx)
+	known, err := projection.Queues(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -58,39 +35,26 @@ func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience ti
 	if err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, readyLanes, event.Micros(now))
+	lanes, err := projection.ReadyLanes(ctx, tx, now)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var s Stranded
-		var queue, since int64
-		var text string
-		if err := rows.Scan(&queue, &text, &s.Jobs, &since); err != nil {
-			return nil, err
-		}
-		if s.Queue, err = tx.NameOf(ctx, queue); err != nil {
-			return nil, err
-		}
-		if _, s.Version, s.Requires, err = parseLane(text); err != nil {
-			return nil, err
-		}
-		s.Since = event.FromMicros(since)
-		if paused[s.Queue] || now.Sub(s.Since) < patience {
+	for _, l := range lanes {
+		if paused[l.Queue] || now.Sub(l.Since) < patience {
 			continue
 		}
+		s := Stranded{Queue: l.Queue, Version: l.Version, Requires: l.Requires, Jobs: l.Jobs, Since: l.Since}
 		if s.Service = workforce.ServiceOf(s.Queue, s.Version, s.Requires); !s.Served() {
 			found = s.addTo(found)
 		}
 	}
-	return found, rows.Err()
+	return found, nil
 }
 
 // AddStranded sets Stranded in the statuses of queues. It looks at workers only if a job has waited for a
 // minute.
-func AddStranded(ctx context.Context, tx *ledger.Tx, queues []QueueStatus, now time.Time) error {
-	if !slices.ContainsFunc(queues, func(q QueueStatus) bool {
+func AddStranded(ctx context.Context, tx *ledger.Tx, queues []Queue, now time.Time) error {
+	if !slices.ContainsFunc(queues, func(q Queue) bool {
 		return !q.Paused && !q.OldestReady.IsZero() && now.Sub(q.OldestReady) >= time.Minute
 	}) {
 		return nil
