@@ -10,6 +10,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -22,8 +23,9 @@ func eventsVerb(p *program) cli.Verb {
 		About: "--from and --to include the moment that they name; a moment is a time or a place in the ledger, " +
 			"pos:N. --kind may be repeated. To page through a long ledger, give the pos of the last event seen to " +
 			"--after. With --follow it goes on with the events to come until it is interrupted, or its reader goes " +
-			"away, and ends with 0; started again with --after and the last pos, it misses none and repeats none. What " +
-			"began before --from and lasted, such as a pause, is no event of that window: see 'queues --as-of'.",
+			"away, and ends with 0; started again with --after and the last pos, it misses none and repeats none. " +
+			"What began before --from and lasted, such as a pause, is no event of that window: see " +
+			"'queues --as-of'.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "job", Usage: "only of this `JOB`"},
 			cli.ListFlag("kind", "only of this `KIND`, such as claimed or refused"),
@@ -244,7 +246,7 @@ func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, e
 
 // addRange narrows f to --from and --to, both of which include the moment that they name.
 func (p *program) addRange(c *cli.Context, tx *ledger.Tx, f *ledger.Filter) error {
-	posAt := func(w cli.When, before time.Duration, beforePos int64) (int64, error) {
+	posAt := func(w timespec.When, before time.Duration, beforePos int64) (int64, error) {
 		if w.ByPos {
 			return w.Pos - beforePos, nil
 		}
