@@ -16,7 +16,7 @@ import (
 
 // An administrator, or the server when it runs out of memory, ends the process that serves a writer. Nobody
 // whose function has not been sent with a COMMIT hears of it.
-func TestPostgresABackendIsKilled(t *testing.T) {
+func TestPostgresBackendKilled(t *testing.T) {
 	t.Parallel()
 	for name, kill := range map[string]func(t *testing.T, s *ledger.Store, by *pgx.Conn) (acknowledged []string){
 		"idle": func(t *testing.T, s *ledger.Store, by *pgx.Conn) []string {
@@ -133,7 +133,7 @@ func killOnce(t *testing.T, by *pgx.Conn) func(tx *ledger.Tx) error {
 }
 
 // A pool of connections that were ended while nobody used them costs no read an error.
-func TestPostgresReadersConnectAnew(t *testing.T) {
+func TestPostgresReadersReconnect(t *testing.T) {
 	s := onPostgres(t)
 	by := beside(t, s.DSN())
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
@@ -170,7 +170,7 @@ func TestPostgresReadersConnectAnew(t *testing.T) {
 }
 
 // A read whose connection ends half-way says so; the next one has another.
-func TestPostgresAReadIsCutOff(t *testing.T) {
+func TestPostgresReadIsCutOff(t *testing.T) {
 	s := onPostgres(t)
 	by := beside(t, s.DSN())
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
@@ -190,7 +190,7 @@ func TestPostgresAReadIsCutOff(t *testing.T) {
 }
 
 // What a store has opened, on both sides, is gone when it is closed.
-func TestPostgresCloseLeavesNothing(t *testing.T) {
+func TestPostgresCloseLeavesNoConnections(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
 	by := beside(t, dsn)
 	s, err := ledger.Open(t.Context(), dsn)

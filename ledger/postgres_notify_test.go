@@ -12,7 +12,7 @@ import (
 )
 
 // Where nobody looks at the tail for an hour, it is a notification that wakes.
-func TestPostgresANotificationWakes(t *testing.T) {
+func TestPostgresNotificationWakes(t *testing.T) {
 	t.Parallel()
 	s := onPostgres(t)
 	s.SetServerPollInterval(time.Hour)
@@ -123,7 +123,7 @@ func TestPostgresWatchWithoutNotifications(t *testing.T) {
 }
 
 // A notification takes a lock of the whole server, so that commits in a row share one.
-func TestPostgresCommitsInARowShareANotification(t *testing.T) {
+func TestPostgresCommitsShareNotification(t *testing.T) {
 	s := onPostgres(t)
 	count := heard(t, s.DSN())
 	start := time.Now()

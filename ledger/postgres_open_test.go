@@ -19,7 +19,7 @@ import (
 )
 
 // Many processes may be the first ones at the same time. Each of them finds a whole schema, made once.
-func TestPostgresManyStoresOpenAnEmptyDatabaseAtOnce(t *testing.T) {
+func TestPostgresOpenEmptyDatabaseByManyStores(t *testing.T) {
 	t.Parallel()
 	dsn := ledgertest.Postgres(t)
 	const stores = 16
@@ -58,7 +58,7 @@ func objects(t *testing.T, conn *pgx.Conn) string {
 		UNION ALL SELECT format('%s.%s()', pronamespace::regnamespace, proname) FROM pg_proc WHERE pronamespace::regnamespace::text !~ '^(pg_|information_schema)') AS all_of_them`)
 }
 
-func TestPostgresWhatIsNoLedgerIsRefusedAndLeftAsItWas(t *testing.T) {
+func TestPostgresOpenRefusesForeignSchemasUnchanged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		make  []string
@@ -124,7 +124,7 @@ func TestPostgresWhatIsNoLedgerIsRefusedAndLeftAsItWas(t *testing.T) {
 }
 
 // An address is shown in errors and logs.
-func TestPostgresAnErrorShowsNoPassword(t *testing.T) {
+func TestPostgresErrorsShowNoPassword(t *testing.T) {
 	t.Parallel()
 	for _, dsn := range []string{
 		"postgres://ann:geheim@127.0.0.1:1/jobs",
@@ -183,7 +183,7 @@ func roles(t *testing.T) (owner *ledger.Store, address map[string]string) {
 
 // A worker can all that the program does with an open ledger; who may only read gets ErrReadOnly, and nothing
 // is written.
-func TestPostgresRolesMayDoWhatTheyAreFor(t *testing.T) {
+func TestPostgresRoles(t *testing.T) {
 	owner, address := roles(t)
 	write(t, owner, func(tx *ledger.Tx) error { return note(t.Context(), tx, "owner") })
 
@@ -232,7 +232,7 @@ func TestPostgresRolesMayDoWhatTheyAreFor(t *testing.T) {
 }
 
 // A server that stands by, or is set so, takes no writes at all.
-func TestPostgresAReadOnlyServerIsReadAndNotWritten(t *testing.T) {
+func TestPostgresReadOnlyServerIsRead(t *testing.T) {
 	s := onPostgres(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	execute(t, beside(t, s.DSN()),

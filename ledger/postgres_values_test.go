@@ -15,7 +15,7 @@ import (
 )
 
 // JSON stays the text that was written: a digest may be of it, and a person may have to read it.
-func TestPostgresKeepsTextAndBytesAsTheyAre(t *testing.T) {
+func TestPostgresKeepsTextAndBytes(t *testing.T) {
 	s := onPostgres(t)
 	s.SetGroupTime(time.Hour)
 	var want []string
@@ -83,7 +83,7 @@ func TestPostgresKeepsTextAndBytesAsTheyAre(t *testing.T) {
 }
 
 // A text that PostgreSQL cannot keep fails alone, whatever is in the same transaction.
-func TestPostgresATextThatItCannotKeepFailsAlone(t *testing.T) {
+func TestPostgresUnstorableTextFailsAlone(t *testing.T) {
 	s := onPostgres(t)
 	s.SetGroupTime(time.Hour)
 	act := func(actor, reason string) func(*ledger.Tx) error {
@@ -105,7 +105,7 @@ func TestPostgresATextThatItCannotKeepFailsAlone(t *testing.T) {
 }
 
 // A number of any type that fits becomes no null, in a list of one row as in one of many.
-func TestPostgresAListTakesSmallNumbers(t *testing.T) {
+func TestPostgresBulkTakesSmallNumbers(t *testing.T) {
 	s := onPostgres(t)
 	for _, rows := range []int{1, 3} {
 		write(t, s, func(tx *ledger.Tx) error {
@@ -126,7 +126,7 @@ func TestPostgresAListTakesSmallNumbers(t *testing.T) {
 
 // Hosts differ in what time it is; the server's clock is everybody's. In a bubble the host's clock shows the
 // year 2000.
-func TestPostgresTheServersClockIsTheClock(t *testing.T) {
+func TestPostgresServerClockIsUsed(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
 	conn := beside(t, dsn)
 	before := ask[time.Time](t, conn, `SELECT clock_timestamp()`)

@@ -16,7 +16,7 @@ import (
 
 // Whoever reads "what is there behind the last pos that I saw" misses nothing, whatever else goes on in the
 // server: what is visible is all there is up to its end. Transactions that fail leave no gap.
-func TestPostgresAFollowerMissesNothing(t *testing.T) {
+func TestPostgresFollowerMissesNothing(t *testing.T) {
 	t.Parallel()
 	dsn := ledgertest.Postgres(t)
 	openAt(t, dsn)
@@ -156,7 +156,7 @@ func prepared(t *testing.T, dsn, statement string) (end func()) {
 
 // A prepared transaction keeps its locks without any process. One that has the ledger's own stops all
 // writers, who say so in time and go on when it is gone; readers never notice.
-func TestPostgresALockThatDoesNotComeIsBusy(t *testing.T) {
+func TestPostgresLockTimeoutIsBusy(t *testing.T) {
 	t.Parallel()
 	s := onPostgres(t)
 	s.SetLockWait(200 * time.Millisecond)
@@ -189,7 +189,7 @@ func TestPostgresALockThatDoesNotComeIsBusy(t *testing.T) {
 	wantActors(t, s, "a", "b")
 }
 
-func TestPostgresACallerCanLeaveWhileAnotherHoldsTheLock(t *testing.T) {
+func TestPostgresCallerLeavesWhileLockIsHeld(t *testing.T) {
 	t.Parallel()
 	s := onPostgres(t)
 	other := beside(t, s.DSN())
@@ -216,7 +216,7 @@ func TestPostgresACallerCanLeaveWhileAnotherHoldsTheLock(t *testing.T) {
 
 // A process that is stopped while it has the lock is thrown out by the server, and others go on. What it was
 // about to write is done when it runs again, or it is told that nobody knows.
-func TestPostgresAFrozenWriterHoldsNobodyUpForLong(t *testing.T) {
+func TestPostgresFrozenWriterIsEnded(t *testing.T) {
 	t.Parallel()
 	for name, readsOn := range map[string]bool{"goes on with a read": true, "goes on with its commit": false} {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,7 @@ func self(t *testing.T, path string) (h ledger.LockHolder, holds bool) {
 	return h, false
 }
 
-func TestTheKernelKnowsWhoHasALedgerOpen(t *testing.T) {
+func TestLockHoldersOfOpenLedger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	if _, holds := self(t, path); holds {
 		t.Error("somebody has a ledger open that is not there")
@@ -62,7 +62,7 @@ func TestTheKernelKnowsWhoHasALedgerOpen(t *testing.T) {
 	}
 }
 
-func TestLinesOfTheKernelsListOfLocks(t *testing.T) {
+func TestLockHoldersParseProcLocks(t *testing.T) {
 	for line, want := range map[string]bool{
 		"1: POSIX  ADVISORY  READ 24700 fe:00:9986133 128 128": true,
 		"6: FLOCK  ADVISORY  WRITE 931 00:1a:12 0 EOF":         true,

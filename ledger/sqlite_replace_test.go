@@ -43,7 +43,7 @@ func names(t *testing.T, path string) (list []string) {
 	return list
 }
 
-func TestWhoHasALedgerOpenKeepsItFromBeingReplaced(t *testing.T) {
+func TestReplaceRefusesOpenLedger(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere a lock does not tell two users in one process apart")
@@ -66,7 +66,7 @@ func TestWhoHasALedgerOpenKeepsItFromBeingReplaced(t *testing.T) {
 	wantActors(t, openAt(t, path), "cli:test", "cli:test")
 }
 
-func TestNobodyOpensASeizedLedger(t *testing.T) {
+func TestReplaceLockKeepsOthersOut(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere a lock does not tell two users in one process apart")
@@ -86,7 +86,7 @@ func TestNobodyOpensASeizedLedger(t *testing.T) {
 	wantActors(t, openAt(t, path), "cli:test")
 }
 
-func TestAReplacedLedgerStaysUnderAnotherName(t *testing.T) {
+func TestReplaceKeepsOldLedger(t *testing.T) {
 	t.Parallel()
 	path := closed(t, 1)
 	fresh, kept := path+".fresh", path+".kept"
@@ -128,7 +128,7 @@ func TestAReplacedLedgerStaysUnderAnotherName(t *testing.T) {
 }
 
 // Of a ledger that SQLite cannot read, the -wal file goes along: the new one must not take it for its own.
-func TestADamagedLedgerIsReplacedWithAllThatIsBesideIt(t *testing.T) {
+func TestReplaceDamagedLedgerWithSidecars(t *testing.T) {
 	t.Parallel()
 	path := closed(t, 1)
 	fresh, kept := path+".fresh", path+".kept"
@@ -150,7 +150,7 @@ func TestADamagedLedgerIsReplacedWithAllThatIsBesideIt(t *testing.T) {
 }
 
 // A store that was opened as a file and is used by the name of another would write into the void.
-func TestAFileThatIsExchangedWhileItIsOpenedIsNoticed(t *testing.T) {
+func TestOpenNoticesExchangedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	// a ledger that somebody is about to make: Open connects, and waits for its turn to migrate
@@ -193,7 +193,7 @@ func TestAFileThatIsExchangedWhileItIsOpenedIsNoticed(t *testing.T) {
 
 // Who has opened a ledger's file just before that was exchanged, and asks SQLite for a lock on it only now,
 // gets the new ledger's -wal file with it. A migration would go there, by what the old file says.
-func TestALedgerIsNotMigratedInThePlaceOfAnother(t *testing.T) {
+func TestOpenMigratesNoExchangedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	db := plain(t, path) // a ledger that has been made, and not yet migrated
@@ -219,7 +219,7 @@ func TestALedgerIsNotMigratedInThePlaceOfAnother(t *testing.T) {
 
 // The copy that takes the ledger's place is made while nobody can write, so whatever was acknowledged before
 // is in it, and whatever is acknowledged after that goes into it.
-func TestNothingIsLostWhileLedgersAreReplaced(t *testing.T) {
+func TestReplaceUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
 	path := closed(t, 1)
 	const processes = 3

@@ -23,7 +23,7 @@ func rawCopy(t *testing.T, from, to string) {
 }
 
 // Another ledger is put in the place of one that is in use, or whose last process was killed.
-func TestALedgerThatTookAnothersPlaceIsNotMixedWithIt(t *testing.T) {
+func TestSidecarOfExchangedLedgerIsNotMixed(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "jobs.db"), filepath.Join(dir, "other.db")
 	s := ledgertest.OpenAt(t, other)

@@ -71,7 +71,7 @@ func getInTheWay(t *testing.T, s *ledger.Store) time.Duration {
 // The holder goes on only when end is called, so that a write that waited for it would never come back. The
 // wait is bounded at half a second; the bound here is only what tells "bounded" from "for ever" on a slow
 // machine.
-func TestAStoppedProcessInTheTurnstileStallsNobodyForLong(t *testing.T) {
+func TestWriteQueueSurvivesStoppedHolder(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)
 	end := stoppedHolder(t, s)
@@ -87,7 +87,7 @@ func TestAStoppedProcessInTheTurnstileStallsNobodyForLong(t *testing.T) {
 	getInTheWay(t, s)
 }
 
-func TestProcessesThatWriteWithoutPauseTakeTurns(t *testing.T) {
+func TestWriteQueueIsFairBetweenProcesses(t *testing.T) {
 	dsn := ledgertest.New(t)
 	stores := []*ledger.Store{openAt(t, dsn)}
 	for range 2 {
@@ -132,7 +132,7 @@ func TestProcessesThatWriteWithoutPauseTakeTurns(t *testing.T) {
 	t.Error("they do not take turns")
 }
 
-func TestALedgerThatNobodyElseWritesHasNoTurnstile(t *testing.T) {
+func TestWriteQueueIsNotMadeForOneWriter(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })

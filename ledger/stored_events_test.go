@@ -12,7 +12,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-func TestAStoredEventIsReadAsItWasWritten(t *testing.T) {
+func TestStoredEventsRoundTrip(t *testing.T) {
 	s := open(t)
 	want := ledgertest.StorableEvents(t)
 	write(t, s, func(tx *ledger.Tx) error {
@@ -46,7 +46,7 @@ func TestAStoredEventIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestWhatIsUsualIsNotStored(t *testing.T) {
+func TestStoredEventsOmitDefaults(t *testing.T) {
 	s := open(t)
 	var want []event.Event
 	write(t, s, func(tx *ledger.Tx) error {

@@ -49,7 +49,7 @@ func settle(woken <-chan struct{}) {
 	}
 }
 
-func TestWatchIsWokenWhenThatIsAnnounced(t *testing.T) {
+func TestWatchWakesOnAnnouncement(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := ledgertest.Open(t)
@@ -80,7 +80,7 @@ func TestWatchIsWokenWhenThatIsAnnounced(t *testing.T) {
 }
 
 // Other processes ring a bell, and nothing else wakes: nobody looks at the data version for an hour.
-func TestWatchHearsOtherProcesses(t *testing.T) {
+func TestWatchWakesOnOtherProcess(t *testing.T) {
 	ledger.SetPollIntervals(time.Hour, t.Cleanup)
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	listener, other := openAt(t, path), ledgertest.OpenAt(t, path)
@@ -106,7 +106,7 @@ func TestWatchHearsOtherProcesses(t *testing.T) {
 }
 
 // Where the bell cannot be hung up, the data version still tells.
-func TestWatchWithoutABell(t *testing.T) {
+func TestWatchWithoutDoorbell(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	if err := os.WriteFile(path+".bell", []byte("mine"), 0o600); err != nil {
@@ -133,7 +133,7 @@ func TestWatchWithoutABell(t *testing.T) {
 }
 
 // A bell that was taken away, with its folder, costs nobody more than a while of polling.
-func TestWatchOutlivesItsBell(t *testing.T) {
+func TestWatchSurvivesRemovedDoorbell(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	listener, other := openAt(t, path), ledgertest.OpenAt(t, path)
@@ -213,7 +213,7 @@ func TestCloseWakesWatchersAndLeavesNothingOpen(t *testing.T) {
 	}
 }
 
-func TestWatchersComeAndGoWhileOthersWrite(t *testing.T) {
+func TestWatchStartsAndStopsUnderLoad(t *testing.T) {
 	path := ledgertest.New(t)
 	s, other := openAt(t, path), ledgertest.OpenAt(t, path)
 	var all sync.WaitGroup

@@ -51,7 +51,7 @@ func wantActors(t *testing.T, s *ledger.Store, want ...string) {
 
 var errOwn = errors.New("the function's own")
 
-func TestManyCallersWriteAtOnce(t *testing.T) {
+func TestWriteManyCallers(t *testing.T) {
 	s := open(t)
 	const callers, each = 32, 10
 	errs := make([]error, callers*each)
@@ -96,7 +96,7 @@ func TestManyCallersWriteAtOnce(t *testing.T) {
 	}
 }
 
-func TestAFailedFunctionTakesBackOnlyItsOwnPart(t *testing.T) {
+func TestWriteFailureRollsBackOwnPartOnly(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	var runs atomic.Int32
@@ -121,7 +121,7 @@ func TestAFailedFunctionTakesBackOnlyItsOwnPart(t *testing.T) {
 	})
 }
 
-func TestAFailedFunctionTakesBackWhatWasSentAlready(t *testing.T) {
+func TestWriteFailureRollsBackFlushedPart(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	var runs atomic.Int32
@@ -151,7 +151,7 @@ func TestAFailedFunctionTakesBackWhatWasSentAlready(t *testing.T) {
 
 // A read of the state sends rows, but no events; a function that fails takes back its own of both and nobody
 // else's.
-func TestEventsMayWaitWhileTheStateIsRead(t *testing.T) {
+func TestWriteReadsStateBeforeEventsAreFlushed(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	var runs atomic.Int32
@@ -196,7 +196,7 @@ func TestEventsMayWaitWhileTheStateIsRead(t *testing.T) {
 	wantActors(t, s, "a", "c", "e", "e", "g")
 }
 
-func TestAFailureAfterANeighboursReadKeepsTheNeighboursWrites(t *testing.T) {
+func TestWriteFailureKeepsNeighboursWrites(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	errs := together(t, s,
@@ -213,7 +213,7 @@ func TestAFailureAfterANeighboursReadKeepsTheNeighboursWrites(t *testing.T) {
 	wantActors(t, s, "a", "c")
 }
 
-func TestOnlyTheLoserOfACompareAndSwapConflicts(t *testing.T) {
+func TestPutConflictIsOfTheLoserOnly(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	write(t, s, func(tx *ledger.Tx) error {
@@ -241,7 +241,7 @@ func TestOnlyTheLoserOfACompareAndSwapConflicts(t *testing.T) {
 	})
 }
 
-func TestALostCompareAndSwapCanBeDecidedAnew(t *testing.T) {
+func TestPutConflictCanBeRetried(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	write(t, s, func(tx *ledger.Tx) error { return tx.Insert(insertSeen, "x", 1) })
@@ -269,7 +269,7 @@ func TestALostCompareAndSwapCanBeDecidedAnew(t *testing.T) {
 	})
 }
 
-func TestATakenSeqIsAConflict(t *testing.T) {
+func TestAppendTakenSeqIsConflict(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	enqueue := func(tx *ledger.Tx) error {
@@ -301,7 +301,7 @@ func TestATakenSeqIsAConflict(t *testing.T) {
 	})
 }
 
-func TestAppendRefusesAGapAndATimeThatRunsBack(t *testing.T) {
+func TestAppendRefusesGapAndEarlierTime(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()
 	write(t, s, func(tx *ledger.Tx) error { return note(ctx, tx, "a") })
@@ -323,7 +323,7 @@ func TestAppendRefusesAGapAndATimeThatRunsBack(t *testing.T) {
 	wantActors(t, s, "a")
 }
 
-func TestAListOfManyRowsIsWrittenWhole(t *testing.T) {
+func TestBulkWritesEveryRow(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()
 	const rows = 1000 // more than fits one list, and not a power of two
@@ -353,7 +353,7 @@ func TestAListOfManyRowsIsWrittenWhole(t *testing.T) {
 }
 
 // A number of the dictionary that was rolled back must not be remembered: the next name would get it.
-func TestNamesThatWereRolledBackAreForgotten(t *testing.T) {
+func TestDictionaryForgetsRolledBackNames(t *testing.T) {
 	who := func(name string) event.Worker { return event.Worker{Name: name, Boot: "boot-" + name} }
 	act := func(ctx context.Context, tx *ledger.Tx, name string) error {
 		return tx.Append(ctx, event.Event{Pos: tx.Next(), At: tx.At(), Actor: name, Worker: who(name),
@@ -418,7 +418,7 @@ func TestNamesThatWereRolledBackAreForgotten(t *testing.T) {
 	}
 }
 
-func TestAFailedCommitIsUnknownToAllAndTheStoreGoesOn(t *testing.T) {
+func TestCommitFailureIsUnknownToAll(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := grouping(t)
 	ctx := t.Context()
@@ -443,7 +443,7 @@ func TestAFailedCommitIsUnknownToAllAndTheStoreGoesOn(t *testing.T) {
 	wantActors(t, s, "b")
 }
 
-func TestAFullDiskWritesNothingAndTheStoreRecovers(t *testing.T) {
+func TestFullDiskWritesNothingAndRecovers(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := grouping(t)
 	ctx := t.Context()
@@ -468,7 +468,7 @@ func TestAFullDiskWritesNothingAndTheStoreRecovers(t *testing.T) {
 	wantActors(t, s, "small", "fill")
 }
 
-func TestAStatementIsUsedAgainAfterAnError(t *testing.T) {
+func TestStatementIsReusedAfterError(t *testing.T) {
 	s := open(t)
 	const query = `INSERT INTO presence (boot, seen_at) VALUES (?, ?)`
 	for i := range 3 {
@@ -499,7 +499,7 @@ func TestAStatementIsUsedAgainAfterAnError(t *testing.T) {
 	}
 }
 
-func TestQueriesOfTheSameTextCanBeNested(t *testing.T) {
+func TestQueryNestsWithSameText(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()
 	write(t, s, func(tx *ledger.Tx) error {
@@ -742,7 +742,7 @@ func TestTxCachePrefetches(t *testing.T) {
 	})
 }
 
-func TestAReadIsASnapshotAndBlocksNoWriter(t *testing.T) {
+func TestReadIsSnapshotAndBlocksNoWriter(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()
 	write(t, s, func(tx *ledger.Tx) error { return note(ctx, tx, "before") })
@@ -783,7 +783,7 @@ func TestAReadIsASnapshotAndBlocksNoWriter(t *testing.T) {
 	})
 }
 
-func TestAReadCannotWrite(t *testing.T) {
+func TestReadCannotWrite(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()
 	read(t, s, func(tx *ledger.Tx) error {
@@ -804,7 +804,7 @@ func TestAReadCannotWrite(t *testing.T) {
 	wantActors(t, s)
 }
 
-func TestReadsGoOnAfterACancelledOne(t *testing.T) {
+func TestReadAfterCancelledRead(t *testing.T) {
 	s := open(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	for range 20 {
@@ -826,7 +826,7 @@ func TestReadsGoOnAfterACancelledOne(t *testing.T) {
 	wantActors(t, s, "a")
 }
 
-func TestTheClockIsReadOncePerTransaction(t *testing.T) {
+func TestClockIsReadOncePerTransaction(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	var readings atomic.Int32
@@ -855,7 +855,7 @@ func TestTheClockIsReadOncePerTransaction(t *testing.T) {
 	}
 }
 
-func TestAtNeverDecreasesWhenTheClockRunsBack(t *testing.T) {
+func TestAtNeverDecreases(t *testing.T) {
 	s := open(t)
 	at := func(seconds int) time.Time { return ledgertest.Epoch.Add(time.Duration(seconds) * time.Second) }
 	var now time.Time
@@ -878,7 +878,7 @@ func TestAtNeverDecreasesWhenTheClockRunsBack(t *testing.T) {
 	}
 }
 
-func TestACallerThatHasGoneIsNotServed(t *testing.T) {
+func TestWriteSkipsCancelledCaller(t *testing.T) {
 	s := open(t)
 	s.SetGroupTime(time.Hour)
 	gone, cancel := context.WithCancelCause(t.Context())
@@ -922,7 +922,7 @@ func TestACallerThatHasGoneIsNotServed(t *testing.T) {
 	wantActors(t, s, "a")
 }
 
-func TestACallerCanLeaveWhileAnotherProcessHoldsTheLock(t *testing.T) {
+func TestWriteCallerLeavesWhileLockIsHeld(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)
 	other := plain(t, s.Path())
@@ -940,7 +940,7 @@ func TestACallerCanLeaveWhileAnotherProcessHoldsTheLock(t *testing.T) {
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 }
 
-func TestALockThatDoesNotComeIsBusy(t *testing.T) {
+func TestWriteLockTimeoutIsBusy(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)
 	s.SetLockWait(5 * time.Millisecond)
@@ -968,7 +968,7 @@ func TestALockThatDoesNotComeIsBusy(t *testing.T) {
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 }
 
-func TestNothingIsAcknowledgedOnceTheFileIsAnother(t *testing.T) {
+func TestWriteRefusesExchangedFile(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	for name, replace := range map[string]func(path string) error{
 		"removed": os.Remove,
@@ -1076,7 +1076,7 @@ func TestCloseAnswersEveryCaller(t *testing.T) {
 	}
 }
 
-func TestBodiesAreExactBytesAndWrittenOnce(t *testing.T) {
+func TestBodiesAreExactAndWrittenOnce(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()
 	bodies := map[int64][]byte{1: []byte("a\x00b\xff"), 2: {}, 3: make([]byte, 1<<20)}
@@ -1131,7 +1131,7 @@ func TestBodiesAreExactBytesAndWrittenOnce(t *testing.T) {
 	write(t, s, check)
 }
 
-func TestADigestIsOfTheSaltAndTheBody(t *testing.T) {
+func TestDigestCoversSaltAndBody(t *testing.T) {
 	const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // SHA-256 of "abc"
 	for _, split := range []int{0, 1, 3} {
 		if got := ledger.Digest([]byte("abc")[:split], []byte("abc")[split:]); got != abc {
@@ -1140,7 +1140,7 @@ func TestADigestIsOfTheSaltAndTheBody(t *testing.T) {
 	}
 }
 
-func TestAWriterKeepsItsSettings(t *testing.T) {
+func TestWriterKeepsSettings(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	for dsn, synchronous := range map[string]int64{"%s": 2, "sqlite:%s": 2, "sqlite:%s?sync=full": 2,
 		"sqlite:%s?sync=normal": 1} {

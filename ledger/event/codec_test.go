@@ -38,7 +38,7 @@ func showsProcess(k event.Kind) bool {
 	return false
 }
 
-func TestABodyIsReadAsItWasWritten(t *testing.T) {
+func TestBodiesRoundTrip(t *testing.T) {
 	who := event.Worker{Name: "w", Boot: "01JBOOT", Host: "höst", PID: 4711, Version: "v2"}
 	for _, e := range ledgertest.SampleEvents(t) {
 		for _, public := range []bool{false, true} {
@@ -58,7 +58,7 @@ func TestABodyIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestThePublicFormOfEventsStaysReadable(t *testing.T) {
+func TestPublicFormEqualsGolden(t *testing.T) {
 	golden := filepath.Join("..", "..", "testdata", "events.golden.jsonl")
 	var list []event.Event
 	var out bytes.Buffer
@@ -103,7 +103,7 @@ func TestThePublicFormOfEventsStaysReadable(t *testing.T) {
 	}
 }
 
-func TestADataTextThatIsNotOursIsRefused(t *testing.T) {
+func TestDecodeRefusesForeignData(t *testing.T) {
 	for _, c := range []struct {
 		kind event.Kind
 		data string
@@ -174,7 +174,7 @@ func TestADataTextThatIsNotOursIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnEventTextThatIsNotOursIsRefused(t *testing.T) {
+func TestEventJSONRefusesForeignText(t *testing.T) {
 	good := `{"pos":1,"job":null,"seq":null,"kind":"restored","at":"2026-01-02T03:04:05Z","actor":"a","worker":null,"token":null,"attempt":null,"from_state":null,"to_state":null,"data":{"from":"x"}}`
 	var e event.Event
 	if err := json.Unmarshal([]byte(good), &e); err != nil {
@@ -208,7 +208,7 @@ func TestAnEventTextThatIsNotOursIsRefused(t *testing.T) {
 	}
 }
 
-func TestATimeIsReadInEitherForm(t *testing.T) {
+func TestTimesAreReadInEitherForm(t *testing.T) {
 	for text, want := range map[string]string{
 		`1767323045000001`:                   "2026-01-02T03:04:05.000001Z",
 		`"2026-01-02T03:04:05Z"`:             "2026-01-02T03:04:05.000000Z",

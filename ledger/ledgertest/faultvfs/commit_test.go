@@ -19,7 +19,7 @@ import (
 )
 
 // Callers whose commands share a transaction share its COMMIT, and its fate.
-func TestACommitThatFailsAtTheDiskIsUnknownToAllWhoWaitedForIt(t *testing.T) {
+func TestCommitDiskErrorIsUnknownToAllCallers(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault faultvfs.Fault
 		want  []error

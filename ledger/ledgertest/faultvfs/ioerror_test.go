@@ -245,7 +245,7 @@ func (t *trial) powerCuts(c *caller) error {
 	return nil
 }
 
-func TestAnIOErrorCostsNothingThatWasAcknowledged(t *testing.T) {
+func TestIOErrorLosesNothingAcknowledged(t *testing.T) {
 	seed := seed(t)
 	clean := &trial{tmp: filepath.Join(t.TempDir(), "clean"), seed: seed}
 	calls := clean.learn(t)
@@ -284,7 +284,7 @@ func TestAnIOErrorCostsNothingThatWasAcknowledged(t *testing.T) {
 
 // "Unknown" is meant: what COMMIT could not sync is there after a power cut, or it is not. Sent again, each
 // command has its first answer and is in the ledger once.
-func TestACommandOfUnknownOutcomeIsCarriedOutOnce(t *testing.T) {
+func TestUnknownOutcomeIsAppliedOnce(t *testing.T) {
 	seed := seed(t)
 	clean := &trial{tmp: filepath.Join(t.TempDir(), "clean"), seed: seed}
 	calls := clean.learn(t)[faultvfs.Sync]

@@ -204,7 +204,7 @@ func workOn(disk *faultvfs.Disk, store *ledger.Store, old int) (*history, error)
 	return newHistory(store, []*client{c}, old)
 }
 
-func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
+func TestPowerCutLosesNothingAcknowledged(t *testing.T) {
 	seed := seed(t)
 	for name, c := range map[string]struct {
 		share int // in 20, of the cuts
@@ -240,7 +240,7 @@ func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
 	}
 }
 
-func TestAPowerCutWhileALedgerIsMadeLeavesOneThatCanBeMade(t *testing.T) {
+func TestPowerCutDuringCreation(t *testing.T) {
 	seed := seed(t)
 	for name, dsn := range map[string]string{"full": full, "normal": normal} {
 		t.Run(name, func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestAPowerCutWhileALedgerIsMadeLeavesOneThatCanBeMade(t *testing.T) {
 
 // The last process to close a ledger moves what is in the -wal file into the database. While it does, the
 // database is nothing by itself.
-func TestAPowerCutWhileALedgerIsClosedLosesNothing(t *testing.T) {
+func TestPowerCutDuringClose(t *testing.T) {
 	seed := seed(t)
 	r := (&crowd{dsn: full, stores: 1, clients: 2, commands: 16, quiet: true}).record(t, seed)
 	dice := rand.New(rand.NewPCG(seed, 1))
@@ -278,7 +278,7 @@ func TestAPowerCutWhileALedgerIsClosedLosesNothing(t *testing.T) {
 	t.Logf("%d cuts in %d operations", len(list), r.closing[1]-r.closing[0])
 }
 
-func TestAPowerCutWithLessSyncingLeavesAConsistentBeginning(t *testing.T) {
+func TestPowerCutWithSyncNormalLosesOnlyTheEnd(t *testing.T) {
 	seed := seed(t)
 	r := (&crowd{dsn: normal, stores: 2, clients: 4, commands: 24, large: 6000}).record(t, seed)
 	failed := func(lossy bool, n int, draw uint64) int64 {
@@ -301,7 +301,7 @@ func TestAPowerCutWithLessSyncingLeavesAConsistentBeginning(t *testing.T) {
 
 // A disk that breaks its word, and a program that would answer too early: these tests must see what that
 // costs.
-func TestWhatAPowerCutLosesIsSeen(t *testing.T) {
+func TestPowerCutOracleSeesLoss(t *testing.T) {
 	seed := seed(t)
 	r := (&crowd{dsn: full, stores: 2, clients: 4, commands: 24, large: 6000}).record(t, seed)
 	is := func(name string) func(string) bool { return func(file string) bool { return file == name } }

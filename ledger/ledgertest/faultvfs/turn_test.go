@@ -19,7 +19,7 @@ import (
 
 // A worker hands in the end of a job and asks for the next one. A fault of the disk is no answer to that end:
 // it would take the job for lost, which is done.
-func TestAFaultOfTheDiskIsNoAnswerToAStep(t *testing.T) {
+func TestDiskFaultIsNoAnswerToStep(t *testing.T) {
 	dir := t.TempDir()
 	disk := faultvfs.Mount(t, dir, nil)
 	path := filepath.Join(dir, "jobs.db")
