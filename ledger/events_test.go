@@ -73,7 +73,7 @@ func (c claim) log(body event.Body, from, to event.State) {
 	c.add(e)
 }
 
-// twoQueues is a history with everything that a filter can tell apart.
+// twoQueues is a history with a difference in every field that a filter knows.
 func twoQueues(t *testing.T) *book {
 	b := newBook(t)
 	first := event.Worker{Name: "w", Boot: "boot-1", Host: "host", PID: 1}
@@ -240,7 +240,8 @@ func TestHistoryViewEqualsExport(t *testing.T) {
 		read(t, b.store, func(tx *ledger.Tx) error {
 			rows,
 				err := tx.Query(t.Context(),
-				`SELECT job, kind, at, actor, worker, token, from_state, to_state, seq, attempt, data FROM history WHERE pos = ?`, e.Pos)
+				`SELECT job, kind, at, actor, worker, token, from_state, to_state, seq, attempt, data
+FROM history WHERE pos = ?`, e.Pos)
 			if err != nil {
 				return err
 			}
@@ -432,7 +433,7 @@ func TestEventsOfManyJobsAreComplete(t *testing.T) {
 		read(t, b.store, func(tx *ledger.Tx) error {
 			got, err := tx.EventsKnowing(t.Context(), others)
 			if !reflect.DeepEqual(got, b.all) {
-				t.Errorf("beside %d other jobs: got %s", others, shown(got))
+				t.Errorf("with %d other jobs: got %s", others, shown(got))
 			}
 			return err
 		})

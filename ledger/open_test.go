@@ -186,7 +186,8 @@ func TestOpenMigratesOlderSchema(t *testing.T) {
 	mustExec(t, db, `INSERT INTO names VALUES (1, 'cli:ann@host');
 		INSERT INTO workers VALUES (1, 'w', 'b', 'h', 1, '');
 		INSERT INTO events VALUES
-		(1, 1, 1, 1, 1000000, 1, NULL, '01KDXYZAF80000000000000001', NULL, NULL, 1, NULL, '{"queue":"mail","max_attempts":5}'),
+		(1, 1, 1, 1, 1000000, 1, NULL, '01KDXYZAF80000000000000001', NULL, NULL, 1, NULL,
+ '{"queue":"mail","max_attempts":5}'),
 		(2, 1, 2, 2, 2000000, 1, 1, '01KDXYZAF80000000000000002', 1, 1, 2, NULL, '{"lease_until":62000000}'),
 		(3, 1, 3, 3, 3000000, 1, 1, NULL, 1, 2, 3, NULL, '{"lease_until":70000000,"note":"half"}')`)
 	must(t, db.Close())
@@ -360,7 +361,7 @@ func TestOpenFollowsLink(t *testing.T) {
 	wantActors(t, a, "a", "b", "c")
 	wantActors(t, b, "a", "b", "c")
 	if files := folder(t, filepath.Dir(link)); len(files) != 1 {
-		t.Errorf("files beside the link: %d, want the link only", len(files))
+		t.Errorf("files next to the link: %d, want the link only", len(files))
 	}
 
 	other := ledgertest.OpenAt(t, filepath.Join(t.TempDir(), "other.db"))

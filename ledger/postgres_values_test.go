@@ -29,9 +29,9 @@ func TestPostgresKeepsTextAndBytes(t *testing.T) {
 			return tx.Append(t.Context(), event.Event{Pos: tx.Next(), At: tx.At(), Actor: reason, Body: body})
 		})
 	}
-	write(t, s, notes[0]) // by itself, and the others in one statement
-	wantErrors(t, together(t, s, notes[1:]...), nil, nil, nil, nil)
-	conn := beside(t, s.DSN())
+	write(t, s, notes[0]) // alone, and the others in one statement
+	wantErrors(t, writeGroup(t, s, notes[1:]...), nil, nil, nil, nil)
+	conn := connect(t, s.DSN())
 	for i, text := range want {
 		if got := ask[string](t, conn, `SELECT data::text FROM jobledger.events WHERE pos = $1`, i+1); got != text {
 			t.Errorf("event %d: got %s, want %s", i+1, got, text)
@@ -96,7 +96,7 @@ func TestPostgresUnstorableTextFailsAlone(t *testing.T) {
 		"a NUL in a name": act("\x00", "r"), "a NUL in JSON": act("x", "\x00"),
 		"bytes that are no text": act("\xff", "r"),
 	} {
-		errs := together(t, s, act("a", "r"), fn, act("b", "r"))
+		errs := writeGroup(t, s, act("a", "r"), fn, act("b", "r"))
 		if errs[0] != nil || errs[1] == nil || errs[2] != nil {
 			t.Errorf("%s: got %v, want an error of the second alone", name, errs)
 		}
@@ -124,11 +124,11 @@ func TestPostgresBulkTakesSmallNumbers(t *testing.T) {
 	}
 }
 
-// Hosts differ in what time it is; the server's clock is everybody's. In a bubble the host's clock shows the
+// The clocks of hosts differ; all of them use the server's. In a bubble the host's clock shows the
 // year 2000.
 func TestPostgresServerClockIsUsed(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
-	conn := beside(t, dsn)
+	conn := connect(t, dsn)
 	before := ask[time.Time](t, conn, `SELECT clock_timestamp()`)
 	synctest.Test(t, func(t *testing.T) {
 		s := ledgertest.OpenAt(t, dsn)

@@ -17,7 +17,7 @@ import (
 	"jobledger/schema"
 )
 
-// closed returns the path of a ledger with n events that nobody has open.
+// closed returns the path of a ledger with n events that no process has open.
 func closed(t *testing.T, n int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -83,7 +83,7 @@ func TestInspectSeesWAL(t *testing.T) {
 		return err
 	})
 	if err == nil {
-		t.Error("the file by itself has the events")
+		t.Error("the file alone has the events")
 	}
 	if whole, err := s.Checkpoint(t.Context()); !whole || err != nil {
 		t.Fatal(whole, err)

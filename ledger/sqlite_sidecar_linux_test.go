@@ -13,7 +13,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// rawCopy is what somebody gets who copies the file of a ledger that nobody has open: in WAL mode, as it
+// rawCopy is a copy of the file of a ledger that no process has open: in WAL mode, as it
 // stands.
 func rawCopy(t *testing.T, from, to string) {
 	t.Helper()
@@ -59,7 +59,7 @@ func TestSidecarOfExchangedLedgerIsNotMixed(t *testing.T) {
 		t.Error("the file in its place was touched")
 	}
 
-	// Put right, each has what is its own.
+	// Restored, each has what is its own.
 	for _, suffix := range []string{"-wal", "-shm"} {
 		must(t, os.Rename(path+suffix, path+".old"+suffix))
 	}

@@ -75,7 +75,7 @@ func TestCommitIntoExchangedFileIsUnknown(t *testing.T) {
 			}
 			if name == "moved" {
 				must(t, os.Rename(s.Path()+".old", s.Path()))
-				wantActors(t, s, "a") // it was done, and nobody could know
+				wantActors(t, s, "a") // it was done, and its outcome was unknown
 				write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") })
 				sound(t, s)
 			}

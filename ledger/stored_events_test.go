@@ -25,7 +25,7 @@ func TestStoredEventsRoundTrip(t *testing.T) {
 		}
 		return nil
 	})
-	for _, e := range want { // what no event lacks is read as what is usual
+	for _, e := range want { // a value that every event has is read as the default
 		switch body := e.Body.(type) {
 		case *event.Enqueued:
 			if body.MaxAttempts == 0 {

@@ -106,7 +106,7 @@ func TestWriteFailureRollsBackOwnPartOnly(t *testing.T) {
 			return errors.Join(tx.Insert(insertSeen, name, 1), note(ctx, tx, name), note(ctx, tx, name), err)
 		}
 	}
-	errs := together(t, s, write("a", nil), write("b", errOwn), write("c", nil), write("d", errOwn))
+	errs := writeGroup(t, s, write("a", nil), write("b", errOwn), write("c", nil), write("d", errOwn))
 	wantErrors(t, errs, nil, errOwn, nil, errOwn)
 	wantActors(t, s, "a", "a", "c", "c")
 	if runs.Load() != 4 {
@@ -141,7 +141,8 @@ func TestWriteFailureRollsBackFlushedPart(t *testing.T) {
 			return errors.Join(readErr, err)
 		}
 	}
-	errs := together(t, s, write("a", 1, nil), write("b", 2, errOwn), write("c", 2, nil), write("d", 3, errOwn))
+	errs := writeGroup(t, s,
+		write("a", 1, nil), write("b", 2, errOwn), write("c", 2, nil), write("d", 3, errOwn))
 	wantErrors(t, errs, nil, errOwn, nil, errOwn)
 	wantActors(t, s, "a", "c")
 	if runs.Load() != 8 { // a and b the fast way, then each for itself; c and d likewise
@@ -149,7 +150,7 @@ func TestWriteFailureRollsBackFlushedPart(t *testing.T) {
 	}
 }
 
-// A read of the state sends rows, but no events; a function that fails takes back its own of both and nobody
+// A read of the state sends rows, but no events; a function that fails takes back its own of both and no
 // else's.
 func TestWriteReadsStateBeforeEventsAreFlushed(t *testing.T) {
 	s := grouping(t)
@@ -182,7 +183,7 @@ func TestWriteReadsStateBeforeEventsAreFlushed(t *testing.T) {
 			return errors.Join(readErr, err)
 		}
 	}
-	errs := together(t, s, write("a", true, false, 1, nil), write("b", false, true, 1, errOwn),
+	errs := writeGroup(t, s, write("a", true, false, 1, nil), write("b", false, true, 1, errOwn),
 		write("c", false, true, 1, nil), write("d", false, true, 2, errOwn))
 	wantErrors(t, errs, nil, errOwn, nil, errOwn)
 	wantActors(t, s, "a", "c")
@@ -190,7 +191,7 @@ func TestWriteReadsStateBeforeEventsAreFlushed(t *testing.T) {
 		t.Errorf("functions were run %d times, want 4: nothing of those that failed had been sent", runs.Load())
 	}
 	runs.Store(0)
-	errs = together(t, s, write("e", true, true, 3, nil), write("f", true, false, 5, errOwn),
+	errs = writeGroup(t, s, write("e", true, true, 3, nil), write("f", true, false, 5, errOwn),
 		write("g", true, false, 5, nil))
 	wantErrors(t, errs, nil, errOwn, nil)
 	wantActors(t, s, "a", "c", "e", "e", "g")
@@ -199,7 +200,7 @@ func TestWriteReadsStateBeforeEventsAreFlushed(t *testing.T) {
 func TestWriteFailureKeepsNeighboursWrites(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
-	errs := together(t, s,
+	errs := writeGroup(t, s,
 		func(tx *ledger.Tx) error { return note(ctx, tx, "a") },
 		func(tx *ledger.Tx) error { // reads first, so what it takes back is not yet sent
 			if _, err := number(ctx, tx, `SELECT count(*) FROM events`); err != nil {
@@ -228,7 +229,7 @@ func TestPutConflictIsOfTheLoserOnly(t *testing.T) {
 			return note(ctx, tx, name)
 		}
 	}
-	errs := together(t, s, swap("a", "x", 1, 2), swap("b", "y", 1, 2), swap("c", "x", 1, 3),
+	errs := writeGroup(t, s, swap("a", "x", 1, 2), swap("b", "y", 1, 2), swap("c", "x", 1, 3),
 		swap("d", "gone", 1, 2), swap("e", "z", 1, 2), swap("f", "x", 2, 4))
 	wantErrors(t, errs, nil, nil, ledger.ErrConflict, ledger.ErrConflict, nil, nil)
 	wantActors(t, s, "a", "b", "e", "f")
@@ -259,7 +260,7 @@ func TestPutConflictCanBeRetried(t *testing.T) {
 		}
 		return note(ctx, tx, "add")
 	}
-	wantErrors(t, together(t, s, add, add, add), nil, nil, nil)
+	wantErrors(t, writeGroup(t, s, add, add, add), nil, nil, nil)
 	read(t, s, func(tx *ledger.Tx) error {
 		n, err := number(ctx, tx, selectSeen, "x")
 		if n != 4 {
@@ -289,7 +290,7 @@ func TestAppendTakenSeqIsConflict(t *testing.T) {
 		}
 	}
 	last := func(tx *ledger.Tx) error { return note(ctx, tx, "last") }
-	wantErrors(t, together(t, s, enqueue, again(false), again(true), last), nil, ledger.ErrConflict,
+	wantErrors(t, writeGroup(t, s, enqueue, again(false), again(true), last), nil, ledger.ErrConflict,
 		ledger.ErrConflict, nil)
 	wantActors(t, s, "enqueue", "last")
 	read(t, s, func(tx *ledger.Tx) error { // I3: no row without its event
@@ -374,13 +375,13 @@ func TestDictionaryForgetsRolledBackNames(t *testing.T) {
 	}
 	for name, run := range map[string]func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error{
 		"cut off the buffer": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
-			return together(t, s, fail(t.Context(), "a", false), then)[1:]
+			return writeGroup(t, s, fail(t.Context(), "a", false), then)[1:]
 		},
 		"redone carefully": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
-			return together(t, s, then, fail(t.Context(), "a", true), fail(t.Context(), "b", true))[:1]
+			return writeGroup(t, s, then, fail(t.Context(), "a", true), fail(t.Context(), "b", true))[:1]
 		},
 		"failed alone": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
-			return append(together(t, s, fail(t.Context(), "a", true)), together(t, s, then)...)[1:]
+			return append(writeGroup(t, s, fail(t.Context(), "a", true)), writeGroup(t, s, then)...)[1:]
 		},
 		"commit failed": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
 			ledgertest.OfSQLite(t)
@@ -389,10 +390,10 @@ func TestDictionaryForgetsRolledBackNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			failing.Store(true)
-			errs := together(t, s, func(tx *ledger.Tx) error { return act(t.Context(), tx, "a") })
+			errs := writeGroup(t, s, func(tx *ledger.Tx) error { return act(t.Context(), tx, "a") })
 			wantErrors(t, errs, ledger.ErrUnknown)
 			failing.Store(false)
-			return together(t, s, then)
+			return writeGroup(t, s, then)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -427,7 +428,7 @@ func TestCommitFailureIsUnknownToAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	failing.Store(true)
-	errs := together(t, s,
+	errs := writeGroup(t, s,
 		func(tx *ledger.Tx) error { return note(ctx, tx, "a") },
 		func(tx *ledger.Tx) error { // judges by what its neighbour wrote, and that may be gone
 			n, err := number(ctx, tx, `SELECT count(*) FROM events`)
@@ -458,13 +459,13 @@ func TestFullDiskWritesNothingAndRecovers(t *testing.T) {
 		return tx.PutBody(tx.Next()-1, nil, make([]byte, 1<<20))
 	}
 	small := func(tx *ledger.Tx) error { return note(ctx, tx, "small") }
-	wantErrors(t, together(t, s, small, fill, small), ledger.ErrFull, ledger.ErrFull, ledger.ErrFull)
+	wantErrors(t, writeGroup(t, s, small, fill, small), ledger.ErrFull, ledger.ErrFull, ledger.ErrFull)
 	wantActors(t, s)
 	write(t, s, func(tx *ledger.Tx) error {
 		_, err := tx.Exec(`PRAGMA max_page_count = 1000000`)
 		return err
 	})
-	wantErrors(t, together(t, s, small, fill), nil, nil)
+	wantErrors(t, writeGroup(t, s, small, fill), nil, nil)
 	wantActors(t, s, "small", "fill")
 }
 
@@ -572,7 +573,7 @@ func TestPendingQueryIsReadLater(t *testing.T) {
 			outer.Next()
 			return errors.Join(tx.Put(swapSeen, "old2", 1, 5), outer.Close())
 		},
-		"another that nobody reads": func(tx *ledger.Tx) error {
+		"another that is not read": func(tx *ledger.Tx) error {
 			_, err := tx.Prefetch(`SELECT kind, n, n, n FROM kinds`)
 			return err
 		},
@@ -624,11 +625,11 @@ func TestPendingQueryDiscardedOnRollback(t *testing.T) {
 		_, err := tx.Prefetch(`SELECT kind, n FROM kinds`)
 		return err
 	}
-	write(t, s, ask) // and nobody reads them
-	errs := together(t, s, ask, func(tx *ledger.Tx) error {
+	write(t, s, ask) // and they are not read
+	errs := writeGroup(t, s, ask, func(tx *ledger.Tx) error {
 		asked, err := tx.Prefetch(`SELECT count(*) FROM presence`)
 		if err == nil {
-			err = tx.Put(swapSeen, "nobody", 1, 2) // a conflict
+			err = tx.Put(swapSeen, "none", 1, 2) // a conflict
 		}
 		if err == nil {
 			_, err = asked.Rows(t.Context())
@@ -703,7 +704,7 @@ func TestTxCachePrefetches(t *testing.T) {
 	write(t, s, stores(inquirer{{Query: events, Args: []any{0}}}))
 	byOthers()
 	if _, ok, _ := answer(events); ok {
-		t.Error("asked although nobody else had written before")
+		t.Error("asked although no other process had written before")
 	}
 	for range 3 {
 		byOthers()
@@ -724,7 +725,7 @@ func TestTxCachePrefetches(t *testing.T) {
 		}
 	}
 	if alone == 20 || onPostgres && alone == 0 {
-		t.Errorf("asked %d times while nobody else wrote", alone)
+		t.Errorf("asked %d times while no other process wrote", alone)
 	}
 
 	write(t, s, stores(inquirer{{Query: events, Args: []any{0}}, {Query: broken}}))
@@ -775,7 +776,7 @@ func TestReadIsSnapshotAndBlocksNoWriter(t *testing.T) {
 		}
 		read(t, s, func(tx *ledger.Tx) error {
 			if got := count(tx); got != 4 {
-				t.Errorf("a reader beside an open transaction: got %d, want 4", got)
+				t.Errorf("a reader next to an open transaction: got %d, want 4", got)
 			}
 			return nil
 		})
@@ -835,7 +836,7 @@ func TestClockIsReadOncePerTransaction(t *testing.T) {
 		tx.Now()
 		return errors.Join(note(ctx, tx, "a"), note(ctx, tx, "b"))
 	}
-	wantErrors(t, together(t, s, ask, ask, ask), nil, nil, nil)
+	wantErrors(t, writeGroup(t, s, ask, ask, ask), nil, nil, nil)
 	write(t, s, func(*ledger.Tx) error { return nil })
 	if readings.Load() != 1 {
 		t.Errorf("readings: got %d, want 1", readings.Load())
@@ -849,7 +850,7 @@ func TestClockIsReadOncePerTransaction(t *testing.T) {
 	readings.Store(1)
 	fail := func(tx *ledger.Tx) error { return errors.Join(ask(tx), errOwn) }
 	stale := func(tx *ledger.Tx) error { return tx.Put(swapSeen, "gone", 1, 2) }
-	wantErrors(t, together(t, s, fail, ask, fail, ask, stale), errOwn, nil, errOwn, nil, ledger.ErrConflict)
+	wantErrors(t, writeGroup(t, s, fail, ask, fail, ask, stale), errOwn, nil, errOwn, nil, ledger.ErrConflict)
 	if readings.Load() != 3 {
 		t.Errorf("readings in two transactions: got %d, want 2", readings.Load()-1)
 	}

@@ -17,7 +17,6 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// bodies has, for each kind, a body with every field set.
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // encoded returns b in its public form, or in its stored one with the digest that has a column of its own.
@@ -28,8 +27,7 @@ func encoded(b event.Body, w event.Worker, public bool) (data, digest []byte) {
 	return event.AppendStored(nil, b)
 }
 
-// samples has two events of each kind, one with every field of its body set and one with none.
-// storable is samples for a ledger: commands lets no NUL in, and PostgreSQL takes none.
+// showsProcess reports whether the public form of a kind has the fields of the worker's process.
 func showsProcess(k event.Kind) bool {
 	switch k {
 	case event.KindClaimed, event.KindTakenOver, event.KindWorkerStarted, event.KindWorkerStopped:
@@ -175,7 +173,8 @@ func TestDecodeRefusesForeignData(t *testing.T) {
 }
 
 func TestEventJSONRefusesForeignText(t *testing.T) {
-	good := `{"pos":1,"job":null,"seq":null,"kind":"restored","at":"2026-01-02T03:04:05Z","actor":"a","worker":null,"token":null,"attempt":null,"from_state":null,"to_state":null,"data":{"from":"x"}}`
+	const good = `{"pos":1,"job":null,"seq":null,"kind":"restored","at":"2026-01-02T03:04:05Z","actor":"a",` +
+		`"worker":null,"token":null,"attempt":null,"from_state":null,"to_state":null,"data":{"from":"x"}}`
 	var e event.Event
 	if err := json.Unmarshal([]byte(good), &e); err != nil {
 		t.Fatal(err)

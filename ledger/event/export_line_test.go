@@ -45,10 +45,7 @@ func TestLineKeepsBodiesExactly(t *testing.T) {
 	}
 }
 
-// TestLinesComeInPages: more events than a page has, and more bytes, all of them in order and each with its
-// own body.
-// TestCheckStringsRefusesHalfCharacters: what a decoder would take for another character is told from what it takes
-// as it is.
+// What a decoder would replace by another character is refused; what it keeps is not.
 func TestCheckStringsRefusesHalfCharacters(t *testing.T) {
 	for text, whole := range map[string]bool{
 		`"a"`: true, `"\ud83d\ude00"`: true, `"\ufffd"`: true, `"\\ud800"`: true, `"\\\\ud800"`: true,

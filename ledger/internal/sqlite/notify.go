@@ -142,7 +142,7 @@ func (s *subscription) close() {
 	*s = subscription{}
 }
 
-// makeDoorbell makes the folder and the file in it. Whoever can write the ledger may write the doorbell.
+// makeDoorbell makes the folder and the file in it. A user who can write the ledger may write the doorbell.
 func makeDoorbell(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

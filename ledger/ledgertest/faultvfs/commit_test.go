@@ -46,11 +46,11 @@ func TestCommitDiskErrorIsUnknownToAllCallers(t *testing.T) {
 					job := commands.Enqueue{Queue: "q", Key: fmt.Sprint(round, " ", i), Payload: []byte("once")}
 					all = append(all, func() error { return enqueueTwice(queue, job, c.want, &failed) })
 				}
-				if err := together(all...); err != nil {
+				if err := inParallel(all...); err != nil {
 					t.Fatal(err)
 				}
-				if disk.Mend() != 1 || failed.Load() == 0 {
-					t.Fatalf("round %d: %d callers were told of a COMMIT that failed", round, failed.Load())
+				if disk.Disarm() != 1 || failed.Load() == 0 {
+					t.Fatalf("round %d: %d callers got the error of a COMMIT that failed", round, failed.Load())
 				}
 				shared = failed.Load() > 1
 				var n int64

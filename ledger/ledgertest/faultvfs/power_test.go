@@ -35,7 +35,7 @@ func cuts() int {
 	return ledgertest.Size(50, 300, 2000)
 }
 
-// seed is told, so that the dice can be thrown again. How the commands of the clients interleave is another
+// seed is printed, so that the run can be repeated. How the commands of the clients interleave is another
 // matter.
 func seed(t *testing.T) uint64 {
 	s := *seedFlag
@@ -88,19 +88,19 @@ func some(list []cut, n int, dice *rand.Rand) []cut {
 }
 
 // replay calls check with the files that each cut leaves, and with a folder for them. It returns how many
-// failed and tells the first of them.
+// failed and reports the first of them.
 func (r *recording) replay(t *testing.T, cuts []cut, lie faultvfs.Lie,
 	check func(c cut, dir string, files map[string][]byte) error) (failed int64) {
 	t.Helper()
 	slices.SortFunc(cuts, func(a, b cut) int { return a.moment - b.moment })
 	tmp := t.TempDir()
 	var failures atomic.Int64
-	const hands = 2
+	const workers = 2
 	var work []func() error
-	for hand := range hands {
+	for hand := range workers {
 		work = append(work, func() error {
 			replay := r.NewReplay(lie, true)
-			for i := hand; i < len(cuts); i += hands {
+			for i := hand; i < len(cuts); i += workers {
 				replay.Go(cuts[i].moment)
 				files := replay.Crash(cuts[i].loss, rand.New(rand.NewPCG(cuts[i].seed, 0)))
 				dir := filepath.Join(tmp, fmt.Sprint(i))
@@ -114,7 +114,7 @@ func (r *recording) replay(t *testing.T, cuts []cut, lie faultvfs.Lie,
 			return nil
 		})
 	}
-	_ = together(work...)
+	_ = inParallel(work...)
 	return failures.Load()
 }
 
@@ -134,7 +134,7 @@ func keep(t *testing.T, files map[string][]byte) {
 // survives judges what a cut has left. Every eighth time work goes on, and the power fails once more.
 func (r *recording) survives(c cut, dir string, files map[string][]byte, lossy bool) error {
 	if _, ok := files["jobs.db-wal"]; ok && c.seed%3 == 0 {
-		files["jobs.db-shm"] = rubbish(c.seed) // which nobody ever syncs
+		files["jobs.db-shm"] = rubbish(c.seed) // which is never synced
 	}
 	var second *recording
 	left := 0
@@ -226,7 +226,7 @@ func TestPowerCutLosesNothingAcknowledged(t *testing.T) {
 				t.Logf("%d cuts in %d operations, %d events; %d pages were moved before the ledger was closed", n,
 					r.Len(), len(r.history.lines), moved)
 				if c.quiet && moved == 0 {
-					t.Error("SQLite has moved nothing into the database by itself")
+					t.Error("SQLite has moved nothing into the database on its own")
 				}
 				failed := r.replay(t, randomCuts(n, r.Len(), rand.New(rand.NewPCG(seed, 1))), faultvfs.Lie{},
 					func(c cut, dir string, files map[string][]byte) error {
@@ -263,7 +263,7 @@ func TestPowerCutDuringCreation(t *testing.T) {
 }
 
 // The last process to close a ledger moves what is in the -wal file into the database. While it does, the
-// database is nothing by itself.
+// database is nothing alone.
 func TestPowerCutDuringClose(t *testing.T) {
 	seed := seed(t)
 	r := (&crowd{dsn: full, stores: 1, clients: 2, commands: 16, quiet: true}).record(t, seed)
@@ -314,16 +314,16 @@ func TestPowerCutOracleSeesLoss(t *testing.T) {
 	}
 	for name, lie := range lies {
 		t.Run(name, func(t *testing.T) {
-			told := r.history
+			history := r.history
 			if lie.Syncs == nil && !lie.Folder {
-				told = r.history.toldEarly()
+				history = r.history.answeredEarly()
 			}
 			caught := int64(0)
 			for n := range uint64(80) {
 				list := randomCuts(5, r.Len(), rand.New(rand.NewPCG(seed, n)))
 				caught = r.replay(t, list, lie, func(c cut, dir string, files map[string][]byte) error {
 					_, err := reopened(dir, files, r.dsn, func(_ *faultvfs.Disk, store *ledger.Store) error {
-						_, err := told.after(store, c.moment, false)
+						_, err := history.after(store, c.moment, false)
 						return err
 					})
 					return err

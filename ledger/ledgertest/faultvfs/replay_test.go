@@ -50,7 +50,7 @@ func TestReplayKnowsWhatIsDurable(t *testing.T) {
 			map[string]string{"old": "0000", "new": "11"}},
 		"an unlink that is lost": {[]op{unlink0}, Lie{}, map[string]string{"old": "0000"}, map[string]string{}},
 		"an unlink that is not":  {[]op{unlink0, folder}, Lie{}, map[string]string{}, map[string]string{}},
-		"a name given anew": {[]op{unlink0, anew1, write1, sync1, folder, writeA, sync0}, Lie{},
+		"a name given again": {[]op{unlink0, anew1, write1, sync1, folder, writeA, sync0}, Lie{},
 			map[string]string{"old": "11"}, map[string]string{"old": "11"}},
 		"a sync that failed": {[]op{writeA, failed0, sync0}, Lie{}, map[string]string{"old": "0000"},
 			map[string]string{"old": "0000"}},
