@@ -1,8 +1,10 @@
 package projection
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -16,6 +18,8 @@ import (
 type StatusThen struct {
 	QueueStatus
 	Now map[event.State]int64
+
+	open map[int64]Job // of all queues, see openJobsAsOf
 }
 
 // StatusAsOf returns what Status would have returned at m, and the counts of now. It reads every row of jobs,
@@ -34,11 +38,7 @@ func StatusAsOf(ctx context.Context, tx *ledger.Tx, m Moment) ([]StatusThen, err
 	if err != nil {
 		return nil, err
 	}
-	open, err := openAsOf(ctx, tx, m)
-	if err != nil {
-		return nil, err
-	}
-	jobs, err := jobsAsOf(ctx, tx, open, m)
+	jobs, err := openJobsAsOf(ctx, tx, m)
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +58,70 @@ func StatusAsOf(ctx context.Context, tx *ledger.Tx, m Moment) ([]StatusThen, err
 	}
 	var all []StatusThen
 	for _, s := range sortedStatus(then, known) {
-		all = append(all, StatusThen{QueueStatus: s, Now: now[s.Name]})
+		all = append(all, StatusThen{QueueStatus: s, Now: now[s.Name], open: jobs})
 	}
 	return all, nil
+}
+
+// AddStrandedAsOf is AddStranded for the statuses that StatusAsOf returned for m.
+func AddStrandedAsOf(ctx context.Context, tx *ledger.Tx, queues []StatusThen, m Moment) error {
+	waited := func(q StatusThen) bool {
+		return !q.Paused && !q.OldestReady.IsZero() && m.At.Sub(q.OldestReady) >= time.Minute
+	}
+	if !slices.ContainsFunc(queues, waited) {
+		return nil
+	}
+	open := queues[0].open
+	workforce, err := workforceAsOf(ctx, tx, heldOfJobs(open), m)
+	if err != nil {
+		return err
+	}
+	ready := make(map[string]*Stranded) // by lane
+	for _, j := range open {
+		if j.State != event.Queued || j.RunAt.After(m.At) {
+			continue
+		}
+		lane := laneOf(j)
+		if ready[lane] == nil {
+			ready[lane] = &Stranded{Queue: j.Queue, Version: j.Version, Requires: j.Requires}
+		}
+		ready[lane].Jobs++
+		ready[lane].Since = earliest(ready[lane].Since, j.RunAt)
+	}
+	for _, lane := range slices.Sorted(maps.Keys(ready)) {
+		s := ready[lane]
+		i := slices.IndexFunc(queues, func(q StatusThen) bool { return q.Name == s.Queue })
+		if i < 0 || queues[i].Paused || m.At.Sub(s.Since) < time.Minute {
+			continue
+		}
+		if s.Service = workforce.ServiceOf(s.Queue, s.Version, s.Requires); !s.Served() {
+			queues[i].Stranded = s.addTo(queues[i].Stranded)
+		}
+	}
+	return nil
+}
+
+// openJobsAsOf returns the jobs whose rows do not say what they were at m, as they were then: all that were
+// queued or held, and some that had ended.
+func openJobsAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (map[int64]Job, error) {
+	open, err := openAsOf(ctx, tx, m)
+	if err != nil {
+		return nil, err
+	}
+	return jobsAsOf(ctx, tx, open, m)
+}
+
+// heldOfJobs returns those of jobs that are held, in the order of their claims.
+func heldOfJobs(jobs map[int64]Job) (held []Job) {
+	for _, j := range jobs {
+		if j.State.Held() {
+			held = append(held, j)
+		}
+	}
+	slices.SortFunc(held, func(a, b Job) int {
+		return cmp.Or(a.ClaimedAt.Compare(b.ClaimedAt), cmp.Compare(a.N, b.N))
+	})
+	return held
 }
 
 // jobCounts scans the table: an index for the counts of ended jobs would cost every transition. Counting here

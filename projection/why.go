@@ -1,7 +1,10 @@
 package projection
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"jobledger/ledger"
@@ -59,6 +62,57 @@ func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, e
 		return w, err
 	}
 	workforce, err := WorkforceNow(ctx, tx, now)
+	if err != nil {
+		return w, err
+	}
+	w.Live, w.Service = workforce.Present(), workforce.ServiceOf(j.Queue, j.Version, j.Requires)
+	return w, nil
+}
+
+// ExplainAsOf returns why job n was in its state at m; without a state where it did not exist yet. It costs
+// the jobs that were open then.
+func ExplainAsOf(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (w Why, err error) {
+	j, events, err := JobAsOf(ctx, tx, n, m)
+	if err != nil || len(events) == 0 {
+		return w, err
+	}
+	w.Job = j
+	for _, e := range events {
+		switch {
+		case slices.Contains(causes, e.Kind()):
+			w.Cause, w.Moved = e, nil
+		case e.Kind() == event.KindRescheduled:
+			w.Moved = &e
+		}
+	}
+	if j.State != event.Queued {
+		return w, nil
+	}
+	queues, err := QueuesAsOf(ctx, tx, m)
+	if err != nil {
+		return w, err
+	}
+	w.Queue = Queue{Name: j.Queue}
+	for _, q := range queues {
+		if q.Name == j.Queue {
+			w.Queue = q
+		}
+	}
+	open, err := openJobsAsOf(ctx, tx, m)
+	if err != nil {
+		return w, err
+	}
+	for _, o := range open {
+		switch {
+		case o.State != event.Queued || o.Queue != j.Queue || o.N == j.N:
+		case laneOf(o) == laneOf(j) && cmp.Or(o.RunAt.Compare(j.RunAt), strings.Compare(string(o.ID),
+			string(j.ID))) < 0:
+			w.Ahead++
+		case o.Priority > j.Priority && !o.RunAt.After(m.At):
+			w.Higher++
+		}
+	}
+	workforce, err := workforceAsOf(ctx, tx, heldOfJobs(open), m)
 	if err != nil {
 		return w, err
 	}

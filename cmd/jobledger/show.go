@@ -37,7 +37,11 @@ func showVerb(p *program) cli.Verb {
 				if past {
 					then = p.at(m)
 					j, err = jobThen(c.Context, tx, c.Args().First(), m)
-				} else {
+					return err
+				}
+				stopped, err := p.AtCopy(c, tx)
+				if err == nil {
+					then = &program{stopped}
 					j, err = wholeJob(c.Context, tx, c.Args().First())
 				}
 				return err
