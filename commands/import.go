@@ -76,7 +76,7 @@ func (s *Service) Replay(ctx context.Context, actor, from string, lines iter.Seq
 // CopyAsOf says of which moment a copy is.
 type CopyAsOf struct {
 	At       time.Time             // zero: the copy is not marked
-	Presence []projection.Presence // of the worker processes at that moment, as projection.PresenceAsOf has it
+	Presence []projection.Presence // of the worker processes at that moment, as status.PresenceAsOf has it
 }
 
 // ReplayAsOf is Replay of a copy that says so itself: its last event, imported, has the moment, of which

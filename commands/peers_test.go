@@ -18,6 +18,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // Each test here is a fault that was found in another queue. The name says what holds here instead.
@@ -188,13 +189,13 @@ func TestPeersExhaustedJobIsSeenAndCanBeRetried(t *testing.T) {
 		q.Now = q.Now.Add(time.Hour)
 	}
 	var listed []projection.Job
-	var status []projection.QueueStatus
+	var queues []status.Queue
 	err := q.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
 		if listed, err = projection.List(t.Context(), tx,
 			projection.Filter{States: []event.State{event.FailedState}}); err != nil {
 			return err
 		}
-		status, err = projection.Status(t.Context(), tx, q.Now)
+		queues, err = status.Queues(t.Context(), tx, q.Now)
 		return err
 	})
 	if err != nil {
@@ -204,8 +205,8 @@ func TestPeersExhaustedJobIsSeenAndCanBeRetried(t *testing.T) {
 		listed[0].Failures != 3 || listed[0].FinishedAt.IsZero() {
 		t.Errorf("listed as failed: %+v", listed)
 	}
-	if len(status) != 1 || status[0].Jobs[event.FailedState] != 1 {
-		t.Errorf("counted: %+v", status)
+	if len(queues) != 1 || queues[0].Jobs[event.FailedState] != 1 {
+		t.Errorf("counted: %+v", queues)
 	}
 	if more := q.claim("next"); len(more) != 0 {
 		t.Fatalf("claimed a fourth time: %+v", more)
@@ -433,7 +434,7 @@ func TestPeersLostClaimHasNoInventedEnd(t *testing.T) {
 		t.Errorf("the claim ended when it was taken back, and was last seen before: %+v", all)
 	}
 	err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
-		workers, err := projection.Workers(t.Context(), tx, q.Now, true)
+		workers, err := status.Workers(t.Context(), tx, q.Now, true)
 		for _, w := range workers {
 			if !w.StoppedAt.IsZero() {
 				t.Errorf("nobody saw worker %s stop, and it is said to have, at %s", w.Name, w.StoppedAt)

@@ -10,13 +10,14 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // alive tells who is there, as "name state since seen jobs".
 func (q *queue) alive(all bool) (list []string) {
 	q.T.Helper()
 	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
-		workers, err := projection.Workers(q.T.Context(), tx, q.Now, all)
+		workers, err := status.Workers(q.T.Context(), tx, q.Now, all)
 		for _, w := range workers {
 			list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s up %s seen %s, %d jobs %s", w.Name, w.State,
 				q.Now.Sub(w.StartedAt), q.Now.Sub(w.SeenAt), len(w.Jobs), strings.Join(w.Queues, "+"))))
@@ -144,7 +145,7 @@ func TestPresenceOfTheDead(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			then, err := projection.WorkersAsOf(t.Context(), tx, m, false)
+			then, err := status.WorkersAsOf(t.Context(), tx, m, false)
 			var got []string
 			for _, w := range then {
 				got = append(got, w.Name, string(w.State))
@@ -164,7 +165,7 @@ func TestPresenceOfTheDead(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		d, err := projection.Compare(t.Context(), tx, from, to, 0)
+		d, err := status.Compare(t.Context(), tx, from, to, 0)
 		if len(d.Lost) != 1 || d.Lost[0].Worker.Name != "busy" || len(d.Silent) != 1 ||
 			d.Silent[0].Name != "idle" ||
 			!d.Silent[0].SeenAt.Equal(died) {

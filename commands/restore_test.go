@@ -15,6 +15,7 @@ import (
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/status"
 )
 
 // copied is another service on a copy of q's ledger, with the same clock.
@@ -155,7 +156,7 @@ func TestHealthOverdueLeases(t *testing.T) {
 		{20 * time.Minute, 1, time.Minute}, {21 * time.Minute, 2, time.Minute}} {
 		q.Now = start.Add(step.after)
 		err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
-			o, err := projection.OverdueLeases(t.Context(), tx, q.Now, time.Minute)
+			o, err := status.OverdueLeases(t.Context(), tx, q.Now, time.Minute)
 			if o.Leases != step.leases || step.leases > 0 && o.Oldest.Sub(start) != step.oldest {
 				t.Errorf("after %s: %+v", step.after, o)
 			}
@@ -172,7 +173,7 @@ func TestHealthStrandedJobs(t *testing.T) {
 	stranded := func() (list []string) {
 		t.Helper()
 		err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
-			found, err := projection.StrandedJobs(t.Context(), tx, q.Now, 5*time.Minute)
+			found, err := status.StrandedJobs(t.Context(), tx, q.Now, 5*time.Minute)
 			for _, s := range found {
 				text := []string{s.Queue, s.Version, strings.Join(s.Requires, "+"), strings.Repeat("x", int(s.Jobs)),
 					strings.Repeat("w", len(s.Serving)), q.Now.Sub(s.Since).String()}

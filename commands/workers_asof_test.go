@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // TestWorkersAsOfShowTheDead looks back at a night in which a host lost its power at 00:17: one worker
@@ -50,7 +51,7 @@ func TestWorkersAsOfShowTheDead(t *testing.T) {
 			"charlie-render 1610 silent", "charlie-render 1635 idle"}},
 	} {
 		read(func(tx *ledger.Tx) error {
-			workers, err := projection.WorkersAsOf(t.Context(), tx, at(tx, tt.at), false)
+			workers, err := status.WorkersAsOf(t.Context(), tx, at(tx, tt.at), false)
 			var got []string
 			for _, w := range workers {
 				if w.Host == "charlie" {
@@ -67,7 +68,7 @@ func TestWorkersAsOfShowTheDead(t *testing.T) {
 		})
 	}
 	read(func(tx *ledger.Tx) error {
-		lost, err := projection.LostWorkers(t.Context(), tx, at(tx, 0), at(tx, 2*time.Hour))
+		lost, err := status.LostWorkers(t.Context(), tx, at(tx, 0), at(tx, 2*time.Hour))
 		var got []string
 		for _, w := range lost {
 			got = append(got, fmt.Sprintf("%s %d %s", w.Name, w.PID, w.Replaced.Format("15:04")))

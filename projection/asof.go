@@ -66,6 +66,9 @@ func (m Moment) endedBy(j Job) bool {
 	return !j.FinishedAt.IsZero() && event.Micros(j.FinishedAt) < m.next
 }
 
+// FinishedBefore returns the time, in microseconds, before which every job that has ended had ended by m.
+func (m Moment) FinishedBefore() int64 { return m.next }
+
 // JobAsOf returns job n as it was at m, and the events up to then; without events the job did not exist yet.
 func JobAsOf(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (
 	j Job, events []event.Event, err error) {
@@ -87,9 +90,9 @@ func JobAsOf(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (
 // foldChunk is how many jobs one query reads the events of.
 const foldChunk = 64
 
-// jobsAsOf folds the events of the jobs ns up to m, without erasures. Its cost grows with these jobs and
+// JobsAsOf folds the events of the jobs ns up to m, without erasures. Its cost grows with these jobs and
 // their events, not with the ledger.
-func jobsAsOf(ctx context.Context, tx *ledger.Tx, ns []int64, m Moment) (map[int64]Job, error) {
+func JobsAsOf(ctx context.Context, tx *ledger.Tx, ns []int64, m Moment) (map[int64]Job, error) {
 	jobs := make(map[int64]Job, len(ns))
 	for e, err := range eventsOfJobs(ctx, tx, ns, m) {
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"jobledger/ledger"
@@ -38,6 +39,7 @@ type AttemptFilter struct {
 	Overlap  bool         // only claims under which a job ran while another owner worked on it too
 	After    int64        // claims whose Pos is greater: the next page
 	Limit    int          // at most so many; 0: no limit
+	Last     bool         // the last Limit of them, instead of the first; After must be 0
 }
 
 // attemptColumns reads the claim c, the enqueued event q of its job and the event z that ended it, if any.
@@ -67,6 +69,9 @@ const attemptPage = 512
 // claims that began before the time, the row of the job shows that they had ended.
 func Attempts(ctx context.Context, tx *ledger.Tx, f AttemptFilter) ([]Attempt, error) {
 	l := attemptList{tx: tx, f: f, overlaps: make(map[int64]map[int]bool)}
+	if f.Last {
+		return l.last(ctx)
+	}
 	err := l.addPages(ctx, f.heldAtFrom, min(f.From.Pos, f.To.Pos))
 	if err == nil {
 		l.after = max(l.after, f.From.Pos)
@@ -104,6 +109,41 @@ func (l *attemptList) addPages(ctx context.Context, build func(after, until int6
 			}
 			if l.full() {
 				break
+			}
+		}
+		if len(page) < attemptPage {
+			break
+		}
+	}
+	return nil
+}
+
+// last returns the last claims, up to the limit, in the order in which they began.
+func (l *attemptList) last(ctx context.Context) ([]Attempt, error) {
+	from := min(l.f.From.Pos, l.f.To.Pos)
+	err := l.addPagesBack(ctx, l.f.begunAfterFrom, from, l.f.To.Pos)
+	if err == nil {
+		err = l.addPagesBack(ctx, l.f.heldAtFrom, 0, from)
+	}
+	slices.Reverse(l.found)
+	return l.found, err
+}
+
+// addPagesBack is addPages from the last claim to the first.
+func (l *attemptList) addPagesBack(ctx context.Context, build func(after, until int64) (string, []any),
+	after, until int64) error {
+	for after < until && !l.full() {
+		query, args := build(after, until)
+		page, err := scanAttempts(ctx, l.tx, query+` ORDER BY c.pos DESC LIMIT ?`, append(args, attemptPage)...)
+		if err != nil {
+			return err
+		}
+		for _, a := range page {
+			if until = a.Pos - 1; l.full() {
+				break
+			}
+			if err := l.add(ctx, a); err != nil {
+				return err
 			}
 		}
 		if len(page) < attemptPage {

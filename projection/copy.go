@@ -3,7 +3,6 @@ package projection
 import (
 	"context"
 	"errors"
-	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -53,31 +52,4 @@ func onlyEvent(ctx context.Context, tx *ledger.Tx, f ledger.Filter) (found event
 		return e, err
 	}
 	return found, nil
-}
-
-// Presence is when a worker process was last seen.
-type Presence struct {
-	event.Worker
-	SeenAt time.Time
-}
-
-// PresenceAsOf returns the presence with which a copy of the events up to m says the same of each worker
-// process at m as WorkersAsOf does, which also looks at what came later: a process that lived on was seen
-// just after m, and one that had fallen silent was not.
-func PresenceAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (present []Presence, err error) {
-	workers, err := WorkersAsOf(ctx, tx, m, true)
-	for _, w := range workers {
-		seen := m.At.Add(time.Microsecond)
-		switch {
-		case !w.announced || w.State == Stopped:
-			continue
-		case w.State != Silent:
-		case w.signs.taken.After(w.SeenAt):
-			seen = w.SeenAt
-		default:
-			seen = earliest(w.SeenAt, m.At.Add(-3*PresentEvery-time.Microsecond))
-		}
-		present = append(present, Presence{w.Worker, seen})
-	}
-	return present, err
 }

@@ -3,7 +3,7 @@
 // so the tables can be dropped and rebuilt at any time.
 //
 // It does not decide which events happen: that is package commands. It does not check the tables: that is
-// package projection/audit.
+// package projection/audit. How queues and workers are doing is answered by package projection/status.
 //
 // Files in reading order:
 //
@@ -13,9 +13,10 @@
 //	claim_search.go               the next jobs to claim: [Seek], [Search.Jobs]
 //	claim_lanes.go, claim_cache.go, claim_salvage.go
 //	                              reading a lane, keeping lanes between claims, skipping damaged rows
-//	list.go, status.go, workers.go, why.go, health.go
+//	presence.go                   when a worker process was last seen: [PutPresence]
+//	list.go, lane_count.go, lost_claims.go
 //	                              questions about now
-//	asof.go, list_asof.go, status_asof.go, attempts.go, diff.go, claims.go
+//	asof.go, list_asof.go, open_asof.go, copy.go, attempts.go, claims.go
 //	                              questions about the past, at a [Moment] or along the events
 //
 // A claim goes Seek, fittingLanes, Jobs; for each job the command evolves it and calls Put.

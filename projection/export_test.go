@@ -18,10 +18,12 @@ func Statements() map[string]string {
 		"claim: since": queuedSince,
 		"get":          byID,
 		"get by key":   byKey,
+		"newest":       newest,
 		"held":         held,
 		"expired":      expired,
 		"result":       resultOf,
-		"lives":        lives,
+		"lost claims":  lostClaimsInOrder,
+		"lost claim":   lostClaimOfJob,
 	}
 	updates.Range(func(key, list any) bool {
 		one, many := ledgertest.SQLiteStatements(list.(*ledger.BulkStmt))
@@ -31,6 +33,9 @@ func Statements() map[string]string {
 	})
 	return all
 }
+
+// ByAnyKey is the statement of FindByKey.
+var ByAnyKey = byAnyKey
 
 // Columns are those of the table jobs.
 func Columns() []string { return table.Columns[:] }

@@ -83,22 +83,6 @@ func GetByKey(ctx context.Context, tx *ledger.Tx, queue, key string) (j Job, ok 
 	return queryJob(ctx, tx, byKey, n, key)
 }
 
-var byPrefix = `SELECT ` + table.List +
-	` FROM jobs j WHERE j.id >= ?1 AND j.id < ?1 || '~' ORDER BY j.id LIMIT ?2`
-
-// Find returns up to limit jobs whose id begins with prefix: people shorten ids.
-func Find(ctx context.Context, tx *ledger.Tx, prefix string, limit int) ([]Job, error) {
-	return queryJobs(ctx, tx, byPrefix, prefix, limit)
-}
-
-var bySuffix = `SELECT ` + table.List + ` FROM jobs j WHERE j.id LIKE ?1 ORDER BY j.id LIMIT ?2`
-
-// FindBySuffix returns up to limit jobs whose id ends with suffix, which must be of the alphabet of ids. It
-// reads all ids.
-func FindBySuffix(ctx context.Context, tx *ledger.Tx, suffix string, limit int) ([]Job, error) {
-	return queryJobs(ctx, tx, bySuffix, "%"+suffix, limit)
-}
-
 // held searches the live leases, which are few compared with the ended jobs. "> 0" instead of "IS NOT NULL"
 // because only a range makes SQLite search the index.
 var held = `SELECT ` + table.List + ` FROM jobs j
@@ -112,6 +96,11 @@ func Held(ctx context.Context, tx *ledger.Tx, w event.Worker) ([]Job, error) {
 	}
 	return queryJobs(ctx, tx, held, n)
 }
+
+var allHeld = `SELECT ` + table.List + ` FROM jobs j WHERE j.lease_expires_at > 0 ORDER BY j.claimed_at, j.n`
+
+// AllHeld returns the jobs that any worker process owns, the oldest claim first.
+func AllHeld(ctx context.Context, tx *ledger.Tx) ([]Job, error) { return queryJobs(ctx, tx, allHeld) }
 
 // Lease is a live claim as a sweeper reads it.
 type Lease struct {
@@ -144,6 +133,32 @@ func Expired(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) (leas
 		leases = append(leases, l)
 	}
 	return leases, rows.Err()
+}
+
+// LiveTokens returns the tokens of those of the jobs that are held.
+func LiveTokens(ctx context.Context, tx *ledger.Tx, jobs []Job) (map[string]bool, error) {
+	live := make(map[string]bool, len(jobs))
+	if len(jobs) == 0 {
+		return live, nil
+	}
+	var numbers []any
+	for _, j := range jobs {
+		numbers = append(numbers, j.N)
+	}
+	rows, err := tx.Query(ctx, `SELECT lease_token FROM jobs WHERE lease_token IS NOT NULL AND n IN (`+
+		placeholders(len(numbers))+`)`, numbers...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var token string
+		if err := rows.Scan(&token); err != nil {
+			return nil, err
+		}
+		live[token] = true
+	}
+	return live, rows.Err()
 }
 
 const resultOf = `SELECT b.body FROM events e JOIN bodies b ON b.pos = e.pos WHERE e.job = ? AND e.seq = ?`

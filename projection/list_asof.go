@@ -36,7 +36,7 @@ func ListAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) ([]Then, e
 			open = append(open, j.N)
 		}
 	}
-	folded, err := jobsAsOf(ctx, tx, open, m)
+	folded, err := JobsAsOf(ctx, tx, open, m)
 	if err != nil {
 		return nil, err
 	}

@@ -3,37 +3,12 @@ package projection
 import (
 	"context"
 	"database/sql"
+	"math"
 	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
-
-// LiveTokens returns the tokens of those of the jobs that are held.
-func LiveTokens(ctx context.Context, tx *ledger.Tx, jobs []Job) (map[string]bool, error) {
-	live := make(map[string]bool, len(jobs))
-	if len(jobs) == 0 {
-		return live, nil
-	}
-	var numbers []any
-	for _, j := range jobs {
-		numbers = append(numbers, j.N)
-	}
-	rows, err := tx.Query(ctx, `SELECT lease_token FROM jobs WHERE lease_token IS NOT NULL AND n IN (`+
-		placeholders(len(numbers))+`)`, numbers...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var token string
-		if err := rows.Scan(&token); err != nil {
-			return nil, err
-		}
-		live[token] = true
-	}
-	return live, rows.Err()
-}
 
 // LostClaim is a claim that was cancelled or reclaimed while its command may still run: the end of the
 // command has not been recorded, and the lease has not ended, at which its worker kills it at the latest.
@@ -43,36 +18,53 @@ type LostClaim struct {
 	Queue   string
 	Attempt int
 	Worker  event.Worker
-	EndedAt time.Time
-	Ending  event.Kind // KindCancelled or KindReclaimed
-	Until   time.Time  // the end of the lease
+
+	ClaimedAt   time.Time
+	HeartbeatAt time.Time // its last sign of life, at least ClaimedAt
+	EndedAt     time.Time
+	Ending      event.Kind // KindCancelled or KindReclaimed
+	Until       time.Time  // the end of the lease
 }
 
-// lostClaims reads the claims that ended in this way since a moment. The event before the end is the
-// claim's last sign of life, with the end of its lease, which is implicit where it is one minute.
+// lostClaims reads the claims that ended in this way from one moment to another. The event before the end is
+// the claim's last sign of life, with the end of its lease, which is implicit where it is one minute.
 const lostClaims = `SELECT e.job, q.ulid, q.data ->> 'queue', e.attempt, e.worker, e.at, e.kind, h.at,
-    CAST(h.data ->> 'lease_until' AS BIGINT)
+    CAST(h.data ->> 'lease_until' AS BIGINT),
+    (SELECT max(c.at) FROM events c WHERE c.job = e.job AND c.seq < e.seq AND c.kind = 2)
 FROM events e JOIN events q ON q.pos = e.job JOIN events h ON h.job = e.job AND h.seq = e.seq - 1
-WHERE e.kind IN (7, 8) AND e.attempt IS NOT NULL AND e.at >= ? AND e.pos <= ?
+WHERE e.kind IN (7, 8) AND e.attempt IS NOT NULL AND e.at >= ? AND e.at <= ? AND e.pos <= ?
     AND NOT EXISTS (SELECT 1 FROM events s
                     WHERE s.job = e.job AND s.seq IS NULL AND s.kind = 29 AND s.attempt = e.attempt
                         AND s.pos <= ?)`
+
+const (
+	lostClaimsInOrder = lostClaims + ` ORDER BY e.at, e.pos`
+	lostClaimOfJob    = lostClaims + ` AND e.job = ? AND e.attempt = ?`
+)
 
 const maxLease = 24 * time.Hour
 
 // LostClaims returns the claims that are lost at m and whose commands may still run then, the oldest loss
 // first.
 func LostClaims(ctx context.Context, tx *ledger.Tx, m Moment) ([]LostClaim, error) {
-	since := event.Micros(m.At.Add(-maxLease))
-	return scanLostClaims(ctx, tx, m.At, lostClaims+` ORDER BY e.at, e.pos`, since, m.Pos, m.Pos)
+	since, last := event.Micros(m.At.Add(-maxLease)), int64(math.MaxInt64)
+	if m.next != 0 {
+		last = m.next
+	}
+	return scanLostClaims(ctx, tx, m.At, lostClaimsInOrder, since, last, m.Pos, m.Pos)
 }
 
-// LastLostClaim returns the last claim of job n, if it is lost and its command may still run at now.
+// LastLostClaim returns the last claim of job j, if it is lost and its command may still run at now.
 func LastLostClaim(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (
 	claim LostClaim, ok bool, err error) {
-	const end = int64(1) << 62
-	const ofJob = lostClaims + ` AND e.job = ? AND e.attempt = ?`
-	found, err := scanLostClaims(ctx, tx, now, ofJob, 0, end, end, j.N, j.Attempt)
+	return LastLostClaimAsOf(ctx, tx, j, Moment{Pos: math.MaxInt64, At: now})
+}
+
+// LastLostClaimAsOf is LastLostClaim of j as it was at m.
+func LastLostClaimAsOf(ctx context.Context, tx *ledger.Tx, j Job, m Moment) (
+	claim LostClaim, ok bool, err error) {
+	const end = int64(math.MaxInt64)
+	found, err := scanLostClaims(ctx, tx, m.At, lostClaimOfJob, 0, end, m.Pos, m.Pos, j.N, j.Attempt)
 	if err != nil || len(found) == 0 {
 		return claim, false, err
 	}
@@ -88,9 +80,10 @@ func scanLostClaims(ctx context.Context, tx *ledger.Tx, now time.Time, query str
 	defer rows.Close()
 	for rows.Next() {
 		var c LostClaim
-		var worker, ended, kind, beat int64
+		var worker, ended, kind, beat, claimed int64
 		var until sql.NullInt64
-		err := rows.Scan(&c.N, &c.Job, &c.Queue, &c.Attempt, &worker, &ended, &kind, &beat, &until)
+		err := rows.Scan(&c.N, &c.Job, &c.Queue, &c.Attempt, &worker, &ended, &kind, &beat, &until,
+			&claimed)
 		if err != nil {
 			return nil, err
 		}
@@ -98,6 +91,7 @@ func scanLostClaims(ctx context.Context, tx *ledger.Tx, now time.Time, query str
 			until.Int64 = beat + time.Minute.Microseconds()
 		}
 		c.EndedAt, c.Ending, c.Until = event.FromMicros(ended), event.Kind(kind), event.FromMicros(until.Int64)
+		c.ClaimedAt, c.HeartbeatAt = event.FromMicros(claimed), event.FromMicros(beat)
 		if !c.Until.After(now) {
 			continue
 		}

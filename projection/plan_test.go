@@ -84,10 +84,12 @@ func TestStatementsUseIndexes(t *testing.T) {
 		"claim: since": "e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
 		"get":          "j USING INDEX sqlite_autoindex_jobs_1 (id=?)",
 		"get by key":   "j USING INDEX keys (queue=? AND key=?)",
+		"newest":       "j USING INTEGER PRIMARY KEY (rowid<?)",
 		"held":         "j USING INDEX leases (lease_expires_at>?)",
 		"expired":      "j USING INDEX leases (lease_expires_at<?)",
 		"result":       "e USING COVERING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)",
-		"lives":        "e USING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)",
+		"lost claims":  "e USING INDEX lost_claims (at>? AND at<?)",
+		"lost claim":   "e USING INDEX sqlite_autoindex_events_1 (job=?)",
 	}
 	statements := projection.Statements()
 	puts := 0
@@ -107,6 +109,9 @@ func TestStatementsUseIndexes(t *testing.T) {
 		t.Errorf("not seen: %v; %d compare-and-swaps", want, puts)
 	}
 
+	checkPlan(t, s, "by any key", projection.ByAnyKey, "j USING INDEX keys (queue=? AND key=?)", "SCAN q",
+		"USE TEMP B-TREE FOR ORDER BY") // of the queues that have the key
+
 	// What the claim's paths read of the ledger: every SELECT in these functions of package ledger.
 	for function, index := range map[string]string{
 		"Tail":        "", // the end of the primary key
@@ -125,6 +130,11 @@ func TestStatementsUseIndexes(t *testing.T) {
 			checkPlan(t, s, "ledger: "+function, statement, index, map[string]string{"Tail": "SCAN events"}[function])
 		}
 	}
+	lives := selectsIn(t, "status", "addLives")
+	if len(lives) != 1 {
+		t.Fatalf("status.addLives sends %d SELECTs, want 1", len(lives))
+	}
+	checkPlan(t, s, "lives", lives[0], "e USING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)")
 	// What became of a token: the events of one job, sorted by pos because refused ones have no seq. This text
 	// is made by ledger.Filter; that it is the same is for the reader to see.
 	checkPlan(t, s, "past",

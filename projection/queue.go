@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"jobledger/ledger"
@@ -113,4 +114,41 @@ func QueuesWithJobs(ctx context.Context, tx *ledger.Tx, pos int64) (names []stri
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// QueuesAsOf returns every queue that had been paused by m, by name. It folds the events of queues, which are
+// few.
+func QueuesAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (found []Queue, err error) {
+	if m.Pos == 0 {
+		return nil, nil
+	}
+	byName := make(map[string]Queue)
+	f := ledger.Filter{Kinds: []event.Kind{event.KindQueuePaused, event.KindQueueResumed}, Until: m.Pos}
+	for e, err := range tx.Events(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		name := queueOf(e)
+		q, err := EvolveQueue(byName[name], e)
+		if err != nil {
+			return nil, fmt.Errorf("event %d: %w", e.Pos, err)
+		}
+		byName[name] = q
+	}
+	for _, q := range byName {
+		found = append(found, q)
+	}
+	slices.SortFunc(found, func(a, b Queue) int { return strings.Compare(a.Name, b.Name) })
+	return found, nil
+}
+
+// queueOf returns the queue that e pauses or resumes.
+func queueOf(e event.Event) string {
+	switch b := e.Body.(type) {
+	case *event.QueuePaused:
+		return b.Queue
+	case *event.QueueResumed:
+		return b.Queue
+	}
+	return ""
 }

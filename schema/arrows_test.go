@@ -18,18 +18,21 @@ import (
 // only, not its neighbours on the same line. A package that is not listed belongs to its nearest listed
 // parent folder. To add a package, add a line, or a name to the line of its neighbours.
 var stages = [][]string{
-	{"schema", "ledger/event", "ledger/failpoint", "commands/worker/child"}, // import nothing of this module
+	{"schema", "ledger/event", "ledger/failpoint", "commands/worker/child",
+		"cmd/jobledger/internal/outlet"}, // import nothing of this module
 	{"ledger/internal/engine"},
 	{"ledger/internal/sqlite", "ledger/internal/postgres"},
 	{"ledger"},
 	{"ledger/ledgertest"},
 	{"projection/internal/table"},
 	{"projection"},
-	{"projection/audit", "projection/internal/historytest"},
+	{"projection/audit", "projection/status", "projection/internal/historytest"},
 	{"commands"},
 	{"commands/worker", "commands/commandstest"},
 	{"cmd/jobledger/internal/render"},
+	{"cmd/jobledger/internal/timespec"},
 	{"cmd/jobledger/internal/cli", "cmd/jobledger/internal/state"},
+	{"cmd/jobledger/internal/jobref"},
 	{"cmd/jobledger/internal/bench", "cmd/jobledger/internal/demo", "cmd/jobledger/internal/doctor",
 		"cmd/jobledger/internal/export", "cmd/jobledger/internal/files"},
 	{"cmd/jobledger/internal/incident"},

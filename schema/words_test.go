@@ -86,7 +86,7 @@ var (
 		"ledger":                     15,
 		"ledger/event":               1,
 		"ledger/ledgertest/faultvfs": 1,
-		"projection":                 6,
+		"projection":                 5,
 		"projection/audit":           34,
 	}
 )

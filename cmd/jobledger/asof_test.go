@@ -23,6 +23,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // taken is a copy of the ledger, made when its last event was pos.
@@ -253,9 +254,9 @@ func TestReplayedCopyAnswersAsOfItsMoment(t *testing.T) {
 	within := func() time.Time { return begin.Add(time.Duration(random.Int64N(int64(end.Sub(begin))))) }
 	var jobs []projection.Job
 	check(t, s.Store.Write(t.Context(), func(tx *ledger.Tx) error { // presence, of some of the workers
-		workers, err := projection.Workers(t.Context(), tx, end, true)
+		workers, err := status.Workers(t.Context(), tx, end, true)
 		for i, w := range workers {
-			if err == nil && i%2 == 0 && w.State != projection.Stopped {
+			if err == nil && i%2 == 0 && w.State != status.Stopped {
 				err = projection.PutPresence(tx, w.Worker, within())
 			}
 		}

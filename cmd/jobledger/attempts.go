@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -37,10 +39,12 @@ func attemptsVerb(p *program) cli.Verb {
 			cli.WideFlag(),
 			&cli.BoolFlag{Name: "overlap", Usage: "only those that ran at the same time as another of the same job"},
 			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
+			cli.WholeFlag("last", "the last `N` of them", 0, 1, math.MaxInt, "all"),
 		},
 		Examples: []cli.Example{
 			{"jobledger attempts --worker w7 --from 14:00 --to 14:30", "what this worker did in that half hour"},
 			{"jobledger attempts --outcome reclaimed --from -1d", "whose leases ran out since yesterday"},
+			{"jobledger attempts -q mail --last 20", "the latest twenty claims of a queue"},
 			{"jobledger attempts --overlap --from -1d --json", "jobs that two workers had at once"},
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
@@ -65,7 +69,9 @@ func (p *program) attempts(c *cli.Context) error {
 	defer service.Store.Close()
 	var f projection.AttemptFilter
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		f, err = p.attemptFilter(c, tx)
+		if f, err = p.attemptFilter(c, tx); err == nil && c.IsSet("last") {
+			f.After, err = beforeLastClaims(c.Context, tx, f, c.Int("last"))
+		}
 		return err
 	})
 	if err != nil {
@@ -99,6 +105,16 @@ func (p *program) attempts(c *cli.Context) error {
 		return p.more("%s; give a larger --limit", moreThan(printed, "claim"))
 	}
 	return err
+}
+
+// beforeLastClaims returns the pos before the last n claims that f selects.
+func beforeLastClaims(ctx context.Context, tx *ledger.Tx, f projection.AttemptFilter, n int) (int64, error) {
+	f.Limit, f.Last = n, true
+	last, err := projection.Attempts(ctx, tx, f)
+	if err != nil || len(last) == 0 {
+		return 0, err
+	}
+	return last[0].Pos - 1, nil
 }
 
 // eachAttempt gives the claims to fn, page by page; more says that there are some beyond limit, 0 for no
@@ -149,7 +165,7 @@ func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f projection.Att
 		f.Outcomes = append(f.Outcomes, kind)
 	}
 	if c.IsSet("job") {
-		if f.Job, err = cli.FindJobNumber(c.Context, tx, c.String("job")); err != nil {
+		if f.Job, err = (jobref.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
 			return f, err
 		}
 	}

@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/commands"
 	"jobledger/projection"
 )
 
 func cancelVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "cancel", Group: cli.GroupOperate, Usage: "end jobs that have not ended",
 		About: "A worker that runs the job learns of it at once, with its next heartbeat at the latest; " +
 			"'jobledger work' then kills the command. Of several jobs each is tried; the first failure gives " +
@@ -34,5 +35,5 @@ func cancelVerb(p *program) cli.Verb {
 				return p.describeState(after)
 			})
 		},
-	}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger/event"
@@ -33,7 +34,7 @@ var ownerExits = []int{cli.ExitLeaseLost, cli.ExitCancelled, cli.ExitConflict, c
 // asOwner asks for what ask makes of the job and its credentials, on behalf of the claim's owner.
 func (p *program) asOwner(c *cli.Context,
 	ask func(j projection.Job, token, owner string) commands.Command) error {
-	name, token, owner, err := claimOf(c)
+	ref, token, owner, err := claimOf(c)
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func (p *program) asOwner(c *cli.Context,
 		return err
 	}
 	defer service.Store.Close()
-	j, err := p.FindJob(c.Context, service, name)
+	j, err := ref.Read(c.Context, service)
 	if err != nil {
 		return err
 	}
@@ -63,21 +64,24 @@ func (p *program) asOwner(c *cli.Context,
 }
 
 // claimOf says which claim is meant: its job, its token, and, where that was given, its worker.
-func claimOf(c *cli.Context) (name, token, owner string, err error) {
-	name = c.Args().First()
-	if !c.Args().Present() {
-		name = os.Getenv("JOBLEDGER_JOB")
+func claimOf(c *cli.Context) (ref jobref.Ref, token, owner string, err error) {
+	ref, ok, err := jobref.OneFromLine(c)
+	if err != nil {
+		return ref, "", "", err
+	}
+	if !ok {
+		ref.ID = os.Getenv("JOBLEDGER_JOB")
 	}
 	token, owner = c.String("token"), c.String("worker")
 	switch {
-	case name == "":
-		err = cli.WithHint(cli.Usagef("missing JOB"), "%s", cli.SeeHelp(c.Command.Name))
+	case !ok && ref.ID == "":
+		err = cli.WithHint(cli.Usagef("missing JOB"), "%s", jobref.Forms)
 	case token == "":
 		err = cli.Usagef("--token is empty")
 	default:
 		err = commands.CheckLabel("token", token)
 	}
-	return name, token, owner, err
+	return ref, token, owner, err
 }
 
 // actorAs is who acts: the one that --actor or its variable names, else role.

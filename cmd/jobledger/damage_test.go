@@ -29,6 +29,7 @@ import (
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/status"
 )
 
 var (
@@ -176,8 +177,8 @@ func askAll(ctx context.Context, s *ledger.Store) account {
 			}
 			return jobs, err
 		})
-		a.ask("status", func() (any, error) { return projection.Status(ctx, tx, dawn) })
-		a.ask("workers", func() (any, error) { return projection.Workers(ctx, tx, dawn, true) })
+		a.ask("status", func() (any, error) { return status.Queues(ctx, tx, dawn) })
+		a.ask("workers", func() (any, error) { return status.Workers(ctx, tx, dawn, true) })
 		a.ask("attempts", func() (any, error) { return projection.Attempts(ctx, tx, projection.AttemptFilter{}) })
 		a.ask("list as of", func() (any, error) {
 			m, err := projection.AtPos(ctx, tx, 150)

@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // diffVerb shows what an incident did, by what was before and what was after it.
@@ -38,7 +39,7 @@ func diffVerb(p *program) cli.Verb {
 
 func (p *program) diff(c *cli.Context) error {
 	var from, to projection.Moment
-	var d projection.Diff
+	var d status.Diff
 	err := p.Read(c.Context, func(tx *ledger.Tx) (err error) {
 		var given bool
 		if from, _, err = p.MomentFlag(c, "from", tx); err != nil {
@@ -53,7 +54,7 @@ func (p *program) diff(c *cli.Context) error {
 		if from.Pos > to.Pos {
 			return cli.Usagef("--from is later than --to")
 		}
-		d, err = projection.Compare(c.Context, tx, from, to, c.Int("limit"))
+		d, err = status.Compare(c.Context, tx, from, to, c.Int("limit"))
 		return err
 	})
 	switch {
@@ -74,7 +75,7 @@ func (p *program) newest(ctx context.Context, tx *ledger.Tx) (projection.Moment,
 	return projection.AtTime(ctx, tx, p.Now())
 }
 
-func (p *program) printDiff(from, to projection.Moment, d projection.Diff) error {
+func (p *program) printDiff(from, to projection.Moment, d status.Diff) error {
 	header := fmt.Sprintf("%s (pos %d) to %s (pos %d): %s", p.FormatMillis(from.At), from.Pos,
 		p.FormatMillis(to.At), to.Pos, render.Count(to.Pos-from.Pos, "event"))
 	if err := p.PrintLine(header); err != nil {
@@ -128,7 +129,7 @@ func (p *program) printDiff(from, to projection.Moment, d projection.Diff) error
 }
 
 // printMatrix prints only the states that occur.
-func (p *program) printMatrix(cells []projection.DiffCell) error {
+func (p *program) printMatrix(cells []status.DiffCell) error {
 	if len(cells) == 0 {
 		return p.PrintLine("nothing happened to any job")
 	}
@@ -196,7 +197,7 @@ type workerChangeJSON struct {
 	Event string `json:"event"`
 }
 
-func (p *program) diffJSON(from, to projection.Moment, d projection.Diff) diffJSON {
+func (p *program) diffJSON(from, to projection.Moment, d status.Diff) diffJSON {
 	changes := func(events []event.Event) []workerChangeJSON {
 		list := make([]workerChangeJSON, 0, len(events))
 		for _, e := range events {

@@ -194,6 +194,21 @@ func TestDocsListEveryCommandAndExitCode(t *testing.T) {
 	}
 }
 
+// TestDocsListEveryFinding looks for each code of verify in docs/operations.md.
+func TestDocsListEveryFinding(t *testing.T) {
+	page := readPage(t, "docs/operations.md")
+	codes := regexp.MustCompile(`"(V[0-9]+)"`).FindAllStringSubmatch(
+		readPage(t, "../../projection/audit/verify.go"), -1)
+	if len(codes) < 21 {
+		t.Fatalf("%d codes in verify.go, want 21 or more", len(codes))
+	}
+	for _, m := range codes {
+		if !regexp.MustCompile("(?m)^\\|[^|]*`" + m[1] + "`[^|]*\\|").MatchString(page) {
+			t.Errorf("docs/operations.md does not list %s", m[1])
+		}
+	}
+}
+
 // TestDocsListEveryKindAndField compares docs/kinds.md with the fields that events have in their public form.
 func TestDocsListEveryKindAndField(t *testing.T) {
 	page := readPage(t, "docs/kinds.md")

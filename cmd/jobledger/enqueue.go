@@ -10,6 +10,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -170,10 +171,10 @@ const runAtForms = "give 2026-05-04T15:04:05+02:00, 15:04 (the next one) or +10m
 // parseRunAt is parseWhen for a time to come: 15:04 is the next one, and a place in the ledger is none. what
 // is the flag, or the key, that holds s.
 func parseRunAt(what, s string, now time.Time) (time.Time, error) {
-	if cli.ClockTime.MatchString(s) {
+	if timespec.IsClockTime(s) {
 		now = now.AddDate(0, 0, 1) // the last one up to tomorrow at this time is the next one
 	}
-	w, err := cli.ReadWhen(s, now)
+	w, err := timespec.ParseWhen(s, now)
 	if err == nil && w.ByPos {
 		err = errors.New("is no time")
 	}

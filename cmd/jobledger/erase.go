@@ -7,13 +7,14 @@ import (
 	"path/filepath"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
 
 func eraseVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "erase", Group: cli.GroupLedger, Usage: "remove the payload, the results and the logs of jobs that " +
 			"have ended, for good",
 		About: "What happened to the job stays: its events, with its key, tags and error details, and sizes and " +
@@ -31,7 +32,7 @@ func eraseVerb(p *program) cli.Verb {
 		},
 		Exits: operatorExits,
 		Run:   p.erase,
-	}
+	})
 }
 
 func (p *program) erase(c *cli.Context) error {

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -234,7 +236,7 @@ func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, e
 		return f, err
 	}
 	if c.IsSet("job") {
-		if f.Job, err = cli.FindJobNumber(c.Context, tx, c.String("job")); err != nil {
+		if f.Job, err = (jobref.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
 			return f, err
 		}
 	}
@@ -243,7 +245,7 @@ func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, e
 
 // addRange narrows f to --from and --to, both of which include the moment that they name.
 func (p *program) addRange(c *cli.Context, tx *ledger.Tx, f *ledger.Filter) error {
-	posAt := func(w cli.When, before time.Duration, beforePos int64) (int64, error) {
+	posAt := func(w timespec.When, before time.Duration, beforePos int64) (int64, error) {
 		if w.ByPos {
 			return w.Pos - beforePos, nil
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
@@ -17,7 +18,7 @@ import (
 )
 
 func execVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "exec", Group: cli.GroupPrimitives, Usage: "run a command for a claimed job, and record how it ends",
 		About: "For a job that 'jobledger claim' gave: sends heartbeats, gives the payload to the command on " +
 			"its standard input, kills it when the lease is lost or the job cancelled, and records the end, all as " +
@@ -42,11 +43,11 @@ func execVerb(p *program) cli.Verb {
 		},
 		Exits: append([]int{cli.ExitNotSucceeded, cli.ExitCannotRun, cli.ExitNotFound}, ownerExits...),
 		Run:   p.exec,
-	}
+	})
 }
 
 func (p *program) exec(c *cli.Context) error {
-	name, token, owner, err := claimOf(c)
+	ref, token, owner, err := claimOf(c)
 	if err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func (p *program) exec(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	j, asked, err := p.takeOver(c, service, name, token, owner)
+	j, asked, err := p.takeOver(c, service, ref, token, owner)
 	if err != nil {
 		return err
 	}
@@ -92,9 +93,9 @@ func (p *program) exec(c *cli.Context) error {
 
 // takeOver makes this process the one that holds the claim, which must be live, and returns the job with
 // its payload. The lease counts from asked.
-func (p *program) takeOver(c *cli.Context, service *commands.Service, name, token,
+func (p *program) takeOver(c *cli.Context, service *commands.Service, ref jobref.Ref, token,
 	owner string) (j projection.Job, asked time.Time, err error) {
-	if j, err = p.FindJob(c.Context, service, name); err != nil {
+	if j, err = ref.Read(c.Context, service); err != nil {
 		return j, asked, err
 	}
 	actor := p.Actor

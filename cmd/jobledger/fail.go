@@ -2,12 +2,13 @@ package main
 
 import (
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/commands"
 	"jobledger/projection"
 )
 
 func failVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "fail", Group: cli.GroupPrimitives, Usage: "report that a claimed job failed",
 		About: "The job is queued again, the longer the more often it has failed: after about 1 s, 2 s, 4 s … " +
 			"up to 1 h. When it has failed as often as its --max-attempts, it stays failed, until an operator says " +
@@ -39,5 +40,5 @@ func failVerb(p *program) cli.Verb {
 				return fail
 			})
 		},
-	}
+	})
 }

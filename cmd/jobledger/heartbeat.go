@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/commands"
 	"jobledger/projection"
 )
 
 func heartbeatVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "heartbeat", Group: cli.GroupPrimitives, Usage: "extend the lease of a claim",
 		About: "Send one every third of the lease. Exit code 4 or 5 means: stop working, the job is no longer " +
 			"yours.\n" + aboutOwner,
@@ -40,7 +41,7 @@ func heartbeatVerb(p *program) cli.Verb {
 					Note: c.String("note")}
 			})
 		},
-	}
+	})
 }
 
 // leaseFor is --lease, else as long as the last time: a default of its own could be shorter than what the

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -12,7 +13,7 @@ import (
 
 // historyVerb answers "what happened to this job, when, and who did it".
 func historyVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "history", Group: cli.GroupAudit, Usage: "show what happened to a job, event by event",
 		About: "Each line says when, how long after the event before, what happened, to which state that led, " +
 			"and who did it. A write that was refused, because its lease was lost or the job had ended, reads " +
@@ -24,9 +25,13 @@ func historyVerb(p *program) cli.Verb {
 		},
 		Exits: []int{cli.ExitNoJob},
 		Run: func(c *cli.Context) error {
+			ref, _, err := jobref.OneFromLine(c)
+			if err != nil {
+				return err
+			}
 			var events []event.Event
-			err := p.Read(c.Context, func(tx *ledger.Tx) error {
-				n, err := cli.FindJobNumber(c.Context, tx, c.Args().First())
+			err = p.Read(c.Context, func(tx *ledger.Tx) error {
+				n, err := ref.Number(c.Context, tx)
 				if err != nil {
 					return err
 				}
@@ -43,7 +48,7 @@ func historyVerb(p *program) cli.Verb {
 			}
 			return p.printHistory(events)
 		},
-	}
+	})
 }
 
 func (p *program) printHistory(events []event.Event) error {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"
@@ -21,7 +22,7 @@ import (
 
 // logsVerb shows what a command under work wrote.
 func logsVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "logs", Group: cli.GroupSee, Usage: "show what a job's command wrote",
 		About: "'jobledger work' keeps what each attempt writes to stdout and stderr in a folder next to the " +
 			"ledger, of a flood the beginning and the end. With a ledger in PostgreSQL that is a folder of the " +
@@ -47,7 +48,7 @@ func logsVerb(p *program) cli.Verb {
 			}
 			return p.logs(c)
 		},
-	}
+	})
 }
 
 // output is one stream of one attempt.
@@ -60,13 +61,17 @@ type output struct {
 }
 
 func (p *program) logs(c *cli.Context) error {
+	ref, _, err := jobref.OneFromLine(c)
+	if err != nil {
+		return err
+	}
 	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
 	o := output{attempt: c.Int("attempt"), stderr: c.Bool("stderr")}
-	if o.job, err = p.FindJob(c.Context, service, c.Args().First()); err != nil {
+	if o.job, err = ref.Read(c.Context, service); err != nil {
 		return err
 	}
 	switch {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/projection"
@@ -24,14 +25,18 @@ func (p *program) operate(c *cli.Context, command commands.Command, describe fun
 // operateWith is operate with a command for each job, or an error where there is none for it.
 func (p *program) operateWith(c *cli.Context, choose func(before projection.Job) (commands.Command, error),
 	describe func(before, after projection.Job) string) error {
+	refs, err := jobref.FromLine(c)
+	if err != nil {
+		return err
+	}
 	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	names, code, failed, lastHint := c.Args().Slice(), cli.ExitOK, 0, ""
-	for _, name := range names {
-		before, err := p.FindJob(c.Context, service, name)
+	code, failed, lastHint := cli.ExitOK, 0, ""
+	for _, ref := range refs {
+		before, err := ref.Read(c.Context, service)
 		after := before
 		var command commands.Command
 		if err == nil {
@@ -50,7 +55,7 @@ func (p *program) operateWith(c *cli.Context, choose func(before projection.Job)
 			continue
 		}
 		thisCode, why, hint := cli.Explain(err)
-		if len(names) == 1 || thisCode == cli.ExitBusy || thisCode == cli.ExitUnexpected {
+		if len(refs) == 1 || thisCode == cli.ExitBusy || thisCode == cli.ExitUnexpected {
 			return err // that would be said of every other one too
 		}
 		p.Message("%s", why)
@@ -60,7 +65,7 @@ func (p *program) operateWith(c *cli.Context, choose func(before projection.Job)
 		}
 	}
 	if failed > 0 {
-		err := cli.Exitf(code, "could not %s %d of %d jobs", c.Command.Name, failed, len(names))
+		err := cli.Exitf(code, "could not %s %d of %d jobs", c.Command.Name, failed, len(refs))
 		if lastHint != "" {
 			err = cli.WithHint(err, "%s", lastHint)
 		}

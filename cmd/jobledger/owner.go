@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -12,7 +13,7 @@ import (
 
 // ownerVerb answers "who had this job when it happened".
 func ownerVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "owner", Group: cli.GroupAudit, Usage: "show who held a job at a moment",
 		About: "A claim holds from the moment of its event claimed until right before that of its end. A lease " +
 			"that had run out held on until another process reclaimed the job, so its worker counts as the owner " +
@@ -27,13 +28,17 @@ func ownerVerb(p *program) cli.Verb {
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
 		Run: func(c *cli.Context) error {
+			ref, _, err := jobref.OneFromLine(c)
+			if err != nil {
+				return err
+			}
 			var o ownership
-			err := p.Read(c.Context, func(tx *ledger.Tx) (err error) {
-				n, err := cli.FindJobNumber(c.Context, tx, c.Args().First())
-				if err != nil {
+			err = p.Read(c.Context, func(tx *ledger.Tx) (err error) {
+				if o.at, _, err = p.MomentFlag(c, "as-of", tx); err != nil {
 					return err
 				}
-				if o.at, _, err = p.MomentFlag(c, "as-of", tx); err != nil {
+				n, err := ref.AsOf(o.at).Number(c.Context, tx)
+				if err != nil {
 					return err
 				}
 				if o.id, err = projection.IDOf(c.Context, tx, n); err != nil {
@@ -47,7 +52,7 @@ func ownerVerb(p *program) cli.Verb {
 			}
 			return p.printOwner(o)
 		},
-	}
+	})
 }
 
 // ownership is who held a job at a moment.

@@ -2,12 +2,13 @@ package main
 
 import (
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/commands"
 	"jobledger/projection"
 )
 
 func releaseVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "release", Group: cli.GroupPrimitives, Usage: "give a claimed job back before it has ended",
 		About: "The job is queued again for any worker, and this counts as no failure.\n" + aboutEnding,
 		Args:  "[JOB]", MaxArgs: 1,
@@ -27,5 +28,5 @@ func releaseVerb(p *program) cli.Verb {
 				return commands.Release{Token: token, Owner: owner, Reason: c.String("reason"), Delay: delay}
 			})
 		},
-	}
+	})
 }

@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/commands"
 	"jobledger/projection"
 )
 
 func rescheduleVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "reschedule", Group: cli.GroupOperate, Usage: "change when queued jobs run, or before which others",
 		About: "--run-at takes a time with its zone (2026-05-04T15:04:05+02:00), 15:04 for the next one, or " +
 			"+10m; a time that is past means now. Only jobs that are queued can be rescheduled. Of several jobs " +
@@ -52,5 +53,5 @@ func rescheduleVerb(p *program) cli.Verb {
 				return fmt.Sprintf("%s, with priority %d", p.describeState(after), after.Priority)
 			})
 		},
-	}
+	})
 }

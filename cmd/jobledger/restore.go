@@ -13,8 +13,8 @@ import (
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger/event"
-	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/status"
 )
 
 // restoreVerb replaces the ledger by a backup.
@@ -120,7 +120,7 @@ func stagingError(err error, dsn string) error {
 }
 
 // seenAtWork describes a worker that seems to be alive.
-func (p *program) seenAtWork(w projection.Worker) string {
+func (p *program) seenAtWork(w status.Worker) string {
 	text := fmt.Sprintf("%s (%s) was seen %s", w.Name, render.Process(w.Worker), render.Age(w.SeenAt, p.Now()))
 	if len(w.Jobs) > 0 {
 		text += fmt.Sprintf(" and holds %s until %s",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger/event"
@@ -11,7 +12,7 @@ import (
 )
 
 func retryVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "retry", Group: cli.GroupOperate, Usage: "queue jobs that have ended once more",
 		About: "A job that has failed or was cancelled is to run now, with its failures counted from 0 again. " +
 			"To run a job once more that has succeeded, its effects included, say --succeeded; on a terminal " +
@@ -35,7 +36,7 @@ func retryVerb(p *program) cli.Verb {
 				return p.chooseRetry(c, before)
 			}, func(before, after projection.Job) string { return p.describeRetry(c, before, after) })
 		},
-	}
+	})
 }
 
 // chooseRetry is the retry of a job that stands so. The rules judge once more whether it has succeeded: it

@@ -18,6 +18,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 var (
@@ -229,7 +230,7 @@ func BenchmarkLarge(b *testing.B) {
 			if err != nil {
 				return 0, err
 			}
-			queues, err := projection.StatusAsOf(ctx, tx, m)
+			queues, err := status.QueuesAsOf(ctx, tx, m)
 			open := int64(0)
 			for _, q := range queues {
 				open += q.Jobs[event.Queued] + q.Jobs[event.ClaimedState] + q.Jobs[event.Running]
@@ -277,7 +278,7 @@ func BenchmarkLarge(b *testing.B) {
 		})
 	}
 	ask("status/now", func(ctx context.Context, tx *ledger.Tx) (int, error) {
-		queues, err := projection.Status(ctx, tx, g.end)
+		queues, err := status.Queues(ctx, tx, g.end)
 		return len(queues), err
 	})
 	ask("attempts/open", func(ctx context.Context, tx *ledger.Tx) (int, error) {
@@ -330,7 +331,7 @@ func BenchmarkLarge(b *testing.B) {
 		if err != nil {
 			return 0, err
 		}
-		w, err := projection.Explain(ctx, tx, jobs[0], g.end)
+		w, err := status.Explain(ctx, tx, jobs[0], g.end)
 		return int(w.Ahead), err
 	})
 	ask("diff", func(ctx context.Context, tx *ledger.Tx) (int, error) {
@@ -342,7 +343,7 @@ func BenchmarkLarge(b *testing.B) {
 		if err != nil {
 			return 0, err
 		}
-		_, err = projection.Compare(ctx, tx, from, to, 5)
+		_, err = status.Compare(ctx, tx, from, to, 5)
 		return int(to.Pos - from.Pos), err
 	})
 }

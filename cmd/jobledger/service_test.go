@@ -10,7 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
-	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // TestServiceIsOneDefinition asks doctor's check, why and status whether a queue is served, 24 minutes after
@@ -60,7 +60,7 @@ func TestServiceIsOneDefinition(t *testing.T) {
 				check(s.Present(t.Context(), who))
 			}
 			err = store.Read(t.Context(), func(tx *ledger.Tx) error {
-				found, err := projection.StrandedJobs(t.Context(), tx, now, 5*time.Minute)
+				found, err := status.StrandedJobs(t.Context(), tx, now, 5*time.Minute)
 				check(err)
 				served := len(found) == 0
 				if served != tt.served || !served && !strings.Contains(state.Gone(found[0].Service, now), tt.says) {
@@ -72,9 +72,9 @@ func TestServiceIsOneDefinition(t *testing.T) {
 				if served != tt.served || !strings.Contains(why.Why, tt.says) {
 					t.Errorf("why: %s", why.Why)
 				}
-				queues, err := projection.Status(t.Context(), tx, now)
+				queues, err := status.Queues(t.Context(), tx, now)
 				check(err)
-				check(projection.AddStranded(t.Context(), tx, queues, now))
+				check(status.AddStranded(t.Context(), tx, queues, now))
 				if len(queues[0].Stranded) > 0 == tt.served {
 					t.Errorf("status: %+v", queues[0].Stranded)
 				}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -15,7 +16,7 @@ import (
 
 // showVerb shows all there is to know about one job now.
 func showVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "show", Group: cli.GroupSee, Usage: "show a job with its payload and result",
 		About: "With --json the job is the first line, and its events follow, one a line." + cli.AboutAsOf,
 		Args:  "JOB", MinArgs: 1, MaxArgs: 1,
@@ -27,22 +28,26 @@ func showVerb(p *program) cli.Verb {
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
 		Run: func(c *cli.Context) error {
+			ref, _, err := jobref.OneFromLine(c)
+			if err != nil {
+				return err
+			}
 			var j shownJob
 			then := p
-			err := p.Read(c.Context, func(tx *ledger.Tx) error {
+			err = p.Read(c.Context, func(tx *ledger.Tx) error {
 				m, past, err := p.MomentFlag(c, "as-of", tx)
 				if err != nil {
 					return err
 				}
 				if past {
 					then = p.at(m)
-					j, err = jobThen(c.Context, tx, c.Args().First(), m)
+					j, err = jobThen(c.Context, tx, ref.AsOf(m), m)
 					return err
 				}
 				stopped, err := p.AtCopy(c, tx)
 				if err == nil {
 					then = &program{stopped}
-					j, err = wholeJob(c.Context, tx, c.Args().First())
+					j, err = wholeJob(c.Context, tx, ref)
 				}
 				return err
 			})
@@ -50,7 +55,7 @@ func showVerb(p *program) cli.Verb {
 			case err != nil:
 				return err
 			case j.State == 0:
-				return cli.Exitf(cli.ExitNothing, "job %s was not enqueued yet; now it is %s", c.Args().First(), j.now)
+				return cli.Exitf(cli.ExitNothing, "job %s was not enqueued yet; now it is %s", j.ID, j.now)
 			case !p.JSON:
 				return then.printJob(j)
 			}
@@ -73,7 +78,7 @@ func showVerb(p *program) cli.Verb {
 			}
 			return nil
 		},
-	}
+	})
 }
 
 // shownJob is a job with its events.
@@ -83,8 +88,8 @@ type shownJob struct {
 	now    event.State // with --as-of: what has become of it; else 0
 }
 
-func wholeJob(ctx context.Context, tx *ledger.Tx, text string) (j shownJob, err error) {
-	if j.Job, err = cli.FindJob(ctx, tx, text); err != nil {
+func wholeJob(ctx context.Context, tx *ledger.Tx, ref jobref.Ref) (j shownJob, err error) {
+	if j.Job, err = ref.Find(ctx, tx); err != nil {
 		return j, err
 	}
 	if err = projection.LoadBodies(ctx, tx, &j.Job); err != nil {
@@ -101,8 +106,9 @@ func wholeJob(ctx context.Context, tx *ledger.Tx, text string) (j shownJob, err 
 
 // jobThen is wholeJob at m; without a state where the job did not exist yet. What has been erased since is
 // gone.
-func jobThen(ctx context.Context, tx *ledger.Tx, text string, m projection.Moment) (j shownJob, err error) {
-	now, err := cli.FindJob(ctx, tx, text)
+func jobThen(ctx context.Context, tx *ledger.Tx, ref jobref.Ref, m projection.Moment) (j shownJob,
+	err error) {
+	now, err := ref.Find(ctx, tx)
 	if err != nil {
 		return j, err
 	}
@@ -111,6 +117,7 @@ func jobThen(ctx context.Context, tx *ledger.Tx, text string, m projection.Momen
 	}
 	j.now, j.Erased = now.State, now.Erased
 	if j.State == 0 {
+		j.ID = now.ID
 		return j, nil
 	}
 	return j, projection.LoadBodies(ctx, tx, &j.Job)

@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // statusVerb is the first thing to look at when something is wrong.
@@ -46,7 +47,7 @@ func statusVerb(p *program) cli.Verb {
 }
 
 func (p *program) status(c *cli.Context) error {
-	var queues []projection.QueueStatus
+	var queues []status.Queue
 	var last event.Event
 	var past cli.Past
 	err := p.Read(c.Context, func(tx *ledger.Tx) error {
@@ -60,10 +61,10 @@ func (p *program) status(c *cli.Context) error {
 		if last, err = state.LastEvent(c.Context, tx, 0); err != nil {
 			return err
 		}
-		if queues, err = projection.Status(c.Context, tx, p.Now()); err != nil || p.JSON {
+		if queues, err = status.Queues(c.Context, tx, p.Now()); err != nil || p.JSON {
 			return err
 		}
-		return projection.AddStranded(c.Context, tx, queues, p.Now())
+		return status.AddStranded(c.Context, tx, queues, p.Now())
 	})
 	switch {
 	case err != nil || past.Given:
@@ -79,7 +80,7 @@ func (p *program) status(c *cli.Context) error {
 	return nil
 }
 
-func (p *program) printStatus(queues []projection.QueueStatus, last event.Event) error {
+func (p *program) printStatus(queues []status.Queue, last event.Event) error {
 	if len(queues) == 0 {
 		p.Message("no jobs yet")
 		return nil
@@ -88,8 +89,8 @@ func (p *program) printStatus(queues []projection.QueueStatus, last event.Event)
 		{Title: "OLDEST", Right: true},
 		{Title: "LATER", Right: true}, {Title: "CLAIMED", Right: true}, {Title: "RUNNING", Right: true},
 		{Title: "SUCCEEDED", Right: true}, {Title: "FAILED", Right: true}, {Title: "CANCELLED", Right: true}}}
-	total := projection.QueueStatus{Queue: projection.Queue{Name: "total"}, Jobs: make(map[event.State]int64)}
-	row := func(q projection.QueueStatus) {
+	total := status.Queue{Queue: projection.Queue{Name: "total"}, Jobs: make(map[event.State]int64)}
+	row := func(q status.Queue) {
 		cells := []string{q.Name, fmt.Sprint(q.Ready), p.waited(q.OldestReady), fmt.Sprint(q.Scheduled)}
 		for _, s := range event.States()[1:] {
 			cells = append(cells, fmt.Sprint(q.Jobs[s]))
@@ -129,7 +130,7 @@ func (p *program) waited(since time.Time) string {
 }
 
 // printConcerns prints what in q may need attention.
-func (p *program) printConcerns(q projection.QueueStatus) error {
+func (p *program) printConcerns(q status.Queue) error {
 	for _, concern := range state.Concerns(q, p.Now()) {
 		text := p.Paint(concernStyles[concern.Level], render.Escape(q.Name+": "+concern.Text))
 		if _, err := p.Stdout.WriteString(text + "\n"); err != nil {

@@ -10,21 +10,21 @@ import (
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // statusThen prints how things stood at m, and how many jobs there are now. What it holds of the ledger by
 // then is in memory, so that a slow reader holds no snapshot open.
 func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) error {
 	m := past.Moment
-	found, err := projection.StatusAsOf(ctx, tx, m)
+	found, err := status.QueuesAsOf(ctx, tx, m)
 	if err != nil {
 		return err
 	}
 	then := p.at(m)
 	if p.JSON {
 		for _, q := range found {
-			if err := p.PrintJSON(statusThenJSON{state.NewQueue(q.QueueStatus, then.Now()), render.TimeOrNull(m.At),
+			if err := p.PrintJSON(statusThenJSON{state.NewQueue(q.Queue, then.Now()), render.TimeOrNull(m.At),
 				m.Pos, countsOf(q.Now)}); err != nil {
 				return err
 			}
@@ -35,7 +35,7 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) 
 		p.Message("no jobs yet at pos %d", m.Pos)
 		return nil
 	}
-	if err := projection.AddStrandedAsOf(ctx, tx, found, m); err != nil {
+	if err := status.AddStrandedAsOf(ctx, tx, found, m); err != nil {
 		return err
 	}
 	last, err := state.LastEvent(ctx, tx, m.Pos)
@@ -49,9 +49,9 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) 
 	if err := p.PrintLine(header); err != nil {
 		return err
 	}
-	var queues []projection.QueueStatus
+	var queues []status.Queue
 	for _, q := range found {
-		queues = append(queues, q.QueueStatus)
+		queues = append(queues, q.Queue)
 	}
 	if err := then.printStatus(queues, last); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) 
 }
 
 // printCountsNow prints what has become of the queues.
-func (p *program) printCountsNow(found []projection.StatusThen) error {
+func (p *program) printCountsNow(found []status.QueueThen) error {
 	t := &cli.Table{Columns: []cli.Column{{Title: "NOW", Least: 8}}}
 	for _, s := range event.States() {
 		t.Columns = append(t.Columns, cli.Column{Title: strings.ToUpper(s.String()), Right: true})

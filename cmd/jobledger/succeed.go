@@ -2,12 +2,13 @@ package main
 
 import (
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/commands"
 	"jobledger/projection"
 )
 
 func succeedVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "succeed", Group: cli.GroupPrimitives, Usage: "finish a claimed job",
 		About: aboutEnding,
 		Args:  "[JOB]", MaxArgs: 1,
@@ -32,5 +33,5 @@ func succeedVerb(p *program) cli.Verb {
 				return commands.Succeed{Token: token, Owner: owner, Result: result}
 			})
 		},
-	}
+	})
 }

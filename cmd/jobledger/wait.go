@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -21,7 +22,7 @@ const waitPoll = 150 * time.Millisecond
 
 // waitVerb lets a script go on when its jobs are done.
 func waitVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "wait", Group: cli.GroupSee, Usage: "wait until jobs have ended",
 		About: "It ends with 0 when every job has succeeded, and with 9 when all have ended but some failed or " +
 			"were cancelled, and says which. A job that failed and will be tried again has not ended. With --json " +
@@ -35,6 +36,10 @@ func waitVerb(p *program) cli.Verb {
 		},
 		Exits: []int{cli.ExitNoJob, cli.ExitNotSucceeded, cli.ExitTimedOut},
 		Run: func(c *cli.Context) error {
+			refs, err := jobref.FromLine(c)
+			if err != nil {
+				return err
+			}
 			ctx := c.Context
 			if d, ok := cli.DurationValue(c, "timeout"); ok {
 				limited, cancel := context.WithTimeout(ctx, d)
@@ -47,8 +52,8 @@ func waitVerb(p *program) cli.Verb {
 			}
 			defer service.Store.Close()
 			var waiting []event.JobID
-			for _, name := range c.Args().Slice() {
-				j, err := p.FindJob(c.Context, service, name)
+			for _, ref := range refs {
+				j, err := ref.Read(c.Context, service)
 				if err != nil {
 					return err
 				}
@@ -58,7 +63,7 @@ func waitVerb(p *program) cli.Verb {
 			}
 			return p.wait(ctx, service, waiting)
 		},
-	}
+	})
 }
 
 func (p *program) wait(ctx context.Context, service *commands.Service, waiting []event.JobID) error {

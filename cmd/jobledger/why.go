@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
@@ -13,7 +14,7 @@ import (
 
 // whyVerb answers "why does nothing happen to this job".
 func whyVerb(p *program) cli.Verb {
-	return cli.Verb{
+	return jobref.Verb(cli.Verb{
 		Name: "why", Group: cli.GroupSee, Usage: "explain why a job is in its state",
 		About: "What a queued job waits for: its time, a paused queue, its turn, or a worker that may take it; " +
 			"who holds one that is running, and for how long yet; how one that has ended came to its end. Workers " +
@@ -26,19 +27,26 @@ func whyVerb(p *program) cli.Verb {
 		Examples: []cli.Example{
 			{"jobledger why 01KDY9FY88", "what the job waits for"},
 			{"jobledger why 01KDY9FY88 --json | jq .waits_for",
-				"the same for a script: time, queue, turn, worker, owner"},
+				"the same for a script: time, command, queue, turn, worker, owner"},
 			{"jobledger why 01KDY9FY88 --as-of 02:15", "what it waited for at a quarter past two"},
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
 		Run: func(c *cli.Context) error {
+			ref, _, err := jobref.OneFromLine(c)
+			if err != nil {
+				return err
+			}
 			var why state.Why
 			var past cli.Past
 			var j projection.Job
-			err := p.Read(c.Context, func(tx *ledger.Tx) (err error) {
-				if j, err = cli.FindJob(c.Context, tx, c.Args().First()); err != nil {
+			err = p.Read(c.Context, func(tx *ledger.Tx) (err error) {
+				if past, err = p.PastFlag(c, tx); err != nil {
 					return err
 				}
-				if past, err = p.PastFlag(c, tx); err != nil {
+				if past.Given && !past.Copy {
+					ref = ref.AsOf(past.Moment)
+				}
+				if j, err = ref.Find(c.Context, tx); err != nil {
 					return err
 				}
 				if past.Given {
@@ -62,7 +70,7 @@ func whyVerb(p *program) cli.Verb {
 			}
 			return p.printParagraph(why.Why)
 		},
-	}
+	})
 }
 
 // whyThenJSON explains a state of the past.

@@ -6,6 +6,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/ledger"
 )
 
@@ -45,7 +46,7 @@ func (p *program) windowOf(c *cli.Context, tx *ledger.Tx) (w export.Window, err 
 
 // posOf returns the pos of the last event that is not later than w, or with before of the last that is
 // earlier.
-func posOf(ctx context.Context, tx *ledger.Tx, w cli.When, before bool) (int64, error) {
+func posOf(ctx context.Context, tx *ledger.Tx, w timespec.When, before bool) (int64, error) {
 	switch {
 	case w.ByPos && before:
 		return max(w.Pos-1, 0), nil

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/outlet"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"
@@ -239,7 +240,7 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 // there.
 func (p *program) passOutputOn(command *worker.Command) (finish func()) {
 	stderr := p.Stderr
-	out, messages := cli.NewOutlet(command.Stdout), cli.NewOutlet(stderr)
+	out, messages := outlet.New(command.Stdout, cli.ProgramName), outlet.New(stderr, cli.ProgramName)
 	command.Stdout, command.Stderr, p.Stderr = out, messages, messages.Messages()
 	return func() {
 		const most = 2 * time.Second

@@ -7,9 +7,11 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // workersVerb answers who is alive.
@@ -19,7 +21,8 @@ func workersVerb(p *program) cli.Verb {
 		About: "A worker is working, or idle, or silent: not seen for three beats, and it did not report its " +
 			"stop. SEEN is its last sign of life. A claimer that is no worker process is known by its " +
 			"heartbeats only, and silent once all of its leases have run out. Next to each job stand how long " +
-			"it has been held, the age of its last heartbeat, and what it reported. --all shows those too that " +
+			"it has been held, the age of its last heartbeat, and what it reported. A job in " +
+			"parentheses was cancelled or reclaimed while its command may still run. --all shows those too that " +
 			"have stopped, and those that have been silent for more than a day. SEEN is the last sign of life: " +
 			"presence, which a worker records every 15s, or an event of it. One is silent that has shown none " +
 			"for 45s, or none since a lease of its ran out. With --as-of it is how things stood then: one is " +
@@ -36,17 +39,17 @@ func workersVerb(p *program) cli.Verb {
 		},
 		Exits: []int{cli.ExitNothing},
 		Run: func(c *cli.Context) error {
-			var workers []projection.Worker
+			var workers []status.Worker
 			p := p // with --as-of, a program with its clock stopped
 			err := p.Read(c.Context, func(tx *ledger.Tx) error {
 				past, err := p.PastFlag(c, tx)
 				switch {
 				case err != nil:
 				case past.Given:
-					workers, err = projection.WorkersAsOf(c.Context, tx, past.Moment, c.Bool("all"))
+					workers, err = status.WorkersAsOf(c.Context, tx, past.Moment, c.Bool("all"))
 					p = p.at(past.Moment)
 				default:
-					workers, err = projection.Workers(c.Context, tx, p.Now(), c.Bool("all"))
+					workers, err = status.Workers(c.Context, tx, p.Now(), c.Bool("all"))
 				}
 				return err
 			})
@@ -74,7 +77,7 @@ func workersVerb(p *program) cli.Verb {
 // jobsShown is how many jobs of one worker people are shown.
 const jobsShown = 10
 
-func (p *program) printWorkers(workers []projection.Worker, wide bool) error {
+func (p *program) printWorkers(workers []status.Worker, wide bool) error {
 	t := &cli.Table{Columns: []cli.Column{{Title: "WORKER", Least: 8}, {Title: "STATE", State: true},
 		{Title: "UP", Right: true, Drop: 5}, {Title: "SEEN", Right: true},
 		{Title: "JOB"}, {Title: "HELD", Right: true, Drop: 1}, {Title: "BEAT", Right: true, Drop: 4},
@@ -84,13 +87,13 @@ func (p *program) printWorkers(workers []projection.Worker, wide bool) error {
 	since := func(at time.Time) string { return render.Roughly(max(0, now.Sub(at))) }
 	for _, w := range workers {
 		up := "-"
-		if w.State != projection.Stopped && !w.StartedAt.IsZero() {
+		if w.State != status.Stopped && !w.StartedAt.IsZero() {
 			up = since(w.StartedAt)
 		}
 		first := []string{w.Name, string(w.State), up, since(w.SeenAt)}
 		rest := []string{strings.Join(w.Queues, " "), strings.Join(w.Capabilities, " "), w.Version,
 			fmt.Sprintf("%d on %s", w.PID, render.OrNone(w.Host))}
-		if len(w.Jobs) == 0 {
+		if len(w.Jobs)+len(w.Lost) == 0 {
 			t.Add(append(append(first, "-", "", "", ""), rest...)...)
 		}
 		for i, j := range w.Jobs {
@@ -99,6 +102,18 @@ func (p *program) printWorkers(workers []projection.Worker, wide bool) error {
 				break
 			}
 			t.Add(append(append(first, string(j.ID), since(j.ClaimedAt), since(j.HeartbeatAt), progressText(j)),
+				rest...)...)
+			first, rest = blanks(4), blanks(4)
+		}
+		for i, c := range w.Lost {
+			if i == jobsShown {
+				more := fmt.Sprintf("(… %d more)", len(w.Lost)-i)
+				t.Add(append(blanks(4), append([]string{more}, blanks(7)...)...)...)
+				break
+			}
+			what := fmt.Sprintf("%s %s, may run until %s", c.Ending, render.Age(c.EndedAt, now),
+				render.Time(c.Until.In(now.Location())))
+			t.Add(append(append(first, fmt.Sprintf("(%s)", c.Job), since(c.ClaimedAt), since(c.HeartbeatAt), what),
 				rest...)...)
 			first, rest = blanks(4), blanks(4)
 		}
@@ -135,6 +150,8 @@ type workerJSON struct {
 	StoppedAt    *string   `json:"stopped_at"`
 	SeenAt       *string   `json:"seen_at"`
 	Jobs         []heldJob `json:"jobs"`
+
+	Lost []state.LostClaim `json:"lost_claims,omitempty"`
 }
 
 type heldJob struct {
@@ -149,12 +166,13 @@ type heldJob struct {
 	Note           *string     `json:"note"`
 }
 
-func toWorkerJSON(w projection.Worker) workerJSON {
+func toWorkerJSON(w status.Worker) workerJSON {
 	out := workerJSON{Worker: w.Name, State: string(w.State), Boot: w.Boot, Host: render.TextOrNull(w.Host),
 		PID: w.PID, Version: render.TextOrNull(w.Version),
 		Queues: append([]string{}, w.Queues...), Capabilities: append([]string{},
 			w.Capabilities...), StartedAt: render.TimeOrNull(w.StartedAt),
-		StoppedAt: render.TimeOrNull(w.StoppedAt), SeenAt: render.TimeOrNull(w.SeenAt), Jobs: []heldJob{}}
+		StoppedAt: render.TimeOrNull(w.StoppedAt), SeenAt: render.TimeOrNull(w.SeenAt), Jobs: []heldJob{},
+		Lost: state.NewLostClaims(w.Lost)}
 	for _, j := range w.Jobs {
 		out.Jobs = append(out.Jobs, heldJob{Job: j.ID, Queue: j.Queue, State: j.State.String(), Attempt: j.Attempt,
 			ClaimedAt:   render.TimeOrNull(j.ClaimedAt),

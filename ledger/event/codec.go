@@ -3,7 +3,6 @@ package event
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // fields walks the JSON fields of a body, writing or reading each. There are two forms of the same fields:
@@ -21,6 +19,7 @@ import (
 type fields struct {
 	out    []byte  // writing: the object so far
 	public bool    // writing: the public form
+	ascii  bool    // writing: every character above U+007F is escaped
 	sparse bool    // writing: from here on the public form too leaves out what is empty
 	in     members // reading
 	read   bool
@@ -41,8 +40,10 @@ func AppendStored(dst []byte, b Body) (data, digest []byte) {
 }
 
 // AppendPublic appends the public form of b, an event's body by w, to dst.
-func AppendPublic(dst []byte, b Body, w Worker) []byte {
-	f := fields{out: append(dst, '{'), public: true}
+func AppendPublic(dst []byte, b Body, w Worker) []byte { return appendPublic(dst, b, w, false) }
+
+func appendPublic(dst []byte, b Body, w Worker, ascii bool) []byte {
+	f := fields{out: append(dst, '{'), public: true, ascii: ascii}
 	b.fields(&f)
 	if b.Kind().showsProcess() {
 		w.fields(&f)
@@ -140,7 +141,7 @@ func (f *fields) text(key string, v *string) {
 	switch {
 	case !ok:
 	case !f.read:
-		f.out = appendText(f.out, *v)
+		f.out = appendText(f.out, *v, f.ascii)
 	default:
 		s, err := parseText(raw)
 		if err != nil {
@@ -280,7 +281,7 @@ func (f *fields) list(key string, v *[]string) {
 			if i > 0 {
 				f.out = append(f.out, ',')
 			}
-			f.out = appendText(f.out, s)
+			f.out = appendText(f.out, s, f.ascii)
 		}
 		f.out = append(f.out, ']')
 	default:
@@ -309,8 +310,8 @@ func (f *fields) dict(key string, v *map[string]string) {
 			if i > 0 {
 				f.out = append(f.out, ',')
 			}
-			f.out = append(appendText(f.out, name), ':')
-			f.out = appendText(f.out, (*v)[name])
+			f.out = append(appendText(f.out, name, f.ascii), ':')
+			f.out = appendText(f.out, (*v)[name], f.ascii)
 		}
 		f.out = append(f.out, '}')
 	default:
@@ -322,19 +323,6 @@ func (f *fields) dict(key string, v *map[string]string) {
 			*v = dict
 		}
 	}
-}
-
-// appendText appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in encoding/json.
-func appendText(dst []byte, s string) []byte {
-	plain := true
-	for i := 0; i < len(s) && plain; i++ {
-		plain = s[i] >= ' ' && s[i] != '"' && s[i] != '\\' && s[i] < utf8.RuneSelf
-	}
-	if plain {
-		return append(append(append(dst, '"'), s...), '"')
-	}
-	quoted, _ := json.Marshal(s) // a string always marshals
-	return append(dst, quoted...)
 }
 
 func appendTime(dst []byte, t time.Time) []byte {

@@ -33,14 +33,14 @@ func BodyKey(k Kind) string {
 
 // AppendJSON appends l as one JSON object, without a line feed.
 func (l *Line) AppendJSON(dst []byte) []byte {
-	dst = l.Event.appendJSON(dst)
+	dst = l.Event.appendJSON(dst, false)
 	key := BodyKey(l.Kind())
 	if key == "" || l.Body == nil {
 		return dst
 	}
 	dst = append(append(dst[:len(dst)-1], `,"`...), key...)
 	if utf8.Valid(l.Body) {
-		dst = appendText(append(dst, `":`...), string(l.Body))
+		dst = appendText(append(dst, `":`...), string(l.Body), false)
 	} else {
 		dst = append(base64.StdEncoding.AppendEncode(append(dst, `_base64":"`...), l.Body), '"')
 	}

@@ -9,21 +9,25 @@ import (
 
 // MarshalJSON returns e in its public form: the envelope and data as an object, every field there, null where
 // there is nothing, times in RFC 3339 UTC, durations in seconds.
-func (e Event) MarshalJSON() ([]byte, error) { return e.appendJSON(make([]byte, 0, 512)), nil }
+func (e Event) MarshalJSON() ([]byte, error) { return e.appendJSON(make([]byte, 0, 512), false), nil }
 
-func (e *Event) appendJSON(b []byte) []byte {
+// AppendLeaf appends the text of e that evidence hashes: the public form, in ASCII. Its bytes are the same on
+// each engine and after each export and import, for ever.
+func (e *Event) AppendLeaf(dst []byte) []byte { return e.appendJSON(dst, true) }
+
+func (e *Event) appendJSON(b []byte, ascii bool) []byte {
 	b = strconv.AppendInt(append(b, `{"pos":`...), e.Pos, 10)
-	b = appendTextOrNull(append(b, `,"job":`...), string(e.Job))
+	b = appendTextOrNull(append(b, `,"job":`...), string(e.Job), ascii)
 	b = appendIntOrNull(append(b, `,"seq":`...), e.Seq)
-	b = appendText(append(b, `,"kind":`...), e.Kind().String())
+	b = appendText(append(b, `,"kind":`...), e.Kind().String(), ascii)
 	b = appendTime(append(b, `,"at":`...), e.At)
-	b = appendText(append(b, `,"actor":`...), e.Actor)
-	b = appendTextOrNull(append(b, `,"worker":`...), e.Worker.Name)
-	b = appendTextOrNull(append(b, `,"token":`...), e.Token)
+	b = appendText(append(b, `,"actor":`...), e.Actor, ascii)
+	b = appendTextOrNull(append(b, `,"worker":`...), e.Worker.Name, ascii)
+	b = appendTextOrNull(append(b, `,"token":`...), e.Token, ascii)
 	b = appendIntOrNull(append(b, `,"attempt":`...), int64(e.Attempt))
-	b = appendTextOrNull(append(b, `,"from_state":`...), e.From.String())
-	b = appendTextOrNull(append(b, `,"to_state":`...), e.To.String())
-	b = AppendPublic(append(b, `,"data":`...), e.Body, e.Worker)
+	b = appendTextOrNull(append(b, `,"from_state":`...), e.From.String(), ascii)
+	b = appendTextOrNull(append(b, `,"to_state":`...), e.To.String(), ascii)
+	b = appendPublic(append(b, `,"data":`...), e.Body, e.Worker, ascii)
 	return append(b, '}')
 }
 
@@ -92,11 +96,11 @@ func parseStateOrNone(word string) (State, error) {
 	return ParseState(word)
 }
 
-func appendTextOrNull(dst []byte, s string) []byte {
+func appendTextOrNull(dst []byte, s string, ascii bool) []byte {
 	if s == "" {
 		return append(dst, "null"...)
 	}
-	return appendText(dst, s)
+	return appendText(dst, s, ascii)
 }
 
 func appendIntOrNull(dst []byte, n int64) []byte {

@@ -9,8 +9,8 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/status"
 )
 
 // snapshot is the state of the ledger at some moment.
@@ -30,7 +30,7 @@ func (b *run) snapshot(ctx context.Context, after int64) (s snapshot, err error)
 		if s.tail, err = tx.Tail(ctx); err != nil {
 			return err
 		}
-		queues, err := projection.Status(ctx, tx, tx.Now())
+		queues, err := status.Queues(ctx, tx, tx.Now())
 		if err != nil {
 			return err
 		}

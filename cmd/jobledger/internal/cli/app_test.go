@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/timespec"
 )
 
 func TestExitCodesOfErrors(t *testing.T) {
@@ -173,7 +174,7 @@ func TestProgramRunsVerb(t *testing.T) {
 			"jobledger: --grace: \"5\" has no unit; give a duration from 0s to 1h, such as 90s or 1h30m\n"},
 		{"-q mail --since 2026-05-04", 2, "",
 			"jobledger: --since: \"2026-05-04\" has no time zone: add Z or an offset such as +02:00\nhint: " +
-				whenForms + "\n"},
+				timespec.WhenForms + "\n"},
 	}
 	for _, tt := range tests {
 		p, stdout := printing(0, false)

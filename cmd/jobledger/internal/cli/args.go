@@ -166,7 +166,7 @@ func (l *line) unknownFlag(word string, v Verb, globals []Flag) error {
 			}
 		}
 	}
-	switch near := nearest(strings.TrimLeft(shown, "-"), names); {
+	switch near := Nearest(strings.TrimLeft(shown, "-"), names); {
 	case near != "":
 		return WithHint(err, "did you mean --%s?", near)
 	case l.verb == "":

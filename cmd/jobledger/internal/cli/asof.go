@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -45,7 +46,8 @@ func (p *Program) MomentFlag(c *Context, name string, tx *ledger.Tx) (m projecti
 }
 
 // MomentAt returns the moment w, the value of the flag with this name. A moment in the future is an error.
-func (p *Program) MomentAt(ctx context.Context, name string, tx *ledger.Tx, w When) (m projection.Moment,
+func (p *Program) MomentAt(ctx context.Context, name string, tx *ledger.Tx, w timespec.When) (
+	m projection.Moment,
 	err error) {
 	if !w.ByPos {
 		if w.Time.After(p.Now()) {

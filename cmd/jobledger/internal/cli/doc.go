@@ -13,7 +13,7 @@
 // Files in reading order:
 //   - app.go, verb.go: [Program], [Verb], and the way from a command line to an exit code
 //   - args.go, flags.go, parser.go: the command line, and kinds of flags
-//   - when.go, asof.go: times and durations as people type them
+//   - when.go, asof.go: flags for times and durations
 //   - exit.go: exit codes and hints, one table for all verbs
 //   - open.go, address.go: the ledger of --db, jobs by the beginning of their id, folders and addresses
 //   - print.go, table.go, progress.go, watch.go: output

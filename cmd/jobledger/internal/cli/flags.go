@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/timespec"
+
 	urfave "github.com/urfave/cli/v2"
 )
 
@@ -75,7 +77,7 @@ func DurationValue(c *Context, name string) (d time.Duration, ok bool) {
 	if s == "" {
 		return 0, false
 	}
-	d, err := readDuration(s)
+	d, err := timespec.ParseDuration(s)
 	return d, err == nil // the flag's action has checked it
 }
 
@@ -86,9 +88,9 @@ func ListFlag(name, usage string, aliases ...string) *StringSliceFlag {
 }
 
 // WhenFlag reads a flag whose value is a time or a position in the ledger; ok is false if it was not given.
-func (p *Program) WhenFlag(c *Context, name string) (w When, ok bool, err error) {
+func (p *Program) WhenFlag(c *Context, name string) (w timespec.When, ok bool, err error) {
 	if !c.IsSet(name) {
-		return When{}, false, nil
+		return timespec.When{}, false, nil
 	}
 	w, err = ParseWhen(name, c.String(name), p.Now())
 	return w, err == nil, err
@@ -162,7 +164,7 @@ func flagError(v Verb, err error) error {
 		err = f.refuse(value)
 	case *BoolFlag:
 		err = Usagef("%s: %q is neither true nor false", shown, value)
-		if _, parseErr := readDuration(value); parseErr == nil && name == "watch" {
+		if _, parseErr := timespec.ParseDuration(value); parseErr == nil && name == "watch" {
 			return WithHint(err, "write %s %s, without =", shown, value)
 		}
 	default:

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"io"
-	"testing"
 	"time"
 
 	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
@@ -22,12 +21,4 @@ func printing(width int, color bool) (*Program, *bytes.Buffer) {
 // noon is a Monday in a zone that has a whole number of hours in no season.
 func noon() time.Time {
 	return time.Date(2026, 5, 4, 12, 0, 0, 0, time.FixedZone("", 5*3600+45*60))
-}
-
-// wantUsageError ends the test unless err is one in what the user typed.
-func wantUsageError(t *testing.T, typed string, err error) {
-	t.Helper()
-	if code, why, _ := Explain(err); code != ExitUsage || why == "" {
-		t.Fatalf("%q: exit code %d, %q", typed, code, why)
-	}
 }

@@ -161,15 +161,3 @@ func AbsoluteDSN(dsn string) string {
 	}
 	return absolute
 }
-
-// FindJobNumber returns the number of the job that text names. The history of a job may outlive its row in
-// the table jobs: without a row, a complete id is searched among the events.
-func FindJobNumber(ctx context.Context, tx *ledger.Tx, text string) (int64, error) {
-	j, err := FindJob(ctx, tx, text)
-	if errors.Is(err, commands.ErrNoJob) && len(text) == ulid.EncodedSize {
-		if n, lookErr := tx.Number(ctx, event.JobID(strings.ToUpper(text))); lookErr != nil || n != 0 {
-			return n, lookErr
-		}
-	}
-	return j.N, err
-}

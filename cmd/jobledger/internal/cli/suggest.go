@@ -9,14 +9,14 @@ func unknownCommand(word string, verbs []Verb) error {
 		names = append(names, v.Name)
 	}
 	err := Usagef("unknown command %q", word)
-	if near := nearest(word, names); near != "" {
+	if near := Nearest(word, names); near != "" {
 		return WithHint(err, "did you mean '%s %s'?", ProgramName, near)
 	}
 	return WithHint(err, "%s", SeeHelp(""))
 }
 
-// nearest returns the candidate most similar to word, or "" if none is similar.
-func nearest(word string, candidates []string) string {
+// Nearest returns the candidate most similar to word, or "" if none is similar.
+func Nearest(word string, candidates []string) string {
 	const near = 0.85 // "enqeue" 0.96, "stats" for "status" 0.97, "foo" for "for" 0.82
 	best, found := near, ""
 	for _, c := range candidates {

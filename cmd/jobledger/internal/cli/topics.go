@@ -75,7 +75,7 @@ func (p *Program) HelpTopic(name string, verbs []Verb) error {
 		names = append(names, t.Name)
 	}
 	err = Usagef("unknown command or topic %q", name)
-	if near := nearest(name, names); near != "" {
+	if near := Nearest(name, names); near != "" {
 		return WithHint(err, "did you mean '%s help %s'?", ProgramName, near)
 	}
 	return WithHint(err, "'%s help' lists the commands, '%s help %s' the topics", ProgramName, ProgramName,

@@ -42,10 +42,14 @@ type Verb struct {
 	// long name first, one-letter aliases; Required works, Value is the default
 	Flags []Flag
 	// former names of flags, which still work, and their names now; may be nil
-	Renamed  map[string]string
-	Examples []Example                  // at least one
-	Exits    []int                      // codes beyond 0, 1 and 2, which every command has
-	Complete func(flag string) []string // words for TAB: values of the flag named, arguments for ""; may be nil
+	Renamed map[string]string
+	// flags that may take the place of the arguments, and the hint where neither is given; may be empty
+	InPlace     []string
+	InPlaceHint string
+	Examples    []Example // at least one
+	Exits       []int     // codes beyond 0, 1 and 2, which every command has
+	// words for TAB: values of the flag named, arguments for ""; may be nil
+	Complete func(flag string) []string
 
 	Run func(c *Context) error // c.Args() are the arguments, without the words after "--"
 }
@@ -99,6 +103,10 @@ func (v Verb) checkArgs(l line) error {
 	case v.Rest != "" && !l.cut && n > own:
 		return WithHint(Usagef("the worker's command must stand after --"),
 			"%s … -- %s", ProgramName+" "+v.Name, strings.Join(l.args[own:], " "))
+	case n < v.MinArgs && slices.ContainsFunc(v.InPlace, func(name string) bool { return l.given[name] }):
+		return nil // the verb says whether these flags are enough
+	case n < v.MinArgs && v.InPlaceHint != "":
+		return WithHint(Usagef("missing %s", v.Args), "%s", v.InPlaceHint)
 	case n < v.MinArgs:
 		return WithHint(Usagef("missing %s", v.Args), "%s", SeeHelp(v.Name))
 	case v.MaxArgs != AnyNumber && n > v.MaxArgs:

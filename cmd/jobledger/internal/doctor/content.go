@@ -17,6 +17,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 const (
@@ -169,7 +170,7 @@ func (d *examination) ofLive(check func(context.Context, *ledger.Tx) error) func
 }
 
 func (d *examination) leases(ctx context.Context, tx *ledger.Tx) error {
-	o, err := projection.OverdueLeases(ctx, tx, d.now(), sweepDelay)
+	o, err := status.OverdueLeases(ctx, tx, d.now(), sweepDelay)
 	if err == nil && o.Leases > 0 {
 		d.problem(CodeLeases, "'"+d.command("sweep")+"' once, or let a worker run: it sweeps",
 			"%s ran out, the first at %s, and the %s not taken back: no sweeper runs", render.Count(o.Leases, "lease"),
@@ -179,11 +180,11 @@ func (d *examination) leases(ctx context.Context, tx *ledger.Tx) error {
 }
 
 func (d *examination) workers(ctx context.Context, tx *ledger.Tx) error {
-	workers, err := projection.Workers(ctx, tx, d.now(), false)
-	var silent []projection.Worker
+	workers, err := status.Workers(ctx, tx, d.now(), false)
+	var silent []status.Worker
 	jobs := 0
 	for _, w := range workers {
-		if w.State == projection.Silent {
+		if w.State == status.Silent {
 			silent = append(silent, w)
 			jobs += len(w.Jobs)
 		}
@@ -202,7 +203,7 @@ func (d *examination) workers(ctx context.Context, tx *ledger.Tx) error {
 }
 
 func (d *examination) queues(ctx context.Context, tx *ledger.Tx) error {
-	queues, err := projection.Status(ctx, tx, d.now())
+	queues, err := status.Queues(ctx, tx, d.now())
 	for _, q := range queues {
 		if q.Paused && q.Ready > 0 {
 			d.advise(CodePaused, d.command("resume -q "+q.Name), "the queue %s is paused by %s since %s: %s; %s there",
@@ -214,7 +215,7 @@ func (d *examination) queues(ctx context.Context, tx *ledger.Tx) error {
 }
 
 func (d *examination) stranded(ctx context.Context, tx *ledger.Tx) error {
-	found, err := projection.StrandedJobs(ctx, tx, d.now(), strandedAfter)
+	found, err := status.StrandedJobs(ctx, tx, d.now(), strandedAfter)
 	for _, s := range found {
 		wanted := ""
 		if s.Version != "" {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"jobledger/ledger"
-	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/status"
 )
 
 // The reasons for which an operation is refused. Test for them with errors.Is. The ledger is unchanged then,
@@ -75,7 +75,7 @@ func (e *InUseError) Error() string {
 
 // AtWorkError refuses to replace a ledger whose workers seem to be alive.
 type AtWorkError struct {
-	Workers []projection.Worker // at least one
+	Workers []status.Worker // at least one
 }
 
 // Error names the first worker.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"jobledger/ledger"
-	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/status"
 )
 
 // migrate brings the ledger to be replaced up to date, as any command does, so that it can be compared.
@@ -34,7 +34,7 @@ type openFunc func(context.Context, string, func(*ledger.Tx, ledger.FileFacts) e
 // precheck refuses to replace a ledger that is in use, or that holds events which the backup does not. With
 // Force it refuses only what is not a ledger, and one that is open.
 func (r *restore) precheck(ctx context.Context, open openFunc) error {
-	var busy []projection.Worker
+	var busy []status.Worker
 	var lost audit.Lost
 	err := open(ctx, r.done.Path, func(old *ledger.Tx, _ ledger.FileFacts) error {
 		return r.copy.Store.Read(ctx, func(fresh *ledger.Tx) error {
@@ -76,11 +76,11 @@ func (r *restore) precheck(ctx context.Context, open openFunc) error {
 // atWork returns the workers that seem to be alive. The lock finds those of 'jobledger work', which keep the
 // ledger open. It cannot find a script between two commands, or a process on a file system that does not show
 // locks.
-func atWork(ctx context.Context, tx *ledger.Tx, now time.Time) ([]projection.Worker, error) {
-	workers, err := projection.Workers(ctx, tx, now, false)
-	var busy []projection.Worker
+func atWork(ctx context.Context, tx *ledger.Tx, now time.Time) ([]status.Worker, error) {
+	workers, err := status.Workers(ctx, tx, now, false)
+	var busy []status.Worker
 	for _, w := range workers {
-		if w.State == projection.Working || w.State == projection.Idle {
+		if w.State == status.Working || w.State == status.Idle {
 			busy = append(busy, w)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // ReplayOptions say what is copied where.
@@ -44,7 +45,7 @@ func Replay(ctx context.Context, source *ledger.Store, o ReplayOptions) (done Re
 	_ = source.Read(ctx, func(tx *ledger.Tx) error { // a damaged ledger is copied without
 		m, err := projection.AtPos(ctx, tx, o.Until)
 		if m.At = o.At; err == nil && o.Until > 0 {
-			as.Presence, err = projection.PresenceAsOf(ctx, tx, m)
+			as.Presence, err = status.PresenceAsOf(ctx, tx, m)
 		}
 		return err
 	})
@@ -58,7 +59,7 @@ func Replay(ctx context.Context, source *ledger.Store, o ReplayOptions) (done Re
 	}
 	done.Tally = make(projection.Tally)
 	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
-		queues, err := projection.Status(ctx, tx, o.At)
+		queues, err := status.Queues(ctx, tx, o.At)
 		for _, q := range queues {
 			done.Tally[q.Name] = q.Jobs
 		}

@@ -14,8 +14,8 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
-	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/status"
 )
 
 // RestoreOptions say what is restored where.
@@ -204,7 +204,7 @@ func (r *restore) count(ctx context.Context, tx *ledger.Tx) (err error) {
 		}
 		r.done.At = e.At
 	}
-	queues, err := projection.Status(ctx, tx, r.Now())
+	queues, err := status.Queues(ctx, tx, r.Now())
 	for _, q := range queues {
 		for state, n := range q.Jobs {
 			r.done.Jobs += n

@@ -15,6 +15,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/status"
 )
 
 // sameEntry is how long after an event another one of the same sort still joins its entry.
@@ -85,7 +86,7 @@ func (in *investigation) findSilent(ctx context.Context, tx *ledger.Tx, end time
 	if err != nil {
 		return err
 	}
-	lost, err := projection.LostWorkers(ctx, tx, from, to)
+	lost, err := status.LostWorkers(ctx, tx, from, to)
 	for _, w := range lost {
 		if in.silent[w.Worker.Worker] == nil {
 			in.Silent = append(in.Silent, w)

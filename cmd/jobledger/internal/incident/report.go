@@ -7,6 +7,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/status"
 )
 
 // Limits of a report. The exported files have the rest.
@@ -24,7 +25,7 @@ type Report struct {
 	WindowOnly bool
 
 	Events   int64 // within the window
-	Activity projection.Activity
+	Activity status.Activity
 
 	Paused   []projection.Queue // the queues that were paused already when the window began
 	Timeline []*Entry           // in the order in which they began, at most maxEntries
@@ -32,7 +33,7 @@ type Report struct {
 
 	LostWorkers []*LostWorker // in the order in which their loss was detected
 	// fell silent and lost no job within the window; by their last sign of life
-	Silent   []projection.LostWorker
+	Silent   []status.LostWorker
 	Reclaims Table[Reclaim]
 	Refused  Table[event.Event] // each with a body of type *ledger.Refused
 	GivenUp  Table[GivenUp]

@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"jobledger/projection"
+	"jobledger/projection/status"
 
 	"github.com/rivo/uniseg"
 )
@@ -180,7 +180,7 @@ func ReasonOrNone(reason string) string {
 }
 
 // WorkerNames lists the names of up to five workers and the number of the others.
-func WorkerNames(workers []projection.Worker) string {
+func WorkerNames(workers []status.Worker) string {
 	const most = 5
 	var names []string
 	for _, w := range workers[:min(most, len(workers))] {

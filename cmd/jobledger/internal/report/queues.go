@@ -12,6 +12,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // QueueDepth is how many jobs of a queue had not ended at the end of a step.
@@ -44,7 +45,7 @@ func Depth(ctx context.Context, tx *ledger.Tx, s Window) (depths []QueueDepth, e
 		if err != nil {
 			return nil, err
 		}
-		queues, err := projection.StatusAsOf(ctx, tx, from)
+		queues, err := status.QueuesAsOf(ctx, tx, from)
 		if err != nil {
 			return nil, err
 		}

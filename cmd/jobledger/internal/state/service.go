@@ -5,17 +5,17 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // Gone says how the workers of a queue went; empty if there were none.
-func Gone(s projection.Service, now time.Time) string {
+func Gone(s status.Service, now time.Time) string {
 	if len(s.Gone) == 0 {
 		return ""
 	}
 	last := s.Gone[0]
 	at := fmt.Sprintf("%s (%s)", render.Time(last.SeenAt.In(now.Location())), render.Age(last.SeenAt, now))
-	if last.State == projection.Stopped {
+	if last.State == status.Stopped {
 		return "its workers stopped, the last at " + at
 	}
 	return "its workers went silent, the last at " + at

@@ -7,6 +7,7 @@ import (
 	"jobledger/ledger/event"
 	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 func TestConcernsOfLeases(t *testing.T) {
@@ -20,7 +21,7 @@ func TestConcernsOfLeases(t *testing.T) {
 			"1 lease ran out, the first 2m1s ago, and no process has swept; " +
 				"is a worker running, or 'jobledger sweep'?"}},
 	} {
-		got := Concerns(projection.QueueStatus{Expired: 1, OldestLease: now.Add(-tt.ended)}, now)
+		got := Concerns(status.Queue{Expired: 1, OldestLease: now.Add(-tt.ended)}, now)
 		if len(got) != 1 || got[0] != tt.want {
 			t.Errorf("%s ago: got %+v, want %+v", tt.ended, got, tt.want)
 		}
@@ -29,7 +30,7 @@ func TestConcernsOfLeases(t *testing.T) {
 
 func TestConcernsOfPausedQueue(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-	q := projection.QueueStatus{
+	q := status.Queue{
 		Queue:       projection.Queue{Name: "mail", Paused: true, Actor: "cli:ada", Since: now.Add(-time.Minute)},
 		Jobs:        map[event.State]int64{event.Queued: 3},
 		OldestReady: now.Add(-time.Hour),

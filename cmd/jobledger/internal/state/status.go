@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // Queue is the state of one queue as JSON.
@@ -33,17 +34,43 @@ type Queue struct {
 	PausedBy        *string  `json:"paused_by"`
 	PausedReason    *string  `json:"paused_reason"`
 
-	LastHour projection.Activity `json:"last_hour"`
+	LastHour status.Activity `json:"last_hour"`
+
+	Lost []LostClaim `json:"lost_claims,omitempty"`
+}
+
+// LostClaim is a claim that was lost while its command may still run, as JSON.
+type LostClaim struct {
+	Job       event.JobID `json:"job"`
+	Attempt   int         `json:"attempt"`
+	Worker    string      `json:"worker"`
+	Host      *string     `json:"host"`
+	PID       int         `json:"pid"`
+	ClaimedAt *string     `json:"claimed_at"`
+	LostAt    *string     `json:"lost_at"`
+	Ending    string      `json:"ending"` // cancelled or reclaimed
+	Until     *string     `json:"may_run_until"`
+}
+
+// NewLostClaims are claims as JSON.
+func NewLostClaims(claims []projection.LostClaim) (out []LostClaim) {
+	for _, c := range claims {
+		out = append(out, LostClaim{Job: c.Job, Attempt: c.Attempt, Worker: c.Worker.Name,
+			Host: render.TextOrNull(c.Worker.Host), PID: c.Worker.PID, ClaimedAt: render.TimeOrNull(c.ClaimedAt),
+			LostAt: render.TimeOrNull(c.EndedAt), Ending: c.Ending.String(), Until: render.TimeOrNull(c.Until)})
+	}
+	return out
 }
 
 // NewQueue is q at now.
-func NewQueue(q projection.QueueStatus, now time.Time) Queue {
+func NewQueue(q status.Queue, now time.Time) Queue {
 	out := Queue{Queue: q.Name, Queued: q.Jobs[event.Queued], Claimed: q.Jobs[event.ClaimedState],
 		Running:   q.Jobs[event.Running],
 		Succeeded: q.Jobs[event.SucceededState], Failed: q.Jobs[event.FailedState],
 		Cancelled: q.Jobs[event.CancelledState],
 		Ready:     q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: render.TimeOrNull(q.NextRunAt),
-		Expired: q.Expired, OldestLease: render.TimeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour}
+		Expired: q.Expired, OldestLease: render.TimeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour,
+		Lost: NewLostClaims(q.Lost)}
 	if !q.OldestReady.IsZero() {
 		seconds := float64(now.Sub(q.OldestReady).Microseconds()) / 1e6
 		out.OldestReadyWait = &seconds
@@ -75,7 +102,7 @@ type Concern struct {
 }
 
 // Concerns returns what in q may need attention at now.
-func Concerns(q projection.QueueStatus, now time.Time) (found []Concern) {
+func Concerns(q status.Queue, now time.Time) (found []Concern) {
 	add := func(level Level, format string, args ...any) {
 		found = append(found, Concern{level, fmt.Sprintf(format, args...)})
 	}
@@ -89,6 +116,14 @@ func Concerns(q projection.QueueStatus, now time.Time) (found []Concern) {
 		}
 		add(level, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"), render.Age(q.OldestLease, now),
 			then)
+	}
+	if n := int64(len(q.Lost)); n > 0 {
+		first := q.Lost[0]
+		add(Warning,
+			"%s may still run although %s lost, the first of job %s: attempt %d by %s (%s), %s %s, until %s",
+			render.Count(n, "command"), render.Plural(n, "its claim was", "their claims were"), first.Job,
+			first.Attempt, first.Worker.Name, render.Process(first.Worker), first.Ending,
+			render.Age(first.EndedAt, now), render.Time(first.Until.In(now.Location())))
 	}
 	held := q.Jobs[event.ClaimedState] + q.Jobs[event.Running]
 	for _, s := range q.Stranded {
@@ -117,7 +152,7 @@ func Concerns(q projection.QueueStatus, now time.Time) (found []Concern) {
 }
 
 // Activity says in words what happened, and leaves out what did not.
-func Activity(a projection.Activity) string {
+func Activity(a status.Activity) string {
 	var parts []string
 	for _, part := range []struct {
 		n    int64
@@ -135,7 +170,7 @@ func Activity(a projection.Activity) string {
 }
 
 // Add adds the counts of q to total.
-func Add(total *projection.QueueStatus, q projection.QueueStatus) {
+func Add(total *status.Queue, q status.Queue) {
 	for s, n := range q.Jobs {
 		total.Jobs[s] += n
 	}

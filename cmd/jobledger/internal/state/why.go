@@ -11,17 +11,19 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // Why is the state of a job and the reasons for it, in words and for programs.
 type Why struct {
 	Sentences []string `json:"-"` // of which Why is made
 
-	Job         event.JobID `json:"job"`
-	State       string      `json:"state"`
-	Queue       string      `json:"queue"`
-	Why         string      `json:"why"`
-	WaitsFor    []string    `json:"waits_for"` // time, queue, worker, turn, owner; empty: nothing any more
+	Job   event.JobID `json:"job"`
+	State string      `json:"state"`
+	Queue string      `json:"queue"`
+	Why   string      `json:"why"`
+	// time, command, queue, worker, turn, owner; empty: nothing any more
+	WaitsFor    []string    `json:"waits_for"`
 	RunAt       *string     `json:"run_at"`
 	Cause       event.Event `json:"cause"` // the event that brought it into its state
 	Failures    int         `json:"failures"`
@@ -38,7 +40,7 @@ type Why struct {
 
 // Explain returns why j is in its state at now. Times in the text are in the zone of now.
 func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time) (Why, error) {
-	facts, err := projection.Explain(ctx, tx, j, now)
+	facts, err := status.Explain(ctx, tx, j, now)
 	if err != nil {
 		return Why{}, err
 	}
@@ -50,7 +52,7 @@ func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time
 // that would help now are left out. Times in the text are in zone.
 func ExplainAsOf(ctx context.Context, tx *ledger.Tx, n int64, m projection.Moment, zone *time.Location) (
 	Why, error) {
-	facts, err := projection.ExplainAsOf(ctx, tx, n, m)
+	facts, err := status.ExplainAsOf(ctx, tx, n, m)
 	if err != nil || facts.Job.State == 0 {
 		return Why{}, err
 	}
@@ -73,7 +75,7 @@ func (r *reasons) explain() Why {
 
 // reasons collects the sentences of an explanation, and what the job waits for.
 type reasons struct {
-	projection.Why
+	status.Why
 	now      time.Time
 	past     bool // now is a moment of the past, in which no command can help any more
 	text     []string
@@ -119,6 +121,7 @@ func (r *reasons) queued() {
 	} else {
 		r.wait("time", "It may not run before %s.", r.when(j.RunAt))
 	}
+	r.lastCommand(due)
 	if r.Queue.Paused {
 		r.wait("queue", "The queue %s is paused: %s did that %s: %s%s.", j.Queue,
 			r.Queue.Actor, render.Age(r.Queue.Since, now), render.ReasonOrNone(r.Queue.Reason),
@@ -261,6 +264,7 @@ func (r *reasons) ended() {
 		if e.Attempt > 0 {
 			r.say("Attempt %d by %s was under way.", e.Attempt, e.Worker.Name)
 		}
+		r.lastCommand(true)
 	case *event.Failed:
 		r.say("Job %s failed for good at %s: attempt %d by %s ended with %s, failure %d of %d.", j.ID, at,
 			e.Attempt, e.Worker.Name, failure(b), j.Failures, j.MaxAttempts)
@@ -271,9 +275,32 @@ func (r *reasons) ended() {
 	case *event.Reclaimed:
 		r.say("Job %s failed for good at %s: attempt %d was taken from %s because %s, failure %d of %d.", j.ID, at,
 			e.Attempt, e.Worker.Name, reclaimReason(b.Reason), j.Failures, j.MaxAttempts)
+		r.lastCommand(true)
 		r.retryable(j)
 	default:
 		r.say("Job %s is %s since %s.", j.ID, j.State, at)
+	}
+}
+
+// lastCommand says that the command of the last claim may still run, though the claim was lost, and that a
+// retry that is not due waits for its end.
+func (r *reasons) lastCommand(due bool) {
+	c := r.Lost
+	if c == nil {
+		return
+	}
+	text := fmt.Sprintf("The command of attempt %d by %s (%s), which was %s %s, may still run until %s",
+		c.Attempt,
+		c.Worker.Name, render.Process(c.Worker), c.Ending, render.Age(c.EndedAt, r.now), r.when(c.Until))
+	retried, ok := r.Cause.Body.(*event.Retried)
+	switch {
+	case r.Job.State.Final():
+		r.say("%s: a retry waits for its end, unless it is given --now.", text)
+	case ok && r.Moved == nil && !due && !retried.RunAt.IsZero():
+		r.wait("command", "%s: the job waits for its end%s.", text,
+			r.hint("; 'jobledger reschedule %s --delay 0s' does not", r.Job.ID))
+	default:
+		r.say("%s.", text)
 	}
 }
 

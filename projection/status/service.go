@@ -1,4 +1,4 @@
-package projection
+package status
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection"
 )
 
 // Service says who serves the jobs of one queue, version and set of labels.
@@ -40,14 +41,15 @@ func WorkforceNow(ctx context.Context, tx *ledger.Tx, now time.Time) (f Workforc
 	if f.workers, err = Workers(ctx, tx, now, true); err != nil {
 		return f, err
 	}
-	err = f.addUnannounced(ctx, tx, Moment{Pos: math.MaxInt64, At: now})
+	err = f.addUnannounced(ctx, tx, projection.Moment{Pos: math.MaxInt64, At: now})
 	return f, err
 }
 
-// workforceAsOf returns the worker processes as of m; held are the jobs that were held then, in the order of
-// their claims. It reads the claims of the hour before m.
-func workforceAsOf(ctx context.Context, tx *ledger.Tx, held []Job, m Moment) (f Workforce, err error) {
-	if f.workers, err = listWorkers(ctx, tx, held, m, true); err != nil {
+// workforceAsOf returns the worker processes as of m; open are the jobs of projection.OpenJobsAsOf. It reads
+// the claims of the hour before m.
+func workforceAsOf(ctx context.Context, tx *ledger.Tx, open map[int64]projection.Job, m projection.Moment) (
+	f Workforce, err error) {
+	if f.workers, err = listWorkers(ctx, tx, heldAmong(open), m, true); err != nil {
 		return f, err
 	}
 	err = f.addUnannounced(ctx, tx, m)
@@ -56,7 +58,7 @@ func workforceAsOf(ctx context.Context, tx *ledger.Tx, held []Job, m Moment) (f 
 
 // addUnannounced finds the queues from which processes claimed in the hour before m without having announced
 // themselves by then.
-func (f *Workforce) addUnannounced(ctx context.Context, tx *ledger.Tx, m Moment) error {
+func (f *Workforce) addUnannounced(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
 	hourAgo, err := tx.PosAt(ctx, m.At.Add(-time.Hour))
 	if err != nil {
 		return err
@@ -98,7 +100,7 @@ func (f Workforce) ServiceOf(queue, version string, requires []string) Service {
 		if !slices.Contains(w.Queues, queue) {
 			continue
 		}
-		fits, _ := Fits(Job{Version: version, Requires: requires}, w.Version, w.Capabilities)
+		fits, _ := projection.Fits(projection.Job{Version: version, Requires: requires}, w.Version, w.Capabilities)
 		switch {
 		case w.State != Working && w.State != Idle:
 			s.Gone = append(s.Gone, w)

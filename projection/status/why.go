@@ -1,26 +1,25 @@
-package projection
+package status
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection/internal/table"
+	"jobledger/projection"
 )
 
 // Why holds what explains the state of a job.
 type Why struct {
-	Job    Job
+	Job    projection.Job
 	Cause  event.Event  // the event that led to its state
 	Moved  *event.Event // the last rescheduled since then; nil: none
-	Queue  Queue
-	Ahead  int64    // jobs of its lane that come first, ready or not
-	Higher int64    // ready jobs of its queue with a higher priority
-	Live   []Worker // the live worker processes
+	Queue  projection.Queue
+	Ahead  int64                 // jobs of its lane that come first, ready or not
+	Higher int64                 // ready jobs of its queue with a higher priority
+	Live   []Worker              // the live worker processes
+	Lost   *projection.LostClaim // its last claim, if that is lost and its command may still run; nil: not
 	Service
 }
 
@@ -30,13 +29,22 @@ var causes = []event.Kind{event.KindEnqueued, event.KindClaimed, event.KindSucce
 	event.KindReleased, event.KindReclaimed, event.KindCancelled, event.KindRetried}
 
 // Explain returns why j, as its row says now, is in its state.
-func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, err error) {
+func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time) (w Why, err error) {
 	w.Job = j
 	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: causes, Limit: 1, Last: true}) {
 		if err != nil {
 			return w, err
 		}
 		w.Cause = e
+	}
+	if !j.State.Held() && j.Attempt > 0 {
+		lost, ok, err := projection.LastLostClaim(ctx, tx, j, now)
+		if err != nil {
+			return w, err
+		}
+		if ok {
+			w.Lost = &lost
+		}
 	}
 	if j.State != event.Queued {
 		return w, nil
@@ -49,16 +57,10 @@ func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, e
 		}
 		w.Moved = &e
 	}
-	if w.Queue, err = GetQueue(ctx, tx, j.Queue); err != nil {
+	if w.Queue, err = projection.GetQueue(ctx, tx, j.Queue); err != nil {
 		return w, err
 	}
-	err = table.ScanOne(ctx, tx, aheadInLane, []any{&w.Ahead}, laneOf(j), event.Micros(j.RunAt), string(j.ID))
-	if err != nil {
-		return w, err
-	}
-	from, _ := laneBounds(j.Queue)
-	err = table.ScanOne(ctx, tx, readyBetween, []any{&w.Higher}, from, from+rank(j.Priority), event.Micros(now))
-	if err != nil {
+	if w.Ahead, w.Higher, err = projection.JobsBefore(ctx, tx, j, now); err != nil {
 		return w, err
 	}
 	workforce, err := WorkforceNow(ctx, tx, now)
@@ -71,8 +73,8 @@ func Explain(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (w Why, e
 
 // ExplainAsOf returns why job n was in its state at m; without a state where it did not exist yet. It costs
 // the jobs that were open then.
-func ExplainAsOf(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (w Why, err error) {
-	j, events, err := JobAsOf(ctx, tx, n, m)
+func ExplainAsOf(ctx context.Context, tx *ledger.Tx, n int64, m projection.Moment) (w Why, err error) {
+	j, events, err := projection.JobAsOf(ctx, tx, n, m)
 	if err != nil || len(events) == 0 {
 		return w, err
 	}
@@ -85,43 +87,37 @@ func ExplainAsOf(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (w Why, 
 			w.Moved = &e
 		}
 	}
+	if !j.State.Held() && j.Attempt > 0 {
+		lost, ok, err := projection.LastLostClaimAsOf(ctx, tx, j, m)
+		if err != nil {
+			return w, err
+		}
+		if ok {
+			w.Lost = &lost
+		}
+	}
 	if j.State != event.Queued {
 		return w, nil
 	}
-	queues, err := QueuesAsOf(ctx, tx, m)
+	queues, err := projection.QueuesAsOf(ctx, tx, m)
 	if err != nil {
 		return w, err
 	}
-	w.Queue = Queue{Name: j.Queue}
+	w.Queue = projection.Queue{Name: j.Queue}
 	for _, q := range queues {
 		if q.Name == j.Queue {
 			w.Queue = q
 		}
 	}
-	open, err := openJobsAsOf(ctx, tx, m)
+	open, err := projection.OpenJobsAsOf(ctx, tx, m)
 	if err != nil {
 		return w, err
 	}
-	for _, o := range open {
-		switch {
-		case o.State != event.Queued || o.Queue != j.Queue || o.N == j.N:
-		case laneOf(o) == laneOf(j) && cmp.Or(o.RunAt.Compare(j.RunAt), strings.Compare(string(o.ID),
-			string(j.ID))) < 0:
-			w.Ahead++
-		case o.Priority > j.Priority && !o.RunAt.After(m.At):
-			w.Higher++
-		}
-	}
-	workforce, err := workforceAsOf(ctx, tx, heldOfJobs(open), m)
+	w.Ahead, w.Higher = projection.JobsBeforeAmong(open, j, m.At)
+	workforce, err := workforceAsOf(ctx, tx, open, m)
 	if err != nil {
 		return w, err
 	}
 	w.Live, w.Service = workforce.Present(), workforce.ServiceOf(j.Queue, j.Version, j.Requires)
 	return w, nil
 }
-
-// Both read the index ready.
-const (
-	aheadInLane  = `SELECT count(*) FROM jobs WHERE lane = ? AND (run_at, id) < (?, ?)`
-	readyBetween = `SELECT count(*) FROM jobs WHERE lane >= ? AND lane < ? AND run_at <= ?`
-)

@@ -1,4 +1,4 @@
-package projection
+package status
 
 import (
 	"cmp"
@@ -11,36 +11,15 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection/internal/table"
+	"jobledger/projection"
 )
-
-// PresentEvery is how often a worker process records its presence, whether it has work or not.
-const PresentEvery = 15 * time.Second
-
-// PresenceKept is how long the presence of a process is kept that never recorded its end.
-const PresenceKept = 30 * 24 * time.Hour
-
-var putPresence = ledger.NewUpsert("presence", "boot", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot",
-	"seen_at")
-
-// PutPresence records that the process w was running at now.
-func PutPresence(tx *ledger.Tx, w event.Worker, now time.Time) error {
-	return tx.Put(putPresence, w.Boot, event.Micros(now))
-}
-
-// EndPresence removes the presence of w, and that of processes not seen for PresenceKept.
-func EndPresence(tx *ledger.Tx, w event.Worker, now time.Time) error {
-	oldest := event.Micros(now.Add(-PresenceKept))
-	_, err := tx.Exec(`DELETE FROM presence WHERE boot = ? OR seen_at < ?`, w.Boot, oldest)
-	return err
-}
 
 // WorkerState says whether a worker process is alive, as far as the ledger shows.
 type WorkerState string
 
 // The states of a worker process.
 const (
-	Working WorkerState = "working" // holds jobs
+	Working WorkerState = "working" // holds jobs, or runs the command of a claim that it lost
 	Idle    WorkerState = "idle"    // present, and holds none
 	Silent  WorkerState = "silent"  // did not announce its end and has missed three presence records
 	Stopped WorkerState = "stopped"
@@ -50,12 +29,15 @@ const (
 type Worker struct {
 	event.Worker
 	State        WorkerState
-	Queues       []string  // as announced; likewise:
-	Capabilities []string  //
-	StartedAt    time.Time // when it started, or first claimed one of Jobs
-	StoppedAt    time.Time // zero: it announced no end
-	SeenAt       time.Time // the last sign of life
-	Jobs         []Job     // that it holds, the oldest claim first
+	Queues       []string         // as announced; likewise:
+	Capabilities []string         //
+	StartedAt    time.Time        // when it started, or first claimed one of Jobs
+	StoppedAt    time.Time        // zero: it announced no end
+	SeenAt       time.Time        // the last sign of life
+	Jobs         []projection.Job // that it holds, the oldest claim first
+
+	// Lost are claims that it lost and whose commands may still run, the oldest loss first.
+	Lost []projection.LostClaim
 
 	announced bool      // it announced a start
 	present   time.Time // the last record of its presence; zero: none is kept
@@ -66,20 +48,14 @@ type Worker struct {
 
 const presentNow = `SELECT w.n, p.seen_at FROM workers w JOIN presence p ON p.boot = w.boot`
 
-var heldNow = `SELECT ` + table.List + ` FROM jobs j WHERE j.lease_expires_at > 0 ORDER BY j.claimed_at, j.n`
-
-// lives reads the events without a job, which are few, by the index on (job, seq).
-const lives = `SELECT e.pos, e.worker, e.kind, e.at, e.data FROM events e
-WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) ORDER BY e.pos`
-
 // Workers returns, by name, the worker processes that are present at now or hold jobs; with all, every one
 // that ever announced a start. A silent one that holds nothing is listed for a day.
 func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Worker, error) {
-	held, err := queryJobs(ctx, tx, heldNow)
+	held, err := projection.AllHeld(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	return listWorkers(ctx, tx, held, Moment{Pos: math.MaxInt64, At: now}, all)
+	return listWorkers(ctx, tx, held, projection.Moment{Pos: math.MaxInt64, At: now}, all)
 }
 
 // WorkersAsOf returns, by name, the worker processes that had started and not stopped at m or held jobs then;
@@ -87,26 +63,46 @@ func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Wor
 // anything shows that it lived later, and silent if it has shown no sign of life since three presence
 // records before m. One that held a job at m is working until its lease ends, unless it never wrote again
 // and the lease was left to run out.
-func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m Moment, all bool) ([]Worker, error) {
-	then, err := ListAsOf(ctx, tx, Filter{States: []event.State{event.ClaimedState, event.Running}}, m)
+func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment, all bool) ([]Worker, error) {
+	then, err := projection.ListAsOf(ctx, tx,
+		projection.Filter{States: []event.State{event.ClaimedState, event.Running}}, m)
 	if err != nil {
 		return nil, err
 	}
-	held := make([]Job, len(then))
+	held := make([]projection.Job, len(then))
 	for i := range then {
 		held[i] = then[i].Job
 	}
-	slices.SortFunc(held, func(a, b Job) int {
-		return cmp.Or(a.ClaimedAt.Compare(b.ClaimedAt), cmp.Compare(a.N, b.N))
-	})
+	sortByClaim(held)
 	return listWorkers(ctx, tx, held, m, all)
 }
 
+// heldAmong returns those of jobs that are held, in the order of their claims.
+func heldAmong(jobs map[int64]projection.Job) (held []projection.Job) {
+	for _, j := range jobs {
+		if j.State.Held() {
+			held = append(held, j)
+		}
+	}
+	sortByClaim(held)
+	return held
+}
+
+func sortByClaim(jobs []projection.Job) {
+	slices.SortFunc(jobs, func(a, b projection.Job) int {
+		return cmp.Or(a.ClaimedAt.Compare(b.ClaimedAt), cmp.Compare(a.N, b.N))
+	})
+}
+
 // listWorkers returns the workers at m, by name; held are the jobs that were held then.
-func listWorkers(ctx context.Context, tx *ledger.Tx, held []Job, m Moment, all bool) ([]Worker, error) {
+func listWorkers(ctx context.Context, tx *ledger.Tx, held []projection.Job, m projection.Moment, all bool) (
+	[]Worker, error) {
 	found := make(map[int64]*Worker)
 	past := m.Pos != math.MaxInt64
 	if err := addHeld(ctx, tx, found, held); err != nil {
+		return nil, err
+	}
+	if err := addLost(ctx, tx, found, m); err != nil {
 		return nil, err
 	}
 	if err := findPresent(ctx, tx, found); err != nil {
@@ -117,7 +113,7 @@ func listWorkers(ctx context.Context, tx *ledger.Tx, held []Job, m Moment, all b
 	}
 	var list []Worker
 	for n, w := range found {
-		if len(w.Jobs) == 0 && w.StartedAt.IsZero() {
+		if len(w.Jobs)+len(w.Lost) == 0 && w.StartedAt.IsZero() {
 			continue // it has not started by then
 		}
 		// The last act of one that stopped is its stop, and that of one long gone no longer counts.
@@ -130,7 +126,7 @@ func listWorkers(ctx context.Context, tx *ledger.Tx, held []Job, m Moment, all b
 			}
 		}
 		w.judge(m.At)
-		forgotten := w.State == Stopped || w.State == Silent && len(w.Jobs) == 0 &&
+		forgotten := w.State == Stopped || w.State == Silent && len(w.Jobs)+len(w.Lost) == 0 &&
 			m.At.Sub(w.SeenAt) > 24*time.Hour
 		if all || !forgotten {
 			list = append(list, *w)
@@ -143,7 +139,7 @@ func listWorkers(ctx context.Context, tx *ledger.Tx, held []Job, m Moment, all b
 }
 
 // addHeld gives each job to the worker that holds it.
-func addHeld(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, held []Job) error {
+func addHeld(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, held []projection.Job) error {
 	for _, j := range held {
 		n, err := tx.Worker(ctx, j.Worker)
 		if err != nil {
@@ -154,6 +150,26 @@ func addHeld(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, held [
 			return err
 		}
 		w.Jobs = append(w.Jobs, j)
+	}
+	return nil
+}
+
+// addLost gives each claim that was lost at m, and whose command may still run then, to its worker.
+func addLost(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m projection.Moment) error {
+	lost, err := projection.LostClaims(ctx, tx, m)
+	if err != nil {
+		return err
+	}
+	for _, c := range lost {
+		n, err := tx.Worker(ctx, c.Worker)
+		if err != nil {
+			return err
+		}
+		w, err := workerIn(ctx, tx, found, n)
+		if err != nil {
+			return err
+		}
+		w.Lost = append(w.Lost, c)
 	}
 	return nil
 }
@@ -192,7 +208,11 @@ func workerIn(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, n int
 }
 
 // addLives adds what is known of starts and stops at m; with all, also of those that have not been found.
-func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m Moment, all bool) error {
+func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m projection.Moment,
+	all bool) error {
+	// These events are few. The index on (job, seq) finds them.
+	const lives = `SELECT e.pos, e.worker, e.kind, e.at, e.data FROM events e
+WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) ORDER BY e.pos`
 	rows, err := tx.Query(ctx, lives)
 	if err != nil {
 		return err
@@ -258,13 +278,20 @@ func (w *Worker) judge(now time.Time) {
 	}
 	alive := latestOf(w.StartedAt, w.StoppedAt)
 	held := false
+	claimed := func(at, beat time.Time) {
+		alive = latestOf(alive, at)
+		w.SeenAt = latestOf(w.SeenAt, beat)
+		if !w.announced && (w.StartedAt.IsZero() || at.Before(w.StartedAt)) {
+			w.StartedAt = at
+		}
+	}
 	for _, j := range w.Jobs {
 		held = held || j.LeaseUntil.After(now)
-		alive = latestOf(alive, j.ClaimedAt)
-		w.SeenAt = latestOf(w.SeenAt, j.HeartbeatAt)
-		if !w.announced && (w.StartedAt.IsZero() || j.ClaimedAt.Before(w.StartedAt)) {
-			w.StartedAt = j.ClaimedAt
-		}
+		claimed(j.ClaimedAt, j.HeartbeatAt)
+	}
+	for _, c := range w.Lost {
+		held = true // its lease has not ended
+		claimed(c.ClaimedAt, c.HeartbeatAt)
 	}
 	later := w.signs.later || !w.later.IsZero() || w.present.After(now)
 	switch {
@@ -274,16 +301,16 @@ func (w *Worker) judge(now time.Time) {
 		alive = latestOf(alive, w.present)
 	}
 	w.SeenAt = latestOf(w.SeenAt, alive, w.signs.acted)
-	lapsed := now.Sub(alive) > 3*PresentEvery || w.signs.taken.After(w.SeenAt)
+	lapsed := now.Sub(alive) > 3*projection.PresentEvery || w.signs.taken.After(w.SeenAt)
 	switch {
 	case len(w.Jobs) == 0 && w.announced && w.lives <= 0:
-		w.State = Stopped
+		w.State, w.Lost = Stopped, nil // it stops when its commands have ended
 	case !w.announced && !held && w.present.IsZero():
 		w.State = Silent
 	case !later && (w.announced || !w.present.IsZero()) && lapsed &&
 		(!held || !w.present.IsZero() || w.signs.lost): // without presence, a lease speaks for its owner
 		w.State = Silent
-	case len(w.Jobs) > 0:
+	case len(w.Jobs)+len(w.Lost) > 0:
 		w.State = Working
 	default:
 		w.State = Idle

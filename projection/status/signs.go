@@ -1,4 +1,4 @@
-package projection
+package status
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 	"jobledger/projection/internal/table"
 )
 
@@ -28,7 +29,7 @@ const recentClaims = `SELECT c.job FROM events c WHERE c.kind = 2 AND c.worker =
 // Both find the events of the last claims by the index claims, and then by (job, seq).
 const (
 	lastAct = `SELECT coalesce(max(e.at), 0) FROM events e WHERE e.job IN (` + recentClaims + `)
-    AND e.worker = ?1 AND e.pos <= ?2 AND e.kind IN (2, 3, 4, 5, 6, 11)`
+    AND e.worker = ?1 AND e.pos <= ?2 AND e.kind IN (2, 3, 4, 5, 6, 11, 29, 30)`
 	lastTaken = `SELECT coalesce(max(e.at), 0) FROM events e WHERE e.job IN (` + recentClaims + `)
     AND e.worker = ?1 AND e.pos <= ?2 AND e.kind = 7
     AND coalesce(CAST(e.data AS TEXT), '') NOT LIKE '%max_runtime%'`
@@ -36,7 +37,8 @@ const (
 
 // signsOf returns the signs of life of the process with the number n, as of m; with past, what came later
 // too.
-func signsOf(ctx context.Context, tx *ledger.Tx, n int64, m Moment, past bool) (s signs, err error) {
+func signsOf(ctx context.Context, tx *ledger.Tx, n int64, m projection.Moment, past bool) (s signs,
+	err error) {
 	last := func(query string, until int64) (at time.Time, err error) {
 		var micros int64
 		err = table.ScanOne(ctx, tx, query, []any{&micros}, n, until)
@@ -67,7 +69,8 @@ type LostWorker struct {
 // LostWorkers returns the processes that had started and not stopped at to, and whose last sign of life is
 // within from and to and too old for one that lives; the earliest first. Their Jobs are those held at to.
 // Its cost grows with the starts of workers, not with the events in between.
-func LostWorkers(ctx context.Context, tx *ledger.Tx, from, to Moment) (lost []LostWorker, err error) {
+func LostWorkers(ctx context.Context, tx *ledger.Tx, from, to projection.Moment) (lost []LostWorker,
+	err error) {
 	found := make(map[int64]*Worker)
 	if err := findPresent(ctx, tx, found); err != nil {
 		return nil, err
@@ -110,7 +113,8 @@ func LostWorkers(ctx context.Context, tx *ledger.Tx, from, to Moment) (lost []Lo
 const claimsOf = `SELECT DISTINCT r.job FROM (` + recentClaims + `) r`
 
 // heldThen returns the jobs that the process with the number n held at m.
-func heldThen(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (held []Job, err error) {
+func heldThen(ctx context.Context, tx *ledger.Tx, n int64, m projection.Moment) (held []projection.Job,
+	err error) {
 	rows, err := tx.Query(ctx, claimsOf, n, m.Pos)
 	if err != nil {
 		return nil, err
@@ -131,12 +135,12 @@ func heldThen(ctx context.Context, tx *ledger.Tx, n int64, m Moment) (held []Job
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := jobsAsOf(ctx, tx, claimed, m)
+	jobs, err := projection.JobsAsOf(ctx, tx, claimed, m)
 	for _, j := range jobs {
 		if j.State.Held() && j.Worker == owner {
 			held = append(held, j)
 		}
 	}
-	slices.SortFunc(held, func(a, b Job) int { return cmp.Compare(a.N, b.N) })
+	slices.SortFunc(held, func(a, b projection.Job) int { return cmp.Compare(a.N, b.N) })
 	return held, err
 }

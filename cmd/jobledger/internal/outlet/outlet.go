@@ -1,4 +1,6 @@
-package cli
+// Package outlet has an [Outlet]: it passes what a worker prints on to a terminal or a pipe, and does not
+// wait for ever if that has no reader.
+package outlet
 
 import (
 	"fmt"
@@ -8,9 +10,9 @@ import (
 )
 
 const (
-	outletPatience = 5 * time.Second // how long one write may take before the reader counts as absent
-	outletRoom     = 256 << 10       // bytes that wait
-	outletPiece    = 4 << 10         // bytes per write: a slow reader is no absent one
+	maxWait   = 5 * time.Second // how long one write may take before the reader counts as absent
+	room      = 256 << 10       // bytes that wait
+	pieceSize = 4 << 10         // bytes per write: a slow reader is no absent one
 )
 
 // Outlet passes bytes on to a terminal or a pipe that may have no reader. A writer waits until its bytes
@@ -19,6 +21,7 @@ const (
 // how much.
 type Outlet struct {
 	to       io.Writer
+	program  string // whose name the line about what was left out begins with
 	patience time.Duration
 
 	mu      sync.Mutex
@@ -31,16 +34,17 @@ type Outlet struct {
 	err     error         // of to; nothing is passed on after it
 }
 
-// NewOutlet returns an outlet to w, to which nothing else should write meanwhile.
-func NewOutlet(w io.Writer) *Outlet {
-	return &Outlet{to: w, patience: outletPatience, changed: make(chan struct{})}
+// New returns an outlet to w, to which nothing else should write meanwhile. Its own lines begin with the name
+// of the program.
+func New(w io.Writer, program string) *Outlet {
+	return &Outlet{to: w, program: program, patience: maxWait, changed: make(chan struct{})}
 }
 
 // Write passes b on, or keeps or leaves it out where there is no reader.
 func (o *Outlet) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.waitUntil(func() bool { return len(o.queue)+len(b) <= outletRoom })
+	o.waitUntil(func() bool { return len(o.queue)+len(b) <= room })
 	end, err := o.put(b)
 	if err != nil {
 		return 0, err
@@ -87,7 +91,7 @@ func (o *Outlet) put(b []byte) (end int64, err error) {
 	if o.err != nil {
 		return 0, o.err
 	}
-	if len(o.queue) > 0 && len(o.queue)+len(b) > outletRoom {
+	if len(o.queue) > 0 && len(o.queue)+len(b) > room {
 		o.leftOut += int64(len(b))
 		return o.out, nil
 	}
@@ -124,20 +128,20 @@ func (o *Outlet) waitUntil(done func() bool) {
 
 // pass passes on what is queued, piece by piece, until nothing is.
 func (o *Outlet) pass() {
-	piece := make([]byte, 0, outletPiece)
+	piece := make([]byte, 0, pieceSize)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.err == nil {
 		if len(o.queue) == 0 && o.leftOut > 0 {
 			note := fmt.Sprintf("\n%s: %d bytes were left out here, because there was no reader\n",
-				ProgramName, o.leftOut)
+				o.program, o.leftOut)
 			o.queue, o.leftOut = append(o.queue, note...), 0
 			o.in += int64(len(note))
 		}
 		if len(o.queue) == 0 {
 			break
 		}
-		piece = append(piece[:0], o.queue[:min(len(o.queue), outletPiece)]...)
+		piece = append(piece[:0], o.queue[:min(len(o.queue), pieceSize)]...)
 		o.queue = append(o.queue[:0], o.queue[len(piece):]...)
 		o.begun = time.Now()
 		o.mu.Unlock()

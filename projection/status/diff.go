@@ -1,4 +1,4 @@
-package projection
+package status
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 )
 
 // Diff compares the ledger at two moments.
@@ -38,7 +39,7 @@ WHERE e.pos > ? AND e.pos <= ? AND e.seq IS NOT NULL ORDER BY e.pos`
 
 // Compare returns the difference between two moments, with the ids of up to limit jobs per cell. It reads
 // only the events in between.
-func Compare(ctx context.Context, tx *ledger.Tx, from, to Moment, limit int) (d Diff, err error) {
+func Compare(ctx context.Context, tx *ledger.Tx, from, to projection.Moment, limit int) (d Diff, err error) {
 	jobs := make(map[int64]statePair)
 	silent := make(map[int64]int64) // the pos of the reclaim since which a worker, by its number, wrote nothing
 	rows, err := tx.Query(ctx, changes, from.Pos, to.Pos)
@@ -85,7 +86,7 @@ func cellsOf(ctx context.Context, tx *ledger.Tx, jobs map[int64]statePair, limit
 			byStates[states] = cell
 		}
 		if cell.Count++; len(cell.Jobs) < limit {
-			id, err := IDOf(ctx, tx, n)
+			id, err := projection.IDOf(ctx, tx, n)
 			if err != nil {
 				return nil, err
 			}
@@ -103,7 +104,8 @@ func cellsOf(ctx context.Context, tx *ledger.Tx, jobs map[int64]statePair, limit
 
 // workers finds the processes that came and went. One that came and stopped or fell silent in between did
 // both.
-func (d *Diff) workers(ctx context.Context, tx *ledger.Tx, from, to Moment, silent map[int64]int64) error {
+func (d *Diff) workers(ctx context.Context, tx *ledger.Tx, from, to projection.Moment,
+	silent map[int64]int64) error {
 	if from.Pos >= to.Pos {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package cli
+package outlet
 
 import (
 	"bytes"
@@ -8,12 +8,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 )
 
-func TestOutletWaitsForNobodyWhoDoesNotRead(t *testing.T) {
+func TestOutletWithoutReaderWaitsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
-		o := NewOutlet(w)
+		o := New(w, "program")
 		begin := time.Now()
 		for i := range 1000 {
 			line := fmt.Sprintf("%04d %s\n", i, strings.Repeat("x", 1018))
@@ -24,8 +26,8 @@ func TestOutletWaitsForNobodyWhoDoesNotRead(t *testing.T) {
 				_, _ = io.WriteString(o.Messages(), "message\n")
 			}
 		}
-		if took := time.Since(begin); took != outletPatience {
-			t.Errorf("a thousand writes without a reader took %s, want %s once", took, outletPatience)
+		if took := time.Since(begin); took != maxWait {
+			t.Errorf("a thousand writes without a reader took %s, want %s once", took, maxWait)
 		}
 		if o.Finish(time.Second) {
 			t.Error("it says that all was read")
@@ -40,7 +42,7 @@ func TestOutletWaitsForNobodyWhoDoesNotRead(t *testing.T) {
 			t.Error("not all was passed on when a reader came")
 		}
 		_, _ = io.WriteString(o, "read again\n")
-		if !o.Finish(time.Second) || time.Since(begin) != outletPatience+time.Second {
+		if !o.Finish(time.Second) || time.Since(begin) != maxWait+time.Second {
 			t.Errorf("a reader that is back is waited for: %s", time.Since(begin))
 		}
 		_ = w.Close()
@@ -51,7 +53,7 @@ func TestOutletWaitsForNobodyWhoDoesNotRead(t *testing.T) {
 			!strings.HasSuffix(text, "\nread again\n") {
 			t.Errorf("got %.80q … %q", text, text[max(0, len(text)-200):])
 		}
-		if len(text) > outletRoom+outletPiece+200 {
+		if len(text) > room+pieceSize+200 {
 			t.Errorf("%d bytes were kept", len(text))
 		}
 	})
@@ -68,7 +70,7 @@ func (s *slowReader) Write(b []byte) (int, error) {
 func TestOutletSlowReaderGetsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := new(slowReader)
-		o := NewOutlet(slow)
+		o := New(slow, "program")
 		want := strings.Repeat("0123456789abcdef", 64<<10)
 		for i := 0; i < len(want); i += 32 << 10 {
 			if _, err := io.WriteString(o, want[i:i+32<<10]); err != nil {
@@ -81,10 +83,10 @@ func TestOutletSlowReaderGetsAll(t *testing.T) {
 	})
 }
 
-func TestOutletTellsOfABrokenPipe(t *testing.T) {
+func TestOutletReportsABrokenPipe(t *testing.T) {
 	r, w := io.Pipe()
 	_ = r.Close()
-	o := NewOutlet(w)
+	o := New(w, "program")
 	_, _ = io.WriteString(o, "a")
 	if _, err := io.WriteString(o, "b"); err == nil {
 		t.Error("no error")

@@ -1,0 +1,98 @@
+package timespec
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+)
+
+// When is a moment that the user gave: a time, or a position in the ledger.
+type When struct {
+	Time  time.Time // zero where ByPos
+	Pos   int64     // 0 is the ledger before its first event
+	ByPos bool
+}
+
+// String returns w as ParseWhen reads it.
+func (w When) String() string {
+	if w.ByPos {
+		return "pos:" + strconv.FormatInt(w.Pos, 10)
+	}
+	return render.Time(w.Time)
+}
+
+// WhenForms says what [ParseWhen] accepts, for a hint.
+const WhenForms = "give 2026-05-04T15:04:05+02:00, 15:04 (the last one), -2h, -1d, +10m or pos:N"
+
+// whenLayouts are RFC 3339, the times in the tables of this program, and times without seconds.
+var whenLayouts = []string{
+	time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04Z07:00",
+}
+
+var (
+	clockTime = regexp.MustCompile(`^([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?$`)
+	dateFirst = regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}`)
+	zoneLast  = regexp.MustCompile(`(Z|[+-][0-9]{2}:?[0-9]{2})$`)
+)
+
+// ParseWhen reads s. It accepts RFC 3339 with a zone, also with a space for the T or without seconds; now;
+// 15:04 or 15:04:05, the last one up to now in now's zone; -2h, -1d12h, +10m, relative to now; and pos:N. A
+// date without a zone is refused, because a ledger is read on more than one machine. The text of an error is
+// the end of a sentence that begins with s.
+func ParseWhen(s string, now time.Time) (When, error) {
+	refuse := func(why string) (When, error) { return When{}, errors.New(why) }
+	if pos, ok := strings.CutPrefix(s, "pos:"); ok {
+		n, err := strconv.ParseUint(pos, 10, 63)
+		if err != nil {
+			return refuse("is not pos: and a whole number")
+		}
+		return When{Pos: int64(n), ByPos: true}, nil
+	}
+	if s == "" {
+		return refuse("is no time")
+	}
+	if s == "now" {
+		return When{Time: now}, nil
+	}
+	if s[0] == '-' || s[0] == '+' {
+		d, err := ParseDuration(s[1:])
+		if err != nil {
+			return refuse("is no time from now: " + err.Error())
+		}
+		if s[0] == '-' {
+			d = -d
+		}
+		return When{Time: now.Add(d)}, nil
+	}
+	if m := clockTime.FindStringSubmatch(s); m != nil {
+		hour, _ := strconv.Atoi(m[1])
+		minute, _ := strconv.Atoi(m[2])
+		second, _ := strconv.Atoi(m[3]) // 0 where there is none
+		at := func(daysAgo int) time.Time {
+			return time.Date(now.Year(), now.Month(), now.Day()-daysAgo, hour, minute, second, 0, now.Location())
+		}
+		if t := at(0); !t.After(now) {
+			return When{Time: t}, nil
+		}
+		return When{Time: at(1)}, nil
+	}
+	for _, layout := range whenLayouts {
+		if t, err := time.Parse(layout, strings.ToUpper(s)); err == nil {
+			return When{Time: t}, nil
+		}
+	}
+	if d, err := ParseDuration(s); err == nil && d > 0 {
+		return refuse("could be past or future: put - or + in front")
+	}
+	if dateFirst.MatchString(s) && !zoneLast.MatchString(s[len("2006-01"):]) {
+		return refuse("has no time zone: add Z or an offset such as +02:00")
+	}
+	return refuse("is no time")
+}
+
+// IsClockTime reports whether s is a time of the day, such as 15:04 or 15:04:05.
+func IsClockTime(s string) bool { return clockTime.MatchString(s) }

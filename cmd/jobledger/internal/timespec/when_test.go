@@ -1,0 +1,87 @@
+package timespec
+
+import (
+	"testing"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
+)
+
+func TestParseWhen(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"2026-05-04T10:00:00Z", "2026-05-04T10:00:00.000000Z"},
+		{"2026-05-04T10:00:00.123456+02:00", "2026-05-04T08:00:00.123456Z"},
+		{"2026-05-04t10:00:00z", "2026-05-04T10:00:00.000000Z"},
+		{"2026-05-04 10:00:00+02:00", "2026-05-04T08:00:00.000000Z"},
+		{"2026-05-04T10:00Z", "2026-05-04T10:00:00.000000Z"},
+		{"2026-05-04 10:00-03:30", "2026-05-04T13:30:00.000000Z"},
+		{"11:59", "2026-05-04T06:14:00.000000Z"},
+		{"12:00", "2026-05-04T06:15:00.000000Z"},
+		{"12:00:01", "2026-05-03T06:15:01.000000Z"},
+		{"9:30", "2026-05-04T03:45:00.000000Z"},
+		{"23:59:59", "2026-05-03T18:14:59.000000Z"},
+		{"-2h", "2026-05-04T04:15:00.000000Z"},
+		{"-90m", "2026-05-04T04:45:00.000000Z"},
+		{"-1d", "2026-05-03T06:15:00.000000Z"},
+		{"-1d12h", "2026-05-02T18:15:00.000000Z"},
+		{"+10m", "2026-05-04T06:25:00.000000Z"},
+		{"pos:0", "pos:0"},
+		{"pos:42", "pos:42"},
+	}
+	for _, tt := range tests {
+		w, err := ParseWhen(tt.in, noon())
+		if err != nil {
+			t.Errorf("%s: %v", tt.in, err)
+			continue
+		}
+		got := render.JSONTime(w.Time)
+		if w.ByPos {
+			got = w.String()
+		}
+		if got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.in, got, tt.want)
+		}
+	}
+}
+
+func TestParseWhenRefuses(t *testing.T) {
+	tests := []struct{ in, why string }{
+		{"2026-05-04", "has no time zone: add Z or an offset such as +02:00"},
+		{"2026-05-04 10:00", "has no time zone: add Z or an offset such as +02:00"},
+		{"2026-05-04T10:00:00", "has no time zone: add Z or an offset such as +02:00"},
+		{"2026-02-30T10:00:00Z", "is no time"},
+		{"24:00", "is no time"},
+		{"12:60", "is no time"},
+		{"", "is no time"},
+		{"yesterday", "is no time"},
+		{"2h", "could be past or future: put - or + in front"},
+		{"-2", "is no time from now: has no unit"},
+		{"--2h", "is no time from now: is negative"},
+		{"-", "is no time from now: is no duration"},
+		{"pos:", "is not pos: and a whole number"},
+		{"pos:-1", "is not pos: and a whole number"},
+		{"pos:9223372036854775808", "is not pos: and a whole number"},
+	}
+	for _, tt := range tests {
+		_, err := ParseWhen(tt.in, noon())
+		if err == nil || err.Error() != tt.why {
+			t.Errorf("%q: got %v, want %q", tt.in, err, tt.why)
+		}
+	}
+}
+
+// noon is a Monday in a zone that has a whole number of hours in no season.
+func noon() time.Time {
+	return time.Date(2026, 5, 4, 12, 0, 0, 0, time.FixedZone("", 5*3600+45*60))
+}
+
+// What a table shows must be good as input.
+func TestParseWhenReadsFormattedTimes(t *testing.T) {
+	for _, at := range []time.Time{noon(), noon().UTC()} {
+		w, err := ParseWhen(render.Time(at), noon())
+		if err != nil || !w.Time.Equal(at) {
+			t.Errorf("%s: got %s, %v", render.Time(at), w, err)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package projection
+
+import (
+	"context"
+	"iter"
+	"math"
+	"slices"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// openThen reads every row of the jobs up to a moment.
+const openThen = `SELECT n FROM jobs WHERE n <= ? AND (finished_at IS NULL OR finished_at >= ?)`
+
+// These find the same jobs by what is open now and by what has ended since. The + keeps SQLite from the index
+// on job.
+const (
+	queuedOf   = `SELECT n FROM jobs WHERE lane > '' AND n <= ?`
+	heldOf     = `SELECT n FROM jobs WHERE lease_expires_at > 0 AND n <= ?`
+	endedSince = `SELECT job FROM events WHERE pos > ? AND to_state >= 4 AND +job <= ?`
+)
+
+// eventsPerJob is about how many events a job has: reading these costs as much as reading its row.
+const eventsPerJob = 4
+
+// OpenAsOf returns the numbers of the jobs that existed at m and whose rows do not say what they were then.
+// It costs what has happened since m, or the jobs that existed at m, if these are fewer.
+func OpenAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (open []int64, err error) {
+	tail, err := tx.Tail(ctx)
+	if err != nil || m.Pos == 0 {
+		return nil, err
+	}
+	add := func(query string, args ...any) {
+		if err == nil {
+			err = addNumbers(ctx, tx, &open, query, args...)
+		}
+	}
+	if tail-m.Pos > m.Pos/eventsPerJob {
+		add(openThen, m.Pos, m.next)
+	} else {
+		since := tail
+		if m.next != math.MaxInt64 {
+			since, err = tx.PosAt(ctx, event.FromMicros(m.next-1))
+		}
+		add(queuedOf, m.Pos)
+		add(heldOf, m.Pos)
+		add(endedSince, since, m.Pos)
+	}
+	slices.Sort(open)
+	return slices.Compact(open), err
+}
+
+// OpenJobsAsOf returns the jobs that OpenAsOf finds, as they were at m: all that were queued or held then,
+// and some that had ended.
+func OpenJobsAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (map[int64]Job, error) {
+	open, err := OpenAsOf(ctx, tx, m)
+	if err != nil {
+		return nil, err
+	}
+	return JobsAsOf(ctx, tx, open, m)
+}
+
+// addNumbers adds the numbers that query finds.
+func addNumbers(ctx context.Context, tx *ledger.Tx, found *[]int64, query string, args ...any) error {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			return err
+		}
+		*found = append(*found, n)
+	}
+	return rows.Err()
+}
+
+// OpenEvents yields the transitions up to m of the jobs that had not ended at m, job by job. A walk along the
+// events after m that adds them to its QueuesOf and its Claims first goes on as if it had begun at the first
+// event. Jobs that had ended and were retried after m may be among them. The rows of jobs say which they are.
+func OpenEvents(ctx context.Context, tx *ledger.Tx, m Moment) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		open, err := OpenAsOf(ctx, tx, m)
+		if err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		for e, err := range eventsOfJobs(ctx, tx, open, m) {
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}

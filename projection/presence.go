@@ -1,0 +1,35 @@
+package projection
+
+import (
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// PresentEvery is how often a worker process records its presence, whether it has work or not.
+const PresentEvery = 15 * time.Second
+
+// PresenceKept is how long the presence of a process is kept that never recorded its end.
+const PresenceKept = 30 * 24 * time.Hour
+
+var putPresence = ledger.NewUpsert("presence", "boot", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot",
+	"seen_at")
+
+// Presence is when a worker process was last seen.
+type Presence struct {
+	event.Worker
+	SeenAt time.Time
+}
+
+// PutPresence records that the process w was running at now.
+func PutPresence(tx *ledger.Tx, w event.Worker, now time.Time) error {
+	return tx.Put(putPresence, w.Boot, event.Micros(now))
+}
+
+// EndPresence removes the presence of w, and that of processes not seen for PresenceKept.
+func EndPresence(tx *ledger.Tx, w event.Worker, now time.Time) error {
+	oldest := event.Micros(now.Add(-PresenceKept))
+	_, err := tx.Exec(`DELETE FROM presence WHERE boot = ? OR seen_at < ?`, w.Boot, oldest)
+	return err
+}

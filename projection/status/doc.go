@@ -1,0 +1,14 @@
+// Package status answers how the queues and workers of a ledger are doing, now and at any moment of the past.
+// It only reads: the rows and events behind its answers are those of package projection. What to say about
+// them in words is up to the program.
+//
+// Files in reading order:
+//
+//	queues.go, queues_asof.go  the jobs of each queue: [Queues], [QueuesAsOf]
+//	workers.go, signs.go       worker processes, signs of their life: [Workers], [WorkersAsOf], [LostWorkers]
+//	service.go                 which workers may take which jobs: [WorkforceNow], [Service]
+//	stranded.go, overdue.go    what may need attention: [StrandedJobs], [OverdueLeases]
+//	why.go                     why one job is in its state: [Explain], [ExplainAsOf]
+//	presence_asof.go           what a copy must know of its workers: [PresenceAsOf]
+//	diff.go                    what changed between two moments: [Compare]
+package status
