@@ -208,10 +208,11 @@ type attemptJSON struct {
 	Outcome       *string     `json:"outcome"`
 	ExitCode      *int        `json:"exit_code"`
 	Signal        *string     `json:"signal"`
+	ID            event.JobID `json:"id"` // of the job, too
 }
 
 func attemptToJSON(a projection.Attempt) attemptJSON {
-	out := attemptJSON{Job: a.Job, Attempt: a.Attempt, Queue: a.Queue, Worker: a.Worker.Name,
+	out := attemptJSON{Job: a.Job, ID: a.Job, Attempt: a.Attempt, Queue: a.Queue, Worker: a.Worker.Name,
 		Boot: a.Worker.Boot, Host: render.TextOrNull(a.Worker.Host),
 		PID: a.Worker.PID, ClaimedAt: render.JSONTime(a.ClaimedAt),
 		LastHeartbeat: render.TimeOrNull(a.LastHeartbeat), EndedAt: render.TimeOrNull(a.EndedAt),

@@ -36,6 +36,7 @@ type Why struct {
 	Ahead       *int64      `json:"ahead_in_lane"` // null unless queued; likewise:
 	Higher      *int64      `json:"ready_with_higher_priority"`
 	Fitting     []string    `json:"workers_that_may_take_it"`
+	ID          event.JobID `json:"id"` // of the job, too
 }
 
 // Explain returns why j is in its state at now. Times in the text are in the zone of now.
@@ -329,7 +330,7 @@ func failure(b *event.Failed) string {
 
 func (r *reasons) answer() Why {
 	j := r.Job
-	out := Why{Sentences: r.text, Why: strings.Join(r.text, " "), Job: j.ID, State: j.State.String(),
+	out := Why{Sentences: r.text, Why: strings.Join(r.text, " "), Job: j.ID, ID: j.ID, State: j.State.String(),
 		Queue:    j.Queue,
 		WaitsFor: append([]string{}, r.waitsFor...), RunAt: render.TimeOrNull(j.RunAt), Cause: r.Cause,
 		Failures: j.Failures, MaxAttempts: j.MaxAttempts, Worker: render.TextOrNull(j.Worker.Name),
