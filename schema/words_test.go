@@ -72,7 +72,7 @@ var (
 		"commands/internal/lineartest": 21,
 		"commands/internal/modeltest":  5,
 		"commands/internal/simtest":    31,
-		"projection/audit":             19,
+		"projection/audit":             18,
 	}
 	linesLeft = map[string]int{
 		"commands":         7,

@@ -6,8 +6,8 @@
 // position i+1, in the text that [jobledger/ledger/event.Event.AppendLeaf] gives. A ledger stores one hash
 // for each [BlockSize] leaves; a [Tree] computes everything else from these and the leaves.
 //
-// A [Checkpoint] says how large the tree is and what its root is. Whoever keeps one outside of the ledger can
-// show later that the events up to it are what they were. Its text is that of
+// A [Checkpoint] says how large the tree is and what its root is. A user who keeps one outside of the ledger
+// can show later that the events up to it are what they were. Its text is that of
 // https://c2sp.org/tlog-checkpoint, signed as https://c2sp.org/signed-note says. A [Proof] holds events,
 // where they are in the tree, and a checkpoint; it is checked without the ledger.
 //
