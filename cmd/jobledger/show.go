@@ -42,7 +42,11 @@ func showVerb(p *program) cli.Verb {
 				if past {
 					then = p.at(m)
 					j, err = jobThen(c.Context, tx, ref.AsOf(m), m)
-				} else {
+					return err
+				}
+				stopped, err := p.AtCopy(c, tx)
+				if err == nil {
+					then = &program{stopped}
 					j, err = wholeJob(c.Context, tx, ref)
 				}
 				return err

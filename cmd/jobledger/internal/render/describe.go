@@ -205,6 +205,7 @@ func (d *description) restored(b *event.Restored) {
 
 func (d *description) imported(b *event.Imported) {
 	d.add("%s from %s by %s", Count(b.Events, "event"), b.From, d.event.Actor)
+	d.addIf(!b.AsOf.IsZero(), "a copy as of %s", Time(b.AsOf.In(d.zone)))
 	d.addIf(b.MissingBodies > 0, "%d of their payloads and results were missing", b.MissingBodies)
 }
 
