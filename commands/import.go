@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -55,7 +56,7 @@ func (s *Service) Import(ctx context.Context, actor, from string, lines iter.Seq
 			return err
 		}
 		if len(done.Findings) > 0 {
-			f := done.Findings[0]
+			f := firstPlaced(done.Findings)
 			return at(f.Pos, fmt.Errorf("%s: %s", f.Code, f.Detail))
 		}
 		return finishImport(ctx, tx, actor, from, &done)
@@ -75,6 +76,12 @@ func (s *Service) Replay(ctx context.Context, actor, from string, lines iter.Seq
 		return finishImport(ctx, tx, actor, from, &done)
 	})
 	return done, err
+}
+
+// firstPlaced returns the first finding that names an event; the first one if none does.
+func firstPlaced(findings []audit.Finding) audit.Finding {
+	placed := slices.IndexFunc(findings, func(f audit.Finding) bool { return f.Pos > 0 })
+	return findings[max(placed, 0)]
 }
 
 const progressEvery = 5000 // events
