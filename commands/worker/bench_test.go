@@ -49,7 +49,7 @@ func BenchmarkDrain(b *testing.B) {
 		service := &commands.Service{Store: store}
 		fill(b, service, *finished, plain)
 		drain(b, service, 64, *finished)
-		ledgertest.Settle(b, store.DSN())
+		ledgertest.CatchUp(b, store.DSN())
 		b.Run("slots=64/finished", func(b *testing.B) { benchmarkDrain(b, store, 64, plain) })
 	}
 	b.Run("slots=64/crowded", func(b *testing.B) {
