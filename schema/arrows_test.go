@@ -21,6 +21,8 @@ var stages = [][]string{
 	{"schema", "ledger/event", "ledger/failpoint", "ledger/proof", "commands/worker/child",
 		"cmd/jobledger/internal/outlet"}, // import nothing of this module
 	{"ledger/internal/engine"},
+	{"ledger/internal/sqlite/doorbell"},
+	{"ledger/internal/sqlite/writequeue"},
 	{"ledger/internal/sqlite", "ledger/internal/postgres"},
 	{"ledger"},
 	{"ledger/ledgertest"},

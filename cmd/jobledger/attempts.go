@@ -77,6 +77,9 @@ func (p *program) attempts(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if p, err = p.atCopy(c, service); err != nil {
+		return err
+	}
 	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "ATTEMPT", Right: true},
 		{Title: "QUEUE", Drop: 4}, {Title: "WORKER", Least: 8, Drop: 1},
 		{Title: "PID", Right: true, Drop: 6}, {Title: "HOST", Drop: 5}, {Title: "CLAIMED"}, {Title: "LASTED",

@@ -42,12 +42,12 @@ func workersVerb(p *program) cli.Verb {
 			var workers []status.Worker
 			p := p // with --as-of, a program with its clock stopped
 			err := p.Read(c.Context, func(tx *ledger.Tx) error {
-				m, given, err := p.MomentFlag(c, "as-of", tx)
+				past, err := p.PastFlag(c, tx)
 				switch {
 				case err != nil:
-				case given:
-					workers, err = status.WorkersAsOf(c.Context, tx, m, c.Bool("all"))
-					p = p.at(m)
+				case past.Given:
+					workers, err = status.WorkersAsOf(c.Context, tx, past.Moment, c.Bool("all"))
+					p = p.at(past.Moment)
 				default:
 					workers, err = status.Workers(c.Context, tx, p.Now(), c.Bool("all"))
 				}

@@ -181,3 +181,16 @@ func reason(err error) string {
 	}
 	return text
 }
+
+// stopOf returns the command that records the end of the work where c, which would have done so, was refused.
+func stopOf(c commands.Command) commands.Command {
+	switch c := c.(type) {
+	case commands.Succeed:
+		return commands.ReportStop{Token: c.Token, ExitCode: c.ExitCode}
+	case commands.Fail:
+		return commands.ReportStop{Token: c.Token, ExitCode: c.ExitCode, Signal: c.Signal}
+	case commands.Release:
+		return commands.ReportStop{Token: c.Token}
+	}
+	return nil
+}

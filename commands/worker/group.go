@@ -107,10 +107,17 @@ func (l *loop) endRecorded(t *task, c commands.Command, r commands.Result) {
 			l.log.Debug("end of the command not recorded", t.logged(before, "error", r.Err)...)
 			after = before
 		}
+		if t.refused != nil {
+			l.lost(t, after, "end refused", "error", t.refused)
+			return
+		}
 		l.lost(t, after, "lost", "cause", context.Cause(t.ctx))
 		return
 	}
 	switch {
+	case errors.Is(r.Err, commands.ErrCancelled), errors.Is(r.Err, commands.ErrLeaseLost):
+		t.refused = r.Err // the claim was lost before the work ended; say that it has ended now
+		l.ends = append(l.ends, taskEnd{t, stopOf(c)})
 	case r.Err != nil:
 		l.lost(t, before, "end refused", "error", r.Err)
 	case after.State == event.SucceededState:

@@ -33,6 +33,7 @@ type task struct {
 	nextBeat  time.Time // when the next heartbeat is due
 	firstBeat time.Time // when one is due before that because the command has begun; zero: not
 	over      bool      // a heartbeat was refused
+	refused   error     // why its end was; nil: it was not
 }
 
 // newTask returns the task of a job that was requested at the time asked, with a lease of that length.

@@ -2,7 +2,7 @@
 // of SQLite and of PostgreSQL. The tables are the same in both, and so is nearly every statement; what
 // differs is behind the interface [Engine].
 //
-// It holds no SQL of a ledger and knows neither events nor jobs. Package ledger hands its names on to its
+// It holds no SQL of a ledger and knows neither events nor jobs. Package ledger gives its names on to its
 // users.
 //
 // Files in reading order: engine.go (the interface), session.go (one connection), rows.go (the rows of a
