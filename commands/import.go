@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
+	"jobledger/projection"
 	"jobledger/projection/audit"
 )
 
@@ -59,7 +61,7 @@ func (s *Service) Import(ctx context.Context, actor, from string, lines iter.Seq
 			f := firstPlaced(done.Findings)
 			return at(f.Pos, fmt.Errorf("%s: %s", f.Code, f.Detail))
 		}
-		return finishImport(ctx, tx, actor, from, &done)
+		return finishImport(ctx, tx, actor, from, time.Time{}, &done)
 	})
 	return done, err
 }
@@ -69,11 +71,32 @@ func (s *Service) Import(ctx context.Context, actor, from string, lines iter.Seq
 // history.
 func (s *Service) Replay(ctx context.Context, actor, from string, lines iter.Seq2[event.Line, error],
 	progress func(events int64)) (done Loaded, err error) {
+	return s.ReplayAsOf(ctx, actor, from, CopyAsOf{}, lines, progress)
+}
+
+// CopyAsOf says of which moment a copy is.
+type CopyAsOf struct {
+	At       time.Time             // zero: the copy is not marked
+	Presence []projection.Presence // of the worker processes at that moment, as status.PresenceAsOf has it
+}
+
+// ReplayAsOf is Replay of a copy that says so itself: its last event, imported, has the moment, of which
+// projection.CopyOf then knows. It also gets the presence of the workers, which is no part of the events.
+func (s *Service) ReplayAsOf(ctx context.Context, actor, from string, c CopyAsOf,
+	lines iter.Seq2[event.Line, error], progress func(events int64)) (done Loaded, err error) {
 	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
-		if done, err = load(ctx, tx, lines, progress); err != nil || done.Missing == 0 {
+		if done, err = load(ctx, tx, lines, progress); err != nil {
 			return err
 		}
-		return finishImport(ctx, tx, actor, from, &done)
+		for _, p := range c.Presence {
+			if err := projection.PutPresence(tx, p.Worker, p.SeenAt); err != nil {
+				return err
+			}
+		}
+		if done.Missing == 0 && c.At.IsZero() {
+			return nil
+		}
+		return finishImport(ctx, tx, actor, from, c.At, &done)
 	})
 	return done, err
 }
@@ -150,9 +173,11 @@ func at(line int64, err error) error {
 	return &LineError{line, err}
 }
 
-// finishImport records the import and pauses the queues whose jobs have lost their payload.
-func finishImport(ctx context.Context, tx *ledger.Tx, actor, from string, done *Loaded) error {
-	body := &event.Imported{From: from, Events: done.Events, MissingBodies: done.Missing}
+// finishImport records the import and pauses the queues whose jobs have lost their payload. asOf is zero
+// unless the ledger is a copy for looking at.
+func finishImport(ctx context.Context, tx *ledger.Tx, actor, from string, asOf time.Time,
+	done *Loaded) error {
+	body := &event.Imported{From: from, Events: done.Events, MissingBodies: done.Missing, AsOf: asOf}
 	if _, err := record(ctx, tx, fact{actor: actor, body: body}); err != nil {
 		return err
 	}

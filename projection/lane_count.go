@@ -1,7 +1,11 @@
 package projection
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"jobledger/ledger"
@@ -25,6 +29,23 @@ func JobsBefore(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (inLan
 	from, _ := laneBounds(j.Queue)
 	err = table.ScanOne(ctx, tx, readyBetween, []any{&higher}, from, from+rank(j.Priority), event.Micros(now))
 	return inLane, higher, err
+}
+
+// JobsBeforeAmong is JobsBefore of jobs that are not read from the tables: those of a moment.
+func JobsBeforeAmong(jobs map[int64]Job, j Job, now time.Time) (inLane, higher int64) {
+	lane := laneOf(j)
+	for _, o := range jobs {
+		switch {
+		case o.State != event.Queued || o.Queue != j.Queue:
+		case laneOf(o) == lane:
+			if cmp.Or(o.RunAt.Compare(j.RunAt), strings.Compare(string(o.ID), string(j.ID))) < 0 {
+				inLane++
+			}
+		case o.Priority > j.Priority && !o.RunAt.After(now):
+			higher++
+		}
+	}
+	return inLane, higher
 }
 
 // ReadyLane counts the ready jobs of one queue, priority, version and set of labels.
@@ -64,4 +85,28 @@ func ReadyLanes(ctx context.Context, tx *ledger.Tx, now time.Time) (found []Read
 		found = append(found, l)
 	}
 	return found, rows.Err()
+}
+
+// ReadyLanesAmong is ReadyLanes of jobs that are not read from the tables: those of a moment.
+func ReadyLanesAmong(jobs map[int64]Job, now time.Time) (found []ReadyLane) {
+	byLane := make(map[string]*ReadyLane)
+	for _, j := range jobs {
+		if j.State != event.Queued || j.RunAt.After(now) {
+			continue
+		}
+		lane := laneOf(j)
+		l := byLane[lane]
+		if l == nil {
+			l = &ReadyLane{Queue: j.Queue, Priority: j.Priority, Version: j.Version, Requires: j.Requires,
+				Since: j.RunAt}
+			byLane[lane] = l
+		}
+		if l.Jobs++; j.RunAt.Before(l.Since) {
+			l.Since = j.RunAt
+		}
+	}
+	for _, lane := range slices.Sorted(maps.Keys(byLane)) {
+		found = append(found, *byLane[lane])
+	}
+	return found
 }

@@ -57,8 +57,14 @@ func LostClaims(ctx context.Context, tx *ledger.Tx, m Moment) ([]LostClaim, erro
 // LastLostClaim returns the last claim of job j, if it is lost and its command may still run at now.
 func LastLostClaim(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (
 	claim LostClaim, ok bool, err error) {
+	return LastLostClaimAsOf(ctx, tx, j, Moment{Pos: math.MaxInt64, At: now})
+}
+
+// LastLostClaimAsOf is LastLostClaim of j as it was at m.
+func LastLostClaimAsOf(ctx context.Context, tx *ledger.Tx, j Job, m Moment) (
+	claim LostClaim, ok bool, err error) {
 	const end = int64(math.MaxInt64)
-	found, err := scanLostClaims(ctx, tx, now, lostClaimOfJob, 0, end, end, end, j.N, j.Attempt)
+	found, err := scanLostClaims(ctx, tx, m.At, lostClaimOfJob, 0, end, m.Pos, m.Pos, j.N, j.Attempt)
 	if err != nil || len(found) == 0 {
 		return claim, false, err
 	}

@@ -51,6 +51,16 @@ func OpenAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (open []int64, err e
 	return slices.Compact(open), err
 }
 
+// OpenJobsAsOf returns the jobs that OpenAsOf finds, as they were at m: all that were queued or held then,
+// and some that had ended.
+func OpenJobsAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (map[int64]Job, error) {
+	open, err := OpenAsOf(ctx, tx, m)
+	if err != nil {
+		return nil, err
+	}
+	return JobsAsOf(ctx, tx, open, m)
+}
+
 // addNumbers adds the numbers that query finds.
 func addNumbers(ctx context.Context, tx *ledger.Tx, found *[]int64, query string, args ...any) error {
 	rows, err := tx.Query(ctx, query, args...)

@@ -16,6 +16,12 @@ const PresenceKept = 30 * 24 * time.Hour
 var putPresence = ledger.NewUpsert("presence", "boot", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot",
 	"seen_at")
 
+// Presence is when a worker process was last seen.
+type Presence struct {
+	event.Worker
+	SeenAt time.Time
+}
+
 // PutPresence records that the process w was running at now.
 func PutPresence(tx *ledger.Tx, w event.Worker, now time.Time) error {
 	return tx.Put(putPresence, w.Boot, event.Micros(now))

@@ -18,9 +18,11 @@ import (
 // only, not its neighbours on the same line. A package that is not listed belongs to its nearest listed
 // parent folder. To add a package, add a line, or a name to the line of its neighbours.
 var stages = [][]string{
-	{"schema", "ledger/event", "ledger/failpoint", "commands/worker/child",
+	{"schema", "ledger/event", "ledger/failpoint", "ledger/proof", "commands/worker/child",
 		"cmd/jobledger/internal/outlet"}, // import nothing of this module
 	{"ledger/internal/engine"},
+	{"ledger/internal/sqlite/doorbell"},
+	{"ledger/internal/sqlite/writequeue"},
 	{"ledger/internal/sqlite", "ledger/internal/postgres"},
 	{"ledger"},
 	{"ledger/ledgertest"},

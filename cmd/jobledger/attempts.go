@@ -77,6 +77,9 @@ func (p *program) attempts(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if p, err = p.atCopy(c, service); err != nil {
+		return err
+	}
 	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "ATTEMPT", Right: true},
 		{Title: "QUEUE", Drop: 4}, {Title: "WORKER", Least: 8, Drop: 1},
 		{Title: "PID", Right: true, Drop: 6}, {Title: "HOST", Drop: 5}, {Title: "CLAIMED"}, {Title: "LASTED",
@@ -205,10 +208,11 @@ type attemptJSON struct {
 	Outcome       *string     `json:"outcome"`
 	ExitCode      *int        `json:"exit_code"`
 	Signal        *string     `json:"signal"`
+	ID            event.JobID `json:"id"` // of the job, too
 }
 
 func attemptToJSON(a projection.Attempt) attemptJSON {
-	out := attemptJSON{Job: a.Job, Attempt: a.Attempt, Queue: a.Queue, Worker: a.Worker.Name,
+	out := attemptJSON{Job: a.Job, ID: a.Job, Attempt: a.Attempt, Queue: a.Queue, Worker: a.Worker.Name,
 		Boot: a.Worker.Boot, Host: render.TextOrNull(a.Worker.Host),
 		PID: a.Worker.PID, ClaimedAt: render.JSONTime(a.ClaimedAt),
 		LastHeartbeat: render.TimeOrNull(a.LastHeartbeat), EndedAt: render.TimeOrNull(a.EndedAt),

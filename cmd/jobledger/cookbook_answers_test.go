@@ -260,6 +260,10 @@ var answers = map[string]func(n *night, a *answer){
 		}
 		a.line("paused", paused.Actor, paused.Data.Reason)
 	},
+	"The same of the copy, which answers as of its own moment.": func(_ *night, a *answer) {
+		then := asked(a.t, "why", "01KKQKERCK", "--as-of", "2026-03-15T02:00Z")
+		a.is(strings.Replace(then, " Now it is succeeded.", "", 1))
+	},
 	"What was enqueued between 01:00 and 04:01, and had not ended an hour later?": func(n *night, a *answer) {
 		a.jobs(n, n.jobsWhere(func(job string, d deed) bool {
 			state := n.stateAt(job, d.At.Add(time.Hour))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -45,7 +46,7 @@ func (p *program) diff(c *cli.Context) error {
 			return err
 		}
 		if to, given, err = p.MomentFlag(c, "to", tx); err == nil && !given {
-			to, err = projection.AtTime(c.Context, tx, p.Now())
+			to, err = p.newest(c.Context, tx)
 		}
 		if err != nil {
 			return err
@@ -63,6 +64,15 @@ func (p *program) diff(c *cli.Context) error {
 		return p.PrintJSON(p.diffJSON(from, to, d))
 	}
 	return p.printDiff(from, to, d)
+}
+
+// newest is the moment of which a copy is; else now.
+func (p *program) newest(ctx context.Context, tx *ledger.Tx) (projection.Moment, error) {
+	made, ok, err := projection.CopyOf(ctx, tx)
+	if err != nil || ok {
+		return made.Moment, err
+	}
+	return projection.AtTime(ctx, tx, p.Now())
 }
 
 func (p *program) printDiff(from, to projection.Moment, d status.Diff) error {

@@ -166,7 +166,7 @@ func (p *program) runAt(c *cli.Context) (t time.Time, given bool, err error) {
 	return t, false, nil
 }
 
-const runAtForms = "give 2026-05-04T15:04:05+02:00, 15:04 (the next one) or +10m"
+const runAtForms = "give now, 2026-05-04T15:04:05+02:00, 15:04 (the next one) or +10m"
 
 // parseRunAt is parseWhen for a time to come: 15:04 is the next one, and a place in the ledger is none. what
 // is the flag, or the key, that holds s.

@@ -23,8 +23,9 @@ func eventsVerb(p *program) cli.Verb {
 		About: "--from and --to include the moment that they name; a moment is a time or a place in the ledger, " +
 			"pos:N. --kind may be repeated. To page through a long ledger, give the pos of the last event seen to " +
 			"--after. With --follow it goes on with the events to come until it is interrupted, or its reader goes " +
-			"away, and ends with 0; started again with --after and the last pos, it misses none and repeats none. What " +
-			"began before --from and lasted, such as a pause, is no event of that window: see 'queues --as-of'.",
+			"away, and ends with 0; started again with --after and the last pos, it misses none and repeats none. " +
+			"What began before --from and lasted, such as a pause, is no event of that window: see " +
+			"'queues --as-of'.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "job", Usage: "only of this `JOB`"},
 			cli.ListFlag("kind", "only of this `KIND`, such as claimed or refused"),

@@ -155,6 +155,8 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 	then := p
 	if past {
 		then = p.at(asOf)
+	} else if then, err = p.atCopy(c, service); err != nil {
+		return err
 	}
 	t := jobTable(past)
 	pages := jobPages{service: service, filter: f, past: past, asOf: asOf, limit: limit}

@@ -132,7 +132,8 @@ func (o output) json(text []byte) any {
 		Path       string      `json:"path"`
 		Text       *string     `json:"text"`
 		TextBase64 *string     `json:"text_base64"` // instead of text where that is not UTF-8
-	}{Job: o.job.ID, Attempt: o.attempt, Stream: o.stream(), Path: o.path}
+		ID         event.JobID `json:"id"`          // of the job, too
+	}{Job: o.job.ID, ID: o.job.ID, Attempt: o.attempt, Stream: o.stream(), Path: o.path}
 	out.Text, out.TextBase64 = render.BytesOrNull(text)
 	return out
 }

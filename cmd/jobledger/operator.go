@@ -54,12 +54,15 @@ func (p *program) operateWith(c *cli.Context, choose func(before projection.Job)
 		if err == nil {
 			continue
 		}
-		thisCode, why, hint := cli.Explain(err)
+		thisCode, _, hint := cli.Explain(err)
 		if len(refs) == 1 || thisCode == cli.ExitBusy || thisCode == cli.ExitUnexpected {
 			return err // that would be said of every other one too
 		}
-		p.Message("%s", why)
-		lastHint = hint
+		if lastHint = hint; p.JSON {
+			p.PrintError(err)
+		} else {
+			p.Message("%v", err) // the hint follows the last one
+		}
 		if failed++; code == cli.ExitOK {
 			code = thisCode
 		}

@@ -75,12 +75,13 @@ type ownerJSON struct {
 	Attempt *int        `json:"attempt"`
 	Since   *string     `json:"since"`
 	Until   *string     `json:"until"` // null: it has not ended
+	ID      event.JobID `json:"id"`    // of the job, too
 }
 
 func (p *program) printOwner(o ownership) error {
 	a, held := o.claim, o.claim.Pos > 0
 	if p.JSON {
-		out := ownerJSON{Job: o.id, At: render.JSONTime(o.at.At), Pos: o.at.Pos,
+		out := ownerJSON{Job: o.id, ID: o.id, At: render.JSONTime(o.at.At), Pos: o.at.Pos,
 			State: render.TextOrNull(o.state.String())}
 		if held {
 			out.Worker, out.Boot, out.Host = render.TextOrNull(a.Worker.Name), render.TextOrNull(a.Worker.Boot),

@@ -40,11 +40,10 @@ func queuesVerb(p *program) cli.Verb {
 
 func (p *program) queues(c *cli.Context, onlyPaused bool) error {
 	var found []projection.Queue
-	var m projection.Moment
-	past := false
+	var m cli.Past
 	err := p.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		if m, past, err = p.MomentFlag(c, "as-of", tx); err == nil {
-			found, err = queuesAt(c.Context, tx, m, past, onlyPaused)
+		if m, err = p.PastFlag(c, tx); err == nil {
+			found, err = queuesAt(c.Context, tx, m, onlyPaused)
 		}
 		return err
 	})
@@ -52,11 +51,11 @@ func (p *program) queues(c *cli.Context, onlyPaused bool) error {
 		return err
 	}
 	then := p
-	if past {
-		then = p.at(m)
+	if m.Given {
+		then = p.at(m.Moment)
 	}
 	switch {
-	case len(found) == 0 && onlyPaused && past:
+	case len(found) == 0 && onlyPaused && m.Given:
 		return cli.Exitf(cli.ExitNothing, "no queue was paused at %s (pos %d)", render.Time(p.Local(m.At)), m.Pos)
 	case len(found) == 0 && onlyPaused:
 		return cli.Exitf(cli.ExitNothing, "no queue is paused")
@@ -66,20 +65,24 @@ func (p *program) queues(c *cli.Context, onlyPaused bool) error {
 		return then.printQueues(found, c.Bool("wide"))
 	}
 	for _, q := range found {
-		if err := p.PrintJSON(toQueueAtJSON(q, m, past)); err != nil {
+		var line any = toQueueStateJSON(q)
+		if m.Given {
+			line = queueThenJSON{toQueueStateJSON(q), render.TimeOrNull(m.At), m.Pos}
+		}
+		if err := p.PrintJSON(line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// queuesAt returns the queues as they are now or, with past, as they were at m, by name.
-func queuesAt(ctx context.Context, tx *ledger.Tx, m projection.Moment, past, onlyPaused bool) (
+// queuesAt returns the queues as they are now or as they were at m, by name.
+func queuesAt(ctx context.Context, tx *ledger.Tx, m cli.Past, onlyPaused bool) (
 	found []projection.Queue, err error) {
 	pos := int64(math.MaxInt64)
-	if past {
+	if m.Given {
 		pos = m.Pos
-		found, err = projection.QueuesAsOf(ctx, tx, m)
+		found, err = projection.QueuesAsOf(ctx, tx, m.Moment)
 	} else {
 		found, err = projection.Queues(ctx, tx)
 	}
@@ -118,22 +121,23 @@ func (p *program) printQueues(queues []projection.Queue, wide bool) error {
 	return p.PrintTable(t)
 }
 
-// queueAtJSON is a queue for programs. AsOf and Pos are null without --as-of.
-type queueAtJSON struct {
+// queueStateJSON is a queue for programs.
+type queueStateJSON struct {
 	Queue  string  `json:"queue"`
 	Paused bool    `json:"paused"`
 	Since  *string `json:"since"`
 	Actor  *string `json:"actor"`
 	Reason *string `json:"reason"`
-	AsOf   *string `json:"as_of"`
-	Pos    *int64  `json:"pos"`
 }
 
-func toQueueAtJSON(q projection.Queue, m projection.Moment, past bool) queueAtJSON {
-	out := queueAtJSON{Queue: q.Name, Paused: q.Paused, Since: render.TimeOrNull(q.Since),
+func toQueueStateJSON(q projection.Queue) queueStateJSON {
+	return queueStateJSON{Queue: q.Name, Paused: q.Paused, Since: render.TimeOrNull(q.Since),
 		Actor: render.TextOrNull(q.Actor), Reason: render.TextOrNull(q.Reason)}
-	if past {
-		out.AsOf, out.Pos = render.TimeOrNull(m.At), &m.Pos
-	}
-	return out
+}
+
+// queueThenJSON is a queue as it was.
+type queueThenJSON struct {
+	queueStateJSON
+	AsOf *string `json:"as_of"`
+	Pos  int64   `json:"pos"`
 }

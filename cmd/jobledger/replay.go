@@ -28,8 +28,10 @@ func replayVerb(p *program) cli.Verb {
 		Name: "replay", Group: cli.GroupLedger, Usage: "make a copy of the ledger as it was at some moment",
 		About: "The copy holds the events up to that moment and the jobs they add up to; every command works on " +
 			"it. The ledger itself is only read, and no code of yours is run. A time stands for the last event that " +
-			"is not after it. Payloads that were erased since are missing in the copy too: an event records that, " +
-			"and their queues are paused.\n" +
+			"is not after it. Payloads that were erased since are missing in the copy too, and their queues are " +
+			"paused. The last event of the copy, imported, says of which moment it is. Until something else is " +
+			"written to it, 'status', 'why', 'workers', 'queues' and all other questions about now are answered as " +
+			"of that moment, without those pauses; '--as-of now' asks by today's clock.\n" +
 			"The copy appears under its name when it is whole. --dry-run prints the counts and makes no copy.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "as-of", Usage: "up to `TIME`, or pos:N", Required: true},
@@ -70,6 +72,7 @@ func (p *program) replay(c *cli.Context) error {
 	}
 	defer service.Store.Close()
 	until, at := int64(0), time.Time{}
+	var moment projection.Moment
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		tail, err := tx.Tail(ctx)
 		if err == nil && w.ByPos && w.Pos > tail {
@@ -80,6 +83,19 @@ func (p *program) replay(c *cli.Context) error {
 		}
 		if err == nil {
 			at, err = timeAt(ctx, tx, until)
+		}
+		switch {
+		case err != nil:
+		case w.ByPos:
+			moment, err = projection.AtPos(ctx, tx, w.Pos)
+		default:
+			moment.At = w.Time
+			if now := p.Now(); now.Before(w.Time) { // as far as it is known
+				moment.At = now
+			}
+		}
+		if moment.At.Before(at) {
+			moment.At = at
 		}
 		return err
 	})
@@ -98,16 +114,16 @@ func (p *program) replay(c *cli.Context) error {
 		}
 		return p.printReplayed("", until, at, tally)
 	}
-	return p.replayInto(ctx, service, into, until, at)
+	return p.replayInto(ctx, service, into, until, at, moment.At)
 }
 
 func (p *program) replayInto(
-	ctx context.Context, service *commands.Service, path string, until int64, at time.Time,
+	ctx context.Context, service *commands.Service, path string, until int64, at, asOf time.Time,
 ) error {
 	defer cli.TuneGC()()
 	bar := p.StartProgress("replay", until)
 	done, err := files.Replay(ctx, service.Store,
-		files.ReplayOptions{Into: path, Until: until, At: at, Actor: p.Actor, Progress: bar.To()})
+		files.ReplayOptions{Into: path, Until: until, At: asOf, Actor: p.Actor, Progress: bar.To()})
 	bar.Done()
 	if errors.Is(err, files.ErrBadSource) {
 		return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "%w", err), "see 'jobledger verify'")
@@ -116,7 +132,9 @@ func (p *program) replayInto(
 		return stagingError(err, path)
 	}
 	if done.Missing > 0 {
-		p.Message("%d payloads and results that were erased since are missing in the copy", done.Missing)
+		p.Message("%d %s erased since %s missing in the copy", done.Missing,
+			render.Plural(done.Missing, "payload or result that was", "payloads and results that were"),
+			render.Plural(done.Missing, "is", "are"))
 	}
 	if err := p.printReplayed(path, until, at, done.Tally); err != nil || len(done.Findings) == 0 {
 		return err

@@ -14,6 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/report"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 )
 
 // reportVerb answers the questions of a bad night.
@@ -86,6 +87,16 @@ func (p *program) report(c *cli.Context) error {
 			return err
 		}
 		s.After, s.Until, s.Now = w.After, w.Until, p.Now()
+		made, isCopy, err := projection.CopyOf(c.Context, tx)
+		if err != nil {
+			return err
+		}
+		if isCopy { // the events that made it are no part of what is looked at
+			s.Now = made.At
+			if !c.IsSet("to") {
+				s.Until = min(s.Until, made.Pos)
+			}
+		}
 		rows, err = r.Rows(c.Context, tx, s)
 		return err
 	})

@@ -49,13 +49,14 @@ func statusVerb(p *program) cli.Verb {
 func (p *program) status(c *cli.Context) error {
 	var queues []status.Queue
 	var last event.Event
+	var past cli.Past
 	err := p.Read(c.Context, func(tx *ledger.Tx) error {
-		m, past, err := p.MomentFlag(c, "as-of", tx)
-		if err != nil {
+		var err error
+		if past, err = p.PastFlag(c, tx); err != nil {
 			return err
 		}
-		if past {
-			return p.statusThen(c.Context, tx, m)
+		if past.Given {
+			return p.statusThen(c.Context, tx, past)
 		}
 		if last, err = state.LastEvent(c.Context, tx, 0); err != nil {
 			return err
@@ -66,7 +67,7 @@ func (p *program) status(c *cli.Context) error {
 		return status.AddStranded(c.Context, tx, queues, p.Now())
 	})
 	switch {
-	case err != nil || c.IsSet("as-of"):
+	case err != nil || past.Given:
 		return err
 	case !p.JSON:
 		return p.printStatus(queues, last)

@@ -10,13 +10,13 @@ import (
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection"
 	"jobledger/projection/status"
 )
 
 // statusThen prints how things stood at m, and how many jobs there are now. What it holds of the ledger by
 // then is in memory, so that a slow reader holds no snapshot open.
-func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
+func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) error {
+	m := past.Moment
 	found, err := status.QueuesAsOf(ctx, tx, m)
 	if err != nil {
 		return err
@@ -35,12 +35,18 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Mo
 		p.Message("no jobs yet at pos %d", m.Pos)
 		return nil
 	}
+	if err := status.AddStrandedAsOf(ctx, tx, found, m); err != nil {
+		return err
+	}
 	last, err := state.LastEvent(ctx, tx, m.Pos)
 	if err != nil {
 		return err
 	}
-	if err := p.PrintLine(fmt.Sprintf("as of %s (pos %d), %s", render.Time(p.Local(m.At)), m.Pos,
-		render.Age(m.At, p.Now()))); err != nil {
+	header := fmt.Sprintf("as of %s (pos %d), %s", render.Time(p.Local(m.At)), m.Pos, render.Age(m.At, p.Now()))
+	if past.Copy {
+		header = fmt.Sprintf("copy of %s %s", past.From, header)
+	}
+	if err := p.PrintLine(header); err != nil {
 		return err
 	}
 	var queues []status.Queue
@@ -49,6 +55,9 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, m projection.Mo
 	}
 	if err := then.printStatus(queues, last); err != nil {
 		return err
+	}
+	if past.Copy {
+		return nil
 	}
 	return p.printCountsNow(found)
 }

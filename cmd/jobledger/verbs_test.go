@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -12,6 +13,33 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 )
+
+// TestSwitchesTakeNoValue gives a value to each flag of each verb that takes none: the error says so, before
+// anything else that is wrong with the line.
+func TestSwitchesTakeNoValue(t *testing.T) {
+	p := &program{&cli.Program{Stdout: bufio.NewWriter(io.Discard), Stderr: io.Discard, Now: noon}}
+	switches := 0
+	for _, v := range p.verbs() {
+		for _, f := range slices.Concat(v.Flags, cli.GlobalFlags("")) {
+			s, ok := f.(*cli.BoolFlag)
+			if !ok {
+				continue
+			}
+			switches++
+			var stderr strings.Builder
+			p.Stderr = &stderr
+			word := "--" + s.Name + "=2s"
+			code := p.run(t.Context(), []string{v.Name, word})
+			want := fmt.Sprintf("jobledger: --%s takes no value, so it cannot be %q\n", s.Name, "2s")
+			if code != cli.ExitUsage || !strings.HasPrefix(stderr.String(), want) {
+				t.Errorf("%s %s: exit %d, %s", v.Name, word, code, stderr.String())
+			}
+		}
+	}
+	if switches < 100 {
+		t.Errorf("only %d flags without a value were tried", switches)
+	}
+}
 
 // Every verb that is ever added must keep what the help, the completion and the parser rely on.
 func TestVerbsAreWellFormed(t *testing.T) {

@@ -42,12 +42,12 @@ func workersVerb(p *program) cli.Verb {
 			var workers []status.Worker
 			p := p // with --as-of, a program with its clock stopped
 			err := p.Read(c.Context, func(tx *ledger.Tx) error {
-				m, given, err := p.MomentFlag(c, "as-of", tx)
+				past, err := p.PastFlag(c, tx)
 				switch {
 				case err != nil:
-				case given:
-					workers, err = status.WorkersAsOf(c.Context, tx, m, c.Bool("all"))
-					p = p.at(m)
+				case past.Given:
+					workers, err = status.WorkersAsOf(c.Context, tx, past.Moment, c.Bool("all"))
+					p = p.at(past.Moment)
 				default:
 					workers, err = status.Workers(c.Context, tx, p.Now(), c.Bool("all"))
 				}
@@ -164,6 +164,7 @@ type heldJob struct {
 	LeaseExpiresAt *string     `json:"lease_expires_at"`
 	Progress       *float64    `json:"progress"`
 	Note           *string     `json:"note"`
+	ID             event.JobID `json:"id"` // of the job, too
 }
 
 func toWorkerJSON(w status.Worker) workerJSON {
@@ -174,7 +175,8 @@ func toWorkerJSON(w status.Worker) workerJSON {
 		StoppedAt: render.TimeOrNull(w.StoppedAt), SeenAt: render.TimeOrNull(w.SeenAt), Jobs: []heldJob{},
 		Lost: state.NewLostClaims(w.Lost)}
 	for _, j := range w.Jobs {
-		out.Jobs = append(out.Jobs, heldJob{Job: j.ID, Queue: j.Queue, State: j.State.String(), Attempt: j.Attempt,
+		out.Jobs = append(out.Jobs, heldJob{Job: j.ID, ID: j.ID, Queue: j.Queue, State: j.State.String(),
+			Attempt:     j.Attempt,
 			ClaimedAt:   render.TimeOrNull(j.ClaimedAt),
 			HeartbeatAt: render.TimeOrNull(j.HeartbeatAt), LeaseExpiresAt: render.TimeOrNull(j.LeaseUntil),
 			Progress: j.Progress, Note: render.TextOrNull(j.Note)})

@@ -56,7 +56,7 @@ type Failed struct {
 	Output      Output
 }
 
-// Released: the owner gave the job back unfinished; no failure.
+// Released: the owner gave the job back before its end; no failure.
 type Released struct {
 	Reason string
 	RunAt  time.Time
@@ -152,6 +152,9 @@ type Imported struct {
 	From          string
 	Events        int64
 	MissingBodies int64 // of those events: how many named a payload or result that the file had not, unerased
+
+	// AsOf is the moment of which the ledger is a copy, for looking at; zero: the ledger is to go on.
+	AsOf time.Time
 }
 
 // Why a command had to stop: how it came that its claim was over.
@@ -358,6 +361,8 @@ func (b *Imported) fields(f *fields) {
 	f.text("from", &b.From)
 	f.int64("events", &b.Events)
 	f.int64("missing_bodies", &b.MissingBodies)
+	f.sparse = true
+	f.time("as_of", &b.AsOf)
 }
 
 func (b *Stopped) fields(f *fields) {

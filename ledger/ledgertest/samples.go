@@ -38,7 +38,7 @@ func sampleBodies() []event.Body {
 		&event.WorkerStopped{},
 		&event.Rebuilt{Jobs: 4, Changed: 3, Missing: 2, Extra: 1},
 		&event.Restored{From: "backup of Monday.db", Events: 4711, Lost: &code},
-		&event.Imported{From: "export.jsonl", Events: 1000, MissingBodies: 2},
+		&event.Imported{From: "export.jsonl", Events: 1000, MissingBodies: 2, AsOf: at},
 		&event.Stopped{ExitCode: &code, Signal: "SIGKILL", Why: event.WhyCancelled},
 		&event.TakenOver{LeaseUntil: at},
 	}

@@ -8,6 +8,7 @@
 //	workers.go, signs.go       worker processes, signs of their life: [Workers], [WorkersAsOf], [LostWorkers]
 //	service.go                 which workers may take which jobs: [WorkforceNow], [Service]
 //	stranded.go, overdue.go    what may need attention: [StrandedJobs], [OverdueLeases]
-//	why.go                     why one job is in its state: [Explain]
+//	why.go                     why one job is in its state: [Explain], [ExplainAsOf]
+//	presence_asof.go           what a copy must know of its workers: [PresenceAsOf]
 //	diff.go                    what changed between two moments: [Compare]
 package status

@@ -13,6 +13,8 @@ import (
 type QueueThen struct {
 	Queue
 	Now map[event.State]int64
+
+	open map[int64]projection.Job // of all queues, see projection.OpenJobsAsOf
 }
 
 // QueuesAsOf returns what Queues would have returned at m, and the counts of now. It reads every row of jobs,
@@ -31,11 +33,7 @@ func QueuesAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) ([]Queu
 	if err != nil {
 		return nil, err
 	}
-	open, err := projection.OpenAsOf(ctx, tx, m)
-	if err != nil {
-		return nil, err
-	}
-	jobs, err := projection.JobsAsOf(ctx, tx, open, m)
+	jobs, err := projection.OpenJobsAsOf(ctx, tx, m)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +56,7 @@ func QueuesAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) ([]Queu
 	}
 	var all []QueueThen
 	for _, s := range sortedStatus(then, known) {
-		all = append(all, QueueThen{Queue: s, Now: now[s.Name]})
+		all = append(all, QueueThen{Queue: s, Now: now[s.Name], open: jobs})
 	}
 	return all, nil
 }

@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -31,36 +32,55 @@ type Workforce struct {
 
 const claimsByUnannounced = `SELECT DISTINCT j.queue FROM events e JOIN workers w ON w.n = e.worker
 JOIN jobs j ON j.n = e.job
-WHERE e.pos > ? AND e.kind = 2 AND w.boot NOT IN (SELECT a.boot FROM events s JOIN workers a ON a.n = s.worker
-    WHERE s.job IS NULL AND s.seq IS NULL AND s.kind = 15)`
+WHERE e.pos > ?1 AND e.pos <= ?2 AND e.kind = 2
+    AND w.boot NOT IN (SELECT a.boot FROM events s JOIN workers a ON a.n = s.worker
+    WHERE s.job IS NULL AND s.seq IS NULL AND s.kind = 15 AND s.pos <= ?2)`
 
 // WorkforceNow returns the worker processes as of now. It reads the claims of the last hour.
 func WorkforceNow(ctx context.Context, tx *ledger.Tx, now time.Time) (f Workforce, err error) {
 	if f.workers, err = Workers(ctx, tx, now, true); err != nil {
 		return f, err
 	}
-	hourAgo, err := tx.PosAt(ctx, now.Add(-time.Hour))
-	if err != nil {
+	err = f.addUnannounced(ctx, tx, projection.Moment{Pos: math.MaxInt64, At: now})
+	return f, err
+}
+
+// workforceAsOf returns the worker processes as of m; open are the jobs of projection.OpenJobsAsOf. It reads
+// the claims of the hour before m.
+func workforceAsOf(ctx context.Context, tx *ledger.Tx, open map[int64]projection.Job, m projection.Moment) (
+	f Workforce, err error) {
+	if f.workers, err = listWorkers(ctx, tx, heldAmong(open), m, true); err != nil {
 		return f, err
 	}
-	f.unannounced = make(map[string]bool)
-	rows, err := tx.Query(ctx, claimsByUnannounced, hourAgo)
+	err = f.addUnannounced(ctx, tx, m)
+	return f, err
+}
+
+// addUnannounced finds the queues from which processes claimed in the hour before m without having announced
+// themselves by then.
+func (f *Workforce) addUnannounced(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
+	hourAgo, err := tx.PosAt(ctx, m.At.Add(-time.Hour))
 	if err != nil {
-		return f, err
+		return err
+	}
+	f.unannounced = make(map[string]bool)
+	rows, err := tx.Query(ctx, claimsByUnannounced, hourAgo, m.Pos)
+	if err != nil {
+		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var queue int64
 		if err := rows.Scan(&queue); err != nil {
-			return f, err
+			return err
 		}
 		name, err := tx.NameOf(ctx, queue)
 		if err != nil {
-			return f, err
+			return err
 		}
 		f.unannounced[name] = true
 	}
-	return f, rows.Err()
+	return rows.Err()
 }
 
 // Present returns the workers that are there: working or idle.

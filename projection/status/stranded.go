@@ -39,24 +39,28 @@ func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience ti
 	if err != nil {
 		return nil, err
 	}
+	return workforce.stranded(lanes, paused, now, patience), nil
+}
+
+// stranded returns what is stranded among lanes.
+func (f Workforce) stranded(lanes []projection.ReadyLane, paused map[string]bool, now time.Time,
+	patience time.Duration) (found []Stranded) {
 	for _, l := range lanes {
 		if paused[l.Queue] || now.Sub(l.Since) < patience {
 			continue
 		}
 		s := Stranded{Queue: l.Queue, Version: l.Version, Requires: l.Requires, Jobs: l.Jobs, Since: l.Since}
-		if s.Service = workforce.ServiceOf(s.Queue, s.Version, s.Requires); !s.Served() {
+		if s.Service = f.ServiceOf(s.Queue, s.Version, s.Requires); !s.Served() {
 			found = s.addTo(found)
 		}
 	}
-	return found, nil
+	return found
 }
 
 // AddStranded sets Stranded in the statuses of queues. It looks at workers only if a job has waited for a
 // minute.
 func AddStranded(ctx context.Context, tx *ledger.Tx, queues []Queue, now time.Time) error {
-	if !slices.ContainsFunc(queues, func(q Queue) bool {
-		return !q.Paused && !q.OldestReady.IsZero() && now.Sub(q.OldestReady) >= time.Minute
-	}) {
+	if !slices.ContainsFunc(queues, func(q Queue) bool { return q.hasWaited(now) }) {
 		return nil
 	}
 	found, err := StrandedJobs(ctx, tx, now, time.Minute)
@@ -68,6 +72,31 @@ func AddStranded(ctx context.Context, tx *ledger.Tx, queues []Queue, now time.Ti
 		}
 	}
 	return err
+}
+
+// AddStrandedAsOf is AddStranded for the statuses that QueuesAsOf returned for m.
+func AddStrandedAsOf(ctx context.Context, tx *ledger.Tx, queues []QueueThen, m projection.Moment) error {
+	if !slices.ContainsFunc(queues, func(q QueueThen) bool { return q.hasWaited(m.At) }) {
+		return nil
+	}
+	open, paused := queues[0].open, make(map[string]bool)
+	for _, q := range queues {
+		paused[q.Name] = q.Paused
+	}
+	workforce, err := workforceAsOf(ctx, tx, open, m)
+	if err != nil {
+		return err
+	}
+	for _, s := range workforce.stranded(projection.ReadyLanesAmong(open, m.At), paused, m.At, time.Minute) {
+		i := slices.IndexFunc(queues, func(q QueueThen) bool { return q.Name == s.Queue })
+		queues[i].Stranded = append(queues[i].Stranded, s)
+	}
+	return nil
+}
+
+// hasWaited reports whether a job of q has been ready for a minute at now, and may be claimed.
+func (q *Queue) hasWaited(now time.Time) bool {
+	return !q.Paused && !q.OldestReady.IsZero() && now.Sub(q.OldestReady) >= time.Minute
 }
 
 // addTo adds s to found, merging entries that differ in priority only.

@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"jobledger/ledger"
@@ -63,6 +64,57 @@ func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time
 		return w, err
 	}
 	workforce, err := WorkforceNow(ctx, tx, now)
+	if err != nil {
+		return w, err
+	}
+	w.Live, w.Service = workforce.Present(), workforce.ServiceOf(j.Queue, j.Version, j.Requires)
+	return w, nil
+}
+
+// ExplainAsOf returns why job n was in its state at m; without a state where it did not exist yet. It costs
+// the jobs that were open then.
+func ExplainAsOf(ctx context.Context, tx *ledger.Tx, n int64, m projection.Moment) (w Why, err error) {
+	j, events, err := projection.JobAsOf(ctx, tx, n, m)
+	if err != nil || len(events) == 0 {
+		return w, err
+	}
+	w.Job = j
+	for _, e := range events {
+		switch {
+		case slices.Contains(causes, e.Kind()):
+			w.Cause, w.Moved = e, nil
+		case e.Kind() == event.KindRescheduled:
+			w.Moved = &e
+		}
+	}
+	if !j.State.Held() && j.Attempt > 0 {
+		lost, ok, err := projection.LastLostClaimAsOf(ctx, tx, j, m)
+		if err != nil {
+			return w, err
+		}
+		if ok {
+			w.Lost = &lost
+		}
+	}
+	if j.State != event.Queued {
+		return w, nil
+	}
+	queues, err := projection.QueuesAsOf(ctx, tx, m)
+	if err != nil {
+		return w, err
+	}
+	w.Queue = projection.Queue{Name: j.Queue}
+	for _, q := range queues {
+		if q.Name == j.Queue {
+			w.Queue = q
+		}
+	}
+	open, err := projection.OpenJobsAsOf(ctx, tx, m)
+	if err != nil {
+		return w, err
+	}
+	w.Ahead, w.Higher = projection.JobsBeforeAmong(open, j, m.At)
+	workforce, err := workforceAsOf(ctx, tx, open, m)
 	if err != nil {
 		return w, err
 	}

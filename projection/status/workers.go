@@ -73,10 +73,25 @@ func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment, all bo
 	for i := range then {
 		held[i] = then[i].Job
 	}
-	slices.SortFunc(held, func(a, b projection.Job) int {
+	sortByClaim(held)
+	return listWorkers(ctx, tx, held, m, all)
+}
+
+// heldAmong returns those of jobs that are held, in the order of their claims.
+func heldAmong(jobs map[int64]projection.Job) (held []projection.Job) {
+	for _, j := range jobs {
+		if j.State.Held() {
+			held = append(held, j)
+		}
+	}
+	sortByClaim(held)
+	return held
+}
+
+func sortByClaim(jobs []projection.Job) {
+	slices.SortFunc(jobs, func(a, b projection.Job) int {
 		return cmp.Or(a.ClaimedAt.Compare(b.ClaimedAt), cmp.Compare(a.N, b.N))
 	})
-	return listWorkers(ctx, tx, held, m, all)
 }
 
 // listWorkers returns the workers at m, by name; held are the jobs that were held then.

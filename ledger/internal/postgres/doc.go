@@ -9,7 +9,8 @@
 //
 //   - address.go, open.go, dial*.go: from an address to a connection with the newest schema
 //   - engine.go: transactions and snapshots
-//   - conn.go, rows.go: one connection, on which statements are pipelined
+//   - conn.go, rows.go: one connection, its statements and their rows
+//   - pipeline.go: statements that are sent before the results of earlier ones have come
 //   - sql.go, bulk.go: statements in PostgreSQL's words
 //   - errors.go: errors as sentinels
 //   - notify.go: LISTEN and NOTIFY

@@ -4,12 +4,14 @@
 //
 // It knows neither events nor jobs; package ledger drives it through the interface of package engine.
 //
+// Two packages of its own serve processes that share a ledger: writequeue, fairness between those that
+// compete for the write lock, and doorbell, which wakes those that wait for a commit.
+//
 // Files in reading order:
 //
 //   - address.go, open.go, appid.go, migrate.go: from an address to an open file with the newest schema
 //   - engine.go, conn.go, bulk.go, errors.go: transactions, statements and errors
-//   - writequeue*.go: fairness between processes that compete for the write lock
-//   - notify.go: the doorbell that wakes other processes
+//   - notify.go: waking up after commits of other processes
 //   - schema.go, maintain.go: checks, repair, copies, checkpoints
 //   - inspect.go, lockholders*.go, filesystem*.go, diagnose*.go: what doctor and error texts need
 //   - sidecar*.go, filelock*.go, replace.go: -wal and -shm files, and the exchange of a ledger's file

@@ -10,6 +10,8 @@ import (
 
 	"jobledger/ledger/failpoint"
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/internal/sqlite/doorbell"
+	"jobledger/ledger/internal/sqlite/writequeue"
 )
 
 // Engine is a ledger in one SQLite file on a local disk.
@@ -18,8 +20,8 @@ type Engine struct {
 	info    engine.Info
 	opened  os.FileInfo // of the file that was opened, to notice another one in its place
 	writer  *engine.Session
-	queue   writeQueue
-	notify  notifier
+	queue   writequeue.Queue
+	ringer  doorbell.Ringer
 	version versionReader // of Listen; kept, because SQLite keeps the descriptor of a closed connection
 }
 
@@ -34,19 +36,19 @@ func (f *Engine) Begin(ctx context.Context, o engine.BeginOptions) (*engine.Sess
 	}
 	failpoint.Hit("begin")
 	var err error
-	contended := f.queue.contended()
+	contended := f.queue.Contended()
 	if !contended {
 		err = immediate()
 		contended = isBusy(err) && !o.Exclusive
 	}
 	if contended {
-		f.queue.acquire(ctx, f.path, o.LockWait-time.Since(o.Since), isBusy(err))
+		f.queue.Acquire(ctx, f.path, o.LockWait-time.Since(o.Since), isBusy(err))
 	}
 	if contended || isBusy(err) {
 		err = retryBusy(ctx, o.Since, o.LockWait, immediate)
 	}
 	if err != nil {
-		f.queue.release()
+		f.queue.Release()
 		return nil, engine.Head{}, err
 	}
 	failpoint.Hit("begun")
@@ -66,14 +68,14 @@ func (f *Engine) Commit(engine.Topic) error {
 		return fmt.Errorf("%w: %w", engine.ErrUnknown, err)
 	}
 	failpoint.Hit("committed")
-	f.queue.release()
+	f.queue.Release()
 	return nil
 }
 
 // Rollback implements engine.Engine.
 func (f *Engine) Rollback() error {
 	_, err := f.writer.Exec(`ROLLBACK`)
-	f.queue.release()
+	f.queue.Release()
 	return err
 }
 
@@ -112,12 +114,12 @@ func (f *Engine) replacedOr(err error) error {
 func (f *Engine) Diagnose(err error) error { return withCause(f.path, err) }
 
 // Notify rings the doorbells of the topics.
-func (f *Engine) Notify(topics engine.Topic) { f.notify.ring(f.path, topics) }
+func (f *Engine) Notify(topics engine.Topic) { f.ringer.Ring(f.path, topics) }
 
 // Close implements engine.Engine.
 func (f *Engine) Close() error {
-	f.queue.close()
-	f.notify.close()
+	f.queue.Close()
+	f.ringer.Close()
 	f.version.close()
 	return f.writer.Close()
 }

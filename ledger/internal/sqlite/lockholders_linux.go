@@ -4,10 +4,11 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"jobledger/ledger/internal/sqlite/writequeue"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,7 +25,7 @@ const (
 // kernel's list of locks and opens none of the ledger's files. The list may be incomplete: it lacks processes
 // in other containers.
 func Holders(path string) []Holder {
-	shm, turn := lockedName(realPath(path)+"-shm"), lockedName(filepath.Join(path+doorbellFolder, lockName))
+	shm, turn := lockedName(realPath(path)+"-shm"), lockedName(writequeue.LockFile(path))
 	found := make(map[int]*Holder)
 	for _, l := range append(listLocks(), listLocks()...) { // one of the two may have missed a lock
 		if l.file != shm && l.file != turn {

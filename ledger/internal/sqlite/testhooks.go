@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"modernc.org/sqlite"
+
+	"jobledger/ledger/internal/sqlite/writequeue"
 )
 
 // What tests of package ledger need to make rare things happen on purpose.
@@ -20,12 +22,8 @@ func (f *Engine) OnCommit(hook func() int32) error {
 
 // HoldWriteQueue acquires the lock of the queue at path and keeps it until the process ends.
 func HoldWriteQueue(path string) bool {
-	held := openQueue(path)
-	heldForTests = append(heldForTests, held)
-	return held != nil && waitLock(held.gate) && waitLock(held.lock)
+	return writequeue.Hold(path)
 }
-
-var heldForTests []*queueFiles // reachable, or a finalizer would close the files
 
 // SetUpLate does what Open does with the ledger at path, and calls meanwhile when SQLite has opened the file
 // but not asked for a lock on it.

@@ -99,11 +99,41 @@ func (p *Program) finish(err error) int {
 	if ledger.IsServerAddress(p.DB) {
 		hint = serverHint(err, hint)
 	}
+	p.printError(code, message, hint)
+	return code
+}
+
+// PrintError prints err on stderr as one of several that a command met; it does not end the program. A nil
+// err prints nothing.
+func (p *Program) PrintError(err error) {
+	if code, message, hint := Explain(err); code != ExitOK {
+		p.printError(code, message, hint)
+	}
+}
+
+// errorJSON is an error as --json prints it on stderr, in one line.
+type errorJSON struct {
+	Code    string  `json:"code"` // the word of the exit code
+	Message string  `json:"message"`
+	Hint    *string `json:"hint"`
+	Exit    int     `json:"exit"`
+}
+
+// printError prints an error: a message and its hint, or with --json an object.
+func (p *Program) printError(code int, message, hint string) {
+	if p.JSON {
+		line, err := jsonLine(errorJSON{wordOf(code), render.Shorten(message),
+			render.TextOrNull(render.Shorten(hint)),
+			code})
+		if err == nil {
+			_, _ = p.Stderr.Write(line) // there is no other place to report to
+			return
+		}
+	}
 	p.Message("%s", message)
 	if hint != "" {
 		fmt.Fprintf(p.Stderr, "hint: %s\n", render.EscapeLines(render.Shorten(hint)))
 	}
-	return code
 }
 
 // Dispatch finds the verb, checks its arguments and flags, and runs it.
@@ -113,6 +143,7 @@ func (p *Program) Dispatch(ctx context.Context, typed []string, verbs []Verb) er
 	}
 	globals := GlobalFlags(p.DefaultActor())
 	l, err := normalize(typed, globals, verbs)
+	p.JSON = l.wantsJSON() || err != nil && slices.Contains(wordsBefore(typed), "--json")
 	if err != nil {
 		return err
 	}
@@ -122,7 +153,9 @@ func (p *Program) Dispatch(ctx context.Context, typed []string, verbs []Verb) er
 	case l.version:
 		l.verb, l.flags, l.args = "version", nil, nil
 	case l.verb == "":
-		p.writeHelp(p.Stderr, verbs)
+		if !p.JSON {
+			p.writeHelp(p.Stderr, verbs)
+		}
 		return Usagef("no command given")
 	}
 	v := verbs[slices.IndexFunc(verbs, func(v Verb) bool { return v.Name == l.verb })]
@@ -136,7 +169,7 @@ func (p *Program) Dispatch(ctx context.Context, typed []string, verbs []Verb) er
 		return err
 	}
 	p.Rest = l.rest
-	return p.App(globals, []Verb{v}, l.given).RunContext(ctx, l.words())
+	return p.App(globals, []Verb{v}, l.givenGlobals()).RunContext(ctx, l.words())
 }
 
 // App returns the parser for verbs. It neither prints nor exits.

@@ -213,7 +213,7 @@ func TestGlobalFlags(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := p.App(globals, verbs, l.given).Run(l.words()); err != nil {
+			if err := p.App(globals, verbs, l.givenGlobals()).Run(l.words()); err != nil {
 				t.Fatal(err)
 			}
 			if p.DB != tt.db || p.JSON != tt.json || !strings.HasPrefix(p.Actor, "cli:") {

@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"cmp"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/commands"
 )
 
@@ -120,6 +124,11 @@ func (l *line) flag(word string, after []string, v Verb, globals []Flag) ([]stri
 // for a flag that takes one is an error: dropping one of two queues silently would answer another question
 // than the one asked.
 func (l *line) add(f Flag, global bool, word, value string, hasValue bool, after []string) ([]string, error) {
+	if hasValue && !takesValue(f) {
+		if _, err := strconv.ParseBool(value); err != nil {
+			return nil, valueOfSwitch(word, value)
+		}
+	}
 	if takesValue(f) && !takesMany(f) && l.given[f.Names()[0]] {
 		return nil, Usagef("flag --%s is given twice, but takes one value", f.Names()[0])
 	}
@@ -139,6 +148,48 @@ func (l *line) add(f Flag, global bool, word, value string, hasValue bool, after
 		return nil, WithHint(err, "%s", SeeHelp(l.verb))
 	}
 	return after, nil
+}
+
+// valueOfSwitch is the error for a flag that takes no value, typed as word=value.
+func valueOfSwitch(word, value string) error {
+	word, _, _ = strings.Cut(word, "=")
+	err := Usagef("%s takes no value, so it cannot be %q", word, value)
+	if _, parseErr := timespec.ParseDuration(value); parseErr == nil && word == "--watch" {
+		return WithHint(err, "write %s %s, without =", word, value)
+	}
+	return WithHint(err, "%s alone switches it on; %s=false is as if it were not there", word, word)
+}
+
+// wantsJSON reports whether the line, or else the environment, asks for JSON.
+func (l *line) wantsJSON() bool {
+	given, wanted := l.givenGlobals()["json"], false
+	for _, word := range l.globals {
+		if value, ok := strings.CutPrefix(word, "--json"); ok {
+			wanted, _ = strconv.ParseBool(cmp.Or(strings.TrimPrefix(value, "="), "true"))
+		}
+	}
+	if !given {
+		wanted, _ = strconv.ParseBool(os.Getenv("JOBLEDGER_JSON"))
+	}
+	return wanted
+}
+
+// wordsBefore returns the words before the first "--".
+func wordsBefore(typed []string) []string {
+	if i := slices.Index(typed, "--"); i >= 0 {
+		return typed[:i]
+	}
+	return typed
+}
+
+// givenGlobals returns the global flags of the line. A verb's own flag may have the name of one.
+func (l *line) givenGlobals() map[string]bool {
+	given := make(map[string]bool)
+	for _, word := range l.globals {
+		name, _, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		given[name] = true
+	}
+	return given
 }
 
 func (l *line) put(f Flag, global bool, value string) {

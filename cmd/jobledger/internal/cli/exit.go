@@ -36,25 +36,36 @@ const (
 // ExitMeaning is an exit code and its meaning for the caller.
 type ExitMeaning struct {
 	Code int
+	Word string // the code of an error under --json; it never changes, as the number
 	Text string
 }
 
 // ExitMeanings describes every exit code, in the order of the help and the manual page.
 var ExitMeanings = []ExitMeaning{
-	{ExitOK, "done"},
-	{ExitUnexpected, "unexpected error"},
-	{ExitUsage, "wrong usage: unknown command or flag, missing argument, value out of range"},
-	{ExitNothing, "nothing there: the queue is empty, or nothing matches"},
-	{ExitLeaseLost, "the lease is lost: the job may belong to another worker now"},
-	{ExitCancelled, "the job is cancelled: stop working on it"},
-	{ExitConflict, "conflict: the job's state, key or content does not permit it"},
-	{ExitNoJob, "no such job"},
-	{ExitDiscrepancy, "a check found a discrepancy"},
-	{ExitNotSucceeded, "the awaited job did not succeed"},
-	{ExitBusy, "busy or unavailable: try again later"},
-	{ExitTimedOut, "timed out waiting"},
-	{ExitCannotRun, "the worker's command cannot be run"},
-	{ExitNotFound, "the worker's command is not found"},
+	{ExitOK, "ok", "done"},
+	{ExitUnexpected, "unexpected", "unexpected error"},
+	{ExitUsage, "usage", "wrong usage: unknown command or flag, missing argument, value out of range"},
+	{ExitNothing, "nothing", "nothing there: the queue is empty, or nothing matches"},
+	{ExitLeaseLost, "lease_lost", "the lease is lost: the job may belong to another worker now"},
+	{ExitCancelled, "cancelled", "the job is cancelled: stop working on it"},
+	{ExitConflict, "conflict", "conflict: the job's state, key or content does not permit it"},
+	{ExitNoJob, "no_job", "no such job"},
+	{ExitDiscrepancy, "discrepancy", "a check found a discrepancy"},
+	{ExitNotSucceeded, "not_succeeded", "the awaited job did not succeed"},
+	{ExitBusy, "busy", "busy or unavailable: try again later"},
+	{ExitTimedOut, "timed_out", "timed out waiting"},
+	{ExitCannotRun, "cannot_run", "the worker's command cannot be run"},
+	{ExitNotFound, "not_found", "the worker's command is not found"},
+}
+
+// wordOf returns the word of an exit code, that of [ExitUnexpected] where it has none.
+func wordOf(code int) string {
+	for _, m := range ExitMeanings {
+		if m.Code == code {
+			return m.Word
+		}
+	}
+	return wordOf(ExitUnexpected)
 }
 
 // Error is an error with an exit code of its own, and perhaps a hint at what to do about it.

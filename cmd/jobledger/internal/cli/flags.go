@@ -162,11 +162,8 @@ func flagError(v Verb, err error) error {
 	switch f, _ := lookUp(name, v.Flags, GlobalFlags("")); f := f.(type) {
 	case *whole:
 		err = f.refuse(value)
-	case *BoolFlag:
+	case *BoolFlag: // of a variable; normalize has read the flags
 		err = Usagef("%s: %q is neither true nor false", shown, value)
-		if _, parseErr := timespec.ParseDuration(value); parseErr == nil && name == "watch" {
-			return WithHint(err, "write %s %s, without =", shown, value)
-		}
 	default:
 		err = Usagef("%s: %q: %s", shown, value, why)
 	}

@@ -42,18 +42,26 @@ func (p *Program) PrintRaw(b []byte) error {
 
 // PrintJSON prints v as one line of JSON. Characters that could harm a terminal are written as \u sequences.
 func (p *Program) PrintJSON(v any) error {
+	line, err := jsonLine(v)
+	if err == nil {
+		_, err = p.Stdout.Write(line)
+	}
+	return err
+}
+
+// jsonLine returns v as one line of JSON that does not harm a terminal.
+func jsonLine(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		return err
+		return nil, err
 	}
 	line := b.Bytes()
 	if !render.IsASCII(line) {
 		line = render.EscapeJSON(line)
 	}
-	_, err := p.Stdout.Write(line)
-	return err
+	return line, nil
 }
 
 // Paint colors text, which must be escaped and padded, if Stdout takes colors.

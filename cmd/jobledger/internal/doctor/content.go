@@ -95,8 +95,10 @@ func (d *examination) tables(ctx context.Context, tx *ledger.Tx) (damaged bool) 
 		name string
 		run  func(context.Context, *ledger.Tx) error
 	}{
-		{"guards", d.guards}, {"the clock", d.clock}, {"leases", d.leases}, {"workers", d.workers},
-		{"queues", d.queues}, {"ready jobs", d.stranded}, {"logs", d.logFolders}, {"pages", d.pages},
+		{"guards", d.guards}, {"the clock", d.clock}, {"whether it is a copy", d.copied},
+		{"leases", d.ofLive(d.leases)}, {"workers", d.ofLive(d.workers)},
+		{"queues", d.ofLive(d.queues)}, {"ready jobs", d.ofLive(d.stranded)},
+		{"logs", d.logFolders}, {"pages", d.pages},
 	} {
 		if err := check.run(ctx, tx); err != nil && ctx.Err() == nil {
 			reason := err.Error()
@@ -143,6 +145,28 @@ func (d *examination) clock(ctx context.Context, tx *ledger.Tx) error {
 			"the last event was recorded at %s: this clock has been set back, or that one was ahead", d.since(last.At))
 	}
 	return err
+}
+
+// copied finds out whether the ledger is a copy that replay made.
+func (d *examination) copied(ctx context.Context, tx *ledger.Tx) error {
+	made, ok, err := projection.CopyOf(ctx, tx)
+	if d.copy = ok; ok {
+		d.advise(CodeCopy, "none needed: '"+d.command("status")+"' and '"+d.command("why JOB")+
+			"' say how things were",
+			"it is a copy of %s as of %s: its leases, workers and queues are not judged", made.From, d.since(made.At))
+	}
+	return err
+}
+
+// ofLive leaves a check out where the ledger is a copy: nothing is to be done about what was so then.
+func (d *examination) ofLive(check func(context.Context, *ledger.Tx) error) func(context.Context,
+	*ledger.Tx) error {
+	return func(ctx context.Context, tx *ledger.Tx) error {
+		if d.copy {
+			return nil
+		}
+		return check(ctx, tx)
+	}
 }
 
 func (d *examination) leases(ctx context.Context, tx *ledger.Tx) error {

@@ -63,6 +63,7 @@ const (
 	CodeVacuum     = "D26" // what keeps PostgreSQL from vacuuming
 	CodeRights     = "D27" // this user may not write
 	CodeServer     = "D28" // connections and transaction IDs of the server
+	CodeCopy       = "D29" // a copy that replay made, of which leases, workers and queues are not judged
 )
 
 // Options say how a ledger is examined. The zero value works.
@@ -121,6 +122,7 @@ type examination struct {
 	dbFlag string
 	logs   string
 	real   string // the path of a ledger in a file, without links
+	copy   bool   // it is a copy as of a moment, with which nothing works
 }
 
 func (d *examination) problem(code, remedy, format string, args ...any) {

@@ -261,10 +261,10 @@ func TestReplayUntilAPos(t *testing.T) {
 	_, store := newLedger(t)
 	folder := t.TempDir()
 	for until, want := range map[int64]string{
-		0: "",
-		2: "enqueued enqueued",
-		3: "enqueued enqueued claimed",
-		4: fourEvents,
+		0: "imported",
+		2: "enqueued enqueued imported",
+		3: "enqueued enqueued claimed imported",
+		4: fourEvents + " imported",
 	} {
 		path := filepath.Join(folder, "copy.db")
 		o := files.ReplayOptions{Into: path, Until: until, At: time.Now(), Actor: actor}

@@ -17,7 +17,7 @@ import (
 type ReplayOptions struct {
 	Into  string    // the path of the copy, which must be free
 	Until int64     // the pos of the last event of the copy; 0: none
-	At    time.Time // the time of that event, by which Status counts
+	At    time.Time // the moment of which the copy is, by which Status counts
 	Actor string    // for the event imported, which the copy gets if payloads are missing
 
 	Progress func(events int64) // as in ImportOptions
@@ -30,8 +30,9 @@ type Replayed struct {
 }
 
 // Replay makes a copy of the ledger in source as it was after the event Until. Payloads that were erased
-// since are missing in the copy; it then has one event more, and its queues are paused. Findings list what
-// audit.Verify finds wrong with the copy, which are no error.
+// since are missing in the copy; its queues are then paused. Its last event but those pauses is imported,
+// which says of which moment it is a copy. Findings list what audit.Verify finds wrong with the copy, which
+// are no error.
 //
 // Errors: ErrExists, ErrLeftover, ErrBadSource.
 func Replay(ctx context.Context, source *ledger.Store, o ReplayOptions) (done Replayed, err error) {
@@ -40,7 +41,16 @@ func Replay(ctx context.Context, source *ledger.Store, o ReplayOptions) (done Re
 		return done, err
 	}
 	defer s.discard()
-	done.Loaded, err = s.Replay(ctx, o.Actor, source.Path(), linesUntil(ctx, source, o.Until), o.Progress)
+	as := commands.CopyAsOf{At: o.At}
+	_ = source.Read(ctx, func(tx *ledger.Tx) error { // a damaged ledger is copied without
+		m, err := projection.AtPos(ctx, tx, o.Until)
+		if m.At = o.At; err == nil && o.Until > 0 {
+			as.Presence, err = status.PresenceAsOf(ctx, tx, m)
+		}
+		return err
+	})
+	done.Loaded, err = s.ReplayAsOf(ctx, o.Actor, source.Path(), as, linesUntil(ctx, source, o.Until),
+		o.Progress)
 	if line, ok := errors.AsType[*commands.LineError](err); ok {
 		return done, refuse(ErrBadSource, "event %d: %w; there is no copy", line.Line, line.Err)
 	}

@@ -107,7 +107,7 @@ func (d *description) succeeded(b *event.Succeeded) {
 
 func (d *description) failed(b *event.Failed) {
 	d.attempt()
-	d.addIf(b.ErrorCode != "", "error %s", b.ErrorCode)
+	d.addIf(b.ErrorCode != "", "%s", ErrorText(b.ErrorCode))
 	d.exit(b.ExitCode, b.Signal)
 	d.retry(b.RetryAt)
 }
@@ -205,6 +205,7 @@ func (d *description) restored(b *event.Restored) {
 
 func (d *description) imported(b *event.Imported) {
 	d.add("%s from %s by %s", Count(b.Events, "event"), b.From, d.event.Actor)
+	d.addIf(!b.AsOf.IsZero(), "a copy as of %s", Time(b.AsOf.In(d.zone)))
 	d.addIf(b.MissingBodies > 0, "%d of their payloads and results were missing", b.MissingBodies)
 }
 
@@ -238,7 +239,7 @@ func (d *description) exit(code *int, signal string) {
 
 func (d *description) retry(at time.Time) {
 	if at.IsZero() {
-		d.add("gave up")
+		d.add("not tried again")
 		return
 	}
 	d.add("next try at %s", d.moment(at))

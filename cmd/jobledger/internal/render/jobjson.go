@@ -36,6 +36,7 @@ type JobJSON struct {
 	FinishedAt     *string           `json:"finished_at"`
 	ErrorCode      *string           `json:"error_code"`
 	ErrorDetail    *string           `json:"error_detail"`
+	Job            event.JobID       `json:"job"` // the id: every object about a job has both
 }
 
 // FullJobJSON is a job with what it was given and what it gave.
@@ -48,9 +49,10 @@ type FullJobJSON struct {
 }
 
 func ToJSON(j projection.Job) JobJSON {
-	out := JobJSON{ID: j.ID, Seq: j.Seq, State: j.State.String(), Queue: j.Queue, Priority: j.Priority,
-		RunAt: TimeOrNull(j.RunAt),
-		Key:   TextOrNull(j.Key), Tags: j.Tags, Attempt: j.Attempt, Failures: j.Failures,
+	out := JobJSON{ID: j.ID, Job: j.ID, Seq: j.Seq, State: j.State.String(), Queue: j.Queue,
+		Priority: j.Priority,
+		RunAt:    TimeOrNull(j.RunAt),
+		Key:      TextOrNull(j.Key), Tags: j.Tags, Attempt: j.Attempt, Failures: j.Failures,
 		MaxAttempts: j.MaxAttempts,
 		Version:     TextOrNull(j.Version), Requires: slices.Clone(j.Requires), Worker: TextOrNull(j.Worker.Name),
 		ClaimedAt:   TimeOrNull(j.ClaimedAt),

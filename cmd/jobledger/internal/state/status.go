@@ -50,12 +50,13 @@ type LostClaim struct {
 	LostAt    *string     `json:"lost_at"`
 	Ending    string      `json:"ending"` // cancelled or reclaimed
 	Until     *string     `json:"may_run_until"`
+	ID        event.JobID `json:"id"` // of the job, too
 }
 
 // NewLostClaims are claims as JSON.
 func NewLostClaims(claims []projection.LostClaim) (out []LostClaim) {
 	for _, c := range claims {
-		out = append(out, LostClaim{Job: c.Job, Attempt: c.Attempt, Worker: c.Worker.Name,
+		out = append(out, LostClaim{Job: c.Job, ID: c.Job, Attempt: c.Attempt, Worker: c.Worker.Name,
 			Host: render.TextOrNull(c.Worker.Host), PID: c.Worker.PID, ClaimedAt: render.TimeOrNull(c.ClaimedAt),
 			LostAt: render.TimeOrNull(c.EndedAt), Ending: c.Ending.String(), Until: render.TimeOrNull(c.Until)})
 	}

@@ -36,6 +36,7 @@ type Why struct {
 	Ahead       *int64      `json:"ahead_in_lane"` // null unless queued; likewise:
 	Higher      *int64      `json:"ready_with_higher_priority"`
 	Fitting     []string    `json:"workers_that_may_take_it"`
+	ID          event.JobID `json:"id"` // of the job, too
 }
 
 // Explain returns why j is in its state at now. Times in the text are in the zone of now.
@@ -45,21 +46,39 @@ func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time
 		return Why{}, err
 	}
 	r := reasons{Why: facts, now: now}
+	return r.explain(), nil
+}
+
+// ExplainAsOf returns why job n was in its state at m; without a state where it did not exist yet. Commands
+// that would help now are left out. Times in the text are in zone.
+func ExplainAsOf(ctx context.Context, tx *ledger.Tx, n int64, m projection.Moment, zone *time.Location) (
+	Why, error) {
+	facts, err := status.ExplainAsOf(ctx, tx, n, m)
+	if err != nil || facts.Job.State == 0 {
+		return Why{}, err
+	}
+	r := reasons{Why: facts, now: m.At.In(zone), past: true}
+	r.say("As of %s (pos %d):", r.local(m.At), m.Pos)
+	return r.explain(), nil
+}
+
+func (r *reasons) explain() Why {
 	switch {
-	case j.State == event.Queued:
+	case r.Job.State == event.Queued:
 		r.queued()
-	case j.State.Held():
+	case r.Job.State.Held():
 		r.held()
 	default:
 		r.ended()
 	}
-	return r.answer(), nil
+	return r.answer()
 }
 
 // reasons collects the sentences of an explanation, and what the job waits for.
 type reasons struct {
 	status.Why
 	now      time.Time
+	past     bool // now is a moment of the past, in which no command can help any more
 	text     []string
 	waitsFor []string
 }
@@ -71,6 +90,14 @@ func (r *reasons) say(format string, args ...any) {
 func (r *reasons) wait(what, format string, args ...any) {
 	r.waitsFor = append(r.waitsFor, what)
 	r.say(format, args...)
+}
+
+// hint is a command that would help now; empty for a moment of the past.
+func (r *reasons) hint(format string, args ...any) string {
+	if r.past {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
 }
 
 // when is t in full, with its distance from now.
@@ -97,8 +124,9 @@ func (r *reasons) queued() {
 	}
 	r.lastCommand(due)
 	if r.Queue.Paused {
-		r.wait("queue", "The queue %s is paused: %s did that %s: %s; 'jobledger resume -q %s' ends it.", j.Queue,
-			r.Queue.Actor, render.Age(r.Queue.Since, now), render.ReasonOrNone(r.Queue.Reason), j.Queue)
+		r.wait("queue", "The queue %s is paused: %s did that %s: %s%s.", j.Queue,
+			r.Queue.Actor, render.Age(r.Queue.Since, now), render.ReasonOrNone(r.Queue.Reason),
+			r.hint("; 'jobledger resume -q %s' ends it", j.Queue))
 	}
 	fit := r.Fitting
 	if len(fit) == 0 {
@@ -182,19 +210,18 @@ func (r *reasons) noWorker() string {
 	slices.Sort(queues)
 	queues = slices.Compact(queues)
 	text := ""
-	start := fmt.Sprintf(" 'jobledger %s -- CMD' starts one", WorkArgs(r.Job.Queue, r.Job.Version,
-		r.Job.Requires))
+	start := r.hint("'jobledger %s -- CMD' starts one", WorkArgs(r.Job.Queue, r.Job.Version, r.Job.Requires))
 	switch serving := int64(len(r.Serving)); {
 	case serving > 0:
 		text := fmt.Sprintf("%s of the queue %s %s running, but none may take it: %s.",
 			render.Count(serving, "worker"), r.Job.Queue, render.Plural(serving, "is", "are"),
 			strings.Join(refusals, "; "))
-		return text + start + " that may."
+		return text + r.hint(" %s that may.", start)
 	case len(queues) > 0:
 		text = fmt.Sprintf("No running worker serves the queue %s; those that run serve %s.", r.Job.Queue,
 			strings.Join(queues, ", "))
 	default:
-		text = "No worker is known to be running;" + start + "."
+		text = "No worker is known to be running" + r.hint("; %s", start) + "."
 	}
 	if gone := Gone(r.Service, r.now); gone != "" {
 		text += " " + strings.ToUpper(gone[:1]) + gone[1:] + "."
@@ -218,8 +245,8 @@ func (r *reasons) held() {
 	if j.LeaseUntil.After(now) {
 		r.say("Its lease ends at %s unless a heartbeat comes.", r.when(j.LeaseUntil))
 	} else {
-		r.say("Its lease ran out at %s and no process has swept: the owner keeps it until one does; "+
-			"'jobledger sweep' or any worker would.", r.when(j.LeaseUntil))
+		r.say("Its lease ran out at %s and no process has swept: the owner keeps it until one does%s.",
+			r.when(j.LeaseUntil), r.hint("; 'jobledger sweep' or any worker would"))
 	}
 	if !j.EndBy.IsZero() {
 		r.say("Its max runtime ends at %s.", r.when(j.EndBy))
@@ -271,8 +298,8 @@ func (r *reasons) lastCommand(due bool) {
 	case r.Job.State.Final():
 		r.say("%s: a retry waits for its end, unless it is given --now.", text)
 	case ok && r.Moved == nil && !due && !retried.RunAt.IsZero():
-		r.wait("command", "%s: the job waits for its end; 'jobledger reschedule %s --delay 0s' does not.", text,
-			r.Job.ID)
+		r.wait("command", "%s: the job waits for its end%s.", text,
+			r.hint("; 'jobledger reschedule %s --delay 0s' does not", r.Job.ID))
 	default:
 		r.say("%s.", text)
 	}
@@ -284,12 +311,14 @@ func (r *reasons) retryable(j projection.Job) {
 		r.say("Its payload was erased, so it cannot be retried.")
 		return
 	}
-	r.say("'jobledger retry %s' queues it again.", j.ID)
+	if !r.past {
+		r.say("'jobledger retry %s' queues it again.", j.ID)
+	}
 }
 
 // failure is what an attempt ended with.
 func failure(b *event.Failed) string {
-	parts := []string{"error " + render.OrNone(b.ErrorCode)}
+	parts := []string{render.ErrorText(b.ErrorCode)}
 	if b.ExitCode != nil {
 		parts = append(parts, fmt.Sprintf("exit code %d", *b.ExitCode))
 	}
@@ -301,7 +330,7 @@ func failure(b *event.Failed) string {
 
 func (r *reasons) answer() Why {
 	j := r.Job
-	out := Why{Sentences: r.text, Why: strings.Join(r.text, " "), Job: j.ID, State: j.State.String(),
+	out := Why{Sentences: r.text, Why: strings.Join(r.text, " "), Job: j.ID, ID: j.ID, State: j.State.String(),
 		Queue:    j.Queue,
 		WaitsFor: append([]string{}, r.waitsFor...), RunAt: render.TimeOrNull(j.RunAt), Cause: r.Cause,
 		Failures: j.Failures, MaxAttempts: j.MaxAttempts, Worker: render.TextOrNull(j.Worker.Name),

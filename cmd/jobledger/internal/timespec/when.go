@@ -26,7 +26,7 @@ func (w When) String() string {
 }
 
 // WhenForms says what [ParseWhen] accepts, for a hint.
-const WhenForms = "give 2026-05-04T15:04:05+02:00, 15:04 (the last one), -2h, -1d, +10m or pos:N"
+const WhenForms = "give now, 2026-05-04T15:04:05+02:00, 15:04 (the last one), -2h, -1d, +10m or pos:N"
 
 // whenLayouts are RFC 3339, the times in the tables of this program, and times without seconds.
 var whenLayouts = []string{

@@ -1,4 +1,4 @@
-package sqlite
+package writequeue
 
 import (
 	"context"
@@ -10,14 +10,8 @@ import (
 	"time"
 
 	"jobledger/ledger/failpoint"
+	"jobledger/ledger/internal/sqlite/doorbell"
 )
-
-// The write queue. Polling for SQLite's write lock is unfair: the last holder usually wins it back. So
-// processes that compete for it queue up: each locks the file "gate", then the file "lock", unlocks "gate",
-// and keeps "lock" until its transaction has ended. One process waits between the two and the others wait
-// before the gate; the kernel admits them in the order in which they came. The files are next to the
-// doorbell. Only fairness depends on the queue: SQLite's own lock decides, and a process without competition
-// never touches these files.
 
 const (
 	// then a process goes on without the queue: its holder may be stopped
@@ -25,10 +19,11 @@ const (
 	contentionTime = time.Second // how long to queue up after the last competition
 	gateName       = "gate"
 	lockName       = "lock"
+	reopenAfter    = time.Second // then the files are opened again: another process may have replaced them
 )
 
-// writeQueue is the place of a process in the queue. It belongs to the commit loop.
-type writeQueue struct {
+// Queue is the place of a process in the queue. The zero Queue is ready; it is not safe for concurrent use.
+type Queue struct {
 	files     *queueFiles // nil: not open
 	opened    time.Time   // when the files were opened
 	until     time.Time   // queue up until then
@@ -53,12 +48,12 @@ const (
 	ticketAbandoned
 )
 
-// contended reports whether to queue up without trying SQLite's lock first.
-func (q *writeQueue) contended() bool { return !q.until.IsZero() && time.Now().Before(q.until) }
+// Contended reports whether to queue up without trying SQLite's lock first.
+func (q *Queue) Contended() bool { return !q.until.IsZero() && time.Now().Before(q.until) }
 
-// acquire waits in the queue for a limited time. The caller goes on in any case, and calls release at the
+// Acquire waits in the queue for a limited time. The caller goes on in any case, and calls Release at the
 // end. busy says that SQLite's lock was just held by another process.
-func (q *writeQueue) acquire(ctx context.Context, path string, wait time.Duration, busy bool) {
+func (q *Queue) Acquire(ctx context.Context, path string, wait time.Duration, busy bool) {
 	now := time.Now()
 	if busy {
 		q.until = now.Add(contentionTime)
@@ -89,8 +84,8 @@ func (q *writeQueue) acquire(ctx context.Context, path string, wait time.Duratio
 	q.held = t.acquired
 }
 
-// ready opens the files. It opens them again now and then, since another process may have replaced them.
-func (q *writeQueue) ready(path string, now time.Time) bool {
+// ready opens the files. It opens them again after reopenAfter.
+func (q *Queue) ready(path string, now time.Time) bool {
 	if q.abandoned != nil {
 		select {
 		case <-q.abandoned.done:
@@ -107,16 +102,17 @@ func (q *writeQueue) ready(path string, now time.Time) bool {
 	return q.files != nil
 }
 
-// release admits the next process.
-func (q *writeQueue) release() {
+// Release admits the next process.
+func (q *Queue) Release() {
 	if q.held {
 		q.held = false
 		unlock(q.files.lock)
 	}
 }
 
-func (q *writeQueue) close() {
-	q.release()
+// Close admits the next process and closes the files.
+func (q *Queue) Close() {
+	q.Release()
 	q.files.close()
 	q.files = nil
 }
@@ -144,10 +140,22 @@ func (t *ticket) wait() {
 	}
 }
 
-// openQueue opens the files of the queue, which those who may write the ledger may write; nil where it
-// cannot.
+// LockFile returns the name of the file that the process at the head of the queue has locked, for the ledger
+// at path.
+func LockFile(path string) string { return filepath.Join(doorbell.Folder(path), lockName) }
+
+// Hold acquires the lock of the queue at path and keeps it until the process ends. It is for tests.
+func Hold(path string) bool {
+	held := openQueue(path)
+	heldForTests = append(heldForTests, held)
+	return held != nil && waitLock(held.gate) && waitLock(held.lock)
+}
+
+var heldForTests []*queueFiles // reachable, or a finalizer would close the files
+
+// openQueue opens the files of the queue; nil where it cannot. Users who can write the ledger can write them.
 func openQueue(path string) *queueFiles {
-	if !canQueue || makeDoorbell(path) != nil {
+	if !canQueue || doorbell.Make(path) != nil {
 		return nil
 	}
 	info, err := os.Stat(path)
@@ -156,10 +164,9 @@ func openQueue(path string) *queueFiles {
 	}
 	mode := info.Mode().Perm() & 0o222
 	mode |= mode << 1
-	folder := path + doorbellFolder
 	f := &queueFiles{
-		gate: openQueueFile(filepath.Join(folder, gateName), mode),
-		lock: openQueueFile(filepath.Join(folder, lockName), mode),
+		gate: openQueueFile(filepath.Join(doorbell.Folder(path), gateName), mode),
+		lock: openQueueFile(LockFile(path), mode),
 	}
 	if f.gate == nil || f.lock == nil {
 		f.close()

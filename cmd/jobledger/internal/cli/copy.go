@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// Past is the moment of which a verb is asked.
+type Past struct {
+	projection.Moment
+	Given bool   // there is one: --as-of, or the moment of which the ledger is a copy
+	Copy  bool   // it is the moment of the copy: nothing is known of what came later
+	From  string // the ledger that was copied
+}
+
+// PastFlag reads --as-of. Without it, a ledger that 'replay' made and that has not been written to since is
+// looked at as of its own moment, not by today's clock.
+func (p *Program) PastFlag(c *Context, tx *ledger.Tx) (past Past, err error) {
+	past.Moment, past.Given, err = p.MomentFlag(c, "as-of", tx)
+	if err != nil || past.Given {
+		return past, err
+	}
+	made, ok, err := projection.CopyOf(c.Context, tx)
+	if err != nil || !ok {
+		return past, err
+	}
+	return Past{Moment: made.Moment, Given: true, Copy: true, From: made.From}, nil
+}
+
+// AtCopy returns p with its clock stopped at the moment of which the ledger is a copy; any other ledger
+// leaves it as it is.
+func (p *Program) AtCopy(c *Context, tx *ledger.Tx) (*Program, error) {
+	made, ok, err := projection.CopyOf(c.Context, tx)
+	if err != nil || !ok {
+		return p, err
+	}
+	return p.At(made.Moment), nil
+}

@@ -1,0 +1,55 @@
+package projection
+
+import (
+	"context"
+	"errors"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// Copy is the moment of which a ledger is a copy, and the ledger that was copied.
+type Copy struct {
+	Moment
+	From string
+}
+
+// CopyOf reports whether the ledger of tx is a copy as of a moment that has not been written to since. Then
+// questions about now are questions about that moment: the event imported, and the pauses that came with it,
+// are no part of what is looked at. A ledger whose last events cannot be read is none.
+func CopyOf(ctx context.Context, tx *ledger.Tx) (c Copy, ok bool, err error) {
+	f := ledger.Filter{Limit: 1, Last: true}
+	mark, err := onlyEvent(ctx, tx, f)
+	if _, paused := mark.Body.(*event.QueuePaused); paused && err == nil {
+		f.Kinds = []event.Kind{event.KindImported}
+		mark, err = onlyEvent(ctx, tx, f)
+	}
+	var body *event.Imported
+	if err == nil {
+		body, _ = mark.Body.(*event.Imported)
+	}
+	if body == nil || body.AsOf.IsZero() {
+		if errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ledger.ErrUnknownKind) {
+			err = nil
+		}
+		return Copy{}, false, err
+	}
+	for e, err := range tx.Events(ctx, ledger.Filter{After: mark.Pos}) {
+		if err != nil {
+			return Copy{}, false, err
+		}
+		if e.Kind() != event.KindQueuePaused || e.Actor != mark.Actor || !e.At.Equal(mark.At) {
+			return Copy{}, false, nil // of another transaction than the one that made the copy
+		}
+	}
+	m := Moment{Pos: body.Events, At: body.AsOf, next: event.Micros(mark.At)}
+	return Copy{Moment: m, From: body.From}, true, nil
+}
+
+// onlyEvent returns the event that f selects; without one, an event without a body.
+func onlyEvent(ctx context.Context, tx *ledger.Tx, f ledger.Filter) (found event.Event, err error) {
+	for e, err := range tx.Events(ctx, f) {
+		return e, err
+	}
+	return found, nil
+}
