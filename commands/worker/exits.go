@@ -60,6 +60,7 @@ func (c *Command) ending(
 	t *task, end child.End, output event.Output, cause error,
 ) commands.Command {
 	job := t.current()
+	t.exitCode, t.signal = end.ExitCode, end.Signal
 	first := c.noteRan(end)
 	fail := commands.Fail{
 		Token: job.Token, Detail: c.detail(end), ExitCode: end.ExitCode, Signal: end.Signal, Output: output,

@@ -104,7 +104,7 @@ func (l *loop) endRecorded(t *task, c commands.Command, r commands.Result) {
 	before, after := t.current(), r.Job
 	if _, ok := c.(commands.ReportStop); ok {
 		if r.Err != nil {
-			l.Log.Debug("end of the command not recorded", "job", before.ID, "error", r.Err)
+			l.log.Debug("end of the command not recorded", t.logged(before, "error", r.Err)...)
 			after = before
 		}
 		if t.refused != nil {
@@ -121,19 +121,18 @@ func (l *loop) endRecorded(t *task, c commands.Command, r commands.Result) {
 	case r.Err != nil:
 		l.lost(t, before, "end refused", "error", r.Err)
 	case after.State == event.SucceededState:
-		l.Log.Debug("succeeded", "job", before.ID)
+		l.log.Debug("succeeded", t.logged(before)...)
 		l.report(t, after, Succeeded)
 	case after.Failures > before.Failures: // also a job that was snoozed too often
-		attributes := []any{"job", before.ID, "attempt", after.Attempt, "code", after.ErrorCode,
-			"state", after.State}
+		attributes := t.logged(before, "code", after.ErrorCode, "state", after.State.String())
 		if after.State == event.Queued { // else it is not retried
 			attributes = append(attributes, "retry_at", after.RunAt)
 		}
-		l.Log.Warn("failed", attributes...)
+		l.log.Warn("failed", attributes...)
 		l.report(t, after, Failed)
 	default:
 		release, _ := c.(commands.Release)
-		l.Log.Info("released", "job", before.ID, "reason", release.Reason)
+		l.log.Info("released", t.logged(before, "reason", release.Reason)...)
 		l.report(t, after, Released)
 	}
 }
@@ -146,7 +145,7 @@ func (l *loop) lost(t *task, after projection.Job, message, key string, cause er
 	if errors.Is(cause, commands.ErrCancelled) {
 		how, message = Cancelled, "cancelled"
 	}
-	l.Log.Warn(message, "job", after.ID, key, cause)
+	l.log.Warn(message, t.logged(after, key, cause)...)
 	l.report(t, after, how)
 }
 

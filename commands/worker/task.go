@@ -25,6 +25,8 @@ type task struct {
 
 	requested time.Duration // the length of the lease that claims and heartbeats ask for
 	took      time.Duration // how long the work ran; known when it has ended
+	exitCode  *int          // of its command, likewise; nil: it was killed, or there was none
+	signal    string        // that killed its command, likewise; "": none
 	runs      atomic.Bool   // its command has begun
 
 	// Used by the goroutine of the loop only:
