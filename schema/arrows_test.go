@@ -28,7 +28,7 @@ var stages = [][]string{
 	{"ledger/ledgertest"},
 	{"projection/internal/table"},
 	{"projection"},
-	{"projection/audit", "projection/status", "projection/internal/historytest"},
+	{"projection/audit", "projection/attempts", "projection/status", "projection/internal/historytest"},
 	{"commands"},
 	{"commands/worker", "commands/commandstest"},
 	{"cmd/jobledger/internal/render"},

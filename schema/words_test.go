@@ -76,7 +76,7 @@ var (
 	}
 	linesLeft = map[string]int{
 		"commands":         7,
-		"projection":       5,
+		"projection":       3,
 		"projection/audit": 34,
 	}
 )
