@@ -58,6 +58,9 @@ var bannedNames = map[string]string{
 	"ownSent":     "flushed",
 }
 
+// exempt takes out what has to be: a JSON key that is for ever, and the name of a Unix user.
+var exempt = strings.NewReplacer(`json:"mended"`, "", `"nobody"`, "")
+
 // longest is how many columns a line of Go may have; a tab counts as one.
 const longest = 110
 
@@ -66,28 +69,15 @@ const longest = 110
 var (
 	wordsLeft = map[string]int{
 		"commands":                     72,
-		"commands/commandstest":        4,
 		"commands/internal/lineartest": 21,
 		"commands/internal/modeltest":  5,
 		"commands/internal/simtest":    31,
-		"commands/worker":              2,
-		"commands/worker/child":        1,
-		"ledger":                       140,
-		"ledger/event":                 10,
-		"ledger/failpoint":             1,
-		"ledger/internal/engine":       2,
-		"ledger/internal/sqlite":       1,
-		"ledger/ledgertest":            8,
-		"ledger/ledgertest/faultvfs":   86,
-		"projection/audit":             19,
+		"projection/audit":             18,
 	}
 	linesLeft = map[string]int{
-		"commands":                   7,
-		"ledger":                     15,
-		"ledger/event":               1,
-		"ledger/ledgertest/faultvfs": 1,
-		"projection":                 5,
-		"projection/audit":           34,
+		"commands":         7,
+		"projection":       5,
+		"projection/audit": 34,
 	}
 )
 
@@ -111,7 +101,7 @@ func TestWordsBanned(t *testing.T) {
 	eachFile(t, []string{".go", ".md", ".sql"}, func(file, text string) {
 		for i, line := range strings.Split(text, "\n") {
 			place := fmt.Sprintf("%s:%d", file, i+1)
-			for _, w := range word.FindAllString(strings.Replace(line, `json:"mended"`, "", 1), -1) { // a key is for ever
+			for _, w := range word.FindAllString(exempt.Replace(line), -1) {
 				instead := banned[strings.ToLower(space.ReplaceAllString(w, " "))]
 				found[path.Dir(file)] = append(found[path.Dir(file)], offence{place, w + " (" + instead + ")"})
 			}

@@ -68,7 +68,7 @@ func (p *program) exec(c *cli.Context) error {
 	finish := sync.OnceFunc(p.passOutputOn(command))
 	defer finish()
 	w := &worker.Worker{Service: service, Command: command, Process: j.Worker, Lease: leaseFor(c, j),
-		Log: slog.New(&lineHandler{p: p, mu: new(sync.Mutex), least: slog.LevelError})}
+		Log: slog.New(p.logHandler(slog.LevelError))}
 	ctx, signalled := stoppable(c.Context)
 	after, how, why, err := w.Finish(ctx, j, asked)
 	caught := signalled()

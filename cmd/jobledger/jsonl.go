@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -85,7 +86,8 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 			bar.Done()
 			code, why, _ := cli.Explain(err)
 			return &cli.Error{Code: code, Err: fmt.Errorf("lines %d to %d: %s", chunk.first(), chunk.last(), why),
-				Hint: fmt.Sprintf("the %d jobs of the lines before are enqueued, and their ids printed", written)}
+				Hint: fmt.Sprintf("%s of the lines before %s enqueued, with the id printed",
+					render.Count(int64(written), "job"), render.Plural(int64(written), "is", "are"))}
 		}
 		for _, answer := range answers {
 			if answer.Existing {
@@ -103,7 +105,8 @@ func (p *program) enqueueLines(c *cli.Context, defaults commands.Enqueue) error 
 	}
 	bar.Done()
 	if existing > 0 {
-		p.Message("%d of %d jobs were there already, with the same key and payload", existing, written)
+		p.Message("%d of %s %s there already, with the same key and payload", existing,
+			render.Count(int64(written), "job"), render.Plural(int64(existing), "was", "were"))
 	}
 	return nil
 }

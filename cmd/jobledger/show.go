@@ -249,7 +249,8 @@ func (p *program) printBlock(text string) error {
 	const most = 20
 	lines := strings.Split(strings.TrimRight(text, "\r\n"), "\n")
 	if p.StdoutTerminal && len(lines) > most {
-		lines = append([]string{fmt.Sprintf("… %d lines before; --json has them", len(lines)-most)},
+		lines = append([]string{fmt.Sprintf("… %s before; --json has all", render.Count(int64(len(lines)-most),
+			"line"))},
 			lines[len(lines)-most:]...)
 	}
 	for _, l := range lines {

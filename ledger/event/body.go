@@ -56,7 +56,7 @@ type Failed struct {
 	Output      Output
 }
 
-// Released: the owner gave the job back unfinished; no failure.
+// Released: the owner gave the job back before its end; no failure.
 type Released struct {
 	Reason string
 	RunAt  time.Time

@@ -318,7 +318,7 @@ func (r *reasons) retryable(j projection.Job) {
 
 // failure is what an attempt ended with.
 func failure(b *event.Failed) string {
-	parts := []string{"error " + render.OrNone(b.ErrorCode)}
+	parts := []string{render.ErrorText(b.ErrorCode)}
 	if b.ExitCode != nil {
 		parts = append(parts, fmt.Sprintf("exit code %d", *b.ExitCode))
 	}
