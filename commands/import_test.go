@@ -94,6 +94,31 @@ func wantClean(t testing.TB, store *ledger.Store) {
 	}
 }
 
+// A refused import writes nothing that a later one could be refused for.
+func TestImportAfterARefusedOne(t *testing.T) {
+	source := &commands.Service{Store: openFast(t)}
+	_, err := source.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail"})
+	if err == nil {
+		_, err = source.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"},
+			Worker: event.Worker{Name: "w1", Boot: "boot-1", Host: "build7", PID: 7}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := exported(t, source.Store)
+	s := &commands.Service{Store: openFast(t)}
+	wrong := bytes.Replace(text, []byte(`"pid":7`), []byte(`"pid":8`), 1)
+	wrong = append(wrong, wrong...) // the second event 1 is refused
+	_, err = s.Import(t.Context(), "cli:test", "x", parsed(wrong), nil)
+	if line, ok := errors.AsType[*commands.LineError](err); !ok || line.Line != 3 {
+		t.Fatalf("got %v, want an error of line 3", err)
+	}
+	if _, err := s.Import(t.Context(), "cli:test", "x", parsed(text), nil); err != nil {
+		t.Errorf("after a refused import: %v", err)
+	}
+	wantClean(t, s.Store)
+}
+
 func wantSameRows(t testing.TB, got, want []string) {
 	t.Helper()
 	for i := range max(len(got), len(want)) {

@@ -103,7 +103,7 @@ func lastState(events []event.Event) (state event.State) {
 func (p *program) printHistoryEvent(e event.Event, after string, width int) error {
 	kind, kindStyle := render.KindLabel(e)
 	to, toStyle := render.StateLabel(e)
-	columns := []string{p.EventTime(e), render.Pad(after, 9, true), render.Pad(kind, width, false), to}
+	columns := []string{p.FormatMillis(e.At), render.Pad(after, 9, true), render.Pad(kind, width, false), to}
 	styles := []render.Style{render.Plain, render.Gray, kindStyle, toStyle}
 	if err := p.PrintEvent(columns, styles, p.Describe(e)); err != nil {
 		return err

@@ -319,10 +319,15 @@ func (v *verifier) placeShared(e *event.Event) {
 	}
 }
 
+// A process that no event names did nothing: an import that was refused may have left it.
+const selectSharedBoots = `SELECT boot FROM workers w
+WHERE boot IN (SELECT boot FROM workers GROUP BY boot HAVING min(host) <> max(host) OR min(pid) <> max(pid))
+  AND EXISTS (SELECT 1 FROM events e WHERE e.worker = w.n)
+GROUP BY boot HAVING min(host) <> max(host) OR min(pid) <> max(pid) ORDER BY boot LIMIT ?`
+
 // sharedBoots returns the boot ids that worker processes on different hosts, or with different pids, share.
 func sharedBoots(ctx context.Context, tx *ledger.Tx) (boots []string, err error) {
-	rows, err := tx.Query(ctx, `SELECT boot FROM workers GROUP BY boot
-HAVING min(host) <> max(host) OR min(pid) <> max(pid) ORDER BY boot LIMIT ?`, maxFindings)
+	rows, err := tx.Query(ctx, selectSharedBoots, maxFindings)
 	if err != nil {
 		return nil, err
 	}
