@@ -45,7 +45,8 @@ func golden(t *testing.T, name, got string) {
 		}
 	}
 	t.Errorf(
-		"%s is not what the rules say now; if they were meant to change, run go test with -update and read the diff", name)
+		"%s is not what the rules say now; if they were meant to change, run go test with -update and read the "+
+			"diff", name)
 }
 
 func ref[T any](v T) *T { return &v }
@@ -60,13 +61,13 @@ func beat(token string) commands.Heartbeat {
 	return commands.Heartbeat{Token: token, Lease: time.Minute}
 }
 
-// standing is a job in some state, and the moment at which it is asked for something.
-type standing struct {
+// situation is a job in some state, and the moment at which it is asked for something.
+type situation struct {
 	name string
 	make func(t testing.TB) *pureJob
 }
 
-func standings() []standing {
+func situations() []situation {
 	after := func(change func(*commands.Enqueue), cs ...commands.Action) func(testing.TB) *pureJob {
 		return func(t testing.TB) *pureJob { return newPureJob(t, change).apply(t, cs...).wait(10 * time.Second) }
 	}
@@ -80,7 +81,7 @@ func standings() []standing {
 			return s
 		}
 	}
-	return []standing{
+	return []situation{
 		{"queued, ready", after(nil)},
 		{"queued, scheduled in 1h", after(func(b *commands.Enqueue) {
 			b.RunAt = b.RunAt.Add(time.Hour + 10*time.Second)
@@ -137,9 +138,9 @@ func askings() []asking {
 	always := func(c commands.Action) func(*pureJob) commands.Action {
 		return func(*pureJob) commands.Action { return c }
 	}
-	seen := func(token string, shift time.Duration) func(*pureJob) commands.Action {
+	seen := func(token string, step time.Duration) func(*pureJob) commands.Action {
 		return func(s *pureJob) commands.Action {
-			return commands.Reclaim{Token: token, LeaseUntil: s.job.LeaseUntil.Add(shift)}
+			return commands.Reclaim{Token: token, LeaseUntil: s.job.LeaseUntil.Add(step)}
 		}
 	}
 	return []asking{
@@ -149,7 +150,7 @@ func askings() []asking {
 		{"heartbeat", always(beat(live))},
 		{"heartbeat, lease 24h", always(commands.Heartbeat{Token: live, Lease: 24 * time.Hour})},
 		{"heartbeat as its owner", always(commands.Heartbeat{Token: live, Owner: "w1", Lease: time.Minute})},
-		{"heartbeat as somebody else", always(commands.Heartbeat{Token: live, Owner: "w2", Lease: time.Minute})},
+		{"heartbeat as another worker", always(commands.Heartbeat{Token: live, Owner: "w2", Lease: time.Minute})},
 		{"succeed", always(commands.Succeed{Token: live})},
 		{"succeed, result", always(commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(0)})},
 		{"fail", always(commands.Fail{Token: live})},
@@ -185,7 +186,7 @@ func TestTransitions(t *testing.T) {
 		`# What comes of each command in each state: the event, the state after it, and what it changes
 # (times are from the command; | is as below). Rewritten by: go test ./commands -run TestTransitions -update
 `)
-	for _, st := range standings() {
+	for _, st := range situations() {
 		s := st.make(t)
 		fmt.Fprintf(&out, "\n%s (attempt %d, failures %d of %d, snoozes %d)\n", st.name, s.job.Attempt,
 			s.job.Failures, s.job.MaxAttempts, s.job.Snoozes)
@@ -198,7 +199,7 @@ func TestTransitions(t *testing.T) {
 		}
 		out.WriteString(lines.String())
 	}
-	out.WriteString("\n\n# What an owner's command is told whose token is not live any more.\n")
+	out.WriteString("\n\n# The answer to an owner's command whose token is not live any more.\n")
 	for _, st := range endings() {
 		fmt.Fprintf(&out, "\n%s\n", st.name)
 		var lines table
@@ -275,7 +276,7 @@ func result(s *pureJob, seq int64, body event.Body, err error) string {
 }
 
 // endings are the ways in which the claim with the token T1 can be over.
-func endings() []standing {
+func endings() []situation {
 	done := func(cs ...commands.Action) func(testing.TB) *pureJob {
 		return func(t testing.TB) *pureJob {
 			return newPureJob(t, nil).apply(t, claimed(live), beat(live)).wait(10*time.Second).apply(t, cs...).wait(
@@ -295,7 +296,7 @@ func endings() []standing {
 	again := claimed("T2")
 	again.Worker = worker("w2")
 	result := commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(0)}
-	return []standing{
+	return []situation{
 		{"never given to this job, which is queued", func(t testing.TB) *pureJob { return newPureJob(t, nil) }},
 		{"never given to this job, which another holds",
 			func(t testing.TB) *pureJob { return newPureJob(t, nil).apply(t, again) }},
@@ -330,7 +331,8 @@ func lateAskings() []asking {
 		always("succeed, result ok", commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(0)}),
 		always("succeed, result ok, exit 1", commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(1)}),
 		always("succeed, another result", commands.Succeed{Token: live, Result: []byte("no"), ExitCode: ref(0)}),
-		always("succeed, result ok, somebody else", commands.Succeed{Token: live, Owner: "w2", Result: []byte("ok"),
+		always("succeed, result ok, another worker", commands.Succeed{Token: live, Owner: "w2",
+			Result:   []byte("ok"),
 			ExitCode: ref(0)}),
 		always("fail, oom", commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL"}),
 		always("fail, oom, no retry", commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL",

@@ -45,7 +45,8 @@ type AttemptFilter struct {
 // attemptColumns reads the claim c, the enqueued event q of its job and the event z that ended it, if any.
 // The end is the first event of the job after the claim that is no heartbeat and no takeover, and the event
 // before it is the last sign of life.
-const attemptColumns = `SELECT c.pos, c.job, q.ulid, c.attempt, q.data ->> 'queue', c.worker, c.at, z.at, z.kind,
+const attemptColumns = `SELECT c.pos, c.job, q.ulid, c.attempt, q.data ->> 'queue', c.worker, c.at, z.at,
+z.kind,
     CAST(z.data ->> 'exit_code' AS BIGINT), z.data ->> 'signal',
     (SELECT CASE WHEN h.kind IN (3, 30) THEN h.at END FROM events h
      WHERE h.job = c.job AND h.seq < coalesce(z.seq, 9223372036854775807) ORDER BY h.seq DESC LIMIT 1)
@@ -59,7 +60,8 @@ WHERE c.kind = 2 AND c.pos > ? AND c.pos <= ?`
 // byWorker reads the index on the claims of a worker. The at of the bounds limits the index, their pos is
 // exact.
 const byWorker = ` AND c.worker IN (SELECT n FROM workers WHERE worker = ? OR boot = ?)
-    AND c.at >= coalesce((SELECT at FROM events WHERE pos = ?), 0) AND c.at <= (SELECT at FROM events WHERE pos = ?)`
+    AND c.at >= coalesce((SELECT at FROM events WHERE pos = ?), 0) AND c.at <= (SELECT at FROM events
+WHERE pos = ?)`
 
 // attemptPage is how many claims one query returns.
 const attemptPage = 512

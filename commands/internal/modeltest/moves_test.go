@@ -14,7 +14,7 @@ import (
 	"jobledger/projection"
 )
 
-// sure makes a call until nobody has to guess what became of it. The commit of the first attempt may fail;
+// sure makes a call until its outcome is known. The commit of the first attempt may fail;
 // the call is then made again, as it was. carriedOut says what the first attempt has done if it was durable,
 // with no answer.
 func (m *model) sure(call func() error, carriedOut func()) error {
