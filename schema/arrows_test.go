@@ -33,7 +33,7 @@ var stages = [][]string{
 	{"commands/worker", "commands/commandstest"},
 	{"cmd/jobledger/internal/render"},
 	{"cmd/jobledger/internal/timespec"},
-	{"cmd/jobledger/internal/cli", "cmd/jobledger/internal/state"},
+	{"cmd/jobledger/internal/cli", "cmd/jobledger/internal/state", "cmd/jobledger/internal/logcheck"},
 	{"cmd/jobledger/internal/jobref"},
 	{"cmd/jobledger/internal/bench", "cmd/jobledger/internal/demo", "cmd/jobledger/internal/doctor",
 		"cmd/jobledger/internal/export", "cmd/jobledger/internal/files", "cmd/jobledger/internal/joblines"},
