@@ -14,6 +14,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/attempts"
 )
 
 // outcomes are what --outcome takes: how a claim ended, or that it has not.
@@ -67,7 +68,7 @@ func (p *program) attempts(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	var f projection.AttemptFilter
+	var f attempts.Filter
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
 		if f, err = p.attemptFilter(c, tx); err == nil && c.IsSet("last") {
 			f.After, err = beforeLastClaims(c.Context, tx, f, c.Int("last"))
@@ -84,7 +85,7 @@ func (p *program) attempts(c *cli.Context) error {
 		{Title: "QUEUE", Drop: 4}, {Title: "WORKER", Least: 8, Drop: 1},
 		{Title: "PID", Right: true, Drop: 6}, {Title: "HOST", Drop: 5}, {Title: "CLAIMED"}, {Title: "LASTED",
 			Right: true, Drop: 3}, {Title: "OUTCOME", State: true}, {Title: "EXIT", Drop: 2}}}
-	printed, more, err := p.eachAttempt(c, service, f, c.Int("limit"), func(a projection.Attempt) error {
+	printed, more, err := p.eachAttempt(c, service, f, c.Int("limit"), func(a attempts.Attempt) error {
 		if p.JSON {
 			return p.PrintJSON(attemptToJSON(a))
 		}
@@ -108,9 +109,9 @@ func (p *program) attempts(c *cli.Context) error {
 }
 
 // beforeLastClaims returns the pos before the last n claims that f selects.
-func beforeLastClaims(ctx context.Context, tx *ledger.Tx, f projection.AttemptFilter, n int) (int64, error) {
+func beforeLastClaims(ctx context.Context, tx *ledger.Tx, f attempts.Filter, n int) (int64, error) {
 	f.Limit, f.Last = n, true
-	last, err := projection.Attempts(ctx, tx, f)
+	last, err := attempts.List(ctx, tx, f)
 	if err != nil || len(last) == 0 {
 		return 0, err
 	}
@@ -119,16 +120,16 @@ func beforeLastClaims(ctx context.Context, tx *ledger.Tx, f projection.AttemptFi
 
 // eachAttempt gives the claims to fn, page by page; more says that there are some beyond limit, 0 for no
 // limit.
-func (p *program) eachAttempt(c *cli.Context, service *commands.Service, f projection.AttemptFilter,
-	limit int, fn func(projection.Attempt) error) (printed int, more bool, err error) {
+func (p *program) eachAttempt(c *cli.Context, service *commands.Service, f attempts.Filter,
+	limit int, fn func(attempts.Attempt) error) (printed int, more bool, err error) {
 	for {
 		f.Limit = attemptPage
 		if limit > 0 {
 			f.Limit = min(attemptPage, limit+1-printed) // one more, to know of it
 		}
-		var page []projection.Attempt
+		var page []attempts.Attempt
 		err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-			page, err = projection.Attempts(c.Context, tx, f)
+			page, err = attempts.List(c.Context, tx, f)
 			return err
 		})
 		if err != nil {
@@ -150,11 +151,11 @@ func (p *program) eachAttempt(c *cli.Context, service *commands.Service, f proje
 	}
 }
 
-func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f projection.AttemptFilter, err error) {
+func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f attempts.Filter, err error) {
 	if err := p.CheckFromTo(c); err != nil {
 		return f, err
 	}
-	f = projection.AttemptFilter{Worker: c.String("worker"), Queue: c.String("queue"),
+	f = attempts.Filter{Worker: c.String("worker"), Queue: c.String("queue"),
 		Overlap: c.Bool("overlap")}
 	for _, word := range c.StringSlice("outcome") {
 		if !slices.Contains(outcomes, word) {
@@ -211,7 +212,7 @@ type attemptJSON struct {
 	ID            event.JobID `json:"id"` // of the job, too
 }
 
-func attemptToJSON(a projection.Attempt) attemptJSON {
+func attemptToJSON(a attempts.Attempt) attemptJSON {
 	out := attemptJSON{Job: a.Job, ID: a.Job, Attempt: a.Attempt, Queue: a.Queue, Worker: a.Worker.Name,
 		Boot: a.Worker.Boot, Host: render.TextOrNull(a.Worker.Host),
 		PID: a.Worker.PID, ClaimedAt: render.JSONTime(a.ClaimedAt),
@@ -224,14 +225,14 @@ func attemptToJSON(a projection.Attempt) attemptJSON {
 }
 
 // lasted is how long the claim held, or has held up to now.
-func (p *program) lasted(a projection.Attempt) string {
+func (p *program) lasted(a attempts.Attempt) string {
 	if a.EndedAt.IsZero() {
 		return render.Briefly(p.Now().Sub(a.ClaimedAt))
 	}
 	return gap(a.EndedAt.Sub(a.ClaimedAt))
 }
 
-func outcomeOf(a projection.Attempt) string {
+func outcomeOf(a attempts.Attempt) string {
 	if a.Outcome == 0 {
 		return "open"
 	}
@@ -239,7 +240,7 @@ func outcomeOf(a projection.Attempt) string {
 }
 
 // exitText is how the claim's process ended, where there was one.
-func exitText(a projection.Attempt) string {
+func exitText(a attempts.Attempt) string {
 	switch {
 	case a.Signal != "":
 		return a.Signal
