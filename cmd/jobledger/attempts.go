@@ -13,6 +13,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/attempts"
 )
 
 // outcomes are what --outcome takes: how a claim ended, or that it has not.
@@ -66,7 +67,7 @@ func (p *program) attempts(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	var f projection.AttemptFilter
+	var f attempts.Filter
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
 		if f, err = p.attemptFilter(c, tx); err == nil && c.IsSet("last") {
 			f.After, err = beforeLastClaims(c.Context, tx, f, c.Int("last"))
@@ -80,7 +81,7 @@ func (p *program) attempts(c *cli.Context) error {
 		return err
 	}
 	t := layout.Attempts()
-	printed, more, err := p.eachAttempt(c, service, f, c.Int("limit"), func(a projection.Attempt) error {
+	printed, more, err := p.eachAttempt(c, service, f, c.Int("limit"), func(a attempts.Attempt) error {
 		if p.JSON {
 			return p.PrintJSON(layout.NewAttemptJSON(a))
 		}
@@ -102,9 +103,9 @@ func (p *program) attempts(c *cli.Context) error {
 }
 
 // beforeLastClaims returns the pos before the last n claims that f selects.
-func beforeLastClaims(ctx context.Context, tx *ledger.Tx, f projection.AttemptFilter, n int) (int64, error) {
+func beforeLastClaims(ctx context.Context, tx *ledger.Tx, f attempts.Filter, n int) (int64, error) {
 	f.Limit, f.Last = n, true
-	last, err := projection.Attempts(ctx, tx, f)
+	last, err := attempts.List(ctx, tx, f)
 	if err != nil || len(last) == 0 {
 		return 0, err
 	}
@@ -113,16 +114,16 @@ func beforeLastClaims(ctx context.Context, tx *ledger.Tx, f projection.AttemptFi
 
 // eachAttempt gives the claims to fn, page by page; more says that there are some beyond limit, 0 for no
 // limit.
-func (p *program) eachAttempt(c *cli.Context, service *commands.Service, f projection.AttemptFilter,
-	limit int, fn func(projection.Attempt) error) (printed int, more bool, err error) {
+func (p *program) eachAttempt(c *cli.Context, service *commands.Service, f attempts.Filter,
+	limit int, fn func(attempts.Attempt) error) (printed int, more bool, err error) {
 	for {
 		f.Limit = attemptPage
 		if limit > 0 {
 			f.Limit = min(attemptPage, limit+1-printed) // one more, to know of it
 		}
-		var page []projection.Attempt
+		var page []attempts.Attempt
 		err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-			page, err = projection.Attempts(c.Context, tx, f)
+			page, err = attempts.List(c.Context, tx, f)
 			return err
 		})
 		if err != nil {
@@ -144,11 +145,11 @@ func (p *program) eachAttempt(c *cli.Context, service *commands.Service, f proje
 	}
 }
 
-func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f projection.AttemptFilter, err error) {
+func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f attempts.Filter, err error) {
 	if err := p.CheckFromTo(c); err != nil {
 		return f, err
 	}
-	f = projection.AttemptFilter{Worker: c.String("worker"), Queue: c.String("queue"),
+	f = attempts.Filter{Worker: c.String("worker"), Queue: c.String("queue"),
 		Overlap: c.Bool("overlap")}
 	for _, word := range c.StringSlice("outcome") {
 		if !slices.Contains(outcomes, word) {

@@ -6,7 +6,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger/event"
-	"jobledger/projection"
+	"jobledger/projection/attempts"
 )
 
 // Attempts is a table of claims, to which [AddAttempt] adds.
@@ -18,7 +18,7 @@ func Attempts() *render.Table {
 }
 
 // AddAttempt adds the line of a claim, which may be open at now.
-func AddAttempt(t *render.Table, a projection.Attempt, now time.Time) {
+func AddAttempt(t *render.Table, a attempts.Attempt, now time.Time) {
 	t.Add(string(a.Job), fmt.Sprint(a.Attempt), a.Queue, a.Worker.Name, fmt.Sprint(a.Worker.PID), a.Worker.Host,
 		render.Millis(a.ClaimedAt.In(now.Location())), lasted(a, now), outcomeOf(a), exitText(a))
 }
@@ -42,7 +42,7 @@ type AttemptJSON struct {
 }
 
 // NewAttemptJSON is a for programs.
-func NewAttemptJSON(a projection.Attempt) AttemptJSON {
+func NewAttemptJSON(a attempts.Attempt) AttemptJSON {
 	out := AttemptJSON{Job: a.Job, ID: a.Job, Attempt: a.Attempt, Queue: a.Queue, Worker: a.Worker.Name,
 		Boot: a.Worker.Boot, Host: render.TextOrNull(a.Worker.Host),
 		PID: a.Worker.PID, ClaimedAt: render.JSONTime(a.ClaimedAt),
@@ -55,14 +55,14 @@ func NewAttemptJSON(a projection.Attempt) AttemptJSON {
 }
 
 // lasted is how long the claim held, or has held up to now.
-func lasted(a projection.Attempt, now time.Time) string {
+func lasted(a attempts.Attempt, now time.Time) string {
 	if a.EndedAt.IsZero() {
 		return render.Briefly(now.Sub(a.ClaimedAt))
 	}
 	return render.Gap(a.EndedAt.Sub(a.ClaimedAt))
 }
 
-func outcomeOf(a projection.Attempt) string {
+func outcomeOf(a attempts.Attempt) string {
 	if a.Outcome == 0 {
 		return "open"
 	}
@@ -70,7 +70,7 @@ func outcomeOf(a projection.Attempt) string {
 }
 
 // exitText is how the claim's process ended, where there was one.
-func exitText(a projection.Attempt) string {
+func exitText(a attempts.Attempt) string {
 	switch {
 	case a.Signal != "":
 		return a.Signal
