@@ -18,6 +18,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/attempts"
 	"jobledger/projection/status"
 )
 
@@ -55,12 +56,12 @@ func (q *queue) fresh(id event.JobID) (j projection.Job) {
 }
 
 // attempts are all claims of the ledger as it stands.
-func (q *queue) attempts() (all []projection.Attempt) {
+func (q *queue) attempts() (all []attempts.Attempt) {
 	q.T.Helper()
 	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
 		now, err := projection.AtPos(q.T.Context(), tx, tailOf(q.T, tx))
 		if err == nil {
-			all, err = projection.Attempts(q.T.Context(), tx, projection.AttemptFilter{To: now})
+			all, err = attempts.List(q.T.Context(), tx, attempts.Filter{To: now})
 		}
 		return err
 	})

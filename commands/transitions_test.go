@@ -12,6 +12,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
@@ -59,6 +60,10 @@ func claimed(token string) commands.Claim {
 
 func beat(token string) commands.Heartbeat {
 	return commands.Heartbeat{Token: token, Lease: time.Minute}
+}
+
+func takeOver(name, boot string) commands.TakeOver {
+	return commands.TakeOver{Token: live, Lease: time.Minute, Process: event.Worker{Name: name, Boot: boot}}
 }
 
 // situation is a job in some state, and the moment at which it is asked for something.
@@ -151,6 +156,9 @@ func askings() []asking {
 		{"heartbeat, lease 24h", always(commands.Heartbeat{Token: live, Lease: 24 * time.Hour})},
 		{"heartbeat as its owner", always(commands.Heartbeat{Token: live, Owner: "w1", Lease: time.Minute})},
 		{"heartbeat as another worker", always(commands.Heartbeat{Token: live, Owner: "w2", Lease: time.Minute})},
+		{"take over, another process", always(takeOver("w1", "boot-next"))},
+		{"take over, the same process", always(takeOver("w1", "boot-w1"))},
+		{"take over, another worker", always(takeOver("w2", "boot-w2"))},
 		{"succeed", always(commands.Succeed{Token: live})},
 		{"succeed, result", always(commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(0)})},
 		{"fail", always(commands.Fail{Token: live})},
@@ -165,6 +173,12 @@ func askings() []asking {
 		{"reclaim, another lease end seen", seen(live, -time.Second)},
 		{"cancel", always(commands.Cancel{Reason: "wrong"})},
 		{"retry", always(commands.Retry{Reason: "again"})},
+		{"retry, command may run for 30s", func(s *pureJob) commands.Action {
+			return commands.Retry{}.While(s.now.Add(30 * time.Second))
+		}},
+		{"retry now, command may run for 30s", func(s *pureJob) commands.Action {
+			return commands.Retry{Now: true}.While(s.now.Add(30 * time.Second))
+		}},
 		{"erase", always(commands.Erase{Reason: "asked for"})},
 		{"reschedule in 2h", func(s *pureJob) commands.Action {
 			return commands.Reschedule{RunAt: ref(s.now.Add(2 * time.Hour))}
@@ -214,6 +228,16 @@ func TestTransitions(t *testing.T) {
 		}
 		out.WriteString(lines.String())
 	}
+	out.WriteString(
+		"\n\n# What is recorded when the command of the claim with the token T1 is said to have ended.\n\n")
+	var lines table
+	for _, st := range append(endings(), stops()...) {
+		s := st.make(t)
+		before := s.job.Seq
+		facts, err := s.report(commands.ReportStop{Token: live, Signal: "SIGKILL"})
+		lines.add(st.name, stopResult(s, before, facts, err))
+	}
+	out.WriteString(lines.wide())
 	golden(t, "transitions.golden", out.String())
 }
 
@@ -224,14 +248,19 @@ func (t *table) add(name, result string) {
 	*t = append(*t, struct{ name, result string }{name, strings.TrimRight(result, " ")})
 }
 
-func (t table) String() string {
+func (t table) String() string { return t.columns(34) }
+
+// wide is t for longer names.
+func (t table) wide() string { return t.columns(46) }
+
+func (t table) columns(width int) string {
 	var out strings.Builder
 	for i, line := range t {
 		switch last := i+1 == len(t) || t[i+1].result != line.result; {
 		case last:
-			fmt.Fprintf(&out, "    %-34s %s\n", line.name, line.result)
+			fmt.Fprintf(&out, "    %-*s %s\n", width, line.name, line.result)
 		default:
-			fmt.Fprintf(&out, "    %-34s |\n", line.name)
+			fmt.Fprintf(&out, "    %-*s |\n", width, line.name)
 		}
 	}
 	return out.String()
@@ -257,6 +286,9 @@ func result(s *pureJob, seq int64, body event.Body, err error) string {
 		from("lease", b.LeaseUntil)
 		from("end by", s.job.EndBy)
 	case *event.Heartbeat:
+		from("lease", b.LeaseUntil)
+	case *event.TakenOver:
+		line += " by " + s.job.Worker.Boot
 		from("lease", b.LeaseUntil)
 	case *event.Succeeded:
 		line += fmt.Sprintf(" %d bytes", b.ResultBytes)
@@ -321,12 +353,70 @@ func endings() []situation {
 	}
 }
 
+// stops are further ways for a report that the command of the claim T1 has ended.
+func stops() []situation {
+	cancelled := func(cs ...commands.Action) func(testing.TB) *pureJob {
+		return func(t testing.TB) *pureJob {
+			s := newPureJob(t, nil).apply(t, claimed(live)).wait(time.Second).apply(t, commands.Cancel{})
+			return s.apply(t, commands.Retry{}.While(s.now.Add(30*time.Second))).wait(time.Second).apply(t, cs...)
+		}
+	}
+	again := claimed("T2")
+	again.Worker = worker("w2")
+	return []situation{
+		{"claimed", func(t testing.TB) *pureJob { return newPureJob(t, nil).apply(t, claimed(live)) }},
+		{"cancelled, the retry waits", cancelled()},
+		{"cancelled, the retry waited for 30s",
+			func(t testing.TB) *pureJob { return cancelled()(t).wait(time.Minute) }},
+		{"cancelled, the retry waits, rescheduled", func(t testing.TB) *pureJob {
+			s := cancelled()(t)
+			return s.apply(t, commands.Reschedule{RunAt: ref(s.now.Add(time.Hour))})
+		}},
+		{"cancelled, the retry waits, reported before", func(t testing.TB) *pureJob {
+			s := cancelled()(t)
+			if _, err := s.report(commands.ReportStop{Token: live}); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}},
+		{"cancelled, the retry waits, cancelled again", cancelled(commands.Cancel{})},
+		{"cancelled, the retry of a later claim waits", func(t testing.TB) *pureJob {
+			s := cancelled(commands.Reschedule{RunAt: ref(ledgertest.Epoch)}, again, commands.Cancel{})(t)
+			return s.apply(t, commands.Retry{}.While(s.now.Add(30*time.Second)))
+		}},
+	}
+}
+
+// stopResult is what comes of a report: the events, and when the job runs.
+func stopResult(s *pureJob, seq int64, facts []commands.Fact, err error) string {
+	if err != nil {
+		return "- " + strings.ReplaceAll(err.Error(), string(pureID), "J")
+	}
+	var kinds []string
+	for _, f := range facts {
+		kind := f.Body().Kind().String()
+		if b, ok := f.Body().(*event.Stopped); ok {
+			kind += " (" + b.Why + ")"
+		}
+		kinds = append(kinds, kind)
+	}
+	line := fmt.Sprintf("%-32s %-10s", strings.Join(kinds, ", "), s.job.State)
+	if s.job.State == event.Queued {
+		line += fmt.Sprintf(" run %+.1fs", s.job.RunAt.Sub(s.now).Seconds())
+	}
+	if s.job.Seq != seq {
+		line += fmt.Sprintf(" seq %+d", s.job.Seq-seq)
+	}
+	return line
+}
+
 func lateAskings() []asking {
 	always := func(name string, c commands.Action) asking {
 		return asking{name, func(*pureJob) commands.Action { return c }}
 	}
 	return []asking{
 		always("heartbeat", beat(live)),
+		always("take over", takeOver("w1", "boot-next")),
 		always("succeed", commands.Succeed{Token: live}),
 		always("succeed, result ok", commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(0)}),
 		always("succeed, result ok, exit 1", commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(1)}),

@@ -46,7 +46,7 @@ func (c *conditions) addStates(expression string, states []event.State, args ...
 	for _, s := range states {
 		args = append(args, int64(s))
 	}
-	c.add(expression+` IN (`+placeholders(len(states))+`)`, args...)
+	c.add(expression+` IN (`+table.Placeholders(len(states))+`)`, args...)
 }
 
 // list returns the jobs that meet the conditions, the newest first; limit 0 means all.
@@ -70,7 +70,7 @@ func (f Filter) conditions() (c conditions) {
 		for _, q := range f.Queues {
 			names = append(names, q)
 		}
-		c.add(`j.queue IN (SELECT n FROM names WHERE name IN (`+placeholders(len(names))+`))`, names...)
+		c.add(`j.queue IN (SELECT n FROM names WHERE name IN (`+table.Placeholders(len(names))+`))`, names...)
 	}
 	for name, value := range f.Tags {
 		c.add(`EXISTS (SELECT 1 FROM json_each(j.more, '$.tags') t WHERE t.key = ? AND t.value = ?)`, name, value)
@@ -83,5 +83,3 @@ func (f Filter) conditions() (c conditions) {
 	}
 	return c
 }
-
-func placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }

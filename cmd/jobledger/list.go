@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -158,7 +157,7 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 	} else if then, err = p.atCopy(c, service); err != nil {
 		return err
 	}
-	t := jobTable(past)
+	t := layout.Jobs(past)
 	pages := jobPages{service: service, filter: f, past: past, asOf: asOf, limit: limit}
 	for !pages.done {
 		page, err := pages.next(c.Context)
@@ -167,8 +166,8 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 		}
 		for _, j := range page {
 			if !p.JSON {
-				t.Add(then.jobCells(j, past)...)
-			} else if err := p.printListedJob(j, past); err != nil {
+				layout.AddJob(t, j, past, then.Now())
+			} else if err := p.PrintJSON(layout.JobJSON(j, past)); err != nil {
 				return err
 			}
 		}
@@ -177,64 +176,12 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 		return cli.Exitf(cli.ExitNothing, "no job matches")
 	}
 	if !p.JSON {
-		t.Wide = c.Bool("wide")
-		err = p.PrintTable(t)
+		err = p.PrintTable(t.Widened(c.Bool("wide")))
 	}
 	if err == nil && pages.more {
 		return p.more("%s; --limit 0 shows all", moreThan(limit, "job"))
 	}
 	return err
-}
-
-func jobTable(past bool) *cli.Table {
-	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "STATE", State: true},
-		{Title: "QUEUE", Least: 8},
-		{Title: "TRIED", Drop: 4}, {Title: "WHEN", Drop: 2}, {Title: "WORKER", Drop: 5},
-		{Title: "KEY", Least: 8, Drop: 1},
-		{Title: "ERROR", Drop: 3}}}
-	if past {
-		t.Columns = slices.Insert(t.Columns, 2, cli.Column{Title: "NOW", State: true})
-	}
-	return t
-}
-
-func (p *program) jobCells(j projection.Then, past bool) []string {
-	cells := []string{string(j.ID), j.State.String(), j.Queue, fmt.Sprintf("%d/%d", j.Failures, j.MaxAttempts),
-		p.sinceWhen(j.Job), j.Worker.Name, j.Key, j.ErrorCode}
-	if past {
-		cells = slices.Insert(cells, 2, j.Now.String())
-	}
-	return cells
-}
-
-func (p *program) printListedJob(j projection.Then, past bool) error {
-	if !past {
-		return p.PrintJSON(render.ToJSON(j.Job))
-	}
-	return p.PrintJSON(struct {
-		render.JobJSON
-		render.StateNow
-	}{render.ToJSON(j.Job), render.StateNow{StateNow: j.Now.String()}})
-}
-
-// sinceWhen is the time that matters most for a job in its state.
-func (p *program) sinceWhen(j projection.Job) string {
-	now := p.Now()
-	switch {
-	case j.State == event.Queued && j.RunAt.After(now):
-		return render.Age(j.RunAt, now)
-	case j.State == event.Queued:
-		return "ready " + render.Roughly(now.Sub(j.RunAt))
-	case j.State.Held() && j.LeaseUntil.Before(now):
-		return "expired " + render.Age(j.LeaseUntil, now)
-	case j.State.Held():
-		text := "for " + render.Roughly(now.Sub(j.ClaimedAt))
-		if j.Progress != nil {
-			text += fmt.Sprintf(", %.0f%%", 100**j.Progress)
-		}
-		return text
-	}
-	return render.Age(j.FinishedAt, now)
 }
 
 // moreThan says that there is more than the n things that were printed.

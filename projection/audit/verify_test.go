@@ -48,14 +48,17 @@ func wantClean(t testing.TB, s *ledger.Store) {
 }
 
 // recorded returns the bytes of a closed ledger file that holds v1.
-func recorded(t testing.TB) []byte {
+func recorded(t testing.TB) []byte { return recordedHistory(t, "v1.jsonl") }
+
+// recordedHistory returns the bytes of a closed ledger file that holds this history.
+func recordedHistory(t testing.TB, name string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	s, err := ledger.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	historytest.Record(t, s, historytest.Read(t, "v1.jsonl"))
+	historytest.Record(t, s, historytest.Read(t, name))
 	wantClean(t, s)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -90,3 +90,11 @@ func moment(t, from time.Time, zone *time.Location) string {
 	}
 	return text
 }
+
+// Gap is [Briefly], without a unit that would only say how fast the machine is.
+func Gap(d time.Duration) string {
+	if d < time.Millisecond {
+		return "0s"
+	}
+	return Briefly(d)
+}
