@@ -149,6 +149,10 @@ func (v *verifier) imported(e *event.Event, b *event.Imported) {
 	if b.Events != e.Pos-1 {
 		v.at(e, FindCount, "%d events were imported, but %d are before it", b.Events, e.Pos-1)
 	}
+	if !b.AsOf.IsZero() && b.AsOf.Before(v.last.At) {
+		v.at(e, FindTime, "a copy as of %s, but its last event was at %s", event.FormatTime(b.AsOf),
+			event.FormatTime(v.last.At))
+	}
 	if v.lostCount <= b.MissingBodies {
 		v.lost, v.lostCount = nil, 0
 	}
