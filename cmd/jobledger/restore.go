@@ -121,7 +121,8 @@ func stagingError(err error, dsn string) error {
 
 // seenAtWork describes a worker that seems to be alive.
 func (p *program) seenAtWork(w status.Worker) string {
-	text := fmt.Sprintf("%s (%s) was seen %s", w.Name, render.Process(w.Worker), render.Age(w.SeenAt, p.Now()))
+	text := fmt.Sprintf("%s (%s) was seen %s", w.Name, render.Process(w.Worker),
+		render.AgeOrOn(w.SeenAt, p.Now()))
 	if len(w.Jobs) > 0 {
 		text += fmt.Sprintf(" and holds %s until %s",
 			render.Count(int64(len(w.Jobs)), "job"), render.Time(p.Local(w.Jobs[0].LeaseUntil)))

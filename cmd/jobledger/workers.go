@@ -84,11 +84,11 @@ func (p *program) printWorkers(workers []status.Worker, wide bool) error {
 		{Title: "PROGRESS", Drop: 3}, {Title: "QUEUES", Drop: 2},
 		{Title: "CAPABILITIES", Drop: 7}, {Title: "VERSION", Drop: 8}, {Title: "PROCESS", Drop: 6}}}
 	now := p.Now()
-	since := func(at time.Time) string { return render.Roughly(max(0, now.Sub(at))) }
+	since := func(at time.Time) string { return render.Since(at, now) }
 	for _, w := range workers {
 		up := "-"
 		if w.State != status.Stopped && !w.StartedAt.IsZero() {
-			up = since(w.StartedAt)
+			up = render.Roughly(max(0, now.Sub(w.StartedAt)))
 		}
 		first := []string{w.Name, string(w.State), up, since(w.SeenAt)}
 		rest := []string{strings.Join(w.Queues, " "), strings.Join(w.Capabilities, " "), w.Version,
@@ -111,7 +111,7 @@ func (p *program) printWorkers(workers []status.Worker, wide bool) error {
 				t.Add(append(blanks(4), append([]string{more}, blanks(7)...)...)...)
 				break
 			}
-			what := fmt.Sprintf("%s %s, may run until %s", c.Ending, render.Age(c.EndedAt, now),
+			what := fmt.Sprintf("%s %s, may run until %s", c.Ending, render.AgeOrOn(c.EndedAt, now),
 				render.Time(c.Until.In(now.Location())))
 			t.Add(append(append(first, fmt.Sprintf("(%s)", c.Job), since(c.ClaimedAt), since(c.HeartbeatAt), what),
 				rest...)...)
