@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 )
 
 // Exit is how the command of a job's last failure ended.
@@ -37,7 +38,7 @@ func LastExits(ctx context.Context, tx *ledger.Tx, jobs []Job, until int64) (map
 		if len(args) == 1 {
 			return nil
 		}
-		rows, err := tx.Query(ctx, lastExits+placeholders(len(args)-1)+`)`, args...)
+		rows, err := tx.Query(ctx, lastExits+table.Placeholders(len(args)-1)+`)`, args...)
 		if err != nil {
 			return err
 		}

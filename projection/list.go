@@ -56,7 +56,7 @@ func (c *conditions) addStates(expression string, states []event.State, args ...
 	for _, s := range states {
 		args = append(args, int64(s))
 	}
-	c.add(expression+` IN (`+placeholders(len(states))+`)`, args...)
+	c.add(expression+` IN (`+table.Placeholders(len(states))+`)`, args...)
 }
 
 // list returns the jobs that meet the conditions, the newest first; limit 0 means all.
@@ -80,7 +80,7 @@ func (f Filter) conditions() (c conditions) {
 		for _, q := range f.Queues {
 			names = append(names, q)
 		}
-		c.add(`j.queue IN (SELECT n FROM names WHERE name IN (`+placeholders(len(names))+`))`, names...)
+		c.add(`j.queue IN (SELECT n FROM names WHERE name IN (`+table.Placeholders(len(names))+`))`, names...)
 	}
 	for name, value := range f.Tags {
 		c.add(`EXISTS (SELECT 1 FROM json_each(j.more, '$.tags') t WHERE t.key = ? AND t.value = ?)`, name, value)
@@ -140,5 +140,3 @@ func (f Filter) selects(j Job, exit Exit) bool {
 	}
 	return true
 }
-
-func placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }

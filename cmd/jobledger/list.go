@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"slices"
-	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
-	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -22,9 +19,9 @@ func listVerb(p *program) cli.Verb {
 		About: "Jobs of all states, without payload and result; 'show' has these. TRIED is how many attempts " +
 			"failed, of how many allowed. --state, --queue and --tag may be repeated: any of the states and " +
 			"queues, all of the tags. WHEN is the time that matters in that state: its distance from now up to " +
-			"48 hours, beyond that the date. ERROR is the code of the last failure, and 'exit N' where a command " +
-			"exited. --from and --to include the moment that they name, which may be pos:N; --host, --error and --exit are " +
-			"about the last claim and the last failure." + cli.AboutAsOf,
+			"48 hours, beyond that the date. ERROR is the code of the last failure, and 'exit N' where a " +
+			"command exited. --from and --to include the moment that they name, which may be pos:N; --host, " +
+			"--error and --exit are about the last claim and the last failure." + cli.AboutAsOf,
 		Flags: append(listFlags(),
 			cli.WholeFlag("limit", "at most `N` jobs, 0 for all", 50, 0, math.MaxInt, ""),
 			cli.AsOfFlag(),
@@ -147,7 +144,7 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 	} else if then, err = p.atCopy(c, service); err != nil {
 		return err
 	}
-	t := jobTable(past)
+	t := layout.Jobs(past)
 	pages := jobPages{service: service, filter: f, past: past, asOf: asOf, limit: limit}
 	for !pages.done {
 		page, err := pages.next(c.Context)
@@ -156,8 +153,8 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 		}
 		for _, j := range page {
 			if !p.JSON {
-				t.Add(then.jobCells(j, pages.exits[j.N], past)...)
-			} else if err := p.printListedJob(j, pages.exits[j.N], past); err != nil {
+				layout.AddJob(t, j, pages.exits[j.N], past, then.Now())
+			} else if err := p.PrintJSON(layout.JobJSON(j, pages.exits[j.N], past)); err != nil {
 				return err
 			}
 		}
@@ -166,77 +163,12 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 		return cli.Exitf(cli.ExitNothing, "no job matches")
 	}
 	if !p.JSON {
-		t.Wide = c.Bool("wide")
-		err = p.PrintTable(t)
+		err = p.PrintTable(t.Widened(c.Bool("wide")))
 	}
 	if err == nil && pages.more {
 		return p.more("%s; --limit 0 shows all", moreThan(limit, "job"))
 	}
 	return err
-}
-
-func jobTable(past bool) *cli.Table {
-	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "STATE", State: true},
-		{Title: "QUEUE", Least: 8},
-		{Title: "TRIED", Drop: 4}, {Title: "WHEN", Drop: 2}, {Title: "WORKER", Drop: 5},
-		{Title: "KEY", Least: 8, Drop: 1},
-		{Title: "ERROR", Drop: 3}}}
-	if past {
-		t.Columns = slices.Insert(t.Columns, 2, cli.Column{Title: "NOW", State: true})
-	}
-	return t
-}
-
-func (p *program) jobCells(j projection.Then, exit projection.Exit, past bool) []string {
-	cells := []string{string(j.ID), j.State.String(), j.Queue, fmt.Sprintf("%d/%d", j.Failures, j.MaxAttempts),
-		p.sinceWhen(j.Job), j.Worker.Name, j.Key,
-		render.FailureText(j.ErrorCode, exit)}
-	if past {
-		cells = slices.Insert(cells, 2, j.Now.String())
-	}
-	return cells
-}
-
-func (p *program) printListedJob(j projection.Then, exit projection.Exit, past bool) error {
-	if !past {
-		return p.PrintJSON(struct {
-			render.JobJSON
-			render.ExitJSON
-		}{render.ToJSON(j.Job), render.ToExitJSON(exit)})
-	}
-	return p.PrintJSON(struct {
-		render.JobJSON
-		render.ExitJSON
-		render.StateNow
-	}{render.ToJSON(j.Job), render.ToExitJSON(exit), render.StateNow{StateNow: j.Now.String()}})
-}
-
-// sinceWhen is the time that matters most for a job in its state; a date where that is not recent.
-func (p *program) sinceWhen(j projection.Job) string {
-	now := p.Now()
-	switch {
-	case j.State == event.Queued && j.RunAt.After(now):
-		return render.AgeOrDate(j.RunAt, now)
-	case j.State == event.Queued:
-		return "ready " + sinceOrFor("", j.RunAt, now)
-	case j.State.Held() && j.LeaseUntil.Before(now):
-		return "expired " + render.AgeOrDate(j.LeaseUntil, now)
-	case j.State.Held():
-		text := sinceOrFor("for ", j.ClaimedAt, now)
-		if j.Progress != nil {
-			text += fmt.Sprintf(", %.0f%%", 100**j.Progress)
-		}
-		return text
-	}
-	return render.AgeOrDate(j.FinishedAt, now)
-}
-
-// sinceOrFor is how long t has been, after the word for that, or since when.
-func sinceOrFor(word string, t, now time.Time) string {
-	if render.Recent(t, now) {
-		return word + render.Since(t, now)
-	}
-	return "since " + render.Since(t, now)
 }
 
 // moreThan says that there is more than the n things that were printed.

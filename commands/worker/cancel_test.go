@@ -98,8 +98,8 @@ func TestCancelReachesAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestCancelOfWorkThatEnds cancels a job whose work ends by itself, before the worker has heard of the
-// cancel: the end is refused, and recorded as that of a lost claim, so that a retry waits no longer.
+// TestCancelOfWorkThatEnds cancels a job whose work ends before the worker has heard of the cancel: the
+// end is refused, and recorded as that of a lost claim, so that a retry waits no longer.
 func TestCancelOfWorkThatEnds(t *testing.T) {
 	store := ledgertest.Open(t)
 	service := &commands.Service{Store: store}

@@ -6,8 +6,8 @@
 // users.
 //
 // Files in reading order: engine.go (the interface), session.go (one connection), rows.go (the rows of a
-// query), bulk.go (statements that write many rows), errors.go (sentinels), schema.go (comparing a schema
-// with what it should be).
+// query), bulk.go (statements that write many rows), errors.go (sentinels), schema.go and
+// enum_table.go (comparing a schema, and tables of words, with what they should be).
 package engine
 
 import (

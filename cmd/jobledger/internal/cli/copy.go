@@ -13,6 +13,14 @@ type Past struct {
 	From  string // the ledger that was copied
 }
 
+// AsOf returns the moment, or nil where it is now.
+func (p *Past) AsOf() *projection.Moment {
+	if !p.Given {
+		return nil
+	}
+	return &p.Moment
+}
+
 // PastFlag reads --as-of. Without it, a ledger that 'replay' made and that has not been written to since is
 // looked at as of its own moment, not by today's clock.
 func (p *Program) PastFlag(c *Context, tx *ledger.Tx) (past Past, err error) {

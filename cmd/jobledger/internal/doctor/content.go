@@ -12,6 +12,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"jobledger/cmd/jobledger/internal/logcheck"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
@@ -277,7 +278,27 @@ func (d *examination) logFolders(ctx context.Context, tx *ledger.Tx) error {
 			"%s in %s %s of no job of this ledger: %s",
 			render.Count(n, "log"), d.logs, render.Plural(n, "is", "are"), someOf(unknown))
 	}
-	return nil
+	return d.output(ctx, tx)
+}
+
+// Bounds of the check of output: of the latest attempts, in the last events, up to so many bytes.
+const (
+	outputAttempts = 100
+	outputEvents   = 20_000
+	outputBytes    = 64 << 20
+)
+
+// output compares the output of the latest attempts with the digests in their events.
+func (d *examination) output(ctx context.Context, tx *ledger.Tx) error {
+	r, err := logcheck.Recent(ctx, tx, d.logs, outputAttempts, outputEvents, outputBytes)
+	if n := int64(len(r.Findings)); n > 0 {
+		f := r.Findings[0]
+		d.problem(CodeOutput, "see who may write "+render.QuoteShell(d.logs)+"; '"+d.command("verify --logs")+
+			"' checks all of them",
+			"%s of the latest attempts %s not what the command wrote; the first: job %s, %s: %s",
+			render.Count(n, "log"), render.Plural(n, "is", "are"), f.Job, f.Field, f.Detail)
+	}
+	return err
 }
 
 // someOf lists the first five names and the number of the others.

@@ -38,6 +38,9 @@ func Time(t time.Time) string {
 	return t.Format("2006-01-02 15:04:05-07:00")
 }
 
+// Millis is t as listings of events show it: with milliseconds and offset, valid as the value of a flag.
+func Millis(t time.Time) string { return t.Format("2006-01-02 15:04:05.000-07:00") }
+
 // Age is the distance from now to t in its two largest units: "3m12s ago", "in 2d4h".
 func Age(t, now time.Time) string {
 	d := now.Sub(t)
@@ -120,4 +123,12 @@ func moment(t, from time.Time, zone *time.Location) string {
 		return fmt.Sprintf("%s (%s before)", text, Briefly(-d))
 	}
 	return text
+}
+
+// Gap is [Briefly], without a unit that would only say how fast the machine is.
+func Gap(d time.Duration) string {
+	if d < time.Millisecond {
+		return "0s"
+	}
+	return Briefly(d)
 }

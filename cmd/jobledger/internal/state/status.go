@@ -115,7 +115,8 @@ func Concerns(q status.Queue, now time.Time) (found []Concern) {
 		if now.Sub(q.OldestLease) > sweepDelay {
 			level, then = Problem, "and no process has swept; is a worker running, or 'jobledger sweep'?"
 		}
-		add(level, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"), render.AgeOrOn(q.OldestLease, now),
+		add(level, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"),
+			render.AgeOrOn(q.OldestLease, now),
 			then)
 	}
 	if n := int64(len(q.Lost)); n > 0 {
