@@ -150,7 +150,7 @@ func (d *examination) clock(ctx context.Context, tx *ledger.Tx) error {
 
 // copied finds out whether the ledger is a copy that replay made.
 func (d *examination) copied(ctx context.Context, tx *ledger.Tx) error {
-	made, ok, err := projection.CopyOf(ctx, tx)
+	made, ok, err := status.CopyOf(ctx, tx)
 	if d.copy = ok; ok {
 		d.advise(CodeCopy, "none needed: '"+d.command("status")+"' and '"+d.command("why JOB")+
 			"' say how things were",
