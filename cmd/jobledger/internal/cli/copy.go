@@ -3,6 +3,7 @@ package cli
 import (
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // Past is the moment of which a verb is asked.
@@ -28,7 +29,7 @@ func (p *Program) PastFlag(c *Context, tx *ledger.Tx) (past Past, err error) {
 	if err != nil || past.Given {
 		return past, err
 	}
-	made, ok, err := projection.CopyOf(c.Context, tx)
+	made, ok, err := status.CopyOf(c.Context, tx)
 	if err != nil || !ok {
 		return past, err
 	}
@@ -38,7 +39,7 @@ func (p *Program) PastFlag(c *Context, tx *ledger.Tx) (past Past, err error) {
 // AtCopy returns p with its clock stopped at the moment of which the ledger is a copy; any other ledger
 // leaves it as it is.
 func (p *Program) AtCopy(c *Context, tx *ledger.Tx) (*Program, error) {
-	made, ok, err := projection.CopyOf(c.Context, tx)
+	made, ok, err := status.CopyOf(c.Context, tx)
 	if err != nil || !ok {
 		return p, err
 	}

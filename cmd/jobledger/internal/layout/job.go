@@ -85,7 +85,7 @@ func (b *jobPairs) outcome(j state.Job) {
 	if !j.FinishedAt.IsZero() {
 		b.at("finished", j.FinishedAt)
 	}
-	b.add("last error", j.ErrorCode)
+	b.add("last error", render.FailureText(j.ErrorCode, j.Exit()))
 	if j.Erased {
 		b.add("payload", "(erased)")
 	} else {
@@ -118,12 +118,16 @@ func tagText(tags map[string]string) string {
 // FullJobJSON is j for programs, where it is of the past with what has become of it. Its events are not in
 // it.
 func FullJobJSON(j state.Job) any {
-	full := render.ToFullJSON(j.Job, false)
+	full, exit := render.ToFullJSON(j.Job, false), render.ToExitJSON(j.Exit())
 	if j.Later == 0 {
-		return full
+		return struct {
+			render.FullJobJSON
+			render.ExitJSON
+		}{full, exit}
 	}
 	return struct {
 		render.FullJobJSON
+		render.ExitJSON
 		render.StateNow
-	}{full, render.StateNow{StateNow: j.Later.String()}}
+	}{full, exit, render.StateNow{StateNow: j.Later.String()}}
 }

@@ -15,6 +15,22 @@ type Job struct {
 	Later  event.State // of [JobAsOf]: what has become of it; else 0
 }
 
+// Exit returns how the command of the last failure ended.
+func (j Job) Exit() (exit projection.Exit) {
+	if j.ErrorCode == "" { // it has succeeded, or was retried, since
+		return exit
+	}
+	for _, e := range j.Events {
+		switch b := e.Body.(type) {
+		case *event.Failed:
+			exit = projection.Exit{Code: b.ExitCode, Signal: b.Signal}
+		case *event.Reclaimed:
+			exit = projection.Exit{}
+		}
+	}
+	return exit
+}
+
 // ReadJob returns j whole.
 func ReadJob(ctx context.Context, tx *ledger.Tx, j projection.Job) (Job, error) {
 	whole := Job{Job: j}
