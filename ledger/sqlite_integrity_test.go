@@ -53,8 +53,8 @@ func TestCheckStructureFindsIndexes(t *testing.T) {
 		})
 		if x.index == "leases" {
 			write(t, s, func(tx *ledger.Tx) error {
-				_, err := tx.Exec(`INSERT INTO jobs (n, id, seq, state, queue, priority, run_at, attempt, failures, snoozes,
-    max_attempts, lease_expires_at) VALUES (1, 'x', 1, 1, 1, 0, 0, 0, 0, 0, 1, 5)`)
+				_, err := tx.Exec(`INSERT INTO jobs (n, id, seq, state, queue, priority, run_at, attempt, failures,
+    snoozes, max_attempts, lease_expires_at) VALUES (1, 'x', 1, 1, 1, 0, 0, 0, 0, 0, 1, 5)`)
 				return err
 			})
 		}

@@ -73,7 +73,7 @@ func (v *verifier) operators(ctx context.Context, e *event.Event) error {
 			}
 		}
 		if jobs := before + v.fold.jobs; b.Jobs != jobs {
-			v.at(e, FindCount, "%d jobs were derived anew, but there were %d", b.Jobs, jobs)
+			v.at(e, FindCount, "%d jobs were derived again, but there were %d", b.Jobs, jobs)
 		}
 	case *event.Imported:
 		v.imported(e, b)
@@ -152,7 +152,7 @@ func (v *verifier) reclaim(j *projection.Job, e *event.Event, b *event.Reclaimed
 			event.FormatTime(j.LeaseUntil), event.FormatTime(j.HeartbeatAt))
 	}
 	over := !j.EndBy.IsZero() && !e.At.Before(j.EndBy)
-	// Before the reason told a dead worker from an endless job, max_runtime was said of both.
+	// Before the reason distinguished a dead worker from an endless job, max_runtime was said of both.
 	alive := !j.EndBy.IsZero() && !j.HeartbeatAt.Before(j.EndBy)
 	if b.Reason == event.MaxRuntime && !over || b.Reason == event.LeaseExpired && alive && !v.raised(e) {
 		v.at(e, FindReclaim, "reclaimed for %s, but the claim was to end by %s", b.Reason,

@@ -67,3 +67,6 @@ func ScanOne(ctx context.Context, tx *ledger.Tx, query string, into []any, args 
 	}
 	return rows.Err()
 }
+
+// Placeholders returns n question marks, separated by commas.
+func Placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }
