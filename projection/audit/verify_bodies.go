@@ -17,9 +17,9 @@ type storedBodies struct {
 	more bool
 }
 
-// openBodies begins to read the bodies; stop ends it.
+// openBodies begins to read the bodies after the last event that was checked; stop ends it.
 func (v *verifier) openBodies(ctx context.Context) (stop func(), err error) {
-	v.bodies.next, stop = iter.Pull2(v.tx.BodiesAfter(ctx, v.Since))
+	v.bodies.next, stop = iter.Pull2(v.tx.BodiesAfter(ctx, v.Until))
 	return stop, v.bodies.pass()
 }
 

@@ -198,7 +198,7 @@ func (d *examination) workers(ctx context.Context, tx *ledger.Tx) error {
 			"%s %s silent and did not report %s end: %s, holding %s; the first: %s (%s), last seen %s",
 			render.Count(n, "worker"), render.Plural(n, "is", "are"), render.Plural(n, "its", "their"),
 			render.WorkerNames(silent), render.Count(int64(jobs), "job"),
-			w.Name, render.Process(w.Worker), render.Age(w.SeenAt, d.now()))
+			w.Name, render.Process(w.Worker), render.AgeOrOn(w.SeenAt, d.now()))
 	}
 	return err
 }

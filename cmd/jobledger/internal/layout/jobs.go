@@ -23,10 +23,11 @@ func Jobs(past bool) *render.Table {
 	return t
 }
 
-// AddJob adds the line of a job at now.
-func AddJob(t *render.Table, j projection.Then, past bool, now time.Time) {
+// AddJob adds the line of a job at now, whose last failure ended with exit.
+func AddJob(t *render.Table, j projection.Then, exit projection.Exit, past bool, now time.Time) {
 	cells := []string{string(j.ID), j.State.String(), j.Queue, fmt.Sprintf("%d/%d", j.Failures, j.MaxAttempts),
-		sinceWhen(j.Job, now), j.Worker.Name, j.Key, j.ErrorCode}
+		sinceWhen(j.Job, now), j.Worker.Name, j.Key,
+		render.FailureText(j.ErrorCode, exit)}
 	if past {
 		cells = slices.Insert(cells, 2, j.Now.String())
 	}
@@ -34,31 +35,43 @@ func AddJob(t *render.Table, j projection.Then, past bool, now time.Time) {
 }
 
 // JobJSON is a job for programs, with past also with what has become of it.
-func JobJSON(j projection.Then, past bool) any {
+func JobJSON(j projection.Then, exit projection.Exit, past bool) any {
 	if !past {
-		return render.ToJSON(j.Job)
+		return struct {
+			render.JobJSON
+			render.ExitJSON
+		}{render.ToJSON(j.Job), render.ToExitJSON(exit)}
 	}
 	return struct {
 		render.JobJSON
+		render.ExitJSON
 		render.StateNow
-	}{render.ToJSON(j.Job), render.StateNow{StateNow: j.Now.String()}}
+	}{render.ToJSON(j.Job), render.ToExitJSON(exit), render.StateNow{StateNow: j.Now.String()}}
 }
 
-// sinceWhen is the time that matters most for a job in its state.
+// sinceWhen is the time that matters most for a job in its state; a date where that is not recent.
 func sinceWhen(j projection.Job, now time.Time) string {
 	switch {
 	case j.State == event.Queued && j.RunAt.After(now):
-		return render.Age(j.RunAt, now)
+		return render.AgeOrDate(j.RunAt, now)
 	case j.State == event.Queued:
-		return "ready " + render.Roughly(now.Sub(j.RunAt))
+		return "ready " + sinceOrFor("", j.RunAt, now)
 	case j.State.Held() && j.LeaseUntil.Before(now):
-		return "expired " + render.Age(j.LeaseUntil, now)
+		return "expired " + render.AgeOrDate(j.LeaseUntil, now)
 	case j.State.Held():
-		text := "for " + render.Roughly(now.Sub(j.ClaimedAt))
+		text := sinceOrFor("for ", j.ClaimedAt, now)
 		if j.Progress != nil {
 			text += fmt.Sprintf(", %.0f%%", 100**j.Progress)
 		}
 		return text
 	}
-	return render.Age(j.FinishedAt, now)
+	return render.AgeOrDate(j.FinishedAt, now)
+}
+
+// sinceOrFor is how long t has been, after the word for that, or since when.
+func sinceOrFor(word string, t, now time.Time) string {
+	if render.Recent(t, now) {
+		return word + render.Since(t, now)
+	}
+	return "since " + render.Since(t, now)
 }

@@ -12,7 +12,7 @@ import (
 
 // SeenAtWork describes a worker that seems to be alive at now.
 func SeenAtWork(w status.Worker, now time.Time) string {
-	text := fmt.Sprintf("%s (%s) was seen %s", w.Name, render.Process(w.Worker), render.Age(w.SeenAt, now))
+	text := fmt.Sprintf("%s (%s) was seen %s", w.Name, render.Process(w.Worker), render.AgeOrOn(w.SeenAt, now))
 	if len(w.Jobs) > 0 {
 		text += fmt.Sprintf(" and holds %s until %s",
 			render.Count(int64(len(w.Jobs)), "job"), render.Time(w.Jobs[0].LeaseUntil.In(now.Location())))

@@ -22,11 +22,11 @@ func Workers(workers []status.Worker, now time.Time) *render.Table {
 		{Title: "JOB"}, {Title: "HELD", Right: true, Drop: 1}, {Title: "BEAT", Right: true, Drop: 4},
 		{Title: "PROGRESS", Drop: 3}, {Title: "QUEUES", Drop: 2},
 		{Title: "CAPABILITIES", Drop: 7}, {Title: "VERSION", Drop: 8}, {Title: "PROCESS", Drop: 6}}}
-	since := func(at time.Time) string { return render.Roughly(max(0, now.Sub(at))) }
+	since := func(at time.Time) string { return render.Since(at, now) }
 	for _, w := range workers {
 		up := "-"
 		if w.State != status.Stopped && !w.StartedAt.IsZero() {
-			up = since(w.StartedAt)
+			up = render.Roughly(max(0, now.Sub(w.StartedAt)))
 		}
 		first := []string{w.Name, string(w.State), up, since(w.SeenAt)}
 		rest := []string{strings.Join(w.Queues, " "), strings.Join(w.Capabilities, " "), w.Version,
@@ -49,7 +49,7 @@ func Workers(workers []status.Worker, now time.Time) *render.Table {
 				t.Add(append(blanks(4), append([]string{more}, blanks(7)...)...)...)
 				break
 			}
-			what := fmt.Sprintf("%s %s, may run until %s", c.Ending, render.Age(c.EndedAt, now),
+			what := fmt.Sprintf("%s %s, may run until %s", c.Ending, render.AgeOrOn(c.EndedAt, now),
 				render.Time(c.Until.In(now.Location())))
 			t.Add(append(append(first, fmt.Sprintf("(%s)", c.Job), since(c.ClaimedAt), since(c.HeartbeatAt), what),
 				rest...)...)
