@@ -81,7 +81,7 @@ type CopyAsOf struct {
 }
 
 // ReplayAsOf is Replay of a copy that says so itself: its last event, imported, has the moment, of which
-// projection.CopyOf then knows. It also gets the presence of the workers, which is no part of the events.
+// status.CopyOf then knows. It also gets the presence of the workers, which is no part of the events.
 func (s *Service) ReplayAsOf(ctx context.Context, actor, from string, c CopyAsOf,
 	lines iter.Seq2[event.Line, error], progress func(events int64)) (done Loaded, err error) {
 	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {

@@ -18,7 +18,7 @@
 //	presence.go                   when a worker process was last seen: [PutPresence]
 //	list.go, lane_count.go, lost_claims.go
 //	                              questions about now
-//	asof.go, list_asof.go, open_asof.go, copy.go, claims.go
+//	asof.go, list_asof.go, open_asof.go, claims.go
 //	                              questions about the past, at a [Moment] or along the events
 //
 // A claim goes Seek, fittingLanes, Jobs; for each job the command evolves it and calls Put.

@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -81,16 +80,12 @@ func (p *program) attempts(c *cli.Context) error {
 	if p, err = p.atCopy(c, service); err != nil {
 		return err
 	}
-	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "ATTEMPT", Right: true},
-		{Title: "QUEUE", Drop: 4}, {Title: "WORKER", Least: 8, Drop: 1},
-		{Title: "PID", Right: true, Drop: 6}, {Title: "HOST", Drop: 5}, {Title: "CLAIMED"}, {Title: "LASTED",
-			Right: true, Drop: 3}, {Title: "OUTCOME", State: true}, {Title: "EXIT", Drop: 2}}}
+	t := layout.Attempts()
 	printed, more, err := p.eachAttempt(c, service, f, c.Int("limit"), func(a attempts.Attempt) error {
 		if p.JSON {
-			return p.PrintJSON(attemptToJSON(a))
+			return p.PrintJSON(layout.NewAttemptJSON(a))
 		}
-		t.Add(string(a.Job), fmt.Sprint(a.Attempt), a.Queue, a.Worker.Name, fmt.Sprint(a.Worker.PID), a.Worker.Host,
-			p.FormatMillis(a.ClaimedAt), p.lasted(a), outcomeOf(a), exitText(a))
+		layout.AddAttempt(t, a, p.Now())
 		return nil
 	})
 	switch {
@@ -99,8 +94,7 @@ func (p *program) attempts(c *cli.Context) error {
 	case printed == 0:
 		return cli.Exitf(cli.ExitNothing, "no claim matches")
 	case !p.JSON:
-		t.Wide = c.Bool("wide")
-		err = p.PrintTable(t)
+		err = p.PrintTable(t.Widened(c.Bool("wide")))
 	}
 	if err == nil && more {
 		return p.more("%s; give a larger --limit", moreThan(printed, "claim"))
@@ -192,60 +186,4 @@ func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f attempts.Filte
 		f.To, err = projection.AtPos(c.Context, tx, math.MaxInt64)
 	}
 	return f, err
-}
-
-// attemptJSON is a claim as --json prints it.
-type attemptJSON struct {
-	Job           event.JobID `json:"job"`
-	Attempt       int         `json:"attempt"`
-	Queue         string      `json:"queue"`
-	Worker        string      `json:"worker"`
-	Boot          string      `json:"boot"`
-	Host          *string     `json:"host"`
-	PID           int         `json:"pid"`
-	ClaimedAt     string      `json:"claimed_at"`
-	LastHeartbeat *string     `json:"last_heartbeat"`
-	EndedAt       *string     `json:"ended_at"`
-	Outcome       *string     `json:"outcome"`
-	ExitCode      *int        `json:"exit_code"`
-	Signal        *string     `json:"signal"`
-	ID            event.JobID `json:"id"` // of the job, too
-}
-
-func attemptToJSON(a attempts.Attempt) attemptJSON {
-	out := attemptJSON{Job: a.Job, ID: a.Job, Attempt: a.Attempt, Queue: a.Queue, Worker: a.Worker.Name,
-		Boot: a.Worker.Boot, Host: render.TextOrNull(a.Worker.Host),
-		PID: a.Worker.PID, ClaimedAt: render.JSONTime(a.ClaimedAt),
-		LastHeartbeat: render.TimeOrNull(a.LastHeartbeat), EndedAt: render.TimeOrNull(a.EndedAt),
-		ExitCode: a.ExitCode, Signal: render.TextOrNull(a.Signal)}
-	if a.Outcome != 0 {
-		out.Outcome = render.TextOrNull(a.Outcome.String())
-	}
-	return out
-}
-
-// lasted is how long the claim held, or has held up to now.
-func (p *program) lasted(a attempts.Attempt) string {
-	if a.EndedAt.IsZero() {
-		return render.Briefly(p.Now().Sub(a.ClaimedAt))
-	}
-	return gap(a.EndedAt.Sub(a.ClaimedAt))
-}
-
-func outcomeOf(a attempts.Attempt) string {
-	if a.Outcome == 0 {
-		return "open"
-	}
-	return a.Outcome.String()
-}
-
-// exitText is how the claim's process ended, where there was one.
-func exitText(a attempts.Attempt) string {
-	switch {
-	case a.Signal != "":
-		return a.Signal
-	case a.ExitCode != nil:
-		return fmt.Sprint(*a.ExitCode)
-	}
-	return ""
 }

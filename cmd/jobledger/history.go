@@ -53,12 +53,7 @@ func historyVerb(p *program) cli.Verb {
 
 func (p *program) printHistory(events []event.Event) error {
 	if p.JSON {
-		for _, e := range events {
-			if err := p.PrintJSON(e); err != nil {
-				return err
-			}
-		}
-		return nil
+		return cli.PrintJSONLines(p.Program, events)
 	}
 	first, last := events[0], events[len(events)-1]
 	header := fmt.Sprintf("job %s: %s, %s in %s", first.Job, lastState(events),
@@ -74,7 +69,7 @@ func (p *program) printHistory(events []event.Event) error {
 	for i := 0; i < len(events); i++ {
 		after := ""
 		if i > 0 {
-			after = "+" + gap(events[i].At.Sub(events[i-1].At))
+			after = "+" + render.Gap(events[i].At.Sub(events[i-1].At))
 		}
 		if err := p.printHistoryEvent(events[i], after, width); err != nil {
 			return err
@@ -109,7 +104,8 @@ func (p *program) printHistoryEvent(e event.Event, after string, width int) erro
 		return err
 	}
 	if f, ok := e.Body.(*event.Failed); ok && f.ErrorDetail != "" {
-		return p.printBlock(f.ErrorDetail)
+		_, err := p.Stdout.WriteString(render.Block(f.ErrorDetail, p.StdoutTerminal))
+		return err
 	}
 	return nil
 }
@@ -121,7 +117,7 @@ func (p *program) printSkipped(beats []event.Event) error {
 		longest = max(longest, e.At.Sub(beats[i].At))
 	}
 	return p.PrintLine(fmt.Sprintf("    … %s more, the longest pause was %s; --json has them",
-		render.Count(int64(len(beats)-1), "heartbeat"), gap(longest)))
+		render.Count(int64(len(beats)-1), "heartbeat"), render.Gap(longest)))
 }
 
 // heartbeats is how many of them events begin with.
@@ -132,12 +128,4 @@ func heartbeats(events []event.Event) int {
 		}
 	}
 	return len(events)
-}
-
-// gap is briefly, without a unit that would only say how fast the machine is.
-func gap(d time.Duration) string {
-	if d < time.Millisecond {
-		return "0s"
-	}
-	return render.Briefly(d)
 }

@@ -10,7 +10,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/report"
 	"jobledger/ledger"
-	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // reportVerb answers the questions of a bad night.
@@ -83,7 +83,7 @@ func (p *program) report(c *cli.Context) error {
 			return err
 		}
 		s.After, s.Until, s.Now = w.After, w.Until, p.Now()
-		made, isCopy, err := projection.CopyOf(c.Context, tx)
+		made, isCopy, err := status.CopyOf(c.Context, tx)
 		if err != nil {
 			return err
 		}

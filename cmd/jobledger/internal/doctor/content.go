@@ -150,7 +150,7 @@ func (d *examination) clock(ctx context.Context, tx *ledger.Tx) error {
 
 // copied finds out whether the ledger is a copy that replay made.
 func (d *examination) copied(ctx context.Context, tx *ledger.Tx) error {
-	made, ok, err := projection.CopyOf(ctx, tx)
+	made, ok, err := status.CopyOf(ctx, tx)
 	if d.copy = ok; ok {
 		d.advise(CodeCopy, "none needed: '"+d.command("status")+"' and '"+d.command("why JOB")+
 			"' say how things were",
@@ -198,7 +198,7 @@ func (d *examination) workers(ctx context.Context, tx *ledger.Tx) error {
 			"%s %s silent and did not report %s end: %s, holding %s; the first: %s (%s), last seen %s",
 			render.Count(n, "worker"), render.Plural(n, "is", "are"), render.Plural(n, "its", "their"),
 			render.WorkerNames(silent), render.Count(int64(jobs), "job"),
-			w.Name, render.Process(w.Worker), render.Age(w.SeenAt, d.now()))
+			w.Name, render.Process(w.Worker), render.AgeOrOn(w.SeenAt, d.now()))
 	}
 	return err
 }

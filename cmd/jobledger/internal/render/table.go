@@ -32,6 +32,12 @@ func (t *Table) Add(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
+// Widened returns t with all columns at their full width if wide says so.
+func (t *Table) Widened(wide bool) *Table {
+	t.Wide = wide
+	return t
+}
+
 // widths returns the columns' widths, 0 for a dropped column. They fit into limit (0: none) as far as Drop
 // and Least allow: columns are dropped first; then the widest column that may shrink shrinks.
 func (t *Table) widths(limit int) []int {
