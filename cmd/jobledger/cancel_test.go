@@ -63,10 +63,11 @@ func (r cancelRig) wantPassedOver(job string) {
 	quick := r.enqueue("quick", "--priority", "-1")
 	r.run("wait", quick, "--timeout", "60s")
 	r.wantJob(job, `"state":"queued"`, `"attempt":1`)
-	if got := r.run("status"); !strings.Contains(got, "mail: 1 command may still run although its claim was lost") {
+	got := r.run("status")
+	if !strings.Contains(got, "mail: 1 command may still run although its claim was lost") {
 		r.Errorf("status does not show the command:\n%s", got)
 	}
-	if got := r.run("workers"); !strings.Contains(got, "("+job+")") {
+	if got = r.run("workers"); !strings.Contains(got, "("+job+")") {
 		r.Errorf("workers does not show the command:\n%s", got)
 	}
 }
@@ -85,8 +86,8 @@ func (r cancelRig) wantEnd(job, events string, processes ...*running) {
 	r.run("verify")
 }
 
-// A retry of a cancelled job never runs its command while the one that was cancelled does, whatever delays the end
-// of that or the news of it.
+// A retry of a cancelled job never runs its command while the one that was cancelled does, whatever delays
+// the end of that or the news of it.
 func TestRetryWaitsForCancelledCommand(t *testing.T) {
 	t.Parallel()
 	t.Run("worker frozen", func(t *testing.T) {
@@ -132,7 +133,8 @@ func TestRetryNowDoesNotWait(t *testing.T) {
 	r.touch("go")
 	r.run("wait", job, "--timeout", "60s")
 	r.letEnd(a, b)
-	if got := r.events(job); !strings.Contains(got, " stopped") || !strings.HasSuffix(unbeaten(got), "succeeded") {
+	got := unbeaten(r.events(job))
+	if !strings.Contains(got, " stopped") || !strings.HasSuffix(got, "succeeded") {
 		t.Errorf("events of the job: %s", got)
 	}
 	r.run("verify")
