@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
+	"jobledger/projection/keyframe"
 )
 
 // Attempt is one claim, from its beginning to its end.
@@ -72,7 +74,10 @@ func Attempts(ctx context.Context, tx *ledger.Tx, f AttemptFilter) ([]Attempt, e
 	if f.Last {
 		return l.last(ctx)
 	}
-	err := l.addPages(ctx, f.heldAtFrom, min(f.From.Pos, f.To.Pos))
+	done, err := l.addHeld(ctx)
+	if err == nil && !done {
+		err = l.addPages(ctx, f.heldAtFrom, min(f.From.Pos, f.To.Pos))
+	}
 	if err == nil {
 		l.after = max(l.after, f.From.Pos)
 		err = l.addPages(ctx, f.begunAfterFrom, f.To.Pos)
@@ -122,7 +127,11 @@ func (l *attemptList) addPages(ctx context.Context, build func(after, until int6
 func (l *attemptList) last(ctx context.Context) ([]Attempt, error) {
 	from := min(l.f.From.Pos, l.f.To.Pos)
 	err := l.addPagesBack(ctx, l.f.begunAfterFrom, from, l.f.To.Pos)
+	done := false
 	if err == nil {
+		done, err = l.addHeld(ctx)
+	}
+	if err == nil && !done {
 		err = l.addPagesBack(ctx, l.f.heldAtFrom, 0, from)
 	}
 	slices.Reverse(l.found)
@@ -151,6 +160,43 @@ func (l *attemptList) addPagesBack(ctx context.Context, build func(after, until 
 		}
 	}
 	return nil
+}
+
+// addHeld adds the claims that were held at From, found by the jobs that were. done is false where no
+// keyframe is near that says which these are, and where another way is shorter.
+func (l *attemptList) addHeld(ctx context.Context) (done bool, err error) {
+	if l.f.Job != 0 || l.f.From.Pos > l.f.To.Pos || l.f.From.Pos <= l.f.After || l.full() {
+		return false, nil
+	}
+	frame, err := keyframe.Near(ctx, l.tx, l.f.From.Pos)
+	if frame == nil || err != nil {
+		return false, err
+	}
+	var held []Attempt
+	terms, more := l.f.terms(` AND +c.worker IN (SELECT n FROM workers WHERE worker = ? OR boot = ?)`)
+	for chunk := range chunksOf(frame.Held()) {
+		args := append([]any{l.f.After, l.f.From.Pos, l.f.From.Pos}, chunk...)
+		found, err := scanAttempts(ctx, l.tx, attemptColumns+`events c`+attemptEnd+
+			` AND (z.pos IS NULL OR z.pos > ?) AND c.seq > 0 AND c.job IN (`+placeholders(len(chunk))+`)`+terms,
+			append(args, more...)...)
+		if err != nil {
+			return false, err
+		}
+		held = append(held, found...)
+	}
+	slices.SortFunc(held, func(a, b Attempt) int { return cmp.Compare(a.Pos, b.Pos) })
+	if l.f.Last {
+		slices.Reverse(held)
+	}
+	for _, a := range held {
+		if l.full() {
+			break
+		}
+		if err := l.add(ctx, a); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 func (l *attemptList) full() bool { return l.f.Limit > 0 && len(l.found) == l.f.Limit }
@@ -184,14 +230,14 @@ func (f AttemptFilter) heldAtFrom(after, until int64) (query string, args []any)
 	}
 	query = attemptColumns + from + attemptEnd + ` AND (j.finished_at IS NULL OR j.finished_at >= ?)
     AND (z.pos IS NULL OR z.pos > ?)`
-	terms, more := f.terms(after, until)
+	terms, more := f.terms(byWorker, after, until)
 	return query + terms, append(append(args, after, until, f.From.next, f.From.Pos), more...)
 }
 
 // begunAfterFrom selects the claims that began in a range of pos after From.
 func (f AttemptFilter) begunAfterFrom(after, until int64) (query string, args []any) {
 	from, _ := f.index()
-	terms, more := f.terms(after, until)
+	terms, more := f.terms(byWorker, after, until)
 	return attemptColumns + from + attemptEnd + terms, append([]any{after, until}, more...)
 }
 
@@ -208,8 +254,9 @@ func (f AttemptFilter) index() (from string, indexed bool) {
 	return `events c`, false
 }
 
-// terms returns the conditions of f on claims that began in a range of pos.
-func (f AttemptFilter) terms(after, until int64) (query string, args []any) {
+// terms returns the conditions of f on claims. That on the worker is given, with its arguments after the
+// name.
+func (f AttemptFilter) terms(worker string, bounds ...any) (query string, args []any) {
 	add := func(term string, values ...any) {
 		query, args = query+term, append(args, values...)
 	}
@@ -217,7 +264,7 @@ func (f AttemptFilter) terms(after, until int64) (query string, args []any) {
 		add(` AND c.job = ? AND c.seq > 0`, f.Job)
 	}
 	if f.Worker != "" {
-		add(byWorker, f.Worker, f.Worker, after, until)
+		add(worker, append([]any{f.Worker, f.Worker}, bounds...)...)
 	}
 	if f.Queue != "" {
 		add(` AND q.data ->> 'queue' = ?`, f.Queue)

@@ -47,6 +47,7 @@ const (
 	FindTime       = "V19" // a lease end or a future time that the rules do not allow
 	FindCount      = "V20" // a wrong count of what was erased, rebuilt, imported or restored
 	FindStopped    = "V21" // the end of a command whose claim was not lost, or recorded twice
+	FindKeyframe   = "V22" // a keyframe differs from what the events up to it add up to
 	maxFindings    = 1000  // then Verify stops looking
 	progressEvents = 10_000
 )
@@ -111,6 +112,7 @@ type verifier struct {
 	bound     int64                   // the last event to check; 0: the tail
 	concerned map[int64]bool          // with a bound: the jobs of the events so far
 	bodies    storedBodies
+	frames    *keyframes // nil with a bound
 
 	lost       []Finding // bodies that are missing without having been erased: up to maxFindings of them
 	lostCount  int64     // all of them
@@ -156,6 +158,11 @@ func (v *verifier) run(ctx context.Context, progress func(done, total int64)) er
 // history checks the events, and the rows against them.
 func (v *verifier) history(ctx context.Context, progress func(done, total int64)) error {
 	err := v.begin(ctx)
+	if err == nil && v.bound == 0 && !v.Stopped {
+		if v.frames, err = keyframesSince(ctx, v.tx, v.Since); err != nil {
+			err = v.stop(v.Since, err)
+		}
+	}
 	if err == nil && !v.Stopped {
 		err = v.events(ctx, progress)
 	}
@@ -314,6 +321,9 @@ func (v *verifier) events(ctx context.Context, progress func(done, total int64))
 	if err := v.end(ctx); err != nil {
 		return err
 	}
+	if err := v.keyframes(ctx); err != nil {
+		return err
+	}
 	return v.unclaimed(math.MaxInt64)
 }
 
@@ -365,7 +375,7 @@ func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 	}
 	v.last, v.Until = *e, e.Pos
 	v.Events++
-	return nil
+	return v.frames.add(ctx, e, j)
 }
 
 // at reports a defect of e.
