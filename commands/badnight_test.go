@@ -21,7 +21,7 @@ import (
 // testdata/history/bad-night.jsonl is what this generator made of it under the first rules; it stays as it
 // is. Nothing here depends on a real clock, on real randomness or on the order of a map.
 
-// night is the simulation. Time passes in beats of five seconds, and a little with each thing that somebody
+// night is the simulation. Time passes in beats of five seconds, and a little with each thing that an actor
 // does.
 type night struct {
 	t     *testing.T
@@ -83,7 +83,7 @@ func (n *night) must(err error) {
 	}
 }
 
-// refusable lets pass what a worker is told whose claim is over.
+// refusable lets pass the answer to a worker whose claim is over.
 func (n *night) refusable(err error) {
 	n.t.Helper()
 	var refused *commands.RefusedError
@@ -276,7 +276,7 @@ func (n *night) script() map[int]func() {
 				}
 			}
 		},
-		clock(0, 10): func() { n.sweep = false }, // the sweepers' lock is wedged, nobody notices
+		clock(0, 10): func() { n.sweep = false }, // the sweepers' lock is wedged, unnoticed
 		clock(0, 15): func() { n.reports(8) },
 		clock(0, 17): func() { // charlie loses its power
 			for _, p := range n.procs {

@@ -91,7 +91,7 @@ func TestClaimTakesWhatFitsInOrder(t *testing.T) {
 			want: []string{"gpu", "gpu eu", "eu gpu eu", "none"},
 		},
 		{
-			name: "what does not fit stands in nobody's way",
+			name: "what does not fit blocks no other job",
 			jobs: []job{
 				{Priority: 100, Requires: []string{"gpu"}, Payload: []byte("gpu")},
 				{Priority: 99, Version: "v9", Payload: []byte("v9")},

@@ -13,7 +13,7 @@ import (
 	"jobledger/projection"
 )
 
-// A row of jobs that somebody has damaged costs nobody else a claim, and is named when there is nothing else.
+// A damaged row of jobs costs no other job a claim, and is named when there is nothing else.
 func TestClaimSkipsDamagedJobs(t *testing.T) {
 	for name, statement := range map[string]string{
 		"no JSON":               `UPDATE jobs SET more = '{' WHERE n = ?`,

@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"time"
+
 	"jobledger/ledger/event"
 	"jobledger/projection"
 )
@@ -19,6 +21,7 @@ type (
 var (
 	Decide      = decide
 	DecideStale = decideStale
+	DecideStop  = decideStop
 	Envelope    = fact.envelope
 	ApplyTo     = applyTo
 )
@@ -29,15 +32,27 @@ func NewJob(e *Enqueue, id event.JobID, salt []byte) Action { return newJob{e, i
 // Body returns the body of the fact's event; nil if there is no fact.
 func (f fact) Body() event.Body { return f.body }
 
+// On returns the fact as one about j.
+func (f fact) On(j projection.Job) Fact {
+	f.job = j
+	return f
+}
+
 // By returns the fact as one of this actor.
 func (f fact) By(actor string) Fact {
 	f.actor = actor
 	return f
 }
 
-// Add takes in the next event of the job that a token and a command are about.
-func (p *pastClaim) Add(e event.Event, token, command string) {
-	p.add(e, token, command, projection.Job{})
+// Add takes in the next event of the job j that a token and a command are about.
+func (p *pastClaim) Add(e event.Event, token, command string, j projection.Job) {
+	p.add(e, token, command, j)
+}
+
+// While returns c for a job whose last command may still run until then.
+func (c Retry) While(runsUntil time.Time) Retry {
+	c.runsUntil = runsUntil
+	return c
 }
 
 // Sender returns the token and the name of c.

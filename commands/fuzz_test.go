@@ -83,8 +83,8 @@ func FuzzDecideEvolve(f *testing.F) {
 	})
 }
 
-// late asks what an owner's command is told whose token is not live; it must not panic and never change the
-// job.
+// late asks for the answer to an owner's command whose token is not live; it must not panic and never change
+// the job.
 func late(t *testing.T, s *pureJob, c commands.Action) {
 	owner, ok := c.(commands.OwnerCommand)
 	if !ok {
@@ -129,10 +129,10 @@ func invariants(t *testing.T, before, after projection.Job, body event.Body, c c
 		"a worker while held":             !held || after.Worker != (event.Worker{}),
 		"queued without a worker": after.State != event.Queued || after.Worker == (event.Worker{}) &&
 			after.ClaimedAt.IsZero() && after.Progress == nil,
-		"finished_at only once ended":      after.FinishedAt.IsZero() != after.State.Final(),
-		"failures up to max_attempts":      after.Failures <= after.MaxAttempts,
-		"at max_attempts it is over":       after.Failures < after.MaxAttempts || after.State.Final(),
-		"failures start anew with a retry": !retry || after.Failures == 0 && after.Snoozes == 0,
+		"finished_at only once ended":         after.FinishedAt.IsZero() != after.State.Final(),
+		"failures up to max_attempts":         after.Failures <= after.MaxAttempts,
+		"at max_attempts it is over":          after.Failures < after.MaxAttempts || after.State.Final(),
+		"failures start at zero with a retry": !retry || after.Failures == 0 && after.Snoozes == 0,
 		"no lease beyond the max runtime": after.EndBy.IsZero() ||
 			!after.LeaseUntil.After(after.EndBy.Add(15*time.Second)),
 		"snoozes are bounded":    after.Snoozes <= commands.MaxSnoozes,

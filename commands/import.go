@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"jobledger/ledger"
@@ -57,7 +58,7 @@ func (s *Service) Import(ctx context.Context, actor, from string, lines iter.Seq
 			return err
 		}
 		if len(done.Findings) > 0 {
-			f := done.Findings[0]
+			f := firstPlaced(done.Findings)
 			return at(f.Pos, fmt.Errorf("%s: %s", f.Code, f.Detail))
 		}
 		return finishImport(ctx, tx, actor, from, time.Time{}, &done)
@@ -80,7 +81,7 @@ type CopyAsOf struct {
 }
 
 // ReplayAsOf is Replay of a copy that says so itself: its last event, imported, has the moment, of which
-// projection.CopyOf then knows. It also gets the presence of the workers, which is no part of the events.
+// status.CopyOf then knows. It also gets the presence of the workers, which is no part of the events.
 func (s *Service) ReplayAsOf(ctx context.Context, actor, from string, c CopyAsOf,
 	lines iter.Seq2[event.Line, error], progress func(events int64)) (done Loaded, err error) {
 	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
@@ -98,6 +99,12 @@ func (s *Service) ReplayAsOf(ctx context.Context, actor, from string, c CopyAsOf
 		return finishImport(ctx, tx, actor, from, c.At, &done)
 	})
 	return done, err
+}
+
+// firstPlaced returns the first finding that names an event; the first one if none does.
+func firstPlaced(findings []audit.Finding) audit.Finding {
+	placed := slices.IndexFunc(findings, func(f audit.Finding) bool { return f.Pos > 0 })
+	return findings[max(placed, 0)]
 }
 
 const progressEvery = 5000 // events

@@ -48,10 +48,13 @@ func contents(t testing.TB, store *ledger.Store) (rows []string) {
 	}
 	err := store.Read(t.Context(), func(tx *ledger.Tx) error {
 		for _, query := range []string{
-			`SELECT 'job', j.n, j.id, j.seq, j.state, j.lane, q.name, j.priority, j.run_at, j.key, j.attempt, j.failures, j.snoozes, j.max_attempts, j.max_runtime,
-    w.worker, w.boot, w.host, w.pid, w.version, j.lease_token, j.claimed_at, j.heartbeat_at, j.lease_expires_at, j.end_by, j.finished_at, j.error_code, j.more
+			`SELECT 'job', j.n, j.id, j.seq, j.state, j.lane, q.name, j.priority, j.run_at, j.key, j.attempt,
+j.failures, j.snoozes, j.max_attempts, j.max_runtime,
+    w.worker, w.boot, w.host, w.pid, w.version, j.lease_token, j.claimed_at, j.heartbeat_at,
+j.lease_expires_at, j.end_by, j.finished_at, j.error_code, j.more
 FROM jobs j JOIN names q ON q.n = j.queue LEFT JOIN workers w ON w.n = j.worker ORDER BY j.n`,
-			`SELECT 'queue', q.name, p.paused, p.since, a.name, p.reason FROM queues p JOIN names q ON q.n = p.queue JOIN names a ON a.n = p.actor ORDER BY q.name`,
+			`SELECT 'queue', q.name, p.paused, p.since, a.name, p.reason
+FROM queues p JOIN names q ON q.n = p.queue JOIN names a ON a.n = p.actor ORDER BY q.name`,
 			`SELECT 'body', pos, salt, body, CASE WHEN salt IS NULL THEN 1 ELSE 0 END FROM bodies ORDER BY pos`,
 		} {
 			found, err := tx.Query(t.Context(), query)
@@ -92,6 +95,31 @@ func wantClean(t testing.TB, store *ledger.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A refused import writes nothing that a later one could be refused for.
+func TestImportAfterARefusedOne(t *testing.T) {
+	source := &commands.Service{Store: openFast(t)}
+	_, err := source.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail"})
+	if err == nil {
+		_, err = source.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"},
+			Worker: event.Worker{Name: "w1", Boot: "boot-1", Host: "build7", PID: 7}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := exported(t, source.Store)
+	s := &commands.Service{Store: openFast(t)}
+	wrong := bytes.Replace(text, []byte(`"pid":7`), []byte(`"pid":8`), 1)
+	wrong = append(wrong, wrong...) // the second event 1 is refused
+	_, err = s.Import(t.Context(), "cli:test", "x", parsed(wrong), nil)
+	if line, ok := errors.AsType[*commands.LineError](err); !ok || line.Line != 3 {
+		t.Fatalf("got %v, want an error of line 3", err)
+	}
+	if _, err := s.Import(t.Context(), "cli:test", "x", parsed(text), nil); err != nil {
+		t.Errorf("after a refused import: %v", err)
+	}
+	wantClean(t, s.Store)
 }
 
 func wantSameRows(t testing.TB, got, want []string) {
@@ -265,7 +293,7 @@ func anyHistory(t *testing.T, d *dice, steps int) *ledger.Store {
 				commands.Fail{Token: j.Token, Code: "oops", Detail: "line\n\"two\"", ExitCode: &code},
 				commands.Fail{Token: j.Token, Signal: "SIGKILL"},
 				commands.Release{Token: j.Token, Snooze: code == 0, Reason: "later", Delay: time.Second},
-				commands.Heartbeat{Token: "nobody's", Lease: time.Minute},
+				commands.Heartbeat{Token: "unknown", Lease: time.Minute},
 			}[d.roll(6)]
 			_, err := s.Apply(t.Context(), "worker:"+j.Worker.Name, j.ID, c)
 			ok(err)

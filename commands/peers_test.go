@@ -18,6 +18,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/attempts"
 	"jobledger/projection/status"
 )
 
@@ -55,12 +56,12 @@ func (q *queue) fresh(id event.JobID) (j projection.Job) {
 }
 
 // attempts are all claims of the ledger as it stands.
-func (q *queue) attempts() (all []projection.Attempt) {
+func (q *queue) attempts() (all []attempts.Attempt) {
 	q.T.Helper()
 	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
 		now, err := projection.AtPos(q.T.Context(), tx, tailOf(q.T, tx))
 		if err == nil {
-			all, err = projection.Attempts(q.T.Context(), tx, projection.AttemptFilter{To: now})
+			all, err = attempts.List(q.T.Context(), tx, attempts.Filter{To: now})
 		}
 		return err
 	})
@@ -150,8 +151,8 @@ func complete(ctx context.Context, tx *ledger.Tx, j projection.Job) error {
 	return err
 }
 
-// In goqite, the Delete or Extend of somebody who was too slow acts on the message that another receiver has
-// by now.
+// In goqite, the Delete or Extend of a receiver that was too slow acts on the message that another receiver
+// has by now.
 func TestPeersStaleOwnerChangesNothing(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
 	for _, c := range []commands.Command{
@@ -211,7 +212,7 @@ func TestPeersExhaustedJobIsSeenAndCanBeRetried(t *testing.T) {
 	if more := q.claim("next"); len(more) != 0 {
 		t.Fatalf("claimed a fourth time: %+v", more)
 	}
-	q.do(j, commands.Retry{Reason: "the worker is mended"})
+	q.do(j, commands.Retry{Reason: "the worker is repaired"})
 	if j = q.claimOne("next"); j.Attempt != 4 || j.Failures != 0 {
 		t.Errorf("retried: %+v", j)
 	}
@@ -271,7 +272,7 @@ func TestPeersTwoProcessesRunNoJobTwice(t *testing.T) {
 	}
 }
 
-// workOff claims, "runs" and completes jobs with several hands until none is left.
+// workOff claims, "runs" and completes jobs with several workers until none is left.
 func workOff(ctx context.Context, path string) error {
 	store, err := ledger.Open(ctx, path)
 	if err != nil {
@@ -279,10 +280,10 @@ func workOff(ctx context.Context, path string) error {
 	}
 	defer store.Close()
 	s := &commands.Service{Store: store}
-	var hands sync.WaitGroup
+	var clients sync.WaitGroup
 	failed := make(chan error, 4)
 	for i := range cap(failed) {
-		hands.Go(func() {
+		clients.Go(func() {
 			who := event.Worker{Name: fmt.Sprint("w", os.Getpid(), "-", i), Boot: fmt.Sprint(os.Getpid(), "-", i),
 				PID: os.Getpid()}
 			var steps []commands.Op
@@ -301,7 +302,7 @@ func workOff(ctx context.Context, path string) error {
 			}
 		})
 	}
-	hands.Wait()
+	clients.Wait()
 	close(failed)
 	for err := range failed {
 		if err != nil {
@@ -408,7 +409,7 @@ func TestPeersReclaimIsNoOrdinaryRetry(t *testing.T) {
 	}
 }
 
-// GoodJob and pueue stamp an end on what they find dead, as if somebody had seen it end then.
+// GoodJob and pueue stamp an end on what they find dead, as if it had been seen to end then.
 func TestPeersLostClaimHasNoInventedEnd(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
@@ -416,7 +417,7 @@ func TestPeersLostClaimHasNoInventedEnd(t *testing.T) {
 	q.Now = q.Now.Add(25 * time.Second)
 	j = q.do(j, beat(j.Token))
 	seen, leaseEnd := q.Now, j.LeaseUntil
-	q.Now = q.Now.Add(24 * time.Hour) // nobody looks for a day
+	q.Now = q.Now.Add(24 * time.Hour) // no sweeper runs for a day
 	q.sweep()
 	events, _ := q.events(j)
 	e := events[len(events)-1]
@@ -437,7 +438,7 @@ func TestPeersLostClaimHasNoInventedEnd(t *testing.T) {
 		workers, err := status.Workers(t.Context(), tx, q.Now, true)
 		for _, w := range workers {
 			if !w.StoppedAt.IsZero() {
-				t.Errorf("nobody saw worker %s stop, and it is said to have, at %s", w.Name, w.StoppedAt)
+				t.Errorf("worker %s was not seen to stop, and is reported as stopped at %s", w.Name, w.StoppedAt)
 			}
 		}
 		return err
@@ -447,7 +448,7 @@ func TestPeersLostClaimHasNoInventedEnd(t *testing.T) {
 	}
 }
 
-// Nobody else records that the late write of a zombie was refused, or what it would have written.
+// No other queue records that the late write of a zombie was refused, or what it would have written.
 func TestPeersRefusedWriteRecordsWhatItOffered(t *testing.T) {
 	q, a, b := lostAndClaimedAnew(t)
 	q.Now = q.Now.Add(time.Second)

@@ -24,8 +24,8 @@ import (
 	"jobledger/projection"
 )
 
-// The connection breaks while COMMIT is on its way, or its answer. The caller is told that nobody knows, and
-// whoever sends the same again gets the one answer that there is.
+// The connection breaks while COMMIT is on its way, or its answer. The caller gets an unknown outcome, and
+// gets the one answer that there is by sending the same again.
 func TestPostgresCommitWithLostAnswer(t *testing.T) {
 	for name, way := range map[string]commandstest.Verdict{
 		"the request is lost": commandstest.Undone, "the answer is lost": commandstest.Unheard} {
@@ -93,8 +93,8 @@ func TestPostgresCommitWithLostAnswer(t *testing.T) {
 	}
 }
 
-// load lets hands put jobs in, take jobs out and finish them, sending again what was not answered, and
-// remembers what they were told.
+// load lets clients put jobs in, take jobs out and finish them, sending again what was not answered, and
+// remembers the answers.
 type load struct {
 	t    *testing.T
 	stop atomic.Bool
@@ -144,7 +144,7 @@ func (l *load) hand(ctx context.Context, s *commands.Service, name string) {
 
 		mine, err := s.Claim(ctx, commands.ClaimRequest{Queues: []string{"q"}, Worker: w, Lease: time.Hour,
 			Limit: 2})
-		if err != nil && !l.passes(err) { // what nobody knows of stays claimed
+		if err != nil && !l.passes(err) { // a job of unknown outcome stays claimed
 			l.t.Errorf("claim: %v", err)
 			return
 		}
@@ -171,7 +171,7 @@ func (l *load) hand(ctx context.Context, s *commands.Service, name string) {
 	}
 }
 
-// check compares what the hands were told with what the ledger says.
+// check compares the answers to the clients with what the ledger says.
 func (l *load) check(s *commands.Service) {
 	t := l.t
 	t.Helper()
@@ -232,12 +232,12 @@ func (l *load) check(s *commands.Service) {
 		len(ended), l.again)
 }
 
-// run lets hands work on stores until during is over.
-func (l *load) run(stores []*ledger.Store, hands int, during func()) {
+// run lets clients work on stores until during is over.
+func (l *load) run(stores []*ledger.Store, clients int, during func()) {
 	var working sync.WaitGroup
 	for i, s := range stores {
 		service := &commands.Service{Store: s}
-		for k := range hands {
+		for k := range clients {
 			working.Go(func() { l.hand(l.t.Context(), service, fmt.Sprintf("w%d-%d-", i, k)) })
 		}
 	}
@@ -248,8 +248,8 @@ func (l *load) run(stores []*ledger.Store, hands int, during func()) {
 
 const enoughEnded = 10 // jobs of a load that shows something
 
-// until waits for enough jobs to have ended and for more, a minute at most: what is missing then is told by
-// others.
+// until waits for enough jobs to have ended and for more, a minute at most: what is missing then is reported
+// by others.
 func (l *load) until(more func() bool) {
 	// The sleep is the pause of a poll.
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -324,7 +324,8 @@ func TestPostgresRestartUnderLoad(t *testing.T) {
 	}
 	defer conn.Close(t.Context())
 	left := func() (connections int) {
-		const others = `SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`
+		const others = `SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'
+AND pid <> pg_backend_pid()`
 		if err := conn.QueryRow(t.Context(), others).Scan(&connections); err != nil {
 			t.Fatal(err)
 		}
@@ -468,7 +469,7 @@ func TestPostgresClaimWaitsForTheLock(t *testing.T) {
 		}, func(q *queue) {
 			mine, err := claim(q.Service, 1)
 			if err != nil || len(mine) != 1 {
-				t.Errorf("got %d jobs, %v, want the one that nobody takes", len(mine), err)
+				t.Errorf("got %d jobs, %v, want the one that no worker takes", len(mine), err)
 			}
 		})
 		if len(claimed) != 2 {

@@ -13,7 +13,7 @@ import (
 	"jobledger/projection/status"
 )
 
-// alive tells who is there, as "name state since seen jobs".
+// alive returns the workers that are present, as "name state since seen jobs".
 func (q *queue) alive(all bool) (list []string) {
 	q.T.Helper()
 	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
@@ -50,7 +50,7 @@ func TestPresenceShowsLiveWorkers(t *testing.T) {
 	check(q.WorkerStarted(t.Context(), gone, []string{"mail"}, nil))
 	expect(false, "gone idle up 0s seen 0s, 0 jobs mail", "w idle up 0s seen 0s, 0 jobs mail+sms")
 
-	// Being there is told by itself, and takes no event.
+	// Presence is reported automatically, and takes no event.
 	q.Now = q.Now.Add(40 * time.Second)
 	check(q.Present(t.Context(), w))
 	q.Now = q.Now.Add(6 * time.Second)
@@ -74,7 +74,7 @@ func TestPresenceShowsLiveWorkers(t *testing.T) {
 	expect(false, "gone silent up 2m46s seen 2m46s, 0 jobs mail", "script silent up 2m0s seen 1m10s, 1 jobs",
 		"w silent up 2m46s seen 1m10s, 1 jobs mail+sms")
 
-	// One that said goodbye, and one that is silent for a day, are history.
+	// One that stopped, and one that was not seen for a day, are history.
 	check(q.WorkerStopped(t.Context(), w))
 	if got := q.alive(false); !strings.HasPrefix(got[2], "w ") {
 		t.Errorf("it stopped, and still holds a job: %q", got)
@@ -131,7 +131,7 @@ func TestPresenceOfTheDead(t *testing.T) {
 	q.sweep()
 	expect("busy silent up 21s seen 20s, 0 jobs mail", "idle idle up 21s seen 0s, 0 jobs mail")
 
-	// Looking back, presence tells when the idle one died.
+	// As of an earlier moment, presence shows when the idle one died.
 	died := q.Now
 	q.Now = q.Now.Add(10 * time.Minute)
 	err = q.Store.Read(t.Context(), func(tx *ledger.Tx) error {

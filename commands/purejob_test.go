@@ -88,7 +88,25 @@ func (s *pureJob) past(c commands.OwnerCommand) (p commands.PastClaim) {
 	p.Salt = s.job.Salt
 	token, name := commands.Sender(c)
 	for _, e := range s.events {
-		p.Add(e, token, name)
+		p.Add(e, token, name, s.job)
 	}
 	return p
+}
+
+// report carries out c, which says that the command of a claim has ended, and returns the facts.
+func (s *pureJob) report(c commands.ReportStop) (facts []commands.Fact, err error) {
+	var past commands.PastClaim
+	for _, e := range s.events {
+		past.Add(e, c.Token, "report_stop", s.job)
+	}
+	facts, err = commands.DecideStop(s.job, past, c, s.now)
+	for i, f := range facts {
+		if i > 0 {
+			f = f.On(s.job)
+		}
+		if err := s.record(f); err != nil {
+			return nil, err
+		}
+	}
+	return facts, err
 }

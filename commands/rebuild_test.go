@@ -26,8 +26,10 @@ func TestRebuildWhileWorkersGoOn(t *testing.T) {
 	q.exec(`UPDATE jobs SET priority = 9 WHERE n IN (?, ?, ?, ?)`, held[0].N, held[1].N, held[2].N, jobs[8].N)
 	q.exec(`DELETE FROM jobs WHERE n IN (?, ?)`, jobs[10].N, held[3].N)
 	q.exec(
-		`INSERT INTO jobs SELECT 5000, 'X', seq, state, lane, queue, priority, run_at, NULL, attempt, failures, snoozes, max_attempts, max_runtime, worker,
-		lease_token, claimed_at, heartbeat_at, lease_expires_at, end_by, finished_at, error_code, more FROM jobs WHERE n = ?`, jobs[11].N)
+		`INSERT INTO jobs SELECT 5000, 'X', seq, state, lane, queue, priority, run_at, NULL, attempt, failures,
+snoozes, max_attempts, max_runtime, worker,
+		lease_token, claimed_at, heartbeat_at, lease_expires_at, end_by, finished_at, error_code, more
+FROM jobs WHERE n = ?`, jobs[11].N)
 
 	var plan *audit.RebuildPlan
 	err := q.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
@@ -76,7 +78,7 @@ func TestRebuildWithoutTheTable(t *testing.T) {
 	}
 }
 
-// exec does what somebody with a SQLite shell could.
+// exec does what a user with a SQLite shell could.
 func (q *queue) exec(statement string, args ...any) {
 	q.T.Helper()
 	err := q.Store.Write(q.T.Context(), func(tx *ledger.Tx) error {

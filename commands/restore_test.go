@@ -33,7 +33,7 @@ func (q *queue) copied() *queue {
 	return c
 }
 
-// lost is where the histories of q and of the other part, and what q has told since.
+// lost is where the histories of q and of the other part, and what q has recorded since.
 func (q *queue) lost(other *queue) (same int64, l audit.Lost) {
 	q.T.Helper()
 	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
@@ -218,7 +218,7 @@ func TestHealthStrandedJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Of a paused queue everybody knows why; and a worker that is gone takes nothing.
+	// A paused queue shows its reason; and a worker that is gone takes nothing.
 	if _, err := q.Pause(t.Context(), "cli:test", "sms", ""); err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func whyRefused(past pastClaim) (string, error) {
 	return fmt.Sprintf("the claim has ended: %s at %s", past.Ending.Kind(), at), ErrConflict
 }
 
-// sameEnding reports whether c repeats what ended the claim, as far as the ledger can still tell.
+// sameEnding reports whether c repeats what ended the claim, as far as the ledger still knows.
 func sameEnding(ending event.Event, salt []byte, c ownerCommand) bool {
 	switch b := ending.Body.(type) {
 	case *event.Succeeded:

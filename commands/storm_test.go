@@ -118,16 +118,16 @@ func storm(t *testing.T, path string) {
 		defer store.Close()
 		service := &commands.Service{Store: store}
 		done := make(chan struct{})
-		var hands sync.WaitGroup
+		var clients sync.WaitGroup
 		for k := range 2 {
-			hands.Go(func() {
+			clients.Go(func() {
 				if err := stormHand(ctx, service, fmt.Sprint("w", os.Getpid(), "-", i, "-", k)); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		group.Go(func() {
-			hands.Wait()
+			clients.Wait()
 			close(done)
 		})
 		group.Go(func() { // one that sweeps all the time
@@ -140,7 +140,7 @@ func storm(t *testing.T, path string) {
 				select {
 				case <-done:
 					return
-				case <-time.After(10 * time.Millisecond): // the pace of sweeping, nobody waits for it
+				case <-time.After(10 * time.Millisecond): // the pace of sweeping; nothing waits for it
 				}
 			}
 		})
@@ -231,7 +231,7 @@ func TestStormInOneProcess(t *testing.T) {
 	other := ledgertest.OpenAt(t, s.DSN())
 	other.Now = clock
 	stop := make(chan struct{})
-	var hands, sweeping sync.WaitGroup
+	var clients, sweeping sync.WaitGroup
 	sweeping.Go(func() {
 		w := commands.Sweeper{Service: service, Actor: "sweeper:storm", Grace: ref(time.Millisecond),
 			Pause: time.Millisecond}
@@ -251,13 +251,13 @@ func TestStormInOneProcess(t *testing.T) {
 		if i%2 == 1 {
 			hand = &commands.Service{Store: other}
 		}
-		hands.Go(func() {
+		clients.Go(func() {
 			if err := stormHand(t.Context(), hand, fmt.Sprint("w", i)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	hands.Wait()
+	clients.Wait()
 	close(stop)
 	sweeping.Wait()
 	(&queue{&commandstest.Scenario{Service: service, T: t}}).Verify()

@@ -18,9 +18,9 @@ import (
 	"jobledger/projection"
 )
 
-// inBubble runs a test in which time passes only while everybody waits: hours take milliseconds. The wall
+// inBubble runs a test in which time passes only while all goroutines wait: hours take milliseconds. The wall
 // clock of the ledger is the bubble's, shifted by what the test says.
-func inBubble(t *testing.T, test func(t *testing.T, q *queue, shift func(time.Duration))) {
+func inBubble(t *testing.T, test func(t *testing.T, q *queue, step func(time.Duration))) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t)
 		var lock sync.Mutex
@@ -133,7 +133,7 @@ func (q *queue) keepAlive(ctx context.Context, jobs []projection.Job, lease time
 }
 
 func TestSweepHoursOfLeases(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue, shift func(time.Duration)) {
+	inBubble(t, func(t *testing.T, q *queue, step func(time.Duration)) {
 		jobs := q.many(20)
 		dead := jobs[15:]
 		ctx, cancel := context.WithCancel(t.Context())
@@ -151,13 +151,13 @@ func TestSweepHoursOfLeases(t *testing.T) {
 		})
 		for _, jump := range []time.Duration{0, time.Hour, -time.Hour, 30 * time.Second, -50 * time.Second,
 			24 * time.Hour, -24 * time.Hour} {
-			shift(jump)
+			step(jump)
 			time.Sleep(20 * time.Minute)
 		}
 		cancel()
 		group.Wait()
 		if len(reclaimed) != len(dead) {
-			t.Errorf("reclaimed %d jobs, want the %d that nobody beats for", len(reclaimed), len(dead))
+			t.Errorf("reclaimed %d jobs, want the %d without heartbeats", len(reclaimed), len(dead))
 		}
 	})
 }
@@ -165,11 +165,11 @@ func TestSweepHoursOfLeases(t *testing.T) {
 // The clock runs back and then forth again: in between, at is held up, so that lease and heartbeat say
 // nothing about how long a lease is.
 func TestSweepClockRanBack(t *testing.T) {
-	inBubble(t, func(t *testing.T, q *queue, shift func(time.Duration)) {
+	inBubble(t, func(t *testing.T, q *queue, step func(time.Duration)) {
 		jobs := q.many(1)
-		shift(-time.Hour)
+		step(-time.Hour)
 		q.do(jobs[0], beat(jobs[0].Token))
-		shift(time.Hour)
+		step(time.Hour)
 		w := &commands.Sweeper{Service: q.Service, Actor: "sweeper:test"}
 		if r := mustSweep(t, w); r.Expired != 1 || r.Waiting != 1 {
 			t.Fatalf("the lease seems to be over: %+v", r)
@@ -345,11 +345,11 @@ func TestSweepSkipsDamagedRows(t *testing.T) {
 	for range 2 {
 		r, err := w.Sweep(t.Context())
 		if err == nil || r.Expired != 3 {
-			t.Fatalf("got %+v, %v, want the bad rows left over and told", r, err)
+			t.Fatalf("got %+v, %v, want the bad rows left over and reported", r, err)
 		}
 		for id := range bad {
 			if !strings.Contains(err.Error(), id) {
-				t.Errorf("%s is not told in %v", id, err)
+				t.Errorf("%s is not named in %v", id, err)
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
@@ -45,7 +46,8 @@ func golden(t *testing.T, name, got string) {
 		}
 	}
 	t.Errorf(
-		"%s is not what the rules say now; if they were meant to change, run go test with -update and read the diff", name)
+		"%s is not what the rules say now; if they were meant to change, run go test with -update and read the "+
+			"diff", name)
 }
 
 func ref[T any](v T) *T { return &v }
@@ -60,13 +62,17 @@ func beat(token string) commands.Heartbeat {
 	return commands.Heartbeat{Token: token, Lease: time.Minute}
 }
 
-// standing is a job in some state, and the moment at which it is asked for something.
-type standing struct {
+func takeOver(name, boot string) commands.TakeOver {
+	return commands.TakeOver{Token: live, Lease: time.Minute, Process: event.Worker{Name: name, Boot: boot}}
+}
+
+// situation is a job in some state, and the moment at which it is asked for something.
+type situation struct {
 	name string
 	make func(t testing.TB) *pureJob
 }
 
-func standings() []standing {
+func situations() []situation {
 	after := func(change func(*commands.Enqueue), cs ...commands.Action) func(testing.TB) *pureJob {
 		return func(t testing.TB) *pureJob { return newPureJob(t, change).apply(t, cs...).wait(10 * time.Second) }
 	}
@@ -80,7 +86,7 @@ func standings() []standing {
 			return s
 		}
 	}
-	return []standing{
+	return []situation{
 		{"queued, ready", after(nil)},
 		{"queued, scheduled in 1h", after(func(b *commands.Enqueue) {
 			b.RunAt = b.RunAt.Add(time.Hour + 10*time.Second)
@@ -137,9 +143,9 @@ func askings() []asking {
 	always := func(c commands.Action) func(*pureJob) commands.Action {
 		return func(*pureJob) commands.Action { return c }
 	}
-	seen := func(token string, shift time.Duration) func(*pureJob) commands.Action {
+	seen := func(token string, step time.Duration) func(*pureJob) commands.Action {
 		return func(s *pureJob) commands.Action {
-			return commands.Reclaim{Token: token, LeaseUntil: s.job.LeaseUntil.Add(shift)}
+			return commands.Reclaim{Token: token, LeaseUntil: s.job.LeaseUntil.Add(step)}
 		}
 	}
 	return []asking{
@@ -149,7 +155,10 @@ func askings() []asking {
 		{"heartbeat", always(beat(live))},
 		{"heartbeat, lease 24h", always(commands.Heartbeat{Token: live, Lease: 24 * time.Hour})},
 		{"heartbeat as its owner", always(commands.Heartbeat{Token: live, Owner: "w1", Lease: time.Minute})},
-		{"heartbeat as somebody else", always(commands.Heartbeat{Token: live, Owner: "w2", Lease: time.Minute})},
+		{"heartbeat as another worker", always(commands.Heartbeat{Token: live, Owner: "w2", Lease: time.Minute})},
+		{"take over, another process", always(takeOver("w1", "boot-next"))},
+		{"take over, the same process", always(takeOver("w1", "boot-w1"))},
+		{"take over, another worker", always(takeOver("w2", "boot-w2"))},
 		{"succeed", always(commands.Succeed{Token: live})},
 		{"succeed, result", always(commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(0)})},
 		{"fail", always(commands.Fail{Token: live})},
@@ -164,6 +173,12 @@ func askings() []asking {
 		{"reclaim, another lease end seen", seen(live, -time.Second)},
 		{"cancel", always(commands.Cancel{Reason: "wrong"})},
 		{"retry", always(commands.Retry{Reason: "again"})},
+		{"retry, command may run for 30s", func(s *pureJob) commands.Action {
+			return commands.Retry{}.While(s.now.Add(30 * time.Second))
+		}},
+		{"retry now, command may run for 30s", func(s *pureJob) commands.Action {
+			return commands.Retry{Now: true}.While(s.now.Add(30 * time.Second))
+		}},
 		{"erase", always(commands.Erase{Reason: "asked for"})},
 		{"reschedule in 2h", func(s *pureJob) commands.Action {
 			return commands.Reschedule{RunAt: ref(s.now.Add(2 * time.Hour))}
@@ -185,7 +200,7 @@ func TestTransitions(t *testing.T) {
 		`# What comes of each command in each state: the event, the state after it, and what it changes
 # (times are from the command; | is as below). Rewritten by: go test ./commands -run TestTransitions -update
 `)
-	for _, st := range standings() {
+	for _, st := range situations() {
 		s := st.make(t)
 		fmt.Fprintf(&out, "\n%s (attempt %d, failures %d of %d, snoozes %d)\n", st.name, s.job.Attempt,
 			s.job.Failures, s.job.MaxAttempts, s.job.Snoozes)
@@ -198,7 +213,7 @@ func TestTransitions(t *testing.T) {
 		}
 		out.WriteString(lines.String())
 	}
-	out.WriteString("\n\n# What an owner's command is told whose token is not live any more.\n")
+	out.WriteString("\n\n# The answer to an owner's command whose token is not live any more.\n")
 	for _, st := range endings() {
 		fmt.Fprintf(&out, "\n%s\n", st.name)
 		var lines table
@@ -213,6 +228,16 @@ func TestTransitions(t *testing.T) {
 		}
 		out.WriteString(lines.String())
 	}
+	out.WriteString(
+		"\n\n# What is recorded when the command of the claim with the token T1 is said to have ended.\n\n")
+	var lines table
+	for _, st := range append(endings(), stops()...) {
+		s := st.make(t)
+		before := s.job.Seq
+		facts, err := s.report(commands.ReportStop{Token: live, Signal: "SIGKILL"})
+		lines.add(st.name, stopResult(s, before, facts, err))
+	}
+	out.WriteString(lines.wide())
 	golden(t, "transitions.golden", out.String())
 }
 
@@ -223,14 +248,19 @@ func (t *table) add(name, result string) {
 	*t = append(*t, struct{ name, result string }{name, strings.TrimRight(result, " ")})
 }
 
-func (t table) String() string {
+func (t table) String() string { return t.columns(34) }
+
+// wide is t for longer names.
+func (t table) wide() string { return t.columns(46) }
+
+func (t table) columns(width int) string {
 	var out strings.Builder
 	for i, line := range t {
 		switch last := i+1 == len(t) || t[i+1].result != line.result; {
 		case last:
-			fmt.Fprintf(&out, "    %-34s %s\n", line.name, line.result)
+			fmt.Fprintf(&out, "    %-*s %s\n", width, line.name, line.result)
 		default:
-			fmt.Fprintf(&out, "    %-34s |\n", line.name)
+			fmt.Fprintf(&out, "    %-*s |\n", width, line.name)
 		}
 	}
 	return out.String()
@@ -257,6 +287,9 @@ func result(s *pureJob, seq int64, body event.Body, err error) string {
 		from("end by", s.job.EndBy)
 	case *event.Heartbeat:
 		from("lease", b.LeaseUntil)
+	case *event.TakenOver:
+		line += " by " + s.job.Worker.Boot
+		from("lease", b.LeaseUntil)
 	case *event.Succeeded:
 		line += fmt.Sprintf(" %d bytes", b.ResultBytes)
 	case *event.Failed, *event.Reclaimed:
@@ -275,7 +308,7 @@ func result(s *pureJob, seq int64, body event.Body, err error) string {
 }
 
 // endings are the ways in which the claim with the token T1 can be over.
-func endings() []standing {
+func endings() []situation {
 	done := func(cs ...commands.Action) func(testing.TB) *pureJob {
 		return func(t testing.TB) *pureJob {
 			return newPureJob(t, nil).apply(t, claimed(live), beat(live)).wait(10*time.Second).apply(t, cs...).wait(
@@ -295,7 +328,7 @@ func endings() []standing {
 	again := claimed("T2")
 	again.Worker = worker("w2")
 	result := commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(0)}
-	return []standing{
+	return []situation{
 		{"never given to this job, which is queued", func(t testing.TB) *pureJob { return newPureJob(t, nil) }},
 		{"never given to this job, which another holds",
 			func(t testing.TB) *pureJob { return newPureJob(t, nil).apply(t, again) }},
@@ -320,17 +353,76 @@ func endings() []standing {
 	}
 }
 
+// stops are further ways for a report that the command of the claim T1 has ended.
+func stops() []situation {
+	cancelled := func(cs ...commands.Action) func(testing.TB) *pureJob {
+		return func(t testing.TB) *pureJob {
+			s := newPureJob(t, nil).apply(t, claimed(live)).wait(time.Second).apply(t, commands.Cancel{})
+			return s.apply(t, commands.Retry{}.While(s.now.Add(30*time.Second))).wait(time.Second).apply(t, cs...)
+		}
+	}
+	again := claimed("T2")
+	again.Worker = worker("w2")
+	return []situation{
+		{"claimed", func(t testing.TB) *pureJob { return newPureJob(t, nil).apply(t, claimed(live)) }},
+		{"cancelled, the retry waits", cancelled()},
+		{"cancelled, the retry waited for 30s",
+			func(t testing.TB) *pureJob { return cancelled()(t).wait(time.Minute) }},
+		{"cancelled, the retry waits, rescheduled", func(t testing.TB) *pureJob {
+			s := cancelled()(t)
+			return s.apply(t, commands.Reschedule{RunAt: ref(s.now.Add(time.Hour))})
+		}},
+		{"cancelled, the retry waits, reported before", func(t testing.TB) *pureJob {
+			s := cancelled()(t)
+			if _, err := s.report(commands.ReportStop{Token: live}); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}},
+		{"cancelled, the retry waits, cancelled again", cancelled(commands.Cancel{})},
+		{"cancelled, the retry of a later claim waits", func(t testing.TB) *pureJob {
+			s := cancelled(commands.Reschedule{RunAt: ref(ledgertest.Epoch)}, again, commands.Cancel{})(t)
+			return s.apply(t, commands.Retry{}.While(s.now.Add(30*time.Second)))
+		}},
+	}
+}
+
+// stopResult is what comes of a report: the events, and when the job runs.
+func stopResult(s *pureJob, seq int64, facts []commands.Fact, err error) string {
+	if err != nil {
+		return "- " + strings.ReplaceAll(err.Error(), string(pureID), "J")
+	}
+	var kinds []string
+	for _, f := range facts {
+		kind := f.Body().Kind().String()
+		if b, ok := f.Body().(*event.Stopped); ok {
+			kind += " (" + b.Why + ")"
+		}
+		kinds = append(kinds, kind)
+	}
+	line := fmt.Sprintf("%-32s %-10s", strings.Join(kinds, ", "), s.job.State)
+	if s.job.State == event.Queued {
+		line += fmt.Sprintf(" run %+.1fs", s.job.RunAt.Sub(s.now).Seconds())
+	}
+	if s.job.Seq != seq {
+		line += fmt.Sprintf(" seq %+d", s.job.Seq-seq)
+	}
+	return line
+}
+
 func lateAskings() []asking {
 	always := func(name string, c commands.Action) asking {
 		return asking{name, func(*pureJob) commands.Action { return c }}
 	}
 	return []asking{
 		always("heartbeat", beat(live)),
+		always("take over", takeOver("w1", "boot-next")),
 		always("succeed", commands.Succeed{Token: live}),
 		always("succeed, result ok", commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(0)}),
 		always("succeed, result ok, exit 1", commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(1)}),
 		always("succeed, another result", commands.Succeed{Token: live, Result: []byte("no"), ExitCode: ref(0)}),
-		always("succeed, result ok, somebody else", commands.Succeed{Token: live, Owner: "w2", Result: []byte("ok"),
+		always("succeed, result ok, another worker", commands.Succeed{Token: live, Owner: "w2",
+			Result:   []byte("ok"),
 			ExitCode: ref(0)}),
 		always("fail, oom", commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL"}),
 		always("fail, oom, no retry", commands.Fail{Token: live, Code: "oom", Detail: "killed", Signal: "KILL",

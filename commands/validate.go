@@ -130,7 +130,7 @@ func CheckActor(actor string) error {
 	return checkText("actor", actor, MaxActor)
 }
 
-// reservedActors begin the names of those that act by themselves, and of requests.
+// reservedActors begin the names of those that act automatically, and of requests.
 var reservedActors = []string{"worker:", "sweeper:", "schedule:", "http:"}
 
 // ReservedActor returns the reserved prefix of actor: worker:, sweeper:, schedule: or http:; "" if it has

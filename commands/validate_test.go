@@ -166,7 +166,7 @@ func comesBack(t *testing.T, s *commands.Service) {
 			v, err := audit.Verify(t.Context(), tx, nil)
 			for _, f := range v.Findings {
 				if f.Code == audit.FindPlace || f.Code == audit.FindUnfit {
-					continue // what these workers say of themselves does not fit together
+					continue // the facts of these workers contradict each other
 				}
 				t.Errorf("verify: %+v", f)
 			}

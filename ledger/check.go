@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"jobledger/ledger/event"
 	"jobledger/ledger/internal/engine"
 )
 
@@ -102,7 +103,7 @@ func (tx *Tx) Guards(ctx context.Context) (problems []string, err error) {
 			break
 		}
 		var wrong []string
-		wrong, err = w.differing(ctx, tx)
+		wrong, err = tx.differing(ctx, w)
 		problems = append(problems, wrong...)
 	}
 	return problems, err
@@ -136,14 +137,40 @@ func (tx *Tx) RepairSchema(ctx context.Context, tables ...string) (repaired []st
 		return nil, err
 	}
 	for _, w := range enumTables() {
-		switch changed, err := w.repair(ctx, tx); {
+		problems, err := tx.differing(ctx, w)
+		if err == nil && len(problems) > 0 {
+			err = tx.unbuffered(w.Repair)
+		}
+		switch {
 		case err != nil:
 			return nil, err
-		case changed && !slices.Contains(repaired, "table "+w.name): // it was created just now
-			repaired = append(repaired, "table "+w.name)
+		case len(problems) > 0 && !slices.Contains(repaired, "table "+w.Name): // it was created just now
+			repaired = append(repaired, "table "+w.Name)
 		}
 	}
 	return repaired, nil
+}
+
+// enumTables returns the tables of kinds and states as they should be.
+func enumTables() []engine.EnumTable {
+	kinds := engine.EnumTable{Name: "kinds", Column: "kind", Words: make(map[int64]string)}
+	for _, k := range event.Kinds() {
+		kinds.Words[int64(k)] = k.String()
+	}
+	states := engine.EnumTable{Name: "states", Column: "state", Words: make(map[int64]string)}
+	for _, s := range event.States() {
+		states.Words[int64(s)] = s.String()
+	}
+	return []engine.EnumTable{kinds, states}
+}
+
+// differing returns the differences of the stored table, in sentences.
+func (tx *Tx) differing(ctx context.Context, w engine.EnumTable) (problems []string, err error) {
+	if err := tx.flush(); err != nil {
+		return nil, err
+	}
+	problems, err = w.Differing(tx.queryContext(ctx), tx.store.engine, tx.session.Session)
+	return problems, tx.check(err)
 }
 
 // schemaDiff returns the objects of the schema that are not as they should be.

@@ -12,9 +12,10 @@
 //
 // Files in reading order:
 //
-//   - open.go, store.go, group_commit.go, tx.go, watch.go: a Store, its commit loop, transactions and notifications
+//   - open.go, store.go, group_commit.go, tx.go, watch.go: a Store, its commit loop, transactions,
+//     notifications
 //   - events.go, rowdecode.go, scan.go, pages.go, prefetch.go: appending and reading events
-//   - dictionary.go, bodies.go, erase.go, enum_tables.go: the other tables
+//   - dictionary.go, bodies.go, erase.go: the other tables
 //   - session.go, txcache.go: statements, and what survives a transaction
 //   - check.go, maintain.go, inspect.go: checks, repair, copies, and a ledger seen from outside
 //   - internal/engine, internal/sqlite, internal/postgres: the contract with a database, and the two engines
@@ -29,11 +30,11 @@
 //	I4  The row is written before the events, jobs in the order given: one lock order on every engine.
 //	I5  Each claim has a fresh token. A write of an owner presents it; another token changes nothing, and the
 //	    attempt is itself recorded as refused, once per token and command.
-//	I6  Rows and events change through one function, commands.record, which asks projection.Evolve what an event
-//	    means. Replay folds the same Evolve, so the table equals the fold of the events. A history as a whole is
-//	    taken into an empty ledger by audit.Loader, which folds it too.
-//	I7  Time is read once per transaction, after the write lock is held. Rules judge by that reading; the recorded
-//	    at is raised to the one before it where the clock ran back, so at never decreases along pos.
+//	I6  Rows and events change through one function, commands.record, which asks projection.Evolve what an
+//	    event means. Replay folds the same Evolve, so the table equals the fold of the events. A whole history
+//	    is loaded into an empty ledger by audit.Loader, which folds it too.
+//	I7  Time is read once per transaction, after the write lock is held. Rules judge by that reading; the
+//	    recorded at is raised to the one before it where the clock ran back, so at never decreases along pos.
 //	I8  A caller is answered after the commit. An error from COMMIT means unknown, not failed (ErrUnknown), and
 //	    re-sending the same command is safe.
 //	I9  Kinds, states and JSON fields are for ever: added to, never renamed, renumbered or reused.

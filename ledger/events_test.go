@@ -73,7 +73,7 @@ func (c claim) log(body event.Body, from, to event.State) {
 	c.add(e)
 }
 
-// twoQueues is a history with everything that a filter can tell apart.
+// twoQueues is a history with a difference in every field that a filter knows.
 func twoQueues(t *testing.T) *book {
 	b := newBook(t)
 	first := event.Worker{Name: "w", Boot: "boot-1", Host: "host", PID: 1}
@@ -113,7 +113,7 @@ func twoQueues(t *testing.T) *book {
 	return b
 }
 
-func TestAFilterSelectsWhatItSays(t *testing.T) {
+func TestEventsFilter(t *testing.T) {
 	b := twoQueues(t)
 	at := func(i int) time.Time { return ledgertest.Epoch.Add(time.Duration(i) * time.Second) }
 	queueOf := map[int64]string{}
@@ -218,7 +218,7 @@ func shown(list []event.Event) (s string) {
 
 // The view is a contract with people who only have the shell of the database: it says of every event what the
 // export says.
-func TestTheHistoryViewSaysWhatTheExportSays(t *testing.T) {
+func TestHistoryViewEqualsExport(t *testing.T) {
 	b := twoQueues(t)
 	for _, e := range ledgertest.StorableEvents(t) {
 		e.Actor, e.Worker = "worker:w", event.Worker{Name: "w", Boot: "boot-2", Host: "host", PID: 2, Version: "v2"}
@@ -240,7 +240,8 @@ func TestTheHistoryViewSaysWhatTheExportSays(t *testing.T) {
 		read(t, b.store, func(tx *ledger.Tx) error {
 			rows,
 				err := tx.Query(t.Context(),
-				`SELECT job, kind, at, actor, worker, token, from_state, to_state, seq, attempt, data FROM history WHERE pos = ?`, e.Pos)
+				`SELECT job, kind, at, actor, worker, token, from_state, to_state, seq, attempt, data
+FROM history WHERE pos = ?`, e.Pos)
 			if err != nil {
 				return err
 			}
@@ -291,7 +292,7 @@ func object(t *testing.T, e event.Event) (m map[string]any) {
 	return m
 }
 
-func TestPosAtIsTheLastEventNotAfterThen(t *testing.T) {
+func TestPosAtIsLastEventNotAfter(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()
 	check := func(tx *ledger.Tx, at time.Time, want int64) {
@@ -334,7 +335,7 @@ func TestPosAtIsTheLastEventNotAfterThen(t *testing.T) {
 	})
 }
 
-func TestAJobsNumberIsFoundInTheEvents(t *testing.T) {
+func TestJobNumberIsFoundInEvents(t *testing.T) {
 	b := newBook(t)
 	b.enqueue("A", "mail")
 	b.enqueue("B", "mail")
@@ -363,7 +364,7 @@ func TestAJobsNumberIsFoundInTheEvents(t *testing.T) {
 	})
 }
 
-func TestReadingEventsCanStopAnywhere(t *testing.T) {
+func TestEventsReadingStopsAnywhere(t *testing.T) {
 	b := twoQueues(t)
 	ctx := t.Context()
 	read(t, b.store, func(tx *ledger.Tx) error {
@@ -389,7 +390,7 @@ func TestReadingEventsCanStopAnywhere(t *testing.T) {
 	})
 }
 
-func TestADamagedEventIsNamed(t *testing.T) {
+func TestEventsDamageIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		row  string
 		want error
@@ -426,13 +427,13 @@ func TestADamagedEventIsNamed(t *testing.T) {
 	}
 }
 
-func TestAReadOfMoreJobsThanItRemembersIsComplete(t *testing.T) {
+func TestEventsOfManyJobsAreComplete(t *testing.T) {
 	b := twoQueues(t)
 	for _, others := range []int{ledger.MaxClaims - 2, ledger.MaxClaims - 1, ledger.MaxClaims} {
 		read(t, b.store, func(tx *ledger.Tx) error {
 			got, err := tx.EventsKnowing(t.Context(), others)
 			if !reflect.DeepEqual(got, b.all) {
-				t.Errorf("beside %d other jobs: got %s", others, shown(got))
+				t.Errorf("with %d other jobs: got %s", others, shown(got))
 			}
 			return err
 		})

@@ -72,7 +72,7 @@ func ReadAhead(n int64, cleanup func(func())) {
 	cleanup(func() { scanAhead = before })
 }
 
-// SetPollIntervals sets how often the data version is looked at from now on, with a bell and without one.
+// SetPollIntervals sets how often the data version is polled from now on, with a doorbell and without one.
 func SetPollIntervals(d time.Duration, cleanup func(func())) {
 	every, only := sqlite.PollWithDoorbell, sqlite.PollWithoutDoorbell
 	sqlite.PollWithDoorbell, sqlite.PollWithoutDoorbell = d, d

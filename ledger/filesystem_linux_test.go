@@ -6,7 +6,7 @@ import (
 	"jobledger/ledger"
 )
 
-func TestNetworkFileSystemsAreKnownByTheirNumbers(t *testing.T) {
+func TestFilesystemNetworkTypes(t *testing.T) {
 	for magic, want := range map[uint32]string{
 		0x6969: "NFS", 0x517b: "SMB", 0xfe534d42: "SMB", 0xff534d42: "SMB", 0x01021997: "9p", 0x65735546: "FUSE",
 		0x00c36400: "Ceph",

@@ -9,7 +9,7 @@ import (
 	"jobledger/ledger/event"
 )
 
-func TestKindsAndStatesAreThoseOfTheSchema(t *testing.T) {
+func TestKindsAndStatesEqualSchema(t *testing.T) {
 	kinds, states := make(map[int64]string), make(map[int64]string)
 	for _, k := range event.Kinds() {
 		kinds[int64(k)] = k.String()
@@ -52,7 +52,7 @@ func TestKindsAndStatesAreThoseOfTheSchema(t *testing.T) {
 }
 
 // The numbers are stored: this list may grow, and nothing in it may change (I9).
-func TestNumbersAreForEver(t *testing.T) {
+func TestKindNumbersNeverChange(t *testing.T) {
 	for i, word := range []string{"enqueued", "claimed", "heartbeat", "succeeded", "failed", "released",
 		"reclaimed", "cancelled", "retried", "rescheduled",
 		"refused", "erased", "queue_paused", "queue_resumed", "worker_started", "worker_stopped", "rebuilt",
@@ -74,7 +74,7 @@ func TestNumbersAreForEver(t *testing.T) {
 	}
 }
 
-func TestAWordThatIsNoKindOrStateIsRefused(t *testing.T) {
+func TestKindUnknownWordIsRefused(t *testing.T) {
 	for _, word := range []string{"", "Enqueued", "kind(0)", "kind(20)", "kind(99)", "state(0)"} {
 		if k, err := event.ParseKind(word); !errors.Is(err, ledger.ErrUnknownKind) {
 			t.Errorf("kind %q: got %d, %v", word, k, err)

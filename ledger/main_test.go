@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	if path := os.Getenv("LEDGER_TEST_TURN"); path != "" {
-		if err := holdTurn(path); err != nil {
+	if path := os.Getenv("LEDGER_TEST_QUEUE"); path != "" {
+		if err := holdWriteQueue(path); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -93,14 +93,14 @@ func comeAndGo(path string) error {
 		case !errors.Is(err, ledger.ErrReplaced) && !errors.Is(err, ledger.ErrBusy):
 			return err
 		}
-		// or there is no moment at which nobody has it open
+		// or the ledger is never without a process that has it open
 		time.Sleep(2*time.Since(start) + rand.N(20*time.Millisecond))
 	}
 	return nil
 }
 
-// holdTurn stands in the turnstile until stdin ends.
-func holdTurn(path string) error {
+// holdWriteQueue holds the lock of the write queue until stdin ends.
+func holdWriteQueue(path string) error {
 	if !ledger.HoldWriteQueue(path) {
 		return errors.New("the turn did not come")
 	}
@@ -213,7 +213,7 @@ func number(ctx context.Context, tx *ledger.Tx, query string, args ...any) (n in
 	return n, rows.Scan(&n)
 }
 
-// plain opens the file as anybody would, beside the store.
+// plain opens the file without the store, as another program does.
 func plain(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -232,9 +232,9 @@ func mustExec(t testing.TB, db *sql.DB, query string) {
 	}
 }
 
-// together runs fns in one transaction, in this order, and returns what Write answered to each.
+// writeGroup runs fns in one transaction, in this order, and returns what Write answered to each.
 // Store.SetGroupTime must be long.
-func together(t testing.TB, s *ledger.Store, fns ...func(*ledger.Tx) error) []error {
+func writeGroup(t testing.TB, s *ledger.Store, fns ...func(*ledger.Tx) error) []error {
 	t.Helper()
 	errs := make([]error, len(fns)+1)
 	var wg sync.WaitGroup
@@ -263,7 +263,7 @@ func together(t testing.TB, s *ledger.Store, fns ...func(*ledger.Tx) error) []er
 	return errs[:len(fns)]
 }
 
-// grouping is open for together.
+// grouping is open for writeGroup.
 func grouping(t testing.TB) *ledger.Store {
 	t.Helper()
 	s := open(t)

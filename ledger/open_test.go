@@ -24,7 +24,7 @@ import (
 	"jobledger/schema"
 )
 
-func TestManyProcessesOpenANewLedgerAtOnce(t *testing.T) {
+func TestOpenNewLedgerByManyProcesses(t *testing.T) {
 	dsn := ledgertest.New(t)
 	const processes = 16
 	var children []*exec.Cmd
@@ -83,7 +83,7 @@ func folder(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-func TestOnlyTheOwnerMayReadALedger(t *testing.T) {
+func TestOpenMakesFilesForOwnerOnly(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
@@ -99,7 +99,7 @@ func TestOnlyTheOwnerMayReadALedger(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoLedgerIsRefusedAndLeftAsItWas(t *testing.T) {
+func TestOpenRefusesForeignFilesUnchanged(t *testing.T) {
 	both := func(want error) []error { return []error{want, want} }
 	for name, c := range map[string]struct {
 		make func(t *testing.T, path string)
@@ -175,7 +175,7 @@ func file(content string) func(*testing.T, string) {
 	return func(t *testing.T, path string) { must(t, os.WriteFile(path, []byte(content), 0o600)) }
 }
 
-func TestAFileOfAnOlderSchemaIsTakenFurther(t *testing.T) {
+func TestOpenMigratesOlderSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	steps, err := schema.SQLite()
 	must(t, err)
@@ -186,7 +186,8 @@ func TestAFileOfAnOlderSchemaIsTakenFurther(t *testing.T) {
 	mustExec(t, db, `INSERT INTO names VALUES (1, 'cli:ann@host');
 		INSERT INTO workers VALUES (1, 'w', 'b', 'h', 1, '');
 		INSERT INTO events VALUES
-		(1, 1, 1, 1, 1000000, 1, NULL, '01KDXYZAF80000000000000001', NULL, NULL, 1, NULL, '{"queue":"mail","max_attempts":5}'),
+		(1, 1, 1, 1, 1000000, 1, NULL, '01KDXYZAF80000000000000001', NULL, NULL, 1, NULL,
+ '{"queue":"mail","max_attempts":5}'),
 		(2, 1, 2, 2, 2000000, 1, 1, '01KDXYZAF80000000000000002', 1, 1, 2, NULL, '{"lease_until":62000000}'),
 		(3, 1, 3, 3, 3000000, 1, 1, NULL, 1, 2, 3, NULL, '{"lease_until":70000000,"note":"half"}')`)
 	must(t, db.Close())
@@ -212,7 +213,7 @@ func TestAFileOfAnOlderSchemaIsTakenFurther(t *testing.T) {
 	})
 }
 
-func TestAPathIsTakenLiterally(t *testing.T) {
+func TestOpenTakesPathLiterally(t *testing.T) {
 	names := []string{"jobs.db", "a?b.db", "a?mode=memory", "a#b.db", "a%41.db", "a%.db", "a b.db", " ",
 		"a&b=c;d.db", "日本–ü.db", `a\b'"c.db`, "file:x.db", "a+b.db", "-x"}
 	for _, name := range names {
@@ -247,7 +248,7 @@ func TestAPathIsTakenLiterally(t *testing.T) {
 	}
 }
 
-func TestARelativePathStaysWhereItWas(t *testing.T) {
+func TestOpenKeepsRelativePath(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	s := openAt(t, "jobs.db")
@@ -260,7 +261,7 @@ func TestARelativePathStaysWhereItWas(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
+func TestOpenErrorsSayWhy(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "jobs.db")
 	for dsn, want := range map[string]string{
@@ -303,7 +304,7 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAFolderWithoutPermissionIsRefused(t *testing.T) {
+func TestOpenRefusesFolderWithoutPermission(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("everything is permitted to root")
 	}
@@ -327,7 +328,7 @@ func TestAFolderWithoutPermissionIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFileThatMayOnlyBeReadIsReadAndNotWritten(t *testing.T) {
+func TestOpenReadOnlyFileIsRead(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("everything is permitted to root")
 	}
@@ -349,7 +350,7 @@ func TestAFileThatMayOnlyBeReadIsReadAndNotWritten(t *testing.T) {
 	wantActors(t, s, "a")
 }
 
-func TestALinkLeadsToTheSameLedger(t *testing.T) {
+func TestOpenFollowsLink(t *testing.T) {
 	real, link := filepath.Join(t.TempDir(), "real.db"), filepath.Join(t.TempDir(), "link.db")
 	must(t, os.Symlink(real, link))
 	a := openAt(t, real)
@@ -360,7 +361,7 @@ func TestALinkLeadsToTheSameLedger(t *testing.T) {
 	wantActors(t, a, "a", "b", "c")
 	wantActors(t, b, "a", "b", "c")
 	if files := folder(t, filepath.Dir(link)); len(files) != 1 {
-		t.Errorf("files beside the link: %d, want the link only", len(files))
+		t.Errorf("files next to the link: %d, want the link only", len(files))
 	}
 
 	other := ledgertest.OpenAt(t, filepath.Join(t.TempDir(), "other.db"))
@@ -374,7 +375,7 @@ func TestALinkLeadsToTheSameLedger(t *testing.T) {
 	wantActors(t, b, "a", "b", "c")
 }
 
-func TestSeveralStoresOfOneProcessShareALedger(t *testing.T) {
+func TestOpenSeveralStoresInOneProcess(t *testing.T) {
 	dsn := ledgertest.New(t)
 	a := openAt(t, dsn)
 	for range 5 { // one that is closed drops no lock of the others

@@ -16,7 +16,7 @@ import (
 // A connection whose other side takes nothing any more, and does not close it, is left for another one. That
 // nothing is taken is what a relay can do without a say in the machine's network; to the kernel it is as
 // silent as a dead host.
-func TestPostgresASilentServerIsLeft(t *testing.T) {
+func TestPostgresUnresponsiveServerIsAbandoned(t *testing.T) {
 	t.Parallel()
 	dsn := ledgertest.Postgres(t)
 	server, err := url.Parse(dsn)

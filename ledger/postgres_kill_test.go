@@ -14,9 +14,9 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// An administrator, or the server when it runs out of memory, ends the process that serves a writer. Nobody
-// whose function has not been sent with a COMMIT hears of it.
-func TestPostgresABackendIsKilled(t *testing.T) {
+// An administrator, or the server when it runs out of memory, ends the process that serves a writer. No
+// client whose function has not been sent with a COMMIT hears of it.
+func TestPostgresBackendKilled(t *testing.T) {
 	t.Parallel()
 	for name, kill := range map[string]func(t *testing.T, s *ledger.Store, by *pgx.Conn) (acknowledged []string){
 		"idle": func(t *testing.T, s *ledger.Store, by *pgx.Conn) []string {
@@ -71,7 +71,7 @@ func TestPostgresABackendIsKilled(t *testing.T) {
 				return func(tx *ledger.Tx) error { return errors.Join(note(t.Context(), tx, name), err) }
 			}
 			kills := func(tx *ledger.Tx) error { return errors.Join(once(tx), note(t.Context(), tx, "c")) }
-			errs := together(t, s, act("a", nil), act("b", errOwn), kills, act("d", nil))
+			errs := writeGroup(t, s, act("a", nil), act("b", errOwn), kills, act("d", nil))
 			wantErrors(t, errs, nil, errOwn, nil, nil)
 			return []string{"a", "c", "d"}
 		},
@@ -110,7 +110,7 @@ func TestPostgresABackendIsKilled(t *testing.T) {
 			s := onPostgres(t)
 			s.SetGroupTime(time.Hour)
 			write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "first") })
-			want := append([]string{"first"}, kill(t, s, beside(t, s.DSN()))...)
+			want := append([]string{"first"}, kill(t, s, connect(t, s.DSN()))...)
 			wantActors(t, s, want...)
 			write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "last") })
 			wantActors(t, ledgertest.OpenAt(t, s.DSN()), append(want, "last")...)
@@ -132,10 +132,10 @@ func killOnce(t *testing.T, by *pgx.Conn) func(tx *ledger.Tx) error {
 	}
 }
 
-// A pool of connections that were ended while nobody used them costs no read an error.
-func TestPostgresReadersConnectAnew(t *testing.T) {
+// A pool of connections that were ended while they were not in use costs no read an error.
+func TestPostgresReadersReconnect(t *testing.T) {
 	s := onPostgres(t)
-	by := beside(t, s.DSN())
+	by := connect(t, s.DSN())
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	reading, release := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
@@ -157,12 +157,15 @@ func TestPostgresReadersConnectAnew(t *testing.T) {
 	close(release)
 	wg.Wait()
 	if n := ask[int](t, by,
-		`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`); n != 5 {
+		`SELECT count(pg_terminate_backend(pid))
+FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+AND pid <> pg_backend_pid()`); n != 5 {
 		t.Fatalf("%d connections, want 5", n)
 	}
 	eventually(t, "gone", func() bool {
 		return ask[int](t, by,
-			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'`) == 1
+			`SELECT count(*)
+FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'`) == 1
 	})
 	for range 5 {
 		wantActors(t, s, "a")
@@ -170,9 +173,9 @@ func TestPostgresReadersConnectAnew(t *testing.T) {
 }
 
 // A read whose connection ends half-way says so; the next one has another.
-func TestPostgresAReadIsCutOff(t *testing.T) {
+func TestPostgresReadIsCutOff(t *testing.T) {
 	s := onPostgres(t)
-	by := beside(t, s.DSN())
+	by := connect(t, s.DSN())
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	err := s.Read(t.Context(), func(tx *ledger.Tx) error {
 		pid, err := backend(t.Context(), tx)
@@ -190,9 +193,9 @@ func TestPostgresAReadIsCutOff(t *testing.T) {
 }
 
 // What a store has opened, on both sides, is gone when it is closed.
-func TestPostgresCloseLeavesNothing(t *testing.T) {
+func TestPostgresCloseLeavesNoConnections(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
-	by := beside(t, dsn)
+	by := connect(t, dsn)
 	s, err := ledger.Open(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -220,5 +223,7 @@ func TestPostgresCloseLeavesNothing(t *testing.T) {
 func connections(t *testing.T, by *pgx.Conn) int {
 	t.Helper()
 	return ask[int](t, by,
-		`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`)
+		`SELECT count(*)
+FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+AND backend_type = 'client backend'`)
 }

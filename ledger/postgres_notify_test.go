@@ -11,8 +11,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// Where nobody looks at the tail for an hour, it is a notification that wakes.
-func TestPostgresANotificationWakes(t *testing.T) {
+// The tail is polled once an hour here, so only a notification can wake the watcher.
+func TestPostgresNotificationWakes(t *testing.T) {
 	t.Parallel()
 	s := onPostgres(t)
 	s.SetServerPollInterval(time.Hour)
@@ -27,7 +27,7 @@ func TestPostgresANotificationWakes(t *testing.T) {
 			t.Fatal("not woken")
 		}
 		t.Log(time.Since(start))
-		settle(woken)
+		drain(woken)
 	}
 	write(t, other, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:test") })
 	if wakes(woken, 200*time.Millisecond) {
@@ -35,34 +35,35 @@ func TestPostgresANotificationWakes(t *testing.T) {
 	}
 }
 
-// listening waits until a watcher has been told that the listening has begun.
+// listening waits until a watcher was woken because listening has begun.
 func listening(t *testing.T, woken <-chan struct{}) {
 	t.Helper()
 	if !wakes(woken, 10*time.Second) {
 		t.Fatal("nothing said that the listening has begun")
 	}
-	settle(woken)
+	drain(woken)
 }
 
-// A listener and a ringer whose connections end go on with others, and what came in between is told.
+// A listener and a notifier whose connections end go on with new ones, and report what came in between.
 func TestPostgresWatchOutlivesItsConnections(t *testing.T) {
 	t.Parallel()
 	s := onPostgres(t)
 	s.SetServerPollInterval(time.Hour)
 	other := ledgertest.OpenAt(t, s.DSN())
-	by := beside(t, s.DSN())
+	by := connect(t, s.DSN())
 	woken, stop := s.Watch()
 	defer stop()
 	announce(t, other)
 	listening(t, woken)
 	for range 2 {
 		execute(t, by,
-			`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+			`SELECT pg_terminate_backend(pid)
+FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 		announce(t, other)
 		if !wakes(woken, 20*time.Second) {
-			t.Fatal("not woken by what came while nobody listened")
+			t.Fatal("not woken by what came while no connection listened")
 		}
-		settle(woken)
+		drain(woken)
 		announce(t, other) // the ringer has lost its connection as well, and may be slow for that
 		if !wakes(woken, 20*time.Second) {
 			announce(t, other)
@@ -70,14 +71,14 @@ func TestPostgresWatchOutlivesItsConnections(t *testing.T) {
 				t.Fatal("not woken any more")
 			}
 		}
-		settle(woken)
+		drain(woken)
 	}
 }
 
 // heard counts what is notified on the ledger's channel, until the test ends.
 func heard(t *testing.T, dsn string) *atomic.Int64 {
 	t.Helper()
-	conn := beside(t, dsn)
+	conn := connect(t, dsn)
 	execute(t, conn, `LISTEN jobledger_jobledger`)
 	var count atomic.Int64
 	ctx, cancel := context.WithCancel(context.Background())
@@ -97,7 +98,7 @@ func heard(t *testing.T, dsn string) *atomic.Int64 {
 	return &count
 }
 
-// Behind a pooler nobody can listen: the tail is looked at instead, and nothing is notified.
+// Through a pooler, LISTEN is not possible: the tail is polled instead, and no notification is sent.
 func TestPostgresWatchWithoutNotifications(t *testing.T) {
 	t.Parallel()
 	dsn := ledgertest.Postgres(t)
@@ -113,7 +114,7 @@ func TestPostgresWatchWithoutNotifications(t *testing.T) {
 		if !wakes(woken, 10*time.Second) {
 			t.Fatal("not woken")
 		}
-		settle(woken)
+		drain(woken)
 	}
 	if n := count.Load(); n != 0 {
 		t.Errorf("%d notifications, want none", n)
@@ -123,7 +124,7 @@ func TestPostgresWatchWithoutNotifications(t *testing.T) {
 }
 
 // A notification takes a lock of the whole server, so that commits in a row share one.
-func TestPostgresCommitsInARowShareANotification(t *testing.T) {
+func TestPostgresCommitsShareNotification(t *testing.T) {
 	s := onPostgres(t)
 	count := heard(t, s.DSN())
 	start := time.Now()

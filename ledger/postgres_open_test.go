@@ -19,7 +19,7 @@ import (
 )
 
 // Many processes may be the first ones at the same time. Each of them finds a whole schema, made once.
-func TestPostgresManyStoresOpenAnEmptyDatabaseAtOnce(t *testing.T) {
+func TestPostgresOpenEmptyDatabaseByManyStores(t *testing.T) {
 	t.Parallel()
 	dsn := ledgertest.Postgres(t)
 	const stores = 16
@@ -53,12 +53,15 @@ func TestPostgresManyStoresOpenAnEmptyDatabaseAtOnce(t *testing.T) {
 func objects(t *testing.T, conn *pgx.Conn) string {
 	t.Helper()
 	return ask[string](t, conn, `SELECT coalesce(string_agg(o, ' ' ORDER BY o), '') FROM (
-		SELECT format('%s:%s', nspname, obj_description(oid, 'pg_namespace')) AS o FROM pg_namespace WHERE nspname !~ '^(pg_|information_schema)'
-		UNION ALL SELECT format('%s.%s %s', relnamespace::regnamespace, relname, relkind) FROM pg_class WHERE relnamespace::regnamespace::text !~ '^(pg_|information_schema)'
-		UNION ALL SELECT format('%s.%s()', pronamespace::regnamespace, proname) FROM pg_proc WHERE pronamespace::regnamespace::text !~ '^(pg_|information_schema)') AS all_of_them`)
+		SELECT format('%s:%s', nspname, obj_description(oid, 'pg_namespace')) AS o
+FROM pg_namespace WHERE nspname !~ '^(pg_|information_schema)'
+		UNION ALL SELECT format('%s.%s %s', relnamespace::regnamespace, relname, relkind)
+FROM pg_class WHERE relnamespace::regnamespace::text !~ '^(pg_|information_schema)'
+		UNION ALL SELECT format('%s.%s()', pronamespace::regnamespace, proname)
+FROM pg_proc WHERE pronamespace::regnamespace::text !~ '^(pg_|information_schema)') AS all_of_them`)
 }
 
-func TestPostgresWhatIsNoLedgerIsRefusedAndLeftAsItWas(t *testing.T) {
+func TestPostgresOpenRefusesForeignSchemasUnchanged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		make  []string
@@ -68,21 +71,21 @@ func TestPostgresWhatIsNoLedgerIsRefusedAndLeftAsItWas(t *testing.T) {
 		exist error // of OpenExisting
 	}{
 		"nothing": {exist: ledger.ErrNoLedger},
-		"somebody's schema": {make: []string{`CREATE SCHEMA jobledger`,
+		"foreign schema": {make: []string{`CREATE SCHEMA jobledger`,
 			`CREATE TABLE jobledger.events (pos bigint)`,
 			`INSERT INTO jobledger.events VALUES (1)`}, want: ledger.ErrNotALedger, exist: ledger.ErrNotALedger},
-		"somebody's schema with a comment": {make: []string{`CREATE SCHEMA jobledger`,
+		"foreign schema with a comment": {make: []string{`CREATE SCHEMA jobledger`,
 			`COMMENT ON SCHEMA jobledger IS 'mine'`},
 			want: ledger.ErrNotALedger, exist: ledger.ErrNotALedger},
-		"somebody's empty schema": {make: []string{`CREATE SCHEMA jobledger`}, want: ledger.ErrNotALedger,
+		"foreign empty schema": {make: []string{`CREATE SCHEMA jobledger`}, want: ledger.ErrNotALedger,
 			exist: ledger.ErrNotALedger},
-		"another name beside it": {make: []string{`CREATE SCHEMA jobledger`}, dsn: "schema=jobs2",
+		"another schema next to it": {make: []string{`CREATE SCHEMA jobledger`}, dsn: "schema=jobs2",
 			exist: ledger.ErrNoLedger},
 		"a newer schema": {first: true, make: []string{`UPDATE jobledger.about SET schema_version = 99`},
 			want: ledger.ErrNewerSchema, exist: ledger.ErrNewerSchema},
 		"no such database": {dsn: "dbname=jobledger_test_none", want: ledger.ErrNoLedger,
 			exist: ledger.ErrNoLedger},
-		"an option of nobody":        {dsn: "sync=often", want: ledger.ErrAddress, exist: ledger.ErrAddress},
+		"unknown option":             {dsn: "sync=often", want: ledger.ErrAddress, exist: ledger.ErrAddress},
 		"a schema of the server":     {dsn: "schema=pg_catalog", want: ledger.ErrAddress, exist: ledger.ErrAddress},
 		"a schema that needs quotes": {dsn: "schema=x%22y", want: ledger.ErrAddress, exist: ledger.ErrAddress},
 	} {
@@ -91,7 +94,7 @@ func TestPostgresWhatIsNoLedgerIsRefusedAndLeftAsItWas(t *testing.T) {
 			if c.first {
 				must(t, ledgertest.OpenAt(t, dsn).Close())
 			}
-			conn := beside(t, dsn)
+			conn := connect(t, dsn)
 			for _, statement := range c.make {
 				execute(t, conn, statement)
 			}
@@ -124,7 +127,7 @@ func TestPostgresWhatIsNoLedgerIsRefusedAndLeftAsItWas(t *testing.T) {
 }
 
 // An address is shown in errors and logs.
-func TestPostgresAnErrorShowsNoPassword(t *testing.T) {
+func TestPostgresErrorsShowNoPassword(t *testing.T) {
 	t.Parallel()
 	for _, dsn := range []string{
 		"postgres://ann:geheim@127.0.0.1:1/jobs",
@@ -163,12 +166,12 @@ func roles(t *testing.T) (owner *ledger.Store, address map[string]string) {
 	if out, err := script.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	conn := beside(t, at)
+	conn := connect(t, at)
 	address = make(map[string]string)
-	for _, role := range []string{"jobledger_worker", "jobledger_auditor", "pg_read_all_data", "nobody"} {
+	for _, role := range []string{"jobledger_worker", "jobledger_auditor", "pg_read_all_data", "none"} {
 		user := "member_of_" + role
 		execute(t, conn, `CREATE ROLE `+user+` LOGIN PASSWORD 'x'`)
-		if role != "nobody" {
+		if role != "none" {
 			execute(t, conn, `GRANT `+role+` TO `+user)
 		}
 		u, err := url.Parse(at)
@@ -183,7 +186,7 @@ func roles(t *testing.T) (owner *ledger.Store, address map[string]string) {
 
 // A worker can all that the program does with an open ledger; who may only read gets ErrReadOnly, and nothing
 // is written.
-func TestPostgresRolesMayDoWhatTheyAreFor(t *testing.T) {
+func TestPostgresRoles(t *testing.T) {
 	owner, address := roles(t)
 	write(t, owner, func(tx *ledger.Tx) error { return note(t.Context(), tx, "owner") })
 
@@ -218,8 +221,8 @@ func TestPostgresRolesMayDoWhatTheyAreFor(t *testing.T) {
 	wantActors(t, owner, "owner", "worker")
 
 	for what, dsn := range map[string]string{
-		"opens a ledger": address["nobody"],
-		"makes a ledger": with(address["nobody"], "schema=jobs2"),
+		"opens a ledger": address["none"],
+		"makes a ledger": with(address["none"], "schema=jobs2"),
 	} {
 		s, err := ledger.Open(t.Context(), dsn)
 		if err == nil {
@@ -232,11 +235,12 @@ func TestPostgresRolesMayDoWhatTheyAreFor(t *testing.T) {
 }
 
 // A server that stands by, or is set so, takes no writes at all.
-func TestPostgresAReadOnlyServerIsReadAndNotWritten(t *testing.T) {
+func TestPostgresReadOnlyServerIsRead(t *testing.T) {
 	s := onPostgres(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
-	execute(t, beside(t, s.DSN()),
-		`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`)
+	execute(t, connect(t, s.DSN()),
+		`DO $$ BEGIN EXECUTE
+format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`)
 	reader := ledgertest.OpenAt(t, s.DSN())
 	wantActors(t, reader, "a")
 	err := reader.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") })

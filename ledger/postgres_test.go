@@ -22,8 +22,8 @@ func onPostgres(t testing.TB) *ledger.Store {
 	return openAt(t, ledgertest.Postgres(t))
 }
 
-// beside connects to the database at dsn as anybody would, beside the store.
-func beside(t testing.TB, dsn string) *pgx.Conn {
+// connect connects to the database at dsn without the store, as another program does.
+func connect(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()
 	u, err := url.Parse(dsn)
 	if err != nil {
@@ -92,14 +92,15 @@ func terminate(t testing.TB, by *pgx.Conn, pid int64) {
 	})
 }
 
-// theLock is the key of the ledger's lock: whoever appends holds it.
+// theLock is the key of the ledger's lock, which a writer holds.
 const theLock = `(1785489266::bigint << 32) + 'jobledger'::regnamespace::oid::bigint`
 
 // waiting returns the processes that wait for the lock, in order of their numbers.
 func waiting(t testing.TB, by *pgx.Conn) (pids []int64) {
 	t.Helper()
 	return ask[[]int64](t, by, `SELECT coalesce(array_agg(pid::bigint ORDER BY pid), '{}') FROM pg_locks
-		WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
+		WHERE locktype = 'advisory' AND NOT granted
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
 }
 
 // difference says what is in one of two sorted lists more often than in the other.

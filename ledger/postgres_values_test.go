@@ -15,7 +15,7 @@ import (
 )
 
 // JSON stays the text that was written: a digest may be of it, and a person may have to read it.
-func TestPostgresKeepsTextAndBytesAsTheyAre(t *testing.T) {
+func TestPostgresKeepsTextAndBytes(t *testing.T) {
 	s := onPostgres(t)
 	s.SetGroupTime(time.Hour)
 	var want []string
@@ -29,9 +29,9 @@ func TestPostgresKeepsTextAndBytesAsTheyAre(t *testing.T) {
 			return tx.Append(t.Context(), event.Event{Pos: tx.Next(), At: tx.At(), Actor: reason, Body: body})
 		})
 	}
-	write(t, s, notes[0]) // by itself, and the others in one statement
-	wantErrors(t, together(t, s, notes[1:]...), nil, nil, nil, nil)
-	conn := beside(t, s.DSN())
+	write(t, s, notes[0]) // alone, and the others in one statement
+	wantErrors(t, writeGroup(t, s, notes[1:]...), nil, nil, nil, nil)
+	conn := connect(t, s.DSN())
 	for i, text := range want {
 		if got := ask[string](t, conn, `SELECT data::text FROM jobledger.events WHERE pos = $1`, i+1); got != text {
 			t.Errorf("event %d: got %s, want %s", i+1, got, text)
@@ -83,7 +83,7 @@ func TestPostgresKeepsTextAndBytesAsTheyAre(t *testing.T) {
 }
 
 // A text that PostgreSQL cannot keep fails alone, whatever is in the same transaction.
-func TestPostgresATextThatItCannotKeepFailsAlone(t *testing.T) {
+func TestPostgresUnstorableTextFailsAlone(t *testing.T) {
 	s := onPostgres(t)
 	s.SetGroupTime(time.Hour)
 	act := func(actor, reason string) func(*ledger.Tx) error {
@@ -96,7 +96,7 @@ func TestPostgresATextThatItCannotKeepFailsAlone(t *testing.T) {
 		"a NUL in a name": act("\x00", "r"), "a NUL in JSON": act("x", "\x00"),
 		"bytes that are no text": act("\xff", "r"),
 	} {
-		errs := together(t, s, act("a", "r"), fn, act("b", "r"))
+		errs := writeGroup(t, s, act("a", "r"), fn, act("b", "r"))
 		if errs[0] != nil || errs[1] == nil || errs[2] != nil {
 			t.Errorf("%s: got %v, want an error of the second alone", name, errs)
 		}
@@ -105,7 +105,7 @@ func TestPostgresATextThatItCannotKeepFailsAlone(t *testing.T) {
 }
 
 // A number of any type that fits becomes no null, in a list of one row as in one of many.
-func TestPostgresAListTakesSmallNumbers(t *testing.T) {
+func TestPostgresBulkTakesSmallNumbers(t *testing.T) {
 	s := onPostgres(t)
 	for _, rows := range []int{1, 3} {
 		write(t, s, func(tx *ledger.Tx) error {
@@ -124,11 +124,11 @@ func TestPostgresAListTakesSmallNumbers(t *testing.T) {
 	}
 }
 
-// Hosts differ in what time it is; the server's clock is everybody's. In a bubble the host's clock shows the
+// The clocks of hosts differ; all of them use the server's. In a bubble the host's clock shows the
 // year 2000.
-func TestPostgresTheServersClockIsTheClock(t *testing.T) {
+func TestPostgresServerClockIsUsed(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
-	conn := beside(t, dsn)
+	conn := connect(t, dsn)
 	before := ask[time.Time](t, conn, `SELECT clock_timestamp()`)
 	synctest.Test(t, func(t *testing.T) {
 		s := ledgertest.OpenAt(t, dsn)

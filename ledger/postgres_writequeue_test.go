@@ -14,15 +14,15 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// Whoever reads "what is there behind the last pos that I saw" misses nothing, whatever else goes on in the
-// server: what is visible is all there is up to its end. Transactions that fail leave no gap.
-func TestPostgresAFollowerMissesNothing(t *testing.T) {
+// A reader that asks for the events after the last pos it has seen misses nothing, whatever else goes on in
+// the server: what is visible is all there is up to its end. Transactions that fail leave no gap.
+func TestPostgresFollowerMissesNothing(t *testing.T) {
 	t.Parallel()
 	dsn := ledgertest.Postgres(t)
 	openAt(t, dsn)
 	meanwhile(t, dsn)
 
-	follower, stop := beside(t, dsn), make(chan struct{})
+	follower, stop := connect(t, dsn), make(chan struct{})
 	var last, lastAt int64
 	var seen []string
 	follow := func() {
@@ -63,13 +63,13 @@ func TestPostgresAFollowerMissesNothing(t *testing.T) {
 		}
 	})
 
-	const stores, hands, each = 4, 4, 40
+	const stores, clients, each = 4, 4, 40
 	var mu sync.Mutex
 	var acknowledged []string
 	var writing sync.WaitGroup
 	for i := range stores {
 		s := ledgertest.OpenAt(t, dsn)
-		for j := range hands {
+		for j := range clients {
 			writing.Go(func() {
 				for k := range each {
 					name := fmt.Sprintf("%d-%d-%d", i, j, k)
@@ -100,7 +100,7 @@ func TestPostgresAFollowerMissesNothing(t *testing.T) {
 	writing.Wait()
 	close(stop)
 	following.Wait()
-	if want := stores * hands * each * 4 / 5; len(acknowledged) != want || last != int64(want) {
+	if want := stores * clients * each * 4 / 5; len(acknowledged) != want || last != int64(want) {
 		t.Errorf("%d functions were acknowledged and %d events followed, want %d", len(acknowledged), last, want)
 	}
 	slices.Sort(seen)
@@ -114,12 +114,12 @@ func TestPostgresAFollowerMissesNothing(t *testing.T) {
 // another database, one that is prepared, and a snapshot that stays open.
 func meanwhile(t *testing.T, dsn string) {
 	t.Helper()
-	other := beside(t, ledgertest.Postgres(t))
+	other := connect(t, ledgertest.Postgres(t))
 	execute(t, other, `CREATE TABLE long (n int)`)
 	execute(t, other, `BEGIN`)
 	execute(t, other, `INSERT INTO long VALUES (1)`)
 
-	snapshot := beside(t, dsn)
+	snapshot := connect(t, dsn)
 	execute(t, snapshot, `BEGIN ISOLATION LEVEL REPEATABLE READ`)
 	ask[int](t, snapshot, `SELECT count(*) FROM jobledger.events`)
 	t.Cleanup(func() {
@@ -129,14 +129,14 @@ func meanwhile(t *testing.T, dsn string) {
 			t.Errorf("the snapshot has %d events, %v, want 0", n, err)
 		}
 	})
-	prepared(t, dsn, `CREATE TABLE public.mine (n int)`)
+	prepareTransaction(t, dsn, `CREATE TABLE public.mine (n int)`)
 }
 
 // prepared leaves a transaction prepared that has run a statement, and rolls it back at the latest when the
 // test ends.
-func prepared(t *testing.T, dsn, statement string) (end func()) {
+func prepareTransaction(t *testing.T, dsn, statement string) (end func()) {
 	t.Helper()
-	conn := beside(t, dsn)
+	conn := connect(t, dsn)
 	if ask[string](t, conn, `SHOW max_prepared_transactions`) == "0" {
 		t.Log("this server prepares no transactions")
 		return nil
@@ -156,12 +156,12 @@ func prepared(t *testing.T, dsn, statement string) (end func()) {
 
 // A prepared transaction keeps its locks without any process. One that has the ledger's own stops all
 // writers, who say so in time and go on when it is gone; readers never notice.
-func TestPostgresALockThatDoesNotComeIsBusy(t *testing.T) {
+func TestPostgresLockTimeoutIsBusy(t *testing.T) {
 	t.Parallel()
 	s := onPostgres(t)
 	s.SetLockWait(200 * time.Millisecond)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
-	end := prepared(t, s.DSN(), `SELECT pg_advisory_xact_lock(`+theLock+`)`)
+	end := prepareTransaction(t, s.DSN(), `SELECT pg_advisory_xact_lock(`+theLock+`)`)
 	if end == nil {
 		t.Skip("this server prepares no transactions")
 	}
@@ -189,10 +189,10 @@ func TestPostgresALockThatDoesNotComeIsBusy(t *testing.T) {
 	wantActors(t, s, "a", "b")
 }
 
-func TestPostgresACallerCanLeaveWhileAnotherHoldsTheLock(t *testing.T) {
+func TestPostgresCallerLeavesWhileLockIsHeld(t *testing.T) {
 	t.Parallel()
 	s := onPostgres(t)
-	other := beside(t, s.DSN())
+	other := connect(t, s.DSN())
 	execute(t, other, `SELECT pg_advisory_lock(`+theLock+`)`)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	left := make(chan error)
@@ -215,8 +215,8 @@ func TestPostgresACallerCanLeaveWhileAnotherHoldsTheLock(t *testing.T) {
 }
 
 // A process that is stopped while it has the lock is thrown out by the server, and others go on. What it was
-// about to write is done when it runs again, or it is told that nobody knows.
-func TestPostgresAFrozenWriterHoldsNobodyUpForLong(t *testing.T) {
+// about to write is done when it runs again, or its outcome is unknown.
+func TestPostgresFrozenWriterIsEnded(t *testing.T) {
 	t.Parallel()
 	for name, readsOn := range map[string]bool{"goes on with a read": true, "goes on with its commit": false} {
 		t.Run(name, func(t *testing.T) {

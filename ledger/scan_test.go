@@ -119,7 +119,7 @@ func TestScanReadsTheSameAhead(t *testing.T) {
 	}
 }
 
-// damaged is a copy of s on which somebody with a SQLite shell has run a statement.
+// damaged is a copy of s on which a statement was run with a SQLite shell.
 func damaged(t testing.TB, s *ledger.Store, statement string) *ledger.Store {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")

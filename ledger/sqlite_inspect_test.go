@@ -17,7 +17,7 @@ import (
 	"jobledger/schema"
 )
 
-// closed returns the path of a ledger with n events that nobody has open.
+// closed returns the path of a ledger with n events that no process has open.
 func closed(t *testing.T, n int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -49,7 +49,7 @@ func looked(t *testing.T, look func(ctx context.Context, dsn string,
 	return tail, facts
 }
 
-func TestALookLeavesNothingBehind(t *testing.T) {
+func TestInspectLeavesNoFiles(t *testing.T) {
 	path := closed(t, 3)
 	before := folder(t, filepath.Dir(path))
 	tail, facts := looked(t, ledger.InspectFile, path)
@@ -67,7 +67,7 @@ func TestALookLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestALookSeesWhatIsNotInTheFileYet(t *testing.T) {
+func TestInspectSeesWAL(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)
 	for range 3 {
@@ -83,7 +83,7 @@ func TestALookSeesWhatIsNotInTheFileYet(t *testing.T) {
 		return err
 	})
 	if err == nil {
-		t.Error("the file by itself has the events")
+		t.Error("the file alone has the events")
 	}
 	if whole, err := s.Checkpoint(t.Context()); !whole || err != nil {
 		t.Fatal(whole, err)
@@ -99,7 +99,7 @@ func TestALookSeesWhatIsNotInTheFileYet(t *testing.T) {
 	}
 }
 
-func TestALookMigratesNothing(t *testing.T) {
+func TestInspectMigratesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	steps, err := schema.SQLite()
 	if err != nil {
@@ -120,7 +120,7 @@ func TestALookMigratesNothing(t *testing.T) {
 	}
 }
 
-func TestALookNeedsALedger(t *testing.T) {
+func TestInspectRequiresLedger(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "jobs.db")
 	text := filepath.Join(t.TempDir(), "text")
 	if err := os.WriteFile(text, []byte("hello\n"), 0o600); err != nil {
@@ -139,7 +139,7 @@ func TestALookNeedsALedger(t *testing.T) {
 }
 
 // A backup that is copied over a ledger whose last process was killed meets that one's -wal file.
-func TestAWALFileOfAnotherLedgerIsRefused(t *testing.T) {
+func TestInspectRefusesForeignWAL(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	s := ledgertest.OpenAt(t, path)

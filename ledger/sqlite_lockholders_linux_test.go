@@ -16,15 +16,15 @@ func self(t *testing.T, path string) (h ledger.LockHolder, holds bool) {
 		if h.PID == os.Getpid() {
 			return h, true
 		}
-		t.Errorf("somebody else has it open: %+v", h)
+		t.Errorf("another process has it open: %+v", h)
 	}
 	return h, false
 }
 
-func TestTheKernelKnowsWhoHasALedgerOpen(t *testing.T) {
+func TestLockHoldersOfOpenLedger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	if _, holds := self(t, path); holds {
-		t.Error("somebody has a ledger open that is not there")
+		t.Error("a ledger that does not exist has a lock holder")
 	}
 	s, err := ledger.Open(t.Context(), path)
 	if err != nil {
@@ -51,7 +51,7 @@ func TestTheKernelKnowsWhoHasALedgerOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, holds := self(t, link); !holds {
-		t.Error("nobody has it open by another name")
+		t.Error("it is not found open by another name")
 	}
 	ledgertest.OpenAt(t, filepath.Join(t.TempDir(), "other.db"))
 	if err := s.Close(); err != nil {
@@ -62,12 +62,12 @@ func TestTheKernelKnowsWhoHasALedgerOpen(t *testing.T) {
 	}
 }
 
-func TestLinesOfTheKernelsListOfLocks(t *testing.T) {
+func TestLockHoldersParseProcLocks(t *testing.T) {
 	for line, want := range map[string]bool{
 		"1: POSIX  ADVISORY  READ 24700 fe:00:9986133 128 128": true,
 		"6: FLOCK  ADVISORY  WRITE 931 00:1a:12 0 EOF":         true,
-		"2: OFDLCK ADVISORY  READ -1 fe:00:9986078 1 2":        false, // nobody in particular
-		"1: -> POSIX  ADVISORY  WRITE 5 fe:00:9 120 120":       false, // somebody waits
+		"2: OFDLCK ADVISORY  READ -1 fe:00:9986078 1 2":        false, // no process in particular
+		"1: -> POSIX  ADVISORY  WRITE 5 fe:00:9 120 120":       false, // a process waits
 		"": false, "nonsense": false, "1: POSIX ADVISORY READ x fe:00:9 1 2": false,
 		"1: POSIX ADVISORY READ 1 fe:00:9 x 2": false,
 	} {

@@ -23,7 +23,7 @@ import (
 	"jobledger/schema"
 )
 
-func seize(t *testing.T, path string, damaged bool) *ledger.ExclusiveLock {
+func lockExclusive(t *testing.T, path string, damaged bool) *ledger.ExclusiveLock {
 	t.Helper()
 	s, err := ledger.LockExclusive(t.Context(), path, damaged)
 	if err != nil {
@@ -43,10 +43,10 @@ func names(t *testing.T, path string) (list []string) {
 	return list
 }
 
-func TestWhoHasALedgerOpenKeepsItFromBeingReplaced(t *testing.T) {
+func TestReplaceRefusesOpenLedger(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("elsewhere a lock does not tell two users in one process apart")
+		t.Skip("elsewhere a lock does not distinguish two users in one process")
 	}
 	path := closed(t, 1)
 	s, err := ledger.Open(t.Context(), path)
@@ -55,24 +55,24 @@ func TestWhoHasALedgerOpenKeepsItFromBeingReplaced(t *testing.T) {
 	}
 	for _, damaged := range []bool{false, true} {
 		if _, err := ledger.LockExclusive(t.Context(), path, damaged); !errors.Is(err, ledger.ErrBusy) {
-			t.Errorf("damaged %t: a ledger that is open was seized: %v", damaged, err)
+			t.Errorf("damaged %t: a ledger that is open was locked: %v", damaged, err)
 		}
 	}
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:test") }) // nothing is in its way
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	seize(t, path, false).Release()
+	lockExclusive(t, path, false).Release()
 	wantActors(t, openAt(t, path), "cli:test", "cli:test")
 }
 
-func TestNobodyOpensASeizedLedger(t *testing.T) {
+func TestReplaceLockKeepsOthersOut(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("elsewhere a lock does not tell two users in one process apart")
+		t.Skip("elsewhere a lock does not distinguish two users in one process")
 	}
 	path := closed(t, 1)
-	s := seize(t, path, false)
+	s := lockExclusive(t, path, false)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if opened, err := ledger.Open(ctx, path); err == nil {
@@ -80,13 +80,13 @@ func TestNobodyOpensASeizedLedger(t *testing.T) {
 		t.Error("it was opened")
 	}
 	if tail, _ := looked(t, ledger.InspectFileOnly, path); tail != 1 {
-		t.Errorf("a look at the file by itself: it ends with %d", tail)
+		t.Errorf("a read of the file alone: it ends with %d", tail)
 	}
 	s.Release()
 	wantActors(t, openAt(t, path), "cli:test")
 }
 
-func TestAReplacedLedgerStaysUnderAnotherName(t *testing.T) {
+func TestReplaceKeepsOldLedger(t *testing.T) {
 	t.Parallel()
 	path := closed(t, 1)
 	fresh, kept := path+".fresh", path+".kept"
@@ -108,7 +108,7 @@ func TestAReplacedLedgerStaysUnderAnotherName(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := seize(t, path, false)
+	s := lockExclusive(t, path, false)
 	if err := os.WriteFile(kept, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestAReplacedLedgerStaysUnderAnotherName(t *testing.T) {
 }
 
 // Of a ledger that SQLite cannot read, the -wal file goes along: the new one must not take it for its own.
-func TestADamagedLedgerIsReplacedWithAllThatIsBesideIt(t *testing.T) {
+func TestReplaceDamagedLedgerWithSidecars(t *testing.T) {
 	t.Parallel()
 	path := closed(t, 1)
 	fresh, kept := path+".fresh", path+".kept"
@@ -140,7 +140,7 @@ func TestADamagedLedgerIsReplacedWithAllThatIsBesideIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := seize(t, path, true).Replace(fresh, kept); err != nil {
+	if err := lockExclusive(t, path, true).Replace(fresh, kept); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"jobs.db", "jobs.db.kept", "jobs.db.kept-journal", "jobs.db.kept-shm", "jobs.db.kept-wal"}
@@ -150,10 +150,10 @@ func TestADamagedLedgerIsReplacedWithAllThatIsBesideIt(t *testing.T) {
 }
 
 // A store that was opened as a file and is used by the name of another would write into the void.
-func TestAFileThatIsExchangedWhileItIsOpenedIsNoticed(t *testing.T) {
+func TestOpenNoticesExchangedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	// a ledger that somebody is about to make: Open connects, and waits for its turn to migrate
+	// a ledger that another process is about to make: Open connects, and waits for the lock to migrate
 	db := plain(t, path)
 	mustExec(t, db, fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID))
 	mustExec(t, db, `PRAGMA journal_mode = wal`)
@@ -193,7 +193,7 @@ func TestAFileThatIsExchangedWhileItIsOpenedIsNoticed(t *testing.T) {
 
 // Who has opened a ledger's file just before that was exchanged, and asks SQLite for a lock on it only now,
 // gets the new ledger's -wal file with it. A migration would go there, by what the old file says.
-func TestALedgerIsNotMigratedInThePlaceOfAnother(t *testing.T) {
+func TestOpenMigratesNoExchangedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	db := plain(t, path) // a ledger that has been made, and not yet migrated
@@ -217,9 +217,9 @@ func TestALedgerIsNotMigratedInThePlaceOfAnother(t *testing.T) {
 	wantActors(t, openAt(t, path), "cli:test", "cli:later")
 }
 
-// The copy that takes the ledger's place is made while nobody can write, so whatever was acknowledged before
+// The copy that takes the ledger's place is made while no process can write, so what was acknowledged before
 // is in it, and whatever is acknowledged after that goes into it.
-func TestNothingIsLostWhileLedgersAreReplaced(t *testing.T) {
+func TestReplaceUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
 	path := closed(t, 1)
 	const processes = 3

@@ -13,7 +13,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// rawCopy is what somebody gets who copies the file of a ledger that nobody has open: in WAL mode, as it
+// rawCopy is a copy of the file of a ledger that no process has open: in WAL mode, as it
 // stands.
 func rawCopy(t *testing.T, from, to string) {
 	t.Helper()
@@ -23,7 +23,7 @@ func rawCopy(t *testing.T, from, to string) {
 }
 
 // Another ledger is put in the place of one that is in use, or whose last process was killed.
-func TestALedgerThatTookAnothersPlaceIsNotMixedWithIt(t *testing.T) {
+func TestSidecarOfExchangedLedgerIsNotMixed(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "jobs.db"), filepath.Join(dir, "other.db")
 	s := ledgertest.OpenAt(t, other)
@@ -59,7 +59,7 @@ func TestALedgerThatTookAnothersPlaceIsNotMixedWithIt(t *testing.T) {
 		t.Error("the file in its place was touched")
 	}
 
-	// Put right, each has what is its own.
+	// Restored, each has what is its own.
 	for _, suffix := range []string{"-wal", "-shm"} {
 		must(t, os.Rename(path+suffix, path+".old"+suffix))
 	}

@@ -17,7 +17,7 @@ import (
 
 // A ledger is removed while a process uses it. SQLite would let the next one share the old one's -shm file,
 // and lose what it acknowledges.
-func TestNoLedgerIsMadeWhereOneWasRemovedUnderALiveProcess(t *testing.T) {
+func TestSidecarPreventsNewLedgerAfterRemoval(t *testing.T) {
 	for name, left := range map[string][]string{"both files": {"-wal", "-shm"}, "the -shm file": {"-shm"},
 		"the -wal file": {"-wal"}} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestNoLedgerIsMadeWhereOneWasRemovedUnderALiveProcess(t *testing.T) {
 
 // A commit is an answer only if the file is still in its place afterwards: it may have been exchanged
 // meanwhile.
-func TestACommitIntoAFileThatWasExchangedMeanwhileIsNoAnswer(t *testing.T) {
+func TestCommitIntoExchangedFileIsUnknown(t *testing.T) {
 	for name, exchange := range map[string]func(path string) error{
 		"removed": os.Remove,
 		"moved":   func(path string) error { return os.Rename(path, path+".old") },
@@ -75,7 +75,7 @@ func TestACommitIntoAFileThatWasExchangedMeanwhileIsNoAnswer(t *testing.T) {
 			}
 			if name == "moved" {
 				must(t, os.Rename(s.Path()+".old", s.Path()))
-				wantActors(t, s, "a") // it was done, and nobody could know
+				wantActors(t, s, "a") // it was done, and its outcome was unknown
 				write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") })
 				sound(t, s)
 			}
@@ -84,7 +84,7 @@ func TestACommitIntoAFileThatWasExchangedMeanwhileIsNoAnswer(t *testing.T) {
 }
 
 // A copy of all three files is as good as they are, wherever it is and however it was made.
-func TestACopyOfAllFilesIsNoStranger(t *testing.T) {
+func TestSidecarOfCopiedFilesIsAccepted(t *testing.T) {
 	dir := t.TempDir()
 	s := ledgertest.OpenAt(t, filepath.Join(dir, "jobs.db"))
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
@@ -104,7 +104,7 @@ func TestACopyOfAllFilesIsNoStranger(t *testing.T) {
 	wantActors(t, s, "a")
 }
 
-func TestFilesBesideALedgerBecomeAsWritableAsItIs(t *testing.T) {
+func TestSidecarModeFollowsLedger(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })

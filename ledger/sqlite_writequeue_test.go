@@ -17,12 +17,12 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// stoppedHolder starts a process that stands in the turnstile of s, and stops it there. end lets it go on and
-// end.
+// stoppedHolder starts a process that holds the write queue's lock of s, and stops it there. end lets it go
+// on and end.
 func stoppedHolder(t *testing.T, s *ledger.Store) (end func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "LEDGER_TEST_TURN="+s.Path())
+	cmd.Env = append(os.Environ(), "LEDGER_TEST_QUEUE="+s.Path())
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -49,9 +49,9 @@ func stoppedHolder(t *testing.T, s *ledger.Store) (end func()) {
 	return end
 }
 
-// getInTheWay makes s find SQLite's lock in other hands for a moment while it writes, and returns how long
+// contend makes s find SQLite's lock held by another for a moment while it writes, and returns how long
 // that took.
-func getInTheWay(t *testing.T, s *ledger.Store) time.Duration {
+func contend(t *testing.T, s *ledger.Store) time.Duration {
 	t.Helper()
 	other := plain(t, s.Path())
 	mustExec(t, other, `BEGIN IMMEDIATE`)
@@ -69,14 +69,14 @@ func getInTheWay(t *testing.T, s *ledger.Store) time.Duration {
 }
 
 // The holder goes on only when end is called, so that a write that waited for it would never come back. The
-// wait is bounded at half a second; the bound here is only what tells "bounded" from "for ever" on a slow
+// wait is bounded at half a second; the bound here only separates "bounded" from "for ever" on a slow
 // machine.
-func TestAStoppedProcessInTheTurnstileStallsNobodyForLong(t *testing.T) {
+func TestWriteQueueSurvivesStoppedHolder(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)
 	end := stoppedHolder(t, s)
 	for range 2 {
-		if took := getInTheWay(t, s); took > 20*time.Second {
+		if took := contend(t, s); took > 20*time.Second {
 			t.Errorf("a write took %s", took)
 		}
 	}
@@ -84,10 +84,10 @@ func TestAStoppedProcessInTheTurnstileStallsNobodyForLong(t *testing.T) {
 		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") })
 	}
 	end()
-	getInTheWay(t, s)
+	contend(t, s)
 }
 
-func TestProcessesThatWriteWithoutPauseTakeTurns(t *testing.T) {
+func TestWriteQueueIsFairBetweenProcesses(t *testing.T) {
 	dsn := ledgertest.New(t)
 	stores := []*ledger.Store{openAt(t, dsn)}
 	for range 2 {
@@ -121,8 +121,8 @@ func TestProcessesThatWriteWithoutPauseTakeTurns(t *testing.T) {
 				again++
 			}
 		}
-		// Where nothing disturbs them, the shares are within 1.1 of each other, and nobody comes twice; without the
-		// turnstile, that is every third turn at least. PostgreSQL's lock has a queue, but who is on a busy machine
+		// Without disturbance, the shares are within 1.1 of each other, and no process comes twice; without the
+		// write queue, every third does at least. PostgreSQL's lock has a queue, but who is on a busy machine
 		// back in it before the next one has his answer goes again.
 		if 10*slices.Min(shares) >= slices.Max(shares) && (5*again < len(turns) || ledgertest.OnPostgres(t)) {
 			return
@@ -132,11 +132,11 @@ func TestProcessesThatWriteWithoutPauseTakeTurns(t *testing.T) {
 	t.Error("they do not take turns")
 }
 
-func TestALedgerThatNobodyElseWritesHasNoTurnstile(t *testing.T) {
+func TestWriteQueueIsNotMadeForOneWriter(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	if _, err := os.Stat(s.Path() + ".bell/gate"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the turnstile was made: %v", err)
+		t.Errorf("the write queue was made: %v", err)
 	}
 }

@@ -60,6 +60,9 @@ func newStore(dsn string, e engine.Engine) *Store {
 // password.
 func (s *Store) Path() string { return s.info.Path }
 
+// Created reports whether Open made the ledger, because there was none.
+func (s *Store) Created() bool { return s.info.Created }
+
 // DSN returns what the ledger was opened with.
 func (s *Store) DSN() string { return s.dsn }
 

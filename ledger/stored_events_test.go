@@ -12,7 +12,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-func TestAStoredEventIsReadAsItWasWritten(t *testing.T) {
+func TestStoredEventsRoundTrip(t *testing.T) {
 	s := open(t)
 	want := ledgertest.StorableEvents(t)
 	write(t, s, func(tx *ledger.Tx) error {
@@ -25,7 +25,7 @@ func TestAStoredEventIsReadAsItWasWritten(t *testing.T) {
 		}
 		return nil
 	})
-	for _, e := range want { // what no event lacks is read as what is usual
+	for _, e := range want { // a value that every event has is read as the default
 		switch body := e.Body.(type) {
 		case *event.Enqueued:
 			if body.MaxAttempts == 0 {
@@ -46,7 +46,7 @@ func TestAStoredEventIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestWhatIsUsualIsNotStored(t *testing.T) {
+func TestStoredEventsOmitDefaults(t *testing.T) {
 	s := open(t)
 	var want []event.Event
 	write(t, s, func(tx *ledger.Tx) error {

@@ -8,7 +8,7 @@ import (
 )
 
 // What the database calls an error of the statement can only be damage: the statements are all right.
-func TestWhatOnlyDamageCanCauseIsCalledDamage(t *testing.T) {
+func TestDamageErrorsAreClassified(t *testing.T) {
 	s := open(t)
 	for _, query := range []string{
 		`SELECT json('{') ->> 'queue'`,

@@ -66,7 +66,7 @@ func (c *TxCache) Store(value CachedValue) {
 	}
 }
 
-// Invalidate drops the value. Whoever changes something that the value does not learn of calls it.
+// Invalidate drops the value. A change that the value does not learn of must call it.
 func (c *TxCache) Invalidate() {
 	if c != nil {
 		*c = TxCache{tx: c.tx}

@@ -43,13 +43,13 @@ func wakesNow(woken <-chan struct{}) bool {
 	}
 }
 
-// settle waits until nothing has come for a while: what a watcher is told in vain when it begins to listen.
-func settle(woken <-chan struct{}) {
+// drain waits until nothing has come for a while: a watcher gets spurious wake-ups when it begins to listen.
+func drain(woken <-chan struct{}) {
 	for wakes(woken, 400*time.Millisecond) {
 	}
 }
 
-func TestWatchIsWokenWhenThatIsAnnounced(t *testing.T) {
+func TestWatchWakesOnAnnouncement(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := ledgertest.Open(t)
@@ -79,23 +79,23 @@ func TestWatchIsWokenWhenThatIsAnnounced(t *testing.T) {
 	})
 }
 
-// Other processes ring a bell, and nothing else wakes: nobody looks at the data version for an hour.
-func TestWatchHearsOtherProcesses(t *testing.T) {
+// The data version is polled once an hour here, so only the doorbell of another process can wake the watcher.
+func TestWatchWakesOnOtherProcess(t *testing.T) {
 	ledger.SetPollIntervals(time.Hour, t.Cleanup)
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	listener, other := openAt(t, path), ledgertest.OpenAt(t, path)
 	woken, stop := listener.Watch()
 	defer stop()
 	if !wakes(woken, time.Minute) {
-		t.Fatal("nobody listens")
+		t.Fatal("not listening")
 	}
-	settle(woken)
+	drain(woken)
 	for range 9 {
 		announce(t, other)
 		if !wakes(woken, 10*time.Second) {
 			t.Fatal("not woken")
 		}
-		settle(woken) // one ring may be heard more than once
+		drain(woken) // one ring may wake more than once
 	}
 	for _, name := range []string{".bell", ".bell/bell"} {
 		info, err := os.Stat(path + name)
@@ -105,8 +105,8 @@ func TestWatchHearsOtherProcesses(t *testing.T) {
 	}
 }
 
-// Where the bell cannot be hung up, the data version still tells.
-func TestWatchWithoutABell(t *testing.T) {
+// Without a doorbell, the data version is polled.
+func TestWatchWithoutDoorbell(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	if err := os.WriteFile(path+".bell", []byte("mine"), 0o600); err != nil {
@@ -115,7 +115,7 @@ func TestWatchWithoutABell(t *testing.T) {
 	listener, other := openAt(t, path), ledgertest.OpenAt(t, path)
 	woken, stop := listener.Watch()
 	defer stop()
-	settle(woken)
+	drain(woken)
 	for range 3 {
 		announce(t, other)
 		if !wakes(woken, 10*time.Second) {
@@ -123,28 +123,28 @@ func TestWatchWithoutABell(t *testing.T) {
 		}
 		announce(t, listener)
 		if !wakes(woken, 10*time.Second) {
-			t.Error("not woken by itself")
+			t.Error("not woken by its own commit")
 		}
-		settle(woken)
+		drain(woken)
 	}
 	if text, err := os.ReadFile(path + ".bell"); err != nil || string(text) != "mine" {
-		t.Errorf("somebody's file: %q, %v", text, err)
+		t.Errorf("the foreign file: %q, %v", text, err)
 	}
 }
 
-// A bell that was taken away, with its folder, costs nobody more than a while of polling.
-func TestWatchOutlivesItsBell(t *testing.T) {
+// A doorbell that was removed, with its folder, costs no watcher more than a while of polling.
+func TestWatchSurvivesRemovedDoorbell(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	listener, other := openAt(t, path), ledgertest.OpenAt(t, path)
 	woken, stop := listener.Watch()
 	defer stop()
 	announce(t, other)
-	settle(woken)
+	drain(woken)
 	if err := os.RemoveAll(path + ".bell"); err != nil {
 		t.Fatal(err)
 	}
-	settle(woken)
+	drain(woken)
 	announce(t, other)
 	if !wakes(woken, 10*time.Second) {
 		t.Error("not woken")
@@ -172,7 +172,7 @@ func TestCloseWakesWatchersAndLeavesNothingOpen(t *testing.T) {
 	}
 	announce(t, s)
 	before, goroutines := len(openFiles()), runtime.NumGoroutine()
-	for range 3 { // the last one that leaves ends the listening, and the next one begins anew
+	for range 3 { // the last one that leaves ends the listening, and the next one begins it again
 		_, stopOne := s.Watch()
 		woken, stopTwo := s.Watch()
 		if !wakes(woken, 10*time.Second) {
@@ -189,14 +189,14 @@ func TestCloseWakesWatchersAndLeavesNothingOpen(t *testing.T) {
 		time.Sleep(5 * time.Millisecond) // pause of a poll
 	}
 	if !quiet() {
-		t.Errorf("nobody watches, and %d files are open, %d before: %q; %d goroutines, %d before",
+		t.Errorf("without a watcher, %d files are open, %d before: %q; %d goroutines, %d before",
 			len(openFiles()), before, openFiles(), runtime.NumGoroutine(), goroutines)
 	}
 	woken, stop := s.Watch()
 	defer stop()
-	settle(woken)
+	drain(woken)
 	announce(t, s)
-	settle(woken)
+	drain(woken)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestCloseWakesWatchersAndLeavesNothingOpen(t *testing.T) {
 	}
 }
 
-func TestWatchersComeAndGoWhileOthersWrite(t *testing.T) {
+func TestWatchStartsAndStopsUnderLoad(t *testing.T) {
 	path := ledgertest.New(t)
 	s, other := openAt(t, path), ledgertest.OpenAt(t, path)
 	var all sync.WaitGroup

@@ -51,7 +51,7 @@ func wantActors(t *testing.T, s *ledger.Store, want ...string) {
 
 var errOwn = errors.New("the function's own")
 
-func TestManyCallersWriteAtOnce(t *testing.T) {
+func TestWriteManyCallers(t *testing.T) {
 	s := open(t)
 	const callers, each = 32, 10
 	errs := make([]error, callers*each)
@@ -96,7 +96,7 @@ func TestManyCallersWriteAtOnce(t *testing.T) {
 	}
 }
 
-func TestAFailedFunctionTakesBackOnlyItsOwnPart(t *testing.T) {
+func TestWriteFailureRollsBackOwnPartOnly(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	var runs atomic.Int32
@@ -106,7 +106,7 @@ func TestAFailedFunctionTakesBackOnlyItsOwnPart(t *testing.T) {
 			return errors.Join(tx.Insert(insertSeen, name, 1), note(ctx, tx, name), note(ctx, tx, name), err)
 		}
 	}
-	errs := together(t, s, write("a", nil), write("b", errOwn), write("c", nil), write("d", errOwn))
+	errs := writeGroup(t, s, write("a", nil), write("b", errOwn), write("c", nil), write("d", errOwn))
 	wantErrors(t, errs, nil, errOwn, nil, errOwn)
 	wantActors(t, s, "a", "a", "c", "c")
 	if runs.Load() != 4 {
@@ -121,7 +121,7 @@ func TestAFailedFunctionTakesBackOnlyItsOwnPart(t *testing.T) {
 	})
 }
 
-func TestAFailedFunctionTakesBackWhatWasSentAlready(t *testing.T) {
+func TestWriteFailureRollsBackFlushedPart(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	var runs atomic.Int32
@@ -141,7 +141,8 @@ func TestAFailedFunctionTakesBackWhatWasSentAlready(t *testing.T) {
 			return errors.Join(readErr, err)
 		}
 	}
-	errs := together(t, s, write("a", 1, nil), write("b", 2, errOwn), write("c", 2, nil), write("d", 3, errOwn))
+	errs := writeGroup(t, s,
+		write("a", 1, nil), write("b", 2, errOwn), write("c", 2, nil), write("d", 3, errOwn))
 	wantErrors(t, errs, nil, errOwn, nil, errOwn)
 	wantActors(t, s, "a", "c")
 	if runs.Load() != 8 { // a and b the fast way, then each for itself; c and d likewise
@@ -149,9 +150,9 @@ func TestAFailedFunctionTakesBackWhatWasSentAlready(t *testing.T) {
 	}
 }
 
-// A read of the state sends rows, but no events; a function that fails takes back its own of both and nobody
+// A read of the state sends rows, but no events; a function that fails takes back its own of both and no
 // else's.
-func TestEventsMayWaitWhileTheStateIsRead(t *testing.T) {
+func TestWriteReadsStateBeforeEventsAreFlushed(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	var runs atomic.Int32
@@ -182,7 +183,7 @@ func TestEventsMayWaitWhileTheStateIsRead(t *testing.T) {
 			return errors.Join(readErr, err)
 		}
 	}
-	errs := together(t, s, write("a", true, false, 1, nil), write("b", false, true, 1, errOwn),
+	errs := writeGroup(t, s, write("a", true, false, 1, nil), write("b", false, true, 1, errOwn),
 		write("c", false, true, 1, nil), write("d", false, true, 2, errOwn))
 	wantErrors(t, errs, nil, errOwn, nil, errOwn)
 	wantActors(t, s, "a", "c")
@@ -190,16 +191,16 @@ func TestEventsMayWaitWhileTheStateIsRead(t *testing.T) {
 		t.Errorf("functions were run %d times, want 4: nothing of those that failed had been sent", runs.Load())
 	}
 	runs.Store(0)
-	errs = together(t, s, write("e", true, true, 3, nil), write("f", true, false, 5, errOwn),
+	errs = writeGroup(t, s, write("e", true, true, 3, nil), write("f", true, false, 5, errOwn),
 		write("g", true, false, 5, nil))
 	wantErrors(t, errs, nil, errOwn, nil)
 	wantActors(t, s, "a", "c", "e", "e", "g")
 }
 
-func TestAFailureAfterANeighboursReadKeepsTheNeighboursWrites(t *testing.T) {
+func TestWriteFailureKeepsNeighboursWrites(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
-	errs := together(t, s,
+	errs := writeGroup(t, s,
 		func(tx *ledger.Tx) error { return note(ctx, tx, "a") },
 		func(tx *ledger.Tx) error { // reads first, so what it takes back is not yet sent
 			if _, err := number(ctx, tx, `SELECT count(*) FROM events`); err != nil {
@@ -213,7 +214,7 @@ func TestAFailureAfterANeighboursReadKeepsTheNeighboursWrites(t *testing.T) {
 	wantActors(t, s, "a", "c")
 }
 
-func TestOnlyTheLoserOfACompareAndSwapConflicts(t *testing.T) {
+func TestPutConflictIsOfTheLoserOnly(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	write(t, s, func(tx *ledger.Tx) error {
@@ -228,7 +229,7 @@ func TestOnlyTheLoserOfACompareAndSwapConflicts(t *testing.T) {
 			return note(ctx, tx, name)
 		}
 	}
-	errs := together(t, s, swap("a", "x", 1, 2), swap("b", "y", 1, 2), swap("c", "x", 1, 3),
+	errs := writeGroup(t, s, swap("a", "x", 1, 2), swap("b", "y", 1, 2), swap("c", "x", 1, 3),
 		swap("d", "gone", 1, 2), swap("e", "z", 1, 2), swap("f", "x", 2, 4))
 	wantErrors(t, errs, nil, nil, ledger.ErrConflict, ledger.ErrConflict, nil, nil)
 	wantActors(t, s, "a", "b", "e", "f")
@@ -241,7 +242,7 @@ func TestOnlyTheLoserOfACompareAndSwapConflicts(t *testing.T) {
 	})
 }
 
-func TestALostCompareAndSwapCanBeDecidedAnew(t *testing.T) {
+func TestPutConflictCanBeRetried(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	write(t, s, func(tx *ledger.Tx) error { return tx.Insert(insertSeen, "x", 1) })
@@ -259,7 +260,7 @@ func TestALostCompareAndSwapCanBeDecidedAnew(t *testing.T) {
 		}
 		return note(ctx, tx, "add")
 	}
-	wantErrors(t, together(t, s, add, add, add), nil, nil, nil)
+	wantErrors(t, writeGroup(t, s, add, add, add), nil, nil, nil)
 	read(t, s, func(tx *ledger.Tx) error {
 		n, err := number(ctx, tx, selectSeen, "x")
 		if n != 4 {
@@ -269,7 +270,7 @@ func TestALostCompareAndSwapCanBeDecidedAnew(t *testing.T) {
 	})
 }
 
-func TestATakenSeqIsAConflict(t *testing.T) {
+func TestAppendTakenSeqIsConflict(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	enqueue := func(tx *ledger.Tx) error {
@@ -289,7 +290,7 @@ func TestATakenSeqIsAConflict(t *testing.T) {
 		}
 	}
 	last := func(tx *ledger.Tx) error { return note(ctx, tx, "last") }
-	wantErrors(t, together(t, s, enqueue, again(false), again(true), last), nil, ledger.ErrConflict,
+	wantErrors(t, writeGroup(t, s, enqueue, again(false), again(true), last), nil, ledger.ErrConflict,
 		ledger.ErrConflict, nil)
 	wantActors(t, s, "enqueue", "last")
 	read(t, s, func(tx *ledger.Tx) error { // I3: no row without its event
@@ -301,7 +302,7 @@ func TestATakenSeqIsAConflict(t *testing.T) {
 	})
 }
 
-func TestAppendRefusesAGapAndATimeThatRunsBack(t *testing.T) {
+func TestAppendRefusesGapAndEarlierTime(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()
 	write(t, s, func(tx *ledger.Tx) error { return note(ctx, tx, "a") })
@@ -323,7 +324,7 @@ func TestAppendRefusesAGapAndATimeThatRunsBack(t *testing.T) {
 	wantActors(t, s, "a")
 }
 
-func TestAListOfManyRowsIsWrittenWhole(t *testing.T) {
+func TestBulkWritesEveryRow(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()
 	const rows = 1000 // more than fits one list, and not a power of two
@@ -353,7 +354,7 @@ func TestAListOfManyRowsIsWrittenWhole(t *testing.T) {
 }
 
 // A number of the dictionary that was rolled back must not be remembered: the next name would get it.
-func TestNamesThatWereRolledBackAreForgotten(t *testing.T) {
+func TestDictionaryForgetsRolledBackNames(t *testing.T) {
 	who := func(name string) event.Worker { return event.Worker{Name: name, Boot: "boot-" + name} }
 	act := func(ctx context.Context, tx *ledger.Tx, name string) error {
 		return tx.Append(ctx, event.Event{Pos: tx.Next(), At: tx.At(), Actor: name, Worker: who(name),
@@ -374,13 +375,13 @@ func TestNamesThatWereRolledBackAreForgotten(t *testing.T) {
 	}
 	for name, run := range map[string]func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error{
 		"cut off the buffer": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
-			return together(t, s, fail(t.Context(), "a", false), then)[1:]
+			return writeGroup(t, s, fail(t.Context(), "a", false), then)[1:]
 		},
 		"redone carefully": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
-			return together(t, s, then, fail(t.Context(), "a", true), fail(t.Context(), "b", true))[:1]
+			return writeGroup(t, s, then, fail(t.Context(), "a", true), fail(t.Context(), "b", true))[:1]
 		},
 		"failed alone": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
-			return append(together(t, s, fail(t.Context(), "a", true)), together(t, s, then)...)[1:]
+			return append(writeGroup(t, s, fail(t.Context(), "a", true)), writeGroup(t, s, then)...)[1:]
 		},
 		"commit failed": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
 			ledgertest.OfSQLite(t)
@@ -389,10 +390,10 @@ func TestNamesThatWereRolledBackAreForgotten(t *testing.T) {
 				t.Fatal(err)
 			}
 			failing.Store(true)
-			errs := together(t, s, func(tx *ledger.Tx) error { return act(t.Context(), tx, "a") })
+			errs := writeGroup(t, s, func(tx *ledger.Tx) error { return act(t.Context(), tx, "a") })
 			wantErrors(t, errs, ledger.ErrUnknown)
 			failing.Store(false)
-			return together(t, s, then)
+			return writeGroup(t, s, then)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -418,7 +419,7 @@ func TestNamesThatWereRolledBackAreForgotten(t *testing.T) {
 	}
 }
 
-func TestAFailedCommitIsUnknownToAllAndTheStoreGoesOn(t *testing.T) {
+func TestCommitFailureIsUnknownToAll(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := grouping(t)
 	ctx := t.Context()
@@ -427,7 +428,7 @@ func TestAFailedCommitIsUnknownToAllAndTheStoreGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	failing.Store(true)
-	errs := together(t, s,
+	errs := writeGroup(t, s,
 		func(tx *ledger.Tx) error { return note(ctx, tx, "a") },
 		func(tx *ledger.Tx) error { // judges by what its neighbour wrote, and that may be gone
 			n, err := number(ctx, tx, `SELECT count(*) FROM events`)
@@ -443,7 +444,7 @@ func TestAFailedCommitIsUnknownToAllAndTheStoreGoesOn(t *testing.T) {
 	wantActors(t, s, "b")
 }
 
-func TestAFullDiskWritesNothingAndTheStoreRecovers(t *testing.T) {
+func TestFullDiskWritesNothingAndRecovers(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := grouping(t)
 	ctx := t.Context()
@@ -458,17 +459,17 @@ func TestAFullDiskWritesNothingAndTheStoreRecovers(t *testing.T) {
 		return tx.PutBody(tx.Next()-1, nil, make([]byte, 1<<20))
 	}
 	small := func(tx *ledger.Tx) error { return note(ctx, tx, "small") }
-	wantErrors(t, together(t, s, small, fill, small), ledger.ErrFull, ledger.ErrFull, ledger.ErrFull)
+	wantErrors(t, writeGroup(t, s, small, fill, small), ledger.ErrFull, ledger.ErrFull, ledger.ErrFull)
 	wantActors(t, s)
 	write(t, s, func(tx *ledger.Tx) error {
 		_, err := tx.Exec(`PRAGMA max_page_count = 1000000`)
 		return err
 	})
-	wantErrors(t, together(t, s, small, fill), nil, nil)
+	wantErrors(t, writeGroup(t, s, small, fill), nil, nil)
 	wantActors(t, s, "small", "fill")
 }
 
-func TestAStatementIsUsedAgainAfterAnError(t *testing.T) {
+func TestStatementIsReusedAfterError(t *testing.T) {
 	s := open(t)
 	const query = `INSERT INTO presence (boot, seen_at) VALUES (?, ?)`
 	for i := range 3 {
@@ -499,7 +500,7 @@ func TestAStatementIsUsedAgainAfterAnError(t *testing.T) {
 	}
 }
 
-func TestQueriesOfTheSameTextCanBeNested(t *testing.T) {
+func TestQueryNestsWithSameText(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()
 	write(t, s, func(tx *ledger.Tx) error {
@@ -572,7 +573,7 @@ func TestPendingQueryIsReadLater(t *testing.T) {
 			outer.Next()
 			return errors.Join(tx.Put(swapSeen, "old2", 1, 5), outer.Close())
 		},
-		"another that nobody reads": func(tx *ledger.Tx) error {
+		"another that is not read": func(tx *ledger.Tx) error {
 			_, err := tx.Prefetch(`SELECT kind, n, n, n FROM kinds`)
 			return err
 		},
@@ -624,11 +625,11 @@ func TestPendingQueryDiscardedOnRollback(t *testing.T) {
 		_, err := tx.Prefetch(`SELECT kind, n FROM kinds`)
 		return err
 	}
-	write(t, s, ask) // and nobody reads them
-	errs := together(t, s, ask, func(tx *ledger.Tx) error {
+	write(t, s, ask) // and they are not read
+	errs := writeGroup(t, s, ask, func(tx *ledger.Tx) error {
 		asked, err := tx.Prefetch(`SELECT count(*) FROM presence`)
 		if err == nil {
-			err = tx.Put(swapSeen, "nobody", 1, 2) // a conflict
+			err = tx.Put(swapSeen, "none", 1, 2) // a conflict
 		}
 		if err == nil {
 			_, err = asked.Rows(t.Context())
@@ -703,7 +704,7 @@ func TestTxCachePrefetches(t *testing.T) {
 	write(t, s, stores(inquirer{{Query: events, Args: []any{0}}}))
 	byOthers()
 	if _, ok, _ := answer(events); ok {
-		t.Error("asked although nobody else had written before")
+		t.Error("asked although no other process had written before")
 	}
 	for range 3 {
 		byOthers()
@@ -724,7 +725,7 @@ func TestTxCachePrefetches(t *testing.T) {
 		}
 	}
 	if alone == 20 || onPostgres && alone == 0 {
-		t.Errorf("asked %d times while nobody else wrote", alone)
+		t.Errorf("asked %d times while no other process wrote", alone)
 	}
 
 	write(t, s, stores(inquirer{{Query: events, Args: []any{0}}, {Query: broken}}))
@@ -742,7 +743,7 @@ func TestTxCachePrefetches(t *testing.T) {
 	})
 }
 
-func TestAReadIsASnapshotAndBlocksNoWriter(t *testing.T) {
+func TestReadIsSnapshotAndBlocksNoWriter(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()
 	write(t, s, func(tx *ledger.Tx) error { return note(ctx, tx, "before") })
@@ -775,7 +776,7 @@ func TestAReadIsASnapshotAndBlocksNoWriter(t *testing.T) {
 		}
 		read(t, s, func(tx *ledger.Tx) error {
 			if got := count(tx); got != 4 {
-				t.Errorf("a reader beside an open transaction: got %d, want 4", got)
+				t.Errorf("a reader next to an open transaction: got %d, want 4", got)
 			}
 			return nil
 		})
@@ -783,7 +784,7 @@ func TestAReadIsASnapshotAndBlocksNoWriter(t *testing.T) {
 	})
 }
 
-func TestAReadCannotWrite(t *testing.T) {
+func TestReadCannotWrite(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()
 	read(t, s, func(tx *ledger.Tx) error {
@@ -804,7 +805,7 @@ func TestAReadCannotWrite(t *testing.T) {
 	wantActors(t, s)
 }
 
-func TestReadsGoOnAfterACancelledOne(t *testing.T) {
+func TestReadAfterCancelledRead(t *testing.T) {
 	s := open(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	for range 20 {
@@ -826,7 +827,7 @@ func TestReadsGoOnAfterACancelledOne(t *testing.T) {
 	wantActors(t, s, "a")
 }
 
-func TestTheClockIsReadOncePerTransaction(t *testing.T) {
+func TestClockIsReadOncePerTransaction(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	var readings atomic.Int32
@@ -835,7 +836,7 @@ func TestTheClockIsReadOncePerTransaction(t *testing.T) {
 		tx.Now()
 		return errors.Join(note(ctx, tx, "a"), note(ctx, tx, "b"))
 	}
-	wantErrors(t, together(t, s, ask, ask, ask), nil, nil, nil)
+	wantErrors(t, writeGroup(t, s, ask, ask, ask), nil, nil, nil)
 	write(t, s, func(*ledger.Tx) error { return nil })
 	if readings.Load() != 1 {
 		t.Errorf("readings: got %d, want 1", readings.Load())
@@ -849,13 +850,13 @@ func TestTheClockIsReadOncePerTransaction(t *testing.T) {
 	readings.Store(1)
 	fail := func(tx *ledger.Tx) error { return errors.Join(ask(tx), errOwn) }
 	stale := func(tx *ledger.Tx) error { return tx.Put(swapSeen, "gone", 1, 2) }
-	wantErrors(t, together(t, s, fail, ask, fail, ask, stale), errOwn, nil, errOwn, nil, ledger.ErrConflict)
+	wantErrors(t, writeGroup(t, s, fail, ask, fail, ask, stale), errOwn, nil, errOwn, nil, ledger.ErrConflict)
 	if readings.Load() != 3 {
 		t.Errorf("readings in two transactions: got %d, want 2", readings.Load()-1)
 	}
 }
 
-func TestAtNeverDecreasesWhenTheClockRunsBack(t *testing.T) {
+func TestAtNeverDecreases(t *testing.T) {
 	s := open(t)
 	at := func(seconds int) time.Time { return ledgertest.Epoch.Add(time.Duration(seconds) * time.Second) }
 	var now time.Time
@@ -878,7 +879,7 @@ func TestAtNeverDecreasesWhenTheClockRunsBack(t *testing.T) {
 	}
 }
 
-func TestACallerThatHasGoneIsNotServed(t *testing.T) {
+func TestWriteSkipsCancelledCaller(t *testing.T) {
 	s := open(t)
 	s.SetGroupTime(time.Hour)
 	gone, cancel := context.WithCancelCause(t.Context())
@@ -922,7 +923,7 @@ func TestACallerThatHasGoneIsNotServed(t *testing.T) {
 	wantActors(t, s, "a")
 }
 
-func TestACallerCanLeaveWhileAnotherProcessHoldsTheLock(t *testing.T) {
+func TestWriteCallerLeavesWhileLockIsHeld(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)
 	other := plain(t, s.Path())
@@ -940,7 +941,7 @@ func TestACallerCanLeaveWhileAnotherProcessHoldsTheLock(t *testing.T) {
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 }
 
-func TestALockThatDoesNotComeIsBusy(t *testing.T) {
+func TestWriteLockTimeoutIsBusy(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)
 	s.SetLockWait(5 * time.Millisecond)
@@ -968,7 +969,7 @@ func TestALockThatDoesNotComeIsBusy(t *testing.T) {
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 }
 
-func TestNothingIsAcknowledgedOnceTheFileIsAnother(t *testing.T) {
+func TestWriteRefusesExchangedFile(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	for name, replace := range map[string]func(path string) error{
 		"removed": os.Remove,
@@ -1076,7 +1077,7 @@ func TestCloseAnswersEveryCaller(t *testing.T) {
 	}
 }
 
-func TestBodiesAreExactBytesAndWrittenOnce(t *testing.T) {
+func TestBodiesAreExactAndWrittenOnce(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()
 	bodies := map[int64][]byte{1: []byte("a\x00b\xff"), 2: {}, 3: make([]byte, 1<<20)}
@@ -1131,7 +1132,7 @@ func TestBodiesAreExactBytesAndWrittenOnce(t *testing.T) {
 	write(t, s, check)
 }
 
-func TestADigestIsOfTheSaltAndTheBody(t *testing.T) {
+func TestDigestCoversSaltAndBody(t *testing.T) {
 	const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // SHA-256 of "abc"
 	for _, split := range []int{0, 1, 3} {
 		if got := ledger.Digest([]byte("abc")[:split], []byte("abc")[split:]); got != abc {
@@ -1140,7 +1141,7 @@ func TestADigestIsOfTheSaltAndTheBody(t *testing.T) {
 	}
 }
 
-func TestAWriterKeepsItsSettings(t *testing.T) {
+func TestWriterKeepsSettings(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	for dsn, synchronous := range map[string]int64{"%s": 2, "sqlite:%s": 2, "sqlite:%s?sync=full": 2,
 		"sqlite:%s?sync=normal": 1} {

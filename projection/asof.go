@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
 	"time"
 
 	"jobledger/ledger"
@@ -122,21 +121,6 @@ func eventsOfJobs(ctx context.Context, tx *ledger.Tx, ns []int64, m Moment) iter
 				if !yield(e, err) || err != nil {
 					return
 				}
-			}
-		}
-	}
-}
-
-// chunksOf yields ns in arguments of foldChunk numbers, the last of them repeated: one statement serves all.
-func chunksOf(ns []int64) iter.Seq[[]any] {
-	return func(yield func([]any) bool) {
-		for chunk := range slices.Chunk(ns, foldChunk) {
-			args := make([]any, foldChunk)
-			for i := range args {
-				args[i] = chunk[min(i, len(chunk)-1)]
-			}
-			if !yield(args) {
-				return
 			}
 		}
 	}

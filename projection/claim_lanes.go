@@ -126,9 +126,11 @@ const lanesWithJobs = `WITH RECURSIVE live(lane) AS (
     SELECT (SELECT min(lane) FROM jobs WHERE lane >= ?1 AND lane < ?2)
     WHERE NOT EXISTS (SELECT 1 FROM queues WHERE paused = 1 AND queue = (SELECT n FROM names WHERE name = ?3))
     UNION ALL
-    SELECT (SELECT min(lane) FROM jobs WHERE lane > live.lane AND lane < ?2) FROM live WHERE live.lane IS NOT NULL)
+    SELECT (SELECT min(lane) FROM jobs WHERE lane > live.lane AND lane < ?2) FROM live
+WHERE live.lane IS NOT NULL)
 SELECT live.lane, j.run_at, j.id
-FROM live JOIN jobs j ON j.id = (SELECT i.id FROM jobs i WHERE i.lane = live.lane ORDER BY i.run_at, i.id LIMIT 1)`
+FROM live JOIN jobs j ON j.id = (SELECT i.id FROM jobs i WHERE i.lane = live.lane ORDER BY i.run_at,
+i.id LIMIT 1)`
 
 // listLanes returns the lanes of a queue with jobs in them, and the first that cannot be read, if any.
 func listLanes(ctx context.Context, tx *ledger.Tx, queue string) (list []*laneCursor, damaged, err error) {

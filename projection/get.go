@@ -146,7 +146,7 @@ func LiveTokens(ctx context.Context, tx *ledger.Tx, jobs []Job) (map[string]bool
 		numbers = append(numbers, j.N)
 	}
 	rows, err := tx.Query(ctx, `SELECT lease_token FROM jobs WHERE lease_token IS NOT NULL AND n IN (`+
-		placeholders(len(numbers))+`)`, numbers...)
+		table.Placeholders(len(numbers))+`)`, numbers...)
 	if err != nil {
 		return nil, err
 	}
@@ -190,4 +190,10 @@ func LoadBodies(ctx context.Context, tx *ledger.Tx, j *Job) error {
 		err = rows.Err()
 	}
 	return err
+}
+
+// IDOf returns the id of job n; "" if there is none.
+func IDOf(ctx context.Context, tx *ledger.Tx, n int64) (id event.JobID, err error) {
+	err = table.ScanOne(ctx, tx, `SELECT ulid FROM events WHERE pos = ? AND kind = 1`, []any{&id}, n)
+	return id, err
 }

@@ -3,6 +3,7 @@ package projection
 import (
 	"context"
 	"strings"
+	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -15,16 +16,25 @@ type Filter struct {
 	Queues []string          // none: all
 	Tags   map[string]string // all of these must match
 	Key    string            // "": all
+	After  int64             // only jobs with a greater number: those enqueued after that pos; 0: all
+	Until  int64             // only jobs with a number up to this one; 0: all
 	Before int64             // only jobs with a smaller number: the next page; 0: from the newest on
 	Limit  int               // 0: no limit
+
+	FinishedFrom time.Time // ended at this time or later; zero: all
+	FinishedTo   time.Time // ended at this time or earlier; zero: all
+	Error        string    // with this error code; "": all
+	Exit         *int      // whose last failure had this exit code; nil: all
+	Host         string    // whose owner, or last owner, ran on this host; "": all
 }
 
-// List returns the jobs that f selects, the newest first, without payloads and results. Without a queue and a
-// key it may read every row: a million take less than a second, and an index for it would cost every
-// transition.
+// List returns the jobs that f selects, the newest first, without payloads and results. After, Until
+// and Before limit what it reads. Otherwise, without a queue and a key it may read every row: a million take
+// less than a second, and an index for it would cost every transition.
 func List(ctx context.Context, tx *ledger.Tx, f Filter) ([]Job, error) {
 	c := f.conditions()
 	c.addStates(`j.state`, f.States)
+	f.addChanging(&c)
 	return c.list(ctx, tx, f.Limit)
 }
 
@@ -46,7 +56,7 @@ func (c *conditions) addStates(expression string, states []event.State, args ...
 	for _, s := range states {
 		args = append(args, int64(s))
 	}
-	c.add(expression+` IN (`+placeholders(len(states))+`)`, args...)
+	c.add(expression+` IN (`+table.Placeholders(len(states))+`)`, args...)
 }
 
 // list returns the jobs that meet the conditions, the newest first; limit 0 means all.
@@ -70,7 +80,7 @@ func (f Filter) conditions() (c conditions) {
 		for _, q := range f.Queues {
 			names = append(names, q)
 		}
-		c.add(`j.queue IN (SELECT n FROM names WHERE name IN (`+placeholders(len(names))+`))`, names...)
+		c.add(`j.queue IN (SELECT n FROM names WHERE name IN (`+table.Placeholders(len(names))+`))`, names...)
 	}
 	for name, value := range f.Tags {
 		c.add(`EXISTS (SELECT 1 FROM json_each(j.more, '$.tags') t WHERE t.key = ? AND t.value = ?)`, name, value)
@@ -78,10 +88,55 @@ func (f Filter) conditions() (c conditions) {
 	if f.Key != "" {
 		c.add(`j.key = ?`, f.Key)
 	}
+	if f.After > 0 {
+		c.add(`j.n > ?`, f.After)
+	}
+	if f.Until > 0 {
+		c.add(`j.n <= ?`, f.Until)
+	}
 	if f.Before > 0 {
 		c.add(`j.n < ?`, f.Before)
 	}
 	return c
 }
 
-func placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }
+// exitIs is the condition on the exit code of the last failure of job j.
+const exitIs = `j.error_code IS NOT NULL AND (SELECT CAST(e.data ->> 'exit_code' AS BIGINT) FROM events e
+    WHERE e.job = j.n AND e.seq > 0 AND e.kind IN (5, 7) ORDER BY e.seq DESC LIMIT 1) = ?`
+
+// addChanging adds what f says of columns that change while a job lives.
+func (f Filter) addChanging(c *conditions) {
+	if !f.FinishedFrom.IsZero() {
+		c.add(`j.finished_at >= ?`, event.Micros(f.FinishedFrom))
+	}
+	if !f.FinishedTo.IsZero() {
+		c.add(`j.finished_at <= ?`, event.Micros(f.FinishedTo))
+	}
+	if f.Error != "" {
+		c.add(`j.error_code = ?`, f.Error)
+	}
+	if f.Host != "" {
+		c.add(`j.worker IN (SELECT n FROM workers WHERE host = ?)`, f.Host)
+	}
+	if f.Exit != nil {
+		c.add(exitIs, *f.Exit)
+	}
+}
+
+// changing reports whether f says something of columns that change while a job lives.
+func (f Filter) changing() bool {
+	return !f.FinishedFrom.IsZero() || !f.FinishedTo.IsZero() || f.Error != "" || f.Host != "" || f.Exit != nil
+}
+
+// selects is addChanging for a job in memory.
+func (f Filter) selects(j Job, exit Exit) bool {
+	switch {
+	case !f.FinishedFrom.IsZero() && (j.FinishedAt.IsZero() || j.FinishedAt.Before(f.FinishedFrom)),
+		!f.FinishedTo.IsZero() && (j.FinishedAt.IsZero() || j.FinishedAt.After(f.FinishedTo)),
+		f.Error != "" && j.ErrorCode != f.Error,
+		f.Host != "" && j.Worker.Host != f.Host,
+		f.Exit != nil && (exit.Code == nil || *exit.Code != *f.Exit):
+		return false
+	}
+	return true
+}

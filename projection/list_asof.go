@@ -6,6 +6,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/internal/table"
 	"jobledger/projection/keyframe"
 )
 
@@ -20,8 +21,51 @@ const stateThen = `CASE WHEN j.finished_at < ? THEN j.state ELSE
     (SELECT e.to_state FROM events e WHERE e.job = j.n AND e.seq > 0 AND e.pos <= ?
      ORDER BY e.seq DESC LIMIT 1) END`
 
-// rowsAsOf returns the rows of the jobs that f selects at m. Where f asks only for jobs that had not ended,
-// it reads those, if a keyframe says which they were.
+// asOfPage is how many candidates ListAsOf folds at a time where only folding shows what they were.
+const asOfPage = 1000
+
+// ListAsOf returns what List would have returned at m. The rows find the candidates, because queue, tags and
+// key of a job never change; jobs that had not ended by then are folded from their events. What f says of
+// their ends, errors and owners is compared after that.
+func ListAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) (found []Then, err error) {
+	if f.Before == 0 || f.Before > m.Pos {
+		f.Before = m.Pos + 1
+	}
+	if !f.changing() {
+		return foldedAsOf(ctx, tx, f, m)
+	}
+	limit := f.Limit
+	f.Limit = asOfPage
+	for {
+		page, err := foldedAsOf(ctx, tx, f, m)
+		if err != nil {
+			return nil, err
+		}
+		jobs := make([]Job, len(page))
+		for i, j := range page {
+			jobs[i] = j.Job
+		}
+		exits, err := LastExits(ctx, tx, jobs, m.Pos)
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range page {
+			if !f.selects(j.Job, exits[j.N]) {
+				continue
+			}
+			if found = append(found, j); len(found) == limit {
+				return found, nil
+			}
+		}
+		if len(page) < f.Limit {
+			return found, nil
+		}
+		f.Before = page[len(page)-1].N
+	}
+}
+
+// rowsAsOf returns the rows of the jobs that f selects at m by what never changes, and states. Where f asks
+// only for jobs that had not ended, it reads those, if a keyframe says which they were.
 func (f Filter) rowsAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (rows []Job, err error) {
 	c := f.conditions()
 	c.addStates(stateThen, f.States, m.next, m.Pos)
@@ -40,9 +84,9 @@ func (f Filter) rowsAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (rows []J
 		open = frame.Held()
 	}
 	slices.Reverse(open)
-	for chunk := range chunksOf(open) {
+	for chunk := range table.Chunks(open) {
 		among := conditions{slices.Clone(c.terms), slices.Clone(c.args)}
-		among.add(`j.n IN (`+placeholders(len(chunk))+`)`, chunk...)
+		among.add(`j.n IN (`+table.Placeholders(len(chunk))+`)`, chunk...)
 		left := 0
 		if f.Limit > 0 {
 			left = f.Limit - len(rows)
@@ -58,12 +102,8 @@ func (f Filter) rowsAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (rows []J
 	return rows, nil
 }
 
-// ListAsOf returns what List would have returned at m. The rows find the candidates, because queue, tags and
-// key of a job never change; jobs that had not ended by then are folded from their events.
-func ListAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) ([]Then, error) {
-	if f.Before == 0 || f.Before > m.Pos {
-		f.Before = m.Pos + 1
-	}
+// foldedAsOf is ListAsOf for what never changes, and states.
+func foldedAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) ([]Then, error) {
 	rows, err := f.rowsAsOf(ctx, tx, m)
 	if err != nil {
 		return nil, err

@@ -119,8 +119,9 @@ func TestStatementsUseIndexes(t *testing.T) {
 		"latestClaim": "x USING INDEX sqlite_autoindex_events_1 (job=? AND seq>?)",
 		"Name":        "names USING COVERING INDEX sqlite_autoindex_names_1 (name=?)",
 		"NameOf":      "names USING INTEGER PRIMARY KEY (rowid=?)",
-		"Worker":      "workers USING COVERING INDEX sqlite_autoindex_workers_1 (worker=? AND boot=? AND host=? AND pid=? AND version=?)",
-		"WorkerOf":    "workers USING INTEGER PRIMARY KEY (rowid=?)",
+		"Worker": "workers USING COVERING INDEX sqlite_autoindex_workers_1 (worker=? AND boot=? AND " +
+			"host=? AND pid=? AND version=?)",
+		"WorkerOf": "workers USING INTEGER PRIMARY KEY (rowid=?)",
 	} {
 		found := append(selectsIn(t, "../ledger", function), selectsIn(t, "../ledger/internal/engine", function)...)
 		if len(found) == 0 {

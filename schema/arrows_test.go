@@ -19,7 +19,7 @@ import (
 // parent folder. To add a package, add a line, or a name to the line of its neighbours.
 var stages = [][]string{
 	{"schema", "ledger/event", "ledger/failpoint", "ledger/proof", "commands/worker/child",
-		"cmd/jobledger/internal/outlet"}, // import nothing of this module
+		"cmd/jobledger/internal/outlet", "cmd/jobledger/internal/buildinfo"}, // import nothing of this module
 	{"ledger/internal/engine"},
 	{"ledger/internal/sqlite/doorbell"},
 	{"ledger/internal/sqlite/writequeue"},
@@ -28,16 +28,16 @@ var stages = [][]string{
 	{"ledger/ledgertest"},
 	{"projection/internal/table", "projection/keyframe"},
 	{"projection"},
-	{"projection/audit", "projection/status", "projection/internal/historytest"},
+	{"projection/audit", "projection/attempts", "projection/status", "projection/internal/historytest"},
 	{"commands"},
 	{"commands/worker", "commands/commandstest"},
 	{"cmd/jobledger/internal/render"},
 	{"cmd/jobledger/internal/timespec"},
-	{"cmd/jobledger/internal/cli", "cmd/jobledger/internal/state"},
-	{"cmd/jobledger/internal/jobref"},
+	{"cmd/jobledger/internal/cli", "cmd/jobledger/internal/state", "cmd/jobledger/internal/logcheck"},
+	{"cmd/jobledger/internal/jobref", "cmd/jobledger/internal/layout"},
 	{"cmd/jobledger/internal/bench", "cmd/jobledger/internal/demo", "cmd/jobledger/internal/doctor",
-		"cmd/jobledger/internal/export", "cmd/jobledger/internal/files"},
-	{"cmd/jobledger/internal/incident"},
+		"cmd/jobledger/internal/export", "cmd/jobledger/internal/files", "cmd/jobledger/internal/joblines"},
+	{"cmd/jobledger/internal/incident", "cmd/jobledger/internal/report"},
 	{"cmd/jobledger"},
 }
 

@@ -122,11 +122,34 @@ func TestAttackSchemas(t *testing.T) {
 	t.Logf("exit codes: %v", tally)
 }
 
+// TestRebuildRefusesForgedTables rebuilds files where a table has a definition that SQLite reads and does
+// not write, so that it could be taken for a trigger.
+func TestRebuildRefusesForgedTables(t *testing.T) {
+	base := aSmallFile(t)
+	for table, forgery := range map[string][2]string{
+		"sqlite_sequence": {"CREATE TABLE sqlite_sequence(", "CREATE table sqlite_sequence("},
+		"bodies":          {"CREATE TABLE bodies (", "CREATE\tTABLE bodies ("},
+	} {
+		path := filepath.Join(t.TempDir(), "jobs.db")
+		content := bytes.ReplaceAll(base, []byte(forgery[0]), []byte(forgery[1]))
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, said := atDawn(path, "rebuild")
+		if code != cli.ExitDiscrepancy || !strings.Contains(said, "the table "+table+" was forged") ||
+			rawText.MatchString(said) {
+			t.Errorf("%s: exit %d: %s", table, code, said)
+		}
+		if code, said := atDawn(path, "list"); code != cli.ExitOK {
+			t.Errorf("%s: list: exit %d: %s", table, code, said)
+		}
+	}
+}
+
 var attackRounds = flag.Int("attacks", 0,
 	"so many forged histories, headers and schemas each; the default depends on the tier")
 
-// attacks returns how many to try: with -long as many as without. More find answers that are right but could
-// be clearer: a V17 finding of an import that names no line, a raw text of SQLite from rebuild.
+// attacks returns how many to try: with -long as many as without.
 func attacks(short, standard int) int {
 	if *attackRounds > 0 {
 		return *attackRounds

@@ -2,18 +2,18 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/attempts"
 )
 
 // outcomes are what --outcome takes: how a claim ended, or that it has not.
@@ -67,7 +67,7 @@ func (p *program) attempts(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	var f projection.AttemptFilter
+	var f attempts.Filter
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
 		if f, err = p.attemptFilter(c, tx); err == nil && c.IsSet("last") {
 			f.After, err = beforeLastClaims(c.Context, tx, f, c.Int("last"))
@@ -80,16 +80,12 @@ func (p *program) attempts(c *cli.Context) error {
 	if p, err = p.atCopy(c, service); err != nil {
 		return err
 	}
-	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "ATTEMPT", Right: true},
-		{Title: "QUEUE", Drop: 4}, {Title: "WORKER", Least: 8, Drop: 1},
-		{Title: "PID", Right: true, Drop: 6}, {Title: "HOST", Drop: 5}, {Title: "CLAIMED"}, {Title: "LASTED",
-			Right: true, Drop: 3}, {Title: "OUTCOME", State: true}, {Title: "EXIT", Drop: 2}}}
-	printed, more, err := p.eachAttempt(c, service, f, c.Int("limit"), func(a projection.Attempt) error {
+	t := layout.Attempts()
+	printed, more, err := p.eachAttempt(c, service, f, c.Int("limit"), func(a attempts.Attempt) error {
 		if p.JSON {
-			return p.PrintJSON(attemptToJSON(a))
+			return p.PrintJSON(layout.NewAttemptJSON(a))
 		}
-		t.Add(string(a.Job), fmt.Sprint(a.Attempt), a.Queue, a.Worker.Name, fmt.Sprint(a.Worker.PID), a.Worker.Host,
-			p.FormatMillis(a.ClaimedAt), p.lasted(a), outcomeOf(a), exitText(a))
+		layout.AddAttempt(t, a, p.Now())
 		return nil
 	})
 	switch {
@@ -98,8 +94,7 @@ func (p *program) attempts(c *cli.Context) error {
 	case printed == 0:
 		return cli.Exitf(cli.ExitNothing, "no claim matches")
 	case !p.JSON:
-		t.Wide = c.Bool("wide")
-		err = p.PrintTable(t)
+		err = p.PrintTable(t.Widened(c.Bool("wide")))
 	}
 	if err == nil && more {
 		return p.more("%s; give a larger --limit", moreThan(printed, "claim"))
@@ -108,9 +103,9 @@ func (p *program) attempts(c *cli.Context) error {
 }
 
 // beforeLastClaims returns the pos before the last n claims that f selects.
-func beforeLastClaims(ctx context.Context, tx *ledger.Tx, f projection.AttemptFilter, n int) (int64, error) {
+func beforeLastClaims(ctx context.Context, tx *ledger.Tx, f attempts.Filter, n int) (int64, error) {
 	f.Limit, f.Last = n, true
-	last, err := projection.Attempts(ctx, tx, f)
+	last, err := attempts.List(ctx, tx, f)
 	if err != nil || len(last) == 0 {
 		return 0, err
 	}
@@ -119,16 +114,16 @@ func beforeLastClaims(ctx context.Context, tx *ledger.Tx, f projection.AttemptFi
 
 // eachAttempt gives the claims to fn, page by page; more says that there are some beyond limit, 0 for no
 // limit.
-func (p *program) eachAttempt(c *cli.Context, service *commands.Service, f projection.AttemptFilter,
-	limit int, fn func(projection.Attempt) error) (printed int, more bool, err error) {
+func (p *program) eachAttempt(c *cli.Context, service *commands.Service, f attempts.Filter,
+	limit int, fn func(attempts.Attempt) error) (printed int, more bool, err error) {
 	for {
 		f.Limit = attemptPage
 		if limit > 0 {
 			f.Limit = min(attemptPage, limit+1-printed) // one more, to know of it
 		}
-		var page []projection.Attempt
+		var page []attempts.Attempt
 		err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-			page, err = projection.Attempts(c.Context, tx, f)
+			page, err = attempts.List(c.Context, tx, f)
 			return err
 		})
 		if err != nil {
@@ -150,11 +145,11 @@ func (p *program) eachAttempt(c *cli.Context, service *commands.Service, f proje
 	}
 }
 
-func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f projection.AttemptFilter, err error) {
+func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f attempts.Filter, err error) {
 	if err := p.CheckFromTo(c); err != nil {
 		return f, err
 	}
-	f = projection.AttemptFilter{Worker: c.String("worker"), Queue: c.String("queue"),
+	f = attempts.Filter{Worker: c.String("worker"), Queue: c.String("queue"),
 		Overlap: c.Bool("overlap")}
 	for _, word := range c.StringSlice("outcome") {
 		if !slices.Contains(outcomes, word) {
@@ -191,60 +186,4 @@ func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f projection.Att
 		f.To, err = projection.AtPos(c.Context, tx, math.MaxInt64)
 	}
 	return f, err
-}
-
-// attemptJSON is a claim as --json prints it.
-type attemptJSON struct {
-	Job           event.JobID `json:"job"`
-	Attempt       int         `json:"attempt"`
-	Queue         string      `json:"queue"`
-	Worker        string      `json:"worker"`
-	Boot          string      `json:"boot"`
-	Host          *string     `json:"host"`
-	PID           int         `json:"pid"`
-	ClaimedAt     string      `json:"claimed_at"`
-	LastHeartbeat *string     `json:"last_heartbeat"`
-	EndedAt       *string     `json:"ended_at"`
-	Outcome       *string     `json:"outcome"`
-	ExitCode      *int        `json:"exit_code"`
-	Signal        *string     `json:"signal"`
-	ID            event.JobID `json:"id"` // of the job, too
-}
-
-func attemptToJSON(a projection.Attempt) attemptJSON {
-	out := attemptJSON{Job: a.Job, ID: a.Job, Attempt: a.Attempt, Queue: a.Queue, Worker: a.Worker.Name,
-		Boot: a.Worker.Boot, Host: render.TextOrNull(a.Worker.Host),
-		PID: a.Worker.PID, ClaimedAt: render.JSONTime(a.ClaimedAt),
-		LastHeartbeat: render.TimeOrNull(a.LastHeartbeat), EndedAt: render.TimeOrNull(a.EndedAt),
-		ExitCode: a.ExitCode, Signal: render.TextOrNull(a.Signal)}
-	if a.Outcome != 0 {
-		out.Outcome = render.TextOrNull(a.Outcome.String())
-	}
-	return out
-}
-
-// lasted is how long the claim held, or has held up to now.
-func (p *program) lasted(a projection.Attempt) string {
-	if a.EndedAt.IsZero() {
-		return render.Briefly(p.Now().Sub(a.ClaimedAt))
-	}
-	return gap(a.EndedAt.Sub(a.ClaimedAt))
-}
-
-func outcomeOf(a projection.Attempt) string {
-	if a.Outcome == 0 {
-		return "open"
-	}
-	return a.Outcome.String()
-}
-
-// exitText is how the claim's process ended, where there was one.
-func exitText(a projection.Attempt) string {
-	switch {
-	case a.Signal != "":
-		return a.Signal
-	case a.ExitCode != nil:
-		return fmt.Sprint(*a.ExitCode)
-	}
-	return ""
 }

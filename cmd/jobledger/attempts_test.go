@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -132,7 +133,7 @@ func TestAttemptsMatchClaimEvents(t *testing.T) {
 			_, stdout, _ := s.run(0, typed...)
 			var got []string
 			for line := range strings.Lines(stdout) {
-				var a attemptJSON
+				var a layout.AttemptJSON
 				check(t, json.Unmarshal([]byte(line), &a))
 				how := "open"
 				if a.Outcome != nil {

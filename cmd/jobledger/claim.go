@@ -242,7 +242,7 @@ func readablePayload(b []byte) string {
 	case len(b) == 0:
 		return "(empty)"
 	case !utf8.Valid(b):
-		return fmt.Sprintf("(%d bytes that are not text)", len(b))
+		return fmt.Sprintf("(%s, not text)", render.Count(int64(len(b)), "byte"))
 	case len(b) > most:
 		return fmt.Sprintf("%s… (%d bytes in all)", strings.ToValidUTF8(string(b[:most]), ""), len(b))
 	}

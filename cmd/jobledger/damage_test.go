@@ -28,6 +28,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/attempts"
 	"jobledger/projection/audit"
 	"jobledger/projection/status"
 )
@@ -179,7 +180,7 @@ func askAll(ctx context.Context, s *ledger.Store) account {
 		})
 		a.ask("status", func() (any, error) { return status.Queues(ctx, tx, dawn) })
 		a.ask("workers", func() (any, error) { return status.Workers(ctx, tx, dawn, true) })
-		a.ask("attempts", func() (any, error) { return projection.Attempts(ctx, tx, projection.AttemptFilter{}) })
+		a.ask("attempts", func() (any, error) { return attempts.List(ctx, tx, attempts.Filter{}) })
 		a.ask("list as of", func() (any, error) {
 			m, err := projection.AtPos(ctx, tx, 150)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/demo"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 )
 
@@ -46,8 +47,8 @@ func (p *program) demo(ctx context.Context, folder string, force bool) error {
 	if err != nil {
 		return p.demoError(err)
 	}
-	fmt.Fprintf(out, "all %d jobs succeeded, and every sum is right; here is the job that changed workers:\n\n",
-		done.Jobs)
+	fmt.Fprintf(out, "all %s succeeded, and every sum is right; here is the job that changed workers:\n\n",
+		render.Count(int64(done.Jobs), "job"))
 	if err := p.runOnDemo(ctx, "history", string(done.Victim)); err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (p *program) diff(c *cli.Context) error {
 
 // newest is the moment of which a copy is; else now.
 func (p *program) newest(ctx context.Context, tx *ledger.Tx) (projection.Moment, error) {
-	made, ok, err := projection.CopyOf(ctx, tx)
+	made, ok, err := status.CopyOf(ctx, tx)
 	if err != nil || ok {
 		return made.Moment, err
 	}

@@ -92,10 +92,11 @@ var varying = []struct {
 	to   string
 }{
 	{regexp.MustCompile(`\b01[0-9A-Z]{24}\b`), "ID"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ ?(\+00:00|\+0000 UTC)`), "TIME"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\.\d+ ?(\+00:00|\+0000 UTC)`), "TIME"},
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "CLOCK"},
 	{regexp.MustCompile(`\b(\d+m)?\d+(\.\d+)?(µs|ms|s|m)\b`), "DURATION"},
 	{regexp.MustCompile(`cli:[^ ;]+`), "ACTOR"},
+	{regexp.MustCompile(`made the ledger \S+`), "made the ledger PATH"},
 	{regexp.MustCompile(`\(pid \d+ on [^)]+\)`), "(PROCESS)"},
 	// On a slow machine any command has a first heartbeat, which counts as an event.
 	{regexp.MustCompile(`\n[^\n]*heartbeat +→ running[^\n]*`), ""},

@@ -9,8 +9,8 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/joblines"
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -27,7 +27,7 @@ func enqueueVerb(p *program) cli.Verb {
 			"to repeat a command.\n" +
 			"--run-at takes a time with its zone (2026-05-04T15:04:05+02:00), 15:04 for the next one, or +10m; a " +
 			"time that is past means now.\n" +
-			"--jsonl reads a job from each line: a JSON object with the keys " + lineKeys +
+			"--jsonl reads a job from each line: a JSON object with the keys " + joblines.Keys +
 			". A string as payload is taken for what it says, other JSON for its exact text. The flags are " +
 			"defaults; a line overrides them, and its tags join theirs. Nothing is written unless every line is " +
 			"right; then jobs are written 10,000 at a time, and the ids come in the order of the lines.",
@@ -160,26 +160,8 @@ func (p *program) runAt(c *cli.Context) (t time.Time, given bool, err error) {
 	case delayed:
 		return p.Now().Add(delay), true, nil
 	case c.IsSet("run-at"):
-		t, err = parseRunAt("--run-at", c.String("run-at"), p.Now())
+		t, err = cli.ReadNext("--run-at", c.String("run-at"), p.Now())
 		return t, err == nil, err
 	}
 	return t, false, nil
-}
-
-const runAtForms = "give now, 2026-05-04T15:04:05+02:00, 15:04 (the next one) or +10m"
-
-// parseRunAt is parseWhen for a time to come: 15:04 is the next one, and a place in the ledger is none. what
-// is the flag, or the key, that holds s.
-func parseRunAt(what, s string, now time.Time) (time.Time, error) {
-	if timespec.IsClockTime(s) {
-		now = now.AddDate(0, 0, 1) // the last one up to tomorrow at this time is the next one
-	}
-	w, err := timespec.ParseWhen(s, now)
-	if err == nil && w.ByPos {
-		err = errors.New("is no time")
-	}
-	if err != nil {
-		return w.Time, cli.WithHint(cli.Usagef("%s: %q %w", what, s, err), runAtForms)
-	}
-	return w.Time, nil
 }

@@ -289,7 +289,7 @@ func (p *program) printListed(e event.Event, first bool) error {
 	}
 	kind, kindStyle := render.KindLabel(e)
 	to, toStyle := render.StateLabel(e)
-	columns := row(strconv.FormatInt(e.Pos, 10), p.EventTime(e), kind, to, string(e.Job))
+	columns := row(strconv.FormatInt(e.Pos, 10), p.FormatMillis(e.At), kind, to, string(e.Job))
 	return p.PrintEvent(columns, []render.Style{render.Gray, render.Plain, kindStyle, toStyle, render.Plain},
 		p.Describe(e))
 }

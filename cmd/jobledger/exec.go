@@ -11,6 +11,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
@@ -68,7 +69,7 @@ func (p *program) exec(c *cli.Context) error {
 	finish := sync.OnceFunc(p.passOutputOn(command))
 	defer finish()
 	w := &worker.Worker{Service: service, Command: command, Process: j.Worker, Lease: leaseFor(c, j),
-		Log: slog.New(&lineHandler{p: p, mu: new(sync.Mutex), least: slog.LevelError})}
+		Log: slog.New(p.logHandler(slog.LevelError))}
 	ctx, signalled := stoppable(c.Context)
 	after, how, why, err := w.Finish(ctx, j, asked)
 	caught := signalled()
@@ -86,7 +87,15 @@ func (p *program) exec(c *cli.Context) error {
 	case (how == worker.Lost || how == worker.Cancelled) && why != nil:
 		return why
 	case how == worker.Failed:
-		return cli.Exitf(cli.ExitNotSucceeded, "failed (%s): %s", after.ErrorCode, p.describeState(after))
+		exits := map[int64]projection.Exit{}
+		if err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
+			exits, err = projection.LastExits(c.Context, tx, []projection.Job{after}, 0)
+			return err
+		}); err != nil {
+			return err
+		}
+		return cli.Exitf(cli.ExitNotSucceeded, "failed (%s): %s", render.FailureText(after.ErrorCode,
+			exits[after.N]), p.describeState(after))
 	}
 	return cli.Exitf(cli.ExitNotSucceeded, "%s: %s", how, p.describeState(after))
 }

@@ -74,7 +74,7 @@ func (p *program) printHistory(events []event.Event) error {
 	for i := 0; i < len(events); i++ {
 		after := ""
 		if i > 0 {
-			after = "+" + gap(events[i].At.Sub(events[i-1].At))
+			after = "+" + render.Gap(events[i].At.Sub(events[i-1].At))
 		}
 		if err := p.printHistoryEvent(events[i], after, width); err != nil {
 			return err
@@ -103,7 +103,7 @@ func lastState(events []event.Event) (state event.State) {
 func (p *program) printHistoryEvent(e event.Event, after string, width int) error {
 	kind, kindStyle := render.KindLabel(e)
 	to, toStyle := render.StateLabel(e)
-	columns := []string{p.EventTime(e), render.Pad(after, 9, true), render.Pad(kind, width, false), to}
+	columns := []string{p.FormatMillis(e.At), render.Pad(after, 9, true), render.Pad(kind, width, false), to}
 	styles := []render.Style{render.Plain, render.Gray, kindStyle, toStyle}
 	if err := p.PrintEvent(columns, styles, p.Describe(e)); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (p *program) printSkipped(beats []event.Event) error {
 		longest = max(longest, e.At.Sub(beats[i].At))
 	}
 	return p.PrintLine(fmt.Sprintf("    … %s more, the longest pause was %s; --json has them",
-		render.Count(int64(len(beats)-1), "heartbeat"), gap(longest)))
+		render.Count(int64(len(beats)-1), "heartbeat"), render.Gap(longest)))
 }
 
 // heartbeats is how many of them events begin with.
@@ -132,12 +132,4 @@ func heartbeats(events []event.Event) int {
 		}
 	}
 	return len(events)
-}
-
-// gap is briefly, without a unit that would only say how fast the machine is.
-func gap(d time.Duration) string {
-	if d < time.Millisecond {
-		return "0s"
-	}
-	return render.Briefly(d)
 }

@@ -61,7 +61,9 @@ func (p *program) importHistory(c *cli.Context) error {
 	}
 	path = cli.DisplayDSN(path)
 	if loaded.Missing > 0 {
-		p.Message("%d payloads and results that the history names are not in it", loaded.Missing)
+		p.Message("%d %s that the history names %s not in it", loaded.Missing,
+			render.Plural(loaded.Missing, "payload or result", "payloads and results"),
+			render.Plural(loaded.Missing, "is", "are"))
 	}
 	if len(loaded.Paused) > 0 {
 		p.Message("paused, because jobs there have no payload: %s", strings.Join(loaded.Paused, ", "))

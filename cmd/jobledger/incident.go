@@ -1,23 +1,16 @@
 package main
 
 import (
-	"bufio"
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"syscall"
 
+	"jobledger/cmd/jobledger/internal/buildinfo"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/incident"
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 )
 
@@ -60,9 +53,11 @@ func (p *program) incident(c *cli.Context) error {
 	if c.String("output") == "" {
 		return cli.Usagef("--output is empty")
 	}
-	target := filepath.Clean(c.String("output"))
-	if err := requireFreeFolder(target); err != nil {
-		return err
+	folder := incident.FolderOptions{Path: filepath.Clean(c.String("output")), Actor: p.Actor,
+		Program: cli.ProgramName + " " + buildinfo.Read().String(),
+		Bodies:  !c.Bool("no-bodies"), WindowOnly: c.Bool("window-only")}
+	if err := incident.CheckFree(folder.Path); err != nil {
+		return folderError(err)
 	}
 	service, err := p.Open(ctx)
 	if err != nil {
@@ -82,140 +77,27 @@ func (p *program) incident(c *cli.Context) error {
 	case w.Empty():
 		return cli.Exitf(cli.ExitNothing, "nothing happened between --from and --to")
 	}
-	// MkdirTemp makes a folder that only its owner may read.
-	folder, err := os.MkdirTemp(filepath.Dir(target), "."+filepath.Base(target)+".*")
+	bar := p.StartProgress("incident", -1)
+	folder.Now, folder.Progress = p.Now(), bar.Add
+	manifest, err := incident.WriteFolder(ctx, service.Store, w, folder)
+	bar.Done()
 	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(folder) // unless it has its name by then
-	build, _ := debug.ReadBuildInfo()
-	m := &manifest{
-		Format: 1, Program: readBuild(build).String(), CreatedAt: render.JSONTime(p.Now()), CreatedBy: p.Actor,
-		From: render.JSONTime(w.From), To: render.JSONTime(w.To), FirstEvent: w.After + 1, LastEvent: w.Until,
-		Bodies: !c.Bool("no-bodies"), WindowOnly: c.Bool("window-only"), folder: folder,
-	}
-	if err := p.writeIncident(ctx, service.Store, w, m); err != nil {
-		return err
-	}
-	if err := moveFolder(folder, target); err != nil {
-		return err
+		return folderError(err)
 	}
 	if p.JSON {
-		return p.PrintJSON(m)
+		return p.PrintJSON(manifest)
 	}
-	return p.PrintLine(filepath.Join(target, "report.md"))
+	return p.PrintLine(filepath.Join(folder.Path, "report.md"))
 }
 
-// writeIncident writes the files of the folder and their manifest.
-func (p *program) writeIncident(ctx context.Context, store *ledger.Store, w export.Window,
-	m *manifest) error {
-	bar := p.StartProgress("incident", -1)
-	defer bar.Done()
-	report, err := incident.Investigate(ctx, store, w, p.Now())
-	if err != nil {
-		return err
-	}
-	report.WindowOnly = m.WindowOnly
-	for _, file := range []struct {
-		name  string
-		write func(io.Writer) error
-	}{
-		{"report.md", report.WriteMarkdown},
-		{"depth.svg", report.Depth.WriteSVG},
-		{"events.jsonl", func(out io.Writer) error {
-			options := export.LinesOptions{Bodies: m.Bodies, Progress: bar.Add}
-			events := export.Window{Until: w.Until} // from the first event on, so that it can be imported
-			if m.WindowOnly {
-				events = w
-			}
-			_, err := export.Lines(ctx, store, events, options, out)
-			return err
-		}},
-		{"attempts.csv", func(out io.Writer) error { return export.CSV(ctx, store, w, out) }},
-		{"trace.json", func(out io.Writer) error { return export.Trace(ctx, store, w, out) }},
-	} {
-		if err := m.add(file.name, file.write); err != nil {
-			return err
-		}
-	}
-	text, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(m.folder, "manifest.json"), append(text, '\n'), 0o600)
-}
-
-// requireFreeFolder refuses a path where there is anything but an empty folder.
-func requireFreeFolder(path string) error {
-	entries, err := os.ReadDir(path)
+// folderError adds an exit code and a hint to an error about the folder.
+func folderError(err error) error {
+	taken, ok := errors.AsType[*incident.TakenError](err)
 	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil
-	case errors.Is(err, syscall.ENOTDIR):
-		return cli.Exitf(cli.ExitConflict, "%s is there and is no folder; it was not touched", path)
-	case err != nil:
+	case !ok:
 		return err
-	case len(entries) > 0:
-		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s is not empty; it was not touched", path),
-			"give -o the name of a new folder")
+	case taken.NotEmpty:
+		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%w", err), "give -o the name of a new folder")
 	}
-	return nil
-}
-
-// moveFolder renames folder to target. It replaces an empty folder there and nothing else.
-func moveFolder(folder, target string) error {
-	// os.Remove would remove a file
-	if err := syscall.Rmdir(target); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return cli.Exitf(cli.ExitConflict, "%s: %w; it was not touched", target, err)
-	}
-	if err := os.Rename(folder, target); err != nil {
-		return err
-	}
-	return ledger.SyncFolder(filepath.Dir(target))
-}
-
-// manifest describes the files of the folder.
-type manifest struct {
-	Format     int            `json:"format"`
-	Program    string         `json:"program"`
-	CreatedAt  string         `json:"created_at"`
-	CreatedBy  string         `json:"created_by"`
-	From       string         `json:"from"`
-	To         string         `json:"to"`
-	FirstEvent int64          `json:"first_event"` // of the incident
-	LastEvent  int64          `json:"last_event"`
-	Bodies     bool           `json:"bodies"`
-	WindowOnly bool           `json:"window_only,omitempty"` // events.jsonl begins with FirstEvent, not 1
-	Files      []manifestFile `json:"files"`
-
-	folder string
-}
-
-type manifestFile struct {
-	Name   string `json:"name"`
-	Bytes  int64  `json:"bytes"`
-	SHA256 string `json:"sha256"`
-}
-
-// add makes a file of what write writes, and notes its size and digest.
-func (m *manifest) add(name string, write func(io.Writer) error) error {
-	f, err := os.OpenFile(filepath.Join(m.folder, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	hash := sha256.New()
-	w := bufio.NewWriterSize(io.MultiWriter(f, hash), 64<<10)
-	if err := write(w); err != nil {
-		return err
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	size, err := f.Seek(0, io.SeekCurrent)
-	if err != nil {
-		return err
-	}
-	m.Files = append(m.Files, manifestFile{name, size, hex.EncodeToString(hash.Sum(nil))})
-	return f.Close()
+	return cli.Exitf(cli.ExitConflict, "%w", err)
 }

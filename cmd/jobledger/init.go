@@ -40,7 +40,7 @@ func (p *program) initLedger(c *cli.Context) error {
 	service, err := p.Open(c.Context)
 	missing := errors.Is(err, ledger.ErrNoLedger)
 	if missing {
-		service, err = p.OpenOrCreate(c.Context)
+		service, err = p.Create(c.Context)
 	}
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/joblines"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -219,7 +220,7 @@ func TestKilledBetweenChunks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	var lines strings.Builder
-	for n := range chunkJobs + 1 {
+	for n := range joblines.ChunkJobs + 1 {
 		fmt.Fprintf(&lines, `{"key": "%d", "payload": "x"}`+"\n", n)
 	}
 	if err := os.WriteFile(r.path("jobs.jsonl"), []byte(lines.String()), 0o600); err != nil {
@@ -227,11 +228,13 @@ func TestKilledBetweenChunks(t *testing.T) {
 	}
 	command := invoke("enqueue", "-q", "mail", "--jsonl", "jobs.jsonl")
 	got := r.do(command.dyingAt("committed"))
-	if there := r.count(); !got.killed || there != chunkJobs || strings.Count(got.stdout, "\n") > there {
-		t.Errorf("%d jobs are there, want %d; killed: %v; acknowledged: %d", there, chunkJobs, got.killed,
+	if there := r.count(); !got.killed || there != joblines.ChunkJobs ||
+		strings.Count(got.stdout, "\n") > there {
+		t.Errorf("%d jobs are there, want %d; killed: %v; acknowledged: %d", there, joblines.ChunkJobs, got.killed,
 			strings.Count(got.stdout, "\n"))
 	}
-	if ids := strings.Fields(r.must(0, command)); len(ids) != chunkJobs+1 || len(r.history(db)) != chunkJobs+1 {
+	if ids := strings.Fields(r.must(0, command)); len(ids) != joblines.ChunkJobs+1 ||
+		len(r.history(db)) != joblines.ChunkJobs+1 {
 		t.Errorf("sent again, it printed %d ids, and there are %d events", len(ids), r.count())
 	}
 }

@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
-	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -21,19 +18,21 @@ func listVerb(p *program) cli.Verb {
 		Name: "list", Group: cli.GroupSee, Usage: "list jobs, the newest first",
 		About: "Jobs of all states, without payload and result; 'show' has these. TRIED is how many attempts " +
 			"failed, of how many allowed. --state, --queue and --tag may be repeated: any of the states and " +
-			"queues, all of the " +
-			"tags." + cli.AboutAsOf,
-		Flags: []cli.Flag{
-			cli.ListFlag("state", "only `STATE`: "+strings.Join(stateNames(), ", ")),
-			cli.ListFlag("queue", "only of this `QUEUE`", "q"),
-			cli.ListFlag("tag", "only with this tag, as `K=V`"),
-			&cli.StringFlag{Name: "key", Usage: "only with this `KEY`"},
+			"queues, all of the tags. WHEN is the time that matters in that state: its distance from now up to " +
+			"48 hours, beyond that the date. ERROR is the code of the last failure, and 'exit N' where a " +
+			"command exited. --from and --to include the moment that they name, which may be pos:N; --host, " +
+			"--error and --exit are about the last claim and the last failure." + cli.AboutAsOf,
+		Flags: append(listFlags(),
 			cli.WholeFlag("limit", "at most `N` jobs, 0 for all", 50, 0, math.MaxInt, ""),
 			cli.AsOfFlag(),
 			cli.WideFlag(),
-		},
+		),
 		Examples: []cli.Example{
 			{"jobledger list --state failed -q mail", "the last 50 jobs of the queue mail that failed for good"},
+			{"jobledger list --state failed --by finished --from 02:00 --to 04:00",
+				"what failed for good between two and four"},
+			{"jobledger list --exit 7 --host alpha --from -1d",
+				"what was enqueued since yesterday, and last failed with exit code 7 on this host"},
 			{"jobledger list --tag customer=17 --limit 0", "every job with this tag"},
 			{"jobledger list --key invoice-4711 --json", "the job with this key, for a script"},
 			{"jobledger list --as-of 14:30 --state running",
@@ -41,8 +40,11 @@ func listVerb(p *program) cli.Verb {
 		},
 		Exits: []int{cli.ExitNothing},
 		Complete: func(flag string) []string {
-			if flag == "state" {
+			switch flag {
+			case "state":
 				return stateNames()
+			case "by":
+				return []string{byEnqueued, byFinished}
 			}
 			return nil
 		},
@@ -54,39 +56,6 @@ func listVerb(p *program) cli.Verb {
 			return p.list(c, f, c.Int("limit"))
 		},
 	}
-}
-
-func stateNames() (names []string) {
-	for _, s := range event.States() {
-		names = append(names, s.String())
-	}
-	return names
-}
-
-func listFilter(c *cli.Context) (projection.Filter, error) {
-	f := projection.Filter{Queues: c.StringSlice("queue"), Key: c.String("key")}
-	for _, word := range c.StringSlice("state") {
-		s, err := event.ParseState(word)
-		if err != nil {
-			return f, cli.WithHint(cli.Usagef("--state: there is no state %q", word), "the states are %s",
-				strings.Join(stateNames(), ", "))
-		}
-		f.States = append(f.States, s)
-	}
-	for _, tag := range c.StringSlice("tag") {
-		name, value, ok := strings.Cut(tag, "=")
-		if !ok || name == "" {
-			return f, cli.Usagef("--tag: %q is not K=V", tag)
-		}
-		if old, twice := f.Tags[name]; twice && old != value {
-			return f, cli.Usagef("--tag: no job has both %s=%s and %s=%s", name, old, name, value)
-		}
-		if f.Tags == nil {
-			f.Tags = make(map[string]string)
-		}
-		f.Tags[name] = value
-	}
-	return f, nil
 }
 
 // listPage is how many jobs one snapshot gives. A reader that takes a long list slowly, such as a pager, must
@@ -101,6 +70,7 @@ type jobPages struct {
 	asOf    projection.Moment // if past
 	limit   int               // 0: none
 
+	exits map[int64]projection.Exit // of the jobs of the last page
 	taken int
 	more  bool // there are jobs beyond limit
 	done  bool
@@ -113,7 +83,9 @@ func (l *jobPages) next(ctx context.Context) (page []projection.Then, err error)
 		l.filter.Limit = min(listPage, l.limit+1-l.taken) // one beyond limit, to know whether there are more
 	}
 	err = l.service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		page, err = l.read(ctx, tx)
+		if page, err = l.read(ctx, tx); err == nil {
+			l.exits, err = l.readExits(ctx, tx, page)
+		}
 		return err
 	})
 	if err != nil {
@@ -141,6 +113,16 @@ func (l *jobPages) read(ctx context.Context, tx *ledger.Tx) ([]projection.Then, 
 	return page, err
 }
 
+// readExits returns how the commands of the jobs of page ended when they failed last.
+func (l *jobPages) readExits(ctx context.Context, tx *ledger.Tx,
+	page []projection.Then) (map[int64]projection.Exit, error) {
+	jobs := make([]projection.Job, len(page))
+	for i, j := range page {
+		jobs[i] = j.Job
+	}
+	return projection.LastExits(ctx, tx, jobs, l.asOf.Pos)
+}
+
 // list prints up to limit jobs, 0 for all.
 func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 	service, err := p.Open(c.Context)
@@ -152,13 +134,17 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 	if err != nil {
 		return err
 	}
+	err = service.Store.Read(c.Context, func(tx *ledger.Tx) error { return p.listWindow(c, tx, &f) })
+	if err != nil {
+		return err
+	}
 	then := p
 	if past {
 		then = p.at(asOf)
 	} else if then, err = p.atCopy(c, service); err != nil {
 		return err
 	}
-	t := jobTable(past)
+	t := layout.Jobs(past)
 	pages := jobPages{service: service, filter: f, past: past, asOf: asOf, limit: limit}
 	for !pages.done {
 		page, err := pages.next(c.Context)
@@ -167,8 +153,8 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 		}
 		for _, j := range page {
 			if !p.JSON {
-				t.Add(then.jobCells(j, past)...)
-			} else if err := p.printListedJob(j, past); err != nil {
+				layout.AddJob(t, j, pages.exits[j.N], past, then.Now())
+			} else if err := p.PrintJSON(layout.JobJSON(j, pages.exits[j.N], past)); err != nil {
 				return err
 			}
 		}
@@ -177,64 +163,12 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 		return cli.Exitf(cli.ExitNothing, "no job matches")
 	}
 	if !p.JSON {
-		t.Wide = c.Bool("wide")
-		err = p.PrintTable(t)
+		err = p.PrintTable(t.Widened(c.Bool("wide")))
 	}
 	if err == nil && pages.more {
 		return p.more("%s; --limit 0 shows all", moreThan(limit, "job"))
 	}
 	return err
-}
-
-func jobTable(past bool) *cli.Table {
-	t := &cli.Table{Columns: []cli.Column{{Title: "JOB"}, {Title: "STATE", State: true},
-		{Title: "QUEUE", Least: 8},
-		{Title: "TRIED", Drop: 4}, {Title: "WHEN", Drop: 2}, {Title: "WORKER", Drop: 5},
-		{Title: "KEY", Least: 8, Drop: 1},
-		{Title: "ERROR", Drop: 3}}}
-	if past {
-		t.Columns = slices.Insert(t.Columns, 2, cli.Column{Title: "NOW", State: true})
-	}
-	return t
-}
-
-func (p *program) jobCells(j projection.Then, past bool) []string {
-	cells := []string{string(j.ID), j.State.String(), j.Queue, fmt.Sprintf("%d/%d", j.Failures, j.MaxAttempts),
-		p.sinceWhen(j.Job), j.Worker.Name, j.Key, j.ErrorCode}
-	if past {
-		cells = slices.Insert(cells, 2, j.Now.String())
-	}
-	return cells
-}
-
-func (p *program) printListedJob(j projection.Then, past bool) error {
-	if !past {
-		return p.PrintJSON(render.ToJSON(j.Job))
-	}
-	return p.PrintJSON(struct {
-		render.JobJSON
-		render.StateNow
-	}{render.ToJSON(j.Job), render.StateNow{StateNow: j.Now.String()}})
-}
-
-// sinceWhen is the time that matters most for a job in its state.
-func (p *program) sinceWhen(j projection.Job) string {
-	now := p.Now()
-	switch {
-	case j.State == event.Queued && j.RunAt.After(now):
-		return render.Age(j.RunAt, now)
-	case j.State == event.Queued:
-		return "ready " + render.Roughly(now.Sub(j.RunAt))
-	case j.State.Held() && j.LeaseUntil.Before(now):
-		return "expired " + render.Age(j.LeaseUntil, now)
-	case j.State.Held():
-		text := "for " + render.Roughly(now.Sub(j.ClaimedAt))
-		if j.Progress != nil {
-			text += fmt.Sprintf(", %.0f%%", 100**j.Progress)
-		}
-		return text
-	}
-	return render.Age(j.FinishedAt, now)
 }
 
 // moreThan says that there is more than the n things that were printed.

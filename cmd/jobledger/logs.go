@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/logcheck"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"
@@ -28,7 +30,9 @@ func logsVerb(p *program) cli.Verb {
 			"ledger, of a flood the beginning and the end. With a ledger in PostgreSQL that is a folder of the " +
 			"worker's user on the worker's host, $XDG_STATE_HOME/jobledger/DATABASE or " +
 			"~/.local/state/jobledger/DATABASE, and only there they can be shown. Nothing removes these files but " +
-			"you. On a terminal, control characters are escaped.",
+			"you. On a terminal, control characters are escaped.\n" +
+			"When the attempt has ended by its worker, what is shown is compared with the digest in its event: " +
+			"a file that is not what the command wrote is shown, and said to differ, with exit code 8.",
 		Args: "JOB", MinArgs: 1, MaxArgs: 1,
 		Flags: []cli.Flag{
 			cli.WholeFlag("attempt", "what attempt `N` wrote", 0, 1, math.MaxInt, "the latest"),
@@ -40,7 +44,7 @@ func logsVerb(p *program) cli.Verb {
 			{"jobledger logs 01KDY9FY88 -f", "watch one that runs"},
 			{"jobledger logs 01KDY9FY88 --attempt 1 | less", "an earlier one"},
 		},
-		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
+		Exits: []int{cli.ExitNothing, cli.ExitNoJob, cli.ExitDiscrepancy},
 		Run: func(c *cli.Context) error {
 			if p.JSON && c.Bool("follow") {
 				return cli.Usagef("--follow prints the output as it comes, --json prints it as a whole: they exclude " +
@@ -93,13 +97,76 @@ func (p *program) logs(c *cli.Context) error {
 	text, err := os.ReadFile(o.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return o.nothing()
+		return p.noOutput(c.Context, service, o)
 	case err != nil:
 		return err
-	case p.JSON:
-		return p.PrintJSON(o.json(text))
 	}
-	return p.PrintRaw(text)
+	logged, state, err := o.check(c.Context, service, bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		err = p.PrintJSON(o.json(text, state))
+	} else {
+		err = p.PrintRaw(text)
+	}
+	if err != nil {
+		return err
+	}
+	return o.differs(logged, state, int64(len(text)))
+}
+
+// logged returns what the event at the end of the attempt says, and the job's salt.
+func (o output) logged(ctx context.Context, service *commands.Service) (logged worker.LoggedStream,
+	salt []byte,
+	err error) {
+	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		end, err := logcheck.End(ctx, tx, o.job.N, o.attempt)
+		if logged = worker.StreamOf(end, o.stderr); err != nil || logged.SHA256 == "" {
+			return err
+		}
+		salt, _, _, err = tx.Body(ctx, o.job.N)
+		return err
+	})
+	return logged, salt, err
+}
+
+// check compares what is shown with the event at the end of the attempt.
+func (o output) check(ctx context.Context, service *commands.Service, file io.ReaderAt, size int64) (
+	logged worker.LoggedStream, state worker.LogState, err error) {
+	logged, salt, err := o.logged(ctx, service)
+	if err == nil {
+		state, err = logged.Check(file, size, salt)
+	}
+	return logged, state, err
+}
+
+// differs is the error of a file that is not what the command wrote.
+func (o output) differs(logged worker.LoggedStream, state worker.LogState, size int64) error {
+	if state != worker.LogDiffers {
+		return nil
+	}
+	err := cli.Exitf(cli.ExitDiscrepancy,
+		"this is not the %s of attempt %d of job %s: the command wrote %s, and "+
+			"%s has %s that differ", o.stream(), o.attempt, o.job.ID, render.Count(logged.Bytes, "byte"), o.path,
+		render.Count(size, "byte"))
+	return cli.WithHint(err,
+		"it was overwritten or cut off, or the disk was full; 'jobledger history %s --json' has "+
+			"the digest, 'jobledger verify --logs' checks all files", o.job.ID)
+}
+
+// noOutput is the error of an attempt without a file; if its event says that there was one, it says so.
+func (p *program) noOutput(ctx context.Context, service *commands.Service, o output) error {
+	logged, _, err := o.logged(ctx, service)
+	if err != nil {
+		return err
+	}
+	err = o.nothing()
+	if logged.SHA256 != "" && !o.server {
+		err = cli.WithHint(cli.Exitf(cli.ExitNothing, "%w", errors.Unwrap(err)),
+			"the command wrote %s: the file was removed, or is on another host", render.Count(logged.Bytes, "byte"))
+	}
+	return err
 }
 
 func (o output) stream() string {
@@ -124,7 +191,7 @@ func (o output) nothing() error {
 }
 
 // json is o as --json prints it.
-func (o output) json(text []byte) any {
+func (o output) json(text []byte, state worker.LogState) any {
 	out := struct {
 		Job        event.JobID `json:"job"`
 		Attempt    int         `json:"attempt"`
@@ -133,7 +200,8 @@ func (o output) json(text []byte) any {
 		Text       *string     `json:"text"`
 		TextBase64 *string     `json:"text_base64"` // instead of text where that is not UTF-8
 		ID         event.JobID `json:"id"`          // of the job, too
-	}{Job: o.job.ID, ID: o.job.ID, Attempt: o.attempt, Stream: o.stream(), Path: o.path}
+		Check      string      `json:"check"`       // whole, cut, size_only, differs or unchecked
+	}{Job: o.job.ID, ID: o.job.ID, Attempt: o.attempt, Stream: o.stream(), Path: o.path, Check: string(state)}
 	out.Text, out.TextBase64 = render.BytesOrNull(text)
 	return out
 }
@@ -177,9 +245,16 @@ func (p *program) followOutput(ctx context.Context, service *commands.Service, o
 		}
 		if !goesOn {
 			if file == nil {
-				return o.nothing()
+				return p.noOutput(ctx, service, o)
 			}
-			return p.PrintRaw(rest)
+			if err := p.PrintRaw(rest); err != nil {
+				return err
+			}
+			logged, state, err := o.check(ctx, service, file, read)
+			if err != nil {
+				return err
+			}
+			return o.differs(logged, state, read)
 		}
 		if err := p.Flush(); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/attempts"
 )
 
 // ownerVerb answers "who had this job when it happened".
@@ -44,7 +45,7 @@ func ownerVerb(p *program) cli.Verb {
 				if o.id, err = projection.IDOf(c.Context, tx, n); err != nil {
 					return err
 				}
-				o.state, o.claim, err = projection.OwnerAt(c.Context, tx, n, o.at)
+				o.state, o.claim, err = attempts.OwnerAt(c.Context, tx, n, o.at)
 				return err
 			})
 			if err != nil {
@@ -60,7 +61,7 @@ type ownership struct {
 	id    event.JobID
 	at    projection.Moment
 	state event.State
-	claim projection.Attempt // zero if there is none
+	claim attempts.Attempt // zero if there is none
 }
 
 type ownerJSON struct {

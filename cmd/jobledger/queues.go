@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
-	"math"
-	"slices"
-	"strings"
-
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -43,7 +40,7 @@ func (p *program) queues(c *cli.Context, onlyPaused bool) error {
 	var m cli.Past
 	err := p.Read(c.Context, func(tx *ledger.Tx) (err error) {
 		if m, err = p.PastFlag(c, tx); err == nil {
-			found, err = queuesAt(c.Context, tx, m, onlyPaused)
+			found, err = state.Queues(c.Context, tx, m.AsOf(), onlyPaused)
 		}
 		return err
 	})
@@ -62,82 +59,16 @@ func (p *program) queues(c *cli.Context, onlyPaused bool) error {
 	case len(found) == 0:
 		return cli.Exitf(cli.ExitNothing, "no jobs yet")
 	case !p.JSON:
-		return then.printQueues(found, c.Bool("wide"))
+		return p.PrintTable(layout.Queues(found, then.Now()).Widened(c.Bool("wide")))
 	}
 	for _, q := range found {
-		var line any = toQueueStateJSON(q)
+		var line any = layout.NewQueueJSON(q)
 		if m.Given {
-			line = queueThenJSON{toQueueStateJSON(q), render.TimeOrNull(m.At), m.Pos}
+			line = layout.NewQueueThenJSON(q, m.Moment)
 		}
 		if err := p.PrintJSON(line); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// queuesAt returns the queues as they are now or as they were at m, by name.
-func queuesAt(ctx context.Context, tx *ledger.Tx, m cli.Past, onlyPaused bool) (
-	found []projection.Queue, err error) {
-	pos := int64(math.MaxInt64)
-	if m.Given {
-		pos = m.Pos
-		found, err = projection.QueuesAsOf(ctx, tx, m.Moment)
-	} else {
-		found, err = projection.Queues(ctx, tx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if onlyPaused {
-		return slices.DeleteFunc(found, func(q projection.Queue) bool { return !q.Paused }), nil
-	}
-	names, err := projection.QueuesWithJobs(ctx, tx, pos)
-	for _, name := range names {
-		if !slices.ContainsFunc(found, func(q projection.Queue) bool { return q.Name == name }) {
-			found = append(found, projection.Queue{Name: name})
-		}
-	}
-	slices.SortFunc(found, func(a, b projection.Queue) int { return strings.Compare(a.Name, b.Name) })
-	return found, err
-}
-
-func (p *program) printQueues(queues []projection.Queue, wide bool) error {
-	t := &cli.Table{Wide: wide, Columns: []cli.Column{{Title: "QUEUE", Least: 8}, {Title: "STATE"},
-		{Title: "SINCE", Drop: 1}, {Title: "FOR", Right: true}, {Title: "BY", Drop: 2, Least: 8},
-		{Title: "REASON", Least: 8}}}
-	for _, q := range queues {
-		state := "open"
-		if q.Paused {
-			state = "paused"
-		}
-		if q.Since.IsZero() {
-			t.Add(q.Name, state, "-", "-", "", "")
-			continue
-		}
-		held := render.Roughly(max(0, p.Now().Sub(q.Since)))
-		t.Add(q.Name, state, p.FormatMillis(q.Since), held, q.Actor, q.Reason)
-	}
-	return p.PrintTable(t)
-}
-
-// queueStateJSON is a queue for programs.
-type queueStateJSON struct {
-	Queue  string  `json:"queue"`
-	Paused bool    `json:"paused"`
-	Since  *string `json:"since"`
-	Actor  *string `json:"actor"`
-	Reason *string `json:"reason"`
-}
-
-func toQueueStateJSON(q projection.Queue) queueStateJSON {
-	return queueStateJSON{Queue: q.Name, Paused: q.Paused, Since: render.TimeOrNull(q.Since),
-		Actor: render.TextOrNull(q.Actor), Reason: render.TextOrNull(q.Reason)}
-}
-
-// queueThenJSON is a queue as it was.
-type queueThenJSON struct {
-	queueStateJSON
-	AsOf *string `json:"as_of"`
-	Pos  int64   `json:"pos"`
 }

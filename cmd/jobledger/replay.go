@@ -132,7 +132,9 @@ func (p *program) replayInto(
 		return stagingError(err, path)
 	}
 	if done.Missing > 0 {
-		p.Message("%d payloads and results that were erased since are missing in the copy", done.Missing)
+		p.Message("%d %s erased since %s missing in the copy", done.Missing,
+			render.Plural(done.Missing, "payload or result that was", "payloads and results that were"),
+			render.Plural(done.Missing, "is", "are"))
 	}
 	if err := p.printReplayed(path, until, at, done.Tally); err != nil || len(done.Findings) == 0 {
 		return err

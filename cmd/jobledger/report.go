@@ -1,9 +1,6 @@
 package main
 
 import (
-	"encoding/csv"
-	"encoding/json"
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -13,8 +10,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/report"
 	"jobledger/ledger"
-	"jobledger/ledger/event"
-	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // reportVerb answers the questions of a bad night.
@@ -87,7 +83,7 @@ func (p *program) report(c *cli.Context) error {
 			return err
 		}
 		s.After, s.Until, s.Now = w.After, w.Until, p.Now()
-		made, isCopy, err := projection.CopyOf(c.Context, tx)
+		made, isCopy, err := status.CopyOf(c.Context, tx)
 		if err != nil {
 			return err
 		}
@@ -106,14 +102,14 @@ func (p *program) report(c *cli.Context) error {
 	switch {
 	case p.JSON:
 		for _, row := range rows {
-			if err := p.PrintJSON(reportJSON(row.Fields())); err != nil {
+			if err := p.PrintJSON(report.RowJSON(row)); err != nil {
 				return err
 			}
 		}
 	case c.Bool("csv"):
-		err = p.printReportCSV(r, rows)
+		err = report.WriteCSV(p.Stdout, r, rows)
 	case len(rows) > 0:
-		err = p.printReport(r, rows)
+		err = p.PrintTable(report.Table(r, rows, p.Now().Location()))
 	}
 	if err == nil && len(rows) == 0 {
 		return cli.Exitf(cli.ExitNothing, "nothing to report")
@@ -155,120 +151,4 @@ func (p *program) printReports() error {
 		return nil
 	}
 	return p.PrintTable(t)
-}
-
-func (p *program) printReport(r report.Report, rows []report.Row) error {
-	t := &cli.Table{}
-	for _, f := range r.Empty.Fields() {
-		column := cli.Column{Title: strings.ToUpper(strings.ReplaceAll(f.Name, "_", " "))}
-		switch f.Value.(type) {
-		case int64, time.Duration:
-			column.Right = true
-		case event.State:
-			column.State = true
-		case string, []string:
-			if f.Name != "job" {
-				column.Least = 8
-			}
-		}
-		t.Columns = append(t.Columns, column)
-	}
-	for _, row := range rows {
-		var cells []string
-		for _, f := range row.Fields() {
-			cells = append(cells, p.reportCell(f))
-		}
-		t.Add(cells...)
-	}
-	return p.PrintTable(t)
-}
-
-// reportCell is a value as the table shows it.
-func (p *program) reportCell(f report.Field) string {
-	switch v := f.Value.(type) {
-	case time.Time:
-		if v.IsZero() {
-			return "–"
-		}
-		if f.Name == "minute" {
-			return p.Local(v).Format("2006-01-02 15:04:05-07:00")
-		}
-		return p.FormatMillis(v)
-	case time.Duration:
-		return fmt.Sprintf("%.1fs", v.Seconds())
-	}
-	if text := reportText(f.Value); text != "" {
-		return text
-	}
-	return "–"
-}
-
-// reportText is a value as CSV has it, before it is made harmless.
-func reportText(value any) string {
-	switch v := value.(type) {
-	case nil:
-		return ""
-	case time.Time:
-		if v.IsZero() {
-			return ""
-		}
-		return render.JSONTime(v)
-	case time.Duration:
-		return fmt.Sprintf("%.6f", v.Seconds())
-	case event.State:
-		return v.String()
-	case []string:
-		return strings.Join(v, " ")
-	}
-	return fmt.Sprint(value)
-}
-
-func (p *program) printReportCSV(r report.Report, rows []report.Row) error {
-	out := csv.NewWriter(p.Stdout)
-	var header []string
-	for _, f := range r.Empty.Fields() {
-		header = append(header, f.Name)
-	}
-	if err := out.Write(header); err != nil {
-		return err
-	}
-	for _, row := range rows {
-		var cells []string
-		for _, f := range row.Fields() {
-			cells = append(cells, export.Cell(reportText(f.Value)))
-		}
-		if err := out.Write(cells); err != nil {
-			return err
-		}
-	}
-	out.Flush()
-	return out.Error()
-}
-
-// reportJSON is a row as --json prints it: an object with its fields in order. What is missing is null.
-type reportJSON []report.Field
-
-// MarshalJSON implements [json.Marshaler].
-func (fields reportJSON) MarshalJSON() ([]byte, error) {
-	var b strings.Builder
-	for i, f := range fields {
-		value := f.Value
-		switch v := value.(type) {
-		case time.Time:
-			value = render.TimeOrNull(v)
-		case time.Duration:
-			value = v.Seconds()
-		case event.State:
-			value = render.TextOrNull(v.String())
-		case string:
-			value = render.TextOrNull(v)
-		}
-		text, err := json.Marshal(value)
-		if err != nil {
-			return nil, err
-		}
-		b.WriteString(map[bool]string{true: "{", false: ","}[i == 0])
-		fmt.Fprintf(&b, "%q:%s", f.Name, text)
-	}
-	return []byte(b.String() + "}"), nil
 }

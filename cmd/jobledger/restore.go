@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/files"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger/event"
-	"jobledger/projection/audit"
-	"jobledger/projection/status"
 )
 
 // restoreVerb replaces the ledger by a backup.
@@ -80,11 +78,13 @@ func (p *program) restoreError(err error, backup string) error {
 	}
 	if e, ok := errors.AsType[*files.AtWorkError](err); ok {
 		workers := render.Count(int64(len(e.Workers)), "worker")
-		err := cli.Exitf(cli.ExitConflict, "%s seems to be at work: %s", workers, p.seenAtWork(e.Workers[0]))
+		err := cli.Exitf(cli.ExitConflict, "%s seems to be at work: %s", workers,
+			layout.SeenAtWork(e.Workers[0], p.Now()))
 		return cli.WithHint(err, "stop it; if it is gone, or cannot come back, --force restores")
 	}
 	if e, ok := errors.AsType[*files.LossError](err); ok {
-		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s", p.lostText(e.Lost, backup)), forced)
+		lost := layout.Lost(e.Lost, backup, p.Now().Location())
+		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s", lost), forced)
 	}
 	switch {
 	case errors.Is(err, files.ErrSameFile):
@@ -119,47 +119,16 @@ func stagingError(err error, dsn string) error {
 	return cli.WithFolderHint(dsn, err)
 }
 
-// seenAtWork describes a worker that seems to be alive.
-func (p *program) seenAtWork(w status.Worker) string {
-	text := fmt.Sprintf("%s (%s) was seen %s", w.Name, render.Process(w.Worker), render.Age(w.SeenAt, p.Now()))
-	if len(w.Jobs) > 0 {
-		text += fmt.Sprintf(" and holds %s until %s",
-			render.Count(int64(len(w.Jobs)), "job"), render.Time(p.Local(w.Jobs[0].LeaseUntil)))
-	}
-	return text
-}
-
-// lostText says what a ledger holds that the other one does not, and what that means for its jobs.
-func (p *program) lostText(l audit.Lost, other string) string {
-	text := fmt.Sprintf("%s since %s %s not in %s",
-		render.Count(l.Events, "event"), render.Time(p.Local(l.Since)), render.Plural(l.Events, "is", "are"), other)
-	var jobs []string
-	if l.Enqueued > 0 {
-		jobs = append(jobs, render.Count(l.Enqueued, "job")+" enqueued since")
-	}
-	if l.Ended > 0 {
-		jobs = append(jobs, fmt.Sprintf("the end of %s, which may run again", render.Count(l.Ended, "job")))
-	}
-	if len(l.Erased) > 0 {
-		erased := render.Count(int64(len(l.Erased)), "job")
-		jobs = append(jobs, fmt.Sprintf("that the payload of %s was erased, which comes back", erased))
-	}
-	if len(jobs) > 0 {
-		text += ", among them " + strings.Join(jobs, "; ")
-	}
-	return text
-}
-
 // printRestored says what was done, and what to do next.
 func (p *program) printRestored(r files.Restored, backup string) error {
 	if r.Kept != "" {
 		p.Message("the ledger that was there is %s now", r.Kept)
 	}
 	if r.Lost.Events > 0 {
-		p.Message("%s", p.lostText(r.Lost, "the new one"))
+		p.Message("%s", layout.Lost(r.Lost, "the new one", p.Now().Location()))
 	}
 	for i, id := range r.Lost.Erased {
-		if i == jobsShown {
+		if i == layout.JobsShown {
 			p.Message("… and %d more", len(r.Lost.Erased)-i)
 			break
 		}
@@ -172,7 +141,7 @@ func (p *program) printRestored(r files.Restored, backup string) error {
 			render.Plural(r.Held, "lease is", "leases are"))
 	}
 	if p.JSON {
-		return p.printRestoredJSON(r, backup)
+		return p.PrintJSON(restoredJSON(r, backup))
 	}
 	until := ""
 	if r.Events > 0 {
@@ -182,12 +151,13 @@ func (p *program) printRestored(r files.Restored, backup string) error {
 		r.Path, render.Count(r.Events, "event"), render.Count(r.Jobs, "job"), backup, until))
 }
 
-func (p *program) printRestoredJSON(r files.Restored, backup string) error {
+// restoredJSON is what was restored from backup, for programs.
+func restoredJSON(r files.Restored, backup string) any {
 	var lost *int64
 	if r.Compared {
 		lost = &r.Lost.Events
 	}
-	return p.PrintJSON(struct {
+	return struct {
 		DB        string        `json:"db"`
 		From      string        `json:"from"`
 		Events    int64         `json:"events"`
@@ -203,5 +173,5 @@ func (p *program) printRestoredJSON(r files.Restored, backup string) error {
 		Unerased  []event.JobID `json:"erased_since"`
 	}{r.Path, backup, r.Events, render.TimeOrNull(r.At), r.Jobs, r.Queued, r.Held, render.TextOrNull(r.Kept),
 		lost, render.TimeOrNull(r.Lost.Since), r.Lost.Enqueued, r.Lost.Ended,
-		append([]event.JobID{}, r.Lost.Erased...)})
+		append([]event.JobID{}, r.Lost.Erased...)}
 }

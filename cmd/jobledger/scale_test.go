@@ -18,6 +18,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/attempts"
 	"jobledger/projection/status"
 )
 
@@ -199,7 +200,7 @@ func BenchmarkLarge(b *testing.B) {
 	}
 	span := g.end.Sub(g.begin)
 	middle, late := g.begin.Add(span/2), g.end.Add(-span/100)
-	window := func(ctx context.Context, tx *ledger.Tx, f projection.AttemptFilter, from, to time.Time) (int,
+	window := func(ctx context.Context, tx *ledger.Tx, f attempts.Filter, from, to time.Time) (int,
 		error) {
 		var err error
 		if f.From, err = projection.AtTime(ctx, tx, from); err != nil {
@@ -208,7 +209,7 @@ func BenchmarkLarge(b *testing.B) {
 		if f.To, err = projection.AtTime(ctx, tx, to); err != nil {
 			return 0, err
 		}
-		found, err := projection.Attempts(ctx, tx, f)
+		found, err := attempts.List(ctx, tx, f)
 		return len(found), err
 	}
 	for _, at := range []struct {
@@ -216,14 +217,14 @@ func BenchmarkLarge(b *testing.B) {
 		time time.Time
 	}{{"middle", middle}, {"late", late}} {
 		ask("attempts/worker/"+at.name, func(ctx context.Context, tx *ledger.Tx) (int, error) {
-			return window(ctx, tx, projection.AttemptFilter{Worker: "w7"}, at.time, at.time.Add(time.Hour))
+			return window(ctx, tx, attempts.Filter{Worker: "w7"}, at.time, at.time.Add(time.Hour))
 		})
 		ask("attempts/boot/"+at.name, func(ctx context.Context, tx *ledger.Tx) (int, error) {
-			return window(ctx, tx, projection.AttemptFilter{Worker: "01KDY9FY88BT00000000000007"}, at.time,
+			return window(ctx, tx, attempts.Filter{Worker: "01KDY9FY88BT00000000000007"}, at.time,
 				at.time.Add(time.Hour))
 		})
 		ask("attempts/all/"+at.name, func(ctx context.Context, tx *ledger.Tx) (int, error) {
-			return window(ctx, tx, projection.AttemptFilter{}, at.time, at.time.Add(time.Hour))
+			return window(ctx, tx, attempts.Filter{}, at.time, at.time.Add(time.Hour))
 		})
 		ask("status/"+at.name, func(ctx context.Context, tx *ledger.Tx) (int, error) {
 			m, err := projection.AtTime(ctx, tx, at.time)
@@ -282,13 +283,13 @@ func BenchmarkLarge(b *testing.B) {
 		return len(queues), err
 	})
 	ask("attempts/open", func(ctx context.Context, tx *ledger.Tx) (int, error) {
-		return window(ctx, tx, projection.AttemptFilter{Outcomes: []event.Kind{0}}, time.Time{}, g.end)
+		return window(ctx, tx, attempts.Filter{Outcomes: []event.Kind{0}}, time.Time{}, g.end)
 	})
 	ask("attempts/everything", func(ctx context.Context, tx *ledger.Tx) (int, error) {
-		return window(ctx, tx, projection.AttemptFilter{}, time.Time{}, g.end)
+		return window(ctx, tx, attempts.Filter{}, time.Time{}, g.end)
 	})
 	ask("attempts/overlap", func(ctx context.Context, tx *ledger.Tx) (int, error) {
-		return window(ctx, tx, projection.AttemptFilter{Overlap: true}, time.Time{}, g.end)
+		return window(ctx, tx, attempts.Filter{Overlap: true}, time.Time{}, g.end)
 	})
 	job := int64(0)
 	ask("find", func(ctx context.Context, tx *ledger.Tx) (int, error) {
@@ -312,7 +313,7 @@ func BenchmarkLarge(b *testing.B) {
 		if err != nil {
 			return 0, err
 		}
-		found, err := projection.Attempts(ctx, tx, projection.AttemptFilter{Job: job, To: m})
+		found, err := attempts.List(ctx, tx, attempts.Filter{Job: job, To: m})
 		if len(found) > 0 {
 			claimed = found[0].ClaimedAt
 		}
@@ -323,7 +324,7 @@ func BenchmarkLarge(b *testing.B) {
 		if err != nil {
 			return 0, err
 		}
-		_, a, err := projection.OwnerAt(ctx, tx, job, m)
+		_, a, err := attempts.OwnerAt(ctx, tx, job, m)
 		return a.Attempt, err
 	})
 	ask("why", func(ctx context.Context, tx *ledger.Tx) (int, error) {

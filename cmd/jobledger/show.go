@@ -61,12 +61,16 @@ func showVerb(p *program) cli.Verb {
 			}
 			full := render.ToFullJSON(j.Job, false)
 			if j.now == 0 {
-				err = p.PrintJSON(full)
+				err = p.PrintJSON(struct {
+					render.FullJobJSON
+					render.ExitJSON
+				}{full, render.ToExitJSON(j.exit())})
 			} else {
 				err = p.PrintJSON(struct {
 					render.FullJobJSON
+					render.ExitJSON
 					render.StateNow
-				}{full, render.StateNow{StateNow: j.now.String()}})
+				}{full, render.ToExitJSON(j.exit()), render.StateNow{StateNow: j.now.String()}})
 			}
 			if err != nil {
 				return err
@@ -86,6 +90,22 @@ type shownJob struct {
 	projection.Job
 	events []event.Event
 	now    event.State // with --as-of: what has become of it; else 0
+}
+
+// exit returns how the command of the last failure ended.
+func (j shownJob) exit() (exit projection.Exit) {
+	if j.ErrorCode == "" { // it has succeeded, or was retried, since
+		return exit
+	}
+	for _, e := range j.events {
+		switch b := e.Body.(type) {
+		case *event.Failed:
+			exit = projection.Exit{Code: b.ExitCode, Signal: b.Signal}
+		case *event.Reclaimed:
+			exit = projection.Exit{}
+		}
+	}
+	return exit
 }
 
 func wholeJob(ctx context.Context, tx *ledger.Tx, ref jobref.Ref) (j shownJob, err error) {
@@ -201,7 +221,7 @@ func (b *jobPairs) outcome(j shownJob) {
 	if !j.FinishedAt.IsZero() {
 		b.at("finished", j.FinishedAt)
 	}
-	b.add("last error", j.ErrorCode)
+	b.add("last error", render.FailureText(j.ErrorCode, j.exit()))
 	if j.Erased {
 		b.add("payload", "(erased)")
 	} else {
@@ -249,7 +269,8 @@ func (p *program) printBlock(text string) error {
 	const most = 20
 	lines := strings.Split(strings.TrimRight(text, "\r\n"), "\n")
 	if p.StdoutTerminal && len(lines) > most {
-		lines = append([]string{fmt.Sprintf("… %d lines before; --json has them", len(lines)-most)},
+		lines = append([]string{fmt.Sprintf("… %s before; --json has all", render.Count(int64(len(lines)-most),
+			"line"))},
 			lines[len(lines)-most:]...)
 	}
 	for _, l := range lines {

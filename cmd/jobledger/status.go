@@ -118,7 +118,7 @@ func (p *program) printStatus(queues []status.Queue, last event.Event) error {
 	if err := p.PrintLine("last hour: " + state.Activity(total.LastHour)); err != nil {
 		return err
 	}
-	return p.PrintLine(fmt.Sprintf("last event: %s, %s (pos %d)", last.Kind(), render.Age(last.At, p.Now()),
+	return p.PrintLine(fmt.Sprintf("last event: %s, %s (pos %d)", last.Kind(), render.AgeOrOn(last.At, p.Now()),
 		last.Pos))
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/logcheck"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection/audit"
@@ -26,14 +28,19 @@ func verifyVerb(p *program) cli.Verb {
 			"With --since it checks only the events after that one, the jobs that they concern, and the guards: " +
 			"what takes the time of what has come since, where everything before was verified then. A row or a " +
 			"payload that was altered and that no event concerns since is found by the whole check only. It says " +
-			"up to which event it came; the next one goes on from there.",
+			"up to which event it came; the next one goes on from there.\n" +
+			"With --logs it also compares the files with the output of commands with the digests in the events, " +
+			"those of the ledger's log folder on this host. A file that differs is a finding; one that is missing " +
+			"is counted: you may have removed it, or it is on another host.",
 		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "logs", Usage: "also check the files that 'logs' shows"},
 			&cli.StringFlag{Name: "since", Usage: "only what came after the event `POS`, as a number or pos:N; 0 is " +
 				"everything"},
 		},
 		Examples: []cli.Example{
 			{"jobledger verify", "exit 0 if everything is right"},
 			{"jobledger verify --json", "a summary, then an object for each finding"},
+			{"jobledger verify --logs", "also what commands wrote"},
 			{"jobledger verify --since 4711", "what came after event 4711, which was verified before"},
 			{"jobledger verify --json --since $(cat pos) >verified && jq .until verified >pos",
 				"every hour, from where all was right the last time; pos begins as 0"},
@@ -65,7 +72,12 @@ func (p *program) verify(c *cli.Context) error {
 		})
 		return err
 	})
-	printErr := p.printVerified(v, err == nil, c.IsSet("since"), time.Since(started))
+	var logs *logcheck.Report
+	if c.Bool("logs") && err == nil {
+		logs, err = p.verifyLogs(c.Context, v)
+		v.Findings = append(v.Findings, logs.Findings...)
+	}
+	printErr := p.printVerified(v, logs, err == nil, c.IsSet("since"), time.Since(started))
 	if len(v.Findings) == 0 && errors.Is(err, ledger.ErrDamaged) { // so much that nothing could be checked
 		return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "%w", err),
 			"a copy that 'jobledger backup' made is the way back")
@@ -92,7 +104,43 @@ func sinceOf(text string) (int64, error) {
 	return pos, nil
 }
 
-func (p *program) printVerified(v audit.Verified, complete, since bool, took time.Duration) error {
+// verifyLogs checks the output of the attempts that ended within what was verified.
+func (p *program) verifyLogs(ctx context.Context, v audit.Verified) (*logcheck.Report, error) {
+	service, err := p.Open(ctx)
+	if err != nil {
+		return new(logcheck.Report), err
+	}
+	defer service.Store.Close()
+	folder, err := cli.LogFolder(service.Store.Path())
+	if err != nil {
+		return new(logcheck.Report), err
+	}
+	r, err := logcheck.Check(ctx, service.Store, folder, v.Since, v.Until)
+	return &r, err
+}
+
+// logCounts says how many files there were, and leaves out what there was none of.
+func logCounts(n logcheck.Counts) string {
+	text := render.Count(n.Checked, "file") + " checked"
+	for _, part := range []struct {
+		n    int64
+		what string
+	}{{n.Cut, "of them cut as the worker kept it"},
+		{n.SizeOnly, "cut by an older version and checked by size only"},
+		{n.Missing, "missing"}, {n.Erased, "of erased jobs still there"}} {
+		if part.n > 0 {
+			text += fmt.Sprintf(", %d %s", part.n, part.what)
+		}
+	}
+	return fmt.Sprintf("logs: %s, %d differing", text, n.Differing)
+}
+
+func (p *program) printVerified(v audit.Verified, logs *logcheck.Report, complete, since bool,
+	took time.Duration) error {
+	var counts *logcheck.Counts
+	if logs != nil {
+		counts = &logs.Counts
+	}
 	if p.JSON {
 		err := p.PrintJSON(struct {
 			OK       bool    `json:"ok"`
@@ -103,8 +151,10 @@ func (p *program) printVerified(v audit.Verified, complete, since bool, took tim
 			Jobs     int64   `json:"jobs"`
 			Findings int     `json:"findings"`
 			Seconds  float64 `json:"seconds"`
+
+			Logs *logcheck.Counts `json:"logs,omitempty"` // with --logs
 		}{complete && len(v.Findings) == 0, complete &&
-			!v.Stopped, v.Since, v.Until, v.Events, v.Jobs, len(v.Findings), took.Seconds()})
+			!v.Stopped, v.Since, v.Until, v.Events, v.Jobs, len(v.Findings), took.Seconds(), counts})
 		for _, f := range v.Findings {
 			if err == nil {
 				err = p.PrintJSON(f)
@@ -122,17 +172,25 @@ func (p *program) printVerified(v audit.Verified, complete, since bool, took tim
 			}
 			t.Add(f.Code, pos, string(f.Job), f.Field, f.Detail)
 		}
-		return p.PrintTable(t)
+		err := p.PrintTable(t)
+		if err == nil && logs != nil {
+			err = p.PrintLine(logCounts(logs.Counts))
+		}
+		return err
 	}
 	if !complete {
 		return nil
 	}
 	what := fmt.Sprintf("%s of %s checked in %s", render.Count(v.Events, "event"), render.Count(v.Jobs, "job"),
 		render.Briefly(took))
+	text := fmt.Sprintf("ok: %s; the projection equals the fold of the events", what)
 	if since {
-		return p.PrintLine(fmt.Sprintf("ok: %s, after event %d; go on with --since %d", what, v.Since, v.Until))
+		text = fmt.Sprintf("ok: %s, after event %d; go on with --since %d", what, v.Since, v.Until)
 	}
-	return p.PrintLine(fmt.Sprintf("ok: %s; the projection equals the fold of the events", what))
+	if err := p.PrintLine(text); err != nil || logs == nil {
+		return err
+	}
+	return p.PrintLine(logCounts(logs.Counts))
 }
 
 // discrepancy says what was found, and first of all where to look.
@@ -157,6 +215,9 @@ func discrepancy(v audit.Verified) error {
 	mendable := func(f audit.Finding) bool {
 		return slices.Contains([]string{audit.FindGuard, audit.FindDiffers, audit.FindMissing, audit.FindExtra,
 			audit.FindQueue}, f.Code)
+	}
+	if first.Code == logcheck.FindLog { // they come last
+		return cli.WithHint(err, "the ledger itself is right; see who may write the folder of the logs")
 	}
 	if slices.ContainsFunc(v.Findings, mendable) {
 		return cli.WithHint(err, "'jobledger rebuild' derives jobs and queues again from the events, and puts "+

@@ -146,8 +146,8 @@ func timedOut(waiting []event.JobID) error {
 	if len(waiting) == 1 {
 		return cli.Exitf(cli.ExitTimedOut, "timed out: job %s has not ended", waiting[0])
 	}
-	return cli.Exitf(cli.ExitTimedOut, "timed out: %d jobs have not ended, the first of them is %s",
-		len(waiting), waiting[0])
+	return cli.Exitf(cli.ExitTimedOut, "timed out: %s have not ended, the first of them is %s",
+		render.Count(int64(len(waiting)), "job"), waiting[0])
 }
 
 func notSucceeded(unsuccessful []string, total int) error {
@@ -157,8 +157,8 @@ func notSucceeded(unsuccessful []string, total int) error {
 	case total == 1:
 		return cli.Exitf(cli.ExitNotSucceeded, "job %s", unsuccessful[0])
 	default:
-		return cli.Exitf(cli.ExitNotSucceeded, "%d of %d jobs did not succeed: %s", n, total,
-			strings.Join(unsuccessful, ", "))
+		return cli.Exitf(cli.ExitNotSucceeded, "%d of %s did not succeed: %s", n,
+			render.Count(int64(total), "job"), strings.Join(unsuccessful, ", "))
 	}
 }
 

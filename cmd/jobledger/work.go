@@ -16,12 +16,14 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/outlet"
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/commands/worker/child"
+	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
+	"jobledger/projection"
 )
 
 func workVerb(p *program) cli.Verb {
@@ -35,6 +37,8 @@ func workVerb(p *program) cli.Verb {
 			"What it writes goes to the worker's own stdout and stderr and is kept for 'jobledger logs', of a " +
 			"flood the beginning and the end. With --no-capture nothing of it is kept: no files, no result, no " +
 			"stderr in error_detail, no digests, only how many bytes there were.\n" +
+			"The log goes to stderr: a line for each attempt that failed or was given back, with the time, the " +
+			"queue, the exit code and the worker; with --json as objects.\n" +
 			"The command inherits this environment; with --env only what is named so, and " +
 			strings.Join(worker.BaseEnv(), ", ") + ".\n" +
 			"The first INT, TERM or HUP stops claiming and lets running commands finish; the second, or " +
@@ -196,10 +200,13 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	defer service.Store.Close()
 	command.Logs = p.LogFolder(service)
 	defer p.passOutputOn(command)()
+	if err := p.warnUnused(c.Context, service, request.Queues); err != nil {
+		return err
+	}
 	w := &worker.Worker{Service: service, Command: command, Process: request.Worker,
 		Queues: request.Queues, Capabilities: request.Capabilities, Slots: c.Int("jobs"),
-		MaxJobs: c.Int("max-jobs"), Drain: c.Bool("drain") || c.Bool("once"), Log: slog.New(&lineHandler{p: p,
-			mu: new(sync.Mutex)})}
+		MaxJobs: c.Int("max-jobs"), Drain: c.Bool("drain") || c.Bool("once"),
+		Log: slog.New(p.logHandler(slog.LevelInfo))}
 	if c.Bool("once") {
 		w.MaxJobs = 1
 	}
@@ -233,6 +240,30 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	p.Message("worker %s ended: %d claimed, %d succeeded, %d failed, %d released, %d lost%s", w.Process.Name,
 		stats.Claimed, stats.Succeeded, stats.Failed, stats.Released, stats.Lost, cancelled)
 	return nil
+}
+
+// warnUnused warns of queues in which there has never been a job: a worker of a misspelt one waits for ever.
+func (p *program) warnUnused(ctx context.Context, service *commands.Service, queues []string) error {
+	return service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		for _, queue := range queues {
+			unused, err := projection.QueueUnused(ctx, tx, queue)
+			if err != nil {
+				return err
+			}
+			if !unused {
+				continue
+			}
+			near, err := jobref.NearQueue(ctx, tx, queue)
+			if err != nil {
+				return err
+			}
+			if near != "" {
+				near = "; did you mean " + near + "?"
+			}
+			p.Message("queue %s has never had a job%s", queue, near)
+		}
+		return nil
+	})
 }
 
 // passOutputOn makes sure that neither the worker nor its jobs wait for ever for a reader of what they
@@ -312,33 +343,3 @@ func endingSignals(room int) chan os.Signal {
 	}
 	return signals
 }
-
-// lineHandler writes what a worker says as lines for people: the message, then what it is about.
-type lineHandler struct {
-	p  *program
-	mu *sync.Mutex
-
-	least slog.Level // below it, nothing is said; the zero is Info
-}
-
-func (h *lineHandler) Enabled(_ context.Context, level slog.Level) bool {
-	return level >= h.least
-}
-
-func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
-	var line strings.Builder
-	line.WriteString(r.Message)
-	r.Attrs(func(a slog.Attr) bool {
-		if text := a.Value.String(); text != "" {
-			fmt.Fprintf(&line, " %s=%s", a.Key, text)
-		}
-		return true
-	})
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.p.Message("%s", render.Escape(line.String()))
-	return nil
-}
-
-func (h *lineHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
-func (h *lineHandler) WithGroup(string) slog.Handler      { return h }

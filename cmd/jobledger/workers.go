@@ -1,16 +1,9 @@
 package main
 
 import (
-	"fmt"
-	"strings"
-	"time"
-
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/ledger"
-	"jobledger/ledger/event"
-	"jobledger/projection"
 	"jobledger/projection/status"
 )
 
@@ -62,124 +55,14 @@ func workersVerb(p *program) cli.Verb {
 				return cli.WithHint(cli.Exitf(cli.ExitNothing, "no worker is there"),
 					"--all shows those that have stopped")
 			case !p.JSON:
-				return p.printWorkers(workers, c.Bool("wide"))
+				return p.PrintTable(layout.Workers(workers, p.Now()).Widened(c.Bool("wide")))
 			}
 			for _, w := range workers {
-				if err := p.PrintJSON(toWorkerJSON(w)); err != nil {
+				if err := p.PrintJSON(layout.NewWorkerJSON(w)); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
 	}
-}
-
-// jobsShown is how many jobs of one worker people are shown.
-const jobsShown = 10
-
-func (p *program) printWorkers(workers []status.Worker, wide bool) error {
-	t := &cli.Table{Columns: []cli.Column{{Title: "WORKER", Least: 8}, {Title: "STATE", State: true},
-		{Title: "UP", Right: true, Drop: 5}, {Title: "SEEN", Right: true},
-		{Title: "JOB"}, {Title: "HELD", Right: true, Drop: 1}, {Title: "BEAT", Right: true, Drop: 4},
-		{Title: "PROGRESS", Drop: 3}, {Title: "QUEUES", Drop: 2},
-		{Title: "CAPABILITIES", Drop: 7}, {Title: "VERSION", Drop: 8}, {Title: "PROCESS", Drop: 6}}}
-	now := p.Now()
-	since := func(at time.Time) string { return render.Roughly(max(0, now.Sub(at))) }
-	for _, w := range workers {
-		up := "-"
-		if w.State != status.Stopped && !w.StartedAt.IsZero() {
-			up = since(w.StartedAt)
-		}
-		first := []string{w.Name, string(w.State), up, since(w.SeenAt)}
-		rest := []string{strings.Join(w.Queues, " "), strings.Join(w.Capabilities, " "), w.Version,
-			fmt.Sprintf("%d on %s", w.PID, render.OrNone(w.Host))}
-		if len(w.Jobs)+len(w.Lost) == 0 {
-			t.Add(append(append(first, "-", "", "", ""), rest...)...)
-		}
-		for i, j := range w.Jobs {
-			if i == jobsShown {
-				t.Add(append(blanks(4), append([]string{fmt.Sprintf("… %d more", len(w.Jobs)-i)}, blanks(7)...)...)...)
-				break
-			}
-			t.Add(append(append(first, string(j.ID), since(j.ClaimedAt), since(j.HeartbeatAt), progressText(j)),
-				rest...)...)
-			first, rest = blanks(4), blanks(4)
-		}
-		for i, c := range w.Lost {
-			if i == jobsShown {
-				more := fmt.Sprintf("(… %d more)", len(w.Lost)-i)
-				t.Add(append(blanks(4), append([]string{more}, blanks(7)...)...)...)
-				break
-			}
-			what := fmt.Sprintf("%s %s, may run until %s", c.Ending, render.Age(c.EndedAt, now),
-				render.Time(c.Until.In(now.Location())))
-			t.Add(append(append(first, fmt.Sprintf("(%s)", c.Job), since(c.ClaimedAt), since(c.HeartbeatAt), what),
-				rest...)...)
-			first, rest = blanks(4), blanks(4)
-		}
-	}
-	t.Wide = wide
-	return p.PrintTable(t)
-}
-
-func blanks(n int) []string { return make([]string, n) }
-
-// progressText is what the last heartbeat reported.
-func progressText(j projection.Job) string {
-	var parts []string
-	if j.Progress != nil {
-		parts = append(parts, fmt.Sprintf("%.0f%%", 100**j.Progress))
-	}
-	if j.Note != "" {
-		parts = append(parts, j.Note)
-	}
-	return strings.Join(parts, " ")
-}
-
-// workerJSON is a worker for programs.
-type workerJSON struct {
-	Worker       string    `json:"worker"`
-	State        string    `json:"state"`
-	Boot         string    `json:"boot"`
-	Host         *string   `json:"host"`
-	PID          int       `json:"pid"`
-	Version      *string   `json:"version"`
-	Queues       []string  `json:"queues"`
-	Capabilities []string  `json:"capabilities"`
-	StartedAt    *string   `json:"started_at"`
-	StoppedAt    *string   `json:"stopped_at"`
-	SeenAt       *string   `json:"seen_at"`
-	Jobs         []heldJob `json:"jobs"`
-
-	Lost []state.LostClaim `json:"lost_claims,omitempty"`
-}
-
-type heldJob struct {
-	Job            event.JobID `json:"job"`
-	Queue          string      `json:"queue"`
-	State          string      `json:"state"`
-	Attempt        int         `json:"attempt"`
-	ClaimedAt      *string     `json:"claimed_at"`
-	HeartbeatAt    *string     `json:"heartbeat_at"`
-	LeaseExpiresAt *string     `json:"lease_expires_at"`
-	Progress       *float64    `json:"progress"`
-	Note           *string     `json:"note"`
-	ID             event.JobID `json:"id"` // of the job, too
-}
-
-func toWorkerJSON(w status.Worker) workerJSON {
-	out := workerJSON{Worker: w.Name, State: string(w.State), Boot: w.Boot, Host: render.TextOrNull(w.Host),
-		PID: w.PID, Version: render.TextOrNull(w.Version),
-		Queues: append([]string{}, w.Queues...), Capabilities: append([]string{},
-			w.Capabilities...), StartedAt: render.TimeOrNull(w.StartedAt),
-		StoppedAt: render.TimeOrNull(w.StoppedAt), SeenAt: render.TimeOrNull(w.SeenAt), Jobs: []heldJob{},
-		Lost: state.NewLostClaims(w.Lost)}
-	for _, j := range w.Jobs {
-		out.Jobs = append(out.Jobs, heldJob{Job: j.ID, ID: j.ID, Queue: j.Queue, State: j.State.String(),
-			Attempt:     j.Attempt,
-			ClaimedAt:   render.TimeOrNull(j.ClaimedAt),
-			HeartbeatAt: render.TimeOrNull(j.HeartbeatAt), LeaseExpiresAt: render.TimeOrNull(j.LeaseUntil),
-			Progress: j.Progress, Note: render.TextOrNull(j.Note)})
-	}
-	return out
 }

@@ -15,14 +15,14 @@ import (
 type Verdict int
 
 const (
-	Heard   Verdict = iota // durable, and the caller is told so
+	Heard   Verdict = iota // durable, and the caller is answered so
 	Undone                 // an error, and nothing is there
 	Unheard                // an error, and everything is there
 )
 
 // Commits judges the COMMITs of the ledger at one path, for every Store of this process that is opened after
 // judgeCommits. Both ways to fail are SQLite's own: a commit hook turns a COMMIT into a ROLLBACK, and the
-// error of a WAL hook is told although the commit has been done.
+// error of a WAL hook is reported although the commit has been done.
 type Commits struct {
 	mu    sync.Mutex
 	judge func() Verdict // called for each COMMIT; nil: all are heard
@@ -39,7 +39,7 @@ var judges struct {
 }
 
 // JudgeCommits returns the judge of the ledger at path, which must be absolute. It lets everything pass until
-// it is told otherwise.
+// it is reported otherwise.
 func JudgeCommits(path string) *Commits {
 	judges.install.Do(func() {
 		judges.paths, judges.handles = make(map[string]*Commits), make(map[uintptr]*Commits)

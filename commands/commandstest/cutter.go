@@ -100,7 +100,7 @@ func (c *Cutter) serve(client net.Conn) {
 	both.Wait()
 }
 
-// pass hands messages on, until one of a COMMIT is to be cut.
+// pass forwards messages, until one of a COMMIT is to be cut.
 func (c *Cutter) pass(from, to net.Conn, asks bool, cut *atomic.Int32) {
 	in, out := bufio.NewReaderSize(from, 1<<16), bufio.NewWriterSize(to, 1<<16)
 	prepared := make(map[string]string) // statements by their names

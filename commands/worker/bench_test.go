@@ -9,11 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/worker"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
@@ -49,7 +52,7 @@ func BenchmarkDrain(b *testing.B) {
 		service := &commands.Service{Store: store}
 		fill(b, service, *finished, plain)
 		drain(b, service, 64, *finished)
-		ledgertest.Settle(b, store.DSN())
+		ledgertest.CatchUp(b, store.DSN())
 		b.Run("slots=64/finished", func(b *testing.B) { benchmarkDrain(b, store, 64, plain) })
 	}
 	b.Run("slots=64/crowded", func(b *testing.B) {
@@ -123,4 +126,72 @@ func crowded(b *testing.B, plain func(i int) commands.Enqueue) *ledger.Store {
 		b.Fatalf("cp: %v: %s", err, out)
 	}
 	return ledgertest.OpenAt(b, path)
+}
+
+// BenchmarkCancel measures how long a cancel by another process takes to reach the work: from the call until
+// the context of the work has ended, and until the end of the work is recorded.
+//
+//	go test -run '^$' -bench Cancel -benchtime 200x ./commands/worker
+//	go test -run '^$' -bench Cancel -benchtime 200x ./commands/worker -args -engine postgres
+//
+// An operator that is fresh has opened the ledger for this one command, as the program does.
+func BenchmarkCancel(b *testing.B) {
+	for _, fresh := range []bool{false, true} {
+		b.Run(fmt.Sprintf("fresh=%t", fresh), func(b *testing.B) { benchmarkCancel(b, fresh) })
+	}
+}
+
+func benchmarkCancel(b *testing.B, fresh bool) {
+	address := filepath.Join(b.TempDir(), "jobs.db")
+	if ledgertest.OnPostgres(b) {
+		address = ledgertest.Postgres(b)
+	}
+	service := &commands.Service{Store: ledgertest.OpenAt(b, address)}
+	operator := &commands.Service{Store: ledgertest.OpenAt(b, address)}
+	began, reached, ended := make(chan event.JobID), make(chan time.Time), make(chan time.Time)
+	w := newWorker(service, func(ctx context.Context, j projection.Job) ([]byte, error) {
+		began <- j.ID
+		<-ctx.Done()
+		reached <- time.Now()
+		return nil, nil
+	})
+	w.MaxJobs, w.Drain = b.N, false
+	w.Hooks.Ended = func(projection.Job, worker.Ending, time.Duration) { ended <- time.Now() }
+	stopped := make(chan error)
+	go func() {
+		_, err := w.Run(b.Context())
+		stopped <- err
+	}()
+	var reach, record []time.Duration
+	b.ResetTimer()
+	for range b.N {
+		one(b, service, commands.Enqueue{Payload: []byte("x")})
+		id := <-began
+		if fresh {
+			operator = &commands.Service{Store: ledgertest.OpenAt(b, address)}
+		}
+		asked := time.Now()
+		if _, err := operator.Apply(b.Context(), "cli:ann", id, commands.Cancel{}); err != nil {
+			b.Fatal(err)
+		}
+		reach = append(reach, (<-reached).Sub(asked))
+		record = append(record, (<-ended).Sub(asked))
+		if fresh {
+			if err := operator.Store.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.StopTimer()
+	if err := <-stopped; err != nil {
+		b.Fatal(err)
+	}
+	for name, took := range map[string][]time.Duration{"reached": reach, "recorded": record} {
+		slices.Sort(took)
+		for _, percent := range []int{50, 99} {
+			at := took[(len(took)-1)*percent/100]
+			b.ReportMetric(float64(at.Microseconds())/1e3, fmt.Sprintf("ms-%s-p%d", name, percent))
+		}
+	}
+	verify(b, service.Store)
 }

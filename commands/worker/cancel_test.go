@@ -97,3 +97,34 @@ func TestCancelReachesAnotherProcess(t *testing.T) {
 		t.Errorf("got %v, %v, want %v", kinds, err, want)
 	}
 }
+
+// TestCancelOfWorkThatEnds cancels a job whose work ends before the worker has heard of the cancel: the
+// end is refused, and recorded as that of a lost claim, so that a retry waits no longer.
+func TestCancelOfWorkThatEnds(t *testing.T) {
+	store := ledgertest.Open(t)
+	service := &commands.Service{Store: store}
+	job := one(t, service, commands.Enqueue{Payload: []byte("x")})
+	var ends []string
+	w := newWorker(service, func(context.Context, projection.Job) ([]byte, error) { return nil, nil })
+	w.Lease = time.Hour
+	w.Hooks.Started = func(j projection.Job, _ time.Duration) {
+		if _, err := service.Apply(t.Context(), "cli:ann", j.ID, commands.Cancel{}); err != nil {
+			t.Error(err)
+		}
+	}
+	w.Hooks.Ended = func(j projection.Job, how worker.Ending, _ time.Duration) {
+		ends = append(ends, string(how)+" "+j.State.String())
+	}
+	stats, err := w.Run(t.Context())
+	if want := (worker.Stats{Claimed: 1, Cancelled: 1}); err != nil || stats != want {
+		t.Errorf("got %+v, %v, want %+v", stats, err, want)
+	}
+	if want := []string{"cancelled cancelled"}; !slices.Equal(ends, want) {
+		t.Errorf("the hook got %q, want %q", ends, want)
+	}
+	retried, err := service.Apply(t.Context(), "cli:ann", job.ID, commands.Retry{})
+	if err != nil || retried.RunAt.After(time.Now()) {
+		t.Errorf("retried after the work has ended: to run at %s, %v", retried.RunAt, err)
+	}
+	verify(t, store)
+}

@@ -187,8 +187,13 @@ func (c *Command) run(t *task) commands.Command {
 // the job.
 func (c *Command) closeStreams(job projection.Job, streams []captured) (o event.Output) {
 	var errs [2]error
-	o.StdoutSHA256, o.StdoutBytes, errs[0] = streams[0].close()
-	o.StderrSHA256, o.StderrBytes, errs[1] = streams[1].close()
+	var stdout, stderr LoggedStream
+	stdout, errs[0] = streams[0].close()
+	stderr, errs[1] = streams[1].close()
+	o = event.Output{
+		StdoutSHA256: stdout.SHA256, StdoutBytes: stdout.Bytes, StdoutKeptSHA256: stdout.KeptSHA256,
+		StderrSHA256: stderr.SHA256, StderrBytes: stderr.Bytes, StderrKeptSHA256: stderr.KeptSHA256,
+	}
 	if err := cmp.Or(errs[0], errs[1]); err != nil && c.log != nil {
 		c.log.Warn("output not kept", "job", job.ID, "attempt", job.Attempt, "error", err)
 	}

@@ -60,6 +60,7 @@ func (c *Command) ending(
 	t *task, end child.End, output event.Output, cause error,
 ) commands.Command {
 	job := t.current()
+	t.exitCode, t.signal = end.ExitCode, end.Signal
 	first := c.noteRan(end)
 	fail := commands.Fail{
 		Token: job.Token, Detail: c.detail(end), ExitCode: end.ExitCode, Signal: end.Signal, Output: output,
@@ -179,4 +180,17 @@ func reason(err error) string {
 		text = text[:len(text)-size]
 	}
 	return text
+}
+
+// stopOf returns the command that records the end of the work where c, which would have done so, was refused.
+func stopOf(c commands.Command) commands.Command {
+	switch c := c.(type) {
+	case commands.Succeed:
+		return commands.ReportStop{Token: c.Token, ExitCode: c.ExitCode}
+	case commands.Fail:
+		return commands.ReportStop{Token: c.Token, ExitCode: c.ExitCode, Signal: c.Signal}
+	case commands.Release:
+		return commands.ReportStop{Token: c.Token}
+	}
+	return nil
 }

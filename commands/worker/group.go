@@ -104,29 +104,35 @@ func (l *loop) endRecorded(t *task, c commands.Command, r commands.Result) {
 	before, after := t.current(), r.Job
 	if _, ok := c.(commands.ReportStop); ok {
 		if r.Err != nil {
-			l.Log.Debug("end of the command not recorded", "job", before.ID, "error", r.Err)
+			l.log.Debug("end of the command not recorded", t.logged(before, "error", r.Err)...)
 			after = before
+		}
+		if t.refused != nil {
+			l.lost(t, after, "end refused", "error", t.refused)
+			return
 		}
 		l.lost(t, after, "lost", "cause", context.Cause(t.ctx))
 		return
 	}
 	switch {
+	case errors.Is(r.Err, commands.ErrCancelled), errors.Is(r.Err, commands.ErrLeaseLost):
+		t.refused = r.Err // the claim was lost before the work ended; say that it has ended now
+		l.ends = append(l.ends, taskEnd{t, stopOf(c)})
 	case r.Err != nil:
 		l.lost(t, before, "end refused", "error", r.Err)
 	case after.State == event.SucceededState:
-		l.Log.Debug("succeeded", "job", before.ID)
+		l.log.Debug("succeeded", t.logged(before)...)
 		l.report(t, after, Succeeded)
 	case after.Failures > before.Failures: // also a job that was snoozed too often
-		attributes := []any{"job", before.ID, "attempt", after.Attempt, "code", after.ErrorCode,
-			"state", after.State}
+		attributes := t.logged(before, "code", after.ErrorCode, "state", after.State.String())
 		if after.State == event.Queued { // else it is not retried
 			attributes = append(attributes, "retry_at", after.RunAt)
 		}
-		l.Log.Warn("failed", attributes...)
+		l.log.Warn("failed", attributes...)
 		l.report(t, after, Failed)
 	default:
 		release, _ := c.(commands.Release)
-		l.Log.Info("released", "job", before.ID, "reason", release.Reason)
+		l.log.Info("released", t.logged(before, "reason", release.Reason)...)
 		l.report(t, after, Released)
 	}
 }
@@ -139,7 +145,7 @@ func (l *loop) lost(t *task, after projection.Job, message, key string, cause er
 	if errors.Is(cause, commands.ErrCancelled) {
 		how, message = Cancelled, "cancelled"
 	}
-	l.Log.Warn(message, "job", after.ID, key, cause)
+	l.log.Warn(message, t.logged(after, key, cause)...)
 	l.report(t, after, how)
 }
 

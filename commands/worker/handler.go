@@ -20,8 +20,8 @@ import (
 // [runtime.Goexit]; the job is retried with backoff until its attempts are used up. Errors made by
 // [Permanent] and [Snooze] are exceptions.
 //
-// Effects outside of the ledger happen at least once. Use job.ID to deduplicate them, and job.Token to tell
-// attempts apart.
+// Effects outside of the ledger happen at least once. Use job.ID to deduplicate them, and job.Token to
+// distinguish its attempts.
 type Handler interface {
 	Work(ctx context.Context, job projection.Job) (result []byte, err error)
 }

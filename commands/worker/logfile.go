@@ -34,6 +34,7 @@ func LogFile(folder string, job event.JobID, attempt int, stderr bool) string {
 // captured counts, digests and stores what one stream of a command writes.
 type captured struct {
 	size int64
+	salt []byte    // of the job, before the bytes of each digest
 	hash hash.Hash // nil: no digest
 	file *logFile  // nil: no file
 }
@@ -50,15 +51,16 @@ func (c *captured) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// close returns the digest and the size, and an error if the log file is incomplete.
-func (c *captured) close() (digest string, size int64, err error) {
+// close returns what there is to record, and an error if the log file is incomplete.
+func (c *captured) close() (s LoggedStream, err error) {
 	if c.file != nil {
-		err = c.file.close()
+		s.KeptSHA256, err = c.file.close(c.salt)
 	}
 	if c.hash != nil && c.size > 0 {
-		digest = hex.EncodeToString(c.hash.Sum(nil))
+		s.SHA256 = hex.EncodeToString(c.hash.Sum(nil))
 	}
-	return digest, c.size, err
+	s.Bytes = c.size
+	return s, err
 }
 
 // capture returns the writers for both streams of an attempt at job.
@@ -67,13 +69,19 @@ func (c *Command) capture(job projection.Job) (streams [2]captured) {
 		if c.Private {
 			continue
 		}
-		streams[i].hash = sha256.New()
-		streams[i].hash.Write(job.Salt) // as in ledger.Digest: erased output cannot be guessed
+		streams[i].salt, streams[i].hash = job.Salt, saltedHash(job.Salt)
 		if c.Logs != "" {
 			streams[i].file = &logFile{path: LogFile(c.Logs, job.ID, job.Attempt, i == 1), limit: c.logLimit()}
 		}
 	}
 	return streams
+}
+
+// saltedHash begins a digest as ledger.Digest does: erased output cannot be guessed.
+func saltedHash(salt []byte) hash.Hash {
+	h := sha256.New()
+	h.Write(salt)
+	return h
 }
 
 // defaultLogLimit bounds the file of one stream of one attempt.
@@ -141,16 +149,22 @@ func (l *logFile) shorten() error {
 	return l.file.Truncate(l.size)
 }
 
-// close shortens the file if it is too long, and closes it.
-func (l *logFile) close() error {
+// close shortens the file if it is too long, and closes it. Where the file does not hold all that was
+// written, kept is the digest of what it holds.
+func (l *logFile) close(salt []byte) (kept string, err error) {
 	if l.file == nil {
-		return l.err
+		return "", l.err
 	}
 	if l.err == nil && l.size > l.limit+cutMarkLen {
 		l.err = l.shorten()
 	}
+	if info, err := l.file.Stat(); err == nil && (l.cut > 0 || l.err != nil) {
+		if kept, err = digestOf(l.file, info.Size(), salt); err != nil {
+			kept = ""
+		}
+	}
 	if err := l.file.Close(); l.err == nil {
 		l.err = err
 	}
-	return l.err
+	return kept, l.err
 }

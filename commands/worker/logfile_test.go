@@ -42,7 +42,7 @@ func TestLogFileKeepsHeadAndTail(t *testing.T) {
 				t.Fatalf("limit %d: the file has grown to %d bytes", limit, l.size)
 			}
 		}
-		if err := l.close(); err != nil {
+		if _, err := l.close(nil); err != nil {
 			t.Fatal(err)
 		}
 		got, err := os.ReadFile(l.path)
@@ -69,7 +69,8 @@ func TestCapturedReportsFileErrorOnClose(t *testing.T) {
 			t.Errorf("write: %d, %v", n, err)
 		}
 	}
-	digest, size, err := c.close()
+	logged, err := c.close()
+	digest, size := logged.SHA256, logged.Bytes
 	if want := fmt.Sprintf("%x", sha256.Sum256([]byte("abcabcabc"))); digest != want || size != 9 || err == nil {
 		t.Errorf("got %s, %d, %v", digest, size, err)
 	}

@@ -18,6 +18,7 @@ type loop struct {
 	ctx    context.Context // of the tasks; it ends with the cause ErrStopping
 	abort  context.CancelCauseFunc
 	runner runner
+	log    *slog.Logger // with the worker's name
 
 	active  map[*task]bool // running now
 	claimed chan *task     // to be run by the next free goroutine; has room for every slot
@@ -57,6 +58,7 @@ func (w *Worker) newLoop(ctx context.Context) (*loop, error) {
 	}
 	l := &loop{
 		Worker:  w,
+		log:     w.logOf(),
 		runner:  handlerRunner{w.Handler},
 		active:  make(map[*task]bool),
 		claimed: make(chan *task, w.Slots),
@@ -65,7 +67,7 @@ func (w *Worker) newLoop(ctx context.Context) (*loop, error) {
 	}
 	if w.Command != nil {
 		l.runner = w.Command
-		w.Command.log, w.Command.stopping = w.Log, w.stopChannel()
+		w.Command.log, w.Command.stopping = l.log, w.stopChannel()
 	}
 	l.ctx, l.abort = context.WithCancelCause(context.WithoutCancel(ctx))
 	return l, nil

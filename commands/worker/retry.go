@@ -69,7 +69,7 @@ func (l *loop) failed(what string, err error) {
 		return
 	}
 	if l.retry.note(now, what, err) {
-		l.Log.Error(what, "error", err)
+		l.log.Error(what, "error", err)
 	}
 	gone := errors.Is(err, ledger.ErrReplaced) || errors.Is(err, ledger.ErrClosed) ||
 		errors.Is(err, ledger.ErrDamaged)
@@ -104,7 +104,7 @@ func (l *loop) onlyRecords() bool {
 // Another goes on: jobs that are enqueued later need it.
 func (l *loop) foundOnlyDamaged(now time.Time, what string, err error) {
 	if l.damagedRetry.note(now, what, err) {
-		l.Log.Error(what, "error", err)
+		l.log.Error(what, "error", err)
 	}
 	l.poller.sawOnlyDamaged(now)
 	if l.Drain {
@@ -115,7 +115,7 @@ func (l *loop) foundOnlyDamaged(now time.Time, what string, err error) {
 // answered takes in that the ledger has done what was asked.
 func (l *loop) answered(what string) {
 	if l.retry.endedBy(what) {
-		l.Log.Info("the ledger answers again", "after", time.Since(l.retry.since).Round(time.Millisecond))
+		l.log.Info("the ledger answers again", "after", time.Since(l.retry.since).Round(time.Millisecond))
 		l.retry = retryState{}
 	}
 }

@@ -15,7 +15,7 @@ func (l *loop) start(t *task) {
 	if l.Command != nil && t.job.State == event.ClaimedState {
 		t.firstBeat = time.Now().Add(firstBeatDelay)
 	}
-	l.Log.Debug("claimed", "job", t.job.ID, "attempt", t.job.Attempt)
+	l.log.Debug("claimed", t.logged(t.job)...)
 	if l.Hooks.Started != nil {
 		l.Hooks.Started(t.job, t.job.ClaimedAt.Sub(t.job.RunAt))
 	}

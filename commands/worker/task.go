@@ -25,12 +25,15 @@ type task struct {
 
 	requested time.Duration // the length of the lease that claims and heartbeats ask for
 	took      time.Duration // how long the work ran; known when it has ended
+	exitCode  *int          // of its command, likewise; nil: it was killed, or there was none
+	signal    string        // that killed its command, likewise; "": none
 	runs      atomic.Bool   // its command has begun
 
 	// Used by the goroutine of the loop only:
 	nextBeat  time.Time // when the next heartbeat is due
 	firstBeat time.Time // when one is due before that because the command has begun; zero: not
 	over      bool      // a heartbeat was refused
+	refused   error     // why its end was; nil: it was not
 }
 
 // newTask returns the task of a job that was requested at the time asked, with a lease of that length.

@@ -111,12 +111,13 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 
 func (w *Worker) sweep(ctx context.Context) {
 	s := commands.Sweeper{Service: w.Service, Actor: "sweeper:" + w.Process.Name}
+	log := w.logOf()
 	s.Run(ctx, cmp.Or(w.SweepEvery, 15*time.Second), func(r commands.SweepReport, err error) {
 		if err != nil {
-			w.Log.Warn("sweep", "error", err)
+			log.Warn("sweep", "error", err)
 		}
 		for _, j := range r.Reclaimed {
-			w.Log.Info("reclaimed", "job", j.ID, "reason", j.ErrorCode, "state", j.State)
+			log.Info("reclaimed", append(about(j), "reason", j.ErrorCode, "state", j.State.String())...)
 		}
 	})
 }

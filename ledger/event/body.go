@@ -56,7 +56,7 @@ type Failed struct {
 	Output      Output
 }
 
-// Released: the owner gave the job back unfinished; no failure.
+// Released: the owner gave the job back before its end; no failure.
 type Released struct {
 	Reason string
 	RunAt  time.Time
@@ -72,6 +72,10 @@ type Output struct {
 	StdoutBytes  int64
 	StderrSHA256 string // likewise
 	StderrBytes  int64
+
+	// StdoutKeptSHA256 and StderrKeptSHA256 are the digests of what the log files hold, where that is not all
+	// that was written: head and tail of a flood, or what was written before an error. Else they are "".
+	StdoutKeptSHA256, StderrKeptSHA256 string
 }
 
 // Why a claim was reclaimed; also the job's error_code.
@@ -291,6 +295,9 @@ func (o *Output) fields(f *fields) {
 	f.int64("stdout_bytes", &o.StdoutBytes)
 	f.text("stderr_sha256", &o.StderrSHA256)
 	f.int64("stderr_bytes", &o.StderrBytes)
+	f.sparse = true
+	f.text("stdout_kept_sha256", &o.StdoutKeptSHA256)
+	f.text("stderr_kept_sha256", &o.StderrKeptSHA256)
 }
 
 func (b *Reclaimed) fields(f *fields) {
@@ -362,7 +369,7 @@ func (b *Imported) fields(f *fields) {
 	f.int64("events", &b.Events)
 	f.int64("missing_bodies", &b.MissingBodies)
 	f.sparse = true
-	f.time("as_of", &b.AsOf)
+	f.timeText("as_of", &b.AsOf)
 }
 
 func (b *Stopped) fields(f *fields) {

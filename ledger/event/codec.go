@@ -97,7 +97,7 @@ func reading(data string) fields {
 // end returns the first error; a field that was not taken is one.
 func (f *fields) end() error {
 	if key, left := f.in.left(); f.err == nil && left {
-		f.err = fmt.Errorf("unknown field %q, or one that stands there twice", key)
+		f.err = fmt.Errorf("unknown field %q, or one that is given twice", key)
 	}
 	return f.err
 }
@@ -187,7 +187,7 @@ func (f *fields) int64(key string, v *int64) {
 
 func (f *fields) int(key string, v *int) {
 	n := int64(*v)
-	if f.int64(key, &n); f.read { // an event that is written may be in other hands too
+	if f.int64(key, &n); f.read { // an event that is written may be shared
 		*v = int(n)
 	}
 }
@@ -253,6 +253,15 @@ func (f *fields) time(key string, v *time.Time) {
 	default:
 		f.out = strconv.AppendInt(f.out, v.UnixMicro(), 10)
 	}
+}
+
+// timeText is time in its public form, also where it is stored: the views convert no field that is newer than
+// they are.
+func (f *fields) timeText(key string, v *time.Time) {
+	public := f.public
+	f.public = public || !v.IsZero()
+	f.time(key, v)
+	f.public = public
 }
 
 func (f *fields) duration(key string, v *time.Duration) {

@@ -17,7 +17,6 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// bodies has, for each kind, a body with every field set.
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // encoded returns b in its public form, or in its stored one with the digest that has a column of its own.
@@ -28,8 +27,7 @@ func encoded(b event.Body, w event.Worker, public bool) (data, digest []byte) {
 	return event.AppendStored(nil, b)
 }
 
-// samples has two events of each kind, one with every field of its body set and one with none.
-// storable is samples for a ledger: commands lets no NUL in, and PostgreSQL takes none.
+// showsProcess reports whether the public form of a kind has the fields of the worker's process.
 func showsProcess(k event.Kind) bool {
 	switch k {
 	case event.KindClaimed, event.KindTakenOver, event.KindWorkerStarted, event.KindWorkerStopped:
@@ -38,7 +36,7 @@ func showsProcess(k event.Kind) bool {
 	return false
 }
 
-func TestABodyIsReadAsItWasWritten(t *testing.T) {
+func TestBodiesRoundTrip(t *testing.T) {
 	who := event.Worker{Name: "w", Boot: "01JBOOT", Host: "höst", PID: 4711, Version: "v2"}
 	for _, e := range ledgertest.SampleEvents(t) {
 		for _, public := range []bool{false, true} {
@@ -58,7 +56,7 @@ func TestABodyIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestThePublicFormOfEventsStaysReadable(t *testing.T) {
+func TestPublicFormEqualsGolden(t *testing.T) {
 	golden := filepath.Join("..", "..", "testdata", "events.golden.jsonl")
 	var list []event.Event
 	var out bytes.Buffer
@@ -103,7 +101,7 @@ func TestThePublicFormOfEventsStaysReadable(t *testing.T) {
 	}
 }
 
-func TestADataTextThatIsNotOursIsRefused(t *testing.T) {
+func TestDecodeRefusesForeignData(t *testing.T) {
 	for _, c := range []struct {
 		kind event.Kind
 		data string
@@ -174,8 +172,9 @@ func TestADataTextThatIsNotOursIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnEventTextThatIsNotOursIsRefused(t *testing.T) {
-	good := `{"pos":1,"job":null,"seq":null,"kind":"restored","at":"2026-01-02T03:04:05Z","actor":"a","worker":null,"token":null,"attempt":null,"from_state":null,"to_state":null,"data":{"from":"x"}}`
+func TestEventJSONRefusesForeignText(t *testing.T) {
+	const good = `{"pos":1,"job":null,"seq":null,"kind":"restored","at":"2026-01-02T03:04:05Z","actor":"a",` +
+		`"worker":null,"token":null,"attempt":null,"from_state":null,"to_state":null,"data":{"from":"x"}}`
 	var e event.Event
 	if err := json.Unmarshal([]byte(good), &e); err != nil {
 		t.Fatal(err)
@@ -208,7 +207,7 @@ func TestAnEventTextThatIsNotOursIsRefused(t *testing.T) {
 	}
 }
 
-func TestATimeIsReadInEitherForm(t *testing.T) {
+func TestTimesAreReadInEitherForm(t *testing.T) {
 	for text, want := range map[string]string{
 		`1767323045000001`:                   "2026-01-02T03:04:05.000001Z",
 		`"2026-01-02T03:04:05Z"`:             "2026-01-02T03:04:05.000000Z",

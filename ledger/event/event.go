@@ -5,8 +5,8 @@ import "time"
 // JobID is a job's ULID as text: 26 characters of Crockford's base32.
 type JobID string
 
-// Worker is one worker process: the name that it was given and what tells it from every other process of that
-// name. Two workers are the same when all fields are equal.
+// Worker is one worker process: the name that it was given and what distinguishes it from every other process
+// of that name. Two workers are the same when all fields are equal.
 type Worker struct {
 	Name    string
 	Boot    string // a ULID per process

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Line is an event as an export has it: the public form, and on the same line what is stored beside the
+// Line is an event as an export has it: the public form, and on the same line what is stored next to the
 // event. The keys are payload or result, payload_base64 or result_base64 where the bytes are not UTF-8, and
 // salt in hex. A key that is missing means that there is nothing, or nothing any more.
 type Line struct {
@@ -99,7 +99,7 @@ func readLine(f *fields) (in Line, err error) {
 	switch {
 	case err != nil:
 	case plain != nil && encoded != nil:
-		err = errors.New("a body stands there twice")
+		err = errors.New("a body is given twice")
 	case plain != nil:
 		in.Body = []byte(*plain)
 	case encoded != nil:
@@ -158,7 +158,7 @@ func escaped(text []byte) (r rune, ok bool) {
 	return rune(n), err == nil
 }
 
-// optional reads a field that tells "" from nothing.
+// optional reads a field in which "" differs from nothing.
 func (f *fields) optional(key string, v **string) {
 	raw, ok := f.member(key, false)
 	if !ok {

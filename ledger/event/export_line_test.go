@@ -15,8 +15,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// TestALineIsExactToTheByte: whatever a payload is, it comes back.
-func TestALineIsExactToTheByte(t *testing.T) {
+// TestLineKeepsBodiesExactly: whatever a payload is, it comes back.
+func TestLineKeepsBodiesExactly(t *testing.T) {
 	every := make([]byte, 256)
 	for i := range every {
 		every[i] = byte(i)
@@ -45,11 +45,8 @@ func TestALineIsExactToTheByte(t *testing.T) {
 	}
 }
 
-// TestLinesComeInPages: more events than a page has, and more bytes, all of them in order and each with its
-// own body.
-// TestHalfOfACharacterIsRefused: what a decoder would take for another character is told from what it takes
-// as it is.
-func TestHalfOfACharacterIsRefused(t *testing.T) {
+// What a decoder would replace by another character is refused; what it keeps is not.
+func TestCheckStringsRefusesHalfCharacters(t *testing.T) {
 	for text, whole := range map[string]bool{
 		`"a"`: true, `"\ud83d\ude00"`: true, `"\ufffd"`: true, `"\\ud800"`: true, `"\\\\ud800"`: true,
 		`"\uD7FF\uE000"`: true, `"\n\u0000"`: true, ``: true,

@@ -21,8 +21,8 @@ type members struct {
 
 type member struct{ key, raw string }
 
-// inOrder returns the members of the object in data, to be taken in their order. Whoever has taken all asks
-// atEnd whether that is how they stood.
+// inOrder returns the members of the object in data, to be taken in their order. A caller that has taken
+// all asks atEnd whether that was their order.
 func inOrder(data string) members {
 	m := members{text: scanner{data: data}, ordered: true}
 	if len(data) > 0 && !m.text.take('{') {
@@ -242,7 +242,7 @@ func parseDict(raw string) (map[string]string, error) {
 		dict[e.key] = text
 	}
 	if len(dict) < len(m.list) {
-		return nil, errors.New("a name stands there twice")
+		return nil, errors.New("a name is given twice")
 	}
 	return dict, nil
 }

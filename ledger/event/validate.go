@@ -206,4 +206,6 @@ func (s *validator) digest(field, text string, required bool) {
 func (s *validator) output(o Output) {
 	s.between("stdout_bytes", o.StdoutBytes, 0, 1<<53)
 	s.between("stderr_bytes", o.StderrBytes, 0, 1<<53)
+	s.digest("stdout_kept_sha256", o.StdoutKeptSHA256, false)
+	s.digest("stderr_kept_sha256", o.StderrKeptSHA256, false)
 }

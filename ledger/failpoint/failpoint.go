@@ -1,8 +1,8 @@
-// Package failpoint lets a test kill, stop or delay this program at a named step, and shift its clock. It
+// Package failpoint lets a test kill, stop or delay this program at a named step, and move its clock. It
 // does so only in a program that was built with -tags failpoint. In any other, Hit is empty and nothing of it
 // is left.
 //
-// What is to happen stands in the environment:
+// The environment says what is to happen:
 //
 //	JOBLEDGER_FAILPOINT=commit         the process kills itself at the first step of this name
 //	JOBLEDGER_FAILPOINT=commit:3       at the third

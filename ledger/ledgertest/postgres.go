@@ -67,10 +67,10 @@ func Postgres(t testing.TB) string {
 	return database.String()
 }
 
-// Settle has the server of a ledger at dsn do now what it owes for all that was written so far, and would
+// CatchUp has the server of a ledger at dsn do now what it owes for all that was written so far, and would
 // otherwise do while something else is measured: vacuum, statistics and a checkpoint, which only a superuser
 // may ask for. A file owes nothing.
-func Settle(t testing.TB, dsn string) {
+func CatchUp(t testing.TB, dsn string) {
 	t.Helper()
 	if !ledger.IsServerAddress(dsn) {
 		return
@@ -86,7 +86,7 @@ func Settle(t testing.TB, dsn string) {
 		})
 	}
 	if err != nil {
-		t.Fatalf("settle: %v", err)
+		t.Fatalf("catch up: %v", err)
 	}
 }
 
@@ -137,10 +137,10 @@ func PostgresServer(t testing.TB) *Server {
 	return &Server{t: t, cluster: c}
 }
 
-// URL returns the URL of an empty database of the server. It stays the same when the server is started anew.
+// URL returns the URL of an empty database of the server. It stays the same when the server is started again.
 func (s *Server) URL() string { return s.cluster.url() }
 
-// Stop ends the server as an administrator would: what runs is rolled back, connections are told.
+// Stop ends the server as an administrator would: what runs is rolled back, connections get an error.
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.must(s.cluster.stop())

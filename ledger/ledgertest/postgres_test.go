@@ -29,7 +29,7 @@ func TestPostgresDatabasesAreApartAndDropped(t *testing.T) {
 		if got := query(t, connect(t, b), "SELECT count(*)::text FROM kept"); got != "0" {
 			t.Errorf("%s rows in the other database, want 0", got)
 		}
-		// A connection that a test has left open is no obstacle.
+		// A connection that a test has left open is no hindrance.
 		if _, err := pgx.Connect(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}

@@ -207,13 +207,16 @@ func (c *cluster) end() error {
 	return errors.Join(c.commands.Close(), c.supervisor.Wait(), c.answers.Close())
 }
 
+// unprivilegedUsers are the names of users that a system may have for a server.
+var unprivilegedUsers = []string{"postgres", "nobody"}
+
 // unprivileged returns whose rights PostgreSQL is given where this process is root, which it refuses;
 // otherwise nil.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
-	for _, name := range []string{"postgres", "nobody"} {
+	for _, name := range unprivilegedUsers {
 		u, err := user.Lookup(name)
 		if err != nil {
 			continue
@@ -228,8 +231,8 @@ func unprivileged() (*syscall.Credential, error) {
 		}
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 	}
-	return nil, fmt.Errorf("%w: it refuses to run as root, and there is no user postgres or nobody",
-		errNoPostgres)
+	return nil, fmt.Errorf("%w: it refuses to run as root, and there is no user %s",
+		errNoPostgres, strings.Join(unprivilegedUsers, " or "))
 }
 
 // as gives cmd rights and an environment in which PostgreSQL runs the same everywhere.

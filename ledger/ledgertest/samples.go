@@ -13,7 +13,8 @@ func sampleBodies() []event.Body {
 	at := Epoch.Add(123456 * time.Microsecond)
 	half, zero, code := 0.5, 0, 137
 	const digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-	output := event.Output{StdoutSHA256: digest, StdoutBytes: 3, StderrSHA256: digest, StderrBytes: 1 << 40}
+	output := event.Output{StdoutSHA256: digest, StdoutBytes: 3, StderrSHA256: digest, StderrBytes: 1 << 40,
+		StdoutKeptSHA256: digest, StderrKeptSHA256: digest}
 	return []event.Body{
 		&event.Enqueued{Queue: "mail", Priority: -7, RunAt: at, MaxAttempts: 5,
 			MaxRuntime: 90*time.Minute + 1500*time.Microsecond, Version: "v2",

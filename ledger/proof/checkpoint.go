@@ -28,13 +28,14 @@ type Checkpoint struct {
 // maxOrigin is how many bytes the name of a ledger may have.
 const maxOrigin = 255
 
-// CheckOrigin returns an error unless name can name a ledger, and a key: up to 255 bytes of UTF-8 without spaces,
-// control characters and plus signs.
+// CheckOrigin returns an error unless name can name a ledger, and a key: up to 255 bytes of UTF-8 without
+// spaces, control characters and plus signs.
 func CheckOrigin(name string) error {
 	bad := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '+' }
 	if name == "" || len(name) > maxOrigin || !utf8.ValidString(name) || strings.ContainsFunc(name, bad) {
 		return fmt.Errorf(
-			"the name %.60q; it takes 1 to %d bytes of UTF-8 without spaces, control characters and +", name, maxOrigin)
+			"the name %.60q; it takes 1 to %d bytes of UTF-8 without spaces, control characters and +",
+			name, maxOrigin)
 	}
 	return nil
 }
@@ -44,8 +45,8 @@ func (c Checkpoint) text() string {
 	return fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, base64.StdEncoding.EncodeToString(c.Root[:]))
 }
 
-// Sign returns the text of c with a signature by each of the private keys, which [GenerateKey] made. Without keys
-// the text is not signed: it ends with an empty line.
+// Sign returns the text of c with a signature by each of the private keys, which [GenerateKey] made. Without
+// keys the text is not signed: it ends with an empty line.
 func (c Checkpoint) Sign(keys ...string) ([]byte, error) {
 	if err := CheckOrigin(c.Origin); err != nil {
 		return nil, err
@@ -61,8 +62,8 @@ func (c Checkpoint) Sign(keys ...string) ([]byte, error) {
 	return note.Sign(&note.Note{Text: c.text()}, signers...)
 }
 
-// ParseCheckpoint reads the text of a checkpoint and checks that it is signed by each of the public keys. Other
-// signatures are left alone. Errors wrap [ErrInvalid].
+// ParseCheckpoint reads the text of a checkpoint and checks that it is signed by each of the public keys.
+// Other signatures are left alone. Errors wrap [ErrInvalid].
 func ParseCheckpoint(text []byte, keys ...string) (c Checkpoint, err error) {
 	body, signatures, ok := bytes.Cut(text, []byte("\n\n"))
 	if !ok {
@@ -75,8 +76,8 @@ func ParseCheckpoint(text []byte, keys ...string) (c Checkpoint, err error) {
 		return c, fmt.Errorf("%w: the checkpoint is not signed", ErrInvalid)
 	}
 	for line := range bytes.Lines(signatures) { // one signature has one text
-		_, encoded, _ := bytes.Cut(bytes.TrimPrefix(line, []byte("— ")), []byte(" "))
-		if _, err := base64.StdEncoding.Strict().DecodeString(string(bytes.TrimSuffix(encoded, []byte("\n")))); err != nil {
+		_, encoded, _ := strings.Cut(strings.TrimPrefix(string(line), "— "), " ")
+		if _, err := base64.StdEncoding.Strict().DecodeString(strings.TrimSuffix(encoded, "\n")); err != nil {
 			return c, fmt.Errorf("%w: the signature %.60q", ErrInvalid, line)
 		}
 	}

@@ -30,8 +30,8 @@ type Entry struct {
 	Path  []Hash // that lead from the leaf to the root
 }
 
-// Append appends the text of p to dst: the header; for each entry its leaf, its index, the hashes of its path, each
-// a line, and an empty line; and the checkpoint.
+// Append appends the text of p to dst: the header; for each entry its leaf, its index, the hashes of its
+// path, each a line, and an empty line; and the checkpoint.
 func (p *Proof) Append(dst []byte) []byte {
 	dst = append(append(dst, header...), '\n')
 	for _, e := range p.Entries {
@@ -89,9 +89,9 @@ func parseEntry(lines []string) (e Entry, err error) {
 	return e, nil
 }
 
-// Check returns the checkpoint of p, or an error unless every entry is in its tree, once and in order, and the
-// checkpoint is signed by each of the public keys. Errors wrap [ErrInvalid]. Which events the leaves are is for the
-// caller to read; Check says only that they are in the tree at their index.
+// Check returns the checkpoint of p, or an error unless every entry is in its tree, once and in order, and
+// the checkpoint is signed by each of the public keys. Errors wrap [ErrInvalid]. Which events the leaves are
+// is for the caller to read; Check says only that they are in the tree at their index.
 func (p *Proof) Check(keys ...string) (Checkpoint, error) {
 	c, err := ParseCheckpoint(p.Checkpoint, keys...)
 	if err != nil {

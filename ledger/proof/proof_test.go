@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 	"pgregory.net/rapid"
 
+	_ "jobledger/ledger/ledgertest" // its flags
 	"jobledger/ledger/proof"
 )
 
@@ -202,7 +203,8 @@ func sample(t testing.TB) (text []byte, public string) {
 		t.Fatal(err)
 	}
 	var p proof.Proof
-	if p.Checkpoint, err = (proof.Checkpoint{Origin: "jobledger/a", Size: 700, Root: head}).Sign(private); err != nil {
+	c := proof.Checkpoint{Origin: "jobledger/a", Size: 700, Root: head}
+	if p.Checkpoint, err = c.Sign(private); err != nil {
 		t.Fatal(err)
 	}
 	for _, index := range []int64{3, 256, 699} {

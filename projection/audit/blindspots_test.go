@@ -10,13 +10,22 @@ var blindSpots = []struct {
 	why        string
 }{
 	{neverFound, "actor", "another",
-		"imported:1 enqueued:3,4,24,32,35,39,43,45,56,57,62,63 claimed:5,9,11,13,15,19,22,33,36,40,44,46,49,51,58,60,65,66 heartbeat:6,7,23,41,68 succeeded:8,37,47,52,67 failed:10,20,50,61,71 released:12,14,59 reclaimed:16,34 refused:17,18,69,70 retried:21,27,48 rescheduled:25,28 cancelled:26,42 queue_paused:30 erased:38 rebuilt:54 restored:55,72",
-		"who acted is what they said of themselves; only the row of a queue repeats it, of the last who paused or resumed it"},
+		"imported:1 enqueued:3,4,24,32,35,39,43,45,56,57,62,63 " +
+			"claimed:5,9,11,13,15,19,22,33,36,40,44,46,49,51,58,60,65,66 heartbeat:6,7,23,41,68 " +
+			"succeeded:8,37,47,52,67 failed:10,20,50,61,71 released:12,14,59 reclaimed:16,34 refused:17,18,69,70 " +
+			"retried:21,27,48 rescheduled:25,28 cancelled:26,42 queue_paused:30 erased:38 rebuilt:54 restored:55,72",
+		"who acted is what they said of themselves; only the row of a queue repeats it, of the last who paused " +
+			"or resumed it"},
 	{neverFound, "at", "a microsecond earlier",
-		"imported:1 worker_started:2,64 enqueued:3,4,24,45,57 heartbeat:6 claimed:9,11,13,19,46,49,58,60 failed:10,20,50,61,71 released:12,14,59 reclaimed:16 refused:17,18,69,70 rescheduled:25,28 cancelled:26 retried:27,48 queue_paused:30 erased:38 succeeded:47 worker_stopped:53,73 rebuilt:54 restored:55,72",
+		"imported:1 worker_started:2,64 enqueued:3,4,24,45,57 heartbeat:6 claimed:9,11,13,19,46,49,58,60 " +
+			"failed:10,20,50,61,71 released:12,14,59 reclaimed:16 refused:17,18,69,70 rescheduled:25,28 " +
+			"cancelled:26 retried:27,48 queue_paused:30 erased:38 succeeded:47 worker_stopped:53,73 rebuilt:54 " +
+			"restored:55,72",
 		"it may have happened at any time between its neighbours, and no row and no later event repeats it"},
 	{neverFound, "at", "a microsecond later",
-		"imported:1 worker_started:2,64 enqueued:3,4,24,45,57,63 heartbeat:6 claimed:9,11,13,19,46,49,58,60,66 failed:10,20,50,61,71 released:14,59 reclaimed:16 refused:17,18,69,70 rescheduled:25,28 cancelled:26 retried:27,48 queue_paused:30 erased:38 succeeded:47 worker_stopped:53,73 rebuilt:54 restored:55,72",
+		"imported:1 worker_started:2,64 enqueued:3,4,24,45,57,63 heartbeat:6 claimed:9,11,13,19,46,49,58,60,66 " +
+			"failed:10,20,50,61,71 released:14,59 reclaimed:16 refused:17,18,69,70 rescheduled:25,28 cancelled:26 " +
+			"retried:27,48 queue_paused:30 erased:38 succeeded:47 worker_stopped:53,73 rebuilt:54 restored:55,72",
 		"it may have happened at any time between its neighbours, and no row and no later event repeats it"},
 	{neverFound, "at", "behind the event behind",
 		"worker_stopped:73",
@@ -119,7 +128,8 @@ var blindSpots = []struct {
 		"the words of a person, which no row repeats"},
 	{neverFound, "data.retry_at", "a microsecond earlier | a microsecond later",
 		"failed:10 reclaimed:16",
-		"the job was claimed since; that it was not before leaves room. The exact wait after a reclaim is drawn from a hash, which another version may draw otherwise"},
+		"the job was claimed since; that it was not before leaves room. The exact wait after a reclaim is " +
+			"drawn from a hash, which another version may draw otherwise"},
 	{neverFound, "data.run_at", "a microsecond earlier",
 		"released:14,59 enqueued:24,63 rescheduled:25",
 		"the job was claimed or rescheduled since"},
@@ -161,10 +171,10 @@ var blindSpots = []struct {
 		"as with stdout_bytes"},
 	{neverFound, "data.stdout_bytes", "left out | one less",
 		"succeeded:67 failed:71",
-		"what a command wrote is kept beside the ledger, if at all"},
+		"what a command wrote is kept outside of the ledger, if at all"},
 	{neverFound, "data.stdout_bytes", "many | one more",
 		"succeeded:8,37,47,52,67 failed:10,20,50,61,71 released:12,14,59",
-		"what a command wrote is kept beside the ledger, if at all"},
+		"what a command wrote is kept outside of the ledger, if at all"},
 	{neverFound, "data.stdout_sha256", "another",
 		"succeeded:8,37,47,52,67 failed:10,20,50,61,71 released:12,14,59",
 		"as with stdout_bytes"},
@@ -200,27 +210,32 @@ var blindSpots = []struct {
 		"without it, the rest is as possible"},
 	{neverFound, "job", "is 3",
 		"refused:18",
-		"with a token that nobody was given, any job may have been tried"},
+		"with a token that was never given, any job may have been tried"},
 	{neverFound, "kind", "restored",
 		"imported:1",
 		"both say no more than where a file came from"},
 	{neverFound, "ulid", "another | another job's",
 		"claimed:5,9,11,13,19,33,36,40,46,49,51,58,60,66 refused:18",
-		"the token of a claim that is over, which no refused write names, or one that nobody was given: another is as good"},
+		"the token of a claim that is over, which no refused write names, or one that was never given: another " +
+			"is as good"},
 	{neverFound, "ulid", "another claim's",
 		"claimed:9,11,13,19,33,36,40,46,49,51,58,60,66 refused:18",
-		"the token of a claim that is over, which no refused write names, or one that nobody was given: another is as good"},
+		"the token of a claim that is over, which no refused write names, or one that was never given: another " +
+			"is as good"},
 	{neverFound, "ulid", "in small letters",
 		"claimed:5,9,11,13,19,33,36,40,46,49,51,58,60,66",
-		"the token of a claim that is over, which no refused write names, or one that nobody was given: another is as good"},
+		"the token of a claim that is over, which no refused write names, or one that was never given: another " +
+			"is as good"},
 	{asItWas, "actor", "another",
 		"queue_paused:29 queue_resumed:31",
 		"only the row repeats it"},
 	{asItWas, "at", "a microsecond earlier",
-		"claimed:5,22,36,40,44,51,65 heartbeat:7,23,41 succeeded:8,37,52 retried:21 queue_paused:29 queue_resumed:31 enqueued:32,35,39,43,56,62 reclaimed:34 cancelled:42",
+		"claimed:5,22,36,40,44,51,65 heartbeat:7,23,41 succeeded:8,37,52 retried:21 queue_paused:29 " +
+			"queue_resumed:31 enqueued:32,35,39,43,56,62 reclaimed:34 cancelled:42",
 		"only the row repeats it"},
 	{asItWas, "at", "a microsecond later",
-		"claimed:5,22,36,40,44,51 heartbeat:7,23,41 succeeded:8,37,52 retried:21 queue_paused:29 queue_resumed:31 enqueued:32,35,39,43,56 reclaimed:34 cancelled:42",
+		"claimed:5,22,36,40,44,51 heartbeat:7,23,41 succeeded:8,37,52 retried:21 queue_paused:29 " +
+			"queue_resumed:31 enqueued:32,35,39,43,56 reclaimed:34 cancelled:42",
 		"only the row repeats it"},
 	{asItWas, "data", "null",
 		"heartbeat:6,23",
@@ -349,7 +364,11 @@ var blindSpots = []struct {
 		"enqueued:4,24,32,35,43,45,56,57",
 		"only the row repeats it"},
 	{asItWas, "event", "cut off, with all behind it and the counter",
-		"imported:1 worker_started:2,64 enqueued:3,4,24,32,35,39,43,45,56,57,62,63 claimed:5,9,11,13,15,19,22,33,40,44,46,49,51,58,60,65,66 heartbeat:6,7,23,41,68 succeeded:8,47,52,67 failed:10,20,50,61,71 released:12,14,59 reclaimed:16,34 refused:17,18,69,70 retried:21,27,48 rescheduled:25,28 cancelled:26,42 queue_paused:29,30 queue_resumed:31 worker_stopped:53 rebuilt:54 restored:55",
+		"imported:1 worker_started:2,64 enqueued:3,4,24,32,35,39,43,45,56,57,62,63 " +
+			"claimed:5,9,11,13,15,19,22,33,40,44,46,49,51,58,60,65,66 heartbeat:6,7,23,41,68 succeeded:8,47,52,67 " +
+			"failed:10,20,50,61,71 released:12,14,59 reclaimed:16,34 refused:17,18,69,70 retried:21,27,48 " +
+			"rescheduled:25,28 cancelled:26,42 queue_paused:29,30 queue_resumed:31 worker_stopped:53 rebuilt:54 " +
+			"restored:55",
 		"a history that ends earlier is as possible; only the tables, or what was erased, may say more"},
 	{asItWas, "event", "doubled behind itself",
 		"worker_started:2 heartbeat:7 rebuilt:54 restored:55",
@@ -358,7 +377,8 @@ var blindSpots = []struct {
 		"enqueued:62",
 		"two things of one moment, or of different jobs, may have happened in either order"},
 	{asItWas, "event", "exchanged with the next but 0, and their times kept",
-		"worker_started:2,64 enqueued:3,56,62,63 succeeded:8,52 heartbeat:23 rescheduled:28 queue_paused:29 queue_resumed:31 reclaimed:34 erased:38 cancelled:42 claimed:44,66 restored:55",
+		"worker_started:2,64 enqueued:3,56,62,63 succeeded:8,52 heartbeat:23 rescheduled:28 queue_paused:29 " +
+			"queue_resumed:31 reclaimed:34 erased:38 cancelled:42 claimed:44,66 restored:55",
 		"two things of one moment, or of different jobs, may have happened in either order"},
 	{asItWas, "event", "exchanged with the next but 1, and their times kept",
 		"worker_started:2 succeeded:52 restored:55 failed:61 enqueued:62,63",
@@ -370,7 +390,8 @@ var blindSpots = []struct {
 		"queue_paused:29 cancelled:42 succeeded:52",
 		"two things of one moment, or of different jobs, may have happened in either order"},
 	{asItWas, "event", "removed, and the gap closed",
-		"imported:1 heartbeat:7,23 succeeded:8,52 refused:17,18 rescheduled:25,28 queue_paused:29 reclaimed:34 cancelled:42 claimed:44 worker_stopped:53 rebuilt:54 restored:55 enqueued:56 failed:61,71",
+		"imported:1 heartbeat:7,23 succeeded:8,52 refused:17,18 rescheduled:25,28 queue_paused:29 reclaimed:34 " +
+			"cancelled:42 claimed:44 worker_stopped:53 rebuilt:54 restored:55 enqueued:56 failed:61,71",
 		"without it, the rest is as possible"},
 	{asItWas, "ulid", "another | another claim's",
 		"enqueued:3,4,24,32,35,39,43,45,56,57,62,63 claimed:22,44",

@@ -47,7 +47,7 @@ func (s recording) clone() recording {
 	return recording{slices.Clone(s.events), slices.Clone(s.bodies), s.sequence}
 }
 
-// mutation is one thing that somebody with a SQLite shell could do to a history.
+// mutation is one thing that a user with a SQLite shell could do to a history.
 type mutation struct {
 	i     int    // the event
 	field string // a column, data.field, or "event"
@@ -55,7 +55,7 @@ type mutation struct {
 	do    func(*recording)
 }
 
-// forger writes recordings into a ledger's file as somebody would who has dropped the guards of events.
+// forger writes recordings into a ledger's file as a user would who has dropped the guards of events.
 type forger struct {
 	t           testing.TB
 	store       *ledger.Store
@@ -79,13 +79,16 @@ func newForger(t testing.TB, events []event.Event) *forger {
 	t.Cleanup(func() { db.Close() })
 	db.SetMaxOpenConns(1)
 	w := &forger{t: t, store: store, db: db}
-	for _, row := range w.read(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN ('events', 'bodies')`) {
+	for _, row := range w.read(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'
+AND tbl_name IN ('events', 'bodies')`) {
 		w.drop, w.guard = append(w.drop, `DROP TRIGGER `+row[0].(string)), append(w.guard, row[1].(string))
 	}
 	w.must(w.drop...)
-	w.truth = recording{w.read(`SELECT * FROM events ORDER BY pos`), w.read(`SELECT * FROM bodies ORDER BY pos`), int64(len(events))}
+	w.truth = recording{w.read(`SELECT * FROM events ORDER BY pos`), w.read(`SELECT * FROM bodies ORDER BY pos`),
+		int64(len(events))}
 	w.is = w.truth
-	w.must(`CREATE TEMP TABLE jobs_kept AS SELECT * FROM jobs`, `CREATE TEMP TABLE queues_kept AS SELECT * FROM queues`)
+	w.must(`CREATE TEMP TABLE jobs_kept AS SELECT * FROM jobs`,
+		`CREATE TEMP TABLE queues_kept AS SELECT * FROM queues`)
 	return w
 }
 
@@ -139,7 +142,8 @@ func (w *forger) write(s recording) (refused bool) {
 	}
 	if err := w.replace(tx, s); err != nil {
 		var e *sqlite.Error
-		if rollbackErr := tx.Rollback(); !errors.As(err, &e) || e.Code()&0xff != sqlite3.SQLITE_CONSTRAINT || rollbackErr != nil {
+		if rollbackErr := tx.Rollback(); !errors.As(err, &e) || e.Code()&0xff != sqlite3.SQLITE_CONSTRAINT ||
+			rollbackErr != nil {
 			w.t.Fatal(err, rollbackErr)
 		}
 		w.refused = err
@@ -159,7 +163,8 @@ func (w *forger) replace(tx *sql.Tx, s recording) error {
 	}{{"events", w.is.events, s.events}, {"bodies", w.is.bodies, s.bodies}} {
 		gone, come := differing(change.is, change.to), differing(change.to, change.is)
 		for _, row := range gone {
-			if _, err := tx.ExecContext(context.Background(), `DELETE FROM `+change.name+` WHERE pos = ?`, row[0]); err != nil {
+			if _, err := tx.ExecContext(context.Background(), `DELETE FROM `+change.name+` WHERE pos = ?`,
+				row[0]); err != nil {
 				return err
 			}
 		}
@@ -170,7 +175,8 @@ func (w *forger) replace(tx *sql.Tx, s recording) error {
 			}
 		}
 	}
-	_, err := tx.ExecContext(context.Background(), `UPDATE sqlite_sequence SET seq = ? WHERE name = 'events'`, s.sequence)
+	_, err := tx.ExecContext(context.Background(), `UPDATE sqlite_sequence SET seq = ? WHERE name = 'events'`,
+		s.sequence)
 	return err
 }
 
@@ -222,15 +228,17 @@ func (w *forger) try(m mutation, whole bool) (where outcome, codes []string) {
 		if len(w.verify()) == 0 {
 			where = asItWas
 		}
-		w.must(`DELETE FROM jobs`, `INSERT INTO jobs SELECT * FROM jobs_kept`, `DELETE FROM queues`, `INSERT INTO queues SELECT * FROM queues_kept`)
+		w.must(`DELETE FROM jobs`, `INSERT INTO jobs SELECT * FROM jobs_kept`, `DELETE FROM queues`,
+			`INSERT INTO queues SELECT * FROM queues_kept`)
 	}
 	return where, codes
 }
 
-// judgesEvents reports whether a check judges the events by themselves, so that a rebuild cannot hide what it
+// judgesEvents reports whether a check judges the events alone, so that a rebuild cannot hide what it
 // found.
 func judgesEvents(code string) bool {
-	return !slices.Contains([]string{audit.FindDiffers, audit.FindMissing, audit.FindExtra, audit.FindQueue}, code)
+	return !slices.Contains([]string{audit.FindDiffers, audit.FindMissing, audit.FindExtra, audit.FindQueue},
+		code)
 }
 
 func (w *forger) verify() (codes []string) {
@@ -288,19 +296,26 @@ func compact(t testing.TB) []event.Event {
 	}
 	for _, id := range ids { // in one transaction, and so in one moment
 		body := "payload of " + string(id[23:])
-		add(event.Event{Job: id, Seq: 1, At: at, Actor: "cli:ann@host-a", To: event.Queued, Body: &event.Enqueued{Queue: "bulk", RunAt: at, MaxAttempts: 3,
-			PayloadSHA256: ledger.Digest([]byte("salt of "+string(id[23:])), []byte(body)), PayloadBytes: int64(len(body))}})
+		add(event.Event{Job: id, Seq: 1, At: at, Actor: "cli:ann@host-a", To: event.Queued,
+			Body: &event.Enqueued{Queue: "bulk", RunAt: at, MaxAttempts: 3,
+				PayloadSHA256: ledger.Digest([]byte("salt of "+string(id[23:])), []byte(body)),
+				PayloadBytes:  int64(len(body))}})
 	}
-	add(event.Event{At: at.Add(1e6), Actor: "worker:w3", Worker: w3, Body: &event.WorkerStarted{Queues: []string{"bulk"}}})
+	add(event.Event{At: at.Add(1e6), Actor: "worker:w3", Worker: w3,
+		Body: &event.WorkerStarted{Queues: []string{"bulk"}}})
 	for i := range ids {
-		add(of(i, event.Event{Seq: 2, At: at.Add(2e6), From: event.Queued, To: event.ClaimedState, Body: &event.Claimed{LeaseUntil: at.Add(time.Minute)}}))
+		add(of(i, event.Event{Seq: 2, At: at.Add(2e6), From: event.Queued, To: event.ClaimedState,
+			Body: &event.Claimed{LeaseUntil: at.Add(time.Minute)}}))
 	}
 	add(of(0, event.Event{Seq: 3, At: at.Add(3e6), From: event.ClaimedState, To: event.SucceededState,
-		Body: &event.Succeeded{ResultSHA256: ledger.Digest([]byte("salt of 011"), nil), ExitCode: &zero, Output: output}}))
+		Body: &event.Succeeded{ResultSHA256: ledger.Digest([]byte("salt of 011"), nil), ExitCode: &zero,
+			Output: output}}))
 	// The clock has run back by more than the lease.
-	add(of(1, event.Event{Seq: 3, At: at.Add(3e6), From: event.ClaimedState, To: event.Running, Body: &event.Heartbeat{LeaseUntil: at.Add(-time.Hour)}}))
+	add(of(1, event.Event{Seq: 3, At: at.Add(3e6), From: event.ClaimedState, To: event.Running,
+		Body: &event.Heartbeat{LeaseUntil: at.Add(-time.Hour)}}))
 	add(of(0, event.Event{At: at.Add(4e6), Body: &event.Refused{Command: "fail", Why: "the claim has ended"}}))
-	add(of(0, event.Event{At: at.Add(5e6), Body: &event.Refused{Command: "heartbeat", Why: "the claim has ended"}}))
+	add(of(0, event.Event{At: at.Add(5e6), Body: &event.Refused{Command: "heartbeat",
+		Why: "the claim has ended"}}))
 	add(of(1, event.Event{Seq: 4, At: at.Add(6e6), From: event.Running, To: event.Queued,
 		Body: &event.Failed{ErrorCode: "exit", ExitCode: &zero, RetryAt: at.Add(time.Hour), Output: output}}))
 	add(event.Event{At: at.Add(7e6), Actor: "cli:ann@host-a", Body: &event.Restored{From: "backup.db"}})
@@ -308,9 +323,9 @@ func compact(t testing.TB) []event.Event {
 	return events
 }
 
-// TestVerifyFindsEveryMutation does to a history, one at a time, what somebody with a SQLite shell could do to
+// TestVerifyFindsEveryMutation does to a history, one at a time, what a user with a SQLite shell could do to
 // it, and looks whether Verify finds it: with the tables as they were, and, where the tables alone gave it
-// away, with the tables derived anew from the mutated events. What cannot be found is listed in blindSpots,
+// away, with the tables derived again from the mutated events. What cannot be found is listed in blindSpots,
 // with the reason; what is listed there and can be found is a mistake too.
 func TestVerifyFindsEveryMutation(t *testing.T) {
 	events := compact(t)
@@ -333,7 +348,8 @@ func TestVerifyFindsEveryMutation(t *testing.T) {
 				switch {
 				case where == want:
 				case where == found:
-					t.Errorf("%s of %s %d is found now, by %v: take it out of blindSpots", m, events[m.i].Kind(), m.i+1, codes)
+					t.Errorf("%s of %s %d is found now, by %v: take it out of "+
+						"blindSpots", m, events[m.i].Kind(), m.i+1, codes)
 				default:
 					t.Errorf("%s of %s %d: found %q by %v, want %q", m, events[m.i].Kind(), m.i+1, where, codes, want)
 				}
@@ -379,7 +395,8 @@ func listBlindSpots(t testing.TB, events []event.Event) map[mutationKey]outcome 
 					}
 					key := mutationKey{pos - 1, u.field, how}
 					if !tried[key] || listed[key] != "" || u.why == "" {
-						t.Errorf("blindSpots: %s: %s of event %d: tried %t, listed before as %q, because %q", u.field, how, pos, tried[key], listed[key], u.why)
+						t.Errorf("blindSpots: %s: %s of event %d: tried %t, listed before as %q, because "+
+							"%q", u.field, how, pos, tried[key], listed[key], u.why)
 					}
 					listed[key] = u.where
 				}

@@ -79,7 +79,7 @@ func (m *mutator) columns() {
 		m.column("kind", colKind, event.Kind(k).String(), k)
 	}
 	m.at()
-	for how, n := range map[string]int64{"another": row[colActor].(int64)%4 + 1, "nobody": 999, "zero": 0} {
+	for how, n := range map[string]int64{"another": row[colActor].(int64)%4 + 1, "none": 999, "zero": 0} {
 		m.column("actor", colActor, how, n)
 	}
 	for _, n := range []any{nil, int64(0), int64(1), int64(2), int64(999)} {
@@ -354,7 +354,7 @@ func quoted(v any) string {
 	return string(text)
 }
 
-// bodies mutates what is stored beside the event, or puts something there.
+// bodies mutates what is stored next to the event, or puts something there.
 func (m *mutator) bodies() {
 	pos := m.recording.events[m.i][colPos]
 	k := slices.IndexFunc(m.recording.bodies, func(b []any) bool { return b[0] == pos })

@@ -73,7 +73,7 @@ func (v *verifier) operators(ctx context.Context, e *event.Event) error {
 			}
 		}
 		if jobs := before + v.fold.jobs; b.Jobs != jobs {
-			v.at(e, FindCount, "%d jobs were derived anew, but there were %d", b.Jobs, jobs)
+			v.at(e, FindCount, "%d jobs were derived again, but there were %d", b.Jobs, jobs)
 		}
 	case *event.Imported:
 		v.imported(e, b)
@@ -152,7 +152,7 @@ func (v *verifier) reclaim(j *projection.Job, e *event.Event, b *event.Reclaimed
 			event.FormatTime(j.LeaseUntil), event.FormatTime(j.HeartbeatAt))
 	}
 	over := !j.EndBy.IsZero() && !e.At.Before(j.EndBy)
-	// Before the reason told a dead worker from an endless job, max_runtime was said of both.
+	// Before the reason distinguished a dead worker from an endless job, max_runtime was said of both.
 	alive := !j.EndBy.IsZero() && !j.HeartbeatAt.Before(j.EndBy)
 	if b.Reason == event.MaxRuntime && !over || b.Reason == event.LeaseExpired && alive && !v.raised(e) {
 		v.at(e, FindReclaim, "reclaimed for %s, but the claim was to end by %s", b.Reason,
@@ -319,10 +319,15 @@ func (v *verifier) placeShared(e *event.Event) {
 	}
 }
 
+// A process that no event names did nothing: an import that was refused may have left it.
+const selectSharedBoots = `SELECT boot FROM workers w
+WHERE boot IN (SELECT boot FROM workers GROUP BY boot HAVING min(host) <> max(host) OR min(pid) <> max(pid))
+  AND EXISTS (SELECT 1 FROM events e WHERE e.worker = w.n)
+GROUP BY boot HAVING min(host) <> max(host) OR min(pid) <> max(pid) ORDER BY boot LIMIT ?`
+
 // sharedBoots returns the boot ids that worker processes on different hosts, or with different pids, share.
 func sharedBoots(ctx context.Context, tx *ledger.Tx) (boots []string, err error) {
-	rows, err := tx.Query(ctx, `SELECT boot FROM workers GROUP BY boot
-HAVING min(host) <> max(host) OR min(pid) <> max(pid) ORDER BY boot LIMIT ?`, maxFindings)
+	rows, err := tx.Query(ctx, selectSharedBoots, maxFindings)
 	if err != nil {
 		return nil, err
 	}

@@ -48,14 +48,17 @@ func wantClean(t testing.TB, s *ledger.Store) {
 }
 
 // recorded returns the bytes of a closed ledger file that holds v1.
-func recorded(t testing.TB) []byte {
+func recorded(t testing.TB) []byte { return recordedHistory(t, "v1.jsonl") }
+
+// recordedHistory returns the bytes of a closed ledger file that holds this history.
+func recordedHistory(t testing.TB, name string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	s, err := ledger.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	historytest.Record(t, s, historytest.Read(t, "v1.jsonl"))
+	historytest.Record(t, s, historytest.Read(t, name))
 	wantClean(t, s)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -72,7 +75,7 @@ func fileURL(path string) string {
 	return u.String()
 }
 
-// raw runs statements on a ledger file that nobody has open, as somebody with a shell would.
+// raw runs statements on a ledger file that no process has open, as a user with a shell would.
 func raw(t testing.TB, path string, statements ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", fileURL(path))
@@ -209,8 +212,10 @@ func TestVerifyFinds(t *testing.T) {
 		{"a row missing", one(`DELETE FROM jobs WHERE n = ` + job1), one(audit.FindMissing), ""},
 		{"a row too many",
 			one(
-				`INSERT INTO jobs SELECT 1, 'X', seq, state, lane, queue, priority, run_at, NULL, attempt, failures, snoozes, max_attempts, max_runtime, worker,
-			lease_token, claimed_at, heartbeat_at, lease_expires_at, end_by, finished_at, error_code, more FROM jobs WHERE n = ` + job1), one(audit.FindExtra), ""},
+				`INSERT INTO jobs SELECT 1, 'X', seq, state, lane, queue, priority, run_at, NULL, attempt, failures,
+snoozes, max_attempts, max_runtime, worker,
+			lease_token, claimed_at, heartbeat_at, lease_expires_at, end_by, finished_at, error_code, more
+FROM jobs WHERE n = ` + job1), one(audit.FindExtra), ""},
 		{"a row beyond the last event", one(`UPDATE jobs SET n = 1000 WHERE n = ` + job1),
 			[]string{audit.FindMissing, audit.FindExtra}, ""},
 		{"a queue's row missing", one(`DELETE FROM queues`), one(audit.FindQueue), ""},
@@ -228,7 +233,8 @@ func TestVerifyFinds(t *testing.T) {
 			one(`UPDATE events SET data = json_set(data, '$.last_heartbeat', at) WHERE kind = 7 AND job = ` + job2),
 			one(audit.FindReclaim), ""},
 		{"a retry beyond max_attempts", one(
-			`UPDATE events SET data = replace(data, ',"payload_bytes"', ',"max_attempts":1,"payload_bytes"') WHERE pos = ` + job2), []string{audit.FindTooOften, audit.FindDiffers}, ""},
+			`UPDATE events SET data = replace(data, ',"payload_bytes"', ',"max_attempts":1,"payload_bytes"')
+WHERE pos = ` + job2), []string{audit.FindTooOften, audit.FindDiffers}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := damaged(t, file, test.damage...)
@@ -374,7 +380,7 @@ func dump(t testing.TB, s *ledger.Store) (lines []string) {
 	return lines
 }
 
-// damager returns a function that runs a statement as somebody with the database's shell would. What the
+// damager returns a function that runs a statement as a user with the database's shell would. What the
 // tables' own types and constraints do not let through is passed over.
 func damager(t *testing.T, s *ledger.Store) func(statement string) error {
 	t.Helper()

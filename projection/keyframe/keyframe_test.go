@@ -13,6 +13,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/attempts"
 	"jobledger/projection/audit"
 	"jobledger/projection/internal/historytest"
 	"jobledger/projection/keyframe"
@@ -207,16 +208,16 @@ func answers(t *testing.T, s *ledger.Store, pos int64, near bool) map[string]str
 			}
 			found["list --as-of "+name] = text(t, jobs)
 		}
-		for name, f := range map[string]projection.AttemptFilter{"all": {}, "first": {Limit: 4},
+		for name, f := range map[string]attempts.Filter{"all": {}, "first": {Limit: 4},
 			"last": {Limit: 9, Last: true}, "after": {After: pos / 2}, "queue": {Queue: "mail"},
 			"live": {Outcomes: []event.Kind{0}}, "ended": {Outcomes: []event.Kind{0, event.KindReclaimed}},
 			"overlap": {Overlap: true}, "worker": {Worker: middle(workers)}} {
 			f.From, f.To = m, to
-			attempts, err := projection.Attempts(ctx, tx, f)
+			list, err := attempts.List(ctx, tx, f)
 			if err != nil {
 				return err
 			}
-			for _, a := range attempts {
+			for _, a := range list {
 				found["attempts "+name] += text(t, a)
 			}
 		}

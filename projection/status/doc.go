@@ -9,6 +9,7 @@
 //	service.go                 which workers may take which jobs: [WorkforceNow], [Service]
 //	stranded.go, overdue.go    what may need attention: [StrandedJobs], [OverdueLeases]
 //	why.go                     why one job is in its state: [Explain], [ExplainAsOf]
-//	presence_asof.go           what a copy must know of its workers: [PresenceAsOf]
+//	copy.go                    whether the ledger is a copy as of a moment: [CopyOf]
+//	presence_asof.go           what such a copy must know of its workers: [PresenceAsOf]
 //	diff.go                    what changed between two moments: [Compare]
 package status

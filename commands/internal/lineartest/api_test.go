@@ -21,7 +21,7 @@ import (
 	"jobledger/projection"
 )
 
-// linearAPI is what hands may ask for. The program has one way to answer; others are broken on purpose.
+// linearAPI is what clients may ask for. The program has one way to answer; others are broken on purpose.
 type linearAPI interface {
 	enqueue(ctx context.Context, e commands.Enqueue) (commands.Enqueued, error)
 	claim(ctx context.Context, r commands.ClaimRequest) ([]projection.Job, error)
@@ -94,7 +94,7 @@ func (c linearClock) now() time.Time { return event.FromMicros(c.us()) }
 // which jobs.
 type linearRecord struct {
 	N       int
-	Hand    string         `json:",omitempty"`
+	Client  string         `json:",omitempty"`
 	At      int64          // monotonic nanoseconds
 	Call    *linearCall    `json:",omitempty"`
 	Jobs    []int          `json:",omitempty"` // that the call may concern
@@ -126,7 +126,7 @@ func (r *linearReport) write(rec linearRecord) int {
 }
 
 // operations turns a process's report into the history of each job. A call without an end is one of which
-// nobody knows whether it was carried out; it was not after the process was gone.
+// its outcome is unknown; it was not after the process was gone.
 func operations(report []byte, gone int64, client int, into [][]porcupine.Operation,
 	counts map[string]int) error {
 	calls := make(map[int]linearRecord)
@@ -138,7 +138,7 @@ func operations(report []byte, gone int64, client int, into [][]porcupine.Operat
 		}
 		var rec linearRecord
 		if err := json.Unmarshal(lines.Bytes(), &rec); err != nil {
-			continue // cut off by a kill; nobody has read it
+			continue // cut off by a kill; it was never read
 		}
 		if rec.Call != nil {
 			calls[rec.N] = rec
@@ -152,14 +152,14 @@ func operations(report []byte, gone int64, client int, into [][]porcupine.Operat
 		for _, a := range rec.Answers {
 			counts[strings.TrimSpace(begin.Call.Op+" "+a.Err)]++
 			into[a.Job] = append(into[a.Job], porcupine.Operation{ClientId: client, Input: *begin.Call, Call: begin.At,
-				Output: a, Return: rec.At, Metadata: begin.Hand})
+				Output: a, Return: rec.At, Metadata: begin.Client})
 		}
 	}
 	for _, begin := range calls {
 		counts["killed in "+begin.Call.Op]++
 		for _, n := range begin.Jobs {
 			into[n] = append(into[n], porcupine.Operation{ClientId: client, Input: *begin.Call, Call: begin.At,
-				Output: linearAnswer{Err: "unknown"}, Return: gone, Metadata: begin.Hand})
+				Output: linearAnswer{Err: "unknown"}, Return: gone, Metadata: begin.Client})
 		}
 	}
 	return lines.Err()

@@ -16,8 +16,8 @@ import (
 	"jobledger/projection"
 )
 
-// hand makes one call after the other.
-type hand struct {
+// client makes one call after the other.
+type client struct {
 	api    linearAPI
 	name   string
 	clock  linearClock
@@ -28,15 +28,15 @@ type hand struct {
 	tokens [][]string // that it has seen, by job
 }
 
-func newHand(api linearAPI, name string, clock linearClock, report *linearReport, jobs int,
-	seed uint64) *hand {
-	return &hand{api: api, name: name, clock: clock, report: report, rng: rand.New(rand.NewPCG(seed, 1)),
+func newClient(api linearAPI, name string, clock linearClock, report *linearReport, jobs int,
+	seed uint64) *client {
+	return &client{api: api, name: name, clock: clock, report: report, rng: rand.New(rand.NewPCG(seed, 1)),
 		jobs:   make([]event.JobID, jobs),
 		copies: make([]projection.Job, jobs), tokens: make([][]string, jobs)}
 }
 
 // run makes calls, drawn at random.
-func (h *hand) run(ctx context.Context, calls int) error {
+func (h *client) run(ctx context.Context, calls int) error {
 	for range calls {
 		if err := h.next(ctx); err != nil {
 			return fmt.Errorf("%s: %w", h.name, err)
@@ -45,7 +45,7 @@ func (h *hand) run(ctx context.Context, calls int) error {
 	return nil
 }
 
-func (h *hand) next(ctx context.Context) error {
+func (h *client) next(ctx context.Context) error {
 	n := h.rng.IntN(len(h.jobs))
 	if h.jobs[n] == "" || h.rng.IntN(40) == 0 {
 		return h.enqueue(ctx, n)
@@ -67,7 +67,7 @@ func (h *hand) next(ctx context.Context) error {
 	return h.owner(ctx, n)
 }
 
-func (h *hand) known() (jobs []int) {
+func (h *client) known() (jobs []int) {
 	for n, id := range h.jobs {
 		if id != "" {
 			jobs = append(jobs, n)
@@ -77,12 +77,12 @@ func (h *hand) known() (jobs []int) {
 }
 
 // begin notes a call that may concern these jobs.
-func (h *hand) begin(c linearCall, jobs ...int) int {
+func (h *client) begin(c linearCall, jobs ...int) int {
 	c.After = h.clock.us()
-	return h.report.write(linearRecord{Hand: h.name, At: monotonic(), Call: &c, Jobs: jobs})
+	return h.report.write(linearRecord{Client: h.name, At: monotonic(), Call: &c, Jobs: jobs})
 }
 
-func (h *hand) end(call int, answers ...linearAnswer) {
+func (h *client) end(call int, answers ...linearAnswer) {
 	at := monotonic()
 	before := h.clock.us() + 1
 	for i := range answers {
@@ -92,7 +92,7 @@ func (h *hand) end(call int, answers ...linearAnswer) {
 }
 
 // answer says what is known of j now, and remembers its token.
-func (h *hand) answer(n int, j projection.Job, err error) (linearAnswer, error) {
+func (h *client) answer(n int, j projection.Job, err error) (linearAnswer, error) {
 	switch {
 	case errors.Is(err, ledger.ErrUnknown):
 		return linearAnswer{Job: n, Err: "unknown"}, nil
@@ -116,7 +116,7 @@ func (h *hand) answer(n int, j projection.Job, err error) (linearAnswer, error) 
 		Lease: event.Micros(j.LeaseUntil)}, nil
 }
 
-func (h *hand) enqueue(ctx context.Context, n int) error {
+func (h *client) enqueue(ctx context.Context, n int) error {
 	payload := "p"
 	if h.rng.IntN(20) == 0 {
 		payload = "q"
@@ -134,7 +134,7 @@ func (h *hand) enqueue(ctx context.Context, n int) error {
 }
 
 // claim asks for any of these jobs.
-func (h *hand) claim(ctx context.Context, of []int, limit int) error {
+func (h *client) claim(ctx context.Context, of []int, limit int) error {
 	r := commands.ClaimRequest{Worker: event.Worker{Name: h.name, Boot: h.name}, Lease: time.Second,
 		Limit: limit}
 	for _, n := range of {
@@ -181,7 +181,7 @@ func queueNumber(j projection.Job) int {
 	return n
 }
 
-func (h *hand) sweep(ctx context.Context) error {
+func (h *client) sweep(ctx context.Context) error {
 	all := make([]int, len(h.jobs))
 	for n := range all {
 		all[n] = n
@@ -193,7 +193,7 @@ func (h *hand) sweep(ctx context.Context) error {
 		a, _ := h.answer(queueNumber(j), j, nil)
 		answers = append(answers, a)
 	}
-	if errors.Is(err, ledger.ErrUnknown) { // what an earlier batch has done is told, of this one nobody knows
+	if errors.Is(err, ledger.ErrUnknown) { // an earlier batch is reported, the outcome of this one is unknown
 		for _, n := range all {
 			answers = append(answers, linearAnswer{Job: n, Err: "unknown"})
 		}
@@ -204,7 +204,7 @@ func (h *hand) sweep(ctx context.Context) error {
 }
 
 // do asks for c by the job's id; for the job itself if c is nil.
-func (h *hand) do(ctx context.Context, n int, c linearCall, command commands.Command) error {
+func (h *client) do(ctx context.Context, n int, c linearCall, command commands.Command) error {
 	call := h.begin(c, n)
 	var j projection.Job
 	var err error
@@ -223,7 +223,7 @@ func (h *hand) do(ctx context.Context, n int, c linearCall, command commands.Com
 }
 
 // owner shows one of the tokens that it has seen, mostly the last one.
-func (h *hand) owner(ctx context.Context, n int) error {
+func (h *client) owner(ctx context.Context, n int) error {
 	tokens := h.tokens[n]
 	token := "never given"
 	if len(tokens) > 0 {

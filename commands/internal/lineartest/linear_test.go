@@ -26,19 +26,19 @@ import (
 var histories = flag.Int("histories", 0,
 	"how many histories of processes are checked for linearizability; default 2, with -short 1, with -long 10")
 
-// linearProcess is what a process of a history is told.
+// linearProcess is the assignment of a process of a history.
 type linearProcess struct {
-	Path               string
-	Clock              linearClock
-	Name               string
-	Seed               uint64
-	Jobs, Hands, Calls int
+	Path                 string
+	Clock                linearClock
+	Name                 string
+	Seed                 uint64
+	Jobs, Clients, Calls int
 }
 
 const linearEnv = "JOBLEDGER_TEST_LINEAR" // this process is one of a history: a linearProcess as JSON
 
 // TestHistoriesAreLinearizable lets three processes with three goroutines each ask for everything that can be
-// asked of the same few jobs. Every hundredth COMMIT fails, in one way or the other, so that nobody knows,
+// asked of the same few jobs. Every hundredth COMMIT fails, in one way or the other, with an unknown outcome,
 // and in every second history one of the processes is killed.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	if text := os.Getenv(linearEnv); text != "" {
@@ -124,11 +124,11 @@ func (h *history) take(client int, report []byte) {
 }
 
 // processes runs so many of them, and kills one in the middle if that is asked for.
-func (h *history) processes(n, hands, calls int, kill bool) {
+func (h *history) processes(n, clients, calls int, kill bool) {
 	var group sync.WaitGroup
 	for i := range n {
 		text, err := json.Marshal(linearProcess{h.store.DSN(), h.clock, fmt.Sprint("p", i), rand.Uint64(), h.jobs,
-			hands, calls})
+			clients, calls})
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -185,10 +185,10 @@ func (p *linearProcess) run(t *testing.T) {
 	}
 	report := &linearReport{to: os.Stdout}
 	var group sync.WaitGroup
-	for i := range p.Hands {
-		hand := newHand(asIs{service}, fmt.Sprint(p.Name, "-", i), p.Clock, report, p.Jobs, p.Seed+uint64(i))
+	for i := range p.Clients {
+		client := newClient(asIs{service}, fmt.Sprint(p.Name, "-", i), p.Clock, report, p.Jobs, p.Seed+uint64(i))
 		group.Go(func() {
-			if err := hand.run(t.Context(), p.Calls); err != nil {
+			if err := client.run(t.Context(), p.Calls); err != nil {
 				t.Error(err)
 			}
 		})
@@ -196,13 +196,15 @@ func (p *linearProcess) run(t *testing.T) {
 	group.Wait()
 }
 
-// end asks for every job once more, when everybody is gone, and checks the history of each, and the ledger.
+// end asks for every job once more, when all clients are gone, and checks the history of each, and the
+// ledger.
 func (h *history) end(counts map[string]int) {
 	h.t.Helper()
 	var out bytes.Buffer
-	last := newHand(asIs{&commands.Service{Store: h.store}}, "last", h.clock, &linearReport{to: &out}, h.jobs, 0)
+	last := newClient(asIs{&commands.Service{Store: h.store}}, "last", h.clock, &linearReport{to: &out}, h.jobs,
+		0)
 	for n := range h.jobs {
-		if err := last.enqueue(h.t.Context(), n); err != nil { // which tells the job
+		if err := last.enqueue(h.t.Context(), n); err != nil { // which gives the job
 			h.t.Fatal(err)
 		}
 	}

@@ -44,7 +44,7 @@ type linearJob struct {
 	state, payload string
 	seq            int64
 	failures       int
-	runAt, lease   int64 // 0: not known, because whoever asked for it got no answer
+	runAt, lease   int64 // 0: not known, because the caller got no answer
 	claims         []linearClaim
 }
 
@@ -129,15 +129,15 @@ func (j linearJob) step(c linearCall, a linearAnswer) []linearJob {
 	case err != "":
 		return []linearJob{j}
 	}
-	// looked up after an unknown commit, and somebody has beaten for it
+	// looked up after an unknown commit, and a heartbeat came for it
 	if c.Op == "claim" && a.State == "running" {
 		return []linearJob{after}
 	}
 	return after.is(a)
 }
 
-// carryOut returns j after c, or what is to be answered instead. From a come only the things that nobody can
-// foretell: tokens, and moments between call and answer.
+// carryOut returns j after c, or what is to be answered instead. From a come only the things that no caller
+// can foretell: tokens, and moments between call and answer.
 func (j linearJob) carryOut(c linearCall, a linearAnswer) (after linearJob, err string) {
 	switch c.Op {
 	case "enqueue":

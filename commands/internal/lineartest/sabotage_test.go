@@ -69,17 +69,17 @@ func TestSabotageIsNotLinearizable(t *testing.T) {
 
 // goroutines works on several stores of this process, with several clients on each. An API that breaks the
 // rules may write what no reader understands: damage is such an error.
-func (h *history) goroutines(stores, hands, calls int, api func(asIs) linearAPI) (damage error) {
+func (h *history) goroutines(stores, clients, calls int, api func(asIs) linearAPI) (damage error) {
 	var group sync.WaitGroup
 	for i := range stores {
 		service := &commands.Service{Store: h.open(h.store.DSN())}
 		var out bytes.Buffer
 		report := &linearReport{to: &out}
 		var mine sync.WaitGroup
-		for k := range hands {
-			hand := newHand(api(asIs{service}), fmt.Sprint("s", i, "-", k), h.clock, report, h.jobs, rand.Uint64())
+		for k := range clients {
+			client := newClient(api(asIs{service}), fmt.Sprint("s", i, "-", k), h.clock, report, h.jobs, rand.Uint64())
 			mine.Go(func() {
-				err := hand.run(h.t.Context(), calls)
+				err := client.run(h.t.Context(), calls)
 				switch {
 				case errors.Is(err, ledger.ErrDamaged):
 					h.mu.Lock()
@@ -99,7 +99,7 @@ func (h *history) goroutines(stores, hands, calls int, api func(asIs) linearAPI)
 	return damage
 }
 
-// anyToken does not look at tokens: whoever asks is the owner.
+// anyToken does not check tokens: every caller is the owner.
 type anyToken struct{ asIs }
 
 func (s anyToken) do(ctx context.Context, j projection.Job, c commands.Command) (projection.Job, error) {
@@ -240,7 +240,7 @@ func (s lookThenReclaim) sweep(ctx context.Context) (reclaimed []projection.Job,
 	return reclaimed, err
 }
 
-// answersFirst tells the answer, and every tenth time there is no commit behind it.
+// answersFirst answers first, and every tenth time no commit follows.
 type answersFirst struct{ asIs }
 
 func (s answersFirst) do(ctx context.Context, j projection.Job, c commands.Command) (projection.Job, error) {

@@ -122,7 +122,7 @@ func asText(v any) string {
 	return string(text)
 }
 
-// checkRebuild: there is nothing to mend, and without its tables the ledger gets the same ones again.
+// checkRebuild: there is nothing to repair, and without its tables the ledger gets the same ones again.
 func (m *model) checkRebuild() {
 	m.Now = m.Now.Add(time.Second)
 	before := m.list()

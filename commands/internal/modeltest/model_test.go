@@ -99,7 +99,7 @@ type model struct {
 	seen    []sight
 }
 
-// judge decides what becomes of COMMITs: all are heard, until it is told otherwise.
+// judge decides what becomes of COMMITs: all are heard, unless it is set otherwise.
 type judge interface {
 	Once(v commandstest.Verdict) // the next one is v, all later ones are heard
 	Hear()                       // all are heard
@@ -119,7 +119,7 @@ func (m *model) stamp() time.Time {
 
 // TestModelAnyCommands runs random commands of several workers, operators and sweepers against the model:
 // alone and several in a transaction, with tokens and copies of jobs from any earlier time, with commits of
-// which nobody knows, on a ledger that is closed and opened in between. What goes wrong is made as short as
+// unknown outcome, on a ledger that is closed and opened in between. What goes wrong is made as short as
 // it can be.
 func TestModelAnyCommands(t *testing.T) {
 	longer(t)
@@ -194,7 +194,7 @@ func freshLedgers(t *testing.T) func() (dsn string, commits judge) {
 	}
 }
 
-// longer makes sequences somewhat longer than rapid does, unless it was told how long.
+// longer makes sequences somewhat longer than rapid does, unless it was given the length.
 func longer(t *testing.T) {
 	t.Helper()
 	preset(t, "rapid.steps", "40")

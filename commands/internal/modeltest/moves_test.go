@@ -14,7 +14,7 @@ import (
 	"jobledger/projection"
 )
 
-// sure makes a call until nobody has to guess what became of it. The commit of the first attempt may fail;
+// sure makes a call until its outcome is known. The commit of the first attempt may fail;
 // the call is then made again, as it was. carriedOut says what the first attempt has done if it was durable,
 // with no answer.
 func (m *model) sure(call func() error, carriedOut func()) error {
@@ -51,8 +51,9 @@ func (m *model) request() commands.ClaimRequest {
 	}
 }
 
-func (m *model) claimAny() {
-	r := m.request()
+func (m *model) claimAny() { m.claim(m.request()) }
+
+func (m *model) claim(r commands.ClaimRequest) {
 	var got []projection.Job
 	err := m.sure(func() (err error) {
 		got, err = m.Claim(m.T.Context(), r)
@@ -166,8 +167,9 @@ func (m *model) operators(j *modelJob) commands.Command {
 // one carries out any command.
 func (m *model) one() { m.carry(m.any()) }
 
-// lose goes one step further with a job whose last claim is live or was lost: it is cancelled, retried, and
-// the end of its command is reported. By chance alone, that hardly ever happens in this order.
+// lose goes some steps further with a job whose last claim is live or was lost: it is cancelled, retried,
+// claimed again, and the end of a command of its lost claims is reported, of the last one or of an older one.
+// By chance alone, that hardly ever happens in this order.
 func (m *model) lose() {
 	var fit []*modelJob
 	for _, j := range m.jobs {
@@ -179,15 +181,41 @@ func (m *model) lose() {
 		m.rt.Skip("this step needs a job that is or was claimed")
 	}
 	j := rapid.SampledFrom(fit).Draw(m.rt, "lost")
-	stop := commands.ReportStop{Token: j.claims[len(j.claims)-1].token}
+	for range rapid.IntRange(1, 8).Draw(m.rt, "steps") {
+		m.loseOn(j)
+	}
+}
+
+func (m *model) loseOn(j *modelJob) {
 	switch early := rapid.IntRange(0, 3).Draw(m.rt, "early") == 3; {
 	case j.live() != nil:
 		m.carry(ask{j, commands.Cancel{}})
 	case j.final() && !early:
-		m.carry(ask{j, m.retry()})
+		r := m.retry()
+		r.Now = r.Now || len(j.claims) == 1 // so that the first claim's command may run on next to a second one
+		m.carry(ask{j, r})
+	case !j.final() && !j.runAt.After(m.Now) && len(j.claims) < 3 && !early:
+		m.claimFitting(j)
 	default:
-		m.carry(ask{j, stop})
+		m.carry(ask{j, commands.ReportStop{Token: m.lostClaim(j).token}})
 	}
+}
+
+// lostClaim is a claim of j that was lost, if there is one: of those whose end has not been reported the
+// oldest, or any claim.
+func (m *model) lostClaim(j *modelJob) *modelClaim {
+	for _, c := range j.claims {
+		if c.lost() && !c.stopped && rapid.Bool().Draw(m.rt, "oldest") {
+			return c
+		}
+	}
+	return j.claims[rapid.IntRange(0, len(j.claims)-1).Draw(m.rt, "claim")]
+}
+
+// claimFitting claims as a worker that may take j does.
+func (m *model) claimFitting(j *modelJob) {
+	m.claim(commands.ClaimRequest{Queues: []string{j.queue}, Version: j.version, Capabilities: j.requires,
+		Worker: worker("w1"), Lease: time.Minute, Limit: 3})
 }
 
 // carry carries out a command by the job's id.

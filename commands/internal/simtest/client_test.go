@@ -107,7 +107,7 @@ func (c *simClient) order(p *process) commands.Enqueue {
 	return e
 }
 
-// send enqueues what it wants, all or nothing, until it is told that it is there.
+// send enqueues what it wants, all or nothing, until the answer says that it is there.
 func (c *simClient) send(p *process) {
 	got, err := call(p, fmt.Sprintf("enqueue %d jobs", len(c.unsure)), nil, func() ([]commands.Enqueued, error) {
 		return p.service.Enqueue(p.t.Context(), "cli:client", c.unsure...)

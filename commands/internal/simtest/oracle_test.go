@@ -47,7 +47,7 @@ type simHold struct {
 	token    string
 	worker   event.Worker
 	lease    time.Duration
-	told     time.Duration // the lease as its last event tells it: until − at
+	granted  time.Duration // the lease as its last event has it: until − at
 	begun    time.Time     // by the true clock, as lastBeat
 	lastBeat time.Time
 	how      event.Kind // its end; 0: it is live
@@ -146,7 +146,7 @@ func (o *oracle) event(p *process, e event.Event) {
 		o.claimed(p, j, e)
 	case *event.Heartbeat:
 		if h := o.owner(p, j, e); h != nil {
-			h.lastBeat, h.told = time.Now(), b.LeaseUntil.Sub(e.At)
+			h.lastBeat, h.granted = time.Now(), b.LeaseUntil.Sub(e.At)
 		}
 	case *event.Succeeded:
 		o.ownEnd(p, j, e, e.To == event.SucceededState)
@@ -183,10 +183,10 @@ func (o *oracle) event(p *process, e event.Event) {
 	}
 }
 
-// claimed: nobody else holds the job, it may be tried once more, and token and attempt are new.
+// claimed: no other worker holds the job, it may be tried once more, and token and attempt are new.
 func (o *oracle) claimed(p *process, j *simJob, e event.Event) {
 	h := &simHold{job: j, token: e.Token, worker: e.Worker, begun: time.Now(), lastBeat: time.Now(),
-		told: e.Body.(*event.Claimed).LeaseUntil.Sub(e.At)}
+		granted: e.Body.(*event.Claimed).LeaseUntil.Sub(e.At)}
 	if w, ok := p.actor.(*simWorker); ok {
 		h.lease = w.lease
 	}
@@ -215,7 +215,7 @@ func (o *oracle) owner(p *process, j *simJob, e event.Event) *simHold {
 	h := j.live
 	switch {
 	case h == nil:
-		o.sim.find("fence", "job %s: %s while nobody holds it", j.id, e.Kind())
+		o.sim.find("fence", "job %s: %s while no worker holds it", j.id, e.Kind())
 	case !slices.Contains(p.shows, h.token):
 		o.sim.find("fence", "job %s: %s of the claim %s by %s, who showed %v", j.id, e.Kind(), h.token, p.name,
 			p.shows)

@@ -44,7 +44,7 @@ func (p *process) start() {
 	if err != nil {
 		p.t.Fatalf("seed %d: open: %v", p.seed, err)
 	}
-	store.Exclusive = true // nobody calls while another one does
+	store.Exclusive = true // no goroutine calls while another one does
 	store.Now = func() time.Time { return time.Now().Add(p.skew) }
 	p.service = &commands.Service{Store: store, NewID: p.newID, NewSalt: p.newSalt}
 	p.boots++
@@ -121,7 +121,7 @@ func (p *process) jump(by time.Duration) {
 }
 
 // call is one call of the service, with the tokens that it shows. Its answer may get lost, on the way there
-// or back, or be that nobody knows.
+// or back, or be unknown.
 func call[T any](p *process, what string, shows []string, do func() (T, error)) (answer T, err error) {
 	var none T
 	p.counts["calls"]++
@@ -150,7 +150,7 @@ func call[T any](p *process, what string, shows []string, do func() (T, error)) 
 	}
 	switch {
 	case errors.Is(err, ledger.ErrUnknown):
-		p.say(p.name, "%s: nobody knows", what)
+		p.say(p.name, "%s: the outcome is unknown", what)
 		p.counts["unknown"]++
 		return none, err
 	case p.chance(f.unanswered):

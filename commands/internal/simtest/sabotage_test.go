@@ -17,13 +17,13 @@ var sabotages = []struct {
 }{
 	// a sweeper that trusts its own clock, which is an hour ahead
 	{"no grace", []string{"live job reclaimed"}},
-	// a sweeper that takes back what it once saw expired, whoever holds it now
+	// a sweeper that takes back what it once saw expired, no matter which worker holds it now
 	{"no CAS", []string{"live job reclaimed"}},
-	{"no token", []string{"fence", "answer"}},            // an owner whose token nobody looks at
+	{"no token", []string{"fence", "answer"}},            // an owner whose token is not checked
 	{"one token", []string{"token"}},                     // tokens that are not fresh
-	{"no sweeper", []string{"stuck"}},                    // nobody takes back what the dead held
+	{"no sweeper", []string{"stuck"}},                    // what the dead held is never taken back
 	{"let go", []string{"two live claims", "answer"}},    // a row that is queued again without an event
-	{"never too often", []string{"tried too often"}},     // failures that nobody counts
+	{"never too often", []string{"tried too often"}},     // failures that are not counted
 	{"believes", []string{"acknowledged and not there"}}, // a client to whom unknown is as good as done
 }
 
@@ -67,7 +67,7 @@ func letGo(j projection.Job) projection.Job {
 		Snoozes: j.Snoozes}
 }
 
-// withLiveTokens shows for each step the token that is live now, whoever asks.
+// withLiveTokens shows for each step the token that is live now, for any caller.
 func (p *process) withLiveTokens(steps []commands.Op) []commands.Op {
 	for i, step := range steps {
 		j := p.get(step.Job.ID)

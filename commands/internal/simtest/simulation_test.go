@@ -18,10 +18,10 @@ import (
 
 // The simulation runs whole histories of several processes on one ledger: workers, sweepers, a producer and
 // an operator, each with its own Store, its own boot and its own wall clock. Real are Service, Sweeper, Store
-// and SQLite; simulated are the time, which passes only while everybody waits, and what goes wrong: requests
-// and answers that are lost, commits of which nobody knows, processes that stand still or die, clocks that
-// jump. One call is made at a time, and everything that is drawn comes from the seed, so that a seed is the
-// same history for ever.
+// and SQLite; simulated are the time, which passes only while all goroutines wait, and what goes wrong:
+// requests and answers that are lost, commits of unknown outcome, processes that stand still or die, clocks
+// that jump. One call is made at a time, and everything that is drawn comes from the seed, so that a seed is
+// the same history for ever.
 //
 // In the first part anything may go wrong. Then the faults stop, and everything that can end has to end.
 var (

@@ -17,7 +17,7 @@ func (o *oracle) reclaimed(j *simJob, e event.Event) {
 	j.failures++
 	if h := j.live; h == nil || e.Token != h.token {
 		o.sim.find("reclaim", "job %s: reclaimed from %q, but not the live claim", j.id, e.Token)
-	} else if silent, least := o.silence(j, h); silent < least {
+	} else if silent, least := o.unheard(j, h); silent < least {
 		o.sim.find("live job reclaimed", "job %s: %s after the last sign of life, its lease is %s", j.id, silent,
 			h.lease)
 	}
@@ -27,7 +27,7 @@ func (o *oracle) reclaimed(j *simJob, e event.Event) {
 	o.close(j, e)
 }
 
-// answer judges what an owner was told.
+// answer judges the answer to an owner.
 func (o *oracle) answer(id event.JobID, token string, c commands.Command, err error) {
 	h := o.tokens[token]
 	if h == nil || h.job.id != id {
@@ -56,12 +56,12 @@ func (o *oracle) answer(id event.JobID, token string, c commands.Command, err er
 	}
 }
 
-// silence is how long h has been silent, and how long that must be before it may be reclaimed. Two beats are
-// two thirds of the lease as its last event tells it; a max runtime ends a lease by the wall clock, beats or
+// unheard is how long h has been silent, and how long that must be before it may be reclaimed. Two beats are
+// two thirds of the lease as its last event has it; a max runtime ends a lease by the wall clock, beats or
 // not.
-func (o *oracle) silence(j *simJob, h *simHold) (silent, least time.Duration) {
-	silent, least = time.Since(h.lastBeat), h.told*2/3
-	if h.told < commands.MinLease {
+func (o *oracle) unheard(j *simJob, h *simHold) (silent, least time.Duration) {
+	silent, least = time.Since(h.lastBeat), h.granted*2/3
+	if h.granted < commands.MinLease {
 		least = commands.DefaultLease * 2 / 3
 	}
 	switch {

@@ -22,14 +22,14 @@ type simWorker struct {
 	said   bool // that it has started
 }
 
-// simTask is one job in a worker's hands.
+// simTask is one job of a worker.
 type simTask struct {
 	job    projection.Job
 	token  string
 	beats  time.Time        // the next heartbeat
 	ends   time.Time        // when the work is done
 	end    commands.Command // what is said then; the same when it is said again
-	zombie bool             // it goes on whatever it is told
+	zombie bool             // it goes on whatever the answer is
 }
 
 func newSimWorker(s *sim) *simWorker {
@@ -123,7 +123,7 @@ func (w *simWorker) write(p *process) {
 	}
 	for i, o := range outcomes {
 		p.oracle.answer(due[i].job.ID, due[i].token, steps[i].Command, o.Err)
-		w.told(p, due[i], steps[i].Command, o)
+		w.answered(p, due[i], steps[i].Command, o)
 	}
 	for _, j := range claimed {
 		w.take(p, j)
@@ -178,8 +178,8 @@ func (w *simWorker) request(p *process, free int) commands.ClaimRequest {
 	return commands.ClaimRequest{Queues: simQueues, Worker: p.worker(), Lease: w.lease, Limit: free}
 }
 
-// told takes the answer to one step.
-func (w *simWorker) told(p *process, t *simTask, c commands.Command, o commands.Result) {
+// answered takes the answer to one step.
+func (w *simWorker) answered(p *process, t *simTask, c commands.Command, o commands.Result) {
 	_, beat := c.(commands.Heartbeat)
 	switch {
 	case beat && o.Err == nil:
@@ -191,7 +191,7 @@ func (w *simWorker) told(p *process, t *simTask, c commands.Command, o commands.
 	}
 }
 
-// interval is a third of the lease as the ledger tells it, which is what a sweeper goes by: where the clock
+// interval is a third of the lease as the ledger has it, which is what a sweeper goes by: where the clock
 // was set back it may be shorter than what was asked for, or nothing is known of it.
 func (w *simWorker) interval(j projection.Job) time.Duration {
 	length := j.LeaseUntil.Sub(j.HeartbeatAt)

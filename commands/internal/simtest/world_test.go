@@ -180,7 +180,7 @@ func (s *sim) wrongBy() time.Duration {
 	return s.span(0, most) * oneOf[time.Duration](s.rng, -1, 1)
 }
 
-// becomeCalm ends all faults: the clocks are right again, and everybody who was dead or stood still goes on.
+// becomeCalm ends all faults: the clocks are right again, and every process that was dead or stopped goes on.
 func (s *sim) becomeCalm() {
 	s.say("all", "no faults from here on")
 	s.calm = true

@@ -249,7 +249,7 @@ func texts(bs [][]byte) []string {
 	return list
 }
 
-// signalName returns the usual name of a signal, such as SIGTERM.
+// signalName returns the name of a signal, such as SIGTERM.
 func signalName(sig syscall.Signal) string {
 	if name := unix.SignalName(sig); name != "" {
 		return name

@@ -2,12 +2,12 @@
 // of SQLite and of PostgreSQL. The tables are the same in both, and so is nearly every statement; what
 // differs is behind the interface [Engine].
 //
-// It holds no SQL of a ledger and knows neither events nor jobs. Package ledger hands its names on to its
+// It holds no SQL of a ledger and knows neither events nor jobs. Package ledger gives its names on to its
 // users.
 //
 // Files in reading order: engine.go (the interface), session.go (one connection), rows.go (the rows of a
-// query), bulk.go (statements that write many rows), errors.go (sentinels), schema.go (comparing a schema
-// with what it should be).
+// query), bulk.go (statements that write many rows), errors.go (sentinels), schema.go and
+// enum_table.go (comparing a schema, and tables of words, with what they should be).
 package engine
 
 import (
@@ -70,6 +70,7 @@ type Info struct {
 	Path          string        // the absolute path of the file, or the address on a server without a password
 	Sync          string        // how durable a commit is: "full" or "normal"
 	SchemaVersion int           // of the ledger, after the migrations
+	Created       bool          // this Open made the ledger
 	Altered       error         // ErrAltered: the schema was not as it should be, so nothing must be written
 	ClockSkew     time.Duration // how far the server's clock is ahead of this machine's, at least; 0 for a file
 }

@@ -23,7 +23,7 @@ var (
 	ErrStray       = errors.New("ledger: stray file next to it")
 	ErrDamaged     = event.ErrDamaged
 	// ErrAltered is an ErrDamaged: the schema is not what the migrations make, so that a write could run what
-	// somebody else has put there.
+	// another user has put there.
 	ErrAltered error = altered{}
 
 	// ErrRetry reports that the transaction was given up and nothing of it is durable: the caller may run it

@@ -171,5 +171,7 @@ func (p *Engine) migrate(
 		}
 	}
 	failpoint.Hit("migrations")
-	return tx.Commit(ctx)
+	err = tx.Commit(ctx)
+	p.info.Created = err == nil && at == 0
+	return err
 }

@@ -149,5 +149,6 @@ func (f *Engine) migrate(ctx context.Context, conn *sql.Conn, steps []schema.Mig
 	}
 	failpoint.Hit("migrations")
 	_, err = conn.ExecContext(ctx, `COMMIT`)
+	f.info.Created = err == nil && at == 0
 	return err
 }

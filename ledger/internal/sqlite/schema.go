@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -105,11 +106,34 @@ func isForeign(kind, definition string) bool {
 // RepairObject drops the object and creates it again.
 func (f *Engine) RepairObject(s *engine.Session, o engine.Object) (err error) {
 	if o.Present {
-		_, err = s.Exec(fmt.Sprintf(`DROP %s %s`, o.Kind, engine.Quoted(o.Name)))
+		err = dropObject(s, o)
 	}
 	if err == nil && o.Want != "" {
 		_, err = s.Exec(o.Want)
 	}
+	return err
+}
+
+// dropObject drops what SQLite takes the object for, which a forged definition may hide. It drops a table
+// only if its definition says that it is one.
+func dropObject(s *engine.Session, o engine.Object) error {
+	rows, err := s.Query(context.Background(), `SELECT type FROM sqlite_schema WHERE name = ?`, o.Name)
+	if err != nil {
+		return err
+	}
+	kind := ""
+	for err == nil && rows.Next() {
+		err = rows.Scan(&kind)
+	}
+	if err = cmp.Or(err, rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	forged := kind != "trigger" && kind != "index" && kind != o.Kind
+	if forged || strings.HasPrefix(o.Name, "sqlite_") {
+		return fmt.Errorf("%w: the definition of the %s %s was forged, and cannot be repaired", engine.ErrAltered,
+			kind, o.Name)
+	}
+	_, err = s.Exec(fmt.Sprintf(`DROP %s %s`, kind, engine.Quoted(o.Name)))
 	return err
 }
 

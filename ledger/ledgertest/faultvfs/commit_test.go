@@ -19,7 +19,7 @@ import (
 )
 
 // Callers whose commands share a transaction share its COMMIT, and its fate.
-func TestACommitThatFailsAtTheDiskIsUnknownToAllWhoWaitedForIt(t *testing.T) {
+func TestCommitDiskErrorIsUnknownToAllCallers(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault faultvfs.Fault
 		want  []error
@@ -46,11 +46,11 @@ func TestACommitThatFailsAtTheDiskIsUnknownToAllWhoWaitedForIt(t *testing.T) {
 					job := commands.Enqueue{Queue: "q", Key: fmt.Sprint(round, " ", i), Payload: []byte("once")}
 					all = append(all, func() error { return enqueueTwice(queue, job, c.want, &failed) })
 				}
-				if err := together(all...); err != nil {
+				if err := inParallel(all...); err != nil {
 					t.Fatal(err)
 				}
-				if disk.Mend() != 1 || failed.Load() == 0 {
-					t.Fatalf("round %d: %d callers were told of a COMMIT that failed", round, failed.Load())
+				if disk.Disarm() != 1 || failed.Load() == 0 {
+					t.Fatalf("round %d: %d callers got the error of a COMMIT that failed", round, failed.Load())
 				}
 				shared = failed.Load() > 1
 				var n int64

@@ -77,7 +77,7 @@ type Disk struct {
 	open   int    // files
 }
 
-// Mount makes dir, puts files in it, by name, and stands between it and SQLite until the test ends. Whoever
+// Mount makes dir, puts files in it, by name, and is between it and SQLite until the test ends. A test that
 // has opened a ledger there must have closed it by then.
 func Mount(t testing.TB, dir string, files map[string][]byte) *Disk {
 	t.Helper()
@@ -134,8 +134,8 @@ func (d *Disk) Fail(f Fault) {
 	d.fault, d.calls, d.failed = &f, [Ops]int{}, 0
 }
 
-// Mend disarms the fault and returns how many calls have failed.
-func (d *Disk) Mend() (failed int) {
+// Disarm disarms the fault and returns how many calls have failed.
+func (d *Disk) Disarm() (failed int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fault = nil

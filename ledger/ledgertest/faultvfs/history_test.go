@@ -19,7 +19,7 @@ import (
 	"jobledger/projection/audit"
 )
 
-// What clients were told, and whether a ledger that has come through a fault still says so.
+// What clients were answered, and whether a ledger that has come through a fault still says so.
 
 // fact names one event without its pos: what an answer promises to be in the ledger.
 type fact string
@@ -54,12 +54,12 @@ func factOf(e event.Event) fact {
 
 // command is one thing that a client asked for.
 type command struct {
-	began, told int // moments of the disk: before it was sent, and after it was answered
-	facts       []fact
-	parts       bool // in more than one transaction
+	began, answered int // moments of the disk: before it was sent, and after it was answered
+	facts           []fact
+	parts           bool // in more than one transaction
 }
 
-// client sends one command after the other and remembers what it was told.
+// client sends one command after the other and remembers the answers.
 type client struct {
 	disk     *faultvfs.Disk
 	actor    string
@@ -70,19 +70,20 @@ type client struct {
 // ask sends a command and notes the answer. After an error it is the same command that is sent again.
 func (c *client) ask(parts bool, send func() ([]fact, error)) error {
 	if !c.open {
-		c.commands, c.open = append(c.commands, command{began: c.disk.Now(), parts: parts, told: math.MaxInt}), true
+		c.commands = append(c.commands, command{began: c.disk.Now(), parts: parts, answered: math.MaxInt})
+		c.open = true
 	}
 	facts, err := send()
 	if err == nil {
 		command := &c.commands[len(c.commands)-1]
-		command.told, command.facts, c.open = c.disk.Now(), facts, false
+		command.answered, command.facts, c.open = c.disk.Now(), facts, false
 	}
 	return err
 }
 
-// told returns how many commands were answered before a moment.
-func (c *client) told(moment int) (n int) {
-	for n < len(c.commands) && c.commands[n].told <= moment {
+// answered returns how many commands were answered before a moment.
+func (c *client) answered(moment int) (n int) {
+	for n < len(c.commands) && c.commands[n].answered <= moment {
 		n++
 	}
 	return n
@@ -111,7 +112,7 @@ type history struct {
 	clients []*client
 }
 
-// newHistory reads the events of a store. Each behind the first old ones must have been promised to somebody.
+// newHistory reads the events of a store. Each after the first old ones must have been promised to a client.
 func newHistory(store *ledger.Store, clients []*client, old int) (*history, error) {
 	h := &history{pos: make(map[fact]int), clients: clients}
 	err := read(store, func(tx *ledger.Tx) error {
@@ -140,20 +141,20 @@ func newHistory(store *ledger.Store, clients []*client, old int) (*history, erro
 	}
 	for f, pos := range h.pos {
 		if pos > old && !promised[f] {
-			return nil, fmt.Errorf("event %d was promised to nobody: %s", pos, h.lines[pos-1])
+			return nil, fmt.Errorf("event %d was promised to no client: %s", pos, h.lines[pos-1])
 		}
 	}
 	return h, nil
 }
 
-// toldEarly is h with clients who were answered at once.
-func (h *history) toldEarly() *history {
+// answeredEarly is h with clients who were answered at once.
+func (h *history) answeredEarly() *history {
 	early := *h
 	early.clients = nil
 	for _, c := range h.clients {
 		c := &client{actor: c.actor, commands: slices.Clone(c.commands)}
 		for i := range c.commands {
-			c.commands[i].told = c.commands[i].began
+			c.commands[i].answered = c.commands[i].began
 		}
 		early.clients = append(early.clients, c)
 	}
@@ -179,12 +180,12 @@ func (h *history) after(store *ledger.Store, moment int, lossy bool) (left int, 
 // afterOf is after for one client.
 func (h *history) afterOf(c *client, left, moment int, lossy bool) error {
 	made := make(map[fact]bool)
-	told := c.told(moment)
+	answered := c.answered(moment)
 	for i, command := range c.commands {
 		here, fresh := 0, 0
 		for _, f := range command.facts {
 			pos := h.pos[f]
-			if pos > left && i < told && !lossy {
+			if pos > left && i < answered && !lossy {
 				return fmt.Errorf("lost: the answer to command %d of %s promised %q, event %d, and the ledger ends at %d",
 					i, c.actor, f, pos, left)
 			}
@@ -197,7 +198,7 @@ func (h *history) afterOf(c *client, left, moment int, lossy bool) error {
 				here++
 			}
 		}
-		if here > 0 && (i > told || command.began >= moment) {
+		if here > 0 && (i > answered || command.began >= moment) {
 			return fmt.Errorf("command %d of %s had not been sent, and is in the ledger: %q", i, c.actor,
 				command.facts)
 		}
@@ -208,7 +209,7 @@ func (h *history) afterOf(c *client, left, moment int, lossy bool) error {
 	return nil
 }
 
-// beginning checks the ledger by itself and that its events are the first of the history.
+// beginning checks the ledger alone and that its events are the first of the history.
 func (h *history) beginning(store *ledger.Store) (left int, err error) {
 	err = read(store, func(tx *ledger.Tx) error {
 		if err := verify(tx); err != nil {
@@ -268,8 +269,8 @@ func reopened(dir string, files map[string][]byte, dsn string, fn func(*faultvfs
 	return disk, errors.Join(err, store.Close())
 }
 
-// together runs fns at once and returns the first error.
-func together(fns ...func() error) error {
+// inParallel runs fns at once and returns the first error.
+func inParallel(fns ...func() error) error {
 	var group sync.WaitGroup
 	errs := make([]error, len(fns))
 	for i, fn := range fns {

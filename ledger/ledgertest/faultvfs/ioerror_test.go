@@ -52,7 +52,7 @@ type trial struct {
 	fault   faultvfs.Fault
 	disk    *faultvfs.Disk
 	tmp     string
-	want    string // what is told when nothing goes wrong
+	want    string // the answers when nothing goes wrong
 	seed    uint64
 	failed  int // calls
 	errors  int // steps
@@ -77,7 +77,7 @@ func (t *trial) run() error {
 			return fmt.Errorf("step %d, %s: %w", i, script[i].name, err)
 		}
 	}
-	t.failed = disk.Mend()
+	t.failed = disk.Disarm()
 	if err := t.same(c); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (t *trial) step(c *caller, i int) error {
 	unknown := errors.Is(err, ledger.ErrUnknown)
 	if commits := t.fault.Op == faultvfs.Write || t.fault.Op == faultvfs.Sync; commits && !unknown &&
 		!script[i].parts {
-		return fmt.Errorf("what is written is written by COMMIT, and nobody knows what becomes of it: %w", err)
+		return fmt.Errorf("what is written is written by COMMIT, and its outcome is unknown: %w", err)
 	}
 	if t.fault.Code == sqlite3.SQLITE_FULL && !errors.Is(err, ledger.ErrFull) {
 		return fmt.Errorf("the disk is full, and that is not said: %w", err)
@@ -124,7 +124,7 @@ func (t *trial) step(c *caller, i int) error {
 		if err := t.stuck(c, i); err != nil {
 			return err
 		}
-		t.disk.Mend()
+		t.disk.Disarm()
 	}
 	if again := c.take(i); again != nil {
 		return fmt.Errorf("the fault is over, and still: %w (at first: %w)", again, err)
@@ -141,7 +141,7 @@ func clear(err error) error {
 	for _, wrong := range []error{ledger.ErrDamaged, ledger.ErrNotALedger, ledger.ErrNoLedger,
 		ledger.ErrReplaced, ledger.ErrStray, ledger.ErrConflict} {
 		if errors.Is(err, wrong) {
-			return fmt.Errorf("an I/O error is told as another: %w", err)
+			return fmt.Errorf("an I/O error is reported as another: %w", err)
 		}
 	}
 	for _, right := range []error{ledger.ErrUnknown, ledger.ErrFull, ledger.ErrIO} {
@@ -175,8 +175,8 @@ func (t *trial) stuck(c *caller, i int) error {
 	return nil
 }
 
-// powerGone lets the power fail when the caller has just been told that nobody knows, and goes on with what
-// is left until the script ends. It reports whether the step had been carried out.
+// powerGone cuts the power when the caller was just answered that the outcome is unknown, and goes on with
+// what is left until the script ends. It reports whether the step had been carried out.
 func (t *trial) powerGone(c *caller, i int, loss faultvfs.Loss, dice *rand.Rand) (there bool, err error) {
 	replay := t.disk.Record().NewReplay(faultvfs.Lie{}, true)
 	replay.Go(t.disk.Now())
@@ -210,7 +210,7 @@ func (t *trial) powerGone(c *caller, i int, loss faultvfs.Loss, dice *rand.Rand)
 // same compares what the script has led to with what it should.
 func (t *trial) same(c *caller) (err error) {
 	var got string
-	c.disk.Quietly(func() { got, err = c.told() })
+	c.disk.Quietly(func() { got, err = c.summary() })
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (t *trial) powerCuts(c *caller) error {
 	return nil
 }
 
-func TestAnIOErrorCostsNothingThatWasAcknowledged(t *testing.T) {
+func TestIOErrorLosesNothingAcknowledged(t *testing.T) {
 	seed := seed(t)
 	clean := &trial{tmp: filepath.Join(t.TempDir(), "clean"), seed: seed}
 	calls := clean.learn(t)
@@ -275,7 +275,8 @@ func TestAnIOErrorCostsNothingThatWasAcknowledged(t *testing.T) {
 					sum.add(one)
 				}
 				t.Logf(
-					"%d trials of %d calls: %d failed; %d commands got an error, %d did not know what had become of them, and of these a power cut left %d",
+					"%d trials of %d calls: %d failed; %d commands got an error, %d of these an unknown outcome, "+
+						"and of these a power cut left %d",
 					len(list), calls[kind.Op], sum.failed, sum.errors, sum.unknown, sum.there)
 			})
 		}
@@ -284,7 +285,7 @@ func TestAnIOErrorCostsNothingThatWasAcknowledged(t *testing.T) {
 
 // "Unknown" is meant: what COMMIT could not sync is there after a power cut, or it is not. Sent again, each
 // command has its first answer and is in the ledger once.
-func TestACommandOfUnknownOutcomeIsCarriedOutOnce(t *testing.T) {
+func TestUnknownOutcomeIsAppliedOnce(t *testing.T) {
 	seed := seed(t)
 	clean := &trial{tmp: filepath.Join(t.TempDir(), "clean"), seed: seed}
 	calls := clean.learn(t)[faultvfs.Sync]
@@ -332,7 +333,7 @@ func (t *trial) add(one *trial) {
 		t.there+one.there
 }
 
-// learn goes through the script without a fault, and notes what is told then.
+// learn goes through the script without a fault, and notes the answers.
 func (t *trial) learn(tb testing.TB) [faultvfs.Ops]int {
 	tb.Helper()
 	t.disk = faultvfs.Mount(tb, t.tmp, nil)
@@ -345,7 +346,7 @@ func (t *trial) learn(tb testing.TB) [faultvfs.Ops]int {
 	}
 	calls := t.disk.Calls()
 	var err error
-	if t.want, err = c.told(); err != nil {
+	if t.want, err = c.summary(); err != nil {
 		tb.Fatal(err)
 	}
 	if err := c.close(); err != nil {

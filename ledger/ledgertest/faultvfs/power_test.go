@@ -35,7 +35,7 @@ func cuts() int {
 	return ledgertest.Size(50, 300, 2000)
 }
 
-// seed is told, so that the dice can be thrown again. How the commands of the clients interleave is another
+// seed is printed, so that the run can be repeated. How the commands of the clients interleave is another
 // matter.
 func seed(t *testing.T) uint64 {
 	s := *seedFlag
@@ -88,19 +88,19 @@ func some(list []cut, n int, dice *rand.Rand) []cut {
 }
 
 // replay calls check with the files that each cut leaves, and with a folder for them. It returns how many
-// failed and tells the first of them.
+// failed and reports the first of them.
 func (r *recording) replay(t *testing.T, cuts []cut, lie faultvfs.Lie,
 	check func(c cut, dir string, files map[string][]byte) error) (failed int64) {
 	t.Helper()
 	slices.SortFunc(cuts, func(a, b cut) int { return a.moment - b.moment })
 	tmp := t.TempDir()
 	var failures atomic.Int64
-	const hands = 2
+	const workers = 2
 	var work []func() error
-	for hand := range hands {
+	for hand := range workers {
 		work = append(work, func() error {
 			replay := r.NewReplay(lie, true)
-			for i := hand; i < len(cuts); i += hands {
+			for i := hand; i < len(cuts); i += workers {
 				replay.Go(cuts[i].moment)
 				files := replay.Crash(cuts[i].loss, rand.New(rand.NewPCG(cuts[i].seed, 0)))
 				dir := filepath.Join(tmp, fmt.Sprint(i))
@@ -114,7 +114,7 @@ func (r *recording) replay(t *testing.T, cuts []cut, lie faultvfs.Lie,
 			return nil
 		})
 	}
-	_ = together(work...)
+	_ = inParallel(work...)
 	return failures.Load()
 }
 
@@ -134,7 +134,7 @@ func keep(t *testing.T, files map[string][]byte) {
 // survives judges what a cut has left. Every eighth time work goes on, and the power fails once more.
 func (r *recording) survives(c cut, dir string, files map[string][]byte, lossy bool) error {
 	if _, ok := files["jobs.db-wal"]; ok && c.seed%3 == 0 {
-		files["jobs.db-shm"] = rubbish(c.seed) // which nobody ever syncs
+		files["jobs.db-shm"] = rubbish(c.seed) // which is never synced
 	}
 	var second *recording
 	left := 0
@@ -204,7 +204,7 @@ func workOn(disk *faultvfs.Disk, store *ledger.Store, old int) (*history, error)
 	return newHistory(store, []*client{c}, old)
 }
 
-func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
+func TestPowerCutLosesNothingAcknowledged(t *testing.T) {
 	seed := seed(t)
 	for name, c := range map[string]struct {
 		share int // in 20, of the cuts
@@ -226,7 +226,7 @@ func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
 				t.Logf("%d cuts in %d operations, %d events; %d pages were moved before the ledger was closed", n,
 					r.Len(), len(r.history.lines), moved)
 				if c.quiet && moved == 0 {
-					t.Error("SQLite has moved nothing into the database by itself")
+					t.Error("SQLite has moved nothing into the database on its own")
 				}
 				failed := r.replay(t, randomCuts(n, r.Len(), rand.New(rand.NewPCG(seed, 1))), faultvfs.Lie{},
 					func(c cut, dir string, files map[string][]byte) error {
@@ -240,7 +240,7 @@ func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
 	}
 }
 
-func TestAPowerCutWhileALedgerIsMadeLeavesOneThatCanBeMade(t *testing.T) {
+func TestPowerCutDuringCreation(t *testing.T) {
 	seed := seed(t)
 	for name, dsn := range map[string]string{"full": full, "normal": normal} {
 		t.Run(name, func(t *testing.T) {
@@ -263,8 +263,8 @@ func TestAPowerCutWhileALedgerIsMadeLeavesOneThatCanBeMade(t *testing.T) {
 }
 
 // The last process to close a ledger moves what is in the -wal file into the database. While it does, the
-// database is nothing by itself.
-func TestAPowerCutWhileALedgerIsClosedLosesNothing(t *testing.T) {
+// database is nothing alone.
+func TestPowerCutDuringClose(t *testing.T) {
 	seed := seed(t)
 	r := (&crowd{dsn: full, stores: 1, clients: 2, commands: 16, quiet: true}).record(t, seed)
 	dice := rand.New(rand.NewPCG(seed, 1))
@@ -278,7 +278,7 @@ func TestAPowerCutWhileALedgerIsClosedLosesNothing(t *testing.T) {
 	t.Logf("%d cuts in %d operations", len(list), r.closing[1]-r.closing[0])
 }
 
-func TestAPowerCutWithLessSyncingLeavesAConsistentBeginning(t *testing.T) {
+func TestPowerCutWithSyncNormalLosesOnlyTheEnd(t *testing.T) {
 	seed := seed(t)
 	r := (&crowd{dsn: normal, stores: 2, clients: 4, commands: 24, large: 6000}).record(t, seed)
 	failed := func(lossy bool, n int, draw uint64) int64 {
@@ -301,7 +301,7 @@ func TestAPowerCutWithLessSyncingLeavesAConsistentBeginning(t *testing.T) {
 
 // A disk that breaks its word, and a program that would answer too early: these tests must see what that
 // costs.
-func TestWhatAPowerCutLosesIsSeen(t *testing.T) {
+func TestPowerCutOracleSeesLoss(t *testing.T) {
 	seed := seed(t)
 	r := (&crowd{dsn: full, stores: 2, clients: 4, commands: 24, large: 6000}).record(t, seed)
 	is := func(name string) func(string) bool { return func(file string) bool { return file == name } }
@@ -314,16 +314,16 @@ func TestWhatAPowerCutLosesIsSeen(t *testing.T) {
 	}
 	for name, lie := range lies {
 		t.Run(name, func(t *testing.T) {
-			told := r.history
+			history := r.history
 			if lie.Syncs == nil && !lie.Folder {
-				told = r.history.toldEarly()
+				history = r.history.answeredEarly()
 			}
 			caught := int64(0)
 			for n := range uint64(80) {
 				list := randomCuts(5, r.Len(), rand.New(rand.NewPCG(seed, n)))
 				caught = r.replay(t, list, lie, func(c cut, dir string, files map[string][]byte) error {
 					_, err := reopened(dir, files, r.dsn, func(_ *faultvfs.Disk, store *ledger.Store) error {
-						_, err := told.after(store, c.moment, false)
+						_, err := history.after(store, c.moment, false)
 						return err
 					})
 					return err

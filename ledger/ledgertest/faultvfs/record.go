@@ -28,7 +28,7 @@ const (
 // op is one entry of a Record.
 type op struct {
 	kind   kind
-	file   int    // its number: a name that is given anew means another file
+	file   int    // its number: a name that is given again means another file
 	name   string // of create and unlink
 	offset int64  // of what was written, or the size to which it was truncated
 	data   []byte

@@ -70,11 +70,11 @@ func (p *Replay) Go(n int) {
 		switch o := p.record.ops[p.next]; o.kind {
 		case synced:
 			if p.lie.Syncs == nil || p.next < p.lie.From || !p.lie.Syncs(p.called[o.file]) {
-				p.settle(func(q op) bool { return q.file == o.file && q.kind != create && q.kind != unlink })
+				p.harden(func(q op) bool { return q.file == o.file && q.kind != create && q.kind != unlink })
 			}
 		case syncFolder:
 			if !p.lie.Folder || p.next < p.lie.From {
-				p.settle(func(q op) bool { return q.kind == create || q.kind == unlink })
+				p.harden(func(q op) bool { return q.kind == create || q.kind == unlink })
 			}
 		case syncFailed:
 			for i := range p.pending {
@@ -90,8 +90,8 @@ func (p *Replay) Go(n int) {
 	}
 }
 
-// settle makes those pending operations durable that which selects.
-func (p *Replay) settle(which func(op) bool) {
+// harden makes those pending operations durable that which selects.
+func (p *Replay) harden(which func(op) bool) {
 	kept := p.pending[:0]
 	for _, q := range p.pending {
 		switch {

@@ -28,7 +28,7 @@ var (
 	anew1   = op{kind: create, file: 1, name: "old"}
 )
 
-func TestAReplayKnowsWhatIsDurable(t *testing.T) {
+func TestReplayKnowsWhatIsDurable(t *testing.T) {
 	all := func(string) bool { return true }
 	for name, c := range map[string]struct {
 		ops     []op
@@ -50,7 +50,7 @@ func TestAReplayKnowsWhatIsDurable(t *testing.T) {
 			map[string]string{"old": "0000", "new": "11"}},
 		"an unlink that is lost": {[]op{unlink0}, Lie{}, map[string]string{"old": "0000"}, map[string]string{}},
 		"an unlink that is not":  {[]op{unlink0, folder}, Lie{}, map[string]string{}, map[string]string{}},
-		"a name given anew": {[]op{unlink0, anew1, write1, sync1, folder, writeA, sync0}, Lie{},
+		"a name given again": {[]op{unlink0, anew1, write1, sync1, folder, writeA, sync0}, Lie{},
 			map[string]string{"old": "11"}, map[string]string{"old": "11"}},
 		"a sync that failed": {[]op{writeA, failed0, sync0}, Lie{}, map[string]string{"old": "0000"},
 			map[string]string{"old": "0000"}},
@@ -84,7 +84,7 @@ func TestAReplayKnowsWhatIsDurable(t *testing.T) {
 }
 
 // What a cut in the midst of writing leaves is some of what was written, in its place.
-func TestWhatIsLostIsLostInTheRightPieces(t *testing.T) {
+func TestReplayLosesWholeSectors(t *testing.T) {
 	first, second := bytes.Repeat([]byte{1}, 5*sector), bytes.Repeat([]byte{2}, 5*sector)
 	r := recorded(op{kind: written, file: 0, data: first}, sync0, op{kind: written, file: 0, offset: 100,
 		data: second[:2*sector]}, op{kind: written, file: 0, offset: 4 * sector, data: second[:sector]})

@@ -24,17 +24,17 @@ import (
 )
 
 // The script: one caller that sends every command of the queue in a fixed order and does what callers are
-// told to do after an error, which is to send the same again. However often something went wrong on the way,
+// has to do after an error, which is to send the same again. However often something went wrong on the way,
 // in the end the ledger says what it says when nothing did.
 
-// caller is whoever goes through the script.
+// caller goes through the script.
 type caller struct {
 	client
 	dir     string
 	store   *ledger.Store // nil: not open
 	queue   *commands.Service
 	now     time.Time
-	again   bool // this step has been sent before, and nobody knows what became of it
+	again   bool // this step has been sent before, and its outcome is unknown
 	held    map[string]projection.Job
 	tokens  int
 	answers []string // to each step so far
@@ -47,13 +47,13 @@ type step struct {
 	parts bool // in more than one transaction, or none
 }
 
-// answer is what a caller was told: the text is the same whenever the answer is.
+// answer is the answer to a caller: the text is the same whenever the answer is.
 type answer struct {
 	text  string
 	facts []fact
 }
 
-// failure tells a step's broken promise from an error that it may have.
+// failure is a step's broken promise, as opposed to an error that it may have.
 type failure struct{ error }
 
 const (
@@ -131,7 +131,7 @@ func (c *caller) tail() (tail int64, err error) {
 	return tail, err
 }
 
-// quietTail is tail for whoever looks on.
+// quietTail is tail for an observer.
 func (c *caller) quietTail() (tail int64) {
 	if c.store != nil {
 		c.disk.Quietly(func() { tail, _ = c.tail() })
@@ -218,7 +218,7 @@ func claim(n int, finish string) func(*caller) (answer, error) {
 	}
 }
 
-// unaware returns the jobs that the ledger says this worker has, and of which it has not been told.
+// unaware returns the jobs that the ledger says this worker has, and which no answer gave to it.
 func (c *caller) unaware() (claimed []projection.Job, err error) {
 	if !c.again {
 		return nil, nil
@@ -236,7 +236,7 @@ func (c *caller) unaware() (claimed []projection.Job, err error) {
 	return claimed, err
 }
 
-// beat is the one command of an owner that has no first answer: it says anew that the owner is there.
+// beat is the one command of an owner that has no first answer: it says again that the owner is alive.
 func beat(name string) func(*caller) (answer, error) {
 	return func(c *caller) (answer, error) {
 		j := c.held[name]
@@ -344,8 +344,8 @@ var script = []step{
 	{"enqueue f", enqueue(commands.Enqueue{ID: jobID("f"), Queue: "q"}), false},
 }
 
-// told is what the script has led to: every answer, and every event with its tokens numbered.
-func (c *caller) told() (string, error) {
+// summary is what the script has led to: every answer, and every event with its tokens numbered.
+func (c *caller) summary() (string, error) {
 	var b strings.Builder
 	for i, a := range c.answers {
 		fmt.Fprintf(&b, "%s: %s\n", script[i].name, a)

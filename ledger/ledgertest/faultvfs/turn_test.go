@@ -17,9 +17,9 @@ import (
 	"jobledger/ledger/ledgertest/faultvfs"
 )
 
-// A worker hands in the end of a job and asks for the next one. A fault of the disk is no answer to that end:
+// A worker reports the end of a job and asks for the next one. A fault of the disk is no answer to that end:
 // it would take the job for lost, which is done.
-func TestAFaultOfTheDiskIsNoAnswerToAStep(t *testing.T) {
+func TestDiskFaultIsNoAnswerToStep(t *testing.T) {
 	dir := t.TempDir()
 	disk := faultvfs.Mount(t, dir, nil)
 	path := filepath.Join(dir, "jobs.db")
@@ -34,7 +34,7 @@ func TestAFaultOfTheDiskIsNoAnswerToAStep(t *testing.T) {
 	if err != nil || len(held) != 1 {
 		t.Fatalf("%d claimed: %v", len(held), err)
 	}
-	told := 0
+	answered := 0
 	for _, fault := range []faultvfs.Fault{
 		{Op: faultvfs.ShmLock, Code: sqlite3.SQLITE_IOERR_SHMLOCK},
 		{Op: faultvfs.ShmLock, Code: sqlite3.SQLITE_IOERR_SHMLOCK, Forever: true},
@@ -50,9 +50,9 @@ func TestAFaultOfTheDiskIsNoAnswerToAStep(t *testing.T) {
 				Result: []byte("done")}}}
 			disk.Fail(fault.At(n))
 			outcomes, claimed, err := queue.ApplyAndClaim(t.Context(), "worker:w", steps, request)
-			hit := disk.Mend() > 0
+			hit := disk.Disarm() > 0
 			if err != nil {
-				told++
+				answered++
 				if !errors.Is(err, ledger.ErrIO) && !errors.Is(err, ledger.ErrFull) {
 					t.Errorf("%s: %v", what, err)
 				}
@@ -73,7 +73,7 @@ func TestAFaultOfTheDiskIsNoAnswerToAStep(t *testing.T) {
 			}
 		}
 	}
-	if told == 0 {
+	if answered == 0 {
 		t.Error("no fault was met")
 	}
 	if err := read(queue.Store, verify); err != nil {

@@ -26,7 +26,7 @@ import (
 )
 
 // The workload: clients that send every command of the queue at once, at random, and remember what they were
-// told.
+// answered.
 
 // crowd is a recorded workload.
 type crowd struct {
@@ -36,7 +36,7 @@ type crowd struct {
 	commands int  // of each client
 	large    int  // bytes of the payload of every fourth job without a key
 	huge     int  // jobs of the largest size that the first client begins with; four fill a -wal file
-	quiet    bool // nobody moves the -wal file into the database until the end
+	quiet    bool // no process moves the -wal file into the database until the end
 
 	path    string
 	ticks   atomic.Int64 // of the clock that all stores share
@@ -83,16 +83,16 @@ func (c *crowd) record(t *testing.T, seed uint64) *recording {
 		c.members, clients = append(c.members, m), append(clients, &m.client)
 	}
 	r := &recording{dsn: c.dsn}
-	for shift := range 2 {
+	for round := range 2 {
 		stores := c.open(t)
-		if shift == 0 {
+		if round == 0 {
 			r.made = disk.Now()
 		}
 		if err := c.work(stores); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		var err error
-		if r.history, err = newHistory(stores[0], clients, 0); shift == 1 && err != nil {
+		if r.history, err = newHistory(stores[0], clients, 0); round == 1 && err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if err := read(stores[0], verify); err != nil {
@@ -104,7 +104,7 @@ func (c *crowd) record(t *testing.T, seed uint64) *recording {
 				t.Fatalf("seed %d: close: %v", seed, err)
 			}
 		}
-		if shift == 0 {
+		if round == 0 {
 			r.closing = [2]int{began, disk.Now()}
 		}
 	}
@@ -128,15 +128,15 @@ func (c *crowd) open(t *testing.T) (stores []*ledger.Store) {
 	return stores
 }
 
-// work lets every client send half of its commands, while somebody moves the -wal file into the database now
-// and then.
+// work lets every client send half of its commands, while another goroutine moves the -wal file into the
+// database now and then.
 func (c *crowd) work(stores []*ledger.Store) error {
-	var hands []func() error
+	var workers []func() error
 	var busy sync.WaitGroup
 	for i, m := range c.members {
 		m.queue = &commands.Service{Store: stores[i%len(stores)], NewID: c.newID}
 		busy.Add(1)
-		hands = append(hands, func() error {
+		workers = append(workers, func() error {
 			defer busy.Done()
 			for range c.commands / 2 {
 				if err := m.act(); err != nil {
@@ -158,12 +158,12 @@ func (c *crowd) work(stores []*ledger.Store) error {
 		close(done)
 	}()
 	if !c.quiet {
-		hands = append(hands, func() error { return c.checkpoint(done) })
+		workers = append(workers, func() error { return c.checkpoint(done) })
 	}
-	return together(hands...)
+	return inParallel(workers...)
 }
 
-// checkpoint is somebody with a shell. One who writes or reads may keep it from its end.
+// checkpoint does what a user with a shell does. A writer or a reader may keep it from its end.
 func (c *crowd) checkpoint(done <-chan struct{}) error {
 	db, err := sql.Open("sqlite", c.path)
 	if err != nil {
@@ -191,7 +191,7 @@ func (c *crowd) newID() string {
 	return id.String()
 }
 
-// anyJob is one that somebody has been told of.
+// anyJob is one that a client was answered with.
 func (m *member) anyJob() event.JobID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -247,7 +247,7 @@ func (m *member) enqueue() error {
 		}
 		jobs[i] = commands.Enqueue{Queue: fmt.Sprint("q", m.dice.IntN(2)), Payload: payload,
 			Priority: m.dice.IntN(2)}
-		if m.dice.IntN(3) == 0 { // which somebody else may have taken
+		if m.dice.IntN(3) == 0 { // which another client may have taken
 			jobs[i].Key, jobs[i].Payload = fmt.Sprint("k", m.dice.IntN(40)), []byte("the same")
 		}
 	}
@@ -329,7 +329,7 @@ func (m *member) beat() error {
 	})
 }
 
-// finish ends one job by itself, or sends its end once more.
+// finish ends one job alone, or sends its end once more.
 func (m *member) finish() error {
 	if len(m.held) == 0 {
 		return m.turn()

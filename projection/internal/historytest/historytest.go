@@ -29,8 +29,8 @@ func Dir(t testing.TB) string {
 }
 
 // Read reads a file of events in their public form. What that form leaves out is filled in as an import does:
-// the job's number is the pos of its enqueued event, and of a claim's worker only claimed says more than the
-// name.
+// the job's number is the pos of its enqueued event, and of a claim's worker only claimed and
+// taken_over say more than the name.
 func Read(t testing.TB, name string) (events []event.Event) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Dir(t), name))
@@ -51,7 +51,7 @@ func Read(t testing.TB, name string) (events []event.Event) {
 		switch e.Kind() {
 		case event.KindEnqueued:
 			numbers[e.Job] = e.Pos
-		case event.KindClaimed:
+		case event.KindClaimed, event.KindTakenOver:
 			owners[claim{e.Job, e.Attempt}] = e.Worker
 		}
 		e.N = numbers[e.Job]
@@ -89,7 +89,7 @@ func NewFold() *Fold {
 	return &Fold{make(map[int64]projection.Job), make(map[string]projection.Queue)}
 }
 
-// bodiesOf are the payloads and results that the events of v1 name, by pos.
+// bodiesOf are the payloads and results that the events of v1 and v2 name, by pos.
 func bodiesOf(events []event.Event) map[int64]ledger.StoredBody {
 	results := map[string]string{"001": "the result", "005": "secret", "008": "", "011": ""}
 	erased := make(map[int64]bool)

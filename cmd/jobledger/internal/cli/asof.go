@@ -73,8 +73,5 @@ func (p *Program) At(m projection.Moment) *Program {
 	return &then
 }
 
-// FormatMillis returns t as listings of events show it: with milliseconds and offset, valid as the value of a
-// flag.
-func (p *Program) FormatMillis(t time.Time) string {
-	return p.Local(t).Format("2006-01-02 15:04:05.000-07:00")
-}
+// FormatMillis is [render.Millis] in the zone in which times are shown.
+func (p *Program) FormatMillis(t time.Time) string { return render.Millis(p.Local(t)) }

@@ -3,6 +3,7 @@ package cli
 import (
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // Past is the moment of which a verb is asked.
@@ -13,6 +14,14 @@ type Past struct {
 	From  string // the ledger that was copied
 }
 
+// AsOf returns the moment, or nil where it is now.
+func (p *Past) AsOf() *projection.Moment {
+	if !p.Given {
+		return nil
+	}
+	return &p.Moment
+}
+
 // PastFlag reads --as-of. Without it, a ledger that 'replay' made and that has not been written to since is
 // looked at as of its own moment, not by today's clock.
 func (p *Program) PastFlag(c *Context, tx *ledger.Tx) (past Past, err error) {
@@ -20,7 +29,7 @@ func (p *Program) PastFlag(c *Context, tx *ledger.Tx) (past Past, err error) {
 	if err != nil || past.Given {
 		return past, err
 	}
-	made, ok, err := projection.CopyOf(c.Context, tx)
+	made, ok, err := status.CopyOf(c.Context, tx)
 	if err != nil || !ok {
 		return past, err
 	}
@@ -30,7 +39,7 @@ func (p *Program) PastFlag(c *Context, tx *ledger.Tx) (past Past, err error) {
 // AtCopy returns p with its clock stopped at the moment of which the ledger is a copy; any other ledger
 // leaves it as it is.
 func (p *Program) AtCopy(c *Context, tx *ledger.Tx) (*Program, error) {
-	made, ok, err := projection.CopyOf(c.Context, tx)
+	made, ok, err := status.CopyOf(c.Context, tx)
 	if err != nil || !ok {
 		return p, err
 	}

@@ -25,9 +25,18 @@ func (p *Program) Open(ctx context.Context) (*commands.Service, error) {
 	return service, WithFolderHint(p.DB, err)
 }
 
-// OpenOrCreate opens the ledger of --db and creates it if it does not exist: for init, enqueue, work and demo
-// only.
+// OpenOrCreate opens the ledger of --db and creates it if it does not exist, which it says on stderr: a
+// wrong folder makes another ledger. It is for enqueue and work; init says what it made on stdout.
 func (p *Program) OpenOrCreate(ctx context.Context) (*commands.Service, error) {
+	service, err := p.Create(ctx)
+	if err == nil && service.Store.Created() {
+		p.Message("made the ledger %s", service.Store.Path())
+	}
+	return service, err
+}
+
+// Create is OpenOrCreate that says nothing.
+func (p *Program) Create(ctx context.Context) (*commands.Service, error) {
 	service, err := p.NewService(ledger.Open(ctx, p.DB))
 	return service, WithFolderHint(p.DB, err)
 }

@@ -79,12 +79,6 @@ func (p *Program) Local(t time.Time) time.Time { return t.In(p.Now().Location())
 // Describe is [render.Describe] in the zone in which times are shown.
 func (p *Program) Describe(e event.Event) string { return render.Describe(e, p.Now().Location()) }
 
-// EventTime returns the time of an event for a listing: with milliseconds and offset, valid as the value of a
-// flag.
-func (p *Program) EventTime(e event.Event) string {
-	return p.Local(e.At).Format("2006-01-02 15:04:05.000-07:00")
-}
-
 // PrintEvent prints the columns of a listing, each in the style of its index, and then text. On a terminal
 // text is wrapped: to the right of the columns if there is room, otherwise below them. In a pipe it is one
 // line.

@@ -1,117 +1,22 @@
 package cli
 
 import (
-	"strings"
-
 	"github.com/rivo/uniseg"
 
 	"jobledger/cmd/jobledger/internal/render"
 )
 
-// Column is one column of a table. By default it holds text that is never truncated.
-type Column struct {
-	Title string
-	Right bool // for numbers
-	State bool // colored by what the cell says
-	Least int  // columns to which a narrow terminal may cut it, when no column is left to drop; 0: never
-	Drop  int  // a narrow terminal drops the column with the highest Drop first; 0: never
-}
-
-// Table is output for people; programs read --json. Its cells are escaped.
-type Table struct {
-	Columns []Column
-	Wide    bool // every column at its full width, also where a line is wider than the terminal
-	rows    [][]string
-}
-
-// Add appends a row, one cell for each column.
-func (t *Table) Add(cells ...string) {
-	row := make([]string, len(t.Columns))
-	for i, c := range cells {
-		row[i] = render.Escape(c)
-	}
-	t.rows = append(t.rows, row)
-}
-
-// widths returns the columns' widths, 0 for a dropped column. They fit into limit (0: none) as far as Drop
-// and Least allow: columns are dropped first; then the widest column that may shrink shrinks.
-func (t *Table) widths(limit int) []int {
-	widths := make([]int, len(t.Columns))
-	total := -2
-	for i, c := range t.Columns {
-		widths[i] = uniseg.StringWidth(c.Title)
-		for _, row := range t.rows {
-			widths[i] = max(widths[i], uniseg.StringWidth(row[i]))
-		}
-		total += widths[i] + 2
-	}
-	dropped := make([]bool, len(t.Columns))
-	for limit > 0 && total > limit {
-		drop := -1
-		for i, c := range t.Columns {
-			if c.Drop > 0 && !dropped[i] && (drop < 0 || c.Drop > t.Columns[drop].Drop) {
-				drop = i
-			}
-		}
-		if drop < 0 {
-			break
-		}
-		dropped[drop] = true
-		total -= widths[drop] + 2
-		widths[drop] = 0
-	}
-	for ; limit > 0 && total > limit; total-- {
-		widest := -1
-		for i, c := range t.Columns {
-			if c.Least > 0 && !dropped[i] && widths[i] > c.Least && (widest < 0 || widths[i] > widths[widest]) {
-				widest = i
-			}
-		}
-		if widest < 0 {
-			break
-		}
-		widths[widest]--
-	}
-	return widths
-}
+// Tables are laid out by package render.
+type (
+	Table  = render.Table
+	Column = render.Column
+)
 
 // PrintTable prints t with its header. On a terminal columns are dropped until it fits; in a pipe it is
-// complete. No line ends in spaces.
+// complete.
 func (p *Program) PrintTable(t *Table) error {
-	width := p.Width
-	if t.Wide {
-		width = 0
-	}
-	widths := t.widths(width)
-	header, last := make([]string, len(t.Columns)), 0
-	for i, c := range t.Columns {
-		header[i] = c.Title
-		if widths[i] > 0 {
-			last = i
-		}
-	}
-	for n, row := range append([][]string{header}, t.rows...) {
-		var line strings.Builder
-		for i, c := range t.Columns {
-			if widths[i] == 0 {
-				continue
-			}
-			cell := render.Pad(render.Truncate(row[i], widths[i]), widths[i], c.Right)
-			if i == last {
-				cell = strings.TrimRight(cell, " ")
-			}
-			if line.Len() > 0 {
-				line.WriteString("  ")
-			}
-			switch {
-			case n == 0:
-				cell = p.Paint(render.Bold, cell)
-			case c.State:
-				cell = p.Paint(render.StateStyles[row[i]], cell)
-			}
-			line.WriteString(cell)
-		}
-		if _, err := p.Stdout.WriteString(strings.TrimRight(line.String(), " ") + "\n"); err != nil {
+	for line := range t.Lines(p.Width, p.Paint) {
+		if _, err := p.Stdout.WriteString(line + "\n"); err != nil {
 			return err
 		}
 	}

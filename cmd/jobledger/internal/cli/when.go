@@ -28,3 +28,13 @@ func ReadDuration(what, s string, lo, hi time.Duration, allowZero bool) (time.Du
 	}
 	return d, nil
 }
+
+// ReadNext reads a time to come as [timespec.ParseNext] does. Its errors begin with what: the flag, or the
+// key, that holds s.
+func ReadNext(what, s string, now time.Time) (time.Time, error) {
+	t, err := timespec.ParseNext(s, now)
+	if err != nil {
+		return t, WithHint(Usagef("%s: %q %w", what, s, err), "%s", timespec.NextForms)
+	}
+	return t, nil
+}

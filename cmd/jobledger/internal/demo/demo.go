@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -101,7 +102,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err := d.enqueue(ctx, files); err != nil {
 		return Result{}, err
 	}
-	d.say("%d jobs enqueued in %s, one for each file of %s", len(files), d.ShownDB, d.Folder)
+	d.say("%s enqueued in %s, one for each file of %s", render.Count(int64(len(files)), "job"), d.ShownDB,
+		d.Folder)
 	victim, err := d.work(ctx)
 	if err != nil {
 		return Result{}, err

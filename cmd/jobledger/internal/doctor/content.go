@@ -12,6 +12,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"jobledger/cmd/jobledger/internal/logcheck"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
@@ -149,7 +150,7 @@ func (d *examination) clock(ctx context.Context, tx *ledger.Tx) error {
 
 // copied finds out whether the ledger is a copy that replay made.
 func (d *examination) copied(ctx context.Context, tx *ledger.Tx) error {
-	made, ok, err := projection.CopyOf(ctx, tx)
+	made, ok, err := status.CopyOf(ctx, tx)
 	if d.copy = ok; ok {
 		d.advise(CodeCopy, "none needed: '"+d.command("status")+"' and '"+d.command("why JOB")+
 			"' say how things were",
@@ -197,7 +198,7 @@ func (d *examination) workers(ctx context.Context, tx *ledger.Tx) error {
 			"%s %s silent and did not report %s end: %s, holding %s; the first: %s (%s), last seen %s",
 			render.Count(n, "worker"), render.Plural(n, "is", "are"), render.Plural(n, "its", "their"),
 			render.WorkerNames(silent), render.Count(int64(jobs), "job"),
-			w.Name, render.Process(w.Worker), render.Age(w.SeenAt, d.now()))
+			w.Name, render.Process(w.Worker), render.AgeOrOn(w.SeenAt, d.now()))
 	}
 	return err
 }
@@ -277,7 +278,27 @@ func (d *examination) logFolders(ctx context.Context, tx *ledger.Tx) error {
 			"%s in %s %s of no job of this ledger: %s",
 			render.Count(n, "log"), d.logs, render.Plural(n, "is", "are"), someOf(unknown))
 	}
-	return nil
+	return d.output(ctx, tx)
+}
+
+// Bounds of the check of output: of the latest attempts, in the last events, up to so many bytes.
+const (
+	outputAttempts = 100
+	outputEvents   = 20_000
+	outputBytes    = 64 << 20
+)
+
+// output compares the output of the latest attempts with the digests in their events.
+func (d *examination) output(ctx context.Context, tx *ledger.Tx) error {
+	r, err := logcheck.Recent(ctx, tx, d.logs, outputAttempts, outputEvents, outputBytes)
+	if n := int64(len(r.Findings)); n > 0 {
+		f := r.Findings[0]
+		d.problem(CodeOutput, "see who may write "+render.QuoteShell(d.logs)+"; '"+d.command("verify --logs")+
+			"' checks all of them",
+			"%s of the latest attempts %s not what the command wrote; the first: job %s, %s: %s",
+			render.Count(n, "log"), render.Plural(n, "is", "are"), f.Job, f.Field, f.Detail)
+	}
+	return err
 }
 
 // someOf lists the first five names and the number of the others.

@@ -64,6 +64,7 @@ const (
 	CodeRights     = "D27" // this user may not write
 	CodeServer     = "D28" // connections and transaction IDs of the server
 	CodeCopy       = "D29" // a copy that replay made, of which leases, workers and queues are not judged
+	CodeOutput     = "D30" // output that is not what a command wrote
 )
 
 // Options say how a ledger is examined. The zero value works.

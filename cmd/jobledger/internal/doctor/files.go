@@ -164,7 +164,7 @@ func (d *examination) temporaryFiles() {
 		if err == nil && info.Mode().IsRegular() && d.now().Sub(info.ModTime()) > copyAge {
 			d.advise(CodeTemporary, "rm "+render.QuoteShell(name),
 				"%s (%s) is the temporary file of a copy that was interrupted %s",
-				name, render.ByteSize(info.Size()), render.Age(info.ModTime(), d.now()))
+				name, render.ByteSize(info.Size()), render.AgeOrOn(info.ModTime(), d.now()))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection/audit"
 	"jobledger/projection/status"
@@ -80,7 +81,11 @@ type AtWorkError struct {
 
 // Error names the first worker.
 func (e *AtWorkError) Error() string {
-	return fmt.Sprintf("%d workers seem to be at work, among them %s", len(e.Workers), e.Workers[0].Name)
+	n := int64(len(e.Workers))
+	if n == 1 {
+		return fmt.Sprintf("the worker %s seems to be at work", e.Workers[0].Name)
+	}
+	return fmt.Sprintf("%s seem to be at work, among them %s", render.Count(n, "worker"), e.Workers[0].Name)
 }
 
 // LossError refuses to replace a ledger with one that lacks events of it.
@@ -90,5 +95,5 @@ type LossError struct {
 
 // Error counts the events.
 func (e *LossError) Error() string {
-	return fmt.Sprintf("%d events would be lost", e.Lost.Events)
+	return render.Count(e.Lost.Events, "event") + " would be lost"
 }

@@ -9,8 +9,8 @@
 // what operators did, the depth of the queues minute by minute, and what is wrong with the ledger. It is
 // bounded, so a window of millions of events fits in memory and on a page.
 //
-// The package opens no ledger and makes no file. The folder that 'jobledger incident' makes also has the
-// events, the attempts and a trace, which package export writes.
+// [WriteFolder] makes the folder of 'jobledger incident': the report, and the events, the attempts and a
+// trace, which package export writes. The package opens no ledger.
 //
 // Files in reading order:
 //
@@ -18,4 +18,5 @@
 //   - investigate.go: [Investigate], which gathers it in one pass over the events
 //   - depth.go: [Depth], the jobs queued and held minute by minute; chart.go draws it
 //   - markdown.go: [Report.WriteMarkdown]
+//   - folder.go: [WriteFolder]
 package incident

@@ -179,8 +179,8 @@ func (in *investigation) add(e event.Event, queue string) {
 		in.note(e, key(e, e.Worker.Boot), once("worker %s stopped: pid %d on %s",
 			quote(e.Worker.Name), e.Worker.PID, quote(e.Worker.Host)))
 	case *event.Rebuilt:
-		in.operator(e, key(e), once("rebuilt the tables: %d rows changed, %d added, %d removed",
-			b.Changed, b.Missing, b.Extra), "")
+		in.operator(e, key(e), once("rebuilt the tables: %s changed, %d added, %d removed",
+			render.Count(b.Changed, "row"), b.Missing, b.Extra), "")
 	case *event.Restored:
 		in.operator(e, key(e), once("restored the ledger from %s", quote(b.From)), "")
 	case *event.Imported:

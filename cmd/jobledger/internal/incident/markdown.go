@@ -164,7 +164,7 @@ func (r *Report) reclaims(w *markdown) {
 	}
 	w.table("job", "queue", "attempt", "worker", "last heartbeat", "lease end", "detected", "why", "next try")
 	for _, x := range r.Reclaims.Rows {
-		next := "gave up"
+		next := "none"
 		if !x.RetryAt.IsZero() {
 			next = formatTime(x.RetryAt)
 		}

@@ -107,7 +107,7 @@ func (d *description) succeeded(b *event.Succeeded) {
 
 func (d *description) failed(b *event.Failed) {
 	d.attempt()
-	d.addIf(b.ErrorCode != "", "error %s", b.ErrorCode)
+	d.addIf(b.ErrorCode != "", "%s", ErrorText(b.ErrorCode))
 	d.exit(b.ExitCode, b.Signal)
 	d.retry(b.RetryAt)
 }
@@ -239,7 +239,7 @@ func (d *description) exit(code *int, signal string) {
 
 func (d *description) retry(at time.Time) {
 	if at.IsZero() {
-		d.add("gave up")
+		d.add("not tried again")
 		return
 	}
 	d.add("next try at %s", d.moment(at))

@@ -3,6 +3,7 @@
 //
 // Files in reading order:
 //   - text.go: escaping, padding, wrapping and the colors of a terminal
+//   - table.go: a [Table], laid out for the width of a terminal
 //   - time.go: times, durations and distances
 //   - describe.go: what an event records, in one line ([Describe])
 //   - jobjson.go: a job as JSON ([ToJSON])

@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -110,6 +111,33 @@ func BytesOrNull(b []byte) (text, encoded *string) {
 	}
 	s := base64.StdEncoding.EncodeToString(b)
 	return nil, &s
+}
+
+// ExitJSON adds how the command of a job's last failure ended.
+type ExitJSON struct {
+	ExitCode *int    `json:"exit_code"`
+	Signal   *string `json:"signal"`
+}
+
+// ToExitJSON is e as JSON.
+func ToExitJSON(e projection.Exit) ExitJSON { return ExitJSON{e.Code, TextOrNull(e.Signal)} }
+
+// FailureText is an error code for people: where a command was the cause, how it ended.
+func FailureText(code string, e projection.Exit) string {
+	end := ""
+	switch {
+	case e.Code != nil:
+		end = fmt.Sprintf("exit %d", *e.Code)
+	case e.Signal != "":
+		end = "signal " + e.Signal
+	}
+	switch {
+	case end == "" || code == "":
+		return code
+	case code == "exit_code" && e.Code != nil, code == "signal":
+		return end
+	}
+	return code + " (" + end + ")"
 }
 
 // StateNow adds what has become of a job to what it was.

@@ -171,6 +171,14 @@ func Plural(n int64, one, many string) string {
 	return many
 }
 
+// ErrorText says with which error code an attempt failed: "error smtp"; "error" where the code says no more.
+func ErrorText(code string) string {
+	if code == "" || code == "error" {
+		return "error"
+	}
+	return "error " + code
+}
+
 // ReasonOrNone is the reason given, or the words for none.
 func ReasonOrNone(reason string) string {
 	if reason == "" {

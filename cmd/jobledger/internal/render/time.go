@@ -38,6 +38,9 @@ func Time(t time.Time) string {
 	return t.Format("2006-01-02 15:04:05-07:00")
 }
 
+// Millis is t as listings of events show it: with milliseconds and offset, valid as the value of a flag.
+func Millis(t time.Time) string { return t.Format("2006-01-02 15:04:05.000-07:00") }
+
 // Age is the distance from now to t in its two largest units: "3m12s ago", "in 2d4h".
 func Age(t, now time.Time) string {
 	d := now.Sub(t)
@@ -45,6 +48,40 @@ func Age(t, now time.Time) string {
 		return "in " + Roughly(-d)
 	}
 	return Roughly(d) + " ago"
+}
+
+// recent is how far from now a time may be and still be shown as a distance from it.
+const recent = 48 * time.Hour
+
+// Recent reports whether t is within 48 hours of now.
+func Recent(t, now time.Time) bool { return now.Sub(t).Abs() <= recent }
+
+// Date is t in the zone of now, to the minute, as a flag reads it: "2026-03-15 14:02+00:00".
+func Date(t, now time.Time) string { return t.In(now.Location()).Format("2006-01-02 15:04-07:00") }
+
+// AgeOrDate is Age for a time within 48 hours of now, beyond that the Date.
+func AgeOrDate(t, now time.Time) string {
+	if Recent(t, now) {
+		return Age(t, now)
+	}
+	return Date(t, now)
+}
+
+// AgeOrOn is AgeOrDate within a sentence: "3m12s ago", "on 2026-03-15 14:02+00:00".
+func AgeOrOn(t, now time.Time) string {
+	if Recent(t, now) {
+		return Age(t, now)
+	}
+	return "on " + Date(t, now)
+}
+
+// Since is how long t has been, in its two largest units; beyond 48 hours it is the Date. A time to come has
+// been for no time.
+func Since(t, now time.Time) string {
+	if Recent(t, now) {
+		return Roughly(max(0, now.Sub(t)))
+	}
+	return Date(t, now)
 }
 
 // Roughly is d in its two largest units.
@@ -86,4 +123,12 @@ func moment(t, from time.Time, zone *time.Location) string {
 		return fmt.Sprintf("%s (%s before)", text, Briefly(-d))
 	}
 	return text
+}
+
+// Gap is [Briefly], without a unit that would only say how fast the machine is.
+func Gap(d time.Duration) string {
+	if d < time.Millisecond {
+		return "0s"
+	}
+	return Briefly(d)
 }

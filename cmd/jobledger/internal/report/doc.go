@@ -1,8 +1,7 @@
 // Package report answers the questions of a bad night from the events of a window: which jobs were taken
 // from a worker, which workers went silent, how deep the queues were.
 //
-// Each report is a function of a snapshot and a [Window]. It returns typed rows, prints nothing and asks no
-// clock:
+// Each report is a function of a snapshot and a [Window]. It returns typed rows and asks no clock:
 //
 //	rows, err := report.Failures(ctx, tx, report.Window{After: 4710, Until: 5200})
 //
@@ -17,4 +16,5 @@
 //   - workers.go: [Taken], [Silent], [Poison]
 //   - queues.go: [Depth], [Waits], [Backlog]
 //   - attempts.go: [Failures], [Longest]
+//   - print.go: rows of any report as a table, as CSV and as JSON
 package report

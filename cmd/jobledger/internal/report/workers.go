@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/attempts"
 )
 
 // TakenJob is a job that was taken from a worker, and the claim after that.
@@ -20,7 +21,7 @@ type TakenJob struct {
 	Attempt int
 	From    event.Worker
 	Reason  string
-	Next    projection.Attempt // the zero Attempt: no worker got it
+	Next    attempts.Attempt // the zero Attempt: no worker got it
 }
 
 // Fields implements [Row].
@@ -62,8 +63,8 @@ func Taken(ctx context.Context, tx *ledger.Tx, s Window) (taken []TakenJob, err 
 	queues := make(map[int64]string)
 	for i := range taken {
 		n := numbers[i]
-		next, err := projection.Attempts(ctx, tx,
-			projection.AttemptFilter{Job: n, After: positions[i], To: latest, Limit: 1})
+		next, err := attempts.List(ctx, tx,
+			attempts.Filter{Job: n, After: positions[i], To: latest, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -237,8 +238,8 @@ func (w *SilentWorker) addClaims(ctx context.Context, tx *ledger.Tx, s Window) e
 	if err != nil {
 		return err
 	}
-	f := projection.AttemptFilter{Worker: w.Worker.Boot, From: from, To: latest}
-	claims, err := projection.Attempts(ctx, tx, f)
+	f := attempts.Filter{Worker: w.Worker.Boot, From: from, To: latest}
+	claims, err := attempts.List(ctx, tx, f)
 	for _, a := range claims {
 		w.saw(a.ClaimedAt)
 		w.saw(a.LastHeartbeat)

@@ -108,14 +108,15 @@ func Concerns(q status.Queue, now time.Time) (found []Concern) {
 		found = append(found, Concern{level, fmt.Sprintf(format, args...)})
 	}
 	if q.Paused {
-		add(Warning, "paused %s by %s: %s", render.Age(q.Since, now), q.Actor, render.ReasonOrNone(q.Reason))
+		add(Warning, "paused %s by %s: %s", render.AgeOrOn(q.Since, now), q.Actor, render.ReasonOrNone(q.Reason))
 	}
 	if q.Expired > 0 {
 		level, then := Info, "not swept yet"
 		if now.Sub(q.OldestLease) > sweepDelay {
 			level, then = Problem, "and no process has swept; is a worker running, or 'jobledger sweep'?"
 		}
-		add(level, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"), render.Age(q.OldestLease, now),
+		add(level, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"),
+			render.AgeOrOn(q.OldestLease, now),
 			then)
 	}
 	if n := int64(len(q.Lost)); n > 0 {
@@ -124,7 +125,7 @@ func Concerns(q status.Queue, now time.Time) (found []Concern) {
 			"%s may still run although %s lost, the first of job %s: attempt %d by %s (%s), %s %s, until %s",
 			render.Count(n, "command"), render.Plural(n, "its claim was", "their claims were"), first.Job,
 			first.Attempt, first.Worker.Name, render.Process(first.Worker), first.Ending,
-			render.Age(first.EndedAt, now), render.Time(first.Until.In(now.Location())))
+			render.AgeOrOn(first.EndedAt, now), render.Time(first.Until.In(now.Location())))
 	}
 	held := q.Jobs[event.ClaimedState] + q.Jobs[event.Running]
 	for _, s := range q.Stranded {
@@ -147,7 +148,7 @@ func Concerns(q status.Queue, now time.Time) (found []Concern) {
 		add(Info, "%s failed before and will be tried again", render.Count(q.Retrying, "queued job"))
 	}
 	if !q.NextRunAt.IsZero() {
-		add(Info, "the next scheduled job runs %s", render.Age(q.NextRunAt, now))
+		add(Info, "the next scheduled job runs %s", render.AgeOrOn(q.NextRunAt, now))
 	}
 	return found
 }

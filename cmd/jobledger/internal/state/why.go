@@ -114,7 +114,7 @@ func (r *reasons) queued() {
 	r.say("Job %s is queued in %s: %s.", j.ID, j.Queue, r.cause())
 	if r.Moved != nil {
 		moved := r.Moved.Body.(*event.Rescheduled)
-		r.say("%s rescheduled it %s: %s.", r.Moved.Actor, render.Age(r.Moved.At, now),
+		r.say("%s rescheduled it %s: %s.", r.Moved.Actor, render.AgeOrOn(r.Moved.At, now),
 			render.ReasonOrNone(moved.Reason))
 	}
 	if due {
@@ -125,7 +125,7 @@ func (r *reasons) queued() {
 	r.lastCommand(due)
 	if r.Queue.Paused {
 		r.wait("queue", "The queue %s is paused: %s did that %s: %s%s.", j.Queue,
-			r.Queue.Actor, render.Age(r.Queue.Since, now), render.ReasonOrNone(r.Queue.Reason),
+			r.Queue.Actor, render.AgeOrOn(r.Queue.Since, now), render.ReasonOrNone(r.Queue.Reason),
 			r.hint("; 'jobledger resume -q %s' ends it", j.Queue))
 	}
 	fit := r.Fitting
@@ -160,7 +160,7 @@ func (r *reasons) cause() string {
 	j, e, now := r.Job, r.Cause, r.now
 	switch b := e.Body.(type) {
 	case *event.Enqueued:
-		text := fmt.Sprintf("%s enqueued it %s", e.Actor, render.Age(e.At, now))
+		text := fmt.Sprintf("%s enqueued it %s", e.Actor, render.AgeOrOn(e.At, now))
 		if b.RunAt.After(e.At) {
 			text += " to run at " + r.local(b.RunAt)
 		}
@@ -168,25 +168,26 @@ func (r *reasons) cause() string {
 	case *event.Failed:
 		return fmt.Sprintf("attempt %d by %s failed %s with %s, failure %d of %d, and it is tried again after a "+
 			"pause of %s",
-			e.Attempt, e.Worker.Name, render.Age(e.At,
-				now), render.OrNone(b.ErrorCode), j.Failures, j.MaxAttempts, render.Briefly(b.RetryAt.Sub(e.At)))
+			e.Attempt, e.Worker.Name, render.AgeOrOn(e.At,
+				now), render.FailureText(render.OrNone(b.ErrorCode), projection.Exit{Code: b.ExitCode, Signal: b.Signal}),
+			j.Failures, j.MaxAttempts, render.Briefly(b.RetryAt.Sub(e.At)))
 	case *event.Reclaimed:
 		return fmt.Sprintf("attempt %d was taken from %s %s because %s, failure %d of %d, and it is tried again "+
 			"after a pause of %s",
-			e.Attempt, e.Worker.Name, render.Age(e.At,
+			e.Attempt, e.Worker.Name, render.AgeOrOn(e.At,
 				now), reclaimReason(b.Reason), j.Failures, j.MaxAttempts, render.Briefly(b.RetryAt.Sub(e.At)))
 	case *event.Released:
 		if b.Snooze {
-			return fmt.Sprintf("the job itself asked %s to be run later (snooze %d): %s", render.Age(e.At, now),
+			return fmt.Sprintf("the job itself asked %s to be run later (snooze %d): %s", render.AgeOrOn(e.At, now),
 				j.Snoozes, render.ReasonOrNone(b.Reason))
 		}
-		return fmt.Sprintf("%s gave it back %s, which is no failure: %s", e.Worker.Name, render.Age(e.At, now),
+		return fmt.Sprintf("%s gave it back %s, which is no failure: %s", e.Worker.Name, render.AgeOrOn(e.At, now),
 			render.ReasonOrNone(b.Reason))
 	case *event.Retried:
-		return fmt.Sprintf("%s queued it again %s: %s", e.Actor, render.Age(e.At, now),
+		return fmt.Sprintf("%s queued it again %s: %s", e.Actor, render.AgeOrOn(e.At, now),
 			render.ReasonOrNone(b.Reason))
 	}
-	return "it was put there " + render.Age(e.At, now)
+	return "it was put there " + render.AgeOrOn(e.At, now)
 }
 
 func reclaimReason(reason string) string {
@@ -238,7 +239,7 @@ func (r *reasons) held() {
 	r.say("Job %s is %s: %s (%s) has held it since %s, as attempt %d.", j.ID, j.State, j.Worker.Name,
 		render.Process(j.Worker), r.when(j.ClaimedAt), j.Attempt)
 	if j.HeartbeatAt.After(j.ClaimedAt) {
-		r.say("The last heartbeat came %s.", render.Age(j.HeartbeatAt, now))
+		r.say("The last heartbeat came %s.", render.AgeOrOn(j.HeartbeatAt, now))
 	} else {
 		r.say("No heartbeat has come.")
 	}
@@ -292,7 +293,7 @@ func (r *reasons) lastCommand(due bool) {
 	}
 	text := fmt.Sprintf("The command of attempt %d by %s (%s), which was %s %s, may still run until %s",
 		c.Attempt,
-		c.Worker.Name, render.Process(c.Worker), c.Ending, render.Age(c.EndedAt, r.now), r.when(c.Until))
+		c.Worker.Name, render.Process(c.Worker), c.Ending, render.AgeOrOn(c.EndedAt, r.now), r.when(c.Until))
 	retried, ok := r.Cause.Body.(*event.Retried)
 	switch {
 	case r.Job.State.Final():
@@ -318,7 +319,7 @@ func (r *reasons) retryable(j projection.Job) {
 
 // failure is what an attempt ended with.
 func failure(b *event.Failed) string {
-	parts := []string{"error " + render.OrNone(b.ErrorCode)}
+	parts := []string{render.ErrorText(b.ErrorCode)}
 	if b.ExitCode != nil {
 		parts = append(parts, fmt.Sprintf("exit code %d", *b.ExitCode))
 	}

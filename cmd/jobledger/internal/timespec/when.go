@@ -96,3 +96,18 @@ func ParseWhen(s string, now time.Time) (When, error) {
 
 // IsClockTime reports whether s is a time of the day, such as 15:04 or 15:04:05.
 func IsClockTime(s string) bool { return clockTime.MatchString(s) }
+
+// NextForms is a hint at what [ParseNext] reads.
+const NextForms = "give now, 2026-05-04T15:04:05+02:00, 15:04 (the next one) or +10m"
+
+// ParseNext is [ParseWhen] for a time to come: 15:04 is the next one, and a place in the ledger is none.
+func ParseNext(s string, now time.Time) (time.Time, error) {
+	if IsClockTime(s) {
+		now = now.AddDate(0, 0, 1) // the last one up to tomorrow at this time is the next one
+	}
+	w, err := ParseWhen(s, now)
+	if err == nil && w.ByPos {
+		err = errors.New("is no time")
+	}
+	return w.Time, err
+}

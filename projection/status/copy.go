@@ -1,4 +1,4 @@
-package projection
+package status
 
 import (
 	"context"
@@ -6,11 +6,12 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 )
 
 // Copy is the moment of which a ledger is a copy, and the ledger that was copied.
 type Copy struct {
-	Moment
+	projection.Moment
 	From string
 }
 
@@ -42,8 +43,9 @@ func CopyOf(ctx context.Context, tx *ledger.Tx) (c Copy, ok bool, err error) {
 			return Copy{}, false, nil // of another transaction than the one that made the copy
 		}
 	}
-	m := Moment{Pos: body.Events, At: body.AsOf, next: event.Micros(mark.At)}
-	return Copy{Moment: m, From: body.From}, true, nil
+	m, err := projection.AtPos(ctx, tx, body.Events)
+	m.At = body.AsOf
+	return Copy{Moment: m, From: body.From}, err == nil, err
 }
 
 // onlyEvent returns the event that f selects; without one, an event without a body.

@@ -1,0 +1,58 @@
+// Package buildinfo says which build of a program this is, by what the Go toolchain has written into it.
+package buildinfo
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// Build is a build of the program, also as JSON. What is not known is null there.
+type Build struct {
+	Version  string  `json:"version"` // "(devel)" when not built from a tagged module
+	Revision *string `json:"revision"`
+	Time     *string `json:"time"`
+	Modified *bool   `json:"modified"`
+	Go       string  `json:"go"`
+	OS       string  `json:"os"`
+	Arch     string  `json:"arch"`
+}
+
+// Read returns the build of the running program.
+func Read() Build {
+	b := Build{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	if info.Main.Version != "" {
+		b.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = &s.Value
+		case "vcs.time":
+			b.Time = &s.Value
+		case "vcs.modified":
+			modified := s.Value == "true"
+			b.Modified = &modified
+		}
+	}
+	return b
+}
+
+// String is the build in one line, without the program's name.
+func (b Build) String() string {
+	text := b.Version
+	if b.Revision != nil {
+		text += " " + (*b.Revision)[:min(12, len(*b.Revision))]
+		if b.Modified != nil && *b.Modified {
+			text += " (modified)"
+		}
+	}
+	if b.Time != nil {
+		text += " of " + *b.Time
+	}
+	return text + fmt.Sprintf(", %s %s/%s", b.Go, b.OS, b.Arch)
+}

@@ -1,0 +1,9 @@
+// Package joblines reads jobs from JSON lines, the input of 'jobledger enqueue --jsonl': an object a line,
+// with the keys of [Keys]. Its errors name the line and have an exit code of package cli.
+//
+//	lines := joblines.Reader{Defaults: commands.Enqueue{Queue: "mail"}, Now: time.Now()}
+//	total, err := lines.Check(ctx, file, service, progress) // before anything is written
+//	for chunk, err := range lines.Chunks(file) { // as many jobs as one transaction takes
+//
+// It enqueues nothing. read.go reads lines; check.go compares them with each other and with a ledger.
+package joblines

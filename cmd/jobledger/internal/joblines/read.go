@@ -1,0 +1,245 @@
+package joblines
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/commands"
+	"jobledger/ledger/event"
+)
+
+// ChunkJobs is how many jobs a [Chunk] has at most: those of one transaction.
+const ChunkJobs = 10_000
+
+const (
+	maxLine    = 8 << 20  // bytes; a payload of 1 MiB takes six times that where each byte is written as \u0000
+	chunkBytes = 16 << 20 // of payloads per transaction, so that memory stays bounded
+)
+
+// Keys are the keys of a line, as a help text lists them.
+const Keys = "queue, key, payload, tags, priority, run_at, delay, max_attempts, max_runtime, version, " +
+	"requires"
+
+// Reader reads jobs from lines.
+type Reader struct {
+	Defaults commands.Enqueue // what a line does not say; its tags join those of each line
+	Now      time.Time        // from which delays count
+}
+
+// Chunk is some jobs and the numbers of their lines, from 1 on; it is never empty.
+type Chunk struct {
+	Jobs  []commands.Enqueue
+	Lines []int
+}
+
+// First returns the number of the first line.
+func (c Chunk) First() int { return c.Lines[0] }
+
+// Last returns the number of the last line.
+func (c Chunk) Last() int { return c.Lines[len(c.Lines)-1] }
+
+// Chunks yields the jobs, as many at a time as one transaction takes. Empty lines are passed over. It stops
+// at the first line that is no job, with an error that names it.
+func (r Reader) Chunks(content io.Reader) iter.Seq2[Chunk, error] {
+	return func(yield func(Chunk, error) bool) {
+		lines := bufio.NewScanner(content)
+		lines.Buffer(make([]byte, 64<<10), maxLine)
+		var next Chunk
+		size, n := 0, 0
+		for lines.Scan() {
+			n++
+			text := lines.Bytes()
+			if n == 1 {
+				text = bytes.TrimPrefix(text, []byte("\ufeff"))
+			}
+			if len(bytes.TrimSpace(text)) == 0 {
+				continue
+			}
+			e, err := r.job(text)
+			if err != nil {
+				code, why, hint := cli.Explain(err)
+				yield(Chunk{}, &cli.Error{Code: code, Err: fmt.Errorf("line %d: %s", n, why), Hint: hint})
+				return
+			}
+			next.Jobs, next.Lines = append(next.Jobs, e), append(next.Lines, n)
+			if size += len(e.Payload); len(next.Jobs) == ChunkJobs || size >= chunkBytes {
+				if !yield(next, nil) {
+					return
+				}
+				next, size = Chunk{}, 0
+			}
+		}
+		switch err := lines.Err(); {
+		case errors.Is(err, bufio.ErrTooLong):
+			yield(Chunk{}, cli.Usagef("line %d is longer than 8 MiB", n+1))
+		case err != nil:
+			yield(Chunk{}, fmt.Errorf("line %d: %w", n+1, err))
+		case len(next.Jobs) > 0:
+			yield(next, nil)
+		}
+	}
+}
+
+// job reads one line. Null is as if the key were not there, save for the payload.
+func (r Reader) job(line []byte) (commands.Enqueue, error) {
+	e := r.Defaults
+	e.Tags = make(map[string]string, len(r.Defaults.Tags))
+	maps.Copy(e.Tags, r.Defaults.Tags)
+	if !utf8.Valid(line) {
+		return e, cli.Usagef("not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return e, cli.Usagef("not a JSON object")
+	}
+	seen := make(map[string]bool, 8)
+	for d.More() {
+		var value json.RawMessage
+		token, err := d.Token()
+		key, _ := token.(string)
+		if err == nil {
+			err = d.Decode(&value)
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return e, cli.Usagef("not a JSON object: it breaks off")
+		}
+		if err != nil {
+			return e, cli.Usagef("not a JSON object: %w", err)
+		}
+		if seen[key] {
+			return e, cli.Usagef("the key %q is given twice", key)
+		}
+		seen[key] = true
+		if string(value) == "null" && key != "payload" {
+			continue
+		}
+		if err := r.field(&e, key, value); err != nil {
+			return e, err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return e, cli.Usagef("not a JSON object: it breaks off")
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return e, cli.Usagef("text after the JSON object; a line holds one")
+	}
+	switch {
+	case seen["run_at"] && seen["delay"]:
+		return e, cli.Usagef("run_at and delay exclude each other")
+	case e.Queue == "":
+		return e, cli.Usagef("no queue, neither here nor as --queue (-q)")
+	}
+	return e, e.Check()
+}
+
+func (r Reader) field(e *commands.Enqueue, key string, value json.RawMessage) (err error) {
+	text := ""
+	switch key {
+	case "queue", "key", "run_at", "delay", "max_runtime", "version":
+		if json.Unmarshal(value, &text) != nil {
+			return cli.Usagef("%s: %s is no string%s", key, brief(value), map[string]string{"delay": ` such as "90s"`,
+				"max_runtime": ` such as "90s"`}[key])
+		}
+	}
+	switch key {
+	case "queue", "key", "version":
+		if text == "" {
+			return cli.Usagef("%s is empty; leave it out where there is none", key)
+		}
+	}
+	if key != "payload" || value[0] == '"' { // of other JSON as payload the text is kept
+		if err := event.CheckStrings(value); err != nil {
+			return cli.Usagef("%s: %w", key, err)
+		}
+	}
+	switch key {
+	case "queue":
+		e.Queue = text
+	case "key":
+		e.Key = text
+	case "version":
+		e.Version = text
+	case "payload":
+		if e.Payload = value; value[0] == '"' {
+			err = json.Unmarshal(value, &text)
+			e.Payload = []byte(text)
+		}
+	case "tags":
+		err = addTags(e.Tags, value)
+	case "requires":
+		e.Requires = nil
+		if json.Unmarshal(value, &e.Requires) != nil {
+			return cli.Usagef("requires: %s is no list of strings", brief(value))
+		}
+	case "priority":
+		e.Priority, err = wholeValue(key, value, -commands.MaxPriority, commands.MaxPriority)
+	case "max_attempts":
+		e.MaxAttempts, err = wholeValue(key, value, 1, commands.MaxMaxAttempts)
+	case "run_at":
+		e.RunAt, err = cli.ReadNext(key, text, r.Now)
+	case "delay":
+		var delay time.Duration
+		delay, err = durationValue(key, text, 0, true)
+		e.RunAt = r.Now.Add(delay)
+	case "max_runtime":
+		e.MaxRuntime, err = durationValue(key, text, time.Millisecond, false)
+	default:
+		return cli.Usagef("unknown key %s; allowed: %s", brief(strconv.AppendQuote(nil, key)), Keys)
+	}
+	return err
+}
+
+// addTags reads an object of tags into tags, which may have been given by flags. A name that is there
+// twice would lose one of its values, and null is no value.
+func addTags(tags map[string]string, value json.RawMessage) error {
+	d := json.NewDecoder(bytes.NewReader(value))
+	if start, _ := d.Token(); start != json.Delim('{') {
+		return cli.Usagef("tags: %s is no object with strings as values", brief(value))
+	}
+	seen := make(map[string]bool)
+	for d.More() {
+		token, _ := d.Token() // the whole value has been read before
+		name := token.(string)
+		token, _ = d.Token()
+		text, ok := token.(string)
+		switch {
+		case !ok:
+			return cli.Usagef("tags: the value of %q is no string", name)
+		case seen[name]:
+			return cli.Usagef("tags: %q is given twice", name)
+		}
+		seen[name], tags[name] = true, text
+	}
+	return nil
+}
+
+// brief is as much of a value as an error needs.
+func brief(value json.RawMessage) string {
+	if len(value) > 40 {
+		return strings.ToValidUTF8(string(value[:40]), "") + "…"
+	}
+	return string(value)
+}
+
+func wholeValue(key string, value json.RawMessage, lo, hi int) (int, error) {
+	n, err := strconv.Atoi(string(value))
+	if err != nil || n < lo || n > hi {
+		return 0, cli.Usagef("%s: %s is not a whole number from %d to %d", key, brief(value), lo, hi)
+	}
+	return n, nil
+}
+
+func durationValue(key, text string, lo time.Duration, allowZero bool) (time.Duration, error) {
+	return cli.ReadDuration(key, text, lo, commands.MaxRunTime, allowZero)
+}

@@ -1,0 +1,55 @@
+package layout
+
+import (
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/projection"
+)
+
+// Queues is a table of which queues are paused at now.
+func Queues(queues []projection.Queue, now time.Time) *render.Table {
+	t := &render.Table{Columns: []render.Column{{Title: "QUEUE", Least: 8}, {Title: "STATE"},
+		{Title: "SINCE", Drop: 1}, {Title: "FOR", Right: true}, {Title: "BY", Drop: 2, Least: 8},
+		{Title: "REASON", Least: 8}}}
+	for _, q := range queues {
+		state := "open"
+		if q.Paused {
+			state = "paused"
+		}
+		if q.Since.IsZero() {
+			t.Add(q.Name, state, "-", "-", "", "")
+			continue
+		}
+		held := render.Roughly(max(0, now.Sub(q.Since)))
+		t.Add(q.Name, state, render.Millis(q.Since.In(now.Location())), held, q.Actor, q.Reason)
+	}
+	return t
+}
+
+// QueueJSON is a queue for programs.
+type QueueJSON struct {
+	Queue  string  `json:"queue"`
+	Paused bool    `json:"paused"`
+	Since  *string `json:"since"`
+	Actor  *string `json:"actor"`
+	Reason *string `json:"reason"`
+}
+
+// NewQueueJSON is q for programs.
+func NewQueueJSON(q projection.Queue) QueueJSON {
+	return QueueJSON{Queue: q.Name, Paused: q.Paused, Since: render.TimeOrNull(q.Since),
+		Actor: render.TextOrNull(q.Actor), Reason: render.TextOrNull(q.Reason)}
+}
+
+// QueueThenJSON is a queue as it was.
+type QueueThenJSON struct {
+	QueueJSON
+	AsOf *string `json:"as_of"`
+	Pos  int64   `json:"pos"`
+}
+
+// NewQueueThenJSON is q, as it was at m, for programs.
+func NewQueueThenJSON(q projection.Queue, m projection.Moment) QueueThenJSON {
+	return QueueThenJSON{NewQueueJSON(q), render.TimeOrNull(m.At), m.Pos}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// What --from and --to of list are about.
+const byEnqueued, byFinished = "enqueued", "finished"
+
+// listFlags are those that select jobs.
+func listFlags() []cli.Flag {
+	return []cli.Flag{
+		cli.ListFlag("state", "only `STATE`: "+strings.Join(stateNames(), ", ")),
+		cli.ListFlag("queue", "only of this `QUEUE`", "q"),
+		cli.ListFlag("tag", "only with this tag, as `K=V`"),
+		&cli.StringFlag{Name: "key", Usage: "only with this `KEY`"},
+		&cli.StringFlag{Name: "from", Usage: "only those enqueued at or after `TIME`"},
+		&cli.StringFlag{Name: "to", Usage: "only those enqueued at or before `TIME`"},
+		&cli.StringFlag{Name: "by", Usage: "`WHAT` --from and --to are about: enqueued or finished",
+			Value: byEnqueued, DefaultText: byEnqueued},
+		&cli.StringFlag{Name: "error", Usage: "only where the last failure has this `CODE`"},
+		cli.WholeFlag("exit", "only where the command of the last failure exited with `N`", 0, 0, 255, "any"),
+		&cli.StringFlag{Name: "host", Usage: "only where the owner, or the last one, ran on this `HOST`"},
+	}
+}
+
+func stateNames() (names []string) {
+	for _, s := range event.States() {
+		names = append(names, s.String())
+	}
+	return names
+}
+
+func listFilter(c *cli.Context) (projection.Filter, error) {
+	f := projection.Filter{Queues: c.StringSlice("queue"), Key: c.String("key"), Error: c.String("error"),
+		Host: c.String("host")}
+	for _, name := range []string{"error", "host"} {
+		if c.IsSet(name) && c.String(name) == "" {
+			return f, cli.Usagef("--%s is empty", name)
+		}
+	}
+	if c.IsSet("exit") {
+		exit := c.Int("exit")
+		f.Exit = &exit
+	}
+	switch by := c.String("by"); {
+	case by != byEnqueued && by != byFinished:
+		return f, cli.Usagef("--by: %q is neither %s nor %s", by, byEnqueued, byFinished)
+	case c.IsSet("by") && !c.IsSet("from") && !c.IsSet("to"):
+		return f, cli.Usagef("--by says what --from and --to are about: give one of these")
+	}
+	for _, word := range c.StringSlice("state") {
+		s, err := event.ParseState(word)
+		if err != nil {
+			return f, cli.WithHint(cli.Usagef("--state: there is no state %q", word), "the states are %s",
+				strings.Join(stateNames(), ", "))
+		}
+		f.States = append(f.States, s)
+	}
+	for _, tag := range c.StringSlice("tag") {
+		name, value, ok := strings.Cut(tag, "=")
+		if !ok || name == "" {
+			return f, cli.Usagef("--tag: %q is not K=V", tag)
+		}
+		if old, twice := f.Tags[name]; twice && old != value {
+			return f, cli.Usagef("--tag: no job has both %s=%s and %s=%s", name, old, name, value)
+		}
+		if f.Tags == nil {
+			f.Tags = make(map[string]string)
+		}
+		f.Tags[name] = value
+	}
+	return f, nil
+}
+
+// listWindow adds what --from and --to say to f.
+func (p *program) listWindow(c *cli.Context, tx *ledger.Tx, f *projection.Filter) error {
+	if err := p.CheckFromTo(c); err != nil {
+		return err
+	}
+	for _, name := range []string{"from", "to"} {
+		w, given, err := p.WhenFlag(c, name)
+		if err == nil && given {
+			err = addBound(c, tx, f, name == "from", w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addBound adds one end of the window to f. The number of a job is the pos of its first event.
+func addBound(c *cli.Context, tx *ledger.Tx, f *projection.Filter, isFrom bool, w timespec.When) error {
+	pos, err := posOf(c.Context, tx, w, isFrom)
+	if err != nil {
+		return err
+	}
+	finished := c.String("by") == byFinished
+	if finished && w.ByPos {
+		m, err := projection.AtPos(c.Context, tx, w.Pos)
+		if err != nil {
+			return err
+		}
+		w.Time = m.At
+	}
+	switch {
+	case !isFrom && pos == 0: // before the first event: none
+		f.Before = 1
+	case !isFrom: // a job is enqueued before it ends
+		f.Until = pos
+	case !finished:
+		f.After = pos
+	}
+	switch {
+	case finished && isFrom:
+		f.FinishedFrom = w.Time
+	case finished:
+		f.FinishedTo = w.Time
+	}
+	return nil
+}

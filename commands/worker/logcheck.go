@@ -1,0 +1,81 @@
+package worker
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+
+	"jobledger/ledger/event"
+)
+
+// LoggedStream is what the event at the end of an attempt says of one stream of its command.
+type LoggedStream struct {
+	SHA256     string // of all that was written; "": nothing, or nothing was to be recorded
+	Bytes      int64  // how much was written
+	KeptSHA256 string // of what the log file holds, where that is not all; else "", as in older events
+}
+
+// StreamOf returns what o says of stdout, or of stderr.
+func StreamOf(o event.Output, stderr bool) LoggedStream {
+	if stderr {
+		return LoggedStream{o.StderrSHA256, o.StderrBytes, o.StderrKeptSHA256}
+	}
+	return LoggedStream{o.StdoutSHA256, o.StdoutBytes, o.StdoutKeptSHA256}
+}
+
+// LogState says whether a log file holds what its command wrote.
+type LogState string
+
+// The states of a log file.
+const (
+	LogWhole    LogState = "whole"     // it holds all that the command wrote
+	LogCut      LogState = "cut"       // it holds the part that the worker kept
+	LogSizeOnly LogState = "size_only" // it is cut, and the event has no digest of the part; the sizes fit
+	LogDiffers  LogState = "differs"   // it holds something else
+	// there is no digest: the attempt did not end by its worker, or was erased
+	LogUnchecked LogState = "unchecked"
+)
+
+// Check compares a log file of size bytes with what the event says. salt is that of the job; nil means that
+// it was erased. An error is one of reading the file.
+func (s LoggedStream) Check(file io.ReaderAt, size int64, salt []byte) (LogState, error) {
+	switch {
+	case s.SHA256 == "" || salt == nil:
+		return LogUnchecked, nil
+	case size > s.Bytes+cutMarkLen: // however long it is, it need not be read
+		return LogDiffers, nil
+	}
+	digest, err := digestOf(file, size, salt)
+	if err != nil {
+		return LogUnchecked, err
+	}
+	switch {
+	case size == s.Bytes && digest == s.SHA256:
+		return LogWhole, nil
+	case s.KeptSHA256 != "" && digest == s.KeptSHA256:
+		return LogCut, nil
+	case s.KeptSHA256 == "" && isCut(file, size, s.Bytes):
+		return LogSizeOnly, nil
+	}
+	return LogDiffers, nil
+}
+
+// digestOf is ledger.Digest of the first size bytes of file.
+func digestOf(file io.ReaderAt, size int64, salt []byte) (string, error) {
+	h := saltedHash(salt)
+	if _, err := io.Copy(h, io.NewSectionReader(file, 0, size)); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// isCut reports whether the file has, between two halves, the mark that says how much of all is left out.
+func isCut(file io.ReaderAt, size, all int64) bool {
+	limit := size - cutMarkLen
+	if limit < 0 || limit >= all {
+		return false
+	}
+	mark := make([]byte, cutMarkLen)
+	_, err := file.ReadAt(mark, limit/2)
+	return (err == nil || err == io.EOF) && string(mark) == fmt.Sprintf(cutMark, all-limit)
+}

@@ -1,0 +1,148 @@
+package attempts
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection/internal/table"
+)
+
+// attemptColumns reads the claim c, the enqueued event q of its job and the event z that ended it, if any.
+// The end is the first event of the job after the claim that is no heartbeat and no takeover, and the event
+// before it is the last sign of life.
+const attemptColumns = `SELECT c.pos, c.job, q.ulid, c.attempt, q.data ->> 'queue', c.worker, c.at,
+    z.at, z.kind, CAST(z.data ->> 'exit_code' AS BIGINT), z.data ->> 'signal',
+    (SELECT CASE WHEN h.kind IN (3, 30) THEN h.at END FROM events h
+     WHERE h.job = c.job AND h.seq < coalesce(z.seq, 9223372036854775807) ORDER BY h.seq DESC LIMIT 1)
+FROM `
+
+const attemptEnd = ` JOIN events q ON q.pos = c.job LEFT JOIN events z ON z.pos =
+    (SELECT x.pos FROM events x WHERE x.job = c.job AND x.seq > c.seq AND x.kind NOT IN (3, 30)
+     ORDER BY x.seq LIMIT 1)
+WHERE c.kind = 2 AND c.pos > ? AND c.pos <= ?`
+
+// byWorker reads the index on the claims of a worker. The at of the bounds limits the index, their pos is
+// exact.
+const byWorker = ` AND c.worker IN (SELECT n FROM workers WHERE worker = ? OR boot = ?)
+    AND c.at >= coalesce((SELECT at FROM events WHERE pos = ?), 0)
+    AND c.at <= (SELECT at FROM events WHERE pos = ?)`
+
+// ofWorker is byWorker where the jobs lead to the claims: the + keeps SQLite from the index.
+const ofWorker = ` AND +c.worker IN (SELECT n FROM workers WHERE worker = ? OR boot = ?)`
+
+// refusedJobs are the jobs with a refused write after a pos. Only their claims overlap, and only with claims
+// before that write. It reads the index rare_events.
+const refusedJobs = `(SELECT DISTINCT job FROM events WHERE kind = 11 AND kind > 5 AND pos > ?) r
+    CROSS JOIN events c ON c.job = r.job`
+
+// heldAtFrom selects the claims that began in a range of pos, up to From at most, and had not ended at From.
+// Where no index leads to them, the rows of the jobs do: a row shows more cheaply than the events that its
+// job had ended.
+func (f Filter) heldAtFrom(after, until int64) (query string, args []any) {
+	from, args, indexed := f.index(after)
+	if indexed {
+		from += ` LEFT JOIN jobs j ON j.n = c.job`
+	} else {
+		from = `(SELECT n, finished_at FROM jobs WHERE n <= ?) j CROSS JOIN events c ON c.job = j.n`
+		args = append(args, until)
+	}
+	query = attemptColumns + from + attemptEnd + ` AND (j.finished_at IS NULL OR j.finished_at >= ?)
+    AND (z.pos IS NULL OR z.pos > ?)`
+	terms, more := f.terms(byWorker, after, until)
+	return query + terms, append(append(args, after, until, f.From.FinishedBefore(), f.From.Pos), more...)
+}
+
+// heldBy selects the claims of these jobs that began up to From and had not ended at From.
+func (f Filter) heldBy(jobs []any) (query string, args []any) {
+	query = attemptColumns + `events c` + attemptEnd + ` AND (z.pos IS NULL OR z.pos > ?)
+    AND c.seq > 0 AND c.job IN (` + table.Placeholders(len(jobs)) + `)`
+	terms, more := f.terms(ofWorker)
+	return query + terms, append(append([]any{f.After, f.From.Pos, f.From.Pos}, jobs...), more...)
+}
+
+// begunAfterFrom selects the claims that began in a range of pos after From.
+func (f Filter) begunAfterFrom(after, until int64) (query string, args []any) {
+	from, args, _ := f.index(after)
+	terms, more := f.terms(byWorker, after, until)
+	return attemptColumns + from + attemptEnd + terms, append(append(args, after, until), more...)
+}
+
+// index returns the FROM clause that leads to the claims after a pos, its arguments, and whether it uses an
+// index of what f selects.
+func (f Filter) index(after int64) (from string, args []any, indexed bool) {
+	switch {
+	case f.Job != 0:
+		return `events c`, nil, true
+	case f.Overlap:
+		return refusedJobs, []any{after}, true
+	case f.Worker != "":
+		return `events c INDEXED BY claims`, nil, true
+	case len(f.Outcomes) == 1 && f.Outcomes[0] == 0: // live claims only
+		return `(SELECT n FROM jobs WHERE lease_expires_at > 0) o CROSS JOIN events c ON c.job = o.n`, nil, true
+	}
+	return `events c`, nil, false
+}
+
+// terms returns the conditions of f on claims. That on the worker is given, with its arguments after the name.
+func (f Filter) terms(worker string, bounds ...any) (query string, args []any) {
+	add := func(term string, values ...any) {
+		query, args = query+term, append(args, values...)
+	}
+	if f.Job != 0 {
+		add(` AND c.job = ? AND c.seq > 0`, f.Job)
+	}
+	if f.Worker != "" {
+		if f.Overlap {
+			worker, bounds = ofWorker, nil
+		}
+		add(worker, append([]any{f.Worker, f.Worker}, bounds...)...)
+	}
+	if f.Queue != "" {
+		add(` AND q.data ->> 'queue' = ?`, f.Queue)
+	}
+	if len(f.Outcomes) > 0 {
+		add(` AND coalesce(z.kind, 0) IN (` + table.Placeholders(len(f.Outcomes)) + `)`)
+		for _, k := range f.Outcomes {
+			args = append(args, int64(k))
+		}
+	}
+	if f.Overlap {
+		add(` AND EXISTS (SELECT 1 FROM events r WHERE r.job = c.job AND r.seq IS NULL AND r.kind = 11)`)
+	}
+	return query, args
+}
+
+func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any) (found []Attempt,
+	err error) {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var a Attempt
+		var worker, claimed int64
+		var ended, kind, code, beat sql.NullInt64
+		var signal sql.NullString
+		err := rows.Scan(&a.Pos, &a.N, &a.Job, &a.Attempt, &a.Queue, &worker, &claimed,
+			&ended, &kind, &code, &signal, &beat)
+		if err != nil {
+			return nil, err
+		}
+		if a.Worker, err = tx.WorkerOf(ctx, worker); err != nil {
+			return nil, fmt.Errorf("event %d: %w", a.Pos, err)
+		}
+		a.ClaimedAt, a.LastHeartbeat = event.FromMicros(claimed), event.FromMicros(beat.Int64)
+		a.EndedAt = event.FromMicros(ended.Int64)
+		a.Outcome, a.Signal = event.Kind(kind.Int64), signal.String
+		if code.Valid {
+			exit := int(code.Int64)
+			a.ExitCode = &exit
+		}
+		found = append(found, a)
+	}
+	return found, rows.Err()
+}
