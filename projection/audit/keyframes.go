@@ -84,8 +84,19 @@ func (k *keyframes) end(ctx context.Context) error {
 	return nil
 }
 
+// beginKeyframes prepares to check the keyframes after since.
+func (v *verifier) beginKeyframes(ctx context.Context) (err error) {
+	if v.frames, err = keyframesSince(ctx, v.tx, v.Since); err != nil {
+		return v.stop(v.Since, err)
+	}
+	return nil
+}
+
 // keyframes reports the wrong keyframes.
 func (v *verifier) keyframes(ctx context.Context) error {
+	if v.frames == nil {
+		return nil
+	}
 	err := v.frames.end(ctx)
 	for _, pos := range v.frames.wrong {
 		v.find(Finding{Code: FindKeyframe, Pos: pos, Field: "keyframes",

@@ -86,6 +86,10 @@ func verify(t *testing.T, s *ledger.Store) (v audit.Verified) {
 		v, err = audit.Verify(t.Context(), tx, nil)
 		return err
 	})
+	inSteps, err := audit.VerifyStore(t.Context(), s, 0, nil)
+	if err != nil || len(inSteps.Findings) != len(v.Findings) {
+		t.Fatalf("in steps: %v, %v; at once: %v", inSteps.Findings, err, v.Findings)
+	}
 	return v
 }
 
