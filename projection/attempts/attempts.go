@@ -47,9 +47,9 @@ type Filter struct {
 const attemptPage = 512
 
 // List returns the claims that f selects, in the order in which they began: those that were held at From,
-// then those that began after it. A keyframe before From leads to the former; without, they are searched among
-// the claims before From. With a worker it reads only the claims of that worker, and with Overlap only those of
-// jobs with refused writes.
+// then those that began after it. A keyframe before From leads to the former; without, they are searched
+// among the claims before From. With a worker it reads only the claims of that worker, and with Overlap only
+// those of jobs with refused writes.
 func List(ctx context.Context, tx *ledger.Tx, f Filter) ([]Attempt, error) {
 	l := attemptList{tx: tx, f: f, overlaps: make(map[int64]map[int]bool)}
 	if f.Last {
@@ -143,8 +143,8 @@ func (l *attemptList) addPagesBack(ctx context.Context, build func(after, until 
 	return nil
 }
 
-// addHeld adds the claims that were held at From, found by the jobs that were. done is false where no keyframe
-// near From says which these are, and where another way is shorter.
+// addHeld adds the claims that were held at From, found by the jobs that were. done is false where no
+// keyframe near From says which these are, and where another way is shorter.
 func (l *attemptList) addHeld(ctx context.Context) (done bool, err error) {
 	from := l.f.From.Pos
 	if l.f.Job != 0 || from > l.f.To.Pos || from <= l.f.After || l.full() {

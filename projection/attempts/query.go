@@ -81,12 +81,14 @@ func (f Filter) index(after int64) (from string, args []any, indexed bool) {
 	case f.Worker != "":
 		return `events c INDEXED BY claims`, nil, true
 	case len(f.Outcomes) == 1 && f.Outcomes[0] == 0: // live claims only
-		return `(SELECT n FROM jobs WHERE lease_expires_at > 0) o CROSS JOIN events c ON c.job = o.n`, nil, true
+		from = `(SELECT n FROM jobs WHERE lease_expires_at > 0) o CROSS JOIN events c ON c.job = o.n`
+		return from, nil, true
 	}
 	return `events c`, nil, false
 }
 
-// terms returns the conditions of f on claims. That on the worker is given, with its arguments after the name.
+// terms returns the conditions of f on claims. That on the worker is given, with its arguments after the
+// name.
 func (f Filter) terms(worker string, bounds ...any) (query string, args []any) {
 	add := func(term string, values ...any) {
 		query, args = query+term, append(args, values...)
