@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -70,7 +71,17 @@ func (p *program) eachQueue(c *cli.Context, set func(s *commands.Service, ctx co
 		if err != nil {
 			return err
 		}
-		p.tellQueue(q, known, changed)
+		near := ""
+		if !known {
+			err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
+				near, err = jobref.NearQueue(c.Context, tx, name)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		p.tellQueue(q, known, changed, near)
 		if p.JSON {
 			j := queueJSON{q.Name, q.Paused, changed, render.TimeOrNull(q.Since), render.TextOrNull(q.Actor),
 				render.TextOrNull(q.Reason)}
@@ -82,7 +93,7 @@ func (p *program) eachQueue(c *cli.Context, set func(s *commands.Service, ctx co
 	return nil
 }
 
-func (p *program) tellQueue(q projection.Queue, known, changed bool) {
+func (p *program) tellQueue(q projection.Queue, known, changed bool, near string) {
 	state := "not paused"
 	if q.Paused {
 		state = "paused"
@@ -99,6 +110,9 @@ func (p *program) tellQueue(q projection.Queue, known, changed bool) {
 	}
 	if !known { // a slip of the finger would pause nothing
 		text += "; no job was ever in it"
+		if near != "" {
+			text += ", did you mean " + near + "?"
+		}
 	}
 	p.Message("%s", text)
 }
