@@ -82,6 +82,28 @@ func (tx *Tx) Integrity(ctx context.Context) (problems []string, err error) {
 	return tx.store.engine.Integrity(tx.queryContext(ctx), tx.session.Session)
 }
 
+// longLedger is the number of events from which the check of the structure is divided. A variable for the
+// tests only.
+var longLedger int64 = 20_000
+
+// CheckStructure is Tx.Integrity in several short reads, each on a snapshot of its own. It finds the same,
+// except the wrong order of entries in an index of a long ledger's events.
+func (s *Store) CheckStructure(ctx context.Context) (problems []string, err error) {
+	tail := int64(0)
+	err = s.Read(ctx, func(tx *Tx) (err error) {
+		if tail, err = tx.Tail(ctx); err == nil && tail <= longLedger {
+			problems, err = tx.Integrity(ctx)
+		}
+		return err
+	})
+	if err != nil || tail <= longLedger {
+		return problems, err
+	}
+	return s.engine.IntegrityInSteps(ctx, tail, func(fn func(*engine.Session) error) error {
+		return s.Read(ctx, func(tx *Tx) error { return fn(tx.session.Session) })
+	})
+}
+
 // Highest returns the highest pos that there ever was, if the database remembers it.
 func (tx *Tx) Highest(ctx context.Context) (pos int64, known bool, err error) {
 	if err := tx.flush(); err != nil {

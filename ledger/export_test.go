@@ -90,3 +90,10 @@ const NotifyInterval = postgres.NotifyInterval
 func SetUpLate(ctx context.Context, path string, meanwhile func()) error {
 	return sqlite.SetUpLate(ctx, path, meanwhile)
 }
+
+// DivideEveryCheck makes CheckStructure treat every ledger as a long one, until restore is called.
+func DivideEveryCheck() (restore func()) {
+	before := longLedger
+	longLedger = 0
+	return func() { longLedger = before }
+}

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"
@@ -89,7 +89,10 @@ func (p *program) claim(c *cli.Context) error {
 		} else if p.JSON {
 			_ = p.PrintJSON(render.ToFullJSON(j, true))
 		} else {
-			_ = p.printClaim(j, i > 0)
+			if i > 0 {
+				_ = p.PrintLine("")
+			}
+			_ = p.PrintPairs(layout.ClaimPairs(j, p.Now().Location())...)
 		}
 	}
 	if err := p.Flush(); err != nil {
@@ -223,43 +226,4 @@ func (p *program) nothingReady(ctx context.Context, service *commands.Service,
 		err = cli.WithHint(err, "%s", hint)
 	}
 	return err
-}
-
-// printClaim prints a job for a person, after an empty line if it is not the first.
-func (p *program) printClaim(j projection.Job, another bool) error {
-	if another {
-		if err := p.PrintLine(""); err != nil {
-			return err
-		}
-	}
-	var tags []string
-	for name, value := range j.Tags {
-		tags = append(tags, name+"="+value)
-	}
-	slices.Sort(tags)
-	return p.PrintPairs(
-		[2]string{"job", string(j.ID)},
-		[2]string{"token", j.Token},
-		[2]string{"lease", fmt.Sprintf("until %s (%s)", render.Time(j.LeaseUntil.In(p.Now().Location())),
-			render.Duration(j.LeaseUntil.Sub(j.ClaimedAt)))},
-		[2]string{"queue", j.Queue},
-		[2]string{"key", j.Key},
-		[2]string{"tags", strings.Join(tags, " ")},
-		[2]string{"attempt", fmt.Sprintf("%d (failures %d of %d)", j.Attempt, j.Failures, j.MaxAttempts)},
-		[2]string{"payload", readablePayload(j.Payload)},
-	)
-}
-
-// readablePayload is the payload, or its beginning if it is long; --json has all of it.
-func readablePayload(b []byte) string {
-	const most = 1000
-	switch {
-	case len(b) == 0:
-		return "(empty)"
-	case !utf8.Valid(b):
-		return fmt.Sprintf("(%s, not text)", render.Count(int64(len(b)), "byte"))
-	case len(b) > most:
-		return fmt.Sprintf("%s… (%d bytes in all)", strings.ToValidUTF8(string(b[:most]), ""), len(b))
-	}
-	return string(b)
 }

@@ -24,7 +24,8 @@ func verifyVerb(p *program) cli.Verb {
 			"against them",
 		About: "It folds every event again, from the first, by the same rules as when it was written, and " +
 			"compares each row of the tables with what comes out. It also checks the file's structure and guards, " +
-			"and the digest of every payload and result. Others may work meanwhile; it sees one snapshot.\n" +
+			"and the digest of every payload and result. Others may work meanwhile: it reads in steps of half a " +
+			"second, up to the event that is then the last.\n" +
 			"With --since it checks only the events after that one, the jobs that they concern, and the guards: " +
 			"what takes the time of what has come since, where everything before was verified then. A row or a " +
 			"payload that was altered and that no event concerns since is found by the whole check only. It says " +
@@ -57,21 +58,7 @@ func (p *program) verify(c *cli.Context) error {
 	}
 	defer cli.TuneGC()()
 	started := time.Now()
-	var v audit.Verified
-	err = p.Read(c.Context, func(tx *ledger.Tx) error {
-		tail, err := tx.Tail(c.Context)
-		if err != nil {
-			return err
-		}
-		bar := p.StartProgress("verifying", max(tail-since, 0))
-		defer bar.Done()
-		before := int64(0)
-		v, err = audit.VerifySince(c.Context, tx, since, func(done, _ int64) {
-			bar.Add(int(done - before))
-			before = done
-		})
-		return err
-	})
+	v, err := p.verifySince(c.Context, since)
 	var logs *logcheck.Report
 	if c.Bool("logs") && err == nil {
 		logs, err = p.verifyLogs(c.Context, v)
@@ -89,6 +76,29 @@ func (p *program) verify(c *cli.Context) error {
 		_ = p.more("the check could not go on: %v", err) // what was found may be why
 	}
 	return discrepancy(v)
+}
+
+func (p *program) verifySince(ctx context.Context, since int64) (v audit.Verified, err error) {
+	service, err := p.Open(ctx)
+	if err != nil {
+		return v, err
+	}
+	defer service.Store.Close()
+	tail := int64(0)
+	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		tail, err = tx.Tail(ctx)
+		return err
+	})
+	if err != nil {
+		return v, err
+	}
+	bar := p.StartProgress("verifying", max(tail-since, 0))
+	defer bar.Done()
+	before := int64(0)
+	return audit.VerifyStore(ctx, service.Store, since, func(done, _ int64) {
+		bar.Add(int(done - before))
+		before = done
+	})
 }
 
 // sinceOf reads a place in the ledger that may be before its beginning.

@@ -369,7 +369,7 @@ func (b *Imported) fields(f *fields) {
 	f.int64("events", &b.Events)
 	f.int64("missing_bodies", &b.MissingBodies)
 	f.sparse = true
-	f.time("as_of", &b.AsOf)
+	f.timeText("as_of", &b.AsOf)
 }
 
 func (b *Stopped) fields(f *fields) {

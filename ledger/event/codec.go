@@ -255,6 +255,15 @@ func (f *fields) time(key string, v *time.Time) {
 	}
 }
 
+// timeText is time in its public form, also where it is stored: the views convert no field that is newer than
+// they are.
+func (f *fields) timeText(key string, v *time.Time) {
+	public := f.public
+	f.public = public || !v.IsZero()
+	f.time(key, v)
+	f.public = public
+}
+
 func (f *fields) duration(key string, v *time.Duration) {
 	raw, ok := f.member(key, *v == 0)
 	switch {

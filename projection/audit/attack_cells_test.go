@@ -87,11 +87,7 @@ func edited(t *testing.T, file []byte, e edit) (v audit.Verified, changed bool) 
 		t.Fatal(err)
 	}
 	defer s.Close()
-	err = s.Read(t.Context(), func(tx *ledger.Tx) (err error) {
-		v, err = audit.Verify(t.Context(), tx, nil)
-		return err
-	})
-	if err != nil {
+	if v, err = audit.VerifyStore(t.Context(), s, 0, nil); err != nil {
 		v.Findings = append(v.Findings, audit.Finding{Detail: err.Error()})
 	}
 	return v, true

@@ -16,6 +16,21 @@ func VerifyHistory(ctx context.Context, tx *ledger.Tx) (Verified, error) {
 	return v.Verified, err
 }
 
+// VerifyInSteps is VerifyStore without the structure of the file, in steps of so many events. It calls
+// between before each step.
+func VerifyInSteps(ctx context.Context, s *ledger.Store, since, events int64, between func()) (
+	Verified, error) {
+	v := newVerifier(nil, since)
+	read := func(ctx context.Context, fn func(*ledger.Tx) error) error {
+		between()
+		return s.Read(ctx, fn)
+	}
+	v.steps = steps{read: read, time: stepTime, events: events}
+	err := v.run(ctx, func() ([]string, error) { return nil, nil }, nil)
+	v.findLost()
+	return v.Verified, err
+}
+
 // Rebuild plans and applies a rebuild in one transaction.
 func Rebuild(ctx context.Context, tx *ledger.Tx) (Rebuilt, error) { return rebuildAll(ctx, tx) }
 

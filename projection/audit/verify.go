@@ -74,7 +74,7 @@ func Verify(ctx context.Context, tx *ledger.Tx, progress func(done, total int64)
 func VerifySince(ctx context.Context, tx *ledger.Tx, since int64, progress func(done, total int64)) (
 	Verified, error) {
 	v := newVerifier(tx, since)
-	err := v.run(ctx, progress)
+	err := v.run(ctx, v.structure(ctx), progress)
 	v.findLost()
 	return v.Verified, err
 }
@@ -93,7 +93,7 @@ func VerifyWindow(ctx context.Context, tx *ledger.Tx, since, until int64, progre
 	v := newVerifier(tx, since)
 	v.bound, v.concerned, v.incomplete = min(until, tail), make(map[int64]bool), true
 	if v.bound > since {
-		err = v.run(ctx, progress)
+		err = v.run(ctx, v.structure(ctx), progress)
 	}
 	v.findLost()
 	return v.Verified, err
@@ -101,7 +101,8 @@ func VerifyWindow(ctx context.Context, tx *ledger.Tx, since, until int64, progre
 
 type verifier struct {
 	Verified
-	tx        *ledger.Tx
+	tx        *ledger.Tx // of the step
+	steps     steps
 	fold      *fold
 	compared  *comparison
 	last      event.Event
@@ -139,9 +140,10 @@ func (v *verifier) findLost() {
 	}
 }
 
-func (v *verifier) run(ctx context.Context, progress func(done, total int64)) error {
-	structure := v.structure(ctx)
-	err := v.guards(ctx)
+// run checks everything. structure waits for the check of the file.
+func (v *verifier) run(ctx context.Context, structure func() ([]string, error),
+	progress func(done, total int64)) error {
+	err := v.inStep(ctx, func() error { return v.guards(ctx) })
 	if err == nil {
 		err = v.history(ctx, progress)
 	}
@@ -155,40 +157,14 @@ func (v *verifier) run(ctx context.Context, progress func(done, total int64)) er
 
 // history checks the events, and the rows against them.
 func (v *verifier) history(ctx context.Context, progress func(done, total int64)) error {
-	err := v.begin(ctx)
-	if err == nil && !v.Stopped {
-		err = v.events(ctx, progress)
-	}
-	if err == nil && !v.Stopped {
-		err = v.rows(ctx)
+	err := v.inStep(ctx, func() error { return v.begin(ctx) })
+	for done := false; err == nil && !done && !v.Stopped; {
+		err = v.inStep(ctx, func() (err error) {
+			done, err = v.step(ctx, progress)
+			return err
+		})
 	}
 	return err
-}
-
-// longLedger is how long a ledger is whose structure is checked while its events are.
-const longLedger = 20_000
-
-// structure starts the database's own check, of a long ledger concurrently, and returns what waits for it.
-func (v *verifier) structure(ctx context.Context) (wait func() ([]string, error)) {
-	if v.Since > 0 || v.bound > 0 {
-		return func() ([]string, error) { return nil, nil }
-	}
-	var problems []string
-	check := func(tx *ledger.Tx) (err error) {
-		problems, err = tx.Integrity(ctx)
-		return err
-	}
-	ended := func() error { return nil }
-	if tail, err := v.tx.Tail(ctx); err == nil && tail > longLedger {
-		ended = v.tx.ReadConcurrently(ctx, check)
-	} else {
-		err := check(v.tx)
-		ended = func() error { return err }
-	}
-	return func() ([]string, error) {
-		err := ended()
-		return problems, err
-	}
 }
 
 func (v *verifier) guards(ctx context.Context) error {
@@ -279,42 +255,43 @@ func (v *verifier) stop(pos int64, err error) error {
 	return nil
 }
 
-func (v *verifier) events(ctx context.Context, progress func(done, total int64)) error {
+// events checks the events from where the last step ended; whole is false if the step is over before the last
+// of them.
+func (v *verifier) events(ctx context.Context, progress func(done, total int64)) (whole bool, err error) {
 	tail, err := v.tx.Tail(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	stop, err := v.openBodies(ctx)
 	defer stop()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if v.bound > 0 {
 		tail = v.bound
 	}
-	reported := int64(0)
-	for batch, err := range v.tx.Scan(ctx, ledger.Scan{After: v.Since, Until: v.bound, Strict: true}) {
+	for batch, err := range v.tx.Scan(ctx, ledger.Scan{After: v.Until, Until: v.bound, Strict: true}) {
 		if err != nil {
-			return v.stop(v.last.Pos+1, err)
+			return false, v.stop(v.last.Pos+1, err)
 		}
 		for i := range batch {
+			if v.steps.over(v.Events) {
+				return false, nil
+			}
 			if err := v.event(ctx, &batch[i]); err != nil || v.Stopped {
-				return err
+				return false, err
 			}
 		}
-		if progress != nil && (v.Events-reported >= progressEvents || v.Until >= tail) {
-			reported = v.Events
+		if progress != nil && (v.Events-v.steps.reported >= progressEvents || v.Until >= tail) {
+			v.steps.reported = v.Events
 			progress(v.Events, tail-v.Since)
 		}
 	}
 	v.Jobs = v.fold.jobs + int64(len(v.touched))
 	if v.bound > 0 {
-		return cmp.Or(v.unclaimed(v.bound+1), v.importedLater(ctx))
+		return true, cmp.Or(v.unclaimed(v.bound+1), v.importedLater(ctx))
 	}
-	if err := v.end(ctx); err != nil {
-		return err
-	}
-	return v.unclaimed(math.MaxInt64)
+	return true, nil
 }
 
 func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
@@ -373,8 +350,8 @@ func (v *verifier) at(e *event.Event, code, format string, args ...any) {
 	v.find(Finding{Code: code, Pos: e.Pos, Job: e.Job, Detail: fmt.Sprintf(format, args...)})
 }
 
-// end reports events that were cut off at the end, where the database remembers the highest pos that there
-// ever was.
+// end reports bodies after the last event, and events that were cut off at the end, where the database
+// remembers the highest pos that there ever was.
 func (v *verifier) end(ctx context.Context) error {
 	highest, known, err := v.tx.Highest(ctx)
 	if err != nil {
@@ -384,5 +361,7 @@ func (v *verifier) end(ctx context.Context) error {
 		v.find(Finding{Code: FindGap, Pos: v.last.Pos,
 			Detail: fmt.Sprintf("this is the last event, but there have been %d", highest)})
 	}
-	return nil
+	stop, err := v.openBodies(ctx)
+	defer stop()
+	return cmp.Or(err, v.unclaimed(math.MaxInt64))
 }

@@ -17,9 +17,9 @@ type storedBodies struct {
 	more bool
 }
 
-// openBodies begins to read the bodies; stop ends it.
+// openBodies begins to read the bodies after the last event that was checked; stop ends it.
 func (v *verifier) openBodies(ctx context.Context) (stop func(), err error) {
-	v.bodies.next, stop = iter.Pull2(v.tx.BodiesAfter(ctx, v.Since))
+	v.bodies.next, stop = iter.Pull2(v.tx.BodiesAfter(ctx, v.Until))
 	return stop, v.bodies.pass()
 }
 
@@ -148,6 +148,10 @@ func (v *verifier) importedLater(ctx context.Context) error {
 func (v *verifier) imported(e *event.Event, b *event.Imported) {
 	if b.Events != e.Pos-1 {
 		v.at(e, FindCount, "%d events were imported, but %d are before it", b.Events, e.Pos-1)
+	}
+	if !b.AsOf.IsZero() && b.AsOf.Before(v.last.At) {
+		v.at(e, FindTime, "a copy as of %s, but its last event was at %s", event.FormatTime(b.AsOf),
+			event.FormatTime(v.last.At))
 	}
 	if v.lostCount <= b.MissingBodies {
 		v.lost, v.lostCount = nil, 0

@@ -13,16 +13,10 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// rows compares the rest of the fold with the tables, reports what differs, and looks for rows without an
+// rows reports what differs from the tables, now that every job was compared, and looks for rows without an
 // event.
 func (v *verifier) rows(ctx context.Context) error {
-	if v.bound > 0 {
-		return v.boundedRows(ctx)
-	}
-	differ, err := v.compared.rest(ctx)
-	if err != nil {
-		return err
-	}
+	differ := sortedKeys(v.compared.differs)
 	for _, n := range differ {
 		if len(v.Findings) >= maxFindings {
 			break

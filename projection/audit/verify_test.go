@@ -37,6 +37,14 @@ func verify(t testing.TB, s *ledger.Store) audit.Verified {
 	if err != nil {
 		t.Fatalf("verify: %v", err)
 	}
+	inSteps, err := audit.VerifyInSteps(context.Background(), s, 0, 3, func() {})
+	withoutStructure := slices.DeleteFunc(slices.Clone(v.Findings), func(f audit.Finding) bool {
+		return f.Code == audit.FindStructure
+	})
+	if err != nil || !slices.Equal(inSteps.Findings, withoutStructure) || inSteps.Events != v.Events ||
+		inSteps.Jobs != v.Jobs || inSteps.Until != v.Until || inSteps.Stopped != v.Stopped {
+		t.Errorf("verified in steps: %+v, %v; at once: %+v", inSteps, err, v)
+	}
 	return v
 }
 

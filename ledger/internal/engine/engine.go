@@ -40,6 +40,9 @@ type Engine interface {
 
 	// Integrity runs the database's own check and returns the problems that it found.
 	Integrity(ctx context.Context, s *Session) (problems []string, err error)
+	// IntegrityInSteps is Integrity in several reads of a ledger whose last event is the one at tail; events do
+	// not change.
+	IntegrityInSteps(ctx context.Context, tail int64, read func(func(*Session) error) error) ([]string, error)
 	// HighestPos returns the highest pos that there ever was, if the database remembers it.
 	HighestPos(ctx context.Context, s *Session) (pos int64, known bool, err error)
 	// SchemaDiff returns the objects of the schema that are not as they should be.

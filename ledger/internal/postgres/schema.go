@@ -12,6 +12,12 @@ import (
 // Integrity returns nothing: checksums and amcheck are for the server's administrator.
 func (p *Engine) Integrity(context.Context, *engine.Session) ([]string, error) { return nil, nil }
 
+// IntegrityInSteps returns nothing, like Integrity.
+func (p *Engine) IntegrityInSteps(context.Context, int64, func(func(*engine.Session) error) error) ([]string,
+	error) {
+	return nil, nil
+}
+
 // HighestPos is not known: the server does not remember a pos that is gone.
 func (p *Engine) HighestPos(context.Context, *engine.Session) (int64, bool, error) {
 	return 0, false, nil

@@ -14,25 +14,6 @@ import (
 	"jobledger/schema"
 )
 
-// Integrity runs PRAGMA integrity_check.
-func (f *Engine) Integrity(ctx context.Context, s *engine.Session) (problems []string, err error) {
-	rows, err := s.Query(ctx, `PRAGMA integrity_check`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var line string
-		if err := rows.Scan(&line); err != nil {
-			return nil, err
-		}
-		if line != "ok" {
-			problems = append(problems, line)
-		}
-	}
-	return problems, rows.Err()
-}
-
 // HighestPos returns what AUTOINCREMENT remembers.
 func (f *Engine) HighestPos(ctx context.Context, s *engine.Session) (pos int64, known bool, err error) {
 	pos, err = s.Int(ctx, `SELECT seq FROM sqlite_sequence WHERE name = 'events'`)
