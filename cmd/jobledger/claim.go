@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
@@ -185,6 +187,7 @@ func (p *program) printShellExit(typed []string, code int) int {
 func (p *program) nothingReady(ctx context.Context, service *commands.Service,
 	r commands.ClaimRequest) error {
 	var why []string
+	var unknown error // with a hint
 	err := service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		for _, name := range slices.Compact(slices.Sorted(slices.Values(r.Queues))) {
 			q, err := projection.GetQueue(ctx, tx, name)
@@ -193,6 +196,14 @@ func (p *program) nothingReady(ctx context.Context, service *commands.Service,
 			}
 			if q.Paused {
 				why = append(why, fmt.Sprintf("%s is paused", name))
+			}
+			// Of a name that the ledger has, whether a job ever had it, costs too much for a loop of claims.
+			n, err := tx.Name(ctx, name)
+			if err == nil && n == 0 && unknown == nil {
+				unknown = jobref.NeverUsed(ctx, tx, name, errors.New(name))
+			}
+			if err != nil {
+				return err
 			}
 		}
 		next, err := projection.NextRunAt(ctx, tx, projection.Want{Queues: r.Queues, Version: r.Version,
@@ -210,5 +221,9 @@ func (p *program) nothingReady(ctx context.Context, service *commands.Service,
 	if len(why) > 0 {
 		text += ": " + strings.Join(why, "; ")
 	}
-	return cli.Exitf(cli.ExitNothing, "%s", text)
+	err = cli.Exitf(cli.ExitNothing, "%s", text)
+	if _, _, hint := cli.Explain(unknown); hint != "" {
+		err = cli.WithHint(err, "%s", hint)
+	}
+	return err
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
+	"jobledger/ledger"
 )
 
 func pauseVerb(p *program) cli.Verb {
@@ -58,7 +60,17 @@ func (p *program) eachQueue(c *cli.Context, set func(s *commands.Service, ctx co
 		if err != nil {
 			return err
 		}
-		p.Message("%s", layout.QueueSet(q, known, changed, p.Now().Location()))
+		near := ""
+		if !known {
+			err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
+				near, err = jobref.NearQueue(c.Context, tx, name)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		p.Message("%s", layout.QueueSet(q, known, changed, near, p.Now().Location()))
 		if p.JSON {
 			if err := p.PrintJSON(layout.NewQueueSetJSON(q, changed)); err != nil {
 				return err

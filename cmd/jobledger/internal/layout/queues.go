@@ -73,7 +73,7 @@ func NewQueueSetJSON(q projection.Queue, changed bool) QueueSetJSON {
 
 // QueueSet says in a sentence that q is paused or not, and whether that was so already; known is false where
 // no job was ever in it. Times are given in zone.
-func QueueSet(q projection.Queue, known, changed bool, zone *time.Location) string {
+func QueueSet(q projection.Queue, known, changed bool, near string, zone *time.Location) string {
 	state := "not paused"
 	if q.Paused {
 		state = "paused"
@@ -90,6 +90,9 @@ func QueueSet(q projection.Queue, known, changed bool, zone *time.Location) stri
 	}
 	if !known { // a slip of the finger would pause nothing
 		text += "; no job was ever in it"
+		if near != "" {
+			text += ", did you mean " + near + "?"
+		}
 	}
 	return text
 }
