@@ -26,7 +26,7 @@ var stages = [][]string{
 	{"ledger/internal/sqlite", "ledger/internal/postgres"},
 	{"ledger"},
 	{"ledger/ledgertest"},
-	{"projection/internal/table"},
+	{"projection/internal/table", "projection/keyframe"},
 	{"projection"},
 	{"projection/audit", "projection/attempts", "projection/status", "projection/internal/historytest"},
 	{"commands"},
