@@ -9,7 +9,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// After a COMMIT of unknown outcome, a claimer looks up its own tokens.
+// After a COMMIT with an unknown outcome, a claimer looks up its own tokens.
 func TestClaimAfterUnknownCommitFindsItsJobs(t *testing.T) {
 	var tokens []string
 	s := &Service{Store: ledgertest.Open(t)}

@@ -13,21 +13,22 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// TestBeforeWriteActsBeforeAWrite shows that beforeWrite still finds its place in the program.
-func TestBeforeWriteActsBeforeAWrite(t *testing.T) {
+// TestBeforeWriteRunsBeforeWrite shows that BeforeWrite still runs between the read and the write of a
+// sweep.
+func TestBeforeWriteRunsBeforeWrite(t *testing.T) {
 	q := newQueue(t)
 	q.many(1)
 	q.Now = q.Now.Add(time.Hour)
 	acted := 0
 	w := commands.Sweeper{Service: q.Service, Actor: "sweeper:test", Grace: new(time.Duration)}
 	r, err := w.Sweep(commandstest.BeforeWrite{Context: t.Context(), Act: func() { acted++ }})
-	// more than once where the sweep was late and looked again
+	// more than once if the sweep was late and read again
 	if err != nil || len(r.Reclaimed) != 1 || acted < 1 {
 		t.Errorf("%+v, %v, and others acted %d times, want 1 or more", r, err, acted)
 	}
 }
 
-// newJudgedQueue is newQueue with a judge of its commits.
+// newJudgedQueue returns a queue whose commits the test controls.
 func newJudgedQueue(t *testing.T) (*queue, *commandstest.Commits) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -36,7 +37,7 @@ func newJudgedQueue(t *testing.T) (*queue, *commandstest.Commits) {
 	return q, c
 }
 
-// TestUnknownCommitSentAgain also shows that both ways to fail are what they say.
+// TestUnknownCommitSentAgain also checks that the two failures do what their names say.
 func TestUnknownCommitSentAgain(t *testing.T) {
 	for _, v := range []commandstest.Verdict{commandstest.Undone, commandstest.Unheard} {
 		q, c := newJudgedQueue(t)

@@ -13,7 +13,7 @@ import (
 	"jobledger/projection"
 )
 
-// A damaged row of jobs costs no other job a claim, and is named when there is nothing else.
+// A damaged row of jobs delays no other job. It is reported when there is nothing else to claim.
 func TestClaimSkipsDamagedJobs(t *testing.T) {
 	for name, statement := range map[string]string{
 		"no JSON":               `UPDATE jobs SET more = '{' WHERE n = ?`,

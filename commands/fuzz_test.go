@@ -11,8 +11,8 @@ import (
 	"jobledger/projection"
 )
 
-// FuzzDecideEvolve lets random commands happen to a job, three bytes each: whatever Decide allows, Evolve
-// folds, and what must always be true is true after each step.
+// FuzzDecideEvolve applies random commands to a job, three bytes each: Evolve folds everything that Decide
+// allows, and the invariants hold after each step.
 func FuzzDecideEvolve(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 0, 10, 2, 0, 0})                   // claim, heartbeat, succeed
 	f.Add([]byte{0, 0, 0, 5, 0, 200, 0, 0, 0, 5, 0, 255})       // claimed and reclaimed
@@ -32,7 +32,7 @@ func FuzzDecideEvolve(f *testing.F) {
 			what, how, wait := script[0], script[1], script[2]
 			s.wait(time.Duration(wait) * time.Second)
 			if wait > 250 {
-				s.wait(-time.Hour) // a clock may run back
+				s.wait(-time.Hour) // a clock may be set back
 			}
 			token := fmt.Sprint("T", tokens-int(how)/64)
 			before, now := s.job, s.now
@@ -83,8 +83,8 @@ func FuzzDecideEvolve(f *testing.F) {
 	})
 }
 
-// late asks for the answer to an owner's command whose token is not live; it must not panic and never change
-// the job.
+// late asks for the answer to an owner's command whose token is not live. It must not panic and must not
+// change the job.
 func late(t *testing.T, s *pureJob, c commands.Action) {
 	owner, ok := c.(commands.OwnerCommand)
 	if !ok {

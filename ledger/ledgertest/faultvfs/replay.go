@@ -136,7 +136,7 @@ func resize(file []byte, size int64) []byte {
 	return append(file, make([]byte, size-int64(len(file)))...)
 }
 
-// Crash returns the files after a power cut at this time. dice decide which of the pending operations are lost.
+// Crash returns the files after a power cut at this time. dice decide which pending operations are lost.
 func (p *Replay) Crash(loss Loss, dice *rand.Rand) map[string][]byte {
 	files, names := make([][]byte, len(p.files)), maps.Clone(p.names)
 	for i, content := range p.files {

@@ -54,13 +54,15 @@ func TestReplayKnowsWhatIsDurable(t *testing.T) {
 			map[string]string{"old": "11"}, map[string]string{"old": "11"}},
 		"a failed sync": {[]op{writeA, failed0, sync0}, Lie{}, map[string]string{"old": "0000"},
 			map[string]string{"old": "0000"}},
-		"a write after a failed sync": {[]op{writeA, failed0, writeA, sync0}, Lie{}, map[string]string{"old": "aa00"},
+		"a write after a failed sync": {[]op{writeA, failed0, writeA, sync0}, Lie{},
+			map[string]string{"old": "aa00"},
 			map[string]string{"old": "aa00"}},
 		"an ignored sync": {[]op{writeA, sync0}, Lie{Syncs: all}, map[string]string{"old": "0000"},
 			map[string]string{"old": "aa00"}},
 		"a sync ignored later": {[]op{writeA, sync0}, Lie{Syncs: all, From: 2}, map[string]string{"old": "aa00"},
 			map[string]string{"old": "aa00"}},
-		"an ignored sync of the folder": {[]op{unlink0, folder}, Lie{Folder: true}, map[string]string{"old": "0000"},
+		"an ignored sync of the folder": {[]op{unlink0, folder}, Lie{Folder: true},
+			map[string]string{"old": "0000"},
 			map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
