@@ -58,7 +58,7 @@ const unusedLimit = 100_000
 
 const (
 	amongNewest = `SELECT 1 FROM (SELECT queue FROM jobs ORDER BY n DESC LIMIT ?) newest WHERE queue = ? LIMIT 1`
-	jobsUpTo    = `SELECT count(*) FROM (SELECT n FROM jobs LIMIT ?) some`
+	jobsUpTo    = `SELECT count(*) FROM (SELECT n FROM jobs LIMIT ?) counted`
 )
 
 // QueueUnused reports whether there has never been a job in queue. A name that the ledger does not hold is

@@ -31,7 +31,7 @@ var stages = [][]string{
 	{"projection/audit", "projection/attempts", "projection/status", "projection/internal/historytest"},
 	{"commands"},
 	{"commands/worker", "commands/commandstest"},
-	{"cmd/jobledger/internal/render"},
+	{"cmd/jobledger/internal/render", "cmd/jobledger/internal/paging", "cmd/jobledger/internal/await"},
 	{"cmd/jobledger/internal/timespec"},
 	{"cmd/jobledger/internal/cli", "cmd/jobledger/internal/state", "cmd/jobledger/internal/logcheck"},
 	{"cmd/jobledger/internal/jobref", "cmd/jobledger/internal/layout"},

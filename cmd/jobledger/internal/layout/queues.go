@@ -72,7 +72,7 @@ func NewQueueSetJSON(q projection.Queue, changed bool) QueueSetJSON {
 }
 
 // QueueSet says in a sentence that q is paused or not, and whether that was so already; known is false where
-// no job was ever in it. Times are given in zone.
+// no job was ever in it, and near a similar queue that has jobs, if there is one. Times are given in zone.
 func QueueSet(q projection.Queue, known, changed bool, near string, zone *time.Location) string {
 	state := "not paused"
 	if q.Paused {
