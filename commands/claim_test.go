@@ -91,7 +91,7 @@ func TestClaimTakesWhatFitsInOrder(t *testing.T) {
 			want: []string{"gpu", "gpu eu", "eu gpu eu", "none"},
 		},
 		{
-			name: "what does not fit blocks no other job",
+			name: "a job that does not fit blocks no other",
 			jobs: []job{
 				{Priority: 100, Requires: []string{"gpu"}, Payload: []byte("gpu")},
 				{Priority: 99, Version: "v9", Payload: []byte("v9")},
@@ -112,14 +112,14 @@ func TestClaimTakesWhatFitsInOrder(t *testing.T) {
 			want: []string{"c", "a1", "b2", "a3", "b4"},
 		},
 		{
-			name:  "a paused queue gives nothing and the others go on",
+			name:  "a paused queue gives nothing, other queues do",
 			jobs:  []job{{Queue: "a", Priority: 9, Payload: []byte("a")}, {Queue: "b", Payload: []byte("b")}},
 			pause: []string{"a"},
 			ask:   []func(*commands.ClaimRequest){from("a", "b")},
 			want:  []string{"b"},
 		},
 		{
-			name: "a queue is not another whose name begins with its name",
+			name: "a queue is not confused with one of a longer name",
 			jobs: []job{{Queue: "mail-2", Payload: []byte("mail-2")}, {Queue: "mail.x", Payload: []byte("mail.x")},
 				{Queue: "mai", Payload: []byte("mai")}, {Queue: "mail", Payload: []byte("mail")}},
 			want: []string{"mail"},

@@ -120,7 +120,7 @@ func invariants(t *testing.T, before, after projection.Job, body event.Body, c c
 	_, claim := c.(commands.Claim)
 	_, retry := c.(commands.Retry)
 	for what, ok := range map[string]bool{
-		"an event":                        body != nil,
+		"there is an event":               body != nil,
 		"seq grows by one":                after.Seq == before.Seq+1,
 		"attempt grows with a claim only": after.Attempt == before.Attempt+map[bool]int{true: 1}[claim],
 		"a token only while held":         (after.Token != "") == held,
@@ -131,21 +131,21 @@ func invariants(t *testing.T, before, after projection.Job, body event.Body, c c
 			after.ClaimedAt.IsZero() && after.Progress == nil,
 		"finished_at only once ended":         after.FinishedAt.IsZero() != after.State.Final(),
 		"failures up to max_attempts":         after.Failures <= after.MaxAttempts,
-		"at max_attempts it is over":          after.Failures < after.MaxAttempts || after.State.Final(),
+		"ended at max_attempts":               after.Failures < after.MaxAttempts || after.State.Final(),
 		"failures start at zero with a retry": !retry || after.Failures == 0 && after.Snoozes == 0,
 		"no lease beyond the max runtime": after.EndBy.IsZero() ||
 			!after.LeaseUntil.After(after.EndBy.Add(15*time.Second)),
 		"snoozes are bounded":    after.Snoozes <= commands.MaxSnoozes,
 		"no claim before run_at": !claim || !before.RunAt.After(now),
-		"what was asked for stays": after.Queue == before.Queue &&
+		"the request never changes": after.Queue == before.Queue &&
 			after.MaxAttempts == before.MaxAttempts && after.ID == before.ID && after.N == before.N &&
 			after.MaxRuntime == before.MaxRuntime,
 		"whole microseconds": after.RunAt.Equal(after.RunAt.Truncate(time.Microsecond)) &&
 			after.LeaseUntil.Equal(after.LeaseUntil.Truncate(time.Microsecond)),
-		"an erased job is never run again":  !after.Erased || after.State.Final(),
-		"success leaves no error":           after.State != event.SucceededState || after.ErrorCode == "",
-		"a job that gave up says why":       after.State != event.FailedState || after.ErrorCode != "",
-		"a claim is over by its own ending": !body.Kind().EndsClaim() || !held,
+		"an erased job is never run again": !after.Erased || after.State.Final(),
+		"success leaves no error":          after.State != event.SucceededState || after.ErrorCode == "",
+		"a failed job has an error code":   after.State != event.FailedState || after.ErrorCode != "",
+		"an ending ends its claim":         !body.Kind().EndsClaim() || !held,
 	} {
 		if !ok {
 			t.Fatalf("%s: not true after %T %+v\nbefore %+v\nafter  %+v", what, c, c, before, after)

@@ -27,8 +27,8 @@ import (
 // The connection breaks while COMMIT or its answer is in flight. The caller gets an unknown outcome; sending
 // the same command again gets the one answer.
 func TestPostgresCommitWithLostAnswer(t *testing.T) {
-	for name, way := range map[string]commandstest.Verdict{
-		"the request is lost": commandstest.Undone, "the answer is lost": commandstest.Unheard} {
+	for name, way := range map[string]commandstest.CommitOutcome{
+		"the request is lost": commandstest.RolledBack, "the answer is lost": commandstest.Unacknowledged} {
 		t.Run(name, func(t *testing.T) {
 			dsn := ledgertest.Postgres(t)
 			c, through := commandstest.NewCutter(t, dsn)
@@ -55,7 +55,7 @@ func TestPostgresCommitWithLostAnswer(t *testing.T) {
 				Result: []byte("r")}); err != nil {
 				t.Fatal(err)
 			}
-			durable := way == commandstest.Unheard
+			durable := way == commandstest.Unacknowledged
 
 			cut()
 			job := commands.Enqueue{ID: id(1), Queue: "mail", Payload: []byte("p")}
@@ -433,7 +433,7 @@ func TestPostgresClaimWaitsForTheLock(t *testing.T) {
 		}
 		return q, claimed
 	}
-	t.Run("takes nothing from a queue that is paused meanwhile", func(t *testing.T) {
+	t.Run("a queue paused meanwhile", func(t *testing.T) {
 		_, claimed := while(t, func(q *queue) {
 			q.enqueue(commands.Enqueue{})
 			q.enqueue(commands.Enqueue{})
@@ -446,7 +446,7 @@ func TestPostgresClaimWaitsForTheLock(t *testing.T) {
 			t.Errorf("%d jobs were claimed after the queue had been paused", len(claimed))
 		}
 	})
-	t.Run("takes no job that is cancelled meanwhile", func(t *testing.T) {
+	t.Run("a job cancelled meanwhile", func(t *testing.T) {
 		var first projection.Job
 		_, claimed := while(t, func(q *queue) {
 			first = q.enqueue(commands.Enqueue{})
@@ -461,7 +461,7 @@ func TestPostgresClaimWaitsForTheLock(t *testing.T) {
 			t.Errorf("got %+v, want the other two", claimed)
 		}
 	})
-	t.Run("keeps no job from others that it does not take", func(t *testing.T) {
+	t.Run("jobs that are not taken stay claimable", func(t *testing.T) {
 		_, claimed := while(t, func(q *queue) {
 			q.enqueue(commands.Enqueue{Queue: "mail", Payload: []byte("1")})
 			q.enqueue(commands.Enqueue{Queue: "video", Payload: []byte("2")})

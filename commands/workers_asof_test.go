@@ -14,8 +14,8 @@ import (
 	"jobledger/projection/status"
 )
 
-// TestWorkersAsOfShowsDeadWorkers looks back at the time when a host lost its power at 00:17: one worker held jobs
-// and one was idle. The history was imported, so there is no presence.
+// TestWorkersAsOfShowsDeadWorkers looks back at a night in which a host lost its power at 00:17: one worker
+// held jobs and one was idle. The history was imported, so there is no presence.
 func TestWorkersAsOfShowsDeadWorkers(t *testing.T) {
 	s := ledgertest.Open(t)
 	text, err := os.ReadFile(badNightFile)
