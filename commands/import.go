@@ -120,7 +120,8 @@ func (s *Service) load(ctx context.Context, lines iter.Seq2[event.Line, error], 
 
 // loadAtOnce appends lines to the empty ledger of tx, writes the rows that they add up to, and checks the
 // whole.
-func loadAtOnce(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[event.Line, error], progress func(int64)) (
+func loadAtOnce(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[event.Line, error],
+	progress func(int64)) (
 	done Loaded, err error) {
 	if err := wantEmpty(ctx, tx); err != nil {
 		return done, err
@@ -151,7 +152,8 @@ func wantEmpty(ctx context.Context, tx *ledger.Tx) error {
 }
 
 // addLine adds the next line, or reports err, which came in its place.
-func addLine(ctx context.Context, loader *audit.Loader, line event.Line, err error, progress func(int64)) error {
+func addLine(ctx context.Context, loader *audit.Loader, line event.Line, err error,
+	progress func(int64)) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

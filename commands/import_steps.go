@@ -69,8 +69,8 @@ func (s *Service) loadInSteps(ctx context.Context, lines iter.Seq2[event.Line, e
 	return done, err
 }
 
-// writeOnce is Store.Write of a function that cannot run twice: where it would have to, ErrLoadAtOnce says so,
-// unless its error is that of a line, or ctx has ended.
+// writeOnce is Store.Write of a function that cannot run twice: where it would have to, ErrLoadAtOnce says
+// so, unless its error is that of a line, or ctx has ended.
 func (s *Service) writeOnce(ctx context.Context, fn func(*ledger.Tx) error) error {
 	ran, first := false, error(nil)
 	return s.Store.Write(ctx, func(tx *ledger.Tx) error {

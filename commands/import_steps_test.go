@@ -53,13 +53,14 @@ func TestImportInStepsKeepsTheWALSmall(t *testing.T) {
 	wantClean(t, store)
 }
 
-// A wrong line is named by an import in steps too, in whichever step it is. What only one transaction can find
-// out is reported as such.
+// A wrong line is named by an import in steps too, in whichever step it is. What only one transaction can
+// find out is reported as such.
 func TestImportInStepsNamesTheLine(t *testing.T) {
 	defer commands.SetLoadStep(3)()
 	source := &commands.Service{Store: openFast(t)}
 	for n := range 10 {
-		_, err := source.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Key: fmt.Sprint("key-", n)})
+		_, err := source.Enqueue(t.Context(), "cli:test",
+			commands.Enqueue{Queue: "mail", Key: fmt.Sprint("key-", n)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -162,7 +162,8 @@ func roundTrip(t *testing.T, store *ledger.Store, cut int64) {
 		return store.Lines(t.Context(), ledger.Filter{Until: cut}, bodies)
 	}
 	defer commands.SetLoadStep(7)()
-	replayed, err := (&commands.Service{Store: part, Staging: true}).Replay(t.Context(), "cli:test", "x.db", until(true), nil)
+	replayed, err := (&commands.Service{Store: part, Staging: true}).Replay(t.Context(), "cli:test", "x.db",
+		until(true), nil)
 	if err != nil || len(replayed.Findings) > 0 {
 		t.Fatal(err, replayed.Findings)
 	}

@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection"
+	"jobledger/projection/keyframe"
 )
 
 // Sweeper reclaims jobs whose lease has expired. It reclaims a lease only if token and lease end are
@@ -60,8 +61,8 @@ const maxLockWait = 250 * time.Millisecond
 var errLockLate = errors.New("the write lock was late")
 
 // Sweep reads the expired leases and reclaims those whose grace period is over, batch by batch, until none is
-// left. Jobs that cannot be reclaimed, because the ledger is damaged there, are left alone and named in the
-// error; the report is valid for the others.
+// left. Then it adds the keyframes that are due. Jobs that cannot be reclaimed, because the ledger is damaged
+// there, are left alone and named in the error; the report is valid for the others.
 func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 	var report SweepReport
 	if err := CheckActor(w.Actor); err != nil {
@@ -78,7 +79,7 @@ func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 			for _, n := range slices.Sorted(maps.Keys(bad)) {
 				errs = append(errs, bad[n])
 			}
-			return report, errors.Join(errs...)
+			return report, errors.Join(append(errs, w.extend(ctx))...)
 		}
 		failpoint.Hit("looked")
 		reclaimed, err := w.reclaimOrIsolate(ctx, batch, bad)
@@ -98,6 +99,16 @@ func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 		case <-time.After(w.pause()):
 		}
 	}
+}
+
+// extend adds the keyframes that are due. A sweeper does it because no command that changes a job should.
+// What is damaged ends the keyframes, which are a cache, and not the sweep; verify names it.
+func (w *Sweeper) extend(ctx context.Context) error {
+	if _, err := keyframe.Extend(ctx, w.Service.Store, keyframe.Every); err != nil &&
+		!errors.Is(err, ledger.ErrDamaged) {
+		return fmt.Errorf("sweep: keyframes: %w", err)
+	}
+	return nil
 }
 
 func (w *Sweeper) pause() time.Duration {

@@ -10,7 +10,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// One event per Write: what a caller waits for, and what grouping gains when many wait at once.
+// BenchmarkAppend writes one event per Write: one caller shows the latency, many callers show what group
+// commit gains.
 func BenchmarkAppend(b *testing.B) {
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {

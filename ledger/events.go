@@ -133,6 +133,8 @@ func (f Filter) where() (string, []any) {
 		add(`e.kind IN (`+strings.TrimSuffix(strings.Repeat("?,", len(in)), ",")+`)`, in...)
 		if !slices.ContainsFunc(f.Kinds, event.Kind.OfJob) {
 			add(`e.job IS NULL AND e.seq IS NULL`) // these are few and adjacent in the index on (job, seq)
+		} else if f.Job == 0 && len(f.Jobs) == 0 && slices.Min(f.Kinds) > event.KindFailed {
+			add(`e.kind > 5`) // so that the index rare_events applies
 		}
 	}
 	if f.ByJob {

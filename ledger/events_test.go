@@ -15,7 +15,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// book appends events one by one, one a second, and keeps what was appended as a reader must see it.
+// book appends events one second apart and keeps each of them as a reader must see it.
 type book struct {
 	t     *testing.T
 	store *ledger.Store
@@ -49,10 +49,10 @@ func (b *book) add(e event.Event) event.Event {
 	return e
 }
 
-// claim is one ownership of a job, on whose behalf events are added.
+// claim is one claim of a job; its methods append events on its behalf.
 type claim struct {
 	*book
-	event.Event // as each of its events begins
+	event.Event // the fields that all of its events share
 }
 
 func (b *book) enqueue(id, queue string) event.Event {
@@ -73,7 +73,7 @@ func (c claim) log(body event.Body, from, to event.State) {
 	c.add(e)
 }
 
-// twoQueues is a history with a difference in every field that a filter knows.
+// twoQueues is a history that differs in every field that a filter can select by.
 func twoQueues(t *testing.T) *book {
 	b := newBook(t)
 	first := event.Worker{Name: "w", Boot: "boot-1", Host: "host", PID: 1}
@@ -200,7 +200,8 @@ func TestEventsFilter(t *testing.T) {
 				f.Last = true
 				check(f, want[len(want)-n:])
 			}
-			for after := int64(1); after < int64(len(b.all)); after++ { // what was read before has no influence
+			// the result must not depend on what was read before
+			for after := int64(1); after < int64(len(b.all)); after++ {
 				f := c.filter
 				f.After = max(f.After, after)
 				check(f, slices.DeleteFunc(slices.Clone(want), func(e event.Event) bool { return e.Pos <= after }))
@@ -216,8 +217,8 @@ func shown(list []event.Event) (s string) {
 	return s
 }
 
-// The view is a contract with people who only have the shell of the database: it says of every event what the
-// export says.
+// The view is a contract with users who only have a database shell: it shows the same fields of every event
+// as the export.
 func TestHistoryViewEqualsExport(t *testing.T) {
 	b := twoQueues(t)
 	for _, e := range ledgertest.StorableEvents(t) {
@@ -312,7 +313,7 @@ func TestPosAtIsLastEventNotAfter(t *testing.T) {
 			if err := note(ctx, tx, "a"); err != nil {
 				return err
 			}
-			check(tx, now, int64(i+1)) // what this transaction wrote counts
+			check(tx, now, int64(i+1)) // what this transaction wrote counts too
 			return nil
 		})
 	}
@@ -368,7 +369,7 @@ func TestEventsReadingStopsAnywhere(t *testing.T) {
 	b := twoQueues(t)
 	ctx := t.Context()
 	read(t, b.store, func(tx *ledger.Tx) error {
-		for range 300 { // each has a statement of its own as long as it is open
+		for range 300 { // each open iteration has its own statement
 			for _, err := range tx.Events(ctx, ledger.Filter{}) {
 				if err != nil {
 					return err

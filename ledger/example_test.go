@@ -15,7 +15,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// tempLedger returns the path for a new ledger, and a function that removes it.
+// tempLedger returns the path of a new ledger, and a function that removes it.
 func tempLedger() (path string, remove func()) {
 	folder, err := os.MkdirTemp("", "jobledger")
 	if err != nil {
@@ -24,7 +24,7 @@ func tempLedger() (path string, remove func()) {
 	return filepath.Join(folder, "jobs.db"), func() { _ = os.RemoveAll(folder) }
 }
 
-// Open makes the file when it is missing. OpenExisting does not.
+// Open creates a missing file. OpenExisting does not.
 func ExampleOpen() {
 	path, remove := tempLedger()
 	defer remove()
@@ -49,7 +49,7 @@ func ExampleOpen() {
 }
 
 // The same program runs on PostgreSQL: only the address differs. The ledger is the schema "jobledger" of that
-// database, which Open makes when it is missing.
+// database. Open creates it if it is missing.
 func ExampleOpen_postgres() {
 	ctx := context.Background()
 	store, err := ledger.Open(ctx, os.Getenv("DATABASE_URL")) // postgres://user@host/database
@@ -66,7 +66,7 @@ func ExampleOpen_postgres() {
 	fmt.Println(jobs[0].State)
 }
 
-// Events reads history in one snapshot, in the order in which it happened.
+// Events reads history in the order of pos, from one snapshot.
 func ExampleTx_Events() {
 	ctx := context.Background()
 	path, remove := tempLedger()
@@ -107,7 +107,7 @@ func ExampleTx_Events() {
 	// 2 web enqueued: key welcome-17
 }
 
-// An example has no place for a server, so this test runs the one on PostgreSQL.
+// TestExampleOpenPostgres runs the example above, because an example cannot start a server.
 func TestExampleOpenPostgres(t *testing.T) {
 	t.Setenv("DATABASE_URL", ledgertest.Postgres(t))
 	r, w, err := os.Pipe()

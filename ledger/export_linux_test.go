@@ -2,14 +2,14 @@ package ledger
 
 import "jobledger/ledger/internal/sqlite"
 
-// NetworkName returns the name of the network file system with a magic number.
+// NetworkName returns the name of the network file system that has this magic number.
 var (
 	NetworkName       = sqlite.NetworkName
 	NetworkFileSystem = sqlite.NetworkFileSystem
 )
 
-// IsTagged reports whether a sidecar file says to which ledger it belongs.
+// IsTagged reports whether a sidecar file names the ledger that it belongs to.
 func IsTagged(name string) bool { return sqlite.IsTagged(name) }
 
-// ReadsLock reports whether a line of /proc/locks is understood as a process's lock.
+// ReadsLock reports whether a line of /proc/locks is parsed as a lock held by a process.
 func ReadsLock(line string) bool { return sqlite.IsLock(line) }

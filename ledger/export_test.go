@@ -11,21 +11,21 @@ import (
 	"jobledger/ledger/internal/sqlite"
 )
 
-// What the tests of this package need to make rare things happen on purpose. Call before the first use.
+// The functions below let the tests of this package provoke rare events. Call them before the first use.
 
-// SetLockWait sets how long a function waits for the write lock.
+// SetLockWait sets how long Write waits for the write lock.
 func (s *Store) SetLockWait(d time.Duration) { s.lockWait = d }
 
-// SetGroupTime sets how long a transaction takes further functions.
+// SetGroupTime sets for how long a transaction accepts further functions.
 func (s *Store) SetGroupTime(d time.Duration) { s.groupTime = d }
 
-// Sync returns how durable a commit is: "full" or "normal".
+// Sync returns the durability of a commit: "full" or "normal".
 func (s *Store) Sync() string { return s.info.Sync }
 
-// Queued returns how many functions wait for a transaction.
+// Queued returns how many functions are waiting for a transaction.
 func (s *Store) Queued() int { return len(s.requests) }
 
-// FailCommits makes COMMIT fail while fail is true.
+// FailCommits makes COMMIT fail as long as fail is true.
 func (s *Store) FailCommits(fail *atomic.Bool) error {
 	return s.engine.(*sqlite.Engine).OnCommit(func() int32 {
 		if fail.Load() {
@@ -35,10 +35,10 @@ func (s *Store) FailCommits(fail *atomic.Bool) error {
 	})
 }
 
-// MaxClaims is how many jobs a read remembers.
+// MaxClaims is how many jobs a read keeps the latest claim of.
 const MaxClaims = maxClaims
 
-// EventsKnowing is Tx.Events after a read that has come across as many other jobs as it remembers.
+// EventsKnowing is Tx.Events after a read that has already met this many other jobs.
 func (tx *Tx) EventsKnowing(ctx context.Context, others int) (list []event.Event, err error) {
 	rows, err := tx.Query(ctx, `SELECT `+eventColumns+` FROM events e ORDER BY e.pos`)
 	if err != nil {
@@ -65,7 +65,7 @@ func (tx *Tx) EventsKnowing(ctx context.Context, others int) (list []event.Event
 // HoldWriteQueue holds the lock of the write queue of the ledger at path until the process ends.
 func HoldWriteQueue(path string) bool { return sqlite.HoldWriteQueue(path) }
 
-// ReadAhead makes a scan of more than n events read ahead, until the test ends.
+// ReadAhead makes scans of more than n events read ahead until the test ends.
 func ReadAhead(n int64, cleanup func(func())) {
 	before := scanAhead
 	scanAhead = n
@@ -85,13 +85,14 @@ func (s *Store) SetServerPollInterval(d time.Duration) { s.engine.(*postgres.Eng
 // NotifyInterval is the pause between two notifications of one process.
 const NotifyInterval = postgres.NotifyInterval
 
-// SetUpLate is what Open does with the ledger at path; meanwhile is called when SQLite has opened the file
-// and has not yet asked for a lock on it.
+// SetUpLate runs what Open does with the ledger at path. It calls meanwhile after SQLite has opened the file
+// and before the first lock on it.
 func SetUpLate(ctx context.Context, path string, meanwhile func()) error {
 	return sqlite.SetUpLate(ctx, path, meanwhile)
 }
 
-// DivideEveryCheck makes CheckStructure treat every ledger as a long one, until restore is called.
+// DivideEveryCheck makes CheckStructure check every ledger in steps, as it does long ones, until restore is
+// called.
 func DivideEveryCheck() (restore func()) {
 	before := longLedger
 	longLedger = 0

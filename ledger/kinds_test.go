@@ -51,7 +51,7 @@ func TestKindsAndStatesEqualSchema(t *testing.T) {
 	})
 }
 
-// The numbers are stored: this list may grow, and nothing in it may change (I9).
+// The numbers are stored: entries may be added to this list and never changed (I9).
 func TestKindNumbersNeverChange(t *testing.T) {
 	for i, word := range []string{"enqueued", "claimed", "heartbeat", "succeeded", "failed", "released",
 		"reclaimed", "cancelled", "retried", "rescheduled",

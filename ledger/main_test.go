@@ -19,7 +19,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// TestMain lets this program be one more process that opens a ledger.
+// TestMain lets this test binary run as a further process that opens a ledger.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("LEDGER_TEST_OPEN"); path != "" {
 		if err := openAndWrite(path); err != nil {
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// openAndWrite opens the ledger when stdin ends and appends an event.
+// openAndWrite waits until stdin ends, opens the ledger and appends an event.
 func openAndWrite(path string) error {
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err
@@ -64,8 +64,8 @@ func openAndWrite(path string) error {
 	return s.Close()
 }
 
-// comeAndGo opens the ledger, appends an event and closes it, over and over until stdin ends, and prints the
-// actor of each event that was acknowledged.
+// comeAndGo opens the ledger, appends an event and closes it, repeatedly until stdin ends, and prints the
+// actor of each acknowledged event.
 func comeAndGo(path string) error {
 	var end atomic.Bool
 	go func() {
@@ -93,7 +93,7 @@ func comeAndGo(path string) error {
 		case !errors.Is(err, ledger.ErrReplaced) && !errors.Is(err, ledger.ErrBusy):
 			return err
 		}
-		// or the ledger is never without a process that has it open
+		// otherwise some process would always have the ledger open
 		time.Sleep(2*time.Since(start) + rand.N(20*time.Millisecond))
 	}
 	return nil
@@ -109,7 +109,7 @@ func holdWriteQueue(path string) error {
 	return err
 }
 
-// open returns a new ledger and checks it when the test ends.
+// open returns a new ledger, which is checked when the test ends.
 func open(t testing.TB) *ledger.Store {
 	t.Helper()
 	return openAt(t, ledgertest.New(t))
@@ -118,15 +118,15 @@ func open(t testing.TB) *ledger.Store {
 func openAt(t testing.TB, path string) *ledger.Store {
 	t.Helper()
 	s := ledgertest.OpenAt(t, path)
-	t.Cleanup(func() { sound(t, s) }) // before it is closed
+	t.Cleanup(func() { sound(t, s) }) // runs before the store is closed
 	return s
 }
 
-// sound checks the invariants that the store keeps: pos is dense, at never decreases, every event can be
-// read, and the database is whole.
+// sound checks the invariants that the store keeps: pos has no gaps, at never decreases, every event can be
+// read, and the database passes its integrity check.
 func sound(t testing.TB, s *ledger.Store) {
 	t.Helper()
-	ctx := context.Background() // the test's own has ended
+	ctx := context.Background() // the context of the test is already cancelled
 	err := s.Read(ctx, func(tx *ledger.Tx) error {
 		problems, err := tx.Integrity(ctx)
 		if err != nil {
@@ -176,7 +176,7 @@ func read(t testing.TB, s *ledger.Store, fn func(tx *ledger.Tx) error) {
 	}
 }
 
-// events returns what f selects.
+// events returns the events that f selects.
 func events(t testing.TB, s *ledger.Store, f ledger.Filter) (list []event.Event) {
 	t.Helper()
 	read(t, s, func(tx *ledger.Tx) error {
@@ -191,7 +191,7 @@ func events(t testing.TB, s *ledger.Store, f ledger.Filter) (list []event.Event)
 	return list
 }
 
-// actors returns who acted in each event, in order.
+// actors returns the actor of each event, in order.
 func actors(t testing.TB, s *ledger.Store) (names []string) {
 	t.Helper()
 	for _, e := range events(t, s, ledger.Filter{}) {
@@ -200,7 +200,7 @@ func actors(t testing.TB, s *ledger.Store) (names []string) {
 	return names
 }
 
-// number returns the one number that a query selects.
+// number returns the number that a query selects.
 func number(ctx context.Context, tx *ledger.Tx, query string, args ...any) (n int64, err error) {
 	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {
@@ -213,7 +213,7 @@ func number(ctx context.Context, tx *ledger.Tx, query string, args ...any) (n in
 	return n, rows.Scan(&n)
 }
 
-// plain opens the file without the store, as another program does.
+// plain opens the file without the store, as another program would.
 func plain(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -232,8 +232,8 @@ func mustExec(t testing.TB, db *sql.DB, query string) {
 	}
 }
 
-// writeGroup runs fns in one transaction, in this order, and returns what Write answered to each.
-// Store.SetGroupTime must be long.
+// writeGroup runs fns in one transaction, in this order, and returns the result of Write for each. The store
+// needs a long group time: see grouping.
 func writeGroup(t testing.TB, s *ledger.Store, fns ...func(*ledger.Tx) error) []error {
 	t.Helper()
 	errs := make([]error, len(fns)+1)
@@ -243,7 +243,7 @@ func writeGroup(t testing.TB, s *ledger.Store, fns ...func(*ledger.Tx) error) []
 	}
 	began, all := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	write(len(fns), func(*ledger.Tx) error { // holds the transaction open until all wait
+	write(len(fns), func(*ledger.Tx) error { // keeps the transaction open until all functions wait
 		once.Do(func() { close(began) })
 		<-all
 		return nil
@@ -263,7 +263,7 @@ func writeGroup(t testing.TB, s *ledger.Store, fns ...func(*ledger.Tx) error) []
 	return errs[:len(fns)]
 }
 
-// grouping is open for writeGroup.
+// grouping opens a new ledger with a group time long enough for writeGroup.
 func grouping(t testing.TB) *ledger.Store {
 	t.Helper()
 	s := open(t)

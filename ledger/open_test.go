@@ -58,7 +58,7 @@ func TestOpenNewLedgerByManyProcesses(t *testing.T) {
 	}
 }
 
-// folder returns the names of the files in dir with their content and permissions.
+// folder returns the names of the files in dir with their contents and permissions.
 func folder(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
@@ -103,7 +103,7 @@ func TestOpenRefusesForeignFilesUnchanged(t *testing.T) {
 	both := func(want error) []error { return []error{want, want} }
 	for name, c := range map[string]struct {
 		make func(t *testing.T, path string)
-		want []error // of Open and of OpenExisting; nil: it opens
+		want []error // of Open and of OpenExisting; nil: no error
 	}{
 		"another program's database": {func(t *testing.T, path string) {
 			db := plain(t, path)
@@ -219,7 +219,7 @@ func TestOpenTakesPathLiterally(t *testing.T) {
 	for _, name := range names {
 		for _, dsn := range []string{"%s", "sqlite:%s?sync=normal"} {
 			if strings.Contains(dsn, "?") && strings.Contains(name, "?") {
-				continue // where there are options, they begin at the first one
+				continue // options, if any, begin at the first question mark
 			}
 			dir := t.TempDir()
 			path := filepath.Join(dir, name)
@@ -378,7 +378,7 @@ func TestOpenFollowsLink(t *testing.T) {
 func TestOpenSeveralStoresInOneProcess(t *testing.T) {
 	dsn := ledgertest.New(t)
 	a := openAt(t, dsn)
-	for range 5 { // one that is closed drops no lock of the others
+	for range 5 { // closing one store drops no lock of the others
 		b := openAt(t, dsn)
 		write(t, a, func(tx *ledger.Tx) error {
 			must(t, b.Close())

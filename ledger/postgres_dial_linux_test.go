@@ -13,9 +13,9 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// A connection whose other side takes nothing any more, and does not close it, is left for another one. That
-// nothing is taken is what a relay can do without a say in the machine's network; to the kernel it is as
-// silent as a dead host.
+// TestPostgresUnresponsiveServerIsAbandoned: a connection whose peer stops reading without closing it is
+// replaced by another one. A relay that stops reading needs no rights over the machine's network, and looks
+// to the kernel like a dead host.
 func TestPostgresUnresponsiveServerIsAbandoned(t *testing.T) {
 	t.Parallel()
 	dsn := ledgertest.Postgres(t)
@@ -24,7 +24,7 @@ func TestPostgresUnresponsiveServerIsAbandoned(t *testing.T) {
 	relay, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer relay.Close()
-	var deaf atomic.Bool // the next connection that much is written to
+	var deaf atomic.Bool // the next connection that receives a full buffer stops reading
 	silent := make(chan struct{})
 	go func() {
 		for {
@@ -61,13 +61,13 @@ func TestPostgresUnresponsiveServerIsAbandoned(t *testing.T) {
 	through := *server
 	through.Host = relay.Addr().String()
 	s := ledgertest.OpenAt(t, with(through.String(), "tcp_user_timeout=1000"))
-	body := bytes.Repeat([]byte("x"), 16<<20) // more than the sockets between take
+	body := bytes.Repeat([]byte("x"), 16<<20) // more than the socket buffers hold
 	put := func(pos int64) error {
 		return s.Write(t.Context(), func(tx *ledger.Tx) error { return tx.PutBody(pos, nil, body) })
 	}
 	must(t, put(1))
 	deaf.Store(true)
-	if err := put(2); !errors.Is(err, ledger.ErrUnknown) { // COMMIT was on its way behind the body
+	if err := put(2); !errors.Is(err, ledger.ErrUnknown) { // COMMIT was queued after the body
 		t.Errorf("a write: got %v, want ErrUnknown", err)
 	}
 	select {

@@ -14,8 +14,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// An administrator, or the server when it runs out of memory, ends the process that serves a writer. No
-// client whose function has not been sent with a COMMIT hears of it.
+// TestPostgresBackendKilled: an administrator, or a server short of memory, ends the backend of a writer. A
+// caller whose function was not yet sent with a COMMIT sees no error.
 func TestPostgresBackendKilled(t *testing.T) {
 	t.Parallel()
 	for name, kill := range map[string]func(t *testing.T, s *ledger.Store, by *pgx.Conn) (acknowledged []string){
@@ -118,7 +118,7 @@ func TestPostgresBackendKilled(t *testing.T) {
 	}
 }
 
-// killOnce returns what ends the process that serves its transaction, when it is called for the first time.
+// killOnce returns a function whose first call ends the backend of its transaction.
 func killOnce(t *testing.T, by *pgx.Conn) func(tx *ledger.Tx) error {
 	var once sync.Once
 	return func(tx *ledger.Tx) (err error) {
@@ -132,14 +132,14 @@ func killOnce(t *testing.T, by *pgx.Conn) func(tx *ledger.Tx) error {
 	}
 }
 
-// A pool of connections that were ended while they were not in use costs no read an error.
+// Connections of the pool that were ended while idle cause no error in a read.
 func TestPostgresReadersReconnect(t *testing.T) {
 	s := onPostgres(t)
 	by := connect(t, s.DSN())
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	reading, release := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
-	for range 4 { // all that there are
+	for range 4 { // all connections of the pool
 		wg.Go(func() {
 			err := s.Read(t.Context(), func(tx *ledger.Tx) error {
 				reading <- struct{}{}
@@ -172,7 +172,7 @@ FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'cli
 	}
 }
 
-// A read whose connection ends half-way says so; the next one has another.
+// A read whose connection ends half-way returns an error; the next read uses a new connection.
 func TestPostgresReadIsCutOff(t *testing.T) {
 	s := onPostgres(t)
 	by := connect(t, s.DSN())
@@ -192,7 +192,7 @@ func TestPostgresReadIsCutOff(t *testing.T) {
 	wantActors(t, s, "a")
 }
 
-// What a store has opened, on both sides, is gone when it is closed.
+// Close leaves no connection open, on either side.
 func TestPostgresCloseLeavesNoConnections(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
 	by := connect(t, dsn)
@@ -207,7 +207,7 @@ func TestPostgresCloseLeavesNoConnections(t *testing.T) {
 		t.Error("not woken")
 	}
 	wantActors(t, s, "cli:test")
-	// One writes, one reads, one listens, and one rings.
+	// one connection writes, one reads, one listens, and one notifies
 	eventually(t, "connected four times", func() bool { return connections(t, by) == 4 })
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func TestPostgresCloseLeavesNoConnections(t *testing.T) {
 	}
 }
 
-// connections returns how many others there are to the database.
+// connections returns how many other connections the database has.
 func connections(t *testing.T, by *pgx.Conn) int {
 	t.Helper()
 	return ask[int](t, by,

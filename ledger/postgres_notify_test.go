@@ -11,7 +11,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// The tail is polled once an hour here, so only a notification can wake the watcher.
+// The tail is polled once an hour in this test, so only a notification can wake the watcher.
 func TestPostgresNotificationWakes(t *testing.T) {
 	t.Parallel()
 	s := onPostgres(t)
@@ -35,7 +35,7 @@ func TestPostgresNotificationWakes(t *testing.T) {
 	}
 }
 
-// listening waits until a watcher was woken because listening has begun.
+// listening waits for the wake-up that a watcher gets when LISTEN has begun.
 func listening(t *testing.T, woken <-chan struct{}) {
 	t.Helper()
 	if !wakes(woken, 10*time.Second) {
@@ -44,7 +44,8 @@ func listening(t *testing.T, woken <-chan struct{}) {
 	drain(woken)
 }
 
-// A listener and a notifier whose connections end go on with new ones, and report what came in between.
+// A listener and a notifier whose connections end reconnect, and the watcher is woken for what was committed
+// meanwhile.
 func TestPostgresWatchOutlivesItsConnections(t *testing.T) {
 	t.Parallel()
 	s := onPostgres(t)
@@ -64,7 +65,7 @@ FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_p
 			t.Fatal("not woken by what came while no connection listened")
 		}
 		drain(woken)
-		announce(t, other) // the ringer has lost its connection as well, and may be slow for that
+		announce(t, other) // the notifier has lost its connection as well, so this may take a moment
 		if !wakes(woken, 20*time.Second) {
 			announce(t, other)
 			if !wakes(woken, 20*time.Second) {
@@ -75,7 +76,7 @@ FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_p
 	}
 }
 
-// heard counts what is notified on the ledger's channel, until the test ends.
+// heard counts the notifications on the ledger's channel until the test ends.
 func heard(t *testing.T, dsn string) *atomic.Int64 {
 	t.Helper()
 	conn := connect(t, dsn)
@@ -98,7 +99,7 @@ func heard(t *testing.T, dsn string) *atomic.Int64 {
 	return &count
 }
 
-// Through a pooler, LISTEN is not possible: the tail is polled instead, and no notification is sent.
+// A pooler does not support LISTEN: the tail is polled instead, and no notification is sent.
 func TestPostgresWatchWithoutNotifications(t *testing.T) {
 	t.Parallel()
 	dsn := ledgertest.Postgres(t)
@@ -123,7 +124,7 @@ func TestPostgresWatchWithoutNotifications(t *testing.T) {
 	eventually(t, "notified", func() bool { return count.Load() == 1 })
 }
 
-// A notification takes a lock of the whole server, so that commits in a row share one.
+// A notification takes a lock of the whole server, so consecutive commits share one.
 func TestPostgresCommitsShareNotification(t *testing.T) {
 	s := onPostgres(t)
 	count := heard(t, s.DSN())
@@ -134,7 +135,7 @@ func TestPostgresCommitsShareNotification(t *testing.T) {
 	took := time.Since(start)
 	var n int64
 	eventually(t, "notified", func() bool { n = count.Load(); return n > 0 })
-	time.Sleep(100 * time.Millisecond) // for the last one
+	time.Sleep(100 * time.Millisecond) // time for a last notification
 	n = count.Load()
 	if most := int64(took/ledger.NotifyInterval) + 2; n > most {
 		t.Errorf("%d notifications of 1000 commits in %v, want up to %d", n, took, most)

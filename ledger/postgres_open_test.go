@@ -18,7 +18,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// Many processes may be the first ones at the same time. Each of them finds a whole schema, made once.
+// Many processes may open an empty database at the same time. Each of them finds a complete schema, created
+// once.
 func TestPostgresOpenEmptyDatabaseByManyStores(t *testing.T) {
 	t.Parallel()
 	dsn := ledgertest.Postgres(t)
@@ -49,7 +50,7 @@ func TestPostgresOpenEmptyDatabaseByManyStores(t *testing.T) {
 	}
 }
 
-// objects returns what there is in a database, apart from the server's own.
+// objects returns the objects of a database, without those of the server.
 func objects(t *testing.T, conn *pgx.Conn) string {
 	t.Helper()
 	return ask[string](t, conn, `SELECT coalesce(string_agg(o, ' ' ORDER BY o), '') FROM (
@@ -65,8 +66,8 @@ func TestPostgresOpenRefusesForeignSchemasUnchanged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		make  []string
-		dsn   string // what is added to the address
-		first bool   // a ledger is made first
+		dsn   string // appended to the address
+		first bool   // create a ledger first
 		want  error
 		exist error // of OpenExisting
 	}{
@@ -126,7 +127,7 @@ func TestPostgresOpenRefusesForeignSchemasUnchanged(t *testing.T) {
 	}
 }
 
-// An address is shown in errors and logs.
+// Addresses appear in errors and logs.
 func TestPostgresErrorsShowNoPassword(t *testing.T) {
 	t.Parallel()
 	for _, dsn := range []string{
@@ -152,7 +153,7 @@ func TestPostgresErrorsShowNoPassword(t *testing.T) {
 	}
 }
 
-// roles makes a ledger on a server of the test's own, and returns its address for a member of each role.
+// roles creates a ledger on a server of its own, and returns its address for a member of each role.
 func roles(t *testing.T) (owner *ledger.Store, address map[string]string) {
 	t.Helper()
 	psql, err := exec.LookPath("psql")
@@ -184,8 +185,8 @@ func roles(t *testing.T) (owner *ledger.Store, address map[string]string) {
 	return owner, address
 }
 
-// A worker can all that the program does with an open ledger; who may only read gets ErrReadOnly, and nothing
-// is written.
+// The worker role may do everything that the program does with an open ledger. The read role gets ErrReadOnly
+// for a write, and nothing is written.
 func TestPostgresRoles(t *testing.T) {
 	owner, address := roles(t)
 	write(t, owner, func(tx *ledger.Tx) error { return note(t.Context(), tx, "owner") })
@@ -234,7 +235,7 @@ func TestPostgresRoles(t *testing.T) {
 	}
 }
 
-// A server that stands by, or is set so, takes no writes at all.
+// A hot standby, or a server that is set to read only, accepts no writes.
 func TestPostgresReadOnlyServerIsRead(t *testing.T) {
 	s := onPostgres(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })

@@ -15,14 +15,14 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// onPostgres returns a new ledger in PostgreSQL, whatever the engine of the run, and checks it when the test
-// ends.
+// onPostgres returns a new ledger in PostgreSQL, whichever engine the run uses. It is checked when the test
+// test ends.
 func onPostgres(t testing.TB) *ledger.Store {
 	t.Helper()
 	return openAt(t, ledgertest.Postgres(t))
 }
 
-// connect connects to the database at dsn without the store, as another program does.
+// connect connects to the database at dsn without the store, as another program would.
 func connect(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -57,7 +57,7 @@ func execute(t testing.TB, conn *pgx.Conn, sql string, args ...any) {
 	}
 }
 
-// ask returns the one value that sql selects.
+// ask returns the single value that sql selects.
 func ask[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) (value T) {
 	t.Helper()
 	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&value); err != nil {
@@ -66,7 +66,7 @@ func ask[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) (value T)
 	return value
 }
 
-// eventually waits until what becomes true, which takes no time to speak of unless the machine is busy.
+// eventually waits until the condition is true, which takes a few milliseconds unless the machine is busy.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(2 * time.Millisecond) { // pause of a poll
@@ -76,12 +76,12 @@ func eventually(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// backend returns the number of the server's process that serves the store's writer.
+// backend returns the process id of the backend of the store's writer.
 func backend(ctx context.Context, tx *ledger.Tx) (int64, error) {
 	return number(ctx, tx, `SELECT pg_backend_pid()`)
 }
 
-// terminate ends a process of the server and waits until it is gone.
+// terminate ends a backend and waits until it is gone.
 func terminate(t testing.TB, by *pgx.Conn, pid int64) {
 	t.Helper()
 	if !ask[bool](t, by, `SELECT pg_terminate_backend($1)`, pid) {
@@ -92,10 +92,10 @@ func terminate(t testing.TB, by *pgx.Conn, pid int64) {
 	})
 }
 
-// theLock is the key of the ledger's lock, which a writer holds.
+// theLock is the key of the ledger's advisory lock, which a writer holds.
 const theLock = `(1785489266::bigint << 32) + 'jobledger'::regnamespace::oid::bigint`
 
-// waiting returns the processes that wait for the lock, in order of their numbers.
+// waiting returns the backends that wait for the lock, ordered by process id.
 func waiting(t testing.TB, by *pgx.Conn) (pids []int64) {
 	t.Helper()
 	return ask[[]int64](t, by, `SELECT coalesce(array_agg(pid::bigint ORDER BY pid), '{}') FROM pg_locks
@@ -103,7 +103,7 @@ func waiting(t testing.TB, by *pgx.Conn) (pids []int64) {
 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
 }
 
-// difference says what is in one of two sorted lists more often than in the other.
+// difference lists what occurs in one of two sorted lists more often than in the other.
 func difference(got, want []string) string {
 	count := make(map[string]int)
 	for _, s := range got {

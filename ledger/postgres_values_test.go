@@ -14,7 +14,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// JSON stays the text that was written: a digest may be of it, and a person may have to read it.
+// JSON is stored as the text that was written: digests cover it, and people may have to read it.
 func TestPostgresKeepsTextAndBytes(t *testing.T) {
 	s := onPostgres(t)
 	s.SetGroupTime(time.Hour)
@@ -29,7 +29,7 @@ func TestPostgresKeepsTextAndBytes(t *testing.T) {
 			return tx.Append(t.Context(), event.Event{Pos: tx.Next(), At: tx.At(), Actor: reason, Body: body})
 		})
 	}
-	write(t, s, notes[0]) // alone, and the others in one statement
+	write(t, s, notes[0]) // one row alone, and the others in one statement
 	wantErrors(t, writeGroup(t, s, notes[1:]...), nil, nil, nil, nil)
 	conn := connect(t, s.DSN())
 	for i, text := range want {
@@ -65,7 +65,7 @@ func TestPostgresKeepsTextAndBytes(t *testing.T) {
 	for i, body := range bodies {
 		write(t, s, put(int64(101+i), body))
 	}
-	if runs != 1+len(bodies) { // or the lists were refused, and only single rows got there
+	if runs != 1+len(bodies) { // otherwise the lists were refused and only single rows were written
 		t.Errorf("functions were run %d times, want %d", runs, 1+len(bodies))
 	}
 	read(t, s, func(tx *ledger.Tx) error {
@@ -82,7 +82,7 @@ func TestPostgresKeepsTextAndBytes(t *testing.T) {
 	})
 }
 
-// A text that PostgreSQL cannot keep fails alone, whatever is in the same transaction.
+// Text that PostgreSQL cannot store fails alone, whatever else the transaction contains.
 func TestPostgresUnstorableTextFailsAlone(t *testing.T) {
 	s := onPostgres(t)
 	s.SetGroupTime(time.Hour)
@@ -104,7 +104,7 @@ func TestPostgresUnstorableTextFailsAlone(t *testing.T) {
 	wantActors(t, s, "a", "b", "a", "b", "a", "b")
 }
 
-// A number of any type that fits becomes no null, in a list of one row as in one of many.
+// Small numbers are not stored as null, in a list of one row and in a list of many, whatever their type.
 func TestPostgresBulkTakesSmallNumbers(t *testing.T) {
 	s := onPostgres(t)
 	for _, rows := range []int{1, 3} {
@@ -124,8 +124,8 @@ func TestPostgresBulkTakesSmallNumbers(t *testing.T) {
 	}
 }
 
-// The clocks of hosts differ; all of them use the server's. In a bubble the host's clock shows the
-// year 2000.
+// The clocks of hosts differ, so all of them use the server's clock. Inside the bubble of package synctest
+// the host's clock shows the year 2000.
 func TestPostgresServerClockIsUsed(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
 	conn := connect(t, dsn)

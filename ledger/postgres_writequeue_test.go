@@ -14,8 +14,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// A reader that asks for the events after the last pos it has seen misses nothing, whatever else goes on in
-// the server: what is visible is all there is up to its end. Transactions that fail leave no gap.
+// A reader that asks for the events after the last pos it has seen misses none, whatever else happens on the
+// server: all positions up to the last visible one are visible. Transactions that fail leave no gap.
 func TestPostgresFollowerMissesNothing(t *testing.T) {
 	t.Parallel()
 	dsn := ledgertest.Postgres(t)
@@ -77,7 +77,7 @@ func TestPostgresFollowerMissesNothing(t *testing.T) {
 						if err := note(t.Context(), tx, name); err != nil || k%5 != 0 {
 							return err
 						}
-						if k%2 == 0 { // a read sends what was written before, so that it has to be rolled back
+						if k%2 == 0 { // a read flushes what was written before, so the failure has to roll it back
 							if _, err := number(t.Context(), tx, `SELECT count(*) FROM events`); err != nil {
 								return err
 							}
@@ -110,8 +110,8 @@ func TestPostgresFollowerMissesNothing(t *testing.T) {
 	}
 }
 
-// meanwhile begins what holds others up in designs that wait for other transactions: a long transaction in
-// another database, one that is prepared, and a snapshot that stays open.
+// meanwhile starts what delays designs that wait for other transactions: a long transaction in another
+// database, a prepared transaction, and a snapshot that stays open.
 func meanwhile(t *testing.T, dsn string) {
 	t.Helper()
 	other := connect(t, ledgertest.Postgres(t))
@@ -132,8 +132,8 @@ func meanwhile(t *testing.T, dsn string) {
 	prepareTransaction(t, dsn, `CREATE TABLE public.mine (n int)`)
 }
 
-// prepared leaves a transaction prepared that has run a statement, and rolls it back at the latest when the
-// test ends.
+// prepared leaves a prepared transaction that has run a statement, and rolls it back when the test ends at
+// the latest.
 func prepareTransaction(t *testing.T, dsn, statement string) (end func()) {
 	t.Helper()
 	conn := connect(t, dsn)
@@ -141,7 +141,7 @@ func prepareTransaction(t *testing.T, dsn, statement string) (end func()) {
 		t.Log("this server prepares no transactions")
 		return nil
 	}
-	name := "p" + ask[string](t, conn, `SELECT current_database()`) // it is one of the whole server
+	name := "p" + ask[string](t, conn, `SELECT current_database()`) // the name is global to the server
 	execute(t, conn, `BEGIN`)
 	execute(t, conn, statement)
 	execute(t, conn, `PREPARE TRANSACTION '`+name+`'`)
@@ -154,8 +154,8 @@ func prepareTransaction(t *testing.T, dsn, statement string) (end func()) {
 	return end
 }
 
-// A prepared transaction keeps its locks without any process. One that has the ledger's own stops all
-// writers, who say so in time and go on when it is gone; readers never notice.
+// A prepared transaction keeps its locks without any process. One that holds the ledger's lock blocks all
+// writers: they report it in time and continue when it is gone. Readers do not notice.
 func TestPostgresLockTimeoutIsBusy(t *testing.T) {
 	t.Parallel()
 	s := onPostgres(t)
@@ -214,8 +214,8 @@ func TestPostgresCallerLeavesWhileLockIsHeld(t *testing.T) {
 	wantActors(t, s, "a")
 }
 
-// A process that is stopped while it has the lock is thrown out by the server, and others go on. What it was
-// about to write is done when it runs again, or its outcome is unknown.
+// The server disconnects a process that is stopped while it holds the lock, and other writers continue. The
+// stopped process repeats its write when it runs again, or reports an unknown outcome.
 func TestPostgresFrozenWriterIsEnded(t *testing.T) {
 	t.Parallel()
 	for name, readsOn := range map[string]bool{"goes on with a read": true, "goes on with its commit": false} {
@@ -224,7 +224,7 @@ func TestPostgresFrozenWriterIsEnded(t *testing.T) {
 			other := ledgertest.OpenAt(t, s.DSN())
 			frozen, thaw := make(chan struct{}), make(chan struct{})
 			var once sync.Once
-			var runs, before atomic.Int32 // before: those up to the one that freezes
+			var runs, before atomic.Int32 // before: calls up to and including the one that freezes
 			answered := make(chan error)
 			go func() {
 				answered <- s.Write(t.Context(), func(tx *ledger.Tx) error {

@@ -15,7 +15,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// many appends n events, of all kinds in turn, each with every field of its body or none.
+// many appends n events, cycling through all kinds; each has every field of its body set, or none.
 func many(t testing.TB, s *ledger.Store, n int) {
 	t.Helper()
 	write(t, s, func(tx *ledger.Tx) error {
@@ -44,7 +44,7 @@ func many(t testing.TB, s *ledger.Store, n int) {
 	})
 }
 
-// scanned is what a scan yields, and how it ends.
+// scanned is what a scan yields, and its error.
 func scanned(t testing.TB, s *ledger.Store, what ledger.Scan, enough int) (list []ledger.Scanned, end error) {
 	t.Helper()
 	err := s.Read(t.Context(), func(tx *ledger.Tx) error {
@@ -65,7 +65,7 @@ func scanned(t testing.TB, s *ledger.Store, what ledger.Scan, enough int) (list 
 	return list, end
 }
 
-// What is read ahead on another connection is what the transaction itself reads, damaged or not.
+// Reading ahead on a second connection yields what the transaction itself reads, damaged or not.
 func TestScanReadsTheSameAhead(t *testing.T) {
 	s := open(t)
 	const n = 3000
@@ -75,8 +75,8 @@ func TestScanReadsTheSameAhead(t *testing.T) {
 		damage string
 		what   ledger.Scan
 		enough int
-		odd    int  // how many events are not as they are written
-		wrong  bool // one cannot be read
+		odd    int  // how many events differ from their canonical form
+		wrong  bool // one event cannot be read
 	}{
 		{"all", "", ledger.Scan{Strict: true}, math.MaxInt, 0, false},
 		{"not so strict", "", ledger.Scan{}, math.MaxInt, 0, false},
@@ -119,7 +119,7 @@ func TestScanReadsTheSameAhead(t *testing.T) {
 	}
 }
 
-// damaged is a copy of s on which a statement was run with a SQLite shell.
+// damaged returns a copy of s on which a statement was run with a SQLite shell.
 func damaged(t testing.TB, s *ledger.Store, statement string) *ledger.Store {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")

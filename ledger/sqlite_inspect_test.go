@@ -34,7 +34,7 @@ func closed(t *testing.T, n int) string {
 	return path
 }
 
-// looked is where a look at the ledger at path says that it ends.
+// looked returns the tail and the facts that an inspection of the ledger at path sees.
 func looked(t *testing.T, look func(ctx context.Context, dsn string,
 	fn func(*ledger.Tx, ledger.FileFacts) error) error, path string) (tail int64, facts ledger.FileFacts) {
 	t.Helper()
@@ -59,7 +59,7 @@ func TestInspectLeavesNoFiles(t *testing.T) {
 	if after := folder(t, filepath.Dir(path)); !maps.Equal(before, after) {
 		t.Errorf("a look changed the folder: %d files, %d before", len(after), len(before))
 	}
-	// This is what a connection that may only read does.
+	// A read-only connection of SQLite does change the folder.
 	db := plain(t, path+"?mode=ro")
 	mustExec(t, db, `SELECT count(*) FROM events`)
 	if len(folder(t, filepath.Dir(path))) == len(before) {
@@ -77,7 +77,7 @@ func TestInspectSeesWAL(t *testing.T) {
 		facts.Backlog == 0 {
 		t.Errorf("got tail %d, %+v", tail, facts)
 	}
-	// The first transactions of a ledger are in the -wal file, its tables too.
+	// The first transactions of a ledger, with its tables, are in the -wal file only.
 	err := ledger.InspectFileOnly(t.Context(), s.Path(), func(tx *ledger.Tx, f ledger.FileFacts) error {
 		_, err := tx.Tail(t.Context())
 		return err
@@ -138,7 +138,8 @@ func TestInspectRequiresLedger(t *testing.T) {
 	}
 }
 
-// A backup that is copied over a ledger whose last process was killed meets that one's -wal file.
+// A backup is copied over a ledger whose last process was killed: the killed process's -wal file is still
+// there.
 func TestInspectRefusesForeignWAL(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	backup := filepath.Join(t.TempDir(), "backup.db")
@@ -150,7 +151,8 @@ func TestInspectRefusesForeignWAL(t *testing.T) {
 	for range 20 {
 		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:later") })
 	}
-	run(t, "cp", path+"-wal", backup+".wal") // by another process: to close it in this one would drop locks
+	// in another process: closing the file in this one would drop its locks
+	run(t, "cp", path+"-wal", backup+".wal")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

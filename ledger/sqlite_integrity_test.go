@@ -11,7 +11,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// An index that lacks entries is found by the check in steps as by the check at once.
+// The check in steps finds an index that lacks entries, as the check in one piece does.
 func TestCheckStructureFindsIndexes(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	defer ledger.DivideEveryCheck()()
@@ -31,7 +31,7 @@ func TestCheckStructureFindsIndexes(t *testing.T) {
 	}
 	for _, x := range []struct{ index, altered, original string }{
 		{"", "", ""},
-		{"claims", "kind = 13", "kind = 2"}, // other events
+		{"claims", "kind = 13", "kind = 2"}, // entries of other events
 		{"claims", "(worker, pos)", "(worker, at)"},
 		{"leases", "n > 9", "lease_expires_at IS NOT NULL"},
 	} {
@@ -71,7 +71,7 @@ func TestCheckStructureFindsIndexes(t *testing.T) {
 	}
 }
 
-// forgeIndex fills an index by another definition than the one that it keeps.
+// forgeIndex fills an index from another definition than the one it keeps.
 func forgeIndex(t *testing.T, path, name, altered, original string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=writable_schema(1)")

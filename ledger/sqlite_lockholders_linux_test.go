@@ -9,7 +9,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// self is what the kernel says that this process does with the ledger at path.
+// self returns the locks that this process holds on the ledger at path, as the kernel reports them.
 func self(t *testing.T, path string) (h ledger.LockHolder, holds bool) {
 	t.Helper()
 	for _, h := range ledger.LockHolders(path) {
@@ -66,8 +66,8 @@ func TestLockHoldersParseProcLocks(t *testing.T) {
 	for line, want := range map[string]bool{
 		"1: POSIX  ADVISORY  READ 24700 fe:00:9986133 128 128": true,
 		"6: FLOCK  ADVISORY  WRITE 931 00:1a:12 0 EOF":         true,
-		"2: OFDLCK ADVISORY  READ -1 fe:00:9986078 1 2":        false, // no process in particular
-		"1: -> POSIX  ADVISORY  WRITE 5 fe:00:9 120 120":       false, // a process waits
+		"2: OFDLCK ADVISORY  READ -1 fe:00:9986078 1 2":        false, // belongs to no process
+		"1: -> POSIX  ADVISORY  WRITE 5 fe:00:9 120 120":       false, // a process that waits
 		"": false, "nonsense": false, "1: POSIX ADVISORY READ x fe:00:9 1 2": false,
 		"1: POSIX ADVISORY READ 1 fe:00:9 x 2": false,
 	} {

@@ -33,7 +33,7 @@ func lockExclusive(t *testing.T, path string, damaged bool) *ledger.ExclusiveLoc
 	return s
 }
 
-// names returns what is in the folder of path.
+// names returns the names of the files in the folder of path.
 func names(t *testing.T, path string) (list []string) {
 	t.Helper()
 	for name := range folder(t, filepath.Dir(path)) {
@@ -58,7 +58,8 @@ func TestReplaceRefusesOpenLedger(t *testing.T) {
 			t.Errorf("damaged %t: a ledger that is open was locked: %v", damaged, err)
 		}
 	}
-	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:test") }) // nothing is in its way
+	// the failed attempts hold no lock
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:test") })
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func TestReplaceKeepsOldLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, old, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:later") })
-	run(t, "cp", path, path+".killed") // as a process that is killed leaves them
+	run(t, "cp", path, path+".killed") // the state that a killed process leaves
 	run(t, "cp", path+"-wal", path+".killed-wal")
 	if err := old.Close(); err != nil {
 		t.Fatal(err)
@@ -127,7 +128,7 @@ func TestReplaceKeepsOldLedger(t *testing.T) {
 	wantActors(t, openAt(t, kept), "cli:test", "cli:later")
 }
 
-// Of a ledger that SQLite cannot read, the -wal file goes along: the new one must not take it for its own.
+// The -wal file of a ledger that SQLite cannot read is moved away with it: the new ledger must not use it.
 func TestReplaceDamagedLedgerWithSidecars(t *testing.T) {
 	t.Parallel()
 	path := closed(t, 1)
@@ -149,11 +150,11 @@ func TestReplaceDamagedLedgerWithSidecars(t *testing.T) {
 	}
 }
 
-// A store that was opened as a file and is used by the name of another would write into the void.
+// A store whose file was exchanged while it was being opened must not write to the removed file.
 func TestOpenNoticesExchangedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	// a ledger that another process is about to make: Open connects, and waits for the lock to migrate
+	// Another process is creating the ledger: Open connects, and waits for the lock to migrate.
 	db := plain(t, path)
 	mustExec(t, db, fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID))
 	mustExec(t, db, `PRAGMA journal_mode = wal`)
@@ -167,7 +168,7 @@ func TestOpenNoticesExchangedFile(t *testing.T) {
 		s, err := ledger.Open(context.Background(), path)
 		done <- opened{s, err}
 	}()
-	time.Sleep(300 * time.Millisecond) // were it too short, the other ledger would be opened, which is right too
+	time.Sleep(300 * time.Millisecond) // a shorter pause would open the other ledger, which is also correct
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if err := os.Rename(path+suffix, path+".old"+suffix); err != nil {
 			t.Fatal(err)
@@ -191,19 +192,19 @@ func TestOpenNoticesExchangedFile(t *testing.T) {
 	}
 }
 
-// Who has opened a ledger's file just before that was exchanged, and asks SQLite for a lock on it only now,
-// gets the new ledger's -wal file with it. A migration would go there, by what the old file says.
+// A process opens a ledger's file just before the file is exchanged, and asks SQLite for a lock just after:
+// it gets the new ledger's -wal file. A migration decided by the old file must not be written there.
 func TestOpenMigratesNoExchangedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	db := plain(t, path) // a ledger that has been made, and not yet migrated
+	db := plain(t, path) // created, and not yet migrated
 	mustExec(t, db, fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID))
 	must(t, db.Close())
 	fresh := closed(t, 1)
 	s, err := ledger.Open(t.Context(), fresh)
 	must(t, err)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:later") })
-	run(t, "cp", fresh, path+".fresh") // as a process that is killed leaves them
+	run(t, "cp", fresh, path+".fresh") // the state that a killed process leaves
 	run(t, "cp", fresh+"-wal", path+".fresh-wal")
 	must(t, s.Close())
 	err = ledger.SetUpLate(t.Context(), path, func() {
@@ -217,8 +218,8 @@ func TestOpenMigratesNoExchangedFile(t *testing.T) {
 	wantActors(t, openAt(t, path), "cli:test", "cli:later")
 }
 
-// The copy that takes the ledger's place is made while no process can write, so what was acknowledged before
-// is in it, and whatever is acknowledged after that goes into it.
+// The replacement is copied while no process can write, so it contains everything that was acknowledged
+// before, and receives everything that is acknowledged later.
 func TestReplaceUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
 	path := closed(t, 1)
@@ -260,7 +261,7 @@ func TestReplaceUnderLoadLosesNothing(t *testing.T) {
 			break
 		}
 		rounds--
-		time.Sleep(200 * time.Millisecond) // in which others come by
+		time.Sleep(200 * time.Millisecond) // time for other processes to open it
 	}
 	var acknowledged []string
 	for i, child := range children {

@@ -13,8 +13,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// rawCopy is a copy of the file of a ledger that no process has open: in WAL mode, as it
-// stands.
+// rawCopy returns an unchanged copy of the file of a ledger that no process has open. It is in WAL mode.
 func rawCopy(t *testing.T, from, to string) {
 	t.Helper()
 	content, err := os.ReadFile(from)
@@ -22,7 +21,7 @@ func rawCopy(t *testing.T, from, to string) {
 	must(t, os.WriteFile(to, content, 0o600))
 }
 
-// Another ledger is put in the place of one that is in use, or whose last process was killed.
+// Another ledger's file replaces one that is in use, or whose last process was killed.
 func TestSidecarOfExchangedLedgerIsNotMixed(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "jobs.db"), filepath.Join(dir, "other.db")
@@ -38,7 +37,7 @@ func TestSidecarOfExchangedLedgerIsNotMixed(t *testing.T) {
 	for range 50 {
 		write(t, ghost, func(tx *ledger.Tx) error { return note(t.Context(), tx, "old") })
 	}
-	ledgertest.OpenAt(t, path) // one more process of the same ledger may come
+	ledgertest.OpenAt(t, path) // a further process may open the same ledger
 	must(t, os.Rename(path, path+".old"))
 	must(t, os.Rename(other, path))
 	for _, open := range []func(context.Context, string) (*ledger.Store, error){ledger.Open,
@@ -59,7 +58,7 @@ func TestSidecarOfExchangedLedgerIsNotMixed(t *testing.T) {
 		t.Error("the file in its place was touched")
 	}
 
-	// Restored, each has what is its own.
+	// After a restore, each ledger has its own events.
 	for _, suffix := range []string{"-wal", "-shm"} {
 		must(t, os.Rename(path+suffix, path+".old"+suffix))
 	}

@@ -15,8 +15,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// A ledger is removed while a process uses it. SQLite would let the next one share the old one's -shm file,
-// and lose what it acknowledges.
+// A ledger is removed while a process uses it. SQLite alone would let the next ledger at that path share the
+// old -shm file, and would lose what it acknowledges.
 func TestSidecarPreventsNewLedgerAfterRemoval(t *testing.T) {
 	for name, left := range map[string][]string{"both files": {"-wal", "-shm"}, "the -shm file": {"-shm"},
 		"the -wal file": {"-wal"}} {
@@ -58,7 +58,7 @@ func TestSidecarPreventsNewLedgerAfterRemoval(t *testing.T) {
 	}
 }
 
-// A commit is an answer only if the file is still in its place afterwards: it may have been exchanged
+// A commit is acknowledged only if the file is still at its path afterwards: it may have been exchanged
 // meanwhile.
 func TestCommitIntoExchangedFileIsUnknown(t *testing.T) {
 	for name, exchange := range map[string]func(path string) error{
@@ -75,7 +75,7 @@ func TestCommitIntoExchangedFileIsUnknown(t *testing.T) {
 			}
 			if name == "moved" {
 				must(t, os.Rename(s.Path()+".old", s.Path()))
-				wantActors(t, s, "a") // it was done, and its outcome was unknown
+				wantActors(t, s, "a") // it was committed, although its outcome was reported as unknown
 				write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") })
 				sound(t, s)
 			}
@@ -83,14 +83,14 @@ func TestCommitIntoExchangedFileIsUnknown(t *testing.T) {
 	}
 }
 
-// A copy of all three files is as good as they are, wherever it is and however it was made.
+// A copy of all three files is a valid ledger, wherever it is and however it was made.
 func TestSidecarOfCopiedFilesIsAccepted(t *testing.T) {
 	dir := t.TempDir()
 	s := ledgertest.OpenAt(t, filepath.Join(dir, "jobs.db"))
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	for _, flags := range []string{"-r", "-a"} {
 		to := filepath.Join(t.TempDir(), "copy")
-		// not by this process, which has it open
+		// in another process, because this one has the ledger open
 		if out, err := exec.Command("cp", flags, dir, to).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -108,7 +108,7 @@ func TestSidecarModeFollowsLedger(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
-	must(t, os.Chmod(s.Path()+"-shm", 0o400)) // as SQLite makes it where the ledger may only be read
+	must(t, os.Chmod(s.Path()+"-shm", 0o400)) // as SQLite creates it for a read-only ledger
 	must(t, os.Chmod(s.Path()+"-wal", 0o400))
 	openAt(t, s.Path())
 	for _, suffix := range []string{"-wal", "-shm"} {

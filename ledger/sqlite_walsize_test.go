@@ -9,7 +9,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// The -wal file cannot be used again while a reader stands; when the reader has gone, writers cut it down.
+// The -wal file cannot be reset while a reader holds a snapshot; when the reader ends, writers truncate the
+// file.
 func TestWALShrinksAfterALongRead(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)

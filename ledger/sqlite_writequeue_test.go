@@ -17,8 +17,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// stoppedHolder starts a process that holds the write queue's lock of s, and stops it there. end lets it go
-// on and end.
+// stoppedHolder starts a process that holds the write queue's lock of s and stops it with SIGSTOP. end
+// continues it and waits for its end.
 func stoppedHolder(t *testing.T, s *ledger.Store) (end func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -49,8 +49,7 @@ func stoppedHolder(t *testing.T, s *ledger.Store) (end func()) {
 	return end
 }
 
-// contend makes s find SQLite's lock held by another for a moment while it writes, and returns how long
-// that took.
+// contend makes s wait for SQLite's lock while it writes, and returns for how long.
 func contend(t *testing.T, s *ledger.Store) time.Duration {
 	t.Helper()
 	other := plain(t, s.Path())
@@ -60,7 +59,7 @@ func contend(t *testing.T, s *ledger.Store) time.Duration {
 	go func() {
 		written <- s.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	}()
-	time.Sleep(20 * time.Millisecond) // how long the lock is held: it is what is measured
+	time.Sleep(20 * time.Millisecond) // the time that is measured
 	mustExec(t, other, `ROLLBACK`)
 	if err := <-written; err != nil {
 		t.Fatal(err)
@@ -68,9 +67,8 @@ func contend(t *testing.T, s *ledger.Store) time.Duration {
 	return time.Since(start)
 }
 
-// The holder goes on only when end is called, so that a write that waited for it would never come back. The
-// wait is bounded at half a second; the bound here only separates "bounded" from "for ever" on a slow
-// machine.
+// The holder continues only when end is called, so a write that waited for it would never return. The wait is
+// bounded at half a second; the bound here only separates "bounded" from "for ever" on a slow machine.
 func TestWriteQueueSurvivesStoppedHolder(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := open(t)
@@ -91,11 +89,11 @@ func TestWriteQueueIsFairBetweenProcesses(t *testing.T) {
 	dsn := ledgertest.New(t)
 	stores := []*ledger.Store{openAt(t, dsn)}
 	for range 2 {
-		stores = append(stores, ledgertest.OpenAt(t, dsn)) // another lock holder, as another process is
+		stores = append(stores, ledgertest.OpenAt(t, dsn)) // locks separately, as another process does
 	}
-	for range 5 { // a machine that holds one of them up does not do so each time
+	for range 5 { // a slow machine does not delay a process in every round
 		var mu sync.Mutex
-		var turns []int // who wrote, in that order
+		var turns []int // the index of the store of each write, in order
 		var wg sync.WaitGroup
 		until := time.Now().Add(500 * time.Millisecond)
 		for i, s := range stores {
@@ -114,16 +112,16 @@ func TestWriteQueueIsFairBetweenProcesses(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// again: turns of the one who had the last, once all have begun
+		// again counts writes by the store that also made the write before, once every store has written.
 		shares, again := make([]int, len(stores)), 0
 		for k, i := range turns {
 			if shares[i]++; slices.Min(shares) > 0 && turns[k-1] == i {
 				again++
 			}
 		}
-		// Without disturbance, the shares are within 1.1 of each other, and no process comes twice; without the
-		// write queue, every third does at least. PostgreSQL's lock has a queue, but who is on a busy machine
-		// back in it before the next one has his answer goes again.
+		// On an idle machine the shares are within a factor of 1.1, and no process writes twice in a row; without
+		// the write queue, at least every third write is such a repeat. PostgreSQL's lock has its own queue, but on
+		// a busy machine a process may rejoin it before the next one has its answer.
 		if 10*slices.Min(shares) >= slices.Max(shares) && (5*again < len(turns) || ledgertest.OnPostgres(t)) {
 			return
 		}

@@ -25,7 +25,7 @@ func TestStoredEventsRoundTrip(t *testing.T) {
 		}
 		return nil
 	})
-	for _, e := range want { // a value that every event has is read as the default
+	for _, e := range want { // a required field that is missing is read as its default
 		switch body := e.Body.(type) {
 		case *event.Enqueued:
 			if body.MaxAttempts == 0 {

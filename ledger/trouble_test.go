@@ -7,7 +7,7 @@ import (
 	"jobledger/ledger"
 )
 
-// What the database calls an error of the statement can only be damage: the statements are all right.
+// The statements are correct, so an error that the database reports for one of them means damage.
 func TestDamageErrorsAreClassified(t *testing.T) {
 	s := open(t)
 	for _, query := range []string{

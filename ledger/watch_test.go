@@ -14,7 +14,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// announce commits something that makes a job claimable, as far as the store knows.
+// announce commits an event that may make a job claimable.
 func announce(t testing.TB, s *ledger.Store) {
 	t.Helper()
 	write(t, s, func(tx *ledger.Tx) error {
@@ -33,7 +33,7 @@ func wakes(woken <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// wakesNow reports whether woken has something to receive.
+// wakesNow reports whether woken has a value ready.
 func wakesNow(woken <-chan struct{}) bool {
 	select {
 	case <-woken:
@@ -43,7 +43,7 @@ func wakesNow(woken <-chan struct{}) bool {
 	}
 }
 
-// drain waits until nothing has come for a while: a watcher gets spurious wake-ups when it begins to listen.
+// drain waits until no wake-up has come for a while: a watcher gets spurious ones when it begins to listen.
 func drain(woken <-chan struct{}) {
 	for wakes(woken, 400*time.Millisecond) {
 	}
@@ -79,7 +79,8 @@ func TestWatchWakesOnAnnouncement(t *testing.T) {
 	})
 }
 
-// The data version is polled once an hour here, so only the doorbell of another process can wake the watcher.
+// The data version is polled once an hour in this test, so only the doorbell of another process can wake the
+// watcher.
 func TestWatchWakesOnOtherProcess(t *testing.T) {
 	ledger.SetPollIntervals(time.Hour, t.Cleanup)
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -99,7 +100,7 @@ func TestWatchWakesOnOtherProcess(t *testing.T) {
 	}
 	for _, name := range []string{".bell", ".bell/bell"} {
 		info, err := os.Stat(path + name)
-		if err != nil || info.Mode().Perm()&0o077 != 0 { // as the ledger itself
+		if err != nil || info.Mode().Perm()&0o077 != 0 { // the same mode as the ledger
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
@@ -132,7 +133,7 @@ func TestWatchWithoutDoorbell(t *testing.T) {
 	}
 }
 
-// A doorbell that was removed, with its folder, costs no watcher more than a while of polling.
+// If the doorbell and its folder are removed, a watcher falls back to polling until it has a new one.
 func TestWatchSurvivesRemovedDoorbell(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -172,7 +173,7 @@ func TestCloseWakesWatchersAndLeavesNothingOpen(t *testing.T) {
 	}
 	announce(t, s)
 	before, goroutines := len(openFiles()), runtime.NumGoroutine()
-	for range 3 { // the last one that leaves ends the listening, and the next one begins it again
+	for range 3 { // the last watcher that stops ends the listening, and the next one starts it again
 		_, stopOne := s.Watch()
 		woken, stopTwo := s.Watch()
 		if !wakes(woken, 10*time.Second) {
@@ -182,7 +183,7 @@ func TestCloseWakesWatchersAndLeavesNothingOpen(t *testing.T) {
 		stopTwo()
 		stopTwo()
 	}
-	quiet := func() bool { // one connection stays, whose driver has a goroutine
+	quiet := func() bool { // one connection stays open, and its driver has a goroutine
 		return len(openFiles()) <= before+2 && runtime.NumGoroutine() <= goroutines+1
 	}
 	for end := time.Now().Add(10 * time.Second); !quiet() && time.Now().Before(end); {
@@ -236,7 +237,7 @@ func TestWatchStartsAndStopsUnderLoad(t *testing.T) {
 	all.Wait()
 	woken, stop := s.Watch()
 	defer stop()
-	for wakes(woken, 400*time.Millisecond) { // what a new watcher is sent first
+	for wakes(woken, 400*time.Millisecond) { // the wake-ups that a new watcher always gets
 	}
 	announce(t, other)
 	if !wakes(woken, 10*time.Second) {

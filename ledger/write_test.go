@@ -20,8 +20,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// The table presence stands in for a projection's row: seen_at is the version that a compare-and-swap
-// expects.
+// The table presence represents a projection's row: seen_at is the version that a compare-and-swap expects.
 var (
 	insertSeen = ledger.NewSparseInsert("presence", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot",
 		"seen_at")
@@ -64,7 +63,7 @@ func TestWriteManyCallers(t *testing.T) {
 					if err := note(t.Context(), tx, fmt.Sprint(n)); err != nil || n%7 != 0 {
 						return err
 					}
-					if n%2 == 0 { // a read sends what was written before
+					if n%2 == 0 { // a read flushes what was written before
 						if _, err := number(t.Context(), tx, `SELECT count(*) FROM events`); err != nil {
 							return err
 						}
@@ -145,13 +144,13 @@ func TestWriteFailureRollsBackFlushedPart(t *testing.T) {
 		write("a", 1, nil), write("b", 2, errOwn), write("c", 2, nil), write("d", 3, errOwn))
 	wantErrors(t, errs, nil, errOwn, nil, errOwn)
 	wantActors(t, s, "a", "c")
-	if runs.Load() != 8 { // a and b the fast way, then each for itself; c and d likewise
+	if runs.Load() != 8 { // a and b in the optimistic mode, then each again with a savepoint; c and d likewise
 		t.Errorf("functions were run %d times, want 8", runs.Load())
 	}
 }
 
-// A read of the state sends rows, but no events; a function that fails takes back its own of both and no
-// else's.
+// A read of the state flushes rows, but no events. A function that fails rolls back its own rows and events
+// and no others.
 func TestWriteReadsStateBeforeEventsAreFlushed(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
@@ -202,7 +201,7 @@ func TestWriteFailureKeepsNeighboursWrites(t *testing.T) {
 	ctx := t.Context()
 	errs := writeGroup(t, s,
 		func(tx *ledger.Tx) error { return note(ctx, tx, "a") },
-		func(tx *ledger.Tx) error { // reads first, so what it takes back is not yet sent
+		func(tx *ledger.Tx) error { // reads first, so what is rolled back is not yet flushed
 			if _, err := number(ctx, tx, `SELECT count(*) FROM events`); err != nil {
 				return err
 			}
@@ -246,7 +245,7 @@ func TestPutConflictCanBeRetried(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	write(t, s, func(tx *ledger.Tx) error { return tx.Insert(insertSeen, "x", 1) })
-	add := func(tx *ledger.Tx) error { // expects 1, and reads the row only when that is wrong
+	add := func(tx *ledger.Tx) error { // expects 1, and reads the row only after a conflict
 		err := tx.Put(swapSeen, "x", 1, 2)
 		if errors.Is(err, ledger.ErrConflict) {
 			var now int64
@@ -314,7 +313,8 @@ func TestAppendRefusesGapAndEarlierTime(t *testing.T) {
 		err := s.Write(ctx, func(tx *ledger.Tx) error {
 			e := event.Event{Pos: tx.Next(), At: tx.At(), Actor: "b", Body: &event.Restored{}}
 			change(&e)
-			_ = tx.Append(ctx, e) // what it wrote before may be half a transition, so that it cannot succeed
+			// what was written before may be half a transition, so the transaction cannot succeed
+			_ = tx.Append(ctx, e)
 			return nil
 		})
 		if !errors.Is(err, ledger.ErrConflict) {
@@ -327,7 +327,7 @@ func TestAppendRefusesGapAndEarlierTime(t *testing.T) {
 func TestBulkWritesEveryRow(t *testing.T) {
 	s := open(t)
 	ctx := t.Context()
-	const rows = 1000 // more than fits one list, and not a power of two
+	const rows = 1000 // more than one list holds, and not a power of two
 	write(t, s, func(tx *ledger.Tx) error {
 		for i := range rows {
 			if err := errors.Join(tx.Insert(insertSeen, fmt.Sprint(i), 1), note(ctx, tx, "x")); err != nil {
@@ -353,7 +353,8 @@ func TestBulkWritesEveryRow(t *testing.T) {
 	}
 }
 
-// A number of the dictionary that was rolled back must not be remembered: the next name would get it.
+// A dictionary number that was rolled back must not stay in the cache: the next name would get the same
+// number.
 func TestDictionaryForgetsRolledBackNames(t *testing.T) {
 	who := func(name string) event.Worker { return event.Worker{Name: name, Boot: "boot-" + name} }
 	act := func(ctx context.Context, tx *ledger.Tx, name string) error {
@@ -406,7 +407,7 @@ func TestDictionaryForgetsRolledBackNames(t *testing.T) {
 				return errors.Join(act(t.Context(), tx, "b"),
 					act(t.Context(), tx, "a"))
 			})
-			fresh := openAt(t, s.DSN()) // with a dictionary of its own
+			fresh := openAt(t, s.DSN()) // its dictionary is not cached yet
 			for _, store := range []*ledger.Store{s, fresh} {
 				wantActors(t, store, "c", "a", "d", "b", "a")
 				for _, e := range events(t, store, ledger.Filter{}) {
@@ -430,7 +431,7 @@ func TestCommitFailureIsUnknownToAll(t *testing.T) {
 	failing.Store(true)
 	errs := writeGroup(t, s,
 		func(tx *ledger.Tx) error { return note(ctx, tx, "a") },
-		func(tx *ledger.Tx) error { // judges by what its neighbour wrote, and that may be gone
+		func(tx *ledger.Tx) error { // decides by what its neighbour wrote, which may be rolled back
 			n, err := number(ctx, tx, `SELECT count(*) FROM events`)
 			if err == nil && n > 0 {
 				err = errOwn
@@ -449,7 +450,7 @@ func TestFullDiskWritesNothingAndRecovers(t *testing.T) {
 	s := grouping(t)
 	ctx := t.Context()
 	write(t, s, func(tx *ledger.Tx) error {
-		_, err := tx.Exec(`PRAGMA max_page_count = 1`) // raised to what there is
+		_, err := tx.Exec(`PRAGMA max_page_count = 1`) // SQLite raises it to the current size
 		return err
 	})
 	fill := func(tx *ledger.Tx) error {
@@ -531,8 +532,8 @@ func TestQueryNestsWithSameText(t *testing.T) {
 	write(t, s, nest)
 }
 
-// TestPendingQueryIsReadLater: the rows are those of the moment of Prefetch, whatever happens before they are
-// read.
+// TestPendingQueryIsReadLater: a pending query returns the rows as of the call of Prefetch, whatever is
+// written before they are read.
 func TestPendingQueryIsReadLater(t *testing.T) {
 	const rows = 300
 	names := func(tx *ledger.Tx, a *ledger.PendingQuery) (got []string, err error) {
@@ -605,7 +606,7 @@ func TestPendingQueryIsReadLater(t *testing.T) {
 				return err
 			}
 			write(t, s, both)
-			write(t, s, func(tx *ledger.Tx) error { // and once more, where every statement is known
+			write(t, s, func(tx *ledger.Tx) error { // again, with every statement prepared
 				for i := range rows {
 					if err := tx.Put(setSeen, fmt.Sprint("old", i), 1); err != nil {
 						return err
@@ -617,15 +618,15 @@ func TestPendingQueryIsReadLater(t *testing.T) {
 	}
 }
 
-// TestPendingQueryDiscardedOnRollback: a failed transaction takes its pending queries with it, and the next
-// one runs.
+// TestPendingQueryDiscardedOnRollback: a failed transaction discards its pending queries, and the next
+// transaction runs.
 func TestPendingQueryDiscardedOnRollback(t *testing.T) {
 	s := open(t)
 	ask := func(tx *ledger.Tx) error {
 		_, err := tx.Prefetch(`SELECT kind, n FROM kinds`)
 		return err
 	}
-	write(t, s, ask) // and they are not read
+	write(t, s, ask) // the rows are never read
 	errs := writeGroup(t, s, ask, func(tx *ledger.Tx) error {
 		asked, err := tx.Prefetch(`SELECT count(*) FROM presence`)
 		if err == nil {
@@ -640,13 +641,13 @@ func TestPendingQueryDiscardedOnRollback(t *testing.T) {
 	wantActors(t, s, "x")
 }
 
-// inquirer has the same warm-up queries each time.
+// inquirer has the same warm-up queries in every transaction.
 type inquirer []ledger.WarmupQuery
 
 func (q inquirer) WarmupQueries(int64) []ledger.WarmupQuery { return q }
 
-// TestTxCachePrefetches: the rows of a warm-up query are those of the beginning of the transaction, and are
-// gone once something is written.
+// TestTxCachePrefetches: the rows of a warm-up query are those of the beginning of the transaction. They are
+// discarded by the first write.
 func TestTxCachePrefetches(t *testing.T) {
 	ctx, dsn := t.Context(), ledgertest.New(t)
 	s, other := ledgertest.OpenAt(t, dsn), ledgertest.OpenAt(t, dsn)
@@ -669,7 +670,7 @@ func TestTxCachePrefetches(t *testing.T) {
 		write(t, other, enqueue)
 		written++
 	}
-	// answer is what a transaction finds that loads, before it writes, and after.
+	// answer returns what a transaction gets that loads the cache: before it writes, and after.
 	answer := func(query string) (n int64, ok, after bool) {
 		t.Helper()
 		write(t, s, func(tx *ledger.Tx) error {
@@ -677,7 +678,7 @@ func TestTxCachePrefetches(t *testing.T) {
 			tx.Cache().Store(value)
 			asked := tx.Cache().Prefetched(query)
 			if ok = asked != nil; ok {
-				for range 2 { // as often as one likes
+				for range 2 { // the rows can be read more than once
 					rows, err := asked.Rows(ctx)
 					if err != nil {
 						return err
@@ -712,7 +713,7 @@ func TestTxCachePrefetches(t *testing.T) {
 			t.Errorf("answered %t with %d of %d events, and after a write %t", ok, n, written-1, after)
 		}
 	}
-	write(t, s, func(*ledger.Tx) error { return nil }) // which loads nothing
+	write(t, s, func(*ledger.Tx) error { return nil }) // it does not load the cache
 	if _, ok, _ := answer(events); ok {
 		t.Error("asked although the last transaction had no use for it")
 	}
@@ -846,7 +847,7 @@ func TestClockIsReadOncePerTransaction(t *testing.T) {
 			t.Errorf("event %d: at %s, want %s", e.Pos, e.At, want)
 		}
 	}
-	// The careful way is a second transaction with a reading of its own, which a failure does not change.
+	// The savepoint mode is a second transaction with its own clock reading, which a failure does not change.
 	readings.Store(1)
 	fail := func(tx *ledger.Tx) error { return errors.Join(ask(tx), errOwn) }
 	stale := func(tx *ledger.Tx) error { return tx.Put(swapSeen, "gone", 1, 2) }
@@ -897,7 +898,7 @@ func TestWriteSkipsCancelledCaller(t *testing.T) {
 	}
 
 	began, release, answered := make(chan struct{}), make(chan struct{}), make(chan error)
-	begin := sync.OnceFunc(func() { close(began) }) // a function may be run again
+	begin := sync.OnceFunc(func() { close(began) }) // a function may run more than once
 	go func() {
 		answered <- s.Write(context.Background(), func(tx *ledger.Tx) error {
 			begin()
@@ -913,7 +914,7 @@ func TestWriteSkipsCancelledCaller(t *testing.T) {
 		runtime.Gosched()
 	}
 	leave(errOwn)
-	if err := <-left; !errors.Is(err, errOwn) { // while the other still holds the transaction
+	if err := <-left; !errors.Is(err, errOwn) { // while another caller still holds the transaction
 		t.Errorf("while waiting: got %v, want the cause", err)
 	}
 	close(release)
@@ -1002,7 +1003,7 @@ func TestWriteRefusesExchangedFile(t *testing.T) {
 					t.Errorf("read: got %v, want ErrReplaced", err)
 				}
 			}
-			if name == "moved" { // and back again: nothing was lost
+			if name == "moved" { // moved back: nothing is lost
 				if err := os.Rename(s.Path()+".old", s.Path()); err != nil {
 					t.Fatal(err)
 				}
@@ -1018,7 +1019,7 @@ func TestCloseAnswersEveryCaller(t *testing.T) {
 	s.SetGroupTime(0)
 	var acknowledged atomic.Int64
 	began, release := make(chan struct{}), make(chan struct{})
-	begin := sync.OnceFunc(func() { close(began) }) // a function may be run again
+	begin := sync.OnceFunc(func() { close(began) }) // a function may run more than once
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		err := s.Write(context.Background(), func(tx *ledger.Tx) error {

@@ -19,6 +19,7 @@ func Statements() map[string]string {
 		"get":          byID,
 		"get by key":   byKey,
 		"newest":       newest,
+		"last exits":   lastExits + `?)`,
 		"held":         held,
 		"expired":      expired,
 		"result":       resultOf,
@@ -33,6 +34,9 @@ func Statements() map[string]string {
 	})
 	return all
 }
+
+// ExitIs is the condition of List on exit codes.
+const ExitIs = exitIs
 
 // ByAnyKey is the statement of FindByKey.
 var ByAnyKey = byAnyKey

@@ -2,7 +2,6 @@ package projection
 
 import (
 	"context"
-	"database/sql"
 	"math"
 
 	"jobledger/ledger"
@@ -57,8 +56,10 @@ func Newest(ctx context.Context, tx *ledger.Tx, queue string, until int64) (j Jo
 // unusedLimit is how many jobs QueueUnused reads.
 const unusedLimit = 100_000
 
-const amongNewest = `SELECT count(*), max(CASE WHEN queue = ? THEN 1 ELSE 0 END)
-FROM (SELECT queue FROM jobs ORDER BY n DESC LIMIT ?) newest`
+const (
+	amongNewest = `SELECT 1 FROM (SELECT queue FROM jobs ORDER BY n DESC LIMIT ?) newest WHERE queue = ? LIMIT 1`
+	jobsUpTo    = `SELECT count(*) FROM (SELECT n FROM jobs LIMIT ?) counted`
+)
 
 // QueueUnused reports whether there has never been a job in queue. A name that the ledger does not hold is
 // one. For a name that it holds, which may be that of a queue that was only paused, the newest 100,000 jobs
@@ -68,10 +69,12 @@ func QueueUnused(ctx context.Context, tx *ledger.Tx, queue string) (bool, error)
 	if err != nil || n == 0 {
 		return err == nil, err
 	}
-	var seen int64
-	var found sql.NullInt64
-	err = table.ScanOne(ctx, tx, amongNewest, []any{&seen, &found}, n, unusedLimit)
-	return err == nil && found.Int64 == 0 && seen < unusedLimit, err
+	var found, jobs int64
+	err = table.ScanOne(ctx, tx, amongNewest, []any{&found}, unusedLimit, n)
+	if err == nil && found == 0 {
+		err = table.ScanOne(ctx, tx, jobsUpTo, []any{&jobs}, unusedLimit)
+	}
+	return err == nil && found == 0 && jobs < unusedLimit, err
 }
 
 const plainNames = `SELECT name FROM names WHERE name NOT LIKE '%:%' ORDER BY name`

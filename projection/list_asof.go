@@ -2,9 +2,12 @@ package projection
 
 import (
 	"context"
+	"slices"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/internal/table"
+	"jobledger/projection/keyframe"
 )
 
 // Then is a job at a moment of the past, and its state now.
@@ -61,11 +64,47 @@ func ListAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) (found []T
 	}
 }
 
-// foldedAsOf is ListAsOf for what never changes, and states.
-func foldedAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) ([]Then, error) {
+// rowsAsOf returns the rows of the jobs that f selects at m by what never changes, and states. Where f asks
+// only for jobs that had not ended, it reads those, if a keyframe says which they were.
+func (f Filter) rowsAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (rows []Job, err error) {
 	c := f.conditions()
 	c.addStates(stateThen, f.States, m.next, m.Pos)
-	rows, err := c.list(ctx, tx, f.Limit)
+	if len(f.States) == 0 || slices.ContainsFunc(f.States, event.State.Final) {
+		return c.list(ctx, tx, f.Limit)
+	}
+	frame, err := keyframe.Near(ctx, tx, m.Pos)
+	if err != nil {
+		return nil, err
+	}
+	if frame == nil {
+		return c.list(ctx, tx, f.Limit)
+	}
+	open := frame.Open()
+	if !slices.Contains(f.States, event.Queued) {
+		open = frame.Held()
+	}
+	slices.Reverse(open)
+	for chunk := range table.Chunks(open) {
+		among := conditions{slices.Clone(c.terms), slices.Clone(c.args)}
+		among.add(`j.n IN (`+table.Placeholders(len(chunk))+`)`, chunk...)
+		left := 0
+		if f.Limit > 0 {
+			left = f.Limit - len(rows)
+		}
+		found, err := among.list(ctx, tx, left)
+		if err != nil {
+			return nil, err
+		}
+		if rows = append(rows, found...); len(rows) == f.Limit && f.Limit > 0 {
+			break
+		}
+	}
+	return rows, nil
+}
+
+// foldedAsOf is ListAsOf for what never changes, and states.
+func foldedAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) ([]Then, error) {
+	rows, err := f.rowsAsOf(ctx, tx, m)
 	if err != nil {
 		return nil, err
 	}

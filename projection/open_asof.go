@@ -8,6 +8,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/keyframe"
 )
 
 // openThen reads every row of the jobs up to a moment.
@@ -24,11 +25,19 @@ const (
 // eventsPerJob is about how many events a job has: reading these costs as much as reading its row.
 const eventsPerJob = 4
 
-// OpenAsOf returns the numbers of the jobs that existed at m and whose rows do not say what they were then.
-// It costs what has happened since m, or the jobs that existed at m, if these are fewer.
+// OpenAsOf returns the numbers of the jobs that had not ended at m, and of some that had. It costs the events
+// since the keyframe before m. Where that is far, it costs what has happened since m, or the jobs that
+// existed at m, if these are fewer.
 func OpenAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (open []int64, err error) {
+	f, err := keyframe.Near(ctx, tx, m.Pos)
+	if err != nil {
+		return nil, err
+	}
+	if f != nil {
+		return f.Open(), nil
+	}
 	tail, err := tx.Tail(ctx)
-	if err != nil || m.Pos == 0 {
+	if err != nil {
 		return nil, err
 	}
 	add := func(query string, args ...any) {

@@ -84,6 +84,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 		"claim: since": "e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
 		"get":          "j USING INDEX sqlite_autoindex_jobs_1 (id=?)",
 		"get by key":   "j USING INDEX keys (queue=? AND key=?)",
+		"last exits":   "e USING INTEGER PRIMARY KEY (rowid=?)",
 		"newest":       "j USING INTEGER PRIMARY KEY (rowid<?)",
 		"held":         "j USING INDEX leases (lease_expires_at>?)",
 		"expired":      "j USING INDEX leases (lease_expires_at<?)",
@@ -109,6 +110,9 @@ func TestStatementsUseIndexes(t *testing.T) {
 		t.Errorf("not seen: %v; %d compare-and-swaps", want, puts)
 	}
 
+	// List of the jobs enqueued in a window, and of those that exited so; package projection makes this text.
+	checkPlan(t, s, "list window", `SELECT j.id FROM jobs j WHERE `+projection.ExitIs+
+		` AND j.n > ? AND j.n <= ? ORDER BY j.n DESC LIMIT ?`, "j USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)")
 	checkPlan(t, s, "by any key", projection.ByAnyKey, "j USING INDEX keys (queue=? AND key=?)", "SCAN q",
 		"USE TEMP B-TREE FOR ORDER BY") // of the queues that have the key
 

@@ -84,7 +84,8 @@ func TestGuardsAreRepaired(t *testing.T) {
 				t.Errorf("got %q, want %q", problems, c.want)
 			}
 			err := store.Write(t.Context(), func(tx *ledger.Tx) error {
-				repaired, err := tx.RepairSchema(t.Context(), "jobs", "queues", "presence", "kinds", "states")
+				repaired, err := tx.RepairSchema(t.Context(), "jobs", "queues", "presence", "keyframes", "kinds",
+					"states")
 				t.Log(repaired)
 				return err
 			})
@@ -132,7 +133,7 @@ func TestConstraintsAreNotRepaired(t *testing.T) {
 // depends on it, and repairs it.
 func TestObjectsAreRepaired(t *testing.T) {
 	store, conn := ledgerOnServer(t)
-	derived := []string{"jobs", "queues", "presence", "kinds", "states"}
+	derived := []string{"jobs", "queues", "presence", "keyframes", "kinds", "states"}
 	for object, definition := range schema.PostgresObjects() {
 		kind, name, _ := strings.Cut(object, " ")
 		switch {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"math"
 	"slices"
 	"strings"
@@ -9,7 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/commands"
+	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -58,9 +57,6 @@ func attemptsVerb(p *program) cli.Verb {
 	}
 }
 
-// attemptPage is how many claims one snapshot gives; see listPage.
-const attemptPage = 1000
-
 func (p *program) attempts(c *cli.Context) error {
 	service, err := p.Open(c.Context)
 	if err != nil {
@@ -70,7 +66,7 @@ func (p *program) attempts(c *cli.Context) error {
 	var f attempts.Filter
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
 		if f, err = p.attemptFilter(c, tx); err == nil && c.IsSet("last") {
-			f.After, err = beforeLastClaims(c.Context, tx, f, c.Int("last"))
+			f.After, err = paging.BeforeLastAttempts(c.Context, tx, f, c.Int("last"))
 		}
 		return err
 	})
@@ -81,72 +77,33 @@ func (p *program) attempts(c *cli.Context) error {
 		return err
 	}
 	t := layout.Attempts()
-	printed, more, err := p.eachAttempt(c, service, f, c.Int("limit"), func(a attempts.Attempt) error {
-		if p.JSON {
-			return p.PrintJSON(layout.NewAttemptJSON(a))
+	r := paging.Reader{Store: service.Store, Limit: c.Int("limit")}
+	for a, err := range r.Attempts(c.Context, f) {
+		if err == nil && p.JSON {
+			err = p.PrintJSON(layout.NewAttemptJSON(a))
 		}
-		layout.AddAttempt(t, a, p.Now())
-		return nil
-	})
+		if err != nil {
+			return err
+		}
+		if !p.JSON {
+			layout.AddAttempt(t, a, p.Now())
+		}
+	}
 	switch {
-	case err != nil:
-		return err
-	case printed == 0:
+	case r.Taken == 0:
 		return cli.Exitf(cli.ExitNothing, "no claim matches")
 	case !p.JSON:
 		err = p.PrintTable(t.Widened(c.Bool("wide")))
 	}
-	if err == nil && more {
-		return p.more("%s; give a larger --limit", moreThan(printed, "claim"))
+	if err == nil && r.More {
+		return p.more("%s; give a larger --limit", moreThan(r.Taken, "claim"))
 	}
 	return err
 }
 
-// beforeLastClaims returns the pos before the last n claims that f selects.
-func beforeLastClaims(ctx context.Context, tx *ledger.Tx, f attempts.Filter, n int) (int64, error) {
-	f.Limit, f.Last = n, true
-	last, err := attempts.List(ctx, tx, f)
-	if err != nil || len(last) == 0 {
-		return 0, err
-	}
-	return last[0].Pos - 1, nil
-}
-
-// eachAttempt gives the claims to fn, page by page; more says that there are some beyond limit, 0 for no
-// limit.
-func (p *program) eachAttempt(c *cli.Context, service *commands.Service, f attempts.Filter,
-	limit int, fn func(attempts.Attempt) error) (printed int, more bool, err error) {
-	for {
-		f.Limit = attemptPage
-		if limit > 0 {
-			f.Limit = min(attemptPage, limit+1-printed) // one more, to know of it
-		}
-		var page []attempts.Attempt
-		err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-			page, err = attempts.List(c.Context, tx, f)
-			return err
-		})
-		if err != nil {
-			return printed, false, err
-		}
-		for _, a := range page {
-			if limit > 0 && printed == limit {
-				return printed, true, nil
-			}
-			if err := fn(a); err != nil {
-				return printed, false, err
-			}
-			printed++
-			f.After = a.Pos
-		}
-		if len(page) < f.Limit {
-			return printed, false, nil
-		}
-	}
-}
-
 func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f attempts.Filter, err error) {
-	if err := p.CheckFromTo(c); err != nil {
+	from, to, err := p.FromTo(c)
+	if err != nil {
 		return f, err
 	}
 	f = attempts.Filter{Worker: c.String("worker"), Queue: c.String("queue"),
@@ -164,26 +121,21 @@ func (p *program) attemptFilter(c *cli.Context, tx *ledger.Tx) (f attempts.Filte
 			return f, err
 		}
 	}
-	from, given, err := p.WhenFlag(c, "from")
-	if err == nil && given { // what ended at this very moment was live at it
+	if from != nil { // what ended at this very moment was live at it
 		if from.ByPos {
 			f.From, err = projection.AtPos(c.Context, tx, max(from.Pos-1, 0))
 		} else {
 			f.From, err = projection.AtTime(c.Context, tx, from.Time.Add(-1))
 		}
 	}
-	if err != nil {
-		return f, err
-	}
-	to, given, err := p.WhenFlag(c, "to")
 	switch {
 	case err != nil:
-	case given && !to.ByPos:
-		f.To, err = projection.AtTime(c.Context, tx, to.Time)
-	case given:
+	case to == nil:
+		f.To, err = projection.AtPos(c.Context, tx, math.MaxInt64)
+	case to.ByPos:
 		f.To, err = projection.AtPos(c.Context, tx, to.Pos)
 	default:
-		f.To, err = projection.AtPos(c.Context, tx, math.MaxInt64)
+		f.To, err = projection.AtTime(c.Context, tx, to.Time)
 	}
 	return f, err
 }

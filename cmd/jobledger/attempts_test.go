@@ -172,7 +172,7 @@ func owners(t *testing.T, s *scenario, h walkedHistory, jobs []event.JobID, rand
 			}
 		}
 		code, stdout, stderr := s.run(0, "owner", string(id), "--at", at.Format(time.RFC3339Nano), "--json")
-		var o ownerJSON
+		var o layout.OwnerJSON
 		if err := json.Unmarshal([]byte(stdout), &o); err != nil {
 			t.Fatalf("%v: %s%s", err, stdout, stderr)
 		}

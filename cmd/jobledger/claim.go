@@ -2,14 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"
@@ -87,7 +89,10 @@ func (p *program) claim(c *cli.Context) error {
 		} else if p.JSON {
 			_ = p.PrintJSON(render.ToFullJSON(j, true))
 		} else {
-			_ = p.printClaim(j, i > 0)
+			if i > 0 {
+				_ = p.PrintLine("")
+			}
+			_ = p.PrintPairs(layout.ClaimPairs(j, p.Now().Location())...)
 		}
 	}
 	if err := p.Flush(); err != nil {
@@ -182,6 +187,7 @@ func (p *program) printShellExit(typed []string, code int) int {
 func (p *program) nothingReady(ctx context.Context, service *commands.Service,
 	r commands.ClaimRequest) error {
 	var why []string
+	var unknown error // with a hint
 	err := service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		for _, name := range slices.Compact(slices.Sorted(slices.Values(r.Queues))) {
 			q, err := projection.GetQueue(ctx, tx, name)
@@ -190,6 +196,14 @@ func (p *program) nothingReady(ctx context.Context, service *commands.Service,
 			}
 			if q.Paused {
 				why = append(why, fmt.Sprintf("%s is paused", name))
+			}
+			// Of a name that the ledger has, whether a job ever had it, costs too much for a loop of claims.
+			n, err := tx.Name(ctx, name)
+			if err == nil && n == 0 && unknown == nil {
+				unknown = jobref.NeverUsed(ctx, tx, name, errors.New(name))
+			}
+			if err != nil {
+				return err
 			}
 		}
 		next, err := projection.NextRunAt(ctx, tx, projection.Want{Queues: r.Queues, Version: r.Version,
@@ -207,44 +221,9 @@ func (p *program) nothingReady(ctx context.Context, service *commands.Service,
 	if len(why) > 0 {
 		text += ": " + strings.Join(why, "; ")
 	}
-	return cli.Exitf(cli.ExitNothing, "%s", text)
-}
-
-// printClaim prints a job for a person, after an empty line if it is not the first.
-func (p *program) printClaim(j projection.Job, another bool) error {
-	if another {
-		if err := p.PrintLine(""); err != nil {
-			return err
-		}
+	err = cli.Exitf(cli.ExitNothing, "%s", text)
+	if _, _, hint := cli.Explain(unknown); hint != "" {
+		err = cli.WithHint(err, "%s", hint)
 	}
-	var tags []string
-	for name, value := range j.Tags {
-		tags = append(tags, name+"="+value)
-	}
-	slices.Sort(tags)
-	return p.PrintPairs(
-		[2]string{"job", string(j.ID)},
-		[2]string{"token", j.Token},
-		[2]string{"lease", fmt.Sprintf("until %s (%s)", render.Time(j.LeaseUntil.In(p.Now().Location())),
-			render.Duration(j.LeaseUntil.Sub(j.ClaimedAt)))},
-		[2]string{"queue", j.Queue},
-		[2]string{"key", j.Key},
-		[2]string{"tags", strings.Join(tags, " ")},
-		[2]string{"attempt", fmt.Sprintf("%d (failures %d of %d)", j.Attempt, j.Failures, j.MaxAttempts)},
-		[2]string{"payload", readablePayload(j.Payload)},
-	)
-}
-
-// readablePayload is the payload, or its beginning if it is long; --json has all of it.
-func readablePayload(b []byte) string {
-	const most = 1000
-	switch {
-	case len(b) == 0:
-		return "(empty)"
-	case !utf8.Valid(b):
-		return fmt.Sprintf("(%s, not text)", render.Count(int64(len(b)), "byte"))
-	case len(b) > most:
-		return fmt.Sprintf("%s… (%d bytes in all)", strings.ToValidUTF8(string(b[:most]), ""), len(b))
-	}
-	return string(b)
+	return err
 }

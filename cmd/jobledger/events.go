@@ -5,13 +5,13 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
+	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/timespec"
-	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -72,10 +72,10 @@ func (p *program) events(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	l := eventListing{program: p, service: service, limit: c.Int("limit")}
+	l := eventListing{program: p, Reader: paging.Reader{Store: service.Store, Limit: c.Int("limit")}}
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
 		if l.filter, err = p.eventFilter(c, tx); err == nil && c.IsSet("last") {
-			l.filter.After, err = beforeLast(c.Context, tx, l.filter, c.Int("last"))
+			l.filter.After, err = paging.BeforeLastEvents(c.Context, tx, l.filter, c.Int("last"))
 		}
 		return err
 	})
@@ -85,45 +85,36 @@ func (p *program) events(c *cli.Context) error {
 	if c.Bool("follow") {
 		return l.follow(c.Context)
 	}
-	more, err := l.print(c.Context)
+	err = l.print(c.Context)
 	switch {
 	case err != nil:
 		return err
-	case more:
+	case l.More:
 		return l.sayMore()
-	case l.printed == 0:
+	case l.Taken == 0:
 		return cli.Exitf(cli.ExitNothing, "no event matches")
 	}
 	return nil
 }
 
-// beforeLast returns the pos before the last n events that f selects.
-func beforeLast(ctx context.Context, tx *ledger.Tx, f ledger.Filter, n int) (int64, error) {
-	after := f.After
-	f.Limit, f.Last = n, true
-	for e, err := range tx.Events(ctx, f) {
-		if err != nil {
-			return 0, err
-		}
-		return max(after, e.Pos-1), nil
-	}
-	return after, nil
-}
-
-// eventPage is how many events one snapshot gives. A reader that takes them slowly must not hold a snapshot
-// open, or the -wal file grows meanwhile.
-const eventPage = 5000
-
-// followPoll is how often --follow polls for new events. A poll reads one row.
-const followPoll = 100 * time.Millisecond
-
 // eventListing prints the events that filter selects. It moves filter.After to the last one printed.
 type eventListing struct {
 	*program
-	service *commands.Service
-	filter  ledger.Filter
-	limit   int // 0: none
-	printed int
+	paging.Reader
+	filter ledger.Filter
+}
+
+// print prints the events up to filter.Until.
+func (l *eventListing) print(ctx context.Context) error {
+	for e, err := range l.Events(ctx, &l.filter) {
+		if err == nil {
+			err = l.printListed(e, l.Taken == 1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // follow prints the events there are and those to come, until limit is reached, it is interrupted or its
@@ -131,12 +122,12 @@ type eventListing struct {
 func (l *eventListing) follow(ctx context.Context) error {
 	following := cli.UntilSignalled(ctx)
 	for {
-		more, err := l.print(following)
-		if err != nil || l.full() {
+		err := l.print(following)
+		if err != nil || l.Full() {
 			switch {
 			case following.Err() != nil && ctx.Err() == nil: // interrupted, which is the orderly end
 				return nil
-			case err == nil && more:
+			case err == nil && l.More:
 				return l.sayMore()
 			}
 			return err
@@ -144,83 +135,22 @@ func (l *eventListing) follow(ctx context.Context) error {
 		if err := l.Flush(); err != nil {
 			return err
 		}
-		if ended, err := l.waitForEvents(following); ended || err != nil {
+		l.filter.After = max(l.filter.After, l.filter.Until)
+		l.filter.Until, err = await.Longer(following, l.Store, l.filter.After, cli.ReaderGone)
+		if err != nil || l.filter.Until <= l.filter.After { // interrupted, or its reader is gone
 			return err
 		}
 	}
 }
-
-// waitForEvents waits until the ledger is longer than what has been read; ended reports that
-// it was interrupted or that the reader is gone.
-func (l *eventListing) waitForEvents(ctx context.Context) (ended bool, err error) {
-	l.filter.After = max(l.filter.After, l.filter.Until)
-	for l.filter.Until <= l.filter.After {
-		if cli.ReaderGone() || sleep(ctx, followPoll) != nil {
-			return true, nil
-		}
-		err := l.service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-			l.filter.Until, err = tx.Tail(ctx)
-			return err
-		})
-		if err != nil && ctx.Err() == nil {
-			return false, err
-		}
-	}
-	return false, nil
-}
-
-func (l *eventListing) full() bool { return l.limit > 0 && l.printed == l.limit }
 
 func (l *eventListing) sayMore() error {
 	return l.more("there are more; go on with --after %d", l.filter.After)
 }
 
-// print prints the events up to filter.Until, in short reads; more says that there are some beyond limit.
-func (l *eventListing) print(ctx context.Context) (more bool, err error) {
-	for l.filter.After < l.filter.Until {
-		page, err := l.page(ctx)
-		if err != nil {
-			return false, err
-		}
-		for _, e := range page {
-			if l.full() {
-				return true, nil
-			}
-			if err := l.printListed(e, l.printed == 0); err != nil {
-				return false, err
-			}
-			l.printed++
-			l.filter.After = e.Pos
-		}
-		if len(page) < l.filter.Limit {
-			break
-		}
-	}
-	return false, nil
-}
-
-// page reads the next events on one snapshot.
-func (l *eventListing) page(ctx context.Context) ([]event.Event, error) {
-	l.filter.Limit = eventPage
-	if l.limit > 0 {
-		l.filter.Limit = min(eventPage, l.limit+1-l.printed) // one beyond limit, to know whether there are more
-	}
-	page := make([]event.Event, 0, 64)
-	err := l.service.Store.Read(ctx, func(tx *ledger.Tx) error {
-		for e, err := range tx.Events(ctx, l.filter) {
-			if err != nil {
-				return err
-			}
-			page = append(page, e)
-		}
-		return nil
-	})
-	return page, err
-}
-
 // eventFilter reads the flags. Whatever they say, the listing ends where the ledger ends now.
 func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, err error) {
-	if err := p.CheckFromTo(c); err != nil {
+	from, to, err := p.FromTo(c)
+	if err != nil {
 		return f, err
 	}
 	f = ledger.Filter{Worker: c.String("worker"), Queue: c.String("queue"), Actor: c.String("actor"),
@@ -241,35 +171,21 @@ func (p *program) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, e
 			return f, err
 		}
 	}
-	return f, p.addRange(c, tx, &f)
-}
-
-// addRange narrows f to --from and --to, both of which include the moment that they name.
-func (p *program) addRange(c *cli.Context, tx *ledger.Tx, f *ledger.Filter) error {
-	posAt := func(w timespec.When, before time.Duration, beforePos int64) (int64, error) {
-		if w.ByPos {
-			return w.Pos - beforePos, nil
-		}
-		return tx.PosAt(c.Context, w.Time.Add(-before))
-	}
-	from, given, err := p.WhenFlag(c, "from")
-	if err != nil {
-		return err
-	}
-	if given {
-		after, err := posAt(from, 1, 1)
+	if from != nil {
+		after, err := export.PosOf(c.Context, tx, *from, true)
 		if err != nil {
-			return err
+			return f, err
 		}
 		f.After = max(f.After, after)
 	}
-	to, given, err := p.WhenFlag(c, "to")
-	if err != nil || !given {
-		return err
+	if to != nil {
+		until, err := export.PosOf(c.Context, tx, *to, false)
+		if err != nil {
+			return f, err
+		}
+		f.Until = min(f.Until, until)
 	}
-	until, err := posAt(to, 0, 0)
-	f.Until = min(f.Until, until)
-	return err
+	return f, nil
 }
 
 // printListed prints one event of a listing, as JSON or as a line for people, the first below a header.

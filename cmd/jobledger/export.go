@@ -42,6 +42,15 @@ func exportVerb(p *program) cli.Verb {
 	}
 }
 
+// windowOf reads --from and --to. Without them it is the whole ledger as it is now.
+func (p *program) windowOf(c *cli.Context, tx *ledger.Tx) (export.Window, error) {
+	from, to, err := p.FromTo(c)
+	if err != nil {
+		return export.Window{}, err
+	}
+	return export.Between(c.Context, tx, from, to)
+}
+
 func (p *program) export(c *cli.Context) error {
 	format := c.String("format")
 	if format != "jsonl" && format != "csv" && format != "trace" {

@@ -53,12 +53,7 @@ func historyVerb(p *program) cli.Verb {
 
 func (p *program) printHistory(events []event.Event) error {
 	if p.JSON {
-		for _, e := range events {
-			if err := p.PrintJSON(e); err != nil {
-				return err
-			}
-		}
-		return nil
+		return cli.PrintJSONLines(p.Program, events)
 	}
 	first, last := events[0], events[len(events)-1]
 	header := fmt.Sprintf("job %s: %s, %s in %s", first.Job, lastState(events),
@@ -109,7 +104,8 @@ func (p *program) printHistoryEvent(e event.Event, after string, width int) erro
 		return err
 	}
 	if f, ok := e.Body.(*event.Failed); ok && f.ErrorDetail != "" {
-		return p.printBlock(f.ErrorDetail)
+		_, err := p.Stdout.WriteString(render.Block(f.ErrorDetail, p.StdoutTerminal))
+		return err
 	}
 	return nil
 }

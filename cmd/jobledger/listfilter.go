@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -81,24 +82,19 @@ func listFilter(c *cli.Context) (projection.Filter, error) {
 
 // listWindow adds what --from and --to say to f.
 func (p *program) listWindow(c *cli.Context, tx *ledger.Tx, f *projection.Filter) error {
-	if err := p.CheckFromTo(c); err != nil {
-		return err
+	from, to, err := p.FromTo(c)
+	if err == nil && from != nil {
+		err = addBound(c, tx, f, true, *from)
 	}
-	for _, name := range []string{"from", "to"} {
-		w, given, err := p.WhenFlag(c, name)
-		if err == nil && given {
-			err = addBound(c, tx, f, name == "from", w)
-		}
-		if err != nil {
-			return err
-		}
+	if err == nil && to != nil {
+		err = addBound(c, tx, f, false, *to)
 	}
-	return nil
+	return err
 }
 
 // addBound adds one end of the window to f. The number of a job is the pos of its first event.
 func addBound(c *cli.Context, tx *ledger.Tx, f *projection.Filter, isFrom bool, w timespec.When) error {
-	pos, err := posOf(c.Context, tx, w, isFrom)
+	pos, err := export.PosOf(c.Context, tx, w, isFrom)
 	if err != nil {
 		return err
 	}

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"fmt"
-
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/ledger"
-	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/attempts"
 )
@@ -33,19 +30,19 @@ func ownerVerb(p *program) cli.Verb {
 			if err != nil {
 				return err
 			}
-			var o ownership
+			var o layout.Owner
 			err = p.Read(c.Context, func(tx *ledger.Tx) (err error) {
-				if o.at, _, err = p.MomentFlag(c, "as-of", tx); err != nil {
+				if o.At, _, err = p.MomentFlag(c, "as-of", tx); err != nil {
 					return err
 				}
-				n, err := ref.AsOf(o.at).Number(c.Context, tx)
+				n, err := ref.AsOf(o.At).Number(c.Context, tx)
 				if err != nil {
 					return err
 				}
-				if o.id, err = projection.IDOf(c.Context, tx, n); err != nil {
+				if o.Job, err = projection.IDOf(c.Context, tx, n); err != nil {
 					return err
 				}
-				o.state, o.claim, err = attempts.OwnerAt(c.Context, tx, n, o.at)
+				o.State, o.Claim, err = attempts.OwnerAt(c.Context, tx, n, o.At)
 				return err
 			})
 			if err != nil {
@@ -56,62 +53,22 @@ func ownerVerb(p *program) cli.Verb {
 	})
 }
 
-// ownership is who held a job at a moment.
-type ownership struct {
-	id    event.JobID
-	at    projection.Moment
-	state event.State
-	claim attempts.Attempt // zero if there is none
-}
-
-type ownerJSON struct {
-	Job     event.JobID `json:"job"`
-	At      string      `json:"at"`
-	Pos     int64       `json:"pos"`
-	State   *string     `json:"state"`
-	Worker  *string     `json:"worker"`
-	Boot    *string     `json:"boot"`
-	Host    *string     `json:"host"`
-	PID     *int        `json:"pid"`
-	Attempt *int        `json:"attempt"`
-	Since   *string     `json:"since"`
-	Until   *string     `json:"until"` // null: it has not ended
-	ID      event.JobID `json:"id"`    // of the job, too
-}
-
-func (p *program) printOwner(o ownership) error {
-	a, held := o.claim, o.claim.Pos > 0
+func (p *program) printOwner(o layout.Owner) error {
 	if p.JSON {
-		out := ownerJSON{Job: o.id, ID: o.id, At: render.JSONTime(o.at.At), Pos: o.at.Pos,
-			State: render.TextOrNull(o.state.String())}
-		if held {
-			out.Worker, out.Boot, out.Host = render.TextOrNull(a.Worker.Name), render.TextOrNull(a.Worker.Boot),
-				render.TextOrNull(a.Worker.Host)
-			out.PID, out.Attempt = &a.Worker.PID, &a.Attempt
-			out.Since, out.Until = render.TimeOrNull(a.ClaimedAt), render.TimeOrNull(a.EndedAt)
-		}
-		if err := p.PrintJSON(out); err != nil {
+		if err := p.PrintJSON(layout.NewOwnerJSON(o)); err != nil {
 			return err
 		}
 	}
-	moment := fmt.Sprintf("%s (pos %d)", p.FormatMillis(o.at.At), o.at.Pos)
+	zone := p.Now().Location()
 	switch {
-	case o.state == 0:
-		return cli.Exitf(cli.ExitNothing, "no worker held job %s at %s: it was not enqueued yet", o.id, moment)
-	case !held:
-		return cli.Exitf(cli.ExitNothing, "no worker held job %s at %s: it was %s", o.id, moment, o.state)
+	case o.State == 0:
+		return cli.Exitf(cli.ExitNothing, "no worker held job %s at %s: it was not enqueued yet", o.Job,
+			layout.OwnerMoment(o, zone))
+	case !o.Held():
+		return cli.Exitf(cli.ExitNothing, "no worker held job %s at %s: it was %s", o.Job,
+			layout.OwnerMoment(o, zone), o.State)
 	case p.JSON:
 		return nil
 	}
-	until := "now"
-	if !a.EndedAt.IsZero() {
-		until = fmt.Sprintf("%s (%s, %s)", p.FormatMillis(a.EndedAt), render.Briefly(a.EndedAt.Sub(a.ClaimedAt)),
-			a.Outcome)
-	}
-	return p.PrintPairs([2]string{"job", string(o.id)}, [2]string{"at", moment},
-		[2]string{"state", o.state.String()},
-		[2]string{"owner", a.Worker.Name}, [2]string{"process", render.Process(a.Worker)}, [2]string{"boot",
-			a.Worker.Boot},
-		[2]string{"attempt", fmt.Sprint(a.Attempt)}, [2]string{"since",
-			p.FormatMillis(a.ClaimedAt)}, [2]string{"until", until})
+	return p.PrintPairs(layout.OwnerPairs(o, zone)...)
 }

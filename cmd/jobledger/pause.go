@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
 	"jobledger/ledger"
-	"jobledger/projection"
 )
 
 func pauseVerb(p *program) cli.Verb {
@@ -33,16 +33,6 @@ func queueFlags(what string) []cli.Flag {
 	return []cli.Flag{queues, reasonFlag()}
 }
 
-// queueJSON is a queue after pause or resume.
-type queueJSON struct {
-	Queue   string  `json:"queue"`
-	Paused  bool    `json:"paused"`
-	Changed bool    `json:"changed"` // false: it was so already
-	Since   *string `json:"since"`
-	Actor   *string `json:"actor"`
-	Reason  *string `json:"reason"`
-}
-
 // eachQueue pauses or resumes each queue named.
 func (p *program) eachQueue(c *cli.Context, set func(s *commands.Service, ctx context.Context, actor, queue,
 	reason string) (bool, error)) error {
@@ -58,7 +48,7 @@ func (p *program) eachQueue(c *cli.Context, set func(s *commands.Service, ctx co
 	}
 	defer service.Store.Close()
 	for _, name := range names {
-		known, _, err := p.queueNamed(c.Context, service, name)
+		_, known, err := state.NamedQueue(c.Context, service.Store, name)
 		if err != nil {
 			return err
 		}
@@ -66,53 +56,26 @@ func (p *program) eachQueue(c *cli.Context, set func(s *commands.Service, ctx co
 		if err != nil {
 			return err
 		}
-		_, q, err := p.queueNamed(c.Context, service, name)
+		q, _, err := state.NamedQueue(c.Context, service.Store, name)
 		if err != nil {
 			return err
 		}
-		p.tellQueue(q, known, changed)
+		near := ""
+		if !known {
+			err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
+				near, err = jobref.NearQueue(c.Context, tx, name)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		p.Message("%s", layout.QueueSet(q, known, changed, near, p.Now().Location()))
 		if p.JSON {
-			j := queueJSON{q.Name, q.Paused, changed, render.TimeOrNull(q.Since), render.TextOrNull(q.Actor),
-				render.TextOrNull(q.Reason)}
-			if err := p.PrintJSON(j); err != nil {
+			if err := p.PrintJSON(layout.NewQueueSetJSON(q, changed)); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-func (p *program) tellQueue(q projection.Queue, known, changed bool) {
-	state := "not paused"
-	if q.Paused {
-		state = "paused"
-	}
-	text := fmt.Sprintf("queue %s is %s", q.Name, state)
-	if !changed {
-		text = fmt.Sprintf("queue %s is %s already", q.Name, state)
-		if !q.Since.IsZero() {
-			text += fmt.Sprintf(", since %s by %s", render.Time(q.Since.In(p.Now().Location())), q.Actor)
-		}
-		if q.Reason != "" {
-			text += ": " + q.Reason
-		}
-	}
-	if !known { // a slip of the finger would pause nothing
-		text += "; no job was ever in it"
-	}
-	p.Message("%s", text)
-}
-
-// queueNamed reads the queue; known is false for a name that the ledger has never seen.
-func (p *program) queueNamed(ctx context.Context, service *commands.Service, name string) (known bool,
-	q projection.Queue, err error) {
-	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
-		n, err := tx.Name(ctx, name)
-		if known = n != 0; err != nil {
-			return err
-		}
-		q, err = projection.GetQueue(ctx, tx, name)
-		return err
-	})
-	return known, q, err
 }

@@ -48,10 +48,18 @@ func rebuildVerb(p *program) cli.Verb {
 					Extra    int64    `json:"extra"`
 					Queues   int64    `json:"queues"`
 					Repaired []string `json:"mended"` // the key is older than the word
-				}{r.Jobs, r.Changed, r.Missing, r.Extra, r.Queues, append([]string{}, r.Repaired...)})
+					Frames   int64    `json:"keyframes,omitempty"`
+				}{r.Jobs, r.Changed, r.Missing, r.Extra, r.Queues, append([]string{}, r.Repaired...), r.Frames})
 			}
 			for _, o := range r.Repaired {
 				if err := p.PrintLine(o + " repaired"); err != nil {
+					return err
+				}
+			}
+			if r.Frames > 0 {
+				err := p.PrintLine(fmt.Sprintf("%s removed; the next sweep adds what is due",
+					render.Count(r.Frames, "wrong keyframe")))
+				if err != nil {
 					return err
 				}
 			}

@@ -79,10 +79,10 @@ func (p *program) replay(c *cli.Context) error {
 			return cli.Usagef("--as-of: there is no event %d yet; the last one is %d", w.Pos, tail)
 		}
 		if err == nil {
-			until, err = posOf(ctx, tx, w, false)
+			until, err = export.PosOf(ctx, tx, w, false)
 		}
 		if err == nil {
-			at, err = timeAt(ctx, tx, until)
+			at, err = export.TimeAt(ctx, tx, until)
 		}
 		switch {
 		case err != nil:

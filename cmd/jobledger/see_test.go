@@ -98,7 +98,7 @@ func TestEventsFilterByTimeAndPosition(t *testing.T) {
 
 func TestListingsSpanPages(t *testing.T) {
 	s := newScenario(t)
-	const n = eventPage + 3
+	const n = 5000 + 3 // more than a page of events
 	jobs := make([]commands.Enqueue, n)
 	for i := range jobs {
 		jobs[i] = commands.Enqueue{Queue: "mail"}

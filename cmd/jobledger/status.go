@@ -2,14 +2,13 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection"
 	"jobledger/projection/status"
 )
 
@@ -85,25 +84,7 @@ func (p *program) printStatus(queues []status.Queue, last event.Event) error {
 		p.Message("no jobs yet")
 		return nil
 	}
-	t := &cli.Table{Columns: []cli.Column{{Title: "QUEUE", Least: 8}, {Title: "READY", Right: true},
-		{Title: "OLDEST", Right: true},
-		{Title: "LATER", Right: true}, {Title: "CLAIMED", Right: true}, {Title: "RUNNING", Right: true},
-		{Title: "SUCCEEDED", Right: true}, {Title: "FAILED", Right: true}, {Title: "CANCELLED", Right: true}}}
-	total := status.Queue{Queue: projection.Queue{Name: "total"}, Jobs: make(map[event.State]int64)}
-	row := func(q status.Queue) {
-		cells := []string{q.Name, fmt.Sprint(q.Ready), p.waited(q.OldestReady), fmt.Sprint(q.Scheduled)}
-		for _, s := range event.States()[1:] {
-			cells = append(cells, fmt.Sprint(q.Jobs[s]))
-		}
-		t.Add(cells...)
-	}
-	for _, q := range queues {
-		row(q)
-		state.Add(&total, q)
-	}
-	if len(queues) > 1 {
-		row(total)
-	}
+	t, total := layout.Status(queues, p.Now())
 	if err := p.PrintTable(t); err != nil {
 		return err
 	}
@@ -120,13 +101,6 @@ func (p *program) printStatus(queues []status.Queue, last event.Event) error {
 	}
 	return p.PrintLine(fmt.Sprintf("last event: %s, %s (pos %d)", last.Kind(), render.AgeOrOn(last.At, p.Now()),
 		last.Pos))
-}
-
-func (p *program) waited(since time.Time) string {
-	if since.IsZero() {
-		return "-"
-	}
-	return render.Roughly(p.Now().Sub(since))
 }
 
 // printConcerns prints what in q may need attention.

@@ -3,13 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
-	"jobledger/ledger/event"
 	"jobledger/projection/status"
 )
 
@@ -24,8 +23,7 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) 
 	then := p.at(m)
 	if p.JSON {
 		for _, q := range found {
-			if err := p.PrintJSON(statusThenJSON{state.NewQueue(q.Queue, then.Now()), render.TimeOrNull(m.At),
-				m.Pos, countsOf(q.Now)}); err != nil {
+			if err := p.PrintJSON(layout.NewStatusThenJSON(q, m)); err != nil {
 				return err
 			}
 		}
@@ -59,46 +57,8 @@ func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) 
 	if past.Copy {
 		return nil
 	}
-	return p.printCountsNow(found)
-}
-
-// printCountsNow prints what has become of the queues.
-func (p *program) printCountsNow(found []status.QueueThen) error {
-	t := &cli.Table{Columns: []cli.Column{{Title: "NOW", Least: 8}}}
-	for _, s := range event.States() {
-		t.Columns = append(t.Columns, cli.Column{Title: strings.ToUpper(s.String()), Right: true})
-	}
-	for _, q := range found {
-		cells := []string{q.Name}
-		for _, s := range event.States() {
-			cells = append(cells, fmt.Sprint(q.Now[s]))
-		}
-		t.Add(cells...)
-	}
 	if _, err := p.Stdout.WriteString("\n"); err != nil {
 		return err
 	}
-	return p.PrintTable(t)
-}
-
-// statusThenJSON is a queue as it was; now is how many jobs it has by now, also those enqueued since.
-type statusThenJSON struct {
-	state.Queue
-	AsOf *string    `json:"as_of"`
-	Pos  int64      `json:"pos"`
-	Now  countsJSON `json:"now"`
-}
-
-type countsJSON struct {
-	Queued    int64 `json:"queued"`
-	Claimed   int64 `json:"claimed"`
-	Running   int64 `json:"running"`
-	Succeeded int64 `json:"succeeded"`
-	Failed    int64 `json:"failed"`
-	Cancelled int64 `json:"cancelled"`
-}
-
-func countsOf(n map[event.State]int64) countsJSON {
-	return countsJSON{n[event.Queued], n[event.ClaimedState], n[event.Running], n[event.SucceededState],
-		n[event.FailedState], n[event.CancelledState]}
+	return p.PrintTable(layout.CountsNow(found))
 }

@@ -3,12 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
@@ -87,8 +86,7 @@ func (p *program) sweepEvery(ctx context.Context, sweeper *commands.Sweeper, eve
 	defer stop()
 	if while != 0 {
 		go func() {
-			for processExists(while) && sleep(ctx, whilePoll) == nil {
-			}
+			await.ProcessEnd(ctx, while)
 			stop()
 		}()
 	}
@@ -109,19 +107,6 @@ func (p *program) sweepEvery(ctx context.Context, sweeper *commands.Sweeper, eve
 		}
 	})
 	return failure
-}
-
-// whilePoll is how often --while looks for the process.
-const whilePoll = 200 * time.Millisecond
-
-// processExists reports whether a process has this number, as far as this one may know.
-func processExists(pid int) bool {
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		return false
-	}
-	err = process.Signal(syscall.Signal(0))
-	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
 func (p *program) printSwept(r commands.SweepReport) error {

@@ -6,19 +6,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
+	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
-	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 )
-
-// waitPoll is the least pause between polls. A poll is one short read for each job that has not ended.
-const waitPoll = 150 * time.Millisecond
 
 // waitVerb lets a script go on when its jobs are done.
 func waitVerb(p *program) cli.Verb {
@@ -67,34 +63,22 @@ func waitVerb(p *program) cli.Verb {
 }
 
 func (p *program) wait(ctx context.Context, service *commands.Service, waiting []event.JobID) error {
-	total := len(waiting)
-	bar := p.StartProgress("waiting for "+render.Count(int64(total), "job"), int64(total))
+	bar := p.StartProgress("waiting for "+render.Count(int64(len(waiting)), "job"), int64(len(waiting)))
 	defer bar.Done()
 	var unsuccessful []string
-	for {
-		started := time.Now()
-		ended, open, err := poll(ctx, service, waiting)
-		if err == nil {
-			waiting = open
-			bar.Add(len(ended))
-			unsuccessful = append(unsuccessful, withoutSuccess(ended)...)
-			err = p.printEnded(ended)
-		}
-		if err == nil && len(waiting) == 0 {
-			bar.Done()
-			return notSucceeded(unsuccessful, total)
-		}
-		if err == nil { // many jobs must not keep a core busy
-			err = sleep(ctx, max(waitPoll, 5*time.Since(started)))
-		}
-		if errors.Is(err, context.DeadlineExceeded) {
-			bar.Done()
-			return timedOut(waiting)
-		}
-		if err != nil {
-			return err
-		}
+	open, err := await.Ends(ctx, service.Store, waiting, func(ended []projection.Job) error {
+		bar.Add(len(ended))
+		unsuccessful = append(unsuccessful, withoutSuccess(ended)...)
+		return p.printEnded(ended)
+	})
+	bar.Done()
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return timedOut(open)
+	case err != nil:
+		return err
 	}
+	return notSucceeded(unsuccessful, len(waiting))
 }
 
 // withoutSuccess lists the jobs that ended without success, each with its state.
@@ -120,28 +104,6 @@ func (p *program) printEnded(ended []projection.Job) error {
 	return p.Flush()
 }
 
-// poll returns the jobs that have ended and the ids of the others.
-func poll(ctx context.Context, service *commands.Service, ids []event.JobID) (ended []projection.Job,
-	open []event.JobID, err error) {
-	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
-		for _, id := range ids {
-			j, ok, err := projection.Get(ctx, tx, id)
-			switch {
-			case err != nil:
-				return err
-			case !ok:
-				return fmt.Errorf("%w: %s", commands.ErrNoJob, id)
-			case j.State.Final():
-				ended = append(ended, j)
-			default:
-				open = append(open, id)
-			}
-		}
-		return nil
-	})
-	return ended, open, err
-}
-
 func timedOut(waiting []event.JobID) error {
 	if len(waiting) == 1 {
 		return cli.Exitf(cli.ExitTimedOut, "timed out: job %s has not ended", waiting[0])
@@ -159,15 +121,5 @@ func notSucceeded(unsuccessful []string, total int) error {
 	default:
 		return cli.Exitf(cli.ExitNotSucceeded, "%d of %s did not succeed: %s", n,
 			render.Count(int64(total), "job"), strings.Join(unsuccessful, ", "))
-	}
-}
-
-// sleep waits for d, or until ctx ends, which is an error.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

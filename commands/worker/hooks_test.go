@@ -1,9 +1,12 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -126,4 +129,38 @@ func TestHandlerStopsAtMaxRuntime(t *testing.T) {
 		}
 		verify(t, service.Store)
 	})
+}
+
+// TestLogOfFailureSaysWhenItIsRetried looks at the line of the log: a job that is not tried again has no time
+// for that.
+func TestLogOfFailureSaysWhenItIsRetried(t *testing.T) {
+	for attempts, retried := range map[int]bool{1: false, 2: true} {
+		store := ledgertest.Open(t)
+		service := &commands.Service{Store: store}
+		one(t, service, commands.Enqueue{Payload: []byte("x"), MaxAttempts: attempts})
+		w := newWorker(service, func(context.Context, projection.Job) ([]byte, error) {
+			return nil, errors.New("no")
+		})
+		var log bytes.Buffer
+		w.MaxJobs, w.Log = 1, slog.New(slog.NewJSONHandler(&log, nil))
+		if _, err := w.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var line struct {
+			Msg     string
+			State   string
+			RetryAt time.Time `json:"retry_at"`
+		}
+		if err := json.Unmarshal(log.Bytes(), &line); err != nil || line.Msg != "failed" {
+			t.Fatalf("got %s, %v", log.Bytes(), err)
+		}
+		want := event.FailedState
+		if retried {
+			want = event.Queued
+		}
+		if line.State != want.String() || line.RetryAt.IsZero() == retried {
+			t.Errorf("of %d attempts: got %s", attempts, log.Bytes())
+		}
+		verify(t, store)
+	}
 }

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
-// encoded returns b in its public form, or in its stored one with the digest that has a column of its own.
+// encoded returns b in its public form, or in its stored form with the digest, which has its own column.
 func encoded(b event.Body, w event.Worker, public bool) (data, digest []byte) {
 	if public {
 		return event.AppendPublic(nil, b, w), nil
@@ -27,7 +27,7 @@ func encoded(b event.Body, w event.Worker, public bool) (data, digest []byte) {
 	return event.AppendStored(nil, b)
 }
 
-// showsProcess reports whether the public form of a kind has the fields of the worker's process.
+// showsProcess reports whether the public form of a kind includes the fields of the worker's process.
 func showsProcess(k event.Kind) bool {
 	switch k {
 	case event.KindClaimed, event.KindTakenOver, event.KindWorkerStarted, event.KindWorkerStopped:
@@ -64,7 +64,7 @@ func TestPublicFormEqualsGolden(t *testing.T) {
 	write.SetEscapeHTML(false)
 	for i, e := range ledgertest.SampleEvents(t) {
 		e.Pos, e.At, e.Actor = int64(i+1), ledgertest.Epoch.Add(time.Duration(i)*time.Second), "cli:ann@host"
-		if i%2 == 0 { // the full ones have a full envelope too
+		if i%2 == 0 { // a full body gets a full envelope too
 			e.Job, e.Seq, e.From, e.To = "01JJOB0000000000000000000A", int64(i+1), event.Queued, event.State(i%6+1)
 			e.Worker, e.Token, e.Attempt = event.Worker{Name: "w"}, "01JTOKEN00000000000000000A", 3
 			if showsProcess(e.Kind()) {
@@ -228,7 +228,7 @@ func TestTimesAreReadInEitherForm(t *testing.T) {
 	}
 }
 
-// What decodes is a body that both forms keep.
+// A body that decodes can be encoded again, in both forms, without loss.
 func FuzzDecode(f *testing.F) {
 	for _, e := range ledgertest.SampleEvents(f) {
 		stored, digest := encoded(e.Body, event.Worker{}, false)
@@ -259,7 +259,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// What is read as an event is written as one that is read alike.
+// An event that was decoded from JSON is encoded to JSON that decodes to the same event.
 func FuzzEventJSON(f *testing.F) {
 	for i, e := range ledgertest.SampleEvents(f) {
 		e.Pos, e.At = int64(i), ledgertest.Epoch

@@ -15,7 +15,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// TestLineKeepsBodiesExactly: whatever a payload is, it comes back.
+// TestLineKeepsBodiesExactly: a payload survives the round trip whatever bytes it has.
 func TestLineKeepsBodiesExactly(t *testing.T) {
 	every := make([]byte, 256)
 	for i := range every {
@@ -45,7 +45,7 @@ func TestLineKeepsBodiesExactly(t *testing.T) {
 	}
 }
 
-// What a decoder would replace by another character is refused; what it keeps is not.
+// Text that a decoder would replace with U+FFFD is refused; text that it keeps is accepted.
 func TestCheckStringsRefusesHalfCharacters(t *testing.T) {
 	for text, whole := range map[string]bool{
 		`"a"`: true, `"\ud83d\ude00"`: true, `"\ufffd"`: true, `"\\ud800"`: true, `"\\\\ud800"`: true,
@@ -70,8 +70,8 @@ func TestCheckStringsRefusesHalfCharacters(t *testing.T) {
 	}
 }
 
-// FuzzCheckStrings holds CheckStrings against package encoding/json: a text passes if nothing is lost in
-// decoding.
+// FuzzCheckStrings compares CheckStrings with package encoding/json: a text is accepted if and only if
+// decoding loses nothing.
 func FuzzCheckStrings(f *testing.F) {
 	for _, seed := range []string{`"a"`, `"\ud83d\ude00"`, `"\ufffd\uFFFD"`, `"\\ud800"`, `"\ud800"`,
 		`"\ude00\ud83d"`, `["\ud83d",{"\udc00":1}]`, "\"\xff\"", "\"\ufffd\"", `{"a":"\\\ud800"}`} {
@@ -81,14 +81,14 @@ func FuzzCheckStrings(f *testing.F) {
 		err := event.CheckStrings(text)
 		var value any
 		if json.Unmarshal(text, &value) != nil {
-			return // no JSON: nothing is promised but an answer
+			return // not JSON: CheckStrings only has to return
 		}
 		meant := strings.Count(string(text), "\ufffd") +
 			strings.Count(strings.ToLower(strings.ReplaceAll(string(text), `\\`, "")), `\ufffd`)
 		if err == nil && utf8.Valid(text) && replaced(value) > meant {
 			t.Fatalf("%q passes, and is decoded to %q", text, value)
 		}
-		// of two values of one name, one is gone
+		// a duplicate field: the decoder keeps one value only
 		if err != nil && replaced(value) == 0 && !bytes.Contains(text, []byte(`":`)) {
 			t.Fatalf("%q is refused, and is decoded to %q: %v", text, value, err)
 		}
@@ -112,7 +112,7 @@ func replaced(value any) (n int) {
 	return n
 }
 
-// What is read as a line of an export is written as one that is read alike, to the byte of its body.
+// A line of an export that was read is written as a line that reads the same, to the byte of its body.
 func FuzzLine(f *testing.F) {
 	for i, e := range ledgertest.SampleEvents(f) {
 		e.Pos, e.At, e.Actor = int64(i+1), ledgertest.Epoch, "a"

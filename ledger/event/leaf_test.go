@@ -18,19 +18,19 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// awkward are texts that encoders have escaped in different ways.
+// awkward are texts that encoders escape in different ways.
 var awkward = []string{
 	"<a href=\"x\">&amp;</a>", "<&>", `back\slash`, "\x00\x01\b\f\n\r\t\x1f\x7f", "\u0080\u009f\u00a0é",
 	"\u2028\u2029", "\u202e\u200b\ufeff", "\ufffd", "\xff\xc0\xaf", "\xed\xa0\x80", "\U0001f600\U0010ffff",
 	"e\u0301", " ", "/",
 }
 
-// allAwkward is every awkward text in one.
+// allAwkward is all of them in one text.
 var allAwkward = strings.Join(awkward, "|")
 
-// leaves returns, by name, the leaf of an event of each kind with nothing in its body, and of one for each
-// field of the body and of the envelope with every awkward text and with numbers and times at their ends. The
-// other fields of the body are empty, so that a field that is added later changes no leaf.
+// leaves returns leaves by name: one of an event of each kind with an empty body, and one for each field of
+// the body and of the envelope, set to every awkward text and to extreme numbers and times. The other fields
+// of the body are empty, so a field that is added later changes no leaf.
 func leaves(t *testing.T) (names []string, lines map[string][]byte) {
 	lines = make(map[string][]byte)
 	for i, e := range ledgertest.SampleEvents(t) {
@@ -58,7 +58,7 @@ func leaves(t *testing.T) (names []string, lines map[string][]byte) {
 	return names, lines
 }
 
-// forEach sets each field of the struct v to each of its test values in turn, calls f, and sets it back.
+// forEach sets each field of the struct v to each of its test values, calls f, and resets the field.
 func forEach(v reflect.Value, f func(field string, n int)) {
 	for i := range v.NumField() {
 		field, name := v.Field(i), v.Type().Field(i).Name
@@ -75,7 +75,7 @@ func forEach(v reflect.Value, f func(field string, n int)) {
 	}
 }
 
-// testValues returns the values of a field of type t; none for a type that has its own fields.
+// testValues returns the test values of a field of type t, or none if other fields cover the type.
 func testValues(t reflect.Type) (values []reflect.Value) {
 	add := func(v any) { values = append(values, reflect.ValueOf(v).Convert(t)) }
 	switch {
@@ -117,7 +117,7 @@ func testValues(t reflect.Type) (values []reflect.Value) {
 	case t == reflect.TypeFor[map[string]string]():
 		dict := make(map[string]string)
 		for i, s := range awkward {
-			if utf8.ValidString(s) { // of two names that are not UTF-8 the order would not be kept
+			if utf8.ValidString(s) { // two keys that are not UTF-8 could not be kept in order
 				dict[s] = awkward[len(awkward)-1-i]
 			}
 		}
@@ -126,9 +126,9 @@ func testValues(t reflect.Type) (values []reflect.Value) {
 	return values
 }
 
-// TestLeavesNeverChange compares every leaf with the one that was frozen. Proofs rest on these bytes, so that
-// a line of the golden file is never rewritten; -update adds the lines of new kinds and fields. Each line has
-// a name, the RFC 6962 hash of the leaf, and the leaf.
+// TestLeavesNeverChange compares every leaf with its frozen copy. Proofs depend on these bytes, so a line of
+// the golden file is never rewritten; -update only adds the lines of new kinds and fields. Each line has a
+// name, the RFC 6962 hash of the leaf, and the leaf.
 func TestLeavesNeverChange(t *testing.T) {
 	golden := filepath.Join("..", "..", "testdata", "leaves.golden")
 	text, err := os.ReadFile(golden)
@@ -172,7 +172,7 @@ func TestLeavesNeverChange(t *testing.T) {
 	}
 }
 
-// TestLeafIsThePublicLineInASCII: a leaf says what the public form says.
+// TestLeafIsThePublicLineInASCII: a leaf has the same content as the public form.
 func TestLeafIsThePublicLineInASCII(t *testing.T) {
 	for _, s := range awkward {
 		e := event.Event{Pos: 1, At: ledgertest.Epoch, Actor: s, Body: &event.Cancelled{Reason: s}}
@@ -193,7 +193,7 @@ func TestLeafIsThePublicLineInASCII(t *testing.T) {
 	}
 }
 
-// FuzzText compares the strings in an event's public form with those of package encoding/json.
+// FuzzText compares the strings in an event's public form with the output of package encoding/json.
 func FuzzText(f *testing.F) {
 	for _, s := range awkward {
 		f.Add(s)

@@ -17,7 +17,7 @@ import (
 	"jobledger/ledger/proof"
 )
 
-// memory is a source in memory; it counts what is read.
+// memory is a source in memory that counts the leaves read.
 type memory struct {
 	leaves []proof.Hash
 	read   int
@@ -52,7 +52,7 @@ func (m *memory) Leaves(from, to int64) ([]proof.Hash, error) {
 	return m.leaves[from:to], nil
 }
 
-// root is RFC 6962's definition, word for word: the largest power of two below the size splits the leaves.
+// root follows the definition of RFC 6962: the largest power of two below the size splits the leaves.
 func root(leaves []proof.Hash) proof.Hash {
 	switch len(leaves) {
 	case 0:
@@ -64,7 +64,7 @@ func root(leaves []proof.Hash) proof.Hash {
 	return tlog.NodeHash(root(leaves[:k]), root(leaves[k:]))
 }
 
-const most = 3000 // leaves of a tree in these tests
+const most = 3000 // the largest tree in these tests
 
 func TestTreeRootIsThatOfRFC6962(t *testing.T) {
 	m := newMemory(most)
@@ -98,7 +98,8 @@ func TestTreeProvesInclusion(t *testing.T) {
 	})
 }
 
-// A proof reads the leaves of its own block and of the last one; of the others the ledger has the hashes.
+// A proof reads the leaves of its own block and of the last one; the ledger stores the hashes of all other
+// blocks.
 func TestTreeReadsTwoBlocksOfLeaves(t *testing.T) {
 	m := newMemory(most)
 	if _, err := proof.NewTree(m).Inclusion(most, 300); err != nil {
@@ -119,7 +120,7 @@ func TestTreeReportsMissingHashes(t *testing.T) {
 	}
 }
 
-// lacking returns one hash less than is asked for.
+// lacking is a source that returns one hash less than it is asked for.
 type lacking struct{ *memory }
 
 func (s *lacking) Blocks(from, to int64) ([]proof.Hash, error) { return s.memory.Blocks(from, to-1) }
@@ -192,7 +193,7 @@ func TestCheckpointTextThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-// sample is a proof of some events in a tree of 700, signed.
+// sample is a signed proof of some events in a tree of 700.
 func sample(t testing.TB) (text []byte, public string) {
 	t.Helper()
 	private, public := keys(t, "jobledger/a")
@@ -265,7 +266,7 @@ func TestProofWithEntriesTwiceOrOutOfOrderIsRefused(t *testing.T) {
 	}
 }
 
-// What can be read is written as it was.
+// A proof that can be parsed is formatted as the same text.
 func FuzzParse(f *testing.F) {
 	text, public := sample(f)
 	f.Add(text)

@@ -1,6 +1,7 @@
 package attempts
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -8,6 +9,8 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/internal/table"
+	"jobledger/projection/keyframe"
 )
 
 // Attempt is one claim, from its beginning to its end.
@@ -44,14 +47,18 @@ type Filter struct {
 const attemptPage = 512
 
 // List returns the claims that f selects, in the order in which they began: those that were held at From,
-// then those that began after it. With a worker and a time it reads only the claims of that worker; for most
-// claims that began before the time, the row of the job shows that they had ended.
+// then those that began after it. A keyframe before From leads to the former; without, they are searched
+// among the claims before From. With a worker it reads only the claims of that worker, and with Overlap only
+// those of jobs with refused writes.
 func List(ctx context.Context, tx *ledger.Tx, f Filter) ([]Attempt, error) {
 	l := attemptList{tx: tx, f: f, overlaps: make(map[int64]map[int]bool)}
 	if f.Last {
 		return l.last(ctx)
 	}
-	err := l.addPages(ctx, f.heldAtFrom, min(f.From.Pos, f.To.Pos))
+	done, err := l.addHeld(ctx)
+	if err == nil && !done {
+		err = l.addPages(ctx, f.heldAtFrom, min(f.From.Pos, f.To.Pos))
+	}
 	if err == nil {
 		l.after = max(l.after, f.From.Pos)
 		err = l.addPages(ctx, f.begunAfterFrom, f.To.Pos)
@@ -101,7 +108,11 @@ func (l *attemptList) addPages(ctx context.Context, build func(after, until int6
 func (l *attemptList) last(ctx context.Context) ([]Attempt, error) {
 	from := min(l.f.From.Pos, l.f.To.Pos)
 	err := l.addPagesBack(ctx, l.f.begunAfterFrom, from, l.f.To.Pos)
+	done := false
 	if err == nil {
+		done, err = l.addHeld(ctx)
+	}
+	if err == nil && !done {
 		err = l.addPagesBack(ctx, l.f.heldAtFrom, 0, from)
 	}
 	slices.Reverse(l.found)
@@ -130,6 +141,41 @@ func (l *attemptList) addPagesBack(ctx context.Context, build func(after, until 
 		}
 	}
 	return nil
+}
+
+// addHeld adds the claims that were held at From, found by the jobs that were. done is false where no
+// keyframe near From says which these are, and where another way is shorter.
+func (l *attemptList) addHeld(ctx context.Context) (done bool, err error) {
+	from := l.f.From.Pos
+	if l.f.Job != 0 || from > l.f.To.Pos || from <= l.f.After || l.full() {
+		return false, nil
+	}
+	frame, err := keyframe.Near(ctx, l.tx, from)
+	if frame == nil || err != nil {
+		return false, err
+	}
+	var held []Attempt
+	for jobs := range table.Chunks(frame.Held()) {
+		query, args := l.f.heldBy(jobs)
+		found, err := scanAttempts(ctx, l.tx, query, args...)
+		if err != nil {
+			return false, err
+		}
+		held = append(held, found...)
+	}
+	slices.SortFunc(held, func(a, b Attempt) int { return cmp.Compare(a.Pos, b.Pos) })
+	if l.f.Last {
+		slices.Reverse(held)
+	}
+	for _, a := range held {
+		if l.full() {
+			break
+		}
+		if err := l.add(ctx, a); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 func (l *attemptList) full() bool { return l.f.Limit > 0 && len(l.found) == l.f.Limit }

@@ -30,11 +30,19 @@ const byWorker = ` AND c.worker IN (SELECT n FROM workers WHERE worker = ? OR bo
     AND c.at >= coalesce((SELECT at FROM events WHERE pos = ?), 0)
     AND c.at <= (SELECT at FROM events WHERE pos = ?)`
 
+// ofWorker is byWorker where the jobs lead to the claims: the + keeps SQLite from the index.
+const ofWorker = ` AND +c.worker IN (SELECT n FROM workers WHERE worker = ? OR boot = ?)`
+
+// refusedJobs are the jobs with a refused write after a pos. Only their claims overlap, and only with claims
+// before that write. It reads the index rare_events.
+const refusedJobs = `(SELECT DISTINCT job FROM events WHERE kind = 11 AND kind > 5 AND pos > ?) r
+    CROSS JOIN events c ON c.job = r.job`
+
 // heldAtFrom selects the claims that began in a range of pos, up to From at most, and had not ended at From.
 // Where no index leads to them, the rows of the jobs do: a row shows more cheaply than the events that its
 // job had ended.
 func (f Filter) heldAtFrom(after, until int64) (query string, args []any) {
-	from, indexed := f.index()
+	from, args, indexed := f.index(after)
 	if indexed {
 		from += ` LEFT JOIN jobs j ON j.n = c.job`
 	} else {
@@ -43,32 +51,45 @@ func (f Filter) heldAtFrom(after, until int64) (query string, args []any) {
 	}
 	query = attemptColumns + from + attemptEnd + ` AND (j.finished_at IS NULL OR j.finished_at >= ?)
     AND (z.pos IS NULL OR z.pos > ?)`
-	terms, more := f.terms(after, until)
+	terms, more := f.terms(byWorker, after, until)
 	return query + terms, append(append(args, after, until, f.From.FinishedBefore(), f.From.Pos), more...)
+}
+
+// heldBy selects the claims of these jobs that began up to From and had not ended at From.
+func (f Filter) heldBy(jobs []any) (query string, args []any) {
+	query = attemptColumns + `events c` + attemptEnd + ` AND (z.pos IS NULL OR z.pos > ?)
+    AND c.seq > 0 AND c.job IN (` + table.Placeholders(len(jobs)) + `)`
+	terms, more := f.terms(ofWorker)
+	return query + terms, append(append([]any{f.After, f.From.Pos, f.From.Pos}, jobs...), more...)
 }
 
 // begunAfterFrom selects the claims that began in a range of pos after From.
 func (f Filter) begunAfterFrom(after, until int64) (query string, args []any) {
-	from, _ := f.index()
-	terms, more := f.terms(after, until)
-	return attemptColumns + from + attemptEnd + terms, append([]any{after, until}, more...)
+	from, args, _ := f.index(after)
+	terms, more := f.terms(byWorker, after, until)
+	return attemptColumns + from + attemptEnd + terms, append(append(args, after, until), more...)
 }
 
-// index returns the FROM clause that leads to the claims, and whether it uses an index of what f selects.
-func (f Filter) index() (from string, indexed bool) {
+// index returns the FROM clause that leads to the claims after a pos, its arguments, and whether it uses an
+// index of what f selects.
+func (f Filter) index(after int64) (from string, args []any, indexed bool) {
 	switch {
 	case f.Job != 0:
-		return `events c`, true
+		return `events c`, nil, true
+	case f.Overlap:
+		return refusedJobs, []any{after}, true
 	case f.Worker != "":
-		return `events c INDEXED BY claims`, true
+		return `events c INDEXED BY claims`, nil, true
 	case len(f.Outcomes) == 1 && f.Outcomes[0] == 0: // live claims only
-		return `(SELECT n FROM jobs WHERE lease_expires_at > 0) o CROSS JOIN events c ON c.job = o.n`, true
+		from = `(SELECT n FROM jobs WHERE lease_expires_at > 0) o CROSS JOIN events c ON c.job = o.n`
+		return from, nil, true
 	}
-	return `events c`, false
+	return `events c`, nil, false
 }
 
-// terms returns the conditions of f on claims that began in a range of pos.
-func (f Filter) terms(after, until int64) (query string, args []any) {
+// terms returns the conditions of f on claims. That on the worker is given, with its arguments after the
+// name.
+func (f Filter) terms(worker string, bounds ...any) (query string, args []any) {
 	add := func(term string, values ...any) {
 		query, args = query+term, append(args, values...)
 	}
@@ -76,7 +97,10 @@ func (f Filter) terms(after, until int64) (query string, args []any) {
 		add(` AND c.job = ? AND c.seq > 0`, f.Job)
 	}
 	if f.Worker != "" {
-		add(byWorker, f.Worker, f.Worker, after, until)
+		if f.Overlap {
+			worker, bounds = ofWorker, nil
+		}
+		add(worker, append([]any{f.Worker, f.Worker}, bounds...)...)
 	}
 	if f.Queue != "" {
 		add(` AND q.data ->> 'queue' = ?`, f.Queue)

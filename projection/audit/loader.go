@@ -215,7 +215,8 @@ func CheckLoaded(ctx context.Context, s *ledger.Store) (findings []Finding, miss
 }
 
 // loaded checks all but the structure of the file, which is the database's own work of this moment.
-func (v *verifier) loaded(ctx context.Context) (findings []Finding, missing int64, orphans []string, err error) {
+func (v *verifier) loaded(ctx context.Context) (findings []Finding, missing int64, orphans []string,
+	err error) {
 	err = v.inStep(ctx, func() error { return v.guards(ctx) })
 	if err == nil {
 		err = v.history(ctx, nil)

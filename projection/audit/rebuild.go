@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/internal/table"
+	"jobledger/projection/keyframe"
 )
 
 // Rebuilt reports what a rebuild changed.
@@ -19,6 +20,7 @@ type Rebuilt struct {
 	Missing  int64    // jobs that had no row
 	Extra    int64    // rows that belonged to no job
 	Queues   int64    // rows of queues that differed
+	Frames   int64    // keyframes that were wrong and are removed; the next sweep adds what is due
 	Repaired []string // schema objects that were missing or altered, such as "trigger events_no_update"
 }
 
@@ -36,7 +38,7 @@ func rebuildAll(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
 }
 
 func repairSchema(ctx context.Context, tx *ledger.Tx) ([]string, error) {
-	return tx.RepairSchema(ctx, "jobs", "queues", "presence", "kinds", "states")
+	return tx.RepairSchema(ctx, "jobs", "queues", "presence", "keyframes", "kinds", "states")
 }
 
 // RebuildPlan is what a rebuild has to do, as one snapshot shows it. Making the plan takes long, and others
@@ -48,6 +50,7 @@ type RebuildPlan struct {
 	jobs   int64   // that the events up to there make
 	differ []int64 // numbers of jobs whose rows are missing or not what they should be
 	extra  []int64 // numbers of rows that belong to no job
+	frames []int64 // wrong keyframes
 }
 
 // PlanRebuild returns what a rebuild has to do. An event that cannot be folded is an error.
@@ -82,6 +85,10 @@ func planRows(ctx context.Context, tx *ledger.Tx) (s *RebuildPlan, err error) {
 	f := newFold()
 	f.load = func(n, pos int64) (projection.Job, error) { return jobBefore(ctx, tx, n, pos) }
 	compared := newComparison(tx, f)
+	frames, err := keyframesSince(ctx, tx, 0)
+	if err != nil {
+		return nil, err
+	}
 	for batch, err := range tx.Scan(ctx, ledger.Scan{}) {
 		if err != nil {
 			return nil, err
@@ -102,9 +109,15 @@ func planRows(ctx context.Context, tx *ledger.Tx) (s *RebuildPlan, err error) {
 				}
 			}
 			s.until = e.Pos
+			if err := frames.add(ctx, e, j); err != nil {
+				return nil, err
+			}
 		}
 	}
-	s.jobs = f.jobs
+	if err := frames.end(ctx); err != nil {
+		return nil, err
+	}
+	s.jobs, s.frames = f.jobs, frames.wrong
 	s.differ, err = compared.rest(ctx)
 	return s, err
 }
@@ -137,6 +150,12 @@ func (r *Rebuilt) rows(ctx context.Context, tx *ledger.Tx, s *RebuildPlan) error
 		if err != nil {
 			return err
 		}
+	}
+	for _, pos := range s.frames {
+		if err := keyframe.Remove(tx, pos); err != nil {
+			return err
+		}
+		r.Frames++
 	}
 	return r.queues(ctx, tx)
 }

@@ -47,6 +47,7 @@ const (
 	FindTime       = "V19" // a lease end or a future time that the rules do not allow
 	FindCount      = "V20" // a wrong count of what was erased, rebuilt, imported or restored
 	FindStopped    = "V21" // the end of a command whose claim was not lost, or recorded twice
+	FindKeyframe   = "V22" // a keyframe differs from what the events up to it add up to
 	maxFindings    = 1000  // then Verify stops looking
 	progressEvents = 10_000
 )
@@ -112,6 +113,7 @@ type verifier struct {
 	bound     int64                   // the last event to check; 0: the tail
 	concerned map[int64]bool          // with a bound: the jobs of the events so far
 	bodies    storedBodies
+	frames    *keyframes // nil with a bound
 
 	lost       []Finding // bodies that are missing without having been erased: up to maxFindings of them
 	lostCount  int64     // all of them
@@ -158,6 +160,9 @@ func (v *verifier) run(ctx context.Context, structure func() ([]string, error),
 // history checks the events, and the rows against them.
 func (v *verifier) history(ctx context.Context, progress func(done, total int64)) error {
 	err := v.inStep(ctx, func() error { return v.begin(ctx) })
+	if err == nil && v.bound == 0 && !v.Stopped {
+		err = v.inStep(ctx, func() error { return v.beginKeyframes(ctx) })
+	}
 	for done := false; err == nil && !done && !v.Stopped; {
 		err = v.inStep(ctx, func() (err error) {
 			done, err = v.step(ctx, progress)
@@ -342,7 +347,7 @@ func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 	}
 	v.last, v.Until = *e, e.Pos
 	v.Events++
-	return nil
+	return v.frames.add(ctx, e, j)
 }
 
 // at reports a defect of e.

@@ -125,7 +125,7 @@ func (v *verifier) erasure(ctx context.Context, e *event.Event, b *event.Erased)
 		return err
 	}
 	if left > 0 {
-		v.at(e, FindBody, "%d bodies of the job are still there", left)
+		v.at(e, FindBody, "bodies of the job are still there: %d", left)
 	}
 	return nil
 }
@@ -147,7 +147,12 @@ func (v *verifier) importedLater(ctx context.Context) error {
 // imported accepts the missing bodies that an import declares; some may have been erased since.
 func (v *verifier) imported(e *event.Event, b *event.Imported) {
 	if b.Events != e.Pos-1 {
-		v.at(e, FindCount, "%d events were imported, but %d are before it", b.Events, e.Pos-1)
+		v.at(e, FindCount, "its count of events that were imported is %d, but %d are before it", b.Events,
+			e.Pos-1)
+	}
+	if !b.AsOf.IsZero() && b.AsOf.Before(v.last.At) {
+		v.at(e, FindTime, "a copy as of %s, but its last event was at %s", event.FormatTime(b.AsOf),
+			event.FormatTime(v.last.At))
 	}
 	if v.lostCount <= b.MissingBodies {
 		v.lost, v.lostCount = nil, 0

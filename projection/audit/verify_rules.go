@@ -73,13 +73,14 @@ func (v *verifier) operators(ctx context.Context, e *event.Event) error {
 			}
 		}
 		if jobs := before + v.fold.jobs; b.Jobs != jobs {
-			v.at(e, FindCount, "%d jobs were derived again, but there were %d", b.Jobs, jobs)
+			v.at(e, FindCount, "it says that %d of %d jobs were derived again", b.Jobs, jobs)
 		}
 	case *event.Imported:
 		v.imported(e, b)
 	case *event.Restored:
 		if b.Events != 0 && b.Events != e.Pos-1 {
-			v.at(e, FindCount, "%d events were restored, but %d are before it", b.Events, e.Pos-1)
+			v.at(e, FindCount, "its count of events that were restored is %d, but %d are before it", b.Events,
+				e.Pos-1)
 		}
 	}
 	return nil
@@ -196,7 +197,8 @@ func (v *verifier) refused(ctx context.Context, j *projection.Job, e *event.Even
 		v.at(e, FindRefused, "the token was the live one")
 	}
 	if b.OfferedBytes > 0 && (b.OfferedSHA256 == "") != j.Erased && !v.incomplete {
-		v.at(e, FindRefused, "%d bytes were offered, with the digest %q", b.OfferedBytes, b.OfferedSHA256)
+		v.at(e, FindRefused, "a result of size %d was offered, with the digest %q", b.OfferedBytes,
+			b.OfferedSHA256)
 	}
 	claim, err := claimOf(ctx, v.tx, e.N, e.Pos-1, e.Token)
 	if err != nil {

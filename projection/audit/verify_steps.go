@@ -49,6 +49,9 @@ func (v *verifier) inStep(ctx context.Context, fn func() error) error {
 	}
 	return v.steps.read(ctx, func(tx *ledger.Tx) error {
 		v.tx, v.compared.tx = tx, tx
+		if v.frames != nil {
+			v.frames.tx = tx
+		}
 		v.steps.began, v.steps.first, v.steps.next = time.Now(), v.Events, v.Events+lookEvery
 		return fn()
 	})
@@ -92,7 +95,7 @@ func (v *verifier) step(ctx context.Context, progress func(done, total int64)) (
 			return false, nil
 		}
 	}
-	return true, cmp.Or(v.end(ctx), v.rows(ctx))
+	return true, cmp.Or(v.end(ctx), v.keyframes(ctx), v.rows(ctx))
 }
 
 // compareNext compares a chunk of the jobs that are left. Some of them may have ended since they were listed.

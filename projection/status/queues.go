@@ -52,11 +52,12 @@ WHERE lease_expires_at <= ? GROUP BY queue`
 // Queues returns the status of every queue that has or had jobs, or is paused, by name, as of now.
 func Queues(ctx context.Context, tx *ledger.Tx, now time.Time) ([]Queue, error) {
 	byName := make(map[string]*Queue)
-	err := countJobs(ctx, tx, projection.Moment{}, func(queue string, state event.State, jobs, _ int64) {
-		statusOf(byName, queue).Jobs[state] = jobs
-	})
+	c, err := countJobs(ctx, tx, projection.Moment{})
 	if err != nil {
 		return nil, err
+	}
+	for queue, counts := range c.now {
+		statusOf(byName, queue).Jobs = counts
 	}
 	var n, scheduled, retrying, first, next int64
 	err = eachQueue(ctx, tx, byName, func(s *Queue) {

@@ -21,42 +21,52 @@ type signs struct {
 	lost  bool      // the end of a lease lost it a job after the moment
 }
 
-// recentClaims is how many of a process' last claims are searched for its acts. Older claims have ended
-// before, or are held.
+// recentClaims are the last claims of the process ?1 up to the event ?2, by the index claims.
 const recentClaims = `SELECT c.job FROM events c WHERE c.kind = 2 AND c.worker = ?1 AND c.pos <= ?2
-    ORDER BY c.at DESC LIMIT 256`
+    AND c.at <= coalesce((SELECT b.at FROM events b WHERE b.pos = ?2), 9223372036854775807)
+    ORDER BY c.at DESC LIMIT `
 
-// Both find the events of the last claims by the index claims, and then by (job, seq).
-const (
-	lastAct = `SELECT coalesce(max(e.at), 0) FROM events e WHERE e.job IN (` + recentClaims + `)
-    AND e.worker = ?1 AND e.pos <= ?2 AND e.kind IN (2, 3, 4, 5, 6, 11, 29, 30)`
-	lastTaken = `SELECT coalesce(max(e.at), 0) FROM events e WHERE e.job IN (` + recentClaims + `)
-    AND e.worker = ?1 AND e.pos <= ?2 AND e.kind = 7
-    AND coalesce(CAST(e.data AS TEXT), '') NOT LIKE '%max_runtime%'`
-)
+// maxRecentClaims is how many of a process' last claims are searched for its acts. Older claims have ended
+// before, or are held.
+const maxRecentClaims = 256
+
+// lastActs finds the last act of the process and the last job that the end of a lease lost it, both at most
+// at the event ?2, by the events of its last ?4 claims. It leaves out jobs that had ended by ?3 and in which
+// nothing has happened since, so it need not find what was before ?3.
+const lastActs = `SELECT coalesce(max(CASE WHEN e.kind <> 7 THEN e.at END), 0),
+    coalesce(max(CASE WHEN e.kind = 7 AND coalesce(CAST(e.data AS TEXT), '') NOT LIKE '%max_runtime%'
+        THEN e.at END), 0)
+FROM events e WHERE e.job IN (SELECT r.job FROM (` + recentClaims + `?4) r LEFT JOIN jobs j ON j.n = r.job
+        WHERE j.finished_at IS NULL OR j.finished_at > ?3
+            OR EXISTS (SELECT 1 FROM events x WHERE x.job = r.job AND x.seq IS NULL))
+    AND e.worker = ?1 AND e.pos <= ?2 AND e.kind IN (2, 3, 4, 5, 6, 7, 11, 29, 30)`
+
+const claimedSince = `SELECT c.pos FROM events c WHERE c.kind = 2 AND c.worker = ? AND c.at > ? LIMIT 1`
 
 // signsOf returns the signs of life of the process with the number n, as of m; with past, what came later
-// too.
+// too. The last few claims show most; of the others only the jobs that went on are read.
 func signsOf(ctx context.Context, tx *ledger.Tx, n int64, m projection.Moment, past bool) (s signs,
 	err error) {
-	last := func(query string, until int64) (at time.Time, err error) {
-		var micros int64
-		err = table.ScanOne(ctx, tx, query, []any{&micros}, n, until)
-		return event.FromMicros(micros), err
+	last := func(until, since, claims int64) (acted, taken int64, err error) {
+		err = table.ScanOne(ctx, tx, lastActs, []any{&acted, &taken}, n, until, since, claims)
+		return acted, taken, err
 	}
-	until := m.Pos
-	if s.acted, err = last(lastAct, until); err != nil {
-		return s, err
-	}
-	if s.taken, err = last(lastTaken, until); err != nil || !past {
-		return s, err
-	}
-	acted, err := last(lastAct, math.MaxInt64)
+	acted, taken, err := last(m.Pos, 0, maxRecentClaims/16)
 	if err != nil {
 		return s, err
 	}
-	taken, err := last(lastTaken, math.MaxInt64)
-	s.later, s.lost = acted.After(m.At), taken.After(m.At)
+	earlier, lost, err := last(m.Pos, acted, maxRecentClaims)
+	s.acted, s.taken = event.FromMicros(max(acted, earlier)), event.FromMicros(max(taken, lost))
+	if err != nil || !past {
+		return s, err
+	}
+	var later int64
+	err = table.ScanOne(ctx, tx, claimedSince, []any{&later}, n, event.Micros(m.At))
+	if s.later = later > 0; err != nil || s.later {
+		return s, err
+	}
+	acted, taken, err = last(math.MaxInt64, event.Micros(m.At), maxRecentClaims)
+	s.later, s.lost = event.FromMicros(acted).After(m.At), event.FromMicros(taken).After(m.At)
 	return s, err
 }
 
@@ -110,7 +120,7 @@ func LostWorkers(ctx context.Context, tx *ledger.Tx, from, to projection.Moment)
 	return lost, nil
 }
 
-const claimsOf = `SELECT DISTINCT r.job FROM (` + recentClaims + `) r`
+const claimsOf = `SELECT DISTINCT r.job FROM (` + recentClaims + `256) r`
 
 // heldThen returns the jobs that the process with the number n held at m.
 func heldThen(ctx context.Context, tx *ledger.Tx, n int64, m projection.Moment) (held []projection.Job,

@@ -43,8 +43,8 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :"schema" TO jobledger_worker, jobledge
 
 -- The guards refuse to change an event to the owner too; a worker may not even try.
 GRANT INSERT ON :"schema".events, :"schema".names, :"schema".workers, :"schema".bodies, :"schema".jobs, :"schema".queues,
-    :"schema".presence TO jobledger_worker;
-GRANT UPDATE ON :"schema".jobs, :"schema".queues, :"schema".presence TO jobledger_worker;
+    :"schema".presence, :"schema".keyframes TO jobledger_worker;
+GRANT UPDATE ON :"schema".jobs, :"schema".queues, :"schema".presence, :"schema".keyframes TO jobledger_worker;
 GRANT DELETE ON :"schema".bodies, :"schema".presence TO jobledger_worker; -- erasing; processes that have ended
 
 COMMIT;

@@ -65,7 +65,8 @@ func isSchemaOf(ctx context.Context, s *engine.Session, version int) (bool, erro
 var (
 	plainIndex = regexp.MustCompile(`^CREATE INDEX (?:"[^"]+"|\w+) ON "?\w+"? ?\([\w\s,"]+\)$`)
 	indexOf    = regexp.MustCompile(`(?i)\bON\s+["'` + "`" + `\[]?(\w+)`)
-	ourTables  = []string{"bodies", "events", "jobs", "kinds", "names", "presence", "queues", "states",
+	ourTables  = []string{"bodies", "events", "jobs", "keyframes", "kinds", "names", "presence", "queues",
+		"states",
 		"workers"}
 )
 

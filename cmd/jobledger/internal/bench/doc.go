@@ -16,4 +16,5 @@
 //   - measure.go: what is read from the ledger and the disk
 //   - load.go: callers that enqueue, and workers
 //   - process.go: the same in other processes
+//   - table.go: results as a [Table] for people
 package bench

@@ -6,7 +6,6 @@ import (
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/timespec"
-	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -23,15 +22,6 @@ func AsOfFlag() Flag {
 // WideFlag is --wide, for a table that drops columns on a narrow terminal.
 func WideFlag() Flag {
 	return &BoolFlag{Name: "wide", Usage: "every column, also where a line is wider than the terminal"}
-}
-
-// AsOf reads --as-of on a snapshot of its own; given is false without the flag.
-func (p *Program) AsOf(c *Context, service *commands.Service) (m projection.Moment, given bool, err error) {
-	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		m, given, err = p.MomentFlag(c, "as-of", tx)
-		return err
-	})
-	return m, given, err
 }
 
 // MomentFlag reads a flag whose value is a moment of the past; given is false without the flag.

@@ -96,19 +96,23 @@ func (p *Program) WhenFlag(c *Context, name string) (w timespec.When, ok bool, e
 	return w, err == nil, err
 }
 
-// CheckFromTo refuses a --from later than --to, which would match nothing. A time and a position are not
-// compared.
-func (p *Program) CheckFromTo(c *Context) error {
-	from, began, err := p.WhenFlag(c, "from")
-	if err != nil {
-		return err
+// FromTo reads --from and --to; one that was not given is nil. A --from later than --to, which would match
+// nothing, is an error. A time and a position are not compared.
+func (p *Program) FromTo(c *Context) (from, to *timespec.When, err error) {
+	if w, given, err := p.WhenFlag(c, "from"); err != nil {
+		return nil, nil, err
+	} else if given {
+		from = &w
 	}
-	to, ended, err := p.WhenFlag(c, "to")
-	if err == nil && began && ended && from.ByPos == to.ByPos && (from.Pos > to.Pos ||
-		from.Time.After(to.Time)) {
-		err = Usagef("--from is later than --to")
+	if w, given, err := p.WhenFlag(c, "to"); err != nil {
+		return nil, nil, err
+	} else if given {
+		to = &w
 	}
-	return err
+	if from != nil && to != nil && from.ByPos == to.ByPos && (from.Pos > to.Pos || from.Time.After(to.Time)) {
+		return nil, nil, Usagef("--from is later than --to")
+	}
+	return from, to, nil
 }
 
 // missingFlag is the error for a required flag that is neither on the line nor in the environment.

@@ -49,6 +49,26 @@ func (p *Program) PrintJSON(v any) error {
 	return err
 }
 
+// PrintJSONLines prints each of list as one line of JSON.
+func PrintJSONLines[T any](p *Program, list []T) error {
+	for _, v := range list {
+		if err := p.PrintJSON(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PrintLines prints lines of data.
+func (p *Program) PrintLines(lines []string) error {
+	for _, line := range lines {
+		if err := p.PrintLine(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // jsonLine returns v as one line of JSON that does not harm a terminal.
 func jsonLine(v any) ([]byte, error) {
 	var b bytes.Buffer

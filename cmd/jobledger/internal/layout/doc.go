@@ -1,6 +1,6 @@
 // Package layout lays out what the ledger holds for those who look at it: as a [render.Table] or lines for
-// people, and as JSON for programs. Both forms of a thing are in one file: jobs, claims, queues, workers,
-// what changed between two moments.
+// people, and as JSON for programs. Both forms of a thing are in one file: jobs, claims, owners, queues,
+// workers, what changed between two moments.
 //
 //	t := layout.Workers(workers, time.Now()) // times are in the zone of now
 //

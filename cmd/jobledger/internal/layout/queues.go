@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"fmt"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
@@ -52,4 +53,46 @@ type QueueThenJSON struct {
 // NewQueueThenJSON is q, as it was at m, for programs.
 func NewQueueThenJSON(q projection.Queue, m projection.Moment) QueueThenJSON {
 	return QueueThenJSON{NewQueueJSON(q), render.TimeOrNull(m.At), m.Pos}
+}
+
+// QueueSetJSON is a queue after pause or resume, for programs.
+type QueueSetJSON struct {
+	Queue   string  `json:"queue"`
+	Paused  bool    `json:"paused"`
+	Changed bool    `json:"changed"` // false: it was so already
+	Since   *string `json:"since"`
+	Actor   *string `json:"actor"`
+	Reason  *string `json:"reason"`
+}
+
+// NewQueueSetJSON is q for programs; changed says whether it was not so already.
+func NewQueueSetJSON(q projection.Queue, changed bool) QueueSetJSON {
+	return QueueSetJSON{q.Name, q.Paused, changed, render.TimeOrNull(q.Since), render.TextOrNull(q.Actor),
+		render.TextOrNull(q.Reason)}
+}
+
+// QueueSet says in a sentence that q is paused or not, and whether that was so already; known is false where
+// no job was ever in it, and near a similar queue that has jobs, if there is one. Times are given in zone.
+func QueueSet(q projection.Queue, known, changed bool, near string, zone *time.Location) string {
+	state := "not paused"
+	if q.Paused {
+		state = "paused"
+	}
+	text := fmt.Sprintf("queue %s is %s", q.Name, state)
+	if !changed {
+		text = fmt.Sprintf("queue %s is %s already", q.Name, state)
+		if !q.Since.IsZero() {
+			text += fmt.Sprintf(", since %s by %s", render.Time(q.Since.In(zone)), q.Actor)
+		}
+		if q.Reason != "" {
+			text += ": " + q.Reason
+		}
+	}
+	if !known { // a slip of the finger would pause nothing
+		text += "; no job was ever in it"
+		if near != "" {
+			text += ", did you mean " + near + "?"
+		}
+	}
+	return text
 }

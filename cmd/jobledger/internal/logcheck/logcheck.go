@@ -55,7 +55,7 @@ type stream struct {
 }
 
 // page is how many events are read in one snapshot: files are read between snapshots.
-const page = 500
+const page = 200
 
 // Check compares every file in folder with its event, for the events after one pos up to another.
 func Check(ctx context.Context, store *ledger.Store, folder string, after, until int64) (r Report,

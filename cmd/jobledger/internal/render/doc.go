@@ -7,4 +7,5 @@
 //   - time.go: times, durations and distances
 //   - describe.go: what an event records, in one line ([Describe])
 //   - jobjson.go: a job as JSON ([ToJSON])
+//   - body.go: payloads, results and error details in a listing
 package render

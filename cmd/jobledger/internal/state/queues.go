@@ -36,3 +36,17 @@ func Queues(ctx context.Context, tx *ledger.Tx, m *projection.Moment, onlyPaused
 	slices.SortFunc(found, func(a, b projection.Queue) int { return strings.Compare(a.Name, b.Name) })
 	return found, err
 }
+
+// NamedQueue returns the queue of this name; known is false where the ledger has never seen the name.
+func NamedQueue(ctx context.Context, store *ledger.Store, name string) (q projection.Queue, known bool,
+	err error) {
+	err = store.Read(ctx, func(tx *ledger.Tx) error {
+		n, err := tx.Name(ctx, name)
+		if known = n != 0; err != nil {
+			return err
+		}
+		q, err = projection.GetQueue(ctx, tx, name)
+		return err
+	})
+	return q, known, err
+}

@@ -292,12 +292,12 @@ func (r *reasons) lastCommand(due bool) {
 		return
 	}
 	text := fmt.Sprintf("The command of attempt %d by %s (%s), which was %s %s, may still run until %s",
-		c.Attempt,
-		c.Worker.Name, render.Process(c.Worker), c.Ending, render.AgeOrOn(c.EndedAt, r.now), r.when(c.Until))
+		c.Attempt, c.Worker.Name, render.Process(c.Worker), c.Ending, render.AgeOrOn(c.EndedAt, r.now),
+		r.when(c.Until))
 	retried, ok := r.Cause.Body.(*event.Retried)
 	switch {
 	case r.Job.State.Final():
-		r.say("%s: a retry waits for its end, unless it is given --now.", text)
+		r.say("%s: a retry waits for its end%s.", text, r.hint(", unless it is given --now"))
 	case ok && r.Moved == nil && !due && !retried.RunAt.IsZero():
 		r.wait("command", "%s: the job waits for its end%s.", text,
 			r.hint("; 'jobledger reschedule %s --delay 0s' does not", r.Job.ID))

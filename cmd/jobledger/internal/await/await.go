@@ -1,0 +1,113 @@
+// Package await waits until something happens in a ledger, or to a process. It polls, at most so often that
+// it keeps no core busy, and stops when its context ends.
+package await
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// How often is polled at most.
+const (
+	tailPoll    = 100 * time.Millisecond // reads one row
+	endPoll     = 150 * time.Millisecond // reads a row for each job
+	processPoll = 200 * time.Millisecond
+)
+
+// Ends waits until all of the jobs have ended. ended gets those that have, once each, some at a time. On an
+// error, such as that of a context that is over, it returns the jobs that are still open.
+func Ends(ctx context.Context, store *ledger.Store, jobs []event.JobID,
+	ended func([]projection.Job) error) (open []event.JobID, err error) {
+	for {
+		started := time.Now()
+		done, rest, err := divide(ctx, store, jobs)
+		if err == nil {
+			jobs = rest
+			err = ended(done)
+		}
+		if err == nil && len(jobs) == 0 {
+			return nil, nil
+		}
+		if err == nil { // many jobs must not keep a core busy
+			err = sleep(ctx, max(endPoll, 5*time.Since(started)))
+		}
+		if err != nil {
+			return jobs, err
+		}
+	}
+}
+
+// divide returns the jobs that have ended and the ids of the others.
+func divide(ctx context.Context, store *ledger.Store, ids []event.JobID) (ended []projection.Job,
+	open []event.JobID, err error) {
+	err = store.Read(ctx, func(tx *ledger.Tx) error {
+		for _, id := range ids {
+			j, ok, err := projection.Get(ctx, tx, id)
+			switch {
+			case err != nil:
+				return err
+			case !ok:
+				return fmt.Errorf("%w: %s", commands.ErrNoJob, id)
+			case j.State.Final():
+				ended = append(ended, j)
+			default:
+				open = append(open, id)
+			}
+		}
+		return nil
+	})
+	return ended, open, err
+}
+
+// Longer waits until the ledger has events after the pos after, and returns the pos of the last one. It
+// returns after itself when ctx ends, or gone reports that the reader of the output went away.
+func Longer(ctx context.Context, store *ledger.Store, after int64, gone func() bool) (tail int64, err error) {
+	for tail = after; tail <= after; {
+		if gone() || sleep(ctx, tailPoll) != nil {
+			return after, nil
+		}
+		err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
+			tail, err = tx.Tail(ctx)
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
+			return after, err
+		}
+	}
+	return tail, nil
+}
+
+// ProcessEnd waits until there is no process pid, as far as this one may know.
+func ProcessEnd(ctx context.Context, pid int) {
+	for processExists(pid) && sleep(ctx, processPoll) == nil {
+	}
+}
+
+// processExists reports whether a process has this number, as far as this one may know.
+func processExists(pid int) bool {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	err = process.Signal(syscall.Signal(0))
+	return err == nil || errors.Is(err, syscall.EPERM)
+}
+
+// sleep waits for d, or until ctx ends, which is an error.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,60 @@
+package export
+
+import (
+	"context"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/ledger"
+)
+
+// Between returns the events from one moment to another, both included. Without from it begins with the
+// ledger; without to it ends with the ledger as it is now.
+func Between(ctx context.Context, tx *ledger.Tx, from, to *timespec.When) (w Window, err error) {
+	tail, err := tx.Tail(ctx)
+	if err != nil {
+		return w, err
+	}
+	w.Until = tail
+	if from != nil {
+		if w.After, err = PosOf(ctx, tx, *from, true); err != nil {
+			return w, err
+		}
+		w.From = from.Time
+	}
+	if to != nil {
+		if w.Until, err = PosOf(ctx, tx, *to, false); err != nil {
+			return w, err
+		}
+		w.Until, w.To = min(w.Until, tail), to.Time
+	}
+	if w.From.IsZero() {
+		w.From, err = TimeAt(ctx, tx, min(w.After+1, tail))
+	}
+	if w.To.IsZero() && err == nil {
+		w.To, err = TimeAt(ctx, tx, w.Until)
+	}
+	return w, err
+}
+
+// PosOf returns the pos of the last event that is not later than w, or with before of the last that is
+// earlier.
+func PosOf(ctx context.Context, tx *ledger.Tx, w timespec.When, before bool) (int64, error) {
+	switch {
+	case w.ByPos && before:
+		return max(w.Pos-1, 0), nil
+	case w.ByPos:
+		return w.Pos, nil
+	case before:
+		return tx.PosAt(ctx, w.Time.Add(-1))
+	}
+	return tx.PosAt(ctx, w.Time)
+}
+
+// TimeAt returns the time of the event at pos, or the zero time if there is none.
+func TimeAt(ctx context.Context, tx *ledger.Tx, pos int64) (t time.Time, err error) {
+	for e, err := range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
+		return e.At, err
+	}
+	return t, nil
+}

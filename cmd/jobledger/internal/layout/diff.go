@@ -1,0 +1,148 @@
+package layout
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+	"jobledger/projection/status"
+)
+
+// DiffTitle says between which moments, with times in zone.
+func DiffTitle(from, to projection.Moment, zone *time.Location) string {
+	return fmt.Sprintf("%s (pos %d) to %s (pos %d): %s", render.Millis(from.At.In(zone)), from.Pos,
+		render.Millis(to.At.In(zone)), to.Pos, render.Count(to.Pos-from.Pos, "event"))
+}
+
+// DiffMatrix is a table of how many jobs went from one state to another. It has only the states that occur.
+func DiffMatrix(cells []status.DiffCell) *render.Table {
+	counts, rows, columns := make(map[[2]event.State]int64), make(map[event.State]bool),
+		make(map[event.State]bool)
+	for _, cell := range cells {
+		counts[[2]event.State{cell.From, cell.To}] = cell.Count
+		rows[cell.From], columns[cell.To] = true, true
+	}
+	t := &render.Table{Columns: []render.Column{{Title: "FROM"}}}
+	for _, to := range event.States() {
+		if columns[to] {
+			t.Columns = append(t.Columns, render.Column{Title: "→ " + strings.ToUpper(to.String()), Right: true})
+		}
+	}
+	for _, from := range append([]event.State{0}, event.States()...) {
+		if !rows[from] {
+			continue
+		}
+		line := []string{stateOrNone(from)}
+		for _, to := range event.States() {
+			if columns[to] {
+				line = append(line, fmt.Sprint(counts[[2]event.State{from, to}]))
+			}
+		}
+		t.Add(line...)
+	}
+	return t
+}
+
+// DiffLines names the jobs of each cell, and the workers that came and went, with times in zone.
+func DiffLines(d status.Diff, zone *time.Location) (lines []string) {
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	at := func(t time.Time) string { return render.Millis(t.In(zone)) }
+	for _, cell := range d.Cells {
+		if len(cell.Jobs) == 0 {
+			continue
+		}
+		line := fmt.Sprintf("%s → %s:", stateOrNone(cell.From), cell.To)
+		for _, id := range cell.Jobs {
+			line += " " + string(id)
+		}
+		if more := cell.Count - int64(len(cell.Jobs)); more > 0 {
+			line += fmt.Sprintf(" and %d more", more)
+		}
+		lines = append(lines, line)
+	}
+	for _, e := range d.Gained {
+		add("worker came: %s (%s) at %s", e.Worker.Name, render.Process(e.Worker), at(e.At))
+	}
+	for _, e := range d.Lost {
+		how := "stopped"
+		if e.Kind() == event.KindReclaimed {
+			how = "not heard of since a job was taken from it"
+		}
+		add("worker went: %s (%s) at %s, %s", e.Worker.Name, render.Process(e.Worker), at(e.At), how)
+	}
+	for _, w := range d.Silent {
+		held := "idle"
+		if n := int64(len(w.Jobs)); n > 0 {
+			held = "holding " + render.Count(n, "job")
+		}
+		add("worker went: %s (%s) at %s, not heard of since, %s", w.Name, render.Process(w.Worker.Worker),
+			at(w.SeenAt), held)
+	}
+	return lines
+}
+
+func stateOrNone(s event.State) string {
+	if s == 0 {
+		return "–"
+	}
+	return s.String()
+}
+
+// DiffJSON is what changed between two moments, for programs.
+type DiffJSON struct {
+	From   momentJSON         `json:"from"`
+	To     momentJSON         `json:"to"`
+	Cells  []diffCellJSON     `json:"cells"`
+	Gained []workerChangeJSON `json:"workers_gained"`
+	Lost   []workerChangeJSON `json:"workers_lost"`
+}
+
+type momentJSON struct {
+	At  *string `json:"at"`
+	Pos int64   `json:"pos"`
+}
+
+type diffCellJSON struct {
+	From  *string       `json:"from"` // null: enqueued in between
+	To    string        `json:"to"`
+	Count int64         `json:"count"`
+	Jobs  []event.JobID `json:"jobs"`
+}
+
+type workerChangeJSON struct {
+	Worker string  `json:"worker"`
+	Boot   string  `json:"boot"`
+	Host   *string `json:"host"`
+	PID    int     `json:"pid"`
+	At     string  `json:"at"`
+	// worker_started, worker_stopped, the reclaimed after which nothing came, or silent
+	Event string `json:"event"`
+}
+
+// NewDiffJSON is d, from one moment to the other, for programs.
+func NewDiffJSON(from, to projection.Moment, d status.Diff) DiffJSON {
+	changes := func(events []event.Event) []workerChangeJSON {
+		list := make([]workerChangeJSON, 0, len(events))
+		for _, e := range events {
+			list = append(list, workerChangeJSON{e.Worker.Name, e.Worker.Boot, render.TextOrNull(e.Worker.Host),
+				e.Worker.PID, render.JSONTime(e.At), e.Kind().String()})
+		}
+		return list
+	}
+	out := DiffJSON{From: momentJSON{render.TimeOrNull(from.At), from.Pos},
+		To: momentJSON{render.TimeOrNull(to.At), to.Pos}, Cells: []diffCellJSON{},
+		Gained: changes(d.Gained), Lost: changes(d.Lost)}
+	for _, w := range d.Silent { // at its last sign of life
+		out.Lost = append(out.Lost, workerChangeJSON{w.Name, w.Boot, render.TextOrNull(w.Host), w.PID,
+			render.JSONTime(w.SeenAt), "silent"})
+	}
+	for _, cell := range d.Cells {
+		ids := append([]event.JobID{}, cell.Jobs...)
+		out.Cells = append(out.Cells, diffCellJSON{render.TextOrNull(cell.From.String()), cell.To.String(),
+			cell.Count, ids})
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+package layout
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/ledger/event"
+)
+
+// JobPairs returns the names and values by which people see a job at now. On a terminal payload and result
+// are shortened.
+func JobPairs(j state.Job, now time.Time, terminal bool) [][2]string {
+	pairs := jobPairs{now: now, terminal: terminal}
+	pairs.identity(j)
+	pairs.times(j)
+	pairs.outcome(j)
+	return pairs.all
+}
+
+type jobPairs struct {
+	now      time.Time
+	terminal bool
+	all      [][2]string
+}
+
+func (b *jobPairs) add(name, value string) { b.all = append(b.all, [2]string{name, value}) }
+
+// at adds a moment with its distance from now.
+func (b *jobPairs) at(name string, t time.Time) {
+	b.add(name, fmt.Sprintf("%s (%s)", render.Time(t.In(b.now.Location())), render.Age(t, b.now)))
+}
+
+func (b *jobPairs) identity(j state.Job) {
+	b.add("job", string(j.ID))
+	b.add("state", j.State.String())
+	b.add("state now", j.Later.String())
+	b.add("queue", j.Queue)
+	b.add("key", j.Key)
+	b.add("tags", tagText(j.Tags))
+	b.add("priority", fmt.Sprint(j.Priority))
+	b.add("version", j.Version)
+	b.add("requires", strings.Join(j.Requires, ", "))
+	b.add("attempts", fmt.Sprintf("%d (failed: %d of %d allowed)", j.Attempt, j.Failures, j.MaxAttempts))
+	if j.MaxRuntime > 0 {
+		b.add("max runtime", render.Duration(j.MaxRuntime))
+	}
+}
+
+func (b *jobPairs) times(j state.Job) {
+	now := b.now
+	if len(j.Events) > 0 {
+		e := j.Events[0]
+		b.add("enqueued", fmt.Sprintf("%s (%s) by %s", render.Time(e.At.In(now.Location())),
+			render.Age(e.At, now), e.Actor))
+	}
+	if j.State == event.Queued {
+		b.at("run at", j.RunAt)
+	}
+	if j.Worker.Name != "" {
+		name := "last owner"
+		if j.State.Held() {
+			name = "owner"
+		}
+		b.add(name, fmt.Sprintf("%s (%s)", j.Worker.Name, render.Process(j.Worker)))
+		b.at("claimed", j.ClaimedAt)
+	}
+	if j.State.Held() {
+		b.at("last beat", j.HeartbeatAt)
+		left := "ends " + render.Age(j.LeaseUntil, now)
+		if j.LeaseUntil.Before(now) {
+			left = "ran out " + render.Age(j.LeaseUntil, now) + ", not swept yet"
+		}
+		b.add("lease", fmt.Sprintf("%s (%s)", render.Time(j.LeaseUntil.In(now.Location())), left))
+	}
+}
+
+func (b *jobPairs) outcome(j state.Job) {
+	if j.Progress != nil {
+		b.add("progress", render.Percent(*j.Progress))
+	}
+	b.add("note", j.Note)
+	if !j.FinishedAt.IsZero() {
+		b.at("finished", j.FinishedAt)
+	}
+	b.add("last error", render.FailureText(j.ErrorCode, j.Exit()))
+	if j.Erased {
+		b.add("payload", "(erased)")
+	} else {
+		b.add("payload", render.Body(j.Payload, b.terminal))
+		if j.Result != nil {
+			b.add("result", render.Body(j.Result, b.terminal))
+		}
+	}
+	refused := 0
+	for _, e := range j.Events {
+		if e.Kind() == event.KindRefused {
+			refused++
+		}
+	}
+	history := render.Count(int64(len(j.Events)), "event")
+	if refused > 0 {
+		history += fmt.Sprintf(", %d of them refused", refused)
+	}
+	b.add("history", history)
+}
+
+func tagText(tags map[string]string) string {
+	var parts []string
+	for _, name := range render.SortedNames(tags) {
+		parts = append(parts, name+"="+tags[name])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// FullJobJSON is j for programs, where it is of the past with what has become of it. Its events are not in
+// it.
+func FullJobJSON(j state.Job) any {
+	full, exit := render.ToFullJSON(j.Job, false), render.ToExitJSON(j.Exit())
+	if j.Later == 0 {
+		return struct {
+			render.FullJobJSON
+			render.ExitJSON
+		}{full, exit}
+	}
+	return struct {
+		render.FullJobJSON
+		render.ExitJSON
+		render.StateNow
+	}{full, exit, render.StateNow{StateNow: j.Later.String()}}
+}

@@ -1,0 +1,76 @@
+package layout
+
+import (
+	"fmt"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+	"jobledger/projection/attempts"
+)
+
+// Owner is who held a job at a moment.
+type Owner struct {
+	Job   event.JobID
+	At    projection.Moment
+	State event.State      // of the job then; 0: it was not enqueued yet
+	Claim attempts.Attempt // zero if there is none
+}
+
+// Held reports whether there was an owner.
+func (o Owner) Held() bool { return o.Claim.Pos > 0 }
+
+// OwnerJSON is an owner for programs.
+type OwnerJSON struct {
+	Job     event.JobID `json:"job"`
+	At      string      `json:"at"`
+	Pos     int64       `json:"pos"`
+	State   *string     `json:"state"`
+	Worker  *string     `json:"worker"`
+	Boot    *string     `json:"boot"`
+	Host    *string     `json:"host"`
+	PID     *int        `json:"pid"`
+	Attempt *int        `json:"attempt"`
+	Since   *string     `json:"since"`
+	Until   *string     `json:"until"` // null: it has not ended
+	ID      event.JobID `json:"id"`    // of the job, too
+}
+
+// NewOwnerJSON is o for programs.
+func NewOwnerJSON(o Owner) OwnerJSON {
+	out := OwnerJSON{Job: o.Job, ID: o.Job, At: render.JSONTime(o.At.At), Pos: o.At.Pos,
+		State: render.TextOrNull(o.State.String())}
+	if a := o.Claim; o.Held() {
+		out.Worker, out.Boot, out.Host = render.TextOrNull(a.Worker.Name), render.TextOrNull(a.Worker.Boot),
+			render.TextOrNull(a.Worker.Host)
+		out.PID, out.Attempt = &a.Worker.PID, &a.Attempt
+		out.Since, out.Until = render.TimeOrNull(a.ClaimedAt), render.TimeOrNull(a.EndedAt)
+	}
+	return out
+}
+
+// OwnerMoment is the moment of o, in zone.
+func OwnerMoment(o Owner, zone *time.Location) string {
+	return fmt.Sprintf("%s (pos %d)", render.Millis(o.At.At.In(zone)), o.At.Pos)
+}
+
+// OwnerPairs are the names and values by which people see an owner, with times in zone.
+func OwnerPairs(o Owner, zone *time.Location) [][2]string {
+	a, until := o.Claim, "now"
+	if !a.EndedAt.IsZero() {
+		until = fmt.Sprintf("%s (%s, %s)", render.Millis(a.EndedAt.In(zone)),
+			render.Briefly(a.EndedAt.Sub(a.ClaimedAt)), a.Outcome)
+	}
+	return [][2]string{
+		{"job", string(o.Job)},
+		{"at", OwnerMoment(o, zone)},
+		{"state", o.State.String()},
+		{"owner", a.Worker.Name},
+		{"process", render.Process(a.Worker)},
+		{"boot", a.Worker.Boot},
+		{"attempt", fmt.Sprint(a.Attempt)},
+		{"since", render.Millis(a.ClaimedAt.In(zone))},
+		{"until", until},
+	}
+}

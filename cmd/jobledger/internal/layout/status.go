@@ -1,0 +1,86 @@
+package layout
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+	"jobledger/projection/status"
+)
+
+// Status is a table of how many jobs each queue has in which state at now, and, of several queues, a line of
+// their total, which it returns.
+func Status(queues []status.Queue, now time.Time) (t *render.Table, total status.Queue) {
+	t = &render.Table{Columns: []render.Column{{Title: "QUEUE", Least: 8}, {Title: "READY", Right: true},
+		{Title: "OLDEST", Right: true},
+		{Title: "LATER", Right: true}, {Title: "CLAIMED", Right: true}, {Title: "RUNNING", Right: true},
+		{Title: "SUCCEEDED", Right: true}, {Title: "FAILED", Right: true}, {Title: "CANCELLED", Right: true}}}
+	total = status.Queue{Queue: projection.Queue{Name: "total"}, Jobs: make(map[event.State]int64)}
+	row := func(q status.Queue) {
+		oldest := "-"
+		if !q.OldestReady.IsZero() {
+			oldest = render.Roughly(now.Sub(q.OldestReady))
+		}
+		cells := []string{q.Name, fmt.Sprint(q.Ready), oldest, fmt.Sprint(q.Scheduled)}
+		for _, s := range event.States()[1:] {
+			cells = append(cells, fmt.Sprint(q.Jobs[s]))
+		}
+		t.Add(cells...)
+	}
+	for _, q := range queues {
+		row(q)
+		state.Add(&total, q)
+	}
+	if len(queues) > 1 {
+		row(total)
+	}
+	return t, total
+}
+
+// CountsNow is a table of what has become of the queues.
+func CountsNow(found []status.QueueThen) *render.Table {
+	t := &render.Table{Columns: []render.Column{{Title: "NOW", Least: 8}}}
+	for _, s := range event.States() {
+		t.Columns = append(t.Columns, render.Column{Title: strings.ToUpper(s.String()), Right: true})
+	}
+	for _, q := range found {
+		cells := []string{q.Name}
+		for _, s := range event.States() {
+			cells = append(cells, fmt.Sprint(q.Now[s]))
+		}
+		t.Add(cells...)
+	}
+	return t
+}
+
+// StatusThenJSON is a queue as it was; now is how many jobs it has by now, also those enqueued since.
+type StatusThenJSON struct {
+	state.Queue
+	AsOf *string    `json:"as_of"`
+	Pos  int64      `json:"pos"`
+	Now  CountsJSON `json:"now"`
+}
+
+// CountsJSON are jobs by state.
+type CountsJSON struct {
+	Queued    int64 `json:"queued"`
+	Claimed   int64 `json:"claimed"`
+	Running   int64 `json:"running"`
+	Succeeded int64 `json:"succeeded"`
+	Failed    int64 `json:"failed"`
+	Cancelled int64 `json:"cancelled"`
+}
+
+// NewStatusThenJSON is q, as it was at m, for programs.
+func NewStatusThenJSON(q status.QueueThen, m projection.Moment) StatusThenJSON {
+	return StatusThenJSON{state.NewQueue(q.Queue, m.At), render.TimeOrNull(m.At), m.Pos, countsOf(q.Now)}
+}
+
+func countsOf(n map[event.State]int64) CountsJSON {
+	return CountsJSON{n[event.Queued], n[event.ClaimedState], n[event.Running], n[event.SucceededState],
+		n[event.FailedState], n[event.CancelledState]}
+}

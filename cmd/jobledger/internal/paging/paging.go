@@ -1,0 +1,170 @@
+// Package paging reads long lists from a ledger page by page, each on a snapshot of its own. A consumer that
+// takes a list slowly, such as a pager, must not hold a snapshot open: the -wal file of an SQLite ledger
+// would grow meanwhile.
+//
+//	r := paging.Reader{Store: store, Limit: 50}
+//	for e, err := range r.Events(ctx, &filter) {
+//
+// What is written between two pages may be in the list or not. The package prints nothing.
+package paging
+
+import (
+	"context"
+	"iter"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+	"jobledger/projection/attempts"
+)
+
+// How much one snapshot gives.
+const (
+	eventPage   = 5000
+	attemptPage = 1000
+	jobPage     = 1000
+)
+
+// Reader reads lists up to a limit.
+type Reader struct {
+	Store *ledger.Store
+	Limit int // how many things at most; 0: all
+
+	Taken int  // how many were read
+	More  bool // there are some beyond Limit
+}
+
+// Full reports whether the limit is reached.
+func (r *Reader) Full() bool { return r.Limit > 0 && r.Taken == r.Limit }
+
+// Events yields the events that f selects, up to f.Until, which must be set. It moves f.After to the last one
+// that it yields.
+func (r *Reader) Events(ctx context.Context, f *ledger.Filter) iter.Seq2[event.Event, error] {
+	if f.After >= f.Until { // in a filter, until 0 means no end
+		return func(func(event.Event, error) bool) {}
+	}
+	return each(ctx, r, eventPage, func(tx *ledger.Tx, limit int) ([]event.Event, error) {
+		page := make([]event.Event, 0, 64)
+		f.Limit = limit
+		for e, err := range tx.Events(ctx, *f) {
+			if err != nil {
+				return nil, err
+			}
+			page = append(page, e)
+		}
+		return page, nil
+	}, func(e event.Event) { f.After = e.Pos })
+}
+
+// Attempts yields the claims that f selects.
+func (r *Reader) Attempts(ctx context.Context, f attempts.Filter) iter.Seq2[attempts.Attempt, error] {
+	return each(ctx, r, attemptPage, func(tx *ledger.Tx, limit int) ([]attempts.Attempt, error) {
+		f.Limit = limit
+		return attempts.List(ctx, tx, f)
+	}, func(a attempts.Attempt) { f.After = a.Pos })
+}
+
+// Job is a job of a list.
+type Job struct {
+	projection.Then
+	Exit projection.Exit // how its command ended when it failed last
+}
+
+// Jobs yields the jobs that f selects, as they are now or, unless asOf is nil, as they were then.
+func (r *Reader) Jobs(ctx context.Context, f projection.Filter,
+	asOf *projection.Moment) iter.Seq2[Job, error] {
+	return each(ctx, r, jobPage, func(tx *ledger.Tx, limit int) ([]Job, error) {
+		f.Limit = limit
+		return readJobs(ctx, tx, f, asOf)
+	}, func(j Job) { f.Before = j.N })
+}
+
+func readJobs(ctx context.Context, tx *ledger.Tx, f projection.Filter, asOf *projection.Moment) ([]Job,
+	error) {
+	var then []projection.Then
+	var jobs []projection.Job
+	var pos int64
+	var err error
+	if asOf != nil {
+		pos = asOf.Pos
+		then, err = projection.ListAsOf(ctx, tx, f, *asOf)
+		for _, j := range then {
+			jobs = append(jobs, j.Job)
+		}
+	} else {
+		jobs, err = projection.List(ctx, tx, f)
+		for _, j := range jobs {
+			then = append(then, projection.Then{Job: j})
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	exits, err := projection.LastExits(ctx, tx, jobs, pos)
+	page := make([]Job, len(then))
+	for i, j := range then {
+		page[i] = Job{j, exits[j.N]}
+	}
+	return page, err
+}
+
+// each yields what read returns, at most size things a page, until a page is short. after hears of each thing
+// before it is yielded; the next page begins there.
+func each[T any](ctx context.Context, r *Reader, size int, read func(tx *ledger.Tx, limit int) ([]T, error),
+	after func(T)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for {
+			limit := size
+			if r.Limit > 0 {
+				limit = min(size-1, r.Limit-r.Taken) + 1 // one beyond the limit, to know whether there are more
+			}
+			var page []T
+			err := r.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+				page, err = read(tx, limit)
+				return err
+			})
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, thing := range page {
+				if r.Full() {
+					r.More = true
+					return
+				}
+				r.Taken++
+				after(thing)
+				if !yield(thing, nil) {
+					return
+				}
+			}
+			if len(page) < limit {
+				return
+			}
+		}
+	}
+}
+
+// BeforeLastEvents returns the pos before the last n events that f selects.
+func BeforeLastEvents(ctx context.Context, tx *ledger.Tx, f ledger.Filter, n int) (int64, error) {
+	after := f.After
+	f.Limit, f.Last = n, true
+	for e, err := range tx.Events(ctx, f) {
+		if err != nil {
+			return 0, err
+		}
+		return max(after, e.Pos-1), nil
+	}
+	return after, nil
+}
+
+// BeforeLastAttempts returns the pos before the last n claims that f selects.
+func BeforeLastAttempts(ctx context.Context, tx *ledger.Tx, f attempts.Filter, n int) (int64, error) {
+	f.Limit, f.Last = n, true
+	last, err := attempts.List(ctx, tx, f)
+	if err != nil || len(last) == 0 {
+		return 0, err
+	}
+	return last[0].Pos - 1, nil
+}

@@ -1,0 +1,149 @@
+package keyframe
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"jobledger/ledger"
+)
+
+// Every is how many events a sweeper leaves between two keyframes, at least. Where more jobs are open than
+// that, there are as many events between two as jobs are open, so that a keyframe costs about three bytes an
+// event.
+const Every = 4096
+
+var putKeyframe = ledger.NewUpsert("keyframes", "pos",
+	ledger.ColumnTypes{"ended": ledger.JSONColumn, "queued": ledger.BytesColumn, "held": ledger.BytesColumn},
+	"pos", "ended", "queued", "held")
+
+const (
+	columns = `SELECT k.pos, k.ended, k.queued, k.held FROM keyframes k `
+	upTo    = columns + `WHERE k.pos <= ? ORDER BY k.pos DESC LIMIT 1`
+	after   = columns + `WHERE k.pos > ? ORDER BY k.pos LIMIT 1`
+	lastPos = `SELECT coalesce((SELECT max(k.pos) FROM keyframes k WHERE k.pos <= ?), 0),
+    (SELECT max(k.pos) FROM keyframes k)`
+)
+
+// Before returns the Frame of the last keyframe at or before pos; New if there is none.
+func Before(ctx context.Context, tx *ledger.Tx, pos int64) (*Frame, error) {
+	s, ok, err := one(ctx, tx, upTo, pos)
+	if err != nil || !ok {
+		return New(), err
+	}
+	return s.frame()
+}
+
+// Next returns the first keyframe after pos, as it is stored; ok is false if there is none.
+func Next(ctx context.Context, tx *ledger.Tx, pos int64) (s Stored, ok bool, err error) {
+	return one(ctx, tx, after, pos)
+}
+
+// distance returns how many events there are between pos and the last keyframe at or before it, or the
+// beginning; ok is false if there is no keyframe at all.
+func distance(ctx context.Context, tx *ledger.Tx, pos int64) (events int64, ok bool, err error) {
+	rows, err := tx.Query(ctx, lastPos, pos)
+	if err != nil {
+		return 0, false, err
+	}
+	defer rows.Close()
+	var last int64
+	var any sql.NullInt64
+	if rows.Next() {
+		err = rows.Scan(&last, &any)
+	}
+	return pos - last, any.Valid, errors.Join(err, rows.Err())
+}
+
+// At returns the Frame at pos. It costs the events since the keyframe before it.
+func At(ctx context.Context, tx *ledger.Tx, pos int64) (*Frame, error) {
+	f, err := Before(ctx, tx, pos)
+	if err == nil && f.Pos < pos {
+		err = f.Advance(ctx, tx, pos)
+	}
+	return f, err
+}
+
+// Near is At, or nil where there is no keyframe, where it is damaged, or where the events since the one
+// before pos are so many that the rows of the jobs show the same sooner.
+func Near(ctx context.Context, tx *ledger.Tx, pos int64) (*Frame, error) {
+	tail, err := tx.Tail(ctx)
+	if err != nil {
+		return nil, err
+	}
+	events, ok, err := distance(ctx, tx, pos)
+	if err != nil || !ok || events > max(2*Every, tail/8) {
+		return nil, err
+	}
+	f, err := At(ctx, tx, pos)
+	if errors.Is(err, ledger.ErrDamaged) {
+		return nil, nil
+	}
+	return f, err
+}
+
+func one(ctx context.Context, tx *ledger.Tx, query string, pos int64) (s Stored, ok bool, err error) {
+	rows, err := tx.Query(ctx, query, pos)
+	if err != nil {
+		return s, false, err
+	}
+	defer rows.Close()
+	if ok = rows.Next(); ok {
+		err = rows.Scan(&s.Pos, &s.Ended, &s.Queued, &s.Held)
+	}
+	return s, ok, errors.Join(err, rows.Err())
+}
+
+// Remove deletes the keyframe at pos.
+func Remove(tx *ledger.Tx, pos int64) error {
+	_, err := tx.Exec(`DELETE FROM keyframes WHERE pos = ?`, pos)
+	return err
+}
+
+// maxAtOnce bounds how many events one Extend reads. What is left is for the next one.
+const maxAtOnce = 1 << 20
+
+// Extend adds the keyframes that are due at the end of the ledger, with at least so many events between two,
+// and returns how many. It reads in small steps, each in a snapshot of its own, and writes each keyframe in a
+// short transaction.
+func Extend(ctx context.Context, store *ledger.Store, every int64) (added int, err error) {
+	var f *Frame
+	last := int64(0) // the last keyframe
+	for read := int64(0); read < maxAtOnce; read += every {
+		due := false
+		err := store.Read(ctx, func(tx *ledger.Tx) error {
+			tail, err := tx.Tail(ctx)
+			if err != nil {
+				return err
+			}
+			if f == nil {
+				if events, _, err := distance(ctx, tx, tail); err != nil || events < every {
+					return err
+				}
+				if f, err = Before(ctx, tx, tail); err != nil {
+					return err
+				}
+				last = f.Pos
+			}
+			if due = tail-f.Pos >= every; !due {
+				return nil
+			}
+			return f.Advance(ctx, tx, f.Pos+every)
+		})
+		if err != nil || !due {
+			return added, err
+		}
+		if f.Pos-last < max(every, int64(len(f.open))) {
+			continue
+		}
+		s := f.Stored()
+		err = store.Write(ctx, func(tx *ledger.Tx) error {
+			return tx.Put(putKeyframe, s.Pos, s.Ended, s.Queued, s.Held)
+		})
+		if err != nil {
+			return added, err
+		}
+		last, added = f.Pos, added+1
+	}
+	return added, nil
+}

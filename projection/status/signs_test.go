@@ -1,0 +1,115 @@
+package status
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
+	"jobledger/projection"
+	"jobledger/projection/audit"
+	"jobledger/projection/internal/historytest"
+)
+
+// badNight returns a ledger of a history in which many workers were killed.
+func badNight(t *testing.T) *ledger.Store {
+	t.Helper()
+	history, err := os.ReadFile(filepath.Join(historytest.Dir(t), "bad-night.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := ledgertest.Open(t)
+	err = s.Write(t.Context(), func(tx *ledger.Tx) error {
+		l := audit.NewLoader(tx)
+		for text := range bytes.Lines(history) {
+			var line event.Line
+			if err := line.UnmarshalJSON(text); err != nil {
+				return err
+			}
+			if err := l.Add(t.Context(), line); err != nil {
+				return err
+			}
+		}
+		return l.End(t.Context())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestSignsEqualPlainSearch compares the signs of life of each process with those that a search through all
+// events finds. A lost job counts only where nothing that the process did came later.
+func TestSignsEqualPlainSearch(t *testing.T) {
+	s := badNight(t)
+	acts := []event.Kind{event.KindClaimed, event.KindHeartbeat, event.KindSucceeded, event.KindFailed,
+		event.KindReleased, event.KindRefused, event.KindStopped, event.KindTakenOver}
+	err := s.Read(t.Context(), func(tx *ledger.Tx) error {
+		var events []event.Event
+		of := make(map[int64][]event.Event)
+		for e, err := range tx.Events(t.Context(), ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			events = append(events, e)
+			if e.Worker.Boot == "" {
+				continue
+			}
+			n, err := tx.Worker(t.Context(), e.Worker)
+			if err != nil {
+				return err
+			}
+			of[n] = append(of[n], e)
+		}
+		last := func(n, until int64) (acted, taken time.Time) {
+			for _, e := range of[n] {
+				b, reclaimed := e.Body.(*event.Reclaimed)
+				switch {
+				case e.Pos > until:
+				case slices.Contains(acts, e.Kind()):
+					acted = e.At
+				case reclaimed && !strings.Contains(string(b.Reason), "max_runtime"):
+					taken = e.At
+				}
+			}
+			return acted, taken
+		}
+		step := ledgertest.Size(1009, 211, 17)
+		for pos := 1; pos <= len(events); pos += step {
+			m, err := projection.AtPos(t.Context(), tx, int64(pos))
+			if err != nil {
+				return err
+			}
+			for n := range of {
+				got, err := signsOf(t.Context(), tx, n, m, true)
+				if err != nil {
+					return err
+				}
+				var want signs
+				want.acted, want.taken = last(n, m.Pos)
+				acted, taken := last(n, math.MaxInt64)
+				want.later, want.lost = acted.After(m.At), taken.After(m.At)
+				if !got.taken.After(got.acted) && !want.taken.After(want.acted) {
+					got.taken = want.taken
+				}
+				if got.later && want.later {
+					got.lost = want.lost
+				}
+				if got != want {
+					t.Fatalf("process %d at %d: %+v, want %+v", n, pos, got, want)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
