@@ -35,6 +35,7 @@ var stages = [][]string{
 	{"cmd/jobledger/internal/timespec"},
 	{"cmd/jobledger/internal/cli", "cmd/jobledger/internal/state", "cmd/jobledger/internal/logcheck"},
 	{"cmd/jobledger/internal/jobref", "cmd/jobledger/internal/layout"},
+	{"cmd/jobledger/internal/jobverb"},
 	{"cmd/jobledger/internal/bench", "cmd/jobledger/internal/demo", "cmd/jobledger/internal/doctor",
 		"cmd/jobledger/internal/export", "cmd/jobledger/internal/files", "cmd/jobledger/internal/joblines"},
 	{"cmd/jobledger/internal/incident", "cmd/jobledger/internal/report"},

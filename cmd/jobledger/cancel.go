@@ -5,6 +5,8 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/commands"
 	"jobledger/projection"
 )
@@ -16,23 +18,23 @@ func cancelVerb(p *program) cli.Verb {
 			"'jobledger work' then kills the command. Of several jobs each is tried; the first failure gives " +
 			"the exit code.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
-		Flags: []cli.Flag{reasonFlag()},
+		Flags: []cli.Flag{jobverb.ReasonFlag()},
 		Examples: []cli.Example{
 			{"jobledger cancel 01JB2Q… --reason 'sent twice'", "JOB is an id, or the beginning of one"},
 			{"jobledger cancel 01JB2Q… 01JB2R… 01JB2S…", "each of them"},
 		},
-		Exits: operatorExits,
+		Exits: jobverb.OperatorExits,
 		Run: func(c *cli.Context) error {
-			return p.operate(c, commands.Cancel{Reason: c.String("reason")}, func(before,
+			return jobverb.Operate(p.Program, c, commands.Cancel{Reason: c.String("reason")}, func(before,
 				after projection.Job) string {
 				switch {
 				case before.Seq == after.Seq:
 					return fmt.Sprintf("job %s in %s is cancelled already", after.ID, after.Queue)
 				case before.State.Held():
 					return fmt.Sprintf("%s; worker %s, who was at it, learns of it now",
-						p.describeState(after), before.Worker.Name)
+						layout.JobState(after, p.Now()), before.Worker.Name)
 				}
-				return p.describeState(after)
+				return layout.JobState(after, p.Now())
 			})
 		},
 	})

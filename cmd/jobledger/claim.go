@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/layout"
@@ -76,7 +76,7 @@ func (p *program) claim(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	jobs, err := p.claimWithin(c.Context, wait, service, request)
+	jobs, err := await.Claim(c.Context, service, p.ActorAs("worker:"+request.Worker.Name), request, wait, p.Now)
 	if err != nil {
 		return err
 	}
@@ -106,57 +106,11 @@ func (p *program) giveBack(ctx context.Context, service *commands.Service, jobs 
 	cause error) error {
 	for _, j := range jobs {
 		release := commands.Release{Token: j.Token, Reason: "the claim could not be printed"}
-		if _, err := service.Apply(ctx, p.actorAs("worker:"+j.Worker.Name), j.ID, release); err != nil {
+		if _, err := service.Apply(ctx, p.ActorAs("worker:"+j.Worker.Name), j.ID, release); err != nil {
 			return cli.Exitf(cli.ExitUnexpected, "print the claim of job %s: %w; give it back: %w", j.ID, cause, err)
 		}
 	}
 	return cli.Exitf(cli.ExitUnexpected, "print the claim: %w; what was claimed is given back", cause)
-}
-
-// claimPoll is how often a claim that waits looks without having been woken.
-const claimPoll = 5 * time.Second
-
-// claimWithin claims, and waits for that as long as wait if nothing is ready. It looks by reading, when it is
-// woken or when the next job is due.
-func (p *program) claimWithin(ctx context.Context, wait time.Duration, service *commands.Service,
-	r commands.ClaimRequest) ([]projection.Job, error) {
-	actor := p.actorAs("worker:" + r.Worker.Name)
-	if wait == 0 {
-		_, jobs, err := service.ApplyAndClaim(ctx, actor, nil, r)
-		return jobs, err
-	}
-	end := time.Now().Add(wait)
-	woken, unsubscribe := service.Store.Watch()
-	defer unsubscribe()
-	for {
-		ready, due, err := service.Ready(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		pause := claimPoll
-		if !due.IsZero() {
-			pause = min(pause, due.Sub(p.Now()))
-		}
-		if ready {
-			_, jobs, err := service.ApplyAndClaim(ctx, actor, nil, r)
-			if err != nil || len(jobs) > 0 {
-				return jobs, err
-			}
-			pause = 0 // another worker was faster
-		}
-		left := time.Until(end)
-		if left <= 0 {
-			return nil, nil
-		}
-		timer := time.NewTimer(min(left, max(pause, 0)+rand.N(5*time.Millisecond))) // #nosec G404 -- no secret
-		select {
-		case <-woken:
-		case <-timer.C:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		timer.Stop()
-	}
 }
 
 // printForShell prints the claim as lines that sh can evaluate.

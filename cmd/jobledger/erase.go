@@ -8,6 +8,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -30,7 +31,7 @@ func eraseVerb(p *program) cli.Verb {
 			{"jobledger erase 01JB2Q… --reason 'ticket 4711: customer 17 asked for it'",
 				"JOB is an id, or the beginning of one"},
 		},
-		Exits: operatorExits,
+		Exits: jobverb.OperatorExits,
 		Run:   p.erase,
 	})
 }
@@ -42,7 +43,8 @@ func (p *program) erase(c *cli.Context) error {
 	path, _ := cli.SplitDSN(p.DB)
 	logs, logsErr := cli.LogFolder(path)
 	erased := 0
-	err := p.operate(c, commands.Erase{Reason: c.String("reason")}, func(before, after projection.Job) string {
+	command := commands.Erase{Reason: c.String("reason")}
+	err := jobverb.Operate(p.Program, c, command, func(before, after projection.Job) string {
 		erased++
 		if logs != "" {
 			logsErr = errors.Join(logsErr, os.RemoveAll(filepath.Join(logs, string(after.ID))))

@@ -11,6 +11,8 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/worker"
@@ -24,7 +26,8 @@ func execVerb(p *program) cli.Verb {
 		About: "For a job that 'jobledger claim' gave: sends heartbeats, gives the payload to the command on " +
 			"its standard input, kills it when the lease is lost or the job cancelled, and records the end, all as " +
 			"'jobledger work' does, with the same meaning of " +
-			"exit codes and the same environment. A claim that is not live any more runs nothing.\n" + aboutOwner +
+			"exit codes and the same environment. A claim that is not live any more runs nothing.\n" +
+			jobverb.AboutOwner +
 			"\n" +
 			"Its own exit code: 0 when the job has succeeded, 9 when it has not and that is recorded (failed, to " +
 			"be retried or not, or given back), 4 or 5 when another worker has it now or cancelled, 126 or 127 " +
@@ -33,7 +36,7 @@ func execVerb(p *program) cli.Verb {
 		Args: "[JOB]", MaxArgs: 1,
 		Rest:    "CMD ARGS…",
 		Renamed: map[string]string{"map": "exit-code"},
-		Flags: append(ownerFlags(
+		Flags: append(jobverb.OwnerFlags(
 			cli.DurationFlag("lease", "hold for `D` without a heartbeat; by default as long as the last time", "",
 				commands.MinLease, commands.MaxLease, false),
 		), commandFlags()...),
@@ -42,13 +45,13 @@ func execVerb(p *program) cli.Verb {
 				"the next job, with all that is needed from the environment"},
 			{"jobledger exec 01JB2Q… --token 01JB2R… -- ./send.sh --fast", "a job that was claimed in some other way"},
 		},
-		Exits: append([]int{cli.ExitNotSucceeded, cli.ExitCannotRun, cli.ExitNotFound}, ownerExits...),
+		Exits: append([]int{cli.ExitNotSucceeded, cli.ExitCannotRun, cli.ExitNotFound}, jobverb.OwnerExits...),
 		Run:   p.exec,
 	})
 }
 
 func (p *program) exec(c *cli.Context) error {
-	ref, token, owner, err := claimOf(c)
+	ref, token, owner, err := jobverb.ClaimOf(c)
 	if err != nil {
 		return err
 	}
@@ -78,7 +81,7 @@ func (p *program) exec(c *cli.Context) error {
 	case err != nil:
 		return commandError(err)
 	case caught != nil:
-		p.Message("%v: %s", caught, p.describeState(after))
+		p.Message("%v: %s", caught, layout.JobState(after, p.Now()))
 		return p.dieOf(caught)
 	case how == worker.Succeeded:
 		return nil
@@ -95,9 +98,9 @@ func (p *program) exec(c *cli.Context) error {
 			return err
 		}
 		return cli.Exitf(cli.ExitNotSucceeded, "failed (%s): %s", render.FailureText(after.ErrorCode,
-			exits[after.N]), p.describeState(after))
+			exits[after.N]), layout.JobState(after, p.Now()))
 	}
-	return cli.Exitf(cli.ExitNotSucceeded, "%s: %s", how, p.describeState(after))
+	return cli.Exitf(cli.ExitNotSucceeded, "%s: %s", how, layout.JobState(after, p.Now()))
 }
 
 // takeOver makes this process the one that holds the claim, which must be live, and returns the job with
@@ -109,7 +112,7 @@ func (p *program) takeOver(c *cli.Context, service *commands.Service, ref jobref
 	}
 	actor := p.Actor
 	if owner != "" {
-		actor = p.actorAs("worker:" + owner)
+		actor = p.ActorAs("worker:" + owner)
 	}
 	asked = time.Now()
 	if j, err = service.Apply(c.Context, actor, j.ID, commands.TakeOver{Token: token, Owner: owner,

@@ -8,6 +8,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/commands"
 	"jobledger/projection"
 )
@@ -16,9 +17,9 @@ func heartbeatVerb(p *program) cli.Verb {
 	return jobref.Verb(cli.Verb{
 		Name: "heartbeat", Group: cli.GroupPrimitives, Usage: "extend the lease of a claim",
 		About: "Send one every third of the lease. Exit code 4 or 5 means: stop working, the job is no longer " +
-			"yours.\n" + aboutOwner,
+			"yours.\n" + jobverb.AboutOwner,
 		Args: "[JOB]", MaxArgs: 1,
-		Flags: ownerFlags(
+		Flags: jobverb.OwnerFlags(
 			cli.DurationFlag("lease", "hold for another `D` from now; by default as long as the last time", "",
 				commands.MinLease, commands.MaxLease, false),
 			&cli.StringFlag{Name: "progress", Usage: "how far the work is: `P` from 0 to 1, or a percentage such as " +
@@ -30,13 +31,13 @@ func heartbeatVerb(p *program) cli.Verb {
 			{"jobledger heartbeat --progress 40% --note 'page 4 of 10'",
 				"within a command of 'jobledger work': no id, no token"},
 		},
-		Exits: ownerExits,
+		Exits: jobverb.OwnerExits,
 		Run: func(c *cli.Context) error {
 			progress, err := parseProgress(c)
 			if err != nil {
 				return err
 			}
-			return p.asOwner(c, func(j projection.Job, token, owner string) commands.Command {
+			return jobverb.AsOwner(p.Program, c, func(j projection.Job, token, owner string) commands.Command {
 				return commands.Heartbeat{Token: token, Owner: owner, Lease: leaseFor(c, j), Progress: progress,
 					Note: c.String("note")}
 			})

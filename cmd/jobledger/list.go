@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"math"
 
 	"jobledger/cmd/jobledger/internal/cli"
@@ -9,7 +8,6 @@ import (
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -100,7 +98,15 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 		}
 	}
 	if r.Taken == 0 {
-		return p.noJobMatches(c.Context, service, f.Queues)
+		unused, err := jobref.UnusedQueues(c.Context, service.Store, f.Queues)
+		if err != nil {
+			return err
+		}
+		none := cli.Exitf(cli.ExitNothing, "no job matches")
+		for _, queue := range unused {
+			none = cli.WithHint(none, "%s", queue)
+		}
+		return none
 	}
 	if !p.JSON {
 		err = p.PrintTable(t.Widened(c.Bool("wide")))
@@ -109,27 +115,6 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 		return p.more("%s; --limit 0 shows all", moreThan(limit, "job"))
 	}
 	return err
-}
-
-// noJobMatches is the error of an empty list. A queue that has never had a job may be misspelt.
-func (p *program) noJobMatches(ctx context.Context, service *commands.Service, queues []string) error {
-	none := cli.Exitf(cli.ExitNothing, "no job matches")
-	err := service.Store.Read(ctx, func(tx *ledger.Tx) error {
-		for _, queue := range queues {
-			unused, err := projection.QueueUnused(ctx, tx, queue)
-			if err != nil {
-				return err
-			}
-			if unused {
-				none = jobref.NeverUsed(ctx, tx, queue, none)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return none
 }
 
 // moreThan says that there is more than the n things that were printed.

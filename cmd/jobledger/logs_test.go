@@ -35,7 +35,8 @@ func TestLogsEscapedOnTerminalOnly(t *testing.T) {
 		t.Errorf("on a terminal: %d, %q, %s", code, out, why)
 	}
 	if code, out, why := s.run(0, "logs", "--json", string(j.ID)); code != 0 || out != `{"job":"`+string(j.ID)+
-		`","attempt":1,"stream":"stdout","path":"`+path+`","text":null,"text_base64":"w6kbWzJKCWEKYv8NCg=="}`+"\n" {
+		`","attempt":1,"stream":"stdout","path":"`+path+`","text":null,"text_base64":"w6kbWzJKCWEKYv8NCg==","id":"`+
+		string(j.ID)+`","check":"unchecked"}`+"\n" {
 		t.Errorf("as JSON: %d, %s, %s", code, out, why)
 	}
 }

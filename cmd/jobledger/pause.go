@@ -5,6 +5,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
@@ -30,7 +31,7 @@ func pauseVerb(p *program) cli.Verb {
 func queueFlags(what string) []cli.Flag {
 	queues := cli.ListFlag("queue", what+" `QUEUE`; may be repeated", "q")
 	queues.Required = true
-	return []cli.Flag{queues, reasonFlag()}
+	return []cli.Flag{queues, jobverb.ReasonFlag()}
 }
 
 // eachQueue pauses or resumes each queue named.

@@ -3,6 +3,7 @@ package main
 import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/commands"
 	"jobledger/projection"
 )
@@ -10,9 +11,9 @@ import (
 func releaseVerb(p *program) cli.Verb {
 	return jobref.Verb(cli.Verb{
 		Name: "release", Group: cli.GroupPrimitives, Usage: "give a claimed job back before it has ended",
-		About: "The job is queued again for any worker, and this counts as no failure.\n" + aboutEnding,
+		About: "The job is queued again for any worker, and this counts as no failure.\n" + jobverb.AboutEnding,
 		Args:  "[JOB]", MaxArgs: 1,
-		Flags: ownerFlags(
+		Flags: jobverb.OwnerFlags(
 			&cli.StringFlag{Name: "reason", Usage: "why, for readers of the history: `TEXT`"},
 			cli.DurationFlag("delay", "not to be claimed for `D`", "", 0, commands.MaxRunTime, true),
 		),
@@ -21,10 +22,10 @@ func releaseVerb(p *program) cli.Verb {
 				"the next claim may have it at once"},
 			{"jobledger release 01JB2Q… --token 01JB2R… --delay 5m", "it will be ready in five minutes"},
 		},
-		Exits: ownerExits,
+		Exits: jobverb.OwnerExits,
 		Run: func(c *cli.Context) error {
 			delay, _ := cli.DurationValue(c, "delay")
-			return p.asOwner(c, func(_ projection.Job, token, owner string) commands.Command {
+			return jobverb.AsOwner(p.Program, c, func(_ projection.Job, token, owner string) commands.Command {
 				return commands.Release{Token: token, Owner: owner, Reason: c.String("reason"), Delay: delay}
 			})
 		},

@@ -5,6 +5,8 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/commands"
 	"jobledger/projection"
 )
@@ -21,14 +23,14 @@ func rescheduleVerb(p *program) cli.Verb {
 			cli.DurationFlag("delay", "not before `D` from now; 0s is now", "", 0, commands.MaxRunTime, true),
 			cli.WholeFlag("priority", "`N` from -100 to 100; higher is claimed first", 0, -commands.MaxPriority,
 				commands.MaxPriority, "as it is"),
-			reasonFlag(),
+			jobverb.ReasonFlag(),
 		},
 		Examples: []cli.Example{
 			{"jobledger reschedule 01JB2Q… --delay 0s", "now, however long its backoff"},
 			{"jobledger reschedule 01JB2Q… --run-at 02:30 --reason 'after the backup'", "at the next half past two"},
 			{"jobledger reschedule 01JB2Q… --priority 50", "before those of lower priority"},
 		},
-		Exits: operatorExits,
+		Exits: jobverb.OperatorExits,
 		Run: func(c *cli.Context) error {
 			runAt, given, err := p.runAt(c)
 			if err != nil {
@@ -46,11 +48,11 @@ func rescheduleVerb(p *program) cli.Verb {
 				return cli.Usagef("nothing to change: give --run-at, --delay or --priority")
 			}
 			p.ReparseTimes = func() { runAt, _, _ = p.runAt(c) } // command has its address
-			return p.operate(c, command, func(before, after projection.Job) string {
+			return jobverb.Operate(p.Program, c, command, func(before, after projection.Job) string {
 				if before.Seq == after.Seq {
-					return fmt.Sprintf("%s, with priority %d, already", p.describeState(after), after.Priority)
+					return fmt.Sprintf("%s, with priority %d, already", layout.JobState(after, p.Now()), after.Priority)
 				}
-				return fmt.Sprintf("%s, with priority %d", p.describeState(after), after.Priority)
+				return fmt.Sprintf("%s, with priority %d", layout.JobState(after, p.Now()), after.Priority)
 			})
 		},
 	})

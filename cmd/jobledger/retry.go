@@ -5,6 +5,8 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger/event"
@@ -21,7 +23,7 @@ func retryVerb(p *program) cli.Verb {
 			"records it, and the lease ends it at the latest; --now does not wait.\n" +
 			"Of several jobs each is tried; the first failure gives the exit code.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
-		Flags: []cli.Flag{reasonFlag(),
+		Flags: []cli.Flag{jobverb.ReasonFlag(),
 			&cli.BoolFlag{Name: "now", Usage: "do not wait for a command that may still run",
 				DisableDefaultText: true},
 			&cli.BoolFlag{Name: "succeeded", Usage: "jobs that have succeeded too", DisableDefaultText: true}},
@@ -30,9 +32,9 @@ func retryVerb(p *program) cli.Verb {
 			{"jobledger retry 01JB2Q… 01JB2R…", "each of them"},
 			{"jobledger retry 01JB2Q… --succeeded --reason 'the report was wrong'", "though it has succeeded"},
 		},
-		Exits: operatorExits,
+		Exits: jobverb.OperatorExits,
 		Run: func(c *cli.Context) error {
-			return p.operateWith(c, func(before projection.Job) (commands.Command, error) {
+			return jobverb.OperateWith(p.Program, c, func(before projection.Job) (commands.Command, error) {
 				return p.chooseRetry(c, before)
 			}, func(before, after projection.Job) string { return p.describeRetry(c, before, after) })
 		},
@@ -59,7 +61,7 @@ func (p *program) chooseRetry(c *cli.Context, j projection.Job) (commands.Comman
 
 // describeRetry says where the job stands, and what it waits for.
 func (p *program) describeRetry(c *cli.Context, before, after projection.Job) string {
-	text := p.describeState(after)
+	text := layout.JobState(after, p.Now())
 	if c.Bool("now") || !after.RunAt.After(p.Now()) {
 		return text
 	}

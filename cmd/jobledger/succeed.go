@@ -3,6 +3,7 @@ package main
 import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/commands"
 	"jobledger/projection"
 )
@@ -10,9 +11,9 @@ import (
 func succeedVerb(p *program) cli.Verb {
 	return jobref.Verb(cli.Verb{
 		Name: "succeed", Group: cli.GroupPrimitives, Usage: "finish a claimed job",
-		About: aboutEnding,
+		About: jobverb.AboutEnding,
 		Args:  "[JOB]", MaxArgs: 1,
-		Flags: ownerFlags(
+		Flags: jobverb.OwnerFlags(
 			&cli.StringFlag{Name: "result", Usage: "what came of it: `RESULT`, up to 1 MiB, or - for standard input"},
 		),
 		Examples: []cli.Example{
@@ -20,7 +21,7 @@ func succeedVerb(p *program) cli.Verb {
 			{"jobledger succeed 01JB2Q… --token 01JB2R… --result - <report.pdf",
 				"with the file's exact bytes as the result"},
 		},
-		Exits: ownerExits,
+		Exits: jobverb.OwnerExits,
 		Run: func(c *cli.Context) error {
 			var result []byte
 			if c.IsSet("result") {
@@ -29,7 +30,7 @@ func succeedVerb(p *program) cli.Verb {
 					return err
 				}
 			}
-			return p.asOwner(c, func(_ projection.Job, token, owner string) commands.Command {
+			return jobverb.AsOwner(p.Program, c, func(_ projection.Job, token, owner string) commands.Command {
 				return commands.Succeed{Token: token, Owner: owner, Result: result}
 			})
 		},

@@ -49,7 +49,7 @@ func (p *program) sweep(c *cli.Context) error {
 	}
 	defer service.Store.Close()
 	sweeper := &commands.Sweeper{Service: service, Batch: c.Int("batch"),
-		Actor: p.actorAs("sweeper:" + strings.TrimPrefix(p.DefaultActor(), "cli:"))}
+		Actor: p.ActorAs("sweeper:" + strings.TrimPrefix(p.DefaultActor(), "cli:"))}
 	if grace, given := cli.DurationValue(c, "grace"); given {
 		sweeper.Grace = &grace
 	}

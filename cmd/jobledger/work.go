@@ -21,9 +21,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/commands/worker/child"
-	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
-	"jobledger/projection"
 )
 
 func workVerb(p *program) cli.Verb {
@@ -200,8 +198,12 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	defer service.Store.Close()
 	command.Logs = p.LogFolder(service)
 	defer p.passOutputOn(command)()
-	if err := p.warnUnused(c.Context, service, request.Queues); err != nil {
+	unused, err := jobref.UnusedQueues(c.Context, service.Store, request.Queues)
+	if err != nil {
 		return err
+	}
+	for _, queue := range unused { // a worker of a misspelt one would wait for ever
+		p.Message("%s", queue)
 	}
 	w := &worker.Worker{Service: service, Command: command, Process: request.Worker,
 		Queues: request.Queues, Capabilities: request.Capabilities, Slots: c.Int("jobs"),
@@ -240,30 +242,6 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	p.Message("worker %s ended: %d claimed, %d succeeded, %d failed, %d released, %d lost%s", w.Process.Name,
 		stats.Claimed, stats.Succeeded, stats.Failed, stats.Released, stats.Lost, cancelled)
 	return nil
-}
-
-// warnUnused warns of queues in which there has never been a job: a worker of a misspelt one waits for ever.
-func (p *program) warnUnused(ctx context.Context, service *commands.Service, queues []string) error {
-	return service.Store.Read(ctx, func(tx *ledger.Tx) error {
-		for _, queue := range queues {
-			unused, err := projection.QueueUnused(ctx, tx, queue)
-			if err != nil {
-				return err
-			}
-			if !unused {
-				continue
-			}
-			near, err := jobref.NearQueue(ctx, tx, queue)
-			if err != nil {
-				return err
-			}
-			if near != "" {
-				near = "; did you mean " + near + "?"
-			}
-			p.Message("queue %s has never had a job%s", queue, near)
-		}
-		return nil
-	})
 }
 
 // passOutputOn makes sure that neither the worker nor its jobs wait for ever for a reader of what they

@@ -256,3 +256,11 @@ func Hostname(otherwise string) string {
 	}
 	return strings.ToValidUTF8(host, "\uFFFD")
 }
+
+// ActorAs is who acts: the one that --actor or its variable names, else role.
+func (p *Program) ActorAs(role string) string {
+	if p.Actor != p.DefaultActor() {
+		return p.Actor
+	}
+	return role
+}

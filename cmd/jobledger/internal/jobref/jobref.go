@@ -1,7 +1,8 @@
 // Package jobref reads how a user names a job, and finds it: by its id, the beginning or the end of that, by
 // its key, or as the newest of a queue. Every verb that takes a job uses it.
 //
-// The files, in reading order: jobref.go reads the line, find.go asks the ledger.
+// The files, in reading order: jobref.go reads the line, find.go asks the ledger; unused.go finds queues
+// that may be misspelt.
 package jobref
 
 import (

@@ -8,6 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 )
 
 // JobPairs returns the names and values by which people see a job at now. On a terminal payload and result
@@ -130,4 +131,23 @@ func FullJobJSON(j state.Job) any {
 		render.ExitJSON
 		render.StateNow
 	}{full, exit, render.StateNow{StateNow: j.Later.String()}}
+}
+
+// JobState describes the state of a job at now in one line.
+func JobState(j projection.Job, now time.Time) string {
+	text := fmt.Sprintf("job %s in %s is %s", j.ID, j.Queue, j.State)
+	switch {
+	case j.State == event.Queued:
+		text += ", to run now"
+		if j.RunAt.After(now) {
+			text = fmt.Sprintf("job %s in %s is queued, to run at %s (%s)", j.ID, j.Queue,
+				render.Time(j.RunAt.In(now.Location())), render.Age(j.RunAt, now))
+		}
+	case j.State.Held():
+		text += fmt.Sprintf(" by %s until %s", j.Worker.Name, render.Time(j.LeaseUntil.In(now.Location())))
+	}
+	if j.Failures > 0 {
+		text += fmt.Sprintf(", failures %d of %d", j.Failures, j.MaxAttempts)
+	}
+	return text
 }

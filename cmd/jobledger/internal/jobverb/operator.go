@@ -1,4 +1,4 @@
-package main
+package jobverb
 
 import (
 	"jobledger/cmd/jobledger/internal/cli"
@@ -8,22 +8,24 @@ import (
 	"jobledger/projection"
 )
 
-func reasonFlag() cli.Flag {
+// ReasonFlag returns the flag --reason.
+func ReasonFlag() cli.Flag {
 	return &cli.StringFlag{Name: "reason", Usage: "why, for readers of the history: `TEXT`"}
 }
 
-var operatorExits = []int{cli.ExitConflict, cli.ExitNoJob, cli.ExitBusy}
+// OperatorExits are the exit codes of an operator's verbs.
+var OperatorExits = []int{cli.ExitConflict, cli.ExitNoJob, cli.ExitBusy}
 
-// operate asks for command on each job that the arguments name. Each is tried, whatever became of those
+// Operate asks for command on each job that the arguments name. Each is tried, whatever became of those
 // before, and every failure is said; the first one gives the exit code. describe makes the message about one
 // that it was done to, with the job as it was and as it is.
-func (p *program) operate(c *cli.Context, command commands.Command, describe func(before,
+func Operate(p *cli.Program, c *cli.Context, command commands.Command, describe func(before,
 	after projection.Job) string) error {
-	return p.operateWith(c, func(projection.Job) (commands.Command, error) { return command, nil }, describe)
+	return OperateWith(p, c, func(projection.Job) (commands.Command, error) { return command, nil }, describe)
 }
 
-// operateWith is operate with a command for each job, or an error where there is none for it.
-func (p *program) operateWith(c *cli.Context, choose func(before projection.Job) (commands.Command, error),
+// OperateWith is [Operate] with a command for each job, or an error where there is none for it.
+func OperateWith(p *cli.Program, c *cli.Context, choose func(before projection.Job) (commands.Command, error),
 	describe func(before, after projection.Job) string) error {
 	refs, err := jobref.FromLine(c)
 	if err != nil {

@@ -1,0 +1,87 @@
+package jobverb
+
+import (
+	"os"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/commands"
+	"jobledger/projection"
+)
+
+// OwnerFlags are what the owner of a claim shows, and more. For these verbs alone the environment says which
+// claim is meant, as it does within a worker's command.
+func OwnerFlags(more ...cli.Flag) []cli.Flag {
+	return append([]cli.Flag{
+		&cli.StringFlag{Name: "token", Usage: "the lease `TOKEN` of the claim", Required: true,
+			EnvVars: []string{"JOBLEDGER_TOKEN"}},
+		&cli.StringFlag{Name: "worker", Usage: "the `NAME` that claimed the job; if it is another, nothing is done",
+			EnvVars: []string{"JOBLEDGER_WORKER"}},
+	}, more...)
+}
+
+// AboutOwner is the paragraph about the claim in the help of its owner's verbs.
+const AboutOwner = "JOB is the job's id or the beginning of it; without JOB, the environment variable " +
+	"JOBLEDGER_JOB says which. Within a command of 'jobledger work', job, token and worker are all set."
+
+// AboutEnding is [AboutOwner] for the verbs that end the claim.
+const AboutEnding = AboutOwner + " Sent twice it is done once, and the second time gets the same answer."
+
+// OwnerExits are the exit codes of the verbs of a claim's owner.
+var OwnerExits = []int{cli.ExitLeaseLost, cli.ExitCancelled, cli.ExitConflict, cli.ExitNoJob, cli.ExitBusy}
+
+// AsOwner asks for what ask makes of the job and its credentials, on behalf of the claim's owner, and prints
+// what became of the job.
+func AsOwner(p *cli.Program, c *cli.Context,
+	ask func(j projection.Job, token, owner string) commands.Command) error {
+	ref, token, owner, err := ClaimOf(c)
+	if err != nil {
+		return err
+	}
+	service, err := p.Open(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	j, err := ref.Read(c.Context, service)
+	if err != nil {
+		return err
+	}
+	actor := p.Actor
+	if owner != "" {
+		actor = p.ActorAs("worker:" + owner)
+	}
+	if j, err = service.Apply(c.Context, actor, j.ID, ask(j, token, owner)); err != nil {
+		return err
+	}
+	if p.JSON {
+		return p.PrintJSON(render.ToJSON(j))
+	}
+	if p.StderrTerminal { // a script knows by the exit code
+		p.Message("%s", layout.JobState(j, p.Now()))
+	}
+	return nil
+}
+
+// ClaimOf says which claim is meant: its job, its token, and, where that was given, its worker.
+func ClaimOf(c *cli.Context) (ref jobref.Ref, token, owner string, err error) {
+	ref, ok, err := jobref.OneFromLine(c)
+	if err != nil {
+		return ref, "", "", err
+	}
+	if !ok {
+		ref.ID = os.Getenv("JOBLEDGER_JOB")
+	}
+	token, owner = c.String("token"), c.String("worker")
+	switch {
+	case !ok && ref.ID == "":
+		err = cli.WithHint(cli.Usagef("missing JOB"), "%s", jobref.Forms)
+	case token == "":
+		err = cli.Usagef("--token is empty")
+	default:
+		err = commands.CheckLabel("token", token)
+	}
+	return ref, token, owner, err
+}
