@@ -60,3 +60,10 @@ func Sender(c OwnerCommand) (token, name string) {
 	token, _ = c.credentials()
 	return token, c.name()
 }
+
+// SetLoadStep sets how many events one transaction of a load in steps appends, until restore is called.
+func SetLoadStep(events int) (restore func()) {
+	before := loadStep
+	loadStep = events
+	return func() { loadStep = before }
+}

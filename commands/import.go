@@ -19,6 +19,8 @@ import (
 type LineError struct {
 	Line int64
 	Err  error
+
+	ofStore bool // the line could not be written, which may have another cause
 }
 
 // Error says where and why.
@@ -47,23 +49,19 @@ type Loaded struct {
 // that the history was imported.
 //
 // lines may be ranged over twice. progress, if not nil, is called from time to time with the number of events
-// done. Errors: LineError; ErrNotEmpty.
+// done. Errors: LineError; ErrNotEmpty; with Service.Staging ErrLoadAtOnce.
 func (s *Service) Import(ctx context.Context, actor, from string, lines iter.Seq2[event.Line, error],
 	progress func(events int64)) (done Loaded, err error) {
 	if err := CheckActor(actor); err != nil {
 		return done, err
 	}
-	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
-		if done, err = load(ctx, tx, lines, progress); err != nil {
-			return err
-		}
+	return s.load(ctx, lines, progress, func(tx *ledger.Tx, done *Loaded) error {
 		if len(done.Findings) > 0 {
 			f := firstPlaced(done.Findings)
 			return at(f.Pos, fmt.Errorf("%s: %s", f.Code, f.Detail))
 		}
-		return finishImport(ctx, tx, actor, from, time.Time{}, &done)
+		return finishImport(ctx, tx, actor, from, time.Time{}, done)
 	})
-	return done, err
 }
 
 // Replay is Import of a copy of another ledger, for reading. No event is added to it, unless bodies are
@@ -84,10 +82,7 @@ type CopyAsOf struct {
 // status.CopyOf then knows. It also gets the presence of the workers, which is no part of the events.
 func (s *Service) ReplayAsOf(ctx context.Context, actor, from string, c CopyAsOf,
 	lines iter.Seq2[event.Line, error], progress func(events int64)) (done Loaded, err error) {
-	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
-		if done, err = load(ctx, tx, lines, progress); err != nil {
-			return err
-		}
+	return s.load(ctx, lines, progress, func(tx *ledger.Tx, done *Loaded) error {
 		for _, p := range c.Presence {
 			if err := projection.PutPresence(tx, p.Worker, p.SeenAt); err != nil {
 				return err
@@ -96,9 +91,8 @@ func (s *Service) ReplayAsOf(ctx context.Context, actor, from string, c CopyAsOf
 		if done.Missing == 0 && c.At.IsZero() {
 			return nil
 		}
-		return finishImport(ctx, tx, actor, from, c.At, &done)
+		return finishImport(ctx, tx, actor, from, c.At, done)
 	})
-	return done, err
 }
 
 // firstPlaced returns the first finding that names an event; the first one if none does.
@@ -109,31 +103,33 @@ func firstPlaced(findings []audit.Finding) audit.Finding {
 
 const progressEvery = 5000 // events
 
-// load appends lines to the empty ledger of tx, writes the rows that they add up to, and checks the whole.
-func load(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[event.Line, error], progress func(int64)) (
-	done Loaded, err error) {
-	tail, err := tx.Tail(ctx)
-	if err == nil && tail != 0 {
-		err = ErrNotEmpty
+// load writes the history of lines into the ledger, and what finish adds to it.
+func (s *Service) load(ctx context.Context, lines iter.Seq2[event.Line, error], progress func(int64),
+	finish func(*ledger.Tx, *Loaded) error) (done Loaded, err error) {
+	if s.Staging {
+		return s.loadInSteps(ctx, lines, progress, finish)
 	}
-	if err != nil {
+	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+		if done, err = loadAtOnce(ctx, tx, lines, progress); err != nil {
+			return err
+		}
+		return finish(tx, &done)
+	})
+	return done, err
+}
+
+// loadAtOnce appends lines to the empty ledger of tx, writes the rows that they add up to, and checks the
+// whole.
+func loadAtOnce(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[event.Line, error],
+	progress func(int64)) (
+	done Loaded, err error) {
+	if err := wantEmpty(ctx, tx); err != nil {
 		return done, err
 	}
 	loader := audit.NewLoader(tx)
 	for line, err := range ledger.Prefetch(checked(lines)) {
-		if ctx.Err() != nil {
-			return done, context.Cause(ctx)
-		}
-		failpoint.Hit("line")
-		n := loader.Events() + 1
-		if err == nil {
-			err = loader.Add(ctx, line)
-		}
-		if err != nil {
-			return done, at(n, err)
-		}
-		if progress != nil && n%progressEvery == 0 {
-			progress(n)
+		if err := addLine(ctx, loader, line, err, progress); err != nil {
+			return done, err
 		}
 	}
 	if err := loader.End(ctx); err != nil {
@@ -145,6 +141,36 @@ func load(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[event.Line, error]
 	}
 	return Loaded{Events: loader.Events(), Jobs: loader.Jobs(), Missing: missing, Paused: orphans,
 		Findings: findings}, nil
+}
+
+func wantEmpty(ctx context.Context, tx *ledger.Tx) error {
+	tail, err := tx.Tail(ctx)
+	if err == nil && tail != 0 {
+		err = ErrNotEmpty
+	}
+	return err
+}
+
+// addLine adds the next line, or reports err, which came in its place.
+func addLine(ctx context.Context, loader *audit.Loader, line event.Line, err error,
+	progress func(int64)) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	failpoint.Hit("line")
+	n := loader.Events() + 1
+	if err == nil {
+		if err = loader.Add(ctx, line); err != nil && !errors.Is(err, projection.ErrIllegal) {
+			return writingLine(at(n, err))
+		}
+	}
+	if err != nil {
+		return at(n, err)
+	}
+	if progress != nil && n%progressEvery == 0 {
+		progress(n)
+	}
+	return nil
 }
 
 // checked yields lines up to the first that is wrong on its own.
@@ -170,7 +196,15 @@ func at(line int64, err error) error {
 	if storeFailed(err) || line == 0 {
 		return err
 	}
-	return &LineError{line, err}
+	return &LineError{Line: line, Err: err}
+}
+
+// writingLine marks an error of at that may be the store's.
+func writingLine(err error) error {
+	if line, ok := errors.AsType[*LineError](err); ok {
+		line.ofStore = true
+	}
+	return err
 }
 
 // finishImport records the import and pauses the queues whose jobs have lost their payload. asOf is zero

@@ -161,7 +161,9 @@ func roundTrip(t *testing.T, store *ledger.Store, cut int64) {
 	until := func(bodies bool) iter.Seq2[event.Line, error] {
 		return store.Lines(t.Context(), ledger.Filter{Until: cut}, bodies)
 	}
-	replayed, err := (&commands.Service{Store: part}).Replay(t.Context(), "cli:test", "x.db", until(true), nil)
+	defer commands.SetLoadStep(7)()
+	replayed, err := (&commands.Service{Store: part, Staging: true}).Replay(t.Context(), "cli:test", "x.db",
+		until(true), nil)
 	if err != nil || len(replayed.Findings) > 0 {
 		t.Fatal(err, replayed.Findings)
 	}
@@ -173,7 +175,7 @@ func roundTrip(t *testing.T, store *ledger.Store, cut int64) {
 		}
 	}
 	imported := openFast(t)
-	if _, err := (&commands.Service{Store: imported}).Import(t.Context(), "cli:test", "x.jsonl",
+	if _, err := (&commands.Service{Store: imported, Staging: true}).Import(t.Context(), "cli:test", "x.jsonl",
 		parsed(beginning), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,11 @@ type Service struct {
 	Store *ledger.Store
 	NewID func() string // ULIDs for jobs and tokens; nil: random, and increasing within a millisecond
 
+	// Staging declares that nothing else uses the ledger, and that it is removed when an Import or a Replay
+	// fails. These then write in many transactions, so that the -wal file stays small, and without guards until
+	// the end.
+	Staging bool
+
 	// NewSalt fills its argument with unpredictable bytes; nil: from crypto/rand. Only tests set it.
 	NewSalt func([]byte)
 }

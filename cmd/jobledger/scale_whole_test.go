@@ -37,11 +37,7 @@ func BenchmarkLargeWhole(b *testing.B) {
 	}
 	verify := func(b *testing.B, since int64) {
 		for b.Loop() {
-			var v audit.Verified
-			err := g.store.Read(b.Context(), func(tx *ledger.Tx) (err error) {
-				v, err = audit.VerifySince(b.Context(), tx, since, nil)
-				return err
-			})
+			v, err := audit.VerifyStore(b.Context(), g.store, since, nil)
 			if err != nil || len(v.Findings) > 0 {
 				b.Fatal(err, v.Findings)
 			}
@@ -67,7 +63,8 @@ func BenchmarkLargeWhole(b *testing.B) {
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			service := &commands.Service{Store: ledgertest.OpenAt(b, filepath.Join(b.TempDir(), "import.db"))}
+			service := &commands.Service{Store: ledgertest.OpenAt(b, filepath.Join(b.TempDir(), "import.db")),
+				Staging: true}
 			if _, err := service.Import(b.Context(), "cli:test", "large.jsonl",
 				files.Lines(io.NewSectionReader(content, 0, info.Size())), nil); err != nil {
 				b.Fatal(err)

@@ -32,6 +32,9 @@ func NewLoader(tx *ledger.Tx) *Loader {
 		stored: make(map[int64]projection.Job)}
 }
 
+// Continue goes on in another transaction of the same ledger.
+func (l *Loader) Continue(tx *ledger.Tx) { l.tx = tx }
+
 // Events returns how many events were added.
 func (l *Loader) Events() int64 { return l.events }
 
@@ -200,25 +203,48 @@ func (l *Loader) End(ctx context.Context) error {
 // Check verifies what was written. missing counts payloads and results that are named but absent without
 // having been erased, and orphans names the queues of jobs whose payload is absent so. Neither is a finding.
 func (l *Loader) Check(ctx context.Context) (findings []Finding, missing int64, orphans []string, err error) {
-	v := newVerifier(l.tx, 0)
-	if err = v.guards(ctx); err == nil { // the structure of the file is the database's own work of this moment
+	return newVerifier(l.tx, 0).loaded(ctx)
+}
+
+// CheckLoaded is Loader.Check of a history that was committed, in steps.
+func CheckLoaded(ctx context.Context, s *ledger.Store) (findings []Finding, missing int64, orphans []string,
+	err error) {
+	v := newVerifier(nil, 0)
+	v.steps = steps{read: s.Read, time: stepTime, events: stepEvents}
+	return v.loaded(ctx)
+}
+
+// loaded checks all but the structure of the file, which is the database's own work of this moment.
+func (v *verifier) loaded(ctx context.Context) (findings []Finding, missing int64, orphans []string,
+	err error) {
+	err = v.inStep(ctx, func() error { return v.guards(ctx) })
+	if err == nil {
 		err = v.history(ctx, nil)
 	}
 	if err != nil || v.lostCount == 0 {
 		return v.Findings, 0, nil, err
 	}
-	rows, err := l.tx.Query(ctx, `SELECT DISTINCT n.name FROM jobs j JOIN names n ON n.n = j.queue
+	err = v.inStep(ctx, func() error {
+		orphans, err = queuesWithoutPayload(ctx, v.tx)
+		return err
+	})
+	return v.Findings, v.lostCount, orphans, err
+}
+
+// queuesWithoutPayload names the queues of jobs that lack their payload although it was not erased.
+func queuesWithoutPayload(ctx context.Context, tx *ledger.Tx) (names []string, err error) {
+	rows, err := tx.Query(ctx, `SELECT DISTINCT n.name FROM jobs j JOIN names n ON n.n = j.queue
 WHERE NOT EXISTS (SELECT 1 FROM bodies b WHERE b.pos = j.n) AND j.more ->> 'erased' IS NULL ORDER BY 1`)
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var name string
 		if err := rows.Scan(&name); err != nil {
-			return nil, 0, nil, err
+			return nil, err
 		}
-		orphans = append(orphans, name)
+		names = append(names, name)
 	}
-	return v.Findings, v.lostCount, orphans, rows.Err()
+	return names, rows.Err()
 }

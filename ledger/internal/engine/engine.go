@@ -49,6 +49,8 @@ type Engine interface {
 	SchemaDiff(ctx context.Context, s *Session) ([]Object, error)
 	// RepairObject makes one of them as it should be.
 	RepairObject(s *Session, o Object) error
+	// DropGuards drops the guards, where that makes appending faster.
+	DropGuards(ctx context.Context, s *Session) error
 	// HasTable reports whether the ledger has a table of this name.
 	HasTable(ctx context.Context, s *Session, name string) (bool, error)
 

@@ -23,6 +23,9 @@ func (p *Engine) HighestPos(context.Context, *engine.Session) (int64, bool, erro
 	return 0, false, nil
 }
 
+// DropGuards does nothing: other sessions would see it.
+func (p *Engine) DropGuards(context.Context, *engine.Session) error { return nil }
+
 // HasTable implements engine.Engine.
 func (p *Engine) HasTable(ctx context.Context, s *engine.Session, name string) (bool, error) {
 	n, err := s.Int(ctx, `SELECT count(*) FROM pg_class

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"regexp"
 	"slices"
@@ -115,6 +116,19 @@ func dropObject(s *engine.Session, o engine.Object) error {
 			kind, o.Name)
 	}
 	_, err = s.Exec(fmt.Sprintf(`DROP %s %s`, kind, engine.Quoted(o.Name)))
+	return err
+}
+
+// DropGuards drops the triggers.
+func (f *Engine) DropGuards(ctx context.Context, s *engine.Session) error {
+	var names []string
+	err := each(ctx, s, func(row []driver.Value) { names = append(names, fmt.Sprint(row[0])) },
+		`SELECT name FROM sqlite_schema WHERE type = 'trigger'`)
+	for _, name := range names {
+		if err == nil {
+			_, err = s.Exec(`DROP TRIGGER ` + engine.Quoted(name))
+		}
+	}
 	return err
 }
 

@@ -59,16 +59,31 @@ func (o ImportOptions) load(ctx context.Context, content *io.SectionReader) (com
 	if !errors.Is(err, ledger.ErrNoLedger) {
 		return commands.Loaded{}, err
 	}
-	s, err := newLedger(ctx, path, options)
-	if err != nil {
-		return commands.Loaded{}, err
+	return newLoaded(ctx, path, options, func(s *staging) (commands.Loaded, error) {
+		return s.Import(ctx, o.Actor, o.From, Lines(content), o.Progress)
+	})
+}
+
+// newLoaded makes a ledger at path with what load writes into it, in steps or, where that cannot be, at once.
+func newLoaded(ctx context.Context, path, options string, load func(*staging) (commands.Loaded, error)) (
+	loaded commands.Loaded, err error) {
+	for _, inSteps := range []bool{true, false} {
+		s, err := newLedger(ctx, path, options)
+		if err != nil {
+			return loaded, err
+		}
+		defer s.discard()
+		s.Staging = inSteps
+		loaded, err = load(s)
+		if err == nil {
+			err = s.publish()
+		}
+		if !inSteps || !errors.Is(err, commands.ErrLoadAtOnce) {
+			return loaded, err
+		}
+		s.discard()
 	}
-	defer s.discard()
-	loaded, err := s.Import(ctx, o.Actor, o.From, Lines(content), o.Progress)
-	if err != nil {
-		return loaded, err
-	}
-	return loaded, s.publish()
+	return loaded, commands.ErrLoadAtOnce
 }
 
 // splitDSN splits the DSN of a file into its path and its options. That of a server it returns as the path.

@@ -36,11 +36,6 @@ type Replayed struct {
 //
 // Errors: ErrExists, ErrLeftover, ErrBadSource.
 func Replay(ctx context.Context, source *ledger.Store, o ReplayOptions) (done Replayed, err error) {
-	s, err := newLedger(ctx, o.Into, "")
-	if err != nil {
-		return done, err
-	}
-	defer s.discard()
 	as := commands.CopyAsOf{At: o.At}
 	_ = source.Read(ctx, func(tx *ledger.Tx) error { // a damaged ledger is copied without
 		m, err := projection.AtPos(ctx, tx, o.Until)
@@ -49,26 +44,30 @@ func Replay(ctx context.Context, source *ledger.Store, o ReplayOptions) (done Re
 		}
 		return err
 	})
-	done.Loaded, err = s.ReplayAsOf(ctx, o.Actor, source.Path(), as, linesUntil(ctx, source, o.Until),
-		o.Progress)
+	done.Loaded, err = newLoaded(ctx, o.Into, "", func(s *staging) (commands.Loaded, error) {
+		loaded, err := s.ReplayAsOf(ctx, o.Actor, source.Path(), as, linesUntil(ctx, source, o.Until), o.Progress)
+		if err == nil {
+			done.Tally, err = tally(ctx, s.Store, o.At)
+		}
+		return loaded, err
+	})
 	if line, ok := errors.AsType[*commands.LineError](err); ok {
 		return done, refuse(ErrBadSource, "event %d: %w; there is no copy", line.Line, line.Err)
 	}
-	if err != nil {
-		return done, err
-	}
-	done.Tally = make(projection.Tally)
-	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
-		queues, err := status.Queues(ctx, tx, o.At)
+	return done, err
+}
+
+// tally counts the jobs by queue and state.
+func tally(ctx context.Context, store *ledger.Store, at time.Time) (projection.Tally, error) {
+	counts := make(projection.Tally)
+	err := store.Read(ctx, func(tx *ledger.Tx) error {
+		queues, err := status.Queues(ctx, tx, at)
 		for _, q := range queues {
-			done.Tally[q.Name] = q.Jobs
+			counts[q.Name] = q.Jobs
 		}
 		return err
 	})
-	if err != nil {
-		return done, err
-	}
-	return done, s.publish()
+	return counts, err
 }
 
 // linesUntil yields the events of source up to pos until, with their payloads.
