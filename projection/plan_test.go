@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,46 +16,13 @@ import (
 	"jobledger/projection/internal/historytest"
 )
 
-// plan returns the lines of EXPLAIN QUERY PLAN.
-func plan(t *testing.T, s *ledger.Store, statement string) (lines []string) {
-	t.Helper()
-	args := strings.Count(statement, "?")
-	if numbered := regexp.MustCompile(`\?(\d+)`).FindAllStringSubmatch(statement, -1); numbered != nil {
-		args = 0
-		for _, m := range numbered {
-			n, _ := strconv.Atoi(m[1])
-			args = max(args, n)
-		}
-	}
-	err := s.Read(t.Context(), func(tx *ledger.Tx) error {
-		rows, err := tx.Query(t.Context(), `EXPLAIN QUERY PLAN `+statement, make([]any, args)...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var id, parent, unused int
-			var line string
-			if err := rows.Scan(&id, &parent, &unused, &line); err != nil {
-				return err
-			}
-			lines = append(lines, line)
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-	return lines
-}
-
 // harmless are scans of what is no table.
 var harmless = []string{"SCAN CONSTANT ROW", "SCAN live", "SCAN v", "SCAN 64-ROW VALUES CLAUSE"}
 
 // checkPlan fails for every scan of a table and every sort, unless it is excused.
 func checkPlan(t *testing.T, s *ledger.Store, what, statement, index string, excused ...string) {
 	t.Helper()
-	lines := plan(t, s, statement)
+	lines := ledgertest.Plan(t, s, statement)
 	found := false
 	for _, line := range lines {
 		bad := strings.HasPrefix(line, "SCAN") || strings.Contains(line, "TEMP B-TREE") ||
@@ -145,6 +111,9 @@ func TestStatementsUseIndexes(t *testing.T) {
 	checkPlan(t, s, "past",
 		`SELECT e.pos, e.data FROM events e WHERE e.job = ? AND e.kind IN (?,?,?,?,?,?,?) ORDER BY e.pos`,
 		"e USING INDEX sqlite_autoindex_events_1 (job=?)", "USE TEMP B-TREE FOR ORDER BY")
+	checkPlan(t, s, "rare events",
+		`SELECT e.pos, e.data FROM events e WHERE e.kind IN (?) AND e.kind > 5 AND e.pos > ? ORDER BY e.pos`,
+		"e USING INDEX rare_events (kind=? AND rowid>?)")
 	checkPlan(t, s, "tail", `SELECT e.pos, e.data FROM events e WHERE e.pos > ? ORDER BY e.pos LIMIT ?`,
 		"e USING INTEGER PRIMARY KEY (rowid>?)")
 }

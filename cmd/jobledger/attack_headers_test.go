@@ -194,7 +194,7 @@ func attackFile(t *testing.T, what string, content []byte, tally map[int]int) {
 		tally[code]++
 		codes := []int{cli.ExitOK, cli.ExitUnexpected, cli.ExitUsage,
 			cli.ExitNothing, cli.ExitDiscrepancy, cli.ExitBusy}
-		if !slices.Contains(codes, code) || code != cli.ExitOK && !strings.HasPrefix(said, "jobledger: ") ||
+		if !slices.Contains(codes, code) || code != cli.ExitOK && !saysWhy(said) ||
 			rawText.MatchString(said) {
 			t.Errorf("%s: %s: exit %d: %s", what, words[0], code, said)
 		}

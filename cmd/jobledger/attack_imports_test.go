@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/files"
@@ -105,7 +106,7 @@ func forgeries(t *testing.T, lines []string) (all []forgery) {
 	return all
 }
 
-// completeHistory is a history with an event of almost every kind.
+// completeHistory is a history with an event of every kind.
 func completeHistory(t *testing.T) []string {
 	t.Helper()
 	store, err := ledger.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
@@ -132,6 +133,9 @@ func completeHistory(t *testing.T) []string {
 	if err == nil {
 		_, err = s.Apply(t.Context(), "cli:ada@desk", jobs[0].ID, commands.Erase{Reason: "a wish"})
 	}
+	if err == nil {
+		err = loseClaim(t, s)
+	}
 	var out bytes.Buffer
 	if err == nil {
 		_, err = export.Lines(t.Context(), store, export.Window{Until: 1 << 40},
@@ -143,12 +147,34 @@ func completeHistory(t *testing.T) []string {
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	for _, k := range event.Kinds() {
 		has := func(line string) bool { return strings.Contains(line, `"kind":"`+k.String()+`"`) }
-		ofLostClaims := k == event.KindStopped || k == event.KindTakenOver // which this scenario does not have yet
-		if !ofLostClaims && !slices.ContainsFunc(lines, has) {
+		if !slices.ContainsFunc(lines, has) {
 			t.Errorf("the history has no event of the kind %s", k)
 		}
 	}
 	return lines
+}
+
+// loseClaim has a job's claim taken over and cancelled, and the end of its command reported.
+func loseClaim(t *testing.T, s *commands.Service) error {
+	first := event.Worker{Name: "w7", Boot: "01KKQGAZ43CWGCX9CD0BRFPDBA", Host: "h", PID: 7}
+	next := event.Worker{Name: "w7", Boot: "01KKQGAZ43CWGCX9CD0BRFPDBB", Host: "h", PID: 8}
+	if _, err := s.Enqueue(t.Context(), "cli:ada@desk", commands.Enqueue{Queue: "lost"}); err != nil {
+		return err
+	}
+	jobs, err := s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"lost"}, Worker: first, Limit: 1})
+	if err != nil {
+		return err
+	}
+	for _, c := range []commands.Command{
+		commands.TakeOver{Token: jobs[0].Token, Process: next, Lease: time.Minute},
+		commands.Cancel{},
+		commands.ReportStop{Token: jobs[0].Token, Signal: "SIGKILL"},
+	} {
+		if _, err := s.Apply(t.Context(), "worker:w7", jobs[0].ID, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // TestAttackImports sets each field of each line of a history to other values. The import refuses the line,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -216,7 +217,7 @@ func FuzzReading(f *testing.F) {
 			code == cli.ExitUnexpected {
 			t.Fatalf("%q: exit code %d: %s", typed, code, stderr)
 		}
-		if code != cli.ExitOK && !strings.HasPrefix(stderr, cli.ProgramName+": ") {
+		if code != cli.ExitOK && !saysWhy(stderr) {
 			t.Fatalf("%q: exit code %d without a word: %q", typed, code, stderr)
 		}
 		for _, r := range stdout + stderr {
@@ -231,4 +232,14 @@ func FuzzReading(f *testing.F) {
 			t.Fatalf("%q has made an event", typed)
 		}
 	})
+}
+
+// saysWhy reports whether stderr begins with a message, or is an error as --json gives it.
+func saysWhy(stderr string) bool {
+	if strings.HasPrefix(stderr, cli.ProgramName+": ") {
+		return true
+	}
+	var e struct{ Code, Message string }
+	line, _, _ := strings.Cut(stderr, "\n")
+	return json.Unmarshal([]byte(line), &e) == nil && e.Code != "" && e.Message != ""
 }

@@ -351,7 +351,7 @@ func lookThroughProgram(t *testing.T, what string, f fileSet) {
 	for _, words := range [][]string{{"status"}, {"list", "--limit", "0"}, {"events"}, {"workers", "--all"},
 		{"show", "01KKQ5TNA0"}, {"history", "01KKQ5TNA0"}, {"claim", "-q", "mail"}, {"verify"}} {
 		code, said := atDawn(path, words...)
-		if code != cli.ExitOK && !strings.HasPrefix(said, "jobledger: ") || strings.Contains(said, "goroutine") ||
+		if code != cli.ExitOK && !saysWhy(said) || strings.Contains(said, "goroutine") ||
 			strings.Contains(said, "runtime error") {
 			t.Errorf("%s: %s: exit %d: %s", what, words[0], code, said)
 		}

@@ -50,7 +50,7 @@ func (s site) refusedFor(what string, a outcome, codes ...int) {
 	if a.code == cli.ExitOK || a.code == cli.ExitNothing {
 		return
 	}
-	if !slices.Contains(codes, a.code) || !strings.HasPrefix(a.stderr, "jobledger: ") ||
+	if !slices.Contains(codes, a.code) || !saysWhy(a.stderr) ||
 		!strings.Contains(a.stderr, "\nhint: ") || strings.Contains(a.stderr, "goroutine") {
 		s.Errorf("%s: exit %d: %s", what, a.code, a.stderr)
 	}

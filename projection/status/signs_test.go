@@ -113,3 +113,14 @@ func TestSignsEqualPlainSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestStatusPlans: what status, workers and moments ask reads indexes, and no table as a whole.
+func TestStatusPlans(t *testing.T) {
+	ledgertest.OfSQLite(t)
+	s := ledgertest.Open(t)
+	ledgertest.WantPlan(t, s, lastActs, "c USING INDEX claims (worker=? AND at<?)",
+		"j USING INTEGER PRIMARY KEY (rowid=?)", "e USING INDEX sqlite_autoindex_events_1 (job=?)")
+	ledgertest.WantPlan(t, s, claimedSince, "c USING COVERING INDEX claims (worker=? AND at>?)")
+	ledgertest.WantPlan(t, s, openNow, "jobs USING INDEX ready (lane>?)",
+		"jobs USING INDEX leases (lease_expires_at>?)")
+}
