@@ -69,7 +69,7 @@ func writerURL(path, sync string) string {
 			"busy_timeout(0)", // its backoff starves writers; Engine.Begin waits fairly
 			"journal_mode(wal)",
 			fmt.Sprintf("journal_size_limit(%d)", walLimit),
-			"recursive_triggers(1)",        // or OR REPLACE would pass the DELETE guard
+			"recursive_triggers(1)", // or OR REPLACE would pass the DELETE guard
 			"synchronous(" + sync + ")",
 			"temp_store(memory)",
 			"trusted_schema(0)",
