@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -363,4 +364,43 @@ func TestSweepSkipsDamagedRows(t *testing.T) {
 	if r, err := w.Sweep(t.Context()); err != nil || len(r.Reclaimed) != 3 {
 		t.Errorf("after a rebuild: %+v, %v", r, err)
 	}
+}
+
+// A sweep empties the -wal file that a long read let grow, once the read has ended.
+func TestSweepTrimsTheWAL(t *testing.T) {
+	ledgertest.OfSQLite(t)
+	s := &commands.Service{Store: openFast(t)}
+	sweeper := &commands.Sweeper{Service: s, Actor: "sweeper:test"}
+	size := func() int64 {
+		info, err := os.Stat(s.Store.Path() + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+		if _, err := tx.Tail(t.Context()); err != nil {
+			return err
+		}
+		for range 20 {
+			_, err := s.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail",
+				Payload: make([]byte, commands.MaxPayload)})
+			if err != nil {
+				return err
+			}
+		}
+		mustSweep(t, sweeper)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size() < 16<<20 {
+		t.Fatalf("next to a reader the -wal file has only %d bytes", size())
+	}
+	mustSweep(t, sweeper)
+	if size() != 0 {
+		t.Errorf("after the read the -wal file has %d bytes", size())
+	}
+	wantClean(t, s.Store)
 }
