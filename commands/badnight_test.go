@@ -17,25 +17,24 @@ import (
 	"jobledger/projection"
 )
 
-// The bad night: three hosts, two queues, and everything that goes wrong in six hours.
-// testdata/history/bad-night.jsonl is what this generator made of it under the first rules; it stays as it
-// is. Nothing here depends on a real clock, on real randomness or on the order of a map.
+// The bad night: three hosts, two queues, and six hours of incidents. testdata/history/bad-night.jsonl is the
+// output of this generator under the first rules and never changes. Nothing here depends on a real clock, on
+// real randomness or on the order of a map.
 
-// night is the simulation. Time passes in beats of five seconds, and a little with each thing that an actor
-// does.
+// night is the simulation. Time advances in ticks of five seconds, and a little with each action of an actor.
 type night struct {
 	t     *testing.T
 	queue *commands.Service
 	now   time.Time
 	dice  dice
 	procs []*proc
-	hosts map[string]int // the last pid
+	hosts map[string]int // the last pid of each host
 	sweep bool           // sweepers are running
-	smtp  bool           // the mail provider answers
+	smtp  bool           // the mail provider is up
 	jobs  map[string][]event.JobID
 }
 
-// dice is xorshift64*: the same numbers with every version of Go.
+// dice is xorshift64*, which gives the same numbers with every version of Go.
 type dice uint64
 
 func (d *dice) roll(n int) int {
@@ -61,13 +60,13 @@ type proc struct {
 	slots  int
 	held   []*task
 	frozen bool
-	gone   bool // killed, or its host is
+	gone   bool // the process or its host was killed
 }
 
-// task is a job at which a process is.
+// task is a job that a process is running.
 type task struct {
 	job   projection.Job
-	beat  time.Time // the next heartbeat
+	beat  time.Time // time of the next heartbeat
 	ends  time.Time
 	calls int
 }
@@ -83,7 +82,7 @@ func (n *night) must(err error) {
 	}
 }
 
-// refusable lets pass the answer to a worker whose claim is over.
+// refusable accepts a refusal, which a worker gets whose claim has ended.
 func (n *night) refusable(err error) {
 	n.t.Helper()
 	var refused *commands.RefusedError
@@ -112,7 +111,7 @@ func (n *night) find(host, queue string) *proc {
 	return nil
 }
 
-// stop ends a process in an orderly way: what it has goes back.
+// stop ends a process in an orderly way: it releases its jobs.
 func (n *night) stop(p *proc) {
 	for _, h := range p.held {
 		n.act()
@@ -138,13 +137,13 @@ func (n *night) do(actor string, id event.JobID, c commands.Command) {
 	n.must(err)
 }
 
-// beat lets five seconds pass.
+// beat advances the simulation by five seconds.
 func (n *night) beat(tick time.Time, i int) {
 	n.now = tick
 	if i%2 == 0 {
 		n.produce(i)
 	}
-	for k := range n.procs { // each is first now and then
+	for k := range n.procs { // each process comes first at some time
 		if p := n.procs[(k+i)%len(n.procs)]; !p.gone && !p.frozen {
 			n.work(p)
 		}
@@ -176,7 +175,7 @@ func (n *night) produce(i int) {
 	}
 }
 
-// reports is a rush of work for render.
+// reports is a burst of jobs for the queue render.
 func (n *night) reports(count int) {
 	for i := range count {
 		n.enqueue(commands.Enqueue{Queue: "render", Priority: 5, Tags: map[string]string{"customer": "17",
@@ -185,7 +184,7 @@ func (n *night) reports(count int) {
 	}
 }
 
-// work is what one process does in one beat: heartbeats, ends, and new claims.
+// work is what one process does in one tick: heartbeats, ends, and new claims.
 func (n *night) work(p *proc) {
 	actor := "worker:" + p.worker.Name
 	var still []*task
@@ -203,7 +202,7 @@ func (n *night) work(p *proc) {
 			beat := commands.Heartbeat{Token: h.job.Token, Lease: time.Minute, Progress: &progress}
 			_, err := n.queue.Apply(n.t.Context(), actor, h.job.ID, beat)
 			n.refusable(err)
-			if err != nil { // lost or cancelled: its command is killed
+			if err != nil { // lost or cancelled: the worker kills its command
 				continue
 			}
 			h.beat = n.now.Add(20 * time.Second)
@@ -231,7 +230,7 @@ func (n *night) work(p *proc) {
 		}
 		p.held = append(p.held, &task{job: j, beat: n.now.Add(20 * time.Second), ends: n.now.Add(takes)})
 		if j.Key == "poison" {
-			p.gone = true // the job takes all memory, and the kernel takes the process
+			p.gone = true // the job uses up the memory, and the kernel kills the process
 		}
 	}
 }
@@ -262,9 +261,9 @@ func (n *night) ending(p *proc, h *task) commands.Command {
 
 const ada = "cli:ada@desk"
 
-// script is what happens when, as the beats since ten in the evening.
+// script returns what happens and when, in ticks since 22:00.
 func (n *night) script() map[int]func() {
-	clock := func(hour, minute int) int { // of 14 March from 22:00, of 15 March before 12:00
+	clock := func(hour, minute int) int { // the tick of a time: on 14 March from 22:00, on 15 March before 12:00
 		return ((hour+2)%24*60 + minute) * 12
 	}
 	return map[int]func(){
@@ -276,9 +275,9 @@ func (n *night) script() map[int]func() {
 				}
 			}
 		},
-		clock(0, 10): func() { n.sweep = false }, // the sweepers' lock is wedged, unnoticed
+		clock(0, 10): func() { n.sweep = false }, // the sweepers are blocked by a lock, unnoticed
 		clock(0, 15): func() { n.reports(8) },
-		clock(0, 17): func() { // charlie loses its power
+		clock(0, 17): func() { // charlie loses power
 			for _, p := range n.procs {
 				p.gone = p.gone || p.worker.Host == "charlie"
 			}
@@ -309,7 +308,7 @@ func (n *night) script() map[int]func() {
 				Tags: map[string]string{"customer": "17"}, Payload: []byte(`{"report":"all of 2025"}`)}, "poison")
 		},
 		clock(2, 40): func() {
-			for _, host := range []string{"alpha", "bravo", "charlie"} { // whichever died was started again
+			for _, host := range []string{"alpha", "bravo", "charlie"} { // start the hosts again that went down
 				if !n.alive(host, "render") {
 					n.start(host, "render", "v2", 2)
 				}
@@ -329,7 +328,7 @@ func (n *night) script() map[int]func() {
 				}
 			}
 		},
-		clock(3, 15): func() { // customer 17 wants to be forgotten
+		clock(3, 15): func() { // customer 17 asks for erasure
 			n.do(ada, n.jobs["poison"][0], commands.Erase{Reason: "customer 17 asked for it"})
 		},
 		clock(3, 20): func() {
@@ -382,7 +381,7 @@ func (n *night) retryFailed(queue, code, reason string) {
 	}
 }
 
-// badNight lets it happen in a new ledger.
+// badNight runs the simulation on a new ledger.
 func badNight(t *testing.T) *ledger.Store {
 	store := openFast(t)
 	n := &night{t: t, dice: 20260314, hosts: map[string]int{"alpha": 800, "bravo": 2100, "charlie": 1500},
@@ -416,7 +415,7 @@ func openFast(t testing.TB) *ledger.Store {
 	return store
 }
 
-// exported is the whole ledger as JSON lines.
+// exported returns the whole ledger as JSON lines.
 func exported(t testing.TB, store *ledger.Store) []byte {
 	t.Helper()
 	var out []byte
@@ -431,7 +430,7 @@ func exported(t testing.TB, store *ledger.Store) []byte {
 
 var badNightFile = filepath.Join("..", "testdata", "history", "bad-night.jsonl")
 
-// The file is from the day when it was made, and stays: it shows what older rules wrote.
+// The file was written once and never changes: it shows what older rules recorded.
 func TestBadNightIsDeterministic(t *testing.T) {
 	got, want := exported(t, badNight(t)), exported(t, badNight(t))
 	gotLines, wantLines := bytes.Split(got, []byte("\n")), bytes.Split(want, []byte("\n"))

@@ -38,7 +38,7 @@ func fill(b *testing.B, s *commands.Service, n int, e commands.Enqueue) {
 var benchRequest = commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "w", Boot: "b"},
 	Lease: time.Hour}
 
-// drain claims and finishes n jobs, a thousand in a transaction.
+// drain claims and finishes n jobs, a thousand per transaction.
 func drain(b *testing.B, s *commands.Service, n int) {
 	b.Helper()
 	r := benchRequest
@@ -90,7 +90,7 @@ func BenchmarkEnqueue(b *testing.B) {
 	})
 }
 
-// BenchmarkClaimSucceed is a worker that finishes one job and claims the next in one transaction.
+// BenchmarkClaimSucceed measures a worker that finishes one job and claims the next in one transaction.
 func BenchmarkClaimSucceed(b *testing.B) {
 	b.Run("one worker", func(b *testing.B) {
 		s := benchService(b)
@@ -123,8 +123,8 @@ func BenchmarkClaimSucceed(b *testing.B) {
 	})
 }
 
-// BenchmarkClaim shows that a claim costs the same, whatever else is in the ledger. Each claimed job is given
-// back in the next transaction, so that the queue stays as it is.
+// BenchmarkClaim shows that the cost of a claim does not depend on the size of the ledger. Each claimed job
+// is released in the next transaction, so the queue stays the same.
 func BenchmarkClaim(b *testing.B) {
 	for _, bench := range []struct {
 		name string

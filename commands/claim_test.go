@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// payloads is how the claim tests name jobs.
+// payloads returns the payloads of jobs, by which the claim tests name them.
 func payloads(jobs []projection.Job) (names []string) {
 	for _, j := range jobs {
 		names = append(names, string(j.Payload))
@@ -35,7 +35,7 @@ func asVersion(v string, capabilities ...string) func(*commands.ClaimRequest) {
 	return func(r *commands.ClaimRequest) { r.Version, r.Capabilities = v, capabilities }
 }
 
-// id is the nth ULID of a test: they sort as their numbers do.
+// id returns the nth ULID of a test. They sort by n.
 func id(n int) string { return fmt.Sprintf("01KDXYZAF8%016d", n) }
 
 func TestClaimTakesWhatFitsInOrder(t *testing.T) {
@@ -43,7 +43,7 @@ func TestClaimTakesWhatFitsInOrder(t *testing.T) {
 	in := func(d time.Duration) time.Time { return ledgertest.Epoch.Add(d) }
 	for _, test := range []struct {
 		name  string
-		jobs  []job // named by their payload
+		jobs  []job // identified by their payloads
 		pause []string
 		ask   []func(*commands.ClaimRequest)
 		want  []string
@@ -53,7 +53,7 @@ func TestClaimTakesWhatFitsInOrder(t *testing.T) {
 			jobs: []job{
 				{ID: id(9), Payload: []byte("id 9")}, {ID: id(3), Payload: []byte("id 3")},
 				{ID: id(5), Payload: []byte("id 5")},
-				{ID: id(1), RunAt: in(-time.Second), Payload: []byte("past")}, // means now
+				{ID: id(1), RunAt: in(-time.Second), Payload: []byte("past")}, // is due at once
 				{Priority: -100, Payload: []byte("last")}, {Priority: 100, Payload: []byte("first")},
 				{Priority: 1, Payload: []byte("high")},
 			},
@@ -91,7 +91,7 @@ func TestClaimTakesWhatFitsInOrder(t *testing.T) {
 			want: []string{"gpu", "gpu eu", "eu gpu eu", "none"},
 		},
 		{
-			name: "what does not fit blocks no other job",
+			name: "a job that does not fit blocks no other",
 			jobs: []job{
 				{Priority: 100, Requires: []string{"gpu"}, Payload: []byte("gpu")},
 				{Priority: 99, Version: "v9", Payload: []byte("v9")},
@@ -112,14 +112,14 @@ func TestClaimTakesWhatFitsInOrder(t *testing.T) {
 			want: []string{"c", "a1", "b2", "a3", "b4"},
 		},
 		{
-			name:  "a paused queue gives nothing and the others go on",
+			name:  "a paused queue gives nothing, other queues do",
 			jobs:  []job{{Queue: "a", Priority: 9, Payload: []byte("a")}, {Queue: "b", Payload: []byte("b")}},
 			pause: []string{"a"},
 			ask:   []func(*commands.ClaimRequest){from("a", "b")},
 			want:  []string{"b"},
 		},
 		{
-			name: "a queue is not another whose name begins with its name",
+			name: "a queue is not confused with one of a longer name",
 			jobs: []job{{Queue: "mail-2", Payload: []byte("mail-2")}, {Queue: "mail.x", Payload: []byte("mail.x")},
 				{Queue: "mai", Payload: []byte("mai")}, {Queue: "mail", Payload: []byte("mail")}},
 			want: []string{"mail"},
@@ -163,7 +163,7 @@ func TestClaimMergesManyLanes(t *testing.T) {
 	q := newQueue(t)
 	var jobs []commands.Enqueue
 	var want []string
-	for i := range 1000 { // 100 lanes that take turns, but one has everything up to 300
+	for i := range 1000 { // 100 lanes in round robin order, but one lane has all jobs up to 300
 		lane := i % 100
 		if i < 300 {
 			lane = 42
@@ -216,15 +216,15 @@ func TestReadySaysWhenToComeBack(t *testing.T) {
 	expect(false, time.Time{})
 }
 
-// TestClaimSearchIsTheSortOfAllThatFits compares claiming by lanes with the definition: filter everything,
-// sort, take.
-func TestClaimSearchIsTheSortOfAllThatFits(t *testing.T) {
+// TestClaimSearchEqualsSortedFilter compares the search by lanes with the definition: filter all jobs,
+// sort them, take the first.
+func TestClaimSearchEqualsSortedFilter(t *testing.T) {
 	q := newQueue(t)
 	queues, versions, labels := []string{"a", "a-", "b"}, []string{"", "v1", "v2"}, []string{"gpu", "eu", "arm"}
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		round++
-		suffix := fmt.Sprint(round) // each round has queues of its own in the same ledger
+		suffix := fmt.Sprint(round) // each round has its own queues in the same ledger
 		n := rapid.IntRange(0, 40).Draw(rt, "jobs")
 		order := rapid.Permutation(seq(n)).Draw(rt, "ids")
 		jobs := make([]commands.Enqueue, n)

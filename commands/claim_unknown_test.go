@@ -9,7 +9,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// After a COMMIT of unknown outcome, a claimer looks up its own tokens.
+// After a COMMIT with an unknown outcome, a claimer looks up its own tokens.
 func TestClaimAfterUnknownCommitFindsItsJobs(t *testing.T) {
 	var tokens []string
 	s := &Service{Store: ledgertest.Open(t)}
@@ -45,7 +45,7 @@ func TestClaimAfterUnknownCommitFindsItsJobs(t *testing.T) {
 		}
 	}
 	for name, look := range map[string]func() (int, error){
-		"tokens that were not given": func() (int, error) {
+		"tokens of an unknown commit": func() (int, error) {
 			mine,
 				err := s.heldBy(t.Context(), w, []string{"x"})
 			return len(mine), err
@@ -55,7 +55,7 @@ func TestClaimAfterUnknownCommitFindsItsJobs(t *testing.T) {
 				asked)
 			return len(mine), err
 		},
-		"a worker never heard of": func() (int, error) {
+		"an unknown worker": func() (int, error) {
 			mine, err := s.heldBy(t.Context(), event.Worker{Name: "x", Boot: "x"}, asked)
 			return len(mine), err
 		},

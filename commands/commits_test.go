@@ -13,32 +13,33 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// TestBeforeWriteActsBeforeAWrite shows that beforeWrite still finds its place in the program.
-func TestBeforeWriteActsBeforeAWrite(t *testing.T) {
+// TestBeforeWriteRunsBeforeWrite shows that BeforeWrite still runs between the read and the write of a
+// sweep.
+func TestBeforeWriteRunsBeforeWrite(t *testing.T) {
 	q := newQueue(t)
 	q.many(1)
 	q.Now = q.Now.Add(time.Hour)
 	acted := 0
 	w := commands.Sweeper{Service: q.Service, Actor: "sweeper:test", Grace: new(time.Duration)}
 	r, err := w.Sweep(commandstest.BeforeWrite{Context: t.Context(), Act: func() { acted++ }})
-	// more than once where the sweep was late and looked again
+	// more than once if the sweep was late and read again
 	if err != nil || len(r.Reclaimed) != 1 || acted < 1 {
 		t.Errorf("%+v, %v, and others acted %d times, want 1 or more", r, err, acted)
 	}
 }
 
-// newJudgedQueue is newQueue with a judge of its commits.
+// newJudgedQueue returns a queue whose commits the test controls.
 func newJudgedQueue(t *testing.T) (*queue, *commandstest.Commits) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	c := commandstest.JudgeCommits(path)
+	c := commandstest.ControlCommits(path)
 	q := &queue{commandstest.On(t, ledgertest.OpenAt(t, path))}
 	return q, c
 }
 
-// TestUnknownCommitSentAgain also shows that both ways to fail are what they say.
+// TestUnknownCommitSentAgain also checks that the two failures do what their names say.
 func TestUnknownCommitSentAgain(t *testing.T) {
-	for _, v := range []commandstest.Verdict{commandstest.Undone, commandstest.Unheard} {
+	for _, v := range []commandstest.CommitOutcome{commandstest.RolledBack, commandstest.Unacknowledged} {
 		q, c := newJudgedQueue(t)
 		c.Once(v)
 		job := commands.Enqueue{ID: id(1), Queue: "mail", Payload: []byte("p")}
@@ -46,13 +47,13 @@ func TestUnknownCommitSentAgain(t *testing.T) {
 			t.Fatalf("enqueue: got %v, want ErrUnknown", err)
 		}
 		again, err := q.Enqueue(t.Context(), "cli:test", job)
-		if err != nil || again[0].Existing != (v == commandstest.Unheard) {
+		if err != nil || again[0].Existing != (v == commandstest.Unacknowledged) {
 			t.Fatalf("enqueue again: %+v, %v", again, err)
 		}
 		c.Once(v)
 		request := commands.ClaimRequest{Queues: []string{"mail"}, Worker: worker("w")}
 		mine, err := q.Claim(t.Context(), request)
-		if v == commandstest.Undone {
+		if v == commandstest.RolledBack {
 			if !errors.Is(err, ledger.ErrUnknown) {
 				t.Fatalf("claim: got %v, want ErrUnknown", err)
 			}
@@ -66,7 +67,7 @@ func TestUnknownCommitSentAgain(t *testing.T) {
 		if _, err := q.Apply(t.Context(), "worker:w", mine[0].ID, end); !errors.Is(err, ledger.ErrUnknown) {
 			t.Fatalf("succeed: got %v, want ErrUnknown", err)
 		}
-		if got := q.Tail() == 3; got != (v == commandstest.Unheard) {
+		if got := q.Tail() == 3; got != (v == commandstest.Unacknowledged) {
 			t.Errorf("durable in spite of the error: %t", got)
 		}
 		if got := q.do(mine[0], end); got.State != event.SucceededState || q.Tail() != 3 {

@@ -13,15 +13,15 @@ import (
 	"jobledger/projection"
 )
 
-// A damaged row of jobs costs no other job a claim, and is named when there is nothing else.
+// A damaged row of jobs delays no other job. It is reported when there is nothing else to claim.
 func TestClaimSkipsDamagedJobs(t *testing.T) {
 	for name, statement := range map[string]string{
-		"no JSON":               `UPDATE jobs SET more = '{' WHERE n = ?`,
+		"invalid JSON":          `UPDATE jobs SET more = '{' WHERE n = ?`,
 		"a queue without name":  `UPDATE jobs SET queue = 99 WHERE n = ?`,
-		"it is done, they say":  `UPDATE jobs SET state = 4 WHERE n = ?`,
+		"a succeeded state":     `UPDATE jobs SET state = 4 WHERE n = ?`,
 		"no such state":         `UPDATE jobs SET state = 77 WHERE n = ?`,
 		"seq too low":           `UPDATE jobs SET seq = 0 WHERE n = ?`,
-		"a lane that is none":   `UPDATE jobs SET lane = 'mail x ' WHERE n = ?`,
+		"an invalid lane":       `UPDATE jobs SET lane = 'mail x ' WHERE n = ?`,
 		"a lane without a rank": `UPDATE jobs SET lane = 'mail ' WHERE n = ?`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,7 @@ func TestEnqueueAgainIsTheSameJob(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		ask  commands.Enqueue
-		want event.JobID // "": a conflict
+		want event.JobID // empty: a conflict
 	}{
 		{"same key and payload", commands.Enqueue{Key: "k", Payload: []byte("p"), Priority: 7}, byKey.ID},
 		{"same key, another payload", commands.Enqueue{Key: "k", Payload: []byte("P")}, ""},
@@ -157,7 +157,7 @@ func TestEnqueueRunAtByTheLedgersClock(t *testing.T) {
 		t.Errorf("run_at is UTC in whole microseconds: got %s", finer.RunAt)
 	}
 	now := q.Now
-	q.Now = now.Add(-time.Hour) // the clock runs back: at does not, and the job is ready now
+	q.Now = now.Add(-time.Hour) // the clock is set back: at never decreases, so the job is ready now
 	back := q.enqueue(commands.Enqueue{Priority: 1})
 	if got := q.claimOne("w"); got.ID != back.ID || !got.ClaimedAt.Equal(now) {
 		t.Errorf("claimed %s at %s, want %s at %s", got.ID, got.ClaimedAt, back.ID, now)

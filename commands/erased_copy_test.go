@@ -9,8 +9,8 @@ import (
 	"jobledger/projection"
 )
 
-// A zombie's copy of the job, without payload and salt, says that its token is live, and the body that its
-// result would be digested with is gone: that is a lost lease, not a damaged ledger.
+// A zombie's copy of the job, without payload and salt, still has a live token, but the body that its result
+// would be digested with has been erased. The answer is a lost lease, not a damaged ledger.
 func TestStaleCopyOfAnErasedJobIsRefused(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Payload: []byte("p")})
@@ -34,7 +34,7 @@ func TestStaleCopyOfAnErasedJobIsRefused(t *testing.T) {
 	}
 }
 
-// Erasing is no transition, so that a copy from before it has the right seq all the same.
+// Erasing is no transition, so a copy from before the erasure still has the right seq.
 func TestStaleCopyFromBeforeErasing(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Payload: []byte("p")})

@@ -32,7 +32,7 @@ func openExample() (*commands.Service, func()) {
 	}
 }
 
-// A key makes it safe to send the same job twice, and wrong to send another under the same name.
+// A key makes it safe to send the same job twice. Sending a different job with the same key is a conflict.
 func ExampleService_Enqueue_key() {
 	ctx := context.Background()
 	service, remove := openExample()
@@ -57,7 +57,7 @@ func ExampleService_Enqueue_key() {
 	// Grace conflict
 }
 
-// A program that has its own loop claims a job and ends it by hand. Each claim has a fresh token, which every
+// A program with its own loop claims a job and ends it explicitly. Each claim has a fresh token, which every
 // later write must present.
 func ExampleService_Claim() {
 	ctx := context.Background()
@@ -79,7 +79,7 @@ func ExampleService_Claim() {
 		done, err := service.Apply(ctx, "worker:mailer", job.ID, end)
 		fmt.Println(done.State, err)
 
-		// The answer may get lost: sending the same command again gives the same answer.
+		// If the answer is lost, the same command can be sent again: it gets the same answer.
 		_, err = service.Apply(ctx, "worker:mailer", job.ID, end)
 		fmt.Println("again:", err)
 
@@ -93,7 +93,7 @@ func ExampleService_Claim() {
 	// then fail: true
 }
 
-// ApplyBatch carries out commands on many jobs in one transaction, each with its own answer.
+// ApplyBatch applies commands to many jobs in one transaction. Each has its own result.
 func ExampleService_ApplyBatch() {
 	ctx := context.Background()
 	service, remove := openExample()

@@ -26,25 +26,25 @@ var (
 	ApplyTo     = applyTo
 )
 
-// NewJob is the action of enqueuing e as a job with this id.
+// NewJob returns the action of enqueuing e as a job with this id.
 func NewJob(e *Enqueue, id event.JobID, salt []byte) Action { return newJob{e, id, salt} }
 
-// Body returns the body of the fact's event; nil if there is no fact.
+// Body returns the body of the fact's event, or nil without a fact.
 func (f fact) Body() event.Body { return f.body }
 
-// On returns the fact as one about j.
+// On returns the fact with j as its job.
 func (f fact) On(j projection.Job) Fact {
 	f.job = j
 	return f
 }
 
-// By returns the fact as one of this actor.
+// By returns the fact with this actor.
 func (f fact) By(actor string) Fact {
 	f.actor = actor
 	return f
 }
 
-// Add takes in the next event of the job j that a token and a command are about.
+// Add takes the next event of the job j into account, for a token and a command.
 func (p *pastClaim) Add(e event.Event, token, command string, j projection.Job) {
 	p.add(e, token, command, j)
 }

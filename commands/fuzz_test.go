@@ -11,8 +11,8 @@ import (
 	"jobledger/projection"
 )
 
-// FuzzDecideEvolve lets random commands happen to a job, three bytes each: whatever Decide allows, Evolve
-// folds, and what must always be true is true after each step.
+// FuzzDecideEvolve applies random commands to a job, three bytes each: Evolve folds everything that Decide
+// allows, and the invariants hold after each step.
 func FuzzDecideEvolve(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 0, 10, 2, 0, 0})                   // claim, heartbeat, succeed
 	f.Add([]byte{0, 0, 0, 5, 0, 200, 0, 0, 0, 5, 0, 255})       // claimed and reclaimed
@@ -32,7 +32,7 @@ func FuzzDecideEvolve(f *testing.F) {
 			what, how, wait := script[0], script[1], script[2]
 			s.wait(time.Duration(wait) * time.Second)
 			if wait > 250 {
-				s.wait(-time.Hour) // a clock may run back
+				s.wait(-time.Hour) // a clock may be set back
 			}
 			token := fmt.Sprint("T", tokens-int(how)/64)
 			before, now := s.job, s.now
@@ -83,8 +83,8 @@ func FuzzDecideEvolve(f *testing.F) {
 	})
 }
 
-// late asks for the answer to an owner's command whose token is not live; it must not panic and never change
-// the job.
+// late asks for the answer to an owner's command whose token is not live. It must not panic and must not
+// change the job.
 func late(t *testing.T, s *pureJob, c commands.Action) {
 	owner, ok := c.(commands.OwnerCommand)
 	if !ok {
@@ -120,7 +120,7 @@ func invariants(t *testing.T, before, after projection.Job, body event.Body, c c
 	_, claim := c.(commands.Claim)
 	_, retry := c.(commands.Retry)
 	for what, ok := range map[string]bool{
-		"an event":                        body != nil,
+		"there is an event":               body != nil,
 		"seq grows by one":                after.Seq == before.Seq+1,
 		"attempt grows with a claim only": after.Attempt == before.Attempt+map[bool]int{true: 1}[claim],
 		"a token only while held":         (after.Token != "") == held,
@@ -131,21 +131,21 @@ func invariants(t *testing.T, before, after projection.Job, body event.Body, c c
 			after.ClaimedAt.IsZero() && after.Progress == nil,
 		"finished_at only once ended":         after.FinishedAt.IsZero() != after.State.Final(),
 		"failures up to max_attempts":         after.Failures <= after.MaxAttempts,
-		"at max_attempts it is over":          after.Failures < after.MaxAttempts || after.State.Final(),
+		"ended at max_attempts":               after.Failures < after.MaxAttempts || after.State.Final(),
 		"failures start at zero with a retry": !retry || after.Failures == 0 && after.Snoozes == 0,
 		"no lease beyond the max runtime": after.EndBy.IsZero() ||
 			!after.LeaseUntil.After(after.EndBy.Add(15*time.Second)),
 		"snoozes are bounded":    after.Snoozes <= commands.MaxSnoozes,
 		"no claim before run_at": !claim || !before.RunAt.After(now),
-		"what was asked for stays": after.Queue == before.Queue &&
+		"the request never changes": after.Queue == before.Queue &&
 			after.MaxAttempts == before.MaxAttempts && after.ID == before.ID && after.N == before.N &&
 			after.MaxRuntime == before.MaxRuntime,
 		"whole microseconds": after.RunAt.Equal(after.RunAt.Truncate(time.Microsecond)) &&
 			after.LeaseUntil.Equal(after.LeaseUntil.Truncate(time.Microsecond)),
-		"an erased job is never run again":  !after.Erased || after.State.Final(),
-		"success leaves no error":           after.State != event.SucceededState || after.ErrorCode == "",
-		"a job that gave up says why":       after.State != event.FailedState || after.ErrorCode != "",
-		"a claim is over by its own ending": !body.Kind().EndsClaim() || !held,
+		"an erased job is never run again": !after.Erased || after.State.Final(),
+		"success leaves no error":          after.State != event.SucceededState || after.ErrorCode == "",
+		"a failed job has an error code":   after.State != event.FailedState || after.ErrorCode != "",
+		"an ending ends its claim":         !body.Kind().EndsClaim() || !held,
 	} {
 		if !ok {
 			t.Fatalf("%s: not true after %T %+v\nbefore %+v\nafter  %+v", what, c, c, before, after)

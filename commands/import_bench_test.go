@@ -21,8 +21,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// How long a history these benchmarks take: go test ./commands -run '^$' -bench History -benchtime 1x
-// -history 1000000, one benchmark per process for the peak of memory.
+// The length of the history of these benchmarks: go test ./commands -run '^$' -bench History -benchtime 1x
+// -history 1000000. Run one benchmark per process to measure its peak memory.
 var historyEvents = flag.Int("history", 100_000, "events of the history in the benchmarks")
 
 // longHistory yields a history of jobs with five events each, of which a thousand are open at any time.
@@ -82,7 +82,7 @@ func longHistory(events int) iter.Seq2[event.Line, error] {
 	}
 }
 
-// longLedger is a ledger with that history.
+// longLedger returns a ledger with that history.
 func longLedger(b *testing.B) *ledger.Store {
 	b.Helper()
 	store := openFast(b)
@@ -93,7 +93,7 @@ func longLedger(b *testing.B) *ledger.Store {
 	return store
 }
 
-// report says how fast it was, and how much memory the process has had at most (Linux only).
+// report reports the speed, and the peak memory of the process (Linux only).
 func report(b *testing.B) {
 	b.Helper()
 	b.ReportMetric(float64(*historyEvents)*float64(b.N)/b.Elapsed().Seconds(), "events/s")

@@ -36,8 +36,8 @@ func parsed(text []byte) iter.Seq2[event.Line, error] {
 	}
 }
 
-// contents is all that a ledger holds: its events with the processes of their workers, and every row of the
-// other tables, with words for the numbers of its dictionary.
+// contents returns everything that a ledger holds: its events with the processes of their workers, and every
+// row of the other tables, with dictionary numbers replaced by their words.
 func contents(t testing.TB, store *ledger.Store) (rows []string) {
 	t.Helper()
 	for line, err := range store.Lines(t.Context(), ledger.Filter{}, false) {
@@ -97,7 +97,7 @@ func wantClean(t testing.TB, store *ledger.Store) {
 	}
 }
 
-// A refused import writes nothing that a later one could be refused for.
+// A refused import leaves nothing behind that makes a later import fail.
 func TestImportAfterARefusedOne(t *testing.T) {
 	source := &commands.Service{Store: openFast(t)}
 	_, err := source.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail"})
@@ -111,7 +111,7 @@ func TestImportAfterARefusedOne(t *testing.T) {
 	text := exported(t, source.Store)
 	s := &commands.Service{Store: openFast(t)}
 	wrong := bytes.Replace(text, []byte(`"pid":7`), []byte(`"pid":8`), 1)
-	wrong = append(wrong, wrong...) // the second event 1 is refused
+	wrong = append(wrong, wrong...) // the second event with pos 1 is refused
 	_, err = s.Import(t.Context(), "cli:test", "x", parsed(wrong), nil)
 	if line, ok := errors.AsType[*commands.LineError](err); !ok || line.Line != 3 {
 		t.Fatalf("got %v, want an error of line 3", err)
@@ -138,11 +138,11 @@ func wantSameRows(t testing.TB, got, want []string) {
 	}
 }
 
-// withoutImported leaves out the event behind the first n, which says that these were imported.
+// withoutImported drops the event after the first n, which records their import.
 func withoutImported(rows []string, n int64) []string { return slices.Delete(rows, int(n), int(n)+1) }
 
-// roundTrip exports, imports, verifies and compares; then it replays a part of the ledger, and compares that
-// with the import of the same part.
+// roundTrip exports, imports, verifies and compares. Then it replays a prefix of the ledger, and compares
+// that with the import of the same prefix.
 func roundTrip(t *testing.T, store *ledger.Store, cut int64) {
 	t.Helper()
 	text := exported(t, store)
@@ -184,7 +184,7 @@ func roundTrip(t *testing.T, store *ledger.Store, cut int64) {
 		wantSameRows(t, withoutImported(contents(t, imported), cut), contents(t, part))
 	}
 
-	bare := openFast(t) // what was exported without its bodies can be looked at
+	bare := openFast(t) // an export without bodies can be imported and read
 	done, err = (&commands.Service{Store: bare}).Import(t.Context(), "cli:test", "x.jsonl", until(false), nil)
 	if err != nil || done.Events != cut {
 		t.Fatal(done, err)
@@ -206,8 +206,8 @@ func TestImportRoundTripOfBadNight(t *testing.T) {
 	roundTrip(t, store, 3000)
 }
 
-// TestImportRoundTripOfRandomHistories is the round trip on random histories, with all that a ledger can
-// hold.
+// TestImportRoundTripOfRandomHistories runs the round trip on random histories that use every feature of a
+// ledger.
 func TestImportRoundTripOfRandomHistories(t *testing.T) {
 	for seed := range 10 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestImportRoundTripOfRandomHistories(t *testing.T) {
 	}
 }
 
-// anyHistory lets random commands happen, of which many are refused.
+// anyHistory applies random commands, of which many are refused.
 func anyHistory(t *testing.T, d *dice, steps int) *ledger.Store {
 	t.Helper()
 	store := openFast(t)
@@ -367,7 +367,7 @@ func TestImportPausesQueuesWithoutPayloads(t *testing.T) {
 	q.do(gone, commands.Erase{Reason: "asked for"})
 
 	for _, bodies := range []bool{true, false} {
-		lines := q.Store.Lines(t.Context(), ledger.Filter{Until: 4}, bodies) // to before the erasure
+		lines := q.Store.Lines(t.Context(), ledger.Filter{Until: 4}, bodies) // up to just before the erasure
 		copied := openFast(t)
 		s := &commands.Service{Store: copied}
 		done, err := s.Replay(t.Context(), "cli:test", "x.db", lines, nil)
@@ -383,7 +383,7 @@ func TestImportPausesQueuesWithoutPayloads(t *testing.T) {
 		if err != nil || len(claimed) != map[bool]int{true: 1, false: 0}[bodies] {
 			t.Errorf("bodies %t: claimed %+v, %v", bodies, claimed, err)
 		}
-		// It is a ledger like any other: exported, imported and erased from once more.
+		// It is a normal ledger: it can be exported, imported and erased from again.
 		again := openFast(t)
 		done, err = (&commands.Service{Store: again}).Import(t.Context(), "cli:test", "x.jsonl",
 			parsed(exported(t, copied)), nil)
@@ -399,7 +399,7 @@ func TestImportPausesQueuesWithoutPayloads(t *testing.T) {
 }
 
 func TestErase(t *testing.T) {
-	store := openFast(t) // closed before the end, to look into the file
+	store := openFast(t) // closed early, so that the file can be read
 	q := &queue{&commandstest.Scenario{Service: &commands.Service{Store: store}, T: t, Now: ledgertest.Epoch}}
 	secret := []byte("a secret of some length, to be found in a file")
 	j := q.enqueue(commands.Enqueue{Key: "k", Payload: secret})
@@ -454,7 +454,7 @@ func TestErase(t *testing.T) {
 	}
 }
 
-// TestImportOldHistories: what an export wrote can be imported for ever.
+// TestImportOldHistories: every export that was ever written can be imported.
 func TestImportOldHistories(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(badNightFile), "v*.jsonl"))
 	if err != nil || len(files) == 0 {

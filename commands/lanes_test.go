@@ -16,9 +16,9 @@ import (
 	"jobledger/projection"
 )
 
-// TestClaimSeesChangesOfOtherProcesses lets two programs do all that queues jobs, moves them and stops
-// queues, in turn; or one of them, with fewer kinds of jobs, and the other does nothing but claim. Before
-// each claim a snapshot, which remembers nothing, is asked what it must take.
+// TestClaimSeesChangesOfOtherProcesses alternates two programs, each of which queues and moves jobs and
+// pauses queues; or one of them does so, with fewer kinds of jobs, and the other only claims. Before each
+// claim, a snapshot without a cache determines what the claim must take.
 func TestClaimSeesChangesOfOtherProcesses(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -151,7 +151,7 @@ func ids(jobs []projection.Job) string {
 	return fmt.Sprint(all)
 }
 
-// A claim sees what its own transaction has queued, whatever it had asked for before.
+// A claim sees what its own transaction has queued, whatever it prefetched before.
 func TestClaimTakesWhatItsTransactionReleased(t *testing.T) {
 	dsn := ledgertest.New(t)
 	now := ledgertest.Epoch

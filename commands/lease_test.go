@@ -34,7 +34,7 @@ func TestHeartbeatExtendsTheLease(t *testing.T) {
 
 func TestLeaseEndsWithTheMaxRuntime(t *testing.T) {
 	for _, test := range []struct {
-		job, worker, want time.Duration // max runtimes
+		job, worker, want time.Duration // the limits on the run time
 	}{
 		{time.Minute, 0, time.Minute},
 		{0, time.Minute, time.Minute},
@@ -108,7 +108,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 	} {
 		q := newQueue(t)
 		j := q.enqueue(commands.Enqueue{MaxAttempts: 3})
-		for range 2 { // an operator's retry begins at 0 again
+		for range 2 { // an operator's retry starts again at 0
 			for range 3 {
 				q.Now = q.Now.Add(time.Hour)
 				fail(q)
@@ -128,7 +128,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 	}
 }
 
-func TestSnoozeHundredIsAFailure(t *testing.T) {
+func TestSnoozeHundredthIsFailure(t *testing.T) {
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{MaxAttempts: 1})
 	for i := range commands.MaxSnoozes {
@@ -200,15 +200,15 @@ func TestBackoffAfterReclaimBeginsWithTheSecondFailure(t *testing.T) {
 	}
 }
 
-// A worker that dies is not its job's fault, however little time the job had. A job that outlives its time
-// while its worker is heard of is.
-func TestReclaimReasonTellsADeadWorkerFromAnEndlessJob(t *testing.T) {
+// The death of a worker is not the fault of its job, however short the job's limits. A job that exceeds its
+// run time while its worker still sends heartbeats is at fault.
+func TestReclaimReasonOfDeadWorkerAndOfEndlessJob(t *testing.T) {
 	const lease = time.Minute
 	for name, test := range map[string]struct {
 		runtime time.Duration
-		beats   []time.Duration // after the claim
+		beats   []time.Duration // times after the claim
 		want    string
-		wait    bool // backoff after the first
+		wait    bool // backoff after the first failure
 	}{
 		"no max runtime":                      {0, nil, event.LeaseExpired, false},
 		"killed, max runtime below the lease": {5 * time.Second, nil, event.LeaseExpired, false},
@@ -232,7 +232,7 @@ func TestReclaimReasonTellsADeadWorkerFromAnEndlessJob(t *testing.T) {
 			s.now = begin.Add(d)
 			s.apply(t, commands.Heartbeat{Token: "T", Lease: lease})
 		}
-		s.now = begin.Add(2 * time.Hour) // the sweeper looks when every time is over
+		s.now = begin.Add(2 * time.Hour) // the sweeper looks when every deadline has passed
 		s.apply(t, commands.Reclaim{Token: "T", LeaseUntil: s.job.LeaseUntil})
 		if s.job.ErrorCode != test.want || s.job.RunAt.After(s.now) != test.wait {
 			t.Errorf("%s: reclaimed for %s, to run %s later; want %s", name, s.job.ErrorCode, s.job.RunAt.Sub(s.now),

@@ -25,7 +25,7 @@ func TestOwnerMustHoldTheClaim(t *testing.T) {
 			t.Errorf("%T as w2: got %v, want a conflict", c, err)
 		}
 	}
-	for _, owner := range []string{"w1", ""} { // the second time succeed is sent again
+	for _, owner := range []string{"w1", ""} { // the second time, succeed is repeated
 		if _, err := q.Apply(t.Context(), "cli:test", j.ID, asked(owner)[3]); err != nil {
 			t.Errorf("succeed as %q: %v", owner, err)
 		}

@@ -22,10 +22,10 @@ import (
 	"jobledger/projection/status"
 )
 
-// Each test here is a fault that was found in another queue. The name says what holds here instead.
+// Each test reproduces a fault that was found in another queue. Its name states what holds here instead.
 
-// lostAndClaimedAnew is a job that a had until its lease ran out, and that b has now.
-func lostAndClaimedAnew(t *testing.T) (q *queue, a, b projection.Job) {
+// lostAndReclaimed returns a job twice: as a held it until its lease ran out, and as b holds it now.
+func lostAndReclaimed(t *testing.T) (q *queue, a, b projection.Job) {
 	t.Helper()
 	q = newQueue(t)
 	q.enqueue(commands.Enqueue{Payload: []byte("p")})
@@ -38,7 +38,7 @@ func lostAndClaimedAnew(t *testing.T) (q *queue, a, b projection.Job) {
 	return q, a, q.claimOne("b")
 }
 
-// fresh is the job as it stands.
+// fresh reads the job.
 func (q *queue) fresh(id event.JobID) (j projection.Job) {
 	q.T.Helper()
 	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
@@ -55,7 +55,7 @@ func (q *queue) fresh(id event.JobID) (j projection.Job) {
 	return j
 }
 
-// attempts are all claims of the ledger as it stands.
+// attempts returns all claims of the ledger.
 func (q *queue) attempts() (all []attempts.Attempt) {
 	q.T.Helper()
 	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
@@ -80,9 +80,9 @@ func tailOf(t testing.TB, tx *ledger.Tx) int64 {
 	return tail
 }
 
-// River 0.43 on SQLite takes the late completion of an old attempt for that of the newer one.
+// River 0.43 on SQLite accepts the late completion of an old attempt as that of the newer one.
 func TestPeersStaleAttemptCannotComplete(t *testing.T) {
-	q, a, b := lostAndClaimedAnew(t)
+	q, a, b := lostAndReclaimed(t)
 	q.refuses(a, commands.Succeed{Token: a.Token, Result: []byte("late")}, commands.ErrLeaseLost)
 	if j := q.fresh(a.ID); j.State != event.ClaimedState || j.Token != b.Token || j.Worker.Name != "b" ||
 		j.Attempt != 2 {
@@ -90,9 +90,9 @@ func TestPeersStaleAttemptCannotComplete(t *testing.T) {
 	}
 }
 
-// And there the error of the newer attempt, which comes after that, vanishes.
+// River then loses the error of the newer attempt, which is reported after that.
 func TestPeersNewerErrorSurvivesStaleCompletion(t *testing.T) {
-	q, a, b := lostAndClaimedAnew(t)
+	q, a, b := lostAndReclaimed(t)
 	q.refuses(a, commands.Succeed{Token: a.Token}, commands.ErrLeaseLost)
 	j := q.do(b, commands.Fail{Token: b.Token, Code: "smtp", Detail: "no route to host"})
 	if j.State != event.Queued || j.Failures != 2 || j.ErrorCode != "smtp" ||
@@ -105,17 +105,17 @@ func TestPeersNewerErrorSurvivesStaleCompletion(t *testing.T) {
 	}
 }
 
-// River's rescuer turns a row back to retryable that was completed between its looking and its writing.
+// River's rescuer makes a job retryable again that was completed between the rescuer's read and its write.
 func TestPeersSweepSkipsJobThatEndsMeanwhile(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	j := q.claimOne("slow")
 	q.Now = q.Now.Add(2 * time.Minute)
 
-	other := ledgertest.OpenAt(t, q.Store.DSN()) // of the process that completes it
+	other := ledgertest.OpenAt(t, q.Store.DSN()) // the store of the process that completes the job
 	other.Now = func() time.Time { return q.Now }
 	holding, looked, completed := make(chan struct{}), make(chan struct{}), make(chan error)
-	hold := sync.OnceFunc(func() { close(holding) }) // a function may be run again
+	hold := sync.OnceFunc(func() { close(holding) }) // a function may run more than once
 	go func() {
 		completed <- other.Write(t.Context(), func(tx *ledger.Tx) error {
 			hold()
@@ -126,8 +126,8 @@ func TestPeersSweepSkipsJobThatEndsMeanwhile(t *testing.T) {
 	<-holding
 	var once sync.Once
 	q.Store.Now = func() time.Time {
-		// The first reading of the clock is that of the look. It sees the lease expired, since nothing is committed
-		// yet.
+		// The first reading of the clock belongs to the read of the sweep, which sees an expired lease, because
+		// nothing is committed yet.
 		once.Do(func() { time.AfterFunc(50*time.Millisecond, func() { close(looked) }) })
 		return q.Now
 	}
@@ -145,23 +145,23 @@ func TestPeersSweepSkipsJobThatEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// complete is what Succeed does in a transaction of the test's own.
+// complete does what Succeed does, in a transaction of the test.
 func complete(ctx context.Context, tx *ledger.Tx, j projection.Job) error {
 	_, err := commands.ApplyTo(ctx, tx, "worker:slow", j, commands.Succeed{Token: j.Token})
 	return err
 }
 
-// In goqite, the Delete or Extend of a receiver that was too slow acts on the message that another receiver
+// In goqite, Delete or Extend by a receiver that was too slow applies to the message that another receiver
 // has by now.
 func TestPeersStaleOwnerChangesNothing(t *testing.T) {
-	q, a, b := lostAndClaimedAnew(t)
+	q, a, b := lostAndReclaimed(t)
 	for _, c := range []commands.Command{
 		commands.Heartbeat{Token: a.Token, Lease: time.Hour}, commands.Succeed{Token: a.Token},
 		commands.Fail{Token: a.Token, NoRetry: true},
 		commands.Release{Token: a.Token, Delay: time.Hour},
 	} {
 		q.refuses(a, c, commands.ErrLeaseLost)
-		// with its own old copy of the job
+		// from its own old copy of the job
 		out, err := q.ApplyBatch(t.Context(), "worker:a", []commands.Op{{Job: a, Command: c}})
 		if err != nil || !errors.Is(out[0].Err, commands.ErrLeaseLost) {
 			t.Errorf("%T by a stale copy: %+v, %v", c, out, err)
@@ -176,7 +176,7 @@ func TestPeersStaleOwnerChangesNothing(t *testing.T) {
 	}
 }
 
-// In goqite, a message that was received as often as allowed stays in the table for ever, and nothing shows
+// In goqite, a message that was received as often as allowed stays in the table for ever, and nothing reports
 // it.
 func TestPeersExhaustedJobIsSeenAndCanBeRetried(t *testing.T) {
 	q := newQueue(t)
@@ -218,9 +218,9 @@ func TestPeersExhaustedJobIsSeenAndCanBeRetried(t *testing.T) {
 	}
 }
 
-const peersFile = "JOBLEDGER_TEST_PEERS" // the ledger: this process is one of two that work on it
+const peersFile = "JOBLEDGER_TEST_PEERS" // the ledger, if this process is one of the two that share it
 
-// backlite runs jobs twice when two processes work on one file: 3,703 of 24,000 in one measurement.
+// backlite runs jobs twice if two processes share one file: 3,703 of 24,000 in one measurement.
 func TestPeersTwoProcessesRunNoJobTwice(t *testing.T) {
 	if path := os.Getenv(peersFile); path != "" {
 		if err := workOff(t.Context(), path); err != nil {
@@ -312,7 +312,7 @@ func workOff(ctx context.Context, path string) error {
 	return nil
 }
 
-// liteq gives the same job to three takers at once.
+// liteq gives the same job to three concurrent claimers.
 func TestPeersOneJobGoesToOneClaimer(t *testing.T) {
 	q := newQueue(t)
 	services := []*commands.Service{q.Service}
@@ -356,7 +356,7 @@ func TestPeersOneJobGoesToOneClaimer(t *testing.T) {
 	}
 }
 
-// Oban's rescue leaves no trace in the row: who had the job, since when, and that it was taken away.
+// Oban's rescue leaves no trace in the row of who had the job, since when, and that it was reclaimed.
 func TestPeersReclaimedNamesOwnerAndTime(t *testing.T) {
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{})
@@ -382,7 +382,7 @@ func TestPeersReclaimedNamesOwnerAndTime(t *testing.T) {
 	}
 }
 
-// Procrastinate logs a job that was taken back as an ordinary retry.
+// Procrastinate logs a reclaimed job as an ordinary retry.
 func TestPeersReclaimIsNoOrdinaryRetry(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{ID: id(1)})
@@ -409,7 +409,7 @@ func TestPeersReclaimIsNoOrdinaryRetry(t *testing.T) {
 	}
 }
 
-// GoodJob and pueue stamp an end on what they find dead, as if it had been seen to end then.
+// GoodJob and pueue record an end time for jobs they find dead, as if the end had been observed.
 func TestPeersLostClaimHasNoInventedEnd(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
@@ -450,9 +450,9 @@ func TestPeersLostClaimHasNoInventedEnd(t *testing.T) {
 
 // No other queue records that the late write of a zombie was refused, or what it would have written.
 func TestPeersRefusedWriteRecordsWhatItOffered(t *testing.T) {
-	q, a, b := lostAndClaimedAnew(t)
+	q, a, b := lostAndReclaimed(t)
 	q.Now = q.Now.Add(time.Second)
-	for range 3 { // it insists
+	for range 3 { // it tries three times
 		q.refuses(a, commands.Succeed{Token: a.Token, Result: []byte("sent twice?")}, commands.ErrLeaseLost)
 	}
 	_, refused := q.events(a)

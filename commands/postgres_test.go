@@ -24,11 +24,11 @@ import (
 	"jobledger/projection"
 )
 
-// The connection breaks while COMMIT is on its way, or its answer. The caller gets an unknown outcome, and
-// gets the one answer that there is by sending the same again.
+// The connection breaks while COMMIT or its answer is in flight. The caller gets an unknown outcome; sending
+// the same command again gets the one answer.
 func TestPostgresCommitWithLostAnswer(t *testing.T) {
-	for name, way := range map[string]commandstest.Verdict{
-		"the request is lost": commandstest.Undone, "the answer is lost": commandstest.Unheard} {
+	for name, way := range map[string]commandstest.CommitOutcome{
+		"the request is lost": commandstest.RolledBack, "the answer is lost": commandstest.Unacknowledged} {
 		t.Run(name, func(t *testing.T) {
 			dsn := ledgertest.Postgres(t)
 			c, through := commandstest.NewCutter(t, dsn)
@@ -45,7 +45,7 @@ func TestPostgresCommitWithLostAnswer(t *testing.T) {
 					t.Fatalf("%s: got %v after %d cuts, want ErrUnknown after one", what, err, c.Cuts.Load())
 				}
 			}
-			// Statements are prepared when they are first used, so that here the COMMIT is all that there is.
+			// Statements are prepared at their first use, so only the COMMIT is sent here.
 			warm := q.enqueue(commands.Enqueue{Queue: "warm", Payload: []byte("w")})
 			held, err := q.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"warm"}, Worker: worker("w")})
 			if err != nil || len(held) != 1 {
@@ -55,7 +55,7 @@ func TestPostgresCommitWithLostAnswer(t *testing.T) {
 				Result: []byte("r")}); err != nil {
 				t.Fatal(err)
 			}
-			durable := way == commandstest.Unheard
+			durable := way == commandstest.Unacknowledged
 
 			cut()
 			job := commands.Enqueue{ID: id(1), Queue: "mail", Payload: []byte("p")}
@@ -93,17 +93,17 @@ func TestPostgresCommitWithLostAnswer(t *testing.T) {
 	}
 }
 
-// load lets clients put jobs in, take jobs out and finish them, sending again what was not answered, and
-// remembers the answers.
+// load makes clients enqueue, claim and finish jobs. They send again what was not answered, and keep the
+// answers.
 type load struct {
 	t    *testing.T
 	stop atomic.Bool
 
 	mu       sync.Mutex
 	enqueued map[event.JobID]bool
-	tokens   map[event.JobID]string // of claims that were acknowledged
+	tokens   map[event.JobID]string // of acknowledged claims
 	ended    map[event.JobID]bool
-	again    int // how often something was sent again
+	again    int // how often a command was sent again
 }
 
 func newLoad(t *testing.T) *load {
@@ -111,7 +111,7 @@ func newLoad(t *testing.T) *load {
 		ended: make(map[event.JobID]bool)}
 }
 
-// passes reports whether an error may be met by sending the same again.
+// passes reports whether an error may be answered by sending the same command again.
 func (l *load) passes(err error) bool {
 	for _, target := range []error{ledger.ErrUnknown, ledger.ErrIO, ledger.ErrBusy} {
 		if errors.Is(err, target) {
@@ -144,7 +144,7 @@ func (l *load) hand(ctx context.Context, s *commands.Service, name string) {
 
 		mine, err := s.Claim(ctx, commands.ClaimRequest{Queues: []string{"q"}, Worker: w, Lease: time.Hour,
 			Limit: 2})
-		if err != nil && !l.passes(err) { // a job of unknown outcome stays claimed
+		if err != nil && !l.passes(err) { // a job with an unknown outcome stays claimed
 			l.t.Errorf("claim: %v", err)
 			return
 		}
@@ -171,7 +171,7 @@ func (l *load) hand(ctx context.Context, s *commands.Service, name string) {
 	}
 }
 
-// check compares the answers to the clients with what the ledger says.
+// check compares the answers that the clients got with the ledger.
 func (l *load) check(s *commands.Service) {
 	t := l.t
 	t.Helper()
@@ -232,7 +232,7 @@ func (l *load) check(s *commands.Service) {
 		len(ended), l.again)
 }
 
-// run lets clients work on stores until during is over.
+// run makes clients work on stores until during returns.
 func (l *load) run(stores []*ledger.Store, clients int, during func()) {
 	var working sync.WaitGroup
 	for i, s := range stores {
@@ -246,12 +246,12 @@ func (l *load) run(stores []*ledger.Store, clients int, during func()) {
 	working.Wait()
 }
 
-const enoughEnded = 10 // jobs of a load that shows something
+const enoughEnded = 10 // the least number of ended jobs that makes a load meaningful
 
-// until waits for enough jobs to have ended and for more, a minute at most: what is missing then is reported
-// by others.
+// until waits until enough jobs have ended, and then for more, a minute at most. Other checks report what is
+// missing then.
 func (l *load) until(more func() bool) {
-	// The sleep is the pause of a poll.
+	// The sleep is the interval of a poll.
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		l.mu.Lock()
 		n := len(l.ended)
@@ -272,7 +272,7 @@ func TestPostgresCommitsAreCutUnderLoad(t *testing.T) {
 	l := newLoad(t)
 	c.Every.Store(10)
 	l.run(stores, 3, func() {
-		time.Sleep(loadFor(t)) // the load goes on meanwhile
+		time.Sleep(loadFor(t)) // the load continues meanwhile
 		l.until(func() bool { return c.Cuts.Load() >= 4 })
 	})
 	c.Every.Store(0)
@@ -287,7 +287,7 @@ func loadFor(t *testing.T) time.Duration {
 	return ledgertest.SoakFor(t, 2*time.Second, time.Second, 10*time.Second)
 }
 
-// A server that is stopped, or dies, and comes back costs its callers nothing but time.
+// A server that is stopped or killed and restarted costs its callers only time.
 func TestPostgresRestartUnderLoad(t *testing.T) {
 	server := ledgertest.PostgresServer(t)
 	goroutines := runtime.NumGoroutine()
@@ -300,7 +300,7 @@ func TestPostgresRestartUnderLoad(t *testing.T) {
 	l := newLoad(t)
 	l.run(stores, 4, func() {
 		for end, i := time.Now().Add(loadFor(t)), 0; i < 2 || time.Now().Before(end); i++ {
-			time.Sleep(300 * time.Millisecond) // of work
+			time.Sleep(300 * time.Millisecond) // the load continues
 			if i%2 == 0 {
 				server.Kill()
 			} else {
@@ -308,7 +308,7 @@ func TestPostgresRestartUnderLoad(t *testing.T) {
 			}
 			server.Start()
 		}
-		time.Sleep(300 * time.Millisecond) // of work after the last start
+		time.Sleep(300 * time.Millisecond) // the load continues after the last start
 		l.until(func() bool { return true })
 	})
 	l.check(&commands.Service{Store: stores[0]})
@@ -341,7 +341,7 @@ AND pid <> pg_backend_pid()`
 	}
 }
 
-// What PostgreSQL cannot keep is refused before it gets there, as on any other engine.
+// Text that PostgreSQL cannot store is refused before it is sent, as on the other engine.
 func TestPostgresTextWithNULIsRefused(t *testing.T) {
 	q := &queue{&commandstest.Scenario{T: t,
 		Service: &commands.Service{Store: ledgertest.OpenAt(t, ledgertest.Postgres(t))}}}
@@ -405,13 +405,13 @@ func TestPostgresTextWithNULIsRefused(t *testing.T) {
 	}
 }
 
-// A claim looks for jobs before it has the lock. What others commit until then counts all the same.
+// A claim looks for jobs before it has the lock. It also takes what other processes commit until then.
 func TestPostgresClaimWaitsForTheLock(t *testing.T) {
 	claim := func(s *commands.Service, limit int) ([]projection.Job, error) {
 		return s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail", "video"}, Worker: worker("w"),
 			Limit: limit})
 	}
-	// while runs something while the claim of up to two jobs waits, and returns what it claimed.
+	// while runs something while a claim of up to two jobs waits, and returns the jobs claimed.
 	while := func(t *testing.T, enqueue func(q *queue), fn func(other *queue)) (*queue, []projection.Job) {
 		dsn := ledgertest.Postgres(t)
 		c, through := commandstest.NewCutter(t, dsn)
@@ -433,7 +433,7 @@ func TestPostgresClaimWaitsForTheLock(t *testing.T) {
 		}
 		return q, claimed
 	}
-	t.Run("takes nothing from a queue that is paused meanwhile", func(t *testing.T) {
+	t.Run("a queue paused meanwhile", func(t *testing.T) {
 		_, claimed := while(t, func(q *queue) {
 			q.enqueue(commands.Enqueue{})
 			q.enqueue(commands.Enqueue{})
@@ -446,7 +446,7 @@ func TestPostgresClaimWaitsForTheLock(t *testing.T) {
 			t.Errorf("%d jobs were claimed after the queue had been paused", len(claimed))
 		}
 	})
-	t.Run("takes no job that is cancelled meanwhile", func(t *testing.T) {
+	t.Run("a job cancelled meanwhile", func(t *testing.T) {
 		var first projection.Job
 		_, claimed := while(t, func(q *queue) {
 			first = q.enqueue(commands.Enqueue{})
@@ -461,7 +461,7 @@ func TestPostgresClaimWaitsForTheLock(t *testing.T) {
 			t.Errorf("got %+v, want the other two", claimed)
 		}
 	})
-	t.Run("keeps no job from others that it does not take", func(t *testing.T) {
+	t.Run("jobs that are not taken stay claimable", func(t *testing.T) {
 		_, claimed := while(t, func(q *queue) {
 			q.enqueue(commands.Enqueue{Queue: "mail", Payload: []byte("1")})
 			q.enqueue(commands.Enqueue{Queue: "video", Payload: []byte("2")})

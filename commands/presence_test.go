@@ -50,13 +50,13 @@ func TestPresenceShowsLiveWorkers(t *testing.T) {
 	check(q.WorkerStarted(t.Context(), gone, []string{"mail"}, nil))
 	expect(false, "gone idle up 0s seen 0s, 0 jobs mail", "w idle up 0s seen 0s, 0 jobs mail+sms")
 
-	// Presence is reported automatically, and takes no event.
+	// Presence is recorded automatically and is no event.
 	q.Now = q.Now.Add(40 * time.Second)
 	check(q.Present(t.Context(), w))
 	q.Now = q.Now.Add(6 * time.Second)
 	expect(false, "gone silent up 46s seen 46s, 0 jobs mail", "w idle up 46s seen 6s, 0 jobs mail+sms")
 
-	// A claimer that never said that it started is known by what it holds, and judged by its lease.
+	// A claimer that never reported its start is known by its jobs, and judged by its lease.
 	q.enqueue(commands.Enqueue{})
 	q.enqueue(commands.Enqueue{})
 	j := q.claim("script")[0]
@@ -74,7 +74,7 @@ func TestPresenceShowsLiveWorkers(t *testing.T) {
 	expect(false, "gone silent up 2m46s seen 2m46s, 0 jobs mail", "script silent up 2m0s seen 1m10s, 1 jobs",
 		"w silent up 2m46s seen 1m10s, 1 jobs mail+sms")
 
-	// One that stopped, and one that was not seen for a day, are history.
+	// A worker that stopped is no longer listed, and neither is one that was not seen for a day.
 	check(q.WorkerStopped(t.Context(), w))
 	if got := q.alive(false); !strings.HasPrefix(got[2], "w ") {
 		t.Errorf("it stopped, and still holds a job: %q", got)
@@ -87,7 +87,7 @@ func TestPresenceShowsLiveWorkers(t *testing.T) {
 		t.Errorf("all: %q", all)
 	}
 
-	// A process may start again under its name, and even as itself.
+	// A process may start again under its name, and even with the same identity.
 	check(q.WorkerStarted(t.Context(), w, []string{"reports"}, nil))
 	if got := q.alive(false); len(got) != 1 || !strings.HasPrefix(got[0], "w idle ") ||
 		!strings.HasSuffix(got[0], " mail+reports+sms") {
@@ -95,8 +95,8 @@ func TestPresenceShowsLiveWorkers(t *testing.T) {
 	}
 }
 
-// TestPresenceOfTheDead kills one worker while it holds a job, and one while it is idle.
-func TestPresenceOfTheDead(t *testing.T) {
+// TestPresenceOfDeadWorkers: one worker dies while it holds a job, and one while it is idle.
+func TestPresenceOfDeadWorkers(t *testing.T) {
 	q := newQueue(t)
 	check := func(err error) {
 		t.Helper()
@@ -124,14 +124,14 @@ func TestPresenceOfTheDead(t *testing.T) {
 	check(err)
 	expect("busy idle up 1s seen 0s, 0 jobs mail", "idle idle up 1s seen 1s, 0 jobs mail")
 
-	// From one that is dead a job is taken, before three presence records are missed.
+	// The job of a dead worker is reclaimed before three presence records are missed.
 	q.claimOne("busy", func(r *commands.ClaimRequest) { r.Lease = 2 * time.Second })
 	q.Now = q.Now.Add(20 * time.Second)
 	check(q.Present(t.Context(), idle))
 	q.sweep()
 	expect("busy silent up 21s seen 20s, 0 jobs mail", "idle idle up 21s seen 0s, 0 jobs mail")
 
-	// As of an earlier moment, presence shows when the idle one died.
+	// As of an earlier time, presence shows when the idle one died.
 	died := q.Now
 	q.Now = q.Now.Add(10 * time.Minute)
 	err = q.Store.Read(t.Context(), func(tx *ledger.Tx) error {

@@ -10,8 +10,8 @@ import (
 	"jobledger/projection"
 )
 
-// pureJob is one job without a database: Decide says what may happen, Envelope which event it is and what the
-// job is after it.
+// pureJob is one job without a database: Decide says what may happen, Envelope which event it is, and Evolve
+// what the job is afterwards.
 type pureJob struct {
 	job    projection.Job
 	events []event.Event
@@ -20,7 +20,7 @@ type pureJob struct {
 
 const pureID = event.JobID("01KDXYZAF8AAAAAAAAAAAAAAAA")
 
-// newPureJob returns an enqueued job; change may alter what is asked for.
+// newPureJob returns an enqueued job; change may alter the request.
 func newPureJob(t testing.TB, change func(*commands.Enqueue)) *pureJob {
 	t.Helper()
 	s := &pureJob{now: ledgertest.Epoch, job: projection.Job{ID: pureID}}
@@ -36,7 +36,7 @@ func newPureJob(t testing.TB, change func(*commands.Enqueue)) *pureJob {
 
 func worker(name string) event.Worker { return event.Worker{Name: name, Boot: "boot-" + name} }
 
-// record folds f as the live path would append it.
+// record folds f as the write path does when it appends f.
 func (s *pureJob) record(f commands.Fact) error {
 	e, after, err := commands.Envelope(f.By("cli:test"), int64(len(s.events)+1), s.now)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *pureJob) try(c commands.Action) (event.Body, error) {
 	return f.Body(), s.record(f)
 }
 
-// apply is try for what must be allowed.
+// apply is try for a command that must be allowed.
 func (s *pureJob) apply(t testing.TB, cs ...commands.Action) *pureJob {
 	t.Helper()
 	for _, c := range cs {
@@ -71,7 +71,7 @@ func (s *pureJob) wait(d time.Duration) *pureJob {
 	return s
 }
 
-// refuse sends the commands of an owner whose token is not live and folds the refusals.
+// refuse sends commands of an owner whose token is not live and folds the refusals.
 func (s *pureJob) refuse(t testing.TB, cs ...commands.OwnerCommand) *pureJob {
 	t.Helper()
 	for _, c := range cs {
@@ -83,7 +83,7 @@ func (s *pureJob) refuse(t testing.TB, cs ...commands.OwnerCommand) *pureJob {
 	return s
 }
 
-// past is what the job's events say about c's token.
+// past returns what the job's events say about c's token.
 func (s *pureJob) past(c commands.OwnerCommand) (p commands.PastClaim) {
 	p.Salt = s.job.Salt
 	token, name := commands.Sender(c)
@@ -93,7 +93,7 @@ func (s *pureJob) past(c commands.OwnerCommand) (p commands.PastClaim) {
 	return p
 }
 
-// report carries out c, which says that the command of a claim has ended, and returns the facts.
+// report applies c, which says that the command of a claim has ended, and returns the facts.
 func (s *pureJob) report(c commands.ReportStop) (facts []commands.Fact, err error) {
 	var past commands.PastClaim
 	for _, e := range s.events {

@@ -10,8 +10,8 @@ import (
 	"jobledger/projection/audit"
 )
 
-// TestRebuildWhileWorkersGoOn: what happens between the plan of a rebuild and its application, to jobs whose
-// rows are right and to such whose rows are not, is in what it writes.
+// TestRebuildWhileWorkersGoOn: a rebuild includes what happens between its plan and its application, to jobs
+// with correct rows and to jobs with wrong rows.
 func TestRebuildWhileWorkersGoOn(t *testing.T) {
 	q := newQueue(t)
 	var jobs []projection.Job
@@ -42,8 +42,8 @@ FROM jobs WHERE n = ?`, jobs[11].N)
 
 	q.Now = q.Now.Add(time.Second)
 	q.do(held[1], commands.Heartbeat{Token: held[1].Token, Lease: time.Minute}) // its row is wrong
-	q.do(held[2], commands.Succeed{Token: held[2].Token})                       // likewise
-	q.do(held[4], commands.Succeed{Token: held[4].Token})                       // its row is right
+	q.do(held[2], commands.Succeed{Token: held[2].Token})                       // its row is wrong
+	q.do(held[4], commands.Succeed{Token: held[4].Token})                       // its row is correct
 	q.do(jobs[8], commands.Cancel{})
 	q.do(jobs[7], commands.Cancel{})
 	q.enqueue(commands.Enqueue{})
@@ -65,7 +65,7 @@ FROM jobs WHERE n = ?`, jobs[11].N)
 	}
 }
 
-// TestRebuildWithoutTheTable: where the table is gone, there is nothing to compare.
+// TestRebuildWithoutTheTable: a missing table is rebuilt from the events alone.
 func TestRebuildWithoutTheTable(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Key: "k"})
@@ -78,7 +78,7 @@ func TestRebuildWithoutTheTable(t *testing.T) {
 	}
 }
 
-// exec does what a user with a SQLite shell could.
+// exec runs SQL as a user with a SQLite shell could.
 func (q *queue) exec(statement string, args ...any) {
 	q.T.Helper()
 	err := q.Store.Write(q.T.Context(), func(tx *ledger.Tx) error {

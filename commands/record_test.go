@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// appenders are all functions that append events (I6). record is the write path. Loader.Add writes the
-// history of another ledger as it is: nothing is decided, its events are folded by the same Evolve, and its
-// rows are written from that fold.
+// appenders are the functions that append events (I6). record is the write path. Loader.Add copies the
+// history of another ledger: it decides nothing, folds its events with the same Evolve, and writes its rows
+// from that fold.
 var appenders = []string{"commands.record", "projection/audit.Loader.Add"}
 
 func TestRecordAloneAppends(t *testing.T) {
@@ -34,7 +34,7 @@ func TestRecordAloneAppends(t *testing.T) {
 			return nil
 		}
 		dir, err := filepath.Rel(root, filepath.Dir(file))
-		if err != nil || dir == "ledger" || strings.HasSuffix(dir, "test") { // Tx itself; support of tests
+		if err != nil || dir == "ledger" || strings.HasSuffix(dir, "test") { // Tx itself; packages for tests
 			return err
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
@@ -55,7 +55,7 @@ func TestRecordAloneAppends(t *testing.T) {
 	}
 }
 
-// appending returns the functions of a file that refer to a method Append, as (*ledger.Tx).Append is one.
+// appending returns the functions of a file that refer to a method Append, such as (*ledger.Tx).Append.
 func appending(file *ast.File) (names []string) {
 	imported := make(map[string]bool)
 	for _, spec := range file.Imports {

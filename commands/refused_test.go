@@ -11,7 +11,7 @@ import (
 	"jobledger/projection"
 )
 
-// events returns the events of a job, and of these the refused ones.
+// events returns the events of a job, and the refusals among them.
 func (q *queue) events(j projection.Job) (all, refused []event.Event) {
 	q.T.Helper()
 	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
@@ -110,7 +110,7 @@ func TestRefusedCancelledForTheLatestClaim(t *testing.T) {
 	}
 	q.refuses(b, beat(b.Token), commands.ErrCancelled)
 	q.refuses(b, commands.Succeed{Token: b.Token}, commands.ErrCancelled)
-	q.refuses(a, beat(a.Token), commands.ErrLeaseLost) // not the latest
+	q.refuses(a, beat(a.Token), commands.ErrLeaseLost) // not the latest claim
 	q.do(b, commands.Retry{Now: true})
 	q.refuses(b, commands.Fail{Token: b.Token}, commands.ErrCancelled)
 	c := q.claimOne("c")
@@ -157,7 +157,7 @@ func TestRefusedNotForRepeatedEnding(t *testing.T) {
 			if again := q.do(j, end); again.Seq != first.Seq || again.State != first.State {
 				t.Errorf("again: %+v, first %+v", again, first)
 			}
-			// the same from a stale copy
+			// the same command from a stale copy
 			out, err := q.ApplyBatch(t.Context(), "worker:w", []commands.Op{{Job: j, Command: end}})
 			if err != nil || out[0].Err != nil || out[0].Job.Seq != first.Seq {
 				t.Errorf("again by a stale copy: %+v, %v", out, err)
@@ -206,7 +206,7 @@ func TestRefusedTokenOfAnotherJob(t *testing.T) {
 		{Job: jobs[0], Command: commands.Succeed{Token: jobs[1].Token}},
 		{Job: projection.Job{ID: event.JobID(id(3))}, Command: commands.Cancel{}},
 		{Job: jobs[1], Command: commands.Succeed{Token: jobs[1].Token}},
-		{Job: projection.Job{ID: jobs[0].ID}, Command: commands.Cancel{}}, // nothing but an id
+		{Job: projection.Job{ID: jobs[0].ID}, Command: commands.Cancel{}}, // only an id
 	})
 	if err != nil || !errors.Is(out[0].Err, commands.ErrLeaseLost) ||
 		!errors.Is(out[1].Err, commands.ErrNoJob) || out[2].Err != nil || out[3].Err != nil {
@@ -214,8 +214,7 @@ func TestRefusedTokenOfAnotherJob(t *testing.T) {
 	}
 }
 
-// A copy in memory may be out of date in a way in which nothing would be written: then no compare-and-swap
-// notices.
+// A copy in memory may be stale in a way that makes the command a no-op: then no compare-and-swap notices.
 func TestStaleCopyIsNotTrusted(t *testing.T) {
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{})

@@ -10,7 +10,7 @@ import (
 	"jobledger/ledger/event"
 )
 
-// waysToEnd are commands that end a claim, one of each way to be acknowledged.
+// waysToEnd are commands that end a claim, one for each kind of acknowledgement.
 func waysToEnd(token string) []commands.Command {
 	code, soon := 3, time.Second
 	return []commands.Command{
@@ -26,7 +26,7 @@ func waysToEnd(token string) []commands.Command {
 	}
 }
 
-// Whatever operators and other workers do later: an ending that was acknowledged is acknowledged again.
+// An ending that was acknowledged is acknowledged again, whatever operators and other workers did since.
 func TestEndingSentAgainGetsTheSameAnswer(t *testing.T) {
 	for i := range waysToEnd("") {
 		q := newQueue(t)
@@ -54,7 +54,7 @@ func TestEndingSentAgainGetsTheSameAnswer(t *testing.T) {
 	}
 }
 
-// Of a result that was erased the size is left, and another size is another result.
+// An erased result keeps its size, and a result of another size is a different one.
 func TestEndingOfErasedJobIsComparedByWhatIsLeft(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Payload: []byte("p")})
@@ -73,7 +73,7 @@ func TestEndingOfErasedJobIsComparedByWhatIsLeft(t *testing.T) {
 	}
 }
 
-// meddle does one thing to the job that may happen after a claim has ended, if it may be done now.
+// meddle does one thing to the job that can happen after a claim has ended, if it is allowed now.
 func (q *queue) meddle(r *rand.Rand, job event.JobID) string {
 	q.T.Helper()
 	q.Now = q.Now.Add(time.Duration(r.IntN(3)) * time.Hour)
@@ -110,7 +110,7 @@ func (q *queue) meddle(r *rand.Rand, job event.JobID) string {
 	return "by b " + try(all[r.IntN(len(all))])
 }
 
-// finish takes the job out of the way of the next one.
+// finish ends the job, so that the next one can be claimed.
 func (q *queue) finish(id event.JobID) {
 	q.T.Helper()
 	if !q.fresh(id).State.Final() {

@@ -18,7 +18,7 @@ import (
 	"jobledger/projection/status"
 )
 
-// copied is another service on a copy of q's ledger, with the same clock.
+// copied returns another service on a copy of q's ledger, with the same clock.
 func (q *queue) copied() *queue {
 	q.T.Helper()
 	path := filepath.Join(q.T.TempDir(), "copy.db")
@@ -33,7 +33,7 @@ func (q *queue) copied() *queue {
 	return c
 }
 
-// lost is where the histories of q and of the other part, and what q has recorded since.
+// lost returns where the histories of q and of the other diverge, and what q has recorded since.
 func (q *queue) lost(other *queue) (same int64, l audit.Lost) {
 	q.T.Helper()
 	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
@@ -94,7 +94,7 @@ func TestRestoreReportsWhatTheCopyLacks(t *testing.T) {
 		t.Errorf("the other way round: %d, %+v", same, l)
 	}
 
-	// The copy goes another way: what was said before is what they have in common.
+	// The copy continues differently: only the earlier events are common.
 	lost := int(l.Events)
 	if err := c.Restored(t.Context(), "cli:test", event.Restored{From: "monday.db", Events: 5,
 		Lost: &lost}); err != nil {
@@ -145,7 +145,7 @@ func TestHealthOverdueLeases(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	q.enqueue(commands.Enqueue{})
-	q.claimOne("a") // a minute
+	q.claimOne("a") // a lease of a minute
 	q.claimOne("b", func(r *commands.ClaimRequest) { r.Lease = 10 * time.Minute })
 	start := q.Now
 	for _, step := range []struct {
@@ -204,21 +204,21 @@ func TestHealthStrandedJobs(t *testing.T) {
 	q.enqueue(commands.Enqueue{Queue: "sms"})
 	q.enqueue(commands.Enqueue{Queue: "sms", Version: "v1"})
 	q.enqueue(commands.Enqueue{Queue: "later", RunAt: q.Now.Add(time.Hour)})
-	expect() // it has not been long
+	expect() // not overdue for long enough
 	q.Now = q.Now.Add(6 * time.Minute)
 	if err := q.Present(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
 	expect("mail  gpu xx w 6m0s", "mail v9  x w 6m0s", "sms   x  6m0s", "sms v1  x  6m0s")
 
-	// A script that claims from a queue need not say what it takes.
+	// A script that claims from a queue need not report what it can take.
 	j := q.claimOne("script", func(r *commands.ClaimRequest) { r.Queues = []string{"sms"} })
 	expect("mail  gpu xx w 6m0s", "mail v9  x w 6m0s")
 	if _, err := q.Apply(t.Context(), "worker:script", j.ID, commands.Succeed{Token: j.Token}); err != nil {
 		t.Fatal(err)
 	}
 
-	// A paused queue shows its reason; and a worker that is gone takes nothing.
+	// A paused queue shows its reason. A worker that has stopped takes no jobs.
 	if _, err := q.Pause(t.Context(), "cli:test", "sms", ""); err != nil {
 		t.Fatal(err)
 	}

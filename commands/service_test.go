@@ -12,7 +12,7 @@ import (
 	"jobledger/projection"
 )
 
-// queue is a Scenario with what the tests of this package ask for most.
+// queue is a Scenario with the helpers that the tests of this package use most.
 type queue struct{ *commandstest.Scenario }
 
 func newQueue(t testing.TB) *queue {
@@ -140,7 +140,7 @@ func TestServiceRefusesZombie(t *testing.T) {
 			t.Fatalf("zombie: got %v, want a RefusedError", err)
 		}
 	}
-	// a stale copy of the job in memory, and its neighbour
+	// from a stale copy of the job in memory, with another job in the batch
 	out, err := q.ApplyBatch(t.Context(), "worker:b", []commands.Op{
 		{Job: a, Command: commands.Fail{Token: a.Token}},
 		{Job: b, Command: commands.Succeed{Token: b.Token}},

@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	stormFile  = "JOBLEDGER_TEST_STORM"       // the ledger: this process is one of the storm
-	stormEpoch = "JOBLEDGER_TEST_STORM_EPOCH" // unix microseconds; the storm's clock runs fast from then on
+	stormFile  = "JOBLEDGER_TEST_STORM"       // the ledger, if this process is part of the storm
+	stormEpoch = "JOBLEDGER_TEST_STORM_EPOCH" // unix microseconds: the start of the fast clock
 	stormSpeed = 20
-	// of that clock: half a second, in which a slow machine, too, gets through a turn
+	// half a second of real time: enough for one iteration even on a slow machine
 	stormLease = 10 * time.Second
 )
 
-// TestStorm lets 4 processes with 4 goroutines on 2 stores each claim, beat, finish, fail, forget and sweep
-// the same jobs. Their common clock runs 20 times as fast, so that a lease is over soon. In the end each job
-// succeeded exactly once.
+// TestStorm runs 4 processes with 4 goroutines on 2 stores each, which claim, beat, finish, fail, forget and
+// sweep the same jobs. Their common clock runs 20 times as fast, so leases expire soon. In the end, each job
+// has succeeded exactly once.
 func TestStorm(t *testing.T) {
 	if path := os.Getenv(stormFile); path != "" {
 		storm(t, path)
@@ -99,7 +99,7 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// storm is one process of it.
+// storm is one of these processes.
 func storm(t *testing.T, path string) {
 	us, err := strconv.ParseInt(os.Getenv(stormEpoch), 10, 64)
 	if err != nil {
@@ -121,7 +121,7 @@ func storm(t *testing.T, path string) {
 		var clients sync.WaitGroup
 		for k := range 2 {
 			clients.Go(func() {
-				if err := stormHand(ctx, service, fmt.Sprint("w", os.Getpid(), "-", i, "-", k)); err != nil {
+				if err := stormClient(ctx, service, fmt.Sprint("w", os.Getpid(), "-", i, "-", k)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -130,7 +130,7 @@ func storm(t *testing.T, path string) {
 			clients.Wait()
 			close(done)
 		})
-		group.Go(func() { // one that sweeps all the time
+		group.Go(func() { // sweeps all the time
 			w := commands.Sweeper{Service: service, Actor: "sweeper:storm", Grace: ref(5 * time.Millisecond),
 				Pause: time.Millisecond}
 			for {
@@ -140,7 +140,7 @@ func storm(t *testing.T, path string) {
 				select {
 				case <-done:
 					return
-				case <-time.After(10 * time.Millisecond): // the pace of sweeping; nothing waits for it
+				case <-time.After(10 * time.Millisecond): // the interval of sweeping; nothing waits for it
 				}
 			}
 		})
@@ -148,8 +148,8 @@ func storm(t *testing.T, path string) {
 	group.Wait()
 }
 
-// stormHand works until nothing is open any more.
-func stormHand(ctx context.Context, s *commands.Service, name string) error {
+// stormClient works until no job is open.
+func stormClient(ctx context.Context, s *commands.Service, name string) error {
 	r := commands.ClaimRequest{Queues: []string{"q0", "q1", "q2"}, Worker: event.Worker{Name: name, Boot: name,
 		PID: os.Getpid()}, Lease: stormLease, Limit: 4}
 	var steps []commands.Op
@@ -159,7 +159,7 @@ func stormHand(ctx context.Context, s *commands.Service, name string) error {
 		if err != nil {
 			return err
 		}
-		for i, o := range outcomes { // what is lost is lost, and everything else must have worked
+		for i, o := range outcomes { // a lost lease is expected; everything else must have worked
 			if o.Err != nil && !errors.Is(o.Err, commands.ErrLeaseLost) {
 				return fmt.Errorf("%T: %w", steps[i].Command, o.Err)
 			}
@@ -167,7 +167,7 @@ func stormHand(ctx context.Context, s *commands.Service, name string) error {
 		steps = steps[:0]
 		for _, j := range jobs {
 			switch rand.IntN(20) {
-			case 0: // forgotten, and remembered when it is too late
+			case 0: // forgotten, and finished when it is too late
 				zombies = append(zombies, j)
 			case 1:
 				steps = append(steps, commands.Op{Job: j, Command: commands.Fail{Token: j.Token,
@@ -205,11 +205,11 @@ func stormHand(ctx context.Context, s *commands.Service, name string) error {
 		if err != nil || open == 0 && len(zombies) == 0 {
 			return err
 		}
-		time.Sleep(time.Millisecond) // until a lease is over or a run_at has come
+		time.Sleep(time.Millisecond) // until a lease expires or a run_at has come
 	}
 }
 
-// remembered is when a job that was forgotten comes to mind: before, while and after others take it back.
+// remembered returns when a forgotten job is finished: before, while or after other clients reclaim it.
 func remembered(j projection.Job) time.Time {
 	return j.LeaseUntil.Add(time.Duration(j.N%3-1) * time.Second)
 }
@@ -252,7 +252,7 @@ func TestStormInOneProcess(t *testing.T) {
 			hand = &commands.Service{Store: other}
 		}
 		clients.Go(func() {
-			if err := stormHand(t.Context(), hand, fmt.Sprint("w", i)); err != nil {
+			if err := stormClient(t.Context(), hand, fmt.Sprint("w", i)); err != nil {
 				t.Error(err)
 			}
 		})

@@ -61,8 +61,9 @@ const maxLockWait = 250 * time.Millisecond
 var errLockLate = errors.New("the write lock was late")
 
 // Sweep reads the expired leases and reclaims those whose grace period is over, batch by batch, until none is
-// left. Then it adds the keyframes that are due. Jobs that cannot be reclaimed, because the ledger is damaged
-// there, are left alone and named in the error; the report is valid for the others.
+// left. Then it adds the keyframes that are due, and empties a -wal file that a long read let grow. Jobs that
+// cannot be reclaimed, because the ledger is damaged there, are left alone and named in the error; the report
+// is valid for the others.
 func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 	var report SweepReport
 	if err := CheckActor(w.Actor); err != nil {
@@ -79,7 +80,7 @@ func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 			for _, n := range slices.Sorted(maps.Keys(bad)) {
 				errs = append(errs, bad[n])
 			}
-			return report, errors.Join(append(errs, w.extend(ctx))...)
+			return report, errors.Join(append(errs, w.extend(ctx), w.trim(ctx))...)
 		}
 		failpoint.Hit("looked")
 		reclaimed, err := w.reclaimOrIsolate(ctx, batch, bad)
@@ -107,6 +108,14 @@ func (w *Sweeper) extend(ctx context.Context) error {
 	if _, err := keyframe.Extend(ctx, w.Service.Store, keyframe.Every); err != nil &&
 		!errors.Is(err, ledger.ErrDamaged) {
 		return fmt.Errorf("sweep: keyframes: %w", err)
+	}
+	return nil
+}
+
+// trim empties a -wal file that a long read let grow, since an idle ledger has no writer that would.
+func (w *Sweeper) trim(ctx context.Context) error {
+	if _, err := w.Service.Store.TrimWAL(ctx); err != nil {
+		return fmt.Errorf("sweep: -wal file: %w", err)
 	}
 	return nil
 }

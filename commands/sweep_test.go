@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -18,8 +19,8 @@ import (
 	"jobledger/projection"
 )
 
-// inBubble runs a test in which time passes only while all goroutines wait: hours take milliseconds. The wall
-// clock of the ledger is the bubble's, shifted by what the test says.
+// inBubble runs a test in which time passes only while all goroutines wait: hours take milliseconds. The
+// clock of the ledger is the bubble's, shifted as the test says.
 func inBubble(t *testing.T, test func(t *testing.T, q *queue, step func(time.Duration))) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t)
@@ -59,7 +60,7 @@ func mustSweep(t *testing.T, w *commands.Sweeper) commands.SweepReport {
 	return r
 }
 
-func TestSweepTakesTwoLooks(t *testing.T) {
+func TestSweepReadsTwice(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *queue, _ func(time.Duration)) {
 		w := &commands.Sweeper{Service: q.Service, Actor: "sweeper:test"}
 		jobs := q.many(3)
@@ -72,7 +73,7 @@ func TestSweepTakesTwoLooks(t *testing.T) {
 			t.Errorf("the first look: %+v", r)
 		}
 		time.Sleep(39 * time.Second)
-		q.do(jobs[0], beat(jobs[0].Token)) // within the grace
+		q.do(jobs[0], beat(jobs[0].Token)) // within the grace period
 		q.do(jobs[1], commands.Succeed{Token: jobs[1].Token})
 		if r := mustSweep(t, w); r.Expired != 1 || r.Waiting != 1 || r.Wait != time.Second ||
 			len(r.Reclaimed) != 0 {
@@ -103,8 +104,8 @@ func TestSweepTakesTwoLooks(t *testing.T) {
 	})
 }
 
-// keepAlive beats for jobs every third of their lease until ctx ends, as a worker does, and reports what it
-// loses.
+// keepAlive sends heartbeats for jobs every third of their lease until ctx ends, as a worker does, and
+// reports lost claims.
 func (q *queue) keepAlive(ctx context.Context, jobs []projection.Job, lease time.Duration) {
 	for {
 		select {
@@ -162,8 +163,8 @@ func TestSweepHoursOfLeases(t *testing.T) {
 	})
 }
 
-// The clock runs back and then forth again: in between, at is held up, so that lease and heartbeat say
-// nothing about how long a lease is.
+// The clock is set back and then forward again. In between, at does not advance, so lease and heartbeat do
+// not show how long a lease is.
 func TestSweepClockRanBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *queue, step func(time.Duration)) {
 		jobs := q.many(1)
@@ -174,7 +175,7 @@ func TestSweepClockRanBack(t *testing.T) {
 		if r := mustSweep(t, w); r.Expired != 1 || r.Waiting != 1 {
 			t.Fatalf("the lease seems to be over: %+v", r)
 		}
-		time.Sleep(20 * time.Second) // the next heartbeat is just about to come
+		time.Sleep(20 * time.Second) // just before the next heartbeat
 		if r := mustSweep(t, w); r.Waiting != 1 || len(r.Reclaimed) != 0 {
 			t.Errorf("a live job was reclaimed: %+v", r)
 		}
@@ -230,7 +231,7 @@ func TestSweepStartsOverAfterLateLock(t *testing.T) {
 }
 
 func TestSweepFrozenLockHolder(t *testing.T) {
-	ledgertest.OfSQLite(t) // a server would end the holder, by its own clock
+	ledgertest.OfSQLite(t) // a server would disconnect the holder, by its own clock
 	if testing.Short() {
 		t.Skip("half a million attempts to get a lock: seconds with the race detector")
 	}
@@ -254,7 +255,7 @@ func TestSweepFrozenLockHolder(t *testing.T) {
 			})
 		})
 		time.Sleep(10 * time.Second)
-		if err := <-q.hold(40 * time.Second); err != nil { // the sweeper gives up on the lock after 30 s
+		if err := <-q.hold(40 * time.Second); err != nil { // the sweeper stops waiting for the lock after 30 s
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)
@@ -274,7 +275,8 @@ func TestSweepInBatches(t *testing.T) {
 		if r := mustSweep(t, w); len(r.Reclaimed) != 250 || r.Expired != 0 {
 			t.Errorf("reclaimed %d, %d are left", len(r.Reclaimed), r.Expired)
 		}
-		batches := make(map[time.Time]int) // a transaction reads its clock once, and there is a pause in between
+		// each transaction reads its clock once, and transactions are separated by a pause
+		batches := make(map[time.Time]int)
 		err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
 			for e, err := range tx.Events(t.Context(), ledger.Filter{Kinds: []event.Kind{event.KindReclaimed}}) {
 				if err != nil {
@@ -295,7 +297,7 @@ func TestSweepInBatches(t *testing.T) {
 	})
 }
 
-// damage runs SQL on the ledger's file behind the program's back.
+// damage runs SQL on the ledger's file without the program.
 func (q *queue) damage(statements ...string) {
 	q.T.Helper()
 	db, err := sql.Open("sqlite", "file:"+q.Store.Path()+"?_pragma=busy_timeout(5000)")
@@ -323,7 +325,7 @@ func TestSweepSkipsDamagedRows(t *testing.T) {
 		q.damage(fmt.Sprintf(statement, id))
 	}
 
-	// Heartbeats: the neighbours of a bad row keep their leases.
+	// Heartbeats: the other rows of a transaction with a bad row keep their leases.
 	q.Now = q.Now.Add(30 * time.Second)
 	var steps []commands.Op
 	for _, j := range jobs[:100] {
@@ -362,4 +364,43 @@ func TestSweepSkipsDamagedRows(t *testing.T) {
 	if r, err := w.Sweep(t.Context()); err != nil || len(r.Reclaimed) != 3 {
 		t.Errorf("after a rebuild: %+v, %v", r, err)
 	}
+}
+
+// A sweep empties the -wal file that a long read let grow, once the read has ended.
+func TestSweepTrimsTheWAL(t *testing.T) {
+	ledgertest.OfSQLite(t)
+	s := &commands.Service{Store: openFast(t)}
+	sweeper := &commands.Sweeper{Service: s, Actor: "sweeper:test"}
+	size := func() int64 {
+		info, err := os.Stat(s.Store.Path() + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+		if _, err := tx.Tail(t.Context()); err != nil {
+			return err
+		}
+		for range 20 {
+			_, err := s.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail",
+				Payload: make([]byte, commands.MaxPayload)})
+			if err != nil {
+				return err
+			}
+		}
+		mustSweep(t, sweeper)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size() < 16<<20 {
+		t.Fatalf("next to a reader the -wal file has only %d bytes", size())
+	}
+	mustSweep(t, sweeper)
+	if size() != 0 {
+		t.Errorf("after the read the -wal file has %d bytes", size())
+	}
+	wantClean(t, s.Store)
 }

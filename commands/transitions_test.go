@@ -66,7 +66,7 @@ func takeOver(name, boot string) commands.TakeOver {
 	return commands.TakeOver{Token: live, Lease: time.Minute, Process: event.Worker{Name: name, Boot: boot}}
 }
 
-// situation is a job in some state, and the moment at which it is asked for something.
+// situation is a job in some state, and the time at which it gets a command.
 type situation struct {
 	name string
 	make func(t testing.TB) *pureJob
@@ -193,7 +193,7 @@ func askings() []asking {
 	}
 }
 
-// TestTransitions writes down every state × command, and what is said to a token that is not live any more.
+// TestTransitions records every state × command, and the answers to a token that is not live any more.
 func TestTransitions(t *testing.T) {
 	var out strings.Builder
 	out.WriteString(
@@ -241,7 +241,7 @@ func TestTransitions(t *testing.T) {
 	golden(t, "transitions.golden", out.String())
 }
 
-// table is lines of a name and a result; neighbours with the same result share it.
+// table formats lines of a name and a result; adjacent names with the same result share a line.
 type table []struct{ name, result string }
 
 func (t *table) add(name, result string) {
@@ -250,7 +250,7 @@ func (t *table) add(name, result string) {
 
 func (t table) String() string { return t.columns(34) }
 
-// wide is t for longer names.
+// wide is table for longer names.
 func (t table) wide() string { return t.columns(46) }
 
 func (t table) columns(width int) string {
@@ -307,7 +307,7 @@ func result(s *pureJob, seq int64, body event.Body, err error) string {
 	return line
 }
 
-// endings are the ways in which the claim with the token T1 can be over.
+// endings are the ways in which the claim with the token T1 can have ended.
 func endings() []situation {
 	done := func(cs ...commands.Action) func(testing.TB) *pureJob {
 		return func(t testing.TB) *pureJob {
@@ -353,7 +353,7 @@ func endings() []situation {
 	}
 }
 
-// stops are further ways for a report that the command of the claim T1 has ended.
+// stops are further cases for a report that the command of the claim T1 has ended.
 func stops() []situation {
 	cancelled := func(cs ...commands.Action) func(testing.TB) *pureJob {
 		return func(t testing.TB) *pureJob {
@@ -387,7 +387,7 @@ func stops() []situation {
 	}
 }
 
-// stopResult is what comes of a report: the events, and when the job runs.
+// stopResult is the result of a report: the events, and when the job runs.
 func stopResult(s *pureJob, seq int64, facts []commands.Fact, err error) string {
 	if err != nil {
 		return "- " + strings.ReplaceAll(err.Error(), string(pureID), "J")

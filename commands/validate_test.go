@@ -15,8 +15,8 @@ import (
 	"jobledger/projection/audit"
 )
 
-// What may be an actor, or a worker, is what an import takes: else a ledger could record what its own export
-// cannot give back.
+// Names of actors and workers are valid if an import accepts them: otherwise a ledger could record what its
+// own export cannot restore.
 func TestValidateNames(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
@@ -70,7 +70,7 @@ func TestValidateNames(t *testing.T) {
 	}
 }
 
-// An answer says how long a text is, not the text, and of several bad tags it always names the same.
+// An error gives the length of a text, not the text. Of several bad tags it always names the same one.
 func TestValidateErrorsAreShort(t *testing.T) {
 	long := strings.Repeat("é", 5000)
 	tags := map[string]string{"z": long, "m": "fine", "c": long, "k": long}
@@ -98,8 +98,8 @@ func TestValidateErrorsAreShort(t *testing.T) {
 	}
 }
 
-// FuzzImportRoundTrip: whatever is accepted, in any field, is in an export such that the import makes the
-// same ledger of it; and what is not accepted says so as what it is.
+// FuzzImportRoundTrip: everything that is accepted, in any field, survives an export and an import.
+// Everything else gets an error that says what is wrong.
 func FuzzImportRoundTrip(f *testing.F) {
 	f.Add("cli:ada@host", "w1", "mail", "k", "v1", "gpu", "customer", "17", "because", []byte("payload"))
 	f.Add("a\nb\x1b[2J\u202e", "w\ufffd\u2028", "a.b_c-9", "\x7f\u0085", "~!", "\"", "=", "", "\t",
@@ -150,7 +150,7 @@ func FuzzImportRoundTrip(f *testing.F) {
 	})
 }
 
-// comesBack imports what s exports, and that again.
+// comesBack imports what s exports, and repeats that with the new ledger.
 func comesBack(t *testing.T, s *commands.Service) {
 	t.Helper()
 	text := exported(t, s.Store)

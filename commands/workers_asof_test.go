@@ -14,9 +14,9 @@ import (
 	"jobledger/projection/status"
 )
 
-// TestWorkersAsOfShowTheDead looks back at a night in which a host lost its power at 00:17: one worker
+// TestWorkersAsOfShowsDeadWorkers looks back at a night in which a host lost its power at 00:17: one worker
 // held jobs and one was idle. The history was imported, so there is no presence.
-func TestWorkersAsOfShowTheDead(t *testing.T) {
+func TestWorkersAsOfShowsDeadWorkers(t *testing.T) {
 	s := ledgertest.Open(t)
 	text, err := os.ReadFile(badNightFile)
 	if err != nil {

@@ -172,7 +172,7 @@ func TestEventsFilter(t *testing.T) {
 		"to": {ledger.Filter{To: at(8)}, func(e event.Event) bool { return e.Pos <= 9 }},
 		"to between": {ledger.Filter{To: at(8).Add(-time.Microsecond)},
 			func(e event.Event) bool { return e.Pos <= 8 }},
-		"several things at once": {ledger.Filter{Job: 2, Worker: "w", Queue: "mail", Actor: "worker:w", After: 3,
+		"all fields": {ledger.Filter{Job: 2, Worker: "w", Queue: "mail", Actor: "worker:w", After: 3,
 			Until: 20, From: at(3), To: at(19), Kinds: []event.Kind{event.KindHeartbeat, event.KindClaimed}},
 			func(e event.Event) bool {
 				return e.N == 2 && e.Pos <= 20 && (e.Kind() == event.KindHeartbeat || e.Kind() == event.KindClaimed)
@@ -397,14 +397,14 @@ func TestEventsDamageIsNamed(t *testing.T) {
 		want error
 	}{
 		"a kind of a newer program": {`2, NULL, 99, 1, NULL`, ledger.ErrUnknownKind},
-		"a field that is not known": {`2, NULL, 13, 1, '{"queue":"mail","x":1}'`, ledger.ErrDamaged},
-		"data that is no object":    {`2, NULL, 13, 1, '3'`, ledger.ErrDamaged},
-		"data that is no JSON":      {`2, NULL, 13, 1, 'mail'`, ledger.ErrDamaged},
+		"an unknown field":          {`2, NULL, 13, 1, '{"queue":"mail","x":1}'`, ledger.ErrDamaged},
+		"data is not an object":     {`2, NULL, 13, 1, '3'`, ledger.ErrDamaged},
+		"data is not JSON":          {`2, NULL, 13, 1, 'mail'`, ledger.ErrDamaged},
 		"an actor without a name":   {`2, NULL, 13, 77, NULL`, ledger.ErrDamaged},
 		"a worker without a name":   {`2, 77, 15, 1, NULL`, ledger.ErrDamaged},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name == "data that is no JSON" {
+			if name == "data is not JSON" {
 				ledgertest.OfSQLite(t)
 			}
 			s := ledgertest.Open(t)

@@ -15,3 +15,8 @@ func (s *Store) Vacuum(ctx context.Context, path string) (tail int64, err error)
 func (s *Store) Checkpoint(ctx context.Context) (whole bool, err error) {
 	return s.engine.Checkpoint(ctx)
 }
+
+// TrimWAL empties a -wal file that a long read let grow beyond 16 MiB, once that read has ended. It waits for
+// nothing and keeps no writer waiting; where it cannot be done now, trimmed is false. With PostgreSQL it does
+// nothing.
+func (s *Store) TrimWAL(ctx context.Context) (trimmed bool, err error) { return s.engine.TrimWAL(ctx) }

@@ -110,7 +110,7 @@ func TestOpenRefusesForeignFilesUnchanged(t *testing.T) {
 			mustExec(t, db, `CREATE TABLE events (pos INTEGER); INSERT INTO events VALUES (1)`)
 			_ = db.Close()
 		}, both(ledger.ErrNotALedger)},
-		"another program's database with a mark": {func(t *testing.T, path string) {
+		"another program's database with an application id": {func(t *testing.T, path string) {
 			db := plain(t, path)
 			mustExec(t, db, `PRAGMA application_id = 1196444487; CREATE TABLE t (x)`)
 			_ = db.Close()
@@ -127,7 +127,7 @@ func TestOpenRefusesForeignFilesUnchanged(t *testing.T) {
 			both(ledger.ErrNotALedger)},
 		"a named pipe": {func(t *testing.T, path string) { must(t, syscall.Mkfifo(path, 0o600)) },
 			both(ledger.ErrNotALedger)},
-		"a link to nothing": {func(t *testing.T, path string) { must(t, os.Symlink(path+".gone", path)) },
+		"a dangling link": {func(t *testing.T, path string) { must(t, os.Symlink(path+".gone", path)) },
 			[]error{fs.ErrNotExist, ledger.ErrNoLedger}},
 		"an empty file": {file(""), []error{nil, ledger.ErrNoLedger}},
 		"nothing":       {func(*testing.T, string) {}, []error{nil, ledger.ErrNoLedger}},

@@ -29,7 +29,7 @@ func TestPostgresBackendKilled(t *testing.T) {
 			write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") })
 			return []string{"a", "b"}
 		},
-		"while it waits for the lock": func(t *testing.T, s *ledger.Store, by *pgx.Conn) []string {
+		"waiting for the lock": func(t *testing.T, s *ledger.Store, by *pgx.Conn) []string {
 			execute(t, by, `SELECT pg_advisory_lock(`+theLock+`)`)
 			answered := make(chan error)
 			go func() {
@@ -65,7 +65,7 @@ func TestPostgresBackendKilled(t *testing.T) {
 			}
 			return []string{"a"}
 		},
-		"between the statements of neighbours": func(t *testing.T, s *ledger.Store, by *pgx.Conn) []string {
+		"between two functions of a group": func(t *testing.T, s *ledger.Store, by *pgx.Conn) []string {
 			once := killOnce(t, by)
 			act := func(name string, err error) func(*ledger.Tx) error {
 				return func(tx *ledger.Tx) error { return errors.Join(note(t.Context(), tx, name), err) }
@@ -75,7 +75,7 @@ func TestPostgresBackendKilled(t *testing.T) {
 			wantErrors(t, errs, nil, errOwn, nil, nil)
 			return []string{"a", "c", "d"}
 		},
-		"whenever the function is done again": func(t *testing.T, s *ledger.Store, by *pgx.Conn) []string {
+		"at every attempt": func(t *testing.T, s *ledger.Store, by *pgx.Conn) []string {
 			err := s.Write(t.Context(), func(tx *ledger.Tx) error {
 				if err := note(t.Context(), tx, "a"); err != nil {
 					return err

@@ -16,7 +16,7 @@ import (
 )
 
 // onPostgres returns a new ledger in PostgreSQL, whichever engine the run uses. It is checked when the test
-// test ends.
+// ends.
 func onPostgres(t testing.TB) *ledger.Store {
 	t.Helper()
 	return openAt(t, ledgertest.Postgres(t))

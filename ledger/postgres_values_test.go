@@ -94,7 +94,7 @@ func TestPostgresUnstorableTextFailsAlone(t *testing.T) {
 	}
 	for name, fn := range map[string]func(*ledger.Tx) error{
 		"a NUL in a name": act("\x00", "r"), "a NUL in JSON": act("x", "\x00"),
-		"bytes that are no text": act("\xff", "r"),
+		"invalid UTF-8": act("\xff", "r"),
 	} {
 		errs := writeGroup(t, s, act("a", "r"), fn, act("b", "r"))
 		if errs[0] != nil || errs[1] == nil || errs[2] != nil {

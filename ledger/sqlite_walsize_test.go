@@ -52,3 +52,55 @@ func TestWALShrinksAfterALongRead(t *testing.T) {
 		t.Errorf("the reader has gone, and the -wal file still has %d bytes", size())
 	}
 }
+
+// TrimWAL empties the -wal file that a long read let grow, when no reader and no writer is in the way, and
+// waits for none of them.
+func TestTrimWAL(t *testing.T) {
+	ledgertest.OfSQLite(t)
+	s := open(t)
+	trim := func() bool {
+		t.Helper()
+		trimmed, err := s.TrimWAL(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return trimmed
+	}
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+	if trim() {
+		t.Error("a small -wal file was trimmed")
+	}
+	read(t, s, func(tx *ledger.Tx) error {
+		if _, err := tx.Tail(t.Context()); err != nil {
+			return err
+		}
+		for range 20 {
+			write(t, s, func(tx *ledger.Tx) error {
+				if err := tx.PutBody(tx.Next(), nil, make([]byte, 1<<20)); err != nil {
+					return err
+				}
+				return note(t.Context(), tx, "a")
+			})
+		}
+		if trim() {
+			t.Error("trimmed next to a reader")
+		}
+		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") })
+		return nil
+	})
+	write(t, s, func(tx *ledger.Tx) error {
+		if err := note(t.Context(), tx, "c"); err != nil {
+			return err
+		}
+		if trim() {
+			t.Error("trimmed next to a writer")
+		}
+		return nil
+	})
+	if !trim() {
+		t.Error("nothing is in the way, and it was not trimmed")
+	}
+	if info, err := os.Stat(s.Path() + "-wal"); err != nil || info.Size() != 0 {
+		t.Errorf("the -wal file: %v, %v", info, err)
+	}
+}

@@ -375,10 +375,10 @@ func TestDictionaryForgetsRolledBackNames(t *testing.T) {
 		}
 	}
 	for name, run := range map[string]func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error{
-		"cut off the buffer": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
+		"truncated from the buffer": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
 			return writeGroup(t, s, fail(t.Context(), "a", false), then)[1:]
 		},
-		"redone carefully": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
+		"repeated with savepoints": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
 			return writeGroup(t, s, then, fail(t.Context(), "a", true), fail(t.Context(), "b", true))[:1]
 		},
 		"failed alone": func(t *testing.T, s *ledger.Store, then func(*ledger.Tx) error) []error {
@@ -562,11 +562,11 @@ func TestPendingQueryIsReadLater(t *testing.T) {
 			}
 			return nil
 		},
-		"a row and a query of other columns": func(tx *ledger.Tx) error {
+		"an insert and a query of other columns": func(tx *ledger.Tx) error {
 			_, err := number(t.Context(), tx, `SELECT count(*) FROM kinds`)
 			return errors.Join(tx.Put(swapSeen, "old1", 1, 5), note(t.Context(), tx, "x"), err)
 		},
-		"a write while other rows are read": func(tx *ledger.Tx) error {
+		"a write while a query is open": func(tx *ledger.Tx) error {
 			outer, err := tx.QueryState(t.Context(), `SELECT n FROM kinds ORDER BY n`)
 			if err != nil {
 				return err
@@ -574,7 +574,7 @@ func TestPendingQueryIsReadLater(t *testing.T) {
 			outer.Next()
 			return errors.Join(tx.Put(swapSeen, "old2", 1, 5), outer.Close())
 		},
-		"another that is not read": func(tx *ledger.Tx) error {
+		"a query that is not read": func(tx *ledger.Tx) error {
 			_, err := tx.Prefetch(`SELECT kind, n, n, n FROM kinds`)
 			return err
 		},

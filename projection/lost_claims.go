@@ -27,12 +27,15 @@ type LostClaim struct {
 }
 
 // lostClaims reads the claims that ended in this way from one moment to another. The event before the end is
-// the claim's last sign of life, with the end of its lease, which is implicit where it is one minute.
+// the claim's last sign of life, with the end of its lease, which is implicit where it is one minute. The
+// lease of a reclaimed claim has ended, unless the clock was set back: its own event says so, so that nothing
+// is looked up for the many reclaims of a bad day.
 const lostClaims = `SELECT e.job, q.ulid, q.data ->> 'queue', e.attempt, e.worker, e.at, e.kind, h.at,
     CAST(h.data ->> 'lease_until' AS BIGINT),
     (SELECT max(c.at) FROM events c WHERE c.job = e.job AND c.seq < e.seq AND c.kind = 2)
 FROM events e JOIN events q ON q.pos = e.job JOIN events h ON h.job = e.job AND h.seq = e.seq - 1
 WHERE e.kind IN (7, 8) AND e.attempt IS NOT NULL AND e.at >= ? AND e.at <= ? AND e.pos <= ?
+    AND (e.kind = 8 OR CAST(e.data ->> 'lease_until' AS BIGINT) > ?)
     AND NOT EXISTS (SELECT 1 FROM events s
                     WHERE s.job = e.job AND s.seq IS NULL AND s.kind = 29 AND s.attempt = e.attempt
                         AND s.pos <= ?)`
@@ -51,7 +54,7 @@ func LostClaims(ctx context.Context, tx *ledger.Tx, m Moment) ([]LostClaim, erro
 	if m.next != 0 {
 		last = m.next
 	}
-	return scanLostClaims(ctx, tx, m.At, lostClaimsInOrder, since, last, m.Pos, m.Pos)
+	return scanLostClaims(ctx, tx, m.At, lostClaimsInOrder, since, last, m.Pos, event.Micros(m.At), m.Pos)
 }
 
 // LastLostClaim returns the last claim of job j, if it is lost and its command may still run at now.
@@ -64,7 +67,8 @@ func LastLostClaim(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (
 func LastLostClaimAsOf(ctx context.Context, tx *ledger.Tx, j Job, m Moment) (
 	claim LostClaim, ok bool, err error) {
 	const end = int64(math.MaxInt64)
-	found, err := scanLostClaims(ctx, tx, m.At, lostClaimOfJob, 0, end, m.Pos, m.Pos, j.N, j.Attempt)
+	found, err := scanLostClaims(ctx, tx, m.At, lostClaimOfJob, 0, end, m.Pos, event.Micros(m.At), m.Pos, j.N,
+		j.Attempt)
 	if err != nil || len(found) == 0 {
 		return claim, false, err
 	}

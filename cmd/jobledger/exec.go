@@ -1,15 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"log/slog"
-	"os"
-	"os/signal"
 	"sync"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobcmd"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/layout"
@@ -39,7 +37,7 @@ func execVerb(p *program) cli.Verb {
 		Flags: append(jobverb.OwnerFlags(
 			cli.DurationFlag("lease", "hold for `D` without a heartbeat; by default as long as the last time", "",
 				commands.MinLease, commands.MaxLease, false),
-		), commandFlags()...),
+		), jobcmd.Flags()...),
 		Examples: []cli.Example{
 			{`eval "$(jobledger claim -q mail --sh)" && jobledger exec -- ./send.sh`,
 				"the next job, with all that is needed from the environment"},
@@ -55,7 +53,7 @@ func (p *program) exec(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	command, err := p.commandOf(c)
+	command, err := jobcmd.FromLine(p.Program, c)
 	if err != nil {
 		return err
 	}
@@ -69,20 +67,20 @@ func (p *program) exec(c *cli.Context) error {
 		return err
 	}
 	command.Logs = p.LogFolder(service)
-	finish := sync.OnceFunc(p.passOutputOn(command))
+	finish := sync.OnceFunc(jobcmd.PassOutputOn(p.Program, command))
 	defer finish()
 	w := &worker.Worker{Service: service, Command: command, Process: j.Worker, Lease: leaseFor(c, j),
-		Log: slog.New(p.logHandler(slog.LevelError))}
-	ctx, signalled := stoppable(c.Context)
+		Log: slog.New(jobcmd.LogHandler(p.Program, slog.LevelError))}
+	ctx, signalled := jobcmd.Stoppable(c.Context)
 	after, how, why, err := w.Finish(ctx, j, asked)
 	caught := signalled()
-	finish() // dieOf does not return
+	finish() // DieOf does not return
 	switch {
 	case err != nil:
-		return commandError(err)
+		return jobcmd.Error(err)
 	case caught != nil:
 		p.Message("%v: %s", caught, layout.JobState(after, p.Now()))
-		return p.dieOf(caught)
+		return jobcmd.DieOf(p.Program, caught)
 	case how == worker.Succeeded:
 		return nil
 	case errors.Is(why, worker.ErrNotRenewed):
@@ -124,36 +122,4 @@ func (p *program) takeOver(c *cli.Context, service *commands.Service, ref jobref
 			&j)
 	})
 	return j, asked, err
-}
-
-// stoppable is a context that the first signal to end ends. end undoes that, and says which signal came, if
-// any.
-func stoppable(ctx context.Context) (stopped context.Context, end func() os.Signal) {
-	stopped, cancel := context.WithCancel(ctx)
-	signals := endingSignals(1)
-	came := make(chan os.Signal, 1)
-	go func() {
-		defer close(came)
-		if s, ok := <-signals; ok {
-			came <- s
-			cancel()
-		}
-	}()
-	return stopped, func() os.Signal {
-		signal.Stop(signals)
-		close(signals)
-		s := <-came
-		cancel()
-		return s
-	}
-}
-
-// dieOf ends this process by the signal that it has caught, so that a shell that runs it stops as well.
-func (p *program) dieOf(s os.Signal) error {
-	_ = p.Flush()
-	signal.Reset(s)
-	if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(s) == nil {
-		time.Sleep(time.Second)
-	}
-	return cli.Exitf(cli.ExitNotSucceeded, "ended by %v", s)
 }

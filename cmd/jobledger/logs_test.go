@@ -41,47 +41,6 @@ func TestLogsEscapedOnTerminalOnly(t *testing.T) {
 	}
 }
 
-// A character that comes in two pieces is shown as one; a file whose middle is cut out meanwhile goes on at
-// its end.
-func TestLogsFollowJoinsPieces(t *testing.T) {
-	p, out := printing(80, false)
-	p.StdoutTerminal = true
-	path := filepath.Join(t.TempDir(), "1.out")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	var rest []byte
-	var read int64
-	for _, piece := range []string{"a\xe2", "\x82", "\xacb", "\x1b", "\xff", "c"} {
-		if _, err := file.WriteString(piece); err != nil {
-			t.Fatal(err)
-		}
-		if rest, read, err = p.printNew(file, rest, read); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := file.Truncate(3); err != nil {
-		t.Fatal(err)
-	}
-	if rest, read, err = p.printNew(file, rest, read); err != nil || read != 3 {
-		t.Errorf("after a cut: %d, %v", read, err)
-	}
-	if _, err := file.WriteAt([]byte("end"), 3); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err = p.printNew(file, rest, read); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if got := out.String(); got != "a€b\\x1b\\xffcend" {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestLogsFollowEndsWithAttempt(t *testing.T) {
 	s := newScenario(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})

@@ -2,26 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"os/signal"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobcmd"
 	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/outlet"
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/commands/worker/child"
-	"jobledger/ledger/failpoint"
 )
 
 func workVerb(p *program) cli.Verb {
@@ -58,7 +51,7 @@ func workVerb(p *program) cli.Verb {
 			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},
 			&cli.StringFlag{Name: "version", Usage: "take jobs of version `V`, and those without one"},
 			cli.ListFlag("capability", "take jobs that require `LABEL` too; may be repeated"),
-		}, commandFlags()...),
+		}, jobcmd.Flags()...),
 		Examples: []cli.Example{
 			{"jobledger work -q mail -- ./send.sh", "one job at a time, until interrupted"},
 			{"jobledger work -q mail -q sms -j 8 --lease 5m -- ./send.sh --fast", "eight at a time, from two queues"},
@@ -76,7 +69,7 @@ func workVerb(p *program) cli.Verb {
 			if c.Bool("once") && (c.Bool("drain") || c.IsSet("max-jobs")) || c.Bool("drain") && c.IsSet("max-jobs") {
 				return cli.Usagef("--once, --drain and --max-jobs exclude each other")
 			}
-			command, err := p.commandOf(c)
+			command, err := jobcmd.FromLine(p.Program, c)
 			if err != nil {
 				return err
 			}
@@ -84,100 +77,6 @@ func workVerb(p *program) cli.Verb {
 			return p.work(c, command)
 		},
 	}
-}
-
-// commandFlags say how a worker's command is run, and what its end means.
-func commandFlags() []cli.Flag {
-	return []cli.Flag{
-		cli.DurationFlag("kill-after", "KILL comes `D` after TERM", "10s", time.Millisecond, time.Hour, false),
-		cli.ListFlag("exit-code", "give an exit code another meaning, `CODE=OUTCOME`; may be repeated"),
-		cli.ListFlag("env", "pass only `NAME` of this environment to the command, and PATH, HOME and the like; "+
-			"may be repeated"),
-		&cli.BoolFlag{Name: "no-capture", Usage: "keep nothing of the output but its size",
-			DisableDefaultText: true},
-		&cli.StringFlag{Name: "capture", Value: captureAll, Hidden: true}, // the former --no-capture: all or none
-		&cli.StringFlag{Name: "result", Usage: "`WHAT` is the job's result: stdout or none", Value: resultStdout},
-		cli.WholeFlag("log-limit", "keep `N` bytes of each stream of an attempt", 1<<20, 1<<10, 1<<30, ""),
-	}
-}
-
-// commandOf returns the command after "--", configured by the commandFlags.
-func (p *program) commandOf(c *cli.Context) (*worker.Command, error) {
-	if err := checkOutputFlags(c); err != nil {
-		return nil, err
-	}
-	exits, err := exitMap(c.StringSlice("exit-code"))
-	if err != nil {
-		return nil, err
-	}
-	command := &worker.Command{Path: p.Rest[0], Args: p.Rest[1:], DB: cli.AbsoluteDSN(p.DB),
-		Supervisor: worker.SelfSupervisor(),
-		Map:        exits, Stdout: os.Stdout, Stderr: os.Stderr, ResultLimit: resultLimit,
-		NoResult: c.String("result") == resultNone, Private: noCapture(c), LogLimit: int64(c.Int("log-limit"))}
-	command.KillAfter, _ = cli.DurationValue(c, "kill-after")
-	command.EnvOnly, err = p.envNames(c.StringSlice("env"))
-	return command, err
-}
-
-// envNames are the variables that --env lets through; nil without it, which lets all through.
-func (p *program) envNames(names []string) ([]string, error) {
-	for _, name := range names {
-		if err := worker.CheckEnvName(name); err != nil {
-			return nil, cli.WithHint(cli.Usagef("--env: %w", err),
-				"a name such as SMTP_URL; its value comes from this environment")
-		}
-		if _, set := os.LookupEnv(name); !set {
-			p.Message("--env %s: it is not set here, so the command does not have it", name)
-		}
-	}
-	return names, nil
-}
-
-// resultLimit is how much of a command's standard output becomes the job's result.
-const resultLimit = 64 << 10
-
-const (
-	captureAll, captureNone  = "all", "none"
-	resultStdout, resultNone = "stdout", "none"
-)
-
-func checkOutputFlags(c *cli.Context) error {
-	capture, result := c.String("capture"), c.String("result")
-	switch {
-	case capture != captureAll && capture != captureNone:
-		return cli.Usagef("--capture: %q is neither %s nor %s", capture, captureAll, captureNone)
-	case result != resultStdout && result != resultNone:
-		return cli.Usagef("--result: %q is neither %s nor %s", result, resultStdout, resultNone)
-	case noCapture(c) && c.IsSet("result") && result == resultStdout:
-		return cli.Usagef("--no-capture and --result stdout exclude each other")
-	}
-	return nil
-}
-
-func noCapture(c *cli.Context) bool {
-	return c.Bool("no-capture") || c.String("capture") == captureNone
-}
-
-// exitMap reads --exit-code.
-func exitMap(pairs []string) (map[int]worker.Outcome, error) {
-	exits := make(map[int]worker.Outcome)
-	for _, pair := range pairs {
-		text, outcome, _ := strings.Cut(pair, "=")
-		code, err := strconv.ParseUint(text, 10, 8)
-		if err != nil || !slices.Contains(worker.Outcomes(), worker.Outcome(outcome)) {
-			var words []string
-			for _, o := range worker.Outcomes() {
-				words = append(words, string(o))
-			}
-			return nil, cli.WithHint(cli.Usagef("--exit-code: %q is not CODE=OUTCOME", pair),
-				"a code is a number from 0 to 255, an outcome one of %s", strings.Join(words, ", "))
-		}
-		if _, twice := exits[int(code)]; twice {
-			return nil, cli.Usagef("--exit-code: %d is given twice", code)
-		}
-		exits[int(code)] = worker.Outcome(outcome)
-	}
-	return exits, nil
 }
 
 func (p *program) work(c *cli.Context, command *worker.Command) error {
@@ -189,7 +88,7 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 		return err
 	}
 	if err := command.Check(); err != nil {
-		return commandError(err)
+		return jobcmd.Error(err)
 	}
 	service, err := p.OpenOrCreate(c.Context)
 	if err != nil {
@@ -197,7 +96,7 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	}
 	defer service.Store.Close()
 	command.Logs = p.LogFolder(service)
-	defer p.passOutputOn(command)()
+	defer jobcmd.PassOutputOn(p.Program, command)()
 	unused, err := jobref.UnusedQueues(c.Context, service.Store, request.Queues)
 	if err != nil {
 		return err
@@ -208,7 +107,7 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	w := &worker.Worker{Service: service, Command: command, Process: request.Worker,
 		Queues: request.Queues, Capabilities: request.Capabilities, Slots: c.Int("jobs"),
 		MaxJobs: c.Int("max-jobs"), Drain: c.Bool("drain") || c.Bool("once"),
-		Log: slog.New(p.logHandler(slog.LevelInfo))}
+		Log: slog.New(jobcmd.LogHandler(p.Program, slog.LevelInfo))}
 	if c.Bool("once") {
 		w.MaxJobs = 1
 	}
@@ -217,7 +116,7 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 
 	ctx, cancel := context.WithCancel(c.Context)
 	within, _ := cli.DurationValue(c, "grace-period")
-	defer p.stopOnSignals(w, cancel, within, notify)()
+	defer jobcmd.StopOnSignals(p.Program, w, cancel, within, notify)()
 	var reaper sync.WaitGroup
 	if os.Getpid() == 1 { // of a container
 		reaper.Go(func() { child.ReapOrphans(ctx, time.Second) })
@@ -230,7 +129,7 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	defer notify("STOPPING=1")
 	stats, err := w.Run(ctx)
 	if err != nil {
-		return commandError(err)
+		return jobcmd.Error(err)
 	}
 	if c.Bool("once") && stats.Claimed == 0 {
 		return cli.Exitf(cli.ExitNothing, "no job is ready in %s", strings.Join(w.Queues, ", "))
@@ -242,82 +141,4 @@ func (p *program) work(c *cli.Context, command *worker.Command) error {
 	p.Message("worker %s ended: %d claimed, %d succeeded, %d failed, %d released, %d lost%s", w.Process.Name,
 		stats.Claimed, stats.Succeeded, stats.Failed, stats.Released, stats.Lost, cancelled)
 	return nil
-}
-
-// passOutputOn makes sure that neither the worker nor its jobs wait for ever for a reader of what they
-// say. The caller calls finish at the end, after which messages go where they went before, if anybody reads
-// there.
-func (p *program) passOutputOn(command *worker.Command) (finish func()) {
-	stderr := p.Stderr
-	out, messages := outlet.New(command.Stdout, cli.ProgramName), outlet.New(stderr, cli.ProgramName)
-	command.Stdout, command.Stderr, p.Stderr = out, messages, messages.Messages()
-	return func() {
-		const most = 2 * time.Second
-		out.Finish(most)
-		if p.Stderr = stderr; !messages.Finish(most) {
-			p.Stderr = io.Discard
-		}
-	}
-}
-
-// commandError gives a command that cannot be run the exit code that a shell would.
-func commandError(err error) error {
-	if e, ok := errors.AsType[*worker.StartError](err); ok {
-		return cli.WithHint(cli.Exitf(e.Code, "%w", e), "no job was harmed: what was claimed has been given back")
-	}
-	return err
-}
-
-// stopOnSignals makes the first signal stop w gently and the second at once, or the time within which to
-// finish (0: no end). It returns what undoes that. The signals stay caught until the process ends: who sends
-// two does not know when the worker has finished, and a late one must not make a death of an orderly end.
-func (p *program) stopOnSignals(w *worker.Worker, cancel func(), within time.Duration,
-	notify func(string)) func() {
-	signals := endingSignals(4)
-	over, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		var first os.Signal
-		select {
-		case first = <-signals:
-		case <-over:
-			return
-		}
-		notify("STOPPING=1")
-		w.Stop() // so that it holds when it is said
-		p.Message("%v: no more jobs are claimed; those under way may finish (a second signal gives them back)",
-			first)
-		var late <-chan time.Time
-		if within > 0 {
-			late = time.After(within)
-		}
-		why := ""
-		select {
-		case second := <-signals:
-			why = second.String()
-		case <-late:
-			why = fmt.Sprintf("not done within %s", within)
-		case <-over:
-			return
-		}
-		p.Message("%s: ending the jobs under way and giving them back", why)
-		cancel()
-	}()
-	return func() {
-		close(over)
-		<-ended // or what it says may be lost
-		failpoint.Hit("over")
-	}
-}
-
-// endingSignals catches the signals that ask a process to end, but not those that are ignored, as under
-// nohup.
-func endingSignals(room int) chan os.Signal {
-	signals := make(chan os.Signal, room)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) {
-			signal.Notify(signals, s)
-		}
-	}
-	return signals
 }

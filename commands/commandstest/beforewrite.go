@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// BeforeWrite is a context that calls act when a Store is about to queue a write, with no lock held: others
-// may act between what its caller has read and what it writes.
+// BeforeWrite is a context that calls Act when a Store is about to queue a write, with no lock held: Act can
+// change what the caller has read, before the caller writes.
 type BeforeWrite struct {
 	context.Context
 	Act func()
 }
 
-// Err is asked for by the store first of all when it queues a write.
+// Err is called by the store before it queues a write.
 func (c BeforeWrite) Err() error {
 	pc := make([]uintptr, 1)
 	runtime.Callers(2, pc)

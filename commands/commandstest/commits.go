@@ -11,88 +11,89 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Verdict is what becomes of a COMMIT.
-type Verdict int
+// CommitOutcome is the outcome of a COMMIT.
+type CommitOutcome int
 
 const (
-	Heard   Verdict = iota // durable, and the caller is answered so
-	Undone                 // an error, and nothing is there
-	Unheard                // an error, and everything is there
+	Acknowledged   CommitOutcome = iota // durable, without an error
+	RolledBack                          // an error, and nothing is written
+	Unacknowledged                      // an error, although everything is durable
 )
 
-// Commits judges the COMMITs of the ledger at one path, for every Store of this process that is opened after
-// judgeCommits. Both ways to fail are SQLite's own: a commit hook turns a COMMIT into a ROLLBACK, and the
-// error of a WAL hook is reported although the commit has been done.
+// Commits controlled the COMMITs of the ledger at one path, for every Store of this process that is opened
+// after judgeCommits. Both ways to fail are SQLite's own: a commit hook turns a COMMIT into a ROLLBACK, and
+// the error of a WAL hook is reported although the commit has been done.
 type Commits struct {
-	mu    sync.Mutex
-	judge func() Verdict // called for each COMMIT; nil: all are heard
-	deaf  bool           // the commit under way will be unheard
-	count int
+	mu       sync.Mutex
+	decide   func() CommitOutcome // called for each COMMIT; nil: all are acknowledged
+	withhold bool                 // the COMMIT in progress ends as Unacknowledged
+	count    int
 }
 
-// judges are those of this process, by path and by SQLite's handle of a connection.
-var judges struct {
+// controlled are the Commits of this process, by path and by SQLite's handle of a connection.
+var controlled struct {
 	sync.Mutex
 	install sync.Once
 	paths   map[string]*Commits
 	handles map[uintptr]*Commits
 }
 
-// JudgeCommits returns the judge of the ledger at path, which must be absolute. It lets everything pass until
-// it is reported otherwise.
-func JudgeCommits(path string) *Commits {
-	judges.install.Do(func() {
-		judges.paths, judges.handles = make(map[string]*Commits), make(map[uintptr]*Commits)
-		sqlite.RegisterConnectionHook(judgeConnection)
+// ControlCommits returns the control of the ledger at path, which must be absolute. Without a call of By or
+// Once, all commits are acknowledged.
+func ControlCommits(path string) *Commits {
+	controlled.install.Do(func() {
+		controlled.paths, controlled.handles = make(map[string]*Commits), make(map[uintptr]*Commits)
+		sqlite.RegisterConnectionHook(hookConnection)
 	})
-	judges.Lock()
-	defer judges.Unlock()
-	if judges.paths[path] == nil {
-		judges.paths[path] = new(Commits)
+	controlled.Lock()
+	defer controlled.Unlock()
+	if controlled.paths[path] == nil {
+		controlled.paths[path] = new(Commits)
 	}
-	return judges.paths[path]
+	return controlled.paths[path]
 }
 
-// By sets the judge; nil: all commits are heard.
-func (c *Commits) By(judge func() Verdict) {
+// By sets the function that decides the outcome of each COMMIT; nil: all are acknowledged.
+func (c *Commits) By(decide func() CommitOutcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.judge, c.deaf = judge, false
+	c.decide, c.withhold = decide, false
 }
 
-// Seen counts the COMMITs so far.
+// Seen returns the number of COMMITs so far.
 func (c *Commits) Seen() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.count
 }
 
-// Once lets the next commit be v and all later ones be heard.
-func (c *Commits) Once(v Verdict) {
-	c.By(func() Verdict {
+// Once makes v the outcome of the next COMMIT. All later ones are acknowledged.
+func (c *Commits) Once(v CommitOutcome) {
+	c.By(func() CommitOutcome {
 		next := v
-		v = Heard
+		v = Acknowledged
 		return next
 	})
 }
 
-func (c *Commits) Hear() { c.By(nil) }
+// AcknowledgeAll lets all later COMMITs succeed.
+func (c *Commits) AcknowledgeAll() { c.By(nil) }
 
-func judgeConnection(conn sqlite.ExecQuerierContext, dsn string) error {
+func hookConnection(conn sqlite.ExecQuerierContext, dsn string) error {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Query().Get("mode") != "rw" {
 		return nil // no ledger's writer
 	}
-	judges.Lock()
-	defer judges.Unlock()
-	c := judges.paths[u.Path]
+	controlled.Lock()
+	defer controlled.Unlock()
+	c := controlled.paths[u.Path]
 	if c == nil {
 		return nil
 	}
 	conn.(sqlite.HookRegisterer).RegisterCommitHook(c.beforeCommit)
 	// the driver has no WAL hooks of its own
 	db := uintptr(reflect.ValueOf(conn).Elem().FieldByName("db").Uint())
-	judges.handles[db] = c
+	controlled.handles[db] = c
 	tls := libc.NewTLS()
 	defer tls.Close()
 	hook := afterCommit
@@ -104,12 +105,12 @@ func (c *Commits) beforeCommit() int32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.count++
-	if c.judge == nil {
+	if c.decide == nil {
 		return 0
 	}
-	v := c.judge()
-	c.deaf = v == Unheard
-	if v == Undone {
+	v := c.decide()
+	c.withhold = v == Unacknowledged
+	if v == RolledBack {
 		return 1
 	}
 	return 0
@@ -117,13 +118,13 @@ func (c *Commits) beforeCommit() int32 {
 
 // afterCommit is SQLite's WAL hook.
 func afterCommit(_ *libc.TLS, _, db, _ uintptr, _ int32) int32 {
-	judges.Lock()
-	c := judges.handles[db]
-	judges.Unlock()
+	controlled.Lock()
+	c := controlled.handles[db]
+	controlled.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.deaf {
-		c.deaf = false
+	if c.withhold {
+		c.withhold = false
 		return sqlite3.SQLITE_IOERR
 	}
 	return sqlite3.SQLITE_OK

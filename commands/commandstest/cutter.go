@@ -13,23 +13,23 @@ import (
 	"testing"
 )
 
-// Cutter stands between stores and their server. It can cut a connection at its COMMIT, and hold it up where
-// it asks for the ledger's lock. It knows as much of the protocol as that takes
+// Cutter is a relay between stores and their server. It can cut a connection at its COMMIT, and delay it when
+// it requests the ledger's lock. It understands as much of the protocol as that needs
 // (https://www.postgresql.org/docs/current/protocol-message-formats.html).
 type Cutter struct {
 	server string
-	next   atomic.Int32 // a cut, of the next COMMIT
-	Every  atomic.Int32 // every so many COMMITs are cut, in either way in turn; 0: none is
+	next   atomic.Int32 // the cut of the next COMMIT
+	Every  atomic.Int32 // every so many COMMITs are cut, before and after alternately; 0: none
 	seen   atomic.Int32
 	Cuts   atomic.Int32
-	held   atomic.Pointer[Held] // the next one that asks for the lock is held up; nil: none is
+	held   atomic.Pointer[Held] // delays the next request for the lock; nil: none
 	conns  sync.Map             // of net.Conn, both ends
 }
 
-// Held is one who asks for the ledger's lock.
+// Held is a request for the ledger's lock that is delayed.
 type Held struct{ Asks, GoesOn chan struct{} }
 
-// Hold holds up the next one that asks for the lock.
+// Hold delays the next request for the lock.
 func (c *Cutter) Hold() *Held {
 	h := &Held{make(chan struct{}), make(chan struct{})}
 	c.held.Store(h)
@@ -42,7 +42,7 @@ const (
 	cutAfter        // the server has committed, and its answer is lost
 )
 
-// NewCutter returns the address of the ledger at dsn by way of a cutter.
+// NewCutter returns the address of the ledger at dsn through a cutter.
 func NewCutter(t *testing.T, dsn string) (c *Cutter, through string) {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -56,7 +56,7 @@ func NewCutter(t *testing.T, dsn string) (c *Cutter, through string) {
 	c = &Cutter{server: u.Host}
 	u.Host = listener.Addr().String()
 	options := u.Query()
-	options.Set("sslmode", "disable") // or there is nothing to be seen
+	options.Set("sslmode", "disable") // otherwise the messages are encrypted
 	u.RawQuery = options.Encode()
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -100,7 +100,7 @@ func (c *Cutter) serve(client net.Conn) {
 	both.Wait()
 }
 
-// pass forwards messages, until one of a COMMIT is to be cut.
+// pass forwards messages until one of a COMMIT has to be cut.
 func (c *Cutter) pass(from, to net.Conn, asks bool, cut *atomic.Int32) {
 	in, out := bufio.NewReaderSize(from, 1<<16), bufio.NewWriterSize(to, 1<<16)
 	prepared := make(map[string]string) // statements by their names
@@ -140,7 +140,7 @@ func (c *Cutter) pass(from, to net.Conn, asks bool, cut *atomic.Int32) {
 	}
 }
 
-// judge says what is to become of a COMMIT.
+// judge returns the cut of a COMMIT.
 func (c *Cutter) judge() int32 {
 	n, every := c.seen.Add(1), c.Every.Load()
 	if every > 0 && n%every == 0 {
@@ -149,12 +149,14 @@ func (c *Cutter) judge() int32 {
 	return c.next.Swap(noCut)
 }
 
-// Once lets the next COMMIT be v.
-func (c *Cutter) Once(v Verdict) {
-	c.next.Store(map[Verdict]int32{Heard: noCut, Undone: cutBefore, Unheard: cutAfter}[v])
+// Once makes v the outcome of the next COMMIT.
+func (c *Cutter) Once(v CommitOutcome) {
+	c.next.Store(map[CommitOutcome]int32{Acknowledged: noCut, RolledBack: cutBefore,
+		Unacknowledged: cutAfter}[v])
 }
 
-func (c *Cutter) Hear() { c.next.Store(noCut) }
+// AcknowledgeAll lets all later COMMITs succeed.
+func (c *Cutter) AcknowledgeAll() { c.next.Store(noCut) }
 
 // readMessage reads a message; the first one of a client has no type.
 func readMessage(r io.Reader, first bool) ([]byte, error) {
@@ -170,7 +172,7 @@ func readMessage(r io.Reader, first bool) ([]byte, error) {
 	return append(head, rest...), err
 }
 
-// statementOf returns the statement that a message wants to be run; "" for another message.
+// statementOf returns the statement that a message asks to run, or "".
 func statementOf(message []byte, prepared map[string]string) string {
 	field := func(n int) string { return string(bytes.Split(message[5:], []byte{0})[n]) }
 	switch message[0] {
@@ -184,5 +186,5 @@ func statementOf(message []byte, prepared map[string]string) string {
 	return ""
 }
 
-// Seen counts the COMMITs so far.
+// Seen returns the number of COMMITs so far.
 func (c *Cutter) Seen() int { return int(c.seen.Load()) }

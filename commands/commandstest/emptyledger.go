@@ -8,7 +8,7 @@ import (
 	"jobledger/ledger"
 )
 
-// EmptyLedger is the bytes of a new ledger: to copy it is ten times as fast as to make one.
+// EmptyLedger returns the bytes of a new ledger: copying them is ten times as fast as creating one.
 func EmptyLedger(t *testing.T) []byte {
 	t.Helper()
 	if len(emptyBytes) == 0 {

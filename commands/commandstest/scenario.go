@@ -13,7 +13,7 @@ import (
 	"jobledger/projection/audit"
 )
 
-// Scenario is a service on a ledger, with a clock that the test moves.
+// Scenario is a service on a ledger, with a clock that the test sets.
 type Scenario struct {
 	*commands.Service
 	T   testing.TB
@@ -26,7 +26,7 @@ func New(t testing.TB) *Scenario {
 	return On(t, ledgertest.Open(t))
 }
 
-// On is New on a ledger that is open.
+// On is New on a ledger that is already open.
 func On(t testing.TB, store *ledger.Store) *Scenario {
 	s := &Scenario{T: t, Now: ledgertest.Epoch}
 	store.Now = func() time.Time { return s.Now }
@@ -35,7 +35,7 @@ func On(t testing.TB, store *ledger.Store) *Scenario {
 	return s
 }
 
-// Numbered makes ids and salts the same in every run: ids that count, and salts of ascending bytes.
+// Numbered makes ids and salts the same in every run: consecutive ids, and salts of ascending bytes.
 func (s *Scenario) Numbered() {
 	var ids atomic.Int64
 	s.NewID = func() string { return fmt.Sprintf("01KDY9FY88TH%014d", ids.Add(1)) }
@@ -46,7 +46,7 @@ func (s *Scenario) Numbered() {
 	}
 }
 
-// Verify reports everything in which the ledger's tables are not what its events add up to.
+// Verify reports every difference between the ledger's tables and the fold of its events.
 func (s *Scenario) Verify() {
 	s.T.Helper()
 	err := s.Store.Read(context.Background(), func(tx *ledger.Tx) error {
@@ -61,7 +61,7 @@ func (s *Scenario) Verify() {
 	}
 }
 
-// Tail returns the position of the last event.
+// Tail returns the pos of the last event.
 func (s *Scenario) Tail() (pos int64) {
 	s.T.Helper()
 	err := s.Store.Read(s.T.Context(), func(tx *ledger.Tx) (err error) {

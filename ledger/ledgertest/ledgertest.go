@@ -1,4 +1,4 @@
-// Package ledgertest opens ledgers for tests, on every engine that there is.
+// Package ledgertest opens ledgers for tests, on each engine.
 package ledgertest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"jobledger/ledger/internal/sqlite"
 )
 
-// engine stands here, and every package with tests imports this one, so that all of them understand it.
+// engine is defined here because every package with tests imports this one, so that all of them accept it.
 var engine = flag.String("engine", "sqlite",
 	"the database in which tests of both engines have their ledgers: sqlite or postgres")
 
@@ -29,9 +29,9 @@ func OnPostgres(t testing.TB) bool {
 	return false
 }
 
-// OfSQLite skips a test where the ledgers of this run are in PostgreSQL: it is about SQLite's files or
-// statements, damages what PostgreSQL's types hold whole, or needs a bubble whose clock a server does not
-// share.
+// OfSQLite skips a test if the ledgers of this run are in PostgreSQL: the test concerns SQLite's files or
+// statements, makes damage that PostgreSQL's types prevent, or needs a synctest bubble, whose clock a server
+// does not share.
 func OfSQLite(t testing.TB) {
 	t.Helper()
 	if OnPostgres(t) {
@@ -48,7 +48,7 @@ func New(t testing.TB) (dsn string) {
 	return filepath.Join(t.TempDir(), "jobs.db")
 }
 
-// Relaxed is dsn for a ledger whose commits need not survive a power cut: they are quicker.
+// Relaxed returns dsn for a ledger whose commits need not survive a power cut, which makes them faster.
 func Relaxed(dsn string) string {
 	switch {
 	case strings.Contains(dsn, "?"):
@@ -65,15 +65,14 @@ func Open(t testing.TB) *ledger.Store {
 	return OpenAt(t, New(t))
 }
 
-// OpenAt opens the ledger at dsn, as one more process would. It is closed when the test ends.
+// OpenAt opens the ledger at dsn, as a further process would. It is closed when the test ends.
 func OpenAt(t testing.TB, dsn string) *ledger.Store {
 	t.Helper()
 	s, err := ledger.Open(t.Context(), dsn)
 	if err != nil {
 		t.Fatalf("open %s: %v", dsn, err)
 	}
-	// In a synctest bubble, where it is the year 2000, a goroutine that waits for the system would stop the
-	// clock.
+	// In a synctest bubble it is the year 2000, and a goroutine that waits for the system would stop the clock.
 	s.Exclusive = time.Now().Year() < 2020
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -83,11 +82,11 @@ func OpenAt(t testing.TB, dsn string) *ledger.Store {
 	return s
 }
 
-// Epoch is where a Clock starts: 2026-01-02 03:04:05 UTC.
+// Epoch is the time at which a Clock starts: 2026-01-02 03:04:05 UTC.
 var Epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// SQLiteStatements returns the text of a bulk statement on SQLite, for one row and for as many as one
-// statement takes.
+// SQLiteStatements returns the text of a bulk statement on SQLite, for one row and for the largest number of
+// rows.
 func SQLiteStatements(b *ledger.BulkStmt) (one, many string) {
 	return sqlite.BulkText(b, 1), sqlite.BulkText(b, sqlite.MaxBulkRows)
 }

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// long is registered here because every package with tests imports this one: "go test ./... -long" must be
-// understood by all of them, as -engine and -soak are. A test requires that import.
+// long is defined here because every package with tests imports this one: each must accept "go test ./...
+// -long", as it does -engine and -soak. A test requires that import.
 var long = flag.Bool("long", false, "the long tier: all rounds of every harness")
 
-// Size returns how much a harness does in this run: short with -short, long with -long, otherwise standard.
-// Tests call it, when flags are parsed.
+// Size returns the amount of work of a harness in this run: short with -short, long with -long, otherwise
+// standard. It must be called after the flags are parsed.
 func Size[T any](short, standard, long T) T {
 	switch {
 	case Long():
@@ -23,11 +23,11 @@ func Size[T any](short, standard, long T) T {
 	return standard
 }
 
-// Long reports whether this run is the long tier. A test that starts its own program again passes it on.
+// Long reports whether this run is the long tier. A test that starts its own binary passes the flag on.
 func Long() bool { return *long }
 
-// Waiting lets more tests run at once than there are processors, in a package whose tests mostly wait for a
-// lease, a disk or a server. The flag -parallel overrides it. TestMain calls it before flags are parsed.
+// Waiting runs more tests in parallel than there are processors, for packages whose tests mostly wait for a
+// lease, a disk or a server. The flag -parallel overrides it. TestMain calls it before the flags are parsed.
 func Waiting() {
 	testing.Init()
 	if flag.Parsed() {

@@ -16,13 +16,13 @@ import (
 	"jobledger/ledger"
 )
 
-// errNoPostgres is why a test that needs PostgreSQL is skipped.
+// errNoPostgres is the reason for skipping a test that needs PostgreSQL.
 var errNoPostgres = errors.New("no PostgreSQL here")
 
-// Postgres returns the URL of a new, empty PostgreSQL database, which is dropped when the test ends. It
-// stands on the server that JOBLEDGER_TEST_POSTGRES names by a URL whose user may create databases, otherwise
-// on a server of this process, which the first call starts. Where there is none the test is skipped; where CI
-// is true it fails.
+// Postgres returns the URL of a new, empty PostgreSQL database, which is dropped when the test ends. It is
+// created on the server that JOBLEDGER_TEST_POSTGRES names by a URL whose user may create databases,
+// otherwise on a server of this process, which the first call starts. Without PostgreSQL the test is skipped,
+// or fails if CI is true.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	text := os.Getenv("JOBLEDGER_TEST_POSTGRES")
@@ -61,15 +61,15 @@ func Postgres(t testing.TB) string {
 	database := *server
 	database.Path, database.RawPath = "/"+name, ""
 	query := database.Query()
-	query.Del("dbname") // it would outrank the path
+	query.Del("dbname") // it would override the path
 	query.Del("database")
 	database.RawQuery = query.Encode()
 	return database.String()
 }
 
-// CatchUp has the server of a ledger at dsn do now what it owes for all that was written so far, and would
-// otherwise do while something else is measured: vacuum, statistics and a checkpoint, which only a superuser
-// may ask for. A file owes nothing.
+// CatchUp makes the server of a ledger at dsn do the maintenance that is due for what was written so far, and
+// that would otherwise disturb a measurement: vacuum, statistics and a checkpoint, which needs a superuser.
+// It does nothing for a file.
 func CatchUp(t testing.TB, dsn string) {
 	t.Helper()
 	if !ledger.IsServerAddress(dsn) {
@@ -90,11 +90,11 @@ func CatchUp(t testing.TB, dsn string) {
 	}
 }
 
-// shared is the one thing here that outlives a test: a server takes most of a second to start, a database
-// hundredths.
+// shared is the one server that outlives a test: starting a server takes most of a second, creating a
+// database a few hundredths.
 var shared = sync.OnceValues(newCluster)
 
-// unavailable ends a test that err leaves without a server.
+// unavailable ends a test because err leaves it without a server.
 func unavailable(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, errNoPostgres) && os.Getenv("CI") != "true" {
@@ -105,7 +105,7 @@ func unavailable(t testing.TB, err error) {
 
 // administer calls do with a connection to server.
 func administer(server *url.URL, do func(context.Context, *pgx.Conn) error) error {
-	// Not the test's context, which has ended when its cleanups run.
+	// Not the test's context, which is cancelled before its cleanups run.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, server.String())
@@ -115,14 +115,14 @@ func administer(server *url.URL, do func(context.Context, *pgx.Conn) error) erro
 	return errors.Join(do(ctx, conn), conn.Close(ctx))
 }
 
-// Server is a PostgreSQL server of one test, which may stop it. Its methods end the test where they fail.
+// Server is a PostgreSQL server of one test, which may stop it. If a method fails, it ends the test.
 type Server struct {
 	t       testing.TB
 	cluster *cluster
 }
 
-// PostgresServer starts a server for this test alone. It is gone when the test ends. Where PostgreSQL is not
-// installed the test is skipped; where CI is true it fails.
+// PostgresServer starts a server for this test alone. It is removed when the test ends. If PostgreSQL is not
+// installed the test is skipped, or fails if CI is true.
 func PostgresServer(t testing.TB) *Server {
 	t.Helper()
 	c, err := newCluster()
@@ -137,23 +137,24 @@ func PostgresServer(t testing.TB) *Server {
 	return &Server{t: t, cluster: c}
 }
 
-// URL returns the URL of an empty database of the server. It stays the same when the server is started again.
+// URL returns the URL of an empty database of the server. It stays the same when the server is restarted.
 func (s *Server) URL() string { return s.cluster.url() }
 
-// Stop ends the server as an administrator would: what runs is rolled back, connections get an error.
+// Stop ends the server as an administrator would: open transactions are rolled back, connections get an
+// error.
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.must(s.cluster.stop())
 }
 
 // Kill ends the server and all of its processes at once, as a crash would: connections break, and the next
-// start recovers from the log. What was committed is kept.
+// start recovers from the write-ahead log. Committed data is kept.
 func (s *Server) Kill() {
 	s.t.Helper()
 	s.must(s.cluster.kill())
 }
 
-// Start starts the server after Stop or Kill and returns when it takes connections.
+// Start starts the server after Stop or Kill and returns when it accepts connections.
 func (s *Server) Start() {
 	s.t.Helper()
 	s.must(s.cluster.start())

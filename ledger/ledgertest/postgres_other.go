@@ -4,7 +4,7 @@ package ledgertest
 
 import "fmt"
 
-// cluster is no more than its name here: nothing would stop the server when this process is killed.
+// cluster has no implementation here: nothing would stop the server if this process were killed.
 type cluster struct{}
 
 func newCluster() (*cluster, error) {

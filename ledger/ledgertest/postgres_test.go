@@ -29,7 +29,7 @@ func TestPostgresDatabasesAreApartAndDropped(t *testing.T) {
 		if got := query(t, connect(t, b), "SELECT count(*)::text FROM kept"); got != "0" {
 			t.Errorf("%s rows in the other database, want 0", got)
 		}
-		// A connection that a test has left open is no hindrance.
+		// A connection that a test left open does not prevent it.
 		if _, err := pgx.Connect(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestPostgresServerKeepsWhatIsCommitted(t *testing.T) {
 	}
 }
 
-// A test that is killed cleans nothing up.
+// A test that is killed cannot clean up.
 func TestPostgresServerDiesWithItsProcess(t *testing.T) {
 	const held = "LEDGERTEST_HOLD_POSTGRES"
 	if os.Getenv(held) != "" {

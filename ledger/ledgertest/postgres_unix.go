@@ -26,23 +26,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cluster is a PostgreSQL server in a temporary folder. A shell supervises it, which reads commands from a
-// pipe. The pipe ends with this process, however that ends, and then the shell stops the server and removes
-// the folder.
+// cluster is a PostgreSQL server in a temporary folder. It is supervised by a shell, which reads commands
+// from a pipe. The pipe is closed when this process ends, for whatever reason; the shell then stops the
+// server and removes the folder.
 type cluster struct {
 	dir      string
 	password string
 	port     int
 
 	supervisor *exec.Cmd
-	commands   *os.File // the only writing end of the pipe; kept in use here, else it would be closed as garbage
+	commands   *os.File // the only write end of the pipe; referenced here so that it is not closed as garbage
 	answers    *os.File
-	lines      *bufio.Reader // of answers
+	lines      *bufio.Reader // the answers
 }
 
-// supervise answers each command with its exit code. A signal that is sent once could get lost in a server
-// that has yet to set up its handlers, so start returns when the server is ready or gone. A server killed
-// from outside is dead but not gone until it is waited for, which is why stop waits in any case.
+// supervise answers each command with its exit code. start returns when the server is ready or gone, because
+// a server that has not set up its handlers yet could lose a signal. stop always waits, because a server that
+// was killed from outside remains until it is waited for.
 const supervise = `
 trap '' HUP INT TERM PIPE
 cd "$1" || exit
@@ -102,7 +102,7 @@ stop QUIT
 cd / && rm -rf "$1"
 `
 
-// newCluster makes a cluster and starts its server.
+// newCluster creates a cluster and starts its server.
 func newCluster() (*cluster, error) {
 	rights, err := unprivileged()
 	if err != nil {
@@ -124,8 +124,8 @@ func newCluster() (*cluster, error) {
 	if err := c.do("init", c.password); err != nil {
 		return nil, errors.Join(err, c.end())
 	}
-	// Below the ports that systems give to clients: a client that tries to reach a stopped server could be given
-	// the server's own port, and hold it.
+	// The port is below those that systems give to clients: otherwise a client that connects to a stopped server
+	// could get the server's own port and keep it.
 	for range 20 {
 		c.port = 20000 + mathrand.IntN(10000)
 		if err = c.start(); err == nil {
@@ -152,7 +152,7 @@ func (c *cluster) supervise(bin string, rights *syscall.Credential) error {
 	defer output.Close()
 	c.supervisor = as(rights, exec.Command("/bin/sh", "-c", supervise, "sh", c.dir, bin))
 	c.supervisor.Stdin, c.supervisor.Stdout = input, output
-	c.supervisor.SysProcAttr.Setsid = true // an interrupt at the terminal is not for it
+	c.supervisor.SysProcAttr.Setsid = true // an interrupt from the terminal must not reach it
 	if err := c.supervisor.Start(); err != nil {
 		return errors.Join(err, commands.Close(), answers.Close())
 	}
@@ -175,7 +175,7 @@ func (c *cluster) start() error { return c.do("start", strconv.Itoa(c.port)) }
 func (c *cluster) stop() error  { return c.do("stop", "") }
 func (c *cluster) kill() error  { return c.do("kill", "") }
 
-// do lets the supervisor carry out a command.
+// do sends a command to the supervisor and waits for its answer.
 func (c *cluster) do(command, argument string) error {
 	if _, err := fmt.Fprintln(c.commands, command, argument); err != nil {
 		return fmt.Errorf("%s PostgreSQL: %w", command, err)
@@ -193,7 +193,7 @@ func (c *cluster) do(command, argument string) error {
 	return nil
 }
 
-// log returns the end of what the server has logged.
+// log returns the end of the server's log.
 func (c *cluster) log() string {
 	text, err := os.ReadFile(filepath.Join(c.dir, "log"))
 	if err != nil {
@@ -202,16 +202,16 @@ func (c *cluster) log() string {
 	return string(text[max(0, len(text)-2000):])
 }
 
-// end returns when the server and its folder are gone.
+// end waits until the server and its folder are gone.
 func (c *cluster) end() error {
 	return errors.Join(c.commands.Close(), c.supervisor.Wait(), c.answers.Close())
 }
 
-// unprivilegedUsers are the names of users that a system may have for a server.
+// unprivilegedUsers are users that a system may have for a server.
 var unprivilegedUsers = []string{"postgres", "nobody"}
 
-// unprivileged returns whose rights PostgreSQL is given where this process is root, which it refuses;
-// otherwise nil.
+// unprivileged returns the credentials that PostgreSQL runs with if this process is root, because PostgreSQL
+// refuses to run as root; otherwise nil.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -235,7 +235,7 @@ func unprivileged() (*syscall.Credential, error) {
 		errNoPostgres, strings.Join(unprivilegedUsers, " or "))
 }
 
-// as gives cmd rights and an environment in which PostgreSQL runs the same everywhere.
+// as sets the credentials of cmd and an environment in which PostgreSQL behaves the same everywhere.
 func as(rights *syscall.Credential, cmd *exec.Cmd) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: rights}
 	for _, variable := range os.Environ() {
@@ -247,8 +247,7 @@ func as(rights *syscall.Credential, cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// programs returns the folder of PostgreSQL's programs. Some systems install several versions, none of them
-// in PATH.
+// programs returns the folder of PostgreSQL's programs. Some systems install several versions outside PATH.
 func programs(rights *syscall.Credential) (string, error) {
 	var dirs []string
 	if out, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
@@ -279,13 +278,13 @@ func programs(rights *syscall.Credential) (string, error) {
 		"Homebrew: postgresql@17) or name one in JOBLEDGER_TEST_POSTGRES", errNoPostgres)
 }
 
-// version returns the number in the name of a folder of programs, 0 for none.
+// version returns the number in the name of a folder of programs, or 0.
 func version(dir string) float64 {
 	n, _ := strconv.ParseFloat(regexp.MustCompile(`\d+(\.\d+)?`).FindString(dir), 64)
 	return n
 }
 
-// runs reports whether the program in dir can be run. A name alone can be a script that starts something
+// runs reports whether the program in dir can be run. A program in PATH may be a script that starts something
 // else.
 func runs(rights *syscall.Credential, dir, program string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -296,8 +295,8 @@ func runs(rights *syscall.Credential, dir, program string) bool {
 	return err == nil && strings.Contains(string(out), "(PostgreSQL)")
 }
 
-// folder makes a temporary folder which a process with rights can reach and remove. Root's own may be closed
-// to others.
+// folder creates a temporary folder which a process with these credentials can reach and remove. Root's own
+// temporary folder may not be accessible to others.
 func folder(rights *syscall.Credential) (string, error) {
 	var errs []error
 	for _, parent := range folders() {
@@ -322,10 +321,10 @@ func folder(rights *syscall.Credential) (string, error) {
 	return "", errors.Join(errs...)
 }
 
-// roomInMemory is what /dev/shm must have to spare; containers often have 64 MiB there.
+// roomInMemory is how much space /dev/shm must have free; containers often have 64 MiB there.
 const roomInMemory = 2 << 30 // bytes
 
-// folders are where a cluster may stand, best first: to make a database takes tenths of a second on a disk,
+// folders are the places for a cluster, best first: creating a database takes tenths of a second on a disk
 // and hundredths in memory.
 func folders() (parents []string) {
 	var memory unix.Statfs_t

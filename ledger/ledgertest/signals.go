@@ -6,10 +6,9 @@ import (
 	"syscall"
 )
 
-// DefaultSignals gives the children of this process the signals HUP and INT as a terminal would. What a
-// process ignores its children ignore too, and a test run ignores HUP under nohup, and INT in the background
-// of a script; but a signal that is caught is back at its default in a child. Tests that send signals call it
-// in TestMain.
+// DefaultSignals gives the children of this process the signals HUP and INT as a terminal would. Children
+// inherit ignored signals, and a test run ignores HUP under nohup, and INT in the background of a script; a
+// signal that is caught is reset to its default in a child. Tests that send signals call it in TestMain.
 func DefaultSignals() {
 	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
 		if signal.Ignored(s) {

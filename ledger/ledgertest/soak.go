@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// soak stands here, and every package with tests imports this one, so that "go test ./... -run Soak -soak
-// 10m" is understood by all of them.
+// soak is defined here because every package with tests imports this one: each must accept "go test ./...
+// -run Soak -soak 10m".
 var soak = flag.Duration("soak", 0,
 	"how long the soak puts the program under load; default: a few seconds, less with -short")
 
-// SoakFor is how long a soak puts the program under load: what -soak says, otherwise byDefault, otherwise
-// short with -short. What a soak does after that takes up to reserve. Where go test's -timeout leaves less,
-// it is shortened by up to a fifth, and the test fails where that is not enough.
+// SoakFor returns how long a soak puts the program under load: the value of -soak, otherwise byDefault, or
+// short with -short. What follows the load takes up to reserve. If go test's -timeout leaves less, the
+// duration is shortened by up to a fifth; if that is not enough, the test fails.
 func SoakFor(t testing.TB, byDefault, short, reserve time.Duration) time.Duration {
 	t.Helper()
 	d := *soak

@@ -13,8 +13,8 @@ import (
 	_ "jobledger/ledger/ledgertest"
 )
 
-// A package whose tests do not know -soak makes "go test ./... -soak 10m" fail as a whole.
-func TestEveryPackageWithTestsKnowsTheFlag(t *testing.T) {
+// A package whose tests do not define -soak makes "go test ./... -soak 10m" fail as a whole.
+func TestSoakFlagKnownToEveryPackage(t *testing.T) {
 	root := filepath.Join("..", "..")
 	knows := make(map[string]bool)
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

@@ -21,7 +21,7 @@ import (
 	"jobledger/projection"
 )
 
-// linearAPI is what clients may ask for. The program has one way to answer; others are broken on purpose.
+// linearAPI is what clients can call. The program has one implementation; others are broken on purpose.
 type linearAPI interface {
 	enqueue(ctx context.Context, e commands.Enqueue) (commands.Enqueued, error)
 	claim(ctx context.Context, r commands.ClaimRequest) ([]projection.Job, error)
@@ -30,7 +30,7 @@ type linearAPI interface {
 	get(ctx context.Context, id event.JobID) (projection.Job, error)
 }
 
-// asIs is the program.
+// asIs is the program itself.
 type asIs struct{ *commands.Service }
 
 func (s asIs) enqueue(ctx context.Context, e commands.Enqueue) (commands.Enqueued, error) {
@@ -45,7 +45,7 @@ func (s asIs) claim(ctx context.Context, r commands.ClaimRequest) ([]projection.
 	return s.Claim(ctx, r)
 }
 
-// do goes by the job's id where nothing else is known of it, and else by that copy, which may be old.
+// do uses the job's id if nothing else is known about it, and otherwise the copy j, which may be stale.
 func (s asIs) do(ctx context.Context, j projection.Job, c commands.Command) (projection.Job, error) {
 	if j.N == 0 {
 		return s.Apply(ctx, "cli:test", j.ID, c)
@@ -57,10 +57,10 @@ func (s asIs) do(ctx context.Context, j projection.Job, c commands.Command) (pro
 	return out[0].Job, out[0].Err
 }
 
-// sweep takes back what is over by the common clock: there is no grace, because no clock is wrong. Between
-// its look and its transaction others get time to act.
+// sweep reclaims jobs whose lease has expired by the common clock. It needs no grace, because no clock is
+// wrong. It pauses between its read and its transaction, so that others can act.
 func (s asIs) sweep(ctx context.Context) ([]projection.Job, error) {
-	// The sleep mixes the calls.
+	// The sleep interleaves the calls.
 	ctx = commandstest.BeforeWrite{Context: ctx, Act: func() { time.Sleep(rand.N(3 * time.Millisecond)) }}
 	w := commands.Sweeper{Service: s.Service, Actor: "sweeper:test", Grace: new(time.Duration),
 		Pause: time.Microsecond}
@@ -79,8 +79,8 @@ func (s asIs) get(ctx context.Context, id event.JobID) (j projection.Job, err er
 	return j, err
 }
 
-// linearClock is the ledger's clock of all processes of one history. It runs fast, so that a lease is soon
-// over.
+// linearClock is the clock of the ledger for all processes of one history. It runs fast, so that leases
+// expire soon.
 // microseconds since 1970, and the machine's monotonic nanoseconds then
 type linearClock struct{ Begin, Mono int64 }
 
@@ -90,18 +90,18 @@ func (c linearClock) us() int64 { return c.Begin + (monotonic()-c.Mono)*linearSp
 
 func (c linearClock) now() time.Time { return event.FromMicros(c.us()) }
 
-// linearRecord is one line of a process's report: a call that begins, or its end with what was answered about
-// which jobs.
+// linearRecord is one line of a process's report: the beginning of a call, or its end with the answers about
+// jobs.
 type linearRecord struct {
 	N       int
 	Client  string         `json:",omitempty"`
 	At      int64          // monotonic nanoseconds
 	Call    *linearCall    `json:",omitempty"`
 	Jobs    []int          `json:",omitempty"` // that the call may concern
-	Answers []linearAnswer `json:",omitempty"` // a sweep that takes long may take a job back twice
+	Answers []linearAnswer `json:",omitempty"` // a slow sweep may reclaim a job twice
 }
 
-// linearReport writes records. A call is there before it is made.
+// linearReport writes records. The beginning of a call is written before the call.
 type linearReport struct {
 	mu sync.Mutex
 	to io.Writer
@@ -125,8 +125,8 @@ func (r *linearReport) write(rec linearRecord) int {
 	return rec.N
 }
 
-// operations turns a process's report into the history of each job. A call without an end is one of which
-// its outcome is unknown; it was not after the process was gone.
+// operations turns a process's report into the history of each job. A call without an end has an unknown
+// outcome; it ended at the latest with the process.
 func operations(report []byte, gone int64, client int, into [][]porcupine.Operation,
 	counts map[string]int) error {
 	calls := make(map[int]linearRecord)
@@ -134,11 +134,11 @@ func operations(report []byte, gone int64, client int, into [][]porcupine.Operat
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		if !bytes.HasPrefix(lines.Bytes(), []byte("{")) {
-			continue // the test binary says something
+			continue // other output of the test binary
 		}
 		var rec linearRecord
 		if err := json.Unmarshal(lines.Bytes(), &rec); err != nil {
-			continue // cut off by a kill; it was never read
+			continue // the record was cut off by a kill
 		}
 		if rec.Call != nil {
 			calls[rec.N] = rec

@@ -16,16 +16,16 @@ import (
 	"jobledger/projection"
 )
 
-// client makes one call after the other.
+// client makes one call after another.
 type client struct {
 	api    linearAPI
 	name   string
 	clock  linearClock
 	report *linearReport
 	rng    *rand.Rand
-	jobs   []event.JobID // by number; "": not known yet
+	jobs   []event.JobID // by number; empty: not known yet
 	copies []projection.Job
-	tokens [][]string // that it has seen, by job
+	tokens [][]string // the tokens it has seen, by job
 }
 
 func newClient(api linearAPI, name string, clock linearClock, report *linearReport, jobs int,
@@ -35,7 +35,7 @@ func newClient(api linearAPI, name string, clock linearClock, report *linearRepo
 		copies: make([]projection.Job, jobs), tokens: make([][]string, jobs)}
 }
 
-// run makes calls, drawn at random.
+// run makes random calls.
 func (h *client) run(ctx context.Context, calls int) error {
 	for range calls {
 		if err := h.next(ctx); err != nil {
@@ -76,7 +76,7 @@ func (h *client) known() (jobs []int) {
 	return jobs
 }
 
-// begin notes a call that may concern these jobs.
+// begin records a call that may concern these jobs.
 func (h *client) begin(c linearCall, jobs ...int) int {
 	c.After = h.clock.us()
 	return h.report.write(linearRecord{Client: h.name, At: monotonic(), Call: &c, Jobs: jobs})
@@ -91,7 +91,7 @@ func (h *client) end(call int, answers ...linearAnswer) {
 	h.report.write(linearRecord{N: call, At: at, Answers: answers})
 }
 
-// answer says what is known of j now, and remembers its token.
+// answer returns what is known of j now, and keeps its token.
 func (h *client) answer(n int, j projection.Job, err error) (linearAnswer, error) {
 	switch {
 	case errors.Is(err, ledger.ErrUnknown):
@@ -133,7 +133,7 @@ func (h *client) enqueue(ctx context.Context, n int) error {
 	return err
 }
 
-// claim asks for any of these jobs.
+// claim claims any of these jobs.
 func (h *client) claim(ctx context.Context, of []int, limit int) error {
 	r := commands.ClaimRequest{Worker: event.Worker{Name: h.name, Boot: h.name}, Lease: time.Second,
 		Limit: limit}
@@ -162,7 +162,7 @@ func (h *client) claim(ctx context.Context, of []int, limit int) error {
 	}
 	rest := "none" // there was nothing else
 	if len(got) > 0 {
-		rest = "unknown" // or it was looked up after an unknown commit, and lost again by then
+		rest = "unknown" // or it was looked up after an unknown commit, and was lost by then
 	}
 	for _, n := range of {
 		if len(got) < limit && !slices.Contains(taken, n) {
@@ -203,7 +203,7 @@ func (h *client) sweep(ctx context.Context) error {
 	return err
 }
 
-// do asks for c by the job's id; for the job itself if c is nil.
+// do applies c to the job with this id, or reads the job if c is nil.
 func (h *client) do(ctx context.Context, n int, c linearCall, command commands.Command) error {
 	call := h.begin(c, n)
 	var j projection.Job
@@ -222,7 +222,7 @@ func (h *client) do(ctx context.Context, n int, c linearCall, command commands.C
 	return err
 }
 
-// owner shows one of the tokens that it has seen, mostly the last one.
+// owner picks one of the tokens that the client has seen, mostly the last one.
 func (h *client) owner(ctx context.Context, n int) error {
 	tokens := h.tokens[n]
 	token := "never given"

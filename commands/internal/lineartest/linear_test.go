@@ -26,7 +26,7 @@ import (
 var histories = flag.Int("histories", 0,
 	"how many histories of processes are checked for linearizability; default 2, with -short 1, with -long 10")
 
-// linearProcess is the assignment of a process of a history.
+// linearProcess is the configuration of one process of a history.
 type linearProcess struct {
 	Path                 string
 	Clock                linearClock
@@ -35,11 +35,11 @@ type linearProcess struct {
 	Jobs, Clients, Calls int
 }
 
-const linearEnv = "JOBLEDGER_TEST_LINEAR" // this process is one of a history: a linearProcess as JSON
+const linearEnv = "JOBLEDGER_TEST_LINEAR" // set in a process of a history: a linearProcess as JSON
 
-// TestHistoriesAreLinearizable lets three processes with three goroutines each ask for everything that can be
-// asked of the same few jobs. Every hundredth COMMIT fails, in one way or the other, with an unknown outcome,
-// and in every second history one of the processes is killed.
+// TestHistoriesAreLinearizable runs three processes with three goroutines each, which make every kind of call
+// on the same few jobs. Every hundredth COMMIT fails with an unknown outcome, committed or not, and in every
+// second history one of the processes is killed.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	if text := os.Getenv(linearEnv); text != "" {
 		var p linearProcess
@@ -54,7 +54,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 		rounds = ledgertest.Size(1, 2, 10)
 	}
 	counts := make(map[string]int)
-	missing := func() string { // an answer that was never given
+	missing := func() string { // a kind of answer that was never given
 		for _, answer := range []string{"enqueue", "claim", "claim none", "heartbeat", "heartbeat lost", "succeed",
 			"succeed conflict", "fail", "release",
 			"sweep", "cancel", "cancel conflict", "retry", "retry conflict", "get", "succeed unknown"} {
@@ -79,7 +79,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	}
 }
 
-// history is one ledger on which processes or goroutines work.
+// history is one ledger that processes or goroutines work on.
 type history struct {
 	t     *testing.T
 	store *ledger.Store
@@ -114,7 +114,7 @@ func (h *history) open(dsn string) *ledger.Store {
 	return store
 }
 
-// take adds what one process has reported.
+// take adds the report of one process.
 func (h *history) take(client int, report []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +123,7 @@ func (h *history) take(client int, report []byte) {
 	}
 }
 
-// processes runs so many of them, and kills one in the middle if that is asked for.
+// processes runs n processes, and kills one of them half-way on request.
 func (h *history) processes(n, clients, calls int, kill bool) {
 	var group sync.WaitGroup
 	for i := range n {
@@ -173,13 +173,13 @@ func (p *linearProcess) run(t *testing.T) {
 		c.Every.Store(50)
 	} else {
 		path, _, _ := strings.Cut(strings.TrimPrefix(p.Path, "sqlite:"), "?")
-		c := commandstest.JudgeCommits(path)
+		c := commandstest.ControlCommits(path)
 		service.Store = h.open(p.Path)
-		c.By(func() commandstest.Verdict {
+		c.By(func() commandstest.CommitOutcome {
 			mu.Lock()
 			defer mu.Unlock()
-			return []commandstest.Verdict{commandstest.Undone, commandstest.Unheard,
-				commandstest.Heard}[min(2, rng.IntN(200))]
+			return []commandstest.CommitOutcome{commandstest.RolledBack, commandstest.Unacknowledged,
+				commandstest.Acknowledged}[min(2, rng.IntN(200))]
 		})
 		defer c.By(nil)
 	}
@@ -196,7 +196,7 @@ func (p *linearProcess) run(t *testing.T) {
 	group.Wait()
 }
 
-// end asks for every job once more, when all clients are gone, and checks the history of each, and the
+// end reads every job once more after all clients have ended, and checks the history of each job and the
 // ledger.
 func (h *history) end(counts map[string]int) {
 	h.t.Helper()
@@ -204,7 +204,7 @@ func (h *history) end(counts map[string]int) {
 	last := newClient(asIs{&commands.Service{Store: h.store}}, "last", h.clock, &linearReport{to: &out}, h.jobs,
 		0)
 	for n := range h.jobs {
-		if err := last.enqueue(h.t.Context(), n); err != nil { // which gives the job
+		if err := last.enqueue(h.t.Context(), n); err != nil { // returns the existing job
 			h.t.Fatal(err)
 		}
 	}
@@ -218,7 +218,7 @@ func (h *history) end(counts map[string]int) {
 	(&commandstest.Scenario{Service: &commands.Service{Store: h.store}, T: h.t}).Verify()
 }
 
-// wrong is the first job's history that is not linearizable; "" if all are.
+// wrong returns the first job's history that is not linearizable, or "".
 func (h *history) wrong() string {
 	for n, ops := range h.ops {
 		if wrong := checkLinear(ops); wrong != "" {

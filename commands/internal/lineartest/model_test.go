@@ -9,26 +9,26 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A history is linearizable if all that was answered can be explained by commands that were carried out one
-// after the other, each at some moment between its call and its answer. What a job is under commands one
-// after the other is written down here, apart from the program. Each job of these histories has a queue of
-// its own, so that a history falls into one history per job.
+// A history is linearizable if all answers can be explained by commands that were applied one after another,
+// each at some time between its call and its answer. This file specifies, independently of the program, what
+// sequential commands do to a job. Each job of these histories has its own queue, so a history can be checked
+// job by job.
 
-// linearCall is what was asked of one job.
+// linearCall is a call that concerns one job.
 type linearCall struct {
 	Op    string // enqueue, claim, heartbeat, succeed, fail, release, sweep, cancel, retry, get
 	Token string `json:",omitempty"`
 	// the payload of enqueue; what ends a claim, sent again, must have the same
 	Content string `json:",omitempty"`
-	After   int64  // the ledger's clock just before, in microseconds: what the transaction reads is not earlier
+	After   int64  // the ledger's clock just before, in microseconds: a lower bound of the transaction's reading
 }
 
-// linearAnswer is what was answered about one job.
+// linearAnswer is the answer to a call about one job.
 type linearAnswer struct {
 	Job int
 	// none (there is no such job, or none to claim), lost, cancelled, conflict, unknown
 	Err      string `json:",omitempty"`
-	Existing bool   `json:",omitempty"` // of enqueue
+	Existing bool   `json:",omitempty"` // from enqueue
 	State    string `json:",omitempty"`
 	Token    string `json:",omitempty"`
 	Seq      int64  `json:",omitempty"`
@@ -39,7 +39,7 @@ type linearAnswer struct {
 	Before   int64  // the ledger's clock just after
 }
 
-// linearJob is a job between two commands; the zero value is one that was never enqueued.
+// linearJob is a job between two commands; the zero value is a job that was never enqueued.
 type linearJob struct {
 	state, payload string
 	seq            int64
@@ -50,7 +50,7 @@ type linearJob struct {
 
 type linearClaim struct {
 	token string // "?": not known
-	end   string // succeed, fail, release, reclaimed, cancelled; "": it is live
+	end   string // succeed, fail, release, reclaimed, cancelled; empty: it is live
 	with  string // its content
 }
 
@@ -60,14 +60,14 @@ const linearMax = 4
 func (j linearJob) held() bool  { return j.state == "claimed" || j.state == "running" }
 func (j linearJob) final() bool { return j.state != "" && j.state != "queued" && !j.held() }
 
-// begin is j after one more claim.
+// begin returns j after one more claim.
 func (j linearJob) begin(token string, lease int64) linearJob {
 	j.claims = append(slices.Clone(j.claims), linearClaim{token: token})
 	j.state, j.lease, j.seq = "claimed", lease, j.seq+1
 	return j
 }
 
-// ended is j after its live claim, if there is one, ended in this way.
+// ended returns j after its live claim, if there is one, ended in this way.
 func (j linearJob) ended(how, with, state string, runAt int64) linearJob {
 	if j.held() {
 		j.claims = slices.Clone(j.claims)
@@ -78,7 +78,7 @@ func (j linearJob) ended(how, with, state string, runAt int64) linearJob {
 	return j
 }
 
-// failed is j after a failure, which is retried unless there were too many.
+// failed returns j after a failure, which is retried unless there were too many.
 func (j linearJob) failed(how, with string, runAt int64) linearJob {
 	j.failures++
 	if j.failures >= linearMax {
@@ -87,7 +87,7 @@ func (j linearJob) failed(how, with string, runAt int64) linearJob {
 	return j.ended(how, with, "queued", runAt)
 }
 
-// is compares j with what was answered, and learns from it what was not known.
+// is compares j with an answer, and takes from it what was not known.
 func (j linearJob) is(a linearAnswer) []linearJob {
 	if a.Err != "" || j.state != a.State || j.seq != a.Seq || len(j.claims) != a.Attempt ||
 		j.failures != a.Failures {
@@ -116,7 +116,7 @@ func (j linearJob) is(a linearAnswer) []linearJob {
 	return []linearJob{j}
 }
 
-// step returns what j may be after this call was answered so; nothing if it cannot have been.
+// step returns the possible states of j after a call with this answer, or none if the answer is impossible.
 func (j linearJob) step(c linearCall, a linearAnswer) []linearJob {
 	after, err := j.carryOut(c, a)
 	switch {
@@ -129,15 +129,15 @@ func (j linearJob) step(c linearCall, a linearAnswer) []linearJob {
 	case err != "":
 		return []linearJob{j}
 	}
-	// looked up after an unknown commit, and a heartbeat came for it
+	// looked up after an unknown commit, and heartbeated since
 	if c.Op == "claim" && a.State == "running" {
 		return []linearJob{after}
 	}
 	return after.is(a)
 }
 
-// carryOut returns j after c, or what is to be answered instead. From a come only the things that no caller
-// can foretell: tokens, and moments between call and answer.
+// carryOut returns j after c, or the refusal. It takes from a only what no caller can predict: tokens, and
+// times between call and answer.
 func (j linearJob) carryOut(c linearCall, a linearAnswer) (after linearJob, err string) {
 	switch c.Op {
 	case "enqueue":
@@ -152,7 +152,7 @@ func (j linearJob) carryOut(c linearCall, a linearAnswer) (after linearJob, err 
 		return j, "impossible"
 	case "claim":
 		return j.claim(c, a)
-	case "sweep": // only what was taken back is an answer
+	case "sweep": // a sweep answers only with reclaimed jobs
 		if !j.held() || a.Err == "" && j.lease > a.Before {
 			return j, "impossible"
 		}
@@ -180,12 +180,12 @@ func (j linearJob) carryOut(c linearCall, a linearAnswer) (after linearJob, err 
 	return j.owner(c, a)
 }
 
-// linearGroup is by how much a transaction's one reading of the clock may be older than a call that joined it
-// late: a group takes in others for 8 ms.
+// linearGroup is how much older than a call the clock reading of its transaction may be: a group commit
+// accepts calls for 8 ms after its reading.
 const linearGroup = linearSpeed * 10_000 // microseconds
 
-// claim: a job that is ready all the time between call and answer is not left lying, and one that is not is
-// not taken.
+// claim checks that a job that is ready all the time between call and answer is claimed, and that a job that
+// is not ready is not claimed.
 func (j linearJob) claim(c linearCall, a linearAnswer) (after linearJob, err string) {
 	switch {
 	case a.Err == "unknown" && j.state == "queued":
@@ -203,7 +203,7 @@ func (j linearJob) claim(c linearCall, a linearAnswer) (after linearJob, err str
 	return j.begin(a.Token, a.Lease), ""
 }
 
-// owner is a command that shows a token.
+// owner applies a command that presents a token.
 func (j linearJob) owner(c linearCall, a linearAnswer) (after linearJob, err string) {
 	i := slices.IndexFunc(j.claims, func(claim linearClaim) bool { return claim.token == c.Token })
 	switch {
@@ -253,7 +253,8 @@ var linearModel = (&porcupine.NondeterministicModel{
 
 // checkLinear returns why the history of one job is not linearizable, or "".
 func checkLinear(ops []porcupine.Operation) string {
-	result, info := porcupine.CheckOperationsVerbose(linearModel, ops, 0) // too little time would say nothing
+	// no time limit: running out of time would prove nothing
+	result, info := porcupine.CheckOperationsVerbose(linearModel, ops, 0)
 	if result == porcupine.Ok {
 		return ""
 	}

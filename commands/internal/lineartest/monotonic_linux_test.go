@@ -2,7 +2,7 @@ package lineartest
 
 import "golang.org/x/sys/unix"
 
-// monotonic is a clock in nanoseconds that all processes of this machine share and that is never set.
+// monotonic returns nanoseconds of a clock that all processes of this machine share and that is never set.
 func monotonic() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {

@@ -4,6 +4,6 @@ package lineartest
 
 import "time"
 
-// monotonic is a clock in nanoseconds that all processes of this machine share: the wall clock, where there
+// monotonic returns nanoseconds of a clock that all processes of this machine share: the wall clock, if there
 // is no better one.
 func monotonic() int64 { return time.Now().UnixNano() }

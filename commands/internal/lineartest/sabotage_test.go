@@ -18,11 +18,11 @@ import (
 	"jobledger/projection"
 )
 
-// TestSabotageIsNotLinearizable works on the same tables in ways in which queues have been broken before. The
-// checker has to find each, and to find nothing where the same code has what is missing.
+// TestSabotageIsNotLinearizable uses the same tables in ways that have broken other queues. The checker must
+// detect each of them, and must accept the same code with the missing check.
 func TestSabotageIsNotLinearizable(t *testing.T) {
 	calls := ledgertest.Size(40, 60, 100)
-	lease := 5 * calls // so many take long enough for leases to run out
+	lease := 5 * calls // enough calls for leases to expire meanwhile
 	for i, test := range []struct {
 		name  string
 		api   func(asIs) linearAPI
@@ -35,13 +35,13 @@ func TestSabotageIsNotLinearizable(t *testing.T) {
 		{"sweep without CAS", func(s asIs) linearAPI { return lookThenReclaim{s, false} }, lease, true},
 		{"sweep with CAS", func(s asIs) linearAPI { return lookThenReclaim{s, true} }, lease, false},
 		{"answered before the commit", func(s asIs) linearAPI { return answersFirst{s} }, calls, true},
-		{"a read behind the others", func(s asIs) linearAPI { return &readsLate{asIs: s} }, calls, true},
+		{"a stale read", func(s asIs) linearAPI { return &readsLate{asIs: s} }, calls, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if testing.Short() && i > 2 {
 				t.Skip("one of each kind is enough with -short, which the race detector makes slow")
 			}
-			rounds := 200 // until it is found, which takes one or two where there are processors to spare
+			rounds := 200 // until it is detected, which takes one or two rounds if there are processors to spare
 			if !test.found {
 				rounds = 2
 			}
@@ -67,8 +67,8 @@ func TestSabotageIsNotLinearizable(t *testing.T) {
 	}
 }
 
-// goroutines works on several stores of this process, with several clients on each. An API that breaks the
-// rules may write what no reader understands: damage is such an error.
+// goroutines runs several stores in this process, with several clients on each. An API that breaks the rules
+// may write rows that no reader accepts: damage is such an error.
 func (h *history) goroutines(stores, clients, calls int, api func(asIs) linearAPI) (damage error) {
 	var group sync.WaitGroup
 	for i := range stores {
@@ -99,7 +99,7 @@ func (h *history) goroutines(stores, clients, calls int, api func(asIs) linearAP
 	return damage
 }
 
-// anyToken does not check tokens: every caller is the owner.
+// anyToken does not check tokens: every caller counts as the owner.
 type anyToken struct{ asIs }
 
 func (s anyToken) do(ctx context.Context, j projection.Job, c commands.Command) (projection.Job, error) {
@@ -113,7 +113,7 @@ func (s anyToken) do(ctx context.Context, j projection.Job, c commands.Command) 
 	return s.asIs.do(ctx, now, c)
 }
 
-// showing is c with another token.
+// showing returns c with another token.
 func showing(c commands.Command, token string) commands.Command {
 	switch c := c.(type) {
 	case commands.Heartbeat:
@@ -132,10 +132,10 @@ func showing(c commands.Command, token string) commands.Command {
 	return c
 }
 
-// selectThenUpdate finds a job in one transaction and takes it in the next one.
+// selectThenUpdate finds a job in one transaction and claims it in the next one.
 type selectThenUpdate struct {
 	asIs
-	cas bool // does it notice that the job has moved on?
+	cas bool // compare-and-swap: notice that the job has changed
 }
 
 func (s selectThenUpdate) claim(ctx context.Context, r commands.ClaimRequest) (claimed []projection.Job,
@@ -180,13 +180,13 @@ func (s selectThenUpdate) claim(ctx context.Context, r commands.ClaimRequest) (c
 		if err != nil || len(claimed) == len(found) {
 			return claimed, err
 		}
-		if len(claimed) > 0 { // the rest is not known
+		if len(claimed) > 0 { // the other jobs are not known
 			return claimed, nil
 		}
 	}
 }
 
-// put writes a row and an event without asking whether that may be.
+// put writes a row and an event without any check.
 func put(ctx context.Context, tx *ledger.Tx, j, after projection.Job, e event.Event) error {
 	if err := projection.Put(ctx, tx, j, after); err != nil {
 		return err
@@ -196,10 +196,10 @@ func put(ctx context.Context, tx *ledger.Tx, j, after projection.Job, e event.Ev
 	return tx.Append(ctx, e)
 }
 
-// lookThenReclaim finds what is over in one transaction and takes it back in the next one.
+// lookThenReclaim finds expired leases in one transaction and reclaims the jobs in the next one.
 type lookThenReclaim struct {
 	asIs
-	cas bool // does it look again?
+	cas bool // compare-and-swap: check again
 }
 
 func (s lookThenReclaim) sweep(ctx context.Context) (reclaimed []projection.Job, err error) {
@@ -240,7 +240,7 @@ func (s lookThenReclaim) sweep(ctx context.Context) (reclaimed []projection.Job,
 	return reclaimed, err
 }
 
-// answersFirst answers first, and every tenth time no commit follows.
+// answersFirst answers before it commits, and skips every tenth commit.
 type answersFirst struct{ asIs }
 
 func (s answersFirst) do(ctx context.Context, j projection.Job, c commands.Command) (projection.Job, error) {
@@ -253,7 +253,7 @@ func (s answersFirst) do(ctx context.Context, j projection.Job, c commands.Comma
 	return now, nil
 }
 
-// readsLate answers from a copy that may be a while old.
+// readsLate answers from a copy that may be stale.
 type readsLate struct {
 	asIs
 	mu  sync.Mutex
@@ -277,7 +277,7 @@ func (s *readsLate) get(ctx context.Context, id event.JobID) (projection.Job, er
 	return j, nil
 }
 
-// letGo is j in its queue, as a program without events would make it.
+// letGo returns j released, as a program without events would do it.
 func letGo(j projection.Job) projection.Job {
 	return projection.Job{N: j.N, ID: j.ID, Seq: j.Seq, State: event.Queued, Queue: j.Queue,
 		Priority: j.Priority,

@@ -11,13 +11,13 @@ import (
 	"jobledger/projection/audit"
 )
 
-// sight is what the tables said when the ledger had so many events.
+// sight is the content of the tables when the ledger had this many events.
 type sight struct {
 	pos  int64
 	jobs []projection.Job
 }
 
-// look remembers everything as it is now.
+// look keeps a copy of all tables.
 func (m *model) look() {
 	if len(m.seen) < 5 {
 		m.seen = append(m.seen, sight{int64(len(m.ats)), m.list()})
@@ -40,8 +40,8 @@ func (m *model) list() (jobs []projection.Job) {
 	return jobs
 }
 
-// checkAll ends each sequence: the rows are the model, the fold of the events are the rows, what was once
-// seen is what it is now said to have been, and tables that are gone come back as they were.
+// checkAll ends each sequence: the rows equal the model, the fold of the events equals the rows, as-of
+// queries return what was once seen, and dropped tables are rebuilt.
 func (m *model) checkAll() {
 	m.look()
 	rows := make(map[event.JobID]projection.Job)
@@ -68,7 +68,7 @@ func (m *model) checkFold() {
 	})
 }
 
-// checkAsOf compares what was seen with what is said about that moment now, by its pos and by its time.
+// checkAsOf compares what was seen with the as-of queries for that event, by its pos and by its time.
 func (m *model) checkAsOf(s sight, rows map[event.JobID]projection.Job) {
 	m.read(func(tx *ledger.Tx) error {
 		at, err := projection.AtPos(m.T.Context(), tx, s.pos)
@@ -101,7 +101,7 @@ func (m *model) sameJobs(tx *ledger.Tx, s sight, at projection.Moment, rows map[
 		m.rt.Fatalf("as of %d: %d jobs, %v, want %d", s.pos, len(then), err, len(s.jobs))
 	}
 	for i, want := range s.jobs {
-		want.Erased = rows[want.ID].Erased // what is gone is gone then too
+		want.Erased = rows[want.ID].Erased // erased data is missing in as-of queries too
 		got := then[i].Job
 		if asText(got) != asText(want) || then[i].Now != rows[want.ID].State {
 			m.rt.Fatalf("as of %d, got\n%s\nwant\n%s", s.pos, asText(got), asText(want))
@@ -122,7 +122,7 @@ func asText(v any) string {
 	return string(text)
 }
 
-// checkRebuild: there is nothing to repair, and without its tables the ledger gets the same ones again.
+// checkRebuild: a rebuild has nothing to repair, and restores tables that were dropped.
 func (m *model) checkRebuild() {
 	m.Now = m.Now.Add(time.Second)
 	before := m.list()

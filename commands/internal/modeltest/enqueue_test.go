@@ -46,7 +46,7 @@ func (m *model) enqueueAny() {
 	}
 }
 
-// earlier reports whether one of these, asked for before in the same call, is j.
+// earlier reports whether j was enqueued by one of these, earlier in the same call.
 func (m *model) earlier(asked []commands.Enqueue, j *modelJob) bool {
 	for _, e := range asked {
 		if m.find(e) == j {
@@ -72,7 +72,7 @@ func (m *model) order() commands.Enqueue {
 	}
 }
 
-// find is the job that e means; nil if there is none yet.
+// find returns the job that e names, or nil if there is none yet.
 func (m *model) find(e commands.Enqueue) *modelJob {
 	for _, j := range m.jobs {
 		if j.id == e.ID || e.Key != "" && j.queue == e.Queue && j.key == e.Key {
@@ -82,7 +82,7 @@ func (m *model) find(e commands.Enqueue) *modelJob {
 	return nil
 }
 
-// judgeEnqueue takes in all or none.
+// judgeEnqueue accepts all or none.
 func (m *model) judgeEnqueue(asked []commands.Enqueue) (fresh []*modelJob, want error) {
 	jobs, events := len(m.jobs), len(m.ats)
 	for _, e := range asked {

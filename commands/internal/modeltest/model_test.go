@@ -19,7 +19,7 @@ import (
 	"jobledger/projection"
 )
 
-// modelJob is what a job should be, by rules written down a second time in the plainest way.
+// modelJob is a job according to the rules, written down a second time as plainly as possible.
 type modelJob struct {
 	id, queue, key, payload         string
 	version                         string
@@ -33,7 +33,7 @@ type modelJob struct {
 	waits                           int // the seq of a retry that made it wait for its last command; 0: none did
 	erased                          bool
 	claims                          []*modelClaim    // the last one is the latest
-	copies                          []projection.Job // as it was seen at some time
+	copies                          []projection.Job // copies that a caller may have kept
 	refused                         map[string]bool  // by token and command
 }
 
@@ -90,24 +90,24 @@ type model struct {
 	*commandstest.Scenario
 	rt      *rapid.T
 	dsn     string
-	commits judge
-	ids     int // that the service has asked for
-	orders  int // that have got an id of their own
+	commits commitControl
+	ids     int // how many the service has requested
+	orders  int // how many jobs got their own id
 	jobs    []*modelJob
 	paused  map[string]bool
-	ats     []time.Time // of the events: at never runs back
+	ats     []time.Time // of the events: at never decreases
 	seen    []sight
 }
 
-// judge decides what becomes of COMMITs: all are heard, unless it is set otherwise.
-type judge interface {
-	Once(v commandstest.Verdict) // the next one is v, all later ones are heard
-	Hear()                       // all are heard
+// commitControl sets the outcome of COMMITs: all are acknowledged unless Once is called.
+type commitControl interface {
+	Once(v commandstest.CommitOutcome) // of the next COMMIT; all later ones are acknowledged
+	AcknowledgeAll()
 }
 
 var modelQueues = []string{"a", "b"}
 
-// stamp is what an event of now carries.
+// stamp returns the fields that every event now has.
 func (m *model) stamp() time.Time {
 	at := m.Now
 	if n := len(m.ats); n > 0 && m.ats[n-1].After(at) {
@@ -118,9 +118,8 @@ func (m *model) stamp() time.Time {
 }
 
 // TestModelAnyCommands runs random commands of several workers, operators and sweepers against the model:
-// alone and several in a transaction, with tokens and copies of jobs from any earlier time, with commits of
-// unknown outcome, on a ledger that is closed and opened in between. What goes wrong is made as short as
-// it can be.
+// single and batched, with tokens and copies of jobs from any earlier time, with commits of unknown outcome,
+// on a ledger that is closed and reopened. A failing sequence is shortened as far as possible.
 func TestModelAnyCommands(t *testing.T) {
 	longer(t)
 	fresh := freshLedgers(t)
@@ -165,9 +164,9 @@ func TestModelAnyCommands(t *testing.T) {
 	})
 }
 
-// freshLedgers returns a function that gives an empty ledger at each call, with the judge of its commits.
-// They take little to make: in a file a copy of one, on a server a schema of one database.
-func freshLedgers(t *testing.T) func() (dsn string, commits judge) {
+// freshLedgers returns a function that returns an empty ledger at each call, with the control of its commits.
+// They are cheap: a copy of one file, or a schema of one database.
+func freshLedgers(t *testing.T) func() (dsn string, commits commitControl) {
 	t.Helper()
 	round := 0
 	if ledgertest.OnPostgres(t) {
@@ -178,35 +177,35 @@ func freshLedgers(t *testing.T) func() (dsn string, commits judge) {
 				t.Error("no connection was cut at its COMMIT")
 			}
 		})
-		return func() (string, judge) {
+		return func() (string, commitControl) {
 			round++
 			return fmt.Sprintf("%s&schema=model%d", through, round), cutter
 		}
 	}
 	folder, empty := t.TempDir(), commandstest.EmptyLedger(t)
-	return func() (string, judge) {
+	return func() (string, commitControl) {
 		round++
 		path := filepath.Join(folder, fmt.Sprint(round, ".db"))
 		if err := os.WriteFile(path, empty, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return path, commandstest.JudgeCommits(path)
+		return path, commandstest.ControlCommits(path)
 	}
 }
 
-// longer makes sequences somewhat longer than rapid does, unless it was given the length.
+// longer makes sequences somewhat longer than rapid's default, unless the flag was given.
 func longer(t *testing.T) {
 	t.Helper()
 	preset(t, "rapid.steps", "40")
 }
 
-// fewer makes fewer of them, where each step takes a server some milliseconds.
+// fewer runs fewer sequences on a server, where each step takes some milliseconds.
 func fewer(t *testing.T) {
 	t.Helper()
 	preset(t, "rapid.checks", "20")
 }
 
-// preset sets a flag for the time of a test, unless it has been given.
+// preset sets a flag for the duration of a test, unless it was given.
 func preset(t *testing.T, name, value string) {
 	t.Helper()
 	f := flag.Lookup(name)
@@ -247,7 +246,7 @@ func id(n int) string { return fmt.Sprintf("01KDXYZAF8%016d", n) }
 
 func worker(name string) event.Worker { return event.Worker{Name: name, Boot: "boot-" + name} }
 
-// successor is another process of that worker.
+// successor returns another process of that worker.
 func successor(name string) event.Worker {
 	return event.Worker{Name: name, Boot: "second-boot-" + name}
 }

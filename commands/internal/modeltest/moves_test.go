@@ -14,20 +14,20 @@ import (
 	"jobledger/projection"
 )
 
-// sure makes a call until its outcome is known. The commit of the first attempt may fail;
-// the call is then made again, as it was. carriedOut says what the first attempt has done if it was durable,
-// with no answer.
+// sure makes a call until its outcome is known. The commit of the first attempt may fail; the same call is
+// then repeated. carriedOut updates the model if the first attempt was durable without an answer.
 func (m *model) sure(call func() error, carriedOut func()) error {
-	v := rapid.SampledFrom([]commandstest.Verdict{commandstest.Heard, commandstest.Heard, commandstest.Heard,
-		commandstest.Heard, commandstest.Heard, commandstest.Heard, commandstest.Undone,
-		commandstest.Unheard}).Draw(m.rt, "commit")
+	v := rapid.SampledFrom([]commandstest.CommitOutcome{commandstest.Acknowledged, commandstest.Acknowledged,
+		commandstest.Acknowledged,
+		commandstest.Acknowledged, commandstest.Acknowledged, commandstest.Acknowledged, commandstest.RolledBack,
+		commandstest.Unacknowledged}).Draw(m.rt, "commit")
 	m.commits.Once(v)
 	err := call()
-	m.commits.Hear()
+	m.commits.AcknowledgeAll()
 	if !errors.Is(err, ledger.ErrUnknown) {
 		return err
 	}
-	if v == commandstest.Unheard {
+	if v == commandstest.Unacknowledged {
 		carriedOut()
 	}
 	return call()
@@ -69,7 +69,7 @@ func (m *model) claim(r commands.ClaimRequest) {
 	m.claimed(r, got)
 }
 
-// claimed compares what a claim has given with what it should have.
+// claimed compares the jobs that a claim returned with those it should return.
 func (m *model) claimed(r commands.ClaimRequest, got []projection.Job) {
 	want := m.next(r)
 	if len(got) != len(want) {
@@ -80,7 +80,7 @@ func (m *model) claimed(r commands.ClaimRequest, got []projection.Job) {
 		byID[g.ID] = g
 	}
 	for i, j := range want {
-		g, ok := byID[event.JobID(j.id)] // looked up after an unknown commit, they come in another order
+		g, ok := byID[event.JobID(j.id)] // after an unknown commit they are looked up, in another order
 		if !ok || string(g.Payload) != j.payload {
 			m.rt.Fatalf("claim %d: got %s, want %s with the payload %q", i, got[i].ID, j.id, j.payload)
 		}
@@ -95,7 +95,7 @@ type ask struct {
 	command commands.Command
 }
 
-// any is any command: an owner's, with any token that the job ever had or with another job's, or an
+// any draws any command: an owner's, with any token that the job ever had or with another job's, or an
 // operator's.
 func (m *model) any() ask {
 	j := m.job()
@@ -164,12 +164,12 @@ func (m *model) operators(j *modelJob) commands.Command {
 	return r
 }
 
-// one carries out any command.
+// one applies any command.
 func (m *model) one() { m.carry(m.any()) }
 
-// lose goes some steps further with a job whose last claim is live or was lost: it is cancelled, retried,
-// claimed again, and the end of a command of its lost claims is reported, of the last one or of an older one.
-// By chance alone, that hardly ever happens in this order.
+// lose continues with a job whose last claim is live or was lost: it is cancelled, retried and claimed again,
+// and the end of the command of a lost claim is reported, the last one or an older one. Random commands alone
+// hardly ever occur in this order.
 func (m *model) lose() {
 	var fit []*modelJob
 	for _, j := range m.jobs {
@@ -192,7 +192,7 @@ func (m *model) loseOn(j *modelJob) {
 		m.carry(ask{j, commands.Cancel{}})
 	case j.final() && !early:
 		r := m.retry()
-		r.Now = r.Now || len(j.claims) == 1 // so that the first claim's command may run on next to a second one
+		r.Now = r.Now || len(j.claims) == 1 // so that the first claim's command may still run next to a second one
 		m.carry(ask{j, r})
 	case !j.final() && !j.runAt.After(m.Now) && len(j.claims) < 3 && !early:
 		m.claimFitting(j)
@@ -201,8 +201,8 @@ func (m *model) loseOn(j *modelJob) {
 	}
 }
 
-// lostClaim is a claim of j that was lost, if there is one: of those whose end has not been reported the
-// oldest, or any claim.
+// lostClaim returns the oldest claim of j that was lost and whose end has not been reported, or else any lost
+// claim.
 func (m *model) lostClaim(j *modelJob) *modelClaim {
 	for _, c := range j.claims {
 		if c.lost() && !c.stopped && rapid.Bool().Draw(m.rt, "oldest") {
@@ -212,13 +212,13 @@ func (m *model) lostClaim(j *modelJob) *modelClaim {
 	return j.claims[rapid.IntRange(0, len(j.claims)-1).Draw(m.rt, "claim")]
 }
 
-// claimFitting claims as a worker that may take j does.
+// claimFitting claims as a worker that may take j.
 func (m *model) claimFitting(j *modelJob) {
 	m.claim(commands.ClaimRequest{Queues: []string{j.queue}, Version: j.version, Capabilities: j.requires,
 		Worker: worker("w1"), Lease: time.Minute, Limit: 3})
 }
 
-// carry carries out a command by the job's id.
+// carry applies a command by the job's id.
 func (m *model) carry(a ask) {
 	var got projection.Job
 	err := m.sure(func() (err error) {
@@ -228,7 +228,7 @@ func (m *model) carry(a ask) {
 	m.answered(a, got, err, true)
 }
 
-// steps are commands on copies of their jobs from any earlier time.
+// steps returns commands on copies of their jobs from any earlier time.
 func (m *model) steps() (asked []ask, steps []commands.Op) {
 	for range rapid.IntRange(1, 4).Draw(m.rt, "steps") {
 		a := m.any()
@@ -238,7 +238,7 @@ func (m *model) steps() (asked []ask, steps []commands.Op) {
 	return asked, steps
 }
 
-// several carries out steps in one transaction.
+// several applies commands in one transaction.
 func (m *model) several() {
 	asked, steps := m.steps()
 	var out []commands.Result
@@ -252,7 +252,7 @@ func (m *model) several() {
 	m.allAnswered(asked, out)
 }
 
-// turn carries out steps and then claims, in one transaction.
+// turn applies commands and then claims, in one transaction.
 func (m *model) turn() {
 	asked, steps := m.steps()
 	r := m.request()
@@ -290,7 +290,7 @@ func (m *model) allAnswered(asked []ask, out []commands.Result) {
 	}
 }
 
-// answered compares what a command was answered with, and the job where it says how it is now.
+// answered compares the answer to a command, and the job if the answer has it.
 func (m *model) answered(a ask, got projection.Job, err error, now bool) {
 	m.rt.Helper()
 	before := len(m.ats)
@@ -309,11 +309,12 @@ func (m *model) answered(a ask, got projection.Job, err error, now bool) {
 }
 
 func (m *model) sweepAll() {
-	m.commits.Once(rapid.SampledFrom([]commandstest.Verdict{commandstest.Heard, commandstest.Heard,
-		commandstest.Undone, commandstest.Unheard}).Draw(m.rt, "commit"))
+	m.commits.Once(rapid.SampledFrom([]commandstest.CommitOutcome{commandstest.Acknowledged,
+		commandstest.Acknowledged,
+		commandstest.RolledBack, commandstest.Unacknowledged}).Draw(m.rt, "commit"))
 	w := commands.Sweeper{Service: m.Service, Actor: "sweeper:test", Grace: new(time.Duration)}
 	_, err := w.Sweep(m.T.Context())
-	m.commits.Hear()
+	m.commits.AcknowledgeAll()
 	if errors.Is(err, ledger.ErrUnknown) {
 		_, err = w.Sweep(m.T.Context())
 	}
@@ -355,7 +356,7 @@ func (m *model) pauseAny() {
 	}
 }
 
-// check compares what the ledger says with the model.
+// check compares the ledger with the model.
 func (m *model) check(j *modelJob, got projection.Job) {
 	m.rt.Helper()
 	token := ""

@@ -9,7 +9,7 @@ import (
 	"jobledger/commands"
 )
 
-// judge says what c has to be answered with, and carries it out in the model. A refusal is recorded, once.
+// judge returns the expected answer to c, and applies c to the model. A refusal is recorded once.
 func (m *model) judge(j *modelJob, c commands.Command) (want error) {
 	switch c := c.(type) {
 	case commands.Cancel:
@@ -42,8 +42,8 @@ func (m *model) judge(j *modelJob, c commands.Command) (want error) {
 	return nil
 }
 
-// judgeRetry lets the job wait while the command of its last claim may still run, which is until the lease
-// has ended. A claim that was reclaimed has such a lease too, where the clock has run back since.
+// judgeRetry makes the job wait while the command of its last claim may still run, which is until the end of
+// the lease. A reclaimed claim also has such a lease if the clock was set back since.
 func (m *model) judgeRetry(j *modelJob, c commands.Retry) error {
 	if !j.final() || j.erased || c.NotSucceeded && j.state == "succeeded" {
 		return commands.ErrConflict
@@ -59,8 +59,8 @@ func (m *model) judgeRetry(j *modelJob, c commands.Retry) error {
 	return nil
 }
 
-// judgeStop is an event of the claim and, where the job still waits for just that, a second one that lets it
-// run.
+// judgeStop records an event of the claim. If the job still waits for just this claim, a second event makes
+// it runnable.
 func (m *model) judgeStop(j *modelJob, c commands.ReportStop) error {
 	i := slices.IndexFunc(j.claims, func(claim *modelClaim) bool { return claim.token == c.Token })
 	if i < 0 || !j.claims[i].lost() {
@@ -100,7 +100,7 @@ func (m *model) judgeReschedule(j *modelJob, c commands.Reschedule) error {
 	return nil
 }
 
-// shown is the token and the name that an owner's command shows.
+// shown returns the token and the name that an owner's command presents.
 func shown(c commands.Command) (token, owner, name string) {
 	switch c := c.(type) {
 	case commands.Heartbeat:
@@ -155,8 +155,7 @@ func (m *model) judgeOwner(j *modelJob, c commands.Command) error {
 	return want
 }
 
-// sameContent leaves out times: those that a command asks for are not compared. Of a result that was erased,
-// the size is.
+// sameContent ignores requested times. Of an erased result it compares the size.
 func sameContent(claim *modelClaim, c commands.Command, erased bool) bool {
 	switch a := claim.by.(type) {
 	case commands.Succeed:
@@ -174,7 +173,7 @@ func sameContent(claim *modelClaim, c commands.Command, erased bool) bool {
 	return false
 }
 
-// carryOut is what the owner's command means for a live claim.
+// carryOut applies an owner's command to a live claim.
 func (m *model) carryOut(j *modelJob, c commands.Command) {
 	at := m.stamp()
 	switch c := c.(type) {
@@ -202,7 +201,7 @@ func (m *model) carryOut(j *modelJob, c commands.Command) {
 	}
 }
 
-// extend is a sign of life.
+// extend applies a heartbeat.
 func (m *model) extend(j *modelJob, at time.Time, lease time.Duration) {
 	j.beat = at
 	j.state, j.lease = "running", m.Now.Add(lease)
@@ -212,7 +211,7 @@ func (m *model) extend(j *modelJob, at time.Time, lease time.Duration) {
 	j.seq++
 }
 
-// next is what a claim by such a worker has to be given, in order.
+// next returns the jobs that a claim by such a worker should get, in order.
 func (m *model) next(r commands.ClaimRequest) []*modelJob {
 	var want []*modelJob
 	for _, j := range m.jobs {
@@ -231,7 +230,7 @@ func (m *model) next(r commands.ClaimRequest) []*modelJob {
 	return want[:min(r.Limit, len(want))]
 }
 
-// give is the claim of j, with the token that it was given.
+// give applies the claim of j, with the token that was given.
 func (m *model) give(j *modelJob, r commands.ClaimRequest, token string) {
 	at := m.stamp()
 	j.state, j.lease, j.endBy, j.beat = "claimed", m.Now.Add(r.Lease), time.Time{}, at

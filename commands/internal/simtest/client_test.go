@@ -12,11 +12,11 @@ import (
 	"jobledger/projection"
 )
 
-// simSweeper sweeps as the program does, and remembers what it saw as the program does.
+// simSweeper sweeps with the program's Sweeper and keeps the leases it has seen, as the program does.
 type simSweeper struct {
 	sweeper *commands.Sweeper
 	next    time.Time
-	expired []projection.Lease // of sweepBlindly
+	expired []projection.Lease // for sweepBlindly
 }
 
 func (w *simSweeper) reset() { *w = simSweeper{} }
@@ -52,14 +52,14 @@ func (w *simSweeper) act(p *process) time.Time {
 	return w.next
 }
 
-// simClient enqueues, and now and then does what an operator does.
+// simClient enqueues, and sometimes acts as an operator.
 type simClient struct {
-	unsure []commands.Enqueue // no answer came: to be sent again
+	unsure []commands.Enqueue // without an answer, to be sent again
 	known  []event.JobID
 	asked  int
 }
 
-// reset leaves a client what it was going to send: that would be in its own database.
+// reset keeps what the client was going to send: a real client has it in its own database.
 func (c *simClient) reset() {}
 
 const simJobs = 8
@@ -84,7 +84,7 @@ func (c *simClient) act(p *process) time.Time {
 	return time.Now().Add(p.span(0, 25*time.Second))
 }
 
-// order is a job that it wants to have done.
+// order returns a new job to enqueue.
 func (c *simClient) order(p *process) commands.Enqueue {
 	c.asked++
 	e := commands.Enqueue{Queue: oneOf(p.rng, simQueues...), Payload: fmt.Append(nil, "payload ", c.asked),
@@ -107,12 +107,12 @@ func (c *simClient) order(p *process) commands.Enqueue {
 	return e
 }
 
-// send enqueues what it wants, all or nothing, until the answer says that it is there.
+// send enqueues its jobs, all or nothing, until an answer confirms them.
 func (c *simClient) send(p *process) {
 	got, err := call(p, fmt.Sprintf("enqueue %d jobs", len(c.unsure)), nil, func() ([]commands.Enqueued, error) {
 		return p.service.Enqueue(p.t.Context(), "cli:client", c.unsure...)
 	})
-	if p.broken == "believes" && unknown(err) {
+	if p.broken == "trusts unknown commits" && unknown(err) {
 		for _, e := range c.unsure {
 			got, err = append(got, commands.Enqueued{Job: projection.Job{ID: event.JobID(e.ID)}}), nil
 		}
@@ -138,7 +138,7 @@ func (c *simClient) send(p *process) {
 	c.unsure = nil
 }
 
-// operate does something to a job or a queue. An answer that is lost is not asked for again.
+// operate changes a job or a queue. If the answer is lost, it does not ask again.
 func (c *simClient) operate(p *process) {
 	id, queue := oneOf(p.rng, c.known...), oneOf(p.rng, simQueues...)
 	commandsOf := []commands.Command{commands.Cancel{}, commands.Retry{}, commands.Retry{},
@@ -166,7 +166,7 @@ func (c *simClient) operate(p *process) {
 	}
 }
 
-// tidy lets every queue go on, so that what can end will end.
+// tidy resumes every queue, so that all jobs can end.
 func (c *simClient) tidy(p *process) {
 	for _, queue := range simQueues {
 		if _, err := p.service.Resume(p.t.Context(), "cli:operator", queue, ""); err != nil {

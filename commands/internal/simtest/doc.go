@@ -1,10 +1,10 @@
 // Package simtest simulates hours of several processes on one ledger in seconds: workers, sweepers, a
 // producer and an operator, each with its own Store and its own clock. Service, Sweeper, Store and SQLite are
-// real; time and faults are simulated: lost requests and answers, commits of unknown outcome, frozen and
+// real. Time and faults are simulated: lost requests and answers, commits of unknown outcome, frozen and
 // killed processes, clocks that jump. An oracle checks each answer and each event. Every choice comes from a
-// seed, so that a seed gives the same history again.
+// seed, so the same seed gives the same history.
 //
-// Variants with one rule broken show that the oracle finds what is wrong.
+// Variants with one broken rule prove that the oracle detects violations.
 //
 //	simulation_test.go            the tests, and a run by its seed
 //	world_test.go                 the world: clocks, faults, the loop

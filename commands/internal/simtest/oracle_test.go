@@ -12,8 +12,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// oracle judges a simulated history: what the ledger says after each call, and what was answered. It keeps
-// its own books of every claim, by rules of its own, and shares nothing with the program but the events.
+// oracle checks a simulated history: the ledger after each call, and the answers. It keeps its own record of
+// every claim, has its own rules, and shares only the events with the program.
 type oracle struct {
 	sim    *sim
 	store  *ledger.Store
@@ -28,12 +28,12 @@ type oracle struct {
 	disturbed time.Time       // when a clock last jumped; zero: never
 }
 
-// simJob is a job as the oracle's books have it.
+// simJob is a job in the oracle's record.
 type simJob struct {
 	id                     event.JobID
 	queue                  string
 	seq                    int64
-	ended                  event.State // 0: it has not
+	ended                  event.State // 0: not ended
 	attempt, failures, max int
 	runtime                time.Duration
 	live, latest           *simHold
@@ -47,10 +47,10 @@ type simHold struct {
 	token    string
 	worker   event.Worker
 	lease    time.Duration
-	granted  time.Duration // the lease as its last event has it: until − at
-	begun    time.Time     // by the true clock, as lastBeat
+	granted  time.Duration // the lease in its last event: until − at
+	begun    time.Time     // by the true clock, as is lastBeat
 	lastBeat time.Time
-	how      event.Kind // its end; 0: it is live
+	how      event.Kind // how it ended; 0: it is live
 }
 
 func (o *oracle) begin(s *sim) {
@@ -62,7 +62,7 @@ func (o *oracle) begin(s *sim) {
 		paused: make(map[string]bool), refused: make(map[string]bool)}
 }
 
-// open counts the jobs that have not ended.
+// open returns how many jobs have not ended.
 func (o *oracle) open() (n int) {
 	for _, j := range o.jobs {
 		if j.ended == 0 {
@@ -82,7 +82,7 @@ func (o *oracle) stuck() (ids []event.JobID) {
 	return ids
 }
 
-// look reads what p's call has added to the ledger.
+// look reads the events that p's call has added to the ledger.
 func (o *oracle) look(p *process) {
 	err := o.store.Read(context.Background(), func(tx *ledger.Tx) error {
 		for e, err := range tx.Events(context.Background(), ledger.Filter{After: o.pos}) {
@@ -104,7 +104,7 @@ func (o *oracle) look(p *process) {
 	}
 }
 
-// chain is a digest of e and everything before it.
+// chain returns a digest of e and everything before it.
 func chain(before [32]byte, e event.Event) [32]byte {
 	text, err := json.Marshal(event.Line{Event: e})
 	if err != nil {
@@ -113,7 +113,7 @@ func chain(before [32]byte, e event.Event) [32]byte {
 	return sha256.Sum256(append(before[:], text...))
 }
 
-// event takes one event into the books.
+// event adds one event to the record.
 func (o *oracle) event(p *process, e event.Event) {
 	switch b := e.Body.(type) {
 	case *event.QueuePaused:
@@ -183,7 +183,8 @@ func (o *oracle) event(p *process, e event.Event) {
 	}
 }
 
-// claimed: no other worker holds the job, it may be tried once more, and token and attempt are new.
+// claimed checks that no other worker holds the job, that an attempt is left, and that token and attempt are
+// new.
 func (o *oracle) claimed(p *process, j *simJob, e event.Event) {
 	h := &simHold{job: j, token: e.Token, worker: e.Worker, begun: time.Now(), lastBeat: time.Now(),
 		granted: e.Body.(*event.Claimed).LeaseUntil.Sub(e.At)}
@@ -210,7 +211,7 @@ func (o *oracle) claimed(p *process, j *simJob, e event.Event) {
 	j.attempt, j.live, j.latest, o.tokens[e.Token] = e.Attempt, h, h, h
 }
 
-// owner checks that what only the owner may do was asked for with the live claim's token.
+// owner checks that an event that only the owner may cause presented the live claim's token.
 func (o *oracle) owner(p *process, j *simJob, e event.Event) *simHold {
 	h := j.live
 	switch {
@@ -234,7 +235,7 @@ func (o *oracle) ownEnd(p *process, j *simJob, e event.Event, allowed bool) {
 	o.close(j, e)
 }
 
-// close ends the live claim, and the job where that is what the event says.
+// close ends the live claim, and the job if the event ends it.
 func (o *oracle) close(j *simJob, e event.Event) {
 	if j.live != nil {
 		j.live.how, j.live = e.Kind(), nil

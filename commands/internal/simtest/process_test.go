@@ -18,16 +18,16 @@ type process struct {
 	name    string
 	boots   int
 	service *commands.Service // nil: it is dead
-	skew    time.Duration     // of its wall clock
-	wakes   time.Time         // its next turn
+	skew    time.Duration     // error of its wall clock
+	wakes   time.Time         // when it acts next
 	actor   actor
-	shows   []string // the tokens of the call under way
+	shows   []string // the tokens of the call in progress
 }
 
-// actor is what a process does. It is called when it is its turn and says when the next one is.
+// actor is the behaviour of a process. It is called when the process acts, and returns when it acts next.
 type actor interface {
 	act(p *process) (next time.Time)
-	reset() // everything that was only in memory is gone
+	reset() // lose everything that was only in memory
 }
 
 func (s *sim) host(name string, a actor) {
@@ -61,7 +61,7 @@ func (p *process) stop() {
 	p.service = nil
 }
 
-// worker is what the process calls itself in claims.
+// worker returns the identity that the process claims with.
 func (p *process) worker() event.Worker {
 	return event.Worker{Name: p.name, Boot: fmt.Sprint(p.name, "-", p.boots), PID: 1000 + p.boots}
 }
@@ -75,8 +75,7 @@ func (p *process) turn() {
 	}
 }
 
-// letOthersAct gives the other workers a turn in the middle of p's. Those that stood still wake up, and beat
-// at once.
+// letOthersAct runs the other workers during a call of p. Frozen workers wake up and send heartbeats at once.
 func (p *process) letOthersAct() {
 	for _, other := range p.hosts {
 		w, ok := other.actor.(*simWorker)
@@ -89,13 +88,13 @@ func (p *process) letOthersAct() {
 			t.beats = time.Now()
 		}
 		if w.sweeps != nil {
-			w.sweeps.next = time.Now().Add(time.Second) // one overtakes, and is not overtaken in turn
+			w.sweeps.next = time.Now().Add(time.Second) // it interrupts p and is not interrupted itself
 		}
 		other.turn()
 	}
 }
 
-// pause lets the process stand still; what it meant to do by then, it does when it goes on.
+// pause freezes the process; when it continues, it does what was due meanwhile.
 func (p *process) pause(d time.Duration) {
 	p.counts["paused"]++
 	p.say(p.name, "stands still for %s", d)
@@ -104,7 +103,7 @@ func (p *process) pause(d time.Duration) {
 	}
 }
 
-// die ends the process without a word. It comes back some time later, or when the faults are over.
+// die kills the process. It is restarted some time later, or when the faults end.
 func (p *process) die() {
 	p.counts["died"]++
 	p.say(p.name, "dies")
@@ -120,8 +119,8 @@ func (p *process) jump(by time.Duration) {
 	p.oracle.disturbed = time.Now()
 }
 
-// call is one call of the service, with the tokens that it shows. Its answer may get lost, on the way there
-// or back, or be unknown.
+// call is one call of the service, with the tokens that it presents. The request or the answer may get lost,
+// or the outcome may be unknown.
 func call[T any](p *process, what string, shows []string, do func() (T, error)) (answer T, err error) {
 	var none T
 	p.counts["calls"]++
@@ -130,16 +129,16 @@ func call[T any](p *process, what string, shows []string, do func() (T, error)) 
 	if p.calm {
 		f = faults{}
 	}
-	if p.chance(f.unsent) {
+	if p.chance(f.requestLost) {
 		p.say(p.name, "%s: lost on the way there", what)
-		p.counts["unsent"]++
+		p.counts["requests lost"]++
 		return none, errSimLost
 	}
-	next := commandstest.Heard
-	if p.chance(f.undone) {
-		next = commandstest.Undone
-	} else if p.chance(f.unheard) {
-		next = commandstest.Unheard
+	next := commandstest.Acknowledged
+	if p.chance(f.rolledBack) {
+		next = commandstest.RolledBack
+	} else if p.chance(f.unacknowledged) {
+		next = commandstest.Unacknowledged
 	}
 	before := p.commits.Seen()
 	p.commits.Once(next)
@@ -153,9 +152,9 @@ func call[T any](p *process, what string, shows []string, do func() (T, error)) 
 		p.say(p.name, "%s: the outcome is unknown", what)
 		p.counts["unknown"]++
 		return none, err
-	case p.chance(f.unanswered):
+	case p.chance(f.answerLost):
 		p.say(p.name, "%s: carried out, the answer lost", what)
-		p.counts["unanswered"]++
+		p.counts["answers lost"]++
 		return none, errSimLost
 	case err != nil:
 		p.say(p.name, "%s: %v", what, err)

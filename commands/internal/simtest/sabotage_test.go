@@ -10,24 +10,27 @@ import (
 	"jobledger/projection"
 )
 
-// sabotages are the ways to break a rule, and as what each may be found.
+// sabotages are the rules that can be broken, and the findings that each may cause.
 var sabotages = []struct {
 	name  string
 	finds []string
 }{
 	// a sweeper that trusts its own clock, which is an hour ahead
 	{"no grace", []string{"live job reclaimed"}},
-	// a sweeper that takes back what it once saw expired, no matter which worker holds it now
+	// a sweeper that reclaims what it once saw expired, whichever worker holds it now
 	{"no CAS", []string{"live job reclaimed"}},
-	{"no token", []string{"fence", "answer"}},            // an owner whose token is not checked
-	{"one token", []string{"token"}},                     // tokens that are not fresh
-	{"no sweeper", []string{"stuck"}},                    // what the dead held is never taken back
-	{"let go", []string{"two live claims", "answer"}},    // a row that is queued again without an event
-	{"never too often", []string{"tried too often"}},     // failures that are not counted
-	{"believes", []string{"acknowledged and not there"}}, // a client to whom unknown is as good as done
+	{"no token", []string{"fence", "answer"}}, // an owner whose token is not checked
+	{"same token", []string{"token"}},         // tokens that are not fresh
+	// the jobs of dead workers are never reclaimed
+	{"no sweeper", []string{"stuck"}},
+	// a row that is queued again without an event
+	{"row without event", []string{"two live claims", "answer"}},
+	{"uncounted failures", []string{"tried too often"}}, // failures that are not counted
+	// a client that takes an unknown outcome for success
+	{"trusts unknown commits", []string{"acknowledged and not there"}},
 }
 
-// interfere does what is broken behind the program's back, before p's turn.
+// interfere breaks the rule from outside the program, before p acts.
 func (p *process) interfere() {
 	var err error
 	switch p.broken {
@@ -36,11 +39,11 @@ func (p *process) interfere() {
 		if p.name == "sweeper" {
 			p.skew = time.Hour
 		}
-	case "one token":
+	case "same token":
 		if _, ok := p.actor.(*simWorker); ok {
 			p.service.NewID = func() string { return id(1_000_000) }
 		}
-	case "let go":
+	case "row without event":
 		err = p.service.Store.Write(p.t.Context(), func(tx *ledger.Tx) error {
 			held, err := projection.List(p.t.Context(), tx, projection.Filter{States: []event.State{event.Running}})
 			if err != nil || len(held) == 0 || !p.chance(0.05) {
@@ -48,7 +51,7 @@ func (p *process) interfere() {
 			}
 			return projection.Put(p.t.Context(), tx, held[0], letGo(held[0]))
 		})
-	case "never too often":
+	case "uncounted failures":
 		err = p.service.Store.Write(p.t.Context(), func(tx *ledger.Tx) error {
 			_, err := tx.Exec(`UPDATE jobs SET failures = 0`)
 			return err
@@ -59,7 +62,7 @@ func (p *process) interfere() {
 	}
 }
 
-// letGo is j without its owner.
+// letGo returns j without its owner.
 func letGo(j projection.Job) projection.Job {
 	return projection.Job{N: j.N, ID: j.ID, Seq: j.Seq, State: event.Queued, Queue: j.Queue,
 		Priority: j.Priority, RunAt: j.RunAt, Key: j.Key,
@@ -67,7 +70,7 @@ func letGo(j projection.Job) projection.Job {
 		Snoozes: j.Snoozes}
 }
 
-// withLiveTokens shows for each step the token that is live now, for any caller.
+// withLiveTokens gives each op the token that is live now, for any caller.
 func (p *process) withLiveTokens(steps []commands.Op) []commands.Op {
 	for i, step := range steps {
 		j := p.get(step.Job.ID)
@@ -104,7 +107,7 @@ func (p *process) get(id event.JobID) (j projection.Job) {
 	return j
 }
 
-// sweepBlindly takes back what was expired when it last looked, as long as anybody holds it.
+// sweepBlindly reclaims what had expired when it last looked, if any worker holds it.
 func (w *simSweeper) sweepBlindly(p *process) (report commands.SweepReport, err error) {
 	ctx := context.Background()
 	err = p.service.Store.Write(ctx, func(tx *ledger.Tx) error {

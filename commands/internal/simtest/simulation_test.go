@@ -17,13 +17,13 @@ import (
 )
 
 // The simulation runs whole histories of several processes on one ledger: workers, sweepers, a producer and
-// an operator, each with its own Store, its own boot and its own wall clock. Real are Service, Sweeper, Store
-// and SQLite; simulated are the time, which passes only while all goroutines wait, and what goes wrong:
-// requests and answers that are lost, commits of unknown outcome, processes that stand still or die, clocks
-// that jump. One call is made at a time, and everything that is drawn comes from the seed, so that a seed is
-// the same history for ever.
+// an operator, each with its own Store, its own boot and its own wall clock. Service, Sweeper, Store and
+// SQLite are real. Simulated are the time, which passes only while all goroutines wait, and the faults: lost
+// requests and answers, commits of unknown outcome, processes that freeze or die, clocks that jump. Only one
+// call is in progress at a time, and every random choice comes from the seed, so a seed gives the same
+// history for ever.
 //
-// In the first part anything may go wrong. Then the faults stop, and everything that can end has to end.
+// In the first part anything may fail. Then the faults end, and every job that can end must end.
 var (
 	simSeed  = flag.Uint64("seed", 0, "run this one seed of the simulation and print what happens")
 	simSeeds = flag.Int("seeds", 0, "seeds of the simulation; default 50, with -short 20, with -long 200")
@@ -67,7 +67,7 @@ func TestSimulation(t *testing.T) {
 	t.Log(total)
 }
 
-// A seed that is run again gives the same ledger, to the last byte of its events.
+// A seed that is run twice gives the same ledger, to the last byte of its events.
 func TestSimulationIsDeterministic(t *testing.T) {
 	for seed := range uint64(min(simulations()/10, 5)) {
 		a, b := simulate(t, seed+1, ""), simulate(t, seed+1, "")
@@ -78,8 +78,8 @@ func TestSimulationIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestSimulationFindsSabotage breaks one rule after the other, in the actors or behind the program's back.
-// Each must be found, and as what it is.
+// TestSimulationFindsSabotage breaks one rule after another, in the actors or from outside the program. The
+// oracle must detect each, with the right finding.
 func TestSimulationFindsSabotage(t *testing.T) {
 	for i, broken := range sabotages {
 		t.Run(broken.name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestSimulationFindsSabotage(t *testing.T) {
 			for seed := range uint64(200) {
 				r := simulate(t, seed+1, broken.name)
 				if r.wrong == "" || r.wrong == "verify" {
-					continue // it did not come to that in this seed, but for a table that differs from the events
+					continue // this seed did not reach the fault, except that a table differs from the events
 				}
 				if !slices.Contains(broken.finds, r.wrong) {
 					t.Errorf("seed %d: found as %q, want %q: %s", r.seed, r.wrong, broken.finds, r.detail)
@@ -102,7 +102,7 @@ func TestSimulationFindsSabotage(t *testing.T) {
 	}
 }
 
-// report fails the test if something was wrong, with the last of what happened and how to see it again.
+// report fails the test if something was wrong, with the last calls and how to reproduce them.
 func (s *sim) report(t *testing.T) {
 	t.Helper()
 	if s.wrong == "" {
@@ -116,7 +116,7 @@ func (s *sim) report(t *testing.T) {
 		s.seed, s.wrong, s.detail, s.seed)
 }
 
-// simulate runs one seed, with one thing broken if broken names it.
+// simulate runs one seed, with one rule broken if broken names it.
 func simulate(t *testing.T, seed uint64, broken string) *sim {
 	t.Helper()
 	s := &sim{seed: seed, broken: broken, rng: rand.New(rand.NewPCG(seed, 0)), counts: make(map[string]int)}
@@ -124,7 +124,7 @@ func simulate(t *testing.T, seed uint64, broken string) *sim {
 	if err := os.WriteFile(s.path, commandstest.EmptyLedger(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.commits = commandstest.JudgeCommits(s.path)
+	s.commits = commandstest.ControlCommits(s.path)
 	synctest.Test(t, func(t *testing.T) {
 		s.t = t
 		s.run()

@@ -11,13 +11,13 @@ import (
 	"jobledger/projection/audit"
 )
 
-// reclaimed: the claim was silent for two beats at least, by the true clock, whatever the others said. Where
-// all clocks have always been right, it was so for its lease and two beats.
+// reclaimed checks that the claim sent no heartbeat for at least two intervals, by the true clock, whatever
+// other clocks showed. If no clock was ever wrong, it must have been for its lease and two intervals.
 func (o *oracle) reclaimed(j *simJob, e event.Event) {
 	j.failures++
 	if h := j.live; h == nil || e.Token != h.token {
 		o.sim.find("reclaim", "job %s: reclaimed from %q, but not the live claim", j.id, e.Token)
-	} else if silent, least := o.unheard(j, h); silent < least {
+	} else if silent, least := o.sinceHeartbeat(j, h); silent < least {
 		o.sim.find("live job reclaimed", "job %s: %s after the last sign of life, its lease is %s", j.id, silent,
 			h.lease)
 	}
@@ -27,7 +27,7 @@ func (o *oracle) reclaimed(j *simJob, e event.Event) {
 	o.close(j, e)
 }
 
-// answer judges the answer to an owner.
+// answer checks the answer to an owner.
 func (o *oracle) answer(id event.JobID, token string, c commands.Command, err error) {
 	h := o.tokens[token]
 	if h == nil || h.job.id != id {
@@ -45,7 +45,7 @@ func (o *oracle) answer(id event.JobID, token string, c commands.Command, err er
 	case errors.Is(err, commands.ErrLeaseLost):
 		right = h.how == event.KindReclaimed || h.how == event.KindCancelled && h.job.latest != h
 	case errors.Is(err, commands.ErrCancelled):
-		// claimed in the same call, afterwards
+		// claimed later in the same call
 		right = h.how == event.KindCancelled && (h.job.latest == h || h.job.latest.begun.Equal(time.Now()))
 	case errors.Is(err, commands.ErrConflict):
 		right = own && (h.how != kindOfEnd(c) || h.job.erased)
@@ -56,10 +56,10 @@ func (o *oracle) answer(id event.JobID, token string, c commands.Command, err er
 	}
 }
 
-// unheard is how long h has been silent, and how long that must be before it may be reclaimed. Two beats are
-// two thirds of the lease as its last event has it; a max runtime ends a lease by the wall clock, beats or
-// not.
-func (o *oracle) unheard(j *simJob, h *simHold) (silent, least time.Duration) {
+// sinceHeartbeat returns how long h has sent no heartbeat, and how long that must last before it may be
+// reclaimed. Two intervals are two thirds of the lease in its last event; a max runtime ends a lease by the
+// wall clock, with or without heartbeats.
+func (o *oracle) sinceHeartbeat(j *simJob, h *simHold) (silent, least time.Duration) {
 	silent, least = time.Since(h.lastBeat), h.granted*2/3
 	if h.granted < commands.MinLease {
 		least = commands.DefaultLease * 2 / 3
@@ -87,7 +87,7 @@ func kindOfEnd(c commands.Command) event.Kind {
 	return 0
 }
 
-// end reads everything again, as the next process would.
+// end reads everything again, as a new process would.
 func (o *oracle) end() {
 	if err := o.store.Close(); err != nil {
 		o.sim.find("close", "%v", err)

@@ -11,15 +11,15 @@ import (
 
 var simQueues = []string{"a", "b"}
 
-// simWorker claims jobs, beats for them, and ends them in one way or another. What it was not answered it
-// sends again.
+// simWorker claims jobs, sends heartbeats for them, and ends them in some way. It repeats what was not
+// answered.
 type simWorker struct {
 	lease  time.Duration
 	slots  int
 	tasks  []*simTask
 	asks   time.Time // when it looks for work again
 	sweeps *simSweeper
-	said   bool // that it has started
+	said   bool // its start was recorded
 }
 
 // simTask is one job of a worker.
@@ -28,8 +28,8 @@ type simTask struct {
 	token  string
 	beats  time.Time        // the next heartbeat
 	ends   time.Time        // when the work is done
-	end    commands.Command // what is said then; the same when it is said again
-	zombie bool             // it goes on whatever the answer is
+	end    commands.Command // the command that ends it; the same when it is repeated
+	zombie bool             // it continues whatever the answer is
 }
 
 func newSimWorker(s *sim) *simWorker {
@@ -79,7 +79,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// write says what has to be said now, and asks for more work if there is a free slot.
+// write sends the commands that are due, and claims more jobs if there is a free slot.
 func (w *simWorker) write(p *process) {
 	now := time.Now()
 	var steps []commands.Op
@@ -143,7 +143,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-type simTurn struct {
+type writeResult struct {
 	outcomes []commands.Result
 	claimed  []projection.Job
 }
@@ -154,7 +154,7 @@ func (w *simWorker) send(p *process, shows []string, steps []commands.Op, free i
 		steps = p.withLiveTokens(steps)
 	}
 	answer, err := call(p, fmt.Sprintf("turn of %d steps and %d free slots", len(steps), free), shows,
-		func() (turn simTurn, err error) {
+		func() (turn writeResult, err error) {
 			ctx, actor := p.t.Context(), "worker:"+p.name
 			switch {
 			case free > 0:
@@ -178,7 +178,7 @@ func (w *simWorker) request(p *process, free int) commands.ClaimRequest {
 	return commands.ClaimRequest{Queues: simQueues, Worker: p.worker(), Lease: w.lease, Limit: free}
 }
 
-// answered takes the answer to one step.
+// answered handles the answer to one command.
 func (w *simWorker) answered(p *process, t *simTask, c commands.Command, o commands.Result) {
 	_, beat := c.(commands.Heartbeat)
 	switch {
@@ -191,8 +191,8 @@ func (w *simWorker) answered(p *process, t *simTask, c commands.Command, o comma
 	}
 }
 
-// interval is a third of the lease as the ledger has it, which is what a sweeper goes by: where the clock
-// was set back it may be shorter than what was asked for, or nothing is known of it.
+// interval returns a third of the lease in the ledger, which a sweeper goes by: if the clock was set back it
+// may be shorter than requested, or unknown.
 func (w *simWorker) interval(j projection.Job) time.Duration {
 	length := j.LeaseUntil.Sub(j.HeartbeatAt)
 	if length < commands.MinLease {
@@ -230,8 +230,8 @@ func (w *simWorker) take(p *process, j projection.Job) {
 	w.tasks = append(w.tasks, t)
 }
 
-// look reports whether there is work, and remembers when to look again: when the next job is due, or when one
-// may have come.
+// look reports whether there is work, and sets the time of the next look: when the next job is due, or when
+// one may have been enqueued.
 func (w *simWorker) look(p *process) bool {
 	ready, next, err := p.service.Ready(p.t.Context(), w.request(p, 1))
 	if err != nil {

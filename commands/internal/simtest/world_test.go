@@ -16,27 +16,27 @@ import (
 type sim struct {
 	t      *testing.T
 	seed   uint64
-	broken string // the sabotage; "": none
+	broken string // the sabotage; empty: none
 	rng    *rand.Rand
 	path   string
 
 	commits *commandstest.Commits
 	oracle  oracle
 	faults  faults
-	calm    bool // nothing goes wrong any more
+	calm    bool // the faults have ended
 	ids     int
 	hosts   []*process
 
 	trace         []string
 	counts        map[string]int
-	wrong, detail string // the first thing that was found, "" while there is none
+	wrong, detail string // the first finding; empty: none
 }
 
-// faults is how likely what is, per call or per turn; each seed has its own mixture, and some have none of a
-// kind.
+// faults are the probabilities of faults, per call or per action; each seed has its own mixture, in which
+// some are zero.
 type faults struct {
-	unsent, unanswered, undone, unheard float64 // of a call
-	pause, freeze, die, jump, leap      float64 // of a turn: this process, or all of them
+	requestLost, answerLost, rolledBack, unacknowledged float64 // per call
+	pause, freeze, die, jump, leap                      float64 // per action: of this process, or of all
 }
 
 // The simulated histories are short, so that many fit into a second.
@@ -45,7 +45,7 @@ const (
 	calmTime   = 72 * time.Hour // clocks may have been a day ahead, and a backoff takes an hour
 )
 
-// errSimLost is an answer that never came.
+// errSimLost represents an answer that was lost.
 var errSimLost = errors.New("no answer")
 
 func unknown(err error) bool {
@@ -54,10 +54,10 @@ func unknown(err error) bool {
 
 func (s *sim) chance(p float64) bool { return s.rng.Float64() < p }
 
-// oneOf is one of these.
+// oneOf returns one of these.
 func oneOf[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
-// span is a time between these, often a whole number of seconds, so that moments coincide.
+// span returns a time between these, often a whole number of seconds, so that times coincide.
 func (s *sim) span(from, to time.Duration) time.Duration {
 	d := from + time.Duration(s.rng.Int64N(int64(to-from)+1))
 	if d > 2*time.Second && s.chance(0.3) {
@@ -82,7 +82,7 @@ func (s *sim) say(who, format string, args ...any) {
 		fmt.Sprintf(format, args...)))
 }
 
-// find notes the first thing that is wrong.
+// find records the first finding.
 func (s *sim) find(wrong, format string, args ...any) {
 	if s.wrong == "" {
 		s.wrong, s.detail = wrong, fmt.Sprintf(format, args...)
@@ -90,7 +90,7 @@ func (s *sim) find(wrong, format string, args ...any) {
 	}
 }
 
-// run is the whole history.
+// run runs the whole history.
 func (s *sim) run() {
 	s.begin()
 	defer s.end()
@@ -117,14 +117,15 @@ func (s *sim) run() {
 }
 
 func (s *sim) begin() {
-	rate := func(most float64) float64 { // none at all in every third seed
+	rate := func(most float64) float64 { // zero in every third seed
 		if s.chance(1.0 / 3) {
 			return 0
 		}
 		return most * s.rng.Float64()
 	}
-	s.faults = faults{unsent: rate(0.05), unanswered: rate(0.05), undone: rate(0.05), unheard: rate(0.05),
-		pause: rate(0.04), freeze: rate(0.01), die: rate(0.02), jump: rate(0.03), leap: rate(0.02)}
+	s.faults = faults{requestLost: rate(0.05), answerLost: rate(0.05), rolledBack: rate(0.05),
+		unacknowledged: rate(0.05),
+		pause:          rate(0.04), freeze: rate(0.01), die: rate(0.02), jump: rate(0.03), leap: rate(0.02)}
 	s.oracle.begin(s)
 	sweepers := 0
 	for i := range 1 + s.rng.IntN(3) {
@@ -140,7 +141,7 @@ func (s *sim) begin() {
 	s.host("client", &simClient{})
 }
 
-// end looks at everything once more, with a Store that was opened for it.
+// end checks everything once more, with a Store that was opened for it.
 func (s *sim) end() {
 	for _, p := range s.hosts {
 		p.stop()
@@ -148,7 +149,7 @@ func (s *sim) end() {
 	s.oracle.end()
 }
 
-// misfortune may come after each turn.
+// misfortune may cause a fault after each action.
 func (s *sim) misfortune() {
 	p := oneOf(s.rng, s.hosts...)
 	if s.chance(s.faults.pause) {
@@ -174,13 +175,13 @@ func (s *sim) misfortune() {
 	}
 }
 
-// wrongBy is how far a clock is off.
+// wrongBy returns the error of a clock.
 func (s *sim) wrongBy() time.Duration {
 	most := oneOf(s.rng, 0, time.Second, time.Minute, time.Minute, time.Hour, time.Hour, 24*time.Hour)
 	return s.span(0, most) * oneOf[time.Duration](s.rng, -1, 1)
 }
 
-// becomeCalm ends all faults: the clocks are right again, and every process that was dead or stopped goes on.
+// becomeCalm ends all faults: the clocks are correct, and every process that was dead or frozen continues.
 func (s *sim) becomeCalm() {
 	s.say("all", "no faults from here on")
 	s.calm = true

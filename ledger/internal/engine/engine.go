@@ -58,6 +58,8 @@ type Engine interface {
 	Vacuum(ctx context.Context, path string) (tail int64, err error)
 	// Checkpoint frees the space of what was erased; whole is false if a reader prevented a part of it.
 	Checkpoint(ctx context.Context) (whole bool, err error)
+	// TrimWAL frees the space of a write-ahead log that a long read let grow, if that takes no waiting.
+	TrimWAL(ctx context.Context) (trimmed bool, err error)
 	// Diagnose adds the cause to an error, as far as the system knows it.
 	Diagnose(err error) error
 

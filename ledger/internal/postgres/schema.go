@@ -97,6 +97,9 @@ func (p *Engine) Vacuum(context.Context, string) (int64, error) {
 		engine.ErrEngine)
 }
 
+// TrimWAL does nothing: the server keeps its own log.
+func (p *Engine) TrimWAL(context.Context) (bool, error) { return false, nil }
+
 // Checkpoint vacuums the table of bodies. That needs its owner; otherwise the server does it some time later.
 func (p *Engine) Checkpoint(ctx context.Context) (whole bool, err error) {
 	s, err := p.address.connect(ctx, forReading)

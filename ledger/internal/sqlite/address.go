@@ -57,6 +57,10 @@ func fileURL(path string, settings url.Values) string {
 	return u.String()
 }
 
+// walLimit is the size in bytes to which a writer cuts a -wal file that a long read let grow, and from which
+// TrimWAL empties it.
+const walLimit = 16 << 20
+
 // writerURL is for the connection of the commit loop.
 func writerURL(path, sync string) string {
 	settings := url.Values{
@@ -64,8 +68,8 @@ func writerURL(path, sync string) string {
 		"_pragma": {
 			"busy_timeout(0)", // its backoff starves writers; Engine.Begin waits fairly
 			"journal_mode(wal)",
-			"journal_size_limit(16777216)", // bytes; cuts a -wal file that a long read let grow
-			"recursive_triggers(1)",        // or OR REPLACE would pass the DELETE guard
+			fmt.Sprintf("journal_size_limit(%d)", walLimit),
+			"recursive_triggers(1)", // or OR REPLACE would pass the DELETE guard
 			"synchronous(" + sync + ")",
 			"temp_store(memory)",
 			"trusted_schema(0)",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"net/url"
+	"os"
 	"path/filepath"
 
 	"jobledger/ledger/failpoint"
@@ -51,6 +52,35 @@ func (f *Engine) Checkpoint(ctx context.Context) (whole bool, err error) {
 	err = db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved)
 	failpoint.Hit("checkpointed")
 	return err == nil && busy == 0, explain(err)
+}
+
+// TrimWAL empties a -wal file that is larger than walLimit, unless a reader or a writer is in the way. It
+// waits for none of them. Truncating takes the write lock, so all pages are moved before, without it.
+func (f *Engine) TrimWAL(ctx context.Context) (trimmed bool, err error) {
+	if info, err := os.Stat(f.path + "-wal"); err != nil || info.Size() <= walLimit {
+		return false, nil // also if it cannot be read: other commands say so
+	}
+	if err := f.CheckReplaced(); err != nil {
+		return false, err
+	}
+	settings := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)"}}
+	db, err := sql.Open("sqlite", fileURL(f.path, settings))
+	if err != nil {
+		return false, err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for _, mode := range []string{"PASSIVE", "TRUNCATE"} {
+		var busy, log, moved int
+		err := db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(`+mode+`)`).Scan(&busy, &log, &moved)
+		if isBusy(err) || err == nil && (busy != 0 || log != moved) {
+			return false, nil
+		}
+		if err != nil {
+			return false, explain(err)
+		}
+	}
+	return true, nil
 }
 
 // Copy writes a compacted, consistent copy of the ledger at from, which may be in use, to the file at to,

@@ -18,7 +18,7 @@ import (
 	"jobledger/ledger/ledgertest/faultvfs"
 )
 
-// Callers whose commands share a transaction share its COMMIT, and its fate.
+// Callers whose commands share a transaction share the outcome of its COMMIT.
 func TestCommitDiskErrorIsUnknownToAllCallers(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault faultvfs.Fault
@@ -72,7 +72,7 @@ func TestCommitDiskErrorIsUnknownToAllCallers(t *testing.T) {
 	}
 }
 
-// enqueueTwice sends a command, and after an error once more.
+// enqueueTwice sends a command, and sends it again if it gets an error.
 func enqueueTwice(queue *commands.Service, job commands.Enqueue, want []error, failed *atomic.Int32) error {
 	_, err := queue.Enqueue(context.Background(), "cli:test", job)
 	if err == nil {

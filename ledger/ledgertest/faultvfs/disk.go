@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// Op is one thing that SQLite asks of a disk.
+// Op is one operation that SQLite requests from a disk.
 type Op int
 
-// The operations that can fail on purpose.
+// The operations that can be made to fail.
 const (
 	Read Op = iota
 	Write
@@ -21,12 +21,12 @@ const (
 	Truncate
 	Open
 	Delete
-	Access // is there such a file?
+	Access // does this file exist?
 	Size
 	Lock
 	ShmMap
 	ShmLock
-	Ops // their number
+	Ops // the number of operations
 )
 
 // String returns the name of op.
@@ -35,22 +35,22 @@ func (o Op) String() string {
 		"shm-map", "shm-lock"}[o]
 }
 
-// Fault is a failure that is to happen.
+// Fault is a failure to inject.
 type Fault struct {
 	Op      Op
 	N       int   // the call that fails, counted from Fail on; the first is 1
-	Code    int32 // SQLite's, as its own VFS would return it
-	Forever bool  // so do all later ones
-	Half    bool  // of a write that fails, half gets through
+	Code    int32 // SQLite's error code, as its own VFS would return it
+	Forever bool  // all later calls fail too
+	Half    bool  // a write that fails writes the first half
 }
 
-// At is f at call n.
+// At returns f with n as the call that fails.
 func (f Fault) At(n int) Fault {
 	f.N = n
 	return f
 }
 
-// Kind says what fails and how, apart from N.
+// Kind describes the fault without N.
 func (f Fault) Kind() string {
 	text := fmt.Sprintf("%s fails with %d", f.Op, f.Code)
 	if f.Half {
@@ -62,23 +62,23 @@ func (f Fault) Kind() string {
 	return text
 }
 
-// String says what fails.
+// String describes the fault.
 func (f Fault) String() string { return fmt.Sprintf("call %d: %s", f.N, f.Kind()) }
 
-// Disk is what SQLite sees of a mounted folder. It records everything. No sync reaches the real disk: how
-// much of what is written survives is up to the test. It is safe for concurrent use.
+// Disk is a mounted folder as SQLite sees it. It records every operation. No sync reaches the real disk: the
+// test decides how much of what was written survives. It is safe for concurrent use.
 type Disk struct {
 	mu     sync.Mutex
 	record Record
 	calls  [Ops]int
-	fault  *Fault // nil: all is well
-	failed int    // how many calls have
-	quiet  int    // how many Quietly are running
-	open   int    // files
+	fault  *Fault // nil: no fault
+	failed int    // how many calls have failed
+	quiet  int    // how many calls of Quietly are running
+	open   int    // how many files are open
 }
 
-// Mount makes dir, puts files in it, by name, and is between it and SQLite until the test ends. A test that
-// has opened a ledger there must have closed it by then.
+// Mount creates dir, writes files into it, by name, and intercepts SQLite's access to it until the test ends.
+// A test that opens a ledger there must close it before.
 func Mount(t testing.TB, dir string, files map[string][]byte) *Disk {
 	t.Helper()
 	d, unmount, err := MountFiles(dir, files)
@@ -89,7 +89,7 @@ func Mount(t testing.TB, dir string, files map[string][]byte) *Disk {
 	return d
 }
 
-// MountFiles is Mount for a folder that is one of many in a test.
+// MountFiles is Mount for tests that mount many folders.
 func MountFiles(dir string, files map[string][]byte) (d *Disk, unmount func(), err error) {
 	if err := install(); err != nil {
 		return nil, nil, err
@@ -97,7 +97,7 @@ func MountFiles(dir string, files map[string][]byte) (d *Disk, unmount func(), e
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, err
 	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil { // as SQLite resolves the names of files
+	if dir, err = filepath.EvalSymlinks(dir); err != nil { // SQLite resolves file names the same way
 		return nil, nil, err
 	}
 	for name, content := range files {
@@ -112,14 +112,14 @@ func MountFiles(dir string, files map[string][]byte) (d *Disk, unmount func(), e
 	return d, func() { mounted.Delete(dir) }, nil
 }
 
-// Now returns how much is recorded: a moment in the disk's life.
+// Now returns the number of operations recorded so far. It serves as a time of the disk.
 func (d *Disk) Now() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.record.ops)
 }
 
-// Record returns what was recorded so far.
+// Record returns the operations recorded so far.
 func (d *Disk) Record() *Record {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,7 +127,7 @@ func (d *Disk) Record() *Record {
 	return &r
 }
 
-// Fail arms a fault in place of the one before it.
+// Fail arms a fault, which replaces the previous one.
 func (d *Disk) Fail(f Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -149,7 +149,7 @@ func (d *Disk) Failed() int {
 	return d.failed
 }
 
-// Quietly runs fn without faults, and without counting its calls.
+// Quietly runs fn without faults, and does not count its calls.
 func (d *Disk) Quietly(fn func()) {
 	add := func(n int) {
 		d.mu.Lock()
@@ -161,7 +161,7 @@ func (d *Disk) Quietly(fn func()) {
 	fn()
 }
 
-// Calls returns how often each operation was asked for since the last Fail, or since Mount.
+// Calls returns how often each operation was requested since the last Fail, or since Mount.
 func (d *Disk) Calls() [Ops]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,7 +175,7 @@ func (d *Disk) Files() int {
 	return d.open
 }
 
-// fails counts a call and returns the code with which it fails; 0 if it does not. d.mu is held.
+// fails counts a call and returns the code with which it fails, or 0. d.mu must be held.
 func (d *Disk) fails(o Op) int32 {
 	if d.quiet > 0 {
 		return 0

@@ -19,9 +19,9 @@ import (
 	"jobledger/projection/audit"
 )
 
-// What clients were answered, and whether a ledger that has come through a fault still says so.
+// This file compares the answers that clients got with what a ledger contains after a fault.
 
-// fact names one event without its pos: what an answer promises to be in the ledger.
+// fact identifies one event without its pos. An answer promises that the ledger contains its facts.
 type fact string
 
 func jobFact(id event.JobID, seq int64) fact { return fact(fmt.Sprintf("%s %d", id, seq)) }
@@ -52,14 +52,14 @@ func factOf(e event.Event) fact {
 	return jobFact(e.Job, e.Seq)
 }
 
-// command is one thing that a client asked for.
+// command is one command of a client.
 type command struct {
-	began, answered int // moments of the disk: before it was sent, and after it was answered
+	began, answered int // times of the disk: before it was sent, and after it was answered
 	facts           []fact
-	parts           bool // in more than one transaction
+	parts           bool // it may take more than one transaction
 }
 
-// client sends one command after the other and remembers the answers.
+// client sends one command after another and keeps the answers.
 type client struct {
 	disk     *faultvfs.Disk
 	actor    string
@@ -67,7 +67,7 @@ type client struct {
 	open     bool // the last command has no answer yet
 }
 
-// ask sends a command and notes the answer. After an error it is the same command that is sent again.
+// ask sends a command and keeps the answer. After an error, the next call must send the same command again.
 func (c *client) ask(parts bool, send func() ([]fact, error)) error {
 	if !c.open {
 		c.commands = append(c.commands, command{began: c.disk.Now(), parts: parts, answered: math.MaxInt})
@@ -81,7 +81,7 @@ func (c *client) ask(parts bool, send func() ([]fact, error)) error {
 	return err
 }
 
-// answered returns how many commands were answered before a moment.
+// answered returns how many commands were answered before a time of the disk.
 func (c *client) answered(moment int) (n int) {
 	for n < len(c.commands) && c.commands[n].answered <= moment {
 		n++
@@ -89,7 +89,7 @@ func (c *client) answered(moment int) (n int) {
 	return n
 }
 
-// promised is what an answer without an error, or with a verdict, promises about one job.
+// promised returns the facts about one job that an answer without an error, or a refusal, promises.
 func promised(j projection.Job, c commands.Command, err error) []fact {
 	var refused *commands.RefusedError
 	_, erases := c.(commands.Erase)
@@ -104,15 +104,16 @@ func promised(j projection.Job, c commands.Command, err error) []fact {
 	return []fact{jobFact(j.ID, j.Seq)}
 }
 
-// history is a ledger that nothing has befallen, and who asked for what is in it.
+// history is the content of a ledger without faults, and the client that asked for each event.
 type history struct {
-	lines   []string // the events, as they are exported
-	actors  []string // who asked for each
+	lines   []string // the events in their export form
+	actors  []string // the actor of each event
 	pos     map[fact]int
 	clients []*client
 }
 
-// newHistory reads the events of a store. Each after the first old ones must have been promised to a client.
+// newHistory reads the events of a store. Each event after the first old ones must have been promised to a
+// client.
 func newHistory(store *ledger.Store, clients []*client, old int) (*history, error) {
 	h := &history{pos: make(map[fact]int), clients: clients}
 	err := read(store, func(tx *ledger.Tx) error {
@@ -147,7 +148,7 @@ func newHistory(store *ledger.Store, clients []*client, old int) (*history, erro
 	return h, nil
 }
 
-// answeredEarly is h with clients who were answered at once.
+// answeredEarly returns h as if every command had been answered when it was sent.
 func (h *history) answeredEarly() *history {
 	early := *h
 	early.clients = nil
@@ -161,9 +162,10 @@ func (h *history) answeredEarly() *history {
 	return &early
 }
 
-// after judges a ledger that was cut off at a moment: its events are a beginning of the history, what was
-// acknowledged is among them unless lossy, and of what was not, at most the one command that each client had
-// under way, wholly or not at all. It returns how many events are left.
+// after checks a ledger that was cut off at a time of the disk. Its events must be a prefix of the history.
+// Unless lossy, they must include everything that was acknowledged before the cut. Of the rest, they may
+// include at most the one command that each client had in flight, completely or not at all. It returns how
+// many events are left.
 func (h *history) after(store *ledger.Store, moment int, lossy bool) (left int, err error) {
 	left, err = h.beginning(store)
 	if err != nil {
@@ -177,7 +179,7 @@ func (h *history) after(store *ledger.Store, moment int, lossy bool) (left int, 
 	return left, nil
 }
 
-// afterOf is after for one client.
+// afterOf is after for the commands of one client.
 func (h *history) afterOf(c *client, left, moment int, lossy bool) error {
 	made := make(map[fact]bool)
 	answered := c.answered(moment)
@@ -190,7 +192,7 @@ func (h *history) afterOf(c *client, left, moment int, lossy bool) error {
 					i, c.actor, f, pos, left)
 			}
 			if made[f] || h.actors[pos-1] != c.actor {
-				continue // an earlier command made it
+				continue // an earlier command caused it
 			}
 			made[f] = true
 			fresh++
@@ -209,7 +211,7 @@ func (h *history) afterOf(c *client, left, moment int, lossy bool) error {
 	return nil
 }
 
-// beginning checks the ledger alone and that its events are the first of the history.
+// beginning checks that the ledger is consistent and that its events are a prefix of the history.
 func (h *history) beginning(store *ledger.Store) (left int, err error) {
 	err = read(store, func(tx *ledger.Tx) error {
 		if err := verify(tx); err != nil {
@@ -230,7 +232,7 @@ func read(store *ledger.Store, fn func(*ledger.Tx) error) error {
 	return store.Read(context.Background(), fn)
 }
 
-// eachEvent calls fn with every event, and with it as it is exported.
+// eachEvent calls fn with every event and its export form.
 func eachEvent(tx *ledger.Tx, fn func(e event.Event, line string) error) error {
 	for e, err := range tx.Events(context.Background(), ledger.Filter{}) {
 		if err != nil {
@@ -244,7 +246,8 @@ func eachEvent(tx *ledger.Tx, fn func(e event.Event, line string) error) error {
 	return nil
 }
 
-// verify is the program's own: the database is whole, and the tables equal the fold of the events.
+// verify runs the checks of the verify command: the database is intact, and the tables equal the fold of the
+// events.
 func verify(tx *ledger.Tx) error {
 	v, err := audit.Verify(context.Background(), tx, nil)
 	if err == nil && len(v.Findings) > 0 {
@@ -253,7 +256,7 @@ func verify(tx *ledger.Tx) error {
 	return err
 }
 
-// reopened opens the ledger that a power cut has left, lets fn judge it, and closes it.
+// reopened opens the ledger that a power cut has left, calls fn to check it, and closes it.
 func reopened(dir string, files map[string][]byte, dsn string, fn func(*faultvfs.Disk, *ledger.Store) error) (
 	*faultvfs.Disk, error) {
 	disk, unmount, err := faultvfs.MountFiles(dir, files)
@@ -269,7 +272,7 @@ func reopened(dir string, files map[string][]byte, dsn string, fn func(*faultvfs
 	return disk, errors.Join(err, store.Close())
 }
 
-// inParallel runs fns at once and returns the first error.
+// inParallel runs fns concurrently and returns the first error.
 func inParallel(fns ...func() error) error {
 	var group sync.WaitGroup
 	errs := make([]error, len(fns))

@@ -30,7 +30,7 @@ func faults() int {
 	return ledgertest.Size(1, 2, 5)
 }
 
-// kinds are the ways in which the disk fails, as SQLite's own VFS would report them.
+// kinds are the kinds of disk failure, with the codes that SQLite's own VFS would return.
 var kinds = []faultvfs.Fault{
 	{Op: faultvfs.Read, Code: sqlite3.SQLITE_IOERR_READ},
 	{Op: faultvfs.Write, Code: sqlite3.SQLITE_IOERR_WRITE},
@@ -47,17 +47,17 @@ var kinds = []faultvfs.Fault{
 	{Op: faultvfs.ShmLock, Code: sqlite3.SQLITE_IOERR_SHMLOCK},
 }
 
-// trial is one way through the script, with a fault.
+// trial is one run of the script with a fault.
 type trial struct {
 	fault   faultvfs.Fault
 	disk    *faultvfs.Disk
 	tmp     string
-	want    string // the answers when nothing goes wrong
+	want    string // the answers of a run without a fault
 	seed    uint64
-	failed  int // calls
-	errors  int // steps
-	unknown int // of these, with an unknown outcome; each is tried once more with the power gone just then
-	there   int // of these, the ones that were carried out all the same
+	failed  int // calls that failed
+	errors  int // steps that returned an error
+	unknown int // of these, with an unknown outcome; each is also repeated with a power cut at that point
+	there   int // of these, those that had been committed
 }
 
 func (t *trial) run() error {
@@ -84,8 +84,7 @@ func (t *trial) run() error {
 	return t.powerCuts(c)
 }
 
-// step sends a step until it is answered. One error is what the disk's fault costs; a second one is none of
-// its.
+// step sends a step until it is answered. The fault may cause one error; a second one fails the trial.
 func (t *trial) step(c *caller, i int) error {
 	before := c.quietTail()
 	c.again = false
@@ -132,7 +131,7 @@ func (t *trial) step(c *caller, i int) error {
 	return nil
 }
 
-// clear makes sure that an error says what is wrong, which is the disk and not the ledger.
+// clear checks that an error reports the failing disk and does not blame the ledger.
 func clear(err error) error {
 	var broken failure
 	if errors.As(err, &broken) {
@@ -152,7 +151,8 @@ func clear(err error) error {
 	return fmt.Errorf("not one of the errors that a caller can know: %w", err)
 }
 
-// stuck looks around while the fault lasts: what needs nothing of the disk that fails still works.
+// stuck checks, while the fault lasts, that operations which do not need the failing part of the disk still
+// work.
 func (t *trial) stuck(c *caller, i int) error {
 	if c.store == nil {
 		return nil
@@ -175,8 +175,8 @@ func (t *trial) stuck(c *caller, i int) error {
 	return nil
 }
 
-// powerGone cuts the power when the caller was just answered that the outcome is unknown, and goes on with
-// what is left until the script ends. It reports whether the step had been carried out.
+// powerGone cuts the power right after the caller got an unknown outcome, and runs the rest of the script on
+// what is left. It reports whether the step had been committed.
 func (t *trial) powerGone(c *caller, i int, loss faultvfs.Loss, dice *rand.Rand) (there bool, err error) {
 	replay := t.disk.Record().NewReplay(faultvfs.Lie{}, true)
 	replay.Go(t.disk.Now())
@@ -207,7 +207,7 @@ func (t *trial) powerGone(c *caller, i int, loss faultvfs.Loss, dice *rand.Rand)
 	return there, nil
 }
 
-// same compares what the script has led to with what it should.
+// same compares the result of the script with the expected one.
 func (t *trial) same(c *caller) (err error) {
 	var got string
 	c.disk.Quietly(func() { got, err = c.summary() })
@@ -228,7 +228,7 @@ func (t *trial) same(c *caller) (err error) {
 	return nil
 }
 
-// powerCuts cuts the power at any moment of the trial.
+// powerCuts cuts the power at several times of the trial.
 func (t *trial) powerCuts(c *caller) error {
 	h, err := newHistory(c.store, []*client{&c.client}, 0)
 	if err != nil {
@@ -283,8 +283,8 @@ func TestIOErrorLosesNothingAcknowledged(t *testing.T) {
 	}
 }
 
-// "Unknown" is meant: what COMMIT could not sync is there after a power cut, or it is not. Sent again, each
-// command has its first answer and is in the ledger once.
+// "Unknown" is accurate: after a power cut, the data that COMMIT could not sync may be there or not. When it
+// is sent again, each command gets its first answer and is in the ledger once.
 func TestUnknownOutcomeIsAppliedOnce(t *testing.T) {
 	seed := seed(t)
 	clean := &trial{tmp: filepath.Join(t.TempDir(), "clean"), seed: seed}
@@ -294,7 +294,7 @@ func TestUnknownOutcomeIsAppliedOnce(t *testing.T) {
 	unknown := 0
 	most := faults()
 	if most > 0 {
-		most = max(most, 10) // most syncs are those of a COMMIT
+		most = max(most, 10) // most syncs belong to a COMMIT
 	}
 	for _, n := range spread(calls, most, rand.New(rand.NewPCG(seed, 0))) {
 		tmp := filepath.Join(t.TempDir(), fmt.Sprint(n))
@@ -333,7 +333,7 @@ func (t *trial) add(one *trial) {
 		t.there+one.there
 }
 
-// learn goes through the script without a fault, and notes the answers.
+// learn runs the script without a fault and keeps the answers.
 func (t *trial) learn(tb testing.TB) [faultvfs.Ops]int {
 	tb.Helper()
 	t.disk = faultvfs.Mount(tb, t.tmp, nil)
@@ -355,7 +355,7 @@ func (t *trial) learn(tb testing.TB) [faultvfs.Ops]int {
 	return calls
 }
 
-// spread returns most of the numbers from 1 to n, one from each part of them; all if most is negative.
+// spread returns up to most numbers from 1 to n, evenly spread; all of them if most is negative.
 func spread(n, most int, dice *rand.Rand) (list []int) {
 	if most < 0 || most > n {
 		most = n

@@ -35,8 +35,8 @@ func cuts() int {
 	return ledgertest.Size(50, 300, 2000)
 }
 
-// seed is printed, so that the run can be repeated. How the commands of the clients interleave is another
-// matter.
+// seed returns the seed and logs it, so that the run can be repeated. It does not determine how the commands
+// of the clients interleave.
 func seed(t *testing.T) uint64 {
 	s := *seedFlag
 	if s == 0 {
@@ -71,7 +71,7 @@ func randomCuts(n, length int, dice *rand.Rand) []cut {
 	return list
 }
 
-// everyCut are at each moment of a time, with each kind of loss.
+// everyCut returns a cut at each time of a range, with each kind of loss.
 func everyCut(from, to int, dice *rand.Rand) (list []cut) {
 	for moment := from; moment <= to; moment++ {
 		for loss := range faultvfs.Losses {
@@ -81,14 +81,14 @@ func everyCut(from, to int, dice *rand.Rand) (list []cut) {
 	return list
 }
 
-// some returns at most n of list.
+// some returns at most n elements of list.
 func some(list []cut, n int, dice *rand.Rand) []cut {
 	dice.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
 	return list[:min(len(list), n)]
 }
 
 // replay calls check with the files that each cut leaves, and with a folder for them. It returns how many
-// failed and reports the first of them.
+// checks failed and reports the first failure.
 func (r *recording) replay(t *testing.T, cuts []cut, lie faultvfs.Lie,
 	check func(c cut, dir string, files map[string][]byte) error) (failed int64) {
 	t.Helper()
@@ -131,10 +131,10 @@ func keep(t *testing.T, files map[string][]byte) {
 	t.Logf("its files are in %s (%v)", dir, err)
 }
 
-// survives judges what a cut has left. Every eighth time work goes on, and the power fails once more.
+// survives checks the state after a cut. After every eighth cut, clients continue and the power fails again.
 func (r *recording) survives(c cut, dir string, files map[string][]byte, lossy bool) error {
 	if _, ok := files["jobs.db-wal"]; ok && c.seed%3 == 0 {
-		files["jobs.db-shm"] = rubbish(c.seed) // which is never synced
+		files["jobs.db-shm"] = rubbish(c.seed) // the -shm file is never synced
 	}
 	var second *recording
 	left := 0
@@ -176,7 +176,7 @@ func rubbish(seed uint64) []byte {
 	return b
 }
 
-// workOn sends a few commands to a ledger that has come through a power cut with some events.
+// workOn sends a few commands to a ledger that has survived a power cut with some events.
 func workOn(disk *faultvfs.Disk, store *ledger.Store, old int) (*history, error) {
 	queue, c := &commands.Service{Store: store}, &client{disk: disk, actor: "cli:after"}
 	var fresh []event.JobID
@@ -207,19 +207,19 @@ func workOn(disk *faultvfs.Disk, store *ledger.Store, old int) (*history, error)
 func TestPowerCutLosesNothingAcknowledged(t *testing.T) {
 	seed := seed(t)
 	for name, c := range map[string]struct {
-		share int // in 20, of the cuts
+		share int // the share of the cuts, in twentieths
 		*crowd
 	}{
-		"one process":        {5, &crowd{dsn: full, stores: 1, clients: 4, commands: 16, large: 6000}},
-		"one that does more": {4, &crowd{dsn: full, stores: 1, clients: 12, commands: 6, large: 100}},
-		"three processes":    {4, &crowd{dsn: full, stores: 3, clients: 6, commands: 10, large: 6000}},
-		// SQLite itself moves the -wal file
+		"one process":      {5, &crowd{dsn: full, stores: 1, clients: 4, commands: 16, large: 6000}},
+		"one busy process": {4, &crowd{dsn: full, stores: 1, clients: 12, commands: 6, large: 100}},
+		"three processes":  {4, &crowd{dsn: full, stores: 3, clients: 6, commands: 10, large: 6000}},
+		// SQLite checkpoints automatically
 		"large jobs": {1, &crowd{dsn: full, stores: 1, clients: 4, commands: 12, large: 6000, huge: 4,
 			quiet: true}},
-		"hardly anything to do": {1, &crowd{dsn: full, stores: 2, clients: 1, commands: 6}},
+		"few commands": {1, &crowd{dsn: full, stores: 2, clients: 1, commands: 6}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for left := max(1, cuts()*c.share/20); left > 0; left -= 1000 { // then another recording
+			for left := max(1, cuts()*c.share/20); left > 0; left -= 1000 { // then a new recording
 				n := min(left, 1000)
 				r := c.record(t, seed+uint64(left))
 				moved := r.Written("jobs.db", r.made, r.closing[0])
@@ -248,11 +248,11 @@ func TestPowerCutDuringCreation(t *testing.T) {
 			dice := rand.New(rand.NewPCG(seed, 1))
 			list := randomCuts(cuts()/40, r.Len(), dice)
 			if dsn == full {
-				list = append(list, everyCut(0, 30, dice)...) // so long there is no -wal file
+				list = append(list, everyCut(0, 30, dice)...) // there is no -wal file until then
 			}
 			list = some(list, cuts()/10, dice)
 			failed := r.replay(t, list, faultvfs.Lie{}, func(c cut, dir string, files map[string][]byte) error {
-				c.seed &^= 7 // work goes on
+				c.seed &^= 7 // clients continue after the cut
 				return r.survives(c, dir, files, dsn == normal)
 			})
 			if failed > 0 {
@@ -262,8 +262,8 @@ func TestPowerCutDuringCreation(t *testing.T) {
 	}
 }
 
-// The last process to close a ledger moves what is in the -wal file into the database. While it does, the
-// database is nothing alone.
+// The last process that closes a ledger moves the -wal file into the database. Meanwhile the database file
+// alone is incomplete.
 func TestPowerCutDuringClose(t *testing.T) {
 	seed := seed(t)
 	r := (&crowd{dsn: full, stores: 1, clients: 2, commands: 16, quiet: true}).record(t, seed)
@@ -299,8 +299,8 @@ func TestPowerCutWithSyncNormalLosesOnlyTheEnd(t *testing.T) {
 	t.Error("400 power cuts lost nothing: then sync=full would be the same")
 }
 
-// A disk that breaks its word, and a program that would answer too early: these tests must see what that
-// costs.
+// These tests prove that the oracle detects loss: on a disk that ignores syncs, and with a program that
+// answers before its commit.
 func TestPowerCutOracleSeesLoss(t *testing.T) {
 	seed := seed(t)
 	r := (&crowd{dsn: full, stores: 2, clients: 4, commands: 24, large: 6000}).record(t, seed)

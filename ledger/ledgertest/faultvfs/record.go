@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Record is what SQLite asked of a disk that changes it, in order.
+// Record lists the operations that change a disk, in order.
 type Record struct {
-	base  map[string][]byte // what was there before, by name; durable
+	base  map[string][]byte // the durable files at the start, by name
 	ops   []op
-	names map[string]int // the files as they are now
+	names map[string]int // the current files
 	files int
 }
 
@@ -25,18 +25,18 @@ const (
 	syncFailed
 )
 
-// op is one entry of a Record.
+// op is one operation of a Record.
 type op struct {
 	kind   kind
-	file   int    // its number: a name that is given again means another file
-	name   string // of create and unlink
-	offset int64  // of what was written, or the size to which it was truncated
+	file   int    // its number; a new file with the same name gets another one
+	name   string // for create and unlink
+	offset int64  // of the data written, or the size after a truncation
 	data   []byte
 }
 
 func newRecord(files map[string][]byte) Record {
 	r := Record{base: files, names: make(map[string]int)}
-	for _, name := range slices.Sorted(maps.Keys(files)) { // as a Replay numbers them
+	for _, name := range slices.Sorted(maps.Keys(files)) { // in the order in which a Replay numbers them
 		r.names[name] = r.files
 		r.files++
 	}
@@ -45,7 +45,7 @@ func newRecord(files map[string][]byte) Record {
 
 func (r *Record) add(o op) { r.ops = append(r.ops, o) }
 
-// opened returns the number of the file with this name, which may be new.
+// opened returns the number of the file with this name, and adds the file if it is new.
 func (r *Record) opened(name string) int {
 	file, ok := r.names[name]
 	if !ok {
@@ -64,10 +64,10 @@ func (r *Record) unlinked(name string) {
 	}
 }
 
-// Len returns how many operations there are.
+// Len returns the number of operations.
 func (r *Record) Len() int { return len(r.ops) }
 
-// Written returns how many writes there were to the file with this name from one moment to another.
+// Written returns how many writes to the file with this name there were between two times.
 func (r *Record) Written(name string, from, to int) (n int) {
 	files := make(map[int]bool)
 	for i, o := range r.ops[:to] {

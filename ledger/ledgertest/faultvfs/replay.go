@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// Loss is what a power cut does to that which no sync has made durable.
+// Loss is what a power cut does to operations that no sync has made durable.
 type Loss int
 
-// The ways to lose.
+// The kinds of loss.
 const (
-	LoseNothing Loss = iota // the process died, not the machine
+	LoseNothing Loss = iota // the process was killed, the machine keeps running
 	LoseAll
-	LoseTail    // what was asked for last; the order is kept
+	LoseTail    // the last operations; the order is kept
 	LoseSome    // any operations
-	LoseSectors // any 512 bytes of any of them
+	LoseSectors // any sectors of 512 bytes of any operation
 	Losses
 )
 
@@ -28,33 +28,33 @@ func (l Loss) String() string {
 
 const sector = 512
 
-// Lie is a way in which a disk can break its word.
+// Lie is a way in which a disk breaks its promises.
 type Lie struct {
-	Syncs  func(name string) bool // a sync of the file with this name does nothing; nil: none
+	Syncs  func(name string) bool // a sync of the file with this name does nothing; nil: all syncs work
 	Folder bool                   // a sync of the folder does nothing
-	From   int                    // the first operation that is such a sync
+	From   int                    // the first operation that this applies to
 }
 
-// Replay goes through a Record and knows at each moment what is durable.
+// Replay steps through a Record and knows what is durable at each time.
 type Replay struct {
 	record  *Record
 	lie     Lie
 	forgets bool
-	next    int      // the first operation that has not been asked for
-	files   [][]byte // as far as they are durable, by number
+	next    int      // the next operation
+	files   [][]byte // the durable contents, by number
 	called  []string // their names
 	names   map[string]int
-	pending []pendingOp // what is not durable, in order
+	pending []pendingOp // operations that are not durable yet, in order
 }
 
-// pendingOp is an operation that a power cut may take back.
+// pendingOp is an operation that a power cut may undo.
 type pendingOp struct {
 	op
-	forgotten bool // a sync of it failed: no later one makes it durable
+	forgotten bool // a sync of it failed, and no later sync makes it durable
 }
 
-// NewReplay starts before the first operation. forgets says what a disk does after a sync that failed: it
-// gives up what was to be written then, and later syncs say nothing about it, as with Linux's page cache.
+// NewReplay returns a replay that is before the first operation. forgets selects a disk that drops the
+// pending data of a failed sync, so that later syncs succeed without it, as with Linux's page cache.
 func (r *Record) NewReplay(lie Lie, forgets bool) *Replay {
 	p := &Replay{record: r, lie: lie, forgets: forgets, names: make(map[string]int)}
 	for _, name := range slices.Sorted(maps.Keys(r.base)) {
@@ -64,7 +64,7 @@ func (r *Record) NewReplay(lie Lie, forgets bool) *Replay {
 	return p
 }
 
-// Go goes on to just before operation n, which must not be behind.
+// Go advances to just before operation n, which must not be in the past.
 func (p *Replay) Go(n int) {
 	for ; p.next < n; p.next++ {
 		switch o := p.record.ops[p.next]; o.kind {
@@ -90,7 +90,7 @@ func (p *Replay) Go(n int) {
 	}
 }
 
-// harden makes those pending operations durable that which selects.
+// harden makes the pending operations durable that which selects.
 func (p *Replay) harden(which func(op) bool) {
 	kept := p.pending[:0]
 	for _, q := range p.pending {
@@ -105,7 +105,7 @@ func (p *Replay) harden(which func(op) bool) {
 	p.pending = kept
 }
 
-// do carries o out on files and their names.
+// do applies o to files and their names.
 func (o op) do(files [][]byte, names map[string]int) {
 	switch o.kind {
 	case create:
@@ -136,8 +136,7 @@ func resize(file []byte, size int64) []byte {
 	return append(file, make([]byte, size-int64(len(file)))...)
 }
 
-// Crash returns the files as they are after a power cut at this moment. dice decide what is lost of what may
-// be.
+// Crash returns the files after a power cut at this time. dice decide which pending operations are lost.
 func (p *Replay) Crash(loss Loss, dice *rand.Rand) map[string][]byte {
 	files, names := make([][]byte, len(p.files)), maps.Clone(p.names)
 	for i, content := range p.files {
@@ -161,7 +160,7 @@ func (p *Replay) Crash(loss Loss, dice *rand.Rand) map[string][]byte {
 	return left
 }
 
-// doSome carries out some sectors of o.
+// doSome applies some sectors of o.
 func (o op) doSome(files [][]byte, names map[string]int, chance float64, dice *rand.Rand) {
 	if o.kind != written {
 		if dice.Float64() < chance {

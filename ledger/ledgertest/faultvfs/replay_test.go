@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// recorded is a Record of a folder with the file "old", written by hand.
+// recorded is a hand-written Record of a folder with the file "old".
 func recorded(ops ...op) *Record {
 	r := newRecord(map[string][]byte{"old": []byte("0000")})
 	r.ops = ops
@@ -15,17 +15,17 @@ func recorded(ops ...op) *Record {
 }
 
 var (
-	writeA  = op{kind: written, file: 0, offset: 0, data: []byte("aa")}
-	writeB  = op{kind: written, file: 0, offset: 3, data: []byte("bbb")}
-	cut1    = op{kind: truncated, file: 0, offset: 1}
-	sync0   = op{kind: synced, file: 0}
-	failed0 = op{kind: syncFailed, file: 0}
-	folder  = op{kind: syncFolder}
-	unlink0 = op{kind: unlink, file: 0, name: "old"}
-	create1 = op{kind: create, file: 1, name: "new"}
-	write1  = op{kind: written, file: 1, data: []byte("11")}
-	sync1   = op{kind: synced, file: 1}
-	anew1   = op{kind: create, file: 1, name: "old"}
+	writeA       = op{kind: written, file: 0, offset: 0, data: []byte("aa")}
+	writeB       = op{kind: written, file: 0, offset: 3, data: []byte("bbb")}
+	cut1         = op{kind: truncated, file: 0, offset: 1}
+	sync0        = op{kind: synced, file: 0}
+	failed0      = op{kind: syncFailed, file: 0}
+	folder       = op{kind: syncFolder}
+	unlink0      = op{kind: unlink, file: 0, name: "old"}
+	create1      = op{kind: create, file: 1, name: "new"}
+	write1       = op{kind: written, file: 1, data: []byte("11")}
+	sync1        = op{kind: synced, file: 1}
+	createAgain1 = op{kind: create, file: 1, name: "old"}
 )
 
 func TestReplayKnowsWhatIsDurable(t *testing.T) {
@@ -33,8 +33,8 @@ func TestReplayKnowsWhatIsDurable(t *testing.T) {
 	for name, c := range map[string]struct {
 		ops     []op
 		lie     Lie
-		all     map[string]string // what is left when all is lost that can be
-		nothing map[string]string // and when nothing is
+		all     map[string]string // what is left if everything is lost that can be
+		nothing map[string]string // what is left if nothing is lost
 	}{
 		"nothing synced": {[]op{writeA, writeB}, Lie{}, map[string]string{"old": "0000"},
 			map[string]string{"old": "aa0bbb"}},
@@ -46,21 +46,23 @@ func TestReplayKnowsWhatIsDurable(t *testing.T) {
 			map[string]string{"old": "0\x00\x00bbb"}},
 		"another file's sync": {[]op{create1, folder, writeA, write1, sync1}, Lie{},
 			map[string]string{"old": "0000", "new": "11"}, map[string]string{"old": "aa00", "new": "11"}},
-		"a name that is not": {[]op{create1, write1, sync1}, Lie{}, map[string]string{"old": "0000"},
+		"a name that is not synced": {[]op{create1, write1, sync1}, Lie{}, map[string]string{"old": "0000"},
 			map[string]string{"old": "0000", "new": "11"}},
-		"an unlink that is lost": {[]op{unlink0}, Lie{}, map[string]string{"old": "0000"}, map[string]string{}},
-		"an unlink that is not":  {[]op{unlink0, folder}, Lie{}, map[string]string{}, map[string]string{}},
-		"a name given again": {[]op{unlink0, anew1, write1, sync1, folder, writeA, sync0}, Lie{},
+		"an unlink that is lost":   {[]op{unlink0}, Lie{}, map[string]string{"old": "0000"}, map[string]string{}},
+		"an unlink that is synced": {[]op{unlink0, folder}, Lie{}, map[string]string{}, map[string]string{}},
+		"a name used again": {[]op{unlink0, createAgain1, write1, sync1, folder, writeA, sync0}, Lie{},
 			map[string]string{"old": "11"}, map[string]string{"old": "11"}},
-		"a sync that failed": {[]op{writeA, failed0, sync0}, Lie{}, map[string]string{"old": "0000"},
+		"a failed sync": {[]op{writeA, failed0, sync0}, Lie{}, map[string]string{"old": "0000"},
 			map[string]string{"old": "0000"}},
-		"written again after that": {[]op{writeA, failed0, writeA, sync0}, Lie{}, map[string]string{"old": "aa00"},
+		"a write after a failed sync": {[]op{writeA, failed0, writeA, sync0}, Lie{},
+			map[string]string{"old": "aa00"},
 			map[string]string{"old": "aa00"}},
-		"a lie": {[]op{writeA, sync0}, Lie{Syncs: all}, map[string]string{"old": "0000"},
+		"an ignored sync": {[]op{writeA, sync0}, Lie{Syncs: all}, map[string]string{"old": "0000"},
 			map[string]string{"old": "aa00"}},
-		"a lie that comes later": {[]op{writeA, sync0}, Lie{Syncs: all, From: 2}, map[string]string{"old": "aa00"},
+		"a sync ignored later": {[]op{writeA, sync0}, Lie{Syncs: all, From: 2}, map[string]string{"old": "aa00"},
 			map[string]string{"old": "aa00"}},
-		"a lie of the folder": {[]op{unlink0, folder}, Lie{Folder: true}, map[string]string{"old": "0000"},
+		"an ignored sync of the folder": {[]op{unlink0, folder}, Lie{Folder: true},
+			map[string]string{"old": "0000"},
 			map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +85,7 @@ func TestReplayKnowsWhatIsDurable(t *testing.T) {
 	}
 }
 
-// What a cut in the midst of writing leaves is some of what was written, in its place.
+// A power cut during writes leaves some of the written sectors, each in its place.
 func TestReplayLosesWholeSectors(t *testing.T) {
 	first, second := bytes.Repeat([]byte{1}, 5*sector), bytes.Repeat([]byte{2}, 5*sector)
 	r := recorded(op{kind: written, file: 0, data: first}, sync0, op{kind: written, file: 0, offset: 100,
@@ -121,7 +123,7 @@ func TestReplayLosesWholeSectors(t *testing.T) {
 			}
 		}
 	}
-	if n := len(seen[LoseSectors]); n != 16 { // three pieces of the first write, one of the second
+	if n := len(seen[LoseSectors]); n != 16 { // three sectors of the first write, one of the second
 		t.Errorf("%d patterns of lost sectors, want 16: %v", n, seen[LoseSectors])
 	}
 }

@@ -23,37 +23,37 @@ import (
 	"jobledger/projection"
 )
 
-// The script: one caller that sends every command of the queue in a fixed order and does what callers are
-// has to do after an error, which is to send the same again. However often something went wrong on the way,
-// in the end the ledger says what it says when nothing did.
+// The script: one caller sends every command of the queue in a fixed order, and after an error sends the same
+// command again, as callers must. However many errors occurred on the way, in the end the ledger has the
+// content of a run without errors.
 
-// caller goes through the script.
+// caller runs the script.
 type caller struct {
 	client
 	dir     string
-	store   *ledger.Store // nil: not open
+	store   *ledger.Store // nil: closed
 	queue   *commands.Service
 	now     time.Time
-	again   bool // this step has been sent before, and its outcome is unknown
+	again   bool // this step was sent before, and its outcome is unknown
 	held    map[string]projection.Job
 	tokens  int
-	answers []string // to each step so far
+	answers []string // the answer to each step so far
 }
 
 // step is one command of the script.
 type step struct {
 	name  string
 	send  func(c *caller) (answer, error)
-	parts bool // in more than one transaction, or none
+	parts bool // it takes several transactions, or none
 }
 
-// answer is the answer to a caller: the text is the same whenever the answer is.
+// answer formats the answer to a caller: equal answers give equal texts.
 type answer struct {
 	text  string
 	facts []fact
 }
 
-// failure is a step's broken promise, as opposed to an error that it may have.
+// failure is a violated promise of a step, as opposed to an error that is allowed.
 type failure struct{ error }
 
 const (
@@ -67,7 +67,7 @@ func newCaller(disk *faultvfs.Disk, dir string) *caller {
 	return &caller{client: client{disk: disk, actor: self}, dir: dir, held: make(map[string]projection.Job)}
 }
 
-// elsewhere is c on another disk, where its ledger has not been opened yet.
+// elsewhere returns c for another disk, with its ledger not opened yet.
 func (c *caller) elsewhere(disk *faultvfs.Disk, dir string) *caller {
 	fresh := newCaller(disk, dir)
 	fresh.held, fresh.answers = maps.Clone(c.held), slices.Clone(c.answers)
@@ -110,7 +110,7 @@ func jobID(name string) string { return ulid.ULID{5: 2, 15: name[0]}.String() }
 // take sends step i.
 func (c *caller) take(i int) error {
 	s := script[i]
-	c.tokens = 100 * i // the same when it is sent again, so that a history does not show how often that was
+	c.tokens = 100 * i // the same when a step is repeated, so that the history does not show repetitions
 	c.now = ledgertest.Epoch.Add(time.Duration(i) * time.Hour)
 	return c.ask(s.parts, func() ([]fact, error) {
 		a, err := s.send(c)
@@ -122,7 +122,7 @@ func (c *caller) take(i int) error {
 	})
 }
 
-// tail returns how many events there are.
+// tail returns the number of events.
 func (c *caller) tail() (tail int64, err error) {
 	err = read(c.store, func(tx *ledger.Tx) (err error) {
 		tail, err = tx.Tail(context.Background())
@@ -131,7 +131,7 @@ func (c *caller) tail() (tail int64, err error) {
 	return tail, err
 }
 
-// quietTail is tail for an observer.
+// quietTail is tail without faults.
 func (c *caller) quietTail() (tail int64) {
 	if c.store != nil {
 		c.disk.Quietly(func() { tail, _ = c.tail() })
@@ -152,12 +152,12 @@ func enqueue(jobs ...commands.Enqueue) func(*caller) (answer, error) {
 	}
 }
 
-// do sends cmd for the job of this name; the token is that of the caller's copy.
+// do sends cmd for the job of this name, with the token of the caller's copy.
 func do(name string, cmd func(token string) commands.Command) func(*caller) (answer, error) {
 	return func(c *caller) (answer, error) {
 		command := cmd(c.held[name].Token)
 		j, err := c.queue.Apply(context.Background(), self, event.JobID(jobID(name)), command)
-		if c.again && errors.Is(err, commands.ErrConflict) { // what was to become of it has
+		if c.again && errors.Is(err, commands.ErrConflict) { // the first attempt was committed
 			j, err = c.job(name)
 		}
 		a := answer{fmt.Sprint(j.ID, " ", j.Seq, " ", j.State, " ", j.Attempt), promised(j, command, err)}
@@ -177,8 +177,8 @@ func (c *caller) job(name string) (j projection.Job, err error) {
 	return j, err
 }
 
-// claim takes jobs, after ending one in the same transaction if finish names it. When it has to be sent
-// again, it first looks for what it was given unawares.
+// claim claims jobs; if finish names a job, it ends that job in the same transaction. When a claim is
+// repeated, claim first looks for jobs that an earlier attempt was given without an answer.
 func claim(n int, finish string) func(*caller) (answer, error) {
 	return func(c *caller) (a answer, err error) {
 		var steps []commands.Op
@@ -218,7 +218,7 @@ func claim(n int, finish string) func(*caller) (answer, error) {
 	}
 }
 
-// unaware returns the jobs that the ledger says this worker has, and which no answer gave to it.
+// unaware returns the jobs that this worker has according to the ledger, and that no answer has named.
 func (c *caller) unaware() (claimed []projection.Job, err error) {
 	if !c.again {
 		return nil, nil
@@ -236,7 +236,8 @@ func (c *caller) unaware() (claimed []projection.Job, err error) {
 	return claimed, err
 }
 
-// beat is the one command of an owner that has no first answer: it says again that the owner is alive.
+// beat is the one command whose repetition has no first answer: it only reports again that the owner is
+// alive.
 func beat(name string) func(*caller) (answer, error) {
 	return func(c *caller) (answer, error) {
 		j := c.held[name]
@@ -344,7 +345,7 @@ var script = []step{
 	{"enqueue f", enqueue(commands.Enqueue{ID: jobID("f"), Queue: "q"}), false},
 }
 
-// summary is what the script has led to: every answer, and every event with its tokens numbered.
+// summary returns the result of the script: every answer, and every event with its tokens numbered.
 func (c *caller) summary() (string, error) {
 	var b strings.Builder
 	for i, a := range c.answers {

@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package faultvfs puts a disk that a test controls between SQLite and a folder: it records what SQLite asks
-// of the disk, fails the n-th call on purpose, and makes the files as a power cut would have left them. It is
-// for tests, and the program under test knows nothing of it.
+// Package faultvfs puts a simulated disk between SQLite and a folder. It records the operations that SQLite
+// requests, makes the n-th call fail, and reconstructs the files that a power cut would have left. It is for
+// tests; the program under test does not know about it.
 package faultvfs
 
 import (
@@ -14,16 +14,16 @@ import (
 
 	"modernc.org/libc"
 	"modernc.org/libc/sys/types"
-	_ "modernc.org/sqlite" // sets SQLite up
+	_ "modernc.org/sqlite" // initialises SQLite
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// SQLite reaches the disk through a table of functions, the VFS, and through another table for each open
-// file. This one is a copy of SQLite's own for the system at hand in which some functions come here first. It
-// is the default, so that a DSN need not name it; what lies in no mounted folder passes through untouched.
+// SQLite reaches the disk through a table of functions, the VFS, and through one more table for each open
+// file. This VFS is a copy of the system's own in which some functions are replaced. It is the default VFS,
+// so that a DSN need not name it. Files outside mounted folders are passed through unchanged.
 
 var install = sync.OnceValue(func() error {
-	db, err := sql.Open("sqlite", ":memory:") // the driver sets SQLite up with its first connection
+	db, err := sql.Open("sqlite", ":memory:") // the driver initialises SQLite with its first connection
 	if err != nil {
 		return err
 	}
@@ -51,15 +51,15 @@ var install = sync.OnceValue(func() error {
 	return nil
 })
 
-// system is SQLite's own VFS.
+// system is SQLite's own VFS for this operating system.
 var system uintptr
 
-// at is what stands at an address in SQLite's memory, which the garbage collector does not know.
+// at returns the value at an address in SQLite's memory, which is unknown to the garbage collector.
 func at[T any](address uintptr) *T {
 	return *(**T)(unsafe.Pointer(&address)) // #nosec G103 -- there is no other way to SQLite's memory
 }
 
-// pointer is how SQLite, translated to Go, stores a function. f must not be a closure.
+// pointer returns f as SQLite, translated to Go, stores a function. f must not be a closure.
 func pointer[F any](f F) uintptr {
 	return *(*uintptr)(unsafe.Pointer(&f)) // #nosec G103 -- as SQLite's translation does it
 }
@@ -73,7 +73,7 @@ func bytesAt(address uintptr, n int) []byte {
 	return unsafe.Slice(at[byte](address), n) // #nosec G103 -- the caller is SQLite, and n is its own
 }
 
-// The kinds of functions in the tables.
+// The types of the functions in the tables.
 type (
 	openFunc     = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uintptr) int32
 	deleteFunc   = func(tls *libc.TLS, vfs, name uintptr, syncDir int32) int32
@@ -90,13 +90,13 @@ type (
 // handle is an open file of a mounted folder.
 type handle struct {
 	disk *Disk
-	file int                          // its number in the disk's record
-	own  *sqlite3.Tsqlite3_io_methods // the system's functions
+	file int                          // its number in the record of the disk
+	own  *sqlite3.Tsqlite3_io_methods // the functions of the system's VFS
 }
 
 var (
-	handles sync.Map // the address of SQLite's file to its *handle
-	tables  sync.Map // the address of the system's table to that of the copy
+	handles sync.Map // the address of SQLite's file struct to its *handle
+	tables  sync.Map // the address of the system's table to that of its copy
 )
 
 func handleOf(file uintptr) *handle {
@@ -105,7 +105,7 @@ func handleOf(file uintptr) *handle {
 }
 
 func xOpen(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintptr) int32 {
-	at[sqlite3.Tsqlite3_file](file).FpMethods = 0 // should it fail, there is nothing to close
+	at[sqlite3.Tsqlite3_file](file).FpMethods = 0 // if opening fails, there is nothing to close
 	open := function[openFunc](at[sqlite3.Tsqlite3_vfs](system).FxOpen)
 	d, base := find(name)
 	if d == nil {
@@ -126,7 +126,7 @@ func xOpen(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintptr) 
 	return sqlite3.SQLITE_OK
 }
 
-// tableFor is a copy of the table at own in which the functions below stand.
+// tableFor returns a copy of the table at own that has the functions below.
 func tableFor(tls *libc.TLS, own uintptr) uintptr {
 	if table, ok := tables.Load(own); ok {
 		return table.(uintptr)
@@ -225,7 +225,7 @@ func xTruncate(tls *libc.TLS, file uintptr, size int64) int32 {
 	return rc
 }
 
-// xSync leaves the real disk alone: whether it has lost power is up to the test.
+// xSync does not sync the real disk: the test decides what a power cut leaves.
 func xSync(_ *libc.TLS, file uintptr, _ int32) int32 {
 	h := handleOf(file)
 	h.disk.mu.Lock()

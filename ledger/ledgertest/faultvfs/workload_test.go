@@ -25,28 +25,27 @@ import (
 	"jobledger/projection"
 )
 
-// The workload: clients that send every command of the queue at once, at random, and remember what they were
-// answered.
+// The workload: clients send random commands of every kind concurrently, and keep the answers.
 
-// crowd is a recorded workload.
+// crowd is a workload that can be recorded.
 type crowd struct {
 	dsn      string // with %s for the file
-	stores   int    // as of so many processes
+	stores   int    // the number of stores, each as of another process
 	clients  int
-	commands int  // of each client
+	commands int  // per client
 	large    int  // bytes of the payload of every fourth job without a key
-	huge     int  // jobs of the largest size that the first client begins with; four fill a -wal file
-	quiet    bool // no process moves the -wal file into the database until the end
+	huge     int  // jobs of the largest size that the first client enqueues first; four fill a -wal file
+	quiet    bool // nothing checkpoints until the end
 
 	path    string
-	ticks   atomic.Int64 // of the clock that all stores share
+	ticks   atomic.Int64 // time of the clock that all stores share
 	mu      sync.Mutex
 	jobs    []event.JobID
 	ids     *rand.Rand
 	members []*member
 }
 
-// member is a client with what it knows.
+// member is one client of a crowd and the jobs it knows.
 type member struct {
 	client
 	*crowd
@@ -58,16 +57,16 @@ type member struct {
 	reasons int
 }
 
-// recording is a workload as the disk saw it.
+// recording is a workload as the disk recorded it.
 type recording struct {
 	*faultvfs.Record
 	history *history
 	dsn     string
-	made    int    // the moment when the ledger was open for the first time
-	closing [2]int // while it was closed for the first time
+	made    int    // the time of the disk when the ledger was first open
+	closing [2]int // begin and end of the first close
 }
 
-// record lets the crowd work on a new ledger, which is closed and opened again on the way.
+// record runs the crowd on a new ledger, which is closed and reopened half-way.
 func (c *crowd) record(t *testing.T, seed uint64) *recording {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "disk")
@@ -128,8 +127,7 @@ func (c *crowd) open(t *testing.T) (stores []*ledger.Store) {
 	return stores
 }
 
-// work lets every client send half of its commands, while another goroutine moves the -wal file into the
-// database now and then.
+// work makes every client send half of its commands, while another goroutine runs checkpoints.
 func (c *crowd) work(stores []*ledger.Store) error {
 	var workers []func() error
 	var busy sync.WaitGroup
@@ -163,7 +161,7 @@ func (c *crowd) work(stores []*ledger.Store) error {
 	return inParallel(workers...)
 }
 
-// checkpoint does what a user with a shell does. A writer or a reader may keep it from its end.
+// checkpoint runs a checkpoint, as a user's shell can. A writer or a reader may prevent it from completing.
 func (c *crowd) checkpoint(done <-chan struct{}) error {
 	db, err := sql.Open("sqlite", c.path)
 	if err != nil {
@@ -191,7 +189,7 @@ func (c *crowd) newID() string {
 	return id.String()
 }
 
-// anyJob is one that a client was answered with.
+// anyJob returns a job that some client has been given.
 func (m *member) anyJob() event.JobID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -212,7 +210,7 @@ func (m *member) act() error {
 	case n < 30:
 		return m.enqueue()
 	case n < 60:
-		return m.turn()
+		return m.endAndClaim()
 	case n < 66:
 		return m.beat()
 	case n < 74:
@@ -247,7 +245,7 @@ func (m *member) enqueue() error {
 		}
 		jobs[i] = commands.Enqueue{Queue: fmt.Sprint("q", m.dice.IntN(2)), Payload: payload,
 			Priority: m.dice.IntN(2)}
-		if m.dice.IntN(3) == 0 { // which another client may have taken
+		if m.dice.IntN(3) == 0 { // another client may hold it
 			jobs[i].Key, jobs[i].Payload = fmt.Sprint("k", m.dice.IntN(40)), []byte("the same")
 		}
 	}
@@ -267,27 +265,27 @@ func (m *member) enqueueJobs(jobs ...commands.Enqueue) error {
 	})
 }
 
-// turn ends some of what the client holds and claims more.
-func (m *member) turn() error {
-	var steps []commands.Op
+// endAndClaim ends some of the jobs that the client holds and claims more.
+func (m *member) endAndClaim() error {
+	var ops []commands.Op
 	var kept []projection.Job
 	for _, j := range m.held {
 		switch m.dice.IntN(6) {
 		case 0:
 			kept = append(kept, j)
 		case 1:
-			m.zombies = append(m.zombies, j) // forgotten
+			m.zombies = append(m.zombies, j) // the client forgets it
 		default:
-			steps = append(steps, commands.Op{Job: j, Command: m.ending(j)})
+			ops = append(ops, commands.Op{Job: j, Command: m.ending(j)})
 		}
 	}
 	m.held = kept
 	request := commands.ClaimRequest{Queues: []string{"q0", "q1"}, Worker: m.worker, Lease: 20 * time.Second,
 		Limit: 1 + m.dice.IntN(3)}
 	return m.ask(false, func() (facts []fact, err error) {
-		outcomes, claimed, err := m.queue.ApplyAndClaim(context.Background(), m.actor, steps, request)
+		outcomes, claimed, err := m.queue.ApplyAndClaim(context.Background(), m.actor, ops, request)
 		for i, o := range outcomes {
-			facts = append(facts, promised(o.Job, steps[i].Command, o.Err)...)
+			facts = append(facts, promised(o.Job, ops[i].Command, o.Err)...)
 		}
 		for _, j := range claimed {
 			facts = append(facts, jobFact(j.ID, j.Seq))
@@ -311,16 +309,16 @@ func (m *member) ending(j projection.Job) commands.Command {
 }
 
 func (m *member) beat() error {
-	var steps []commands.Op
+	var ops []commands.Op
 	for _, j := range m.held {
-		steps = append(steps, commands.Op{Job: j, Command: commands.Heartbeat{Token: j.Token,
+		ops = append(ops, commands.Op{Job: j, Command: commands.Heartbeat{Token: j.Token,
 			Lease: 20 * time.Second}})
 	}
 	return m.ask(false, func() (facts []fact, err error) {
-		outcomes, err := m.queue.ApplyBatch(context.Background(), m.actor, steps)
+		outcomes, err := m.queue.ApplyBatch(context.Background(), m.actor, ops)
 		m.held = nil
 		for i, o := range outcomes {
-			facts = append(facts, promised(o.Job, steps[i].Command, o.Err)...)
+			facts = append(facts, promised(o.Job, ops[i].Command, o.Err)...)
 			if o.Err == nil {
 				m.held = append(m.held, o.Job)
 			}
@@ -329,10 +327,10 @@ func (m *member) beat() error {
 	})
 }
 
-// finish ends one job alone, or sends its end once more.
+// finish ends one job, or repeats an earlier end.
 func (m *member) finish() error {
 	if len(m.held) == 0 {
-		return m.turn()
+		return m.endAndClaim()
 	}
 	j := m.held[0]
 	if m.dice.IntN(4) > 0 {
@@ -375,7 +373,7 @@ func (m *member) sweep() error {
 	})
 }
 
-// restart stands for another process of the same name: it knows nothing of what the one before held.
+// restart simulates a new process of the same name: it knows nothing about the claims of the one before.
 func (m *member) restart() error {
 	m.zombies, m.held = append(m.zombies, m.held...), nil
 	m.worker.Boot = "boot-" + m.reason()
@@ -385,7 +383,7 @@ func (m *member) restart() error {
 	})
 }
 
-// unlessVerdict drops an error that is an answer.
+// unlessVerdict returns err unless it is a refusal, which is a valid answer.
 func unlessVerdict(err error) error {
 	for _, verdict := range []error{commands.ErrConflict, commands.ErrLeaseLost, commands.ErrCancelled,
 		commands.ErrNoJob} {

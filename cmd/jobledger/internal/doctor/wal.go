@@ -97,6 +97,9 @@ func (d *examination) backlog(ctx context.Context, before ledger.FileFacts) {
 	if len(readers) > 0 {
 		reason = "in the middle of a read: " + someOf(readers)
 	}
+	if info, err := os.Stat(d.real); err == nil { // what was moved last
+		reason += "; nothing could be moved since " + d.since(info.ModTime())
+	}
 	d.problem(CodeWAL,
 		"end the read: an open query in a shell, or a program that does not close its rows; "+
 			"SQLite then takes it in",

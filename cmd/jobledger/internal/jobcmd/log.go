@@ -1,4 +1,4 @@
-package main
+package jobcmd
 
 import (
 	"context"
@@ -9,12 +9,13 @@ import (
 	"sync"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 )
 
-// logHandler writes what a worker says on stderr: lines for people, or with --json one object a line, as
+// LogHandler writes what a worker says on stderr: lines for people, or with --json one object a line, as
 // package slog writes them.
-func (p *program) logHandler(least slog.Level) slog.Handler {
+func LogHandler(p *cli.Program, least slog.Level) slog.Handler {
 	if p.JSON {
 		return slog.NewJSONHandler(stderrOf{p}, &slog.HandlerOptions{Level: least})
 	}
@@ -22,14 +23,14 @@ func (p *program) logHandler(least slog.Level) slog.Handler {
 }
 
 // stderrOf writes to the program's stderr, which may be exchanged in between.
-type stderrOf struct{ p *program }
+type stderrOf struct{ p *cli.Program }
 
 func (w stderrOf) Write(line []byte) (int, error) { return w.p.Stderr.Write(line) }
 
 // lineHandler writes lines for people: the time, the message, then what it is about, and the attributes that
 // every line has.
 type lineHandler struct {
-	p     *program
+	p     *cli.Program
 	mu    *sync.Mutex
 	least slog.Level  // below it, nothing is said; the zero is Info
 	last  []slog.Attr // of every line

@@ -17,9 +17,9 @@ import (
 	"jobledger/ledger/ledgertest/faultvfs"
 )
 
-// A worker reports the end of a job and asks for the next one. A fault of the disk is no answer to that end:
-// it would take the job for lost, which is done.
-func TestDiskFaultIsNoAnswerToStep(t *testing.T) {
+// A worker ends a job and claims the next one in one call. A disk fault must not look like a refusal of the
+// end: the worker would take a finished job for lost.
+func TestApplyAndClaimDiskFaultIsNoRefusal(t *testing.T) {
 	dir := t.TempDir()
 	disk := faultvfs.Mount(t, dir, nil)
 	path := filepath.Join(dir, "jobs.db")
@@ -63,7 +63,7 @@ func TestDiskFaultIsNoAnswerToStep(t *testing.T) {
 			if len(outcomes) != 1 || outcomes[0].Err != nil || outcomes[0].Job.State != event.SucceededState {
 				t.Fatalf("%s: the end was answered with %+v", what, outcomes)
 			}
-			if len(claimed) != 1 { // the fault may have cost the claim alone
+			if len(claimed) != 1 { // the fault may have failed only the claim
 				if claimed, err = queue.Claim(t.Context(), request); err != nil || len(claimed) != 1 {
 					t.Fatalf("%s: %d claimed: %v", what, len(claimed), err)
 				}

@@ -1,0 +1,117 @@
+// Package logfile reads what a command wrote from the file that 'jobledger work' keeps: as a whole, or as it
+// grows until the attempt ends ([Output.Follow]). It prints nothing. Package logcheck compares such files
+// with the digests in the events.
+package logfile
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/logcheck"
+	"jobledger/commands/worker"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// Output is one stream of one attempt.
+type Output struct {
+	Job     projection.Job
+	Attempt int
+	Stderr  bool
+	Path    string // of the file
+}
+
+// Stream returns the name of the stream.
+func (o Output) Stream() string {
+	if o.Stderr {
+		return "stderr"
+	}
+	return "stdout"
+}
+
+// Checked is a file and what the event at the end of its attempt says.
+type Checked struct {
+	Size   int64 // of the file, or of as much as was read
+	Logged worker.LoggedStream
+	State  worker.LogState
+}
+
+// Logged returns what the event at the end of the attempt says, and the job's salt.
+func (o Output) Logged(ctx context.Context, store *ledger.Store) (logged worker.LoggedStream, salt []byte,
+	err error) {
+	err = store.Read(ctx, func(tx *ledger.Tx) error {
+		end, err := logcheck.End(ctx, tx, o.Job.N, o.Attempt)
+		if logged = worker.StreamOf(end, o.Stderr); err != nil || logged.SHA256 == "" {
+			return err
+		}
+		salt, _, _, err = tx.Body(ctx, o.Job.N)
+		return err
+	})
+	return logged, salt, err
+}
+
+// Check compares size bytes of file with the event at the end of the attempt.
+func (o Output) Check(ctx context.Context, store *ledger.Store, file io.ReaderAt, size int64) (Checked,
+	error) {
+	checked := Checked{Size: size}
+	logged, salt, err := o.Logged(ctx, store)
+	if err == nil {
+		checked.Logged = logged
+		checked.State, err = logged.Check(file, size, salt)
+	}
+	return checked, err
+}
+
+// followPoll is how often Follow looks for more.
+const followPoll = 100 * time.Millisecond
+
+// Follow gives emit what is written, until the attempt ends, and checks it then. An attempt that ended
+// without a file is an error that wraps [fs.ErrNotExist]. With skipped, something before text was left out
+// of the file.
+func (o Output) Follow(ctx context.Context, store *ledger.Store,
+	emit func(text []byte, skipped bool) error) (checked Checked, err error) {
+	var t tail
+	defer t.close()
+	for {
+		goesOn, err := o.goesOn(ctx, store) // before it is read, so that the last words are not missed
+		if err != nil {
+			return checked, err
+		}
+		if err := t.open(o.Path); err != nil && (!goesOn || !errors.Is(err, fs.ErrNotExist)) {
+			return checked, err
+		}
+		if t.file != nil {
+			text, skipped, err := t.next()
+			if err == nil {
+				err = emit(text, skipped)
+			}
+			if err != nil {
+				return checked, err
+			}
+		}
+		if !goesOn {
+			if err := emit(t.rest, false); err != nil {
+				return checked, err
+			}
+			return o.Check(ctx, store, t.file, t.read)
+		}
+		select {
+		case <-ctx.Done():
+			return checked, ctx.Err()
+		case <-time.After(followPoll):
+		}
+	}
+}
+
+// goesOn reports whether the attempt has not ended.
+func (o Output) goesOn(ctx context.Context, store *ledger.Store) (held bool, err error) {
+	err = store.Read(ctx, func(tx *ledger.Tx) error {
+		j, _, err := projection.Get(ctx, tx, o.Job.ID)
+		held = j.State.Held() && j.Attempt == o.Attempt
+		return err
+	})
+	return held, err
+}
