@@ -9,8 +9,8 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// Every is how many events a sweeper leaves between two keyframes, at least. After a larger keyframe there are
-// as many as it has bytes, so that keyframes take about a byte an event, however many jobs are open.
+// Every is how many events a sweeper leaves between two keyframes, at least. After a larger keyframe there
+// are as many as it has bytes, so that keyframes take about a byte an event, however many jobs are open.
 const Every = 4096
 
 var putKeyframe = ledger.NewUpsert("keyframes", "pos",
