@@ -45,14 +45,9 @@ func eventsVerb(p *program) cli.Verb {
 			{"jobledger events --after 1200 --limit 500 --json", "the next page for a script"},
 			{"jobledger events --follow --from -1m", "watch what happens"},
 		},
-		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
-		Complete: func(flag string) []string {
-			if flag == "kind" {
-				return kindNames()
-			}
-			return nil
-		},
-		Run: p.events,
+		Exits:    []int{cli.ExitNothing, cli.ExitNoJob},
+		Complete: map[string][]string{"kind": kindNames()},
+		Run:      p.events,
 	}
 }
 

@@ -38,16 +38,8 @@ func listVerb(p *program) cli.Verb {
 			{"jobledger list --as-of 14:30 --state running",
 				"what was running at half past two, and what became of it"},
 		},
-		Exits: []int{cli.ExitNothing},
-		Complete: func(flag string) []string {
-			switch flag {
-			case "state":
-				return stateNames()
-			case "by":
-				return []string{byEnqueued, byFinished}
-			}
-			return nil
-		},
+		Exits:    []int{cli.ExitNothing},
+		Complete: map[string][]string{"state": stateNames(), "by": {byEnqueued, byFinished}},
 		Run: func(c *cli.Context) error {
 			f, err := listFilter(c)
 			if err != nil {

@@ -59,6 +59,16 @@ func PrintJSONLines[T any](p *Program, list []T) error {
 	return nil
 }
 
+// PrintJSONOf prints what of makes of each of list as one line of JSON.
+func PrintJSONOf[T, V any](p *Program, list []T, of func(T) V) error {
+	for _, v := range list {
+		if err := p.PrintJSON(of(v)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // PrintLines prints lines of data.
 func (p *Program) PrintLines(lines []string) error {
 	for _, line := range lines {
