@@ -28,8 +28,8 @@ func TestBeforeWriteRunsBeforeWrite(t *testing.T) {
 	}
 }
 
-// newJudgedQueue returns a queue whose commits the test controls.
-func newJudgedQueue(t *testing.T) (*queue, *commandstest.Commits) {
+// newControlledQueue returns a queue whose commits the test controls.
+func newControlledQueue(t *testing.T) (*queue, *commandstest.Commits) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	c := commandstest.ControlCommits(path)
@@ -40,7 +40,7 @@ func newJudgedQueue(t *testing.T) (*queue, *commandstest.Commits) {
 // TestUnknownCommitSentAgain also checks that the two failures do what their names say.
 func TestUnknownCommitSentAgain(t *testing.T) {
 	for _, v := range []commandstest.CommitOutcome{commandstest.RolledBack, commandstest.Unacknowledged} {
-		q, c := newJudgedQueue(t)
+		q, c := newControlledQueue(t)
 		c.Once(v)
 		job := commands.Enqueue{ID: id(1), Queue: "mail", Payload: []byte("p")}
 		if _, err := q.Enqueue(t.Context(), "cli:test", job); !errors.Is(err, ledger.ErrUnknown) {

@@ -64,7 +64,7 @@ func ExampleEvolve() {
 	// 2 cancelled by cli:ada: cancelled
 }
 
-// JobAsOf answers what a job was at any moment of the past.
+// JobAsOf returns a job as it was at any time in the past.
 func ExampleJobAsOf() {
 	ctx := context.Background()
 	store, job, remove := cancelledJob(ctx)

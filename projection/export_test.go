@@ -8,8 +8,8 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// Statements returns the statements of the hot path as they are sent, by what they are for. The
-// compare-and-swaps are those of the transitions that have happened in this process.
+// Statements returns the statements of the hot path as they are sent, by purpose. The compare-and-swaps are
+// those of the transitions that have happened in this process.
 func Statements() map[string]string {
 	all := map[string]string{
 		"claim: lanes": lanesWithJobs,
@@ -35,7 +35,7 @@ func Statements() map[string]string {
 	return all
 }
 
-// ExitIs is the condition of List on exit codes.
+// ExitIs is the condition of List for exit codes.
 const ExitIs = exitIs
 
 // ByAnyKey is the statement of FindByKey.

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/history/v*.golden; the .jsonl files are for ever")
 
-// goldenText is the golden form: what is there, a line each.
+// goldenText returns the golden form: one line for each item.
 func goldenText(f *historytest.Fold) string {
 	var out strings.Builder
 	for n := int64(1); n < 1000; n++ {
@@ -84,8 +84,8 @@ func goldenText(f *historytest.Fold) string {
 	return out.String()
 }
 
-// TestHistoriesReplay folds the events that earlier programs wrote: what they mean is for ever. The .jsonl
-// files are never changed; a new one is added when there are new kinds or fields.
+// TestHistoriesReplay folds the events that earlier programs wrote: their meaning never changes. The .jsonl
+// files are never changed either; a new one is added for new kinds or fields.
 func TestHistoriesReplay(t *testing.T) {
 	for _, file := range histories(t) {
 		name := strings.TrimSuffix(file, ".jsonl")
@@ -117,7 +117,7 @@ func TestHistoriesReplay(t *testing.T) {
 	}
 }
 
-// histories are the names of the files whose meaning is for ever.
+// histories are the names of the files whose meaning never changes.
 func histories(t *testing.T) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(historytest.Dir(t), "v*.jsonl"))
@@ -130,7 +130,7 @@ func histories(t *testing.T) (names []string) {
 	return names
 }
 
-// TestHistoriesAreComplete keeps the histories honest: all kinds, and every field with a value somewhere.
+// TestHistoriesAreComplete checks that the histories contain all kinds, and every field with a value.
 func TestHistoriesAreComplete(t *testing.T) {
 	kinds, fields := make(map[string]bool), make(map[string]bool)
 	var text []byte
@@ -169,7 +169,7 @@ func TestHistoriesAreComplete(t *testing.T) {
 	}
 }
 
-// wantClean fails for everything that Verify finds.
+// wantClean fails for each finding of Verify.
 func wantClean(t testing.TB, s *ledger.Store) {
 	t.Helper()
 	err := s.Read(t.Context(), func(tx *ledger.Tx) error {

@@ -10,14 +10,14 @@ import (
 	"jobledger/ledger/event"
 )
 
-// labelled says whether text can be a version or a label: these are checked before a job is enqueued.
+// labelled reports whether text can be a version or a label: these are checked before a job is enqueued.
 func labelled(text string) bool {
 	return text != "" && len(text) <= 64 &&
 		strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// FuzzLane checks what claiming rests on: a lane says all that it is made of, lies between the bounds of its
-// queue and of no other, and sorts by priority before anything else.
+// FuzzLane checks what claims depend on: a lane can be parsed into its parts, lies between the bounds of its
+// queue and of no other, and sorts by priority first.
 func FuzzLane(f *testing.F) {
 	f.Add("mail", 0, "", "", "mail-2", 0)
 	f.Add("mail", 100, "v1", "gpu\neu\ngpu", "mail", -100)
@@ -55,7 +55,7 @@ func FuzzLane(f *testing.F) {
 	})
 }
 
-// What is no lane is said to be damage, whatever it is.
+// Text that is no lane is reported as damage.
 func FuzzParseLane(f *testing.F) {
 	for _, seed := range []string{"mail 100 ", "mail 000 v1 eu gpu", "", " ", "  ", "mail x v",
 		"mail 99999999999999999999 ", "\xff 100 \xff"} {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestListSelectsByErrorExitHostAndEnd compares List and ListAsOf, at every pos of a history, with a
-// selection among all jobs by what their events say.
+// selection among all jobs by their events.
 func TestListSelectsByErrorExitHostAndEnd(t *testing.T) {
 	s := ledgertest.Open(t)
 	historytest.Record(t, s, historytest.Read(t, "v1.jsonl"))

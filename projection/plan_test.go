@@ -16,10 +16,10 @@ import (
 	"jobledger/projection/internal/historytest"
 )
 
-// harmless are scans of what is no table.
+// harmless are scans that read no table.
 var harmless = []string{"SCAN CONSTANT ROW", "SCAN live", "SCAN v", "SCAN 64-ROW VALUES CLAUSE"}
 
-// checkPlan fails for every scan of a table and every sort, unless it is excused.
+// checkPlan fails for every table scan and every sort that is not allowed.
 func checkPlan(t *testing.T, s *ledger.Store, what, statement, index string, excused ...string) {
 	t.Helper()
 	lines := ledgertest.Plan(t, s, statement)
@@ -37,7 +37,7 @@ func checkPlan(t *testing.T, s *ledger.Store, what, statement, index string, exc
 	}
 }
 
-// TestStatementsUseIndexes asks SQLite how it would run each statement, as it is sent.
+// TestStatementsUseIndexes checks SQLite's query plan of each statement, as it is sent.
 func TestStatementsUseIndexes(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := ledgertest.Open(t)
@@ -76,13 +76,14 @@ func TestStatementsUseIndexes(t *testing.T) {
 		t.Errorf("not seen: %v; %d compare-and-swaps", want, puts)
 	}
 
-	// List of the jobs enqueued in a window, and of those that exited so; package projection makes this text.
+	// List of the jobs enqueued in a window, and of those with an exit code; package projection generates this
+	// text.
 	checkPlan(t, s, "list window", `SELECT j.id FROM jobs j WHERE `+projection.ExitIs+
 		` AND j.n > ? AND j.n <= ? ORDER BY j.n DESC LIMIT ?`, "j USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)")
 	checkPlan(t, s, "by any key", projection.ByAnyKey, "j USING INDEX keys (queue=? AND key=?)", "SCAN q",
 		"USE TEMP B-TREE FOR ORDER BY") // of the queues that have the key
 
-	// What the claim's paths read of the ledger: every SELECT in these functions of package ledger.
+	// What the paths of a claim read in the ledger: every SELECT in these functions of package ledger.
 	for function, index := range map[string]string{
 		"Tail":        "", // the end of the primary key
 		"Body":        "bodies USING INTEGER PRIMARY KEY (rowid=?)",
@@ -106,8 +107,8 @@ func TestStatementsUseIndexes(t *testing.T) {
 		t.Fatalf("status.addLives sends %d SELECTs, want 1", len(lives))
 	}
 	checkPlan(t, s, "lives", lives[0], "e USING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)")
-	// What became of a token: the events of one job, sorted by pos because refused ones have no seq. This text
-	// is made by ledger.Filter; that it is the same is for the reader to see.
+	// What happened to a token: the events of one job, sorted by pos because refused ones have no seq.
+	// ledger.Filter generates the same text; compare it by eye.
 	checkPlan(t, s, "past",
 		`SELECT e.pos, e.data FROM events e WHERE e.job = ? AND e.kind IN (?,?,?,?,?,?,?) ORDER BY e.pos`,
 		"e USING INDEX sqlite_autoindex_events_1 (job=?)", "USE TEMP B-TREE FOR ORDER BY")

@@ -51,7 +51,7 @@ func TestPostgresObjectsOfNewLedger(t *testing.T) {
 	}
 }
 
-// TestGuardsAreRepaired finds and repairs guards that are off, missing, altered, or too many.
+// TestGuardsAreRepaired finds and repairs guards that are disabled, missing, altered, or superfluous.
 func TestGuardsAreRepaired(t *testing.T) {
 	for _, c := range []struct{ name, sql, want string }{
 		{"on another table", `DROP TRIGGER bodies_no_change ON bodies; CREATE TRIGGER bodies_no_change
@@ -109,7 +109,8 @@ func TestGuardsAreRepaired(t *testing.T) {
 	}
 }
 
-// TestConstraintsAreNotRepaired: the index of a missing constraint is not created, and then nothing else is.
+// TestConstraintsAreNotRepaired: the index of a missing constraint is not created, and neither is anything
+// else.
 func TestConstraintsAreNotRepaired(t *testing.T) {
 	store, conn := ledgerOnServer(t)
 	_, err := conn.Exec(t.Context(), `ALTER TABLE jobs DROP CONSTRAINT jobs_id_key; DROP INDEX claims`)
@@ -129,7 +130,7 @@ func TestConstraintsAreNotRepaired(t *testing.T) {
 	}
 }
 
-// TestObjectsAreRepaired drops each object of a ledger, except the tables of the history, with all that
+// TestObjectsAreRepaired drops each object of a ledger, except the tables of the history, and everything that
 // depends on it, and repairs it.
 func TestObjectsAreRepaired(t *testing.T) {
 	store, conn := ledgerOnServer(t)

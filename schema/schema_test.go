@@ -138,13 +138,13 @@ func TestGuardsRefuseChanges(t *testing.T) {
 		`INSERT` + event + `(5, NULL, NULL, 17, 1, 1)`,            // a gap
 		`INSERT` + event + `(0, NULL, NULL, 17, 1, 1)`,            // before the first
 		`INSERT` + event + `(-1, NULL, NULL, 17, 1, 1)`,           //
-		`INSERT` + event + `(9223372036854775807, 9, 1, 1, 1, 1)`, // the last pos there could be
+		`INSERT` + event + `(9223372036854775807, 9, 1, 1, 1, 1)`, // the highest possible pos
 		`INSERT` + event + `(4, 9, 1, 1, 1, 1), (6, 9, 2, 1, 1, 1)`,
 		`INSERT OR REPLACE` + event + `(2, 1, 2, 3, 1, 1)`,
 		`INSERT OR REPLACE` + event + `(4, 1, 2, 3, 1, 1)`,
 		`INSERT OR REPLACE` + event + `('4', '1', 2.0, 3, 1, 1)`,
 		`INSERT OR REPLACE` + event + `(NULL, 1, 1, 3, 1, 1)`,
-		`INSERT` + event + `(NULL, 9, 1, 1, 1, 1)`, // every event says its pos
+		`INSERT` + event + `(NULL, 9, 1, 1, 1, 1)`, // an event without a pos
 		`INSERT OR REPLACE` + event + `(4, 9, 1, 1, 1, 1), (4, 9, 2, 1, 1, 1)`,
 		`INSERT OR REPLACE` + event + `(4, 9, 1, 1, 1, 1), (5, 9, 1, 1, 1, 1)`,
 		`REPLACE` + event + `(3, NULL, NULL, 17, 1, 1)`,

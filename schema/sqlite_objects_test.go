@@ -10,14 +10,14 @@ import (
 	"jobledger/schema"
 )
 
-// The digests by which a ledger's file is recognised when it is opened are those of what the migrations make.
+// The digests that identify a ledger's file when it is opened are those of the migrated schema.
 func TestSQLiteDigestsAreThoseOfTheMigrations(t *testing.T) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1) // each connection would be a database of its own
+	db.SetMaxOpenConns(1) // each connection would get its own database
 	steps, err := schema.SQLite()
 	if err != nil {
 		t.Fatal(err)

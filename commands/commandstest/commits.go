@@ -20,9 +20,9 @@ const (
 	Unacknowledged                      // an error, although everything is durable
 )
 
-// Commits controlled the COMMITs of the ledger at one path, for every Store of this process that is opened
-// after judgeCommits. Both ways to fail are SQLite's own: a commit hook turns a COMMIT into a ROLLBACK, and
-// the error of a WAL hook is reported although the commit has been done.
+// Commits controls the COMMITs of the ledger at one path, for every Store that this process opens after
+// ControlCommits. Both failures come from SQLite: a commit hook turns a COMMIT into a ROLLBACK, and an error
+// of a WAL hook is returned although the commit is done.
 type Commits struct {
 	mu       sync.Mutex
 	decide   func() CommitOutcome // called for each COMMIT; nil: all are acknowledged

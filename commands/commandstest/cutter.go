@@ -120,7 +120,7 @@ func (c *Cutter) pass(from, to net.Conn, asks bool, cut *atomic.Int32) {
 				<-h.GoesOn
 			}
 		case strings.EqualFold(statement, "COMMIT"):
-			if cut.Store(c.judge()); cut.Load() == cutBefore {
+			if cut.Store(c.nextCut()); cut.Load() == cutBefore {
 				c.Cuts.Add(1)
 				return
 			}
@@ -140,8 +140,8 @@ func (c *Cutter) pass(from, to net.Conn, asks bool, cut *atomic.Int32) {
 	}
 }
 
-// judge returns the cut of a COMMIT.
-func (c *Cutter) judge() int32 {
+// nextCut returns the cut of a COMMIT.
+func (c *Cutter) nextCut() int32 {
 	n, every := c.seen.Add(1), c.Every.Load()
 	if every > 0 && n%every == 0 {
 		return cutBefore + n/every%2

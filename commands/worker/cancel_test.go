@@ -16,8 +16,8 @@ import (
 	"jobledger/projection"
 )
 
-// TestCancelReachesAnotherProcess cancels through a Store of its own, as another process would. The lease
-// is so long that a heartbeat cannot be what stops the work. A retry waits until the work has ended.
+// TestCancelReachesAnotherProcess cancels through a second Store, as another process would. The lease is so
+// long that a heartbeat cannot be what stops the work. A retry waits until the work has ended.
 func TestCancelReachesAnotherProcess(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "jobs.db")
 	if ledgertest.OnPostgres(t) {
@@ -98,8 +98,8 @@ func TestCancelReachesAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestCancelOfWorkThatEnds cancels a job whose work ends before the worker has heard of the cancel: the
-// end is refused, and recorded as that of a lost claim, so that a retry waits no longer.
+// TestCancelOfWorkThatEnds cancels a job whose work ends before the worker knows of the cancel: the end is
+// refused, and recorded as that of a lost claim, so that a retry no longer waits.
 func TestCancelOfWorkThatEnds(t *testing.T) {
 	store := ledgertest.Open(t)
 	service := &commands.Service{Store: store}

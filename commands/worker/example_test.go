@@ -34,7 +34,7 @@ func openExample() (*commands.Service, func()) {
 	}
 }
 
-// A Go program embeds the runtime that the command line has.
+// A Go program embeds the same runtime as the command line.
 func Example() {
 	ctx := context.Background()
 	service, remove := openExample()
@@ -68,8 +68,8 @@ func Example() {
 	// {Claimed:1 Succeeded:1 Failed:0 Released:0 Lost:0 Cancelled:0} <nil>
 }
 
-// A failed attempt is retried after a backoff, of about a second after the first, until MaxAttempts are used
-// up. Permanent ends a job that no retry can help.
+// A failed attempt is retried after a backoff, about a second after the first, until MaxAttempts is reached.
+// Permanent ends a job that a retry cannot help.
 func ExampleWorker_Run_retries() {
 	ctx := context.Background()
 	service, remove := openExample()

@@ -133,7 +133,7 @@ func TestHandlerReturnDecidesHowTheJobEnds(t *testing.T) {
 	}
 }
 
-// A job of three hours keeps its lease of one minute by heartbeats, and nothing else happens to it.
+// A job of three hours keeps its lease of one minute with heartbeats, and no other event is recorded.
 func TestWorkerHeartbeatsKeepLongJob(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -131,8 +131,7 @@ func TestHandlerStopsAtMaxRuntime(t *testing.T) {
 	})
 }
 
-// TestLogOfFailureSaysWhenItIsRetried looks at the line of the log: a job that is not tried again has no time
-// for that.
+// TestLogOfFailureSaysWhenItIsRetried checks the log line: a job that is not retried has no time for it.
 func TestLogOfFailureSaysWhenItIsRetried(t *testing.T) {
 	for attempts, retried := range map[int]bool{1: false, 2: true} {
 		store := ledgertest.Open(t)

@@ -91,7 +91,7 @@ func TestLogDigestOfWhatAnErrorLeft(t *testing.T) {
 		if _, err := c.Write([]byte(part)); err != nil {
 			t.Fatal(err)
 		}
-		l.err = os.ErrDeadlineExceeded // as a full disk would
+		l.err = os.ErrDeadlineExceeded // as on a full disk
 	}
 	logged, err := c.close()
 	if err == nil || logged.Bytes != 12 || logged.KeptSHA256 != ledger.Digest(nil, []byte("first ")) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// wantKept returns what a file with that limit holds of data.
+// wantKept returns what a file with that limit keeps of data.
 func wantKept(data []byte, limit int64) []byte {
 	if int64(len(data)) <= limit+cutMarkLen {
 		return data
@@ -26,7 +26,7 @@ func TestLogFileKeepsHeadAndTail(t *testing.T) {
 	for i := range 300 {
 		limit := 200 + random.Int64N(300)
 		data := make([]byte, random.Int64N(12*limit))
-		if i < 8 { // around the lengths at which it begins to cut
+		if i < 8 { // around the lengths at which cutting begins
 			short, long := limit+cutMarkLen, limit+limit/2+cutMarkLen
 			data = make([]byte, []int64{0, 1, limit, short - 1, short, short + 1, long, long + 1}[i])
 		}

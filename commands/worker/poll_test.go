@@ -17,7 +17,8 @@ import (
 	"jobledger/projection"
 )
 
-// idleWorker is a worker that waits for jobs in a synctest bubble, and sends when it began each job.
+// idleWorker is a worker that waits for jobs in a synctest bubble, and sends the time at which each job
+// starts.
 type idleWorker struct {
 	*commands.Service
 	*worker.Worker
@@ -48,7 +49,7 @@ func startIdle(t testing.TB) *idleWorker {
 	return w
 }
 
-// begins wants the next job to begin at want, or up to 10 ms later.
+// begins requires the next job to start at want, or up to 10 ms later.
 func (w *idleWorker) begins(want time.Time) {
 	w.t.Helper()
 	select {
@@ -114,7 +115,7 @@ func TestIdleWorkerBeginsWhenQueueIsResumed(t *testing.T) {
 	})
 }
 
-// Each read of the ledger reads the clock once, and so does each Enqueue. The test counts these.
+// Each read of the ledger reads the clock once, and so does each Enqueue. The test counts the readings.
 func TestWorkerDoesNotReadWithoutFreeSlotOrReason(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	synctest.Test(t, func(t *testing.T) {

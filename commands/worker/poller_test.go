@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestPoller feeds a poller events and wants, after each, what the worker would do next.
+// TestPoller feeds events to a poller and checks, after each, what the worker would do next.
 func TestPoller(t *testing.T) {
 	type step struct {
 		event string // see apply
@@ -92,7 +92,7 @@ func slicesOf[T any](n int, items ...T) (all []T) {
 	return all
 }
 
-// apply reports one event to p, and returns the time after it.
+// apply feeds one event to p, and returns the time after it.
 func apply(t *testing.T, p *poller, now time.Time, event string) time.Time {
 	t.Helper()
 	word, rest, _ := strings.Cut(event, " ")
@@ -131,7 +131,7 @@ func duration(t *testing.T, text string) time.Duration {
 	return d
 }
 
-// decision is what p says next, and for how long it rests.
+// decision returns what p decides next, and for how long it rests.
 func decision(p *poller, now time.Time) string {
 	switch p.next(now) {
 	case pollClaim:

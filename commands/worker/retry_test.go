@@ -23,7 +23,7 @@ import (
 func limitPages(t testing.TB, s *ledger.Store, n string) {
 	t.Helper()
 	err := ledger.ErrFull
-	for errors.Is(err, ledger.ErrFull) { // another write in the same transaction has no room
+	for errors.Is(err, ledger.ErrFull) { // another write of the same transaction has no space
 		err = s.Write(context.Background(), func(tx *ledger.Tx) error {
 			_, err := tx.Exec(`PRAGMA max_page_count = ` + n)
 			return err
@@ -67,7 +67,7 @@ func TestWorkerWaitsOutFullDisk(t *testing.T) {
 		full := make(chan struct{})
 		w := newWorker(service, func(context.Context, projection.Job) ([]byte, error) {
 			<-full
-			return make([]byte, 1<<20), nil // which needs room
+			return make([]byte, 1<<20), nil // needs space
 		})
 		log := new(logged)
 		w.SweepEvery, w.Lease, w.Log = -1, time.Hour, slog.New(slog.NewTextHandler(log, nil))

@@ -20,7 +20,7 @@ import (
 type skewed struct {
 	*commands.Service
 	ahead atomic.Int64
-	read  atomic.Int64 // how often
+	read  atomic.Int64 // number of readings
 }
 
 func newSkewed(t testing.TB, path string) *skewed {
@@ -97,7 +97,7 @@ func TestWorkerClockJumpsLoseNoJob(t *testing.T) {
 	}
 }
 
-// jump returns by how much a clock is wrong: not at all, by a part of a lease, a lease, or hours.
+// jump returns the error of a clock: zero, a part of a lease, a lease, or hours.
 func jump(dice *rand.Rand) time.Duration {
 	sizes := []time.Duration{0, 10 * time.Second, 50 * time.Second, time.Minute, time.Hour, 25 * time.Hour}
 	by := sizes[dice.IntN(len(sizes))]
@@ -118,7 +118,7 @@ func TestSweeperFindsDeadWorkerAfterClockSkew(t *testing.T) {
 			dying.ahead.Store(int64(wrong))
 			r := commands.ClaimRequest{Queues: []string{"mail"}, Worker: event.Worker{Name: "dead", Boot: "B"}}
 			if jobs, err := dying.Claim(t.Context(), r); err != nil || (len(jobs) == 0) != (wrong < 0) {
-				t.Fatalf("claimed %+v, %v", jobs, err) // by a clock that is late, it is not due
+				t.Fatalf("claimed %+v, %v", jobs, err) // by a slow clock, it is not due
 			}
 			if wrong < 0 {
 				return

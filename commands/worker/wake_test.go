@@ -24,8 +24,8 @@ import (
 	"jobledger/projection"
 )
 
-// listener is a worker process that says on stdout when it began with which job, until its stdin ends. Then
-// it says how much of a processor it took.
+// listener is a worker process that prints the start of each job, until its stdin ends. Then it prints how
+// much processor time it used.
 func listener(path string) {
 	store, err := ledger.Open(context.Background(), path)
 	if err != nil {
@@ -102,7 +102,7 @@ func startListener(t testing.TB, path string) *listening {
 	return l
 }
 
-// number waits for the line that begins with word.
+// number waits for the line that begins with word, and returns its number.
 func (l *listening) number(word string) int64 {
 	l.t.Helper()
 	select {
@@ -118,7 +118,7 @@ func (l *listening) number(word string) int64 {
 	return 0
 }
 
-// latencies reports when work began, counted from before the enqueueing and from after it.
+// latencies reports when work started, relative to the time before and after enqueueing.
 func latencies(b *testing.B, fromCall, fromCommit []time.Duration) {
 	for name, list := range map[string][]time.Duration{"call": fromCall, "commit": fromCommit} {
 		slices.Sort(list)
@@ -129,13 +129,13 @@ func latencies(b *testing.B, fromCall, fromCommit []time.Duration) {
 	}
 }
 
-// BenchmarkWake measures from enqueueing to the beginning of the work, one job at a time, with a worker that
-// waits.
+// BenchmarkWake measures the time from enqueueing a job to the start of its work, one job at a time, with an
+// idle worker.
 func BenchmarkWake(b *testing.B) {
 	run := func(b *testing.B, service *commands.Service, begun func(i int) time.Time) {
 		var fromCall, fromCommit []time.Duration
 		for i := 0; b.Loop(); i++ {
-			time.Sleep(2 * time.Millisecond) // the worker has gone back to waiting
+			time.Sleep(2 * time.Millisecond) // the worker is idle again
 			call := time.Now()
 			job := commands.Enqueue{Queue: "mail", Payload: []byte(strconv.Itoa(i))}
 			if _, err := service.Enqueue(b.Context(), "bench", job); err != nil {
@@ -177,8 +177,7 @@ func BenchmarkWake(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle measures what a worker process takes of a processor while there is nothing to do; one op is a
-// second.
+// BenchmarkIdle measures the processor time of an idle worker process; one op is a second.
 func BenchmarkIdle(b *testing.B) {
 	for name, quiet := range map[string]bool{"doorbell": false, "without-doorbell": true} {
 		b.Run(name, func(b *testing.B) {

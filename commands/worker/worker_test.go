@@ -74,7 +74,7 @@ func TestWorkerFillsMoreSlotsThanOneClaimTakes(t *testing.T) {
 	atWork.Add(n)
 	w := newWorker(service, func(context.Context, projection.Job) ([]byte, error) {
 		atWork.Done()
-		atWork.Wait() // until all are
+		atWork.Wait() // until all jobs are running
 		return nil, nil
 	})
 	w.Slots = n

@@ -21,17 +21,17 @@ import (
 var cells = flag.Int("cells", 0,
 	"so many edits of single cells are tried, -1: all; default 60, with -short 30, with -long all")
 
-// unsealed are the columns in which some edit passes verify, because no second place says the same. The page
+// unsealed are the columns in which some edit passes verify, because the value is stored only once. The page
 // operations.md lists them.
 var unsealed = []string{"events.actor", "events.at", "events.data",
 	"events.digest", "events.job", "events.ulid",
 	"names.name", "workers.boot",
 	"workers.host", "workers.pid", "workers.version", "workers.worker"}
 
-// edit sets one cell.
+// edit changes one cell.
 type edit struct{ table, column, statement string }
 
-// edits returns those of every cell of a ledger's file, in a fixed order.
+// edits returns the edits of every cell of a ledger's file, in a fixed order.
 func edits(t *testing.T, path string) (all []edit) {
 	t.Helper()
 	db, err := sql.Open("sqlite", fileURL(path))
@@ -71,8 +71,8 @@ func edits(t *testing.T, path string) (all []edit) {
 	return all
 }
 
-// edited returns what Verify finds after an edit; changed is false if the file refuses it, or stays as it
-// was.
+// edited returns what Verify finds after an edit; changed is false if the file refuses the edit, or is
+// unchanged.
 func edited(t *testing.T, file []byte, e edit) (v audit.Verified, changed bool) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -143,7 +143,7 @@ WHERE type = 'trigger' AND tbl_name = ?`, e.table)
 }
 
 // TestAttackCells edits one cell of a ledger's file, without its guards. Verify finds it, unless its column
-// is one of those that operations.md names.
+// is one of those that operations.md lists.
 func TestAttackCells(t *testing.T) {
 	page, err := os.ReadFile("../../cmd/jobledger/docs/operations.md")
 	if err != nil {
@@ -172,7 +172,7 @@ func TestAttackCells(t *testing.T) {
 	}
 	passed, found, without := make(map[string]int), 0, 0
 	for _, e := range all {
-		// a type that the column cannot have is refused by the table itself
+		// the table itself refuses a type that the column cannot have
 		v, changed := edited(t, file, e)
 		column := e.table + "." + e.column
 		switch {

@@ -1,7 +1,7 @@
 package audit_test
 
-// blindSpots are the mutations of compact that Verify does not find, with the reason why it cannot: all of
-// them, and no other. how lists them, divided by " | ", and events those to which each of them can be done:
+// blindSpots is the complete list of the mutations of compact that Verify does not find, each with the
+// reason. how lists them, separated by " | ", and events the events that each of them applies to:
 // kind:pos,pos…
 var blindSpots = []struct {
 	where      outcome

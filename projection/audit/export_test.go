@@ -16,8 +16,8 @@ func VerifyHistory(ctx context.Context, tx *ledger.Tx) (Verified, error) {
 	return v.Verified, err
 }
 
-// VerifyInSteps is VerifyStore without the structure of the file, in steps of so many events. It calls
-// between before each step.
+// VerifyInSteps is VerifyStore without the structure of the file, in steps of the given number of events. It
+// calls between before each step.
 func VerifyInSteps(ctx context.Context, s *ledger.Store, since, events int64, between func()) (
 	Verified, error) {
 	v := newVerifier(nil, since)
@@ -43,14 +43,14 @@ func RebuildRows(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
 	return r, r.rows(ctx, tx, p)
 }
 
-// LimitLoading lets a Loader hold no more than n jobs in memory while the test runs.
+// LimitLoading makes a Loader hold at most n jobs in memory during the test.
 func LimitLoading(t testing.TB, n int) {
 	before := maxLoading
 	maxLoading = n
 	t.Cleanup(func() { maxLoading = before })
 }
 
-// The rules of time, as the verifier knows them.
+// The time rules, as the verifier has them.
 const (
 	MinLease   = minLease
 	MaxLease   = maxLease

@@ -13,7 +13,7 @@ import (
 	"jobledger/projection/internal/historytest"
 )
 
-// TestLoaderBoundsMemory: what is beyond the bound is written and read again, and comes out the same.
+// TestLoaderBoundsMemory: jobs beyond the bound are written out and read again, with the same result.
 func TestLoaderBoundsMemory(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(historytest.Dir(t), "bad-night.jsonl"))
 	if err != nil {

@@ -22,22 +22,22 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// tableRows is the rows of a table: int64, string, []byte or nil each, in the order of the first column.
+// tableRows are the rows of a table: int64, string, []byte or nil each, ordered by the first column.
 type tableRows [][]any
 
-// recording is a whole history as the file holds it.
+// recording is a whole history as stored in the file.
 type recording struct {
 	events, bodies tableRows
-	sequence       int64 // the highest pos that there ever was
+	sequence       int64 // the highest pos ever
 }
 
-// The columns of a row of events that the mutations name, by their place.
+// The columns of a row of events that the mutations use, by index.
 const (
 	colPos, colJob, colSeq, colKind, colAt, colActor, colWorker, colULID, colAttempt = 0, 1, 2, 3, 4, 5, 6, 7, 8
 	colFrom, colTo, colDigest, colData                                               = 9, 10, 11, 12
 )
 
-// set replaces a value; the row itself is shared with the recording that s is a copy of.
+// set replaces a value; the row may be shared with the recording that s was copied from.
 func (t tableRows) set(i, column int, v any) {
 	t[i] = slices.Clone(t[i])
 	t[i][column] = v
@@ -47,23 +47,23 @@ func (s recording) clone() recording {
 	return recording{slices.Clone(s.events), slices.Clone(s.bodies), s.sequence}
 }
 
-// mutation is one thing that a user with a SQLite shell could do to a history.
+// mutation is one change that a user with a SQLite shell could make to a history.
 type mutation struct {
-	i     int    // the event
+	i     int    // index of the event
 	field string // a column, data.field, or "event"
 	how   string
 	do    func(*recording)
 }
 
-// forger writes recordings into a ledger's file as a user would who has dropped the guards of events.
+// forger writes recordings into a ledger's file, as a user would after dropping the guards of events.
 type forger struct {
 	t           testing.TB
 	store       *ledger.Store
 	db          *sql.DB
 	truth       recording
-	is          recording // what the file holds
-	drop, guard []string  // what drops the guards, and what puts them back
-	refused     error     // why the last one was
+	is          recording // content of the file
+	drop, guard []string  // statements that drop and restore the guards
+	refused     error     // why the last one was refused
 }
 
 func newForger(t testing.TB, events []event.Event) *forger {
@@ -122,7 +122,7 @@ func (w *forger) read(query string) (t tableRows) {
 		}
 		for i, v := range values {
 			if b, ok := v.([]byte); ok && b == nil {
-				values[i] = []byte{} // the driver gives nil for an empty one
+				values[i] = []byte{} // the driver returns nil for an empty value
 			}
 		}
 		t = append(t, values)
@@ -133,7 +133,7 @@ func (w *forger) read(query string) (t tableRows) {
 	return t
 }
 
-// write makes the file hold s; refused is true where the database itself does not take it.
+// write makes s the content of the file; refused is true if the database does not accept it.
 func (w *forger) write(s recording) (refused bool) {
 	w.t.Helper()
 	tx, err := w.db.BeginTx(context.Background(), nil)
@@ -180,7 +180,7 @@ func (w *forger) replace(tx *sql.Tx, s recording) error {
 	return err
 }
 
-// differing returns the rows of a that are not in b; recordings share the rows that they have in common.
+// differing returns the rows of a that are not in b; recordings share their common rows.
 func differing(a, b tableRows) (rows tableRows) {
 	shared := make(map[*any]bool, len(b))
 	for _, row := range b {
@@ -194,17 +194,17 @@ func differing(a, b tableRows) (rows tableRows) {
 	return rows
 }
 
-// outcome is where a mutation is found.
+// outcome is the circumstances in which a mutation is found.
 type outcome string
 
 const (
-	found      outcome = "found"     // in any case
-	asItWas    outcome = "as it was" // only while the tables are what the true history adds up to
+	found      outcome = "found"     // always
+	asItWas    outcome = "as it was" // only while the tables are the fold of the true history
 	neverFound outcome = "never"     // not even then
 )
 
-// try writes the mutated recording, looks whether verify finds it, and puts everything back.
-// With whole it does so once more with the guards put back, as a person would.
+// try writes the mutated recording, checks whether verify finds the mutation, and restores the file. With
+// whole it does so once more with the guards restored, as a careful forger would.
 func (w *forger) try(m mutation, whole bool) (where outcome, codes []string) {
 	w.t.Helper()
 	mutated := w.truth.clone()
@@ -223,7 +223,7 @@ func (w *forger) try(m mutation, whole bool) (where outcome, codes []string) {
 	where = found
 	switch {
 	case len(codes) == 0:
-		where = neverFound // and nothing that a rebuild would change
+		where = neverFound // and a rebuild would change nothing
 	case !slices.ContainsFunc(codes, judgesEvents) && w.rebuild():
 		if len(w.verify()) == 0 {
 			where = asItWas
@@ -234,8 +234,7 @@ func (w *forger) try(m mutation, whole bool) (where outcome, codes []string) {
 	return where, codes
 }
 
-// judgesEvents reports whether a check judges the events alone, so that a rebuild cannot hide what it
-// found.
+// judgesEvents reports whether a check examines the events alone, so that a rebuild cannot hide its finding.
 func judgesEvents(code string) bool {
 	return !slices.Contains([]string{audit.FindDiffers, audit.FindMissing, audit.FindExtra, audit.FindQueue},
 		code)
@@ -270,8 +269,8 @@ func (w *forger) rebuild() bool {
 	return true
 }
 
-// compact is a history of each kind of event and each of its fields, in as many situations as a few events
-// can show: v1, and what has come since.
+// compact returns a history with each kind of event and each of its fields, in as many situations as a few
+// events can show.
 func compact(t testing.TB) []event.Event {
 	t.Helper()
 	events := historytest.Read(t, "v1.jsonl")
@@ -294,7 +293,7 @@ func compact(t testing.TB) []event.Event {
 		e.Job, e.N, e.Attempt, e.Worker, e.Token, e.Actor = ids[i], first+int64(i), 1, w3, tokens[i], "worker:w3"
 		return e
 	}
-	for _, id := range ids { // in one transaction, and so in one moment
+	for _, id := range ids { // in one transaction, and so at one time
 		body := "payload of " + string(id[23:])
 		add(event.Event{Job: id, Seq: 1, At: at, Actor: "cli:ann@host-a", To: event.Queued,
 			Body: &event.Enqueued{Queue: "bulk", RunAt: at, MaxAttempts: 3,
@@ -310,7 +309,7 @@ func compact(t testing.TB) []event.Event {
 	add(of(0, event.Event{Seq: 3, At: at.Add(3e6), From: event.ClaimedState, To: event.SucceededState,
 		Body: &event.Succeeded{ResultSHA256: ledger.Digest([]byte("salt of 011"), nil), ExitCode: &zero,
 			Output: output}}))
-	// The clock has run back by more than the lease.
+	// The clock was set back by more than the lease.
 	add(of(1, event.Event{Seq: 3, At: at.Add(3e6), From: event.ClaimedState, To: event.Running,
 		Body: &event.Heartbeat{LeaseUntil: at.Add(-time.Hour)}}))
 	add(of(0, event.Event{At: at.Add(4e6), Body: &event.Refused{Command: "fail", Why: "the claim has ended"}}))
@@ -323,15 +322,15 @@ func compact(t testing.TB) []event.Event {
 	return events
 }
 
-// TestVerifyFindsEveryMutation does to a history, one at a time, what a user with a SQLite shell could do to
-// it, and looks whether Verify finds it: with the tables as they were, and, where the tables alone gave it
-// away, with the tables derived again from the mutated events. What cannot be found is listed in blindSpots,
-// with the reason; what is listed there and can be found is a mistake too.
+// TestVerifyFindsEveryMutation applies, one at a time, the changes that a user with a SQLite shell could make
+// to a history, and checks whether Verify finds them: with the unchanged tables, and, if only the tables
+// revealed the change, with tables derived from the mutated events. Undetectable mutations are listed in
+// blindSpots with the reason; listing a detectable one is an error too.
 func TestVerifyFindsEveryMutation(t *testing.T) {
 	events := compact(t)
 	listed := listBlindSpots(t, events)
 	const shards = 2
-	every := ledgertest.Size(31, 5, 1) // odd, so that each shard has its part
+	every := ledgertest.Size(31, 5, 1) // odd, so that each shard gets its share
 	for shard := range shards {
 		t.Run(fmt.Sprint(shard), func(t *testing.T) {
 			t.Parallel()
@@ -372,7 +371,7 @@ type mutationKey struct {
 
 func (m mutation) key() mutationKey { return mutationKey{m.i, m.field, m.how} }
 
-// listBlindSpots returns where each of the mutations in blindSpots is found. Each must be one that is tried.
+// listBlindSpots returns the outcome of each mutation in blindSpots. Each must be one that is tried.
 func listBlindSpots(t testing.TB, events []event.Event) map[mutationKey]outcome {
 	t.Helper()
 	w := newForger(t, events)

@@ -14,9 +14,9 @@ import (
 	"jobledger/ledger/event"
 )
 
-// mutations lists what can be done to a history, one thing at a time: each column and each field of each
-// event with values of every sort, and each event removed, doubled, exchanged with others, or cut off with
-// all behind it.
+// mutations lists changes of a history, one at a time: each column and each field of each event is set to
+// values of every type, and each event is removed, duplicated, swapped with others, or truncated with all
+// later events.
 func mutations(t testing.TB, events []event.Event, s recording) (all []mutation) {
 	t.Helper()
 	for i := range events {
@@ -32,7 +32,7 @@ func mutations(t testing.TB, events []event.Event, s recording) (all []mutation)
 
 type mutator struct {
 	t         testing.TB
-	i         int // the event
+	i         int // index of the event
 	events    []event.Event
 	recording recording
 	all       []mutation
@@ -42,7 +42,7 @@ func (m *mutator) add(field, how string, do func(*recording)) {
 	m.all = append(m.all, mutation{m.i, field, how, do})
 }
 
-// column puts a value into a column, unless it is there already.
+// column sets a column, unless it has this value already.
 func (m *mutator) column(name string, column int, how string, v any) {
 	is := m.recording.events[m.i][column]
 	if b, ok := v.([]byte); ok {
@@ -109,7 +109,7 @@ func (m *mutator) columns() {
 	m.digest()
 }
 
-// at moves an event in time: within what its neighbours leave it, and beyond.
+// at moves an event in time: within the times of its neighbours, and beyond.
 func (m *mutator) at() {
 	is := m.recording.events[m.i][colAt].(int64)
 	before, behind := int64(0), is+3600e6
@@ -145,10 +145,10 @@ func (m *mutator) digest() {
 	m.column("digest", colDigest, "empty", []byte{})
 }
 
-// member is a field of data as it is stored; raw is "" where it is left out. means is what that means.
+// member is a field of data as it is stored; raw is empty if it is omitted. means is its value.
 type member struct{ name, raw, means string }
 
-// members returns the fields of the event's data, also those that are left out, in their order.
+// members returns the fields of the event's data in their order, including omitted ones.
 func (m *mutator) members() (list []member) {
 	public, err := json.Marshal(m.events[m.i])
 	if err != nil {
@@ -181,7 +181,7 @@ func (m *mutator) members() (list []member) {
 		}
 		name := token.(string)
 		if _, ok := fieldValues[name]; !ok {
-			continue // of the process, or the digest: these have columns
+			continue // the process and the digest have their own columns
 		}
 		f := member{name, string(stored[name]), string(stored[name])}
 		var at time.Time
@@ -201,7 +201,7 @@ func (m *mutator) members() (list []member) {
 	return list
 }
 
-// object is data of these members; nil if it would be empty.
+// object returns data with these members, or nil if it would be empty.
 func object(list []member) any {
 	var parts []string
 	for _, f := range list {
@@ -215,7 +215,7 @@ func object(list []member) any {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// data mutates each field within data, and data as a whole.
+// data mutates each field of data, and data as a whole.
 func (m *mutator) data() {
 	list := m.members()
 	for k, f := range list {
@@ -246,7 +246,7 @@ func (m *mutator) data() {
 		whole["a field twice"] = text[:len(text)-1] + "," + text[1:]
 	}
 	if strings.Count(text, `":`) > 1 {
-		whole["null"] = nil // of more than one field: else that is left out already
+		whole["null"] = nil // with one field only, omitting it is tried already
 	}
 	if len(list) > 1 && list[0].raw != "" && list[1].raw != "" {
 		turned := slices.Clone(list)
@@ -258,7 +258,7 @@ func (m *mutator) data() {
 	}
 }
 
-// fieldValues are, for each field of data, what it might be instead, by what that is.
+// fieldValues are alternative values of each field of data, by name.
 var fieldValues = map[string]func(raw string, row []any) map[string]string{
 	"priority": numbers, "max_attempts": numbers, "payload_bytes": numbers, "result_bytes": numbers,
 	"exit_code": numbers, "stdout_bytes": numbers, "stderr_bytes": numbers,
@@ -337,7 +337,7 @@ func texts(others ...string) func(raw string, _ []any) map[string]string {
 	}
 }
 
-// reasons are anybody's words, but for a reclaim.
+// any text is a valid reason, except in a reclaim
 func reasons(raw string, row []any) map[string]string {
 	if row[colKind] == int64(event.KindReclaimed) {
 		return texts(event.LeaseExpired, event.MaxRuntime)(raw, row)
@@ -345,7 +345,7 @@ func reasons(raw string, row []any) map[string]string {
 	return texts()(raw, row)
 }
 
-// quoted is v in JSON as the ledger writes it.
+// quoted returns v in JSON as the ledger writes it.
 func quoted(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -354,13 +354,13 @@ func quoted(v any) string {
 	return string(text)
 }
 
-// bodies mutates what is stored next to the event, or puts something there.
+// bodies mutates the body that is stored with the event, or adds one.
 func (m *mutator) bodies() {
 	pos := m.recording.events[m.i][colPos]
 	k := slices.IndexFunc(m.recording.bodies, func(b []any) bool { return b[0] == pos })
 	if k < 0 {
 		name := string(m.events[m.i].Job)
-		salt, body := []byte(nil), []byte("secret") // of the job that was erased, this was the result
+		salt, body := []byte(nil), []byte("secret") // the result of the job that was erased
 		if m.events[m.i].Kind() == event.KindEnqueued {
 			salt, body = []byte("salt of "+name[23:]), []byte("payload of "+name[23:])
 		}
@@ -390,7 +390,7 @@ func asBytes(v any) []byte {
 	return b
 }
 
-// whole does things to the event as such.
+// whole mutates the event as a whole.
 func (m *mutator) whole() {
 	i, last := m.i, len(m.events)-1
 	m.add("event", "removed", func(s *recording) { s.events = slices.Delete(s.events, i, i+1) })
@@ -431,7 +431,7 @@ func (s *recording) swap(i, j, column int) {
 	s.events.set(j, column, a)
 }
 
-// exchange lets two events change places, with their bodies, and those of their jobs follow.
+// exchange swaps two events and their bodies, and renumbers the events of their jobs.
 func (s *recording) exchange(i, j int) {
 	s.events[i], s.events[j] = s.events[j], s.events[i]
 	s.renumber(func(pos int64) int64 {
@@ -445,7 +445,7 @@ func (s *recording) exchange(i, j int) {
 	})
 }
 
-// remove takes the event out, and closes the gaps in pos and in the job's seq.
+// remove removes the event, and closes the gaps in pos and in the job's seq.
 func (s *recording) remove(i int) {
 	row := s.events[i]
 	s.events = slices.Delete(s.events, i, i+1)
@@ -460,7 +460,7 @@ func (s *recording) remove(i int) {
 	})
 }
 
-// double puts a copy behind the event, and makes room for it in pos and in the job's seq.
+// double inserts a copy after the event, and renumbers pos and the job's seq.
 func (s *recording) double(i int) {
 	row := slices.Clone(s.events[i])
 	s.events = slices.Insert(s.events, i+1, row)
@@ -487,7 +487,7 @@ func (s *recording) shiftSeq(of []any, i int, by int64) {
 	}
 }
 
-// renumber gives each event, job and body the pos that to gives it.
+// renumber gives each event, job and body the pos that to returns for it.
 func (s *recording) renumber(to func(int64) int64) {
 	for k := range s.events {
 		if pos := s.events[k][colPos].(int64); to(pos) != pos {

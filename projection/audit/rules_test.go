@@ -8,8 +8,8 @@ import (
 	"jobledger/projection/audit"
 )
 
-// TestRulesOfTimeEqualThoseOfCommands: the verifier states the rules a second time, so that a change of a
-// command is noticed. Both must be changed in one step, and a new rule must still accept old events.
+// TestRulesOfTimeEqualThoseOfCommands: the verifier states the rules a second time, so that it notices a
+// changed command. Both must be changed in one step, and a new rule must still accept old events.
 func TestRulesOfTimeEqualThoseOfCommands(t *testing.T) {
 	if audit.MinLease != commands.MinLease || audit.MaxLease != commands.MaxLease {
 		t.Errorf("leases from %s to %s, want %s to %s", audit.MinLease, audit.MaxLease, commands.MinLease,

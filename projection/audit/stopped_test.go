@@ -8,8 +8,8 @@ import (
 	"jobledger/projection/audit"
 )
 
-// TestVerifyFindsWrongStops alters the events of v2 that say that the command of a lost claim has ended, and
-// those of the claims.
+// TestVerifyFindsWrongStops alters the events of v2 that record the end of the command of a lost claim, and
+// the events of those claims.
 func TestVerifyFindsWrongStops(t *testing.T) {
 	file := recordedHistory(t, "v2.jsonl")
 	stop := func(pos int, change string) string {

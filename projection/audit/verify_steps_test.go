@@ -16,7 +16,7 @@ import (
 	"jobledger/projection/audit"
 )
 
-// busy is a ledger in which anything may happen between two steps of a check.
+// busy is a ledger that changes between two steps of a check.
 type busy struct {
 	t       *testing.T
 	s       *commands.Service
@@ -74,7 +74,7 @@ func isAny(err error, targets ...error) bool {
 }
 
 // TestVerifyStoreNextToWriters verifies in steps of a few events, between which jobs are enqueued, end, are
-// retried and erased. No step leaves a snapshot open, and nothing is found; a row that was altered is.
+// retried and erased. No step leaves a snapshot open, and nothing is found, until a row is altered.
 func TestVerifyStoreNextToWriters(t *testing.T) {
 	store := ledgertest.Open(t)
 	b := &busy{t: t, random: rand.New(rand.NewPCG(1, 2)), now: ledgertest.Epoch}

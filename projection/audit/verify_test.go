@@ -99,7 +99,7 @@ func raw(t testing.TB, path string, statements ...string) {
 	}
 }
 
-// unguarded runs statements with all triggers out of the way, and puts them back.
+// unguarded runs statements without any triggers, and restores the triggers.
 func unguarded(t testing.TB, path string, statements ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", fileURL(path))
@@ -127,7 +127,7 @@ func unguarded(t testing.TB, path string, statements ...string) {
 	raw(t, path, slices.Concat(drop, statements, create)...)
 }
 
-// damaged returns what Verify finds in a copy of file after statements.
+// damaged returns what Verify finds in a copy of file after these statements.
 func damaged(t testing.TB, file []byte, statements ...string) audit.Verified {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -149,7 +149,7 @@ func TestVerifyFinds(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		damage []string
-		codes  []string // the set of codes that must be found, and no other
+		codes  []string // the set of codes that must be found; no others may be
 		field  string   // of the first finding with the first code
 	}{
 		{"nothing", nil, nil, ""},
@@ -309,8 +309,8 @@ func TestVerifyFindsMissingGuards(t *testing.T) {
 	}
 }
 
-// TestVerifyNamesEachDamagedColumn alters each column of the row of a job that runs, of one that has ended,
-// and of one that waits.
+// TestVerifyNamesEachDamagedColumn alters each column of the row of a running job, of an ended one, and of a
+// queued one.
 func TestVerifyNamesEachDamagedColumn(t *testing.T) {
 	file := recorded(t)
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -325,7 +325,7 @@ func TestVerifyNamesEachDamagedColumn(t *testing.T) {
 	for _, id := range ids {
 		for _, column := range table.Columns {
 			if column == "n" {
-				continue // another row: TestVerifyFinds
+				continue // changes another row: see TestVerifyFinds
 			}
 			value := fmt.Sprintf(`coalesce(%s, 0) + 1`, column)
 			if slices.Contains([]string{"id", "lane", "key", "lease_token", "error_code", "more"}, column) {
@@ -354,7 +354,7 @@ func TestVerifyNamesEachDamagedColumn(t *testing.T) {
 	wantClean(t, s)
 }
 
-// dump is the table jobs and the table queues, as they are stored.
+// dump returns the tables jobs and queues as they are stored.
 func dump(t testing.TB, s *ledger.Store) (lines []string) {
 	t.Helper()
 	err := s.Read(context.Background(), func(tx *ledger.Tx) error {
@@ -388,8 +388,8 @@ func dump(t testing.TB, s *ledger.Store) (lines []string) {
 	return lines
 }
 
-// damager returns a function that runs a statement as a user with the database's shell would. What the
-// tables' own types and constraints do not let through is passed over.
+// damager returns a function that runs a statement as a user with the database's shell would. It ignores
+// statements that the types and constraints of the tables refuse.
 func damager(t *testing.T, s *ledger.Store) func(statement string) error {
 	t.Helper()
 	if ledger.IsServerAddress(s.DSN()) {
@@ -420,7 +420,7 @@ func damager(t *testing.T, s *ledger.Store) func(statement string) error {
 	}
 }
 
-// TestRebuildRepairsAnyDamage: the projection is what the events add up to, whatever has become of it.
+// TestRebuildRepairsAnyDamage: a rebuild restores the fold of the events, whatever damage the tables have.
 func TestRebuildRepairsAnyDamage(t *testing.T) {
 	s := ledgertest.Open(t)
 	historytest.Record(t, s, historytest.Read(t, "v1.jsonl"))
@@ -443,7 +443,7 @@ func TestRebuildRepairsAnyDamage(t *testing.T) {
 				statements = append(statements, fmt.Sprintf(`UPDATE jobs SET %s = '%s' WHERE n = `,
 					rapid.SampledFrom([]string{"lane", "lease_token", "error_code", "more"}).Draw(rt, "column"),
 					rapid.SampledFrom([]string{"", "x", "{}", "mail 100 "}).Draw(rt, "text"))+pick(any))
-			case 3: // the ids or the keys of two rows change places
+			case 3: // the ids or the keys of two rows are swapped
 				a, b := pick(any), pick(any)
 				statements = append(statements, `CREATE TABLE swap AS SELECT `+a+` AS a, `+b+
 					` AS b, (SELECT id FROM jobs WHERE n = `+a+`) AS ida, (SELECT id FROM jobs WHERE n = `+b+`) AS idb`,

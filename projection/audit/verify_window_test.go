@@ -10,7 +10,7 @@ import (
 	"jobledger/projection/audit"
 )
 
-// Every window of a sound ledger verifies, and a window finds what is wrong with its jobs and no others.
+// Every window of an intact ledger verifies, and a window reports damage of its own jobs only.
 func TestVerifyWindow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	if err := os.WriteFile(path, recorded(t), 0o600); err != nil {

@@ -56,7 +56,7 @@ func badNight(t *testing.T) (s *ledger.Store, events []event.Event) {
 	return s, events
 }
 
-// extended is badNight with a keyframe after at least every so many events.
+// extended returns badNight with a keyframe after every given number of events.
 func extended(t *testing.T, every int64) (s *ledger.Store, events []event.Event) {
 	t.Helper()
 	s, events = badNight(t)
@@ -151,7 +151,7 @@ func TestFrameEqualsFold(t *testing.T) {
 	})
 }
 
-// TestAnswersWithAndWithoutKeyframes asks two ledgers of the same events the same, of which only one has
+// TestAnswersWithAndWithoutKeyframes compares the answers of two ledgers of the same events, of which one has
 // keyframes.
 func TestAnswersWithAndWithoutKeyframes(t *testing.T) {
 	with, events := extended(t, 16)
@@ -251,8 +251,8 @@ func middle(workers []status.Worker) string {
 	return workers[len(workers)/2].Name
 }
 
-// TestVerifyFindsWrongKeyframes edits each cell of the keyframes, one after the other. Verify names the
-// keyframe, answers stay right where it cannot be read, and a rebuild removes it.
+// TestVerifyFindsWrongKeyframes edits each cell of the keyframes, one at a time. Verify names the keyframe,
+// answers stay correct if it cannot be read, and a rebuild removes it.
 func TestVerifyFindsWrongKeyframes(t *testing.T) {
 	s, _ := extended(t, 64)
 	exec := func(statement string) {

@@ -46,7 +46,7 @@ func badNight(t *testing.T) *ledger.Store {
 }
 
 // TestSignsEqualPlainSearch compares the signs of life of each process with those that a search through all
-// events finds. A lost job counts only where nothing that the process did came later.
+// events finds. A lost job counts only if the process did nothing later.
 func TestSignsEqualPlainSearch(t *testing.T) {
 	s := badNight(t)
 	acts := []event.Kind{event.KindClaimed, event.KindHeartbeat, event.KindSucceeded, event.KindFailed,

@@ -72,7 +72,7 @@ func TestInstantOfFrozenSender(t *testing.T) {
 	time.Sleep(20 * time.Millisecond) // here a worker may freeze
 	begun := clock()
 	got := instantOf(deadline)
-	slack := time.Duration(clock()-begun) + time.Millisecond // it reads two clocks, which may differ in grain
+	slack := time.Duration(clock()-begun) + time.Millisecond // the two clocks may differ in resolution
 	if got < before.add(-slack) || got > after.add(time.Millisecond) {
 		t.Errorf("it is at %d, want between %d and %d, and %v before that at most", got, before, after, slack)
 	}

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
-			syscall.Exit(0) // without the second for which the race detector holds os.Exit up
+			syscall.Exit(0) // without the second for which the race detector delays os.Exit
 		case "starter":
 			starter(os.Args[2])
 		case "first":

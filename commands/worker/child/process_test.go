@@ -29,7 +29,7 @@ func TestProcessEnd(t *testing.T) {
 			"exit 137":         "exit 137",
 			"kill -KILL $$":    "SIGKILL",
 			"kill -TERM $$":    "SIGTERM",
-			"kill -HUP $$":     "SIGHUP", // no signal may be ignored on the way
+			"kill -HUP $$":     "SIGHUP", // no signal may be ignored by a parent
 			"kill -INT $$":     "SIGINT",
 			"kill -35 $$":      "SIG35",
 			"sleep 0 & exit 5": "exit 5",
@@ -296,7 +296,7 @@ func (l *lines) Write(p []byte) (int, error) {
 
 func BenchmarkProcess(b *testing.B) {
 	env := []string{"PATH=" + os.Getenv("PATH")}
-	b.Run("exec", func(b *testing.B) { // what os/exec alone takes
+	b.Run("exec", func(b *testing.B) { // the cost of os/exec alone
 		for b.Loop() {
 			cmd := exec.Command("/bin/true")
 			cmd.Env, cmd.Stdin = env, strings.NewReader("payload")

@@ -15,8 +15,8 @@ import (
 // connReading returns the receiving end of a connection over which these bytes were sent.
 func connReading(sent []byte) *conn { return &conn{dec: json.NewDecoder(bytes.NewReader(sent))} }
 
-// FuzzProtocol reads any bytes as each kind of message. What can be read is the same after it was written and
-// read again, and the end of the connection is an error and never a message.
+// FuzzProtocol reads any bytes as each kind of message. A message that can be read is unchanged after it was
+// written and read again. The end of the connection is an error and never a message.
 func FuzzProtocol(f *testing.F) {
 	for _, message := range []any{
 		command{

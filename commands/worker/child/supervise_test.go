@@ -24,7 +24,7 @@ func TestSuperviseMaxRuntime(t *testing.T) {
 		spec.MaxRuntime = 100 * time.Millisecond
 		wantEnd(t, run(t, way(spec)), "SIGTERM max_runtime")
 
-		// The runtime begins before the shell does, and must not be over before its trap is set.
+		// The runtime starts before the shell does, and must not end before the shell has set its trap.
 		spec = shell("trap 'exit 4' TERM; while :; do sleep 0.01; done")
 		spec.MaxRuntime, spec.KillAfter = 2*time.Second, time.Minute
 		obedient := start(t, way(spec))
@@ -70,7 +70,7 @@ func TestSuperviseLeaseEnd(t *testing.T) {
 		wantEnd(t, obedient.Wait(), "SIGTERM lease")
 
 		spec = shell("sleep 20")
-		spec.Lease = in(-time.Second, -time.Second) // lost before it began
+		spec.Lease = in(-time.Second, -time.Second) // lost before the start
 		if c, err := Start(t.Context(), way(spec)); !errors.Is(err, ErrLate) {
 			t.Errorf("it was started: %v, %v", c, err)
 		}
@@ -88,7 +88,7 @@ func TestProcessExtend(t *testing.T) {
 			select {
 			case now := <-beat.C:
 				c.Extend(in(4*time.Second, 5*time.Second))
-				if now.After(spec.Lease.Kill) { // the first lease is over by now
+				if now.After(spec.Lease.Kill) { // the first lease has ended by now
 					if err := os.WriteFile(end, nil, 0o600); err != nil {
 						t.Fatal(err)
 					}
@@ -116,7 +116,7 @@ func TestProcessStopAndKill(t *testing.T) {
 		c.Kill()
 		c.Kill()
 		wantEnd(t, c.Wait(), "SIGKILL kill")
-		c.Kill() // and any order to one that has ended
+		c.Kill() // commands to a process that has ended do nothing
 		c.Stop()
 		c.Extend(in(time.Hour, time.Hour))
 
@@ -131,8 +131,8 @@ func TestProcessStopAndKill(t *testing.T) {
 	})
 }
 
-// family is a script that writes the process ids of a child, a background child and one in a session of its
-// own.
+// family is a script that writes the process ids of a child, a background child, and a child in its own
+// session.
 const family = `f=$1
 (echo $(exec sh -c 'echo $PPID') >>$f; sleep 120; :) &
 setsid sh -c 'echo $$ >>$1; sleep 120; :' sh $f &
