@@ -9,6 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/paging"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -92,7 +93,7 @@ func (p *program) attempts(c *cli.Context) error {
 		err = p.PrintTable(t.Widened(c.Bool("wide")))
 	}
 	if err == nil && r.More {
-		return p.more("%s; give a larger --limit", moreThan(r.Taken, "claim"))
+		return p.MessageAfter("%s; give a larger --limit", render.MoreThan(r.Taken, "claim"))
 	}
 	return err
 }

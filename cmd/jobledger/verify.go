@@ -74,7 +74,7 @@ func (p *program) verify(c *cli.Context) error {
 		return cmp.Or(err, printErr)
 	}
 	if err != nil {
-		_ = p.more("the check could not go on: %v", err) // what was found may be why
+		_ = p.MessageAfter("the check could not go on: %v", err) // what was found may be why
 	}
 	return discrepancy(v)
 }

@@ -24,6 +24,13 @@ func (p *Program) Message(format string, args ...any) {
 		args...))))
 }
 
+// MessageAfter is [Program.Message] about what was printed, so it comes after that.
+func (p *Program) MessageAfter(format string, args ...any) error {
+	err := p.Flush()
+	p.Message(format, args...)
+	return err
+}
+
 // PrintLine prints one line of data.
 func (p *Program) PrintLine(text string) error {
 	_, err := fmt.Fprintln(p.Stdout, render.Escape(text))
