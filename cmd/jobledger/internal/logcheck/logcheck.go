@@ -216,6 +216,7 @@ func (s stream) finding(size int64) audit.Finding {
 		field = "stderr"
 	}
 	return audit.Finding{Code: FindLog, Pos: s.event.Pos, Job: s.event.Job, Field: field,
-		Detail: fmt.Sprintf("%s, of %s, is not what the command of attempt %d wrote, %s", s.path,
-			render.Count(size, "byte"), s.event.Attempt, render.Count(s.logged.Bytes, "byte"))}
+		Detail: fmt.Sprintf("%s has %s that %s not what the command of attempt %d wrote, %s", s.path,
+			render.Count(size, "byte"), render.Plural(size, "is", "are"), s.event.Attempt,
+			render.Count(s.logged.Bytes, "byte"))}
 }
