@@ -13,8 +13,7 @@ import (
 // Two advisory locks keep writers apart. Both end with the transaction that takes them.
 //
 //   - The ledger's own, which a writer takes with BEGIN and holds until COMMIT, so that pos is dense.
-//   - That of migrations, one for the whole database, which a process takes before it reads or changes a schema's
-//     version.
+//   - That of migrations, one for the whole database, which a process takes before it changes a schema.
 
 // queueLock adds the statement that waits for the ledger's lock, for at most wait.
 func (p *Engine) queueLock(batch *pgx.Batch, wait time.Duration) {
