@@ -654,7 +654,7 @@ func TestDoctorCodesAreTestedAndDocumented(t *testing.T) {
 	})
 	// tested separately
 	tried := []string{doctor.CodeNetwork, doctor.CodeSpace, doctor.CodeStopped, doctor.CodeWriter,
-		doctor.CodeVacuum, doctor.CodeRights, doctor.CodeServer}
+		doctor.CodeVacuum, doctor.CodeRights, doctor.CodeServer, doctor.CodeCopy, doctor.CodeOutput}
 	for _, c := range complaints {
 		tried = append(tried, c.code)
 	}
@@ -670,7 +670,7 @@ func TestDoctorCodesAreTestedAndDocumented(t *testing.T) {
 			t.Errorf("docs/operations.md does not explain %s", code)
 		}
 	}
-	if len(codes) != 28 {
+	if len(codes) != 30 {
 		t.Errorf("there are the codes %v", codes)
 	}
 }

@@ -228,10 +228,7 @@ func TestCandidates(t *testing.T) {
 	for i := range verbs {
 		verbs[i].Group = GroupProduce
 	}
-	verbs[0].Complete = func(flag string) []string {
-		return map[string][]string{"queue": {"mail", "web"},
-			"": {"one"}}[flag]
-	}
+	verbs[0].Complete = map[string][]string{"queue": {"mail", "web"}, "": {"one"}}
 	tests := []struct{ line, want string }{
 		{"~", "put work version"},
 		{"wo", "put work version"},
