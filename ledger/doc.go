@@ -12,10 +12,10 @@
 //
 // Files in reading order:
 //
-//   - open.go, store.go, group_commit.go, tx.go, watch.go: a Store, its commit loop, transactions,
-//     notifications
+//   - open.go, store.go, readers.go, group_commit.go, tx.go, watch.go: a Store, its commit loop,
+//     transactions, notifications
 //   - events.go, rowdecode.go, scan.go, pages.go, prefetch.go: appending and reading events
-//   - dictionary.go, bodies.go, erase.go: the other tables
+//   - dictionary.go, bodies.go, digest.go, erase.go: the other tables
 //   - session.go, txcache.go: statements, and what survives a transaction
 //   - check.go, maintain.go, inspect.go: checks, repair, copies, and a ledger seen from outside
 //   - internal/engine, internal/sqlite, internal/postgres: the contract with a database, and the two engines

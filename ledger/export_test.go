@@ -13,6 +13,9 @@ import (
 
 // The functions below let the tests of this package provoke rare events. Call them before the first use.
 
+// The tests open ledgers with SQLite too, perhaps before the first Open.
+func init() { sqlite.LockByDescription() }
+
 // SetLockWait sets how long Write waits for the write lock.
 func (s *Store) SetLockWait(d time.Duration) { s.lockWait = d }
 

@@ -3,8 +3,6 @@ package ledger
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -107,72 +105,6 @@ func (s *Store) checkAltered(ctx context.Context) error {
 		s.altered.Store(nil)
 	}
 	return cmp.Or(err, altered)
-}
-
-// Read runs fn on one snapshot of the ledger. fn must not write. A long read prevents the -wal file from
-// being reused, so split a read of many pages into several.
-func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
-	if s.closed.Load() {
-		return ErrClosed
-	}
-	var r *session
-	select {
-	case r = <-s.readers:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.quit:
-		return ErrClosed
-	}
-	if err := s.engine.CheckReplaced(); err != nil {
-		s.readers <- r
-		return err
-	}
-	r, at, err := s.snapshot(ctx, r)
-	if err != nil {
-		s.readers <- r
-		return err
-	}
-	if r.Pipelined {
-		defer func() { go s.giveBack(r) }() // the caller need not wait for the answer
-	} else {
-		defer s.giveBack(r)
-	}
-	return fn(newReadTx(s, r, at))
-}
-
-// giveBack ends the snapshot on r and returns r to the pool.
-func (s *Store) giveBack(r *session) {
-	r.dictionary.keep() // what a snapshot shows is committed
-	if _, err := r.Exec(`ROLLBACK`); err != nil {
-		_ = r.Close()
-		r = nil
-	}
-	s.readers <- r
-}
-
-// snapshot begins one on the connection r, or on a new one if r is nil or has died since it was last used.
-func (s *Store) snapshot(ctx context.Context, r *session) (*session, engine.Head, error) {
-	if r != nil {
-		at, err := s.engine.BeginSnapshot(ctx, r.Session)
-		if err == nil {
-			return r, at, nil
-		}
-		_ = r.Close()
-		if !errors.Is(err, ErrIO) || ctx.Err() != nil {
-			return nil, at, err
-		}
-	}
-	on, err := s.engine.OpenReader(ctx)
-	if err != nil {
-		return nil, engine.Head{}, fmt.Errorf("read %s: %w", s.info.Path, s.engine.Diagnose(err))
-	}
-	r = &session{Session: on}
-	at, err := s.engine.BeginSnapshot(ctx, r.Session)
-	if err != nil {
-		_ = r.Close()
-		return nil, at, err
-	}
-	return r, at, nil
 }
 
 // Close waits for the transaction under way and closes the ledger. Requests that wait get ErrClosed.

@@ -9,6 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/paging"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -46,14 +47,9 @@ func attemptsVerb(p *program) cli.Verb {
 			{"jobledger attempts -q mail --last 20", "the latest twenty claims of a queue"},
 			{"jobledger attempts --overlap --from -1d --json", "jobs that two workers had at once"},
 		},
-		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
-		Complete: func(flag string) []string {
-			if flag == "outcome" {
-				return outcomes
-			}
-			return nil
-		},
-		Run: p.attempts,
+		Exits:    []int{cli.ExitNothing, cli.ExitNoJob},
+		Complete: map[string][]string{"outcome": outcomes},
+		Run:      p.attempts,
 	}
 }
 
@@ -64,16 +60,17 @@ func (p *program) attempts(c *cli.Context) error {
 	}
 	defer service.Store.Close()
 	var f attempts.Filter
+	then := p.Program
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
 		if f, err = p.attemptFilter(c, tx); err == nil && c.IsSet("last") {
 			f.After, err = paging.BeforeLastAttempts(c.Context, tx, f, c.Int("last"))
 		}
+		if err == nil {
+			then, err = p.AtCopy(c, tx)
+		}
 		return err
 	})
 	if err != nil {
-		return err
-	}
-	if p, err = p.atCopy(c, service); err != nil {
 		return err
 	}
 	t := layout.Attempts()
@@ -86,7 +83,7 @@ func (p *program) attempts(c *cli.Context) error {
 			return err
 		}
 		if !p.JSON {
-			layout.AddAttempt(t, a, p.Now())
+			layout.AddAttempt(t, a, then.Now())
 		}
 	}
 	switch {
@@ -96,7 +93,7 @@ func (p *program) attempts(c *cli.Context) error {
 		err = p.PrintTable(t.Widened(c.Bool("wide")))
 	}
 	if err == nil && r.More {
-		return p.more("%s; give a larger --limit", moreThan(r.Taken, "claim"))
+		return p.MessageAfter("%s; give a larger --limit", render.MoreThan(r.Taken, "claim"))
 	}
 	return err
 }

@@ -47,17 +47,9 @@ func benchVerb(p *program) cli.Verb {
 			{"jobledger bench --phase drain --workers 64 --procs 4 --jobs 50000", "four processes of 64 workers"},
 			{"jobledger bench --phase drain --sync normal --json", "one object a run"},
 		},
-		Exits: []int{cli.ExitDiscrepancy, cli.ExitBusy},
-		Complete: func(flag string) []string {
-			switch flag {
-			case "phase":
-				return benchPhaseNames()
-			case "sync":
-				return []string{"full", "normal"}
-			}
-			return nil
-		},
-		Run: p.bench,
+		Exits:    []int{cli.ExitDiscrepancy, cli.ExitBusy},
+		Complete: map[string][]string{"phase": benchPhaseNames(), "sync": {"full", "normal"}},
+		Run:      p.bench,
 	}
 }
 

@@ -26,12 +26,7 @@ func completionVerb(p *program) cli.Verb {
 			{"jobledger completion fish > ~/.config/fish/completions/jobledger.fish", "for fish"},
 			{"jobledger completion powershell | Out-String | Invoke-Expression", "for PowerShell, in $PROFILE"},
 		},
-		Complete: func(flag string) []string {
-			if flag != "" {
-				return nil
-			}
-			return shells
-		},
+		Complete: map[string][]string{"": shells},
 		Run: func(c *cli.Context) error {
 			shell := c.Args().First()
 			if !slices.Contains(shells, shell) {

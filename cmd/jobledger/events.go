@@ -45,14 +45,9 @@ func eventsVerb(p *program) cli.Verb {
 			{"jobledger events --after 1200 --limit 500 --json", "the next page for a script"},
 			{"jobledger events --follow --from -1m", "watch what happens"},
 		},
-		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
-		Complete: func(flag string) []string {
-			if flag == "kind" {
-				return kindNames()
-			}
-			return nil
-		},
-		Run: p.events,
+		Exits:    []int{cli.ExitNothing, cli.ExitNoJob},
+		Complete: map[string][]string{"kind": kindNames()},
+		Run:      p.events,
 	}
 }
 
@@ -144,7 +139,7 @@ func (l *eventListing) follow(ctx context.Context) error {
 }
 
 func (l *eventListing) sayMore() error {
-	return l.more("there are more; go on with --after %d", l.filter.After)
+	return l.MessageAfter("there are more; go on with --after %d", l.filter.After)
 }
 
 // eventFilter reads the flags. Whatever they say, the listing ends where the ledger ends now.
@@ -208,11 +203,4 @@ func (p *program) printListed(e event.Event, first bool) error {
 	columns := row(strconv.FormatInt(e.Pos, 10), p.FormatMillis(e.At), kind, to, string(e.Job))
 	return p.PrintEvent(columns, []render.Style{render.Gray, render.Plain, kindStyle, toStyle, render.Plain},
 		p.Describe(e))
-}
-
-// more is a message about what was printed, so it comes after that.
-func (p *program) more(format string, args ...any) error {
-	err := p.Flush()
-	p.Message(format, args...)
-	return err
 }

@@ -32,13 +32,8 @@ func exportVerb(p *program) cli.Verb {
 				"open it at https://ui.perfetto.dev"},
 			{"jobledger export --from -7d --format csv >attempts.csv", "a week's claims for a spreadsheet"},
 		},
-		Complete: func(flag string) []string {
-			if flag == "format" {
-				return []string{"jsonl", "csv", "trace"}
-			}
-			return nil
-		},
-		Run: p.export,
+		Complete: map[string][]string{"format": {"jsonl", "csv", "trace"}},
+		Run:      p.export,
 	}
 }
 

@@ -38,16 +38,8 @@ func listVerb(p *program) cli.Verb {
 			{"jobledger list --as-of 14:30 --state running",
 				"what was running at half past two, and what became of it"},
 		},
-		Exits: []int{cli.ExitNothing},
-		Complete: func(flag string) []string {
-			switch flag {
-			case "state":
-				return stateNames()
-			case "by":
-				return []string{byEnqueued, byFinished}
-			}
-			return nil
-		},
+		Exits:    []int{cli.ExitNothing},
+		Complete: map[string][]string{"state": stateNames(), "by": {byEnqueued, byFinished}},
 		Run: func(c *cli.Context) error {
 			f, err := listFilter(c)
 			if err != nil {
@@ -112,15 +104,7 @@ func (p *program) list(c *cli.Context, f projection.Filter, limit int) error {
 		err = p.PrintTable(t.Widened(c.Bool("wide")))
 	}
 	if err == nil && r.More {
-		return p.more("%s; --limit 0 shows all", moreThan(limit, "job"))
+		return p.MessageAfter("%s; --limit 0 shows all", render.MoreThan(limit, "job"))
 	}
 	return err
-}
-
-// moreThan says that there is more than the n things that were printed.
-func moreThan(n int, thing string) string {
-	if n == 1 {
-		return "there is more than 1 " + thing
-	}
-	return "there are more than " + render.Count(int64(n), thing)
 }

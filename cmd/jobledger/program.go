@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/commands"
-	"jobledger/ledger"
 	"jobledger/projection"
 )
 
@@ -20,13 +18,3 @@ func (p *program) run(ctx context.Context, typed []string) int {
 
 // at is p with its clock set to m.
 func (p *program) at(m projection.Moment) *program { return &program{p.At(m)} }
-
-// atCopy is [cli.Program.AtCopy] on a snapshot of its own.
-func (p *program) atCopy(c *cli.Context, service *commands.Service) (then *program, err error) {
-	err = service.Store.Read(c.Context, func(tx *ledger.Tx) error {
-		stopped, err := p.AtCopy(c, tx)
-		then = &program{stopped}
-		return err
-	})
-	return then, err
-}

@@ -61,14 +61,10 @@ func (p *program) queues(c *cli.Context, onlyPaused bool) error {
 	case !p.JSON:
 		return p.PrintTable(layout.Queues(found, then.Now()).Widened(c.Bool("wide")))
 	}
-	for _, q := range found {
-		var line any = layout.NewQueueJSON(q)
+	return cli.PrintJSONOf(p.Program, found, func(q projection.Queue) any {
 		if m.Given {
-			line = layout.NewQueueThenJSON(q, m.Moment)
+			return layout.NewQueueThenJSON(q, m.Moment)
 		}
-		if err := p.PrintJSON(line); err != nil {
-			return err
-		}
-	}
-	return nil
+		return layout.NewQueueJSON(q)
+	})
 }

@@ -4,18 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/signal"
-	"slices"
-	"strconv"
 	"syscall"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/files"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -71,32 +70,9 @@ func (p *program) replay(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	until, at := int64(0), time.Time{}
-	var moment projection.Moment
-	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
-		tail, err := tx.Tail(ctx)
-		if err == nil && w.ByPos && w.Pos > tail {
-			return cli.Usagef("--as-of: there is no event %d yet; the last one is %d", w.Pos, tail)
-		}
-		if err == nil {
-			until, err = export.PosOf(ctx, tx, w, false)
-		}
-		if err == nil {
-			at, err = export.TimeAt(ctx, tx, until)
-		}
-		switch {
-		case err != nil:
-		case w.ByPos:
-			moment, err = projection.AtPos(ctx, tx, w.Pos)
-		default:
-			moment.At = w.Time
-			if now := p.Now(); now.Before(w.Time) { // as far as it is known
-				moment.At = now
-			}
-		}
-		if moment.At.Before(at) {
-			moment.At = at
-		}
+	var to replayPoint
+	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		to, err = pointOf(ctx, tx, w, p.Now())
 		return err
 	})
 	if err != nil {
@@ -104,7 +80,7 @@ func (p *program) replay(c *cli.Context) error {
 	}
 	if c.Bool("dry-run") {
 		tally := projection.Tally{}
-		all := export.Window{Until: until}
+		all := export.Window{Until: to.until}
 		err := export.EachEvent(ctx, service.Store, all, nil, func(e event.Event, queue string) error {
 			tally.Add(e, queue)
 			return nil
@@ -112,18 +88,56 @@ func (p *program) replay(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		return p.printReplayed("", until, at, tally)
+		return p.printReplayed("", to, tally)
 	}
-	return p.replayInto(ctx, service, into, until, at, moment.At)
+	return p.replayInto(ctx, service, into, to)
+}
+
+// replayPoint is where a replay ends.
+type replayPoint struct {
+	until int64     // the pos of the last event
+	at    time.Time // of that event
+	asOf  time.Time // the moment that was named, as far as it is known
+}
+
+func pointOf(ctx context.Context, tx *ledger.Tx, w timespec.When, now time.Time) (to replayPoint, err error) {
+	tail, err := tx.Tail(ctx)
+	if err == nil && w.ByPos && w.Pos > tail {
+		return to, cli.Usagef("--as-of: there is no event %d yet; the last one is %d", w.Pos, tail)
+	}
+	if err == nil {
+		to.until, err = export.PosOf(ctx, tx, w, false)
+	}
+	if err == nil {
+		to.at, err = export.TimeAt(ctx, tx, to.until)
+	}
+	switch {
+	case err != nil:
+		return to, err
+	case w.ByPos:
+		m, err := projection.AtPos(ctx, tx, w.Pos)
+		if err != nil {
+			return to, err
+		}
+		to.asOf = m.At
+	case now.Before(w.Time): // nothing is known of later
+		to.asOf = now
+	default:
+		to.asOf = w.Time
+	}
+	if to.asOf.Before(to.at) {
+		to.asOf = to.at
+	}
+	return to, nil
 }
 
 func (p *program) replayInto(
-	ctx context.Context, service *commands.Service, path string, until int64, at, asOf time.Time,
+	ctx context.Context, service *commands.Service, path string, to replayPoint,
 ) error {
 	defer cli.TuneGC()()
-	bar := p.StartProgress("replay", until)
+	bar := p.StartProgress("replay", to.until)
 	done, err := files.Replay(ctx, service.Store,
-		files.ReplayOptions{Into: path, Until: until, At: asOf, Actor: p.Actor, Progress: bar.To()})
+		files.ReplayOptions{Into: path, Until: to.until, At: to.asOf, Actor: p.Actor, Progress: bar.To()})
 	bar.Done()
 	if errors.Is(err, files.ErrBadSource) {
 		return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "%w", err), "see 'jobledger verify'")
@@ -136,7 +150,7 @@ func (p *program) replayInto(
 			render.Plural(done.Missing, "payload or result that was", "payloads and results that were"),
 			render.Plural(done.Missing, "is", "are"))
 	}
-	if err := p.printReplayed(path, until, at, done.Tally); err != nil || len(done.Findings) == 0 {
+	if err := p.printReplayed(path, to, done.Tally); err != nil || len(done.Findings) == 0 {
 		return err
 	}
 	f := done.Findings[0]
@@ -146,34 +160,21 @@ func (p *program) replayInto(
 }
 
 // printReplayed prints how many jobs are in which state.
-func (p *program) printReplayed(path string, until int64, at time.Time, tally projection.Tally) error {
-	jobs := int64(0)
-	for _, states := range tally {
-		for _, n := range states {
-			jobs += n
-		}
-	}
-	queues := slices.Sorted(maps.Keys(tally))
+func (p *program) printReplayed(path string, to replayPoint, tally projection.Tally) error {
+	jobs := layout.TallyJobs(tally)
 	if p.JSON {
-		counts := make(map[string]map[string]int64)
-		for _, queue := range queues {
-			counts[queue] = make(map[string]int64)
-			for _, state := range event.States() {
-				counts[queue][state.String()] = tally[queue][state]
-			}
-		}
 		return p.PrintJSON(struct {
 			Copy   *string                     `json:"copy"`
 			Until  int64                       `json:"until"`
 			At     *string                     `json:"at"`
 			Jobs   int64                       `json:"jobs"`
 			Queues map[string]map[string]int64 `json:"queues"`
-		}{render.TextOrNull(path), until, render.TimeOrNull(at), jobs, counts})
+		}{render.TextOrNull(path), to.until, render.TimeOrNull(to.at), jobs, layout.TallyJSON(tally)})
 	}
 	text := "no event"
-	if until > 0 {
+	if to.until > 0 {
 		text = fmt.Sprintf("%s up to %s, of %s",
-			render.Count(until, "event"), render.Time(p.Local(at)), render.Count(jobs, "job"))
+			render.Count(to.until, "event"), render.Time(p.Local(to.at)), render.Count(jobs, "job"))
 	}
 	if path != "" {
 		text = path + ": " + text
@@ -181,16 +182,5 @@ func (p *program) printReplayed(path string, until int64, at time.Time, tally pr
 	if err := p.PrintLine(text); err != nil || jobs == 0 {
 		return err
 	}
-	t := &cli.Table{Columns: []cli.Column{{Title: "QUEUE"}}}
-	for _, state := range event.States() {
-		t.Columns = append(t.Columns, cli.Column{Title: state.String(), Right: true})
-	}
-	for _, queue := range queues {
-		row := []string{queue}
-		for _, state := range event.States() {
-			row = append(row, strconv.FormatInt(tally[queue][state], 10))
-		}
-		t.Add(row...)
-	}
-	return p.PrintTable(t)
+	return p.PrintTable(layout.Tally(tally))
 }

@@ -44,14 +44,9 @@ func reportVerb(p *program) cli.Verb {
 			{"jobledger report depth --from -1d -q mail --csv >depth.csv", "a day's queue depth for a spreadsheet"},
 			{"jobledger report backlog --from -1d --after 15m --json", "what took longer than a quarter of an hour"},
 		},
-		Exits: []int{cli.ExitNothing},
-		Complete: func(flag string) []string {
-			if flag != "" {
-				return nil
-			}
-			return reportNames()
-		},
-		Run: p.report,
+		Exits:    []int{cli.ExitNothing},
+		Complete: map[string][]string{"": reportNames()},
+		Run:      p.report,
 	}
 }
 
@@ -101,11 +96,7 @@ func (p *program) report(c *cli.Context) error {
 	}
 	switch {
 	case p.JSON:
-		for _, row := range rows {
-			if err := p.PrintJSON(report.RowJSON(row)); err != nil {
-				return err
-			}
-		}
+		err = cli.PrintJSONOf(p.Program, rows, report.RowJSON)
 	case c.Bool("csv"):
 		err = report.WriteCSV(p.Stdout, r, rows)
 	case len(rows) > 0:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"jobledger/cmd/jobledger/internal/cli"
@@ -71,12 +72,57 @@ func (p *program) status(c *cli.Context) error {
 	case !p.JSON:
 		return p.printStatus(queues, last)
 	}
-	for _, q := range queues {
-		if err := p.PrintJSON(state.NewQueue(q, p.Now())); err != nil {
-			return err
-		}
+	return cli.PrintJSONOf(p.Program, queues, func(q status.Queue) state.Queue {
+		return state.NewQueue(q, p.Now())
+	})
+}
+
+// statusThen prints how things stood at m, and how many jobs there are now. What it holds of the ledger by
+// then is in memory, so that a slow reader holds no snapshot open.
+func (p *program) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) error {
+	m := past.Moment
+	found, err := status.QueuesAsOf(ctx, tx, m)
+	if err != nil {
+		return err
 	}
-	return nil
+	then := p.at(m)
+	if p.JSON {
+		return cli.PrintJSONOf(p.Program, found, func(q status.QueueThen) layout.StatusThenJSON {
+			return layout.NewStatusThenJSON(q, m)
+		})
+	}
+	if len(found) == 0 {
+		p.Message("no jobs yet at pos %d", m.Pos)
+		return nil
+	}
+	if err := status.AddStrandedAsOf(ctx, tx, found, m); err != nil {
+		return err
+	}
+	last, err := state.LastEvent(ctx, tx, m.Pos)
+	if err != nil {
+		return err
+	}
+	header := fmt.Sprintf("as of %s (pos %d), %s", render.Time(p.Local(m.At)), m.Pos, render.Age(m.At, p.Now()))
+	if past.Copy {
+		header = fmt.Sprintf("copy of %s %s", past.From, header)
+	}
+	if err := p.PrintLine(header); err != nil {
+		return err
+	}
+	var queues []status.Queue
+	for _, q := range found {
+		queues = append(queues, q.Queue)
+	}
+	if err := then.printStatus(queues, last); err != nil {
+		return err
+	}
+	if past.Copy {
+		return nil
+	}
+	if _, err := p.Stdout.WriteString("\n"); err != nil {
+		return err
+	}
+	return p.PrintTable(layout.CountsNow(found))
 }
 
 func (p *program) printStatus(queues []status.Queue, last event.Event) error {

@@ -113,12 +113,7 @@ func (p *program) printSwept(r commands.SweepReport) error {
 	if !p.JSON {
 		return p.PrintLine(strconv.Itoa(len(r.Reclaimed)))
 	}
-	for _, j := range r.Reclaimed {
-		if err := p.PrintJSON(render.ToJSON(j)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cli.PrintJSONOf(p.Program, r.Reclaimed, render.ToJSON)
 }
 
 func expiredLeases(n int) string {

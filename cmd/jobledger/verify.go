@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/logcheck"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
@@ -73,7 +74,7 @@ func (p *program) verify(c *cli.Context) error {
 		return cmp.Or(err, printErr)
 	}
 	if err != nil {
-		_ = p.more("the check could not go on: %v", err) // what was found may be why
+		_ = p.MessageAfter("the check could not go on: %v", err) // what was found may be why
 	}
 	return discrepancy(v)
 }
@@ -129,22 +130,6 @@ func (p *program) verifyLogs(ctx context.Context, v audit.Verified) (*logcheck.R
 	return &r, err
 }
 
-// logCounts says how many files there were, and leaves out what there was none of.
-func logCounts(n logcheck.Counts) string {
-	text := render.Count(n.Checked, "file") + " checked"
-	for _, part := range []struct {
-		n    int64
-		what string
-	}{{n.Cut, "of them cut as the worker kept it"},
-		{n.SizeOnly, "cut by an older version and checked by size only"},
-		{n.Missing, "missing"}, {n.Erased, "of erased jobs still there"}} {
-		if part.n > 0 {
-			text += fmt.Sprintf(", %d %s", part.n, part.what)
-		}
-	}
-	return fmt.Sprintf("logs: %s, %d differing", text, n.Differing)
-}
-
 func (p *program) printVerified(v audit.Verified, logs *logcheck.Report, complete, since bool,
 	took time.Duration) error {
 	var counts *logcheck.Counts
@@ -173,18 +158,9 @@ func (p *program) printVerified(v audit.Verified, logs *logcheck.Report, complet
 		return err
 	}
 	if len(v.Findings) > 0 {
-		t := &cli.Table{Columns: []cli.Column{{Title: "CODE"}, {Title: "POS", Right: true}, {Title: "JOB"},
-			{Title: "FIELD"}, {Title: "FINDING"}}}
-		for _, f := range v.Findings {
-			pos := ""
-			if f.Pos > 0 {
-				pos = fmt.Sprint(f.Pos)
-			}
-			t.Add(f.Code, pos, string(f.Job), f.Field, f.Detail)
-		}
-		err := p.PrintTable(t)
+		err := p.PrintTable(layout.Findings(v.Findings))
 		if err == nil && logs != nil {
-			err = p.PrintLine(logCounts(logs.Counts))
+			err = p.PrintLine(layout.LogCounts(logs.Counts))
 		}
 		return err
 	}
@@ -200,24 +176,14 @@ func (p *program) printVerified(v audit.Verified, logs *logcheck.Report, complet
 	if err := p.PrintLine(text); err != nil || logs == nil {
 		return err
 	}
-	return p.PrintLine(logCounts(logs.Counts))
+	return p.PrintLine(layout.LogCounts(logs.Counts))
 }
 
 // discrepancy says what was found, and first of all where to look.
 func discrepancy(v audit.Verified) error {
 	first := v.Findings[0]
-	where := ""
-	if first.Pos > 0 {
-		where += fmt.Sprintf(" event %d", first.Pos)
-	}
-	if first.Job != "" {
-		where += " job " + string(first.Job)
-	}
-	if first.Field != "" {
-		where += " field " + first.Field
-	}
-	err := cli.Exitf(cli.ExitDiscrepancy, "%s; the first: %s%s: %s", render.Count(int64(len(v.Findings)),
-		"finding"), first.Code, where, first.Detail)
+	err := cli.Exitf(cli.ExitDiscrepancy, "%s; the first: %s", render.Count(int64(len(v.Findings)), "finding"),
+		layout.Finding(first))
 	if v.Stopped {
 		return cli.WithHint(err, "nothing behind event %d could be checked; a copy that 'jobledger backup' made "+
 			"is the way back", v.Until)

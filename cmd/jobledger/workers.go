@@ -57,12 +57,7 @@ func workersVerb(p *program) cli.Verb {
 			case !p.JSON:
 				return p.PrintTable(layout.Workers(workers, p.Now()).Widened(c.Bool("wide")))
 			}
-			for _, w := range workers {
-				if err := p.PrintJSON(layout.NewWorkerJSON(w)); err != nil {
-					return err
-				}
-			}
-			return nil
+			return cli.PrintJSONOf(p.Program, workers, layout.NewWorkerJSON)
 		},
 	}
 }

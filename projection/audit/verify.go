@@ -42,7 +42,7 @@ const (
 	FindTooOften   = "V14" // a retry beyond max_attempts, or no retry before that
 	FindForm       = "V15" // an event with columns, fields or values that no command writes
 	FindRefused    = "V16" // a refused write of a live claim, or recorded twice
-	FindPlace      = "V17" // one boot id of worker processes on two hosts
+	FindPlace      = "V17" // one boot id of worker processes on two hosts, or a presence of no process
 	FindUnfit      = "V18" // a worker claims what it did not announce, or stops without a start
 	FindTime       = "V19" // a lease end or a future time that the rules do not allow
 	FindCount      = "V20" // a wrong count of what was erased, rebuilt, imported or restored
@@ -186,6 +186,10 @@ func (v *verifier) guards(ctx context.Context) error {
 		v.shared[boot] = &sharedBoot{finding: len(v.Findings)}
 		v.find(Finding{Code: FindPlace,
 			Detail: fmt.Sprintf("processes on different hosts, or with different pids, have the boot %q", boot)})
+	}
+	if err == nil && !slices.ContainsFunc(problems,
+		func(p string) bool { return p == "table presence is missing" }) {
+		err = v.presence(ctx)
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"jobledger/ledger"
@@ -140,8 +139,11 @@ func (v *verifier) claim(j *projection.Job, e *event.Event, b *event.Claimed) {
 		endBy = e.At.Add(b.MaxRuntime)
 	}
 	v.lease(e, b.LeaseUntil, endBy)
-	if s, ok := v.started[e.Worker]; ok && !s.mayClaim(j, e.Worker.Version) {
+	switch s, ok := v.started[e.Worker]; {
+	case ok && !s.mayClaim(j, e.Worker.Version):
 		v.at(e, FindUnfit, "the worker %s did not start for such a job", e.Worker.Name)
+	case ok && e.Actor != "worker:"+e.Worker.Name:
+		v.at(e, FindUnfit, "the worker %s started, and claims as %q", e.Worker.Name, e.Actor)
 	}
 }
 
@@ -270,76 +272,4 @@ func orNot(lost string) string {
 		return "not lost"
 	}
 	return lost
-}
-
-// starts holds what a worker process announced, each time that it started.
-type starts struct {
-	said    []*event.WorkerStarted
-	stopped int
-}
-
-// workers follows the worker processes. After a stop, nothing is known of what a process takes.
-func (v *verifier) workers(e *event.Event) {
-	s := v.started[e.Worker]
-	b, started := e.Body.(*event.WorkerStarted)
-	switch {
-	case started:
-		s.said = append(s.said, b)
-	case s.stopped == len(s.said):
-		v.at(e, FindUnfit, "the worker %s stopped, and had not started", e.Worker.Name)
-	default:
-		s.stopped++
-	}
-	v.started[e.Worker] = s
-	if s.stopped == len(s.said) {
-		delete(v.started, e.Worker)
-	}
-}
-
-func (s starts) mayClaim(j *projection.Job, version string) bool {
-	return slices.ContainsFunc(s.said, func(b *event.WorkerStarted) bool {
-		fits, _ := projection.Fits(*j, version, b.Capabilities)
-		return fits && slices.Contains(b.Queues, j.Queue)
-	})
-}
-
-// sharedBoot is a boot id of processes in different places: the finding that says so, and the first of them.
-type sharedBoot struct {
-	finding int
-	first   event.Worker
-}
-
-// placeShared completes the finding of a boot id with the first event that contradicts an earlier one.
-func (v *verifier) placeShared(e *event.Event) {
-	s := v.shared[e.Worker.Boot]
-	switch {
-	case s == nil || s.finding >= len(v.Findings) || v.Findings[s.finding].Pos != 0:
-	case s.first == event.Worker{}:
-		s.first = e.Worker
-	case s.first.Host != e.Worker.Host || s.first.PID != e.Worker.PID:
-		v.Findings[s.finding].Pos = e.Pos
-	}
-}
-
-// A process that no event names did nothing: an import that was refused may have left it.
-const selectSharedBoots = `SELECT boot FROM workers w
-WHERE boot IN (SELECT boot FROM workers GROUP BY boot HAVING min(host) <> max(host) OR min(pid) <> max(pid))
-  AND EXISTS (SELECT 1 FROM events e WHERE e.worker = w.n)
-GROUP BY boot HAVING min(host) <> max(host) OR min(pid) <> max(pid) ORDER BY boot LIMIT ?`
-
-// sharedBoots returns the boot ids that worker processes on different hosts, or with different pids, share.
-func sharedBoots(ctx context.Context, tx *ledger.Tx) (boots []string, err error) {
-	rows, err := tx.Query(ctx, selectSharedBoots, maxFindings)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var boot string
-		if err := rows.Scan(&boot); err != nil {
-			return nil, err
-		}
-		boots = append(boots, boot)
-	}
-	return boots, rows.Err()
 }

@@ -6,11 +6,11 @@ import (
 	"errors"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 )
 
-// Every is how many events a sweeper leaves between two keyframes, at least. Where more jobs are open than
-// that, there are as many events between two as jobs are open, so that a keyframe costs about three bytes an
-// event.
+// Every is how many events a sweeper leaves between two keyframes, at least. After a larger keyframe there
+// are as many as it has bytes, so that keyframes take about a byte an event, however many jobs are open.
 const Every = 4096
 
 var putKeyframe = ledger.NewUpsert("keyframes", "pos",
@@ -23,6 +23,8 @@ const (
 	after   = columns + `WHERE k.pos > ? ORDER BY k.pos LIMIT 1`
 	lastPos = `SELECT coalesce((SELECT max(k.pos) FROM keyframes k WHERE k.pos <= ?), 0),
     (SELECT max(k.pos) FROM keyframes k)`
+	lastSize = `SELECT k.pos, length(k.queued) + length(k.held) FROM keyframes k WHERE k.pos <= ?
+ORDER BY k.pos DESC LIMIT 1`
 )
 
 // Before returns the Frame of the last keyframe at or before pos; New if there is none.
@@ -48,11 +50,11 @@ func distance(ctx context.Context, tx *ledger.Tx, pos int64) (events int64, ok b
 	}
 	defer rows.Close()
 	var last int64
-	var any sql.NullInt64
+	var newest sql.NullInt64
 	if rows.Next() {
-		err = rows.Scan(&last, &any)
+		err = rows.Scan(&last, &newest)
 	}
-	return pos - last, any.Valid, errors.Join(err, rows.Err())
+	return pos - last, newest.Valid, errors.Join(err, rows.Err())
 }
 
 // At returns the Frame at pos. It costs the events since the keyframe before it.
@@ -105,11 +107,11 @@ const maxAtOnce = 1 << 20
 
 // Extend adds the keyframes that are due at the end of the ledger, with at least so many events between two,
 // and returns how many. It reads in small steps, each in a snapshot of its own, and writes each keyframe in a
-// short transaction.
+// short transaction. Where none is due, it reads no event.
 func Extend(ctx context.Context, store *ledger.Store, every int64) (added int, err error) {
 	var f *Frame
-	last := int64(0) // the last keyframe
-	for read := int64(0); read < maxAtOnce; read += every {
+	next := int64(0) // where the next keyframe is due
+	for read := int64(0); read < maxAtOnce || f.Pos < next; read += every {
 		due := false
 		err := store.Read(ctx, func(tx *ledger.Tx) error {
 			tail, err := tx.Tail(ctx)
@@ -117,15 +119,18 @@ func Extend(ctx context.Context, store *ledger.Store, every int64) (added int, e
 				return err
 			}
 			if f == nil {
-				if events, _, err := distance(ctx, tx, tail); err != nil || events < every {
+				var last, size int64
+				if err := table.ScanOne(ctx, tx, lastSize, []any{&last, &size}, tail); err != nil {
 					return err
+				}
+				if next = last + interval(every, size); next > tail {
+					return nil
 				}
 				if f, err = Before(ctx, tx, tail); err != nil {
 					return err
 				}
-				last = f.Pos
 			}
-			if due = tail-f.Pos >= every; !due {
+			if due = next <= tail; !due {
 				return nil
 			}
 			return f.Advance(ctx, tx, f.Pos+every)
@@ -133,7 +138,7 @@ func Extend(ctx context.Context, store *ledger.Store, every int64) (added int, e
 		if err != nil || !due {
 			return added, err
 		}
-		if f.Pos-last < max(every, int64(len(f.open))) {
+		if f.Pos < next {
 			continue
 		}
 		s := f.Stored()
@@ -143,7 +148,11 @@ func Extend(ctx context.Context, store *ledger.Store, every int64) (added int, e
 		if err != nil {
 			return added, err
 		}
-		last, added = f.Pos, added+1
+		next = f.Pos + interval(every, int64(len(s.Queued)+len(s.Held)))
+		added++
 	}
 	return added, nil
 }
+
+// interval returns how many events there are after a keyframe of so many bytes, a multiple of every.
+func interval(every, size int64) int64 { return max(1, (size+every-1)/every) * every }

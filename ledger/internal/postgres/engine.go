@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -93,8 +92,7 @@ func (p *Engine) tryBegin(
 	_ = connOf(p.writer).drainPipeline() // a pending NOTIFY; its error is harmless, a dead connection fails next
 	batch := &pgx.Batch{}
 	batch.Queue(`BEGIN`)
-	batch.Queue(`SELECT set_config('lock_timeout', $1, true), pg_advisory_xact_lock($2)`,
-		strconv.FormatInt(max(wait.Milliseconds(), 1), 10), p.lockKey)
+	p.queueLock(batch, wait)
 	if at, err = connOf(p.writer).head(ctx, batch, queries); err != nil {
 		_ = p.Rollback()
 	}

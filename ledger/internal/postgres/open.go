@@ -94,8 +94,7 @@ func (p *Engine) setUp(ctx context.Context, create bool) error {
 	if err != nil {
 		return err
 	}
-	const lockKey = `SELECT ($1::bigint << 32) + $2::text::regnamespace::oid::bigint`
-	return conn.QueryRow(ctx, lockKey, int64(schema.ApplicationID), p.address.schema).Scan(&p.lockKey)
+	return p.readLockKey(ctx, conn)
 }
 
 // schemaVersion returns the version of the ledger's schema; 0 if there is none and it may be made.
@@ -144,7 +143,7 @@ func (p *Engine) migrate(
 			_ = tx.Rollback(context.WithoutCancel(ctx))
 		}
 	}()
-	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(schema.ApplicationID)); err != nil {
+	if err := lockMigrations(ctx, tx); err != nil {
 		return err
 	}
 	at, err := p.schemaVersion(ctx, conn, create) // another process may have been first

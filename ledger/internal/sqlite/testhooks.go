@@ -50,3 +50,6 @@ func SetUpLate(ctx context.Context, path string, meanwhile func()) error {
 	_, err = (&Engine{path: path, opened: info, writer: w}).setUp(ctx)
 	return err
 }
+
+// LockByDescription does what the first Open does, for a test program that opens files in other ways before.
+func LockByDescription() { lockByDescription() }

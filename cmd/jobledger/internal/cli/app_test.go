@@ -121,7 +121,7 @@ GLOBAL FLAGS
 	}
 }
 
-// pauseLike is a verb as they all are written: flags into values, one call, one answer in two forms.
+// pauseLike is a verb of the common form: flags become values, one call, one answer in two forms.
 func pauseLike(p *Program) Verb {
 	return Verb{
 		Name: "pause", Group: GroupOperate, Usage: "stop handing out the jobs of a queue",
@@ -228,10 +228,7 @@ func TestCandidates(t *testing.T) {
 	for i := range verbs {
 		verbs[i].Group = GroupProduce
 	}
-	verbs[0].Complete = func(flag string) []string {
-		return map[string][]string{"queue": {"mail", "web"},
-			"": {"one"}}[flag]
-	}
+	verbs[0].Complete = map[string][]string{"queue": {"mail", "web"}, "": {"one"}}
 	tests := []struct{ line, want string }{
 		{"~", "put work version"},
 		{"wo", "put work version"},

@@ -81,10 +81,7 @@ func (p *Program) candidates(verbs []Verb, words []string) (found [][2]string) {
 
 // values returns v's completions for the value of flag, or for an argument if flag is empty.
 func (v Verb) values(flag string) (found [][2]string) {
-	if v.Complete == nil {
-		return nil
-	}
-	for _, value := range v.Complete(flag) {
+	for _, value := range v.Complete[flag] {
 		found = append(found, [2]string{value, ""})
 	}
 	return found

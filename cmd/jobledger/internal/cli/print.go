@@ -24,6 +24,13 @@ func (p *Program) Message(format string, args ...any) {
 		args...))))
 }
 
+// MessageAfter is [Program.Message] about what was printed, so it comes after that.
+func (p *Program) MessageAfter(format string, args ...any) error {
+	err := p.Flush()
+	p.Message(format, args...)
+	return err
+}
+
 // PrintLine prints one line of data.
 func (p *Program) PrintLine(text string) error {
 	_, err := fmt.Fprintln(p.Stdout, render.Escape(text))
@@ -53,6 +60,16 @@ func (p *Program) PrintJSON(v any) error {
 func PrintJSONLines[T any](p *Program, list []T) error {
 	for _, v := range list {
 		if err := p.PrintJSON(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PrintJSONOf prints what of makes of each of list as one line of JSON.
+func PrintJSONOf[T, V any](p *Program, list []T, of func(T) V) error {
+	for _, v := range list {
+		if err := p.PrintJSON(of(v)); err != nil {
 			return err
 		}
 	}

@@ -48,8 +48,8 @@ type Verb struct {
 	InPlaceHint string
 	Examples    []Example // at least one
 	Exits       []int     // codes beyond 0, 1 and 2, which every command has
-	// words for TAB: values of the flag named, arguments for ""; may be nil
-	Complete func(flag string) []string
+	// words for TAB: the values of each flag, and for "" of the argument; may be nil
+	Complete map[string][]string
 
 	Run func(c *Context) error // c.Args() are the arguments, without the words after "--"
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -215,7 +216,7 @@ func (s stream) finding(size int64) audit.Finding {
 		field = "stderr"
 	}
 	return audit.Finding{Code: FindLog, Pos: s.event.Pos, Job: s.event.Job, Field: field,
-		Detail: fmt.Sprintf("%s has %d bytes that are not what the command of attempt %d wrote, %d bytes", s.path,
-			size,
-			s.event.Attempt, s.logged.Bytes)}
+		Detail: fmt.Sprintf("%s has %s that %s not what the command of attempt %d wrote, %s", s.path,
+			render.Count(size, "byte"), render.Plural(size, "is", "are"), s.event.Attempt,
+			render.Count(s.logged.Bytes, "byte"))}
 }

@@ -224,3 +224,11 @@ func ByteSize(n int64) string {
 	}
 	return Count(n, "byte")
 }
+
+// MoreThan says that there is more than the n things that were printed.
+func MoreThan(n int, thing string) string {
+	if n == 1 {
+		return "there is more than 1 " + thing
+	}
+	return "there are more than " + Count(int64(n), thing)
+}

@@ -1,0 +1,49 @@
+package layout
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// TallyJobs returns how many jobs there are in all queues.
+func TallyJobs(tally projection.Tally) (jobs int64) {
+	for _, states := range tally {
+		for _, n := range states {
+			jobs += n
+		}
+	}
+	return jobs
+}
+
+// Tally is a table of how many jobs each queue has in which state.
+func Tally(tally projection.Tally) *render.Table {
+	t := &render.Table{Columns: []render.Column{{Title: "QUEUE"}}}
+	for _, state := range event.States() {
+		t.Columns = append(t.Columns, render.Column{Title: state.String(), Right: true})
+	}
+	for _, queue := range slices.Sorted(maps.Keys(tally)) {
+		row := []string{queue}
+		for _, state := range event.States() {
+			row = append(row, strconv.FormatInt(tally[queue][state], 10))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// TallyJSON has the number of jobs by queue and state, for programs.
+func TallyJSON(tally projection.Tally) map[string]map[string]int64 {
+	counts := make(map[string]map[string]int64)
+	for queue, states := range tally {
+		counts[queue] = make(map[string]int64)
+		for _, state := range event.States() {
+			counts[queue][state.String()] = states[state]
+		}
+	}
+	return counts
+}
