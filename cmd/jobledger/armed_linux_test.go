@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// endsWithTest makes a process end when this one does, even by a panic: some would go on for ever.
+// endsWithTest makes a process end when this one does, even by a panic: some would otherwise run for ever.
 func endsWithTest(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -11,7 +11,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// built is the folder of the program with failpoints; "" until a test needs it.
+// built is the folder of the program with failpoints; empty until a test needs it.
 var built string
 
 // armed builds the program with failpoints, once, and returns its path.
@@ -28,7 +28,7 @@ var armed = sync.OnceValues(func() (program string, err error) {
 	return program, err
 })
 
-// tidied is the tests of this package, what they need, and what must go when they are done.
+// tidied runs the tests of this package, with everything they need, and cleans up afterwards.
 type tidied struct{ *testing.M }
 
 func (m tidied) Run() int {

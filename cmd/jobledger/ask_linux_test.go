@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// On a terminal, retry asks before it runs a job once more that has succeeded. Only yes is yes.
+// On a terminal, retry asks before it runs a succeeded job again. Only yes means yes.
 func TestRetryAsksOnATerminal(t *testing.T) {
 	s := newSite(t)
 	for answer, want := range map[string]string{"y\n": "queued", "Yes\n": "queued", "n\n": "succeeded",
@@ -30,8 +30,8 @@ func TestRetryAsksOnATerminal(t *testing.T) {
 	s.run("verify")
 }
 
-// onTerminal runs the program with a terminal as its three streams, at which the answer is typed in advance.
-// It returns what the terminal shows.
+// onTerminal runs the program with a terminal as its three streams, with answer typed in advance. It returns
+// what the terminal shows.
 func (s site) onTerminal(answer string, words ...string) string {
 	s.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -51,7 +51,7 @@ func (s site) onTerminal(answer string, words ...string) string {
 	s.ok(cmd.Start())
 	_ = theirs.Close()
 	var shown bytes.Buffer
-	_, _ = shown.ReadFrom(ours) // ends with an error when the last of theirs is closed
+	_, _ = shown.ReadFrom(ours) // ends with an error when their last file is closed
 	_ = cmd.Wait()
 	return shown.String()
 }

@@ -34,8 +34,8 @@ type taken struct {
 	tied bool // further events followed at the same time: only pos distinguishes them
 }
 
-// wander does n random things, and now and then takes a copy.
-func (s *scenario) wander(random *rand.Rand, n int) (jobs []event.JobID, copies []taken) {
+// randomCommands runs n random commands, and sometimes takes a copy.
+func (s *scenario) randomCommands(random *rand.Rand, n int) (jobs []event.JobID, copies []taken) {
 	s.T.Helper()
 	ctx := s.T.Context()
 	queues := []string{"mail", "web", "reports"}
@@ -46,7 +46,7 @@ func (s *scenario) wander(random *rand.Rand, n int) (jobs []event.JobID, copies 
 		}
 		return claims[random.IntN(len(claims))], true
 	}
-	// what is refused or in conflict is part of it
+	// refusals and conflicts are allowed
 	try := func(actor string, j projection.Job, c commands.Command) {
 		_, err := s.Apply(ctx, actor, j.ID, c)
 		if err != nil && ledgerFailed(err) {
@@ -131,7 +131,7 @@ func (s *scenario) wander(random *rand.Rand, n int) (jobs []event.JobID, copies 
 	return jobs, copies
 }
 
-// copyTo makes a file of the ledger as it is now.
+// copyTo copies the ledger as it is now into a file.
 func (s *scenario) copyTo(path string) {
 	s.T.Helper()
 	ctx := context.Background()
@@ -160,7 +160,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// runAt is scenario.run on the ledger at path when the clock stood at now.
+// runAt is scenario.run on the ledger at path, at the time now.
 func runAt(path string, now time.Time, typed ...string) (code int, stdout string) {
 	var out, messages bytes.Buffer
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages,
@@ -169,7 +169,7 @@ func runAt(path string, now time.Time, typed ...string) (code int, stdout string
 	return code, out.String()
 }
 
-// without is what a command printed, line by line, without the keys that only --as-of prints.
+// without returns what a command printed, line by line, without the keys that only --as-of prints.
 func without(t testing.TB, stdout string, keys ...string) (lines []map[string]any) {
 	t.Helper()
 	for line := range strings.Lines(stdout) {
@@ -188,14 +188,14 @@ func without(t testing.TB, stdout string, keys ...string) (lines []map[string]an
 	return lines
 }
 
-// A copy that was really taken at a moment answers as the ledger does with --as-of that moment.
+// A copy that was taken at some time gives the same answers as the ledger with --as-of that time.
 func TestAsOfEqualsEarlierCopy(t *testing.T) {
 	steps := ledgertest.Size(60, 120, 240)
 	for seed := range ledgertest.Size[uint64](1, 1, 3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := newScenario(t)
 			random := rand.New(rand.NewPCG(seed, 7))
-			jobs, copies := s.wander(random, steps)
+			jobs, copies := s.randomCommands(random, steps)
 			s.wait(time.Hour)
 			for _, c := range copies {
 				moment := fmt.Sprintf("pos:%d", c.pos)
@@ -206,11 +206,11 @@ func TestAsOfEqualsEarlierCopy(t *testing.T) {
 					t.Helper()
 					wantCode, want := runAt(c.path, c.at, append(typed, "--json")...)
 					gotCode, got := runAt(s.Store.DSN(), s.Now, append(typed, "--json", "--as-of", moment)...)
-					if wantCode == cli.ExitNoJob { // the ledger knows that there will be one
+					if wantCode == cli.ExitNoJob { // the ledger knows about the later job
 						wantCode = cli.ExitNothing
 					}
 					var both []string
-					if typed[0] == "why" { // only the words about now have hints
+					if typed[0] == "why" { // only the answers about now have hints
 						both = []string{"why"}
 					}
 					if gotCode != wantCode ||
@@ -240,8 +240,8 @@ func TestAsOfEqualsEarlierCopy(t *testing.T) {
 	}
 }
 
-// A copy that replay made answers as the ledger does with --as-of its moment, whatever the clock says, and
-// whatever was erased since.
+// A copy made by replay gives the same answers as the ledger with --as-of the time of the copy, whatever the
+// clock shows, and whatever was erased since.
 func TestReplayedCopyAnswersAsOfItsMoment(t *testing.T) {
 	s := newScenario(t)
 	text, err := os.ReadFile("../../testdata/history/bad-night.jsonl")
@@ -253,7 +253,7 @@ func TestReplayedCopyAnswersAsOfItsMoment(t *testing.T) {
 	begin, end := time.Date(2026, 3, 14, 22, 0, 0, 0, time.UTC), time.Date(2026, 3, 15, 4, 1, 0, 0, time.UTC)
 	within := func() time.Time { return begin.Add(time.Duration(random.Int64N(int64(end.Sub(begin))))) }
 	var jobs []projection.Job
-	check(t, s.Store.Write(t.Context(), func(tx *ledger.Tx) error { // presence, of some of the workers
+	check(t, s.Store.Write(t.Context(), func(tx *ledger.Tx) error { // the presence of some workers
 		workers, err := status.Workers(t.Context(), tx, end, true)
 		for i, w := range workers {
 			if err == nil && i%2 == 0 && w.State != status.Stopped {

@@ -50,7 +50,7 @@ var headerFields = []struct {
 	{"written by", 96, 4, []int64{0, -1}},
 }
 
-// aSmallFile returns the content of a closed ledger of a few jobs.
+// aSmallFile returns the contents of a closed ledger with a few jobs.
 func aSmallFile(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -68,8 +68,8 @@ func aSmallFile(t *testing.T) []byte {
 	return content
 }
 
-// TestAttackHeaders opens files in whose header one field has another value, and files with several random
-// bytes there. Each command has a clear answer, and a refused one has written nothing.
+// TestAttackHeaders opens files with one altered field of the header, and files with several random bytes in
+// the header. Each command gives a clear answer, and a refused command writes nothing.
 func TestAttackHeaders(t *testing.T) {
 	base := aSmallFile(t)
 	tally := make(map[int]int)
@@ -98,7 +98,7 @@ func TestAttackHeaders(t *testing.T) {
 	}
 }
 
-// TestAttackSchemas does the same with rows of sqlite_schema.
+// TestAttackSchemas does the same with the rows of sqlite_schema.
 func TestAttackSchemas(t *testing.T) {
 	base := aSmallFile(t)
 	tally := make(map[int]int)
@@ -122,8 +122,8 @@ func TestAttackSchemas(t *testing.T) {
 	t.Logf("exit codes: %v", tally)
 }
 
-// TestRebuildRefusesForgedTables rebuilds files where a table has a definition that SQLite reads and does
-// not write, so that it could be taken for a trigger.
+// TestRebuildRefusesForgedTables rebuilds files in which the definition of a table is one that SQLite reads
+// but never writes, and that could be mistaken for a trigger.
 func TestRebuildRefusesForgedTables(t *testing.T) {
 	base := aSmallFile(t)
 	for table, forgery := range map[string][2]string{
@@ -149,7 +149,7 @@ func TestRebuildRefusesForgedTables(t *testing.T) {
 var attackRounds = flag.Int("attacks", 0,
 	"so many forged histories, headers and schemas each; the default depends on the tier")
 
-// attacks returns how many to try: with -long as many as without.
+// attacks returns the number of attacks: -long does not increase it.
 func attacks(short, standard int) int {
 	if *attackRounds > 0 {
 		return *attackRounds
@@ -157,7 +157,7 @@ func attacks(short, standard int) int {
 	return ledgertest.Size(short, standard, standard)
 }
 
-// rawText is what only SQLite, or Go, would say.
+// rawText matches messages that only SQLite or Go would print.
 var rawText = regexp.MustCompile(`goroutine|runtime error|slice bounds|no such trigger|Scan error`)
 
 // attackFile runs commands on copies of a file.

@@ -24,14 +24,14 @@ import (
 	"jobledger/projection/audit"
 )
 
-// forged is what a field of a history is set to; the values that it has in other lines come next to these.
+// forged are the values for a field of a history; its values in other lines are tried too.
 var forged = []string{`null`, `-1`, `0`, `1`, `1.5`, `9007199254740993`, `9223372036854775807`, `1e999`,
 	`true`, `""`,
 	`"\u001b[31mred"`, `"\u0000"`, `"\u202e"`, `"A B"`, `"x"`, `" x "`, `"é"`,
 	`"2026-01-01T00:00:00Z"`, `"9999-12-31T23:59:59Z"`,
 	`"` + strings.Repeat("x", 5000) + `"`, `[]`, `["x","x"]`, `{}`, `{"a":"b"}`}
 
-// forgery is one field of one line, and what it is set to; "" removes it.
+// forgery is one field of one line, and its new value; an empty value removes the field.
 type forgery struct {
 	line         int
 	inData       bool
@@ -63,7 +63,7 @@ func (f forgery) forge(t *testing.T, line string) (changed string, ok bool) {
 	} else {
 		object[f.field] = json.RawMessage(f.value)
 	}
-	write := func(object rawObject) json.RawMessage { // 1e999 is not JSON to package json, only its text is
+	write := func(object rawObject) json.RawMessage { // package json does not accept 1e999, only its text
 		var b strings.Builder
 		for _, key := range slices.Sorted(maps.Keys(object)) {
 			fmt.Fprintf(&b, `,%q:%s`, key, object[key])
@@ -76,10 +76,10 @@ func (f forgery) forge(t *testing.T, line string) (changed string, ok bool) {
 	return string(write(top)), true
 }
 
-// forgeries returns all of them, in a fixed order.
+// forgeries returns all forgeries, in a fixed order.
 func forgeries(t *testing.T, lines []string) (all []forgery) {
 	t.Helper()
-	seen := make(map[string][]string) // the values of a field
+	seen := make(map[string][]string) // the values of each field
 	each := func(do func(line int, inData bool, field, value string)) {
 		for n, line := range lines {
 			var top, data rawObject
@@ -178,7 +178,7 @@ func loseClaim(t *testing.T, s *commands.Service) error {
 }
 
 // TestAttackImports sets each field of each line of a history to other values. The import refuses the line,
-// or verify finds nothing in what it made.
+// or verify finds nothing wrong with the result.
 func TestAttackImports(t *testing.T) {
 	lines := completeHistory(t)
 	all := forgeries(t, lines)

@@ -19,12 +19,12 @@ import (
 	"jobledger/projection"
 )
 
-// walkedHistory is a history as a walk along all of its events gives it: every claim, in the order in which
-// they began.
+// walkedHistory is a history as a scan of all of its events shows it: every claim, in the order of their
+// beginning.
 type walkedHistory struct {
 	events []event.Event
 	claims []*projection.Claim
-	last   map[int64]int64 // by the pos of a claim, that of the last refused write under it
+	last   map[int64]int64 // by the pos of a claim, the pos of the last refused write under it
 }
 
 func walkHistory(t testing.TB, s *scenario) walkedHistory {
@@ -62,7 +62,7 @@ func walkHistory(t testing.TB, s *scenario) walkedHistory {
 	return h
 }
 
-// overlaps says whether another owner was at work under c too: until its last refused write, or its end.
+// overlaps reports whether another owner also worked during c: until its last refused write, or its end.
 func (h walkedHistory) overlaps(c *projection.Claim) bool {
 	for _, o := range h.claims {
 		early, late := min(o.Pos, c.Pos), max(o.Pos, c.Pos)
@@ -73,7 +73,7 @@ func (h walkedHistory) overlaps(c *projection.Claim) bool {
 	return false
 }
 
-// live says whether c was live at some time from event from to event to.
+// live reports whether c was live at some time from event from to event to.
 func (h walkedHistory) live(c *projection.Claim, from, to int64) bool {
 	return c.Pos <= to && (c.End == nil || c.End.Pos >= from)
 }
@@ -83,7 +83,7 @@ func TestAttemptsMatchClaimEvents(t *testing.T) {
 	for seed := range ledgertest.Size[uint64](1, 1, 3) {
 		s := newScenario(t)
 		random := rand.New(rand.NewPCG(seed, 11))
-		jobs, _ := s.wander(random, steps)
+		jobs, _ := s.randomCommands(random, steps)
 		h := walkHistory(t, s)
 		tail := int64(len(h.events))
 		for range questions {
@@ -158,7 +158,7 @@ func shownOrNone(s *string) string {
 	return *s
 }
 
-// owners asks who held a job, at times between and exactly on its events.
+// owners compares who held a job, at times between its events and exactly at them.
 func owners(t *testing.T, s *scenario, h walkedHistory, jobs []event.JobID, random *rand.Rand) {
 	t.Helper()
 	for range 100 {

@@ -9,7 +9,8 @@ import (
 	"jobledger/commands"
 )
 
-// What an auditor reads, in one file that shows each change as a diff; -update rewrites it.
+// The golden file has the complete text for an auditor, so that a change shows as a diff; -update rewrites
+// it.
 func TestAuditTranscript(t *testing.T) {
 	const golden = "../../testdata/golden/audit.txt"
 	t.Setenv("TERM", "xterm")

@@ -77,15 +77,15 @@ func (t *traffic) job(service *commands.Service, w event.Worker) error {
 		}
 	}
 	return service.Store.Read(ctx, func(tx *ledger.Tx) error {
-		tail, err := tx.Tail(ctx) // all of it was acknowledged, or will be
+		tail, err := tx.Tail(ctx) // everything up to it was acknowledged, or will be
 		for old := t.tail.Load(); tail > old && !t.tail.CompareAndSwap(old, tail); old = t.tail.Load() {
 		}
 		return err
 	})
 }
 
-// beginning returns an error unless copy is a sound ledger whose events and bodies are the first of all, up
-// to at least the event at.
+// beginning returns an error unless copy is an intact ledger whose events and bodies are a prefix of the
+// ledger's, up to at least the event at.
 func (s site) beginning(copy, all string, at int64) error {
 	if got := s.ran("verify", "--db", copy); got.code != cli.ExitOK {
 		return fmt.Errorf("verify: %s%s", got.stdout, got.stderr)
@@ -102,14 +102,14 @@ func (s site) beginning(copy, all string, at int64) error {
 	return nil
 }
 
-// A backup holds everything up to one moment, whatever is written meanwhile.
+// A backup contains everything up to one event, whatever is written meanwhile.
 func TestBackupOfLedgerInUse(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	const naive = 6
 	rounds := ledgertest.Size(2, 3, 5)
 	tails := make(map[string]int64)
-	s.pantry(0, func(_ context.Context, service *commands.Service) {
+	s.withService(0, func(_ context.Context, service *commands.Service) {
 		traffic := s.traffic(service, 8)
 		for n := range rounds {
 			s.eventually("some are acknowledged", func() bool { return traffic.tail.Load() > int64(n+1)*50 })
@@ -165,8 +165,8 @@ func TestBackupInterrupted(t *testing.T) {
 	}
 }
 
-// inSmallPlace runs a shell script in a folder "small" that has room for size. It skips the test where no
-// file system can be mounted.
+// inSmallPlace runs a shell script in a folder "small" that has space for size. It skips the test if no file
+// system can be mounted.
 func (s site) inSmallPlace(size, script string) string {
 	s.Helper()
 	s.ok(os.MkdirAll(s.path("small"), 0o700))

@@ -58,7 +58,8 @@ func refused(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// writeBytes is "bytes FILE (TEXT TIMES)…" in a script: a file of each text as many times, with Go's escapes.
+// writeBytes is "bytes FILE (TEXT TIMES)…" in a script: it writes a file with each text so many times, with
+// Go's escapes.
 func writeBytes(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 || len(args)%2 == 0 {
 		ts.Fatalf("usage: bytes file (text times)...")
@@ -81,12 +82,12 @@ func unescape(ts *testscript.TestScript, word string) string {
 	return text
 }
 
-// evil is what a terminal could be led astray with: it clears the screen, sets the title, turns the direction
-// of writing, hides, begins another line, and is no character at all.
+// evil is text that could mislead the reader of a terminal: it clears the screen, sets the title, changes the
+// direction of writing, hides text, starts another line, and contains invalid bytes.
 const evil = "a\x1b[2J\x1b]0;x\x07\u202e\u2066\u200b\ufeff\u2028\U000e0041\u009b1m\x7f\r\nb\tc"
 
-// TestTerminalOutputIsEscaped: whatever people give as a name, a reason or a payload, what comes
-// out on a terminal is text in lines.
+// TestTerminalOutputIsEscaped: names, reasons and payloads with control characters appear on a terminal as
+// plain text in lines.
 func TestTerminalOutputIsEscaped(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	s := newScenario(t)
@@ -165,7 +166,7 @@ func TestTerminalOutputIsEscaped(t *testing.T) {
 	checkVerified(t, s)
 }
 
-// checkVerified ends a test: the table equals the fold of the ledger.
+// checkVerified ends a test: the tables equal the fold of the ledger.
 func checkVerified(t *testing.T, s *scenario) {
 	t.Helper()
 	err := s.Store.Read(context.Background(), func(tx *ledger.Tx) error {
@@ -180,8 +181,8 @@ func checkVerified(t *testing.T, s *scenario) {
 	}
 }
 
-// FuzzReading runs any line of a command that only reads: it ends with a code that there is, says why on
-// stderr where that is not 0, writes nothing harmful to the terminal, and leaves the ledger as it is.
+// FuzzReading runs any line of a read-only command: it ends with a documented exit code, explains a code
+// other than 0 on stderr, writes nothing harmful to the terminal, and does not change the ledger.
 func FuzzReading(f *testing.F) {
 	for _, seed := range []string{
 		"list\n--state\nqueued\n--limit\n0", "list\n--tag\na=1\n--as-of\npos:3", "show\n01K\n--json",
@@ -207,7 +208,7 @@ func FuzzReading(f *testing.F) {
 	before := walkHistory(f, s)
 	f.Fuzz(func(t *testing.T, text string, width int) {
 		typed := strings.Split(text, "\n")
-		// events -f goes on for ever
+		// events -f never ends
 		if !slices.Contains(readers, typed[0]) || strings.Contains(text, "-f") || strings.Contains(text, "\x00") {
 			return
 		}

@@ -11,8 +11,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// aloneUntilGo is a command that ignores TERM and runs until there is a file "go". It records that it began,
-// and whether another one of the same job is running. With the payload "quick" it ends at once.
+// aloneUntilGo is a command that ignores TERM and runs until the file "go" exists. It records its start, and
+// whether another command of the same job is running. With the payload "quick" it ends at once.
 const aloneUntilGo = `read -r what || :; if [ "$what" = quick ]; then exit; fi
 exec 9>>alone; if command -v flock >/dev/null; then flock -n 9 || echo $JOBLEDGER_ATTEMPT >>overlaps; fi
 trap '' TERM; echo $$ >>begun; until [ -e go ]; do sleep 0.1; done`
@@ -38,8 +38,8 @@ func (r cancelRig) work(name, lease, failpoint string) *running {
 	return r.start(cmd)
 }
 
-// cancelled enqueues a job and cancels it when its command runs under a worker A, which must be stopped or
-// dead soon after. Then there is an idle worker B.
+// cancelled enqueues a job and cancels it while its command runs under a worker A, which must be stopped or
+// killed soon after. Then it starts an idle worker B.
 func (r cancelRig) cancelled(lease, failpoint string) (job string, a, b *running) {
 	r.Helper()
 	job = r.enqueue("job")
@@ -57,7 +57,7 @@ func (r cancelRig) cancelled(lease, failpoint string) (job string, a, b *running
 	return job, a, b
 }
 
-// wantPassedOver shows that the worker B, which is awake, does not take the job.
+// wantPassedOver checks that the running worker B does not claim the job.
 func (r cancelRig) wantPassedOver(job string) {
 	r.Helper()
 	quick := r.enqueue("quick", "--priority", "-1")
@@ -72,7 +72,7 @@ func (r cancelRig) wantPassedOver(job string) {
 	}
 }
 
-// wantEnd lets the second command end, and compares the events of the job.
+// wantEnd makes the second command end, and compares the events of the job.
 func (r cancelRig) wantEnd(job, events string, processes ...*running) {
 	r.Helper()
 	r.pids("begun", 2)
@@ -86,8 +86,8 @@ func (r cancelRig) wantEnd(job, events string, processes ...*running) {
 	r.run("verify")
 }
 
-// A retry of a cancelled job never runs its command while the one that was cancelled does, whatever delays
-// the end of that or the news of it.
+// A retry of a cancelled job never starts its command while the cancelled command runs, whatever delays the
+// end of that command or its report.
 func TestRetryWaitsForCancelledCommand(t *testing.T) {
 	t.Parallel()
 	t.Run("worker frozen", func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestRetryWaitsForCancelledCommand(t *testing.T) {
 	})
 }
 
-// With --now a retry does not wait, though the cancelled command still runs.
+// With --now a retry does not wait, even though the cancelled command still runs.
 func TestRetryNowDoesNotWait(t *testing.T) {
 	t.Parallel()
 	r := newCancelRig(t)

@@ -46,7 +46,7 @@ var answers = map[string]func(n *night, a *answer){
 	},
 	"What happened to it, from the first event to the last?": func(n *night, a *answer) {
 		job := n.one(a.t, "01KKQGAZ43")
-		// of these some are left out
+		// some of these are omitted
 		for _, d := range n.which(func(d deed) bool { return d.Job == job && d.Kind != "heartbeat" }) {
 			kind := d.Kind
 			if kind == "refused" {
@@ -439,7 +439,7 @@ var answers = map[string]func(n *night, a *answer){
 	},
 }
 
-// depth counts the jobs of a queue by state at a moment.
+// depth counts the jobs of a queue by state at a given time.
 func (n *night) depth(queue string, at time.Time) map[string]int {
 	depth := make(map[string]int)
 	for job, of := range n.queue {
@@ -450,7 +450,7 @@ func (n *night) depth(queue string, at time.Time) map[string]int {
 	return depth
 }
 
-// notBefore returns when a job may run, according to its last event until then.
+// notBefore returns when a job may run, according to its last event up to then.
 func (n *night) notBefore(job string, at time.Time) (when time.Time) {
 	for _, d := range n.byJob[job] {
 		if !d.At.After(at) {

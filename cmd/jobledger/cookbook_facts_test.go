@@ -42,13 +42,13 @@ type hold struct {
 	from, beat, end                  time.Time // end is zero while it is live
 }
 
-// night is what the lines of the export say, read without any code of the program.
+// night is the content of the exported lines, read without any code of the program.
 type night struct {
 	deeds  []deed
 	holds  []*hold
 	queue  map[string]string // by job
 	byJob  map[string][]deed // only those that change its state
-	silent []string          // boots that have started and not stopped
+	silent []string          // boots with a start and no stop
 }
 
 func readNight(t *testing.T, file string) *night {
@@ -96,7 +96,7 @@ func readNight(t *testing.T, file string) *night {
 	return n
 }
 
-// which returns the events that fit.
+// which returns the events that match.
 func (n *night) which(fits func(deed) bool) (found []deed) {
 	for _, d := range n.deeds {
 		if fits(d) {
@@ -110,7 +110,7 @@ func (n *night) kind(kind string) []deed {
 	return n.which(func(d deed) bool { return d.Kind == kind })
 }
 
-// stateAt returns the state of a job at a moment, "" before it was enqueued.
+// stateAt returns the state of a job at a given time, or "" before it was enqueued.
 func (n *night) stateAt(job string, at time.Time) (state string) {
 	for _, d := range n.byJob[job] {
 		if !d.At.After(at) {
@@ -120,7 +120,7 @@ func (n *night) stateAt(job string, at time.Time) (state string) {
 	return state
 }
 
-// jobsWhere returns the jobs that fit, in the order in which they were enqueued.
+// jobsWhere returns the jobs that match, in the order of enqueueing.
 func (n *night) jobsWhere(fits func(job string, enqueued deed) bool) (ids []string) {
 	for _, d := range n.kind("enqueued") {
 		if fits(d.Job, d) {
@@ -130,7 +130,7 @@ func (n *night) jobsWhere(fits func(job string, enqueued deed) bool) (ids []stri
 	return ids
 }
 
-// next returns the claim after h of the same job; nil if there is none.
+// next returns the next claim of the same job after h, or nil.
 func (n *night) next(job string, attempt int) *hold {
 	for _, h := range n.holds {
 		if h.job == job && h.attempt == attempt+1 {
@@ -166,13 +166,13 @@ func within(at time.Time, from, to string) bool {
 	return !at.Before(clock(from)) && !at.After(clock(to))
 }
 
-// answer is the output of a line of the cookbook.
+// answer is the output of one command of the cookbook.
 type answer struct {
 	t   *testing.T
 	out string
 }
 
-// rows requires so many lines that contain text.
+// rows requires n lines that contain text.
 func (a *answer) rows(text string, want int) {
 	a.t.Helper()
 	if got := len(a.with(text)); got != want {

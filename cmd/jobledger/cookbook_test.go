@@ -82,7 +82,7 @@ func splitShell(t *testing.T, command string) (words []string, file string) {
 	return words, ""
 }
 
-// morning is when the questions are asked.
+// morning is the time at which the questions are asked.
 var morning = time.Date(2026, 3, 15, 8, 0, 0, 0, time.UTC)
 
 // asked returns the output of the program for these arguments, in the current folder.
@@ -247,7 +247,7 @@ func TestDocsViewsColumns(t *testing.T) {
 	}
 }
 
-// The clock of the bad night was right; here is one that was set back.
+// The clock of the bad night was correct; this history has one that was set back.
 func TestCookbookFindsClockSetBack(t *testing.T) {
 	s := newScenario(t)
 	s.enqueue(commands.Enqueue{Queue: "mail"})

@@ -82,9 +82,9 @@ func copyOf(t testing.TB, path string) fileSet {
 	return f
 }
 
-// aNight makes a ledger of the first events of the bad night, and of the morning after it, which is only in
-// the -wal file: jobs that are queued, held and finished.
-func aNight(t testing.TB, events int) fileSet {
+// partOfNight makes a ledger of the first events of the bad night, and of the morning after it, which is only
+// in the -wal file: jobs that are queued, held and finished.
+func partOfNight(t testing.TB, events int) fileSet {
 	t.Helper()
 	history, err := os.ReadFile("../../testdata/history/bad-night.jsonl")
 	if err != nil {
@@ -154,7 +154,7 @@ type account struct {
 	verified error // nil: Verify finds nothing
 }
 
-// askAll asks a ledger all questions in one snapshot.
+// askAll asks a ledger every question in one snapshot.
 func askAll(ctx context.Context, s *ledger.Store) account {
 	a := account{text: make(map[string]string), errs: make(map[string]error),
 		payloads: make(map[event.JobID]string)}
@@ -257,7 +257,7 @@ func judge(before, after account) (verdict string, wrong []string) {
 	return verdict, wrong
 }
 
-// bones is who did what to which job, in which order.
+// bones returns who did what to which job, in order.
 func bones(events []event.Event) string {
 	var b strings.Builder
 	for _, e := range events {
@@ -275,10 +275,10 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("got %q, was %q", near(got), near(want))
 }
 
-// aNightToDamage returns the ledger that the tests damage.
-func aNightToDamage(t *testing.T) (base fileSet, before account) {
+// nightToDamage returns the ledger that the tests damage.
+func nightToDamage(t *testing.T) (base fileSet, before account) {
 	t.Helper()
-	base = aNight(t, 200)
+	base = partOfNight(t, 200)
 	s, err := ledger.OpenExisting(t.Context(), base.write(t))
 	if err != nil {
 		t.Fatal(err)
@@ -291,7 +291,7 @@ func aNightToDamage(t *testing.T) (base fileSet, before account) {
 	return base, before
 }
 
-// lookAtDamaged asks a damaged ledger all questions, claims from it, and returns the verdict.
+// lookAtDamaged asks a damaged ledger every question, claims from it, and returns the verdict.
 func lookAtDamaged(t *testing.T, what string, f fileSet, before account) (verdict string) {
 	t.Helper()
 	path := f.write(t)
@@ -343,7 +343,7 @@ func isDamage(err error) bool {
 	return false
 }
 
-// lookThroughProgram requires of every command an answer, or an error that explains itself.
+// lookThroughProgram requires an answer from every command, or an error that explains itself.
 func lookThroughProgram(t *testing.T, what string, f fileSet) {
 	t.Helper()
 	path := f.write(t)
@@ -379,7 +379,7 @@ func TestDamageFlippedBytes(t *testing.T) {
 	if n == 0 {
 		n = ledgertest.Size(40, 100, 500)
 	}
-	base, before := aNightToDamage(t)
+	base, before := nightToDamage(t)
 	const lanes = 4
 	var tally [lanes]map[string]int
 	t.Run("flips", func(t *testing.T) {
@@ -416,7 +416,7 @@ func TestDamageFlippedBytes(t *testing.T) {
 
 // The same for a ledger that is truncated, or whose -wal file is truncated, exchanged or missing.
 func TestDamageTruncatedFiles(t *testing.T) {
-	base, before := aNightToDamage(t)
+	base, before := nightToDamage(t)
 	dice := rand.New(rand.NewPCG(*flipSeed, 1<<32))
 	garbage := func(n int) []byte {
 		b := make([]byte, n)
@@ -491,9 +491,9 @@ func alter(t *testing.T, path, statement string) {
 	}
 }
 
-// The judge detects wrong answers; otherwise the tests above would prove nothing.
+// The oracle detects wrong answers; otherwise the tests above would prove nothing.
 func TestDamageOracleNoticesWrongAnswers(t *testing.T) {
-	base, before := aNightToDamage(t)
+	base, before := nightToDamage(t)
 	for what, test := range map[string]struct {
 		statement string
 		want      string // verdict; "" for a wrong answer
@@ -540,7 +540,7 @@ func TestDamageOracleNoticesWrongAnswers(t *testing.T) {
 
 // A file that is not a ledger is reported with a hint, and left unchanged.
 func TestForeignFileIsRefusedUnchanged(t *testing.T) {
-	ledgers := aNight(t, 20)
+	ledgers := partOfNight(t, 20)
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	if _, err := w.Write(ledgers[""]); err != nil || w.Close() != nil {

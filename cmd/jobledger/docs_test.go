@@ -31,7 +31,7 @@ func readPage(t *testing.T, path string) string {
 	return string(text)
 }
 
-// pages are the README and every page of docs.
+// pages returns the README and every page of docs.
 func pages(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob("docs/*.md")
@@ -48,7 +48,8 @@ func TestReadmeSize(t *testing.T) {
 	}
 }
 
-// TestReadmeQuickStart runs what the README shows after "$ ", in an empty folder, and compares the output.
+// TestReadmeQuickStart runs the commands that the README shows after "$ ", in an empty folder, and compares
+// the output.
 func TestReadmeQuickStart(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("no sh on this machine")
@@ -86,7 +87,7 @@ func TestReadmeQuickStart(t *testing.T) {
 	}
 }
 
-// varying is what differs from run to run, and between machines.
+// varying lists what differs from run to run, and between machines.
 var varying = []struct {
 	from *regexp.Regexp
 	to   string
@@ -98,10 +99,10 @@ var varying = []struct {
 	{regexp.MustCompile(`cli:[^ ;]+`), "ACTOR"},
 	{regexp.MustCompile(`made the ledger \S+`), "made the ledger PATH"},
 	{regexp.MustCompile(`\(pid \d+ on [^)]+\)`), "(PROCESS)"},
-	// On a slow machine any command has a first heartbeat, which counts as an event.
+	// On a slow machine any command sends a first heartbeat, which counts as an event.
 	{regexp.MustCompile(`\n[^\n]*heartbeat +→ running[^\n]*`), ""},
 	{regexp.MustCompile(`\b\d+ events\b`), "N events"},
-	{regexp.MustCompile(` +`), " "}, // columns are as wide as their widest text
+	{regexp.MustCompile(` +`), " "}, // the width of columns varies
 }
 
 func normalized(text string) string {
@@ -119,7 +120,7 @@ var (
 	noSlug    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors are the names by which a link can reach the headings of a page.
+// anchors returns the names by which a link can reach the headings of a page.
 func anchors(text string) (names []string) {
 	for _, m := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
 		name := noSlug.ReplaceAllString(strings.ToLower(m[1]), "")
@@ -195,7 +196,7 @@ func TestDocsListEveryCommandAndExitCode(t *testing.T) {
 	}
 }
 
-// TestDocsListEveryFinding looks for each code of verify in docs/operations.md.
+// TestDocsListEveryFinding checks that docs/operations.md has each code of verify.
 func TestDocsListEveryFinding(t *testing.T) {
 	page := readPage(t, "docs/operations.md")
 	codes := regexp.MustCompile(`"(V[0-9]+)"`).FindAllStringSubmatch(
@@ -213,7 +214,7 @@ func TestDocsListEveryFinding(t *testing.T) {
 // TestDocsListEveryKindAndField compares docs/kinds.md with the fields that events have in their public form.
 func TestDocsListEveryKindAndField(t *testing.T) {
 	page := readPage(t, "docs/kinds.md")
-	fields := make(map[string][]string) // by kind, in their order
+	fields := make(map[string][]string) // by kind, in order
 	for line := range strings.Lines(readPage(t, "../../testdata/events.golden.jsonl")) {
 		var event struct {
 			Kind string
@@ -222,7 +223,8 @@ func TestDocsListEveryKindAndField(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &event); err != nil {
 			t.Fatal(err)
 		}
-		if found := keys(t, event.Data); len(found) >= len(fields[event.Kind]) { // some are left out when empty
+		// some fields are omitted when empty
+		if found := keys(t, event.Data); len(found) >= len(fields[event.Kind]) {
 			fields[event.Kind] = found
 		}
 	}
@@ -257,7 +259,7 @@ func TestDocsListEveryKindAndField(t *testing.T) {
 	}
 }
 
-// keys are the names of an object's fields, in their order.
+// keys returns the names of an object's fields, in order.
 func keys(t *testing.T, object json.RawMessage) (names []string) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(string(object)))
@@ -278,8 +280,8 @@ func keys(t *testing.T, object json.RawMessage) (names []string) {
 	return names
 }
 
-// TestDocsListEveryPackage finds each package of the module in docs/architecture.md, by its path or its last
-// name.
+// TestDocsListEveryPackage checks that docs/architecture.md names each package of the module, by its path or
+// its last element.
 func TestDocsListEveryPackage(t *testing.T) {
 	page := readPage(t, "docs/architecture.md")
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
@@ -309,7 +311,7 @@ func TestDocsListEveryPackage(t *testing.T) {
 	}
 }
 
-// TestDocsFlagsExist looks for every flag that the pages give to this program.
+// TestDocsFlagsExist checks every flag of this program that the pages mention.
 func TestDocsFlagsExist(t *testing.T) {
 	known := make(map[string]bool)
 	add := func(flags []cli.Flag) {
@@ -323,7 +325,7 @@ func TestDocsFlagsExist(t *testing.T) {
 	for _, v := range (&program{&cli.Program{}}).verbs() {
 		add(v.Flags)
 		for old := range v.Renamed {
-			delete(known, old) // pages show the name of today
+			delete(known, old) // pages use the current name
 		}
 	}
 	flag := regexp.MustCompile(`(?:^|[\s\x60[])--([a-z][a-z-]*)`)
@@ -340,7 +342,7 @@ func TestDocsFlagsExist(t *testing.T) {
 	}
 }
 
-// TestDocsNameWhatExists looks for every test and every Go name that the pages mention.
+// TestDocsNameWhatExists checks that every test and every Go name that the pages mention exists.
 func TestDocsNameWhatExists(t *testing.T) {
 	tests, names := declared(t)
 	testName := regexp.MustCompile(`\bTest[A-Z]\w*…?`)

@@ -36,8 +36,8 @@ import (
 	"jobledger/schema"
 )
 
-// pantryOf opens the site's ledger with a clock that goes wrong by ahead, for fn.
-func (s site) pantry(ahead time.Duration, fn func(ctx context.Context, service *commands.Service)) {
+// withService opens the site's ledger with a clock that is off by ahead, and calls fn.
+func (s site) withService(ahead time.Duration, fn func(ctx context.Context, service *commands.Service)) {
 	s.Helper()
 	store, err := ledger.Open(context.Background(), s.path(db))
 	if err != nil {
@@ -57,7 +57,7 @@ func (s site) ok(err error) {
 	}
 }
 
-// sql is what a user with a SQLite shell does.
+// sql runs a statement as a user with a SQLite shell would.
 func (s site) sql(statements ...string) {
 	s.Helper()
 	file, err := sql.Open("sqlite", s.path(db))
@@ -70,16 +70,16 @@ func (s site) sql(statements ...string) {
 	}
 }
 
-// left makes the ledger's files as they are after the kill of a process that has written n events.
+// left leaves the ledger's files as a process does that is killed after n events.
 func (s site) left(n int) {
 	s.Helper()
-	s.pantry(0, func(ctx context.Context, service *commands.Service) {
+	s.withService(0, func(ctx context.Context, service *commands.Service) {
 		for range n {
 			_, err := service.Enqueue(ctx, "cli:test",
 				commands.Enqueue{Queue: "later", RunAt: time.Now().Add(time.Hour)})
 			s.ok(err)
 		}
-		// read by another process: to close them here would drop locks
+		// another process copies them: closing them in this one would drop locks
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			s.ok(exec.Command("cp", s.path(db+suffix), s.path("left"+suffix)).Run())
 		}
@@ -89,19 +89,19 @@ func (s site) left(n int) {
 	}
 }
 
-// doctored is what doctor finds. It must leave the folder as it is.
-func (s site) doctored(words ...string) []doctor.Finding {
+// doctorFindings returns the findings of doctor, which must not change the folder.
+func (s site) doctorFindings(words ...string) []doctor.Finding {
 	s.Helper()
 	before := s.everything()
-	findings := s.diagnosed(words...)
+	findings := s.doctorFindingsWhileChanging(words...)
 	if after := s.everything(); !maps.Equal(before, after) {
 		s.Errorf("doctor changed the folder: %v, before it was %v", after, before)
 	}
 	return findings
 }
 
-// diagnosed is doctored while others change the folder.
-func (s site) diagnosed(words ...string) (findings []doctor.Finding) {
+// doctorFindingsWhileChanging is doctorFindings while other processes change the folder.
+func (s site) doctorFindingsWhileChanging(words ...string) (findings []doctor.Finding) {
 	s.Helper()
 	got := s.ran(append([]string{"doctor", "--json"}, words...)...)
 	for line := range strings.Lines(got.stdout) {
@@ -119,7 +119,7 @@ func (s site) diagnosed(words ...string) (findings []doctor.Finding) {
 	return findings
 }
 
-// everything is the files of the site, with what can be known without opening them.
+// everything returns the files of the site, with what can be read without opening the ledger.
 func (s site) everything() map[string]string {
 	s.Helper()
 	files := make(map[string]string)
@@ -128,7 +128,7 @@ func (s site) everything() map[string]string {
 			return err
 		}
 		info, err := entry.Info()
-		if err == nil && !strings.HasSuffix(path, "-shm") { // in which a reader notes that it reads
+		if err == nil && !strings.HasSuffix(path, "-shm") { // readers write into the -shm file
 			files[path] = fmt.Sprintln(info.Mode(), info.Size(), info.ModTime())
 		}
 		return err
@@ -136,16 +136,16 @@ func (s site) everything() map[string]string {
 	return files
 }
 
-// complaint is one thing that may be wrong with a ledger, made so.
+// complaint is a fault of a ledger, and how to cause it.
 type complaint struct {
 	name     string
 	code     string
 	severity doctor.Severity
-	seen     string // a part of what is said
+	seen     string // a part of the message
 	make     func(t *testing.T, s site)
 	words    []string
-	also     []string // codes that come along
-	root     bool     // to make it takes root
+	also     []string // other codes that are found too
+	root     bool     // causing it needs root
 }
 
 var complaints = []complaint{
@@ -225,7 +225,7 @@ var complaints = []complaint{
 			file, err := sql.Open("sqlite", s.path(db))
 			s.ok(err)
 			file.SetMaxOpenConns(1)
-			// as damage would look whose checksums are right
+			// damage with correct checksums
 			_, err = file.Exec(`PRAGMA wal_autocheckpoint = 0; DROP TABLE jobs`)
 			s.ok(err)
 			s.ok(exec.Command("cp", s.path(db+"-wal"), s.path("left-wal")).Run())
@@ -240,7 +240,7 @@ var complaints = []complaint{
 	{name: "a journal", code: doctor.CodeStray, severity: doctor.Problem,
 		seen: "-journal is there", make: func(t *testing.T, s site) {
 			name := s.path(db + "-journal")
-			s.ok(os.WriteFile(name, make([]byte, 512), 0o600)) // without its magic, SQLite leaves it alone
+			s.ok(os.WriteFile(name, make([]byte, 512), 0o600)) // SQLite ignores a journal without its magic number
 			s.ok(os.Chtimes(name, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)))
 		}},
 	{name: "a partial copy", code: doctor.CodeTemporary, severity: doctor.Advice,
@@ -290,7 +290,7 @@ var complaints = []complaint{
 		}},
 	{name: "an event of the future", code: doctor.CodeClock, severity: doctor.Problem,
 		seen: "the last event was recorded at", make: func(t *testing.T, s site) {
-			s.pantry(time.Hour, func(ctx context.Context, service *commands.Service) {
+			s.withService(time.Hour, func(ctx context.Context, service *commands.Service) {
 				_, err := service.Pause(ctx, "cli:test", "mail", "")
 				s.ok(err)
 			})
@@ -301,7 +301,7 @@ var complaints = []complaint{
 		}},
 	{name: "no sweep", code: doctor.CodeLeases, severity: doctor.Problem,
 		seen: "1 lease ran out", also: []string{doctor.CodeSilent}, make: func(t *testing.T, s site) {
-			s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
+			s.withService(-time.Hour, func(ctx context.Context, service *commands.Service) {
 				_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail"})
 				s.ok(err)
 				_, err = service.Claim(ctx, commands.ClaimRequest{Queues: []string{"mail"},
@@ -311,7 +311,7 @@ var complaints = []complaint{
 		}},
 	{name: "a worker is silent", code: doctor.CodeSilent, severity: doctor.Advice,
 		seen: "1 worker is silent and did not report its end: w", make: func(t *testing.T, s site) {
-			s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
+			s.withService(-time.Hour, func(ctx context.Context, service *commands.Service) {
 				s.ok(service.WorkerStarted(ctx, event.Worker{Name: "w", Boot: "B", Host: "h", PID: 7},
 					[]string{"mail"}, nil))
 			})
@@ -323,7 +323,7 @@ var complaints = []complaint{
 		}},
 	{name: "no worker takes them", code: doctor.CodeStranded, severity: doctor.Problem,
 		seen: "1 job in mail, ready since", make: func(t *testing.T, s site) {
-			s.pantry(-time.Hour, func(ctx context.Context, service *commands.Service) {
+			s.withService(-time.Hour, func(ctx context.Context, service *commands.Service) {
 				_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", Requires: []string{"gpu"}})
 				s.ok(err)
 			})
@@ -341,7 +341,7 @@ var complaints = []complaint{
 		}},
 }
 
-// garble writes over all of a file but its first page.
+// garble overwrites all of a file except its first page.
 func (s site) garble(path string) {
 	s.Helper()
 	info, err := os.Stat(path)
@@ -351,7 +351,7 @@ func (s site) garble(path string) {
 	}
 }
 
-// garblePage writes over one page of the ledger; pages count from 1.
+// garblePage overwrites one page of the ledger; pages count from 1.
 func (s site) garblePage(page int64) { s.garbleAt(s.path(db), (page-1)*4096) }
 
 func (s site) garbleAt(path string, at int64) {
@@ -383,13 +383,13 @@ func TestDoctorFindings(t *testing.T) {
 			if err := os.Chmod(s.dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if healthy := s.doctored(); len(healthy) > 0 {
+			if healthy := s.doctorFindings(); len(healthy) > 0 {
 				t.Fatalf("before anything is wrong: %+v", healthy)
 			}
 			if c.make != nil {
 				c.make(t, s)
 			}
-			findings := s.doctored(c.words...)
+			findings := s.doctorFindings(c.words...)
 			found := false
 			for _, f := range findings {
 				found = found || f.Code == c.code && f.Severity == c.severity && strings.Contains(f.Seen, c.seen)
@@ -404,7 +404,7 @@ func TestDoctorFindings(t *testing.T) {
 	}
 }
 
-// init lets this program be one that stops itself in the middle of a read.
+// init lets this test binary be a process that stops itself in the middle of a read.
 func init() {
 	path := os.Getenv("JOBLEDGER_TEST_READ")
 	if path == "" {
@@ -426,7 +426,7 @@ func init() {
 	os.Exit(0)
 }
 
-// isStopped waits until a process is stopped, which it is not yet when it only has been sent the signal.
+// isStopped waits until a process is stopped, which takes a moment after the signal was sent.
 func (r rig) isStopped(w *running) {
 	r.Helper()
 	r.eventually("it is stopped", func() bool {
@@ -435,7 +435,7 @@ func (r rig) isStopped(w *running) {
 	})
 }
 
-// A process that was stopped at the wrong moment blocks all others, and nothing else shows it.
+// A process that was stopped at the wrong time blocks all others, and only doctor shows it.
 func TestDoctorStoppedProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("who holds a lock is known on Linux only")
@@ -460,9 +460,9 @@ func TestDoctorStoppedProcess(t *testing.T) {
 				}
 				return ledger.LockHolder{}
 			}
-			for h := stopped(); h.Reads || h.Writes || h.Turn; h = stopped() { // it was busy just then
+			for h := stopped(); h.Reads || h.Writes || h.Turn; h = stopped() { // it was busy at that time
 				w.signal(syscall.SIGCONT)
-				time.Sleep(10 * time.Millisecond) // lets the worker leave the lock
+				time.Sleep(10 * time.Millisecond) // until the worker releases the lock
 			}
 			return w
 		}},
@@ -492,7 +492,7 @@ func TestDoctorStoppedProcess(t *testing.T) {
 			r.isStopped(w)
 			var findings []doctor.Finding
 			r.eventually("doctor finds it", func() bool {
-				findings = r.diagnosed()
+				findings = r.doctorFindingsWhileChanging()
 				return len(findings) > 0
 			})
 			f := findings[0]
@@ -502,7 +502,7 @@ func TestDoctorStoppedProcess(t *testing.T) {
 			}
 			w.signal(syscall.SIGCONT)
 			r.eventually("it is content", func() bool {
-				return len(r.diagnosed()) == 0
+				return len(r.doctorFindingsWhileChanging()) == 0
 			})
 		})
 	}
@@ -513,7 +513,7 @@ func TestDoctorLongRead(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.ok(os.Chmod(s.dir, 0o700))
-	s.pantry(0, func(ctx context.Context, service *commands.Service) {
+	s.withService(0, func(ctx context.Context, service *commands.Service) {
 		begun, end := make(chan struct{}), make(chan struct{})
 		var reader sync.WaitGroup
 		reader.Go(func() {
@@ -533,7 +533,7 @@ func TestDoctorLongRead(t *testing.T) {
 			}
 		}
 		enqueue(doctor.MaxBacklog>>20 + 1)
-		findings := s.doctored()
+		findings := s.doctorFindings()
 		if len(findings) != 1 || findings[0].Code != doctor.CodeWAL || findings[0].Severity != doctor.Problem ||
 			!strings.Contains(findings[0].Seen, "cannot be taken into the ledger") ||
 			!strings.Contains(findings[0].Seen, "; nothing could be moved since ") ||
@@ -543,7 +543,7 @@ func TestDoctorLongRead(t *testing.T) {
 		close(end)
 		reader.Wait()
 		enqueue(5)
-		if findings := s.doctored(); len(findings) > 0 {
+		if findings := s.doctorFindings(); len(findings) > 0 {
 			t.Errorf("when the read has ended: %+v", findings)
 		}
 	})
@@ -559,7 +559,7 @@ func TestDoctorExclusiveLock(t *testing.T) {
 	file.SetMaxOpenConns(1)
 	_, err = file.Exec(`INSERT INTO presence (boot, seen_at) VALUES ('x', 1)`)
 	s.ok(err)
-	found := s.diagnosed()
+	found := s.doctorFindingsWhileChanging()
 	if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
 		return f.Code == doctor.CodeUnreadable && strings.Contains(f.Seen, "busy")
 	}) {
@@ -587,7 +587,7 @@ func TestDoctorAsOtherUser(t *testing.T) {
 		cmd := s.command("doctor", "--json")
 		if os.Getuid() == 0 {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-			program, err := exec.LookPath("jobledger") // which lies where no other user may look
+			program, err := exec.LookPath("jobledger") // the program is in a folder that other users cannot read
 			s.ok(err)
 			cmd.Path = s.path("jobledger")
 			s.ok(exec.Command("cp", program, cmd.Path).Run())
@@ -652,7 +652,7 @@ func TestDoctorCodesAreTestedAndDocumented(t *testing.T) {
 		}
 		return true
 	})
-	// in tests of their own
+	// tested separately
 	tried := []string{doctor.CodeNetwork, doctor.CodeSpace, doctor.CodeStopped, doctor.CodeWriter,
 		doctor.CodeVacuum, doctor.CodeRights, doctor.CodeServer, doctor.CodeCopy, doctor.CodeOutput}
 	for _, c := range complaints {

@@ -12,7 +12,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// What counts from now does so by the clock of the ledger, which is known only when that is open.
+// Durations count from now by the clock of the ledger, which is known only when the ledger is open.
 func TestDelayUsesLedgerClock(t *testing.T) {
 	db := ledgertest.Open(t).DSN()
 	jobs := filepath.Join(t.TempDir(), "jobs.jsonl")
@@ -27,7 +27,7 @@ func TestDelayUsesLedgerClock(t *testing.T) {
 		{"reschedule JOB --delay 1h", 1}, {"reschedule JOB --run-at +1h --priority 1", 1},
 	} {
 		p, out := printing(0, false)
-		p.ClockSkew = time.Hour // as if another ledger's clock had been
+		p.ClockSkew = time.Hour // as if another ledger had been opened before
 		p.Now = func() time.Time { return time.Now().Add(time.Hour) }
 		asked := time.Now()
 		if code := p.run(t.Context(), append(strings.Fields(strings.Replace(tt.line, "JOB", id, 1)), "--json",

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDocsShowTheShellLoopThatIsTested: what people copy from docs/contract.md is what the script runs.
-func TestDocsShowTheShellLoopThatIsTested(t *testing.T) {
+// TestDocsShowTestedShellLoop: the shell loop of docs/contract.md is the one that the script runs.
+func TestDocsShowTestedShellLoop(t *testing.T) {
 	script, err := os.ReadFile("../../testdata/script/loop.txtar")
 	if err != nil {
 		t.Fatal(err)

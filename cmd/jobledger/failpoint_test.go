@@ -75,7 +75,7 @@ type exit struct {
 	killed         bool
 }
 
-// do runs a process to its end. A process that hangs fails the test after a minute.
+// do runs a process until it ends. A process that hangs fails the test after a minute.
 func (r rig) do(i invocation) exit {
 	r.Helper()
 	began := time.Now()
@@ -102,7 +102,7 @@ func (r rig) kill(i invocation, after time.Duration) exit {
 	return exit{out.String(), said.String(), cmd.ProcessState.ExitCode(), killed}
 }
 
-// must is do, and requires this exit code.
+// must is do with a required exit code.
 func (r rig) must(code int, i invocation) string {
 	r.Helper()
 	got := r.do(i)
@@ -126,9 +126,8 @@ func (r rig) ledger(name string, fn func(*ledger.Store)) {
 	}
 }
 
-// history returns the events of a ledger and requires it to be sound. Verify checks that the database is
-// whole, pos and seq are dense, no claim overlaps another or ends twice, and the tables equal the fold of the
-// events.
+// history returns the events of a ledger and requires that Verify finds nothing: the database is intact, pos
+// and seq have no gaps, no claim overlaps another or ends twice, and the tables equal the fold of the events.
 func (r rig) history(name string) (events []event.Event) {
 	r.Helper()
 	events, findings := r.inspect(name)
@@ -190,12 +189,12 @@ func kindsOf(events []event.Event) string {
 	return strings.Join(kinds, " ")
 }
 
-// nobodyLeft waits until no process has its working directory in this site. It returns at once where there is
-// no /proc.
-func (r rig) nobodyLeft() {
+// noProcessLeft waits until no process has its working directory in this site. Without /proc, it returns at
+// once.
+func (r rig) noProcessLeft() {
 	r.Helper()
 	var left []string
-	// The sleep is the pause of a poll.
+	// The sleep is the interval of a poll.
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if left = r.processes(); len(left) == 0 {
 			return

@@ -14,8 +14,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// smallDisk mounts a file system of so many KiB in a folder of its own until the end of the test. Without
-// root, it runs the test again as root of a new namespace; ok is false in the outer run.
+// smallDisk mounts a file system of so many KiB in a new folder until the end of the test. Without root, it
+// runs the test again as root of a new namespace; ok is false in the outer run.
 func smallDisk(t *testing.T, kib int) (s site, ok bool) {
 	t.Helper()
 	s = site{TB: t, dir: t.TempDir()}
@@ -51,7 +51,7 @@ func smallDisk(t *testing.T, kib int) (s site, ok bool) {
 	return s, false
 }
 
-// fill leaves so many bytes of a small disk free.
+// fill leaves n bytes of a small disk free.
 func (s site) fill(free int64) {
 	s.Helper()
 	f, err := os.OpenFile(s.path("filler"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -82,7 +82,7 @@ func (s site) makeRoom() {
 	}
 }
 
-// The disk fills up under a busy worker; later there is room again.
+// The disk fills up under a busy worker; later there is space again.
 func TestFullDiskUnderWorker(t *testing.T) {
 	t.Parallel()
 	s, ok := smallDisk(t, 2048)
@@ -140,7 +140,7 @@ func (s site) within(d time.Duration, what string, ok func() bool) {
 	}
 }
 
-// No process has the ledger open, and there is no room for the -wal and -shm files.
+// No process has the ledger open, and there is no space for the -wal and -shm files.
 func TestFullDiskBeforeFirstCommand(t *testing.T) {
 	t.Parallel()
 	s, ok := smallDisk(t, 1024)

@@ -17,7 +17,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// damage is one way in which a line can be wrong, and the error that it causes.
+// damage is a kind of damage to a line, and the error that it causes.
 type damage struct {
 	name string
 	kind string // the first line of this kind is changed
@@ -87,7 +87,7 @@ var damages = []damage{
 	{"a payload of a claim", "claimed", `\}$`, `,"payload":"x"}`, "that is not its own"},
 }
 
-// smallHistory returns the exported lines of a ledger in which most things have happened.
+// smallHistory returns the exported lines of a small ledger with events of most kinds.
 func smallHistory(t *testing.T) []string {
 	s := newScenario(t)
 	s.lost()
@@ -159,14 +159,14 @@ func TestImportTruncatedHistory(t *testing.T) {
 			t.Errorf("%d bytes: exit code %d, got %swant %s", length, code, stderr, want)
 		}
 	}
-	// some editors drop it
+	// some editors remove it
 	if code, stderr := importing(t, db, strings.TrimSuffix(text, "\n")); code != cli.ExitOK {
 		t.Errorf("without the last line feed: %d, %s", code, stderr)
 	}
 }
 
-// TestImportFindsDuplicateIDsAndKeys checks the uniqueness that the tables rely on, wherever the two lines
-// are.
+// TestImportFindsDuplicateIDsAndKeys checks the uniqueness that the tables rely on, wherever the duplicate
+// lines are.
 func TestImportFindsDuplicateIDsAndKeys(t *testing.T) {
 	s := newScenario(t)
 	lines := func(change func(lines []string)) string {

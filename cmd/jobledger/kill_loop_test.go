@@ -27,7 +27,7 @@ var (
 	killSeed = flag.Uint64("kill-seed", 0, "what chance begins with; 0: the time")
 )
 
-// killRun is a site on which processes of every kind are killed all the time, and what they have
+// killRun is a site on which processes of every kind are killed all the time, with a record of what was
 // acknowledged.
 type killRun struct {
 	rig
@@ -36,9 +36,9 @@ type killRun struct {
 	kills atomic.Int64
 
 	mu     sync.Mutex
-	sent   map[string]string // payload → the id that was printed; "" if its sender was killed before
-	claims map[string]string // token → job, as they were printed
-	ends   map[string]string // token → the result that was acknowledged
+	sent   map[string]string // payload → the printed id; empty if its sender was killed before
+	claims map[string]string // token → job, as printed
+	ends   map[string]string // token → the acknowledged result
 }
 
 // client starts processes one after another in its own goroutine, with its own random source.
@@ -55,7 +55,7 @@ func (m *killRun) client(number uint64, name string) *client {
 	return &client{m, r, name, rand.New(rand.NewPCG(m.seed, number))}
 }
 
-// over reports whether the time is up. On a slow machine it takes longer, until there were some kills.
+// over reports whether the time is up. On a slow machine the test continues until there were some kills.
 func (h *client) over() bool {
 	late := time.Since(h.until)
 	return h.Failed() || late > 0 && h.kills.Load() >= fewKills || late > time.Minute
@@ -93,7 +93,8 @@ func (h *client) runAndKill(within time.Duration, i invocation) exit {
 	return got
 }
 
-// produce enqueues. A job with a key is sent again until it is acknowledged; a job without one is sent once.
+// produce enqueues. A job with a key is sent again until it is acknowledged; a job without a key is sent
+// once.
 func (h *client) produce() {
 	for n := 0; !h.over(); n++ {
 		payload, queue := fmt.Sprint(h.name, "-", n), "mail"
@@ -121,7 +122,7 @@ func (h *client) note(into map[string]string, key, value string) {
 	into[key] = value
 }
 
-// own claims with the command claim, and ends what it has claimed.
+// own claims with the command claim, and ends its claims.
 func (h *client) own() {
 	for !h.over() {
 		got := h.try(50*time.Millisecond, invoke("claim", "-q", "shell", "--worker", h.name, "--lease", "1s",
@@ -143,7 +144,7 @@ func (h *client) own() {
 		h.note(h.claims, job.Token, job.ID)
 		end := invoke("succeed", job.ID, "--token", job.Token, "--result", "of "+job.Token)
 		if got = h.try(50*time.Millisecond, end); got.killed {
-			got = h.do(end) // send the same again
+			got = h.do(end) // send it again
 		}
 		switch got.code {
 		case 0:
@@ -163,7 +164,7 @@ func (h *client) work() {
 	}
 }
 
-// quickJob records the claim that it works on, in one write, so that no line is torn.
+// quickJob records the claim that it belongs to in one write, so that no line is split.
 const quickJob = `echo $JOBLEDGER_JOB $JOBLEDGER_ATTEMPT >>ran; sleep 0.0$((JOBLEDGER_ATTEMPT % 9)); exec cat`
 
 func (h *client) worker(name string) invocation {
@@ -183,8 +184,7 @@ func (h *client) sweep() {
 	}
 }
 
-// operate does what an operator might, at the worst time. verify must find nothing, whatever runs
-// concurrently.
+// operate does what an operator may do, at bad times. verify must find nothing, whatever runs concurrently.
 func (h *client) operate() {
 	for n := 0; !h.over(); n++ {
 		copied := fmt.Sprint("backup", n, ".db")
@@ -217,7 +217,7 @@ func TestKillRandomProcesses(t *testing.T) {
 	sweeper := m.start(m.cmd(invoke("sweep", "--every", "200ms")))
 	length := *killFor
 	if testing.Short() {
-		length = min(length, 2*time.Second) // in one, a slow machine may take nothing back
+		length = min(length, 2*time.Second) // in one second, a slow machine may reclaim nothing
 	}
 	m.until = time.Now().Add(length)
 	var group sync.WaitGroup
@@ -236,13 +236,13 @@ func TestKillRandomProcesses(t *testing.T) {
 		p.signal(syscall.SIGTERM)
 		p.wantExit(0)
 	}
-	m.nobodyLeft()
+	m.noProcessLeft()
 	m.finish()
 	m.judge()
 }
 
-// finish reclaims what the killed processes have held, and lets every job end. Hours pass in between, because
-// a job that has failed a few times has a long backoff.
+// finish reclaims the jobs of the killed processes, and runs every job to its end. It moves the clock by
+// hours, because a job that has failed a few times has a long backoff.
 func (m *killRun) finish() {
 	m.Helper()
 	for _, queue := range []string{"mail", "shell"} {
@@ -250,7 +250,7 @@ func (m *killRun) finish() {
 	}
 	m.must(0, invoke("sweep", "--grace", "0s").ahead(time.Hour))
 	m.must(0, m.client(0, "").worker("last").with("--drain", "--", "sh", "-c", quickJob).ahead(48*time.Hour))
-	m.nobodyLeft()
+	m.noProcessLeft()
 	m.must(0, invoke("verify"))
 }
 
@@ -287,7 +287,7 @@ func (m *killRun) judge() {
 	}
 }
 
-// jobRecord is what the ledger says about a job.
+// jobRecord is a job according to the ledger.
 type jobRecord struct {
 	payload, result string
 	claims          map[string]int // token → attempt
@@ -328,8 +328,8 @@ func (m *killRun) bodies(store *ledger.Store, id event.JobID) (payload, result s
 	return payload, result
 }
 
-// judgeSent checks that what was acknowledged is stored as it was sent, that what was not acknowledged is
-// stored at most once, and that there is nothing else.
+// judgeSent checks that acknowledged jobs are stored as they were sent, that jobs that were not acknowledged
+// are stored at most once, and that there are no others.
 func (m *killRun) judgeSent(jobs map[event.JobID]*jobRecord) {
 	m.Helper()
 	ids := make(map[string][]string)

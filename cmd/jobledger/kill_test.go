@@ -30,7 +30,7 @@ const db = "jobledger.db" // the default name
 // exportOfOne writes the history of one job to a file.
 func (r rig) exportOfOne(file string) {
 	r.Helper()
-	r.fill(func(p pantry) invocation {
+	r.fill(func(p serviceRig) invocation {
 		j := p.held("x")
 		p.end(j, commands.Succeed{Token: j.Token, Result: []byte("done")})
 		return invocation{}
@@ -40,14 +40,14 @@ func (r rig) exportOfOne(file string) {
 	}
 }
 
-// fill makes the ledger of this site.
-func (r rig) fill(prepare func(p pantry) invocation) (i invocation) {
+// fill creates the ledger of this site.
+func (r rig) fill(prepare func(p serviceRig) invocation) (i invocation) {
 	r.Helper()
 	store, err := ledger.Open(context.Background(), r.path(db))
 	if err != nil {
 		r.Fatal(err)
 	}
-	i = prepare(pantry{r, &commands.Service{Store: store}})
+	i = prepare(serviceRig{r, &commands.Service{Store: store}})
 	if err := store.Close(); err != nil {
 		r.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func (d trial) judge(r rig, i invocation, before []event.Event, got exit) {
 	}
 }
 
-// added returns the kinds of the events that were not there before.
+// added returns the kinds of the new events.
 func (d trial) added(r rig, before []event.Event) (kinds []string, findings []audit.Finding) {
 	r.Helper()
 	events, findings := r.inspect(db)
@@ -176,12 +176,12 @@ func (d trial) added(r rig, before []event.Event) (kinds []string, findings []au
 	return strings.Fields(kindsOf(events[len(before):])), findings
 }
 
-// A command that makes a file gives it its name when it is whole.
+// A command that creates a file gives it its final name when it is complete.
 func TestKilledWhileCreatingLedger(t *testing.T) {
 	for name, test := range map[string]struct {
 		command invocation
 		steps   []string
-		then    int // its exit code when it is sent again and the file is there
+		then    int // its exit code when it is sent again and the file exists
 	}{
 		"backup": {invoke("backup", "new.db"), []string{"vacuumed", "linked"}, cli.ExitConflict},
 		"replay": {invoke("replay", "--until", "pos:3", "--into", "new.db"),
@@ -211,8 +211,8 @@ func TestKilledWhileCreatingLedger(t *testing.T) {
 	}
 }
 
-// Of many jobs that are enqueued in one call, whole chunks are stored. When they are sent again, their keys
-// make sure that each is there once.
+// When many jobs are enqueued in one call, complete chunks are stored. When the call is repeated, their keys
+// make sure that each job is stored once.
 func TestKilledBetweenChunks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes 10,000 jobs, which are one chunk: too slow for -short")
@@ -241,7 +241,7 @@ func TestKilledBetweenChunks(t *testing.T) {
 
 var initSteps = []string{"made", "connected", "migrate", "migrated", "migrations"}
 
-// A process killed while it makes or migrates a ledger leaves a file that the next process to open it
+// A process killed while it creates or migrates a ledger leaves a file that the next process to open it
 // completes.
 func TestKilledDuringMigration(t *testing.T) {
 	migrations, err := schema.SQLite()
@@ -271,7 +271,7 @@ func TestKilledDuringMigration(t *testing.T) {
 	}
 }
 
-// oldLedger makes a ledger as a program with only these migrations would have.
+// oldLedger creates a ledger as a program with only these migrations would.
 func (r rig) oldLedger(migrations []schema.Migration) {
 	r.Helper()
 	statements := []string{fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID),

@@ -15,28 +15,28 @@ import (
 	"jobledger/projection"
 )
 
-// trial is a command that is killed at each of its failpoints. Afterwards the ledger holds all of what the
-// command does, or nothing of it. Sending the command again does what is missing, once.
+// trial is a command that is killed at each of its failpoints. Afterwards the ledger contains all of its
+// events or none. Sending the command again adds what is missing, once.
 type trial struct {
 	name    string
-	prepare func(p pantry) invocation // fills the ledger
-	code    int                       // its exit code
-	adds    string                    // the events that it adds, in order
-	parts   []int                     // how many of these may be stored without the rest
-	twice   string                    // what it adds when it is sent again although it was carried out
-	then    int                       // its exit code then
+	prepare func(p serviceRig) invocation // fills the ledger
+	code    int                           // its exit code
+	adds    string                        // the events that it adds, in order
+	parts   []int                         // how many of these may be stored without the rest
+	twice   string                        // what it adds when it is repeated after it was committed
+	then    int                           // its exit code when it is repeated
 	steps   []string
-	damaged bool        // the tables differ from the fold until it is carried out
-	after   func(r rig) // checks the site when it has been sent again
+	damaged bool        // the tables differ from the fold until it is committed
+	after   func(r rig) // checks the site after the repetition
 }
 
-// pantry is a rig whose ledger is being filled.
-type pantry struct {
+// serviceRig is a rig with a service on its ledger, to fill it.
+type serviceRig struct {
 	rig
 	*commands.Service
 }
 
-func (p pantry) job(payload string) projection.Job {
+func (p serviceRig) job(payload string) projection.Job {
 	p.Helper()
 	jobs, err := p.Enqueue(context.Background(), "cli:test",
 		commands.Enqueue{Queue: "mail", Payload: []byte(payload)})
@@ -46,8 +46,8 @@ func (p pantry) job(payload string) projection.Job {
 	return jobs[0].Job
 }
 
-// held returns a job of a worker that will not come back.
-func (p pantry) held(payload string) projection.Job {
+// held returns a job of a worker that is dead.
+func (p serviceRig) held(payload string) projection.Job {
 	p.Helper()
 	p.job(payload)
 	jobs, err := p.Claim(context.Background(), commands.ClaimRequest{Queues: []string{"mail"},
@@ -58,15 +58,15 @@ func (p pantry) held(payload string) projection.Job {
 	return jobs[0]
 }
 
-func (p pantry) end(j projection.Job, c commands.Command) {
+func (p serviceRig) end(j projection.Job, c commands.Command) {
 	p.Helper()
 	if _, err := p.Apply(context.Background(), "worker:dead", j.ID, c); err != nil {
 		p.Fatal(err)
 	}
 }
 
-// The failpoints of every command that writes: all of them, and, for commands that differ little, the most
-// important ones.
+// The failpoints of every command that writes: all of them, or the most important ones of commands that
+// differ little.
 var (
 	writeSteps = []string{"begin", "begun", "list", "commit", "committed", "answer", "statement"}
 	mainSteps  = []string{"list", "commit", "committed"}
@@ -75,51 +75,51 @@ var (
 const secret = "the secret that must not be found"
 
 var trials = []trial{
-	{name: "enqueue", adds: "enqueued", steps: writeSteps, prepare: func(p pantry) invocation {
+	{name: "enqueue", adds: "enqueued", steps: writeSteps, prepare: func(p serviceRig) invocation {
 		return invoke("enqueue", "-q", "mail", "--key", "k", "payload")
 	}},
 	{name: "claim", adds: "claimed", then: cli.ExitNothing, steps: mainSteps,
-		prepare: func(p pantry) invocation {
+		prepare: func(p serviceRig) invocation {
 			p.job("x")
 			return invoke("claim", "-q", "mail")
 		}},
 	{name: "heartbeat", adds: "heartbeat", twice: "heartbeat", steps: mainSteps,
-		prepare: func(p pantry) invocation {
+		prepare: func(p serviceRig) invocation {
 			j := p.held("x")
 			return invoke("heartbeat", string(j.ID), "--token", j.Token)
 		}},
-	{name: "succeed", adds: "succeeded", steps: mainSteps, prepare: func(p pantry) invocation {
+	{name: "succeed", adds: "succeeded", steps: mainSteps, prepare: func(p serviceRig) invocation {
 		j := p.held("x")
 		return invoke("succeed", string(j.ID), "--token", j.Token, "--result", "done")
 	}},
-	{name: "fail", adds: "failed", steps: mainSteps, prepare: func(p pantry) invocation {
+	{name: "fail", adds: "failed", steps: mainSteps, prepare: func(p serviceRig) invocation {
 		j := p.held("x")
 		return invoke("fail", string(j.ID), "--token", j.Token, "--code", "oom")
 	}},
-	{name: "release", adds: "released", steps: mainSteps, prepare: func(p pantry) invocation {
+	{name: "release", adds: "released", steps: mainSteps, prepare: func(p serviceRig) invocation {
 		j := p.held("x")
 		return invoke("release", string(j.ID), "--token", j.Token, "--delay", "1h")
 	}},
 	{name: "refused", code: cli.ExitLeaseLost, adds: "refused", then: cli.ExitLeaseLost, steps: mainSteps,
-		prepare: func(p pantry) invocation {
+		prepare: func(p serviceRig) invocation {
 			j := p.held("x")
 			return invoke("succeed", string(j.ID), "--token", "01KDY9FY88TH00000000000009", "--result", "stale")
 		}},
-	{name: "cancel", adds: "cancelled", steps: mainSteps, prepare: func(p pantry) invocation {
+	{name: "cancel", adds: "cancelled", steps: mainSteps, prepare: func(p serviceRig) invocation {
 		return invoke("cancel", string(p.job("x").ID))
 	}},
-	{name: "pause", adds: "queue_paused", steps: mainSteps, prepare: func(p pantry) invocation {
+	{name: "pause", adds: "queue_paused", steps: mainSteps, prepare: func(p serviceRig) invocation {
 		return invoke("pause", "-q", "mail")
 	}},
 	{name: "sweep", adds: "reclaimed reclaimed reclaimed", parts: []int{2},
-		steps: append([]string{"looked", "reclaimed"}, writeSteps...), prepare: func(p pantry) invocation {
+		steps: append([]string{"looked", "reclaimed"}, writeSteps...), prepare: func(p serviceRig) invocation {
 			for range 3 {
 				p.held("x")
 			}
 			return invoke("sweep", "--grace", "0s", "--batch", "2").ahead(time.Hour)
 		}},
 	{name: "erase", adds: "erased", steps: append([]string{"checkpoint", "checkpointed"}, writeSteps...),
-		prepare: func(p pantry) invocation {
+		prepare: func(p serviceRig) invocation {
 			j := p.held(secret)
 			p.end(j, commands.Succeed{Token: j.Token, Result: []byte(secret)})
 			logs := p.path(filepath.Join(db+".logs", string(j.ID)))
@@ -136,7 +136,7 @@ var trials = []trial{
 			}
 		}},
 	{name: "rebuild", adds: "rebuilt", twice: "rebuilt", damaged: true,
-		steps: append([]string{"rebuilt"}, writeSteps...), prepare: func(p pantry) invocation {
+		steps: append([]string{"rebuilt"}, writeSteps...), prepare: func(p serviceRig) invocation {
 			for range 4 {
 				p.job("x")
 			}
@@ -153,7 +153,7 @@ var trials = []trial{
 			return invoke("rebuild")
 		}},
 	{name: "import", adds: "enqueued claimed succeeded imported", then: cli.ExitConflict,
-		steps: append([]string{"line"}, writeSteps...), prepare: func(p pantry) invocation {
+		steps: append([]string{"line"}, writeSteps...), prepare: func(p serviceRig) invocation {
 			p.Store.Close()
 			other := rig{site{TB: p.TB, dir: p.TempDir()}, p.program}
 			other.exportOfOne(p.path("history.jsonl"))

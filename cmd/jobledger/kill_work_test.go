@@ -17,13 +17,13 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// workSteps are the failpoints of a worker that takes one job and ends.
+// workSteps are the failpoints of a worker that runs one job and ends.
 var workSteps = []string{"begun", "commit", "committed", "answer", "group-begins", "group-ends",
 	"task-begins", "child-runs", "child-ended", "task-ends"}
 
-// sayAttempt is a command that records that it ran, does not end while there is a file "wait", and then
-// prints the payload as its result.
-const sayAttempt = `echo $JOBLEDGER_ATTEMPT >>ran; while [ -e wait ]; do sleep 0.02; done; exec cat`
+// printAttempt is a command that records its run, waits until the file "wait" is removed, and then prints the
+// payload as its result.
+const printAttempt = `echo $JOBLEDGER_ATTEMPT >>ran; while [ -e wait ]; do sleep 0.02; done; exec cat`
 
 // attempts returns the attempts whose command was started.
 func (r rig) attempts() string {
@@ -33,16 +33,16 @@ func (r rig) attempts() string {
 
 func (r rig) enqueueOne() {
 	r.Helper()
-	r.fill(func(p pantry) invocation { p.job("payload"); return invocation{} })
+	r.fill(func(p serviceRig) invocation { p.job("payload"); return invocation{} })
 }
 
-// heal does what other processes do when a worker has died: it sweeps, and works on the job.
-func (r rig) heal() {
+// finishAfterKill does what other processes do after the death of a worker: it sweeps, and runs the job.
+func (r rig) finishAfterKill() {
 	r.Helper()
 	r.must(0, invoke("sweep", "--grace", "0s").ahead(time.Hour))
 	_ = os.Remove(r.path("wait"))
 	r.must(0, invoke("work", "-q", "mail", "--worker", "B", "--drain", "--", "sh", "-c",
-		sayAttempt).ahead(2*time.Hour))
+		printAttempt).ahead(2*time.Hour))
 }
 
 // A worker may be killed at any step of a job. Nothing that it started continues, its claim ends once, the
@@ -56,7 +56,7 @@ func TestKillWorkerAtEachStep(t *testing.T) {
 			if step == "child-runs" {
 				r.touch("wait")
 			}
-			command := invoke("work", "-q", "mail", "--worker", "A", "--once", "--", "sh", "-c", sayAttempt)
+			command := invoke("work", "-q", "mail", "--worker", "A", "--once", "--", "sh", "-c", printAttempt)
 			if step == "child-runs" { // without the kill it would not end
 				copied := r.copied()
 				if got := copied.do(command.dyingAt(step)); !got.killed {
@@ -72,9 +72,9 @@ func TestKillWorkerAtEachStep(t *testing.T) {
 
 func (r rig) wantHealed(step string) {
 	r.Helper()
-	r.nobodyLeft()
-	r.heal()
-	r.nobodyLeft()
+	r.noProcessLeft()
+	r.finishAfterKill()
+	r.noProcessLeft()
 	claims, endings, ends := 0, 0, 0
 	var last event.Event
 	for _, e := range r.history(db) {
@@ -127,13 +127,13 @@ func TestKillWorkerInHeartbeat(t *testing.T) {
 		r.enqueueOne()
 		r.touch("wait")
 		command := invoke("work", "-q", "mail", "--worker", "A", "--lease", "9s", "--once", "--", "sh", "-c",
-			sayAttempt)
+			printAttempt)
 		rigs[step], workers[step] = r, r.start(r.cmd(command.dyingAt(step)))
 	}
 	for step, beats := range beatSteps {
 		r := rigs[step]
 		workers[step].wantExit(-1)
-		r.nobodyLeft()
+		r.noProcessLeft()
 		want := "enqueued worker_started claimed"
 		if beats {
 			want += " heartbeat"
@@ -141,7 +141,7 @@ func TestKillWorkerInHeartbeat(t *testing.T) {
 		if got := kindsOf(r.history(db)); got != want || r.attempts() != "1" {
 			t.Errorf("%s: %s, ran %q; want %s", step, got, r.attempts(), want)
 		}
-		r.heal()
+		r.finishAfterKill()
 		want += " reclaimed worker_started claimed succeeded worker_stopped"
 		got := kindsOf(r.history(db)) // on a slow machine the second attempt has a first heartbeat
 		got = strings.Replace(got, " claimed heartbeat succeeded", " claimed succeeded", 1)
@@ -151,21 +151,21 @@ func TestKillWorkerInHeartbeat(t *testing.T) {
 	}
 }
 
-// A worker keeps no files open because of others that die: after ten deaths it has as many as ever.
+// A worker does not accumulate open files when others die: after ten deaths it has as many as before.
 func TestKillLeaksNoOpenFiles(t *testing.T) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		t.Skip("only Linux shows which files a process has open")
 	}
 	t.Parallel()
 	r := newRig(t)
-	r.fill(func(pantry) invocation { return invocation{} })
+	r.fill(func(serviceRig) invocation { return invocation{} })
 	survivors := []*running{
 		r.start(r.cmd(invoke("work", "-q", "mail", "-j", "2", "--", "true"))),
 		r.start(r.cmd(invoke("sweep", "--every", "100ms"))),
 	}
 	deaths, before := ledgertest.Size(20, 20, 40), 0
 	for n := 1; n <= deaths; n++ {
-		for _, step := range []string{"commit", "committed"} { // "committed" leaves a job
+		for _, step := range []string{"commit", "committed"} { // after "committed" the job is still there
 			if got := r.do(invoke("enqueue", "-q", "mail", "x").dyingAt(step)); !got.killed {
 				t.Fatalf("%+v", got)
 			}
@@ -181,11 +181,11 @@ func TestKillLeaksNoOpenFiles(t *testing.T) {
 		p.signal(syscall.SIGTERM)
 		p.wantExit(0)
 	}
-	r.nobodyLeft()
+	r.noProcessLeft()
 	r.history(db)
 }
 
-// openWhenIdle returns how many files processes have open once so many jobs have succeeded.
+// openWhenIdle returns how many files processes have open once n jobs have succeeded.
 func (r rig) openWhenIdle(jobs int, processes []*running) (files int) {
 	r.Helper()
 	r.eventually(fmt.Sprintf("%d jobs are done", jobs),
@@ -200,7 +200,7 @@ func (r rig) openWhenIdle(jobs int, processes []*running) (files int) {
 	return files
 }
 
-// A process that is killed in the write queue, or while it holds the write lock, lets the next one pass.
+// If a process is killed in the write queue, or while it holds the write lock, the next one continues.
 func TestKilledInWriteQueue(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"gate", "turn"} {

@@ -44,7 +44,7 @@ func (s site) limited(limit string, words ...string) *exec.Cmd {
 	return cmd
 }
 
-// refusedFor requires success, or an exit code with the reason and a hint.
+// refusedFor requires success, or an exit code with a reason and a hint.
 func (s site) refusedFor(what string, a outcome, codes ...int) {
 	s.Helper()
 	if a.code == cli.ExitOK || a.code == cli.ExitNothing {
@@ -67,7 +67,7 @@ func (s site) keys() (keys []string) {
 	return keys
 }
 
-// acknowledged requires that every acknowledged job is there, and each of the others at most once.
+// acknowledged requires that every acknowledged job is stored, and each of the others at most once.
 func (s site) acknowledged(keys []string) {
 	s.Helper()
 	got := s.keys()
@@ -117,7 +117,7 @@ func busyTime(t testing.TB, pid int) time.Duration {
 	return time.Duration(user+system) * time.Second / 100 // Linux counts ticks of 10 ms
 }
 
-// stuck requires a worker that cannot continue to wait: alive, silent and idle.
+// stuck checks that a worker that cannot continue waits: it is alive, silent and idle.
 func (p *running) stuck(text string) {
 	p.Helper()
 	p.wantSaid(text)
@@ -174,7 +174,7 @@ func TestFileSizeLimitLiftedUnderWorker(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	keys := s.enqueueMany(20)
-	// in blocks of 512 bytes: the -wal file soon has no room
+	// in blocks of 512 bytes: the -wal file soon has no space
 	w := s.start(s.limited("-S -f 400", "work", "-q", "mail", "--", "true"))
 	w.stuck("input or output failed")
 	done := s.succeeded()
@@ -248,9 +248,9 @@ func TestOpenFileLimitLiftedUnderWorker(t *testing.T) {
 	s.acknowledged(keys)
 }
 
-// asNobody returns a site whose commands have the rights that the modes of files give them, and no more. A
-// test that runs as root runs them as another user.
-func asNobody(t *testing.T) site {
+// asUnprivileged returns a site whose commands have only the rights that file modes give them. A test that
+// runs as root runs them as another user.
+func asUnprivileged(t *testing.T) site {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "jobledger-test-")
 	if err != nil {
@@ -319,7 +319,7 @@ func TestReadOnlyPlacesAreReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := asNobody(t)
+			s := asUnprivileged(t)
 			a := s.outcomeOf(s.nobodys("enqueue", "-q", "mail", "x"))
 			if a.code != cli.ExitOK {
 				t.Fatalf("%d: %s", a.code, a.stderr)

@@ -46,7 +46,7 @@ func TestLogsFollowEndsWithAttempt(t *testing.T) {
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	j := s.claim("w1", "mail")
 	go func() {
-		time.Sleep(150 * time.Millisecond) // either order is right; mostly it ends while followed
+		time.Sleep(150 * time.Millisecond) // both orders are valid; usually it ends while it is followed
 		_, _ = s.Apply(t.Context(), "worker:w1", j.ID, commands.Release{Token: j.Token})
 	}()
 	if code, _, why := s.run(0, "logs", "-f", string(j.ID)); code != cli.ExitNothing {

@@ -2,5 +2,5 @@
 
 package main
 
-// underRace says that the race detector is on: everything takes longer and much more memory.
+// underRace reports that the race detector is on: everything takes longer and much more memory.
 const underRace = false

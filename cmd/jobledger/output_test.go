@@ -12,7 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 )
 
-// closedPipe is a stdout whose reader has gone.
+// closedPipe is a stdout whose reader has ended.
 type closedPipe struct{}
 
 func (closedPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
@@ -25,7 +25,7 @@ func TestOutputReaderGoneIsNoError(t *testing.T) {
 	}
 }
 
-// fullDisk is a stdout that cannot take what was printed.
+// fullDisk is a stdout that cannot store the output.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
@@ -39,7 +39,7 @@ func TestOutputLostIsError(t *testing.T) {
 	}
 }
 
-// printing is a program whose stdout is a terminal of that width, 0 for a pipe.
+// printing returns a program whose stdout is a terminal of this width, or a pipe if it is 0.
 func printing(width int, color bool) (*program, *bytes.Buffer) {
 	var out bytes.Buffer
 	return &program{&cli.Program{
@@ -48,7 +48,7 @@ func printing(width int, color bool) (*program, *bytes.Buffer) {
 	}}, &out
 }
 
-// noon is a Monday in a zone that has a whole number of hours in no season.
+// noon is a Monday in a zone whose offset is never a whole number of hours.
 func noon() time.Time {
 	return time.Date(2026, 5, 4, 12, 0, 0, 0, time.FixedZone("", 5*3600+45*60))
 }

@@ -9,7 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 )
 
-// wantUsageError ends the test unless err is one in what the user typed.
+// wantUsageError ends the test unless err reports wrong input of the user.
 func wantUsageError(t *testing.T, typed string, err error) {
 	t.Helper()
 	if code, why, _ := cli.Explain(err); code != cli.ExitUsage || why == "" {
@@ -17,7 +17,7 @@ func wantUsageError(t *testing.T, typed string, err error) {
 	}
 }
 
-// What --tag says comes back as it was typed: nothing is lost, cut or joined.
+// The value of --tag is unchanged: nothing is lost, cut or joined.
 func FuzzTags(f *testing.F) {
 	for _, seed := range []string{"a=1", "a=1\nb=2=3", "c=", "=1", "", "a", "a=1\na=2", " d = x ", "a=\xff"} {
 		f.Add(seed)
@@ -40,7 +40,7 @@ func FuzzTags(f *testing.F) {
 	})
 }
 
-// Progress is a number from 0 to 1 that JSON can hold, written with no more than digits, a point, an exponent
+// Progress is a number from 0 to 1 that JSON can represent, written with only digits, a point, an exponent
 // and %.
 func FuzzProgress(f *testing.F) {
 	for _, seed := range []string{"0", "1", "0.5", "40%", "100%", "101%", "-0", "5e-05", "1e999", "1e-999",

@@ -21,7 +21,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// newServerSite is newSite with the ledger at dsn, which is not made yet.
+// newServerSite is newSite with the ledger at dsn, which is not created yet.
 func newServerSite(t testing.TB, dsn string) site {
 	t.Helper()
 	s := site{TB: t, dir: t.TempDir()}
@@ -47,7 +47,7 @@ func TestDemoOnPostgres(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
 	password, _ := must(url.Parse(dsn))(t).User.Password()
 	s := newServerSite(t, "")
-	s.env = s.env[1:] // --db says where
+	s.env = s.env[1:] // --db gives the address
 	s.touch("a.txt")
 	s.ok(os.WriteFile(s.path("b.txt"), []byte("b"), 0o600))
 	out := s.run("demo", "--folder", ".", "--db", dsn)
@@ -72,7 +72,7 @@ func TestDemoOnPostgres(t *testing.T) {
 	}
 }
 
-// fails runs a command that must not succeed.
+// fails runs a command that must fail.
 func (s site) fails(words ...string) (code int, said string) {
 	s.Helper()
 	out, err := s.command(words...).CombinedOutput()
@@ -83,8 +83,7 @@ func (s site) fails(words ...string) (code int, said string) {
 	return exit.ExitCode(), string(out)
 }
 
-// Each worker's host has a process of its own; one is killed with all its jobs in hand, and they are done all
-// the same.
+// Each worker runs on its own host. One is killed while it holds jobs, and another worker completes them.
 func TestPostgresWorkerKilled(t *testing.T) {
 	t.Parallel()
 	s := newServerSite(t, ledgertest.Postgres(t))
@@ -107,8 +106,8 @@ func TestPostgresWorkerKilled(t *testing.T) {
 	}
 }
 
-// A worker whose server is stopped, or crashes, goes on when that is back, without help. No job is lost, none
-// ends twice.
+// A worker whose server is stopped, or crashes, continues without help when the server is back. No job is
+// lost, none ends twice.
 func TestPostgresWorkerSurvivesServerRestart(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
@@ -148,7 +147,7 @@ func (s site) linesOf(name string) int {
 	return strings.Count(string(text), "\n")
 }
 
-// wantAllSucceeded waits until n jobs have, and ends the worker.
+// wantAllSucceeded waits until n jobs have succeeded, and ends the worker.
 func (s site) wantAllSucceeded(n int, w *running) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("%d jobs succeed", n), func() bool {
@@ -160,8 +159,8 @@ func (s site) wantAllSucceeded(n int, w *running) {
 	s.run("verify")
 }
 
-// What is wrong with a server or with one's rights is one clear line, the code says whether to try again, and
-// no output shows the password.
+// A problem with a server, or with the user's rights on it, is reported in one clear line. The exit code
+// separates temporary errors from permanent ones, and no output shows the password.
 func TestPostgresWrongPlaces(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
@@ -263,7 +262,7 @@ func TestDoctorOnPostgres(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	code, said = s.fails("doctor", "--json")
-	// tests need no safe server
+	// a test server need not be durable
 	if strings.Count(said, `{"code":"D17","severity":"problem"`) != 2 || strings.Count(said, "{") != 3 ||
 		!strings.Contains(said, `{"code":"discrepancy",`) { // the error itself
 		t.Errorf("exit code %d, and there is more wrong: %s", code, said)
@@ -276,7 +275,7 @@ func TestDoctorOnPostgres(t *testing.T) {
 		`UPDATE jobs SET run_at = run_at - 600000000, lease_expires_at = lease_expires_at - 600000000`,
 		`DROP VIEW attempts`, `ALTER SYSTEM SET autovacuum = off`, `SELECT pg_reload_conf()`)
 
-	// Another client holds the lock of the writers and does nothing.
+	// Another client holds the writers' lock and is idle.
 	conn, err := pgx.Connect(t.Context(), server.URL()+"&application_name=psql")
 	s.ok(err)
 	defer conn.Close(context.Background())
@@ -286,7 +285,7 @@ func TestDoctorOnPostgres(t *testing.T) {
 		s.ok(err)
 	}
 	waiting := s.start(s.command("enqueue", "-q", "mail", "y"))
-	time.Sleep(doctor.WriterIdle + 500*time.Millisecond) // doctor goes by that age
+	time.Sleep(doctor.WriterIdle + 500*time.Millisecond) // doctor reports a writer of this age
 	code, said = s.fails("doctor", "--db", server.URL()+"&sync=normal")
 	for _, part := range []string{"D25  problem psql (pid ",
 		" of postgres on 127.0.0.1 has held the write lock for ", "and 1 other waits; it is idle",

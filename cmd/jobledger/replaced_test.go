@@ -11,8 +11,8 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 )
 
-// exchanges are ways in which users replace the file of a ledger that a worker uses: by a backup, or by
-// nothing.
+// exchanges are the ways in which users replace the file of a ledger that a worker uses: with a backup, or by
+// removing it.
 var exchanges = map[string]struct {
 	do     func(s site)
 	before bool // the -wal and -shm files stay, so new commands are refused until they are gone

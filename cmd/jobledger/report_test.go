@@ -14,7 +14,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// waitsSQL is how the views answer report waits, for SQLite and for PostgreSQL.
+// waitsSQL is the SQL of report waits on the views, for SQLite and for PostgreSQL.
 var waitsSQL = map[bool]string{
 	false: `WITH
   wait AS (SELECT a.queue, (julianday(a.claimed_at) - julianday(max(q.at,
@@ -34,13 +34,13 @@ var waitsSQL = map[bool]string{
     JOIN history q ON q.job = a.job AND q.seq = c.seq - 1) AS wait GROUP BY queue ORDER BY queue`,
 }
 
-// reportRecipes are the reports with the question of the cookbook that asks the same in SQL, and the columns
-// that the SQL returns.
+// reportRecipes are the reports, each with the question of the cookbook that asks the same in SQL, and the
+// columns that the SQL returns.
 var reportRecipes = []struct {
 	report  string
 	ask     string
 	columns []string
-	cut     int // columns of the SQL that the report does not have, at the end
+	cut     int // trailing columns of the SQL that the report does not have
 }{
 	{"taken", "Which jobs were taken from a worker, when, from whom, and who got them next?",
 		[]string{"at", "job", "worker", "next_worker", "next_claimed_at", "next_outcome"}, 0},
@@ -102,10 +102,10 @@ func TestReportEqualsItsSQL(t *testing.T) {
 			}
 			got := reportLines(t, asked(t, append([]string{"report", "--csv"}, words...)...), want.columns)
 			switch words[0] {
-			case "failures": // of codes equally frequent, the SQL says nothing
+			case "failures": // the SQL does not order equally frequent codes
 				slices.Sort(sql)
 				slices.Sort(got)
-			case "depth": // the SQL has only the minutes in which something happened
+			case "depth": // the SQL has only the minutes with an event
 				got = slices.DeleteFunc(got, func(line string) bool { return !slices.Contains(sql, line) })
 			}
 			if !slices.Equal(got, sql) || len(sql) == 0 || sql[0] == "" {

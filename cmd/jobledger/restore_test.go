@@ -19,7 +19,7 @@ import (
 )
 
 // restoreSteps are the failpoints that only restore passes, in order.
-var restoreSteps = []string{"copied", "settling", "drained", "found", "locked", "recorded", "kept", "cleared",
+var restoreSteps = []string{"copied", "draining", "drained", "found", "locked", "recorded", "kept", "cleared",
 	"replaced"}
 
 // ran runs a command and returns how it ended.
@@ -62,8 +62,8 @@ func (s site) tempFiles() []string {
 	return names
 }
 
-// A ledger that another process has open is not replaced: neither an idle worker nor a stopped one nor a
-// reader may keep using the old file.
+// A ledger that another process has open is not replaced: no idle worker, stopped worker or reader may keep
+// using the old file.
 func TestRestoreRefusedWhileLedgerIsOpen(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -82,7 +82,7 @@ func TestRestoreRefusedWhileLedgerIsOpen(t *testing.T) {
 	w.signal(syscall.SIGSTOP)
 	s.wantRefused(cli.ExitBusy, who, "restore", "b.db", "--force")
 	w.signal(syscall.SIGCONT)
-	// said first: it can be known sooner
+	// reported first: it is known sooner
 	s.wantRefused(cli.ExitConflict, "1 worker seems to be at work: ", "restore", "b.db")
 	if got := s.run("export"); got != before {
 		t.Error("a refused restore changed the history")
@@ -180,15 +180,15 @@ func TestRestoreCountsLateEvents(t *testing.T) {
 }
 
 // A restore that was stopped before it had the lock may continue after another restore. It starts again with
-// the new ledger, so that no acknowledged event is lost.
+// the new ledger, so no acknowledged event is lost.
 func TestRestoreContinuesAfterAnotherRestore(t *testing.T) {
 	t.Parallel()
 	for step, x := range map[string]struct {
 		restore invocation
-		write   string // where a command stops that writes to the new ledger meanwhile
+		write   string // where a command stops that writes to the new ledger
 		code    int
 	}{
-		"settling": {invoke("restore", "b.db"), "answer", cli.ExitConflict}, // the event would be lost
+		"draining": {invoke("restore", "b.db"), "answer", cli.ExitConflict}, // the event would be lost
 		"found":    {invoke("restore", "b.db", "--force"), "commit", cli.ExitBusy},
 	} {
 		t.Run(step, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestRestoreContinuesAfterAnotherRestore(t *testing.T) {
 	}
 }
 
-// A restore that is killed leaves the old ledger or the new one, whole, including what is only in the -wal
+// A restore that is killed leaves the old ledger or the new one complete, including what is only in the -wal
 // file of the old one. The same command completes it.
 func TestRestoreKilledAtEachStep(t *testing.T) {
 	t.Parallel()
@@ -423,7 +423,7 @@ func TestRestoreOverOlderVersion(t *testing.T) {
 	s.run("backup", "b.db")
 	s.ok(os.Remove(s.path(db)))
 	rig{s, ""}.oldLedger(migrations[:1])
-	s.run("restore", "b.db") // loses nothing
+	s.run("restore", "b.db") // no event is lost
 	s.run("verify")
 	if got := s.run("events", "--kind", "restored", "--json"); !strings.Contains(got, `"events":1,"lost":0`) {
 		t.Error(got)

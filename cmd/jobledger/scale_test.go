@@ -28,8 +28,8 @@ var (
 	largeJobs = flag.Int("large-jobs", 200_000, "how many jobs it is made with; each has some five events")
 )
 
-// large is the ledger of a month: about 200,000 jobs in five queues, worked on by 40 processes with 20 names,
-// and 1,000,000 events, made by the ordinary commands.
+// large is a ledger of one month: about 200,000 jobs in five queues, processed by 40 processes with 20 names,
+// and 1,000,000 events, created with the ordinary commands.
 type large struct {
 	path       string
 	store      *ledger.Store
@@ -72,8 +72,8 @@ func openLarge(b *testing.B) *large {
 	return g
 }
 
-// make lets the workers claim what is ready, send heartbeats and finish, chunk by chunk, while producers
-// enqueue more.
+// make lets the workers claim ready jobs, send heartbeats and finish, chunk by chunk, while producers enqueue
+// more.
 func (g *large) make(b *testing.B) {
 	b.Helper()
 	b.Logf("making %s", g.path)
@@ -178,8 +178,8 @@ func (g *large) make(b *testing.B) {
 	}
 }
 
-// BenchmarkLarge asks a ledger of a million events what is asked after an incident. Run it with go test
-// ./cmd/jobledger -run '^$' -bench Large [-large FILE].
+// BenchmarkLarge runs the queries that follow an incident on a ledger of a million events. Run it with go
+// test ./cmd/jobledger -run '^$' -bench Large [-large FILE].
 func BenchmarkLarge(b *testing.B) {
 	g := openLarge(b)
 	b.Logf("%d events, %s to %s", g.tail, g.begin, g.end)

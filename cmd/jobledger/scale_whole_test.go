@@ -32,7 +32,7 @@ func BenchmarkLargeWhole(b *testing.B) {
 			defer cli.TuneGC()()
 			fn(b)
 			b.ReportMetric(float64(events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
-			b.ReportMetric(peakMemory(), "peak-MiB") // of the process, so far
+			b.ReportMetric(peakMemory(), "peak-MiB") // of this process, so far
 		})
 	}
 	verify := func(b *testing.B, since int64) {
@@ -148,7 +148,7 @@ func longestWait(ctx context.Context, s *commands.Service, end *atomic.Bool) (wo
 	return worst
 }
 
-// peakMemory returns the peak memory of this process in MiB; 0 where the system does not report it.
+// peakMemory returns the peak memory of this process in MiB, or 0 if the system does not report it.
 func peakMemory() float64 {
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {

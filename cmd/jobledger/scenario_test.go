@@ -15,8 +15,7 @@ import (
 	"jobledger/projection"
 )
 
-// scenario is a ledger on which everything has happened that can, with ids and salts that are the same in
-// every run.
+// scenario is a ledger with events of every kind, with the same ids and salts in every run.
 type scenario struct{ *commandstest.Scenario }
 
 func newScenario(t testing.TB) *scenario {
@@ -109,7 +108,7 @@ func (s *scenario) cancelled() {
 	s.do("worker:w4", taken, commands.ReportStop{Token: j.Token, Signal: "TERM"})
 }
 
-// rest is everything else.
+// rest adds everything else.
 func (s *scenario) rest() {
 	s.T.Helper()
 	ctx := context.Background()
@@ -144,7 +143,8 @@ func (s *scenario) rest() {
 	check(err)
 }
 
-// run is a command on this ledger, at its time, as it comes out of a pipe; width is a terminal's instead.
+// run returns the output of a command on this ledger, at its time, in a pipe, or on a terminal if width is
+// not 0.
 func (s *scenario) run(width int, typed ...string) (code int, stdout, stderr string) {
 	s.T.Helper()
 	var out, messages bytes.Buffer

@@ -24,8 +24,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
 
-// raceAtExit spares the programs that the tests start, hundreds of them, the second for which the race
-// detector holds up every exit.
+// raceAtExit saves the hundreds of programs that the tests start the second for which the race detector
+// delays every exit.
 const raceAtExit = "atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(tidied{m}, map[string]func(){"jobledger": main, "soak-job": soakJob})
 }
 
-// A missing tool is a reason to skip on a user's machine, and a failure where everything must hold.
+// A missing tool skips the test on a user's machine, and fails it in CI.
 func TestToolsInstalledInCI(t *testing.T) {
 	if os.Getenv("CI") != "true" {
 		t.Skip("CI is not true")
@@ -45,8 +45,8 @@ func TestToolsInstalledInCI(t *testing.T) {
 	}
 }
 
-// TestScripts holds conversations with the program, one file per verb. What a script says of $LEDGER holds on
-// each engine; one that is about files says so at its top.
+// TestScripts runs the scripts, one file per verb. What a script says of $LEDGER holds on each engine; a
+// script about files says so at its top.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	onPostgres := ledgertest.OnPostgres(t)
@@ -66,8 +66,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, params)
 }
 
-// TestScriptsOfPostgres holds those that need a server, on whatever engine the others run. $PG is a second,
-// empty database.
+// TestScriptsOfPostgres runs the scripts that need a server, whichever engine the others use. $PG is a
+// second, empty database.
 func TestScriptsOfPostgres(t *testing.T) {
 	t.Parallel()
 	ledgertest.Postgres(t) // or skip them all
@@ -103,7 +103,7 @@ func scripts(dir string, setUp func(*testscript.Env) error) testscript.Params {
 	}
 }
 
-// ledgerOf is where a script has the ledger of --db: a file unless the environment says otherwise.
+// ledgerOf returns the ledger of --db in a script: a file unless the environment says otherwise.
 func ledgerOf(env *testscript.Env, dsn string) error {
 	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 	if dsn == "" {
@@ -119,7 +119,7 @@ func ledgerOf(env *testscript.Env, dsn string) error {
 	return err
 }
 
-// reset is "reset" in a script: there is no ledger any more.
+// reset is "reset" in a script: it removes the ledger.
 func reset(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: reset")
@@ -134,7 +134,7 @@ func reset(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// exits is "exits CODE PROGRAM ARGS…" in a script: exec that wants exactly this exit code.
+// exits is "exits CODE PROGRAM ARGS…" in a script: exec that requires exactly this exit code.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits code program [args...]")
@@ -152,9 +152,9 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// runSQL is "sql FILE STATEMENT" in a script: what a user with a SQLite shell could do to a ledger. It
-// prints the rows, their columns separated by a bar. jobledger.db is the script's ledger where that is in
-// PostgreSQL, too.
+// runSQL is "sql FILE STATEMENT" in a script: it does what a user with a SQLite shell could do to a ledger,
+// and prints the rows with columns separated by a bar. jobledger.db is the script's ledger even if that is in
+// PostgreSQL.
 func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: sql file statement")
@@ -175,8 +175,7 @@ func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// printed is what a shell of the ledger's database prints for statements: the rows as sqlite3 and psql -At
-// do.
+// printed returns what sqlite3 or psql -At prints for statements.
 func printed(dsn, statements string) (string, error) {
 	if ledger.IsServerAddress(dsn) {
 		return printedByServer(dsn, statements)
@@ -230,8 +229,8 @@ func printedByServer(dsn, statements string) (string, error) {
 	return out.String(), err
 }
 
-// capture is "capture NAME [KEY]" in a script: what the last command printed becomes a variable; with KEY,
-// what stands under that key of the JSON object that it printed.
+// capture is "capture NAME [KEY]" in a script: it stores the output of the last command in a variable, or
+// with KEY the value of that key of the JSON object that it printed.
 func capture(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: capture name [key]")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// sight is what all users of the machine, and this user, can see of a process.
+// sight is what this user can see of a process; other users see only its arguments.
 type sight struct {
 	pid              int
 	cmdline, environ string // arguments, and NAME=VALUE; each ends with a NUL
@@ -41,7 +41,7 @@ func processesIn(t testing.TB, dir string) (found []sight) {
 	return found
 }
 
-// shownBy returns those of the words that a process shows.
+// shownBy returns the words that a process shows.
 func (p sight) shownBy(words map[string]string) (found []string) {
 	for name, word := range words {
 		if strings.Contains(p.cmdline, word) {
@@ -114,7 +114,7 @@ func TestPayloadIsOnStdinOnly(t *testing.T) {
 				got = append(got, strings.TrimSpace(role+": "+strings.Join(p.shownBy(words), ", ")))
 			}
 			slices.Sort(got)
-			// a shell that starts a program is two processes for a moment
+			// while a shell starts a program there are two processes
 			if got := slices.Compact(got); !slices.Equal(got, test.processes) {
 				t.Errorf("got  %q\nwant %q", got, test.processes)
 			}

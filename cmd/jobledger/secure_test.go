@@ -41,8 +41,8 @@ func openToOthers(t testing.TB, root string) (open, closed []string) {
 	return open, closed
 }
 
-// Every file that the program makes is for its owner only, even if the umask would allow more: it holds
-// payloads, or lets a user who can write it run jobs.
+// Every file that the program creates is accessible to its owner only, even if the umask allows more: it
+// contains payloads, or a user who can write to it could run jobs.
 func TestFileModesOwnerOnly(t *testing.T) {
 	t.Parallel()
 	s := site{TB: t, dir: t.TempDir()}
@@ -63,7 +63,7 @@ func TestFileModesOwnerOnly(t *testing.T) {
 	run(`{"payload":"x"}`+"\n", "enqueue", "-q", "mail", "--jsonl", "-")
 	// While another process writes, processes queue for the lock; while the command runs, every file of a live
 	// ledger exists.
-	s.atTheTurnstile(generous("enqueue", "-q", "later", "--delay", "1h", "y"))
+	s.whileInWriteQueue(generous("enqueue", "-q", "later", "--delay", "1h", "y"))
 	w := s.start(generous("work", "-q", "mail", "--", "sh", "-c", "echo out; echo err >&2; "+untilGo))
 	s.pids("begun", 1)
 	s.eventually("what it says is kept", func() bool {
@@ -104,9 +104,9 @@ func TestFileModesOwnerOnly(t *testing.T) {
 	s.run("verify")
 }
 
-// atTheTurnstile runs cmd while another program holds the write lock, which it releases when cmd is in the
+// whileInWriteQueue runs cmd while another program holds the write lock, which it releases when cmd is in the
 // write queue.
-func (s site) atTheTurnstile(cmd *exec.Cmd) {
+func (s site) whileInWriteQueue(cmd *exec.Cmd) {
 	s.Helper()
 	db, err := sql.Open("sqlite", s.path("jobledger.db"))
 	if err != nil {
@@ -128,7 +128,7 @@ func (s site) atTheTurnstile(cmd *exec.Cmd) {
 	p.wantExit(0)
 }
 
-// A file that others may read is found; otherwise the test above would prove nothing.
+// A file that others may read is detected; otherwise the test above would prove nothing.
 func TestFileModesCheckFindsOthers(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]fs.FileMode{"mine": 0o600, "read": 0o640, "written": 0o602} {
@@ -189,7 +189,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 	fails("", "list", "--db", "postgres://ada:"+secret+"@localhost/jobs")
 
-	// The worker logs what becomes of jobs, and nothing of their content.
+	// The worker logs the outcome of jobs, and nothing of their content.
 	for i := range 4 {
 		s.enqueue("--max-attempts", "1", fmt.Sprint(i, secret))
 	}

@@ -12,10 +12,10 @@ import (
 	"jobledger/commands"
 )
 
-// salted is a digest: another one in each run, since its salt is drawn.
+// salted matches a digest, which differs in each run because its salt is random.
 var salted = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
-// A change of what people read shows here as a diff; -update rewrites the file.
+// A change of the printed text shows as a diff; -update rewrites the file.
 func TestReadTranscript(t *testing.T) {
 	const golden = "../../testdata/golden/see.txt"
 	t.Setenv("TERM", "xterm")
@@ -23,7 +23,7 @@ func TestReadTranscript(t *testing.T) {
 	s := newScenario(t)
 	j := string(s.lost().ID)
 	s.rest()
-	s.wait(5 * time.Minute) // w3 is gone by then
+	s.wait(5 * time.Minute) // w3 is dead by then
 	var out strings.Builder
 	show := s.transcript(&out)
 	show(0, "status")
@@ -54,14 +54,14 @@ func TestEventsFilterByTimeAndPosition(t *testing.T) {
 	j := string(s.lost().ID)
 	tests := []struct {
 		flags string
-		want  string // the pos of each
+		want  string // the pos of each event
 	}{
 		{"", "1 2 3 4 5 6 7 8 9 10 11"},
 		{"--from pos:3 --to pos:5", "3 4 5"},
 		{"--from pos:0 --to pos:1", "1"},
 		{"--to pos:0", ""},
 		{"--from pos:12", ""},
-		{"--from 2026-01-02T03:04:26.5Z --to 2026-01-02T03:06:31.5Z", "3 4 5"}, // both ends are in
+		{"--from 2026-01-02T03:04:26.5Z --to 2026-01-02T03:06:31.5Z", "3 4 5"}, // both ends are included
 		{"--from 2026-01-02T03:04:26.500001Z --to 2026-01-02T03:06:31.499999Z", "4"},
 		{"--to 2026-01-02T03:04:04Z", ""},
 		{"--after 9", "10 11"},
@@ -152,7 +152,8 @@ func TestHistoryCollapsesHeartbeats(t *testing.T) {
 	}
 }
 
-// transcript returns what runs a command and writes down what a reader of that width sees of it; 0 is a pipe.
+// transcript returns a function that runs a command and records what a reader sees at this width; 0 is a
+// pipe.
 func (s *scenario) transcript(out *strings.Builder) func(width int, typed ...string) {
 	return func(width int, typed ...string) {
 		code, stdout, stderr := s.run(width, typed...)

@@ -13,8 +13,8 @@ import (
 	"jobledger/projection/status"
 )
 
-// TestServiceIsOneDefinition asks doctor's check, why and status whether a queue is served, 24 minutes after
-// the last claim from it.
+// TestServiceIsOneDefinition compares whether doctor, why and status say that a queue is served, 24 minutes
+// after the last claim from it.
 func TestServiceIsOneDefinition(t *testing.T) {
 	who := event.Worker{Name: "w", Boot: "01KDY9FY88TH00000000000011", Host: "alpha", PID: 7}
 	for _, tt := range []struct {

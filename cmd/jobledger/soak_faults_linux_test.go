@@ -121,8 +121,8 @@ func (s *soak) killJob(dice *rand.Rand) {
 	}
 }
 
-// killParent stops the command first, so that it starts nothing more, and also kills what it has started: no
-// other process would find that.
+// killParent stops the command first, so that it starts nothing more, and also kills what it has started,
+// which no other process would find.
 func (s *soak) killParent(dice *rand.Rand) {
 	parent := s.someParent(dice)
 	if parent == 0 {

@@ -232,7 +232,7 @@ func (s *soak) counted(what string, n int) {
 type soakProcess struct {
 	*exec.Cmd
 	role   string
-	stderr talk
+	stderr lockedBuffer
 	log    *os.File // a copy of that, for debugging
 
 	// Under soak.mu.
@@ -323,7 +323,7 @@ func (s *soak) endAll() {
 func (s *soak) putUnderLoad(d time.Duration) {
 	s.began = time.Now()
 	s.steady = s.startWorker("steady", 4)
-	s.haunt()
+	s.claimAsGhost()
 	var load, faults sync.WaitGroup
 	for _, loop := range s.loops() {
 		load.Go(loop)
@@ -331,7 +331,7 @@ func (s *soak) putUnderLoad(d time.Duration) {
 	load.Go(s.watch)
 	faults.Go(s.strike)
 	s.pause(d)
-	for !s.isOne() && time.Since(s.began) < d+soakReserve/2 { // a machine that starts processes slowly
+	for !s.isOne() && time.Since(s.began) < d+soakReserve/2 { // some machines start processes slowly
 		s.pause(50 * time.Millisecond)
 	}
 	s.stop()

@@ -404,8 +404,8 @@ func (s *soak) shellWorker() {
 	}
 }
 
-// haunt claims a job and stays silent until the end.
-func (s *soak) haunt() {
+// claimAsGhost claims a job and sends nothing until the end.
+func (s *soak) claimAsGhost() {
 	s.run("enqueue", "-q", ghostQueue, "--key", ghostQueue, s.newJob(ghostQueue, s.dice("ghost", 0)))
 	if err := json.Unmarshal([]byte(s.run("claim", "-q", ghostQueue, "--worker", "ghost", "--lease",
 		soakLease.String(), "--json")), &s.ghost); err != nil {
@@ -413,8 +413,8 @@ func (s *soak) haunt() {
 	}
 }
 
-// ghostReturns when another worker has the job of the ghost: its write is refused, and the other worker's is
-// not.
+// ghostReturns waits until another worker has the job of the ghost: the ghost's write is refused, and the
+// other worker's is accepted.
 func (s *soak) ghostReturns() {
 	s.run("reschedule", s.ghost.ID, "--delay", "0s")
 	var other claimed

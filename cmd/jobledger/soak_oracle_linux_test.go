@@ -28,7 +28,7 @@ const (
 	soakWALMost    = 64 << 20  // bytes of a -wal file; one that is larger was not reused
 )
 
-// recorded is what the ledger says, read from its export without the program's own code.
+// recorded is the content of the ledger, read from its export without the program's own code.
 type recorded struct {
 	jobs    map[string]*recordedJob
 	reasons map[string]bool // "kind reason" and "kind job reason" of what operators did
@@ -125,14 +125,14 @@ func (s *soak) follow(jobs map[string]*recordedJob, e exported) {
 			s.faulty("job %s, attempt %d: %s with token %s after %q; its token is %s", e.Job, e.Attempt, e.Kind,
 				e.Token, c.outcome, c.token)
 		}
-		if e.Kind != "taken_over" { // another process goes on with the same claim
+		if e.Kind != "taken_over" { // another process continues the same claim
 			c.outcome, c.result = e.Kind, e.Result
 		}
 	}
 }
 
-// check is the oracle: it compares what was acknowledged, what the commands recorded and what the ledger
-// says. It returns all violations.
+// check is the oracle: it compares the acknowledged commands, the records of the jobs' commands, and the
+// ledger. It returns all violations.
 func (s *soak) check() (wrong []string) {
 	r, err := s.read()
 	if err != nil {
@@ -152,7 +152,8 @@ func (s *soak) check() (wrong []string) {
 	return s.wrong
 }
 
-// checkPages asks SQLite, while no process has the file open, and looks for files that are left next to it.
+// checkPages runs SQLite's checks while no process has the file open, and looks for leftover files next to
+// it.
 func (s *soak) checkPages() {
 	for _, suffix := range []string{"-wal", "-shm"} {
 		if info, err := os.Stat(s.path("jobledger.db" + suffix)); !errors.Is(err, fs.ErrNotExist) {
@@ -236,7 +237,7 @@ func (s *soak) checkJobs() {
 	}
 }
 
-// checkRuns compares what the commands recorded with what the ledger says.
+// checkRuns compares what the commands recorded with the ledger.
 func (s *soak) checkRuns() {
 	text, err := os.ReadFile(filepath.Join(s.notes, "ran"))
 	if err != nil {
@@ -365,7 +366,7 @@ func (s *soak) wantFaults() {
 	}
 }
 
-// The oracle finds violations: each case is one small fault in a history that is otherwise right.
+// The oracle finds violations: each case is one small fault in an otherwise correct history.
 func TestSoakOracleFindsFaults(t *testing.T) {
 	t.Parallel()
 	right := newSoak(t, 1)

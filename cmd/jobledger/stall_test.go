@@ -53,9 +53,9 @@ func runConcurrently(t *testing.T, tests map[string]func(r rig)) {
 	for name, test := range tests {
 		group.Go(func() {
 			r := newRig(named{t, name})
-			r.fill(func(pantry) invocation { return invocation{} })
+			r.fill(func(serviceRig) invocation { return invocation{} })
 			test(r)
-			r.nobodyLeft()
+			r.noProcessLeft()
 			r.history(db)
 		})
 	}
@@ -125,7 +125,7 @@ func TestStallLockHolder(t *testing.T) {
 		"sweepers that had to wait look again": func(r rig) {
 			const n = 4
 			var jobs []projection.Job
-			r.fill(func(p pantry) invocation {
+			r.fill(func(p serviceRig) invocation {
 				for range n {
 					p.job("x")
 				}
@@ -255,7 +255,7 @@ func TestStallWorkerAtEachStep(t *testing.T) {
 			if step == "child-runs" {
 				r.touch("wait")
 			}
-			command := []string{"--once", "--", "sh", "-c", sayAttempt + "; echo by $JOBLEDGER_WORKER"}
+			command := []string{"--once", "--", "sh", "-c", printAttempt + "; echo by $JOBLEDGER_WORKER"}
 			work := invoke("work", "-q", "mail", "--lease", "6s")
 			a := r.start(r.cmd(work.with("--worker", "A").with(command...).dyingAt(step + "=stop")))
 			r.wantStopped(a)
@@ -303,8 +303,8 @@ func TestWorkIgnoresLateSecondSignal(t *testing.T) {
 	}
 }
 
-// A clock that is wrong, or jumps, costs no live job: the sweeper measures its grace by a monotonic clock.
-// The job runs for longer than its lease and the grace.
+// A clock that is wrong, or jumps, costs no live job its claim: the sweeper measures its grace period by a
+// monotonic clock. The job runs for longer than its lease and the grace period.
 func TestWorkerClockSkew(t *testing.T) {
 	t.Parallel()
 	tests := make(map[string]func(r rig))
@@ -361,13 +361,13 @@ func TestWorkerClockSkew(t *testing.T) {
 	runConcurrently(t, tests)
 }
 
-// A script sends heartbeats without a lease of its own. A clock that was set back does not make the lease
-// shorter than the pauses between them.
+// A script sends heartbeats without giving a lease. A clock that was set back does not make the lease shorter
+// than the pauses between them.
 func TestHeartbeatClockSetBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	var j projection.Job
-	r.fill(func(p pantry) invocation { j = p.held("x"); return invocation{} })
+	r.fill(func(p serviceRig) invocation { j = p.held("x"); return invocation{} })
 	beat := invoke("heartbeat", string(j.ID), "--token", j.Token).ahead(-time.Hour)
 	for range 3 {
 		began := time.Now().Add(-time.Hour)

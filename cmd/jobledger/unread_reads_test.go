@@ -15,12 +15,12 @@ import (
 	"jobledger/ledger/event"
 )
 
-// A reader of the ledger whose own output is not read holds no snapshot while it waits: else the -wal file
-// would grow meanwhile, without end.
-func TestReadsHoldNoSnapshotWhenNobodyReads(t *testing.T) {
+// A command that reads the ledger and whose output is not read holds no snapshot while it waits: otherwise
+// the -wal file would keep growing.
+func TestUnreadOutputHoldsNoSnapshot(t *testing.T) {
 	s := newSite(t)
 	job := ""
-	s.pantry(0, func(ctx context.Context, service *commands.Service) {
+	s.withService(0, func(ctx context.Context, service *commands.Service) {
 		for range 20 {
 			jobs := make([]commands.Enqueue, 200)
 			for i := range jobs {
@@ -47,7 +47,7 @@ func TestReadsHoldNoSnapshotWhenNobodyReads(t *testing.T) {
 	s.ok(err)
 	defer store.Close()
 	service := &commands.Service{Store: store}
-	held := store.Read(t.Context(), func(tx *ledger.Tx) error { // what this test looks for can be seen
+	held := store.Read(t.Context(), func(tx *ledger.Tx) error { // proves that this test can see a snapshot
 		if _, err := tx.Tail(t.Context()); err != nil {
 			return err
 		}

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// A worker whose stdout and stderr are a full pipe that is not read goes on: it heartbeats, ends its jobs
-// and ends.
-func TestWorkEndsItsJobsThoughNobodyReads(t *testing.T) {
+// A worker whose stdout and stderr are a full pipe that is not read continues: it sends heartbeats, ends its
+// jobs and exits.
+func TestWorkUnreadOutputDelaysNoJob(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	const flood = "head -c 500000 /dev/zero | tr '\\0' x; head -c 500000 /dev/zero | tr '\\0' y >&2"
@@ -44,12 +44,12 @@ func TestWorkEndsItsJobsThoughNobodyReads(t *testing.T) {
 	s.run("verify")
 }
 
-// fullPipe is a pipe that holds as much as it can.
+// fullPipe returns a pipe that is full.
 func fullPipe(s site) (r, w *os.File) {
 	s.Helper()
 	r, w, err := os.Pipe()
 	s.ok(err)
-	fd := int(w.Fd()) // which makes it blocking, as the worker gets it
+	fd := int(w.Fd()) // makes the file blocking, as the worker gets it
 	s.ok(syscall.SetNonblock(fd, true))
 	for piece := make([]byte, 64<<10); len(piece) > 0; {
 		if _, err := syscall.Write(fd, piece); err != nil {

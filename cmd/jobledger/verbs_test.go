@@ -14,8 +14,8 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 )
 
-// TestSwitchesTakeNoValue gives a value to each flag of each verb that takes none: the error says so, before
-// anything else that is wrong with the line.
+// TestSwitchesTakeNoValue gives a value to each flag that takes none, for each verb: the error says so,
+// before any other error of the line.
 func TestSwitchesTakeNoValue(t *testing.T) {
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(io.Discard), Stderr: io.Discard, Now: noon}}
 	switches := 0
@@ -41,7 +41,7 @@ func TestSwitchesTakeNoValue(t *testing.T) {
 	}
 }
 
-// Every verb that is ever added must keep what the help, the completion and the parser rely on.
+// Every verb must satisfy what the help, the completion and the parser rely on.
 func TestVerbsAreWellFormed(t *testing.T) {
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(io.Discard), Stderr: io.Discard, Now: noon}}
 	seen := map[string]bool{}
@@ -75,7 +75,7 @@ func TestVerbsAreWellFormed(t *testing.T) {
 		names := map[string]bool{"help": true, "h": true}
 		for _, f := range slices.Concat(v.Flags, cli.GlobalFlags("")) {
 			if v.Name == "events" && f.Names()[0] == "actor" && names["actor"] {
-				continue // events by an actor: the one place where the global flag has another meaning
+				continue // events by an actor: here alone the global flag has another meaning
 			}
 			for i, name := range f.Names() {
 				if (i == 0) != (len(name) > 1) || name != strings.ToLower(name) {

@@ -78,7 +78,7 @@ func serverRowsOf(t *testing.T, dsn, query string, args ...any) (columns []strin
 	return columns, rows
 }
 
-// jsonRow is v as its JSON reads.
+// jsonRow decodes the JSON of v.
 func jsonRow(t *testing.T, v any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -92,7 +92,7 @@ func jsonRow(t *testing.T, v any) map[string]any {
 	return row
 }
 
-// same compares a cell of a view with the value of the same name in JSON.
+// same compares a cell of a view with the field of the same name in JSON.
 func same(t *testing.T, cell, want any) bool {
 	t.Helper()
 	switch w := want.(type) {
@@ -165,7 +165,7 @@ func TestViewHistoryIsTheEvents(t *testing.T) {
 	}
 }
 
-// empty says whether the view, which leaves out what is not there, may leave out v.
+// empty reports whether a view, which omits missing values, may omit v.
 func empty(v any) bool {
 	return v == nil || v == false || v == 0.0 || reflect.ValueOf(v).Kind() != reflect.String &&
 		reflect.ValueOf(v).Kind() != reflect.Float64 &&
@@ -200,7 +200,7 @@ func TestViewCurrentIsTheJobs(t *testing.T) {
 			delete(public, name)
 		}
 		if public["payload"] == nil && len(j.Payload) > 0 {
-			delete(public, "payload") // no text; a view shows the bytes as they are
+			delete(public, "payload") // a view shows the bytes as they are
 			delete(rows[i], "payload")
 		}
 		for name, value := range public {

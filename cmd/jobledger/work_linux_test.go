@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// zombiesOf finds the children of a process, and which of them have ended and wait to be taken. The latter
-// are programs that a shell has started: a worker takes its supervising parents anyway.
+// zombiesOf returns the children of a process, and the zombies among them. The latter are programs that a
+// shell has started: a worker always waits for its supervising parents.
 func zombiesOf(parent int) (children, zombies []int) {
 	ofShells := regexp.MustCompile(`\((sh|sleep|setsid)$`)
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -34,9 +34,9 @@ func zombiesOf(parent int) (children, zombies []int) {
 	return children, zombies
 }
 
-// TestWorkAsInit: in a container, orphans come to the worker. The first job kills its own supervising
-// parent, so that what it leaves behind is an orphan; that is seen dead, and then taken, and the second job
-// sees none.
+// TestWorkAsInit: in a container, the worker adopts orphans. The first job kills its own supervising parent,
+// so that its command becomes an orphan. The test sees it dead, and then reaped; the second job sees no
+// zombies.
 func TestWorkAsInit(t *testing.T) {
 	if out, err := exec.Command("unshare", "-pf", "--mount-proc", "true").CombinedOutput(); err != nil {
 		t.Skipf("no new PID namespace: %v: %s", err, out)
@@ -73,9 +73,9 @@ esac`)
 	})
 	s.eventually("the second job sees none",
 		func() bool { return strings.HasSuffix(s.events(second), "succeeded") })
-	s.wantJob(first, `"error_code":"lost_child"`) // once, or again by now
+	s.wantJob(first, `"error_code":"lost_child"`) // once, or reclaimed by now
 
-	// To the first process of a namespace only those signals get through that it has asked for.
+	// The first process of a namespace receives only signals that it has a handler for.
 	if err := syscall.Kill(children[0], syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -24,11 +24,11 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// site is a folder with a ledger, on which real processes of the program work.
+// site is a folder with a ledger that is used by real processes of the program.
 type site struct {
 	testing.TB
 	dir string
-	env []string // besides that of the test
+	env []string // in addition to that of the test
 }
 
 func newSite(t testing.TB) site {
@@ -47,7 +47,7 @@ func (s site) command(words ...string) *exec.Cmd {
 	return cmd
 }
 
-// run is one command that must succeed; it returns what it printed, without the last line feed.
+// run runs a command that must succeed, and returns its output without the last line feed.
 func (s site) run(words ...string) string {
 	s.Helper()
 	cmd := s.command(words...)
@@ -74,7 +74,7 @@ func (s site) touch(name string) {
 	}
 }
 
-// events are the kinds of a job's events, in their order.
+// events returns the kinds of a job's events, in order.
 func (s site) events(job string) string {
 	s.Helper()
 	var kinds []string
@@ -86,8 +86,8 @@ func (s site) events(job string) string {
 	return strings.Join(kinds, " ")
 }
 
-// wantEvents compares the kinds of the job's events; without heartbeats, unless want has some: the first
-// comes when a command has run for a moment, which on a slow machine is any command.
+// wantEvents compares the kinds of the job's events; without heartbeats, unless want has some: the first one
+// is sent when a command has run for a moment, which on a slow machine is any command.
 func (s site) wantEvents(job string, want string) {
 	s.Helper()
 	got := s.events(job)
@@ -99,12 +99,12 @@ func (s site) wantEvents(job string, want string) {
 	}
 }
 
-// unbeaten leaves out the heartbeats of the claims: how many there are is up to the machine.
+// unbeaten omits the heartbeats of the claims, because their number depends on the machine.
 func unbeaten(kinds string) string {
 	return regexp.MustCompile(`\bclaimed( heartbeat)+`).ReplaceAllString(kinds, "claimed")
 }
 
-// expire waits for the end of the lease of the only job, and takes it back.
+// expire waits for the end of the lease of the only job, and reclaims it.
 func (s site) expire() {
 	s.Helper()
 	var job struct {
@@ -130,7 +130,7 @@ func (s site) wantJob(job string, parts ...string) {
 	}
 }
 
-// eventually polls until ok, within a minute. Where ok starts a process, it pauses for longer than that
+// eventually polls until ok, for a minute at most. If ok starts a process, it pauses for longer than that
 // takes, so that the poll leaves the processors to what it waits for.
 func (s site) eventually(what string, ok func() bool) {
 	s.Helper()
@@ -146,7 +146,7 @@ func (s site) eventually(what string, ok func() bool) {
 	}
 }
 
-// pids waits until a file holds n process ids, a line each.
+// pids waits until a file has n process ids, one on each line.
 func (s site) pids(name string, n int) (pids []int) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("%d process ids in %s", n, name), func() bool {
@@ -162,7 +162,7 @@ func (s site) pids(name string, n int) (pids []int) {
 	return pids
 }
 
-// gone reports whether none of the processes is there, zombies aside.
+// gone reports whether none of the processes exists, except as a zombie.
 func gone(pids []int) bool {
 	for _, pid := range pids {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -173,34 +173,34 @@ func gone(pids []int) bool {
 	return true
 }
 
-// running is a worker under way.
+// running is a worker that was started.
 type running struct {
 	site
 	*exec.Cmd
-	said   *talk // its stderr
+	said   *lockedBuffer // its stderr
 	exited chan struct{}
 }
 
-// talk is a buffer that is written while it is read. The buffer has a name, or its other methods would write
-// past the lock.
-type talk struct {
+// lockedBuffer is a buffer that can be written to while it is read. The buffer is not embedded, because its
+// other methods would bypass the lock.
+type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (b *talk) Write(p []byte) (int, error) {
+func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.Write(p)
 }
 
-func (b *talk) String() string {
+func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
 
-// work starts "work -q mail" with these words.
+// work starts "work -q mail" with these arguments.
 func (s site) work(words ...string) *running {
 	s.Helper()
 	return s.start(s.command(append([]string{"work", "-q", "mail"}, words...)...))
@@ -208,7 +208,7 @@ func (s site) work(words ...string) *running {
 
 func (s site) start(cmd *exec.Cmd) *running {
 	s.Helper()
-	p := &running{site: s, Cmd: cmd, said: new(talk), exited: make(chan struct{})}
+	p := &running{site: s, Cmd: cmd, said: new(lockedBuffer), exited: make(chan struct{})}
 	if p.Stderr == nil {
 		p.Stderr = p.said
 	}
@@ -217,7 +217,7 @@ func (s site) start(cmd *exec.Cmd) *running {
 		s.Fatal(err)
 	}
 	go func() {
-		_ = p.Wait() // ProcessState says how it ended
+		_ = p.Wait() // ProcessState has the exit code
 		close(p.exited)
 	}()
 	s.Cleanup(func() {
@@ -234,13 +234,13 @@ func (p *running) signal(sig syscall.Signal) {
 	}
 }
 
-// wantSaid waits for a text on its stderr.
+// wantSaid waits for a text on stderr.
 func (p *running) wantSaid(text string) {
 	p.Helper()
 	p.eventually("the worker says "+text, func() bool { return strings.Contains(p.said.String(), text) })
 }
 
-// wantExit waits for its end.
+// wantExit waits until the worker ends, and requires this exit code.
 func (p *running) wantExit(code int) {
 	p.Helper()
 	select {
@@ -253,7 +253,7 @@ func (p *running) wantExit(code int) {
 	}
 }
 
-// untilGo is a command that says that it has begun, and waits for a file.
+// untilGo is a command that reports its start, and waits for a file.
 const untilGo = `echo $$ >>begun; until [ -e go ]; do sleep 0.02; done; echo done`
 
 func TestWorkFirstSignalLetsCommandsFinish(t *testing.T) {
@@ -325,7 +325,7 @@ func TestWorkSecondSignalReleasesJobs(t *testing.T) {
 	}
 }
 
-func TestWorkCommandKilledByOtherIsFailure(t *testing.T) {
+func TestWorkKilledCommandIsFailure(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	job := s.enqueue("x")
@@ -359,9 +359,9 @@ func TestWorkOutputReaderMayLeave(t *testing.T) {
 	s.run("verify")
 }
 
-// A frozen worker keeps nothing: its command ends with the lease, and what it says after waking up changes
-// nothing. Where it knows by its own clock, which depends on the step at which it froze, it says nothing: see
-// TestStallWorkerAtEachStep.
+// A frozen worker loses its job: its command ends with the lease, and its writes after waking up change
+// nothing. If its own clock shows that the lease has ended, it writes nothing, which depends on where it
+// froze: see TestStallWorkerAtEachStep.
 func TestWorkFrozenLosesJob(t *testing.T) {
 	for name, finishes := range map[string]bool{"command goes on": false, "command finishes meanwhile": true} {
 		t.Run(name, func(t *testing.T) {
@@ -376,7 +376,7 @@ func TestWorkFrozenLosesJob(t *testing.T) {
 				s.touch("go")
 			}
 			s.eventually("the end of the command", func() bool { return gone(pids) })
-			// and 14 s, had it been left ten seconds from TERM to KILL
+			// 14 s, if ten seconds were left from TERM to KILL
 			if d := time.Since(frozen); d > 11*time.Second {
 				t.Errorf("the command outlived its lease of 6s: it ended %v after the freeze", d)
 			}
@@ -385,7 +385,7 @@ func TestWorkFrozenLosesJob(t *testing.T) {
 			s.touch("go")
 			s.work("--worker", "B", "--once", "--", "echo", "from B").wantExit(0)
 			w.signal(syscall.SIGCONT)
-			s.eventually("it knows", func() bool { // by its own clock, or a beat or an end that is refused
+			s.eventually("it knows", func() bool { // by its own clock, or by a refused heartbeat or end
 				said := w.said.String()
 				return strings.Contains(said, "lost job="+job) || finishes &&
 					strings.Contains(said, "end refused job="+job)
@@ -395,7 +395,7 @@ func TestWorkFrozenLosesJob(t *testing.T) {
 			s.wantJob(job, `"state":"succeeded"`, `"worker":"B"`, `"attempt":2`)
 			events := unbeaten(s.events(job))
 			kinds := strings.TrimSuffix(strings.ReplaceAll(events, " refused", ""), " stopped")
-			// the ledger, before it knew
+			// refused by the ledger, before the worker knew
 			asked := finishes && !strings.Contains(w.said.String(), worker.ErrNotRenewed.Error())
 			if kinds != "enqueued claimed reclaimed rescheduled claimed succeeded" || asked && kinds == events {
 				t.Errorf("events: %s", events)
@@ -437,7 +437,7 @@ sleep 30`)
 	s.run("verify")
 }
 
-// Workers are replaced again and again while they work: no deploy is a failure, and no job is lost.
+// Workers are replaced repeatedly while they work: no deploy causes a failure, and no job is lost.
 func TestWorkManyDeploys(t *testing.T) {
 	t.Parallel()
 	deploys, jobs, nap := ledgertest.Size(6, 12, 50), ledgertest.Size(60, 100, 400), "0.05"
@@ -453,12 +453,12 @@ func TestWorkManyDeploys(t *testing.T) {
 			out, err := s.command("list", "--limit", "1000", "--json").Output()
 			return err == nil && bytes.Contains(out, fmt.Appendf(nil, `-%d"`, w.Process.Pid))
 		})
-		time.Sleep(time.Duration(13*i%50) * time.Millisecond) // deploys fall at different moments of a job
+		time.Sleep(time.Duration(13*i%50) * time.Millisecond) // deploys happen at different points of a job
 		w.signal(syscall.SIGTERM)
-		if i%2 == 0 { // else the two may become one on their way
+		if i%2 == 0 { // otherwise two signals may merge into one
 			w.wantSaid("no more jobs")
 		}
-		_ = w.Process.Signal(syscall.SIGTERM) // unless all under way has finished, and the worker with it
+		_ = w.Process.Signal(syscall.SIGTERM) // unless all jobs have finished, and the worker has ended
 		w.wantExit(0)
 		n := done.FindStringSubmatch(w.said.String())
 		if n == nil {
@@ -466,7 +466,7 @@ func TestWorkManyDeploys(t *testing.T) {
 		}
 		back, _ := strconv.Atoi(n[2])
 		released += back
-		if succeeded, _ := strconv.Atoi(n[1]); succeeded > 0 { // the next one has as much to do
+		if succeeded, _ := strconv.Atoi(n[1]); succeeded > 0 { // the next worker gets as many jobs
 			s.enqueueLines(succeeded)
 			jobs += succeeded
 		}
@@ -543,7 +543,7 @@ func TestWorkOutputFloodIsBounded(t *testing.T) {
 		fmt.Sprintf("head -c %d /dev/zero & head -c %d /dev/zero >&2; wait; echo last words", size/2, size/2))
 	cmd.Stderr = null
 	w := s.start(cmd)
-	// Where the system reports how much it takes, in KiB. Its rusage would begin with what the test took that
+	// If the system reports the worker's memory, in KiB. Its rusage would include the memory of the test that
 	// started it.
 	used := 0
 	s.eventually("it ends", func() bool {

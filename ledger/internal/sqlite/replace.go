@@ -123,7 +123,7 @@ func foldWAL(ctx context.Context, path string) error {
 		return err
 	}
 	defer c.Close()
-	failpoint.Hit("settling")
+	failpoint.Hit("draining")
 	var version int
 	err = c.conn.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
 	if err = f.replacedOr(err); err != nil {

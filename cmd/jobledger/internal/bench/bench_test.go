@@ -9,7 +9,7 @@ import (
 	_ "jobledger/ledger/ledgertest" // for its flags, which every package's tests must accept
 )
 
-// TestMain lets this test binary be a further process of a run.
+// TestMain lets this test binary run as a further process of a benchmark.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Word {
 		if err := Process(os.Stdin, os.Stdout); err != nil {

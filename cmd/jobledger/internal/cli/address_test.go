@@ -63,7 +63,7 @@ func TestLogFolder(t *testing.T) {
 	}
 }
 
-// What a person reads of a ledger on a server is by the server's clock.
+// The times that the program prints for a ledger on a server follow the server's clock.
 func TestUseServerClock(t *testing.T) {
 	here := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	p := &Program{Now: func() time.Time { return here }}

@@ -121,7 +121,7 @@ GLOBAL FLAGS
 	}
 }
 
-// pauseLike is a verb as they all are written: flags into values, one call, one answer in two forms.
+// pauseLike is a verb of the common form: flags become values, one call, one answer in two forms.
 func pauseLike(p *Program) Verb {
 	return Verb{
 		Name: "pause", Group: GroupOperate, Usage: "stop handing out the jobs of a queue",

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// tryVerbs are verbs with flags of every sort.
+// tryVerbs are verbs with flags of every type.
 func tryVerbs(run func(c *Context) error) []Verb {
 	flags := func() []Flag {
 		return []Flag{
@@ -32,7 +32,7 @@ func tryVerbs(run func(c *Context) error) []Verb {
 
 func TestNormalizeFlagsBeforeArguments(t *testing.T) {
 	tests := []struct {
-		typed string // words apart by blanks; ~ is an empty word
+		typed string // words separated by blanks; ~ is an empty word
 		want  string
 	}{
 		{"put", "put --"},
@@ -203,8 +203,8 @@ func TestFlagBadValuesAreUsageErrors(t *testing.T) {
 	}
 }
 
-// FuzzNormalize checks that a normal line is normal: read again it means the same, cli understands it, and
-// what follows the first "--" has not been touched.
+// FuzzNormalize checks normalized lines: normalizing them again changes nothing, cli accepts them, and
+// everything after the first "--" is unchanged.
 func FuzzNormalize(f *testing.F) {
 	for _, seed := range []string{
 		"put -q mail hello --json", "put -fxqmail - --run-at -2h", "work -j8 -- sh -c x", "--db x put -- --json",

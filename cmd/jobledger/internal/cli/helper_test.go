@@ -18,7 +18,7 @@ func printing(width int, color bool) (*Program, *bytes.Buffer) {
 	}, &out
 }
 
-// noon is a Monday in a zone that has a whole number of hours in no season.
+// noon is a Monday in a zone whose offset is never a whole number of hours.
 func noon() time.Time {
 	return time.Date(2026, 5, 4, 12, 0, 0, 0, time.FixedZone("", 5*3600+45*60))
 }

@@ -51,7 +51,7 @@ func TestTableFitsTheTerminal(t *testing.T) {
 	}
 }
 
-func TestTableColorsTakeNoRoom(t *testing.T) {
+func TestTableColorsHaveNoWidth(t *testing.T) {
 	p, colored := printing(60, true)
 	p.PrintTable(exampleTable())
 	p.Flush()

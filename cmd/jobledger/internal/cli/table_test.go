@@ -9,7 +9,7 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// TestTableDropsColumns: no line is wider than the terminal, and the columns that remain are whole.
+// TestTableDropsColumns: no line is wider than the terminal, and the remaining columns are complete.
 func TestTableDropsColumns(t *testing.T) {
 	for width, want := range map[int]string{
 		0:   "JOB STATE KEY WORKER PROCESS",

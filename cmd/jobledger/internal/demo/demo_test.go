@@ -12,7 +12,7 @@ import (
 	_ "jobledger/ledger/ledgertest" // for its flags, which every package's tests must accept
 )
 
-// A whole demo needs the program itself, which the script demo.txtar runs.
+// A complete demo needs the program itself, which the script demo.txtar runs.
 
 func TestRunRefusesAnEmptyFolderAndAnEarlierLedger(t *testing.T) {
 	dir := t.TempDir()

@@ -17,7 +17,7 @@ import (
 	"jobledger/projection/audit"
 )
 
-// newLedger makes a ledger with one job, in a folder of its own that only its owner may use.
+// newLedger creates a ledger with one job, in a folder that only its owner can access.
 func newLedger(t *testing.T) (path string) {
 	t.Helper()
 	ledgertest.OfSQLite(t)

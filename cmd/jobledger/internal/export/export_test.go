@@ -71,7 +71,7 @@ func TestLinesOfAWindow(t *testing.T) {
 		t.Errorf("an empty window: %s", out)
 	}
 
-	// What was exported makes the same ledger elsewhere.
+	// The exported lines give the same ledger elsewhere.
 	copied := ledgertest.Open(t)
 	lines := files.Lines(io.NewSectionReader(bytes.NewReader(whole), 0, int64(len(whole))))
 	if _, err := (&commands.Service{Store: copied}).Import(t.Context(), "cli:test", "copy", lines,
@@ -96,8 +96,8 @@ func verify(t *testing.T, store *ledger.Store) {
 	}
 }
 
-// Perfetto wants slices of one thread that follow each other, arrows that begin and end within slices, and
-// text for numbers that are too large for a float.
+// Perfetto needs non-overlapping slices per thread, arrows that begin and end within slices, and text for
+// numbers that are too large for a float.
 func TestTraceForPerfetto(t *testing.T) {
 	store, all := badNight(t)
 	claims := 0
@@ -202,7 +202,7 @@ func TestCSVRowPerClaim(t *testing.T) {
 			t.Errorf("%s: %d rows for %d events", kind, outcomes[kind], n)
 		}
 	}
-	// A claim is in every window in which it was live: each row of the halves is one of the whole.
+	// A claim is in every window in which it was live: each row of the two halves is a row of the whole.
 	first, second := rows(Window{Until: 2500}), rows(Window{After: 2500, Until: all.Until})
 	live := 0
 	for _, row := range first {
@@ -216,8 +216,8 @@ func TestCSVRowPerClaim(t *testing.T) {
 	}
 }
 
-// A walk that begins in the middle must find what the walk from the first event finds from there on.
-func TestEachClaimFromTheMiddle(t *testing.T) {
+// A walk that begins in the middle must return what the walk from the first event returns from there on.
+func TestEachClaimFromMiddle(t *testing.T) {
 	store, all := badNight(t)
 	type step struct {
 		e     event.Event

@@ -21,7 +21,7 @@ import (
 
 const actor = "cli:test"
 
-// newLedger makes a ledger in a file with two jobs in the queue mail, of which one has succeeded.
+// newLedger creates a ledger in a file with two jobs in the queue mail, of which one has succeeded.
 func newLedger(t *testing.T) (path string, store *ledger.Store) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "jobs.db")
@@ -126,7 +126,7 @@ func TestBackupThenRestore(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	later := func() time.Time { return time.Now().Add(time.Hour) } // when the worker counts as gone
+	later := func() time.Time { return time.Now().Add(time.Hour) } // a time at which the worker counts as gone
 	o := files.RestoreOptions{Backup: backup, Ledger: path, Actor: actor, Now: later}
 	_, err = files.Restore(t.Context(), o)
 	loss, ok := errors.AsType[*files.LossError](err)
@@ -205,7 +205,7 @@ func TestRestoreErrors(t *testing.T) {
 	wantFiles(t, text, "text", "new.db-journal")
 }
 
-// history opens the exported history that a released version has written.
+// history opens an exported history that a released version has written.
 func history(t *testing.T) *io.SectionReader {
 	t.Helper()
 	file, err := os.Open(filepath.Join("..", "..", "..", "..", "testdata", "history", "v1.jsonl"))

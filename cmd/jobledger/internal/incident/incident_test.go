@@ -108,7 +108,7 @@ func TestInvestigateBadNight(t *testing.T) {
 	}
 }
 
-// The depth of a window must be the one that follows from all events, and its events and jobs must verify.
+// The depth of a window must equal the one computed from all events, and its events and jobs must verify.
 func TestInvestigateFromTheMiddle(t *testing.T) {
 	store := badNight(t)
 	var tail int64

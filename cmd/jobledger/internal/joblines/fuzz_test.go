@@ -15,8 +15,8 @@ import (
 	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 )
 
-// A line that is taken for a job is one that can be enqueued, loses nothing of what it says, and leaves alone
-// what the flags say to all lines.
+// A line that is accepted as a job can be enqueued, keeps all of its fields, and does not change the flags
+// that apply to every line.
 func FuzzJobLine(f *testing.F) {
 	for _, seed := range []string{
 		`{"payload": {"to":  "ada", "n": 1.50}, "key": "a-1", "tags": {"x": "1"}}`,
@@ -59,7 +59,7 @@ func FuzzJobLine(f *testing.F) {
 	})
 }
 
-// keepsField checks that e says what raw says under name, and nothing else.
+// keepsField checks that e has exactly what raw says under name.
 func keepsField(t *testing.T, e commands.Enqueue, name string, raw json.RawMessage) {
 	t.Helper()
 	texts := map[string]string{"queue": e.Queue, "key": e.Key, "version": e.Version}

@@ -16,7 +16,7 @@ import (
 	"jobledger/projection/audit"
 )
 
-// ended returns a ledger with n jobs whose commands wrote to stdout, and the folder with what they wrote.
+// ended returns a ledger with n jobs whose commands wrote to stdout, and the folder with their output.
 func ended(t *testing.T, n int) (s *commands.Service, folder string, jobs []projection.Job) {
 	t.Helper()
 	s, folder = &commands.Service{Store: ledgertest.Open(t)}, t.TempDir()
@@ -93,7 +93,8 @@ func TestCheckReadsEveryPage(t *testing.T) {
 			t.Errorf("finding %d is %+v, want one of %s", i, f, want)
 		}
 	}
-	since, err := Check(t.Context(), s.Store, folder, tail-3, tail) // claimed, succeeded, and erased
+	// after the events claimed, succeeded and erased
+	since, err := Check(t.Context(), s.Store, folder, tail-3, tail)
 	if err != nil || since.Counts != (Counts{Checked: 1, Differing: 1}) {
 		t.Errorf("after %d: %+v, %v", tail-3, since, err)
 	}
@@ -108,7 +109,7 @@ func TestCheckReadsEveryPage(t *testing.T) {
 	}
 }
 
-// TestRecentIsBounded ends before more bytes are read than it may.
+// TestRecentIsBounded: the check ends before it reads more bytes than allowed.
 func TestRecentIsBounded(t *testing.T) {
 	s, folder, jobs := ended(t, 10)
 	size := int64(len(textOf(jobs[0].ID)))

@@ -59,7 +59,7 @@ func TestOutletWithoutReaderWaitsOnce(t *testing.T) {
 	})
 }
 
-// slowReader takes a second for each piece: it is waited for, however long that takes.
+// slowReader takes a second for each piece. The outlet waits for it, however long that takes.
 type slowReader struct{ got bytes.Buffer }
 
 func (s *slowReader) Write(b []byte) (int, error) {

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// counted is a number with a plural in a text, unless the number is a total: "2 of %d jobs".
+// counted matches a number with a plural in a text, unless the number is a total: "2 of %d jobs".
 var counted = regexp.MustCompile(`(^|[^ ]|[^f] |[^o]f )%d (jobs|events|workers|leases|lines|attempts|rows|` +
 	`queues|claims|payloads|commands|bytes|files)\b`)
 
-// TestCountsAgreeWithTheirNouns looks for texts of the program that say "1 jobs", because they do not use
+// TestCountsAgreeWithTheirNouns finds texts of the program that would say "1 jobs", because they do not use
 // Count. Sizes that are shown only when they are large may say "bytes in all" or "bytes left out".
 func TestCountsAgreeWithTheirNouns(t *testing.T) {
 	large := regexp.MustCompile(`iB \(%d bytes\)|%d bytes (in all|were left out|left out)`)

@@ -9,7 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 )
 
-// What is read as a time says itself where on the earth it is, and reads back as the same.
+// A text that is accepted as a time formats to text with a zone that parses as the same time.
 func FuzzParseWhen(f *testing.F) {
 	for _, seed := range []string{
 		"2026-05-04T10:00:00Z", "2026-05-04t10:00:00.123456789+02:00", "2026-05-04 10:00-03:30", "2026-05-04",
@@ -48,7 +48,8 @@ func FuzzParseWhen(f *testing.F) {
 	})
 }
 
-// A duration has a unit and no sign, is within its range, and reads back as the same.
+// A duration has a unit and no sign, is within its range, and formats to text that parses as the same
+// duration.
 func FuzzDurationWithin(f *testing.F) {
 	for _, seed := range []string{"90s", "1h30m", "1.5h", "1d", "2d3h", "0s", "0", "10", "-5s", "+5s", "1d-5s",
 		"1d0", "", "soon", "9999999999h",

@@ -71,12 +71,12 @@ func TestParseWhenRefuses(t *testing.T) {
 	}
 }
 
-// noon is a Monday in a zone that has a whole number of hours in no season.
+// noon is a Monday in a zone whose offset is never a whole number of hours.
 func noon() time.Time {
 	return time.Date(2026, 5, 4, 12, 0, 0, 0, time.FixedZone("", 5*3600+45*60))
 }
 
-// What a table shows must be good as input.
+// The times in tables can be used as input.
 func TestParseWhenReadsFormattedTimes(t *testing.T) {
 	for _, at := range []time.Time{noon(), noon().UTC()} {
 		w, err := ParseWhen(render.Time(at), noon())
