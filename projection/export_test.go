@@ -38,6 +38,9 @@ func Statements() map[string]string {
 // ExitIs is the condition of List for exit codes.
 const ExitIs = exitIs
 
+// HostIs is the condition of List for hosts.
+const HostIs = hostIs
+
 // ByAnyKey is the statement of FindByKey.
 var ByAnyKey = byAnyKey
 

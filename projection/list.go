@@ -25,7 +25,7 @@ type Filter struct {
 	FinishedTo   time.Time // ended at this time or earlier; zero: all
 	Error        string    // with this error code; "": all
 	Exit         *int      // whose last failure had this exit code; nil: all
-	Host         string    // whose owner, or last owner, ran on this host; "": all
+	Host         string    // whose owner, or last owner, ran on this host, queued again or not; "": all
 }
 
 // List returns the jobs that f selects, the newest first, without payloads and results. After, Until
@@ -116,7 +116,7 @@ func (f Filter) addChanging(c *conditions) {
 		c.add(`j.error_code = ?`, f.Error)
 	}
 	if f.Host != "" {
-		c.add(`j.worker IN (SELECT n FROM workers WHERE host = ?)`, f.Host)
+		c.add(hostIs, f.Host)
 	}
 	if f.Exit != nil {
 		c.add(exitIs, *f.Exit)
@@ -128,13 +128,14 @@ func (f Filter) changing() bool {
 	return !f.FinishedFrom.IsZero() || !f.FinishedTo.IsZero() || f.Error != "" || f.Host != "" || f.Exit != nil
 }
 
-// selects is addChanging for a job in memory.
-func (f Filter) selects(j Job, exit Exit) bool {
+// selects is addChanging for a job in memory: exit is of its last failure, and onHost says whether its last
+// claim was on f.Host.
+func (f Filter) selects(j Job, exit Exit, onHost bool) bool {
 	switch {
 	case !f.FinishedFrom.IsZero() && (j.FinishedAt.IsZero() || j.FinishedAt.Before(f.FinishedFrom)),
 		!f.FinishedTo.IsZero() && (j.FinishedAt.IsZero() || j.FinishedAt.After(f.FinishedTo)),
 		f.Error != "" && j.ErrorCode != f.Error,
-		f.Host != "" && j.Worker.Host != f.Host,
+		f.Host != "" && !onHost,
 		f.Exit != nil && (exit.Code == nil || *exit.Code != *f.Exit):
 		return false
 	}

@@ -49,8 +49,12 @@ func ListAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) (found []T
 		if err != nil {
 			return nil, err
 		}
+		onHost, err := claimedOn(ctx, tx, f.Host, jobs, m.Pos)
+		if err != nil {
+			return nil, err
+		}
 		for _, j := range page {
-			if !f.selects(j.Job, exits[j.N]) {
+			if !f.selects(j.Job, exits[j.N], onHost[j.N]) {
 				continue
 			}
 			if found = append(found, j); len(found) == limit {

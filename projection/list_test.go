@@ -24,7 +24,8 @@ func TestListSelectsByErrorExitHostAndEnd(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		exits := make(map[int64]*int) // of the last failure of a job
+		exits := make(map[int64]*int)   // of the last failure of a job
+		hosts := make(map[int64]string) // of the last claim of a job
 		for e, err := range tx.Events(ctx, ledger.Filter{}) {
 			if err != nil {
 				return err
@@ -34,6 +35,8 @@ func TestListSelectsByErrorExitHostAndEnd(t *testing.T) {
 				return err
 			}
 			switch b := e.Body.(type) {
+			case *event.Claimed, *event.TakenOver:
+				hosts[n] = e.Worker.Host
 			case *event.Failed:
 				exits[n] = b.ExitCode
 			case *event.Reclaimed:
@@ -47,10 +50,10 @@ func TestListSelectsByErrorExitHostAndEnd(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			for _, f := range filtersOf(all, exits, m) {
+			for _, f := range filtersOf(all, exits, hosts, m) {
 				var want, got []int64
 				for _, j := range all {
-					if selects(f, j.Job, exits[j.N]) {
+					if selects(f, j.Job, exits[j.N], hosts[j.N]) {
 						want = append(want, j.N)
 					}
 				}
@@ -92,7 +95,8 @@ func TestListSelectsByErrorExitHostAndEnd(t *testing.T) {
 }
 
 // filtersOf returns a filter for each error, host, exit code and end among jobs, and some more.
-func filtersOf(jobs []projection.Then, exits map[int64]*int, m projection.Moment) []projection.Filter {
+func filtersOf(jobs []projection.Then, exits map[int64]*int, hosts map[int64]string,
+	m projection.Moment) []projection.Filter {
 	none := 250
 	filters := []projection.Filter{{Exit: &none}, {Host: "nowhere"}, {FinishedTo: m.At},
 		{Until: max(m.Pos/2, 1)}, {After: m.Pos / 2}}
@@ -100,8 +104,8 @@ func filtersOf(jobs []projection.Then, exits map[int64]*int, m projection.Moment
 		if j.ErrorCode != "" {
 			filters = append(filters, projection.Filter{Error: j.ErrorCode})
 		}
-		if j.Worker.Host != "" {
-			filters = append(filters, projection.Filter{Host: j.Worker.Host, After: j.N - 1})
+		if host := hosts[j.N]; host != "" {
+			filters = append(filters, projection.Filter{Host: host, After: j.N - 1})
 		}
 		if exits[j.N] != nil {
 			filters = append(filters, projection.Filter{Exit: exits[j.N]})
@@ -114,9 +118,9 @@ func filtersOf(jobs []projection.Then, exits map[int64]*int, m projection.Moment
 	return filters
 }
 
-func selects(f projection.Filter, j projection.Job, exit *int) bool {
+func selects(f projection.Filter, j projection.Job, exit *int, host string) bool {
 	ended := !j.FinishedAt.IsZero()
-	return (f.Error == "" || j.ErrorCode == f.Error) && (f.Host == "" || j.Worker.Host == f.Host) &&
+	return (f.Error == "" || j.ErrorCode == f.Error) && (f.Host == "" || host == f.Host) &&
 		(f.Exit == nil || j.ErrorCode != "" && exit != nil && *exit == *f.Exit) &&
 		(f.FinishedFrom.IsZero() || ended && !j.FinishedAt.Before(f.FinishedFrom)) &&
 		(f.FinishedTo.IsZero() || ended && !j.FinishedAt.After(f.FinishedTo)) &&

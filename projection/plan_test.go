@@ -80,6 +80,10 @@ func TestStatementsUseIndexes(t *testing.T) {
 	// text.
 	checkPlan(t, s, "list window", `SELECT j.id FROM jobs j WHERE `+projection.ExitIs+
 		` AND j.n > ? AND j.n <= ? ORDER BY j.n DESC LIMIT ?`, "j USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)")
+	checkPlan(t, s, "list host", `SELECT j.id FROM jobs j WHERE `+projection.HostIs+
+		` AND j.n > ? ORDER BY j.n DESC`,
+		"j USING INTEGER PRIMARY KEY (rowid>?)", "e USING INDEX sqlite_autoindex_events_1 (job=? AND seq>?)",
+		"SCAN workers")
 	checkPlan(t, s, "by any key", projection.ByAnyKey, "j USING INDEX keys (queue=? AND key=?)", "SCAN q",
 		"USE TEMP B-TREE FOR ORDER BY") // of the queues that have the key
 

@@ -1,0 +1,56 @@
+package projection
+
+import (
+	"context"
+
+	"jobledger/ledger"
+	"jobledger/projection/internal/table"
+)
+
+// lastClaim begins a query for the worker of the last claim of job j. A queued job has no owner in its row.
+const lastClaim = `SELECT e.worker FROM events e
+    WHERE e.job = j.n AND j.attempt > 0 AND e.seq > 0 AND e.kind IN (2, 30)`
+
+// hostIs is the condition on the host of the owner of job j, or of the last one.
+const hostIs = `COALESCE(j.worker, (` + lastClaim + ` ORDER BY e.seq DESC LIMIT 1))
+    IN (SELECT n FROM workers WHERE host = ?)`
+
+// lastClaimOn are those of some jobs whose last claim up to a pos was on a host.
+const lastClaimOn = `SELECT j.n FROM jobs j
+WHERE (` + lastClaim + ` AND e.pos <= ? ORDER BY e.seq DESC LIMIT 1) IN (SELECT n FROM workers WHERE host = ?)
+    AND j.n IN (`
+
+// claimedOn returns the numbers of those of jobs whose last claim up to the pos until was on host; none
+// where host is "".
+func claimedOn(ctx context.Context, tx *ledger.Tx, host string, jobs []Job, until int64) (map[int64]bool,
+	error) {
+	on := make(map[int64]bool)
+	if host == "" {
+		return on, nil
+	}
+	var ns []int64
+	for _, j := range jobs {
+		if j.Attempt > 0 {
+			ns = append(ns, j.N)
+		}
+	}
+	for chunk := range table.Chunks(ns) {
+		args := append([]any{until, host}, chunk...)
+		rows, err := tx.Query(ctx, lastClaimOn+table.Placeholders(len(chunk))+`)`, args...)
+		if err != nil {
+			return nil, err
+		}
+		for rows.Next() {
+			var n int64
+			if err := rows.Scan(&n); err != nil {
+				rows.Close()
+				return nil, err
+			}
+			on[n] = true
+		}
+		if err := rows.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return on, nil
+}
