@@ -27,5 +27,5 @@ var (
 	ErrReplaced       = engine.ErrReplaced       // the file was replaced while it was open; nothing was written
 	ErrForeignSidecar = engine.ErrForeignSidecar // a -wal or -shm file of another ledger; untouched
 	ErrDamaged        = event.ErrDamaged         // stored bytes that no version of this program wrote
-	ErrAltered        = engine.ErrAltered        // an ErrDamaged: foreign tables or triggers; nothing was written
+	ErrAltered        = engine.ErrAltered        // an ErrDamaged: foreign tables or triggers; nothing written
 )

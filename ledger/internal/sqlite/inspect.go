@@ -201,5 +201,6 @@ WHERE pgno = 1`
 	if err != nil || after == nil || !os.SameFile(before, after) {
 		return err
 	}
-	return fmt.Errorf("%w: %s-wal is left of another file that stood at this place", engine.ErrForeignSidecar, path)
+	return fmt.Errorf("%w: %s-wal is left of another file that stood at this place", engine.ErrForeignSidecar,
+		path)
 }

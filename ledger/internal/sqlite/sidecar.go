@@ -17,9 +17,9 @@ import (
 
 var sidecarSuffixes = [...]string{"-wal", "-shm"}
 
-// checkSidecars returns ErrForeignSidecar if a -wal or -shm file belongs to another ledger than the one at path, or
-// exists before the ledger is created. A file that is less writable than the ledger, because the ledger's
-// mode has changed since, gets the ledger's mode.
+// checkSidecars returns ErrForeignSidecar if a -wal or -shm file belongs to another ledger than the one at
+// path, or exists before the ledger is created. A file that is less writable than the ledger, because the
+// ledger's mode has changed since, gets the ledger's mode.
 func checkSidecars(path string, create bool) error {
 	path = realPath(path)
 	for _, suffix := range sidecarSuffixes {
