@@ -104,7 +104,7 @@ func (l *loop) endRecorded(t *task, c commands.Command, r commands.Result) {
 	before, after := t.current(), r.Job
 	if _, ok := c.(commands.ReportStop); ok {
 		if r.Err != nil {
-			l.log.Debug("end of the command not recorded", t.logged(before, "error", r.Err)...)
+			l.debug("end of the command not recorded", t, &before, "error", r.Err)
 			after = before
 		}
 		if t.refused != nil {
@@ -121,7 +121,7 @@ func (l *loop) endRecorded(t *task, c commands.Command, r commands.Result) {
 	case r.Err != nil:
 		l.lost(t, before, "end refused", "error", r.Err)
 	case after.State == event.SucceededState:
-		l.log.Debug("succeeded", t.logged(before)...)
+		l.debug("succeeded", t, &before)
 		l.report(t, after, Succeeded)
 	case after.Failures > before.Failures: // also a job that was snoozed too often
 		attributes := t.logged(before, "code", after.ErrorCode, "state", after.State.String())

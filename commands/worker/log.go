@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"log/slog"
 
 	"jobledger/projection"
@@ -24,4 +25,11 @@ func (t *task) logged(j projection.Job, more ...any) []any {
 		attributes = append(attributes, "signal", t.signal)
 	}
 	return attributes
+}
+
+// debug logs a line about the work on j if such lines are wanted; of each job there are some.
+func (l *loop) debug(message string, t *task, j *projection.Job, more ...any) {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+		l.log.Debug(message, t.logged(*j, more...)...)
+	}
 }

@@ -15,7 +15,7 @@ func (l *loop) start(t *task) {
 	if l.Command != nil && t.job.State == event.ClaimedState {
 		t.firstBeat = time.Now().Add(firstBeatDelay)
 	}
-	l.log.Debug("claimed", t.logged(t.job)...)
+	l.debug("claimed", t, &t.job)
 	if l.Hooks.Started != nil {
 		l.Hooks.Started(t.job, t.job.ClaimedAt.Sub(t.job.RunAt))
 	}
