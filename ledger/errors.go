@@ -17,15 +17,15 @@ var (
 	ErrBusy     = engine.ErrBusy     // no write lock in time
 	ErrFull     = engine.ErrFull     // the disk is full: nothing was written, reads go on
 	// of the disk, the file system or a limit of this process; it may pass
-	ErrIO          = engine.ErrIO
-	ErrReadOnly    = engine.ErrReadOnly    // for this process; nothing was written
-	ErrAddress     = engine.ErrAddress     // a DSN that Open does not understand
-	ErrEngine      = engine.ErrEngine      // what only the other kind of ledger can do
-	ErrNoLedger    = engine.ErrNoLedger    // there is no such file or schema
-	ErrNotALedger  = engine.ErrNotALedger  // the file is something else; untouched
-	ErrNewerSchema = engine.ErrNewerSchema // written by a newer program; untouched
-	ErrReplaced    = engine.ErrReplaced    // the file was replaced under a live process; nothing was written
-	ErrStray       = engine.ErrStray       // a -wal or -shm file of another ledger; untouched
-	ErrDamaged     = event.ErrDamaged      // stored bytes that no version of this program wrote
-	ErrAltered     = engine.ErrAltered     // an ErrDamaged: tables or triggers are not ours; nothing was written
+	ErrIO             = engine.ErrIO
+	ErrReadOnly       = engine.ErrReadOnly       // for this process; nothing was written
+	ErrAddress        = engine.ErrAddress        // a DSN that Open does not understand
+	ErrEngine         = engine.ErrEngine         // what only the other kind of ledger can do
+	ErrNoLedger       = engine.ErrNoLedger       // there is no such file or schema
+	ErrNotALedger     = engine.ErrNotALedger     // the file is something else; untouched
+	ErrNewerSchema    = engine.ErrNewerSchema    // written by a newer program; untouched
+	ErrReplaced       = engine.ErrReplaced       // the file was replaced while it was open; nothing was written
+	ErrForeignSidecar = engine.ErrForeignSidecar // a -wal or -shm file of another ledger; untouched
+	ErrDamaged        = event.ErrDamaged         // stored bytes that no version of this program wrote
+	ErrAltered        = engine.ErrAltered        // an ErrDamaged: foreign tables or triggers; nothing written
 )

@@ -28,8 +28,8 @@ type (
 
 // InspectFile runs fn on one snapshot of the ledger in the file at dsn. It migrates nothing, writes nothing
 // and leaves no file behind, so it works on read-only media, except that SQLite creates a missing -shm next
-// to a -wal. fn must not write. Errors: as those of OpenExisting; ErrStray. A network file system is no error
-// here.
+// to a -wal. fn must not write. Errors: as those of OpenExisting; ErrForeignSidecar. A network file system is
+// no error here.
 func InspectFile(ctx context.Context, dsn string, fn func(*Tx, FileFacts) error) error {
 	return inspectFile(fn)(sqlite.Inspect(ctx, dsn))
 }

@@ -20,7 +20,7 @@ import (
 //	schema=NAME   the schema that holds the ledger (default jobledger)
 //	listen=off    a connection pooler does not support LISTEN
 //
-// Errors: ErrAddress, ErrNotALedger, ErrNewerSchema, ErrStray, ErrBusy, ErrFull, ErrIO, ErrReadOnly,
+// Errors: ErrAddress, ErrNotALedger, ErrNewerSchema, ErrForeignSidecar, ErrBusy, ErrFull, ErrIO, ErrReadOnly,
 // ErrDamaged, and those of the file system.
 func Open(ctx context.Context, dsn string) (*Store, error) { return open(ctx, dsn, true) }
 

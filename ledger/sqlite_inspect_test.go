@@ -163,7 +163,7 @@ func TestInspectRefusesForeignWAL(t *testing.T) {
 		"Look": ledger.InspectFile(t.Context(), path, func(*ledger.Tx, ledger.FileFacts) error { return nil }),
 		"Copy": ledger.CopyFile(t.Context(), path, backup+".copy"),
 	} {
-		if !errors.Is(err, ledger.ErrStray) {
+		if !errors.Is(err, ledger.ErrForeignSidecar) {
 			t.Errorf("%s: got %v", what, err)
 		}
 	}

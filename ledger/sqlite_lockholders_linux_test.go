@@ -30,7 +30,7 @@ func TestLockHoldersOfOpenLedger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h, holds := self(t, path); !holds || h.Program == "" || h.Stopped || h.Reads || h.Writes || h.Turn {
+	if h, holds := self(t, path); !holds || h.Program == "" || h.Stopped || h.Reads || h.Writes || h.InQueue {
 		t.Errorf("open: %+v, %t", h, holds)
 	}
 	read(t, s, func(tx *ledger.Tx) error {

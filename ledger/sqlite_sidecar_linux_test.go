@@ -46,8 +46,8 @@ func TestSidecarOfExchangedLedgerIsNotMixed(t *testing.T) {
 		if err == nil {
 			_ = s.Close()
 		}
-		if !errors.Is(err, ledger.ErrStray) || !strings.Contains(err.Error(), path+"-wal") {
-			t.Errorf("got %v, want ErrStray and the file", err)
+		if !errors.Is(err, ledger.ErrForeignSidecar) || !strings.Contains(err.Error(), path+"-wal") {
+			t.Errorf("got %v, want ErrForeignSidecar and the file", err)
 		}
 	}
 	now, err := os.ReadFile(path)

@@ -35,8 +35,8 @@ func TestSidecarPreventsNewLedgerAfterRemoval(t *testing.T) {
 				if err == nil {
 					_ = s.Close()
 				}
-				if !errors.Is(err, ledger.ErrStray) || !strings.Contains(err.Error(), path+left[0]) {
-					t.Fatalf("got %v, want ErrStray and the file", err)
+				if !errors.Is(err, ledger.ErrForeignSidecar) || !strings.Contains(err.Error(), path+left[0]) {
+					t.Fatalf("got %v, want ErrForeignSidecar and the file", err)
 				}
 				if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("a file was made: %v", err)

@@ -56,6 +56,11 @@ var bannedNames = map[string]string{
 	"outrun":      "contention",
 	"cutBack":     "truncate",
 	"ownSent":     "flushed",
+	"Unheard":     "Unacknowledged",
+	"ErrStray":    "ErrForeignSidecar",
+	"nobodyLeft":  "noProcessLeft",
+	"asNobody":    "asUnprivileged",
+	"turnstile":   "writeQueue",
 }
 
 // exempt takes out what has to be: a JSON key that is for ever, and the name of a Unix user.
@@ -92,6 +97,35 @@ func TestWordsBanned(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestWordsBannedInScripts checks the comments of the scripts; what they run and match is not prose.
+func TestWordsBannedInScripts(t *testing.T) {
+	var words []string
+	for word := range banned {
+		words = append(words, strings.ReplaceAll(word, " ", `\s+`))
+	}
+	word := regexp.MustCompile(`(?i)\b(` + strings.Join(words, "|") + `)\b`)
+	scripts := os.DirFS(filepath.Join("..", "testdata", "script"))
+	checked := 0
+	err := fs.WalkDir(scripts, ".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path.Ext(file) != ".txtar" {
+			return err
+		}
+		text, err := fs.ReadFile(scripts, file)
+		for i, line := range strings.Split(string(text), "\n") {
+			if comment, ok := strings.CutPrefix(line, "#"); ok {
+				checked++
+				for _, w := range word.FindAllString(comment, -1) {
+					t.Errorf("%s:%d: %s: write %s", file, i+1, w, banned[strings.ToLower(w)])
+				}
+			}
+		}
+		return err
+	})
+	if err != nil || checked == 0 {
+		t.Fatalf("%d comments were checked: %v", checked, err)
+	}
 }
 
 func TestLinesLength(t *testing.T) {

@@ -188,14 +188,15 @@ var complaints = []complaint{
 			s.left(1)
 			s.ok(os.Truncate(s.path(db+"-wal"), doctor.MaxWAL+1))
 		}},
-	{name: "the -wal file of another", code: doctor.CodeStray, severity: doctor.Problem,
+	{name: "the -wal file of another", code: doctor.CodeForeignSidecar, severity: doctor.Problem,
 		seen: "stood at this place", make: func(t *testing.T, s site) {
 			s.run("backup", "b.db")
 			s.left(9)
 			s.ok(os.Rename(s.path("b.db"), s.path(db)))
 		}, also: []string{doctor.CodeSettings}},
-	{name: "the -wal file of another that was in use too", code: doctor.CodeStray, severity: doctor.Problem,
-		seen: "the ledger has another history than without it", make: func(t *testing.T, s site) {
+	{name: "the -wal file of another that was in use too", code: doctor.CodeForeignSidecar,
+		severity: doctor.Problem,
+		seen:     "the ledger has another history than without it", make: func(t *testing.T, s site) {
 			for range 3 {
 				s.enqueue("x", "--delay", "1h")
 			}
@@ -203,7 +204,7 @@ var complaints = []complaint{
 			s.left(1)
 			s.ok(os.Rename(s.path("this.db"), s.path(db)))
 		}},
-	{name: "the -wal file of another program", code: doctor.CodeStray, severity: doctor.Problem,
+	{name: "the -wal file of another program", code: doctor.CodeForeignSidecar, severity: doctor.Problem,
 		seen: "another program's database", make: func(t *testing.T, s site) {
 			s.enqueue("x", "--delay", "1h")
 			other, err := sql.Open("sqlite", s.path("other.db"))
@@ -218,7 +219,7 @@ var complaints = []complaint{
 				s.ok(os.Chmod(s.path(db+suffix), 0o600))
 			}
 		}},
-	{name: "a -wal file that is damaged", code: doctor.CodeStray, severity: doctor.Problem,
+	{name: "a -wal file that is damaged", code: doctor.CodeForeignSidecar, severity: doctor.Problem,
 		seen: "the file is sound without", make: func(t *testing.T, s site) {
 			s.enqueue("x", "--delay", "1h")
 			s.ok(exec.Command("cp", s.path(db), s.path("before.db")).Run())
@@ -237,7 +238,7 @@ var complaints = []complaint{
 				s.ok(os.Chmod(s.path(to), 0o600))
 			}
 		}, also: []string{doctor.CodeGuards, doctor.CodeUnreadable}},
-	{name: "a journal", code: doctor.CodeStray, severity: doctor.Problem,
+	{name: "a journal", code: doctor.CodeForeignSidecar, severity: doctor.Problem,
 		seen: "-journal is there", make: func(t *testing.T, s site) {
 			name := s.path(db + "-journal")
 			s.ok(os.WriteFile(name, make([]byte, 512), 0o600)) // SQLite ignores a journal without its magic number
@@ -460,7 +461,7 @@ func TestDoctorStoppedProcess(t *testing.T) {
 				}
 				return ledger.LockHolder{}
 			}
-			for h := stopped(); h.Reads || h.Writes || h.Turn; h = stopped() { // it was busy at that time
+			for h := stopped(); h.Reads || h.Writes || h.InQueue; h = stopped() { // it was busy at that time
 				w.signal(syscall.SIGCONT)
 				time.Sleep(10 * time.Millisecond) // until the worker releases the lock
 			}

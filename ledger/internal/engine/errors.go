@@ -8,20 +8,20 @@ import (
 
 // Errors that callers branch on. Package ledger exports all but the last two.
 var (
-	ErrConflict    = errors.New("ledger: conflict")
-	ErrUnknown     = errors.New("ledger: commit outcome unknown")
-	ErrBusy        = errors.New("ledger: busy")
-	ErrFull        = errors.New("ledger: disk full")
-	ErrIO          = errors.New("ledger: input or output failed")
-	ErrReadOnly    = errors.New("ledger: may only be read")
-	ErrAddress     = errors.New("ledger: not the address of a ledger")
-	ErrEngine      = errors.New("ledger: not with this database")
-	ErrNoLedger    = errors.New("ledger: no ledger")
-	ErrNotALedger  = errors.New("ledger: not a ledger")
-	ErrNewerSchema = errors.New("ledger: schema newer than program")
-	ErrReplaced    = errors.New("ledger: file was replaced or removed")
-	ErrStray       = errors.New("ledger: stray file next to it")
-	ErrDamaged     = event.ErrDamaged
+	ErrConflict       = errors.New("ledger: conflict")
+	ErrUnknown        = errors.New("ledger: commit outcome unknown")
+	ErrBusy           = errors.New("ledger: busy")
+	ErrFull           = errors.New("ledger: disk full")
+	ErrIO             = errors.New("ledger: input or output failed")
+	ErrReadOnly       = errors.New("ledger: may only be read")
+	ErrAddress        = errors.New("ledger: not the address of a ledger")
+	ErrEngine         = errors.New("ledger: not with this database")
+	ErrNoLedger       = errors.New("ledger: no ledger")
+	ErrNotALedger     = errors.New("ledger: not a ledger")
+	ErrNewerSchema    = errors.New("ledger: schema newer than program")
+	ErrReplaced       = errors.New("ledger: file was replaced or removed")
+	ErrForeignSidecar = errors.New("ledger: stray file next to it")
+	ErrDamaged        = event.ErrDamaged
 	// ErrAltered is an ErrDamaged: the schema is not what the migrations make, so that a write could run what
 	// another user has put there.
 	ErrAltered error = altered{}

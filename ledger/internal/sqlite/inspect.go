@@ -38,7 +38,7 @@ type Inspection struct {
 
 // Inspect begins a snapshot of the ledger at dsn. It migrates nothing, writes nothing and leaves no file
 // behind, so it works on read-only media, except that SQLite creates a missing -shm next to a -wal. Errors:
-// as those of Open without create; ErrStray. A network file system is no error here.
+// as those of Open without create; ErrForeignSidecar. A network file system is no error here.
 func Inspect(ctx context.Context, dsn string) (*Inspection, error) {
 	path, err := inspectable(ctx, dsn)
 	if err != nil {
@@ -47,7 +47,7 @@ func Inspect(ctx context.Context, dsn string) (*Inspection, error) {
 	for _, suffix := range sidecarSuffixes {
 		if !belongsTo(path+suffix, path) {
 			return nil, fmt.Errorf("%w: %s belongs to the file that was %s before this one",
-				engine.ErrStray, path+suffix, path)
+				engine.ErrForeignSidecar, path+suffix, path)
 		}
 	}
 	if err := checkStrayWAL(ctx, path); err != nil {
@@ -140,7 +140,7 @@ FROM pragma_application_id, pragma_user_version, pragma_page_size, sqlite_dbpage
 	}
 	if id != schema.ApplicationID { // the file without its -wal file had the right one
 		return f, fmt.Errorf("%w: the -wal file makes it another program's database (application_id %#x)",
-			engine.ErrStray, id)
+			engine.ErrForeignSidecar, id)
 	}
 	f.WALMode = format == walFormat
 	steps, err := schema.SQLite()
@@ -201,5 +201,6 @@ WHERE pgno = 1`
 	if err != nil || after == nil || !os.SameFile(before, after) {
 		return err
 	}
-	return fmt.Errorf("%w: %s-wal is left of another file that stood at this place", engine.ErrStray, path)
+	return fmt.Errorf("%w: %s-wal is left of another file that stood at this place", engine.ErrForeignSidecar,
+		path)
 }

@@ -7,5 +7,5 @@ type Holder struct {
 	Stopped bool   // by a signal, until another signal continues it
 	Reads   bool   // it is in a read or a write transaction
 	Writes  bool   // it holds the write lock
-	Turn    bool   // it holds the lock of the write queue
+	InQueue bool   // it holds the lock of the write queue
 }

@@ -39,7 +39,7 @@ func Holders(path string) []Holder {
 		}
 		switch {
 		case l.file == turn:
-			h.Turn = true
+			h.InQueue = true
 		case l.covers(shmWrite, shmWrite) && l.exclusive:
 			h.Writes = true
 		case l.covers(shmFirstRead, shmLastRead) && !l.exclusive:

@@ -17,9 +17,9 @@ import (
 
 var sidecarSuffixes = [...]string{"-wal", "-shm"}
 
-// checkSidecars returns ErrStray if a -wal or -shm file belongs to another ledger than the one at path, or
-// exists before the ledger is created. A file that is less writable than the ledger, because the ledger's
-// mode has changed since, gets the ledger's mode.
+// checkSidecars returns ErrForeignSidecar if a -wal or -shm file belongs to another ledger than the one at
+// path, or exists before the ledger is created. A file that is less writable than the ledger, because the
+// ledger's mode has changed since, gets the ledger's mode.
 func checkSidecars(path string, create bool) error {
 	path = realPath(path)
 	for _, suffix := range sidecarSuffixes {
@@ -35,11 +35,11 @@ func checkSidecars(path string, create bool) error {
 		case err != nil || info.Size() == 0:
 			if create {
 				return fmt.Errorf("%w: %s is left of a ledger that stood at this place and was removed",
-					engine.ErrStray, name)
+					engine.ErrForeignSidecar, name)
 			}
 		case !belongsTo(name, path):
 			return fmt.Errorf("%w: %s is left of a ledger that stood at this place before this one",
-				engine.ErrStray, name)
+				engine.ErrForeignSidecar, name)
 		case info.Mode()&^sidecar.Mode()&0o222 != 0 && sidecar.Mode().IsRegular():
 			_ = os.Chmod(name, info.Mode().Perm()) // as SQLite would have made it now
 		}

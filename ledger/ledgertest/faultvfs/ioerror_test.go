@@ -138,7 +138,7 @@ func clear(err error) error {
 		return err
 	}
 	for _, wrong := range []error{ledger.ErrDamaged, ledger.ErrNotALedger, ledger.ErrNoLedger,
-		ledger.ErrReplaced, ledger.ErrStray, ledger.ErrConflict} {
+		ledger.ErrReplaced, ledger.ErrForeignSidecar, ledger.ErrConflict} {
 		if errors.Is(err, wrong) {
 			return fmt.Errorf("an I/O error is reported as another: %w", err)
 		}

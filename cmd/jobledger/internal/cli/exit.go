@@ -118,8 +118,9 @@ var knownErrors = []struct {
 	{ledger.ErrNoLedger, ExitUsage, "'jobledger init' makes one; --db or JOBLEDGER_DB says where"},
 	{ledger.ErrNotALedger, ExitUsage, "give --db the path of a ledger, or of a file that does not exist yet"},
 	{ledger.ErrNewerSchema, ExitUsage, ""},
-	{ledger.ErrStray, ExitUnexpected, "end what still uses the old ledger and move its -wal and -shm away, " +
-		"then try again"},
+	{ledger.ErrForeignSidecar, ExitUnexpected,
+		"end what still uses the old ledger and move its -wal and -shm away, " +
+			"then try again"},
 	{ledger.ErrReplaced, ExitBusy, "the file was exchanged under this process; start it again"},
 	{ledger.ErrFull, ExitBusy, "the disk is full; free some space and try again: what was done is not done " +
 		"twice"},

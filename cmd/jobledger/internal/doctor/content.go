@@ -31,8 +31,8 @@ func (d *examination) content(ctx context.Context, first error) {
 	const restore = "restore a copy that 'jobledger backup' made: 'jobledger restore FILE'"
 	inspect := ledger.InspectFile
 	switch {
-	case errors.Is(first, ledger.ErrStray):
-		d.problem(CodeStray,
+	case errors.Is(first, ledger.ErrForeignSidecar):
+		d.problem(CodeForeignSidecar,
 			"end the processes that still use the old ledger, move the -wal and -shm away "+
 				"(keep them: they may hold its last commands), then 'jobledger verify'", "%v", first)
 		inspect = ledger.InspectFileOnly
@@ -63,7 +63,7 @@ func (d *examination) content(ctx context.Context, first error) {
 	if facts.Backlog > MaxBacklog {
 		d.backlog(ctx, facts)
 	}
-	if !errors.Is(first, ledger.ErrStray) {
+	if !errors.Is(first, ledger.ErrForeignSidecar) {
 		d.strayWAL(ctx, damaged)
 	}
 	d.journal(facts)

@@ -35,36 +35,36 @@ type Finding struct {
 
 // The codes of findings. Scripts depend on them: a code never changes its meaning and is never reused.
 const (
-	CodeWritable   = "D01" // a file that everyone may write
-	CodeReadable   = "D02" // a file that everyone may read
-	CodeFolder     = "D03" // permissions of the folder
-	CodeOwner      = "D04" // files of different owners
-	CodeLink       = "D05" // a symbolic link
-	CodeHardLinks  = "D06" // a file with several names
-	CodeNetwork    = "D07" // a network file system
-	CodeSpace      = "D08" // no space, or a read-only file system
-	CodeWAL        = "D09" // a -wal file that grows
-	CodeStray      = "D10" // a -wal, -shm or -journal file of another ledger
-	CodeStopped    = "D11" // a stopped process that has the ledger open
-	CodeTemporary  = "D12" // a temporary file of an interrupted copy
-	CodeDoorbell   = "D13" // the folder that wakes workers and queues writers
-	CodeUnreadable = "D14" // the ledger, or a part of it, cannot be read
-	CodePages      = "D15" // SQLite's integrity check, with Options.Deep
-	CodeSchema     = "D16" // an old schema
-	CodeSettings   = "D17" // settings that risk acknowledged commands
-	CodeGuards     = "D18" // triggers and constraints
-	CodeClock      = "D19" // clocks that differ
-	CodeLeases     = "D20" // leases that ran out and were not swept
-	CodeSilent     = "D21" // workers without a sign of life
-	CodePaused     = "D22" // paused queues with ready jobs
-	CodeStranded   = "D23" // ready jobs that no worker can take
-	CodeLogs       = "D24" // output of jobs that are erased or unknown
-	CodeWriter     = "D25" // a session that holds the write lock for long
-	CodeVacuum     = "D26" // what keeps PostgreSQL from vacuuming
-	CodeRights     = "D27" // this user may not write
-	CodeServer     = "D28" // connections and transaction IDs of the server
-	CodeCopy       = "D29" // a copy that replay made, of which leases, workers and queues are not judged
-	CodeOutput     = "D30" // output that is not what a command wrote
+	CodeWritable       = "D01" // a file that everyone may write
+	CodeReadable       = "D02" // a file that everyone may read
+	CodeFolder         = "D03" // permissions of the folder
+	CodeOwner          = "D04" // files of different owners
+	CodeLink           = "D05" // a symbolic link
+	CodeHardLinks      = "D06" // a file with several names
+	CodeNetwork        = "D07" // a network file system
+	CodeSpace          = "D08" // no space, or a read-only file system
+	CodeWAL            = "D09" // a -wal file that grows
+	CodeForeignSidecar = "D10" // a -wal, -shm or -journal file of another ledger
+	CodeStopped        = "D11" // a stopped process that has the ledger open
+	CodeTemporary      = "D12" // a temporary file of an interrupted copy
+	CodeDoorbell       = "D13" // the folder that wakes workers and queues writers
+	CodeUnreadable     = "D14" // the ledger, or a part of it, cannot be read
+	CodePages          = "D15" // SQLite's integrity check, with Options.Deep
+	CodeSchema         = "D16" // an old schema
+	CodeSettings       = "D17" // settings that risk acknowledged commands
+	CodeGuards         = "D18" // triggers and constraints
+	CodeClock          = "D19" // clocks that differ
+	CodeLeases         = "D20" // leases that ran out and were not swept
+	CodeSilent         = "D21" // workers without a sign of life
+	CodePaused         = "D22" // paused queues with ready jobs
+	CodeStranded       = "D23" // ready jobs that no worker can take
+	CodeLogs           = "D24" // output of jobs that are erased or unknown
+	CodeWriter         = "D25" // a session that holds the write lock for long
+	CodeVacuum         = "D26" // what keeps PostgreSQL from vacuuming
+	CodeRights         = "D27" // this user may not write
+	CodeServer         = "D28" // connections and transaction IDs of the server
+	CodeCopy           = "D29" // a copy that replay made, of which leases, workers and queues are not judged
+	CodeOutput         = "D30" // output that is not what a command wrote
 )
 
 // Options say how a ledger is examined. The zero value works.

@@ -221,7 +221,7 @@ func (d *examination) users() {
 		case h.Writes:
 			d.problem(CodeStopped, remedy,
 				"%s was stopped by a signal and holds the write lock: no other process can write", process)
-		case h.Turn:
+		case h.InQueue:
 			d.problem(CodeStopped, remedy,
 				"%s was stopped by a signal while it had its turn to write: "+
 					"every other writer waits half a second each time",

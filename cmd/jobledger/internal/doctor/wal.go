@@ -24,10 +24,10 @@ func (d *examination) strayWAL(ctx context.Context, damaged bool) {
 	switch wal, err := os.Stat(name); {
 	case err != nil || wal.Size() == 0:
 	case damaged && d.soundAlone(ctx):
-		d.problem(CodeStray, remedy,
+		d.problem(CodeForeignSidecar, remedy,
 			"the file is sound without %s: that one is damaged, or belongs to another ledger", name)
 	case !damaged && d.differs(ctx):
-		d.problem(CodeStray, remedy,
+		d.problem(CodeForeignSidecar, remedy,
 			"with %s the ledger has another history than without it: that file belongs to another ledger", name)
 	}
 }
@@ -113,7 +113,7 @@ func (d *examination) journal(f ledger.FileFacts) {
 	name := d.real + "-journal"
 	info, err := os.Stat(name)
 	if err == nil && f.WALMode && info.Size() > 0 && d.now().Sub(info.ModTime()) > journalAge {
-		d.problem(CodeStray, "mv "+render.QuoteShell(name)+" elsewhere",
+		d.problem(CodeForeignSidecar, "mv "+render.QuoteShell(name)+" elsewhere",
 			"%s is there, and a ledger has none: it belongs to another file", name)
 	}
 }
