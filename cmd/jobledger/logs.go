@@ -157,7 +157,8 @@ func (p *program) noOutput(ctx context.Context, service *commands.Service, o log
 	return err
 }
 
-// placeOfMissing says where a file that a command wrote may be. A copy that 'replay' made has none of its own.
+// placeOfMissing says where a file that a command wrote may be. A copy that 'replay' made has none of its
+// own.
 func placeOfMissing(ctx context.Context, store *ledger.Store) (place string, err error) {
 	err = store.Read(ctx, func(tx *ledger.Tx) error {
 		made, isCopy, err := status.CopyOf(ctx, tx)
