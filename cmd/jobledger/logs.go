@@ -16,6 +16,7 @@ import (
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/status"
 )
 
 // logsVerb shows what a command under work wrote.
@@ -146,10 +147,28 @@ func (p *program) noOutput(ctx context.Context, service *commands.Service, o log
 	}
 	err = p.nothing(o)
 	if logged.SHA256 != "" && !ledger.IsServerAddress(p.DB) {
+		place, lookErr := placeOfMissing(ctx, service.Store)
+		if lookErr != nil {
+			return lookErr
+		}
 		err = cli.WithHint(cli.Exitf(cli.ExitNothing, "%w", errors.Unwrap(err)),
-			"the command wrote %s: the file was removed, or is on another host", render.Count(logged.Bytes, "byte"))
+			"the command wrote %s: %s", render.Count(logged.Bytes, "byte"), place)
 	}
 	return err
+}
+
+// placeOfMissing says where a file that a command wrote may be. A copy that 'replay' made has none of its
+// own.
+func placeOfMissing(ctx context.Context, store *ledger.Store) (place string, err error) {
+	err = store.Read(ctx, func(tx *ledger.Tx) error {
+		made, isCopy, err := status.CopyOf(ctx, tx)
+		place = "the file was removed, or is on another host"
+		if isCopy {
+			place = "this ledger is a copy, and the file is with " + made.From
+		}
+		return err
+	})
+	return place, err
 }
 
 // nothing is the error of an attempt without a file.

@@ -24,8 +24,9 @@ func reportVerb(p *program) cli.Verb {
 		About: about + "--from and --to include the moment that they name, a time or pos:N; without them it is " +
 			"the whole ledger. With --json a row is an object on a line, durations in seconds; with --csv " +
 			"there is a header, and what is missing is empty. silent: a worker process whose last sign of life " +
-			"lies in the window. waits: from the moment at which a job was ready to its claim. backlog: the " +
-			"jobs enqueued in the window, and those only that are older than --after.",
+			"lies in the window. depth: from the first step in which a job changed its state to the last. " +
+			"waits: from the moment at which a job was ready to its claim. backlog: the jobs " +
+			"enqueued in the window, and those only that are older than --after.",
 		Args: "[NAME]", MinArgs: 0, MaxArgs: 1,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "at or after `TIME`"},

@@ -9,6 +9,9 @@ func unknownCommand(word string, verbs []Verb) error {
 		names = append(names, v.Name)
 	}
 	err := Usagef("unknown command %q", word)
+	if word == topicsWord {
+		return WithHint(err, "did you mean '%s help %s'?", ProgramName, topicsWord)
+	}
 	if near := Nearest(word, names); near != "" {
 		return WithHint(err, "did you mean '%s %s'?", ProgramName, near)
 	}

@@ -35,6 +35,8 @@ type Ref struct {
 // String returns r as an error shows it.
 func (r Ref) String() string {
 	switch {
+	case r.Last && r.until > 0:
+		return fmt.Sprintf("queue %s had none yet at pos %d", r.Queue, r.until)
 	case r.Last:
 		return "queue " + r.Queue + " has none"
 	case r.Key != "" && r.Queue != "":
