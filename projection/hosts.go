@@ -40,17 +40,22 @@ func claimedOn(ctx context.Context, tx *ledger.Tx, host string, jobs []Job, unti
 		if err != nil {
 			return nil, err
 		}
-		for rows.Next() {
-			var n int64
-			if err := rows.Scan(&n); err != nil {
-				rows.Close()
-				return nil, err
-			}
-			on[n] = true
-		}
-		if err := rows.Close(); err != nil {
+		if err := addNumbers(on, rows); err != nil {
 			return nil, err
 		}
 	}
 	return on, nil
+}
+
+// addNumbers adds the number in each row, and closes rows.
+func addNumbers(to map[int64]bool, rows *ledger.Rows) error {
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			return err
+		}
+		to[n] = true
+	}
+	return rows.Err()
 }

@@ -27,7 +27,7 @@ func (t *tail) open(path string) (err error) {
 
 func (t *tail) close() {
 	if t.file != nil {
-		t.file.Close()
+		_ = t.file.Close() // it was only read
 	}
 }
 
