@@ -40,15 +40,15 @@ func claimedOn(ctx context.Context, tx *ledger.Tx, host string, jobs []Job, unti
 		if err != nil {
 			return nil, err
 		}
-		if err := addNumbers(on, rows); err != nil {
+		if err := markNumbers(on, rows); err != nil {
 			return nil, err
 		}
 	}
 	return on, nil
 }
 
-// addNumbers adds the number in each row, and closes rows.
-func addNumbers(to map[int64]bool, rows *ledger.Rows) error {
+// markNumbers marks the number in each row, and closes rows.
+func markNumbers(to map[int64]bool, rows *ledger.Rows) error {
 	defer rows.Close()
 	for rows.Next() {
 		var n int64
