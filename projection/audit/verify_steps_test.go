@@ -104,7 +104,7 @@ func TestVerifyStoreNextToWriters(t *testing.T) {
 		}
 		return v
 	}
-	for range ledgertest.Size(2, 4, 5) { // each multiplies the ledger, which grows while it is verified
+	for range ledgertest.Size(2, 3, 4) { // each multiplies the ledger, which grows while it is verified
 		if v := check(); len(v.Findings) > 0 {
 			t.Fatalf("%+v", v.Findings)
 		}
