@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
+	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/deps"
 )
 
 // Apply carries out c on the job with this id and returns the job after it; with a RefusedError too.
@@ -22,28 +25,32 @@ func (s *Service) Apply(ctx context.Context, actor string, id event.JobID, c Com
 	if err := CheckCommand(c); err != nil {
 		return projection.Job{}, err
 	}
-	if checkText("job", string(id), MaxKey) != nil { // not every database accepts such a parameter
+	if CheckText("job", string(id), MaxKey) != nil { // not every database accepts such a parameter
 		return projection.Job{}, fmt.Errorf("%w: %.80q", ErrNoJob, id)
 	}
 	var j projection.Job
 	var refused error
-	err := s.Store.Write(ctx, func(tx *ledger.Tx) error {
-		refused = nil
-		var ok bool
-		var err error
-		if j, ok, err = projection.Get(ctx, tx, id); err != nil {
+	for again := true; again; {
+		err := s.Store.Write(ctx, func(tx *ledger.Tx) (err error) {
+			refused = nil
+			var ok bool
+			if j, ok, err = projection.Get(ctx, tx, id); err != nil {
+				return err
+			}
+			if !ok {
+				return fmt.Errorf("%w: %s", ErrNoJob, id)
+			}
+			if again, err = resolveStep(ctx, tx, actor, j, c); again || err != nil {
+				return err
+			}
+			if j, err = apply(ctx, tx, actor, j, c); isRefusal(err) {
+				refused, err = err, nil // what the refusal has recorded is committed
+			}
 			return err
+		})
+		if err != nil {
+			return projection.Job{}, err
 		}
-		if !ok {
-			return fmt.Errorf("%w: %s", ErrNoJob, id)
-		}
-		if j, err = apply(ctx, tx, actor, j, c); isRefusal(err) {
-			refused, err = err, nil // what the refusal has recorded is committed
-		}
-		return err
-	})
-	if err != nil {
-		return projection.Job{}, err
 	}
 	return j, refused
 }
@@ -76,6 +83,8 @@ func apply(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c
 	}
 	var after projection.Job
 	switch c := c.(type) {
+	case Unblock:
+		after, err = applyUnblock(ctx, tx, actor, fresh, c)
 	case ReportStop:
 		after, err = applyStop(ctx, tx, actor, fresh, c)
 	case Retry:
@@ -84,7 +93,25 @@ func apply(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c
 			return fresh, lostErr
 		}
 		c.runsUntil = lost.Until
+		if fresh.UniqueWhile != "" && fresh.State.Final() && !fresh.Erased {
+			if err := keyTaken(ctx, tx, c, fresh); err != nil {
+				return fresh, err
+			}
+		}
+		if _, resolveErr := journal.ResolveJob(ctx, tx, actor, fresh, math.MaxInt32); resolveErr != nil {
+			return fresh, resolveErr
+		}
+		if c.NotDependent && fresh.State == event.CancelledState {
+			edges, depsErr := deps.Of(ctx, tx, fresh.N, 1)
+			if depsErr != nil {
+				return fresh, depsErr
+			}
+			c.dependent = len(edges) > 0
+		}
 		after, err = applyTo(ctx, tx, actor, fresh, c)
+		if at := addTruncated(tx.Now(), c.Delay); err == nil && c.Delay > 0 && at.After(after.RunAt) {
+			after, err = applyTo(ctx, tx, actor, after, Reschedule{RunAt: &at, Reason: c.Reason})
+		}
 	default:
 		after, err = applyTo(ctx, tx, actor, fresh, c)
 	}
@@ -107,7 +134,7 @@ func mayBeStale(err error) bool {
 // so that a copy of the job from before it has the right seq.
 func needsRow(c action) bool {
 	switch c.(type) {
-	case Retry, Erase, ReportStop:
+	case Retry, Erase, ReportStop, Unblock:
 		return true
 	}
 	return false
@@ -126,8 +153,8 @@ func applyTo(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job,
 	if err != nil {
 		return j, err
 	}
-	f.actor = actor
-	return record(ctx, tx, f)
+	f.Actor = actor
+	return journal.Record(ctx, tx, f)
 }
 
 // readSalt returns the salt of j's digests.

@@ -395,7 +395,7 @@ func badNight(t *testing.T) *ledger.Store {
 		n.start(host, "render", "v1", 2)
 	}
 	script := n.script()
-	for i := 1; i <= 6*60*12; i++ {
+	for i := 1; i <= ledgertest.Size(2, 2, 6)*60*12; i++ { // hours
 		n.beat(begin.Add(time.Duration(i)*5*time.Second), i)
 		if happens := script[i]; happens != nil {
 			happens()
@@ -407,7 +407,7 @@ func badNight(t *testing.T) *ledger.Store {
 // openFast opens a new ledger that need not survive a power cut.
 func openFast(t testing.TB) *ledger.Store {
 	t.Helper()
-	store, err := ledger.Open(t.Context(), ledgertest.Relaxed(ledgertest.New(t)))
+	store, err := ledger.Open(t.Context(), ledgertest.Relaxed(ledgertest.Empty(t)))
 	if err != nil {
 		t.Fatal(err)
 	}

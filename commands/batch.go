@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -68,7 +69,7 @@ func (s *Service) applyOrIsolate(ctx context.Context, actor string, ops []Op, r 
 			}
 		case err == nil && first != nil && len(claimed) == 0 && len(ops) == 0:
 			return nil, nil, first
-		case err == nil || len(ops) == 0 || storeFailed(err):
+		case err == nil || len(ops) == 0 || StoreFailed(err):
 			return results, claimed, err
 		default:
 			return s.isolate(ctx, actor, ops, r)
@@ -84,7 +85,7 @@ func (s *Service) isolate(ctx context.Context, actor string, ops []Op, r ClaimRe
 	for i, op := range ops {
 		one, _, err := s.tryOnce(ctx, actor, []Op{op}, ClaimRequest{}, nil)
 		switch {
-		case storeFailed(err):
+		case StoreFailed(err):
 			return nil, nil, err // what has been carried out may be sent again
 		case err != nil:
 			results[i] = Result{op.Job, err}
@@ -96,7 +97,7 @@ func (s *Service) isolate(ctx context.Context, actor string, ops []Op, r ClaimRe
 		return results, nil, nil
 	}
 	_, claimed, err := s.applyOrIsolate(ctx, actor, nil, r)
-	if storeFailed(err) {
+	if StoreFailed(err) {
 		return nil, nil, err
 	}
 	return results, claimed, nil // the ops are done; the next claim reports what is wrong with this one
@@ -112,6 +113,14 @@ func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRe
 	err = s.Store.Write(ctx, func(tx *ledger.Tx) (err error) {
 		var search *projection.Search
 		results, claimed = nil, nil
+		searchFirst, err := searchFirst, error(nil)
+		if searchFirst && len(ops) > 0 { // the end of a job may queue another
+			waits, depsErr := tx.HasDependencies(ctx)
+			searchFirst, err = !waits, depsErr
+		}
+		if err != nil {
+			return err
+		}
 		if r.Limit > 0 && searchFirst {
 			if search, err = projection.Seek(ctx, tx, r.want(skip), tx.Now(), r.Limit); err != nil {
 				return err
@@ -125,8 +134,10 @@ func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRe
 				return err
 			}
 		}
-		claimed, err = r.take(ctx, tx, actor, search, tokens)
-		return err
+		if claimed, err = r.take(ctx, tx, actor, search, tokens); err != nil || len(claimed) == r.Limit {
+			return err
+		}
+		return journal.ResolveNext(ctx, tx, actor, journal.ResolvedAtOnce)
 	})
 	if errors.Is(err, ledger.ErrUnknown) && r.Limit > 0 {
 		// The commit may have been durable. Claims with these tokens show that it was.
@@ -172,9 +183,9 @@ func isAnswer(err error) bool {
 	return isAny(err, ErrLeaseLost, ErrCancelled, ErrConflict, ErrNoJob, ErrInvalid)
 }
 
-// storeFailed reports whether err means that the ledger or the caller was not ready, rather than that what
+// StoreFailed reports whether err means that the ledger or the caller was not ready, rather than that what
 // the ledger holds is wrong.
-func storeFailed(err error) bool {
+func StoreFailed(err error) bool {
 	return isAny(err, ledger.ErrBusy, ledger.ErrFull, ledger.ErrIO, ledger.ErrReadOnly, ledger.ErrUnknown,
 		ledger.ErrReplaced, ledger.ErrClosed, context.Canceled, context.DeadlineExceeded)
 }

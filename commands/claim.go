@@ -78,6 +78,7 @@ type claim struct {
 	Worker     event.Worker
 	Lease      time.Duration
 	MaxRuntime time.Duration // the worker's limit; 0: none
+	Limited    bool          // the queue has limits
 }
 
 func (claim) name() string { return "claim" }
@@ -112,7 +113,8 @@ func (r ClaimRequest) take(ctx context.Context, tx *ledger.Tx, actor string, sea
 		return nil, err
 	}
 	for i, j := range jobs {
-		c := claim{Token: tokens[i], Worker: r.Worker, Lease: r.Lease, MaxRuntime: r.MaxRuntime}
+		c := claim{Token: tokens[i], Worker: r.Worker, Lease: r.Lease, MaxRuntime: r.MaxRuntime,
+			Limited: search.Limited(j.Queue)}
 		if jobs[i], err = apply(ctx, tx, actor, j, c); err != nil {
 			return nil, cannotClaim(j, err)
 		}
@@ -123,7 +125,7 @@ func (r ClaimRequest) take(ctx context.Context, tx *ledger.Tx, actor string, sea
 // cannotClaim says that the ledger is damaged at j. Nothing else can prevent the claim of a job that was
 // found in the same transaction.
 func cannotClaim(j projection.Job, err error) error {
-	if storeFailed(err) {
+	if StoreFailed(err) {
 		return err
 	}
 	return &projection.DamagedJobError{Job: j.ID, Err: fmt.Errorf("cannot be claimed: %w", err)}

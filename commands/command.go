@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"time"
 
+	"jobledger/commands/internal/journal"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
 // Command is one thing that the owner of a claim or an operator may ask of a job: Heartbeat, Succeed, Fail
-// and Release take a token; Cancel, Retry, Reschedule and Erase take none. Commands are passed by value.
+// and Release take a token; Cancel, Retry, Reschedule, Unblock and Erase take none. Commands are passed by
+// value.
 type Command interface {
 	action
 
@@ -24,7 +26,7 @@ type action interface {
 	name() string
 
 	// decide applies the rules of the action to j. It is pure; see decide.
-	decide(j projection.Job, at time.Time) (fact, error)
+	decide(j projection.Job, at time.Time) (journal.Fact, error)
 }
 
 // ownerCommand is a Command of the owner of a claim.
@@ -83,16 +85,27 @@ type Release struct {
 type Cancel struct{ Reason string }
 
 // Retry queues a job that has ended again. A cancelled job whose last command may still run waits for its
-// end, which is at the end of the lease at the latest.
+// end, which is at the end of the lease at the latest. The jobs that were cancelled because of it wait for it
+// once more.
 type Retry struct {
 	Reason       string
 	NotSucceeded bool // a job that has succeeded is refused, with a ConflictError
 	Now          bool // do not wait
+	Alone        bool // the jobs that were cancelled because of it stay so
+
+	// Delay is how long the job is to wait in any case: it is rescheduled in the same transaction. 0: not at
+	// all.
+	Delay time.Duration
+
+	// one that was cancelled because of a job that it waits for is refused, with a ConflictError
+	NotDependent bool
+
+	dependent bool // it was cancelled so. Read from the table deps by apply
 
 	runsUntil time.Time // the last command may run until then; zero: it has ended. Read from the events by apply
 }
 
-// Reschedule changes the run_at or the priority of a queued job.
+// Reschedule changes the run_at or the priority of a job that is queued or blocked.
 type Reschedule struct {
 	RunAt    *time.Time // nil: unchanged; in the past: now
 	Priority *int       // nil: unchanged
@@ -120,7 +133,7 @@ func (c Release) credentials() (token, owner string)   { return c.Token, c.Owner
 // CheckCommand returns an InvalidError for a command that no job could permit.
 func CheckCommand(c Command) error {
 	switch c := c.(type) {
-	case Heartbeat, Succeed, Fail, Release, TakeOver, ReportStop, Cancel, Retry, Reschedule, Erase:
+	case Heartbeat, Succeed, Fail, Release, TakeOver, ReportStop, Cancel, Retry, Reschedule, Erase, Unblock:
 		return c.check()
 	}
 	return &InvalidError{"command", fmt.Sprintf("%T", c), "the commands of this package, by value"}
@@ -136,14 +149,14 @@ func (c Heartbeat) check() error {
 	if err := CheckLease(c.Lease); err != nil {
 		return err
 	}
-	return checkText("note", c.Note, MaxReason)
+	return CheckText("note", c.Note, MaxReason)
 }
 
 func (c Succeed) check() error {
 	if err := checkCredentials(c); err != nil {
 		return err
 	}
-	return checkSize("result", c.Result)
+	return CheckSize("result", c.Result)
 }
 
 func (c Fail) check() error {
@@ -158,10 +171,10 @@ func (c Fail) check() error {
 			return err
 		}
 	}
-	if err := checkText("signal", c.Signal, MaxLabel); err != nil {
+	if err := CheckText("signal", c.Signal, MaxLabel); err != nil {
 		return err
 	}
-	return checkText("detail", c.Detail, MaxErrorDetail)
+	return CheckText("detail", c.Detail, MaxErrorDetail)
 }
 
 func (c Release) check() error {
@@ -171,12 +184,18 @@ func (c Release) check() error {
 	if c.Delay < 0 || c.Delay > MaxRunTime {
 		return &InvalidError{"delay", c.Delay.String(), "0s to 8784h"}
 	}
-	return checkText("reason", c.Reason, MaxReason)
+	return CheckText("reason", c.Reason, MaxReason)
 }
 
-func (c Cancel) check() error { return checkText("reason", c.Reason, MaxReason) }
-func (c Retry) check() error  { return checkText("reason", c.Reason, MaxReason) }
-func (c Erase) check() error  { return checkText("reason", c.Reason, MaxReason) }
+func (c Cancel) check() error { return CheckText("reason", c.Reason, MaxReason) }
+func (c Erase) check() error  { return CheckText("reason", c.Reason, MaxReason) }
+
+func (c Retry) check() error {
+	if c.Delay < 0 || c.Delay > MaxRunTime {
+		return &InvalidError{"delay", c.Delay.String(), "0s to 8784h"}
+	}
+	return CheckText("reason", c.Reason, MaxReason)
+}
 
 func (c Reschedule) check() error {
 	if c.Priority != nil {
@@ -187,7 +206,7 @@ func (c Reschedule) check() error {
 	if c.RunAt != nil && c.RunAt.UTC().Year() > 9999 {
 		return &InvalidError{"run_at", event.FormatTime(*c.RunAt), "up to the year 9999"}
 	}
-	return checkText("reason", c.Reason, MaxReason)
+	return CheckText("reason", c.Reason, MaxReason)
 }
 
 func checkCredentials(c ownerCommand) error {
@@ -195,8 +214,8 @@ func checkCredentials(c ownerCommand) error {
 	if token == "" {
 		return &InvalidError{"token", "", "the token that the claim was given"}
 	}
-	if err := checkText("token", token, MaxKey); err != nil {
+	if err := CheckText("token", token, MaxKey); err != nil {
 		return err
 	}
-	return checkText("worker", owner, MaxKey)
+	return CheckText("worker", owner, MaxKey)
 }

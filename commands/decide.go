@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -21,13 +22,13 @@ const runtimeGrace = 15 * time.Second
 // Errors: ConflictError where the state of j does not permit c; errNoChange where j is so already;
 // errTokenNotLive where the token is not that of the live claim (then decideStale answers); errEvidenceStale
 // where what a sweeper saw is no longer true.
-func decide(j projection.Job, c action, at time.Time) (fact, error) {
+func decide(j projection.Job, c action, at time.Time) (journal.Fact, error) {
 	if c, ok := c.(ownerCommand); ok {
 		if !holdsLive(j, c) {
-			return fact{}, errTokenNotLive
+			return journal.Fact{}, errTokenNotLive
 		}
 		if err := checkOwner(c, j, j.Worker); err != nil {
-			return fact{}, err
+			return journal.Fact{}, err
 		}
 	}
 	return c.decide(j, at)
@@ -49,48 +50,49 @@ func checkOwner(c ownerCommand, j projection.Job, holder event.Worker) error {
 	return &ConflictError{c.name(), j.ID, why}
 }
 
-func (c claim) decide(j projection.Job, at time.Time) (fact, error) {
+func (c claim) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 	switch {
 	case j.State != event.Queued:
-		return fact{}, conflict(c, j)
+		return journal.Fact{}, conflict(c, j)
 	case j.RunAt.After(at):
-		return fact{}, &ConflictError{c.name(), j.ID, "it is to run at " + event.FormatTime(j.RunAt)}
+		return journal.Fact{}, &ConflictError{c.name(), j.ID, "it is to run at " + event.FormatTime(j.RunAt)}
 	}
 	runtime := minNonZero(j.MaxRuntime, c.MaxRuntime)
 	var endBy time.Time
 	if runtime > 0 {
 		endBy = at.Add(runtime)
 	}
-	body := &event.Claimed{LeaseUntil: leaseUntil(at, c.Lease, endBy), MaxRuntime: runtime}
-	return fact{job: j, body: body, worker: c.Worker, token: c.Token}, nil
+	body := &event.Claimed{LeaseUntil: leaseUntil(at, c.Lease, endBy), MaxRuntime: runtime, Limited: c.Limited}
+	return journal.Fact{Job: j, Body: body, Worker: c.Worker, Token: c.Token}, nil
 }
 
-func (c Heartbeat) decide(j projection.Job, at time.Time) (fact, error) {
+func (c Heartbeat) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 	until := leaseUntil(at, c.Lease, j.EndBy)
-	return fact{job: j, body: &event.Heartbeat{LeaseUntil: until, Progress: c.Progress, Note: c.Note}}, nil
+	body := &event.Heartbeat{LeaseUntil: until, Progress: c.Progress, Note: c.Note}
+	return journal.Fact{Job: j, Body: body}, nil
 }
 
-func (c TakeOver) decide(j projection.Job, at time.Time) (fact, error) {
+func (c TakeOver) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 	if c.Process == j.Worker {
 		return Heartbeat{Lease: c.Lease}.decide(j, at)
 	}
 	if c.Process.Name != j.Worker.Name {
-		return fact{}, &ConflictError{c.name(), j.ID, fmt.Sprintf("the claim is worker %q's, not %q's",
+		return journal.Fact{}, &ConflictError{c.name(), j.ID, fmt.Sprintf("the claim is worker %q's, not %q's",
 			j.Worker.Name, c.Process.Name)}
 	}
 	body := &event.TakenOver{LeaseUntil: leaseUntil(at, c.Lease, j.EndBy)}
-	return fact{job: j, worker: c.Process, body: body}, nil
+	return journal.Fact{Job: j, Worker: c.Process, Body: body}, nil
 }
 
-func (c Succeed) decide(j projection.Job, _ time.Time) (fact, error) {
+func (c Succeed) decide(j projection.Job, _ time.Time) (journal.Fact, error) {
 	body := &event.Succeeded{ResultBytes: int64(len(c.Result)), ExitCode: c.ExitCode, Output: c.Output}
 	if c.Result != nil {
 		body.ResultSHA256 = ledger.Digest(j.Salt, c.Result)
 	}
-	return fact{job: j, body: body, content: c.Result}, nil
+	return journal.Fact{Job: j, Body: body, Content: c.Result}, nil
 }
 
-func (c Fail) decide(j projection.Job, at time.Time) (fact, error) {
+func (c Fail) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 	body := &event.Failed{ErrorCode: c.code(), ErrorDetail: c.Detail, ExitCode: c.ExitCode, Signal: c.Signal,
 		Output: c.Output}
 	switch {
@@ -98,9 +100,9 @@ func (c Fail) decide(j projection.Job, at time.Time) (fact, error) {
 	case c.RetryIn != nil:
 		body.RetryAt = addTruncated(at, *c.RetryIn)
 	default:
-		body.RetryAt = at.Add(Backoff(j.ID, j.Attempt, j.Failures+1))
+		body.RetryAt = at.Add(backoff(j, j.Failures+1))
 	}
-	return fact{job: j, body: body}, nil
+	return journal.Fact{Job: j, Body: body}, nil
 }
 
 func (c Fail) code() string {
@@ -113,23 +115,23 @@ func (c Fail) code() string {
 // snoozedTooOften is the error code of a job that asked to run later more than MaxSnoozes times.
 const snoozedTooOften = "snoozed_too_often"
 
-func (c Release) decide(j projection.Job, at time.Time) (fact, error) {
+func (c Release) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 	if c.Snooze && j.Snoozes >= MaxSnoozes {
 		return Fail{Code: snoozedTooOften, Detail: c.Reason, Output: c.Output}.decide(j, at)
 	}
 	delay := c.Delay
 	if c.Snooze && delay == 0 {
-		delay = Backoff(j.ID, j.Attempt, j.Snoozes+1)
+		delay = backoff(j, j.Snoozes+1)
 	}
 	body := &event.Released{Reason: c.Reason, RunAt: addTruncated(at, delay), Snooze: c.Snooze,
 		Output: c.Output}
-	return fact{job: j, body: body}, nil
+	return journal.Fact{Job: j, Body: body}, nil
 }
 
-func (c reclaim) decide(j projection.Job, at time.Time) (fact, error) {
+func (c reclaim) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 	sameClaim := j.State.Held() && j.Token == c.Token && j.LeaseUntil.Equal(c.LeaseUntil)
 	if !sameClaim || j.LeaseUntil.After(at) {
-		return fact{}, errEvidenceStale
+		return journal.Fact{}, errEvidenceStale
 	}
 	body := &event.Reclaimed{Reason: event.LeaseExpired, LastHeartbeat: j.HeartbeatAt,
 		LeaseUntil: j.LeaseUntil}
@@ -143,38 +145,41 @@ func (c reclaim) decide(j projection.Job, at time.Time) (fact, error) {
 	case body.Reason == event.LeaseExpired && j.Failures == 0:
 		body.RetryAt = at // one lost worker says nothing about the job; a job that kills workers has to wait
 	default:
-		body.RetryAt = at.Add(Backoff(j.ID, j.Attempt, j.Failures+1))
+		body.RetryAt = at.Add(backoff(j, j.Failures+1))
 	}
-	return fact{job: j, body: body}, nil
+	return journal.Fact{Job: j, Body: body}, nil
 }
 
-func (c Cancel) decide(j projection.Job, _ time.Time) (fact, error) {
+func (c Cancel) decide(j projection.Job, _ time.Time) (journal.Fact, error) {
 	switch {
 	case j.State == event.CancelledState:
-		return fact{}, errNoChange
+		return journal.Fact{}, errNoChange
 	case j.State.Final():
-		return fact{}, conflict(c, j)
+		return journal.Fact{}, conflict(c, j)
 	}
-	return fact{job: j, body: &event.Cancelled{Reason: c.Reason}}, nil
+	return journal.Fact{Job: j, Body: &event.Cancelled{Reason: c.Reason}}, nil
 }
 
-func (c Retry) decide(j projection.Job, at time.Time) (fact, error) {
+func (c Retry) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 	switch {
 	case j.Erased:
-		return fact{}, &ConflictError{c.name(), j.ID, "its payload was erased"}
+		return journal.Fact{}, &ConflictError{c.name(), j.ID, "its payload was erased"}
 	case !j.State.Final() || c.NotSucceeded && j.State == event.SucceededState:
-		return fact{}, conflict(c, j)
+		return journal.Fact{}, conflict(c, j)
 	}
-	body := &event.Retried{Reason: c.Reason}
+	if c.NotDependent && c.dependent {
+		return journal.Fact{}, &ConflictError{c.name(), j.ID, "it was cancelled because of a job that it waits for"}
+	}
+	body := &event.Retried{Reason: c.Reason, Alone: c.Alone}
 	if !c.Now && c.runsUntil.After(at) {
 		body.RunAt = c.runsUntil
 	}
-	return fact{job: j, body: body}, nil
+	return journal.Fact{Job: j, Body: body}, nil
 }
 
-func (c Reschedule) decide(j projection.Job, at time.Time) (fact, error) {
-	if j.State != event.Queued {
-		return fact{}, conflict(c, j)
+func (c Reschedule) decide(j projection.Job, at time.Time) (journal.Fact, error) {
+	if j.State != event.Queued && j.State != event.Blocked {
+		return journal.Fact{}, conflict(c, j)
 	}
 	body := &event.Rescheduled{RunAt: j.RunAt, Priority: j.Priority, Reason: c.Reason}
 	if c.Priority != nil {
@@ -187,20 +192,20 @@ func (c Reschedule) decide(j projection.Job, at time.Time) (fact, error) {
 		}
 	}
 	if body.Priority == j.Priority && body.RunAt.Equal(j.RunAt) {
-		return fact{}, errNoChange
+		return journal.Fact{}, errNoChange
 	}
-	return fact{job: j, body: body}, nil
+	return journal.Fact{Job: j, Body: body}, nil
 }
 
 // decide leaves it to record to say in the event how much was erased.
-func (c Erase) decide(j projection.Job, _ time.Time) (fact, error) {
+func (c Erase) decide(j projection.Job, _ time.Time) (journal.Fact, error) {
 	switch {
 	case j.Erased:
-		return fact{}, errNoChange
+		return journal.Fact{}, errNoChange
 	case !j.State.Final():
-		return fact{}, conflict(c, j)
+		return journal.Fact{}, conflict(c, j)
 	}
-	return fact{job: j, body: &event.Erased{Reason: c.Reason}}, nil
+	return journal.Fact{Job: j, Body: &event.Erased{Reason: c.Reason}}, nil
 }
 
 func conflict(c action, j projection.Job) error {

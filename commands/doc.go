@@ -32,11 +32,11 @@
 //
 //	command.go             the commands and their checks; validate.go has the limits
 //	decide.go              the rules; stale.go those for a token that is not live; backoff.go
-//	record.go              the write path
+//	internal/journal       the write path
 //	apply.go               one command on one job
 //	enqueue.go, claim.go   new jobs; jobs for a worker
 //	batch.go               many commands and a claim in one transaction
 //	sweep.go               expired leases
 //	queue.go, presence.go  pausing queues; worker processes
-//	import.go              whole histories (import_check.go), restore.go, rebuild.go
+//	restore.go, rebuild.go whole ledgers; package load takes histories in
 package commands

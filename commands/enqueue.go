@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,24 +9,38 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/defaults"
 )
 
 // Enqueue asks for a new job. The zero value of a field is its default.
 type Enqueue struct {
-	ID          string            // a ULID; "": a fresh one. Enqueuing it again gives the same job
-	Queue       string            // required: 1–64 of a–z 0–9 . _ -
-	Payload     []byte            // any bytes, up to 1 MiB
-	Key         string            // the idempotency key, unique per queue for ever; "": none
+	ID      string // a ULID; "": a fresh one. Enqueuing it again gives the same job
+	Queue   string // required: 1–64 of a–z 0–9 . _ -
+	Payload []byte // any bytes, up to 1 MiB
+	Key     string // the idempotency key, unique per queue for ever; "": none
+	// how long Key is the job's own: event.WhileQueued or WhileUnfinished; "": for ever
+	UniqueWhile string
+	// with UniqueWhile, where another job has Key: IgnoreDuplicate, which is the default, or ReplaceDuplicate
+	OnDuplicate string
 	Priority    int               // −100…100; higher is claimed first
 	RunAt       time.Time         // not claimed before; default, and earliest: now
-	MaxAttempts int               // 1…1,000,000; default 5
-	MaxRuntime  time.Duration     // 0: no limit
+	MaxAttempts int               // 1…1,000,000; default that of the queue, or 5
+	MaxRuntime  time.Duration     // default that of the queue, or no limit
 	Version     string            // only workers of this version; "": any
 	Requires    []string          // only workers that have all of these capabilities
 	Tags        map[string]string // up to 32
+	// whose job it is among those of the queue: the groups are served one after the other; "": none
+	Group string
+	// how long it waits after failures; default that of the queue, or event.DefaultBackoff
+	Backoff event.Backoff
+
+	After  []Dependency // the jobs that this one waits for: up to 1,000. It is cancelled where one cannot end so
+	Before []Dependency // the blocked jobs that are to wait for this one too: up to 16
+	Hold   bool         // it waits until Unblock lifts the hold
 }
 
 // Check returns an InvalidError for the first field outside of what is allowed.
@@ -33,10 +48,16 @@ func (e *Enqueue) Check() error {
 	if err := CheckQueue(e.Queue); err != nil {
 		return err
 	}
-	if err := checkText("key", e.Key, MaxKey); err != nil {
+	if err := CheckText("key", e.Key, MaxKey); err != nil {
 		return err
 	}
-	if err := checkSize("payload", e.Payload); err != nil {
+	if err := e.checkUnique(); err != nil {
+		return err
+	}
+	if err := checkGroup(e.Group); err != nil {
+		return err
+	}
+	if err := CheckSize("payload", e.Payload); err != nil {
 		return err
 	}
 	if err := checkPriority(e.Priority); err != nil {
@@ -65,18 +86,27 @@ func (e *Enqueue) Check() error {
 	if err := checkTags(e.Tags); err != nil {
 		return err
 	}
+	if err := e.CheckDependencies(); err != nil {
+		return err
+	}
+	if err := checkBackoff(e.Backoff); err != nil {
+		return err
+	}
 	return checkRuntime(e.MaxRuntime)
 }
 
 // Enqueued is the answer to one Enqueue.
 type Enqueued struct {
 	projection.Job
-	Existing bool // the job was there before: same id, or same queue and key, and the same payload
+	// Existing: the job was there before, with the same id, or with the same queue and key. Its payload is the
+	// same, unless its key is not for ever.
+	Existing bool
+	Replaced bool // it was there before, and its payload is now the one asked for
 }
 
 // Enqueue appends new jobs, all or none. A job whose id or key exists already with the same payload is
-// returned as it is, and no second job is made. Errors: InvalidError; ConflictError where the payload differs
-// or was erased.
+// returned as it is, and no second job is made. A job may wait for those before it, by the ids they ask for.
+// Errors: InvalidError; ConflictError where the payload differs or was erased.
 func (s *Service) Enqueue(ctx context.Context, actor string, jobs ...Enqueue) ([]Enqueued, error) {
 	if err := CheckActor(actor); err != nil {
 		return nil, err
@@ -96,10 +126,15 @@ func (s *Service) Enqueue(ctx context.Context, actor string, jobs ...Enqueue) ([
 	var answers []Enqueued
 	err := s.Store.Write(ctx, func(tx *ledger.Tx) error {
 		answers = make([]Enqueued, len(jobs))
+		same := make(map[event.JobID]event.JobID)
 		for i, n := range asked {
 			var err error
+			n.same = same
 			if answers[i], err = enqueue(ctx, tx, actor, n); err != nil {
 				return err
+			}
+			if answers[i].ID != n.id {
+				same[n.id] = answers[i].ID
 			}
 		}
 		return nil
@@ -120,7 +155,8 @@ func (s *Service) CheckKeys(ctx context.Context, jobs []Enqueue) (first int, err
 			if e.Key == "" {
 				continue
 			}
-			n := newJob{Enqueue: &Enqueue{Queue: e.Queue, Key: e.Key, Payload: e.Payload}}
+			n := newJob{Enqueue: &Enqueue{Queue: e.Queue, Key: e.Key, Payload: e.Payload,
+				UniqueWhile: e.UniqueWhile, OnDuplicate: e.OnDuplicate}}
 			j, err := n.find(ctx, tx)
 			if err != nil {
 				return err
@@ -138,8 +174,11 @@ func (s *Service) CheckKeys(ctx context.Context, jobs []Enqueue) (first int, err
 // newJob is the action of enqueuing one job, with what is drawn at random for it.
 type newJob struct {
 	*Enqueue
-	id   event.JobID
-	salt []byte
+	id       event.JobID
+	salt     []byte
+	defaults defaults.Spec // of the queue
+	// by the id asked for: jobs of the same call that existed, with another id
+	same map[event.JobID]event.JobID
 }
 
 func (newJob) name() string { return "enqueue" }
@@ -150,18 +189,21 @@ func (s *Service) newJob(e *Enqueue, salt []byte) (newJob, error) {
 		return newJob{}, err
 	}
 	if e.ID == "" {
-		return newJob{e, event.JobID(s.newID()), salt}, nil
+		return newJob{Enqueue: e, id: event.JobID(s.newID()), salt: salt}, nil
 	}
 	id, err := ulid.ParseStrict(e.ID)
 	if err != nil {
 		return newJob{}, &InvalidError{"id", fmt.Sprintf("%.80q", e.ID), "a ULID"}
 	}
-	return newJob{e, event.JobID(id.String()), salt}, nil
+	return newJob{Enqueue: e, id: event.JobID(id.String()), salt: salt}, nil
 }
 
 func enqueue(ctx context.Context, tx *ledger.Tx, actor string, n newJob) (Enqueued, error) {
 	j, err := n.find(ctx, tx)
 	if err != nil {
+		return Enqueued{}, err
+	}
+	if n.defaults, err = queueDefaults(ctx, tx, n.Queue); err != nil {
 		return Enqueued{}, err
 	}
 	f, err := n.decide(j, tx.Now())
@@ -171,8 +213,19 @@ func enqueue(ctx context.Context, tx *ledger.Tx, actor string, n newJob) (Enqueu
 	if err != nil {
 		return Enqueued{}, err
 	}
-	f.actor = actor
-	j, err = record(ctx, tx, f)
+	f.Actor = actor
+	if f.Job.State != 0 {
+		j, err = journal.Record(ctx, tx, f)
+		return Enqueued{Job: j, Existing: true, Replaced: true}, err
+	}
+	broken, err := n.depend(ctx, tx, &f)
+	if err != nil {
+		return Enqueued{}, err
+	}
+	if j, err = journal.Record(ctx, tx, f); err == nil && broken != "" {
+		j, err = journal.Record(ctx, tx, journal.Fact{Actor: actor, Job: j,
+			Body: &event.Cancelled{Because: broken}})
+	}
 	return Enqueued{Job: j}, err
 }
 
@@ -192,22 +245,27 @@ func (n newJob) find(ctx context.Context, tx *ledger.Tx) (j projection.Job, err 
 	return j, projection.LoadBodies(ctx, tx, &j)
 }
 
-// decide applies the rules of enqueuing, where j is what find found: errNoChange if that is the same job.
-func (n newJob) decide(j projection.Job, at time.Time) (fact, error) {
-	if j.State != 0 {
-		return fact{}, n.compare(j)
+// decide applies the rules of enqueuing, where j is what find found: errNoChange if that is the same job. The
+// fact may be that j gets another payload.
+func (n newJob) decide(j projection.Job, at time.Time) (journal.Fact, error) {
+	switch {
+	case j.State != 0 && n.UniqueWhile != "" && (n.ID == "" || j.ID != n.id):
+		return n.duplicate(j)
+	case j.State != 0:
+		return journal.Fact{}, n.compare(j)
 	}
+	d := n.defaults
 	body := &event.Enqueued{Queue: n.Queue, Priority: n.Priority,
-		RunAt: n.RunAt.UTC().Truncate(time.Microsecond), MaxAttempts: n.MaxAttempts, MaxRuntime: n.MaxRuntime,
-		Version: n.Version, Requires: n.Requires, Key: n.Key, Tags: n.Tags,
+		RunAt: n.RunAt.UTC().Truncate(time.Microsecond), MaxAttempts: cmp.Or(n.MaxAttempts, d.MaxAttempts,
+			projection.DefaultMaxAttempts),
+		MaxRuntime: cmp.Or(n.MaxRuntime, d.MaxRuntime), Backoff: cmp.Or(n.Backoff, d.Backoff),
+		Version: n.Version, Requires: n.Requires, Key: n.Key, UniqueWhile: n.UniqueWhile,
+		Tags: n.Tags, Group: n.Group,
 		PayloadSHA256: ledger.Digest(n.salt, n.Payload), PayloadBytes: int64(len(n.Payload))}
 	if body.RunAt.Before(at) {
 		body.RunAt = at
 	}
-	if body.MaxAttempts == 0 {
-		body.MaxAttempts = projection.DefaultMaxAttempts
-	}
-	return fact{job: j, body: body, salt: n.salt, content: n.Payload}, nil
+	return journal.Fact{Job: j, Body: body, Salt: n.salt, Content: n.Payload}, nil
 }
 
 // compare returns errNoChange if j, found by the id or the key of n, is the job that n asks for.
@@ -223,7 +281,11 @@ func (n newJob) compare(j projection.Job) error {
 		return &ConflictError{n.name(), j.ID, what + " belongs to it, in the queue " + j.Queue}
 	case j.Key != n.Key:
 		return &ConflictError{n.name(), j.ID, what + " belongs to it, with another key"}
-	case string(j.Payload) != string(n.Payload):
+	case j.UniqueWhile != n.UniqueWhile && j.UniqueWhile != "":
+		return &ConflictError{n.name(), j.ID, what + " belongs to it while it is " + j.UniqueWhile}
+	case j.UniqueWhile != n.UniqueWhile:
+		return &ConflictError{n.name(), j.ID, what + " belongs to it, and its key is for ever"}
+	case string(j.Payload) != string(n.Payload) && j.PayloadAt == 0:
 		return &ConflictError{n.name(), j.ID, what + " belongs to it, with another payload"}
 	}
 	return errNoChange

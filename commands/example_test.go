@@ -14,6 +14,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	limits "jobledger/projection/limit"
 )
 
 // openExample returns a Service on a new ledger, and a function that removes it.
@@ -55,6 +56,39 @@ func ExampleService_Enqueue_key() {
 	// Ada existing: false
 	// Ada existing: true
 	// Grace conflict
+}
+
+// A queue runs at most so many jobs at once, and at most so many of each group; the groups are served in
+// rotation.
+func ExampleService_Limit() {
+	ctx := context.Background()
+	service, remove := openExample()
+	defer remove()
+
+	var jobs []commands.Enqueue
+	for _, name := range []string{"acme", "acme", "acme", "bond"} {
+		jobs = append(jobs, commands.Enqueue{Queue: "render", Group: name})
+	}
+	if _, err := service.Enqueue(ctx, "web", jobs...); err != nil {
+		log.Fatal(err)
+	}
+	bounds := limits.Spec{Running: 20, PerGroup: 2}
+	if _, err := service.Limit(ctx, "ada", "render", bounds, "a fair share"); err != nil {
+		log.Fatal(err)
+	}
+	claimed, err := service.Claim(ctx, commands.ClaimRequest{Queues: []string{"render"}, Limit: 10,
+		Worker: event.Worker{Name: "w1", Boot: ulid.Make().String()}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, job := range claimed {
+		fmt.Println(job.Group)
+	}
+
+	// Output:
+	// acme
+	// bond
+	// acme
 }
 
 // A program with its own loop claims a job and ends it explicitly. Each claim has a fresh token, which every

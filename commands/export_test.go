@@ -3,6 +3,7 @@ package commands
 import (
 	"time"
 
+	"jobledger/commands/internal/journal"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 )
@@ -14,7 +15,7 @@ type (
 	OwnerCommand = ownerCommand
 	Claim        = claim
 	Reclaim      = reclaim
-	Fact         = fact
+	Fact         = journal.Fact
 	PastClaim    = pastClaim
 )
 
@@ -22,26 +23,13 @@ var (
 	Decide      = decide
 	DecideStale = decideStale
 	DecideStop  = decideStop
-	Envelope    = fact.envelope
+	Envelope    = journal.Fact.Envelope
 	ApplyTo     = applyTo
 )
 
 // NewJob returns the action of enqueuing e as a job with this id.
-func NewJob(e *Enqueue, id event.JobID, salt []byte) Action { return newJob{e, id, salt} }
-
-// Body returns the body of the fact's event, or nil without a fact.
-func (f fact) Body() event.Body { return f.body }
-
-// On returns the fact with j as its job.
-func (f fact) On(j projection.Job) Fact {
-	f.job = j
-	return f
-}
-
-// By returns the fact with this actor.
-func (f fact) By(actor string) Fact {
-	f.actor = actor
-	return f
+func NewJob(e *Enqueue, id event.JobID, salt []byte) Action {
+	return newJob{Enqueue: e, id: id, salt: salt}
 }
 
 // Add takes the next event of the job j into account, for a token and a command.
@@ -61,9 +49,9 @@ func Sender(c OwnerCommand) (token, name string) {
 	return token, c.name()
 }
 
-// SetLoadStep sets how many events one transaction of a load in steps appends, until restore is called.
-func SetLoadStep(events int) (restore func()) {
-	before := loadStep
-	loadStep = events
-	return func() { loadStep = before }
+// SetResolvedAtOnce sets how many edges the transaction that ends a job resolves.
+func SetResolvedAtOnce(edges int) (restore func()) {
+	before := journal.ResolvedAtOnce
+	journal.ResolvedAtOnce = edges
+	return func() { journal.ResolvedAtOnce = before }
 }

@@ -94,14 +94,14 @@ func late(t *testing.T, s *pureJob, c commands.Action) {
 	f, err := commands.DecideStale(s.job, past, owner)
 	var refused *commands.RefusedError
 	switch {
-	case past.Refused && f.Body() != nil:
-		t.Fatalf("refused twice: %+v", f.Body())
-	case f.Body() != nil && !errors.As(err, &refused):
-		t.Fatalf("%+v with %v", f.Body(), err)
-	case err == nil && (past.Ending == nil || f.Body() != nil):
+	case past.Refused && f.Body != nil:
+		t.Fatalf("refused twice: %+v", f.Body)
+	case f.Body != nil && !errors.As(err, &refused):
+		t.Fatalf("%+v with %v", f.Body, err)
+	case err == nil && (past.Ending == nil || f.Body != nil):
 		t.Fatalf("a first answer that was never given: %+v", past)
 	}
-	if f.Body() == nil {
+	if f.Body == nil {
 		return
 	}
 	before := s.job

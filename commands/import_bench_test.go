@@ -16,6 +16,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/commands"
+	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -86,7 +87,7 @@ func longHistory(events int) iter.Seq2[event.Line, error] {
 func longLedger(b *testing.B) *ledger.Store {
 	b.Helper()
 	store := openFast(b)
-	if _, err := (&commands.Service{Store: store}).Import(b.Context(), "cli:test", "bench",
+	if _, err := load.Import(b.Context(), &commands.Service{Store: store}, "cli:test", "bench",
 		longHistory(*historyEvents), nil); err != nil {
 		b.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func BenchmarkHistoryImport(b *testing.B) {
 		b.StopTimer()
 		store := openFast(b)
 		b.StartTimer()
-		if _, err := (&commands.Service{Store: store}).Import(b.Context(), "cli:test", "bench", lines,
+		if _, err := load.Import(b.Context(), &commands.Service{Store: store}, "cli:test", "bench", lines,
 			nil); err != nil {
 			b.Fatal(err)
 		}
@@ -166,7 +167,7 @@ func BenchmarkHistoryReplay(b *testing.B) {
 		b.StopTimer()
 		copied := openFast(b)
 		b.StartTimer()
-		if _, err := (&commands.Service{Store: copied}).Replay(b.Context(), "cli:test", "bench",
+		if _, err := load.Replay(b.Context(), &commands.Service{Store: copied}, "cli:test", "bench",
 			store.Lines(b.Context(), ledger.Filter{}, true), nil); err != nil {
 			b.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"jobledger/commands"
+	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -44,7 +45,7 @@ func TestImportInStepsKeepsTheWALSmall(t *testing.T) {
 		}
 	}
 	s := &commands.Service{Store: store, Staging: true}
-	if _, err := s.Import(t.Context(), "cli:test", "x.jsonl", watched, nil); err != nil {
+	if _, err := load.Import(t.Context(), s, "cli:test", "x.jsonl", watched, nil); err != nil {
 		t.Fatal(err)
 	}
 	if most == 0 || most > 16<<20 {
@@ -56,7 +57,8 @@ func TestImportInStepsKeepsTheWALSmall(t *testing.T) {
 // A wrong line is named by an import in steps too, in whichever step it is. What only one transaction can
 // find out is reported as such.
 func TestImportInStepsNamesTheLine(t *testing.T) {
-	defer commands.SetLoadStep(3)()
+	defer func(before int) { load.Step = before }(load.Step)
+	load.Step = 3
 	source := &commands.Service{Store: openFast(t)}
 	for n := range 10 {
 		_, err := source.Enqueue(t.Context(), "cli:test",
@@ -66,26 +68,27 @@ func TestImportInStepsNamesTheLine(t *testing.T) {
 		}
 	}
 	text := exported(t, source.Store)
-	load := func(text []byte) error {
+	take := func(text []byte) error {
 		s := &commands.Service{Store: openFast(t), Staging: true}
-		_, err := s.Import(t.Context(), "cli:test", "x.jsonl", iter.Seq2[event.Line, error](parsed(text)), nil)
+		_, err := load.Import(t.Context(), s, "cli:test", "x.jsonl", iter.Seq2[event.Line, error](parsed(text)),
+			nil)
 		return err
 	}
 	for n := range int64(10) {
 		wrong := bytes.Replace(text, []byte(fmt.Sprintf(`"pos":%d,`, n+1)), []byte(`"pos":77,`), 1)
-		if line, ok := errors.AsType[*commands.LineError](load(wrong)); !ok || line.Line != n+1 {
+		if line, ok := errors.AsType[*load.LineError](take(wrong)); !ok || line.Line != n+1 {
 			t.Errorf("line %d is wrong: %v", n+1, line)
 		}
 	}
 	illegal := bytes.Replace(text, []byte(`"to_state":"queued"`), []byte(`"to_state":"failed"`), 1)
-	if line, ok := errors.AsType[*commands.LineError](load(illegal)); !ok || line.Line != 1 {
+	if line, ok := errors.AsType[*load.LineError](take(illegal)); !ok || line.Line != 1 {
 		t.Errorf("the state of line 1 is wrong: %v", line)
 	}
 	twice := bytes.Replace(text, []byte(`"key-9"`), []byte(`"key-1"`), 1)
-	if err := load(twice); !errors.Is(err, commands.ErrLoadAtOnce) {
+	if err := take(twice); !errors.Is(err, load.ErrLoadAtOnce) {
 		t.Errorf("two jobs have the same key: %v", err)
 	}
-	if err := load(text); err != nil {
+	if err := take(text); err != nil {
 		t.Error(err)
 	}
 }

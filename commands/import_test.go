@@ -16,6 +16,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
+	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -112,11 +113,11 @@ func TestImportAfterARefusedOne(t *testing.T) {
 	s := &commands.Service{Store: openFast(t)}
 	wrong := bytes.Replace(text, []byte(`"pid":7`), []byte(`"pid":8`), 1)
 	wrong = append(wrong, wrong...) // the second event with pos 1 is refused
-	_, err = s.Import(t.Context(), "cli:test", "x", parsed(wrong), nil)
-	if line, ok := errors.AsType[*commands.LineError](err); !ok || line.Line != 3 {
+	_, err = load.Import(t.Context(), s, "cli:test", "x", parsed(wrong), nil)
+	if line, ok := errors.AsType[*load.LineError](err); !ok || line.Line != 3 {
 		t.Fatalf("got %v, want an error of line 3", err)
 	}
-	if _, err := s.Import(t.Context(), "cli:test", "x", parsed(text), nil); err != nil {
+	if _, err := load.Import(t.Context(), s, "cli:test", "x", parsed(text), nil); err != nil {
 		t.Errorf("after a refused import: %v", err)
 	}
 	wantClean(t, s.Store)
@@ -147,7 +148,8 @@ func roundTrip(t *testing.T, store *ledger.Store, cut int64) {
 	t.Helper()
 	text := exported(t, store)
 	whole := openFast(t)
-	done, err := (&commands.Service{Store: whole}).Import(t.Context(), "cli:test", "x.jsonl", parsed(text), nil)
+	done, err := load.Import(t.Context(), &commands.Service{Store: whole}, "cli:test", "x.jsonl", parsed(text),
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,8 +163,9 @@ func roundTrip(t *testing.T, store *ledger.Store, cut int64) {
 	until := func(bodies bool) iter.Seq2[event.Line, error] {
 		return store.Lines(t.Context(), ledger.Filter{Until: cut}, bodies)
 	}
-	defer commands.SetLoadStep(7)()
-	replayed, err := (&commands.Service{Store: part, Staging: true}).Replay(t.Context(), "cli:test", "x.db",
+	defer func(before int) { load.Step = before }(load.Step)
+	load.Step = 7
+	replayed, err := load.Replay(t.Context(), &commands.Service{Store: part, Staging: true}, "cli:test", "x.db",
 		until(true), nil)
 	if err != nil || len(replayed.Findings) > 0 {
 		t.Fatal(err, replayed.Findings)
@@ -175,7 +178,8 @@ func roundTrip(t *testing.T, store *ledger.Store, cut int64) {
 		}
 	}
 	imported := openFast(t)
-	if _, err := (&commands.Service{Store: imported, Staging: true}).Import(t.Context(), "cli:test", "x.jsonl",
+	if _, err := load.Import(t.Context(), &commands.Service{Store: imported, Staging: true}, "cli:test",
+		"x.jsonl",
 		parsed(beginning), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +189,8 @@ func roundTrip(t *testing.T, store *ledger.Store, cut int64) {
 	}
 
 	bare := openFast(t) // an export without bodies can be imported and read
-	done, err = (&commands.Service{Store: bare}).Import(t.Context(), "cli:test", "x.jsonl", until(false), nil)
+	done, err = load.Import(t.Context(), &commands.Service{Store: bare}, "cli:test", "x.jsonl", until(false),
+		nil)
 	if err != nil || done.Events != cut {
 		t.Fatal(done, err)
 	}
@@ -198,7 +203,7 @@ func TestImportRoundTripOfBadNight(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := openFast(t)
-	if _, err := (&commands.Service{Store: store}).Import(t.Context(), "cli:test", "bad-night.jsonl",
+	if _, err := load.Import(t.Context(), &commands.Service{Store: store}, "cli:test", "bad-night.jsonl",
 		parsed(text), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +214,7 @@ func TestImportRoundTripOfBadNight(t *testing.T) {
 // TestImportRoundTripOfRandomHistories runs the round trip on random histories that use every feature of a
 // ledger.
 func TestImportRoundTripOfRandomHistories(t *testing.T) {
-	for seed := range 10 {
+	for seed := range ledgertest.Size(3, 5, 10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			d := dice(seed + 1)
 			store := anyHistory(t, &d, 60+d.roll(150))
@@ -337,13 +342,13 @@ func TestImportNeedsAnEmptyLedger(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})
 	text := exported(t, q.Store)
-	if _, err := q.Import(t.Context(), "cli:test", "x", parsed(text), nil); !errors.Is(err,
-		commands.ErrNotEmpty) || !errors.Is(err, commands.ErrConflict) {
+	if _, err := load.Import(t.Context(), q.Service, "cli:test", "x", parsed(text), nil); !errors.Is(err,
+		load.ErrNotEmpty) || !errors.Is(err, commands.ErrConflict) {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	empty := ledgertest.Open(t)
-	_, err := (&commands.Service{Store: empty}).Import(ctx, "cli:test", "x",
+	_, err := load.Import(ctx, &commands.Service{Store: empty}, "cli:test", "x",
 		func(yield func(event.Line, error) bool) {
 			for l, err := range parsed(text) {
 				cancel()
@@ -370,8 +375,8 @@ func TestImportPausesQueuesWithoutPayloads(t *testing.T) {
 		lines := q.Store.Lines(t.Context(), ledger.Filter{Until: 4}, bodies) // up to just before the erasure
 		copied := openFast(t)
 		s := &commands.Service{Store: copied}
-		done, err := s.Replay(t.Context(), "cli:test", "x.db", lines, nil)
-		want := commands.Loaded{Events: 4, Jobs: 2, Missing: 2, Paused: []string{"a"}}
+		done, err := load.Replay(t.Context(), s, "cli:test", "x.db", lines, nil)
+		want := load.Loaded{Events: 4, Jobs: 2, Missing: 2, Paused: []string{"a"}}
 		if !bodies {
 			want.Missing, want.Paused = 3, []string{"a", "b"}
 		}
@@ -385,7 +390,7 @@ func TestImportPausesQueuesWithoutPayloads(t *testing.T) {
 		}
 		// It is a normal ledger: it can be exported, imported and erased from again.
 		again := openFast(t)
-		done, err = (&commands.Service{Store: again}).Import(t.Context(), "cli:test", "x.jsonl",
+		done, err = load.Import(t.Context(), &commands.Service{Store: again}, "cli:test", "x.jsonl",
 			parsed(exported(t, copied)), nil)
 		if err != nil || done.Missing != 0 {
 			t.Errorf("bodies %t, again: %+v, %v", bodies, done, err)
@@ -466,7 +471,7 @@ func TestImportOldHistories(t *testing.T) {
 			t.Fatal(err)
 		}
 		store := openFast(t)
-		if _, err := (&commands.Service{Store: store}).Import(t.Context(), "cli:test", file, parsed(text),
+		if _, err := load.Import(t.Context(), &commands.Service{Store: store}, "cli:test", file, parsed(text),
 			nil); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}

@@ -93,9 +93,8 @@ func TestPostgresCommitWithLostAnswer(t *testing.T) {
 	}
 }
 
-// load makes clients enqueue, claim and finish jobs. They send again what was not answered, and keep the
-// answers.
-type load struct {
+// clients enqueue, claim and finish jobs. They send again what was not answered, and keep the answers.
+type clients struct {
 	t    *testing.T
 	stop atomic.Bool
 
@@ -106,13 +105,13 @@ type load struct {
 	again    int // how often a command was sent again
 }
 
-func newLoad(t *testing.T) *load {
-	return &load{t: t, enqueued: make(map[event.JobID]bool), tokens: make(map[event.JobID]string),
+func newLoad(t *testing.T) *clients {
+	return &clients{t: t, enqueued: make(map[event.JobID]bool), tokens: make(map[event.JobID]string),
 		ended: make(map[event.JobID]bool)}
 }
 
 // passes reports whether an error may be answered by sending the same command again.
-func (l *load) passes(err error) bool {
+func (l *clients) passes(err error) bool {
 	for _, target := range []error{ledger.ErrUnknown, ledger.ErrIO, ledger.ErrBusy} {
 		if errors.Is(err, target) {
 			l.mu.Lock()
@@ -125,7 +124,7 @@ func (l *load) passes(err error) bool {
 	return false
 }
 
-func (l *load) hand(ctx context.Context, s *commands.Service, name string) {
+func (l *clients) hand(ctx context.Context, s *commands.Service, name string) {
 	w := event.Worker{Name: name, Boot: name, PID: os.Getpid()}
 	for n := 0; !l.stop.Load(); n++ {
 		job := commands.Enqueue{ID: ulid.Make().String(), Queue: "q", Payload: fmt.Append(nil, name, n),
@@ -172,7 +171,7 @@ func (l *load) hand(ctx context.Context, s *commands.Service, name string) {
 }
 
 // check compares the answers that the clients got with the ledger.
-func (l *load) check(s *commands.Service) {
+func (l *clients) check(s *commands.Service) {
 	t := l.t
 	t.Helper()
 	(&queue{&commandstest.Scenario{T: t, Service: s}}).Verify()
@@ -233,7 +232,7 @@ func (l *load) check(s *commands.Service) {
 }
 
 // run makes clients work on stores until during returns.
-func (l *load) run(stores []*ledger.Store, clients int, during func()) {
+func (l *clients) run(stores []*ledger.Store, clients int, during func()) {
 	var working sync.WaitGroup
 	for i, s := range stores {
 		service := &commands.Service{Store: s}
@@ -250,7 +249,7 @@ const enoughEnded = 10 // the least number of ended jobs that makes a load meani
 
 // until waits until enough jobs have ended, and then for more, a minute at most. Other checks report what is
 // missing then.
-func (l *load) until(more func() bool) {
+func (l *clients) until(more func() bool) {
 	// The sleep is the interval of a poll.
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		l.mu.Lock()

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 
+	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -37,7 +38,7 @@ func (s *Service) recordWorker(ctx context.Context, w event.Worker, body event.B
 		return err
 	}
 	return s.Store.Write(ctx, func(tx *ledger.Tx) error {
-		_, err := record(ctx, tx, fact{actor: "worker:" + w.Name, worker: w, body: body})
+		_, err := journal.Record(ctx, tx, journal.Fact{Actor: "worker:" + w.Name, Worker: w, Body: body})
 		return err
 	})
 }

@@ -38,7 +38,8 @@ func worker(name string) event.Worker { return event.Worker{Name: name, Boot: "b
 
 // record folds f as the write path does when it appends f.
 func (s *pureJob) record(f commands.Fact) error {
-	e, after, err := commands.Envelope(f.By("cli:test"), int64(len(s.events)+1), s.now)
+	f.Actor = "cli:test"
+	e, after, err := commands.Envelope(f, int64(len(s.events)+1), s.now)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (s *pureJob) try(c commands.Action) (event.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.Body(), s.record(f)
+	return f.Body, s.record(f)
 }
 
 // apply is try for a command that must be allowed.
@@ -102,7 +103,7 @@ func (s *pureJob) report(c commands.ReportStop) (facts []commands.Fact, err erro
 	facts, err = commands.DecideStop(s.job, past, c, s.now)
 	for i, f := range facts {
 		if i > 0 {
-			f = f.On(s.job)
+			f.Job = s.job
 		}
 		if err := s.record(f); err != nil {
 			return nil, err

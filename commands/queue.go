@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -24,7 +25,7 @@ func (s *Service) setPaused(ctx context.Context, actor, queue string, paused boo
 	if err := CheckQueue(queue); err != nil {
 		return false, err
 	}
-	if err := checkText("reason", reason, MaxReason); err != nil {
+	if err := CheckText("reason", reason, MaxReason); err != nil {
 		return false, err
 	}
 	if err := CheckActor(actor); err != nil {
@@ -47,18 +48,23 @@ func setPaused(ctx context.Context, tx *ledger.Tx, actor, queue string, paused b
 	if errors.Is(err, errNoChange) {
 		return false, nil
 	}
-	f.actor = actor
-	_, err = record(ctx, tx, f)
+	f.Actor = actor
+	_, err = journal.Record(ctx, tx, f)
 	return err == nil, err
 }
 
 // decidePaused returns the fact of pausing or resuming q; errNoChange if it is so already. It is pure.
-func decidePaused(q projection.Queue, paused bool, reason string) (fact, error) {
+func decidePaused(q projection.Queue, paused bool, reason string) (journal.Fact, error) {
 	switch {
 	case q.Paused == paused:
-		return fact{}, errNoChange
+		return journal.Fact{}, errNoChange
 	case paused:
-		return fact{queue: q, body: &event.QueuePaused{Queue: q.Name, Reason: reason}}, nil
+		return journal.Fact{Queue: q, Body: &event.QueuePaused{Queue: q.Name, Reason: reason}}, nil
 	}
-	return fact{queue: q, body: &event.QueueResumed{Queue: q.Name, Reason: reason}}, nil
+	return journal.Fact{Queue: q, Body: &event.QueueResumed{Queue: q.Name, Reason: reason}}, nil
+}
+
+// PauseIn pauses a queue in the caller's transaction; changed is false if it was paused already.
+func PauseIn(ctx context.Context, tx *ledger.Tx, actor, queue, reason string) (changed bool, err error) {
+	return setPaused(ctx, tx, actor, queue, true, reason)
 }

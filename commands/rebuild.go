@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 
+	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
@@ -32,7 +33,7 @@ func (s *Service) Rebuild(ctx context.Context, actor string) (report audit.Rebui
 		failpoint.Hit("rebuilt")
 		body := &event.Rebuilt{Jobs: report.Jobs, Changed: report.Changed, Missing: report.Missing,
 			Extra: report.Extra}
-		_, err = record(ctx, tx, fact{actor: actor, body: body})
+		_, err = journal.Record(ctx, tx, journal.Fact{Actor: actor, Body: body})
 		return err
 	})
 	return report, err

@@ -6,6 +6,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/audit"
 )
@@ -70,8 +71,12 @@ func TestRebuildWithoutTheTable(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Key: "k"})
 	q.enqueue(commands.Enqueue{})
-	q.exec(`DROP VIEW current`)
-	q.exec(`DROP TABLE jobs`)
+	if ledgertest.OnPostgres(t) {
+		q.exec(`DROP TABLE jobs CASCADE`) // and the views of it
+	} else {
+		q.exec(`DROP VIEW current`)
+		q.exec(`DROP TABLE jobs`)
+	}
 	r, err := q.Rebuild(t.Context(), "cli:test")
 	if err != nil || r.Jobs != 2 || r.Missing != 2 || r.Changed+r.Extra != 0 || len(r.Repaired) == 0 {
 		t.Errorf("got %+v, %v", r, err)

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 
+	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -10,11 +11,11 @@ import (
 // Restored records that this ledger was restored, so that its history says why it goes on from an earlier
 // event. It is the last event of the copy that replaces the ledger, and is recorded before it does.
 func (s *Service) Restored(ctx context.Context, actor string, what event.Restored) error {
-	if err := checkText("from", what.From, MaxReason); err != nil {
+	if err := CheckText("from", what.From, MaxReason); err != nil {
 		return err
 	}
 	return s.Store.Write(ctx, func(tx *ledger.Tx) error {
-		_, err := record(ctx, tx, fact{actor: actor, body: &what})
+		_, err := journal.Record(ctx, tx, journal.Fact{Actor: actor, Body: &what})
 		return err
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -25,15 +26,15 @@ type pastClaim struct {
 // A command that repeats the ending of its claim, with the same content, gives no error and no fact: it was
 // answered before, and the answer was lost. Everything else is a RefusedError, with the fact of the refusal
 // unless that is recorded already; a fact without a body is none.
-func decideStale(j projection.Job, past pastClaim, c ownerCommand) (fact, error) {
+func decideStale(j projection.Job, past pastClaim, c ownerCommand) (journal.Fact, error) {
 	if past.Ending != nil && sameEnding(*past.Ending, past.Salt, c) {
-		return fact{}, checkOwner(c, j, past.Claim.Worker)
+		return journal.Fact{}, checkOwner(c, j, past.Claim.Worker)
 	}
 	token, _ := c.credentials()
 	refused := &RefusedError{Command: c.name(), Job: j.ID, Token: token}
 	refused.Why, refused.Err = whyRefused(past)
 	if past.Refused {
-		return fact{}, refused
+		return journal.Fact{}, refused
 	}
 	body := &event.Refused{Command: c.name(), Why: refused.Why}
 	if s, ok := c.(Succeed); ok && s.Result != nil {
@@ -42,9 +43,9 @@ func decideStale(j projection.Job, past pastClaim, c ownerCommand) (fact, error)
 			body.OfferedSHA256 = ledger.Digest(past.Salt, s.Result)
 		}
 	}
-	f := fact{job: j, body: body, token: token}
+	f := journal.Fact{Job: j, Body: body, Token: token}
 	if past.Claim != nil {
-		f.worker, f.attempt = past.Claim.Worker, past.Claim.Attempt
+		f.Worker, f.Attempt = past.Claim.Worker, past.Claim.Attempt
 	}
 	return f, refused
 }
@@ -112,11 +113,11 @@ func applyStale(ctx context.Context, tx *ledger.Tx, actor string, j projection.J
 		return err
 	}
 	f, answer := decideStale(j, past, c)
-	if f.body == nil {
+	if f.Body == nil {
 		return answer
 	}
-	f.actor = actor
-	if _, err := record(ctx, tx, f); err != nil {
+	f.Actor = actor
+	if _, err := journal.Record(ctx, tx, f); err != nil {
 		return err
 	}
 	return answer

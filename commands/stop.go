@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -23,20 +24,20 @@ func (c ReportStop) check() error {
 	if c.Token == "" {
 		return &InvalidError{"token", "", "the token that the claim was given"}
 	}
-	if err := checkText("token", c.Token, MaxKey); err != nil {
+	if err := CheckText("token", c.Token, MaxKey); err != nil {
 		return err
 	}
-	return checkText("signal", c.Signal, MaxKey)
+	return CheckText("signal", c.Signal, MaxKey)
 }
 
 // decide is not used: what follows depends on the events of the job, see decideStop.
-func (c ReportStop) decide(j projection.Job, _ time.Time) (fact, error) {
-	return fact{}, &ConflictError{c.name(), j.ID, "the events of the claim are needed"}
+func (c ReportStop) decide(j projection.Job, _ time.Time) (journal.Fact, error) {
+	return journal.Fact{}, &ConflictError{c.name(), j.ID, "the events of the claim are needed"}
 }
 
 // decideStop returns what follows from c, in order: that the command has ended and, where the job was
 // retried and waits for just that, that it runs now. It is pure.
-func decideStop(j projection.Job, past pastClaim, c ReportStop, at time.Time) ([]fact, error) {
+func decideStop(j projection.Job, past pastClaim, c ReportStop, at time.Time) ([]journal.Fact, error) {
 	why := ""
 	switch {
 	case past.Claim == nil:
@@ -53,11 +54,11 @@ func decideStop(j projection.Job, past pastClaim, c ReportStop, at time.Time) ([
 		return nil, &ConflictError{c.name(), j.ID, "the claim was neither cancelled nor reclaimed"}
 	}
 	stopped := &event.Stopped{ExitCode: c.ExitCode, Signal: c.Signal, Why: why}
-	facts := []fact{{job: j, body: stopped, token: c.Token,
-		worker: past.Claim.Worker, attempt: past.Claim.Attempt}}
+	facts := []journal.Fact{{Job: j, Body: stopped, Token: c.Token,
+		Worker: past.Claim.Worker, Attempt: past.Claim.Attempt}}
 	if past.Latest && past.Waits && j.State == event.Queued && j.RunAt.After(at) {
 		body := &event.Rescheduled{RunAt: at, Priority: j.Priority, Reason: "its last command has ended"}
-		facts = append(facts, fact{job: j, body: body})
+		facts = append(facts, journal.Fact{Job: j, Body: body})
 	}
 	return facts, nil
 }
@@ -74,8 +75,8 @@ func applyStop(ctx context.Context, tx *ledger.Tx, actor string, j projection.Jo
 		return j, err
 	}
 	for _, f := range facts {
-		f.actor, f.job = actor, j
-		if j, err = record(ctx, tx, f); err != nil {
+		f.Actor, f.Job = actor, j
+		if j, err = journal.Record(ctx, tx, f); err != nil {
 			return j, err
 		}
 	}

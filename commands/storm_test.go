@@ -19,6 +19,7 @@ import (
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/audit"
+	limits "jobledger/projection/limit"
 )
 
 const (
@@ -37,18 +38,26 @@ func TestStorm(t *testing.T) {
 		storm(t, path)
 		return
 	}
-	jobs := ledgertest.Size(1000, 1000, 2000)
+	jobs := ledgertest.Size(600, 600, 2000)
 	s := ledgertest.Open(t)
 	service := &commands.Service{Store: s}
 	batch := make([]commands.Enqueue, jobs)
 	for i := range batch {
 		batch[i] = commands.Enqueue{Queue: fmt.Sprint("q", i%3), Priority: i % 2, MaxAttempts: 1_000_000,
 			Payload: fmt.Append(nil, i)}
+		if i%3 == 1 {
+			batch[i].Group = fmt.Sprint("g", i%7)
+		}
 	}
 	begin := time.Now()
 	s.Now = func() time.Time { return begin }
 	if _, err := service.Enqueue(t.Context(), "cli:test", batch...); err != nil {
 		t.Fatal(err)
+	}
+	for name, to := range map[string]limits.Spec{"q1": {PerGroup: 2}, "q2": {Running: 5}} {
+		if _, err := service.Limit(t.Context(), "cli:test", name, to, ""); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var group sync.WaitGroup
 	for range 4 {

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,9 +9,12 @@ import (
 	"slices"
 	"time"
 
+	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
+	"jobledger/ledger/tree"
 	"jobledger/projection"
+	"jobledger/projection/deps"
 	"jobledger/projection/keyframe"
 )
 
@@ -24,8 +28,13 @@ type Sweeper struct {
 	Batch   int            // jobs per transaction; 1 to 100; default 100
 	Pause   time.Duration  // between batches; default 10ms
 	Grace   *time.Duration // nil: two thirds of the job's own lease, which is two heartbeats
+	// SealStep is how many events a sweep hashes at most, where sealing is on; default 32,768; negative: all.
+	// They take 0.2 s of processor time, so a queue under full load gives about 1 % of it to sealing, and what
+	// is left is sealed once there is less to do.
+	SealStep int
 
-	seen map[int64]sighting // by the number of the job
+	seen   map[int64]sighting // by the number of the job
+	sealed time.Time          // when blocks were last looked for; zero: never, or more are missing
 }
 
 // sighting is an expired lease as a Sweeper first saw it.
@@ -61,9 +70,10 @@ const maxLockWait = 250 * time.Millisecond
 var errLockLate = errors.New("the write lock was late")
 
 // Sweep reads the expired leases and reclaims those whose grace period is over, batch by batch, until none is
-// left. Then it adds the keyframes that are due, and empties a -wal file that a long read let grow. Jobs that
-// cannot be reclaimed, because the ledger is damaged there, are left alone and named in the error; the report
-// is valid for the others.
+// left. Then it resolves what the ends of jobs mean for those that wait for them, adds the keyframes that are
+// due and, once a minute where sealing is on, the blocks of the hash tree, and empties a -wal file that a
+// long read let grow. Jobs that cannot be reclaimed, because the ledger is damaged there, are left alone and
+// named in the error; the report is valid for the others.
 func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 	var report SweepReport
 	if err := CheckActor(w.Actor); err != nil {
@@ -80,7 +90,7 @@ func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 			for _, n := range slices.Sorted(maps.Keys(bad)) {
 				errs = append(errs, bad[n])
 			}
-			return report, errors.Join(append(errs, w.extend(ctx), w.trim(ctx))...)
+			return report, errors.Join(append(errs, w.resolve(ctx), w.extend(ctx), w.seal(ctx), w.trim(ctx))...)
 		}
 		failpoint.Hit("looked")
 		reclaimed, err := w.reclaimOrIsolate(ctx, batch, bad)
@@ -102,12 +112,68 @@ func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 	}
 }
 
+// resolve carries on with the jobs that have more waiting for them than one transaction resolves.
+func (w *Sweeper) resolve(ctx context.Context) error {
+	for {
+		left := false
+		err := w.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
+			found, err := deps.Pending(ctx, tx, 1)
+			left = len(found) > 0
+			return err
+		})
+		if err == nil && left {
+			err = w.Service.Store.Write(ctx, func(tx *ledger.Tx) error {
+				return journal.ResolveNext(ctx, tx, w.Actor, journal.ResolvedBySweeper)
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("sweep: dependencies: %w", err)
+		}
+		if !left {
+			return nil
+		}
+		failpoint.Hit("resolved")
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(w.pause()):
+		}
+	}
+}
+
 // extend adds the keyframes that are due. A sweeper does it because no command that changes a job should.
 // What is damaged ends the keyframes, which are a cache, and not the sweep; verify names it.
 func (w *Sweeper) extend(ctx context.Context) error {
 	if _, err := keyframe.Extend(ctx, w.Service.Store, keyframe.Every); err != nil &&
 		!errors.Is(err, ledger.ErrDamaged) {
 		return fmt.Errorf("sweep: keyframes: %w", err)
+	}
+	return nil
+}
+
+// sealEvery is how often a sweeper adds the blocks that are missing, where sealing is on.
+const sealEvery = time.Minute
+
+// seal adds blocks of the hash tree that are missing, if sealing is on and it did not look of late. As with
+// keyframes, what is damaged does not end the sweep.
+func (w *Sweeper) seal(ctx context.Context) error {
+	if !w.sealed.IsZero() && time.Since(w.sealed) < sealEvery {
+		return nil
+	}
+	w.sealed = time.Now()
+	now, err := projection.ReadSealing(ctx, w.Service.Store)
+	switch {
+	case err != nil || !now.On:
+	case w.SealStep < 0:
+		_, err = tree.Extend(ctx, w.Service.Store, 0, nil)
+	default:
+		var more bool
+		if more, err = tree.Step(ctx, w.Service.Store, int64(cmp.Or(w.SealStep, 1<<15)), nil); more {
+			w.sealed = time.Time{}
+		}
+	}
+	if err != nil && !errors.Is(err, ledger.ErrDamaged) {
+		return fmt.Errorf("sweep: blocks: %w", err)
 	}
 	return nil
 }
@@ -186,13 +252,13 @@ func (w *Sweeper) grace(l projection.Lease) time.Duration {
 func (w *Sweeper) reclaimOrIsolate(ctx context.Context, batch []projection.Lease, bad map[int64]error) (
 	reclaimed []projection.Job, err error) {
 	reclaimed, err = w.reclaim(ctx, batch)
-	if err == nil || errors.Is(err, errLockLate) || storeFailed(err) {
+	if err == nil || errors.Is(err, errLockLate) || StoreFailed(err) {
 		return reclaimed, err
 	}
 	for i, l := range batch {
 		one, err := w.reclaim(ctx, batch[i:i+1])
 		switch {
-		case errors.Is(err, errLockLate) || storeFailed(err):
+		case errors.Is(err, errLockLate) || StoreFailed(err):
 			return reclaimed, err
 		case err != nil:
 			bad[l.N] = fmt.Errorf("sweep: job %s: %w", l.ID, err)

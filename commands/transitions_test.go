@@ -123,6 +123,11 @@ func situations() []situation {
 		{"running, max runtime 1h, 59m59s of it gone", func(t testing.TB) *pureJob {
 			return after(limit(5, time.Hour), claimed(live), beat(live))(t).wait(time.Hour - 11*time.Second)
 		}},
+		{"blocked", func(t testing.TB) *pureJob {
+			s := after(nil)(t)
+			s.job.State = event.Blocked
+			return s
+		}},
 		{"succeeded", after(nil, claimed(live), commands.Succeed{Token: live})},
 		{"failed", after(limit(1, 0), claimed(live), commands.Fail{Token: live})},
 		{"cancelled", after(nil, commands.Cancel{})},
@@ -172,6 +177,7 @@ func askings() []asking {
 		{"reclaim, another token seen", seen("T0", 0)},
 		{"reclaim, another lease end seen", seen(live, -time.Second)},
 		{"cancel", always(commands.Cancel{Reason: "wrong"})},
+		{"unblock, without a hold", always(commands.Unblock{Reason: "all are there"})},
 		{"retry", always(commands.Retry{Reason: "again"})},
 		{"retry, command may run for 30s", func(s *pureJob) commands.Action {
 			return commands.Retry{}.While(s.now.Add(30 * time.Second))
@@ -394,8 +400,8 @@ func stopResult(s *pureJob, seq int64, facts []commands.Fact, err error) string 
 	}
 	var kinds []string
 	for _, f := range facts {
-		kind := f.Body().Kind().String()
-		if b, ok := f.Body().(*event.Stopped); ok {
+		kind := f.Body.Kind().String()
+		if b, ok := f.Body.(*event.Stopped); ok {
 			kind += " (" + b.Why + ")"
 		}
 		kinds = append(kinds, kind)
@@ -436,12 +442,12 @@ func lateAskings() []asking {
 
 func lateResult(t *testing.T, s *pureJob, f commands.Fact, err error) string {
 	t.Helper()
-	if err == nil && f.Body() == nil {
+	if err == nil && f.Body == nil {
 		return "the first answer again"
 	}
 	recorded := "not recorded"
-	if f.Body() != nil {
-		if recorded = "recorded"; f.Body().(*event.Refused).OfferedSHA256 != "" {
+	if f.Body != nil {
+		if recorded = "recorded"; f.Body.(*event.Refused).OfferedSHA256 != "" {
 			recorded = "recorded with its digest"
 		}
 		if err := s.record(f); err != nil {

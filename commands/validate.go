@@ -46,10 +46,10 @@ func checkTag(name, value string) error {
 	if name == "" {
 		return &InvalidError{"tags", `""`, "tags with a name"}
 	}
-	if err := checkText("tags", name, MaxTag); err != nil {
+	if err := CheckText("tags", name, MaxTag); err != nil {
 		return err
 	}
-	return checkText(fmt.Sprintf("tags: the value of %q", name), value, MaxTag)
+	return CheckText(fmt.Sprintf("tags: the value of %q", name), value, MaxTag)
 }
 
 // checkRuntime permits 0, which means no limit.
@@ -60,8 +60,8 @@ func checkRuntime(d time.Duration) error {
 	return nil
 }
 
-// checkSize checks a payload or a result.
-func checkSize(field string, content []byte) error {
+// CheckSize returns an InvalidError for a payload or result of more than MaxPayload bytes.
+func CheckSize(field string, content []byte) error {
 	if len(content) > MaxPayload {
 		return &InvalidError{field, fmt.Sprintf("of %d bytes", len(content)), "up to 1,048,576 bytes"}
 	}
@@ -127,7 +127,7 @@ func CheckActor(actor string) error {
 	if actor == "" {
 		return &InvalidError{"actor", "", fmt.Sprintf("1 to %d bytes of UTF-8 without NUL", MaxActor)}
 	}
-	return checkText("actor", actor, MaxActor)
+	return CheckText("actor", actor, MaxActor)
 }
 
 // reservedActors begin the names of those that act automatically, and of requests.
@@ -150,10 +150,10 @@ func checkWorker(w event.Worker) error {
 	if w.Name == "" || w.Boot == "" {
 		return &InvalidError{"worker", fmt.Sprintf("%.80q", w.Name), "1 to 255 bytes, and a boot"}
 	}
-	if err := checkText("worker", w.Name, MaxKey); err != nil {
+	if err := CheckText("worker", w.Name, MaxKey); err != nil {
 		return err
 	}
-	if err := checkText("boot", w.Boot, MaxKey); err != nil {
+	if err := CheckText("boot", w.Boot, MaxKey); err != nil {
 		return err
 	}
 	if w.Version != "" {
@@ -161,10 +161,11 @@ func checkWorker(w event.Worker) error {
 			return err
 		}
 	}
-	return checkText("host", w.Host, MaxKey)
+	return CheckText("host", w.Host, MaxKey)
 }
 
-func checkText(field, text string, most int) error {
+// CheckText returns an InvalidError unless text is UTF-8 without NUL of at most so many bytes.
+func CheckText(field, text string, most int) error {
 	if len(text) > most || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return &InvalidError{field, shown(text, most), fmt.Sprintf("up to %d bytes of UTF-8 without NUL", most)}
 	}

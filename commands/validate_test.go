@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/audit"
@@ -39,7 +40,11 @@ func TestValidateNames(t *testing.T) {
 			"pause":   func() error { _, err := q.Pause(t.Context(), actor, "mail", ""); return err },
 			"resume":  func() error { _, err := q.Resume(t.Context(), actor, "mail", ""); return err },
 			"rebuild": func() error { _, err := q.Rebuild(t.Context(), actor); return err },
-			"import":  func() error { _, err := q.Import(t.Context(), actor, "x", parsed(nil), nil); return err },
+			"import": func() error {
+				_, err := load.Import(t.Context(), q.Service, actor, "x", parsed(nil),
+					nil)
+				return err
+			},
 			"sweep": func() error {
 				_, err := (&commands.Sweeper{Service: q.Service, Actor: actor, Grace: &none}).Sweep(t.Context())
 				return err
@@ -155,7 +160,7 @@ func comesBack(t *testing.T, s *commands.Service) {
 	t.Helper()
 	text := exported(t, s.Store)
 	again := &commands.Service{Store: openFast(t)}
-	if _, err := again.Import(t.Context(), "cli:test", "x", parsed(text), nil); err != nil {
+	if _, err := load.Import(t.Context(), again, "cli:test", "x", parsed(text), nil); err != nil {
 		t.Fatalf("the export cannot be imported: %v\n%s", err, text)
 	}
 	if got := exported(t, again.Store); !bytes.HasPrefix(got, text) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
@@ -23,7 +24,8 @@ func TestWorkersAsOfShowsDeadWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	service := &commands.Service{Store: s}
-	if _, err := service.Import(t.Context(), "cli:test", "bad-night.jsonl", parsed(text), nil); err != nil {
+	if _, err := load.Import(t.Context(), service, "cli:test", "bad-night.jsonl", parsed(text),
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	night := time.Date(2026, 3, 15, 0, 0, 0, 0, time.UTC)

@@ -9,7 +9,8 @@ import (
 var insertBody = engine.NewInsert("bodies", engine.Types{"salt": engine.Bytes, "body": engine.Bytes},
 	"pos", "salt", "body")
 
-// PutBody stores a payload (pos of enqueued, with the job's salt) or a result (pos of succeeded, salt nil).
+// PutBody stores a payload (pos of enqueued, with the job's salt), another payload in its place (pos of
+// replaced, salt nil) or a result (pos of succeeded, salt nil).
 func (tx *Tx) PutBody(pos int64, salt, body []byte) error {
 	if body == nil {
 		body = []byte{}

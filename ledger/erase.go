@@ -3,9 +3,9 @@ package ledger
 import "context"
 
 const bodiesOfJob = `FROM bodies
-WHERE pos = ?1 OR pos IN (SELECT pos FROM events WHERE job = ?1 AND kind = 4)`
+WHERE pos = ?1 OR pos IN (SELECT pos FROM events WHERE job = ?1 AND kind IN (4, 32))`
 
-// EraseBodies removes the payload of job n with its salt, and all of its results, and returns how many that
+// EraseBodies removes the payloads of job n with its salt, and all of its results, and returns how many that
 // were and their bytes. What they leave free in the ledger's file is overwritten; Store.Checkpoint then takes
 // them out of the -wal file too.
 func (tx *Tx) EraseBodies(ctx context.Context, n int64) (count int, bytes int64, err error) {

@@ -61,6 +61,7 @@ func (tx *Tx) append(ctx context.Context, e *event.Event) error {
 	}
 	if err == nil {
 		tx.tail, tx.tailAt = e.Pos, at
+		tx.cache.appended(kind)
 	}
 	return err
 }

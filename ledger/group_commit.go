@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -124,6 +125,9 @@ func (s *Store) attempt(
 		return group, err
 	}
 	tx := newTx(s, s.writer, at)
+	if s.noDeps > 0 && s.noDeps == at.Tail { // every change of that table comes with an event
+		tx.waits = new(bool)
+	}
 	s.cache.begin(tx)
 	if group, err = run(tx, group); err == nil {
 		failpoint.Hit("commit")
@@ -139,6 +143,9 @@ func (s *Store) attempt(
 	}
 	s.writer.dictionary.keep()
 	s.cache.committed(tx.base, tx.tail)
+	if s.noDeps = 0; tx.waits != nil && !*tx.waits {
+		s.noDeps = tx.tail
+	}
 	if err := s.engine.CheckReplaced(); err != nil { // what was written may be in no ledger any more
 		return group, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
@@ -151,7 +158,8 @@ func (s *Store) attempt(
 // begin opens a transaction.
 func (s *Store) begin(ctx context.Context, since time.Time) (engine.Head, error) {
 	s.announces = 0
-	queries := s.cache.warmup()
+	warmup := s.cache.warmup()
+	queries := append(slices.Clip(warmup), WarmupQuery{Query: anyDependency})
 	on, at, err := s.engine.Begin(ctx, engine.BeginOptions{
 		Since: since, LockWait: s.lockWait, Exclusive: s.Exclusive, WarmupQueries: queries,
 	})
@@ -160,9 +168,9 @@ func (s *Store) begin(ctx context.Context, since time.Time) (engine.Head, error)
 		return at, err
 	}
 	if s.writer == nil || s.writer.Session != on { // the first transaction, or the connection was lost
-		s.writer = &session{Session: on}
+		s.writer, s.noDeps = &session{Session: on}, 0
 	}
-	if len(queries) > 0 && len(at.Prefetched) == 0 {
+	if len(warmup) > 0 && len(at.Prefetched) == 0 {
 		s.cache.Invalidate()
 	}
 	s.cache.prefetched = at.Prefetched
@@ -203,6 +211,9 @@ func (s *Store) runOptimistic(tx *Tx, group []grouped) ([]grouped, error) {
 func (tx *Tx) run(r *request) error {
 	tx.beginSegment(time.Since(r.since))
 	err := r.fn(tx)
+	if err == nil && tx.fn.atEnd != nil && tx.err == nil {
+		err = tx.fn.atEnd.End(tx)
+	}
 	if tx.err == nil {
 		tx.err = tx.session.Lost
 	}

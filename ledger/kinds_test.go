@@ -84,7 +84,7 @@ func TestKindUnknownWordIsRefused(t *testing.T) {
 		}
 	}
 	if got := event.Kind(99).String() + event.Kind(-1).String() + event.State(-1).String() +
-		event.State(7).String(); got != "kind(99)kind(-1)state(-1)state(7)" {
+		event.State(8).String(); got != "kind(99)kind(-1)state(-1)state(8)" {
 		t.Errorf("numbers without a word: %s", got)
 	}
 }

@@ -4,6 +4,7 @@ package ledger_test
 
 import (
 	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -96,6 +97,25 @@ func TestOpenMakesFilesForOwnerOnly(t *testing.T) {
 		if info.Mode() != 0o600 {
 			t.Errorf("%s: mode %v, want 0600", name, info.Mode())
 		}
+	}
+}
+
+// A file that may shrink says so from its first page on.
+func TestOpenNewLedgerMayShrink(t *testing.T) {
+	ledgertest.OfSQLite(t)
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s := ledgertest.OpenAt(t, path)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var mode int
+	if err := db.QueryRow(`PRAGMA auto_vacuum`).Scan(&mode); err != nil || mode != 2 {
+		t.Errorf("auto_vacuum: got %d, want 2, incremental (%v)", mode, err)
 	}
 }
 

@@ -27,8 +27,10 @@ type Store struct {
 	engine   engine.Engine
 	cache    *TxCache // only the commit loop uses it
 	writer   *session // nil: no transaction yet; only the commit loop uses it
+	noDeps   int64    // the tail at which the table deps had no row; 0: unknown. Only the commit loop uses it
 	requests chan *request
 	readers  chan *session // nil: not opened yet
+	shares   atomic.Int64  // calls of Share that no Close has ended yet
 	closed   atomic.Bool
 	quit     chan struct{} // closed: no further requests
 	ended    chan struct{} // closed: the commit loop has ended
@@ -107,9 +109,16 @@ func (s *Store) checkAltered(ctx context.Context) error {
 	return cmp.Or(err, altered)
 }
 
+// Share returns s for one more user, who calls Close as if the ledger were open for that user alone. The
+// ledger is closed by the last of them.
+func (s *Store) Share() *Store {
+	s.shares.Add(1)
+	return s
+}
+
 // Close waits for the transaction under way and closes the ledger. Requests that wait get ErrClosed.
 func (s *Store) Close() error {
-	if s.closed.Swap(true) {
+	if s.shares.Add(-1) >= 0 || s.closed.Swap(true) {
 		return nil
 	}
 	close(s.quit)

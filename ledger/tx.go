@@ -33,6 +33,7 @@ type Tx struct {
 	values       []any   // of the row that is being inserted
 	spare        []any   // of a buffer that was sent, for the next
 	fn           segment // of the running function
+	waits        *bool   // whether some job waits for another, or is held; nil: not read yet
 	err          error   // the transaction cannot go on
 }
 
@@ -41,6 +42,7 @@ type segment struct {
 	waited       time.Duration // for the write lock
 	tail, tailAt int64         // of the ledger, before the function
 	sent         bool          // some of its rows were sent, so that it cannot be undone in the buffers
+	atEnd        EndHook       // nil: none
 	err          error         // of a write that may be half done: the function cannot succeed
 }
 
@@ -54,7 +56,15 @@ type buffer struct {
 }
 
 func newTx(s *Store, on *session, at engine.Head) *Tx {
-	return &Tx{store: s, session: on, base: at.Tail, tail: at.Tail, tailAt: at.TailAt, clock: at.Now}
+	tx := &Tx{store: s, session: on, base: at.Tail, tail: at.Tail, tailAt: at.TailAt, clock: at.Now}
+	for _, a := range at.Prefetched {
+		if a.Query == anyDependency && len(a.Rows) == 1 {
+			n, _ := a.Rows[0][0].(int64)
+			waits := n > 0
+			tx.waits = &waits
+		}
+	}
+	return tx
 }
 
 // newReadTx returns the Tx of a snapshot.
@@ -342,6 +352,18 @@ func (tx *Tx) check(err error) error {
 	}
 	return err
 }
+
+// EndHook is what a function of a write transaction leaves to be done once at its end.
+type EndHook interface {
+	// End runs after the function, unless that failed. What it writes belongs to the function.
+	End(tx *Tx) error
+}
+
+// EndHook returns what SetEndHook set in the running function; nil: nothing.
+func (tx *Tx) EndHook() EndHook { return tx.fn.atEnd }
+
+// SetEndHook has h run at the end of the running function, in place of another one.
+func (tx *Tx) SetEndHook(h EndHook) { tx.fn.atEnd = h }
 
 // beginSegment begins the segment of a function.
 func (tx *Tx) beginSegment(waited time.Duration) {

@@ -1,6 +1,9 @@
 package ledger
 
-import "jobledger/ledger/internal/engine"
+import (
+	"jobledger/ledger/event"
+	"jobledger/ledger/internal/engine"
+)
 
 // TxCache carries one value from a write transaction to later ones of the same Store, so that they need not
 // read it again. The ledger does not know what the value means. It knows which events the value covers, and
@@ -15,6 +18,9 @@ type TxCache struct {
 	loaded     bool            // by the last transaction
 	contention int             // for how many more loads other writers are expected to have appended events
 	prefetched []engine.Answer // to the warm-up queries of this transaction
+
+	rare       map[event.Kind]any // what KeepRare keeps
+	rareCovers int64              // the pos of the last event that rare includes
 }
 
 // CachedValue is what a TxCache holds.
@@ -73,6 +79,35 @@ func (c *TxCache) Invalidate() {
 	}
 }
 
+// KeepRare keeps value, which is derived from the events of a rare kind, until another event of this kind may
+// have come. It must cover what the transaction sees now.
+func (c *TxCache) KeepRare(k event.Kind, value any) {
+	if c == nil {
+		return
+	}
+	if c.rare == nil || c.rareCovers != c.tx.base {
+		c.rare, c.rareCovers = make(map[event.Kind]any), c.tx.base
+	}
+	c.rare[k] = value
+}
+
+// Rare returns what KeepRare keeps for a kind; ok is false if that is nothing, also where another writer has
+// appended events since.
+func (c *TxCache) Rare(k event.Kind) (value any, ok bool) {
+	if c == nil || c.rareCovers != c.tx.base {
+		return nil, false
+	}
+	value, ok = c.rare[k]
+	return value, ok
+}
+
+// appended drops what is kept for the kind of an event that the transaction appends.
+func (c *TxCache) appended(k event.Kind) {
+	if c != nil && c.rare != nil {
+		delete(c.rare, k)
+	}
+}
+
 // Prefetched returns the rows of a warm-up query of this transaction; nil if it was not sent, or if something
 // has been written since.
 func (c *TxCache) Prefetched(query string) *PendingQuery {
@@ -111,5 +146,8 @@ func (c *TxCache) begin(tx *Tx) {
 func (c *TxCache) committed(base, tail int64) {
 	if c.covers == base {
 		c.covers = tail
+	}
+	if c.rareCovers == base {
+		c.rareCovers = tail
 	}
 }

@@ -1169,3 +1169,70 @@ func TestWriterKeepsSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestTxCacheKeepsWhatRareEventsSay: it is kept until an event of that kind comes, a transaction fails, or
+// another store has written.
+func TestTxCacheKeepsWhatRareEventsSay(t *testing.T) {
+	ctx, dsn := t.Context(), ledgertest.New(t)
+	s, other := ledgertest.OpenAt(t, dsn), ledgertest.OpenAt(t, dsn)
+	const kind = event.KindQueueLimited
+	bound := func(tx *ledger.Tx) error {
+		return tx.Append(ctx, event.Event{Pos: tx.Next(), At: tx.At(), Actor: "x",
+			Body: &event.QueueLimited{Queue: "mail"}})
+	}
+	keep := func(tx *ledger.Tx) error {
+		tx.Cache().KeepRare(kind, "kept")
+		return nil
+	}
+	failed := errors.New("failed")
+	for name, c := range map[string]struct {
+		between func()
+		want    bool
+	}{
+		"nothing": {func() {}, true},
+		"another kind": {func() { write(t, s, func(tx *ledger.Tx) error { return note(ctx, tx, "x") }) },
+			true},
+		"another store's read": {func() { wantRead(t, other) }, true},
+		"this kind":            {func() { write(t, s, bound) }, false},
+		"this kind, kept again": {func() {
+			write(t, s, func(tx *ledger.Tx) error { return errors.Join(bound(tx), keep(tx)) })
+		}, true},
+		"another store": {func() { write(t, other, func(tx *ledger.Tx) error { return note(ctx, tx, "x") }) },
+			false},
+		"a failure": {func() {
+			err := s.Write(ctx, func(tx *ledger.Tx) error { return errors.Join(keep(tx), failed) })
+			if !errors.Is(err, failed) {
+				t.Error(err)
+			}
+		}, false},
+	} {
+		write(t, s, keep)
+		c.between()
+		write(t, s, func(tx *ledger.Tx) error {
+			if value, ok := tx.Cache().Rare(kind); ok != c.want || ok && value != "kept" {
+				t.Errorf("after %s: %v, %t", name, value, ok)
+			}
+			if value, ok := tx.Cache().Rare(event.KindQueueResumed); ok {
+				t.Errorf("after %s: of a kind of which nothing was kept: %v", name, value)
+			}
+			return nil
+		})
+	}
+	err := s.Read(ctx, func(tx *ledger.Tx) error {
+		tx.Cache().KeepRare(kind, "kept")
+		if _, ok := tx.Cache().Rare(kind); ok {
+			t.Error("a snapshot keeps something")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func wantRead(t *testing.T, s *ledger.Store) {
+	t.Helper()
+	if err := s.Read(t.Context(), func(*ledger.Tx) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}

@@ -12,6 +12,8 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/group"
+	"jobledger/projection/limit"
 )
 
 // claimCache is what the writer of a ledger keeps between claims, in the TxCache of its store: the lanes of
@@ -27,6 +29,8 @@ import (
 // processor time where few jobs are claimed at once (8 slots; with 64 slots it makes no difference).
 type claimCache struct {
 	queues      map[string][]*laneCursor // each in the order of the lanes' texts
+	gates       map[string]*limit.Gate   // the limits of the queues that were looked at, if any
+	grouped     map[string]bool          // queues that may have queued jobs of groups
 	listed      time.Time                // when the cache was last empty
 	speculation speculation
 }
@@ -89,6 +93,9 @@ func loadClaimCache(ctx context.Context, tx *ledger.Tx) (*claimCache, error) {
 	if until <= after {
 		return c, nil
 	}
+	for _, gate := range c.gates {
+		gate.Forget()
+	}
 	complete, err := c.addSince(ctx, tx, after, until)
 	if err != nil {
 		return nil, err
@@ -101,7 +108,15 @@ func loadClaimCache(ctx context.Context, tx *ledger.Tx) (*claimCache, error) {
 }
 
 func newClaimCache() *claimCache {
-	return &claimCache{queues: make(map[string][]*laneCursor), listed: time.Now()}
+	return &claimCache{queues: make(map[string][]*laneCursor), gates: make(map[string]*limit.Gate),
+		grouped: make(map[string]bool), listed: time.Now()}
+}
+
+// withoutLanes returns a cache with lanes of its own and the limits of c.
+func (c *claimCache) withoutLanes() *claimCache {
+	own := newClaimCache()
+	own.gates, own.grouped = c.gates, c.grouped
+	return own
 }
 
 func storeEmptyClaimCache(tx *ledger.Tx) *claimCache {
@@ -146,9 +161,52 @@ func cacheQueued(tx *ledger.Tx, j Job) {
 	}
 }
 
+// cacheHeld notes in the cache of tx's store that a claim of j begins or ends.
+func cacheHeld(tx *ledger.Tx, j Job, change int64) {
+	if c, ok := tx.Cache().Value().(*claimCache); ok && c.gates[j.Queue] != nil {
+		c.gates[j.Queue].Note(j.Group, change)
+	}
+}
+
+// gate returns the limits of a queue.
+func (c *claimCache) gate(ctx context.Context, tx *ledger.Tx, queue string) (*limit.Gate, error) {
+	gate := c.gates[queue]
+	if gate == nil {
+		l, err := limit.Of(ctx, tx, queue)
+		if err != nil {
+			return nil, err
+		}
+		gate = &limit.Gate{Limit: l}
+		c.gates[queue] = gate
+	}
+	return gate, nil
+}
+
+// gateOf returns the limits of a queue, from the cache of tx's store.
+func gateOf(ctx context.Context, tx *ledger.Tx, queue string) (*limit.Gate, error) {
+	c, err := loadClaimCache(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	return c.gate(ctx, tx, queue)
+}
+
+// countStart counts the claim of a job of a queue with limits against its rates.
+func countStart(ctx context.Context, tx *ledger.Tx, j Job) error {
+	gate, err := gateOf(ctx, tx, j.Queue)
+	if err != nil {
+		return err
+	}
+	return gate.Start(ctx, tx, j.Group, event.Micros(tx.At()))
+}
+
 // add adds a queued job; false if its lane cannot be read.
 func (c *claimCache) add(lane string, runAt int64, id string) bool {
 	queue, _, _ := strings.Cut(lane, " ")
+	if base, _, ok := group.Split(lane); ok {
+		c.grouped[group.QueueOf(base)] = true
+		return true
+	}
 	list, ok := c.queues[queue]
 	if !ok {
 		return true
@@ -175,7 +233,15 @@ func (c *claimCache) lanes(ctx context.Context, tx *ledger.Tx, queue string) (li
 		return list, nil, nil
 	}
 	delete(c.queues, queue)
-	list, damaged, err = listLanes(ctx, tx, queue)
+	list, has, damaged, err := listLanes(ctx, tx, queue)
+	c.grouped[queue] = has.groups
+	switch {
+	case err != nil:
+	case has.limits:
+		_, err = c.gate(ctx, tx, queue)
+	case c.gates[queue] == nil:
+		c.gates[queue] = &limit.Gate{Limit: limit.Limit{Queue: queue}}
+	}
 	if err == nil && damaged == nil && len(list) > 0 { // an empty queue may be a paused one
 		c.queues[queue] = list
 	}

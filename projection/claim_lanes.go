@@ -4,15 +4,19 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/group"
+	"jobledger/projection/internal/lane"
 )
 
 // laneCursor is a lane with queued jobs in it, and how far a search has read it.
 type laneCursor struct {
 	lane     string
+	queue    string
 	priority int
 	version  string
 	requires []string
@@ -25,21 +29,34 @@ type laneCursor struct {
 
 	// What a search has read from the position on.
 	buffered  []Job
+	grouped   bool // it is of groups; keys are the times by which the buffered jobs are in order
+	keys      []int64
 	lastRead  int                  // how many jobs the last read found
 	exhausted bool                 // no further job after buffered is due
 	pending   *ledger.PendingQuery // the next read, if it has been sent
 	wanted    int                  // how many jobs it asks for
 }
 
-func newLaneCursor(lane string, runAt int64, id string) (l *laneCursor, err error) {
-	l = &laneCursor{lane: lane, runAt: runAt, id: id}
-	l.priority, l.version, l.requires, err = parseLane(lane)
+func newLaneCursor(text string, runAt int64, id string) (l *laneCursor, err error) {
+	l = &laneCursor{lane: text, runAt: runAt, id: id}
+	l.queue, _, _ = strings.Cut(text, " ")
+	l.priority, l.version, l.requires, err = lane.Parse(text)
 	return l, err
 }
 
 // compare orders lanes by their next jobs, in claiming order.
 func (l *laneCursor) compare(other *laneCursor) int {
 	return cmp.Or(other.priority-l.priority, cmp.Compare(l.runAt, other.runAt), cmp.Compare(l.id, other.id))
+}
+
+// compareAged is compare for lanes of a queue in which a wait of ageing microseconds counts as much as one
+// more of priority; 0: none does.
+func (l *laneCursor) compareAged(other *laneCursor, ageing int64) int {
+	if ageing == 0 {
+		return l.compare(other)
+	}
+	key := func(l *laneCursor) int64 { return l.runAt - int64(l.priority)*ageing }
+	return cmp.Or(cmp.Compare(key(l), key(other)), l.compare(other))
 }
 
 // moveTo sets the position to a job that has not been taken.
@@ -50,6 +67,9 @@ func (l *laneCursor) moveTo(runAt int64, id string) {
 // advance takes the first buffered job.
 func (l *laneCursor) advance() {
 	l.taken, l.buffered = true, l.buffered[1:]
+	if l.grouped {
+		l.keys = l.keys[1:]
+	}
 	l.positionAtBuffered()
 }
 
@@ -57,6 +77,9 @@ func (l *laneCursor) advance() {
 func (l *laneCursor) positionAtBuffered() {
 	if len(l.buffered) > 0 {
 		l.runAt, l.id = event.Micros(l.buffered[0].RunAt), string(l.buffered[0].ID)
+		if l.grouped {
+			l.runAt = l.keys[0]
+		}
 	}
 }
 
@@ -121,7 +144,8 @@ func (l *laneCursor) read(ctx context.Context, tx *ledger.Tx, c *claimCache, now
 }
 
 // lanesWithJobs lists the lanes of one queue by seeking from each to the next, each with its first job: a few
-// index seeks per lane. A paused queue has none.
+// index seeks per lane. A paused queue has none. A queue with limits, or
+// with queued jobs of groups, has a further row, without a lane.
 const lanesWithJobs = `WITH RECURSIVE live(lane) AS (
     SELECT (SELECT min(lane) FROM jobs WHERE lane >= ?1 AND lane < ?2)
     WHERE NOT EXISTS (SELECT 1 FROM queues WHERE paused = 1 AND queue = (SELECT n FROM names WHERE name = ?3))
@@ -130,21 +154,35 @@ const lanesWithJobs = `WITH RECURSIVE live(lane) AS (
 WHERE live.lane IS NOT NULL)
 SELECT live.lane, j.run_at, j.id
 FROM live JOIN jobs j ON j.id = (SELECT i.id FROM jobs i WHERE i.lane = live.lane ORDER BY i.run_at,
-i.id LIMIT 1)`
+i.id LIMIT 1)
+UNION ALL SELECT '', 0, '' WHERE EXISTS (SELECT 1 FROM limits
+WHERE queue = (SELECT n FROM names WHERE name = ?3))
+UNION ALL SELECT '', 1, '' WHERE EXISTS (SELECT 1 FROM group_heads WHERE lane >= ?4 AND lane < ?5
+AND eligible_at IS NOT NULL)`
 
-// listLanes returns the lanes of a queue with jobs in them, and the first that cannot be read, if any.
-func listLanes(ctx context.Context, tx *ledger.Tx, queue string) (list []*laneCursor, damaged, err error) {
-	from, before := laneBounds(queue)
-	rows, err := tx.QueryState(ctx, lanesWithJobs, from, before, queue)
+// queueHas is what a queue has besides the lanes of ungrouped jobs.
+type queueHas struct{ limits, groups bool }
+
+// listLanes returns the lanes of a queue with ungrouped jobs in them, what else it has, and the first lane
+// that cannot be read, if any.
+func listLanes(ctx context.Context, tx *ledger.Tx, queue string) (list []*laneCursor, has queueHas, damaged,
+	err error) {
+	from, before := lane.Bounds(queue)
+	groupsFrom, groupsBefore := group.Bounds(queue)
+	rows, err := tx.QueryState(ctx, lanesWithJobs, from, before, queue, groupsFrom, groupsBefore)
 	if err != nil {
-		return nil, nil, err
+		return nil, has, nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var lane, id string
 		var runAt int64
 		if err := rows.Scan(&lane, &runAt, &id); err != nil {
-			return nil, nil, err
+			return nil, has, nil, err
+		}
+		if lane == "" {
+			has.limits, has.groups = has.limits || runAt == 0, has.groups || runAt == 1
+			continue
 		}
 		l, damage := newLaneCursor(lane, runAt, id)
 		if damage != nil {
@@ -153,7 +191,7 @@ func listLanes(ctx context.Context, tx *ledger.Tx, queue string) (list []*laneCu
 		}
 		list = append(list, l)
 	}
-	return list, damaged, rows.Err()
+	return list, has, damaged, rows.Err()
 }
 
 // fittingLanes returns the lanes whose jobs want may take, and the first lane that cannot be read, if any.
@@ -166,10 +204,15 @@ func fittingLanes(ctx context.Context, tx *ledger.Tx, c *claimCache, want Want) 
 		}
 		damaged = cmp.Or(damaged, damage)
 		for _, l := range list {
-			if fits, _ := Fits(Job{Version: l.version, Requires: l.requires}, want.Version, want.Capabilities); fits {
+			if l.fits(want) {
 				fit = append(fit, l)
 			}
 		}
 	}
 	return fit, damaged, nil
+}
+
+func (l *laneCursor) fits(want Want) bool {
+	fits, _ := Fits(Job{Version: l.version, Requires: l.requires}, want.Version, want.Capabilities)
+	return fits
 }

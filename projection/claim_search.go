@@ -28,9 +28,14 @@ type Search struct {
 	limit   int
 	cache   *claimCache
 	fitting []*laneCursor
-	lanes   []*laneCursor // those of fitting that may still have a job
-	jobs    []Job
-	damaged error
+	lanes   []*laneCursor  // those of fitting that may still have a job
+	rooms   map[string]int // for how many more jobs the limits of a queue have room
+	at      int64          // by which the rates of queues are judged; 0: they are not
+
+	groupRooms map[[2]string]int // the same, by queue and group
+	ageing     map[string]int64  // in microseconds, of the queues that have it; nil: of none
+	jobs       []Job
+	damaged    error
 }
 
 // Seek begins a search for up to limit queued jobs that fit and whose run_at has come. Until Jobs is called,
@@ -39,13 +44,21 @@ func Seek(ctx context.Context, tx *ledger.Tx, want Want, now time.Time, limit in
 	s := &Search{tx: tx, want: want, now: now, limit: limit}
 	if len(want.Except) > 0 {
 		tx.Cache().Invalidate() // a search that skips jobs must not move the cached positions past them
-		s.cache = newClaimCache()
+		s.cache = storeEmptyClaimCache(tx).withoutLanes()
 	} else if s.cache, err = loadClaimCache(ctx, tx); err != nil {
 		return nil, err
 	}
 	s.fitting, s.damaged, err = fittingLanes(ctx, tx, s.cache, want)
 	if err != nil {
 		return nil, err
+	}
+	for _, queue := range want.Queues {
+		if gate := s.cache.gates[queue]; gate != nil && gate.Ageing > 0 {
+			if s.ageing == nil {
+				s.ageing = make(map[string]int64)
+			}
+			s.ageing[queue] = gate.Ageing.Microseconds()
+		}
 	}
 	due := func(l *laneCursor) bool { return l.runAt <= event.Micros(now) }
 	for _, l := range s.fitting {
@@ -55,6 +68,9 @@ func Seek(ctx context.Context, tx *ledger.Tx, want Want, now time.Time, limit in
 	}
 	if len(s.lanes) > 0 && limit > 0 {
 		first := s.lanes[s.firstLane()]
+		if s.Limited(first.queue) { // it may have no room; that is known after what is written before Jobs
+			return s, nil
+		}
 		err = first.prefetch(tx, s.cache, now, s.readSize(first))
 	}
 	return s, err
@@ -62,8 +78,30 @@ func Seek(ctx context.Context, tx *ledger.Tx, want Want, now time.Time, limit in
 
 // firstLane returns the index of the lane with the next job in claiming order.
 func (s *Search) firstLane() (first int) {
+	if s.ageing != nil {
+		return s.firstAged()
+	}
 	for i := range s.lanes {
 		if s.lanes[i].compare(s.lanes[first]) < 0 {
+			first = i
+		}
+	}
+	return first
+}
+
+// firstAged is firstLane where a queue has ageing: the first lane of each queue by its own order, and of
+// these the first one by priorities.
+func (s *Search) firstAged() (first int) {
+	firsts := make(map[string]int, len(s.want.Queues))
+	for i, l := range s.lanes {
+		f, known := firsts[l.queue]
+		if !known || l.compareAged(s.lanes[f], s.ageing[l.queue]) < 0 {
+			firsts[l.queue] = i
+		}
+	}
+	first = -1
+	for i, l := range s.lanes {
+		if firsts[l.queue] == i && (first < 0 || l.compare(s.lanes[first]) < 0) {
 			first = i
 		}
 	}
@@ -83,21 +121,44 @@ func (s *Search) readSize(l *laneCursor) int {
 	return min(left, 1+2*left/rivals)
 }
 
-// Jobs returns the jobs that the search finds, with their payloads. A damaged job is skipped; if no other job
-// is left, the error is a DamagedJobError.
+// Jobs returns the jobs that the search finds, with their payloads, and those of groups among them. A damaged
+// job is skipped; if no other job is left, the error is a DamagedJobError.
 func (s *Search) Jobs(ctx context.Context) ([]Job, error) {
+	s.at = event.Micros(s.tx.At())
+	groups, err := s.groupLanes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range groups {
+		if l.runAt <= event.Micros(s.now) {
+			s.lanes = append(s.lanes, l)
+		}
+	}
 	for len(s.lanes) > 0 && len(s.jobs) < s.limit {
 		first := s.firstLane()
 		l := s.lanes[first]
+		room, err := s.room(ctx, l.queue)
+		if err != nil {
+			return nil, err
+		}
 		switch {
+		case room == 0:
+			s.lanes = slices.DeleteFunc(s.lanes, func(o *laneCursor) bool { return o.queue == l.queue })
 		case len(l.buffered) > 0:
-			if !slices.Contains(s.want.Except, l.buffered[0].ID) {
+			if !slices.Contains(s.want.Except, l.buffered[0].ID) && s.groupHasRoom(l) {
 				s.jobs = append(s.jobs, l.buffered[0])
+				s.take(l.queue)
 			}
 			l.advance()
 		case l.exhausted:
 			s.lanes = slices.Delete(s.lanes, first, first+1)
-			l.drain(s.now)
+			if !l.grouped {
+				l.drain(s.now)
+			}
+		case l.grouped:
+			if err := s.fillGroups(ctx, l); err != nil {
+				return nil, err
+			}
 		default:
 			if err := s.fill(ctx, l); err != nil {
 				return nil, err
@@ -117,6 +178,39 @@ func (s *Search) Jobs(ctx context.Context) ([]Job, error) {
 	return s.jobs, nil
 }
 
+// room returns how many more jobs of a queue may be taken, at most.
+func (s *Search) room(ctx context.Context, queue string) (int, error) {
+	gate := s.cache.gates[queue]
+	if gate == nil {
+		return s.limit, nil
+	}
+	room, known := s.rooms[queue]
+	if known {
+		return room, nil
+	}
+	room, err := gate.Room(ctx, s.tx, s.limit)
+	if err == nil && s.at != 0 {
+		room, err = gate.StartRoom(ctx, s.tx, s.at, room)
+	}
+	if s.rooms == nil {
+		s.rooms = make(map[string]int)
+	}
+	s.rooms[queue] = room
+	return room, err
+}
+
+func (s *Search) take(queue string) {
+	if s.rooms != nil {
+		s.rooms[queue]--
+	}
+}
+
+// Limited reports whether limits are in force for a queue of the search.
+func (s *Search) Limited(queue string) bool {
+	gate := s.cache.gates[queue]
+	return gate != nil && gate.Active()
+}
+
 // fill buffers the next jobs of l, without those that cannot be read.
 func (s *Search) fill(ctx context.Context, l *laneCursor) error {
 	limit := s.readSize(l)
@@ -130,19 +224,59 @@ func (s *Search) fill(ctx context.Context, l *laneCursor) error {
 	return err
 }
 
-// NextRunAt returns the earliest run_at among the queued jobs that fit; zero if there is none.
+// NextRunAt returns the earliest run_at among the queued jobs that fit and that the limits of their queues
+// permit to start; zero if there is none.
 func NextRunAt(ctx context.Context, tx *ledger.Tx, want Want) (earliest time.Time, err error) {
 	cache, err := loadClaimCache(ctx, tx)
 	if err != nil {
 		return earliest, err
 	}
 	lanes, damaged, err := fittingLanes(ctx, tx, cache, want)
-	if err == nil && len(lanes) == 0 {
-		err = damaged
-	}
-	if err != nil || len(lanes) == 0 {
+	if err != nil {
 		return earliest, err
 	}
-	first := slices.MinFunc(lanes, func(a, b *laneCursor) int { return cmp.Compare(a.runAt, b.runAt) })
-	return event.FromMicros(first.runAt), nil
+	s := Search{tx: tx, want: want, limit: 1, cache: cache}
+	groups, err := s.groupLanes(ctx)
+	if err != nil {
+		return earliest, err
+	}
+	if lanes = append(lanes, groups...); len(lanes) == 0 {
+		return earliest, damaged
+	}
+	starts := make(map[string]int64) // the earliest ones, by the rates of the queues
+	for _, queue := range want.Queues {
+		if starts[queue], err = s.nextStart(ctx, queue); err != nil {
+			return earliest, err
+		}
+		room, err := s.room(ctx, queue)
+		if err != nil {
+			return earliest, err
+		}
+		if room == 0 {
+			lanes = slices.DeleteFunc(lanes, func(l *laneCursor) bool { return l.queue == queue })
+		}
+	}
+	if len(lanes) == 0 {
+		return earliest, nil
+	}
+	start := func(l *laneCursor) int64 { return max(l.runAt, starts[l.queue]) }
+	first := slices.MinFunc(lanes, func(a, b *laneCursor) int { return cmp.Compare(start(a), start(b)) })
+	return event.FromMicros(start(first)), nil
+}
+
+// nextStart returns the time from which the rate of a queue lets the next job start; 0: it has come, be it by
+// the last event only.
+func (s *Search) nextStart(ctx context.Context, queue string) (int64, error) {
+	gate := s.cache.gates[queue]
+	if gate == nil || gate.Rate.N == 0 {
+		return 0, nil
+	}
+	start, err := gate.NextStart(ctx, s.tx)
+	if err != nil || start <= event.Micros(s.tx.Now()) {
+		return 0, err
+	}
+	if raised, err := s.raisedNow(ctx); err != nil || start <= raised {
+		return 0, err
+	}
+	return start, nil
 }

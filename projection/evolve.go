@@ -22,10 +22,12 @@ var from = map[event.Kind][]event.State{
 	event.KindFailed:      {event.ClaimedState, event.Running},
 	event.KindReleased:    {event.ClaimedState, event.Running},
 	event.KindReclaimed:   {event.ClaimedState, event.Running},
-	event.KindCancelled:   {event.Queued, event.ClaimedState, event.Running},
+	event.KindCancelled:   {event.Queued, event.ClaimedState, event.Running, event.Blocked},
 	event.KindRetried:     {event.SucceededState, event.FailedState, event.CancelledState},
-	event.KindRescheduled: {event.Queued},
+	event.KindRescheduled: {event.Queued, event.Blocked},
+	event.KindUnblocked:   {event.Blocked},
 	event.KindTakenOver:   {event.ClaimedState, event.Running},
+	event.KindReplaced:    {event.Queued, event.Blocked},
 }
 
 // Evolve returns j after e, the next event of the same job. It is pure: commands and every replay use it. It
@@ -41,9 +43,16 @@ func Evolve(j Job, e event.Event) (Job, error) {
 	case *event.Enqueued:
 		j = Job{N: e.N, ID: e.Job, Seq: e.Seq, State: event.Queued,
 			Queue: b.Queue, Priority: b.Priority, RunAt: b.RunAt, Key: b.Key, Tags: b.Tags,
-			MaxAttempts: b.MaxAttempts, MaxRuntime: b.MaxRuntime, Version: b.Version, Requires: b.Requires}
+			MaxAttempts: b.MaxAttempts, MaxRuntime: b.MaxRuntime, Version: b.Version, Requires: b.Requires,
+			Schedule: b.Schedule, Tick: b.Tick, Group: b.Group, Backoff: b.Backoff, After: b.After,
+			UniqueWhile: b.UniqueWhile}
+		if b.Blocked {
+			j.State = event.Blocked
+		}
 	case *event.Claimed:
+		j.KeyFree = j.UniqueWhile == event.WhileQueued
 		j.State, j.Attempt, j.Worker, j.Token = event.ClaimedState, e.Attempt, e.Worker, e.Token
+		j.Limited = b.Limited
 		j.ClaimedAt, j.HeartbeatAt, j.LeaseUntil = e.At, e.At, b.LeaseUntil
 		if b.MaxRuntime > 0 {
 			j.EndBy = e.At.Add(b.MaxRuntime)
@@ -82,6 +91,22 @@ func Evolve(j Job, e event.Event) (Job, error) {
 		j = queuedAgain(j, runAt)
 		j.Failures, j.Snoozes, j.FinishedAt = 0, 0, time.Time{}
 		j.ErrorCode, j.ErrorDetail, j.Result = "", "", nil
+		j.KeyFree = b.KeyTaken && j.UniqueWhile != ""
+		if b.Because != "" {
+			if e.From != event.CancelledState && e.From != 0 {
+				return j, fmt.Errorf("%w: retried because of %s while %q", ErrIllegal, b.Because, e.From)
+			}
+			j.State = event.Blocked
+		}
+	case *event.Unblocked:
+		if !b.Blocked {
+			j.State = event.Queued
+			if j.RunAt.Before(e.At) {
+				j.RunAt = e.At
+			}
+		}
+	case *event.Replaced:
+		j.PayloadAt, j.Payload = e.Pos, nil
 	case *event.Rescheduled:
 		j.RunAt, j.Priority = b.RunAt, b.Priority
 	case *event.TakenOver:
@@ -149,14 +174,16 @@ func retryOrFail(j Job, retryAt, at time.Time) Job {
 func queuedAgain(j Job, runAt time.Time) Job {
 	j.State, j.RunAt = event.Queued, runAt
 	j.Worker, j.ClaimedAt, j.HeartbeatAt = event.Worker{}, time.Time{}, time.Time{}
-	j.Token, j.LeaseUntil, j.EndBy = "", time.Time{}, time.Time{}
+	j.Token, j.Limited, j.LeaseUntil, j.EndBy = "", false, time.Time{}, time.Time{}
 	j.Progress, j.Note = nil, ""
 	return j
 }
 
-// ended keeps the owner and when its claim began, and clears the rest of the claim.
+// ended keeps the owner and when its claim began, and clears the rest of the claim. A key that is not for
+// ever is free then.
 func ended(j Job, s event.State, at time.Time) Job {
 	j.State, j.FinishedAt = s, at
-	j.Token, j.LeaseUntil, j.EndBy = "", time.Time{}, time.Time{}
+	j.KeyFree = j.UniqueWhile != ""
+	j.Token, j.Limited, j.LeaseUntil, j.EndBy = "", false, time.Time{}, time.Time{}
 	return j
 }

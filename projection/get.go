@@ -43,6 +43,7 @@ func scanJobs(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, withBody bo
 	if about > 0 {
 		jobs = make([]Job, 0, about)
 	}
+	replaced := false
 	for rows.Next() {
 		jobs = append(jobs, Job{})
 		j := &jobs[len(jobs)-1]
@@ -57,8 +58,24 @@ func scanJobs(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, withBody bo
 		if err != nil {
 			return nil, err
 		}
+		replaced = replaced || withBody && j.PayloadAt != 0
 	}
-	return jobs, rows.Err()
+	if err := rows.Err(); err != nil || !replaced {
+		return jobs, err
+	}
+	return jobs, loadReplaced(ctx, tx, jobs)
+}
+
+// loadReplaced reads the payloads that were given to jobs after they were enqueued.
+func loadReplaced(ctx context.Context, tx *ledger.Tx, jobs []Job) (err error) {
+	for i := range jobs {
+		if j := &jobs[i]; j.PayloadAt != 0 && !j.Erased {
+			if _, j.Payload, _, err = tx.Body(ctx, j.PayloadAt); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // selectQueued begins a query for queued jobs with their payloads, which is what a claim returns.
@@ -74,13 +91,38 @@ func Get(ctx context.Context, tx *ledger.Tx, id event.JobID) (j Job, ok bool, er
 
 var byKey = `SELECT ` + table.List + ` FROM jobs j WHERE j.queue = ? AND j.key = ?`
 
-// GetByKey returns the job with this key in this queue; ok is false if there is none.
+// GetByKey returns the job that has this key in this queue; ok is false if there is none, or not any more.
 func GetByKey(ctx context.Context, tx *ledger.Tx, queue, key string) (j Job, ok bool, err error) {
 	n, err := tx.Name(ctx, queue)
 	if err != nil || n == 0 {
 		return j, false, err
 	}
 	return queryJob(ctx, tx, byKey, n, key)
+}
+
+// KeyHolder returns the job that has the key which j has given up; ok is false if there is none.
+func KeyHolder(ctx context.Context, tx *ledger.Tx, j Job) (holder Job, ok bool, err error) {
+	if j.Key == "" || !j.KeyFree {
+		return holder, false, nil
+	}
+	return GetByKey(ctx, tx, j.Queue, j.Key)
+}
+
+var byNumbers = `SELECT ` + table.List + ` FROM jobs j WHERE j.n IN (` + table.Placeholders(table.Chunk) + `)`
+
+// GetMany returns the jobs with these numbers, by number.
+func GetMany(ctx context.Context, tx *ledger.Tx, ns []int64) (map[int64]Job, error) {
+	found := make(map[int64]Job, len(ns))
+	for chunk := range table.Chunks(ns) {
+		jobs, err := queryJobs(ctx, tx, byNumbers, chunk...)
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range jobs {
+			found[j.N] = j
+		}
+	}
+	return found, nil
 }
 
 // held searches the live leases, which are few compared with the ended jobs. "> 0" instead of "IS NOT NULL"
@@ -173,6 +215,11 @@ func LoadBodies(ctx context.Context, tx *ledger.Tx, j *Job) error {
 		return err
 	}
 	j.Salt, j.Payload = salt, payload
+	if j.PayloadAt != 0 {
+		if _, j.Payload, _, err = tx.Body(ctx, j.PayloadAt); err != nil {
+			return err
+		}
+	}
 	if j.State != event.SucceededState {
 		return nil
 	}

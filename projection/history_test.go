@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"jobledger/projection"
 	"jobledger/projection/audit"
 	"jobledger/projection/internal/historytest"
+	"jobledger/projection/schedules"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/history/v*.golden; the .jsonl files are for ever")
@@ -70,6 +72,11 @@ func goldenText(f *historytest.Fold) string {
 			line("error_detail", fmt.Sprintf("%q", j.ErrorDetail))
 		}
 		line("erased", j.Erased)
+		line("schedule", j.Schedule)
+		line("tick", event.FormatTime(j.Tick))
+		if j.Backoff != (event.Backoff{}) {
+			line("backoff", fmt.Sprintf("%+v", j.Backoff))
+		}
 	}
 	var names []string
 	for name := range f.Queues {
@@ -80,6 +87,20 @@ func goldenText(f *historytest.Fold) string {
 		q := f.Queues[name]
 		fmt.Fprintf(&out, "queue %s\n    paused %t since %s by %s, reason %q\n", name, q.Paused,
 			event.FormatTime(q.Since), q.Actor, q.Reason)
+	}
+	for _, a := range f.Archived {
+		fmt.Fprintf(&out, "archived %d to %d, %d carried in, root %s\n", a.Lo+1, a.Hi, a.CarriedIn, a.Root)
+	}
+	for _, s := range f.Schedules.Sorted() {
+		spec, _ := event.AppendStored(nil, &s.Spec)
+		fmt.Fprintf(&out, "schedule %s\n    next %s, last tick %s, last job %d\n", s.Spec.Name,
+			event.FormatTime(s.Next), event.FormatTime(s.LastTick), s.LastJob)
+		fmt.Fprintf(&out, "    paused %t since %s by %s, reason %q\n    %s\n", s.Paused, event.FormatTime(s.Since),
+			s.Actor, s.Reason, spec)
+	}
+	if s := f.Sealing; s.On {
+		fmt.Fprintf(&out, "sealing as %s with key %q since %s, event %d\n", s.Origin, s.Key,
+			event.FormatTime(s.Since), s.Pos)
 	}
 	return out.String()
 }
@@ -203,6 +224,7 @@ func readBackEqual(t *testing.T, events []event.Event) {
 	}
 	got := historytest.NewFold()
 	err := s.Read(t.Context(), func(tx *ledger.Tx) error {
+		var err error
 		i := 0
 		for e, err := range tx.Events(t.Context(), ledger.Filter{}) {
 			if err != nil {
@@ -223,12 +245,33 @@ func readBackEqual(t *testing.T, events []event.Event) {
 				t.Errorf("get %s: %t, %v", j.ID, ok, err)
 			}
 			got.Jobs[n] = read
-			if j.Key == "" {
+			if j.Key == "" || j.KeyFree {
 				continue
 			}
 			if read, ok, err = projection.GetByKey(t.Context(), tx, j.Queue, j.Key); err != nil || !ok || read.N != n {
 				t.Errorf("get by key %q: %d, %t, %v", j.Key, read.N, ok, err)
 			}
+		}
+		if got.Sealing, err = projection.SealingOf(t.Context(), tx); err != nil {
+			return err
+		}
+		segments, err := projection.Segments(t.Context(), tx, 0)
+		for _, s := range segments {
+			got.Archived = append(got.Archived, s.Archived)
+		}
+		if err != nil {
+			return err
+		}
+		timetable, err := schedules.List(t.Context(), tx)
+		if err != nil {
+			return err
+		}
+		for _, s := range timetable {
+			got.Schedules[s.Spec.Name] = s
+		}
+		asOf, err := schedules.AsOf(t.Context(), tx, int64(len(events)))
+		if err != nil || !reflect.DeepEqual(asOf, got.Schedules) {
+			t.Errorf("as of the end: %+v, %v", asOf, err)
 		}
 		queues, err := projection.Queues(t.Context(), tx)
 		for _, q := range queues {

@@ -17,11 +17,18 @@ type Job struct {
 	Priority    int
 	RunAt       time.Time
 	Key         string
+	UniqueWhile string // how long Key is its own: event.WhileQueued or WhileUnfinished; "": for ever
+	KeyFree     bool   // with UniqueWhile: the job does not have Key any more, and another one may
+	Group       string // "": none
 	Tags        map[string]string
 	MaxAttempts int
 	MaxRuntime  time.Duration // as enqueued; 0: none
 	Version     string        // "": any worker
 	Requires    []string
+	After       []string      // the jobs that it was to wait for when it was enqueued, as the event has them
+	Backoff     event.Backoff // as enqueued; zero: event.DefaultBackoff
+	Schedule    string        // whose job it is; "": of none
+	Tick        time.Time     // the moment of the schedule that it is for; zero: none
 
 	Attempt  int // numbers claims; never reused
 	Failures int // claims that failed or were reclaimed since the job was last retried by an operator
@@ -29,6 +36,7 @@ type Job struct {
 
 	Worker      event.Worker // the owner; after the end, the last one
 	Token       string       // of the live claim; "": none
+	Limited     bool         // limits of the queue were in force when the live claim began
 	ClaimedAt   time.Time
 	HeartbeatAt time.Time
 	LeaseUntil  time.Time // zero: no live claim
@@ -40,6 +48,8 @@ type Job struct {
 	ErrorCode   string // of the last failure
 	ErrorDetail string
 	Erased      bool // payload and results were erased
+
+	PayloadAt int64 // the pos of the replaced event that has its payload; 0: the enqueued one has
 
 	Payload []byte // only if it was loaded
 	Salt    []byte // of the digests; only with Payload

@@ -16,6 +16,7 @@ type Filter struct {
 	Queues []string          // none: all
 	Tags   map[string]string // all of these must match
 	Key    string            // "": all
+	Group  string            // "": all
 	After  int64             // only jobs with a greater number: those enqueued after that pos; 0: all
 	Until  int64             // only jobs with a number up to this one; 0: all
 	Before int64             // only jobs with a smaller number: the next page; 0: from the newest on
@@ -87,6 +88,9 @@ func (f Filter) conditions() (c conditions) {
 	}
 	if f.Key != "" {
 		c.add(`j.key = ?`, f.Key)
+	}
+	if f.Group != "" {
+		c.add(`j.more ->> 'group' = ?`, f.Group)
 	}
 	if f.After > 0 {
 		c.add(`j.n > ?`, f.After)

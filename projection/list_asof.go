@@ -84,7 +84,7 @@ func (f Filter) rowsAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (rows []J
 		return c.list(ctx, tx, f.Limit)
 	}
 	open := frame.Open()
-	if !slices.Contains(f.States, event.Queued) {
+	if !slices.Contains(f.States, event.Queued) && !slices.Contains(f.States, event.Blocked) {
 		open = frame.Held()
 	}
 	slices.Reverse(open)

@@ -19,7 +19,8 @@ const openThen = `SELECT n FROM jobs WHERE n <= ? AND (finished_at IS NULL OR fi
 const (
 	queuedOf   = `SELECT n FROM jobs WHERE lane > '' AND n <= ?`
 	heldOf     = `SELECT n FROM jobs WHERE lease_expires_at > 0 AND n <= ?`
-	endedSince = `SELECT job FROM events WHERE pos > ? AND to_state >= 4 AND +job <= ?`
+	blockedOf  = `SELECT child FROM deps WHERE child <= ?`
+	endedSince = `SELECT job FROM events WHERE pos > ? AND to_state BETWEEN 4 AND 6 AND +job <= ?`
 )
 
 // eventsPerJob is about how many events a job has: reading these costs as much as reading its row.
@@ -54,6 +55,7 @@ func OpenAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (open []int64, err e
 		}
 		add(queuedOf, m.Pos)
 		add(heldOf, m.Pos)
+		add(blockedOf, m.Pos)
 		add(endedSince, since, m.Pos)
 	}
 	slices.Sort(open)

@@ -15,6 +15,30 @@ import (
 // moved on; the writer may notice that only when it sends its buffer, and then runs the caller's function
 // again. A queued job is added to the cache of claims.
 func Put(ctx context.Context, tx *ledger.Tx, old, new Job) error {
+	if err := PutRow(ctx, tx, old, new); err != nil {
+		return err
+	}
+	// Only what was written counts: after a conflict the caller may do something else.
+	if old.State.Held() != new.State.Held() {
+		change := int64(1)
+		if old.State.Held() {
+			change = -1
+		}
+		cacheHeld(tx, new, change)
+		if new.Limited && change > 0 {
+			if err := countStart(ctx, tx, new); err != nil {
+				return err
+			}
+		}
+	}
+	if new.Group != "" {
+		noteGroup(tx, old, new)
+	}
+	return nil
+}
+
+// PutRow is Put for a loader of a whole history, which writes the rows of the groups at its end.
+func PutRow(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 	after, err := RowOf(ctx, tx, new)
 	if err != nil {
 		return err

@@ -49,12 +49,44 @@ type rare struct {
 	Note        string            `json:"note,omitempty"`
 	ErrorDetail string            `json:"error_detail,omitempty"`
 	Erased      bool              `json:"erased,omitempty"`
+	Limited     bool              `json:"limited,omitempty"`
+	Schedule    string            `json:"schedule,omitempty"`
+	Tick        string            `json:"tick,omitempty"` // as events have it
+	Group       string            `json:"group,omitempty"`
+	After       []string          `json:"after,omitempty"`
+	Backoff     *backoff          `json:"backoff,omitempty"`
+	UniqueWhile string            `json:"unique_while,omitempty"`
+	Key         string            `json:"key,omitempty"`        // that it had; the column key is null then
+	PayloadAt   int64             `json:"payload_at,omitempty"` // the pos of the body, where that is not n
+}
+
+// backoff is an event.Backoff in the column more, in microseconds.
+type backoff struct {
+	Min    int64   `json:"min"`
+	Max    int64   `json:"max"`
+	Factor float64 `json:"factor"`
+}
+
+func backoffOf(b event.Backoff) *backoff {
+	if b == (event.Backoff{}) {
+		return nil
+	}
+	return &backoff{b.Min.Microseconds(), b.Max.Microseconds(), b.Factor}
+}
+
+func (b *backoff) event() event.Backoff {
+	if b == nil {
+		return event.Backoff{}
+	}
+	return event.Backoff{Min: time.Duration(b.Min) * time.Microsecond,
+		Max: time.Duration(b.Max) * time.Microsecond, Factor: b.Factor}
 }
 
 // empty treats an empty list like none, because a replay yields none.
 func (m rare) empty() bool {
 	return m.Version == "" && len(m.Requires) == 0 && len(m.Tags) == 0 && m.Progress == nil && m.Note == "" &&
-		m.ErrorDetail == "" && !m.Erased
+		m.ErrorDetail == "" && !m.Erased && !m.Limited && m.Schedule == "" &&
+		m.Group == "" && m.Backoff == nil && len(m.After) == 0 && m.UniqueWhile == "" && m.PayloadAt == 0
 }
 
 // RowOf returns j as a row. It adds names that are missing to the dictionary.
@@ -67,7 +99,12 @@ func RowOf(ctx context.Context, tx *ledger.Tx, j Job) (r table.Row, err error) {
 	if err != nil {
 		return r, err
 	}
-	more := rare{j.Version, j.Requires, j.Tags, j.Progress, j.Note, j.ErrorDetail, j.Erased}
+	more := rare{j.Version, j.Requires, j.Tags, j.Progress, j.Note, j.ErrorDetail, j.Erased, j.Limited,
+		j.Schedule, tickText(j.Tick), j.Group, j.After, backoffOf(j.Backoff), j.UniqueWhile, "", j.PayloadAt}
+	key := j.Key
+	if j.KeyFree { // the unique index is over the column
+		key, more.Key = "", j.Key
+	}
 	var moreText any
 	if !more.empty() {
 		text, err := json.Marshal(more)
@@ -77,7 +114,7 @@ func RowOf(ctx context.Context, tx *ledger.Tx, j Job) (r table.Row, err error) {
 		moreText = string(text)
 	}
 	return table.Row{j.N, string(j.ID), j.Seq, int64(j.State), table.Text(laneOf(j)), queue, int64(j.Priority),
-		event.Micros(j.RunAt), table.Text(j.Key), int64(j.Attempt), int64(j.Failures), int64(j.Snoozes),
+		event.Micros(j.RunAt), table.Text(key), int64(j.Attempt), int64(j.Failures), int64(j.Snoozes),
 		int64(j.MaxAttempts), table.Number(j.MaxRuntime.Microseconds()), table.Number(worker), table.Text(j.Token),
 		table.Moment(j.ClaimedAt), table.Moment(j.HeartbeatAt), table.Moment(j.LeaseUntil), table.Moment(j.EndBy),
 		table.Moment(j.FinishedAt), table.Text(j.ErrorCode), moreText}, nil
@@ -119,7 +156,24 @@ func scanJob(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, what *select
 			return fmt.Errorf("%w: job %s: column more: %w", ledger.ErrDamaged, j.ID, err)
 		}
 		j.Version, j.Requires, j.Tags, j.Progress = m.Version, m.Requires, m.Tags, m.Progress
-		j.Note, j.ErrorDetail, j.Erased = m.Note, m.ErrorDetail, m.Erased
+		j.Group, j.After, j.Backoff = m.Group, m.After, m.Backoff.event()
+		if j.UniqueWhile, j.PayloadAt = m.UniqueWhile, m.PayloadAt; m.Key != "" {
+			j.Key, j.KeyFree = m.Key, true
+		}
+		j.Note, j.ErrorDetail, j.Erased, j.Limited = m.Note, m.ErrorDetail, m.Erased, m.Limited
+		if j.Schedule = m.Schedule; m.Tick != "" {
+			if j.Tick, err = time.Parse(time.RFC3339, m.Tick); err != nil {
+				return fmt.Errorf("%w: job %s: column more: %w", ledger.ErrDamaged, j.ID, err)
+			}
+		}
 	}
 	return nil
+}
+
+// tickText is a tick as the column more has it.
+func tickText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return event.FormatTime(t)
 }

@@ -63,7 +63,8 @@ func TestGuardsAreRepaired(t *testing.T) {
 			"index leases was altered"},
 		{"a table with what reads it", `DROP TABLE jobs CASCADE; CREATE TABLE jobs (n bigint PRIMARY KEY)`,
 			"index jobs_id_key is missing; index keys is missing; index leases is missing; " +
-				"index ready is missing; table jobs was altered; view current is missing"},
+				"index ready is missing; table jobs was altered; view current is missing; " +
+				"view dependencies is missing"},
 		{"off", `ALTER TABLE events DISABLE TRIGGER events_no_update`, "trigger events_no_update was altered"},
 		{"gone", `DROP TRIGGER events_only_append ON events`, "trigger events_only_append is missing"},
 		{"silent for a replica", `ALTER TABLE bodies ENABLE TRIGGER bodies_no_change`,
@@ -84,8 +85,8 @@ func TestGuardsAreRepaired(t *testing.T) {
 				t.Errorf("got %q, want %q", problems, c.want)
 			}
 			err := store.Write(t.Context(), func(tx *ledger.Tx) error {
-				repaired, err := tx.RepairSchema(t.Context(), "jobs", "queues", "presence", "keyframes", "kinds",
-					"states")
+				repaired, err := tx.RepairSchema(t.Context(), "jobs", "queues", "limits", "group_heads", "group_rates",
+					"presence", "keyframes", "kinds", "states")
 				t.Log(repaired)
 				return err
 			})
@@ -99,6 +100,13 @@ func TestGuardsAreRepaired(t *testing.T) {
 				`UPDATE events SET at = 0`,
 				`INSERT INTO events (pos, kind, at, actor) VALUES (99, 16, 0, 1)`,
 				`UPDATE bodies SET body = ''`,
+				`DELETE FROM blocks`,
+				`INSERT INTO blocks (n, hash) VALUES (1, decode(repeat('00', 32), 'hex'))`,
+				`INSERT INTO blocks (n, hash) VALUES (0, '')`,
+				`TRUNCATE seals`,
+				`INSERT INTO seals (n, size, at, root) VALUES (2, 1, 1, decode(repeat('00', 32), 'hex'))`,
+				`INSERT INTO seals (n, size, at, root) VALUES (1, 2, 1, decode(repeat('00', 32), 'hex')),
+					(2, 1, 1, decode(repeat('00', 32), 'hex'))`,
 			} {
 				_, err := conn.Exec(t.Context(), `SET session_replication_role = replica; `+statement)
 				if err == nil {
@@ -134,7 +142,8 @@ func TestConstraintsAreNotRepaired(t *testing.T) {
 // depends on it, and repairs it.
 func TestObjectsAreRepaired(t *testing.T) {
 	store, conn := ledgerOnServer(t)
-	derived := []string{"jobs", "queues", "presence", "keyframes", "kinds", "states"}
+	derived := []string{"jobs", "queues", "limits", "group_heads", "group_rates", "presence", "keyframes",
+		"kinds", "states"}
 	for object, definition := range schema.PostgresObjects() {
 		kind, name, _ := strings.Cut(object, " ")
 		switch {

@@ -62,7 +62,9 @@ INSERT INTO events (pos, job, seq, kind, at, actor, ulid, to_state, data)
 INSERT INTO events (pos, job, seq, kind, at, actor, worker, ulid, attempt, from_state, to_state)
     VALUES (2, 1, 2, 2, 2000000, 2, 1, 'T', 1, 1, 2);
 INSERT INTO events (pos, kind, at, actor, data) VALUES (3, 13, 3000000, 1, '{"queue":"mail"}');
-INSERT INTO bodies (pos, salt, body) VALUES (1, x'00', x'01'), (2, NULL, x'');`)
+INSERT INTO bodies (pos, salt, body) VALUES (1, x'00', x'01'), (2, NULL, x'');
+INSERT INTO blocks (n, hash) VALUES (0, zeroblob(32)), (1, zeroblob(32));
+INSERT INTO seals (n, size, at, root) VALUES (1, 600, 1, zeroblob(32)), (2, 601, 1, zeroblob(32));`)
 	return db
 }
 
@@ -76,7 +78,7 @@ func mustExec(t *testing.T, db *sql.DB, query string) {
 // dump returns all rows of the guarded tables.
 func dump(t *testing.T, db *sql.DB) (lines []string) {
 	t.Helper()
-	for _, table := range []string{"names", "workers", "events", "bodies"} {
+	for _, table := range []string{"names", "workers", "events", "bodies", "blocks", "seals"} {
 		rows, err := db.Query(`SELECT * FROM ` + table + ` ORDER BY 1`)
 		if err != nil {
 			t.Fatal(err)
@@ -125,6 +127,8 @@ func TestGuardsRefuseChanges(t *testing.T) {
 		name   = ` INTO names (n, name) VALUES `
 		worker = ` INTO workers (n, worker, boot, host, pid, version) VALUES `
 		body   = ` INTO bodies (pos, salt, body) VALUES `
+		block  = ` INTO blocks (n, hash) VALUES `
+		seal   = ` INTO seals (n, size, at, root) VALUES `
 	)
 	refused := []string{
 		`UPDATE events SET data = NULL WHERE pos = 1`,
@@ -175,6 +179,20 @@ func TestGuardsRefuseChanges(t *testing.T) {
 		`INSERT OR REPLACE` + body + `(1, NULL, x'02')`,
 		`REPLACE` + body + `('1', NULL, x'02')`,
 		`INSERT` + body + `(1, NULL, x'02') ON CONFLICT (pos) DO UPDATE SET body = excluded.body`,
+		`UPDATE blocks SET hash = randomblob(32)`,
+		`DELETE FROM blocks WHERE n = 1`,
+		`INSERT` + block + `(1, randomblob(32))`,
+		`INSERT OR REPLACE` + block + `(1, randomblob(32))`,
+		`INSERT` + block + `(1, randomblob(32)) ON CONFLICT (n) DO UPDATE SET hash = excluded.hash`,
+		`INSERT` + block + `(3, zeroblob(32))`, // a gap
+		`INSERT` + block + `(-1, zeroblob(32))`,
+		`INSERT` + block + `(2, zeroblob(31))`, // no hash
+		`UPDATE seals SET size = 5`,
+		`DELETE FROM seals WHERE n = 2`,
+		`INSERT OR REPLACE` + seal + `(2, 601, 1, randomblob(32))`,
+		`INSERT` + seal + `(4, 700, 1, zeroblob(32))`, // a gap
+		`INSERT` + seal + `(0, 1, 1, zeroblob(32))`,
+		`INSERT` + seal + `(3, 600, 1, zeroblob(32))`, // smaller than the one before
 	}
 	for _, query := range refused {
 		if _, err := db.Exec(query); err == nil {

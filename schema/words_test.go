@@ -63,8 +63,10 @@ var bannedNames = map[string]string{
 	"turnstile":   "writeQueue",
 }
 
-// exempt takes out what has to be: a JSON key that is for ever, and the name of a Unix user.
-var exempt = strings.NewReplacer(`json:"mended"`, "", `"nobody"`, "")
+// exempt takes out what has to be: a JSON key that is for ever, the name of a Unix user, and a value of
+// --unique-while.
+var exempt = strings.NewReplacer(`json:"mended"`, "", `"nobody"`, "", `"unfinished"`, "", "'unfinished'", "",
+	"`unfinished`", "", "or unfinished", "", "--unique-while unfinished", "")
 
 // longest is how many columns a line of Go may have; a tab counts as one.
 const longest = 110

@@ -19,6 +19,7 @@ import (
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
+	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/audit"
@@ -98,7 +99,14 @@ func forgeries(t *testing.T, lines []string) (all []forgery) {
 			seen[field] = append(seen[field], value)
 		}
 	})
+	again := func(line int) bool { // an event that archiveBlock repeats
+		const repeated = `"kind":"rebuilt"`
+		return line > 0 && strings.Contains(lines[line], repeated) && strings.Contains(lines[line-1], repeated)
+	}
 	each(func(line int, inData bool, field, _ string) {
+		if again(line) {
+			return
+		}
 		for _, value := range slices.Concat([]string{""}, forged, seen[field]) {
 			all = append(all, forgery{line, inData, field, value})
 		}
@@ -118,7 +126,7 @@ func completeHistory(t *testing.T) []string {
 	s := &commands.Service{Store: store}
 	text := strings.Join(smallHistory(t), "\n") + "\n"
 	content := io.NewSectionReader(strings.NewReader(text), 0, int64(len(text)))
-	_, err = s.Import(t.Context(), "cli:ada@desk", "night", files.Lines(content), nil)
+	_, err = load.Import(t.Context(), s, "cli:ada@desk", "night", files.Lines(content), nil)
 	if err == nil {
 		err = s.Restored(t.Context(), "cli:ada@desk", event.Restored{From: "backup.db"})
 	}
@@ -136,6 +144,10 @@ func completeHistory(t *testing.T) []string {
 	if err == nil {
 		err = loseClaim(t, s)
 	}
+	now := noon()
+	store.Now = func() time.Time { return now }
+	arrange(t, s, func(d time.Duration) { now = now.Add(d) })
+	archiveBlock(t, s)
 	var out bytes.Buffer
 	if err == nil {
 		_, err = export.Lines(t.Context(), store, export.Window{Until: 1 << 40},
@@ -208,11 +220,11 @@ func TestAttackImports(t *testing.T) {
 		text := strings.Join(changed, "\n") + "\n"
 		store.Now = noon
 		s := &commands.Service{Store: store}
-		_, err := s.Import(t.Context(), "cli:ada@desk", "forged",
+		_, err := load.Import(t.Context(), s, "cli:ada@desk", "forged",
 			files.Lines(io.NewSectionReader(strings.NewReader(text), 0, int64(len(text)))), nil)
 		if err != nil {
 			refused++
-			if _, named := errors.AsType[*commands.LineError](err); !named {
+			if _, named := errors.AsType[*load.LineError](err); !named {
 				t.Errorf("%+v: no line is named: %v\n%s", f, err, line)
 			}
 			continue

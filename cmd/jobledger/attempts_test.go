@@ -16,22 +16,22 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
-	"jobledger/projection"
+	"jobledger/projection/follow"
 )
 
 // walkedHistory is a history as a scan of all of its events shows it: every claim, in the order of their
 // beginning.
 type walkedHistory struct {
 	events []event.Event
-	claims []*projection.Claim
+	claims []*follow.Claim
 	last   map[int64]int64 // by the pos of a claim, the pos of the last refused write under it
 }
 
 func walkHistory(t testing.TB, s *scenario) walkedHistory {
 	t.Helper()
 	h := walkedHistory{last: make(map[int64]int64)}
-	var claims projection.Claims
-	queues := projection.QueuesOf{Find: func(n int64) (string,
+	var claims follow.Claims
+	queues := follow.QueuesOf{Find: func(n int64) (string,
 		error) {
 		return h.events[n-1].Body.(*event.Enqueued).Queue, nil
 	}}
@@ -50,7 +50,7 @@ func walkHistory(t testing.TB, s *scenario) walkedHistory {
 			case e.Kind() == event.KindClaimed:
 				h.claims = append(h.claims, c)
 			case e.Kind() == event.KindRefused && e.Attempt > 0:
-				i := slices.IndexFunc(h.claims, func(c *projection.Claim) bool {
+				i := slices.IndexFunc(h.claims, func(c *follow.Claim) bool {
 					return c.N == e.N &&
 						c.Attempt == e.Attempt
 				})
@@ -63,7 +63,7 @@ func walkHistory(t testing.TB, s *scenario) walkedHistory {
 }
 
 // overlaps reports whether another owner also worked during c: until its last refused write, or its end.
-func (h walkedHistory) overlaps(c *projection.Claim) bool {
+func (h walkedHistory) overlaps(c *follow.Claim) bool {
 	for _, o := range h.claims {
 		early, late := min(o.Pos, c.Pos), max(o.Pos, c.Pos)
 		if o.N == c.N && o != c && h.last[early] > late {
@@ -74,7 +74,7 @@ func (h walkedHistory) overlaps(c *projection.Claim) bool {
 }
 
 // live reports whether c was live at some time from event from to event to.
-func (h walkedHistory) live(c *projection.Claim, from, to int64) bool {
+func (h walkedHistory) live(c *follow.Claim, from, to int64) bool {
 	return c.Pos <= to && (c.End == nil || c.End.Pos >= from)
 }
 
@@ -102,6 +102,7 @@ func TestAttemptsMatchClaimEvents(t *testing.T) {
 				typed = append(typed, "--worker", worker)
 			}
 			if random.IntN(3) == 0 {
+				outcomes := []string{"succeeded", "failed", "released", "reclaimed", "cancelled", "open"}
 				outcome = outcomes[random.IntN(len(outcomes))]
 				typed = append(typed, "--outcome", outcome)
 			}

@@ -46,6 +46,7 @@ func (r cancelRig) cancelled(lease, failpoint string) (job string, a, b *running
 	a = r.work("A", lease, failpoint)
 	r.pids("begun", 1)
 	if failpoint == "" {
+		r.beaten(job)
 		a.signal(syscall.SIGSTOP)
 		r.wantStopped(a)
 	}

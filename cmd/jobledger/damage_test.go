@@ -377,7 +377,7 @@ func flip(base fileSet, suffix string, dice *rand.Rand) (f fileSet, what string)
 func TestDamageFlippedBytes(t *testing.T) {
 	n := *flips
 	if n == 0 {
-		n = ledgertest.Size(40, 100, 500)
+		n = ledgertest.Size(40, 60, 500)
 	}
 	base, before := nightToDamage(t)
 	const lanes = 4
@@ -435,7 +435,7 @@ func TestDamageTruncatedFiles(t *testing.T) {
 			t.Errorf("%s: %s", what, verdict)
 		}
 	}
-	for range ledgertest.Size(4, 8, 25) {
+	for range ledgertest.Size(3, 4, 25) {
 		whole, wal := len(base[""]), len(base["-wal"])
 		for _, n := range []int{dice.IntN(whole), dice.IntN(whole/4096) * 4096, dice.IntN(200)} {
 			look(fmt.Sprintf("the first %d bytes", n), func(f fileSet) { f[""] = f[""][:n] })

@@ -65,7 +65,7 @@ func (p *program) demo(ctx context.Context, folder string, force bool) error {
 func (p *program) demoError(err error) error {
 	switch {
 	case errors.Is(err, demo.ErrExists) && ledger.IsServerAddress(p.DB):
-		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%w", err), "%s", p.newLedger())
+		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%w", err), "%s", p.NewLedgerHint())
 	case errors.Is(err, demo.ErrExists):
 		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%w", err), "--force overwrites it")
 	case errors.Is(err, demo.ErrNoFiles):

@@ -56,7 +56,63 @@ func TestReadmeQuickStart(t *testing.T) {
 	}
 	_, text, _ := strings.Cut(readPage(t, readme), "\n## Quick start\n")
 	text, _, _ = strings.Cut(text, "\n## ")
-	folder, commands := t.TempDir(), 0
+	commands := runConsole(t, text)
+	if commands < 4 {
+		t.Errorf("the quick start has %d commands, want at least 4", commands)
+	}
+}
+
+// TestLimitsRecipes runs the commands that the page about limits shows.
+func TestLimitsRecipes(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("no sh on this machine")
+	}
+	if n := runConsole(t, readPage(t, "docs/limits.md")); n < 10 {
+		t.Errorf("the page has %d commands, want at least 10", n)
+	}
+}
+
+// TestDependenciesRecipes runs the commands that the page about dependencies shows.
+func TestDependenciesRecipes(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("no sh on this machine")
+	}
+	if n := runConsole(t, readPage(t, "docs/dependencies.md")); n < 15 {
+		t.Errorf("the page has %d commands, want at least 15", n)
+	}
+}
+
+// TestSchedulesRecipes runs the scripts that the page about schedules marks as recipes, one after the other
+// in an empty folder. A script may end with "nothing there".
+func TestSchedulesRecipes(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("no sh on this machine")
+	}
+	folder := t.TempDir()
+	recipes := strings.Split(readPage(t, "docs/schedules.md"), "<!-- recipe -->\n```sh\n")[1:]
+	for _, recipe := range recipes {
+		script, _, _ := strings.Cut(recipe, "```")
+		c := exec.Command("sh", "-ec", script)
+		c.Dir, c.Env = folder, append(os.Environ(), "JOBLEDGER_DB=", "PWD="+folder)
+		out, err := c.CombinedOutput()
+		if err != nil && c.ProcessState.ExitCode() != cli.ExitNothing {
+			t.Errorf("%s: %v\n%s", script, err, out)
+		}
+	}
+	list := site{TB: t, dir: folder}.command("list", "-q", "days", "--json")
+	if got, err := list.Output(); err != nil || strings.Count(string(got), "\n") != 31 {
+		t.Errorf("the jobs of January: %v, got %s", err, got)
+	}
+	if len(recipes) < 4 {
+		t.Errorf("the page has %d recipes, want at least 4", len(recipes))
+	}
+}
+
+// runConsole runs the commands that the blocks "console" of a page show after "$ ", with further lines after
+// "> ", in an empty folder, and compares the output. It returns how many there are.
+func runConsole(t *testing.T, text string) (commands int) {
+	t.Helper()
+	folder := t.TempDir()
 	var environment []string
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "JOBLEDGER_") {
@@ -70,6 +126,10 @@ func TestReadmeQuickStart(t *testing.T) {
 		}
 		for _, part := range strings.Split("\n"+block, "\n$ ")[1:] {
 			line, want, _ := strings.Cut(part, "\n")
+			for more := "> "; strings.HasPrefix(want, more); {
+				next, rest, _ := strings.Cut(strings.TrimPrefix(want, more), "\n")
+				line, want = line+"\n"+next, rest
+			}
 			commands++
 			c := exec.Command("sh", "-c", line)
 			c.Dir, c.Env = folder, append(environment, "TZ=UTC", "PWD="+folder)
@@ -82,9 +142,7 @@ func TestReadmeQuickStart(t *testing.T) {
 			}
 		}
 	}
-	if commands < 4 {
-		t.Errorf("the quick start has %d commands, want at least 4", commands)
-	}
+	return commands
 }
 
 // varying lists what differs from run to run, and between machines.
@@ -175,8 +233,8 @@ func TestDocsTopics(t *testing.T) {
 			}
 		}
 	}
-	if len(topics) != 14 {
-		t.Errorf("%d topics, want 14", len(topics))
+	if len(topics) != 18 {
+		t.Errorf("%d topics, want 18", len(topics))
 	}
 }
 
@@ -330,7 +388,7 @@ func TestDocsFlagsExist(t *testing.T) {
 	}
 	flag := regexp.MustCompile(`(?:^|[\s\x60[])--([a-z][a-z-]*)`)
 	others := []string{"help", "pwprompt", "owner", "encoding", "template", "schema", // of other programs
-		"joblog", "retries", "resume"}
+		"joblog", "retries", "resume", "unix-socket"}
 	for _, page := range pages(t) {
 		for line := range strings.Lines(readPage(t, page)) {
 			for _, m := range flag.FindAllStringSubmatch(line, -1) {

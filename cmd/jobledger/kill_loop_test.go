@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -19,11 +20,12 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
 
 var (
-	killFor  = flag.Duration("kill-for", 3*time.Second, "kill processes at random for so long")
+	killFor  = flag.Duration("kill-for", 0, "kill processes at random for so long; default 2s, with -long 4s")
 	killSeed = flag.Uint64("kill-seed", 0, "what chance begins with; 0: the time")
 )
 
@@ -34,6 +36,8 @@ type killRun struct {
 	until time.Time
 	seed  uint64
 	kills atomic.Int64
+
+	reclaimed atomic.Bool // a job has been
 
 	mu     sync.Mutex
 	sent   map[string]string // payload → the printed id; empty if its sender was killed before
@@ -55,10 +59,20 @@ func (m *killRun) client(number uint64, name string) *client {
 	return &client{m, r, name, rand.New(rand.NewPCG(m.seed, number))}
 }
 
-// over reports whether the time is up. On a slow machine the test continues until there were some kills.
+// over reports whether the time is up. On a slow machine the test continues until there were some kills, and
+// one of them made a job lost that was reclaimed.
 func (h *client) over() bool {
 	late := time.Since(h.until)
-	return h.Failed() || late > 0 && h.kills.Load() >= fewKills || late > time.Minute
+	return h.Failed() || late > 0 && h.kills.Load() >= fewKills && h.reclaims() || late > time.Minute
+}
+
+// reclaims reports whether a job has been reclaimed.
+func (m *killRun) reclaims() bool {
+	if !m.reclaimed.Load() && m.do(invoke("events", "--kind", "reclaimed", "--last", "1",
+		"--json")).stdout != "" {
+		m.reclaimed.Store(true)
+	}
+	return m.reclaimed.Load()
 }
 
 const fewKills = 30
@@ -215,10 +229,8 @@ func TestKillRandomProcesses(t *testing.T) {
 	m.must(0, invoke("init"))
 	steady := m.start(m.cmd(m.client(0, "").worker("steady").with("--", "sh", "-c", quickJob)))
 	sweeper := m.start(m.cmd(invoke("sweep", "--every", "200ms")))
-	length := *killFor
-	if testing.Short() {
-		length = min(length, 2*time.Second) // in one second, a slow machine may reclaim nothing
-	}
+	// In one second, a slow machine may reclaim nothing.
+	length := cmp.Or(*killFor, ledgertest.Size(2*time.Second, 2*time.Second, 4*time.Second))
 	m.until = time.Now().Add(length)
 	var group sync.WaitGroup
 	number := uint64(0)

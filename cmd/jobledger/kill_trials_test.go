@@ -6,6 +6,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
@@ -151,6 +153,64 @@ var trials = []trial{
 				p.Fatal(err)
 			}
 			return invoke("rebuild")
+		}},
+	{name: "seal init", adds: "sealing", then: cli.ExitConflict, steps: []string{"commit"},
+		prepare: func(p serviceRig) invocation {
+			p.job("x")
+			return invoke("seal", "--init")
+		}},
+	{name: "seal", steps: []string{"hashed", "block", "rooted", "seal"},
+		prepare: func(p serviceRig) invocation {
+			jobs := make([]commands.Enqueue, 700)
+			for i := range jobs {
+				jobs[i].Queue = "mail"
+			}
+			if _, err := p.Enqueue(context.Background(), "cli:test", jobs...); err != nil {
+				p.Fatal(err)
+			}
+			if _, err := p.StartSealing(context.Background(), "cli:test", "", "", ""); err != nil {
+				p.Fatal(err)
+			}
+			return invoke("seal")
+		}},
+	{name: "checkpoint", steps: []string{"hashed", "sealed", "handed-out"},
+		prepare: func(p serviceRig) invocation {
+			jobs := slices.Repeat([]commands.Enqueue{{Queue: "mail"}}, 300)
+			if _, err := p.Enqueue(context.Background(), "cli:test", jobs...); err != nil {
+				p.Fatal(err)
+			}
+			if _, err := p.StartSealing(context.Background(), "cli:test", "", "", ""); err != nil {
+				p.Fatal(err)
+			}
+			return invoke("checkpoint", "--to", "kept")
+		}, after: func(r rig) { // it was sent again: the file has it once, and it is recorded
+			r.must(cli.ExitNothing, invoke("checkpoint", "--to", "kept"))
+			said := r.must(cli.ExitOK, invoke("verify", "--against", "kept"))
+			if !strings.Contains(said, "checkpoint: it holds, of 301 events") {
+				r.Errorf("verify says %s", said)
+			}
+		}},
+	{name: "archive", adds: "archived", then: cli.ExitNothing,
+		steps: []string{"sealed", "archive-sealed", "segment-written", "segment-checked", "segment-named",
+			"archive-recorded", "committed"},
+		prepare: func(p serviceRig) invocation {
+			jobs := make([]commands.Enqueue, 300)
+			for i := range jobs {
+				jobs[i] = commands.Enqueue{Queue: "mail"}
+			}
+			if _, err := p.Enqueue(context.Background(), "cli:test", jobs...); err != nil {
+				p.Fatal(err)
+			}
+			return invoke("archive", "close", "--older-than", "0s")
+		}, after: func(r rig) {
+			files := r.must(cli.ExitOK, invoke("archive", "check", "--json"))
+			if strings.Count(files, `"state":"present"`) != 1 {
+				r.Errorf("the archive has %s", files)
+			}
+			names, err := filepath.Glob(r.path(db + ".archive/*"))
+			if len(names) != 2 || err != nil {
+				r.Errorf("the folder has %v, want a file and its index: %v", names, err)
+			}
 		}},
 	{name: "import", adds: "enqueued claimed succeeded imported", then: cli.ExitConflict,
 		steps: append([]string{"line"}, writeSteps...), prepare: func(p serviceRig) invocation {

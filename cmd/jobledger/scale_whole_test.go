@@ -16,6 +16,7 @@ import (
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
+	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -65,7 +66,7 @@ func BenchmarkLargeWhole(b *testing.B) {
 		for b.Loop() {
 			service := &commands.Service{Store: ledgertest.OpenAt(b, filepath.Join(b.TempDir(), "import.db")),
 				Staging: true}
-			if _, err := service.Import(b.Context(), "cli:test", "large.jsonl",
+			if _, err := load.Import(b.Context(), service, "cli:test", "large.jsonl",
 				files.Lines(io.NewSectionReader(content, 0, info.Size())), nil); err != nil {
 				b.Fatal(err)
 			}
@@ -75,7 +76,7 @@ func BenchmarkLargeWhole(b *testing.B) {
 		for b.Loop() {
 			service := &commands.Service{Store: ledgertest.OpenAt(b, filepath.Join(b.TempDir(), "replay.db"))}
 			lines := g.store.Lines(b.Context(), ledger.Filter{Until: g.tail}, true)
-			done, err := service.Replay(b.Context(), "cli:test", g.path, lines, nil)
+			done, err := load.Replay(b.Context(), service, "cli:test", g.path, lines, nil)
 			if err != nil || len(done.Findings) > 0 {
 				b.Fatal(err, done.Findings)
 			}

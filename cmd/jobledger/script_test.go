@@ -38,7 +38,7 @@ func TestToolsInstalledInCI(t *testing.T) {
 	if os.Getenv("CI") != "true" {
 		t.Skip("CI is not true")
 	}
-	for _, tool := range []string{"sh", "bash", "setsid", "flock"} {
+	for _, tool := range []string{"sh", "bash", "setsid", "flock", "python3"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Error(err)
 		}

@@ -1,52 +1,80 @@
 package main
 
-import "jobledger/cmd/jobledger/internal/cli"
+import (
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/verbs/audit"
+	"jobledger/cmd/jobledger/internal/verbs/maintain"
+	"jobledger/cmd/jobledger/internal/verbs/operate"
+	"jobledger/cmd/jobledger/internal/verbs/produce"
+	"jobledger/cmd/jobledger/internal/verbs/prove"
+	"jobledger/cmd/jobledger/internal/verbs/see"
+	"jobledger/cmd/jobledger/internal/verbs/work"
+)
 
 // verbs are all commands, in the order of the help.
 func (p *program) verbs() []cli.Verb {
+	var (
+		produce  = produce.Verbs{Program: p.Program}
+		work     = work.Verbs{Program: p.Program}
+		operate  = operate.Verbs{Program: p.Program}
+		see      = see.Verbs{Program: p.Program}
+		audit    = audit.Verbs{Program: p.Program}
+		maintain = maintain.Verbs{Program: p.Program}
+		prove    = prove.Verbs{Program: p.Program}
+	)
 	return []cli.Verb{
 		demoVerb(p),
-		workVerb(p),
+		work.Work(),
 		initVerb(p),
 		migrateVerb(p),
-		enqueueVerb(p),
-		claimVerb(p),
-		heartbeatVerb(p),
-		succeedVerb(p),
-		failVerb(p),
-		releaseVerb(p),
-		execVerb(p),
-		cancelVerb(p),
-		retryVerb(p),
-		rescheduleVerb(p),
-		pauseVerb(p),
-		resumeVerb(p),
-		sweepVerb(p),
-		statusVerb(p),
-		listVerb(p),
-		showVerb(p),
-		whyVerb(p),
-		logsVerb(p),
-		workersVerb(p),
-		queuesVerb(p),
-		waitVerb(p),
-		historyVerb(p),
-		attemptsVerb(p),
-		eventsVerb(p),
-		ownerVerb(p),
-		diffVerb(p),
-		reportVerb(p),
-		verifyVerb(p),
-		rebuildVerb(p),
-		incidentVerb(p),
-		replayVerb(p),
-		exportVerb(p),
-		importVerb(p),
-		eraseVerb(p),
-		backupVerb(p),
-		restoreVerb(p),
-		doctorVerb(p),
-		benchVerb(p),
+		produce.Enqueue(),
+		produce.Schedule(),
+		work.Claim(),
+		work.Heartbeat(),
+		work.Succeed(),
+		work.Fail(),
+		work.Release(),
+		work.Exec(),
+		operate.Cancel(),
+		operate.Retry(),
+		operate.Reschedule(),
+		operate.Unblock(),
+		operate.Pause(),
+		operate.Resume(),
+		operate.Limit(),
+		operate.Queue(),
+		operate.Sweep(),
+		see.Status(),
+		see.List(),
+		see.Show(),
+		see.Why(),
+		see.Logs(),
+		see.Workers(),
+		see.Queues(),
+		see.Wait(),
+		serveVerb(p),
+		audit.History(),
+		audit.Attempts(),
+		audit.Events(),
+		audit.Owner(),
+		audit.Diff(),
+		audit.Report(),
+		prove.Verify(),
+		prove.Checkpoint(),
+		prove.Prove(),
+		prove.Witness(),
+		prove.Seal(),
+		maintain.Rebuild(),
+		audit.Incident(),
+		maintain.Replay(),
+		maintain.Export(),
+		maintain.Import(),
+		operate.Erase(),
+		maintain.Archive(),
+		maintain.Backup(),
+		maintain.Restore(),
+		maintain.Doctor(),
+		maintain.Bench(),
 		versionVerb(p),
 		completionVerb(p),
 		manVerb(p),

@@ -40,6 +40,14 @@ func BenchmarkDrain(b *testing.B) {
 			benchmarkDrain(b, ledgertest.Open(b), slots, plain)
 		})
 	}
+	b.Run("slots=64/sealing", func(b *testing.B) {
+		store := ledgertest.Open(b)
+		service := &commands.Service{Store: store}
+		if _, err := service.StartSealing(b.Context(), "bench", "", "", ""); err != nil {
+			b.Fatal(err)
+		}
+		benchmarkDrain(b, store, 64, plain) // its worker sweeps, and so seals, as every worker does
+	})
 	b.Run("slots=64/lanes=100", func(b *testing.B) {
 		benchmarkDrain(b, ledgertest.Open(b), 64, func(i int) commands.Enqueue {
 			job := plain(i)

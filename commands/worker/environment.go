@@ -60,7 +60,7 @@ func inBase(name string) bool {
 
 // Environment returns the variables, as NAME=VALUE, that identify the claim and the job to a command.
 func Environment(db string, job projection.Job) []string {
-	return []string{
+	env := []string{
 		"JOBLEDGER_DB=" + db,
 		"JOBLEDGER_JOB=" + string(job.ID),
 		"JOBLEDGER_TOKEN=" + job.Token,
@@ -71,4 +71,17 @@ func Environment(db string, job projection.Job) []string {
 		"JOBLEDGER_MAX_ATTEMPTS=" + strconv.Itoa(job.MaxAttempts),
 		"JOBLEDGER_LEASE_UNTIL=" + event.FormatTime(job.LeaseUntil),
 	}
+	if len(job.After) > 0 {
+		env = append(env, "JOBLEDGER_AFTER="+afterText(job.After))
+	}
+	return env
+}
+
+// afterText returns the ids of the jobs that a job was enqueued after, separated by blanks.
+func afterText(refs []string) string {
+	ids := make([]string, len(refs))
+	for i, ref := range refs {
+		ids[i], _, _ = strings.Cut(ref, ":")
+	}
+	return strings.Join(ids, " ")
 }

@@ -53,7 +53,10 @@ func (l *loop) ledgerNow() time.Time {
 // presence.
 func (l *loop) nextWait() time.Duration {
 	now := time.Now()
-	wait := l.presentAt.Add(commands.PresentEvery).Sub(now)
+	wait := commands.PresentEvery
+	if l.announces() {
+		wait = l.presentAt.Add(wait).Sub(now)
+	}
 	switch {
 	case l.backoff > 0:
 		wait = min(wait, l.backoff)
@@ -69,9 +72,12 @@ func (l *loop) nextWait() time.Duration {
 	return max(wait, 0)
 }
 
+// announces reports whether the presence of this process is recorded, now and then.
+func (l *loop) announces() bool { return l.fatal == nil && !l.unannounced }
+
 // recordPresence records once in commands.PresentEvery that this process is still there.
 func (l *loop) recordPresence() {
-	if time.Since(l.presentAt) < commands.PresentEvery || l.fatal != nil || l.unannounced {
+	if !l.announces() || time.Since(l.presentAt) < commands.PresentEvery {
 		return
 	}
 	l.presentAt = time.Now()

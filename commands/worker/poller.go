@@ -16,7 +16,7 @@ type poller struct {
 	random   func(limit time.Duration) time.Duration // from [0, limit); spreads workers out in time
 
 	phase        pollPhase
-	until        time.Time // the end of phase pollIdle
+	until        time.Time // the end of phase pollIdle or pollYield
 	spuriousWake bool      // the last claim without a read found nothing; the next notification leads to a read
 	contention   int       // claims lost to other workers of late, up to maxContention
 }
@@ -27,6 +27,7 @@ type pollPhase int
 const (
 	pollUnknown  pollPhase = iota // a job may be ready
 	pollIdle                      // nothing is ready before poller.until
+	pollYield                     // others claimed first and go ahead until poller.until; jobs may be ready
 	pollNotified                  // the ledger has changed since the last claim
 	pollSawReady                  // the last read saw a ready job, and nothing has been claimed since
 )
@@ -43,7 +44,7 @@ const (
 // next returns what to do at now. It changes nothing.
 func (p *poller) next(now time.Time) pollAction {
 	switch {
-	case p.idle() && now.Before(p.until):
+	case p.resting() && now.Before(p.until):
 		return pollRest
 	case p.phase == pollNotified:
 		return pollClaim
@@ -54,9 +55,12 @@ func (p *poller) next(now time.Time) pollAction {
 // idle reports whether nothing was ready when the poller last learned about it.
 func (p *poller) idle() bool { return p.phase == pollIdle }
 
+// resting reports whether the poller asks for nothing until poller.until.
+func (p *poller) resting() bool { return p.phase == pollIdle || p.phase == pollYield }
+
 // wait returns how long next is going to say pollRest; it is not positive if next says something else.
 func (p *poller) wait(now time.Time) time.Duration {
-	if !p.idle() {
+	if !p.resting() {
 		return 0
 	}
 	return p.until.Sub(now)
@@ -66,9 +70,10 @@ func (p *poller) wait(now time.Time) time.Duration {
 func (p *poller) notified(now time.Time) {
 	switch {
 	case p.contention > 0:
-		if at := now.Add(p.jitter()); !p.idle() || at.Before(p.until) {
-			p.rest(at)
+		if at := now.Add(p.jitter()); !p.resting() || at.Before(p.until) {
+			p.until = at
 		}
+		p.phase = pollYield
 	case p.spuriousWake:
 		p.phase = pollUnknown
 	default:
@@ -101,7 +106,7 @@ func (p *poller) sawOnlyDamaged(now time.Time) { p.rest(now.Add(p.interval)) }
 // claimed takes in that a claim of up to limit jobs returned n; limit 0 means that nothing was claimed.
 func (p *poller) claimed(now time.Time, limit, n int) {
 	before := p.phase
-	if before != pollIdle || limit > 0 {
+	if before != pollIdle && before != pollYield || limit > 0 {
 		p.phase = pollUnknown // there may be more, and it is not known when the next job is due
 	}
 	switch {
@@ -112,7 +117,7 @@ func (p *poller) claimed(now time.Time, limit, n int) {
 		p.spuriousWake = true
 	case before == pollSawReady: // another worker has claimed it
 		p.contention = min(p.contention+1, maxContention)
-		p.rest(now.Add(p.jitter()))
+		p.phase, p.until = pollYield, now.Add(p.jitter())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/schedule"
 	"jobledger/ledger/event"
 )
 
@@ -25,7 +26,7 @@ type Worker struct {
 	Lease        time.Duration // how long a claim holds without a heartbeat, sent every third of it; default 1m
 	MaxRuntime   time.Duration // bounds the runtime of every job; default 0: only the job's own limit holds
 	Poll         time.Duration // how often an idle worker that is not notified polls; default 5s
-	SweepEvery   time.Duration // how often expired leases are reclaimed; default 15s; negative: never
+	SweepEvery   time.Duration // of expired leases; default 15s; negative: none, and no schedule ticks
 	MaxJobs      int           // stop after this many jobs; default 0: no limit
 	Drain        bool          // stop when no job is ready
 	Log          *slog.Logger  // default: discards
@@ -97,6 +98,13 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 	var sweeper sync.WaitGroup
 	if w.SweepEvery >= 0 {
 		sweeper.Go(func() { w.sweep(sweeping) })
+		t := w.ticker()
+		if w.Drain { // what is due by now is part of what there is to do
+			if _, err := t.Tick(ctx); err != nil && ctx.Err() == nil {
+				w.logOf().Warn("schedules", "error", err)
+			}
+		}
+		sweeper.Go(func() { t.Run(sweeping, w.logTicks) })
 	}
 	err = l.run(ctx)
 	stopSweeping()
@@ -107,6 +115,24 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 		err = stopErr
 	}
 	return l.stats, err
+}
+
+func (w *Worker) ticker() *schedule.Ticker {
+	return &schedule.Ticker{Service: w.Service, Actor: "sweeper:" + w.Process.Name,
+		Poll: min(w.Poll, 5*time.Second)}
+}
+
+func (w *Worker) logTicks(done schedule.Ticked, err error) {
+	log := w.logOf()
+	if err != nil {
+		log.Warn("schedules", "error", err)
+	}
+	for _, j := range done.Jobs {
+		log.Info("scheduled", append(about(j), "schedule", j.Schedule)...)
+	}
+	if done.Skipped > 0 {
+		log.Warn("schedules made no job", "ticks", done.Skipped)
+	}
 }
 
 func (w *Worker) sweep(ctx context.Context) {

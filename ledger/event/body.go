@@ -22,6 +22,23 @@ type Enqueued struct {
 	Tags          map[string]string
 	PayloadSHA256 string // hex of SHA-256(salt‖payload)
 	PayloadBytes  int64
+
+	Schedule string    // whose job it is; "": of none
+	Tick     time.Time // the moment of the schedule that it is for; zero: an operator's run besides the ticks
+	Next     time.Time // the schedule's next tick after that; zero: none
+
+	Group string // "": none
+
+	Backoff Backoff // zero: the default one
+
+	// After lists the jobs that this one waits for, and Before those that are to wait for this one too: ids,
+	// each with ":failed" or ":finished" behind it where success is not what is waited for.
+	After   []string
+	Before  []string
+	Hold    bool // it waits until an operator lifts the hold
+	Blocked bool // it begins as blocked: something that it waits for has not come about
+
+	UniqueWhile string // how long Key is its own: WhileQueued or WhileUnfinished; "": for ever
 }
 
 // Claimed: a worker took the job. The worker's process (boot, host, pid, version) is in the envelope's
@@ -29,6 +46,7 @@ type Enqueued struct {
 type Claimed struct {
 	LeaseUntil time.Time
 	MaxRuntime time.Duration // the one in force for this claim; 0: none
+	Limited    bool          // a limit of the queue was in force: the end of the claim frees a slot
 }
 
 // Heartbeat: the owner proved to be alive.
@@ -93,12 +111,22 @@ type Reclaimed struct {
 }
 
 // Cancelled: an operator ended the job.
-type Cancelled struct{ Reason string }
+type Cancelled struct {
+	Reason  string
+	Because JobID // the job whose end cannot be what this one waited for; "": an operator cancelled it
+}
 
 // Retried: an operator queued an ended job again.
 type Retried struct {
 	Reason string
 	RunAt  time.Time // zero: at once; else it waits until then for a command that may still run
+
+	// Because is the job that was queued again, on which this one waits once more; "": an operator retried it.
+	Because JobID
+	Alone   bool // the jobs that were cancelled because of it stay so
+
+	// KeyTaken says that another job has its key by now, so that it is cancelled again.
+	KeyTaken bool
 }
 
 // Rescheduled: an operator changed when, or before which others, a queued job runs.
@@ -106,6 +134,14 @@ type Rescheduled struct {
 	RunAt    time.Time
 	Priority int
 	Reason   string
+}
+
+// Unblocked: a job need not wait any longer, or its hold was lifted.
+type Unblocked struct {
+	Because JobID // the job whose end was the last that it waited for; "": an operator lifted its hold
+	Hold    bool  // its hold was lifted
+	Blocked bool  // it still waits for other jobs
+	Reason  string
 }
 
 // Refused: a write with a token that was not the live one. Nothing changed.
@@ -129,6 +165,29 @@ type QueuePaused struct{ Queue, Reason string }
 // QueueResumed: the queue gives jobs again.
 type QueueResumed struct{ Queue, Reason string }
 
+// QueueLimited: the limits of a queue are these from now on, all of them; without any it has none, nor has
+// any group of it. With a Group it is an exception: Running and Rate bound that group, in place of PerGroup
+// and GroupRate; without any the group has none.
+type QueueLimited struct {
+	Queue    string
+	Group    string // "": the queue as a whole
+	Running  int    // how many of its jobs may be claimed or running at once; 0: any number
+	PerGroup int    // how many of each group; 0: any number
+
+	Rate    int           // how many may start within RatePer, evenly spread; 0: any number
+	RatePer time.Duration // 0 without a rate
+	Burst   int           // how many of them may start at once after a pause; 0: one
+
+	GroupRate    int           // how many of each group may start within GroupRatePer; 0: any number
+	GroupRatePer time.Duration // 0 without such a rate
+	GroupBurst   int           // how many of them may start at once after a pause; 0: one
+
+	// Ageing is the wait that counts as much as one more of priority; 0: a priority always comes first.
+	Ageing time.Duration
+
+	Reason string
+}
+
 // WorkerStarted: a worker process began. Boot, host, pid and version are in the envelope's Worker.
 type WorkerStarted struct {
 	Queues       []string
@@ -149,6 +208,11 @@ type Restored struct {
 	From   string
 	Events int64 // that the backup held; this one follows on them
 	Lost   *int  // events of the previous ledger that the backup lacks; nil: not known, or no previous ledger
+
+	// HeadSize and HeadRoot say how many events the ledger that was replaced had, and the root of its hash tree
+	// in base64; 0 and "" where it was not sealed, where it could not be read, or where there was none.
+	HeadSize int64
+	HeadRoot string
 }
 
 // Imported: the ledger's events came from a file.
@@ -159,6 +223,13 @@ type Imported struct {
 
 	// AsOf is the moment of which the ledger is a copy, for looking at; zero: the ledger is to go on.
 	AsOf time.Time
+}
+
+// Sealing: from here on the ledger's events are sealed under this name. A later one replaces it.
+type Sealing struct {
+	Origin string // the name of the ledger in its checkpoints
+	Key    string // the public key that checkpoints are signed with, NAME+HASH+KEY; "": none
+	Reason string
 }
 
 // Why a command had to stop: how it came that its claim was over.
@@ -221,6 +292,9 @@ func (*QueuePaused) Kind() Kind { return KindQueuePaused }
 // Kind returns KindQueueResumed.
 func (*QueueResumed) Kind() Kind { return KindQueueResumed }
 
+// Kind returns KindQueueLimited.
+func (*QueueLimited) Kind() Kind { return KindQueueLimited }
+
 // Kind returns KindWorkerStarted.
 func (*WorkerStarted) Kind() Kind { return KindWorkerStarted }
 
@@ -235,6 +309,12 @@ func (*Restored) Kind() Kind { return KindRestored }
 
 // Kind returns KindImported.
 func (*Imported) Kind() Kind { return KindImported }
+
+// Kind returns KindSealing.
+func (*Sealing) Kind() Kind { return KindSealing }
+
+// Kind returns KindUnblocked.
+func (*Unblocked) Kind() Kind { return KindUnblocked }
 
 // Kind returns KindStopped.
 func (*Stopped) Kind() Kind { return KindStopped }
@@ -254,11 +334,24 @@ func (b *Enqueued) fields(f *fields) {
 	f.dict("tags", &b.Tags)
 	f.sha256("payload_sha256", &b.PayloadSHA256)
 	f.int64("payload_bytes", &b.PayloadBytes)
+	f.sparse = true
+	f.text("schedule", &b.Schedule)
+	f.timeText("tick", &b.Tick)
+	f.timeText("next", &b.Next)
+	f.text("group", &b.Group)
+	b.Backoff.fields(f)
+	f.list("after", &b.After)
+	f.list("before", &b.Before)
+	f.flag("hold", &b.Hold)
+	f.flag("blocked", &b.Blocked)
+	f.text("unique_while", &b.UniqueWhile)
 }
 
 func (b *Claimed) fields(f *fields) {
 	f.time("lease_until", &b.LeaseUntil)
 	f.duration("max_runtime", &b.MaxRuntime)
+	f.sparse = true
+	f.flag("limited", &b.Limited)
 }
 
 func (b *Heartbeat) fields(f *fields) {
@@ -307,12 +400,27 @@ func (b *Reclaimed) fields(f *fields) {
 	f.time("retry_at", &b.RetryAt)
 }
 
-func (b *Cancelled) fields(f *fields) { f.text("reason", &b.Reason) }
+func (b *Cancelled) fields(f *fields) {
+	f.text("reason", &b.Reason)
+	f.sparse = true
+	f.text("because", (*string)(&b.Because))
+}
 
 func (b *Retried) fields(f *fields) {
 	f.text("reason", &b.Reason)
 	f.sparse = true
 	f.time("run_at", &b.RunAt)
+	f.text("because", (*string)(&b.Because))
+	f.flag("alone", &b.Alone)
+	f.flag("key_taken", &b.KeyTaken)
+}
+
+func (b *Unblocked) fields(f *fields) {
+	f.sparse = true
+	f.text("because", (*string)(&b.Because))
+	f.flag("hold", &b.Hold)
+	f.flag("blocked", &b.Blocked)
+	f.text("reason", &b.Reason)
 }
 
 func (b *Rescheduled) fields(f *fields) {
@@ -344,6 +452,22 @@ func (b *QueueResumed) fields(f *fields) {
 	f.text("reason", &b.Reason)
 }
 
+func (b *QueueLimited) fields(f *fields) {
+	f.text("queue", &b.Queue)
+	f.sparse = true
+	f.text("group", &b.Group)
+	f.int("running", &b.Running)
+	f.int("per_group", &b.PerGroup)
+	f.int("rate", &b.Rate)
+	f.duration("rate_per", &b.RatePer)
+	f.int("burst", &b.Burst)
+	f.int("group_rate", &b.GroupRate)
+	f.duration("group_rate_per", &b.GroupRatePer)
+	f.int("group_burst", &b.GroupBurst)
+	f.duration("ageing", &b.Ageing)
+	f.text("reason", &b.Reason)
+}
+
 func (b *WorkerStarted) fields(f *fields) {
 	f.list("queues", &b.Queues)
 	f.list("capabilities", &b.Capabilities)
@@ -362,6 +486,9 @@ func (b *Restored) fields(f *fields) {
 	f.text("from", &b.From)
 	f.int64("events", &b.Events)
 	f.code("lost", &b.Lost)
+	f.sparse = true
+	f.int64("head_size", &b.HeadSize)
+	f.text("head_root", &b.HeadRoot)
 }
 
 func (b *Imported) fields(f *fields) {
@@ -370,6 +497,12 @@ func (b *Imported) fields(f *fields) {
 	f.int64("missing_bodies", &b.MissingBodies)
 	f.sparse = true
 	f.timeText("as_of", &b.AsOf)
+}
+
+func (b *Sealing) fields(f *fields) {
+	f.text("origin", &b.Origin)
+	f.text("key", &b.Key)
+	f.text("reason", &b.Reason)
 }
 
 func (b *Stopped) fields(f *fields) {

@@ -45,7 +45,7 @@ func AppendPublic(dst []byte, b Body, w Worker) []byte { return appendPublic(dst
 func appendPublic(dst []byte, b Body, w Worker, ascii bool) []byte {
 	f := fields{out: append(dst, '{'), public: true, ascii: ascii}
 	b.fields(&f)
-	if b.Kind().showsProcess() {
+	if f.sparse = false; b.Kind().showsProcess() {
 		w.fields(&f)
 	}
 	return append(f.out, '}')
@@ -171,7 +171,7 @@ func (f *fields) sha256(key string, v *string) {
 }
 
 func (f *fields) int64(key string, v *int64) {
-	raw, ok := f.member(key, *v == 0 && !f.public)
+	raw, ok := f.member(key, *v == 0 && (!f.public || f.sparse))
 	switch {
 	case !ok:
 	case !f.read:
@@ -225,7 +225,7 @@ func (f *fields) number(key string, v **float64) {
 }
 
 func (f *fields) flag(key string, v *bool) {
-	raw, ok := f.member(key, !*v && !f.public)
+	raw, ok := f.member(key, !*v && (!f.public || f.sparse))
 	switch {
 	case !ok:
 	case !f.read:
@@ -281,7 +281,7 @@ func (f *fields) duration(key string, v *time.Duration) {
 }
 
 func (f *fields) list(key string, v *[]string) {
-	raw, ok := f.member(key, len(*v) == 0 && !f.public)
+	raw, ok := f.member(key, len(*v) == 0 && (!f.public || f.sparse))
 	switch {
 	case !ok:
 	case !f.read:
@@ -305,7 +305,7 @@ func (f *fields) list(key string, v *[]string) {
 }
 
 func (f *fields) dict(key string, v *map[string]string) {
-	raw, ok := f.member(key, len(*v) == 0 && !f.public)
+	raw, ok := f.member(key, len(*v) == 0 && (!f.public || f.sparse))
 	switch {
 	case !ok:
 	case !f.read:

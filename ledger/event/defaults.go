@@ -23,7 +23,7 @@ func OmitDefaults(b Body, at time.Time) Body {
 		return &short
 	case *Claimed:
 		if b.LeaseUntil.Equal(at.Add(defaultLease)) {
-			return &Claimed{MaxRuntime: b.MaxRuntime}
+			return &Claimed{MaxRuntime: b.MaxRuntime, Limited: b.Limited}
 		}
 	case *Heartbeat:
 		if b.LeaseUntil.Equal(at.Add(defaultLease)) {

@@ -17,13 +17,13 @@ import (
 type Line struct {
 	Event
 	Salt []byte // of the job's digests; exported with the payload
-	Body []byte // the payload of enqueued, the result of succeeded; nil: none, erased, or left out
+	Body []byte // the payload of enqueued and replaced, the result of succeeded; nil: none, erased, or left out
 }
 
 // BodyKey is what the body of an event of this kind is called; "" where there is none.
 func BodyKey(k Kind) string {
 	switch k {
-	case KindEnqueued:
+	case KindEnqueued, KindReplaced:
 		return "payload"
 	case KindSucceeded:
 		return "result"
@@ -111,6 +111,9 @@ func readLine(f *fields) (in Line, err error) {
 		if in.Salt, err = hex.DecodeString(*salt); err != nil {
 			err = fmt.Errorf("salt: %w", err)
 		}
+	}
+	if err == nil && in.Kind() == KindReplaced && in.Salt != nil {
+		err = errors.New("it has a salt that is not its own")
 	}
 	if err == nil && in.Kind() == KindEnqueued && (in.Salt == nil) != (in.Body == nil) {
 		err = errors.New("payload and salt are only valid as a pair; one of them is missing")

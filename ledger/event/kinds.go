@@ -26,12 +26,23 @@ const (
 	KindRebuilt
 	KindRestored
 	KindImported
+	KindSealing
+	KindArchived
 )
 
-// 20 to 28 are reserved.
+// The numbers of schedules and limits, and those that follow them.
 const (
-	KindStopped Kind = iota + 29
+	KindQueueLimited Kind = iota + 22
+	KindScheduleSet
+	KindSchedulePaused
+	KindScheduleResumed
+	KindScheduleRemoved
+	KindScheduleSkipped
+	KindUnblocked
+	KindStopped
 	KindTakenOver
+	KindQueueDefaults
+	KindReplaced
 )
 
 // kinds is the one registry: the word of each kind and an empty body to decode into. A number without a
@@ -59,8 +70,22 @@ var kinds = [...]struct {
 	KindRebuilt:       {"rebuilt", func() Body { return new(Rebuilt) }},
 	KindRestored:      {"restored", func() Body { return new(Restored) }},
 	KindImported:      {"imported", func() Body { return new(Imported) }},
-	KindStopped:       {"stopped", func() Body { return new(Stopped) }},
-	KindTakenOver:     {"taken_over", func() Body { return new(TakenOver) }},
+	KindSealing:       {"sealing", func() Body { return new(Sealing) }},
+	KindArchived:      {"archived", func() Body { return new(Archived) }},
+	KindQueueLimited:  {"queue_limited", func() Body { return new(QueueLimited) }},
+
+	KindScheduleSet:     {"schedule_set", func() Body { return new(ScheduleSet) }},
+	KindSchedulePaused:  {"schedule_paused", func() Body { return new(SchedulePaused) }},
+	KindScheduleResumed: {"schedule_resumed", func() Body { return new(ScheduleResumed) }},
+	KindScheduleRemoved: {"schedule_removed", func() Body { return new(ScheduleRemoved) }},
+	KindScheduleSkipped: {"schedule_skipped", func() Body { return new(ScheduleSkipped) }},
+
+	KindUnblocked: {"unblocked", func() Body { return new(Unblocked) }},
+	KindStopped:   {"stopped", func() Body { return new(Stopped) }},
+	KindTakenOver: {"taken_over", func() Body { return new(TakenOver) }},
+
+	KindQueueDefaults: {"queue_defaults", func() Body { return new(QueueDefaults) }},
+	KindReplaced:      {"replaced", func() Body { return new(Replaced) }},
 }
 
 // Kinds returns every kind in the order of its number.
@@ -104,10 +129,14 @@ func (k Kind) showsProcess() bool {
 }
 
 // OfJob reports whether events of this kind concern a job.
-func (k Kind) OfJob() bool { return k <= KindErased || k == KindStopped || k == KindTakenOver }
+func (k Kind) OfJob() bool {
+	return k <= KindErased || k >= KindUnblocked && k <= KindTakenOver || k == KindReplaced
+}
 
 // HasSeq reports whether events of this kind change a job's row, so that they have a seq and states.
-func (k Kind) HasSeq() bool { return k < KindRefused || k == KindTakenOver }
+func (k Kind) HasSeq() bool {
+	return k < KindRefused || k == KindUnblocked || k == KindTakenOver || k == KindReplaced
+}
 
 // StoresToken reports whether events of this kind are stored with their token. Of other events of a claim
 // it is looked up.
@@ -125,14 +154,17 @@ const (
 	SucceededState
 	FailedState
 	CancelledState
+	Blocked // it waits for other jobs, or is held
 )
 
 var states = [...]string{Queued: "queued", ClaimedState: "claimed", Running: "running",
-	SucceededState: "succeeded", FailedState: "failed", CancelledState: "cancelled"}
+	SucceededState: "succeeded", FailedState: "failed", CancelledState: "cancelled",
+	Blocked: "blocked"}
 
 // States returns every state in the order of its number.
 func States() []State {
-	return []State{Queued, ClaimedState, Running, SucceededState, FailedState, CancelledState}
+	return []State{Queued, ClaimedState, Running, SucceededState, FailedState, CancelledState,
+		Blocked}
 }
 
 // String returns the word of s, such as "queued"; the empty string for no state.
@@ -151,11 +183,12 @@ func ParseState(word string) (State, error) {
 		}
 	}
 	return 0, fmt.Errorf(
-		"ledger: no state %q; the states are queued, claimed, running, succeeded, failed, cancelled", word)
+		"ledger: no state %q; the states are queued, claimed, running, succeeded, failed, cancelled, "+
+			"blocked", word)
 }
 
 // Held reports whether a job in this state has an owner.
 func (s State) Held() bool { return s == ClaimedState || s == Running }
 
 // Final reports whether a job in this state has ended (an operator's retry may still queue it again).
-func (s State) Final() bool { return s >= SucceededState }
+func (s State) Final() bool { return s >= SucceededState && s <= CancelledState }

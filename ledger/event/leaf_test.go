@@ -112,6 +112,10 @@ func testValues(t reflect.Type) (values []reflect.Value) {
 		for _, x := range []float64{0, 1, 0.1, 1e-9, 1.0 / 3} {
 			add(&x)
 		}
+	case t.Kind() == reflect.Float64:
+		for _, x := range []float64{0, 1, 0.1, 1e-9, 1.0 / 3} {
+			add(x)
+		}
 	case t == reflect.TypeFor[[]string]():
 		add(awkward)
 	case t == reflect.TypeFor[map[string]string]():

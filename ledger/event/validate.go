@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Validate returns what is wrong with e on its own: a part that events of its kind need and that is missing,
@@ -81,6 +83,48 @@ func (e *Event) content() error {
 		}
 		s.digest("payload_sha256", b.PayloadSHA256, true)
 		s.between("payload_bytes", b.PayloadBytes, 0, 1<<53)
+		s.label("schedule", b.Schedule, false)
+		switch {
+		case b.Schedule == "" && !b.Tick.IsZero() || b.Tick.IsZero() && !b.Next.IsZero():
+			s.fail("tick", FormatTime(b.Tick))
+		case !b.Next.IsZero() && !b.Next.After(b.Tick):
+			s.fail("next", FormatTime(b.Next))
+		}
+		s.group("group", b.Group)
+		s.backoff(b.Backoff)
+		for _, ref := range b.After {
+			s.reference("after", ref)
+		}
+		for _, ref := range b.Before {
+			s.reference("before", ref)
+		}
+		if b.Blocked && len(b.After) == 0 && !b.Hold || b.Hold && !b.Blocked {
+			s.fail("blocked", b.Blocked)
+		}
+		if b.UniqueWhile != "" {
+			s.oneOf("unique_while", b.UniqueWhile, WhileQueued, WhileUnfinished)
+		}
+		if b.UniqueWhile != "" && b.Key == "" {
+			s.fail("key", b.Key)
+		}
+	case *Cancelled:
+		s.job("because", b.Because)
+	case *Retried:
+		s.job("because", b.Because)
+		if b.Because != "" && (b.Alone || !b.RunAt.IsZero()) {
+			s.fail("because", b.Because)
+		}
+		if b.KeyTaken && b.Because == "" {
+			s.fail("key_taken", b.KeyTaken)
+		}
+	case *Replaced:
+		s.digest("payload_sha256", b.PayloadSHA256, true)
+		s.between("payload_bytes", b.PayloadBytes, 0, 1<<53)
+	case *Unblocked:
+		s.job("because", b.Because)
+		if b.Hold == (b.Because != "") || b.Blocked && !b.Hold {
+			s.fail("hold", b.Hold)
+		}
 	case *Claimed:
 		s.time("lease_until", b.LeaseUntil)
 		s.between("max_runtime", int64(b.MaxRuntime), 0, 1<<62)
@@ -128,6 +172,22 @@ func (e *Event) content() error {
 		s.label("queue", b.Queue, true)
 	case *QueueResumed:
 		s.label("queue", b.Queue, true)
+	case *QueueLimited:
+		s.label("queue", b.Queue, true)
+		s.group("group", b.Group)
+		s.between("running", int64(b.Running), 0, MaxRunning)
+		s.between("per_group", int64(b.PerGroup), 0, MaxRunning)
+		s.rate("", b.Rate, b.RatePer, b.Burst)
+		s.rate("group_", b.GroupRate, b.GroupRatePer, b.GroupBurst)
+		s.between("ageing", int64(b.Ageing), 0, int64(MaxRatePer))
+		if b.Group != "" && (b.PerGroup > 0 || b.GroupRate > 0 || b.Ageing > 0) {
+			s.fail("group", b.Group)
+		}
+	case *QueueDefaults:
+		s.label("queue", b.Queue, true)
+		s.between("max_attempts", int64(b.MaxAttempts), 0, 1<<53)
+		s.between("max_runtime", int64(b.MaxRuntime), 0, 1<<62)
+		s.backoff(b.Backoff)
 	case *WorkerStarted:
 		s.between("queues", int64(len(b.Queues)), 1, 1<<53)
 	case *Rebuilt:
@@ -140,9 +200,19 @@ func (e *Event) content() error {
 		if b.Lost != nil {
 			s.between("lost", int64(*b.Lost), 0, 1<<53)
 		}
+		s.between("head_size", b.HeadSize, 0, 1<<53)
+		if (b.HeadSize == 0) != (b.HeadRoot == "") {
+			s.fail("head_root", b.HeadRoot)
+		}
 	case *Imported:
 		s.between("events", b.Events, 0, 1<<53)
 		s.between("missing_bodies", b.MissingBodies, 0, b.Events)
+	case *Sealing:
+		s.given("origin", b.Origin)
+	case *Archived:
+		s.archived(b)
+	default:
+		s.schedule(b)
 	}
 	return s.err
 }
@@ -184,6 +254,52 @@ func (s *validator) oneOf(field, text string, words ...string) {
 		}
 	}
 	s.fail(field, text)
+}
+
+// job is the id of a job, or nothing.
+func (s *validator) job(field string, id JobID) {
+	if id != "" && !isULID(string(id)) {
+		s.fail(field, id)
+	}
+}
+
+// reference is a job that is waited for, with the end that is.
+func (s *validator) reference(field, ref string) {
+	if _, _, err := ParseReference(ref); err != nil {
+		s.fail(field, ref)
+	}
+}
+
+// MaxGroup is how many bytes the name of a group may have.
+const MaxGroup = 255
+
+// MaxRunning is the greatest limit of jobs that run at once.
+const MaxRunning = 1_000_000
+
+// MaxRatePer is the longest time within which a rate counts.
+const MaxRatePer = 31 * 24 * time.Hour
+
+// group is what may be after a lane: text without control characters.
+func (s *validator) group(field, text string) {
+	if len(text) > MaxGroup || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+		s.fail(field, text)
+	}
+}
+
+// rate is how many jobs may start within a time; the names of its fields begin with prefix.
+func (s *validator) rate(prefix string, n int, per time.Duration, burst int) {
+	s.between(prefix+"rate", int64(n), 0, MaxRunning)
+	s.between(prefix+"rate_per", int64(per), 0, int64(MaxRatePer))
+	s.between(prefix+"burst", int64(burst), 0, MaxRunning)
+	if (n > 0) != (per > 0) || burst > 0 && n == 0 {
+		s.fail(prefix+"rate", n)
+	}
+}
+
+func (s *validator) backoff(b Backoff) {
+	if !b.Valid() {
+		s.fail("backoff_min", b)
+	}
 }
 
 // label is what may be part of a lane.

@@ -26,6 +26,17 @@ func Size[T any](short, standard, long T) T {
 // Long reports whether this run is the long tier. A test that starts its own binary passes the flag on.
 func Long() bool { return *long }
 
+// Sample returns every n-th element of all; in the long tier, all of them.
+func Sample[T any](all []T, n int) (some []T) {
+	if Long() {
+		n = 1
+	}
+	for i := 0; i < len(all); i += n {
+		some = append(some, all[i])
+	}
+	return some
+}
+
 // Waiting runs more tests in parallel than there are processors, for packages whose tests mostly wait for a
 // lease, a disk or a server. The flag -parallel overrides it. TestMain calls it before the flags are parsed.
 func Waiting() {

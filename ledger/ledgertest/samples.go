@@ -8,6 +8,8 @@ import (
 	"jobledger/ledger/event"
 )
 
+const sampleJob = "01JCK4JQZ8V5Y2N3M4P6R7S9TA"
+
 // sampleBodies returns a body of every kind, in the order of kinds, with every field set.
 func sampleBodies() []event.Body {
 	at := Epoch.Add(123456 * time.Microsecond)
@@ -19,8 +21,12 @@ func sampleBodies() []event.Body {
 		&event.Enqueued{Queue: "mail", Priority: -7, RunAt: at, MaxAttempts: 5,
 			MaxRuntime: 90*time.Minute + 1500*time.Microsecond, Version: "v2",
 			Requires: []string{"gpu", "a \"b\" <c>"}, Key: "order-17/\u2028é",
-			Tags: map[string]string{"b": "2", "a": "\x00\n\\"}, PayloadSHA256: digest, PayloadBytes: 1 << 20},
-		&event.Claimed{LeaseUntil: at, MaxRuntime: time.Microsecond},
+			Tags: map[string]string{"b": "2", "a": "\x00\n\\"}, PayloadSHA256: digest, PayloadBytes: 1 << 20,
+			Schedule: "nightly", Tick: at, Next: at.Add(time.Hour), Group: "customer é",
+			Backoff: event.Backoff{Min: 1500 * time.Microsecond, Max: time.Hour, Factor: 1.5},
+			After:   []string{sampleJob, sampleJob + ":failed"}, Before: []string{sampleJob + ":finished"},
+			Hold: true, Blocked: true, UniqueWhile: event.WhileUnfinished},
+		&event.Claimed{LeaseUntil: at, MaxRuntime: time.Microsecond, Limited: true},
 		&event.Heartbeat{LeaseUntil: at, Progress: &half, Note: "half\tdone"},
 		&event.Succeeded{ResultSHA256: digest, ResultBytes: 3, ExitCode: &zero, Output: output},
 		&event.Failed{ErrorCode: "exit", ErrorDetail: "line 1\nline 2 \x1b[31m", ExitCode: &code, Signal: "SIGKILL",
@@ -28,8 +34,8 @@ func sampleBodies() []event.Body {
 		&event.Released{Reason: "shutdown", RunAt: at, Snooze: true, Output: output},
 		&event.Reclaimed{Reason: event.LeaseExpired, LastHeartbeat: at, LeaseUntil: at.Add(time.Second),
 			RetryAt: at.Add(time.Minute)},
-		&event.Cancelled{Reason: "no longer needed"},
-		&event.Retried{Reason: "fixed", RunAt: at},
+		&event.Cancelled{Reason: "no longer needed", Because: sampleJob},
+		&event.Retried{Reason: "fixed", RunAt: at, Because: sampleJob, Alone: true, KeyTaken: true},
 		&event.Rescheduled{RunAt: at, Priority: 100, Reason: "urgent"},
 		&event.Refused{Command: "succeed", Why: "the lease was lost", OfferedSHA256: digest, OfferedBytes: 12},
 		&event.Erased{Bodies: 2, Bytes: 4096, Reason: "asked to"},
@@ -38,10 +44,32 @@ func sampleBodies() []event.Body {
 		&event.WorkerStarted{Queues: []string{"mail", "video"}, Capabilities: []string{"gpu"}},
 		&event.WorkerStopped{},
 		&event.Rebuilt{Jobs: 4, Changed: 3, Missing: 2, Extra: 1},
-		&event.Restored{From: "backup of Monday.db", Events: 4711, Lost: &code},
+		&event.Restored{From: "backup of Monday.db", Events: 4711, Lost: &code,
+			HeadSize: 5000, HeadRoot: "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="},
 		&event.Imported{From: "export.jsonl", Events: 1000, MissingBodies: 2, AsOf: at},
+		&event.Sealing{Origin: "jobledger/01JCK4SEAL", Key: "jobledger/01JCK4SEAL+33d7b496+AeHZWHVs",
+			Reason: "audit"},
+		&event.Archived{Lo: 256, Hi: 1024, Root: "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=", SHA256: digest,
+			Bytes: 40960, Jobs: 200, CarriedIn: 17, FirstAt: at, LastAt: at.Add(time.Hour), Reason: "yearly"},
+		&event.QueueLimited{Queue: "mail", Group: "acme", Running: 7, PerGroup: 2, Rate: 100,
+			RatePer: time.Minute, Burst: 5, GroupRate: 10, GroupRatePer: time.Second, GroupBurst: 3, Ageing: time.Hour,
+			Reason: "the API takes no more"},
+		&event.ScheduleSet{Name: "nightly", Queue: "mail", Cron: "30 2 * * *", Every: time.Hour, From: at,
+			Zone: "Europe/Berlin", Jitter: time.Minute, CatchUp: event.CatchUpAll, Within: 6 * time.Hour,
+			Overlap: event.OverlapReplace, Priority: 3, MaxAttempts: 2, MaxRuntime: time.Hour, Version: "v2",
+			Requires: []string{"gpu"}, Tags: map[string]string{"a": "1"}, Payload: "all\n", Next: at,
+			Reason: "asked for"},
+		&event.SchedulePaused{Name: "nightly", Reason: "incident 12"},
+		&event.ScheduleResumed{Name: "nightly", Next: at, Reason: "over"},
+		&event.ScheduleRemoved{Name: "nightly", Reason: "replaced"},
+		&event.ScheduleSkipped{Name: "nightly", From: at, To: at.Add(time.Hour), Count: 2,
+			Why: event.SkippedOverlap, Detail: "job 01JJOB is running", Next: at.Add(2 * time.Hour)},
+		&event.Unblocked{Because: sampleJob, Hold: true, Blocked: true, Reason: "all there"},
 		&event.Stopped{ExitCode: &code, Signal: "SIGKILL", Why: event.WhyCancelled},
 		&event.TakenOver{LeaseUntil: at},
+		&event.QueueDefaults{Queue: "mail", MaxAttempts: 8, MaxRuntime: 5 * time.Minute,
+			Backoff: event.Backoff{Min: time.Second, Max: time.Hour, Factor: 2}, Reason: "the API is slow"},
+		&event.Replaced{PayloadSHA256: digest, PayloadBytes: 17},
 	}
 }
 

@@ -132,6 +132,12 @@ func GenerateKey(name string) (private, public string, err error) {
 	return note.GenerateKey(rand.Reader, name)
 }
 
+// CheckKey returns an error unless text is a public key, NAME+HASH+KEY.
+func CheckKey(text string) error {
+	_, err := note.NewVerifier(text)
+	return err
+}
+
 // PublicKey returns the public key of a private one.
 func PublicKey(private string) (public string, err error) {
 	parts := strings.SplitN(strings.TrimSpace(private), "+", 5) // PRIVATE+KEY+NAME+HASH+KEY

@@ -11,5 +11,5 @@
 // https://c2sp.org/tlog-checkpoint, signed as https://c2sp.org/signed-note says. A [Proof] holds events,
 // where they are in the tree, and a checkpoint; it is checked without the ledger.
 //
-// Files in reading order: tree.go, checkpoint.go, proof.go.
+// Files in reading order: tree.go, checkpoint.go, split.go, proof.go, statement.go.
 package proof

@@ -103,10 +103,18 @@ func (p *Proof) Check(keys ...string) (Checkpoint, error) {
 			return c, fmt.Errorf("%w: index %d; indexes ascend and are below %d", ErrInvalid, e.Index, c.Size)
 		}
 		before = e.Index
-		if err := tlog.CheckRecord(e.Path, c.Size, c.Root, e.Index, LeafHash(e.Leaf)); err != nil {
-			return c, fmt.Errorf("%w: event %d is not in the tree of %d events with root %s", ErrInvalid,
-				e.Index+1, c.Size, c.Root)
+		if err := e.Check(c.Size, c.Root); err != nil {
+			return c, err
 		}
 	}
 	return c, nil
+}
+
+// Check returns an error unless e is in the tree of so many leaves with this root. Errors wrap [ErrInvalid].
+func (e *Entry) Check(size int64, root Hash) error {
+	if err := tlog.CheckRecord(e.Path, size, root, e.Index, LeafHash(e.Leaf)); err != nil {
+		return fmt.Errorf("%w: event %d is not in the tree of %d events with root %s", ErrInvalid, e.Index+1, size,
+			root)
+	}
+	return nil
 }

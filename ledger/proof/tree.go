@@ -37,12 +37,19 @@ type Source interface {
 // Tree is the hash tree over the leaves of a source. It is not for concurrent use.
 type Tree struct {
 	source Source
-	leaves []Hash // of the block that was read last
-	begin  int64  // the first of them
+	leaves []Hash        // of the block that was read last
+	begin  int64         // the first of them
+	upper  map[node]Hash // what was computed of the levels above that of the blocks
+}
+
+// node is a hash in the tree: number n of so many levels above that of the blocks.
+type node struct {
+	level int
+	n     int64
 }
 
 // NewTree returns the tree over the leaves of source.
-func NewTree(source Source) *Tree { return &Tree{source: source} }
+func NewTree(source Source) *Tree { return &Tree{source: source, upper: make(map[node]Hash)} }
 
 // Root returns the root of the tree over the first size leaves.
 func (t *Tree) Root(size int64) (Hash, error) {
@@ -78,7 +85,18 @@ func (t *Tree) reader(size int64) tlog.HashReader {
 const maxBlocks = 1 << 12
 
 // above returns hash n of the level that is so many levels above that of the blocks.
-func (t *Tree) above(level int, n int64) (Hash, error) {
+func (t *Tree) above(level int, n int64) (h Hash, err error) {
+	at := node{level, n}
+	h, ok := t.upper[at]
+	if !ok {
+		if h, err = t.compute(level, n); err == nil {
+			t.upper[at] = h
+		}
+	}
+	return h, err
+}
+
+func (t *Tree) compute(level int, n int64) (Hash, error) {
 	from, count := n<<level, int64(1)<<level
 	if count > maxBlocks {
 		left, err := t.above(level-1, 2*n)

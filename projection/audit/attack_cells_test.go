@@ -164,7 +164,7 @@ func TestAttackCells(t *testing.T) {
 	dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	n := *cells
 	if n == 0 {
-		n = ledgertest.Size(30, 60, -1)
+		n = ledgertest.Size(30, 30, -1)
 	}
 	whole := n < 0
 	if !whole {

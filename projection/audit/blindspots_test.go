@@ -237,6 +237,9 @@ var blindSpots = []struct {
 		"claimed:5,22,36,40,44,51 heartbeat:7,23,41 succeeded:8,37,52 retried:21 queue_paused:29 " +
 			"queue_resumed:31 enqueued:32,35,39,43,56 reclaimed:34 cancelled:42",
 		"only the row repeats it"},
+	{asItWas, "kind", "queue_defaults",
+		"queue_paused:29",
+		"the queue was not paused then; only the row of the queue says otherwise"},
 	{asItWas, "data", "null",
 		"heartbeat:6,23",
 		"only the row repeats it"},

@@ -64,7 +64,8 @@ type Lost struct {
 
 const (
 	enqueuedAfter = `SELECT count(*) FROM events WHERE pos > ? AND kind = 1`
-	endedAfter    = `SELECT count(DISTINCT job) FROM events WHERE pos > ?1 AND job <= ?1 AND to_state >= 4`
+	endedAfter    = `SELECT count(DISTINCT job) FROM events
+WHERE pos > ?1 AND job <= ?1 AND to_state BETWEEN 4 AND 6`
 )
 
 // LostAfter counts what the events after pos hold.

@@ -3,6 +3,8 @@
 // [CommonPrefix] and [LostAfter] compare two ledgers. The rules of an event are those of package projection;
 // nothing here is part of the path of a command.
 //
-// Reading order: fold.go (the replay), verify.go and its checks verify_rules.go, verify_bodies.go,
-// verify_rows.go and verify_queues.go, compare.go (rows in chunks), rebuild.go, loader.go, divergence.go.
+// Reading order: verify.go, which replays the events with a fold.Fold, and its checks verify_rules.go,
+// verify_bodies.go, verify_rows.go (which reports what package differ finds), verify_limits.go,
+// verify_starts.go, verify_workers.go, verify_archive.go and evidence.go; groups.go, dependencies.go,
+// keyframes.go, rebuild.go, loader.go, divergence.go.
 package audit

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // VerifyHistory is Verify without the structure of the file and its guards.
@@ -58,4 +59,11 @@ const (
 )
 
 // Backoff returns the bounds of the wait after the nth failure.
-func Backoff(n int) (least, most time.Duration) { return backoff(n) }
+func Backoff(b event.Backoff, n int) (least, most time.Duration) { return backoff(b, n) }
+
+// SetClaimsPage sets how many claims the verifier reads at first for the rates, until the test ends.
+func SetClaimsPage(t testing.TB, n int) {
+	before := claimsPage
+	claimsPage = n
+	t.Cleanup(func() { claimsPage = before })
+}

@@ -9,13 +9,17 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/deps"
+	"jobledger/projection/fold"
+	"jobledger/projection/limit"
+	"jobledger/projection/schedules"
 )
 
 // Loader writes a history into an empty ledger, event by event, and with End the tables that it adds up to.
 // It holds open jobs in memory, up to a bound; ended jobs and those beyond the bound are written as rows.
 type Loader struct {
 	tx     *ledger.Tx
-	fold   *fold
+	fold   *fold.Fold
 	open   map[event.JobID]int64    // the numbers of the jobs in fold.open
 	stored map[int64]projection.Job // of these, the ones that have a row, as it stands
 	events int64
@@ -28,18 +32,33 @@ const loadFlush = 512 // events between two flushes of the buffer
 
 // NewLoader returns a Loader for tx, whose ledger must be empty.
 func NewLoader(tx *ledger.Tx) *Loader {
-	return &Loader{tx: tx, fold: newFold(), open: make(map[event.JobID]int64),
+	l := &Loader{tx: tx, fold: fold.New(), open: make(map[event.JobID]int64),
 		stored: make(map[int64]projection.Job)}
+	l.fold.Deps = &deps.Fold{Find: l.findDependency}
+	return l
 }
 
 // Continue goes on in another transaction of the same ledger.
 func (l *Loader) Continue(tx *ledger.Tx) { l.tx = tx }
 
+// findDependency finds a job of the history for deps.Fold.
+func (l *Loader) findDependency(id event.JobID, pos int64) (int64, event.State, error) {
+	if n, ok := l.open[id]; ok {
+		return n, l.fold.Open[n].State, nil
+	}
+	j, ok, err := projection.Get(context.Background(), l.tx, id)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: the event %d names the job %s, which was not enqueued before", projection.ErrIllegal,
+			pos, id)
+	}
+	return j.N, j.State, err
+}
+
 // Events returns how many events were added.
 func (l *Loader) Events() int64 { return l.events }
 
 // Jobs returns how many jobs were added.
-func (l *Loader) Jobs() int64 { return l.fold.jobs }
+func (l *Loader) Jobs() int64 { return l.fold.Jobs }
 
 // Add appends the next event and its body. It assigns Pos and N, and where an event of a claim has only the
 // worker's name, it completes it from the claim. It returns projection.ErrIllegal if the event cannot follow.
@@ -53,10 +72,10 @@ func (l *Loader) Add(ctx context.Context, line event.Line) error {
 	if err := l.identify(ctx, j, &e); err != nil {
 		return err
 	}
-	if err := l.fold.add(j, &e); err != nil {
+	if err := l.fold.Add(j, &e); err != nil {
 		return err
 	}
-	if j != nil && (j.State.Final() || len(l.fold.open) > maxLoading) {
+	if j != nil && (j.State.Final() || len(l.fold.Open) > maxLoading) {
 		if err := l.put(ctx, *j); err != nil {
 			return err
 		}
@@ -84,12 +103,12 @@ func (l *Loader) resolve(ctx context.Context, e *event.Event) (*projection.Job, 
 	case e.Kind() == event.KindEnqueued:
 		e.N = e.Pos
 		l.open[e.Job] = e.N
-		return l.fold.before(e)
+		return l.fold.Before(e)
 	case e.Job == "":
 		return nil, nil
 	case known:
 		e.N = n
-		return l.fold.before(e)
+		return l.fold.Before(e)
 	}
 	before, ok, err := projection.Get(ctx, l.tx, e.Job)
 	if err == nil && !ok {
@@ -99,7 +118,7 @@ func (l *Loader) resolve(ctx context.Context, e *event.Event) (*projection.Job, 
 		return nil, err
 	}
 	e.N = before.N
-	l.open[e.Job], l.stored[e.N], l.fold.open[e.N] = e.N, before, &before
+	l.open[e.Job], l.stored[e.N], l.fold.Open[e.N] = e.N, before, &before
 	return &before, nil
 }
 
@@ -137,12 +156,12 @@ func (l *Loader) identify(ctx context.Context, before *projection.Job, e *event.
 
 // put writes the row of j and removes the job from memory.
 func (l *Loader) put(ctx context.Context, j projection.Job) error {
-	if err := projection.Put(ctx, l.tx, l.stored[j.N], j); err != nil {
+	if err := projection.PutRow(ctx, l.tx, l.stored[j.N], j); err != nil {
 		return l.explain(ctx, j, err)
 	}
 	delete(l.open, j.ID)
 	delete(l.stored, j.N)
-	delete(l.fold.open, j.N)
+	delete(l.fold.Open, j.N)
 	return nil
 }
 
@@ -153,7 +172,7 @@ func (l *Loader) explain(ctx context.Context, j projection.Job, err error) error
 		return collision(other.N, j.N, "the jobs of events %d and %d have the same id %s",
 			other.N, j.N, j.ID)
 	}
-	if j.Key == "" {
+	if j.Key == "" || j.KeyFree {
 		return err
 	}
 	if other, ok, getErr := projection.GetByKey(ctx, l.tx, j.Queue, j.Key); getErr == nil && ok &&
@@ -180,10 +199,10 @@ func (e *CollisionError) Error() string { return fmt.Sprintf("%v: %s", projectio
 // Unwrap returns projection.ErrIllegal.
 func (e *CollisionError) Unwrap() error { return projection.ErrIllegal }
 
-// End writes the rows of the open jobs and of the queues.
+// End writes the rows of the open jobs, the queues and the schedules.
 func (l *Loader) End(ctx context.Context) error {
-	for i, n := range sortedKeys(l.fold.open) {
-		if err := l.put(ctx, *l.fold.open[n]); err != nil {
+	for i, n := range slices.Sorted(maps.Keys(l.fold.Open)) {
+		if err := l.put(ctx, *l.fold.Open[n]); err != nil {
 			return err
 		}
 		if i%loadFlush == 0 {
@@ -192,10 +211,31 @@ func (l *Loader) End(ctx context.Context) error {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.fold.queues)) {
-		if err := projection.PutQueue(ctx, l.tx, l.fold.queues[name]); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(l.fold.Queues)) {
+		if err := projection.PutQueue(ctx, l.tx, l.fold.Queues[name]); err != nil {
 			return err
 		}
+	}
+	for _, s := range l.fold.Schedules.Sorted() {
+		if err := schedules.Put(ctx, l.tx, s); err != nil {
+			return err
+		}
+	}
+	for _, limits := range l.fold.Limits.List() {
+		if err := projection.PutLimit(ctx, l.tx, limit.Limit{}, limits); err != nil {
+			return err
+		}
+		for name, used := range limits.GroupUsed {
+			if err := limit.PutGroupUsed(ctx, l.tx, limits.Queue, name, used); err != nil {
+				return err
+			}
+		}
+	}
+	if err := writeDependencies(l.tx, l.fold.Deps); err != nil {
+		return err
+	}
+	if err := l.writeGroups(ctx); err != nil {
+		return err
 	}
 	return l.tx.Flush()
 }
@@ -234,7 +274,9 @@ func (v *verifier) loaded(ctx context.Context) (findings []Finding, missing int6
 // queuesWithoutPayload names the queues of jobs that lack their payload although it was not erased.
 func queuesWithoutPayload(ctx context.Context, tx *ledger.Tx) (names []string, err error) {
 	rows, err := tx.Query(ctx, `SELECT DISTINCT n.name FROM jobs j JOIN names n ON n.n = j.queue
-WHERE NOT EXISTS (SELECT 1 FROM bodies b WHERE b.pos = j.n) AND j.more ->> 'erased' IS NULL ORDER BY 1`)
+WHERE NOT EXISTS (SELECT 1 FROM bodies b
+    WHERE b.pos = coalesce(CAST(j.more ->> 'payload_at' AS bigint), j.n))
+AND j.more ->> 'erased' IS NULL ORDER BY 1`)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"testing"
+	"time"
 
 	"jobledger/commands"
 	"jobledger/ledger/event"
@@ -18,8 +19,12 @@ func TestRulesOfTimeEqualThoseOfCommands(t *testing.T) {
 	if audit.MaxSnoozes != commands.MaxSnoozes {
 		t.Errorf("%d snoozes, want %d", audit.MaxSnoozes, commands.MaxSnoozes)
 	}
+	own := event.Backoff{Min: time.Millisecond, Max: 3 * time.Hour, Factor: 1.001}
 	for failures := 1; failures < 40; failures++ {
-		least, most := audit.Backoff(failures)
+		if least, most := audit.Backoff(own, failures); least > own.Wait(failures) || most < own.Wait(failures) {
+			t.Fatalf("after failure %d from %s to %s, want %s within", failures, least, most, own.Wait(failures))
+		}
+		least, most := audit.Backoff(event.Backoff{}, failures)
 		for _, job := range []event.JobID{"a", "b", "c", "d", "e", "f"} {
 			for attempt := failures; attempt < failures+20; attempt++ {
 				if wait := commands.Backoff(job, attempt, failures); wait < least || wait > most {

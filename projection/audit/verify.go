@@ -12,7 +12,10 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/audit/differ"
+	"jobledger/projection/fold"
 	"jobledger/projection/internal/table"
+	"jobledger/projection/schedules"
 )
 
 // Finding is one defect that Verify found.
@@ -48,6 +51,15 @@ const (
 	FindCount      = "V20" // a wrong count of what was erased, rebuilt, imported or restored
 	FindStopped    = "V21" // the end of a command whose claim was not lost, or recorded twice
 	FindKeyframe   = "V22" // a keyframe differs from what the events up to it add up to
+	FindLimit      = "V23" // a row of limits differs from the fold of the events
+	FindOverLimit  = "V24" // a claim above the limit in force, or that is wrong about whether there was one
+	FindBlock      = "V25" // the hash of a block differs from its events, which were changed or are not there
+	FindSeal       = "V26" // a seal differs from the events below it, or from its own text
+	FindSchedule   = "V27" // a row of timetable differs from the fold of the events
+	FindArchived   = "V28" // an archived event with a range or a root that is not that of the events
+	FindGroup      = "V29" // a row of group_heads differs from the queued jobs, the last or the live claims
+	FindDependency = "V30" // what a job waits for differs from the events, or an event says otherwise
+	FindKey        = "V31" // a job has a key that is not for ever while another one has it
 	maxFindings    = 1000  // then Verify stops looking
 	progressEvents = 10_000
 )
@@ -104,8 +116,8 @@ type verifier struct {
 	Verified
 	tx        *ledger.Tx // of the step
 	steps     steps
-	fold      *fold
-	compared  *comparison
+	fold      *fold.Fold
+	compared  *differ.Jobs
 	last      event.Event
 	started   map[event.Worker]starts // the worker processes that have not stopped
 	shared    map[string]*sharedBoot  // the boot ids of processes in different places
@@ -114,6 +126,10 @@ type verifier struct {
 	concerned map[int64]bool          // with a bound: the jobs of the events so far
 	bodies    storedBodies
 	frames    *keyframes // nil with a bound
+	evidence  *evidence  // nil with a bound
+	keys      keyHolders
+
+	archivedTo int64 // the last event that is in a segment, by the events so far
 
 	lost       []Finding // bodies that are missing without having been erased: up to maxFindings of them
 	lostCount  int64     // all of them
@@ -121,10 +137,11 @@ type verifier struct {
 }
 
 func newVerifier(tx *ledger.Tx, since int64) *verifier {
-	f := newFold()
+	f := fold.New()
 	v := &verifier{Verified: Verified{Since: since, Until: since}, tx: tx, fold: f,
-		compared: newComparison(tx, f),
+		compared: differ.NewJobs(tx, f),
 		shared:   make(map[string]*sharedBoot),
+		keys:     make(keyHolders),
 		started:  make(map[event.Worker]starts), touched: make(map[int64]bool), incomplete: since > 0}
 	return v
 }
@@ -161,7 +178,10 @@ func (v *verifier) run(ctx context.Context, structure func() ([]string, error),
 func (v *verifier) history(ctx context.Context, progress func(done, total int64)) error {
 	err := v.inStep(ctx, func() error { return v.begin(ctx) })
 	if err == nil && v.bound == 0 && !v.Stopped {
-		err = v.inStep(ctx, func() error { return v.beginKeyframes(ctx) })
+		err = v.inStep(ctx, func() error { return cmp.Or(v.beginKeyframes(ctx), v.beginEvidence(ctx)) })
+	}
+	if err == nil && v.bound > 0 {
+		err = v.inStep(ctx, func() error { return v.beginArchive(ctx, nil) })
 	}
 	for done := false; err == nil && !done && !v.Stopped; {
 		err = v.inStep(ctx, func() (err error) {
@@ -196,13 +216,16 @@ func (v *verifier) guards(ctx context.Context) error {
 
 // begin restores the state after the events up to since.
 func (v *verifier) begin(ctx context.Context) error {
-	v.fold.load = func(n, pos int64) (projection.Job, error) {
+	v.fold.Load = func(n, pos int64) (projection.Job, error) {
 		if n > 0 && n <= v.Since {
 			v.touched[n] = true
 		}
-		return jobBefore(ctx, v.tx, n, pos)
+		return fold.JobBefore(ctx, v.tx, n, pos)
 	}
 	if v.Since == 0 {
+		if v.bound == 0 {
+			v.fold.Deps = newDependencies(ctx, v.fold, func() *ledger.Tx { return v.tx })
+		}
 		return v.first(ctx)
 	}
 	for e, err := range v.tx.Events(ctx, ledger.Filter{After: v.Since - 1, Until: v.Since}) {
@@ -221,7 +244,13 @@ func (v *verifier) begin(ctx context.Context) error {
 		return v.stop(v.Since, err)
 	}
 	for _, q := range queues {
-		v.fold.queues[q.Name] = q
+		v.fold.Queues[q.Name] = q
+	}
+	if v.fold.Schedules, err = schedules.AsOf(ctx, v.tx, v.Since); err != nil {
+		return v.stop(v.Since, err)
+	}
+	if err := v.beginLimits(ctx); err != nil {
+		return v.stop(v.Since, err)
 	}
 	kinds := []event.Kind{event.KindWorkerStarted, event.KindWorkerStopped}
 	for e, err := range v.tx.Events(ctx, ledger.Filter{Kinds: kinds, Until: v.Since}) {
@@ -296,7 +325,7 @@ func (v *verifier) events(ctx context.Context, progress func(done, total int64))
 			progress(v.Events, tail-v.Since)
 		}
 	}
-	v.Jobs = v.fold.jobs + int64(len(v.touched))
+	v.Jobs = v.fold.Jobs + int64(len(v.touched))
 	if v.bound > 0 {
 		return true, cmp.Or(v.unclaimed(v.bound+1), v.importedLater(ctx))
 	}
@@ -305,11 +334,11 @@ func (v *verifier) events(ctx context.Context, progress func(done, total int64))
 
 func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 	e := &s.Event
-	j, err := v.fold.before(e)
+	j, err := v.fold.Before(e)
 	if err != nil {
 		return v.stop(e.Pos, err)
 	}
-	completeScanned(j, e)
+	fold.CompleteScanned(j, e)
 	if e.Pos != v.last.Pos+1 {
 		v.find(Finding{Code: FindGap, Pos: e.Pos, Detail: fmt.Sprintf("the event before it is %d", v.last.Pos)})
 	}
@@ -329,12 +358,17 @@ func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 	if err := v.rules(ctx, j, e); err != nil {
 		return v.stop(e.Pos, err)
 	}
-	if err := v.fold.add(j, e); err != nil {
+	had := hasKey(j)
+	if err := v.fold.Add(j, e); err != nil {
 		v.Findings = v.Findings[:found] // its other defects follow from this one
 		v.at(e, FindIllegal, "%v", err)
 		v.Stopped = true
 		return nil
 	}
+	if v.fold.Wrong != "" {
+		v.at(e, FindDependency, "%s", v.fold.Wrong)
+	}
+	v.key(e, j, had)
 	if err := v.body(ctx, e, j); err != nil {
 		return v.stop(e.Pos, err)
 	}
@@ -342,15 +376,18 @@ func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 	case j != nil && v.bound > 0:
 		v.concerned[j.N] = true
 		if j.State.Final() {
-			delete(v.fold.open, j.N)
+			delete(v.fold.Open, j.N)
 		}
 	case j != nil && j.State.Final():
-		if err := v.compared.end(ctx, j.N); err != nil {
+		if err := v.compared.End(ctx, j.N); err != nil {
 			return err
 		}
 	}
 	v.last, v.Until = *e, e.Pos
 	v.Events++
+	if err := v.addLeaf(ctx, e); err != nil {
+		return err
+	}
 	return v.frames.add(ctx, e, j)
 }
 

@@ -28,7 +28,7 @@ func (s *storedBodies) pass() (err error) {
 	return err
 }
 
-// body checks the payload of enqueued and the result of succeeded. j is the job after e.
+// body checks the payload of enqueued and replaced, and the result of succeeded. j is the job after e.
 func (v *verifier) body(ctx context.Context, e *event.Event, j *projection.Job) error {
 	if err := v.unclaimed(e.Pos); err != nil {
 		return err
@@ -37,6 +37,8 @@ func (v *verifier) body(ctx context.Context, e *event.Event, j *projection.Job) 
 	var size int64
 	switch b := e.Body.(type) {
 	case *event.Enqueued:
+		digest, size = b.PayloadSHA256, b.PayloadBytes
+	case *event.Replaced:
 		digest, size = b.PayloadSHA256, b.PayloadBytes
 	case *event.Succeeded:
 		digest, size = b.ResultSHA256, b.ResultBytes
@@ -61,7 +63,7 @@ func (v *verifier) body(ctx context.Context, e *event.Event, j *projection.Job) 
 			return err
 		}
 	}
-	salted := e.Kind() != event.KindEnqueued && b.Salt != nil // only a payload has a salt of its own
+	salted := e.Kind() != event.KindEnqueued && b.Salt != nil // only the first payload has a salt of its own
 	if int64(len(b.Body)) != size || ledger.Digest(j.Salt, b.Body) != digest || salted {
 		v.at(e, FindBody, "its body of %d bytes is not the one of %d bytes that the event names", len(b.Body), size)
 	}
@@ -101,13 +103,15 @@ WHERE e.job = ? AND e.pos < ?`
 // bodies the counts may be smaller.
 func (v *verifier) erasure(ctx context.Context, e *event.Event, b *event.Erased) error {
 	count, bytes := 0, int64(0)
-	kinds := []event.Kind{event.KindEnqueued, event.KindSucceeded}
+	kinds := []event.Kind{event.KindEnqueued, event.KindReplaced, event.KindSucceeded}
 	for e, err := range v.tx.Events(ctx, ledger.Filter{Job: e.N, Kinds: kinds, Until: e.Pos}) {
 		if err != nil {
 			return err
 		}
 		switch b := e.Body.(type) {
 		case *event.Enqueued:
+			count, bytes = count+1, bytes+b.PayloadBytes
+		case *event.Replaced:
 			count, bytes = count+1, bytes+b.PayloadBytes
 		case *event.Succeeded:
 			if b.ResultSHA256 != "" {

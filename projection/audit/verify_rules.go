@@ -71,11 +71,13 @@ func (v *verifier) operators(ctx context.Context, e *event.Event) error {
 				return err
 			}
 		}
-		if jobs := before + v.fold.jobs; b.Jobs != jobs {
+		if jobs := before + v.fold.Jobs; b.Jobs != jobs {
 			v.at(e, FindCount, "it says that %d of %d jobs were derived again", b.Jobs, jobs)
 		}
 	case *event.Imported:
 		v.imported(e, b)
+	case *event.Archived:
+		return v.archived(ctx, e, b)
 	case *event.Restored:
 		if b.Events != 0 && b.Events != e.Pos-1 {
 			v.at(e, FindCount, "its count of events that were restored is %d, but %d are before it", b.Events,
@@ -128,9 +130,10 @@ func (v *verifier) claim(j *projection.Job, e *event.Event, b *event.Claimed) {
 	if j.RunAt.After(e.At) {
 		v.at(e, FindEarly, "claimed before its run_at %s", event.FormatTime(j.RunAt))
 	}
-	if v.fold.queues[j.Queue].Paused {
+	if v.fold.Queues[j.Queue].Paused {
 		v.at(e, FindEarly, "claimed while the queue %s was paused", j.Queue)
 	}
+	v.limited(j, e, b)
 	if j.MaxRuntime > 0 && (b.MaxRuntime == 0 || b.MaxRuntime > j.MaxRuntime) {
 		v.at(e, FindTime, "claimed for %s at most, and the job allows %s", b.MaxRuntime, j.MaxRuntime)
 	}
@@ -171,20 +174,23 @@ func (v *verifier) reclaim(j *projection.Job, e *event.Event, b *event.Reclaimed
 	if j.Failures == 0 && b.Reason == event.LeaseExpired && b.RetryAt.Equal(e.At) {
 		return // one lost worker is not the job's failure; older ledgers hold a wait here too
 	}
-	least, most := backoff(j.Failures + 1)
+	least, most := backoff(j.Backoff, j.Failures+1)
 	if wait := b.RetryAt.Sub(e.At); wait > most || wait < least && !v.raised(e) {
 		v.at(e, FindTime, "to be retried after %s; after failure %d that is from %s to %s", wait, j.Failures+1,
 			least, most)
 	}
 }
 
-// backoff returns the bounds of the wait after the nth failure: min(1 s · 2^(n−1), 1 h), ± 20 %.
-func backoff(n int) (least, most time.Duration) {
-	base := time.Hour
-	if n < 13 {
-		base = min(base, time.Second<<max(n-1, 0))
+// backoff returns the bounds of the wait after the nth failure: that of b, by default min(1 s · 2^(n−1), 1
+// h), ± 20 %.
+func backoff(b event.Backoff, n int) (least, most time.Duration) {
+	wait := b.Wait(n)
+	if b == (event.Backoff{}) {
+		if wait = time.Hour; n < 13 {
+			wait = min(wait, time.Second<<max(n-1, 0))
+		}
 	}
-	return base * 8 / 10, base * 12 / 10
+	return (wait * 8 / 10).Truncate(time.Microsecond), wait * 12 / 10
 }
 
 func (v *verifier) bounded(j *projection.Job, e *event.Event, retryAt time.Time) {

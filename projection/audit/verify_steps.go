@@ -3,9 +3,12 @@ package audit
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection/audit/differ"
 )
 
 // VerifyStore is VerifySince in steps, each of which reads on a snapshot of its own, so that a long check
@@ -48,7 +51,7 @@ func (v *verifier) inStep(ctx context.Context, fn func() error) error {
 		return fn()
 	}
 	return v.steps.read(ctx, func(tx *ledger.Tx) error {
-		v.tx, v.compared.tx = tx, tx
+		v.tx, v.compared.Tx = tx, tx
 		if v.frames != nil {
 			v.frames.tx = tx
 		}
@@ -83,31 +86,31 @@ func (v *verifier) step(ctx context.Context, progress func(done, total int64)) (
 	if v.bound > 0 {
 		return true, v.boundedRows(ctx)
 	}
-	for len(v.fold.open) > 0 {
+	for len(v.fold.Open) > 0 {
 		if len(v.steps.left) == 0 {
-			v.steps.left = sortedKeys(v.fold.open)
+			v.steps.left = slices.Sorted(maps.Keys(v.fold.Open))
 		}
 		if err := v.compareNext(ctx); err != nil {
 			return false, err
 		}
-		if len(v.fold.open) > 0 && v.steps.timeOver() {
+		if len(v.fold.Open) > 0 && v.steps.timeOver() {
 			v.steps.time += v.steps.time / 4 // so that it ends, however many events come meanwhile
 			return false, nil
 		}
 	}
-	return true, cmp.Or(v.end(ctx), v.keyframes(ctx), v.rows(ctx))
+	return true, cmp.Or(v.end(ctx), v.keyframes(ctx), v.endEvidence(ctx), v.rows(ctx))
 }
 
 // compareNext compares a chunk of the jobs that are left. Some of them may have ended since they were listed.
 func (v *verifier) compareNext(ctx context.Context) error {
-	chunk := make([]int64, 0, compareChunk)
-	for len(v.steps.left) > 0 && len(chunk) < compareChunk {
-		if n := v.steps.left[0]; v.fold.open[n] != nil {
+	chunk := make([]int64, 0, differ.Chunk)
+	for len(v.steps.left) > 0 && len(chunk) < differ.Chunk {
+		if n := v.steps.left[0]; v.fold.Open[n] != nil {
 			chunk = append(chunk, n)
 		}
 		v.steps.left = v.steps.left[1:]
 	}
-	return v.compared.compare(ctx, chunk)
+	return v.compared.Compare(ctx, chunk)
 }
 
 // longLedger is how long a ledger is whose structure is checked while its events are.

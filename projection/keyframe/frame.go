@@ -18,7 +18,7 @@ import (
 type Frame struct {
 	Pos   int64
 	ended map[string]*[3]int64 // by queue: how many jobs are in the states from Succeeded on
-	open  map[int64]bool       // the numbers of the jobs that have not ended; true: held, false: queued
+	open  map[int64]bool       // the numbers of the jobs that have not ended; true: held, false: not
 }
 
 // New returns the Frame before the first event.
@@ -85,7 +85,8 @@ func (f *Frame) numbers(held bool) (ns []int64) {
 
 // transitions leaves out heartbeats and takeovers, which do not matter here. The queue is needed only where
 // a job ends, or had ended.
-const transitions = `SELECT e.job, e.from_state, e.to_state, CASE WHEN e.from_state > 3 OR e.to_state > 3 THEN
+const transitions = `SELECT e.job, e.from_state, e.to_state, CASE
+    WHEN e.from_state BETWEEN 4 AND 6 OR e.to_state BETWEEN 4 AND 6 THEN
     (SELECT q.data ->> 'queue' FROM events q WHERE q.pos = e.job) END
 FROM events e WHERE e.pos > ? AND e.pos <= ? AND e.to_state > 0 AND e.kind NOT IN (3, 30) ORDER BY e.pos`
 
@@ -96,7 +97,7 @@ func (f *Frame) Advance(ctx context.Context, tx *ledger.Tx, pos int64) error {
 		n, _ := row[0].(int64)
 		from, _ := row[1].(int64)
 		to, known := row[2].(int64)
-		if n == 0 || !known || to > int64(event.CancelledState) || from > int64(event.CancelledState) || from < 0 {
+		if n == 0 || !known || to > int64(event.Blocked) || from > int64(event.Blocked) || from < 0 {
 			damaged++
 			return true
 		}

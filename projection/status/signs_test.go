@@ -81,7 +81,7 @@ func TestSignsEqualPlainSearch(t *testing.T) {
 			}
 			return acted, taken
 		}
-		step := ledgertest.Size(1009, 211, 17)
+		step := ledgertest.Size(1009, 499, 17)
 		for pos := 1; pos <= len(events); pos += step {
 			m, err := projection.AtPos(t.Context(), tx, int64(pos))
 			if err != nil {

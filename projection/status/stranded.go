@@ -35,7 +35,7 @@ func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience ti
 	if err != nil {
 		return nil, err
 	}
-	lanes, err := projection.ReadyLanes(ctx, tx, now)
+	lanes, err := ReadyLanes(ctx, tx, now)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience ti
 }
 
 // stranded returns what is stranded among lanes.
-func (f Workforce) stranded(lanes []projection.ReadyLane, paused map[string]bool, now time.Time,
+func (f Workforce) stranded(lanes []ReadyLane, paused map[string]bool, now time.Time,
 	patience time.Duration) (found []Stranded) {
 	for _, l := range lanes {
 		if paused[l.Queue] || now.Sub(l.Since) < patience {
@@ -87,7 +87,7 @@ func AddStrandedAsOf(ctx context.Context, tx *ledger.Tx, queues []QueueThen, m p
 	if err != nil {
 		return err
 	}
-	for _, s := range workforce.stranded(projection.ReadyLanesAmong(open, m.At), paused, m.At, time.Minute) {
+	for _, s := range workforce.stranded(ReadyLanesAmong(open, m.At), paused, m.At, time.Minute) {
 		i := slices.IndexFunc(queues, func(q QueueThen) bool { return q.Name == s.Queue })
 		queues[i].Stranded = append(queues[i].Stranded, s)
 	}

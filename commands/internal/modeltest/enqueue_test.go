@@ -63,7 +63,7 @@ func (m *model) order() commands.Enqueue {
 		Key:         rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(m.rt, "key"),
 		Payload:     []byte(rapid.SampledFrom([]string{"", "p"}).Draw(m.rt, "payload")),
 		Priority:    rapid.IntRange(-1, 1).Draw(m.rt, "priority"),
-		MaxAttempts: rapid.IntRange(1, 3).Draw(m.rt, "max_attempts"),
+		MaxAttempts: rapid.IntRange(0, 3).Draw(m.rt, "max_attempts"),
 		MaxRuntime:  time.Duration(rapid.IntRange(0, 1).Draw(m.rt, "runtime")) * 30 * time.Second,
 		RunAt:       m.Now.Add(time.Duration(rapid.IntRange(-1, 2).Draw(m.rt, "run_at")) * 10 * time.Second),
 		Version:     rapid.SampledFrom([]string{"", "", "", "v2"}).Draw(m.rt, "version"),
@@ -97,7 +97,17 @@ func (m *model) judgeEnqueue(asked []commands.Enqueue) (fresh []*modelJob, want 
 			e.RunAt = m.Now
 		}
 		m.stamp()
-		j := &modelJob{id: e.ID, queue: e.Queue, key: e.Key, payload: string(e.Payload), version: e.Version,
+		d := m.given[e.Queue]
+		if e.MaxAttempts == 0 {
+			if e.MaxAttempts = d.MaxAttempts; e.MaxAttempts == 0 {
+				e.MaxAttempts = 5
+			}
+		}
+		if e.MaxRuntime == 0 {
+			e.MaxRuntime = d.MaxRuntime
+		}
+		j := &modelJob{policy: d.Backoff, id: e.ID, queue: e.Queue, key: e.Key, payload: string(e.Payload),
+			version:  e.Version,
 			requires: e.Requires, priority: e.Priority,
 			max: e.MaxAttempts, runAt: e.RunAt, runtime: e.MaxRuntime, state: "queued", seq: 1,
 			refused: map[string]bool{}}

@@ -17,6 +17,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/defaults"
 )
 
 // modelJob is a job according to the rules, written down a second time as plainly as possible.
@@ -27,6 +28,7 @@ type modelJob struct {
 	priority, max                   int
 	runAt                           time.Time
 	runtime                         time.Duration
+	policy                          event.Backoff
 	state                           string
 	attempt, failures, snoozes, seq int
 	lease, endBy, beat              time.Time
@@ -81,8 +83,16 @@ func (j *modelJob) fail(how string, by commands.Command, now time.Time, wait tim
 	j.end(how, by, "queued", now.Add(wait))
 }
 
+// backoff scales that of a job without a policy of its own, whose wait after its first failure is 1 s.
 func (j *modelJob) backoff(n int) time.Duration {
-	return commands.Backoff(event.JobID(j.id), j.attempt, n)
+	if j.policy == (event.Backoff{}) {
+		return commands.Backoff(event.JobID(j.id), j.attempt, n)
+	}
+	wait := j.policy.Min
+	for range n - 1 {
+		wait = min(wait*time.Duration(j.policy.Factor), j.policy.Max)
+	}
+	return wait / time.Second * commands.Backoff(event.JobID(j.id), j.attempt, 1)
 }
 
 // model is all jobs, and the ledger that should be like them.
@@ -95,7 +105,8 @@ type model struct {
 	orders  int // how many jobs got their own id
 	jobs    []*modelJob
 	paused  map[string]bool
-	ats     []time.Time // of the events: at never decreases
+	given   map[string]defaults.Spec // by queue
+	ats     []time.Time              // of the events: at never decreases
 	seen    []sight
 }
 
@@ -125,14 +136,15 @@ func TestModelAnyCommands(t *testing.T) {
 	fresh := freshLedgers(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{Scenario: &commandstest.Scenario{T: t, Now: ledgertest.Epoch}, rt: rt,
-			paused: map[string]bool{}}
+			paused: map[string]bool{}, given: map[string]defaults.Spec{}}
 		m.dsn, m.commits = fresh()
 		m.open()
 		defer m.close()
 		actions := map[string]func(){
 			"enqueue": m.enqueueAny, "claim": m.claimAny, "claim more": m.claimAny, "one command": m.one,
 			"another command": m.one, "lose": m.lose,
-			"several": m.several, "turn": m.turn, "sweep": m.sweepAll, "pause": m.pauseAny, "look": m.look,
+			"several": m.several, "turn": m.turn, "sweep": m.sweepAll, "pause": m.pauseAny,
+			"set defaults": m.setDefaults, "look": m.look,
 			"wait": func() {
 				m.Now = m.Now.Add(
 					time.Duration(rapid.IntRange(1, 40).Draw(m.rt, "seconds")) * time.Second)
@@ -182,7 +194,7 @@ func freshLedgers(t *testing.T) func() (dsn string, commits commitControl) {
 			return fmt.Sprintf("%s&schema=model%d", through, round), cutter
 		}
 	}
-	folder, empty := t.TempDir(), commandstest.EmptyLedger(t)
+	folder, empty := t.TempDir(), ledgertest.EmptyFile(t)
 	return func() (string, commitControl) {
 		round++
 		path := filepath.Join(folder, fmt.Sprint(round, ".db"))

@@ -12,6 +12,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/defaults"
 )
 
 // sure makes a call until its outcome is known. The commit of the first attempt may fail; the same call is
@@ -356,6 +357,30 @@ func (m *model) pauseAny() {
 	}
 }
 
+// setDefaults sets what the jobs of a queue get from now on where they say no other.
+func (m *model) setDefaults() {
+	name := rapid.SampledFrom(modelQueues).Draw(m.rt, "queue")
+	to := defaults.Spec{MaxAttempts: rapid.SampledFrom([]int{0, 2}).Draw(m.rt, "max_attempts"),
+		MaxRuntime: time.Duration(rapid.IntRange(0, 1).Draw(m.rt, "runtime")) * 20 * time.Second,
+		Backoff: rapid.SampledFrom([]event.Backoff{{}, {Min: 5 * time.Second, Max: 20 * time.Second, Factor: 3}}).
+			Draw(m.rt, "backoff")}
+	judge := func() bool {
+		changes := m.given[name] != to
+		if m.given[name] = to; changes {
+			m.stamp()
+		}
+		return changes
+	}
+	var changed bool
+	err := m.sure(func() (err error) {
+		changed, err = m.SetDefaults(m.T.Context(), "cli:test", name, to, "")
+		return err
+	}, func() { judge() })
+	if want := judge(); err != nil || changed != want {
+		m.rt.Fatalf("defaults of %s %+v: %t, %v", name, to, changed, err)
+	}
+}
+
 // check compares the ledger with the model.
 func (m *model) check(j *modelJob, got projection.Job) {
 	m.rt.Helper()
@@ -368,10 +393,10 @@ func (m *model) check(j *modelJob, got projection.Job) {
 	}
 	is := fmt.Sprintln(got.ID, got.State, got.Seq, got.Queue, got.Priority, got.Key, got.Version, got.Requires,
 		got.Attempt, got.Failures, got.Snoozes, got.Token,
-		got.LeaseUntil.UnixMicro(), got.EndBy.UnixMicro(), got.Erased)
+		got.LeaseUntil.UnixMicro(), got.EndBy.UnixMicro(), got.Erased, got.MaxAttempts, got.MaxRuntime, got.Backoff)
 	want := fmt.Sprintln(j.id, j.state, j.seq, j.queue, j.priority, j.key, j.version, j.requires, j.attempt,
 		j.failures, j.snoozes, token,
-		j.lease.UnixMicro(), j.endBy.UnixMicro(), j.erased)
+		j.lease.UnixMicro(), j.endBy.UnixMicro(), j.erased, j.max, j.runtime, j.policy)
 	if is != want {
 		m.rt.Fatalf("got\n%swant\n%s", is, want)
 	}

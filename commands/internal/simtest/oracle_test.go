@@ -60,6 +60,12 @@ func (o *oracle) begin(s *sim) {
 	}
 	*o = oracle{sim: s, store: store, jobs: make(map[event.JobID]*simJob), tokens: make(map[string]*simHold),
 		paused: make(map[string]bool), refused: make(map[string]bool)}
+	if s.seals() {
+		if err := o.beginSealed(); err != nil {
+			s.t.Fatal(err)
+		}
+		o.look(&process{name: "setup"})
+	}
 }
 
 // open returns how many jobs have not ended.
@@ -122,7 +128,7 @@ func (o *oracle) event(p *process, e event.Event) {
 	case *event.QueueResumed:
 		o.paused[b.Queue] = false
 		return
-	case *event.WorkerStarted, *event.WorkerStopped:
+	case *event.WorkerStarted, *event.WorkerStopped, *event.Sealing:
 		return
 	case *event.Enqueued:
 		if o.jobs[e.Job] != nil {

@@ -114,6 +114,9 @@ func (o *oracle) end() {
 		for _, f := range v.Findings {
 			o.sim.find("verify", "%+v", f)
 		}
+		if err == nil {
+			err = o.countBlocks(tx)
+		}
 		return err
 	})
 	if err != nil {

@@ -14,10 +14,11 @@ import (
 	"jobledger/schema"
 )
 
-// writeApplicationID writes the application id of a ledger into the database at path if that is empty. It has
-// a transaction of its own, so that the id is in the first page ever written and the file alone can be
-// recognised. If a crash cut that transaction off, SQLite rolls it back first. create says whether an empty
-// database may become a ledger; ErrNoLedger if not.
+// writeApplicationID writes the application id of a ledger into the database at path if that is empty, and
+// lets its file shrink (auto_vacuum), which can be chosen only now. It has a transaction of its own, so that
+// the id is in the first page ever written and the file alone can be recognised. If a crash cut that
+// transaction off, SQLite rolls it back first. create says whether an empty database may become a ledger;
+// ErrNoLedger if not.
 func writeApplicationID(ctx context.Context, path string, create bool) error {
 	if !startsEmpty(path) {
 		return nil
@@ -29,7 +30,9 @@ func writeApplicationID(ctx context.Context, path string, create bool) error {
 			return err
 		}
 		defer c.Close()
-		if _, err := c.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		// The pragma takes the write lock. BEGIN IMMEDIATE would make the first page before it, without
+		// auto_vacuum.
+		if _, err := c.conn.ExecContext(ctx, `BEGIN; PRAGMA auto_vacuum = INCREMENTAL`); err != nil {
 			return err
 		}
 		defer func() { // it fails after the COMMIT

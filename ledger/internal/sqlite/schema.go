@@ -65,9 +65,9 @@ func isSchemaOf(ctx context.Context, s *engine.Session, version int) (bool, erro
 var (
 	plainIndex = regexp.MustCompile(`^CREATE INDEX (?:"[^"]+"|\w+) ON "?\w+"? ?\([\w\s,"]+\)$`)
 	indexOf    = regexp.MustCompile(`(?i)\bON\s+["'` + "`" + `\[]?(\w+)`)
-	ourTables  = []string{"bodies", "events", "jobs", "keyframes", "kinds", "names", "presence", "queues",
-		"states",
-		"workers"}
+	ourTables  = []string{"blocks", "bodies", "events", "group_heads", "group_rates", "jobs", "keyframes",
+		"kinds", "limits",
+		"names", "presence", "queues", "seals", "states", "timetable", "workers"}
 )
 
 // isForeign reports whether an object that the schema does not have would run, or could forbid something,

@@ -27,7 +27,7 @@ func faults() int {
 	if *faultsFlag != 0 {
 		return *faultsFlag
 	}
-	return ledgertest.Size(1, 2, 5)
+	return ledgertest.Size(1, 1, 5)
 }
 
 // kinds are the kinds of disk failure, with the codes that SQLite's own VFS would return.

@@ -73,15 +73,15 @@ func ScanOne(ctx context.Context, tx *ledger.Tx, query string, into []any, args 
 // Placeholders returns n question marks, separated by commas.
 func Placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }
 
-// chunk is how many numbers one statement with Chunks has.
-const chunk = 64
+// Chunk is how many numbers one statement with Chunks has.
+const Chunk = 64
 
 // Chunks yields ns as arguments of a statement with so many Placeholders, the last number of them repeated:
 // one statement serves all.
 func Chunks(ns []int64) iter.Seq[[]any] {
 	return func(yield func([]any) bool) {
-		for some := range slices.Chunk(ns, chunk) {
-			args := make([]any, chunk)
+		for some := range slices.Chunk(ns, Chunk) {
+			args := make([]any, Chunk)
 			for i := range args {
 				args[i] = some[min(i, len(some)-1)]
 			}

@@ -71,7 +71,7 @@ func CheckNewFile(flag, name string) error {
 		"'jobledger export --db FILE | jobledger import - --db postgres://…' puts a ledger into PostgreSQL")
 }
 
-// errNoHome means that there is no folder for the output of commands.
+// errNoHome means that there is no folder for what this host keeps.
 var errNoHome = errors.New("neither XDG_STATE_HOME nor HOME is set")
 
 // LogFolder returns the folder in which this machine keeps the output of commands: next to a ledger file, or
@@ -80,13 +80,9 @@ func LogFolder(path string) (string, error) {
 	if !ledger.IsServerAddress(path) {
 		return worker.LogFolder(path), nil
 	}
-	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // the standard wants it ignored then
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", errNoHome
-		}
-		state = filepath.Join(home, ".local", "state")
+	state, err := StateFolder()
+	if err != nil {
+		return "", err
 	}
 	u, err := url.Parse(path)
 	if err != nil {
@@ -99,7 +95,21 @@ func LogFolder(path string) (string, error) {
 	if name = strings.TrimLeft(name, "."); name == "" {
 		name = "_"
 	}
-	return filepath.Join(state, ProgramName, name), nil
+	return filepath.Join(state, name), nil
+}
+
+// StateFolder returns the folder in which this user keeps, on this machine, what belongs to no ledger's
+// folder.
+func StateFolder() (string, error) {
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) { // the standard wants it ignored then
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", errNoHome
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, ProgramName), nil
 }
 
 // SplitDSN splits the DSN of a file into its path and its options. That of a server it returns as the path.
@@ -109,4 +119,12 @@ func SplitDSN(dsn string) (path, options string) {
 		path, options, _ = strings.Cut(path, "?")
 	}
 	return path, options
+}
+
+// NewLedgerHint returns what to do where a ledger has events already and a new one is needed.
+func (p *Program) NewLedgerHint() string {
+	if ledger.IsServerAddress(p.DB) {
+		return "give --db another database, or with ?schema=NAME another schema of this one"
+	}
+	return "give --db the name of a new ledger"
 }

@@ -55,6 +55,9 @@ type Program struct {
 	Actor string
 	Color bool     // on stdout
 	Rest  []string // what stood after "--", for verbs that want it
+
+	Opened *ledger.Store // the ledger of --db, where it is open already; may be nil
+	Tables func(*Table)  // gets the tables that would be printed; nil: they are printed
 }
 
 // NewProgram returns a program on this process's standard streams.
@@ -122,7 +125,7 @@ type errorJSON struct {
 // printError prints an error: a message and its hint, or with --json an object.
 func (p *Program) printError(code int, message, hint string) {
 	if p.JSON {
-		line, err := jsonLine(errorJSON{wordOf(code), render.Shorten(message),
+		line, err := JSONLine(errorJSON{WordOf(code), render.Shorten(message),
 			render.TextOrNull(render.Shorten(hint)),
 			code})
 		if err == nil {

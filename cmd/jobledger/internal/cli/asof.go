@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
@@ -61,6 +62,11 @@ func (p *Program) At(m projection.Moment) *Program {
 	zone := p.Now().Location()
 	then.Now = func() time.Time { return m.At.In(zone) }
 	return &then
+}
+
+// Moment is a past moment as a line for people: when, at which event, how long ago.
+func (p *Program) Moment(m projection.Moment) string {
+	return fmt.Sprintf("as of %s (pos %d), %s", render.Time(p.Local(m.At)), m.Pos, render.Age(m.At, p.Now()))
 }
 
 // FormatMillis is [render.Millis] in the zone in which times are shown.

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/status"
@@ -29,7 +31,12 @@ func (p *Program) PastFlag(c *Context, tx *ledger.Tx) (past Past, err error) {
 	if err != nil || past.Given {
 		return past, err
 	}
-	made, ok, err := status.CopyOf(c.Context, tx)
+	return PastOfCopy(c.Context, tx)
+}
+
+// PastOfCopy is the moment of which the ledger is a copy; of any other ledger none is given.
+func PastOfCopy(ctx context.Context, tx *ledger.Tx) (past Past, err error) {
+	made, ok, err := status.CopyOf(ctx, tx)
 	if err != nil || !ok {
 		return past, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"jobledger/commands"
+	"jobledger/commands/schedule"
 	"jobledger/ledger"
 )
 
@@ -58,14 +59,14 @@ var ExitMeanings = []ExitMeaning{
 	{ExitNotFound, "not_found", "the worker's command is not found"},
 }
 
-// wordOf returns the word of an exit code, that of [ExitUnexpected] where it has none.
-func wordOf(code int) string {
+// WordOf returns the word of an exit code, that of [ExitUnexpected] where it has none.
+func WordOf(code int) string {
 	for _, m := range ExitMeanings {
 		if m.Code == code {
 			return m.Word
 		}
 	}
-	return wordOf(ExitUnexpected)
+	return WordOf(ExitUnexpected)
 }
 
 // Error is an error with an exit code of its own, and perhaps a hint at what to do about it.
@@ -110,8 +111,10 @@ var knownErrors = []struct {
 }{
 	{commands.ErrCancelled, ExitCancelled, ""},
 	{commands.ErrLeaseLost, ExitLeaseLost, ""},
+	{commands.ErrNotSealing, ExitConflict, "'jobledger seal --init' switches it on"},
 	{commands.ErrConflict, ExitConflict, ""},
 	{commands.ErrNoJob, ExitNoJob, ""},
+	{schedule.ErrNone, ExitNothing, "'jobledger schedule list' shows those that there are"},
 	{commands.ErrInvalid, ExitUsage, ""},
 	{ledger.ErrAddress, ExitUsage, "--db and JOBLEDGER_DB take the path of a file, sqlite:PATH?sync=normal, " +
 		"or postgres://USER@HOST/DATABASE"},

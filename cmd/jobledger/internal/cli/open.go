@@ -21,6 +21,9 @@ import (
 
 // Open opens the ledger of --db, which must exist. The caller closes its Store.
 func (p *Program) Open(ctx context.Context) (*commands.Service, error) {
+	if p.Opened != nil {
+		return &commands.Service{Store: p.Opened.Share()}, nil
+	}
 	service, err := p.NewService(ledger.OpenExisting(ctx, p.DB))
 	return service, WithFolderHint(p.DB, err)
 }

@@ -49,7 +49,7 @@ func (p *Program) PrintRaw(b []byte) error {
 
 // PrintJSON prints v as one line of JSON. Characters that could harm a terminal are written as \u sequences.
 func (p *Program) PrintJSON(v any) error {
-	line, err := jsonLine(v)
+	line, err := JSONLine(v)
 	if err == nil {
 		_, err = p.Stdout.Write(line)
 	}
@@ -86,8 +86,8 @@ func (p *Program) PrintLines(lines []string) error {
 	return nil
 }
 
-// jsonLine returns v as one line of JSON that does not harm a terminal.
-func jsonLine(v any) ([]byte, error) {
+// JSONLine returns v as [Program.PrintJSON] prints it.
+func JSONLine(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

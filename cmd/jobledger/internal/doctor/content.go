@@ -99,7 +99,8 @@ func (d *examination) tables(ctx context.Context, tx *ledger.Tx) (damaged bool) 
 		{"guards", d.guards}, {"the clock", d.clock}, {"whether it is a copy", d.copied},
 		{"leases", d.ofLive(d.leases)}, {"workers", d.ofLive(d.workers)},
 		{"queues", d.ofLive(d.queues)}, {"ready jobs", d.ofLive(d.stranded)},
-		{"logs", d.logFolders}, {"pages", d.pages},
+		{"logs", d.logFolders}, {"seals", d.ofLive(d.evidence)}, {"the archive", d.archiveFiles},
+		{"pages", d.pages},
 	} {
 		if err := check.run(ctx, tx); err != nil && ctx.Err() == nil {
 			reason := err.Error()
@@ -197,7 +198,7 @@ func (d *examination) workers(ctx context.Context, tx *ledger.Tx) error {
 				"if it is gone, a sweeper takes its jobs back",
 			"%s %s silent and did not report %s end: %s, holding %s; the first: %s (%s), last seen %s",
 			render.Count(n, "worker"), render.Plural(n, "is", "are"), render.Plural(n, "its", "their"),
-			render.WorkerNames(silent), render.Count(int64(jobs), "job"),
+			render.WorkerNames(silent), countOrNone(jobs, "job"),
 			w.Name, render.Process(w.Worker), render.AgeOrOn(w.SeenAt, d.now()))
 	}
 	return err
@@ -321,4 +322,12 @@ func (d *examination) pages(ctx context.Context, tx *ledger.Tx) error {
 			"the file is damaged: %s", what)
 	}
 	return err
+}
+
+// countOrNone is [render.Count], with "no" for 0.
+func countOrNone(n int, noun string) string {
+	if n == 0 {
+		return "no " + noun
+	}
+	return render.Count(int64(n), noun)
 }

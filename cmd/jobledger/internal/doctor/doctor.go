@@ -65,6 +65,10 @@ const (
 	CodeServer         = "D28" // connections and transaction IDs of the server
 	CodeCopy           = "D29" // a copy that replay made, of which leases, workers and queues are not judged
 	CodeOutput         = "D30" // output that is not what a command wrote
+	CodeKey            = "D31" // a private key next to the ledger
+	CodeUnsealed       = "D32" // events that are not sealed, though sealing is on
+	CodeCheckpoint     = "D33" // a seal of which no checkpoint was handed out
+	CodeArchive        = "D34" // a file of the archive that is not there, or has another size
 )
 
 // Options say how a ledger is examined. The zero value works.
@@ -73,6 +77,8 @@ type Options struct {
 	Now    func() time.Time // the clock, in the zone in which times are shown; nil: time.Now
 	DBFlag string           // appended to commands in remedies, such as " --db jobs.db"
 	Logs   string           // the folder with the output of commands; "": the one next to the ledger's file
+	// Archive is the folder with the files of archived events; "": the one next to the ledger's file.
+	Archive string
 }
 
 // Report is the result of an examination.
@@ -97,7 +103,8 @@ func (r Report) Problems() (n int) {
 // Examine examines the ledger at dsn. It fails only if there is no ledger of this program there, if the
 // server cannot be reached, or if ctx ends.
 func Examine(ctx context.Context, dsn string, o Options) (Report, error) {
-	d := &examination{dsn: dsn, deep: o.Deep, now: o.Now, dbFlag: o.DBFlag, logs: o.Logs}
+	d := &examination{dsn: dsn, deep: o.Deep, now: o.Now, dbFlag: o.DBFlag, logs: o.Logs,
+		archive: o.Archive}
 	if d.now == nil {
 		d.now = time.Now
 	}
@@ -122,8 +129,10 @@ type examination struct {
 	now    func() time.Time
 	dbFlag string
 	logs   string
-	real   string // the path of a ledger in a file, without links
-	copy   bool   // it is a copy as of a moment, with which nothing works
+
+	archive string
+	real    string // the path of a ledger in a file, without links
+	copy    bool   // it is a copy as of a moment, with which nothing works
 }
 
 func (d *examination) problem(code, remedy, format string, args ...any) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/commands/archive"
 	"jobledger/ledger"
 )
 
@@ -32,7 +33,8 @@ func (d *examination) files(options string) {
 	if err != nil {
 		return
 	}
-	for _, name := range []string{d.real, d.real + "-wal", d.real + "-shm", d.Ledger + ".bell", d.logs} {
+	for _, name := range []string{d.real, d.real + "-wal", d.real + "-shm", d.Ledger + ".bell", d.logs,
+		d.Ledger + archive.Suffix} {
 		d.permissions(name, info)
 	}
 	d.links(info)
@@ -41,6 +43,7 @@ func (d *examination) files(options string) {
 	d.temporaryFiles()
 	d.doorbell()
 	d.fileTimes()
+	d.keys()
 	if wal, err := os.Stat(d.real + "-wal"); err == nil && wal.Size() > MaxWAL {
 		d.advise(CodeWAL,
 			"none needed: SQLite reuses the file, and removes it when the last process that has the ledger open ends",

@@ -11,7 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection"
+	"jobledger/projection/follow"
 )
 
 // csvColumns are the fields of an attempt, named as in its JSON, and what it failed of.
@@ -26,7 +26,7 @@ func CSV(ctx context.Context, store *ledger.Store, w Window, out io.Writer) erro
 	if err := rows.Write(csvColumns); err != nil {
 		return err
 	}
-	err := eachClaim(ctx, store, w, nil, func(c *projection.Claim) error { return rows.Write(csvRow(c)) })
+	err := eachClaim(ctx, store, w, nil, func(c *follow.Claim) error { return rows.Write(csvRow(c)) })
 	rows.Flush()
 	if err == nil {
 		err = rows.Error()
@@ -34,7 +34,7 @@ func CSV(ctx context.Context, store *ledger.Store, w Window, out io.Writer) erro
 	return err
 }
 
-func csvRow(c *projection.Claim) []string {
+func csvRow(c *follow.Claim) []string {
 	end := endOf(c)
 	row := []string{
 		string(c.Job), strconv.Itoa(c.Attempt), c.Queue, c.Worker.Name, c.Worker.Boot, c.Worker.Host,
@@ -68,7 +68,7 @@ type ending struct {
 	errorCode string
 }
 
-func endOf(c *projection.Claim) (e ending) {
+func endOf(c *follow.Claim) (e ending) {
 	if c.End == nil {
 		return e
 	}

@@ -15,11 +15,12 @@ import (
 
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
+	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
-	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/follow"
 )
 
 // badNight returns a ledger with the history of testdata/history/bad-night.jsonl, and all of it as a window.
@@ -32,7 +33,7 @@ func badNight(t *testing.T) (*ledger.Store, Window) {
 	store := ledgertest.Open(t)
 	lines := files.Lines(io.NewSectionReader(bytes.NewReader(history), 0, int64(len(history))))
 	service := &commands.Service{Store: store}
-	loaded, err := service.Import(t.Context(), "cli:test", "bad-night.jsonl", lines, nil)
+	loaded, err := load.Import(t.Context(), service, "cli:test", "bad-night.jsonl", lines, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestLinesOfAWindow(t *testing.T) {
 	// The exported lines give the same ledger elsewhere.
 	copied := ledgertest.Open(t)
 	lines := files.Lines(io.NewSectionReader(bytes.NewReader(whole), 0, int64(len(whole))))
-	if _, err := (&commands.Service{Store: copied}).Import(t.Context(), "cli:test", "copy", lines,
+	if _, err := load.Import(t.Context(), &commands.Service{Store: copied}, "cli:test", "copy", lines,
 		nil); err != nil {
 		t.Fatal(err)
 	}
@@ -234,8 +235,8 @@ func TestEachClaimFromMiddle(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 25 {
 		w := Window{After: random.Int64N(all.Until), Until: 1 + random.Int64N(all.Until)}
-		var want, got []projection.Claim
-		var claims projection.Claims
+		var want, got []follow.Claim
+		var claims follow.Claims
 		for _, s := range steps[:w.Until] {
 			if c := claims.Add(s.e, s.queue); c != nil && c.End != nil && c.End.Pos > w.After {
 				want = append(want, *c)
@@ -244,7 +245,7 @@ func TestEachClaimFromMiddle(t *testing.T) {
 		for _, c := range claims.Live() {
 			want = append(want, *c)
 		}
-		err := eachClaim(t.Context(), store, w, nil, func(c *projection.Claim) error {
+		err := eachClaim(t.Context(), store, w, nil, func(c *follow.Claim) error {
 			got = append(got, *c)
 			return nil
 		})

@@ -13,7 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection"
+	"jobledger/projection/follow"
 )
 
 // traceEvent is one entry of Chrome's trace format. Numbers in Args that JavaScript could round are strings.
@@ -57,7 +57,7 @@ type traceLane struct {
 type place struct {
 	lane  *traceLane
 	slot  int
-	claim *projection.Claim
+	claim *follow.Claim
 }
 
 // Trace writes the claims that were live within w as a trace in Chrome's format: a lane for each worker
@@ -93,7 +93,7 @@ func (t *tracer) write(e traceEvent) {
 }
 
 // begin gives the claims that are live at the beginning their places.
-func (t *tracer) begin(live []*projection.Claim, at time.Time) {
+func (t *tracer) begin(live []*follow.Claim, at time.Time) {
 	t.at = at
 	for _, claim := range live {
 		t.enter(claim)
@@ -101,7 +101,7 @@ func (t *tracer) begin(live []*projection.Claim, at time.Time) {
 }
 
 // watch gives each claim its place when it begins, and marks events that are no claims.
-func (t *tracer) watch(e event.Event, claim *projection.Claim) error {
+func (t *tracer) watch(e event.Event, claim *follow.Claim) error {
 	t.at = e.At
 	if e.Kind() == event.KindClaimed {
 		t.enter(claim)
@@ -124,7 +124,7 @@ func (t *tracer) laneOf(w event.Worker) *traceLane {
 }
 
 // enter gives a new claim the lowest free slot of its worker.
-func (t *tracer) enter(claim *projection.Claim) {
+func (t *tracer) enter(claim *follow.Claim) {
 	lane := t.laneOf(claim.Worker)
 	slot := slices.Index(lane.taken, false)
 	if slot < 0 {
@@ -136,7 +136,7 @@ func (t *tracer) enter(claim *projection.Claim) {
 }
 
 // leave frees the slot of an ended claim and returns its place.
-func (t *tracer) leave(claim *projection.Claim) place {
+func (t *tracer) leave(claim *follow.Claim) place {
 	at := t.places[claim.N]
 	delete(t.places, claim.N)
 	at.lane.taken[at.slot] = false
@@ -149,7 +149,7 @@ func (t *tracer) leave(claim *projection.Claim) place {
 }
 
 // slice draws a claim, and an arrow to it from the job's previous claim if another worker had that.
-func (t *tracer) slice(claim *projection.Claim) error {
+func (t *tracer) slice(claim *follow.Claim) error {
 	before, again := t.last[claim.N]
 	at, until := t.places[claim.N], t.at
 	end := endOf(claim)
@@ -176,7 +176,7 @@ func (t *tracer) slice(claim *projection.Claim) error {
 	return nil
 }
 
-func sliceArgs(claim *projection.Claim, end ending) map[string]any {
+func sliceArgs(claim *follow.Claim, end ending) map[string]any {
 	args := map[string]any{
 		"job": claim.Job, "attempt": claim.Attempt, "queue": claim.Queue, "pos": strconv.FormatInt(claim.Pos, 10),
 		"claimed_at": render.JSONTime(claim.ClaimedAt), "lease_until": render.JSONTime(claim.LeaseUntil),
@@ -239,6 +239,20 @@ func (t *tracer) mark(e event.Event) {
 		mark.Args["queue"], mark.Args["reason"] = b.Queue, b.Reason
 	case *event.QueueResumed:
 		mark.Args["queue"], mark.Args["reason"] = b.Queue, b.Reason
+	case *event.QueueLimited:
+		mark.Args["queue"], mark.Args["limit"], mark.Args["reason"] = b.Queue, render.LimitText(b), b.Reason
+	case *event.QueueDefaults:
+		mark.Args["queue"], mark.Args["defaults"], mark.Args["reason"] = b.Queue, render.DefaultsText(b), b.Reason
+	case *event.ScheduleSet:
+		mark.Args["schedule"], mark.Args["reason"] = b.Name, b.Reason
+	case *event.SchedulePaused:
+		mark.Args["schedule"], mark.Args["reason"] = b.Name, b.Reason
+	case *event.ScheduleResumed:
+		mark.Args["schedule"], mark.Args["reason"] = b.Name, b.Reason
+	case *event.ScheduleRemoved:
+		mark.Args["schedule"], mark.Args["reason"] = b.Name, b.Reason
+	case *event.ScheduleSkipped:
+		mark.Args["schedule"], mark.Args["why"], mark.Args["ticks"] = b.Name, b.Why, b.Count
 	case *event.Cancelled:
 		mark.Args["reason"] = b.Reason
 	case *event.Retried:
@@ -247,7 +261,7 @@ func (t *tracer) mark(e event.Event) {
 		mark.Args["reason"] = b.Reason
 	case *event.Erased:
 		mark.Args["reason"] = b.Reason
-	case *event.Rebuilt, *event.Restored, *event.Imported:
+	case *event.Rebuilt, *event.Restored, *event.Imported, *event.Sealing, *event.Archived:
 	default:
 		return
 	}

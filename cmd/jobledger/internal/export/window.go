@@ -7,6 +7,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/follow"
 )
 
 // Window is a range of events: those with After < pos <= Until. The zero value is empty.
@@ -38,7 +39,7 @@ func EachEvent(
 // walk goes along the events of a window.
 type walk struct {
 	store  *ledger.Store
-	queues projection.QueuesOf
+	queues follow.QueuesOf
 }
 
 // begin prepares for the events after the pos after, and returns the time of the event there.
@@ -47,8 +48,8 @@ func (k *walk) begin(
 ) (at time.Time, err error) {
 	if after > 0 {
 		err = k.store.Read(ctx, func(tx *ledger.Tx) error {
-			k.queues = projection.QueuesOf{Find: func(n int64) (string, error) {
-				return projection.QueueAt(ctx, tx, n)
+			k.queues = follow.QueuesOf{Find: func(n int64) (string, error) {
+				return follow.QueueAt(ctx, tx, n)
 			}}
 			m, err := projection.AtPos(ctx, tx, after)
 			if err != nil {
@@ -72,7 +73,7 @@ func (k *walk) begin(
 	}
 	k.queues.Find = func(n int64) (queue string, err error) {
 		err = k.store.Read(ctx, func(tx *ledger.Tx) error {
-			queue, err = projection.QueueAt(ctx, tx, n)
+			queue, err = follow.QueueAt(ctx, tx, n)
 			return err
 		})
 		return queue, err
@@ -104,17 +105,17 @@ func (k *walk) each(ctx context.Context, w Window, fn func(e event.Event, queue 
 type claimVisitor interface {
 	// begin gets the claims that were live before the first event of the window, the oldest first, and the
 	// time of the event before it, which is zero if there is none.
-	begin(live []*projection.Claim, at time.Time)
+	begin(live []*follow.Claim, at time.Time)
 	// watch gets every event of the window, with the claim that it concerns, if any.
-	watch(e event.Event, claim *projection.Claim) error
+	watch(e event.Event, claim *follow.Claim) error
 }
 
 // eachClaim calls fn with each claim that was live within w: the ended ones in the order in which they ended,
 // then those that are still live. v, if not nil, hears of every event before fn does.
 func eachClaim(
-	ctx context.Context, store *ledger.Store, w Window, v claimVisitor, fn func(*projection.Claim) error,
+	ctx context.Context, store *ledger.Store, w Window, v claimVisitor, fn func(*follow.Claim) error,
 ) error {
-	var claims projection.Claims
+	var claims follow.Claims
 	walk := walk{store: store}
 	from := Window{After: min(w.After, w.Until), Until: w.Until}
 	at, err := walk.begin(ctx, from.After, func(e event.Event, queue string) error {

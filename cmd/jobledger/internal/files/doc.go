@@ -1,5 +1,5 @@
-// Package files makes ledgers out of other ledgers and puts them in place: backup, restore, import and
-// replay.
+// Package files makes ledgers out of other ledgers and puts them in place: backup, restore, import,
+// replay and compact.
 //
 // Each operation is a function that takes paths, stores and options, and returns data or an error. It prints
 // nothing, reads no flags and chooses no exit code, so a test or a server can call it as the verbs of
@@ -24,5 +24,6 @@
 //   - owner_*.go: owner and permissions of the new ledger
 //   - import.go: [Import]; lines.go: [Lines], which reads exported JSONL
 //   - replay.go: [Replay]
+//   - compact.go: [Compact]
 //   - errors.go: the errors, which the caller maps to exit codes and hints
 package files

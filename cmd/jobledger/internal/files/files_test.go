@@ -13,6 +13,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
+	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -233,7 +234,7 @@ func TestImportIntoAFileAndIntoALedger(t *testing.T) {
 		if strings.Count(got, " ") != 62 || !strings.HasSuffix(got, " imported queue_paused") {
 			t.Errorf("%s: it holds %s", name, got)
 		}
-		if _, err := files.Import(t.Context(), history(t), o); !errors.Is(err, commands.ErrNotEmpty) {
+		if _, err := files.Import(t.Context(), history(t), o); !errors.Is(err, load.ErrNotEmpty) {
 			t.Errorf("%s: a second import: %v, want ErrNotEmpty", name, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"jobledger/commands"
+	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -28,23 +28,23 @@ type ImportOptions struct {
 // it is written, or nothing: into an empty ledger in one transaction, and a new file appears when it is
 // whole.
 //
-// Errors: ErrEmpty, ErrBadHistory, ErrLeftover; commands.ErrNotEmpty.
-func Import(ctx context.Context, content *io.SectionReader, o ImportOptions) (commands.Loaded, error) {
+// Errors: ErrEmpty, ErrBadHistory, ErrLeftover; load.ErrNotEmpty.
+func Import(ctx context.Context, content *io.SectionReader, o ImportOptions) (load.Loaded, error) {
 	if content.Size() == 0 {
-		return commands.Loaded{}, refuse(ErrEmpty, "there is no event in %s", o.From)
+		return load.Loaded{}, refuse(ErrEmpty, "there is no event in %s", o.From)
 	}
 	loaded, err := o.load(ctx, content)
-	if line, ok := errors.AsType[*commands.LineError](err); ok {
-		return commands.Loaded{}, refuse(ErrBadHistory, "%s", plain(line))
+	if line, ok := errors.AsType[*load.LineError](err); ok {
+		return load.Loaded{}, refuse(ErrBadHistory, "%s", plain(line))
 	}
 	if errors.Is(err, projection.ErrIllegal) {
-		return commands.Loaded{}, refuse(ErrBadHistory, "%s", plain(err))
+		return load.Loaded{}, refuse(ErrBadHistory, "%s", plain(err))
 	}
 	return loaded, err
 }
 
 // load writes into the ledger that there is, or into a staging.
-func (o ImportOptions) load(ctx context.Context, content *io.SectionReader) (commands.Loaded, error) {
+func (o ImportOptions) load(ctx context.Context, content *io.SectionReader) (load.Loaded, error) {
 	path, options := splitDSN(o.DSN)
 	_, statErr := os.Lstat(path)
 	store, err := ledger.OpenExisting(ctx, o.DSN)
@@ -54,19 +54,19 @@ func (o ImportOptions) load(ctx context.Context, content *io.SectionReader) (com
 	}
 	if err == nil {
 		defer store.Close()
-		return service(store).Import(ctx, o.Actor, o.From, Lines(content), o.Progress)
+		return load.Import(ctx, service(store), o.Actor, o.From, Lines(content), o.Progress)
 	}
 	if !errors.Is(err, ledger.ErrNoLedger) {
-		return commands.Loaded{}, err
+		return load.Loaded{}, err
 	}
-	return newLoaded(ctx, path, options, func(s *staging) (commands.Loaded, error) {
-		return s.Import(ctx, o.Actor, o.From, Lines(content), o.Progress)
+	return newLoaded(ctx, path, options, func(s *staging) (load.Loaded, error) {
+		return load.Import(ctx, s.Service, o.Actor, o.From, Lines(content), o.Progress)
 	})
 }
 
 // newLoaded makes a ledger at path with what load writes into it, in steps or, where that cannot be, at once.
-func newLoaded(ctx context.Context, path, options string, load func(*staging) (commands.Loaded, error)) (
-	loaded commands.Loaded, err error) {
+func newLoaded(ctx context.Context, path, options string, fill func(*staging) (load.Loaded, error)) (
+	loaded load.Loaded, err error) {
 	for _, inSteps := range []bool{true, false} {
 		s, err := newLedger(ctx, path, options)
 		if err != nil {
@@ -74,16 +74,16 @@ func newLoaded(ctx context.Context, path, options string, load func(*staging) (c
 		}
 		defer s.discard()
 		s.Staging = inSteps
-		loaded, err = load(s)
+		loaded, err = fill(s)
 		if err == nil {
 			err = s.publish()
 		}
-		if !inSteps || !errors.Is(err, commands.ErrLoadAtOnce) {
+		if !inSteps || !errors.Is(err, load.ErrLoadAtOnce) {
 			return loaded, err
 		}
 		s.discard()
 	}
-	return loaded, commands.ErrLoadAtOnce
+	return loaded, load.ErrLoadAtOnce
 }
 
 // splitDSN splits the DSN of a file into its path and its options. That of a server it returns as the path.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/tree"
+	"jobledger/projection"
 	"jobledger/projection/audit"
 	"jobledger/projection/status"
 )
@@ -45,6 +47,9 @@ func (r *restore) precheck(ctx context.Context, open openFunc) error {
 			if err == nil {
 				busy, err = atWork(ctx, old, r.Now())
 			}
+			if err == nil {
+				r.head = headOf(ctx, old)
+			}
 			return err
 		})
 	})
@@ -71,6 +76,30 @@ func (r *restore) precheck(ctx context.Context, open openFunc) error {
 		return &LossError{lost}
 	}
 	return nil
+}
+
+// head is the end of a ledger: how many events it has, and the root of the hash tree over them.
+type head struct {
+	size int64
+	root string
+}
+
+// headOf returns the head of the ledger to be replaced, if its events are sealed; the zero head also where it
+// is damaged.
+func headOf(ctx context.Context, tx *ledger.Tx) head {
+	sealing, err := projection.SealingOf(ctx, tx)
+	if err != nil || !sealing.On {
+		return head{}
+	}
+	t, err := tree.New(ctx, tx, nil)
+	if err != nil {
+		return head{}
+	}
+	root, err := t.Root(ctx, t.Size())
+	if err != nil {
+		return head{}
+	}
+	return head{t.Size(), root.String()}
 }
 
 // atWork returns the workers that seem to be alive. The lock finds those of 'jobledger work', which keep the

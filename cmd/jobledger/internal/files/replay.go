@@ -6,10 +6,11 @@ import (
 	"iter"
 	"time"
 
-	"jobledger/commands"
+	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/follow"
 	"jobledger/projection/status"
 )
 
@@ -25,8 +26,8 @@ type ReplayOptions struct {
 
 // Replayed describes a copy.
 type Replayed struct {
-	commands.Loaded
-	Tally projection.Tally // its jobs by queue and state
+	load.Loaded
+	Tally follow.Tally // its jobs by queue and state
 }
 
 // Replay makes a copy of the ledger in source as it was after the event Until. Payloads that were erased
@@ -36,7 +37,7 @@ type Replayed struct {
 //
 // Errors: ErrExists, ErrLeftover, ErrBadSource.
 func Replay(ctx context.Context, source *ledger.Store, o ReplayOptions) (done Replayed, err error) {
-	as := commands.CopyAsOf{At: o.At}
+	as := load.CopyAsOf{At: o.At}
 	_ = source.Read(ctx, func(tx *ledger.Tx) error { // a damaged ledger is copied without
 		m, err := projection.AtPos(ctx, tx, o.Until)
 		if m.At = o.At; err == nil && o.Until > 0 {
@@ -44,22 +45,23 @@ func Replay(ctx context.Context, source *ledger.Store, o ReplayOptions) (done Re
 		}
 		return err
 	})
-	done.Loaded, err = newLoaded(ctx, o.Into, "", func(s *staging) (commands.Loaded, error) {
-		loaded, err := s.ReplayAsOf(ctx, o.Actor, source.Path(), as, linesUntil(ctx, source, o.Until), o.Progress)
+	done.Loaded, err = newLoaded(ctx, o.Into, "", func(s *staging) (load.Loaded, error) {
+		loaded, err := load.ReplayAsOf(ctx, s.Service, o.Actor, source.Path(), as, linesUntil(ctx, source, o.Until),
+			o.Progress)
 		if err == nil {
 			done.Tally, err = tally(ctx, s.Store, o.At)
 		}
 		return loaded, err
 	})
-	if line, ok := errors.AsType[*commands.LineError](err); ok {
+	if line, ok := errors.AsType[*load.LineError](err); ok {
 		return done, refuse(ErrBadSource, "event %d: %w; there is no copy", line.Line, line.Err)
 	}
 	return done, err
 }
 
 // tally counts the jobs by queue and state.
-func tally(ctx context.Context, store *ledger.Store, at time.Time) (projection.Tally, error) {
-	counts := make(projection.Tally)
+func tally(ctx context.Context, store *ledger.Store, at time.Time) (follow.Tally, error) {
+	counts := make(follow.Tally)
 	err := store.Read(ctx, func(tx *ledger.Tx) error {
 		queues, err := status.Queues(ctx, tx, at)
 		for _, q := range queues {

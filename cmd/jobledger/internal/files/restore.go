@@ -75,6 +75,7 @@ type restore struct {
 	copy       *staging
 	before     fs.FileInfo // the ledger to be replaced; nil: there is none
 	unreadable error       // why that cannot be read; nil: it can
+	head       head        // of that, where it is sealed
 	replacing  bool        // the ledger may have been replaced from here on
 	done       Restored
 }
@@ -241,7 +242,7 @@ func (r *restore) record(ctx context.Context) error {
 	if len(from) > commands.MaxReason {
 		from = filepath.Base(from)
 	}
-	body := event.Restored{From: from, Events: r.done.Events}
+	body := event.Restored{From: from, Events: r.done.Events, HeadSize: r.head.size, HeadRoot: r.head.root}
 	if r.done.Compared {
 		body.Lost = new(int(r.done.Lost.Events))
 	}
@@ -255,26 +256,31 @@ func (r *restore) record(ctx context.Context) error {
 	return nil
 }
 
-// maxKept is how many names for the replaced ledger are tried, where there was more than one restore in a
-// second.
+// maxKept is how many names for the replaced ledger are tried, where there was more than one in a second.
 const maxKept = 99
 
 // replace gives the copy the name of the ledger, and the ledger another name.
-func (r *restore) replace(lock *ledger.ExclusiveLock) error {
+func (r *restore) replace(lock *ledger.ExclusiveLock) (err error) {
 	if err := copyOwner(r.copy.temp, r.before); err != nil {
 		return refuse(ErrOwner, "give the new ledger to the owner of the old one: %w", err)
 	}
 	r.replacing = true
-	kept := r.done.Path + ".before-" + r.Now().UTC().Format("20060102T150405Z")
-	name := kept
+	r.done.Kept, err = replaceKeeping(lock, r.done.Path, r.copy.temp, r.Now())
+	return err
+}
+
+// replaceKeeping gives the ledger's name to the file fresh, and the ledger a name with the time in it, which
+// it returns.
+func replaceKeeping(lock *ledger.ExclusiveLock, path, fresh string, now time.Time) (name string, err error) {
+	kept := path + ".before-" + now.UTC().Format("20060102T150405Z")
+	name = kept
 	for n := 2; ; n++ {
-		err := lock.Replace(r.copy.temp, name)
+		err := lock.Replace(fresh, name)
 		if err == nil {
-			r.done.Kept = name
-			return nil
+			return name, nil
 		}
 		if !errors.Is(err, fs.ErrExist) || n > maxKept {
-			return err
+			return "", err
 		}
 		name = fmt.Sprintf("%s-%d", kept, n)
 	}

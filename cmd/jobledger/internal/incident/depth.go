@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"jobledger/ledger/event"
-	"jobledger/projection"
+	"jobledger/projection/follow"
 )
 
 // maxPoints bounds the points of a Depth. A long window has one every few minutes.
@@ -19,7 +19,7 @@ type Depth struct {
 
 	next  time.Time // of the next point
 	now   DepthPoint
-	tally projection.Tally // of open jobs; it may lack jobs that ended before
+	tally follow.Tally // of open jobs; it may lack jobs that ended before
 }
 
 // DepthPoint is the number of jobs at a moment.
@@ -37,7 +37,7 @@ type Peak struct {
 func newDepth(from, to time.Time) *Depth {
 	d := &Depth{
 		From: from.UTC().Truncate(time.Minute), To: to, Step: time.Minute, Peaks: make(map[string]*Peak),
-		tally: projection.Tally{},
+		tally: follow.Tally{},
 	}
 	for to.Sub(d.From)/d.Step > maxPoints {
 		d.Step += time.Minute

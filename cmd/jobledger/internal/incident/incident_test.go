@@ -15,6 +15,7 @@ import (
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
+	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -30,7 +31,7 @@ func badNight(t *testing.T) *ledger.Store {
 	store := ledgertest.Open(t)
 	lines := files.Lines(io.NewSectionReader(bytes.NewReader(history), 0, int64(len(history))))
 	service := &commands.Service{Store: store}
-	if _, err := service.Import(t.Context(), "cli:test", "bad-night.jsonl", lines, nil); err != nil {
+	if _, err := load.Import(t.Context(), service, "cli:test", "bad-night.jsonl", lines, nil); err != nil {
 		t.Fatal(err)
 	}
 	return store

@@ -171,6 +171,25 @@ func (in *investigation) add(e event.Event, queue string) {
 		in.operator(e, key(e, b.Queue), once("paused the queue %s", quote(b.Queue)), b.Reason)
 	case *event.QueueResumed:
 		in.operator(e, key(e, b.Queue), once("resumed the queue %s", quote(b.Queue)), b.Reason)
+	case *event.ScheduleSet:
+		in.operator(e, key(e, b.Name), once("set the schedule %s", quote(b.Name)), b.Reason)
+	case *event.SchedulePaused:
+		in.operator(e, key(e, b.Name), once("paused the schedule %s", quote(b.Name)), b.Reason)
+	case *event.ScheduleResumed:
+		in.operator(e, key(e, b.Name), once("resumed the schedule %s", quote(b.Name)), b.Reason)
+	case *event.ScheduleRemoved:
+		in.operator(e, key(e, b.Name), once("removed the schedule %s", quote(b.Name)), b.Reason)
+	case *event.ScheduleSkipped:
+		in.note(e, key(e, b.Name, b.Why), func(n int64) string {
+			return fmt.Sprintf("schedule %s made no job: %s, %s", quote(b.Name), quote(b.Why),
+				render.Count(n, "time"))
+		})
+	case *event.QueueLimited:
+		in.operator(e, key(e, b.Queue), once("limited the queue %s: %s", quote(b.Queue), render.LimitText(b)),
+			b.Reason)
+	case *event.QueueDefaults:
+		in.operator(e, key(e, b.Queue), once("set defaults of the queue %s: %s", quote(b.Queue),
+			render.DefaultsText(b)), b.Reason)
 	case *event.WorkerStarted:
 		in.note(e, key(e, e.Worker.Boot), once("worker %s started: pid %d on %s, version %s, queues %s",
 			quote(e.Worker.Name), e.Worker.PID, quote(e.Worker.Host), quote(render.OrNone(e.Worker.Version)),
@@ -185,6 +204,10 @@ func (in *investigation) add(e event.Event, queue string) {
 		in.operator(e, key(e), once("restored the ledger from %s", quote(b.From)), "")
 	case *event.Imported:
 		in.operator(e, key(e), once("imported %s from %s", render.Count(b.Events, "event"), quote(b.From)), "")
+	case *event.Sealing:
+		in.operator(e, key(e), once("had the events sealed as %s", quote(b.Origin)), b.Reason)
+	case *event.Archived:
+		in.operator(e, key(e), once("archived the events %d to %d", b.Lo+1, b.Hi), b.Reason)
 	}
 }
 

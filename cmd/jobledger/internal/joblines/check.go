@@ -53,7 +53,7 @@ type earlierKeys struct {
 // add notes the key of e; it reports false if an earlier line has it with another payload. A conflict of
 // lines that are far apart is found when it is written.
 func (k *earlierKeys) add(e commands.Enqueue) bool {
-	if e.Key == "" {
+	if e.Key == "" || e.UniqueWhile != "" {
 		return true
 	}
 	if k.payloads == nil {

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/commands"
 	"jobledger/ledger/event"
 )
@@ -28,13 +29,14 @@ const (
 )
 
 // Keys are the keys of a line, as a help text lists them.
-const Keys = "queue, key, payload, tags, priority, run_at, delay, max_attempts, max_runtime, version, " +
-	"requires"
+const Keys = "queue, key, group, payload, tags, priority, run_at, delay, max_attempts, max_runtime, " +
+	"backoff, version, requires, ref, after, before, hold, unique_while, on_duplicate"
 
 // Reader reads jobs from lines.
 type Reader struct {
 	Defaults commands.Enqueue // what a line does not say; its tags join those of each line
 	Now      time.Time        // from which delays count
+	Names    *Names           // of the jobs of the lines so far; nil: a line cannot name another
 }
 
 // Chunk is some jobs and the numbers of their lines, from 1 on; it is never empty.
@@ -146,14 +148,15 @@ func (r Reader) job(line []byte) (commands.Enqueue, error) {
 func (r Reader) field(e *commands.Enqueue, key string, value json.RawMessage) (err error) {
 	text := ""
 	switch key {
-	case "queue", "key", "run_at", "delay", "max_runtime", "version":
+	case "queue", "key", "group", "run_at", "delay", "max_runtime", "backoff", "version", "ref",
+		"unique_while", "on_duplicate":
 		if json.Unmarshal(value, &text) != nil {
 			return cli.Usagef("%s: %s is no string%s", key, brief(value), map[string]string{"delay": ` such as "90s"`,
 				"max_runtime": ` such as "90s"`}[key])
 		}
 	}
 	switch key {
-	case "queue", "key", "version":
+	case "queue", "key", "group", "version", "ref", "unique_while", "on_duplicate":
 		if text == "" {
 			return cli.Usagef("%s is empty; leave it out where there is none", key)
 		}
@@ -168,8 +171,14 @@ func (r Reader) field(e *commands.Enqueue, key string, value json.RawMessage) (e
 		e.Queue = text
 	case "key":
 		e.Key = text
+	case "group":
+		e.Group = text
 	case "version":
 		e.Version = text
+	case "unique_while":
+		e.UniqueWhile = text
+	case "on_duplicate":
+		e.OnDuplicate = text
 	case "payload":
 		if e.Payload = value; value[0] == '"' {
 			err = json.Unmarshal(value, &text)
@@ -192,6 +201,20 @@ func (r Reader) field(e *commands.Enqueue, key string, value json.RawMessage) (e
 		var delay time.Duration
 		delay, err = durationValue(key, text, 0, true)
 		e.RunAt = r.Now.Add(delay)
+	case "ref":
+		err = r.Names.add(e, text)
+	case "after":
+		e.After, err = r.dependencies(key, value)
+	case "before":
+		e.Before, err = r.dependencies(key, value)
+	case "hold":
+		if json.Unmarshal(value, &e.Hold) != nil {
+			return cli.Usagef("hold: %s is neither true nor false", brief(value))
+		}
+	case "backoff":
+		if e.Backoff, err = timespec.ParseBackoff(text); err != nil {
+			return cli.Usagef("backoff: %w", err)
+		}
 	case "max_runtime":
 		e.MaxRuntime, err = durationValue(key, text, time.Millisecond, false)
 	default:

@@ -3,4 +3,5 @@
 //
 //   - owner.go: [AsOwner], for the owner of a claim, who shows its token: heartbeat, succeed, fail, release
 //   - operator.go: [Operate], for an operator, on several jobs at once: cancel, retry, reschedule, erase
+//   - runat.go: [RunAt], --run-at and --delay
 package jobverb

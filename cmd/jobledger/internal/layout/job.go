@@ -39,14 +39,18 @@ func (b *jobPairs) identity(j state.Job) {
 	b.add("state", j.State.String())
 	b.add("state now", j.Later.String())
 	b.add("queue", j.Queue)
-	b.add("key", j.Key)
+	b.add("key", keyText(j.Job))
 	b.add("tags", tagText(j.Tags))
 	b.add("priority", fmt.Sprint(j.Priority))
 	b.add("version", j.Version)
 	b.add("requires", strings.Join(j.Requires, ", "))
+	b.add("after", strings.Join(j.After, ", "))
 	b.add("attempts", fmt.Sprintf("%d (failed: %d of %d allowed)", j.Attempt, j.Failures, j.MaxAttempts))
 	if j.MaxRuntime > 0 {
 		b.add("max runtime", render.Duration(j.MaxRuntime))
+	}
+	if j.Backoff != (event.Backoff{}) {
+		b.add("backoff", render.BackoffText(j.Backoff))
 	}
 }
 
@@ -150,4 +154,15 @@ func JobState(j projection.Job, now time.Time) string {
 		text += fmt.Sprintf(", failures %d of %d", j.Failures, j.MaxAttempts)
 	}
 	return text
+}
+
+// keyText is the key of a job, and how long it is its own where that is not for ever.
+func keyText(j projection.Job) string {
+	switch {
+	case j.UniqueWhile == "":
+		return j.Key
+	case j.KeyFree:
+		return fmt.Sprintf("%s (while %s: free again)", j.Key, j.UniqueWhile)
+	}
+	return fmt.Sprintf("%s (while %s)", j.Key, j.UniqueWhile)
 }

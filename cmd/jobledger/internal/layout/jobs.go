@@ -54,6 +54,8 @@ func sinceWhen(j projection.Job, now time.Time) string {
 	switch {
 	case j.State == event.Queued && j.RunAt.After(now):
 		return render.AgeOrDate(j.RunAt, now)
+	case j.State == event.Blocked:
+		return ""
 	case j.State == event.Queued:
 		return "ready " + sinceOrFor("", j.RunAt, now)
 	case j.State.Held() && j.LeaseUntil.Before(now):

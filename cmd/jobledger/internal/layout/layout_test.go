@@ -56,4 +56,9 @@ func TestQueueSetSaysWhatWasSoAlready(t *testing.T) {
 	if got := QueueSet(q, true, false, "", time.UTC); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	q.Paused, q.Reason = false, ""
+	want = "queue mail was not paused; it was resumed at 2026-05-04 12:00:00+00:00 by cli:ada@build7"
+	if got := QueueSet(q, true, false, "", time.UTC); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

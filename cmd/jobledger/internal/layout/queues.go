@@ -79,8 +79,15 @@ func QueueSet(q projection.Queue, known, changed bool, near string, zone *time.L
 		state = "paused"
 	}
 	text := fmt.Sprintf("queue %s is %s", q.Name, state)
-	if !changed {
-		text = fmt.Sprintf("queue %s is %s already", q.Name, state)
+	switch {
+	case changed:
+	case !q.Paused:
+		text = fmt.Sprintf("queue %s was not paused", q.Name)
+		if !q.Since.IsZero() {
+			text += fmt.Sprintf("; it was resumed at %s by %s", render.Time(q.Since.In(zone)), q.Actor)
+		}
+	default:
+		text += " already"
 		if !q.Since.IsZero() {
 			text += fmt.Sprintf(", since %s by %s", render.Time(q.Since.In(zone)), q.Actor)
 		}

@@ -2,6 +2,8 @@ package layout
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,13 +22,23 @@ func Status(queues []status.Queue, now time.Time) (t *render.Table, total status
 		{Title: "LATER", Right: true}, {Title: "CLAIMED", Right: true}, {Title: "RUNNING", Right: true},
 		{Title: "SUCCEEDED", Right: true}, {Title: "FAILED", Right: true}, {Title: "CANCELLED", Right: true}}}
 	total = status.Queue{Queue: projection.Queue{Name: "total"}, Jobs: make(map[event.State]int64)}
+	shown := shownStates(func(yield func(map[event.State]int64) bool) {
+		for _, q := range queues {
+			if !yield(q.Jobs) {
+				return
+			}
+		}
+	})
+	if len(shown) == len(event.States()) {
+		t.Columns = append(t.Columns, render.Column{Title: "BLOCKED", Right: true})
+	}
 	row := func(q status.Queue) {
 		oldest := "-"
 		if !q.OldestReady.IsZero() {
 			oldest = render.Roughly(now.Sub(q.OldestReady))
 		}
 		cells := []string{q.Name, fmt.Sprint(q.Ready), oldest, fmt.Sprint(q.Scheduled)}
-		for _, s := range event.States()[1:] {
+		for _, s := range shown[1:] {
 			cells = append(cells, fmt.Sprint(q.Jobs[s]))
 		}
 		t.Add(cells...)
@@ -44,17 +56,34 @@ func Status(queues []status.Queue, now time.Time) (t *render.Table, total status
 // CountsNow is a table of what has become of the queues.
 func CountsNow(found []status.QueueThen) *render.Table {
 	t := &render.Table{Columns: []render.Column{{Title: "NOW", Least: 8}}}
-	for _, s := range event.States() {
+	shown := shownStates(func(yield func(map[event.State]int64) bool) {
+		for _, q := range found {
+			if !yield(q.Now) {
+				return
+			}
+		}
+	})
+	for _, s := range shown {
 		t.Columns = append(t.Columns, render.Column{Title: strings.ToUpper(s.String()), Right: true})
 	}
 	for _, q := range found {
 		cells := []string{q.Name}
-		for _, s := range event.States() {
+		for _, s := range shown {
 			cells = append(cells, fmt.Sprint(q.Now[s]))
 		}
 		t.Add(cells...)
 	}
 	return t
+}
+
+// shownStates returns the states that have a column: all of them, but blocked only where a job is so.
+func shownStates(counts iter.Seq[map[event.State]int64]) []event.State {
+	for n := range counts {
+		if n[event.Blocked] != 0 {
+			return event.States()
+		}
+	}
+	return slices.DeleteFunc(event.States(), func(s event.State) bool { return s == event.Blocked })
 }
 
 // StatusThenJSON is a queue as it was; now is how many jobs it has by now, also those enqueued since.
@@ -73,6 +102,7 @@ type CountsJSON struct {
 	Succeeded int64 `json:"succeeded"`
 	Failed    int64 `json:"failed"`
 	Cancelled int64 `json:"cancelled"`
+	Blocked   int64 `json:"blocked,omitempty"`
 }
 
 // NewStatusThenJSON is q, as it was at m, for programs.
@@ -82,5 +112,5 @@ func NewStatusThenJSON(q status.QueueThen, m projection.Moment) StatusThenJSON {
 
 func countsOf(n map[event.State]int64) CountsJSON {
 	return CountsJSON{n[event.Queued], n[event.ClaimedState], n[event.Running], n[event.SucceededState],
-		n[event.FailedState], n[event.CancelledState]}
+		n[event.FailedState], n[event.CancelledState], n[event.Blocked]}
 }

@@ -6,12 +6,11 @@ import (
 	"strconv"
 
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/ledger/event"
-	"jobledger/projection"
+	"jobledger/projection/follow"
 )
 
 // TallyJobs returns how many jobs there are in all queues.
-func TallyJobs(tally projection.Tally) (jobs int64) {
+func TallyJobs(tally follow.Tally) (jobs int64) {
 	for _, states := range tally {
 		for _, n := range states {
 			jobs += n
@@ -21,14 +20,15 @@ func TallyJobs(tally projection.Tally) (jobs int64) {
 }
 
 // Tally is a table of how many jobs each queue has in which state.
-func Tally(tally projection.Tally) *render.Table {
+func Tally(tally follow.Tally) *render.Table {
 	t := &render.Table{Columns: []render.Column{{Title: "QUEUE"}}}
-	for _, state := range event.States() {
+	shown := shownStates(maps.Values(tally))
+	for _, state := range shown {
 		t.Columns = append(t.Columns, render.Column{Title: state.String(), Right: true})
 	}
 	for _, queue := range slices.Sorted(maps.Keys(tally)) {
 		row := []string{queue}
-		for _, state := range event.States() {
+		for _, state := range shown {
 			row = append(row, strconv.FormatInt(tally[queue][state], 10))
 		}
 		t.Add(row...)
@@ -37,11 +37,11 @@ func Tally(tally projection.Tally) *render.Table {
 }
 
 // TallyJSON has the number of jobs by queue and state, for programs.
-func TallyJSON(tally projection.Tally) map[string]map[string]int64 {
+func TallyJSON(tally follow.Tally) map[string]map[string]int64 {
 	counts := make(map[string]map[string]int64)
 	for queue, states := range tally {
 		counts[queue] = make(map[string]int64)
-		for _, state := range event.States() {
+		for _, state := range shownStates(maps.Values(tally)) {
 			counts[queue][state.String()] = states[state]
 		}
 	}

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,8 +37,12 @@ func Describe(e event.Event, zone *time.Location) string {
 		d.rescheduled(b)
 	case *event.Refused:
 		d.refused(b)
+	case *event.Unblocked:
+		d.unblocked(b)
 	case *event.Stopped:
 		d.stopped(b)
+	case *event.Replaced:
+		d.add("payload of %s by %s", Count(b.PayloadBytes, "byte"), e.Actor)
 	case *event.TakenOver:
 		d.takenOver(b)
 	case *event.Erased:
@@ -46,6 +51,15 @@ func Describe(e event.Event, zone *time.Location) string {
 		d.queue(b.Queue, b.Reason)
 	case *event.QueueResumed:
 		d.queue(b.Queue, b.Reason)
+	case *event.QueueLimited:
+		d.queue(b.Queue, b.Reason)
+		d.add("%s", LimitText(b))
+	case *event.QueueDefaults:
+		d.queue(b.Queue, b.Reason)
+		d.add("%s", DefaultsText(b))
+	case *event.ScheduleSet, *event.SchedulePaused, *event.ScheduleResumed, *event.ScheduleRemoved,
+		*event.ScheduleSkipped:
+		d.schedule(b)
 	case *event.WorkerStarted:
 		d.workerStarted(b)
 	case *event.WorkerStopped:
@@ -56,6 +70,10 @@ func Describe(e event.Event, zone *time.Location) string {
 		d.restored(b)
 	case *event.Imported:
 		d.imported(b)
+	case *event.Sealing:
+		d.sealing(b)
+	case *event.Archived:
+		d.archived(b)
 	}
 	// An event of a claim is recorded by its worker, unless an operator presented the token.
 	if e.Attempt > 0 && saidByOwner(e.Kind()) && e.Actor != "worker:"+e.Worker.Name {
@@ -73,7 +91,13 @@ func (d *description) enqueued(b *event.Enqueued) {
 	d.add("in queue %s by %s", b.Queue, d.event.Actor)
 	d.addIf(b.RunAt.After(d.event.At), "runs at %s", d.moment(b.RunAt))
 	d.addIf(b.Priority != 0, "priority %d", b.Priority)
+	d.addIf(b.Group != "", "group %q", b.Group)
 	d.addIf(b.Key != "", "key %q", b.Key)
+	d.addIf(b.UniqueWhile != "", "unique while %s", b.UniqueWhile)
+	d.addIf(len(b.After) > 0, "after %s", strings.Join(b.After, ", "))
+	d.addIf(len(b.Before) > 0, "before %s", strings.Join(b.Before, ", "))
+	d.addIf(b.Hold, "held")
+	d.addIf(b.Schedule != "", "by schedule %s", b.Schedule)
 	for _, name := range SortedNames(b.Tags) {
 		d.add("tag %s=%s", name, b.Tags[name])
 	}
@@ -81,6 +105,7 @@ func (d *description) enqueued(b *event.Enqueued) {
 	d.addIf(len(b.Requires) > 0, "only with %s", strings.Join(b.Requires, ", "))
 	d.addIf(b.MaxRuntime > 0, "max runtime %s", Duration(b.MaxRuntime))
 	d.add("up to %s", Count(int64(b.MaxAttempts), "attempt"))
+	d.addIf(b.Backoff != event.Backoff{}, "backoff %s", BackoffText(b.Backoff))
 	d.add("payload of %s", Count(b.PayloadBytes, "byte"))
 }
 
@@ -130,14 +155,26 @@ func (d *description) reclaimed(b *event.Reclaimed) {
 
 func (d *description) cancelled(b *event.Cancelled) {
 	d.add("by %s", d.event.Actor)
+	d.addIf(b.Because != "", "because of how %s ended", b.Because)
 	d.reason(b.Reason)
 	d.addIf(d.event.Attempt > 0, "attempt %d of %s was under way", d.event.Attempt, d.event.Worker.Name)
 }
 
 func (d *description) retried(b *event.Retried) {
 	d.add("by %s", d.event.Actor)
+	d.addIf(b.Because != "", "because %s runs once more", b.Because)
+	d.addIf(b.Alone, "alone")
+	d.addIf(b.KeyTaken, "its key is taken")
 	d.reason(b.Reason)
 	d.addIf(!b.RunAt.IsZero(), "waits until %s for its last command", d.moment(b.RunAt))
+}
+
+func (d *description) unblocked(b *event.Unblocked) {
+	d.add("by %s", d.event.Actor)
+	d.addIf(b.Because != "", "because of how %s ended", b.Because)
+	d.addIf(b.Hold, "its hold is lifted")
+	d.addIf(b.Blocked, "it waits for other jobs")
+	d.reason(b.Reason)
 }
 
 func (d *description) stopped(b *event.Stopped) {
@@ -209,6 +246,18 @@ func (d *description) imported(b *event.Imported) {
 	d.addIf(b.MissingBodies > 0, "%d of their payloads and results were missing", b.MissingBodies)
 }
 
+func (d *description) sealing(b *event.Sealing) {
+	d.add("as %s by %s", b.Origin, d.event.Actor)
+	d.addIf(b.Key != "", "checkpoints are signed with %s", b.Key)
+	d.addIf(b.Reason != "", "%s", b.Reason)
+}
+
+func (d *description) archived(b *event.Archived) {
+	d.add("the events %d to %d by %s", b.Lo+1, b.Hi, d.event.Actor)
+	d.add("%s in %s", Count(b.Jobs, "job"), ByteSize(b.Bytes))
+	d.addIf(b.Reason != "", "%s", b.Reason)
+}
+
 // description is what describe has to say about an event, phrase by phrase.
 type description struct {
 	event   event.Event
@@ -262,6 +311,75 @@ func OrNone(s string) string {
 		return "none"
 	}
 	return s
+}
+
+// LimitText says what b bounds.
+func LimitText(b *event.QueueLimited) string {
+	var parts []string
+	rate := func(n int, per time.Duration, burst int, of string) {
+		if n == 0 {
+			return
+		}
+		text := fmt.Sprintf("at most %s%s", RateText(n, per), of)
+		if burst > 1 {
+			text += fmt.Sprintf(", %d of them at once", burst)
+		}
+		parts = append(parts, text)
+	}
+	if b.Group != "" {
+		of := fmt.Sprintf(" of the group %q", b.Group)
+		if b.Running > 0 {
+			parts = append(parts, fmt.Sprintf("at most %d%s", b.Running, of))
+		}
+		if rate(b.Rate, b.RatePer, b.Burst, of); len(parts) == 0 {
+			return fmt.Sprintf("no exception for the group %q", b.Group)
+		}
+		return strings.Join(parts, ", ")
+	}
+	if b.Running > 0 {
+		parts = append(parts, fmt.Sprintf("at most %d at once", b.Running))
+	}
+	if b.PerGroup > 0 {
+		parts = append(parts, fmt.Sprintf("at most %d of each group", b.PerGroup))
+	}
+	rate(b.Rate, b.RatePer, b.Burst, "")
+	rate(b.GroupRate, b.GroupRatePer, b.GroupBurst, " of each group")
+	if b.Ageing > 0 {
+		parts = append(parts, fmt.Sprintf("one more of priority counts as %s of waiting", Duration(b.Ageing)))
+	}
+	if len(parts) == 0 {
+		return "no limit"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// BackoffText is b as --backoff takes it: "min 1s, max 1h, factor 2".
+func BackoffText(b event.Backoff) string {
+	return fmt.Sprintf("min %s, max %s, factor %s", Duration(b.Min), Duration(b.Max),
+		strconv.FormatFloat(b.Factor, 'f', -1, 64))
+}
+
+// DefaultsText says what b sets.
+func DefaultsText(b *event.QueueDefaults) string {
+	var parts []string
+	if b.MaxAttempts > 0 {
+		parts = append(parts, fmt.Sprintf("up to %s", Count(int64(b.MaxAttempts), "attempt")))
+	}
+	if b.MaxRuntime > 0 {
+		parts = append(parts, fmt.Sprintf("max runtime %s", Duration(b.MaxRuntime)))
+	}
+	if b.Backoff != (event.Backoff{}) {
+		parts = append(parts, fmt.Sprintf("backoff %s", BackoffText(b.Backoff)))
+	}
+	if len(parts) == 0 {
+		return "no defaults"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// RateText is how many starts within a time: "100 starts in 1m".
+func RateText(n int, per time.Duration) string {
+	return fmt.Sprintf("%s in %s", Count(int64(n), "start"), Duration(per))
 }
 
 func Percent(progress float64) string { return fmt.Sprintf("%.0f%% done", 100*progress) }

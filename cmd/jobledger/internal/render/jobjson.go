@@ -37,7 +37,28 @@ type JobJSON struct {
 	FinishedAt     *string           `json:"finished_at"`
 	ErrorCode      *string           `json:"error_code"`
 	ErrorDetail    *string           `json:"error_detail"`
-	Job            event.JobID       `json:"job"` // the id: every object about a job has both
+	Schedule       string            `json:"schedule,omitempty"` // whose job it is
+	Tick           string            `json:"tick,omitempty"`     // the moment of the schedule that it is for
+	Job            event.JobID       `json:"job"`                // the id: every object about a job has both
+	Group          string            `json:"group,omitempty"`
+	After          []string          `json:"after,omitempty"` // as given when it was enqueued
+	Backoff        *BackoffJSON      `json:"backoff,omitempty"`
+	UniqueWhile    string            `json:"unique_while,omitempty"` // how long key is its own; "": for ever
+}
+
+// BackoffJSON is how long a job waits after its failures, in seconds.
+type BackoffJSON struct {
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	Factor float64 `json:"factor"`
+}
+
+// BackoffOrNull is b as JSON; nil if it is zero.
+func BackoffOrNull(b event.Backoff) *BackoffJSON {
+	if b == (event.Backoff{}) {
+		return nil
+	}
+	return &BackoffJSON{b.Min.Seconds(), b.Max.Seconds(), b.Factor}
 }
 
 // FullJobJSON is a job with what it was given and what it gave.
@@ -50,7 +71,10 @@ type FullJobJSON struct {
 }
 
 func ToJSON(j projection.Job) JobJSON {
-	out := JobJSON{ID: j.ID, Job: j.ID, Seq: j.Seq, State: j.State.String(), Queue: j.Queue,
+	out := JobJSON{ID: j.ID, Job: j.ID, Group: j.Group, After: j.After, Backoff: BackoffOrNull(j.Backoff),
+		UniqueWhile: j.UniqueWhile,
+		Seq:         j.Seq,
+		State:       j.State.String(), Queue: j.Queue,
 		Priority: j.Priority,
 		RunAt:    TimeOrNull(j.RunAt),
 		Key:      TextOrNull(j.Key), Tags: j.Tags, Attempt: j.Attempt, Failures: j.Failures,
@@ -64,6 +88,9 @@ func ToJSON(j projection.Job) JobJSON {
 	if j.MaxRuntime > 0 {
 		seconds := j.MaxRuntime.Seconds()
 		out.MaxRuntime = &seconds
+	}
+	if out.Schedule = j.Schedule; !j.Tick.IsZero() {
+		out.Tick = event.FormatTime(j.Tick)
 	}
 	if out.Tags == nil {
 		out.Tags = map[string]string{}

@@ -32,6 +32,15 @@ func (t *Table) Add(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
+// Rows returns the rows, each with a cell for each column.
+func (t *Table) Rows() [][]string { return t.rows }
+
+// Cut removes all rows but the first n, and returns the first of those removed.
+func (t *Table) Cut(n int) (row []string) {
+	row, t.rows = t.rows[n], t.rows[:n]
+	return row
+}
+
 // Widened returns t with all columns at their full width if wide says so.
 func (t *Table) Widened(wide bool) *Table {
 	t.Wide = wide

@@ -107,7 +107,8 @@ const (
 // StateStyles are the colors of job states, claim outcomes and events.
 var StateStyles = map[string]Style{
 	"queued": blue, "claimed": cyan, "running": cyan, "succeeded": green, "failed": Red, "cancelled": Gray,
-	"released": Yellow, "reclaimed": Yellow, "refused": Yellow, "retried": Yellow, "paused": Yellow, "ok": green,
+	"released": Yellow, "reclaimed": Yellow, "refused": Yellow, "retried": Yellow, "paused": Yellow,
+	"blocked": Yellow, "unblocked": blue, "ok": green,
 	"working": cyan, "silent": Red, "stopped": Gray,
 }
 

@@ -14,11 +14,18 @@ import (
 	"jobledger/ledger/event"
 )
 
+// droppedFirst says which columns a narrow terminal drops, by the names of their fields: the highest first.
+// Those that are left fit into 80 columns.
+var droppedFirst = map[string]int{"boot": 6, "next_claimed_at": 6, "attempt": 5, "reason": 4,
+	"next_outcome": 3,
+	"waited":       2, "queue": 1, "host": 5, "claimed_at": 6, "state": 6, "first": 6, "last": 5}
+
 // Table returns rows of r for people, with times in zone.
 func Table(r Report, rows []Row, zone *time.Location) *cli.Table {
 	t := &cli.Table{}
 	for _, f := range r.Empty.Fields() {
-		column := cli.Column{Title: strings.ToUpper(strings.ReplaceAll(f.Name, "_", " "))}
+		column := cli.Column{Title: strings.ToUpper(strings.ReplaceAll(f.Name, "_", " ")),
+			Drop: droppedFirst[f.Name]}
 		switch f.Value.(type) {
 		case int64, time.Duration:
 			column.Right = true

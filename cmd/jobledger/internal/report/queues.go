@@ -36,7 +36,8 @@ FROM events e CROSS JOIN events q
 WHERE q.pos = e.job AND e.pos > ? AND e.pos <= ? AND e.seq IS NOT NULL AND e.kind <> 3`
 
 // Depth returns the depth of each queue at the end of each step of s, from the first step in which anything
-// happened to the last, the queues by name.
+// happened to the last, the queues by name. If nothing happened, it returns the depth at the end of s of the
+// queues that have jobs which have not ended.
 func Depth(ctx context.Context, tx *ledger.Tx, s Window) (depths []QueueDepth, err error) {
 	step := int64(cmp.Or(s.Every, time.Minute) / time.Microsecond)
 	now := make(map[string]QueueDepth)
@@ -71,10 +72,24 @@ func Depth(ctx context.Context, tx *ledger.Tx, s Window) (depths []QueueDepth, e
 		moves[at] = append(moves[at], d)
 		return nil
 	}, depthMoves+terms+` GROUP BY 1, 2`, append([]any{step, step, s.After, s.Until}, args...)...)
-	if err != nil || len(moves) == 0 {
+	if err != nil {
 		return nil, err
 	}
 	names := slices.Sorted(maps.Keys(now))
+	if len(moves) == 0 {
+		end := s.End
+		if end.IsZero() {
+			end = s.Now
+		}
+		at := event.FromMicros(event.Micros(end) / step * step)
+		for _, name := range names {
+			if d := now[name]; d.Queued+d.Held > 0 {
+				d.Minute = at
+				depths = append(depths, d)
+			}
+		}
+		return depths, nil
+	}
 	steps := slices.Sorted(maps.Keys(moves))
 	for at := steps[0]; at <= steps[len(steps)-1]; at += step {
 		for _, d := range moves[at] {

@@ -11,6 +11,7 @@ import (
 type Window struct {
 	After, Until int64     // the events whose pos is greater than After and at most Until
 	Now          time.Time // when it is asked
+	End          time.Time // the end of the window; zero: Now
 	Queue        string    // only jobs of this queue; "": all
 	Worker       string    // only the worker with this name or boot; "": all
 

@@ -37,6 +37,8 @@ type Queue struct {
 	LastHour status.Activity `json:"last_hour"`
 
 	Lost []LostClaim `json:"lost_claims,omitempty"`
+
+	Blocked int64 `json:"blocked,omitempty"`
 }
 
 // LostClaim is a claim that was lost while its command may still run, as JSON.
@@ -68,8 +70,8 @@ func NewQueue(q status.Queue, now time.Time) Queue {
 	out := Queue{Queue: q.Name, Queued: q.Jobs[event.Queued], Claimed: q.Jobs[event.ClaimedState],
 		Running:   q.Jobs[event.Running],
 		Succeeded: q.Jobs[event.SucceededState], Failed: q.Jobs[event.FailedState],
-		Cancelled: q.Jobs[event.CancelledState],
-		Ready:     q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: render.TimeOrNull(q.NextRunAt),
+		Cancelled: q.Jobs[event.CancelledState], Blocked: q.Jobs[event.Blocked],
+		Ready: q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: render.TimeOrNull(q.NextRunAt),
 		Expired: q.Expired, OldestLease: render.TimeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour,
 		Lost: NewLostClaims(q.Lost)}
 	if !q.OldestReady.IsZero() {

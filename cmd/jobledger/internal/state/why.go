@@ -22,7 +22,7 @@ type Why struct {
 	State string      `json:"state"`
 	Queue string      `json:"queue"`
 	Why   string      `json:"why"`
-	// time, command, queue, worker, turn, owner; empty: nothing any more
+	// time, command, queue, limit, worker, turn, owner, job, unblock; empty: nothing any more
 	WaitsFor    []string    `json:"waits_for"`
 	RunAt       *string     `json:"run_at"`
 	Cause       event.Event `json:"cause"` // the event that brought it into its state
@@ -37,6 +37,11 @@ type Why struct {
 	Higher      *int64      `json:"ready_with_higher_priority"`
 	Fitting     []string    `json:"workers_that_may_take_it"`
 	ID          event.JobID `json:"id"` // of the job, too
+
+	RunningLimit int           `json:"running_limit,omitempty"` // of its queue, while it is queued; likewise:
+	SlotsHeldBy  []event.JobID `json:"slots_held_by,omitempty"`
+	GroupLimit   int           `json:"group_limit,omitempty"` // how many of its group may be live
+	BlockedBy    []event.JobID `json:"blocked_by,omitempty"`  // up to 100
 }
 
 // Explain returns why j is in its state at now. Times in the text are in the zone of now.
@@ -68,10 +73,24 @@ func (r *reasons) explain() Why {
 		r.queued()
 	case r.Job.State.Held():
 		r.held()
+	case r.Job.State == event.Blocked:
+		r.blocked()
 	default:
 		r.ended()
 	}
+	r.schedule()
 	return r.answer()
+}
+
+// schedule names the schedule whose job it is.
+func (r *reasons) schedule() {
+	switch j := r.Job; {
+	case j.Schedule == "":
+	case j.Tick.IsZero():
+		r.say("It was run by hand, by the schedule %s.", j.Schedule)
+	default:
+		r.say("It was enqueued by the schedule %s, for %s.", j.Schedule, r.local(j.Tick))
+	}
 }
 
 // reasons collects the sentences of an explanation, and what the job waits for.
@@ -128,6 +147,7 @@ func (r *reasons) queued() {
 			r.Queue.Actor, render.AgeOrOn(r.Queue.Since, now), render.ReasonOrNone(r.Queue.Reason),
 			r.hint("; 'jobledger resume -q %s' ends it", j.Queue))
 	}
+	full := r.limit()
 	fit := r.Fitting
 	if len(fit) == 0 {
 		r.wait("worker", "%s", r.noWorker())
@@ -139,15 +159,19 @@ func (r *reasons) queued() {
 			text += fmt.Sprintf(", and %s of a higher priority %s ready", render.Count(r.Higher, "job"),
 				render.Plural(r.Higher, "is", "are"))
 		}
-		if due && !r.Queue.Paused && len(fit) > 0 {
+		if due && !full && !r.Queue.Paused && len(fit) > 0 {
 			r.waitsFor = append(r.waitsFor, "turn")
 		}
 		r.say("%s.", strings.ToUpper(text[:1])+text[1:])
 	}
+	if r.Groups > 0 {
+		r.say("%s of its lane %s before its own.", render.Count(r.Groups, "group"),
+			render.Plural(r.Groups, "comes", "come"))
+	}
 	if len(fit) > 0 {
 		text := fmt.Sprintf("%s may take it: %s.", render.Count(int64(len(fit)), "running worker"),
 			render.WorkerNames(fit))
-		if due && !r.Queue.Paused && r.Ahead+r.Higher == 0 {
+		if due && !full && !r.Queue.Paused && r.Ahead+r.Higher == 0 {
 			r.wait("worker", "It is the next in its lane; %s", text)
 		} else {
 			r.say("%s", text)
@@ -183,7 +207,16 @@ func (r *reasons) cause() string {
 		}
 		return fmt.Sprintf("%s gave it back %s, which is no failure: %s", e.Worker.Name, render.AgeOrOn(e.At, now),
 			render.ReasonOrNone(b.Reason))
+	case *event.Unblocked:
+		if b.Because == "" {
+			return fmt.Sprintf("%s lifted its hold %s: %s", e.Actor, render.AgeOrOn(e.At, now),
+				render.ReasonOrNone(b.Reason))
+		}
+		return fmt.Sprintf("it waited for %s, which ended %s", b.Because, render.AgeOrOn(e.At, now))
 	case *event.Retried:
+		if b.Because != "" {
+			return fmt.Sprintf("%s, which it waits for, was retried %s", b.Because, render.AgeOrOn(e.At, now))
+		}
 		return fmt.Sprintf("%s queued it again %s: %s", e.Actor, render.AgeOrOn(e.At, now),
 			render.ReasonOrNone(b.Reason))
 	}
@@ -262,6 +295,12 @@ func (r *reasons) ended() {
 		r.say("Job %s succeeded at %s: attempt %d by %s took %s.", j.ID, at, e.Attempt, e.Worker.Name,
 			render.Briefly(e.At.Sub(j.ClaimedAt)))
 	case *event.Cancelled:
+		if b.Because != "" {
+			r.say("Job %s is cancelled since %s: it waits for %s, which has ended in another way. %s", j.ID, at,
+				b.Because,
+				r.hint("'jobledger retry %s' queues that again, and this one waits once more.", b.Because))
+			return
+		}
 		r.say("Job %s is cancelled: %s did that at %s: %s.", j.ID, e.Actor, at, render.ReasonOrNone(b.Reason))
 		if e.Attempt > 0 {
 			r.say("Attempt %d by %s was under way.", e.Attempt, e.Worker.Name)
@@ -337,9 +376,18 @@ func (r *reasons) answer() Why {
 		Failures: j.Failures, MaxAttempts: j.MaxAttempts, Worker: render.TextOrNull(j.Worker.Name),
 		LeaseUntil: render.TimeOrNull(j.LeaseUntil)}
 	if j.State == event.Queued {
+		out.RunningLimit, out.GroupLimit = r.Limit.Running, r.Limit.GroupBound(j.Group)
+		for _, o := range r.Holders {
+			out.SlotsHeldBy = append(out.SlotsHeldBy, o.ID)
+		}
 		out.Ahead, out.Higher, out.Fitting = &r.Ahead, &r.Higher, []string{}
 		for _, worker := range r.Fitting {
 			out.Fitting = append(out.Fitting, worker.Name)
+		}
+	}
+	for _, w := range r.Waits {
+		if !w.Hold {
+			out.BlockedBy = append(out.BlockedBy, w.Job.ID)
 		}
 	}
 	if q := r.Queue; q.Paused {

@@ -1,5 +1,6 @@
 // Package timespec reads times and durations as people type them: 15:04, -2h, pos:42, 1d12h. It is pure: now
 // is an argument, and errors say only what is wrong with the text. Package cli adds the name of the flag.
 //
-// Files in reading order: when.go has [ParseWhen], duration.go has [ParseDuration].
+// Files in reading order: when.go has [ParseWhen], duration.go has [ParseDuration], backoff.go has
+// [ParseBackoff].
 package timespec

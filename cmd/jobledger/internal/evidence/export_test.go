@@ -1,0 +1,4 @@
+package evidence
+
+// Withdraw is withdraw, for tests.
+var Withdraw = withdraw

@@ -1,0 +1,113 @@
+// Package schedulelines reads schedules from a file, a JSON object a line.
+package schedulelines
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/commands"
+	"jobledger/commands/schedule"
+	"jobledger/ledger/event"
+)
+
+// Keys are those of a line, for help.
+const Keys = "name, queue, cron, zone, every, from, jitter, catch_up, within, overlap, priority, " +
+	"max_attempts, max_runtime, version, requires, tags, payload"
+
+// maxFile bounds the file: a schedule is a few hundred bytes.
+const maxFile = 8 << 20
+
+// line is a schedule as it is printed too: what is no part of a spec is ignored.
+type line struct {
+	layout.SpecJSON
+	Paused   json.RawMessage `json:"paused"`
+	Next     json.RawMessage `json:"next"`
+	LastTick json.RawMessage `json:"last_tick"`
+	LastJob  json.RawMessage `json:"last_job"`
+	Since    json.RawMessage `json:"since"`
+	Actor    json.RawMessage `json:"actor"`
+	Reason   json.RawMessage `json:"reason"`
+	Upcoming json.RawMessage `json:"upcoming"`
+	Done     json.RawMessage `json:"done"`
+}
+
+// Read returns the schedules of content. Empty lines and those that begin with # are left out. An error names
+// the line.
+func Read(content io.Reader) (specs []event.ScheduleSet, err error) {
+	text, err := io.ReadAll(io.LimitReader(content, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxFile {
+		return nil, cli.Usagef("the file is larger than 8 MiB")
+	}
+	for i, l := range bytes.Split(text, []byte("\n")) {
+		if l = bytes.TrimSpace(l); len(l) == 0 || l[0] == '#' {
+			continue
+		}
+		spec, err := one(l)
+		if err == nil {
+			err = schedule.Check(schedule.Complete(spec))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", i+1, err)
+		}
+		specs = append(specs, spec)
+	}
+	return specs, nil
+}
+
+func one(text []byte) (spec event.ScheduleSet, err error) {
+	if !utf8.Valid(text) {
+		return spec, cli.Usagef("not UTF-8")
+	}
+	var l line
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l); err != nil {
+		return spec, cli.Usagef("not a schedule: %w; the keys are %s", err, Keys)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return spec, cli.Usagef("text after the JSON object; a line holds one")
+	}
+	spec = event.ScheduleSet{Name: l.Name, Queue: l.Queue, Cron: l.Cron, Zone: l.Zone, CatchUp: l.CatchUp,
+		Overlap: l.Overlap, Priority: l.Priority, MaxAttempts: l.MaxAttempts, Version: l.Version,
+		Requires: l.Requires, Tags: l.Tags, Payload: string(l.Payload)}
+	if len(l.Payload) > 0 && l.Payload[0] == '"' {
+		if err := json.Unmarshal(l.Payload, &spec.Payload); err != nil {
+			return spec, cli.Usagef("payload: %w", err)
+		}
+	}
+	for _, d := range []struct {
+		key, text string
+		into      *time.Duration
+		most      time.Duration
+	}{
+		{"every", l.Every, &spec.Every, schedule.MaxWithin},
+		{"jitter", l.Jitter, &spec.Jitter, schedule.MaxJitter},
+		{"within", l.Within, &spec.Within, schedule.MaxWithin},
+		{"max_runtime", l.MaxRuntime, &spec.MaxRuntime, commands.MaxRunTime},
+	} {
+		if d.text == "" {
+			continue
+		}
+		if *d.into, err = time.ParseDuration(d.text); err != nil || *d.into < 0 || *d.into > d.most {
+			if *d.into, err = cli.ReadDuration(d.key, d.text, 0, d.most, true); err != nil {
+				return spec, err
+			}
+		}
+	}
+	if l.From != "" {
+		if spec.From, err = time.Parse(time.RFC3339, l.From); err != nil {
+			return spec, cli.Usagef("from: %.60q is no time such as 2026-05-04T15:04:05Z", l.From)
+		}
+	}
+	return spec, nil
+}

@@ -1,0 +1,206 @@
+package audit
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/await"
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/paging"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// Events reads the ledger itself.
+func (p *Verbs) Events() cli.Verb {
+	return cli.Verb{
+		Name: "events", Group: cli.GroupAudit, Usage: "list events, the oldest first",
+		About: "--from and --to include the moment that they name; a moment is a time or a place in the ledger, " +
+			"pos:N. --kind may be repeated. To page through a long ledger, give the pos of the last event seen to " +
+			"--after. With --follow it goes on with the events to come until it is interrupted, or its reader goes " +
+			"away, and ends with 0; started again with --after and the last pos, it misses none and repeats none. " +
+			"What began before --from and lasted, such as a pause, is no event of that window: see " +
+			"'queues --as-of'.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "job", Usage: "only of this `JOB`"},
+			cli.ListFlag("kind", "only of this `KIND`, such as claimed or refused"),
+			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
+			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "only of this `QUEUE` and its jobs"},
+			&cli.StringFlag{Name: "actor", Usage: "only what this `ACTOR` did; here it is no name for you"},
+			&cli.StringFlag{Name: "from", Usage: "only at or after `TIME`"},
+			&cli.StringFlag{Name: "to", Usage: "only at or before `TIME`"},
+			cli.WholeFlag("after", "only after the position `POS`", 0, 0, math.MaxInt, "the beginning"),
+			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
+			cli.WholeFlag("last", "the last `N` of them", 0, 1, math.MaxInt, "all"),
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what happens from now on"},
+		},
+		Examples: []cli.Example{
+			{"jobledger events --from -1h", "what happened in the last hour"},
+			{"jobledger events --kind refused --from -1d", "writes that came too late since yesterday"},
+			{"jobledger events --after 1200 --limit 500 --json", "the next page for a script"},
+			{"jobledger events --follow --from -1m", "watch what happens"},
+		},
+		Exits:    []int{cli.ExitNothing, cli.ExitNoJob},
+		Complete: map[string][]string{"kind": kindNames()},
+		Run:      p.events,
+	}
+}
+
+func kindNames() (names []string) {
+	for _, k := range event.Kinds() {
+		names = append(names, k.String())
+	}
+	return names
+}
+
+func (p *Verbs) events(c *cli.Context) error {
+	if c.Bool("follow") && c.IsSet("to") {
+		return cli.Usagef("--follow and --to exclude each other")
+	}
+	service, err := p.Open(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	l := eventListing{Verbs: p, Reader: paging.Reader{Store: service.Store, Limit: c.Int("limit")}}
+	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
+		if l.filter, err = p.eventFilter(c, tx); err == nil && c.IsSet("last") {
+			l.filter.After, err = paging.BeforeLastEvents(c.Context, tx, l.filter, c.Int("last"))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.Bool("follow") {
+		return l.follow(c.Context)
+	}
+	err = l.print(c.Context)
+	switch {
+	case err != nil:
+		return err
+	case l.More:
+		return l.sayMore()
+	case l.Taken == 0:
+		return cli.Exitf(cli.ExitNothing, "no event matches")
+	}
+	return nil
+}
+
+// eventListing prints the events that filter selects. It moves filter.After to the last one printed.
+type eventListing struct {
+	*Verbs
+	paging.Reader
+	filter ledger.Filter
+}
+
+// print prints the events up to filter.Until.
+func (l *eventListing) print(ctx context.Context) error {
+	for e, err := range l.Reader.Events(ctx, &l.filter) {
+		if err == nil {
+			err = l.printListed(e, l.Taken == 1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow prints the events there are and those to come, until limit is reached, it is interrupted or its
+// reader is gone.
+func (l *eventListing) follow(ctx context.Context) error {
+	following := cli.UntilSignalled(ctx)
+	for {
+		err := l.print(following)
+		if err != nil || l.Full() {
+			switch {
+			case following.Err() != nil && ctx.Err() == nil: // interrupted, which is the orderly end
+				return nil
+			case err == nil && l.More:
+				return l.sayMore()
+			}
+			return err
+		}
+		if err := l.Flush(); err != nil {
+			return err
+		}
+		l.filter.After = max(l.filter.After, l.filter.Until)
+		l.filter.Until, err = await.Longer(following, l.Store, l.filter.After, cli.ReaderGone)
+		if err != nil || l.filter.Until <= l.filter.After { // interrupted, or its reader is gone
+			return err
+		}
+	}
+}
+
+func (l *eventListing) sayMore() error {
+	return l.MessageAfter("there are more; go on with --after %d", l.filter.After)
+}
+
+// eventFilter reads the flags. Whatever they say, the listing ends where the ledger ends now.
+func (p *Verbs) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, err error) {
+	from, to, err := p.FromTo(c)
+	if err != nil {
+		return f, err
+	}
+	f = ledger.Filter{Worker: c.String("worker"), Queue: c.String("queue"), Actor: c.String("actor"),
+		After: int64(c.Int("after"))}
+	for _, word := range c.StringSlice("kind") {
+		k, err := event.ParseKind(word)
+		if err != nil {
+			return f, cli.WithHint(cli.Usagef("--kind: there is no kind %q", word), "the kinds are %s",
+				strings.Join(kindNames(), ", "))
+		}
+		f.Kinds = append(f.Kinds, k)
+	}
+	if f.Until, err = tx.Tail(c.Context); err != nil {
+		return f, err
+	}
+	if c.IsSet("job") {
+		if f.Job, err = (jobref.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
+			return f, err
+		}
+	}
+	if from != nil {
+		after, err := export.PosOf(c.Context, tx, *from, true)
+		if err != nil {
+			return f, err
+		}
+		f.After = max(f.After, after)
+	}
+	if to != nil {
+		until, err := export.PosOf(c.Context, tx, *to, false)
+		if err != nil {
+			return f, err
+		}
+		f.Until = min(f.Until, until)
+	}
+	return f, nil
+}
+
+// printListed prints one event of a listing, as JSON or as a line for people, the first below a header.
+func (p *Verbs) printListed(e event.Event, first bool) error {
+	if p.JSON {
+		return p.PrintJSON(e)
+	}
+	row := func(pos, at, kind, to, job string) []string {
+		return []string{render.Pad(pos, 6, true), render.Pad(at, 29, false), render.Pad(kind, 14, false),
+			render.Pad(to, 11, false), render.Pad(job, 26, false)}
+	}
+	if first {
+		if err := p.PrintEvent(row("POS", "TIME", "EVENT", "STATE", "JOB"), []render.Style{render.Bold, render.Bold,
+			render.Bold, render.Bold, render.Bold}, ""); err != nil {
+			return err
+		}
+	}
+	kind, kindStyle := render.KindLabel(e)
+	to, toStyle := render.StateLabel(e)
+	columns := row(strconv.FormatInt(e.Pos, 10), p.FormatMillis(e.At), kind, to, string(e.Job))
+	return p.PrintEvent(columns, []render.Style{render.Gray, render.Plain, kindStyle, toStyle, render.Plain},
+		p.Describe(e))
+}

@@ -1,0 +1,49 @@
+package audit
+
+import (
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/historytext"
+	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// History answers "what happened to this job, when, and who did it".
+func (p *Verbs) History() cli.Verb {
+	return jobref.Verb(cli.Verb{
+		Name: "history", Group: cli.GroupAudit, Usage: "show what happened to a job, event by event",
+		About: "Each line says when, how long after the event before, what happened, to which state that led, " +
+			"and who did it. A write that was refused, because its lease was lost or the job had ended, reads " +
+			"REFUSED and says why.",
+		Args: "JOB", MinArgs: 1, MaxArgs: 1,
+		Examples: []cli.Example{
+			{"jobledger history 01KDY9FY88", "the timeline of the job whose id begins with these letters"},
+			{"jobledger history 01KDY9FY88 --json", "its events, one a line, with all that they say"},
+		},
+		Exits: []int{cli.ExitNoJob},
+		Run: func(c *cli.Context) error {
+			ref, _, err := jobref.OneFromLine(c)
+			if err != nil {
+				return err
+			}
+			var events []event.Event
+			err = p.Read(c.Context, func(tx *ledger.Tx) error {
+				n, err := ref.Number(c.Context, tx)
+				if err != nil {
+					return err
+				}
+				for e, err := range tx.Events(c.Context, ledger.Filter{Job: n}) {
+					if err != nil {
+						return err
+					}
+					events = append(events, e)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			return historytext.Print(p.Program, events)
+		},
+	})
+}

@@ -1,0 +1,157 @@
+package audit
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/report"
+	"jobledger/ledger"
+	"jobledger/projection/status"
+)
+
+// Report answers the questions of a bad night.
+func (p *Verbs) Report() cli.Verb {
+	about := "The first question of a bad night, and the next ones. Without NAME it lists the reports:\n"
+	for _, r := range report.All {
+		about += r.Name + ": " + r.Answers + ".\n"
+	}
+	return cli.Verb{
+		Name: "report", Group: cli.GroupAudit, Usage: "answer a question about a window of time",
+		About: about + "--from and --to include the moment that they name, a time or pos:N; without them it is " +
+			"the whole ledger. With --json a row is an object on a line, durations in seconds; with --csv " +
+			"there is a header, and what is missing is empty. silent: a worker process whose last sign of life " +
+			"lies in the window. depth: from the first step in which a job changed its state to the last; where " +
+			"none did, how many there are at the end of the window. " +
+			"waits: from the moment at which a job was ready to its claim. backlog: the jobs " +
+			"enqueued in the window, and those only that are older than --after.",
+		Args: "[NAME]", MinArgs: 0, MaxArgs: 1,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "from", Usage: "at or after `TIME`"},
+			&cli.StringFlag{Name: "to", Usage: "at or before `TIME`"},
+			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "only of jobs of this `QUEUE`"},
+			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
+			cli.DurationFlag("after", "backlog: `D` after a job was enqueued", "1h", time.Millisecond, 0, false),
+			cli.DurationFlag("every", "depth: a row for every `D`", "1m", time.Second, 0, false),
+			cli.WholeFlag("limit", "longest: the first `N` of them", 10, 1, math.MaxInt, "10"),
+			&cli.BoolFlag{Name: "csv", Usage: "print CSV, with a header", DisableDefaultText: true},
+			cli.WideFlag(),
+		},
+		Examples: []cli.Example{
+			{"jobledger report taken --from -8h", "whose jobs were taken from a worker tonight, and who got them"},
+			{"jobledger report failures --from 01:00 --to 02:00 -q mail",
+				"of what jobs of this queue failed in that hour"},
+			{"jobledger report depth --from -1d -q mail --csv >depth.csv", "a day's queue depth for a spreadsheet"},
+			{"jobledger report backlog --from -1d --after 15m --json", "what took longer than a quarter of an hour"},
+		},
+		Exits:    []int{cli.ExitNothing},
+		Complete: map[string][]string{"": reportNames()},
+		Run:      p.report,
+	}
+}
+
+func reportNames() (names []string) {
+	for _, r := range report.All {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+func (p *Verbs) report(c *cli.Context) error {
+	name := c.Args().First()
+	if name == "" {
+		return p.printReports()
+	}
+	r, ok := report.Named(name)
+	if !ok {
+		return cli.WithHint(cli.Usagef("there is no report %q", name), "the reports are %s",
+			strings.Join(reportNames(), ", "))
+	}
+	s, err := reportWindow(c, r)
+	if err != nil {
+		return err
+	}
+	var rows []report.Row
+	err = p.Read(c.Context, func(tx *ledger.Tx) error {
+		var w export.Window
+		if w, err = jobfilter.Window(p.Program, c, tx); err != nil {
+			return err
+		}
+		s.After, s.Until, s.Now = w.After, w.Until, p.Now()
+		if c.IsSet("to") {
+			s.End = w.To
+		}
+		made, isCopy, err := status.CopyOf(c.Context, tx)
+		if err != nil {
+			return err
+		}
+		if isCopy { // the events that made it are no part of what is looked at
+			s.Now = made.At
+			if !c.IsSet("to") {
+				s.Until = min(s.Until, made.Pos)
+			}
+		}
+		rows, err = r.Rows(c.Context, tx, s)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	switch {
+	case p.JSON:
+		err = cli.PrintJSONOf(p.Program, rows, report.RowJSON)
+	case c.Bool("csv"):
+		err = report.WriteCSV(p.Stdout, r, rows)
+	case len(rows) > 0:
+		err = p.PrintTable(report.Table(r, rows, p.Now().Location()).Widened(c.Bool("wide")))
+	}
+	if err == nil && len(rows) == 0 {
+		err := cli.Exitf(cli.ExitNothing, "nothing to report")
+		if r.Name == "depth" {
+			err = cli.WithHint(err, "no job was enqueued, claimed or ended in this window; "+
+				"'jobledger status --as-of TIME' shows what waited")
+		}
+		return err
+	}
+	return err
+}
+
+// reportWindow reads the flags of r. A flag that r does not know is an error: without effect, it would
+// answer another question than the one asked.
+func reportWindow(c *cli.Context, r report.Report) (s report.Window, err error) {
+	for flag, knows := range map[string]bool{"queue": r.ByQueue, "worker": r.ByWorker,
+		"after": r.Name == "backlog", "every": r.Name == "depth", "limit": r.Name == "longest"} {
+		if c.IsSet(flag) && !knows {
+			return s, cli.WithHint(cli.Usagef("report %s has no --%s", r.Name, flag), "%s", cli.SeeHelp("report"))
+		}
+	}
+	s = report.Window{Queue: c.String("queue"), Worker: c.String("worker"), Limit: c.Int("limit")}
+	s.Later, _ = cli.DurationValue(c, "after")
+	s.Every, _ = cli.DurationValue(c, "every")
+	if s.Every%time.Second != 0 {
+		return s, cli.Usagef("--every: %s is not in whole seconds", render.Duration(s.Every))
+	}
+	return s, nil
+}
+
+// printReports lists the reports.
+func (p *Verbs) printReports() error {
+	t := &cli.Table{Columns: []cli.Column{{Title: "REPORT"}, {Title: "ANSWERS"}}}
+	for _, r := range report.All {
+		if p.JSON {
+			if err := p.PrintJSON(map[string]string{"report": r.Name, "answers": r.Answers}); err != nil {
+				return err
+			}
+			continue
+		}
+		t.Add(r.Name, r.Answers)
+	}
+	if p.JSON {
+		return nil
+	}
+	return p.PrintTable(t)
+}

@@ -1,0 +1,82 @@
+package operate
+
+import (
+	"context"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/commands"
+	"jobledger/ledger"
+)
+
+func (p *Verbs) Pause() cli.Verb {
+	return cli.Verb{
+		Name: "pause", Group: cli.GroupOperate, Usage: "stop handing out the jobs of a queue",
+		About: "Jobs that run go on, new ones are accepted, none is claimed until 'jobledger resume'. A queue " +
+			"that is paused already stays so.",
+		Flags: queueFlags("pause"),
+		Examples: []cli.Example{
+			{"jobledger pause -q mail --reason 'smtp is down'", "nothing is claimed from mail any more"},
+		},
+		Exits: []int{cli.ExitBusy},
+		Run: func(c *cli.Context) error {
+			return p.eachQueue(c, (*commands.Service).Pause)
+		},
+	}
+}
+
+func queueFlags(what string) []cli.Flag {
+	queues := cli.ListFlag("queue", what+" `QUEUE`; may be repeated", "q")
+	queues.Required = true
+	return []cli.Flag{queues, jobverb.ReasonFlag()}
+}
+
+// eachQueue pauses or resumes each queue named.
+func (p *Verbs) eachQueue(c *cli.Context, set func(s *commands.Service, ctx context.Context, actor, queue,
+	reason string) (bool, error)) error {
+	names := c.StringSlice("queue")
+	for _, name := range names {
+		if err := commands.CheckQueue(name); err != nil {
+			return err
+		}
+	}
+	service, err := p.Open(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	for _, name := range names {
+		_, known, err := state.NamedQueue(c.Context, service.Store, name)
+		if err != nil {
+			return err
+		}
+		changed, err := set(service, c.Context, p.Actor, name, c.String("reason"))
+		if err != nil {
+			return err
+		}
+		q, _, err := state.NamedQueue(c.Context, service.Store, name)
+		if err != nil {
+			return err
+		}
+		near := ""
+		if !known {
+			err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
+				near, err = jobref.NearQueue(c.Context, tx, name)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		p.Message("%s", layout.QueueSet(q, known, changed, near, p.Now().Location()))
+		if p.JSON {
+			if err := p.PrintJSON(layout.NewQueueSetJSON(q, changed)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

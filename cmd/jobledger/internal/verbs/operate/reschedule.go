@@ -1,0 +1,84 @@
+package operate
+
+import (
+	"fmt"
+
+	"jobledger/cmd/jobledger/internal/bulk"
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobverb"
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/commands"
+	"jobledger/projection"
+)
+
+func (p *Verbs) Reschedule() cli.Verb {
+	return bulkVerb(cli.Verb{
+		Name: "reschedule", Group: cli.GroupOperate, Usage: "change when queued jobs run, or before which others",
+		About: "--run-at takes a time with its zone (2026-05-04T15:04:05+02:00), 15:04 for the next one, or " +
+			"+10m; a time that is past means now. Only jobs that are queued can be rescheduled. Of several jobs " +
+			"each is tried; the first failure gives the exit code.",
+		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "run-at", Usage: "not before `TIME`"},
+			cli.DurationFlag("delay", "not before `D` from now; 0s is now", "", 0, commands.MaxRunTime, true),
+			cli.WholeFlag("priority", "`N` from -100 to 100; higher is claimed first", 0, -commands.MaxPriority,
+				commands.MaxPriority, "as it is"),
+			jobverb.ReasonFlag(), spreadFlag(),
+		},
+		Examples: []cli.Example{
+			{"jobledger reschedule 01JB2Q… --delay 0s", "now, however long its backoff"},
+			{"jobledger reschedule 01JB2Q… --run-at 02:30 --reason 'after the backup'", "at the next half past two"},
+			{"jobledger reschedule 01JB2Q… --priority 50", "before those of lower priority"},
+			{"jobledger reschedule -q mail --state queued --delay 1h --spread 30m --reason 'smtp is down'",
+				"all that are queued, in an hour to an hour and a half"},
+		},
+		Exits: jobverb.OperatorExits,
+		Run: func(c *cli.Context) error {
+			runAt, given, err := jobverb.RunAt(p.Program, c)
+			if err != nil {
+				return err
+			}
+			command := commands.Reschedule{Reason: c.String("reason")}
+			if given {
+				command.RunAt = &runAt
+			}
+			if c.IsSet("priority") {
+				priority := c.Int("priority")
+				command.Priority = &priority
+			}
+			if command.RunAt == nil && command.Priority == nil {
+				return cli.Usagef("nothing to change: give --run-at, --delay or --priority")
+			}
+			p.ReparseTimes = func() { runAt, _, _ = jobverb.RunAt(p.Program, c) } // command has its address
+			if isBulk(c) {
+				return p.rescheduleMany(c, command)
+			}
+			if err := notBulk(c); err != nil {
+				return err
+			}
+			return jobverb.Operate(p.Program, c, command, func(before, after projection.Job) string {
+				if before.Seq == after.Seq {
+					return fmt.Sprintf("%s, with priority %d, already", layout.JobState(after, p.Now()), after.Priority)
+				}
+				return fmt.Sprintf("%s, with priority %d", layout.JobState(after, p.Now()), after.Priority)
+			})
+		},
+	}, mayReschedule)
+}
+
+// rescheduleMany carries out command on the jobs that a filter selects.
+func (p *Verbs) rescheduleMany(c *cli.Context, command commands.Reschedule) error {
+	spread, spreads := cli.DurationValue(c, "spread")
+	if spreads && command.RunAt == nil {
+		return cli.Usagef("--spread needs --run-at or --delay, from which on the jobs are to run")
+	}
+	return p.bulk(c, bulkAct{past: "rescheduled", may: mayReschedule,
+		choose: func(j projection.Job) commands.Command {
+			each := command
+			if each.RunAt != nil {
+				at := command.RunAt.Add(bulk.Spread(j.ID, spread))
+				each.RunAt = &at
+			}
+			return each
+		}})
+}

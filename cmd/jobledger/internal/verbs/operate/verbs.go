@@ -1,0 +1,11 @@
+// Package operate has the verbs with which an operator changes jobs and queues.
+//
+//   - cancel.go, retry.go, reschedule.go, erase.go: jobs; bulk.go: many jobs, by a filter
+//   - pause.go, resume.go, limit.go, queue.go: queues
+//   - sweep.go: [Verbs.Sweep], takes back lost claims
+package operate
+
+import "jobledger/cmd/jobledger/internal/cli"
+
+// Verbs makes the verbs of this package, for a program.
+type Verbs struct{ *cli.Program }

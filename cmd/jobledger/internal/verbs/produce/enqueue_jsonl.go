@@ -1,0 +1,126 @@
+package produce
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/joblines"
+	"jobledger/cmd/jobledger/internal/jobverb"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/commands"
+	"jobledger/ledger"
+)
+
+// enqueueLines enqueues the jobs of a JSONL file. It is read twice: everything is checked before anything is
+// written, and no file is too large for the memory.
+func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
+	switch {
+	case c.Args().Present():
+		return cli.Usagef("--jsonl and PAYLOAD exclude each other: the payload stands in each line")
+	case defaults.Key != "":
+		return cli.Usagef("--jsonl and --key exclude each other: the key stands in each line")
+	}
+	name := c.String("jsonl")
+	content, done, err := p.OpenInput("--jsonl", name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	lines := joblines.Reader{Defaults: defaults, Now: p.Now(), Names: joblines.NewNames()}
+	p.ReparseTimes = func() {
+		lines.Now = p.Now()
+		lines.Defaults.RunAt, _, _ = jobverb.RunAt(p.Program, c)
+	}
+
+	total, err := p.checkLines(c, lines, content)
+	if err != nil {
+		code, why, hint := cli.Explain(err)
+		return &cli.Error{Code: code, Err: errors.New(why), Hint: strings.TrimSuffix("nothing was enqueued; "+hint,
+			"; ")}
+	}
+	if total == 0 {
+		p.Message("there is no job in --jsonl %s", name)
+		return nil
+	}
+	if _, err := content.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	service, err := p.OpenOrCreate(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	lines.Names = joblines.NewNames()
+	if err := readDependencies(c, service, &lines.Defaults); err != nil {
+		return err
+	}
+	bar := (*cli.Progress)(nil)
+	if !p.StdoutTerminal { // there the ids themselves show how it goes
+		bar = p.StartProgress("enqueue", int64(total))
+	}
+	defer bar.Done()
+	written, existing, replaced, while := 0, 0, 0, false
+	for chunk, err := range lines.Chunks(content) {
+		if err != nil {
+			return err
+		}
+		answers, err := service.Enqueue(c.Context, p.Actor, chunk.Jobs...)
+		if err != nil {
+			bar.Done()
+			code, why, _ := cli.Explain(err)
+			return &cli.Error{Code: code, Err: fmt.Errorf("lines %d to %d: %s", chunk.First(), chunk.Last(), why),
+				Hint: fmt.Sprintf("%s of the lines before %s enqueued, with the id printed",
+					render.Count(int64(written), "job"), render.Plural(int64(written), "is", "are"))}
+		}
+		lines.Names.Found(chunk, answers)
+		for i, answer := range answers {
+			if answer.Existing {
+				existing++
+				while = while || chunk.Jobs[i].UniqueWhile != ""
+			}
+			if answer.Replaced {
+				replaced++
+			}
+			_ = p.printEnqueued(answer) // Flush returns the error
+		}
+		if err := p.Flush(); err != nil { // also where a reader went away: here it does not mean that all is done
+			bar.Done()
+			return cli.Exitf(cli.ExitUnexpected, "print the ids of lines %d to %d: %w; these jobs and those before "+
+				"are enqueued", chunk.First(), chunk.Last(), err)
+		}
+		written += len(answers)
+		bar.Add(len(answers))
+	}
+	bar.Done()
+	if existing > 0 {
+		same := "the same key and payload"
+		if while {
+			same = "the same key"
+		}
+		p.Message("%d of %s %s there already, with %s", existing, render.Count(int64(written), "job"),
+			render.Plural(int64(existing), "was", "were"), same)
+	}
+	if replaced > 0 {
+		p.Message("%s replaced", render.Count(int64(replaced), "payload"))
+	}
+	return nil
+}
+
+// checkLines returns how many jobs the lines have, or what is wrong with the first bad one. It writes
+// nothing.
+func (p *Verbs) checkLines(c *cli.Context, lines joblines.Reader, content io.Reader) (total int,
+	err error) {
+	service, err := p.Open(c.Context)
+	switch {
+	case err == nil:
+		defer service.Store.Close()
+	case !errors.Is(err, ledger.ErrNoLedger): // it will be made
+		return 0, err
+	}
+	bar := p.StartProgress("check", -1)
+	defer bar.Done()
+	return lines.Check(c.Context, content, service, bar.Add)
+}

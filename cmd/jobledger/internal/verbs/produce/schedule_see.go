@@ -1,0 +1,249 @@
+package produce
+
+import (
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/commands"
+	"jobledger/commands/cron"
+	"jobledger/commands/schedule"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+	"jobledger/projection/schedules"
+)
+
+// printChanges says what was done with each schedule.
+func (p *Verbs) printChanges(c *cli.Context, service *commands.Service, changes []schedule.Change) error {
+	for _, change := range changes {
+		text := change.Done
+		switch {
+		case change.Done == schedule.Removed:
+		case change.Paused:
+			text += "; it is paused"
+		case !change.Next.IsZero():
+			text += "; next at " + render.Time(p.Local(change.Next))
+		default:
+			text += "; it never ticks again"
+		}
+		p.Message("schedule %s: %s", change.Spec.Name, text)
+	}
+	if !p.JSON {
+		return nil
+	}
+	return service.Store.Read(c.Context, func(tx *ledger.Tx) error {
+		for _, change := range changes {
+			shown, err := scheduleJSON(c, tx, change.Schedule)
+			if err != nil {
+				return err
+			}
+			shown.Done = change.Done
+			if err := p.PrintJSON(shown); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// scheduleJSON is s for programs.
+func scheduleJSON(c *cli.Context, tx *ledger.Tx, s schedules.Schedule) (layout.ScheduleJSON, error) {
+	id, err := lastJob(c, tx, s)
+	return layout.NewScheduleJSON(s, id), err
+}
+
+func lastJob(c *cli.Context, tx *ledger.Tx, s schedules.Schedule) (event.JobID, error) {
+	if s.LastJob == 0 {
+		return "", nil
+	}
+	return projection.IDOf(c.Context, tx, s.LastJob)
+}
+
+func (p *Verbs) listSchedules(c *cli.Context, _ []string) error {
+	return p.Read(c.Context, func(tx *ledger.Tx) error {
+		past, err := p.PastFlag(c, tx)
+		if err != nil {
+			return err
+		}
+		then := p
+		var list []schedules.Schedule
+		if past.Given {
+			then = p.at(past.Moment)
+			var fold schedules.Fold
+			fold, err = schedules.AsOf(c.Context, tx, past.Pos)
+			list = fold.Sorted()
+		} else {
+			list, err = schedules.List(c.Context, tx)
+		}
+		switch {
+		case err != nil:
+			return err
+		case len(list) == 0 && past.Given:
+			return cli.Exitf(cli.ExitNothing, "there was no schedule then")
+		case len(list) == 0:
+			return cli.Exitf(cli.ExitNothing, "no schedule is set")
+		case !p.JSON:
+			return p.PrintTable(layout.Schedules(list, then.Now()).Widened(c.Bool("wide")))
+		}
+		for _, s := range list {
+			shown, err := scheduleJSON(c, tx, s)
+			if err != nil {
+				return err
+			}
+			if past.Given {
+				shown.AsOf = render.TimeOrNull(past.At)
+			}
+			if err := p.PrintJSON(shown); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (p *Verbs) showSchedule(c *cli.Context, args []string) error {
+	if err := schedule.CheckName(args[0]); err != nil {
+		return err
+	}
+	return p.Read(c.Context, func(tx *ledger.Tx) error {
+		s, err := schedules.Get(c.Context, tx, args[0])
+		if err != nil {
+			return err
+		}
+		if !s.Exists() {
+			return cli.Exitf(cli.ExitNothing, "no such schedule: %s", args[0])
+		}
+		id, err := lastJob(c, tx, s)
+		if err != nil {
+			return err
+		}
+		var upcoming []time.Time
+		if times, err := schedule.Times(s.Spec); err == nil {
+			for t := s.Next; !t.IsZero() && len(upcoming) < c.Int("number"); t = times.Next(t) {
+				upcoming = append(upcoming, t)
+			}
+		}
+		if !p.JSON {
+			return p.PrintPairs(layout.Schedule(s, string(id), upcoming, p.Now())...)
+		}
+		shown := layout.NewScheduleJSON(s, id)
+		for _, t := range upcoming {
+			shown.Upcoming = append(shown.Upcoming, event.FormatTime(t))
+		}
+		return p.PrintJSON(shown)
+	})
+}
+
+func (p *Verbs) pauseSchedule(c *cli.Context, args []string) error {
+	return p.changeSchedule(c, func(k *schedule.Keeper) (schedules.Schedule, bool, error) {
+		return k.Suspend(c.Context, args[0], c.String("reason"))
+	})
+}
+
+func (p *Verbs) resumeSchedule(c *cli.Context, args []string) error {
+	return p.changeSchedule(c, func(k *schedule.Keeper) (schedules.Schedule, bool, error) {
+		return k.Resume(c.Context, args[0], c.String("reason"))
+	})
+}
+
+// changeSchedule pauses or resumes a schedule.
+func (p *Verbs) changeSchedule(c *cli.Context,
+	change func(*schedule.Keeper) (schedules.Schedule, bool, error)) error {
+	service, err := p.Open(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	s, changed, err := change(p.keeper(service))
+	if err != nil {
+		return err
+	}
+	done := schedule.Unchanged
+	if changed {
+		done = schedule.Changed
+	}
+	return p.printChanges(c, service, []schedule.Change{{Schedule: s, Done: done}})
+}
+
+func (p *Verbs) removeSchedule(c *cli.Context, args []string) error {
+	service, err := p.Open(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	if err := p.keeper(service).Remove(c.Context, args[0], c.String("reason")); err != nil {
+		return err
+	}
+	p.Message("schedule %s: removed", args[0])
+	return nil
+}
+
+func (p *Verbs) runSchedule(c *cli.Context, args []string) error {
+	service, err := p.Open(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	j, err := p.keeper(service).Run(c.Context, args[0], ulid.Make().String())
+	if err != nil {
+		return err
+	}
+	return p.printEnqueued(commands.Enqueued{Job: j})
+}
+
+// tickJSON is a time at which a schedule ticks.
+type tickJSON struct {
+	Tick  string `json:"tick"`  // in UTC
+	Local string `json:"local"` // in the zone of the schedule
+}
+
+func (p *Verbs) previewSchedule(c *cli.Context, args []string) error {
+	spec := event.ScheduleSet{Name: "preview", Queue: "preview", Zone: c.String("zone")}
+	spec.Every, _ = cli.DurationValue(c, "every")
+	from := p.Now()
+	if c.IsSet("from") {
+		var err error
+		if from, err = cli.ReadNext("--from", c.String("from"), p.Now()); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(args) == 1 && spec.Every == 0:
+		spec.Cron = args[0]
+	case len(args) == 0 && spec.Every > 0:
+		spec.From = from
+	default:
+		return cli.WithHint(cli.Usagef("give an expression or --every"), "%s", cli.SeeHelp("schedule"))
+	}
+	spec = schedule.Complete(spec)
+	if err := schedule.Check(spec); err != nil {
+		return err
+	}
+	times, err := schedule.Times(spec)
+	if err != nil {
+		return err
+	}
+	zone, err := cron.Zone(spec.Zone)
+	if err != nil {
+		return err
+	}
+	t := from.Add(-time.Nanosecond)
+	for range c.Int("number") {
+		if t = times.Next(t); t.IsZero() {
+			break
+		}
+		if local := t.In(zone).Format(time.RFC3339); p.JSON {
+			err = p.PrintJSON(tickJSON{event.FormatTime(t), local})
+		} else {
+			err = p.PrintLine(local)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,16 @@
+// Package produce has the verbs that put jobs into queues.
+//
+//   - enqueue.go, enqueue_jsonl.go: [Verbs.Enqueue], one job or a file of them
+//   - schedule.go, schedule_see.go: [Verbs.Schedule], jobs at set times
+package produce
+
+import (
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/projection"
+)
+
+// Verbs makes the verbs of this package, for a program.
+type Verbs struct{ *cli.Program }
+
+// at is v with its clock set to m.
+func (p *Verbs) at(m projection.Moment) *Verbs { return &Verbs{p.At(m)} }

@@ -1,0 +1,257 @@
+package prove
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/evidence"
+	"jobledger/cmd/jobledger/internal/keyfile"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger"
+	"jobledger/ledger/proof"
+	"jobledger/projection/audit"
+)
+
+// verifyFlags checks which flags of verify go with each other.
+func verifyFlags(c *cli.Context) error {
+	isProof, against := c.IsSet("proof"), c.IsSet("against")
+	for _, name := range []string{"logs", "since", "against"} {
+		if isProof && c.IsSet(name) {
+			return cli.Usagef("--proof and --%s exclude each other: a proof is checked without the ledger", name)
+		}
+	}
+	switch {
+	case against && c.IsSet("since"):
+		return cli.Usagef("--against and --since exclude each other: a checkpoint is of all events")
+	case c.IsSet("checkpoint") && !isProof:
+		return cli.Usagef("--checkpoint needs --proof; --against compares the ledger with checkpoints")
+	case c.IsSet("key") && !isProof && !against:
+		return cli.Usagef("--key needs --proof or --against")
+	}
+	return nil
+}
+
+// publicKeys reads the values of --key: a public key, or a file with one.
+func publicKeys(c *cli.Context) (keys []string, err error) {
+	for _, word := range c.StringSlice("key") {
+		key := strings.TrimSpace(word)
+		if proof.CheckKey(key) != nil {
+			if key, err = keyfile.Public(word); err != nil {
+				return nil, cli.WithHint(cli.Usagef("--key: %w", err), "a public key has the form NAME+HASH+KEY")
+			}
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// keptFile reads a file with checkpoints that were kept.
+func keptFile(flag, file string) (list []proof.Checkpoint, texts [][]byte, err error) {
+	list, texts, err = evidence.ReadCheckpoints(file)
+	switch {
+	case errors.Is(err, proof.ErrInvalid):
+		return nil, nil, cli.Exitf(cli.ExitDiscrepancy, "--%s: %w", flag, err)
+	case err != nil:
+		return nil, nil, cli.Usagef("--%s: %w", flag, err)
+	}
+	return list, texts, nil
+}
+
+// verifyProof checks a proof. It opens no ledger.
+func (p *Verbs) verifyProof(c *cli.Context) error {
+	keys, err := publicKeys(c)
+	if err != nil {
+		return err
+	}
+	var kept [][]byte
+	if c.IsSet("checkpoint") {
+		if _, kept, err = keptFile("checkpoint", c.String("checkpoint")); err != nil {
+			return err
+		}
+	}
+	content, done, err := p.OpenInput("--proof", c.String("proof"))
+	if err != nil {
+		return err
+	}
+	defer done()
+	text, err := io.ReadAll(content)
+	if err != nil {
+		return err
+	}
+	j, err := evidence.Judge(text, keys, kept)
+	if err != nil {
+		return p.proofFails(err)
+	}
+	if p.JSON {
+		return p.PrintJSON(judgedJSON(j))
+	}
+	for i, line := range j.Shows() {
+		if err := p.PrintLine([]string{"ok: ", "    "}[min(i, 1)] + line); err != nil {
+			return err
+		}
+	}
+	for _, e := range j.Events {
+		line := fmt.Sprintf("    %6d  %s  %-14s by %s", e.Pos, e.At, e.Kind, e.Actor)
+		if err := p.PrintLine(line); err != nil {
+			return err
+		}
+	}
+	if err := p.PrintLine("not proven:"); err != nil {
+		return err
+	}
+	for _, line := range j.NotShown() {
+		if err := p.PrintLine("  - " + line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// proofFails is the error of a proof that does not hold, which with --json is also data.
+func (p *Verbs) proofFails(err error) error {
+	if !errors.Is(err, proof.ErrInvalid) {
+		return err
+	}
+	if p.JSON {
+		printErr := p.PrintJSON(struct {
+			OK     bool   `json:"ok"`
+			Detail string `json:"detail"`
+		}{false, err.Error()})
+		err = errors.Join(err, printErr)
+	}
+	return cli.Exitf(cli.ExitDiscrepancy, "the proof does not hold: %w", err)
+}
+
+// judgedJSON is j for programs.
+func judgedJSON(j evidence.Judged) any {
+	list := func(of []string) []string { return append([]string{}, of...) }
+	return struct {
+		OK      bool              `json:"ok"`
+		Origin  string            `json:"origin"`
+		Size    int64             `json:"size"`
+		Root    string            `json:"root"`
+		Job     *string           `json:"job"`
+		Whole   bool              `json:"whole"`
+		Seq     int64             `json:"seq"`
+		State   *string           `json:"state"`
+		Ended   bool              `json:"ended"`
+		Signers []string          `json:"signers"`
+		Checked []string          `json:"keys"`
+		Kept    bool              `json:"kept"`
+		Events  []json.RawMessage `json:"events"`
+		Not     []string          `json:"not_proven"`
+	}{true, j.Origin, j.Size, j.Root.String(), render.TextOrNull(j.Job), j.Whole, j.Seq,
+		render.TextOrNull(j.State), j.Ended,
+		list(j.Signers), list(j.Checked), j.Kept, j.Lines, j.NotShown()}
+}
+
+// keptCheckpoints are those that were kept elsewhere, each with the name of its file.
+type keptCheckpoints struct {
+	list  []proof.Checkpoint
+	files []string
+}
+
+// readAgainst reads the files of --against. With --key, every checkpoint must be signed with one of the keys.
+func readAgainst(c *cli.Context) (kept keptCheckpoints, err error) {
+	keys, err := publicKeys(c)
+	if err != nil {
+		return kept, err
+	}
+	for _, file := range c.StringSlice("against") {
+		list, texts, err := keptFile("against", file)
+		if err != nil {
+			return kept, err
+		}
+		for i, text := range texts {
+			ok := len(keys) == 0
+			for _, key := range keys {
+				ok = ok || proof.SignedBy(text, key)
+			}
+			if !ok {
+				return kept, cli.Exitf(cli.ExitDiscrepancy, "%s: the checkpoint of %d events is not signed with %s", file,
+					list[i].Size, strings.Join(keys, " or "))
+			}
+			kept.files = append(kept.files, file)
+		}
+		kept.list = append(kept.list, list...)
+	}
+	return kept, nil
+}
+
+// verifyAgainst compares the ledger with the checkpoints that were kept. v has shown whether the stored
+// hashes of blocks are those of the events. If they are not, or it could not come to the last one, the events
+// are compared.
+func (p *Verbs) verifyAgainst(ctx context.Context, kept keptCheckpoints, v audit.Verified) (
+	a evidence.Against,
+	err error) {
+	if len(kept.list) == 0 {
+		return a, nil
+	}
+	by := evidence.ByBlocks
+	if v.Stopped || slices.ContainsFunc(v.Findings,
+		func(f audit.Finding) bool { return f.Code == audit.FindBlock }) {
+		by = evidence.ByEvents
+	}
+	err = p.Read(ctx, func(tx *ledger.Tx) error {
+		a, err = evidence.CompareAll(ctx, tx, kept.list, by)
+		return err
+	})
+	return a, err
+}
+
+// findCheckpoint is the code of a finding about a checkpoint that was kept.
+const findCheckpoint = "C01"
+
+// againstFindings are the checkpoints of which the ledger is no continuation.
+func againstFindings(a evidence.Against, kept keptCheckpoints) (found []audit.Finding) {
+	for i, one := range a.Compared {
+		if one.Same() {
+			continue
+		}
+		f := audit.Finding{Code: findCheckpoint, Field: kept.files[i], Detail: one.String()}
+		if one.Verdict != evidence.Foreign && one.Checkpoint.Size >= a.To {
+			f.Detail += fmt.Sprintf("; the first difference is among the events %d to %d", a.From, a.To)
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// againstLine says that all checkpoints hold.
+func againstLine(a evidence.Against) string {
+	least, most := a.Compared[0].Checkpoint.Size, int64(0)
+	for _, one := range a.Compared {
+		least, most = min(least, one.Checkpoint.Size), max(most, one.Checkpoint.Size)
+	}
+	if len(a.Compared) == 1 {
+		return fmt.Sprintf("checkpoint: it holds, of %d events", most)
+	}
+	return fmt.Sprintf("checkpoints: all %d hold, of %d to %s", len(a.Compared), least,
+		render.Count(most, "event"))
+}
+
+// againstJSON is a for programs: an object for each checkpoint.
+func againstJSON(a evidence.Against, kept keptCheckpoints) (list []json.RawMessage) {
+	for i, one := range a.Compared {
+		object := struct {
+			File     string             `json:"file"`
+			Origin   string             `json:"origin"`
+			Size     int64              `json:"size"`
+			Root     string             `json:"root"`
+			Verdict  evidence.Verdict   `json:"verdict"`
+			Ledger   string             `json:"ledger_root"`
+			Restored *evidence.Restored `json:"restored"`
+		}{kept.files[i], one.Checkpoint.Origin, one.Checkpoint.Size, one.Checkpoint.Root.String(), one.Verdict,
+			one.Root.String(), one.Restored}
+		if text, err := json.Marshal(object); err == nil {
+			list = append(list, text)
+		}
+	}
+	return list
+}

@@ -1,0 +1,129 @@
+package see
+
+import (
+	"math"
+	"slices"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/paging"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// List finds jobs.
+func (p *Verbs) List() cli.Verb {
+	return cli.Verb{
+		Name: "list", Group: cli.GroupSee, Usage: "list jobs, the newest first",
+		About: "Jobs of all states, without payload and result; 'show' has these. TRIED is how many attempts " +
+			"failed, of how many allowed. --state, --queue and --tag may be repeated: any of the states and " +
+			"queues, all of the tags. WHEN is the time that matters in that state: its distance from now up to " +
+			"48 hours, beyond that the date. ERROR is the code of the last failure, and 'exit N' where a " +
+			"command exited. --from and --to include the moment that they name, which may be pos:N; --host, " +
+			"--error and --exit are about the last claim and the last failure." + cli.AboutAsOf,
+		Flags: append(listFlags(),
+			cli.WholeFlag("limit", "at most `N` jobs, 0 for all", 50, 0, math.MaxInt, ""),
+			cli.AsOfFlag(),
+			cli.WideFlag(),
+		),
+		Examples: []cli.Example{
+			{"jobledger list --state failed -q mail", "the last 50 jobs of the queue mail that failed for good"},
+			{"jobledger list --state failed --by finished --from 02:00 --to 04:00",
+				"what failed for good between two and four"},
+			{"jobledger list --exit 7 --host alpha --from -1d",
+				"what was enqueued since yesterday, and last failed with exit code 7 on this host"},
+			{"jobledger list --tag customer=17 --limit 0", "every job with this tag"},
+			{"jobledger list --key invoice-4711 --json", "the job with this key, for a script"},
+			{"jobledger list --as-of 14:30 --state running",
+				"what was running at half past two, and what became of it"},
+		},
+		Exits: []int{cli.ExitNothing},
+		Complete: map[string][]string{"state": jobfilter.StateNames(),
+			"by": {jobfilter.ByEnqueued, jobfilter.ByFinished}},
+		Run: func(c *cli.Context) error {
+			f, err := listFilter(c)
+			if err != nil {
+				return err
+			}
+			return p.list(c, f, c.Int("limit"))
+		},
+	}
+}
+
+func (p *Verbs) list(c *cli.Context, f projection.Filter, limit int) error {
+	service, err := p.Open(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	var asOf *projection.Moment // nil: now
+	then := p.Program
+	err = service.Store.Read(c.Context, func(tx *ledger.Tx) error {
+		m, past, err := p.MomentFlag(c, "as-of", tx)
+		switch {
+		case err != nil:
+			return err
+		case past:
+			asOf, then = &m, p.At(m)
+		default:
+			if then, err = p.AtCopy(c, tx); err != nil {
+				return err
+			}
+		}
+		return jobfilter.AddWindow(p.Program, c, tx, &f)
+	})
+	if err != nil {
+		return err
+	}
+	past := asOf != nil
+	t := layout.Jobs(past)
+	r := paging.Reader{Store: service.Store, Limit: limit}
+	for j, err := range r.Jobs(c.Context, f, asOf) {
+		if err == nil && p.JSON {
+			err = p.PrintJSON(layout.JobJSON(j.Then, j.Exit, past))
+		}
+		if err != nil {
+			return err
+		}
+		if !p.JSON {
+			layout.AddJob(t, j.Then, j.Exit, past, then.Now())
+		}
+	}
+	if r.Taken == 0 {
+		unused, err := jobref.UnusedQueues(c.Context, service.Store, f.Queues)
+		if err != nil {
+			return err
+		}
+		none := cli.Exitf(cli.ExitNothing, "no job matches")
+		for _, queue := range unused {
+			none = cli.WithHint(none, "%s", queue)
+		}
+		return none
+	}
+	if past && !p.JSON {
+		p.Message("%s", p.Moment(*asOf))
+	}
+	if !p.JSON {
+		err = p.PrintTable(t.Widened(c.Bool("wide")))
+	}
+	if err == nil && r.More {
+		return p.MessageAfter("%s; --limit 0 shows all", render.MoreThan(limit, "job"))
+	}
+	return err
+}
+
+// listFlags are the flags that select jobs.
+func listFlags() []cli.Flag {
+	flags := jobfilter.Flags(jobfilter.StateNames())
+	flags = slices.Insert(flags, 1, cli.Flag(cli.ListFlag("queue", "only of this `QUEUE`", "q")))
+	return slices.Insert(flags, 3, cli.Flag(&cli.StringFlag{Name: "key", Usage: "only with this `KEY`"}))
+}
+
+func listFilter(c *cli.Context) (projection.Filter, error) {
+	f, err := jobfilter.Read(c)
+	f.Queues, f.Key = c.StringSlice("queue"), c.String("key")
+	return f, err
+}

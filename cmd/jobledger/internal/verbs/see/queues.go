@@ -1,0 +1,73 @@
+package see
+
+import (
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// Queues answers which queues are or were paused.
+func (p *Verbs) Queues() cli.Verb {
+	return cli.Verb{
+		Name: "queues", Group: cli.GroupSee, Usage: "show which queues are paused, by whom, since when and why",
+		About: "Every queue that has or had jobs, or was ever paused; --paused shows only those that are paused. " +
+			"SINCE and BY are of the last pause or resume. With --as-of it is how things were at that moment, " +
+			"however long before it a queue was paused: 'events --kind queue_paused --from' lists only the " +
+			"pauses that began later. 'status' counts the jobs of each queue.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "paused", Usage: "only queues that are paused"},
+			cli.AsOfFlag(),
+			cli.WideFlag(),
+		},
+		Renamed: map[string]string{"at": "as-of"},
+		Examples: []cli.Example{
+			{"jobledger queues --paused", "what is paused now"},
+			{"jobledger queues --paused --as-of 02:15", "what was paused at a quarter past two"},
+			{"jobledger queues --paused --json | jq -r .queue", "their names, for a script"},
+		},
+		Exits: []int{cli.ExitNothing},
+		Run: func(c *cli.Context) error {
+			return p.queues(c, c.Bool("paused"))
+		},
+	}
+}
+
+func (p *Verbs) queues(c *cli.Context, onlyPaused bool) error {
+	var found []projection.Queue
+	var m cli.Past
+	err := p.Read(c.Context, func(tx *ledger.Tx) (err error) {
+		if m, err = p.PastFlag(c, tx); err == nil {
+			found, err = state.Queues(c.Context, tx, m.AsOf(), onlyPaused)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	then := p
+	if m.Given {
+		if !p.JSON && len(found) > 0 {
+			p.Message("%s", p.Moment(m.Moment))
+		}
+		then = p.at(m.Moment)
+	}
+	switch {
+	case len(found) == 0 && onlyPaused && m.Given:
+		return cli.Exitf(cli.ExitNothing, "no queue was paused at %s (pos %d)", render.Time(p.Local(m.At)), m.Pos)
+	case len(found) == 0 && onlyPaused:
+		return cli.Exitf(cli.ExitNothing, "no queue is paused")
+	case len(found) == 0:
+		return cli.Exitf(cli.ExitNothing, "no jobs yet")
+	case !p.JSON:
+		return p.PrintTable(layout.Queues(found, then.Now()).Widened(c.Bool("wide")))
+	}
+	return cli.PrintJSONOf(p.Program, found, func(q projection.Queue) any {
+		if m.Given {
+			return layout.NewQueueThenJSON(q, m.Moment)
+		}
+		return layout.NewQueueJSON(q)
+	})
+}

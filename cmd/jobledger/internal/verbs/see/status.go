@@ -1,0 +1,174 @@
+package see
+
+import (
+	"context"
+	"fmt"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection/status"
+)
+
+// Status is the first thing to look at when something is wrong.
+func (p *Verbs) Status() cli.Verb {
+	return cli.Verb{
+		Name: "status", Group: cli.GroupSee, Usage: "show how things stand in every queue",
+		About: "READY jobs could be claimed now, and OLDEST is how long the first of them has been waiting; " +
+			"LATER are those whose time has not come. Below the table stands what may need attention: paused " +
+			"queues, " +
+			"leases that ran out and were not swept, jobs that are being retried." + cli.AboutAsOf + "\n" +
+			"--watch goes on until interrupted, every D (2s by default): on a terminal over the last picture, else " +
+			"below it.",
+		Args: "[D]", MaxArgs: 1,
+		Flags: []cli.Flag{cli.AsOfFlag(), &cli.BoolFlag{Name: "watch", Usage: "show it again every D"},
+			&cli.BoolFlag{Name: "groups", Usage: "the groups of one queue, with their queued and live jobs"},
+			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "the `QUEUE` of --groups"}},
+		Examples: []cli.Example{
+			{"jobledger status", "a line for each queue, and what may need attention"},
+			{"jobledger status --watch 5s", "again every five seconds, until interrupted"},
+			{"jobledger status --groups -q mail",
+				"a line for each group of mail: its jobs, and when its next may start"},
+			{"jobledger status --json", "an object for each queue"},
+			{"jobledger status --as-of 14:30", "how things stood at half past two, and how many jobs there are now"},
+		},
+		Exits: []int{cli.ExitNothing},
+		Run: func(c *cli.Context) error {
+			switch {
+			case c.Bool("groups") != c.IsSet("queue"):
+				return cli.Usagef("--groups and --queue (-q) go with each other")
+			case c.Bool("groups") && c.Bool("watch"):
+				return cli.Usagef("--watch and --groups exclude each other")
+			case c.Bool("groups"):
+				return p.groups(c, c.String("queue"))
+			case c.Bool("watch") && c.IsSet("as-of"):
+				return cli.Usagef("--watch and --as-of exclude each other")
+			case c.Bool("watch"):
+				return p.Watch(c.Context, c.Args().First(),
+					func(draft *cli.Program) error { return (&Verbs{draft}).status(c) })
+			case c.Args().Present():
+				return cli.WithHint(cli.Usagef("unexpected argument %q", c.Args().First()), "%s", cli.SeeHelp("status"))
+			}
+			return p.status(c)
+		},
+	}
+}
+
+func (p *Verbs) status(c *cli.Context) error {
+	var queues []status.Queue
+	var last event.Event
+	var past cli.Past
+	err := p.Read(c.Context, func(tx *ledger.Tx) error {
+		var err error
+		if past, err = p.PastFlag(c, tx); err != nil {
+			return err
+		}
+		if past.Given {
+			return p.statusThen(c.Context, tx, past)
+		}
+		if last, err = state.LastEvent(c.Context, tx, 0); err != nil {
+			return err
+		}
+		if queues, err = status.Queues(c.Context, tx, p.Now()); err != nil || p.JSON {
+			return err
+		}
+		return status.AddStranded(c.Context, tx, queues, p.Now())
+	})
+	switch {
+	case err != nil || past.Given:
+		return err
+	case !p.JSON:
+		return p.printStatus(queues, last)
+	}
+	return cli.PrintJSONOf(p.Program, queues, func(q status.Queue) state.Queue {
+		return state.NewQueue(q, p.Now())
+	})
+}
+
+// statusThen prints how things stood at m, and how many jobs there are now. What it holds of the ledger by
+// then is in memory, so that a slow reader holds no snapshot open.
+func (p *Verbs) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) error {
+	m := past.Moment
+	found, err := status.QueuesAsOf(ctx, tx, m)
+	if err != nil {
+		return err
+	}
+	then := p.at(m)
+	if p.JSON {
+		return cli.PrintJSONOf(p.Program, found, func(q status.QueueThen) layout.StatusThenJSON {
+			return layout.NewStatusThenJSON(q, m)
+		})
+	}
+	if len(found) == 0 {
+		p.Message("no jobs yet at pos %d", m.Pos)
+		return nil
+	}
+	if err := status.AddStrandedAsOf(ctx, tx, found, m); err != nil {
+		return err
+	}
+	last, err := state.LastEvent(ctx, tx, m.Pos)
+	if err != nil {
+		return err
+	}
+	header := p.Moment(m)
+	if past.Copy {
+		header = fmt.Sprintf("copy of %s %s", past.From, header)
+	}
+	if err := p.PrintLine(header); err != nil {
+		return err
+	}
+	var queues []status.Queue
+	for _, q := range found {
+		queues = append(queues, q.Queue)
+	}
+	if err := then.printStatus(queues, last); err != nil {
+		return err
+	}
+	if past.Copy {
+		return nil
+	}
+	if _, err := p.Stdout.WriteString("\n"); err != nil {
+		return err
+	}
+	return p.PrintTable(layout.CountsNow(found))
+}
+
+func (p *Verbs) printStatus(queues []status.Queue, last event.Event) error {
+	if len(queues) == 0 {
+		p.Message("no jobs yet")
+		return nil
+	}
+	t, total := layout.Status(queues, p.Now())
+	if err := p.PrintTable(t); err != nil {
+		return err
+	}
+	if _, err := p.Stdout.WriteString("\n"); err != nil {
+		return err
+	}
+	for _, q := range queues {
+		if err := p.printConcerns(q); err != nil {
+			return err
+		}
+	}
+	if err := p.PrintLine("last hour: " + state.Activity(total.LastHour)); err != nil {
+		return err
+	}
+	return p.PrintLine(fmt.Sprintf("last event: %s, %s (pos %d)", last.Kind(), render.AgeOrOn(last.At, p.Now()),
+		last.Pos))
+}
+
+// printConcerns prints what in q may need attention.
+func (p *Verbs) printConcerns(q status.Queue) error {
+	for _, concern := range state.Concerns(q, p.Now()) {
+		text := p.Paint(concernStyles[concern.Level], render.Escape(q.Name+": "+concern.Text))
+		if _, err := p.Stdout.WriteString(text + "\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var concernStyles = map[state.Level]render.Style{state.Warning: render.Yellow, state.Problem: render.Red}

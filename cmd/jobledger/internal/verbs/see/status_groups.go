@@ -1,0 +1,42 @@
+package see
+
+import (
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/projection/group"
+	"jobledger/projection/limit"
+	"jobledger/projection/status"
+)
+
+// groups prints the groups of a queue.
+func (p *Verbs) groups(c *cli.Context, queue string) error {
+	if err := commands.CheckQueue(queue); err != nil {
+		return err
+	}
+	var found []group.Waiting
+	var limits limit.Limit
+	now := p
+	err := p.Read(c.Context, func(tx *ledger.Tx) error {
+		past, err := p.PastFlag(c, tx)
+		switch {
+		case err != nil:
+		case past.Given:
+			now = p.at(past.Moment)
+			found, limits, err = status.GroupsAsOf(c.Context, tx, queue, past.Moment)
+		default:
+			found, limits, err = status.Groups(c.Context, tx, queue)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(found) == 0:
+		return cli.Exitf(cli.ExitNothing, "no group of the queue %s has jobs that wait or run", queue)
+	case !p.JSON:
+		return p.PrintTable(layout.Groups(found, limits, now.Now()))
+	}
+	return cli.PrintJSONOf(p.Program, found, func(g group.Waiting) any { return layout.NewGroupJSON(queue, g) })
+}

@@ -1,0 +1,93 @@
+package see
+
+import (
+	"fmt"
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// Why answers "why does nothing happen to this job".
+func (p *Verbs) Why() cli.Verb {
+	return jobref.Verb(cli.Verb{
+		Name: "why", Group: cli.GroupSee, Usage: "explain why a job is in its state",
+		About: "What a queued job waits for: its time, a paused queue, its turn, or a worker that may take it; " +
+			"who holds one that is running, and for how long yet; how one that has ended came to its end. Workers " +
+			"that only claim, without 'jobledger work', do not say which queues they serve, so they are not " +
+			"compared. With --as-of it explains the state that the job had at that moment, by what was paused, " +
+			"queued and running then: a time, or a place in the ledger, pos:N. A copy that 'replay' made is " +
+			"explained as of its own moment.",
+		Args: "JOB", MinArgs: 1, MaxArgs: 1,
+		Flags: []cli.Flag{cli.AsOfFlag()},
+		Examples: []cli.Example{
+			{"jobledger why 01KDY9FY88", "what the job waits for"},
+			{"jobledger why 01KDY9FY88 --json | jq .waits_for",
+				"the same for a script: time, command, queue, turn, worker, owner"},
+			{"jobledger why 01KDY9FY88 --as-of 02:15", "what it waited for at a quarter past two"},
+		},
+		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
+		Run: func(c *cli.Context) error {
+			ref, _, err := jobref.OneFromLine(c)
+			if err != nil {
+				return err
+			}
+			var why state.Why
+			var past cli.Past
+			var j projection.Job
+			err = p.Read(c.Context, func(tx *ledger.Tx) (err error) {
+				if past, err = p.PastFlag(c, tx); err != nil {
+					return err
+				}
+				if past.Given && !past.Copy {
+					ref = ref.AsOf(past.Moment)
+				}
+				if j, err = ref.Find(c.Context, tx); err != nil {
+					return err
+				}
+				if past.Given {
+					why, err = state.ExplainAsOf(c.Context, tx, j.N, past.Moment, p.Now().Location())
+				} else {
+					why, err = state.Explain(c.Context, tx, j, p.Now())
+				}
+				return err
+			})
+			switch {
+			case err != nil:
+				return err
+			case why.State == "":
+				return cli.Exitf(cli.ExitNothing, "job %s was not enqueued yet; now it is %s", j.ID, j.State)
+			case p.JSON && past.Given:
+				return p.PrintJSON(whyThenJSON{why, render.TimeOrNull(past.At), past.Pos, j.State.String()})
+			case p.JSON:
+				return p.PrintJSON(why)
+			case past.Given && !past.Copy:
+				why.Why += fmt.Sprintf(" Now it is %s.", j.State)
+			}
+			return p.printParagraph(why.Why)
+		},
+	})
+}
+
+// whyThenJSON explains a state of the past.
+type whyThenJSON struct {
+	state.Why
+	AsOf     *string `json:"as_of"`
+	Pos      int64   `json:"pos"`
+	StateNow string  `json:"state_now"`
+}
+
+// printParagraph prints text in one line, or wrapped to the width of a terminal.
+func (p *Verbs) printParagraph(text string) error {
+	text = render.Escape(text)
+	lines := []string{text}
+	if p.Width > 0 {
+		lines = render.Wrap(text, min(p.Width, 100))
+	}
+	_, err := p.Stdout.WriteString(strings.Join(lines, "\n") + "\n")
+	return err
+}

@@ -1,0 +1,66 @@
+package see
+
+import (
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/ledger"
+	"jobledger/projection/status"
+)
+
+// Workers answers who is alive.
+func (p *Verbs) Workers() cli.Verb {
+	return cli.Verb{
+		Name: "workers", Group: cli.GroupSee, Usage: "show the worker processes and what they hold",
+		About: "A worker is working, or idle, or silent: it shows no sign of life, and it did not report its " +
+			"stop. A claimer that is no worker process is known by its " +
+			"heartbeats only, and silent once all of its leases have run out. Next to each job stand how long " +
+			"it has been held, the age of its last heartbeat, and what it reported. A job in " +
+			"parentheses was cancelled or reclaimed while its command may still run. --all shows those too that " +
+			"have stopped, and those that have been silent for more than a day. SEEN is the last sign of life: " +
+			"presence, which a worker records every 15s, or an event of it. One is silent that has shown none " +
+			"for 45s, or none since a lease of its ran out. With --as-of it is how things stood then: one is " +
+			"silent too of which nothing shows, up to now, that it lived then.",
+		Flags: []cli.Flag{
+			cli.AsOfFlag(),
+			&cli.BoolFlag{Name: "all", Usage: "every worker that ever started"},
+			cli.WideFlag(),
+		},
+		Examples: []cli.Example{
+			{"jobledger workers", "who is alive, since when, and what they hold"},
+			{"jobledger workers --all --json", "an object for each, with its jobs"},
+			{"jobledger workers --as-of 02:15", "who held what at a quarter past two"},
+		},
+		Exits: []int{cli.ExitNothing},
+		Run: func(c *cli.Context) error {
+			var workers []status.Worker
+			p := p // with --as-of, a program with its clock stopped
+			err := p.Read(c.Context, func(tx *ledger.Tx) error {
+				past, err := p.PastFlag(c, tx)
+				switch {
+				case err != nil:
+				case past.Given:
+					workers, err = status.WorkersAsOf(c.Context, tx, past.Moment, c.Bool("all"))
+					if !p.JSON && err == nil {
+						p.Message("%s", p.Moment(past.Moment))
+					}
+					p = p.at(past.Moment)
+				default:
+					workers, err = status.Workers(c.Context, tx, p.Now(), c.Bool("all"))
+				}
+				return err
+			})
+			switch {
+			case err != nil:
+				return err
+			case len(workers) == 0 && c.Bool("all"):
+				return cli.Exitf(cli.ExitNothing, "no worker has ever started")
+			case len(workers) == 0:
+				return cli.WithHint(cli.Exitf(cli.ExitNothing, "no worker is there"),
+					"--all shows those that have stopped")
+			case !p.JSON:
+				return p.PrintTable(layout.Workers(workers, p.Now()).Widened(c.Bool("wide")))
+			}
+			return cli.PrintJSONOf(p.Program, workers, layout.NewWorkerJSON)
+		},
+	}
+}

@@ -1,0 +1,45 @@
+package work
+
+import (
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
+	"jobledger/commands"
+	"jobledger/projection"
+)
+
+func (p *Verbs) Fail() cli.Verb {
+	return jobref.Verb(cli.Verb{
+		Name: "fail", Group: cli.GroupPrimitives, Usage: "report that a claimed job failed",
+		About: "The job is queued again, the longer the more often it has failed: after about 1 s, 2 s, 4 s … " +
+			"up to 1 h. When it has failed as often as its --max-attempts, it stays failed, until an operator says " +
+			"'jobledger retry'.\n" +
+			jobverb.AboutEnding,
+		Args: "[JOB]", MaxArgs: 1,
+		Flags: jobverb.OwnerFlags(
+			&cli.StringFlag{Name: "code", Usage: "what kind of failure, in one `WORD`", DefaultText: "failed"},
+			&cli.StringFlag{Name: "detail", Usage: "what happened: `TEXT`, up to 8 KiB"},
+			cli.DurationFlag("retry-in", "queue it again in `D`", "", 0, commands.MaxRunTime, true),
+			&cli.BoolFlag{Name: "no-retry", Usage: "never again", DisableDefaultText: true},
+		),
+		Examples: []cli.Example{
+			{"jobledger fail 01JB2Q… --token 01JB2R… --code smtp --detail 'no route to host'",
+				"it is tried again later"},
+			{"jobledger fail 01JB2Q… --token 01JB2R… --no-retry", "it would fail every time"},
+		},
+		Exits: jobverb.OwnerExits,
+		Run: func(c *cli.Context) error {
+			fail := commands.Fail{Code: c.String("code"), Detail: c.String("detail"), NoRetry: c.Bool("no-retry")}
+			if retryIn, given := cli.DurationValue(c, "retry-in"); given {
+				fail.RetryIn = &retryIn
+			}
+			if fail.NoRetry && fail.RetryIn != nil {
+				return cli.Usagef("--retry-in and --no-retry exclude each other")
+			}
+			return jobverb.AsOwner(p.Program, c, func(_ projection.Job, token, owner string) commands.Command {
+				fail.Token, fail.Owner = token, owner
+				return fail
+			})
+		},
+	})
+}

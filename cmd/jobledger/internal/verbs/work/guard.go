@@ -1,0 +1,34 @@
+package work
+
+import (
+	"errors"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/witness"
+	"jobledger/ledger"
+)
+
+// witnessGuard looks at the ledger on behalf of a worker.
+func witnessGuard(p *Verbs, store *ledger.Store) *witness.Guard {
+	state, err := cli.StateFolder()
+	if err != nil {
+		state = "" // a warning, if the ledger is sealed
+	}
+	return &witness.Guard{Witness: witness.In(state), Store: store,
+		Warn: func(text string) { p.Message("%s", text) }}
+}
+
+// witnessError prints both checkpoints, and adds the exit code and a hint to the alarm of a guard.
+func witnessError(p *Verbs, err error) error {
+	alarm, ok := errors.AsType[*witness.AlarmError](err)
+	if !ok {
+		return err
+	}
+	before, now := alarm.Seen.Before.Checkpoint, alarm.Seen.Now
+	p.Message("this host saw %s with %s and the root %s", before.Origin, render.Count(before.Size, "event"),
+		before.Root)
+	p.Message("the ledger is %s with %s and the root %s", now.Origin, render.Count(now.Size, "event"), now.Root)
+	return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "no more jobs are claimed: %w", alarm),
+		"if you know why and it is right, 'jobledger witness --forget --reason …%s'", p.DBFlag())
+}

@@ -1,0 +1,155 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobcmd"
+	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/commands"
+	"jobledger/commands/worker"
+	"jobledger/commands/worker/child"
+)
+
+func (p *Verbs) Work() cli.Verb {
+	return cli.Verb{
+		Name: "work", Group: cli.GroupWork, Usage: "run a command for each job of a queue",
+		About: "The command gets the payload on its standard input and the job's id, token and attempt in the " +
+			"environment (JOBLEDGER_JOB, JOBLEDGER_TOKEN, …). Exit code 0 is success; what it printed is the " +
+			"result. 75 and 111 mean later, 100 means never again, everything else is a failure that is retried. " +
+			"--exit-code changes that: 'succeed'; 'fail', to be tried again; 'fail-no-retry'; or 'release', to run " +
+			"later with backoff.\n" +
+			"What it writes goes to the worker's own stdout and stderr and is kept for 'jobledger logs', of a " +
+			"flood the beginning and the end. With --no-capture nothing of it is kept: no files, no result, no " +
+			"stderr in error_detail, no digests, only how many bytes there were.\n" +
+			"The log goes to stderr: a line for each attempt that failed or was given back, with the time, the " +
+			"queue, the exit code and the worker; with --json as objects.\n" +
+			"The command inherits this environment; with --env only what is named so, and " +
+			strings.Join(worker.BaseEnv(), ", ") + ".\n" +
+			"The first INT, TERM or HUP stops claiming and lets running commands finish; the second, or " +
+			"--grace-period, ends them and gives their jobs back, which is no failure.\n" +
+			"Where the ledger is sealed and is not a continuation of what this host saw last, nothing is claimed " +
+			"(8): see 'jobledger witness --help'.",
+		Rest:    "CMD ARGS…",
+		Renamed: map[string]string{"map": "exit-code", "finish-within": "grace-period"},
+		Flags: append([]cli.Flag{
+			cli.ListFlag("queue", "claim from `QUEUE`; may be repeated", "q"),
+			cli.WholeFlag("jobs", "run `N` commands at a time", 1, 1, 1000, "", "j"),
+			&cli.BoolFlag{Name: "once", Usage: "take one job and end; 3 if none is ready"},
+			&cli.BoolFlag{Name: "drain", Usage: "end when nothing is ready and all of its own jobs have ended"},
+			cli.WholeFlag("max-jobs", "end after `N` jobs", 0, 1, 1_000_000_000, "no end"),
+			cli.DurationFlag("lease", "a claim holds for `D` without a heartbeat; heartbeats come every third of it",
+				"1m", commands.MinLease, commands.MaxLease, false),
+			cli.DurationFlag("max-runtime", "no command runs longer than `D`", "", time.Millisecond,
+				commands.MaxRunTime, false),
+			cli.DurationFlag("grace-period", "when asked to stop, give back what is not done after `D`", "",
+				time.Millisecond, 24*time.Hour, false),
+			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},
+			&cli.StringFlag{Name: "version", Usage: "take jobs of version `V`, and those without one"},
+			cli.ListFlag("capability", "take jobs that require `LABEL` too; may be repeated"),
+		}, jobcmd.Flags()...),
+		Examples: []cli.Example{
+			{"jobledger work -q mail -- ./send.sh", "one job at a time, until interrupted"},
+			{"jobledger work -q mail -q sms -j 8 --lease 5m -- ./send.sh --fast", "eight at a time, from two queues"},
+			{"jobledger work -q mail --drain -- ./send.sh", "what is ready now, then end (for cron)"},
+			{"jobledger work -q mail --exit-code 3=release --exit-code 4=fail-no-retry -- ./send.sh",
+				"exit code 3 means later, 4 means never again"},
+			{"jobledger work -q mail --env SMTP_URL -- ./send.sh",
+				"the command sees SMTP_URL, but no other secret of this environment"},
+		},
+		Exits: []int{cli.ExitNothing, cli.ExitDiscrepancy, cli.ExitBusy, cli.ExitCannotRun, cli.ExitNotFound},
+		Run: func(c *cli.Context) error {
+			if len(c.StringSlice("queue")) == 0 {
+				return cli.Usagef("work needs a queue: -q QUEUE")
+			}
+			if c.Bool("once") && (c.Bool("drain") || c.IsSet("max-jobs")) || c.Bool("drain") && c.IsSet("max-jobs") {
+				return cli.Usagef("--once, --drain and --max-jobs exclude each other")
+			}
+			command, err := jobcmd.FromLine(p.Program, c)
+			if err != nil {
+				return err
+			}
+			command.Prefix = c.Int("jobs") > 1
+			return p.work(c, command)
+		},
+	}
+}
+
+func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
+	notify := p.SystemdNotifier()
+	request := commands.ClaimRequest{Queues: c.StringSlice("queue"), Version: c.String("version"),
+		Capabilities: c.StringSlice("capability"),
+		Worker:       cli.ThisWorker(c.String("worker"), c.String("version"))}
+	if err := request.Check(); err != nil { // before a ledger is made, or anything claimed
+		return err
+	}
+	if err := command.Check(); err != nil {
+		return jobcmd.Error(err)
+	}
+	service, err := p.OpenOrCreate(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	command.Logs = p.LogFolder(service)
+	defer jobcmd.PassOutputOn(p.Program, command)()
+	unused, err := jobref.UnusedQueues(c.Context, service.Store, request.Queues)
+	if err != nil {
+		return err
+	}
+	for _, queue := range unused { // a worker of a misspelt one would wait for ever
+		p.Message("%s", queue)
+	}
+	w := &worker.Worker{Service: service, Command: command, Process: request.Worker,
+		Queues: request.Queues, Capabilities: request.Capabilities, Slots: c.Int("jobs"),
+		MaxJobs: c.Int("max-jobs"), Drain: c.Bool("drain") || c.Bool("once"),
+		Log: slog.New(jobcmd.LogHandler(p.Program, slog.LevelInfo))}
+	if c.Bool("once") {
+		w.MaxJobs = 1
+	}
+	w.Lease, _ = cli.DurationValue(c, "lease")
+	w.MaxRuntime, _ = cli.DurationValue(c, "max-runtime")
+
+	guard := witnessGuard(p, service.Store)
+	if err := guard.Begin(c.Context); err != nil { // nothing is claimed
+		return witnessError(p, err)
+	}
+	ctx, cancel := context.WithCancel(c.Context)
+	within, _ := cli.DurationValue(c, "grace-period")
+	defer jobcmd.StopOnSignals(p.Program, w, cancel, within, notify)()
+	var reaper sync.WaitGroup
+	if os.Getpid() == 1 { // of a container
+		reaper.Go(func() { child.ReapOrphans(ctx, time.Second) })
+	}
+	defer func() {
+		cancel()
+		reaper.Wait()
+	}()
+	notify("READY=1")
+	defer notify("STOPPING=1")
+	witnessed := guard.Watch(c.Context, w.Stop)
+	stats, err := w.Run(ctx)
+	if alarm := witnessed(); alarm != nil {
+		p.PrintError(jobcmd.Error(err))
+		return witnessError(p, alarm)
+	}
+	if err != nil {
+		return jobcmd.Error(err)
+	}
+	if c.Bool("once") && stats.Claimed == 0 {
+		return cli.Exitf(cli.ExitNothing, "no job is ready in %s", strings.Join(w.Queues, ", "))
+	}
+	cancelled := ""
+	if stats.Cancelled > 0 {
+		cancelled = fmt.Sprintf(", %d cancelled", stats.Cancelled)
+	}
+	p.Message("worker %s ended: %d claimed, %d succeeded, %d failed, %d released, %d lost%s", w.Process.Name,
+		stats.Claimed, stats.Succeeded, stats.Failed, stats.Released, stats.Lost, cancelled)
+	return nil
+}

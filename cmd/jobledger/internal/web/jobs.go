@@ -1,0 +1,96 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger"
+)
+
+// pageJobs is how many jobs a page shows, unless limit says another number.
+const pageJobs = 50
+
+// jobsView is what the page of jobs shows.
+type jobsView struct {
+	frame
+	Jobs   *render.Table // nil: none matches
+	Count  string
+	Next   string // address of the next page; ""
+	Filter url.Values
+	States []choice
+}
+
+// choice is one value of a field of a form.
+type choice struct {
+	Value  string
+	Chosen bool
+}
+
+// jobsPage shows what the verb list prints.
+func (s *Server) jobsPage(w http.ResponseWriter, r *http.Request) error {
+	query, err := queryOf(r)
+	if err != nil {
+		return err
+	}
+	if !query.Has("limit") {
+		query.Set("limit", strconv.Itoa(pageJobs))
+	}
+	res := resourceAt("/jobs")
+	words, limit, err := res.words(query, "")
+	if err != nil {
+		return err
+	}
+	view := jobsView{Filter: query}
+	for _, name := range jobfilter.StateNames() {
+		view.States = append(view.States, choice{name, slices.Contains(query["state"], name)})
+	}
+	words = slices.DeleteFunc(words, func(word string) bool { return word == "--json" })
+	tables, err := s.Tables(r.Context(), words)
+	switch {
+	case err != nil && !s.nothing(err):
+		return err
+	case err != nil:
+		view.Count = "No job matches."
+	default:
+		view.Jobs = tables[0]
+		n := int64(len(view.Jobs.Rows()))
+		if n > int64(limit) {
+			n--
+			next := url.Values(http.Header(query).Clone())
+			ok, err := s.continueAt(r.Context(), next, view.Jobs.Cut(limit)[0])
+			if err != nil {
+				return err
+			}
+			if ok {
+				view.Next = r.URL.Path + "?" + next.Encode()
+			}
+			view.Count = render.MoreThan(limit, "job") + "."
+		} else {
+			view.Count = render.Count(n, "job") + "."
+		}
+	}
+	shown := url.Values(http.Header(query).Clone())
+	shown.Del("limit")
+	err = s.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		m, err := s.momentOf(r, query, tx)
+		if err == nil {
+			view.frame, err = s.frameAt(r, shown, tx, m, "Jobs")
+		}
+		return err
+	})
+	words[len(words)-1] = "--limit=" + strconv.Itoa(limit)
+	view.Command = commandOf(words)
+	if err != nil {
+		return err
+	}
+	return s.render(w, "jobs", view)
+}
+
+// resourceAt is the resource at a path below apiRoot.
+func resourceAt(path string) resource {
+	return resources[slices.IndexFunc(resources, func(r resource) bool { return r.path == path })]
+}

@@ -1,0 +1,39 @@
+package web
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestUnixSocketNeedsNoLogin(t *testing.T) {
+	folder, err := os.MkdirTemp("", "web") // a short path: a socket's has 108 bytes at most
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	path := filepath.Join(folder, "s")
+	s := serve(t, "unix:"+path)
+	s.base = "http://localhost"
+	s.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}
+	if answer, body := s.do("GET", "/", nil); answer.StatusCode != http.StatusOK {
+		t.Errorf("%s\n%s", answer.Status, body)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket: %v, %v", info.Mode(), err)
+	}
+	other := context.WithValue(t.Context(), peerKey{}, peer{uid: os.Geteuid() + 1, known: true})
+	if samePeer((&http.Request{}).WithContext(other)) {
+		t.Error("another user is let in")
+	}
+	if _, err := Listen(t.Context(), "unix:"+path); err == nil ||
+		!strings.Contains(err.Error(), "another process") {
+		t.Errorf("a second listener: %v", err)
+	}
+}

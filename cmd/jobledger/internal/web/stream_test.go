@@ -1,0 +1,322 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+)
+
+// message is a server-sent event.
+type message struct{ id, event, data string }
+
+// reader is an open stream.
+type reader struct {
+	t    *testing.T
+	body *bufio.Scanner
+	end  func()
+}
+
+// openStream opens a stream; header has pairs of name and value.
+func (s *served) openStream(path string, header ...string) *reader {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer, err := s.client.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	end := func() {
+		cancel()
+		_ = answer.Body.Close()
+	}
+	s.t.Cleanup(end)
+	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
+		s.t.Fatalf("%s: %s, %v", path, answer.Status, answer.Header)
+	}
+	return &reader{s.t, bufio.NewScanner(answer.Body), end}
+}
+
+// next returns the next message; at the end of the stream it has no event.
+func (r *reader) next() (m message) {
+	for r.body.Scan() {
+		name, value, _ := strings.Cut(r.body.Text(), ": ")
+		switch name {
+		case "id":
+			m.id = value
+		case "event":
+			m.event = value
+		case "data":
+			m.data = value
+		case "":
+			if m.event != "" {
+				return m
+			}
+		}
+	}
+	return message{}
+}
+
+// enqueue adds n jobs to queue, each in an event of its own.
+func (s *served) enqueue(queue string, n int) {
+	s.t.Helper()
+	jobs := make([]commands.Enqueue, n)
+	for i := range jobs {
+		jobs[i] = commands.Enqueue{Queue: queue, Payload: []byte("a")}
+	}
+	service := commands.Service{Store: s.Store}
+	if _, err := service.Enqueue(s.t.Context(), "cli:test", jobs...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// lines are the events of the ledger in their public form, by position.
+func (s *served) lines(f ledger.Filter) (all []string) {
+	s.t.Helper()
+	events, err := eventsOf(s.t.Context(), s.Store, f)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, e := range events {
+		all = append(all, strings.TrimSuffix(string(e.line), "\n"))
+	}
+	return all
+}
+
+// A client that is cut off after every few events, and resumes, gets each event once and in order, whether
+// the follower still keeps them or not.
+func TestStreamResumesWithoutGap(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	cookie, _ := s.login()
+	const path = "/api/v1/events/stream?after=0"
+	var got []string
+	id := ""
+	for round := range 6 {
+		header := []string{"Cookie", cookie}
+		if id != "" {
+			header = append(header, "Last-Event-ID", id)
+		}
+		r := s.openStream(path, header...)
+		if m := r.next(); m.event != "hello" {
+			t.Fatalf("round %d begins with %+v", round, m)
+		}
+		s.enqueue("mail", 3)
+		for range 2 {
+			m := r.next()
+			got, id = append(got, m.data), m.id
+		}
+		r.end()
+	}
+	r := s.openStream(path, "Cookie", cookie, "Last-Event-ID", id)
+	r.next()
+	all := s.lines(ledger.Filter{})
+	for len(got) < len(all) {
+		m := r.next()
+		if m.event != "enqueued" || !strings.HasPrefix(m.id, fmt.Sprint(len(got)+1)+".") {
+			t.Fatalf("message %d: %+v", len(got)+1, m)
+		}
+		got = append(got, m.data)
+	}
+	for i := range all {
+		if got[i] != all[i] {
+			t.Errorf("event %d: %s, want %s", i+1, got[i], all[i])
+		}
+	}
+}
+
+func TestStreamFilters(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	cookie, _ := s.login()
+	mail := s.openStream("/api/v1/events/stream?queue=mail&after=0", "Cookie", cookie)
+	kind := s.openStream("/tail/stream?kind=worker_started&kind=enqueued", "Cookie", cookie)
+	for _, r := range []*reader{mail, kind} {
+		if m := r.next(); m.event != "hello" {
+			t.Fatalf("the first message is %+v", m)
+		}
+	}
+	s.enqueue("render", 2)
+	s.enqueue("mail", 1)
+	for i, want := range s.lines(ledger.Filter{Queue: "mail"}) {
+		if m := mail.next(); m.data != want {
+			t.Errorf("message %d of mail: %+v, want %s", i, m, want)
+		}
+	}
+	for _, pos := range []int64{2, 3, 4} {
+		var v eventView
+		if m := kind.next(); json.Unmarshal([]byte(m.data), &v) != nil || v.Pos != pos || v.Kind != "enqueued" {
+			t.Errorf("event %d for the page: %+v", pos, m)
+		}
+	}
+	for query, want := range map[string]int{"kind=lost": 400, "after=x": 400, "after=-1": 400, "limit=1": 400,
+		"queue=a&queue=b": 400, "job=01KZZZZZZZZZZZZZZZZZZZZZZZ": 404} {
+		if answer, body := s.do("GET", "/api/v1/events/stream?"+query, nil, "Cookie",
+			cookie); answer.StatusCode != want {
+			t.Errorf("%s: %s\n%s", query, answer.Status, body)
+		}
+	}
+}
+
+// An event that this ledger does not have, because it was replaced by an older copy, leads to a reset.
+func TestStreamResets(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	cookie, _ := s.login()
+	for id, want := range map[string]string{"2": "reset", "1.00000000": "reset", "0.12345678": "reset",
+		"1": "hello", "0": "hello"} {
+		r := s.openStream("/api/v1/events/stream", "Cookie", cookie, "Last-Event-ID", id)
+		if m := r.next(); m.event != want {
+			t.Errorf("after %s: %+v, want %s", id, m, want)
+		}
+		r.end()
+	}
+}
+
+func TestStreamEndsWithServerAndLimit(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	cookie, _ := s.login()
+	r := s.openStream("/api/v1/events/stream", "Cookie", cookie)
+	r.next()
+	f := s.follower
+	f.mu.Lock()
+	f.streams += maxStreams - 1
+	f.mu.Unlock()
+	if answer, body := s.do("GET", "/api/v1/events/stream", nil, "Cookie", cookie); answer.StatusCode != 503 ||
+		answer.Header.Get("Retry-After") == "" {
+		t.Errorf("one stream too many: %s\n%s", answer.Status, body)
+	}
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	if m := r.next(); m.event != "bye" {
+		t.Errorf("at the end of the server: %+v", m)
+	}
+}
+
+// pipes is a listener whose connections have no buffer, so that a client that reads nothing is noticed at
+// once.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error { close(p.closed); return nil }
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4711} }
+
+// A client that reads nothing is dropped, with a line in the log, and holds up no other.
+func TestStreamDropsClientThatReadsNothing(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	logged := make(chan string, 4)
+	links := make(chan string, 1)
+	slow := New(Config{Store: s.Store, Ask: s.Ask, Tables: s.Tables, Now: time.Now,
+		Report:   func(format string, args ...any) { logged <- fmt.Sprintf(format, args...) },
+		Announce: func(link string) { links <- link }})
+	slow.streamWrite = 20 * time.Millisecond
+	l := &pipes{make(chan net.Conn), make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- slow.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	dial := func(context.Context, string, string) (net.Conn, error) {
+		here, there := net.Pipe()
+		l.conns <- there
+		return here, nil
+	}
+	transport := &http.Transport{DialContext: dial}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport, CheckRedirect: s.client.CheckRedirect}
+	_, code, _ := strings.Cut(<-links, "#")
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1:4711/login",
+		strings.NewReader(url.Values{"code": {code}}.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	login, err := client.Do(r)
+	if err != nil || len(login.Cookies()) != 1 {
+		t.Fatalf("login: %v, %v", login, err)
+	}
+	_ = login.Body.Close()
+	conn, _ := dial(ctx, "", "")
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = fmt.Fprintf(conn, "GET /api/v1/events/stream?after=0 HTTP/1.1\r\nHost: 127.0.0.1:4711\r\n"+
+		"Cookie: %s=%s\r\n\r\n", login.Cookies()[0].Name, login.Cookies()[0].Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := <-logged; !strings.Contains(line, "its client read nothing for 20ms") {
+		t.Errorf("logged: %s", line)
+	}
+	cookie, _ := s.login()
+	other := s.openStream("/api/v1/events/stream?after=0", "Cookie", cookie)
+	if m := other.next(); m.event != "hello" {
+		t.Errorf("another client: %+v", m)
+	}
+	_, _ = io.Copy(io.Discard, conn) // until the server has closed it
+	if n := slow.follower.count(); n != 0 {
+		t.Errorf("%d streams after the end of the only one", n)
+	}
+}
+
+// What the follower keeps has a limit, and what it does not keep comes from the ledger.
+func TestFollowerKeepsTheNewestEvents(t *testing.T) {
+	f := newFollower()
+	if !f.join(0) {
+		t.Fatal("the first stream is refused")
+	}
+	const total = keptEvents + 700
+	var page []sent
+	for pos := int64(1); pos <= total; pos++ {
+		e := sent{line: []byte("{}\n")}
+		e.Pos = pos
+		page = append(page, e)
+	}
+	f.add(page[:followPage])
+	f.add(page[followPage:])
+	if len(f.events) != keptEvents || f.bytes != 3*keptEvents || f.pos != total {
+		t.Errorf("%d events of %d bytes, up to %d", len(f.events), f.bytes, f.pos)
+	}
+	if _, held, last, _ := f.after(total - keptEvents - 1); held || last != total {
+		t.Errorf("an event that is not kept: %t, %d", held, last)
+	}
+	events, held, _, _ := f.after(total - keptEvents)
+	if !held || len(events) != followPage || events[0].Pos != total-keptEvents+1 {
+		t.Errorf("the first one kept: %t, %d events", held, len(events))
+	}
+	if events, held, _, _ := f.after(total); !held || len(events) != 0 {
+		t.Errorf("after the last one: %t, %d events", held, len(events))
+	}
+	f.add([]sent{{line: make([]byte, keptBytes)}})
+	if f.bytes > keptBytes {
+		t.Errorf("%d bytes, want at most %d", f.bytes, keptBytes)
+	}
+}

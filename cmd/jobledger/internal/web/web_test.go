@@ -1,0 +1,341 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/commands"
+	"jobledger/commands/commandstest"
+	"jobledger/ledger"
+	_ "jobledger/ledger/ledgertest" // for -engine and -soak
+	"jobledger/projection/status"
+)
+
+// served is a server on the loopback interface, with one job in the queue mail.
+type served struct {
+	*Server
+	t      *testing.T
+	base   string // http://127.0.0.1:PORT
+	links  chan string
+	client *http.Client
+	stop   func() error
+}
+
+func serve(t *testing.T, address string) *served {
+	t.Helper()
+	scenario := commandstest.New(t)
+	_, err := scenario.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Payload: []byte("a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &served{t: t, links: make(chan string, 4), client: &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	s.Server = New(Config{Store: scenario.Store, Now: time.Now, Name: "jobs.db", Report: t.Logf,
+		Ask: func(context.Context, io.Writer, []string) error { return nil },
+		Tables: func(context.Context, []string) ([]*render.Table, error) {
+			return nil, cli.Exitf(cli.ExitNothing, "no job matches")
+		},
+		Announce: func(link string) { s.links <- link }})
+	listener, err := Listen(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.base = "http://" + listener.Addr().String()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, listener) }()
+	s.stop = func() error {
+		cancel()
+		err := <-ended
+		ended <- err
+		return err
+	}
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		s.client.CloseIdleConnections()
+	})
+	return s
+}
+
+// do sends a request; header has pairs of name and value.
+func (s *served) do(method, path string, form url.Values, header ...string) (*http.Response, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i < len(header); i += 2 {
+		if r.Header.Set(header[i], header[i+1]); header[i] == "Host" {
+			r.Host = header[i+1]
+		}
+	}
+	answer, err := s.client.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer, string(body)
+}
+
+// login begins a session, and returns its cookie and the code that it used.
+func (s *served) login() (cookie, code string) {
+	s.t.Helper()
+	link := <-s.links
+	_, code, _ = strings.Cut(link, "#")
+	answer, body := s.do("POST", "/login", url.Values{"code": {code}})
+	if answer.StatusCode != http.StatusSeeOther || len(answer.Cookies()) != 1 {
+		s.t.Fatalf("login by %s: %s\n%s", link, answer.Status, body)
+	}
+	c := answer.Cookies()[0]
+	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
+		s.t.Errorf("the cookie %s is not HttpOnly and SameSite=Strict", c)
+	}
+	return c.Name + "=" + c.Value, code
+}
+
+func TestRoutesNeedCredential(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	cookie, _ := s.login()
+	closed := 0
+	for _, rt := range s.routes {
+		method, path, found := strings.Cut(rt.pattern, " ")
+		if !found {
+			method, path = "GET", "/nowhere"
+		}
+		path = strings.NewReplacer("{$}", "", "{job}", "01K", "{name}", "style.css").Replace(path)
+		answer, _ := s.do(method, path, nil)
+		status := answer.StatusCode
+		refused := status == http.StatusUnauthorized ||
+			status == http.StatusSeeOther && answer.Header.Get("Location") == "/login"
+		if rt.pattern == "POST /login/link" { // it leads there in any case
+			refused = false
+		}
+		if refused != (rt.access != open) {
+			t.Errorf("%s without a credential: %s", rt.pattern, answer.Status)
+		}
+		if refused {
+			closed++
+		}
+		if policy := answer.Header.Get("Content-Security-Policy"); !strings.Contains(policy,
+			"trusted-types 'none'") {
+			t.Errorf("%s: policy %q", rt.pattern, policy)
+		}
+		if rt.access == streaming {
+			method = "HEAD" // the answer to GET has no end
+		}
+		if rt.access != open && method != "POST" {
+			if answer, _ := s.do(method, path, nil, "Cookie", cookie); answer.StatusCode == http.StatusUnauthorized {
+				t.Errorf("%s with a session: %s", rt.pattern, answer.Status)
+			}
+		}
+	}
+	if closed < 10 {
+		t.Errorf("only %d routes need a credential", closed)
+	}
+}
+
+func TestGuardRefusesForeignRequests(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	cookie, _ := s.login()
+	own := strings.TrimPrefix(s.base, "http://")
+	_, port, _ := net.SplitHostPort(own)
+	for _, c := range []struct {
+		name, method string
+		header       []string
+		want         int
+	}{
+		{"own", "GET", nil, 200},
+		{"own name", "GET", []string{"Host", "jobledger.localhost:" + port}, 200},
+		{"own page", "GET", []string{"Origin", s.base, "Sec-Fetch-Site", "same-origin"}, 200},
+		{"rebound name", "GET", []string{"Host", "evil.example:" + port}, 421},
+		{"rebound name of the same origin", "GET", []string{"Host", "evil.example:" + port, "Origin",
+			"http://evil.example:" + port, "Sec-Fetch-Site", "same-origin"}, 421},
+		{"no port", "GET", []string{"Host", "localhost"}, 421},
+		{"foreign origin", "GET", []string{"Origin", "http://evil.example"}, 403},
+		{"another port", "GET", []string{"Origin", "http://127.0.0.1:1", "Sec-Fetch-Site", "same-site"}, 403},
+		{"foreign script", "GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"}, 403},
+		{"foreign link", "GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate",
+			"Sec-Fetch-Dest", "document"}, 200},
+		{"foreign form", "POST", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate",
+			"Sec-Fetch-Dest", "document"}, 403},
+		{"foreign form with a bearer", "POST", []string{"Origin", "null", "Authorization", "Bearer x"}, 403},
+		{"method", "DELETE", nil, 405},
+		{"post to a page", "POST", nil, 405},
+	} {
+		answer, body := s.do(c.method, "/", nil, append(c.header, "Cookie", cookie)...)
+		if answer.StatusCode != c.want {
+			t.Errorf("%s: %s, want %d\n%s", c.name, answer.Status, c.want, body)
+		}
+		if c.want >= 400 {
+			var p problem
+			if err := json.Unmarshal([]byte(body), &p); err != nil || p.Status != c.want || p.Code == "" ||
+				answer.Header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%s: no problem: %s, %v", c.name, body, err)
+			}
+		}
+	}
+}
+
+func TestLoginLinkWorksOnce(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	cookie, code := s.login()
+	if answer, _ := s.do("GET", "/", nil, "Cookie", cookie); answer.StatusCode != http.StatusOK {
+		t.Fatalf("with the session: %s", answer.Status)
+	}
+	if answer, body := s.do("POST", "/login",
+		url.Values{"code": {code}}); answer.StatusCode != http.StatusForbidden ||
+		!strings.Contains(body, "was used") {
+		t.Errorf("the same link again: %s\n%s", answer.Status, body)
+	}
+	for range maxBadLogins - 1 {
+		s.do("POST", "/login", url.Values{"code": {"guess"}})
+	}
+	if answer, _ := s.do("POST", "/login", url.Values{"code": {"guess"}}); answer.StatusCode != 429 {
+		t.Errorf("too many guesses: %s", answer.Status)
+	}
+	if answer, _ := s.do("POST", "/login/link", nil); answer.StatusCode != 429 || len(s.links) > 0 {
+		t.Errorf("another link at once: %s, %d links", answer.Status, len(s.links))
+	}
+	if answer, _ := s.do("POST", "/login",
+		url.Values{"code": {strings.Repeat("x", 2*maxForm)}}); answer.StatusCode != 400 {
+		t.Errorf("a form that is too large: %s", answer.Status)
+	}
+	s.do("POST", "/logout", nil, "Cookie", cookie)
+	if answer, _ := s.do("GET", "/", nil, "Cookie", cookie); answer.StatusCode != http.StatusSeeOther {
+		t.Errorf("after the logout: %s", answer.Status)
+	}
+}
+
+func TestLoginsAndSessionsExpire(t *testing.T) {
+	var l logins
+	start := time.Now()
+	code, _ := l.create(start)
+	if ok, _ := l.use(code, start.Add(linkLife+time.Second)); ok {
+		t.Error("a link is good for longer than its life")
+	}
+	next, ok := l.create(start.Add(linkLife))
+	if old, _ := l.use(code, start.Add(linkLife)); !ok || old {
+		t.Errorf("after a new link %t, the old one is good: %t", ok, old)
+	}
+	if good, _ := l.use(next, start.Add(linkLife)); !good {
+		t.Error("the new link is not good")
+	}
+	for _, c := range []struct {
+		s    session
+		over bool
+	}{
+		{session{start, start}, false},
+		{session{start.Add(-sessionIdle - 1), start.Add(-sessionIdle - 1)}, true},
+		{session{start.Add(-sessionLife - 1), start}, true},
+	} {
+		if got := c.s.over(start); got != c.over {
+			t.Errorf("session %v is over: %t, want %t", c.s, got, c.over)
+		}
+	}
+	var all sessions
+	for i := range 3 * maxSessions {
+		all.begin(start.Add(time.Duration(i)))
+	}
+	if len(all.all) > maxSessions {
+		t.Errorf("%d sessions, want at most %d", len(all.all), maxSessions)
+	}
+}
+
+func TestMetricsAreWhatTheLedgerHas(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	cookie, _ := s.login()
+	_, text := s.do("GET", "/metrics", nil, "Cookie", cookie)
+	var queues []status.Queue
+	var pos, ready int64
+	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
+		if pos, err = tx.Tail(t.Context()); err != nil {
+			return err
+		}
+		queues, err = status.Queues(t.Context(), tx, time.Now())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range queues {
+		ready += q.Ready
+	}
+	for _, line := range []string{
+		fmt.Sprintf("jobledger_pos %d", pos),
+		fmt.Sprintf(`jobledger_queue_ready_jobs{queue="mail"} %d`, ready),
+		`jobledger_jobs{queue="mail",state="queued"} 1`,
+		`jobledger_queue_paused{queue="mail"} 0`,
+		"# TYPE jobledger_queue_oldest_ready_seconds gauge",
+		"jobledger_leases_overdue 0",
+		`jobledger_http_requests_total{route="/login",method="POST",status="303"} 1`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("no line %s in\n%s", line, text)
+		}
+	}
+	var m exposition
+	m.sample("x", 1, "queue", "a\"b\\c\nd")
+	if want := `x{queue="a\"b\\c\nd"} 1` + "\n"; m.String() != want {
+		t.Errorf("escaped: %s, want %s", m.String(), want)
+	}
+}
+
+func TestOverviewShowsQueues(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	cookie, _ := s.login()
+	answer, page := s.do("GET", "/", nil, "Cookie", cookie)
+	for _, part := range []string{"<td>mail</td>", "jobs.db", ", pos 1."} {
+		if !strings.Contains(page, part) {
+			t.Errorf("%s: no %q in\n%s", answer.Status, part, page)
+		}
+	}
+	for _, inline := range []string{"<style", " style=", " onclick=", "<script>"} {
+		if strings.Contains(page, inline) {
+			t.Errorf("the page has %q, which its policy forbids", inline)
+		}
+	}
+	for name, path := range assetNames {
+		if answer, _ := s.do("GET", path, nil); answer.StatusCode != http.StatusOK ||
+			!strings.Contains(answer.Header.Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %s", name, answer.Status)
+		}
+	}
+}
+
+func TestServerEndsWhenReplacedOrStopped(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	if answer, _ := s.do("GET", "/readyz", nil); answer.StatusCode != http.StatusOK {
+		t.Errorf("ready: %s", answer.Status)
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("stopped: %v", err)
+	}
+	lost := New(Config{Now: time.Now})
+	listener, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost.problemOf(ledger.ErrReplaced)
+	if err := lost.Serve(t.Context(), listener); err != ledger.ErrReplaced {
+		t.Errorf("replaced: %v", err)
+	}
+}

@@ -1,0 +1,13 @@
+// Package witness makes every host that works a witness of the ledger: a file in the user's state folder
+// holds the last checkpoint that this host saw. A ledger that an older copy has replaced, or that was
+// continued in another way, is not what that checkpoint says. The file is outside of the ledger, so it finds
+// what the ledger alone cannot show.
+//
+//	seen, err := witness.In(folder).Look(ctx, store)
+//	if err == nil && seen.Alarm() { … claim nothing }
+//
+// A ledger that is not sealed, or has another name than what was seen, has nothing to be compared with: then
+// a witness says only that there was another ledger at its address.
+//
+// Files in reading order: witness.go, place.go, file.go, guard.go.
+package witness

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/web"
+	"jobledger/commands"
+	"jobledger/commands/commandstest"
+	"jobledger/ledger"
+)
+
+// serveOn serves store by the verbs of this program at now, until the test ends. The function get has a
+// session; header has pairs of name and value.
+func serveOn(t *testing.T, store *ledger.Store, now func() time.Time) (ask web.Ask,
+	get func(path string, header ...string) (status int, head http.Header, body string)) {
+	t.Helper()
+	p := &program{&cli.Program{Stdout: bufio.NewWriter(io.Discard), Stderr: io.Discard, Now: now}}
+	p.DB = store.DSN()
+	links := make(chan string, 1)
+	server := web.New(web.Config{Store: store, Ask: p.ask(store), Tables: p.tables(store), Now: now,
+		Report: t.Logf, Announce: func(link string) { links <- link }})
+	listener, err := web.Listen(t.Context(), "127.0.0.1:0")
+	check(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	jar, err := cookiejar.New(nil)
+	check(t, err)
+	base := "http://" + listener.Addr().String()
+	client := &http.Client{Jar: jar}
+	t.Cleanup(client.CloseIdleConnections)
+	_, code, _ := strings.Cut(<-links, "#")
+	login, err := client.PostForm(base+"/login", url.Values{"code": {code}})
+	if err != nil || login.StatusCode != http.StatusOK {
+		t.Fatalf("login: %v, %v", login, err)
+	}
+	_ = login.Body.Close()
+	return p.ask(store), func(path string, header ...string) (status int, head http.Header, body string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
+		check(t, err)
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		answer, err := client.Do(r)
+		check(t, err)
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		check(t, err)
+		return answer.StatusCode, answer.Header, string(text)
+	}
+}
+
+// TestServeAnswersAsTheVerbs compares the answers of the API with what the verbs print with --json, and its
+// errors with their exit codes.
+func TestServeAnswersAsTheVerbs(t *testing.T) {
+	s := commandstest.New(t)
+	jobs := make([]commands.Enqueue, 5)
+	for i := range jobs {
+		jobs[i] = commands.Enqueue{Queue: "mail", Payload: []byte("a")}
+	}
+	made, err := s.Enqueue(t.Context(), "cli:test", jobs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := string(made[0].Job.ID)
+	ask, get := serveOn(t, s.Store, noon)
+	for path, words := range map[string]string{
+		"/status":                 "status",
+		"/queues":                 "queues",
+		"/queues?at=pos:3":        "queues --as-of pos:3",
+		"/jobs?queue=mail":        "list -q mail",
+		"/jobs?at=pos:2":          "list --as-of pos:2",
+		"/jobs/" + id:             "show " + id,
+		"/jobs/" + id + "/why":    "why " + id,
+		"/jobs/" + id[:25]:        "show " + id[:25],
+		"/events?kind=enqueued":   "events --kind enqueued",
+		"/events?last=2":          "events --last 2",
+		"/jobs/" + id + "/events": "history " + id,
+	} {
+		var want bytes.Buffer
+		if err := ask(t.Context(), &want, append([]string{"--json"}, strings.Fields(words)...)); err != nil {
+			t.Errorf("%s: %v", words, err)
+		}
+		line := want.String()
+		if strings.HasPrefix(words, "show ") {
+			line, _, _ = strings.Cut(line, "\n")
+			line += "\n"
+		}
+		status, header, got := get("/api/v1"+path, "Accept", "application/x-ndjson")
+		if status != http.StatusOK || got != line || header.Get("Jobledger-Pos") != "5" {
+			t.Errorf("%s: %d\n%s, want\n%s", path, status, got, line)
+		}
+	}
+	for path, want := range map[string]struct {
+		status int
+		exit   float64
+	}{
+		"/jobs/01KZZZZZZZZZZZZZZZZZZZZZZZ": {404, cli.ExitNoJob},
+		"/jobs?state=lost":                 {400, cli.ExitUsage},
+		"/jobs?at=pos:99":                  {400, cli.ExitUsage},
+		"/jobs?limit=0":                    {400, -1},
+		"/jobs?limit=1001":                 {400, -1},
+		"/jobs?limit=99999999999999999999": {400, -1},
+		"/jobs?db=/etc/passwd":             {400, -1},
+		"/jobs/--help":                     {400, -1},
+		"/events?follow=true":              {400, -1},
+		"/queues?paused=maybe":             {400, -1},
+		"/jobs?a;b":                        {400, -1},
+		"/nothing":                         {404, -1},
+		"/workers":                         {200, -1}, // none: an empty list
+		"/queues?paused=true":              {200, -1},
+	} {
+		status, _, got := get("/api/v1" + path)
+		var body map[string]any
+		if err := json.Unmarshal([]byte(got), &body); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		exit, ran := body["exit"].(float64)
+		if status != want.status || ran != (want.exit >= 0) || ran && exit != want.exit {
+			t.Errorf("%s: %d, %s, want %v", path, status, got, want)
+		}
+	}
+	for path, want := range map[string]int{"/events?limit=2": 5, "/jobs?limit=2": 5,
+		"/jobs?limit=2&at=pos:3": 3} {
+		seen := map[string]bool{}
+		for next := "/api/v1" + path; next != ""; {
+			var page struct {
+				Items []struct{ Job string }
+				Next  *string
+			}
+			_, _, body := get(next)
+			if err := json.Unmarshal([]byte(body), &page); err != nil {
+				t.Fatal(err)
+			}
+			if len(page.Items) == 0 || len(page.Items) > 2 {
+				t.Fatalf("%s: %d items", next, len(page.Items))
+			}
+			for _, item := range page.Items {
+				if seen[item.Job] {
+					t.Fatalf("%s: %s is there twice", next, item.Job)
+				}
+				seen[item.Job] = true
+			}
+			if next = ""; page.Next != nil {
+				next = *page.Next
+			}
+		}
+		if len(seen) != want {
+			t.Errorf("%s: %d of all pages, want %d", path, len(seen), want)
+		}
+	}
+}

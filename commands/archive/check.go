@@ -1,0 +1,170 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"jobledger/ledger"
+	"jobledger/ledger/proof"
+	"jobledger/ledger/segment"
+	"jobledger/projection"
+)
+
+// State says how the file of a segment is.
+type State string
+
+// The states of a file. List does not read files, so it finds no damage but another size.
+const (
+	Present State = "present"
+	Missing State = "missing"
+	Damaged State = "damaged"
+)
+
+// File is the file of a segment.
+type File struct {
+	projection.Segment
+	Path   string
+	State  State
+	Detail string // why it is Damaged
+}
+
+// Range returns the range of f.
+func (f *File) Range() segment.Range { return segment.Range{Lo: f.Lo, Hi: f.Hi} }
+
+// Suffix is what the name of the folder of an archive has behind the path of the ledger's file, unless
+// another folder is given.
+const Suffix = ".archive"
+
+// List returns the files of all segments of the ledger, in order. They are in the folder dir.
+func List(ctx context.Context, store *ledger.Store, dir string) (files []File, err error) {
+	err = store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		files, err = ListIn(ctx, tx, dir)
+		return err
+	})
+	return files, err
+}
+
+// ListIn is List within a transaction.
+func ListIn(ctx context.Context, tx *ledger.Tx, dir string) (files []File, err error) {
+	segments, err := projection.Segments(ctx, tx, 0)
+	for _, s := range segments {
+		f := File{Segment: s, State: Present}
+		f.Path = filepath.Join(dir, f.Range().Name())
+		info, statErr := os.Stat(f.Path)
+		switch {
+		case errors.Is(statErr, fs.ErrNotExist):
+			f.State = Missing
+		case statErr != nil:
+			return nil, statErr
+		case info.Size() != s.Bytes:
+			f.State = Damaged
+			f.Detail = fmt.Sprintf("it has %d bytes, and the ledger names %d", info.Size(), s.Bytes)
+		}
+		files = append(files, f)
+	}
+	return files, err
+}
+
+// Check reads the file of each segment of the ledger and calls fn with what it found, in order, until fn
+// fails. It compares every line with the hash tree, every file with the SHA-256 that the ledger names, the
+// events of each job with each other, and each file with the one before it: what had not ended there must be
+// carried in.
+func Check(ctx context.Context, store *ledger.Store, dir string, fn func(File) error) error {
+	files, err := List(ctx, store, dir)
+	if err != nil {
+		return err
+	}
+	c := checker{store: store, whole: true}
+	for _, f := range files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if f.State != Missing {
+			err := c.file(ctx, &f)
+			if errors.Is(err, segment.ErrDamaged) {
+				f.State, f.Detail = Damaged, err.Error()
+			} else if err != nil {
+				return err
+			}
+		}
+		if f.State != Present {
+			c.whole, c.before = false, nil
+		}
+		if err := fn(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checker goes through the files in order.
+type checker struct {
+	store  *ledger.Store
+	whole  bool         // all files so far were
+	blocks proof.Blocks // of these, from the first event on
+	before chains       // of the last file; nil: it is not known
+}
+
+// file checks one file.
+func (c *checker) file(ctx context.Context, f *File) error {
+	facts, _, err := segment.CheckFile(f.Path, f.Range())
+	if err != nil {
+		return err
+	}
+	differs := func(what string, got, want any) error {
+		return fmt.Errorf("%w: its %s is %v, and the ledger names %v", segment.ErrDamaged, what, got, want)
+	}
+	switch sum := fmt.Sprintf("%x", facts.SHA256); {
+	case sum != f.SHA256:
+		return differs("SHA-256", sum, f.SHA256)
+	case facts.Bytes != f.Bytes:
+		return differs("size", facts.Bytes, f.Bytes)
+	case facts.Jobs != f.Jobs:
+		return differs("number of jobs", facts.Jobs, f.Jobs)
+	case facts.Carried != f.CarriedIn:
+		return differs("number of carried-in lines", facts.Carried, f.CarriedIn)
+	case !facts.FirstAt.Equal(f.FirstAt) || !facts.LastAt.Equal(f.LastAt):
+		return differs("time", facts.FirstAt, f.FirstAt)
+	}
+	if err := c.compareBlocks(ctx, f, &facts); err != nil {
+		return err
+	}
+	after, err := readChains(f, c.before)
+	c.before = after
+	return err
+}
+
+// compareBlocks compares the blocks of a file with those of the ledger, where it has them, and with the root
+// that the ledger names.
+func (c *checker) compareBlocks(ctx context.Context, f *File, facts *segment.Facts) error {
+	var stored []proof.Hash
+	err := c.store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		stored, err = tx.Blocks(ctx, f.Lo/proof.BlockSize, f.Hi/proof.BlockSize)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(stored) > 0 { // an imported ledger has none
+		if err := facts.CheckBlocks(stored); err != nil {
+			return err
+		}
+	}
+	if !c.whole {
+		return nil
+	}
+	c.blocks = append(c.blocks, facts.Blocks...)
+	root, err := proof.NewTree(c.blocks).Root(f.Hi)
+	if err != nil {
+		return err
+	}
+	if root.String() != f.Root {
+		return fmt.Errorf("%w: the root of the tree at its end is %s, and the ledger names %s", segment.ErrDamaged,
+			root, f.Root)
+	}
+	return nil
+}

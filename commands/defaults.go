@@ -1,0 +1,54 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+
+	"jobledger/commands/internal/journal"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection/defaults"
+)
+
+// SetDefaults sets what the jobs of a queue get where they say no other; the zero Spec takes that away. It
+// concerns jobs that are enqueued from now on. If it was so already, changed is false and no event is
+// recorded.
+func (s *Service) SetDefaults(ctx context.Context, actor, queue string, to defaults.Spec, reason string) (
+	changed bool, err error) {
+	if err := CheckQueue(queue); err != nil {
+		return false, err
+	}
+	if err := (&Enqueue{Queue: queue, MaxAttempts: to.MaxAttempts, MaxRuntime: to.MaxRuntime,
+		Backoff: to.Backoff}).Check(); err != nil {
+		return false, err
+	}
+	if err := CheckText("reason", reason, MaxReason); err != nil {
+		return false, err
+	}
+	if err := CheckActor(actor); err != nil {
+		return false, err
+	}
+	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+		set, err := defaults.Current(ctx, tx)
+		if changed = set[queue].Spec != to; err != nil || !changed {
+			return err
+		}
+		_, err = journal.Record(ctx, tx, journal.Fact{Actor: actor, Body: to.Body(queue, reason)})
+		return err
+	})
+	return changed && err == nil, err
+}
+
+func checkBackoff(b event.Backoff) error {
+	if b.Valid() {
+		return nil
+	}
+	return &InvalidError{"backoff", fmt.Sprintf("%s to %s by %g", b.Min, b.Max, b.Factor),
+		"min and max from 1 ms to 31 days, and a factor from 1 to 100 in thousandths"}
+}
+
+// queueDefaults returns the defaults of a queue, in the transaction of a job that is enqueued.
+func queueDefaults(ctx context.Context, tx *ledger.Tx, queue string) (defaults.Spec, error) {
+	set, err := defaults.Current(ctx, tx)
+	return set[queue].Spec, err
+}

@@ -1,0 +1,150 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+
+	"jobledger/commands/internal/journal"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+	"jobledger/projection/deps"
+)
+
+// The limits of what a job may wait for.
+const (
+	MaxAfter    = 1000
+	MaxBefore   = 16
+	maxAncestry = 10_000 // edges that are searched for a cycle
+)
+
+// Dependency is a job that is waited for, or that is to wait, and for which end. The zero On is success.
+type Dependency struct {
+	Job event.JobID
+	On  event.Ending
+}
+
+func (d Dependency) ending() event.Ending { return max(d.On, event.OnSucceeded) }
+
+func (d Dependency) text() string { return event.FormatReference(d.Job, d.ending()) }
+
+// CheckDependencies returns an InvalidError for the first job of After or Before that is not allowed.
+func (e *Enqueue) CheckDependencies() error {
+	if err := checkDependencies("after", e.After, MaxAfter); err != nil {
+		return err
+	}
+	return checkDependencies("before", e.Before, MaxBefore)
+}
+
+func checkDependencies(field string, list []Dependency, most int) error {
+	if len(list) > most {
+		return &InvalidError{field, fmt.Sprintf("of %d jobs", len(list)), fmt.Sprintf("up to %d jobs", most)}
+	}
+	seen := make(map[event.JobID]bool, len(list))
+	for _, d := range list {
+		if _, _, err := event.ParseReference(d.text()); err != nil || seen[d.Job] {
+			return &InvalidError{field, fmt.Sprintf("%.80q", d.text()),
+				"jobs by id, each once, for succeeded, failed or finished"}
+		}
+		seen[d.Job] = true
+	}
+	return nil
+}
+
+// depend reads the jobs that n names, and completes the fact of its enqueuing. broken is the first job that
+// has ended in another way than n waits for; "": none has.
+func (n newJob) depend(ctx context.Context, tx *ledger.Tx, f *journal.Fact) (broken event.JobID, err error) {
+	body := f.Body.(*event.Enqueued)
+	if body.Hold = n.Hold; n.Hold {
+		f.Edges = append(f.Edges, deps.Edge{Child: journal.Self})
+	}
+	var parents []int64
+	for _, d := range n.After {
+		j, err := n.dependency(ctx, tx, &d)
+		if err != nil {
+			return "", err
+		}
+		parents = append(parents, j.N)
+		body.After = append(body.After, d.text())
+		if d.ending().Meets(j.State) {
+			continue
+		}
+		edge := deps.Edge{Parent: j.N, Child: journal.Self, On: d.ending(), Broken: j.State.Final()}
+		if f.Edges = append(f.Edges, edge); edge.Broken && broken == "" {
+			broken = j.ID
+		}
+	}
+	body.Blocked = len(f.Edges) > 0
+	for _, d := range n.Before {
+		j, err := n.dependency(ctx, tx, &d)
+		if err != nil {
+			return "", err
+		}
+		if err := n.mayPrecede(ctx, tx, j, parents); err != nil {
+			return "", err
+		}
+		body.Before = append(body.Before, d.text())
+		f.Edges = append(f.Edges, deps.Edge{Parent: journal.Self, Child: j.N, On: d.ending()})
+	}
+	return broken, nil
+}
+
+// dependency returns the job of d, and sets its id to that of the job.
+func (n newJob) dependency(ctx context.Context, tx *ledger.Tx, d *Dependency) (projection.Job, error) {
+	if id, ok := n.same[d.Job]; ok {
+		d.Job = id
+	}
+	j, ok, err := projection.Get(ctx, tx, d.Job)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s", ErrNoJob, d.Job)
+	}
+	return j, err
+}
+
+// mayPrecede returns an error unless j can wait for n: j waits already, or was cancelled because of a job
+// that it waited for, and none of the parents of n waits for j.
+func (n newJob) mayPrecede(ctx context.Context, tx *ledger.Tx, j projection.Job, parents []int64) error {
+	edges, err := deps.Of(ctx, tx, j.N, 1)
+	if err != nil {
+		return err
+	}
+	if len(edges) == 0 {
+		c := conflict(n, j).(*ConflictError)
+		c.Why += "; only a job that is blocked can wait for another one"
+		return c
+	}
+	seen := make(map[int64]bool)
+	for left := maxAncestry; len(parents) > 0; {
+		p := parents[0]
+		parents = parents[1:]
+		if p == j.N {
+			return &ConflictError{n.name(), j.ID, "the new job would wait for it, and it for the new job"}
+		}
+		if p == 0 || seen[p] {
+			continue
+		}
+		seen[p] = true
+		edges, err := deps.Of(ctx, tx, p, left+1)
+		if err != nil {
+			return err
+		}
+		if left -= len(edges); left < 0 {
+			return &ConflictError{n.name(), j.ID,
+				fmt.Sprintf("more than %d dependencies would have to be searched for a cycle", maxAncestry)}
+		}
+		for _, e := range edges {
+			parents = append(parents, e.Parent)
+		}
+	}
+	return nil
+}
+
+// resolveStep is a step of journal.ResolveJob before c, if that is a retry of j: where many jobs wait for j,
+// no transaction is long. again is true if the next transaction has to look once more.
+func resolveStep(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c Command) (again bool,
+	err error) {
+	if _, ok := c.(Retry); !ok {
+		return false, nil
+	}
+	return journal.ResolveJob(ctx, tx, actor, j, journal.ResolvedBySweeper)
+}

@@ -1,0 +1,157 @@
+package load
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection/schedules"
+)
+
+// checkLine checks line n on its own. The tables and the claims depend on these checks: a history may come
+// from anywhere.
+func checkLine(n int64, l *event.Line) error {
+	switch {
+	case n == 1 && l.Pos != 1:
+		return fmt.Errorf("the history begins with event %d; only one that begins with event 1 can be taken in",
+			l.Pos)
+	case l.Pos != n:
+		return fmt.Errorf("it is event %d, but event %d should follow here", l.Pos, n)
+	case l.Actor == "":
+		return errors.New("actor is missing")
+	}
+	for field, text := range map[string]string{"actor": l.Actor, "worker": l.Worker.Name, "token": l.Token,
+		"host": l.Worker.Host, "boot": l.Worker.Boot} {
+		if err := commands.CheckText(field, text, commands.MaxReason); err != nil {
+			return err
+		}
+	}
+	if err := checkEnvelope(l); err != nil {
+		return err
+	}
+	if e, ok := l.Event.Body.(*event.Enqueued); ok {
+		return checkEnqueued(l, e)
+	}
+	if err := commands.CheckSize(cmp.Or(event.BodyKey(l.Kind()), "result"), l.Body); err != nil {
+		return err
+	}
+	if field := missingField(l); field != "" {
+		return fmt.Errorf("%s of %s is missing", field, l.Kind())
+	}
+	return nil
+}
+
+// checkEnvelope checks that the event has the parts of its kind, and no others. Whether they follow from the
+// events before is for projection.Evolve to judge.
+func checkEnvelope(l *event.Line) error {
+	kind := l.Kind()
+	ofJob, inSequence := kind.OfJob(), kind.HasSeq()
+	switch {
+	case ofJob && l.Job == "":
+		return fmt.Errorf("%s without a job", kind)
+	case !ofJob && l.Job != "":
+		return fmt.Errorf("%s concerns no job, but names %s", kind, l.Job)
+	case inSequence && l.Seq == 0:
+		return fmt.Errorf("%s without a seq", kind)
+	case !inSequence && l.Seq != 0:
+		return fmt.Errorf("%s with seq %d; it changes no job and has none", kind, l.Seq)
+	case !inSequence && (l.From != 0 || l.To != 0):
+		return fmt.Errorf("%s with a state; it changes none", kind)
+	case inSequence && l.To == 0:
+		return fmt.Errorf("%s without a to_state", kind)
+	case !ofJob && (l.Attempt != 0 || l.Token != ""):
+		return fmt.Errorf("%s with a claim; it concerns no job", kind)
+	}
+	return nil
+}
+
+// missingField names the first required field that the event lacks; "" if it has all.
+func missingField(l *event.Line) string {
+	required := func(fields ...any) string { // names and values alternate
+		for i := 0; i < len(fields); i += 2 {
+			switch v := fields[i+1].(type) {
+			case string:
+				if v == "" {
+					return fields[i].(string)
+				}
+			case time.Time:
+				if v.IsZero() {
+					return fields[i].(string)
+				}
+			}
+		}
+		return ""
+	}
+	switch b := l.Event.Body.(type) {
+	case *event.Claimed:
+		return required("worker", l.Worker.Name, "token", l.Token, "boot", l.Worker.Boot,
+			"lease_until", b.LeaseUntil)
+	case *event.Heartbeat:
+		return required("lease_until", b.LeaseUntil)
+	case *event.Failed:
+		return required("error_code", b.ErrorCode)
+	case *event.Released:
+		return required("run_at", b.RunAt)
+	case *event.Reclaimed:
+		return required("reason", b.Reason, "last_heartbeat", b.LastHeartbeat, "lease_until", b.LeaseUntil)
+	case *event.Rescheduled:
+		return required("run_at", b.RunAt)
+	case *event.Replaced:
+		return required("payload_sha256", b.PayloadSHA256)
+	case *event.Refused:
+		return required("token", l.Token, "command", b.Command)
+	case *event.Stopped:
+		return required("worker", l.Worker.Name, "token", l.Token, "why", b.Why)
+	case *event.TakenOver:
+		return required("worker", l.Worker.Name, "boot", l.Worker.Boot, "lease_until", b.LeaseUntil)
+	case *event.QueuePaused:
+		return required("queue", b.Queue)
+	case *event.QueueResumed:
+		return required("queue", b.Queue)
+	case *event.QueueLimited:
+		return required("queue", b.Queue)
+	case *event.QueueDefaults:
+		return required("queue", b.Queue)
+	case *event.ScheduleSet, *event.SchedulePaused, *event.ScheduleResumed, *event.ScheduleRemoved,
+		*event.ScheduleSkipped:
+		return required("name", schedules.Of(b))
+	case *event.WorkerStarted, *event.WorkerStopped:
+		return required("worker", l.Worker.Name, "boot", l.Worker.Boot)
+	}
+	return ""
+}
+
+// checkEnqueued applies the checks of Enqueue: the job's lane and key are made of these fields.
+func checkEnqueued(l *event.Line, b *event.Enqueued) error {
+	if id, err := ulid.ParseStrict(string(l.Job)); err != nil || id.String() != string(l.Job) {
+		return &commands.InvalidError{Field: "job", Got: fmt.Sprintf("%.80q", l.Job), Allowed: "a ULID in capitals"}
+	}
+	switch {
+	case b.RunAt.IsZero():
+		return errors.New("run_at of enqueued is missing")
+	case b.MaxAttempts < 1:
+		return errors.New("max_attempts of enqueued is missing")
+	case b.PayloadSHA256 == "":
+		return errors.New("payload_sha256 of enqueued is missing")
+	}
+	as := commands.Enqueue{Queue: b.Queue, Payload: l.Body, Key: b.Key, Priority: b.Priority, RunAt: b.RunAt,
+		MaxAttempts: b.MaxAttempts, MaxRuntime: b.MaxRuntime, Version: b.Version, Requires: b.Requires,
+		Tags: b.Tags, Group: b.Group, Backoff: b.Backoff, UniqueWhile: b.UniqueWhile}
+	if err := as.Check(); err != nil {
+		return err
+	}
+	if l.Body == nil {
+		return nil
+	}
+	if int64(len(l.Body)) != b.PayloadBytes || ledger.Digest(l.Salt, l.Body) != b.PayloadSHA256 {
+		return fmt.Errorf("its payload of %d bytes is not the one of %d bytes whose digest it names",
+			len(l.Body), b.PayloadBytes)
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"jobledger/commands/internal/journal"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/ledger/failpoint"
+	"jobledger/ledger/proof"
+	"jobledger/ledger/tree"
+	"jobledger/projection"
+)
+
+// ErrNotSealing means that the ledger's events are not sealed.
+var ErrNotSealing = fmt.Errorf("%w: sealing is off", ErrConflict)
+
+// StartSealing records that the ledger's events are sealed from now on: sweepers add the hashes of whole
+// blocks. origin is the ledger's name in its checkpoints, "" is jobledger/ and a new id; key is the public
+// key that checkpoints are signed with, "" is none. Errors: InvalidError; ErrConflict if sealing is on
+// already.
+func (s *Service) StartSealing(ctx context.Context, actor, origin, key, reason string) (projection.Sealing,
+	error) {
+	if origin == "" {
+		origin = "jobledger/" + s.newID()
+	}
+	return s.seal(ctx, actor, reason, func(now projection.Sealing) (*event.Sealing, error) {
+		if now.On {
+			return nil, fmt.Errorf("%w: sealing is on already, as %s", ErrConflict, now.Origin)
+		}
+		return &event.Sealing{Origin: origin, Key: key, Reason: reason}, nil
+	})
+}
+
+// RotateSealingKey records that checkpoints are signed with another key from now on, whose public part is
+// key. Errors: InvalidError; ErrNotSealing; ErrConflict if it is the key already.
+func (s *Service) RotateSealingKey(ctx context.Context, actor, key, reason string) (projection.Sealing,
+	error) {
+	return s.seal(ctx, actor, reason, func(now projection.Sealing) (*event.Sealing, error) {
+		switch {
+		case !now.On:
+			return nil, ErrNotSealing
+		case now.Key == key:
+			return nil, fmt.Errorf("%w: the key is %s already", ErrConflict, key)
+		}
+		return &event.Sealing{Origin: now.Origin, Key: key, Reason: reason}, nil
+	})
+}
+
+// seal records what decide makes of the ledger's state.
+func (s *Service) seal(ctx context.Context, actor, reason string,
+	decide func(projection.Sealing) (*event.Sealing, error)) (after projection.Sealing, err error) {
+	if err := CheckActor(actor); err != nil {
+		return after, err
+	}
+	if err := CheckText("reason", reason, MaxReason); err != nil {
+		return after, err
+	}
+	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+		now, err := projection.SealingOf(ctx, tx)
+		if err != nil {
+			return err
+		}
+		body, err := decide(now)
+		if err != nil {
+			return err
+		}
+		if err := checkSealing(body); err != nil {
+			return err
+		}
+		pos, at := tx.Next(), tx.At()
+		if _, err := journal.Record(ctx, tx, journal.Fact{Actor: actor, Body: body}); err != nil {
+			return err
+		}
+		after, err = projection.EvolveSealing(now, event.Event{Pos: pos, At: at, Actor: actor, Body: body})
+		return err
+	})
+	if err != nil {
+		return projection.Sealing{}, err
+	}
+	return after, nil
+}
+
+// Seal adds the blocks that are missing and a seal of all events, and returns that. If the last seal is of
+// these events already, it returns the last one. Errors: ErrNotSealing; ledger.ErrDamaged if what is stored
+// is not the hash of its events.
+func (s *Service) Seal(ctx context.Context) (seal ledger.Seal, err error) {
+	now, err := projection.ReadSealing(ctx, s.Store)
+	if err == nil && !now.On {
+		err = ErrNotSealing
+	}
+	if err == nil {
+		_, err = tree.Extend(ctx, s.Store, 0, nil)
+	}
+	for err == nil {
+		err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+			t, err := tree.New(ctx, tx, nil)
+			if err == nil {
+				seal.Size = t.Size()
+				seal.Root, err = t.Root(ctx, seal.Size)
+			}
+			return err
+		})
+		if err != nil {
+			return seal, err
+		}
+		failpoint.Hit("rooted")
+		done := false
+		err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+			done = false
+			last, _, err := tx.LastSeal(ctx)
+			switch {
+			case err != nil:
+				return err
+			case last.Size > seal.Size && last.Size < tx.Next(): // another was faster, and later events are sealed
+				return nil
+			case last.Size == seal.Size && last.Root != seal.Root:
+				return fmt.Errorf("%w: seal %d of %d events is not that of these events", ledger.ErrDamaged, last.N,
+					last.Size)
+			case last.Size != seal.Size:
+				if err := tx.AppendSeal(ctx, seal); err != nil {
+					return err
+				}
+				failpoint.Hit("seal")
+			}
+			done = true
+			seal.N, seal.At = max(last.N, 1), tx.At()
+			if last.Size == seal.Size {
+				seal = last
+			}
+			return nil
+		})
+		if err == nil && done {
+			return seal, nil
+		}
+	}
+	return seal, err
+}
+
+func checkSealing(b *event.Sealing) error {
+	// The text of a proof ends with its checkpoint, where a line begins that is no event.
+	if err := proof.CheckOrigin(b.Origin); err != nil || strings.HasPrefix(b.Origin, "{") {
+		return &InvalidError{"origin", b.Origin,
+			"1 to 255 bytes without spaces, control characters and +, and without { at the beginning"}
+	}
+	if b.Key == "" {
+		return nil
+	}
+	if err := proof.CheckKey(b.Key); err != nil {
+		return &InvalidError{"key", b.Key, "a public key NAME+HASH+KEY, as seal keygen prints it"}
+	}
+	return nil
+}

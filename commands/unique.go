@@ -1,0 +1,61 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+
+	"jobledger/commands/internal/journal"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// What is done about a job whose key another job has: the values of Enqueue.OnDuplicate.
+const (
+	IgnoreDuplicate  = "ignore"  // the answer is the other job, as it is
+	ReplaceDuplicate = "replace" // the other job gets the payload, if it waits
+)
+
+func (e *Enqueue) checkUnique() error {
+	switch {
+	case e.UniqueWhile != "" && e.UniqueWhile != event.WhileQueued && e.UniqueWhile != event.WhileUnfinished:
+		return &InvalidError{"unique_while", fmt.Sprintf("%.80q", e.UniqueWhile), "queued or unfinished"}
+	case e.UniqueWhile != "" && e.Key == "":
+		return &InvalidError{"unique_while", fmt.Sprintf("%q", e.UniqueWhile), "only with a key"}
+	case e.OnDuplicate != "" && e.OnDuplicate != IgnoreDuplicate && e.OnDuplicate != ReplaceDuplicate:
+		return &InvalidError{"on_duplicate", fmt.Sprintf("%.80q", e.OnDuplicate), "ignore or replace"}
+	case e.OnDuplicate != "" && e.UniqueWhile == "":
+		return &InvalidError{"on_duplicate", fmt.Sprintf("%q", e.OnDuplicate), "only with unique_while"}
+	}
+	return nil
+}
+
+// duplicate decides about n where j has its key: errNoChange where the answer is j as it is.
+func (n newJob) duplicate(j projection.Job) (journal.Fact, error) {
+	conflict := func(why string) (journal.Fact, error) {
+		return journal.Fact{}, &ConflictError{n.name(), j.ID, fmt.Sprintf("key %q belongs to it%s", n.Key, why)}
+	}
+	switch {
+	case j.UniqueWhile == "":
+		return conflict(", for ever")
+	case n.OnDuplicate != ReplaceDuplicate || string(j.Payload) == string(n.Payload) && j.Payload != nil:
+		return journal.Fact{}, errNoChange
+	case j.State != event.Queued && j.State != event.Blocked:
+		return conflict(fmt.Sprintf("; it is %s, and its payload cannot be replaced any more", j.State))
+	case j.Salt == nil:
+		return conflict("; its payload is missing and cannot be replaced")
+	}
+	payload := append([]byte{}, n.Payload...) // nil would be none
+	return journal.Fact{Job: j, Content: payload, Body: &event.Replaced{
+		PayloadSHA256: ledger.Digest(j.Salt, payload), PayloadBytes: int64(len(payload))}}, nil
+}
+
+// keyTaken returns a ConflictError if j, which has ended, cannot run again because another job has its key.
+func keyTaken(ctx context.Context, tx *ledger.Tx, c Retry, j projection.Job) error {
+	holder, taken, err := projection.KeyHolder(ctx, tx, j)
+	if err != nil || !taken {
+		return err
+	}
+	return &ConflictError{c.name(), j.ID,
+		fmt.Sprintf("its key %q is that of job %s by now, which is %s", j.Key, holder.ID, holder.State)}
+}

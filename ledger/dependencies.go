@@ -1,0 +1,37 @@
+package ledger
+
+import "context"
+
+// anyDependency counts up to one row of the table deps.
+const anyDependency = `SELECT count(*) FROM (SELECT parent FROM deps ORDER BY parent LIMIT 1) AS d`
+
+// HasDependencies reports whether the table deps has a row, so that the end of a job may concern another one.
+// It is read once per transaction, with PostgreSQL in the round trip that begins it, and not again while no
+// other process writes.
+func (tx *Tx) HasDependencies(ctx context.Context) (bool, error) {
+	if tx.waits != nil {
+		return *tx.waits, nil
+	}
+	rows, err := tx.ask(ctx, anyDependency)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	n := 0
+	if rows.Next() {
+		err = rows.Scan(&n)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	if waits := n > 0; err == nil {
+		tx.waits = &waits
+	}
+	return n > 0, err
+}
+
+// NoteDependencies says that tx adds a row to the table deps.
+func (tx *Tx) NoteDependencies() {
+	waits := true
+	tx.waits = &waits
+}

@@ -1,0 +1,59 @@
+package event
+
+import (
+	"encoding/base64"
+	"time"
+)
+
+// Archived: the events of a range were copied into a segment file of the archive, and the copy was read back.
+// The ranges of a ledger's archived events follow on each other without a gap.
+type Archived struct {
+	Lo, Hi          int64  // the events Lo+1, …, Hi
+	Root            string // of the hash tree over the events up to Hi, in base64
+	SHA256          string // of the file, in hex
+	Bytes           int64  // of the file
+	Jobs            int64  // that have lines in the file
+	CarriedIn       int64  // lines of earlier events of these jobs, which the file has as well
+	FirstAt, LastAt time.Time
+	Reason          string
+}
+
+// Kind returns KindArchived.
+func (*Archived) Kind() Kind { return KindArchived }
+
+func (b *Archived) fields(f *fields) {
+	f.int64("lo", &b.Lo)
+	f.int64("hi", &b.Hi)
+	f.text("root", &b.Root)
+	f.text("sha256", &b.SHA256)
+	f.int64("bytes", &b.Bytes)
+	f.int64("jobs", &b.Jobs)
+	f.int64("carried_in", &b.CarriedIn)
+	f.timeText("first_at", &b.FirstAt)
+	f.timeText("last_at", &b.LastAt)
+	f.text("reason", &b.Reason)
+}
+
+// archivedBlock is what Lo and Hi are multiples of: the leaves of a block of the hash tree.
+const archivedBlock = 256
+
+// archived checks the body of an archived event.
+func (s *validator) archived(b *Archived) {
+	s.between("lo", b.Lo, 0, 1<<53)
+	s.between("hi", b.Hi, b.Lo+1, 1<<53)
+	if b.Lo%archivedBlock != 0 || b.Hi%archivedBlock != 0 {
+		s.fail("hi", b.Hi)
+	}
+	if root, err := base64.StdEncoding.Strict().DecodeString(b.Root); err != nil || len(root) != 32 {
+		s.fail("root", b.Root)
+	}
+	s.digest("sha256", b.SHA256, true)
+	s.between("bytes", b.Bytes, 1, 1<<53)
+	s.between("jobs", b.Jobs, 0, b.Hi)
+	s.between("carried_in", b.CarriedIn, 0, b.Lo)
+	s.time("first_at", b.FirstAt)
+	s.time("last_at", b.LastAt)
+	if b.LastAt.Before(b.FirstAt) {
+		s.fail("last_at", b.LastAt)
+	}
+}

@@ -1,0 +1,80 @@
+package event
+
+import (
+	"math"
+	"time"
+)
+
+// Backoff says how long a job waits before it is tried again: Min after the first failure, after each further
+// one Factor times as long, up to Max. The zero Backoff is DefaultBackoff.
+type Backoff struct {
+	Min, Max time.Duration // 1 ms to 31 days, in whole microseconds
+	Factor   float64       // 1 to 100, in thousandths
+}
+
+// DefaultBackoff is that of jobs which have no other.
+var DefaultBackoff = Backoff{Min: time.Second, Max: time.Hour, Factor: 2}
+
+// The bounds of a Backoff.
+const (
+	MinBackoff = time.Millisecond
+	MaxBackoff = 31 * 24 * time.Hour
+	MaxFactor  = 100
+)
+
+// Wait returns how long a job waits after its nth failure, before any jitter.
+func (b Backoff) Wait(n int) time.Duration {
+	if b == (Backoff{}) {
+		b = DefaultBackoff
+	}
+	thousandths := int64(math.Round(b.Factor * 1000)) // integers give the same wait on each processor
+	wait, most := b.Min.Microseconds(), b.Max.Microseconds()
+	for i := 1; i < n && wait < most && thousandths > 1000; i++ {
+		wait = wait * thousandths / 1000
+	}
+	return time.Duration(min(wait, most)) * time.Microsecond
+}
+
+// Valid reports whether b is zero, or within the bounds.
+func (b Backoff) Valid() bool {
+	whole := b.Min%time.Microsecond == 0 && b.Max%time.Microsecond == 0 &&
+		b.Factor == math.Round(b.Factor*1000)/1000
+	return b == Backoff{} ||
+		whole && b.Min >= MinBackoff && b.Max >= b.Min && b.Max <= MaxBackoff && b.Factor >= 1 &&
+			b.Factor <= MaxFactor
+}
+
+func (b *Backoff) fields(f *fields) {
+	f.duration("backoff_min", &b.Min)
+	f.duration("backoff_max", &b.Max)
+	var factor *float64
+	if !f.read && b.Factor != 0 {
+		factor = &b.Factor
+	}
+	f.number("backoff_factor", &factor)
+	if f.read && factor != nil {
+		b.Factor = *factor
+	}
+}
+
+// QueueDefaults: jobs that are enqueued into the queue from now on have these values where they say no other.
+// It sets all of them; what is zero is as if the queue had none.
+type QueueDefaults struct {
+	Queue       string
+	MaxAttempts int
+	MaxRuntime  time.Duration
+	Backoff     Backoff
+	Reason      string
+}
+
+// Kind returns KindQueueDefaults.
+func (*QueueDefaults) Kind() Kind { return KindQueueDefaults }
+
+func (b *QueueDefaults) fields(f *fields) {
+	f.text("queue", &b.Queue)
+	f.sparse = true
+	f.int("max_attempts", &b.MaxAttempts)
+	f.duration("max_runtime", &b.MaxRuntime)
+	b.Backoff.fields(f)
+	f.text("reason", &b.Reason)
+}

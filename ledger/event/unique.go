@@ -1,0 +1,26 @@
+package event
+
+// How long the key of a job is its own, where that is not for ever: the values of UniqueWhile.
+const (
+	// WhileQueued: until the job is claimed, or ends. A retry by an operator begins that once more.
+	WhileQueued = "queued"
+	// WhileUnfinished: until the job has ended. A retry begins that once more.
+	WhileUnfinished = "unfinished"
+)
+
+// Replaced: a producer gave another payload to a job that waits.
+type Replaced struct {
+	PayloadSHA256 string // hex of SHA-256(salt‖payload), with the salt of the job
+	PayloadBytes  int64
+}
+
+// Kind returns KindReplaced.
+func (*Replaced) Kind() Kind { return KindReplaced }
+
+func (b *Replaced) fields(f *fields) {
+	f.text("payload_sha256", &b.PayloadSHA256) // the views know the column of digests of other kinds
+	f.int64("payload_bytes", &b.PayloadBytes)
+}
+
+// Heals reports whether the jobs that were cancelled because of the retried one wait for it once more.
+func (b *Retried) Heals() bool { return !b.Alone && !b.KeyTaken }

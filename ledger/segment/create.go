@@ -1,0 +1,220 @@
+package segment
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"jobledger/ledger/event"
+	"jobledger/ledger/failpoint"
+)
+
+// ErrOther means that there is a file with the segment's name that holds something else.
+var ErrOther = errors.New("segment: there is another file with this name")
+
+// partial is how the names of files end that are being written.
+const partial = ".new"
+
+// Create writes the segment file of r, with these events, into the folder dir, which it makes if it is not
+// there. The file is synced, read back through a descriptor of its own, and compared with what was written;
+// then confirm judges what was read. Only then the file gets its name, and its index one next to it, and the
+// folder is synced. A crash leaves a whole file with that name or none.
+//
+// A file that has the name already is left as it is. If it is whole and holds the same lines, its facts are
+// returned; else the error is ErrOther.
+func Create(dir string, r Range, events iter.Seq2[event.Event, error], confirm func(*Facts) error) (
+	Facts, error) {
+	if err := r.Check(); err != nil {
+		return Facts{}, err
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return Facts{}, err
+	}
+	temp, err := os.CreateTemp(dir, r.Name()+".*"+partial)
+	if err != nil {
+		return Facts{}, err
+	}
+	defer os.Remove(temp.Name())
+	written, err := write(temp, r, events)
+	if err != nil {
+		return Facts{}, err
+	}
+	failpoint.Hit("segment-written")
+	f, index, err := CheckFile(temp.Name(), r)
+	if err == nil && !f.Same(&written) {
+		err = fmt.Errorf("%w: what was read back from %s is not what was written", ErrDamaged, temp.Name())
+	}
+	if err == nil {
+		err = confirm(&f)
+	}
+	if err != nil {
+		return Facts{}, err
+	}
+	failpoint.Hit("segment-checked")
+	path := filepath.Join(dir, r.Name())
+	if f, index, err = publish(temp.Name(), path, f, index); err != nil {
+		return Facts{}, err
+	}
+	failpoint.Hit("segment-named")
+	if err := writeIndex(path, index); err != nil {
+		return Facts{}, err
+	}
+	return f, syncFolder(dir)
+}
+
+// write writes the file and closes it.
+func write(file *os.File, r Range, events iter.Seq2[event.Event, error]) (f Facts, err error) {
+	defer func() {
+		if closeErr := file.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	out := bufio.NewWriterSize(file, 256<<10)
+	w, err := NewWriter(out, r)
+	if err != nil {
+		return f, err
+	}
+	for e, err := range events {
+		if err == nil {
+			err = w.Add(&e)
+		}
+		if err != nil {
+			return f, err
+		}
+	}
+	if f, err = w.Close(); err == nil {
+		err = out.Flush()
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	return f, err
+}
+
+// publish gives the file at temp, of which f and index are, the name path. Where there is one already that
+// holds the same, it stays.
+func publish(temp, path string, f Facts, index *Index) (Facts, *Index, error) {
+	err := os.Link(temp, path) // unlike a rename, it replaces no file
+	if err == nil {
+		return f, index, nil
+	}
+	if _, statErr := os.Lstat(path); errors.Is(statErr, fs.ErrNotExist) { // a file system without links
+		return f, index, os.Rename(temp, path)
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return f, nil, err
+	}
+	there, index, err := CheckFile(path, f.Range)
+	if err != nil && !errors.Is(err, ErrDamaged) {
+		return f, nil, err
+	}
+	if err != nil || !there.SameContent(&f) {
+		return f, nil, fmt.Errorf("%w: %s is not what this ledger would write; move it away", ErrOther, path)
+	}
+	return there, index, nil
+}
+
+// CheckFile is [Check] of the file at path.
+func CheckFile(path string, r Range) (f Facts, x *Index, err error) {
+	file, err := os.Open(path) //#nosec G304 -- a file of the archive that the user named
+	if err != nil {
+		return f, nil, err
+	}
+	defer file.Close()
+	f, x, err = Check(file, r)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return f, x, err
+}
+
+// IndexName returns the name of the index of the segment file with this name or path.
+func IndexName(path string) string { return strings.TrimSuffix(path, ".jsonl.gz") + ".idx" }
+
+// LoadIndex returns the index of the segment file at path, which has this SHA-256. If there is none, or it is
+// not of this file, it is made again, which reads the whole file. An error of writing it is no error: the
+// archive may be a disk that cannot be written to.
+func LoadIndex(path string, r Range, sum [32]byte) (*Index, error) {
+	text, err := os.ReadFile(IndexName(path))
+	if err == nil {
+		if x, err := ParseIndex(text); err == nil && x.Range == r && x.SHA256 == sum {
+			return x, nil
+		}
+	}
+	f, x, err := CheckFile(path, r)
+	if err != nil {
+		return nil, err
+	}
+	if f.SHA256 != sum {
+		return nil, fmt.Errorf("%w: %s is another file: its SHA-256 is %x, and the ledger names %x",
+			ErrDamaged, path, f.SHA256, sum)
+	}
+	_ = writeIndex(path, x)
+	return x, nil
+}
+
+// writeIndex writes the index of the file at path next to it. It can be made again, but not half of it may be
+// there.
+func writeIndex(path string, x *Index) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(IndexName(path))+".*"+partial)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name())
+	_, err = temp.Write(x.Encode(nil))
+	if err == nil {
+		err = temp.Sync()
+	}
+	if closeErr := temp.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(temp.Name(), IndexName(path))
+	}
+	return err
+}
+
+// RemovePartial removes what writers of the files up to position hi have left in dir when they were killed.
+// No writer of these files may be at work whose file is still needed.
+func RemovePartial(dir string, hi int64) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		whole, ok := strings.CutSuffix(entry.Name(), partial)
+		if !ok {
+			continue
+		}
+		if dot := strings.LastIndexByte(whole, '.'); dot >= 0 {
+			whole = whole[:dot] // without the random part
+		}
+		whole = strings.TrimSuffix(strings.TrimSuffix(whole, ".idx"), ".jsonl.gz")
+		if r, ok := ParseName(whole + ".jsonl.gz"); ok && r.Hi <= hi {
+			gone := os.Remove(filepath.Join(dir, entry.Name()))
+			if !errors.Is(gone, fs.ErrNotExist) { // the process whose file it was may have removed it
+				err = errors.Join(err, gone)
+			}
+		}
+	}
+	return err
+}
+
+// syncFolder makes the names in dir durable.
+func syncFolder(dir string) error {
+	folder, err := os.Open(dir) //#nosec G304 -- the folder of the archive
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if err := folder.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	return nil
+}

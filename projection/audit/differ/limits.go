@@ -1,0 +1,96 @@
+package differ
+
+import (
+	"context"
+	"fmt"
+
+	"jobledger/ledger"
+	"jobledger/projection/limit"
+)
+
+// limitFields are the columns of the table limits, in the order of a limit.Row.
+var limitFields = [...]string{"queue", "grp", "running", "per_group", "rate", "rate_per", "burst", UsedUntil,
+	"group_rate", "group_rate_per", "group_burst", "ageing", "since", "actor", "reason"}
+
+// UsedUntil is the column that follows from the claims.
+const UsedUntil = "used_until"
+
+// LimitKey is the primary key of a row of limits.
+type LimitKey struct {
+	Queue int64
+	Group string
+}
+
+// Limit is a defect of a row of limits: the whole row, or one field.
+type Limit struct {
+	LimitKey
+	Name   string // of the queue
+	Field  string // "": the whole row
+	Detail string
+}
+
+// Limits compares the rows of limits with the fold. Where that began after the first event (whole is
+// false), what the claims have used of a rate is as it is stored.
+func Limits(ctx context.Context, tx *ledger.Tx, folded limit.Set, whole bool) (
+	found []Limit, err error) {
+	stored, order, err := storedLimits(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range folded.List() {
+		wanted, err := limit.RowsOf(ctx, tx, l)
+		if err != nil {
+			return nil, err
+		}
+		for _, want := range wanted {
+			key := LimitKey{want[0].(int64), want[1].(string)}
+			got, ok := stored[key]
+			if delete(stored, key); !ok {
+				found = append(found, Limit{key, l.Queue, "", "it has no row in the table limits"})
+				continue
+			}
+			for i, field := range limitFields {
+				if got[i] != want[i] && (whole || field != UsedUntil) {
+					found = append(found, Limit{key, l.Queue, field, Contradiction(field, got[i], want[i])})
+				}
+			}
+		}
+	}
+	for _, key := range order {
+		if _, left := stored[key]; !left {
+			continue
+		}
+		d := Limit{key, fmt.Sprint("number ", key.Queue), "",
+			"its row in the table limits belongs to no event"}
+		if name, err := tx.NameOf(ctx, key.Queue); err == nil {
+			d.Name = name
+		}
+		found = append(found, d)
+	}
+	return found, nil
+}
+
+// storedLimits returns the rows of limits, and their keys in order.
+func storedLimits(ctx context.Context, tx *ledger.Tx) (stored map[LimitKey]limit.Row, order []LimitKey,
+	err error) {
+	rows, err := tx.Query(ctx, `SELECT `+limit.Columns+` FROM limits ORDER BY queue, grp`)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	stored = make(map[LimitKey]limit.Row)
+	for rows.Next() {
+		var key LimitKey
+		var r limit.Row
+		into := []any{&key.Queue, &key.Group}
+		for i := range r[2:] {
+			into = append(into, &r[i+2])
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, nil, err
+		}
+		r[0], r[1] = key.Queue, key.Group
+		stored[key], order = r, append(order, key)
+	}
+	return stored, order, rows.Err()
+}

@@ -1,0 +1,298 @@
+package deps
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"jobledger/ledger/event"
+)
+
+// Fold derives the edges from the events, in the order of pos. It resolves an edge with the event that ends
+// the parent, even where the table follows in steps. The zero Fold is that of an empty ledger.
+type Fold struct {
+	// Find returns the number of the job with this id, and its state before the event at pos.
+	Find func(id event.JobID, pos int64) (n int64, state event.State, err error)
+
+	edges    map[int64]map[int64]*folded // by child and parent
+	children map[int64]map[int64]bool    // by parent
+	states   map[int64]event.State       // of the jobs with edges
+}
+
+// folded is an edge and what has become of it.
+type folded struct {
+	Edge
+	met   bool // the parent has ended as it was to
+	rerun bool // met or broken by an end after which the parent was retried: the child has learned of that end
+	again bool // the parent was retried, and the child with it, which may not have learned of that
+}
+
+// Add adds the next event. It returns what is wrong with it, as a text, where it says that a job need or can
+// not wait, or waits once more, and the events before do not. An error is one of Find.
+func (f *Fold) Add(e *event.Event) (wrong string, err error) {
+	b, enqueued := e.Body.(*event.Enqueued)
+	if enqueued {
+		return f.enqueued(e, b)
+	}
+	if len(f.edges) == 0 || e.N == 0 {
+		return "", nil
+	}
+	if wrong = f.own(e); e.Seq != 0 && f.edges[e.N] != nil {
+		f.states[e.N] = e.To
+	}
+	again, retried := e.Body.(*event.Retried)
+	for child := range f.children[e.N] {
+		edge := f.edges[child][e.N]
+		switch {
+		case retried:
+			edge.again = again.Heals() && (edge.again || edge.Broken)
+			edge.Broken = edge.Broken && !again.Heals()
+			edge.rerun = edge.met || edge.Broken
+		case e.To.Final() && e.Seq != 0 && !edge.Broken && !edge.met:
+			edge.met = edge.On.Meets(e.To)
+			edge.Broken = !edge.met
+		}
+	}
+	return wrong, nil
+}
+
+// own applies e to the edges of its own job, as a child.
+func (f *Fold) own(e *event.Event) (wrong string) {
+	open, broken := f.count(e.N)
+	switch b := e.Body.(type) {
+	case *event.Unblocked:
+		if b.Hold {
+			if f.edges[e.N][0] == nil {
+				wrong = "its hold is lifted, and it has none"
+			} else {
+				f.edges[e.N][0].met = true
+				open--
+			}
+		}
+		switch waits := open + broken; {
+		case waits > 0 && !b.Blocked:
+			return fmt.Sprintf("unblocked while %d of what it waits for has not come about", waits)
+		case waits == 0 && b.Blocked:
+			return "its hold is lifted and it stays blocked, and it waits for nothing any more"
+		}
+		if !b.Blocked {
+			f.drop(e.N)
+		}
+	case *event.Cancelled:
+		switch edge := f.edges[e.N]; {
+		case b.Because == "":
+			f.drop(e.N)
+		case edge == nil || broken == 0:
+			wrong = fmt.Sprintf("cancelled because of %s, and nothing that it waits for is out of reach", b.Because)
+		}
+	case *event.Retried:
+		for _, edge := range f.edges[e.N] {
+			edge.again = false
+		}
+		switch {
+		case b.Because == "":
+			f.drop(e.N)
+		case broken > 0:
+			wrong = fmt.Sprintf("to wait once more because of %s, and something else is out of reach", b.Because)
+		}
+	case *event.Erased:
+		f.drop(e.N)
+	}
+	return wrong
+}
+
+// count returns how many edges of a child are open and broken.
+func (f *Fold) count(child int64) (open, broken int) {
+	for _, edge := range f.edges[child] {
+		switch {
+		case edge.Broken:
+			broken++
+		case !edge.met:
+			open++
+		}
+	}
+	return open, broken
+}
+
+func (f *Fold) enqueued(e *event.Event, b *event.Enqueued) (wrong string, err error) {
+	if len(b.After) == 0 && len(b.Before) == 0 && !b.Hold {
+		return "", nil
+	}
+	if b.Hold {
+		f.put(Edge{Child: e.N}, false)
+	}
+	for _, ref := range b.After {
+		edge, state, err := f.read(ref, e.Pos)
+		if err != nil {
+			return "", err
+		}
+		edge.Child = e.N
+		met := edge.On.Meets(state)
+		edge.Broken = state.Final() && !met
+		f.put(edge, met)
+	}
+	if open, broken := f.count(e.N); (open+broken > 0) != b.Blocked {
+		wrong = fmt.Sprintf("%d of what it waits for has not come about, and it begins as %s", open+broken, e.To)
+	}
+	if !b.Blocked {
+		f.drop(e.N)
+	} else {
+		f.states[e.N] = event.Blocked
+	}
+	for _, ref := range b.Before {
+		edge, state, err := f.read(ref, e.Pos)
+		if err != nil {
+			return "", err
+		}
+		edge.Child, edge.Parent = edge.Parent, e.N
+		if f.edges[edge.Child] == nil || state != event.Blocked && state != event.CancelledState {
+			wrong = fmt.Sprintf("%s is to wait for it, and does not wait", ref)
+			continue
+		}
+		f.put(edge, false)
+	}
+	return wrong, nil
+}
+
+// read returns the edge from the job that ref names, and the state of that job.
+func (f *Fold) read(ref string, pos int64) (e Edge, state event.State, err error) {
+	id, on, err := event.ParseReference(ref)
+	if err == nil {
+		e.On = on
+		e.Parent, state, err = f.Find(id, pos)
+	}
+	return e, state, err
+}
+
+func (f *Fold) put(e Edge, met bool) {
+	if f.edges == nil {
+		f.edges, f.children = make(map[int64]map[int64]*folded), make(map[int64]map[int64]bool)
+		f.states = make(map[int64]event.State)
+	}
+	if f.edges[e.Child] == nil {
+		f.edges[e.Child] = make(map[int64]*folded)
+	}
+	f.edges[e.Child][e.Parent] = &folded{Edge: e, met: met}
+	if e.Parent != 0 {
+		if f.children[e.Parent] == nil {
+			f.children[e.Parent] = make(map[int64]bool)
+		}
+		f.children[e.Parent][e.Child] = true
+	}
+}
+
+func (f *Fold) drop(child int64) {
+	for parent := range f.edges[child] {
+		delete(f.children[parent], child)
+		if len(f.children[parent]) == 0 {
+			delete(f.children, parent)
+		}
+	}
+	delete(f.edges, child)
+	delete(f.states, child)
+}
+
+// Table returns the rows that the tables should have after the last event. Jobs that have not learned yet of
+// the end or the retry of one that they wait for keep what they wait for as it was before, and those parents
+// are to be resolved.
+func (f *Fold) Table() (edges []Edge, parents []Resolving) {
+	pending := make(map[int64]Resolving)
+	for _, child := range slices.Sorted(maps.Keys(f.edges)) {
+		late := f.late(child)
+		for _, parent := range slices.Sorted(maps.Keys(f.edges[child])) {
+			edge := f.edges[child][parent]
+			row := edge.Edge
+			if late && parent != 0 && edge.unlearned(f.states[child]) {
+				row.Broken = edge.again
+				p := pending[parent]
+				pending[parent] = Resolving{Parent: parent, Heal: p.Heal || edge.again}
+			} else if edge.met {
+				continue
+			}
+			edges = append(edges, row)
+		}
+	}
+	for _, parent := range slices.Sorted(maps.Keys(pending)) {
+		parents = append(parents, pending[parent])
+	}
+	return edges, parents
+}
+
+// unlearned reports whether a child in this state that has not learned of something may not have learned of
+// what became of this edge.
+func (e *folded) unlearned(child event.State) bool {
+	if child == event.Blocked {
+		return (e.met || e.Broken) && !e.rerun
+	}
+	return e.again
+}
+
+// late reports whether a job has not learned yet that it is to change its state.
+func (f *Fold) late(child int64) bool {
+	open, broken := f.count(child)
+	if f.states[child] == event.Blocked {
+		return broken > 0 || open == 0
+	}
+	return broken == 0
+}
+
+// Compare returns in what the tables differ from the fold. What leads from a parent that is resolved in steps
+// may be as it was.
+func (f *Fold) Compare(stored []Edge, resolving []Resolving) (differ []Difference) {
+	lag := make(map[int64]bool)
+	for _, s := range resolving {
+		lag[s.Parent] = true
+	}
+	late := make(map[int64]bool)
+	want := make(map[[2]int64]Edge)
+	for child, edges := range f.edges {
+		late[child] = f.late(child)
+		for parent, edge := range edges {
+			late[child] = late[child] && !lag[parent]
+			if !edge.met {
+				want[[2]int64{child, parent}] = edge.Edge
+			}
+		}
+		if late[child] {
+			differ = append(differ, Difference{child, fmt.Sprintf("it is %s, and what it waits for says otherwise",
+				f.states[child])})
+		}
+	}
+	for _, e := range stored {
+		key := [2]int64{e.Child, e.Parent}
+		edge, ok := want[key]
+		delete(want, key)
+		switch {
+		case ok && (edge == e || lag[e.Parent] && edge.On == e.On):
+		case !ok && lag[e.Parent] && f.edges[e.Child][e.Parent] != nil:
+		case ok:
+			differ = append(differ, Difference{e.Child, fmt.Sprintf("the table deps has its wait for %d as %s%s, the "+
+				"events make it %s%s", e.Parent, e.On, orBroken(e), edge.On, orBroken(edge))})
+		default:
+			differ = append(differ, Difference{e.Child, fmt.Sprintf("the table deps says that it waits for %d, the "+
+				"events do not", e.Parent)})
+		}
+	}
+	for key := range want {
+		if !lag[key[1]] {
+			differ = append(differ, Difference{key[0],
+				fmt.Sprintf("it waits for %d, and the table deps does not say so",
+					key[1])})
+		}
+	}
+	slices.SortFunc(differ, func(a, b Difference) int { return int(a.Child - b.Child) })
+	return differ
+}
+
+// Difference is a job for which the table differs from the events.
+type Difference struct {
+	Child int64
+	Text  string
+}
+
+func orBroken(e Edge) string {
+	if e.Broken {
+		return ", broken"
+	}
+	return ""
+}

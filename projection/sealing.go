@@ -1,0 +1,59 @@
+package projection
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection/internal/table"
+)
+
+// Sealing says whether the events of a ledger are sealed, and under which name.
+type Sealing struct {
+	On     bool
+	Origin string    // the name of the ledger in its checkpoints
+	Key    string    // the public key that checkpoints are signed with; "": none
+	Since  time.Time // of the event that said so last
+	Pos    int64     // of that event
+}
+
+// EvolveSealing returns s after the event e. It is pure, like Evolve.
+func EvolveSealing(s Sealing, e event.Event) (Sealing, error) {
+	b, ok := e.Body.(*event.Sealing)
+	if !ok {
+		return s, fmt.Errorf("%w: %T does not concern sealing", ledger.ErrUnknownKind, e.Body)
+	}
+	return Sealing{On: true, Origin: b.Origin, Key: b.Key, Since: e.At, Pos: e.Pos}, nil
+}
+
+// lastSealing is found in the index rare_events.
+const lastSealing = `SELECT coalesce(max(pos), 0) FROM events WHERE kind = 20 AND kind > 5`
+
+// SealingOf returns what the ledger's events say about sealing. It costs one search in an index: the last
+// such event says all.
+func SealingOf(ctx context.Context, tx *ledger.Tx) (s Sealing, err error) {
+	var pos int64
+	if err := table.ScanOne(ctx, tx, lastSealing, []any{&pos}); err != nil || pos == 0 {
+		return s, err
+	}
+	for e, err := range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
+		if err != nil {
+			return s, err
+		}
+		if s, err = EvolveSealing(s, e); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// ReadSealing is SealingOf in a snapshot of its own.
+func ReadSealing(ctx context.Context, store *ledger.Store) (s Sealing, err error) {
+	err = store.Read(ctx, func(tx *ledger.Tx) error {
+		s, err = SealingOf(ctx, tx)
+		return err
+	})
+	return s, err
+}

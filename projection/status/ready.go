@@ -1,0 +1,151 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+	"jobledger/projection/group"
+	"jobledger/projection/internal/lane"
+	"jobledger/projection/internal/table"
+)
+
+// Both read the index ready.
+const (
+	aheadInLane  = `SELECT count(*) FROM jobs WHERE lane = ? AND (run_at, id) < (?, ?)`
+	readyBetween = `SELECT count(*) FROM jobs WHERE lane >= ? AND lane < ? AND run_at <= ?`
+)
+
+// JobsBefore counts the jobs that are claimed before j, which is queued: those of its lane, ready or not, and
+// those of its queue that have a higher priority and are ready at now.
+func JobsBefore(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time) (inLane, higher int64,
+	err error) {
+	err = table.ScanOne(ctx, tx, aheadInLane, []any{&inLane}, projection.LaneOf(j), event.Micros(j.RunAt),
+		string(j.ID))
+	if err != nil {
+		return 0, 0, err
+	}
+	from, _ := lane.Bounds(j.Queue)
+	err = table.ScanOne(ctx, tx, readyBetween, []any{&higher}, from, from+lane.Rank(j.Priority),
+		event.Micros(now))
+	if err != nil {
+		return inLane, higher, err
+	}
+	var grouped int64
+	from, _ = group.Bounds(j.Queue)
+	err = table.ScanOne(ctx, tx, readyBetween, []any{&grouped}, from, from+lane.Rank(j.Priority),
+		event.Micros(now))
+	return inLane, higher + grouped, err
+}
+
+// CountReady counts the jobs of a queue that are ready at now.
+func CountReady(ctx context.Context, tx *ledger.Tx, queue string, now time.Time) (n int64, err error) {
+	from, before := lane.Bounds(queue)
+	err = table.ScanOne(ctx, tx, readyBetween, []any{&n}, from, before, event.Micros(now))
+	if err != nil {
+		return n, err
+	}
+	var grouped int64
+	from, before = group.Bounds(queue)
+	err = table.ScanOne(ctx, tx, readyBetween, []any{&grouped}, from, before, event.Micros(now))
+	return n + grouped, err
+}
+
+// JobsBeforeAmong is JobsBefore of jobs that are not read from the tables: those of a moment.
+func JobsBeforeAmong(jobs map[int64]projection.Job, j projection.Job, now time.Time) (inLane, higher int64) {
+	lane := projection.LaneOf(j)
+	for _, o := range jobs {
+		switch {
+		case o.State != event.Queued || o.Queue != j.Queue:
+		case projection.LaneOf(o) == lane:
+			if cmp.Or(o.RunAt.Compare(j.RunAt), strings.Compare(string(o.ID), string(j.ID))) < 0 {
+				inLane++
+			}
+		case o.Priority > j.Priority && !o.RunAt.After(now):
+			higher++
+		}
+	}
+	return inLane, higher
+}
+
+// ReadyLane counts the ready jobs of one queue, priority, version and set of labels.
+type ReadyLane struct {
+	Queue    string
+	Priority int
+	Version  string
+	Requires []string
+	Jobs     int64
+	Since    time.Time // the run_at of the one that has waited for longest
+}
+
+const readyLanes = `SELECT queue, lane, count(*), min(run_at) FROM jobs
+WHERE lane IS NOT NULL AND run_at <= ? GROUP BY queue, lane`
+
+// ReadyLanes returns the lanes with jobs that are ready at now.
+func ReadyLanes(ctx context.Context, tx *ledger.Tx, now time.Time) (found []ReadyLane, err error) {
+	rows, err := tx.Query(ctx, readyLanes, event.Micros(now))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	seen := make(map[string]int) // by lane
+	for rows.Next() {
+		var l ReadyLane
+		var queue, since int64
+		var text string
+		if err := rows.Scan(&queue, &text, &l.Jobs, &since); err != nil {
+			return nil, err
+		}
+		if l.Queue, err = tx.NameOf(ctx, queue); err != nil {
+			return nil, err
+		}
+		if base, _, ok := group.Split(text); ok {
+			text = group.Plain(base)
+		}
+		if l.Priority, l.Version, l.Requires, err = lane.Parse(text); err != nil {
+			return nil, err
+		}
+		l.Since = event.FromMicros(since)
+		if i, ok := seen[text]; ok { // another group of the lane
+			found[i].Jobs += l.Jobs
+			if l.Since.Before(found[i].Since) {
+				found[i].Since = l.Since
+			}
+			continue
+		}
+		seen[text] = len(found)
+		found = append(found, l)
+	}
+	return found, rows.Err()
+}
+
+// ReadyLanesAmong is ReadyLanes of jobs that are not read from the tables: those of a moment.
+func ReadyLanesAmong(jobs map[int64]projection.Job, now time.Time) (found []ReadyLane) {
+	byLane := make(map[string]*ReadyLane)
+	for _, j := range jobs {
+		if j.State != event.Queued || j.RunAt.After(now) {
+			continue
+		}
+		j.Group = ""
+		lane := projection.LaneOf(j)
+		l := byLane[lane]
+		if l == nil {
+			l = &ReadyLane{Queue: j.Queue, Priority: j.Priority, Version: j.Version, Requires: j.Requires,
+				Since: j.RunAt}
+			byLane[lane] = l
+		}
+		if l.Jobs++; j.RunAt.Before(l.Since) {
+			l.Since = j.RunAt
+		}
+	}
+	for _, lane := range slices.Sorted(maps.Keys(byLane)) {
+		found = append(found, *byLane[lane])
+	}
+	return found
+}
