@@ -57,9 +57,8 @@ func (s *Server) jobsPage(w http.ResponseWriter, r *http.Request) error {
 		view.Count = "No job matches."
 	default:
 		view.Jobs = tables[0]
-		n := int64(len(view.Jobs.Rows()))
-		if n > int64(limit) {
-			n--
+		n := len(view.Jobs.Rows())
+		if n > limit {
 			next := url.Values(http.Header(query).Clone())
 			ok, err := s.continueAt(r.Context(), next, view.Jobs.Cut(limit)[0])
 			if err != nil {
@@ -70,7 +69,7 @@ func (s *Server) jobsPage(w http.ResponseWriter, r *http.Request) error {
 			}
 			view.Count = render.MoreThan(limit, "job") + "."
 		} else {
-			view.Count = render.Count(n, "job") + "."
+			view.Count = render.Count(int64(n), "job") + "."
 		}
 	}
 	shown := url.Values(http.Header(query).Clone())
