@@ -59,10 +59,16 @@ func (n newJob) depend(ctx context.Context, tx *ledger.Tx, f *journal.Fact) (bro
 		f.Edges = append(f.Edges, deps.Edge{Child: journal.Self})
 	}
 	var parents []int64
+	after, before := make(endings), make(endings)
 	for _, d := range n.After {
 		j, err := n.dependency(ctx, tx, &d)
 		if err != nil {
 			return "", err
+		}
+		if known, err := after.add(n, d); err != nil {
+			return "", err
+		} else if known {
+			continue
 		}
 		parents = append(parents, j.N)
 		body.After = append(body.After, d.text())
@@ -80,6 +86,11 @@ func (n newJob) depend(ctx context.Context, tx *ledger.Tx, f *journal.Fact) (bro
 		if err != nil {
 			return "", err
 		}
+		if known, err := before.add(n, d); err != nil {
+			return "", err
+		} else if known {
+			continue
+		}
 		if err := n.mayPrecede(ctx, tx, j, parents); err != nil {
 			return "", err
 		}
@@ -87,6 +98,19 @@ func (n newJob) depend(ctx context.Context, tx *ledger.Tx, f *journal.Fact) (bro
 		f.Edges = append(f.Edges, deps.Edge{Parent: journal.Self, Child: j.N, On: d.ending()})
 	}
 	return broken, nil
+}
+
+// endings are the ends that jobs are waited for. Two ids of a call may turn out to be those of one job.
+type endings map[event.JobID]event.Ending
+
+// add adds d, whose job was read. known: it is there already.
+func (m endings) add(n newJob, d Dependency) (known bool, err error) {
+	on, known := m[d.Job]
+	if known && on != d.ending() {
+		err = &ConflictError{n.name(), d.Job, fmt.Sprintf("it is named twice, as %s and as %s", on, d.ending())}
+	}
+	m[d.Job] = d.ending()
+	return known, err
 }
 
 // dependency returns the job of d, and sets its id to that of the job.

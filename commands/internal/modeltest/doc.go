@@ -7,7 +7,8 @@
 // Nothing runs concurrently here: see packages lineartest and simtest for that.
 //
 //	model_test.go            the model of a job, and the test
-//	enqueue_test.go, moves_test.go, rules_test.go, end_test.go    the commands, the rules, the final comparison
+//	enqueue_test.go, waiting_test.go, moves_test.go, rules_test.go    the commands and the rules
+//	end_test.go              the final comparison
 //
 // To reproduce a failure, run the test with the -rapid.failfile or -rapid.seed that it prints.
 package modeltest

@@ -1,7 +1,9 @@
 package modeltest
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"sort"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/deps"
 )
 
 // sight is the content of the tables when the ledger had this many events.
@@ -51,11 +54,36 @@ func (m *model) checkAll() {
 	for _, j := range m.jobs {
 		m.check(j, rows[event.JobID(j.id)])
 	}
+	m.checkWaiting(rows)
 	m.checkFold()
 	for _, s := range m.seen {
 		m.checkAsOf(s, rows)
 	}
 	m.checkRebuild()
+}
+
+// checkWaiting compares what the jobs wait for.
+func (m *model) checkWaiting(rows map[event.JobID]projection.Job) {
+	var got, want []deps.Edge
+	m.read(func(tx *ledger.Tx) (err error) {
+		got, err = deps.All(m.T.Context(), tx)
+		return err
+	})
+	for _, j := range m.jobs {
+		for _, e := range j.after {
+			edge := deps.Edge{Child: rows[event.JobID(j.id)].N, On: e.on, Broken: e.broken}
+			if e.parent != nil {
+				edge.Parent = rows[event.JobID(e.parent.id)].N
+			}
+			want = append(want, edge)
+		}
+	}
+	slices.SortFunc(want, func(a, b deps.Edge) int {
+		return cmp.Or(cmp.Compare(a.Child, b.Child), cmp.Compare(a.Parent, b.Parent))
+	})
+	if !slices.Equal(got, want) {
+		m.rt.Fatalf("the jobs wait for\n%+v, want\n%+v", got, want)
+	}
 }
 
 func (m *model) checkFold() {

@@ -2,63 +2,57 @@ package modeltest
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"jobledger/commands"
+	"jobledger/ledger/event"
 )
+
+// modelAnswer is what enqueuing one job should answer.
+type modelAnswer struct {
+	job                *modelJob
+	seq                int // of the job at that time
+	existing, replaced bool
+}
 
 func (m *model) enqueueAny() {
 	n := rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(m.rt, "jobs")
 	asked := make([]commands.Enqueue, n)
 	for i := range asked {
-		asked[i] = m.order()
+		asked[i] = m.order(asked[:i])
 	}
 	var got []commands.Enqueued
-	first := true
-	var fresh []*modelJob
+	var answers []modelAnswer
 	var want error
+	judge := func() { answers, want = m.judgeEnqueue(asked) }
 	err := m.sure(func() (err error) {
 		got, err = m.Enqueue(m.T.Context(), "cli:test", asked...)
 		return err
-	}, func() {
-		first = false
-		fresh, want = m.judgeEnqueue(asked)
-	})
-	if first {
-		fresh, want = m.judgeEnqueue(asked)
-	}
+	}, judge)
+	judge() // after a commit without an answer it finds what the first call has made
 	if !errors.Is(err, want) || want == nil && err != nil {
-		m.rt.Fatalf("enqueue: got %v, want %v", err, want)
+		m.rt.Fatalf("enqueue %+v: got %v, want %v", asked, err, want)
 	}
 	for i := range got {
-		j := m.find(asked[i])
-		isFresh := false
-		for _, f := range fresh {
-			isFresh = isFresh || f == j
+		a := answers[i]
+		if string(got[i].ID) != a.job.id || got[i].Existing != a.existing || got[i].Replaced != a.replaced ||
+			got[i].Seq != int64(a.seq) {
+			m.rt.Fatalf("enqueued %+v, want %s with seq %d, existing: %t, replaced: %t", got[i], a.job.id, a.seq,
+				a.existing, a.replaced)
 		}
-		if string(got[i].ID) != j.id || got[i].Existing != (!first || !isFresh || i > 0 &&
-			m.earlier(asked[:i], j)) {
-			m.rt.Fatalf("enqueued %+v, want %s, new: %t", got[i], j.id, isFresh)
+		if a.seq == a.job.seq { // another job of the call may have changed it since
+			m.check(a.job, got[i].Job)
 		}
-		m.check(j, got[i].Job)
 	}
 }
 
-// earlier reports whether j was enqueued by one of these, earlier in the same call.
-func (m *model) earlier(asked []commands.Enqueue, j *modelJob) bool {
-	for _, e := range asked {
-		if m.find(e) == j {
-			return true
-		}
-	}
-	return false
-}
-
-func (m *model) order() commands.Enqueue {
+// order returns a job to enqueue, after those of the same call.
+func (m *model) order(earlier []commands.Enqueue) commands.Enqueue {
 	m.orders++
-	return commands.Enqueue{
+	e := commands.Enqueue{
 		Queue:       rapid.SampledFrom(modelQueues).Draw(m.rt, "queue"),
 		Key:         rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(m.rt, "key"),
 		Payload:     []byte(rapid.SampledFrom([]string{"", "p"}).Draw(m.rt, "payload")),
@@ -70,12 +64,37 @@ func (m *model) order() commands.Enqueue {
 		Requires:    rapid.SampledFrom([][]string{nil, nil, nil, {"gpu"}}).Draw(m.rt, "requires"),
 		ID:          id(m.orders),
 	}
+	if e.Key != "" {
+		e.UniqueWhile = rapid.SampledFrom([]string{"", event.WhileQueued, event.WhileUnfinished}).Draw(m.rt,
+			"while")
+	}
+	if e.UniqueWhile != "" {
+		e.OnDuplicate = rapid.SampledFrom([]string{"", commands.IgnoreDuplicate,
+			commands.ReplaceDuplicate}).Draw(m.rt, "on_duplicate")
+	}
+	if rapid.IntRange(0, 2).Draw(m.rt, "waits") == 2 {
+		m.drawWaiting(&e, earlier)
+	}
+	return e
 }
 
-// find returns the job that e names, or nil if there is none yet.
+// find returns the job that e names, or nil if there is none.
 func (m *model) find(e commands.Enqueue) *modelJob {
 	for _, j := range m.jobs {
-		if j.id == e.ID || e.Key != "" && j.queue == e.Queue && j.key == e.Key {
+		if j.id == e.ID {
+			return j
+		}
+	}
+	if e.Key == "" {
+		return nil
+	}
+	return m.holder(e.Queue, e.Key)
+}
+
+// holder returns the job that has this key, or nil.
+func (m *model) holder(queue, key string) *modelJob {
+	for _, j := range m.jobs {
+		if j.queue == queue && j.key == key && !j.keyFree {
 			return j
 		}
 	}
@@ -83,35 +102,80 @@ func (m *model) find(e commands.Enqueue) *modelJob {
 }
 
 // judgeEnqueue accepts all or none.
-func (m *model) judgeEnqueue(asked []commands.Enqueue) (fresh []*modelJob, want error) {
-	jobs, events := len(m.jobs), len(m.ats)
-	for _, e := range asked {
-		switch j := m.find(e); {
-		case j != nil && (j.erased || j.payload != string(e.Payload)):
-			m.jobs, m.ats = m.jobs[:jobs], m.ats[:events]
-			return nil, commands.ErrConflict
-		case j != nil:
-			continue
+func (m *model) judgeEnqueue(asked []commands.Enqueue) (answers []modelAnswer, want error) {
+	saved, events := make([]modelJob, len(m.jobs)), len(m.ats)
+	for i, j := range m.jobs {
+		saved[i] = *j
+		saved[i].after = slices.Clone(j.after)
+	}
+	for range asked {
+		a, err := m.judgeOrder(asked[len(answers)], asked, answers)
+		if err != nil {
+			m.jobs, m.ats, m.unread = m.jobs[:len(saved)], m.ats[:events], nil
+			for i, j := range m.jobs {
+				*j = saved[i]
+			}
+			return nil, err
 		}
-		if e.RunAt.Before(m.Now) {
-			e.RunAt = m.Now
+		a.seq = a.job.seq
+		answers = append(answers, a)
+	}
+	return answers, nil
+}
+
+// judgeOrder accepts e, which may name those of asked that are answered.
+func (m *model) judgeOrder(e commands.Enqueue, asked []commands.Enqueue, answers []modelAnswer) (
+	a modelAnswer, want error) {
+	if j := m.find(e); j != nil {
+		return m.judgeExisting(e, j)
+	}
+	if e.RunAt.Before(m.Now) {
+		e.RunAt = m.Now
+	}
+	d := m.given[e.Queue]
+	if e.MaxAttempts == 0 {
+		if e.MaxAttempts = d.MaxAttempts; e.MaxAttempts == 0 {
+			e.MaxAttempts = 5
 		}
-		m.stamp()
-		d := m.given[e.Queue]
-		if e.MaxAttempts == 0 {
-			if e.MaxAttempts = d.MaxAttempts; e.MaxAttempts == 0 {
-				e.MaxAttempts = 5
+	}
+	if e.MaxRuntime == 0 {
+		e.MaxRuntime = d.MaxRuntime
+	}
+	j := &modelJob{all: m, policy: d.Backoff, id: e.ID, queue: e.Queue, key: e.Key, while: e.UniqueWhile,
+		payload: string(e.Payload), version: e.Version, requires: e.Requires, priority: e.Priority,
+		max: e.MaxAttempts, runAt: e.RunAt, runtime: e.MaxRuntime, state: "queued", seq: 1,
+		refused: map[string]bool{}}
+	if !m.judgeWaiting(j, e, func(id event.JobID) *modelJob {
+		for i := range answers {
+			if asked[i].ID == string(id) {
+				return answers[i].job
 			}
 		}
-		if e.MaxRuntime == 0 {
-			e.MaxRuntime = d.MaxRuntime
-		}
-		j := &modelJob{policy: d.Backoff, id: e.ID, queue: e.Queue, key: e.Key, payload: string(e.Payload),
-			version:  e.Version,
-			requires: e.Requires, priority: e.Priority,
-			max: e.MaxAttempts, runAt: e.RunAt, runtime: e.MaxRuntime, state: "queued", seq: 1,
-			refused: map[string]bool{}}
-		m.jobs, fresh = append(m.jobs, j), append(fresh, j)
+		return m.find(commands.Enqueue{ID: string(id)})
+	}) {
+		return a, commands.ErrConflict
 	}
-	return fresh, nil
+	return modelAnswer{job: j}, nil
+}
+
+// judgeExisting answers for e where j has its id or its key.
+func (m *model) judgeExisting(e commands.Enqueue, j *modelJob) (a modelAnswer, want error) {
+	a = modelAnswer{job: j, existing: true}
+	same := j.payload == string(e.Payload)
+	switch byKey := j.id != e.ID; {
+	case j.while != e.UniqueWhile && (j.while == "" || e.UniqueWhile == ""), j.erased:
+		return a, commands.ErrConflict
+	case !byKey || e.UniqueWhile == "":
+		if !same && !j.replaced {
+			return a, commands.ErrConflict
+		}
+	case e.OnDuplicate == commands.ReplaceDuplicate && !same:
+		if j.state != "queued" && j.state != "blocked" {
+			return a, commands.ErrConflict
+		}
+		m.stamp()
+		j.payload, j.replaced, a.replaced = string(e.Payload), true, true
+		j.seq++
+	}
+	return a, nil
 }

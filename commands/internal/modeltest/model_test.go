@@ -23,6 +23,10 @@ import (
 // modelJob is a job according to the rules, written down a second time as plainly as possible.
 type modelJob struct {
 	id, queue, key, payload         string
+	while                           string // how long key is its own; "": for ever
+	keyFree, replaced               bool   // it has given its key up; its payload was exchanged
+	after                           []modelEdge
+	all                             *model
 	version                         string
 	requires                        []string
 	priority, max                   int
@@ -72,6 +76,10 @@ func (j *modelJob) end(how string, by commands.Command, state string, runAt time
 		j.runAt = runAt
 	}
 	j.seq++
+	if j.final() {
+		j.keyFree = j.while != ""
+		j.all.unread = append(j.all.unread, news{of: j})
+	}
 }
 
 // fail ends a claim as a failure, to be retried after wait unless there were too many.
@@ -104,6 +112,7 @@ type model struct {
 	ids     int // how many the service has requested
 	orders  int // how many jobs got their own id
 	jobs    []*modelJob
+	unread  []news // what those that wait have not seen yet
 	paused  map[string]bool
 	given   map[string]defaults.Spec // by queue
 	ats     []time.Time              // of the events: at never decreases

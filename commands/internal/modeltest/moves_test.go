@@ -143,13 +143,17 @@ func (m *model) any() ask {
 
 func (m *model) retry() commands.Retry {
 	return commands.Retry{Now: rapid.IntRange(0, 3).Draw(m.rt, "now") == 3,
-		NotSucceeded: rapid.IntRange(0, 3).Draw(m.rt, "not_succeeded") == 3}
+		NotSucceeded: rapid.IntRange(0, 3).Draw(m.rt, "not_succeeded") == 3,
+		NotDependent: rapid.IntRange(0, 3).Draw(m.rt, "not_dependent") == 3,
+		Alone:        rapid.IntRange(0, 3).Draw(m.rt, "alone") == 3}
 }
 
 func (m *model) operators(j *modelJob) commands.Command {
-	switch rapid.IntRange(0, 3).Draw(m.rt, "command") {
+	switch rapid.IntRange(0, 4).Draw(m.rt, "command") {
 	case 0:
 		return commands.Cancel{}
+	case 4:
+		return commands.Unblock{}
 	case 1:
 		return m.retry()
 	case 2:
@@ -330,6 +334,7 @@ func (m *model) sweepAll() {
 				wait = 0
 			}
 			j.fail("reclaimed", nil, m.Now, wait, false)
+			m.propagate()
 		}
 	}
 }
@@ -393,14 +398,15 @@ func (m *model) check(j *modelJob, got projection.Job) {
 	}
 	is := fmt.Sprintln(got.ID, got.State, got.Seq, got.Queue, got.Priority, got.Key, got.Version, got.Requires,
 		got.Attempt, got.Failures, got.Snoozes, got.Token,
-		got.LeaseUntil.UnixMicro(), got.EndBy.UnixMicro(), got.Erased, got.MaxAttempts, got.MaxRuntime, got.Backoff)
+		got.LeaseUntil.UnixMicro(), got.EndBy.UnixMicro(), got.Erased, got.MaxAttempts, got.MaxRuntime, got.Backoff,
+		got.UniqueWhile, got.KeyFree)
 	want := fmt.Sprintln(j.id, j.state, j.seq, j.queue, j.priority, j.key, j.version, j.requires, j.attempt,
 		j.failures, j.snoozes, token,
-		j.lease.UnixMicro(), j.endBy.UnixMicro(), j.erased, j.max, j.runtime, j.policy)
+		j.lease.UnixMicro(), j.endBy.UnixMicro(), j.erased, j.max, j.runtime, j.policy, j.while, j.keyFree)
 	if is != want {
 		m.rt.Fatalf("got\n%swant\n%s", is, want)
 	}
-	if j.state == "queued" && !got.RunAt.Equal(j.runAt) {
+	if (j.state == "queued" || j.state == "blocked") && !got.RunAt.Equal(j.runAt) {
 		m.rt.Fatalf("%s is to run at %s, want %s", j.id, got.RunAt, j.runAt)
 	}
 	j.copies = append(j.copies, got)

@@ -7,10 +7,18 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/ledger/event"
 )
 
-// judge returns the expected answer to c, and applies c to the model. A refusal is recorded once.
+// judge returns the expected answer to c, and applies c to the model, with what follows for the jobs that
+// wait. A refusal is recorded once.
 func (m *model) judge(j *modelJob, c commands.Command) (want error) {
+	want = m.judgeAlone(j, c)
+	m.propagate()
+	return want
+}
+
+func (m *model) judgeAlone(j *modelJob, c commands.Command) (want error) {
 	switch c := c.(type) {
 	case commands.Cancel:
 		switch {
@@ -20,6 +28,7 @@ func (m *model) judge(j *modelJob, c commands.Command) (want error) {
 			return commands.ErrConflict
 		}
 		m.stamp()
+		j.after = nil
 		j.end("cancelled", nil, "cancelled", time.Time{})
 	case commands.Retry:
 		return m.judgeRetry(j, c)
@@ -27,6 +36,8 @@ func (m *model) judge(j *modelJob, c commands.Command) (want error) {
 		return m.judgeStop(j, c)
 	case commands.Reschedule:
 		return m.judgeReschedule(j, c)
+	case commands.Unblock:
+		return m.judgeUnblock(j)
 	case commands.Erase:
 		switch {
 		case j.erased:
@@ -35,7 +46,7 @@ func (m *model) judge(j *modelJob, c commands.Command) (want error) {
 			return commands.ErrConflict
 		}
 		m.stamp()
-		j.erased = true
+		j.erased, j.after = true, nil
 	default:
 		return m.judgeOwner(j, c)
 	}
@@ -48,8 +59,14 @@ func (m *model) judgeRetry(j *modelJob, c commands.Retry) error {
 	if !j.final() || j.erased || c.NotSucceeded && j.state == "succeeded" {
 		return commands.ErrConflict
 	}
+	if c.NotDependent && len(j.after) > 0 || j.while != "" && m.holder(j.queue, j.key) != nil {
+		return commands.ErrConflict
+	}
 	j.end("", nil, "queued", m.stamp())
-	j.failures, j.snoozes = 0, 0
+	j.failures, j.snoozes, j.keyFree, j.after = 0, 0, false, nil
+	if !c.Alone {
+		m.unread = append(m.unread, news{j, true})
+	}
 	if c.Now || len(j.claims) == 0 {
 		return nil
 	}
@@ -79,7 +96,7 @@ func (m *model) judgeStop(j *modelJob, c commands.ReportStop) error {
 }
 
 func (m *model) judgeReschedule(j *modelJob, c commands.Reschedule) error {
-	if j.state != "queued" {
+	if j.state != "queued" && j.state != "blocked" {
 		return commands.ErrConflict
 	}
 	at, priority := j.runAt, j.priority
@@ -240,6 +257,7 @@ func (m *model) give(j *modelJob, r commands.ClaimRequest, token string) {
 			j.lease = last
 		}
 	}
+	j.keyFree = j.while == event.WhileQueued
 	j.claims = append(j.claims, &modelClaim{token: token, worker: r.Worker.Name, boot: r.Worker.Boot})
 	j.attempt++
 	j.seq++

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed templates/*.html
@@ -56,12 +57,11 @@ func (s *Server) asset(w http.ResponseWriter, r *http.Request) error {
 	return send(w, text)
 }
 
-// templates are the pages, each with the frame around it.
-var templates = readTemplates("login", "problem", "overview", "jobs", "job", "events")
-
-func readTemplates(names ...string) map[string]*template.Template {
+// templates are the pages, each with the frame around it. They are read at first use, so that the commands
+// which show none begin sooner.
+var templates = sync.OnceValue(func() map[string]*template.Template {
 	all := make(map[string]*template.Template)
-	for _, name := range names {
+	for _, name := range []string{"login", "problem", "overview", "jobs", "job", "events"} {
 		t := template.New("frame.html").Funcs(template.FuncMap{
 			"asset": func(name string) string { return assetNames[name] },
 			"path":  url.PathEscape,
@@ -69,12 +69,12 @@ func readTemplates(names ...string) map[string]*template.Template {
 		all[name] = template.Must(t.ParseFS(templateFiles, "templates/frame.html", "templates/"+name+".html"))
 	}
 	return all
-}
+})
 
 // render answers with a page. It is made as a whole before anything is sent.
 func (s *Server) render(w http.ResponseWriter, name string, view any) error {
 	var page bytes.Buffer
-	if err := templates[name].Execute(&page, view); err != nil {
+	if err := templates()[name].Execute(&page, view); err != nil {
 		return fmt.Errorf("page %s: %w", name, err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -84,7 +84,7 @@ func writeProblem(w http.ResponseWriter, p *problem) {
 func (s *Server) showProblem(w http.ResponseWriter, r *http.Request, p *problem) {
 	view := problemView{frame: s.emptyFrame(r, http.StatusText(p.Status)), Problem: p}
 	var page bytes.Buffer
-	if err := templates["problem"].Execute(&page, view); err != nil {
+	if err := templates()["problem"].Execute(&page, view); err != nil {
 		s.Report("page problem: %v", err)
 		writeProblem(w, p)
 		return
