@@ -111,7 +111,7 @@ func (r rig) dieAtEach(step string, i invocation, code int, after func(r rig, go
 }
 
 func TestKilledAtEachStep(t *testing.T) {
-	for n, trial := range trials {
+	for n, trial := range slices.Concat(trials, waitingTrials) {
 		t.Run(trial.name, func(t *testing.T) {
 			t.Parallel()
 			if !ledgertest.Long() { // one of the main steps
