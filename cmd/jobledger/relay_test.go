@@ -30,11 +30,11 @@ func outboxes(t *testing.T, folder string) map[string]string {
 // shopDB opens a program's own database, with the tables of the outbox.
 func shopDB(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
-	driver := "sqlite"
+	driver, address := "sqlite", "file:"+dsn+"?_pragma=busy_timeout(10000)"
 	if ledger.IsServerAddress(dsn) {
-		driver = "pgx"
+		driver, address = "pgx", dsn
 	}
-	db, err := sql.Open(driver, dsn)
+	db, err := sql.Open(driver, address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +66,8 @@ func rowsLeft(t *testing.T, db *sql.DB) (n int) {
 	return n
 }
 
-// TestKilledRelay kills relay at each of its steps, and at the steps of the ledger's commit. When it has run to
-// the end after that, each row is one job, in order.
+// TestKilledRelay kills relay at each of its steps, and at the steps of the ledger's commit. When it has run
+// to the end after that, each row is one job, in order.
 func TestKilledRelay(t *testing.T) {
 	t.Parallel()
 	steps := []string{"outbox-read", "outbox-enqueued", "outbox-deleted", "commit", "committed"}

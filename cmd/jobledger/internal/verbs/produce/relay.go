@@ -76,8 +76,9 @@ func (p *Verbs) relay(ctx context.Context, from string, drain, migrate bool) err
 	if err := p.printMoved(moved); err != nil || len(moved.Refused) == 0 {
 		return err
 	}
-	return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s stay in the outbox",
-		render.Count(int64(len(moved.Refused)), "refused row")), "see its column refused; set it to NULL to try again")
+	return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s left in the outbox",
+		render.Count(int64(len(moved.Refused)), "refused row")),
+		"see its column refused; set it to NULL to try again")
 }
 
 // movedJSON is what relay --drain --json prints.
