@@ -121,7 +121,7 @@ func TestKilledShop(t *testing.T) {
 			t.Fatal(err)
 		}
 		service := &commands.Service{Store: ledgertest.OpenAt(t, address)}
-		for range ledgertest.Size(1, 3, 1500) {
+		for range ledgertest.Size(1, 3, 1000) {
 			killShop(t, address, dsn)
 		}
 		reopen(t, service, db)
