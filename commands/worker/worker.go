@@ -24,7 +24,7 @@ type Worker struct {
 	Command *Command // runs a program that does the work
 
 	// Process is this process, as the ledger names it. Defaults: Host and PID of this process, a new ULID as
-	// Boot, and HOST:PID as Name. A Name that outlives the process makes a worker's history easier to read.
+	// Boot, and HOST-PID as Name. A Name that outlives the process makes a worker's history easier to read.
 	Process event.Worker
 
 	Queues       []string      // required, unless Handler is a Mux: then those that it has handlers for
@@ -83,7 +83,7 @@ func (w *Worker) nameProcess() {
 	}
 	p.PID = cmp.Or(p.PID, os.Getpid())
 	p.Boot = cmp.Or(p.Boot, ulid.Make().String())
-	p.Name = cmp.Or(p.Name, fmt.Sprintf("%s:%d", cmp.Or(p.Host, "worker"), p.PID))
+	p.Name = cmp.Or(p.Name, fmt.Sprintf("%s-%d", cmp.Or(p.Host, "worker"), p.PID))
 }
 
 // lastWrites is how long a worker whose context has ended tries to record the ends of its jobs.

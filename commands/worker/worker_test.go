@@ -103,7 +103,7 @@ func TestWorkerFillsInItsProcess(t *testing.T) {
 	}
 	host, err := os.Hostname()
 	if err != nil || got.Host != host || got.PID != os.Getpid() || got.Version != "v2" ||
-		got.Name != fmt.Sprintf("%s:%d", host, os.Getpid()) {
+		got.Name != fmt.Sprintf("%s-%d", host, os.Getpid()) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if _, err := ulid.ParseStrict(got.Boot); err != nil {
