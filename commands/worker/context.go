@@ -71,8 +71,12 @@ func (t *task) heartbeat(lease time.Duration) commands.Heartbeat {
 func (t *task) sent(beat commands.Heartbeat, asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.progress != nil && t.progress.Progress == beat.Progress {
-		t.progress, t.reportAt = nil, asked.Add(reportEvery)
+	if beat.Progress == nil {
+		return
+	}
+	t.reportAt = asked.Add(reportEvery)
+	if t.progress != nil && t.progress.Progress == beat.Progress { // else there is a newer report
+		t.progress = nil
 	}
 }
 

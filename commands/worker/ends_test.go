@@ -224,7 +224,8 @@ func TestProgressIsSentOnceASecond(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			time.Sleep(time.Second)
+			time.Sleep(1100 * time.Millisecond)
+			synctest.Wait()
 			if now := get(t, service, job.ID); now.Note != "page 4999" || *now.Progress != 4999./5000 {
 				t.Errorf("the ledger has note %q", now.Note)
 			}
