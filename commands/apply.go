@@ -83,6 +83,14 @@ func apply(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c
 	}
 	var after projection.Job
 	switch c := c.(type) {
+	case Cancel:
+		if after, err = applyTo(ctx, tx, actor, fresh, c); c.Token != "" && (err == nil ||
+			errors.Is(err, errNoChange)) {
+			if err != nil {
+				after = fresh
+			}
+			after, err = applyStop(ctx, tx, actor, after, ReportStop{Token: c.Token})
+		}
 	case Unblock:
 		after, err = applyUnblock(ctx, tx, actor, fresh, c)
 	case ReportStop:
@@ -133,9 +141,11 @@ func mayBeStale(err error) bool {
 // needsRow reports whether c depends on what the compare-and-swap does not notice: erasing is no transition,
 // so that a copy of the job from before it has the right seq.
 func needsRow(c action) bool {
-	switch c.(type) {
+	switch c := c.(type) {
 	case Retry, Erase, ReportStop, Unblock:
 		return true
+	case Cancel:
+		return c.Token != "" // the end of the work is recorded too
 	}
 	return false
 }

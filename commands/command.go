@@ -10,8 +10,8 @@ import (
 )
 
 // Command is one thing that the owner of a claim or an operator may ask of a job: Heartbeat, Succeed, Fail
-// and Release take a token; Cancel, Retry, Reschedule, Unblock and Erase take none. Commands are passed by
-// value.
+// and Release take a token, Cancel may take one; Retry, Reschedule, Unblock and Erase take none. Commands are
+// passed by value.
 type Command interface {
 	action
 
@@ -82,7 +82,13 @@ type Release struct {
 }
 
 // Cancel ends a job that has not ended.
-type Cancel struct{ Reason string }
+type Cancel struct {
+	Reason string
+
+	// Token is that of the job's live claim, whose owner asks and has stopped the work, so that this is recorded
+	// too. With another token nothing changes, and the answer is a RefusedError. "": an operator asks.
+	Token string
+}
 
 // Retry queues a job that has ended again. A cancelled job whose last command may still run waits for its
 // end, which is at the end of the lease at the latest. The jobs that were cancelled because of it wait for it
@@ -187,8 +193,14 @@ func (c Release) check() error {
 	return CheckText("reason", c.Reason, MaxReason)
 }
 
-func (c Cancel) check() error { return CheckText("reason", c.Reason, MaxReason) }
-func (c Erase) check() error  { return CheckText("reason", c.Reason, MaxReason) }
+func (c Cancel) check() error {
+	if err := CheckText("token", c.Token, MaxKey); err != nil {
+		return err
+	}
+	return CheckText("reason", c.Reason, MaxReason)
+}
+
+func (c Erase) check() error { return CheckText("reason", c.Reason, MaxReason) }
 
 func (c Retry) check() error {
 	if c.Delay < 0 || c.Delay > MaxRunTime {

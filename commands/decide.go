@@ -154,6 +154,9 @@ func (c Cancel) decide(j projection.Job, _ time.Time) (journal.Fact, error) {
 	switch {
 	case j.State == event.CancelledState:
 		return journal.Fact{}, errNoChange
+	case c.Token != "" && !(j.State.Held() && j.Token == c.Token):
+		return journal.Fact{}, &RefusedError{Command: c.name(), Job: j.ID, Token: c.Token,
+			Why: "the claim has ended", Err: ErrLeaseLost}
 	case j.State.Final():
 		return journal.Fact{}, conflict(c, j)
 	}

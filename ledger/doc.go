@@ -12,7 +12,7 @@
 //
 // Files in reading order:
 //
-//   - open.go, store.go, readers.go, group_commit.go, tx.go, watch.go: a Store, its commit loop,
+//   - open.go, store.go, readers.go, group_commit.go, nested.go, tx.go, watch.go: a Store, its commit loop,
 //     transactions, notifications
 //   - events.go, rowdecode.go, scan.go, pages.go, prefetch.go: appending and reading events
 //   - dictionary.go, bodies.go, digest.go, erase.go: the other tables

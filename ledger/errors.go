@@ -12,6 +12,9 @@ var (
 	ErrUnknownKind = event.ErrUnknownKind // written by a newer program, or damaged
 	ErrClosed      = errors.New("ledger: store is closed")
 
+	// ErrNested: a function of Store.Write called what writes to the same Store, and would wait for itself.
+	ErrNested = errors.New("ledger: a write within a write of the same store")
+
 	ErrConflict = engine.ErrConflict // another write came first
 	ErrUnknown  = engine.ErrUnknown  // COMMIT failed: it may or may not be durable
 	ErrBusy     = engine.ErrBusy     // no write lock in time

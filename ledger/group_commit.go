@@ -40,24 +40,37 @@ func (s *Store) write(ctx context.Context, fn func(*Tx) error) error {
 		return context.Cause(ctx)
 	}
 	r := &request{ctx: ctx, fn: fn, since: time.Now(), done: make(chan error, 1)}
-	select {
-	case s.requests <- r:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.quit:
-		return ErrClosed
+	var suspect <-chan time.Time // fires when the function that runs now may be the caller
+	functions := s.functions.Load()
+	if functions%2 == 1 {
+		timer := time.NewTimer(nestedAfter)
+		defer timer.Stop()
+		suspect = timer.C
 	}
-	select {
-	case err := <-r.done:
-		return err
-	case <-ctx.Done():
-		if r.state.CompareAndSwap(waiting, left) {
-			return context.Cause(ctx)
+	requests := s.requests // nil: r is in the queue
+	for {
+		select {
+		case requests <- r:
+			requests = nil
+		case err := <-r.done:
+			return err
+		case <-ctx.Done():
+			return r.leave(context.Cause(ctx))
+		case <-s.ended: // it may have come into the queue after the loop had emptied that
+			return r.leave(ErrClosed)
+		case <-suspect:
+			if s.calledWithin(functions) {
+				return r.leave(ErrNested)
+			}
+			suspect = nil
 		}
-	case <-s.ended: // it may have come into the queue after the loop had emptied that
-		if r.state.CompareAndSwap(waiting, left) {
-			return ErrClosed
-		}
+	}
+}
+
+// leave gives up waiting and returns why; the outcome where the request was taken before.
+func (r *request) leave(why error) error {
+	if r.state.CompareAndSwap(waiting, left) {
+		return why
 	}
 	return <-r.done
 }
@@ -66,6 +79,7 @@ func (s *Store) write(ctx context.Context, fn func(*Tx) error) error {
 // commits.
 func (s *Store) commitLoop() {
 	defer close(s.ended)
+	s.loopID.Store(goroutineID())
 	for {
 		select {
 		case first := <-s.requests:
@@ -210,7 +224,9 @@ func (s *Store) runOptimistic(tx *Tx, group []grouped) ([]grouped, error) {
 // run runs r's function. A function whose writes failed cannot succeed, whatever it returns.
 func (tx *Tx) run(r *request) error {
 	tx.beginSegment(time.Since(r.since))
+	tx.store.functions.Add(1)
 	err := r.fn(tx)
+	tx.store.functions.Add(1)
 	if err == nil && tx.fn.atEnd != nil && tx.err == nil {
 		err = tx.fn.atEnd.End(tx)
 	}

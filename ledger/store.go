@@ -35,6 +35,9 @@ type Store struct {
 	quit     chan struct{} // closed: no further requests
 	ended    chan struct{} // closed: the commit loop has ended
 
+	functions atomic.Int64 // that have begun or ended; odd: one runs now
+	loopID    atomic.Int64 // of the goroutine of the commit loop
+
 	altered   atomic.Pointer[error] // why nothing may be written; nil: the schema is as it should be
 	announces engine.Topic          // of the open transaction; only the commit loop uses it
 	watchers  watchers
@@ -74,8 +77,9 @@ func (s *Store) SchemaVersion() int { return s.info.SchemaVersion }
 // share one transaction; each has its own outcome, and one that fails undoes its own part only.
 //
 // fn must be short (no network, no child process, no user code), it may run more than once, and nothing that
-// it computed may be used unless Write returned nil. Errors: what fn returned; ErrBusy; ErrFull; ErrReplaced;
-// ErrAltered; ErrUnknown when COMMIT failed, so that it is not known whether it is durable.
+// it computed may be used unless Write returned nil. fn must not call what writes to this Store, as a Service
+// does: that call returns ErrNested. Errors: what fn returned; ErrBusy; ErrFull; ErrReplaced; ErrAltered;
+// ErrUnknown when COMMIT failed, so that it is not known whether it is durable.
 func (s *Store) Write(ctx context.Context, fn func(*Tx) error) error {
 	if s.altered.Load() != nil {
 		if err := s.checkAltered(ctx); err != nil {

@@ -19,6 +19,7 @@ import (
 // parent folder. To add a package, add a line, or a name to the line of its neighbours.
 var stages = [][]string{
 	{"schema", "ledger/event", "ledger/failpoint", "ledger/proof", "commands/cron", "commands/worker/child",
+		"commands/internal/usertx",
 		"cmd/jobledger/internal/outlet", "cmd/jobledger/internal/buildinfo"}, // import nothing of this module
 	{"ledger/internal/engine", "ledger/segment"},
 	{"ledger/internal/sqlite/doorbell"},
@@ -38,7 +39,8 @@ var stages = [][]string{
 	{"commands"},
 	{"commands/load"},
 	{"commands/schedule"},
-	{"commands/worker", "commands/archive", "commands/commandstest"},
+	{"commands/worker", "commands/outbox", "commands/archive", "commands/commandstest"},
+	{"commands/jobledgertest"},
 	{"cmd/jobledger/internal/render", "cmd/jobledger/internal/paging", "cmd/jobledger/internal/await",
 		"cmd/jobledger/internal/bulk"},
 	{"cmd/jobledger/internal/timespec", "cmd/jobledger/internal/evidence"},

@@ -29,6 +29,7 @@ func (p *program) verbs() []cli.Verb {
 		migrateVerb(p),
 		produce.Enqueue(),
 		produce.Schedule(),
+		produce.Relay(),
 		work.Claim(),
 		work.Heartbeat(),
 		work.Succeed(),

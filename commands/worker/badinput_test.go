@@ -28,7 +28,6 @@ func TestWorkerRefusesInvalidClaims(t *testing.T) {
 		"a capability":  {Process: fine, Queues: []string{"mail"}, Capabilities: []string{"a b"}},
 		"a lease":       {Process: fine, Queues: []string{"mail"}, Lease: time.Millisecond},
 		"a max runtime": {Process: fine, Queues: []string{"mail"}, MaxRuntime: -1},
-		"no name":       {Process: event.Worker{Boot: "b"}, Queues: []string{"mail"}},
 		"a name":        {Process: event.Worker{Name: "w\xff", Boot: "b"}, Queues: []string{"mail"}},
 		"a version":     {Process: event.Worker{Name: "w", Boot: "b", Version: "v 1"}, Queues: []string{"mail"}},
 	} {

@@ -1,15 +1,39 @@
 // Package worker is the runtime of a worker: it claims jobs into free slots, keeps their leases alive, runs a
 // [Handler] or a [Command] for each, and records how each ended.
 //
-//	w := &worker.Worker{
-//		Service: service,
-//		Process: ledger.Worker{Name: "mailer", Boot: ulid.Make().String()},
-//		Queues:  []string{"mail"},
-//		Handler: worker.HandlerFunc(func(ctx context.Context, job projection.Job) ([]byte, error) {
-//			return send(ctx, job.Payload)
-//		}),
+//	store, err := ledger.Open(ctx, "jobs.db") // or "postgres://…"
+//	if err != nil {
+//		return err
 //	}
-//	stats, err := w.Run(ctx)
+//	defer store.Close()
+//	service := &commands.Service{Store: store}
+//
+//	var mux worker.Mux
+//	worker.Handle(&mux, "mail", func(ctx context.Context, job worker.Job[Mail]) (any, error) {
+//		return nil, send(ctx, job.Args.To, job.Args.Text)
+//	})
+//	w := &worker.Worker{Service: service, Handler: &mux, Slots: 4}
+//	go func() {
+//		<-ctx.Done() // SIGTERM, by signal.NotifyContext
+//		w.Stop()     // claim no more, finish what runs
+//	}()
+//	stats, err := w.Run(context.WithoutCancel(ctx))
+//
+// Elsewhere, in this process or any other, jobs are enqueued for it:
+//
+//	_, err := service.Enqueue(ctx, "web", commands.Enqueue{Queue: "mail", Payload: text, Key: "order-17"})
+//
+// # What is safe at the same time
+//
+// A Service and its Store, a [Mux], and [Worker.Stop] may be used from any goroutine. A Worker is for one Run
+// or Finish, and its fields are not changed after that has begun. A Handler is called from as many goroutines
+// as the Worker has Slots. [Hooks] are called one at a time. [Progress] and [JobOf] may be called from any
+// goroutine that has the Handler's context, until the Handler returns.
+//
+// A Handler uses the context that it is given: it ends when the work must stop, and context.Cause says why. A
+// Handler that goes on after that keeps its slot, and what it returns is not recorded.
+//
+// # Inside
 //
 // One goroutine does all the writing of a [Worker]. So a heartbeat never races the end of the same job, and
 // the ends, the heartbeats that are due and the next claims share one transaction.
@@ -25,7 +49,8 @@
 //   - group.go: one transaction of ends, heartbeats and claims
 //   - retry.go: errors of the ledger and the backoff after them
 //   - task.go: one claimed job with its lease; run.go: the goroutines that run tasks
-//   - handler.go: [Handler], [Permanent] and [Snooze]
+//   - handler.go: [Handler]; mux.go: [Mux], [Handle], [Middleware] and [RetryBy]
+//   - ends.go: [Error], [Permanent], [Snooze] and [Cancel]; context.go: [JobOf] and [Progress]
 //   - command.go: [Command]; environment.go, logfile.go and exits.go: its variables, log files and exit codes
 //   - hooks.go: [Hooks] for metrics
 package worker

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
@@ -52,7 +50,7 @@ func Example() {
 
 	w := &worker.Worker{
 		Service: service,
-		Process: event.Worker{Name: "mailer", Boot: ulid.Make().String()},
+		Process: event.Worker{Name: "mailer"}, // host, process id and boot are filled in
 		Queues:  []string{"mail"},
 		Drain:   true, // end when no job is ready; without it, Run works until Stop
 		Handler: worker.HandlerFunc(func(ctx context.Context, job projection.Job) ([]byte, error) {
@@ -83,7 +81,7 @@ func ExampleWorker_Run_retries() {
 
 	w := &worker.Worker{
 		Service: service,
-		Process: event.Worker{Name: "mailer", Boot: ulid.Make().String()},
+		Process: event.Worker{Name: "mailer"}, // host, process id and boot are filled in
 		Queues:  []string{"mail"},
 		MaxJobs: 3, // two attempts at the first job and one at the second
 		Handler: worker.HandlerFunc(func(ctx context.Context, job projection.Job) ([]byte, error) {
@@ -107,4 +105,53 @@ func ExampleWorker_Run_retries() {
 	// flaky: attempt 1 failed, now queued
 	// malformed: attempt 1 failed, now failed
 	// flaky: attempt 2 succeeded, now succeeded
+}
+
+// Order is the payload of the jobs of a queue, as JSON.
+type Order struct {
+	Number int
+	To     string
+}
+
+// Typed handlers decode the payload and encode the result. An Error gives the failure a code, and RetryBy the
+// handler a policy of its own.
+func ExampleHandle() {
+	ctx := context.Background()
+	service, remove := openExample()
+	defer remove()
+	for _, payload := range []string{`{"Number":17,"To":"Ada"}`, `{"Number":18}`, `{"Number":19,"To":"Bob"}`} {
+		_, err := service.Enqueue(ctx, "web", commands.Enqueue{Queue: "ship", Payload: []byte(payload)})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	var mux worker.Mux
+	worker.Handle(&mux, "ship", func(ctx context.Context, job worker.Job[Order]) (any, error) {
+		switch {
+		case job.Args.To == "":
+			return nil, &worker.Error{Code: "no_address", NoRetry: true}
+		case job.Args.Number == 19:
+			return nil, worker.Cancel("the customer has changed his mind")
+		}
+		if err := worker.Progress(ctx, 0.5, "packed"); err != nil {
+			return nil, err // the job must stop
+		}
+		return map[string]string{"parcel": fmt.Sprint("P", job.Args.Number)}, nil
+	}, worker.RetryBy(func(job projection.Job, err error) time.Duration {
+		return time.Duration(job.Failures+1) * time.Minute
+	}))
+	w := &worker.Worker{Service: service, Handler: &mux, Drain: true, Hooks: worker.Hooks{
+		Ended: func(job projection.Job, how worker.Ending, took time.Duration) {
+			fmt.Printf("%s %s%s\n", how, job.ErrorCode, job.Result)
+		},
+	}}
+	if _, err := w.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+
+	// Output:
+	// succeeded {"parcel":"P17"}
+	// failed no_address
+	// cancelled
 }

@@ -191,6 +191,8 @@ func stopOf(c commands.Command) commands.Command {
 		return commands.ReportStop{Token: c.Token, ExitCode: c.ExitCode, Signal: c.Signal}
 	case commands.Release:
 		return commands.ReportStop{Token: c.Token}
+	case commands.Cancel:
+		return commands.ReportStop{Token: c.Token}
 	}
 	return nil
 }

@@ -37,8 +37,8 @@ func (l *loop) nextGroup() group {
 	}
 	g.ends = len(g.ops)
 	for t := range l.active {
-		if !g.asked.Add(l.Lease/12).Before(t.nextBeat) || t.firstBeatDue(g.asked) {
-			g.add(t, commands.Heartbeat{Token: t.current().Token, Lease: l.Lease})
+		if t.beatDue(g.asked, l.Lease) {
+			g.add(t, t.heartbeat(l.Lease))
 		}
 	}
 	return g
@@ -70,7 +70,7 @@ func (l *loop) writeGroup() {
 		if i < g.ends {
 			l.endRecorded(g.tasks[i], g.ops[i].Command, r)
 		} else {
-			l.beatRecorded(g.tasks[i], r, g.asked)
+			l.beatRecorded(g.tasks[i], g.ops[i].Command, r, g.asked)
 		}
 	}
 	for _, j := range jobs {
@@ -123,6 +123,10 @@ func (l *loop) endRecorded(t *task, c commands.Command, r commands.Result) {
 	case after.State == event.SucceededState:
 		l.debug("succeeded", t, &before)
 		l.report(t, after, Succeeded)
+	case after.State == event.CancelledState: // as the Handler asked
+		cancel, _ := c.(commands.Cancel)
+		l.log.Info("cancelled", t.logged(before, "reason", cancel.Reason)...)
+		l.report(t, after, Cancelled)
 	case after.Failures > before.Failures: // also a job that was snoozed too often
 		attributes := t.logged(before, "code", after.ErrorCode, "state", after.State.String())
 		if after.State == event.Queued { // else it is not retried
@@ -151,8 +155,10 @@ func (l *loop) lost(t *task, after projection.Job, message, key string, cause er
 
 // beatRecorded takes in what the ledger answered to a heartbeat. A refused one means that the claim is over:
 // the task must stop at once, and sends no more heartbeats.
-func (l *loop) beatRecorded(t *task, r commands.Result, asked time.Time) {
+func (l *loop) beatRecorded(t *task, c commands.Command, r commands.Result, asked time.Time) {
 	if r.Err == nil {
+		beat, _ := c.(commands.Heartbeat)
+		t.sent(beat, asked)
 		t.renewed(r.Job, asked)
 		return
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"jobledger/commands"
-	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -17,8 +16,11 @@ import (
 //
 // ctx ends when the job must stop. Its cause is [commands.ErrLeaseLost], [commands.ErrCancelled],
 // [ErrNotRenewed], [ErrMaxRuntime] or [ErrStopping]. An error fails the attempt, and so do a panic and
-// [runtime.Goexit]; the job is retried with backoff until its attempts are used up. Errors made by
-// [Permanent] and [Snooze] are exceptions.
+// [runtime.Goexit]; the job is retried with backoff until its attempts are used up. An [Error] says more
+// about a failure; [Snooze] and [Cancel] make errors that are no failures. The stack of a panic is in the
+// error_detail.
+//
+// Work is called from several goroutines at the same time where the Worker has several slots.
 //
 // Effects outside of the ledger happen at least once. Use job.ID to deduplicate them, and job.Token to
 // distinguish its attempts.
@@ -41,22 +43,6 @@ var (
 	ErrStopping   = errors.New("the worker is stopping")
 	ErrNotRenewed = errors.New("the lease could not be renewed in time")
 )
-
-// Permanent marks err as an error that no retry will fix: the job fails without another attempt.
-func Permanent(err error) error { return &permanentError{err} }
-
-type permanentError struct{ err error }
-
-func (e *permanentError) Error() string { return e.err.Error() }
-func (e *permanentError) Unwrap() error { return e.err }
-
-// Snooze returns an error with which a Handler releases the job, to be run again after d, at most 366 days.
-// With d 0 the job waits for its backoff. A snooze is not a failure, except for the hundredth of a job.
-func Snooze(d time.Duration) error { return &snoozeError{d} }
-
-type snoozeError struct{ d time.Duration }
-
-func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %s", e.d) }
 
 // runner does the work of a task: a Handler or a Command. It returns the command that records the end, or nil
 // if the claim is lost and nothing is to be recorded.
@@ -84,47 +70,28 @@ func (h handlerRunner) work(t *task) commands.Command {
 		t.cancel(ErrNotRenewed)
 		return nil
 	}
-	result, err := h.workSafely(t)
+	result, err := safely(context.WithValue(t.ctx, taskKey{}, t), h.Handler, t.current())
+	return handlerEndSafely(t, result, err)
+}
+
+// handlerEndSafely is handlerEnd for an error whose own methods may panic.
+func handlerEndSafely(t *task, result []byte, err error) (end commands.Command) {
+	defer func() {
+		if p := recover(); p != nil {
+			end = handlerEnd(t, nil, &panicError{p, debug.Stack()})
+		}
+	}()
 	return handlerEnd(t, result, err)
 }
 
-// handlerEnd returns the command that records the end of a job whose Handler returned result and err.
-func handlerEnd(t *task, result []byte, err error) commands.Command {
-	job := t.current()
-	cause := context.Cause(t.ctx)
-	switch {
-	case errors.Is(cause, commands.ErrLeaseLost), errors.Is(cause, commands.ErrCancelled):
-		return reportStop(job, cause, nil, "")
-	case err == nil:
-		return commands.Succeed{Token: job.Token, Result: result}
-	case errors.Is(cause, ErrNotRenewed):
-		return nil // the sweeper reclaims the job
-	case errors.Is(cause, ErrMaxRuntime):
-		return commands.Fail{Token: job.Token, Code: event.MaxRuntime, Detail: detail(err)}
-	case errors.Is(cause, ErrStopping):
-		return commands.Release{Token: job.Token, Reason: ErrStopping.Error()}
-	}
-	if e := (*snoozeError)(nil); errors.As(err, &e) {
-		return commands.Release{Token: job.Token, Reason: "snoozed", Delay: e.d, Snooze: true}
-	}
-	f := commands.Fail{Token: job.Token, Code: "error", Detail: detail(err)}
-	if e := (*panicError)(nil); errors.As(err, &e) {
-		f.Code = "panic"
-	}
-	if e := (*permanentError)(nil); errors.As(err, &e) {
-		f.NoRetry = true
-	}
-	return f
-}
-
-// workSafely calls the Handler and turns a panic into an error with its stack.
-func (h handlerRunner) workSafely(t *task) (result []byte, err error) {
+// safely calls h and turns a panic into an error with its stack.
+func safely(ctx context.Context, h Handler, job projection.Job) (result []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &panicError{p, debug.Stack()}
+			result, err = nil, &panicError{p, debug.Stack()}
 		}
 	}()
-	return h.Work(t.ctx, t.current())
+	return h.Work(ctx, job)
 }
 
 // errExited is the error of a Handler that never returned.

@@ -25,6 +25,8 @@ type loop struct {
 	done    chan taskEnd   // has room for every slot
 	ends    []taskEnd      // to be recorded with the next group
 
+	reported chan struct{} // a Handler has reported progress; has room for one
+
 	poller       poller
 	retry        retryState    // errors of the ledger since it answered last
 	damagedRetry retryState    // errors about damaged jobs; it decides only what is logged
@@ -51,6 +53,10 @@ func (w *Worker) newLoop(ctx context.Context) (*loop, error) {
 	if (w.Handler == nil) == (w.Command == nil) {
 		return nil, errors.New("worker: exactly one of Handler and Command is required")
 	}
+	if err := w.queuesOf(); err != nil {
+		return nil, err
+	}
+	w.nameProcess()
 	w.Slots, w.Lease = max(w.Slots, 1), cmp.Or(w.Lease, commands.DefaultLease)
 	w.Poll = cmp.Or(w.Poll, defaultPoll)
 	if w.Log == nil {
@@ -63,7 +69,9 @@ func (w *Worker) newLoop(ctx context.Context) (*loop, error) {
 		active:  make(map[*task]bool),
 		claimed: make(chan *task, w.Slots),
 		done:    make(chan taskEnd, w.Slots),
-		poller:  poller{interval: w.Poll, random: randomDuration},
+
+		reported: make(chan struct{}, 1),
+		poller:   poller{interval: w.Poll, random: randomDuration},
 	}
 	if w.Command != nil {
 		l.runner = w.Command
@@ -112,6 +120,7 @@ func (l *loop) run(ctx context.Context) error {
 		case <-ended:
 			l.checkClaims()
 		case <-timer.C:
+		case <-l.reported: // the top of the loop sees it
 		case <-stop: // the top of the loop sees it
 		case <-abort:
 			l.stopped, abort = true, nil

@@ -19,6 +19,7 @@ func (l *loop) start(t *task) {
 	if l.Hooks.Started != nil {
 		l.Hooks.Started(t.job, t.job.ClaimedAt.Sub(t.job.RunAt))
 	}
+	t.reported = l.reported
 	l.claimed <- t
 	go l.runTasks()
 }

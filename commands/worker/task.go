@@ -22,6 +22,10 @@ type task struct {
 	lease    child.Deadlines
 	timer    *time.Timer           // ends ctx when the lease is not renewed in time
 	extended func(child.Deadlines) // see onExtend; nil: the timer holds the deadline
+	progress *commands.Heartbeat   // reported by the Handler and not yet sent; nil: none
+	reportAt time.Time             // when progress may be sent
+
+	reported chan<- struct{} // wakes the loop
 
 	requested time.Duration // the length of the lease that claims and heartbeats ask for
 	took      time.Duration // how long the work ran; known when it has ended
@@ -85,10 +89,21 @@ const firstBeatDelay = 200 * time.Millisecond
 
 // beatAt returns when to send a heartbeat.
 func (t *task) beatAt() time.Time {
-	if !t.firstBeat.IsZero() && t.firstBeat.Before(t.nextBeat) {
-		return t.firstBeat
+	at := t.nextBeat
+	if !t.firstBeat.IsZero() && t.firstBeat.Before(at) {
+		at = t.firstBeat
 	}
-	return t.nextBeat
+	if from, some := t.reports(); some && from.Before(at) {
+		at = from
+	}
+	return at
+}
+
+// beatDue reports whether a group that is written now takes a heartbeat along, of a worker whose leases are
+// so long.
+func (t *task) beatDue(now time.Time, lease time.Duration) bool {
+	from, some := t.reports()
+	return !now.Add(lease/12).Before(t.nextBeat) || t.firstBeatDue(now) || some && !now.Before(from)
 }
 
 // postponeFirstBeat waits for a command that has not begun.

@@ -3,24 +3,31 @@ package worker
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"jobledger/commands"
 	"jobledger/commands/schedule"
 	"jobledger/ledger/event"
 )
 
-// Worker claims jobs and works on them. Fill in the fields and call Run or Finish once. A field that is not
-// required has a default.
+// Worker claims jobs and works on them. Fill in the fields and call Run or Finish once; do not copy it. A
+// field that is not required has a default. Stop may be called from any goroutine, also before Run.
 type Worker struct {
 	Service *commands.Service
-	Handler Handler      // does the work; exactly one of Handler and Command is required
-	Command *Command     // runs a program that does the work
-	Process event.Worker // this process: a name, and a new ULID as Boot
+	Handler Handler  // does the work; exactly one of Handler and Command is required
+	Command *Command // runs a program that does the work
 
-	Queues       []string      // required
+	// Process is this process, as the ledger names it. Defaults: Host and PID of this process, a new ULID as
+	// Boot, and HOST-PID as Name. A Name that outlives the process makes a worker's history easier to read.
+	Process event.Worker
+
+	Queues       []string      // required, unless Handler is a Mux: then those that it has handlers for
 	Capabilities []string      // labels that jobs may require
 	Slots        int           // jobs that run at the same time; default 1
 	Lease        time.Duration // how long a claim holds without a heartbeat, sent every third of it; default 1m
@@ -66,6 +73,17 @@ func (w *Worker) stopChannel() chan struct{} {
 		w.stop = make(chan struct{})
 	}
 	return w.stop
+}
+
+// nameProcess fills in what w.Process leaves out.
+func (w *Worker) nameProcess() {
+	p := &w.Process
+	if p.Host == "" {
+		p.Host, _ = os.Hostname() // without a name, the ledger has none
+	}
+	p.PID = cmp.Or(p.PID, os.Getpid())
+	p.Boot = cmp.Or(p.Boot, ulid.Make().String())
+	p.Name = cmp.Or(p.Name, fmt.Sprintf("%s-%d", cmp.Or(p.Host, "worker"), p.PID))
 }
 
 // lastWrites is how long a worker whose context has ended tries to record the ends of its jobs.

@@ -3,13 +3,17 @@ package worker_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/audit"
@@ -80,6 +84,30 @@ func TestWorkerFillsMoreSlotsThanOneClaimTakes(t *testing.T) {
 	w.Slots = n
 	if stats, err := w.Run(t.Context()); err != nil || stats.Succeeded != n {
 		t.Errorf("run: %+v, %v", stats, err)
+	}
+	verify(t, service.Store)
+}
+
+// A Worker without a Process gets one that says where it runs.
+func TestWorkerFillsInItsProcess(t *testing.T) {
+	service := &commands.Service{Store: ledgertest.Open(t)}
+	one(t, service, commands.Enqueue{})
+	var got event.Worker
+	w := newWorker(service, func(_ context.Context, job projection.Job) ([]byte, error) {
+		got = job.Worker
+		return nil, nil
+	})
+	w.Process, w.MaxJobs = event.Worker{Version: "v2"}, 1
+	if _, err := w.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil || got.Host != host || got.PID != os.Getpid() || got.Version != "v2" ||
+		got.Name != fmt.Sprintf("%s-%d", host, os.Getpid()) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, err := ulid.ParseStrict(got.Boot); err != nil {
+		t.Errorf("boot %q: %v", got.Boot, err)
 	}
 	verify(t, service.Store)
 }

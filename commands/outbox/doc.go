@@ -1,0 +1,48 @@
+// Package outbox enqueues jobs within transactions of the program's own database, SQLite or PostgreSQL: the
+// job exists if and only if the transaction commits.
+//
+//	tx, err := db.BeginTx(ctx, nil)
+//	...
+//	_, err = tx.ExecContext(ctx, `INSERT INTO orders (number) VALUES (17)`)
+//	...
+//	id, err := outbox.Enqueue(ctx, tx, commands.Enqueue{Queue: "ship", Payload: payload})
+//	...
+//	err = tx.Commit()
+//
+// [Migrate] makes the tables, once. [Enqueue] writes a row into the table jobledger_outbox. A [Relay], in the
+// same program or as "jobledger relay", moves the rows into the ledger and deletes them:
+//
+//	relay := &outbox.Relay{Service: service, From: db}
+//	err := relay.Run(ctx)
+//
+// # What is guaranteed
+//
+// The id of the job is chosen by Enqueue and is in the row. A row becomes one job, whatever happens: the
+// relay may be killed at any step, several relays may run at once, the answer of the ledger may be lost. A
+// row that was enqueued before is recognized by its id, and only deleted.
+//
+// Jobs come into the ledger in the order of their rows. The rows of one transaction are in the order of the
+// calls, and a transaction that began after another had committed comes after it. Transactions that overlap
+// have no order.
+//
+// A key ([commands.Enqueue] Key) is the ledger's: whether another job has it is known only when the row is
+// moved. With the same payload that other job is the job. With another payload the row is refused: it stays
+// in the table with the reason, is never tried again, and the rows after it go on. The same goes for a job
+// that is to wait for one that the ledger does not have. [Refused] lists such rows, [Retry] has them tried
+// again.
+//
+// A key that is not for ever (UniqueWhile) leaves no trace in the ledger where another job has it. A relay
+// that is killed between such an answer and the deletion of the row asks again, and if the other job has
+// meanwhile ended, the row becomes a job.
+//
+// # Effects
+//
+// The reverse, a handler that writes into the program's own database at most once, is
+// jobledger/commands/worker.Once.
+//
+// # Files in reading order
+//
+//   - migrate.go: the tables; row.go: a job as a row; enqueue.go: [Enqueue]
+//   - relay.go: [Relay], its loop and what wakes it; move.go: one step of it
+//   - source.go: [Open], for a database by its address; refused.go: rows that the ledger does not take
+package outbox

@@ -1,0 +1,133 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger/event"
+)
+
+// Error is a failure as the ledger records it. A Handler returns one, or an error that wraps one, as a value
+// or as a pointer. Where an Error wraps another, the outer one decides and the inner one fills in what the
+// outer one leaves out.
+type Error struct {
+	Code    string        // the error_code: 1–64 printable ASCII characters without spaces; default "error"
+	Detail  string        // the error_detail; default: the text of the error that the Handler returned
+	RetryIn time.Duration // from the end of this attempt to the next, up to 366 days; 0: the job's backoff
+	NoRetry bool          // the job fails for good
+	Err     error         // the cause; nil: none
+}
+
+// Error returns the code and the text of the cause, or the detail where there is no cause.
+func (e Error) Error() string {
+	text := e.Detail
+	if e.Err != nil {
+		text = e.Err.Error()
+	}
+	switch {
+	case e.Code == "":
+		return cmp.Or(text, "failed")
+	case text == "":
+		return e.Code
+	}
+	return e.Code + ": " + text
+}
+
+// Unwrap returns the cause.
+func (e Error) Unwrap() error { return e.Err }
+
+func (e Error) failure() Error { return e }
+
+// failureOf returns what the Errors in err say, from the outermost on. ok is false if there is none.
+func failureOf(err error) (all Error, ok bool) {
+	var next interface {
+		error
+		failure() Error
+	}
+	for errors.As(err, &next) {
+		e := next.failure()
+		all = Error{
+			Code: cmp.Or(all.Code, e.Code), Detail: cmp.Or(all.Detail, e.Detail),
+			RetryIn: cmp.Or(all.RetryIn, e.RetryIn), NoRetry: all.NoRetry || e.NoRetry,
+		}
+		err, ok = e.Err, true
+	}
+	return all, ok
+}
+
+// Permanent marks err as an error that no retry will fix: the job fails without another attempt. It is an
+// Error with NoRetry.
+func Permanent(err error) error { return &Error{Err: err, NoRetry: true} }
+
+// Snooze returns an error with which a Handler releases the job, to be run again after d, at most 366 days.
+// With d 0 the job waits for its backoff. A snooze is not a failure and uses up no attempt, except for the
+// hundredth of a job, which is a failure.
+func Snooze(d time.Duration) error { return &snoozeError{d} }
+
+type snoozeError struct{ d time.Duration }
+
+func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %s", e.d) }
+
+// Cancel returns an error with which a Handler ends the job as cancelled, for a reason of up to 1 KiB: there
+// is nothing left to do. It is neither a success nor a failure, and it is not retried. The jobs that wait for
+// this one to succeed are cancelled too.
+func Cancel(reason string) error { return &cancelError{reason} }
+
+type cancelError struct{ reason string }
+
+func (e *cancelError) Error() string { return "cancelled: " + e.reason }
+
+// handlerEnd returns the command that records the end of a job whose Handler returned result and err.
+func handlerEnd(t *task, result []byte, err error) commands.Command {
+	job := t.current()
+	cause := context.Cause(t.ctx)
+	switch {
+	case errors.Is(cause, commands.ErrLeaseLost), errors.Is(cause, commands.ErrCancelled):
+		return reportStop(job, cause, nil, "")
+	case err == nil:
+		return commands.Succeed{Token: job.Token, Result: result}
+	case errors.Is(cause, ErrNotRenewed):
+		return nil // the sweeper reclaims the job
+	case errors.Is(cause, ErrMaxRuntime):
+		return commands.Fail{Token: job.Token, Code: event.MaxRuntime, Detail: detail(err)}
+	case errors.Is(cause, ErrStopping):
+		return commands.Release{Token: job.Token, Reason: ErrStopping.Error()}
+	}
+	if e := (*snoozeError)(nil); errors.As(err, &e) {
+		return commands.Release{Token: job.Token, Reason: "snoozed", Delay: e.d, Snooze: true}
+	}
+	if e := (*cancelError)(nil); errors.As(err, &e) {
+		return commands.Cancel{Token: job.Token, Reason: e.reason}
+	}
+	return failOf(job.Token, err)
+}
+
+// failOf returns the Fail that records err.
+func failOf(token string, err error) commands.Fail {
+	e, _ := failureOf(err)
+	f := commands.Fail{Token: token, Code: e.Code, Detail: commands.Detail(e.Detail), NoRetry: e.NoRetry}
+	if p := (*panicError)(nil); f.Code == "" && errors.As(err, &p) {
+		f.Code = "panic"
+	}
+	if f.Code == "" {
+		f.Code = "error"
+	}
+	if f.Detail == "" {
+		f.Detail = detail(err)
+	}
+	if e.RetryIn != 0 {
+		f.RetryIn = &e.RetryIn
+	}
+	return f
+}
+
+// decided reports whether err says already when, or whether, the job is run again.
+func decided(err error) bool {
+	snooze, cancel := (*snoozeError)(nil), (*cancelError)(nil)
+	e, _ := failureOf(err)
+	return e.NoRetry || e.RetryIn != 0 || errors.As(err, &snooze) || errors.As(err, &cancel)
+}
