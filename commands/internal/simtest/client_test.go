@@ -104,6 +104,9 @@ func (c *simClient) order(p *process) commands.Enqueue {
 	if p.chance(0.2) {
 		e.MaxRuntime = p.span(time.Second, 2*time.Minute)
 	}
+	if p.jobsWait() {
+		c.drawWaiting(p, &e)
+	}
 	return e
 }
 
@@ -120,6 +123,9 @@ func (c *simClient) send(p *process) {
 	switch {
 	case unknown(err):
 		return
+	case errors.Is(err, commands.ErrConflict) && mayConflict(c.unsure):
+		c.unsure = nil
+		return
 	case err != nil:
 		p.find("answer", "enqueue: %v", err)
 		return
@@ -130,7 +136,9 @@ func (c *simClient) send(p *process) {
 			p.find("acknowledged and not there", "job %s", e.ID)
 			return
 		}
-		j.payload = string(c.unsure[i].Payload)
+		if c.unsure[i].UniqueWhile == "" {
+			j.payload = string(c.unsure[i].Payload)
+		}
 		if !slices.Contains(c.known, e.ID) {
 			c.known = append(c.known, e.ID)
 		}
@@ -144,7 +152,7 @@ func (c *simClient) operate(p *process) {
 	commandsOf := []commands.Command{commands.Cancel{}, commands.Retry{}, commands.Retry{},
 		commands.Reschedule{Priority: new(p.rng.IntN(3))},
 		commands.Reschedule{RunAt: new(time.Now().Add(p.skew + p.span(-time.Minute, time.Minute)))},
-		commands.Erase{Reason: "asked for"}}
+		commands.Erase{Reason: "asked for"}, commands.Unblock{}}
 	if n := p.rng.IntN(len(commandsOf) + 2); n < len(commandsOf) {
 		what := commandsOf[n]
 		_, err := call(p, fmt.Sprintf("%T of %s", what, id), nil, func() (projection.Job, error) {
@@ -166,8 +174,9 @@ func (c *simClient) operate(p *process) {
 	}
 }
 
-// tidy resumes every queue, so that all jobs can end.
+// tidy resumes every queue and lifts every hold, so that all jobs can end.
 func (c *simClient) tidy(p *process) {
+	c.letRun(p)
 	for _, queue := range simQueues {
 		if _, err := p.service.Resume(p.t.Context(), "cli:operator", queue, ""); err != nil {
 			p.find("answer", "resume: %v", err)

@@ -39,6 +39,7 @@ type simJob struct {
 	live, latest           *simHold
 	erased                 bool
 	payload                string
+	waiting
 }
 
 // simHold is one claim.
@@ -103,6 +104,7 @@ func (o *oracle) look(p *process) {
 			o.sim.say(p.name, "  %d %s %s seq %d attempt %d %s", e.Pos, e.Kind(), e.Job, e.Seq, e.Attempt, e.Token)
 			o.event(p, e)
 		}
+		o.waitsInVain()
 		return nil
 	})
 	if err != nil {
@@ -134,7 +136,9 @@ func (o *oracle) event(p *process, e event.Event) {
 		if o.jobs[e.Job] != nil {
 			o.sim.find("enqueued twice", "job %s", e.Job)
 		}
-		o.jobs[e.Job] = &simJob{id: e.Job, queue: b.Queue, seq: 1, max: b.MaxAttempts, runtime: b.MaxRuntime}
+		j := &simJob{id: e.Job, queue: b.Queue, seq: 1, max: b.MaxAttempts, runtime: b.MaxRuntime}
+		o.jobs[e.Job] = j
+		o.waits(j, b)
 		return
 	}
 	j := o.jobs[e.Job]
@@ -168,18 +172,28 @@ func (o *oracle) event(p *process, e event.Event) {
 		if j.ended != 0 {
 			o.sim.find("transition", "job %s: cancelled after its end", j.id)
 		}
+		o.cancelled(j, b)
 		o.close(j, e)
 	case *event.Retried:
 		if j.ended == 0 {
 			o.sim.find("transition", "job %s: retried before its end", j.id)
 		}
 		j.ended, j.failures = 0, 0
+		o.retried(j, e, b)
+	case *event.Unblocked:
+		o.unblocked(j, b)
+	case *event.Replaced:
+		if j.ended != 0 || j.live != nil {
+			o.sim.find("transition", "job %s: replaced while it was not waiting", j.id)
+		}
+		j.digest, j.payload = b.PayloadSHA256, ""
 	case *event.Rescheduled:
 		if j.ended != 0 || j.live != nil {
 			o.sim.find("transition", "job %s: rescheduled while it was not queued", j.id)
 		}
 	case *event.Erased:
 		j.erased = true
+		o.unwait(j) // it cannot run again
 	case *event.Refused:
 		if key := e.Token + b.Command; o.refused[key] {
 			o.sim.find("refused twice", "job %s: %s with token %s", j.id, b.Command, e.Token)
@@ -203,6 +217,8 @@ func (o *oracle) claimed(p *process, j *simJob, e event.Event) {
 			e.Token, e.Worker.Name)
 	case j.ended != 0:
 		o.sim.find("transition", "job %s: claimed after its end", j.id)
+	case j.blocked || j.held || len(j.after) > 0:
+		o.sim.find("claimed while blocked", "job %s waits for %v, held %t", j.id, j.after, j.held)
 	case j.failures >= j.max:
 		o.sim.find("tried too often", "job %s: claimed after %d failures of %d", j.id, j.failures, j.max)
 	case e.Attempt != j.attempt+1:
@@ -215,6 +231,7 @@ func (o *oracle) claimed(p *process, j *simJob, e event.Event) {
 		o.sim.find("owner", "job %s: claimed for %+v by %s", j.id, e.Worker, p.name)
 	}
 	j.attempt, j.live, j.latest, o.tokens[e.Token] = e.Attempt, h, h, h
+	j.keyFree = j.keyFree || j.unique == event.WhileQueued
 }
 
 // owner checks that an event that only the owner may cause presented the live claim's token.
@@ -248,5 +265,6 @@ func (o *oracle) close(j *simJob, e event.Event) {
 	}
 	if e.To.Final() {
 		j.ended = e.To
+		o.passOn(j)
 	}
 }

@@ -14,20 +14,39 @@ import (
 var sabotages = []struct {
 	name  string
 	finds []string
+	// it concerns jobs that wait or share a key; otherwise there are none, and the fault is found sooner
+	waits bool
 }{
 	// a sweeper that trusts its own clock, which is an hour ahead
-	{"no grace", []string{"live job reclaimed"}},
+	{"no grace", []string{"live job reclaimed"}, false},
 	// a sweeper that reclaims what it once saw expired, whichever worker holds it now
-	{"no CAS", []string{"live job reclaimed"}},
-	{"no token", []string{"fence", "answer"}}, // an owner whose token is not checked
-	{"same token", []string{"token"}},         // tokens that are not fresh
+	{"no CAS", []string{"live job reclaimed"}, false},
+	{"no token", []string{"fence", "answer"}, false}, // an owner whose token is not checked
+	{"same token", []string{"token"}, false},         // tokens that are not fresh
 	// the jobs of dead workers are never reclaimed
-	{"no sweeper", []string{"stuck"}},
+	{"no sweeper", []string{"stuck"}, false},
 	// a row that is queued again without an event
-	{"row without event", []string{"two live claims", "answer"}},
-	{"uncounted failures", []string{"tried too often"}}, // failures that are not counted
+	{"row without event", []string{"two live claims", "answer"}, false},
+	{"uncounted failures", []string{"tried too often"}, false}, // failures that are not counted
 	// a client that takes an unknown outcome for success
-	{"trusts unknown commits", []string{"acknowledged and not there"}},
+	{"trusts unknown commits", []string{"acknowledged and not there"}, false},
+	// blocked jobs that are queued without an event
+	{"runs blocked jobs", []string{"claimed while blocked", "answer"}, true},
+	// what jobs wait for is forgotten: nothing queues or cancels them
+	{"forgets dependencies", []string{"left blocked", "blocked", "answer", "transition"}, true},
+	// jobs that were cancelled because of another one are forgotten when that one is retried
+	{"forgets broken dependencies", []string{"not healed"}, true},
+	{"forgets keys", []string{"two with one key"}, true}, // a key that is free while its job waits
+}
+
+// jobsWait reports whether the history has jobs that wait for others or share a key.
+func (s *sim) jobsWait() bool {
+	for _, other := range sabotages {
+		if other.name == s.broken {
+			return other.waits
+		}
+	}
+	return true
 }
 
 // interfere breaks the rule from outside the program, before p acts.
@@ -51,15 +70,47 @@ func (p *process) interfere() {
 			}
 			return projection.Put(p.t.Context(), tx, held[0], letGo(held[0]))
 		})
-	case "uncounted failures":
-		err = p.service.Store.Write(p.t.Context(), func(tx *ledger.Tx) error {
-			_, err := tx.Exec(`UPDATE jobs SET failures = 0`)
-			return err
+	case "runs blocked jobs":
+		err = p.spoil(event.Blocked, func(j projection.Job) projection.Job {
+			j.State = event.Queued
+			return j
 		})
+	case "forgets keys":
+		err = p.spoil(event.Queued, func(j projection.Job) projection.Job {
+			j.KeyFree = j.UniqueWhile != ""
+			return j
+		})
+	case "forgets dependencies":
+		err = p.execute(`DELETE FROM deps`)
+	case "forgets broken dependencies":
+		err = p.execute(`DELETE FROM deps WHERE broken = 1`)
+	case "uncounted failures":
+		err = p.execute(`UPDATE jobs SET failures = 0`)
 	}
 	if err != nil {
 		p.t.Errorf("seed %d: %s: %v", p.seed, p.broken, err)
 	}
+}
+
+// execute changes the tables without an event.
+func (p *process) execute(statement string) error {
+	return p.service.Store.Write(p.t.Context(), func(tx *ledger.Tx) error {
+		_, err := tx.Exec(statement)
+		return err
+	})
+}
+
+// spoil changes the rows of the jobs in a state, without an event.
+func (p *process) spoil(state event.State, to func(projection.Job) projection.Job) error {
+	return p.service.Store.Write(p.t.Context(), func(tx *ledger.Tx) error {
+		jobs, err := projection.List(p.t.Context(), tx, projection.Filter{States: []event.State{state}})
+		for _, j := range jobs {
+			if err == nil {
+				err = projection.Put(p.t.Context(), tx, j, to(j))
+			}
+		}
+		return err
+	})
 }
 
 // letGo returns j without its owner.

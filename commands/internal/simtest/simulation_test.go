@@ -26,7 +26,7 @@ import (
 // In the first part anything may fail. Then the faults end, and every job that can end must end.
 var (
 	simSeed  = flag.Uint64("seed", 0, "run this one seed of the simulation and print what happens")
-	simSeeds = flag.Int("seeds", 0, "seeds of the simulation; default 30, with -short 20, with -long 200")
+	simSeeds = flag.Int("seeds", 0, "seeds of the simulation; default 20, with -short 20, with -long 200")
 )
 
 func simulations() int {

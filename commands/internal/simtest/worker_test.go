@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/ledger"
 	"jobledger/projection"
 )
 
@@ -210,6 +211,9 @@ func (w *simWorker) take(p *process, j projection.Job) {
 	}
 	if want := p.oracle.jobs[j.ID].payload; want != "" && want != string(j.Payload) {
 		p.find("payload", "job %s has the payload %q, want %q", j.ID, j.Payload, want)
+	}
+	if got := ledger.Digest(j.Salt, j.Payload); j.Payload != nil && got != p.oracle.jobs[j.ID].digest {
+		p.find("payload", "job %s has the payload %q, which its events do not name", j.ID, j.Payload)
 	}
 	t := &simTask{job: j, token: j.Token, beats: time.Now().Add(w.interval(j)),
 		ends: time.Now().Add(p.span(0, 90*time.Second)), zombie: p.chance(0.4)}
