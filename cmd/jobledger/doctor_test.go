@@ -328,6 +328,14 @@ var complaints = []complaint{
 				s.ok(err)
 			})
 		}},
+	{name: "a job that nobody unblocks", code: doctor.CodeHeld, severity: doctor.Advice,
+		seen: "1 job is held, and was enqueued more than a day ago; the first: ", make: func(t *testing.T, s site) {
+			s.withService(-25*time.Hour, func(ctx context.Context, service *commands.Service) {
+				_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", Hold: true})
+				s.ok(err)
+			})
+			s.run("enqueue", "-q", "mail", "--hold", "held today")
+		}},
 	{name: "logs of no job", code: doctor.CodeLogs, severity: doctor.Advice,
 		seen: "1 log in ", make: func(t *testing.T, s site) {
 			s.ok(os.MkdirAll(s.path("jobledger.db.logs/"+ulid.Make().String()), 0o700))
@@ -690,7 +698,7 @@ func TestDoctorCodesAreTestedAndDocumented(t *testing.T) {
 			t.Errorf("docs/operations.md does not explain %s", code)
 		}
 	}
-	if len(codes) != 34 {
+	if len(codes) != 35 {
 		t.Errorf("there are the codes %v", codes)
 	}
 }

@@ -64,6 +64,23 @@ FROM deps d JOIN jobs j ON j.n = d.child
 WHERE d.parent = ? AND d.child > ? AND d.broken <= ? ORDER BY d.child LIMIT ?`
 )
 
+const held = `SELECT COUNT(*), COALESCE(MIN(child), 0) FROM deps WHERE parent = 0 AND child <= ?`
+
+// Held returns how many jobs are held whose numbers are at most upTo, and the least of their numbers.
+func Held(ctx context.Context, tx *ledger.Tx, upTo int64) (jobs, first int64, err error) {
+	rows, err := tx.QueryState(ctx, held, upTo)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(&jobs, &first); err != nil {
+			return 0, 0, err
+		}
+	}
+	return jobs, first, rows.Err()
+}
+
 // Of returns up to limit of the edges of a child.
 func Of(ctx context.Context, tx *ledger.Tx, child int64, limit int) ([]Edge, error) {
 	return edges(ctx, tx, ofChild, child, limit)

@@ -18,11 +18,13 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/deps"
 	"jobledger/projection/status"
 )
 
 const (
 	sweepDelay    = 2 * time.Minute // after the end of a lease and its grace, by when a sweeper should have come
+	heldAfter     = 24 * time.Hour  // a hold is for the enqueueing of a batch, which takes less than a day
 	strandedAfter = 5 * time.Minute // for which ready jobs have no worker that could take them
 )
 
@@ -99,6 +101,7 @@ func (d *examination) tables(ctx context.Context, tx *ledger.Tx) (damaged bool) 
 		{"guards", d.guards}, {"the clock", d.clock}, {"whether it is a copy", d.copied},
 		{"leases", d.ofLive(d.leases)}, {"workers", d.ofLive(d.workers)},
 		{"queues", d.ofLive(d.queues)}, {"ready jobs", d.ofLive(d.stranded)},
+		{"held jobs", d.ofLive(d.held)},
 		{"logs", d.logFolders}, {"seals", d.ofLive(d.evidence)}, {"the archive", d.archiveFiles},
 		{"pages", d.pages},
 	} {
@@ -330,4 +333,23 @@ func countOrNone(n int, noun string) string {
 		return "no " + noun
 	}
 	return render.Count(int64(n), noun)
+}
+
+// held finds jobs that nobody unblocks: a hold is all that a job may wait for without end.
+func (d *examination) held(ctx context.Context, tx *ledger.Tx) error {
+	upTo, err := tx.PosAt(ctx, d.now().Add(-heldAfter))
+	if err != nil {
+		return err
+	}
+	n, first, err := deps.Held(ctx, tx, upTo)
+	if err != nil || n == 0 {
+		return err
+	}
+	found, err := projection.GetMany(ctx, tx, []int64{first})
+	if j, ok := found[first]; ok && err == nil {
+		d.advise(CodeHeld, d.command("unblock "+string(j.ID)),
+			"%s %s held, and %s enqueued more than a day ago; the first: %s in %s", render.Count(n, "job"),
+			render.Plural(n, "is", "are"), render.Plural(n, "was", "were"), j.ID, j.Queue)
+	}
+	return err
 }

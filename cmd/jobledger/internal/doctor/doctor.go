@@ -69,6 +69,7 @@ const (
 	CodeUnsealed       = "D32" // events that are not sealed, though sealing is on
 	CodeCheckpoint     = "D33" // a seal of which no checkpoint was handed out
 	CodeArchive        = "D34" // a file of the archive that is not there, or has another size
+	CodeHeld           = "D35" // jobs that have been held for long
 )
 
 // Options say how a ledger is examined. The zero value works.
