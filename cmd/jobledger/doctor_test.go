@@ -328,7 +328,7 @@ var complaints = []complaint{
 				s.ok(err)
 			})
 		}},
-	{name: "a job that nobody unblocks", code: doctor.CodeHeld, severity: doctor.Advice,
+	{name: "a job that stays held", code: doctor.CodeHeld, severity: doctor.Advice,
 		seen: "1 job is held, and was enqueued more than a day ago; the first: ", make: func(t *testing.T, s site) {
 			s.withService(-25*time.Hour, func(ctx context.Context, service *commands.Service) {
 				_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", Hold: true})

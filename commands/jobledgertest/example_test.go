@@ -2,6 +2,7 @@ package jobledgertest_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"testing"
 
@@ -27,10 +28,23 @@ func Example() {
 		l.RunToEnd(&mux)
 		result = l.RequireSucceeded(job.ID).Result
 	}
-	testing.RunTests(func(string, string) (bool, error) { return true, nil },
-		[]testing.InternalTest{{Name: "TestMail", F: test}})
+	run(test)
 	fmt.Printf("%s\n", result)
 
 	// Output:
 	// "sent to Ada"
+}
+
+// run runs a test, whichever tests -run and -skip choose.
+func run(test func(*testing.T)) {
+	skip := flag.Lookup("test.skip")
+	was := skip.Value.String()
+	if err := skip.Value.Set(""); err != nil {
+		panic(err)
+	}
+	testing.RunTests(func(string, string) (bool, error) { return true, nil },
+		[]testing.InternalTest{{Name: "TestMail", F: test}})
+	if err := skip.Value.Set(was); err != nil {
+		panic(err)
+	}
 }

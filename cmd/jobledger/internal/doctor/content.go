@@ -335,7 +335,7 @@ func countOrNone(n int, noun string) string {
 	return render.Count(int64(n), noun)
 }
 
-// held finds jobs that nobody unblocks: a hold is all that a job may wait for without end.
+// held finds jobs that are not unblocked: a hold is all that a job may wait for without end.
 func (d *examination) held(ctx context.Context, tx *ledger.Tx) error {
 	upTo, err := tx.PosAt(ctx, d.now().Add(-heldAfter))
 	if err != nil {
