@@ -84,13 +84,7 @@ func apply(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c
 	var after projection.Job
 	switch c := c.(type) {
 	case Cancel:
-		if after, err = applyTo(ctx, tx, actor, fresh, c); c.Token != "" && (err == nil ||
-			errors.Is(err, errNoChange)) {
-			if err != nil {
-				after = fresh
-			}
-			after, err = applyStop(ctx, tx, actor, after, ReportStop{Token: c.Token})
-		}
+		after, err = applyCancel(ctx, tx, actor, fresh, c)
 	case Unblock:
 		after, err = applyUnblock(ctx, tx, actor, fresh, c)
 	case ReportStop:

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"jobledger/commands/internal/journal"
@@ -90,4 +91,20 @@ func (s *Service) Live(ctx context.Context, jobs []projection.Job) (live map[str
 		return err
 	})
 	return live, err
+}
+
+// applyCancel cancels j. If the owner of its claim asks, the end of the work is recorded too, also where the
+// job was cancelled before.
+func applyCancel(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c Cancel) (
+	projection.Job, error) {
+	after, err := applyTo(ctx, tx, actor, j, c)
+	switch {
+	case c.Token == "":
+		return after, err
+	case errors.Is(err, errNoChange):
+		after = j
+	case err != nil:
+		return after, err
+	}
+	return applyStop(ctx, tx, actor, after, ReportStop{Token: c.Token})
 }

@@ -52,6 +52,12 @@ func (p serviceRig) job(payload string) projection.Job {
 func (p serviceRig) held(payload string) projection.Job {
 	p.Helper()
 	p.job(payload)
+	return p.claimed()
+}
+
+// claimed returns the next job, which a worker that is dead has claimed.
+func (p serviceRig) claimed() projection.Job {
+	p.Helper()
 	jobs, err := p.Claim(context.Background(), commands.ClaimRequest{Queues: []string{"mail"},
 		Worker: event.Worker{Name: "dead", Boot: "B"}})
 	if err != nil || len(jobs) != 1 {

@@ -8,7 +8,6 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
-	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -53,12 +52,8 @@ var waitingTrials = []trial{
 		if _, err := p.Enqueue(context.Background(), "cli:test", unique); err != nil {
 			p.Fatal(err)
 		}
-		jobs, err := p.Claim(context.Background(), commands.ClaimRequest{Queues: []string{"mail"},
-			Worker: event.Worker{Name: "dead", Boot: "B"}})
-		if err != nil || len(jobs) != 1 {
-			p.Fatalf("claim: %v, %v", jobs, err)
-		}
-		p.end(jobs[0], commands.Succeed{Token: jobs[0].Token})
+		j := p.claimed()
+		p.end(j, commands.Succeed{Token: j.Token})
 		return invoke("enqueue", "-q", "mail", "--key", "k", "--unique-while", "unfinished", "x")
 	}},
 	{name: "enqueue after", adds: "enqueued", steps: mainSteps, prepare: func(p serviceRig) invocation {

@@ -46,18 +46,25 @@ func (s *Scenario) Numbered() {
 	}
 }
 
-// Verify reports every difference between the ledger's tables and the fold of its events.
+// Verify verifies the ledger; see [Verify].
 func (s *Scenario) Verify() {
 	s.T.Helper()
-	err := s.Store.Read(context.Background(), func(tx *ledger.Tx) error {
-		v, err := audit.Verify(context.Background(), tx, nil)
+	Verify(s.T, s.Store)
+}
+
+// Verify reports every difference between a ledger's tables and the fold of its events.
+func Verify(t testing.TB, store *ledger.Store) {
+	t.Helper()
+	ctx := context.Background() // that of the test may have ended
+	err := store.Read(ctx, func(tx *ledger.Tx) error {
+		v, err := audit.Verify(ctx, tx, nil)
 		for _, f := range v.Findings {
-			s.T.Errorf("verify: %+v", f)
+			t.Errorf("verify: %+v", f)
 		}
 		return err
 	})
 	if err != nil {
-		s.T.Errorf("verify: %v", err)
+		t.Errorf("verify: %v", err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/commands/commandstest"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -166,5 +167,5 @@ func (s *exampleShop) finish(acknowledged map[int]bool) {
 		s.Logf("the shop said:\n%s", &s.said)
 	}
 	s.Logf("%d orders, %d of them acknowledged, %d parcels", len(orders), len(acknowledged), len(parcels))
-	verify(s.T, ledgertest.OpenAt(s.T, s.jobs))
+	commandstest.Verify(s.T, ledgertest.OpenAt(s.T, s.jobs))
 }

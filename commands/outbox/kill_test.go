@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/commands/outbox"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
@@ -125,7 +126,7 @@ func TestKilledShop(t *testing.T) {
 			killShop(t, address, dsn)
 		}
 		reopen(t, service, db)
-		verify(t, service.Store)
+		commandstest.Verify(t, service.Store)
 	})
 }
 

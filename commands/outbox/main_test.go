@@ -11,11 +11,11 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/commands/outbox"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
-	"jobledger/projection/audit"
 )
 
 // TestMain lets this program be the shop that TestKilledShop kills.
@@ -101,22 +101,8 @@ func jobs(t testing.TB, s *commands.Service) (list []projection.Job) {
 func verified(t testing.TB) *commands.Service {
 	t.Helper()
 	store := ledgertest.Open(t)
-	t.Cleanup(func() { verify(t, store) })
+	t.Cleanup(func() { commandstest.Verify(t, store) })
 	return &commands.Service{Store: store}
-}
-
-func verify(t testing.TB, store *ledger.Store) {
-	t.Helper()
-	err := store.Read(context.Background(), func(tx *ledger.Tx) error {
-		v, err := audit.Verify(context.Background(), tx, nil)
-		for _, f := range v.Findings {
-			t.Errorf("verify: %+v", f)
-		}
-		return err
-	})
-	if err != nil {
-		t.Errorf("verify: %v", err)
-	}
 }
 
 // left returns how many rows the outbox has.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/commands/outbox"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
@@ -90,17 +91,24 @@ func took(t testing.TB, db *sql.DB, s *commands.Service, times int) time.Duratio
 	return all[len(all)/2]
 }
 
+// openSource opens the outbox at dsn until the test ends.
+func openSource(t *testing.T, dsn string) *outbox.Source {
+	t.Helper()
+	source, err := outbox.Open(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = source.Close() })
+	return source
+}
+
 // A relay wakes for the rows of its own process, of another process that uses PostgreSQL, and within its poll
 // for all others. A poll of an hour shows that it is not the poll that finds them.
 func TestRelayIsWoken(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, dsn string) {
 		db, service := openDB(t, dsn), verified(t)
-		source, err := outbox.Open(t.Context(), dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = source.Close() })
+		source := openSource(t, dsn)
 		runRelay(t, &outbox.Relay{Service: service, From: source, Poll: time.Hour})
 		median := took(t, db, service, 9)
 		t.Logf("the median is %s", median)
@@ -124,11 +132,7 @@ func TestRelayHearsOfOtherProcesses(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, dsn string) {
 		db, service := openDB(t, dsn), verified(t)
-		source, err := outbox.Open(t.Context(), dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = source.Close() })
+		source := openSource(t, dsn)
 		relay := &outbox.Relay{Service: service, From: source}
 		if ledger.IsServerAddress(dsn) {
 			relay.Poll = time.Hour // it is notified
@@ -230,7 +234,7 @@ func TestRelayEndsWithItsLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, relay.Service, 1)
-	verify(t, store)
+	commandstest.Verify(t, store)
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -76,5 +77,5 @@ func TestHandlerInvalidEndFailsTheJob(t *testing.T) {
 			t.Errorf("events: %v", got)
 		}
 	}
-	verify(t, service.Store)
+	commandstest.Verify(t, service.Store)
 }

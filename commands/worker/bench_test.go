@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -79,7 +80,7 @@ func benchmarkDrain(b *testing.B, store *ledger.Store, slots int, job func(i int
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 	if *crowdFile == "" && *finished == 0 { // of millions of events it would take longer than all else
-		verify(b, store)
+		commandstest.Verify(b, store)
 	}
 }
 
@@ -201,5 +202,5 @@ func benchmarkCancel(b *testing.B, fresh bool) {
 			b.ReportMetric(float64(at.Microseconds())/1e3, fmt.Sprintf("ms-%s-p%d", name, percent))
 		}
 	}
-	verify(b, service.Store)
+	commandstest.Verify(b, service.Store)
 }

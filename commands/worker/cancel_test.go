@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -78,7 +79,7 @@ func TestCancelReachesAnotherProcess(t *testing.T) {
 	if stats := <-ended; stats != wantStats || ending != worker.Cancelled {
 		t.Errorf("got %+v, ended %s, want %+v", stats, ending, wantStats)
 	}
-	verify(t, store)
+	commandstest.Verify(t, store)
 	var kinds []string
 	err = store.Read(t.Context(), func(tx *ledger.Tx) error {
 		for e, err := range tx.Events(t.Context(), ledger.Filter{Job: job.N}) {
@@ -126,5 +127,5 @@ func TestCancelOfWorkThatEnds(t *testing.T) {
 	if err != nil || retried.RunAt.After(time.Now()) {
 		t.Errorf("retried after the work has ended: to run at %s, %v", retried.RunAt, err)
 	}
-	verify(t, store)
+	commandstest.Verify(t, store)
 }

@@ -42,8 +42,8 @@ func (e Error) Unwrap() error { return e.Err }
 
 func (e Error) failure() Error { return e }
 
-// failureOf returns what the Errors in err say, from the outermost on. ok is false if there is none.
-func failureOf(err error) (all Error, ok bool) {
+// failureOf returns what the Errors in err say, from the outermost on; nothing if there is none.
+func failureOf(err error) (all Error) {
 	var next interface {
 		error
 		failure() Error
@@ -54,9 +54,9 @@ func failureOf(err error) (all Error, ok bool) {
 			Code: cmp.Or(all.Code, e.Code), Detail: cmp.Or(all.Detail, e.Detail),
 			RetryIn: cmp.Or(all.RetryIn, e.RetryIn), NoRetry: all.NoRetry || e.NoRetry,
 		}
-		err, ok = e.Err, true
+		err = e.Err
 	}
-	return all, ok
+	return all
 }
 
 // Permanent marks err as an error that no retry will fix: the job fails without another attempt. It is an
@@ -108,7 +108,7 @@ func handlerEnd(t *task, result []byte, err error) commands.Command {
 
 // failOf returns the Fail that records err.
 func failOf(token string, err error) commands.Fail {
-	e, _ := failureOf(err)
+	e := failureOf(err)
 	f := commands.Fail{Token: token, Code: e.Code, Detail: commands.Detail(e.Detail), NoRetry: e.NoRetry}
 	if p := (*panicError)(nil); f.Code == "" && errors.As(err, &p) {
 		f.Code = "panic"
@@ -128,6 +128,6 @@ func failOf(token string, err error) commands.Fail {
 // decided reports whether err says already when, or whether, the job is run again.
 func decided(err error) bool {
 	snooze, cancel := (*snoozeError)(nil), (*cancelError)(nil)
-	e, _ := failureOf(err)
+	e := failureOf(err)
 	return e.NoRetry || e.RetryIn != 0 || errors.As(err, &snooze) || errors.As(err, &cancel)
 }

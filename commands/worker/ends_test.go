@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -70,7 +71,7 @@ func TestErrorsSayHowTheAttemptEnds(t *testing.T) {
 			if test.state == event.CancelledState && (stats.Cancelled != 1 || ended[0] != worker.Cancelled) {
 				t.Errorf("counted %+v, hook got %s", stats, ended)
 			}
-			verify(t, service.Store)
+			commandstest.Verify(t, service.Store)
 		})
 	}
 }
@@ -107,7 +108,7 @@ func TestCancelByHandlerRecordsTheEndOfTheWork(t *testing.T) {
 	if err != nil || retried.RunAt.After(time.Now().Add(time.Minute)) {
 		t.Errorf("retried, to run at %s, %v", retried.RunAt, err)
 	}
-	verify(t, service.Store)
+	commandstest.Verify(t, service.Store)
 }
 
 // The token decides: a handler whose claim was lost cannot cancel the job of another claim.
@@ -142,7 +143,7 @@ func TestCancelWithTokenChangesOwnClaimOnly(t *testing.T) {
 		"enqueued claimed released claimed cancelled stopped" {
 		t.Errorf("events: %s", got)
 	}
-	verify(t, service.Store)
+	commandstest.Verify(t, service.Store)
 }
 
 func TestRetryBySetsTheWait(t *testing.T) {
@@ -192,7 +193,7 @@ func TestRetryBySetsTheWait(t *testing.T) {
 				test.wait > 0 && (wait > test.wait*3/2 || wait < test.wait/3-time.Second) {
 				t.Errorf("%s, code %s, waits %s", j.State, j.ErrorCode, wait)
 			}
-			verify(t, service.Store)
+			commandstest.Verify(t, service.Store)
 		})
 	}
 }
@@ -241,7 +242,7 @@ func TestProgressIsSentOnceASecond(t *testing.T) {
 		if err := worker.Progress(t.Context(), 0.5, ""); !errors.Is(err, worker.ErrNoJob) {
 			t.Errorf("outside of a handler: %v", err)
 		}
-		verify(t, service.Store)
+		commandstest.Verify(t, service.Store)
 	})
 }
 
@@ -264,5 +265,5 @@ func TestProgressReturnsWhyTheWorkMustStop(t *testing.T) {
 	if !errors.Is(cause, commands.ErrCancelled) {
 		t.Errorf("got %v", cause)
 	}
-	verify(t, service.Store)
+	commandstest.Verify(t, service.Store)
 }

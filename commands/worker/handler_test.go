@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -128,7 +129,7 @@ func TestHandlerReturnDecidesHowTheJobEnds(t *testing.T) {
 			if j = get(t, service, j.ID); j.State != test.state || !test.check(j) {
 				t.Errorf("got %+v", j)
 			}
-			verify(t, service.Store)
+			commandstest.Verify(t, service.Store)
 		})
 	}
 }
@@ -163,7 +164,7 @@ func TestWorkerHeartbeatsKeepLongJob(t *testing.T) {
 		if beats < 530 || beats > 545 { // every 20 s
 			t.Errorf("got %d heartbeats in three hours", beats)
 		}
-		verify(t, service.Store)
+		commandstest.Verify(t, service.Store)
 	})
 }
 
@@ -193,7 +194,7 @@ func TestHandlerStopsWhenJobIsCancelled(t *testing.T) {
 		if got := strings.Join(kinds(t, service, j.N), " "); got != "enqueued claimed cancelled refused stopped" {
 			t.Errorf("events: %s", got)
 		}
-		verify(t, service.Store)
+		commandstest.Verify(t, service.Store)
 	})
 }
 
@@ -221,5 +222,5 @@ func TestStopWaitsAndEndOfContextReleases(t *testing.T) {
 	if j = get(t, service, j.ID); j.State != event.Queued || j.Failures != 0 {
 		t.Errorf("after a deploy: %+v", j)
 	}
-	verify(t, service.Store)
+	commandstest.Verify(t, service.Store)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/commands/worker"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -68,7 +69,7 @@ func TestHooksReportEveryClaim(t *testing.T) {
 		if !slices.Equal(reported, want) {
 			t.Errorf("got  %q\nwant %q", reported, want)
 		}
-		verify(t, service.Store)
+		commandstest.Verify(t, service.Store)
 	})
 }
 
@@ -103,7 +104,7 @@ func TestHandlerStopsWhenLeaseIsLost(t *testing.T) {
 		if j = get(t, service, j.ID); j.State != event.Queued || j.Result != nil {
 			t.Errorf("the job: %+v", j)
 		}
-		verify(t, service.Store)
+		commandstest.Verify(t, service.Store)
 	})
 }
 
@@ -127,7 +128,7 @@ func TestHandlerStopsAtMaxRuntime(t *testing.T) {
 		if !errors.Is(cause, worker.ErrMaxRuntime) || took != 5*time.Minute {
 			t.Errorf("cause %v after %v, want ErrMaxRuntime after 5m", cause, took)
 		}
-		verify(t, service.Store)
+		commandstest.Verify(t, service.Store)
 	})
 }
 
@@ -160,6 +161,6 @@ func TestLogOfFailureSaysWhenItIsRetried(t *testing.T) {
 		if line.State != want.String() || line.RetryAt.IsZero() == retried {
 			t.Errorf("of %d attempts: got %s", attempts, log.Bytes())
 		}
-		verify(t, store)
+		commandstest.Verify(t, store)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/commands/worker"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -63,7 +64,7 @@ func TestMuxTypedHandlers(t *testing.T) {
 	if want := []invoice{{17, []string{"a", "b"}}, {}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	verify(t, service.Store)
+	commandstest.Verify(t, service.Store)
 }
 
 func TestMuxMiddlewareOrder(t *testing.T) {

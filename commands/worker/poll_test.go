@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/commands/worker"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -152,7 +153,7 @@ func TestWorkerDoesNotReadWithoutFreeSlotOrReason(t *testing.T) {
 		}
 		close(release)
 		run.Wait()
-		verify(t, store)
+		commandstest.Verify(t, store)
 	})
 }
 
@@ -228,5 +229,5 @@ func TestWorkersCompetingRunEachJobOnce(t *testing.T) {
 			t.Errorf("job %s ran %d times", payload, times)
 		}
 	}
-	verify(t, service.Store)
+	commandstest.Verify(t, service.Store)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
@@ -96,7 +97,7 @@ func TestWorkerWaitsOutFullDisk(t *testing.T) {
 				t.Errorf("events: %s", got)
 			}
 		}
-		verify(t, store)
+		commandstest.Verify(t, store)
 	})
 }
 
@@ -125,7 +126,7 @@ func TestWorkerAbortedOnFullDiskGivesUp(t *testing.T) {
 		if got := strings.Join(kinds(t, service, j.N), " "); got != "enqueued claimed" {
 			t.Errorf("events: %s", got)
 		}
-		verify(t, store)
+		commandstest.Verify(t, store)
 	})
 }
 
@@ -191,7 +192,7 @@ func TestWorkerNamesDamagedJobAndRunsOthers(t *testing.T) {
 				if _, err := service.Rebuild(context.Background(), "cli:test"); err != nil {
 					t.Fatal(err)
 				}
-				verify(t, service.Store)
+				commandstest.Verify(t, service.Store)
 			})
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
@@ -92,7 +93,7 @@ func TestWorkerClockJumpsLoseNoJob(t *testing.T) {
 					t.Errorf("seed %d: %d beats; %q", seed, beats, got)
 				}
 			}
-			verify(t, working.Store)
+			commandstest.Verify(t, working.Store)
 		})
 	}
 }
@@ -135,7 +136,7 @@ func TestSweeperFindsDeadWorkerAfterClockSkew(t *testing.T) {
 			if took := time.Since(began); took > wrong+2*time.Minute {
 				t.Errorf("ahead by %v, it took %v", wrong, took)
 			}
-			verify(t, dying.Store)
+			commandstest.Verify(t, dying.Store)
 		})
 	}
 }

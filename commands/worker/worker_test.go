@@ -12,26 +12,11 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/commands"
-	"jobledger/ledger"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
-	"jobledger/projection/audit"
 )
-
-func verify(t testing.TB, store *ledger.Store) {
-	t.Helper()
-	err := store.Read(context.Background(), func(tx *ledger.Tx) error {
-		v, err := audit.Verify(context.Background(), tx, nil)
-		for _, f := range v.Findings {
-			t.Errorf("verify: %+v", f)
-		}
-		return err
-	})
-	if err != nil {
-		t.Errorf("verify: %v", err)
-	}
-}
 
 func TestWorkerDrainRunsEachJobOnce(t *testing.T) {
 	service := &commands.Service{Store: ledgertest.Open(t)}
@@ -63,7 +48,7 @@ func TestWorkerDrainRunsEachJobOnce(t *testing.T) {
 			t.Errorf("job %s ran %d times", payload, times)
 		}
 	}
-	verify(t, service.Store)
+	commandstest.Verify(t, service.Store)
 }
 
 // A claim is limited to MaxClaim jobs. A worker with more slots claims until they are full.
@@ -85,7 +70,7 @@ func TestWorkerFillsMoreSlotsThanOneClaimTakes(t *testing.T) {
 	if stats, err := w.Run(t.Context()); err != nil || stats.Succeeded != n {
 		t.Errorf("run: %+v, %v", stats, err)
 	}
-	verify(t, service.Store)
+	commandstest.Verify(t, service.Store)
 }
 
 // A Worker without a Process gets one that says where it runs.
@@ -109,5 +94,5 @@ func TestWorkerFillsInItsProcess(t *testing.T) {
 	if _, err := ulid.ParseStrict(got.Boot); err != nil {
 		t.Errorf("boot %q: %v", got.Boot, err)
 	}
-	verify(t, service.Store)
+	commandstest.Verify(t, service.Store)
 }

@@ -54,6 +54,7 @@ const (
 	ofChildLate = `SELECT d.parent, d.ending, j.state
 FROM resolving r JOIN deps d ON d.parent = r.parent JOIN jobs j ON j.n = r.parent
 WHERE d.child = ? AND d.broken = 0 ORDER BY d.parent`
+	held     = `SELECT COUNT(*), COALESCE(MIN(child), 0) FROM deps WHERE parent = 0 AND child <= ?`
 	allEdges = `SELECT parent, child, ending, broken FROM deps ORDER BY child, parent`
 	ofParent = `SELECT d.child, d.ending, d.broken, j.state,
     CASE WHEN EXISTS (SELECT 1 FROM deps o WHERE o.child = d.child AND o.broken = 0 AND o.parent <> d.parent)
@@ -64,21 +65,10 @@ FROM deps d JOIN jobs j ON j.n = d.child
 WHERE d.parent = ? AND d.child > ? AND d.broken <= ? ORDER BY d.child LIMIT ?`
 )
 
-const held = `SELECT COUNT(*), COALESCE(MIN(child), 0) FROM deps WHERE parent = 0 AND child <= ?`
-
 // Held returns how many jobs are held whose numbers are at most upTo, and the least of their numbers.
 func Held(ctx context.Context, tx *ledger.Tx, upTo int64) (jobs, first int64, err error) {
-	rows, err := tx.QueryState(ctx, held, upTo)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := rows.Scan(&jobs, &first); err != nil {
-			return 0, 0, err
-		}
-	}
-	return jobs, first, rows.Err()
+	err = table.ScanOne(ctx, tx, held, []any{&jobs, &first}, upTo)
+	return jobs, first, err
 }
 
 // Of returns up to limit of the edges of a child.

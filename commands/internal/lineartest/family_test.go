@@ -155,14 +155,13 @@ var familyModel = porcupine.Model{
 
 // familyClient makes calls about families, and records them.
 type familyClient struct {
-	api   linearAPI
-	queue func(family int) string
-	rng   *rand.Rand
-	ids   [][]event.JobID         // by family: jobs with the key
-	kids  [][]event.JobID         // by family
-	held  [][]projection.Job      // by family
-	ops   [][]porcupine.Operation // by family
-	n     int                     // of this client
+	api  linearAPI
+	rng  *rand.Rand
+	ids  [][]event.JobID         // by family: jobs with the key
+	kids [][]event.JobID         // by family
+	held [][]projection.Job      // by family
+	ops  [][]porcupine.Operation // by family
+	n    int                     // of this client
 }
 
 func (c *familyClient) next(ctx context.Context) {
@@ -200,7 +199,7 @@ func (c *familyClient) do(ctx context.Context, n int, call familyCall) (a family
 	past := time.Unix(1e9, 0) // so that a job is ready at once, whatever a clock says
 	switch call.Op {
 	case "enqueue":
-		e := commands.Enqueue{Queue: c.queue(n), Key: "k", UniqueWhile: event.WhileUnfinished, RunAt: past,
+		e := commands.Enqueue{Queue: fmt.Sprint("f", n), Key: "k", UniqueWhile: event.WhileUnfinished, RunAt: past,
 			Payload: []byte(call.Payload), MaxAttempts: 1}
 		if call.Replace {
 			e.OnDuplicate = commands.ReplaceDuplicate
@@ -213,8 +212,8 @@ func (c *familyClient) do(ctx context.Context, n int, call familyCall) (a family
 		j = was.Job
 	case "claim":
 		var got []projection.Job
-		got, err = c.api.claim(ctx, commands.ClaimRequest{Queues: []string{c.queue(n)}, Limit: 1, Lease: time.Hour,
-			Worker: event.Worker{Name: "w", Boot: "w"}})
+		got, err = c.api.claim(ctx, commands.ClaimRequest{Queues: []string{fmt.Sprint("f", n)}, Limit: 1,
+			Lease: time.Hour, Worker: event.Worker{Name: "w", Boot: "w"}})
 		if err == nil && len(got) == 0 {
 			return familyAnswer{Err: "none"}
 		}
@@ -259,7 +258,7 @@ func (h *history) families(n, stores, clients, calls int, api func(asIs) linearA
 	for s := range stores {
 		service := &commands.Service{Store: h.open(h.store.DSN())}
 		for k := range clients {
-			c := &familyClient{api: api(asIs{service}), queue: func(n int) string { return fmt.Sprint("f", n) },
+			c := &familyClient{api: api(asIs{service}),
 				rng: rand.New(rand.NewPCG(rand.Uint64(), 1)), ids: make([][]event.JobID, n),
 				kids: make([][]event.JobID, n), held: make([][]projection.Job, n),
 				ops: make([][]porcupine.Operation, n), n: s*clients + k}
@@ -317,7 +316,7 @@ func TestFamiliesAreLinearizable(t *testing.T) {
 					}
 				}
 				if test.op == "" {
-					(&commandstest.Scenario{Service: &commands.Service{Store: h.store}, T: t}).Verify()
+					commandstest.Verify(t, h.store)
 				}
 				if wrong != "" {
 					return

@@ -215,7 +215,7 @@ func (h *history) end(counts map[string]int) {
 	for what, n := range h.counts {
 		counts[what] += n
 	}
-	(&commandstest.Scenario{Service: &commands.Service{Store: h.store}, T: h.t}).Verify()
+	commandstest.Verify(h.t, h.store)
 }
 
 // wrong returns the first job's history that is not linearizable, or "".
