@@ -238,3 +238,52 @@ func TestRemovalIsRefusedOfWhatIsNotArchived(t *testing.T) {
 	}
 	verify(t, s.Store)
 }
+
+// Whoever sweeps carries out the policy, in steps, and several may.
+func TestKeeperCarriesOutThePolicy(t *testing.T) {
+	s, dir := ofNight(t, 2000), t.TempDir()
+	keeper := func() *archive.Keeper {
+		return &archive.Keeper{Service: s, Dir: dir, Actor: "sweeper:a", Every: 1, Events: 256, Time: time.Minute}
+	}
+	one, other := keeper(), keeper()
+	step := func(k *archive.Keeper) {
+		t.Helper()
+		if err := k.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	jobs, _ := everything(t, s.Store)
+	step(one) // off
+	for i, want := range []bool{true, false} {
+		changed, err := archive.SetPolicy(t.Context(), s, actor, event.ArchivePolicy{OlderThan: time.Hour})
+		if err != nil || changed != want {
+			t.Errorf("set %d: changed %t, %v", i, changed, err)
+		}
+	}
+	if _, err := archive.SetPolicy(t.Context(), s, actor, event.ArchivePolicy{KeepFailed: 1}); !errors.Is(err,
+		commands.ErrInvalid) {
+		t.Errorf("a policy without an age: %v", err)
+	}
+	for range 8 {
+		step(one)
+		step(other)
+		verify(t, s.Store)
+	}
+	left, _ := everything(t, s.Store)
+	for id, j := range left {
+		if jobs[id].State.Final() && j.N < 1500 && time.Since(j.FinishedAt) > time.Hour && j.FinishedAt.Before(night()[1500].At) {
+			t.Errorf("%s ended at %s and is still there", id, j.FinishedAt)
+		}
+	}
+	if len(left) >= len(jobs) {
+		t.Errorf("%d of %d jobs are left", len(left), len(jobs))
+	}
+	if files := check(t, s.Store, dir); len(files) < 7 {
+		t.Errorf("%d files", len(files))
+	}
+	if _, err := archive.SetPolicy(t.Context(), s, actor, event.ArchivePolicy{}); err != nil {
+		t.Fatal(err)
+	}
+	step(one)
+	verify(t, s.Store)
+}

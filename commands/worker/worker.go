@@ -27,16 +27,17 @@ type Worker struct {
 	// Boot, and HOST-PID as Name. A Name that outlives the process makes a worker's history easier to read.
 	Process event.Worker
 
-	Queues       []string      // required, unless Handler is a Mux: then those that it has handlers for
-	Capabilities []string      // labels that jobs may require
-	Slots        int           // jobs that run at the same time; default 1
-	Lease        time.Duration // how long a claim holds without a heartbeat, sent every third of it; default 1m
-	MaxRuntime   time.Duration // bounds the runtime of every job; default 0: only the job's own limit holds
-	Poll         time.Duration // how often an idle worker that is not notified polls; default 5s
-	SweepEvery   time.Duration // of expired leases; default 15s; negative: none, and no schedule ticks
-	MaxJobs      int           // stop after this many jobs; default 0: no limit
-	Drain        bool          // stop when no job is ready
-	Log          *slog.Logger  // default: discards
+	Queues       []string                    // required, unless Handler is a Mux: then those that it has handlers for
+	Capabilities []string                    // labels that jobs may require
+	Slots        int                         // jobs that run at the same time; default 1
+	Lease        time.Duration               // how long a claim holds without a heartbeat, sent every third of it; default 1m
+	MaxRuntime   time.Duration               // bounds the runtime of every job; default 0: only the job's own limit holds
+	Poll         time.Duration               // how often an idle worker that is not notified polls; default 5s
+	SweepEvery   time.Duration               // of expired leases; default 15s; negative: none, and no schedule ticks
+	Also         func(context.Context) error // at the end of each sweep: see commands.Sweeper; nil: nothing
+	MaxJobs      int                         // stop after this many jobs; default 0: no limit
+	Drain        bool                        // stop when no job is ready
+	Log          *slog.Logger                // default: discards
 	Hooks        Hooks
 
 	mu   sync.Mutex
@@ -154,7 +155,7 @@ func (w *Worker) logTicks(done schedule.Ticked, err error) {
 }
 
 func (w *Worker) sweep(ctx context.Context) {
-	s := commands.Sweeper{Service: w.Service, Actor: "sweeper:" + w.Process.Name}
+	s := commands.Sweeper{Service: w.Service, Actor: "sweeper:" + w.Process.Name, Also: w.Also}
 	log := w.logOf()
 	s.Run(ctx, cmp.Or(w.SweepEvery, 15*time.Second), func(r commands.SweepReport, err error) {
 		if err != nil {

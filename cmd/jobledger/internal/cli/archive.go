@@ -33,6 +33,12 @@ func ArchiveFolder(given string, store *ledger.Store) string {
 	return store.Path() + archive.Suffix
 }
 
+// ArchiveKeeper returns what carries out the archive policy of a ledger, where its archive is known.
+func ArchiveKeeper(service *commands.Service, actor string) *archive.Keeper {
+	return &archive.Keeper{Service: service, Actor: actor,
+		Dir: ArchiveFolder(os.Getenv(ArchiveEnv), service.Store)}
+}
+
 // WithArchive returns v, which only reads, so that it also answers about what has left the ledger: it is run
 // once more on a whole copy, where it needs events that are in the archive or a job that is not in the
 // ledger.

@@ -116,6 +116,7 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 	w.Lease, _ = cli.DurationValue(c, "lease")
 	w.MaxRuntime, _ = cli.DurationValue(c, "max-runtime")
 
+	w.Also = cli.ArchiveKeeper(service, "sweeper:"+request.Worker.Name).Step
 	guard := witnessGuard(p, service.Store)
 	if err := guard.Begin(c.Context); err != nil { // nothing is claimed
 		return witnessError(p, err)
