@@ -15,6 +15,8 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/web"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
@@ -22,7 +24,7 @@ import (
 
 // serveOn serves store by the verbs of this program at now, until the test ends. The function get has a
 // session; header has pairs of name and value.
-func serveOn(t *testing.T, store *ledger.Store, now func() time.Time) (ask web.Ask,
+func serveOn(t *testing.T, store *ledger.Store, now func() time.Time) (ask api.Ask,
 	get func(path string, header ...string) (status int, head http.Header, body string)) {
 	t.Helper()
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(io.Discard), Stderr: io.Discard, Now: now}}
@@ -30,7 +32,7 @@ func serveOn(t *testing.T, store *ledger.Store, now func() time.Time) (ask web.A
 	links := make(chan string, 1)
 	server := web.New(web.Config{Store: store, Ask: p.ask(store), Tables: p.tables(store), Now: now,
 		Report: t.Logf, Announce: func(link string) { links <- link }})
-	listener, err := web.Listen(t.Context(), "127.0.0.1:0")
+	listener, err := door.Listen(t.Context(), "127.0.0.1:0")
 	check(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

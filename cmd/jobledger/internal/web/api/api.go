@@ -1,4 +1,4 @@
-package web
+package api
 
 import (
 	"bytes"
@@ -6,35 +6,76 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
 
-// apiRoot begins the path of every resource.
-const apiRoot = "/api/v1"
+// API answers programs. It is safe for concurrent use.
+type API struct {
+	Config
+	metrics     cache
+	StreamWrite time.Duration // how long the client of a stream may read nothing
+}
+
+// Ask runs one command line, without the program's name, on the ledger that is open, and writes what it
+// prints to out. Its error is that of the command.
+type Ask func(ctx context.Context, out io.Writer, words []string) error
+
+// Config says what an [API] answers about.
+type Config struct {
+	Store    *ledger.Store
+	Door     *door.Door
+	Follower *view.Follower
+	Ask      Ask
+	Now      func() time.Time
+	Report   func(format string, args ...any) // logs a fault of the server, in one line
+}
+
+// New returns an API.
+func New(c Config) *API {
+	return &API{Config: c, StreamWrite: defaultStreamWrite}
+}
+
+// Routes are those of the API and of the metrics.
+func (a *API) Routes() []door.Route {
+	return append([]door.Route{
+		{Pattern: "GET /metrics", Needs: door.Metrics, Handle: a.serveMetrics},
+		{Pattern: "GET " + Root + "/openapi.json", Needs: door.Read, Handle: openAPI},
+		{Pattern: "GET " + Root + "/events/stream", Needs: door.Read, Streams: true, Handle: a.streamEvents},
+		{Pattern: "GET " + Root + "/jobs/{job}/payload", Needs: door.Read | door.Bodies, Handle: a.payload},
+		{Pattern: "GET " + Root + "/jobs/{job}/result", Needs: door.Read | door.Bodies, Handle: a.result},
+	}, a.verbRoutes()...)
+}
+
+// Root begins the path of every resource.
+const Root = "/api/v1"
 
 // Bounds of the parameter limit.
 const (
-	defaultLimit = 100
+	DefaultLimit = 100
 	maxLimit     = 1000
 	maxParams    = 64
 )
 
-// resource is an answer of the API: that of a verb, whose flags are the parameters.
-type resource struct {
-	path   string // below apiRoot
+// Resource is an answer of the API: that of a verb, whose flags are the parameters.
+type Resource struct {
+	Path   string // below Root
 	verb   string
-	params []string // flags of the verb that may be given; "at" stands for --as-of
+	Params []string // flags of the verb that may be given; "at" stands for --as-of
 	form   form
 }
 
@@ -48,7 +89,8 @@ const (
 	events             // pages of events, the oldest first
 )
 
-var resources = []resource{
+// Resources are all of them.
+var Resources = []Resource{
 	{"/status", "status", []string{"at"}, list},
 	{"/queues", "queues", []string{"at", "paused"}, list},
 	{"/workers", "workers", []string{"at", "all"}, list},
@@ -65,56 +107,56 @@ var resources = []resource{
 // switches are the parameters whose value is true or false.
 var switches = []string{"paused", "all"}
 
-func (s *Server) apiRoutes() (routes []route) {
-	for _, res := range resources {
-		routes = append(routes, route{pattern: "GET " + apiRoot + res.path,
-			handle: func(w http.ResponseWriter, r *http.Request) error { return s.answer(w, r, res) }})
+func (a *API) verbRoutes() (routes []door.Route) {
+	for _, res := range Resources {
+		routes = append(routes, door.Route{Pattern: "GET " + Root + res.Path, Needs: door.Read,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return a.answer(w, r, res) }})
 	}
 	return routes
 }
 
-// found is what a verb printed for a resource.
-type found struct {
-	lines [][]byte
+// Found is what a verb printed for a resource.
+type Found struct {
+	Lines [][]byte
 	next  string // the address of the next page; "": there is none
 	pos   int64  // the lines have everything up to this position at least: events after it follow without a gap
 }
 
-// find runs the verb of res with query, and returns the lines of one page.
-func (s *Server) find(r *http.Request, res resource, query url.Values) (f found, err error) {
-	words, limit, err := res.words(query, r.PathValue("job"))
+// Find runs the verb of res with query, and returns the lines of one page.
+func (a *API) Find(r *http.Request, res Resource, query url.Values) (f Found, err error) {
+	words, limit, err := res.Words(query, r.PathValue("job"))
 	if err != nil {
 		return f, err
 	}
-	if f.pos, err = s.tail(r.Context()); err != nil {
+	if f.pos, err = a.Tail(r.Context()); err != nil {
 		return f, err
 	}
 	out := &answerBuffer{first: res.form == one}
-	err = s.Ask(r.Context(), out, words)
+	err = a.Ask(r.Context(), out, words)
 	switch {
 	case errors.Is(err, errEnough):
-	case err != nil && s.nothing(err) && res.form != one:
+	case err != nil && a.Nothing(err) && res.form != one:
 		out.Reset()
 	case err != nil:
 		return f, err
 	}
 	err = nil
-	f.lines = bytes.SplitAfter(out.Bytes(), []byte("\n"))
-	f.lines = f.lines[:len(f.lines)-1] // what follows the last newline is empty
-	if limit > 0 && len(f.lines) > limit {
-		f.next, err = s.next(r, res, query, f.lines[limit-1], f.lines[limit])
-		f.lines = f.lines[:limit]
+	f.Lines = bytes.SplitAfter(out.Bytes(), []byte("\n"))
+	f.Lines = f.Lines[:len(f.Lines)-1] // what follows the last newline is empty
+	if limit > 0 && len(f.Lines) > limit {
+		f.next, err = a.next(r, res, query, f.Lines[limit-1], f.Lines[limit])
+		f.Lines = f.Lines[:limit]
 	}
 	return f, err
 }
 
 // answer sends what the verb of res prints.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, res resource) error {
+func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return errQuery
+		return ErrQuery
 	}
-	f, err := s.find(r, res, query)
+	f, err := a.Find(r, res, query)
 	if err != nil {
 		return err
 	}
@@ -127,34 +169,35 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, res resource) er
 	switch {
 	case res.form == one:
 		h.Set("Content-Type", "application/json")
-		return send(w, bytes.Join(f.lines[:min(1, len(f.lines))], nil))
+		return door.Send(w, bytes.Join(f.Lines[:min(1, len(f.Lines))], nil))
 	case r.Header.Get("Accept") == "application/x-ndjson":
 		h.Set("Content-Type", "application/x-ndjson")
-		return send(w, bytes.Join(f.lines, nil))
+		return door.Send(w, bytes.Join(f.Lines, nil))
 	}
-	return sendItems(w, f.lines, f.next)
+	return sendItems(w, f.Lines, f.next)
 }
 
-var errQuery = refusal(http.StatusBadRequest, "usage", "the query of the address cannot be read")
+// ErrQuery means that the query of an address is none.
+var ErrQuery = door.Refusal(http.StatusBadRequest, "usage", "the query of the address cannot be read")
 
-// nothing reports whether err means that there is nothing, which is no error of a list.
-func (s *Server) nothing(err error) bool { return s.problemOf(err).Code == "nothing" }
+// Nothing reports whether err means that there is nothing, which is no error of a list.
+func (a *API) Nothing(err error) bool { return a.Door.ProblemOf(err).Code == "nothing" }
 
-// words returns the command line for query, with one more than the page's limit asked for, and that limit; 0
+// Words returns the command line for query, with one more than the page's limit asked for, and that limit; 0
 // for an answer without pages.
-func (res resource) words(query url.Values, job string) (words []string, limit int, err error) {
+func (res Resource) Words(query url.Values, job string) (words []string, limit int, err error) {
 	bad := func(format string, args ...any) error {
-		return refusal(http.StatusBadRequest, "usage", fmt.Sprintf(format, args...))
+		return door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf(format, args...))
 	}
 	words = []string{res.verb, "--json"}
 	params := 0
-	for _, name := range sortedNames(query) {
+	for _, name := range SortedNames(query) {
 		values := query[name]
 		params += len(values)
 		switch {
-		case !slices.Contains(res.params, name):
+		case !slices.Contains(res.Params, name):
 			return nil, 0, bad("there is no parameter %.40q here; there are: %s", name,
-				strings.Join(res.params, ", "))
+				strings.Join(res.Params, ", "))
 		case params > maxParams:
 			return nil, 0, bad("more than %d parameters", maxParams)
 		case name == "limit":
@@ -174,7 +217,7 @@ func (res resource) words(query url.Values, job string) (words []string, limit i
 		}
 	}
 	if res.form == jobs || res.form == events && !query.Has("last") {
-		limit = defaultLimit
+		limit = DefaultLimit
 		if values := query["limit"]; len(values) > 0 {
 			if len(values) > 1 || !inRange(values[0]) {
 				return nil, 0, bad("limit is a number from 1 to %d", maxLimit)
@@ -185,8 +228,8 @@ func (res resource) words(query url.Values, job string) (words []string, limit i
 	} else if query.Has("limit") {
 		return nil, 0, bad("last and limit exclude each other")
 	}
-	if strings.Contains(res.path, "{job}") {
-		if !isJobID(job) {
+	if strings.Contains(res.Path, "{job}") {
+		if !IsJobID(job) {
 			return nil, 0, bad("%.40q is not the id of a job", job)
 		}
 		words = append(words, "--", job)
@@ -194,7 +237,8 @@ func (res resource) words(query url.Values, job string) (words []string, limit i
 	return words, limit, nil
 }
 
-func sortedNames(query url.Values) []string { return slices.Sorted(maps.Keys(query)) }
+// SortedNames are the names of the parameters of query.
+func SortedNames(query url.Values) []string { return slices.Sorted(maps.Keys(query)) }
 
 // inRange reports whether text is a number that limit and last may have.
 func inRange(text string) bool {
@@ -202,15 +246,15 @@ func inRange(text string) bool {
 	return err == nil && n >= 1 && n <= maxLimit && strconv.Itoa(n) == text
 }
 
-// isJobID reports whether text may be the id of a job, or its beginning.
-func isJobID(text string) bool {
+// IsJobID reports whether text may be the id of a job, or its beginning.
+func IsJobID(text string) bool {
 	return text != "" && len(text) <= ulid.EncodedSize &&
 		strings.Trim(strings.ToUpper(text), ulid.Encoding) == ""
 }
 
 // next is the address of the page after the one that ends with last and is followed by more; "" where no
 // parameter can name it, which is so for jobs by the time at which they finished.
-func (s *Server) next(r *http.Request, res resource, query url.Values, last, more []byte) (string, error) {
+func (a *API) next(r *http.Request, res Resource, query url.Values, last, more []byte) (string, error) {
 	var line struct {
 		Pos int64       `json:"pos"`
 		ID  event.JobID `json:"id"`
@@ -226,20 +270,20 @@ func (s *Server) next(r *http.Request, res resource, query url.Values, last, mor
 		if err := json.Unmarshal(more, &line); err != nil {
 			return "", fmt.Errorf("read a job: %w", err)
 		}
-		if ok, err := s.continueAt(r.Context(), query, string(line.ID)); err != nil || !ok {
+		if ok, err := a.ContinueAt(r.Context(), query, string(line.ID)); err != nil || !ok {
 			return "", err
 		}
 	}
 	return r.URL.Path + "?" + query.Encode(), nil
 }
 
-// continueAt changes the query of a page of jobs so that it begins with the job id; ok is false where no
+// ContinueAt changes the query of a page of jobs so that it begins with the job id; ok is false where no
 // parameter can name it.
-func (s *Server) continueAt(ctx context.Context, query url.Values, id string) (ok bool, err error) {
+func (a *API) ContinueAt(ctx context.Context, query url.Values, id string) (ok bool, err error) {
 	if query.Get("by") == "finished" {
 		return false, nil
 	}
-	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+	err = a.Store.Read(ctx, func(tx *ledger.Tx) error {
 		n, err := jobref.Ref{ID: id}.Number(ctx, tx)
 		query.Set("to", fmt.Sprintf("pos:%d", n))
 		return err
@@ -247,9 +291,9 @@ func (s *Server) continueAt(ctx context.Context, query url.Values, id string) (o
 	return true, err
 }
 
-// tail is the position of the last event.
-func (s *Server) tail(ctx context.Context) (pos int64, err error) {
-	err = s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+// Tail is the position of the last event.
+func (a *API) Tail(ctx context.Context) (pos int64, err error) {
+	err = a.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
 		pos, err = tx.Tail(ctx)
 		return err
 	})
@@ -278,33 +322,46 @@ func sendItems(w http.ResponseWriter, lines [][]byte, next string) error {
 	body.Write(address)
 	body.WriteString("}\n")
 	w.Header().Set("Content-Type", "application/json")
-	return send(w, body.Bytes())
-}
-
-func send(w http.ResponseWriter, body []byte) error {
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	if _, err := w.Write(body); err != nil {
-		return errors.Join(context.Canceled, err) // the client has gone
-	}
-	return nil
+	return door.Send(w, body.Bytes())
 }
 
 // errEnough ends a verb whose first line is all that is wanted.
 var errEnough = errors.New("web: the first line is there")
 
-// answerBuffer holds what a verb prints, up to maxAnswer bytes.
+// answerBuffer holds what a verb prints, up to door.MaxAnswer bytes.
 type answerBuffer struct {
 	bytes.Buffer
 	first bool // only the first line is wanted
 }
 
 func (b *answerBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxAnswer {
-		return 0, errTooLarge
+	if b.Len()+len(p) > door.MaxAnswer {
+		return 0, door.ErrTooLarge
 	}
 	n, _ := b.Buffer.Write(p)
 	if b.first && bytes.IndexByte(p, '\n') >= 0 {
 		return n, errEnough
 	}
 	return n, nil
+}
+
+// QueryOf returns the parameters of a page. A form sends a field that is empty, which means that it is not
+// given.
+func QueryOf(r *http.Request) (url.Values, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, ErrQuery
+	}
+	for name, values := range query {
+		values = slices.DeleteFunc(values, func(v string) bool { return strings.TrimSpace(v) == "" })
+		if query[name] = values; len(values) == 0 {
+			delete(query, name)
+		}
+	}
+	return query, nil
+}
+
+// ResourceAt is the resource at a path below Root.
+func ResourceAt(path string) Resource {
+	return Resources[slices.IndexFunc(Resources, func(r Resource) bool { return r.Path == path })]
 }

@@ -1,10 +1,12 @@
-package web
+package door
 
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -84,4 +86,13 @@ func acceptsGzip(header string) bool {
 		return quality == "" || err == nil && q > 0
 	}
 	return false
+}
+
+// Send answers with body. Its error means that the client has gone.
+func Send(w http.ResponseWriter, body []byte) error {
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	if _, err := w.Write(body); err != nil {
+		return errors.Join(context.Canceled, err)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
-package web
+package page
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -8,6 +9,9 @@ import (
 	"strconv"
 
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -39,8 +43,8 @@ type eventView struct {
 }
 
 // viewOf is e as pages show it.
-func (s *Server) viewOf(e event.Event) eventView {
-	zone := s.Now().Location()
+func (p *Pages) viewOf(e event.Event) eventView {
+	zone := p.Now().Location()
 	kind, _ := render.KindLabel(e)
 	v := eventView{Pos: e.Pos, Job: e.Job, At: render.Millis(e.At.In(zone)), Kind: kind, By: e.Actor,
 		What: render.Describe(e, zone)}
@@ -53,36 +57,41 @@ func (s *Server) viewOf(e event.Event) eventView {
 	return v
 }
 
+// streamPage sends the events as the page of events shows them.
+func (p *Pages) streamPage(w http.ResponseWriter, r *http.Request) error {
+	return p.Stream(w, r, func(e view.Sent) ([]byte, error) { return json.Marshal(p.viewOf(e.Event)) })
+}
+
 // eventsPage shows what the verb events prints: the last ones, unless after says where to begin.
-func (s *Server) eventsPage(w http.ResponseWriter, r *http.Request) error {
-	query, err := queryOf(r)
+func (p *Pages) eventsPage(w http.ResponseWriter, r *http.Request) error {
+	query, err := api.QueryOf(r)
 	if err != nil {
 		return err
 	}
-	return s.showEvents(w, r, eventsView{Filter: query}, query)
+	return p.showEvents(w, r, eventsView{Filter: query}, query)
 }
 
 // tailPage shows the last events, to which a script adds what is recorded.
-func (s *Server) tailPage(w http.ResponseWriter, r *http.Request) error {
-	query, err := queryOf(r)
+func (p *Pages) tailPage(w http.ResponseWriter, r *http.Request) error {
+	query, err := api.QueryOf(r)
 	if err != nil {
 		return err
 	}
 	for name := range query {
-		if !slices.Contains(streamParams, name) || name == "after" {
-			return refusal(http.StatusBadRequest, "usage",
+		if !slices.Contains(api.StreamParams, name) || name == "after" {
+			return door.Refusal(http.StatusBadRequest, "usage",
 				"the parameters of this page are kind, queue, job, worker and actor")
 		}
 	}
-	view := eventsView{Filter: query, Stream: "/tail/stream?" + query.Encode()}
-	return s.showEvents(w, r, view, query)
+	shown := eventsView{Filter: query, Stream: "/tail/stream?" + query.Encode()}
+	return p.showEvents(w, r, shown, query)
 }
 
-func (s *Server) showEvents(w http.ResponseWriter, r *http.Request, view eventsView, query url.Values) error {
-	err := s.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := s.momentOf(r, query, tx)
+func (p *Pages) showEvents(w http.ResponseWriter, r *http.Request, shown eventsView, query url.Values) error {
+	err := p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		m, err := p.momentOf(r, query, tx)
 		if err == nil {
-			view.frame, err = s.frameAt(r, query, tx, m, "Events")
+			shown.frame, err = p.frameAt(r, query, tx, m, "Events")
 		}
 		return err
 	})
@@ -90,42 +99,42 @@ func (s *Server) showEvents(w http.ResponseWriter, r *http.Request, view eventsV
 		return err
 	}
 	asked := url.Values(http.Header(query).Clone())
-	if asked.Del("at"); view.At != "" && !asked.Has("to") {
-		asked.Set("to", view.At)
+	if asked.Del("at"); shown.At != "" && !asked.Has("to") {
+		asked.Set("to", shown.At)
 	}
 	if !asked.Has("after") && !asked.Has("from") && !asked.Has("last") && !asked.Has("limit") {
-		asked.Set("last", strconv.Itoa(defaultLimit))
+		asked.Set("last", strconv.Itoa(api.DefaultLimit))
 	}
-	res := resourceAt("/events")
-	f, err := s.find(r, res, asked)
+	res := api.ResourceAt("/events")
+	f, err := p.Find(r, res, asked)
 	if err != nil {
 		return err
 	}
-	for _, line := range f.lines {
+	for _, line := range f.Lines {
 		var e event.Event
 		if err := e.UnmarshalJSON(line); err != nil {
 			return fmt.Errorf("read an event: %w", err)
 		}
-		view.Events = append(view.Events, s.viewOf(e))
+		shown.Events = append(shown.Events, p.viewOf(e))
 	}
-	view.After = view.Pos
-	if n := len(view.Events); n > 0 {
-		view.After = max(view.After, view.Events[n-1].Pos)
+	shown.After = shown.Pos
+	if n := len(shown.Events); n > 0 {
+		shown.After = max(shown.After, shown.Events[n-1].Pos)
 	}
-	if view.Stream == "" {
-		view.addPages(query, asked)
+	if shown.Stream == "" {
+		shown.addPages(query, asked)
 	} else {
-		view.Title = "Tail"
+		shown.Title = "Tail"
 	}
 	for _, k := range event.Kinds() {
-		view.Kinds = append(view.Kinds, choice{k.String(), query.Get("kind") == k.String()})
+		shown.Kinds = append(shown.Kinds, choice{k.String(), query.Get("kind") == k.String()})
 	}
-	words, _, err := res.words(asked, "")
-	view.Command = commandOf(words)
+	words, _, err := res.Words(asked, "")
+	shown.Command = commandOf(words)
 	if err != nil {
 		return err
 	}
-	return s.render(w, "events", view)
+	return p.render(w, "events", shown)
 }
 
 // addPages adds the addresses of the events before and after those shown.

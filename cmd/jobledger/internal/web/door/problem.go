@@ -1,7 +1,6 @@
-package web
+package door
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,8 +13,8 @@ import (
 	"jobledger/ledger"
 )
 
-// problem is an error as RFC 9457 has it, with what the command line says of it.
-type problem struct {
+// Problem is an error as RFC 9457 has it, with what the command line says of it.
+type Problem struct {
 	Type   string  `json:"type"`
 	Title  string  `json:"title"`
 	Status int     `json:"status"`
@@ -25,11 +24,12 @@ type problem struct {
 	Hint   *string `json:"hint"`
 }
 
-func (p *problem) Error() string { return p.Detail }
+// Error returns the detail.
+func (p *Problem) Error() string { return p.Detail }
 
-// refusal is a problem of the request, before any command ran.
-func refusal(status int, code, detail string) *problem {
-	return &problem{Status: status, Code: code, Detail: detail}
+// Refusal is a problem of the request, before any command ran.
+func Refusal(status int, code, detail string) *Problem {
+	return &Problem{Status: status, Code: code, Detail: detail}
 }
 
 // statusOf are the statuses of the exit codes; any other is 500.
@@ -40,36 +40,39 @@ var statusOf = map[int]int{
 	cli.ExitBusy: http.StatusServiceUnavailable, cli.ExitTimedOut: http.StatusServiceUnavailable,
 }
 
-// errTooLarge means that an answer has more than maxAnswer bytes.
-var errTooLarge = refusal(http.StatusRequestEntityTooLarge, "too_large",
+// MaxAnswer is the most bytes that an answer has.
+const MaxAnswer = 8 << 20
+
+// ErrTooLarge means that an answer has more than MaxAnswer bytes.
+var ErrTooLarge = Refusal(http.StatusRequestEntityTooLarge, "too_large",
 	"the answer is larger than 8 MiB: ask for fewer, with limit, after or to")
 
-// problemOf is err as a problem. What is no error of the request is logged, and the answer has no more of it
+// ProblemOf is err as a problem. What is no error of the request is logged, and the answer has no more of it
 // than the number of the line in the log.
-func (s *Server) problemOf(err error) *problem {
-	if p, ok := errors.AsType[*problem](err); ok {
+func (d *Door) ProblemOf(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
 	if errors.Is(err, ledger.ErrReplaced) || errors.Is(err, ledger.ErrClosed) {
-		s.lose(err)
+		d.lose(err)
 	}
 	exit, detail, hint := cli.Explain(err)
 	status, known := statusOf[exit]
-	p := &problem{Status: status, Detail: detail, Code: cli.WordOf(exit), Exit: &exit}
+	p := &Problem{Status: status, Detail: detail, Code: cli.WordOf(exit), Exit: &exit}
 	if hint != "" {
 		p.Hint = &hint
 	}
 	if !known || errors.Is(err, context.Canceled) {
 		id := ulid.Make().String()
-		s.Report("%s: %s", id, detail)
-		p = &problem{Status: http.StatusInternalServerError, Code: cli.WordOf(cli.ExitUnexpected), Exit: &exit,
+		d.Report("%s: %s", id, detail)
+		p = &Problem{Status: http.StatusInternalServerError, Code: cli.WordOf(cli.ExitUnexpected), Exit: &exit,
 			Detail: "an unexpected error; the log of the server has it as " + id}
 	}
 	return p
 }
 
-// writeProblem answers with p.
-func writeProblem(w http.ResponseWriter, p *problem) {
+// WriteProblem answers with p.
+func WriteProblem(w http.ResponseWriter, p *Problem) {
 	out := *p
 	out.Type, out.Title = "urn:jobledger:problem:"+p.Code, http.StatusText(p.Status)
 	body, err := json.Marshal(out)
@@ -80,26 +83,7 @@ func writeProblem(w http.ResponseWriter, p *problem) {
 	sendProblem(w, p, body)
 }
 
-// showProblem answers with p as a page.
-func (s *Server) showProblem(w http.ResponseWriter, r *http.Request, p *problem) {
-	view := problemView{frame: s.emptyFrame(r, http.StatusText(p.Status)), Problem: p}
-	var page bytes.Buffer
-	if err := templates()["problem"].Execute(&page, view); err != nil {
-		s.Report("page problem: %v", err)
-		writeProblem(w, p)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	sendProblem(w, p, page.Bytes())
-}
-
-// problemView is what the page of an error shows.
-type problemView struct {
-	frame
-	Problem *problem
-}
-
-func sendProblem(w http.ResponseWriter, p *problem, body []byte) {
+func sendProblem(w http.ResponseWriter, p *Problem, body []byte) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Length", strconv.Itoa(len(body)))

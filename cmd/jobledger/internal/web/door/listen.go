@@ -1,4 +1,4 @@
-package web
+package door
 
 import (
 	"context"
@@ -88,8 +88,8 @@ func removeDead(ctx context.Context, path string) error {
 	return os.Remove(path)
 }
 
-// limitConnections returns l with at most n connections open at a time; further ones wait.
-func limitConnections(l net.Listener, n int) net.Listener {
+// LimitConnections returns l with at most n connections open at a time; further ones wait.
+func LimitConnections(l net.Listener, n int) net.Listener {
 	return &limited{Listener: l, free: make(chan struct{}, n), closed: make(chan struct{})}
 }
 

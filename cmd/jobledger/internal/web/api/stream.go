@@ -1,8 +1,7 @@
-package web
+package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -23,33 +24,29 @@ const (
 	defaultStreamWrite = 30 * time.Second // for a client to read what was sent
 )
 
-// streamParams are the parameters of a stream.
-var streamParams = []string{"after", "kind", "queue", "job", "worker", "actor"}
+// StreamParams are the parameters of a stream.
+var StreamParams = []string{"after", "kind", "queue", "job", "worker", "actor"}
 
 // stream sends events as they are recorded, as server-sent events.
 type stream struct {
-	*Server
+	*API
 	w      http.ResponseWriter
 	filter ledger.Filter
 	kept   bool  // the follower's events can be filtered as they are
 	tail   int64 // of the ledger when the stream began
 	pos    int64 // everything up to it was sent
-	data   func(sent) ([]byte, error)
+	data   func(view.Sent) ([]byte, error)
 }
 
 // streamEvents sends the events in their public form.
-func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) error {
-	return s.stream(w, r, func(e sent) ([]byte, error) { return e.line, nil })
+func (a *API) streamEvents(w http.ResponseWriter, r *http.Request) error {
+	return a.Stream(w, r, func(e view.Sent) ([]byte, error) { return e.Line, nil })
 }
 
-// streamPage sends the events as the page of events shows them.
-func (s *Server) streamPage(w http.ResponseWriter, r *http.Request) error {
-	return s.stream(w, r, func(e sent) ([]byte, error) { return json.Marshal(s.viewOf(e.Event)) })
-}
-
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, data func(sent) ([]byte, error)) error {
-	out := &stream{Server: s, w: w, data: data}
-	within, cancel := context.WithTimeout(r.Context(), askTimeout)
+// Stream sends events as they are recorded, each as data has it; the filter is in the query of r.
+func (a *API) Stream(w http.ResponseWriter, r *http.Request, data func(view.Sent) ([]byte, error)) error {
+	out := &stream{API: a, w: w, data: data}
+	within, cancel := context.WithTimeout(r.Context(), door.AskTimeout)
 	defer cancel()
 	first, err := out.begin(within, r)
 	if err != nil {
@@ -61,11 +58,11 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, data func(sent) 
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	if !s.follower.join(out.tail) {
+	if !a.Follower.Join(out.tail) {
 		h.Del("X-Accel-Buffering")
-		return refusal(http.StatusServiceUnavailable, "busy", "there are too many streams of events")
+		return door.Refusal(http.StatusServiceUnavailable, "busy", "there are too many streams of events")
 	}
-	defer s.follower.leave()
+	defer a.Follower.Leave()
 	// The client has sent all of its request: no time runs for it any more.
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
 		return fmt.Errorf("stream: %w", err)
@@ -73,11 +70,11 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, data func(sent) 
 	err = out.run(r, first)
 	switch { // the answer has begun, so there is no other one
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		s.Report(
+		a.Report(
 			"a stream of events was dropped at pos %d: its client read nothing for %s; it may go on from there",
-			out.pos, s.streamWrite)
+			out.pos, a.StreamWrite)
 	case err != nil && r.Context().Err() == nil && !errors.Is(err, errClient):
-		s.problemOf(err) // it is logged
+		a.Door.ProblemOf(err) // it is logged
 	}
 	return nil
 }
@@ -85,21 +82,21 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, data func(sent) 
 // begin reads the request; first is the name of the first message: hello, or reset where the event after
 // which the client wants to go on is not in this ledger.
 func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err error) {
-	query, err := queryOf(r)
+	query, err := QueryOf(r)
 	if err != nil {
 		return "", err
 	}
 	for name, values := range query {
-		if !slices.Contains(streamParams, name) || len(values) > 1 && name != "kind" || len(values) > maxParams {
-			return "", refusal(http.StatusBadRequest, "usage", "the parameters are after, kind, queue, job, worker "+
-				"and actor, each once but for kind")
+		if !slices.Contains(StreamParams, name) || len(values) > 1 && name != "kind" || len(values) > maxParams {
+			return "", door.Refusal(http.StatusBadRequest, "usage",
+				"the parameters are after, kind, queue, job, worker and actor, each once but for kind")
 		}
 	}
 	o.filter = ledger.Filter{Queue: query.Get("queue"), Worker: query.Get("worker"), Actor: query.Get("actor")}
 	for _, word := range query["kind"] {
 		k, err := event.ParseKind(word)
 		if err != nil {
-			return "", refusal(http.StatusBadRequest, "usage", fmt.Sprintf("there is no kind %.40q", word))
+			return "", door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf("there is no kind %.40q", word))
 		}
 		o.filter.Kinds = append(o.filter.Kinds, k)
 	}
@@ -110,7 +107,7 @@ func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err 
 	number, _, _ := strings.Cut(after, ".")
 	pos, err := strconv.ParseInt(number, 10, 64)
 	if after != "" && (err != nil || pos < 0) {
-		return "", refusal(http.StatusBadRequest, "usage", fmt.Sprintf("%.40q names no event", after))
+		return "", door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf("%.40q names no event", after))
 	}
 	err = o.Store.Read(ctx, func(tx *ledger.Tx) error {
 		if o.tail, err = tx.Tail(ctx); err != nil {
@@ -130,11 +127,11 @@ func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err 
 	}
 	there := pos <= o.pos
 	if there && number != after {
-		last, err := eventsOf(ctx, o.Store, ledger.Filter{After: pos - 1, Until: max(pos, 1)})
+		last, err := view.EventsOf(ctx, o.Store, ledger.Filter{After: pos - 1, Until: max(pos, 1)})
 		if err != nil {
 			return "", err
 		}
-		there = len(last) == 1 && last[0].id() == after
+		there = len(last) == 1 && last[0].ID() == after
 	}
 	if !there {
 		return "reset", nil
@@ -167,15 +164,16 @@ func (o *stream) run(r *http.Request, first string) error {
 		select {
 		case <-r.Context().Done():
 			return nil
-		case <-o.closing:
+		case <-o.Door.Closing():
 			return o.send("event: bye\ndata: {\"reason\":\"the server is ending\"}\n\n")
 		case <-more:
 		case <-ticker.C:
 			text := ": still there\n\n"
-			if !o.admits(r) {
+			_, admitted := o.Door.Caller(r)
+			if !admitted {
 				text = "event: bye\ndata: {\"reason\":\"the credential is not valid any more\"}\n\n"
 			}
-			if err := o.send(text); err != nil || !o.admits(r) {
+			if err := o.send(text); err != nil || !admitted {
 				return err
 			}
 		}
@@ -185,15 +183,15 @@ func (o *stream) run(r *http.Request, first string) error {
 // next returns the messages of the next events, and moves pos past them. more is closed when there are
 // others; nil: there may be some already.
 func (o *stream) next(ctx context.Context) (text string, more <-chan struct{}, err error) {
-	events, held, last, more := o.follower.after(o.pos)
+	events, held, last, more := o.Follower.After(o.pos)
 	if !held || !o.kept && len(events) > 0 {
 		f := o.filter
-		f.After, f.Until, f.Limit = o.pos, last, followPage
-		if events, err = eventsOf(ctx, o.Store, f); err != nil {
+		f.After, f.Until, f.Limit = o.pos, last, view.PageEvents
+		if events, err = view.EventsOf(ctx, o.Store, f); err != nil {
 			return "", nil, err
 		}
-		if len(events) == followPage {
-			last = events[followPage-1].Pos
+		if len(events) == view.PageEvents {
+			last = events[view.PageEvents-1].Pos
 		}
 	} else if len(events) > 0 {
 		last = events[len(events)-1].Pos
@@ -207,7 +205,7 @@ func (o *stream) next(ctx context.Context) (text string, more <-chan struct{}, e
 		if err != nil {
 			return "", nil, err
 		}
-		fmt.Fprintf(&b, "id: %s\nevent: %s\ndata: %s\n\n", e.id(), e.Kind(), strings.TrimSuffix(string(data), "\n"))
+		fmt.Fprintf(&b, "id: %s\nevent: %s\ndata: %s\n\n", e.ID(), e.Kind(), strings.TrimSuffix(string(data), "\n"))
 	}
 	if last > o.pos {
 		o.pos, more = last, nil
@@ -218,7 +216,7 @@ func (o *stream) next(ctx context.Context) (text string, more <-chan struct{}, e
 // send sends text at once. A client that does not read it in time is dropped.
 func (o *stream) send(text string) error {
 	control := http.NewResponseController(o.w)
-	err := control.SetWriteDeadline(time.Now().Add(o.streamWrite))
+	err := control.SetWriteDeadline(time.Now().Add(o.StreamWrite))
 	if err == nil {
 		_, err = o.w.Write([]byte(text)) // #nosec G705 -- text/event-stream, which no browser shows as a page
 	}

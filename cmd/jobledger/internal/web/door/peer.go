@@ -1,4 +1,4 @@
-package web
+package door
 
 import (
 	"context"
@@ -16,8 +16,8 @@ type peer struct {
 	known bool
 }
 
-// withPeer puts the peer of a connection into the context of its requests.
-func withPeer(ctx context.Context, conn net.Conn) context.Context {
+// WithPeer puts the peer of a connection into the context of its requests.
+func WithPeer(ctx context.Context, conn net.Conn) context.Context {
 	if c, ok := conn.(*limitedConn); ok {
 		conn = c.Conn
 	}

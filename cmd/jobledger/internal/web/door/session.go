@@ -1,4 +1,4 @@
-package web
+package door
 
 import (
 	"crypto/rand"
@@ -150,60 +150,34 @@ func sessionOf(r *http.Request) (key [sha256.Size]byte, ok bool) {
 	return sha256.Sum256([]byte(cookie.Value)), true
 }
 
-// announce shows a new login link where the server runs. The code is behind a #, so that it is in no log.
-func (s *Server) announce() bool {
-	if s.Announce == nil {
+// PrintLink shows a new login link where the server runs; false soon after the last one, and on a Unix
+// socket. The code is behind a #, so that it is in no log.
+func (d *Door) PrintLink() bool {
+	if d.Announce == nil || d.origin == "" {
 		return false
 	}
-	code, ok := s.logins.create(s.Now())
+	code, ok := d.logins.create(d.Now())
 	if ok {
-		s.Announce(s.origin + "/login#" + code)
+		d.Announce(d.origin + "/login#" + code)
 	}
 	return ok
 }
 
-// login begins a session for one who has the code of a login link.
-func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
-	if err := r.ParseForm(); err != nil {
-		return refusal(http.StatusBadRequest, "usage", "the form cannot be read")
-	}
-	ok, again := s.logins.use(r.PostForm.Get("code"), s.Now())
+// LogIn begins a session for one who has the code of a login link, and sets its cookie; false: the code is
+// not valid. An error says that there were too many.
+func (d *Door) LogIn(w http.ResponseWriter, r *http.Request, code string) (ok bool, err error) {
+	ok, again := d.logins.use(code, d.Now())
 	switch {
 	case !again:
-		return refusal(http.StatusTooManyRequests, "rate", "too many wrong codes; wait a minute")
+		return false, Refusal(http.StatusTooManyRequests, "rate", "too many wrong codes; wait a minute")
 	case !ok:
-		w.WriteHeader(http.StatusForbidden)
-		return s.render(w, "login", loginView{Title: "Log in", Wrong: true})
+		return false, nil
 	}
 	http.SetCookie(w, &http.Cookie{ // #nosec G124 -- without TLS, and on the loopback interface only
-		Name: cookieOf(r), Value: s.sessions.begin(s.Now()), Path: "/", HttpOnly: true,
+		Name: cookieOf(r), Value: d.sessions.begin(d.Now()), Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, MaxAge: int(sessionLife.Seconds())})
-	http.Redirect(w, r, "/", http.StatusSeeOther)
-	return nil
+	return true, nil
 }
 
-// logout ends the session.
-func (s *Server) logout(w http.ResponseWriter, r *http.Request) error {
-	s.sessions.end(r)
-	http.Redirect(w, r, "/login", http.StatusSeeOther)
-	return nil
-}
-
-// newLink prints another login link where the server runs. The browser does not see it.
-func (s *Server) newLink(w http.ResponseWriter, r *http.Request) error {
-	if !s.announce() {
-		return refusal(http.StatusTooManyRequests, "rate", "the last link is only a few seconds old")
-	}
-	http.Redirect(w, r, "/login", http.StatusSeeOther)
-	return nil
-}
-
-// loginView is what the login page shows.
-type loginView struct {
-	Title string
-	Wrong bool // the code was
-}
-
-func (s *Server) loginPage(w http.ResponseWriter, _ *http.Request) error {
-	return s.render(w, "login", loginView{Title: "Log in"})
-}
+// LogOut ends the session of r.
+func (d *Door) LogOut(r *http.Request) { d.sessions.end(r) }

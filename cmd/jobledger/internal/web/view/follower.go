@@ -1,4 +1,4 @@
-package web
+package view
 
 import (
 	"context"
@@ -16,19 +16,19 @@ import (
 
 // Limits of the follower. What it keeps does not grow with the ledger.
 const (
-	maxStreams = 256
-	keptEvents = 4096
+	MaxStreams = 256
+	KeptEvents = 4096
 	keptBytes  = 8 << 20
-	followPage = 500 // events that are read at a time
+	PageEvents = 500 // events that are read at a time
 	followPoll = 250 * time.Millisecond
 )
 
-// follower reads what is recorded once for all streams, and keeps the newest events. A stream that needs
+// Follower reads what is recorded once for all streams, and keeps the newest events. A stream that needs
 // older ones, because its client is slow, reads them from the ledger, so there is no queue for each client.
 // While there is no stream, it does nothing.
-type follower struct {
+type Follower struct {
 	mu      sync.Mutex
-	events  []sent // the newest, without a gap, the oldest first
+	events  []Sent // the newest, without a gap, the oldest first
 	bytes   int    // of their lines
 	pos     int64  // of the last event that was read
 	more    chan struct{}
@@ -36,34 +36,34 @@ type follower struct {
 	streams int
 }
 
-// sent is an event as streams send it.
-type sent struct {
+// Sent is an event as streams send it.
+type Sent struct {
 	event.Event
-	line []byte // its public form
+	Line []byte // its public form
 }
 
-// newSent makes e ready to be sent.
-func newSent(e event.Event) (sent, error) {
+// newSent makes e ready to be Sent.
+func newSent(e event.Event) (Sent, error) {
 	line, err := cli.JSONLine(e)
-	return sent{e, line}, err
+	return Sent{e, line}, err
 }
 
-// id names the event for Last-Event-ID: its position, and a digest that differs where the ledger was replaced
+// ID names the event for Last-Event-ID: its position, and a digest that differs where the ledger was replaced
 // by one with another history.
-func (e sent) id() string {
-	digest := sha256.Sum256(e.line)
+func (e Sent) ID() string {
+	digest := sha256.Sum256(e.Line)
 	return strconv.FormatInt(e.Pos, 10) + "." + hex.EncodeToString(digest[:4])
 }
 
-func newFollower() *follower {
-	return &follower{more: make(chan struct{}), joined: make(chan struct{}, 1)}
+func NewFollower() *Follower {
+	return &Follower{more: make(chan struct{}), joined: make(chan struct{}, 1)}
 }
 
-// join adds a stream, which has everything up to tail; ok is false where there are too many.
-func (f *follower) join(tail int64) (ok bool) {
+// Join adds a stream, which has everything up to tail; ok is false where there are too many.
+func (f *Follower) Join(tail int64) (ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.streams >= maxStreams {
+	if f.streams >= MaxStreams {
 		return false
 	}
 	if f.streams++; f.streams == 1 {
@@ -76,22 +76,22 @@ func (f *follower) join(tail int64) (ok bool) {
 	return true
 }
 
-// leave removes a stream.
-func (f *follower) leave() {
+// Leave removes a stream.
+func (f *Follower) Leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.streams--
 }
 
-// count is how many streams there are.
-func (f *follower) count() int {
+// Count is how many streams there are.
+func (f *Follower) Count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.streams
 }
 
-// run reads events while there are streams, until ctx ends.
-func (f *follower) run(ctx context.Context, store *ledger.Store, report func(error)) {
+// Run reads events while there are streams, until ctx ends.
+func (f *Follower) Run(ctx context.Context, store *ledger.Store, report func(error)) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -103,19 +103,19 @@ func (f *follower) run(ctx context.Context, store *ledger.Store, report func(err
 }
 
 // follow reads events until there are no streams, or ctx ends.
-func (f *follower) follow(ctx context.Context, store *ledger.Store, report func(error)) {
+func (f *Follower) follow(ctx context.Context, store *ledger.Store, report func(error)) {
 	woken, stop := store.Watch()
 	defer stop()
 	ticker := time.NewTicker(followPoll)
 	defer ticker.Stop()
 	failed := false
-	for f.count() > 0 {
+	for f.Count() > 0 {
 		n, err := f.read(ctx, store)
 		if err != nil && ctx.Err() == nil && !failed {
 			report(err)
 		}
 		failed = err != nil
-		if n == followPage {
+		if n == PageEvents {
 			continue
 		}
 		select {
@@ -127,12 +127,12 @@ func (f *follower) follow(ctx context.Context, store *ledger.Store, report func(
 	}
 }
 
-// read reads the next events, at most followPage, and wakes the streams.
-func (f *follower) read(ctx context.Context, store *ledger.Store) (n int, err error) {
+// read reads the next events, at most PageEvents, and wakes the streams.
+func (f *Follower) read(ctx context.Context, store *ledger.Store) (n int, err error) {
 	f.mu.Lock()
 	after := f.pos
 	f.mu.Unlock()
-	page, err := eventsOf(ctx, store, ledger.Filter{After: after, Limit: followPage})
+	page, err := EventsOf(ctx, store, ledger.Filter{After: after, Limit: PageEvents})
 	if err != nil || len(page) == 0 {
 		return 0, err
 	}
@@ -148,22 +148,22 @@ func (f *follower) read(ctx context.Context, store *ledger.Store) (n int, err er
 }
 
 // add appends page, and removes the oldest beyond the limits.
-func (f *follower) add(page []sent) {
+func (f *Follower) add(page []Sent) {
 	for _, e := range page {
-		f.bytes += len(e.line)
+		f.bytes += len(e.Line)
 	}
 	f.events, f.pos = append(f.events, page...), page[len(page)-1].Pos
 	drop := 0
-	for len(f.events)-drop > keptEvents || f.bytes > keptBytes && drop < len(f.events) {
-		f.bytes -= len(f.events[drop].line)
+	for len(f.events)-drop > KeptEvents || f.bytes > keptBytes && drop < len(f.events) {
+		f.bytes -= len(f.events[drop].Line)
 		drop++
 	}
 	f.events = slices.Delete(f.events, 0, drop)
 }
 
-// after returns the kept events after pos, at most followPage; held is false where the first of them is not
+// After returns the kept events after pos, at most PageEvents; held is false where the first of them is not
 // kept any more. more is closed when there are others after last.
-func (f *follower) after(pos int64) (events []sent, held bool, last int64, more <-chan struct{}) {
+func (f *Follower) After(pos int64) (events []Sent, held bool, last int64, more <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if pos >= f.pos {
@@ -174,11 +174,11 @@ func (f *follower) after(pos int64) (events []sent, held bool, last int64, more 
 		return nil, false, f.pos, f.more
 	}
 	kept := f.events[pos+1-first:]
-	return slices.Clone(kept[:min(len(kept), followPage)]), true, f.pos, f.more
+	return slices.Clone(kept[:min(len(kept), PageEvents)]), true, f.pos, f.more
 }
 
-// eventsOf reads the events that filter selects.
-func eventsOf(ctx context.Context, store *ledger.Store, filter ledger.Filter) (page []sent, err error) {
+// EventsOf reads the events that filter selects.
+func EventsOf(ctx context.Context, store *ledger.Store, filter ledger.Filter) (page []Sent, err error) {
 	err = store.Read(ctx, func(tx *ledger.Tx) error {
 		page = nil
 		for e, err := range tx.Events(ctx, filter) {

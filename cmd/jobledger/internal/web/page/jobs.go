@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"net/http"
@@ -8,6 +8,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/ledger"
 )
 
@@ -31,16 +32,16 @@ type choice struct {
 }
 
 // jobsPage shows what the verb list prints.
-func (s *Server) jobsPage(w http.ResponseWriter, r *http.Request) error {
-	query, err := queryOf(r)
+func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
+	query, err := api.QueryOf(r)
 	if err != nil {
 		return err
 	}
 	if !query.Has("limit") {
 		query.Set("limit", strconv.Itoa(pageJobs))
 	}
-	res := resourceAt("/jobs")
-	words, limit, err := res.words(query, "")
+	res := api.ResourceAt("/jobs")
+	words, limit, err := res.Words(query, "")
 	if err != nil {
 		return err
 	}
@@ -49,9 +50,9 @@ func (s *Server) jobsPage(w http.ResponseWriter, r *http.Request) error {
 		view.States = append(view.States, choice{name, slices.Contains(query["state"], name)})
 	}
 	words = slices.DeleteFunc(words, func(word string) bool { return word == "--json" })
-	tables, err := s.Tables(r.Context(), words)
+	tables, err := p.Tables(r.Context(), words)
 	switch {
-	case err != nil && !s.nothing(err):
+	case err != nil && !p.Nothing(err):
 		return err
 	case err != nil:
 		view.Count = "No job matches."
@@ -60,7 +61,7 @@ func (s *Server) jobsPage(w http.ResponseWriter, r *http.Request) error {
 		n := len(view.Jobs.Rows())
 		if n > limit {
 			next := url.Values(http.Header(query).Clone())
-			ok, err := s.continueAt(r.Context(), next, view.Jobs.Cut(limit)[0])
+			ok, err := p.ContinueAt(r.Context(), next, view.Jobs.Cut(limit)[0])
 			if err != nil {
 				return err
 			}
@@ -74,10 +75,10 @@ func (s *Server) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown := url.Values(http.Header(query).Clone())
 	shown.Del("limit")
-	err = s.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := s.momentOf(r, query, tx)
+	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		m, err := p.momentOf(r, query, tx)
 		if err == nil {
-			view.frame, err = s.frameAt(r, shown, tx, m, "Jobs")
+			view.frame, err = p.frameAt(r, shown, tx, m, "Jobs")
 		}
 		return err
 	})
@@ -86,10 +87,5 @@ func (s *Server) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.render(w, "jobs", view)
-}
-
-// resourceAt is the resource at a path below apiRoot.
-func resourceAt(path string) resource {
-	return resources[slices.IndexFunc(resources, func(r resource) bool { return r.path == path })]
+	return p.render(w, "jobs", view)
 }

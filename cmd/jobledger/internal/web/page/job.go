@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"net/http"
@@ -11,6 +11,8 @@ import (
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -33,34 +35,34 @@ type jobView struct {
 }
 
 // jobPage shows what the verbs show, why, attempts and history print of one job, all of one snapshot.
-func (s *Server) jobPage(w http.ResponseWriter, r *http.Request) error {
-	query, err := queryOf(r)
+func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
+	query, err := api.QueryOf(r)
 	if err != nil {
 		return err
 	}
 	id := r.PathValue("job")
 	for name := range query {
 		if name != "at" {
-			return refusal(http.StatusBadRequest, "usage", "the page of a job has no parameter but at")
+			return door.Refusal(http.StatusBadRequest, "usage", "the page of a job has no parameter but at")
 		}
 	}
-	if !isJobID(id) {
-		return refusal(http.StatusBadRequest, "usage", "this is not the id of a job")
+	if !api.IsJobID(id) {
+		return door.Refusal(http.StatusBadRequest, "usage", "this is not the id of a job")
 	}
 	var view jobView
 	var claims []attempts.Attempt
 	var why state.Why
-	now, past := s.Now(), false
-	err = s.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := s.momentOf(r, query, tx)
+	now, past := p.Now(), false
+	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		m, err := p.momentOf(r, query, tx)
 		if err != nil {
 			return err
 		}
-		if view.frame, err = s.frameAt(r, query, tx, m, "Job"); err != nil {
+		if view.frame, err = p.frameAt(r, query, tx, m, "Job"); err != nil {
 			return err
 		}
-		now, past = s.clock(m).At, m.Given
-		view.Job, why, err = s.readJob(r, tx, jobref.Ref{ID: id}, m)
+		now, past = p.clock(m).At, m.Given
+		view.Job, why, err = p.readJob(r, tx, jobref.Ref{ID: id}, m)
 		if err != nil {
 			return err
 		}
@@ -100,11 +102,11 @@ func (s *Server) jobPage(w http.ResponseWriter, r *http.Request) error {
 		view.Bar = newBar(j, claims, now)
 	}
 	for _, l := range historytext.Lines(j.Events) {
-		v := s.viewOf(l.Event)
+		v := p.viewOf(l.Event)
 		v.After, v.More = l.After, l.Skipped
 		view.History = append(view.History, v)
 	}
-	return s.render(w, "job", view)
+	return p.render(w, "job", view)
 }
 
 // asOf returns the words of a command about the job id.
@@ -116,7 +118,7 @@ func asOf(at, id string) []string {
 }
 
 // readJob reads the job and why it is in its state.
-func (s *Server) readJob(r *http.Request, tx *ledger.Tx, ref jobref.Ref, m moment) (j state.Job,
+func (p *Pages) readJob(r *http.Request, tx *ledger.Tx, ref jobref.Ref, m moment) (j state.Job,
 	why state.Why, err error) {
 	ctx := r.Context()
 	now, err := ref.Find(ctx, tx)
@@ -125,7 +127,7 @@ func (s *Server) readJob(r *http.Request, tx *ledger.Tx, ref jobref.Ref, m momen
 	}
 	if !m.Given {
 		if j, err = state.ReadJob(ctx, tx, now); err == nil {
-			why, err = state.Explain(ctx, tx, now, s.Now())
+			why, err = state.Explain(ctx, tx, now, p.Now())
 		}
 		return j, why, err
 	}
@@ -135,48 +137,8 @@ func (s *Server) readJob(r *http.Request, tx *ledger.Tx, ref jobref.Ref, m momen
 	if j.State == 0 {
 		return j, why, cli.Exitf(cli.ExitNothing, "job %s was not enqueued yet; now it is %s", j.ID, j.Later)
 	}
-	why, err = state.ExplainAsOf(ctx, tx, now.N, m.Moment, s.Now().Location())
+	why, err = state.ExplainAsOf(ctx, tx, now.N, m.Moment, p.Now().Location())
 	return j, why, err
-}
-
-// payload sends the payload of a job, to the byte.
-func (s *Server) payload(w http.ResponseWriter, r *http.Request) error {
-	return s.sendBody(w, r, "payload", func(j state.Job) []byte { return j.Payload })
-}
-
-// result sends the result of a job, to the byte.
-func (s *Server) result(w http.ResponseWriter, r *http.Request) error {
-	return s.sendBody(w, r, "result", func(j state.Job) []byte { return j.Result })
-}
-
-// sendBody sends what a user or a worker gave, as a file that no browser shows or runs.
-func (s *Server) sendBody(w http.ResponseWriter, r *http.Request, what string,
-	of func(state.Job) []byte) error {
-	id := r.PathValue("job")
-	if !isJobID(id) || r.URL.RawQuery != "" {
-		return refusal(http.StatusBadRequest, "usage", "this is the address of no job; there are no parameters")
-	}
-	var j state.Job
-	err := s.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		now, err := jobref.Ref{ID: id}.Find(r.Context(), tx)
-		j.Job = now
-		if err == nil {
-			err = projection.LoadBodies(r.Context(), tx, &j.Job)
-		}
-		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case j.Erased:
-		return cli.Exitf(cli.ExitNothing, "the payload and the results of job %s were erased", j.ID)
-	case what == "result" && of(j) == nil:
-		return cli.Exitf(cli.ExitNothing, "job %s has no result", j.ID)
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Disposition", `attachment; filename="`+string(j.ID)+"."+what+`"`)
-	return send(w, of(j))
 }
 
 // claimAt is a as it was at a moment by which only events of its job had happened.

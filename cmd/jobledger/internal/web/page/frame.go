@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -52,8 +53,8 @@ var navigation = []navLink{{Name: "Overview", Href: "/"}, {Name: "Jobs", Href: "
 	{Name: "Events", Href: "/events"}, {Name: "Tail", Href: "/tail"}}
 
 // emptyFrame is the frame of a page about no moment.
-func (s *Server) emptyFrame(r *http.Request, title string) frame {
-	f := frame{Title: title, Ledger: s.Name, Path: r.URL.Path, Nav: slices.Clone(navigation)}
+func (p *Pages) emptyFrame(r *http.Request, title string) frame {
+	f := frame{Title: title, Ledger: p.Name, Path: r.URL.Path, Nav: slices.Clone(navigation)}
 	at := r.URL.Query().Get("at")
 	for i := range f.Nav {
 		n := &f.Nav[i]
@@ -66,39 +67,39 @@ func (s *Server) emptyFrame(r *http.Request, title string) frame {
 }
 
 // program is a command line with the clock of the server.
-func (s *Server) program() *cli.Program { return &cli.Program{Now: s.Now} }
+func (p *Pages) program() *cli.Program { return &cli.Program{Now: p.Now} }
 
 // momentOf reads the parameter at, as --as-of is read. Without it, a copy as of a moment is about its own
 // one.
-func (s *Server) momentOf(r *http.Request, query url.Values, tx *ledger.Tx) (m moment, err error) {
+func (p *Pages) momentOf(r *http.Request, query url.Values, tx *ledger.Tx) (m moment, err error) {
 	if m.at = query.Get("at"); m.at == "" {
 		m.Past, err = cli.PastOfCopy(r.Context(), tx)
 		return m, err
 	}
-	when, err := cli.ParseWhen("as-of", m.at, s.Now())
+	when, err := cli.ParseWhen("as-of", m.at, p.Now())
 	if err != nil {
 		return m, err
 	}
 	m.Given = true
-	m.Moment, err = s.program().MomentAt(r.Context(), "as-of", tx, when)
+	m.Moment, err = p.program().MomentAt(r.Context(), "as-of", tx, when)
 	return m, err
 }
 
 // frameAt is the frame of a page about m, which may be now.
-func (s *Server) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m moment, title string) (frame,
+func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m moment, title string) (frame,
 	error) {
-	f := s.emptyFrame(r, title)
+	f := p.emptyFrame(r, title)
 	tail, err := tx.Tail(r.Context())
 	if err != nil {
 		return f, err
 	}
 	f.At, f.Pos, f.Tail = m.at, tail, tail
-	now := s.Now()
+	now := p.Now()
 	f.AsOf = render.Time(now)
 	if m.Given {
 		f.Pos, f.AsOf, f.Ago = m.Pos, render.Time(m.At.In(now.Location())), render.Age(m.At, now)
 	}
-	for _, name := range sortedNames(query) {
+	for _, name := range api.SortedNames(query) {
 		for _, value := range query[name] {
 			if name != "at" {
 				f.Keep = append(f.Keep, param{name, value})
@@ -127,28 +128,12 @@ func (s *Server) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mom
 }
 
 // clock is now, or the moment of the past.
-func (s *Server) clock(m moment) projection.Moment {
-	now := s.Now()
+func (p *Pages) clock(m moment) projection.Moment {
+	now := p.Now()
 	if m.Given {
 		return projection.Moment{Pos: m.Pos, At: m.At.In(now.Location())}
 	}
 	return projection.Moment{At: now}
-}
-
-// queryOf returns the parameters of a page. A form sends a field that is empty, which means that it is not
-// given.
-func queryOf(r *http.Request) (url.Values, error) {
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, errQuery
-	}
-	for name, values := range query {
-		values = slices.DeleteFunc(values, func(v string) bool { return strings.TrimSpace(v) == "" })
-		if query[name] = values; len(values) == 0 {
-			delete(query, name)
-		}
-	}
-	return query, nil
 }
 
 // commandOf is the command line of words, to be pasted into a shell.

@@ -1,4 +1,4 @@
-package web
+package api
 
 import (
 	"cmp"
@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/buildinfo"
-	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/status"
@@ -22,9 +23,6 @@ import (
 
 // metricsAge is how old the figures of the ledger may be: they cost a look at every job that has not ended.
 const metricsAge = 2 * time.Second
-
-// overdueSlack is how long after its end a lease counts as overdue, besides its own length; as in doctor.
-const overdueSlack = 2 * time.Minute
 
 // cache has the newest figures of the ledger, so that many scrapes cost no more than one.
 type cache struct {
@@ -34,66 +32,39 @@ type cache struct {
 }
 
 // serveMetrics answers in the text format of Prometheus, version 0.0.4.
-func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) error {
-	text, err := s.ledgerMetrics(r.Context())
+func (a *API) serveMetrics(w http.ResponseWriter, r *http.Request) error {
+	text, err := a.ledgerMetrics(r.Context())
 	if err != nil {
 		return err
 	}
 	m := &exposition{}
-	m.requests(&s.requests)
-	m.one("jobledger_sse_clients", "Streams of events that are open.", float64(s.follower.count()))
+	m.requests(a.Door.Answers())
+	m.one("jobledger_sse_clients", "Streams of events that are open.", float64(a.Follower.Count()))
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	return send(w, []byte(text+m.String()))
+	return door.Send(w, []byte(text+m.String()))
 }
 
 // ledgerMetrics returns the metrics of the ledger, at most metricsAge old.
-func (s *Server) ledgerMetrics(ctx context.Context) (string, error) {
-	s.metrics.mu.Lock()
-	defer s.metrics.mu.Unlock()
-	if s.metrics.text != "" && time.Since(s.metrics.at) < metricsAge {
-		return s.metrics.text, nil
+func (a *API) ledgerMetrics(ctx context.Context) (string, error) {
+	a.metrics.mu.Lock()
+	defer a.metrics.mu.Unlock()
+	if a.metrics.text != "" && time.Since(a.metrics.at) < metricsAge {
+		return a.metrics.text, nil
 	}
-	now := s.Now()
-	var figures figures
-	if err := s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		figures, err = readFigures(ctx, tx, now)
+	now := a.Now()
+	var figures view.Figures
+	if err := a.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		figures, err = view.ReadFigures(ctx, tx, now)
 		return err
 	}); err != nil {
 		return "", err
 	}
 	m := &exposition{}
 	m.figures(figures, now)
-	m.sizes(s.Store)
-	m.build(s.Store)
-	s.metrics.text, s.metrics.at = m.String(), time.Now()
-	return s.metrics.text, nil
-}
-
-// figures are what the metrics of a ledger are made of, of one snapshot.
-type figures struct {
-	pos     int64
-	last    event.Event
-	queues  []status.Queue
-	workers []status.Worker
-	overdue int64
-}
-
-func readFigures(ctx context.Context, tx *ledger.Tx, now time.Time) (f figures, err error) {
-	if f.pos, err = tx.Tail(ctx); err != nil || f.pos == 0 {
-		return f, err
-	}
-	if f.last, err = state.LastEvent(ctx, tx, 0); err != nil {
-		return f, err
-	}
-	if f.queues, err = status.Queues(ctx, tx, now); err != nil {
-		return f, err
-	}
-	if f.workers, err = status.Workers(ctx, tx, now, false); err != nil {
-		return f, err
-	}
-	overdue, err := status.OverdueLeases(ctx, tx, now, overdueSlack)
-	f.overdue = overdue.Leases
-	return f, err
+	m.sizes(a.Store)
+	m.build(a.Store)
+	a.metrics.text, a.metrics.at = m.String(), time.Now()
+	return a.metrics.text, nil
 }
 
 // exposition is text in the format of Prometheus.
@@ -152,33 +123,33 @@ var queueGauges = []struct {
 		}},
 }
 
-func (m *exposition) figures(f figures, now time.Time) {
+func (m *exposition) figures(f view.Figures, now time.Time) {
 	m.family("jobledger_jobs", "gauge", "Jobs by queue and state.")
-	for _, q := range f.queues {
+	for _, q := range f.Queues {
 		for _, st := range event.States() {
 			m.sample("jobledger_jobs", float64(q.Jobs[st]), "queue", q.Name, "state", st.String())
 		}
 	}
 	for _, g := range queueGauges {
 		m.family(g.name, "gauge", g.help)
-		for _, q := range f.queues {
+		for _, q := range f.Queues {
 			m.sample(g.name, g.value(q, now), "queue", q.Name)
 		}
 	}
 	m.one("jobledger_leases_overdue", "Leases that ended long ago and that no worker has reclaimed.",
-		float64(f.overdue))
+		float64(f.Overdue))
 	m.family("jobledger_workers", "gauge", "Worker processes by state.")
 	counts := make(map[status.WorkerState]int)
-	for _, w := range f.workers {
+	for _, w := range f.Workers {
 		counts[w.State]++
 	}
 	for _, st := range []status.WorkerState{status.Working, status.Idle, status.Silent} {
 		m.sample("jobledger_workers", float64(counts[st]), "state", string(st))
 	}
-	m.one("jobledger_pos", "Position of the last event of the ledger.", float64(f.pos))
+	m.one("jobledger_pos", "Position of the last event of the ledger.", float64(f.Pos))
 	last := 0.0
-	if f.pos > 0 {
-		last = float64(f.last.At.UnixMicro()) / 1e6
+	if f.Pos > 0 {
+		last = float64(f.Last.At.UnixMicro()) / 1e6
 	}
 	m.one("jobledger_last_event_timestamp_seconds", "When the last event was recorded; 0: there is none.", last)
 }
@@ -213,20 +184,17 @@ func (m *exposition) build(store *ledger.Store) {
 }
 
 // requests adds the answers of this server since it was started.
-func (m *exposition) requests(q *requests) {
-	q.mu.Lock()
-	counts := maps.Clone(q.n)
-	q.mu.Unlock()
-	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b requestKind) int {
-		return cmp.Or(strings.Compare(a.route, b.route), a.status-b.status)
+func (m *exposition) requests(counts map[door.Answered]int64) {
+	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b door.Answered) int {
+		return cmp.Or(strings.Compare(a.Route, b.Route), a.Status-b.Status)
 	})
 	m.family("jobledger_http_requests_total", "counter", "Answers of this server since it was started.")
 	for _, k := range kinds {
-		method, path, found := strings.Cut(k.route, " ")
+		method, path, found := strings.Cut(k.Route, " ")
 		if !found {
-			method, path = "", k.route
+			method, path = "", k.Route
 		}
 		m.sample("jobledger_http_requests_total", float64(counts[k]), "route", path, "method", method,
-			"status", strconv.Itoa(k.status))
+			"status", strconv.Itoa(k.Status))
 	}
 }
