@@ -52,13 +52,17 @@ func (p *program) serve(ctx context.Context, address string) error {
 		return err
 	}
 	ctx = cli.UntilSignalled(ctx)
-	server := web.New(web.Config{Store: service.Store, Ask: p.ask(service.Store),
-		Tables: p.tables(service.Store), Now: p.Now,
-		Name: cli.DisplayDSN(p.DB), Owner: p.DefaultActor(), Announce: p.announce, Report: p.Message})
+	server := web.New(p.webConfig(service.Store))
 	if err := p.printAddress(listener.Addr().String()); err != nil {
 		return err
 	}
 	return server.Serve(ctx, listener)
+}
+
+// webConfig serves store by the verbs of this program.
+func (p *program) webConfig(store *ledger.Store) web.Config {
+	return web.Config{Store: store, Ask: p.ask(store), Tables: p.tables(store), Now: p.Now,
+		Name: cli.DisplayDSN(p.DB), Owner: p.DefaultActor(), Announce: p.announce, Report: p.Message}
 }
 
 // printAddress prints where the server listens, at once: another program may wait for it.

@@ -105,11 +105,18 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 		t := template.New("frame.html").Funcs(template.FuncMap{
 			"asset": func(name string) string { return AssetPaths[name] },
 			"path":  url.PathEscape,
+			"named": func(name string, table *render.Table) namedTable { return namedTable{table, name} },
 		})
 		all[name] = template.Must(t.ParseFS(templateFiles, "templates/frame.html", "templates/"+name+".html"))
 	}
 	return all
 })
+
+// namedTable is a table with a name for those who cannot see it.
+type namedTable struct {
+	*render.Table
+	Name string
+}
 
 // render answers with a page. It is made as a whole before anything is sent.
 func (p *Pages) render(w http.ResponseWriter, name string, view any) error {
