@@ -40,7 +40,7 @@ var stages = [][]string{
 	{"commands/load"},
 	{"commands/schedule"},
 	{"commands/worker", "commands/outbox", "commands/archive", "commands/commandstest"},
-	{"commands/jobledgertest"},
+	{"commands/jobledgertest", "commands/workerotel"},
 	{"cmd/jobledger/internal/render", "cmd/jobledger/internal/paging", "cmd/jobledger/internal/await",
 		"cmd/jobledger/internal/bulk"},
 	{"cmd/jobledger/internal/timespec", "cmd/jobledger/internal/evidence"},
