@@ -232,6 +232,9 @@ func columnsOf(phase string) []column {
 	if !(Cell{Phase: phase}).timed() {
 		columns = append(columns, median("longest gap ms", "%.1f", func(r Result) *float64 { return r.GapMS }))
 	}
+	if phase == "commit" {
+		columns = append(columns, median("transaction p50 ms", "%.2f", func(r Result) *float64 { return r.TxP50 }))
+	}
 	columns = append(columns, column{"executions", line.executions},
 		total("twice", func(r Result) int { return r.Duplicates }), total("left", left))
 	if phase == "procs" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -110,9 +111,10 @@ func transactLatency(ctx context.Context, c Cell, f File, r *Result) (err error)
 	t.tell = func(n int, at time.Time) { tell(heard, started{n, at}) }
 	stop := startDrain(ctx, q, c.Workers, t)
 	start := time.Now()
-	var took []time.Duration
+	var took, transactions []time.Duration
 	for i, payload := range newPayloads(c.Jobs) {
 		time.Sleep(latencyPause/2 + rand.N(latencyPause)) // so that the workers are idle
+		begun := time.Now()
 		if err = q.Transact(ctx, [][]byte{payload}); err != nil {
 			break
 		}
@@ -129,6 +131,7 @@ func transactLatency(ctx context.Context, c Cell, f File, r *Result) (err error)
 			break
 		}
 		if i >= latencyWarmUp {
+			transactions = append(transactions, committed.Sub(begun))
 			took = append(took, max(0, s.At.Sub(committed))) // a handler may begin before its commit is known
 		}
 	}
@@ -142,5 +145,8 @@ func transactLatency(ctx context.Context, c Cell, f File, r *Result) (err error)
 		return err
 	}
 	r.setTimes(took)
+	slices.Sort(transactions)
+	ms := transactions[len(transactions)/2].Seconds() * 1000
+	r.TxP50 = &ms
 	return nil
 }
