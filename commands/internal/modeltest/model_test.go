@@ -109,8 +109,10 @@ type model struct {
 	rt      *rapid.T
 	dsn     string
 	commits commitControl
-	ids     int // how many the service has requested
-	orders  int // how many jobs got their own id
+	minted  int                     // how many tokens the claimers have made
+	asked   []commands.ClaimRequest // the claims with such tokens
+	ids     int                     // how many the service has requested
+	orders  int                     // how many jobs got their own id
 	jobs    []*modelJob
 	unread  []news // what those that wait have not seen yet
 	paused  map[string]bool
@@ -153,7 +155,7 @@ func TestModelAnyCommands(t *testing.T) {
 			"enqueue": m.enqueueAny, "claim": m.claimAny, "claim more": m.claimAny, "one command": m.one,
 			"another command": m.one, "lose": m.lose,
 			"several": m.several, "turn": m.turn, "sweep": m.sweepAll, "pause": m.pauseAny,
-			"set defaults": m.setDefaults, "look": m.look,
+			"claim again": m.claimAgain, "set defaults": m.setDefaults, "look": m.look,
 			"wait": func() {
 				m.Now = m.Now.Add(
 					time.Duration(rapid.IntRange(1, 40).Draw(m.rt, "seconds")) * time.Second)
