@@ -164,6 +164,9 @@ func checkWorker(w event.Worker) error {
 	return CheckText("host", w.Host, MaxKey)
 }
 
+// CheckWorker returns an InvalidError unless w identifies a worker process.
+func CheckWorker(w event.Worker) error { return checkWorker(w) }
+
 // CheckText returns an InvalidError unless text is UTF-8 without NUL of at most so many bytes.
 func CheckText(field, text string, most int) error {
 	if len(text) > most || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
