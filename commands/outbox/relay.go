@@ -28,6 +28,11 @@ type Relay struct {
 	Log   *slog.Logger  // default: discards
 	Moved func(Moved)   // called after each step that moved or refused rows; nil: not called
 
+	// KeepOnce is how long Run keeps the rows of worker.Once in From after they were written; default 90
+	// days, negative: for ever. It looks at its start and once a day, and removes those whose job has ended:
+	// only an operator's retry makes such a job run again, and with it its effect.
+	KeepOnce time.Duration
+
 	once sync.Once
 	wake chan struct{}
 }
@@ -140,7 +145,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	if source != nil {
 		defer source.listen(ctx, r.Wake)()
 	}
-	pause, often := time.Duration(0), time.Time{}
+	pause, often, forget := time.Duration(0), time.Time{}, time.Now()
 	for ctx.Err() == nil {
 		n, moved, err := m.step(ctx)
 		r.report(moved, err == nil)
@@ -160,6 +165,16 @@ func (r *Relay) Run(ctx context.Context) error {
 		}
 		if n > 0 {
 			continue // there may be more
+		}
+		if pause == 0 && !time.Now().Before(forget) {
+			forget = time.Now().Add(forgetEvery)
+			removed, err := m.forget(ctx)
+			if err != nil && ctx.Err() == nil {
+				r.log().Warn("rows of worker.Once are not removed", "error", err)
+			}
+			if removed > 0 {
+				r.log().Info("removed old rows of worker.Once", "rows", removed)
+			}
 		}
 		wait := pause
 		switch now := time.Now(); {
