@@ -131,10 +131,10 @@ func CheckActor(actor string) error {
 }
 
 // reservedActors begin the names of those that act automatically, and of requests.
-var reservedActors = []string{"worker:", "sweeper:", "schedule:", "http:"}
+var reservedActors = []string{"worker:", "sweeper:", "schedule:", "http:", "unix:"}
 
-// ReservedActor returns the reserved prefix of actor: worker:, sweeper:, schedule: or http:; "" if it has
-// none. Capitals, and what cannot be seen before the name, make no other name of it.
+// ReservedActor returns the reserved prefix of actor: worker:, sweeper:, schedule:, http: or unix:; "" if it
+// has none. Capitals, and what cannot be seen before the name, make no other name of it.
 func ReservedActor(actor string) string {
 	actor = strings.TrimLeftFunc(actor, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) })
 	for _, prefix := range reservedActors {

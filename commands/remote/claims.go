@@ -58,7 +58,8 @@ func (c *Client) ApplyBatch(ctx context.Context, _ string, ops []commands.Op) ([
 	return results, err
 }
 
-// Apply is that of [commands.Service], for the commands of a claim's owner and TakeOver.
+// Apply is that of [commands.Service], for the commands of a claim's owner and TakeOver. A Lease of 0 is as
+// long as the last one.
 func (c *Client) Apply(ctx context.Context, _ string, id event.JobID, command commands.Command) (
 	projection.Job, error) {
 	if t, ok := command.(commands.TakeOver); ok {
@@ -71,7 +72,8 @@ func (c *Client) Apply(ctx context.Context, _ string, id event.JobID, command co
 	return results[0].Job, results[0].Err
 }
 
-func (c *Client) takeOver(ctx context.Context, id event.JobID, t commands.TakeOver) (j projection.Job, err error) {
+func (c *Client) takeOver(ctx context.Context, id event.JobID, t commands.TakeOver) (
+	j projection.Job, err error) {
 	var answer wire.Job
 	_, err = c.send(ctx, request{method: http.MethodPut, path: claimPath(id, t.Token) + "/process",
 		body: wire.TakeOver{Process: wire.ProcessOf(t.Process), Owner: t.Owner, Lease: t.Lease.Seconds()}}, &answer)
@@ -79,6 +81,7 @@ func (c *Client) takeOver(ctx context.Context, id event.JobID, t commands.TakeOv
 		return j, err
 	}
 	if j, err = answer.Projection(); err == nil {
+		t.Process.Name = j.Worker.Name
 		j.Worker = t.Process
 	}
 	return j, err
@@ -151,7 +154,8 @@ func (c *Client) apply(ctx context.Context, body wire.Claims, ops []commands.Op)
 		return nil, err
 	}
 	var answer wire.ClaimsAnswer
-	if _, err := c.send(ctx, request{method: http.MethodPost, path: "/claims", body: body}, &answer); err != nil {
+	_, err := c.send(ctx, request{method: http.MethodPost, path: "/claims", body: body}, &answer)
+	if err != nil {
 		return nil, err
 	}
 	return resultsOf(ops, answer)
@@ -160,7 +164,12 @@ func (c *Client) apply(ctx context.Context, body wire.Claims, ops []commands.Op)
 // addOps adds ops to the body of a request.
 func addOps(body *wire.Claims, ops []commands.Op) error {
 	for _, op := range ops {
-		if err := commands.CheckCommand(op.Command); err != nil {
+		checked := op.Command
+		if h, ok := checked.(commands.Heartbeat); ok && h.Lease == 0 { // as long as the last one
+			h.Lease = commands.DefaultLease
+			checked = h
+		}
+		if err := commands.CheckCommand(checked); err != nil {
 			return err
 		}
 		if h, ok := op.Command.(commands.Heartbeat); ok {
@@ -187,13 +196,13 @@ func resultsOf(ops []commands.Op, answer wire.ClaimsAnswer) (results []commands.
 			if len(beats) == 0 {
 				return nil, errFew
 			}
-			r.Job, r.Err = beaten(op.Job, beats[0])
+			r.Job, r.Err = changed(op.Job, beats[0])
 			beats = beats[1:]
 		} else {
 			if len(outcomes) == 0 {
 				return nil, errFew
 			}
-			r.Job, r.Err = ended(op.Job, outcomes[0])
+			r.Job, r.Err = changed(op.Job, outcomes[0])
 			outcomes = outcomes[1:]
 		}
 		results = append(results, r)
@@ -203,25 +212,17 @@ func resultsOf(ops []commands.Op, answer wire.ClaimsAnswer) (results []commands.
 
 var errFew = errors.New("remote: there are fewer answers than commands")
 
-// beaten is j after a heartbeat.
-func beaten(j projection.Job, a wire.BeatAnswer) (projection.Job, error) {
-	if a.Problem != nil {
-		return j, a.Problem
-	}
-	only := wire.Job{State: event.Running.String(), HeartbeatAt: a.HeartbeatAt, LeaseExpiresAt: a.LeaseExpiresAt}
-	after, err := only.Projection()
-	j.State, j.HeartbeatAt, j.LeaseUntil = after.State, after.HeartbeatAt, after.LeaseUntil
-	return j, err
-}
-
-// ended is j after the end of its claim.
-func ended(j projection.Job, a wire.OutcomeAnswer) (projection.Job, error) {
+// changed is j after a command of its owner.
+func changed(j projection.Job, a wire.Answer) (projection.Job, error) {
 	if a.Job != nil {
 		after, err := a.Job.Projection()
 		if err != nil {
 			return j, err
 		}
-		after.Payload, after.Salt, after.Worker = j.Payload, j.Salt, j.Worker
+		after.Payload, after.Salt, after.Token = j.Payload, j.Salt, j.Token
+		if j.Worker.Boot != "" {
+			after.Worker = j.Worker
+		}
 		j = after
 	}
 	if a.Problem != nil {
@@ -258,7 +259,8 @@ func (c *Client) Live(_ context.Context, jobs []projection.Job) (map[string]bool
 
 // WorkerStarted is that of [commands.Service].
 func (c *Client) WorkerStarted(ctx context.Context, w event.Worker, queues, capabilities []string) error {
-	return c.announce(ctx, w, wire.Worker{Process: wire.ProcessOf(w), Queues: queues, Capabilities: capabilities})
+	return c.announce(ctx, w, wire.Worker{Process: wire.ProcessOf(w), Queues: queues,
+		Capabilities: capabilities})
 }
 
 // Present is that of [commands.Service]. It also gives back claims whose answer was lost.
@@ -271,8 +273,8 @@ func (c *Client) Present(ctx context.Context, w event.Worker) error {
 }
 
 func (c *Client) announce(ctx context.Context, w event.Worker, body wire.Worker) error {
-	_, err := c.send(ctx, request{method: http.MethodPut, path: "/workers/" + url.PathEscape(w.Boot), body: body},
-		nil)
+	_, err := c.send(ctx, request{method: http.MethodPut, path: "/workers/" + url.PathEscape(w.Boot),
+		body: body}, nil)
 	return err
 }
 

@@ -91,7 +91,7 @@ func New(c Config) (*Client, error) {
 			return nil, err
 		}
 	}
-	if client.token != "" && strings.ContainsFunc(client.token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if strings.ContainsFunc(client.token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, &commands.InvalidError{Field: "token", Got: "with blanks or other characters",
 			Allowed: "what 'jobledger token create' printed"}
 	}
@@ -108,7 +108,8 @@ func (c *Client) Close() error {
 // parse reads the address of a server. socket is the path of a Unix socket; "": there is none.
 func parse(text string) (base, socket string, err error) {
 	bad := func(allowed string) (string, string, error) {
-		return "", "", &commands.InvalidError{Field: "url", Got: fmt.Sprintf("%.80q", hidden(text)), Allowed: allowed}
+		return "", "", &commands.InvalidError{Field: "url", Got: fmt.Sprintf("%.80q", hidden(text)),
+			Allowed: allowed}
 	}
 	if path, ok := strings.CutPrefix(text, "unix:"); ok && path != "" {
 		return "http://localhost", path, nil

@@ -72,9 +72,10 @@ func references(all []commands.Dependency) (texts []string) {
 }
 
 // Enqueue is that of [commands.Service]. More than 1,000 jobs, or more than 6 MiB of them, become several
-// requests, of which each is carried out whole or not at all. A job without an ID gets one here, so that it can
-// be asked for again.
-func (c *Client) Enqueue(ctx context.Context, _ string, jobs ...commands.Enqueue) ([]commands.Enqueued, error) {
+// requests, of which each is carried out whole or not at all. A job without an ID gets one here, so that it
+// can be asked for again.
+func (c *Client) Enqueue(ctx context.Context, _ string, jobs ...commands.Enqueue) (
+	[]commands.Enqueued, error) {
 	var all []commands.Enqueued
 	var body bytes.Buffer
 	first := 0

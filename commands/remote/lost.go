@@ -9,8 +9,8 @@ import (
 	"jobledger/ledger/event"
 )
 
-// lostFor is how long after a request without an answer its claims are looked for. A request that was sent can
-// reach the server only so late.
+// lostFor is how long after a request without an answer its claims are looked for. A request that was sent
+// can reach the server only so late.
 const lostFor = 2 * time.Minute
 
 // lost are the tokens of claims that were asked for and not answered, by the boot of the process.

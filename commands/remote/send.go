@@ -33,8 +33,8 @@ type request struct {
 	patience     time.Duration // how long to send it again; 0: that of the client
 }
 
-// send sends r until there is an answer, and reads that into out; nil: it is dropped. found is false where the
-// answer has no content. An error without an answer is [ledger.ErrUnknown]: it may have been carried out.
+// send sends r until there is an answer, and reads that into out; nil: it is dropped. found is false where
+// the answer has no content. An error without an answer is [ledger.ErrUnknown]: it may have been carried out.
 func (c *Client) send(ctx context.Context, r request, out any) (found bool, err error) {
 	body, kind := []byte(nil), r.kind
 	switch b := r.body.(type) {
@@ -124,8 +124,8 @@ func (c *Client) attempt(ctx context.Context, r request, body []byte, kind strin
 	return true, nil
 }
 
-// problemOf is an answer that is an error. One that is not the server's own, such as a proxy's, has its status
-// only.
+// problemOf is an answer that is an error. One that is not the server's own, such as a proxy's, has its
+// status only.
 func problemOf(answer *http.Response, text []byte) error {
 	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	p := new(wire.Problem)

@@ -19,8 +19,8 @@ type waiter struct {
 	watchers map[chan struct{}]bool
 }
 
-// Watch returns a channel that gets a value when a job may be ready, after Ready said that none was. The caller
-// ends it with unsubscribe.
+// Watch returns a channel that gets a value when a job may be ready, after Ready said that none was. The
+// caller ends it with unsubscribe.
 func (c *Client) Watch() (changed <-chan struct{}, unsubscribe func()) {
 	w := make(chan struct{}, 1)
 	c.waiter.mu.Lock()

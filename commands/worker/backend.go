@@ -9,8 +9,9 @@ import (
 	"jobledger/projection"
 )
 
-// Backend is what a Worker needs of a ledger. Its methods are those of [commands.Service] with the same names,
-// and keep their promises: an error says that nothing is known, and then the same call may be made again.
+// Backend is what a Worker needs of a ledger. Its methods are those of [commands.Service] with the same
+// names, and keep their promises: an error says that nothing is known, and then the same call may be made
+// again.
 type Backend interface {
 	ApplyAndClaim(ctx context.Context, actor string, ops []commands.Op, r commands.ClaimRequest) (
 		[]commands.Result, []projection.Job, error)

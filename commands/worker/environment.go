@@ -48,6 +48,10 @@ func (c *Command) environment(job projection.Job) []string {
 		name, _, _ := strings.Cut(v, "=")
 		return !inheritable(name) || c.EnvOnly != nil && !inBase(name) && !slices.Contains(c.EnvOnly, name)
 	})
+	if trace := traceOf(job); trace != nil { // not that of the worker
+		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "TRACEPARENT=") })
+		env = append(env, trace...)
+	}
 	return append(append(env, Environment(c.DB, job)...), c.Also...)
 }
 
@@ -58,8 +62,8 @@ func inBase(name string) bool {
 	})
 }
 
-// Environment returns the variables, as NAME=VALUE, that identify the claim and the job to a command. db is the
-// ledger, or the URL of a server that has it.
+// Environment returns the variables, as NAME=VALUE, that identify the claim and the job to a command. db is
+// the ledger, or the URL of a server that has it.
 func Environment(db string, job projection.Job) []string {
 	where := "JOBLEDGER_DB="
 	for _, scheme := range []string{"https://", "http://", "unix:"} {

@@ -100,25 +100,16 @@ func text(s *string) string {
 
 // ClaimsAnswer is the answer to POST /claims, as the client reads it.
 type ClaimsAnswer struct {
-	Claims     []Job           `json:"claims"`
-	Outcomes   []OutcomeAnswer `json:"outcomes"`
-	Heartbeats []BeatAnswer    `json:"heartbeats"`
+	Claims     []Job    `json:"claims"`
+	Outcomes   []Answer `json:"outcomes"`
+	Heartbeats []Answer `json:"heartbeats"`
 }
 
-// OutcomeAnswer is what became of one outcome.
-type OutcomeAnswer struct {
+// Answer is what became of one outcome or heartbeat.
+type Answer struct {
 	Token   string   `json:"token"`
 	Job     *Job     `json:"job"`     // after it; null where it was refused and nothing is known of the job
 	Problem *Problem `json:"problem"` // null: it is recorded
-}
-
-// BeatAnswer is what became of one heartbeat.
-type BeatAnswer struct {
-	Job            event.JobID `json:"job"`
-	Token          string      `json:"token"`
-	HeartbeatAt    *string     `json:"heartbeat_at"`
-	LeaseExpiresAt *string     `json:"lease_expires_at"`
-	Problem        *Problem    `json:"problem"` // null: the lease is extended
 }
 
 // Ready is the answer to GET /claims/ready.

@@ -22,7 +22,7 @@ const (
 type Outcome struct {
 	Job          event.JobID `json:"job,omitempty"`
 	Token        string      `json:"token,omitempty"`
-	Owner        string      `json:"owner,omitempty"` // the worker that must hold the claim; "": the token suffices
+	Owner        string      `json:"owner,omitempty"` // the worker that must hold the claim; "": any
 	Outcome      string      `json:"outcome"`
 	Result       *string     `json:"result,omitempty"`
 	ResultBase64 *string     `json:"result_base64,omitempty"`

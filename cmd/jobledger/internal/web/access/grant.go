@@ -79,7 +79,8 @@ func (g Grant) State(now time.Time) string {
 // CheckName returns an error unless name may be that of a grant: it becomes part of the actor http:NAME.
 func CheckName(name string) error {
 	for _, c := range []byte(name) {
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-", c) >= 0) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && !(c >= '0' && c <= '9') && strings.IndexByte("._-", c) < 0 {
 			name = ""
 		}
 	}

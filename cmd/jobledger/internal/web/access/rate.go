@@ -9,9 +9,9 @@ import (
 
 // How fast one grant, or one address without a valid one, may ask.
 const (
-	PerSecond   = 500 // requests of one grant, on average
-	Burst       = 1000
-	BadAMinute  = 5 // wrong tokens from one address
+	PerSecond   = 5000 // requests of one grant, on average
+	burst       = 2    // seconds of them at once
+	BadAMinute  = 5    // wrong tokens from one address
 	maxCounters = 4096
 )
 
@@ -27,11 +27,16 @@ type counted struct {
 	used time.Time
 }
 
-// Allow reports whether the grant of this name may make another request now.
-func (l *Limits) Allow(name string, now time.Time) bool {
+// Allow reports whether the grant with this id may make another request now. perSecond is how many it may
+// make on average; 0: PerSecond.
+func (l *Limits) Allow(id string, perSecond float64, now time.Time) bool {
+	if perSecond == 0 {
+		perSecond = PerSecond
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return of(&l.grants, name, now, PerSecond, Burst).AllowN(now, 1)
+	most := int(max(1, burst*perSecond))
+	return of(&l.grants, id, now, rate.Limit(perSecond), most).AllowN(now, 1)
 }
 
 // MayTry reports whether a token from this address is looked at: not after too many wrong ones.
@@ -50,7 +55,7 @@ func (l *Limits) Bad(address string, now time.Time) {
 }
 
 // of returns the counter of name. Where there are too many, the one that was not used for longest goes.
-func of(all *map[string]*counted, name string, now time.Time, limit rate.Limit, burst int) *counted {
+func of(all *map[string]*counted, name string, now time.Time, limit rate.Limit, most int) *counted {
 	if *all == nil {
 		*all = make(map[string]*counted)
 	}
@@ -65,7 +70,7 @@ func of(all *map[string]*counted, name string, now time.Time, limit rate.Limit, 
 			}
 			delete(*all, oldest)
 		}
-		one = &counted{Limiter: rate.NewLimiter(limit, burst)}
+		one = &counted{Limiter: rate.NewLimiter(limit, most)}
 		(*all)[name] = one
 	}
 	one.used = now

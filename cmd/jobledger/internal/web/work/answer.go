@@ -48,20 +48,21 @@ type enqueuedJSON struct {
 	Replaced bool `json:"replaced,omitempty"`
 }
 
-// outcomeJSON is what became of one outcome.
-type outcomeJSON struct {
-	Token   string          `json:"token"`
-	Job     *render.JobJSON `json:"job"` // null where it is not known
-	Problem *wire.Problem   `json:"problem"`
+// answerJSON is what became of one outcome or heartbeat.
+type answerJSON struct {
+	Token   string        `json:"token"`
+	Job     *ownedJSON    `json:"job"` // null where it is not known
+	Problem *wire.Problem `json:"problem"`
 }
 
-// beatJSON is what became of one heartbeat.
-type beatJSON struct {
-	Job            event.JobID   `json:"job"`
-	Token          string        `json:"token"`
-	HeartbeatAt    *string       `json:"heartbeat_at"`
-	LeaseExpiresAt *string       `json:"lease_expires_at"`
-	Problem        *wire.Problem `json:"problem"`
+// ownedJSON is a job as the owner of its claim gets it after a command.
+type ownedJSON struct {
+	render.JobJSON
+	EndBy *string `json:"end_by"`
+}
+
+func toOwned(j projection.Job) ownedJSON {
+	return ownedJSON{render.ToJSON(j), render.TimeOrNull(j.EndBy)}
 }
 
 // items is a list.
@@ -71,8 +72,8 @@ type items[T any] struct {
 
 // statusOf are the statuses of the exit codes of owners and producers.
 var statusOf = map[int]int{cli.ExitUsage: http.StatusBadRequest, cli.ExitLeaseLost: http.StatusGone,
-	cli.ExitCancelled: http.StatusGone, cli.ExitConflict: http.StatusConflict, cli.ExitNoJob: http.StatusNotFound,
-	cli.ExitBusy: http.StatusServiceUnavailable}
+	cli.ExitCancelled: http.StatusGone, cli.ExitConflict: http.StatusConflict,
+	cli.ExitNoJob: http.StatusNotFound, cli.ExitBusy: http.StatusServiceUnavailable}
 
 // problemOf is the answer to one command of several.
 func problemOf(err error) *wire.Problem {

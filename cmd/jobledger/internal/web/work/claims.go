@@ -42,7 +42,10 @@ func (m *Room) claims(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	if len(asked.Tokens) == 0 {
-		return m.answerTurn(w, r, c, asked, ops, nil)
+		if _, err := m.carryOut(r, c, &ops, nil); err != nil {
+			return err
+		}
+		return m.answerTurn(w, r, ops, nil)
 	}
 	if err := request.Check(); err != nil {
 		return err
@@ -52,27 +55,33 @@ func (m *Room) claims(w http.ResponseWriter, r *http.Request, c Caller) error {
 	}
 	m.Busy()
 	isLast, leave := m.turns.enter(asked.Boot + " " + asked.Tokens[0])
-	if len(ops.write) > 0 || wait == 0 {
-		defer leave()
-		return m.answerTurn(w, r, c, asked, ops, &request)
+	gone := func(jobs []projection.Job) error { // the client may be back soon; else others are to have the jobs
+		go func() {
+			defer leave()
+			m.giveBack(c, jobs, isLast)
+		}()
+		return context.Canceled
 	}
-	jobs, err := m.waitFor(w, r, c, request, wait, isLast)
-	if err != nil || r.Context().Err() == nil {
+	if len(ops.outcomes)+len(ops.beats) > 0 || wait == 0 {
+		jobs, err := m.carryOut(r, c, &ops, &request)
+		if err == nil && len(jobs) > 0 && r.Context().Err() != nil {
+			return gone(jobs)
+		}
 		defer leave()
-		switch {
-		case errors.Is(err, errNone):
-			return m.empty(w, r)
-		case err != nil:
+		if err != nil {
 			return err
 		}
-		return m.send(w, r, http.StatusOK, turnJSON{Claims: toClaims(jobs), Outcomes: []outcomeJSON{},
-			Heartbeats: []beatJSON{}})
+		return m.answerTurn(w, r, ops, jobs)
 	}
-	go func() { // the client has gone: it may be back soon, and else others are to have the jobs
-		defer leave()
-		m.giveBack(c, jobs, isLast)
-	}()
-	return context.Canceled
+	jobs, err := m.waitFor(w, r, c, request, wait, isLast)
+	if err == nil && r.Context().Err() != nil {
+		return gone(jobs)
+	}
+	defer leave()
+	if err != nil && !errors.Is(err, errNone) {
+		return err
+	}
+	return m.answerTurn(w, r, ops, jobs)
 }
 
 // errNone means that nothing was claimed.
@@ -80,9 +89,9 @@ var errNone = errors.New("work: nothing was claimed")
 
 // turnJSON is the answer to a turn.
 type turnJSON struct {
-	Claims     []claimJSON   `json:"claims"`
-	Outcomes   []outcomeJSON `json:"outcomes"`
-	Heartbeats []beatJSON    `json:"heartbeats"`
+	Claims     []claimJSON  `json:"claims"`
+	Outcomes   []answerJSON `json:"outcomes"`
+	Heartbeats []answerJSON `json:"heartbeats"`
 }
 
 func waitOf(seconds float64) (time.Duration, error) {
@@ -96,13 +105,13 @@ func waitOf(seconds float64) (time.Duration, error) {
 // ops are the commands of a turn.
 type ops struct {
 	write    []commands.Op // those that are carried out
-	outcomes []outcomeJSON // the answers so far: the problems of those that are not
-	beats    []beatJSON
+	outcomes []answerJSON  // the answers so far: the problems of those that are not
+	beats    []answerJSON
 	index    []int // of write: the answer's, from 0 the outcomes, and below that ^n the heartbeats
 }
 
-// opsOf reads the commands of a turn. What cannot be read is an error; what is about a job of another queue is
-// answered as if that were not there.
+// opsOf reads the commands of a turn. What cannot be read is an error; what is about a job of another queue
+// is answered as if that were not there.
 func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, err error) {
 	lease, err := wire.Duration("lease", asked.Lease)
 	if err != nil {
@@ -115,7 +124,8 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 	for _, one := range asked.Heartbeats {
 		ids = append(ids, one.Job)
 	}
-	found, err := m.jobs(ctx, c, ids, false)
+	unsaid := lease == 0 && len(asked.Heartbeats) > 0
+	found, err := m.jobs(ctx, c, ids, unsaid)
 	if err != nil {
 		return o, err
 	}
@@ -140,13 +150,17 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 		if err != nil {
 			return o, err
 		}
-		o.outcomes = append(o.outcomes, outcomeJSON{Token: one.Token, Problem: problemOf(visible(one.Job))})
+		o.outcomes = append(o.outcomes, answerJSON{Token: one.Token, Problem: problemOf(visible(one.Job))})
 		if o.outcomes[i].Problem == nil {
 			add(one.Job, command, i)
 		}
 	}
 	for i, one := range asked.Heartbeats {
-		command, err := one.Command(lease)
+		own := lease
+		if j, ok := found[one.Job]; ok && lease == 0 {
+			own = lastLease(j)
+		}
+		command, err := one.Command(own)
 		if err == nil {
 			err = commands.CheckCommand(command)
 		}
@@ -156,7 +170,7 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 		if err != nil {
 			return o, err
 		}
-		o.beats = append(o.beats, beatJSON{Job: one.Job, Token: one.Token, Problem: problemOf(visible(one.Job))})
+		o.beats = append(o.beats, answerJSON{Token: one.Token, Problem: problemOf(visible(one.Job))})
 		if o.beats[i].Problem == nil {
 			add(one.Job, command, ^i)
 		}
@@ -164,49 +178,54 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 	return o, nil
 }
 
-// answerTurn carries out a turn without waiting. request is nil where nothing is to be claimed.
-func (m *Room) answerTurn(w http.ResponseWriter, r *http.Request, c Caller, asked wire.Claims, o ops,
-	request *commands.ClaimRequest) (err error) {
+// carryOut carries out a turn without waiting, and puts the answers into o. request is nil where nothing is
+// to be claimed.
+func (m *Room) carryOut(r *http.Request, c Caller, o *ops, request *commands.ClaimRequest) (
+	jobs []projection.Job, err error) {
 	if request == nil && len(o.outcomes)+len(o.beats) == 0 {
-		return &commands.InvalidError{Field: "tokens", Allowed: "one token at least, or an outcome or a heartbeat"}
+		return nil, &commands.InvalidError{Field: "tokens",
+			Allowed: "one token at least, or an outcome or a heartbeat"}
 	}
 	var results []commands.Result
-	var jobs []projection.Job
-	err = m.write(func() error {
+	err = m.write(r, func(ctx context.Context) error {
 		switch {
 		case request != nil:
-			results, jobs, err = m.Service.ApplyAndClaim(r.Context(), c.Actor, o.write, *request)
+			results, jobs, err = m.Service.ApplyAndClaim(ctx, c.Actor, o.write, *request)
 		case len(o.write) > 0:
-			results, err = m.Service.ApplyBatch(r.Context(), c.Actor, o.write)
+			results, err = m.Service.ApplyBatch(ctx, c.Actor, o.write)
 		}
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i, result := range results {
+		a := (*answerJSON)(nil)
 		if at := o.index[i]; at >= 0 {
-			o.outcomes[at].Problem = problemOf(result.Err)
-			if result.Job.State != 0 {
-				j := render.ToJSON(result.Job)
-				o.outcomes[at].Job = &j
-			}
-		} else if b := &o.beats[^at]; result.Err != nil {
-			b.Problem = problemOf(result.Err)
+			a = &o.outcomes[at]
 		} else {
-			b.HeartbeatAt = render.TimeOrNull(result.Job.HeartbeatAt)
-			b.LeaseExpiresAt = render.TimeOrNull(result.Job.LeaseUntil)
+			a = &o.beats[^at]
+		}
+		a.Problem = problemOf(result.Err)
+		if result.Job.State != 0 {
+			j := toOwned(result.Job)
+			a.Job = &j
 		}
 	}
+	return jobs, nil
+}
+
+// answerTurn answers with what was carried out and claimed.
+func (m *Room) answerTurn(w http.ResponseWriter, r *http.Request, o ops, jobs []projection.Job) error {
 	if len(jobs)+len(o.outcomes)+len(o.beats) == 0 {
 		return m.empty(w, r)
 	}
-	return m.send(w, r, http.StatusOK, turnJSON{Claims: toClaims(jobs), Outcomes: append([]outcomeJSON{},
-		o.outcomes...), Heartbeats: append([]beatJSON{}, o.beats...)})
+	return m.send(w, r, http.StatusOK, turnJSON{Claims: toClaims(jobs),
+		Outcomes: append([]answerJSON{}, o.outcomes...), Heartbeats: append([]answerJSON{}, o.beats...)})
 }
 
-// waitFor claims, and waits for a job to be ready. It returns errNone where there was none, the server ends, or
-// another request with the same tokens came.
+// waitFor claims, and waits for a job to be ready. It returns errNone where there was none, the server
+// ends, or another request with the same tokens came.
 func (m *Room) waitFor(w http.ResponseWriter, r *http.Request, c Caller, request commands.ClaimRequest,
 	wait time.Duration, isLast func() bool) (jobs []projection.Job, err error) {
 	end, err := m.begin(c)
@@ -232,8 +251,8 @@ func (m *Room) waitFor(w http.ResponseWriter, r *http.Request, c Caller, request
 			}
 		}
 		if ready {
-			err = m.write(func() error {
-				_, jobs, err = m.Service.ApplyAndClaim(context.WithoutCancel(r.Context()), c.Actor, nil, request)
+			err = m.write(r, func(ctx context.Context) error {
+				_, jobs, err = m.Service.ApplyAndClaim(ctx, c.Actor, nil, request)
 				return err
 			})
 			if err != nil || len(jobs) > 0 {

@@ -2,10 +2,10 @@ package work
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,13 +17,9 @@ import (
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
+	"jobledger/commands/worker"
 	"jobledger/ledger/event"
 )
-
-// traceTag is the tag that has the trace of a job: the header traceparent of W3C Trace Context.
-const traceTag = "traceparent"
-
-var traceparent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
 // enqueue takes one job as JSON, or a job a line.
 func (m *Room) enqueue(w http.ResponseWriter, r *http.Request, c Caller) error {
@@ -192,7 +188,7 @@ func (m *Room) addOne(w http.ResponseWriter, r *http.Request, c Caller, e comman
 // add enqueues jobs, all or none. key says that the header Idempotency-Key was the key of the only one.
 func (m *Room) add(r *http.Request, c Caller, jobs []commands.Enqueue) (
 	answers []commands.Enqueued, key bool, err error) {
-	trace := r.Header.Get(traceTag)
+	trace := r.Header.Get(worker.TraceTag)
 	var others []event.JobID
 	for i := range jobs {
 		e := &jobs[i]
@@ -200,12 +196,14 @@ func (m *Room) add(r *http.Request, c Caller, jobs []commands.Enqueue) (
 			return nil, false, err
 		}
 		for _, d := range slices.Concat(e.After, e.Before) {
-			if !slices.ContainsFunc(jobs[:i], func(before commands.Enqueue) bool { return before.ID == string(d.Job) }) {
+			isIt := func(before commands.Enqueue) bool { return before.ID == string(d.Job) }
+			if !slices.ContainsFunc(jobs[:i], isIt) {
 				others = append(others, d.Job)
 			}
 		}
-		if _, has := e.Tags[traceTag]; traceparent.MatchString(trace) && !has && len(e.Tags) < commands.MaxTags {
-			e.Tags[traceTag] = trace
+		_, has := e.Tags[worker.TraceTag]
+		if worker.IsTraceparent(trace) && !has && len(e.Tags) < commands.MaxTags {
+			e.Tags[worker.TraceTag] = trace
 		}
 	}
 	if header := r.Header.Get("Idempotency-Key"); header != "" && len(jobs) == 1 && jobs[0].Key == "" {
@@ -220,8 +218,8 @@ func (m *Room) add(r *http.Request, c Caller, jobs []commands.Enqueue) (
 	if err := m.reachable(r, c, others, ids); err != nil {
 		return nil, key, err
 	}
-	err = m.write(func() error {
-		answers, err = m.Service.Enqueue(r.Context(), c.Actor, jobs...)
+	err = m.write(r, func(ctx context.Context) error {
+		answers, err = m.Service.Enqueue(ctx, c.Actor, jobs...)
 		return err
 	})
 	return answers, key, err

@@ -32,8 +32,8 @@ type group struct {
 	waiters []chan struct{}
 }
 
-// join adds a request that waits for what r asks for. woken gets a value when a job may be ready; leave must be
-// called.
+// join adds a request that waits for what r asks for. woken gets a value when a job may be ready; leave
+// must be called.
 func (h *hub) join(r commands.ClaimRequest) (woken <-chan struct{}, leave func()) {
 	want := projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities}
 	text, _ := json.Marshal(want) // of texts only

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -35,14 +36,14 @@ func (m *Room) outcome(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	var j projection.Job
-	err = m.write(func() error {
-		j, err = m.Service.Apply(r.Context(), c.Actor, id, command)
+	err = m.write(r, func(ctx context.Context) error {
+		j, err = m.Service.Apply(ctx, c.Actor, id, command)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return m.send(w, r, http.StatusOK, render.ToJSON(j))
+	return m.send(w, r, http.StatusOK, toOwned(j))
 }
 
 // visible returns an error if the job is not there, or is of a queue that c is not for.
@@ -73,6 +74,9 @@ func (m *Room) takeOver(w http.ResponseWriter, r *http.Request, c Caller) error 
 	if command.Process.Name == "" {
 		command.Process.Name = before.Worker.Name
 	}
+	if command.Process.Version == "" {
+		command.Process.Version = before.Worker.Version
+	}
 	if command.Lease, err = wire.Duration("lease", asked.Lease); err != nil {
 		return err
 	}
@@ -80,8 +84,8 @@ func (m *Room) takeOver(w http.ResponseWriter, r *http.Request, c Caller) error 
 		command.Lease = lastLease(before)
 	}
 	var j projection.Job
-	err = m.write(func() error {
-		j, err = m.Service.Apply(r.Context(), c.Actor, id, command)
+	err = m.write(r, func(ctx context.Context) error {
+		j, err = m.Service.Apply(ctx, c.Actor, id, command)
 		return err
 	})
 	if err != nil {
@@ -169,8 +173,8 @@ func (m *Room) heartbeats(w http.ResponseWriter, r *http.Request, c Caller) erro
 		ops = append(ops, commands.Op{Job: projection.Job{ID: one.Job}, Command: command})
 	}
 	var beat commands.Beat
-	err = m.write(func() error {
-		beat, err = m.Service.Beat(r.Context(), c.Actor, asked.Boot, ops)
+	err = m.write(r, func(ctx context.Context) error {
+		beat, err = m.Service.Beat(ctx, c.Actor, asked.Boot, ops)
 		return err
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"context"
 	"net/http"
 
 	"jobledger/cmd/jobledger/internal/cli"
@@ -48,12 +49,12 @@ func (m *Room) comes(w http.ResponseWriter, r *http.Request, c Caller) error {
 		}
 	}
 	status := http.StatusCreated
-	err := m.write(func() error {
+	err := m.write(r, func(ctx context.Context) error {
 		if known {
 			status = http.StatusOK
-			return m.Service.Present(r.Context(), process)
+			return m.Service.Present(ctx, process)
 		}
-		return m.Service.WorkerStarted(r.Context(), process, asked.Queues, asked.Capabilities)
+		return m.Service.WorkerStarted(ctx, process, asked.Queues, asked.Capabilities)
 	})
 	if err != nil {
 		return err
@@ -77,7 +78,7 @@ func (m *Room) goes(w http.ResponseWriter, r *http.Request, _ Caller) error {
 		return err
 	})
 	if err == nil && there {
-		err = m.write(func() error { return m.Service.WorkerStopped(r.Context(), process) })
+		err = m.write(r, func(ctx context.Context) error { return m.Service.WorkerStopped(ctx, process) })
 	}
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
 	"jobledger/ledger"
@@ -26,19 +27,8 @@ const (
 	MaxOne          = 3 << 19 // bytes of one job or one outcome: 1.5 MiB
 )
 
-// Caller is who asks, and what that may be.
-type Caller struct {
-	access.Grant
-	Actor string // in the events
-}
-
-// Route is a pattern of [http.ServeMux] with the scope that it needs. Handle returns an error instead of
-// writing it.
-type Route struct {
-	Pattern string
-	Scope   access.Scope
-	Handle  func(w http.ResponseWriter, r *http.Request, c Caller) error
-}
+// Caller is who asks.
+type Caller = door.Caller
 
 // Config says what a Room works on.
 type Config struct {
@@ -70,33 +60,45 @@ func New(c Config) *Room {
 }
 
 // Routes are what it answers.
-func (m *Room) Routes() []Route {
-	return []Route{
-		{"POST " + wire.Root + "/jobs", access.Enqueue, m.enqueue},
-		{"PUT " + wire.Root + "/jobs/{job}", access.Enqueue, m.put},
-		{"POST " + wire.Root + "/queues/{queue}/jobs", access.Enqueue, m.enqueueRaw},
-		{"POST " + wire.Root + "/claims", access.Work, m.claims},
-		{"GET " + wire.Root + "/claims", access.Work, m.held},
-		{"GET " + wire.Root + "/claims/ready", access.Work, m.ready},
-		{"PUT " + wire.Root + "/jobs/{job}/claims/{token}", access.Work, m.outcome},
-		{"PUT " + wire.Root + "/jobs/{job}/claims/{token}/process", access.Work, m.takeOver},
-		{"POST " + wire.Root + "/heartbeats", access.Work, m.heartbeats},
-		{"PUT " + wire.Root + "/workers/{boot}", access.Work, m.comes},
-		{"DELETE " + wire.Root + "/workers/{boot}", access.Work, m.goes},
+func (m *Room) Routes() []door.Route {
+	var routes []door.Route
+	add := func(pattern string, needs door.Right, most int64,
+		handle func(http.ResponseWriter, *http.Request, Caller) error) {
+		routes = append(routes, door.Route{Pattern: pattern, Needs: needs, MaxBody: most, Queues: true,
+			Streams: true, // it may wait, or be read slowly, and limits itself
+			Handle: func(w http.ResponseWriter, r *http.Request) error {
+				return handle(w, r, door.CallerOf(r.Context()))
+			}})
 	}
+	add("POST "+wire.Root+"/jobs", door.Enqueue, MaxBody, m.enqueue)
+	add("PUT "+wire.Root+"/jobs/{job}", door.Enqueue, MaxBody, m.put)
+	add("POST "+wire.Root+"/queues/{queue}/jobs", door.Enqueue, MaxBody, m.enqueueRaw)
+	add("POST "+wire.Root+"/claims", door.Work, MaxBody, m.claims)
+	add("GET "+wire.Root+"/claims", door.Work, 0, m.held)
+	add("GET "+wire.Root+"/claims/ready", door.Work, 0, m.ready)
+	add("PUT "+wire.Root+"/jobs/{job}/claims/{token}", door.Work, MaxBody, m.outcome)
+	add("PUT "+wire.Root+"/jobs/{job}/claims/{token}/process", door.Work, MaxOne, m.takeOver)
+	add("POST "+wire.Root+"/heartbeats", door.Work, MaxBody, m.heartbeats)
+	add("PUT "+wire.Root+"/workers/{boot}", door.Work, MaxOne, m.comes)
+	add("DELETE "+wire.Root+"/workers/{boot}", door.Work, 0, m.goes)
+	return routes
 }
 
 // refusal is an error of a request before any command ran.
-func refusal(status int, code, detail string) error {
-	return &wire.Problem{Status: status, Code: code, Detail: detail}
-}
+func refusal(status int, code, detail string) error { return door.Refusal(status, code, detail) }
 
-// write runs fn unless too many requests write already.
-func (m *Room) write(fn func() error) error {
+// writeTime is how long one request writes.
+const writeTime = 20 * time.Second
+
+// write runs fn unless too many requests write already. The context of fn does not end when the client goes:
+// then it would not be known what was done.
+func (m *Room) write(r *http.Request, fn func(context.Context) error) error {
 	select {
 	case m.writing <- struct{}{}:
 		defer func() { <-m.writing }()
-		return fn()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), writeTime)
+		defer cancel()
+		return fn(ctx)
 	default:
 		return refusal(http.StatusServiceUnavailable, "busy", "too many requests write at the same time")
 	}

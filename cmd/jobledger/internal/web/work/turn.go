@@ -20,8 +20,8 @@ type turn struct {
 	open int // requests that have not left
 }
 
-// enter takes in a request with tokens, of which the first stands for all. isLast reports whether no other with
-// them came later; leave must be called.
+// enter takes in a request with tokens, of which the first stands for all. isLast reports whether no other
+// with them came later; leave must be called.
 func (t *turns) enter(token string) (isLast func() bool, leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
