@@ -44,6 +44,7 @@ func serve(t *testing.T, address string) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
+	scenario.Store.Now = time.Now
 	s := &served{t: t, access: filepath.Join(t.TempDir(), "access"), job: jobs[0].ID,
 		links: make(chan string, 4), client: &http.Client{
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}

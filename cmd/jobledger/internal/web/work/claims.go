@@ -53,6 +53,9 @@ func (m *Room) claims(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err := mayUse(c, access.Work, request.Queues...); err != nil {
 		return err
 	}
+	if err := m.fits(r.Context(), request.Worker, request.Queues, request.Capabilities); err != nil {
+		return err
+	}
 	m.Busy()
 	isLast, leave := m.turns.enter(asked.Boot + " " + asked.Tokens[0])
 	gone := func(jobs []projection.Job) error { // the client may be back soon; else others are to have the jobs

@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/web/access"
@@ -29,6 +30,9 @@ func (m *Room) comes(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	if err := mayUse(c, access.Work, asked.Queues...); err != nil {
+		return err
+	}
+	if err := m.fits(r.Context(), process, asked.Queues, asked.Capabilities); err != nil {
 		return err
 	}
 	m.Busy()
@@ -59,7 +63,61 @@ func (m *Room) comes(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err != nil {
 		return err
 	}
+	if !known {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.started[process] = &event.WorkerStarted{Queues: asked.Queues, Capabilities: asked.Capabilities}
+	}
 	return m.send(w, r, status, wire.ProcessOf(process))
+}
+
+// maxStarted is how many processes the room remembers.
+const maxStarted = 4096
+
+// fits returns an InvalidError if the process has said, when it started, that it is for other queues or has
+// not these capabilities. One that has said nothing may take anything.
+func (m *Room) fits(ctx context.Context, process event.Worker, queues, capabilities []string) error {
+	m.mu.Lock()
+	said, known := m.started[process]
+	m.mu.Unlock()
+	if !known {
+		err := m.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
+			filter := ledger.Filter{Worker: process.Name, Kinds: []event.Kind{event.KindWorkerStarted}}
+			for e, err := range tx.Events(ctx, filter) {
+				if err != nil {
+					return err
+				}
+				if e.Worker == process {
+					said, _ = e.Body.(*event.WorkerStarted)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		m.mu.Lock()
+		if len(m.started) >= maxStarted {
+			clear(m.started)
+		}
+		m.started[process] = said
+		m.mu.Unlock()
+	}
+	if said == nil {
+		return nil
+	}
+	for _, q := range queues {
+		if !slices.Contains(said.Queues, q) {
+			return &commands.InvalidError{Field: "queue", Got: q, Allowed: "those that the process has started for"}
+		}
+	}
+	for _, label := range capabilities {
+		if !slices.Contains(said.Capabilities, label) {
+			return &commands.InvalidError{Field: "capability", Got: label,
+				Allowed: "those that the process has started with"}
+		}
+	}
+	return nil
 }
 
 // goes records that a worker process has ended in an orderly way. That of one that is not there changes

@@ -47,14 +47,16 @@ type Room struct {
 	writing chan struct{}
 
 	mu      sync.Mutex
-	waiting map[string]int // by the actor
-	all     int            // of them
-	coming  sync.Mutex     // one process is announced at a time
+	waiting map[string]int                        // by the actor
+	all     int                                   // of them
+	started map[event.Worker]*event.WorkerStarted // what processes said; nil: nothing
+	coming  sync.Mutex                            // one process is announced at a time
 }
 
 // New returns a room.
 func New(c Config) *Room {
-	r := &Room{Config: c, writing: make(chan struct{}, MaxWriting), waiting: make(map[string]int)}
+	r := &Room{Config: c, writing: make(chan struct{}, MaxWriting), waiting: make(map[string]int),
+		started: make(map[event.Worker]*event.WorkerStarted)}
 	r.hub.service = c.Service
 	return r
 }
