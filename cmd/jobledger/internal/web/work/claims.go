@@ -202,6 +202,9 @@ func (m *Room) carryOut(r *http.Request, c Caller, o *ops, request *commands.Cla
 	if err != nil {
 		return nil, err
 	}
+	if len(jobs) > 0 {
+		m.hub.claimed()
+	}
 	for i, result := range results {
 		a := (*answerJSON)(nil)
 		if at := o.index[i]; at >= 0 {
@@ -258,6 +261,9 @@ func (m *Room) waitFor(w http.ResponseWriter, r *http.Request, c Caller, request
 				_, jobs, err = m.Service.ApplyAndClaim(ctx, c.Actor, nil, request)
 				return err
 			})
+			if len(jobs) > 0 {
+				m.hub.claimed()
+			}
 			if err != nil || len(jobs) > 0 {
 				return jobs, err
 			}

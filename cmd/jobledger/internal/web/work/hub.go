@@ -15,7 +15,7 @@ import (
 const lookAgain = 5 * time.Second
 
 // hub wakes requests that wait for a job. Those that ask for the same kind of jobs are a group; the group is
-// looked for once, and one of its requests is woken at a time: what that claims is a change, which wakes the
+// looked for once, and one of its requests is woken at a time: once that has claimed, the hub looks for the
 // next.
 type hub struct {
 	service *commands.Service
@@ -23,7 +23,7 @@ type hub struct {
 	mu      sync.Mutex
 	groups  map[string]*group
 	running bool
-	joined  chan struct{} // a group is new; has room for one
+	joined  chan struct{} // see again; has room for one
 }
 
 // group are the requests that wait for the same kind of jobs, the one that came first in front.
@@ -53,10 +53,7 @@ func (h *hub) join(r commands.ClaimRequest) (woken <-chan struct{}, leave func()
 		h.running = true
 		go h.run()
 	} else {
-		select {
-		case h.joined <- struct{}{}:
-		default:
-		}
+		h.again()
 	}
 	return w, func() {
 		h.mu.Lock()
@@ -70,6 +67,23 @@ func (h *hub) join(r commands.ClaimRequest) (woken <-chan struct{}, leave func()
 		if len(g.waiters) == 0 && h.groups[key] == g {
 			delete(h.groups, key)
 		}
+	}
+}
+
+// again makes the hub look again: a group is new, or a job was claimed, and the next one may be ready too.
+func (h *hub) again() {
+	select {
+	case h.joined <- struct{}{}:
+	default: // also where there is no hub, whose channel is nil
+	}
+}
+
+// claimed takes in that a request has claimed jobs.
+func (h *hub) claimed() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running {
+		h.again()
 	}
 }
 
