@@ -58,6 +58,8 @@ func (a *API) Routes() []door.Route {
 		{Pattern: "GET " + Root + "/events/stream", Needs: door.Read, Streams: true, Handle: a.streamEvents},
 		{Pattern: "GET " + Root + "/jobs/{job}/payload", Needs: door.Read | door.Bodies, Handle: a.payload},
 		{Pattern: "GET " + Root + "/jobs/{job}/result", Needs: door.Read | door.Bodies, Handle: a.result},
+		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Handle: a.lanes},
+		{Pattern: "GET /events/{pos}", Needs: door.Read, Page: true, Handle: a.eventAt},
 	}, a.verbRoutes()...)
 }
 
