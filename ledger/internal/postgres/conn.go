@@ -27,6 +27,10 @@ type connection struct {
 	statements map[string]*pgconn.StatementDescription // prepared, by text in PostgreSQL's words
 	prepares   int                                     // statements that were ever prepared
 	builder    pgx.ExtendedQueryBuilder
+	mark       string // of its session; see settings.go
+	pid        uint32 // of its session; behind a pooler not the one of the connection
+
+	lockTimeout int64 // as it is set in the session, in milliseconds
 }
 
 // connOf returns the connection of a session.
@@ -45,27 +49,31 @@ func (c *connection) text(query string) string {
 	return text
 }
 
-// head runs statements, reads the head of the ledger, and runs the queries.
-func (c *connection) head(
-	ctx context.Context, first *pgx.Batch, queries []engine.WarmupQuery,
-) (engine.Head, error) {
-	var at engine.Head
-	n := first.Len()
+// head runs statements, reads the head of the ledger, and runs the queries. read gets the results of the
+// first statements, without the results of the first skip ones.
+func (c *connection) head(ctx context.Context, first *pgx.Batch, queries []engine.WarmupQuery,
+	skip int, read func(pgx.BatchResults) error) (at engine.Head, err error) {
 	first.Queue(selectHead)
 	for _, q := range queries {
 		first.Queue(c.text(q.Query), q.Args...)
 	}
 	results := c.conn.SendBatch(ctx, first)
-	var err error
-	for range n {
+	for range skip {
 		if _, err = results.Exec(); err != nil {
 			break
 		}
 	}
 	if err == nil {
+		err = read(results)
+	}
+	if err == nil {
 		var now int64
-		err = results.QueryRow().Scan(&now, &at.Tail, &at.TailAt)
+		var mark string
+		err = results.QueryRow().Scan(&now, &at.Tail, &at.TailAt, &mark)
 		at.Now = time.UnixMicro(now).UTC()
+		if err == nil && mark != c.mark {
+			err = errPooled
+		}
 	}
 	for i := 0; i < len(queries) && err == nil; i++ {
 		var a engine.Answer

@@ -18,6 +18,7 @@ type Engine struct {
 	info     engine.Info
 	writer   *engine.Session // nil: not connected
 	lockKey  int64           // of the ledger's advisory lock
+	newest   int             // version of a schema that this program knows
 	notifier notifier
 	notified engine.Topic // the last commit took a notification along
 
@@ -41,7 +42,8 @@ const (
 // serverClock is the server's clock, in microseconds since 1970.
 const serverClock = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
-const selectHead = `SELECT ` + serverClock + `, coalesce(t.pos, 0), coalesce(t.at, 0)
+const selectHead = `SELECT ` + serverClock + `, coalesce(t.pos, 0), coalesce(t.at, 0),
+    coalesce(current_setting('` + markSetting + `', true), '')
 FROM (VALUES (1)) AS one LEFT JOIN (SELECT pos, at FROM events ORDER BY pos DESC LIMIT 1) AS t ON true`
 
 // Info implements engine.Engine.
@@ -90,11 +92,13 @@ func (p *Engine) tryBegin(
 		queries = nil
 	}
 	_ = connOf(p.writer).drainPipeline() // a pending NOTIFY; its error is harmless, a dead connection fails next
-	batch := &pgx.Batch{}
-	batch.Queue(`BEGIN`)
-	p.queueLock(batch, wait)
-	if at, err = connOf(p.writer).head(ctx, batch, queries); err != nil {
+	if at, err = p.beginLocked(ctx, wait, queries, false); err != nil {
 		_ = p.Rollback()
+	}
+	if p.writer != nil && p.info.Altered != nil && isTableMissing(err) { // it is to be repaired
+		if at, err = p.beginLocked(ctx, wait, queries, true); err != nil {
+			_ = p.Rollback()
+		}
 	}
 	return at, err
 }
@@ -114,7 +118,9 @@ func (p *Engine) Rollback() error {
 	if p.writer == nil {
 		return nil
 	}
-	if connOf(p.writer).rollback() != nil {
+	c := connOf(p.writer)
+	c.lockTimeout = unknownTimeout
+	if c.rollback() != nil {
 		_ = p.writer.Close()
 		p.writer = nil
 	}
@@ -130,7 +136,7 @@ func (p *Engine) OpenReader(ctx context.Context) (*engine.Session, error) {
 func (p *Engine) BeginSnapshot(ctx context.Context, s *engine.Session) (engine.Head, error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
-	return connOf(s).head(ctx, batch, nil)
+	return connOf(s).head(ctx, batch, nil, 1, noResult)
 }
 
 // CheckReplaced returns nil: a connection stays with its database.

@@ -121,6 +121,10 @@ var knownErrors = []struct {
 	{ledger.ErrNoLedger, ExitUsage, "'jobledger init' makes one; --db or JOBLEDGER_DB says where"},
 	{ledger.ErrNotALedger, ExitUsage, "give --db the path of a ledger, or of a file that does not exist yet"},
 	{ledger.ErrNewerSchema, ExitUsage, ""},
+	{ledger.ErrOlderSchema, ExitUsage, "'jobledger migrate' brings it up to date, as the schema's owner; " +
+		"programs of the version before go on"},
+	{ledger.ErrPooled, ExitUsage, "set pool_mode = session for this database in the pooler, or give --db the " +
+		"server itself"},
 	{ledger.ErrForeignSidecar, ExitUnexpected,
 		"end what still uses the old ledger and move its -wal and -shm away, " +
 			"then try again"},
