@@ -164,6 +164,8 @@ var serverHints = []struct {
 	{ledger.ErrNoLedger, "'jobledger init' makes one, in a database that is there ('createdb' makes that); " +
 		"--db or JOBLEDGER_DB says where"},
 	{ledger.ErrNotALedger, "give --db another database, or another schema of this one: ?schema=NAME"},
+	{ledger.ErrReplaced, "another server answers now, which lacks events, as after a failover that lost " +
+		"commits; look what became of them"},
 	{ledger.ErrFull, "the server's disk is full; free some space there and try again: what was done is not " +
 		"done twice"},
 	{ledger.ErrIO, "the server is away or out of reach; try again: what was done is not done twice"},
