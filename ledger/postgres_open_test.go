@@ -154,6 +154,41 @@ func TestPostgresErrorsShowNoPassword(t *testing.T) {
 	}
 }
 
+// A password file that others may read is refused, as by libpq, and the error says so.
+func TestPostgresPasswordFileOfOthersIsRefused(t *testing.T) {
+	dsn := ledgertest.Postgres(t)
+	u, err := url.Parse(dsn)
+	must(t, err)
+	password, _ := u.User.Password()
+	if password == "" {
+		t.Skip("this server asks for no password")
+	}
+	file := filepath.Join(t.TempDir(), "pgpass")
+	must(t, os.WriteFile(file, []byte("*:*:*:*:"+password+"\n"), 0o600))
+	u.User = url.User(u.User.Username())
+	for name, at := range map[string]string{
+		"variable": u.String(), "option": with(u.String(), "passfile="+url.QueryEscape(file)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "variable" {
+				t.Setenv("PGPASSFILE", file)
+			}
+			must(t, os.Chmod(file, 0o600))
+			must(t, ledgertest.OpenAt(t, at).Close())
+			for _, mode := range []os.FileMode{0o640, 0o604} {
+				must(t, os.Chmod(file, mode))
+				s, err := ledger.Open(t.Context(), at)
+				if err == nil {
+					_ = s.Close()
+				}
+				if err == nil || !strings.Contains(err.Error(), file+" was not used") {
+					t.Errorf("mode %o: got %v", mode, err)
+				}
+			}
+		})
+	}
+}
+
 // runRoles runs roles.sql, as often as an administrator may.
 func runRoles(t *testing.T, psql, at string) {
 	t.Helper()

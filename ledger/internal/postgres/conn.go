@@ -30,7 +30,26 @@ type connection struct {
 	mark       string // of its session; see settings.go
 	pid        uint32 // of its session; behind a pooler not the one of the connection
 
+	answerTime time.Duration // see Engine.AnswerTime; 0: no limit
+
 	lockTimeout int64 // as it is set in the session, in milliseconds
+}
+
+// expectAnswer limits how long the server may take to answer from now on. A process of the server that was
+// stopped, or whose disk does not answer, closes nothing, and its host acknowledges what it is sent.
+func (c *connection) expectAnswer(within time.Duration) {
+	if within > 0 {
+		_ = c.conn.PgConn().Conn().SetReadDeadline(time.Now().Add(within)) // an error would come with the read
+	}
+}
+
+// unlimited runs fn, which may take the server long.
+func (c *connection) unlimited(fn func() error) error {
+	limit := c.answerTime
+	c.answerTime = 0
+	_ = c.conn.PgConn().Conn().SetReadDeadline(time.Time{})
+	defer func() { c.answerTime = limit }()
+	return fn()
 }
 
 // connOf returns the connection of a session.
@@ -88,10 +107,14 @@ func (c *connection) head(ctx context.Context, first *pgx.Batch, queries []engin
 	return at, explain(err)
 }
 
-// Run implements engine.Connection.
+// Run implements engine.Connection. To make an index, or to empty a table, may take long.
 func (c *connection) Run(query string, args []any) (changed int64, err error) {
-	tag, err := c.runOne(c.text(query), args)
-	return tag.RowsAffected(), err
+	err = c.unlimited(func() error {
+		tag, err := c.runOne(c.text(query), args)
+		changed = tag.RowsAffected()
+		return err
+	})
+	return changed, err
 }
 
 // runOne sends a statement and waits for its result.

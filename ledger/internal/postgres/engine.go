@@ -24,7 +24,18 @@ type Engine struct {
 
 	// PollInterval is how often a listener polls the tail. It may be set before the first Listen.
 	PollInterval time.Duration
+	// AnswerTime is how long the server may take to answer a statement of a writer before the connection counts
+	// as lost. It may be set before the first Begin.
+	AnswerTime time.Duration
 }
+
+// answerTime is the default of AnswerTime: longer than any statement of a writer takes, without those that
+// put a schema right. lockAnswerTime is how long after its own time limit the server may report that there was
+// no lock.
+const (
+	answerTime     = time.Minute
+	lockAnswerTime = 10 * time.Second
+)
 
 // frozenWriter is the server's setting of how long a process may hold the write lock without being heard
 // from. An address may give it.
@@ -91,6 +102,7 @@ func (p *Engine) tryBegin(
 		}
 		queries = nil
 	}
+	connOf(p.writer).answerTime = p.AnswerTime
 	_ = connOf(p.writer).drainPipeline() // a pending NOTIFY; its error is harmless, a dead connection fails next
 	if at, err = p.beginLocked(ctx, wait, queries, false); err != nil {
 		_ = p.Rollback()

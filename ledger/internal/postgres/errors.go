@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -47,6 +48,10 @@ func explain(err error) error {
 	if !ok {
 		if errors.Is(err, context.DeadlineExceeded) {
 			return err
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return fmt.Errorf("%w: the server accepts data and does not answer: its process may hang: %w",
+				engine.ErrIO, err)
 		}
 		return fmt.Errorf("%w: %w", engine.ErrIO, err) // of the connection
 	}

@@ -64,6 +64,7 @@ func (p *Engine) beginLocked(
 	batch.Queue(alone, p.lockKey)
 	var isAlone bool
 	var writableFrom int64
+	c.expectAnswer(max(wait, 0) + min(p.AnswerTime, lockAnswerTime))
 	c.lockTimeout = unknownTimeout // a transaction that is rolled back takes it back
 	at, err = c.head(ctx, batch, queries, before, func(results pgx.BatchResults) error {
 		return results.QueryRow().Scan(&isAlone, &writableFrom)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,7 +31,7 @@ func Open(ctx context.Context, dsn string, create bool) (*Engine, error) {
 		info:     engine.Info{Path: a.String(), Sync: a.sync},
 		notifier: notifier{address: a, sender: rand.Text()},
 
-		PollInterval: pollWithListen,
+		PollInterval: pollWithListen, AnswerTime: answerTime,
 	}
 	steps, err := schema.Postgres()
 	if err != nil {
@@ -62,6 +63,10 @@ func (p address) openError(err error) error {
 	}
 	if errors.Is(err, engine.ErrNoLedger) {
 		return err
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && p.refused != "" && strings.HasPrefix(e.Code, "28") {
+		return fmt.Errorf("open %s: %w; the password file %s was not used, since others may read it: "+
+			"chmod 600 it", p, err, p.refused)
 	}
 	return fmt.Errorf("open %s: %w", p, err)
 }

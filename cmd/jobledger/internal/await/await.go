@@ -23,9 +23,9 @@ const (
 	processPoll = 200 * time.Millisecond
 )
 
-// Ends waits until all of the jobs have ended, and outlasts outages of the server. ended gets those that have,
-// once each, some at a time. On an error, such as that of a context that is over, it returns the jobs that are
-// still open.
+// Ends waits until all of the jobs have ended, and outlasts outages of the server. ended gets those that
+// have, once each, some at a time. On an error, such as that of a context that is over, it returns the jobs
+// that are still open.
 func Ends(ctx context.Context, store *ledger.Store, jobs []event.JobID, o *Outage,
 	ended func([]projection.Job) error) (open []event.JobID, err error) {
 	for {

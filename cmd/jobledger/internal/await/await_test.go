@@ -28,7 +28,8 @@ func TestEndsReturnsOpenJobs(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var ended []event.JobID
-	open, err := Ends(ctx, service.Store, []event.JobID{first, second}, &Outage{}, func(jobs []projection.Job) error {
+	none := &Outage{}
+	open, err := Ends(ctx, service.Store, []event.JobID{first, second}, none, func(jobs []projection.Job) error {
 		for _, j := range jobs {
 			ended = append(ended, j.ID)
 		}
