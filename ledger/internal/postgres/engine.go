@@ -30,7 +30,7 @@ type Engine struct {
 }
 
 // answerTime is the default of AnswerTime: longer than any statement of a writer takes, without those that
-// put a schema right. lockAnswerTime is how long after its own time limit the server may report that there was
+// put a schema right. lockAnswerTime is how long after its own time limit the server may say that there was
 // no lock.
 const (
 	answerTime     = time.Minute
