@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"jobledger/commands"
+	"jobledger/commands/remote/wire"
 	"jobledger/commands/schedule"
 	"jobledger/ledger"
 )
@@ -212,6 +213,17 @@ func Explain(err error) (code int, message, hint string) {
 	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code, err.Error(), e.Hint
+	}
+	if p, ok := errors.AsType[*wire.Problem](err); ok { // of a server
+		switch {
+		case p.Exit != nil && p.Hint != nil:
+			return *p.Exit, err.Error(), *p.Hint
+		case p.Exit != nil:
+			return *p.Exit, err.Error(), ""
+		case p.Temporary():
+			return ExitBusy, err.Error(), "the server has too much to do, or ends; try again"
+		}
+		return ExitUnexpected, err.Error(), ""
 	}
 	for _, known := range knownErrors {
 		if errors.Is(err, known.is) {

@@ -1,0 +1,10 @@
+// Package view has what is read from a ledger once for all who look at it over HTTP.
+//
+//	f := view.NewFollower()
+//	go f.Run(ctx, store, report)
+//	f.Join(tail)
+//	events, held, last, more := f.After(tail) // more is closed when there are others
+//
+// Files in reading order: follower.go (events as they are recorded), figures.go (queues and workers at one
+// moment).
+package view
