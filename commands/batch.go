@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"jobledger/commands/internal/journal"
@@ -43,6 +44,14 @@ func (s *Service) ApplyAndClaim(ctx context.Context, actor string, ops []Op, r C
 	}
 	if err := CheckActor(actor); err != nil {
 		return nil, nil, err
+	}
+	for _, op := range ops {
+		if c, ok := op.Command.(ownerCommand); ok {
+			if token, _ := c.credentials(); slices.Contains(r.Tokens, token) {
+				return nil, nil, &InvalidError{"tokens", fmt.Sprintf("%q", token),
+					"tokens of no claim that the same request speaks of"}
+			}
+		}
 	}
 	r.setDefaults()
 	return s.applyOrIsolate(ctx, actor, ops, r)
@@ -106,13 +115,23 @@ func (s *Service) isolate(ctx context.Context, actor string, ops []Op, r ClaimRe
 // tryOnce carries out ops and the claim in one transaction.
 func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRequest, skip []event.JobID) (
 	results []Result, claimed []projection.Job, err error) {
-	tokens := s.newTokens(r.Limit)
+	tokens := s.tokensOf(r)
 	// The search is begun before the ops and read after them, so that the database has it ready by then; unless
 	// an op may queue a job that the claim should find.
 	searchFirst := !slices.ContainsFunc(ops, mayQueue)
 	err = s.Store.Write(ctx, func(tx *ledger.Tx) (err error) {
 		var search *projection.Search
 		results, claimed = nil, nil
+		if r.Tokens != nil && r.Limit > 0 { // it may be sent again: see ClaimRequest.Tokens
+			mine, err := heldWith(ctx, tx, r.Worker, tokens)
+			if err == nil && len(mine) > 0 {
+				claimed = mine
+				results, err = applyAll(ctx, tx, actor, ops)
+			}
+			if err != nil || len(mine) > 0 {
+				return err
+			}
+		}
 		searchFirst, err := searchFirst, error(nil)
 		if searchFirst && len(ops) > 0 { // the end of a job may queue another
 			waits, depsErr := tx.HasDependencies(ctx)
@@ -187,7 +206,8 @@ func isAnswer(err error) bool {
 // the ledger holds is wrong.
 func StoreFailed(err error) bool {
 	return isAny(err, ledger.ErrBusy, ledger.ErrFull, ledger.ErrIO, ledger.ErrReadOnly, ledger.ErrUnknown,
-		ledger.ErrReplaced, ledger.ErrClosed, context.Canceled, context.DeadlineExceeded)
+		ledger.ErrReplaced, ledger.ErrClosed, ledger.ErrNewerSchema, ledger.ErrPooled,
+		context.Canceled, context.DeadlineExceeded)
 }
 
 func isAny(err error, targets ...error) bool {

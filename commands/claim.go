@@ -1,10 +1,13 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -22,7 +25,12 @@ type ClaimRequest struct {
 	Worker       event.Worker
 	Lease        time.Duration // default DefaultLease
 	MaxRuntime   time.Duration // the worker's limit for each job; 0: that of the job, if any
-	Limit        int           // 1 to MaxClaim; default 1
+	Limit        int           // 1 to MaxClaim; default 1, or as many as there are Tokens
+
+	// Tokens are the lease tokens of the claims, one for each job: ULIDs that the caller has made for this
+	// request. The request may be sent again, by a caller that got no answer: as long as claims of Worker with
+	// these tokens live, the answer is these claims, and nothing else happens. nil: fresh ones.
+	Tokens []string
 }
 
 // Check returns an InvalidError for the first field outside of what is allowed.
@@ -55,12 +63,40 @@ func (r ClaimRequest) Check() error {
 	if r.Limit < 0 || r.Limit > MaxClaim {
 		return &InvalidError{"limit", fmt.Sprint(r.Limit), fmt.Sprintf("1 to %d", MaxClaim)}
 	}
+	if err := r.checkTokens(); err != nil {
+		return err
+	}
 	return CheckLease(r.Lease)
+}
+
+// checkTokens returns an InvalidError unless r.Tokens are as many different ULIDs as r.Limit says.
+func (r ClaimRequest) checkTokens() error {
+	if r.Tokens == nil {
+		return nil
+	}
+	if len(r.Tokens) != r.Limit {
+		return &InvalidError{"tokens", fmt.Sprintf("of %d", len(r.Tokens)), "one for each job of the limit"}
+	}
+	seen := make(map[string]bool, len(r.Tokens))
+	for _, token := range r.Tokens {
+		id, err := ulid.ParseStrict(token)
+		if err != nil || id.String() != token {
+			return &InvalidError{"tokens", fmt.Sprintf("%.80q", token), "ULIDs in capitals"}
+		}
+		if seen[token] {
+			return &InvalidError{"tokens", fmt.Sprintf("%q twice", token), "each token once"}
+		}
+		seen[token] = true
+	}
+	return nil
 }
 
 func (r *ClaimRequest) setDefaults() {
 	if r.Lease == 0 {
 		r.Lease = DefaultLease
+	}
+	if r.Limit == 0 && len(r.Tokens) > 0 {
+		r.Limit = len(r.Tokens)
 	}
 	if r.Limit == 0 {
 		r.Limit = 1
@@ -83,8 +119,9 @@ type claim struct {
 
 func (claim) name() string { return "claim" }
 
-// Claim takes up to r.Limit jobs for r.Worker, each with a fresh token and its payload. It returns none, and
-// no error, if none is ready.
+// Claim takes up to r.Limit jobs for r.Worker, each with its token and its payload. It returns none, and no
+// error, if none is ready. A token of r.Tokens that was given for the same job before, and is not live any
+// more, is a ConflictError: the caller makes others.
 func (s *Service) Claim(ctx context.Context, r ClaimRequest) ([]projection.Job, error) {
 	_, jobs, err := s.ApplyAndClaim(ctx, "worker:"+r.Worker.Name, nil, r)
 	return jobs, err
@@ -113,6 +150,9 @@ func (r ClaimRequest) take(ctx context.Context, tx *ledger.Tx, actor string, sea
 		return nil, err
 	}
 	for i, j := range jobs {
+		if err := r.checkSpent(ctx, tx, j, tokens[i]); err != nil {
+			return nil, err
+		}
 		c := claim{Token: tokens[i], Worker: r.Worker, Lease: r.Lease, MaxRuntime: r.MaxRuntime,
 			Limited: search.Limited(j.Queue)}
 		if jobs[i], err = apply(ctx, tx, actor, j, c); err != nil {
@@ -120,6 +160,23 @@ func (r ClaimRequest) take(ctx context.Context, tx *ledger.Tx, actor string, sea
 		}
 	}
 	return jobs, nil
+}
+
+// checkSpent returns a ConflictError if a token of the caller's making was given for j before: a second claim
+// with it would be taken for the first one.
+func (r ClaimRequest) checkSpent(ctx context.Context, tx *ledger.Tx, j projection.Job, token string) error {
+	if r.Tokens == nil || j.Attempt == 0 {
+		return nil
+	}
+	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: []event.Kind{event.KindClaimed}}) {
+		if err != nil {
+			return err
+		}
+		if e.Token == token {
+			return &ConflictError{"claim", j.ID, fmt.Sprintf("the token %s was given for it before", token)}
+		}
+	}
+	return nil
 }
 
 // cannotClaim says that the ledger is damaged at j. Nothing else can prevent the claim of a job that was
@@ -131,31 +188,58 @@ func cannotClaim(j projection.Job, err error) error {
 	return &projection.DamagedJobError{Job: j.ID, Err: fmt.Errorf("cannot be claimed: %w", err)}
 }
 
+// Held returns the jobs that the worker process with this boot holds, each with its token and payload, the
+// lease that ends first in front.
+func (s *Service) Held(ctx context.Context, boot string) (held []projection.Job, err error) {
+	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+		held, err = projection.HeldWhere(ctx, tx, func(w event.Worker, _ string) bool { return w.Boot == boot })
+		if err != nil {
+			return err
+		}
+		return loadAll(ctx, tx, held)
+	})
+	return held, err
+}
+
 // heldBy returns the jobs that w holds with one of these tokens.
 func (s *Service) heldBy(ctx context.Context, w event.Worker, tokens []string) (
 	mine []projection.Job, err error) {
 	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
-		mine = nil
-		held, err := projection.Held(ctx, tx, w)
-		if err != nil {
-			return err
-		}
-		for _, j := range held {
-			if !slices.Contains(tokens, j.Token) {
-				continue
-			}
-			if err := projection.LoadBodies(ctx, tx, &j); err != nil {
-				return err
-			}
-			mine = append(mine, j)
-		}
-		return nil
+		mine, err = heldWith(ctx, tx, w, tokens)
+		return err
 	})
 	return mine, err
 }
 
-// newTokens returns n fresh lease tokens, one for each job of a claim.
-func (s *Service) newTokens(n int) []string {
+// heldWith returns the jobs that w holds with one of these tokens, with their bodies, in the order of tokens.
+func heldWith(ctx context.Context, tx *ledger.Tx, w event.Worker, tokens []string) ([]projection.Job, error) {
+	mine, err := projection.HeldWhere(ctx, tx, func(holder event.Worker, token string) bool {
+		return holder == w && slices.Contains(tokens, token)
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(mine, func(a, b projection.Job) int {
+		return cmp.Compare(slices.Index(tokens, a.Token), slices.Index(tokens, b.Token))
+	})
+	return mine, loadAll(ctx, tx, mine)
+}
+
+func loadAll(ctx context.Context, tx *ledger.Tx, jobs []projection.Job) error {
+	for i := range jobs {
+		if err := projection.LoadBodies(ctx, tx, &jobs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tokensOf returns the lease tokens for r, one for each job of the claim.
+func (s *Service) tokensOf(r ClaimRequest) []string {
+	if r.Tokens != nil {
+		return r.Tokens
+	}
+	n := r.Limit
 	tokens := make([]string, n)
 	for i := range tokens {
 		tokens[i] = s.newID()

@@ -1,15 +1,19 @@
 // Package commands is the write side of jobledger: what may be asked of a job, the rules that decide, and the
 // Service that carries it out in a transaction.
 //
-// A program enqueues with [Service.Enqueue]. A worker takes jobs with [Service.Claim], keeps them with
-// [Heartbeat], and ends them with [Succeed], [Fail] or [Release]; package jobledger/commands/worker does all
-// of this for a function or a program. An operator asks for [Cancel], [Retry], [Reschedule] or [Erase]:
+// A program enqueues with [Service.Enqueue]. Package commands/worker runs a function or a command
+// for each job. A program with a loop of its own takes jobs with [Service.Claim], keeps them with
+// [Service.Heartbeat], and ends them with [Service.Complete], [Service.Fail], [Service.Release] or
+// [Service.Snooze]. An operator asks for [Service.Cancel], [Service.Retry], [Service.Reschedule],
+// [Service.Unblock] or [Service.Erase], and for a queue [Service.Pause], [Service.Limit] or
+// [Service.SetDefaults]. Anyone may [Service.Get], [Service.List] and see the [Service.History]:
 //
 //	s := &commands.Service{Store: store}
 //	jobs, err := s.Enqueue(ctx, "api", commands.Enqueue{Queue: "mail", Payload: body, Key: "invoice-17"})
 //	...
-//	job, err := s.Apply(ctx, "cli:ada", jobs[0].ID, commands.Cancel{Reason: "sent by hand"})
+//	job, err := s.Cancel(ctx, "ada", jobs[0].ID, "sent by hand")
 //
+// Each of these calls is one [Command] of the same name, which [Service.Apply] carries out.
 // [Service.ApplyBatch] carries out many commands in one transaction, [Service.ApplyAndClaim] also claims the
 // next jobs in it. A [Sweeper] takes jobs back from workers whose lease has run out.
 //
@@ -23,9 +27,21 @@
 // Import and Replay are the exception: they append the events of another ledger as they are, through
 // audit.Loader.
 //
+// # For programs that embed it
+//
+// A Service is safe for concurrent use. Each call takes a context; where it returns the error of that
+// context, the command was not carried out, and may be sent again. A value of Enqueue, Limits or a Command is
+// copied; a Sweeper is not to be.
+//
+// Other names than those above are for other packages of this module: [Tick] and Service.EnqueueTick for
+// schedules, [CancelIn] and [PauseIn] within a transaction, [TakeOver], [ReportStop], Service.Present and
+// Service.WorkerStarted for workers, Service.Staging and Service.Restored for files that are restored. Each
+// follows the rules, so a program that calls them leaves a ledger that verifies. The one call that does not
+// is ledger.Tx.Append: it is for the write path alone.
+//
 // # What it is not
 //
-// The meaning of an event (what a job is after it) is in package projection, and so is everything that reads.
+// The meaning of an event (what a job is after it) is in package projection, and so is what reads.
 // Storage and time come from package ledger.
 //
 // # Files in reading order
@@ -33,7 +49,7 @@
 //	command.go             the commands and their checks; validate.go has the limits
 //	decide.go              the rules; stale.go those for a token that is not live; backoff.go
 //	internal/journal       the write path
-//	apply.go               one command on one job
+//	apply.go, calls.go     one command on one job; the calls by their names
 //	enqueue.go, claim.go   new jobs; jobs for a worker
 //	batch.go               many commands and a claim in one transaction
 //	sweep.go               expired leases

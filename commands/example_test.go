@@ -14,7 +14,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	limits "jobledger/projection/limit"
+	"jobledger/projection"
 )
 
 // openExample returns a Service on a new ledger, and a function that removes it.
@@ -58,6 +58,83 @@ func ExampleService_Enqueue_key() {
 	// Grace conflict
 }
 
+// A key may be a job's own for a while only: here one job at most waits to build the index, and it does so
+// with the latest payload.
+func ExampleService_Enqueue_unique() {
+	ctx := context.Background()
+	service, remove := openExample()
+	defer remove()
+
+	for _, revision := range []string{"r1", "r2", "r3"} {
+		jobs, err := service.Enqueue(ctx, "web", commands.Enqueue{Queue: "index", Payload: []byte(revision),
+			Key: "docs", UniqueWhile: commands.WhileQueued, OnDuplicate: commands.ReplaceDuplicate})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("existing:", jobs[0].Existing, "replaced:", jobs[0].Replaced)
+	}
+	waiting, err := service.List(ctx, projection.Filter{Queues: []string{"index"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	job, err := service.Get(ctx, waiting[0].ID)
+	fmt.Printf("%d job: %s %v\n", len(waiting), job.Payload, err)
+
+	// Output:
+	// existing: false replaced: false
+	// existing: true replaced: true
+	// existing: true replaced: true
+	// 1 job: r3 <nil>
+}
+
+// A queue has defaults for the jobs that say no other.
+func ExampleService_SetDefaults() {
+	ctx := context.Background()
+	service, remove := openExample()
+	defer remove()
+	_, err := service.SetDefaults(ctx, "ada", "mail", commands.Defaults{MaxAttempts: 20, MaxRuntime: time.Minute,
+		Backoff: event.Backoff{Min: time.Second, Max: time.Hour, Factor: 3}}, "the relay is often away")
+	if err != nil {
+		log.Fatal(err)
+	}
+	jobs, err := service.Enqueue(ctx, "web", commands.Enqueue{Queue: "mail"},
+		commands.Enqueue{Queue: "mail", MaxAttempts: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(jobs[0].MaxAttempts, jobs[0].MaxRuntime, jobs[1].MaxAttempts, jobs[1].MaxRuntime)
+
+	// Output: 20 1m0s 1 1m0s
+}
+
+// An operator's calls name who acts, and the history says it.
+func ExampleService_Cancel() {
+	ctx := context.Background()
+	service, remove := openExample()
+	defer remove()
+	jobs, err := service.Enqueue(ctx, "web", commands.Enqueue{Queue: "mail"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := service.Cancel(ctx, "ada", jobs[0].ID, "sent by hand"); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := service.Retry(ctx, "bob", jobs[0].ID, commands.Retry{Reason: "no, it was not"}); err != nil {
+		log.Fatal(err)
+	}
+	history, err := service.History(ctx, jobs[0].ID)
+	for _, e := range history {
+		fmt.Println(e.Kind(), "by", e.Actor)
+	}
+	fmt.Println(err)
+
+	// Output:
+	// enqueued by web
+	// cancelled by ada
+	// retried by bob
+	// <nil>
+}
+
 // A queue runs at most so many jobs at once, and at most so many of each group; the groups are served in
 // rotation.
 func ExampleService_Limit() {
@@ -72,7 +149,7 @@ func ExampleService_Limit() {
 	if _, err := service.Enqueue(ctx, "web", jobs...); err != nil {
 		log.Fatal(err)
 	}
-	bounds := limits.Spec{Running: 20, PerGroup: 2}
+	bounds := commands.Limits{Running: 20, PerGroup: 2, Rate: commands.Rate{N: 100, Per: time.Second, Burst: 3}}
 	if _, err := service.Limit(ctx, "ada", "render", bounds, "a fair share"); err != nil {
 		log.Fatal(err)
 	}
@@ -109,15 +186,18 @@ func ExampleService_Claim() {
 		log.Fatal(err)
 	}
 	for _, job := range jobs {
-		end := commands.Succeed{Token: job.Token, Result: fmt.Appendf(nil, "Dear %s", job.Payload)}
-		done, err := service.Apply(ctx, "worker:mailer", job.ID, end)
+		if _, err := service.Heartbeat(ctx, job, commands.Heartbeat{Note: "half way"}); err != nil {
+			log.Fatal(err) // commands.ErrLeaseLost or ErrCancelled: stop working
+		}
+		result := fmt.Appendf(nil, "Dear %s", job.Payload)
+		done, err := service.Complete(ctx, job, result)
 		fmt.Println(done.State, err)
 
-		// If the answer is lost, the same command can be sent again: it gets the same answer.
-		_, err = service.Apply(ctx, "worker:mailer", job.ID, end)
+		// If the answer is lost, the same call can be made again: it gets the same answer.
+		_, err = service.Complete(ctx, job, result)
 		fmt.Println("again:", err)
 
-		_, err = service.Apply(ctx, "worker:mailer", job.ID, commands.Fail{Token: job.Token})
+		_, err = service.Fail(ctx, job, commands.Fail{Code: "smtp"})
 		fmt.Println("then fail:", errors.Is(err, commands.ErrConflict))
 	}
 

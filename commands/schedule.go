@@ -15,15 +15,7 @@ import (
 // MaxSchedulePayload is the size of the payload of a schedule, which is part of its event, in bytes.
 const MaxSchedulePayload = 16 << 10
 
-// RecordSchedule records a fact about a schedule, other than a job of it, in the caller's transaction, in
-// which before was read. The package schedule decides which fact.
-func RecordSchedule(ctx context.Context, tx *ledger.Tx, actor string, before schedules.Schedule,
-	body event.Body) error {
-	_, err := journal.Record(ctx, tx, journal.Fact{Actor: actor, Schedule: &before, Body: body})
-	return err
-}
-
-// Tick asks for the job of a schedule.
+// Tick asks for the job of a schedule. Only package schedule asks so.
 type Tick struct {
 	Schedule schedules.Schedule // as read in the same transaction
 	Event    event.Enqueued     // of it Tick and Next count: zero for an operator's run besides the ticks

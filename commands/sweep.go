@@ -21,7 +21,7 @@ import (
 // Sweeper reclaims jobs whose lease has expired. It reclaims a lease only if token and lease end are
 // unchanged for a grace period after it first saw the lease expired, by its own monotonic clock. So no live
 // job is lost when the wall clock jumps, or when a frozen process that holds the write lock keeps all
-// heartbeats waiting. It is for use by one goroutine.
+// heartbeats waiting. It is for use by one goroutine, and must not be copied.
 type Sweeper struct {
 	Service *Service
 	Actor   string         // "sweeper:…"
@@ -29,8 +29,8 @@ type Sweeper struct {
 	Pause   time.Duration  // between batches; default 10ms
 	Grace   *time.Duration // nil: two thirds of the job's own lease, which is two heartbeats
 	// SealStep is how many events a sweep hashes at most, where sealing is on; default 32,768; negative: all.
-	// They take 0.2 s of processor time, so a queue under full load gives about 1 % of it to sealing, and what
-	// is left is sealed once there is less to do.
+	// They take 0.2 s of processor time, so a queue under full load gives about 1 % of it to sealing, and
+	// what is left is sealed once there is less to do.
 	SealStep int
 
 	// Also is called at the end of each sweep, such as for an archive policy; nil: nothing. A sweep lasts until
@@ -39,7 +39,14 @@ type Sweeper struct {
 
 	seen   map[int64]sighting // by the number of the job
 	sealed time.Time          // when blocks were last looked for; zero: never, or more are missing
+	_      noCopy
 }
+
+// noCopy makes go vet report copies of what has it.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
 
 // sighting is an expired lease as a Sweeper first saw it.
 type sighting struct {
@@ -94,7 +101,8 @@ func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 			for _, n := range slices.Sorted(maps.Keys(bad)) {
 				errs = append(errs, bad[n])
 			}
-			return report, errors.Join(append(errs, w.resolve(ctx), w.extend(ctx), w.seal(ctx), w.trim(ctx), w.also(ctx))...)
+			errs = append(errs, w.resolve(ctx), w.extend(ctx), w.seal(ctx), w.trim(ctx), w.also(ctx))
+			return report, errors.Join(errs...)
 		}
 		failpoint.Hit("looked")
 		reclaimed, err := w.reclaimOrIsolate(ctx, batch, bad)

@@ -22,6 +22,9 @@ func (tx *Tx) Next() int64 { return tx.tail + 1 }
 // Append writes events at the end of the ledger. Each has its Pos from Next and its At from Tx.At (an import
 // brings its own, which must not decrease). ErrConflict when (job, seq) is taken; as with a Put, that may be
 // noticed only when the buffer is sent. After an error the function cannot succeed any more.
+//
+// It is for the write path alone, which changes the rows of the projection in the same transaction: a program
+// that embeds the ledger writes through commands.Service. Events without their rows are found by verify.
 func (tx *Tx) Append(ctx context.Context, events ...event.Event) error {
 	for i := range events {
 		if err := tx.append(ctx, &events[i]); err != nil {

@@ -222,8 +222,8 @@ func AddSegment(tx *ledger.Tx, b *event.Archived, pos int64) error {
 
 const lastPolicy = `SELECT coalesce(max(pos), 0) FROM events WHERE kind = 34 AND kind > 5`
 
-// ArchivePolicy returns what is archived by itself; the zero body if nothing is. It costs one search in an
-// index.
+// ArchivePolicy returns what processes that sweep archive; the zero body if they archive nothing. It costs
+// one search in an index.
 func ArchivePolicy(ctx context.Context, tx *ledger.Tx) (p event.ArchivePolicy, err error) {
 	pos, err := tableInt(ctx, tx, lastPolicy)
 	if err != nil || pos == 0 {

@@ -1,7 +1,10 @@
 package projection
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -137,6 +140,50 @@ func Held(ctx context.Context, tx *ledger.Tx, w event.Worker) ([]Job, error) {
 		return nil, err
 	}
 	return queryJobs(ctx, tx, held, n)
+}
+
+const claimsHeld = `SELECT j.n, j.worker, coalesce(j.lease_token, '')
+FROM jobs j WHERE j.lease_expires_at > 0`
+
+// HeldWhere returns the jobs with a live claim for which wanted is true of its process and its token, ordered
+// by the ends of their leases. It reads whole rows of these only.
+func HeldWhere(ctx context.Context, tx *ledger.Tx, wanted func(w event.Worker, token string) bool) (
+	[]Job, error) {
+	type claim struct {
+		job, worker int64
+		token       string
+	}
+	rows, err := tx.QueryState(ctx, claimsHeld)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var claims []claim
+	for rows.Next() {
+		var c claim
+		if err := rows.Scan(&c.job, &c.worker, &c.token); err != nil {
+			return nil, err
+		}
+		claims = append(claims, c)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	rows.Close()
+	var numbers []int64
+	for _, c := range claims {
+		w, err := tx.WorkerOf(ctx, c.worker)
+		if err != nil {
+			return nil, err
+		}
+		if wanted(w, c.token) {
+			numbers = append(numbers, c.job)
+		}
+	}
+	found, err := GetMany(ctx, tx, numbers)
+	return slices.SortedFunc(maps.Values(found), func(a, b Job) int {
+		return cmp.Or(a.LeaseUntil.Compare(b.LeaseUntil), cmp.Compare(a.N, b.N))
+	}), err
 }
 
 var allHeld = `SELECT ` + table.List + ` FROM jobs j WHERE j.lease_expires_at > 0 ORDER BY j.claimed_at, j.n`

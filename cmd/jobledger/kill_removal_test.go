@@ -45,7 +45,9 @@ func TestKilledWhileRemoving(t *testing.T) {
 	})
 	before := r.must(cli.ExitOK, invoke("events", "--json"))
 	steps := []string{"archive-recorded", "remove-compared", "removed", "shrunk"}
-	if ledgertest.Long() {
+	if !ledgertest.Long() {
+		steps = steps[1:3]
+	} else {
 		steps = append(steps, "list", "commit", "committed", "segment-written", "segment-checked", "segment-named")
 	}
 	deaths := 0
@@ -56,7 +58,8 @@ func TestKilledWhileRemoving(t *testing.T) {
 				if _, findings := r.inspect(db); len(findings) > 0 {
 					r.Errorf("verify: %+v", findings)
 				}
-				all := r.must(cli.ExitOK, invoke("events", "--json", "--limit", fmt.Sprint(1+strings.Count(before, "\n"))))
+				all := r.must(cli.ExitOK, invoke("events", "--json", "--limit",
+					fmt.Sprint(1+strings.Count(before, "\n"))))
 				if all != before {
 					r.Errorf("the events are not what they were: %d bytes, and %d", len(all), len(before))
 				}
@@ -74,7 +77,8 @@ func TestKilledWhileRemoving(t *testing.T) {
 				r.Errorf("there are %d jobs left, want 100", len(list))
 			}
 			r.must(cli.ExitConflict, invoke("enqueue", "-q", "mail", "--key", "key 7", "other"))
-			if files := r.must(cli.ExitOK, invoke("archive", "check", "--json")); strings.Contains(files, `"damaged"`) {
+			files := r.must(cli.ExitOK, invoke("archive", "check", "--json"))
+			if strings.Contains(files, `"damaged"`) {
 				r.Errorf("the archive has %s", files)
 			}
 		})

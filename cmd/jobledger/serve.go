@@ -7,6 +7,10 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/web"
+	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/page"
 	"jobledger/ledger"
 )
 
@@ -25,6 +29,9 @@ func serveVerb(p *program) cli.Verb {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "at this `ADDRESS`: HOST:PORT, port 0 for a free one, or unix:PATH",
 				Value: "127.0.0.1:0", DefaultText: "127.0.0.1 and a free port"},
+			accessFlag(),
+			cli.WholeFlag("rate", "a token may make `N` requests a second, on average", access.PerSecond, 1, 1_000_000,
+				""),
 		},
 		Examples: []cli.Example{
 			{"jobledger serve", "prints the link to open in a browser on this host"},
@@ -34,28 +41,35 @@ func serveVerb(p *program) cli.Verb {
 				"for 'curl --unix-socket /run/user/1000/jobledger/http http://localhost/api/v1/status'"},
 		},
 		Exits: []int{cli.ExitBusy},
-		Run:   func(c *cli.Context) error { return p.serve(c.Context, c.String("listen")) },
+		Run:   func(c *cli.Context) error { return p.serve(c) },
 	}
 }
 
-func (p *program) serve(ctx context.Context, address string) error {
+func (p *program) serve(c *cli.Context) error {
+	ctx, address := c.Context, c.String("listen")
 	service, err := p.Open(ctx)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	listener, err := web.Listen(ctx, address)
+	listener, err := door.Listen(ctx, address)
 	if err != nil {
 		return err
 	}
 	ctx = cli.UntilSignalled(ctx)
-	server := web.New(web.Config{Store: service.Store, Ask: p.ask(service.Store),
-		Tables: p.tables(service.Store), Now: p.Now,
-		Name: cli.DisplayDSN(p.DB), Announce: p.announce, Report: p.Message})
+	config := p.webConfig(service.Store)
+	config.Access, config.Rate = p.accessPath(c), float64(c.Int("rate"))
+	server := web.New(config)
 	if err := p.printAddress(listener.Addr().String()); err != nil {
 		return err
 	}
 	return server.Serve(ctx, listener)
+}
+
+// webConfig serves store by the verbs of this program.
+func (p *program) webConfig(store *ledger.Store) web.Config {
+	return web.Config{Store: store, Ask: p.ask(store), Tables: p.tables(store), Now: p.Now,
+		Name: cli.DisplayDSN(p.DB), Owner: p.DefaultActor(), Announce: p.announce, Report: p.Message}
 }
 
 // printAddress prints where the server listens, at once: another program may wait for it.
@@ -79,14 +93,14 @@ func (p *program) announce(link string) {
 }
 
 // ask returns a function that runs one verb on store.
-func (p *program) ask(store *ledger.Store) web.Ask {
+func (p *program) ask(store *ledger.Store) api.Ask {
 	return func(ctx context.Context, out io.Writer, words []string) error {
 		return p.askVerb(ctx, store, out, nil, words)
 	}
 }
 
 // tables returns a function that runs one verb on store for its tables.
-func (p *program) tables(store *ledger.Store) web.Tables {
+func (p *program) tables(store *ledger.Store) page.Tables {
 	return func(ctx context.Context, words []string) (tables []*cli.Table, err error) {
 		err = p.askVerb(ctx, store, io.Discard, func(t *cli.Table) { tables = append(tables, t) }, words)
 		return tables, err

@@ -144,7 +144,7 @@ func TestPagesShowWhatTheViewsHave(t *testing.T) {
 			}
 		}
 		for of, got := range map[string]int{"kind <> 'heartbeat'": events,
-			"kind = 'claimed'": len(tableOf(t, page, `aria-label="table"`)) - 1} {
+			"kind = 'claimed'": len(tableOf(t, page, `aria-label="attempts"`)) - 1} {
 			want := sql("SELECT count(*) FROM history WHERE %s AND job = '%s' AND pos <= %s", of, zombie, pos)
 			if strconv.Itoa(got) != want {
 				t.Errorf("%s at %s: %d, want %s", of, pos, got, want)

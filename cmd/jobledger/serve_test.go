@@ -15,24 +15,32 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/web"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 )
 
-// serveOn serves store by the verbs of this program at now, until the test ends. The function get has a
-// session; header has pairs of name and value.
-func serveOn(t *testing.T, store *ledger.Store, now func() time.Time) (ask web.Ask,
-	get func(path string, header ...string) (status int, head http.Header, body string)) {
+// servedStore is a ledger that is served until its test ends.
+type servedStore struct {
+	ask   api.Ask
+	base  string      // http://127.0.0.1:PORT
+	links chan string // login links
+}
+
+// serveStore serves store by the verbs of this program at now, until the test ends.
+func serveStore(t *testing.T, store *ledger.Store, now func() time.Time) servedStore {
 	t.Helper()
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(io.Discard), Stderr: io.Discard, Now: now}}
 	p.DB = store.DSN()
 	links := make(chan string, 1)
-	server := web.New(web.Config{Store: store, Ask: p.ask(store), Tables: p.tables(store), Now: now,
-		Report: t.Logf, Announce: func(link string) { links <- link }})
-	listener, err := web.Listen(t.Context(), "127.0.0.1:0")
+	c := p.webConfig(store)
+	c.Report, c.Announce = t.Logf, func(link string) { links <- link }
+	server := web.New(c)
+	listener, err := door.Listen(t.Context(), "127.0.0.1:0")
 	check(t, err)
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, listener) }()
 	t.Cleanup(func() {
@@ -41,18 +49,27 @@ func serveOn(t *testing.T, store *ledger.Store, now func() time.Time) (ask web.A
 			t.Errorf("serve: %v", err)
 		}
 	})
+	return servedStore{p.ask(store), "http://" + listener.Addr().String(), links}
+}
+
+// serveOn serves store as serveStore does. The function get has a session; header has pairs of name and
+// value.
+func serveOn(t *testing.T, store *ledger.Store, now func() time.Time) (ask api.Ask,
+	get func(path string, header ...string) (status int, head http.Header, body string)) {
+	t.Helper()
+	s := serveStore(t, store, now)
 	jar, err := cookiejar.New(nil)
 	check(t, err)
-	base := "http://" + listener.Addr().String()
+	base := s.base
 	client := &http.Client{Jar: jar}
 	t.Cleanup(client.CloseIdleConnections)
-	_, code, _ := strings.Cut(<-links, "#")
+	_, code, _ := strings.Cut(<-s.links, "#")
 	login, err := client.PostForm(base+"/login", url.Values{"code": {code}})
 	if err != nil || login.StatusCode != http.StatusOK {
 		t.Fatalf("login: %v, %v", login, err)
 	}
 	_ = login.Body.Close()
-	return p.ask(store), func(path string, header ...string) (status int, head http.Header, body string) {
+	return s.ask, func(path string, header ...string) (status int, head http.Header, body string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
 		check(t, err)

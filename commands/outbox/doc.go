@@ -31,18 +31,22 @@
 // that is to wait for one that the ledger does not have. [Refused] lists such rows, [Retry] has them tried
 // again.
 //
-// A key that is not for ever (UniqueWhile) leaves no trace in the ledger where another job has it. A relay
-// that is killed between such an answer and the deletion of the row asks again, and if the other job has
-// meanwhile ended, the row becomes a job.
+// Whether a key that is not for ever (UniqueWhile) is free is known only when the row is moved, too. Where
+// another job has it, no job is made, and the ledger records nothing but the payload that replaces the other
+// one. So a relay that is killed between that and the deletion of the row asks again, as one would that comes
+// later: if the other job has meanwhile ended, the row becomes a job. A payload with ReplaceDuplicate may
+// then be worked on twice, by two jobs. An effect that must not be made twice needs a key of its own.
 //
 // # Effects
 //
 // The reverse, a handler that writes into the program's own database at most once, is
-// jobledger/commands/worker.Once.
+// worker.Once. Its table does not grow for ever: Run removes rows after 90 days, see
+// KeepOnce.
 //
 // # Files in reading order
 //
-//   - migrate.go: the tables; row.go: a job as a row; enqueue.go: [Enqueue]
-//   - relay.go: [Relay], its loop and what wakes it; move.go: one step of it
+//   - migrate.go: the tables; row.go: a job as a row; enqueue.go: [Enqueue] and [EnqueueMany]
+//   - relay.go: [Relay], its loop and what wakes it; move.go: one step of it; forget.go: old rows
+//     of worker.Once
 //   - source.go: [Open], for a database by its address; refused.go: rows that the ledger does not take
 package outbox

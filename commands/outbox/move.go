@@ -28,8 +28,8 @@ type mover struct {
 	*Relay
 	conn usertx.Conn
 
-	// limit is how many rows the next step asks for: fewer where they are large, since a server sends all rows
-	// that it was asked for.
+	// limit is how many rows the next step asks for: fewer where they are large, since a server sends all
+	// rows that it was asked for.
 	limit int
 }
 
@@ -158,10 +158,15 @@ func remove(ctx context.Context, conn usertx.Conn, ids []any) error {
 	if len(ids) == 0 {
 		return nil
 	}
+	_, err := conn.Exec(ctx, `DELETE FROM jobledger_outbox WHERE id IN (`+placeholders(len(ids))+`)`, ids...)
+	return err
+}
+
+// placeholders returns $1,$2,… up to n.
+func placeholders(n int) string {
 	var list strings.Builder
-	for i := range ids {
+	for i := range n {
 		fmt.Fprintf(&list, ",$%d", i+1)
 	}
-	_, err := conn.Exec(ctx, `DELETE FROM jobledger_outbox WHERE id IN (`+list.String()[1:]+`)`, ids...)
-	return err
+	return list.String()[1:]
 }

@@ -28,6 +28,11 @@ type Relay struct {
 	Log   *slog.Logger  // default: discards
 	Moved func(Moved)   // called after each step that moved or refused rows; nil: not called
 
+	// KeepOnce is how long Run keeps the rows of worker.Once in From after they were written; default 90
+	// days, negative: for ever. It looks at its start and once a day, and removes those whose job has ended:
+	// only an operator's retry makes such a job run again, and with it its effect.
+	KeepOnce time.Duration
+
 	once sync.Once
 	wake chan struct{}
 }
@@ -60,6 +65,9 @@ const (
 	soon     = 100 * time.Millisecond
 	soonPoll = 500 * time.Microsecond
 )
+
+// stepEvery is the shortest time from one step to the next, unless a step took all that it asked for.
+const stepEvery = 2 * time.Millisecond
 
 const (
 	defaultPoll  = 10 * time.Millisecond
@@ -140,8 +148,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	if source != nil {
 		defer source.listen(ctx, r.Wake)()
 	}
-	pause, often := time.Duration(0), time.Time{}
+	pause, often, forget := time.Duration(0), time.Time{}, time.Now()
 	for ctx.Err() == nil {
+		began, asked := time.Now(), m.limit
 		n, moved, err := m.step(ctx)
 		r.report(moved, err == nil)
 		switch {
@@ -159,7 +168,20 @@ func (r *Relay) Run(ctx context.Context) error {
 			pause = 0
 		}
 		if n > 0 {
+			if n < asked { // what comes meanwhile shares the next step, and its commits
+				time.Sleep(stepEvery - time.Since(began))
+			}
 			continue // there may be more
+		}
+		if pause == 0 && !time.Now().Before(forget) {
+			forget = time.Now().Add(forgetEvery)
+			removed, err := m.forget(ctx)
+			if err != nil && ctx.Err() == nil {
+				r.log().Warn("rows of worker.Once are not removed", "error", err)
+			}
+			if removed > 0 {
+				r.log().Info("removed old rows of worker.Once", "rows", removed)
+			}
 		}
 		wait := pause
 		switch now := time.Now(); {

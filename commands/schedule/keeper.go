@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -17,7 +18,20 @@ import (
 // ErrNone means that there is no schedule of that name.
 var ErrNone = errors.New("no such schedule")
 
-// Keeper sets, pauses and removes schedules. It is safe for concurrent use.
+// Spec says what a schedule is: its Name, when it ticks (Cron with Zone, or Every), and the jobs that it
+// makes (Queue, Payload, MaxAttempts, …). Complete has the defaults of the other fields. Next and Reason are
+// set by what records it.
+type Spec = event.ScheduleSet
+
+// Set makes the schedules of these names be as specs say, in one transaction, and leaves all others as they
+// are. A program calls it at each start: where nothing is different, no event is recorded and no tick moves.
+// Any worker of the ledger enqueues the jobs when they are due. Errors: commands.InvalidError, with which
+// nothing was changed.
+func Set(ctx context.Context, service *commands.Service, actor string, specs ...Spec) ([]Change, error) {
+	return (&Keeper{Service: service, Actor: actor}).Apply(ctx, specs, false, "")
+}
+
+// Keeper sets, pauses and removes schedules, with a reason. It is safe for concurrent use.
 type Keeper struct {
 	Service *commands.Service
 	Actor   string
@@ -86,7 +100,7 @@ func (k *Keeper) Apply(ctx context.Context, specs []event.ScheduleSet, prune boo
 		all, err := schedules.List(ctx, tx)
 		for _, s := range all {
 			if err == nil && !named[s.Spec.Name] {
-				err = commands.RecordSchedule(ctx, tx, k.Actor, s, &event.ScheduleRemoved{Name: s.Spec.Name,
+				err = record(ctx, tx, k.Actor, s, &event.ScheduleRemoved{Name: s.Spec.Name,
 					Reason: reason})
 				changes = append(changes, Change{s, Removed})
 			}
@@ -130,7 +144,7 @@ func (k *Keeper) set(ctx context.Context, tx *ledger.Tx, spec event.ScheduleSet,
 	if body.Reason = reason; !before.Paused {
 		body.Next = times.Next(now)
 	}
-	if err := commands.RecordSchedule(ctx, tx, k.Actor, before, &body); err != nil {
+	if err := record(ctx, tx, k.Actor, before, &body); err != nil {
 		return c, err
 	}
 	if c.Done = Changed; !before.Exists() {
@@ -138,6 +152,14 @@ func (k *Keeper) set(ctx context.Context, tx *ledger.Tx, spec event.ScheduleSet,
 	}
 	c.Schedule, err = schedules.Get(ctx, tx, spec.Name)
 	return c, err
+}
+
+// record records a fact about a schedule, other than a job of it, in the transaction in which before was
+// read.
+func record(ctx context.Context, tx *ledger.Tx, actor string, before schedules.Schedule,
+	body event.Body) error {
+	_, err := journal.Record(ctx, tx, journal.Fact{Actor: actor, Schedule: &before, Body: body})
+	return err
 }
 
 // same reports whether two specs are the same; an empty list is no list.
@@ -206,7 +228,7 @@ func (k *Keeper) change(ctx context.Context, name, reason string,
 			return err
 		}
 		changed = true
-		if err := commands.RecordSchedule(ctx, tx, k.Actor, s, body); err != nil {
+		if err := record(ctx, tx, k.Actor, s, body); err != nil {
 			return err
 		}
 		s, err = schedules.Get(ctx, tx, name)
@@ -226,8 +248,8 @@ func existing(ctx context.Context, tx *ledger.Tx, name string) (schedules.Schedu
 	return s, err
 }
 
-// Run enqueues a job of the schedule now, besides its ticks, paused or not, with this id, a ULID. Errors:
-// ErrNone; commands.InvalidError.
+// Run enqueues a job of the schedule now, besides its ticks, paused or not, with this id, a ULID; "": a fresh
+// one. Errors: ErrNone; commands.InvalidError.
 func (k *Keeper) Run(ctx context.Context, name, id string) (j projection.Job, err error) {
 	if err := CheckName(name); err != nil {
 		return j, err

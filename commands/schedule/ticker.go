@@ -22,8 +22,8 @@ type Ticker struct {
 	Actor   string        // "sweeper:…"
 	Pause   time.Duration // between transactions; default 10ms
 
-	// Poll is how often Run looks for schedules that others set; default 5s. It looks when a tick is due in any
-	// case.
+	// Poll is how often Run looks for schedules that others set; default 5s. It looks when a tick is due in
+	// any case.
 	Poll time.Duration
 }
 
@@ -198,7 +198,7 @@ func (t *Ticker) carryOutStep(ctx context.Context, tx *ledger.Tx, s *schedules.S
 	}
 	body := &event.ScheduleSkipped{Name: s.Spec.Name, From: p.from, To: p.to, Count: p.count, Why: why,
 		Detail: detail, Next: p.next}
-	if err := commands.RecordSchedule(ctx, tx, t.Actor, *s, body); err != nil {
+	if err := record(ctx, tx, t.Actor, *s, body); err != nil {
 		return err
 	}
 	s.Next = p.next

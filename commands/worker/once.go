@@ -24,15 +24,17 @@ import (
 //	return nil, tx.Commit()
 //
 // What that guarantees: of all transactions that called Once for the same job and found first true, at most
-// one commits, ever, however often the job runs: after a kill between the commit and the end of the job,
-// after a lost lease, by two workers at the same time, or after an operator's retry. So the effect is made at
-// most once. A job that has succeeded has made it, because the handler returns after the commit: then it is
-// made exactly once. This holds for what is written in tx, and for nothing else.
+// one commits, as long as its row is kept, however often the job runs: after a kill between the commit and
+// the end of the job, after a lost lease, by two workers at the same time, or after an operator's retry. So
+// the effect is made at most once. A job that has succeeded has made it, because the handler returns after
+// the commit: then it is made exactly once. This holds for what is written in tx, and for nothing else.
 //
 // The row has the token of the claim too, so that the ledger says which attempt made the effect. tx is a
-// *sql.Tx or what has the methods of a pgx.Tx; jobledger/commands/outbox.Migrate makes the table,
-// jobledger_once. The transaction of an attempt that runs at the same time makes this one wait. [ForgetOnce]
-// removes old rows.
+// *sql.Tx or what has the methods of a pgx.Tx; outbox.Migrate makes the table,
+// jobledger_once. The transaction of an attempt that runs at the same time makes this one wait.
+//
+// An outbox.Relay of that database removes the rows of jobs that have ended when they are 90 days old, or
+// another time; where there is none, or where the ledger that made them is another one, [ForgetOnce] does.
 func Once(ctx context.Context, tx any, job projection.Job) (first bool, err error) {
 	conn, err := usertx.Of(tx)
 	var n int64

@@ -20,6 +20,7 @@ import (
 // field that is not required has a default. Stop may be called from any goroutine, also before Run.
 type Worker struct {
 	Service *commands.Service
+	Backend Backend  // in place of Service: a ledger behind a server, such as a *remote.Client
 	Handler Handler  // does the work; exactly one of Handler and Command is required
 	Command *Command // runs a program that does the work
 
@@ -27,17 +28,19 @@ type Worker struct {
 	// Boot, and HOST-PID as Name. A Name that outlives the process makes a worker's history easier to read.
 	Process event.Worker
 
-	Queues       []string                    // required, unless Handler is a Mux: then those that it has handlers for
-	Capabilities []string                    // labels that jobs may require
-	Slots        int                         // jobs that run at the same time; default 1
-	Lease        time.Duration               // how long a claim holds without a heartbeat, sent every third of it; default 1m
-	MaxRuntime   time.Duration               // bounds the runtime of every job; default 0: only the job's own limit holds
-	Poll         time.Duration               // how often an idle worker that is not notified polls; default 5s
-	SweepEvery   time.Duration               // of expired leases; default 15s; negative: none, and no schedule ticks
-	Also         func(context.Context) error // at the end of each sweep: see commands.Sweeper; nil: nothing
-	MaxJobs      int                         // stop after this many jobs; default 0: no limit
-	Drain        bool                        // stop when no job is ready
-	Log          *slog.Logger                // default: discards
+	// Also is called at the end of each sweep: see commands.Sweeper. nil: nothing.
+	Also func(context.Context) error
+
+	Queues       []string      // required, unless Handler is a Mux: then those that it has handlers for
+	Capabilities []string      // labels that jobs may require
+	Slots        int           // jobs that run at the same time; default 1
+	Lease        time.Duration // how long a claim holds without a heartbeat, sent every third of it; default 1m
+	MaxRuntime   time.Duration // bounds the runtime of every job; default 0: only the job's own limit holds
+	Poll         time.Duration // how often an idle worker that is not notified polls; default 5s
+	SweepEvery   time.Duration // of expired leases; default 15s; negative: none, and no schedule ticks
+	MaxJobs      int           // stop after this many jobs; default 0: no limit
+	Drain        bool          // stop when no job is ready
+	Log          *slog.Logger  // default: discards
 	Hooks        Hooks
 
 	mu   sync.Mutex
@@ -109,13 +112,13 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 			return Stats{}, err
 		}
 	}
-	if err := w.Service.WorkerStarted(ctx, w.Process, w.Queues, w.Capabilities); err != nil {
+	if err := l.backend.WorkerStarted(ctx, w.Process, w.Queues, w.Capabilities); err != nil {
 		return Stats{}, err
 	}
 	l.presentAt = time.Now()
 	sweeping, stopSweeping := context.WithCancel(ctx)
 	var sweeper sync.WaitGroup
-	if w.SweepEvery >= 0 {
+	if w.SweepEvery >= 0 && w.Service != nil { // else the server does it
 		sweeper.Go(func() { w.sweep(sweeping) })
 		t := w.ticker()
 		if w.Drain { // what is due by now is part of what there is to do
@@ -130,7 +133,7 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 	sweeper.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWrites)
 	defer cancel()
-	if stopErr := w.Service.WorkerStopped(last, w.Process); err == nil {
+	if stopErr := l.backend.WorkerStopped(last, w.Process); err == nil {
 		err = stopErr
 	}
 	return l.stats, err
@@ -162,7 +165,8 @@ func (w *Worker) sweep(ctx context.Context) {
 			log.Warn("sweep", "error", err)
 		}
 		for _, j := range r.Reclaimed {
-			log.Info("reclaimed", append(about(j), "reason", j.ErrorCode, "state", j.State.String())...)
+			log.Info("reclaimed", append(about(j), "attempt", j.Attempt, "owner", j.Worker.Name,
+				"reason", j.ErrorCode, "state", j.State.String())...)
 		}
 	})
 }

@@ -2,9 +2,9 @@ package event
 
 import "time"
 
-// ArchivePolicy: from now on, whoever sweeps archives what is old. The last one counts.
+// ArchivePolicy: from now on, every process that sweeps archives what is old. The last one counts.
 type ArchivePolicy struct {
-	OlderThan  time.Duration // what is at least so old is archived and removed; 0: nothing is, by itself
+	OlderThan  time.Duration // what is at least so old is archived and removed; 0: nothing is
 	KeepFailed time.Duration // failed jobs stay until they are so old; 0: as the others
 	Reason     string
 }

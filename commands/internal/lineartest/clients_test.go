@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -142,6 +144,11 @@ func (h *client) claim(ctx context.Context, of []int, limit int) error {
 	}
 	if len(of) == 0 {
 		return nil
+	}
+	if h.rng.IntN(2) == 0 { // half of the claims are with tokens of the caller's making
+		for range limit {
+			r.Tokens = append(r.Tokens, ulid.Make().String())
+		}
 	}
 	call := h.begin(linearCall{Op: "claim"}, of...)
 	got, err := h.api.claim(ctx, r)

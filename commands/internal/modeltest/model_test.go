@@ -2,7 +2,6 @@ package modeltest
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -109,8 +108,10 @@ type model struct {
 	rt      *rapid.T
 	dsn     string
 	commits commitControl
-	ids     int // how many the service has requested
-	orders  int // how many jobs got their own id
+	minted  int                     // how many tokens the claimers have made
+	asked   []commands.ClaimRequest // the claims with such tokens
+	ids     int                     // how many the service has requested
+	orders  int                     // how many jobs got their own id
 	jobs    []*modelJob
 	unread  []news // what those that wait have not seen yet
 	paused  map[string]bool
@@ -153,7 +154,7 @@ func TestModelAnyCommands(t *testing.T) {
 			"enqueue": m.enqueueAny, "claim": m.claimAny, "claim more": m.claimAny, "one command": m.one,
 			"another command": m.one, "lose": m.lose,
 			"several": m.several, "turn": m.turn, "sweep": m.sweepAll, "pause": m.pauseAny,
-			"set defaults": m.setDefaults, "look": m.look,
+			"claim again": m.claimAgain, "set defaults": m.setDefaults, "look": m.look,
 			"wait": func() {
 				m.Now = m.Now.Add(
 					time.Duration(rapid.IntRange(1, 40).Draw(m.rt, "seconds")) * time.Second)
@@ -203,6 +204,7 @@ func freshLedgers(t *testing.T) func() (dsn string, commits commitControl) {
 			return fmt.Sprintf("%s&schema=model%d", through, round), cutter
 		}
 	}
+	ledgertest.Preset(t, "rapid.checks", ledgertest.Size("100", "30", "100")) // a fifth with -short
 	folder, empty := t.TempDir(), ledgertest.EmptyFile(t)
 	return func() (string, commitControl) {
 		round++
@@ -217,30 +219,13 @@ func freshLedgers(t *testing.T) func() (dsn string, commits commitControl) {
 // longer makes sequences somewhat longer than rapid's default, unless the flag was given.
 func longer(t *testing.T) {
 	t.Helper()
-	preset(t, "rapid.steps", "40")
+	ledgertest.Preset(t, "rapid.steps", "40")
 }
 
 // fewer runs fewer sequences on a server, where each step takes some milliseconds.
 func fewer(t *testing.T) {
 	t.Helper()
-	preset(t, "rapid.checks", "20")
-}
-
-// preset sets a flag for the duration of a test, unless it was given.
-func preset(t *testing.T, name, value string) {
-	t.Helper()
-	f := flag.Lookup(name)
-	before := f.Value.String()
-	if before != f.DefValue {
-		return
-	}
-	set := func(value string) {
-		if err := f.Value.Set(value); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set(value)
-	t.Cleanup(func() { set(before) })
+	ledgertest.Preset(t, "rapid.checks", "20")
 }
 
 func (m *model) open() {

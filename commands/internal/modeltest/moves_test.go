@@ -3,6 +3,7 @@ package modeltest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -42,7 +43,7 @@ func (m *model) job() *modelJob {
 }
 
 func (m *model) request() commands.ClaimRequest {
-	return commands.ClaimRequest{
+	r := commands.ClaimRequest{
 		Queues:       rapid.SliceOfNDistinct(rapid.SampledFrom(modelQueues), 1, 2, rapid.ID).Draw(m.rt, "queues"),
 		Version:      rapid.SampledFrom([]string{"", "v2"}).Draw(m.rt, "version"),
 		Capabilities: rapid.SampledFrom([][]string{nil, {"gpu", "ssd"}}).Draw(m.rt, "capabilities"),
@@ -50,6 +51,53 @@ func (m *model) request() commands.ClaimRequest {
 		Lease:        time.Duration(rapid.IntRange(1, 60).Draw(m.rt, "lease")) * time.Second,
 		Limit:        rapid.IntRange(1, 3).Draw(m.rt, "limit"),
 	}
+	if rapid.Bool().Draw(m.rt, "own tokens") {
+		for range r.Limit {
+			m.minted++
+			r.Tokens = append(r.Tokens, id(2_000_000+m.minted))
+		}
+		m.asked = append(m.asked, r)
+	}
+	return r
+}
+
+// claimAgain sends an earlier claim with tokens of the caller's making again. While some of them live, the
+// answer is these claims. A token that a job had before is not given for it a second time.
+func (m *model) claimAgain() {
+	if len(m.asked) == 0 {
+		m.rt.Skip("this step needs a claim with its own tokens")
+	}
+	r := m.asked[max(0, len(m.asked)-1-rapid.IntRange(0, 3).Draw(m.rt, "age"))]
+	live := make(map[string]*modelJob)
+	for _, j := range m.jobs {
+		if c := j.live(); c != nil && slices.Contains(r.Tokens, c.token) && c.worker == r.Worker.Name &&
+			c.boot == r.Worker.Boot {
+			live[c.token] = j
+		}
+	}
+	if len(live) > 0 {
+		got, err := m.Claim(m.T.Context(), r)
+		if err != nil || len(got) != len(live) {
+			m.rt.Fatalf("claim again: %d jobs, %v, want the %d that it got", len(got), err, len(live))
+		}
+		for _, g := range got {
+			j := live[g.Token]
+			if j == nil || j.id != string(g.ID) || !j.erased && string(g.Payload) != j.payload {
+				m.rt.Fatalf("claim again: got %s with %s", g.ID, g.Token)
+			}
+			m.check(j, g)
+		}
+		return
+	}
+	for i, j := range m.next(r) {
+		if slices.ContainsFunc(j.claims, func(c *modelClaim) bool { return c.token == r.Tokens[i] }) {
+			if _, err := m.Claim(m.T.Context(), r); !errors.Is(err, commands.ErrConflict) {
+				m.rt.Fatalf("claim of %s with a token that it had before: %v", j.id, err)
+			}
+			return
+		}
+	}
+	m.claim(r)
 }
 
 func (m *model) claimAny() { m.claim(m.request()) }
@@ -84,6 +132,9 @@ func (m *model) claimed(r commands.ClaimRequest, got []projection.Job) {
 		g, ok := byID[event.JobID(j.id)] // after an unknown commit they are looked up, in another order
 		if !ok || string(g.Payload) != j.payload {
 			m.rt.Fatalf("claim %d: got %s, want %s with the payload %q", i, got[i].ID, j.id, j.payload)
+		}
+		if r.Tokens != nil && g.Token != r.Tokens[i] {
+			m.rt.Fatalf("claim %d: got the token %s, want %s", i, g.Token, r.Tokens[i])
 		}
 		m.give(j, r, g.Token)
 		m.check(j, g)

@@ -1,46 +1,44 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/page"
+	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/web/work"
+	"jobledger/commands"
 	"jobledger/ledger"
 )
 
-// Limits of a request.
+// Times of a connection.
 const (
-	maxHeader      = 16 << 10 // bytes
-	maxForm        = 4 << 10  // bytes
-	maxAnswer      = 8 << 20  // bytes
-	maxConnections = 512
 	headerTimeout  = 5 * time.Second
 	requestTimeout = 30 * time.Second // to read a request, and to write the answer
 	idleTimeout    = 2 * time.Minute
-	askTimeout     = 5 * time.Second // to compute an answer
 	drainTimeout   = 10 * time.Second
 )
-
-// Ask runs one command line, without the program's name, on the ledger that is open, and writes what it
-// prints to out. Its error is that of the command.
-type Ask func(ctx context.Context, out io.Writer, words []string) error
-
-// Tables runs one command line as [Ask] does, and returns the tables that it would print for people.
-type Tables func(ctx context.Context, words []string) ([]*render.Table, error)
 
 // Config says what a [Server] serves.
 type Config struct {
 	Store  *ledger.Store
-	Ask    Ask
-	Tables Tables
+	Ask    api.Ask
+	Tables page.Tables
 	Now    func() time.Time // in the zone in which pages show times
 	Name   string           // the ledger, as pages call it
+	Owner  string           // the user who runs the server, as an actor: cli:ada@build7
+
+	Access string  // the file with the grants of tokens; "": there are none
+	Rate   float64 // requests a second of one token, on average; 0: the default
 
 	// Announce shows a login link to the user who runs the server; nil: there are none.
 	Announce func(link string)
@@ -51,21 +49,11 @@ type Config struct {
 // Server answers requests about one ledger. It is safe for concurrent use.
 type Server struct {
 	Config
-	routes   []route
-	mux      *http.ServeMux
-	hosts    map[string]bool // what the header Host may be; nil: anything, on a Unix socket
-	origin   string          // of the login link, as in http://jobledger.localhost:4711
-	logins   logins
-	sessions sessions
-	requests requests
-	metrics  cache
-	follower *follower
-	closing  chan struct{} // closed when the server begins to end
-	draining atomic.Bool
-
-	streamWrite time.Duration // how long the client of a stream may read nothing
-	lost        chan error    // why no request can be answered any more
-	once        sync.Once
+	door     *door.Door
+	api      *api.API
+	work     *work.Room
+	follower *view.Follower
+	sweeper  sweeper
 }
 
 // New returns a server that does not listen yet.
@@ -73,12 +61,23 @@ func New(c Config) *Server {
 	if c.Report == nil {
 		c.Report = func(string, ...any) {}
 	}
-	s := &Server{Config: c, mux: http.NewServeMux(), lost: make(chan error, 1),
-		follower: newFollower(), closing: make(chan struct{}), streamWrite: defaultStreamWrite}
-	s.routes = s.allRoutes()
-	for _, r := range s.routes {
-		s.mux.Handle(r.pattern, s.serveRoute(r))
-	}
+	s := &Server{Config: c, follower: view.NewFollower()}
+	pages := &page.Pages{Tables: c.Tables, Name: c.Name}
+	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, Announce: c.Announce,
+		Report: c.Report, ShowProblem: pages.ShowProblem, Keys: &access.Keys{Path: c.Access}, Rate: c.Rate})
+	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower, Ask: c.Ask, Now: c.Now,
+		Report: c.Report})
+	pages.API = s.api
+	service := &commands.Service{Store: c.Store}
+	_, owner, _ := strings.Cut(c.Owner, ":")
+	s.sweeper = sweeper{service: service, actor: "sweeper:" + cmp.Or(owner, "serve"), report: c.Report}
+	s.work = work.New(work.Config{Service: service, Now: c.Now, Closing: s.door.Closing(), Report: c.Report,
+		Busy: s.sweeper.busy})
+	s.api.Waiting = s.work.Waiting
+	s.door.Add(s.door.HealthRoutes()...)
+	s.door.Add(s.api.Routes()...)
+	s.door.Add(s.work.Routes()...)
+	s.door.Add(pages.Routes()...)
 	return s
 }
 
@@ -86,38 +85,37 @@ func New(c Config) *Server {
 // announces a login link. It closes l. An error that is not ctx's ends it too, such as a ledger whose file
 // was replaced.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	s.listenOn(l)
+	s.door.ListenOn(l)
 	h := &http.Server{
-		Handler:           s.Handler(),
+		Handler:           s.door.Handler(),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      requestTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		ConnContext:       withPeer,
+		MaxHeaderBytes:    door.MaxHeader,
+		ConnContext:       door.WithPeer,
 		ErrorLog:          nil,
 	}
 	following, unfollow := context.WithCancel(ctx)
 	var follower sync.WaitGroup
 	follower.Go(func() {
-		s.follower.run(following, s.Store, func(err error) { s.problemOf(err) })
+		s.follower.Run(following, s.Store, func(err error) { s.door.ProblemOf(err) })
 	})
 	defer follower.Wait()
+	s.sweeper.serve(following)
+	defer s.sweeper.wait()
 	defer unfollow()
 	ended := make(chan error, 1)
-	go func() { ended <- h.Serve(limitConnections(l, maxConnections)) }()
-	if s.origin != "" {
-		s.announce()
-	}
+	go func() { ended <- h.Serve(door.LimitConnections(l, door.MaxConnections)) }()
+	s.door.PrintLink()
 	var err error
 	select {
 	case <-ctx.Done():
-	case err = <-s.lost:
+	case err = <-s.door.Lost():
 	case err = <-ended:
 		return err
 	}
-	s.draining.Store(true)
-	close(s.closing)
+	s.door.Close()
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	if closeErr := h.Shutdown(within); closeErr != nil {
@@ -127,23 +125,4 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		err = serveErr
 	}
 	return err
-}
-
-// listenOn learns from l what requests may name as their host.
-func (s *Server) listenOn(l net.Listener) {
-	address, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		return
-	}
-	_, port, _ := net.SplitHostPort(address.String())
-	s.hosts = make(map[string]bool)
-	for _, name := range []string{"jobledger.localhost", "localhost", address.IP.String()} {
-		s.hosts[net.JoinHostPort(name, port)] = true
-	}
-	s.origin = "http://" + net.JoinHostPort("jobledger.localhost", port)
-}
-
-// lose ends the server because of err.
-func (s *Server) lose(err error) {
-	s.once.Do(func() { s.lost <- err })
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/commands"
 	"jobledger/ledger"
 )
@@ -89,12 +90,12 @@ func (s *served) enqueue(queue string, n int) {
 // lines are the events of the ledger in their public form, by position.
 func (s *served) lines(f ledger.Filter) (all []string) {
 	s.t.Helper()
-	events, err := eventsOf(s.t.Context(), s.Store, f)
+	events, err := view.EventsOf(s.t.Context(), s.Store, f)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	for _, e := range events {
-		all = append(all, strings.TrimSuffix(string(e.line), "\n"))
+		all = append(all, strings.TrimSuffix(string(e.Line), "\n"))
 	}
 	return all
 }
@@ -158,7 +159,10 @@ func TestStreamFilters(t *testing.T) {
 		}
 	}
 	for _, pos := range []int64{2, 3, 4} {
-		var v eventView
+		var v struct {
+			Pos  int64
+			Kind string
+		}
 		if m := kind.next(); json.Unmarshal([]byte(m.data), &v) != nil || v.Pos != pos || v.Kind != "enqueued" {
 			t.Errorf("event %d for the page: %+v", pos, m)
 		}
@@ -192,9 +196,9 @@ func TestStreamEndsWithServerAndLimit(t *testing.T) {
 	r := s.openStream("/api/v1/events/stream", "Cookie", cookie)
 	r.next()
 	f := s.follower
-	f.mu.Lock()
-	f.streams += maxStreams - 1
-	f.mu.Unlock()
+	for range view.MaxStreams - 1 {
+		f.Join(0)
+	}
 	if answer, body := s.do("GET", "/api/v1/events/stream", nil, "Cookie", cookie); answer.StatusCode != 503 ||
 		answer.Header.Get("Retry-After") == "" {
 		t.Errorf("one stream too many: %s\n%s", answer.Status, body)
@@ -235,7 +239,7 @@ func TestStreamDropsClientThatReadsNothing(t *testing.T) {
 	slow := New(Config{Store: s.Store, Ask: s.Ask, Tables: s.Tables, Now: time.Now,
 		Report:   func(format string, args ...any) { logged <- fmt.Sprintf(format, args...) },
 		Announce: func(link string) { links <- link }})
-	slow.streamWrite = 20 * time.Millisecond
+	slow.api.StreamWrite = 20 * time.Millisecond
 	l := &pipes{make(chan net.Conn), make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -282,41 +286,7 @@ func TestStreamDropsClientThatReadsNothing(t *testing.T) {
 		t.Errorf("another client: %+v", m)
 	}
 	_, _ = io.Copy(io.Discard, conn) // until the server has closed it
-	if n := slow.follower.count(); n != 0 {
+	if n := slow.follower.Count(); n != 0 {
 		t.Errorf("%d streams after the end of the only one", n)
-	}
-}
-
-// What the follower keeps has a limit, and what it does not keep comes from the ledger.
-func TestFollowerKeepsTheNewestEvents(t *testing.T) {
-	f := newFollower()
-	if !f.join(0) {
-		t.Fatal("the first stream is refused")
-	}
-	const total = keptEvents + 700
-	var page []sent
-	for pos := int64(1); pos <= total; pos++ {
-		e := sent{line: []byte("{}\n")}
-		e.Pos = pos
-		page = append(page, e)
-	}
-	f.add(page[:followPage])
-	f.add(page[followPage:])
-	if len(f.events) != keptEvents || f.bytes != 3*keptEvents || f.pos != total {
-		t.Errorf("%d events of %d bytes, up to %d", len(f.events), f.bytes, f.pos)
-	}
-	if _, held, last, _ := f.after(total - keptEvents - 1); held || last != total {
-		t.Errorf("an event that is not kept: %t, %d", held, last)
-	}
-	events, held, _, _ := f.after(total - keptEvents)
-	if !held || len(events) != followPage || events[0].Pos != total-keptEvents+1 {
-		t.Errorf("the first one kept: %t, %d events", held, len(events))
-	}
-	if events, held, _, _ := f.after(total); !held || len(events) != 0 {
-		t.Errorf("after the last one: %t, %d events", held, len(events))
-	}
-	f.add([]sent{{line: make([]byte, keptBytes)}})
-	if f.bytes > keptBytes {
-		t.Errorf("%d bytes, want at most %d", f.bytes, keptBytes)
 	}
 }

@@ -8,15 +8,19 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/page"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	_ "jobledger/ledger/ledgertest" // for -engine and -soak
 	"jobledger/projection/status"
 )
@@ -29,24 +33,28 @@ type served struct {
 	links  chan string
 	client *http.Client
 	stop   func() error
+	access string // the file of tokens
+	job    event.JobID
 }
 
 func serve(t *testing.T, address string) *served {
 	t.Helper()
 	scenario := commandstest.New(t)
-	_, err := scenario.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Payload: []byte("a")})
+	jobs, err := scenario.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Payload: []byte("a")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &served{t: t, links: make(chan string, 4), client: &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	scenario.Store.Now = time.Now
+	s := &served{t: t, access: filepath.Join(t.TempDir(), "access"), job: jobs[0].ID,
+		links: make(chan string, 4), client: &http.Client{
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	s.Server = New(Config{Store: scenario.Store, Now: time.Now, Name: "jobs.db", Report: t.Logf,
 		Ask: func(context.Context, io.Writer, []string) error { return nil },
 		Tables: func(context.Context, []string) ([]*render.Table, error) {
 			return nil, cli.Exitf(cli.ExitNothing, "no job matches")
 		},
-		Announce: func(link string) { s.links <- link }})
-	listener, err := Listen(t.Context(), address)
+		Owner: "cli:ada@build7", Access: s.access, Announce: func(link string) { s.links <- link }})
+	listener, err := door.Listen(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,8 +124,8 @@ func TestRoutesNeedCredential(t *testing.T) {
 	s := serve(t, "127.0.0.1:0")
 	cookie, _ := s.login()
 	closed := 0
-	for _, rt := range s.routes {
-		method, path, found := strings.Cut(rt.pattern, " ")
+	for _, rt := range s.door.Routes() {
+		method, path, found := strings.Cut(rt.Pattern, " ")
 		if !found {
 			method, path = "GET", "/nowhere"
 		}
@@ -126,25 +134,25 @@ func TestRoutesNeedCredential(t *testing.T) {
 		status := answer.StatusCode
 		refused := status == http.StatusUnauthorized ||
 			status == http.StatusSeeOther && answer.Header.Get("Location") == "/login"
-		if rt.pattern == "POST /login/link" { // it leads there in any case
+		if rt.Pattern == "POST /login/link" { // it leads there in any case
 			refused = false
 		}
-		if refused != (rt.access != open) {
-			t.Errorf("%s without a credential: %s", rt.pattern, answer.Status)
+		if refused != (rt.Needs != door.None) {
+			t.Errorf("%s without a credential: %s", rt.Pattern, answer.Status)
 		}
 		if refused {
 			closed++
 		}
 		if policy := answer.Header.Get("Content-Security-Policy"); !strings.Contains(policy,
 			"trusted-types 'none'") {
-			t.Errorf("%s: policy %q", rt.pattern, policy)
+			t.Errorf("%s: policy %q", rt.Pattern, policy)
 		}
-		if rt.access == streaming {
+		if rt.Streams {
 			method = "HEAD" // the answer to GET has no end
 		}
-		if rt.access != open && method != "POST" {
+		if rt.Needs != door.None && method != "POST" {
 			if answer, _ := s.do(method, path, nil, "Cookie", cookie); answer.StatusCode == http.StatusUnauthorized {
-				t.Errorf("%s with a session: %s", rt.pattern, answer.Status)
+				t.Errorf("%s with a session: %s", rt.Pattern, answer.Status)
 			}
 		}
 	}
@@ -186,7 +194,7 @@ func TestGuardRefusesForeignRequests(t *testing.T) {
 			t.Errorf("%s: %s, want %d\n%s", c.name, answer.Status, c.want, body)
 		}
 		if c.want >= 400 {
-			var p problem
+			var p door.Problem
 			if err := json.Unmarshal([]byte(body), &p); err != nil || p.Status != c.want || p.Code == "" ||
 				answer.Header.Get("Content-Type") != "application/problem+json" {
 				t.Errorf("%s: no problem: %s, %v", c.name, body, err)
@@ -206,7 +214,7 @@ func TestLoginLinkWorksOnce(t *testing.T) {
 		!strings.Contains(body, "was used") {
 		t.Errorf("the same link again: %s\n%s", answer.Status, body)
 	}
-	for range maxBadLogins - 1 {
+	for range 5 - 1 {
 		s.do("POST", "/login", url.Values{"code": {"guess"}})
 	}
 	if answer, _ := s.do("POST", "/login", url.Values{"code": {"guess"}}); answer.StatusCode != 429 {
@@ -216,47 +224,12 @@ func TestLoginLinkWorksOnce(t *testing.T) {
 		t.Errorf("another link at once: %s, %d links", answer.Status, len(s.links))
 	}
 	if answer, _ := s.do("POST", "/login",
-		url.Values{"code": {strings.Repeat("x", 2*maxForm)}}); answer.StatusCode != 400 {
+		url.Values{"code": {strings.Repeat("x", 8<<10)}}); answer.StatusCode != 400 {
 		t.Errorf("a form that is too large: %s", answer.Status)
 	}
 	s.do("POST", "/logout", nil, "Cookie", cookie)
 	if answer, _ := s.do("GET", "/", nil, "Cookie", cookie); answer.StatusCode != http.StatusSeeOther {
 		t.Errorf("after the logout: %s", answer.Status)
-	}
-}
-
-func TestLoginsAndSessionsExpire(t *testing.T) {
-	var l logins
-	start := time.Now()
-	code, _ := l.create(start)
-	if ok, _ := l.use(code, start.Add(linkLife+time.Second)); ok {
-		t.Error("a link is good for longer than its life")
-	}
-	next, ok := l.create(start.Add(linkLife))
-	if old, _ := l.use(code, start.Add(linkLife)); !ok || old {
-		t.Errorf("after a new link %t, the old one is good: %t", ok, old)
-	}
-	if good, _ := l.use(next, start.Add(linkLife)); !good {
-		t.Error("the new link is not good")
-	}
-	for _, c := range []struct {
-		s    session
-		over bool
-	}{
-		{session{start, start}, false},
-		{session{start.Add(-sessionIdle - 1), start.Add(-sessionIdle - 1)}, true},
-		{session{start.Add(-sessionLife - 1), start}, true},
-	} {
-		if got := c.s.over(start); got != c.over {
-			t.Errorf("session %v is over: %t, want %t", c.s, got, c.over)
-		}
-	}
-	var all sessions
-	for i := range 3 * maxSessions {
-		all.begin(start.Add(time.Duration(i)))
-	}
-	if len(all.all) > maxSessions {
-		t.Errorf("%d sessions, want at most %d", len(all.all), maxSessions)
 	}
 }
 
@@ -292,28 +265,23 @@ func TestMetricsAreWhatTheLedgerHas(t *testing.T) {
 			t.Errorf("no line %s in\n%s", line, text)
 		}
 	}
-	var m exposition
-	m.sample("x", 1, "queue", "a\"b\\c\nd")
-	if want := `x{queue="a\"b\\c\nd"} 1` + "\n"; m.String() != want {
-		t.Errorf("escaped: %s, want %s", m.String(), want)
-	}
 }
 
 func TestOverviewShowsQueues(t *testing.T) {
 	s := serve(t, "127.0.0.1:0")
 	cookie, _ := s.login()
-	answer, page := s.do("GET", "/", nil, "Cookie", cookie)
+	answer, text := s.do("GET", "/", nil, "Cookie", cookie)
 	for _, part := range []string{"<td>mail</td>", "jobs.db", ", pos 1."} {
-		if !strings.Contains(page, part) {
-			t.Errorf("%s: no %q in\n%s", answer.Status, part, page)
+		if !strings.Contains(text, part) {
+			t.Errorf("%s: no %q in\n%s", answer.Status, part, text)
 		}
 	}
 	for _, inline := range []string{"<style", " style=", " onclick=", "<script>"} {
-		if strings.Contains(page, inline) {
+		if strings.Contains(text, inline) {
 			t.Errorf("the page has %q, which its policy forbids", inline)
 		}
 	}
-	for name, path := range assetNames {
+	for name, path := range page.AssetPaths {
 		if answer, _ := s.do("GET", path, nil); answer.StatusCode != http.StatusOK ||
 			!strings.Contains(answer.Header.Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %s", name, answer.Status)
@@ -330,11 +298,11 @@ func TestServerEndsWhenReplacedOrStopped(t *testing.T) {
 		t.Errorf("stopped: %v", err)
 	}
 	lost := New(Config{Now: time.Now})
-	listener, err := Listen(t.Context(), "127.0.0.1:0")
+	listener, err := door.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost.problemOf(ledger.ErrReplaced)
+	lost.door.ProblemOf(ledger.ErrReplaced)
 	if err := lost.Serve(t.Context(), listener); err != ledger.ErrReplaced {
 		t.Errorf("replaced: %v", err)
 	}

@@ -34,8 +34,8 @@ func (p *Verbs) Archive() cli.Verb {
 			"'jobledger archive list' shows which files there are to be, and whether they are there. 'jobledger " +
 			"archive check' reads all of them: 3 if one is missing, 8 if one is not what it was. 'jobledger archive " +
 			"history JOB' shows what they know of one job, without looking for it in the ledger.\n\n" +
-			"--policy 'older-than 90d, keep-failed 365d' has whoever sweeps do the same from then on, in small steps: " +
-			"every 'work' and 'sweep' that knows the folder. It is recorded as an event; --policy off ends it, and " +
+			"--policy 'older-than 90d, keep-failed 365d' has the same done from then on, in small steps, by every " +
+			"'work' and 'sweep' that knows the folder. It is recorded as an event; --policy off ends it, and " +
 			"'jobledger archive policy' shows it.\n\n" +
 			"The folder is the ledger's file with .archive behind it. A ledger in PostgreSQL needs --archive.",
 		Args: "[close|list|check|policy|history JOB]", MaxArgs: 2,
@@ -44,8 +44,8 @@ func (p *Verbs) Archive() cli.Verb {
 				100*365*24*time.Hour, true),
 			cli.DurationFlag("keep-failed", "keep failed jobs in the ledger until they are `D` old, such as 365d", "",
 				0, 100*365*24*time.Hour, true),
-			&cli.StringFlag{Name: "policy", Usage: "from now on: `WHAT` is 'older-than D', 'older-than D, keep-failed D' " +
-				"or off"},
+			&cli.StringFlag{Name: "policy",
+				Usage: "from now on: `WHAT` is 'older-than D', 'older-than D, keep-failed D' or off"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be archived"},
 			cli.ArchiveFlag(),
 			jobverb.ReasonFlag(),
@@ -69,7 +69,8 @@ func (p *Verbs) archive(c *cli.Context) error {
 	switch {
 	case !moves && what != "list" && what != "check" && what != "history" && what != "policy":
 		return cli.Usagef("archive %q: it is close, list, check, policy or history", what)
-	case c.IsSet("policy") && (what != "" || c.IsSet("older-than") || c.IsSet("keep-failed") || c.Bool("dry-run")):
+	case c.IsSet("policy") && (what != "" || c.IsSet("older-than") || c.IsSet("keep-failed") ||
+		c.Bool("dry-run")):
 		return cli.Usagef("--policy stands alone, or with --reason")
 	case c.IsSet("policy"):
 		return p.setArchivePolicy(c)

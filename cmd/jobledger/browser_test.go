@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"jobledger/ledger/ledgertest"
+)
+
+// browserFolder has what runs in node.
+const browserFolder = "../../testdata/browser"
+
+// chromium returns the path of the browser. Without it, node or npm the test is skipped on a user's machine,
+// and fails in CI.
+func chromium(t *testing.T) string {
+	t.Helper()
+	path := ""
+	for _, tool := range []string{"node", "npm", "chromium"} {
+		var err error
+		if path, err = exec.LookPath(tool); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatalf("the tests in a browser need node, npm and chromium: %v", err)
+			}
+			t.Skipf("the tests in a browser need node, npm and chromium: %v", err) // Skip: a tool is missing
+		}
+	}
+	if _, err := os.Stat(filepath.Join(browserFolder, "node_modules", "axe-core")); err == nil {
+		return path
+	}
+	install := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
+	install.Dir = browserFolder
+	if out, err := install.CombinedOutput(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("npm ci: %v\n%s", err, out)
+		}
+		t.Skipf("npm ci: %v\n%s", err, out) // Skip: the packages cannot be had here
+	}
+	return path
+}
+
+// browserTask is what pages.mjs is asked.
+type browserTask struct {
+	Link     string        `json:"link"`
+	Browser  string        `json:"browser"`
+	Profile  string        `json:"profile"`
+	Pages    []string      `json:"pages"`
+	Night    *browserNight `json:"night"`
+	Pictures string        `json:"pictures"`
+}
+
+// browserNight is the page of lanes, and the file for its picture.
+type browserNight struct {
+	Path    string `json:"path"`
+	Picture string `json:"picture"`
+}
+
+// browse runs the task, and returns the facts that it found. Findings fail the test.
+func browse(t *testing.T, task browserTask) map[string]any {
+	t.Helper()
+	task.Browser, task.Profile = chromium(t), t.TempDir()
+	task.Pictures = os.Getenv("JOBLEDGER_TEST_PICTURES")
+	in, err := json.Marshal(task)
+	check(t, err)
+	look := exec.CommandContext(t.Context(), "node", "pages.mjs")
+	look.Dir, look.Stdin = browserFolder, bytes.NewReader(in)
+	look.Env = append(os.Environ(), "HOME="+t.TempDir())
+	var stderr bytes.Buffer
+	look.Stderr = &stderr
+	out, err := look.Output()
+	if err != nil {
+		t.Fatalf("pages.mjs: %v\n%s", err, stderr.String())
+	}
+	var answer struct {
+		Findings []string
+		Facts    map[string]any
+	}
+	if err := json.Unmarshal(out, &answer); err != nil {
+		t.Fatalf("pages.mjs printed %s: %v", out, err)
+	}
+	for _, f := range answer.Findings {
+		t.Error(f)
+	}
+	return answer.Facts
+}
+
+// TestPagesInBrowser opens the bad night in Chromium: no page has an error, breaks its policy, is
+// inaccessible in light or dark, needs a script or a mouse, or is wider than a small screen.
+func TestPagesInBrowser(t *testing.T) {
+	t.Parallel()
+	s := importNight(t)
+	n := serveStore(t, s.Store, atMorning)
+	const zombie = "01KKQGAZ43CWGCX9CD0BRFPDB6"
+	pages := []string{"/", "/lanes", "/jobs/" + zombie, "/tail"}
+	pages = append(pages, ledgertest.Size(nil, nil, []string{"/?at=pos:2159", "/jobs?queue=mail&at=pos:2159",
+		"/jobs/" + zombie + "?at=pos:2159", "/events?kind=refused", "/jobs"})...)
+	if only := os.Getenv("JOBLEDGER_TEST_PAGES"); only != "" {
+		pages = strings.Fields(only)
+	}
+	night := &browserNight{Path: "/lanes?at=2026-03-15T04:00:00Z&from=2026-03-14T23:30:00Z"}
+	if *update {
+		picture, err := filepath.Abs("docs/night.png")
+		check(t, err)
+		night.Picture = picture
+	}
+	facts := browse(t, browserTask{Link: <-n.links, Pages: pages, Night: night})
+	t.Logf("the night: %v", facts)
+}

@@ -1,0 +1,379 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// API answers programs. It is safe for concurrent use.
+type API struct {
+	Config
+	metrics     cache
+	Waiting     func() int    // how many claims wait; nil: none
+	StreamWrite time.Duration // how long the client of a stream may read nothing
+}
+
+// Ask runs one command line, without the program's name, on the ledger that is open, and writes what it
+// prints to out. Its error is that of the command.
+type Ask func(ctx context.Context, out io.Writer, words []string) error
+
+// Config says what an [API] answers about.
+type Config struct {
+	Store    *ledger.Store
+	Door     *door.Door
+	Follower *view.Follower
+	Ask      Ask
+	Now      func() time.Time
+	Report   func(format string, args ...any) // logs a fault of the server, in one line
+}
+
+// New returns an API.
+func New(c Config) *API {
+	return &API{Config: c, StreamWrite: defaultStreamWrite}
+}
+
+// Routes are those of the API and of the metrics.
+func (a *API) Routes() []door.Route {
+	return append([]door.Route{
+		{Pattern: "GET /metrics", Needs: door.Metrics, Handle: a.serveMetrics},
+		{Pattern: "GET " + Root + "/openapi.json", Needs: door.Read, Handle: openAPI},
+		{Pattern: "GET " + Root + "/events/stream", Needs: door.Read, Streams: true, Queues: true,
+			Handle: a.streamEvents},
+		{Pattern: "GET " + Root + "/jobs/{job}/payload", Needs: door.Read | door.Bodies, Queues: true,
+			Handle: a.payload},
+		{Pattern: "GET " + Root + "/jobs/{job}/result", Needs: door.Read | door.Bodies, Queues: true,
+			Handle: a.result},
+		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Handle: a.lanes},
+		{Pattern: "GET /events/{pos}", Needs: door.Read, Page: true, Handle: a.eventAt},
+	}, a.verbRoutes()...)
+}
+
+// Root begins the path of every resource.
+const Root = "/api/v1"
+
+// Bounds of the parameter limit.
+const (
+	DefaultLimit = 100
+	maxLimit     = 1000
+	maxParams    = 64
+)
+
+// Resource is an answer of the API: that of a verb, whose flags are the parameters.
+type Resource struct {
+	Path   string // below Root
+	verb   string
+	Params []string // flags of the verb that may be given; "at" stands for --as-of
+	form   form
+}
+
+// form is how a resource is answered.
+type form int
+
+const (
+	list   form = iota // all lines that the verb prints
+	one                // the first of them
+	jobs               // pages of jobs, the newest first
+	events             // pages of events, the oldest first
+)
+
+// Resources are all of them.
+var Resources = []Resource{
+	{"/status", "status", []string{"at"}, list},
+	{"/queues", "queues", []string{"at", "paused"}, list},
+	{"/workers", "workers", []string{"at", "all"}, list},
+	{"/jobs", "list", []string{"at", "queue", "state", "tag", "key", "group", "from", "to", "by", "error",
+		"exit",
+		"host", "limit"}, jobs},
+	{"/jobs/{job}", "show", []string{"at"}, one},
+	{"/jobs/{job}/events", "history", nil, list},
+	{"/jobs/{job}/why", "why", []string{"at"}, one},
+	{"/events", "events", []string{"job", "kind", "worker", "queue", "actor", "from", "to", "after", "last",
+		"limit"}, events},
+}
+
+// switches are the parameters whose value is true or false.
+var switches = []string{"paused", "all"}
+
+func (a *API) verbRoutes() (routes []door.Route) {
+	for _, res := range Resources {
+		routes = append(routes, door.Route{Pattern: "GET " + Root + res.Path, Needs: door.Read,
+			Queues: res.ofQueues(),
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return a.answer(w, r, res) }})
+	}
+	return routes
+}
+
+// Found is what a verb printed for a resource.
+type Found struct {
+	Lines [][]byte
+	next  string // the address of the next page; "": there is none
+	pos   int64  // the lines have everything up to this position at least: events after it follow without a gap
+}
+
+// Find runs the verb of res with query, and returns the lines of one page.
+func (a *API) Find(r *http.Request, res Resource, query url.Values) (f Found, err error) {
+	words, limit, err := res.Words(query, r.PathValue("job"))
+	if err != nil {
+		return f, err
+	}
+	if res.ofQueues() {
+		if err := a.within(r, query); err != nil {
+			return f, err
+		}
+	}
+	if f.pos, err = a.Tail(r.Context()); err != nil {
+		return f, err
+	}
+	out := &answerBuffer{first: res.form == one}
+	err = a.Ask(r.Context(), out, words)
+	switch {
+	case errors.Is(err, errEnough):
+	case err != nil && a.Nothing(err) && res.form != one:
+		out.Reset()
+	case err != nil:
+		return f, err
+	}
+	err = nil
+	f.Lines = bytes.SplitAfter(out.Bytes(), []byte("\n"))
+	f.Lines = f.Lines[:len(f.Lines)-1] // what follows the last newline is empty
+	if limit > 0 && len(f.Lines) > limit {
+		f.next, err = a.next(r, res, query, f.Lines[limit-1], f.Lines[limit])
+		f.Lines = f.Lines[:limit]
+	}
+	return f, err
+}
+
+// answer sends what the verb of res prints.
+func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return ErrQuery
+	}
+	f, err := a.Find(r, res, query)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Jobledger-Pos", strconv.FormatInt(f.pos, 10))
+	h.Set("Cache-Control", "private, no-cache") // it may be kept, and is asked for again by its tag
+	if f.next != "" {
+		h.Set("Link", "<"+f.next+`>; rel="next"`)
+	}
+	switch {
+	case res.form == one:
+		h.Set("Content-Type", "application/json")
+		return door.Send(w, bytes.Join(f.Lines[:min(1, len(f.Lines))], nil))
+	case r.Header.Get("Accept") == "application/x-ndjson":
+		h.Set("Content-Type", "application/x-ndjson")
+		return door.Send(w, bytes.Join(f.Lines, nil))
+	}
+	return sendItems(w, f.Lines, f.next)
+}
+
+// ErrQuery means that the query of an address is none.
+var ErrQuery = door.Refusal(http.StatusBadRequest, "usage", "the query of the address cannot be read")
+
+// Nothing reports whether err means that there is nothing, which is no error of a list.
+func (a *API) Nothing(err error) bool { return a.Door.ProblemOf(err).Code == "nothing" }
+
+// Words returns the command line for query, with one more than the page's limit asked for, and that limit; 0
+// for an answer without pages.
+func (res Resource) Words(query url.Values, job string) (words []string, limit int, err error) {
+	bad := func(format string, args ...any) error {
+		return door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf(format, args...))
+	}
+	words = []string{res.verb, "--json"}
+	params := 0
+	for _, name := range SortedNames(query) {
+		values := query[name]
+		params += len(values)
+		switch {
+		case !slices.Contains(res.Params, name):
+			return nil, 0, bad("there is no parameter %.40q here; there are: %s", name,
+				strings.Join(res.Params, ", "))
+		case params > maxParams:
+			return nil, 0, bad("more than %d parameters", maxParams)
+		case name == "limit":
+			continue
+		}
+		for _, value := range values {
+			switch {
+			case slices.Contains(switches, name) && value != "true" && value != "false":
+				return nil, 0, bad("%s is true or false", name)
+			case name == "at":
+				words = append(words, "--as-of="+value)
+			case name == "last" && !inRange(value):
+				return nil, 0, bad("last is a number from 1 to %d", maxLimit)
+			default:
+				words = append(words, "--"+name+"="+value)
+			}
+		}
+	}
+	if res.form == jobs || res.form == events && !query.Has("last") {
+		limit = DefaultLimit
+		if values := query["limit"]; len(values) > 0 {
+			if len(values) > 1 || !inRange(values[0]) {
+				return nil, 0, bad("limit is a number from 1 to %d", maxLimit)
+			}
+			limit, _ = strconv.Atoi(values[0])
+		}
+		words = append(words, "--limit="+strconv.Itoa(limit+1))
+	} else if query.Has("limit") {
+		return nil, 0, bad("last and limit exclude each other")
+	}
+	if strings.Contains(res.Path, "{job}") {
+		if !IsJobID(job) {
+			return nil, 0, bad("%.40q is not the id of a job", job)
+		}
+		words = append(words, "--", job)
+	}
+	return words, limit, nil
+}
+
+// SortedNames are the names of the parameters of query.
+func SortedNames(query url.Values) []string { return slices.Sorted(maps.Keys(query)) }
+
+// inRange reports whether text is a number that limit and last may have.
+func inRange(text string) bool {
+	n, err := strconv.Atoi(text)
+	return err == nil && n >= 1 && n <= maxLimit && strconv.Itoa(n) == text
+}
+
+// IsJobID reports whether text may be the id of a job, or its beginning.
+func IsJobID(text string) bool {
+	return text != "" && len(text) <= ulid.EncodedSize &&
+		strings.Trim(strings.ToUpper(text), ulid.Encoding) == ""
+}
+
+// next is the address of the page after the one that ends with last and is followed by more; "" where no
+// parameter can name it, which is so for jobs by the time at which they finished.
+func (a *API) next(r *http.Request, res Resource, query url.Values, last, more []byte) (string, error) {
+	var line struct {
+		Pos int64       `json:"pos"`
+		ID  event.JobID `json:"id"`
+	}
+	query = url.Values(http.Header(query).Clone())
+	switch res.form {
+	case events:
+		if err := json.Unmarshal(last, &line); err != nil {
+			return "", fmt.Errorf("read an event: %w", err)
+		}
+		query.Set("after", strconv.FormatInt(line.Pos, 10))
+	default:
+		if err := json.Unmarshal(more, &line); err != nil {
+			return "", fmt.Errorf("read a job: %w", err)
+		}
+		if ok, err := a.ContinueAt(r.Context(), query, string(line.ID)); err != nil || !ok {
+			return "", err
+		}
+	}
+	return r.URL.Path + "?" + query.Encode(), nil
+}
+
+// ContinueAt changes the query of a page of jobs so that it begins with the job id; ok is false where no
+// parameter can name it.
+func (a *API) ContinueAt(ctx context.Context, query url.Values, id string) (ok bool, err error) {
+	if query.Get("by") == "finished" {
+		return false, nil
+	}
+	err = a.Store.Read(ctx, func(tx *ledger.Tx) error {
+		n, err := jobref.Ref{ID: id}.Number(ctx, tx)
+		query.Set("to", fmt.Sprintf("pos:%d", n))
+		return err
+	})
+	return true, err
+}
+
+// Tail is the position of the last event.
+func (a *API) Tail(ctx context.Context) (pos int64, err error) {
+	err = a.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		pos, err = tx.Tail(ctx)
+		return err
+	})
+	return pos, err
+}
+
+// sendItems sends lines of JSON as an object with items, and the address of the next page or null.
+func sendItems(w http.ResponseWriter, lines [][]byte, next string) error {
+	var body bytes.Buffer
+	body.WriteString(`{"items":[`)
+	for i, line := range lines {
+		if i > 0 {
+			body.WriteByte(',')
+		}
+		body.WriteByte('\n')
+		body.Write(bytes.TrimSuffix(line, []byte("\n")))
+	}
+	address := []byte("null")
+	if next != "" {
+		var err error
+		if address, err = json.Marshal(next); err != nil {
+			return err
+		}
+	}
+	body.WriteString("],\n\"next\":")
+	body.Write(address)
+	body.WriteString("}\n")
+	w.Header().Set("Content-Type", "application/json")
+	return door.Send(w, body.Bytes())
+}
+
+// errEnough ends a verb whose first line is all that is wanted.
+var errEnough = errors.New("web: the first line is there")
+
+// answerBuffer holds what a verb prints, up to door.MaxAnswer bytes.
+type answerBuffer struct {
+	bytes.Buffer
+	first bool // only the first line is wanted
+}
+
+func (b *answerBuffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > door.MaxAnswer {
+		return 0, door.ErrTooLarge
+	}
+	n, _ := b.Buffer.Write(p)
+	if b.first && bytes.IndexByte(p, '\n') >= 0 {
+		return n, errEnough
+	}
+	return n, nil
+}
+
+// QueryOf returns the parameters of a page. A form sends a field that is empty, which means that it is not
+// given.
+func QueryOf(r *http.Request) (url.Values, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, ErrQuery
+	}
+	for name, values := range query {
+		values = slices.DeleteFunc(values, func(v string) bool { return strings.TrimSpace(v) == "" })
+		if query[name] = values; len(values) == 0 {
+			delete(query, name)
+		}
+	}
+	return query, nil
+}
+
+// ResourceAt is the resource at a path below Root.
+func ResourceAt(path string) Resource {
+	return Resources[slices.IndexFunc(Resources, func(r Resource) bool { return r.Path == path })]
+}

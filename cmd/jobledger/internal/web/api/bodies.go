@@ -1,0 +1,56 @@
+package api
+
+import (
+	"net/http"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// payload sends the payload of a job, to the byte.
+func (a *API) payload(w http.ResponseWriter, r *http.Request) error {
+	return a.sendBody(w, r, "payload", func(j state.Job) []byte { return j.Payload })
+}
+
+// result sends the result of a job, to the byte.
+func (a *API) result(w http.ResponseWriter, r *http.Request) error {
+	return a.sendBody(w, r, "result", func(j state.Job) []byte { return j.Result })
+}
+
+// sendBody sends what a user or a worker gave, as a file that no browser shows or runs.
+func (a *API) sendBody(w http.ResponseWriter, r *http.Request, what string,
+	of func(state.Job) []byte) error {
+	id := r.PathValue("job")
+	if !IsJobID(id) || r.URL.RawQuery != "" {
+		return door.Refusal(http.StatusBadRequest, "usage",
+			"this is the address of no job; there are no parameters")
+	}
+	if err := a.within(r, nil); err != nil {
+		return err
+	}
+	var j state.Job
+	err := a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		now, err := jobref.Ref{ID: id}.Find(r.Context(), tx)
+		j.Job = now
+		if err == nil {
+			err = projection.LoadBodies(r.Context(), tx, &j.Job)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case j.Erased:
+		return cli.Exitf(cli.ExitNothing, "the payload and the results of job %s were erased", j.ID)
+	case what == "result" && of(j) == nil:
+		return cli.Exitf(cli.ExitNothing, "job %s has no result", j.ID)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", `attachment; filename="`+string(j.ID)+"."+what+`"`)
+	return door.Send(w, of(j))
+}

@@ -1,0 +1,9 @@
+// Package api answers programs over HTTP: as JSON what the verbs of the command line print, events as they
+// are recorded, and metrics.
+//
+//	a := api.New(api.Config{Store: store, Door: d, Follower: f, Ask: ask, Now: time.Now})
+//	d.Add(a.Routes()...)
+//
+// Files in reading order: api.go (resources, and the verb behind each), bodies.go (payloads and results),
+// stream.go (server-sent events), metrics.go (Prometheus), openapi.go (the description of it all).
+package api

@@ -1,0 +1,203 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/buildinfo"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection/status"
+)
+
+// metricsAge is how old the figures of the ledger may be: they cost a look at every job that has not ended.
+const metricsAge = 2 * time.Second
+
+// cache has the newest figures of the ledger, so that many scrapes cost no more than one.
+type cache struct {
+	mu   sync.Mutex
+	at   time.Time // on the monotonic clock
+	text string
+}
+
+// serveMetrics answers in the text format of Prometheus, version 0.0.4.
+func (a *API) serveMetrics(w http.ResponseWriter, r *http.Request) error {
+	text, err := a.ledgerMetrics(r.Context())
+	if err != nil {
+		return err
+	}
+	m := &exposition{}
+	m.requests(a.Door.Answers())
+	m.one("jobledger_sse_clients", "Streams of events that are open.", float64(a.Follower.Count()))
+	if a.Waiting != nil {
+		m.one("jobledger_long_polls", "Claims that wait for a job.", float64(a.Waiting()))
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	return door.Send(w, []byte(text+m.String()))
+}
+
+// ledgerMetrics returns the metrics of the ledger, at most metricsAge old.
+func (a *API) ledgerMetrics(ctx context.Context) (string, error) {
+	a.metrics.mu.Lock()
+	defer a.metrics.mu.Unlock()
+	if a.metrics.text != "" && time.Since(a.metrics.at) < metricsAge {
+		return a.metrics.text, nil
+	}
+	now := a.Now()
+	var figures view.Figures
+	if err := a.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		figures, err = view.ReadFigures(ctx, tx, now)
+		return err
+	}); err != nil {
+		return "", err
+	}
+	m := &exposition{}
+	m.figures(figures, now)
+	m.sizes(a.Store)
+	m.build(a.Store)
+	a.metrics.text, a.metrics.at = m.String(), time.Now()
+	return a.metrics.text, nil
+}
+
+// exposition is text in the format of Prometheus.
+type exposition struct{ strings.Builder }
+
+// family begins the samples of one metric.
+func (m *exposition) family(name, kind, help string) {
+	fmt.Fprintf(m, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+// sample adds one value; labels are pairs of name and value.
+func (m *exposition) sample(name string, value float64, labels ...string) {
+	var pairs []string
+	for i := 0; i < len(labels); i += 2 {
+		pairs = append(pairs, labels[i]+`="`+labelEscaper.Replace(labels[i+1])+`"`)
+	}
+	if len(pairs) > 0 {
+		name += "{" + strings.Join(pairs, ",") + "}"
+	}
+	fmt.Fprintf(m, "%s %s\n", name, strconv.FormatFloat(value, 'g', -1, 64))
+}
+
+var labelEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// one adds a metric that has one value.
+func (m *exposition) one(name, help string, value float64) {
+	m.family(name, "gauge", help)
+	m.sample(name, value)
+}
+
+// queueGauges are the metrics that have one value for each queue.
+var queueGauges = []struct {
+	name, help string
+	value      func(q status.Queue, now time.Time) float64
+}{
+	{"jobledger_queue_ready_jobs", "Jobs whose time has come and that no worker has claimed.",
+		func(q status.Queue, _ time.Time) float64 { return float64(q.Ready) }},
+	{"jobledger_queue_scheduled_jobs", "Queued jobs whose time has not come.",
+		func(q status.Queue, _ time.Time) float64 { return float64(q.Scheduled) }},
+	{"jobledger_queue_retrying_jobs", "Queued jobs that failed before.",
+		func(q status.Queue, _ time.Time) float64 { return float64(q.Retrying) }},
+	{"jobledger_queue_oldest_ready_seconds",
+		"How long the first of the ready jobs has been ready; 0: there is none.",
+		func(q status.Queue, now time.Time) float64 {
+			if q.OldestReady.IsZero() {
+				return 0
+			}
+			return max(0, now.Sub(q.OldestReady).Seconds())
+		}},
+	{"jobledger_queue_paused", "Whether the queue is paused.",
+		func(q status.Queue, _ time.Time) float64 {
+			if q.Paused {
+				return 1
+			}
+			return 0
+		}},
+}
+
+func (m *exposition) figures(f view.Figures, now time.Time) {
+	m.family("jobledger_jobs", "gauge", "Jobs by queue and state.")
+	for _, q := range f.Queues {
+		for _, st := range event.States() {
+			m.sample("jobledger_jobs", float64(q.Jobs[st]), "queue", q.Name, "state", st.String())
+		}
+	}
+	for _, g := range queueGauges {
+		m.family(g.name, "gauge", g.help)
+		for _, q := range f.Queues {
+			m.sample(g.name, g.value(q, now), "queue", q.Name)
+		}
+	}
+	m.one("jobledger_leases_overdue", "Leases that ended long ago and that no worker has reclaimed.",
+		float64(f.Overdue))
+	m.family("jobledger_workers", "gauge", "Worker processes by state.")
+	counts := make(map[status.WorkerState]int)
+	for _, w := range f.Workers {
+		counts[w.State]++
+	}
+	for _, st := range []status.WorkerState{status.Working, status.Idle, status.Silent} {
+		m.sample("jobledger_workers", float64(counts[st]), "state", string(st))
+	}
+	m.one("jobledger_pos", "Position of the last event of the ledger.", float64(f.Pos))
+	last := 0.0
+	if f.Pos > 0 {
+		last = float64(f.Last.At.UnixMicro()) / 1e6
+	}
+	m.one("jobledger_last_event_timestamp_seconds", "When the last event was recorded; 0: there is none.", last)
+}
+
+// sizes adds the sizes of the files of a ledger in SQLite.
+func (m *exposition) sizes(store *ledger.Store) {
+	if ledger.IsServerAddress(store.Path()) {
+		return
+	}
+	size := func(path string) float64 {
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0
+		}
+		return float64(info.Size())
+	}
+	m.one("jobledger_db_size_bytes", "Size of the ledger's file.", size(store.Path()))
+	m.one("jobledger_wal_size_bytes", "Size of the write-ahead log next to it; 0: there is none.",
+		size(store.Path()+"-wal"))
+}
+
+// build adds which program answers.
+func (m *exposition) build(store *ledger.Store) {
+	b := buildinfo.Read()
+	engine := "sqlite"
+	if ledger.IsServerAddress(store.Path()) {
+		engine = "postgres"
+	}
+	m.family("jobledger_build_info", "gauge", "The program that answers; the value is 1.")
+	m.sample("jobledger_build_info", 1, "version", b.Version, "go", b.Go, "engine", engine,
+		"schema", strconv.Itoa(store.SchemaVersion()))
+}
+
+// requests adds the answers of this server since it was started.
+func (m *exposition) requests(counts map[door.Answered]int64) {
+	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b door.Answered) int {
+		return cmp.Or(strings.Compare(a.Route, b.Route), a.Status-b.Status)
+	})
+	m.family("jobledger_http_requests_total", "counter", "Answers of this server since it was started.")
+	for _, k := range kinds {
+		method, path, found := strings.Cut(k.Route, " ")
+		if !found {
+			method, path = "", k.Route
+		}
+		m.sample("jobledger_http_requests_total", float64(counts[k]), "route", path, "method", method,
+			"status", strconv.Itoa(k.Status))
+	}
+}

@@ -1,0 +1,221 @@
+package door
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/ledger"
+)
+
+// Limits of a request.
+const (
+	MaxHeader      = 16 << 10 // bytes
+	maxForm        = 4 << 10  // bytes of a body, unless its route says otherwise
+	MaxConnections = 2048
+	AskTimeout     = 5 * time.Second // to compute an answer
+)
+
+// Config says who is let in, and how a [Door] speaks to people.
+type Config struct {
+	Store *ledger.Store
+	Now   func() time.Time
+	Owner string       // the actor of the user who runs the server, as events name it
+	Keys  *access.Keys // finds the grants of tokens; nil: there are none
+	Rate  float64      // requests a second of one token, on average; 0: access.PerSecond
+
+	// Announce shows a login link to the user who runs the server; nil: there are none.
+	Announce func(link string)
+	// Report logs a fault of the server, in one line; nil: it is dropped.
+	Report func(format string, args ...any)
+	// ShowProblem answers with a page that says p; nil: problems are answered as JSON only.
+	ShowProblem func(w http.ResponseWriter, r *http.Request, p *Problem) error
+}
+
+// Door lets requests in to their routes, or refuses them. It is safe for concurrent use.
+type Door struct {
+	Config
+	routes   []Route
+	mux      *http.ServeMux
+	hosts    map[string]bool // what the header Host may be; nil: anything, on a Unix socket
+	origin   string          // of the login link, as in http://jobledger.localhost:4711
+	logins   logins
+	sessions sessions
+	limits   access.Limits
+	requests requests
+	closing  chan struct{} // closed when the server begins to end
+	draining atomic.Bool
+	lost     chan error // why no request can be answered any more
+	once     sync.Once
+}
+
+// New returns a door without routes.
+func New(c Config) *Door {
+	if c.Report == nil {
+		c.Report = func(string, ...any) {}
+	}
+	return &Door{Config: c, mux: http.NewServeMux(), lost: make(chan error, 1), closing: make(chan struct{})}
+}
+
+// Add adds routes. It is called before the first request.
+func (d *Door) Add(routes ...Route) {
+	d.routes = append(d.routes, routes...)
+	for _, r := range routes {
+		d.mux.Handle(r.Pattern, d.serveRoute(r))
+	}
+}
+
+// Routes are all that were added.
+func (d *Door) Routes() []Route { return d.routes }
+
+// ListenOn learns from l what requests may name as their host. It is called before the first request.
+func (d *Door) ListenOn(l net.Listener) {
+	address, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		return
+	}
+	_, port, _ := net.SplitHostPort(address.String())
+	d.hosts = make(map[string]bool)
+	for _, name := range []string{"jobledger.localhost", "localhost", address.IP.String()} {
+		d.hosts[net.JoinHostPort(name, port)] = true
+	}
+	d.origin = "http://" + net.JoinHostPort("jobledger.localhost", port)
+}
+
+// Close says that the server ends: [Door.Closing] is closed, and readyz answers 503.
+func (d *Door) Close() {
+	d.draining.Store(true)
+	close(d.closing)
+}
+
+// Closing is closed when the server begins to end.
+func (d *Door) Closing() <-chan struct{} { return d.closing }
+
+// Lost has the error because of which no request can be answered any more.
+func (d *Door) Lost() <-chan error { return d.lost }
+
+// lose ends the server because of err.
+func (d *Door) lose(err error) {
+	d.once.Do(func() { d.lost <- err })
+}
+
+// HealthRoutes are those that say whether the server is there.
+func (d *Door) HealthRoutes() []Route {
+	return []Route{
+		{Pattern: "GET /healthz", Handle: func(w http.ResponseWriter, _ *http.Request) error {
+			return plain(w, "ok\n")
+		}},
+		{Pattern: "GET /readyz", Handle: d.readyz},
+	}
+}
+
+// errDraining means that the server is ending.
+var errDraining = Refusal(http.StatusServiceUnavailable, "draining", "the server is ending")
+
+// readyz answers whether requests can be answered now.
+func (d *Door) readyz(w http.ResponseWriter, r *http.Request) error {
+	if d.draining.Load() {
+		return errDraining
+	}
+	err := d.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		_, err := tx.Tail(r.Context())
+		return err
+	})
+	if err != nil {
+		return Refusal(http.StatusServiceUnavailable, d.ProblemOf(err).Code, "the ledger cannot be read now")
+	}
+	return plain(w, "ready\n")
+}
+
+func plain(w http.ResponseWriter, text string) error {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	return Send(w, []byte(text))
+}
+
+// callerKey is the key of a request's [Caller] in its context.
+type callerKey struct{}
+
+// Right is a set of things that a caller may do.
+type Right uint16
+
+// The rights.
+const (
+	Read    Right = 1 << iota // pages, figures, events; what a job is, and how it went
+	Bodies                    // payloads, results, logs
+	Metrics                   // figures for Prometheus
+	Operate                   // cancel, retry, reschedule, pause, resume
+	Erase                     // erase payloads and results
+	Enqueue                   // add jobs
+	Work                      // claim jobs, and say how they went
+
+	None Right = 0
+
+	// owned is what the user who runs the server may do in a browser.
+	owned = Read | Bodies | Metrics | Operate | Erase
+)
+
+// rightOf are the rights of the scopes.
+var rightOf = map[access.Scope]Right{access.Read: Read, access.Bodies: Bodies, access.Metrics: Metrics,
+	access.Operate: Operate, access.Erase: Erase, access.Enqueue: Enqueue, access.Work: Work}
+
+// Caller is who made a request.
+type Caller struct {
+	access.Grant        // with the queues that it is for
+	Actor        string // as events name it
+	Rights       Right
+}
+
+// Has reports whether the caller has every right of r.
+func (c Caller) Has(r Right) bool { return c.Rights&r == r }
+
+// CallerOf returns who made the request of ctx.
+func CallerOf(ctx context.Context) Caller {
+	c, _ := ctx.Value(callerKey{}).(Caller)
+	return c
+}
+
+// Caller returns who made r, or why that is not known: an error of its credential, or nil where there is
+// none. A request with a token has no other credential: its cookie is not looked at.
+func (d *Door) Caller(r *http.Request) (c Caller, ok bool, err error) {
+	switch {
+	case r.Header["Authorization"] != nil:
+		c, err = d.bearer(r)
+		return c, err == nil, err
+	case samePeer(r):
+		return everything(Caller{Actor: "unix:" + d.owner(), Rights: owned | Enqueue | Work}), true, nil
+	case d.sessions.holds(r, d.Now()):
+		return everything(Caller{Actor: "http:" + d.owner(), Rights: owned}), true, nil
+	}
+	return Caller{}, false, nil
+}
+
+// Admits reports whether r has a credential that is still valid.
+func (d *Door) Admits(r *http.Request) bool {
+	_, ok, _ := d.Caller(r)
+	return ok
+}
+
+// everything is c for all queues.
+func everything(c Caller) Caller {
+	c.Queues = []string{"*"}
+	for scope, right := range rightOf {
+		if c.Has(right) {
+			c.Scopes = append(c.Scopes, scope)
+		}
+	}
+	return c
+}
+
+// owner is the user who runs the server, as in ada@build7.
+func (d *Door) owner() string {
+	_, name, found := strings.Cut(d.Owner, ":")
+	if !found {
+		return d.Owner
+	}
+	return name
+}

@@ -1,0 +1,94 @@
+package door
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
+)
+
+func TestLoginsAndSessionsExpire(t *testing.T) {
+	var l logins
+	start := time.Now()
+	code, _ := l.create(start)
+	if ok, _ := l.use(code, start.Add(linkLife+time.Second)); ok {
+		t.Error("a link is good for longer than its life")
+	}
+	next, ok := l.create(start.Add(linkLife))
+	if old, _ := l.use(code, start.Add(linkLife)); !ok || old {
+		t.Errorf("after a new link %t, the old one is good: %t", ok, old)
+	}
+	if good, _ := l.use(next, start.Add(linkLife)); !good {
+		t.Error("the new link is not good")
+	}
+	for _, c := range []struct {
+		s    session
+		over bool
+	}{
+		{session{start, start}, false},
+		{session{start.Add(-sessionIdle - 1), start.Add(-sessionIdle - 1)}, true},
+		{session{start.Add(-sessionLife - 1), start}, true},
+	} {
+		if got := c.s.over(start); got != c.over {
+			t.Errorf("session %v is over: %t, want %t", c.s, got, c.over)
+		}
+	}
+	var all sessions
+	for i := range 3 * maxSessions {
+		all.begin(start.Add(time.Duration(i)))
+	}
+	if len(all.all) > maxSessions {
+		t.Errorf("%d sessions, want at most %d", len(all.all), maxSessions)
+	}
+}
+
+func TestConnectionsAreLimited(t *testing.T) {
+	inner, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := LimitConnections(inner, 1)
+	dial := func() net.Conn {
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	dial()
+	dial()
+	first, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan net.Conn)
+	go func() {
+		c, _ := l.Accept()
+		accepted <- c
+	}()
+	select {
+	case <-accepted:
+		t.Fatal("a second connection was accepted while the first was open")
+	case <-time.After(20 * time.Millisecond):
+	}
+	_ = first.Close()
+	_ = first.Close() // it counts once
+	if second := <-accepted; second == nil {
+		t.Error("the second connection was not accepted after the first had ended")
+	}
+	_ = l.Close()
+	if _, err := l.Accept(); err == nil {
+		t.Error("a closed listener accepts")
+	}
+}
+
+func TestGzipAsAccepted(t *testing.T) {
+	for header, want := range map[string]bool{"": false, "gzip": true, "GZIP ; q=1": true, "gzip;q=0": false,
+		"gzip;q=0.000": false, "gzip;q=x": false, "deflate, gzip": true, "x-gzip": false} {
+		if acceptsGzip(header) != want {
+			t.Errorf("Accept-Encoding %q: %t", header, !want)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package door
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// Route is a pattern of [http.ServeMux] with its handler, which returns an error instead of writing it.
+type Route struct {
+	Pattern string
+	Needs   Right // the rights that it needs; [None]: it needs no credential
+	Page    bool  // for people: without a credential it leads to the login page
+	Streams bool  // its answer lasts until the client goes
+	Queues  bool  // it looks at the queues of the caller; otherwise that must be for all
+	MaxBody int64 // bytes; 0: 4 KiB
+	Handle  func(w http.ResponseWriter, r *http.Request) error
+}
+
+// policy is the Content-Security-Policy of every answer: nothing but this server's own files, no script in a
+// page, and no text that a script turns into code.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; " +
+	"require-trusted-types-for 'script'; trusted-types 'none'"
+
+// Handler returns the handler of every request.
+func (d *Door) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin") // with no-referrer, browsers send no Origin with a form
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		counted := &counter{ResponseWriter: w, status: http.StatusOK}
+		route := "refused"
+		if p := d.refuse(r); p != nil {
+			if p.Status == http.StatusMethodNotAllowed {
+				h.Set("Allow", d.allowed(r))
+			}
+			WriteProblem(counted, p)
+		} else {
+			_, route = d.mux.Handler(r)
+			d.mux.ServeHTTP(counted, r)
+		}
+		d.requests.add(route, counted.status)
+	})
+}
+
+// refuse returns why r gets no further; nil: it does. The host is checked first: a name that an attacker made
+// resolve to this host is the same origin to a browser, and such a request may have no header Origin.
+func (d *Door) refuse(r *http.Request) *Problem {
+	switch {
+	case d.hosts != nil && !d.hosts[strings.ToLower(r.Host)]:
+		return Refusal(http.StatusMisdirectedRequest, "misdirected", "this server is not the host of this request")
+	case crossOrigin(r):
+		return Refusal(http.StatusForbidden, "cross_origin", "a page of another origin made this request")
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && !d.takes(r):
+		return Refusal(http.StatusMethodNotAllowed, "method", "this address does not take "+r.Method)
+	}
+	return nil
+}
+
+// takes reports whether there is a route for the method and the path of r.
+func (d *Door) takes(r *http.Request) bool {
+	_, pattern := d.mux.Handler(r)
+	return strings.HasPrefix(pattern, r.Method+" ")
+}
+
+// allowed are the methods that the path of r takes.
+func (d *Door) allowed(r *http.Request) string {
+	methods := "GET, HEAD"
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		if other.Method = method; d.takes(other) {
+			methods += ", " + method
+		}
+	}
+	return methods
+}
+
+// crossOrigin reports whether a browser says that a page of another origin made r. A link that the user
+// follows is fine where it only reads; the cookie does not come with it.
+func crossOrigin(r *http.Request) bool {
+	if new(http.CrossOriginProtection).Check(r) != nil {
+		return true
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
+		return true
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+		return false
+	}
+	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
+}
+
+// serveRoute checks the credential that rt needs, and answers.
+func (d *Door) serveRoute(rt Route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var caller Caller
+		var known bool
+		var err error
+		if rt.Needs != None {
+			caller, known, err = d.Caller(r)
+		}
+		switch {
+		case rt.Needs == None:
+		case err != nil:
+			WriteProblem(w, d.ProblemOf(err))
+			return
+		case !known && rt.Page:
+			http.Redirect(w, r, "/login", http.StatusSeeOther)
+			return
+		case !known:
+			WriteProblem(w, Refusal(http.StatusUnauthorized, "unauthenticated",
+				"this needs a token, a session, which a login link begins, or the Unix socket"))
+			return
+		case caller.ID != "" && !d.limits.Allow(caller.ID, d.Rate, d.Now()):
+			WriteProblem(w, Refusal(http.StatusTooManyRequests, "rate", "too many requests with this token"))
+			return
+		case !caller.Has(rt.Needs), !rt.Queues && !caller.AllQueues():
+			d.answerProblem(w, r, rt, errForbidden)
+			return
+		}
+		ctx := context.WithValue(r.Context(), callerKey{}, caller)
+		if !rt.Streams {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, AskTimeout)
+			defer cancel()
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, max(rt.MaxBody, maxForm))
+		var whole *reply
+		if !rt.Streams && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			whole = &reply{ResponseWriter: w}
+			w = whole
+		}
+		err = rt.Handle(w, r.WithContext(ctx))
+		switch {
+		case err == nil || r.Context().Err() != nil: // answered, or the client has gone
+		default:
+			d.answerProblem(w, r, rt, err)
+		}
+		if whole != nil && r.Context().Err() == nil {
+			whole.finish(r)
+		}
+	})
+}
+
+// errForbidden means that a caller has no right to what it asked for.
+var errForbidden = Refusal(http.StatusForbidden, "forbidden", "this credential has no right to do this")
+
+// answerProblem answers with err: for people as a page.
+func (d *Door) answerProblem(w http.ResponseWriter, r *http.Request, rt Route, err error) {
+	p := d.ProblemOf(err)
+	if rt.Page && d.ShowProblem != nil {
+		answer := &reply{ResponseWriter: w}
+		if err := d.ShowProblem(answer, r, p); err == nil {
+			sendProblem(w, p, answer.body.Bytes())
+			return
+		}
+		d.Report("page problem: %v", err)
+	}
+	WriteProblem(w, p)
+}
+
+// counter remembers the status of an answer.
+type counter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (c *counter) WriteHeader(status int) {
+	c.status = status
+	c.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for [http.ResponseController].
+func (c *counter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// requests counts answers.
+type requests struct {
+	mu sync.Mutex
+	n  map[Answered]int64
+}
+
+// Answered is what answers are counted by.
+type Answered struct {
+	Route  string // the pattern; "refused" where the request got to none
+	Status int
+}
+
+func (q *requests) add(route string, status int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.n == nil {
+		q.n = make(map[Answered]int64)
+	}
+	q.n[Answered{route, status}]++
+}
+
+// Answers returns how many answers there were since the server was started.
+func (d *Door) Answers() map[Answered]int64 {
+	d.requests.mu.Lock()
+	defer d.requests.mu.Unlock()
+	return maps.Clone(d.requests.n)
+}

@@ -1,0 +1,132 @@
+package door
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"jobledger/cmd/jobledger/internal/cli"
+)
+
+// unixPrefix begins the address of a Unix socket.
+const unixPrefix = "unix:"
+
+// Listen listens at address: HOST:PORT on the loopback interface, where port 0 is a free one, or unix:PATH.
+// An address that other hosts can reach is refused, because what passes there is not encrypted.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
+		return listenUnix(ctx, path)
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, cli.WithHint(cli.Usagef("--listen: %q is neither HOST:PORT nor unix:PATH", address),
+			"127.0.0.1:8080 is an address on this host")
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil || !ip.IsLoopback() || ip.Zone() != "" {
+		return nil, cli.WithHint(cli.Usagef("--listen: %q is not on the loopback interface", address),
+			"other hosts reach it with 'ssh -L 8080:127.0.0.1:8080 HOST', which also encrypts")
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(ip.String(), port))
+	if err != nil {
+		return nil, cli.Exitf(cli.ExitBusy, "listen at %s: %w", address, err)
+	}
+	return l, nil
+}
+
+// listenUnix makes a socket that only this user can reach. Its folder must belong to this user alone, so that
+// there is no moment at which others could connect. A socket that no process listens at is removed first.
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	if !peersKnown {
+		return nil, cli.Usagef("--listen: Unix sockets are for Linux, where the peer's user is known")
+	}
+	folder, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return nil, cli.Exitf(cli.ExitUsage, "listen at %s: %w", path, err)
+	}
+	if folder.Mode().Perm()&0o077 != 0 {
+		return nil, cli.WithHint(
+			cli.Usagef("--listen: the folder of %s lets other users in (mode %04o)", path, folder.Mode().Perm()),
+			"make a folder for it: mkdir -m 700 %s", cli.ProgramName+".run")
+	}
+	if err := removeDead(ctx, path); err != nil {
+		return nil, err
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, cli.Exitf(cli.ExitBusy, "listen at %s: %w", path, err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("listen at %s: %w", path, err), l.Close())
+	}
+	return l, nil
+}
+
+// removeDead removes the socket at path, unless a process answers there.
+func removeDead(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil // there is none
+	}
+	if info.Mode()&os.ModeSocket == 0 {
+		return cli.Usagef("--listen: %s is there, and is no socket", path)
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	if err == nil {
+		_ = conn.Close()
+		return cli.Exitf(cli.ExitBusy, "listen at %s: another process listens there", path)
+	}
+	return os.Remove(path)
+}
+
+// LimitConnections returns l with at most n connections open at a time; further ones wait.
+func LimitConnections(l net.Listener, n int) net.Listener {
+	return &limited{Listener: l, free: make(chan struct{}, n), closed: make(chan struct{})}
+}
+
+type limited struct {
+	net.Listener
+	free   chan struct{} // has an element for each open connection
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.free <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		<-l.free
+		return nil, err
+	}
+	return &limitedConn{Conn: conn, done: func() { <-l.free }}, nil
+}
+
+func (l *limited) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// limitedConn calls done when it is closed.
+type limitedConn struct {
+	net.Conn
+	once sync.Once
+	done func()
+}
+
+func (c *limitedConn) Close() error {
+	c.once.Do(c.done)
+	return c.Conn.Close()
+}

@@ -1,0 +1,88 @@
+package door
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/commands/remote/wire"
+	"jobledger/ledger"
+)
+
+// Problem is an error as RFC 9457 has it, with what the command line says of it.
+type Problem = wire.Problem
+
+// Refusal is a problem of the request, before any command ran.
+func Refusal(status int, code, detail string) *Problem {
+	return &Problem{Status: status, Code: code, Detail: detail}
+}
+
+// statusOf are the statuses of the exit codes; any other is 500.
+var statusOf = map[int]int{
+	cli.ExitUsage: http.StatusBadRequest, cli.ExitNothing: http.StatusNotFound,
+	cli.ExitLeaseLost: http.StatusGone, cli.ExitCancelled: http.StatusGone,
+	cli.ExitConflict: http.StatusConflict, cli.ExitNoJob: http.StatusNotFound,
+	cli.ExitBusy: http.StatusServiceUnavailable, cli.ExitTimedOut: http.StatusServiceUnavailable,
+}
+
+// MaxAnswer is the most bytes that an answer has.
+const MaxAnswer = 8 << 20
+
+// ErrTooLarge means that an answer has more than MaxAnswer bytes.
+var ErrTooLarge = Refusal(http.StatusRequestEntityTooLarge, "too_large",
+	"the answer is larger than 8 MiB: ask for fewer, with limit, after or to")
+
+// ProblemOf is err as a problem. What is no error of the request is logged, and the answer has no more of it
+// than the number of the line in the log.
+func (d *Door) ProblemOf(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	if errors.Is(err, ledger.ErrReplaced) || errors.Is(err, ledger.ErrClosed) {
+		d.lose(err)
+	}
+	exit, detail, hint := cli.Explain(err)
+	status, known := statusOf[exit]
+	p := &Problem{Status: status, Detail: detail, Code: cli.WordOf(exit), Exit: &exit}
+	if hint != "" {
+		p.Hint = &hint
+	}
+	if !known || errors.Is(err, context.Canceled) {
+		id := ulid.Make().String()
+		d.Report("%s: %s", id, detail)
+		p = &Problem{Status: http.StatusInternalServerError, Code: cli.WordOf(cli.ExitUnexpected), Exit: &exit,
+			Detail: "an unexpected error; the log of the server has it as " + id}
+	}
+	return p
+}
+
+// WriteProblem answers with p.
+func WriteProblem(w http.ResponseWriter, p *Problem) {
+	out := *p
+	out.Type, out.Title = "urn:jobledger:problem:"+p.Code, http.StatusText(p.Status)
+	body, err := json.Marshal(out)
+	if err != nil { // strings and numbers only: it cannot be
+		body = nil
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	sendProblem(w, p, body)
+}
+
+func sendProblem(w http.ResponseWriter, p *Problem, body []byte) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	switch p.Status {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		h.Set("Retry-After", "1")
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", `Bearer realm="jobledger"`)
+	}
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(body) // a client that has gone needs no answer
+}

@@ -1,0 +1,160 @@
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// eventsView is what the page of events shows.
+type eventsView struct {
+	frame
+	Events []eventView
+	Filter url.Values
+	Kinds  []choice
+	After  int64  // of a tail: of the last event that the page has
+	Stream string // of a tail: where the events come from; ""
+	Older  string // addresses of other pages; "": there is none
+	Newer  string
+}
+
+// eventView is an event for people.
+type eventView struct {
+	Pos   int64
+	Job   event.JobID
+	At    string
+	After string // how long after the event before; of a history
+	Kind  string
+	State string
+	By    string
+	What  string
+	More  string // what is left out after it
+	Error string // the detail of a failure
+}
+
+// viewOf is e as pages show it.
+func (p *Pages) viewOf(e event.Event) eventView {
+	zone := p.Now().Location()
+	kind, _ := render.KindLabel(e)
+	v := eventView{Pos: e.Pos, Job: e.Job, At: render.Millis(e.At.In(zone)), Kind: kind, By: e.Actor,
+		What: render.Describe(e, zone)}
+	if e.To != 0 {
+		v.State = e.To.String()
+	}
+	if b, ok := e.Body.(*event.Failed); ok {
+		v.Error = b.ErrorDetail
+	}
+	return v
+}
+
+// streamPage sends the events as the page of events shows them.
+func (p *Pages) streamPage(w http.ResponseWriter, r *http.Request) error {
+	return p.Stream(w, r, func(e view.Sent) ([]byte, error) { return json.Marshal(p.viewOf(e.Event)) })
+}
+
+// eventsPage shows what the verb events prints: the last ones, unless after says where to begin.
+func (p *Pages) eventsPage(w http.ResponseWriter, r *http.Request) error {
+	query, err := api.QueryOf(r)
+	if err != nil {
+		return err
+	}
+	return p.showEvents(w, r, eventsView{Filter: query}, query)
+}
+
+// tailPage shows the last events, to which a script adds what is recorded.
+func (p *Pages) tailPage(w http.ResponseWriter, r *http.Request) error {
+	query, err := api.QueryOf(r)
+	if err != nil {
+		return err
+	}
+	for name := range query {
+		if !slices.Contains(api.StreamParams, name) || name == "after" {
+			return door.Refusal(http.StatusBadRequest, "usage",
+				"the parameters of this page are kind, queue, job, worker and actor")
+		}
+	}
+	shown := eventsView{Filter: query, Stream: "/tail/stream?" + query.Encode()}
+	return p.showEvents(w, r, shown, query)
+}
+
+func (p *Pages) showEvents(w http.ResponseWriter, r *http.Request, shown eventsView, query url.Values) error {
+	err := p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		m, err := p.momentOf(r, query, tx)
+		if err == nil {
+			shown.frame, err = p.frameAt(r, query, tx, m, "Events")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	asked := url.Values(http.Header(query).Clone())
+	if asked.Del("at"); shown.At != "" && !asked.Has("to") {
+		asked.Set("to", shown.At)
+	}
+	if !asked.Has("after") && !asked.Has("from") && !asked.Has("last") && !asked.Has("limit") {
+		asked.Set("last", strconv.Itoa(api.DefaultLimit))
+	}
+	res := api.ResourceAt("/events")
+	f, err := p.Find(r, res, asked)
+	if err != nil {
+		return err
+	}
+	for _, line := range f.Lines {
+		var e event.Event
+		if err := e.UnmarshalJSON(line); err != nil {
+			return fmt.Errorf("read an event: %w", err)
+		}
+		shown.Events = append(shown.Events, p.viewOf(e))
+	}
+	shown.After = shown.Pos
+	if n := len(shown.Events); n > 0 {
+		shown.After = max(shown.After, shown.Events[n-1].Pos)
+	}
+	if shown.Stream == "" {
+		shown.addPages(query, asked)
+	} else {
+		shown.Title = "Tail"
+	}
+	for _, k := range event.Kinds() {
+		shown.Kinds = append(shown.Kinds, choice{k.String(), query.Get("kind") == k.String()})
+	}
+	words, _, err := res.Words(asked, "")
+	shown.Command = commandOf(words)
+	if err != nil {
+		return err
+	}
+	return p.render(w, "events", shown)
+}
+
+// addPages adds the addresses of the events before and after those shown.
+func (v *eventsView) addPages(query, asked url.Values) {
+	if len(v.Events) == 0 {
+		return
+	}
+	first, last := v.Events[0].Pos, v.Events[len(v.Events)-1].Pos
+	address := func(change func(url.Values)) string {
+		q := url.Values(http.Header(query).Clone())
+		for _, name := range []string{"to", "after", "from", "last", "limit"} {
+			q.Del(name)
+		}
+		change(q)
+		return v.Path + "?" + q.Encode()
+	}
+	if first > 1 {
+		v.Older = address(func(q url.Values) { q.Set("to", fmt.Sprintf("pos:%d", first-1)) })
+	}
+	if last < v.Pos || asked.Has("to") && last < v.Tail && v.At == "" {
+		v.Newer = address(func(q url.Values) { q.Set("after", strconv.FormatInt(last, 10)) })
+	}
+}

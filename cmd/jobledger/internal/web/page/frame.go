@@ -1,0 +1,158 @@
+package page
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// frame is what every page shows: where it leads, and the moment that it is about.
+type frame struct {
+	Title   string
+	Ledger  string
+	Nav     []navLink
+	Path    string // of this page
+	Keep    []param
+	Command string // the command line that prints the same; "": there is none
+
+	At      string // the parameter, as it was given; "": now
+	AsOf    string // the moment, for people
+	Ago     string // of a past moment, how long
+	Pos     int64  // of the last event that had happened
+	Tail    int64  // of the last event now
+	First   string // addresses of this page at other moments; "": there is no such moment
+	Back    string
+	Forward string
+	Now     string
+}
+
+type navLink struct {
+	Name, Href string
+	Current    bool
+}
+
+// param is a parameter that a form keeps.
+type param struct{ Name, Value string }
+
+// moment is the moment that a page is about.
+type moment struct {
+	cli.Past
+	at string // the parameter, as it was given; ""
+}
+
+// navigation are the pages that each page leads to.
+var navigation = []navLink{{Name: "Overview", Href: "/"}, {Name: "Lanes", Href: "/lanes"},
+	{Name: "Jobs", Href: "/jobs"}, {Name: "Events", Href: "/events"}, {Name: "Tail", Href: "/tail"}}
+
+// emptyFrame is the frame of a page about no moment.
+func (p *Pages) emptyFrame(r *http.Request, title string) frame {
+	f := frame{Title: title, Ledger: path.Base(p.Name), Path: r.URL.Path, Nav: slices.Clone(navigation)}
+	at := r.URL.Query().Get("at")
+	for i := range f.Nav {
+		n := &f.Nav[i]
+		n.Current = n.Href == f.Path || n.Href != "/" && strings.HasPrefix(f.Path, n.Href+"/")
+		if at != "" && n.Href != "/tail" {
+			n.Href += "?" + url.Values{"at": {at}}.Encode()
+		}
+	}
+	return f
+}
+
+// program is a command line with the clock of the server.
+func (p *Pages) program() *cli.Program { return &cli.Program{Now: p.Now} }
+
+// momentOf reads the parameter at, as --as-of is read. Without it, a copy as of a moment is about its own
+// one.
+func (p *Pages) momentOf(r *http.Request, query url.Values, tx *ledger.Tx) (m moment, err error) {
+	if m.at = query.Get("at"); m.at == "" {
+		m.Past, err = cli.PastOfCopy(r.Context(), tx)
+		return m, err
+	}
+	when, err := cli.ParseWhen("as-of", m.at, p.Now())
+	if err != nil {
+		return m, err
+	}
+	m.Given = true
+	m.Moment, err = p.program().MomentAt(r.Context(), "as-of", tx, when)
+	return m, err
+}
+
+// frameAt is the frame of a page about m, which may be now.
+func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m moment, title string) (frame,
+	error) {
+	f := p.emptyFrame(r, title)
+	tail, err := tx.Tail(r.Context())
+	if err != nil {
+		return f, err
+	}
+	f.At, f.Pos, f.Tail = m.at, tail, tail
+	now := p.Now()
+	f.AsOf = render.Time(now)
+	if m.Given {
+		f.Pos, f.AsOf, f.Ago = m.Pos, render.Time(m.At.In(now.Location())), render.Age(m.At, now)
+	}
+	for _, name := range api.SortedNames(query) {
+		for _, value := range query[name] {
+			if name != "at" {
+				f.Keep = append(f.Keep, param{name, value})
+			}
+		}
+	}
+	address := func(pos int64) string {
+		q := url.Values(http.Header(query).Clone())
+		q.Set("at", fmt.Sprintf("pos:%d", pos))
+		return r.URL.Path + "?" + q.Encode()
+	}
+	if f.Pos > 1 {
+		f.First, f.Back = address(1), address(f.Pos-1)
+	}
+	if f.Pos < tail {
+		f.Forward = address(f.Pos + 1)
+	}
+	if m.at != "" {
+		q := url.Values(http.Header(query).Clone())
+		q.Del("at")
+		if f.Now = r.URL.Path; len(q) > 0 {
+			f.Now += "?" + q.Encode()
+		}
+	}
+	return f, nil
+}
+
+// clock is now, or the moment of the past.
+func (p *Pages) clock(m moment) projection.Moment {
+	now := p.Now()
+	if m.Given {
+		return projection.Moment{Pos: m.Pos, At: m.At.In(now.Location())}
+	}
+	return projection.Moment{At: now}
+}
+
+// commandOf is the command line of words, to be pasted into a shell.
+func commandOf(words []string) string {
+	out := []string{cli.ProgramName}
+	for _, word := range words {
+		if word != "--json" {
+			out = append(out, quoted(word))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// quoted is word as a shell reads it as one.
+func quoted(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=:./,@+"
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,160 @@
+package page
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/historytext"
+	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+	"jobledger/projection/attempts"
+)
+
+// jobView is what the page of a job shows.
+type jobView struct {
+	frame
+	Job      state.Job
+	State    string
+	Pairs    [][2]string
+	Why      []string
+	Zombies  []state.Zombie
+	Bar      *bar // nil: no worker has had it
+	Attempts *render.Table
+	History  []eventView
+	Payload  string
+	Result   string
+}
+
+// jobPage shows what the verbs show, why, attempts and history print of one job, all of one snapshot.
+func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
+	query, err := api.QueryOf(r)
+	if err != nil {
+		return err
+	}
+	id := r.PathValue("job")
+	for name := range query {
+		if name != "at" {
+			return door.Refusal(http.StatusBadRequest, "usage", "the page of a job has no parameter but at")
+		}
+	}
+	if !api.IsJobID(id) {
+		return door.Refusal(http.StatusBadRequest, "usage", "this is not the id of a job")
+	}
+	var view jobView
+	var claims []attempts.Attempt
+	var why state.Why
+	now, past := p.Now(), false
+	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		m, err := p.momentOf(r, query, tx)
+		if err != nil {
+			return err
+		}
+		if view.frame, err = p.frameAt(r, query, tx, m, "Job"); err != nil {
+			return err
+		}
+		now, past = p.clock(m).At, m.Given
+		view.Job, why, err = p.readJob(r, tx, jobref.Ref{ID: id}, m)
+		if err != nil {
+			return err
+		}
+		to := m.Moment
+		if !m.Given {
+			if to, err = projection.AtPos(r.Context(), tx, view.Pos); err != nil {
+				return err
+			}
+		}
+		claims, err = attempts.List(r.Context(), tx, attempts.Filter{Job: view.Job.N, To: to})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	j := view.Job
+	view.Title, view.State, view.Why = string(j.ID), j.State.String(), why.Sentences
+	view.Command = commandOf(append([]string{"show"}, asOf(view.At, string(j.ID))...))
+	view.Pairs = slices.DeleteFunc(layout.JobPairs(j, now, true), func(pair [2]string) bool {
+		return pair[1] == "" || pair[0] == "payload" || pair[0] == "result" || pair[0] == "job"
+	})
+	if !j.Erased {
+		view.Payload = render.Body(j.Payload, true)
+		if j.Result != nil {
+			view.Result = render.Body(j.Result, true)
+		}
+	}
+	view.Zombies = state.Zombies(j.Events)
+	if len(claims) > 0 {
+		view.Attempts = layout.Attempts()
+		for i, a := range claims {
+			if past {
+				claims[i] = claimAt(a, j.Events)
+			}
+			layout.AddAttempt(view.Attempts, claims[i], now)
+		}
+		view.Bar = newBar(j, claims, now)
+	}
+	for _, l := range historytext.Lines(j.Events) {
+		v := p.viewOf(l.Event)
+		v.After, v.More = l.After, l.Skipped
+		view.History = append(view.History, v)
+	}
+	return p.render(w, "job", view)
+}
+
+// asOf returns the words of a command about the job id.
+func asOf(at, id string) []string {
+	if at == "" {
+		return []string{id}
+	}
+	return []string{id, "--as-of=" + at}
+}
+
+// readJob reads the job and why it is in its state.
+func (p *Pages) readJob(r *http.Request, tx *ledger.Tx, ref jobref.Ref, m moment) (j state.Job,
+	why state.Why, err error) {
+	ctx := r.Context()
+	now, err := ref.Find(ctx, tx)
+	if err != nil {
+		return j, why, err
+	}
+	if !m.Given {
+		if j, err = state.ReadJob(ctx, tx, now); err == nil {
+			why, err = state.Explain(ctx, tx, now, p.Now())
+		}
+		return j, why, err
+	}
+	if j, err = state.ReadJobAsOf(ctx, tx, now, m.Moment); err != nil {
+		return j, why, err
+	}
+	if j.State == 0 {
+		return j, why, cli.Exitf(cli.ExitNothing, "job %s was not enqueued yet; now it is %s", j.ID, j.Later)
+	}
+	why, err = state.ExplainAsOf(ctx, tx, now.N, m.Moment, p.Now().Location())
+	return j, why, err
+}
+
+// claimAt is a as it was at a moment by which only events of its job had happened.
+func claimAt(a attempts.Attempt, events []event.Event) attempts.Attempt {
+	then := a
+	then.LastHeartbeat, then.EndedAt, then.Outcome, then.ExitCode, then.Signal = time.Time{}, time.Time{}, 0,
+		nil, ""
+	for _, e := range events {
+		switch {
+		case e.Attempt != a.Attempt || e.Kind() == event.KindRefused:
+		case e.Kind() == event.KindHeartbeat:
+			then.LastHeartbeat = e.At
+		case e.Kind() == a.Outcome:
+			a.LastHeartbeat = then.LastHeartbeat
+			return a
+		}
+	}
+	return then
+}

@@ -1,0 +1,91 @@
+package page
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/ledger"
+)
+
+// pageJobs is how many jobs a page shows, unless limit says another number.
+const pageJobs = 50
+
+// jobsView is what the page of jobs shows.
+type jobsView struct {
+	frame
+	Jobs   *render.Table // nil: none matches
+	Count  string
+	Next   string // address of the next page; ""
+	Filter url.Values
+	States []choice
+}
+
+// choice is one value of a field of a form.
+type choice struct {
+	Value  string
+	Chosen bool
+}
+
+// jobsPage shows what the verb list prints.
+func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
+	query, err := api.QueryOf(r)
+	if err != nil {
+		return err
+	}
+	if !query.Has("limit") {
+		query.Set("limit", strconv.Itoa(pageJobs))
+	}
+	res := api.ResourceAt("/jobs")
+	words, limit, err := res.Words(query, "")
+	if err != nil {
+		return err
+	}
+	view := jobsView{Filter: query}
+	for _, name := range jobfilter.StateNames() {
+		view.States = append(view.States, choice{name, slices.Contains(query["state"], name)})
+	}
+	words = slices.DeleteFunc(words, func(word string) bool { return word == "--json" })
+	tables, err := p.Tables(r.Context(), words)
+	switch {
+	case err != nil && !p.Nothing(err):
+		return err
+	case err != nil:
+		view.Count = "No job matches."
+	default:
+		view.Jobs = tables[0]
+		n := len(view.Jobs.Rows())
+		if n > limit {
+			next := url.Values(http.Header(query).Clone())
+			ok, err := p.ContinueAt(r.Context(), next, view.Jobs.Cut(limit)[0])
+			if err != nil {
+				return err
+			}
+			if ok {
+				view.Next = r.URL.Path + "?" + next.Encode()
+			}
+			view.Count = render.MoreThan(limit, "job") + "."
+		} else {
+			view.Count = render.Count(int64(n), "job") + "."
+		}
+	}
+	shown := url.Values(http.Header(query).Clone())
+	shown.Del("limit")
+	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		m, err := p.momentOf(r, query, tx)
+		if err == nil {
+			view.frame, err = p.frameAt(r, shown, tx, m, "Jobs")
+		}
+		return err
+	})
+	words[len(words)-1] = "--limit=" + strconv.Itoa(limit)
+	view.Command = commandOf(words)
+	if err != nil {
+		return err
+	}
+	return p.render(w, "jobs", view)
+}

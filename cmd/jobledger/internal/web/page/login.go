@@ -1,0 +1,62 @@
+package page
+
+import (
+	"net/http"
+
+	"jobledger/cmd/jobledger/internal/web/door"
+)
+
+// loginView is what the login page shows.
+type loginView struct {
+	Title string
+	Wrong bool // the code was
+}
+
+func (p *Pages) loginPage(w http.ResponseWriter, _ *http.Request) error {
+	return p.render(w, "login", loginView{Title: "Log in"})
+}
+
+// login begins a session for one who has the code of a login link.
+func (p *Pages) login(w http.ResponseWriter, r *http.Request) error {
+	if err := r.ParseForm(); err != nil {
+		return door.Refusal(http.StatusBadRequest, "usage", "the form cannot be read")
+	}
+	ok, err := p.Door.LogIn(w, r, r.PostForm.Get("code"))
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		w.WriteHeader(http.StatusForbidden)
+		return p.render(w, "login", loginView{Title: "Log in", Wrong: true})
+	}
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+	return nil
+}
+
+// logout ends the session.
+func (p *Pages) logout(w http.ResponseWriter, r *http.Request) error {
+	p.Door.LogOut(r)
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+	return nil
+}
+
+// newLink prints another login link where the server runs. The browser does not see it.
+func (p *Pages) newLink(w http.ResponseWriter, r *http.Request) error {
+	if !p.Door.PrintLink() {
+		return door.Refusal(http.StatusTooManyRequests, "rate", "the last link is only a few seconds old")
+	}
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+	return nil
+}
+
+// problemView is what the page of an error shows.
+type problemView struct {
+	frame
+	Problem *door.Problem
+}
+
+// ShowProblem answers with problem as a page.
+func (p *Pages) ShowProblem(w http.ResponseWriter, r *http.Request, problem *door.Problem) error {
+	return p.render(w, "problem", problemView{frame: p.emptyFrame(r, http.StatusText(problem.Status)),
+		Problem: problem})
+}

@@ -1,0 +1,85 @@
+package page
+
+import (
+	"fmt"
+	"net/http"
+
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection/status"
+)
+
+// overviewView is what the overview shows.
+type overviewView struct {
+	frame
+	Queues   *render.Table
+	Counts   *render.Table // of the past: how many jobs there were then and are now
+	Concerns []concernView
+	LastHour string
+	Last     string // the last event
+	Workers  *render.Table
+}
+
+// concernView is a sentence about a queue.
+type concernView struct {
+	Level string
+	Text  string
+}
+
+var levelNames = map[state.Level]string{state.Info: "info", state.Warning: "warning",
+	state.Problem: "problem"}
+
+// overview shows what the verbs status and workers print.
+func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
+	query, err := api.QueryOf(r)
+	if err != nil {
+		return err
+	}
+	var shown overviewView
+	var figures view.Figures
+	var then []status.QueueThen
+	now := p.Now()
+	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		m, err := p.momentOf(r, query, tx)
+		if err != nil {
+			return err
+		}
+		if shown.frame, err = p.frameAt(r, query, tx, m, "Overview"); err != nil {
+			return err
+		}
+		if now = p.clock(m).At; m.Given {
+			figures, then, err = view.ReadFiguresAsOf(r.Context(), tx, m.Moment)
+			return err
+		}
+		if figures, err = view.ReadFigures(r.Context(), tx, now); err != nil {
+			return err
+		}
+		return status.AddStranded(r.Context(), tx, figures.Queues, now)
+	})
+	if err != nil {
+		return err
+	}
+	shown.Command = "jobledger status"
+	if shown.At != "" {
+		shown.Counts = layout.CountsNow(then)
+		shown.Command += " --as-of " + quoted(shown.At)
+	}
+	shown.Workers = layout.Workers(figures.Workers, now)
+	var total status.Queue
+	shown.Queues, total = layout.Status(figures.Queues, now)
+	shown.LastHour = state.Activity(total.LastHour)
+	for _, q := range figures.Queues {
+		for _, c := range state.Concerns(q, now) {
+			shown.Concerns = append(shown.Concerns, concernView{levelNames[c.Level], q.Name + ": " + c.Text})
+		}
+	}
+	if last := figures.Last; last != (event.Event{}) {
+		shown.Last = fmt.Sprintf("%s, %s", last.Kind(), render.AgeOrOn(last.At, now))
+	}
+	return p.render(w, "overview", shown)
+}

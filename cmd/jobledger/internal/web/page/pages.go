@@ -1,0 +1,130 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
+)
+
+// Tables runs one command line as [api.Ask] does, and returns the tables that it would print for people.
+type Tables func(ctx context.Context, words []string) ([]*render.Table, error)
+
+// Pages answers people. It is safe for concurrent use.
+type Pages struct {
+	*api.API
+	Tables Tables
+	Name   string // the ledger, as pages call it
+}
+
+// Routes are those of the pages.
+func (p *Pages) Routes() []door.Route {
+	routes := []door.Route{
+		{Pattern: "GET /login", Handle: p.loginPage},
+		{Pattern: "POST /login", Handle: p.login},
+		{Pattern: "POST /login/link", Handle: p.newLink},
+		{Pattern: "POST /logout", Needs: door.Read, Handle: p.logout},
+		{Pattern: "GET /{$}", Needs: door.Read, Handle: p.overview},
+		{Pattern: "GET /lanes", Needs: door.Read, Handle: p.lanesPage},
+		{Pattern: "GET /jobs", Needs: door.Read, Handle: p.jobsPage},
+		{Pattern: "GET /jobs/{job}", Needs: door.Read, Handle: p.jobPage},
+		{Pattern: "GET /events", Needs: door.Read, Handle: p.eventsPage},
+		{Pattern: "GET /tail", Needs: door.Read, Handle: p.tailPage},
+	}
+	for i := range routes {
+		routes[i].Page = true
+	}
+	return append(routes,
+		door.Route{Pattern: "GET /assets/{name}", Handle: p.asset},
+		door.Route{Pattern: "GET /tail/stream", Needs: door.Read, Streams: true, Handle: p.streamPage},
+		door.Route{Pattern: "/", Needs: door.Read, Handle: func(http.ResponseWriter, *http.Request) error {
+			return door.Refusal(http.StatusNotFound, "no_resource", "there is nothing at this address")
+		}})
+}
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+//go:embed assets/*
+var assetFiles embed.FS
+
+// assets are the files of assets, by a name that has a digest of what is in them; AssetPaths are their
+// addresses, by the name of the file.
+var assets, AssetPaths = readAssets()
+
+func readAssets() (content map[string][]byte, names map[string]string) {
+	content, names = make(map[string][]byte), make(map[string]string)
+	entries, err := assetFiles.ReadDir("assets")
+	if err != nil {
+		panic(err) // they are in the program
+	}
+	for _, e := range entries {
+		text, err := assetFiles.ReadFile("assets/" + e.Name())
+		if err != nil {
+			panic(err)
+		}
+		sum := sha256.Sum256(text)
+		ext := path.Ext(e.Name())
+		name := strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext
+		content[name], names[e.Name()] = text, "/assets/"+name
+	}
+	return content, names
+}
+
+// assetTypes are the media types of assets.
+var assetTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml"}
+
+func (p *Pages) asset(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	text, ok := assets[name]
+	if !ok {
+		return door.Refusal(http.StatusNotFound, "no_resource", "there is nothing at this address")
+	}
+	w.Header().Set("Content-Type", assetTypes[path.Ext(name)])
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	return door.Send(w, text)
+}
+
+// templates are the pages, each with the frame around it. They are read at first use, so that the commands
+// which show none begin sooner.
+var templates = sync.OnceValue(func() map[string]*template.Template {
+	all := make(map[string]*template.Template)
+	for _, name := range []string{"login", "problem", "overview", "lanes", "jobs", "job", "events"} {
+		t := template.New("frame.html").Funcs(template.FuncMap{
+			"asset": func(name string) string { return AssetPaths[name] },
+			"path":  url.PathEscape,
+			"named": func(name string, table *render.Table) namedTable { return namedTable{table, name} },
+		})
+		all[name] = template.Must(t.ParseFS(templateFiles, "templates/frame.html", "templates/"+name+".html"))
+	}
+	return all
+})
+
+// namedTable is a table with a name for those who cannot see it.
+type namedTable struct {
+	*render.Table
+	Name string
+}
+
+// render answers with a page. It is made as a whole before anything is sent.
+func (p *Pages) render(w http.ResponseWriter, name string, view any) error {
+	var page bytes.Buffer
+	if err := templates()[name].Execute(&page, view); err != nil {
+		return fmt.Errorf("page %s: %w", name, err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	return door.Send(w, page.Bytes())
+}

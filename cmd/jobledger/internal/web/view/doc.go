@@ -1,0 +1,11 @@
+// Package view has what is read from a ledger once for all who look at it over HTTP.
+//
+//	f := view.NewFollower()
+//	go f.Run(ctx, store, report)
+//	f.Join(tail)
+//	events, held, last, more := f.After(tail) // more is closed when there are others
+//
+// Files in reading order: follower.go (events as they are recorded), figures.go (queues and workers at one
+// moment), lanes.go, lane_marks.go, findings.go (who had which job, and what went wrong), failures.go
+// (what failed, by sort).
+package view

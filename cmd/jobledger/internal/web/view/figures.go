@@ -1,0 +1,63 @@
+package view
+
+import (
+	"context"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+	"jobledger/projection/status"
+)
+
+// overdueSlack is how long after its end a lease counts as overdue, besides its own length; as in doctor.
+const overdueSlack = 2 * time.Minute
+
+// Figures are what the metrics and the overview of a ledger are made of, of one snapshot.
+type Figures struct {
+	Pos     int64 // of the last event
+	Last    event.Event
+	Queues  []status.Queue
+	Workers []status.Worker
+	Overdue int64 // leases
+}
+
+// ReadFigures reads them as of now.
+func ReadFigures(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures, err error) {
+	if f.Pos, err = tx.Tail(ctx); err != nil || f.Pos == 0 {
+		return f, err
+	}
+	if f.Last, err = state.LastEvent(ctx, tx, 0); err != nil {
+		return f, err
+	}
+	if f.Queues, err = status.Queues(ctx, tx, now); err != nil {
+		return f, err
+	}
+	if f.Workers, err = status.Workers(ctx, tx, now, false); err != nil {
+		return f, err
+	}
+	overdue, err := status.OverdueLeases(ctx, tx, now, overdueSlack)
+	f.Overdue = overdue.Leases
+	return f, err
+}
+
+// ReadFiguresAsOf reads what the overview shows of m.
+func ReadFiguresAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) (f Figures,
+	then []status.QueueThen, err error) {
+	f.Pos = m.Pos
+	if then, err = status.QueuesAsOf(ctx, tx, m); err != nil {
+		return f, then, err
+	}
+	if err = status.AddStrandedAsOf(ctx, tx, then, m); err != nil {
+		return f, then, err
+	}
+	for _, q := range then {
+		f.Queues = append(f.Queues, q.Queue)
+	}
+	if f.Workers, err = status.WorkersAsOf(ctx, tx, m, false); err != nil || m.Pos == 0 {
+		return f, then, err
+	}
+	f.Last, err = state.LastEvent(ctx, tx, m.Pos)
+	return f, then, err
+}

@@ -1,0 +1,139 @@
+// Looks at pages of jobledger serve in a real browser. It reads one JSON object from stdin:
+//
+//   {"link": "http://…/login#…", "browser": "/usr/bin/chromium", "profile": "/tmp/…", "pages": ["/"],
+//    "night": null, "pictures": "" }
+//
+// and prints one: {"findings": ["…"], "facts": {…}}. A finding is something that is wrong.
+import fs from 'node:fs';
+import {chromium} from 'playwright-core';
+import {night} from './night.mjs';
+
+const task = JSON.parse(fs.readFileSync(0, 'utf8'));
+const findings = [];
+const facts = {};
+const origin = new URL(task.link).origin;
+const axeSource = fs.readFileSync(new URL('./node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
+
+// One process for everything: the first context logs in, the others get its cookie.
+const first = await chromium.launchPersistentContext(task.profile, {
+  executablePath: task.browser, headless: true, viewport: {width: 1440, height: 900}, reducedMotion: 'reduce',
+  timezoneId: 'UTC', locale: 'en-GB',
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync'],
+});
+const browser = first.browser();
+
+function watch(page, name) {
+  page.on('console', (m) => {
+    if (['error', 'warning'].includes(m.type())) findings.push(`${name()}: console: ${m.text()}`);
+  });
+  page.on('pageerror', (e) => findings.push(`${name()}: error: ${e.message}`));
+  page.on('requestfailed', (r) => {
+    if (r.failure()?.errorText !== 'net::ERR_ABORTED') findings.push(`${name()}: ${r.url()} failed`);
+  });
+}
+
+async function context(options) {
+  const c = await browser.newContext({reducedMotion: 'reduce', viewport: {width: 1440, height: 900},
+    timezoneId: 'UTC', locale: 'en-GB', storageState: state, ...options});
+  return c;
+}
+
+async function open(page, path, scripts = true) {
+  const answer = await page.goto(origin + path, {waitUntil: 'load'});
+  if (!answer || answer.status() !== 200) findings.push(`${path}: status ${answer?.status()}`);
+  if (scripts && await page.locator('canvas[data-lanes]').count()) {
+    await page.locator('canvas[data-drawn]').first().waitFor();
+  }
+}
+
+const page = await first.newPage();
+page.setDefaultTimeout(15000);
+let current = '/login';
+watch(page, () => current);
+await page.goto(task.link);
+await page.waitForURL(origin + '/').catch(async () => { throw new Error('no login: ' + await page.locator('body').innerText()); });
+const state = await first.storageState();
+
+// Each page: no error, nothing that the policy forbids, and the keyboard reaches its content.
+for (const path of task.pages) {
+  current = path;
+  await open(page, path);
+  const inline = await page.evaluate(() => document.querySelectorAll('[style], style, script:not([src])').length);
+  if (inline) findings.push(`${path}: ${inline} inline styles or scripts`);
+  if (await page.locator('h1').count() !== 1) findings.push(`${path}: not one h1`);
+  await page.evaluate(() => document.activeElement?.blur());
+  await page.keyboard.press('Tab');
+  const skip = await page.evaluate(() => document.activeElement?.getAttribute('href'));
+  if (skip !== '#main') findings.push(`${path}: the first stop of the keyboard is ${skip}, want the way to the content`);
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Tab');
+  const inMain = await page.evaluate(() => {
+    const e = document.activeElement;
+    return Boolean(e && e.closest('main')) || document.querySelectorAll('main a, main button, main input').length === 0;
+  });
+  if (!inMain) findings.push(`${path}: from the way to the content the keyboard does not get there`);
+}
+
+if (task.night) await night({page, open, origin, findings, facts, task});
+
+// Accessibility, in light and dark. The checker is a script of its own, which the policy forbids: it is off here.
+const checked = await context({bypassCSP: true});
+const checkedPage = await checked.newPage();
+for (const path of task.pages) {
+  await open(checkedPage, path);
+  await checkedPage.evaluate(axeSource);
+  for (const colorScheme of ['light', 'dark']) {
+    await checkedPage.emulateMedia({colorScheme});
+    const result = await checkedPage.evaluate(() => window.axe.run(document,
+      {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+        resultTypes: ['violations'], elementRef: false}));
+    for (const v of result.violations) {
+      findings.push(`${path} (${colorScheme}): axe ${v.id}: ${v.nodes.slice(0, 3).map((n) =>
+        n.target + ' ' + (n.failureSummary ?? '').replaceAll('\n', ' ')).join('; ')}`);
+    }
+  }
+}
+await checked.close();
+
+// Without a script each page says the same, and 320 pixels are enough.
+const narrow = await context({javaScriptEnabled: false, viewport: {width: 320, height: 640}});
+const narrowPage = await narrow.newPage();
+for (const path of task.pages) {
+  current = path;
+  await open(narrowPage, path, false);
+  const text = await narrowPage.locator('main').innerText();
+  if (text.length < 40) findings.push(`${path}: without a script there is only: ${text}`);
+  const box = await narrowPage.locator('html').evaluate((e) => e.scrollWidth);
+  if (box > 320) findings.push(`${path}: ${box} pixels wide on a screen of 320`);
+}
+await narrow.close();
+
+// On paper there is neither navigation nor a form.
+await page.emulateMedia({media: 'print', colorScheme: 'light'});
+for (const path of task.pages) {
+  current = path;
+  await open(page, path);
+  const forms = await page.locator('form:visible, nav:visible').count();
+  if (forms) findings.push(`${path}: ${forms} forms and navigations on paper`);
+}
+const paper = await page.pdf();
+if (paper.length < 2000) findings.push(`a page on paper has ${paper.length} bytes`);
+await page.emulateMedia({media: 'screen'});
+
+// Pictures for people who change a page.
+if (task.pictures) {
+  for (const [name, options] of [['light', {}], ['dark', {colorScheme: 'dark'}],
+    ['narrow', {viewport: {width: 320, height: 800}}]]) {
+    const c = await context(options);
+    const p = await c.newPage();
+    for (const path of task.pages) {
+      await open(p, path);
+      const file = (path.replaceAll(/[^a-z0-9]+/gi, '-').slice(0, 60) || '-') + '.' + name + '.png';
+      await p.screenshot({path: `${task.pictures}/${file}`});
+    }
+    await c.close();
+  }
+}
+await first.close();
+console.log(JSON.stringify({findings, facts}));
