@@ -25,7 +25,7 @@ func SetPolicy(ctx context.Context, s *commands.Service, actor string, p event.A
 	}
 	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
 		now, err := projection.ArchivePolicy(ctx, tx)
-		changed = now.OlderThan != p.OlderThan || now.KeepFailed != p.KeepFailed
+		changed = !samePolicy(now, p)
 		if err != nil || !changed {
 			return err
 		}
@@ -45,6 +45,7 @@ type Keeper struct {
 	Service *commands.Service
 	Dir     string // the folder of the segment files; "": the policy is left to others
 	Actor   string
+	Logs    string        // the folder with the output of the jobs' commands; "": the policy cannot remove it
 	Every   time.Duration // how often it looks; default a minute
 	Events  int64         // that a file has at most, and at least unless they are a day late; default 65,536
 	// for how long a step removes jobs; default half a second
@@ -93,7 +94,7 @@ func (k *Keeper) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if now.OlderThan != k.policy.OlderThan || now.KeepFailed != k.policy.KeepFailed {
+	if !samePolicy(now, k.policy) {
 		k.policy, k.removal, k.swept = now, nil, time.Time{}
 	}
 	if now.OlderThan == 0 {
@@ -106,6 +107,9 @@ func (k *Keeper) step(ctx context.Context) error {
 	if k.removal == nil && (closed || time.Since(k.swept) >= keeperAgain) {
 		k.removal = &Removal{Service: k.Service, Dir: k.Dir, Actor: k.Actor, OlderThan: now.OlderThan,
 			KeepFailed: now.KeepFailed}
+		if now.RemoveLogs {
+			k.removal.Logs = k.Logs
+		}
 	}
 	return k.remove(ctx)
 }
@@ -150,6 +154,10 @@ func (k *Keeper) remove(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func samePolicy(a, b event.ArchivePolicy) bool {
+	return a.OlderThan == b.OlderThan && a.KeepFailed == b.KeepFailed && a.RemoveLogs == b.RemoveLogs
 }
 
 func orDefault[T int64 | time.Duration](given, otherwise T) T {

@@ -6,6 +6,7 @@ import "time"
 type ArchivePolicy struct {
 	OlderThan  time.Duration // what is at least so old is archived and removed; 0: nothing is
 	KeepFailed time.Duration // failed jobs stay until they are so old; 0: as the others
+	RemoveLogs bool          // the output of the jobs' commands goes with them
 	Reason     string
 }
 
@@ -15,6 +16,7 @@ func (*ArchivePolicy) Kind() Kind { return KindArchivePolicy }
 func (b *ArchivePolicy) fields(f *fields) {
 	f.duration("older_than", &b.OlderThan)
 	f.duration("keep_failed", &b.KeepFailed)
+	f.flag("remove_logs", &b.RemoveLogs)
 	f.text("reason", &b.Reason)
 }
 
@@ -25,7 +27,7 @@ const MaxArchiveAge = 100 * 365 * 24 * time.Hour
 func (s *validator) archivePolicy(b *ArchivePolicy) {
 	s.between("older_than", int64(b.OlderThan), 0, int64(MaxArchiveAge))
 	s.between("keep_failed", int64(b.KeepFailed), 0, int64(MaxArchiveAge))
-	if b.OlderThan == 0 && b.KeepFailed != 0 {
+	if b.OlderThan == 0 && (b.KeepFailed != 0 || b.RemoveLogs) {
 		s.fail("keep_failed", b.KeepFailed)
 	}
 }

@@ -35,7 +35,11 @@ func ArchiveFolder(given string, store *ledger.Store) string {
 
 // ArchiveKeeper returns what carries out the archive policy of a ledger, where its archive is known.
 func ArchiveKeeper(service *commands.Service, actor string) *archive.Keeper {
-	return &archive.Keeper{Service: service, Actor: actor,
+	logs, err := LogFolder(service.Store.Path())
+	if err != nil { // there are none
+		logs = ""
+	}
+	return &archive.Keeper{Service: service, Actor: actor, Logs: logs,
 		Dir: ArchiveFolder(os.Getenv(ArchiveEnv), service.Store)}
 }
 
@@ -83,7 +87,7 @@ func (p *Program) onWholeCopy(c *Context, err error, run func(*Context) error) e
 		return tempErr
 	}
 	defer os.RemoveAll(temp)
-	whole, openErr := ledger.Open(c.Context, filepath.Join(temp, "whole.db")+"?sync=normal")
+	whole, openErr := ledger.Open(c.Context, "sqlite:"+filepath.Join(temp, "whole.db")+"?sync=normal")
 	if openErr != nil {
 		return openErr
 	}

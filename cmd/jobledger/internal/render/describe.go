@@ -275,13 +275,17 @@ func (d *description) archivePolicy(b *event.ArchivePolicy) {
 
 // PolicyText is an archive policy as people write it.
 func PolicyText(b *event.ArchivePolicy) string {
-	switch {
-	case b.OlderThan == 0:
+	if b.OlderThan == 0 {
 		return "off"
-	case b.KeepFailed == 0:
-		return "older-than " + Duration(b.OlderThan)
 	}
-	return "older-than " + Duration(b.OlderThan) + ", keep-failed " + Duration(b.KeepFailed)
+	text := "older-than " + Duration(b.OlderThan)
+	if b.KeepFailed > 0 {
+		text += ", keep-failed " + Duration(b.KeepFailed)
+	}
+	if b.RemoveLogs {
+		text += ", logs remove"
+	}
+	return text
 }
 
 // description is what describe has to say about an event, phrase by phrase.

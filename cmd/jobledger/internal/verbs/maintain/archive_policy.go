@@ -14,7 +14,7 @@ import (
 )
 
 // policyForms is a hint at what a policy may be.
-const policyForms = "a policy is 'older-than 90d', 'older-than 90d, keep-failed 365d' or off"
+const policyForms = "a policy is 'older-than 90d', 'older-than 90d, keep-failed 365d, logs remove' or off"
 
 // parsePolicy reads a policy as people write it.
 func parsePolicy(text string) (b event.ArchivePolicy, err error) {
@@ -28,6 +28,10 @@ func parsePolicy(text string) (b event.ArchivePolicy, err error) {
 		words := strings.Fields(part)
 		if len(words) != 2 {
 			return refuse()
+		}
+		if words[0] == "logs" && (words[1] == "remove" || words[1] == "keep") {
+			b.RemoveLogs = words[1] == "remove"
+			continue
 		}
 		d, err := timespec.ParseDuration(words[1])
 		if err != nil || d <= 0 || d > event.MaxArchiveAge {
@@ -88,7 +92,8 @@ func (p *Verbs) printPolicy(b event.ArchivePolicy) error {
 		return p.PrintJSON(struct {
 			OlderThan  *float64 `json:"older_than"`
 			KeepFailed *float64 `json:"keep_failed"`
-		}{secondsOrNull(b.OlderThan), secondsOrNull(b.KeepFailed)})
+			RemoveLogs bool     `json:"remove_logs"`
+		}{secondsOrNull(b.OlderThan), secondsOrNull(b.KeepFailed), b.RemoveLogs})
 	}
 	return p.PrintLine(render.PolicyText(&b))
 }
