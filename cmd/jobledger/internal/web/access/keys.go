@@ -22,7 +22,7 @@ type Keys struct {
 	byID  map[string]*entry
 }
 
-// stamp tells one state of a file from another.
+// stamp identifies one state of a file.
 type stamp struct {
 	size int64
 	at   time.Time
