@@ -162,7 +162,8 @@ func (w *Worker) sweep(ctx context.Context) {
 			log.Warn("sweep", "error", err)
 		}
 		for _, j := range r.Reclaimed {
-			log.Info("reclaimed", append(about(j), "reason", j.ErrorCode, "state", j.State.String())...)
+			log.Info("reclaimed", append(about(j), "attempt", j.Attempt, "owner", j.Worker.Name,
+				"reason", j.ErrorCode, "state", j.State.String())...)
 		}
 	})
 }
