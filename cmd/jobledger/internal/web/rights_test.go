@@ -71,7 +71,8 @@ func TestRightsOfEveryRoute(t *testing.T) {
 			method, path = "GET", "/nowhere"
 		}
 		ofQueue := strings.Contains(path, "{job}") || strings.Contains(path, "{queue}")
-		path = strings.NewReplacer("{$}", "", "{job}", string(s.job), "{name}", "style.css", "{queue}", "mail", "{pos}", "1",
+		path = strings.NewReplacer("{$}", "", "{job}", string(s.job), "{name}", "style.css", "{queue}", "mail",
+			"{pos}", "1",
 			"{token}", "01KDXYZAF8000000000000000A", "{boot}", "01KDXYZAF8000000000000000B").Replace(path)
 		if rt.Streams && method == "GET" && strings.HasSuffix(path, "/stream") {
 			method = "HEAD" // the answer to GET has no end
