@@ -33,6 +33,7 @@ var scopesOf = map[string]string{
 	"GET /{$}":                                               "read",
 	"GET /jobs":                                              "read", "GET /jobs/{job}": "read",
 	"GET /events": "read", "GET /tail": "read",
+	"GET /lanes": "read", "GET " + api.Root + "/lanes": "read", "GET /events/{pos}": "read",
 	"GET /tail/stream": "read", "POST /logout": "read", "/": "read",
 }
 
@@ -71,6 +72,7 @@ func TestRightsOfEveryRoute(t *testing.T) {
 		}
 		ofQueue := strings.Contains(path, "{job}") || strings.Contains(path, "{queue}")
 		path = strings.NewReplacer("{$}", "", "{job}", string(s.job), "{name}", "style.css", "{queue}", "mail",
+			"{pos}", "1",
 			"{token}", "01KDXYZAF8000000000000000A", "{boot}", "01KDXYZAF8000000000000000B").Replace(path)
 		if rt.Streams && method == "GET" && strings.HasSuffix(path, "/stream") {
 			method = "HEAD" // the answer to GET has no end
