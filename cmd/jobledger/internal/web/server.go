@@ -44,6 +44,7 @@ type Server struct {
 	door     *door.Door
 	api      *api.API
 	follower *view.Follower
+	verifier *view.Verifier
 }
 
 // New returns a server that does not listen yet.
@@ -51,11 +52,12 @@ func New(c Config) *Server {
 	if c.Report == nil {
 		c.Report = func(string, ...any) {}
 	}
-	s := &Server{Config: c, follower: view.NewFollower()}
+	s := &Server{Config: c, follower: view.NewFollower(), verifier: view.NewVerifier(c.Now)}
 	pages := &page.Pages{Tables: c.Tables, Name: c.Name}
 	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, Announce: c.Announce,
 		Report: c.Report, ShowProblem: pages.ShowProblem})
-	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower, Ask: c.Ask, Now: c.Now,
+	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
+		Moments: new(view.Moments), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
 		Report: c.Report})
 	pages.API = s.api
 	s.door.Add(s.door.HealthRoutes()...)
@@ -84,6 +86,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	follower.Go(func() {
 		s.follower.Run(following, s.Store, func(err error) { s.door.ProblemOf(err) })
 	})
+	if s.Store != nil {
+		follower.Go(func() { s.verifier.Run(following, s.Store) })
+	}
 	defer follower.Wait()
 	defer unfollow()
 	ended := make(chan error, 1)

@@ -38,6 +38,14 @@ func (p *Pages) Routes() []door.Route {
 		{Pattern: "POST /logout", Needs: door.Read, Handle: p.logout},
 		{Pattern: "GET /{$}", Needs: door.Read, Handle: p.overview},
 		{Pattern: "GET /lanes", Needs: door.Read, Handle: p.lanesPage},
+		{Pattern: "GET /failures", Needs: door.Read, Handle: p.failuresPage},
+		{Pattern: "GET /workers", Needs: door.Read, Handle: p.workersPage},
+		{Pattern: "GET /workers/{worker}", Needs: door.Read, Handle: p.workerPage},
+		{Pattern: "GET /queues/{queue}", Needs: door.Read, Handle: p.queuePage},
+		{Pattern: "GET /diff", Needs: door.Read, Handle: p.diffPage},
+		{Pattern: "GET /incident", Needs: door.Read, Handle: p.incidentPage},
+		{Pattern: "GET /integrity", Needs: door.Read, Handle: p.integrityPage},
+		{Pattern: "POST /integrity", Needs: door.Read | door.Operate, Handle: p.checkAll},
 		{Pattern: "GET /jobs", Needs: door.Read, Handle: p.jobsPage},
 		{Pattern: "GET /jobs/{job}", Needs: door.Read, Handle: p.jobPage},
 		{Pattern: "GET /events", Needs: door.Read, Handle: p.eventsPage},
@@ -102,7 +110,8 @@ func (p *Pages) asset(w http.ResponseWriter, r *http.Request) error {
 // which show none begin sooner.
 var templates = sync.OnceValue(func() map[string]*template.Template {
 	all := make(map[string]*template.Template)
-	for _, name := range []string{"login", "problem", "overview", "lanes", "jobs", "job", "events"} {
+	for _, name := range []string{"login", "problem", "overview", "lanes", "jobs", "job", "events",
+		"failures", "workers", "worker", "queue", "diff", "incident", "integrity"} {
 		t := template.New("frame.html").Funcs(template.FuncMap{
 			"asset": func(name string) string { return AssetPaths[name] },
 			"path":  url.PathEscape,
