@@ -1,7 +1,7 @@
 // Package commands is the write side of jobledger: what may be asked of a job, the rules that decide, and the
 // Service that carries it out in a transaction.
 //
-// A program enqueues with [Service.Enqueue]. Package jobledger/commands/worker runs a function or a command
+// A program enqueues with [Service.Enqueue]. Package commands/worker runs a function or a command
 // for each job. A program with a loop of its own takes jobs with [Service.Claim], keeps them with
 // [Service.Heartbeat], and ends them with [Service.Complete], [Service.Fail], [Service.Release] or
 // [Service.Snooze]. An operator asks for [Service.Cancel], [Service.Retry], [Service.Reschedule],

@@ -1,5 +1,5 @@
 // Package ledger is the append-only store of events: what happened to every job, in one order, forever. It
-// knows what can happen, in the vocabulary of package [jobledger/ledger/event], not what it means: that is
+// knows what can happen, in the vocabulary of package ledger/event, not what it means: that is
 // package projection. It knows no engine from the inside either: SQLite and PostgreSQL are internal packages
 // behind one interface.
 //

@@ -4,12 +4,15 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/mod/modfile"
 
 	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 )
@@ -39,8 +42,9 @@ var stages = [][]string{
 	{"commands"},
 	{"commands/load"},
 	{"commands/schedule"},
-	{"commands/worker", "commands/outbox", "commands/archive", "commands/commandstest"},
-	{"commands/jobledgertest"},
+	{"commands/remote/wire"},
+	{"commands/worker", "commands/remote", "commands/outbox", "commands/archive", "commands/commandstest"},
+	{"commands/jobledgertest", "commands/workerotel"},
 	{"cmd/jobledger/internal/render", "cmd/jobledger/internal/paging", "cmd/jobledger/internal/await",
 		"cmd/jobledger/internal/bulk"},
 	{"cmd/jobledger/internal/timespec", "cmd/jobledger/internal/evidence"},
@@ -54,8 +58,9 @@ var stages = [][]string{
 		"cmd/jobledger/internal/schedulelines"},
 	{"cmd/jobledger/internal/incident", "cmd/jobledger/internal/report", "cmd/jobledger/internal/jobfilter",
 		"cmd/jobledger/internal/historytext"},
-	{"cmd/jobledger/internal/web/door", "cmd/jobledger/internal/web/view"},
-	{"cmd/jobledger/internal/web/api"},
+	{"cmd/jobledger/internal/web/access", "cmd/jobledger/internal/web/view"},
+	{"cmd/jobledger/internal/web/door"},
+	{"cmd/jobledger/internal/web/api", "cmd/jobledger/internal/web/work"},
 	{"cmd/jobledger/internal/web/page"},
 	{"cmd/jobledger/internal/web"},
 	{"cmd/jobledger/internal/verbs/produce", "cmd/jobledger/internal/verbs/work",
@@ -67,6 +72,7 @@ var stages = [][]string{
 
 func TestPackagesImportEarlierStagesOnly(t *testing.T) {
 	root := ".."
+	path := modulePath(t)
 	seen := make(map[string]bool)
 	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -98,7 +104,7 @@ func TestPackagesImportEarlierStagesOnly(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			dir, ours := strings.CutPrefix(imported, "jobledger/")
+			dir, ours := strings.CutPrefix(imported, path+"/")
 			to, toStage := stageOf(dir)
 			switch {
 			case !ours || to == from:
@@ -120,6 +126,16 @@ func TestPackagesImportEarlierStagesOnly(t *testing.T) {
 			}
 		}
 	}
+}
+
+// modulePath returns the path of the module, which may have been moved.
+func modulePath(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return modfile.ModulePath(text)
 }
 
 // stageOf returns the listed package that dir belongs to, and the number of its stage; "" if there is none.

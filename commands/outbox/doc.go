@@ -40,12 +40,12 @@
 // # Effects
 //
 // The reverse, a handler that writes into the program's own database at most once, is
-// jobledger/commands/worker.Once. Its table does not grow for ever: Run removes rows after 90 days, see
+// worker.Once. Its table does not grow for ever: Run removes rows after 90 days, see
 // KeepOnce.
 //
 // # Files in reading order
 //
-//   - migrate.go: the tables; row.go: a job as a row; enqueue.go: [Enqueue]
+//   - migrate.go: the tables; row.go: a job as a row; enqueue.go: [Enqueue] and [EnqueueMany]
 //   - relay.go: [Relay], its loop and what wakes it; move.go: one step of it; forget.go: old rows
 //     of worker.Once
 //   - source.go: [Open], for a database by its address; refused.go: rows that the ledger does not take

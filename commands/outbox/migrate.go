@@ -21,6 +21,10 @@ const onceOnSQLite = `CREATE TABLE IF NOT EXISTS jobledger_once (
 	at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
 ) WITHOUT ROWID`
 
+// The trigger runs within COMMIT. PostgreSQL lets transactions that notify commit one after the other, so of
+// those that commit at the same time only one does, which has the lock until then: a relay that was notified
+// looks often for a while, and sees the others.
+//
 // onPostgres is one statement, so that it is one transaction on any connection. The lock keeps programs that
 // start at the same time from making the tables at the same time, which PostgreSQL refuses.
 const onPostgres = `DO $migrate$
@@ -36,12 +40,14 @@ BEGIN
 		) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 		CREATE OR REPLACE FUNCTION jobledger_outbox_wake() RETURNS trigger LANGUAGE plpgsql AS $wake$
 		BEGIN
-			PERFORM pg_notify('jobledger_outbox', '');
+			IF pg_try_advisory_xact_lock(hashtext('jobledger_outbox_wake')) THEN
+				PERFORM pg_notify('jobledger_outbox', '');
+			END IF;
 			RETURN NULL;
 		END
 		$wake$;
-		CREATE TRIGGER jobledger_outbox_wake AFTER INSERT ON jobledger_outbox
-			FOR EACH STATEMENT EXECUTE FUNCTION jobledger_outbox_wake();
+		CREATE CONSTRAINT TRIGGER jobledger_outbox_wake AFTER INSERT ON jobledger_outbox
+			DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION jobledger_outbox_wake();
 	END IF;
 	IF to_regclass('jobledger_once') IS NULL THEN
 		CREATE TABLE jobledger_once (

@@ -285,3 +285,41 @@ func TestOutboxMovesLargePayloads(t *testing.T) {
 		}
 	})
 }
+
+// TestOutboxTakesManyJobs: many jobs are in order, all or none, and in few statements.
+func TestOutboxTakesManyJobs(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, dsn string) {
+		db, service, ctx := openDB(t, dsn), verified(t), t.Context()
+		asked := make([]commands.Enqueue, 250)
+		for i := range asked {
+			asked[i] = commands.Enqueue{Queue: "q", Payload: fmt.Append(nil, i)}
+		}
+		asked[249].Payload = nil
+		var ids []event.JobID
+		transact(t, db, func(tx *sql.Tx) bool {
+			bad := append(slices.Clone(asked), commands.Enqueue{})
+			_, err := outbox.EnqueueMany(ctx, tx, bad...)
+			if !errors.Is(err, commands.ErrInvalid) || !strings.Contains(err.Error(), "job 251 of 251: ") {
+				t.Errorf("an invalid job: %v", err)
+			}
+			if none, err := outbox.EnqueueMany(ctx, tx); len(none) > 0 || err != nil {
+				t.Errorf("no job: %v, %v", none, err)
+			}
+			ids, err = outbox.EnqueueMany(ctx, tx, asked...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return true
+		})
+		moved, err := (&outbox.Relay{Service: service, From: db}).Drain(ctx)
+		if err != nil || moved.Jobs != len(asked) {
+			t.Fatalf("%+v, %v", moved, err)
+		}
+		for i, j := range jobs(t, service) {
+			if j.ID != ids[i] || string(j.Payload) != string(asked[i].Payload) {
+				t.Fatalf("job %d is %s with %q, want %s", i, j.ID, j.Payload, ids[i])
+			}
+		}
+	})
+}

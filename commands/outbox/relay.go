@@ -66,6 +66,9 @@ const (
 	soonPoll = 500 * time.Microsecond
 )
 
+// stepEvery is the shortest time from one step to the next, unless a step took all that it asked for.
+const stepEvery = 2 * time.Millisecond
+
 const (
 	defaultPoll  = 10 * time.Millisecond
 	notifiedPoll = time.Second // of a Source that is notified: notifications may be lost
@@ -147,6 +150,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	pause, often, forget := time.Duration(0), time.Time{}, time.Now()
 	for ctx.Err() == nil {
+		began, asked := time.Now(), m.limit
 		n, moved, err := m.step(ctx)
 		r.report(moved, err == nil)
 		switch {
@@ -164,6 +168,9 @@ func (r *Relay) Run(ctx context.Context) error {
 			pause = 0
 		}
 		if n > 0 {
+			if n < asked { // what comes meanwhile shares the next step, and its commits
+				time.Sleep(stepEvery - time.Since(began))
+			}
 			continue // there may be more
 		}
 		if pause == 0 && !time.Now().Before(forget) {

@@ -125,9 +125,16 @@ func failOf(token string, err error) commands.Fail {
 	return f
 }
 
+// IsFailure reports whether a Handler that returns err fails its attempt: it does, unless err is nil or made
+// by [Snooze] or [Cancel]. The ledger decides in the end: the hundredth snooze is a failure, and a job that
+// was cancelled meanwhile has no other end.
+func IsFailure(err error) bool {
+	snooze, cancel := (*snoozeError)(nil), (*cancelError)(nil)
+	return err != nil && !errors.As(err, &snooze) && !errors.As(err, &cancel)
+}
+
 // decided reports whether err says already when, or whether, the job is run again.
 func decided(err error) bool {
-	snooze, cancel := (*snoozeError)(nil), (*cancelError)(nil)
 	e := failureOf(err)
-	return e.NoRetry || e.RetryIn != 0 || errors.As(err, &snooze) || errors.As(err, &cancel)
+	return e.NoRetry || e.RetryIn != 0 || !IsFailure(err)
 }

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,4 +165,59 @@ func TestLogOfFailureSaysWhenItIsRetried(t *testing.T) {
 		}
 		commandstest.Verify(t, store)
 	}
+}
+
+// TestLogLinesSayWhoAndWhat: each line about a job has the time, the worker, the queue and the attempt, and
+// what belongs to its end, and nothing else.
+func TestLogLinesSayWhoAndWhat(t *testing.T) {
+	t.Parallel()
+	store := ledgertest.Open(t)
+	service := &commands.Service{Store: store}
+	for _, script := range []string{"exit 7", "exit 75", "kill -9 $$", "exit 0", "exec sleep 3600"} {
+		one(t, service, commands.Enqueue{Payload: []byte(script), MaxAttempts: 1})
+	}
+	var log bytes.Buffer
+	w := &worker.Worker{Service: service, Queues: []string{"mail"}, Drain: true, Poll: time.Hour, SweepEvery: -1,
+		Process: event.Worker{Name: "w1"}, Log: slog.New(slog.NewJSONHandler(&log, nil)),
+		Command: &worker.Command{Path: "sh"},
+		Hooks: worker.Hooks{Started: func(j projection.Job, _ time.Duration) {
+			if strings.HasPrefix(string(j.Payload), "exec") {
+				if _, err := service.Cancel(t.Context(), "ada", j.ID, ""); err != nil {
+					t.Error(err)
+				}
+			}
+		}}}
+	if _, err := w.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"failed exit 7":   "attempt code exit_code job level msg queue state time worker",
+		"failed signal":   "attempt code job level msg queue signal state time worker",
+		"released exit":   "attempt exit_code job level msg queue reason time worker",
+		"cancelled cause": "attempt cause job level msg queue time worker",
+	}
+	for line := range bytes.Lines(log.Bytes()) {
+		var fields map[string]any
+		if err := json.Unmarshal(line, &fields); err != nil {
+			t.Fatal(err)
+		}
+		if fields["msg"] == "cancelled" {
+			delete(fields, "signal") // whether the command had been started is chance
+		}
+		names := strings.Join(slices.Sorted(maps.Keys(fields)), " ")
+		found := ""
+		for what, has := range want {
+			if has == names && strings.HasPrefix(what, fmt.Sprint(fields["msg"])) {
+				found = what
+			}
+		}
+		if found == "" || fields["worker"] != "w1" || fields["queue"] != "mail" || fields["attempt"] != 1.0 {
+			t.Errorf("the line %s has %s", line, names)
+		}
+		delete(want, found)
+	}
+	for what := range want {
+		t.Errorf("there is no line for %s in\n%s", what, log.Bytes())
+	}
+	commandstest.Verify(t, store)
 }

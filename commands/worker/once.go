@@ -30,7 +30,7 @@ import (
 // the commit: then it is made exactly once. This holds for what is written in tx, and for nothing else.
 //
 // The row has the token of the claim too, so that the ledger says which attempt made the effect. tx is a
-// *sql.Tx or what has the methods of a pgx.Tx; jobledger/commands/outbox.Migrate makes the table,
+// *sql.Tx or what has the methods of a pgx.Tx; outbox.Migrate makes the table,
 // jobledger_once. The transaction of an attempt that runs at the same time makes this one wait.
 //
 // An outbox.Relay of that database removes the rows of jobs that have ended when they are 90 days old, or

@@ -1,6 +1,6 @@
 // Package event is the vocabulary of the ledger: what can happen to a job, a queue, a worker process and the
 // ledger itself, and how each fact is written. It is pure: no database, no clock, no other package of this
-// module. Package [jobledger/ledger] stores events; package [jobledger/projection] says what they mean.
+// module. Package ledger stores events; package projection says what they mean.
 //
 // An [Event] has an envelope (which job, when, who, which claim, from which state to which) and a [Body], one
 // type per [Kind]. Kinds, states and field names are for ever: they are added to, never renamed, renumbered

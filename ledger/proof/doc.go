@@ -3,7 +3,7 @@
 // nothing else.
 //
 // The tree is that of RFC 6962, as golang.org/x/mod/sumdb/tlog builds it. Its leaf number i is the event at
-// position i+1, in the text that [jobledger/ledger/event.Event.AppendLeaf] gives. A ledger stores one hash
+// position i+1, in the text that event.Event.AppendLeaf gives. A ledger stores one hash
 // for each [BlockSize] leaves; a [Tree] computes everything else from these and the leaves.
 //
 // A [Checkpoint] says how large the tree is and what its root is. A user who keeps one outside of the ledger

@@ -1,5 +1,5 @@
 // Package segment reads and writes the files of an archive. A segment file holds the events of one range of
-// positions, complete and in order, as the lines that [jobledger/ledger/event.Event.AppendLeaf] gives: those
+// positions, complete and in order, as the lines that event.Event.AppendLeaf gives: those
 // of an export without payloads and results, in ASCII. It needs no ledger, so that it can be read where there
 // is none:
 //
@@ -10,7 +10,7 @@
 //   - First the carried-in lines, job by job: every event up to the begin of the range of the jobs that had
 //     not ended there, or that have events within it. So one file is enough to fold each of its jobs.
 //   - Then the events of the range. Each member has exactly MemberLines lines, which is one block of the hash
-//     tree of package [jobledger/ledger/proof]: its hash can be compared with what the ledger, or an older
+//     tree of package proof: its hash can be compared with what the ledger, or an older
 //     proof, says.
 //
 // Equal events make equal bytes, with the same version of Go.

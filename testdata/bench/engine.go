@@ -9,6 +9,8 @@ type File struct {
 	New  bool   `json:"new"`  // the file or the tables do not exist yet: create them
 	// of a PostgreSQL database of its own, where the engine needs one instead of the file
 	URL string `json:"url"`
+	// Transacts says that the run is of transactions: the queue is a transactor
+	Transacts bool `json:"transacts"`
 }
 
 // Queue is one engine's queue in one file or database, as one process holds it.
@@ -36,7 +38,11 @@ type Engine struct {
 	Phases   []string // those it takes part in; nil for all but latency
 	Workers  []int    // worker counts to drain with, beside 8 and 64
 	InProcs  []int    // workers of each process in the procs phase, beside -proc-workers
-	Postgres bool     // its queue is in a PostgreSQL database
+	Postgres bool     // its queue is in a PostgreSQL database, or the program is that uses it
+	InFile   bool     // its queue is in a file all the same
+
+	// Transacts says that its queue is a transactor, which takes part in the phases transact and commit.
+	Transacts bool
 
 	// Times is how many times -jobs (-batches, -latency) a run of this phase gets: more than one where the
 	// engine is so fast, or works in such steps, that start and end would weigh too much; less than one where it
@@ -54,7 +60,7 @@ type Engine struct {
 func engines() []Engine {
 	return []Engine{rawLedgerEngine(), rawBatchEngine(), goqiteEngine(), backliteEngine(), riverEngine(),
 		jobledgerEngine(),
-		riverPostgresEngine(), jobledgerPostgresEngine()}
+		riverPostgresEngine(), jobledgerPostgresEngine(), relayedEngine()}
 }
 
 func engineNamed(name string) (Engine, bool) {

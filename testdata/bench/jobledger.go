@@ -2,16 +2,21 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/oklog/ulid/v2"
 
 	"jobledger/commands"
+	"jobledger/commands/outbox"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
-
-	"github.com/oklog/ulid/v2"
 )
 
 // jobledgerEngine is jobledger as a Go program embeds it.
@@ -35,8 +40,9 @@ func jobledgerEngine() Engine {
 // jobledgerPostgresEngine is the same on PostgreSQL.
 func jobledgerPostgresEngine() Engine {
 	e := jobledgerEngine()
-	e.Name, e.Postgres = "jobledger-pg", true
-	e.Settings += "; in a database, by a postgres:// address"
+	e.Name, e.Postgres, e.Transacts = "jobledger-pg", true, true
+	e.Settings += "; in a database, by a postgres:// address; transactions with an outbox in the same database and " +
+		"its relay in the same process"
 	e.Workers, e.InProcs = []int{256, 1000}, []int{64, 250}
 	e.Times = postgresTimes
 	return e
@@ -53,7 +59,104 @@ func openJobledger(ctx context.Context, f File) (Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &jobledgerQueue{&commands.Service{Store: store}}, nil
+	q := &jobledgerQueue{&commands.Service{Store: store}}
+	if f.URL != "" && f.Transacts {
+		return withOutbox(ctx, q, f.URL)
+	}
+	return q, nil
+}
+
+// relayedEngine is a ledger in a file, with the outbox of a program whose tables are in a database.
+func relayedEngine() Engine {
+	return Engine{
+		Name:       "jobledger-relayed",
+		Module:     "jobledger",
+		Settings:   "the ledger in an SQLite file, the outbox in the database of the program, its relay in the same process",
+		Phases:     []string{},
+		Postgres:   true,
+		InFile:     true,
+		Transacts:  true,
+		Times:      postgresTimes,
+		Unfinished: jobledgerEngine().Unfinished,
+		Open: func(ctx context.Context, f File) (Queue, error) {
+			store, err := ledger.Open(ctx, "sqlite:"+f.Path+"?sync="+f.Sync)
+			if err != nil {
+				return nil, err
+			}
+			return withOutbox(ctx, &jobledgerQueue{&commands.Service{Store: store}}, f.URL)
+		},
+	}
+}
+
+// outboxQueue is a jobledgerQueue with the outbox of a program, and its relay.
+type outboxQueue struct {
+	*jobledgerQueue
+	pool    *pgxpool.Pool
+	source  *outbox.Source
+	stop    context.CancelFunc
+	relayed chan error
+}
+
+// withOutbox makes the tables of the program and of the outbox, and runs a relay of it. It closes q if it fails.
+func withOutbox(ctx context.Context, q *jobledgerQueue, url string) (_ Queue, err error) {
+	o := &outboxQueue{jobledgerQueue: q, relayed: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, q.Close())
+		}
+	}()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = riverConns
+	if o.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, err
+	}
+	if _, err = o.pool.Exec(ctx, ordersTable); err == nil {
+		err = outbox.Migrate(ctx, o.pool)
+	}
+	if err == nil {
+		o.source, err = outbox.Open(ctx, url)
+	}
+	if err != nil {
+		o.pool.Close()
+		return nil, err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	o.stop = stop
+	go func() { o.relayed <- (&outbox.Relay{Service: q.service, From: o.source}).Run(running) }()
+	return o, nil
+}
+
+func (o *outboxQueue) Close() error {
+	o.stop()
+	err := <-o.relayed
+	o.pool.Close()
+	return errors.Join(err, o.source.Close(), o.jobledgerQueue.Close())
+}
+
+func (o *outboxQueue) Transact(ctx context.Context, payloads [][]byte) error {
+	jobs := make([]commands.Enqueue, len(payloads))
+	for i, payload := range payloads {
+		jobs[i] = commands.Enqueue{Queue: "bench", Payload: payload}
+	}
+	return inTransaction(ctx, o.pool, payloads, func(tx pgx.Tx) error {
+		_, err := outbox.EnqueueMany(ctx, tx, jobs...)
+		return err
+	})
+}
+
+// Settled waits until the outbox is empty: the relay deletes a row after its job is durable.
+func (o *outboxQueue) Settled(ctx context.Context) error {
+	for {
+		var left bool
+		err := o.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM jobledger_outbox)`).Scan(&left)
+		if err != nil || !left {
+			return err
+		}
+		time.Sleep(askEvery)
+	}
 }
 
 func (q *jobledgerQueue) Close() error { return q.service.Store.Close() }

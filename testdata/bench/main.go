@@ -17,6 +17,9 @@
 //	batch     1,000 jobs a call, one caller
 //	drain     jobs that wait already, 8 and 64 workers in one process
 //	procs     the same with 4 processes of 16 workers on one file or database
+//	transact  a row of the program's own and its job in one transaction, until workers can see the job, 8 and 64
+//	          callers, and one with 1,000 rows a transaction; on PostgreSQL
+//	commit    from the commit of such a transaction to the start of the handler, one at a time, same process
 //	latency   from the call that enqueues a job to the start of its handler, one job at a time, in the same process and in
 //	          another one; for engines that wake their workers
 //

@@ -7,7 +7,7 @@ import (
 )
 
 // phaseNames are the phases in the order of the report.
-var phaseNames = []string{"enqueue", "batch", "drain", "procs", "latency"}
+var phaseNames = []string{"enqueue", "batch", "drain", "procs", "latency", "transact", "commit"}
 
 // batchSize is the number of jobs in one batch.
 const batchSize = 1000
@@ -25,7 +25,7 @@ type Cell struct {
 // River at its best, which is known only once all have run.
 func (c Cell) base() bool {
 	switch c.Phase {
-	case "latency", "procs":
+	case "latency", "procs", "transact", "commit":
 		return false
 	case "batch":
 		return c.Engine.Name == "raw-batch"
@@ -33,6 +33,9 @@ func (c Cell) base() bool {
 		return c.Engine.Name == "raw-ledger" && c.Workers == 8
 	}
 }
+
+// timed says that the phase measures times of single jobs, not jobs a second.
+func (c Cell) timed() bool { return c.Phase == "latency" || c.Phase == "commit" }
 
 // basePhase returns the phase whose base c is measured against.
 func (c Cell) basePhase() string {
@@ -63,6 +66,12 @@ func plan(o options) ([]Cell, error) {
 			return nil, fmt.Errorf("no phase %q; there are %s", phase, strings.Join(phaseNames, ", "))
 		}
 		for _, e := range chosen {
+			if phase == "transact" || phase == "commit" {
+				if e.Transacts {
+					cells = append(cells, cellsOf(o, phase, e)...)
+				}
+				continue
+			}
 			if e.Phases == nil && phase != "latency" || slices.Contains(e.Phases, phase) {
 				cells = append(cells, cellsOf(o, phase, e)...)
 			}
@@ -77,6 +86,9 @@ func cellsOf(o options, phase string, e Engine) []Cell {
 	case "batch":
 		c.Workers, c.Jobs = 1, e.times(phase, 1, o.batches*batchSize)
 		return []Cell{c}
+	case "commit":
+		c.Workers, c.Jobs = latencySlots, e.times(phase, latencySlots, o.latency+latencyWarmUp)
+		return []Cell{c}
 	case "latency":
 		c.Workers, c.Jobs = latencySlots, e.times(phase, latencySlots, o.latency+latencyWarmUp)
 		other := c
@@ -85,6 +97,8 @@ func cellsOf(o options, phase string, e Engine) []Cell {
 	}
 	counts := []int{8, 64}
 	switch phase {
+	case "transact":
+		counts = []int{1, 8, 64}
 	case "drain":
 		counts = append(counts, e.Workers...)
 	case "procs":

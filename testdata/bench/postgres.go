@@ -17,8 +17,10 @@ import (
 // to be completed. Both engines there get the same number of jobs.
 func postgresTimes(phase string, workers int) float64 {
 	switch {
-	case phase == "latency":
+	case phase == "latency", phase == "commit":
 		return 1
+	case phase == "transact":
+		return 4
 	case phase == "batch":
 		return 3
 	case phase == "enqueue" && workers == 8:

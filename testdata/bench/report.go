@@ -14,6 +14,9 @@ var phaseTitles = map[string]string{
 	"drain":   "Drain, one process",
 	"procs":   "Drain, several processes at once",
 	"latency": "From enqueuing to the start of the handler, one job at a time, idle workers",
+	"transact": "A row and its job in one transaction, until workers can see the job (1 caller: 1,000 of " +
+		"each in a transaction)",
+	"commit": "From the commit of such a transaction to the start of the handler, idle workers in the same process",
 }
 
 // report prints what all rounds gave: the conditions, a table for each phase, and what went wrong.
@@ -56,7 +59,7 @@ func newLine(c Cell, cells []Cell, results []Result) line {
 		for _, b := range base {
 			switch {
 			case b.Round != r.Round:
-			case c.Phase != "latency":
+			case !c.timed():
 				l.ratio = append(l.ratio, r.JobsPerS/b.JobsPerS)
 			case r.P50 != nil && b.P50 != nil:
 				l.ratio = append(l.ratio, *r.P50 / *b.P50)
@@ -78,7 +81,11 @@ func baseOf(c Cell, cells []Cell, results []Result) (name string, base []Result)
 				name = "raw-batch"
 			}
 		case b.Engine.Name != "river-pg" || b.Phase != c.Phase:
-		case c.Phase == "latency":
+		case c.Phase == "transact":
+			if name = "river-pg, as many"; b.Workers == c.Workers {
+				base = runsOf(b, results)
+			}
+		case c.timed():
 			if name = "river-pg"; b.Procs == c.Procs {
 				base = runsOf(b, results)
 			}
@@ -95,7 +102,7 @@ func baseOf(c Cell, cells []Cell, results []Result) (name string, base []Result)
 // workers names how many work, and where.
 func (c Cell) workers() string {
 	switch {
-	case c.Phase == "latency" && c.Procs == 1:
+	case c.timed() && c.Procs == 1:
 		return "same process"
 	case c.Phase == "latency":
 		return "another process"
@@ -208,22 +215,25 @@ func columnsOf(phase string) []column {
 		return column{head, func(l line) string { return thousands(float64(l.sum(of))) }}
 	}
 	columns := []column{{"×", line.ratios}}
-	if phase != "latency" { // where the pauses decide on the rate, and few jobs on the size
+	if !(Cell{Phase: phase}).timed() { // where the pauses decide on the rate, and few jobs on the size
 		columns = append(columns, column{"jobs/s", line.rate}, column{"min–max", line.span})
 	}
 	columns = append(columns,
 		median("p50 ms", "%.2f", func(r Result) *float64 { return r.P50 }),
 		median("p99 ms", "%.2f", func(r Result) *float64 { return r.P99 }),
 		median("max ms", "%.2f", func(r Result) *float64 { return r.Max }))
-	if phase != "latency" {
+	if !(Cell{Phase: phase}).timed() && phase != "transact" { // whose tables have more than the jobs
 		columns = append(columns, median("bytes/job", "%.0f", func(r Result) *float64 { return &r.BytesPerJob }))
 	}
 	left := func(r Result) int { return r.Left }
-	if phase == "enqueue" || phase == "batch" {
+	if phase == "enqueue" || phase == "batch" || phase == "transact" {
 		return append(columns, total("lost", left))
 	}
-	if phase != "latency" {
+	if !(Cell{Phase: phase}).timed() {
 		columns = append(columns, median("longest gap ms", "%.1f", func(r Result) *float64 { return r.GapMS }))
+	}
+	if phase == "commit" {
+		columns = append(columns, median("transaction p50 ms", "%.2f", func(r Result) *float64 { return r.TxP50 }))
 	}
 	columns = append(columns, column{"executions", line.executions},
 		total("twice", func(r Result) int { return r.Duplicates }), total("left", left))
@@ -255,7 +265,7 @@ func (p *printer) notes(cond conditions, cells []Cell, results []Result) {
 	p.f(
 		"\nmin–max is of jobs/s; other figures are medians of the rounds, but executions, twice, left and lost are sums.\n")
 	p.f("Times are of one call, or of one claim with its completion; – where an engine does not show them.\n")
-	p.f("× is the median of the ratios within a round: of jobs/s, and of p50 in the latency phase.\n\n")
+	p.f("× is the median of the ratios within a round: of jobs/s, and of p50 in the phases latency and commit.\n\n")
 	seen := map[string]bool{}
 	for _, c := range cells {
 		if e := c.Engine; !seen[e.Name] {

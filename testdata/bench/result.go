@@ -21,6 +21,7 @@ type Result struct {
 	P50          *float64 `json:"p50_ms"`     // of a call, a batch, or a claim with its completion
 	P99          *float64 `json:"p99_ms"`
 	Max          *float64 `json:"max_ms"`
+	TxP50        *float64 `json:"tx_p50_ms"`     // commit: of the transaction, from its begin to the end of its commit
 	GapMS        *float64 `json:"max_gap_ms"`    // drains: the longest time without an execution in one process
 	BytesPerJob  float64  `json:"bytes_per_job"` // without free pages
 	Executions   int      `json:"executions"`    // 0 unless a drain

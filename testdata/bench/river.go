@@ -64,7 +64,7 @@ func openRiver(ctx context.Context, f File) (Queue, error) {
 }
 
 func newRiver[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], create bool,
-	closing func() error) (Queue, error) {
+	closing func() error) (*riverQueue[TTx], error) {
 	q := &riverQueue[TTx]{driver: driver, closing: closing}
 	log := newTally(0).Logger()
 	if create {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 )
 
@@ -22,6 +25,7 @@ func riverPostgresEngine() Engine {
 		Workers:    []int{1000, 2000},
 		InProcs:    []int{64, 500},
 		Postgres:   true,
+		Transacts:  true,
 		Times:      postgresTimes,
 		Unfinished: riverUnfinished,
 		Open:       openRiverPostgres,
@@ -38,8 +42,43 @@ func openRiverPostgres(ctx context.Context, f File) (Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newRiver(ctx, riverpgxv5.New(pool), f.New, func() error {
+	q, err := newRiver(ctx, riverpgxv5.New(pool), f.New, func() error {
 		pool.Close()
 		return nil
 	})
+	if err != nil || !f.New {
+		return q, err
+	}
+	if _, err := pool.Exec(ctx, ordersTable); err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	return &riverPostgres{q, pool}, nil
 }
+
+// riverPostgres is River with the pool of a program that has tables of its own.
+type riverPostgres struct {
+	*riverQueue[pgx.Tx]
+	pool *pgxpool.Pool
+}
+
+func (q *riverPostgres) Transact(ctx context.Context, payloads [][]byte) error {
+	jobs := make([]river.InsertManyParams, len(payloads))
+	for i, p := range payloads {
+		a, err := parsePayload(p)
+		if err != nil {
+			return err
+		}
+		jobs[i].Args = a
+	}
+	return inTransaction(ctx, q.pool, payloads, func(tx pgx.Tx) (err error) {
+		if len(jobs) == 1 {
+			_, err = q.client.InsertTx(ctx, tx, jobs[0].Args, nil)
+		} else {
+			_, err = q.client.InsertManyFastTx(ctx, tx, jobs)
+		}
+		return err
+	})
+}
+
+// Settled: the job is there with the commit.
+func (q *riverPostgres) Settled(context.Context) error { return nil }

@@ -54,7 +54,7 @@ func runRounds(ctx context.Context, o options, cells []Cell, stdout, stderr io.W
 			}
 			r.Round, r.FsyncPerS = round+1, rate
 			results = append(results, r)
-			fmt.Fprintf(stderr, "round %d  %-7s %-12s %4d × %d  %8.0f jobs/s  %6.2f s  %s\n",
+			fmt.Fprintf(stderr, "round %d  %-8s %-13s %4d × %d  %8.0f jobs/s  %6.2f s  %s\n",
 				r.Round, c.Phase, r.Engine, r.Workers, r.Procs, r.JobsPerS, r.Seconds, r.Failure)
 			if o.json {
 				if err := out.Encode(r); err != nil {
@@ -78,7 +78,7 @@ func runCell(ctx context.Context, c Cell, o options, root string) (r Result) {
 	defer os.RemoveAll(dir)
 	limit, cancel := context.WithTimeout(ctx, cellLimit)
 	defer cancel()
-	f := File{Path: filepath.Join(dir, "queue.db"), Sync: o.sync, New: true}
+	f := File{Path: filepath.Join(dir, "queue.db"), Sync: o.sync, New: true, Transacts: c.Phase == "transact" || c.Phase == "commit"}
 	if c.Engine.Postgres {
 		var drop func() error
 		if f.URL, drop, err = newDatabase(limit, o.postgres, o.sync); err != nil {
@@ -102,6 +102,10 @@ func runCell(ctx context.Context, c Cell, o options, root string) (r Result) {
 		err = drainInProcesses(limit, c, f, &r)
 	case "latency":
 		err = latency(limit, c, f, &r)
+	case "transact":
+		err = transact(limit, c, f, &r)
+	case "commit":
+		err = transactLatency(limit, c, f, &r)
 	}
 	if err != nil {
 		r.Failure = err.Error()

@@ -25,7 +25,7 @@ type watcher struct {
 }
 
 func watch(f File, e Engine) (*watcher, error) {
-	if f.URL != "" {
+	if f.URL != "" && !e.InFile {
 		// Its statements are prepared while the tables are empty; they must not stay with what is best then.
 		db, err := openOne("pgx", withOptions(f.URL, "search_path", "jobledger,public", "enable_seqscan", "off",
 			"max_parallel_workers_per_gather", "0", "application_name", "watcher"))
