@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/page"
@@ -78,6 +79,8 @@ func New(c Config) *Server {
 	s.api.Waiting = s.work.Waiting
 	s.door.Add(s.door.HealthRoutes()...)
 	s.door.Add(s.api.Routes()...)
+	pages.Acts = &act.Acts{API: s.api, Service: service}
+	s.door.Add(pages.Acts.Routes()...)
 	s.door.Add(s.work.Routes()...)
 	s.door.Add(pages.Routes()...)
 	return s

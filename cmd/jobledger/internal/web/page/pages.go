@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 )
@@ -25,6 +26,7 @@ type Tables func(ctx context.Context, words []string) ([]*render.Table, error)
 // Pages answers people. It is safe for concurrent use.
 type Pages struct {
 	*api.API
+	Acts   *act.Acts
 	Tables Tables
 	Name   string // the ledger, as pages call it
 }
@@ -54,7 +56,7 @@ func (p *Pages) Routes() []door.Route {
 	for i := range routes {
 		routes[i].Page = true
 	}
-	return append(routes,
+	return append(append(routes, p.actRoutes()...),
 		door.Route{Pattern: "GET /assets/{name}", Handle: p.asset},
 		door.Route{Pattern: "GET /tail/stream", Needs: door.Read, Streams: true, Handle: p.streamPage},
 		door.Route{Pattern: "/", Needs: door.Read, Handle: func(http.ResponseWriter, *http.Request) error {
@@ -111,7 +113,7 @@ func (p *Pages) asset(w http.ResponseWriter, r *http.Request) error {
 var templates = sync.OnceValue(func() map[string]*template.Template {
 	all := make(map[string]*template.Template)
 	for _, name := range []string{"login", "problem", "overview", "lanes", "jobs", "job", "events",
-		"failures", "workers", "worker", "queue", "diff", "incident", "integrity"} {
+		"failures", "workers", "worker", "queue", "diff", "incident", "integrity", "acts"} {
 		t := template.New("frame.html").Funcs(template.FuncMap{
 			"asset": func(name string) string { return AssetPaths[name] },
 			"path":  url.PathEscape,

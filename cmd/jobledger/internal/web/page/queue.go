@@ -21,6 +21,7 @@ import (
 type queueView struct {
 	spanView
 	Name     string
+	Operates bool
 	Status   *render.Table
 	Paused   *projection.Queue // nil: it is not
 	Since    string
@@ -34,7 +35,7 @@ type queueView struct {
 // queuePage shows one queue over a window.
 func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("queue")
-	shown := queueView{Name: name}
+	shown := queueView{Name: name, Operates: door.CallerOf(r.Context()).Has(door.Operate)}
 	values := r.URL.Query()
 	values.Set("queue", name)
 	r.URL.RawQuery = values.Encode()
