@@ -39,8 +39,16 @@ var scopesOf = map[string]string{
 	"GET " + api.Root + "/incident": "read", "GET /events/{pos}": "read", "GET /lanes": "read",
 	"GET /failures": "read", "GET /workers": "read", "GET /workers/{worker}": "read",
 	"GET /queues/{queue}": "read", "GET /diff": "read", "GET /incident": "read", "GET /integrity": "read",
-	"POST /integrity":  "read operate",
-	"GET /tail/stream": "read", "POST /logout": "read", "/": "read",
+	"POST /integrity":                         "read operate",
+	"POST " + api.Root + "/jobs/{job}/cancel": "operate", "POST " + api.Root + "/jobs/{job}/retry": "operate",
+	"POST " + api.Root + "/jobs/{job}/reschedule": "operate", "POST " + api.Root + "/jobs/{job}/erase": "erase",
+	"POST " + api.Root + "/queues/{queue}/pause":  "operate",
+	"POST " + api.Root + "/queues/{queue}/resume": "operate", "POST " + api.Root + "/acts": "operate",
+	"POST /acts": "read operate", "POST /jobs/{job}/cancel": "read operate",
+	"POST /jobs/{job}/retry": "read operate", "POST /jobs/{job}/reschedule": "read operate",
+	"POST /jobs/{job}/erase": "read erase", "POST /queues/{queue}/pause": "read operate",
+	"POST /queues/{queue}/resume": "read operate",
+	"GET /tail/stream":            "read", "POST /logout": "read", "/": "read",
 }
 
 // create makes a token.
