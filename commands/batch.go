@@ -206,7 +206,8 @@ func isAnswer(err error) bool {
 // the ledger holds is wrong.
 func StoreFailed(err error) bool {
 	return isAny(err, ledger.ErrBusy, ledger.ErrFull, ledger.ErrIO, ledger.ErrReadOnly, ledger.ErrUnknown,
-		ledger.ErrReplaced, ledger.ErrClosed, context.Canceled, context.DeadlineExceeded)
+		ledger.ErrReplaced, ledger.ErrClosed, ledger.ErrNewerSchema, ledger.ErrPooled,
+		context.Canceled, context.DeadlineExceeded)
 }
 
 func isAny(err error, targets ...error) bool {

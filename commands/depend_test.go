@@ -294,7 +294,7 @@ func TestUnblockBeforeParentIsResolved(t *testing.T) {
 // hangs.
 func TestDependenciesOfAnyGraph(t *testing.T) {
 	defer commands.SetResolvedAtOnce(2)()
-	most := ledgertest.Size(10, 25, 400)
+	most := ledgertest.Size(10, 10, 400)
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		if runs++; runs > most {

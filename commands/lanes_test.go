@@ -20,7 +20,7 @@ import (
 // pauses queues; or one of them does so, with fewer kinds of jobs, and the other only claims. Before each
 // claim, a snapshot without a cache determines what the claim must take.
 func TestClaimSeesChangesOfOtherProcesses(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(ledgertest.Size(4, 4, 12)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 0))

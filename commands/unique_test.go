@@ -29,6 +29,7 @@ type uniqueJob struct {
 
 // Random commands on jobs with few keys agree with a model, which knows for each job whether it has its key.
 func TestUniqueKeysAsTheModelHasThem(t *testing.T) {
+	ledgertest.Preset(t, "rapid.checks", ledgertest.Size("100", "30", "100")) // a fifth with -short
 	rapid.Check(t, func(r *rapid.T) {
 		q := newQueue(t)
 		var jobs []*uniqueJob

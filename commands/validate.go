@@ -131,10 +131,10 @@ func CheckActor(actor string) error {
 }
 
 // reservedActors begin the names of those that act automatically, and of requests.
-var reservedActors = []string{"worker:", "sweeper:", "schedule:", "http:"}
+var reservedActors = []string{"worker:", "sweeper:", "schedule:", "http:", "unix:"}
 
-// ReservedActor returns the reserved prefix of actor: worker:, sweeper:, schedule: or http:; "" if it has
-// none. Capitals, and what cannot be seen before the name, make no other name of it.
+// ReservedActor returns the reserved prefix of actor: worker:, sweeper:, schedule:, http: or unix:; "" if it
+// has none. Capitals, and what cannot be seen before the name, make no other name of it.
 func ReservedActor(actor string) string {
 	actor = strings.TrimLeftFunc(actor, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) })
 	for _, prefix := range reservedActors {
@@ -163,6 +163,9 @@ func checkWorker(w event.Worker) error {
 	}
 	return CheckText("host", w.Host, MaxKey)
 }
+
+// CheckWorker returns an InvalidError unless w identifies a worker process.
+func CheckWorker(w event.Worker) error { return checkWorker(w) }
 
 // CheckText returns an InvalidError unless text is UTF-8 without NUL of at most so many bytes.
 func CheckText(field, text string, most int) error {

@@ -26,7 +26,9 @@ var (
 	ErrEngine         = engine.ErrEngine         // what only the other kind of ledger can do
 	ErrNoLedger       = engine.ErrNoLedger       // there is no such file or schema
 	ErrNotALedger     = engine.ErrNotALedger     // the file is something else; untouched
-	ErrNewerSchema    = engine.ErrNewerSchema    // written by a newer program; untouched
+	ErrNewerSchema    = engine.ErrNewerSchema    // this program is too old to read or to write it; untouched
+	ErrOlderSchema    = engine.ErrOlderSchema    // on a server; Migrate brings it up to date; untouched
+	ErrPooled         = engine.ErrPooled         // a pooler gives each transaction another session; untouched
 	ErrReplaced       = engine.ErrReplaced       // the file was replaced while it was open; nothing was written
 	ErrForeignSidecar = engine.ErrForeignSidecar // a -wal or -shm file of another ledger; untouched
 	ErrDamaged        = event.ErrDamaged         // stored bytes that no version of this program wrote

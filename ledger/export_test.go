@@ -101,3 +101,6 @@ func DivideEveryCheck() (restore func()) {
 	longLedger = 0
 	return func() { longLedger = before }
 }
+
+// SetServerAnswerTime sets how long a server may take to answer. Call it before the first Write.
+func (s *Store) SetServerAnswerTime(d time.Duration) { s.engine.(*postgres.Engine).AnswerTime = d }

@@ -20,12 +20,30 @@ import (
 //	schema=NAME   the schema that holds the ledger (default jobledger)
 //	listen=off    a connection pooler does not support LISTEN
 //
-// Errors: ErrAddress, ErrNotALedger, ErrNewerSchema, ErrForeignSidecar, ErrBusy, ErrFull, ErrIO, ErrReadOnly,
-// ErrDamaged, and those of the file system.
+// A file with an older schema is migrated. On a server that is for Migrate alone, and Open returns
+// ErrOlderSchema. A ledger on a server with a newer schema is opened if that allows it; its functions Write
+// return ErrNewerSchema where a program of this version may only read it.
+//
+// Errors: ErrAddress, ErrNotALedger, ErrOlderSchema, ErrNewerSchema, ErrPooled, ErrForeignSidecar, ErrBusy,
+// ErrFull, ErrIO, ErrReadOnly, ErrDamaged, and those of the file system.
 func Open(ctx context.Context, dsn string) (*Store, error) { return open(ctx, dsn, true) }
 
 // OpenExisting is Open for a ledger that must exist: ErrNoLedger if it does not.
 func OpenExisting(ctx context.Context, dsn string) (*Store, error) { return open(ctx, dsn, false) }
+
+// Migrate brings the schema of the ledger at dsn, which must exist, up to date. It waits for the writers of a
+// ledger on a server, and they for it. Errors: as those of OpenExisting; ErrReadOnly for a user that does not
+// own the schema.
+func Migrate(ctx context.Context, dsn string) error {
+	if engine.IsServerAddress(dsn) {
+		return postgres.Migrate(ctx, dsn)
+	}
+	s, err := OpenExisting(ctx, dsn) // which migrates a file
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
 
 func open(ctx context.Context, dsn string, create bool) (*Store, error) {
 	var e engine.Engine

@@ -6,8 +6,12 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
@@ -82,5 +86,56 @@ func TestPostgresUnresponsiveServerIsAbandoned(t *testing.T) {
 			t.Errorf("%d bodies, want 2", n)
 		}
 		return err
+	})
+}
+
+// TestPostgresHungBackendIsAbandoned: a process of the server that was stopped keeps no writer silent for
+// ever. The writer reports it, and goes on with another.
+func TestPostgresHungBackendIsAbandoned(t *testing.T) {
+	t.Parallel()
+	stop := func(t *testing.T, pid int64) (goOn func()) {
+		must(t, syscall.Kill(int(pid), syscall.SIGSTOP))
+		goOn = sync.OnceFunc(func() { _ = syscall.Kill(int(pid), syscall.SIGCONT) })
+		t.Cleanup(goOn)
+		return goOn
+	}
+	t.Run("between transactions", func(t *testing.T) {
+		t.Parallel()
+		s := onPostgres(t)
+		s.SetServerAnswerTime(300 * time.Millisecond)
+		s.SetLockWait(300 * time.Millisecond)
+		var pid int64
+		write(t, s, func(tx *ledger.Tx) (err error) {
+			pid, err = backend(t.Context(), tx)
+			return errors.Join(err, note(t.Context(), tx, "a"))
+		})
+		stop(t, pid)
+		err := s.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") })
+		if !errors.Is(err, ledger.ErrBusy) || !strings.Contains(err.Error(), "its process may hang") {
+			t.Errorf("got %v, want ErrBusy, and why", err)
+		}
+		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "c") })
+		wantActors(t, s, "a", "c")
+	})
+	t.Run("within one", func(t *testing.T) {
+		t.Parallel()
+		s := onPostgres(t)
+		s.SetServerAnswerTime(300 * time.Millisecond)
+		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+		var once sync.Once
+		goOn := func() {}
+		write(t, s, func(tx *ledger.Tx) (err error) {
+			once.Do(func() {
+				var pid int64
+				if pid, err = backend(t.Context(), tx); err == nil {
+					goOn = stop(t, pid)
+					time.AfterFunc(time.Second, goOn) // it has the lock until then
+				}
+			})
+			_, askErr := number(t.Context(), tx, `SELECT count(*) FROM events`)
+			return errors.Join(err, askErr, note(t.Context(), tx, "b"))
+		})
+		goOn()
+		wantActors(t, s, "a", "b")
 	})
 }

@@ -30,7 +30,8 @@ func TestPostgresBackendKilled(t *testing.T) {
 			return []string{"a", "b"}
 		},
 		"waiting for the lock": func(t *testing.T, s *ledger.Store, by *pgx.Conn) []string {
-			execute(t, by, `SELECT pg_advisory_lock(`+theLock+`)`)
+			execute(t, by, `BEGIN`)
+			execute(t, by, takeLock)
 			answered := make(chan error)
 			go func() {
 				answered <- s.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
@@ -40,7 +41,7 @@ func TestPostgresBackendKilled(t *testing.T) {
 				eventually(t, "waiting", func() bool { pids = waiting(t, by); return len(pids) == 1 })
 				terminate(t, by, pids[0])
 			}
-			execute(t, by, `SELECT pg_advisory_unlock_all()`)
+			execute(t, by, `COMMIT`)
 			if err := <-answered; err != nil {
 				t.Errorf("got %v", err)
 			}

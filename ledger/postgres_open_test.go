@@ -82,7 +82,8 @@ func TestPostgresOpenRefusesForeignSchemasUnchanged(t *testing.T) {
 			exist: ledger.ErrNotALedger},
 		"another schema next to it": {make: []string{`CREATE SCHEMA jobledger`}, dsn: "schema=jobs2",
 			exist: ledger.ErrNoLedger},
-		"a newer schema": {first: true, make: []string{`UPDATE jobledger.about SET schema_version = 99`},
+		"a newer schema": {first: true, make: []string{`UPDATE jobledger.about SET schema_version = 99`,
+			`UPDATE jobledger.compatibility SET readable_from = 98, writable_from = 99`},
 			want: ledger.ErrNewerSchema, exist: ledger.ErrNewerSchema},
 		"no such database": {dsn: "dbname=jobledger_test_none", want: ledger.ErrNoLedger,
 			exist: ledger.ErrNoLedger},
@@ -153,6 +154,73 @@ func TestPostgresErrorsShowNoPassword(t *testing.T) {
 	}
 }
 
+// A password file that others may read is refused, as by libpq, and the error says so.
+func TestPostgresPasswordFileOfOthersIsRefused(t *testing.T) {
+	dsn := ledgertest.Postgres(t)
+	u, err := url.Parse(dsn)
+	must(t, err)
+	password, _ := u.User.Password()
+	if password == "" {
+		t.Skip("this server asks for no password")
+	}
+	file := filepath.Join(t.TempDir(), "pgpass")
+	must(t, os.WriteFile(file, []byte("*:*:*:*:"+password+"\n"), 0o600))
+	u.User = url.User(u.User.Username())
+	for name, at := range map[string]string{
+		"variable": u.String(), "option": with(u.String(), "passfile="+url.QueryEscape(file)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "variable" {
+				t.Setenv("PGPASSFILE", file)
+			}
+			must(t, os.Chmod(file, 0o600))
+			must(t, ledgertest.OpenAt(t, at).Close())
+			for _, mode := range []os.FileMode{0o640, 0o604} {
+				must(t, os.Chmod(file, mode))
+				s, err := ledger.Open(t.Context(), at)
+				if err == nil {
+					_ = s.Close()
+				}
+				if err == nil || !strings.Contains(err.Error(), file+" was not used") {
+					t.Errorf("mode %o: got %v", mode, err)
+				}
+			}
+		})
+	}
+}
+
+// runRoles runs roles.sql, as often as an administrator may.
+func runRoles(t *testing.T, psql, at string) {
+	t.Helper()
+	script := exec.Command(psql, "-X", "-q", "-f", filepath.Join("..", "schema", "postgres", "roles.sql"), at)
+	script.Env = append(os.Environ(), "PGCLIENTENCODING=UTF8")
+	if out, err := script.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// The user that made a ledger still owns it after roles.sql has run, and again after a migration.
+func TestPostgresRolesKeepTheCreator(t *testing.T) {
+	t.Parallel()
+	psql, err := exec.LookPath("psql")
+	if err != nil {
+		t.Skipf("no psql: %v", err)
+	}
+	at := ledgertest.PostgresServer(t).URL()
+	admin := connect(t, at)
+	dsn := loginRole(t, admin, at, "creator")
+	execute(t, admin, `GRANT CREATE ON DATABASE postgres TO creator`)
+	s := openAt(t, dsn)
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+	for range 2 {
+		runRoles(t, psql, at)
+		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "b") })
+		execute(t, connect(t, dsn), `ALTER TABLE jobledger.write_lock ADD COLUMN more bigint`)
+		execute(t, connect(t, dsn), `ALTER TABLE jobledger.write_lock DROP COLUMN more`)
+	}
+	wantActors(t, s, "a", "b", "b")
+}
+
 // roles creates a ledger on a server of its own, and returns its address for a member of each role.
 func roles(t *testing.T) (owner *ledger.Store, address map[string]string) {
 	t.Helper()
@@ -162,12 +230,8 @@ func roles(t *testing.T) (owner *ledger.Store, address map[string]string) {
 	}
 	at := ledgertest.PostgresServer(t).URL()
 	owner = openAt(t, at)
-	script := exec.Command(psql, "-X", "-q", "-f", filepath.Join("..", "schema", "postgres", "roles.sql"), at)
-	script.Env = append(os.Environ(), "PGCLIENTENCODING=UTF8")
-	if out, err := script.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	conn := connect(t, at)
+	runRoles(t, psql, at)
 	address = make(map[string]string)
 	for _, role := range []string{"jobledger_worker", "jobledger_auditor", "pg_read_all_data", "none"} {
 		user := "member_of_" + role

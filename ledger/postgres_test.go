@@ -92,14 +92,17 @@ func terminate(t testing.TB, by *pgx.Conn, pid int64) {
 	})
 }
 
-// theLock is the key of the ledger's advisory lock, which a writer holds.
+// takeLock takes the lock that a writer holds.
+const takeLock = `LOCK TABLE jobledger.write_lock IN SHARE UPDATE EXCLUSIVE MODE`
+
+// theLock is the key of the ledger's advisory lock, which a writer of before schema 15 holds.
 const theLock = `(1785489266::bigint << 32) + 'jobledger'::regnamespace::oid::bigint`
 
-// waiting returns the backends that wait for the lock, ordered by process id.
+// waiting returns the backends that wait for a lock, ordered by process id.
 func waiting(t testing.TB, by *pgx.Conn) (pids []int64) {
 	t.Helper()
 	return ask[[]int64](t, by, `SELECT coalesce(array_agg(pid::bigint ORDER BY pid), '{}') FROM pg_locks
-		WHERE locktype = 'advisory' AND NOT granted
+		WHERE NOT granted
 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
 }
 

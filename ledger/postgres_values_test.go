@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -164,5 +166,29 @@ func TestPostgresServerClockIsUsed(t *testing.T) {
 	}
 	if at[1].Year() != 2100 {
 		t.Errorf("with a clock of one's own: %s", at[1])
+	}
+}
+
+// The views find the events of one job by indexes.
+func TestPostgresViewsFindAJobByIndex(t *testing.T) {
+	t.Parallel()
+	s := onPostgres(t)
+	conn := connect(t, s.DSN())
+	execute(t, conn, `SET search_path = jobledger`)
+	execute(t, conn, `SET enable_seqscan = off`) // the tables are empty
+	for view, wants := range map[string][]string{
+		"history": {"jobs_id_key", "events_job_seq_key"}, "attempts": {"jobs_id_key", "events_job_seq_key"},
+	} {
+		const job = `'01ARZ3NDEKTSV4RRFFQ69G5FAV'`
+		rows, err := conn.Query(t.Context(), `EXPLAIN SELECT * FROM `+view+` WHERE job = `+job)
+		must(t, err)
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		must(t, err)
+		plan := strings.Join(lines, "\n")
+		for _, want := range wants {
+			if !strings.Contains(plan, want) {
+				t.Errorf("%s does not use %s:\n%s", view, want, plan)
+			}
+		}
 	}
 }

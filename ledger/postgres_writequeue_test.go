@@ -161,7 +161,7 @@ func TestPostgresLockTimeoutIsBusy(t *testing.T) {
 	s := onPostgres(t)
 	s.SetLockWait(200 * time.Millisecond)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
-	end := prepareTransaction(t, s.DSN(), `SELECT pg_advisory_xact_lock(`+theLock+`)`)
+	end := prepareTransaction(t, s.DSN(), takeLock)
 	if end == nil {
 		t.Skip("this server prepares no transactions")
 	}
@@ -193,7 +193,8 @@ func TestPostgresCallerLeavesWhileLockIsHeld(t *testing.T) {
 	t.Parallel()
 	s := onPostgres(t)
 	other := connect(t, s.DSN())
-	execute(t, other, `SELECT pg_advisory_lock(`+theLock+`)`)
+	execute(t, other, `BEGIN`)
+	execute(t, other, takeLock)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	left := make(chan error)
 	go func() {
@@ -209,7 +210,7 @@ func TestPostgresCallerLeavesWhileLockIsHeld(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("the caller has left and is not answered")
 	}
-	execute(t, other, `SELECT pg_advisory_unlock_all()`)
+	execute(t, other, `COMMIT`)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	wantActors(t, s, "a")
 }

@@ -69,8 +69,8 @@ func (s *Store) Created() bool { return s.info.Created }
 // DSN returns what the ledger was opened with.
 func (s *Store) DSN() string { return s.dsn }
 
-// SchemaVersion returns the version of the ledger's schema: the newest that this program knows, since Open
-// migrates.
+// SchemaVersion returns the version of the ledger's schema: the newest that this program knows, or a newer
+// one on a server.
 func (s *Store) SchemaVersion() int { return s.info.SchemaVersion }
 
 // Write runs fn in a write transaction and returns when that is durable. Functions that wait at the same time
@@ -79,8 +79,11 @@ func (s *Store) SchemaVersion() int { return s.info.SchemaVersion }
 // fn must be short (no network, no child process, no user code), it may run more than once, and nothing that
 // it computed may be used unless Write returned nil. fn must not call what writes to this Store, as a Service
 // does: that call returns ErrNested. Errors: what fn returned; ErrBusy; ErrFull; ErrReplaced; ErrAltered;
-// ErrUnknown when COMMIT failed, so that it is not known whether it is durable.
+// ErrNewerSchema; ErrUnknown when COMMIT failed, so that it is not known whether it is durable.
 func (s *Store) Write(ctx context.Context, fn func(*Tx) error) error {
+	if s.info.ReadOnly != nil {
+		return s.info.ReadOnly
+	}
 	if s.altered.Load() != nil {
 		if err := s.checkAltered(ctx); err != nil {
 			return err
@@ -92,6 +95,9 @@ func (s *Store) Write(ctx context.Context, fn func(*Tx) error) error {
 // WriteRepair is Write also where the schema is altered: fn must put it right with Tx.RepairSchema before it
 // writes anything else.
 func (s *Store) WriteRepair(ctx context.Context, fn func(*Tx) error) error {
+	if s.info.ReadOnly != nil {
+		return s.info.ReadOnly
+	}
 	err := s.write(ctx, fn)
 	if err == nil && s.altered.Load() != nil {
 		err = s.checkAltered(ctx)

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"context"
 	"time"
 
 	"jobledger/ledger"
@@ -32,4 +33,24 @@ func EndPresence(tx *ledger.Tx, w event.Worker, now time.Time) error {
 	oldest := event.Micros(now.Add(-PresenceKept))
 	_, err := tx.Exec(`DELETE FROM presence WHERE boot = ? OR seen_at < ?`, w.Boot, oldest)
 	return err
+}
+
+// presentOnes finds a process by its boot, and with the largest number, should there be several.
+const presentOnes = `SELECT w.worker, w.boot, w.host, w.pid, w.version FROM presence p
+JOIN workers w ON w.boot = p.boot WHERE p.boot = ? ORDER BY w.n DESC LIMIT 1`
+
+// Present returns the process with this boot; ok is false if none is there, or none any more.
+func Present(ctx context.Context, tx *ledger.Tx, boot string) (w event.Worker, ok bool, err error) {
+	rows, err := tx.QueryState(ctx, presentOnes, boot)
+	if err != nil {
+		return w, false, err
+	}
+	defer rows.Close()
+	if ok = rows.Next(); ok {
+		err = rows.Scan(&w.Name, &w.Boot, &w.Host, &w.PID, &w.Version)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	return w, ok, err
 }

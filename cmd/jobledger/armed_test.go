@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,9 @@ import (
 
 	"jobledger/ledger/ledgertest"
 )
+
+var failpoints = flag.Bool("failpoints", false,
+	"run the tests that build the program with failpoints, as -long does")
 
 // built is the folder of the program with failpoints; empty until a test needs it.
 var built string

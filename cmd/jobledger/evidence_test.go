@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/ledger/ledgertest"
 )
 
 // evidenceSite is a sealed ledger of some 280 events that this host has worked on, a copy of it from before
@@ -133,7 +135,7 @@ const sawMore = `this host saw jobs\.example\.com with \d+ events`
 func TestAttackEvidence(t *testing.T) {
 	base, job := evidenceSite(t)
 	base.wantExit(cli.ExitOK, `checkpoint: it holds, of \d+ events`, againstKept...)
-	for name, attack := range map[string]func(s site){
+	attacks := map[string]func(s site){
 		"edit of a sealed event": func(s site) {
 			s.unguarded(`UPDATE events SET data = json_set(data, '$.origin', 'another') WHERE kind = 20`)
 			s.wantExit(8, `V25 .*the events 1 to 256 are not those`, "verify")
@@ -312,11 +314,12 @@ func TestAttackEvidence(t *testing.T) {
 			s.wantExit(0, `it holds`, againstKept...)
 			s.wantExit(0, ``, workAgain...)
 		},
-	} {
+	}
+	for _, name := range ledgertest.Sample(slices.Sorted(maps.Keys(attacks)), 3) {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
 			s := base.copied(t)
-			attack(s)
+			attacks[name](s)
 			if _, err := os.Stat(s.path("ran")); err == nil && strings.Contains(name, "copy") {
 				t.Error("a job was claimed")
 			}

@@ -21,6 +21,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection/audit"
 )
 
@@ -32,6 +33,9 @@ type rig struct {
 
 func newRig(t testing.TB) rig {
 	t.Helper()
+	if !ledgertest.Long() && !*failpoints {
+		t.Skip("the tests of the program with failpoints are run with -long, or with -failpoints")
+	}
 	if _, err := exec.LookPath("go"); err != nil && os.Getenv("CI") != "true" {
 		t.Skip("builds a program with failpoints, and there is no go")
 	}

@@ -10,13 +10,16 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger"
 )
 
 func migrateVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "migrate", Group: cli.GroupSetUp, Usage: "bring a ledger's tables up to date",
-		About: "Every command does this when it opens a ledger of an older version. migrate does nothing else, " +
-			"for a deployment that wants it done, and seen to be done, before the workers start.\n\n" +
+		About: "A ledger in a file is also migrated by every command that opens it. On a server, only migrate " +
+			"does so, as the schema's owner; other commands refuse an older ledger. It waits for the writers, and " +
+			"they for it. Programs of the version before go on where the new schema allows it: migrate first, then " +
+			"replace the workers one after the other.\n\n" +
 			"With --compact it also rewrites the ledger's file without its free pages, which erased payloads " +
 			"left, and so that it may shrink later. Stop the workers first: while another process has the " +
 			"ledger open, nothing is changed. The folder needs room for a second file, which is checked before " +
@@ -39,7 +42,12 @@ func migrateVerb(p *program) cli.Verb {
 					return err
 				}
 			}
-			service, err := p.Open(ctx) // opening migrates
+			if ledger.IsServerAddress(p.DB) {
+				if err := ledger.Migrate(ctx, p.DB); err != nil {
+					return err
+				}
+			}
+			service, err := p.Open(ctx) // opening a file migrates it
 			if err != nil {
 				return err
 			}

@@ -280,7 +280,7 @@ func TestDoctorOnPostgres(t *testing.T) {
 	s.ok(err)
 	defer conn.Close(context.Background())
 	for _, statement := range []string{"BEGIN",
-		`SELECT pg_advisory_xact_lock((x'6a6c6772'::bigint << 32) + 'jobledger'::regnamespace::oid::bigint)`} {
+		`LOCK TABLE jobledger.write_lock IN SHARE UPDATE EXCLUSIVE MODE`} {
 		_, err := conn.Exec(t.Context(), statement)
 		s.ok(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/web"
+	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/page"
@@ -28,6 +29,9 @@ func serveVerb(p *program) cli.Verb {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "at this `ADDRESS`: HOST:PORT, port 0 for a free one, or unix:PATH",
 				Value: "127.0.0.1:0", DefaultText: "127.0.0.1 and a free port"},
+			accessFlag(),
+			cli.WholeFlag("rate", "a token may make `N` requests a second, on average", access.PerSecond, 1, 1_000_000,
+				""),
 		},
 		Examples: []cli.Example{
 			{"jobledger serve", "prints the link to open in a browser on this host"},
@@ -37,11 +41,12 @@ func serveVerb(p *program) cli.Verb {
 				"for 'curl --unix-socket /run/user/1000/jobledger/http http://localhost/api/v1/status'"},
 		},
 		Exits: []int{cli.ExitBusy},
-		Run:   func(c *cli.Context) error { return p.serve(c.Context, c.String("listen")) },
+		Run:   func(c *cli.Context) error { return p.serve(c) },
 	}
 }
 
-func (p *program) serve(ctx context.Context, address string) error {
+func (p *program) serve(c *cli.Context) error {
+	ctx, address := c.Context, c.String("listen")
 	service, err := p.Open(ctx)
 	if err != nil {
 		return err
@@ -52,7 +57,9 @@ func (p *program) serve(ctx context.Context, address string) error {
 		return err
 	}
 	ctx = cli.UntilSignalled(ctx)
-	server := web.New(p.webConfig(service.Store))
+	config := p.webConfig(service.Store)
+	config.Access, config.Rate = p.accessPath(c), float64(c.Int("rate"))
+	server := web.New(config)
 	if err := p.printAddress(listener.Addr().String()); err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (c *Cutter) pass(from, to net.Conn, asks bool, cut *atomic.Int32) {
 			statement = statementOf(message, prepared)
 		}
 		switch {
-		case strings.Contains(statement, "pg_advisory_xact_lock"):
+		case strings.HasPrefix(statement, "LOCK TABLE write_lock"):
 			if h := c.held.Swap(nil); h != nil {
 				close(h.Asks)
 				<-h.GoesOn

@@ -24,7 +24,8 @@ import (
 type Command struct {
 	Path string   // a path, or a name that is searched in PATH
 	Args []string // the arguments after the name
-	DB   string   // passed on as JOBLEDGER_DB
+	DB   string   // passed on as JOBLEDGER_DB, or as JOBLEDGER_URL if it is the URL of a server
+	Also []string // more variables that the program gets, as NAME=VALUE
 
 	Supervisor []string      // argv of a program that calls child.Supervise; nil: none, with weaker guarantees
 	KillAfter  time.Duration // from TERM to KILL; default 10s

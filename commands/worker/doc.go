@@ -44,6 +44,7 @@
 // # Reading order
 //
 //   - worker.go: [Worker] and [Worker.Run], the sweeper, the start and the end; finish.go: [Worker.Finish]
+//   - backend.go: [Backend], the ledger as a worker sees it
 //   - loop.go: the loop, and what it waits for
 //   - poller.go: when to ask for jobs, a state machine without I/O; poll.go: its reads and waits
 //   - group.go: one transaction of ends, heartbeats and claims

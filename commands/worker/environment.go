@@ -48,7 +48,11 @@ func (c *Command) environment(job projection.Job) []string {
 		name, _, _ := strings.Cut(v, "=")
 		return !inheritable(name) || c.EnvOnly != nil && !inBase(name) && !slices.Contains(c.EnvOnly, name)
 	})
-	return append(env, Environment(c.DB, job)...)
+	if trace := traceOf(job); trace != nil { // not that of the worker
+		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "TRACEPARENT=") })
+		env = append(env, trace...)
+	}
+	return append(append(env, Environment(c.DB, job)...), c.Also...)
 }
 
 func inBase(name string) bool {
@@ -58,10 +62,17 @@ func inBase(name string) bool {
 	})
 }
 
-// Environment returns the variables, as NAME=VALUE, that identify the claim and the job to a command.
+// Environment returns the variables, as NAME=VALUE, that identify the claim and the job to a command. db is
+// the ledger, or the URL of a server that has it.
 func Environment(db string, job projection.Job) []string {
+	where := "JOBLEDGER_DB="
+	for _, scheme := range []string{"https://", "http://", "unix:"} {
+		if strings.HasPrefix(db, scheme) {
+			where = "JOBLEDGER_URL="
+		}
+	}
 	env := []string{
-		"JOBLEDGER_DB=" + db,
+		where + db,
 		"JOBLEDGER_JOB=" + string(job.ID),
 		"JOBLEDGER_TOKEN=" + job.Token,
 		"JOBLEDGER_WORKER=" + job.Worker.Name,

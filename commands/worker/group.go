@@ -83,12 +83,12 @@ func (l *loop) writeGroup() {
 func (l *loop) write(ops []commands.Op, free int) ([]commands.Result, []projection.Job, error) {
 	ctx, actor := context.WithoutCancel(l.ctx), "worker:"+l.Process.Name
 	if free > 0 {
-		return l.Service.ApplyAndClaim(ctx, actor, ops, l.request(free))
+		return l.backend.ApplyAndClaim(ctx, actor, ops, l.request(free))
 	}
 	if len(ops) == 0 {
 		return nil, nil, nil
 	}
-	results, err := l.Service.ApplyBatch(ctx, actor, ops)
+	results, err := l.backend.ApplyBatch(ctx, actor, ops)
 	return results, nil, err
 }
 

@@ -15,10 +15,11 @@ import (
 // loop is a Worker at work. All of it belongs to the goroutine of run, except for the two channels.
 type loop struct {
 	*Worker
-	ctx    context.Context // of the tasks; it ends with the cause ErrStopping
-	abort  context.CancelCauseFunc
-	runner runner
-	log    *slog.Logger // with the worker's name
+	backend Backend
+	ctx     context.Context // of the tasks; it ends with the cause ErrStopping
+	abort   context.CancelCauseFunc
+	runner  runner
+	log     *slog.Logger // with the worker's name
 
 	active  map[*task]bool // running now
 	claimed chan *task     // to be run by the next free goroutine; has room for every slot
@@ -50,6 +51,13 @@ type taskEnd struct {
 
 // newLoop applies the defaults and prepares the loop of one Run or Finish.
 func (w *Worker) newLoop(ctx context.Context) (*loop, error) {
+	backend := w.Backend
+	switch {
+	case (w.Service == nil) == (w.Backend == nil):
+		return nil, errors.New("worker: exactly one of Service and Backend is required")
+	case w.Service != nil:
+		backend = local{w.Service}
+	}
 	if (w.Handler == nil) == (w.Command == nil) {
 		return nil, errors.New("worker: exactly one of Handler and Command is required")
 	}
@@ -64,6 +72,7 @@ func (w *Worker) newLoop(ctx context.Context) (*loop, error) {
 	}
 	l := &loop{
 		Worker:  w,
+		backend: backend,
 		log:     w.logOf(),
 		runner:  handlerRunner{w.Handler},
 		active:  make(map[*task]bool),
@@ -86,9 +95,9 @@ func (w *Worker) newLoop(ctx context.Context) (*loop, error) {
 func (l *loop) run(ctx context.Context) error {
 	defer l.abort(ErrStopping)
 	stop, abort := l.stopChannel(), ctx.Done()
-	changed, unsubscribe := l.Service.Store.Watch()
+	changed, unsubscribe := l.backend.Watch()
 	defer unsubscribe()
-	ended, unsubscribeEnded := l.Service.Store.WatchEnded()
+	ended, unsubscribeEnded := l.backend.WatchEnded()
 	defer unsubscribeEnded()
 	for {
 		l.collectEnds()
@@ -211,7 +220,7 @@ func (l *loop) checkClaims() {
 	for t := range l.active {
 		held = append(held, t.current())
 	}
-	live, err := l.Service.Live(l.ctx, held)
+	live, err := l.backend.Live(l.ctx, held)
 	if err != nil {
 		return
 	}

@@ -24,7 +24,7 @@ func (l *loop) poll() bool {
 	case pollClaim:
 		return true
 	}
-	ready, due, err := l.Service.Ready(l.ctx, l.request(1))
+	ready, due, err := l.backend.Ready(l.ctx, l.request(1))
 	switch {
 	case err != nil:
 		l.poller.readFailed()
@@ -43,7 +43,7 @@ func (l *loop) poll() bool {
 
 // ledgerNow returns the time by the clock that decides when a job is due.
 func (l *loop) ledgerNow() time.Time {
-	if l.Service.Store.Now != nil {
+	if l.Service != nil && l.Service.Store.Now != nil {
 		return l.Service.Store.Now()
 	}
 	return time.Now()
@@ -81,7 +81,7 @@ func (l *loop) recordPresence() {
 		return
 	}
 	l.presentAt = time.Now()
-	if err := l.Service.Present(context.WithoutCancel(l.ctx), l.Process); err != nil {
+	if err := l.backend.Present(context.WithoutCancel(l.ctx), l.Process); err != nil {
 		l.failed(askPresence, err)
 		return
 	}

@@ -72,7 +72,8 @@ func (l *loop) failed(what string, err error) {
 		l.log.Error(what, "error", err)
 	}
 	gone := errors.Is(err, ledger.ErrReplaced) || errors.Is(err, ledger.ErrClosed) ||
-		errors.Is(err, ledger.ErrDamaged)
+		errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ledger.ErrNewerSchema) ||
+		errors.Is(err, ledger.ErrPooled)
 	l.startGivingUp(now)
 	if gone || l.givenUp(now) {
 		l.fatal = err

@@ -20,6 +20,7 @@ import (
 // field that is not required has a default. Stop may be called from any goroutine, also before Run.
 type Worker struct {
 	Service *commands.Service
+	Backend Backend  // in place of Service: a ledger behind a server, such as a *remote.Client
 	Handler Handler  // does the work; exactly one of Handler and Command is required
 	Command *Command // runs a program that does the work
 
@@ -108,13 +109,13 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 			return Stats{}, err
 		}
 	}
-	if err := w.Service.WorkerStarted(ctx, w.Process, w.Queues, w.Capabilities); err != nil {
+	if err := l.backend.WorkerStarted(ctx, w.Process, w.Queues, w.Capabilities); err != nil {
 		return Stats{}, err
 	}
 	l.presentAt = time.Now()
 	sweeping, stopSweeping := context.WithCancel(ctx)
 	var sweeper sync.WaitGroup
-	if w.SweepEvery >= 0 {
+	if w.SweepEvery >= 0 && w.Service != nil { // else the server does it
 		sweeper.Go(func() { w.sweep(sweeping) })
 		t := w.ticker()
 		if w.Drain { // what is due by now is part of what there is to do
@@ -129,7 +130,7 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 	sweeper.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWrites)
 	defer cancel()
-	if stopErr := w.Service.WorkerStopped(last, w.Process); err == nil {
+	if stopErr := l.backend.WorkerStopped(last, w.Process); err == nil {
 		err = stopErr
 	}
 	return l.stats, err

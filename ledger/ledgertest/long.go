@@ -48,3 +48,20 @@ func Waiting() {
 		panic(err)
 	}
 }
+
+// Preset sets a flag for the duration of a test, unless it was given.
+func Preset(t testing.TB, name, value string) {
+	t.Helper()
+	f := flag.Lookup(name)
+	before := f.Value.String()
+	if before != f.DefValue {
+		return
+	}
+	set := func(value string) {
+		if err := f.Value.Set(value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(value)
+	t.Cleanup(func() { set(before) })
+}

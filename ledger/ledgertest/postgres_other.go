@@ -2,7 +2,17 @@
 
 package ledgertest
 
-import "fmt"
+import (
+	"fmt"
+	"testing"
+)
+
+// PgBouncer skips the test here, or fails it if CI is true.
+func PgBouncer(t testing.TB, _, _ string) string {
+	t.Helper()
+	unavailable(t, fmt.Errorf("%w: tests start PgBouncer on Unix only", errNoPostgres))
+	return ""
+}
 
 // cluster has no implementation here: nothing would stop the server if this process were killed.
 type cluster struct{}

@@ -47,9 +47,8 @@ func rebuildAll(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
 }
 
 func repairSchema(ctx context.Context, tx *ledger.Tx) ([]string, error) {
-	return tx.RepairSchema(ctx, "jobs", "queues", "limits", "group_heads", "group_rates", "presence",
-		"keyframes",
-		"timetable", "deps", "resolving", "kinds", "states")
+	return tx.RepairSchema(ctx, "write_lock", "jobs", "queues", "limits", "group_heads", "group_rates",
+		"presence", "keyframes", "timetable", "deps", "resolving", "kinds", "states")
 }
 
 // RebuildPlan is what a rebuild has to do, as one snapshot shows it. Making the plan takes long, and others

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"jobledger/ledger"
@@ -145,9 +146,15 @@ func (v *verifier) claim(j *projection.Job, e *event.Event, b *event.Claimed) {
 	switch s, ok := v.started[e.Worker]; {
 	case ok && !s.mayClaim(j, e.Worker.Version):
 		v.at(e, FindUnfit, "the worker %s did not start for such a job", e.Worker.Name)
-	case ok && e.Actor != "worker:"+e.Worker.Name:
+	case ok && e.Actor != "worker:"+e.Worker.Name && !byServer(e.Actor):
 		v.at(e, FindUnfit, "the worker %s started, and claims as %q", e.Worker.Name, e.Actor)
 	}
+}
+
+// byServer reports whether a server names the actor: it has checked who that is, and says so instead of the
+// worker's own name.
+func byServer(actor string) bool {
+	return strings.HasPrefix(actor, "http:") || strings.HasPrefix(actor, "unix:")
 }
 
 func (v *verifier) reclaim(j *projection.Job, e *event.Event, b *event.Reclaimed) {

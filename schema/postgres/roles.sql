@@ -24,6 +24,11 @@ SELECT format('CREATE ROLE %I NOLOGIN', name)
 FROM unnest(ARRAY['jobledger_owner', 'jobledger_worker', 'jobledger_auditor']) AS name
 WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = name) \gexec
 
+-- Who owned the ledger so far remains one of its owners.
+SELECT format('GRANT jobledger_owner TO %I', rolname)
+FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner
+WHERE nspname = :'schema' AND NOT rolsuper AND rolname <> 'jobledger_owner' \gexec
+
 -- The owner has all. Indexes and the sequences of identity columns follow their tables.
 ALTER SCHEMA :"schema" OWNER TO jobledger_owner;
 SELECT format('ALTER %s %I.%I OWNER TO jobledger_owner',
@@ -47,6 +52,7 @@ GRANT INSERT ON :"schema".events, :"schema".names, :"schema".workers, :"schema".
     :"schema".deps, :"schema".resolving TO jobledger_worker;
 GRANT UPDATE ON :"schema".jobs, :"schema".queues, :"schema".limits, :"schema".group_heads, :"schema".group_rates, :"schema".presence, :"schema".keyframes,
     :"schema".timetable, :"schema".deps, :"schema".resolving TO jobledger_worker;
+GRANT UPDATE ON :"schema".write_lock TO jobledger_worker; -- who may change it may lock it, as every writer does
 GRANT DELETE ON :"schema".bodies, :"schema".presence, :"schema".timetable, :"schema".group_heads, :"schema".group_rates,
     :"schema".deps, :"schema".resolving TO jobledger_worker; -- erasing; processes that have ended; schedules that are removed; groups without queued jobs; rates that change
 

@@ -2,7 +2,6 @@ package modeltest
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -205,6 +204,7 @@ func freshLedgers(t *testing.T) func() (dsn string, commits commitControl) {
 			return fmt.Sprintf("%s&schema=model%d", through, round), cutter
 		}
 	}
+	ledgertest.Preset(t, "rapid.checks", ledgertest.Size("100", "30", "100")) // a fifth with -short
 	folder, empty := t.TempDir(), ledgertest.EmptyFile(t)
 	return func() (string, commitControl) {
 		round++
@@ -219,30 +219,13 @@ func freshLedgers(t *testing.T) func() (dsn string, commits commitControl) {
 // longer makes sequences somewhat longer than rapid's default, unless the flag was given.
 func longer(t *testing.T) {
 	t.Helper()
-	preset(t, "rapid.steps", "40")
+	ledgertest.Preset(t, "rapid.steps", "40")
 }
 
 // fewer runs fewer sequences on a server, where each step takes some milliseconds.
 func fewer(t *testing.T) {
 	t.Helper()
-	preset(t, "rapid.checks", "20")
-}
-
-// preset sets a flag for the duration of a test, unless it was given.
-func preset(t *testing.T, name, value string) {
-	t.Helper()
-	f := flag.Lookup(name)
-	before := f.Value.String()
-	if before != f.DefValue {
-		return
-	}
-	set := func(value string) {
-		if err := f.Value.Set(value); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set(value)
-	t.Cleanup(func() { set(before) })
+	ledgertest.Preset(t, "rapid.checks", "20")
 }
 
 func (m *model) open() {

@@ -77,6 +77,7 @@ type Info struct {
 	Path          string        // the absolute path of the file, or the address on a server without a password
 	Sync          string        // how durable a commit is: "full" or "normal"
 	SchemaVersion int           // of the ledger, after the migrations
+	ReadOnly      error         // why this program may only read the ledger; nil: it may write
 	Created       bool          // this Open made the ledger
 	Altered       error         // ErrAltered: the schema was not as it should be, so nothing must be written
 	ClockSkew     time.Duration // how far the server's clock is ahead of this machine's, at least; 0 for a file

@@ -18,6 +18,8 @@ var (
 	ErrEngine         = errors.New("ledger: not with this database")
 	ErrNoLedger       = errors.New("ledger: no ledger")
 	ErrNotALedger     = errors.New("ledger: not a ledger")
+	ErrPooled         = errors.New("ledger: not through this pooler")
+	ErrOlderSchema    = errors.New("ledger: schema older than program")
 	ErrNewerSchema    = errors.New("ledger: schema newer than program")
 	ErrReplaced       = errors.New("ledger: file was replaced or removed")
 	ErrForeignSidecar = errors.New("ledger: stray file next to it")

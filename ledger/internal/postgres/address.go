@@ -1,9 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +23,9 @@ type address struct {
 	schema string
 	sync   string
 	listen bool // false: a pooler in between does not support LISTEN
+
+	// refused is the password file that was not read, because others may read it; "" for none.
+	refused string
 
 	userTimeout time.Duration // how long the server's host may leave packets unanswered
 }
@@ -82,14 +89,35 @@ func parseAddress(dsn string) (p address, err error) {
 			return p, fmt.Errorf("%w: option %s=%s; it takes %s", engine.ErrAddress, name, v, allowed)
 		}
 	}
+	refused := refusedPasswordFile(values.Get("passfile"))
+	if refused != "" {
+		values.Set("passfile", os.DevNull)
+	}
 	u.RawQuery = values.Encode()
 	if p.config, err = pgx.ParseConfig(u.String()); err != nil {
 		return p, fmt.Errorf("%w: %w", engine.ErrAddress, err)
+	}
+	if p.config.Password == "" {
+		p.refused = refused
 	}
 	if p.config.ConnectTimeout == 0 {
 		p.config.ConnectTimeout = connectTimeout
 	}
 	return p, nil
+}
+
+// refusedPasswordFile returns the password file that pgx would read, if group or others may read it, or it is
+// no file. libpq does not use such a one either.
+func refusedPasswordFile(given string) string {
+	path := cmp.Or(given, os.Getenv("PGPASSFILE"))
+	if home, err := os.UserHomeDir(); path == "" && err == nil {
+		path = filepath.Join(home, ".pgpass")
+	}
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS == "windows" || info.Mode().IsRegular() && info.Mode().Perm()&0o077 == 0 {
+		return ""
+	}
+	return path
 }
 
 func isUserTimeout(s string) bool {

@@ -27,6 +27,29 @@ type connection struct {
 	statements map[string]*pgconn.StatementDescription // prepared, by text in PostgreSQL's words
 	prepares   int                                     // statements that were ever prepared
 	builder    pgx.ExtendedQueryBuilder
+	mark       string // of its session; see settings.go
+	pid        uint32 // of its session; behind a pooler not the one of the connection
+
+	answerTime time.Duration // see Engine.AnswerTime; 0: no limit
+
+	lockTimeout int64 // as it is set in the session, in milliseconds
+}
+
+// expectAnswer limits how long the server may take to answer from now on. A process of the server that was
+// stopped, or whose disk does not answer, closes nothing, and its host acknowledges what it is sent.
+func (c *connection) expectAnswer(within time.Duration) {
+	if within > 0 {
+		_ = c.conn.PgConn().Conn().SetReadDeadline(time.Now().Add(within)) // an error would come with the read
+	}
+}
+
+// unlimited runs fn, which may take the server long.
+func (c *connection) unlimited(fn func() error) error {
+	limit := c.answerTime
+	c.answerTime = 0
+	_ = c.conn.PgConn().Conn().SetReadDeadline(time.Time{})
+	defer func() { c.answerTime = limit }()
+	return fn()
 }
 
 // connOf returns the connection of a session.
@@ -45,27 +68,31 @@ func (c *connection) text(query string) string {
 	return text
 }
 
-// head runs statements, reads the head of the ledger, and runs the queries.
-func (c *connection) head(
-	ctx context.Context, first *pgx.Batch, queries []engine.WarmupQuery,
-) (engine.Head, error) {
-	var at engine.Head
-	n := first.Len()
+// head runs statements, reads the head of the ledger, and runs the queries. read gets the results of the
+// first statements, without the results of the first skip ones.
+func (c *connection) head(ctx context.Context, first *pgx.Batch, queries []engine.WarmupQuery,
+	skip int, read func(pgx.BatchResults) error) (at engine.Head, err error) {
 	first.Queue(selectHead)
 	for _, q := range queries {
 		first.Queue(c.text(q.Query), q.Args...)
 	}
 	results := c.conn.SendBatch(ctx, first)
-	var err error
-	for range n {
+	for range skip {
 		if _, err = results.Exec(); err != nil {
 			break
 		}
 	}
 	if err == nil {
+		err = read(results)
+	}
+	if err == nil {
 		var now int64
-		err = results.QueryRow().Scan(&now, &at.Tail, &at.TailAt)
+		var mark string
+		err = results.QueryRow().Scan(&now, &at.Tail, &at.TailAt, &mark)
 		at.Now = time.UnixMicro(now).UTC()
+		if err == nil && mark != c.mark {
+			err = errPooled
+		}
 	}
 	for i := 0; i < len(queries) && err == nil; i++ {
 		var a engine.Answer
@@ -80,10 +107,14 @@ func (c *connection) head(
 	return at, explain(err)
 }
 
-// Run implements engine.Connection.
+// Run implements engine.Connection. To make an index, or to empty a table, may take long.
 func (c *connection) Run(query string, args []any) (changed int64, err error) {
-	tag, err := c.runOne(c.text(query), args)
-	return tag.RowsAffected(), err
+	err = c.unlimited(func() error {
+		tag, err := c.runOne(c.text(query), args)
+		changed = tag.RowsAffected()
+		return err
+	})
+	return changed, err
 }
 
 // runOne sends a statement and waits for its result.

@@ -33,32 +33,7 @@ const (
 // connect opens a connection. ErrIO where the server cannot be reached now.
 func (p address) connect(ctx context.Context, use purpose) (*engine.Session, error) {
 	config := p.config.Copy()
-	settings := map[string]string{
-		"search_path":                   p.schema,
-		"application_name":              "jobledger",
-		"timezone":                      "UTC",
-		"default_transaction_isolation": "read committed",
-		"jit":                           "off", // plans are small
-	}
-	if use == forWriting {
-		if _, given := config.RuntimeParams[frozenWriter]; !given {
-			settings[frozenWriter] = frozenWriterDefault
-		}
-		// Each statement of a writer has one good plan, along an index in its order, whatever the statistics say
-		// about a table that was empty a minute ago. A hash of all jobs or a sort of a lane costs a hundred times
-		// as much, and to start processes for a parallel scan takes longer than to claim a thousand jobs.
-		settings["plan_cache_mode"] = "force_generic_plan"
-		settings["max_parallel_workers_per_gather"] = "0"
-		for _, plan := range []string{"seqscan", "bitmapscan", "hashjoin", "mergejoin", "sort"} {
-			settings["enable_"+plan] = "off"
-		}
-		if settings["synchronous_commit"] = "on"; p.sync == "normal" {
-			settings["synchronous_commit"] = "off"
-		}
-	}
-	for name, value := range settings {
-		config.RuntimeParams[name] = value
-	}
+	settings := p.divideSettings(config, use)
 	config.StatementCacheCapacity, config.DialFunc = engine.MaxStatements, dialer(p.userTimeout).DialContext
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -67,5 +42,13 @@ func (p address) connect(ctx context.Context, use purpose) (*engine.Session, err
 		}
 		return nil, explainConnect(err)
 	}
-	return &engine.Session{Connection: &connection{conn: conn, writes: use == forWriting}, Pipelined: true}, nil
+	c := &connection{conn: conn, writes: use == forWriting}
+	if err := c.apply(ctx, settings); err != nil {
+		_ = c.Close()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, explainConnect(err)
+	}
+	return &engine.Session{Connection: c, Pipelined: true}, nil
 }

@@ -1,5 +1,5 @@
 // Package postgres is the engine of a ledger on a PostgreSQL server: a ledger is a schema of a database.
-// Writers of all processes exclude each other with an advisory lock that each holds from its first statement
+// Writers of all processes exclude each other with a lock of a table that each holds from its first statement
 // to its commit, so that events follow one another as they do in a file: pos is dense, at never decreases,
 // and what is visible is complete.
 //
@@ -7,8 +7,9 @@
 //
 // Files in reading order:
 //
-//   - address.go, open.go, dial*.go: from an address to a connection with the newest schema
-//   - engine.go: transactions and snapshots
+//   - address.go, open.go, dial*.go, settings.go: from an address to a connection with its settings
+//   - migrate.go: the schema, made and migrated
+//   - engine.go, lock.go: transactions and snapshots, and the lock of writers
 //   - conn.go, rows.go: one connection, its statements and their rows
 //   - pipeline.go: statements that are sent before the results of earlier ones have come
 //   - sql.go, bulk.go: statements in PostgreSQL's words

@@ -18,12 +18,24 @@ type Engine struct {
 	info     engine.Info
 	writer   *engine.Session // nil: not connected
 	lockKey  int64           // of the ledger's advisory lock
+	newest   int             // version of a schema that this program knows
 	notifier notifier
 	notified engine.Topic // the last commit took a notification along
 
 	// PollInterval is how often a listener polls the tail. It may be set before the first Listen.
 	PollInterval time.Duration
+	// AnswerTime is how long the server may take to answer a statement of a writer before the connection counts
+	// as lost. It may be set before the first Begin.
+	AnswerTime time.Duration
 }
+
+// answerTime is the default of AnswerTime: longer than any statement of a writer takes, without those that
+// put a schema right. lockAnswerTime is how long after its own time limit the server may say that there was
+// no lock.
+const (
+	answerTime     = time.Minute
+	lockAnswerTime = 10 * time.Second
+)
 
 // frozenWriter is the server's setting of how long a process may hold the write lock without being heard
 // from. An address may give it.
@@ -41,7 +53,8 @@ const (
 // serverClock is the server's clock, in microseconds since 1970.
 const serverClock = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
-const selectHead = `SELECT ` + serverClock + `, coalesce(t.pos, 0), coalesce(t.at, 0)
+const selectHead = `SELECT ` + serverClock + `, coalesce(t.pos, 0), coalesce(t.at, 0),
+    coalesce(current_setting('` + markSetting + `', true), '')
 FROM (VALUES (1)) AS one LEFT JOIN (SELECT pos, at FROM events ORDER BY pos DESC LIMIT 1) AS t ON true`
 
 // Info implements engine.Engine.
@@ -89,12 +102,15 @@ func (p *Engine) tryBegin(
 		}
 		queries = nil
 	}
+	connOf(p.writer).answerTime = p.AnswerTime
 	_ = connOf(p.writer).drainPipeline() // a pending NOTIFY; its error is harmless, a dead connection fails next
-	batch := &pgx.Batch{}
-	batch.Queue(`BEGIN`)
-	p.queueLock(batch, wait)
-	if at, err = connOf(p.writer).head(ctx, batch, queries); err != nil {
+	if at, err = p.beginLocked(ctx, wait, queries, false); err != nil {
 		_ = p.Rollback()
+	}
+	if p.writer != nil && p.info.Altered != nil && isTableMissing(err) { // it is to be repaired
+		if at, err = p.beginLocked(ctx, wait, queries, true); err != nil {
+			_ = p.Rollback()
+		}
 	}
 	return at, err
 }
@@ -114,7 +130,9 @@ func (p *Engine) Rollback() error {
 	if p.writer == nil {
 		return nil
 	}
-	if connOf(p.writer).rollback() != nil {
+	c := connOf(p.writer)
+	c.lockTimeout = unknownTimeout
+	if c.rollback() != nil {
 		_ = p.writer.Close()
 		p.writer = nil
 	}
@@ -130,7 +148,7 @@ func (p *Engine) OpenReader(ctx context.Context) (*engine.Session, error) {
 func (p *Engine) BeginSnapshot(ctx context.Context, s *engine.Session) (engine.Head, error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
-	return connOf(s).head(ctx, batch, nil)
+	return connOf(s).head(ctx, batch, nil, 1, noResult)
 }
 
 // CheckReplaced returns nil: a connection stays with its database.

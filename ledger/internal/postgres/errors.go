@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -37,8 +38,8 @@ func explain(err error) error {
 	}
 	for _, known := range []error{engine.ErrBusy, engine.ErrFull, engine.ErrIO, engine.ErrReadOnly,
 		engine.ErrConflict, engine.ErrDamaged, engine.ErrUnknown, engine.ErrAddress, engine.ErrNoLedger,
-		engine.ErrNotALedger,
-		engine.ErrNewerSchema, fs.ErrPermission, context.Canceled} {
+		engine.ErrNotALedger, engine.ErrPooled, engine.ErrOlderSchema, engine.ErrNewerSchema,
+		fs.ErrPermission, context.Canceled} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -48,9 +49,16 @@ func explain(err error) error {
 		if errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return fmt.Errorf("%w: the server accepts data and does not answer: its process may hang: %w",
+				engine.ErrIO, err)
+		}
 		return fmt.Errorf("%w: %w", engine.ErrIO, err) // of the connection
 	}
 	// https://www.postgresql.org/docs/current/errcodes-appendix.html
+	if strings.Contains(e.Message, "statement pooling mode") { // PgBouncer has no code for it
+		return fmt.Errorf("%w (%w)", errPooled, err)
+	}
 	switch e.Code {
 	case "22012", "23505", "JL001": // a failed compare-and-swap divides by zero
 		return fmt.Errorf("%w: %w", engine.ErrConflict, err)
@@ -58,6 +66,8 @@ func explain(err error) error {
 		return fmt.Errorf("%w: %w", engine.ErrBusy, err)
 	case "53100":
 		return fmt.Errorf("%w: %w", engine.ErrFull, err)
+	case "26000", "42P05": // a prepared statement is not there, or is there already
+		return fmt.Errorf("%w (%w)", errPooled, err)
 	case "25006", "42501":
 		return fmt.Errorf("%w: %w", engine.ErrReadOnly, err)
 	case "3D000": // no such database

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,9 +42,14 @@ type Backend struct {
 	User    string
 	Program string
 	Host    string
-	State   string        // as in "idle in transaction"
-	Since   time.Duration // the transaction began; 0: not known
+	State   string        // as in "idle in transaction"; "": this user may not see it
+	Since   time.Duration // the transaction began, or an idle session became idle; 0: not known
 	Holds   bool          // it holds the ledger's write lock
+	// Older says that it is only the lock of programs of before schema 15, and that it may not write: no other
+	// program waits for it.
+	Older bool
+
+	transaction string // it stays the same as long as the lock is held; for a writer
 }
 
 // Inspection is an open snapshot of a ledger that was not opened for writing. Close it.
@@ -94,18 +100,28 @@ const selectServer = `SELECT current_setting('server_version'), current_user::te
     current_setting('max_connections')::bigint,
     (SELECT age(datfrozenxid)::bigint FROM pg_database WHERE datname = current_database())`
 
-// selectWriters takes the two halves of the lock's key.
-const selectWriters = `SELECT a.pid, coalesce(a.usename, ''), coalesce(a.application_name, ''),
+// selectWriters finds the holders of the table's lock and of the advisory lock $1, and those that wait. One
+// without a process is a prepared transaction.
+const selectWriters = `SELECT coalesce(l.pid, 0), coalesce(a.usename, ''),
+    CASE WHEN l.pid IS NULL THEN 'a prepared transaction' ELSE coalesce(a.application_name, '') END,
     coalesce(a.client_hostname, host(a.client_addr), ''), coalesce(a.state, ''),
-    coalesce(extract(epoch FROM clock_timestamp() - a.xact_start), 0)::float8, l.granted
-FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid JOIN pg_database d ON d.oid = l.database
-WHERE l.locktype = 'advisory' AND l.classid::bigint = $1 AND l.objid = $2::text::regnamespace::oid
-    AND l.objsubid = 1 AND d.datname = current_database()
-ORDER BY l.granted DESC, a.xact_start`
+    coalesce(extract(epoch FROM clock_timestamp() -
+        CASE WHEN a.state = 'idle' THEN a.state_change ELSE a.xact_start END), 0)::float8, bool_or(l.granted),
+    bool_and(l.locktype = 'advisory') AND
+        NOT bool_or(coalesce(has_table_privilege(a.usesysid, 'events', 'INSERT'), false)),
+    l.virtualtransaction
+FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (l.locktype = 'relation' AND l.relation = to_regclass('write_lock') AND l.mode <> 'AccessShareLock'
+        OR l.locktype = 'advisory' AND l.objsubid = 1
+            AND l.classid::bigint = $1::bigint >> 32 AND l.objid::bigint = $1::bigint & 4294967295)
+GROUP BY l.pid, a.usename, a.application_name, a.client_hostname, a.client_addr, a.state, a.state_change,
+    a.xact_start, l.virtualtransaction
+ORDER BY bool_or(l.granted) DESC, a.xact_start`
 
 const selectHolding = `SELECT pid, coalesce(usename, ''), coalesce(application_name, ''),
     coalesce(client_hostname, host(client_addr), ''), coalesce(state, ''),
-    coalesce(extract(epoch FROM clock_timestamp() - xact_start), 0)::float8, false
+    coalesce(extract(epoch FROM clock_timestamp() - xact_start), 0)::float8, false, false, ''
 FROM pg_stat_activity
 WHERE datname = current_database() AND backend_xmin IS NOT NULL AND pid <> pg_backend_pid()
     AND backend_type <> 'autovacuum worker'
@@ -123,10 +139,16 @@ func (p *Engine) facts(ctx context.Context, conn *pgx.Conn) (f Facts, err error)
 	if err != nil {
 		return f, err
 	}
-	f.Newest, p.info.SchemaVersion = len(steps), len(steps)
-	if f.Schema, err = p.schemaVersion(ctx, conn, false); err != nil {
+	f.Newest, p.newest = len(steps), len(steps)
+	if f.Schema, err = p.schemaVersion(ctx, conn); err != nil {
 		return f, err
 	}
+	if f.Schema > f.Newest {
+		if err := p.checkNewer(ctx, conn); err != nil {
+			return f, err
+		}
+	}
+	p.info.SchemaVersion = f.Schema
 	if f.ClockSkew, f.Tolerance, err = clockOf(ctx, conn); err != nil {
 		return f, err
 	}
@@ -138,8 +160,10 @@ func (p *Engine) facts(ctx context.Context, conn *pgx.Conn) (f Facts, err error)
 	if f.Unsafe, err = stringsOf(ctx, conn, unsafeSettings); err != nil {
 		return f, err
 	}
-	f.Writers, err = backends(ctx, conn, selectWriters, int64(schema.ApplicationID), p.address.schema)
-	if err != nil {
+	if err := p.readLockKey(ctx, conn); err != nil {
+		return f, err
+	}
+	if f.Writers, err = p.writers(ctx, conn); err != nil {
 		return f, err
 	}
 	if f.Holding, err = backends(ctx, conn, selectHolding); err != nil {
@@ -147,6 +171,28 @@ func (p *Engine) facts(ctx context.Context, conn *pgx.Conn) (f Facts, err error)
 	}
 	f.Slots, err = stringsOf(ctx, conn, selectSlots)
 	return f, err
+}
+
+// hiddenWait is how long a session is watched whose state this user may not see.
+const hiddenWait = 2 * time.Second
+
+// writers returns the holders of the write lock and those that wait. The age of one whose state this user may
+// not see is how long it was watched, or 0 if it has gone on meanwhile.
+func (p *Engine) writers(ctx context.Context, conn *pgx.Conn) (found []Backend, err error) {
+	found, err = backends(ctx, conn, selectWriters, p.lockKey)
+	isHidden := func(s Backend) bool { return s.Holds && s.State == "" && s.PID != 0 }
+	if err != nil || !slices.ContainsFunc(found, isHidden) {
+		return found, err
+	}
+	sleep(ctx, hiddenWait)
+	again, err := backends(ctx, conn, selectWriters, p.lockKey)
+	for i, s := range found {
+		still := func(now Backend) bool { return now.PID == s.PID && now.transaction == s.transaction && now.Holds }
+		if isHidden(s) && slices.ContainsFunc(again, still) {
+			found[i].Since = hiddenWait
+		}
+	}
+	return found, err
 }
 
 // clockOf compares the server's clock with this machine's. It takes the quickest of some answers.
@@ -181,7 +227,8 @@ func backends(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Backend, err error) {
 		var seconds float64
-		err = row.Scan(&s.PID, &s.User, &s.Program, &s.Host, &s.State, &seconds, &s.Holds)
+		err = row.Scan(&s.PID, &s.User, &s.Program, &s.Host, &s.State, &seconds, &s.Holds,
+			&s.Older, &s.transaction)
 		s.Since = time.Duration(seconds * float64(time.Second))
 		return s, err
 	})
@@ -189,6 +236,9 @@ func backends(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([
 
 // String describes the backend for people.
 func (s Backend) String() string {
+	if s.PID == 0 {
+		return s.Program
+	}
 	text := fmt.Sprintf("pid %d", s.PID)
 	if s.Program != "" {
 		text = s.Program + " (" + text + ")"

@@ -186,12 +186,12 @@ func (p *Engine) receive(ctx context.Context, s *engine.Session, wake func(engin
 		}
 	}
 	for ctx.Err() == nil {
-		pos, _, err := s.Tail()
+		at, err := connOf(s).head(ctx, &pgx.Batch{}, nil, 0, noResult)
 		if err != nil {
 			return
 		}
-		if pos != *tail {
-			*tail = pos
+		if at.Tail != *tail {
+			*tail = at.Tail
 			wake(engine.AnyTopic)
 		}
 		if interval == pollWithoutListen {

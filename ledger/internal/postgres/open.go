@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"jobledger/ledger/failpoint"
 	"jobledger/ledger/internal/engine"
 	"jobledger/schema"
 )
@@ -20,6 +20,7 @@ import (
 const oldestPostgres = 140000
 
 // Open opens the ledger at dsn. With create it makes a missing one; otherwise a missing one is ErrNoLedger.
+// One with an older schema is ErrOlderSchema.
 func Open(ctx context.Context, dsn string, create bool) (*Engine, error) {
 	a, err := parseAddress(dsn)
 	if err != nil {
@@ -30,13 +31,20 @@ func Open(ctx context.Context, dsn string, create bool) (*Engine, error) {
 		info:     engine.Info{Path: a.String(), Sync: a.sync},
 		notifier: notifier{address: a, sender: rand.Text()},
 
-		PollInterval: pollWithListen,
+		PollInterval: pollWithListen, AnswerTime: answerTime,
 	}
+	steps, err := schema.Postgres()
+	if err != nil {
+		return nil, err
+	}
+	p.newest = len(steps)
 	if p.writer, err = a.connect(ctx, forWriting); err != nil {
 		return nil, a.openError(err)
 	}
-	err = p.setUp(ctx, create)
-	if err == nil { // it costs less than a millisecond, of the ten that opening takes
+	if err = a.checkPooler(ctx, connOf(p.writer)); err == nil {
+		err = p.setUp(ctx, create)
+	}
+	if err == nil && p.info.SchemaVersion == p.newest { // it costs less than a millisecond, of ten
 		var diff []engine.Object
 		diff, err = p.SchemaDiff(ctx, p.writer)
 		p.info.Altered = engine.Altered(diff)
@@ -56,13 +64,17 @@ func (p address) openError(err error) error {
 	if errors.Is(err, engine.ErrNoLedger) {
 		return err
 	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && p.refused != "" && strings.HasPrefix(e.Code, "28") {
+		return fmt.Errorf("open %s: %w; the password file %s was not used, since others may read it: "+
+			"chmod 600 it", p, err, p.refused)
+	}
 	return fmt.Errorf("open %s: %w", p, err)
 }
 
 // ledgerComment is the comment of a ledger's schema; a schema without it belongs to something else.
 const ledgerComment = "jobledger: a ledger of jobs"
 
-// setUp brings the schema up to date, in one transaction that many processes may attempt at once.
+// setUp looks at the server and the ledger's schema, and makes that if there is none and create allows it.
 func (p *Engine) setUp(ctx context.Context, create bool) error {
 	conn := connOf(p.writer).conn
 	var version int
@@ -82,23 +94,43 @@ func (p *Engine) setUp(ctx context.Context, create bool) error {
 		return fmt.Errorf("ledger: PostgreSQL %d.%d is too old; at least 14 is needed",
 			version/10000, version%10000)
 	}
-	steps, err := schema.Postgres()
-	if err != nil {
+	at, err := p.checkedVersion(ctx)
+	if create && errors.Is(err, errNoSchema) {
+		if err = p.create(ctx); err == nil {
+			at, err = p.checkedVersion(ctx)
+		}
+	}
+	switch {
+	case err != nil:
 		return err
+	case at < p.newest:
+		return fmt.Errorf("%w: schema %d, this program needs %d", engine.ErrOlderSchema, at, p.newest)
+	case at > p.newest:
+		if err := p.checkNewer(ctx, conn); err != nil {
+			return err
+		}
 	}
-	p.info.SchemaVersion = len(steps)
-	at, err := p.schemaVersion(ctx, conn, create)
-	if err == nil && at < len(steps) {
-		err = p.migrate(ctx, conn, steps, create)
-	}
-	if err != nil {
-		return err
-	}
+	p.info.SchemaVersion = at
 	return p.readLockKey(ctx, conn)
 }
 
-// schemaVersion returns the version of the ledger's schema; 0 if there is none and it may be made.
-func (p *Engine) schemaVersion(ctx context.Context, conn *pgx.Conn, create bool) (at int, err error) {
+// errNoSchema reports that there is no schema of this name.
+var errNoSchema = fmt.Errorf("%w", engine.ErrNoLedger)
+
+// checkedVersion is schemaVersion, through a pooler in a transaction that has its own session.
+func (p *Engine) checkedVersion(ctx context.Context) (at int, err error) {
+	if c := connOf(p.writer); !c.isPooled() {
+		return p.schemaVersion(ctx, c.conn)
+	}
+	err = p.inTransaction(ctx, func(tx pgx.Tx) error {
+		at, err = p.schemaVersion(ctx, tx.Conn())
+		return err
+	})
+	return at, err
+}
+
+// schemaVersion returns the version of the ledger's schema.
+func (p *Engine) schemaVersion(ctx context.Context, conn *pgx.Conn) (at int, err error) {
 	var comment *string
 	var exists, mayUse bool
 	const marked = `SELECT obj_description(n.oid, 'pg_namespace'), n.oid IS NOT NULL,
@@ -108,11 +140,9 @@ FROM (VALUES (1)) AS one LEFT JOIN pg_namespace n ON n.nspname = $1`
 		return 0, err
 	}
 	switch {
-	case !exists && create:
-		return 0, nil
 	case !exists:
 		return 0, fmt.Errorf("%w at %s: the database has no schema %s",
-			engine.ErrNoLedger, p.address, p.address.schema)
+			errNoSchema, p.address, p.address.schema)
 	case comment == nil || *comment != ledgerComment:
 		return 0, fmt.Errorf("%w: the schema %s is something else; it was not touched. "+
 			"Name another one: ?schema=NAME", engine.ErrNotALedger, p.address.schema)
@@ -120,57 +150,28 @@ FROM (VALUES (1)) AS one LEFT JOIN pg_namespace n ON n.nspname = $1`
 		return 0, fmt.Errorf("%w: %s may not use the schema %s",
 			fs.ErrPermission, p.address.config.User, p.address.schema)
 	}
-	if err := conn.QueryRow(ctx, `SELECT schema_version FROM about`).Scan(&at); err != nil {
-		return 0, err
-	}
-	if at > p.info.SchemaVersion {
-		return 0, fmt.Errorf("%w: schema %d, this program knows up to %d; use a newer jobledger",
-			engine.ErrNewerSchema, at, p.info.SchemaVersion)
-	}
-	return at, nil
+	err = conn.QueryRow(ctx, `SELECT schema_version FROM about`).Scan(&at)
+	return at, err
 }
 
-// migrate locks the database, since there may be no schema to lock yet.
-func (p *Engine) migrate(
-	ctx context.Context, conn *pgx.Conn, steps []schema.Migration, create bool,
-) (err error) {
-	tx, err := conn.Begin(ctx)
-	if err != nil {
+// checkNewer looks up what a program may do that does not know the newest schema of this ledger.
+func (p *Engine) checkNewer(ctx context.Context, conn *pgx.Conn) error {
+	var readableFrom, writableFrom int64
+	const numbers = `SELECT readable_from, writable_from FROM compatibility`
+	if err := conn.QueryRow(ctx, numbers).Scan(&readableFrom, &writableFrom); err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = tx.Rollback(context.WithoutCancel(ctx))
-		}
-	}()
-	if err := lockMigrations(ctx, tx); err != nil {
-		return err
+	if readableFrom > int64(p.newest) {
+		return p.tooOld("read", readableFrom)
 	}
-	at, err := p.schemaVersion(ctx, conn, create) // another process may have been first
-	if err != nil {
-		return err
+	if writableFrom > int64(p.newest) {
+		p.info.ReadOnly = p.tooOld("written", writableFrom)
 	}
-	if at == 0 {
-		name := pgx.Identifier{p.address.schema}.Sanitize()
-		if _, err := tx.Exec(ctx, `CREATE SCHEMA `+name); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `COMMENT ON SCHEMA `+name+` IS '`+ledgerComment+`'`); err != nil {
-			return err
-		}
-	}
-	for _, step := range steps[min(at, len(steps)):] {
-		failpoint.Hit("migrate")
-		if _, err := tx.Exec(ctx, step.SQL, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return fmt.Errorf("migration %04d_%s: %w", step.Version, step.Name, err)
-		}
-		failpoint.Hit("migrated")
-		if _, err := tx.Exec(ctx, `UPDATE about SET schema_version = $1`, step.Version); err != nil {
-			return err
-		}
-	}
-	failpoint.Hit("migrations")
-	err = tx.Commit(ctx)
-	p.info.Created = err == nil && at == 0
-	return err
+	return nil
+}
+
+// tooOld is the error of a program that is too old for what is done with a ledger.
+func (p *Engine) tooOld(done string, from int64) error {
+	return fmt.Errorf("%w: it may be %s by programs that know schema %d, this one knows schemas up to %d; "+
+		"use a newer jobledger", engine.ErrNewerSchema, done, from, p.newest)
 }

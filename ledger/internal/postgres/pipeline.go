@@ -115,6 +115,7 @@ func (c *connection) nextResult() (*pgconn.ResultReader, error) {
 }
 
 func (c *connection) receive() (*pgconn.ResultReader, error) {
+	c.expectAnswer(c.answerTime)
 	for {
 		results, err := c.pipeline.GetResults()
 		if err != nil {

@@ -33,8 +33,12 @@ WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AN
 	return n > 0, err
 }
 
-// SchemaDiff compares the objects with those that the migrations make.
+// SchemaDiff compares the objects with those that the migrations make. It does not know those of a newer
+// schema.
 func (p *Engine) SchemaDiff(ctx context.Context, s *engine.Session) ([]engine.Object, error) {
+	if p.info.SchemaVersion > p.newest {
+		return nil, nil
+	}
 	return engine.Diff(ctx, s, schema.SelectPostgresObjects, schema.PostgresObjects(), isForeign)
 }
 

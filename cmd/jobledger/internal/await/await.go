@@ -23,17 +23,23 @@ const (
 	processPoll = 200 * time.Millisecond
 )
 
-// Ends waits until all of the jobs have ended. ended gets those that have, once each, some at a time. On an
-// error, such as that of a context that is over, it returns the jobs that are still open.
-func Ends(ctx context.Context, store *ledger.Store, jobs []event.JobID,
+// Ends waits until all of the jobs have ended, and outlasts outages of the server. ended gets those that
+// have, once each, some at a time. On an error, such as that of a context that is over, it returns the jobs
+// that are still open.
+func Ends(ctx context.Context, store *ledger.Store, jobs []event.JobID, o *Outage,
 	ended func([]projection.Job) error) (open []event.JobID, err error) {
 	for {
 		started := time.Now()
 		done, rest, err := divide(ctx, store, jobs)
-		if err == nil {
-			jobs = rest
-			err = ended(done)
+		if err != nil {
+			if err = o.Outlast(ctx, store, err); err == nil {
+				continue
+			}
+			return jobs, err
 		}
+		o.Over()
+		jobs = rest
+		err = ended(done)
 		if err == nil && len(jobs) == 0 {
 			return nil, nil
 		}
@@ -69,8 +75,10 @@ func divide(ctx context.Context, store *ledger.Store, ids []event.JobID) (ended 
 }
 
 // Longer waits until the ledger has events after the pos after, and returns the pos of the last one. It
-// returns after itself when ctx ends, or gone reports that the reader of the output went away.
-func Longer(ctx context.Context, store *ledger.Store, after int64, gone func() bool) (tail int64, err error) {
+// returns after itself when ctx ends, or gone reports that the reader of the output went away. It outlasts
+// outages of the server, and returns ErrReplaced if the ledger lacks the event at the pos seen afterwards.
+func Longer(ctx context.Context, store *ledger.Store, after, seen int64, o *Outage,
+	gone func() bool) (tail int64, err error) {
 	for tail = after; tail <= after; {
 		if gone() || sleep(ctx, tailPoll) != nil {
 			return after, nil
@@ -79,8 +87,20 @@ func Longer(ctx context.Context, store *ledger.Store, after int64, gone func() b
 			tail, err = tx.Tail(ctx)
 			return err
 		})
-		if err != nil && ctx.Err() == nil {
-			return after, err
+		switch {
+		case ctx.Err() != nil:
+			tail = after
+		case err != nil:
+			if err = o.Outlast(ctx, store, err); err != nil && ctx.Err() == nil {
+				return after, err
+			}
+			tail = after
+		default:
+			o.Over()
+			if tail < seen {
+				return after, fmt.Errorf("%w: it ends with the event %d, and had %d before",
+					ledger.ErrReplaced, tail, seen)
+			}
 		}
 	}
 	return tail, nil

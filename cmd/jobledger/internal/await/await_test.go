@@ -3,10 +3,13 @@ package await
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"jobledger/commands"
+	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
@@ -25,7 +28,8 @@ func TestEndsReturnsOpenJobs(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var ended []event.JobID
-	open, err := Ends(ctx, service.Store, []event.JobID{first, second}, func(jobs []projection.Job) error {
+	none := &Outage{}
+	open, err := Ends(ctx, service.Store, []event.JobID{first, second}, none, func(jobs []projection.Job) error {
 		for _, j := range jobs {
 			ended = append(ended, j.ID)
 		}
@@ -46,12 +50,70 @@ func TestLongerReturnsTail(t *testing.T) {
 		t.Fatal(err)
 	}
 	there := func() bool { return false }
-	if tail, err := Longer(t.Context(), service.Store, 0, there); tail != 1 || err != nil {
+	if tail, err := Longer(t.Context(), service.Store, 0, 0, &Outage{}, there); tail != 1 || err != nil {
 		t.Errorf("got %d, %v, want 1", tail, err)
 	}
 	gone := func() bool { return true }
-	if tail, err := Longer(t.Context(), service.Store, 1, gone); tail != 1 || err != nil {
+	if tail, err := Longer(t.Context(), service.Store, 1, 1, &Outage{}, gone); tail != 1 || err != nil {
 		t.Errorf("without a reader: got %d, %v, want 1", tail, err)
+	}
+}
+
+func TestLongerFindsALedgerThatLacksEvents(t *testing.T) {
+	store := ledgertest.Open(t)
+	there := func() bool { return false }
+	if _, err := Longer(t.Context(), store, 5, 5, &Outage{}, there); !errors.Is(err, ledger.ErrReplaced) {
+		t.Errorf("got %v, want ErrReplaced", err)
+	}
+}
+
+// What waits for a server outlasts its restarts and crashes, and says so once for each.
+func TestOutageIsOutlasted(t *testing.T) {
+	t.Parallel()
+	server := ledgertest.PostgresServer(t)
+	service := &commands.Service{Store: ledgertest.OpenAt(t, server.URL())}
+	answers, err := service.Enqueue(t.Context(), "cli:ada@build7", commands.Enqueue{Queue: "mail"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := make(chan string, 100)
+	outage := func() *Outage {
+		return &Outage{Say: func(format string, args ...any) { said <- fmt.Sprintf(format, args...) }}
+	}
+	ended, longer := make(chan error), make(chan error)
+	go func() {
+		_, err := Ends(t.Context(), service.Store, []event.JobID{answers[0].ID}, outage(),
+			func([]projection.Job) error { return nil })
+		ended <- err
+	}()
+	go func() {
+		tail, err := Longer(t.Context(), service.Store, 1, 1, outage(), func() bool { return false })
+		if err == nil && tail != 2 {
+			err = fmt.Errorf("the tail is %d, want 2", tail)
+		}
+		longer <- err
+	}()
+	for _, stop := range []func(){server.Stop, server.Kill} {
+		stop()
+		for range 2 {
+			if text := <-said; !strings.HasSuffix(text, "; waiting for it") {
+				t.Errorf("it said %q", text)
+			}
+		}
+		server.Start()
+		for range 2 {
+			if text := <-said; !strings.HasPrefix(text, "the ledger answers again, after ") {
+				t.Errorf("it said %q", text)
+			}
+		}
+	}
+	if _, err := service.Apply(t.Context(), "cli:ada@build7", answers[0].ID, commands.Cancel{}); err != nil {
+		t.Fatal(err)
+	}
+	for what, done := range map[string]chan error{"Ends": ended, "Longer": longer} {
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 

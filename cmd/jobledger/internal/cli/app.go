@@ -50,11 +50,12 @@ type Program struct {
 	Width          int // columns of the terminal on stdout; 0 when it is none: nothing is cut off
 
 	// From the line and the environment, known when a verb runs.
-	DB    string
-	JSON  bool
-	Actor string
-	Color bool     // on stdout
-	Rest  []string // what stood after "--", for verbs that want it
+	DB      string
+	JSON    bool
+	Actor   string
+	Color   bool     // on stdout
+	dbGiven bool     // --db stood on the line
+	Rest    []string // what stood after "--", for verbs that want it
 
 	Opened *ledger.Store // the ledger of --db, where it is open already; may be nil
 	Tables func(*Table)  // gets the tables that would be printed; nil: they are printed
@@ -168,7 +169,7 @@ func (p *Program) Dispatch(ctx context.Context, typed []string, verbs []Verb) er
 	if err := v.checkArgs(l); err != nil {
 		return err
 	}
-	if err := l.checkValues(); err != nil {
+	if err := l.checkValues(v.QueuePatterns); err != nil {
 		return err
 	}
 	p.Rest = l.rest
@@ -222,7 +223,7 @@ func (p *Program) globals(c *Context, given map[string]bool) error {
 			return Usagef("--%s is empty", name)
 		}
 	}
-	if p.DB == "" {
+	if p.dbGiven = given["db"]; p.DB == "" {
 		p.DB = DefaultDB
 	}
 	if p.Actor == "" {

@@ -241,8 +241,9 @@ func lookUp(name string, own, globals []Flag) (f Flag, global bool) {
 }
 
 // checkValues refuses values that are wrong for every command with a flag of that name. An empty value is
-// usually a shell variable that is not set; used as a filter it would match everything.
-func (l *line) checkValues() error {
+// usually a shell variable that is not set; used as a filter it would match everything. patterns says that
+// --queue takes more than names.
+func (l *line) checkValues(patterns bool) error {
 	for _, word := range l.flags {
 		name, value, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
 		switch name {
@@ -251,7 +252,7 @@ func (l *line) checkValues() error {
 				return Usagef("--%s is empty", name)
 			}
 		}
-		if name == "queue" {
+		if name == "queue" && !patterns {
 			if err := commands.CheckQueue(value); err != nil {
 				return err
 			}

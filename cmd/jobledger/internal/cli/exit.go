@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"jobledger/commands"
+	"jobledger/commands/remote/wire"
 	"jobledger/commands/schedule"
 	"jobledger/ledger"
 )
@@ -121,6 +122,10 @@ var knownErrors = []struct {
 	{ledger.ErrNoLedger, ExitUsage, "'jobledger init' makes one; --db or JOBLEDGER_DB says where"},
 	{ledger.ErrNotALedger, ExitUsage, "give --db the path of a ledger, or of a file that does not exist yet"},
 	{ledger.ErrNewerSchema, ExitUsage, ""},
+	{ledger.ErrOlderSchema, ExitUsage, "'jobledger migrate' brings it up to date, as the schema's owner; " +
+		"programs of the version before go on"},
+	{ledger.ErrPooled, ExitUsage, "set pool_mode = session for this database in the pooler, or give --db the " +
+		"server itself"},
 	{ledger.ErrForeignSidecar, ExitUnexpected,
 		"end what still uses the old ledger and move its -wal and -shm away, " +
 			"then try again"},
@@ -160,6 +165,8 @@ var serverHints = []struct {
 	{ledger.ErrNoLedger, "'jobledger init' makes one, in a database that is there ('createdb' makes that); " +
 		"--db or JOBLEDGER_DB says where"},
 	{ledger.ErrNotALedger, "give --db another database, or another schema of this one: ?schema=NAME"},
+	{ledger.ErrReplaced, "another server answers now, which lacks events, as after a failover that lost " +
+		"commits; look what became of them"},
 	{ledger.ErrFull, "the server's disk is full; free some space there and try again: what was done is not " +
 		"done twice"},
 	{ledger.ErrIO, "the server is away or out of reach; try again: what was done is not done twice"},
@@ -206,6 +213,17 @@ func Explain(err error) (code int, message, hint string) {
 	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code, err.Error(), e.Hint
+	}
+	if p, ok := errors.AsType[*wire.Problem](err); ok { // of a server
+		switch {
+		case p.Exit != nil && p.Hint != nil:
+			return *p.Exit, err.Error(), *p.Hint
+		case p.Exit != nil:
+			return *p.Exit, err.Error(), ""
+		case p.Temporary():
+			return ExitBusy, err.Error(), "the server has too much to do, or ends; try again"
+		}
+		return ExitUnexpected, err.Error(), ""
 	}
 	for _, known := range knownErrors {
 		if errors.Is(err, known.is) {

@@ -46,8 +46,10 @@ type Verb struct {
 	// flags that may take the place of the arguments, and the hint where neither is given; may be empty
 	InPlace     []string
 	InPlaceHint string
-	Examples    []Example // at least one
-	Exits       []int     // codes beyond 0, 1 and 2, which every command has
+
+	QueuePatterns bool      // --queue takes more than names, and Run checks them
+	Examples      []Example // at least one
+	Exits         []int     // codes beyond 0, 1 and 2, which every command has
 	// words for TAB: the values of each flag, and for "" of the argument; may be nil
 	Complete map[string][]string
 

@@ -81,7 +81,15 @@ func (d *examination) settings(f ledger.FileFacts) {
 }
 
 func (d *examination) schema(version, newest int) {
-	if version < newest {
+	switch {
+	case version < newest && ledger.IsServerAddress(d.dsn):
+		d.problem(CodeSchema, d.command("migrate"),
+			"its schema is version %d, and this program needs %d; its content can be checked only then",
+			version, newest)
+	case version > newest:
+		d.advise(CodeSchema, "use a newer jobledger", "its schema is version %d, and this program knows "+
+			"schemas up to %d; its content cannot be checked", version, newest)
+	case version < newest:
 		d.advise(CodeSchema, d.command("migrate"),
 			"its schema is version %d; the next command of this program makes it %d, which older programs refuse; "+
 				"its content can be checked only then", version, newest)

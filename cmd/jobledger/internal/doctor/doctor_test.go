@@ -162,11 +162,26 @@ func TestServerFindings(t *testing.T) {
 		},
 		"waits": {func(f *facts) { f.Writers = backends{idle} }, ""},
 		"writes for long": {func(f *facts) {
-			f.Writers = backends{{State: "active", Since: time.Hour, Holds: true}}
-		}, "D25 advice pid 0 has held the write lock for 1h"},
+			f.Writers = backends{{PID: 7, State: "active", Since: time.Hour, Holds: true}}
+		}, "D25 advice pid 7 has held the write lock for 1h"},
 		"writes": {func(f *facts) {
-			f.Writers = backends{{State: "active", Since: time.Second, Holds: true}}
+			f.Writers = backends{{PID: 7, State: "active", Since: time.Second, Holds: true}}
 		}, ""},
+		"idle session": {func(f *facts) {
+			f.Writers = backends{{PID: 7, State: "idle", Since: time.Hour, Holds: true}}
+		}, "D25 problem pid 7 has held the write lock for 1h, and 0 others wait; it is idle"},
+		"hidden": {func(f *facts) {
+			f.Writers, f.User = backends{{PID: 7, User: "bob", Since: 2 * time.Second, Holds: true}}, "ada"
+		}, "D25 advice pid 7 of bob has held the write lock for 2s"},
+		"hidden, in motion": {func(f *facts) {
+			f.Writers = backends{{PID: 7, User: "bob", Holds: true}}
+		}, ""},
+		"lock of older programs": {func(f *facts) {
+			f.Writers = backends{{PID: 7, User: "eve", Holds: true, Older: true}}
+		}, "D25 advice pid 7 of eve holds the lock of programs of before schema 15"},
+		"prepared": {func(f *facts) {
+			f.Writers = backends{{Program: "a prepared transaction", Holds: true}}
+		}, "D25 problem a prepared transaction holds the write lock"},
 		"keeps vacuum": {
 			func(f *facts) { f.Holding = backends{idle} },
 			"D26 problem psql (pid 7) is in a transaction since 1h (idle in transaction)",

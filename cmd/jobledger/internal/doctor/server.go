@@ -108,12 +108,24 @@ func (d *examination) writers(f ledger.ServerFacts) {
 	}
 	for _, s := range f.Writers {
 		remedy := fmt.Sprintf("SELECT pg_terminate_backend(%d) ends it, and nothing acknowledged is lost", s.PID)
+		if s.PID == 0 {
+			remedy = "ROLLBACK PREPARED ends it; SELECT * FROM pg_prepared_xacts shows its name"
+		}
 		seen := fmt.Sprintf("%s has held the write lock for %s, and %s", s, render.Roughly(s.Since),
 			render.Count(waiting, "other")+render.Plural(waiting, " waits", " wait"))
 		switch {
 		case !s.Holds:
+		case s.Older:
+			d.advise(CodeWriter, remedy, "%s holds the lock of programs of before schema 15, and may not write: "+
+				"those wait for it, newer ones do not", s)
+		case s.PID == 0:
+			d.problem(CodeWriter, remedy, "%s holds the write lock, and %s", s,
+				render.Count(waiting, "other")+render.Plural(waiting, " waits", " wait"))
 		case strings.HasPrefix(s.State, "idle") && s.Since > WriterIdle:
 			d.problem(CodeWriter, remedy, "%s; it is idle", seen)
+		case s.State == "" && s.Since > 0:
+			d.advise(CodeWriter, "wait, if it is an import or a rebuild; "+remedy+"; GRANT pg_read_all_stats TO "+
+				quoteIdentifier(f.User)+" shows more", "%s, or longer: %s may not see what it does", seen, f.User)
 		case s.Since > writerBusy:
 			d.advise(CodeWriter, "wait, if it is an import or a rebuild; "+remedy, "%s", seen)
 		}

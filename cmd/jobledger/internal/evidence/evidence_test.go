@@ -3,7 +3,6 @@ package evidence_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -219,9 +218,7 @@ func TestProofsHoldForAnyHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := flag.Set("rapid.checks", ledgertest.Size("5", "15", "200")); err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.Preset(t, "rapid.checks", ledgertest.Size("15", "5", "200"))
 	rapid.Check(t, func(rt *rapid.T) {
 		s := sealed(t, 0)
 		jobs := history(rt, s, rapid.IntRange(1, 40).Draw(rt, "steps"))

@@ -3,6 +3,7 @@ package joblines
 import (
 	"bufio"
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/timespec"
@@ -30,7 +33,7 @@ const (
 
 // Keys are the keys of a line, as a help text lists them.
 const Keys = "queue, key, group, payload, tags, priority, run_at, delay, max_attempts, max_runtime, " +
-	"backoff, version, requires, ref, after, before, hold, unique_while, on_duplicate"
+	"backoff, version, requires, ref, after, before, hold, unique_while, on_duplicate, id, payload_base64"
 
 // Reader reads jobs from lines.
 type Reader struct {
@@ -93,6 +96,9 @@ func (r Reader) Chunks(content io.Reader) iter.Seq2[Chunk, error] {
 	}
 }
 
+// Job reads one line, which may name no other.
+func (r Reader) Job(line []byte) (commands.Enqueue, error) { return r.job(line) }
+
 // job reads one line. Null is as if the key were not there, save for the payload.
 func (r Reader) job(line []byte) (commands.Enqueue, error) {
 	e := r.Defaults
@@ -137,6 +143,10 @@ func (r Reader) job(line []byte) (commands.Enqueue, error) {
 		return e, cli.Usagef("text after the JSON object; a line holds one")
 	}
 	switch {
+	case seen["payload"] && seen["payload_base64"]:
+		return e, cli.Usagef("payload and payload_base64 exclude each other")
+	case seen["id"] && seen["ref"]:
+		return e, cli.Usagef("id and ref exclude each other")
 	case seen["run_at"] && seen["delay"]:
 		return e, cli.Usagef("run_at and delay exclude each other")
 	case e.Queue == "":
@@ -149,14 +159,14 @@ func (r Reader) field(e *commands.Enqueue, key string, value json.RawMessage) (e
 	text := ""
 	switch key {
 	case "queue", "key", "group", "run_at", "delay", "max_runtime", "backoff", "version", "ref",
-		"unique_while", "on_duplicate":
+		"unique_while", "on_duplicate", "id", "payload_base64":
 		if json.Unmarshal(value, &text) != nil {
 			return cli.Usagef("%s: %s is no string%s", key, brief(value), map[string]string{"delay": ` such as "90s"`,
 				"max_runtime": ` such as "90s"`}[key])
 		}
 	}
 	switch key {
-	case "queue", "key", "group", "version", "ref", "unique_while", "on_duplicate":
+	case "queue", "key", "group", "version", "ref", "unique_while", "on_duplicate", "id":
 		if text == "" {
 			return cli.Usagef("%s is empty; leave it out where there is none", key)
 		}
@@ -184,6 +194,16 @@ func (r Reader) field(e *commands.Enqueue, key string, value json.RawMessage) (e
 			err = json.Unmarshal(value, &text)
 			e.Payload = []byte(text)
 		}
+	case "payload_base64":
+		if e.Payload, err = base64.StdEncoding.DecodeString(text); err != nil {
+			return cli.Usagef("payload_base64: %w", err)
+		}
+	case "id":
+		id, parseErr := ulid.ParseStrict(text)
+		if parseErr != nil {
+			return cli.Usagef("id: %.60q is not a ULID", text)
+		}
+		e.ID = id.String()
 	case "tags":
 		err = addTags(e.Tags, value)
 	case "requires":

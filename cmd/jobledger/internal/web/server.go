@@ -1,17 +1,22 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/page"
 	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/web/work"
+	"jobledger/commands"
 	"jobledger/ledger"
 )
 
@@ -32,6 +37,9 @@ type Config struct {
 	Name   string           // the ledger, as pages call it
 	Owner  string           // the user who runs the server, as an actor: cli:ada@build7
 
+	Access string  // the file with the grants of tokens; "": there are none
+	Rate   float64 // requests a second of one token, on average; 0: the default
+
 	// Announce shows a login link to the user who runs the server; nil: there are none.
 	Announce func(link string)
 	// Report logs a fault of the server, in one line; nil: it is dropped.
@@ -43,7 +51,9 @@ type Server struct {
 	Config
 	door     *door.Door
 	api      *api.API
+	work     *work.Room
 	follower *view.Follower
+	sweeper  sweeper
 }
 
 // New returns a server that does not listen yet.
@@ -54,12 +64,19 @@ func New(c Config) *Server {
 	s := &Server{Config: c, follower: view.NewFollower()}
 	pages := &page.Pages{Tables: c.Tables, Name: c.Name}
 	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, Announce: c.Announce,
-		Report: c.Report, ShowProblem: pages.ShowProblem})
+		Report: c.Report, ShowProblem: pages.ShowProblem, Keys: &access.Keys{Path: c.Access}, Rate: c.Rate})
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower, Ask: c.Ask, Now: c.Now,
 		Report: c.Report})
 	pages.API = s.api
+	service := &commands.Service{Store: c.Store}
+	_, owner, _ := strings.Cut(c.Owner, ":")
+	s.sweeper = sweeper{service: service, actor: "sweeper:" + cmp.Or(owner, "serve"), report: c.Report}
+	s.work = work.New(work.Config{Service: service, Now: c.Now, Closing: s.door.Closing(), Report: c.Report,
+		Busy: s.sweeper.busy})
+	s.api.Waiting = s.work.Waiting
 	s.door.Add(s.door.HealthRoutes()...)
 	s.door.Add(s.api.Routes()...)
+	s.door.Add(s.work.Routes()...)
 	s.door.Add(pages.Routes()...)
 	return s
 }
@@ -85,6 +102,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.follower.Run(following, s.Store, func(err error) { s.door.ProblemOf(err) })
 	})
 	defer follower.Wait()
+	s.sweeper.serve(following)
+	defer s.sweeper.wait()
 	defer unfollow()
 	ended := make(chan error, 1)
 	go func() { ended <- h.Serve(door.LimitConnections(l, door.MaxConnections)) }()

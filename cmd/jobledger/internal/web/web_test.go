@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	_ "jobledger/ledger/ledgertest" // for -engine and -soak
 	"jobledger/projection/status"
 )
@@ -31,23 +33,27 @@ type served struct {
 	links  chan string
 	client *http.Client
 	stop   func() error
+	access string // the file of tokens
+	job    event.JobID
 }
 
 func serve(t *testing.T, address string) *served {
 	t.Helper()
 	scenario := commandstest.New(t)
-	_, err := scenario.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Payload: []byte("a")})
+	jobs, err := scenario.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Payload: []byte("a")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &served{t: t, links: make(chan string, 4), client: &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	scenario.Store.Now = time.Now
+	s := &served{t: t, access: filepath.Join(t.TempDir(), "access"), job: jobs[0].ID,
+		links: make(chan string, 4), client: &http.Client{
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	s.Server = New(Config{Store: scenario.Store, Now: time.Now, Name: "jobs.db", Report: t.Logf,
 		Ask: func(context.Context, io.Writer, []string) error { return nil },
 		Tables: func(context.Context, []string) ([]*render.Table, error) {
 			return nil, cli.Exitf(cli.ExitNothing, "no job matches")
 		},
-		Announce: func(link string) { s.links <- link }})
+		Owner: "cli:ada@build7", Access: s.access, Announce: func(link string) { s.links <- link }})
 	listener, err := door.Listen(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)

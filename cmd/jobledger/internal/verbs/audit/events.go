@@ -116,8 +116,15 @@ func (l *eventListing) print(ctx context.Context) error {
 // reader is gone.
 func (l *eventListing) follow(ctx context.Context) error {
 	following := cli.UntilSignalled(ctx)
+	outage := &await.Outage{Say: l.Message}
+	seen := int64(0)
 	for {
 		err := l.print(following)
+		if err == nil {
+			outage.Over()
+		} else if outlast := outage.Outlast(following, l.Store, err); outlast == nil {
+			continue // behind the last one that was printed
+		}
 		if err != nil || l.Full() {
 			switch {
 			case following.Err() != nil && ctx.Err() == nil: // interrupted, which is the orderly end
@@ -130,8 +137,9 @@ func (l *eventListing) follow(ctx context.Context) error {
 		if err := l.Flush(); err != nil {
 			return err
 		}
+		seen = max(seen, l.filter.Until)
 		l.filter.After = max(l.filter.After, l.filter.Until)
-		l.filter.Until, err = await.Longer(following, l.Store, l.filter.After, cli.ReaderGone)
+		l.filter.Until, err = await.Longer(following, l.Store, l.filter.After, seen, outage, cli.ReaderGone)
 		if err != nil || l.filter.Until <= l.filter.After { // interrupted, or its reader is gone
 			return err
 		}

@@ -1,7 +1,10 @@
 package produce
 
 import (
+	"context"
 	"strings"
+
+	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
@@ -9,7 +12,8 @@ import (
 	"jobledger/ledger/event"
 )
 
-// readDependencies reads what --after and --before say into e. The jobs must be in the ledger.
+// readDependencies reads what --after and --before say into e. The jobs must be in the ledger of service;
+// nil: in that of a server, which looks for them.
 func readDependencies(c *cli.Context, service *commands.Service, e *commands.Enqueue) (err error) {
 	for _, flag := range []struct {
 		name string
@@ -26,13 +30,41 @@ func readDependencies(c *cli.Context, service *commands.Service, e *commands.Enq
 			case given:
 				return cli.Usagef("--%s: %q is neither JOB:failed nor JOB:finished", flag.name, text)
 			}
-			j, err := jobref.Ref{ID: ref}.Read(c.Context, service)
-			if err != nil {
-				return err
+			if service == nil {
+				id, err := ulid.ParseStrict(ref)
+				if err != nil {
+					return cli.Usagef("--%s: with --url a job is named by its whole id", flag.name)
+				}
+				d.Job = event.JobID(id.String())
+			} else {
+				j, err := jobref.Ref{ID: ref}.Read(c.Context, service)
+				if err != nil {
+					return err
+				}
+				d.Job = j.ID
 			}
-			d.Job = j.ID
 			*flag.into = append(*flag.into, d)
 		}
 	}
 	return e.CheckDependencies()
+}
+
+// enqueuer is a ledger, or a server that has one.
+type enqueuer interface {
+	Enqueue(ctx context.Context, actor string, jobs ...commands.Enqueue) ([]commands.Enqueued, error)
+}
+
+// ledgerOf returns where jobs are enqueued: service is nil where that is a server. done must be called.
+func (p *Verbs) ledgerOf(c *cli.Context) (to enqueuer, service *commands.Service, done func(), err error) {
+	client, err := p.Remote(c)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if client != nil {
+		return client, nil, func() { _ = client.Close() }, p.CheckRemote(c)
+	}
+	if service, err = p.OpenOrCreate(c.Context); err != nil {
+		return nil, nil, nil, err
+	}
+	return service, service, func() { _ = service.Store.Close() }, nil
 }

@@ -2,6 +2,7 @@ package produce
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
+	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -46,9 +48,11 @@ func (p *Verbs) Enqueue() cli.Verb {
 			"later lines may use it in place of an id. A string as payload is taken for what it says, other " +
 			"JSON for its exact text. The flags are defaults; a line overrides them, and its tags join theirs. " +
 			"Nothing is written unless every line is right; then jobs are written 10,000 at a time, " +
-			"and the ids come in the order of the lines.",
+			"and the ids come in the order of the lines.\n" +
+			"Where TRACEPARENT is set, as by OpenTelemetry, the job gets it as the tag traceparent, and its command " +
+			"as TRACEPARENT." + cli.AboutRemote,
 		Args: "[PAYLOAD | -]", MaxArgs: 1,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "the `QUEUE`: up to 64 of a-z 0-9 . _ -"},
 			&cli.StringFlag{Name: "key", Usage: "your own `NAME` for the job, unique in its queue for ever"},
 			&cli.StringFlag{Name: "unique-while", Usage: "--key is the job's own while it is `queued` " +
@@ -73,7 +77,7 @@ func (p *Verbs) Enqueue() cli.Verb {
 			cli.ListFlag("before", "the blocked `JOB` waits for this one too; may be repeated"),
 			&cli.BoolFlag{Name: "hold", Usage: "wait for 'jobledger unblock'", DisableDefaultText: true},
 			&cli.StringFlag{Name: "jsonl", Usage: "read the jobs from `FILE`, or - for standard input"},
-		},
+		}, cli.RemoteFlags()...),
 		Examples: []cli.Example{
 			{`jobledger enqueue -q mail '{"to": "ada@example.com"}'`, "prints the id of the new job"},
 			{"jobledger enqueue -q mail --key invoice-17 --delay 10m - <invoice.json",
@@ -111,18 +115,18 @@ func (p *Verbs) enqueue(c *cli.Context) error {
 		return err
 	}
 	p.ReparseTimes = func() { e.RunAt, _, _ = jobverb.RunAt(p.Program, c) }
-	service, err := p.OpenOrCreate(c.Context)
+	to, service, done, err := p.ledgerOf(c)
 	if err != nil {
 		return err
 	}
-	defer service.Store.Close()
+	defer done()
 	if err := readDependencies(c, service, &e); err != nil {
 		return err
 	}
 	e.ID = ulid.Make().String() // so that after an unknown outcome the same can be asked again
-	answers, err := service.Enqueue(c.Context, p.Actor, e)
+	answers, err := to.Enqueue(c.Context, p.Actor, e)
 	if errors.Is(err, ledger.ErrUnknown) {
-		answers, err = service.Enqueue(c.Context, p.Actor, e)
+		answers, err = to.Enqueue(c.Context, p.Actor, e)
 	}
 	if errors.Is(err, ledger.ErrUnknown) && (e.Key == "" || e.UniqueWhile != "") {
 		return cli.WithHint(err, "look for job %s before you send it again: without --key that could make a "+
@@ -176,6 +180,9 @@ func (p *Verbs) enqueueFlags(c *cli.Context) (e commands.Enqueue, err error) {
 	}
 	if e.Tags, err = readTags(c.StringSlice("tag")); err != nil {
 		return e, err
+	}
+	if trace := os.Getenv("TRACEPARENT"); worker.IsTraceparent(trace) && e.Tags[worker.TraceTag] == "" {
+		e.Tags[worker.TraceTag] = trace
 	}
 	e.RunAt, _, err = jobverb.RunAt(p.Program, c)
 	return e, err

@@ -48,11 +48,11 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	service, err := p.OpenOrCreate(c.Context)
+	to, service, closeLedger, err := p.ledgerOf(c)
 	if err != nil {
 		return err
 	}
-	defer service.Store.Close()
+	defer closeLedger()
 	lines.Names = joblines.NewNames()
 	if err := readDependencies(c, service, &lines.Defaults); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 		if err != nil {
 			return err
 		}
-		answers, err := service.Enqueue(c.Context, p.Actor, chunk.Jobs...)
+		answers, err := to.Enqueue(c.Context, p.Actor, chunk.Jobs...)
 		if err != nil {
 			bar.Done()
 			code, why, _ := cli.Explain(err)
@@ -113,6 +113,14 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 // nothing.
 func (p *Verbs) checkLines(c *cli.Context, lines joblines.Reader, content io.Reader) (total int,
 	err error) {
+	client, err := p.Remote(c)
+	if err != nil {
+		return 0, err
+	}
+	if client != nil {
+		_ = client.Close()
+		return lines.Check(c.Context, content, nil, func(int) {})
+	}
 	service, err := p.Open(c.Context)
 	switch {
 	case err == nil:

@@ -66,7 +66,8 @@ func (p *Verbs) wait(ctx context.Context, service *commands.Service, waiting []e
 	bar := p.StartProgress("waiting for "+render.Count(int64(len(waiting)), "job"), int64(len(waiting)))
 	defer bar.Done()
 	var unsuccessful []string
-	open, err := await.Ends(ctx, service.Store, waiting, func(ended []projection.Job) error {
+	outage := &await.Outage{Say: p.Message}
+	open, err := await.Ends(ctx, service.Store, waiting, outage, func(ended []projection.Job) error {
 		bar.Add(len(ended))
 		unsuccessful = append(unsuccessful, withoutSuccess(ended)...)
 		return p.printEnded(ended)

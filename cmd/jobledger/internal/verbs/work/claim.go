@@ -14,6 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
+	"jobledger/commands/remote"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -35,8 +36,8 @@ func (p *Verbs) Claim() cli.Verb {
 			"--sh prints the claim as variables for the shell, JOBLEDGER_JOB, JOBLEDGER_TOKEN and the others that " +
 			"a worker's command gets, and '(exit N)' when there is none, so that eval passes the exit code on. The " +
 			"payload is no variable: 'jobledger exec' gives it to a command. The worker is then the shell: its " +
-			"process, and the same one for all claims of a loop.",
-		Flags: []cli.Flag{
+			"process, and the same one for all claims of a loop." + cli.AboutRemote,
+		Flags: append([]cli.Flag{
 			queues,
 			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},
 			cli.DurationFlag("lease", "the claim holds for `D` without a heartbeat", "1m", commands.MinLease,
@@ -47,7 +48,7 @@ func (p *Verbs) Claim() cli.Verb {
 			cli.DurationFlag("wait", "wait up to `D` for a job to become ready", "", time.Millisecond, 24*time.Hour,
 				false),
 			&cli.BoolFlag{Name: "sh", Usage: "print the claim as variables for the shell"},
-		},
+		}, cli.RemoteFlags()...),
 		Examples: []cli.Example{
 			{`eval "$(jobledger claim -q mail --wait 30s --sh)" && jobledger exec -- ./send.sh`,
 				"wait for a job, and run a command for it"},
@@ -73,6 +74,14 @@ func (p *Verbs) claim(c *cli.Context) error {
 	if c.Bool("sh") && (p.JSON || request.Limit > 1) {
 		return cli.Usagef("--sh takes one job, and neither --json nor a --limit")
 	}
+	client, err := p.Remote(c)
+	if err != nil {
+		return err
+	}
+	if client != nil {
+		defer client.Close()
+		return p.claimRemote(c, client, request, wait)
+	}
 	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
@@ -85,9 +94,38 @@ func (p *Verbs) claim(c *cli.Context) error {
 	if len(jobs) == 0 {
 		return p.nothingReady(c.Context, service, request)
 	}
+	if err := p.printClaims(c, jobs, cli.AbsoluteDSN(p.DB), nil); err != nil {
+		return p.giveBack(c.Context, service.Apply, jobs, err)
+	}
+	return nil
+}
+
+// claimRemote claims from the ledger of a server.
+func (p *Verbs) claimRemote(c *cli.Context, client *remote.Client, request commands.ClaimRequest,
+	wait time.Duration) error {
+	if err := p.CheckRemote(c); err != nil {
+		return err
+	}
+	jobs, err := client.ClaimWithin(c.Context, request, wait)
+	if err != nil {
+		return err
+	}
+	if len(jobs) == 0 {
+		return cli.Exitf(cli.ExitNothing, "nothing is ready in %s", strings.Join(request.Queues, ", "))
+	}
+	url, also := p.RemoteEnvironment(c)
+	if err := p.printClaims(c, jobs, url, also); err != nil {
+		return p.giveBack(c.Context, client.Apply, jobs, err)
+	}
+	return nil
+}
+
+// printClaims prints jobs of the ledger db, or of the server with that URL; also are more variables for the
+// shell.
+func (p *Verbs) printClaims(c *cli.Context, jobs []projection.Job, db string, also []string) error {
 	for i, j := range jobs {
 		if c.Bool("sh") {
-			_ = p.printForShell(j) // Flush returns the error
+			_ = p.printForShell(j, db, also) // Flush returns the error
 		} else if p.JSON {
 			_ = p.PrintJSON(render.ToFullJSON(j, true))
 		} else {
@@ -97,18 +135,16 @@ func (p *Verbs) claim(c *cli.Context) error {
 			_ = p.PrintPairs(layout.ClaimPairs(j, p.Now().Location())...)
 		}
 	}
-	if err := p.Flush(); err != nil {
-		return p.giveBack(c.Context, service, jobs, err)
-	}
-	return nil
+	return p.Flush()
 }
 
 // giveBack releases jobs whose tokens were not printed. Otherwise they would be held until their leases end.
-func (p *Verbs) giveBack(ctx context.Context, service *commands.Service, jobs []projection.Job,
-	cause error) error {
+func (p *Verbs) giveBack(ctx context.Context,
+	apply func(context.Context, string, event.JobID, commands.Command) (projection.Job, error),
+	jobs []projection.Job, cause error) error {
 	for _, j := range jobs {
 		release := commands.Release{Token: j.Token, Reason: "the claim could not be printed"}
-		if _, err := service.Apply(ctx, p.ActorAs("worker:"+j.Worker.Name), j.ID, release); err != nil {
+		if _, err := apply(ctx, p.ActorAs("worker:"+j.Worker.Name), j.ID, release); err != nil {
 			return cli.Exitf(cli.ExitUnexpected, "print the claim of job %s: %w; give it back: %w", j.ID, cause, err)
 		}
 	}
@@ -116,9 +152,9 @@ func (p *Verbs) giveBack(ctx context.Context, service *commands.Service, jobs []
 }
 
 // printForShell prints the claim as lines that sh can evaluate.
-func (p *Verbs) printForShell(j projection.Job) error {
+func (p *Verbs) printForShell(j projection.Job, db string, also []string) error {
 	var b strings.Builder
-	for _, variable := range worker.Environment(cli.AbsoluteDSN(p.DB), j) {
+	for _, variable := range append(worker.Environment(db, j), also...) {
 		name, value, _ := strings.Cut(variable, "=")
 		fmt.Fprintf(&b, "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
 	}

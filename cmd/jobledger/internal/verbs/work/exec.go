@@ -13,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
+	"jobledger/commands/remote"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -41,7 +42,8 @@ func (p *Verbs) Exec() cli.Verb {
 		Examples: []cli.Example{
 			{`eval "$(jobledger claim -q mail --sh)" && jobledger exec -- ./send.sh`,
 				"the next job, with all that is needed from the environment"},
-			{"jobledger exec 01JB2Q… --token 01JB2R… -- ./send.sh --fast", "a job that was claimed in some other way"},
+			{"jobledger exec 01JB2Q… --token 01JB2R… -- ./send.sh --fast",
+				"a job that was claimed in some other way"},
 		},
 		Exits: append([]int{cli.ExitNotSucceeded, cli.ExitCannotRun, cli.ExitNotFound}, jobverb.OwnerExits...),
 		Run:   p.exec,
@@ -57,20 +59,37 @@ func (p *Verbs) exec(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	service, err := p.Open(c.Context)
+	client, err := p.Remote(c)
 	if err != nil {
 		return err
 	}
-	defer service.Store.Close()
-	j, asked, err := p.takeOver(c, service, ref, token, owner)
-	if err != nil {
-		return err
+	var service *commands.Service
+	var j projection.Job
+	var asked time.Time
+	if client != nil {
+		defer client.Close()
+		if j, asked, err = p.takeOverRemote(c, client, ref, token, owner); err != nil {
+			return err
+		}
+		command.DB, command.Also = p.RemoteEnvironment(c)
+		command.Logs = p.RemoteLogFolder(command.DB)
+	} else {
+		if service, err = p.Open(c.Context); err != nil {
+			return err
+		}
+		defer service.Store.Close()
+		if j, asked, err = p.takeOver(c, service, ref, token, owner); err != nil {
+			return err
+		}
+		command.Logs = p.LogFolder(service)
 	}
-	command.Logs = p.LogFolder(service)
 	finish := sync.OnceFunc(jobcmd.PassOutputOn(p.Program, command))
 	defer finish()
 	w := &worker.Worker{Service: service, Command: command, Process: j.Worker, Lease: leaseFor(c, j),
 		Log: slog.New(jobcmd.LogHandler(p.Program, slog.LevelError))}
+	if client != nil {
+		w.Backend = client
+	}
 	ctx, signalled := jobcmd.Stoppable(c.Context)
 	after, how, why, err := w.Finish(ctx, j, asked)
 	caught := signalled()
@@ -89,6 +108,9 @@ func (p *Verbs) exec(c *cli.Context) error {
 		return why
 	case how == worker.Failed:
 		exits := map[int64]projection.Exit{}
+		if service == nil { // the server would have to be asked for more
+			return cli.Exitf(cli.ExitNotSucceeded, "failed (%s): %s", after.ErrorCode, layout.JobState(after, p.Now()))
+		}
 		if err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
 			exits, err = projection.LastExits(c.Context, tx, []projection.Job{after}, 0)
 			return err
@@ -121,5 +143,21 @@ func (p *Verbs) takeOver(c *cli.Context, service *commands.Service, ref jobref.R
 		return projection.LoadBodies(c.Context, tx,
 			&j)
 	})
+	return j, asked, err
+}
+
+// takeOverRemote is takeOver for the ledger of a server.
+func (p *Verbs) takeOverRemote(c *cli.Context, client *remote.Client, ref jobref.Ref, token, owner string) (
+	j projection.Job, asked time.Time, err error) {
+	id, err := jobverb.RemoteID(p.Program, c, ref)
+	if err != nil {
+		return j, asked, err
+	}
+	lease, _ := cli.DurationValue(c, "lease")
+	process := cli.ThisWorker("", "")
+	process.Name = owner // "": the server fills in who holds the claim
+	asked = time.Now()
+	j, err = client.Apply(c.Context, "", id, commands.TakeOver{Token: token, Owner: owner, Process: process,
+		Lease: lease})
 	return j, asked, err
 }

@@ -12,6 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobcmd"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/witness"
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/commands/worker/child"
@@ -35,7 +36,7 @@ func (p *Verbs) Work() cli.Verb {
 			"The first INT, TERM or HUP stops claiming and lets running commands finish; the second, or " +
 			"--grace-period, ends them and gives their jobs back, which is no failure.\n" +
 			"Where the ledger is sealed and is not a continuation of what this host saw last, nothing is claimed " +
-			"(8): see 'jobledger witness --help'.",
+			"(8): see 'jobledger witness --help'." + cli.AboutRemote,
 		Rest:    "CMD ARGS…",
 		Renamed: map[string]string{"map": "exit-code", "finish-within": "grace-period"},
 		Flags: append([]cli.Flag{
@@ -53,11 +54,13 @@ func (p *Verbs) Work() cli.Verb {
 			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},
 			&cli.StringFlag{Name: "version", Usage: "take jobs of version `V`, and those without one"},
 			cli.ListFlag("capability", "take jobs that require `LABEL` too; may be repeated"),
-		}, jobcmd.Flags()...),
+		}, append(jobcmd.Flags(), cli.RemoteFlags()...)...),
 		Examples: []cli.Example{
 			{"jobledger work -q mail -- ./send.sh", "one job at a time, until interrupted"},
 			{"jobledger work -q mail -q sms -j 8 --lease 5m -- ./send.sh --fast", "eight at a time, from two queues"},
 			{"jobledger work -q mail --drain -- ./send.sh", "what is ready now, then end (for cron)"},
+			{"jobledger work -q mail --url https://jobs.example.com --api-token-file token -- ./send.sh",
+				"for a ledger on another host"},
 			{"jobledger work -q mail --exit-code 3=release --exit-code 4=fail-no-retry -- ./send.sh",
 				"exit code 3 means later, 4 means never again"},
 			{"jobledger work -q mail --env SMTP_URL -- ./send.sh",
@@ -92,6 +95,22 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 	if err := command.Check(); err != nil {
 		return jobcmd.Error(err)
 	}
+	client, err := p.Remote(c)
+	if err != nil {
+		return err
+	}
+	if client != nil {
+		defer client.Close()
+		if err := p.CheckRemote(c); err != nil {
+			return err
+		}
+		command.DB, command.Also = p.RemoteEnvironment(c)
+		command.Logs = p.RemoteLogFolder(command.DB)
+		defer jobcmd.PassOutputOn(p.Program, command)()
+		w := p.newWorker(c, command, request)
+		w.Backend = client
+		return p.runWorker(c, w, notify, nil)
+	}
 	service, err := p.OpenOrCreate(c.Context)
 	if err != nil {
 		return err
@@ -106,7 +125,16 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 	for _, queue := range unused { // a worker of a misspelt one would wait for ever
 		p.Message("%s", queue)
 	}
-	w := &worker.Worker{Service: service, Command: command, Process: request.Worker,
+	w := p.newWorker(c, command, request)
+	w.Service = service
+	guard := witnessGuard(p, service.Store)
+	return p.runWorker(c, w, notify, guard)
+}
+
+// newWorker is the worker that the flags describe, without a ledger.
+func (p *Verbs) newWorker(c *cli.Context, command *worker.Command,
+	request commands.ClaimRequest) *worker.Worker {
+	w := &worker.Worker{Command: command, Process: request.Worker,
 		Queues: request.Queues, Capabilities: request.Capabilities, Slots: c.Int("jobs"),
 		MaxJobs: c.Int("max-jobs"), Drain: c.Bool("drain") || c.Bool("once"),
 		Log: slog.New(jobcmd.LogHandler(p.Program, slog.LevelInfo))}
@@ -115,10 +143,16 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 	}
 	w.Lease, _ = cli.DurationValue(c, "lease")
 	w.MaxRuntime, _ = cli.DurationValue(c, "max-runtime")
+	return w
+}
 
-	guard := witnessGuard(p, service.Store)
-	if err := guard.Begin(c.Context); err != nil { // nothing is claimed
-		return witnessError(p, err)
+// runWorker runs w until it ends or is stopped. guard compares the ledger with what this host saw of it; nil:
+// the ledger is a server's.
+func (p *Verbs) runWorker(c *cli.Context, w *worker.Worker, notify func(string), guard *witness.Guard) error {
+	if guard != nil {
+		if err := guard.Begin(c.Context); err != nil { // nothing is claimed
+			return witnessError(p, err)
+		}
 	}
 	ctx, cancel := context.WithCancel(c.Context)
 	within, _ := cli.DurationValue(c, "grace-period")
@@ -133,7 +167,10 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 	}()
 	notify("READY=1")
 	defer notify("STOPPING=1")
-	witnessed := guard.Watch(c.Context, w.Stop)
+	witnessed := func() error { return nil }
+	if guard != nil {
+		witnessed = guard.Watch(c.Context, w.Stop)
+	}
 	stats, err := w.Run(ctx)
 	if alarm := witnessed(); alarm != nil {
 		p.PrintError(jobcmd.Error(err))

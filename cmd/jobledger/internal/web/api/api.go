@@ -28,6 +28,7 @@ import (
 type API struct {
 	Config
 	metrics     cache
+	Waiting     func() int    // how many claims wait; nil: none
 	StreamWrite time.Duration // how long the client of a stream may read nothing
 }
 
@@ -55,9 +56,14 @@ func (a *API) Routes() []door.Route {
 	return append([]door.Route{
 		{Pattern: "GET /metrics", Needs: door.Metrics, Handle: a.serveMetrics},
 		{Pattern: "GET " + Root + "/openapi.json", Needs: door.Read, Handle: openAPI},
-		{Pattern: "GET " + Root + "/events/stream", Needs: door.Read, Streams: true, Handle: a.streamEvents},
-		{Pattern: "GET " + Root + "/jobs/{job}/payload", Needs: door.Read | door.Bodies, Handle: a.payload},
-		{Pattern: "GET " + Root + "/jobs/{job}/result", Needs: door.Read | door.Bodies, Handle: a.result},
+		{Pattern: "GET " + Root + "/events/stream", Needs: door.Read, Streams: true, Queues: true,
+			Handle: a.streamEvents},
+		{Pattern: "GET " + Root + "/jobs/{job}/payload", Needs: door.Read | door.Bodies, Queues: true,
+			Handle: a.payload},
+		{Pattern: "GET " + Root + "/jobs/{job}/result", Needs: door.Read | door.Bodies, Queues: true,
+			Handle: a.result},
+		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Handle: a.lanes},
+		{Pattern: "GET /events/{pos}", Needs: door.Read, Page: true, Handle: a.eventAt},
 	}, a.verbRoutes()...)
 }
 
@@ -110,6 +116,7 @@ var switches = []string{"paused", "all"}
 func (a *API) verbRoutes() (routes []door.Route) {
 	for _, res := range Resources {
 		routes = append(routes, door.Route{Pattern: "GET " + Root + res.Path, Needs: door.Read,
+			Queues: res.ofQueues(),
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return a.answer(w, r, res) }})
 	}
 	return routes
@@ -127,6 +134,11 @@ func (a *API) Find(r *http.Request, res Resource, query url.Values) (f Found, er
 	words, limit, err := res.Words(query, r.PathValue("job"))
 	if err != nil {
 		return f, err
+	}
+	if res.ofQueues() {
+		if err := a.within(r, query); err != nil {
+			return f, err
+		}
 	}
 	if f.pos, err = a.Tail(r.Context()); err != nil {
 		return f, err

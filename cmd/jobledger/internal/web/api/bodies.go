@@ -29,6 +29,9 @@ func (a *API) sendBody(w http.ResponseWriter, r *http.Request, what string,
 		return door.Refusal(http.StatusBadRequest, "usage",
 			"this is the address of no job; there are no parameters")
 	}
+	if err := a.within(r, nil); err != nil {
+		return err
+	}
 	var j state.Job
 	err := a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
 		now, err := jobref.Ref{ID: id}.Find(r.Context(), tx)

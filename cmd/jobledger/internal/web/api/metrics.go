@@ -40,6 +40,9 @@ func (a *API) serveMetrics(w http.ResponseWriter, r *http.Request) error {
 	m := &exposition{}
 	m.requests(a.Door.Answers())
 	m.one("jobledger_sse_clients", "Streams of events that are open.", float64(a.Follower.Count()))
+	if a.Waiting != nil {
+		m.one("jobledger_long_polls", "Claims that wait for a job.", float64(a.Waiting()))
+	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	return door.Send(w, []byte(text+m.String()))
 }

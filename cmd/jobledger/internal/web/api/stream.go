@@ -83,6 +83,9 @@ func (a *API) Stream(w http.ResponseWriter, r *http.Request, data func(view.Sent
 // which the client wants to go on is not in this ledger.
 func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err error) {
 	query, err := QueryOf(r)
+	if err == nil {
+		err = o.within(r, query)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -169,7 +172,7 @@ func (o *stream) run(r *http.Request, first string) error {
 		case <-more:
 		case <-ticker.C:
 			text := ": still there\n\n"
-			_, admitted := o.Door.Caller(r)
+			admitted := o.Door.Admits(r)
 			if !admitted {
 				text = "event: bye\ndata: {\"reason\":\"the credential is not valid any more\"}\n\n"
 			}

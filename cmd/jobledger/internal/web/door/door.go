@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/ledger"
 )
 
@@ -16,7 +17,7 @@ import (
 const (
 	MaxHeader      = 16 << 10 // bytes
 	maxForm        = 4 << 10  // bytes of a body, unless its route says otherwise
-	MaxConnections = 512
+	MaxConnections = 2048
 	AskTimeout     = 5 * time.Second // to compute an answer
 )
 
@@ -24,7 +25,9 @@ const (
 type Config struct {
 	Store *ledger.Store
 	Now   func() time.Time
-	Owner string // the actor of the user who runs the server, as events name it
+	Owner string       // the actor of the user who runs the server, as events name it
+	Keys  *access.Keys // finds the grants of tokens; nil: there are none
+	Rate  float64      // requests a second of one token, on average; 0: access.PerSecond
 
 	// Announce shows a login link to the user who runs the server; nil: there are none.
 	Announce func(link string)
@@ -43,6 +46,7 @@ type Door struct {
 	origin   string          // of the login link, as in http://jobledger.localhost:4711
 	logins   logins
 	sessions sessions
+	limits   access.Limits
 	requests requests
 	closing  chan struct{} // closed when the server begins to end
 	draining atomic.Bool
@@ -155,10 +159,15 @@ const (
 	owned = Read | Bodies | Metrics | Operate | Erase
 )
 
+// rightOf are the rights of the scopes.
+var rightOf = map[access.Scope]Right{access.Read: Read, access.Bodies: Bodies, access.Metrics: Metrics,
+	access.Operate: Operate, access.Erase: Erase, access.Enqueue: Enqueue, access.Work: Work}
+
 // Caller is who made a request.
 type Caller struct {
-	Actor  string // as events name it
-	Rights Right
+	access.Grant        // with the queues that it is for
+	Actor        string // as events name it
+	Rights       Right
 }
 
 // Has reports whether the caller has every right of r.
@@ -170,15 +179,36 @@ func CallerOf(ctx context.Context) Caller {
 	return c
 }
 
-// Caller returns who made r; ok is false where r has no credential.
-func (d *Door) Caller(r *http.Request) (c Caller, ok bool) {
+// Caller returns who made r, or why that is not known: an error of its credential, or nil where there is
+// none. A request with a token has no other credential: its cookie is not looked at.
+func (d *Door) Caller(r *http.Request) (c Caller, ok bool, err error) {
 	switch {
+	case r.Header["Authorization"] != nil:
+		c, err = d.bearer(r)
+		return c, err == nil, err
 	case samePeer(r):
-		return Caller{Actor: "unix:" + d.owner(), Rights: owned | Enqueue | Work}, true
+		return everything(Caller{Actor: "unix:" + d.owner(), Rights: owned | Enqueue | Work}), true, nil
 	case d.sessions.holds(r, d.Now()):
-		return Caller{Actor: "http:" + d.owner(), Rights: owned}, true
+		return everything(Caller{Actor: "http:" + d.owner(), Rights: owned}), true, nil
 	}
-	return Caller{}, false
+	return Caller{}, false, nil
+}
+
+// Admits reports whether r has a credential that is still valid.
+func (d *Door) Admits(r *http.Request) bool {
+	_, ok, _ := d.Caller(r)
+	return ok
+}
+
+// everything is c for all queues.
+func everything(c Caller) Caller {
+	c.Queues = []string{"*"}
+	for scope, right := range rightOf {
+		if c.Has(right) {
+			c.Scopes = append(c.Scopes, scope)
+		}
+	}
+	return c
 }
 
 // owner is the user who runs the server, as in ada@build7.

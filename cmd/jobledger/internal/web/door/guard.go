@@ -14,6 +14,7 @@ type Route struct {
 	Needs   Right // the rights that it needs; [None]: it needs no credential
 	Page    bool  // for people: without a credential it leads to the login page
 	Streams bool  // its answer lasts until the client goes
+	Queues  bool  // it looks at the queues of the caller; otherwise that must be for all
 	MaxBody int64 // bytes; 0: 4 KiB
 	Handle  func(w http.ResponseWriter, r *http.Request) error
 }
@@ -38,7 +39,7 @@ func (d *Door) Handler() http.Handler {
 		route := "refused"
 		if p := d.refuse(r); p != nil {
 			if p.Status == http.StatusMethodNotAllowed {
-				h.Set("Allow", "GET, HEAD")
+				h.Set("Allow", d.allowed(r))
 			}
 			WriteProblem(counted, p)
 		} else {
@@ -69,6 +70,18 @@ func (d *Door) takes(r *http.Request) bool {
 	return strings.HasPrefix(pattern, r.Method+" ")
 }
 
+// allowed are the methods that the path of r takes.
+func (d *Door) allowed(r *http.Request) string {
+	methods := "GET, HEAD"
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		if other.Method = method; d.takes(other) {
+			methods += ", " + method
+		}
+	}
+	return methods
+}
+
 // crossOrigin reports whether a browser says that a page of another origin made r. A link that the user
 // follows is fine where it only reads; the cookie does not come with it.
 func crossOrigin(r *http.Request) bool {
@@ -88,17 +101,28 @@ func crossOrigin(r *http.Request) bool {
 // serveRoute checks the credential that rt needs, and answers.
 func (d *Door) serveRoute(rt Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		caller, known := d.Caller(r)
+		var caller Caller
+		var known bool
+		var err error
+		if rt.Needs != None {
+			caller, known, err = d.Caller(r)
+		}
 		switch {
 		case rt.Needs == None:
+		case err != nil:
+			WriteProblem(w, d.ProblemOf(err))
+			return
 		case !known && rt.Page:
 			http.Redirect(w, r, "/login", http.StatusSeeOther)
 			return
 		case !known:
 			WriteProblem(w, Refusal(http.StatusUnauthorized, "unauthenticated",
-				"this needs a session, which a login link begins, or the Unix socket"))
+				"this needs a token, a session, which a login link begins, or the Unix socket"))
 			return
-		case !caller.Has(rt.Needs):
+		case caller.ID != "" && !d.limits.Allow(caller.ID, d.Rate, d.Now()):
+			WriteProblem(w, Refusal(http.StatusTooManyRequests, "rate", "too many requests with this token"))
+			return
+		case !caller.Has(rt.Needs), !rt.Queues && !caller.AllQueues():
 			d.answerProblem(w, r, rt, errForbidden)
 			return
 		}
@@ -114,7 +138,7 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 			whole = &reply{ResponseWriter: w}
 			w = whole
 		}
-		err := rt.Handle(w, r.WithContext(ctx))
+		err = rt.Handle(w, r.WithContext(ctx))
 		switch {
 		case err == nil || r.Context().Err() != nil: // answered, or the client has gone
 		default:

@@ -10,22 +10,12 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/commands/remote/wire"
 	"jobledger/ledger"
 )
 
 // Problem is an error as RFC 9457 has it, with what the command line says of it.
-type Problem struct {
-	Type   string  `json:"type"`
-	Title  string  `json:"title"`
-	Status int     `json:"status"`
-	Detail string  `json:"detail"`
-	Code   string  `json:"code"` // a word that never changes
-	Exit   *int    `json:"exit"` // the exit code of the command; null: no command ran
-	Hint   *string `json:"hint"`
-}
-
-// Error returns the detail.
-func (p *Problem) Error() string { return p.Detail }
+type Problem = wire.Problem
 
 // Refusal is a problem of the request, before any command ran.
 func Refusal(status int, code, detail string) *Problem {
@@ -89,9 +79,9 @@ func sendProblem(w http.ResponseWriter, p *Problem, body []byte) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	switch p.Status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		h.Set("Retry-After", "5")
+		h.Set("Retry-After", "1")
 	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", `Session realm="jobledger"`)
+		h.Set("WWW-Authenticate", `Bearer realm="jobledger"`)
 	}
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(body) // a client that has gone needs no answer

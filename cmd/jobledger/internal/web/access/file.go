@@ -1,0 +1,251 @@
+package access
+
+import (
+	"bufio"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger/event"
+)
+
+// PathOf returns where the grants of the ledger in the file db are.
+func PathOf(db string) string { return db + ".access" }
+
+// tokenPrefix begins each token, so that a scanner of leaked secrets knows it.
+const tokenPrefix = "jlt_"
+
+// idLetters are those of an id: 32, so that a random byte picks one without bias.
+const idLetters = "abcdefghijkmnpqrstuvwxyz23456789"
+
+// Request says what a new token is for.
+type Request struct {
+	Name    string
+	Scopes  []Scope
+	Queues  []string
+	Expires time.Time // zero: never
+}
+
+func (r Request) check(now time.Time) error {
+	if err := CheckName(r.Name); err != nil {
+		return err
+	}
+	if len(r.Scopes) == 0 || len(r.Queues) == 0 {
+		return &commands.InvalidError{Field: "scope", Allowed: "one scope and one queue at least"}
+	}
+	for _, s := range r.Scopes {
+		if _, err := ParseScope(string(s)); err != nil {
+			return err
+		}
+	}
+	for _, q := range r.Queues {
+		if err := CheckPattern(q); err != nil {
+			return err
+		}
+	}
+	if !r.Expires.IsZero() && !r.Expires.After(now) {
+		return &commands.InvalidError{Field: "expires", Got: event.FormatTime(r.Expires), Allowed: "after now"}
+	}
+	return nil
+}
+
+// line is one line of the file: a grant, or what happened to it later.
+type line struct {
+	ID      string   `json:"id"`
+	Name    string   `json:"name,omitempty"`
+	SHA256  string   `json:"sha256,omitempty"` // of the whole token, in hex
+	Scopes  []Scope  `json:"scopes,omitempty"`
+	Queues  []string `json:"queues,omitempty"`
+	Created string   `json:"created,omitempty"`
+	Expires string   `json:"expires,omitempty"`
+	Revoked string   `json:"revoked,omitempty"`
+	Used    string   `json:"used,omitempty"`
+}
+
+// entry is a grant with the digest of its token.
+type entry struct {
+	Grant
+	digest [sha256.Size]byte
+}
+
+// Create makes a token and appends its grant to the file at path, which it makes if there is none. A name
+// that is in force already is a [commands.ConflictError].
+func Create(path string, r Request, now time.Time) (token string, g Grant, err error) {
+	if err := r.check(now); err != nil {
+		return "", g, err
+	}
+	all, err := read(path)
+	if err != nil {
+		return "", g, err
+	}
+	for _, e := range all {
+		if e.Name == r.Name && e.InForce(now) {
+			return "", g, fmt.Errorf("%w: there is a token %q already; revoke it first", commands.ErrConflict, r.Name)
+		}
+	}
+	random := make([]byte, 8+32)
+	_, _ = rand.Read(random) // never fails
+	id := make([]byte, 8)
+	for i := range id {
+		id[i] = idLetters[random[i]%byte(len(idLetters))]
+	}
+	token = tokenPrefix + string(id) + "_" + base64.RawURLEncoding.EncodeToString(random[8:])
+	digest := sha256.Sum256([]byte(token))
+	slices.Sort(r.Scopes)
+	slices.Sort(r.Queues)
+	l := line{ID: string(id), Name: r.Name, SHA256: hex.EncodeToString(digest[:]),
+		Scopes: slices.Compact(r.Scopes), Queues: slices.Compact(r.Queues), Created: event.FormatTime(now)}
+	if !r.Expires.IsZero() {
+		l.Expires = event.FormatTime(r.Expires)
+	}
+	g = Grant{ID: l.ID, Name: l.Name, Scopes: l.Scopes, Queues: l.Queues, Created: now, Expires: r.Expires}
+	return token, g, appendLine(path, l)
+}
+
+// List returns all grants of the file, the oldest first; none where there is no file.
+func List(path string) ([]Grant, error) {
+	all, err := read(path)
+	var grants []Grant
+	for _, e := range all {
+		grants = append(grants, e.Grant)
+	}
+	return grants, err
+}
+
+// Revoke ends the grant with this name or id, which must be in force.
+func Revoke(path, nameOrID string, now time.Time) (Grant, error) {
+	all, err := read(path)
+	if err != nil {
+		return Grant{}, err
+	}
+	for _, e := range all {
+		if (e.Name == nameOrID || e.ID == nameOrID) && e.InForce(now) {
+			e.Revoked = now
+			return e.Grant, appendLine(path, line{ID: e.ID, Revoked: event.FormatTime(now)})
+		}
+	}
+	return Grant{}, &NoTokenError{nameOrID}
+}
+
+// NoTokenError means that no token with this name or id is in force.
+type NoTokenError struct{ Name string }
+
+// Error says so.
+func (e *NoTokenError) Error() string { return fmt.Sprintf("no token %q is in force", e.Name) }
+
+// appendLine adds one line. The write is one call, so that two processes do not mix their lines.
+func appendLine(path string, l line) (err error) {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600) // #nosec G304 -- next to the ledger
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := checkMode(f); err != nil {
+		return err
+	}
+	if torn(f) {
+		text = append([]byte("\n"), text...)
+	}
+	if _, err := f.Write(append(text, '\n')); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// torn reports whether the last line of f was not written whole, as by a full disk.
+func torn(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return false
+	}
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, info.Size()-1)
+	return err == nil && last[0] != '\n'
+}
+
+// checkMode returns an error if other users may read or write the file.
+func checkMode(f *os.File) error {
+	info, err := f.Stat()
+	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		err = fmt.Errorf("%s lets other users in (mode %04o): chmod 600 it", f.Name(), info.Mode().Perm())
+	}
+	return err
+}
+
+// read returns the grants of the file at path, the oldest first; none where there is no file.
+func read(path string) (all []*entry, err error) {
+	f, err := os.Open(path) // #nosec G304 -- next to the ledger
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := checkMode(f); err != nil {
+		return nil, err
+	}
+	byID := make(map[string]*entry)
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		if !strings.HasSuffix(lines.Text(), "}") {
+			continue // it is empty, or was not written whole
+		}
+		var l line
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", path, n, err)
+		}
+		e := byID[l.ID]
+		if e == nil {
+			e = new(entry)
+			byID[l.ID] = e
+			all = append(all, e)
+		}
+		if err := e.add(l); err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", path, n, err)
+		}
+	}
+	return all, lines.Err()
+}
+
+// add takes in the next line about a grant.
+func (e *entry) add(l line) (err error) {
+	if l.SHA256 != "" {
+		digest, err := hex.DecodeString(l.SHA256)
+		if err != nil || len(digest) != len(e.digest) {
+			return errors.New("sha256 is not 64 hex digits")
+		}
+		copy(e.digest[:], digest)
+		e.Grant = Grant{ID: l.ID, Name: l.Name, Scopes: l.Scopes, Queues: l.Queues}
+	}
+	for _, t := range []struct {
+		to   *time.Time
+		text string
+	}{{&e.Created, l.Created}, {&e.Expires, l.Expires}, {&e.Revoked, l.Revoked}} {
+		if t.text == "" {
+			continue
+		}
+		if *t.to, err = time.Parse(time.RFC3339, t.text); err != nil {
+			return err
+		}
+	}
+	if l.Used > e.Used {
+		e.Used = l.Used
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package access
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrBad means that a text is no token that is in force. It does not say why.
+var ErrBad = errors.New("the token is not valid")
+
+// Keys finds the grants of tokens in a file. It is safe for concurrent use.
+type Keys struct {
+	Path string // "": there are no tokens
+
+	mu    sync.Mutex
+	stamp stamp
+	byID  map[string]*entry
+}
+
+// stamp tells one state of a file from another.
+type stamp struct {
+	size int64
+	at   time.Time
+}
+
+// Find returns the grant of token: ErrBad if it is none that is in force at now. It reads the file again
+// where that has changed.
+func (k *Keys) Find(token string, now time.Time) (Grant, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.refresh(); err != nil {
+		return Grant{}, err
+	}
+	rest, ok := strings.CutPrefix(token, tokenPrefix)
+	id, _, cut := strings.Cut(rest, "_")
+	e := k.byID[id]
+	var digest, want [sha256.Size]byte
+	if digest = sha256.Sum256([]byte(token)); e != nil {
+		want = e.digest
+	}
+	if subtle.ConstantTimeCompare(digest[:], want[:]) != 1 || !ok || !cut || e == nil || !e.InForce(now) {
+		return Grant{}, ErrBad
+	}
+	if day := now.UTC().Format(time.DateOnly); day > e.Used {
+		e.Used = day
+		// A disk without room is no reason to refuse: the day is written the next time.
+		if appendLine(k.Path, line{ID: e.ID, Used: day}) != nil {
+			e.Used = ""
+		}
+	}
+	return e.Grant, nil
+}
+
+func (k *Keys) refresh() error {
+	if k.Path == "" {
+		return nil
+	}
+	info, err := os.Stat(k.Path)
+	if errors.Is(err, os.ErrNotExist) {
+		k.byID, k.stamp = nil, stamp{}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	now := stamp{info.Size(), info.ModTime()}
+	if k.byID != nil && now == k.stamp {
+		return nil
+	}
+	all, err := read(k.Path)
+	if err != nil {
+		return err
+	}
+	k.stamp, k.byID = now, make(map[string]*entry, len(all))
+	for _, e := range all {
+		k.byID[e.ID] = e
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// within returns an error unless the caller of r may see what is asked for: it is for all queues, or the
+// request is about one job, by its whole id, or names queues, that it is for.
+func (a *API) within(r *http.Request, query url.Values) error {
+	c := door.CallerOf(r.Context())
+	if c.AllQueues() {
+		return nil
+	}
+	if id := r.PathValue("job"); id != "" {
+		missing := fmt.Errorf("%w: %.40s", commands.ErrNoJob, id)
+		if !IsJobID(id) {
+			return missing
+		}
+		return a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+			j, ok, err := projection.Get(r.Context(), tx, event.JobID(strings.ToUpper(id)))
+			if err == nil && (!ok || !c.Queue(j.Queue)) {
+				err = missing
+			}
+			return err
+		})
+	}
+	for _, q := range query["queue"] {
+		if !c.Queue(q) {
+			return door.Refusal(http.StatusForbidden, "forbidden", "the token is not for the queue "+q)
+		}
+	}
+	if len(query["queue"]) == 0 {
+		return door.Refusal(http.StatusForbidden, "forbidden",
+			"the token is for some queues only: name them with the parameter queue")
+	}
+	return nil
+}
+
+// ofQueues reports whether what is asked for is about one job or about queues that can be named.
+func (res Resource) ofQueues() bool {
+	return strings.Contains(res.Path, "{job}") || res.form == jobs || res.form == events
+}

@@ -1,0 +1,49 @@
+package door
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/web/access"
+)
+
+// errToken is the answer to a token that is not valid, whatever is wrong with it.
+var errToken = Refusal(http.StatusUnauthorized, "unauthenticated", "the token is not valid")
+
+// bearer returns the caller with the token of r. Wrong tokens are counted by address.
+func (d *Door) bearer(r *http.Request) (Caller, error) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	var g access.Grant
+	err := access.ErrBad
+	if strings.EqualFold(scheme, "Bearer") && d.Keys != nil && len(r.Header["Authorization"]) == 1 {
+		g, err = d.Keys.Find(token, d.Now())
+	}
+	switch {
+	case errors.Is(err, access.ErrBad):
+		address := d.addressOf(r)
+		if !d.limits.MayTry(address, d.Now()) {
+			return Caller{}, Refusal(http.StatusTooManyRequests, "rate", "too many tokens that are not valid")
+		}
+		d.limits.Bad(address, d.Now())
+		return Caller{}, errToken
+	case err != nil:
+		d.Report("tokens: %v", err)
+		return Caller{}, Refusal(http.StatusServiceUnavailable, "busy", "the tokens cannot be read now")
+	}
+	c := Caller{Grant: g, Actor: "http:" + g.Name}
+	for _, scope := range g.Scopes {
+		c.Rights |= rightOf[scope]
+	}
+	return c, nil
+}
+
+// addressOf is the address that r came from, without the port; "unix" for a Unix socket.
+func (d *Door) addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return "unix"
+	}
+	return host
+}

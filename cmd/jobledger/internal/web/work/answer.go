@@ -1,0 +1,136 @@
+package work
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/commands"
+	"jobledger/commands/remote/wire"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// claimJSON is a claim as its owner gets it.
+type claimJSON struct {
+	render.FullJobJSON
+	EndBy *string `json:"end_by"` // when the maximum runtime in force ends it
+	Salt  *string `json:"salt"`   // base64; the digests of what its command writes begin with it
+}
+
+func toClaim(j projection.Job) claimJSON {
+	c := claimJSON{FullJobJSON: render.ToFullJSON(j, true), EndBy: render.TimeOrNull(j.EndBy)}
+	if len(j.Salt) > 0 {
+		salt := base64.StdEncoding.EncodeToString(j.Salt)
+		c.Salt = &salt
+	}
+	return c
+}
+
+func toClaims(jobs []projection.Job) []claimJSON {
+	out := make([]claimJSON, len(jobs))
+	for i, j := range jobs {
+		out[i] = toClaim(j)
+	}
+	return out
+}
+
+// enqueuedJSON is a job as its producer gets it.
+type enqueuedJSON struct {
+	render.JobJSON
+	Existing bool `json:"existing"`
+	Replaced bool `json:"replaced,omitempty"`
+}
+
+// answerJSON is what became of one outcome or heartbeat.
+type answerJSON struct {
+	Token   string        `json:"token"`
+	Job     *ownedJSON    `json:"job"` // null where it is not known
+	Problem *wire.Problem `json:"problem"`
+}
+
+// ownedJSON is a job as the owner of its claim gets it after a command.
+type ownedJSON struct {
+	render.JobJSON
+	EndBy *string `json:"end_by"`
+}
+
+func toOwned(j projection.Job) ownedJSON {
+	return ownedJSON{render.ToJSON(j), render.TimeOrNull(j.EndBy)}
+}
+
+// items is a list.
+type items[T any] struct {
+	Items []T `json:"items"`
+}
+
+// statusOf are the statuses of the exit codes of owners and producers.
+var statusOf = map[int]int{cli.ExitUsage: http.StatusBadRequest, cli.ExitLeaseLost: http.StatusGone,
+	cli.ExitCancelled: http.StatusGone, cli.ExitConflict: http.StatusConflict,
+	cli.ExitNoJob: http.StatusNotFound, cli.ExitBusy: http.StatusServiceUnavailable}
+
+// problemOf is the answer to one command of several.
+func problemOf(err error) *wire.Problem {
+	if err == nil {
+		return nil
+	}
+	if p, ok := errors.AsType[*wire.Problem](err); ok {
+		return p
+	}
+	exit, detail, hint := cli.Explain(err)
+	p := &wire.Problem{Status: statusOf[exit], Detail: detail, Code: cli.WordOf(exit), Exit: &exit}
+	if p.Status == 0 {
+		p.Status = http.StatusInternalServerError
+	}
+	p.Type, p.Title = "urn:jobledger:problem:"+p.Code, http.StatusText(p.Status)
+	if hint != "" {
+		p.Hint = &hint
+	}
+	return p
+}
+
+// errHidden is the answer about a job that is not there, or of a queue that the token is not for.
+func errHidden(id event.JobID) error {
+	return problemOf(cli.Exitf(cli.ExitNoJob, "%w: %.80s", commands.ErrNoJob, id))
+}
+
+// send answers with v as JSON.
+func (m *Room) send(w http.ResponseWriter, r *http.Request, status int, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	m.setPos(r.Context(), h)
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(text)+1))
+	w.WriteHeader(status)
+	if _, err := w.Write(append(text, '\n')); err != nil {
+		return errors.Join(context.Canceled, err) // the client has gone
+	}
+	return nil
+}
+
+// empty answers that there is nothing.
+func (m *Room) empty(w http.ResponseWriter, r *http.Request) error {
+	m.setPos(r.Context(), w.Header())
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// setPos names a position that the answer includes.
+func (m *Room) setPos(ctx context.Context, h http.Header) {
+	_ = m.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		pos, err := tx.Tail(ctx)
+		if err == nil {
+			h.Set("Jobledger-Pos", strconv.FormatInt(pos, 10))
+		}
+		return err
+	}) // without it, the client asks
+}

@@ -1,0 +1,65 @@
+package work
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+
+	"jobledger/commands/remote/wire"
+)
+
+// body reads the body of r to its end, which is how the server notices later that the client has gone.
+func body(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		return nil, refusal(http.StatusRequestEntityTooLarge, "too_large", "the body is larger than allowed here")
+	}
+	if err != nil {
+		return nil, refusal(http.StatusRequestTimeout, "slow", "the body did not arrive")
+	}
+	return text, nil
+}
+
+// kindOf returns the media type of the body, which must be one of those.
+func kindOf(r *http.Request, of ...string) (string, error) {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	for _, one := range of {
+		if err == nil && kind == one {
+			return kind, nil
+		}
+	}
+	return "", refusal(http.StatusUnsupportedMediaType, "media_type", "the body must be "+of[0])
+}
+
+// read reads a body of JSON into v.
+func read(w http.ResponseWriter, r *http.Request, most int64, v any) error {
+	if _, err := kindOf(r, "application/json"); err != nil {
+		return err
+	}
+	text, err := body(w, r, most)
+	if err != nil {
+		return err
+	}
+	return wire.Read(text, v)
+}
+
+// query returns the parameters of r, of which there may be only these.
+func query(r *http.Request, names ...string) (url.Values, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, refusal(http.StatusBadRequest, "usage", "the query of the address cannot be read")
+	}
+	n := 0
+	for name, given := range values {
+		known := false
+		for _, one := range names {
+			known = known || one == name
+		}
+		if n += len(given); !known || n > 64 {
+			return nil, refusal(http.StatusBadRequest, "usage", "an unknown parameter, or more than 64")
+		}
+	}
+	return values, nil
+}

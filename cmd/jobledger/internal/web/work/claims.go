@@ -1,0 +1,385 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/commands"
+	"jobledger/commands/remote/wire"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// claims is a turn of a worker: how claims ended, heartbeats, and the next claims, in one transaction. Where
+// nothing is ready, and nothing else was said, it waits as long as the worker wishes.
+func (m *Room) claims(w http.ResponseWriter, r *http.Request, c Caller) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	var asked wire.Claims
+	if err := read(w, r, MaxBody, &asked); err != nil {
+		return err
+	}
+	request, err := asked.Request()
+	if err != nil {
+		return err
+	}
+	wait, err := waitOf(asked.Wait)
+	if err != nil {
+		return err
+	}
+	if len(asked.Tokens) > MaxTokens || len(asked.Outcomes)+len(asked.Heartbeats) > MaxOps {
+		return refusal(http.StatusRequestEntityTooLarge, "too_large",
+			"more than 100 tokens, or more than 1,000 outcomes and heartbeats")
+	}
+	ops, err := m.opsOf(r.Context(), c, asked)
+	if err != nil {
+		return err
+	}
+	if len(asked.Tokens) == 0 {
+		if _, err := m.carryOut(r, c, &ops, nil); err != nil {
+			return err
+		}
+		return m.answerTurn(w, r, ops, nil)
+	}
+	if err := request.Check(); err != nil {
+		return err
+	}
+	if err := mayUse(c, access.Work, request.Queues...); err != nil {
+		return err
+	}
+	if err := m.fits(r.Context(), request.Worker, request.Queues, request.Capabilities); err != nil {
+		return err
+	}
+	m.Busy()
+	isLast, leave := m.turns.enter(asked.Boot + " " + asked.Tokens[0])
+	gone := func(jobs []projection.Job) error { // the client may be back soon; else others are to have the jobs
+		go func() {
+			defer leave()
+			m.giveBack(c, jobs, isLast)
+		}()
+		return context.Canceled
+	}
+	if len(ops.outcomes)+len(ops.beats) > 0 || wait == 0 {
+		jobs, err := m.carryOut(r, c, &ops, &request)
+		if err == nil && len(jobs) > 0 && r.Context().Err() != nil {
+			return gone(jobs)
+		}
+		defer leave()
+		if err != nil {
+			return err
+		}
+		return m.answerTurn(w, r, ops, jobs)
+	}
+	jobs, err := m.waitFor(w, r, c, request, wait, isLast)
+	if err == nil && r.Context().Err() != nil {
+		return gone(jobs)
+	}
+	defer leave()
+	if err != nil && !errors.Is(err, errNone) {
+		return err
+	}
+	return m.answerTurn(w, r, ops, jobs)
+}
+
+// errNone means that nothing was claimed.
+var errNone = errors.New("work: nothing was claimed")
+
+// turnJSON is the answer to a turn.
+type turnJSON struct {
+	Claims     []claimJSON  `json:"claims"`
+	Outcomes   []answerJSON `json:"outcomes"`
+	Heartbeats []answerJSON `json:"heartbeats"`
+}
+
+func waitOf(seconds float64) (time.Duration, error) {
+	wait, err := wire.Duration("wait", seconds)
+	if err == nil && (wait < 0 || wait > wire.MaxWait) {
+		err = &commands.InvalidError{Field: "wait", Got: wait.String(), Allowed: "0 to 60 seconds"}
+	}
+	return wait, err
+}
+
+// ops are the commands of a turn.
+type ops struct {
+	write    []commands.Op // those that are carried out
+	outcomes []answerJSON  // the answers so far: the problems of those that are not
+	beats    []answerJSON
+	index    []int // of write: the answer's, from 0 the outcomes, and below that ^n the heartbeats
+}
+
+// opsOf reads the commands of a turn. What cannot be read is an error; what is about a job of another queue
+// is answered as if that were not there.
+func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, err error) {
+	lease, err := wire.Duration("lease", asked.Lease)
+	if err != nil {
+		return o, err
+	}
+	var ids []event.JobID
+	for _, one := range asked.Outcomes {
+		ids = append(ids, one.Job)
+	}
+	for _, one := range asked.Heartbeats {
+		ids = append(ids, one.Job)
+	}
+	unsaid := lease == 0 && len(asked.Heartbeats) > 0
+	found, err := m.jobs(ctx, c, ids, unsaid)
+	if err != nil {
+		return o, err
+	}
+	visible := func(id event.JobID) error {
+		if _, ok := found[id]; !ok && !c.AllQueues() {
+			return errHidden(id)
+		}
+		return nil
+	}
+	add := func(id event.JobID, command commands.Command, index int) {
+		o.write = append(o.write, commands.Op{Job: projection.Job{ID: id}, Command: command})
+		o.index = append(o.index, index)
+	}
+	for i, one := range asked.Outcomes {
+		command, err := one.Command()
+		if err == nil {
+			err = commands.CheckCommand(command)
+		}
+		if err == nil {
+			err = commands.CheckText("job", string(one.Job), commands.MaxKey)
+		}
+		if err != nil {
+			return o, err
+		}
+		o.outcomes = append(o.outcomes, answerJSON{Token: one.Token, Problem: problemOf(visible(one.Job))})
+		if o.outcomes[i].Problem == nil {
+			add(one.Job, command, i)
+		}
+	}
+	for i, one := range asked.Heartbeats {
+		own := lease
+		if j, ok := found[one.Job]; ok && lease == 0 {
+			own = lastLease(j)
+		}
+		command, err := one.Command(own)
+		if err == nil {
+			err = commands.CheckCommand(command)
+		}
+		if err == nil {
+			err = commands.CheckText("job", string(one.Job), commands.MaxKey)
+		}
+		if err != nil {
+			return o, err
+		}
+		o.beats = append(o.beats, answerJSON{Token: one.Token, Problem: problemOf(visible(one.Job))})
+		if o.beats[i].Problem == nil {
+			add(one.Job, command, ^i)
+		}
+	}
+	return o, nil
+}
+
+// carryOut carries out a turn without waiting, and puts the answers into o. request is nil where nothing is
+// to be claimed.
+func (m *Room) carryOut(r *http.Request, c Caller, o *ops, request *commands.ClaimRequest) (
+	jobs []projection.Job, err error) {
+	if request == nil && len(o.outcomes)+len(o.beats) == 0 {
+		return nil, &commands.InvalidError{Field: "tokens",
+			Allowed: "one token at least, or an outcome or a heartbeat"}
+	}
+	var results []commands.Result
+	err = m.write(r, func(ctx context.Context) error {
+		switch {
+		case request != nil:
+			results, jobs, err = m.Service.ApplyAndClaim(ctx, c.Actor, o.write, *request)
+		case len(o.write) > 0:
+			results, err = m.Service.ApplyBatch(ctx, c.Actor, o.write)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(jobs) > 0 {
+		m.hub.claimed()
+	}
+	for i, result := range results {
+		a := (*answerJSON)(nil)
+		if at := o.index[i]; at >= 0 {
+			a = &o.outcomes[at]
+		} else {
+			a = &o.beats[^at]
+		}
+		a.Problem = problemOf(result.Err)
+		if result.Job.State != 0 {
+			j := toOwned(result.Job)
+			a.Job = &j
+		}
+	}
+	return jobs, nil
+}
+
+// answerTurn answers with what was carried out and claimed.
+func (m *Room) answerTurn(w http.ResponseWriter, r *http.Request, o ops, jobs []projection.Job) error {
+	if len(jobs)+len(o.outcomes)+len(o.beats) == 0 {
+		return m.empty(w, r)
+	}
+	return m.send(w, r, http.StatusOK, turnJSON{Claims: toClaims(jobs),
+		Outcomes: append([]answerJSON{}, o.outcomes...), Heartbeats: append([]answerJSON{}, o.beats...)})
+}
+
+// waitFor claims, and waits for a job to be ready. It returns errNone where there was none, the server
+// ends, or another request with the same tokens came.
+func (m *Room) waitFor(w http.ResponseWriter, r *http.Request, c Caller, request commands.ClaimRequest,
+	wait time.Duration, isLast func() bool) (jobs []projection.Job, err error) {
+	end, err := m.begin(c)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if err := lasting(w, wait); err != nil {
+		return nil, err
+	}
+	woken, leave := m.hub.join(request)
+	defer leave()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for first := true; ; first = false {
+		if !isLast() || r.Context().Err() != nil {
+			return nil, errNone
+		}
+		ready := true
+		if first { // a claim takes the write lock, also where nothing is ready
+			if ready, err = m.isReady(r.Context(), request); err != nil {
+				return nil, err
+			}
+		}
+		if ready {
+			err = m.write(r, func(ctx context.Context) error {
+				_, jobs, err = m.Service.ApplyAndClaim(ctx, c.Actor, nil, request)
+				return err
+			})
+			if len(jobs) > 0 {
+				m.hub.claimed()
+			}
+			if err != nil || len(jobs) > 0 {
+				return jobs, err
+			}
+		}
+		select {
+		case <-woken:
+		case <-timer.C:
+			return nil, errNone
+		case <-m.Closing:
+			w.Header().Set("Retry-After", "1")
+			return nil, errNone
+		case <-r.Context().Done():
+			return nil, errNone
+		}
+	}
+}
+
+// isReady reports whether to claim: a job is ready, or claims with these tokens may live already.
+func (m *Room) isReady(ctx context.Context, request commands.ClaimRequest) (bool, error) {
+	ready, _, err := m.Service.Ready(ctx, request)
+	if err != nil || ready {
+		return ready, err
+	}
+	held, err := m.Service.Held(ctx, request.Worker.Boot)
+	return len(held) > 0, err
+}
+
+// lasting lifts the server's limits of time for a request that waits.
+func lasting(w http.ResponseWriter, wait time.Duration) error {
+	control := http.NewResponseController(w)
+	if err := control.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	return control.SetWriteDeadline(time.Now().Add(wait + 30*time.Second))
+}
+
+// giveBack releases the claims of a client that has gone, unless it sends the request again in time.
+func (m *Room) giveBack(c Caller, jobs []projection.Job, isLast func() bool) {
+	timer := time.NewTimer(resendWithin)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-m.Closing:
+	}
+	if len(jobs) == 0 || !isLast() {
+		return
+	}
+	var release []commands.Op
+	for _, j := range jobs {
+		release = append(release, commands.Op{Job: j,
+			Command: commands.Release{Token: j.Token, Reason: "the client had gone before it got the claim"}})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), resendWithin)
+	defer cancel()
+	if _, err := m.Service.ApplyBatch(ctx, c.Actor, release); err != nil {
+		m.Report("give back %d claims: %v", len(jobs), err) // their leases end
+	}
+}
+
+// ready answers whether a job could be claimed now, and waits for that as long as the client wishes.
+func (m *Room) ready(w http.ResponseWriter, r *http.Request, c Caller) error {
+	params, err := query(r, "queue", "version", "capability", "wait")
+	if err != nil {
+		return err
+	}
+	request := commands.ClaimRequest{Queues: params["queue"], Version: params.Get("version"),
+		Capabilities: params["capability"], Worker: event.Worker{Name: "x", Boot: "x"}}
+	if err := request.Check(); err != nil {
+		return err
+	}
+	if err := mayUse(c, access.Work, request.Queues...); err != nil {
+		return err
+	}
+	var wait time.Duration
+	if text := params.Get("wait"); text != "" {
+		seconds, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return &commands.InvalidError{Field: "wait", Got: text, Allowed: "0 to 60 seconds"}
+		}
+		if wait, err = waitOf(seconds); err != nil {
+			return err
+		}
+	}
+	m.Busy()
+	answer := wire.Ready{}
+	var next time.Time
+	if wait > 0 {
+		end, err := m.begin(c)
+		if err != nil {
+			return err
+		}
+		defer end()
+		if err := lasting(w, wait); err != nil {
+			return err
+		}
+	}
+	woken, leave := m.hub.join(request)
+	defer leave()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for done := false; ; {
+		if answer.Ready, next, err = m.Service.Ready(r.Context(), request); err != nil {
+			return err
+		}
+		if answer.Ready || done || wait == 0 {
+			answer.Next = render.TimeOrNull(next)
+			return m.send(w, r, http.StatusOK, answer)
+		}
+		select {
+		case <-woken:
+		case <-timer.C:
+			done = true
+		case <-m.Closing:
+			done = true
+		case <-r.Context().Done():
+			return context.Canceled
+		}
+	}
+}

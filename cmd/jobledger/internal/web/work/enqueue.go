@@ -1,0 +1,255 @@
+package work
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/joblines"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/commands"
+	"jobledger/commands/remote/wire"
+	"jobledger/commands/worker"
+	"jobledger/ledger/event"
+)
+
+// enqueue takes one job as JSON, or a job a line.
+func (m *Room) enqueue(w http.ResponseWriter, r *http.Request, c Caller) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	kind, err := kindOf(r, "application/json", "application/x-ndjson")
+	if err != nil {
+		return err
+	}
+	if kind == "application/json" {
+		return m.enqueueOne(w, r, c, "")
+	}
+	text, err := body(w, r, MaxBody)
+	if err != nil {
+		return err
+	}
+	lines := bytes.Split(text, []byte("\n"))
+	for i, line := range lines {
+		if n := len(bytes.TrimSpace(line)); n > 0 {
+			if err := wire.Check(line); err != nil {
+				return cli.Usagef("line %d: %w", i+1, err)
+			}
+		}
+	}
+	reader := joblines.Reader{Now: m.Now(), Names: joblines.NewNames()}
+	var jobs []commands.Enqueue
+	for chunk, err := range reader.Chunks(bytes.NewReader(text)) {
+		if err != nil {
+			return err
+		}
+		if jobs = append(jobs, chunk.Jobs...); len(jobs) > MaxJobs {
+			return refusal(http.StatusRequestEntityTooLarge, "too_large", "more than 1,000 jobs in one request")
+		}
+	}
+	if len(jobs) == 0 {
+		return cli.Usagef("there is no job")
+	}
+	answers, _, err := m.add(r, c, jobs)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	out := items[enqueuedJSON]{Items: make([]enqueuedJSON, len(answers))}
+	for i, a := range answers {
+		out.Items[i] = enqueuedJSON{render.ToJSON(a.Job), a.Existing, a.Replaced}
+		if !a.Existing {
+			status = http.StatusCreated
+		}
+	}
+	return m.send(w, r, status, out)
+}
+
+// put takes one job as JSON, with the id of the address.
+func (m *Room) put(w http.ResponseWriter, r *http.Request, c Caller) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	if _, err := kindOf(r, "application/json"); err != nil {
+		return err
+	}
+	id := r.PathValue("job")
+	if one, err := ulid.ParseStrict(id); err != nil || one.String() != id {
+		return cli.Usagef("%.40q is not a ULID in capitals", id)
+	}
+	return m.enqueueOne(w, r, c, id)
+}
+
+func (m *Room) enqueueOne(w http.ResponseWriter, r *http.Request, c Caller, id string) error {
+	text, err := body(w, r, MaxOne)
+	if err != nil {
+		return err
+	}
+	if err := wire.Check(text); err != nil {
+		return cli.Usagef("%w", err)
+	}
+	e, err := joblines.Reader{Now: m.Now()}.Job(text)
+	if err != nil {
+		return err
+	}
+	if id != "" && e.ID != "" && e.ID != id {
+		return cli.Usagef("the id %s is not that of the address", e.ID)
+	}
+	if id != "" {
+		e.ID = id
+	}
+	return m.addOne(w, r, c, e)
+}
+
+// rawParams are the parameters of a job whose payload is the body.
+var rawParams = []string{"key", "group", "priority", "tag", "run_at", "delay", "max_attempts", "max_runtime",
+	"backoff", "version", "requires", "after", "before", "hold", "unique_while", "on_duplicate", "id"}
+
+// enqueueRaw takes the payload as it is; the parameters say the rest.
+func (m *Room) enqueueRaw(w http.ResponseWriter, r *http.Request, c Caller) error {
+	params, err := query(r, rawParams...)
+	if err != nil {
+		return err
+	}
+	line, err := lineOf(params)
+	if err != nil {
+		return err
+	}
+	e, err := joblines.Reader{Now: m.Now(), Defaults: commands.Enqueue{Queue: r.PathValue("queue")}}.Job(line)
+	if err != nil {
+		return err
+	}
+	if e.Payload, err = body(w, r, commands.MaxPayload); err != nil {
+		return err
+	}
+	return m.addOne(w, r, c, e)
+}
+
+// lineOf is a job as JSON, without a payload, that has these parameters.
+func lineOf(params url.Values) ([]byte, error) {
+	line := make(map[string]any, len(params))
+	for name, values := range params {
+		switch name {
+		case "tag":
+			tags := make(map[string]string, len(values))
+			for _, pair := range values {
+				tag, value, ok := strings.Cut(pair, "=")
+				if _, twice := tags[tag]; !ok || twice {
+					return nil, cli.Usagef("tag: %.40q is not NAME=VALUE, or is given twice", pair)
+				}
+				tags[tag] = value
+			}
+			line["tags"] = tags
+		case "requires", "after", "before":
+			line[name] = values
+		default:
+			if len(values) > 1 {
+				return nil, cli.Usagef("%s is given twice", name)
+			}
+			line[name] = values[0]
+			if slices.Contains([]string{"priority", "max_attempts", "hold"}, name) {
+				if !json.Valid([]byte(values[0])) {
+					return nil, cli.Usagef("%s: %.40q", name, values[0])
+				}
+				line[name] = json.RawMessage(values[0])
+			}
+		}
+	}
+	return json.Marshal(line)
+}
+
+func (m *Room) addOne(w http.ResponseWriter, r *http.Request, c Caller, e commands.Enqueue) error {
+	ours := e.Key == ""
+	answers, key, err := m.add(r, c, []commands.Enqueue{e})
+	if err != nil {
+		if p := problemOf(err); key && ours && p.Status == http.StatusConflict {
+			p.Status = http.StatusUnprocessableEntity // as the header Idempotency-Key has it
+			return p
+		}
+		return err
+	}
+	a := answers[0]
+	status := http.StatusCreated
+	if a.Existing {
+		status = http.StatusOK
+	}
+	w.Header().Set("Location", wire.Root+"/jobs/"+string(a.ID))
+	return m.send(w, r, status, enqueuedJSON{render.ToJSON(a.Job), a.Existing, a.Replaced})
+}
+
+// add enqueues jobs, all or none. key says that the header Idempotency-Key was the key of the only one.
+func (m *Room) add(r *http.Request, c Caller, jobs []commands.Enqueue) (
+	answers []commands.Enqueued, key bool, err error) {
+	trace := r.Header.Get(worker.TraceTag)
+	var others []event.JobID
+	for i := range jobs {
+		e := &jobs[i]
+		if err := mayUse(c, access.Enqueue, e.Queue); err != nil {
+			return nil, false, err
+		}
+		for _, d := range slices.Concat(e.After, e.Before) {
+			isIt := func(before commands.Enqueue) bool { return before.ID == string(d.Job) }
+			if !slices.ContainsFunc(jobs[:i], isIt) {
+				others = append(others, d.Job)
+			}
+		}
+		_, has := e.Tags[worker.TraceTag]
+		if worker.IsTraceparent(trace) && !has && len(e.Tags) < commands.MaxTags {
+			e.Tags[worker.TraceTag] = trace
+		}
+	}
+	if header := r.Header.Get("Idempotency-Key"); header != "" && len(jobs) == 1 && jobs[0].Key == "" {
+		jobs[0].Key, key = header, true
+	}
+	ids := others
+	for _, e := range jobs {
+		if e.ID != "" {
+			ids = append(ids, event.JobID(e.ID))
+		}
+	}
+	if err := m.reachable(r, c, others, ids); err != nil {
+		return nil, key, err
+	}
+	err = m.write(r, func(ctx context.Context) error {
+		answers, err = m.Service.Enqueue(ctx, c.Actor, jobs...)
+		return err
+	})
+	return answers, key, err
+}
+
+// reachable returns an error if one of the jobs that others wait for, or one with an id that is asked for, is
+// of a queue that c is not for.
+func (m *Room) reachable(r *http.Request, c Caller, others, ids []event.JobID) error {
+	if c.AllQueues() || len(ids) == 0 {
+		return nil
+	}
+	mine, err := m.jobs(r.Context(), c, ids, true)
+	if err != nil {
+		return err
+	}
+	all := c
+	all.Queues = []string{"*"}
+	there, err := m.jobs(r.Context(), all, ids, true)
+	if err != nil {
+		return err
+	}
+	for _, id := range others {
+		if _, ok := mine[id]; !ok {
+			return errHidden(id)
+		}
+	}
+	for id := range there {
+		if _, ok := mine[id]; !ok {
+			return &commands.ConflictError{Command: "enqueue", Job: id, Why: "the id is taken"}
+		}
+	}
+	return nil
+}

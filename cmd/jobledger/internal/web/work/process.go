@@ -1,0 +1,145 @@
+package work
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/commands"
+	"jobledger/commands/remote/wire"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// comes records that a worker process has started, once, and from then on that it is there.
+func (m *Room) comes(w http.ResponseWriter, r *http.Request, c Caller) error {
+	var asked wire.Worker
+	if err := read(w, r, MaxOne, &asked); err != nil {
+		return err
+	}
+	boot := r.PathValue("boot")
+	if asked.Boot != "" && asked.Boot != boot {
+		return cli.Usagef("the body names another process than the address")
+	}
+	asked.Boot = boot
+	process := asked.Event()
+	if err := commands.CheckWorker(process); err != nil {
+		return err
+	}
+	if err := mayUse(c, access.Work, asked.Queues...); err != nil {
+		return err
+	}
+	if err := m.fits(r.Context(), process, asked.Queues, asked.Capabilities); err != nil {
+		return err
+	}
+	m.Busy()
+	m.coming.Lock()
+	defer m.coming.Unlock()
+	known := asked.Again
+	if !known {
+		if len(asked.Queues) == 0 {
+			return &commands.InvalidError{Field: "queues", Allowed: "one queue at least"}
+		}
+		err := m.Service.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+			n, err := tx.Worker(r.Context(), process)
+			known = n != 0
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	status := http.StatusCreated
+	err := m.write(r, func(ctx context.Context) error {
+		if known {
+			status = http.StatusOK
+			return m.Service.Present(ctx, process)
+		}
+		return m.Service.WorkerStarted(ctx, process, asked.Queues, asked.Capabilities)
+	})
+	if err != nil {
+		return err
+	}
+	if !known {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.started[process] = &event.WorkerStarted{Queues: asked.Queues, Capabilities: asked.Capabilities}
+	}
+	return m.send(w, r, status, wire.ProcessOf(process))
+}
+
+// maxStarted is how many processes the room remembers.
+const maxStarted = 4096
+
+// fits returns an InvalidError if the process has said, when it started, that it is for other queues or has
+// not these capabilities. One that has said nothing may take anything.
+func (m *Room) fits(ctx context.Context, process event.Worker, queues, capabilities []string) error {
+	m.mu.Lock()
+	said, known := m.started[process]
+	m.mu.Unlock()
+	if !known {
+		err := m.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
+			filter := ledger.Filter{Worker: process.Name, Kinds: []event.Kind{event.KindWorkerStarted}}
+			for e, err := range tx.Events(ctx, filter) {
+				if err != nil {
+					return err
+				}
+				if e.Worker == process {
+					said, _ = e.Body.(*event.WorkerStarted)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		m.mu.Lock()
+		if len(m.started) >= maxStarted {
+			clear(m.started)
+		}
+		m.started[process] = said
+		m.mu.Unlock()
+	}
+	if said == nil {
+		return nil
+	}
+	for _, q := range queues {
+		if !slices.Contains(said.Queues, q) {
+			return &commands.InvalidError{Field: "queue", Got: q, Allowed: "those that the process has started for"}
+		}
+	}
+	for _, label := range capabilities {
+		if !slices.Contains(said.Capabilities, label) {
+			return &commands.InvalidError{Field: "capability", Got: label,
+				Allowed: "those that the process has started with"}
+		}
+	}
+	return nil
+}
+
+// goes records that a worker process has ended in an orderly way. That of one that is not there changes
+// nothing.
+func (m *Room) goes(w http.ResponseWriter, r *http.Request, _ Caller) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	if _, err := body(w, r, 0); err != nil {
+		return err
+	}
+	var process event.Worker
+	there := false
+	err := m.Service.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+		process, there, err = projection.Present(r.Context(), tx, r.PathValue("boot"))
+		return err
+	})
+	if err == nil && there {
+		err = m.write(r, func(ctx context.Context) error { return m.Service.WorkerStopped(ctx, process) })
+	}
+	if err != nil {
+		return err
+	}
+	return m.empty(w, r)
+}

@@ -1,0 +1,173 @@
+package work
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/commands"
+	"jobledger/commands/remote/wire"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// Limits of what is asked at the same time, and of one request.
+const (
+	MaxWaiting      = 1024 // claims that wait, in all
+	MaxWaitingGrant = 64   // of one token
+	MaxWriting      = 512  // requests that write, under way or queued
+	MaxTokens       = 100  // of one claim
+	MaxOps          = 1000 // outcomes and heartbeats of one request
+	MaxJobs         = 1000 // of one request
+	MaxBody         = 8 << 20
+	MaxOne          = 3 << 19 // bytes of one job or one outcome: 1.5 MiB
+)
+
+// Caller is who asks.
+type Caller = door.Caller
+
+// Config says what a Room works on.
+type Config struct {
+	Service *commands.Service
+	Now     func() time.Time
+	Closing <-chan struct{} // closed when the server begins to end
+	Report  func(format string, args ...any)
+	Busy    func() // called when a worker is there: expired leases are to be swept from then on
+}
+
+// Room answers producers and workers. It is safe for concurrent use.
+type Room struct {
+	Config
+	hub     hub
+	turns   turns
+	writing chan struct{}
+
+	mu      sync.Mutex
+	waiting map[string]int                        // by the actor
+	all     int                                   // of them
+	started map[event.Worker]*event.WorkerStarted // what processes said; nil: nothing
+	coming  sync.Mutex                            // one process is announced at a time
+}
+
+// New returns a room.
+func New(c Config) *Room {
+	r := &Room{Config: c, writing: make(chan struct{}, MaxWriting), waiting: make(map[string]int),
+		started: make(map[event.Worker]*event.WorkerStarted)}
+	r.hub.service = c.Service
+	return r
+}
+
+// Routes are what it answers.
+func (m *Room) Routes() []door.Route {
+	var routes []door.Route
+	add := func(pattern string, needs door.Right, most int64,
+		handle func(http.ResponseWriter, *http.Request, Caller) error) {
+		routes = append(routes, door.Route{Pattern: pattern, Needs: needs, MaxBody: most, Queues: true,
+			Streams: true, // it may wait, or be read slowly, and limits itself
+			Handle: func(w http.ResponseWriter, r *http.Request) error {
+				return handle(w, r, door.CallerOf(r.Context()))
+			}})
+	}
+	add("POST "+wire.Root+"/jobs", door.Enqueue, MaxBody, m.enqueue)
+	add("PUT "+wire.Root+"/jobs/{job}", door.Enqueue, MaxBody, m.put)
+	add("POST "+wire.Root+"/queues/{queue}/jobs", door.Enqueue, MaxBody, m.enqueueRaw)
+	add("POST "+wire.Root+"/claims", door.Work, MaxBody, m.claims)
+	add("GET "+wire.Root+"/claims", door.Work, 0, m.held)
+	add("GET "+wire.Root+"/claims/ready", door.Work, 0, m.ready)
+	add("PUT "+wire.Root+"/jobs/{job}/claims/{token}", door.Work, MaxBody, m.outcome)
+	add("PUT "+wire.Root+"/jobs/{job}/claims/{token}/process", door.Work, MaxOne, m.takeOver)
+	add("POST "+wire.Root+"/heartbeats", door.Work, MaxBody, m.heartbeats)
+	add("PUT "+wire.Root+"/workers/{boot}", door.Work, MaxOne, m.comes)
+	add("DELETE "+wire.Root+"/workers/{boot}", door.Work, 0, m.goes)
+	return routes
+}
+
+// refusal is an error of a request before any command ran.
+func refusal(status int, code, detail string) error { return door.Refusal(status, code, detail) }
+
+// writeTime is how long one request writes.
+const writeTime = 20 * time.Second
+
+// write runs fn unless too many requests write already. The context of fn does not end when the client goes:
+// then it would not be known what was done.
+func (m *Room) write(r *http.Request, fn func(context.Context) error) error {
+	select {
+	case m.writing <- struct{}{}:
+		defer func() { <-m.writing }()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), writeTime)
+		defer cancel()
+		return fn(ctx)
+	default:
+		return refusal(http.StatusServiceUnavailable, "busy", "too many requests write at the same time")
+	}
+}
+
+// begin counts a request that waits; end must be called after it.
+func (m *Room) begin(c Caller) (end func(), err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.all >= MaxWaiting || m.waiting[c.Actor] >= MaxWaitingGrant {
+		return nil, refusal(http.StatusTooManyRequests, "rate", "too many requests wait at the same time")
+	}
+	m.all++
+	m.waiting[c.Actor]++
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.all--
+		if m.waiting[c.Actor]--; m.waiting[c.Actor] == 0 {
+			delete(m.waiting, c.Actor)
+		}
+	}, nil
+}
+
+// Waiting returns how many requests wait.
+func (m *Room) Waiting() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.all
+}
+
+// mayUse returns an error unless c has the scope for all of these queues.
+func mayUse(c Caller, scope access.Scope, queues ...string) error {
+	for _, q := range queues {
+		if err := commands.CheckQueue(q); err != nil {
+			return err
+		}
+		if !c.May(scope, q) {
+			return refusal(http.StatusForbidden, "forbidden", "the token is not for the queue "+q)
+		}
+	}
+	return nil
+}
+
+// jobs reads the jobs with these ids. One of a queue that c is not for is as if it were not there, which is
+// commands.ErrNoJob, as for the outcome of a command. Where c is for all queues and rows is false, nothing is
+// read.
+func (m *Room) jobs(ctx context.Context, c Caller, ids []event.JobID, rows bool) (
+	found map[event.JobID]projection.Job, err error) {
+	if c.AllQueues() && !rows {
+		return nil, nil
+	}
+	err = m.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		found = make(map[event.JobID]projection.Job, len(ids))
+		for _, id := range ids {
+			if commands.CheckText("job", string(id), commands.MaxKey) != nil {
+				continue
+			}
+			j, ok, err := projection.Get(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+			if ok && c.Queue(j.Queue) {
+				found[id] = j
+			}
+		}
+		return nil
+	})
+	return found, err
+}

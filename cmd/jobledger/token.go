@@ -1,0 +1,193 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/ledger"
+)
+
+// maxTokenLife is how long a token may last that is not for ever.
+const maxTokenLife = 10 * 366 * 24 * time.Hour
+
+// tokenVerb makes, lists and revokes the tokens of a server.
+func tokenVerb(p *program) cli.Verb {
+	var scopes []string
+	for _, s := range access.Scopes {
+		scopes = append(scopes, string(s))
+	}
+	return cli.Verb{
+		Name: "token", Group: cli.GroupLedger, Usage: "let programs use 'jobledger serve' from elsewhere",
+		About: "create NAME prints a token, once; a program sends it as 'Authorization: Bearer TOKEN', and " +
+			"events name it as http:NAME. It is for the scopes and queues that the flags say, and for nothing else. " +
+			"list shows what was made, and revoke NAME ends it at once, also for a server that runs.\n" +
+			"Scopes: read is all that is known of jobs but payloads, results and output, and bodies is these; " +
+			"enqueue adds jobs; work claims them, with their payloads, and says how they went; operate is cancel, " +
+			"retry, pause and the like; erase; metrics. A QUEUE may end with *, as in 'img-*', and * alone is " +
+			"every queue. Without that, read needs requests that name a queue or a job.\n" +
+			"The tokens are in DB.access next to the ledger, as SHA-256, readable for its owner only. They are no " +
+			"part of the ledger: backup and export leave them out. A ledger in PostgreSQL needs --access.",
+		Args: "create|list|revoke [NAME]", MinArgs: 1, MaxArgs: 2, QueuePatterns: true,
+		Flags: []cli.Flag{
+			cli.ListFlag("scope", "create: what it permits: `SCOPE`; may be repeated"),
+			cli.ListFlag("queue", "create: for `QUEUE`; may be repeated", "q"),
+			cli.DurationFlag("expires", "create: it ends in `D`", "", time.Minute, maxTokenLife, false),
+			accessFlag(),
+		},
+		Examples: []cli.Example{
+			{"jobledger token create web --scope enqueue --queue mail --queue 'img-*' --expires 90d >web.token",
+				"for a producer; the file has the token"},
+			{"jobledger token create build7 --scope work --queue '*'", "for the workers of a host"},
+			{"jobledger token revoke web", "it is refused from now on"},
+		},
+		Complete: map[string][]string{"": {"create", "list", "revoke"}, "scope": scopes},
+		Exits:    []int{cli.ExitNothing, cli.ExitConflict},
+		Run:      p.token,
+	}
+}
+
+func accessFlag() cli.Flag {
+	return &cli.StringFlag{Name: "access", Usage: "the tokens are in `FILE`", DefaultText: "DB.access",
+		EnvVars: []string{"JOBLEDGER_ACCESS"}}
+}
+
+// accessPath is the file with the tokens of the ledger; "" for one in PostgreSQL without --access.
+func (p *program) accessPath(c *cli.Context) string {
+	if path := c.String("access"); path != "" {
+		return path
+	}
+	if ledger.IsServerAddress(p.DB) {
+		return ""
+	}
+	path, _ := cli.SplitDSN(p.DB)
+	return access.PathOf(path)
+}
+
+func (p *program) token(c *cli.Context) error {
+	path := p.accessPath(c)
+	if path == "" {
+		return cli.Usagef("a ledger in PostgreSQL has no file of tokens next to it: give --access FILE")
+	}
+	if file, _ := cli.SplitDSN(p.DB); c.String("access") == "" {
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			return cli.WithHint(cli.Usagef("there is no ledger %s", file), "'jobledger init' makes one")
+		}
+	}
+	action, name := c.Args().First(), c.Args().Get(1)
+	create := action == "create"
+	for _, flag := range []string{"scope", "queue", "expires"} {
+		if c.IsSet(flag) && !create {
+			return cli.Usagef("--%s is for create", flag)
+		}
+	}
+	switch {
+	case action == "list" && name == "":
+		return p.listTokens(path)
+	case create && name != "":
+		return p.createToken(c, path, name)
+	case action == "revoke" && name != "":
+		g, err := access.Revoke(path, name, p.Now())
+		if none := (*access.NoTokenError)(nil); errors.As(err, &none) {
+			return cli.WithHint(cli.Exitf(cli.ExitNothing, "%w", err), "'jobledger token list' shows all")
+		}
+		if err != nil {
+			return err
+		}
+		return p.printGrant(g, "")
+	}
+	return cli.WithHint(cli.Usagef("token takes create NAME, list, or revoke NAME"), "%s", cli.SeeHelp("token"))
+}
+
+func (p *program) createToken(c *cli.Context, path, name string) error {
+	request := access.Request{Name: name, Queues: c.StringSlice("queue")}
+	for _, text := range c.StringSlice("scope") {
+		s, err := access.ParseScope(text)
+		if err != nil {
+			return err
+		}
+		request.Scopes = append(request.Scopes, s)
+	}
+	if len(request.Scopes) == 0 || len(request.Queues) == 0 {
+		return cli.WithHint(cli.Usagef("create needs --scope and --queue, at least one of each"),
+			"--queue '*' is every queue")
+	}
+	if life, given := cli.DurationValue(c, "expires"); given {
+		request.Expires = p.Now().Add(life)
+	}
+	token, g, err := access.Create(path, request, p.Now())
+	if err != nil {
+		return err
+	}
+	return p.printGrant(g, token)
+}
+
+// grantJSON is a token as --json prints it.
+type grantJSON struct {
+	Token   string         `json:"token,omitempty"` // only when it is made
+	ID      string         `json:"id"`
+	Name    string         `json:"name"`
+	State   string         `json:"state"`
+	Scopes  []access.Scope `json:"scopes"`
+	Queues  []string       `json:"queues"`
+	Created *string        `json:"created"`
+	Expires *string        `json:"expires"`
+	Revoked *string        `json:"revoked"`
+	Used    *string        `json:"used"` // the last day, in UTC
+}
+
+func (p *program) grantJSON(g access.Grant, token string) grantJSON {
+	return grantJSON{token, g.ID, g.Name, g.State(p.Now()), g.Scopes, g.Queues, render.TimeOrNull(g.Created),
+		render.TimeOrNull(g.Expires), render.TimeOrNull(g.Revoked), render.TextOrNull(g.Used)}
+}
+
+func (p *program) printGrant(g access.Grant, token string) error {
+	switch {
+	case p.JSON:
+		return p.PrintJSON(p.grantJSON(g, token))
+	case token != "":
+		return p.PrintLine(token)
+	}
+	return nil
+}
+
+func (p *program) listTokens(path string) error {
+	grants, err := access.List(path)
+	switch {
+	case err != nil:
+		return err
+	case len(grants) == 0:
+		return cli.WithHint(cli.Exitf(cli.ExitNothing, "there are no tokens"), "'jobledger token create' makes one")
+	}
+	t := &cli.Table{Columns: []cli.Column{{Title: "NAME"}, {Title: "ID", Drop: 3}, {Title: "STATE"},
+		{Title: "SCOPES"}, {Title: "QUEUES"}, {Title: "EXPIRES", Drop: 1}, {Title: "USED", Drop: 2}}}
+	for _, g := range grants {
+		if p.JSON {
+			if err := p.PrintJSON(p.grantJSON(g, "")); err != nil {
+				return err
+			}
+			continue
+		}
+		var scopes []string
+		for _, s := range g.Scopes {
+			scopes = append(scopes, string(s))
+		}
+		expires, used := "never", "-"
+		if !g.Expires.IsZero() {
+			expires = render.Time(g.Expires.In(p.Now().Location()))
+		}
+		if g.Used != "" {
+			used = g.Used
+		}
+		t.Add(g.Name, g.ID, g.State(p.Now()), strings.Join(scopes, ","), strings.Join(g.Queues, ","), expires, used)
+	}
+	if p.JSON {
+		return nil
+	}
+	return p.PrintTable(t)
+}

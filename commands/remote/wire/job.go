@@ -1,0 +1,124 @@
+package wire
+
+import (
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// Job is a job as the API answers with it, as far as producers and workers need it. Fields that it does not
+// have are left out when it is read.
+type Job struct {
+	ID             event.JobID       `json:"id"`
+	Seq            int64             `json:"seq"`
+	State          string            `json:"state"`
+	Queue          string            `json:"queue"`
+	Priority       int               `json:"priority"`
+	RunAt          *string           `json:"run_at"`
+	Key            *string           `json:"key"`
+	UniqueWhile    string            `json:"unique_while"`
+	Group          string            `json:"group"`
+	Tags           map[string]string `json:"tags"`
+	Attempt        int               `json:"attempt"`
+	Failures       int               `json:"failures"`
+	MaxAttempts    int               `json:"max_attempts"`
+	MaxRuntime     *float64          `json:"max_runtime"`
+	Version        *string           `json:"version"`
+	Requires       []string          `json:"requires"`
+	After          []string          `json:"after"`
+	Schedule       string            `json:"schedule"`
+	Tick           string            `json:"tick"`
+	Worker         *string           `json:"worker"`
+	LeaseToken     *string           `json:"lease_token"`
+	ClaimedAt      *string           `json:"claimed_at"`
+	HeartbeatAt    *string           `json:"heartbeat_at"`
+	LeaseExpiresAt *string           `json:"lease_expires_at"`
+	EndBy          *string           `json:"end_by"` // when the maximum runtime in force ends the claim
+	Progress       *float64          `json:"progress"`
+	Note           *string           `json:"note"`
+	FinishedAt     *string           `json:"finished_at"`
+	ErrorCode      *string           `json:"error_code"`
+	ErrorDetail    *string           `json:"error_detail"`
+	Payload        *string           `json:"payload"`
+	PayloadBase64  *string           `json:"payload_base64"`
+	Salt           *string           `json:"salt"` // base64, for the digests of what the command writes
+	Existing       bool              `json:"existing"`
+	Replaced       bool              `json:"replaced"`
+}
+
+// Projection is j as package projection has it. N is 0: jobs have no number here.
+func (j Job) Projection() (out projection.Job, err error) {
+	out = projection.Job{ID: j.ID, Seq: j.Seq, Queue: j.Queue, Priority: j.Priority, Key: text(j.Key),
+		UniqueWhile: j.UniqueWhile, Group: j.Group, Tags: j.Tags, MaxAttempts: j.MaxAttempts,
+		Version: text(j.Version), Requires: j.Requires, After: j.After, Schedule: j.Schedule,
+		Attempt: j.Attempt, Failures: j.Failures, Worker: event.Worker{Name: text(j.Worker)},
+		Token: text(j.LeaseToken), Progress: j.Progress, Note: text(j.Note), ErrorCode: text(j.ErrorCode),
+		ErrorDetail: text(j.ErrorDetail)}
+	if out.State, err = event.ParseState(j.State); err != nil {
+		return out, fmt.Errorf("job %s: %w", j.ID, err)
+	}
+	if j.MaxRuntime != nil {
+		if out.MaxRuntime, err = Duration("max_runtime", *j.MaxRuntime); err != nil {
+			return out, err
+		}
+	}
+	tick := &j.Tick
+	if j.Tick == "" {
+		tick = nil
+	}
+	for _, t := range []struct {
+		to   *time.Time
+		from *string
+	}{{&out.RunAt, j.RunAt}, {&out.ClaimedAt, j.ClaimedAt}, {&out.HeartbeatAt, j.HeartbeatAt},
+		{&out.LeaseUntil, j.LeaseExpiresAt}, {&out.EndBy, j.EndBy}, {&out.FinishedAt, j.FinishedAt},
+		{&out.Tick, tick}} {
+		if t.from == nil {
+			continue
+		}
+		if *t.to, err = time.Parse(time.RFC3339Nano, *t.from); err != nil {
+			return out, fmt.Errorf("job %s: %w", j.ID, err)
+		}
+	}
+	if out.Payload, err = Bytes("payload", j.Payload, j.PayloadBase64); err != nil {
+		return out, err
+	}
+	if j.Salt != nil {
+		out.Salt, err = base64.StdEncoding.DecodeString(*j.Salt)
+	}
+	return out, err
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// ClaimsAnswer is the answer to POST /claims, as the client reads it.
+type ClaimsAnswer struct {
+	Claims     []Job    `json:"claims"`
+	Outcomes   []Answer `json:"outcomes"`
+	Heartbeats []Answer `json:"heartbeats"`
+}
+
+// Answer is what became of one outcome or heartbeat.
+type Answer struct {
+	Token   string   `json:"token"`
+	Job     *Job     `json:"job"`     // after it; null where it was refused and nothing is known of the job
+	Problem *Problem `json:"problem"` // null: it is recorded
+}
+
+// Ready is the answer to GET /claims/ready.
+type Ready struct {
+	Ready bool    `json:"ready"`
+	Next  *string `json:"next"` // when the next job that fits is due; null: none is known
+}
+
+// Items is a list.
+type Items struct {
+	Items []Job `json:"items"`
+}

@@ -1,0 +1,189 @@
+package wire
+
+import (
+	"encoding/base64"
+	"fmt"
+	"unicode/utf8"
+
+	"jobledger/commands"
+	"jobledger/ledger/event"
+)
+
+// The outcomes of a claim.
+const (
+	Succeeded = "succeeded"
+	Failed    = "failed"
+	Released  = "released"
+	Cancelled = "cancelled" // by the owner, who has stopped the work
+	Stopped   = "stopped"   // a claim that was lost: its command has ended now
+)
+
+// Outcome says how a claim ended. It is the body of PUT /jobs/{id}/claims/{token}, without Job and Token.
+type Outcome struct {
+	Job          event.JobID `json:"job,omitempty"`
+	Token        string      `json:"token,omitempty"`
+	Owner        string      `json:"owner,omitempty"` // the worker that must hold the claim; "": any
+	Outcome      string      `json:"outcome"`
+	Result       *string     `json:"result,omitempty"`
+	ResultBase64 *string     `json:"result_base64,omitempty"`
+	Code         string      `json:"code,omitempty"`
+	Detail       string      `json:"detail,omitempty"`
+	ExitCode     *int        `json:"exit_code,omitempty"`
+	Signal       string      `json:"signal,omitempty"`
+	RetryIn      *float64    `json:"retry_in,omitempty"`
+	NoRetry      bool        `json:"no_retry,omitempty"`
+	Delay        float64     `json:"delay,omitempty"`
+	Snooze       bool        `json:"snooze,omitempty"`
+	Reason       string      `json:"reason,omitempty"`
+	Output       *Output     `json:"output,omitempty"`
+}
+
+// Output describes what the command of an attempt wrote; see event.Output.
+type Output struct {
+	StdoutSHA256     string `json:"stdout_sha256,omitempty"`
+	StdoutBytes      int64  `json:"stdout_bytes,omitempty"`
+	StderrSHA256     string `json:"stderr_sha256,omitempty"`
+	StderrBytes      int64  `json:"stderr_bytes,omitempty"`
+	StdoutKeptSHA256 string `json:"stdout_kept_sha256,omitempty"`
+	StderrKeptSHA256 string `json:"stderr_kept_sha256,omitempty"`
+}
+
+// fields are the optional fields of each outcome; token and owner aside.
+var fields = map[string][]string{
+	Succeeded: {"result", "exit_code", "output"},
+	Failed:    {"code", "detail", "exit_code", "signal", "retry_in", "no_retry", "output"},
+	Released:  {"delay", "snooze", "reason", "output"},
+	Cancelled: {"reason"},
+	Stopped:   {"exit_code", "signal"},
+}
+
+// Command is o as a command. A field that the outcome does not have is an error, not ignored.
+func (o Outcome) Command() (commands.Command, error) {
+	allowed, ok := fields[o.Outcome]
+	if !ok {
+		return nil, &commands.InvalidError{Field: "outcome", Got: shown(o.Outcome),
+			Allowed: "succeeded, failed, released, cancelled, stopped"}
+	}
+	given := map[string]bool{"result": o.Result != nil || o.ResultBase64 != nil, "code": o.Code != "",
+		"detail": o.Detail != "", "exit_code": o.ExitCode != nil, "signal": o.Signal != "",
+		"retry_in": o.RetryIn != nil, "no_retry": o.NoRetry, "delay": o.Delay != 0, "snooze": o.Snooze,
+		"reason": o.Reason != "", "output": o.Output != nil}
+	for _, name := range allowed {
+		delete(given, name)
+	}
+	for _, name := range []string{"result", "code", "detail", "exit_code", "signal", "retry_in", "no_retry",
+		"delay", "snooze", "reason", "output"} {
+		if given[name] {
+			return nil, &commands.InvalidError{Field: name, Got: "for " + o.Outcome,
+				Allowed: "nothing of that name"}
+		}
+	}
+	var output event.Output
+	if o.Output != nil {
+		output = event.Output(*o.Output)
+	}
+	switch o.Outcome {
+	case Succeeded:
+		result, err := Bytes("result", o.Result, o.ResultBase64)
+		return commands.Succeed{Token: o.Token, Owner: o.Owner, Result: result, ExitCode: o.ExitCode,
+			Output: output}, err
+	case Failed:
+		f := commands.Fail{Token: o.Token, Owner: o.Owner, Code: o.Code, Detail: o.Detail, ExitCode: o.ExitCode,
+			Signal: o.Signal, NoRetry: o.NoRetry, Output: output}
+		if o.RetryIn != nil {
+			in, err := Duration("retry_in", *o.RetryIn)
+			if err != nil {
+				return nil, err
+			}
+			f.RetryIn = &in
+		}
+		return f, nil
+	case Released:
+		delay, err := Duration("delay", o.Delay)
+		return commands.Release{Token: o.Token, Owner: o.Owner, Reason: o.Reason, Delay: delay, Snooze: o.Snooze,
+			Output: output}, err
+	case Cancelled:
+		if o.Token == "" {
+			return nil, &commands.InvalidError{Field: "token", Allowed: "the token that the claim was given"}
+		}
+		return commands.Cancel{Token: o.Token, Reason: o.Reason}, nil
+	}
+	return commands.ReportStop{Token: o.Token, ExitCode: o.ExitCode, Signal: o.Signal}, nil
+}
+
+// OutcomeOf is the command of a claim's owner as JSON; ok is false for any other command.
+func OutcomeOf(job event.JobID, c commands.Command) (o Outcome, ok bool) {
+	o.Job = job
+	switch c := c.(type) {
+	case commands.Succeed:
+		o.Outcome, o.Token, o.Owner, o.ExitCode = Succeeded, c.Token, c.Owner, c.ExitCode
+		o.Result, o.ResultBase64 = Text(c.Result)
+		o.Output = outputOf(c.Output)
+	case commands.Fail:
+		o.Outcome, o.Token, o.Owner, o.ExitCode = Failed, c.Token, c.Owner, c.ExitCode
+		o.Code, o.Detail, o.Signal, o.NoRetry = c.Code, c.Detail, c.Signal, c.NoRetry
+		if c.RetryIn != nil {
+			seconds := c.RetryIn.Seconds()
+			o.RetryIn = &seconds
+		}
+		o.Output = outputOf(c.Output)
+	case commands.Release:
+		o.Outcome, o.Token, o.Owner, o.Reason = Released, c.Token, c.Owner, c.Reason
+		o.Delay, o.Snooze = c.Delay.Seconds(), c.Snooze
+		o.Output = outputOf(c.Output)
+	case commands.Cancel:
+		o.Outcome, o.Token, o.Reason = Cancelled, c.Token, c.Reason
+		return o, c.Token != ""
+	case commands.ReportStop:
+		o.Outcome, o.Token, o.ExitCode, o.Signal = Stopped, c.Token, c.ExitCode, c.Signal
+	default:
+		return o, false
+	}
+	return o, true
+}
+
+func outputOf(o event.Output) *Output {
+	if o == (event.Output{}) {
+		return nil
+	}
+	out := Output(o)
+	return &out
+}
+
+// Text returns b as text if that is what it is, else as base64; nothing for nil.
+func Text(b []byte) (text, encoded *string) {
+	switch {
+	case b == nil:
+		return nil, nil
+	case utf8.Valid(b):
+		s := string(b)
+		return &s, nil
+	}
+	s := base64.StdEncoding.EncodeToString(b)
+	return nil, &s
+}
+
+// Bytes is the inverse of Text.
+func Bytes(field string, text, encoded *string) ([]byte, error) {
+	switch {
+	case text != nil && encoded != nil:
+		return nil, &commands.InvalidError{Field: field, Got: "and " + field + "_base64",
+			Allowed: "one of the two"}
+	case text != nil:
+		return []byte(*text), nil
+	case encoded == nil:
+		return nil, nil
+	}
+	b, err := base64.StdEncoding.DecodeString(*encoded)
+	if err != nil {
+		return nil, &commands.InvalidError{Field: field + "_base64", Got: shown(*encoded), Allowed: "base64"}
+	}
+	return b, nil
+}
+
+func shown(text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("%.40q", text)
+}

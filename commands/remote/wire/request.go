@@ -1,0 +1,117 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger/event"
+)
+
+// Root begins the path of every resource.
+const Root = "/api/v1"
+
+// MaxWait is how long one request waits for a job.
+const MaxWait = time.Minute
+
+// Process is a worker process, as the events name it.
+type Process struct {
+	Worker  string `json:"worker"`
+	Boot    string `json:"boot,omitempty"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Version string `json:"version,omitempty"`
+}
+
+// ProcessOf is w as JSON.
+func ProcessOf(w event.Worker) Process {
+	return Process{Worker: w.Name, Boot: w.Boot, Host: w.Host, PID: w.PID, Version: w.Version}
+}
+
+// Event is p as the events name it.
+func (p Process) Event() event.Worker {
+	return event.Worker{Name: p.Worker, Boot: p.Boot, Host: p.Host, PID: p.PID, Version: p.Version}
+}
+
+// Claims is the body of POST /claims: how claims ended, heartbeats, and tokens for the next claims, all in
+// one transaction.
+type Claims struct {
+	Process
+	Queues       []string    `json:"queues,omitempty"`
+	Capabilities []string    `json:"capabilities,omitempty"`
+	Tokens       []string    `json:"tokens,omitempty"` // as many as there are free slots
+	Lease        float64     `json:"lease,omitempty"`
+	MaxRuntime   float64     `json:"max_runtime,omitempty"`
+	Wait         float64     `json:"wait,omitempty"`
+	Outcomes     []Outcome   `json:"outcomes,omitempty"`
+	Heartbeats   []Heartbeat `json:"heartbeats,omitempty"`
+}
+
+// Request is c as a request of package commands; its Limit is 0 where c has no tokens.
+func (c *Claims) Request() (r commands.ClaimRequest, err error) {
+	r = commands.ClaimRequest{Queues: c.Queues, Capabilities: c.Capabilities, Version: c.Version,
+		Worker: c.Event(), Tokens: c.Tokens, Limit: len(c.Tokens)}
+	if r.Lease, err = Duration("lease", c.Lease); err != nil {
+		return r, err
+	}
+	r.MaxRuntime, err = Duration("max_runtime", c.MaxRuntime)
+	return r, err
+}
+
+// Heartbeat extends the lease of one claim.
+type Heartbeat struct {
+	Job      event.JobID `json:"job"`
+	Token    string      `json:"token"`
+	Progress *float64    `json:"progress,omitempty"`
+	Note     string      `json:"note,omitempty"`
+	Lease    float64     `json:"lease,omitempty"` // 0: that of the request
+	Owner    string      `json:"owner,omitempty"` // the worker that must hold the claim; "": the token suffices
+}
+
+// Command is h as a command; lease is that of the request.
+func (h Heartbeat) Command(lease time.Duration) (commands.Command, error) {
+	own, err := Duration("lease", h.Lease)
+	if err != nil {
+		return nil, err
+	}
+	if own != 0 {
+		lease = own
+	}
+	if lease == 0 {
+		lease = commands.DefaultLease
+	}
+	return commands.Heartbeat{Token: h.Token, Owner: h.Owner, Lease: lease, Progress: h.Progress,
+		Note: h.Note}, nil
+}
+
+// Heartbeats is the body of POST /heartbeats: those of one process.
+type Heartbeats struct {
+	Boot   string      `json:"boot"`
+	Lease  float64     `json:"lease,omitempty"`
+	Claims []Heartbeat `json:"claims"`
+}
+
+// Worker is the body of PUT /workers/{boot}. Again says that the process is still there.
+type Worker struct {
+	Process
+	Queues       []string `json:"queues,omitempty"`
+	Capabilities []string `json:"capabilities,omitempty"`
+	Again        bool     `json:"again,omitempty"`
+}
+
+// TakeOver is the body of PUT /jobs/{id}/claims/{token}/process: another process goes on with the claim.
+type TakeOver struct {
+	Process
+	Owner string  `json:"owner,omitempty"` // the worker that must hold the claim; "": the token suffices
+	Lease float64 `json:"lease,omitempty"` // 0: as long as the last one
+}
+
+// Duration is a number of seconds as a duration, to the microsecond.
+func Duration(field string, seconds float64) (time.Duration, error) {
+	const most = 1e9 // more than any limit of commands
+	if !(math.Abs(seconds) <= most) {
+		return 0, &commands.InvalidError{Field: field, Got: fmt.Sprint(seconds), Allowed: "a number of seconds"}
+	}
+	return time.Duration(math.Round(seconds*1e6)) * time.Microsecond, nil
+}
