@@ -17,7 +17,8 @@ import (
 // environment is that of all commands of Go: what could differ between two machines is set.
 func environment(t target) []string {
 	env := []string{"CGO_ENABLED=0", "GOOS=" + t.system, "GOARCH=" + t.arch, "GOFLAGS=-mod=readonly",
-		"GOWORK=off", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GORISCV64=rva20u64", "GOTOOLCHAIN=local", "GO111MODULE=on"}
+		"GOWORK=off", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GORISCV64=rva20u64", "GOTOOLCHAIN=local",
+		"GO111MODULE=on"}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY",
 		"GOROOT", "GONOSUMDB", "GOSUMDB", "SystemRoot", "LOCALAPPDATA", "USERPROFILE", "TEMP"} {
 		if value, ok := os.LookupEnv(name); ok {
@@ -101,8 +102,9 @@ func (r *release) texts(ctx context.Context, modules []module) (files []file, er
 		return nil, err
 	}
 	for name, args := range map[string]string{"man/jobledger.1": "man",
-		"completions/jobledger.bash": "completion bash", "completions/_jobledger": "completion zsh", "completions/jobledger.fish": "completion fish",
-		"completions/jobledger.ps1": "completion powershell"} {
+		"completions/jobledger.bash": "completion bash", "completions/_jobledger": "completion zsh",
+		"completions/jobledger.fish": "completion fish",
+		"completions/jobledger.ps1":  "completion powershell"} {
 		cmd := exec.CommandContext(ctx, program, strings.Fields(args)...)
 		cmd.Env = []string{"HOME=" + r.work, "LC_ALL=C.UTF-8", "TZ=UTC"}
 		text, err := cmd.Output()
