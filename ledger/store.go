@@ -52,7 +52,7 @@ func newStore(dsn string, e engine.Engine) *Store {
 		quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if engine.IsServerAddress(dsn) {
-		s.peeks = make(chan *peek)
+		s.peeks, s.readers.usual = make(chan *peek), make(chan struct{}, usualReaders)
 	}
 	if s.info.Altered != nil {
 		s.altered.Store(&s.info.Altered)

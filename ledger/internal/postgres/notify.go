@@ -74,8 +74,8 @@ func readPayload(text string) (sender string, topics engine.Topic) {
 	return sender, engine.Topic(n)
 }
 
-// notifier sends the notifications that were not sent with their commits: on the connection that listens, where
-// there is one, otherwise in a goroutine of its own, which runs from the first of them until close.
+// notifier sends the notifications that were not sent with their commits: on the connection that listens,
+// where there is one, otherwise in a goroutine of its own, which runs from the first of them until close.
 type notifier struct {
 	address address
 	sender  string                    // identifies this process, which does not wake itself
