@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"jobledger/ledger/ledgertest"
@@ -94,8 +95,18 @@ func TestPagesInBrowser(t *testing.T) {
 	s := importNight(t)
 	n := serveStore(t, s.Store, atMorning)
 	const zombie = "01KKQGAZ43CWGCX9CD0BRFPDB6"
-	pages := []string{"/", "/jobs/" + zombie, "/tail"}
+	pages := []string{"/", "/lanes", "/jobs/" + zombie, "/tail"}
 	pages = append(pages, ledgertest.Size(nil, nil, []string{"/?at=pos:2159", "/jobs?queue=mail&at=pos:2159",
 		"/jobs/" + zombie + "?at=pos:2159", "/events?kind=refused", "/jobs"})...)
-	browse(t, browserTask{Link: <-n.links, Pages: pages})
+	if only := os.Getenv("JOBLEDGER_TEST_PAGES"); only != "" {
+		pages = strings.Fields(only)
+	}
+	night := &browserNight{Path: "/lanes?at=2026-03-15T04:00:00Z&from=2026-03-14T23:30:00Z"}
+	if *update {
+		picture, err := filepath.Abs("docs/night.png")
+		check(t, err)
+		night.Picture = picture
+	}
+	facts := browse(t, browserTask{Link: <-n.links, Pages: pages, Night: night})
+	t.Logf("the night: %v", facts)
 }

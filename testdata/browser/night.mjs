@@ -1,4 +1,55 @@
-// Finds in the lanes of a bad night what went wrong, and takes the picture of it.
-export async function night({page, open, findings, facts, task}) {
+// Finds in the lanes of a bad night what went wrong, with the keyboard too, and takes the picture of it.
+export async function night({page, open, origin, findings, facts, task}) {
+  await page.setViewportSize({width: 1280, height: 900});
   await open(page, task.night.path);
+  const canvas = page.locator('canvas[data-lanes]');
+  const drawn = JSON.parse(await canvas.getAttribute('data-drawn'));
+  facts.drawn = drawn;
+  // Each must be in the picture, and all of it on one screen.
+  for (const [what, n] of Object.entries({failed: 200, reclaimed: 4, refused: 1, silent: 2, pauses: 1, arrows: 3})) {
+    if (!(drawn[what] >= n)) findings.push(`night: ${drawn[what]} ${what} in the picture, want at least ${n}`);
+  }
+  const box = await canvas.boundingBox();
+  if (box.y + box.height > 900) findings.push(`night: the lanes end at ${box.y + box.height}, below the screen`);
+  // And in words.
+  const words = {
+    dead_host: 'Host charlie (charlie-mail, charlie-render) fell silent at 00:1',
+    frozen: 'bravo-render stopped at 01:04:55',
+    twice: 'the work was done twice',
+    outage: 'failed with smtp_421 from 01:2',
+    pause: 'Queue mail was paused from 01:50:00 to 02:10:00',
+  };
+  for (const [kind, text] of Object.entries(words)) {
+    const found = await page.locator(`[data-finding=${kind}]`).allInnerTexts();
+    if (!found.some((f) => f.includes(text))) findings.push(`night: no ${kind} with "${text}": ${found.join(' | ')}`);
+  }
+  // The keyboard goes to what was lost, and opens the job.
+  await canvas.focus();
+  await page.keyboard.press('n');
+  const said = await page.locator('#said').innerText();
+  if (!said.includes('reclaimed')) findings.push(`night: n leads to: ${said}`);
+  await page.keyboard.press('Escape');
+  if (task.night.picture) {
+    await page.evaluate(() => document.activeElement.blur());
+    await page.screenshot({path: task.night.picture, animations: 'disabled',
+      clip: {x: 0, y: 0, width: 1280, height: Math.min(900, Math.ceil(box.y + box.height + 60))}});
+  }
+  const scripting = await scriptTime(page, origin + task.night.path);
+  facts.scripting = scripting;
+  await canvas.focus();
+  await page.keyboard.press('n');
+  await page.keyboard.press('Enter');
+  await page.waitForURL((url) => url.pathname.startsWith('/jobs/'));
+  await page.setViewportSize({width: 1440, height: 900});
+}
+
+// scriptTime returns how long scripts ran for a page, in milliseconds.
+async function scriptTime(page, address) {
+  const session = await page.context().newCDPSession(page);
+  await session.send('Performance.enable');
+  await page.goto(address);
+  await page.locator('canvas[data-drawn]').first().waitFor();
+  const {metrics} = await session.send('Performance.getMetrics');
+  await session.detach();
+  return Math.round(metrics.find((m) => m.name === 'ScriptDuration').value * 1000);
 }

@@ -39,10 +39,10 @@ async function context(options) {
   return c;
 }
 
-async function open(page, path) {
+async function open(page, path, scripts = true) {
   const answer = await page.goto(origin + path, {waitUntil: 'load'});
   if (!answer || answer.status() !== 200) findings.push(`${path}: status ${answer?.status()}`);
-  if (await page.locator('canvas[data-lanes]').count()) {
+  if (scripts && await page.locator('canvas[data-lanes]').count()) {
     await page.locator('canvas[data-drawn]').first().waitFor();
   }
 }
@@ -101,7 +101,7 @@ const narrow = await context({javaScriptEnabled: false, viewport: {width: 320, h
 const narrowPage = await narrow.newPage();
 for (const path of task.pages) {
   current = path;
-  await open(narrowPage, path);
+  await open(narrowPage, path, false);
   const text = await narrowPage.locator('main').innerText();
   if (text.length < 40) findings.push(`${path}: without a script there is only: ${text}`);
   const box = await narrowPage.locator('html').evaluate((e) => e.scrollWidth);

@@ -62,6 +62,8 @@ func (a *API) Routes() []door.Route {
 			Handle: a.payload},
 		{Pattern: "GET " + Root + "/jobs/{job}/result", Needs: door.Read | door.Bodies, Queues: true,
 			Handle: a.result},
+		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Handle: a.lanes},
+		{Pattern: "GET /events/{pos}", Needs: door.Read, Page: true, Handle: a.eventAt},
 	}, a.verbRoutes()...)
 }
 

@@ -23,7 +23,7 @@ func TestOpenAPIHasTheRoutes(t *testing.T) {
 	if err := json.Unmarshal(Document, &doc); err != nil || doc.OpenAPI != "3.1.0" {
 		t.Fatalf("the document: %q, %v", doc.OpenAPI, err)
 	}
-	want := map[string][]string{Root + "/events/stream": StreamParams}
+	want := map[string][]string{Root + "/events/stream": StreamParams, Root + "/lanes": SpanParams}
 	for _, res := range Resources {
 		want[Root+res.Path] = res.Params
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -49,12 +50,12 @@ type moment struct {
 }
 
 // navigation are the pages that each page leads to.
-var navigation = []navLink{{Name: "Overview", Href: "/"}, {Name: "Jobs", Href: "/jobs"},
-	{Name: "Events", Href: "/events"}, {Name: "Tail", Href: "/tail"}}
+var navigation = []navLink{{Name: "Overview", Href: "/"}, {Name: "Lanes", Href: "/lanes"},
+	{Name: "Jobs", Href: "/jobs"}, {Name: "Events", Href: "/events"}, {Name: "Tail", Href: "/tail"}}
 
 // emptyFrame is the frame of a page about no moment.
 func (p *Pages) emptyFrame(r *http.Request, title string) frame {
-	f := frame{Title: title, Ledger: p.Name, Path: r.URL.Path, Nav: slices.Clone(navigation)}
+	f := frame{Title: title, Ledger: path.Base(p.Name), Path: r.URL.Path, Nav: slices.Clone(navigation)}
 	at := r.URL.Query().Get("at")
 	for i := range f.Nav {
 		n := &f.Nav[i]

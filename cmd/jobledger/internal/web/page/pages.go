@@ -37,6 +37,7 @@ func (p *Pages) Routes() []door.Route {
 		{Pattern: "POST /login/link", Handle: p.newLink},
 		{Pattern: "POST /logout", Needs: door.Read, Handle: p.logout},
 		{Pattern: "GET /{$}", Needs: door.Read, Handle: p.overview},
+		{Pattern: "GET /lanes", Needs: door.Read, Handle: p.lanesPage},
 		{Pattern: "GET /jobs", Needs: door.Read, Handle: p.jobsPage},
 		{Pattern: "GET /jobs/{job}", Needs: door.Read, Handle: p.jobPage},
 		{Pattern: "GET /events", Needs: door.Read, Handle: p.eventsPage},
@@ -101,7 +102,7 @@ func (p *Pages) asset(w http.ResponseWriter, r *http.Request) error {
 // which show none begin sooner.
 var templates = sync.OnceValue(func() map[string]*template.Template {
 	all := make(map[string]*template.Template)
-	for _, name := range []string{"login", "problem", "overview", "jobs", "job", "events"} {
+	for _, name := range []string{"login", "problem", "overview", "lanes", "jobs", "job", "events"} {
 		t := template.New("frame.html").Funcs(template.FuncMap{
 			"asset": func(name string) string { return AssetPaths[name] },
 			"path":  url.PathEscape,

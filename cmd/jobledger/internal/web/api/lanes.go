@@ -1,0 +1,161 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+const (
+	defaultSpan = 6 * time.Hour
+	maxColumns  = 8192
+	maxClaims   = 50_000 // of lanes that nothing is joined in
+)
+
+// SpanParams are the parameters of a window of the ledger.
+var SpanParams = []string{"at", "from", "to", "queue", "worker", "px"}
+
+// Moment returns the moment that value names, the value of the parameter name, as --as-of is read.
+func (a *API) Moment(ctx context.Context, tx *ledger.Tx, name, value string) (projection.Moment, error) {
+	when, err := cli.ParseWhen(name, value, a.Now())
+	if err != nil {
+		return projection.Moment{}, err
+	}
+	return (&cli.Program{Now: a.Now}).MomentAt(ctx, name, tx, when)
+}
+
+// Span returns the window that query names. Without to it ends at the moment at, or now; where the last
+// claim ended long before that, soon after it. Without from it begins six hours before its end.
+func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s view.Span, err error) {
+	for name, values := range query {
+		if !slices.Contains(SpanParams, name) || len(values) > 1 {
+			return s, door.Refusal(http.StatusBadRequest, "usage",
+				"the parameters are at, from, to, queue, worker and px, each once")
+		}
+	}
+	s.Queue, s.Worker = query.Get("queue"), query.Get("worker")
+	if px := query.Get("px"); px != "" {
+		if s.Columns, err = strconv.Atoi(px); err != nil || s.Columns < 1 || s.Columns > maxColumns {
+			return s, door.Refusal(http.StatusBadRequest, "usage",
+				fmt.Sprintf("px is a number from 1 to %d", maxColumns))
+		}
+	}
+	switch at := query.Get("at"); {
+	case query.Get("to") != "":
+		s.To, err = a.Moment(ctx, tx, "to", query.Get("to"))
+	case at != "":
+		s.To, err = a.Moment(ctx, tx, "at", at)
+	default:
+		var past cli.Past
+		if past, err = cli.PastOfCopy(ctx, tx); err == nil && past.Given {
+			s.To = past.Moment
+			break
+		}
+		s.To, err = a.Moment(ctx, tx, "to", "now")
+	}
+	if err == nil && query.Get("to") == "" {
+		s.To, err = lastClaims(ctx, tx, s.To)
+	}
+	if err != nil {
+		return s, err
+	}
+	if from := query.Get("from"); from != "" {
+		s.From, err = a.Moment(ctx, tx, "from", from)
+	} else {
+		s.From, err = projection.AtTime(ctx, tx, s.To.At.Add(-defaultSpan))
+	}
+	if err == nil && !s.From.At.Before(s.To.At) {
+		err = door.Refusal(http.StatusBadRequest, "usage", "from is before to")
+	}
+	return s, err
+}
+
+// lastClaims is m, or the moment soon after the last claim before it where that is long ago.
+func lastClaims(ctx context.Context, tx *ledger.Tx, m projection.Moment) (projection.Moment, error) {
+	if m.Pos == 0 {
+		return m, nil
+	}
+	for e, err := range tx.Events(ctx, ledger.Filter{Ending: true, Until: m.Pos, Limit: 1, Last: true}) {
+		if err != nil {
+			return m, err
+		}
+		if end := e.At.Add(time.Minute); end.Before(m.At.Add(-defaultSpan / 4)) {
+			return projection.AtTime(ctx, tx, end.Truncate(time.Minute).Add(time.Minute))
+		}
+	}
+	return m, nil
+}
+
+// lanes sends the claims of a window by worker.
+func (a *API) lanes(w http.ResponseWriter, r *http.Request) error {
+	query, err := QueryOf(r)
+	if err != nil {
+		return err
+	}
+	var lanes *view.Lanes
+	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		s, err := a.Span(r.Context(), tx, query)
+		if err != nil {
+			return err
+		}
+		lanes, err = view.ReadLanes(r.Context(), tx, s)
+		if err == nil && s.Columns == 0 && lanes.Claims > maxClaims {
+			err = door.Refusal(http.StatusRequestEntityTooLarge, "too_large",
+				fmt.Sprintf("more than %d claims: give px, the width of the picture, or a shorter window", maxClaims))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return sendJSON(w, lanes.Pos, lanes)
+}
+
+// sendJSON answers with value, which has everything up to pos.
+func sendJSON(w http.ResponseWriter, pos int64, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	if len(body) > door.MaxAnswer {
+		return door.ErrTooLarge
+	}
+	h := w.Header()
+	h.Set("Jobledger-Pos", strconv.FormatInt(pos, 10))
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("Content-Type", "application/json")
+	return door.Send(w, append(body, '\n'))
+}
+
+// eventAt leads to the page of the event at a position.
+func (a *API) eventAt(w http.ResponseWriter, r *http.Request) error {
+	pos, err := strconv.ParseInt(r.PathValue("pos"), 10, 64)
+	if err != nil || pos < 1 {
+		return door.Refusal(http.StatusBadRequest, "usage", "the address of an event is /events/POS")
+	}
+	found, err := view.EventsOf(r.Context(), a.Store, ledger.Filter{After: pos - 1, Until: pos})
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return cli.Exitf(cli.ExitNothing, "there is no event at pos %d", pos)
+	}
+	target := fmt.Sprintf("/events?after=%d&limit=20#e%d", pos-1, pos)
+	if e := found[0].Event; e.Job != "" && e.Kind() != event.KindHeartbeat {
+		target = fmt.Sprintf("/jobs/%s#e%d", e.Job, pos)
+	}
+	http.Redirect(w, r, target, http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,86 @@
+package view
+
+import (
+	"context"
+	"slices"
+
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// maxMarks is how many refused writes lanes show.
+const maxMarks = 500
+
+// addMarks adds the refused writes, each with what its result says.
+func (l *Lanes) addMarks(ctx context.Context, tx *ledger.Tx, s Span, rows map[[2]string]int) error {
+	for e, err := range tx.Events(ctx, ledger.Filter{Kinds: []event.Kind{event.KindRefused}, After: s.From.Pos,
+		Until: s.To.Pos, Queue: s.Queue, Worker: s.Worker, Limit: maxMarks}) {
+		if err != nil {
+			return err
+		}
+		row, ok := rows[[2]string{e.Worker.Host, e.Worker.Name}]
+		if !ok {
+			row = l.rowOf(e.Worker, rows)
+			l.Lanes[row].Slots = 1
+		}
+		l.Marks = append(l.Marks, Mark{Row: row, At: s.millis(e.At), Pos: e.Pos, N: e.N, Bar: -1, event: e})
+	}
+	for i := range l.Marks {
+		m := &l.Marks[i]
+		var events []event.Event
+		for e, err := range tx.Events(ctx, ledger.Filter{Job: m.N, Until: s.To.Pos}) {
+			if err != nil {
+				return err
+			}
+			events = append(events, e)
+		}
+		for _, z := range state.Zombies(events) {
+			if z.Pos == m.Pos {
+				m.Text, m.Twice = z.Verdict, z.Twice
+			}
+		}
+		for _, a := range l.All {
+			if a.N == m.N && a.Attempt == m.event.Attempt {
+				m.Bar = slices.Index(l.Event, a.Pos)
+			}
+		}
+	}
+	return nil
+}
+
+// addPauses adds when queues were paused.
+func (l *Lanes) addPauses(ctx context.Context, tx *ledger.Tx, s Span) error {
+	end := s.millis(s.To.At)
+	queues, err := state.Queues(ctx, tx, &s.From, true)
+	if err != nil {
+		return err
+	}
+	open := make(map[string]int)
+	begin := func(p Pause) {
+		if s.Queue == "" || s.Queue == p.Queue {
+			open[p.Queue] = len(l.Pauses)
+			p.To = end
+			l.Pauses = append(l.Pauses, p)
+		}
+	}
+	for _, q := range queues {
+		begin(Pause{Queue: q.Name, By: q.Actor, Reason: q.Reason})
+	}
+	for e, err := range tx.Events(ctx, ledger.Filter{Kinds: []event.Kind{event.KindQueuePaused,
+		event.KindQueueResumed}, After: s.From.Pos, Until: s.To.Pos}) {
+		if err != nil {
+			return err
+		}
+		switch b := e.Body.(type) {
+		case *event.QueuePaused:
+			begin(Pause{Queue: b.Queue, From: s.millis(e.At), By: e.Actor, Reason: b.Reason})
+		case *event.QueueResumed:
+			if i, ok := open[b.Queue]; ok {
+				l.Pauses[i].To = s.millis(e.At)
+				delete(open, b.Queue)
+			}
+		}
+	}
+	return nil
+}
