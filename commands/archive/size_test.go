@@ -20,8 +20,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// longAgo yields the events of so many jobs that succeeded, of which one in ten ended in the last hour and the
-// others half a year ago, in files of what a worker writes.
+// longAgo yields the events of so many jobs that succeeded, of which one in ten ended in the last hour and
+// the others half a year ago.
 func longAgo(jobs int, now time.Time) iter.Seq2[event.Line, error] {
 	return func(yield func(event.Line, error) bool) {
 		at := now.Add(-180 * 24 * time.Hour)
@@ -147,8 +147,8 @@ func TestRemovalGivesSpaceBack(t *testing.T) {
 	}
 	removed := time.Since(began)
 	left := size()
-	t.Logf("%d jobs: closed in %s, removed in %s; the file had %d bytes, now %d (%.1f %%)", jobs, closed, removed,
-		whole, left, 100*float64(left)/float64(whole))
+	t.Logf("%d jobs: closed in %s, removed in %s; the file had %d bytes, now %d (%.1f %%)", jobs, closed,
+		removed, whole, left, 100*float64(left)/float64(whole))
 	t.Logf("claims before: %s; during: %s", quantiles(before), quantiles(during))
 	if jobs > 100_000 && left > whole*15/100 {
 		t.Errorf("the file has %d of %d bytes", left, whole)

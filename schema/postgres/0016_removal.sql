@@ -1,5 +1,6 @@
 -- What is archived may leave the ledger's tables.
 INSERT INTO kinds VALUES (33, 'removed'), (34, 'archive_policy');
+-- A program of before takes a removed event for a lost one.
 UPDATE compatibility SET readable_from = 16, writable_from = 16;
 
 -- The ranges that archived events name. They follow on each other.

@@ -39,7 +39,7 @@ func (d *examination) archiveFiles(ctx context.Context, tx *ledger.Tx) error {
 	return nil
 }
 
-// removalDelay is for how long a removal may pause, and how late a policy may be, before that is worth a word.
+// removalDelay is for how long a removal may pause, and policyDelay how late a policy may be carried out.
 const (
 	removalDelay = time.Hour
 	policyDelay  = 3 * 24 * time.Hour
