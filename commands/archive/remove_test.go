@@ -321,3 +321,48 @@ WHERE pos = (SELECT min(pos) FROM events WHERE job IS NOT NULL AND pos > 256)`,
 		t.Fatal(err)
 	}
 }
+
+// A whole copy is the ledger as if nothing had left: the same events, so the same answers to every question.
+func TestCopyIsTheWholeLedger(t *testing.T) {
+	for seed := range uint64(ledgertest.Size(1, 2, 20)) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		s := ofNight(t, 1800+random.IntN(len(night())-1800))
+		dir := filepath.Join(t.TempDir(), "archive")
+		jobs, events := everything(t, s.Store)
+		tail := int64(0)
+		for _, list := range events {
+			tail = max(tail, list[len(list)-1].Pos)
+		}
+		for range 3 {
+			closeSome(t, s, dir, random)
+			m := archive.Removal{Service: s, Dir: dir, Actor: actor, OlderThan: time.Hour}
+			if _, err := m.All(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		whole, err := ledger.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "whole.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole.Whole = true
+		if err := archive.Copy(t.Context(), s.Store, dir, whole); err != nil {
+			t.Fatal(err)
+		}
+		copied, history := everything(t, whole)
+		if !reflect.DeepEqual(copied, jobs) {
+			t.Errorf("seed %d: %d jobs are not the %d that there were", seed, len(copied), len(jobs))
+		}
+		for id, list := range events {
+			got := slices.DeleteFunc(history[id], func(e event.Event) bool { return e.Pos > tail })
+			if !reflect.DeepEqual(got, list) {
+				t.Errorf("seed %d: the events of %q differ", seed, id)
+			}
+		}
+		if rootOf(t, whole, tail) != rootOf(t, s.Store, tail) {
+			t.Errorf("seed %d: the roots differ", seed)
+		}
+		if err := whole.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

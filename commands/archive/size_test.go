@@ -143,6 +143,7 @@ func TestRemovalGivesSpaceBack(t *testing.T) {
 			}
 		default:
 			during = append(during, work())
+			time.Sleep(20 * time.Millisecond) // so that the file has few jobs that are new
 		}
 	}
 	removed := time.Since(began)
