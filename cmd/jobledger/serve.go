@@ -29,6 +29,8 @@ func serveVerb(p *program) cli.Verb {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "at this `ADDRESS`: HOST:PORT, port 0 for a free one, or unix:PATH",
 				Value: "127.0.0.1:0", DefaultText: "127.0.0.1 and a free port"},
+			&cli.StringFlag{Name: "import", Usage: "in place of --db, look at `FILE`: the .zip of an incident, or " +
+				"what export wrote; it only reads"},
 			accessFlag(),
 			cli.WholeFlag("rate", "a token may make `N` requests a second, on average", access.PerSecond, 1, 1_000_000,
 				""),
@@ -37,16 +39,24 @@ func serveVerb(p *program) cli.Verb {
 			{"jobledger serve", "prints the link to open in a browser on this host"},
 			{"jobledger serve --listen 127.0.0.1:8080",
 				"always at the same port, as for 'ssh -L 8080:127.0.0.1:8080'"},
+			{"jobledger serve --import bad-night.zip", "a night of another host, to go through it"},
 			{"jobledger serve --listen unix:/run/user/1000/jobledger/http",
 				"for 'curl --unix-socket /run/user/1000/jobledger/http http://localhost/api/v1/status'"},
 		},
-		Exits: []int{cli.ExitBusy},
+		Exits: []int{cli.ExitNothing, cli.ExitBusy},
 		Run:   func(c *cli.Context) error { return p.serve(c) },
 	}
 }
 
 func (p *program) serve(c *cli.Context) error {
 	ctx, address := c.Context, c.String("listen")
+	if c.IsSet("import") {
+		remove, err := p.importAside(ctx, c.String("import"))
+		if err != nil {
+			return err
+		}
+		defer remove()
+	}
 	service, err := p.Open(ctx)
 	if err != nil {
 		return err
@@ -59,6 +69,9 @@ func (p *program) serve(c *cli.Context) error {
 	ctx = cli.UntilSignalled(ctx)
 	config := p.webConfig(service.Store)
 	config.Access, config.Rate = p.accessPath(c), float64(c.Int("rate"))
+	if config.ReadOnly = c.IsSet("import"); config.ReadOnly {
+		config.Access = ""
+	}
 	server := web.New(config)
 	if err := p.printAddress(listener.Addr().String()); err != nil {
 		return err

@@ -23,11 +23,12 @@ const (
 
 // Config says who is let in, and how a [Door] speaks to people.
 type Config struct {
-	Store *ledger.Store
-	Now   func() time.Time
-	Owner string       // the actor of the user who runs the server, as events name it
-	Keys  *access.Keys // finds the grants of tokens; nil: there are none
-	Rate  float64      // requests a second of one token, on average; 0: access.PerSecond
+	Store    *ledger.Store
+	Now      func() time.Time
+	ReadOnly bool         // a user who needs no token may change nothing
+	Owner    string       // the actor of the user who runs the server, as events name it
+	Keys     *access.Keys // finds the grants of tokens; nil: there are none
+	Rate     float64      // requests a second of one token, on average; 0: access.PerSecond
 
 	// Announce shows a login link to the user who runs the server; nil: there are none.
 	Announce func(link string)
@@ -187,9 +188,9 @@ func (d *Door) Caller(r *http.Request) (c Caller, ok bool, err error) {
 		c, err = d.bearer(r)
 		return c, err == nil, err
 	case samePeer(r):
-		return everything(Caller{Actor: "unix:" + d.owner(), Rights: owned | Enqueue | Work}), true, nil
+		return d.everything(Caller{Actor: "unix:" + d.owner(), Rights: owned | Enqueue | Work}), true, nil
 	case d.sessions.holds(r, d.Now()):
-		return everything(Caller{Actor: "http:" + d.owner(), Rights: owned}), true, nil
+		return d.everything(Caller{Actor: "http:" + d.owner(), Rights: owned}), true, nil
 	}
 	return Caller{}, false, nil
 }
@@ -201,7 +202,10 @@ func (d *Door) Admits(r *http.Request) bool {
 }
 
 // everything is c for all queues.
-func everything(c Caller) Caller {
+func (d *Door) everything(c Caller) Caller {
+	if d.ReadOnly {
+		c.Rights &= Read | Bodies | Metrics
+	}
 	c.Queues = []string{"*"}
 	for scope, right := range rightOf {
 		if c.Has(right) {
