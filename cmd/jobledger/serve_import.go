@@ -19,8 +19,8 @@ import (
 // maxImported is the most bytes of events that serve unpacks from an archive.
 const maxImported = 8 << 30
 
-// importAside makes a ledger of file, a .zip that the page of an incident gave or a history as 'export' writes
-// it, in a temporary folder, and has p work on it. remove removes the folder.
+// importAside makes a ledger of file, a .zip that the page of an incident gave or a history as 'export'
+// writes it, in a temporary folder, and has p work on it. remove removes the folder.
 func (p *program) importAside(ctx context.Context, file string) (remove func(), err error) {
 	folder, err := os.MkdirTemp("", "jobledger-serve-")
 	if err != nil {
