@@ -37,8 +37,9 @@ type Config struct {
 	Name   string           // the ledger, as pages call it
 	Owner  string           // the user who runs the server, as an actor: cli:ada@build7
 
-	Access string  // the file with the grants of tokens; "": there are none
-	Rate   float64 // requests a second of one token, on average; 0: the default
+	Hosts  []string // what requests may name as their host, besides the address of the listener
+	Access string   // the file with the grants of tokens; "": there are none
+	Rate   float64  // requests a second of one token, on average; 0: the default
 
 	// Announce shows a login link to the user who runs the server; nil: there are none.
 	Announce func(link string)
@@ -64,7 +65,8 @@ func New(c Config) *Server {
 	s := &Server{Config: c, follower: view.NewFollower()}
 	pages := &page.Pages{Tables: c.Tables, Name: c.Name}
 	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, Announce: c.Announce,
-		Report: c.Report, ShowProblem: pages.ShowProblem, Keys: &access.Keys{Path: c.Access}, Rate: c.Rate})
+		Report: c.Report, ShowProblem: pages.ShowProblem, Hosts: c.Hosts,
+		Keys: &access.Keys{Path: c.Access}, Rate: c.Rate})
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower, Ask: c.Ask, Now: c.Now,
 		Report: c.Report})
 	pages.API = s.api

@@ -37,7 +37,7 @@ type served struct {
 	job    event.JobID
 }
 
-func serve(t *testing.T, address string) *served {
+func serve(t *testing.T, address string, hosts ...string) *served {
 	t.Helper()
 	scenario := commandstest.New(t)
 	jobs, err := scenario.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Payload: []byte("a")})
@@ -53,7 +53,7 @@ func serve(t *testing.T, address string) *served {
 		Tables: func(context.Context, []string) ([]*render.Table, error) {
 			return nil, cli.Exitf(cli.ExitNothing, "no job matches")
 		},
-		Owner: "cli:ada@build7", Access: s.access, Announce: func(link string) { s.links <- link }})
+		Owner: "cli:ada@build7", Access: s.access, Hosts: hosts, Announce: func(link string) { s.links <- link }})
 	listener, err := door.Listen(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ type Config struct {
 	Store *ledger.Store
 	Now   func() time.Time
 	Owner string       // the actor of the user who runs the server, as events name it
+	Hosts []string     // what requests may name as their host, besides the address of the listener
 	Keys  *access.Keys // finds the grants of tokens; nil: there are none
 	Rate  float64      // requests a second of one token, on average; 0: access.PerSecond
 
@@ -83,6 +84,9 @@ func (d *Door) ListenOn(l net.Listener) {
 	d.hosts = make(map[string]bool)
 	for _, name := range []string{"jobledger.localhost", "localhost", address.IP.String()} {
 		d.hosts[net.JoinHostPort(name, port)] = true
+	}
+	for _, host := range d.Hosts {
+		d.hosts[strings.ToLower(host)] = true
 	}
 	d.origin = "http://" + net.JoinHostPort("jobledger.localhost", port)
 }
