@@ -23,12 +23,14 @@ const (
 
 // Config says who is let in, and how a [Door] speaks to people.
 type Config struct {
-	Store *ledger.Store
-	Now   func() time.Time
-	Owner string       // the actor of the user who runs the server, as events name it
-	Hosts []string     // what requests may name as their host, besides the address of the listener
-	Keys  *access.Keys // finds the grants of tokens; nil: there are none
-	Rate  float64      // requests a second of one token, on average; 0: access.PerSecond
+	Store       *ledger.Store
+	Now         func() time.Time
+	Owner       string       // the actor of the user who runs the server, as events name it
+	Certificate *Certificate // for TLS; nil: there is none
+	Proxy       *Proxy       // in front of the server; nil: there is none
+	Hosts       []string     // what requests may name as their host, besides the address of the listener
+	Keys        *access.Keys // finds the grants of tokens; nil: there are none
+	Rate        float64      // requests a second of one token, on average; 0: access.PerSecond
 
 	// Announce shows a login link to the user who runs the server; nil: there are none.
 	Announce func(link string)
@@ -88,7 +90,16 @@ func (d *Door) ListenOn(l net.Listener) {
 	for _, host := range d.Hosts {
 		d.hosts[strings.ToLower(host)] = true
 	}
+	if d.Proxy != nil {
+		d.hosts[d.Proxy.Host] = true
+	}
 	d.origin = "http://" + net.JoinHostPort("jobledger.localhost", port)
+	switch {
+	case d.Proxy != nil:
+		d.origin = "https://" + d.Proxy.Host
+	case d.Certificate != nil:
+		d.origin = "https://" + net.JoinHostPort(d.Certificate.name(), port)
+	}
 }
 
 // Close says that the server ends: [Door.Closing] is closed, and readyz answers 503.
@@ -192,7 +203,8 @@ func (d *Door) Caller(r *http.Request) (c Caller, ok bool, err error) {
 		return c, err == nil, err
 	case samePeer(r):
 		return everything(Caller{Actor: "unix:" + d.owner(), Rights: owned | Enqueue | Work}), true, nil
-	case d.sessions.holds(r, d.Now()):
+	}
+	if key, ok := d.sessionOf(r); ok && d.sessions.holds(key, d.Now()) {
 		return everything(Caller{Actor: "http:" + d.owner(), Rights: owned}), true, nil
 	}
 	return Caller{}, false, nil
