@@ -210,7 +210,7 @@ func (d *Door) Caller(r *http.Request) (c Caller, ok bool, err error) {
 		c, err = d.bearer(r)
 		return c, err == nil, err
 	case r.Context().Value(ownKey{}) != nil:
-		return everything(Caller{Actor: d.Owner, Rights: owned | Enqueue | Work}), true, nil
+		return d.everything(Caller{Actor: d.Owner, Rights: owned | Enqueue | Work}), true, nil
 	case samePeer(r):
 		return d.everything(Caller{Actor: "unix:" + d.owner(), Rights: owned | Enqueue | Work}), true, nil
 	}
