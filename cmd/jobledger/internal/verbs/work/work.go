@@ -166,6 +166,7 @@ func (p *Verbs) runWorker(c *cli.Context, w *worker.Worker, notify func(string),
 		cancel()
 		reaper.Wait()
 	}()
+	w.Hooks.Alive = cli.SystemdWatchdog(notify)
 	notify("READY=1")
 	defer notify("STOPPING=1")
 	witnessed := func() error { return nil }
