@@ -12,6 +12,8 @@ import (
 	"jobledger/cmd/jobledger/internal/evidence"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/commands"
+	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/tree"
 )
@@ -56,6 +58,15 @@ func (p *Verbs) prove(c *cli.Context) error {
 		}
 		return err
 	})
+	if errors.Is(err, commands.ErrNoJob) && ref.ID != "" {
+		var positions []int64
+		if positions, err = p.archivedPositions(c, ref.ID, err); err == nil {
+			err = p.Read(c.Context, func(tx *ledger.Tx) (err error) {
+				proved, err = evidence.Prove(c.Context, tx, positions)
+				return err
+			})
+		}
+	}
 	switch {
 	case errors.Is(err, tree.ErrBeyond):
 		return cli.Exitf(cli.ExitNothing, "%s is behind the end of the ledger", c.Args().First())
@@ -90,6 +101,28 @@ func (p *Verbs) prove(c *cli.Context) error {
 		HandedOut bool    `json:"handed_out"`
 		Proof     string  `json:"proof"`
 	}{proved.Positions, proved.Origin, proved.Size, proved.Root.String(), proved.HandedOut, string(proved.Text)})
+}
+
+// archivedPositions returns the positions of the events of a job that has left the ledger, as positionsOf
+// does; the error err, with which it was not found, if the archive has none either.
+func (p *Verbs) archivedPositions(c *cli.Context, id string, err error) (positions []int64, _ error) {
+	service, openErr := p.Open(c.Context)
+	if openErr != nil {
+		return nil, err
+	}
+	defer service.Store.Close()
+	dir := cli.ArchiveFolder(os.Getenv(cli.ArchiveEnv), service.Store)
+	if dir == "" {
+		return nil, err
+	}
+	events, _, archiveErr := archive.History(c.Context, service.Store, dir, id)
+	if errors.Is(archiveErr, commands.ErrNoJob) {
+		return nil, err
+	}
+	for _, e := range events {
+		positions = append(positions, e.Pos)
+	}
+	return positions, archiveErr
 }
 
 // positionsOf returns the positions of the events of the job that ref names, or of the event pos:N.
