@@ -127,6 +127,7 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 	}
 	w := p.newWorker(c, command, request)
 	w.Service = service
+	w.Also = cli.ArchiveKeeper(service, "sweeper:"+request.Worker.Name).Step
 	guard := witnessGuard(p, service.Store)
 	return p.runWorker(c, w, notify, guard)
 }
