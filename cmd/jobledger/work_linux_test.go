@@ -113,7 +113,8 @@ func TestWorkNotifiesServiceManager(t *testing.T) {
 					t.Fatalf("reported %q, %v; want %q", message[:n], err, state)
 				}
 			}
-			cmd := s.command("work", "-q", "mail", "--", "sh", "-c", "echo socket=$NOTIFY_SOCKET$WATCHDOG_USEC; "+untilGo)
+			cmd := s.command("work", "-q", "mail", "--", "sh", "-c",
+				"echo socket=$NOTIFY_SOCKET$WATCHDOG_USEC; "+untilGo)
 			cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=300000000")
 			w := s.start(cmd)
 			want("READY=1")

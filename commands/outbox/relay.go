@@ -136,11 +136,16 @@ func (r *Relay) Wake() {
 // [ledger.ErrReplaced], [ledger.ErrClosed] or [ledger.ErrDamaged] if the ledger is gone.
 func (r *Relay) Run(ctx context.Context) error {
 	m, err := r.mover(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		if _, _, readErr := m.read(ctx); readErr != nil { // there is no such table, for example
+			err = &sourceError{readErr}
+		}
 	}
-	if _, _, err := m.read(ctx); err != nil { // there is no such table, for example
-		return &sourceError{err}
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return err
 	}
 	running.add(r)
 	defer running.remove(r)

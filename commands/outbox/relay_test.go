@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -250,5 +251,15 @@ func TestRelayEndsWithItsLedger(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("it goes on without a ledger")
+	}
+}
+
+// TestRelayEndsWithItsContext: that is no error, also where it ends before the first look.
+func TestRelayEndsWithItsContext(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	relay := &outbox.Relay{Service: verified(t), From: openDB(t, filepath.Join(t.TempDir(), "shop.db"))}
+	if err := relay.Run(ended); err != nil {
+		t.Error(err)
 	}
 }
