@@ -68,9 +68,10 @@ func New(c Config) *Server {
 	s := &Server{Config: c, follower: view.NewFollower(), verifier: view.NewVerifier(c.Now)}
 	pages := &page.Pages{Tables: c.Tables, Name: c.Name}
 	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, ReadOnly: c.ReadOnly,
-		Announce: c.Announce, Report: c.Report, ShowProblem: pages.ShowProblem, Keys: &access.Keys{Path: c.Access}, Rate: c.Rate})
+		Announce: c.Announce, Report: c.Report, ShowProblem: pages.ShowProblem,
+		Keys: &access.Keys{Path: c.Access}, Rate: c.Rate})
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
-		Moments: new(view.Moments), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
+		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
 		Report: c.Report})
 	pages.API = s.api
 	service := &commands.Service{Store: c.Store}

@@ -39,10 +39,11 @@ type frame struct {
 	Before  string // addresses of this page at the moments before and after at which something went wrong
 	After   string
 
-	Marks    []markView
-	Here     int // of the moment, of 1000
-	Verified verifiedView
-	Error    bool // it is the page of an error
+	Marks     []markView
+	MarksText string
+	Here      int // of the moment, of 1000
+	Verified  verifiedView
+	Error     bool // it is the page of an error
 }
 
 type navLink struct {
