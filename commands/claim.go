@@ -133,7 +133,7 @@ func (s *Service) Ready(ctx context.Context, r ClaimRequest) (ready bool, next t
 	if err := r.Check(); err != nil {
 		return false, next, err
 	}
-	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+	err = s.Store.Peek(ctx, func(tx *ledger.Tx) error {
 		var err error
 		next, err = projection.NextRunAt(ctx, tx, r.want(nil))
 		ready = !next.IsZero() && !next.After(tx.Now())

@@ -123,7 +123,7 @@ func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 func (w *Sweeper) resolve(ctx context.Context) error {
 	for {
 		left := false
-		err := w.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		err := w.Service.Store.Peek(ctx, func(tx *ledger.Tx) error {
 			found, err := deps.Pending(ctx, tx, 1)
 			left = len(found) > 0
 			return err
@@ -215,7 +215,7 @@ const maxExpired = 10_000
 func (w *Sweeper) nextBatch(ctx context.Context, report *SweepReport, bad map[int64]error) (
 	batch []projection.Lease, err error) {
 	var expired []projection.Lease
-	err = w.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
+	err = w.Service.Store.Peek(ctx, func(tx *ledger.Tx) error {
 		expired, err = projection.Expired(ctx, tx, tx.Now(), maxExpired)
 		return err
 	})

@@ -84,6 +84,8 @@ func (s *Store) commitLoop() {
 		select {
 		case first := <-s.requests:
 			s.commitGroup(first)
+		case p := <-s.peeks:
+			s.runPeek(p)
 		case <-s.quit:
 			for {
 				select {

@@ -19,6 +19,14 @@ type Store struct {
 	// processes. Set it before first use.
 	Exclusive bool
 
+	// Whole declares that every event is in it, also those that the ledger of which it is a copy has lost to its
+	// archive. Set it before first use.
+	Whole bool
+
+	// Archived calls fn with the texts of the leaves from, …, to-1 of the hash tree, whose events have left the
+	// ledger; nil: where its archive is is not known. Set it before first use.
+	Archived func(ctx context.Context, from, to int64, fn func(leaf []byte) error) error
+
 	dsn       string
 	info      engine.Info
 	lockWait  time.Duration
@@ -29,8 +37,9 @@ type Store struct {
 	writer   *session // nil: no transaction yet; only the commit loop uses it
 	noDeps   int64    // the tail at which the table deps had no row; 0: unknown. Only the commit loop uses it
 	requests chan *request
-	readers  chan *session // nil: not opened yet
-	shares   atomic.Int64  // calls of Share that no Close has ended yet
+	readers  readers
+	peeks    chan *peek   // nil: short reads are as any other
+	shares   atomic.Int64 // calls of Share that no Close has ended yet
 	closed   atomic.Bool
 	quit     chan struct{} // closed: no further requests
 	ended    chan struct{} // closed: the commit loop has ended
@@ -47,11 +56,11 @@ type Store struct {
 func newStore(dsn string, e engine.Engine) *Store {
 	s := &Store{
 		dsn: dsn, info: e.Info(), engine: e, cache: &TxCache{}, lockWait: lockWait, groupTime: maxGroupTime,
-		requests: make(chan *request, 1024), readers: make(chan *session, maxReaders),
+		requests: make(chan *request, 1024), readers: readers{slots: make(chan struct{}, maxReaders)},
 		quit: make(chan struct{}), ended: make(chan struct{}),
 	}
-	for range maxReaders {
-		s.readers <- nil
+	if engine.IsServerAddress(dsn) {
+		s.peeks, s.readers.usual = make(chan *peek), make(chan struct{}, usualReaders)
 	}
 	if s.info.Altered != nil {
 		s.altered.Store(&s.info.Altered)
@@ -134,10 +143,6 @@ func (s *Store) Close() error {
 	close(s.quit)
 	<-s.ended
 	s.watchers.close()
-	for range maxReaders {
-		if r := <-s.readers; r != nil {
-			_ = r.Close()
-		}
-	}
+	s.readers.close()
 	return s.engine.Close()
 }

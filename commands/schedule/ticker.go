@@ -87,7 +87,7 @@ func joined(bad map[string]error) error {
 func (t *Ticker) due(ctx context.Context, bad map[string]error) (batch []planned, err error) {
 	var found []schedules.Schedule
 	var now time.Time
-	err = t.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
+	err = t.Service.Store.Peek(ctx, func(tx *ledger.Tx) error {
 		now = tx.Now()
 		found, err = schedules.Due(ctx, tx, now)
 		return err
@@ -300,7 +300,7 @@ func (t *Ticker) Run(ctx context.Context, report func(Ticked, error)) {
 // untilNext returns how long it is until the next tick of any schedule, at most poll.
 func (t *Ticker) untilNext(ctx context.Context, poll time.Duration) time.Duration {
 	wait := poll
-	err := t.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
+	err := t.Service.Store.Peek(ctx, func(tx *ledger.Tx) error {
 		next, err := schedules.NextTick(ctx, tx)
 		if err == nil && !next.IsZero() {
 			wait = max(min(poll, next.Sub(tx.Now())), time.Millisecond)

@@ -227,6 +227,7 @@ func (c *connection) rollback() error {
 	if c.conn.IsClosed() {
 		return errClosed
 	}
+	c.expectAnswer(c.answerTime)
 	_, err := c.conn.Exec(context.Background(), `ROLLBACK`)
 	return err
 }

@@ -146,9 +146,14 @@ func (p *Engine) OpenReader(ctx context.Context) (*engine.Session, error) {
 
 // BeginSnapshot implements engine.Engine.
 func (p *Engine) BeginSnapshot(ctx context.Context, s *engine.Session) (engine.Head, error) {
+	c := connOf(s)
+	if c.writes {
+		_ = c.drainPipeline() // as Begin does
+		c.expectAnswer(c.answerTime)
+	}
 	batch := &pgx.Batch{}
 	batch.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
-	return connOf(s).head(ctx, batch, nil, 1, noResult)
+	return c.head(ctx, batch, nil, 1, noResult)
 }
 
 // CheckReplaced returns nil: a connection stays with its database.

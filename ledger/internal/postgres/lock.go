@@ -73,7 +73,7 @@ func (p *Engine) beginLocked(
 	case err == nil && writableFrom > int64(p.newest):
 		return at, p.tooOld("written", writableFrom)
 	case err == nil && !isAlone:
-		at, err = p.waitForOlder(ctx, queries)
+		at, err = p.waitForOlder(ctx, wait, queries)
 	}
 	if err == nil {
 		c.lockTimeout = timeout
@@ -94,8 +94,11 @@ func lockTimeout(wait time.Duration) (milliseconds int64) {
 
 // waitForOlder waits until the holder of the advisory lock has committed, if it may be a writer, and reads
 // the head.
-func (p *Engine) waitForOlder(ctx context.Context, queries []engine.WarmupQuery) (at engine.Head, err error) {
+func (p *Engine) waitForOlder(
+	ctx context.Context, wait time.Duration, queries []engine.WarmupQuery,
+) (at engine.Head, err error) {
 	c := connOf(p.writer)
+	c.expectAnswer(max(wait, 0) + p.AnswerTime)
 	var writers int64
 	if err := c.conn.QueryRow(ctx, selectOlderWriter, p.lockKey).Scan(&writers); err != nil {
 		return at, explain(err)

@@ -74,17 +74,19 @@ func readPayload(text string) (sender string, topics engine.Topic) {
 	return sender, engine.Topic(n)
 }
 
-// notifier sends the notifications that were not sent with their commits, in a goroutine of its own that runs
-// from the first of them until close.
+// notifier sends the notifications that were not sent with their commits: on the connection that listens,
+// where there is one, otherwise in a goroutine of its own, which runs from the first of them until close.
 type notifier struct {
 	address address
-	sender  string // identifies this process, which does not wake itself
-	start   sync.Once
-	wanted  chan struct{} // has room for one
-	pending atomic.Uint32 // the topics of which it will be sent
-	quit    context.CancelFunc
-	ended   chan struct{}
+	sender  string                    // identifies this process, which does not wake itself
+	pending atomic.Uint32             // the topics of which a notification will be sent
 	last    atomic.Pointer[time.Time] // when the last notification was sent; nil: never
+
+	mu        sync.Mutex
+	interrupt context.CancelFunc // of the wait of the connection that listens; nil: none listens
+	wanted    chan struct{}      // to the goroutine; has room for one; nil: there is no goroutine
+	quit      context.CancelFunc
+	ended     chan struct{}
 }
 
 func (n *notifier) sent() {
@@ -102,30 +104,75 @@ func (n *notifier) pause() time.Duration {
 
 // send has a notification sent soon.
 func (n *notifier) send(topics engine.Topic) {
-	n.start.Do(func() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pending.Or(uint32(topics))
+	if n.interrupt != nil {
+		n.interrupt()
+		return
+	}
+	n.sendFromGoroutine()
+}
+
+// sendFromGoroutine wakes the goroutine, which it starts first if necessary. The caller holds mu.
+func (n *notifier) sendFromGoroutine() {
+	if n.wanted == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		n.wanted, n.ended, n.quit = make(chan struct{}, 1), make(chan struct{}), cancel
 		go n.run(ctx)
-	})
-	n.pending.Or(uint32(topics))
+	}
 	select {
 	case n.wanted <- struct{}{}:
 	default:
 	}
 }
 
+// listens says how to interrupt the connection that listens, so that it sends what is pending; nil: none
+// listens any more.
+func (n *notifier) listens(interrupt context.CancelFunc) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.interrupt = interrupt
+	if interrupt == nil && n.pending.Load() != 0 {
+		n.sendFromGoroutine()
+	}
+}
+
+// sendOn sends what is pending.
+func (n *notifier) sendOn(ctx context.Context, conn *pgx.Conn) error {
+	n.sent()
+	topics := engine.Topic(n.pending.Swap(0))
+	if topics == 0 {
+		return nil
+	}
+	_, err := conn.Exec(ctx, notifyStatement, n.address.channel(), payload(n.sender, topics))
+	return err
+}
+
+// idleNotifier is how long the goroutine keeps its connection for the next notification.
+const idleNotifier = 10 * time.Second
+
 func (n *notifier) run(ctx context.Context) {
 	defer close(n.ended)
 	var s *engine.Session
-	defer func() {
+	hangUp := func() {
 		if s != nil {
 			_ = s.Close()
+			s = nil
 		}
-	}()
+	}
+	defer hangUp()
 	for {
+		var tired <-chan time.Time
+		if s != nil {
+			tired = time.After(idleNotifier)
+		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-tired:
+			hangUp()
+			continue
 		case <-n.wanted:
 		}
 		sleep(ctx, n.pause())
@@ -136,23 +183,19 @@ func (n *notifier) run(ctx context.Context) {
 				continue
 			}
 		}
-		n.sent()
-		topics := engine.Topic(n.pending.Swap(0))
-		if topics == 0 {
-			continue
-		}
-		text := payload(n.sender, topics)
-		if _, err := connOf(s).conn.Exec(ctx, notifyStatement, n.address.channel(), text); err != nil {
-			_ = s.Close()
-			s = nil
+		if n.sendOn(ctx, connOf(s).conn) != nil {
+			hangUp()
 		}
 	}
 }
 
 func (n *notifier) close() {
-	if n.quit != nil {
-		n.quit()
-		<-n.ended
+	n.mu.Lock()
+	quit, ended := n.quit, n.ended
+	n.mu.Unlock()
+	if quit != nil {
+		quit()
+		<-ended
 	}
 }
 
@@ -185,6 +228,7 @@ func (p *Engine) receive(ctx context.Context, s *engine.Session, wake func(engin
 			interval = p.PollInterval
 		}
 	}
+	defer p.notifier.listens(nil)
 	for ctx.Err() == nil {
 		at, err := connOf(s).head(ctx, &pgx.Batch{}, nil, 0, noResult)
 		if err != nil {
@@ -198,21 +242,40 @@ func (p *Engine) receive(ctx context.Context, s *engine.Session, wake func(engin
 			sleep(ctx, interval)
 			continue
 		}
-		for received := true; received && ctx.Err() == nil; {
-			waiting, cancel := context.WithTimeout(ctx, interval)
-			notification, err := conn.WaitForNotification(waiting)
-			timedOut := waiting.Err() != nil
-			cancel()
-			switch {
-			case err == nil:
-				if sender, topics := readPayload(notification.Payload); sender != p.notifier.sender {
-					wake(topics)
-				}
-			case timedOut:
-				received = false
-			default:
+		for end := time.Now().Add(interval); ctx.Err() == nil && time.Now().Before(end); {
+			if p.receiveOne(ctx, conn, time.Until(end), wake) != nil {
 				return
 			}
 		}
 	}
+}
+
+// receiveOne waits for a notification for so long, and calls wake with it. It sends what the notifier has
+// pending first.
+func (p *Engine) receiveOne(
+	ctx context.Context, conn *pgx.Conn, wait time.Duration, wake func(engine.Topic),
+) error {
+	n := &p.notifier
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	n.listens(cancel) // from here on, send interrupts the wait
+	if n.pending.Load() != 0 {
+		pause := n.pause()
+		if pause <= 0 {
+			return n.sendOn(ctx, conn)
+		}
+		wait = min(wait, pause)
+	}
+	waiting, stop := context.WithTimeout(waiting, wait)
+	defer stop()
+	notification, err := conn.WaitForNotification(waiting)
+	switch {
+	case err == nil:
+		if sender, topics := readPayload(notification.Payload); sender != n.sender {
+			wake(topics)
+		}
+	case waiting.Err() == nil:
+		return err
+	}
+	return nil
 }

@@ -197,6 +197,7 @@ func (c *connection) prepare(text string) (*pgconn.StatementDescription, error) 
 		}
 		clear(c.statements)
 	}
+	c.expectAnswer(c.answerTime)
 	statement, err := c.conn.PgConn().Prepare(context.Background(), fmt.Sprintf("s%d", c.prepares), text, nil)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,11 @@ func TestOpenAPIHasTheRoutes(t *testing.T) {
 	if err := json.Unmarshal(Document, &doc); err != nil || doc.OpenAPI != "3.1.0" {
 		t.Fatalf("the document: %q, %v", doc.OpenAPI, err)
 	}
-	want := map[string][]string{Root + "/events/stream": StreamParams, Root + "/lanes": SpanParams}
+	want := map[string][]string{Root + "/events/stream": StreamParams, Root + "/moments": {"px"},
+		Root + "/incident": IncidentParams}
+	for _, path := range []string{"/lanes", "/series", "/failures", "/diff"} {
+		want[Root+path] = SpanParams
+	}
 	for _, res := range Resources {
 		want[Root+res.Path] = res.Params
 	}
