@@ -51,10 +51,14 @@ func TestManyWaitAndWatchAtOnce(t *testing.T) {
 		if i%each == 0 {
 			token = s.create(fmt.Sprint("worker-", i), []string{"*"}, access.Work)
 		}
+		mine := token
 		open.Go(func() {
-			answer, err := ask(fmt.Sprintf("/claims/ready?queue=q&wait=60&capability=c%d", i%3), token)
+			answer, err := ask(fmt.Sprintf("/claims/ready?queue=q&wait=60&capability=c%d", i%3), mine)
 			if err != nil {
-				return // the test has ended
+				if ctx.Err() == nil {
+					t.Error(err)
+				}
+				return
 			}
 			defer answer.Body.Close()
 			text, _ := io.ReadAll(answer.Body)
@@ -74,7 +78,14 @@ func TestManyWaitAndWatchAtOnce(t *testing.T) {
 		})
 	}
 	for s.work.Waiting() < polls {
-		time.Sleep(5 * time.Millisecond) // no event says that a request waits
+		select {
+		case text := <-woken:
+			t.Fatalf("one did not wait: %s", text)
+		case <-time.After(5 * time.Millisecond): // no event says that a request waits
+		}
+		if t.Failed() {
+			return
+		}
 	}
 	used := memory() - before
 	t.Logf("%d claims that wait and %d streams take %d KiB in client and server", polls, streams, used>>10)
