@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,8 @@ type servedStore struct {
 	ask   api.Ask
 	base  string      // http://127.0.0.1:PORT
 	links chan string // login links
+
+	access string // the file of tokens
 }
 
 // serveStore serves store by the verbs of this program at now, until the test ends.
@@ -36,6 +39,7 @@ func serveStore(t testing.TB, store *ledger.Store, now func() time.Time) servedS
 	p.DB = store.DSN()
 	links := make(chan string, 1)
 	c := p.webConfig(store)
+	c.Access = filepath.Join(t.TempDir(), "access")
 	c.Report, c.Announce = t.Logf, func(link string) { links <- link }
 	server := web.New(c)
 	listener, err := door.Listen(t.Context(), "127.0.0.1:0")
@@ -51,7 +55,7 @@ func serveStore(t testing.TB, store *ledger.Store, now func() time.Time) servedS
 			t.Errorf("serve: %v", err)
 		}
 	})
-	return servedStore{p.ask(store), "http://" + listener.Addr().String(), links}
+	return servedStore{p.ask(store), "http://" + listener.Addr().String(), links, c.Access}
 }
 
 // serveOn serves store as serveStore does. The function get has a session; header has pairs of name and

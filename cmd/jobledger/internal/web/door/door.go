@@ -24,12 +24,15 @@ const (
 
 // Config says who is let in, and how a [Door] speaks to people.
 type Config struct {
-	Store    *ledger.Store
-	Now      func() time.Time
-	ReadOnly bool         // a user who needs no token may change nothing
-	Owner    string       // the actor of the user who runs the server, as events name it
-	Keys     *access.Keys // finds the grants of tokens; nil: there are none
-	Rate     float64      // requests a second of one token, on average; 0: access.PerSecond
+	Store       *ledger.Store
+	Now         func() time.Time
+	ReadOnly    bool         // a user who needs no token may change nothing
+	Owner       string       // the actor of the user who runs the server, as events name it
+	Certificate *Certificate // for TLS; nil: there is none
+	Proxy       *Proxy       // in front of the server; nil: there is none
+	Hosts       []string     // what requests may name as their host, besides the address of the listener
+	Keys        *access.Keys // finds the grants of tokens; nil: there are none
+	Rate        float64      // requests a second of one token, on average; 0: access.PerSecond
 
 	// Announce shows a login link to the user who runs the server; nil: there are none.
 	Announce func(link string)
@@ -86,7 +89,19 @@ func (d *Door) ListenOn(l net.Listener) {
 	for _, name := range []string{"jobledger.localhost", "localhost", address.IP.String()} {
 		d.hosts[net.JoinHostPort(name, port)] = true
 	}
+	for _, host := range d.Hosts {
+		d.hosts[strings.ToLower(host)] = true
+	}
+	if d.Proxy != nil {
+		d.hosts[d.Proxy.Host] = true
+	}
 	d.origin = "http://" + net.JoinHostPort("jobledger.localhost", port)
+	switch {
+	case d.Proxy != nil:
+		d.origin = "https://" + d.Proxy.Host
+	case d.Certificate != nil:
+		d.origin = "https://" + net.JoinHostPort(d.Certificate.name(), port)
+	}
 }
 
 // Close says that the server ends: [Door.Closing] is closed, and readyz answers 503.
@@ -190,7 +205,8 @@ func (d *Door) Caller(r *http.Request) (c Caller, ok bool, err error) {
 		return c, err == nil, err
 	case samePeer(r):
 		return d.everything(Caller{Actor: "unix:" + d.owner(), Rights: owned | Enqueue | Work}), true, nil
-	case d.sessions.holds(r, d.Now()):
+	}
+	if key, ok := d.sessionOf(r); ok && d.sessions.holds(key, d.Now()) {
 		return d.everything(Caller{Actor: "http:" + d.owner(), Rights: owned}), true, nil
 	}
 	return Caller{}, false, nil

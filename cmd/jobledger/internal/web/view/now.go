@@ -28,7 +28,8 @@ type Now struct {
 
 // Read returns the figures, which may be those of a moment ago: the longer ago, the longer it takes to read
 // them. asked is that moment.
-func (n *Now) Read(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures, asked time.Time, err error) {
+func (n *Now) Read(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures, asked time.Time,
+	err error) {
 	tail, err := tx.Tail(ctx)
 	if err != nil {
 		return f, now, err
