@@ -19,11 +19,12 @@ import (
 func serveVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "serve", Group: cli.GroupSee, Usage: "show the ledger in a browser, as a JSON API, and as metrics",
-		About: "For people, for programs that read, and for producers and workers. Each request needs a " +
-			"credential. A program has a token, which 'jobledger token' makes. For a browser, serve prints a login " +
-			"link at the start, which works once, for 5 minutes; the login page can have another one printed. A " +
-			"session lasts 12 hours, and ends after one without a request. On a Unix socket, whose folder must " +
-			"belong to this user alone, the processes of this user need no login.\n" +
+		About: "Pages show the ledger, now and at any moment, and operators act there; programs, producers and " +
+			"workers have an API. Each request needs a credential. A program has a token, which 'jobledger token' " +
+			"makes. For a browser, serve prints a login link at the start, which works once, for 5 minutes; the " +
+			"login page can have another one printed. A session lasts 12 hours, and ends after one without a " +
+			"request. On a Unix socket, whose folder must belong to this user alone, the processes of this user " +
+			"need no login.\n" +
 			"The API under /api/v1 answers what status, list, show, history, why, workers, queues and events " +
 			"print with --json; /metrics has the format of Prometheus. See 'jobledger help http'. It runs until " +
 			"it is interrupted, and then ends with 0.",

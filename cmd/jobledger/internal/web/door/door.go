@@ -157,6 +157,13 @@ func plain(w http.ResponseWriter, text string) error {
 // callerKey is the key of a request's [Caller] in its context.
 type callerKey struct{}
 
+// ownKey is the key of what [AsOwner] puts into a context.
+type ownKey struct{}
+
+// AsOwner returns the context of requests that the user who runs this program makes in its own process,
+// without a connection.
+func AsOwner(ctx context.Context) context.Context { return context.WithValue(ctx, ownKey{}, true) }
+
 // Right is a set of things that a caller may do.
 type Right uint16
 
@@ -203,6 +210,8 @@ func (d *Door) Caller(r *http.Request) (c Caller, ok bool, err error) {
 	case r.Header["Authorization"] != nil:
 		c, err = d.bearer(r)
 		return c, err == nil, err
+	case r.Context().Value(ownKey{}) != nil:
+		return d.everything(Caller{Actor: d.Owner, Rights: owned | Enqueue | Work}), true, nil
 	case samePeer(r):
 		return d.everything(Caller{Actor: "unix:" + d.owner(), Rights: owned | Enqueue | Work}), true, nil
 	}
