@@ -33,6 +33,8 @@ func serveVerb(p *program) cli.Verb {
 				Value: "127.0.0.1:0", DefaultText: "127.0.0.1 and a free port"},
 			&cli.StringFlag{Name: "import", Usage: "in place of --db, look at `FILE`: the .zip of an incident, or " +
 				"what export wrote; it only reads"},
+			cli.ListFlag("ledger", "in place of --db, several: `NAME=DSN`; each has an address of its own, and "+
+				"all of them an overview"),
 			accessFlag(),
 			&cli.StringFlag{Name: "tls-cert", Usage: "encrypt with the certificate in `FILE`, in PEM; then other " +
 				"hosts may reach it"},
@@ -47,6 +49,8 @@ func serveVerb(p *program) cli.Verb {
 			{"jobledger serve", "prints the link to open in a browser on this host"},
 			{"jobledger serve --listen 127.0.0.1:8080",
 				"always at the same port, as for 'ssh -L 8080:127.0.0.1:8080'"},
+			{"jobledger serve --ledger orders=orders.db --ledger mail=mail.db",
+				"two ledgers, and an overview of both"},
 			{"jobledger serve --import bad-night.zip", "a night of another host, to go through it"},
 			{"jobledger serve --listen :8443 --tls-cert server.pem --tls-key server.key",
 				"for other hosts; the files are read again when they change"},
@@ -62,6 +66,9 @@ func serveVerb(p *program) cli.Verb {
 
 func (p *program) serve(c *cli.Context) error {
 	ctx := c.Context
+	if c.IsSet("ledger") {
+		return p.serveSeveral(c)
+	}
 	if c.IsSet("import") {
 		remove, err := p.importAside(ctx, c.String("import"))
 		if err != nil {
@@ -76,14 +83,14 @@ func (p *program) serve(c *cli.Context) error {
 	defer service.Store.Close()
 	config := p.webConfig(service.Store)
 	config.Access, config.Rate = p.accessPath(c), float64(c.Int("rate"))
+	if config.ReadOnly = c.IsSet("import"); config.ReadOnly {
+		config.Access = ""
+	}
 	listener, err := p.listen(c, &config)
 	if err != nil {
 		return err
 	}
 	ctx = cli.UntilSignalled(ctx)
-	if config.ReadOnly = c.IsSet("import"); config.ReadOnly {
-		config.Access = ""
-	}
 	server := web.New(config)
 	if err := p.printAddress(listener.Addr().String()); err != nil {
 		return err

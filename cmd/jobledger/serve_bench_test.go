@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -27,11 +28,11 @@ func BenchmarkServe(b *testing.B) {
 		{"overview", "/"}, {"overview/past", "/?at=pos:500000"}, {"metrics", "/metrics"},
 		{"lanes/hour", "/api/v1/lanes?px=1200&" + hour}, {"lanes/day", "/api/v1/lanes?px=1200&" + day},
 		{"lanes/page", "/lanes?" + hour}, {"failures", "/failures?" + hour}, {"workers", "/workers"},
-		{"queue", "/queues/q0?" + hour}, {"diff", "/diff?" + hour}, {"jobs", "/jobs?limit=50"},
+		{"queue", "/queues/mail?" + hour}, {"diff", "/diff?" + hour}, {"jobs", "/jobs?limit=50"},
 		{"moments", "/api/v1/moments?px=1200"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			size := 0
+			size := get(b, c.path)
 			for b.Loop() {
 				size = get(b, c.path)
 			}
@@ -79,12 +80,18 @@ func BenchmarkServeLanesJoin(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+	text, err := json.Marshal(lanes)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(len(text)), "bytes")
 	b.ReportMetric(float64(lanes.Claims), "claims")
 	b.ReportMetric(float64(len(lanes.Row)), "bars")
 }
 
 // benchClient serves store, and returns a function that reads an answer and returns its size.
-func benchClient(b *testing.B, store *ledger.Store, now func() time.Time) func(b *testing.B, path string) int {
+func benchClient(b *testing.B, store *ledger.Store, now func() time.Time) func(b *testing.B,
+	path string) int {
 	b.Helper()
 	s := serveStore(b, store, now)
 	client := &http.Client{Jar: loggedIn(b, s)}

@@ -37,7 +37,7 @@ var scopesOf = map[string]string{
 	"GET " + api.Root + "/series": "read", "GET " + api.Root + "/failures": "read",
 	"GET " + api.Root + "/diff": "read", "GET " + api.Root + "/integrity": "read",
 	"GET " + api.Root + "/incident": "read", "GET /events/{pos}": "read", "GET /lanes": "read",
-	"GET /failures": "read", "GET /workers": "read", "GET /workers/{worker}": "read",
+	"GET /failures": "read", "GET /ledgers": "read", "GET /workers": "read", "GET /workers/{worker}": "read",
 	"GET /queues/{queue}": "read", "GET /diff": "read", "GET /incident": "read", "GET /integrity": "read",
 	"POST /integrity":                         "read operate",
 	"POST " + api.Root + "/jobs/{job}/cancel": "operate", "POST " + api.Root + "/jobs/{job}/retry": "operate",

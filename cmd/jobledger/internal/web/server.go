@@ -60,6 +60,7 @@ type Server struct {
 	work     *work.Room
 	follower *view.Follower
 	verifier *view.Verifier
+	pages    *page.Pages
 	sweeper  sweeper
 }
 
@@ -75,9 +76,9 @@ func New(c Config) *Server {
 		Certificate: c.Certificate, Proxy: c.Proxy,
 		Keys: &access.Keys{Path: c.Access}, Rate: c.Rate})
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
-		Moments: new(view.Moments), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
+		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
 		Report: c.Report})
-	pages.API = s.api
+	pages.API, s.pages = s.api, pages
 	service := &commands.Service{Store: c.Store}
 	_, owner, _ := strings.Cut(c.Owner, ":")
 	s.sweeper = sweeper{service: service, actor: "sweeper:" + cmp.Or(owner, "serve"), report: c.Report}
@@ -91,6 +92,18 @@ func New(c Config) *Server {
 	s.door.Add(s.work.Routes()...)
 	s.door.Add(pages.Routes()...)
 	return s
+}
+
+// ShowAll has each of the servers show an overview of all of them; addresses are those of their pages. It is
+// called before they serve.
+func ShowAll(servers []*Server, names, addresses []string) {
+	var all []page.Ledger
+	for i, s := range servers {
+		all = append(all, page.Ledger{Name: names[i], Address: addresses[i], API: s.api})
+	}
+	for _, s := range servers {
+		s.pages.Ledgers = all
+	}
 }
 
 // Serve answers requests until ctx ends, and then, for at most 10 s, those under way. On a TCP listener it

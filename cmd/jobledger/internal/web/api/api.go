@@ -43,6 +43,7 @@ type Config struct {
 	Follower *view.Follower
 	Moments  *view.Moments
 	Verifier *view.Verifier
+	Figures  *view.Now
 	Ask      Ask
 	Now      func() time.Time
 	Report   func(format string, args ...any) // logs a fault of the server, in one line

@@ -14,13 +14,13 @@ import (
 // pictureRoutes are the resources for pictures.
 func (a *API) pictureRoutes() []door.Route {
 	return []door.Route{
-		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Handle: a.lanes},
+		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Long: true, Handle: a.lanes},
 		{Pattern: "GET " + Root + "/moments", Needs: door.Read, Handle: a.moments},
-		{Pattern: "GET " + Root + "/series", Needs: door.Read, Handle: a.spanned(readSeries)},
+		{Pattern: "GET " + Root + "/series", Needs: door.Read, Long: true, Handle: a.spanned(readSeries)},
 		{Pattern: "GET " + Root + "/failures", Needs: door.Read, Handle: a.spanned(readFailures)},
 		{Pattern: "GET " + Root + "/diff", Needs: door.Read, Handle: a.spanned(readDiff)},
 		{Pattern: "GET " + Root + "/integrity", Needs: door.Read, Handle: a.integrity},
-		{Pattern: "GET " + Root + "/incident", Needs: door.Read, Handle: a.incident},
+		{Pattern: "GET " + Root + "/incident", Needs: door.Read, Long: true, Handle: a.incident},
 		{Pattern: "GET /events/{pos}", Needs: door.Read, Page: true, Handle: a.eventAt},
 	}
 }

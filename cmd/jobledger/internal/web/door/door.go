@@ -19,6 +19,7 @@ const (
 	maxForm        = 4 << 10  // bytes of a body, unless its route says otherwise
 	MaxConnections = 2048
 	AskTimeout     = 5 * time.Second // to compute an answer
+	longTimeout    = 25 * time.Second
 )
 
 // Config says who is let in, and how a [Door] speaks to people.

@@ -16,6 +16,7 @@ type Route struct {
 	Streams bool  // its answer lasts until the client goes
 	Queues  bool  // it looks at the queues of the caller; otherwise that must be for all
 	MaxBody int64 // bytes; 0: 4 KiB
+	Long    bool  // its answer may take 25 s to compute, instead of 5 s
 	Handle  func(w http.ResponseWriter, r *http.Request) error
 }
 
@@ -129,7 +130,11 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 		ctx := context.WithValue(r.Context(), callerKey{}, caller)
 		if !rt.Streams {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, AskTimeout)
+			within := AskTimeout
+			if rt.Long {
+				within = longTimeout
+			}
+			ctx, cancel = context.WithTimeout(ctx, within)
 			defer cancel()
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, max(rt.MaxBody, maxForm))

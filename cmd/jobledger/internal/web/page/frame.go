@@ -39,10 +39,11 @@ type frame struct {
 	Before  string // addresses of this page at the moments before and after at which something went wrong
 	After   string
 
-	Marks    []markView
-	Here     int // of the moment, of 1000
-	Verified verifiedView
-	Error    bool // it is the page of an error
+	Marks     []markView
+	MarksText string
+	Here      int // of the moment, of 1000
+	Verified  verifiedView
+	Error     bool // it is the page of an error
 }
 
 type navLink struct {
@@ -68,12 +69,15 @@ var navigation = []navLink{{Name: "Overview", Href: "/"}, {Name: "Lanes", Href: 
 // emptyFrame is the frame of a page about no moment.
 func (p *Pages) emptyFrame(r *http.Request, title string) frame {
 	f := frame{Title: title, Ledger: path.Base(p.Name), Path: r.URL.Path, Nav: slices.Clone(navigation)}
+	if len(p.Ledgers) > 1 {
+		f.Nav = append([]navLink{{Name: "Ledgers", Href: "/ledgers"}}, f.Nav...)
+	}
 	at := r.URL.Query().Get("at")
 	f.Verified = verifiedText(p.Verifier.Last(), p)
 	for i := range f.Nav {
 		n := &f.Nav[i]
 		n.Current = n.Href == f.Path || n.Href != "/" && strings.HasPrefix(f.Path, n.Href+"/")
-		if at != "" && n.Href != "/tail" {
+		if at != "" && n.Href != "/tail" && n.Href != "/ledgers" {
 			n.Href += "?" + url.Values{"at": {at}}.Encode()
 		}
 	}

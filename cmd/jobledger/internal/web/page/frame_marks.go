@@ -11,11 +11,10 @@ import (
 	"jobledger/cmd/jobledger/internal/web/view"
 )
 
-// markView is a mark on the bar of moments.
+// markView is the marks of one kind on the bar of moments, as one path.
 type markView struct {
-	X           int // of 1000
-	Height, Y   int
-	Kind, Title string
+	Kind, Path string
+	Count      int
 }
 
 // markNames are the kinds of moments for people, singular and plural.
@@ -29,19 +28,32 @@ var markNames = map[string][2]string{
 
 // addMarks adds what the bar of moments shows.
 func (f *frame) addMarks(p *Pages, query url.Values, at func(pos int64) string) {
-	zone := p.Now().Location()
-	found := p.Moments.Columns(api.MomentColumns, f.Tail)
-	for _, m := range found {
-		name := markNames[m.Kind][0]
-		if m.Count > 1 {
-			name += fmt.Sprintf(" and %d more", m.Count-1)
+	paths := make(map[string]*strings.Builder)
+	counts := make(map[string]int)
+	for _, m := range p.Moments.Columns(api.MomentColumns, f.Tail) {
+		b := paths[m.Kind]
+		if b == nil {
+			b = new(strings.Builder)
+			paths[m.Kind] = b
 		}
-		v := markView{X: int(1000 * m.Pos / max(f.Tail, 1)), Y: 6, Height: 10, Kind: m.Kind,
-			Title: fmt.Sprintf("%s: %s, pos %d", m.At.In(zone).Format("01-02 15:04:05"), name, m.Pos)}
+		counts[m.Kind] += m.Count
+		y, height := 6, 10
 		if m.Kind == "refused" || m.Kind == "reclaimed" {
-			v.Y, v.Height = 2, 18
+			y, height = 2, 18
 		}
-		f.Marks = append(f.Marks, v)
+		fmt.Fprintf(b, "M%d %dv%d", 1000*m.Pos/max(f.Tail, 1), y, height)
+	}
+	var words []string
+	for _, kind := range view.MomentKinds() {
+		if b := paths[kind]; b != nil {
+			f.Marks = append(f.Marks, markView{kind, b.String(), counts[kind]})
+			words = append(words, fmt.Sprintf("%d %s", counts[kind],
+				render.Plural(int64(counts[kind]), markNames[kind][0], markNames[kind][1])))
+		}
+	}
+	f.MarksText = strings.Join(words, ", ")
+	if f.MarksText == "" {
+		f.MarksText = "nothing"
 	}
 	f.Here = int(1000 * f.Pos / max(f.Tail, 1))
 	before, after := p.Moments.Around(f.Pos)

@@ -56,14 +56,16 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 			figures, then, err = view.ReadFiguresAsOf(r.Context(), tx, m.Moment)
 			return err
 		}
-		if figures, err = view.ReadFigures(r.Context(), tx, now); err != nil {
-			return err
+		if figures, now, err = p.Figures.Read(r.Context(), tx, now); err == nil {
+			shown.Pos, shown.AsOf = figures.Pos, render.Time(now)
 		}
-		return status.AddStranded(r.Context(), tx, figures.Queues, now)
+		return err
 	})
 	if err != nil {
 		return err
 	}
+	shown.API = "/api/v1/status"
+	shown.SQL = "SELECT queue, state, count(*) FROM current GROUP BY queue, state"
 	shown.Command = "jobledger status"
 	if shown.At != "" {
 		shown.Counts = layout.CountsNow(then)

@@ -26,9 +26,11 @@ type Tables func(ctx context.Context, words []string) ([]*render.Table, error)
 // Pages answers people. It is safe for concurrent use.
 type Pages struct {
 	*api.API
-	Acts   *act.Acts
-	Tables Tables
-	Name   string // the ledger, as pages call it
+	Acts *act.Acts
+	// Ledgers are all that this process serves, where they are several.
+	Ledgers []Ledger
+	Tables  Tables
+	Name    string // the ledger, as pages call it
 }
 
 // Routes are those of the pages.
@@ -39,13 +41,14 @@ func (p *Pages) Routes() []door.Route {
 		{Pattern: "POST /login/link", Handle: p.newLink},
 		{Pattern: "POST /logout", Needs: door.Read, Handle: p.logout},
 		{Pattern: "GET /{$}", Needs: door.Read, Handle: p.overview},
-		{Pattern: "GET /lanes", Needs: door.Read, Handle: p.lanesPage},
+		{Pattern: "GET /lanes", Needs: door.Read, Long: true, Handle: p.lanesPage},
+		{Pattern: "GET /ledgers", Needs: door.Read, Handle: p.ledgersPage},
 		{Pattern: "GET /failures", Needs: door.Read, Handle: p.failuresPage},
 		{Pattern: "GET /workers", Needs: door.Read, Handle: p.workersPage},
-		{Pattern: "GET /workers/{worker}", Needs: door.Read, Handle: p.workerPage},
-		{Pattern: "GET /queues/{queue}", Needs: door.Read, Handle: p.queuePage},
+		{Pattern: "GET /workers/{worker}", Needs: door.Read, Long: true, Handle: p.workerPage},
+		{Pattern: "GET /queues/{queue}", Needs: door.Read, Long: true, Handle: p.queuePage},
 		{Pattern: "GET /diff", Needs: door.Read, Handle: p.diffPage},
-		{Pattern: "GET /incident", Needs: door.Read, Handle: p.incidentPage},
+		{Pattern: "GET /incident", Needs: door.Read, Long: true, Handle: p.incidentPage},
 		{Pattern: "GET /integrity", Needs: door.Read, Handle: p.integrityPage},
 		{Pattern: "POST /integrity", Needs: door.Read | door.Operate, Handle: p.checkAll},
 		{Pattern: "GET /jobs", Needs: door.Read, Handle: p.jobsPage},
@@ -113,7 +116,7 @@ func (p *Pages) asset(w http.ResponseWriter, r *http.Request) error {
 var templates = sync.OnceValue(func() map[string]*template.Template {
 	all := make(map[string]*template.Template)
 	for _, name := range []string{"login", "problem", "overview", "lanes", "jobs", "job", "events",
-		"failures", "workers", "worker", "queue", "diff", "incident", "integrity", "acts"} {
+		"failures", "workers", "worker", "queue", "diff", "incident", "integrity", "acts", "ledgers"} {
 		t := template.New("frame.html").Funcs(template.FuncMap{
 			"asset": func(name string) string { return AssetPaths[name] },
 			"path":  url.PathEscape,

@@ -68,8 +68,8 @@ func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
 func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s view.Span, shown *queueView) (known bool,
 	err error) {
 	ctx, zone := r.Context(), p.Now().Location()
-	m := moment{at: shown.At}
-	if m, err = p.momentOf(r, url.Values{"at": {shown.At}}, tx); err != nil {
+	m, err := p.momentOf(r, url.Values{"at": {shown.At}}, tx)
+	if err != nil {
 		return false, err
 	}
 	now := p.clock(m).At

@@ -31,6 +31,9 @@ var ranks = []string{"refused", "failed", "reclaimed", "restored", "rebuilt", "q
 var momentKinds = []event.Kind{event.KindRefused, event.KindFailed, event.KindReclaimed, event.KindRestored,
 	event.KindRebuilt, event.KindQueuePaused, event.KindQueueResumed, event.KindWorkerStarted}
 
+// MomentKinds are the kinds of moments, the worst first.
+func MomentKinds() []string { return ranks }
+
 // mark is a moment as it is kept: 16 bytes.
 type mark struct {
 	pos  int64

@@ -1,0 +1,143 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/commands"
+	"jobledger/commands/commandstest"
+	"jobledger/ledger/ledgertest"
+)
+
+// Claims that wait, and streams, are there all at once, with little memory; a job wakes one of the claims.
+// More claims of one token are refused.
+func TestManyWaitAndWatchAtOnce(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	polls, streams := ledgertest.Size(100, 200, 1000), ledgertest.Size(20, 50, 256)
+	s.client.Transport = &http.Transport{MaxIdleConnsPerHost: -1, DisableKeepAlives: true}
+	ctx, cancel := context.WithCancel(t.Context())
+	var open sync.WaitGroup
+	defer open.Wait()
+	defer cancel()
+	ask := func(path, token string) (*http.Response, error) {
+		r, err := http.NewRequestWithContext(ctx, "GET", s.base+api.Root+path, nil)
+		if err != nil {
+			return nil, err
+		}
+		r.Header.Set("Authorization", token)
+		return s.client.Do(r)
+	}
+	reader := s.create("reader", []string{"*"}, access.Read)
+	memory := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapInuse + m.StackInuse
+	}
+	before := memory()
+	woken := make(chan string, polls)
+	const each = 60 // of one token
+	var token string
+	for i := range polls {
+		if i%each == 0 {
+			token = s.create(fmt.Sprint("worker-", i), []string{"*"}, access.Work)
+		}
+		mine := token
+		open.Go(func() {
+			answer, err := ask(fmt.Sprintf("/claims/ready?queue=q&wait=60&capability=c%d", i%3), mine)
+			if err != nil {
+				if ctx.Err() == nil {
+					t.Error(err)
+				}
+				return
+			}
+			defer answer.Body.Close()
+			text, _ := io.ReadAll(answer.Body)
+			if ctx.Err() == nil {
+				woken <- string(text)
+			}
+		})
+	}
+	for i := 0; i < streams; i++ {
+		answer, err := ask("/events/stream", reader)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("stream %d: %v %v", i, answer, err)
+		}
+		open.Go(func() {
+			defer answer.Body.Close()
+			_, _ = io.Copy(io.Discard, answer.Body)
+		})
+	}
+	for s.work.Waiting() < polls {
+		select {
+		case text := <-woken:
+			t.Fatalf("one did not wait: %s", text)
+		case <-time.After(5 * time.Millisecond): // no event says that a request waits
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	used := memory() - before
+	t.Logf("%d claims that wait and %d streams take %d KiB in client and server", polls, streams, used>>10)
+	if limit := uint64(polls+streams) * 160 << 10; used > limit {
+		t.Errorf("they take %d KiB, more than %d", used>>10, limit>>10)
+	}
+	if _, err := s.service().Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "q"}); err != nil {
+		t.Fatal(err)
+	}
+	if text := <-woken; !strings.Contains(text, `"ready":true`) {
+		t.Errorf("the one that was woken got %s", text)
+	}
+	cancel()
+	open.Wait()
+	for s.work.Waiting() > 0 {
+		time.Sleep(5 * time.Millisecond) // no event says that the server has noticed
+	}
+	commandstest.Verify(t, s.Store)
+}
+
+// service works on the ledger of the server.
+func (s *served) service() *commands.Service { return &commands.Service{Store: s.Store} }
+
+// A token may have only so many claims that wait.
+func TestWaitingClaimsOfOneTokenAreLimited(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	token := s.create("w", []string{"*"}, access.Work)
+	ctx, cancel := context.WithCancel(t.Context())
+	var open sync.WaitGroup
+	defer open.Wait()
+	defer cancel()
+	for range 64 {
+		open.Go(func() {
+			r, err := http.NewRequestWithContext(ctx, "GET", s.base+api.Root+"/claims/ready?queue=q&wait=60", nil)
+			if err != nil {
+				return
+			}
+			r.Header.Set("Authorization", token)
+			if answer, err := s.client.Do(r); err == nil {
+				_ = answer.Body.Close()
+			}
+		})
+	}
+	for s.work.Waiting() < 64 {
+		time.Sleep(time.Millisecond) // no event says that a request waits
+	}
+	status, text := s.post("GET", "/claims/ready?queue=q&wait=60", "", "", "Authorization", token)
+	if status != http.StatusTooManyRequests {
+		t.Errorf("one more: %d %s", status, text)
+	}
+	other := s.create("other", []string{"*"}, access.Work)
+	if status, text := s.post("GET", "/claims/ready?queue=q", "", "", "Authorization", other); status != 200 {
+		t.Errorf("one of another token that does not wait: %d %s", status, text)
+	}
+}

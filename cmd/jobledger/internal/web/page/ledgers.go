@@ -1,0 +1,73 @@
+package page
+
+import (
+	"fmt"
+	"net/http"
+
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/ledger"
+	"jobledger/projection/status"
+)
+
+// Ledger is one of several that one process serves.
+type Ledger struct {
+	Name    string
+	Address string // of its pages: http://jobledger.localhost:4711
+	API     *api.API
+}
+
+// ledgersView is what the overview of several ledgers shows.
+type ledgersView struct {
+	frame
+	Ledgers []ledgerView
+}
+
+// ledgerView is one of several ledgers.
+type ledgerView struct {
+	Ledger
+	Pos      int64
+	Queues   *render.Table
+	Workers  string
+	Concerns []concernView
+	Err      string // why it cannot be read
+}
+
+// ledgersPage shows all ledgers of this process. What each shows needs a login there.
+func (p *Pages) ledgersPage(w http.ResponseWriter, r *http.Request) error {
+	if r.URL.RawQuery != "" {
+		return door.Refusal(http.StatusBadRequest, "usage", "this page has no parameters")
+	}
+	shown := ledgersView{frame: p.emptyFrame(r, "Ledgers")}
+	now := p.Now()
+	for _, l := range p.Ledgers {
+		v := ledgerView{Ledger: l}
+		var figures view.Figures
+		err := l.API.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+			figures, _, err = l.API.Figures.Read(r.Context(), tx, now)
+			return err
+		})
+		if err != nil {
+			v.Err = l.API.Door.ProblemOf(err).Detail
+		}
+		v.Pos = figures.Pos
+		v.Queues, _ = layout.Status(figures.Queues, now)
+		counts := make(map[status.WorkerState]int)
+		for _, one := range figures.Workers {
+			counts[one.State]++
+		}
+		v.Workers = fmt.Sprintf("%d working, %d idle, %d silent", counts[status.Working], counts[status.Idle],
+			counts[status.Silent])
+		for _, q := range figures.Queues {
+			for _, c := range state.Concerns(q, now) {
+				v.Concerns = append(v.Concerns, concernView{levelNames[c.Level], q.Name + ": " + c.Text})
+			}
+		}
+		shown.Ledgers = append(shown.Ledgers, v)
+	}
+	return p.render(w, "ledgers", shown)
+}

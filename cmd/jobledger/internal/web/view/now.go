@@ -1,0 +1,53 @@
+package view
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/projection/status"
+)
+
+// How long figures may be used again, in times of what they cost: a twentieth of a processor at most goes
+// into them, however many ask and however large the ledger is.
+const (
+	shareOfFigures = 20
+	oldestFigures  = 2 * time.Second // of a ledger in which nothing is recorded
+)
+
+// Now has the figures of now, read once for all who ask within a short time. They are those of one position,
+// which they name. It is safe for concurrent use; the zero value is ready.
+type Now struct {
+	mu    sync.Mutex
+	last  Figures
+	at    time.Time // on the monotonic clock; zero: there are none
+	asked time.Time // the moment of the figures
+	cost  time.Duration
+}
+
+// Read returns the figures, which may be those of a moment ago: the longer ago, the longer it takes to read
+// them. asked is that moment.
+func (n *Now) Read(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures, asked time.Time,
+	err error) {
+	tail, err := tx.Tail(ctx)
+	if err != nil {
+		return f, now, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	age := time.Since(n.at)
+	if !n.at.IsZero() && n.last.Pos <= tail && (n.last.Pos == tail && age < oldestFigures ||
+		age < shareOfFigures*n.cost && n.cost > 10*time.Millisecond) {
+		return n.last, n.asked, nil
+	}
+	began := time.Now()
+	if f, err = ReadFigures(ctx, tx, now); err != nil {
+		return f, now, err
+	}
+	if err = status.AddStranded(ctx, tx, f.Queues, now); err != nil {
+		return f, now, err
+	}
+	n.last, n.at, n.asked, n.cost = f, time.Now(), now, time.Since(began)
+	return f, now, nil
+}
