@@ -26,9 +26,9 @@ type TxCache struct {
 // CachedValue is what a TxCache holds.
 type CachedValue interface {
 	// WarmupQueries returns the queries that are likely to follow the next Load, where the value covers the
-	// events up to after. An engine whose queries cost a round trip sends them with the statement that begins
-	// the transaction.
-	WarmupQueries(after int64) []WarmupQuery
+	// events up to after; alone says that no other process is expected to have appended more. An engine whose
+	// queries cost a round trip sends them with the statement that begins the transaction.
+	WarmupQueries(after int64, alone bool) []WarmupQuery
 }
 
 // WarmupQuery is a query with its arguments.
@@ -123,17 +123,19 @@ func (c *TxCache) Prefetched(query string) *PendingQuery {
 }
 
 // warmup returns the queries to send as a transaction begins: none where they are likely to be useless,
-// because no other process writes or because the last transaction did not load the value.
-func (c *TxCache) warmup() []WarmupQuery {
+// because the last transaction did not load the value, or because no other process writes and queries cost no
+// round trip.
+func (c *TxCache) warmup(roundTrips bool) []WarmupQuery {
 	c.prefetched = nil
-	if !c.loaded {
+	loaded := c.loaded
+	if c.loaded = false; !loaded {
 		c.contention = 0
 	}
-	c.loaded = false
-	if c.value == nil || c.contention == 0 {
+	alone := c.contention == 0
+	if c.value == nil || !loaded || alone && !roundTrips {
 		return nil
 	}
-	return c.value.WarmupQueries(c.covers)
+	return c.value.WarmupQueries(c.covers, alone)
 }
 
 // begin attaches the cache to the transaction that has just begun.

@@ -644,7 +644,7 @@ func TestPendingQueryDiscardedOnRollback(t *testing.T) {
 // inquirer has the same warm-up queries in every transaction.
 type inquirer []ledger.WarmupQuery
 
-func (q inquirer) WarmupQueries(int64) []ledger.WarmupQuery { return q }
+func (q inquirer) WarmupQueries(int64, bool) []ledger.WarmupQuery { return q }
 
 // TestTxCachePrefetches: the rows of a warm-up query are those of the beginning of the transaction. They are
 // discarded by the first write.

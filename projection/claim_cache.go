@@ -35,15 +35,17 @@ type claimCache struct {
 	speculation speculation
 }
 
-// speculation is where the next claim is likely to look first: in the lane that the last one emptied. The
-// rows are fetched as the next transaction begins, before it is known whether a claim follows.
+// speculation is where the next claim is likely to look first: where the last one ended, or in the lane that
+// it emptied. The rows are fetched as the next transaction begins, before it is known whether a claim follows.
 type speculation struct {
 	lane   *laneCursor // nil: none
+	busy   bool        // the last claim ended there, with as many jobs as it wanted
 	limit  int
 	now    time.Time // the ledger's clock at the last claim
 	wall   time.Time // this process's clock then
 	runAt  int64     // the position from which rows were requested
 	id     string
+	taken  bool
 	latest int64 // the run_at up to which rows were requested: beyond the likely time of the next claim
 }
 
@@ -257,15 +259,18 @@ func countDrained(list []*laneCursor) (n int) {
 	return n
 }
 
-// WarmupQueries implements ledger.CachedValue: what was queued since, and the head of the lane of the
-// speculation.
-func (c *claimCache) WarmupQueries(after int64) []ledger.WarmupQuery {
-	queries := []ledger.WarmupQuery{{Query: queuedSince, Args: []any{after, after + maxMissedEvents}}}
-	if s := &c.speculation; s.lane != nil {
-		s.runAt, s.id = s.lane.runAt, s.lane.id
+// WarmupQueries implements ledger.CachedValue: what was queued since, and the next jobs of the lane of the
+// speculation. Where nothing is queued by others, an emptied lane stays empty.
+func (c *claimCache) WarmupQueries(after int64, alone bool) (queries []ledger.WarmupQuery) {
+	if !alone {
+		queries = append(queries, ledger.WarmupQuery{Query: queuedSince,
+			Args: []any{after, after + maxMissedEvents}})
+	}
+	if s := &c.speculation; s.lane != nil && (s.busy || !alone) {
+		s.runAt, s.id, s.taken = s.lane.runAt, s.lane.id, s.lane.taken
 		s.latest = event.Micros(s.now.Add(time.Since(s.wall) + time.Second))
-		queries = append(queries, ledger.WarmupQuery{Query: laneHead, Args: []any{s.lane.lane, s.runAt, s.id,
-			s.latest, s.limit}})
+		queries = append(queries, ledger.WarmupQuery{Query: laneQuery(s.taken), Args: []any{s.lane.lane, s.runAt,
+			s.id, s.latest, s.limit}})
 	}
 	return queries
 }
@@ -283,8 +288,9 @@ func (c *claimCache) speculate(lanes []*laneCursor, limit int, now time.Time) {
 // speculative returns the rows of the speculation if they are what l is about to read; else nil.
 func (c *claimCache) speculative(tx *ledger.Tx, l *laneCursor, now time.Time) *ledger.PendingQuery {
 	s := &c.speculation
-	if l != s.lane || l.taken || l.runAt != s.runAt || l.id != s.id || event.Micros(now) > s.latest {
+	if l != s.lane || l.taken != s.taken || l.runAt != s.runAt || l.id != s.id ||
+		event.Micros(now) > s.latest {
 		return nil
 	}
-	return tx.Cache().Prefetched(laneHead)
+	return tx.Cache().Prefetched(laneQuery(s.taken))
 }

@@ -106,6 +106,14 @@ ORDER BY j.run_at, j.id LIMIT 0 + ?`
 var laneRest = selectQueued + ` WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ?
 ORDER BY j.run_at, j.id LIMIT 0 + ?`
 
+// laneQuery is the query for the next jobs of a lane. taken says that the job at its position is.
+func laneQuery(taken bool) string {
+	if taken {
+		return laneRest
+	}
+	return laneHead
+}
+
 // prefetch sends the query for the next limit jobs that are due at now, unless c has speculated on them.
 func (l *laneCursor) prefetch(tx *ledger.Tx, c *claimCache, now time.Time, limit int) (err error) {
 	if l.pending = c.speculative(tx, l, now); l.pending != nil {
@@ -113,11 +121,7 @@ func (l *laneCursor) prefetch(tx *ledger.Tx, c *claimCache, now time.Time, limit
 		return nil
 	}
 	l.wanted = limit
-	query := laneHead
-	if l.taken {
-		query = laneRest
-	}
-	l.pending, err = tx.Prefetch(query, l.lane, l.runAt, l.id, event.Micros(now), limit)
+	l.pending, err = tx.Prefetch(laneQuery(l.taken), l.lane, l.runAt, l.id, event.Micros(now), limit)
 	return err
 }
 

@@ -169,8 +169,14 @@ func (s *Search) Jobs(ctx context.Context) ([]Job, error) {
 		l.endSearch()
 	}
 	s.cache.speculation = speculation{}
-	if len(s.lanes) == 0 && s.limit > 0 {
+	switch {
+	case s.limit == 0:
+	case len(s.lanes) == 0:
 		s.cache.speculate(s.fitting, s.limit, s.now)
+	default:
+		if l := s.lanes[s.firstLane()]; !l.grouped && !s.Limited(l.queue) {
+			s.cache.speculation = speculation{lane: l, busy: true, limit: s.limit, now: s.now, wall: time.Now()}
+		}
 	}
 	if len(s.jobs) == 0 {
 		return nil, s.damaged

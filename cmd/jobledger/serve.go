@@ -19,17 +19,20 @@ import (
 func serveVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "serve", Group: cli.GroupSee, Usage: "show the ledger in a browser, as a JSON API, and as metrics",
-		About: "For people, for programs that read, and for producers and workers. Each request needs a " +
-			"credential. A program has a token, which 'jobledger token' makes. For a browser, serve prints a login " +
-			"link at the start, which works once, for 5 minutes; the login page can have another one printed. A " +
-			"session lasts 12 hours, and ends after one without a request. On a Unix socket, whose folder must " +
-			"belong to this user alone, the processes of this user need no login.\n" +
+		About: "Pages show the ledger, now and at any moment, and operators act there; programs, producers and " +
+			"workers have an API. Each request needs a credential. A program has a token, which 'jobledger token' " +
+			"makes. For a browser, serve prints a login link at the start, which works once, for 5 minutes; the " +
+			"login page can have another one printed. A session lasts 12 hours, and ends after one without a " +
+			"request. On a Unix socket, whose folder must belong to this user alone, the processes of this user " +
+			"need no login.\n" +
 			"The API under /api/v1 answers what status, list, show, history, why, workers, queues and events " +
 			"print with --json; /metrics has the format of Prometheus. 'jobledger help http' says how to run it " +
 			"behind nginx, Caddy, systemd and ssh -L. It runs until it is interrupted, and then ends with 0.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "at this `ADDRESS`: HOST:PORT, port 0 for a free one, or unix:PATH",
 				Value: "127.0.0.1:0", DefaultText: "127.0.0.1 and a free port"},
+			&cli.StringFlag{Name: "import", Usage: "in place of --db, look at `FILE`: the .zip of an incident, or " +
+				"what export wrote; it only reads"},
 			accessFlag(),
 			&cli.StringFlag{Name: "tls-cert", Usage: "encrypt with the certificate in `FILE`, in PEM; then other " +
 				"hosts may reach it"},
@@ -44,6 +47,7 @@ func serveVerb(p *program) cli.Verb {
 			{"jobledger serve", "prints the link to open in a browser on this host"},
 			{"jobledger serve --listen 127.0.0.1:8080",
 				"always at the same port, as for 'ssh -L 8080:127.0.0.1:8080'"},
+			{"jobledger serve --import bad-night.zip", "a night of another host, to go through it"},
 			{"jobledger serve --listen :8443 --tls-cert server.pem --tls-key server.key",
 				"for other hosts; the files are read again when they change"},
 			{"jobledger serve --listen 127.0.0.1:8080 --behind-proxy https://jobs.example.com",
@@ -51,13 +55,20 @@ func serveVerb(p *program) cli.Verb {
 			{"jobledger serve --listen unix:/run/user/1000/jobledger/http",
 				"for 'curl --unix-socket /run/user/1000/jobledger/http http://localhost/api/v1/status'"},
 		},
-		Exits: []int{cli.ExitBusy},
+		Exits: []int{cli.ExitNothing, cli.ExitBusy},
 		Run:   func(c *cli.Context) error { return p.serve(c) },
 	}
 }
 
 func (p *program) serve(c *cli.Context) error {
 	ctx := c.Context
+	if c.IsSet("import") {
+		remove, err := p.importAside(ctx, c.String("import"))
+		if err != nil {
+			return err
+		}
+		defer remove()
+	}
 	service, err := p.Open(ctx)
 	if err != nil {
 		return err
@@ -70,6 +81,9 @@ func (p *program) serve(c *cli.Context) error {
 		return err
 	}
 	ctx = cli.UntilSignalled(ctx)
+	if config.ReadOnly = c.IsSet("import"); config.ReadOnly {
+		config.Access = ""
+	}
 	server := web.New(config)
 	if err := p.printAddress(listener.Addr().String()); err != nil {
 		return err

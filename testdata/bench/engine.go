@@ -9,6 +9,8 @@ type File struct {
 	New  bool   `json:"new"`  // the file or the tables do not exist yet: create them
 	// of a PostgreSQL database of its own, where the engine needs one instead of the file
 	URL string `json:"url"`
+	// Direct is the address without the proxy that delays, for those who watch; "" if there is none.
+	Direct string `json:"direct"`
 	// Transacts says that the run is of transactions: the queue is a transactor
 	Transacts bool `json:"transacts"`
 }

@@ -6,6 +6,7 @@
 //	go run . -engines raw-ledger,river -phases drain -jobs 20000
 //	go run . -dir /mnt/disk -sync normal
 //	go run . -postgres postgres://me@host/postgres -engines river-pg,jobledger-pg
+//	go run . -postgres postgres://me@host/postgres -network -rounds 5
 //
 // It is a module of its own, so that no other queue enters the product's dependencies.
 //
@@ -28,6 +29,10 @@
 // in the payload: a job that ran twice or was left is reported, never hidden. What an engine keeps of a
 // finished job is "bytes a job"; engines that delete finished jobs keep nothing. On PostgreSQL it is measured
 // after VACUUM FULL.
+//
+// With -network, drains on PostgreSQL are compared with River's over networks with a delay of 0, 0.5 and 2 ms a
+// round trip, which a proxy adds, and on a disk whose syncs take 1 ms more, which the server's commit_delay
+// adds. Both engines drain one right after the other; five rounds take about half an hour.
 //
 // Rounds are interleaved: each round runs everything once, in an order that rotates. Ratios are medians of
 // the ratios within a round; "raw-ledger" with 8 workers is 1.00 (in the batch phase "raw-batch" is), and on
@@ -62,6 +67,10 @@ type options struct {
 	latency     int
 	phases      string
 	json        bool
+	network     bool
+	shapes      string
+	delays      string
+	syncs       string
 }
 
 func main() {
@@ -84,6 +93,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	o, err := parse(args, stderr)
 	if err != nil {
 		return err
+	}
+	if o.network {
+		return compareOverNetwork(ctx, o, stdout, stderr)
 	}
 	cells, err := plan(o)
 	if err != nil {
@@ -117,6 +129,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.IntVar(&o.latency, "latency", 200, "jobs in a latency run")
 	fs.StringVar(&o.phases, "phases", strings.Join(phaseNames, ","), "phases to run, separated by commas")
 	fs.BoolVar(&o.json, "json", false, "one JSON object a run instead of the report")
+	fs.BoolVar(&o.network, "network", false, "compare drains with River's over a network instead")
+	fs.StringVar(&o.shapes, "shapes", "", "with -network: processes x workers, separated by commas (default: all)")
+	fs.StringVar(&o.delays, "delays", "0,0.5,2", "with -network: milliseconds added to a round trip")
+	fs.StringVar(&o.syncs, "syncs", "0,1", "with -network: milliseconds added to a sync of the server")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}

@@ -72,6 +72,22 @@ func newDatabase(ctx context.Context, server, sync string) (address string, drop
 	return withOptions(u.String(), "synchronous_commit", postgresSync[sync]), drop, nil
 }
 
+// slowDisk makes each sync of the write-ahead log that a connection to this database waits for take longer.
+func slowDisk(ctx context.Context, address string, by time.Duration) error {
+	db, err := sql.Open("pgx", address)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, setting := range []string{fmt.Sprintf("commit_delay = %d", by.Microseconds()), "commit_siblings = 0"} {
+		const alter = `DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET %s', current_database()); END $$`
+		if _, err := db.ExecContext(ctx, fmt.Sprintf(alter, setting)); err != nil {
+			return fmt.Errorf("%s: %w", setting, err)
+		}
+	}
+	return nil
+}
+
 // postgresSync is the synchronous_commit of each durability.
 var postgresSync = map[string]string{"full": "on", "normal": "off"}
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -27,7 +28,7 @@ type watcher struct {
 func watch(f File, e Engine) (*watcher, error) {
 	if f.URL != "" && !e.InFile {
 		// Its statements are prepared while the tables are empty; they must not stay with what is best then.
-		db, err := openOne("pgx", withOptions(f.URL, "search_path", "jobledger,public", "enable_seqscan", "off",
+		db, err := openOne("pgx", withOptions(cmp.Or(f.Direct, f.URL), "search_path", "jobledger,public", "enable_seqscan", "off",
 			"max_parallel_workers_per_gather", "0", "application_name", "watcher"))
 		return &watcher{db: db, unfinished: e.Unfinished, server: true, every: askEvery}, err
 	}

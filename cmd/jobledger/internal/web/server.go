@@ -36,7 +36,9 @@ type Config struct {
 	Tables page.Tables
 	Now    func() time.Time // in the zone in which pages show times
 	Name   string           // the ledger, as pages call it
-	Owner  string           // the user who runs the server, as an actor: cli:ada@build7
+	// ReadOnly takes every right to change something from those who need no token.
+	ReadOnly bool
+	Owner    string // the user who runs the server, as an actor: cli:ada@build7
 
 	Certificate *door.Certificate // for TLS; nil: none
 	Proxy       *door.Proxy       // in front of the server; nil: none
@@ -68,8 +70,8 @@ func New(c Config) *Server {
 	}
 	s := &Server{Config: c, follower: view.NewFollower(), verifier: view.NewVerifier(c.Now)}
 	pages := &page.Pages{Tables: c.Tables, Name: c.Name}
-	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, Announce: c.Announce,
-		Report: c.Report, ShowProblem: pages.ShowProblem, Hosts: c.Hosts,
+	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, ReadOnly: c.ReadOnly,
+		Announce: c.Announce, Report: c.Report, ShowProblem: pages.ShowProblem, Hosts: c.Hosts,
 		Certificate: c.Certificate, Proxy: c.Proxy,
 		Keys: &access.Keys{Path: c.Access}, Rate: c.Rate})
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
