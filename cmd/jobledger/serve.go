@@ -26,8 +26,8 @@ func serveVerb(p *program) cli.Verb {
 			"request. On a Unix socket, whose folder must belong to this user alone, the processes of this user " +
 			"need no login.\n" +
 			"The API under /api/v1 answers what status, list, show, history, why, workers, queues and events " +
-			"print with --json; /metrics has the format of Prometheus. See 'jobledger help http'. It runs until " +
-			"it is interrupted, and then ends with 0.",
+			"print with --json; /metrics has the format of Prometheus. 'jobledger help http' says how to run it " +
+			"behind nginx, Caddy, systemd and ssh -L. It runs until it is interrupted, and then ends with 0.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "at this `ADDRESS`: HOST:PORT, port 0 for a free one, or unix:PATH",
 				Value: "127.0.0.1:0", DefaultText: "127.0.0.1 and a free port"},

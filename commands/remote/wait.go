@@ -57,7 +57,7 @@ func (c *Client) Ready(ctx context.Context, r commands.ClaimRequest) (ready bool
 		c.waiter.mu.Lock()
 		if c.waiter.running == "" && len(c.waiter.watchers) > 0 {
 			c.waiter.running = query
-			go c.await(query)
+			go c.await(query) // #nosec G118 -- it waits for later calls too, until Close
 		}
 		c.waiter.mu.Unlock()
 	}

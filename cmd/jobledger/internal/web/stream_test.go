@@ -23,7 +23,7 @@ type message struct{ id, event, data string }
 
 // reader is an open stream.
 type reader struct {
-	t    *testing.T
+	t    testing.TB
 	body *bufio.Scanner
 	end  func()
 }

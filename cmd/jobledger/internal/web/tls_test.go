@@ -25,7 +25,7 @@ import (
 	"jobledger/commands/remote"
 )
 
-// writeCertificate writes a certificate for these names, signed by itself, and its key.
+// writeCertificate writes a self-signed certificate for these names, and its key.
 func writeCertificate(t *testing.T, folder string, serial int64, names ...string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

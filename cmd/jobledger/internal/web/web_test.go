@@ -28,7 +28,7 @@ import (
 // served is a server on the loopback interface, with one job in the queue mail.
 type served struct {
 	*Server
-	t      *testing.T
+	t      testing.TB
 	base   string // http://127.0.0.1:PORT
 	links  chan string
 	client *http.Client
@@ -37,13 +37,13 @@ type served struct {
 	job    event.JobID
 }
 
-func serve(t *testing.T, address string, hosts ...string) *served {
+func serve(t testing.TB, address string, hosts ...string) *served {
 	t.Helper()
 	return serveWith(t, address, func(c *Config) { c.Hosts = hosts })
 }
 
 // serveWith is serve with another configuration.
-func serveWith(t *testing.T, address string, change func(c *Config)) *served {
+func serveWith(t testing.TB, address string, change func(c *Config)) *served {
 	t.Helper()
 	scenario := commandstest.New(t)
 	jobs, err := scenario.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Payload: []byte("a")})

@@ -1,0 +1,84 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/commands"
+	"jobledger/commands/remote"
+	"jobledger/commands/worker"
+	"jobledger/projection"
+)
+
+// BenchmarkOverHTTP compares work over the loopback interface with the same work on the file, in turns: to
+// enqueue from 64 goroutines, and to drain with 4 workers of 16 slots. It reports the share of the file's
+// rate that HTTP has.
+//
+//	go test -run - -bench OverHTTP -benchtime 3x ./cmd/jobledger/internal/web
+func BenchmarkOverHTTP(b *testing.B) {
+	const producers, each, workers, slots = 64, 30, 4, 16
+	var enqueue, drain [2]time.Duration // on the file, over HTTP
+	for range b.N {
+		for i := range 2 {
+			s := serve(b, "127.0.0.1:0")
+			var clients []*remote.Client
+			token := strings.TrimPrefix(s.create("w", []string{"*"}, access.Enqueue, access.Work), "Bearer ")
+			for range workers {
+				c, err := remote.New(remote.Config{URL: s.base, Token: token})
+				if err != nil {
+					b.Fatal(err)
+				}
+				clients = append(clients, c)
+			}
+			local := s.service()
+			began := time.Now()
+			var all sync.WaitGroup
+			for p := range producers {
+				all.Go(func() {
+					for n := range each {
+						e := commands.Enqueue{Queue: "q", Payload: fmt.Append(nil, p, n)}
+						var err error
+						if i == 0 {
+							_, err = local.Enqueue(b.Context(), "cli:bench", e)
+						} else {
+							_, err = clients[p%workers].Enqueue(b.Context(), "", e)
+						}
+						if err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			enqueue[i] += time.Since(began)
+			began = time.Now()
+			for n := range workers {
+				w := &worker.Worker{Queues: []string{"q"}, Slots: slots, Drain: true, SweepEvery: -1,
+					Handler: worker.HandlerFunc(func(context.Context, projection.Job) ([]byte, error) {
+						return nil, nil
+					})}
+				if i == 0 {
+					w.Service = local
+				} else {
+					w.Backend = clients[n]
+				}
+				all.Go(func() {
+					if _, err := w.Run(b.Context()); err != nil {
+						b.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			drain[i] += time.Since(began)
+		}
+	}
+	b.ReportMetric(float64(enqueue[0])/float64(enqueue[1]), "enqueue-share")
+	b.ReportMetric(float64(drain[0])/float64(drain[1]), "drain-share")
+	b.ReportMetric(float64(producers*each*b.N)/enqueue[1].Seconds(), "enqueued/s")
+	b.ReportMetric(float64(producers*each*b.N)/drain[1].Seconds(), "drained/s")
+}

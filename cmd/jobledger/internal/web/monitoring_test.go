@@ -1,0 +1,77 @@
+package web
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"jobledger/cmd/jobledger/internal/web/access"
+)
+
+// monitoring is the folder with the dashboard and the alerts.
+var monitoring = filepath.Join("..", "..", "..", "..", "testdata", "monitoring")
+
+// Each metric that the dashboard and the alerts name is one that serve has, and the dashboard is JSON with a
+// query in each panel.
+func TestMonitoringNamesMetricsThatExist(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	token := s.create("m", []string{"*"}, access.Metrics)
+	s.do("GET", "/metrics", nil, "Authorization", token)
+	_, text := s.do("GET", "/metrics", nil, "Authorization", token) // the first answer is counted in the second
+	name := regexp.MustCompile(`jobledger_[a-z_]+`)
+	there := map[string]bool{}
+	for _, one := range name.FindAllString(text, -1) {
+		there[one] = true
+	}
+	for _, file := range []string{"grafana.json", "alerts.yaml", "alerts_test.yaml"} {
+		content, err := os.ReadFile(filepath.Join(monitoring, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := name.FindAllString(string(content), -1)
+		for _, one := range names {
+			if !there[one] {
+				t.Errorf("%s names %s, which serve does not have", file, one)
+			}
+		}
+		if len(names) < 5 {
+			t.Errorf("%s names %d metrics", file, len(names))
+		}
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	content, err := os.ReadFile(filepath.Join(monitoring, "grafana.json"))
+	if err == nil {
+		err = json.Unmarshal(content, &dashboard)
+	}
+	if err != nil || len(dashboard.Panels) != 12 {
+		t.Fatalf("the dashboard has %d panels, %v", len(dashboard.Panels), err)
+	}
+	for _, p := range dashboard.Panels {
+		if len(p.Targets) == 0 || !strings.Contains(p.Targets[0].Expr, "jobledger_") {
+			t.Errorf("the panel %s asks for nothing", p.Title)
+		}
+	}
+}
+
+func TestAlertsFireAsTheirTestsSay(t *testing.T) {
+	tool, err := exec.LookPath("promtool")
+	if err != nil && os.Getenv("CI") != "true" {
+		t.Skip("promtool is not installed") // in CI that is a failure
+	}
+	for _, words := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+		cmd := exec.CommandContext(t.Context(), tool, words...) // #nosec G204 -- as the system has it
+		cmd.Dir = monitoring
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(words, " "), err, out)
+		}
+	}
+}
