@@ -14,6 +14,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/defaults"
+	"jobledger/projection/past"
 )
 
 // Enqueue asks for a new job. The zero value of a field is its default.
@@ -161,7 +162,11 @@ func (s *Service) CheckKeys(ctx context.Context, jobs []Enqueue) (first int, err
 			if err != nil {
 				return err
 			}
-			if _, err := n.decide(j, tx.Now()); errors.Is(err, ErrConflict) {
+			_, err = n.findPast(ctx, tx, j)
+			if err == nil {
+				_, err = n.decide(j, tx.Now())
+			}
+			if errors.Is(err, ErrConflict) {
 				first = i
 				return err
 			}
@@ -203,6 +208,9 @@ func enqueue(ctx context.Context, tx *ledger.Tx, actor string, n newJob) (Enqueu
 	if err != nil {
 		return Enqueued{}, err
 	}
+	if gone, err := n.findPast(ctx, tx, j); err != nil || gone.ID != "" {
+		return Enqueued{Job: gone, Existing: true}, err
+	}
 	if n.defaults, err = queueDefaults(ctx, tx, n.Queue); err != nil {
 		return Enqueued{}, err
 	}
@@ -243,6 +251,37 @@ func (n newJob) find(ctx context.Context, tx *ledger.Tx) (j projection.Job, err 
 		return projection.Job{ID: n.id}, err
 	}
 	return j, projection.LoadBodies(ctx, tx, &j)
+}
+
+// findPast returns the job that n names, where that has left the ledger; the zero Job where it has not, or
+// where there is none. j is what find found.
+func (n newJob) findPast(ctx context.Context, tx *ledger.Tx, j projection.Job) (gone projection.Job,
+	err error) {
+	if j.State != 0 {
+		return gone, nil
+	}
+	if n.Key != "" {
+		k, ok, err := past.KeyOf(ctx, tx, n.Queue, n.Key)
+		if err != nil {
+			return gone, err
+		}
+		switch what := fmt.Sprintf("key %q", n.Key); {
+		case ok && !k.Matches(n.Payload):
+			return gone, &ConflictError{n.name(), k.Job, what + " belongs to it, with another payload; it is archived"}
+		case ok && n.UniqueWhile != "":
+			return gone, &ConflictError{n.name(), k.Job, what + " belongs to it, for ever"}
+		case ok:
+			return projection.Job{ID: k.Job, Queue: n.Queue, Key: n.Key, State: k.State}, nil
+		}
+	}
+	if n.ID == "" {
+		return gone, nil
+	}
+	left, err := past.MayHaveLeft(ctx, tx, n.id)
+	if err == nil && left {
+		err = &ConflictError{n.name(), n.id, "its id is as old as jobs that are archived, and it may be one"}
+	}
+	return gone, err
 }
 
 // decide applies the rules of enqueuing, where j is what find found: errNoChange if that is the same job. The

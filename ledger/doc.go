@@ -15,16 +15,18 @@
 //   - open.go, store.go, readers.go, group_commit.go, nested.go, tx.go, watch.go: a Store, its commit loop,
 //     transactions, notifications
 //   - events.go, rowdecode.go, scan.go, pages.go, prefetch.go: appending and reading events
-//   - dictionary.go, bodies.go, digest.go, erase.go: the other tables
+//   - dictionary.go, bodies.go, digest.go, erase.go, remove.go: the other tables, and what leaves
 //   - session.go, txcache.go: statements, and what survives a transaction
 //   - check.go, maintain.go, inspect.go: checks, repair, copies, and a ledger seen from outside
 //   - internal/engine, internal/sqlite, internal/postgres: the contract with a database, and the two engines
 //
 // The invariants that the whole program rests on, cited in the code by number:
 //
-//	I1  An event is never changed or removed. The database itself refuses UPDATE, DELETE and replacement.
-//	I2  pos is dense: 1, 2, 3… over the ledger. seq is dense within a job. Events that change no job's state
-//	    (refused, erased) have no seq.
+//	I1  An event is never changed. It leaves the ledger only as part of a segment that an archived event
+//	    names, with all events of its job. The database itself refuses UPDATE, replacement, and any other
+//	    DELETE.
+//	I2  pos is dense: 1, 2, 3… over the ledger, also of what has left it. seq is dense within a job. Events
+//	    that change no job's state (refused, erased) have no seq.
 //	I3  Every transition is one transaction that compare-and-swaps the job's row (WHERE seq = the seq that was
 //	    judged) and appends its events. Either both are durable or neither is.
 //	I4  The row is written before the events, jobs in the order given: one lock order on every engine.

@@ -300,7 +300,7 @@ func (tx *Tx) Number(ctx context.Context, id event.JobID) (int64, error) {
 }
 
 // PosAt returns the last pos whose at is not after t; 0 if there is none. at never decreases along pos (I7),
-// so this is a binary search.
+// so this is a binary search. Events that have left the ledger do not count.
 func (tx *Tx) PosAt(ctx context.Context, t time.Time) (int64, error) {
 	if err := tx.flush(); err != nil {
 		return 0, err
@@ -309,12 +309,25 @@ func (tx *Tx) PosAt(ctx context.Context, t time.Time) (int64, error) {
 	high, err := tx.Tail(ctx)
 	for err == nil && low < high {
 		mid := low + (high-low+1)/2
-		var at int64
-		if at, err = tx.number(ctx, `SELECT at FROM events WHERE pos = ?`, mid); at <= event.Micros(t) {
-			low = mid
+		var pos, at int64
+		if pos, at, err = tx.firstFrom(ctx, mid); at <= event.Micros(t) {
+			low = max(pos, mid)
 		} else {
 			high = mid - 1
 		}
 	}
 	return low, err
+}
+
+// firstFrom returns the first event from pos on.
+func (tx *Tx) firstFrom(ctx context.Context, from int64) (pos, at int64, err error) {
+	rows, err := tx.ask(ctx, `SELECT pos, at FROM events WHERE pos >= ? ORDER BY pos LIMIT 1`, from)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer rows.Close()
+	if rows.Next() {
+		err = rows.Scan(&pos, &at)
+	}
+	return pos, at, errors.Join(err, rows.Err())
 }

@@ -1,6 +1,10 @@
 package ledger
 
-import "context"
+import (
+	"context"
+
+	"jobledger/ledger/internal/engine"
+)
 
 // Vacuum writes a compacted, consistent copy of the ledger to path, which must not exist or be empty, while
 // others write, and returns the pos of the last event in the copy. SQLite does not make the copy durable:
@@ -20,3 +24,16 @@ func (s *Store) Checkpoint(ctx context.Context) (whole bool, err error) {
 // nothing and keeps no writer waiting; where it cannot be done now, trimmed is false. With PostgreSQL it does
 // nothing.
 func (s *Store) TrimWAL(ctx context.Context) (trimmed bool, err error) { return s.engine.TrimWAL(ctx) }
+
+// FreePages gives up to so many free pages of the ledger's file back to the system, in a short transaction,
+// and returns how many are left. It does nothing to a file that was made before files could shrink: migrate
+// --compact makes it one that can. With PostgreSQL it does nothing.
+func (s *Store) FreePages(ctx context.Context, most int) (left int64, err error) {
+	err = s.Write(ctx, func(tx *Tx) error {
+		return tx.unbuffered(func(on *engine.Session) (err error) {
+			left, err = tx.store.engine.FreePages(ctx, on, most)
+			return err
+		})
+	})
+	return left, err
+}

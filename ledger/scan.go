@@ -84,8 +84,8 @@ const scanPage = 512 // events read in one step
 var scanAhead int64 = 20_000
 
 // readAhead reads the committed events concurrently with the caller. Those are all or nearly all events, and
-// events never change. It advances what.After; the caller reads the rest itself, which may be everything.
-// done means that the scan has ended.
+// events never change. Where some have left the ledger meanwhile, it reads none. It advances what.After; the
+// caller reads the rest itself, which may be everything. done means that the scan has ended.
 func (tx *Tx) readAhead(ctx context.Context, what *Scan, yield func([]Scanned, error) bool) (done bool) {
 	names, err := tx.store.openSnapshot(ctx)
 	if err != nil {
@@ -94,6 +94,9 @@ func (tx *Tx) readAhead(ctx context.Context, what *Scan, yield func([]Scanned, e
 	defer names.end()
 	tail, err := names.Tail(ctx)
 	if err != nil || tail <= what.After {
+		return false
+	}
+	if same, err := tx.sameEvents(ctx, names); err != nil || !same {
 		return false
 	}
 	until := min(what.Until, tail)

@@ -19,6 +19,14 @@ type Store struct {
 	// processes. Set it before first use.
 	Exclusive bool
 
+	// Whole declares that every event is in it, also those that the ledger of which it is a copy has lost to its
+	// archive. Set it before first use.
+	Whole bool
+
+	// Archived calls fn with the texts of the leaves from, …, to-1 of the hash tree, whose events have left the
+	// ledger; nil: where its archive is is not known. Set it before first use.
+	Archived func(ctx context.Context, from, to int64, fn func(leaf []byte) error) error
+
 	dsn       string
 	info      engine.Info
 	lockWait  time.Duration

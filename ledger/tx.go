@@ -102,6 +102,17 @@ func (tx *Tx) Tail(context.Context) (int64, error) {
 	return pos, err
 }
 
+// Whole reports whether the Store is a whole copy: see Store.Whole.
+func (tx *Tx) Whole() bool { return tx.store.Whole }
+
+// ArchivedLeaves is Store.Archived; ErrDamaged where that is nil: an event is missing.
+func (tx *Tx) ArchivedLeaves(ctx context.Context, from, to int64, fn func(leaf []byte) error) error {
+	if tx.store.Archived == nil {
+		return fmt.Errorf("%w: event %d is missing", ErrDamaged, from+1)
+	}
+	return tx.store.Archived(ctx, from, to, fn)
+}
+
 // Waited returns how long the running function waited for the write lock.
 func (tx *Tx) Waited() time.Duration { return tx.fn.waited }
 

@@ -2,6 +2,8 @@ package projection
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"jobledger/ledger"
@@ -44,13 +46,178 @@ func LastSegment(ctx context.Context, tx *ledger.Tx) (s Segment, err error) {
 	if err := table.ScanOne(ctx, tx, lastArchived, []any{&pos}); err != nil || pos == 0 {
 		return s, err
 	}
+	return segmentAt(ctx, tx, pos)
+}
+
+// segmentAt returns the segment of the archived event at pos.
+func segmentAt(ctx context.Context, tx *ledger.Tx, pos int64) (s Segment, err error) {
 	for e, err := range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
 		if err != nil {
 			return s, err
 		}
+		if _, ok := e.Body.(*event.Archived); !ok {
+			return s, fmt.Errorf("%w: the event %d is no archived one", ledger.ErrDamaged, pos)
+		}
 		s = segmentOf(e)
 	}
 	return s, nil
+}
+
+// Removal is what has left the ledger so far, as its removed events say. What an import took in has left
+// another ledger, not this one.
+type Removal struct {
+	event.Removed           // Hi, More and Reason are those of the last event; the rest is the sum of all
+	Pos           int64     // of the last event; 0: nothing has left
+	At            time.Time // of that event
+}
+
+// lastRemoved is found in the index rare_events; so is lastImported.
+const (
+	lastRemoved  = `SELECT coalesce(max(pos), 0) FROM events WHERE kind = 33 AND kind > 5`
+	lastImported = `SELECT coalesce(max(pos), 0) FROM events WHERE kind = 19 AND kind > 5`
+)
+
+// Removed returns what has left the ledger. It reads every removed event.
+func Removed(ctx context.Context, tx *ledger.Tx) (r Removal, err error) {
+	imported, err := tableInt(ctx, tx, lastImported)
+	if err != nil {
+		return r, err
+	}
+	f := ledger.Filter{Kinds: []event.Kind{event.KindRemoved}, After: imported}
+	for e, err := range tx.Events(ctx, f) {
+		if err != nil {
+			return r, err
+		}
+		r.Add(e.Body.(*event.Removed), e.Pos, e.At)
+	}
+	return r, nil
+}
+
+// Add adds the next removed event.
+func (r *Removal) Add(b *event.Removed, pos int64, at time.Time) {
+	r.Pos, r.At, r.More, r.Reason = pos, at, b.More, b.Reason
+	r.Hi = max(r.Hi, b.Hi)
+	r.Jobs += b.Jobs
+	r.Events += b.Events
+	r.Bodies += b.Bodies
+	r.BodyBytes += b.BodyBytes
+	r.Keys += b.Keys
+}
+
+// Horizon returns the position up to which events may have left the ledger; 0: none has. Every event after it
+// is there. It costs two searches in an index.
+func Horizon(ctx context.Context, tx *ledger.Tx) (int64, error) {
+	if tx.Whole() {
+		return 0, nil
+	}
+	if known, ok := tx.Cache().Rare(event.KindRemoved); ok {
+		return known.(int64), nil
+	}
+	h, err := horizon(ctx, tx)
+	if err == nil {
+		tx.Cache().KeepRare(event.KindRemoved, h)
+	}
+	return h, err
+}
+
+func horizon(ctx context.Context, tx *ledger.Tx) (int64, error) {
+	last, err := tableInt(ctx, tx, lastRemoved)
+	if err != nil || last == 0 {
+		return 0, err
+	}
+	imported, err := tableInt(ctx, tx, lastImported)
+	if err != nil || imported > last {
+		return 0, err
+	}
+	for e, err := range tx.Events(ctx, ledger.Filter{After: last - 1, Until: last}) {
+		if err != nil {
+			return 0, err
+		}
+		return e.Body.(*event.Removed).Hi, nil
+	}
+	return 0, nil
+}
+
+func tableInt(ctx context.Context, tx *ledger.Tx, query string) (n int64, err error) {
+	err = table.ScanOne(ctx, tx, query, []any{&n})
+	return n, err
+}
+
+// ErrArchived means that a question is about events which may have left the ledger.
+var ErrArchived = errors.New("archived")
+
+// ArchivedError is ErrArchived. It says which event was asked for.
+type ArchivedError struct {
+	Pos     int64 // that was asked for
+	Horizon int64
+}
+
+// Error says where the events are.
+func (e *ArchivedError) Error() string {
+	return fmt.Sprintf("the event %d may have left the ledger: the events up to %d are in its archive", e.Pos,
+		e.Horizon)
+}
+
+// Unwrap returns ErrArchived.
+func (e *ArchivedError) Unwrap() error { return ErrArchived }
+
+// PosAt returns the last pos whose at is not after t; 0 if there is none. Before the horizon it returns an
+// ArchivedError.
+func PosAt(ctx context.Context, tx *ledger.Tx, t time.Time) (int64, error) {
+	pos, err := tx.PosAt(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	horizon, at, err := horizonAt(ctx, tx)
+	if err == nil && pos < horizon {
+		if event.Micros(t) < at {
+			err = &ArchivedError{Pos: pos, Horizon: horizon}
+		}
+		pos = horizon
+	}
+	return pos, err
+}
+
+// AfterHorizon returns an ArchivedError if pos is before the horizon.
+func AfterHorizon(ctx context.Context, tx *ledger.Tx, pos int64) error {
+	h, err := Horizon(ctx, tx)
+	if err == nil && pos < h {
+		err = &ArchivedError{Pos: pos, Horizon: h}
+	}
+	return err
+}
+
+// horizonAt returns the horizon and the at of the event there, in microseconds.
+func horizonAt(ctx context.Context, tx *ledger.Tx) (pos, at int64, err error) {
+	if pos, err = Horizon(ctx, tx); err != nil || pos == 0 {
+		return 0, 0, err
+	}
+	closed, err := segmentTo(ctx, tx, pos)
+	return pos, event.Micros(closed.LastAt), err
+}
+
+// segmentTo returns the segment that ends with the event hi.
+func segmentTo(ctx context.Context, tx *ledger.Tx, hi int64) (s Segment, err error) {
+	var pos int64
+	if err := table.ScanOne(ctx, tx, `SELECT pos FROM segments WHERE hi = ?`, []any{&pos}, hi); err != nil {
+		return s, err
+	}
+	if pos == 0 {
+		return s, fmt.Errorf("%w: no segment ends with the event %d", ledger.ErrDamaged, hi)
+	}
+	return segmentAt(ctx, tx, pos)
+}
+
+// HorizonTime returns the at of the event at the horizon; zero: nothing has left the ledger.
+func HorizonTime(ctx context.Context, tx *ledger.Tx) (time.Time, error) {
+	_, at, err := horizonAt(ctx, tx)
+	return event.FromMicros(at), err
+}
+
+// AddSegment adds the row of the segment that the archived event at pos names, which must be written already.
+func AddSegment(tx *ledger.Tx, b *event.Archived, pos int64) error {
+	_, err := tx.Exec(`INSERT INTO segments (hi, lo, pos) VALUES (?, ?, ?)`, b.Hi, b.Lo, pos)
+	return err
 }
 
 // jobsWithin finds the jobs of before a range that have events within it. The + keeps SQLite from the index

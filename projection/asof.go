@@ -13,7 +13,8 @@ import (
 )
 
 // Moment is a position in the ledger, and the time by which due and over are judged there. AtTime and AtPos
-// return one; the zero Moment is before the first event.
+// return one; the zero Moment is before the first event. Of a moment before the horizon they return an
+// ArchivedError.
 type Moment struct {
 	Pos int64     // of the last event that has happened
 	At  time.Time // the time of the moment
@@ -24,7 +25,7 @@ type Moment struct {
 
 // AtTime returns the moment t, after the last event whose at is t or earlier.
 func AtTime(ctx context.Context, tx *ledger.Tx, t time.Time) (Moment, error) {
-	pos, err := tx.PosAt(ctx, t)
+	pos, err := PosAt(ctx, tx, t)
 	if err != nil {
 		return Moment{}, err
 	}
@@ -42,7 +43,13 @@ func AtPos(ctx context.Context, tx *ledger.Tx, pos int64) (Moment, error) {
 		return Moment{}, err
 	}
 	m := Moment{Pos: min(pos, tail), next: math.MaxInt64}
-	at, _, err := timeOf(ctx, tx, max(m.Pos, 1))
+	horizon, at, err := horizonAt(ctx, tx)
+	if err == nil && m.Pos < horizon {
+		err = &ArchivedError{Pos: m.Pos, Horizon: horizon}
+	}
+	if err == nil && (m.Pos > horizon || horizon == 0) {
+		at, _, err = timeOf(ctx, tx, max(m.Pos, 1))
+	}
 	if err != nil {
 		return Moment{}, err
 	}

@@ -35,7 +35,7 @@ var stages = [][]string{
 	{"projection/group"},
 	{"projection"},
 	{"projection/schedules", "projection/follow"},
-	{"projection/fold"},
+	{"projection/fold", "projection/past"},
 	{"projection/audit/differ"},
 	{"projection/audit", "projection/attempts", "projection/status", "projection/internal/historytest"},
 	{"commands/internal/journal"},

@@ -95,9 +95,13 @@ func TestPagesInBrowser(t *testing.T) {
 	s := importNight(t)
 	n := serveStore(t, s.Store, atMorning)
 	const zombie = "01KKQGAZ43CWGCX9CD0BRFPDB6"
-	pages := []string{"/", "/lanes", "/jobs/" + zombie, "/tail"}
+	const window = "from=2026-03-14T23:30:00Z&to=2026-03-15T04:00:00Z"
+	pages := []string{"/", "/lanes?" + window, "/jobs/" + zombie, "/tail", "/queues/mail?" + window,
+		"/failures?" + window, "/workers", "/incident?" + window}
 	pages = append(pages, ledgertest.Size(nil, nil, []string{"/?at=pos:2159", "/jobs?queue=mail&at=pos:2159",
-		"/jobs/" + zombie + "?at=pos:2159", "/events?kind=refused", "/jobs"})...)
+		"/jobs/" + zombie + "?at=pos:2159", "/events?kind=refused", "/jobs", "/lanes", "/integrity", "/failures",
+		"/workers?at=pos:2159&all=true", "/workers/charlie-render?" + window, "/diff?" + window, "/lanes?at=pos:1",
+		"/queues/render?at=pos:2159", "/incident"})...)
 	if only := os.Getenv("JOBLEDGER_TEST_PAGES"); only != "" {
 		pages = strings.Fields(only)
 	}

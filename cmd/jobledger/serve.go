@@ -18,8 +18,7 @@ import (
 func serveVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "serve", Group: cli.GroupSee, Usage: "show the ledger in a browser, as a JSON API, and as metrics",
-		About: "It only reads, and only this host reaches it: --listen takes an address of the loopback " +
-			"interface, or unix:PATH. Each request needs a credential. At the start it prints a login link, " +
+		About: "For browsers and programs on this host, and for producers and workers. Each request needs a credential. At the start it prints a login link, " +
 			"which works once, for 5 minutes; the login page can have another one printed. A session lasts 12 " +
 			"hours, and ends after one without a request. On a Unix socket, whose folder must belong to this " +
 			"user alone, the processes of this user need no login.\n" +

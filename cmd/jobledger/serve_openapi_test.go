@@ -94,6 +94,9 @@ func TestServeAnswersAreInTheDocument(t *testing.T) {
 		if path == "/api/v1/events/stream" { // it has no end; the tests of streams read it
 			continue
 		}
+		if operation.Get.Responses == nil || strings.HasPrefix(path, "/api/v1/claims") {
+			continue // for producers and workers: the test of package web sends their examples
+		}
 		address := strings.Replace(path, "{job}", job, 1)
 		addresses := []string{address}
 		switch path {

@@ -72,8 +72,8 @@ func Import(ctx context.Context, s *commands.Service, actor, from string, lines 
 }
 
 // Replay is Import of a copy of another ledger, for reading. No event is added to it, unless bodies are
-// missing. What audit.Verify finds is reported, and no error: one may want to examine the copy of a damaged
-// history.
+// missing, or something had left that ledger. What audit.Verify finds is reported, and no error: one may want
+// to examine the copy of a damaged history.
 func Replay(ctx context.Context, s *commands.Service, actor, from string, lines iter.Seq2[event.Line, error],
 	progress func(events int64)) (done Loaded, err error) {
 	return ReplayAsOf(ctx, s, actor, from, CopyAsOf{}, lines, progress)
@@ -96,7 +96,10 @@ func ReplayAsOf(ctx context.Context, s *commands.Service, actor, from string, c 
 			}
 		}
 		if done.Missing == 0 && c.At.IsZero() {
-			return nil
+			r, err := projection.Removed(ctx, tx)
+			if err != nil || r.Pos == 0 {
+				return err
+			}
 		}
 		return finishImport(ctx, tx, actor, from, c.At, done)
 	})

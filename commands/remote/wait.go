@@ -12,7 +12,7 @@ import (
 	"jobledger/commands/remote/wire"
 )
 
-// waiter has one request at the server that is answered once a job is ready, and tells those who watch.
+// waiter has one request at the server that is answered once a job is ready, and wakes those who watch.
 type waiter struct {
 	mu       sync.Mutex
 	running  string // the query of the request; "": there is none

@@ -43,6 +43,7 @@ const (
 	KindTakenOver
 	KindQueueDefaults
 	KindReplaced
+	KindRemoved
 )
 
 // kinds is the one registry: the word of each kind and an empty body to decode into. A number without a
@@ -86,6 +87,7 @@ var kinds = [...]struct {
 
 	KindQueueDefaults: {"queue_defaults", func() Body { return new(QueueDefaults) }},
 	KindReplaced:      {"replaced", func() Body { return new(Replaced) }},
+	KindRemoved:       {"removed", func() Body { return new(Removed) }},
 }
 
 // Kinds returns every kind in the order of its number.

@@ -211,6 +211,8 @@ func (e *Event) content() error {
 		s.given("origin", b.Origin)
 	case *Archived:
 		s.archived(b)
+	case *Removed:
+		s.removed(b)
 	default:
 		s.schedule(b)
 	}

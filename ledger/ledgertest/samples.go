@@ -70,6 +70,8 @@ func sampleBodies() []event.Body {
 		&event.QueueDefaults{Queue: "mail", MaxAttempts: 8, MaxRuntime: 5 * time.Minute,
 			Backoff: event.Backoff{Min: time.Second, Max: time.Hour, Factor: 2}, Reason: "the API is slow"},
 		&event.Replaced{PayloadSHA256: digest, PayloadBytes: 17},
+		&event.Removed{Hi: 1024, Jobs: 200, Events: 900, Bodies: 150, BodyBytes: 4096, Keys: 12, More: true,
+			Reason: "yearly"},
 	}
 }
 

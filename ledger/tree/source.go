@@ -2,7 +2,6 @@ package tree
 
 import (
 	"context"
-	"fmt"
 
 	"jobledger/ledger"
 	"jobledger/ledger/proof"
@@ -18,7 +17,8 @@ type Source interface {
 // Events is the source of the events that the ledger's database holds.
 type Events struct{ Tx *ledger.Tx }
 
-// Leaves is that of [Source]. Errors: ledger.ErrDamaged if an event is missing.
+// Leaves is that of [Source]. What has left the ledger comes from its archive, where the Store knows that.
+// Errors: ledger.ErrDamaged if an event is missing.
 func (s Events) Leaves(ctx context.Context, from, to int64, fn func(leaf []byte) error) error {
 	next := from + 1
 	if from >= to {
@@ -30,8 +30,11 @@ func (s Events) Leaves(ctx context.Context, from, to int64, fn func(leaf []byte)
 			return err
 		}
 		for i := range batch {
-			if batch[i].Pos != next {
-				return fmt.Errorf("%w: event %d is missing", ledger.ErrDamaged, next)
+			if pos := batch[i].Pos; pos != next {
+				if err := s.Tx.ArchivedLeaves(ctx, next-1, pos-1, fn); err != nil {
+					return err
+				}
+				next = pos
 			}
 			leaf = batch[i].AppendLeaf(leaf[:0])
 			if err := fn(leaf); err != nil {
@@ -41,7 +44,7 @@ func (s Events) Leaves(ctx context.Context, from, to int64, fn func(leaf []byte)
 		}
 	}
 	if next <= to {
-		return fmt.Errorf("%w: event %d is missing", ledger.ErrDamaged, next)
+		return s.Tx.ArchivedLeaves(ctx, next-1, to, fn)
 	}
 	return nil
 }

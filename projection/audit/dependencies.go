@@ -42,9 +42,9 @@ func differingDependencies(ctx context.Context, tx *ledger.Tx, f *deps.Fold) ([]
 }
 
 // newDependencies returns the fold of what jobs wait for, which finds the jobs in jobs, and others by their
-// rows or, where these are damaged, by their events.
-func newDependencies(ctx context.Context, jobs *fold.Fold, tx func() *ledger.Tx) *deps.Fold {
-	return &deps.Fold{Find: func(id event.JobID, pos int64) (n int64, state event.State, err error) {
+// rows or, where these are damaged, by their events. Events up to horizon may have left the ledger.
+func newDependencies(ctx context.Context, jobs *fold.Fold, horizon int64, tx func() *ledger.Tx) *deps.Fold {
+	find := func(id event.JobID, pos int64) (n int64, state event.State, err error) {
 		const byRow = `SELECT e.pos FROM jobs j JOIN events e ON e.pos = j.n AND e.kind = 1 AND e.ulid = j.id
 WHERE j.id = ?`
 		err = table.ScanOne(ctx, tx(), byRow, []any{&n}, string(id))
@@ -54,6 +54,8 @@ WHERE j.id = ?`
 		switch {
 		case err != nil:
 			return 0, 0, err
+		case n == 0 && horizon > 0:
+			return 0, 0, nil
 		case n == 0 || n >= pos:
 			return 0, 0, fmt.Errorf("%w: the event %d names the job %s, which was not enqueued before",
 				projection.ErrIllegal, pos, id)
@@ -63,7 +65,8 @@ WHERE j.id = ?`
 		}
 		j, err := fold.JobBefore(ctx, tx(), n, pos)
 		return n, j.State, err
-	}}
+	}
+	return &deps.Fold{Horizon: horizon, Find: find}
 }
 
 // writeDependencies adds what f has to the tables, which are empty.
@@ -111,7 +114,7 @@ func (r *Rebuilt) dependencies(ctx context.Context, tx *ledger.Tx, s *RebuildPla
 
 // foldDependencies adds the events after until to f.
 func foldDependencies(ctx context.Context, tx *ledger.Tx, f *deps.Fold, until int64) (*deps.Fold, error) {
-	f.Find = newDependencies(ctx, fold.New(), func() *ledger.Tx { return tx }).Find
+	f.Find = newDependencies(ctx, fold.New(), f.Horizon, func() *ledger.Tx { return tx }).Find
 	for e, err := range tx.Events(ctx, ledger.Filter{After: until}) {
 		if err != nil {
 			return nil, err

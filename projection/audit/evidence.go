@@ -23,7 +23,8 @@ type evidence struct {
 	keys   map[string]bool      // public keys and names that events of the kind sealing have named so far
 	roots  map[int64]proof.Hash // by size: those that archived events name, once the tree is as large
 	leaf   []byte
-	from   int64 // the last pos that is hashed; beyond it nothing is to be compared
+	part   []proof.Hash // the leaves of the next block, as far as it may have gaps
+	from   int64        // the last pos that is hashed; beyond it nothing is to be compared
 }
 
 // blocksAtOnce is how many stored hashes of blocks are read at once.
@@ -129,16 +130,39 @@ func (v *verifier) addLeaf(ctx context.Context, e *event.Event) error {
 	if w == nil || e.Pos > w.from {
 		return nil
 	}
-	if e.Pos != w.tree.Size()+1 { // a gap, which is a finding
-		v.evidence = nil
-		return nil
-	}
 	if b, ok := e.Body.(*event.Sealing); ok {
 		w.named(b)
 	}
+	if e.Pos <= v.horizon || w.tree.Size() < v.horizon {
+		if ok, err := v.pass(ctx, w, e.Pos); err != nil || !ok {
+			return err
+		}
+	}
+	if e.Pos != w.tree.Size()+int64(len(w.part))+1 { // a gap, which is a finding
+		v.evidence = nil
+		return nil
+	}
 	w.leaf = e.AppendLeaf(w.leaf[:0])
-	if block, whole := w.tree.Add(proof.LeafHash(w.leaf)); whole {
-		if err := v.compareBlock(ctx, e.Pos/proof.BlockSize-1, block); err != nil {
+	leaf := proof.LeafHash(w.leaf)
+	if e.Pos > v.horizon {
+		return v.grow(ctx, w, leaf)
+	}
+	if w.part = append(w.part, leaf); len(w.part) < proof.BlockSize {
+		return nil
+	}
+	for _, leaf := range w.part {
+		if err := v.grow(ctx, w, leaf); err != nil {
+			return err
+		}
+	}
+	w.part = w.part[:0]
+	return nil
+}
+
+// grow adds a leaf to the tree, and compares the block and the seals that end with it.
+func (v *verifier) grow(ctx context.Context, w *evidence, leaf proof.Hash) error {
+	if block, whole := w.tree.Add(leaf); whole {
+		if err := v.compareBlock(ctx, w.tree.Size()/proof.BlockSize-1, block); err != nil {
 			return err
 		}
 	}
@@ -146,27 +170,51 @@ func (v *verifier) addLeaf(ctx context.Context, e *event.Event) error {
 	return v.checkSeals(w)
 }
 
+// pass prepares the tree for the event at pos, before which others may have left the ledger. Blocks of which
+// events have left are taken as they are stored; the seals within them are not compared. ok is false if a
+// block is not there.
+func (v *verifier) pass(ctx context.Context, w *evidence, pos int64) (ok bool, err error) {
+	if pos-1 == w.tree.Size()+int64(len(w.part)) {
+		return true, nil
+	}
+	to := min((pos-1)/proof.BlockSize*proof.BlockSize, v.horizon)
+	if w.tree.Size() < to {
+		w.part = w.part[:0]
+	}
+	for w.tree.Size() < to {
+		n := w.tree.Size() / proof.BlockSize
+		stored, ok, err := v.storedBlock(ctx, n)
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			v.find(Finding{Code: FindBlock, Field: "blocks", Detail: fmt.Sprintf(
+				"the block %d, of which events have left the ledger, is not there", n)})
+			v.evidence = nil
+			return false, nil
+		}
+		for len(w.seals) > 0 && w.seals[0].Size > w.tree.Size() && w.seals[0].Size < w.tree.Size()+proof.BlockSize {
+			w.seals = w.seals[1:]
+		}
+		w.tree.AddBlock(stored)
+		w.keepRoot()
+		if err := v.checkSeals(w); err != nil {
+			return false, err
+		}
+	}
+	// Where the block of the event has gaps, it is passed as a whole later.
+	return pos > v.horizon || pos-1 == w.tree.Size()+int64(len(w.part)), nil
+}
+
 // compareBlock compares the hash of block n with the stored one. Where they differ, the tree goes on with the
 // stored one, so that one change is one finding.
 func (v *verifier) compareBlock(ctx context.Context, n int64, block proof.Hash) error {
 	w := v.evidence
-	if n >= w.count {
-		return nil
+	stored, ok, err := v.storedBlock(ctx, n)
+	if err != nil || !ok {
+		return err
 	}
-	if n < w.first || n >= w.first+int64(len(w.blocks)) {
-		list, err := v.tx.Blocks(ctx, n, min(n+blocksAtOnce, w.count))
-		if errors.Is(err, ledger.ErrDamaged) || err == nil && len(list) == 0 {
-			v.find(Finding{Code: FindBlock, Field: "blocks",
-				Detail: fmt.Sprintf("the hashes of the blocks from %d on cannot be read, or are not there", n)})
-			w.count = n
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		w.first, w.blocks = n, list
-	}
-	if stored := w.blocks[n-w.first]; stored != block {
+	if stored != block {
 		v.find(Finding{Code: FindBlock, Field: "blocks",
 			Detail: fmt.Sprintf("the events %d to %d are not those that block %d was computed from", n*proof.BlockSize+
 				1,
@@ -174,6 +222,28 @@ func (v *verifier) compareBlock(ctx context.Context, n int64, block proof.Hash) 
 		w.tree.ReplaceBlock(stored)
 	}
 	return nil
+}
+
+// storedBlock returns the stored hash of block n; ok is false if there is none.
+func (v *verifier) storedBlock(ctx context.Context, n int64) (stored proof.Hash, ok bool, err error) {
+	w := v.evidence
+	if n >= w.count {
+		return stored, false, nil
+	}
+	if n < w.first || n >= w.first+int64(len(w.blocks)) {
+		list, err := v.tx.Blocks(ctx, n, min(n+blocksAtOnce, w.count))
+		if errors.Is(err, ledger.ErrDamaged) || err == nil && len(list) == 0 {
+			v.find(Finding{Code: FindBlock, Field: "blocks",
+				Detail: fmt.Sprintf("the hashes of the blocks from %d on cannot be read, or are not there", n)})
+			w.count = n
+			return stored, false, nil
+		}
+		if err != nil {
+			return stored, false, err
+		}
+		w.first, w.blocks = n, list
+	}
+	return w.blocks[n-w.first], true, nil
 }
 
 // checkSeals compares the seals of as many events as there are in the tree.
@@ -243,6 +313,11 @@ func (v *verifier) endEvidence(ctx context.Context) error {
 	w := v.evidence
 	if w == nil {
 		return nil
+	}
+	if w.tree.Size() < v.horizon && v.last.Pos >= v.horizon {
+		if ok, err := v.pass(ctx, w, v.horizon+1); err != nil || !ok {
+			return err
+		}
 	}
 	if size := w.tree.Size(); w.count > size/proof.BlockSize {
 		v.find(Finding{Code: FindBlock, Field: "blocks", Detail: fmt.Sprintf(

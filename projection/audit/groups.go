@@ -11,7 +11,7 @@ import (
 
 // groupRows reports the rows of group_heads that differ.
 func (v *verifier) groupRows(ctx context.Context) error {
-	differing, err := differ.Heads(ctx, v.tx, v.fold, v.Since == 0, v.Until)
+	differing, err := differ.Heads(ctx, v.tx, v.fold, v.Since == 0, v.horizon, v.Until)
 	for _, d := range differing {
 		base, name, _ := group.Split(d.Lane)
 		v.find(Finding{Code: FindGroup, Field: d.Field,
@@ -22,7 +22,7 @@ func (v *verifier) groupRows(ctx context.Context) error {
 
 // groups corrects the rows of group_heads. Those whose last claim came after the plan keep it.
 func (r *Rebuilt) groups(ctx context.Context, tx *ledger.Tx, s *RebuildPlan) error {
-	differing, err := differ.Heads(ctx, tx, s.fold, true, s.until)
+	differing, err := differ.Heads(ctx, tx, s.fold, true, s.fold.Gaps.Horizon, s.until)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (l *Loader) writeGroups(ctx context.Context) error {
 	if len(l.fold.Groups) == 0 {
 		return nil
 	}
-	differing, err := differ.Heads(ctx, l.tx, l.fold, true, l.events)
+	differing, err := differ.Heads(ctx, l.tx, l.fold, true, 0, l.events)
 	for _, d := range differing {
 		if err == nil && d.Missing {
 			err = group.Put(ctx, l.tx, d.Want)

@@ -18,11 +18,12 @@ import (
 // Loader writes a history into an empty ledger, event by event, and with End the tables that it adds up to.
 // It holds open jobs in memory, up to a bound; ended jobs and those beyond the bound are written as rows.
 type Loader struct {
-	tx     *ledger.Tx
-	fold   *fold.Fold
-	open   map[event.JobID]int64    // the numbers of the jobs in fold.open
-	stored map[int64]projection.Job // of these, the ones that have a row, as it stands
-	events int64
+	tx       *ledger.Tx
+	fold     *fold.Fold
+	open     map[event.JobID]int64    // the numbers of the jobs in fold.open
+	stored   map[int64]projection.Job // of these, the ones that have a row, as it stands
+	events   int64
+	archived int64 // the last event that is in a segment
 }
 
 // maxLoading bounds the jobs in memory; a variable for the tests only.
@@ -87,6 +88,12 @@ func (l *Loader) Add(ctx context.Context, line event.Line) error {
 	}
 	if err := l.tx.Append(ctx, e); err != nil {
 		return err
+	}
+	if b, ok := e.Body.(*event.Archived); ok && b.Lo == l.archived && b.Hi < e.Pos {
+		if err := projection.AddSegment(l.tx, b, e.Pos); err != nil {
+			return err
+		}
+		l.archived = b.Hi
 	}
 	if l.events++; l.events%loadFlush == 0 {
 		return l.tx.Flush()
@@ -257,6 +264,7 @@ func CheckLoaded(ctx context.Context, s *ledger.Store) (findings []Finding, miss
 // loaded checks all but the structure of the file, which is the database's own work of this moment.
 func (v *verifier) loaded(ctx context.Context) (findings []Finding, missing int64, orphans []string,
 	err error) {
+	v.whole = true
 	err = v.inStep(ctx, func() error { return v.guards(ctx) })
 	if err == nil {
 		err = v.history(ctx, nil)

@@ -95,8 +95,11 @@ func planRows(ctx context.Context, tx *ledger.Tx) (s *RebuildPlan, err error) {
 		return nil, err
 	}
 	f := fold.New()
+	if f.Gaps.Horizon, err = projection.Horizon(ctx, tx); err != nil {
+		return nil, err
+	}
 	f.Load = func(n, pos int64) (projection.Job, error) { return fold.JobBefore(ctx, tx, n, pos) }
-	f.Deps = newDependencies(ctx, f, func() *ledger.Tx { return tx })
+	f.Deps = newDependencies(ctx, f, f.Gaps.Horizon, func() *ledger.Tx { return tx })
 	compared := differ.NewJobs(tx, f)
 	frames, err := keyframesSince(ctx, tx, 0)
 	if err != nil {
@@ -157,6 +160,9 @@ func (r *Rebuilt) rows(ctx context.Context, tx *ledger.Tx, s *RebuildPlan) error
 	r.Jobs += s.jobs
 	for _, n := range s.differ {
 		j, err := fold.JobBefore(ctx, tx, n, math.MaxInt64)
+		if err == nil && j.State == 0 {
+			continue // it has left the ledger meanwhile
+		}
 		if err == nil {
 			err = r.repair(ctx, tx, j)
 		}
@@ -245,7 +251,7 @@ func (r *Rebuilt) limits(ctx context.Context, tx *ledger.Tx, s *RebuildPlan) err
 		}
 		folded.Start(j.Queue, j.Group, e.At)
 	}
-	differing, err := differ.Limits(ctx, tx, folded, true)
+	differing, err := differ.Limits(ctx, tx, folded, true, s.fold.Gaps.Horizon)
 	if err != nil {
 		return err
 	}
@@ -263,7 +269,8 @@ func (r *Rebuilt) limits(ctx context.Context, tx *ledger.Tx, s *RebuildPlan) err
 			return err
 		}
 	}
-	return r.rates(ctx, tx, folded) // after PutLimit, which removes rows of rates that changed
+	// After PutLimit, which removes rows of rates that changed.
+	return r.rates(ctx, tx, folded, s.fold.Gaps.Horizon)
 }
 
 // deleteColliding removes the rows that a job's row collides with. A row of another job among them is
@@ -293,8 +300,8 @@ func (r *Rebuilt) repair(ctx context.Context, tx *ledger.Tx, j projection.Job) e
 }
 
 // rates corrects the rows of group_rates.
-func (r *Rebuilt) rates(ctx context.Context, tx *ledger.Tx, folded limit.Set) error {
-	differing, err := differ.Rates(ctx, tx, folded)
+func (r *Rebuilt) rates(ctx context.Context, tx *ledger.Tx, folded limit.Set, horizon int64) error {
+	differing, err := differ.Rates(ctx, tx, folded, horizon)
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,7 @@ const (
 	FindArchived   = "V28" // an archived event with a range or a root that is not that of the events
 	FindGroup      = "V29" // a row of group_heads differs from the queued jobs, the last or the live claims
 	FindDependency = "V30" // what a job waits for differs from the events, or an event says otherwise
+	FindRemoved    = "V32" // a wrong count of what has left the ledger, or of what is left
 	FindKey        = "V31" // a job has a key that is not for ever while another one has it
 	maxFindings    = 1000  // then Verify stops looking
 	progressEvents = 10_000
@@ -129,6 +130,11 @@ type verifier struct {
 	evidence  *evidence  // nil with a bound
 	keys      keyHolders
 
+	horizon    int64 // the last event that may have left the ledger; 0: none has
+	removal    projection.Removal
+	whole      bool  // nothing has left yet, whatever the events say: a history that is taken in
+	began      int64 // the last removed event when the check began
+	gap        bool  // before the event that is checked, others have left
 	archivedTo int64 // the last event that is in a segment, by the events so far
 
 	lost       []Finding // bodies that are missing without having been erased: up to maxFindings of them
@@ -216,6 +222,9 @@ func (v *verifier) guards(ctx context.Context) error {
 
 // begin restores the state after the events up to since.
 func (v *verifier) begin(ctx context.Context) error {
+	if err := v.findHorizon(ctx); err != nil {
+		return err
+	}
 	v.fold.Load = func(n, pos int64) (projection.Job, error) {
 		if n > 0 && n <= v.Since {
 			v.touched[n] = true
@@ -224,7 +233,7 @@ func (v *verifier) begin(ctx context.Context) error {
 	}
 	if v.Since == 0 {
 		if v.bound == 0 {
-			v.fold.Deps = newDependencies(ctx, v.fold, func() *ledger.Tx { return v.tx })
+			v.fold.Deps = newDependencies(ctx, v.fold, v.horizon, func() *ledger.Tx { return v.tx })
 		}
 		return v.first(ctx)
 	}
@@ -339,7 +348,8 @@ func (v *verifier) event(ctx context.Context, s *ledger.Scanned) error {
 		return v.stop(e.Pos, err)
 	}
 	fold.CompleteScanned(j, e)
-	if e.Pos != v.last.Pos+1 {
+	v.gap = e.Pos != v.last.Pos+1 && e.Pos-1 <= v.horizon
+	if e.Pos != v.last.Pos+1 && !v.gap {
 		v.find(Finding{Code: FindGap, Pos: e.Pos, Detail: fmt.Sprintf("the event before it is %d", v.last.Pos)})
 	}
 	if e.At.Before(v.last.At) {

@@ -150,6 +150,7 @@ func (v *verifier) importedLater(ctx context.Context) error {
 
 // imported accepts the missing bodies that an import declares; some may have been erased since.
 func (v *verifier) imported(e *event.Event, b *event.Imported) {
+	v.removal = projection.Removal{} // it had left another ledger
 	if b.Events != e.Pos-1 {
 		v.at(e, FindCount, "its count of events that were imported is %d, but %d are before it", b.Events,
 			e.Pos-1)

@@ -12,7 +12,7 @@ import (
 
 // limitRows reports the rows of limits that differ.
 func (v *verifier) limitRows(ctx context.Context) error {
-	differing, err := differ.Limits(ctx, v.tx, v.fold.Limits, v.Since == 0)
+	differing, err := differ.Limits(ctx, v.tx, v.fold.Limits, v.Since == 0, v.horizon)
 	for _, d := range differing {
 		of := "queue " + d.Name
 		if d.Group != "" {
@@ -23,7 +23,7 @@ func (v *verifier) limitRows(ctx context.Context) error {
 	if err != nil || v.Since > 0 {
 		return err
 	}
-	rates, err := differ.Rates(ctx, v.tx, v.fold.Limits)
+	rates, err := differ.Rates(ctx, v.tx, v.fold.Limits, v.horizon)
 	for _, d := range rates {
 		v.find(Finding{Code: FindLimit, Field: differ.UsedUntil,
 			Detail: fmt.Sprintf("group %q of the queue %s: %s", d.Stored.Group, d.Name, d.Detail)})

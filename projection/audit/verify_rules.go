@@ -72,13 +72,19 @@ func (v *verifier) operators(ctx context.Context, e *event.Event) error {
 				return err
 			}
 		}
-		if jobs := before + v.fold.Jobs; b.Jobs != jobs {
+		jobs := before + v.fold.Jobs
+		if v.horizon == 0 {
+			jobs -= v.removal.Jobs
+		}
+		if b.Jobs < jobs || b.Jobs > jobs && v.horizon == 0 { // what has left since counted too
 			v.at(e, FindCount, "it says that %d of %d jobs were derived again", b.Jobs, jobs)
 		}
 	case *event.Imported:
 		v.imported(e, b)
 	case *event.Archived:
 		return v.archived(ctx, e, b)
+	case *event.Removed:
+		v.removed(e, b)
 	case *event.Restored:
 		if b.Events != 0 && b.Events != e.Pos-1 {
 			v.at(e, FindCount, "its count of events that were restored is %d, but %d are before it", b.Events,
@@ -99,7 +105,7 @@ const (
 
 // raised reports whether the clock may have run back: then at was raised to that of the event before, and the
 // command followed its rules at an earlier time.
-func (v *verifier) raised(e *event.Event) bool { return e.At.Equal(v.last.At) }
+func (v *verifier) raised(e *event.Event) bool { return v.gap || e.At.Equal(v.last.At) }
 
 // notBefore checks that a future time is not before e; a zero time passes.
 func (v *verifier) notBefore(e *event.Event, field string, t time.Time) {

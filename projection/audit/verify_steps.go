@@ -8,20 +8,44 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection"
 	"jobledger/projection/audit/differ"
 )
 
 // VerifyStore is VerifySince in steps, each of which reads on a snapshot of its own, so that a long check
 // keeps the database from using no space again. Events never change, so it does not matter in which step they
 // are read. Rows change with their events: a row that had moved on is compared again once these events are
-// folded, and in the last step, on one snapshot, nothing is left to fold or to compare.
+// folded, and in the last step, on one snapshot, nothing is left to fold or to compare. Where events have
+// left the ledger meanwhile, all is read once more, on one snapshot.
 func VerifyStore(ctx context.Context, s *ledger.Store, since int64, progress func(done, total int64)) (
 	Verified, error) {
 	v := newVerifier(nil, since)
 	v.steps = steps{read: s.Read, time: stepTime, events: stepEvents}
 	err := v.run(ctx, v.structureInSteps(ctx, s), progress)
 	v.findLost()
-	return v.Verified, err
+	if err != nil {
+		return v.Verified, err
+	}
+	moved := false
+	err = s.Read(ctx, func(tx *ledger.Tx) error {
+		r, err := projection.Removed(ctx, tx)
+		moved = r.Pos != v.began
+		return err
+	})
+	if err != nil || !moved {
+		return v.Verified, err
+	}
+	structure := slices.DeleteFunc(v.Findings, func(f Finding) bool { return f.Code != FindStructure })
+	found := v.Verified
+	err = s.Read(ctx, func(tx *ledger.Tx) error {
+		v := newVerifier(tx, since)
+		err := v.run(ctx, func() ([]string, error) { return nil, nil }, progress)
+		v.findLost()
+		found = v.Verified
+		found.Findings = append(structure, v.Findings...)
+		return err
+	})
+	return found, err
 }
 
 // Limits of a step.
@@ -98,7 +122,7 @@ func (v *verifier) step(ctx context.Context, progress func(done, total int64)) (
 			return false, nil
 		}
 	}
-	return true, cmp.Or(v.end(ctx), v.keyframes(ctx), v.endEvidence(ctx), v.rows(ctx))
+	return true, cmp.Or(v.end(ctx), v.left(ctx), v.keyframes(ctx), v.endEvidence(ctx), v.rows(ctx))
 }
 
 // compareNext compares a chunk of the jobs that are left. Some of them may have ended since they were listed.

@@ -11,8 +11,12 @@ import (
 // Fold derives the edges from the events, in the order of pos. It resolves an edge with the event that ends
 // the parent, even where the table follows in steps. The zero Fold is that of an empty ledger.
 type Fold struct {
-	// Find returns the number of the job with this id, and its state before the event at pos.
+	// Find returns the number of the job with this id, and its state before the event at pos; 0 for one that
+	// has left the ledger.
 	Find func(id event.JobID, pos int64) (n int64, state event.State, err error)
+	// Horizon is the last event that may have left the ledger, with all those of its job; 0: none has. What is
+	// said of jobs that are as old is not compared: they may have waited for one that is not there any more.
+	Horizon int64
 
 	edges    map[int64]map[int64]*folded // by child and parent
 	children map[int64]map[int64]bool    // by parent
@@ -30,6 +34,14 @@ type folded struct {
 // Add adds the next event. It returns what is wrong with it, as a text, where it says that a job need or can
 // not wait, or waits once more, and the events before do not. An error is one of Find.
 func (f *Fold) Add(e *event.Event) (wrong string, err error) {
+	wrong, err = f.add(e)
+	if e.N <= f.Horizon {
+		wrong = ""
+	}
+	return wrong, err
+}
+
+func (f *Fold) add(e *event.Event) (wrong string, err error) {
 	b, enqueued := e.Body.(*event.Enqueued)
 	if enqueued {
 		return f.enqueued(e, b)
@@ -121,22 +133,27 @@ func (f *Fold) enqueued(e *event.Event, b *event.Enqueued) (wrong string, err er
 	if b.Hold {
 		f.put(Edge{Child: e.N}, false)
 	}
+	gone := false
 	for _, ref := range b.After {
 		edge, state, err := f.read(ref, e.Pos)
 		if err != nil {
 			return "", err
+		}
+		if edge.Parent == 0 { // it had ended, and had nothing left that waits for it
+			gone = true
+			continue
 		}
 		edge.Child = e.N
 		met := edge.On.Meets(state)
 		edge.Broken = state.Final() && !met
 		f.put(edge, met)
 	}
-	if open, broken := f.count(e.N); (open+broken > 0) != b.Blocked {
+	if open, broken := f.count(e.N); (open+broken > 0) != b.Blocked && !gone {
 		wrong = fmt.Sprintf("%d of what it waits for has not come about, and it begins as %s", open+broken, e.To)
 	}
 	if !b.Blocked {
 		f.drop(e.N)
-	} else {
+	} else if f.edges[e.N] != nil {
 		f.states[e.N] = event.Blocked
 	}
 	for _, ref := range b.Before {
@@ -144,7 +161,15 @@ func (f *Fold) enqueued(e *event.Event, b *event.Enqueued) (wrong string, err er
 		if err != nil {
 			return "", err
 		}
+		if edge.Parent == 0 {
+			continue
+		}
 		edge.Child, edge.Parent = edge.Parent, e.N
+		if waits := state == event.Blocked || state == event.CancelledState; waits && edge.Child <= f.Horizon {
+			f.put(edge, false)
+			f.states[edge.Child] = state
+			continue
+		}
 		if f.edges[edge.Child] == nil || state != event.Blocked && state != event.CancelledState {
 			wrong = fmt.Sprintf("%s is to wait for it, and does not wait", ref)
 			continue

@@ -25,6 +25,7 @@ type Fold struct {
 	Groups    map[string]WaitingGroup // by lane: those with queued jobs
 	Jobs      int64                   // enqueued so far
 	Deps      *deps.Fold              // what jobs wait for; nil: not derived
+	Gaps      schedules.Gaps          // the jobs that have left the ledger
 	Wrong     string                  // what the last event says of Deps that is not so; "": nothing
 	// Load returns a job that is not in Open, as it is before the event pos.
 	Load func(n, pos int64) (projection.Job, error)
@@ -78,7 +79,7 @@ func (f *Fold) Add(j *projection.Job, e *event.Event) error {
 	case *event.QueueResumed:
 		return f.addQueue(b.Queue, e)
 	case *event.QueueLimited, *event.WorkerStarted, *event.WorkerStopped, *event.Rebuilt, *event.Restored,
-		*event.Imported, *event.Sealing, *event.Archived, *event.QueueDefaults:
+		*event.Imported, *event.Sealing, *event.Archived, *event.QueueDefaults, *event.Removed:
 		if e.N != 0 || e.Seq != 0 {
 			return fmt.Errorf("%w: %s concerns a job", projection.ErrIllegal, e.Kind())
 		}
@@ -88,6 +89,7 @@ func (f *Fold) Add(j *projection.Job, e *event.Event) error {
 		if e.N != 0 || e.Seq != 0 {
 			return fmt.Errorf("%w: %s concerns a job", projection.ErrIllegal, e.Kind())
 		}
+		f.Gaps.Pass(f.Schedules, *e)
 		return f.Schedules.Add(*e)
 	case *event.Claimed:
 		if j != nil {
@@ -98,6 +100,7 @@ func (f *Fold) Add(j *projection.Job, e *event.Event) error {
 			return fmt.Errorf("%w: enqueued at %d names job number %d", projection.ErrIllegal, e.Pos, e.N)
 		}
 		f.Jobs++
+		f.Gaps.Pass(f.Schedules, *e)
 		if err := f.Schedules.Add(*e); err != nil {
 			return err
 		}

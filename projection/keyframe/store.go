@@ -110,7 +110,8 @@ const maxAtOnce = 1 << 20
 // short transaction. Where none is due, it reads no event.
 func Extend(ctx context.Context, store *ledger.Store, every int64) (added int, err error) {
 	var f *Frame
-	next := int64(0) // where the next keyframe is due
+	removed, stale := int64(0), false // what had left the ledger when f began; more has left since
+	next := int64(0)                  // where the next keyframe is due
 	for read := int64(0); read < maxAtOnce || f.Pos < next; read += every {
 		due := false
 		err := store.Read(ctx, func(tx *ledger.Tx) error {
@@ -123,7 +124,11 @@ func Extend(ctx context.Context, store *ledger.Store, every int64) (added int, e
 				if err := table.ScanOne(ctx, tx, lastSize, []any{&last, &size}, tail); err != nil {
 					return err
 				}
-				if next = last + interval(every, size); next > tail {
+				left, err := horizon(ctx, tx, &removed)
+				if err != nil {
+					return err
+				}
+				if next = max(last+interval(every, size), left+1); next > tail {
 					return nil
 				}
 				if f, err = Before(ctx, tx, tail); err != nil {
@@ -143,15 +148,33 @@ func Extend(ctx context.Context, store *ledger.Store, every int64) (added int, e
 		}
 		s := f.Stored()
 		err = store.Write(ctx, func(tx *ledger.Tx) error {
+			last := int64(0)
+			if _, err := horizon(ctx, tx, &last); err != nil || last != removed {
+				stale = true
+				return err
+			}
 			return tx.Put(putKeyframe, s.Pos, s.Ended, s.Queued, s.Held)
 		})
-		if err != nil {
+		if err != nil || stale {
 			return added, err
 		}
 		next = f.Pos + interval(every, int64(len(s.Queued)+len(s.Held)))
 		added++
 	}
 	return added, nil
+}
+
+// horizon returns the event up to which others may have left the ledger, as the last removed event says, and
+// the pos of that. Jobs that have left do not count in a keyframe, and there is none up to there.
+func horizon(ctx context.Context, tx *ledger.Tx, last *int64) (hi int64, err error) {
+	const lastRemoved = `SELECT coalesce(max(pos), 0) FROM events WHERE kind = 33 AND kind > 5`
+	err = table.ScanOne(ctx, tx, lastRemoved, []any{last})
+	if err != nil || *last == 0 {
+		return 0, err
+	}
+	err = table.ScanOne(ctx, tx, `SELECT coalesce(CAST(data ->> 'hi' AS bigint), 0) FROM events WHERE pos = ?`,
+		[]any{&hi}, *last)
+	return hi, err
 }
 
 // interval returns how many events there are after a keyframe of so many bytes, a multiple of every.

@@ -11,6 +11,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 	"jobledger/projection/internal/table"
 )
 
@@ -131,6 +132,35 @@ func (f Fold) Add(e event.Event) error {
 	return nil
 }
 
+// Gaps lets a fold pass over the ticks of jobs that have left the ledger.
+type Gaps struct {
+	Horizon int64            // the last event that may have left; 0: none has
+	last    map[string]int64 // of each schedule, the event before
+}
+
+// Pass prepares f for e, the next event, where ticks before it may be missing.
+func (g *Gaps) Pass(f Fold, e event.Event) {
+	name := Of(e.Body)
+	if name == "" || g.Horizon == 0 {
+		return
+	}
+	var tick time.Time
+	switch b := e.Body.(type) {
+	case *event.Enqueued:
+		tick = b.Tick
+	case *event.ScheduleSkipped:
+		tick = b.From
+	}
+	if s := f[name]; !tick.IsZero() && s.Exists() && !s.Paused && g.last[name] <= g.Horizon {
+		s.Next = tick
+		f[name] = s
+	}
+	if g.last == nil {
+		g.last = make(map[string]int64)
+	}
+	g.last[name] = e.Pos
+}
+
 // Sorted returns the schedules by name.
 func (f Fold) Sorted() (found []Schedule) {
 	for _, name := range slices.Sorted(maps.Keys(f)) {
@@ -157,8 +187,14 @@ func (f Fold) Continue(ctx context.Context, tx *ledger.Tx, after, until int64) e
 	if until <= after {
 		return nil
 	}
+	horizon, err := projection.Horizon(ctx, tx)
+	if err != nil {
+		return err
+	}
+	gaps := Gaps{Horizon: horizon}
 	for e, err := range tx.Events(ctx, ledger.Filter{Kinds: Kinds(), After: after, Until: until}) {
 		if err == nil {
+			gaps.Pass(f, e)
 			err = f.Add(e)
 		}
 		if err != nil {

@@ -58,6 +58,11 @@ func Record(ctx context.Context, tx *ledger.Tx, f Fact) (projection.Job, error) 
 	if err := tx.Append(ctx, e); err != nil {
 		return after, err
 	}
+	if b, ok := f.Body.(*event.Archived); ok {
+		if err := projection.AddSegment(tx, b, e.Pos); err != nil {
+			return after, err
+		}
+	}
 	if f.Salt != nil || f.Content != nil {
 		if err := tx.PutBody(e.Pos, f.Salt, f.Content); err != nil {
 			return after, err
@@ -74,7 +79,8 @@ func (f Fact) Envelope(pos int64, at time.Time) (e event.Event, after projection
 	case event.KindQueuePaused, event.KindQueueResumed, event.KindQueueLimited, event.KindWorkerStarted,
 		event.KindWorkerStopped, event.KindRebuilt, event.KindRestored, event.KindImported, event.KindSealing,
 		event.KindScheduleSet, event.KindSchedulePaused, event.KindScheduleResumed, event.KindScheduleRemoved,
-		event.KindScheduleSkipped, event.KindArchived, event.KindQueueDefaults:
+		event.KindScheduleSkipped, event.KindArchived, event.KindQueueDefaults,
+		event.KindRemoved:
 		e.Worker = f.Worker
 		return e, j, nil
 	case event.KindRefused, event.KindStopped:
@@ -148,7 +154,7 @@ func putRow(ctx context.Context, tx *ledger.Tx, f Fact, e event.Event, after pro
 	case event.KindScheduleSet, event.KindSchedulePaused, event.KindScheduleResumed, event.KindScheduleRemoved,
 		event.KindScheduleSkipped:
 		return nil // no job
-	case event.KindSealing, event.KindArchived, event.KindQueueDefaults:
+	case event.KindSealing, event.KindArchived, event.KindQueueDefaults, event.KindRemoved:
 		return nil // its fold is read from the events, which are few
 	}
 	if e.To == event.Queued || f.Job.Limited && !after.Limited { // a job, or a slot for one

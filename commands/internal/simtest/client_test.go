@@ -123,7 +123,7 @@ func (c *simClient) send(p *process) {
 	switch {
 	case unknown(err):
 		return
-	case errors.Is(err, commands.ErrConflict) && mayConflict(c.unsure):
+	case errors.Is(err, commands.ErrConflict) && mayConflict(c.unsure), err != nil && p.maybeGone(err):
 		c.unsure = nil
 		return
 	case err != nil:
@@ -158,7 +158,7 @@ func (c *simClient) operate(p *process) {
 		_, err := call(p, fmt.Sprintf("%T of %s", what, id), nil, func() (projection.Job, error) {
 			return p.service.Apply(p.t.Context(), "cli:operator", id, what)
 		})
-		if err != nil && !unknown(err) && !errors.Is(err, commands.ErrConflict) {
+		if err != nil && !unknown(err) && !errors.Is(err, commands.ErrConflict) && !p.maybeGone(err) {
 			p.find("answer", "%T: %v", what, err)
 		}
 		return

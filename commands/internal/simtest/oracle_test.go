@@ -130,7 +130,7 @@ func (o *oracle) event(p *process, e event.Event) {
 	case *event.QueueResumed:
 		o.paused[b.Queue] = false
 		return
-	case *event.WorkerStarted, *event.WorkerStopped, *event.Sealing:
+	case *event.WorkerStarted, *event.WorkerStopped, *event.Sealing, *event.Archived, *event.Removed:
 		return
 	case *event.Enqueued:
 		if o.jobs[e.Job] != nil {

@@ -129,6 +129,7 @@ func simulate(t *testing.T, seed uint64, broken string) *sim {
 		s.t = t
 		s.run()
 	})
+	os.RemoveAll(s.archiveDir())
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		os.Remove(s.path + suffix)
 	}

@@ -98,15 +98,16 @@ func (o *oracle) end() {
 		return
 	}
 	defer store.Close()
-	err = store.Read(o.sim.t.Context(), func(tx *ledger.Tx) error {
-		var pos int64
-		var digest [32]byte
-		for e, err := range tx.Events(o.sim.t.Context(), ledger.Filter{}) {
-			if err != nil {
-				return err
-			}
-			pos, digest = e.Pos, chain(digest, e)
+	var pos int64
+	var digest [32]byte
+	for l, err := range o.every(store) {
+		if err != nil {
+			o.sim.find("read", "%v", err)
+			break
 		}
+		pos, digest = l.Pos, chain(digest, l.Event)
+	}
+	err = store.Read(o.sim.t.Context(), func(tx *ledger.Tx) error {
 		if pos != o.pos || digest != o.digest {
 			o.sim.find("lost", "%d events are not the %d that have been seen", pos, o.pos)
 		}

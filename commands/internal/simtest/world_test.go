@@ -103,6 +103,9 @@ func (s *sim) run() {
 		time.Sleep(time.Until(p.wakes))
 		p.turn()
 		s.misfortune()
+		if s.archives() && s.chance(0.02) {
+			s.archive()
+		}
 	}
 	s.becomeCalm()
 	for deadline := time.Now().Add(calmTime); s.wrong == "" && s.oracle.open() > 0; {
@@ -113,7 +116,11 @@ func (s *sim) run() {
 		}
 		time.Sleep(time.Until(p.wakes))
 		p.turn()
+		if s.archives() && s.chance(0.05) {
+			s.archive()
+		}
 	}
+	s.archive()
 }
 
 func (s *sim) begin() {
@@ -192,4 +199,4 @@ func (s *sim) becomeCalm() {
 	}
 }
 
-func id(n int) string { return fmt.Sprintf("01KDXYZAF8%016d", n) }
+func id(n int) string { return fmt.Sprintf("00000YZAF8%016d", n) }

@@ -48,7 +48,7 @@ func check(body []byte, lower bool) error {
 	for {
 		token, err := d.Token()
 		if err != nil {
-			return unfinished(err)
+			return brokenOff(err)
 		}
 		switch token {
 		case json.Delim('{'), json.Delim('['):
@@ -93,7 +93,7 @@ func check(body []byte, lower bool) error {
 	return nil
 }
 
-func unfinished(err error) error {
+func brokenOff(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("it breaks off")
 	}

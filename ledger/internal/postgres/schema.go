@@ -101,6 +101,9 @@ func (p *Engine) Vacuum(context.Context, string) (int64, error) {
 		engine.ErrEngine)
 }
 
+// FreePages does nothing: the server's autovacuum gives free space to new rows.
+func (p *Engine) FreePages(context.Context, *engine.Session, int) (int64, error) { return 0, nil }
+
 // TrimWAL does nothing: the server keeps its own log.
 func (p *Engine) TrimWAL(context.Context) (bool, error) { return false, nil }
 

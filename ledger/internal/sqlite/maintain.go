@@ -3,11 +3,13 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 
 	"jobledger/ledger/failpoint"
+	"jobledger/ledger/internal/engine"
 )
 
 // Vacuum implements engine.Engine. It reads the tail back from the copy.
@@ -113,3 +115,26 @@ func Copy(ctx context.Context, from, to string) error {
 	_, err = db.ExecContext(ctx, `VACUUM INTO ?`, to)
 	return explain(err)
 }
+
+// FreePages shrinks the file by free pages, where it was made so that it can: see auto_vacuum in appid.go.
+func (f *Engine) FreePages(ctx context.Context, s *engine.Session, most int) (left int64, err error) {
+	mode, err := s.Int(ctx, `PRAGMA auto_vacuum`)
+	if err != nil || mode != incremental {
+		return 0, err
+	}
+	rows, err := s.Query(ctx, fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, most))
+	if err != nil {
+		return 0, err
+	}
+	for rows.Next() { // a page each
+	}
+	err = rows.Err()
+	rows.Close()
+	if err != nil {
+		return 0, err
+	}
+	return s.Int(ctx, `PRAGMA freelist_count`)
+}
+
+// incremental is the mode of auto_vacuum in which a file shrinks when it is asked to.
+const incremental = 2

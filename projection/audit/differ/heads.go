@@ -23,23 +23,23 @@ type Head struct {
 
 // Heads compares the rows of group_heads with the queued jobs and the live claims, and with what the
 // fold says was served. Where that began after the first event, served is as it is stored; so it is where the
-// last claim came after the event at until.
-func Heads(ctx context.Context, tx *ledger.Tx, f *fold.Fold, whole bool, until int64) (
+// last claim came after the event at until, or where it may have left the ledger, up to horizon.
+func Heads(ctx context.Context, tx *ledger.Tx, f *fold.Fold, whole bool, horizon, until int64) (
 	found []Head, err error) {
 	tail, err := tx.Tail(ctx)
 	if err != nil {
 		return nil, err
 	}
-	stored, err := group.All(ctx, tx)
-	if err != nil || len(stored) == 0 && len(f.Groups) == 0 && whole {
+	all, err := group.All(ctx, tx)
+	if err != nil || len(all) == 0 && len(f.Groups) == 0 && whole {
 		return nil, err
 	}
 	want, err := group.FromJobs(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	rows := make(map[string]group.Head, len(stored))
-	for _, h := range stored {
+	rows := make(map[string]group.Head, len(all))
+	for _, h := range all {
 		rows[h.Base+"\t"+h.Group] = h
 	}
 	gates := make(map[string]*limit.Gate)
@@ -62,7 +62,8 @@ func Heads(ctx context.Context, tx *ledger.Tx, f *fold.Fold, whole bool, until i
 		}
 		got, there := rows[lane]
 		delete(rows, lane)
-		if h.Served = f.Groups[lane].Served; there && (!whole || got.Pos > until && got.Pos <= tail) {
+		stored := !whole || got.Pos > until && got.Pos <= tail || got.Pos > 0 && got.Pos <= horizon
+		if h.Served = f.Groups[lane].Served; there && stored {
 			h.Served = got.Served
 		}
 		if h = h.Fill(room == 0, next); !there {

@@ -18,8 +18,9 @@ type Rate struct {
 	Detail string
 }
 
-// Rates compares the rows of group_rates with the fold, which began with the first event.
-func Rates(ctx context.Context, tx *ledger.Tx, folded limit.Set) (found []Rate, err error) {
+// Rates compares the rows of group_rates with the fold, which began with the first event. Claims up to
+// horizon may have left the ledger; then the fold knows the least that was used.
+func Rates(ctx context.Context, tx *ledger.Tx, folded limit.Set, horizon int64) (found []Rate, err error) {
 	rows, err := limit.AllUsed(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func Rates(ctx context.Context, tx *ledger.Tx, folded limit.Set) (found []Rate, 
 		for _, name := range slices.Sorted(maps.Keys(l.GroupUsed)) {
 			key, want := LimitKey{n, name}, l.GroupUsed[name]
 			got, ok := stored[key]
-			if delete(stored, key); ok && got.Until == want {
+			if delete(stored, key); ok && (got.Until == want || usedMore(horizon, got.Until, want)) {
 				continue
 			}
 			d := Rate{Name: l.Queue, Stored: limit.Used{Queue: n, Group: name}, Want: want,
@@ -51,7 +52,7 @@ func Rates(ctx context.Context, tx *ledger.Tx, folded limit.Set) (found []Rate, 
 		}
 	}
 	for _, u := range rows {
-		if _, left := stored[LimitKey{u.Queue, u.Group}]; !left {
+		if _, left := stored[LimitKey{u.Queue, u.Group}]; !left || horizon > 0 {
 			continue
 		}
 		d := Rate{Name: fmt.Sprint("number ", u.Queue), Stored: u,

@@ -17,7 +17,7 @@ const (
 // Outage keeps a command that waits going while the server of its ledger is away, as in a restart or a
 // failover. The zero value is no outage.
 type Outage struct {
-	Say func(format string, args ...any) // tells the user of it; nil: nothing does
+	Say func(format string, args ...any) // informs the user; nil: there is no message
 
 	since time.Time // zero: the ledger answers
 	pause time.Duration

@@ -18,9 +18,17 @@ type Build struct {
 	Arch     string  `json:"arch"`
 }
 
+// What a release is made of: the linker sets these (-ldflags -X), and leaves them empty in other builds.
+var release, revision, time string
+
 // Read returns the build of the running program.
 func Read() Build {
 	b := Build{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if release != "" {
+		modified := false
+		b.Version, b.Revision, b.Time, b.Modified = release, known(revision), known(time), &modified
+		return b
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
@@ -40,6 +48,14 @@ func Read() Build {
 		}
 	}
 	return b
+}
+
+// known returns text, or nil where it is empty.
+func known(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
 }
 
 // String is the build in one line, without the program's name.

@@ -57,6 +57,7 @@ type Program struct {
 	dbGiven bool     // --db stood on the line
 	Rest    []string // what stood after "--", for verbs that want it
 
+	Live   bool          // questions are about what is in the ledger, not about its archive
 	Opened *ledger.Store // the ledger of --db, where it is open already; may be nil
 	Tables func(*Table)  // gets the tables that would be printed; nil: they are printed
 }

@@ -11,9 +11,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"jobledger/commands"
+	"jobledger/commands/archive"
 	"jobledger/commands/remote/wire"
 	"jobledger/commands/schedule"
 	"jobledger/ledger"
+	"jobledger/ledger/segment"
+	"jobledger/projection"
 )
 
 // Exit codes, the same for every command. Scripts branch on them, so a number never changes its meaning;
@@ -146,6 +149,9 @@ var knownErrors = []struct {
 		"backup' made is the way back"},
 	{ledger.ErrUnknownKind, ExitUnexpected, "a newer jobledger wrote it, or it is damaged; 'jobledger " +
 		"verify' says more"},
+	{projection.ErrArchived, ExitNothing, "what has left the ledger is in its archive"},
+	{archive.ErrMissing, ExitNothing, "--archive DIR or JOBLEDGER_ARCHIVE says where the archive's files are"},
+	{segment.ErrDamaged, ExitDiscrepancy, "'jobledger archive check' says what is wrong with the archive"},
 	{context.DeadlineExceeded, ExitTimedOut, ""},
 	{context.Canceled, ExitUnexpected, ""},
 	{syscall.ENAMETOOLONG, ExitUsage, "give a shorter path"},

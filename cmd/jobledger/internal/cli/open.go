@@ -14,6 +14,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/commands"
+	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
@@ -69,6 +70,11 @@ const minClockSkew = 500 * time.Millisecond
 func (p *Program) NewService(store *ledger.Store, err error) (*commands.Service, error) {
 	if err != nil {
 		return nil, err
+	}
+	if store.Whole = p.Live; store.Archived == nil {
+		if dir := ArchiveFolder(os.Getenv(ArchiveEnv), store); dir != "" {
+			store.Archived = archive.Leaves(store, dir)
+		}
 	}
 	if failpoint.Shifted() {
 		store.Now = p.Now

@@ -6,6 +6,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/ledger"
+	"jobledger/projection"
 )
 
 // Between returns the events from one moment to another, both included. Without from it begins with the
@@ -16,6 +17,12 @@ func Between(ctx context.Context, tx *ledger.Tx, from, to *timespec.When) (w Win
 		return w, err
 	}
 	w.Until = tail
+	if from == nil {
+		err = projection.AfterHorizon(ctx, tx, 0)
+	}
+	if err != nil {
+		return w, err
+	}
 	if from != nil {
 		if w.After, err = PosOf(ctx, tx, *from, true); err != nil {
 			return w, err
@@ -38,17 +45,18 @@ func Between(ctx context.Context, tx *ledger.Tx, from, to *timespec.When) (w Win
 }
 
 // PosOf returns the pos of the last event that is not later than w, or with before of the last that is
-// earlier.
+// earlier. Before the horizon it returns a projection.ArchivedError.
 func PosOf(ctx context.Context, tx *ledger.Tx, w timespec.When, before bool) (int64, error) {
 	switch {
 	case w.ByPos && before:
-		return max(w.Pos-1, 0), nil
+		pos := max(w.Pos-1, 0)
+		return pos, projection.AfterHorizon(ctx, tx, pos)
 	case w.ByPos:
-		return w.Pos, nil
+		return w.Pos, projection.AfterHorizon(ctx, tx, w.Pos)
 	case before:
-		return tx.PosAt(ctx, w.Time.Add(-1))
+		return projection.PosAt(ctx, tx, w.Time.Add(-1))
 	}
-	return tx.PosAt(ctx, w.Time)
+	return projection.PosAt(ctx, tx, w.Time)
 }
 
 // TimeAt returns the time of the event at pos, or the zero time if there is none.

@@ -261,7 +261,8 @@ func (t *tracer) mark(e event.Event) {
 		mark.Args["reason"] = b.Reason
 	case *event.Erased:
 		mark.Args["reason"] = b.Reason
-	case *event.Rebuilt, *event.Restored, *event.Imported, *event.Sealing, *event.Archived:
+	case *event.Rebuilt, *event.Restored, *event.Imported, *event.Sealing, *event.Archived,
+		*event.Removed:
 	default:
 		return
 	}

@@ -208,6 +208,8 @@ func (in *investigation) add(e event.Event, queue string) {
 		in.operator(e, key(e), once("had the events sealed as %s", quote(b.Origin)), b.Reason)
 	case *event.Archived:
 		in.operator(e, key(e), once("archived the events %d to %d", b.Lo+1, b.Hi), b.Reason)
+	case *event.Removed:
+		in.operator(e, key(e), once("removed %s that are archived", render.Count(b.Jobs, "job")), b.Reason)
 	}
 }
 

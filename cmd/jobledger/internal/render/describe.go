@@ -74,6 +74,8 @@ func Describe(e event.Event, zone *time.Location) string {
 		d.sealing(b)
 	case *event.Archived:
 		d.archived(b)
+	case *event.Removed:
+		d.removed(b)
 	}
 	// An event of a claim is recorded by its worker, unless an operator presented the token.
 	if e.Attempt > 0 && saidByOwner(e.Kind()) && e.Actor != "worker:"+e.Worker.Name {
@@ -255,6 +257,12 @@ func (d *description) sealing(b *event.Sealing) {
 func (d *description) archived(b *event.Archived) {
 	d.add("the events %d to %d by %s", b.Lo+1, b.Hi, d.event.Actor)
 	d.add("%s in %s", Count(b.Jobs, "job"), ByteSize(b.Bytes))
+	d.addIf(b.Reason != "", "%s", b.Reason)
+}
+
+func (d *description) removed(b *event.Removed) {
+	d.add("%s with %s by %s", Count(b.Jobs, "job"), Count(b.Events, "archived event"), d.event.Actor)
+	d.addIf(b.Bodies > 0, "%s of payloads and results", ByteSize(b.BodyBytes))
 	d.addIf(b.Reason != "", "%s", b.Reason)
 }
 

@@ -33,7 +33,22 @@ var scopesOf = map[string]string{
 	"GET /{$}":                                               "read",
 	"GET /jobs":                                              "read", "GET /jobs/{job}": "read",
 	"GET /events": "read", "GET /tail": "read",
-	"GET /tail/stream": "read", "POST /logout": "read", "/": "read",
+	"GET " + api.Root + "/lanes": "read", "GET " + api.Root + "/moments": "read",
+	"GET " + api.Root + "/series": "read", "GET " + api.Root + "/failures": "read",
+	"GET " + api.Root + "/diff": "read", "GET " + api.Root + "/integrity": "read",
+	"GET " + api.Root + "/incident": "read", "GET /events/{pos}": "read", "GET /lanes": "read",
+	"GET /failures": "read", "GET /workers": "read", "GET /workers/{worker}": "read",
+	"GET /queues/{queue}": "read", "GET /diff": "read", "GET /incident": "read", "GET /integrity": "read",
+	"POST /integrity":                         "read operate",
+	"POST " + api.Root + "/jobs/{job}/cancel": "operate", "POST " + api.Root + "/jobs/{job}/retry": "operate",
+	"POST " + api.Root + "/jobs/{job}/reschedule": "operate", "POST " + api.Root + "/jobs/{job}/erase": "erase",
+	"POST " + api.Root + "/queues/{queue}/pause":  "operate",
+	"POST " + api.Root + "/queues/{queue}/resume": "operate", "POST " + api.Root + "/acts": "operate",
+	"POST /acts": "read operate", "POST /jobs/{job}/cancel": "read operate",
+	"POST /jobs/{job}/retry": "read operate", "POST /jobs/{job}/reschedule": "read operate",
+	"POST /jobs/{job}/erase": "read erase", "POST /queues/{queue}/pause": "read operate",
+	"POST /queues/{queue}/resume": "read operate",
+	"GET /tail/stream":            "read", "POST /logout": "read", "/": "read",
 }
 
 // create makes a token.
@@ -71,7 +86,8 @@ func TestRightsOfEveryRoute(t *testing.T) {
 		}
 		ofQueue := strings.Contains(path, "{job}") || strings.Contains(path, "{queue}")
 		path = strings.NewReplacer("{$}", "", "{job}", string(s.job), "{name}", "style.css", "{queue}", "mail",
-			"{token}", "01KDXYZAF8000000000000000A", "{boot}", "01KDXYZAF8000000000000000B").Replace(path)
+			"{token}", "01KDXYZAF8000000000000000A", "{boot}", "01KDXYZAF8000000000000000B",
+			"{pos}", "1", "{worker}", "alpha").Replace(path)
 		if rt.Streams && method == "GET" && strings.HasSuffix(path, "/stream") {
 			method = "HEAD" // the answer to GET has no end
 		}

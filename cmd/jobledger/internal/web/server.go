@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/page"
@@ -53,6 +54,7 @@ type Server struct {
 	api      *api.API
 	work     *work.Room
 	follower *view.Follower
+	verifier *view.Verifier
 	sweeper  sweeper
 }
 
@@ -61,11 +63,12 @@ func New(c Config) *Server {
 	if c.Report == nil {
 		c.Report = func(string, ...any) {}
 	}
-	s := &Server{Config: c, follower: view.NewFollower()}
+	s := &Server{Config: c, follower: view.NewFollower(), verifier: view.NewVerifier(c.Now)}
 	pages := &page.Pages{Tables: c.Tables, Name: c.Name}
 	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, Announce: c.Announce,
 		Report: c.Report, ShowProblem: pages.ShowProblem, Keys: &access.Keys{Path: c.Access}, Rate: c.Rate})
-	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower, Ask: c.Ask, Now: c.Now,
+	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
+		Moments: new(view.Moments), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
 		Report: c.Report})
 	pages.API = s.api
 	service := &commands.Service{Store: c.Store}
@@ -76,6 +79,8 @@ func New(c Config) *Server {
 	s.api.Waiting = s.work.Waiting
 	s.door.Add(s.door.HealthRoutes()...)
 	s.door.Add(s.api.Routes()...)
+	pages.Acts = &act.Acts{API: s.api, Service: service}
+	s.door.Add(pages.Acts.Routes()...)
 	s.door.Add(s.work.Routes()...)
 	s.door.Add(pages.Routes()...)
 	return s
@@ -101,6 +106,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	follower.Go(func() {
 		s.follower.Run(following, s.Store, func(err error) { s.door.ProblemOf(err) })
 	})
+	if s.Store != nil {
+		follower.Go(func() { s.verifier.Run(following, s.Store) })
+	}
 	defer follower.Wait()
 	s.sweeper.serve(following)
 	defer s.sweeper.wait()

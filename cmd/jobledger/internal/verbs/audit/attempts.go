@@ -21,7 +21,7 @@ var outcomes = []string{"succeeded", "failed", "released", "reclaimed", "cancell
 
 // Attempts lists claims: who worked on what, from when to when.
 func (p *Verbs) Attempts() cli.Verb {
-	return cli.Verb{
+	return p.WithArchive(cli.Verb{
 		Name: "attempts", Group: cli.GroupAudit, Usage: "list claims: who worked on which job, from when to when",
 		About: "A line for each claim, the oldest first. --from and --to select the claims that were live at " +
 			"some time in between, ends included: one that began before and one that has not ended are among them. " +
@@ -50,7 +50,7 @@ func (p *Verbs) Attempts() cli.Verb {
 		Exits:    []int{cli.ExitNothing, cli.ExitNoJob},
 		Complete: map[string][]string{"outcome": outcomes},
 		Run:      p.attempts,
-	}
+	})
 }
 
 func (p *Verbs) attempts(c *cli.Context) error {
@@ -115,6 +115,11 @@ func (p *Verbs) attemptFilter(c *cli.Context, tx *ledger.Tx) (f attempts.Filter,
 	}
 	if c.IsSet("job") {
 		if f.Job, err = (jobref.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
+			return f, err
+		}
+	}
+	if from == nil && f.Job == 0 {
+		if err := projection.AfterHorizon(c.Context, tx, 0); err != nil {
 			return f, err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // Diff shows what an incident did, by what was before and what was after it.
 func (p *Verbs) Diff() cli.Verb {
-	return cli.Verb{
+	return p.WithArchive(cli.Verb{
 		Name: "diff", Group: cli.GroupAudit, Usage: "show what changed between two moments",
 		About: "How many jobs were in one state at --from (left) and in another at --to (above); – is not " +
 			"enqueued yet. Jobs to which nothing happened in between are not counted. Below stand the oldest jobs " +
@@ -31,7 +31,7 @@ func (p *Verbs) Diff() cli.Verb {
 				"the jobs that failed for good in the last hour"},
 		},
 		Run: p.diff,
-	}
+	})
 }
 
 func (p *Verbs) diff(c *cli.Context) error {

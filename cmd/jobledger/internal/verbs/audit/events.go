@@ -14,11 +14,12 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 )
 
 // Events reads the ledger itself.
 func (p *Verbs) Events() cli.Verb {
-	return cli.Verb{
+	return p.WithArchive(cli.Verb{
 		Name: "events", Group: cli.GroupAudit, Usage: "list events, the oldest first",
 		About: "--from and --to include the moment that they name; a moment is a time or a place in the ledger, " +
 			"pos:N. --kind may be repeated. To page through a long ledger, give the pos of the last event seen to " +
@@ -48,7 +49,7 @@ func (p *Verbs) Events() cli.Verb {
 		Exits:    []int{cli.ExitNothing, cli.ExitNoJob},
 		Complete: map[string][]string{"kind": kindNames()},
 		Run:      p.events,
-	}
+	})
 }
 
 func kindNames() (names []string) {
@@ -71,6 +72,9 @@ func (p *Verbs) events(c *cli.Context) error {
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
 		if l.filter, err = p.eventFilter(c, tx); err == nil && c.IsSet("last") {
 			l.filter.After, err = paging.BeforeLastEvents(c.Context, tx, l.filter, c.Int("last"))
+		}
+		if err == nil && l.filter.Job == 0 && !c.Bool("follow") {
+			err = projection.AfterHorizon(c.Context, tx, l.filter.After)
 		}
 		return err
 	})

@@ -1,16 +1,20 @@
 package audit
 
 import (
+	"errors"
+
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/historytext"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/commands"
+	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
 
 // History answers "what happened to this job, when, and who did it".
 func (p *Verbs) History() cli.Verb {
-	return jobref.Verb(cli.Verb{
+	return p.WithArchive(jobref.Verb(cli.Verb{
 		Name: "history", Group: cli.GroupAudit, Usage: "show what happened to a job, event by event",
 		About: "Each line says when, how long after the event before, what happened, to which state that led, " +
 			"and who did it. A write that was refused, because its lease was lost or the job had ended, reads " +
@@ -40,10 +44,32 @@ func (p *Verbs) History() cli.Verb {
 				}
 				return nil
 			})
+			if errors.Is(err, commands.ErrNoJob) && ref.ID != "" && !p.Live && p.Opened == nil {
+				events, err = p.archivedHistory(c, ref.ID, err)
+			}
 			if err != nil {
 				return err
 			}
 			return historytext.Print(p.Program, events)
 		},
-	})
+	}))
+}
+
+// archivedHistory returns the events of a job that has left the ledger; the error err, with which it was not
+// found there, if the archive has none either.
+func (p *Verbs) archivedHistory(c *cli.Context, id string, err error) ([]event.Event, error) {
+	service, openErr := p.Open(c.Context)
+	if openErr != nil {
+		return nil, err
+	}
+	defer service.Store.Close()
+	dir := cli.ArchiveFolder(c.String("archive"), service.Store)
+	if dir == "" {
+		return nil, err
+	}
+	events, _, archiveErr := archive.History(c.Context, service.Store, dir, id)
+	if errors.Is(archiveErr, commands.ErrNoJob) {
+		return nil, err
+	}
+	return events, archiveErr
 }

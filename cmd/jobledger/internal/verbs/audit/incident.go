@@ -17,7 +17,7 @@ import (
 
 // Incident collects what a post-mortem needs.
 func (p *Verbs) Incident() cli.Verb {
-	return cli.Verb{
+	return p.WithArchive(cli.Verb{
 		Name: "incident", Group: cli.GroupAudit,
 		Usage: "write a folder with everything about a window of time, for a post-mortem",
 		About: "DIR gets report.md (lost workers, reclaims, refused writes, failures by code, what operators " +
@@ -44,7 +44,7 @@ func (p *Verbs) Incident() cli.Verb {
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitConflict},
 		Run:   p.incident,
-	}
+	})
 }
 
 func (p *Verbs) incident(c *cli.Context) error {

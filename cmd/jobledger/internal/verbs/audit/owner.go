@@ -11,7 +11,7 @@ import (
 
 // Owner answers "who had this job when it happened".
 func (p *Verbs) Owner() cli.Verb {
-	return jobref.Verb(cli.Verb{
+	return p.WithArchive(jobref.Verb(cli.Verb{
 		Name: "owner", Group: cli.GroupAudit, Usage: "show who held a job at a moment",
 		About: "A claim holds from the moment of its event claimed until right before that of its end. A lease " +
 			"that had run out held on until another process reclaimed the job, so its worker counts as the owner " +
@@ -50,7 +50,7 @@ func (p *Verbs) Owner() cli.Verb {
 			}
 			return p.printOwner(o)
 		},
-	})
+	}))
 }
 
 func (p *Verbs) printOwner(o layout.Owner) error {

@@ -20,7 +20,7 @@ func (p *Verbs) Report() cli.Verb {
 	for _, r := range report.All {
 		about += r.Name + ": " + r.Answers + ".\n"
 	}
-	return cli.Verb{
+	return p.WithArchive(cli.Verb{
 		Name: "report", Group: cli.GroupAudit, Usage: "answer a question about a window of time",
 		About: about + "--from and --to include the moment that they name, a time or pos:N; without them it is " +
 			"the whole ledger. With --json a row is an object on a line, durations in seconds; with --csv " +
@@ -51,7 +51,7 @@ func (p *Verbs) Report() cli.Verb {
 		Exits:    []int{cli.ExitNothing},
 		Complete: map[string][]string{"": reportNames()},
 		Run:      p.report,
-	}
+	})
 }
 
 func reportNames() (names []string) {

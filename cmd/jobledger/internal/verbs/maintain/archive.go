@@ -11,35 +11,42 @@ import (
 	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/segment"
+	"jobledger/projection"
 )
 
-// Archive copies old events into files that are checked, and checks them.
+// Archive moves old events into files that are checked, and checks them.
 func (p *Verbs) Archive() cli.Verb {
 	return cli.Verb{
-		Name: "archive", Group: cli.GroupLedger, Usage: "copy old events into checked files, and check these",
-		About: "'jobledger archive close' writes the events that are old enough, and not archived yet, into " +
-			"files of gzipped JSON lines: zcat and jq read them. Each file is read back from the disk and compared " +
-			"with the hash tree of the events before an event, archived, names it by its SHA-256. A file has whole " +
-			"blocks of 256 events, without payloads and results, and before them the earlier events of the jobs in " +
-			"it. The events stay in the ledger as well. What was interrupted is continued by the next call.\n\n" +
+		Name: "archive", Group: cli.GroupLedger, Usage: "move old events into checked files, and check these",
+		About: "'jobledger archive --older-than 90d' writes the events that are old enough, and not archived " +
+			"yet, into files of gzipped JSON lines: zcat and jq read them. Each file is read back from the disk and " +
+			"compared with the hash tree of the events before an event, archived, names it by its SHA-256. Then the " +
+			"jobs that ended at least so long ago leave the ledger in small steps, with all their events, payloads " +
+			"and results; payloads and results are in no file. A file has whole blocks of 256 events, and before " +
+			"them the earlier events of the jobs in it. What was interrupted is continued by the next call. " +
+			"--keep-failed keeps failed jobs for longer. With 'archive close' everything stays in the ledger as " +
+			"well.\n\n" +
 			"'jobledger archive list' shows which files there are to be, and whether they are there. 'jobledger " +
 			"archive check' reads all of them: 3 if one is missing, 8 if one is not what it was. 'jobledger archive " +
 			"history JOB' shows what they know of one job, without looking for it in the ledger.\n\n" +
 			"The folder is the ledger's file with .archive behind it. A ledger in PostgreSQL needs --archive.",
-		Args: "close|list|check|history JOB", MinArgs: 1, MaxArgs: 2,
+		Args: "[close|list|check|history JOB]", MaxArgs: 2,
 		Flags: []cli.Flag{
-			cli.DurationFlag("older-than", "with close: the events that are at least `D` old, such as 90d", "", 0,
+			cli.DurationFlag("older-than", "what is at least `D` old, such as 90d", "", 0,
 				100*365*24*time.Hour, true),
-			&cli.BoolFlag{Name: "dry-run", Usage: "with close: only say what would be archived"},
-			&cli.StringFlag{Name: "archive", Usage: "the folder of the files: `DIR`",
-				EnvVars: []string{"JOBLEDGER_ARCHIVE"}},
+			cli.DurationFlag("keep-failed", "keep failed jobs in the ledger until they are `D` old, such as 365d", "",
+				0, 100*365*24*time.Hour, true),
+			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be archived"},
+			cli.ArchiveFlag(),
 			jobverb.ReasonFlag(),
 		},
 		Examples: []cli.Example{
-			{"jobledger archive close --older-than 90d", "once a day, from cron; 3 when there is nothing to do"},
+			{"jobledger archive --older-than 90d --keep-failed 365d", "once a day, from cron; 3: nothing to do"},
 			{"jobledger archive check && rsync -a jobledger.db.archive/ backup:jobs/", "copy only what is whole"},
 			{"jobledger archive list --json | jq -r .path", "the files; zcat and jq read them"},
 		},
@@ -52,16 +59,23 @@ func (p *Verbs) Archive() cli.Verb {
 
 func (p *Verbs) archive(c *cli.Context) error {
 	what := c.Args().First()
+	moves := what == "" || what == "close"
 	switch {
-	case what != "close" && what != "list" && what != "check" && what != "history":
+	case !moves && what != "list" && what != "check" && what != "history":
 		return cli.Usagef("archive %q: it is close, list, check or history", what)
 	case what == "history" && c.NArg() == 1:
 		return cli.Usagef("archive history: missing JOB")
 	case what != "history" && c.NArg() > 1:
 		return cli.Usagef("archive %s: unexpected argument %q", what, c.Args().Get(1))
+	case !moves && (c.IsSet("older-than") || c.Bool("dry-run") || c.IsSet("reason")):
+		return cli.Usagef("--older-than, --dry-run and --reason are for 'jobledger archive' and 'archive close'")
+	case what != "" && c.IsSet("keep-failed"):
+		return cli.Usagef("--keep-failed is for 'jobledger archive --older-than D'")
 	}
-	if what != "close" && (c.IsSet("older-than") || c.Bool("dry-run") || c.IsSet("reason")) {
-		return cli.Usagef("--older-than, --dry-run and --reason are for 'jobledger archive close'")
+	older, given := cli.DurationValue(c, "older-than")
+	keepFailed, _ := cli.DurationValue(c, "keep-failed")
+	if moves && !given {
+		return cli.Usagef("archive needs --older-than D, such as 90d")
 	}
 	dir := c.String("archive")
 	if dir == "" && ledger.IsServerAddress(p.DB) {
@@ -73,59 +87,91 @@ func (p *Verbs) archive(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	if dir == "" {
-		dir = service.Store.Path() + archive.Suffix
-	}
+	dir = cli.ArchiveFolder(dir, service.Store)
 	switch what {
-	case "close":
-		older, given := cli.DurationValue(c, "older-than")
-		if !given {
-			return cli.Usagef("archive close needs --older-than D, such as 90d")
-		}
-		due, err := archive.Due(c.Context, service.Store, older)
-		if errors.Is(err, archive.ErrNothing) {
-			return cli.Exitf(cli.ExitNothing, "no whole block of 256 events is that old and not archived")
-		}
-		if err != nil {
-			return err
-		}
-		if c.Bool("dry-run") {
-			return p.archiveDue(due)
-		}
-		for {
-			done, err := archive.Close(c.Context, service, due.Hi,
-				archive.Options{Dir: dir, Actor: p.Actor, Reason: c.String("reason")})
-			if errors.Is(err, archive.ErrNothing) {
-				return nil
-			}
-			if err != nil {
-				return archiveError(err)
-			}
-			f := archive.File{Segment: done, State: archive.Present}
-			f.Path = filepath.Join(dir, f.Range().Name())
-			if err := p.archived(f); err != nil {
-				return err
-			}
-		}
 	case "list":
 		files, err := archive.List(c.Context, service.Store, dir)
 		if err != nil {
 			return err
 		}
 		return p.archiveFiles(files, false)
-	}
-	if what == "history" {
+	case "history":
 		return p.archivedHistory(c, service.Store, dir)
+	case "check":
+		var files []archive.File
+		err = archive.Check(c.Context, service.Store, dir, func(f archive.File) error {
+			files = append(files, f)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return p.archiveFiles(files, true)
 	}
-	var files []archive.File
-	err = archive.Check(c.Context, service.Store, dir, func(f archive.File) error {
-		files = append(files, f)
-		return nil
-	})
-	if err != nil {
+	m := archive.Removal{Service: service, Dir: dir, Actor: p.Actor, Reason: c.String("reason"),
+		OlderThan: older, KeepFailed: keepFailed}
+	if what == "close" {
+		m.Service = nil
+	}
+	return archiveError(p.archiveMove(c, service, dir, older, m))
+}
+
+// archiveMove closes what is due, and unless the Service of m is nil removes what may leave.
+func (p *Verbs) archiveMove(c *cli.Context, service *commands.Service, dir string, older time.Duration,
+	m archive.Removal) error {
+	due, err := archive.Due(c.Context, service.Store, older)
+	nothing := errors.Is(err, archive.ErrNothing)
+	if err != nil && !nothing {
 		return err
 	}
-	return p.archiveFiles(files, true)
+	if c.Bool("dry-run") {
+		return p.archiveDue(c, due, nothing, m)
+	}
+	for err == nil {
+		var done projection.Segment
+		done, err = archive.Close(c.Context, service, due.Hi,
+			archive.Options{Dir: dir, Actor: p.Actor, Reason: c.String("reason")})
+		if err == nil {
+			f := archive.File{Segment: done, State: archive.Present}
+			f.Path = filepath.Join(dir, f.Range().Name())
+			err = p.archived(f)
+		}
+	}
+	if !errors.Is(err, archive.ErrNothing) {
+		return err
+	}
+	var gone event.Removed
+	if m.Service != nil {
+		gone, err = m.All(c.Context, nil)
+		if err == nil && gone.Jobs > 0 {
+			err = p.removed(gone)
+		}
+		if err == nil {
+			err = archive.Shrink(c.Context, service.Store)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if nothing && gone.Jobs == 0 {
+		return cli.Exitf(cli.ExitNothing, "no whole block of 256 events is that old and not archived")
+	}
+	return nil
+}
+
+// removed prints what has left the ledger.
+func (p *Verbs) removed(gone event.Removed) error {
+	if p.JSON {
+		return p.PrintJSON(struct {
+			Removed int64 `json:"removed"` // jobs
+			Events  int64 `json:"events"`
+			Bodies  int64 `json:"bodies"`
+			Bytes   int64 `json:"bytes"` // of the bodies
+			Keys    int64 `json:"keys"`
+		}{gone.Jobs, gone.Events, gone.Bodies, gone.BodyBytes, gone.Keys})
+	}
+	return p.PrintLine(fmt.Sprintf("%s with %s left the ledger", render.Count(gone.Jobs, "job"),
+		render.Count(gone.Events, "event")))
 }
 
 // archivedHistory prints the history of a job as the archive has it.
@@ -151,15 +197,44 @@ func archiveError(err error) error {
 	return err
 }
 
-func (p *Verbs) archiveDue(due segment.Range) error {
-	if p.JSON {
+// archiveDue prints what there is to do.
+func (p *Verbs) archiveDue(c *cli.Context, due segment.Range, nothing bool, m archive.Removal) error {
+	var jobs int64
+	if m.Service != nil {
+		var err error
+		if jobs, err = m.Count(c.Context, due.Hi); err != nil {
+			return err
+		}
+	}
+	if nothing && jobs == 0 {
+		return cli.Exitf(cli.ExitNothing, "no whole block of 256 events is that old and not archived")
+	}
+	if nothing {
+		due.Lo = due.Hi
+	}
+	switch {
+	case p.JSON && m.Service == nil:
 		return p.PrintJSON(struct {
 			Lo     int64 `json:"lo"`
 			Hi     int64 `json:"hi"`
 			Events int64 `json:"events"`
 		}{due.Lo, due.Hi, due.Events()})
+	case p.JSON:
+		return p.PrintJSON(struct {
+			Lo     int64 `json:"lo"`
+			Hi     int64 `json:"hi"`
+			Events int64 `json:"events"`
+			Jobs   int64 `json:"jobs"` // that would leave
+		}{due.Lo, due.Hi, due.Events(), jobs})
 	}
-	return p.PrintLine(fmt.Sprintf("would archive the events %d to %d", due.Lo+1, due.Hi))
+	text := "would archive no events"
+	if due.Hi > due.Lo {
+		text = fmt.Sprintf("would archive the events %d to %d", due.Lo+1, due.Hi)
+	}
+	if m.Service != nil {
+		text += fmt.Sprintf(", and remove %s at most", render.Count(jobs, "job"))
+	}
+	return p.PrintLine(text)
 }
 
 // archived prints a segment that was closed.

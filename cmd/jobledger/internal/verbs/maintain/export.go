@@ -9,7 +9,7 @@ import (
 
 // Export writes the history for other programs.
 func (p *Verbs) Export() cli.Verb {
-	return cli.Verb{
+	return p.WithArchive(cli.Verb{
 		Name: "export", Group: cli.GroupLedger,
 		Usage: "write the history as JSON lines, CSV or a trace to standard output",
 		About: "jsonl: an event a line, as 'events --json' has it, with the bytes of its payload or result " +
@@ -35,7 +35,7 @@ func (p *Verbs) Export() cli.Verb {
 		},
 		Complete: map[string][]string{"format": {"jsonl", "csv", "trace"}},
 		Run:      p.export,
-	}
+	})
 }
 
 func (p *Verbs) export(c *cli.Context) error {

@@ -24,7 +24,7 @@ import (
 
 // Replay copies the ledger as it was at an earlier moment.
 func (p *Verbs) Replay() cli.Verb {
-	return cli.Verb{
+	return p.WithArchive(cli.Verb{
 		Name: "replay", Group: cli.GroupLedger, Usage: "make a copy of the ledger as it was at some moment",
 		About: "The copy holds the events up to that moment and the jobs they add up to; every command works on " +
 			"it. The ledger itself is only read, and no code of yours is run. A time stands for the last event that " +
@@ -46,7 +46,7 @@ func (p *Verbs) Replay() cli.Verb {
 		Renamed: map[string]string{"until": "as-of"},
 		Exits:   []int{cli.ExitConflict, cli.ExitDiscrepancy, cli.ExitBusy},
 		Run:     p.replay,
-	}
+	})
 }
 
 func (p *Verbs) replay(c *cli.Context) error {

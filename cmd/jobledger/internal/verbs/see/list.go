@@ -16,7 +16,7 @@ import (
 
 // List finds jobs.
 func (p *Verbs) List() cli.Verb {
-	return cli.Verb{
+	return p.WithArchive(cli.Verb{
 		Name: "list", Group: cli.GroupSee, Usage: "list jobs, the newest first",
 		About: "Jobs of all states, without payload and result; 'show' has these. TRIED is how many attempts " +
 			"failed, of how many allowed. --state, --queue and --tag may be repeated: any of the states and " +
@@ -50,7 +50,7 @@ func (p *Verbs) List() cli.Verb {
 			}
 			return p.list(c, f, c.Int("limit"))
 		},
-	}
+	})
 }
 
 func (p *Verbs) list(c *cli.Context, f projection.Filter, limit int) error {

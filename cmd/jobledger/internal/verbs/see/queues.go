@@ -11,7 +11,7 @@ import (
 
 // Queues answers which queues are or were paused.
 func (p *Verbs) Queues() cli.Verb {
-	return cli.Verb{
+	return p.WithArchive(cli.Verb{
 		Name: "queues", Group: cli.GroupSee, Usage: "show which queues are paused, by whom, since when and why",
 		About: "Every queue that has or had jobs, or was ever paused; --paused shows only those that are paused. " +
 			"SINCE and BY are of the last pause or resume. With --as-of it is how things were at that moment, " +
@@ -32,7 +32,7 @@ func (p *Verbs) Queues() cli.Verb {
 		Run: func(c *cli.Context) error {
 			return p.queues(c, c.Bool("paused"))
 		},
-	}
+	})
 }
 
 func (p *Verbs) queues(c *cli.Context, onlyPaused bool) error {

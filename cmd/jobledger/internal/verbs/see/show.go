@@ -13,7 +13,7 @@ import (
 
 // Show shows all there is to know about one job now.
 func (p *Verbs) Show() cli.Verb {
-	return jobref.Verb(cli.Verb{
+	return p.WithArchive(jobref.Verb(cli.Verb{
 		Name: "show", Group: cli.GroupSee, Usage: "show a job with its payload and result",
 		About: "With --json the job is the first line, and its events follow, one a line." + cli.AboutAsOf,
 		Args:  "JOB", MinArgs: 1, MaxArgs: 1,
@@ -66,7 +66,7 @@ func (p *Verbs) Show() cli.Verb {
 			}
 			return cli.PrintJSONLines(p.Program, j.Events)
 		},
-	})
+	}))
 }
 
 func (p *Verbs) printJob(j state.Job, now time.Time) error {

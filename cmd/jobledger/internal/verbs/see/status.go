@@ -15,7 +15,7 @@ import (
 
 // Status is the first thing to look at when something is wrong.
 func (p *Verbs) Status() cli.Verb {
-	return cli.Verb{
+	return p.WithArchive(cli.Verb{
 		Name: "status", Group: cli.GroupSee, Usage: "show how things stand in every queue",
 		About: "READY jobs could be claimed now, and OLDEST is how long the first of them has been waiting; " +
 			"LATER are those whose time has not come. Below the table stands what may need attention: paused " +
@@ -54,7 +54,7 @@ func (p *Verbs) Status() cli.Verb {
 			}
 			return p.status(c)
 		},
-	}
+	})
 }
 
 func (p *Verbs) status(c *cli.Context) error {

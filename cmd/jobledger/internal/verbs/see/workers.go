@@ -9,7 +9,7 @@ import (
 
 // Workers answers who is alive.
 func (p *Verbs) Workers() cli.Verb {
-	return cli.Verb{
+	return p.WithArchive(cli.Verb{
 		Name: "workers", Group: cli.GroupSee, Usage: "show the worker processes and what they hold",
 		About: "A worker is working, or idle, or silent: it shows no sign of life, and it did not report its " +
 			"stop. A claimer that is no worker process is known by its " +
@@ -62,5 +62,5 @@ func (p *Verbs) Workers() cli.Verb {
 			}
 			return cli.PrintJSONOf(p.Program, workers, layout.NewWorkerJSON)
 		},
-	}
+	})
 }

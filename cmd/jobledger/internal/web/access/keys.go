@@ -22,7 +22,7 @@ type Keys struct {
 	byID  map[string]*entry
 }
 
-// stamp tells one state of a file from another.
+// stamp is how one state of a file differs from another.
 type stamp struct {
 	size int64
 	at   time.Time

@@ -41,6 +41,8 @@ type Config struct {
 	Store    *ledger.Store
 	Door     *door.Door
 	Follower *view.Follower
+	Moments  *view.Moments
+	Verifier *view.Verifier
 	Ask      Ask
 	Now      func() time.Time
 	Report   func(format string, args ...any) // logs a fault of the server, in one line
@@ -62,9 +64,7 @@ func (a *API) Routes() []door.Route {
 			Handle: a.payload},
 		{Pattern: "GET " + Root + "/jobs/{job}/result", Needs: door.Read | door.Bodies, Queues: true,
 			Handle: a.result},
-		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Handle: a.lanes},
-		{Pattern: "GET /events/{pos}", Needs: door.Read, Page: true, Handle: a.eventAt},
-	}, a.verbRoutes()...)
+	}, append(a.pictureRoutes(), a.verbRoutes()...)...)
 }
 
 // Root begins the path of every resource.

@@ -5,5 +5,6 @@
 //	d.Add(a.Routes()...)
 //
 // Files in reading order: api.go (resources, and the verb behind each), bodies.go (payloads and results),
-// stream.go (server-sent events), metrics.go (Prometheus), openapi.go (the description of it all).
+// stream.go (server-sent events), lanes.go, moments.go, pictures.go (numbers for pictures), incident.go (a
+// zip file), metrics.go (Prometheus), openapi.go (the description of it all).
 package api

@@ -10,8 +10,8 @@ import (
 	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 )
 
-// Each route for programs is in the document, each path of the document is a route, and both have the same
-// parameters.
+// Each route of this package for programs is in the document, and both have the same parameters. That each
+// path of the document is a route is a test of package web.
 func TestOpenAPIHasTheRoutes(t *testing.T) {
 	var doc struct {
 		OpenAPI string
@@ -23,7 +23,11 @@ func TestOpenAPIHasTheRoutes(t *testing.T) {
 	if err := json.Unmarshal(Document, &doc); err != nil || doc.OpenAPI != "3.1.0" {
 		t.Fatalf("the document: %q, %v", doc.OpenAPI, err)
 	}
-	want := map[string][]string{Root + "/events/stream": StreamParams, Root + "/lanes": SpanParams}
+	want := map[string][]string{Root + "/events/stream": StreamParams, Root + "/moments": {"px"},
+		Root + "/incident": IncidentParams}
+	for _, path := range []string{"/lanes", "/series", "/failures", "/diff"} {
+		want[Root+path] = SpanParams
+	}
 	for _, res := range Resources {
 		want[Root+res.Path] = res.Params
 	}
@@ -36,8 +40,8 @@ func TestOpenAPIHasTheRoutes(t *testing.T) {
 		}
 		routes++
 		operation, ok := doc.Paths[path][strings.ToLower(method)]
-		if !ok || len(doc.Paths[path]) != 1 {
-			t.Errorf("the document does not have %s, or more of it", rt.Pattern)
+		if !ok {
+			t.Errorf("the document does not have %s", rt.Pattern)
 			continue
 		}
 		if isOpen := operation.Security != nil && len(*operation.Security) == 0; isOpen != (rt.Needs == door.None) {
@@ -54,8 +58,8 @@ func TestOpenAPIHasTheRoutes(t *testing.T) {
 			t.Errorf("%s has the parameters %v, and in the document %v", rt.Pattern, expected, params)
 		}
 	}
-	if routes != len(doc.Paths) || routes < 10 {
-		t.Errorf("%d routes, and %d paths in the document", routes, len(doc.Paths))
+	if routes < 10 {
+		t.Errorf("%d routes", routes)
 	}
 }
 

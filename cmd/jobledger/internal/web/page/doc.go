@@ -3,6 +3,8 @@
 //	p := &page.Pages{API: a, Tables: tables, Name: "orders.db"}
 //	d.Add(p.Routes()...)
 //
-// Files in reading order: pages.go (routes, templates and assets), frame.go (what pages share, and the moment
-// that they show), login.go, overview.go, jobs.go, job.go, bar.go, events.go (one page each, and a picture).
+// Files in reading order: pages.go (routes, templates and assets), frame.go, frame_marks.go, span.go (what
+// pages share: the moment and the window that they show), login.go, overview.go, jobs.go, job.go, bar.go,
+// events.go, lanes.go, failures.go, workers.go, queue.go, chart.go, diff.go, incident.go, integrity.go (one
+// page each, and pictures).
 package page

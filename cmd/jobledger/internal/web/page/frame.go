@@ -23,6 +23,9 @@ type frame struct {
 	Path    string // of this page
 	Keep    []param
 	Command string // the command line that prints the same; "": there is none
+	SQL     string // a statement over the views that says the same; "": there is none
+	API     string // the address of the same in the API; "": there is none
+	Link    string // this page at this moment, for ever
 
 	At      string // the parameter, as it was given; "": now
 	AsOf    string // the moment, for people
@@ -33,6 +36,13 @@ type frame struct {
 	Back    string
 	Forward string
 	Now     string
+	Before  string // addresses of this page at the moments before and after at which something went wrong
+	After   string
+
+	Marks    []markView
+	Here     int // of the moment, of 1000
+	Verified verifiedView
+	Error    bool // it is the page of an error
 }
 
 type navLink struct {
@@ -51,12 +61,15 @@ type moment struct {
 
 // navigation are the pages that each page leads to.
 var navigation = []navLink{{Name: "Overview", Href: "/"}, {Name: "Lanes", Href: "/lanes"},
-	{Name: "Jobs", Href: "/jobs"}, {Name: "Events", Href: "/events"}, {Name: "Tail", Href: "/tail"}}
+	{Name: "Jobs", Href: "/jobs"}, {Name: "Failures", Href: "/failures"}, {Name: "Workers", Href: "/workers"},
+	{Name: "Diff", Href: "/diff"}, {Name: "Events", Href: "/events"}, {Name: "Tail", Href: "/tail"},
+	{Name: "Incident", Href: "/incident"}, {Name: "Integrity", Href: "/integrity"}}
 
 // emptyFrame is the frame of a page about no moment.
 func (p *Pages) emptyFrame(r *http.Request, title string) frame {
 	f := frame{Title: title, Ledger: path.Base(p.Name), Path: r.URL.Path, Nav: slices.Clone(navigation)}
 	at := r.URL.Query().Get("at")
+	f.Verified = verifiedText(p.Verifier.Last(), p)
 	for i := range f.Nav {
 		n := &f.Nav[i]
 		n.Current = n.Href == f.Path || n.Href != "/" && strings.HasPrefix(f.Path, n.Href+"/")
@@ -125,6 +138,11 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 			f.Now += "?" + q.Encode()
 		}
 	}
+	if err := p.Moments.Refresh(r.Context(), tx); err != nil {
+		return f, err
+	}
+	f.addMarks(p, query, address)
+	f.copies(r, query)
 	return f, nil
 }
 

@@ -1,8 +1,10 @@
 package page
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
@@ -11,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
@@ -30,9 +33,13 @@ type jobView struct {
 	Bar      *bar // nil: no worker has had it
 	Attempts *render.Table
 	History  []eventView
+	Acts     []actView
 	Payload  string
 	Result   string
 }
+
+// actView is something that can be done to a job.
+type actView struct{ Verb, Title string }
 
 // jobPage shows what the verbs show, why, attempts and history print of one job, all of one snapshot.
 func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
@@ -90,6 +97,13 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 			view.Result = render.Body(j.Result, true)
 		}
 	}
+	if !past {
+		for _, verb := range act.Possible(door.CallerOf(r.Context()), j.Job) {
+			view.Acts = append(view.Acts, actView{verb, strings.ToUpper(verb[:1]) + verb[1:]})
+		}
+	}
+	view.SQL = fmt.Sprintf("SELECT * FROM history WHERE job = '%s' ORDER BY pos", j.ID)
+	view.API = "/api/v1/jobs/" + string(j.ID)
 	view.Zombies = state.Zombies(j.Events)
 	if len(claims) > 0 {
 		view.Attempts = layout.Attempts()

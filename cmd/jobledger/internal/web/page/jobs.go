@@ -9,6 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
 )
 
@@ -23,6 +24,7 @@ type jobsView struct {
 	Next   string // address of the next page; ""
 	Filter url.Values
 	States []choice
+	Select []param // the filter, where an act on all that match is possible
 }
 
 // choice is one value of a field of a form.
@@ -82,10 +84,32 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 		}
 		return err
 	})
+	if err == nil && view.At == "" && door.CallerOf(r.Context()).Has(door.Operate) && view.Jobs != nil {
+		view.Select = selectOf(query)
+	}
+	view.API = "/api/v1/jobs?" + shown.Encode()
 	words[len(words)-1] = "--limit=" + strconv.Itoa(limit)
 	view.Command = commandOf(words)
 	if err != nil {
 		return err
 	}
 	return p.render(w, "jobs", view)
+}
+
+// selectOf is the filter of query; nil where that is the queue alone, or nothing.
+func selectOf(query url.Values) (filter []param) {
+	narrow := false
+	for _, name := range api.SortedNames(query) {
+		if name == "at" || name == "limit" {
+			continue
+		}
+		narrow = narrow || name != "queue" && name != "by"
+		for _, value := range query[name] {
+			filter = append(filter, param{name, value})
+		}
+	}
+	if !narrow {
+		return nil
+	}
+	return filter
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 )
@@ -25,6 +26,7 @@ type Tables func(ctx context.Context, words []string) ([]*render.Table, error)
 // Pages answers people. It is safe for concurrent use.
 type Pages struct {
 	*api.API
+	Acts   *act.Acts
 	Tables Tables
 	Name   string // the ledger, as pages call it
 }
@@ -38,6 +40,14 @@ func (p *Pages) Routes() []door.Route {
 		{Pattern: "POST /logout", Needs: door.Read, Handle: p.logout},
 		{Pattern: "GET /{$}", Needs: door.Read, Handle: p.overview},
 		{Pattern: "GET /lanes", Needs: door.Read, Handle: p.lanesPage},
+		{Pattern: "GET /failures", Needs: door.Read, Handle: p.failuresPage},
+		{Pattern: "GET /workers", Needs: door.Read, Handle: p.workersPage},
+		{Pattern: "GET /workers/{worker}", Needs: door.Read, Handle: p.workerPage},
+		{Pattern: "GET /queues/{queue}", Needs: door.Read, Handle: p.queuePage},
+		{Pattern: "GET /diff", Needs: door.Read, Handle: p.diffPage},
+		{Pattern: "GET /incident", Needs: door.Read, Handle: p.incidentPage},
+		{Pattern: "GET /integrity", Needs: door.Read, Handle: p.integrityPage},
+		{Pattern: "POST /integrity", Needs: door.Read | door.Operate, Handle: p.checkAll},
 		{Pattern: "GET /jobs", Needs: door.Read, Handle: p.jobsPage},
 		{Pattern: "GET /jobs/{job}", Needs: door.Read, Handle: p.jobPage},
 		{Pattern: "GET /events", Needs: door.Read, Handle: p.eventsPage},
@@ -46,7 +56,7 @@ func (p *Pages) Routes() []door.Route {
 	for i := range routes {
 		routes[i].Page = true
 	}
-	return append(routes,
+	return append(append(routes, p.actRoutes()...),
 		door.Route{Pattern: "GET /assets/{name}", Handle: p.asset},
 		door.Route{Pattern: "GET /tail/stream", Needs: door.Read, Streams: true, Handle: p.streamPage},
 		door.Route{Pattern: "/", Needs: door.Read, Handle: func(http.ResponseWriter, *http.Request) error {
@@ -102,7 +112,8 @@ func (p *Pages) asset(w http.ResponseWriter, r *http.Request) error {
 // which show none begin sooner.
 var templates = sync.OnceValue(func() map[string]*template.Template {
 	all := make(map[string]*template.Template)
-	for _, name := range []string{"login", "problem", "overview", "lanes", "jobs", "job", "events"} {
+	for _, name := range []string{"login", "problem", "overview", "lanes", "jobs", "job", "events",
+		"failures", "workers", "worker", "queue", "diff", "incident", "integrity", "acts"} {
 		t := template.New("frame.html").Funcs(template.FuncMap{
 			"asset": func(name string) string { return AssetPaths[name] },
 			"path":  url.PathEscape,

@@ -6,6 +6,6 @@
 //	events, held, last, more := f.After(tail) // more is closed when there are others
 //
 // Files in reading order: follower.go (events as they are recorded), figures.go (queues and workers at one
-// moment), lanes.go, lane_marks.go, findings.go (who had which job, and what went wrong), failures.go
-// (what failed, by sort).
+// moment), lanes.go, lane_marks.go, findings.go (who had which job, and what went wrong), failures.go (what
+// failed, by sort), series.go (a queue over time), moments.go (where to look), verifier.go.
 package view

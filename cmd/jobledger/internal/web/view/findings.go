@@ -48,11 +48,12 @@ func (l *Lanes) Findings(ctx context.Context, tx *ledger.Tx, s Span, zone *time.
 	return found, err
 }
 
-// taken says how many jobs were taken back from the rows, and when the first.
-func (l *Lanes) taken(rows []int, at func(int64) time.Time, clock func(time.Time) string) string {
+// taken says how many jobs were taken back from the rows after a moment, and when the first.
+func (l *Lanes) taken(rows []int, after int64, at func(int64) time.Time,
+	clock func(time.Time) string) string {
 	n, first := 0, int64(0)
 	for i, row := range l.Row {
-		if Outcomes[l.How[i]] == event.KindReclaimed && slices.Contains(rows, row) {
+		if Outcomes[l.How[i]] == event.KindReclaimed && slices.Contains(rows, row) && l.End[i] >= after {
 			if n++; n == 1 || l.End[i] < first {
 				first = l.End[i]
 			}
@@ -90,7 +91,7 @@ func (l *Lanes) silent(at func(int64) time.Time, clock func(time.Time) string) (
 			f.Kind = "dead_host"
 			subject = fmt.Sprintf("Host %s (%s)", host, strings.Join(names, ", "))
 		}
-		f.Text = fmt.Sprintf("%s fell silent at %s. %s", subject, clock(at(first)), l.taken(rows, at, clock))
+		f.Text = fmt.Sprintf("%s fell silent at %s. %s", subject, clock(at(first)), l.taken(rows, first, at, clock))
 		if !at(until).Equal(l.To) {
 			f.Text += fmt.Sprintf(" Started again by %s.", clock(at(until)))
 		}

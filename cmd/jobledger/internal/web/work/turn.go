@@ -9,7 +9,7 @@ import (
 // again on another connection.
 const resendWithin = 10 * time.Second
 
-// turns tells which request with the same tokens is the last.
+// turns says which request with the same tokens is the last.
 type turns struct {
 	mu  sync.Mutex
 	all map[string]*turn

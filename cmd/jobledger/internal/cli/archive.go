@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"jobledger/commands"
+	"jobledger/commands/archive"
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// ArchiveEnv is the environment variable that says where the archive is.
+const ArchiveEnv = "JOBLEDGER_ARCHIVE"
+
+// ArchiveFlag is --archive: where the archive is.
+func ArchiveFlag() Flag {
+	return &StringFlag{Name: "archive", Usage: "the folder of the archive's files: `DIR`",
+		EnvVars: []string{ArchiveEnv}}
+}
+
+// ArchiveFolder returns the folder of the archive of a ledger: the one that was given, or else the one next
+// to the ledger's file; "" for a ledger that has none.
+func ArchiveFolder(given string, store *ledger.Store) string {
+	switch {
+	case given != "":
+		return given
+	case ledger.IsServerAddress(store.DSN()):
+		return ""
+	}
+	return store.Path() + archive.Suffix
+}
+
+// WithArchive returns v, which only reads, so that it also answers about what has left the ledger: it is run
+// once more on a whole copy, where it needs events that are in the archive or a job that is not in the
+// ledger.
+func (p *Program) WithArchive(v Verb) Verb {
+	v.Flags = append(v.Flags[:len(v.Flags):len(v.Flags)], ArchiveFlag(),
+		&BoolFlag{Name: "live", Usage: "only what is in the ledger, not what is archived",
+			DisableDefaultText: true})
+	v.Exits = append(v.Exits[:len(v.Exits):len(v.Exits)], ExitNothing, ExitDiscrepancy)
+	run := v.Run
+	v.Run = func(c *Context) error {
+		if p.Opened != nil { // by serve, which says what it can answer
+			return run(c)
+		}
+		p.Live = c.Bool("live")
+		err := run(c)
+		if p.Live || !errors.Is(err, projection.ErrArchived) && !errors.Is(err, commands.ErrNoJob) {
+			return err
+		}
+		return p.onWholeCopy(c, err, run)
+	}
+	return v
+}
+
+// onWholeCopy runs a verb that failed with err on a copy of the ledger as if nothing had left it.
+func (p *Program) onWholeCopy(c *Context, err error, run func(*Context) error) error {
+	service, openErr := p.Open(c.Context)
+	if openErr != nil {
+		return err
+	}
+	defer service.Store.Close()
+	dir := ArchiveFolder(c.String("archive"), service.Store)
+	if !errors.Is(err, projection.ErrArchived) {
+		if may, lookErr := mayBeArchived(c, service.Store, dir); lookErr != nil || !may {
+			return errors.Join(err, lookErr)
+		}
+	}
+	if dir == "" {
+		return WithHint(Exitf(ExitNothing, "%w", err), "--archive DIR or %s says where the archive is", ArchiveEnv)
+	}
+	temp, tempErr := os.MkdirTemp("", "jobledger-whole-")
+	if tempErr != nil {
+		return tempErr
+	}
+	defer os.RemoveAll(temp)
+	whole, openErr := ledger.Open(c.Context, filepath.Join(temp, "whole.db")+"?sync=normal")
+	if openErr != nil {
+		return openErr
+	}
+	defer whole.Close()
+	whole.Whole, whole.Exclusive = true, true
+	p.Message("a part of what is asked for is in the archive: reading all of %s", dir)
+	if err := archive.Copy(c.Context, service.Store, dir, whole); err != nil {
+		return err
+	}
+	p.Opened = whole
+	defer func() { p.Opened = nil }()
+	return run(c)
+}
+
+// mayBeArchived reports whether the job that the line names may have left the ledger.
+func mayBeArchived(c *Context, store *ledger.Store, dir string) (may bool, err error) {
+	err = store.Read(c.Context, func(tx *ledger.Tx) error {
+		h, err := projection.Horizon(c.Context, tx)
+		may = h > 0
+		return err
+	})
+	id := cmp.Or(c.Args().First(), c.String("job"))
+	if err != nil || !may || id == "" || dir == "" {
+		return may, err
+	}
+	_, _, err = archive.History(c.Context, store, dir, id)
+	if errors.Is(err, commands.ErrNoJob) {
+		return false, nil
+	}
+	return true, nil // also where several begin so, or a file is missing: the copy says which
+}

@@ -1,0 +1,139 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/commands"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// Acts carries out what operators ask for. It is safe for concurrent use.
+type Acts struct {
+	*api.API
+	Service *commands.Service
+}
+
+// Request says what to do, and why.
+type Request struct {
+	Reason    string
+	Seq       int64      // of the job as the caller saw it; 0: whatever it is
+	RunAt     *time.Time // reschedule: nil: unchanged
+	Priority  *int       // reschedule: nil: unchanged
+	Now       bool       // retry: do not wait for a command that may still run
+	Succeeded bool       // retry: a job that has succeeded too
+}
+
+// Verbs are what can be done to a job.
+var Verbs = []string{"cancel", "retry", "reschedule", "erase"}
+
+// possible are the states in which a verb may be possible.
+var possible = map[string]func(event.State) bool{
+	"cancel":     func(s event.State) bool { return !s.Final() },
+	"retry":      func(s event.State) bool { return s.Final() },
+	"reschedule": func(s event.State) bool { return s == event.Queued || s == event.Blocked },
+	"erase":      func(s event.State) bool { return s.Final() },
+}
+
+// Possible are the verbs that caller may ask of j as it is now.
+func Possible(caller door.Caller, j projection.Job) (verbs []string) {
+	for _, verb := range Verbs {
+		if caller.Has(rightOf(verb)) && caller.Queue(j.Queue) && possible[verb](j.State) && !j.Erased {
+			verbs = append(verbs, verb)
+		}
+	}
+	return verbs
+}
+
+// rightOf is the right that a verb needs.
+func rightOf(verb string) door.Right {
+	if verb == "erase" {
+		return door.Erase
+	}
+	return door.Operate
+}
+
+// check returns why the caller of ctx may not do this to that queue.
+func check(ctx context.Context, right door.Right, queue string) error {
+	caller := door.CallerOf(ctx)
+	switch {
+	case !caller.Has(right):
+		return door.Refusal(http.StatusForbidden, "forbidden", "this credential has no right to do this")
+	case !caller.Queue(queue):
+		return door.Refusal(http.StatusForbidden, "forbidden", "this credential is for other queues")
+	}
+	return nil
+}
+
+// command is the command of a verb.
+func (r Request) command(verb string, delay time.Duration) (commands.Command, error) {
+	switch verb {
+	case "cancel":
+		return commands.Cancel{Reason: r.Reason}, nil
+	case "retry":
+		return commands.Retry{Reason: r.Reason, NotSucceeded: !r.Succeeded, Now: r.Now, Delay: delay}, nil
+	case "reschedule":
+		if r.RunAt == nil && r.Priority == nil {
+			return nil, door.Refusal(http.StatusBadRequest, "usage", "give run_at or priority")
+		}
+		return commands.Reschedule{RunAt: r.RunAt, Priority: r.Priority, Reason: r.Reason}, nil
+	case "erase":
+		return commands.Erase{Reason: r.Reason}, nil
+	}
+	return nil, door.Refusal(http.StatusNotFound, "no_resource", "the acts are "+strings.Join(Verbs, ", "))
+}
+
+// Job carries out verb on the job with this id. With a Seq that is not that of the job any more nothing is
+// changed, and the error is moved_on. The rules of states are those of the verb, and hold in any case.
+func (a *Acts) Job(ctx context.Context, verb, id string, r Request) (projection.Job, error) {
+	c, err := r.command(verb, 0)
+	if err != nil {
+		return projection.Job{}, err
+	}
+	if !api.IsJobID(id) {
+		return projection.Job{}, door.Refusal(http.StatusBadRequest, "usage", "this is not the id of a job")
+	}
+	if !door.CallerOf(ctx).Has(rightOf(verb)) { // before anything is said about the job
+		return projection.Job{}, check(ctx, rightOf(verb), "")
+	}
+	j, err := a.Service.Get(ctx, event.JobID(id))
+	if err != nil {
+		return j, err
+	}
+	if !door.CallerOf(ctx).Queue(j.Queue) { // for such a caller there is no such job
+		return projection.Job{}, cli.Exitf(cli.ExitNoJob, "there is no job %s", id)
+	}
+	if r.Seq != 0 && r.Seq != j.Seq {
+		return j, door.Refusal(http.StatusPreconditionFailed, "moved_on", fmt.Sprintf(
+			"job %s is %s meanwhile (seq %d, you saw %d): nothing was changed", id, j.State, j.Seq, r.Seq))
+	}
+	return a.Service.Apply(ctx, door.CallerOf(ctx).Actor, j.ID, c)
+}
+
+// Queue pauses or resumes a queue; changed is false where it was so already.
+func (a *Acts) Queue(ctx context.Context, verb, queue, reason string) (changed bool, err error) {
+	if err := check(ctx, door.Operate, queue); err != nil {
+		return false, err
+	}
+	actor := door.CallerOf(ctx).Actor
+	switch verb {
+	case "pause":
+		return a.Service.Pause(ctx, actor, queue, reason)
+	case "resume":
+		return a.Service.Resume(ctx, actor, queue, reason)
+	}
+	return false, door.Refusal(http.StatusNotFound, "no_resource", "a queue can be paused and resumed")
+}
+
+// bulkVerbs are the verbs for many jobs.
+var bulkVerbs = []string{"cancel", "retry", "reschedule"}
+
+func isBulkVerb(verb string) bool { return slices.Contains(bulkVerbs, verb) }

@@ -1,0 +1,202 @@
+package act
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/bulk"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// Limits of an act on many jobs.
+const (
+	MaxJobs     = 10_000
+	reasonAbove = 100 // jobs, above which there must be a reason
+	chunk       = 500 // jobs that one transaction changes
+)
+
+// Many is an act on all jobs that a filter selects as of a position.
+type Many struct {
+	Verb   string
+	Reason string
+	Filter url.Values    // the parameters of the resource /jobs
+	Pos    int64         // the set is what the filter selected here
+	Spread time.Duration // the jobs are to run within so long, each by a hash of its id
+	RunAt  *time.Time    // reschedule: nil: now
+	DryRun bool
+}
+
+// Tally is what became of the jobs of an act.
+type Tally struct {
+	Act      string        `json:"act"`
+	Pos      int64         `json:"pos"`      // of the set
+	Selected int           `json:"selected"` // that the filter selected at pos
+	Possible int           `json:"possible"` // of which the act is possible now
+	Done     int           `json:"done"`
+	Moved    int           `json:"moved_on"` // that changed since pos, and were left as they are
+	Not      int           `json:"not_possible"`
+	Failed   int           `json:"failed"`
+	MovedOn  []event.JobID `json:"moved_on_jobs"` // the first of them
+	From     int64         `json:"from_pos"`      // the events of the act are within these positions; 0: none
+	To       int64         `json:"to_pos"`
+	DryRun   bool          `json:"dry_run"`
+}
+
+// selected is a job of the set.
+type selected struct {
+	ID    event.JobID `json:"id"`
+	Seq   int64       `json:"seq"`
+	Queue string      `json:"queue"`
+}
+
+// filters are the parameters that select jobs; the queue alone selects too many.
+var filters = []string{"state", "tag", "key", "group", "error", "exit", "host", "from", "to"}
+
+// Select returns the jobs that the filter selects as of pos.
+func (a *Acts) Select(ctx context.Context, filter url.Values, pos int64) (set []selected, err error) {
+	narrow := false
+	for _, name := range filters {
+		narrow = narrow || filter.Get(name) != ""
+	}
+	if !narrow {
+		return nil, door.Refusal(http.StatusBadRequest, "usage",
+			"a filter is one of "+strings.Join(filters, ", ")+"; the queue alone is none")
+	}
+	query := url.Values(http.Header(filter).Clone())
+	query.Del("limit")
+	query.Set("at", fmt.Sprintf("pos:%d", pos))
+	words, _, err := api.ResourceAt("/jobs").Words(query, "")
+	if err != nil {
+		return nil, err
+	}
+	words[len(words)-1] = fmt.Sprintf("--limit=%d", MaxJobs+1)
+	var out bytes.Buffer
+	if err := a.Ask(ctx, &out, words); err != nil && !a.Nothing(err) {
+		return nil, err
+	}
+	lines := json.NewDecoder(&out)
+	for lines.More() {
+		var one selected
+		if err := lines.Decode(&one); err != nil {
+			return nil, fmt.Errorf("read a job: %w", err)
+		}
+		if door.CallerOf(ctx).Queue(one.Queue) {
+			set = append(set, one)
+		}
+	}
+	if len(set) > MaxJobs {
+		return nil, door.Refusal(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf(
+			"more than %d jobs match: narrow the filter, or use the command line", MaxJobs))
+	}
+	return set, nil
+}
+
+// Many carries out an act on the set of m, in chunks. A job that changed since the position of the set is
+// left as it is. Where it is cut off, the events say how far it came, and the same act goes on with the rest.
+func (a *Acts) Many(ctx context.Context, m Many) (t Tally, err error) {
+	t = Tally{Act: m.Verb, Pos: m.Pos, MovedOn: []event.JobID{}, DryRun: m.DryRun}
+	if !isBulkVerb(m.Verb) {
+		return t, door.Refusal(http.StatusBadRequest, "usage", "the acts are "+strings.Join(bulkVerbs, ", "))
+	}
+	if !door.CallerOf(ctx).Has(rightOf(m.Verb)) {
+		return t, check(ctx, rightOf(m.Verb), "")
+	}
+	set, err := a.Select(ctx, m.Filter, m.Pos)
+	if err != nil {
+		return t, err
+	}
+	if t.Selected = len(set); !m.DryRun && len(set) > reasonAbove && m.Reason == "" {
+		return t, door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf(
+			"there must be a reason for more than %d jobs: %d match", reasonAbove, len(set)))
+	}
+	if t.From, err = a.Tail(ctx); err != nil {
+		return t, err
+	}
+	t.From++
+	for len(set) > 0 {
+		n := min(len(set), chunk)
+		if err := a.chunk(ctx, m, set[:n], &t); err != nil {
+			return t, err
+		}
+		set = set[n:]
+	}
+	if t.To, err = a.Tail(ctx); t.Done == 0 {
+		t.From, t.To = 0, 0
+	}
+	return t, err
+}
+
+// chunk carries out the act on some jobs of the set, in one transaction.
+func (a *Acts) chunk(ctx context.Context, m Many, set []selected, t *Tally) error {
+	var ops []commands.Op
+	possible := possible[m.Verb]
+	err := a.Store.Read(ctx, func(tx *ledger.Tx) error {
+		for _, one := range set {
+			j, found, err := projection.Get(ctx, tx, one.ID)
+			switch {
+			case err != nil:
+				return err
+			case !found || j.Seq != one.Seq:
+				if t.Moved++; len(t.MovedOn) < 20 {
+					t.MovedOn = append(t.MovedOn, one.ID)
+				}
+				continue
+			case !possible(j.State) || j.Erased || m.Verb == "retry" && j.State == event.SucceededState:
+				t.Not++
+				continue
+			}
+			c, err := m.command(j)
+			if err != nil {
+				return err
+			}
+			t.Possible++
+			ops = append(ops, commands.Op{Job: j, Command: c})
+		}
+		return nil
+	})
+	if err != nil || m.DryRun || len(ops) == 0 {
+		return err
+	}
+	results, err := a.Service.ApplyBatch(ctx, door.CallerOf(ctx).Actor, ops)
+	if err != nil {
+		return err
+	}
+	for i, r := range results {
+		switch {
+		case errors.Is(r.Err, commands.ErrConflict), errors.Is(r.Err, commands.ErrNoJob):
+			t.Moved++
+		case r.Err != nil:
+			t.Failed++
+			a.Report("%s of job %s: %v", m.Verb, ops[i].Job.ID, r.Err)
+		case r.Job.Seq != ops[i].Job.Seq:
+			t.Done++
+		}
+	}
+	return nil
+}
+
+// command is the command for j.
+func (m Many) command(j projection.Job) (commands.Command, error) {
+	delay := bulk.Spread(j.ID, m.Spread)
+	r := Request{Reason: m.Reason}
+	if m.Verb == "reschedule" {
+		at := time.Time{}
+		if m.RunAt != nil {
+			at = m.RunAt.Add(delay)
+		}
+		r.RunAt = &at
+	}
+	return r.command(m.Verb, delay)
+}

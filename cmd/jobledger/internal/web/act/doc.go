@@ -1,0 +1,11 @@
+// Package act carries out what an operator asks for over HTTP, on one job, on many, or on a queue.
+//
+//	a := &act.Acts{API: api, Service: service}
+//	job, err := a.Job(ctx, "cancel", id, act.Request{Reason: "sent twice", Seq: 3})
+//	d.Add(a.Routes()...)
+//
+// Rights are checked here, where the command is called, whoever calls: a page or the API. The actor of the events
+// is the caller's.
+//
+// Files in reading order: act.go (one job, one queue), bulk.go (many jobs), routes.go (as JSON).
+package act

@@ -1,0 +1,152 @@
+package act
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/commands/remote/wire"
+)
+
+// maxBody is the size of a request, in bytes.
+const maxBody = 64 << 10
+
+// Routes are those of the API.
+func (a *Acts) Routes() (routes []door.Route) {
+	for _, verb := range Verbs {
+		routes = append(routes, door.Route{Pattern: "POST " + api.Root + "/jobs/{job}/" + verb,
+			Needs: rightOf(verb), Queues: true, MaxBody: maxBody, Handle: a.jobHandler(verb)})
+	}
+	for _, verb := range []string{"pause", "resume"} {
+		routes = append(routes, door.Route{Pattern: "POST " + api.Root + "/queues/{queue}/" + verb,
+			Needs: door.Operate, Queues: true, MaxBody: maxBody, Handle: a.queueHandler(verb)})
+	}
+	return append(routes, door.Route{Pattern: "POST " + api.Root + "/acts", Needs: door.Operate, Queues: true,
+		MaxBody: maxBody, Handle: a.acts})
+}
+
+// read reads the JSON body of r into v; an empty one says nothing.
+func read(r *http.Request, v any) error {
+	text, err := io.ReadAll(r.Body)
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		return door.Refusal(http.StatusRequestEntityTooLarge, "too_large", "the body is larger than allowed here")
+	}
+	if err != nil {
+		return door.Refusal(http.StatusRequestTimeout, "slow", "the body did not arrive")
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return door.Refusal(http.StatusUnsupportedMediaType, "media_type", "the body must be application/json")
+	}
+	return wire.Read(text, v)
+}
+
+// jobHandler carries out a verb on one job. The header If-Match has the seq of the job as the caller saw it.
+func (a *Acts) jobHandler(verb string) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		var body struct {
+			Reason    string     `json:"reason"`
+			RunAt     *time.Time `json:"run_at"`
+			Priority  *int       `json:"priority"`
+			Now       bool       `json:"now"`
+			Succeeded bool       `json:"succeeded"`
+		}
+		if err := read(r, &body); err != nil {
+			return err
+		}
+		request := Request{Reason: body.Reason, RunAt: body.RunAt, Priority: body.Priority, Now: body.Now,
+			Succeeded: body.Succeeded}
+		if tag := r.Header.Get("If-Match"); tag != "" {
+			seq, err := strconv.ParseInt(strings.Trim(tag, `"`), 10, 64)
+			if err != nil || seq < 1 {
+				return door.Refusal(http.StatusBadRequest, "usage", `If-Match is the seq of the job, as in "3"`)
+			}
+			request.Seq = seq
+		}
+		j, err := a.Job(r.Context(), verb, r.PathValue("job"), request)
+		if err != nil {
+			return err
+		}
+		w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(j.Seq, 10)))
+		return send(w, render.ToJSON(j))
+	}
+}
+
+func (a *Acts) queueHandler(verb string) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		var body struct {
+			Reason string `json:"reason"`
+		}
+		if err := read(r, &body); err != nil {
+			return err
+		}
+		changed, err := a.Queue(r.Context(), verb, r.PathValue("queue"), body.Reason)
+		if err != nil {
+			return err
+		}
+		return send(w, map[string]any{"queue": r.PathValue("queue"), "paused": verb == "pause", "changed": changed})
+	}
+}
+
+// acts carries out an act on many jobs.
+func (a *Acts) acts(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Act    string              `json:"act"`
+		Filter map[string][]string `json:"filter"`
+		At     string              `json:"at"`
+		Reason string              `json:"reason"`
+		Spread string              `json:"spread"`
+		RunAt  *time.Time          `json:"run_at"`
+		DryRun bool                `json:"dry_run"`
+	}
+	if err := read(r, &body); err != nil {
+		return err
+	}
+	pos, err := strconv.ParseInt(strings.TrimPrefix(body.At, "pos:"), 10, 64)
+	if err != nil {
+		return door.Refusal(http.StatusBadRequest, "usage", "at is pos:N, where the filter selects the jobs")
+	}
+	m := Many{Verb: body.Act, Reason: body.Reason, Filter: url.Values(body.Filter), Pos: pos, RunAt: body.RunAt,
+		DryRun: body.DryRun}
+	if m.Spread, err = ParseSpread(body.Spread); err != nil {
+		return err
+	}
+	t, err := a.Many(r.Context(), m)
+	if err != nil {
+		return err
+	}
+	return send(w, t)
+}
+
+// ParseSpread reads over how long the jobs of an act are spread; "": not at all.
+func ParseSpread(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := timespec.DurationWithin(text, 0, 24*time.Hour, true)
+	if err != nil {
+		return 0, door.Refusal(http.StatusBadRequest, "usage", "spread: "+err.Error())
+	}
+	return d, nil
+}
+
+func send(w http.ResponseWriter, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return door.Send(w, append(body, '\n'))
+}

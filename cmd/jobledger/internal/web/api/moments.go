@@ -1,0 +1,46 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/ledger"
+)
+
+// MomentColumns is how many columns the marks of the bar of moments have, unless px says otherwise.
+const MomentColumns = 250
+
+// moments sends where in the ledger something went wrong.
+func (a *API) moments(w http.ResponseWriter, r *http.Request) error {
+	query, err := QueryOf(r)
+	if err != nil {
+		return err
+	}
+	px := MomentColumns
+	for name, values := range query {
+		n, err := strconv.Atoi(values[0])
+		if name != "px" || len(values) > 1 || err != nil || n < 1 || n > maxColumns {
+			return door.Refusal(http.StatusBadRequest, "usage",
+				fmt.Sprintf("the only parameter is px, a number from 1 to %d", maxColumns))
+		}
+		px = n
+	}
+	var tail int64
+	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		if tail, err = tx.Tail(r.Context()); err != nil {
+			return err
+		}
+		return a.Moments.Refresh(r.Context(), tx)
+	})
+	if err != nil {
+		return err
+	}
+	found := a.Moments.Columns(px, tail)
+	if found == nil {
+		found = []view.Moment{}
+	}
+	return sendJSON(w, tail, map[string]any{"items": found, "tail": tail})
+}

@@ -1,0 +1,103 @@
+package api
+
+import (
+	"net/http"
+
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection/status"
+)
+
+// pictureRoutes are the resources for pictures.
+func (a *API) pictureRoutes() []door.Route {
+	return []door.Route{
+		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Handle: a.lanes},
+		{Pattern: "GET " + Root + "/moments", Needs: door.Read, Handle: a.moments},
+		{Pattern: "GET " + Root + "/series", Needs: door.Read, Handle: a.spanned(readSeries)},
+		{Pattern: "GET " + Root + "/failures", Needs: door.Read, Handle: a.spanned(readFailures)},
+		{Pattern: "GET " + Root + "/diff", Needs: door.Read, Handle: a.spanned(readDiff)},
+		{Pattern: "GET " + Root + "/integrity", Needs: door.Read, Handle: a.integrity},
+		{Pattern: "GET " + Root + "/incident", Needs: door.Read, Handle: a.incident},
+		{Pattern: "GET /events/{pos}", Needs: door.Read, Page: true, Handle: a.eventAt},
+	}
+}
+
+// spanned answers with what read returns of the window that the query names.
+func (a *API) spanned(read func(r *http.Request, tx *ledger.Tx, s view.Span) (any, error)) func(
+	http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		query, err := QueryOf(r)
+		if err != nil {
+			return err
+		}
+		var out any
+		var pos int64
+		err = a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+			s, err := a.Span(r.Context(), tx, query)
+			if err != nil {
+				return err
+			}
+			pos = s.To.Pos
+			out, err = read(r, tx, s)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return sendJSON(w, pos, out)
+	}
+}
+
+func readSeries(r *http.Request, tx *ledger.Tx, s view.Span) (any, error) {
+	return view.ReadSeries(r.Context(), tx, s)
+}
+
+func readDiff(r *http.Request, tx *ledger.Tx, s view.Span) (any, error) {
+	d, err := status.Compare(r.Context(), tx, s.From, s.To, 5)
+	return layout.NewDiffJSON(s.From, s.To, d), err
+}
+
+// failureJSON is a group of failures for programs.
+type failureJSON struct {
+	Queue    string         `json:"queue"`
+	Code     string         `json:"error_code"`
+	Detail   string         `json:"detail"`
+	Example  string         `json:"example"`
+	Attempts int            `json:"attempts"`
+	Jobs     int            `json:"jobs"`
+	First    string         `json:"first"`
+	Last     string         `json:"last"`
+	LastPos  int64          `json:"last_pos"`
+	Workers  map[string]int `json:"workers"`
+	Versions map[string]int `json:"versions"`
+}
+
+func readFailures(r *http.Request, tx *ledger.Tx, s view.Span) (any, error) {
+	groups, err := view.Failures(r.Context(), tx, s)
+	items := []failureJSON{}
+	for _, g := range groups {
+		items = append(items, failureJSON{g.Queue, g.Code, g.Detail, g.Example, g.Count, len(g.Jobs),
+			event.FormatTime(g.First), event.FormatTime(g.Last), g.LastPos, g.Workers, g.Versions})
+	}
+	return map[string]any{"items": items}, err
+}
+
+// integrity sends what was verified.
+func (a *API) integrity(w http.ResponseWriter, r *http.Request) error {
+	if r.URL.RawQuery != "" {
+		return door.Refusal(http.StatusBadRequest, "usage", "there are no parameters")
+	}
+	v := a.Verifier.Last()
+	out := map[string]any{"since": v.Since, "until": v.Until, "at": nil, "running": v.Running,
+		"findings": v.Findings}
+	if v.Findings == nil {
+		out["findings"] = []any{}
+	}
+	if !v.At.IsZero() {
+		out["at"] = event.FormatTime(v.At)
+	}
+	return sendJSON(w, v.Until, out)
+}

@@ -1,0 +1,171 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/commands/commandstest"
+)
+
+// document is as much of the description of the API as these tests need.
+type document struct {
+	Paths map[string]map[string]struct {
+		Security    *[]map[string]any
+		Parameters  []struct{ Name, In string }
+		RequestBody struct {
+			Content map[string]struct{ Example any }
+		}
+	}
+}
+
+func readDocument(t *testing.T) (d document, schemas func(parts ...string) *jsonschema.Schema) {
+	t.Helper()
+	if err := json.Unmarshal(api.Document, &d); err != nil {
+		t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(api.Document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("api.json", value); err != nil {
+		t.Fatal(err)
+	}
+	return d, func(parts ...string) *jsonschema.Schema {
+		t.Helper()
+		pointer := "api.json#"
+		for _, part := range parts {
+			pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(part)
+		}
+		schema, err := compiler.Compile(pointer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return schema
+	}
+}
+
+// Each route for programs is in the document, and each operation of the document is a route.
+func TestDocumentHasEveryRoute(t *testing.T) {
+	d, _ := readDocument(t)
+	var routes, documented []string
+	for _, rt := range New(Config{}).door.Routes() {
+		_, path, _ := strings.Cut(rt.Pattern, " ")
+		if strings.HasPrefix(path, api.Root) || slices.Contains([]string{"/metrics", "/healthz", "/readyz"}, path) {
+			routes = append(routes, rt.Pattern)
+		}
+	}
+	for path, operations := range d.Paths {
+		for method := range operations {
+			documented = append(documented, strings.ToUpper(method)+" "+path)
+		}
+	}
+	slices.Sort(routes)
+	slices.Sort(documented)
+	if !slices.Equal(routes, documented) {
+		t.Errorf("routes\n%s\nin the document\n%s", strings.Join(routes, "\n"), strings.Join(documented, "\n"))
+	}
+}
+
+// Each example of the document is what its schema says, and is answered as the document says.
+func TestExamplesAreAnsweredAsDocumented(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	token := s.create("all", []string{"*"}, access.Enqueue, access.Work)
+	d, schemas := readDocument(t)
+	const boot, claim = "01KDXYZAF8000000000000B00T", "01KDXYZAF800000000000000T1"
+	sent := 0
+	send := func(method, path, query string, want int) {
+		t.Helper()
+		operation, ok := d.Paths[api.Root+path][strings.ToLower(method)]
+		if !ok {
+			t.Fatalf("%s %s is not in the document", method, path)
+		}
+		at := func(parts ...string) *jsonschema.Schema {
+			return schemas(append([]string{"paths", api.Root + path, strings.ToLower(method)}, parts...)...)
+		}
+		address := strings.NewReplacer("{job}", string(s.job), "{token}", claim, "{boot}", boot, "{queue}",
+			"mail").Replace(path) + query
+		bodies := map[string]string{}
+		for kind, content := range operation.RequestBody.Content {
+			text, isText := content.Example.(string)
+			if !isText {
+				if err := at("requestBody", "content", kind, "schema").Validate(content.Example); err != nil {
+					t.Errorf("the example of %s %s: %v", method, path, err)
+				}
+				b, err := json.Marshal(content.Example)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text = string(b)
+			}
+			bodies[kind] = text
+		}
+		if len(bodies) == 0 {
+			bodies[""] = ""
+		}
+		for kind, body := range bodies {
+			sent++
+			status, text := s.post(method, address, kind, body, "Authorization", token)
+			if status != want {
+				t.Errorf("%s %s with %s: %d %s", method, address, body, status, text)
+				continue
+			}
+			if status == 204 {
+				continue
+			}
+			value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+			if err == nil {
+				err = at("responses", fmt.Sprint(status), "content", "application/json", "schema").Validate(value)
+			}
+			if err != nil {
+				t.Errorf("the answer to %s %s: %v\n%s", method, address, err, text)
+			}
+		}
+	}
+	send("PUT", "/workers/{boot}", "", 201)
+	send("PUT", "/workers/{boot}", "", 200)
+	send("POST", "/claims", "", 200)
+	send("POST", "/claims", "", 200)
+	send("GET", "/claims", "?boot="+boot, 200)
+	send("POST", "/heartbeats", "", 200)
+	send("PUT", "/jobs/{job}/claims/{token}/process", "", 200)
+	send("PUT", "/jobs/{job}/claims/{token}", "", 200)
+	send("PUT", "/jobs/{job}/claims/{token}", "", 200)
+	send("POST", "/jobs", "", 201)
+	send("GET", "/claims/ready", "?queue=mail", 200)
+	send("POST", "/queues/{queue}/jobs", "?key=a", 201)
+	send("POST", "/queues/{queue}/jobs", "?key=a", 200)
+	send("DELETE", "/workers/{boot}", "", 204)
+	s.job = "01KDXYZAF8000000000000000K"
+	send("PUT", "/jobs/{job}", "", 201)
+	send("PUT", "/jobs/{job}", "", 200)
+	problem := schemas("components", "schemas", "Problem")
+	status, text := s.post("POST", "/claims", jsonKind, "{}", "Authorization", token)
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err == nil {
+		err = problem.Validate(value)
+	}
+	if status != 400 || err != nil {
+		t.Errorf("a problem: %d %v", status, err)
+	}
+	operations := 0
+	for _, of := range d.Paths {
+		for _, operation := range of {
+			if operation.Security != nil && len(*operation.Security) == 1 {
+				operations++
+			}
+		}
+	}
+	if operations != 11 || sent < 16 {
+		t.Errorf("%d operations with a token in the document, %d requests: this test sends 11", operations, sent)
+	}
+	commandstest.Verify(t, s.Store)
+}

@@ -1,0 +1,172 @@
+package page
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/web/act"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/ledger"
+)
+
+// Sizes of acts on many jobs.
+const (
+	maxActForm = 64 << 10 // bytes
+	askNumber  = 1000     // jobs, above which their number must be typed
+)
+
+// actRoutes are the forms that change something. Each says what to do by its address.
+func (p *Pages) actRoutes() (routes []door.Route) {
+	for _, verb := range act.Verbs {
+		needs := door.Read | door.Operate
+		if verb == "erase" {
+			needs = door.Read | door.Erase
+		}
+		routes = append(routes, door.Route{Pattern: "POST /jobs/{job}/" + verb, Needs: needs, Page: true,
+			Handle: p.jobAct(verb)})
+	}
+	for _, verb := range []string{"pause", "resume"} {
+		routes = append(routes, door.Route{Pattern: "POST /queues/{queue}/" + verb, Needs: door.Read | door.Operate,
+			Page: true, Handle: p.queueAct(verb)})
+	}
+	return append(routes, door.Route{Pattern: "POST /acts", Needs: door.Read | door.Operate, Page: true,
+		MaxBody: maxActForm, Handle: p.actsPage})
+}
+
+// form reads the form that r has, whose reason must be there.
+func form(r *http.Request) (url.Values, error) {
+	if err := r.ParseForm(); err != nil {
+		return nil, door.Refusal(http.StatusBadRequest, "usage", "the form cannot be read")
+	}
+	return r.PostForm, nil
+}
+
+var errReason = door.Refusal(http.StatusBadRequest, "usage", "say why: the reason is empty")
+
+func (p *Pages) jobAct(verb string) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		given, err := form(r)
+		if err != nil {
+			return err
+		}
+		request := act.Request{Reason: strings.TrimSpace(given.Get("reason")), Now: given.Get("now") == "true",
+			Succeeded: given.Get("succeeded") == "true"}
+		if request.Reason == "" {
+			return errReason
+		}
+		if request.Seq, err = strconv.ParseInt(given.Get("seq"), 10, 64); err != nil || request.Seq < 1 {
+			return door.Refusal(http.StatusBadRequest, "usage", "the form does not say which state of the job you saw")
+		}
+		if verb == "reschedule" {
+			when, err := cli.ParseWhen("run_at", given.Get("run_at"), p.Now())
+			if err != nil {
+				return err
+			}
+			if when.ByPos {
+				return door.Refusal(http.StatusBadRequest, "usage", "a job runs at a time, not at a position")
+			}
+			request.RunAt = &when.Time
+		}
+		if verb == "erase" && given.Get("sure") != "true" {
+			return door.Refusal(http.StatusBadRequest, "usage", "erasing cannot be undone: tick the box")
+		}
+		j, err := p.Acts.Job(r.Context(), verb, r.PathValue("job"), request)
+		if err != nil {
+			return err
+		}
+		http.Redirect(w, r, "/jobs/"+url.PathEscape(string(j.ID)), http.StatusSeeOther)
+		return nil
+	}
+}
+
+func (p *Pages) queueAct(verb string) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		given, err := form(r)
+		if err != nil {
+			return err
+		}
+		reason := strings.TrimSpace(given.Get("reason"))
+		if reason == "" {
+			return errReason
+		}
+		queue := r.PathValue("queue")
+		if _, err := p.Acts.Queue(r.Context(), verb, queue, reason); err != nil {
+			return err
+		}
+		http.Redirect(w, r, "/queues/"+url.PathEscape(queue), http.StatusSeeOther)
+		return nil
+	}
+}
+
+// actsView is what the page of an act on many jobs shows.
+type actsView struct {
+	frame
+	act.Tally
+	Filter []param // of the set
+	Reason string
+	Spread string
+	Events string // the address of what was done
+	Find   string // the address of the jobs
+	Ask    bool   // their number must be typed
+}
+
+// actsPage does what a form says to many jobs, or says first what it would do.
+func (p *Pages) actsPage(w http.ResponseWriter, r *http.Request) error {
+	given, err := form(r)
+	if err != nil {
+		return err
+	}
+	m := act.Many{Verb: given.Get("act"), Reason: strings.TrimSpace(given.Get("reason")), Filter: url.Values{},
+		DryRun: given.Get("do") != "yes"}
+	if m.Spread, err = act.ParseSpread(given.Get("spread")); err != nil {
+		return err
+	}
+	if m.Pos, err = strconv.ParseInt(given.Get("pos"), 10, 64); err != nil || m.Pos < 1 {
+		return door.Refusal(http.StatusBadRequest, "usage", "the form does not say at which position you saw the jobs")
+	}
+	shown := actsView{Reason: m.Reason, Spread: given.Get("spread")}
+	for _, name := range api.ResourceAt("/jobs").Params {
+		for _, value := range given["f_"+name] {
+			if value != "" && name != "at" && name != "limit" {
+				m.Filter.Add(name, value)
+				shown.Filter = append(shown.Filter, param{name, value})
+			}
+		}
+	}
+	if !m.DryRun {
+		if m.Reason == "" {
+			return errReason
+		}
+		set, err := p.Acts.Select(r.Context(), m.Filter, m.Pos)
+		if err != nil {
+			return err
+		}
+		if len(set) > askNumber && given.Get("number") != strconv.Itoa(len(set)) {
+			return door.Refusal(http.StatusBadRequest, "usage",
+				fmt.Sprintf("type how many jobs there are: %d", len(set)))
+		}
+	}
+	if shown.Tally, err = p.Acts.Many(r.Context(), m); err != nil {
+		return err
+	}
+	shown.Ask = m.DryRun && shown.Selected > askNumber
+	shown.Find = "/jobs?" + m.Filter.Encode()
+	if shown.From > 0 {
+		shown.Events = "/events?" + url.Values{"after": {strconv.FormatInt(shown.From-1, 10)},
+			"to": {fmt.Sprintf("pos:%d", shown.To)}, "actor": {door.CallerOf(r.Context()).Actor}}.Encode()
+	}
+	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		shown.frame, err = p.frameAt(r, url.Values{}, tx, moment{}, strings.ToUpper(m.Verb[:1])+m.Verb[1:])
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	shown.Link = ""
+	return p.render(w, "acts", shown)
+}

@@ -1,0 +1,98 @@
+package page
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/view"
+)
+
+// markView is a mark on the bar of moments.
+type markView struct {
+	X           int // of 1000
+	Height, Y   int
+	Kind, Title string
+}
+
+// markNames are the kinds of moments for people, singular and plural.
+var markNames = map[string][2]string{
+	"refused":   {"write that came too late", "writes that came too late"},
+	"failed":    {"job given up", "jobs given up"},
+	"reclaimed": {"job taken back", "jobs taken back"}, "restored": {"restore", "restores"},
+	"rebuilt": {"rebuild", "rebuilds"}, "queue_paused": {"queue paused", "queues paused"},
+	"queue_resumed": {"queue resumed", "queues resumed"}, "version": {"new version", "new versions"},
+}
+
+// addMarks adds what the bar of moments shows.
+func (f *frame) addMarks(p *Pages, query url.Values, at func(pos int64) string) {
+	zone := p.Now().Location()
+	found := p.Moments.Columns(api.MomentColumns, f.Tail)
+	for _, m := range found {
+		name := markNames[m.Kind][0]
+		if m.Count > 1 {
+			name += fmt.Sprintf(" and %d more", m.Count-1)
+		}
+		v := markView{X: int(1000 * m.Pos / max(f.Tail, 1)), Y: 6, Height: 10, Kind: m.Kind,
+			Title: fmt.Sprintf("%s: %s, pos %d", m.At.In(zone).Format("01-02 15:04:05"), name, m.Pos)}
+		if m.Kind == "refused" || m.Kind == "reclaimed" {
+			v.Y, v.Height = 2, 18
+		}
+		f.Marks = append(f.Marks, v)
+	}
+	f.Here = int(1000 * f.Pos / max(f.Tail, 1))
+	before, after := p.Moments.Around(f.Pos)
+	if before > 0 {
+		f.Before = at(before)
+	}
+	if after > 0 {
+		f.After = at(after)
+	}
+}
+
+// verifiedView is what the foot of each page says about verification.
+type verifiedView struct {
+	Text string
+	Bad  bool
+}
+
+func verifiedText(v view.Verification, p *Pages) verifiedView {
+	switch {
+	case len(v.Findings) > 0:
+		return verifiedView{fmt.Sprintf("verify found %s", render.Count(int64(len(v.Findings)), "defect")), true}
+	case v.Err != nil:
+		return verifiedView{"the last check could not be carried out", true}
+	case v.At.IsZero():
+		return verifiedView{"not verified yet", false}
+	case v.Since > 0:
+		return verifiedView{fmt.Sprintf("verified pos %d to %d, %s", v.Since+1, v.Until, render.Age(v.At, p.Now())),
+			false}
+	}
+	return verifiedView{fmt.Sprintf("verified to pos %d, %s", v.Until, render.Age(v.At, p.Now())), false}
+}
+
+// copies are the ways to get what a page shows elsewhere.
+func (f *frame) copies(r *http.Request, query url.Values) {
+	q := url.Values(http.Header(query).Clone())
+	q.Set("at", fmt.Sprintf("pos:%d", f.Pos))
+	f.Link = r.URL.Path + "?" + q.Encode()
+}
+
+// Curl is the command that asks the API for the same.
+func (f frame) Curl() string {
+	if f.API == "" {
+		return ""
+	}
+	address := "http://localhost" + f.API
+	if f.At != "" && !strings.Contains(address, "at=") {
+		sep := "?"
+		if strings.Contains(address, "?") {
+			sep = "&"
+		}
+		address += sep + url.Values{"at": {f.At}}.Encode()
+	}
+	return "curl --unix-socket SOCKET " + quoted(address)
+}

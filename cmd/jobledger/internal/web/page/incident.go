@@ -1,0 +1,120 @@
+package page
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/incident"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/ledger"
+)
+
+// incidentView is what the page of an incident shows.
+type incidentView struct {
+	spanView
+	Report   *incident.Report
+	Empty    bool
+	Timeline []entryView
+	Lost     []string
+	Failures *render.Table
+	Zip      string // its address
+	Bodies   bool   // the reader may have payloads
+	Lanes    string
+	Findings []view.Finding
+}
+
+// entryView is a line of the timeline.
+type entryView struct {
+	At, Class string
+	Text      []marked
+	Count     int64
+}
+
+// marked is a piece of text that may be code.
+type marked struct {
+	Text string
+	Code bool
+}
+
+// markedText splits Markdown with code in backquotes.
+func markedText(text string) (parts []marked) {
+	for i, part := range strings.Split(text, "`") {
+		if part != "" {
+			parts = append(parts, marked{strings.ReplaceAll(part, `\|`, "|"), i%2 == 1})
+		}
+	}
+	return parts
+}
+
+// incidentPage shows what a post-mortem needs to know about a window.
+func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
+	shown := incidentView{Bodies: door.CallerOf(r.Context()).Has(door.Bodies)}
+	query, span, err := p.readSpan(r, "Incident", &shown.frame, func(tx *ledger.Tx, s view.Span) error {
+		lanes, err := view.ReadLanes(r.Context(), tx, s)
+		if err == nil {
+			shown.Findings, err = lanes.Findings(r.Context(), tx, s, p.Now().Location())
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	shown.set(p, query, span)
+	window := export.Window{After: span.From.Pos, Until: span.To.Pos, From: span.From.At, To: span.To.At}
+	between := url.Values{"from": {shown.From}, "to": {shown.To}}
+	shown.Lanes = "/lanes?" + between.Encode()
+	shown.Zip = "/api/v1/incident"
+	shown.Command = commandOf([]string{"incident", "--from=" + shown.From, "--to=" + shown.To,
+		"--output=incident"})
+	shown.API = "/api/v1/incident?" + between.Encode()
+	if shown.Empty = window.Empty(); shown.Empty {
+		return p.render(w, "incident", shown)
+	}
+	if shown.Report, err = incident.Investigate(r.Context(), p.Store, window, p.Now()); err != nil {
+		return err
+	}
+	zone := p.Now().Location()
+	for _, e := range shown.Report.Timeline {
+		v := entryView{At: e.First.In(zone).Format("15:04:05"), Text: markedText(e.Text), Count: e.Count}
+		switch {
+		case e.ByOperator:
+			v.Class = "operator"
+		case e.Failures:
+			v.Class = "failures"
+		}
+		if !e.Last.Equal(e.First) {
+			v.At += "–" + e.Last.In(zone).Format("15:04:05")
+		}
+		shown.Timeline = append(shown.Timeline, v)
+	}
+	for _, l := range shown.Report.LostWorkers {
+		text := fmt.Sprintf("%s, %s, lost %s: ", l.Worker.Name, render.Process(l.Worker),
+			render.Count(l.Jobs, "job"))
+		if l.LastHeartbeat.IsZero() {
+			text += "it sent no heartbeat"
+		} else {
+			text += "its last heartbeat came at " + l.LastHeartbeat.In(zone).Format("15:04:05")
+		}
+		text += fmt.Sprintf(", and its loss was noticed at %s.", l.Detected.In(zone).Format("15:04:05"))
+		if l.Refused > 0 {
+			text += fmt.Sprintf(" It came back at %s; %s refused.", l.Back.In(zone).Format("15:04:05"),
+				render.Plural(l.Refused, "one write was", fmt.Sprintf("%d writes were", l.Refused)))
+		}
+		shown.Lost = append(shown.Lost, text)
+	}
+	if len(shown.Report.Failures) > 0 {
+		t := &render.Table{Columns: []render.Column{{Title: "CODE"}, {Title: "ATTEMPTS", Right: true},
+			{Title: "JOBS", Right: true}, {Title: "FIRST"}, {Title: "LAST"}, {Title: "DETAIL"}}}
+		for _, g := range shown.Report.Failures {
+			t.Add(g.Code, fmt.Sprint(g.Attempts), fmt.Sprint(g.Jobs), g.First.In(zone).Format("15:04:05"),
+				g.Last.In(zone).Format("15:04:05"), render.Shorten(g.Detail))
+		}
+		shown.Failures = t
+	}
+	return p.render(w, "incident", shown)
+}

@@ -1,0 +1,80 @@
+package page
+
+import (
+	"net/http"
+	"net/url"
+
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// integrityView is what the page of verification shows.
+type integrityView struct {
+	frame
+	view.Verification
+	Checked  string
+	Count    int64
+	Table    *render.Table
+	Events   *render.Table // restores, rebuilds, imports, seals, erasures
+	Mutable  bool
+	Head     string
+	Operates bool
+}
+
+// integrityKinds are the events that concern the whole ledger.
+var integrityKinds = []event.Kind{event.KindRebuilt, event.KindRestored, event.KindImported,
+	event.KindSealing, event.KindArchived, event.KindErased}
+
+// integrityPage shows what was verified, and what happened to the ledger as a whole.
+func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
+	if r.URL.RawQuery != "" && r.URL.Query().Get("at") == "" {
+		return door.Refusal(http.StatusBadRequest, "usage", "this page has no parameters")
+	}
+	shown := integrityView{Verification: p.Verifier.Last(),
+		Operates: door.CallerOf(r.Context()).Has(door.Operate)}
+	zone := p.Now().Location()
+	err := p.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+		if shown.frame, err = p.frameAt(r, url.Values{}, tx, moment{}, "Integrity"); err != nil || shown.Pos == 0 {
+			return err
+		}
+		shown.Events = &render.Table{Columns: []render.Column{{Title: "POS", Right: true}, {Title: "TIME"},
+			{Title: "EVENT"}, {Title: "BY"}, {Title: "WHAT"}}}
+		whole := ledger.Filter{Kinds: integrityKinds, Limit: 100, Last: true}
+		for e, err := range tx.Events(r.Context(), whole) {
+			if err != nil {
+				return err
+			}
+			v := p.viewOf(e)
+			shown.Events.Add(number(float64(v.Pos)), v.At, v.Kind, v.By, v.What)
+		}
+		for e, err := range tx.Events(r.Context(), ledger.Filter{Limit: 1, Last: true}) {
+			if err != nil {
+				return err
+			}
+			shown.Head = render.Millis(e.At.In(zone))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !shown.Verification.At.IsZero() {
+		shown.Checked, shown.Count = render.Age(shown.Verification.At, p.Now()), shown.Until-shown.Since
+	}
+	if len(shown.Findings) > 0 {
+		shown.Table = layout.Findings(shown.Findings)
+	}
+	shown.Command, shown.API = "jobledger verify", "/api/v1/integrity"
+	return p.render(w, "integrity", shown)
+}
+
+// checkAll has the whole ledger verified.
+func (p *Pages) checkAll(w http.ResponseWriter, r *http.Request) error {
+	p.Verifier.AskWhole()
+	http.Redirect(w, r, "/integrity", http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,148 @@
+package view
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// Limits of what is kept for the marks of the bar of moments.
+const (
+	maxMoments  = 200_000
+	momentsPage = 50_000 // events that one call reads at most
+)
+
+// Moment is an event that people look for.
+type Moment struct {
+	Pos   int64     `json:"pos"`
+	At    time.Time `json:"at"`
+	Kind  string    `json:"kind"`
+	Count int       `json:"count"` // of the moments that this one stands for
+}
+
+// ranks are the kinds of moments, the worst first; failed means for good.
+var ranks = []string{"refused", "failed", "reclaimed", "restored", "rebuilt", "queue_paused", "queue_resumed",
+	"version"}
+
+var momentKinds = []event.Kind{event.KindRefused, event.KindFailed, event.KindReclaimed, event.KindRestored,
+	event.KindRebuilt, event.KindQueuePaused, event.KindQueueResumed, event.KindWorkerStarted}
+
+// mark is a moment as it is kept: 16 bytes.
+type mark struct {
+	pos  int64
+	at   uint32 // seconds since 1970
+	rank uint8
+}
+
+// Moments knows where in the ledger something went wrong. It reads each event once for all who ask. It is
+// safe for concurrent use; the zero value is ready.
+type Moments struct {
+	mu       sync.Mutex
+	pos      int64 // everything up to it was read
+	marks    []mark
+	versions map[string]string // of the last process, by worker
+}
+
+// Refresh reads what was recorded since the last call.
+func (m *Moments) Refresh(ctx context.Context, tx *ledger.Tx) error {
+	tail, err := tx.Tail(ctx)
+	if err != nil || tail == 0 {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if tail < m.pos { // another ledger took its place
+		m.pos, m.marks, m.versions = 0, nil, nil
+	}
+	if tail == m.pos {
+		return nil
+	}
+	read := 0
+	f := ledger.Filter{Kinds: momentKinds, After: m.pos, Until: tail, Limit: momentsPage}
+	for e, err := range tx.Events(ctx, f) {
+		if err != nil {
+			return err
+		}
+		read++
+		m.pos = e.Pos
+		m.add(e)
+	}
+	if read < momentsPage {
+		m.pos = tail
+	}
+	if len(m.marks) > maxMoments {
+		m.marks = slices.Delete(m.marks, 0, len(m.marks)-maxMoments/2)
+	}
+	return nil
+}
+
+func (m *Moments) add(e event.Event) {
+	kind := e.Kind().String()
+	switch e.Kind() {
+	case event.KindFailed:
+		if e.To != event.FailedState {
+			return
+		}
+	case event.KindWorkerStarted:
+		if m.versions == nil {
+			m.versions = make(map[string]string)
+		}
+		before, known := m.versions[e.Worker.Name]
+		m.versions[e.Worker.Name] = e.Worker.Version
+		if !known || before == e.Worker.Version {
+			return
+		}
+		kind = "version"
+	}
+	rank := slices.Index(ranks, kind)
+	m.marks = append(m.marks, mark{e.Pos, uint32(e.At.Unix()), uint8(rank)})
+}
+
+// Columns returns at most one moment for each of px columns from the first event to tail, the worst one.
+func (m *Moments) Columns(px int, tail int64) (found []Moment) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last := int64(-1)
+	for _, k := range m.marks {
+		if k.pos > tail {
+			break
+		}
+		column := k.pos * int64(px) / max(tail, 1)
+		if column == last {
+			worst := &found[len(found)-1]
+			worst.Count++
+			if slices.Index(ranks, worst.Kind) > int(k.rank) {
+				*worst = k.moment(worst.Count)
+			}
+			continue
+		}
+		last = column
+		found = append(found, k.moment(1))
+	}
+	return found
+}
+
+func (k mark) moment(count int) Moment {
+	return Moment{k.pos, time.Unix(int64(k.at), 0).UTC(), ranks[k.rank], count}
+}
+
+// Around returns the positions of the moments before and after pos; 0: there is none.
+func (m *Moments) Around(pos int64) (before, after int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, found := slices.BinarySearchFunc(m.marks, pos, func(k mark, pos int64) int { return int(k.pos - pos) })
+	if i > 0 {
+		before = m.marks[i-1].pos
+	}
+	if found {
+		i++
+	}
+	if i < len(m.marks) {
+		after = m.marks[i].pos
+	}
+	return before, after
+}

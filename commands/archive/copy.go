@@ -1,0 +1,59 @@
+package archive
+
+import (
+	"context"
+	"iter"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection/audit"
+)
+
+// copyAtOnce is how many events one transaction of Copy writes.
+const copyAtOnce = 20_000
+
+// Copy writes every event that there ever was in store, up to the last one now, into an empty ledger, for
+// reading: its events and jobs are as if nothing had left store. into.Whole must be set. It costs the whole
+// history. Errors: those of Lines.
+func Copy(ctx context.Context, store *ledger.Store, dir string, into *ledger.Store) error {
+	next, stop := iter.Pull2(ledger.Prefetch(Lines(ctx, store, dir, ledger.Filter{}, true)))
+	defer stop()
+	loader := audit.NewLoader(nil)
+	once := func(fn func(*ledger.Tx) error) error {
+		done := false // a function that fails must not run again: the lines have been taken
+		return into.Write(ctx, func(tx *ledger.Tx) error {
+			if done {
+				return ledger.ErrConflict
+			}
+			done = true
+			return fn(tx)
+		})
+	}
+	err := once(func(tx *ledger.Tx) error { return tx.DropGuards(ctx) })
+	for more := true; more && err == nil; {
+		err = once(func(tx *ledger.Tx) error {
+			loader.Continue(tx)
+			for range copyAtOnce {
+				var line event.Line
+				var err error
+				if line, err, more = next(); !more {
+					return loader.End(ctx)
+				}
+				if err == nil {
+					err = loader.Add(ctx, line)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return once(func(tx *ledger.Tx) error {
+		_, err := tx.RepairSchema(ctx)
+		return err
+	})
+}

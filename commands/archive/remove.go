@@ -1,0 +1,210 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/commands/internal/journal"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/ledger/failpoint"
+	"jobledger/ledger/segment"
+	"jobledger/projection"
+	"jobledger/projection/past"
+)
+
+// Removal removes jobs from the ledger that ended long ago, with all their events, which are in segment
+// files. It does so in steps, of which each is a short transaction, so that workers are not kept waiting.
+// Whatever stops it, what it has not removed is still there, and another Removal goes on.
+type Removal struct {
+	Service   *commands.Service
+	Dir       string        // the folder of the segment files
+	Actor     string        // recorded in the events
+	Reason    string        // likewise
+	OlderThan time.Duration // jobs that ended at least so long ago
+	// failed jobs that ended at least so long ago; 0: as OlderThan
+	KeepFailed time.Duration
+
+	after    int64   // the last job that was looked at
+	next     []int64 // the jobs of the next step
+	segments []File
+	read     map[int64]bool // by Hi: segment files that were compared with the ledger
+}
+
+// removedAtOnce is how many jobs a step removes at most.
+const removedAtOnce = 200
+
+// rules returns the rules of now.
+func (m *Removal) rules(ctx context.Context, tx *ledger.Tx) (r past.Rules, err error) {
+	last, err := projection.LastSegment(ctx, tx)
+	if err != nil {
+		return r, err
+	}
+	now := tx.Now()
+	r = past.Rules{Hi: last.Hi, LastAt: last.LastAt, EndedBefore: now.Add(-m.OlderThan)}
+	if m.KeepFailed > m.OlderThan {
+		r.FailedBefore = now.Add(-m.KeepFailed)
+	}
+	return r, nil
+}
+
+// Step removes up to 200 jobs. more is false if there are no others, by what the ledger is now. Before it
+// removes anything, it reads each file with events of these jobs, once, and compares it with what the ledger
+// says of it. Errors: ErrMissing; segment.ErrDamaged.
+func (m *Removal) Step(ctx context.Context) (done event.Removed, more bool, err error) {
+	ns := m.next
+	err = m.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		if len(ns) == 0 {
+			if ns, err = m.find(ctx, tx); err != nil || len(ns) == 0 {
+				return err
+			}
+		}
+		if m.next, err = m.find(ctx, tx); err == nil {
+			m.segments, err = ListIn(ctx, tx, m.Dir)
+		}
+		return err
+	})
+	if err != nil || len(ns) == 0 {
+		return done, false, err
+	}
+	for i := range m.segments {
+		if f := &m.segments[i]; f.Hi >= ns[0] {
+			if err := m.compare(f); err != nil {
+				return done, false, err
+			}
+		}
+	}
+	failpoint.Hit("remove-compared")
+	newest := m.segments[len(m.segments)-1]
+	more = len(m.next) > 0
+	err = m.Service.Store.Write(ctx, func(tx *ledger.Tx) error {
+		r, err := m.rules(ctx, tx)
+		if err != nil {
+			return err
+		}
+		r.Hi, r.LastAt = newest.Hi, newest.LastAt
+		done, err = journal.Remove(ctx, tx, m.Actor, r, ns, more, m.Reason)
+		return err
+	})
+	if err == nil {
+		failpoint.Hit("removed")
+	}
+	return done, more, err
+}
+
+// find returns the next jobs that may leave; none if there are no more.
+func (m *Removal) find(ctx context.Context, tx *ledger.Tx) (ns []int64, err error) {
+	r, err := m.rules(ctx, tx)
+	for err == nil && r.Hi > 0 && len(ns) == 0 {
+		var found []int64
+		found, err = past.Candidates(ctx, tx, r, m.after, removedAtOnce)
+		if err != nil || len(found) == 0 {
+			return nil, err
+		}
+		m.after = found[len(found)-1]
+		ns, err = past.Removable(ctx, tx, r, found)
+	}
+	return ns, err
+}
+
+// Count returns how many jobs would leave, at most, if the events up to hi were archived, which may be fewer
+// than are archived: it counts by the rows of jobs alone.
+func (m *Removal) Count(ctx context.Context, hi int64) (jobs int64, err error) {
+	err = m.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		r, err := m.rules(ctx, tx)
+		if r.Hi = max(r.Hi, hi); err == nil {
+			jobs, err = past.CountCandidates(ctx, tx, r)
+		}
+		return err
+	})
+	return jobs, err
+}
+
+// compare reads the file f and compares it with what the ledger says of it, unless that was done before.
+func (m *Removal) compare(f *File) error {
+	if m.read[f.Hi] {
+		return nil
+	}
+	if f.State == Missing {
+		return fmt.Errorf("%w: the events %d to %d are in %s, and stay in the ledger too", ErrMissing, f.Lo+1, f.Hi,
+			f.Path)
+	}
+	facts, _, err := segment.CheckFile(f.Path, f.Range())
+	if err != nil {
+		return err
+	}
+	if sum := fmt.Sprintf("%x", facts.SHA256); sum != f.SHA256 {
+		return fmt.Errorf("%w: %s has the SHA-256 %s, and the ledger names %s", segment.ErrDamaged, f.Path, sum,
+			f.SHA256)
+	}
+	if m.read == nil {
+		m.read = make(map[int64]bool)
+	}
+	m.read[f.Hi] = true
+	return nil
+}
+
+// All removes everything that may leave, with a pause after each step that is as long as the step, at least.
+// It returns the sum of what it removed, and calls each, if that is not nil, after each step.
+func (m *Removal) All(ctx context.Context, each func(event.Removed)) (sum event.Removed, err error) {
+	for more := true; more && err == nil; {
+		began := time.Now()
+		var done event.Removed
+		if done, more, err = m.Step(ctx); err != nil {
+			break
+		}
+		sum.Hi = max(sum.Hi, done.Hi)
+		sum.Jobs += done.Jobs
+		sum.Events += done.Events
+		sum.Bodies += done.Bodies
+		sum.BodyBytes += done.BodyBytes
+		sum.Keys += done.Keys
+		if each != nil {
+			each(done)
+		}
+		if more {
+			err = pause(ctx, time.Since(began))
+		}
+	}
+	return sum, errors.Join(err, ctx.Err())
+}
+
+// pagesAtOnce is how many pages one step of Shrink gives back: about a megabyte.
+const pagesAtOnce = 256
+
+// Shrink gives the free pages of the ledger's file back to the system, in short transactions with pauses as
+// long as these, and then shortens the -wal file. Where the file cannot shrink, it does nothing.
+func Shrink(ctx context.Context, store *ledger.Store) error {
+	for before := int64(-1); ; {
+		began := time.Now()
+		left, err := store.FreePages(ctx, pagesAtOnce)
+		if err != nil {
+			return err
+		}
+		failpoint.Hit("shrunk")
+		if left == 0 || left == before {
+			break
+		}
+		before = left
+		if err := pause(ctx, time.Since(began)); err != nil {
+			return err
+		}
+	}
+	_, err := store.TrimWAL(ctx)
+	return err
+}
+
+// pause leaves the ledger to others.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(min(d, time.Second))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,240 @@
+package archive_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/commands/archive"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
+	"jobledger/ledger/proof"
+	"jobledger/ledger/tree"
+	"jobledger/projection"
+	"jobledger/projection/audit"
+)
+
+// everything is what the ledger has of each job: its row, and its events.
+func everything(t *testing.T, store *ledger.Store) (jobs map[event.JobID]projection.Job,
+	events map[event.JobID][]event.Event) {
+	t.Helper()
+	jobs, events = make(map[event.JobID]projection.Job), make(map[event.JobID][]event.Event)
+	err := store.Read(t.Context(), func(tx *ledger.Tx) error {
+		ctx := t.Context()
+		for e, err := range tx.Events(ctx, ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			events[e.Job] = append(events[e.Job], e)
+		}
+		for id := range events {
+			if j, ok, err := projection.Get(ctx, tx, id); err != nil {
+				return err
+			} else if ok {
+				jobs[id] = j
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return jobs, events
+}
+
+// rootOf returns the root over the first size events.
+func rootOf(t *testing.T, store *ledger.Store, size int64) (root proof.Hash) {
+	t.Helper()
+	err := store.Read(t.Context(), func(tx *ledger.Tx) error {
+		hashes, err := tree.New(t.Context(), tx, nil)
+		if err != nil {
+			return err
+		}
+		root, err = hashes.Root(t.Context(), size)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// Whatever leaves is in the archive, and what stays is as it was.
+func TestRemovalLosesNothing(t *testing.T) {
+	for seed := range uint64(ledgertest.Size(1, 2, 40)) {
+		random := rand.New(rand.NewPCG(seed, 6))
+		s := ofNight(t, 1800+random.IntN(len(night())-1800))
+		dir := filepath.Join(t.TempDir(), "archive")
+		jobs, events := everything(t, s.Store)
+		for range 1 + random.IntN(3) {
+			closeSome(t, s, dir, random)
+			m := archive.Removal{Service: s, Dir: dir, Actor: actor, OlderThan: time.Hour}
+			if random.IntN(2) == 0 {
+				m.KeepFailed = 1000 * 24 * time.Hour
+			}
+			if random.IntN(3) == 0 { // interrupted
+				_, _, err := m.Step(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := m.All(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			verify(t, s.Store)
+		}
+		m := archive.Removal{Service: s, Dir: dir, Actor: actor, OlderThan: time.Hour}
+		if _, err := m.All(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		verify(t, s.Store)
+		left, stay := everything(t, s.Store)
+		gone := 0
+		hi := int64(0)
+		for _, f := range check(t, s.Store, dir) {
+			if hi = f.Hi; f.State != archive.Present {
+				t.Errorf("%s is %s: %s", f.Path, f.State, f.Detail)
+			}
+		}
+		for id, j := range jobs {
+			want := events[id]
+			if is, ok := left[id]; ok {
+				if !reflect.DeepEqual(is, j) || !reflect.DeepEqual(stay[id], want) {
+					t.Fatalf("%s has changed: %+v, was %+v", id, is, j)
+				}
+				old := j.State.Final() && time.Since(j.FinishedAt) > time.Hour
+				if last := want[len(want)-1]; old && last.Pos <= hi {
+					t.Errorf("%s ended at %s, by event %d of %d, and is still there", id, j.FinishedAt, last.Pos, hi)
+				}
+				continue
+			}
+			if gone++; !j.State.Final() || len(stay[id]) > 0 {
+				t.Fatalf("%s is %s, and has left; %d of its events are left", id, j.State, len(stay[id]))
+			}
+			if gone > 20 {
+				continue
+			}
+			got, _, err := archive.History(t.Context(), s.Store, dir, string(id))
+			if err != nil || len(got) != len(want) {
+				t.Fatalf("%s: the archive has %d of %d events, %v", id, len(got), len(want), err)
+			}
+		}
+		if gone == 0 {
+			t.Errorf("seed %d: nothing has left", seed)
+		}
+		for _, e := range events[""] {
+			if !slices.ContainsFunc(stay[""], func(is event.Event) bool { return reflect.DeepEqual(is, e) }) {
+				t.Errorf("the event %d, which concerns no job, has left", e.Pos)
+			}
+		}
+		rebuildChangesNothing(t, s.Store)
+	}
+}
+
+// closeSome closes up to three segments of what is due.
+func closeSome(t *testing.T, s *commands.Service, dir string, random *rand.Rand) {
+	t.Helper()
+	due, err := archive.Due(t.Context(), s.Store, time.Hour)
+	for range 1 + random.IntN(3) {
+		if err == nil {
+			_, err = archive.Close(t.Context(), s, due.Hi, archive.Options{Dir: dir, Actor: actor,
+				Most: proof.BlockSize * (1 + random.Int64N(4))})
+		}
+		if errors.Is(err, archive.ErrNothing) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func rebuildChangesNothing(t *testing.T, store *ledger.Store) {
+	t.Helper()
+	var done audit.Rebuilt
+	err := store.Write(t.Context(), func(tx *ledger.Tx) error {
+		p, err := audit.PlanRebuild(t.Context(), tx)
+		if err != nil {
+			return err
+		}
+		done, err = p.Apply(t.Context(), tx)
+		return err
+	})
+	jobs := done.Jobs
+	if done.Jobs = 0; err != nil || !reflect.DeepEqual(done, audit.Rebuilt{}) {
+		t.Errorf("rebuild of %d jobs changed %+v, %v", jobs, done, err)
+	}
+}
+
+// A file that is missing, or not what the ledger names, keeps its events in the ledger.
+func TestRemovalReadsTheFilesFirst(t *testing.T) {
+	s, dir := ofNight(t, 1600), t.TempDir()
+	done := closeAll(t, s, dir, func() int64 { return 768 })
+	path := filepath.Join(dir, fmt.Sprintf("%010d-%010d.jsonl.gz", done[0].Lo, done[0].Hi))
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, before := everything(t, s.Store)
+	for what, spoil := range map[string]func() error{
+		"missing": func() error { return os.Remove(path) },
+		"changed": func() error { return os.WriteFile(path, forge(t, text), 0o600) },
+		"cut":     func() error { return os.WriteFile(path, text[:len(text)-1], 0o600) },
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		m := archive.Removal{Service: s, Dir: dir, Actor: actor, OlderThan: time.Hour}
+		if _, err := m.All(t.Context(), nil); err == nil {
+			t.Errorf("%s: nothing was said", what)
+		}
+		if _, after := everything(t, s.Store); len(after) != len(before) {
+			t.Errorf("%s: %d jobs are left of %d", what, len(after), len(before))
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verify(t, s.Store)
+}
+
+// The database itself lets an event go only as part of a segment.
+func TestRemovalIsRefusedOfWhatIsNotArchived(t *testing.T) {
+	s, dir := ofNight(t, 1600), t.TempDir()
+	try := func(query string, args ...any) error {
+		return s.Store.Write(context.Background(), func(tx *ledger.Tx) error {
+			_, err := tx.Exec(query, args...)
+			return err
+		})
+	}
+	if err := try(`DELETE FROM events WHERE pos = 1`); err == nil {
+		t.Error("an event was deleted before anything was archived")
+	}
+	done := closeAll(t, s, dir, func() int64 { return 768 })
+	hi := done[len(done)-1].Hi
+	for query, pos := range map[string]int64{
+		`DELETE FROM events WHERE pos = ?`:                                 hi + 1,
+		`DELETE FROM events WHERE pos = (SELECT max(pos) FROM events) - ?`: 0,
+		`DELETE FROM segments WHERE hi > ?`:                                0,
+		`UPDATE segments SET hi = hi + 256 WHERE hi > ?`:                   0,
+		`INSERT INTO segments (hi, lo, pos) VALUES (?, 0, 1000000)`:        hi + 256,
+		`UPDATE past SET key = 'x' WHERE queue > ?`:                        -1,
+	} {
+		if strings.Contains(query, "past") {
+			continue // it is empty
+		}
+		if err := try(query, pos); err == nil {
+			t.Errorf("%s: nothing was said", query)
+		}
+	}
+	verify(t, s.Store)
+}

@@ -1,0 +1,73 @@
+package ledger
+
+import (
+	"context"
+	"strings"
+)
+
+// removedAtOnce is how many jobs one statement of RemoveJobs names.
+const removedAtOnce = 64
+
+var (
+	jobsNamed    = `job IN (?` + strings.Repeat(",?", removedAtOnce-1) + `)`
+	bodiesOfJobs = ` FROM bodies WHERE pos IN
+(SELECT pos FROM events WHERE ` + jobsNamed + ` AND kind IN (1, 4, 32))`
+)
+
+// Gone counts what RemoveJobs deleted.
+type Gone struct {
+	Events, Bodies, BodyBytes int64
+}
+
+// RemoveJobs deletes all events of jobs, by their numbers, and their payloads and results. The database
+// refuses it unless every one of these events is in a segment that an archived event names. What they leave
+// free is not overwritten.
+func (tx *Tx) RemoveJobs(ctx context.Context, jobs []int64) (gone Gone, err error) {
+	for len(jobs) > 0 {
+		some := jobs[:min(removedAtOnce, len(jobs))]
+		jobs = jobs[len(some):]
+		args := make([]any, removedAtOnce)
+		for i := range args {
+			args[i] = some[min(i, len(some)-1)]
+		}
+		rows, err := tx.Query(ctx, `SELECT count(*), coalesce(sum(length(body)), 0)`+bodiesOfJobs, args...)
+		if err != nil {
+			return gone, err
+		}
+		var bodies, bytes int64
+		if rows.Next() {
+			err = rows.Scan(&bodies, &bytes)
+		}
+		if err == nil {
+			err = rows.Err()
+		}
+		rows.Close()
+		if err == nil {
+			_, err = tx.Exec(`DELETE`+bodiesOfJobs, args...)
+		}
+		if err != nil {
+			return gone, err
+		}
+		events, err := tx.Exec(`DELETE FROM events WHERE `+jobsNamed, args...)
+		if err != nil {
+			return gone, err
+		}
+		gone.Events += events
+		gone.Bodies += bodies
+		gone.BodyBytes += bytes
+	}
+	return gone, nil
+}
+
+// lastRemoved is found in the index rare_events.
+const lastRemoved = `SELECT coalesce(max(pos), 0) FROM events WHERE kind = 33 AND kind > 5`
+
+// sameEvents reports whether no event has left the ledger between the snapshots of tx and other.
+func (tx *Tx) sameEvents(ctx context.Context, other *Tx) (bool, error) {
+	here, err := tx.number(ctx, lastRemoved)
+	if err != nil {
+		return false, err
+	}
+	there, err := other.number(ctx, lastRemoved)
+	return here == there, err
+}

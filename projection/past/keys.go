@@ -1,0 +1,110 @@
+package past
+
+import (
+	"context"
+	"encoding/hex"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// Key is the key of a job that has left the ledger.
+type Key struct {
+	Queue, Key string
+	Job        event.JobID
+	State      event.State // as it ended
+	Digest     string      // of its payload, as its event has it
+	Salt       []byte      // of the digest; nil: the payload was erased
+}
+
+// Matches reports whether payload is that of the job.
+func (k Key) Matches(payload []byte) bool {
+	return k.Salt != nil && ledger.Digest(k.Salt, payload) == k.Digest
+}
+
+var insertKey = ledger.NewSparseInsert("past",
+	ledger.ColumnTypes{"key": ledger.TextColumn, "id": ledger.TextColumn, "digest": ledger.BytesColumn,
+		"salt": ledger.BytesColumn},
+	"queue", "key", "id", "state", "digest", "salt")
+
+// keep stores the keys of jobs that are theirs for ever, with what their payloads were. It returns how many
+// that are.
+func keep(ctx context.Context, tx *ledger.Tx, jobs map[int64]projection.Job, ns []int64) (kept int64,
+	err error) {
+	var with []int64
+	for _, n := range ns {
+		if j := jobs[n]; j.Key != "" && j.UniqueWhile == "" {
+			with = append(with, n)
+		}
+	}
+	if len(with) == 0 {
+		return 0, nil
+	}
+	digests := make(map[int64]string, len(with))
+	f := ledger.Filter{Jobs: with, Kinds: []event.Kind{event.KindEnqueued}}
+	for e, err := range tx.Events(ctx, f) {
+		if err != nil {
+			return 0, err
+		}
+		digests[e.N] = e.Body.(*event.Enqueued).PayloadSHA256
+	}
+	for _, n := range with {
+		j := jobs[n]
+		salt, _, _, err := tx.Body(ctx, n)
+		if err != nil {
+			return 0, err
+		}
+		queue, err := tx.Name(ctx, j.Queue)
+		if err != nil {
+			return 0, err
+		}
+		digest, err := hex.DecodeString(digests[n])
+		if err != nil {
+			return 0, err
+		}
+		var salted any
+		if salt != nil {
+			salted = salt
+		}
+		if err := tx.Insert(insertKey, queue, j.Key, string(j.ID), int64(j.State), digest, salted); err != nil {
+			return 0, err
+		}
+	}
+	return int64(len(with)), nil
+}
+
+// KeepKeys stores the keys of the jobs ns that are theirs for ever. It returns how many that are.
+func KeepKeys(ctx context.Context, tx *ledger.Tx, ns []int64) (int64, error) {
+	jobs, err := projection.GetMany(ctx, tx, ns)
+	if err != nil {
+		return 0, err
+	}
+	return keep(ctx, tx, jobs, ns)
+}
+
+const keyOf = `SELECT p.id, p.state, p.digest, p.salt FROM past p
+WHERE p.queue = (SELECT n FROM names WHERE name = ?) AND p.key = ?`
+
+// KeyOf returns the key of a job that has left the ledger; ok is false if none had it. It costs little where
+// no job has left.
+func KeyOf(ctx context.Context, tx *ledger.Tx, queue, key string) (k Key, ok bool, err error) {
+	if h, err := projection.Horizon(ctx, tx); err != nil || h == 0 {
+		return k, false, err
+	}
+	rows, err := tx.Query(ctx, keyOf, queue, key)
+	if err != nil {
+		return k, false, err
+	}
+	defer rows.Close()
+	k.Queue, k.Key = queue, key
+	if ok = rows.Next(); ok {
+		var digest []byte
+		err = rows.Scan(&k.Job, &k.State, &digest, &k.Salt)
+		k.Digest = hex.EncodeToString(digest)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	return k, ok, err
+}

@@ -1,0 +1,316 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var long = flag.Bool("long", false, "all systems, not only this one")
+
+// largest is how many bytes a file of a release may have.
+const largest = 25 << 20
+
+// made makes a release of the module in root.
+func made(t *testing.T, root, version string, args ...string) (out string) {
+	t.Helper()
+	out = filepath.Join(t.TempDir(), "dist")
+	args = append([]string{"-root", root, "-version", version, "-time", "2026-11-24T22:00:00+02:00",
+		"-revision", "0123456789abcdef", "-out", out}, args...)
+	if err := run(context.Background(), args); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestReleaseIsReproducible makes a release twice, the second time of a copy in another folder, and compares
+// all bytes. Then it looks into what was made.
+func TestReleaseIsReproducible(t *testing.T) {
+	only := "linux/" + runtime.GOARCH
+	if *long {
+		only = ""
+	}
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(t.TempDir(), "key.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	if err := os.WriteFile(key, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.CopyFS(copied, sources{os.DirFS("../..")}); err != nil {
+		t.Fatal(err)
+	}
+	first := made(t, "../..", "v0.1.0", "-only", only, "-key", key)
+	second := made(t, copied, "v0.1.0", "-only", only, "-key", key)
+	names := list(t, first)
+	if other := list(t, second); !slices.Equal(names, other) {
+		t.Fatalf("the second time there are %q, the first time %q", other, names)
+	}
+	want := 6 // archive, .deb, .rpm, bill, sums, signature
+	if *long {
+		want = 9 + 3*2 + 3
+	}
+	if len(names) != want {
+		t.Errorf("%d files: %q", len(names), names)
+	}
+	for _, name := range names {
+		a, b := read(t, first, name), read(t, second, name)
+		if !bytes.Equal(a, b) {
+			t.Errorf("%s has other bytes the second time", name)
+		}
+		if len(a) > largest {
+			t.Errorf("%s has %d bytes", name, len(a))
+		}
+	}
+
+	sums := read(t, first, "SHA256SUMS")
+	for line := range strings.Lines(string(sums)) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		if got := fmt.Sprintf("%x", sha256.Sum256(read(t, first, name))); got != sum {
+			t.Errorf("SHA256SUMS is wrong for %s", name)
+		}
+	}
+	if n := bytes.Count(sums, []byte("\n")); n != len(names)-2 {
+		t.Errorf("SHA256SUMS has %d files of %q", n, names)
+	}
+	if !ed25519.Verify(public, sums, read(t, first, "SHA256SUMS.sig")) {
+		t.Error("the signature is wrong")
+	}
+	var bill struct {
+		Components []struct {
+			Name     string
+			Licenses []struct{ License struct{ ID string } }
+		}
+	}
+	if err := json.Unmarshal(read(t, first, "jobledger_0.1.0_sbom.cdx.json"), &bill); err != nil {
+		t.Fatal(err)
+	}
+	folder := unpack(t, filepath.Join(first, "jobledger_0.1.0_linux_"+runtime.GOARCH+".tar.gz"))
+	third := string(read(t, folder, "THIRD-PARTY-LICENSES.txt"))
+	for _, c := range bill.Components {
+		if len(c.Licenses) != 1 || !strings.Contains(third, c.Name) {
+			t.Errorf("%s has no licence", c.Name)
+		}
+	}
+	if len(bill.Components) < 15 {
+		t.Errorf("the bill has %d modules", len(bill.Components))
+	}
+	want = 9
+	if files := list(t, folder); len(files) != want {
+		t.Errorf("the archive has %q", files)
+	}
+	if runtime.GOOS == "linux" {
+		out := command(t, filepath.Join(folder, "jobledger"), "version")
+		if !strings.HasPrefix(out, "jobledger v0.1.0 0123456789ab of 2026-11-24T20:00:00Z, go") {
+			t.Errorf("version: %s", out)
+		}
+	}
+	t.Run("deb", func(t *testing.T) { installDeb(t, first) })
+}
+
+// installDeb installs the package of first into a folder, works there as the unit would, upgrades, removes
+// and purges it. The ledger stays.
+func installDeb(t *testing.T, first string) {
+	for _, name := range []string{"dpkg", "systemd-sysusers", "systemd-tmpfiles", "setpriv"} {
+		tool(t, name)
+	}
+	if os.Getuid() != 0 {
+		t.Skip("only root may install a package") // and give files to the user of its units
+	}
+	only := "linux/" + runtime.GOARCH
+	root := t.TempDir()
+	if err := os.Chmod(filepath.Dir(root), 0o755); err != nil { // the user of the units must get there
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"var/lib/dpkg/updates", "var/lib/dpkg/info", "etc", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status := "Package: systemd\nStatus: install ok installed\nVersion: 252\nArchitecture: " + runtime.GOARCH +
+		"\nMaintainer: none\nDescription: stands in for the real one\n\n"
+	if err := os.WriteFile(filepath.Join(root, "var/lib/dpkg/status"), []byte(status), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dpkg := func(args ...string) string {
+		t.Helper()
+		return command(t, "dpkg", append([]string{"--root=" + root, "--force-script-chrootless", "--log=/dev/null",
+			"--force-architecture"}, args...)...)
+	}
+	dpkg("-i", filepath.Join(first, "jobledger_0.1.0_"+runtime.GOARCH+".deb"))
+
+	state := filepath.Join(root, "var/lib/jobledger")
+	info, err := os.Stat(state)
+	if err != nil || info.Mode() != fs.ModeDir|fs.ModeSetgid|0o770 {
+		t.Fatalf("/var/lib/jobledger is %v, %v", info.Mode(), err)
+	}
+	if passwd := string(read(t, root, "etc/passwd")); !strings.Contains(passwd, "jobledger:") {
+		t.Errorf("/etc/passwd is %s", passwd)
+	}
+	owner := strings.Fields(command(t, "stat", "-c", "%u %g", state))
+	program := filepath.Join(root, "usr/bin/jobledger")
+	as := func(user string, args ...string) string { // as a process of this user and of the ledger's group
+		t.Helper()
+		return command(t, "setpriv", append([]string{"--reuid", user, "--regid", owner[1], "--clear-groups", "--",
+			"env", "JOBLEDGER_DB=" + filepath.Join(state, "jobs.db")}, args...)...)
+	}
+	// prepare names the program by its place, which here is below root.
+	prepare := string(read(t, root, "usr/lib/jobledger/prepare"))
+	prepare = strings.ReplaceAll(prepare, "/usr/bin/jobledger", program)
+	as(owner[0], "sh", "-c", prepare)
+	as("4711", program, "enqueue", "-q", "mail", "--key", "k", "hello")
+	out := as(owner[0], program, "work", "-q", "mail", "--drain", "--", "cat")
+	if !strings.Contains(out, "hello") {
+		t.Errorf("the worker printed %q", out)
+	}
+	as(owner[0], "sh", "-c", prepare) // as at each start
+
+	next := made(t, "../..", "v0.1.1", "-only", only)
+	dpkg("-i", filepath.Join(next, "jobledger_0.1.1_"+runtime.GOARCH+".deb"))
+	if out := command(t, program, "version"); !strings.HasPrefix(out, "jobledger v0.1.1 ") {
+		t.Errorf("after the upgrade: %s", out)
+	}
+	as("4711", program, "verify")
+	dpkg("--remove", "jobledger")
+	if _, err := os.Stat(program); !os.IsNotExist(err) {
+		t.Errorf("the program is left: %v", err)
+	}
+	out = dpkg("--purge", "jobledger")
+	if _, err := os.Stat(filepath.Join(state, "jobs.db")); err != nil ||
+		!strings.Contains(out, "/var/lib/jobledger is left") {
+		t.Errorf("after the purge: %v; it said %s", err, out)
+	}
+	var left []string
+	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if strings.Contains(entry.Name(), "jobledger") && !strings.HasPrefix(name, state) {
+			left = append(left, name)
+		}
+		return err
+	})
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
+
+// sources leaves out what is no part of the module.
+type sources struct{ fs.FS }
+
+func (s sources) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(s.FS, name)
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+		return e.Name() == ".git" || e.Name() == "dist" || !e.IsDir() && !e.Type().IsRegular()
+	}), err
+}
+
+// TestReleaseRefusesWhatItCannotMake: nothing is written.
+func TestReleaseRefusesWhatItCannotMake(t *testing.T) {
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "old"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := "2026-11-24T22:00:00Z"
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"is not empty", []string{"-version", "v0.1.0", "-time", at, "-out", full}},
+		{"it is v1.2.3", []string{"-version", "0.1", "-time", at}},
+		{"-time: ", []string{"-version", "v0.1.0", "-time", "today"}},
+		{"the systems are ", []string{"-version", "v0.1.0", "-time", at, "-only", "plan9/amd64"}},
+		{"it is no PEM", []string{"-version", "v0.1.0", "-time", at, "-key", "go.mod"}},
+		{"unexpected argument", []string{"now"}},
+	} {
+		out := filepath.Join(t.TempDir(), "dist")
+		err := run(t.Context(), append([]string{"-out", out}, c.args...))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v", c.args, err)
+		}
+		if made, _ := os.ReadDir(out); len(made) > 0 {
+			t.Errorf("%q: made %v", c.args, made)
+		}
+	}
+}
+
+// TestUnitsAreHardened: systemd rates the units of the packages below 3.0.
+func TestUnitsAreHardened(t *testing.T) {
+	tool(t, "systemd-analyze")
+	for _, unit := range []string{"jobledger-serve.service", "jobledger-worker@.service"} {
+		out := command(t, "systemd-analyze", "security", "--offline=true", "--threshold=30", "--no-pager",
+			"files/root/usr/lib/systemd/system/"+unit)
+		_, rated, _ := strings.Cut(out, "Overall exposure level")
+		t.Log(unit, strings.TrimSpace(rated))
+	}
+}
+
+// tool skips the test where a program is missing, which with CI=true is a failure.
+func tool(t *testing.T, name string) {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err) // the tests of this machine do without
+	}
+}
+
+func command(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func read(t *testing.T, folder, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// list returns the files below a folder.
+func list(t *testing.T, folder string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			names = append(names, strings.TrimPrefix(name, folder+"/"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// unpack unpacks an archive and returns its folder.
+func unpack(t *testing.T, archive string) string {
+	t.Helper()
+	into := t.TempDir()
+	command(t, "tar", "xzf", archive, "-C", into)
+	return filepath.Join(into, strings.TrimSuffix(filepath.Base(archive), ".tar.gz"))
+}
