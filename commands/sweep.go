@@ -33,6 +33,10 @@ type Sweeper struct {
 	// what is left is sealed once there is less to do.
 	SealStep int
 
+	// Also is called at the end of each sweep, such as for an archive policy; nil: nothing. A sweep lasts until
+	// it returns, so it does its work in small steps.
+	Also func(context.Context) error
+
 	seen   map[int64]sighting // by the number of the job
 	sealed time.Time          // when blocks were last looked for; zero: never, or more are missing
 	_      noCopy
@@ -97,7 +101,8 @@ func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 			for _, n := range slices.Sorted(maps.Keys(bad)) {
 				errs = append(errs, bad[n])
 			}
-			return report, errors.Join(append(errs, w.resolve(ctx), w.extend(ctx), w.seal(ctx), w.trim(ctx))...)
+			errs = append(errs, w.resolve(ctx), w.extend(ctx), w.seal(ctx), w.trim(ctx), w.also(ctx))
+			return report, errors.Join(errs...)
 		}
 		failpoint.Hit("looked")
 		reclaimed, err := w.reclaimOrIsolate(ctx, batch, bad)
@@ -191,6 +196,13 @@ func (w *Sweeper) trim(ctx context.Context) error {
 		return fmt.Errorf("sweep: -wal file: %w", err)
 	}
 	return nil
+}
+
+func (w *Sweeper) also(ctx context.Context) error {
+	if w.Also == nil {
+		return nil
+	}
+	return w.Also(ctx)
 }
 
 func (w *Sweeper) pause() time.Duration {

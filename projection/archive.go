@@ -220,6 +220,24 @@ func AddSegment(tx *ledger.Tx, b *event.Archived, pos int64) error {
 	return err
 }
 
+const lastPolicy = `SELECT coalesce(max(pos), 0) FROM events WHERE kind = 34 AND kind > 5`
+
+// ArchivePolicy returns what processes that sweep archive; the zero body if they archive nothing. It costs
+// one search in an index.
+func ArchivePolicy(ctx context.Context, tx *ledger.Tx) (p event.ArchivePolicy, err error) {
+	pos, err := tableInt(ctx, tx, lastPolicy)
+	if err != nil || pos == 0 {
+		return p, err
+	}
+	for e, err := range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
+		if err != nil {
+			return p, err
+		}
+		p = *e.Body.(*event.ArchivePolicy)
+	}
+	return p, nil
+}
+
 // jobsWithin finds the jobs of before a range that have events within it. The + keeps SQLite from the index
 // on job.
 const jobsWithin = `SELECT job FROM events WHERE pos > ? AND pos <= ? AND +job <= ?`

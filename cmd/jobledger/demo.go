@@ -57,7 +57,7 @@ func (p *program) demo(ctx context.Context, folder string, force bool) error {
 		return err
 	}
 	fmt.Fprintf(out, "\ntry next:\n  jobledger%[1]s history %[2]s\n  jobledger%[1]s events --worker doomed\n"+
-		"  jobledger%[1]s list --limit 10\n", p.DBFlag(), done.Victim)
+		"  jobledger%[1]s list --limit 10\n\nand in a browser:\n  jobledger%[1]s serve\n", p.DBFlag(), done.Victim)
 	return nil
 }
 

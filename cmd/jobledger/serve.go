@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/web"
@@ -18,17 +19,27 @@ import (
 func serveVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "serve", Group: cli.GroupSee, Usage: "show the ledger in a browser, as a JSON API, and as metrics",
-		About: "For browsers and programs on this host, and for producers and workers. Each request needs a credential. At the start it prints a login link, " +
-			"which works once, for 5 minutes; the login page can have another one printed. A session lasts 12 " +
-			"hours, and ends after one without a request. On a Unix socket, whose folder must belong to this " +
-			"user alone, the processes of this user need no login.\n" +
+		About: "Pages show the ledger, now and at any moment, and operators act there; programs, producers and " +
+			"workers have an API. Each request needs a credential. A program has a token, which 'jobledger token' " +
+			"makes. For a browser, serve prints a login link at the start, which works once, for 5 minutes; the " +
+			"login page can have another one printed. A session lasts 12 hours, and ends after one without a " +
+			"request. On a Unix socket, whose folder must belong to this user alone, the processes of this user " +
+			"need no login.\n" +
 			"The API under /api/v1 answers what status, list, show, history, why, workers, queues and events " +
 			"print with --json; /metrics has the format of Prometheus. See 'jobledger help http'. It runs until " +
 			"it is interrupted, and then ends with 0.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "at this `ADDRESS`: HOST:PORT, port 0 for a free one, or unix:PATH",
 				Value: "127.0.0.1:0", DefaultText: "127.0.0.1 and a free port"},
+			&cli.StringFlag{Name: "import", Usage: "in place of --db, look at `FILE`: the .zip of an incident, or " +
+				"what export wrote; it only reads"},
 			accessFlag(),
+			&cli.StringFlag{Name: "tls-cert", Usage: "encrypt with the certificate in `FILE`, in PEM; then other " +
+				"hosts may reach it"},
+			&cli.StringFlag{Name: "tls-key", Usage: "the key of --tls-cert is in `FILE`"},
+			&cli.StringFlag{Name: "behind-proxy", Usage: "a proxy on this host ends TLS, and browsers know the " +
+				"server as `URL`"},
+			cli.ListFlag("from", "with --behind-proxy: its addresses are in `CIDR`; may be repeated"),
 			cli.WholeFlag("rate", "a token may make `N` requests a second, on average", access.PerSecond, 1, 1_000_000,
 				""),
 		},
@@ -36,33 +47,75 @@ func serveVerb(p *program) cli.Verb {
 			{"jobledger serve", "prints the link to open in a browser on this host"},
 			{"jobledger serve --listen 127.0.0.1:8080",
 				"always at the same port, as for 'ssh -L 8080:127.0.0.1:8080'"},
+			{"jobledger serve --import bad-night.zip", "a night of another host, to go through it"},
+			{"jobledger serve --listen :8443 --tls-cert server.pem --tls-key server.key",
+				"for other hosts; the files are read again when they change"},
+			{"jobledger serve --listen 127.0.0.1:8080 --behind-proxy https://jobs.example.com",
+				"behind nginx or Caddy on this host"},
 			{"jobledger serve --listen unix:/run/user/1000/jobledger/http",
 				"for 'curl --unix-socket /run/user/1000/jobledger/http http://localhost/api/v1/status'"},
 		},
-		Exits: []int{cli.ExitBusy},
+		Exits: []int{cli.ExitNothing, cli.ExitBusy},
 		Run:   func(c *cli.Context) error { return p.serve(c) },
 	}
 }
 
 func (p *program) serve(c *cli.Context) error {
-	ctx, address := c.Context, c.String("listen")
+	ctx := c.Context
+	if c.IsSet("import") {
+		remove, err := p.importAside(ctx, c.String("import"))
+		if err != nil {
+			return err
+		}
+		defer remove()
+	}
 	service, err := p.Open(ctx)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	listener, err := door.Listen(ctx, address)
+	config := p.webConfig(service.Store)
+	config.Access, config.Rate = p.accessPath(c), float64(c.Int("rate"))
+	listener, err := p.listen(c, &config)
 	if err != nil {
 		return err
 	}
 	ctx = cli.UntilSignalled(ctx)
-	config := p.webConfig(service.Store)
-	config.Access, config.Rate = p.accessPath(c), float64(c.Int("rate"))
+	if config.ReadOnly = c.IsSet("import"); config.ReadOnly {
+		config.Access = ""
+	}
 	server := web.New(config)
 	if err := p.printAddress(listener.Addr().String()); err != nil {
 		return err
 	}
 	return server.Serve(ctx, listener)
+}
+
+// listen listens where the flags say, and takes what they say of TLS into config.
+func (p *program) listen(c *cli.Context, config *web.Config) (l net.Listener, err error) {
+	address, cert, key := c.String("listen"), c.String("tls-cert"), c.String("tls-key")
+	if public := c.String("behind-proxy"); public != "" {
+		if config.Proxy, err = door.ParseProxy(public, c.StringSlice("from")); err != nil {
+			return nil, err
+		}
+		if err := door.CheckProxy(config.Proxy, address); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case config.Proxy == nil && c.IsSet("from"):
+		return nil, cli.Usagef("--from is for --behind-proxy")
+	case config.Proxy != nil && cert+key != "":
+		return nil, cli.Usagef("--behind-proxy and --tls-cert exclude each other: the proxy ends TLS")
+	case (cert == "") != (key == ""):
+		return nil, cli.Usagef("--tls-cert and --tls-key belong together")
+	case cert == "":
+		return door.Listen(c.Context, address)
+	}
+	if config.Certificate, err = door.LoadCertificate(cert, key, p.Message); err != nil {
+		return nil, err
+	}
+	return door.ListenTLS(c.Context, address)
 }
 
 // webConfig serves store by the verbs of this program.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -27,19 +28,24 @@ type servedStore struct {
 	ask   api.Ask
 	base  string      // http://127.0.0.1:PORT
 	links chan string // login links
+
+	access string // the file of tokens
 }
 
 // serveStore serves store by the verbs of this program at now, until the test ends.
-func serveStore(t *testing.T, store *ledger.Store, now func() time.Time) servedStore {
+func serveStore(t testing.TB, store *ledger.Store, now func() time.Time) servedStore {
 	t.Helper()
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(io.Discard), Stderr: io.Discard, Now: now}}
 	p.DB = store.DSN()
 	links := make(chan string, 1)
 	c := p.webConfig(store)
+	c.Access = filepath.Join(t.TempDir(), "access")
 	c.Report, c.Announce = t.Logf, func(link string) { links <- link }
 	server := web.New(c)
 	listener, err := door.Listen(t.Context(), "127.0.0.1:0")
-	check(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, listener) }()
@@ -49,7 +55,7 @@ func serveStore(t *testing.T, store *ledger.Store, now func() time.Time) servedS
 			t.Errorf("serve: %v", err)
 		}
 	})
-	return servedStore{p.ask(store), "http://" + listener.Addr().String(), links}
+	return servedStore{p.ask(store), "http://" + listener.Addr().String(), links, c.Access}
 }
 
 // serveOn serves store as serveStore does. The function get has a session; header has pairs of name and
@@ -58,17 +64,9 @@ func serveOn(t *testing.T, store *ledger.Store, now func() time.Time) (ask api.A
 	get func(path string, header ...string) (status int, head http.Header, body string)) {
 	t.Helper()
 	s := serveStore(t, store, now)
-	jar, err := cookiejar.New(nil)
-	check(t, err)
 	base := s.base
-	client := &http.Client{Jar: jar}
+	client := &http.Client{Jar: loggedIn(t, s)}
 	t.Cleanup(client.CloseIdleConnections)
-	_, code, _ := strings.Cut(<-s.links, "#")
-	login, err := client.PostForm(base+"/login", url.Values{"code": {code}})
-	if err != nil || login.StatusCode != http.StatusOK {
-		t.Fatalf("login: %v, %v", login, err)
-	}
-	_ = login.Body.Close()
 	return s.ask, func(path string, header ...string) (status int, head http.Header, body string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
@@ -83,6 +81,26 @@ func serveOn(t *testing.T, store *ledger.Store, now func() time.Time) (ask api.A
 		check(t, err)
 		return answer.StatusCode, answer.Header, string(text)
 	}
+}
+
+// loggedIn returns the cookie of a session.
+func loggedIn(t testing.TB, s servedStore) http.CookieJar {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+	defer client.CloseIdleConnections()
+	_, code, _ := strings.Cut(<-s.links, "#")
+	login, err := client.PostForm(s.base+"/login", url.Values{"code": {code}})
+	if err != nil || login.StatusCode != http.StatusSeeOther {
+		t.Fatalf("login: %v, %v", login, err)
+	}
+	_ = login.Body.Close()
+	return jar
 }
 
 // TestServeAnswersAsTheVerbs compares the answers of the API with what the verbs print with --json, and its

@@ -54,6 +54,7 @@ func (p *program) verbs() []cli.Verb {
 		see.Queues(),
 		see.Wait(),
 		serveVerb(p),
+		pipeVerb(p),
 		tokenVerb(p),
 		audit.History(),
 		audit.Attempts(),

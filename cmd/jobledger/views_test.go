@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -149,6 +150,19 @@ func archiveBlock(t *testing.T, s *commands.Service) {
 		t.Fatal(err)
 	}
 	if _, err := archive.Record(t.Context(), s, "cli:ada@build7", what); err != nil {
+		t.Fatal(err)
+	}
+	err = s.Store.Write(t.Context(), func(tx *ledger.Tx) error {
+		for _, b := range []event.Body{&event.Removed{Hi: what.Hi, Reason: "yearly"},
+			&event.ArchivePolicy{OlderThan: 90 * 24 * time.Hour, KeepFailed: 365 * 24 * time.Hour}} {
+			e := event.Event{Pos: tx.Next(), At: tx.At(), Actor: "cli:ada@build7", Body: b}
+			if err := tx.Append(t.Context(), e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -113,10 +113,11 @@ func TestWorkNotifiesServiceManager(t *testing.T) {
 					t.Fatalf("reported %q, %v; want %q", message[:n], err, state)
 				}
 			}
-			cmd := s.command("work", "-q", "mail", "--", "sh", "-c", "echo socket=$NOTIFY_SOCKET; "+untilGo)
-			cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+path)
+			cmd := s.command("work", "-q", "mail", "--", "sh", "-c", "echo socket=$NOTIFY_SOCKET$WATCHDOG_USEC; "+untilGo)
+			cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=300000000")
 			w := s.start(cmd)
 			want("READY=1")
+			want("WATCHDOG=1") // the next one is due after 75 s
 			s.pids("begun", 1)
 			w.signal(syscall.SIGTERM)
 			want("STOPPING=1")

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -71,8 +72,8 @@ func ListIn(ctx context.Context, tx *ledger.Tx, dir string) (files []File, err e
 
 // Check reads the file of each segment of the ledger and calls fn with what it found, in order, until fn
 // fails. It compares every line with the hash tree, every file with the SHA-256 that the ledger names, the
-// events of each job with each other, and each file with the one before it: what had not ended there must be
-// carried in.
+// events of each job with each other, each file with the one before it, where what had not ended must be
+// carried in, and with the events that are still in the ledger.
 func Check(ctx context.Context, store *ledger.Store, dir string, fn func(File) error) error {
 	files, err := List(ctx, store, dir)
 	if err != nil {
@@ -134,8 +135,42 @@ func (c *checker) file(ctx context.Context, f *File) error {
 		return err
 	}
 	after, err := readChains(f, c.before)
-	c.before = after
+	if c.before = after; err == nil {
+		err = c.compareLive(ctx, f)
+	}
 	return err
+}
+
+// compareLive compares the events of a file that are still in the ledger with it. Where others of their block
+// have left, the ledger alone does not show that they are what they were.
+func (c *checker) compareLive(ctx context.Context, f *File) error {
+	file, err := os.Open(f.Path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	var leaf []byte
+	for m, err := range segment.Members(file) {
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
+		first, last := m.Events[0].Pos, m.Events[len(m.Events)-1].Pos
+		if first <= f.Lo {
+			continue
+		}
+		live := ledger.Filter{After: first - 1, Until: last}
+		for line, err := range c.store.Lines(ctx, live, false) {
+			if err != nil {
+				return err
+			}
+			leaf = line.Event.AppendLeaf(leaf[:0])
+			if !bytes.Equal(leaf, m.Lines[line.Pos-first]) {
+				return fmt.Errorf("%w: the event %d in the ledger is not the one in the file", segment.ErrDamaged,
+					line.Pos)
+			}
+		}
+	}
+	return nil
 }
 
 // compareBlocks compares the blocks of a file with those of the ledger, where it has them, and with the root

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"jobledger/commands"
@@ -27,6 +29,9 @@ type Removal struct {
 	OlderThan time.Duration // jobs that ended at least so long ago
 	// failed jobs that ended at least so long ago; 0: as OlderThan
 	KeepFailed time.Duration
+	// Logs is the folder with the output of the jobs' commands, of which that of the jobs that left is removed;
+	// "": none is. What a crash leaves there does no harm.
+	Logs string
 
 	after    int64   // the last job that was looked at
 	next     []int64 // the jobs of the next step
@@ -80,19 +85,28 @@ func (m *Removal) Step(ctx context.Context) (done event.Removed, more bool, err 
 	failpoint.Hit("remove-compared")
 	newest := m.segments[len(m.segments)-1]
 	more = len(m.next) > 0
+	var ids []event.JobID
 	err = m.Service.Store.Write(ctx, func(tx *ledger.Tx) error {
 		r, err := m.rules(ctx, tx)
 		if err != nil {
 			return err
 		}
 		r.Hi, r.LastAt = newest.Hi, newest.LastAt
-		done, err = journal.Remove(ctx, tx, m.Actor, r, ns, more, m.Reason)
+		ids, done, err = journal.Remove(ctx, tx, m.Actor, r, ns, more, m.Reason)
 		return err
 	})
-	if err == nil {
-		failpoint.Hit("removed")
+	if err != nil {
+		return done, more, err
 	}
-	return done, more, err
+	failpoint.Hit("removed")
+	if m.Logs != "" {
+		for _, id := range ids {
+			if err := os.RemoveAll(filepath.Join(m.Logs, string(id))); err != nil {
+				return done, more, err
+			}
+		}
+	}
+	return done, more, nil
 }
 
 // find returns the next jobs that may leave; none if there are no more.

@@ -238,3 +238,86 @@ func TestRemovalIsRefusedOfWhatIsNotArchived(t *testing.T) {
 	}
 	verify(t, s.Store)
 }
+
+// Every process that sweeps carries out the policy, in steps, and several may.
+func TestKeeperCarriesOutThePolicy(t *testing.T) {
+	s, dir := ofNight(t, 2000), t.TempDir()
+	keeper := func() *archive.Keeper {
+		return &archive.Keeper{Service: s, Dir: dir, Actor: "sweeper:a", Every: 1, Events: 256, Time: time.Minute}
+	}
+	one, other := keeper(), keeper()
+	step := func(k *archive.Keeper) {
+		t.Helper()
+		if err := k.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	jobs, _ := everything(t, s.Store)
+	step(one) // off
+	for i, want := range []bool{true, false} {
+		changed, err := archive.SetPolicy(t.Context(), s, actor, event.ArchivePolicy{OlderThan: time.Hour})
+		if err != nil || changed != want {
+			t.Errorf("set %d: changed %t, %v", i, changed, err)
+		}
+	}
+	if _, err := archive.SetPolicy(t.Context(), s, actor, event.ArchivePolicy{KeepFailed: 1}); !errors.Is(err,
+		commands.ErrInvalid) {
+		t.Errorf("a policy without an age: %v", err)
+	}
+	for range 8 {
+		step(one)
+		step(other)
+		verify(t, s.Store)
+	}
+	left, _ := everything(t, s.Store)
+	for id, j := range left {
+		if jobs[id].State.Final() && j.N < 1500 && j.FinishedAt.Before(night()[1500].At) {
+			t.Errorf("%s ended at %s and is still there", id, j.FinishedAt)
+		}
+	}
+	if len(left) >= len(jobs) {
+		t.Errorf("%d of %d jobs are left", len(left), len(jobs))
+	}
+	if files := check(t, s.Store, dir); len(files) < 7 {
+		t.Errorf("%d files", len(files))
+	}
+	if _, err := archive.SetPolicy(t.Context(), s, actor, event.ArchivePolicy{}); err != nil {
+		t.Fatal(err)
+	}
+	step(one)
+	verify(t, s.Store)
+}
+
+// An event that stays is compared with its file, whatever has left around it.
+func TestCheckFindsEditedEventsThatStay(t *testing.T) {
+	ledgertest.OfSQLite(t)
+	s, dir := ofNight(t, 2000), t.TempDir()
+	closeAll(t, s, dir, func() int64 { return 768 })
+	m := archive.Removal{Service: s, Dir: dir, Actor: actor, OlderThan: time.Hour}
+	if _, err := m.All(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, s.Store)
+	change(t, s.Store, `DROP TRIGGER events_no_update`, `UPDATE events SET actor = actor + 1
+WHERE pos = (SELECT min(pos) FROM events WHERE job IS NOT NULL AND pos > 256)`)
+	damaged := func(f archive.File) bool { return f.State == archive.Damaged }
+	if files := check(t, s.Store, dir); !slices.ContainsFunc(files, damaged) {
+		t.Errorf("the edited event was not found: %+v", files)
+	}
+	// Nor is one missed that leaves without a removed event.
+	change(t, s.Store, `UPDATE events SET actor = actor - 1
+WHERE pos = (SELECT min(pos) FROM events WHERE job IS NOT NULL AND pos > 256)`,
+		`DROP TRIGGER events_no_delete`, `DELETE FROM jobs WHERE n = (SELECT min(job) FROM events)`,
+		`DELETE FROM bodies WHERE pos IN (SELECT pos FROM events WHERE job = (SELECT min(job) FROM events))`,
+		`DELETE FROM events WHERE job = (SELECT min(job) FROM events)`)
+	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+		v, err := audit.Verify(t.Context(), tx, nil)
+		if !slices.ContainsFunc(v.Findings, func(f audit.Finding) bool { return f.Code == audit.FindRemoved }) {
+			t.Errorf("verify found %+v", v.Findings)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -78,7 +78,7 @@ func TestKilledExampleShop(t *testing.T) {
 	eachEngine(t, func(t *testing.T, dsn string) {
 		s := &exampleShop{T: t, program: program, dsn: dsn, jobs: ledgertest.New(t)}
 		acknowledged, next := make(map[int]bool), 0
-		for range ledgertest.Size(1, 1, 250) {
+		for round := range ledgertest.Size(1, 1, 250) {
 			s.start()
 			var mu sync.Mutex
 			var customers sync.WaitGroup
@@ -100,6 +100,15 @@ func TestKilledExampleShop(t *testing.T) {
 						}
 					}
 				})
+			}
+			for end := time.Now().Add(30 * time.Second); round == 0 && time.Now().Before(end); {
+				mu.Lock()
+				some := len(acknowledged) > 0
+				mu.Unlock()
+				if some {
+					break
+				}
+				time.Sleep(time.Millisecond) // until the shop has taken an order, however busy the machine is
 			}
 			time.Sleep(time.Duration(20_000+rand.IntN(60_000)) * time.Microsecond) // #nosec G404 -- of the kill
 			if err := s.cmd.Process.Kill(); err != nil {

@@ -16,6 +16,10 @@ type Hooks struct {
 	// Ended is called when a claim has ended, with the job after its end: a failed job that is retried is
 	// queued. took is how long the work ran.
 	Ended func(job projection.Job, how Ending, took time.Duration)
+
+	// Alive is called once in 15 s at least, while the worker claims, waits and heartbeats as it should: not
+	// while it hangs, or while the ledger keeps it waiting. It is for the watchdog of a service manager.
+	Alive func()
 }
 
 // Ending is how a claim ended.

@@ -102,6 +102,9 @@ func (l *loop) run(ctx context.Context) error {
 	for {
 		l.collectEnds()
 		l.recordPresence()
+		if l.Hooks.Alive != nil {
+			l.Hooks.Alive()
+		}
 		select {
 		case <-stop: // checked first, so that nothing more is claimed whatever else has happened
 			l.stopped, stop = true, nil

@@ -28,6 +28,9 @@ type Worker struct {
 	// Boot, and HOST-PID as Name. A Name that outlives the process makes a worker's history easier to read.
 	Process event.Worker
 
+	// Also is called at the end of each sweep: see commands.Sweeper. nil: nothing.
+	Also func(context.Context) error
+
 	Queues       []string      // required, unless Handler is a Mux: then those that it has handlers for
 	Capabilities []string      // labels that jobs may require
 	Slots        int           // jobs that run at the same time; default 1
@@ -155,7 +158,7 @@ func (w *Worker) logTicks(done schedule.Ticked, err error) {
 }
 
 func (w *Worker) sweep(ctx context.Context) {
-	s := commands.Sweeper{Service: w.Service, Actor: "sweeper:" + w.Process.Name}
+	s := commands.Sweeper{Service: w.Service, Actor: "sweeper:" + w.Process.Name, Also: w.Also}
 	log := w.logOf()
 	s.Run(ctx, cmp.Or(w.SweepEvery, 15*time.Second), func(r commands.SweepReport, err error) {
 		if err != nil {

@@ -43,7 +43,7 @@ func Instrument(w *worker.Worker, o Options) error {
 	if err := r.makeInstruments(o.Meters.Meter(Name)); err != nil {
 		return err
 	}
-	w.Hooks = worker.Hooks{Started: r.started, Ended: r.ended}
+	w.Hooks.Started, w.Hooks.Ended = r.started, r.ended
 	if mux, ok := w.Handler.(*worker.Mux); ok {
 		mux.Use(r.within)
 	} else if w.Handler != nil {

@@ -44,6 +44,7 @@ const (
 	KindQueueDefaults
 	KindReplaced
 	KindRemoved
+	KindArchivePolicy
 )
 
 // kinds is the one registry: the word of each kind and an empty body to decode into. A number without a
@@ -88,6 +89,7 @@ var kinds = [...]struct {
 	KindQueueDefaults: {"queue_defaults", func() Body { return new(QueueDefaults) }},
 	KindReplaced:      {"replaced", func() Body { return new(Replaced) }},
 	KindRemoved:       {"removed", func() Body { return new(Removed) }},
+	KindArchivePolicy: {"archive_policy", func() Body { return new(ArchivePolicy) }},
 }
 
 // Kinds returns every kind in the order of its number.

@@ -213,6 +213,8 @@ func (e *Event) content() error {
 		s.archived(b)
 	case *Removed:
 		s.removed(b)
+	case *ArchivePolicy:
+		s.archivePolicy(b)
 	default:
 		s.schedule(b)
 	}

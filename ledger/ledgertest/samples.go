@@ -72,6 +72,8 @@ func sampleBodies() []event.Body {
 		&event.Replaced{PayloadSHA256: digest, PayloadBytes: 17},
 		&event.Removed{Hi: 1024, Jobs: 200, Events: 900, Bodies: 150, BodyBytes: 4096, Keys: 12, More: true,
 			Reason: "yearly"},
+		&event.ArchivePolicy{OlderThan: 90 * 24 * time.Hour, KeepFailed: 365 * 24 * time.Hour, RemoveLogs: true,
+			Reason: "the disk"},
 	}
 }
 

@@ -79,7 +79,8 @@ func (f *Fold) Add(j *projection.Job, e *event.Event) error {
 	case *event.QueueResumed:
 		return f.addQueue(b.Queue, e)
 	case *event.QueueLimited, *event.WorkerStarted, *event.WorkerStopped, *event.Rebuilt, *event.Restored,
-		*event.Imported, *event.Sealing, *event.Archived, *event.QueueDefaults, *event.Removed:
+		*event.Imported, *event.Sealing, *event.Archived, *event.QueueDefaults, *event.Removed,
+		*event.ArchivePolicy:
 		if e.N != 0 || e.Seq != 0 {
 			return fmt.Errorf("%w: %s concerns a job", projection.ErrIllegal, e.Kind())
 		}

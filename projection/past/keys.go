@@ -28,9 +28,9 @@ var insertKey = ledger.NewSparseInsert("past",
 		"salt": ledger.BytesColumn},
 	"queue", "key", "id", "state", "digest", "salt")
 
-// keep stores the keys of jobs that are theirs for ever, with what their payloads were. It returns how many
-// that are.
-func keep(ctx context.Context, tx *ledger.Tx, jobs map[int64]projection.Job, ns []int64) (kept int64,
+// KeepKeys stores the keys of the jobs ns that are theirs for ever, with what their payloads were. It returns
+// how many that are.
+func KeepKeys(ctx context.Context, tx *ledger.Tx, jobs map[int64]projection.Job, ns []int64) (kept int64,
 	err error) {
 	var with []int64
 	for _, n := range ns {
@@ -72,15 +72,6 @@ func keep(ctx context.Context, tx *ledger.Tx, jobs map[int64]projection.Job, ns 
 		}
 	}
 	return int64(len(with)), nil
-}
-
-// KeepKeys stores the keys of the jobs ns that are theirs for ever. It returns how many that are.
-func KeepKeys(ctx context.Context, tx *ledger.Tx, ns []int64) (int64, error) {
-	jobs, err := projection.GetMany(ctx, tx, ns)
-	if err != nil {
-		return 0, err
-	}
-	return keep(ctx, tx, jobs, ns)
 }
 
 const keyOf = `SELECT p.id, p.state, p.digest, p.salt FROM past p

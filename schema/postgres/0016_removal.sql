@@ -1,5 +1,6 @@
 -- What is archived may leave the ledger's tables.
-INSERT INTO kinds VALUES (33, 'removed');
+INSERT INTO kinds VALUES (33, 'removed'), (34, 'archive_policy');
+UPDATE compatibility SET readable_from = 16, writable_from = 16;
 
 -- The ranges that archived events name. They follow on each other.
 CREATE TABLE segments (
@@ -89,3 +90,20 @@ ALTER TABLE events ENABLE ALWAYS TRIGGER events_no_delete, ENABLE ALWAYS TRIGGER
 
 -- A program of before takes a removed event for a lost one.
 UPDATE compatibility SET readable_from = 16, writable_from = 16;
+-- Who could read or append before can do so now. To remove takes a right that is given by roles.sql.
+DO $$
+DECLARE
+    who record;
+BEGIN
+    FOR who IN
+        SELECT CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS name, g.privilege_type AS may
+        FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) g LEFT JOIN pg_catalog.pg_roles r ON r.oid = g.grantee
+        WHERE c.oid = 'events'::regclass AND g.grantee <> c.relowner AND g.privilege_type IN ('SELECT', 'INSERT')
+    LOOP
+        IF who.may = 'SELECT' THEN
+            EXECUTE 'GRANT SELECT ON segments, past TO ' || who.name;
+        ELSE
+            EXECUTE 'GRANT INSERT ON segments TO ' || who.name;
+        END IF;
+    END LOOP;
+END $$;

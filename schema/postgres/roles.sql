@@ -7,6 +7,7 @@
 --
 --     GRANT jobledger_owner TO deploy;     -- migrates and rebuilds; can do away with every guard, so nothing runs as it
 --     GRANT jobledger_worker TO app;       -- works, enqueues, sweeps, pauses, erases
+--     GRANT jobledger_archiver TO cron;    -- a worker that also removes what is archived
 --     GRANT jobledger_auditor TO ada;      -- reads, payloads and lease tokens too, and changes nothing
 --
 -- A user who has to migrate says SET ROLE jobledger_owner first (ALTER ROLE deploy SET role = jobledger_owner does so
@@ -21,7 +22,7 @@
 BEGIN;
 
 SELECT format('CREATE ROLE %I NOLOGIN', name)
-FROM unnest(ARRAY['jobledger_owner', 'jobledger_worker', 'jobledger_auditor']) AS name
+FROM unnest(ARRAY['jobledger_owner', 'jobledger_worker', 'jobledger_archiver', 'jobledger_auditor']) AS name
 WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = name) \gexec
 
 -- Who owned the ledger so far remains one of its owners.
@@ -38,9 +39,9 @@ SELECT format('ALTER FUNCTION %s OWNER TO jobledger_owner', oid::regprocedure)
 FROM pg_catalog.pg_proc WHERE pronamespace = to_regnamespace(quote_ident(:'schema')) \gexec
 
 -- What was granted before, by this file or by hand, is taken back first.
-REVOKE ALL ON SCHEMA :"schema" FROM PUBLIC, jobledger_worker, jobledger_auditor;
-REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM PUBLIC, jobledger_worker, jobledger_auditor;
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA :"schema" FROM PUBLIC, jobledger_worker, jobledger_auditor;
+REVOKE ALL ON SCHEMA :"schema" FROM PUBLIC, jobledger_worker, jobledger_archiver, jobledger_auditor;
+REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM PUBLIC, jobledger_worker, jobledger_archiver, jobledger_auditor;
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA :"schema" FROM PUBLIC, jobledger_worker, jobledger_archiver, jobledger_auditor;
 
 GRANT USAGE ON SCHEMA :"schema" TO jobledger_worker, jobledger_auditor;
 GRANT SELECT ON ALL TABLES IN SCHEMA :"schema" TO jobledger_worker, jobledger_auditor;
@@ -49,11 +50,16 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :"schema" TO jobledger_worker, jobledge
 -- The guards refuse to change an event to the owner too; a worker may not even try.
 GRANT INSERT ON :"schema".events, :"schema".names, :"schema".workers, :"schema".bodies, :"schema".jobs, :"schema".queues,
     :"schema".limits, :"schema".group_heads, :"schema".group_rates, :"schema".presence, :"schema".keyframes, :"schema".blocks, :"schema".seals, :"schema".timetable,
-    :"schema".deps, :"schema".resolving TO jobledger_worker;
+    :"schema".deps, :"schema".resolving, :"schema".segments TO jobledger_worker;
 GRANT UPDATE ON :"schema".jobs, :"schema".queues, :"schema".limits, :"schema".group_heads, :"schema".group_rates, :"schema".presence, :"schema".keyframes,
     :"schema".timetable, :"schema".deps, :"schema".resolving TO jobledger_worker;
 GRANT UPDATE ON :"schema".write_lock TO jobledger_worker; -- who may change it may lock it, as every writer does
 GRANT DELETE ON :"schema".bodies, :"schema".presence, :"schema".timetable, :"schema".group_heads, :"schema".group_rates,
     :"schema".deps, :"schema".resolving TO jobledger_worker; -- erasing; processes that have ended; schedules that are removed; groups without queued jobs; rates that change
+
+-- What is archived leaves: the guards let nothing else go.
+GRANT jobledger_worker TO jobledger_archiver;
+GRANT DELETE ON :"schema".events, :"schema".jobs, :"schema".keyframes TO jobledger_archiver;
+GRANT INSERT ON :"schema".past TO jobledger_archiver;
 
 COMMIT;

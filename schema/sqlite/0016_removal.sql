@@ -1,5 +1,5 @@
 -- What is archived may leave the ledger's file.
-INSERT INTO kinds VALUES (33, 'removed');
+INSERT INTO kinds VALUES (33, 'removed'), (34, 'archive_policy');
 
 -- The ranges that archived events name. They follow on each other.
 CREATE TABLE segments (

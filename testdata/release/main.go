@@ -3,9 +3,9 @@
 //	cd testdata/release && go run . -version v0.1.0 -out ../../dist
 //
 // There is an archive for each system, with the program, its manual page, completions and licences; for Linux
-// also a .deb and a .rpm, with units for systemd; a list of all modules in it (CycloneDX); and SHA256SUMS.
-// With -key, SHA256SUMS is signed by an Ed25519 key, as "openssl genpkey -algorithm ed25519" makes one; it is
-// checked with
+// also a .deb and a .rpm, with units for systemd, and an OCI image; a list of all modules (CycloneDX); and
+// SHA256SUMS. With -key, SHA256SUMS is signed by an Ed25519 key, as "openssl genpkey -algorithm ed25519" makes
+// one; it is checked with
 //
 //	openssl pkeyutl -verify -pubin -inkey release.pub -rawin -in SHA256SUMS -sigfile SHA256SUMS.sig
 //
@@ -172,6 +172,9 @@ func (r *release) make(ctx context.Context, sign signer) error {
 				return fmt.Errorf("%s: %w", t, err)
 			}
 		}
+	}
+	if err := r.image(programs); err != nil {
+		return err
 	}
 	if err := r.bill(modules); err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -10,6 +11,7 @@ import (
 	"encoding/pem"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -67,9 +69,9 @@ func TestReleaseIsReproducible(t *testing.T) {
 	if other := list(t, second); !slices.Equal(names, other) {
 		t.Fatalf("the second time there are %q, the first time %q", other, names)
 	}
-	want := 6 // archive, .deb, .rpm, bill, sums, signature
+	want := 7 // archive, .deb, .rpm, image, bill, sums, signature
 	if *long {
-		want = 9 + 3*2 + 3
+		want = 9 + 3*2 + 4
 	}
 	if len(names) != want {
 		t.Errorf("%d files: %q", len(names), names)
@@ -79,7 +81,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 		if !bytes.Equal(a, b) {
 			t.Errorf("%s has other bytes the second time", name)
 		}
-		if len(a) > largest {
+		if len(a) > largest && !strings.HasSuffix(name, "_oci.tar") { // which has several programs
 			t.Errorf("%s has %d bytes", name, len(a))
 		}
 	}
@@ -126,6 +128,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 			t.Errorf("version: %s", out)
 		}
 	}
+	t.Run("image", func(t *testing.T) { checkImage(t, filepath.Join(first, "jobledger_0.1.0_oci.tar")) })
 	t.Run("deb", func(t *testing.T) { installDeb(t, first) })
 }
 
@@ -210,6 +213,90 @@ func installDeb(t *testing.T, first string) {
 	})
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
+
+// checkImage follows an image from its index to its files, and runs its program as it says.
+func checkImage(t *testing.T, archive string) {
+	folder := t.TempDir()
+	command(t, "tar", "xf", archive, "-C", folder)
+	type blob struct {
+		Digest   string
+		Size     int64
+		Platform struct{ OS, Architecture string }
+	}
+	load := func(b blob, into any) []byte {
+		t.Helper()
+		text := read(t, folder, "blobs/sha256/"+strings.TrimPrefix(b.Digest, "sha256:"))
+		if sum := fmt.Sprintf("sha256:%x", sha256.Sum256(text)); sum != b.Digest || int64(len(text)) != b.Size {
+			t.Fatalf("%s of %d bytes is %s of %d", b.Digest, b.Size, sum, len(text))
+		}
+		if into != nil {
+			if err := json.Unmarshal(text, into); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return text
+	}
+	var top, index struct{ Manifests []blob }
+	if err := json.Unmarshal(read(t, folder, "index.json"), &top); err != nil || len(top.Manifests) != 1 {
+		t.Fatalf("index.json: %+v, %v", top, err)
+	}
+	load(top.Manifests[0], &index)
+	ran := false
+	for _, m := range index.Manifests {
+		var manifest struct {
+			Config blob
+			Layers []blob
+		}
+		load(m, &manifest)
+		var config struct {
+			OS, Architecture string
+			Config           struct {
+				User       string
+				Entrypoint []string
+			}
+			RootFS struct {
+				DiffIDs []string `json:"diff_ids"`
+			}
+		}
+		load(manifest.Config, &config)
+		if config.Config.User != "65532:65532" || config.Architecture != m.Platform.Architecture ||
+			len(manifest.Layers) != 1 || len(config.RootFS.DiffIDs) != 1 {
+			t.Fatalf("%+v: %+v", m.Platform, config)
+		}
+		layer := load(manifest.Layers[0], nil)
+		plain, err := gzip.NewReader(bytes.NewReader(layer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(plain)
+		if sum := fmt.Sprintf("sha256:%x", sha256.Sum256(text)); err != nil || sum != config.RootFS.DiffIDs[0] {
+			t.Errorf("the layer is %s, %v; want %v", sum, err, config.RootFS.DiffIDs)
+		}
+		if m.Platform.Architecture != runtime.GOARCH || runtime.GOOS != "linux" {
+			continue
+		}
+		root := t.TempDir()
+		packed := filepath.Join(t.TempDir(), "layer")
+		if err := os.WriteFile(packed, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		command(t, "tar", "xf", packed, "--no-same-owner", "-C", root)
+		out := command(t, filepath.Join(root, config.Config.Entrypoint[0]), "version")
+		if !strings.Contains(out, "v0.1.0") {
+			t.Errorf("the program of the image: %s", out)
+		}
+		files := list(t, root)
+		slices.Sort(files)
+		if !slices.Equal(files, []string{"etc/passwd", "jobledger", "licenses/LICENSE",
+			"licenses/THIRD-PARTY-LICENSES.txt"}) {
+			t.Errorf("the image has %q", files)
+		}
+		ran = true
+	}
+	if !ran && runtime.GOOS == "linux" {
+		t.Error("the image has no program for this machine")
 	}
 }
 

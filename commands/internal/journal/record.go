@@ -80,7 +80,7 @@ func (f Fact) Envelope(pos int64, at time.Time) (e event.Event, after projection
 		event.KindWorkerStopped, event.KindRebuilt, event.KindRestored, event.KindImported, event.KindSealing,
 		event.KindScheduleSet, event.KindSchedulePaused, event.KindScheduleResumed, event.KindScheduleRemoved,
 		event.KindScheduleSkipped, event.KindArchived, event.KindQueueDefaults,
-		event.KindRemoved:
+		event.KindRemoved, event.KindArchivePolicy:
 		e.Worker = f.Worker
 		return e, j, nil
 	case event.KindRefused, event.KindStopped:
@@ -154,7 +154,8 @@ func putRow(ctx context.Context, tx *ledger.Tx, f Fact, e event.Event, after pro
 	case event.KindScheduleSet, event.KindSchedulePaused, event.KindScheduleResumed, event.KindScheduleRemoved,
 		event.KindScheduleSkipped:
 		return nil // no job
-	case event.KindSealing, event.KindArchived, event.KindQueueDefaults, event.KindRemoved:
+	case event.KindSealing, event.KindArchived, event.KindQueueDefaults, event.KindRemoved,
+		event.KindArchivePolicy:
 		return nil // its fold is read from the events, which are few
 	}
 	if e.To == event.Queued || f.Job.Limited && !after.Limited { // a job, or a slot for one

@@ -10,29 +10,37 @@ import (
 )
 
 // Remove deletes jobs with all their events, which are archived, and records that. They are those of ns that
-// the rules let go, as this transaction sees them. It returns what it recorded; without Jobs it did nothing.
+// the rules let go, as this transaction sees them. It returns their ids and what it recorded; without Jobs it
+// did nothing.
 func Remove(ctx context.Context, tx *ledger.Tx, actor string, r past.Rules, ns []int64, more bool,
-	reason string) (done event.Removed, err error) {
+	reason string) (ids []event.JobID, done event.Removed, err error) {
 	if ns, err = past.Removable(ctx, tx, r, ns); err != nil || len(ns) == 0 {
-		return done, err
+		return nil, done, err
 	}
-	keys, err := past.KeepKeys(ctx, tx, ns)
+	jobs, err := projection.GetMany(ctx, tx, ns)
 	if err != nil {
-		return done, err
+		return nil, done, err
+	}
+	for _, n := range ns {
+		ids = append(ids, jobs[n].ID)
+	}
+	keys, err := past.KeepKeys(ctx, tx, jobs, ns)
+	if err != nil {
+		return nil, done, err
 	}
 	if err := past.RemoveRows(tx, ns); err != nil {
-		return done, err
+		return nil, done, err
 	}
 	gone, err := tx.RemoveJobs(ctx, ns)
 	if err != nil {
-		return done, err
+		return nil, done, err
 	}
 	horizon, err := projection.Horizon(ctx, tx)
 	if err != nil {
-		return done, err
+		return nil, done, err
 	}
 	done = event.Removed{Hi: max(r.Hi, horizon), Jobs: int64(len(ns)), Events: gone.Events, Bodies: gone.Bodies,
 		BodyBytes: gone.BodyBytes, Keys: keys, More: more, Reason: reason}
 	_, err = Record(ctx, tx, Fact{Actor: actor, Body: &done})
-	return done, err
+	return ids, done, err
 }

@@ -89,7 +89,7 @@ func (f *Fold) Add(e event.Event) error {
 	case *event.QueueResumed:
 		f.Queues[b.Queue], err = projection.EvolveQueue(f.Queues[b.Queue], e)
 	case *event.QueueLimited, *event.WorkerStarted, *event.WorkerStopped, *event.Rebuilt, *event.Restored,
-		*event.Imported, *event.QueueDefaults, *event.Removed:
+		*event.Imported, *event.QueueDefaults, *event.Removed, *event.ArchivePolicy:
 	case *event.Archived:
 		f.Archived = append(f.Archived, *b)
 	case *event.ScheduleSet, *event.SchedulePaused, *event.ScheduleResumed, *event.ScheduleRemoved,

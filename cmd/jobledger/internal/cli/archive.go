@@ -33,6 +33,16 @@ func ArchiveFolder(given string, store *ledger.Store) string {
 	return store.Path() + archive.Suffix
 }
 
+// ArchiveKeeper returns what carries out the archive policy of a ledger, where its archive is known.
+func ArchiveKeeper(service *commands.Service, actor string) *archive.Keeper {
+	logs, err := LogFolder(service.Store.Path())
+	if err != nil { // there are none
+		logs = ""
+	}
+	return &archive.Keeper{Service: service, Actor: actor, Logs: logs,
+		Dir: ArchiveFolder(os.Getenv(ArchiveEnv), service.Store)}
+}
+
 // WithArchive returns v, which only reads, so that it also answers about what has left the ledger: it is run
 // once more on a whole copy, where it needs events that are in the archive or a job that is not in the
 // ledger.
@@ -77,7 +87,7 @@ func (p *Program) onWholeCopy(c *Context, err error, run func(*Context) error) e
 		return tempErr
 	}
 	defer os.RemoveAll(temp)
-	whole, openErr := ledger.Open(c.Context, filepath.Join(temp, "whole.db")+"?sync=normal")
+	whole, openErr := ledger.Open(c.Context, "sqlite:"+filepath.Join(temp, "whole.db")+"?sync=normal")
 	if openErr != nil {
 		return openErr
 	}

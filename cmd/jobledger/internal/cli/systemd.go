@@ -3,6 +3,8 @@ package cli
 import (
 	"net"
 	"os"
+	"strconv"
+	"time"
 )
 
 // SystemdNotifier returns a function that sends the service's state to systemd, as sd_notify(3) does: one
@@ -23,6 +25,26 @@ func (p *Program) SystemdNotifier() func(state string) {
 		}
 		if err != nil {
 			p.Message("NOTIFY_SOCKET: %v", err)
+		}
+	}
+}
+
+// SystemdWatchdog returns a function to be called again and again while the service works as it should. It
+// reports that to systemd four times in the service's WatchdogSec, which is to be a minute or more. Without
+// that it returns nil. Its variables, too, are removed from the environment.
+func SystemdWatchdog(notify func(state string)) func() {
+	limit, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
+	process := os.Getenv("WATCHDOG_PID")
+	_, _ = os.Unsetenv("WATCHDOG_USEC"), os.Unsetenv("WATCHDOG_PID") // these fail for no name that is one
+	if err != nil || limit <= 0 || process != "" && process != strconv.Itoa(os.Getpid()) {
+		return nil
+	}
+	every := time.Duration(limit) * time.Microsecond / 4
+	var last time.Time
+	return func() {
+		if now := time.Now(); now.Sub(last) >= every {
+			last = now
+			notify("WATCHDOG=1")
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/deps"
+	"jobledger/projection/past"
 	"jobledger/projection/status"
 )
 
@@ -274,6 +275,12 @@ func (d *examination) logFolders(ctx context.Context, tx *ledger.Tx) error {
 		case err != nil:
 			return err
 		case !ok:
+			if left, err := past.MayHaveLeft(ctx, tx, event.JobID(entry.Name())); err != nil || left {
+				if err != nil {
+					return err
+				}
+				continue // its job is archived
+			}
 			unknown = append(unknown, entry.Name())
 		case j.Erased:
 			erased = append(erased, entry.Name())

@@ -70,6 +70,7 @@ const (
 	CodeCheckpoint     = "D33" // a seal of which no checkpoint was handed out
 	CodeArchive        = "D34" // a file of the archive that is not there, or has another size
 	CodeHeld           = "D35" // jobs that have been held for long
+	CodeRemoval        = "D36" // a removal of archived jobs that did not end, or a policy that is not carried out
 )
 
 // Options say how a ledger is examined. The zero value works.

@@ -262,7 +262,7 @@ func (t *tracer) mark(e event.Event) {
 	case *event.Erased:
 		mark.Args["reason"] = b.Reason
 	case *event.Rebuilt, *event.Restored, *event.Imported, *event.Sealing, *event.Archived,
-		*event.Removed:
+		*event.Removed, *event.ArchivePolicy:
 	default:
 		return
 	}

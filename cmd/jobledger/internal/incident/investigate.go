@@ -210,6 +210,8 @@ func (in *investigation) add(e event.Event, queue string) {
 		in.operator(e, key(e), once("archived the events %d to %d", b.Lo+1, b.Hi), b.Reason)
 	case *event.Removed:
 		in.operator(e, key(e), once("removed %s that are archived", render.Count(b.Jobs, "job")), b.Reason)
+	case *event.ArchivePolicy:
+		in.operator(e, key(e), once("set the archive policy: %s", render.PolicyText(b)), b.Reason)
 	}
 }
 

@@ -76,6 +76,8 @@ func Describe(e event.Event, zone *time.Location) string {
 		d.archived(b)
 	case *event.Removed:
 		d.removed(b)
+	case *event.ArchivePolicy:
+		d.archivePolicy(b)
 	}
 	// An event of a claim is recorded by its worker, unless an operator presented the token.
 	if e.Attempt > 0 && saidByOwner(e.Kind()) && e.Actor != "worker:"+e.Worker.Name {
@@ -264,6 +266,26 @@ func (d *description) removed(b *event.Removed) {
 	d.add("%s with %s by %s", Count(b.Jobs, "job"), Count(b.Events, "archived event"), d.event.Actor)
 	d.addIf(b.Bodies > 0, "%s of payloads and results", ByteSize(b.BodyBytes))
 	d.addIf(b.Reason != "", "%s", b.Reason)
+}
+
+func (d *description) archivePolicy(b *event.ArchivePolicy) {
+	d.add("%s by %s", PolicyText(b), d.event.Actor)
+	d.addIf(b.Reason != "", "%s", b.Reason)
+}
+
+// PolicyText is an archive policy as people write it.
+func PolicyText(b *event.ArchivePolicy) string {
+	if b.OlderThan == 0 {
+		return "off"
+	}
+	text := "older-than " + Duration(b.OlderThan)
+	if b.KeepFailed > 0 {
+		text += ", keep-failed " + Duration(b.KeepFailed)
+	}
+	if b.RemoveLogs {
+		text += ", logs remove"
+	}
+	return text
 }
 
 // description is what describe has to say about an event, phrase by phrase.

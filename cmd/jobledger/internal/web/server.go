@@ -36,10 +36,15 @@ type Config struct {
 	Tables page.Tables
 	Now    func() time.Time // in the zone in which pages show times
 	Name   string           // the ledger, as pages call it
-	Owner  string           // the user who runs the server, as an actor: cli:ada@build7
+	// ReadOnly takes every right to change something from those who need no token.
+	ReadOnly bool
+	Owner    string // the user who runs the server, as an actor: cli:ada@build7
 
-	Access string  // the file with the grants of tokens; "": there are none
-	Rate   float64 // requests a second of one token, on average; 0: the default
+	Certificate *door.Certificate // for TLS; nil: none
+	Proxy       *door.Proxy       // in front of the server; nil: none
+	Hosts       []string          // what requests may name as their host, besides the address of the listener
+	Access      string            // the file with the grants of tokens; "": there are none
+	Rate        float64           // requests a second of one token, on average; 0: the default
 
 	// Announce shows a login link to the user who runs the server; nil: there are none.
 	Announce func(link string)
@@ -65,8 +70,10 @@ func New(c Config) *Server {
 	}
 	s := &Server{Config: c, follower: view.NewFollower(), verifier: view.NewVerifier(c.Now)}
 	pages := &page.Pages{Tables: c.Tables, Name: c.Name}
-	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, Announce: c.Announce,
-		Report: c.Report, ShowProblem: pages.ShowProblem, Keys: &access.Keys{Path: c.Access}, Rate: c.Rate})
+	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, ReadOnly: c.ReadOnly,
+		Announce: c.Announce, Report: c.Report, ShowProblem: pages.ShowProblem, Hosts: c.Hosts,
+		Certificate: c.Certificate, Proxy: c.Proxy,
+		Keys: &access.Keys{Path: c.Access}, Rate: c.Rate})
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
 		Moments: new(view.Moments), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
 		Report: c.Report})
@@ -114,7 +121,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer s.sweeper.wait()
 	defer unfollow()
 	ended := make(chan error, 1)
-	go func() { ended <- h.Serve(door.LimitConnections(l, door.MaxConnections)) }()
+	go func() { ended <- s.door.ServeOn(h, door.LimitConnections(l, door.MaxConnections)) }()
 	s.door.PrintLink()
 	var err error
 	select {

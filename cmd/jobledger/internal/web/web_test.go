@@ -37,7 +37,13 @@ type served struct {
 	job    event.JobID
 }
 
-func serve(t *testing.T, address string) *served {
+func serve(t *testing.T, address string, hosts ...string) *served {
+	t.Helper()
+	return serveWith(t, address, func(c *Config) { c.Hosts = hosts })
+}
+
+// serveWith is serve with another configuration.
+func serveWith(t *testing.T, address string, change func(c *Config)) *served {
 	t.Helper()
 	scenario := commandstest.New(t)
 	jobs, err := scenario.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Payload: []byte("a")})
@@ -48,12 +54,14 @@ func serve(t *testing.T, address string) *served {
 	s := &served{t: t, access: filepath.Join(t.TempDir(), "access"), job: jobs[0].ID,
 		links: make(chan string, 4), client: &http.Client{
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	s.Server = New(Config{Store: scenario.Store, Now: time.Now, Name: "jobs.db", Report: t.Logf,
+	c := Config{Store: scenario.Store, Now: time.Now, Name: "jobs.db", Report: t.Logf,
 		Ask: func(context.Context, io.Writer, []string) error { return nil },
 		Tables: func(context.Context, []string) ([]*render.Table, error) {
 			return nil, cli.Exitf(cli.ExitNothing, "no job matches")
 		},
-		Owner: "cli:ada@build7", Access: s.access, Announce: func(link string) { s.links <- link }})
+		Owner: "cli:ada@build7", Access: s.access, Announce: func(link string) { s.links <- link }}
+	change(&c)
+	s.Server = New(c)
 	listener, err := door.Listen(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)

@@ -34,25 +34,34 @@ func (p *Verbs) Archive() cli.Verb {
 			"'jobledger archive list' shows which files there are to be, and whether they are there. 'jobledger " +
 			"archive check' reads all of them: 3 if one is missing, 8 if one is not what it was. 'jobledger archive " +
 			"history JOB' shows what they know of one job, without looking for it in the ledger.\n\n" +
+			"--policy 'older-than 90d, keep-failed 365d' has the same done from then on, in small steps, by every " +
+			"'work' and 'sweep' that knows the folder. It is recorded as an event; --policy off ends it, and " +
+			"'jobledger archive policy' shows it. Output of the jobs' commands stays where it is, unless --logs " +
+			"remove, or 'logs remove' in the policy, says otherwise.\n\n" +
 			"The folder is the ledger's file with .archive behind it. A ledger in PostgreSQL needs --archive.",
-		Args: "[close|list|check|history JOB]", MaxArgs: 2,
+		Args: "[close|list|check|policy|history JOB]", MaxArgs: 2,
 		Flags: []cli.Flag{
 			cli.DurationFlag("older-than", "what is at least `D` old, such as 90d", "", 0,
 				100*365*24*time.Hour, true),
 			cli.DurationFlag("keep-failed", "keep failed jobs in the ledger until they are `D` old, such as 365d", "",
 				0, 100*365*24*time.Hour, true),
+			&cli.StringFlag{Name: "logs", Usage: "`WHAT` becomes of the output of the jobs that leave: keep or remove",
+				Value: "keep", DefaultText: "keep"},
+			&cli.StringFlag{Name: "policy",
+				Usage: "from now on: `WHAT` is 'older-than D', 'older-than D, keep-failed D' or off"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be archived"},
 			cli.ArchiveFlag(),
 			jobverb.ReasonFlag(),
 		},
 		Examples: []cli.Example{
 			{"jobledger archive --older-than 90d --keep-failed 365d", "once a day, from cron; 3: nothing to do"},
+			{"jobledger archive --policy 'older-than 90d'", "or leave it to the workers, once and for all"},
 			{"jobledger archive check && rsync -a jobledger.db.archive/ backup:jobs/", "copy only what is whole"},
 			{"jobledger archive list --json | jq -r .path", "the files; zcat and jq read them"},
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitConflict, cli.ExitNoJob, cli.ExitDiscrepancy,
 			cli.ExitBusy},
-		Complete: map[string][]string{"": {"close", "list", "check", "history"}},
+		Complete: map[string][]string{"": {"close", "list", "check", "policy", "history"}},
 		Run:      p.archive,
 	}
 }
@@ -61,16 +70,25 @@ func (p *Verbs) archive(c *cli.Context) error {
 	what := c.Args().First()
 	moves := what == "" || what == "close"
 	switch {
-	case !moves && what != "list" && what != "check" && what != "history":
-		return cli.Usagef("archive %q: it is close, list, check or history", what)
+	case !moves && what != "list" && what != "check" && what != "history" && what != "policy":
+		return cli.Usagef("archive %q: it is close, list, check, policy or history", what)
+	case c.IsSet("policy") && (what != "" || c.IsSet("older-than") || c.IsSet("keep-failed") ||
+		c.IsSet("logs") || c.Bool("dry-run")):
+		return cli.Usagef("--policy stands alone, or with --reason")
+	case c.IsSet("policy"):
+		return p.setArchivePolicy(c)
+	case what == "policy" && c.NArg() == 1:
+		return p.showArchivePolicy(c)
 	case what == "history" && c.NArg() == 1:
 		return cli.Usagef("archive history: missing JOB")
 	case what != "history" && c.NArg() > 1:
 		return cli.Usagef("archive %s: unexpected argument %q", what, c.Args().Get(1))
 	case !moves && (c.IsSet("older-than") || c.Bool("dry-run") || c.IsSet("reason")):
 		return cli.Usagef("--older-than, --dry-run and --reason are for 'jobledger archive' and 'archive close'")
-	case what != "" && c.IsSet("keep-failed"):
-		return cli.Usagef("--keep-failed is for 'jobledger archive --older-than D'")
+	case what != "" && (c.IsSet("keep-failed") || c.IsSet("logs")):
+		return cli.Usagef("--keep-failed and --logs are for 'jobledger archive --older-than D'")
+	case c.String("logs") != "keep" && c.String("logs") != "remove":
+		return cli.Usagef("--logs: %q is not keep or remove", c.String("logs"))
 	}
 	older, given := cli.DurationValue(c, "older-than")
 	keepFailed, _ := cli.DurationValue(c, "keep-failed")
@@ -112,6 +130,11 @@ func (p *Verbs) archive(c *cli.Context) error {
 		OlderThan: older, KeepFailed: keepFailed}
 	if what == "close" {
 		m.Service = nil
+	}
+	if c.String("logs") == "remove" {
+		if m.Logs, err = cli.LogFolder(service.Store.Path()); err != nil {
+			return err
+		}
 	}
 	return archiveError(p.archiveMove(c, service, dir, older, m))
 }

@@ -53,6 +53,8 @@ func (p *Verbs) sweep(c *cli.Context) error {
 	defer service.Store.Close()
 	sweeper := &commands.Sweeper{Service: service, Batch: c.Int("batch"), SealStep: -1,
 		Actor: p.ActorAs("sweeper:" + strings.TrimPrefix(p.DefaultActor(), "cli:"))}
+	keeper := cli.ArchiveKeeper(service, sweeper.Actor)
+	sweeper.Also = keeper.Step
 	if grace, given := cli.DurationValue(c, "grace"); given {
 		sweeper.Grace = &grace
 	}
@@ -60,6 +62,7 @@ func (p *Verbs) sweep(c *cli.Context) error {
 		sweeper.SealStep = 0 // the next sweep goes on
 		return p.sweepEvery(c.Context, sweeper, every, c.Int("while"))
 	}
+	keeper.Time = 10 * time.Second // the next sweep is that of another process
 	ticked, err := ticker(sweeper).Tick(c.Context)
 	if err != nil {
 		return err

@@ -127,6 +127,7 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 	}
 	w := p.newWorker(c, command, request)
 	w.Service = service
+	w.Also = cli.ArchiveKeeper(service, "sweeper:"+request.Worker.Name).Step
 	guard := witnessGuard(p, service.Store)
 	return p.runWorker(c, w, notify, guard)
 }
@@ -165,6 +166,7 @@ func (p *Verbs) runWorker(c *cli.Context, w *worker.Worker, notify func(string),
 		cancel()
 		reaper.Wait()
 	}()
+	w.Hooks.Alive = cli.SystemdWatchdog(notify)
 	notify("READY=1")
 	defer notify("STOPPING=1")
 	witnessed := func() error { return nil }

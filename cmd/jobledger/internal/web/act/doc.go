@@ -4,8 +4,8 @@
 //	job, err := a.Job(ctx, "cancel", id, act.Request{Reason: "sent twice", Seq: 3})
 //	d.Add(a.Routes()...)
 //
-// Rights are checked here, where the command is called, whoever calls: a page or the API. The actor of the events
-// is the caller's.
+// Rights are checked here, where the command is called, for the pages and the API alike. The actor of the
+// events is the caller's.
 //
 // Files in reading order: act.go (one job, one queue), bulk.go (many jobs), routes.go (as JSON).
 package act

@@ -47,7 +47,8 @@ func read(r *http.Request, v any) error {
 	if len(text) == 0 {
 		return nil
 	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
 		return door.Refusal(http.StatusUnsupportedMediaType, "media_type", "the body must be application/json")
 	}
 	return wire.Read(text, v)

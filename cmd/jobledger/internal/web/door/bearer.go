@@ -41,6 +41,11 @@ func (d *Door) bearer(r *http.Request) (Caller, error) {
 
 // addressOf is the address that r came from, without the port; "unix" for a Unix socket.
 func (d *Door) addressOf(r *http.Request) string {
+	if d.Proxy != nil {
+		if client := d.Proxy.clientOf(r); client != "" {
+			return client
+		}
+	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return "unix"

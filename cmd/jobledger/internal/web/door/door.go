@@ -23,11 +23,15 @@ const (
 
 // Config says who is let in, and how a [Door] speaks to people.
 type Config struct {
-	Store *ledger.Store
-	Now   func() time.Time
-	Owner string       // the actor of the user who runs the server, as events name it
-	Keys  *access.Keys // finds the grants of tokens; nil: there are none
-	Rate  float64      // requests a second of one token, on average; 0: access.PerSecond
+	Store       *ledger.Store
+	Now         func() time.Time
+	ReadOnly    bool         // a user who needs no token may change nothing
+	Owner       string       // the actor of the user who runs the server, as events name it
+	Certificate *Certificate // for TLS; nil: there is none
+	Proxy       *Proxy       // in front of the server; nil: there is none
+	Hosts       []string     // what requests may name as their host, besides the address of the listener
+	Keys        *access.Keys // finds the grants of tokens; nil: there are none
+	Rate        float64      // requests a second of one token, on average; 0: access.PerSecond
 
 	// Announce shows a login link to the user who runs the server; nil: there are none.
 	Announce func(link string)
@@ -84,7 +88,19 @@ func (d *Door) ListenOn(l net.Listener) {
 	for _, name := range []string{"jobledger.localhost", "localhost", address.IP.String()} {
 		d.hosts[net.JoinHostPort(name, port)] = true
 	}
+	for _, host := range d.Hosts {
+		d.hosts[strings.ToLower(host)] = true
+	}
+	if d.Proxy != nil {
+		d.hosts[d.Proxy.Host] = true
+	}
 	d.origin = "http://" + net.JoinHostPort("jobledger.localhost", port)
+	switch {
+	case d.Proxy != nil:
+		d.origin = "https://" + d.Proxy.Host
+	case d.Certificate != nil:
+		d.origin = "https://" + net.JoinHostPort(d.Certificate.name(), port)
+	}
 }
 
 // Close says that the server ends: [Door.Closing] is closed, and readyz answers 503.
@@ -140,6 +156,13 @@ func plain(w http.ResponseWriter, text string) error {
 // callerKey is the key of a request's [Caller] in its context.
 type callerKey struct{}
 
+// ownKey is the key of what [AsOwner] puts into a context.
+type ownKey struct{}
+
+// AsOwner returns the context of requests that the user who runs this program makes in its own process,
+// without a connection.
+func AsOwner(ctx context.Context) context.Context { return context.WithValue(ctx, ownKey{}, true) }
+
 // Right is a set of things that a caller may do.
 type Right uint16
 
@@ -186,10 +209,13 @@ func (d *Door) Caller(r *http.Request) (c Caller, ok bool, err error) {
 	case r.Header["Authorization"] != nil:
 		c, err = d.bearer(r)
 		return c, err == nil, err
+	case r.Context().Value(ownKey{}) != nil:
+		return d.everything(Caller{Actor: d.Owner, Rights: owned | Enqueue | Work}), true, nil
 	case samePeer(r):
-		return everything(Caller{Actor: "unix:" + d.owner(), Rights: owned | Enqueue | Work}), true, nil
-	case d.sessions.holds(r, d.Now()):
-		return everything(Caller{Actor: "http:" + d.owner(), Rights: owned}), true, nil
+		return d.everything(Caller{Actor: "unix:" + d.owner(), Rights: owned | Enqueue | Work}), true, nil
+	}
+	if key, ok := d.sessionOf(r); ok && d.sessions.holds(key, d.Now()) {
+		return d.everything(Caller{Actor: "http:" + d.owner(), Rights: owned}), true, nil
 	}
 	return Caller{}, false, nil
 }
@@ -201,7 +227,10 @@ func (d *Door) Admits(r *http.Request) bool {
 }
 
 // everything is c for all queues.
-func everything(c Caller) Caller {
+func (d *Door) everything(c Caller) Caller {
+	if d.ReadOnly {
+		c.Rights &= Read | Bodies | Metrics
+	}
 	c.Queues = []string{"*"}
 	for scope, right := range rightOf {
 		if c.Has(right) {

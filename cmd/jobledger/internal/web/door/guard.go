@@ -54,9 +54,9 @@ func (d *Door) Handler() http.Handler {
 // resolve to this host is the same origin to a browser, and such a request may have no header Origin.
 func (d *Door) refuse(r *http.Request) *Problem {
 	switch {
-	case d.hosts != nil && !d.hosts[strings.ToLower(r.Host)]:
+	case !d.knows(r.Host):
 		return Refusal(http.StatusMisdirectedRequest, "misdirected", "this server is not the host of this request")
-	case crossOrigin(r):
+	case d.crossOrigin(r):
 		return Refusal(http.StatusForbidden, "cross_origin", "a page of another origin made this request")
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && !d.takes(r):
 		return Refusal(http.StatusMethodNotAllowed, "method", "this address does not take "+r.Method)
@@ -84,11 +84,11 @@ func (d *Door) allowed(r *http.Request) string {
 
 // crossOrigin reports whether a browser says that a page of another origin made r. A link that the user
 // follows is fine where it only reads; the cookie does not come with it.
-func crossOrigin(r *http.Request) bool {
+func (d *Door) crossOrigin(r *http.Request) bool {
 	if new(http.CrossOriginProtection).Check(r) != nil {
 		return true
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
+	if origin := r.Header.Get("Origin"); origin != "" && origin != d.originOf(r) {
 		return true
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {

@@ -34,7 +34,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	ip, err := netip.ParseAddr(host)
 	if err != nil || !ip.IsLoopback() || ip.Zone() != "" {
 		return nil, cli.WithHint(cli.Usagef("--listen: %q is not on the loopback interface", address),
-			"other hosts reach it with 'ssh -L 8080:127.0.0.1:8080 HOST', which also encrypts")
+			"other hosts reach it with --tls-cert, or with 'ssh -L 8080:127.0.0.1:8080 HOST', which also encrypts")
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(ip.String(), port))
 	if err != nil {

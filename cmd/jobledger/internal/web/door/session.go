@@ -109,12 +109,8 @@ func (s *sessions) begin(now time.Time) string {
 	return text
 }
 
-// holds reports whether r has the cookie of a session, and keeps that from becoming idle.
-func (s *sessions) holds(r *http.Request, now time.Time) bool {
-	key, ok := sessionOf(r)
-	if !ok {
-		return false
-	}
+// holds reports whether key is that of a session, and keeps that from becoming idle.
+func (s *sessions) holds(key [sha256.Size]byte, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one, ok := s.all[key]
@@ -127,23 +123,25 @@ func (s *sessions) holds(r *http.Request, now time.Time) bool {
 	return true
 }
 
-// end ends the session of r.
-func (s *sessions) end(r *http.Request) {
-	if key, ok := sessionOf(r); ok {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.all, key)
-	}
+// end ends the session with this key.
+func (s *sessions) end(key [sha256.Size]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, key)
 }
 
-// cookieOf is the name of the cookie: one for each port, since browsers send cookies to all ports of a host.
-func cookieOf(r *http.Request) string {
+// cookieOf is the name of the cookie: one for each port, since browsers send cookies to all ports of a
+// host. A browser takes one with __Host- only over TLS, from this host and for all of it.
+func (d *Door) cookieOf(r *http.Request) string {
 	_, port, _ := net.SplitHostPort(r.Host)
+	if d.secure(r) {
+		return "__Host-jobledger-" + port
+	}
 	return "jobledger-" + port
 }
 
-func sessionOf(r *http.Request) (key [sha256.Size]byte, ok bool) {
-	cookie, err := r.Cookie(cookieOf(r))
+func (d *Door) sessionOf(r *http.Request) (key [sha256.Size]byte, ok bool) {
+	cookie, err := r.Cookie(d.cookieOf(r))
 	if err != nil {
 		return key, false
 	}
@@ -173,11 +171,15 @@ func (d *Door) LogIn(w http.ResponseWriter, r *http.Request, code string) (ok bo
 	case !ok:
 		return false, nil
 	}
-	http.SetCookie(w, &http.Cookie{ // #nosec G124 -- without TLS, and on the loopback interface only
-		Name: cookieOf(r), Value: d.sessions.begin(d.Now()), Path: "/", HttpOnly: true,
+	http.SetCookie(w, &http.Cookie{ // #nosec G124 -- where there is no TLS, on the loopback interface only
+		Name: d.cookieOf(r), Secure: d.secure(r), Value: d.sessions.begin(d.Now()), Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, MaxAge: int(sessionLife.Seconds())})
 	return true, nil
 }
 
 // LogOut ends the session of r.
-func (d *Door) LogOut(r *http.Request) { d.sessions.end(r) }
+func (d *Door) LogOut(r *http.Request) {
+	if key, ok := d.sessionOf(r); ok {
+		d.sessions.end(key)
+	}
+}

@@ -106,7 +106,7 @@ func (p *Pages) queueAct(verb string) func(http.ResponseWriter, *http.Request) e
 // actsView is what the page of an act on many jobs shows.
 type actsView struct {
 	frame
-	act.Tally
+	Did    act.Tally
 	Filter []param // of the set
 	Reason string
 	Spread string
@@ -127,7 +127,8 @@ func (p *Pages) actsPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if m.Pos, err = strconv.ParseInt(given.Get("pos"), 10, 64); err != nil || m.Pos < 1 {
-		return door.Refusal(http.StatusBadRequest, "usage", "the form does not say at which position you saw the jobs")
+		return door.Refusal(http.StatusBadRequest, "usage",
+			"the form does not say at which position you saw the jobs")
 	}
 	shown := actsView{Reason: m.Reason, Spread: given.Get("spread")}
 	for _, name := range api.ResourceAt("/jobs").Params {
@@ -151,14 +152,14 @@ func (p *Pages) actsPage(w http.ResponseWriter, r *http.Request) error {
 				fmt.Sprintf("type how many jobs there are: %d", len(set)))
 		}
 	}
-	if shown.Tally, err = p.Acts.Many(r.Context(), m); err != nil {
+	if shown.Did, err = p.Acts.Many(r.Context(), m); err != nil {
 		return err
 	}
-	shown.Ask = m.DryRun && shown.Selected > askNumber
+	shown.Ask = m.DryRun && shown.Did.Selected > askNumber
 	shown.Find = "/jobs?" + m.Filter.Encode()
-	if shown.From > 0 {
-		shown.Events = "/events?" + url.Values{"after": {strconv.FormatInt(shown.From-1, 10)},
-			"to": {fmt.Sprintf("pos:%d", shown.To)}, "actor": {door.CallerOf(r.Context()).Actor}}.Encode()
+	if shown.Did.From > 0 {
+		shown.Events = "/events?" + url.Values{"after": {strconv.FormatInt(shown.Did.From-1, 10)},
+			"to": {fmt.Sprintf("pos:%d", shown.Did.To)}, "actor": {door.CallerOf(r.Context()).Actor}}.Encode()
 	}
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
 		shown.frame, err = p.frameAt(r, url.Values{}, tx, moment{}, strings.ToUpper(m.Verb[:1])+m.Verb[1:])

@@ -47,6 +47,13 @@ type Moments struct {
 	versions map[string]string // of the last process, by worker
 }
 
+// Pos is the position up to which everything was read.
+func (m *Moments) Pos() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pos
+}
+
 // Refresh reads what was recorded since the last call.
 func (m *Moments) Refresh(ctx context.Context, tx *ledger.Tx) error {
 	tail, err := tx.Tail(ctx)

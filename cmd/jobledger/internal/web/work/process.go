@@ -126,7 +126,7 @@ func (m *Room) goes(w http.ResponseWriter, r *http.Request, _ Caller) error {
 	if _, err := query(r); err != nil {
 		return err
 	}
-	if _, err := body(w, r, 0); err != nil {
+	if _, err := body(w, r, MaxOne); err != nil { // it says nothing
 		return err
 	}
 	var process event.Worker

@@ -1,0 +1,203 @@
+package door
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/cli"
+)
+
+// Certificate is a certificate with its key, in two files of PEM, which are read again when they change. It
+// is safe for concurrent use.
+type Certificate struct {
+	cert, key string
+	report    func(format string, args ...any)
+
+	mu      sync.Mutex
+	looked  time.Time
+	changed [2]time.Time
+	now     *tls.Certificate
+}
+
+// lookEvery is how often the files are looked at.
+const lookEvery = time.Second
+
+// LoadCertificate reads the two files.
+func LoadCertificate(cert, key string, report func(format string, args ...any)) (*Certificate, error) {
+	c := &Certificate{cert: cert, key: key, report: report}
+	if err := c.load(); err != nil {
+		return nil, cli.Exitf(cli.ExitUsage, "--tls-cert and --tls-key: %w", err)
+	}
+	return c, nil
+}
+
+func (c *Certificate) load() error {
+	var changed [2]time.Time
+	for i, name := range []string{c.cert, c.key} {
+		info, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		changed[i] = info.ModTime()
+	}
+	if c.now != nil && changed == c.changed {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err == nil && pair.Leaf == nil {
+		pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0])
+	}
+	if err != nil {
+		return err
+	}
+	c.now, c.changed = &pair, changed
+	return nil
+}
+
+// current is the certificate that is in the files. Where they cannot be read, as between the writing of the
+// one and the other, it is the one before.
+func (c *Certificate) current() *tls.Certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); now.Sub(c.looked) >= lookEvery {
+		c.looked = now
+		if err := c.load(); err != nil {
+			c.report("the certificate cannot be read again: %v", err)
+		}
+	}
+	return c.now
+}
+
+// config is TLS 1.3 with the certificate.
+func (c *Certificate) config() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current(), nil }}
+}
+
+// name is the first host that the certificate names.
+func (c *Certificate) name() string {
+	leaf := c.current().Leaf
+	for _, name := range leaf.DNSNames {
+		if !strings.HasPrefix(name, "*") {
+			return name
+		}
+	}
+	if len(leaf.IPAddresses) > 0 {
+		return leaf.IPAddresses[0].String()
+	}
+	return "localhost"
+}
+
+// isFor reports whether the certificate names the host of a request.
+func (c *Certificate) isFor(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return c.current().Leaf.VerifyHostname(strings.Trim(host, "[]")) == nil
+}
+
+// ListenTLS listens at HOST:PORT of any interface; what passes there is encrypted. The server of
+// [Door.ServeOn] ends TLS.
+func ListenTLS(ctx context.Context, address string) (net.Listener, error) {
+	if strings.HasPrefix(address, unixPrefix) {
+		return nil, cli.Usagef("--tls-cert is for HOST:PORT, and a Unix socket needs no TLS")
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return nil, cli.Usagef("--listen: %q is not HOST:PORT", address)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, cli.Exitf(cli.ExitBusy, "listen at %s: %w", address, err)
+	}
+	return l, nil
+}
+
+// Proxy is a proxy in front of the server, which ends TLS.
+type Proxy struct {
+	Host string         // what requests name as their host, as in jobs.example.com
+	From []netip.Prefix // the addresses of the proxy, whose X-Forwarded-For is believed
+}
+
+// ParseProxy reads the public URL of the server, and the addresses of its proxy; none: those of this host.
+func ParseProxy(public string, from []string) (*Proxy, error) {
+	u, err := url.Parse(public)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" ||
+		u.RawQuery != "" || u.Fragment != "" {
+		return nil, cli.Usagef("--behind-proxy: %.80q is not https://HOST, without a path", public)
+	}
+	p := &Proxy{Host: strings.ToLower(u.Host)}
+	for _, text := range from {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, cli.Usagef("--from: %.80q is no range of addresses, such as 127.0.0.1/32", text)
+		}
+		p.From = append(p.From, prefix)
+	}
+	if from == nil {
+		p.From = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	}
+	return p, nil
+}
+
+// clientOf is the address for which the proxy asked; "": it did not say, or r is not from the proxy.
+func (p *Proxy) clientOf(r *http.Request) string {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return ""
+	}
+	for _, prefix := range p.From {
+		if prefix.Contains(from.Addr().Unmap()) {
+			all := strings.Split(r.Header.Get("X-Forwarded-For"), ",")
+			last := strings.TrimSpace(all[len(all)-1]) // the others are what the client says
+			if ip, err := netip.ParseAddr(last); err == nil {
+				return ip.String()
+			}
+		}
+	}
+	return ""
+}
+
+// secure reports whether r came over TLS, to this server or to its proxy.
+func (d *Door) secure(r *http.Request) bool {
+	return r.TLS != nil || d.Proxy != nil && strings.EqualFold(r.Host, d.Proxy.Host)
+}
+
+// originOf is the origin of this server's own pages, as r came to it.
+func (d *Door) originOf(r *http.Request) string {
+	if d.secure(r) {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// knows reports whether host is one by which this server is reached.
+func (d *Door) knows(host string) bool {
+	return d.hosts == nil || d.hosts[strings.ToLower(host)] || d.Certificate != nil && d.Certificate.isFor(host)
+}
+
+// ServeOn serves h on l, with TLS if there is a certificate.
+func (d *Door) ServeOn(h *http.Server, l net.Listener) error {
+	if d.Certificate == nil {
+		return h.Serve(l)
+	}
+	h.TLSConfig = d.Certificate.config()
+	return h.ServeTLS(l, "", "")
+}
+
+// CheckProxy returns an error where a proxy would make a local user of each of its own.
+func CheckProxy(p *Proxy, address string) error {
+	if p != nil && strings.HasPrefix(address, unixPrefix) {
+		return cli.Usagef("--behind-proxy is for HOST:PORT: on a Unix socket each user of the proxy would be a " +
+			"local one")
+	}
+	return nil
+}

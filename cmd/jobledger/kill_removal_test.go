@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/commands"
+	"jobledger/ledger/ledgertest"
+)
+
+// A removal that was killed has lost nothing, at whatever step: each event is in the ledger or in a file that
+// the ledger names. The next one goes on, and ends as one that was not killed.
+func TestKilledWhileRemoving(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	i := r.fill(func(p serviceRig) invocation {
+		jobs := make([]commands.Enqueue, 210) // more than a step removes
+		for n := range jobs {
+			jobs[n] = commands.Enqueue{Queue: "mail", Key: fmt.Sprint("key ", n), Payload: []byte("x")}
+		}
+		done, err := p.Enqueue(context.Background(), "cli:test", jobs...)
+		if err != nil {
+			p.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for _, j := range done {
+			all.Go(func() {
+				if _, err := p.Apply(context.Background(), "cli:test", j.ID, commands.Cancel{}); err != nil {
+					p.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if _, err = p.Enqueue(context.Background(), "cli:test",
+			slices.Repeat([]commands.Enqueue{{Queue: "mail"}}, 100)...); err != nil {
+			p.Fatal(err)
+		}
+		return invoke("archive", "--older-than", "0s")
+	})
+	before := r.must(cli.ExitOK, invoke("events", "--json"))
+	steps := []string{"archive-recorded", "remove-compared", "removed", "shrunk"}
+	if !ledgertest.Long() {
+		steps = steps[1:3]
+	} else {
+		steps = append(steps, "list", "commit", "committed", "segment-written", "segment-checked", "segment-named")
+	}
+	deaths := 0
+	for _, step := range steps {
+		deaths += r.dieAtEach(step, i, cli.ExitOK, func(r rig, _ exit) {
+			lossless := func() {
+				r.Helper()
+				if _, findings := r.inspect(db); len(findings) > 0 {
+					r.Errorf("verify: %+v", findings)
+				}
+				all := r.must(cli.ExitOK, invoke("events", "--json", "--limit",
+					fmt.Sprint(1+strings.Count(before, "\n"))))
+				if all != before {
+					r.Errorf("the events are not what they were: %d bytes, and %d", len(all), len(before))
+				}
+			}
+			lossless()
+			if got := r.do(i); got.code != cli.ExitOK && got.code != cli.ExitNothing {
+				r.Errorf("sent again: exit code %d: %s", got.code, got.stderr)
+			}
+			lossless()
+			var list []json.RawMessage
+			for line := range strings.Lines(r.must(cli.ExitOK, invoke("list", "--json", "--limit", "1000"))) {
+				list = append(list, json.RawMessage(line))
+			}
+			if len(list) != 100 {
+				r.Errorf("there are %d jobs left, want 100", len(list))
+			}
+			r.must(cli.ExitConflict, invoke("enqueue", "-q", "mail", "--key", "key 7", "other"))
+			files := r.must(cli.ExitOK, invoke("archive", "check", "--json"))
+			if strings.Contains(files, `"damaged"`) {
+				r.Errorf("the archive has %s", files)
+			}
+		})
+	}
+	t.Logf("%d deaths", deaths)
+}

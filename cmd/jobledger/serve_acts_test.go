@@ -1,0 +1,188 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+
+	"jobledger/commands"
+	"jobledger/commands/commandstest"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// poster returns a function that posts with a session, as a form or as JSON, and does not follow redirects.
+func poster(t *testing.T, s servedStore) func(path, body string, header ...string) (int, http.Header,
+	string) {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	check(t, err)
+	client := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+	t.Cleanup(client.CloseIdleConnections)
+	post := func(path, body string, header ...string) (int, http.Header, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.base+path, strings.NewReader(body))
+		check(t, err)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if strings.HasPrefix(body, "{") {
+			r.Header.Set("Content-Type", "application/json")
+		}
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		answer, err := client.Do(r)
+		check(t, err)
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		check(t, err)
+		return answer.StatusCode, answer.Header, string(text)
+	}
+	_, code, _ := strings.Cut(<-s.links, "#")
+	if status, _, text := post("/login", url.Values{"code": {code}}.Encode()); status != http.StatusSeeOther {
+		t.Fatalf("login: %d %s", status, text)
+	}
+	return post
+}
+
+// An operator's act needs a reason, and leaves alone a job that has moved on since it was seen.
+func TestActsOnOneJob(t *testing.T) {
+	s := newScenario(t)
+	j := s.enqueue(commands.Enqueue{Queue: "mail", Payload: []byte("a")})
+	post := poster(t, serveStore(t, s.Store, noon))
+	form := func(pairs ...string) string {
+		values := url.Values{}
+		for i := 0; i < len(pairs); i += 2 {
+			values.Set(pairs[i], pairs[i+1])
+		}
+		return values.Encode()
+	}
+	page, resource := "/jobs/"+string(j.ID), "/api/v1/jobs/"+string(j.ID)
+	for _, c := range []struct {
+		path, body string
+		header     []string
+		want       int
+	}{
+		{page + "/cancel", form("seq", "1"), nil, 400},
+		{page + "/cancel", form("reason", "twice"), nil, 400},
+		{page + "/cancel", form("reason", "twice", "seq", "7"), nil, 412},
+		{page + "/erase", form("reason", "twice", "seq", "1"), nil, 400}, // the box is not ticked
+		{page + "/retry", form("reason", "twice", "seq", "1"), nil, 409}, // it has not ended
+		{resource + "/cancel", `{"reason":"twice"}`, []string{"If-Match", `"7"`}, 412},
+		{resource + "/cancel", `{"reason":"twice"}`, []string{"If-Match", "x"}, 400},
+		{resource + "/cancel", `{"reasons":"twice"}`, nil, 400},
+		{resource + "/reschedule", `{"reason":"later"}`, nil, 400},
+		{page + "/reschedule", form("reason", "later", "seq", "1", "run_at", "+10m"), nil, 303},
+		{page + "/cancel", form("reason", "twice", "seq", "2"), nil, 303},
+		{resource + "/retry", `{"reason":"again"}`, []string{"If-Match", `"3"`}, 200},
+		{resource + "/cancel", ``, nil, 200},
+		{page + "/erase", form("reason", "asked to", "seq", "5", "sure", "true"), nil, 303},
+		{"/queues/mail/pause", form("reason", "smtp is down"), nil, 303},
+		{"/queues/mail/pause", form(), nil, 400},
+		{"/api/v1/queues/mail/pause", `{"reason":"again"}`, nil, 200},
+		{"/queues/mail/resume", form("reason", "it is back"), nil, 303},
+	} {
+		if status, _, text := post(c.path, c.body, c.header...); status != c.want {
+			t.Errorf("%s %s: %d, want %d\n%s", c.path, c.body, status, c.want, text)
+		}
+	}
+	var got []string
+	check(t, s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+		for e, err := range tx.Events(t.Context(), ledger.Filter{After: 1}) {
+			check(t, err)
+			if !strings.HasPrefix(e.Actor, "http:") {
+				t.Errorf("pos %d by %s", e.Pos, e.Actor)
+			}
+			got = append(got, e.Kind().String())
+		}
+		return nil
+	}))
+	if want := "rescheduled cancelled retried cancelled erased queue_paused queue_resumed"; strings.Join(got,
+		" ") != want {
+		t.Errorf("events %v, want %s", got, want)
+	}
+	commandstest.Verify(t, s.Store)
+}
+
+// An act on many jobs is about those that matched at a position: what changed since then is left as it is and
+// named.
+func TestActsOnManyJobs(t *testing.T) {
+	s := newScenario(t)
+	var ids []event.JobID
+	for i := range 5 {
+		j := s.enqueue(commands.Enqueue{Queue: "mail", Payload: []byte("a"), Tags: map[string]string{"batch": "7"},
+			Key: fmt.Sprint(i)})
+		ids = append(ids, j.ID)
+	}
+	post := poster(t, serveStore(t, s.Store, noon))
+	_, err := s.Cancel(t.Context(), "cli:test", ids[2], "by hand")
+	check(t, err)
+	many := func(body string) (status int, tally map[string]any) {
+		t.Helper()
+		status, _, text := post("/api/v1/acts", body)
+		if err := json.Unmarshal([]byte(text), &tally); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		return status, tally
+	}
+	for _, c := range []struct {
+		body string
+		want int
+		text string
+	}{
+		{`{"act":"cancel","filter":{"queue":["mail"]},"at":"pos:5"}`, 400, "the queue alone"},
+		{`{"act":"cancel","filter":{},"at":"pos:5"}`, 400, "a filter is one of"},
+		{`{"act":"erase","filter":{"tag":["batch=7"]},"at":"pos:5"}`, 400, "the acts are"},
+		{`{"act":"cancel","filter":{"tag":["batch=7"]},"at":"now"}`, 400, "at is pos:N"},
+		{`{"act":"cancel","filter":{"db":["x"]},"at":"pos:5"}`, 400, "a filter is one of"},
+		{`{"act":"cancel","filter":{"tag":["batch=7"],"db":["x"]},"at":"pos:5"}`, 400, "no parameter"},
+		{`{"act":"cancel","filter":{"tag":["batch=7"]},"at":"pos:99"}`, 400, "ends at pos:6"},
+	} {
+		if status, got := many(c.body); status != c.want || !strings.Contains(fmt.Sprint(got["detail"]), c.text) {
+			t.Errorf("%s: %d %v", c.body, status, got)
+		}
+	}
+	const set = `"act":"cancel","filter":{"tag":["batch=7"]},"at":"pos:5","reason":"wrong batch"`
+	if _, got := many(`{` + set + `,"dry_run":true}`); got["selected"] != 5. || got["possible"] != 4. ||
+		got["moved_on"] != 1. || got["done"] != 0. ||
+		fmt.Sprint(got["moved_on_jobs"]) != fmt.Sprintf("[%s]", ids[2]) {
+		t.Errorf("dry run: %v", got)
+	}
+	if _, got := many(`{` + set + `}`); got["done"] != 4. || got["moved_on"] != 1. || got["from_pos"] != 7. ||
+		got["to_pos"] != 10. {
+		t.Errorf("done: %v", got)
+	}
+	form := url.Values{"act": {"retry"}, "f_tag": {"batch=7"}, "pos": {"10"}, "do": {"no"}, "spread": {"10m"}}
+	status, _, text := post("/acts", form.Encode())
+	if status != 200 || !strings.Contains(text, "<strong>5</strong> can be changed now") {
+		t.Errorf("form, first: %d %s", status, text)
+	}
+	form.Set("do", "yes")
+	if status, _, text = post("/acts", form.Encode()); status != 400 || !strings.Contains(text, "say why") {
+		t.Errorf("form without a reason: %d %s", status, text)
+	}
+	form.Set("reason", "right after all")
+	if status, _, text = post("/acts", form.Encode()); status != 200 ||
+		!strings.Contains(text, "<strong>5</strong> done") {
+		t.Errorf("form: %d %s", status, text)
+	}
+	delays := map[string]bool{}
+	for _, id := range ids {
+		j, err := s.Get(t.Context(), id)
+		check(t, err)
+		delays[j.RunAt.String()] = true
+		if j.State != event.Queued {
+			t.Errorf("job %s is %s", id, j.State)
+		}
+	}
+	if len(delays) < 4 {
+		t.Errorf("the jobs run at %v: they are not spread", delays)
+	}
+	commandstest.Verify(t, s.Store)
+}

@@ -1,0 +1,184 @@
+package archive_test
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/commands"
+	"jobledger/commands/archive"
+	"jobledger/commands/load"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
+)
+
+// longAgo yields the events of so many jobs that succeeded, of which one in ten ended in the last hour and the
+// others half a year ago, in files of what a worker writes.
+func longAgo(jobs int, now time.Time) iter.Seq2[event.Line, error] {
+	return func(yield func(event.Line, error) bool) {
+		at := now.Add(-180 * 24 * time.Hour)
+		w := event.Worker{Name: "w1", Boot: "01KKQGAZ43CWGCX9CD0BRFPDBA", Host: "h", PID: 7}
+		payload := []byte(`{"to":"ada@example.org","template":"welcome","n":"0123456789abcdef"}`)
+		salt := []byte("0123456789abcdef")
+		digest := ledger.Digest(salt, payload)
+		zero := 0
+		for n := range jobs {
+			if n == jobs*9/10 {
+				at = now.Add(-time.Hour)
+			}
+			at = at.Add(time.Millisecond).Truncate(time.Microsecond)
+			id := event.JobID(ulid.MustNew(ulid.Timestamp(at), counted(2*n)).String())
+			token := ulid.MustNew(ulid.Timestamp(at), counted(2*n+1)).String()
+			key := ""
+			if n%10 == 0 {
+				key = fmt.Sprint("order ", n)
+			}
+			list := []event.Line{
+				{Event: event.Event{Job: id, Seq: 1, At: at, Actor: "cli:shop", To: event.Queued, Body: &event.Enqueued{
+					Queue: "mail", RunAt: at, MaxAttempts: 5, Key: key, PayloadSHA256: digest,
+					PayloadBytes: int64(len(payload))}}, Salt: salt, Body: payload},
+				{Event: event.Event{Job: id, Seq: 2, At: at, Actor: "worker:w1", Worker: w, Token: token, Attempt: 1,
+					From: event.Queued, To: event.ClaimedState, Body: &event.Claimed{LeaseUntil: at.Add(time.Minute)}}},
+				{Event: event.Event{Job: id, Seq: 3, At: at, Actor: "worker:w1", Worker: w, Token: token, Attempt: 1,
+					From: event.ClaimedState, To: event.Running, Body: &event.Heartbeat{LeaseUntil: at.Add(time.Minute)}}},
+				{Event: event.Event{Job: id, Seq: 4, At: at, Actor: "worker:w1", Worker: w, Token: token, Attempt: 1,
+					From: event.Running, To: event.SucceededState, Body: &event.Succeeded{ExitCode: &zero}}},
+			}
+			for i := range list {
+				list[i].Pos = int64(4*n + i + 1)
+				if !yield(list[i], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// counted is entropy that is another for each number.
+type counted int
+
+func (c counted) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = byte(int(c) >> (8 * min(i, 7)))
+	}
+	return len(b), nil
+}
+
+// The file of a ledger of which nine in ten jobs are old is small once these have left, and everything is
+// still there. With -long it has a million jobs, and its log says what that takes.
+func TestRemovalGivesSpaceBack(t *testing.T) {
+	ledgertest.OfSQLite(t)
+	t.Parallel()
+	jobs := ledgertest.Size(1500, 1500, 1_000_000)
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	store, err := ledger.Open(t.Context(), "sqlite:"+path+"?sync=normal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	s := &commands.Service{Store: store, Staging: true}
+	if _, err := load.Import(t.Context(), s, actor, "made", longAgo(jobs, time.Now()), nil); err != nil {
+		t.Fatal(err)
+	}
+	s.Staging = false
+	size := func() int64 {
+		if _, err := store.Checkpoint(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	whole := size()
+	work := func() time.Duration { // a job from its enqueuing to its end, as one of many workers
+		_, err := s.Enqueue(t.Context(), "cli:shop", commands.Enqueue{Queue: "now", Payload: []byte("x")})
+		began := time.Now()
+		if err == nil {
+			w := event.Worker{Name: "w2", Boot: "01KKQGAZ43CWGCX9CD0BRFPDBB", Host: "h", PID: 8}
+			_, err = s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"now"}, Worker: w, Limit: 1})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		return time.Since(began)
+	}
+	var before, during []time.Duration
+	for range ledgertest.Size(20, 20, 2000) {
+		before = append(before, work())
+	}
+	dir, began := path+archive.Suffix, time.Now()
+	due, err := archive.Due(t.Context(), store, 90*24*time.Hour)
+	for err == nil {
+		_, err = archive.Close(t.Context(), s, due.Hi, archive.Options{Dir: dir, Actor: actor})
+	}
+	if !errors.Is(err, archive.ErrNothing) {
+		t.Fatal(err)
+	}
+	closed := time.Since(began)
+	began = time.Now()
+	done := make(chan error, 1)
+	m := archive.Removal{Service: s, Dir: dir, Actor: actor, OlderThan: 90 * 24 * time.Hour}
+	go func() {
+		_, err := m.All(t.Context(), nil)
+		if err == nil {
+			err = archive.Shrink(t.Context(), store)
+		}
+		done <- err
+	}()
+	for ended := false; !ended; {
+		select {
+		case err := <-done:
+			if ended = true; err != nil {
+				t.Fatal(err)
+			}
+		default:
+			during = append(during, work())
+		}
+	}
+	removed := time.Since(began)
+	left := size()
+	t.Logf("%d jobs: closed in %s, removed in %s; the file had %d bytes, now %d (%.1f %%)", jobs, closed, removed,
+		whole, left, 100*float64(left)/float64(whole))
+	t.Logf("claims before: %s; during: %s", quantiles(before), quantiles(during))
+	if jobs > 100_000 && left > whole*15/100 {
+		t.Errorf("the file has %d of %d bytes", left, whole)
+	}
+	began = time.Now()
+	var id string
+	one := ledger.Filter{After: int64(2 * jobs), Until: int64(2*jobs + 1)}
+	for l, err := range archive.Lines(t.Context(), store, dir, one, false) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		id = string(l.Job)
+	}
+	found := time.Since(began)
+	began = time.Now()
+	events, _, err := archive.History(t.Context(), store, dir, id)
+	if err != nil || len(events) != 4 {
+		t.Errorf("the history of %s has %d events, %v", id, len(events), err)
+	}
+	t.Logf("an archived event by its position: %s; the history of its job: %s", found, time.Since(began))
+	again, err := s.Enqueue(t.Context(), "cli:shop", commands.Enqueue{Queue: "mail", Key: "order 10",
+		Payload: []byte(`{"to":"ada@example.org","template":"welcome","n":"0123456789abcdef"}`)})
+	if err != nil || !again[0].Existing {
+		t.Errorf("the key is free: %+v, %v", again, err)
+	}
+	verify(t, store)
+}
+
+func quantiles(d []time.Duration) string {
+	slices.Sort(d)
+	at := func(q float64) time.Duration { return d[int(q*float64(len(d)-1))].Round(time.Microsecond) }
+	return fmt.Sprintf("%d, p50 %s, p99 %s, max %s", len(d), at(0.5), at(0.99), at(1))
+}
