@@ -174,7 +174,7 @@ func (s *Store) attempt(
 // begin opens a transaction.
 func (s *Store) begin(ctx context.Context, since time.Time) (engine.Head, error) {
 	s.announces = 0
-	warmup := s.cache.warmup(s.writer != nil && s.writer.Pipelined)
+	warmup := s.cache.warmup(s.writer != nil && s.writer.RoundTrip > longRoundTrip)
 	queries := append(slices.Clip(warmup), WarmupQuery{Query: anyDependency})
 	on, at, err := s.engine.Begin(ctx, engine.BeginOptions{
 		Since: since, LockWait: s.lockWait, Exclusive: s.Exclusive, WarmupQueries: queries,

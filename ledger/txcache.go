@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"time"
+
 	"jobledger/ledger/event"
 	"jobledger/ledger/internal/engine"
 )
@@ -122,17 +124,21 @@ func (c *TxCache) Prefetched(query string) *PendingQuery {
 	return nil
 }
 
+// longRoundTrip is from when on a round trip costs more than a query that is not used. One to the same host
+// takes less.
+const longRoundTrip = time.Millisecond
+
 // warmup returns the queries to send as a transaction begins: none where they are likely to be useless,
-// because the last transaction did not load the value, or because no other process writes and queries cost no
-// round trip.
-func (c *TxCache) warmup(roundTrips bool) []WarmupQuery {
+// because the last transaction did not load the value, or because no other process writes and round trips are
+// short.
+func (c *TxCache) warmup(farAway bool) []WarmupQuery {
 	c.prefetched = nil
 	loaded := c.loaded
 	if c.loaded = false; !loaded {
 		c.contention = 0
 	}
 	alone := c.contention == 0
-	if c.value == nil || !loaded || alone && !roundTrips {
+	if c.value == nil || !loaded || alone && !farAway {
 		return nil
 	}
 	return c.value.WarmupQueries(c.covers, alone)

@@ -36,7 +36,8 @@ type claimCache struct {
 }
 
 // speculation is where the next claim is likely to look first: where the last one ended, or in the lane that
-// it emptied. The rows are fetched as the next transaction begins, before it is known whether a claim follows.
+// it emptied. The rows are fetched as the next transaction begins, before it is known whether a claim
+// follows.
 type speculation struct {
 	lane   *laneCursor // nil: none
 	busy   bool        // the last claim ended there, with as many jobs as it wanted

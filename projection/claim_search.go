@@ -168,6 +168,7 @@ func (s *Search) Jobs(ctx context.Context) ([]Job, error) {
 	for _, l := range s.fitting {
 		l.endSearch()
 	}
+	before := s.cache.speculation.limit
 	s.cache.speculation = speculation{}
 	switch {
 	case s.limit == 0:
@@ -175,7 +176,9 @@ func (s *Search) Jobs(ctx context.Context) ([]Job, error) {
 		s.cache.speculate(s.fitting, s.limit, s.now)
 	default:
 		if l := s.lanes[s.firstLane()]; !l.grouped && !s.Limited(l.queue) {
-			s.cache.speculation = speculation{lane: l, busy: true, limit: s.limit, now: s.now, wall: time.Now()}
+			// To read a few jobs too many costs less than another round trip.
+			s.cache.speculation = speculation{lane: l, busy: true, limit: max(s.limit, before*7/8), now: s.now,
+				wall: time.Now()}
 		}
 	}
 	if len(s.jobs) == 0 {

@@ -63,7 +63,8 @@ func TestPostgresConnectionsOfAWorker(t *testing.T) {
 	if most > 4 {
 		t.Errorf("%d connections while busy, want up to 4", most)
 	}
-	for end := time.Now().Add(time.Minute); connections() > 2; time.Sleep(100 * time.Millisecond) { // pause of a poll
+	const pause = 100 * time.Millisecond
+	for end := time.Now().Add(time.Minute); connections() > 2; time.Sleep(pause) { // of a poll
 		if time.Now().After(end) {
 			t.Fatalf("%d connections while idle, want 2", connections())
 		}

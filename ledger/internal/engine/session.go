@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"database/sql/driver"
+	"time"
 )
 
 // MaxStatements bounds the prepared statements of a connection: filters make many different texts.
@@ -11,8 +12,9 @@ const MaxStatements = 512
 // Session is one connection and the state of the transaction on it. One goroutine uses it at a time.
 type Session struct {
 	Connection
-	Pipelined bool  // pushed statements run while the client goes on
-	Lost      error // after which the database may have rolled the transaction back; nil: no such error
+	Pipelined bool          // pushed statements run while the client goes on
+	RoundTrip time.Duration // how long one took as the connection was opened; 0 without a server
+	Lost      error         // after which the database may have rolled the transaction back; nil: no such error
 }
 
 // Connection is what an engine implements for its connections. Its methods return the errors of the driver;

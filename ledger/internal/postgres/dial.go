@@ -43,6 +43,7 @@ func (p address) connect(ctx context.Context, use purpose) (*engine.Session, err
 		return nil, explainConnect(err)
 	}
 	c := &connection{conn: conn, writes: use == forWriting}
+	start := time.Now()
 	if err := c.apply(ctx, settings); err != nil {
 		_ = c.Close()
 		if ctx.Err() != nil {
@@ -50,5 +51,5 @@ func (p address) connect(ctx context.Context, use purpose) (*engine.Session, err
 		}
 		return nil, explainConnect(err)
 	}
-	return &engine.Session{Connection: c, Pipelined: true}, nil
+	return &engine.Session{Connection: c, Pipelined: true, RoundTrip: time.Since(start)}, nil
 }
