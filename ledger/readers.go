@@ -16,7 +16,7 @@ const idleReader = 10 * time.Second
 // readers are the connections for reading. The one that was used last is used next, so that those which are
 // not needed stay idle, and are closed where they are dear.
 type readers struct {
-	slots chan struct{} // holds one element for each read that goes on
+	slots  chan struct{} // holds one element for each read that goes on
 	normal chan struct{} // likewise, for those on one of the normal connections; nil: all are normal
 
 	mu      sync.Mutex
@@ -32,7 +32,7 @@ type idle struct {
 // On a server, reads share fewer connections unless one would have to wait for long.
 const (
 	normalReaders = 2
-	extraWait  = 20 * time.Millisecond
+	extraWait     = 20 * time.Millisecond
 )
 
 // begin waits until a read may begin, and returns how to end it.
