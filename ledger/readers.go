@@ -16,8 +16,8 @@ const idleReader = 10 * time.Second
 // readers are the connections for reading. The one that was used last is used next, so that those which are
 // not needed stay idle, and are closed where they are dear.
 type readers struct {
-	slots chan struct{} // holds one element for each read that goes on
-	usual chan struct{} // likewise, for those on one of the usual connections; nil: all are usual
+	slots  chan struct{} // holds one element for each read that goes on
+	normal chan struct{} // likewise, for those on one of the normal connections; nil: all are normal
 
 	mu      sync.Mutex
 	idle    []idle // the one that was used last at the end
@@ -31,19 +31,19 @@ type idle struct {
 
 // On a server, reads share fewer connections unless one would have to wait for long.
 const (
-	usualReaders = 2
-	unusualWait  = 20 * time.Millisecond
+	normalReaders = 2
+	extraWait     = 20 * time.Millisecond
 )
 
 // begin waits until a read may begin, and returns how to end it.
 func (p *readers) begin(ctx context.Context, quit <-chan struct{}) (end func(), err error) {
-	usual := false
-	if p.usual != nil {
-		timer := time.NewTimer(unusualWait)
+	normal := false
+	if p.normal != nil {
+		timer := time.NewTimer(extraWait)
 		defer timer.Stop()
 		select {
-		case p.usual <- struct{}{}:
-			usual = true
+		case p.normal <- struct{}{}:
+			normal = true
 		case <-timer.C:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -55,8 +55,8 @@ func (p *readers) begin(ctx context.Context, quit <-chan struct{}) (end func(), 
 	case p.slots <- struct{}{}:
 		return func() {
 			<-p.slots
-			if usual {
-				<-p.usual
+			if normal {
+				<-p.normal
 			}
 		}, nil
 	case <-ctx.Done():
@@ -64,8 +64,8 @@ func (p *readers) begin(ctx context.Context, quit <-chan struct{}) (end func(), 
 	case <-quit:
 		err = ErrClosed
 	}
-	if usual {
-		<-p.usual
+	if normal {
+		<-p.normal
 	}
 	return nil, err
 }

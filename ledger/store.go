@@ -60,7 +60,7 @@ func newStore(dsn string, e engine.Engine) *Store {
 		quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if engine.IsServerAddress(dsn) {
-		s.peeks, s.readers.usual = make(chan *peek), make(chan struct{}, usualReaders)
+		s.peeks, s.readers.normal = make(chan *peek), make(chan struct{}, normalReaders)
 	}
 	if s.info.Altered != nil {
 		s.altered.Store(&s.info.Altered)

@@ -88,7 +88,7 @@ func (d *examination) server(f ledger.ServerFacts) {
 	d.writers(f)
 	d.vacuum(f)
 	if free := f.Most - f.Connections; free < minSlots {
-		d.advise(CodeServer, "raise max_connections, or put a pooler between; a worker process uses 2 while it is idle and up to 4 while it works",
+		d.advise(CodeServer, "raise max_connections; a worker process uses 2 while idle, up to 4 while it works",
 			"%d of the server's %d connections are taken: the next client may be refused", f.Connections, f.Most)
 	}
 	if f.MostXIDs > maxXIDs {
