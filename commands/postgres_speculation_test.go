@@ -11,8 +11,7 @@ import (
 )
 
 // A claim that took as many jobs as it wanted makes the next one request those that follow as its transaction
-// begins. Whatever happens in between, that one takes the right jobs: what another process does, what this one
-// does.
+// begins. Whatever happens in between, in another process or in this one, that claim takes the right jobs.
 func TestPostgresClaimAfterAFullClaim(t *testing.T) {
 	t.Parallel()
 	const limit = 2
@@ -40,7 +39,8 @@ func TestPostgresClaimAfterAFullClaim(t *testing.T) {
 		"one that is more urgent, from here": {func(t *testing.T, mine, _ *commands.Service, _ []event.JobID) {
 			enqueueOne(t, mine, commands.Enqueue{Queue: "mail", Priority: 50})
 		}, []int{-1, 2}},
-		"the last one that was taken comes back": {func(t *testing.T, _, other *commands.Service, ids []event.JobID) {
+		"the last one that was taken comes back": {func(t *testing.T, _, other *commands.Service,
+			ids []event.JobID) {
 			apply(t, other, ids[1], commands.Cancel{})
 			apply(t, other, ids[1], commands.Retry{})
 		}, []int{2, 3}}, // it is due now, and so after them

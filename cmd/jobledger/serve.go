@@ -115,7 +115,7 @@ func (p *program) listen(c *cli.Context, config *web.Config) (l net.Listener, er
 	case config.Proxy != nil && cert+key != "":
 		return nil, cli.Usagef("--behind-proxy and --tls-cert exclude each other: the proxy ends TLS")
 	case (cert == "") != (key == ""):
-		return nil, cli.Usagef("--tls-cert and --tls-key belong together")
+		return nil, cli.Usagef("one of --tls-cert and --tls-key needs the other")
 	case cert == "":
 		return door.Listen(c.Context, address)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/bulk"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
@@ -98,7 +99,7 @@ func (a *Acts) Select(ctx context.Context, filter url.Values, pos int64) (set []
 	}
 	if len(set) > MaxJobs {
 		return nil, door.Refusal(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf(
-			"more than %d jobs match: narrow the filter, or use the command line", MaxJobs))
+			"more than %s match: narrow the filter, or use the command line", render.Count(MaxJobs, "job")))
 	}
 	return set, nil
 }
@@ -119,7 +120,7 @@ func (a *Acts) Many(ctx context.Context, m Many) (t Tally, err error) {
 	}
 	if t.Selected = len(set); !m.DryRun && len(set) > reasonAbove && m.Reason == "" {
 		return t, door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf(
-			"there must be a reason for more than %d jobs: %d match", reasonAbove, len(set)))
+			"there must be a reason for more than %s: %d match", render.Count(reasonAbove, "job"), len(set)))
 	}
 	if t.From, err = a.Tail(ctx); err != nil {
 		return t, err

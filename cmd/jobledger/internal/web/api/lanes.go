@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
@@ -113,7 +114,8 @@ func (a *API) lanes(w http.ResponseWriter, r *http.Request) error {
 		lanes, err = view.ReadLanes(r.Context(), tx, s)
 		if err == nil && s.Columns == 0 && lanes.Claims > maxClaims {
 			err = door.Refusal(http.StatusRequestEntityTooLarge, "too_large",
-				fmt.Sprintf("more than %d claims: give px, the width of the picture, or a shorter window", maxClaims))
+				fmt.Sprintf("more than %s: give px, the width of the picture, or a shorter window",
+					render.Count(maxClaims, "claim")))
 		}
 		return err
 	})

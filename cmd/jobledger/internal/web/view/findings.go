@@ -65,7 +65,7 @@ func (l *Lanes) taken(rows []int, after int64, at func(int64) time.Time,
 	if n == 1 {
 		return fmt.Sprintf("One job was taken back, at %s.", clock(at(first)))
 	}
-	return fmt.Sprintf("%d jobs were taken back, the first at %s.", n, clock(at(first)))
+	return fmt.Sprintf("%s were taken back, the first at %s.", render.Count(int64(n), "job"), clock(at(first)))
 }
 
 // silent are the workers that fell silent, in one finding where it was a whole host.

@@ -319,7 +319,7 @@ func (m *Room) giveBack(c Caller, jobs []projection.Job, isLast func() bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), resendWithin)
 	defer cancel()
 	if _, err := m.Service.ApplyBatch(ctx, c.Actor, release); err != nil {
-		m.Report("give back %d claims: %v", len(jobs), err) // their leases end
+		m.Report("give back %s: %v", render.Count(int64(len(jobs)), "claim"), err) // their leases end
 	}
 }
 
