@@ -41,7 +41,7 @@ func (tx *Tx) RemoveJobs(ctx context.Context, jobs []int64) (gone Gone, err erro
 		if err == nil {
 			err = rows.Err()
 		}
-		rows.Close()
+		_ = rows.Close()
 		if err == nil {
 			_, err = tx.Exec(`DELETE`+bodiesOfJobs, args...)
 		}

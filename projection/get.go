@@ -169,7 +169,7 @@ func HeldWhere(ctx context.Context, tx *ledger.Tx, wanted func(w event.Worker, t
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
-	rows.Close()
+	_ = rows.Close()
 	var numbers []int64
 	for _, c := range claims {
 		w, err := tx.WorkerOf(ctx, c.worker)

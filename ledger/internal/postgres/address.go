@@ -113,7 +113,7 @@ func refusedPasswordFile(given string) string {
 	if home, err := os.UserHomeDir(); path == "" && err == nil {
 		path = filepath.Join(home, ".pgpass")
 	}
-	info, err := os.Stat(path)
+	info, err := os.Stat(path) // #nosec G703 -- the file that the user names
 	if err != nil || runtime.GOOS == "windows" || info.Mode().IsRegular() && info.Mode().Perm()&0o077 == 0 {
 		return ""
 	}

@@ -129,7 +129,7 @@ func (f *Engine) FreePages(ctx context.Context, s *engine.Session, most int) (le
 	for rows.Next() { // a page each
 	}
 	err = rows.Err()
-	rows.Close()
+	_ = rows.Close()
 	if err != nil {
 		return 0, err
 	}
