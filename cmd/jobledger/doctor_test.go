@@ -30,8 +30,10 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/doctor"
 	"jobledger/commands"
+	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/proof"
 	"jobledger/schema"
 )
 
@@ -335,6 +337,17 @@ var complaints = []complaint{
 				s.ok(err)
 			})
 			s.run("enqueue", "-q", "mail", "--hold", "held today")
+		}},
+	{name: "an archive policy that is not carried out", code: doctor.CodeRemoval, severity: doctor.Advice,
+		seen: "the archive policy is days late", make: func(t *testing.T, s site) {
+			s.withService(-10*24*time.Hour, func(ctx context.Context, service *commands.Service) {
+				_, err := archive.SetPolicy(ctx, service, "cli:test", event.ArchivePolicy{OlderThan: time.Hour})
+				s.ok(err)
+				jobs := slices.Repeat([]commands.Enqueue{{Queue: "mail", RunAt: time.Now().Add(time.Hour)}},
+					proof.BlockSize)
+				_, err = service.Enqueue(ctx, "cli:test", jobs...)
+				s.ok(err)
+			})
 		}},
 	{name: "logs of no job", code: doctor.CodeLogs, severity: doctor.Advice,
 		seen: "1 log in ", make: func(t *testing.T, s site) {
@@ -698,7 +711,7 @@ func TestDoctorCodesAreTestedAndDocumented(t *testing.T) {
 			t.Errorf("docs/operations.md does not explain %s", code)
 		}
 	}
-	if len(codes) != 35 {
+	if len(codes) != 36 {
 		t.Errorf("there are the codes %v", codes)
 	}
 }

@@ -92,20 +92,35 @@ func lockTimeout(wait time.Duration) (milliseconds int64) {
 	return max(wait.Milliseconds(), 1)
 }
 
+// olderTries is how often a writer tries to get the advisory lock from one that may not write. Between two
+// looks it may pass from one older writer to another one, which does not happen as often as this.
+const olderTries = 5
+
 // waitForOlder waits until the holder of the advisory lock has committed, if it may be a writer, and reads
 // the head.
 func (p *Engine) waitForOlder(
 	ctx context.Context, wait time.Duration, queries []engine.WarmupQuery,
 ) (at engine.Head, err error) {
 	c := connOf(p.writer)
-	c.expectAnswer(max(wait, 0) + p.AnswerTime)
-	var writers int64
-	if err := c.conn.QueryRow(ctx, selectOlderWriter, p.lockKey).Scan(&writers); err != nil {
-		return at, explain(err)
-	}
 	batch := &pgx.Batch{}
-	if writers > 0 {
-		batch.Queue(`SELECT pg_advisory_xact_lock($1)`, p.lockKey)
+	for range olderTries {
+		c.expectAnswer(max(wait, 0) + p.AnswerTime)
+		var writers int64
+		if err := c.conn.QueryRow(ctx, selectOlderWriter, p.lockKey).Scan(&writers); err != nil {
+			return at, explain(err)
+		}
+		if writers > 0 {
+			batch.Queue(`SELECT pg_advisory_xact_lock($1)`, p.lockKey)
+			break
+		}
+		var isAlone bool
+		const try = `SELECT pg_try_advisory_xact_lock($1)`
+		if err := c.conn.QueryRow(ctx, try, p.lockKey).Scan(&isAlone); err != nil {
+			return at, explain(err)
+		}
+		if isAlone {
+			break
+		}
 	}
 	return c.head(ctx, batch, queries, batch.Len(), noResult)
 }
