@@ -34,6 +34,9 @@ func (s *sim) archive() {
 		service := &commands.Service{Store: o.store}
 		_, err = archive.Close(ctx, service, o.pos,
 			archive.Options{Dir: s.archiveDir(), Actor: "cli:sim", Most: o.pos})
+		if o.pos == 0 && errors.Is(err, archive.ErrNothing) {
+			return // nothing has happened yet
+		}
 		if err == nil {
 			m := archive.Removal{Service: service, Dir: s.archiveDir(), Actor: "cli:sim",
 				OlderThan: s.span(0, 20*time.Second), KeepFailed: s.span(0, 2*time.Minute)}
