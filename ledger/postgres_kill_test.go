@@ -208,8 +208,9 @@ func TestPostgresCloseLeavesNoConnections(t *testing.T) {
 		t.Error("not woken")
 	}
 	wantActors(t, s, "cli:test")
-	// one connection writes, one reads, and one listens and notifies
-	eventually(t, "connected three times", func() bool { return connections(t, by) == 3 })
+	// One connection writes, and one listens and notifies. A read has one of its own if that of the writer was
+	// busy.
+	eventually(t, "connected", func() bool { n := connections(t, by); return n == 2 || n == 3 })
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
