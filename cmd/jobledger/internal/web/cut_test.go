@@ -26,8 +26,8 @@ import (
 // cutter is a relay that cuts each connection after a random number of bytes, in one direction or the other.
 type cutter struct {
 	listener net.Listener
-	to       string // set before the first connection
-	most     int64  // bytes until a cut, at most
+	to       atomic.Value // set before the first connection
+	most     int64        // bytes until a cut, at most
 	off      atomic.Bool
 	cuts     atomic.Int32
 }
@@ -58,7 +58,7 @@ func newCutter(t *testing.T, most int64) *cutter {
 
 func (c *cutter) relay(client net.Conn) {
 	defer client.Close()
-	server, err := net.Dial("tcp", c.to)
+	server, err := net.Dial("tcp", c.to.Load().(string))
 	if err != nil {
 		return
 	}
@@ -91,7 +91,7 @@ func TestCutConnectionsLoseNothing(t *testing.T) {
 	t.Parallel()
 	c := newCutter(t, 6000)
 	s := serve(t, "127.0.0.1:0", c.listener.Addr().String())
-	c.to = strings.TrimPrefix(s.base, "http://")
+	c.to.Store(strings.TrimPrefix(s.base, "http://"))
 	token := strings.TrimPrefix(s.create("all", []string{"*"}, access.Enqueue, access.Work), "Bearer ")
 	client, err := remote.New(remote.Config{URL: "http://" + c.listener.Addr().String(), Token: token,
 		Patience: time.Minute})
