@@ -725,7 +725,8 @@ func TestTxCachePrefetches(t *testing.T) {
 			break
 		}
 	}
-	if alone == 20 || onPostgres && alone == 0 {
+	// A server whose round trips take long is always asked, and so is one on a busy machine.
+	if alone == 20 && !onPostgres || onPostgres && alone == 0 {
 		t.Errorf("asked %d times while no other process wrote", alone)
 	}
 
