@@ -1,12 +1,11 @@
 package render
 
 import (
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"time"
-	"unicode/utf8"
 
+	"jobledger/commands/remote/wire"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 )
@@ -104,8 +103,8 @@ func ToJSON(j projection.Job) JobJSON {
 // ToFullJSON is toJSON with payload and result. The lease token is for the claimer only.
 func ToFullJSON(j projection.Job, claimer bool) FullJobJSON {
 	out := FullJobJSON{JobJSON: ToJSON(j)}
-	out.Payload, out.PayloadBase64 = BytesOrNull(j.Payload)
-	out.Result, out.ResultBase64 = BytesOrNull(j.Result)
+	out.Payload, out.PayloadBase64 = wire.Text(j.Payload)
+	out.Result, out.ResultBase64 = wire.Text(j.Result)
 	if claimer {
 		out.LeaseToken = TextOrNull(j.Token)
 	}
@@ -125,19 +124,6 @@ func TimeOrNull(t time.Time) *string {
 	}
 	s := JSONTime(t)
 	return &s
-}
-
-// BytesOrNull returns b as text if that is what it is, else as base64.
-func BytesOrNull(b []byte) (text, encoded *string) {
-	switch {
-	case b == nil:
-		return nil, nil
-	case utf8.Valid(b):
-		s := string(b)
-		return &s, nil
-	}
-	s := base64.StdEncoding.EncodeToString(b)
-	return nil, &s
 }
 
 // ExitJSON adds how the command of a job's last failure ended.

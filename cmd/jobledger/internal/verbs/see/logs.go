@@ -13,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
+	"jobledger/commands/remote/wire"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -197,6 +198,6 @@ func outputJSON(o logfile.Output, text []byte, state worker.LogState) any {
 		ID         event.JobID `json:"id"`          // of the job, too
 		Check      string      `json:"check"`       // whole, cut, size_only, differs or unchecked
 	}{Job: o.Job.ID, ID: o.Job.ID, Attempt: o.Attempt, Stream: o.Stream(), Path: o.Path, Check: string(state)}
-	out.Text, out.TextBase64 = render.BytesOrNull(text)
+	out.Text, out.TextBase64 = wire.Text(text)
 	return out
 }
