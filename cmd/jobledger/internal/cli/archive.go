@@ -2,13 +2,16 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -33,13 +36,19 @@ func ArchiveFolder(given string, store *ledger.Store) string {
 	return store.Path() + archive.Suffix
 }
 
+// KeeperEvery and KeeperEvents are those of an [archive.Keeper]; zero is its default. Tests set them.
+var (
+	KeeperEvery  time.Duration
+	KeeperEvents int64
+)
+
 // ArchiveKeeper returns what carries out the archive policy of a ledger, where its archive is known.
 func ArchiveKeeper(service *commands.Service, actor string) *archive.Keeper {
 	logs, err := LogFolder(service.Store.Path())
 	if err != nil { // there are none
 		logs = ""
 	}
-	return &archive.Keeper{Service: service, Actor: actor, Logs: logs,
+	return &archive.Keeper{Service: service, Actor: actor, Logs: logs, Every: KeeperEvery, Events: KeeperEvents,
 		Dir: ArchiveFolder(os.Getenv(ArchiveEnv), service.Store)}
 }
 
@@ -100,6 +109,30 @@ func (p *Program) onWholeCopy(c *Context, err error, run func(*Context) error) e
 	p.Opened = whole
 	defer func() { p.Opened = nil }()
 	return run(c)
+}
+
+// ArchivedJob returns the number, the id, the queue, the state and the last attempt of the archived job that
+// has the id prefix, or whose id begins so; the error err, with which it was not found in the ledger, if there
+// is none or the archive is not known.
+func ArchivedJob(ctx context.Context, service *commands.Service, prefix string, err error) (j projection.Job,
+	_ error) {
+	dir := ArchiveFolder(os.Getenv(ArchiveEnv), service.Store)
+	if dir == "" || prefix == "" {
+		return j, err
+	}
+	events, _, archiveErr := archive.History(ctx, service.Store, dir, prefix)
+	if errors.Is(archiveErr, commands.ErrNoJob) {
+		return j, err
+	}
+	for _, e := range events {
+		if b, ok := e.Body.(*event.Enqueued); ok {
+			j.ID, j.N, j.Queue = e.Job, e.Pos, b.Queue
+		}
+		if e.Kind().HasSeq() {
+			j.State, j.Attempt = e.To, max(j.Attempt, e.Attempt)
+		}
+	}
+	return j, archiveErr
 }
 
 // mayBeArchived reports whether the job that the line names may have left the ledger.
