@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
@@ -102,7 +104,9 @@ func (p *Program) onWholeCopy(c *Context, err error, run func(*Context) error) e
 	}
 	defer whole.Close()
 	whole.Whole, whole.Exclusive = true, true
-	p.Message("a part of what is asked for is in the archive: reading all of %s", dir)
+	if err := p.announceCopy(c.Context, service.Store, dir); err != nil {
+		return err
+	}
 	if err := archive.Copy(c.Context, service.Store, dir, whole); err != nil {
 		return err
 	}
@@ -133,6 +137,24 @@ func ArchivedJob(ctx context.Context, service *commands.Service, prefix string, 
 		}
 	}
 	return j, archiveErr
+}
+
+// copyPerSecond is how many events a second archive.Copy copies, about; TestRemovalGivesSpaceBack measures it.
+const copyPerSecond = 60_000
+
+// announceCopy says that the whole history is read, and where that takes long, for about how long.
+func (p *Program) announceCopy(ctx context.Context, store *ledger.Store, dir string) error {
+	var events int64
+	err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		events, err = tx.Tail(ctx)
+		return err
+	})
+	takes := ""
+	if d := time.Duration(events) * time.Second / copyPerSecond; d >= time.Second {
+		takes = fmt.Sprintf(", and the ledger: %s, for about %s", render.Count(events, "event"), render.Roughly(d))
+	}
+	p.Message("a part of what is asked for is in the archive: reading all of %s%s", dir, takes)
+	return err
 }
 
 // mayBeArchived reports whether the job that the line names may have left the ledger.
