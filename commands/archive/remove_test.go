@@ -393,7 +393,8 @@ func TestEraseReachesWhatIsLeft(t *testing.T) {
 		if err != nil || !changed || what.Bodies == 0 || what.Erased != line.Job {
 			t.Fatalf("erased %+v, %t, %v", what, changed, err)
 		}
-		if _, changed, err = archive.Erase(t.Context(), s, actor, dir, string(line.Job), ""); changed || err != nil {
+		_, changed, err = archive.Erase(t.Context(), s, actor, dir, string(line.Job), "")
+		if changed || err != nil {
 			t.Errorf("erased twice, %v", err)
 		}
 		if erased++; erased == 5 {

@@ -220,7 +220,8 @@ func copyWhole(t *testing.T, store *ledger.Store, dir string) {
 		events, err = tx.Tail(t.Context())
 		return err
 	})
-	t.Logf("a whole copy of %d events: %s, %s an event, %v", events, took, took/time.Duration(max(events, 1)), err)
+	t.Logf("a whole copy of %d events: %s, %s an event, %v", events, took,
+		took/time.Duration(max(events, 1)), err)
 }
 
 // turns is for how long jobs are removed, and then are not.

@@ -1,7 +1,7 @@
 package event
 
-// Removed: jobs that had ended left the ledger's database with all their events, which are in segment files. Or
-// the payloads and results of one of them, which had stayed, were erased.
+// Removed: jobs that had ended left the ledger's database with all their events, which are in segment files.
+// Or the payloads and results of one of them, which had stayed, were erased.
 type Removed struct {
 	Hi        int64 // up to this event; their segments end here, or before
 	Jobs      int64

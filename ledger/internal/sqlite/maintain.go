@@ -56,8 +56,8 @@ func (f *Engine) Checkpoint(ctx context.Context) (whole bool, err error) {
 	return err == nil && busy == 0, explain(err)
 }
 
-// MoveWAL moves pages of the -wal file into the ledger's file without keeping a writer waiting. The next writer
-// then begins the -wal file again, where it would have moved these pages itself.
+// MoveWAL moves pages of the -wal file into the ledger's file without keeping a writer waiting. The next
+// writer then begins the -wal file again, where it would have moved these pages itself.
 func (f *Engine) MoveWAL(ctx context.Context) error {
 	if err := f.CheckReplaced(); err != nil {
 		return err

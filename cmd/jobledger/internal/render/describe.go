@@ -264,8 +264,8 @@ func (d *description) archived(b *event.Archived) {
 
 func (d *description) removed(b *event.Removed) {
 	if b.Erased != "" {
-		d.add("%s of payloads and results of the archived job %s were erased by %s", ByteSize(b.BodyBytes), b.Erased,
-			d.event.Actor)
+		d.add("%s of payloads and results of the archived job %s were erased by %s", ByteSize(b.BodyBytes),
+			b.Erased, d.event.Actor)
 		d.addIf(b.Reason != "", "%s", b.Reason)
 		return
 	}

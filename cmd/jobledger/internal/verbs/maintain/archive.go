@@ -48,8 +48,8 @@ func (p *Verbs) Archive() cli.Verb {
 				0, 100*365*24*time.Hour, true),
 			&cli.StringFlag{Name: "logs", Usage: "`WHAT` becomes of the output of the jobs that leave: keep or remove",
 				Value: "keep", DefaultText: "keep"},
-			&cli.StringFlag{Name: "bodies", Usage: "`WHAT` becomes of their payloads and results: drop, or keep in the " +
-				"ledger", Value: "drop", DefaultText: "drop"},
+			&cli.StringFlag{Name: "bodies", Usage: "`WHAT` becomes of their payloads and results: drop, or keep in " +
+				"the ledger", Value: "drop", DefaultText: "drop"},
 			&cli.StringFlag{Name: "policy",
 				Usage: "from now on: `WHAT` is 'older-than D', 'older-than D, keep-failed D' or off"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be archived"},

@@ -14,7 +14,8 @@ import (
 )
 
 // policyForms is a hint at what a policy may be.
-const policyForms = "a policy is 'older-than 90d', 'older-than 90d, keep-failed 365d, logs remove, bodies keep' or off"
+const policyForms = "a policy is 'older-than 90d', 'older-than 90d, keep-failed 365d, logs remove, " +
+	"bodies keep' or off"
 
 // parsePolicy reads a policy as people write it.
 func parsePolicy(text string) (b event.ArchivePolicy, err error) {

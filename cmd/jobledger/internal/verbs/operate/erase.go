@@ -88,7 +88,8 @@ func (p *Verbs) erase(c *cli.Context) error {
 	return err
 }
 
-// eraseArchived erases what is left of a job that has left the ledger; err is with what it was not found there.
+// eraseArchived erases what is left of a job that has left the ledger; err is with what it was not found
+// there.
 func (p *Verbs) eraseArchived(c *cli.Context, service *commands.Service, id string, err error,
 	done func(_, after projection.Job)) error {
 	j, err := cli.ArchivedJob(c.Context, service, id, err)
@@ -105,8 +106,8 @@ func (p *Verbs) eraseArchived(c *cli.Context, service *commands.Service, id stri
 	case !changed:
 		p.Message("job %s in %s is archived, and nothing of its payload, results or salt is left", j.ID, j.Queue)
 	default:
-		p.Message("job %s in %s is archived; what was left of its payload, results and salt is erased, and the digests "+
-			"in the archive stay", j.ID, j.Queue)
+		p.Message("job %s in %s is archived; what was left of its payload, results and salt is erased, and the "+
+			"digests in the archive stay", j.ID, j.Queue)
 	}
 	if p.JSON {
 		return p.PrintJSON(struct {
