@@ -146,6 +146,7 @@ func (s *soak) check() (wrong []string) {
 			s.named[a.Job] = a.Name
 		}
 	}
+	s.archiveAll()
 	r, err := s.read()
 	if err != nil {
 		s.faulty("export: %v", err)
