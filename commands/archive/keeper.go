@@ -146,8 +146,7 @@ func (k *Keeper) remove(ctx context.Context) error {
 		}
 		if !more {
 			k.removal, k.swept = nil, time.Now()
-			_, err := k.Service.Store.FreePages(ctx, pagesAtOnce)
-			return err
+			return shrink(ctx, k.Service.Store, end)
 		}
 		if err := k.removal.pace.pause(ctx, k.Service.Store, time.Since(began)); err != nil {
 			return err

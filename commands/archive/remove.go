@@ -199,8 +199,17 @@ const pagesAtOnce = 256
 // Shrink gives the free pages of the ledger's file back to the system, in short transactions with pauses as
 // long as these, and then shortens the -wal file. Where the file cannot shrink, it does nothing.
 func Shrink(ctx context.Context, store *ledger.Store) error {
+	if err := shrink(ctx, store, time.Time{}); err != nil {
+		return err
+	}
+	_, err := store.TrimWAL(ctx)
+	return err
+}
+
+// shrink gives free pages back until then; the zero time: all.
+func shrink(ctx context.Context, store *ledger.Store, until time.Time) error {
 	var steps pace
-	for before := int64(-1); ; {
+	for before := int64(-1); until.IsZero() || time.Now().Before(until); {
 		began := time.Now()
 		most := steps.next(pagesAtOnce)
 		left, err := store.FreePages(ctx, most)
@@ -210,13 +219,12 @@ func Shrink(ctx context.Context, store *ledger.Store) error {
 		steps.took(most, time.Since(began))
 		failpoint.Hit("shrunk")
 		if left == 0 || left == before {
-			break
+			return nil
 		}
 		before = left
 		if err := steps.pause(ctx, store, time.Since(began)); err != nil {
 			return err
 		}
 	}
-	_, err := store.TrimWAL(ctx)
-	return err
+	return nil
 }
