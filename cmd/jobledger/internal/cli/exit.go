@@ -156,7 +156,8 @@ var knownErrors = []struct {
 	{context.Canceled, ExitUnexpected, ""},
 	{syscall.ENAMETOOLONG, ExitUsage, "give a shorter path"},
 	{syscall.ENOSPC, ExitBusy, "the disk is full; free some space and try again"},
-	{syscall.EFBIG, ExitBusy, "a limit to the size of files, which 'ulimit -f' shows; put it right and try again"},
+	{syscall.EFBIG, ExitBusy, "a limit to the size of files, which 'ulimit -f' shows; put it right and try " +
+		"again"},
 	{syscall.EDQUOT, ExitBusy, "the disk quota is used up; free some space and try again"},
 	// A reader that went away (… | head) has seen what it wanted.
 	{syscall.EPIPE, ExitOK, ""},
