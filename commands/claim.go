@@ -12,6 +12,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/claims"
 )
 
 // MaxClaim is how many jobs one claim may take.
@@ -104,8 +105,8 @@ func (r *ClaimRequest) setDefaults() {
 }
 
 // want is what the jobs must be like, without those in except.
-func (r ClaimRequest) want(except []event.JobID) projection.Want {
-	return projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities, Except: except}
+func (r ClaimRequest) want(except []event.JobID) claims.Want {
+	return claims.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities, Except: except}
 }
 
 // claim is the action of taking a queued job for a worker.
@@ -135,7 +136,7 @@ func (s *Service) Ready(ctx context.Context, r ClaimRequest) (ready bool, next t
 	}
 	err = s.Store.Peek(ctx, func(tx *ledger.Tx) error {
 		var err error
-		next, err = projection.NextRunAt(ctx, tx, r.want(nil))
+		next, err = claims.NextRunAt(ctx, tx, r.want(nil))
 		ready = !next.IsZero() && !next.After(tx.Now())
 		return err
 	})
@@ -143,7 +144,7 @@ func (s *Service) Ready(ctx context.Context, r ClaimRequest) (ready bool, next t
 }
 
 // take claims the jobs of search, one token each.
-func (r ClaimRequest) take(ctx context.Context, tx *ledger.Tx, actor string, search *projection.Search,
+func (r ClaimRequest) take(ctx context.Context, tx *ledger.Tx, actor string, search *claims.Search,
 	tokens []string) ([]projection.Job, error) {
 	jobs, err := search.Jobs(ctx)
 	if err != nil {
@@ -185,7 +186,7 @@ func cannotClaim(j projection.Job, err error) error {
 	if StoreFailed(err) {
 		return err
 	}
-	return &projection.DamagedJobError{Job: j.ID, Err: fmt.Errorf("cannot be claimed: %w", err)}
+	return &claims.DamagedJobError{Job: j.ID, Err: fmt.Errorf("cannot be claimed: %w", err)}
 }
 
 // Held returns the jobs that the worker process with this boot holds, each with its token and payload, the

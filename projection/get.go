@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"jobledger/ledger"
@@ -29,19 +28,25 @@ func queryJob(ctx context.Context, tx *ledger.Tx, query string, args ...any) (j 
 	return j, ok, err
 }
 
-// queryJobs runs a query for jobs. One that begins with selectQueued also reads their Salt and Payload.
+// queryJobs runs a query for jobs, without their payloads.
 func queryJobs(ctx context.Context, tx *ledger.Tx, query string, args ...any) (jobs []Job, err error) {
 	rows, err := tx.QueryState(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
-	return scanJobs(ctx, tx, rows, strings.HasPrefix(query, selectQueued), 0)
+	defer rows.Close()
+	for rows.Next() {
+		jobs = append(jobs, Job{})
+		if err := scanJob(ctx, tx, rows, &wholeRow, &jobs[len(jobs)-1]); err != nil {
+			return nil, err
+		}
+	}
+	return jobs, rows.Err()
 }
 
-// scanJobs reads jobs and closes the rows; withBody says that the query is one of selectQueued. about is how
-// many jobs to expect; 0: unknown.
-func scanJobs(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, withBody bool, about int) (
-	jobs []Job, err error) {
+// ScanQueued reads the jobs of a query that begins with SelectQueued, with their Salt and Payload, and closes
+// the rows. about is how many jobs to expect; 0: unknown.
+func ScanQueued(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, about int) (jobs []Job, err error) {
 	defer rows.Close()
 	if about > 0 {
 		jobs = make([]Job, 0, about)
@@ -50,18 +55,13 @@ func scanJobs(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, withBody bo
 	for rows.Next() {
 		jobs = append(jobs, Job{})
 		j := &jobs[len(jobs)-1]
-		if withBody {
-			err = scanJob(ctx, tx, rows, &queuedRow, j, &j.Salt, &j.Payload)
-			if j.Payload == nil && j.Salt != nil {
-				j.Payload = []byte{} // an empty payload is not an erased one
-			}
-		} else {
-			err = scanJob(ctx, tx, rows, &wholeRow, j)
-		}
-		if err != nil {
+		if err := scanJob(ctx, tx, rows, &queuedRow, j, &j.Salt, &j.Payload); err != nil {
 			return nil, err
 		}
-		replaced = replaced || withBody && j.PayloadAt != 0
+		if j.Payload == nil && j.Salt != nil {
+			j.Payload = []byte{} // an empty payload is not an erased one
+		}
+		replaced = replaced || j.PayloadAt != 0
 	}
 	if err := rows.Err(); err != nil || !replaced {
 		return jobs, err
@@ -81,8 +81,9 @@ func loadReplaced(ctx context.Context, tx *ledger.Tx, jobs []Job) (err error) {
 	return nil
 }
 
-// selectQueued begins a query for queued jobs with their payloads, which is what a claim returns.
-var selectQueued = `SELECT ` + queuedRow.list + `, b.salt, b.body FROM jobs j
+// SelectQueued begins a query for queued jobs with their payloads, which is what a claim returns; j is the
+// table jobs. ScanQueued reads its rows.
+var SelectQueued = `SELECT ` + queuedRow.list + `, b.salt, b.body FROM jobs j
 LEFT JOIN bodies b ON b.pos = j.n`
 
 var byID = `SELECT ` + table.List + ` FROM jobs j WHERE j.id = ?`

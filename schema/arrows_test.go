@@ -34,6 +34,7 @@ var stages = [][]string{
 	{"projection/deps", "projection/keyframe", "projection/limit", "projection/defaults"},
 	{"projection/group"},
 	{"projection"},
+	{"projection/claims"},
 	{"projection/schedules", "projection/follow"},
 	{"projection/fold", "projection/past"},
 	{"projection/audit/differ"},

@@ -208,6 +208,7 @@ func (e *CollisionError) Unwrap() error { return projection.ErrIllegal }
 
 // End writes the rows of the open jobs, the queues and the schedules.
 func (l *Loader) End(ctx context.Context) error {
+	l.tx.Cache().Invalidate() // rows were written without claims.Put
 	for i, n := range slices.Sorted(maps.Keys(l.fold.Open)) {
 		if err := l.put(ctx, *l.fold.Open[n]); err != nil {
 			return err

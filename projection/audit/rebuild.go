@@ -146,7 +146,7 @@ AND NOT EXISTS (SELECT 1 FROM events WHERE pos = ?1 AND kind = 1)`
 
 // rows corrects the rows of jobs and queues.
 func (r *Rebuilt) rows(ctx context.Context, tx *ledger.Tx, s *RebuildPlan) error {
-	tx.Cache().Invalidate() // rows change without projection.Put
+	tx.Cache().Invalidate() // rows change without claims.Put
 	for _, n := range s.extra {
 		gone, err := tx.Exec(deleteExtra, n)
 		if err != nil {

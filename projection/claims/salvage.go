@@ -1,4 +1,4 @@
-package projection
+package claims
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 )
 
 // DamagedJobError reports that the next job in claiming order cannot be claimed, because what the ledger
@@ -31,7 +32,16 @@ func (e *DamagedJobError) Unwrap() []error { return []error{ledger.ErrDamaged, e
 const lanePage = `SELECT j.n, j.id, j.run_at FROM jobs j
 WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ? ORDER BY j.run_at, j.id LIMIT 0 + ?`
 
-var queuedByNumber = selectQueued + ` WHERE j.n = ?`
+var queuedByNumber = projection.SelectQueued + ` WHERE j.n = ?`
+
+// readQueued reads job n by its number; none if it has gone.
+func readQueued(ctx context.Context, tx *ledger.Tx, n int64) ([]projection.Job, error) {
+	rows, err := tx.QueryState(ctx, queuedByNumber, n)
+	if err != nil {
+		return nil, err
+	}
+	return projection.ScanQueued(ctx, tx, rows, 1)
+}
 
 // salvage does what read does in a lane with a row that cannot be read. It reads row by row and skips the
 // damaged ones, so that one of them does not keep the others of its lane from being claimed. skipped is the
@@ -50,7 +60,7 @@ func (l *laneCursor) salvage(ctx context.Context, tx *ledger.Tx, now time.Time, 
 		}
 		l.exhausted = len(page) < lanePageSize
 		for i := range page {
-			jobs, err := queryJobs(ctx, tx, queuedByNumber, page[i].n)
+			jobs, err := readQueued(ctx, tx, page[i].n)
 			if err != nil && ctx.Err() != nil {
 				return nil, err
 			}

@@ -1,4 +1,4 @@
-package projection
+package claims
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 	"jobledger/projection/group"
 	"jobledger/projection/internal/lane"
 )
@@ -28,7 +29,7 @@ type laneCursor struct {
 	drained bool // all jobs that were due have been taken; the position is where the next might be
 
 	// What a search has read from the position on.
-	buffered  []Job
+	buffered  []projection.Job
 	grouped   bool // it is of groups; keys are the times by which the buffered jobs are in order
 	keys      []int64
 	lastRead  int                  // how many jobs the last read found
@@ -99,11 +100,11 @@ func (l *laneCursor) endSearch() {
 // laneHead is the hot query: one range of the index ready, with the payloads. It begins at the position,
 // because PostgreSQL would step over the index entries of claimed jobs before it. The limit is 0 + ? because
 // SQLite, since 3.47, compiles a bare LIMIT ? again for each value.
-var laneHead = selectQueued + ` WHERE j.lane = ? AND (j.run_at, j.id) >= (?, ?) AND j.run_at <= ?
+var laneHead = projection.SelectQueued + ` WHERE j.lane = ? AND (j.run_at, j.id) >= (?, ?) AND j.run_at <= ?
 ORDER BY j.run_at, j.id LIMIT 0 + ?`
 
 // laneRest is laneHead after the position, whose job has been taken.
-var laneRest = selectQueued + ` WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ?
+var laneRest = projection.SelectQueued + ` WHERE j.lane = ? AND (j.run_at, j.id) > (?, ?) AND j.run_at <= ?
 ORDER BY j.run_at, j.id LIMIT 0 + ?`
 
 // laneQuery is the query for the next jobs of a lane. taken says that the job at its position is.
@@ -135,13 +136,13 @@ func (l *laneCursor) read(ctx context.Context, tx *ledger.Tx, c *claimCache, now
 	rows, err := l.pending.Rows(ctx)
 	l.pending = nil
 	if err == nil {
-		l.buffered, err = scanJobs(ctx, tx, rows, true, min(l.lastRead, l.wanted))
+		l.buffered, err = projection.ScanQueued(ctx, tx, rows, min(l.lastRead, l.wanted))
 	}
 	if err != nil {
 		return err
 	}
 	// A speculative read may reach beyond now.
-	l.buffered = slices.DeleteFunc(l.buffered, func(j Job) bool { return j.RunAt.After(now) })
+	l.buffered = slices.DeleteFunc(l.buffered, func(j projection.Job) bool { return j.RunAt.After(now) })
 	l.exhausted, l.lastRead = len(l.buffered) < l.wanted, len(l.buffered)
 	l.positionAtBuffered()
 	return nil
@@ -217,6 +218,7 @@ func fittingLanes(ctx context.Context, tx *ledger.Tx, c *claimCache, want Want) 
 }
 
 func (l *laneCursor) fits(want Want) bool {
-	fits, _ := Fits(Job{Version: l.version, Requires: l.requires}, want.Version, want.Capabilities)
+	j := projection.Job{Version: l.version, Requires: l.requires}
+	fits, _ := projection.Fits(j, want.Version, want.Capabilities)
 	return fits
 }

@@ -1,4 +1,4 @@
-package projection
+package claims
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 	"jobledger/projection/group"
 )
 
@@ -61,7 +62,7 @@ func (s *Search) raisedNow(ctx context.Context) (int64, error) {
 	if err != nil || tail == 0 {
 		return event.Micros(s.tx.At()), err
 	}
-	at, _, err := timeOf(ctx, s.tx, tail)
+	at, _, err := projection.TimeOfEvent(ctx, s.tx, tail)
 	return max(at, event.Micros(s.tx.Now())), err
 }
 
@@ -93,7 +94,7 @@ func (s *Search) fillGroups(ctx context.Context, l *laneCursor) error {
 // fillFrom buffers up to left jobs of the candidates.
 func (s *Search) fillFrom(ctx context.Context, l *laneCursor, candidates []group.Candidate, left int) error {
 	each := (left + len(candidates) - 1) / len(candidates)
-	jobs := make([][]Job, 0, len(candidates))
+	jobs := make([][]projection.Job, 0, len(candidates))
 	for chunk := range slices.Chunk(candidates, maxPrefetched) {
 		found, err := s.readGroups(ctx, l.lane, chunk, each)
 		if err != nil {
@@ -119,7 +120,7 @@ func (s *Search) fillFrom(ctx context.Context, l *laneCursor, candidates []group
 
 // readGroups returns up to each jobs of every group, without those that cannot be read.
 func (s *Search) readGroups(ctx context.Context, base string, groups []group.Candidate, each int) (
-	jobs [][]Job, err error) {
+	jobs [][]projection.Job, err error) {
 	lanes := make([]*laneCursor, len(groups))
 	rooms := make([]int, len(groups))
 	for i, c := range groups {
@@ -187,9 +188,9 @@ func (s *Search) groupHasRoom(l *laneCursor) bool {
 }
 
 // noteGroup has the rows of the group of a job brought up to date, where its transition concerns them.
-func noteGroup(tx *ledger.Tx, before, after Job) {
+func noteGroup(tx *ledger.Tx, before, after projection.Job) {
 	changes := group.Of(tx, gateOf)
-	from, to := laneOf(before), laneOf(after)
+	from, to := projection.LaneOf(before), projection.LaneOf(after)
 	if from != to {
 		if base, name, ok := group.Split(from); ok {
 			served := group.Served{}

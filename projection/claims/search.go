@@ -1,4 +1,4 @@
-package projection
+package claims
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 )
 
 // Want selects the jobs that a worker may take.
@@ -34,7 +35,7 @@ type Search struct {
 
 	groupRooms map[[2]string]int // the same, by queue and group
 	ageing     map[string]int64  // in microseconds, of the queues that have it; nil: of none
-	jobs       []Job
+	jobs       []projection.Job
 	damaged    error
 }
 
@@ -123,7 +124,7 @@ func (s *Search) readSize(l *laneCursor) int {
 
 // Jobs returns the jobs that the search finds, with their payloads, and those of groups among them. A damaged
 // job is skipped; if no other job is left, the error is a DamagedJobError.
-func (s *Search) Jobs(ctx context.Context) ([]Job, error) {
+func (s *Search) Jobs(ctx context.Context) ([]projection.Job, error) {
 	s.at = event.Micros(s.tx.At())
 	groups, err := s.groupLanes(ctx)
 	if err != nil {

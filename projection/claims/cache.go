@@ -1,4 +1,4 @@
-package projection
+package claims
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 	"jobledger/projection/group"
 	"jobledger/projection/limit"
 )
@@ -67,22 +68,11 @@ WHERE e.pos > ?1 AND e.pos <= ?2 AND (e.to_state = %d OR e.kind IN (%s))`, event
 func kindsOfAllJobs() string {
 	var list []string
 	for _, k := range event.Kinds() {
-		if concernsAllJobs(k) {
+		if projection.ConcernsAllJobs(k) {
 			list = append(list, strconv.Itoa(int(k)))
 		}
 	}
 	return strings.Join(list, ", ")
-}
-
-// concernsAllJobs is true of every kind that is not known to concern one job or one process.
-func concernsAllJobs(k event.Kind) bool {
-	switch k {
-	case event.KindRefused, event.KindErased, event.KindStopped, event.KindWorkerStarted,
-		event.KindWorkerStopped:
-		return false
-	}
-	_, transition := from[k]
-	return !transition
 }
 
 // loadClaimCache returns the cache of tx's store, brought up to date, or an empty one. The lanes that a
@@ -157,15 +147,15 @@ func (c *claimCache) addSince(ctx context.Context, tx *ledger.Tx, after, until i
 }
 
 // cacheQueued adds a job that tx queues to the cache of tx's store.
-func cacheQueued(tx *ledger.Tx, j Job) {
+func cacheQueued(tx *ledger.Tx, j projection.Job) {
 	c, ok := tx.Cache().Value().(*claimCache)
-	if ok && !c.add(laneOf(j), event.Micros(j.RunAt), string(j.ID)) {
+	if ok && !c.add(projection.LaneOf(j), event.Micros(j.RunAt), string(j.ID)) {
 		tx.Cache().Invalidate()
 	}
 }
 
 // cacheHeld notes in the cache of tx's store that a claim of j begins or ends.
-func cacheHeld(tx *ledger.Tx, j Job, change int64) {
+func cacheHeld(tx *ledger.Tx, j projection.Job, change int64) {
 	if c, ok := tx.Cache().Value().(*claimCache); ok && c.gates[j.Queue] != nil {
 		c.gates[j.Queue].Note(j.Group, change)
 	}
@@ -195,7 +185,7 @@ func gateOf(ctx context.Context, tx *ledger.Tx, queue string) (*limit.Gate, erro
 }
 
 // countStart counts the claim of a job of a queue with limits against its rates.
-func countStart(ctx context.Context, tx *ledger.Tx, j Job) error {
+func countStart(ctx context.Context, tx *ledger.Tx, j projection.Job) error {
 	gate, err := gateOf(ctx, tx, j.Queue)
 	if err != nil {
 		return err
