@@ -124,7 +124,7 @@ func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRe
 		var search *claims.Search
 		results, claimed = nil, nil
 		if r.Tokens != nil && r.Limit > 0 { // it may be sent again: see ClaimRequest.Tokens
-			mine, err := heldWith(ctx, tx, r.Worker, tokens)
+			mine, err := projection.HeldWith(ctx, tx, r.Worker, tokens)
 			if err == nil && len(mine) > 0 {
 				claimed = mine
 				results, err = applyAll(ctx, tx, actor, ops)

@@ -1,10 +1,8 @@
 package commands
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -193,11 +191,8 @@ func cannotClaim(j projection.Job, err error) error {
 // lease that ends first in front.
 func (s *Service) Held(ctx context.Context, boot string) (held []projection.Job, err error) {
 	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
-		held, err = projection.HeldWhere(ctx, tx, func(w event.Worker, _ string) bool { return w.Boot == boot })
-		if err != nil {
-			return err
-		}
-		return loadAll(ctx, tx, held)
+		held, err = projection.HeldBy(ctx, tx, boot)
+		return err
 	})
 	return held, err
 }
@@ -206,33 +201,10 @@ func (s *Service) Held(ctx context.Context, boot string) (held []projection.Job,
 func (s *Service) heldBy(ctx context.Context, w event.Worker, tokens []string) (
 	mine []projection.Job, err error) {
 	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
-		mine, err = heldWith(ctx, tx, w, tokens)
+		mine, err = projection.HeldWith(ctx, tx, w, tokens)
 		return err
 	})
 	return mine, err
-}
-
-// heldWith returns the jobs that w holds with one of these tokens, with their bodies, in the order of tokens.
-func heldWith(ctx context.Context, tx *ledger.Tx, w event.Worker, tokens []string) ([]projection.Job, error) {
-	mine, err := projection.HeldWhere(ctx, tx, func(holder event.Worker, token string) bool {
-		return holder == w && slices.Contains(tokens, token)
-	})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(mine, func(a, b projection.Job) int {
-		return cmp.Compare(slices.Index(tokens, a.Token), slices.Index(tokens, b.Token))
-	})
-	return mine, loadAll(ctx, tx, mine)
-}
-
-func loadAll(ctx context.Context, tx *ledger.Tx, jobs []projection.Job) error {
-	for i := range jobs {
-		if err := projection.LoadBodies(ctx, tx, &jobs[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // tokensOf returns the lease tokens for r, one for each job of the claim.

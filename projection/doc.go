@@ -11,7 +11,8 @@
 //	job.go, evolve.go             a [Job] and what each event makes of it
 //	queue.go, lane.go             a [Queue]; the lane of a queued job, which is its place in claiming order
 //	rows.go, put.go, get.go, find.go
-//	                              a job as a row: [PutRow], [Get], [Held], [Expired]
+//	                              a job as a row: [PutRow], [Get]
+//	held.go                       the live claims: [Held], [Expired]
 //	presence.go                   when a worker process was last seen: [PutPresence]
 //	list.go, exits.go, hosts.go, lost_claims.go
 //	                              questions about now

@@ -34,6 +34,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/proof"
+	"jobledger/ledger/tree"
 	"jobledger/schema"
 )
 
@@ -382,7 +383,7 @@ var complaints = []complaint{
 				_, err := service.StartSealing(ctx, "cli:test", "", "", "")
 				s.ok(err)
 				s.ok(service.Store.Write(ctx, func(tx *ledger.Tx) error {
-					return tx.AppendSeal(ctx, ledger.Seal{Size: 1, Note: "kept"})
+					return tree.AppendSeal(ctx, tx, tree.Seal{Size: 1, Note: "kept"})
 				}))
 				for _, queue := range []string{"mail", "sms", "fax"} {
 					_, err = service.Pause(ctx, "cli:test", queue, "")

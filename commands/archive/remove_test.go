@@ -22,6 +22,7 @@ import (
 	"jobledger/ledger/tree"
 	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/rebuild"
 )
 
 // everything is what the ledger has of each job: its row, and its events.
@@ -160,9 +161,9 @@ func closeSome(t *testing.T, s *commands.Service, dir string, random *rand.Rand)
 
 func rebuildChangesNothing(t *testing.T, store *ledger.Store) {
 	t.Helper()
-	var done audit.Rebuilt
+	var done rebuild.Report
 	err := store.Write(t.Context(), func(tx *ledger.Tx) error {
-		p, err := audit.PlanRebuild(t.Context(), tx)
+		p, err := rebuild.New(t.Context(), tx)
 		if err != nil {
 			return err
 		}
@@ -170,7 +171,7 @@ func rebuildChangesNothing(t *testing.T, store *ledger.Store) {
 		return err
 	})
 	jobs := done.Jobs
-	if done.Jobs = 0; err != nil || !reflect.DeepEqual(done, audit.Rebuilt{}) {
+	if done.Jobs = 0; err != nil || !reflect.DeepEqual(done, rebuild.Report{}) {
 		t.Errorf("rebuild of %d jobs changed %+v, %v", jobs, done, err)
 	}
 }

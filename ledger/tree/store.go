@@ -1,4 +1,4 @@
-package ledger
+package tree
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
 	"jobledger/ledger/internal/engine"
@@ -33,13 +34,13 @@ const maxBlocks = math.MaxInt64 / proof.BlockSize
 
 // BlockCount returns how many blocks of [proof.BlockSize] events have a hash: the number of the last one, and
 // one more. In a damaged ledger this may be more than its events make, but not more than an int64 can count.
-func (tx *Tx) BlockCount(ctx context.Context) (n int64, err error) {
-	err = tx.first(ctx, []any{&n}, `SELECT coalesce(max(n), -1) FROM blocks`)
+func BlockCount(ctx context.Context, tx *ledger.Tx) (n int64, err error) {
+	err = first(ctx, tx, []any{&n}, `SELECT coalesce(max(n), -1) FROM blocks`)
 	return max(0, min(n, maxBlocks-1)+1), err
 }
 
-// Blocks returns the hashes of the blocks from, …, to-1 without those that are not there.
-func (tx *Tx) Blocks(ctx context.Context, from, to int64) (hashes []proof.Hash, err error) {
+// StoredBlocks returns the hashes of the blocks from, …, to-1 without those that are not there.
+func StoredBlocks(ctx context.Context, tx *ledger.Tx, from, to int64) (hashes []proof.Hash, err error) {
 	rows, err := tx.Query(ctx, `SELECT hash FROM blocks WHERE n >= ? AND n < ? ORDER BY n`, from, to)
 	if err != nil {
 		return nil, err
@@ -62,21 +63,22 @@ func (tx *Tx) Blocks(ctx context.Context, from, to int64) (hashes []proof.Hash, 
 // AppendBlocks stores the hashes of the blocks from number from on. Those that are stored already must be the
 // same, so two who add the same blocks may both succeed. Errors: ErrDamaged if one differs, or if the block
 // before from is missing.
-func (tx *Tx) AppendBlocks(ctx context.Context, from int64, hashes []proof.Hash) error {
-	count, err := tx.BlockCount(ctx)
+func AppendBlocks(ctx context.Context, tx *ledger.Tx, from int64, hashes []proof.Hash) error {
+	count, err := BlockCount(ctx, tx)
 	if err != nil {
 		return err
 	}
 	if from > count {
-		return fmt.Errorf("%w: block %d of the hash tree is missing", ErrDamaged, count)
+		return fmt.Errorf("%w: block %d of the hash tree is missing", ledger.ErrDamaged, count)
 	}
-	stored, err := tx.Blocks(ctx, from, from+int64(len(hashes)))
+	stored, err := StoredBlocks(ctx, tx, from, from+int64(len(hashes)))
 	if err != nil {
 		return err
 	}
 	for i, h := range stored {
 		if h != hashes[i] {
-			return fmt.Errorf("%w: block %d of the hash tree is not that of its events", ErrDamaged, from+int64(i))
+			return fmt.Errorf("%w: block %d of the hash tree is not that of its events", ledger.ErrDamaged,
+				from+int64(i))
 		}
 	}
 	for i := len(stored); i < len(hashes); i++ {
@@ -91,29 +93,29 @@ func (tx *Tx) AppendBlocks(ctx context.Context, from int64, hashes []proof.Hash)
 const sealColumns = `SELECT n, size, at, root, coalesce(note, '') FROM seals`
 
 // Seals yields the seals in order. An error ends the sequence.
-func (tx *Tx) Seals(ctx context.Context) iter.Seq2[Seal, error] {
-	return tx.seals(ctx, sealColumns+` ORDER BY n`)
+func Seals(ctx context.Context, tx *ledger.Tx) iter.Seq2[Seal, error] {
+	return seals(ctx, tx, sealColumns+` ORDER BY n`)
 }
 
 // LastSeal returns the last seal; ok is false if there is none.
-func (tx *Tx) LastSeal(ctx context.Context) (s Seal, ok bool, err error) {
-	return tx.lastSeal(ctx, sealColumns+` ORDER BY n DESC LIMIT 1`)
+func LastSeal(ctx context.Context, tx *ledger.Tx) (s Seal, ok bool, err error) {
+	return lastSeal(ctx, tx, sealColumns+` ORDER BY n DESC LIMIT 1`)
 }
 
 // LastHandedOut returns the last seal that is a checkpoint which was handed out; ok is false if there is
 // none.
-func (tx *Tx) LastHandedOut(ctx context.Context) (s Seal, ok bool, err error) {
-	return tx.lastSeal(ctx, sealColumns+` WHERE note IS NOT NULL ORDER BY n DESC LIMIT 1`)
+func LastHandedOut(ctx context.Context, tx *ledger.Tx) (s Seal, ok bool, err error) {
+	return lastSeal(ctx, tx, sealColumns+` WHERE note IS NOT NULL ORDER BY n DESC LIMIT 1`)
 }
 
-func (tx *Tx) lastSeal(ctx context.Context, query string) (s Seal, ok bool, err error) {
-	for s, err := range tx.seals(ctx, query) {
+func lastSeal(ctx context.Context, tx *ledger.Tx, query string) (s Seal, ok bool, err error) {
+	for s, err := range seals(ctx, tx, query) {
 		return s, err == nil, err
 	}
 	return s, false, nil
 }
 
-func (tx *Tx) seals(ctx context.Context, query string) iter.Seq2[Seal, error] {
+func seals(ctx context.Context, tx *ledger.Tx, query string) iter.Seq2[Seal, error] {
 	return func(yield func(Seal, error) bool) {
 		rows, err := tx.Query(ctx, query)
 		if err != nil {
@@ -144,16 +146,17 @@ func (tx *Tx) seals(ctx context.Context, query string) iter.Seq2[Seal, error] {
 
 // AppendSeal adds a seal, whose N and At it sets. Errors: ErrConflict if the seal before is larger;
 // ErrDamaged if that is of more events than there are.
-func (tx *Tx) AppendSeal(ctx context.Context, s Seal) error {
-	last, ok, err := tx.LastSeal(ctx)
+func AppendSeal(ctx context.Context, tx *ledger.Tx, s Seal) error {
+	last, ok, err := LastSeal(ctx, tx)
 	if err != nil {
 		return err
 	}
 	if tail := tx.Next() - 1; last.Size > tail {
-		return fmt.Errorf("%w: seal %d is of %d events, and there are %d", ErrDamaged, last.N, last.Size, tail)
+		return fmt.Errorf("%w: seal %d is of %d events, and there are %d", ledger.ErrDamaged, last.N, last.Size,
+			tail)
 	}
 	if ok && last.Size > s.Size {
-		return fmt.Errorf("%w: a seal of %d events after one of %d", ErrConflict, s.Size, last.Size)
+		return fmt.Errorf("%w: a seal of %d events after one of %d", ledger.ErrConflict, s.Size, last.Size)
 	}
 	var note any
 	if s.Note != "" {
@@ -164,14 +167,14 @@ func (tx *Tx) AppendSeal(ctx context.Context, s Seal) error {
 
 func hashOf(b []byte) (h proof.Hash, err error) {
 	if len(b) != len(h) {
-		return h, fmt.Errorf("%w: a hash of %d bytes", ErrDamaged, len(b))
+		return h, fmt.Errorf("%w: a hash of %d bytes", ledger.ErrDamaged, len(b))
 	}
 	copy(h[:], b)
 	return h, nil
 }
 
 // first reads the only row of a query into values.
-func (tx *Tx) first(ctx context.Context, values []any, query string) error {
+func first(ctx context.Context, tx *ledger.Tx, values []any, query string) error {
 	rows, err := tx.Query(ctx, query)
 	if err != nil {
 		return err

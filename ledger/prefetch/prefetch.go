@@ -1,4 +1,9 @@
-package ledger
+// Package prefetch reads lines of a history a little ahead of their consumer.
+//
+//	for line, err := range prefetch.Lines(store.Lines(ctx, ledger.Filter{}, true)) {
+//		…
+//	}
+package prefetch
 
 import (
 	"iter"
@@ -6,15 +11,15 @@ import (
 	"jobledger/ledger/event"
 )
 
-// Limits of each of the three lists that Prefetch holds.
+// Limits of each of the three lists that Lines holds.
 const (
 	prefetchLines = 256
 	prefetchBytes = 1 << 20 // of bodies
 )
 
-// Prefetch yields what lines yields. It reads lines in a goroutine of its own, a little ahead of the caller,
+// Lines yields what lines yields. It reads lines in a goroutine of its own, a little ahead of the caller,
 // so that the producer and the consumer run on two processors.
-func Prefetch(lines iter.Seq2[event.Line, error]) iter.Seq2[event.Line, error] {
+func Lines(lines iter.Seq2[event.Line, error]) iter.Seq2[event.Line, error] {
 	return func(yield func(event.Line, error) bool) {
 		lists, stop, ended := make(chan lineList, 1), make(chan struct{}), make(chan struct{})
 		go func() {
