@@ -7,6 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"jobledger/commands/internal/check"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -53,10 +54,10 @@ func (r ClaimRequest) Check() error {
 			return err
 		}
 	}
-	if err := checkWorker(r.Worker); err != nil {
+	if err := CheckWorker(r.Worker); err != nil {
 		return err
 	}
-	if err := checkRuntime(r.MaxRuntime); err != nil {
+	if err := invalid(check.Runtime(r.MaxRuntime)); err != nil {
 		return err
 	}
 	if r.Limit < 0 || r.Limit > MaxClaim {

@@ -46,7 +46,7 @@
 //
 // # Files in reading order
 //
-//	command.go             the commands and their checks; validate.go has the limits
+//	command.go             the commands and their checks; validate.go and internal/check have the limits
 //	decide.go              the rules; stale.go those for a token that is not live; backoff.go
 //	internal/pastclaim     what the events say about a token that is not live
 //	internal/journal       the write path

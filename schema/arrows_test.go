@@ -24,7 +24,8 @@ var stages = [][]string{
 	{"schema", "ledger/event", "ledger/failpoint", "ledger/proof", "commands/cron", "commands/worker/child",
 		"commands/internal/usertx",
 		"cmd/jobledger/internal/outlet", "cmd/jobledger/internal/buildinfo"}, // import nothing of this module
-	{"ledger/internal/engine", "ledger/internal/row", "ledger/prefetch", "ledger/segment"},
+	{"ledger/internal/engine", "ledger/internal/row", "ledger/prefetch", "ledger/segment",
+		"commands/internal/check"},
 	{"ledger/internal/sqlite/doorbell"},
 	{"ledger/internal/sqlite/writequeue"},
 	{"ledger/internal/sqlite", "ledger/internal/postgres"},
