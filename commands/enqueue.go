@@ -125,13 +125,17 @@ func (s *Service) Enqueue(ctx context.Context, actor string, jobs ...Enqueue) ([
 			return nil, err
 		}
 	}
+	archived, err := s.archived(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
 	var answers []Enqueued
-	err := s.Store.Write(ctx, func(tx *ledger.Tx) error {
+	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
 		answers = make([]Enqueued, len(jobs))
 		same := make(map[event.JobID]event.JobID)
 		for i, n := range asked {
 			var err error
-			n.same = same
+			n.same, n.archived = same, archived
 			if answers[i], err = enqueue(ctx, tx, actor, n); err != nil {
 				return err
 			}
@@ -185,6 +189,8 @@ type newJob struct {
 	defaults defaults.Spec // of the queue
 	// by the id asked for: jobs of the same call that existed, with another id
 	same map[event.JobID]event.JobID
+	// jobs that have left the ledger, and how they ended
+	archived map[event.JobID]event.State
 }
 
 func (newJob) name() string { return "enqueue" }

@@ -50,7 +50,7 @@ func (p *program) serveSeveral(c *cli.Context) error {
 			return err
 		}
 		defer listener.Close()
-		config := one.webConfig(service.Store)
+		config := one.webConfig(service.Store, cli.ArchiveFolder("", service.Store)) // each has its own
 		config.Name, config.Rate = name, float64(c.Int("rate"))
 		config.Announce = func(link string) { p.Message("%s: open within 5 minutes, once: %s", name, link) }
 		servers, listeners = append(servers, web.New(config)), append(listeners, listener)

@@ -64,6 +64,26 @@ func History(ctx context.Context, store *ledger.Store, dir, prefix string) ([]ev
 	return events, newest, err
 }
 
+// Ends returns what gives a commands.Service the states in which archived jobs ended: see its field Archived.
+func Ends(store *ledger.Store, dir string) func(context.Context, event.JobID) (event.State, error) {
+	return func(ctx context.Context, id event.JobID) (event.State, error) {
+		events, _, err := History(ctx, store, dir, string(id))
+		if err != nil || len(events) == 0 {
+			return 0, err
+		}
+		state := event.State(0)
+		for _, e := range events {
+			if e.Kind().HasSeq() {
+				state = e.To
+			}
+		}
+		if !state.Final() {
+			return 0, fmt.Errorf("%w: %s", commands.ErrNoJob, id)
+		}
+		return state, nil
+	}
+}
+
 // index returns the index of f.
 func (f *File) index() (*segment.Index, error) {
 	var sum [32]byte

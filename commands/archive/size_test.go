@@ -175,12 +175,38 @@ func TestRemovalGivesSpaceBack(t *testing.T) {
 		t.Errorf("the history of %s has %d events, %v", id, len(events), err)
 	}
 	t.Logf("an archived event by its position: %s; the history of its job: %s", found, time.Since(began))
+	copyWhole(t, store, dir)
 	again, err := s.Enqueue(t.Context(), "cli:shop", commands.Enqueue{Queue: "mail", Key: "order 10",
 		Payload: []byte(`{"to":"ada@example.org","template":"welcome","n":"0123456789abcdef"}`)})
 	if err != nil || !again[0].Existing {
 		t.Errorf("the key is free: %+v, %v", again, err)
 	}
 	verify(t, store)
+}
+
+// copyWhole makes the whole copy from which questions about an archived moment are answered.
+func copyWhole(t *testing.T, store *ledger.Store, dir string) {
+	t.Helper()
+	if *archivedJobs > 100_000 {
+		return
+	}
+	whole, err := ledger.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "whole.db")+"?sync=normal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	whole.Whole, whole.Exclusive = true, true
+	began := time.Now()
+	if err := archive.Copy(t.Context(), store, dir, whole); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(began)
+	var events int64
+	err = whole.Read(t.Context(), func(tx *ledger.Tx) (err error) {
+		events, err = tx.Tail(t.Context())
+		return err
+	})
+	t.Logf("a whole copy of %d events: %s, %s an event, %v", events, took, took/time.Duration(max(events, 1)), err)
 }
 
 func quantiles(d []time.Duration) string {

@@ -71,6 +71,7 @@ const (
 	CodeArchive        = "D34" // a file of the archive that is not there, or has another size
 	CodeHeld           = "D35" // jobs that have been held for long
 	CodeRemoval        = "D36" // a removal that did not end, or a policy that is not carried out
+	CodeOpen           = "D37" // jobs that are open for much longer than the archive policy has it
 )
 
 // Options say how a ledger is examined. The zero value works.

@@ -19,6 +19,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/work"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // Times of a connection.
@@ -45,6 +46,10 @@ type Config struct {
 	Hosts       []string          // what requests may name as their host, besides the address of the listener
 	Access      string            // the file with the grants of tokens; "": there are none
 	Rate        float64           // requests a second of one token, on average; 0: the default
+
+	// Archived is that of a commands.Service, and Also that of a commands.Sweeper.
+	Archived func(context.Context, event.JobID) (event.State, error)
+	Also     func(context.Context) error
 
 	// Announce shows a login link to the user who runs the server; nil: there are none.
 	Announce func(link string)
@@ -79,9 +84,10 @@ func New(c Config) *Server {
 		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
 		Report: c.Report})
 	pages.API, s.pages = s.api, pages
-	service := &commands.Service{Store: c.Store}
+	service := &commands.Service{Store: c.Store, Archived: c.Archived}
 	_, owner, _ := strings.Cut(c.Owner, ":")
-	s.sweeper = sweeper{service: service, actor: "sweeper:" + cmp.Or(owner, "serve"), report: c.Report}
+	s.sweeper = sweeper{service: service, actor: "sweeper:" + cmp.Or(owner, "serve"), report: c.Report,
+		also: c.Also}
 	s.work = work.New(work.Config{Service: service, Now: c.Now, Closing: s.door.Closing(), Report: c.Report,
 		Busy: s.sweeper.busy})
 	s.api.Waiting = s.work.Waiting

@@ -73,13 +73,16 @@ func (p *Verbs) events(c *cli.Context) error {
 		if l.filter, err = p.eventFilter(c, tx); err == nil && c.IsSet("last") {
 			l.filter.After, err = paging.BeforeLastEvents(c.Context, tx, l.filter, c.Int("last"))
 		}
-		if err == nil && l.filter.Job == 0 && !c.Bool("follow") {
+		if err == nil && l.filter.Job == 0 {
 			err = projection.AfterHorizon(c.Context, tx, l.filter.After)
 		}
 		return err
 	})
 	if err != nil {
 		return err
+	}
+	if c.Bool("follow") && p.Opened != nil && p.Opened.Whole {
+		return l.followAfter(c.Context, p.Opened)
 	}
 	if c.Bool("follow") {
 		return l.follow(c.Context)
@@ -114,6 +117,31 @@ func (l *eventListing) print(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// followAfter prints the events of whole, a copy that has also those of the archive, and then follows the
+// ledger behind them.
+func (l *eventListing) followAfter(ctx context.Context, whole *ledger.Store) error {
+	if err := l.print(ctx); err != nil {
+		return err
+	}
+	if l.Full() {
+		if l.More {
+			return l.sayMore()
+		}
+		return nil
+	}
+	l.filter.After = max(l.filter.After, l.filter.Until)
+	l.Opened = nil
+	service, err := l.Open(ctx)
+	l.Opened = whole
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	l.Store = service.Store
+	l.filter.Until = l.filter.After
+	return l.follow(ctx)
 }
 
 // follow prints the events there are and those to come, until limit is reached, it is interrupted or its
