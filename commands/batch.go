@@ -18,6 +18,7 @@ import (
 type Op struct {
 	Job     projection.Job
 	Command Command
+	AsSeen  bool // only where the Seq of the job is still that of Job; otherwise a MovedOnError
 }
 
 // Result is the outcome of an Op.
@@ -178,6 +179,9 @@ func applyAll(ctx context.Context, tx *ledger.Tx, actor string, ops []Op) ([]Res
 	results := make([]Result, len(ops))
 	for i, op := range ops {
 		j, err := op.Job, CheckCommand(op.Command)
+		if err == nil && op.AsSeen {
+			err = seenStill(ctx, tx, op.Job)
+		}
 		if err == nil {
 			j, err = apply(ctx, tx, actor, op.Job, op.Command)
 		}
@@ -187,6 +191,18 @@ func applyAll(ctx context.Context, tx *ledger.Tx, actor string, ops []Op) ([]Res
 		results[i] = Result{j, err}
 	}
 	return results, nil
+}
+
+// seenStill returns a MovedOnError where seen is out of date.
+func seenStill(ctx context.Context, tx *ledger.Tx, seen projection.Job) error {
+	j, ok, err := projection.Get(ctx, tx, seen.ID)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s", ErrNoJob, seen.ID)
+	}
+	if err != nil {
+		return err
+	}
+	return stillAt(j, seen.Seq)
 }
 
 // mayQueue reports whether an op may put its job back into its queue.

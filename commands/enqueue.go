@@ -249,7 +249,7 @@ func enqueue(ctx context.Context, tx *ledger.Tx, actor string, n newJob) (Enqueu
 func (n newJob) find(ctx context.Context, tx *ledger.Tx) (j projection.Job, err error) {
 	found := false
 	if n.ID != "" {
-		j, found, err = projection.Get(ctx, tx, n.id)
+		j, found, err = projection.GetUnexpected(ctx, tx, n.id)
 	}
 	if n.Key != "" && !found && err == nil {
 		j, found, err = projection.GetByKey(ctx, tx, n.Queue, n.Key)

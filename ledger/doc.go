@@ -12,8 +12,8 @@
 //
 // Files in reading order:
 //
-//   - open.go, store.go, readers.go, group_commit.go, nested.go, tx.go, watch.go: a Store, its commit loop,
-//     transactions, notifications
+//   - open.go, store.go, readers.go, group_commit.go, nested.go, tx.go, unsent.go, watch.go: a Store, its
+//     commit loop, transactions, notifications
 //   - events.go, scan.go, complete.go, pages.go, internal/row: appending and reading events
 //   - dictionary.go, bodies.go, digest.go, erase.go, remove.go: the other tables, and what leaves
 //   - session.go, txcache.go: statements, and what survives a transaction

@@ -89,6 +89,25 @@ func Get(ctx context.Context, tx *ledger.Tx, id event.JobID) (j Job, ok bool, er
 	return queryJob(ctx, tx, byID, string(id))
 }
 
+var idTaken = `SELECT n FROM jobs WHERE id = ?`
+
+// GetUnexpected is Get for an id that is hardly ever taken. It lets what this transaction has written wait to
+// be sent in bulk, unless the id is taken.
+func GetUnexpected(ctx context.Context, tx *ledger.Tx, id event.JobID) (j Job, ok bool, err error) {
+	taken := tx.Unsent(string(id))
+	if !taken {
+		rows, err := tx.QuerySent(ctx, idTaken, string(id))
+		if err != nil {
+			return j, false, err
+		}
+		defer rows.Close()
+		if taken = rows.Next(); rows.Err() != nil || !taken {
+			return j, false, rows.Err()
+		}
+	}
+	return Get(ctx, tx, id)
+}
+
 var byKey = `SELECT ` + table.List + ` FROM jobs j WHERE j.queue = ? AND j.key = ?`
 
 // GetByKey returns the job that has this key in this queue; ok is false if there is none, or not any more.

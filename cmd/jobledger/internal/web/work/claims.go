@@ -42,7 +42,7 @@ func (m *Room) claims(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	if len(asked.Tokens) == 0 {
-		if _, err := m.carryOut(r, c, &ops, nil); err != nil {
+		if _, err := m.carryOut(w, r, c, &ops, nil); err != nil {
 			return err
 		}
 		return m.answerTurn(w, r, ops, nil)
@@ -66,7 +66,7 @@ func (m *Room) claims(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return context.Canceled
 	}
 	if len(ops.outcomes)+len(ops.beats) > 0 || wait == 0 {
-		jobs, err := m.carryOut(r, c, &ops, &request)
+		jobs, err := m.carryOut(w, r, c, &ops, &request)
 		if err == nil && len(jobs) > 0 && r.Context().Err() != nil {
 			return gone(jobs)
 		}
@@ -183,14 +183,15 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 
 // carryOut carries out a turn without waiting, and puts the answers into o. request is nil where nothing is
 // to be claimed.
-func (m *Room) carryOut(r *http.Request, c Caller, o *ops, request *commands.ClaimRequest) (
+func (m *Room) carryOut(w http.ResponseWriter, r *http.Request, c Caller, o *ops,
+	request *commands.ClaimRequest) (
 	jobs []projection.Job, err error) {
 	if request == nil && len(o.outcomes)+len(o.beats) == 0 {
 		return nil, &commands.InvalidError{Field: "tokens",
 			Allowed: "one token at least, or an outcome or a heartbeat"}
 	}
 	var results []commands.Result
-	err = m.write(r, func(ctx context.Context) error {
+	err = m.write(w, r, func(ctx context.Context) error {
 		switch {
 		case request != nil:
 			results, jobs, err = m.Service.ApplyAndClaim(ctx, c.Actor, o.write, *request)
@@ -234,6 +235,7 @@ func (m *Room) answerTurn(w http.ResponseWriter, r *http.Request, o ops, jobs []
 // ends, or another request with the same tokens came.
 func (m *Room) waitFor(w http.ResponseWriter, r *http.Request, c Caller, request commands.ClaimRequest,
 	wait time.Duration, isLast func() bool) (jobs []projection.Job, err error) {
+	arrived(w)
 	end, err := m.begin(c)
 	if err != nil {
 		return nil, err
@@ -257,7 +259,7 @@ func (m *Room) waitFor(w http.ResponseWriter, r *http.Request, c Caller, request
 			}
 		}
 		if ready {
-			err = m.write(r, func(ctx context.Context) error {
+			err = m.write(w, r, func(ctx context.Context) error {
 				_, jobs, err = m.Service.ApplyAndClaim(ctx, c.Actor, nil, request)
 				return err
 			})
