@@ -258,9 +258,9 @@ func TestDocsListEveryCommandAndExitCode(t *testing.T) {
 func TestDocsListEveryFinding(t *testing.T) {
 	page := readPage(t, "docs/operations.md")
 	codes := regexp.MustCompile(`"(V[0-9]+)"`).FindAllStringSubmatch(
-		readPage(t, "../../projection/audit/verify.go"), -1)
+		readPage(t, "../../projection/audit/finding.go"), -1)
 	if len(codes) < 21 {
-		t.Fatalf("%d codes in verify.go, want 21 or more", len(codes))
+		t.Fatalf("%d codes in finding.go, want 21 or more", len(codes))
 	}
 	for _, m := range codes {
 		if !regexp.MustCompile("(?m)^\\|[^|]*`" + m[1] + "`[^|]*\\|").MatchString(page) {

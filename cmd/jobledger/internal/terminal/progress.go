@@ -1,6 +1,7 @@
-package cli
+package terminal
 
 import (
+	"io"
 	"os"
 	"time"
 
@@ -13,14 +14,14 @@ type Progress struct {
 	bar *progressbar.ProgressBar
 }
 
-// StartProgress starts a bar of total steps on Stderr, or a counter if total is -1, for unknown. The caller
-// ends it with Done before it prints anything else.
-func (p *Program) StartProgress(what string, total int64) *Progress {
-	if !p.StderrTerminal || os.Getenv("TERM") == "dumb" {
+// StartProgress starts a bar of total steps on a terminal, or a counter if total is -1, for unknown. The
+// caller ends it with Done before it prints anything else. A dumb terminal gets none.
+func StartProgress(to io.Writer, what string, total int64) *Progress {
+	if os.Getenv("TERM") == "dumb" {
 		return nil
 	}
 	return &Progress{progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(p.Stderr),
+		progressbar.OptionSetWriter(to),
 		progressbar.OptionSetDescription(what),
 		progressbar.OptionSetWidth(30),
 		progressbar.OptionShowCount(),
