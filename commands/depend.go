@@ -96,8 +96,8 @@ func (n newJob) depend(ctx context.Context, tx *ledger.Tx, f *journal.Fact) (bro
 	for _, d := range n.Before {
 		j, err := n.dependency(ctx, tx, &d)
 		if ended := n.archived[d.Job]; ended != 0 && errors.Is(err, ErrNoJob) {
-			err = &ConflictError{n.name(), d.Job, fmt.Sprintf("it is %s, and archived; only a job that is blocked can "+
-				"wait for another one", ended)}
+			err = &ConflictError{n.name(), d.Job, fmt.Sprintf("it is %s, and archived; only a job that is blocked "+
+				"can wait for another one", ended)}
 		}
 		if err != nil {
 			return "", err
@@ -143,7 +143,8 @@ func (n newJob) dependency(ctx context.Context, tx *ledger.Tx, d *Dependency) (p
 
 // archived returns the states in which those of the jobs that n waits for, or that are to wait, ended which
 // have left the ledger. They cannot change, so this is read before the transaction that enqueues.
-func (s *Service) archived(ctx context.Context, asked []newJob) (ended map[event.JobID]event.State, err error) {
+func (s *Service) archived(ctx context.Context, asked []newJob) (ended map[event.JobID]event.State,
+	err error) {
 	var named []event.JobID
 	for _, n := range asked {
 		for _, d := range slices.Concat(n.After, n.Before) {

@@ -95,7 +95,12 @@ func Removed(ctx context.Context, tx *ledger.Tx) (r Removal, err error) {
 
 // Add adds the next removed event.
 func (r *Removal) Add(b *event.Removed, pos int64, at time.Time) {
+	if b.Erased != "" {
+		r.Kept -= b.Bodies
+		return
+	}
 	r.Pos, r.At, r.More, r.Reason = pos, at, b.More, b.Reason
+	r.Kept += b.Kept
 	r.Hi = max(r.Hi, b.Hi)
 	r.Jobs += b.Jobs
 	r.Events += b.Events

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,9 @@ type archiveKills struct {
 	takes   time.Duration // an archive that is not killed
 }
 
+// countsOfNow is what an answer about a moment says besides.
+var countsOfNow = regexp.MustCompile(`"now":{[^}]*}`)
+
 // run kills so many archives that had not ended.
 func (r *archiveKills) run(most int) {
 	r.Helper()
@@ -61,13 +65,14 @@ func (r *archiveKills) run(most int) {
 	questions := [][]string{{"list", "--json", "--limit", "1000"}, {"status", "--json"}, {"queues", "--json"}}
 	var answers []string
 	for i := range questions {
-		questions[i] = append(questions[i], "--as-of", fmt.Sprint("pos:", len(r.leaves)-100))
-		answers = append(answers, r.site.run(questions[i]...))
+		questions[i] = append(questions[i], "--as-of", "pos:250") // the first file has 256 events
+		answers = append(answers, countsOfNow.ReplaceAllString(r.site.run(questions[i]...), ""))
 	}
 	ask := func() {
 		r.Helper()
 		for i, words := range questions {
-			if got := r.site.run(words...); got != answers[i] {
+			got := countsOfNow.ReplaceAllString(r.site.run(words...), "")
+			if got != answers[i] {
 				r.Errorf("%s is answered by %d bytes, and was by %d", strings.Join(words, " "), len(got),
 					len(answers[i]))
 			}
@@ -93,9 +98,7 @@ func (r *archiveKills) run(most int) {
 			kills++
 		case cli.ExitOK, cli.ExitNothing:
 			ended++
-			if r.takes == 0 {
-				r.takes = time.Since(began) * 5 / 4
-			}
+			r.takes = time.Since(began)
 		default:
 			r.Errorf("archive: exit code %d: %s", code, said.String())
 		}

@@ -75,7 +75,11 @@ func (s *soak) archive() {
 		if n%8 == 0 {
 			s.do("reader", "", []string{"archive", "check"}, cli.ExitNothing)
 		}
-		s.pause(time.Duration(dice.IntN(2000)) * time.Millisecond)
+		upTo := 2000
+		if s.short {
+			upTo = 300
+		}
+		s.pause(time.Duration(dice.IntN(upTo)) * time.Millisecond)
 	}
 }
 
@@ -114,12 +118,18 @@ func (s *soak) measure() {
 // grownMost is how much larger the file may be in the second half of a soak than it was in the first.
 const grownMost = 1.5
 
+// archiveAll archives whatever has ended.
+func (s *soak) archiveAll() {
+	if s.archives {
+		s.do("archive", "", []string{"archive", "--older-than", "0s", "--logs", "remove"}, cli.ExitNothing)
+	}
+}
+
 // checkArchive checks the files of the archive, that something left the ledger, and that it kept its size.
 func (s *soak) checkArchive() {
 	if !s.archives {
 		return
 	}
-	s.do("archive", "", []string{"archive", "--older-than", "0s", "--logs", "remove"}, cli.ExitNothing)
 	if out, code := s.do("reader", "", []string{"archive", "check"}); code != 0 {
 		s.faulty("archive check ended with %d: %s", code, out)
 	}
@@ -166,10 +176,11 @@ func (s *soak) archiveRows(row func(name, format string, args ...any)) {
 		s.count["archives that ended with 75"], s.count["archives that ended with -1"])
 	for _, part := range []int{1, 2, 4, 6, 8} { // eighths of the time
 		m := s.sizes[(len(s.sizes)-1)*part/8]
-		row("after "+m.after.Round(time.Second).String(), "ledger %s, archive %s in %s",
-			render.ByteSize(m.file), render.ByteSize(m.archive), render.Count(int64(m.files), "file"))
+		row("after "+m.after.Round(time.Second).String(), "ledger %s, archive %s in %s", mib(m.file),
+			mib(m.archive), render.Count(int64(m.files), "file"))
 	}
 	first, second := s.largest()
-	row("the ledger's file at its largest, first and second half", "%s, **%s**", render.ByteSize(first),
-		render.ByteSize(second))
+	row("the ledger's file at its largest, first and second half", "%s, **%s**", mib(first), mib(second))
 }
+
+func mib(bytes int64) string { return fmt.Sprintf("%.2f MiB", float64(bytes)/(1<<20)) }

@@ -34,8 +34,8 @@ import (
 //
 //	go test ./cmd/jobledger -v -run 'Soak$' -soak 10m
 //
-// prints a table of what happened. Without -soak it lasts a few seconds. TestSoakOfArchive is the same with an
-// archive policy.
+// prints a table of what happened. Without -soak it lasts a few seconds. TestSoakOfArchive is the same with
+// an archive policy.
 
 const (
 	soakLease   = time.Second   // the shortest allowed, so that many run out

@@ -146,6 +146,7 @@ func (s *soak) check() (wrong []string) {
 			s.named[a.Job] = a.Name
 		}
 	}
+	s.archiveAll()
 	r, err := s.read()
 	if err != nil {
 		s.faulty("export: %v", err)
@@ -302,7 +303,8 @@ func (s *soak) checkRuns() {
 				s.faulty("attempt %d of job %s succeeded, says the ledger, but its command ended with %d, %t", attempt,
 					id, code, ok)
 			}
-			if want := fmt.Sprintf("done %s %d\n", id, attempt); !strings.HasSuffix(c.result, want) && !j.flood && !j.gone {
+			want := fmt.Sprintf("done %s %d\n", id, attempt)
+			if !strings.HasSuffix(c.result, want) && !j.flood && !j.gone {
 				s.faulty("attempt %d of job %s has the result %.100q, want %q", attempt, id, c.result, want)
 			}
 		}

@@ -18,7 +18,10 @@ const (
 
 // pace fits the size of steps to the time that they take: on a busy machine or a slow disk they are smaller.
 // The zero pace begins with small ones.
-type pace struct{ most int }
+type pace struct {
+	most  int
+	steps int
+}
 
 // next returns how much the next step does, up to limit.
 func (p *pace) next(limit int) int {
@@ -54,7 +57,22 @@ func (p *pace) write(ctx context.Context, store *ledger.Store, n int, fn func(*l
 	return err
 }
 
-// pause leaves the ledger to others.
+// moveAfter is after how many steps what they changed is moved out of the -wal file: SQLite would have the
+// commit move it that comes to a thousand pages, which may be one of a worker.
+const moveAfter = 4
+
+// pause leaves the ledger to others, for as long as the step took that began then.
+func (p *pace) pause(ctx context.Context, store *ledger.Store, began time.Time) error {
+	d := time.Since(began)
+	if p.steps++; p.steps%moveAfter == 0 {
+		if err := store.MoveWAL(ctx); err != nil {
+			return err
+		}
+	}
+	return pause(ctx, d)
+}
+
+// pause waits, for a second at most.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(min(d, time.Second))
 	defer timer.Stop()

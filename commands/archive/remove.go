@@ -29,6 +29,7 @@ type Removal struct {
 	OlderThan time.Duration // jobs that ended at least so long ago
 	// failed jobs that ended at least so long ago; 0: as OlderThan
 	KeepFailed time.Duration
+	KeepBodies bool // payloads and results stay in the ledger, where Erase reaches them
 	// Logs is the folder with the output of the jobs' commands, of which that of the jobs that left is removed;
 	// "": none is. What a crash leaves there does no harm.
 	Logs string
@@ -50,7 +51,8 @@ func (m *Removal) rules(ctx context.Context, tx *ledger.Tx) (r past.Rules, err e
 		return r, err
 	}
 	now := tx.Now()
-	r = past.Rules{Hi: last.Hi, LastAt: last.LastAt, EndedBefore: now.Add(-m.OlderThan)}
+	r = past.Rules{Hi: last.Hi, LastAt: last.LastAt, EndedBefore: now.Add(-m.OlderThan),
+		KeepBodies: m.KeepBodies}
 	if m.KeepFailed > m.OlderThan {
 		r.FailedBefore = now.Add(-m.KeepFailed)
 	}
@@ -179,11 +181,12 @@ func (m *Removal) All(ctx context.Context, each func(event.Removed)) (sum event.
 		sum.Bodies += done.Bodies
 		sum.BodyBytes += done.BodyBytes
 		sum.Keys += done.Keys
+		sum.Kept += done.Kept
 		if each != nil {
 			each(done)
 		}
 		if more {
-			err = pause(ctx, time.Since(began))
+			err = m.pace.pause(ctx, m.Service.Store, began)
 		}
 	}
 	return sum, errors.Join(err, ctx.Err())
@@ -209,7 +212,7 @@ func Shrink(ctx context.Context, store *ledger.Store) error {
 			break
 		}
 		before = left
-		if err := pause(ctx, time.Since(began)); err != nil {
+		if err := steps.pause(ctx, store, began); err != nil {
 			return err
 		}
 	}

@@ -83,6 +83,7 @@ func TestRemovalLosesNothing(t *testing.T) {
 			if random.IntN(2) == 0 {
 				m.KeepFailed = 1000 * 24 * time.Hour
 			}
+			m.KeepBodies = random.IntN(3) == 0
 			if random.IntN(3) == 0 { // interrupted
 				_, _, err := m.Step(t.Context())
 				if err != nil {
@@ -365,5 +366,53 @@ func TestCopyIsTheWholeLedger(t *testing.T) {
 		if err := whole.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Payloads and results that stay are counted, and Erase reaches them and the salt of a key.
+func TestEraseReachesWhatIsLeft(t *testing.T) {
+	s, dir := ofNight(t, 2000), t.TempDir()
+	closeAll(t, s, dir, func() int64 { return 768 })
+	m := archive.Removal{Service: s, Dir: dir, Actor: actor, OlderThan: time.Hour, KeepBodies: true}
+	gone, err := m.All(t.Context(), nil)
+	if err != nil || gone.Kept == 0 || gone.Bodies != 0 {
+		t.Fatalf("removed %+v, %v", gone, err)
+	}
+	verify(t, s.Store)
+	erased := 0
+	for line, err := range archive.Lines(t.Context(), s.Store, dir, ledger.Filter{Until: 256}, true) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := line.Event.Body.(*event.Enqueued); !ok || line.Body == nil {
+			continue
+		}
+		what, changed, err := archive.Erase(t.Context(), s, actor, dir, string(line.Job), "asked for")
+		if errors.Is(err, commands.ErrConflict) {
+			continue // it has not left
+		}
+		if err != nil || !changed || what.Bodies == 0 || what.Erased != line.Job {
+			t.Fatalf("erased %+v, %t, %v", what, changed, err)
+		}
+		_, changed, err = archive.Erase(t.Context(), s, actor, dir, string(line.Job), "")
+		if changed || err != nil {
+			t.Errorf("erased twice, %v", err)
+		}
+		if erased++; erased == 5 {
+			break
+		}
+	}
+	verify(t, s.Store)
+	change(t, s.Store, `DELETE FROM bodies WHERE pos = (SELECT max(b.pos) FROM bodies b
+WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.pos = b.pos))`)
+	err = s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+		v, err := audit.Verify(t.Context(), tx, nil)
+		if len(v.Findings) != 1 || v.Findings[0].Code != audit.FindRemoved {
+			t.Errorf("verify found %+v", v.Findings)
+		}
+		return err
+	})
+	if err != nil || erased == 0 {
+		t.Errorf("%d jobs were erased, %v", erased, err)
 	}
 }

@@ -29,6 +29,7 @@ type Rules struct {
 	LastAt       time.Time // of that event
 	EndedBefore  time.Time // the jobs that ended before
 	FailedBefore time.Time // of those that failed, the ones that ended before; zero: as EndedBefore
+	KeepBodies   bool      // their payloads and results stay
 }
 
 func (r Rules) failedBefore() int64 {

@@ -116,8 +116,8 @@ func (p *Program) onWholeCopy(c *Context, err error, run func(*Context) error) e
 }
 
 // ArchivedJob returns the number, the id, the queue, the state and the last attempt of the archived job that
-// has the id prefix, or whose id begins so; the error err, with which it was not found in the ledger, if there
-// is none or the archive is not known.
+// has the id prefix, or whose id begins so; the error err, with which it was not found in the ledger, if
+// there is none or the archive is not known.
 func ArchivedJob(ctx context.Context, service *commands.Service, prefix string, err error) (j projection.Job,
 	_ error) {
 	dir := ArchiveFolder(os.Getenv(ArchiveEnv), service.Store)
@@ -139,7 +139,8 @@ func ArchivedJob(ctx context.Context, service *commands.Service, prefix string, 
 	return j, archiveErr
 }
 
-// copyPerSecond is how many events a second archive.Copy copies, about; TestRemovalGivesSpaceBack measures it.
+// copyPerSecond is how many events a second archive.Copy copies, about, as TestRemovalGivesSpaceBack
+// measures it.
 const copyPerSecond = 60_000
 
 // announceCopy says that the whole history is read, and where that takes long, for about how long.

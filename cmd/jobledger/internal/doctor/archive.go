@@ -75,8 +75,8 @@ func (d *examination) removal(ctx context.Context, tx *ledger.Tx) error {
 	return err
 }
 
-// openPeriods is after how many periods of the policy a job that has not ended is worth a look: it stays in the
-// ledger, and each file of the archive with events of it carries its earlier ones.
+// openPeriods is after how many periods of the policy a job that has not ended is worth a look: it stays in
+// the ledger, and each file of the archive with events of it carries its earlier ones.
 const openPeriods = 2
 
 const openSince = `SELECT count(*), coalesce(min(n), 0) FROM jobs WHERE n <= ? AND finished_at IS NULL`
@@ -103,9 +103,9 @@ func (d *examination) openForLong(ctx context.Context, tx *ledger.Tx, period tim
 	}
 	jobs, err := projection.GetMany(ctx, tx, []int64{first})
 	if err == nil {
-		d.advise(CodeOpen, "'"+d.command("why "+string(jobs[first].ID))+"' says what it waits for; cancel what is not "+
-			"wanted any more", "%s %s not ended, and %s enqueued more than two periods of the archive policy ago; the "+
-			"oldest: %s in %s", render.Count(n, "job"), render.Plural(n, "has", "have"),
+		d.advise(CodeOpen, "'"+d.command("why "+string(jobs[first].ID))+"' says what it waits for; cancel what "+
+			"is not wanted any more", "%s %s not ended, and %s enqueued more than two periods of the archive "+
+			"policy ago; the oldest: %s in %s", render.Count(n, "job"), render.Plural(n, "has", "have"),
 			render.Plural(n, "was", "were"), jobs[first].ID, jobs[first].Queue)
 	}
 	return err

@@ -261,8 +261,15 @@ func (d *description) archived(b *event.Archived) {
 }
 
 func (d *description) removed(b *event.Removed) {
+	if b.Erased != "" {
+		d.add("%s of payloads and results of the archived job %s were erased by %s", ByteSize(b.BodyBytes),
+			b.Erased, d.event.Actor)
+		d.addIf(b.Reason != "", "%s", b.Reason)
+		return
+	}
 	d.add("%s with %s by %s", Count(b.Jobs, "job"), Count(b.Events, "archived event"), d.event.Actor)
 	d.addIf(b.Bodies > 0, "%s of payloads and results", ByteSize(b.BodyBytes))
+	d.addIf(b.Kept > 0, "%s stayed", Count(b.Kept, "payload or result"))
 	d.addIf(b.Reason != "", "%s", b.Reason)
 }
 

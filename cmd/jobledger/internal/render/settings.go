@@ -90,5 +90,8 @@ func PolicyText(b *event.ArchivePolicy) string {
 	if b.RemoveLogs {
 		text += ", logs remove"
 	}
+	if b.KeepBodies {
+		text += ", bodies keep"
+	}
 	return text
 }

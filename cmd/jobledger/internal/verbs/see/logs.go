@@ -28,7 +28,7 @@ func (p *Verbs) Logs() cli.Verb {
 			"ledger, of a flood the beginning and the end. With a ledger in PostgreSQL that is a folder of the " +
 			"worker's user on the worker's host, $XDG_STATE_HOME/jobledger/DATABASE or " +
 			"~/.local/state/jobledger/DATABASE, and only there they can be shown. Nothing removes these files but " +
-			"you, and 'archive' where it is told to; those of an archived job are shown, and compared with " +
+			"you, and 'archive' with --logs remove; those of an archived job are shown, and compared with " +
 			"nothing. On a terminal, control characters are escaped.\n" +
 			"When the attempt has ended by its worker, what is shown is compared with the digest in its event: " +
 			"a file that is not what the command wrote is shown, and said to differ, with exit code 8.",
