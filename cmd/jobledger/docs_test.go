@@ -233,8 +233,8 @@ func TestDocsTopics(t *testing.T) {
 			}
 		}
 	}
-	if len(topics) != 18 {
-		t.Errorf("%d topics, want 18", len(topics))
+	if len(topics) != 19 {
+		t.Errorf("%d topics, want 19", len(topics))
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net/netip"
 	"os"
 	"strconv"
@@ -99,6 +100,11 @@ func (p *program) webhook(c *cli.Context) error {
 	if path == "" {
 		return cli.Usagef("a ledger in PostgreSQL has no file of webhooks next to it: give --webhooks FILE")
 	}
+	if file, _ := cli.SplitDSN(p.DB); c.String("webhooks") == "" {
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			return cli.WithHint(cli.Usagef("there is no ledger %s", file), "'jobledger init' makes one")
+		}
+	}
 	action, name := c.Args().First(), c.Args().Get(1)
 	for _, flag := range strings.Fields(webhookFlags["add"] + " overlap") {
 		if c.IsSet(flag) && !strings.Contains(" "+webhookFlags[action]+" ", " "+flag+" ") {
@@ -110,8 +116,8 @@ func (p *program) webhook(c *cli.Context) error {
 	}
 	known := name != "" && (action == "add" || action == "test" || action == "rotate" || action == "remove")
 	if !known && (action != "list" || name != "") {
-		return cli.WithHint(cli.Usagef("webhook takes add NAME, list, test NAME, rotate NAME, or remove NAME"), "%s",
-			cli.SeeHelp("webhook"))
+		return cli.WithHint(cli.Usagef("webhook takes add NAME, list, test NAME, rotate NAME, or remove NAME"),
+			"%s", cli.SeeHelp("webhook"))
 	}
 	err := p.changeWebhooks(c, path, action, name)
 	if none := (*hook.NoEndpointError)(nil); errors.As(err, &none) {
@@ -138,10 +144,11 @@ func (p *program) changeWebhooks(c *cli.Context, path, action, name string) erro
 	}
 	if action == "rotate" {
 		overlap, _ := cli.DurationValue(c, "overlap")
+		now := p.Now()
 		err = hook.Change(path, func(f *hook.File) error {
 			e, err := f.Find(name)
 			if err == nil {
-				e.Rotate(secret, p.Now(), p.Now().Add(overlap))
+				e.Rotate(secret, now, now.Add(overlap))
 			}
 			return err
 		})
@@ -178,8 +185,8 @@ func (p *program) newSecret(file string) (hook.Secret, error) {
 
 func (p *program) addWebhook(c *cli.Context, path, name string, secret hook.Secret) error {
 	e := hook.Endpoint{Name: name, URL: c.String("url"), Queues: c.StringSlice("queue"),
-		Kinds: c.StringSlice("kind"), Parallel: c.Int("parallel"), Created: p.Now().UTC().Truncate(time.Microsecond),
-		Secrets: []hook.Secret{secret}}
+		Kinds: c.StringSlice("kind"), Parallel: c.Int("parallel"),
+		Created: p.Now().UTC().Truncate(time.Microsecond), Secrets: []hook.Secret{secret}}
 	e.Timeout, _ = cli.DurationValue(c, "timeout")
 	for _, text := range c.StringSlice("allow") {
 		prefix, err := netip.ParsePrefix(text)
@@ -233,7 +240,8 @@ func (p *program) listWebhooks(ctx context.Context, path string) error {
 	case err != nil:
 		return err
 	case len(f.Endpoints) == 0:
-		return cli.WithHint(cli.Exitf(cli.ExitNothing, "there are no webhooks"), "'jobledger webhook add' makes one")
+		return cli.WithHint(cli.Exitf(cli.ExitNothing, "there are no webhooks"),
+			"'jobledger webhook add' makes one")
 	}
 	queues := make(map[string]status.Queue)
 	err = p.Read(ctx, func(tx *ledger.Tx) error {
@@ -267,8 +275,8 @@ func (p *program) listWebhooks(ctx context.Context, path string) error {
 			}
 			continue
 		}
-		t.Add(j.Name, j.State, j.Host, orAll(j.Queues, "all"), orAll(j.Kinds, "most"), strconv.FormatInt(j.Waiting, 10),
-			strconv.FormatInt(j.Sent, 10), strconv.FormatInt(j.Failed, 10))
+		t.Add(j.Name, j.State, j.Host, orAll(j.Queues, "all"), orAll(j.Kinds, "most"),
+			strconv.FormatInt(j.Waiting, 10), strconv.FormatInt(j.Sent, 10), strconv.FormatInt(j.Failed, 10))
 	}
 	if p.JSON {
 		return nil

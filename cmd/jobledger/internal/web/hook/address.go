@@ -51,8 +51,8 @@ func isPublic(a netip.Addr) bool {
 
 // dialer connects to public addresses and to those of allow, whatever their names stand for: it looks at the
 // address just before it connects. Without TLS, to those of allow only.
-func dialer(allow []netip.Prefix, encrypted bool) func(ctx context.Context, network, address string) (net.Conn,
-	error) {
+func dialer(allow []netip.Prefix, encrypted bool) func(ctx context.Context,
+	network, address string) (net.Conn, error) {
 	d := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		switch {

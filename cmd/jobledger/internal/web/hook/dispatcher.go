@@ -64,8 +64,8 @@ func (d *Dispatcher) Run(ctx context.Context) {
 // look reads the file if it has changed, and starts and ends what it says.
 func (d *Dispatcher) look(ctx context.Context) {
 	info, err := os.Stat(d.Path)
-	if err == nil && d.looked != nil && os.SameFile(info, d.looked) && info.ModTime().Equal(d.looked.ModTime()) &&
-		info.Size() == d.looked.Size() {
+	if err == nil && d.looked != nil && os.SameFile(info, d.looked) &&
+		info.ModTime().Equal(d.looked.ModTime()) && info.Size() == d.looked.Size() {
 		return
 	}
 	if err != nil && d.looked == nil {
@@ -122,7 +122,8 @@ func (d *Dispatcher) start(ctx context.Context, e Endpoint) {
 
 // run sends to one endpoint until ctx ends, or the ledger is gone.
 func (d *Dispatcher) run(ctx context.Context, e Endpoint) {
-	process := event.Worker{Name: "webhook-" + e.Name, Boot: ulid.Make().String(), Host: d.Host, PID: os.Getpid()}
+	process := event.Worker{Name: "webhook-" + e.Name, Boot: ulid.Make().String(), Host: d.Host,
+		PID: os.Getpid()}
 	if err := d.Service.WorkerStarted(ctx, process, []string{e.Queue()}, nil); err != nil {
 		d.Report("webhook %s: %v", e.Name, err)
 	}
@@ -130,7 +131,7 @@ func (d *Dispatcher) run(ctx context.Context, e Endpoint) {
 	presence.Go(func() { d.present(ctx, process) })
 	s := newSender(e)
 	defer s.close()
-	in := &feed{service: d.Service, endpoint: e, report: d.Report}
+	in := &feed{service: d.Service, endpoint: e, report: d.Report, most: maxWaiting}
 	out := &deliverer{service: d.Service, sender: s, source: d.source, process: process, report: d.Report}
 	woken, unsubscribe := d.Service.Store.Watch()
 	defer unsubscribe()

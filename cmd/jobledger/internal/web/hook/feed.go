@@ -40,7 +40,8 @@ type feed struct {
 
 	pos   int64 // every event up to it was looked at
 	known bool
-	room  int64 // for so many more deliveries, without counting again
+	most  int64 // deliveries that wait at a time
+	room  int64 // for so many more, without counting again
 }
 
 // step reads the next events and enqueues the deliveries. It reports whether there may be more.
@@ -61,7 +62,7 @@ func (f *feed) step(ctx context.Context) (more bool, err error) {
 		}
 		if f.room < pageEvents {
 			waiting, err := status.CountReady(ctx, tx, f.endpoint.Queue(), time.Now().Add(commands.MaxRunTime))
-			if f.room = maxWaiting - waiting; err != nil || f.room < pageEvents {
+			if f.room = f.most - waiting; err != nil || f.room < pageEvents {
 				return err
 			}
 		}

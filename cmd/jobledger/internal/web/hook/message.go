@@ -133,9 +133,10 @@ func newMessage(source, id string, x event.Event, queue, traceparent string) ([]
 	if x.Job != "" {
 		kind = "dev.jobledger.job."
 	}
-	return json.Marshal(message{SpecVersion: "1.0", ID: id, Source: source, Type: kind + x.Kind().String() + ".v1",
-		Subject: string(x.Job), Time: event.FormatTime(x.At), ContentType: "application/json",
-		Sequence: fmt.Sprintf("%016d", x.Pos), Queue: queue, Traceparent: traceparent, Data: x})
+	return json.Marshal(message{SpecVersion: "1.0", ID: id, Source: source,
+		Type: kind + x.Kind().String() + ".v1", Subject: string(x.Job), Time: event.FormatTime(x.At),
+		ContentType: "application/json", Sequence: fmt.Sprintf("%016d", x.Pos), Queue: queue,
+		Traceparent: traceparent, Data: x})
 }
 
 // testMessage is a body that is about no event.

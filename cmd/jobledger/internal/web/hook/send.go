@@ -57,9 +57,10 @@ func newSender(e Endpoint) *sender {
 		MaxResponseHeaderBytes: maxHeaders,
 		DisableCompression:     true,
 	}
-	return &sender{e, &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+	redirect := func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // another address was not asked for
-	}}}
+	}
+	return &sender{e, &http.Client{Transport: transport, CheckRedirect: redirect}}
 }
 
 func (s *sender) close() { s.client.CloseIdleConnections() }
