@@ -44,7 +44,7 @@ const (
 )
 
 func TestSoak(t *testing.T) {
-	d := ledgertest.SoakFor(t, 2*time.Second, time.Second, soakReserve)
+	d := ledgertest.SoakFor(t, ledgertest.Size[time.Duration](1, 1, 2)*time.Second, time.Second, soakReserve)
 	if os.Getenv(soakInside) == "" && soakElsewhere(t, d) {
 		return
 	}
