@@ -44,6 +44,7 @@ func TestPostgresDatabasesAreApartAndDropped(t *testing.T) {
 }
 
 func TestPostgresServerKeepsWhatIsCommitted(t *testing.T) {
+	ledgertest.Slow(t)
 	s := ledgertest.PostgresServer(t)
 	before := s.URL()
 	conn := connect(t, before)

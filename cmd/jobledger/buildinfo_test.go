@@ -1,21 +1,22 @@
-package buildinfo
+package main
 
 import (
 	"runtime"
 	"testing"
 
-	_ "jobledger/ledger/ledgertest" // the flags of all tests
+	"jobledger/cmd/jobledger/internal/buildinfo"
 )
 
 func TestBuildString(t *testing.T) {
 	revision, short, day, yes, no := "0123456789abcdef0123", "0123", "2026-05-04T12:00:00Z", true, false
 	tests := []struct {
-		build Build
+		build buildinfo.Build
 		want  string
 	}{
-		{Build{Version: "v1.2.3"}, "v1.2.3, go1.26 linux/arm64"},
-		{Build{Version: "v1.2.3", Revision: &revision, Modified: &no}, "v1.2.3 0123456789ab, go1.26 linux/arm64"},
-		{Build{Version: "(devel)", Revision: &short, Modified: &yes, Time: &day},
+		{buildinfo.Build{Version: "v1.2.3"}, "v1.2.3, go1.26 linux/arm64"},
+		{buildinfo.Build{Version: "v1.2.3", Revision: &revision, Modified: &no},
+			"v1.2.3 0123456789ab, go1.26 linux/arm64"},
+		{buildinfo.Build{Version: "(devel)", Revision: &short, Modified: &yes, Time: &day},
 			"(devel) 0123 (modified) of 2026-05-04T12:00:00Z, go1.26 linux/arm64"},
 	}
 	for _, tt := range tests {
@@ -27,7 +28,7 @@ func TestBuildString(t *testing.T) {
 }
 
 func TestReadKnowsTheRunningProgram(t *testing.T) {
-	b := Read()
+	b := buildinfo.Read()
 	if b.Version == "" || b.Go != runtime.Version() || b.OS != runtime.GOOS || b.Arch != runtime.GOARCH {
 		t.Errorf("got %+v", b)
 	}

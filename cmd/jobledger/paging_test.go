@@ -1,9 +1,10 @@
-package paging
+package main
 
 import (
 	"math"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
@@ -20,7 +21,7 @@ func TestReaderStopsAtLimit(t *testing.T) {
 		limit, taken int
 		more         bool
 	}{{0, 3, false}, {1, 1, true}, {2, 2, true}, {3, 3, false}, {4, 3, false}, {math.MaxInt, 3, false}} {
-		jobs := Reader{Store: store, Limit: tt.limit}
+		jobs := paging.Reader{Store: store, Limit: tt.limit}
 		for _, err := range jobs.Jobs(t.Context(), projection.Filter{}, nil) {
 			if err != nil {
 				t.Fatal(err)
@@ -29,7 +30,7 @@ func TestReaderStopsAtLimit(t *testing.T) {
 		if jobs.Taken != tt.taken || jobs.More != tt.more {
 			t.Errorf("limit %d: %d jobs, more: %v; want %d, %v", tt.limit, jobs.Taken, jobs.More, tt.taken, tt.more)
 		}
-		events := Reader{Store: store, Limit: tt.limit}
+		events := paging.Reader{Store: store, Limit: tt.limit}
 		filter := ledger.Filter{Until: 3}
 		for e, err := range events.Events(t.Context(), &filter) {
 			if err != nil || filter.After != e.Pos {

@@ -1,4 +1,4 @@
-package keyfile_test
+package main
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/keyfile"
-	_ "jobledger/ledger/ledgertest" // its flags
 	"jobledger/ledger/proof"
 )
 

@@ -1,4 +1,4 @@
-package demo
+package main
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/demo"
 	"jobledger/ledger"
-	_ "jobledger/ledger/ledgertest" // for its flags, which every package's tests must accept
 )
 
 // A complete demo needs the program itself, which the script demo.txtar runs.
@@ -17,8 +17,8 @@ import (
 func TestRunRefusesAnEmptyFolderAndAnEarlierLedger(t *testing.T) {
 	dir := t.TempDir()
 	db := filepath.Join(dir, "demo.db")
-	o := Options{DB: db, ShownDB: db, Folder: t.TempDir(), Out: io.Discard, Actor: "cli:test"}
-	if _, err := Run(t.Context(), o); !errors.Is(err, ErrNoFiles) {
+	o := demo.Options{DB: db, ShownDB: db, Folder: t.TempDir(), Out: io.Discard, Actor: "cli:test"}
+	if _, err := demo.Run(t.Context(), o); !errors.Is(err, demo.ErrNoFiles) {
 		t.Errorf("an empty folder: %v, want ErrNoFiles", err)
 	}
 	if _, err := os.Stat(db); err == nil {
@@ -31,11 +31,11 @@ func TestRunRefusesAnEmptyFolderAndAnEarlierLedger(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), o); !errors.Is(err, ErrExists) {
+	if _, err := demo.Run(t.Context(), o); !errors.Is(err, demo.ErrExists) {
 		t.Errorf("an earlier ledger: %v, want ErrExists", err)
 	}
 	o.Force = true
-	if _, err := Run(t.Context(), o); !errors.Is(err, ErrNoFiles) {
+	if _, err := demo.Run(t.Context(), o); !errors.Is(err, demo.ErrNoFiles) {
 		t.Errorf("an earlier ledger, with Force: %v, want ErrNoFiles", err)
 	}
 	if _, err := os.Stat(db); err == nil {
@@ -49,7 +49,7 @@ func TestSumPrintsWhatSha256sumPrints(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := Sum(strings.NewReader(path), &out); err != nil {
+	if err := demo.Sum(strings.NewReader(path), &out); err != nil {
 		t.Fatal(err)
 	}
 	if want := "b6a98d9ce9a2d9149288fa3df42d377c3e42737afdcdaf714e33c0a100b51060  -\n"; out.String() != want {
