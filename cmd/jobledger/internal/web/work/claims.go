@@ -57,11 +57,11 @@ func (m *Room) claims(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	m.Busy()
-	isLast, leave := m.turns.enter(asked.Boot + " " + asked.Tokens[0])
+	turn := m.turns.enter(asked.Boot + " " + asked.Tokens[0])
 	gone := func(jobs []projection.Job) error { // the client may be back soon; else others are to have the jobs
 		go func() {
-			defer leave()
-			m.giveBack(c, jobs, isLast)
+			defer turn.leave()
+			m.giveBack(c, jobs, turn)
 		}()
 		return context.Canceled
 	}
@@ -70,21 +70,30 @@ func (m *Room) claims(w http.ResponseWriter, r *http.Request, c Caller) error {
 		if err == nil && len(jobs) > 0 && r.Context().Err() != nil {
 			return gone(jobs)
 		}
-		defer leave()
+		defer turn.leave()
 		if err != nil {
 			return err
 		}
-		return m.answerTurn(w, r, ops, jobs)
+		return m.answerClaims(w, r, ops, jobs, turn)
 	}
-	jobs, err := m.waitFor(w, r, c, request, wait, isLast)
+	jobs, err := m.waitFor(w, r, c, request, wait, turn.isLast)
 	if err == nil && r.Context().Err() != nil {
 		return gone(jobs)
 	}
-	defer leave()
+	defer turn.leave()
 	if err != nil && !errors.Is(err, errNone) {
 		return err
 	}
-	return m.answerTurn(w, r, ops, jobs)
+	return m.answerClaims(w, r, ops, jobs, turn)
+}
+
+// answerClaims is answerTurn that takes in whether the client gets claims.
+func (m *Room) answerClaims(w http.ResponseWriter, r *http.Request, o ops, jobs []projection.Job,
+	turn entry) error {
+	if len(jobs) > 0 {
+		turn.gave()
+	}
+	return m.answerTurn(w, r, o, jobs)
 }
 
 // errNone means that nothing was claimed.
@@ -302,15 +311,16 @@ func lasting(w http.ResponseWriter, wait time.Duration) error {
 	return control.SetWriteDeadline(time.Now().Add(wait + 30*time.Second))
 }
 
-// giveBack releases the claims of a client that has gone, unless it sends the request again in time.
-func (m *Room) giveBack(c Caller, jobs []projection.Job, isLast func() bool) {
+// giveBack releases the claims of a client that has gone, unless it sends the request again in time and gets
+// them.
+func (m *Room) giveBack(c Caller, jobs []projection.Job, turn entry) {
 	timer := time.NewTimer(resendWithin)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-m.Closing:
 	}
-	if len(jobs) == 0 || !isLast() {
+	if len(jobs) == 0 || turn.laterGave() {
 		return
 	}
 	var release []commands.Op

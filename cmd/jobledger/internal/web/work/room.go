@@ -62,7 +62,9 @@ func New(c Config) *Room {
 	r := &Room{Config: c, writing: make(chan struct{}, MaxWriting), waiting: make(map[string]int),
 		started: make(map[event.Worker]*event.WorkerStarted)}
 	r.hub.service = c.Service
-	c.Service.Store.Coming = r.arriving.Load
+	if c.Service.Store != nil {
+		c.Service.Store.Coming = r.arriving.Load
+	}
 	return r
 }
 
