@@ -147,8 +147,8 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 		}
 		return nil
 	}
-	add := func(id event.JobID, command commands.Command, index int) {
-		o.write = append(o.write, commands.Op{Job: projection.Job{ID: id}, Command: command})
+	add := func(id event.JobID, token string, command commands.Command, index int) {
+		o.write = append(o.write, commands.Op{Job: m.known.get(id, token), Command: command})
 		o.index = append(o.index, index)
 	}
 	for i, one := range asked.Outcomes {
@@ -164,7 +164,7 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 		}
 		o.outcomes = append(o.outcomes, answerJSON{Token: one.Token, Problem: problemOf(visible(one.Job))})
 		if o.outcomes[i].Problem == nil {
-			add(one.Job, command, i)
+			add(one.Job, one.Token, command, i)
 		}
 	}
 	for i, one := range asked.Heartbeats {
@@ -184,7 +184,7 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 		}
 		o.beats = append(o.beats, answerJSON{Token: one.Token, Problem: problemOf(visible(one.Job))})
 		if o.beats[i].Problem == nil {
-			add(one.Job, command, ^i)
+			add(one.Job, one.Token, command, ^i)
 		}
 	}
 	return o, nil
@@ -214,13 +214,15 @@ func (m *Room) carryOut(w http.ResponseWriter, r *http.Request, c Caller, o *ops
 	}
 	if len(jobs) > 0 {
 		m.hub.claimed()
+		m.known.put(jobs...)
 	}
 	for i, result := range results {
 		a := (*answerJSON)(nil)
 		if at := o.index[i]; at >= 0 {
 			a = &o.outcomes[at]
-		} else {
-			a = &o.beats[^at]
+			m.known.forget(a.Token)
+		} else if a = &o.beats[^at]; result.Err == nil {
+			m.known.put(result.Job)
 		}
 		a.Problem = problemOf(result.Err)
 		if result.Job.State != 0 {
@@ -274,6 +276,7 @@ func (m *Room) waitFor(w http.ResponseWriter, r *http.Request, c Caller, request
 			})
 			if len(jobs) > 0 {
 				m.hub.claimed()
+				m.known.put(jobs...)
 			}
 			if err != nil || len(jobs) > 0 {
 				return jobs, err

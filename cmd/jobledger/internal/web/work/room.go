@@ -46,6 +46,7 @@ type Room struct {
 	Config
 	hub     hub
 	turns   turns
+	known   known
 	writing chan struct{}
 
 	arriving atomic.Int64 // requests whose body was read, and that are about to write
