@@ -41,6 +41,7 @@ type Client struct {
 	token string
 	file  string
 
+	flight flight
 	lost   lost
 	waiter waiter
 	done   chan struct{} // closed by Close

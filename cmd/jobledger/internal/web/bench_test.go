@@ -23,14 +23,14 @@ import (
 //	go test -run - -bench OverHTTP -benchtime 3x ./cmd/jobledger/internal/web
 func BenchmarkOverHTTP(b *testing.B) {
 	const producers, each, workers, slots = 64, 30, 4, 16
-	var enqueue, drain [2]time.Duration // on the file, over HTTP
-	var busy [2][2]time.Duration        // of the processors, likewise
+	var enqueue, drain [3]time.Duration // on the file; over HTTP, each a client; over HTTP, as many as workers
+	var busy [2][3]time.Duration        // of the processors, likewise
 	for range b.N {
-		for i := range 2 {
+		for i := range 3 {
 			s := serve(b, "127.0.0.1:0")
 			var clients []*remote.Client
 			token := strings.TrimPrefix(s.create("w", []string{"*"}, access.Enqueue, access.Work), "Bearer ")
-			for range workers {
+			for range []int{workers, producers, workers}[i] {
 				c, err := remote.New(remote.Config{URL: s.base, Token: token})
 				if err != nil {
 					b.Fatal(err)
@@ -48,7 +48,7 @@ func BenchmarkOverHTTP(b *testing.B) {
 						if i == 0 {
 							_, err = local.Enqueue(b.Context(), "cli:bench", e)
 						} else {
-							_, err = clients[p%workers].Enqueue(b.Context(), "", e)
+							_, err = clients[p%len(clients)].Enqueue(b.Context(), "", e)
 						}
 						if err != nil {
 							b.Error(err)
@@ -82,8 +82,10 @@ func BenchmarkOverHTTP(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(enqueue[0])/float64(enqueue[1]), "enqueue-share")
+	b.ReportMetric(float64(enqueue[0])/float64(enqueue[2]), "enqueue-shared-share")
 	b.ReportMetric(float64(drain[0])/float64(drain[1]), "drain-share")
 	b.ReportMetric(float64(busy[0][1])/float64(busy[0][0]+1), "enqueue-cpu-ratio")
+	b.ReportMetric(float64(busy[0][2])/float64(busy[0][0]+1), "enqueue-shared-cpu-ratio")
 	b.ReportMetric(float64(busy[1][1])/float64(busy[1][0]+1), "drain-cpu-ratio")
 	b.ReportMetric(float64(producers*each*b.N)/enqueue[1].Seconds(), "enqueued/s")
 	b.ReportMetric(float64(producers*each*b.N)/drain[1].Seconds(), "drained/s")

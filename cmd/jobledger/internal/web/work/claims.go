@@ -57,11 +57,11 @@ func (m *Room) claims(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	m.Busy()
-	isLast, leave := m.turns.enter(asked.Boot + " " + asked.Tokens[0])
+	turn := m.turns.enter(asked.Boot + " " + asked.Tokens[0])
 	gone := func(jobs []projection.Job) error { // the client may be back soon; else others are to have the jobs
 		go func() {
-			defer leave()
-			m.giveBack(c, jobs, isLast)
+			defer turn.leave()
+			m.giveBack(c, jobs, turn)
 		}()
 		return context.Canceled
 	}
@@ -70,21 +70,30 @@ func (m *Room) claims(w http.ResponseWriter, r *http.Request, c Caller) error {
 		if err == nil && len(jobs) > 0 && r.Context().Err() != nil {
 			return gone(jobs)
 		}
-		defer leave()
+		defer turn.leave()
 		if err != nil {
 			return err
 		}
-		return m.answerTurn(w, r, ops, jobs)
+		return m.answerClaims(w, r, ops, jobs, turn)
 	}
-	jobs, err := m.waitFor(w, r, c, request, wait, isLast)
+	jobs, err := m.waitFor(w, r, c, request, wait, turn.isLast)
 	if err == nil && r.Context().Err() != nil {
 		return gone(jobs)
 	}
-	defer leave()
+	defer turn.leave()
 	if err != nil && !errors.Is(err, errNone) {
 		return err
 	}
-	return m.answerTurn(w, r, ops, jobs)
+	return m.answerClaims(w, r, ops, jobs, turn)
+}
+
+// answerClaims is answerTurn that takes in whether the client gets claims.
+func (m *Room) answerClaims(w http.ResponseWriter, r *http.Request, o ops, jobs []projection.Job,
+	turn entry) error {
+	if len(jobs) > 0 {
+		turn.gave()
+	}
+	return m.answerTurn(w, r, o, jobs)
 }
 
 // errNone means that nothing was claimed.
@@ -138,8 +147,8 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 		}
 		return nil
 	}
-	add := func(id event.JobID, command commands.Command, index int) {
-		o.write = append(o.write, commands.Op{Job: projection.Job{ID: id}, Command: command})
+	add := func(id event.JobID, token string, command commands.Command, index int) {
+		o.write = append(o.write, commands.Op{Job: m.known.get(id, token), Command: command})
 		o.index = append(o.index, index)
 	}
 	for i, one := range asked.Outcomes {
@@ -155,7 +164,7 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 		}
 		o.outcomes = append(o.outcomes, answerJSON{Token: one.Token, Problem: problemOf(visible(one.Job))})
 		if o.outcomes[i].Problem == nil {
-			add(one.Job, command, i)
+			add(one.Job, one.Token, command, i)
 		}
 	}
 	for i, one := range asked.Heartbeats {
@@ -175,7 +184,7 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 		}
 		o.beats = append(o.beats, answerJSON{Token: one.Token, Problem: problemOf(visible(one.Job))})
 		if o.beats[i].Problem == nil {
-			add(one.Job, command, ^i)
+			add(one.Job, one.Token, command, ^i)
 		}
 	}
 	return o, nil
@@ -205,13 +214,15 @@ func (m *Room) carryOut(w http.ResponseWriter, r *http.Request, c Caller, o *ops
 	}
 	if len(jobs) > 0 {
 		m.hub.claimed()
+		m.known.put(jobs...)
 	}
 	for i, result := range results {
 		a := (*answerJSON)(nil)
 		if at := o.index[i]; at >= 0 {
 			a = &o.outcomes[at]
-		} else {
-			a = &o.beats[^at]
+			m.known.forget(a.Token)
+		} else if a = &o.beats[^at]; result.Err == nil {
+			m.known.put(result.Job)
 		}
 		a.Problem = problemOf(result.Err)
 		if result.Job.State != 0 {
@@ -265,6 +276,7 @@ func (m *Room) waitFor(w http.ResponseWriter, r *http.Request, c Caller, request
 			})
 			if len(jobs) > 0 {
 				m.hub.claimed()
+				m.known.put(jobs...)
 			}
 			if err != nil || len(jobs) > 0 {
 				return jobs, err
@@ -302,15 +314,16 @@ func lasting(w http.ResponseWriter, wait time.Duration) error {
 	return control.SetWriteDeadline(time.Now().Add(wait + 30*time.Second))
 }
 
-// giveBack releases the claims of a client that has gone, unless it sends the request again in time.
-func (m *Room) giveBack(c Caller, jobs []projection.Job, isLast func() bool) {
+// giveBack releases the claims of a client that has gone, unless it sends the request again in time and gets
+// them.
+func (m *Room) giveBack(c Caller, jobs []projection.Job, turn entry) {
 	timer := time.NewTimer(resendWithin)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-m.Closing:
 	}
-	if len(jobs) == 0 || !isLast() {
+	if len(jobs) == 0 || turn.laterGave() {
 		return
 	}
 	var release []commands.Op

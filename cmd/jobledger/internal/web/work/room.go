@@ -46,6 +46,7 @@ type Room struct {
 	Config
 	hub     hub
 	turns   turns
+	known   known
 	writing chan struct{}
 
 	arriving atomic.Int64 // requests whose body was read, and that are about to write
@@ -62,7 +63,9 @@ func New(c Config) *Room {
 	r := &Room{Config: c, writing: make(chan struct{}, MaxWriting), waiting: make(map[string]int),
 		started: make(map[event.Worker]*event.WorkerStarted)}
 	r.hub.service = c.Service
-	c.Service.Store.Coming = r.arriving.Load
+	if c.Service.Store != nil {
+		c.Service.Store.Coming = r.arriving.Load
+	}
 	return r
 }
 

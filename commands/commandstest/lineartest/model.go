@@ -16,11 +16,13 @@ import (
 
 // linearCall is a call that concerns one job.
 type linearCall struct {
-	Op    string // enqueue, claim, heartbeat, succeed, fail, release, sweep, cancel, retry, get
+	Op    string // enqueue, claim, heartbeat, succeed, fail, release, sweep, cancel, retry, get, given back
 	Token string `json:",omitempty"`
 	// the payload of enqueue; what ends a claim, sent again, must have the same
-	Content string `json:",omitempty"`
-	After   int64  // the ledger's clock just before, in microseconds: a lower bound of the transaction's reading
+	Content string   `json:",omitempty"`
+	Tokens  []string `json:",omitempty"` // of a claim that may have been given back
+	// the ledger's clock just before, in microseconds: a lower bound of the transaction's reading
+	After int64
 }
 
 // linearAnswer is the answer to a call about one job.
@@ -31,6 +33,7 @@ type linearAnswer struct {
 	Existing bool   `json:",omitempty"` // from enqueue
 	State    string `json:",omitempty"`
 	Token    string `json:",omitempty"`
+	Untold   bool   `json:",omitempty"` // the token: outside, only its owner is given it
 	Seq      int64  `json:",omitempty"`
 	Attempt  int    `json:",omitempty"`
 	Failures int    `json:",omitempty"`
@@ -105,11 +108,12 @@ func (j linearJob) is(a linearAnswer) []linearJob {
 		if j.lease == 0 {
 			j.lease = a.Lease
 		}
-		if n := len(j.claims) - 1; j.claims[n].token == "?" {
+		n := len(j.claims) - 1
+		if j.claims[n].token == "?" && !a.Untold {
 			j.claims = slices.Clone(j.claims)
 			j.claims[n].token = a.Token
 		}
-		if j.lease != a.Lease || j.claims[len(j.claims)-1].token != a.Token {
+		if j.lease != a.Lease || j.claims[n].token != a.Token && !a.Untold {
 			return nil
 		}
 	}
@@ -171,6 +175,12 @@ func (j linearJob) carryOut(c linearCall, a linearAnswer) (after linearJob, err 
 		}
 		j.failures = 0
 		return j.ended("", "", "queued", a.RunAt), ""
+	case "given back": // by the server, because no client had the answer to the claim
+		if last := len(j.claims) - 1; j.held() && (j.claims[last].token == "?" ||
+			slices.Contains(c.Tokens, j.claims[last].token)) {
+			return j.ended("release", "", "queued", 0), ""
+		}
+		return j, "impossible"
 	case "get":
 		if j.state == "" {
 			return j, "none"

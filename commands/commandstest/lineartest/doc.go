@@ -5,10 +5,12 @@
 //
 // Variants of the program with known faults show that the checker finds them.
 //
-//	linear_test.go                the processes, and the test
-//	api_test.go, clients_test.go  what a client may ask, and what it asks
-//	model_test.go                 the sequential specification of a job
-//	sabotage_test.go              the broken variants
+//	linear_test.go      the processes, and the test
+//	api.go, clients.go  what a client may ask, and what it asks
+//	model.go            the sequential specification of a job
+//	history.go          a ledger that clients work on, and what they were answered
+//	outside.go          clients that come by another way, such as HTTP
+//	sabotage_test.go    the broken variants
 //
 // -histories sets how many histories are checked. The schedules are real, so a seed cannot reproduce a
 // failure.

@@ -30,6 +30,11 @@ type linearAPI interface {
 	get(ctx context.Context, id event.JobID) (projection.Job, error)
 }
 
+// resender is an API whose calls may be carried out twice.
+type resender interface {
+	resent() bool // since it was asked last
+}
+
 // asIs is the program itself.
 type asIs struct{ *commands.Service }
 

@@ -28,13 +28,15 @@ type client struct {
 	jobs   []event.JobID // by number; empty: not known yet
 	copies []projection.Job
 	tokens [][]string // the tokens it has seen, by job
+	lease  time.Duration
+	last   linearRecord // the beginning of the last call
 }
 
 func newClient(api linearAPI, name string, clock linearClock, report *linearReport, jobs int,
 	seed uint64) *client {
 	return &client{api: api, name: name, clock: clock, report: report, rng: rand.New(rand.NewPCG(seed, 1)),
-		jobs:   make([]event.JobID, jobs),
-		copies: make([]projection.Job, jobs), tokens: make([][]string, jobs)}
+		jobs: make([]event.JobID, jobs), copies: make([]projection.Job, jobs), tokens: make([][]string, jobs),
+		lease: time.Second}
 }
 
 // run makes random calls.
@@ -81,7 +83,19 @@ func (h *client) known() (jobs []int) {
 // begin records a call that may concern these jobs.
 func (h *client) begin(c linearCall, jobs ...int) int {
 	c.After = h.clock.us()
-	return h.report.write(linearRecord{Client: h.name, At: monotonic(), Call: &c, Jobs: jobs})
+	h.last = linearRecord{Client: h.name, At: monotonic(), Call: &c, Jobs: jobs}
+	return h.report.write(h.last)
+}
+
+// resent reports whether the call that was begun last may have been carried out more than once, and records
+// that: another one with the same beginning, without an end.
+func (h *client) resent() bool {
+	api, ok := h.api.(resender)
+	if !ok || !api.resent() {
+		return false
+	}
+	h.report.write(h.last)
+	return true
 }
 
 func (h *client) end(call int, answers ...linearAnswer) {
@@ -113,8 +127,9 @@ func (h *client) answer(n int, j projection.Job, err error) (linearAnswer, error
 	if j.Token != "" && !slices.Contains(h.tokens[n], j.Token) {
 		h.tokens[n] = append(h.tokens[n], j.Token)
 	}
-	return linearAnswer{Job: n, State: j.State.String(), Token: j.Token, Seq: j.Seq, Attempt: j.Attempt,
-		Failures: j.Failures, RunAt: event.Micros(j.RunAt),
+	_, outside := h.api.(resender)
+	return linearAnswer{Job: n, State: j.State.String(), Token: j.Token, Untold: outside && j.Token == "",
+		Seq: j.Seq, Attempt: j.Attempt, Failures: j.Failures, RunAt: event.Micros(j.RunAt),
 		Lease: event.Micros(j.LeaseUntil)}, nil
 }
 
@@ -126,6 +141,7 @@ func (h *client) enqueue(ctx context.Context, n int) error {
 	call := h.begin(linearCall{Op: "enqueue", Content: payload}, n)
 	e, err := h.api.enqueue(ctx, commands.Enqueue{Queue: fmt.Sprint("q", n), Key: "k", Payload: []byte(payload),
 		MaxAttempts: linearMax})
+	h.resent()
 	if err == nil {
 		h.jobs[n] = e.ID
 	}
@@ -137,7 +153,7 @@ func (h *client) enqueue(ctx context.Context, n int) error {
 
 // claim claims any of these jobs.
 func (h *client) claim(ctx context.Context, of []int, limit int) error {
-	r := commands.ClaimRequest{Worker: event.Worker{Name: h.name, Boot: h.name}, Lease: time.Second,
+	r := commands.ClaimRequest{Worker: event.Worker{Name: h.name, Boot: h.name}, Lease: h.lease,
 		Limit: limit}
 	for _, n := range of {
 		r.Queues = append(r.Queues, fmt.Sprint("q", n))
@@ -145,13 +161,20 @@ func (h *client) claim(ctx context.Context, of []int, limit int) error {
 	if len(of) == 0 {
 		return nil
 	}
-	if h.rng.IntN(2) == 0 { // half of the claims are with tokens of the caller's making
+	_, resends := h.api.(resender)
+	if resends || h.rng.IntN(2) == 0 { // half of the claims are with tokens of the caller's making
 		for range limit {
 			r.Tokens = append(r.Tokens, ulid.Make().String())
 		}
 	}
 	call := h.begin(linearCall{Op: "claim"}, of...)
 	got, err := h.api.claim(ctx, r)
+	if h.resent() { // the claims of the first time may have been given back, or have ended, which is a conflict
+		h.begin(linearCall{Op: "given back", Tokens: r.Tokens}, of...)
+		if errors.Is(err, commands.ErrConflict) {
+			err = ledger.ErrUnknown
+		}
+	}
 	var answers []linearAnswer
 	if err != nil {
 		a, err := h.answer(0, projection.Job{}, err)
@@ -223,6 +246,7 @@ func (h *client) do(ctx context.Context, n int, c linearCall, command commands.C
 			held = h.copies[n]
 		}
 		j, err = h.api.do(ctx, held, command)
+		h.resent()
 	}
 	a, err := h.answer(n, j, err)
 	h.end(call, a)
@@ -240,7 +264,7 @@ func (h *client) owner(ctx context.Context, n int) error {
 	switch h.rng.IntN(6) {
 	case 0, 1:
 		return h.do(ctx, n, linearCall{Op: "heartbeat", Token: token},
-			commands.Heartbeat{Token: token, Lease: time.Second})
+			commands.Heartbeat{Token: token, Lease: h.lease})
 	case 2, 3:
 		return h.do(ctx, n, linearCall{Op: "succeed", Token: token, Content: content},
 			commands.Succeed{Token: token, Result: []byte(content)})
