@@ -615,7 +615,7 @@ func TestDoctorLongRead(t *testing.T) {
 func TestDoctorReplacedProgram(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells which program a process runs")
+		t.Skip("only Linux shows which program a process runs")
 	}
 	s := newSite(t)
 	program, err := exec.LookPath("jobledger")

@@ -28,7 +28,7 @@ import (
 )
 
 // The ledgers in testdata/schemas were made by the last program of their schema, with fill.sh. SQLite's
-// schemas 5 to 14 and PostgreSQL's 4 to 13 were in no program: they came together.
+// schemas 5 to 14 and PostgreSQL's 4 to 13 were in no program: they came in one step.
 const schemas = "../../testdata/schemas"
 
 // Commits with the programs of before: one whose ledgers have schema 15 on each engine, and one with 16.
