@@ -279,8 +279,8 @@ func TestDocsTopics(t *testing.T) {
 			}
 		}
 	}
-	if len(topics) != 18 {
-		t.Errorf("%d topics, want 18", len(topics))
+	if len(topics) != 20 {
+		t.Errorf("%d topics, want 20", len(topics))
 	}
 }
 
