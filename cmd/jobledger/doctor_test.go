@@ -648,6 +648,41 @@ func TestDoctorLongRead(t *testing.T) {
 	})
 }
 
+// A worker whose program was replaced by an upgrade is found until it has been started again.
+func TestDoctorReplacedProgram(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux shows which program a process runs")
+	}
+	s := newSite(t)
+	program, err := exec.LookPath("jobledger")
+	s.ok(err)
+	s.ok(exec.Command("cp", program, s.path("old")).Run())
+	cmd := s.command("work", "-q", "mail", "--", "true")
+	cmd.Path, cmd.Err = s.path("old"), nil
+	w := s.start(cmd)
+	s.eventually("the worker works", func() bool { return strings.Contains(s.ran("workers").stdout, "idle") })
+	replaced := func() bool {
+		return slices.ContainsFunc(s.doctorFindingsWhileChanging(), func(f doctor.Finding) bool {
+			return f.Code == doctor.CodeReplaced && f.Severity == doctor.Advice &&
+				strings.Contains(f.Seen, fmt.Sprintf("(pid %d)", w.Process.Pid))
+		})
+	}
+	if replaced() {
+		t.Error("found while the program is there")
+	}
+	s.ok(os.Remove(s.path("old")))
+	if !replaced() {
+		t.Error("not found")
+	}
+	w.signal(syscall.SIGTERM)
+	w.wantExit(0)
+	if replaced() {
+		t.Error("found after its end")
+	}
+	s.run("verify")
+}
+
 // A process that has locked the whole file keeps every other one out.
 func TestDoctorExclusiveLock(t *testing.T) {
 	t.Parallel()
@@ -732,7 +767,7 @@ func TestDoctorCodesAreTestedAndDocumented(t *testing.T) {
 	// tested separately
 	tried := []string{doctor.CodeNetwork, doctor.CodeSpace, doctor.CodeStopped, doctor.CodeWriter,
 		doctor.CodeVacuum, doctor.CodeRights, doctor.CodeServer, doctor.CodeCopy, doctor.CodeOutput,
-		doctor.CodeArchive}
+		doctor.CodeArchive, doctor.CodeUnits, doctor.CodeUnitsUser, doctor.CodeReplaced}
 	for _, c := range complaints {
 		tried = append(tried, c.code)
 	}
@@ -748,7 +783,7 @@ func TestDoctorCodesAreTestedAndDocumented(t *testing.T) {
 			t.Errorf("docs/operations.md does not explain %s", code)
 		}
 	}
-	if len(codes) != 37 {
+	if len(codes) != 40 {
 		t.Errorf("there are the codes %v", codes)
 	}
 }
