@@ -149,7 +149,7 @@ func (k *Keeper) remove(ctx context.Context) error {
 			_, err := k.Service.Store.FreePages(ctx, pagesAtOnce)
 			return err
 		}
-		if err := k.removal.pace.pause(ctx, k.Service.Store, began); err != nil {
+		if err := k.removal.pace.pause(ctx, k.Service.Store, time.Since(began)); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // stepTime is for how long a step may keep others from writing, about. It is what the slowest of a hundred
 // claims takes longer than without.
-const stepTime = 3 * time.Millisecond
+const stepTime = 2 * time.Millisecond
 
 const (
 	fewest  = 25 // how much a step does at least, however long the steps before took
@@ -61,9 +61,8 @@ func (p *pace) write(ctx context.Context, store *ledger.Store, n int, fn func(*l
 // commit move it that comes to a thousand pages, which may be one of a worker.
 const moveAfter = 4
 
-// pause leaves the ledger to others, for as long as the step took that began then.
-func (p *pace) pause(ctx context.Context, store *ledger.Store, began time.Time) error {
-	d := time.Since(began)
+// pause leaves the ledger to others, for as long as a step took.
+func (p *pace) pause(ctx context.Context, store *ledger.Store, d time.Duration) error {
 	if p.steps++; p.steps%moveAfter == 0 {
 		if err := store.MoveWAL(ctx); err != nil {
 			return err

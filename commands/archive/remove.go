@@ -59,7 +59,7 @@ func (m *Removal) rules(ctx context.Context, tx *ledger.Tx) (r past.Rules, err e
 	return r, nil
 }
 
-// Step removes up to 200 jobs, or as many as keep others from writing for some 3 ms, by the time that the
+// Step removes up to 200 jobs, or as many as keep others from writing for some 2 ms, by the time that the
 // steps before took. more is false if there are no others, by what the ledger is now. Before it removes
 // anything, it reads each file with events of these jobs, once, and compares it with what the ledger says of
 // it. Errors: ErrMissing; segment.ErrDamaged.
@@ -175,6 +175,7 @@ func (m *Removal) All(ctx context.Context, each func(event.Removed)) (sum event.
 		if done, more, err = m.Step(ctx); err != nil {
 			break
 		}
+		took := time.Since(began)
 		sum.Hi = max(sum.Hi, done.Hi)
 		sum.Jobs += done.Jobs
 		sum.Events += done.Events
@@ -186,7 +187,7 @@ func (m *Removal) All(ctx context.Context, each func(event.Removed)) (sum event.
 			each(done)
 		}
 		if more {
-			err = m.pace.pause(ctx, m.Service.Store, began)
+			err = m.pace.pause(ctx, m.Service.Store, took)
 		}
 	}
 	return sum, errors.Join(err, ctx.Err())
@@ -212,7 +213,7 @@ func Shrink(ctx context.Context, store *ledger.Store) error {
 			break
 		}
 		before = left
-		if err := steps.pause(ctx, store, began); err != nil {
+		if err := steps.pause(ctx, store, time.Since(began)); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"jobledger/ledger/tree"
 	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/keyframe"
 	"jobledger/projection/rebuild"
 )
 
@@ -322,6 +323,26 @@ WHERE pos = (SELECT min(pos) FROM events WHERE job IS NOT NULL AND pos > 256)`,
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A keyframe that is due behind what has left is of events that are there.
+func TestKeyframesAfterARemovalAreOfEventsThatAreThere(t *testing.T) {
+	s, dir := ofNight(t, 2000), t.TempDir()
+	closeAll(t, s, dir, func() int64 { return 256 })
+	m := archive.Removal{Service: s, Dir: dir, Actor: actor, OlderThan: time.Hour}
+	if _, err := m.All(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if _, err := keyframe.Extend(t.Context(), s.Store, 1500); err != nil {
+			t.Fatal(err)
+		}
+		batch := slices.Repeat([]commands.Enqueue{{Queue: "mail"}}, 150)
+		if _, err := s.Enqueue(t.Context(), actor, batch...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verify(t, s.Store)
 }
 
 // A whole copy is the ledger as if nothing had left: the same events, so the same answers to every question.

@@ -141,7 +141,7 @@ func ArchivedJob(ctx context.Context, service *commands.Service, prefix string, 
 
 // copyPerSecond is how many events a second archive.Copy copies, about, as TestRemovalGivesSpaceBack
 // measures it.
-const copyPerSecond = 60_000
+const copyPerSecond = 40_000
 
 // announceCopy says that the whole history is read, and where that takes long, for about how long.
 func (p *Program) announceCopy(ctx context.Context, store *ledger.Store, dir string) error {

@@ -1,4 +1,4 @@
-// Package systemd tells systemd the state of a service, as sd_notify(3) does, and that it is alive.
+// Package systemd reports the state of a service to systemd, as sd_notify(3) does, and that it is alive.
 //
 //	notify := systemd.Notifier(warn)
 //	notify("READY=1")
