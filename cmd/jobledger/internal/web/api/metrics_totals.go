@@ -57,8 +57,14 @@ func (m *exposition) totals(queues map[string]*view.QueueTotals) {
 	}
 	m.family("jobledger_job_run_seconds", "histogram", "From a claim to its end.")
 	for _, name := range names {
-		for _, k := range sortedKinds(queues[name].Runs) {
-			m.histogram("jobledger_job_run_seconds", queues[name].Runs[k], "queue", name, "outcome", k.String())
+		for _, k := range outcomes {
+			h := queues[name].Runs[k]
+			if h == nil && k == event.KindSucceeded {
+				h = new(view.Histogram)
+			}
+			if h != nil {
+				m.histogram("jobledger_job_run_seconds", h, "queue", name, "outcome", k.String())
+			}
 		}
 	}
 	m.family("jobledger_heartbeat_gap_seconds", "histogram", "From one sign of life of a claim to the next.")
