@@ -22,8 +22,8 @@ var countersByView = map[string]string{
 		coalesce(h.data ->> 'error_code', h.data ->> 'reason') || '"', count(*)
 		FROM history h JOIN current c ON c.id = h.job WHERE h.kind IN ('failed', 'reclaimed')
 		GROUP BY c.queue, coalesce(h.data ->> 'error_code', h.data ->> 'reason')`,
-	"jobledger_refused_writes_total": `SELECT 'queue="' || c.queue || '",command="' || (h.data ->> 'command') || '"',
-		count(*) FROM history h JOIN current c ON c.id = h.job WHERE h.kind = 'refused'
+	"jobledger_refused_writes_total": `SELECT 'queue="' || c.queue || '",command="' ||
+		(h.data ->> 'command') || '"', count(*) FROM history h JOIN current c ON c.id = h.job WHERE h.kind = 'refused'
 		GROUP BY c.queue, h.data ->> 'command'`,
 	"jobledger_double_runs_total": `SELECT 'queue="' || c.queue || '"', count(*)
 		FROM history h JOIN current c ON c.id = h.job JOIN history s ON s.job = h.job AND s.kind = 'succeeded'
@@ -68,8 +68,8 @@ func TestMetricsAreWhatTheViewsSay(t *testing.T) {
 	}
 	runs := make(map[string]float64)
 	check(t, s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
-		rows, err := tx.Query(t.Context(), `SELECT 'queue="' || queue || '",outcome="' || outcome || '"', claimed_at,
-			ended_at FROM attempts WHERE outcome IS NOT NULL`)
+		rows, err := tx.Query(t.Context(), `SELECT 'queue="' || queue || '",outcome="' || outcome || '"',
+			claimed_at, ended_at FROM attempts WHERE outcome IS NOT NULL`)
 		check(t, err)
 		defer rows.Close()
 		for rows.Next() {
