@@ -91,14 +91,15 @@ func browse(t *testing.T, task browserTask) map[string]any {
 // TestPagesInBrowser opens the bad night in Chromium: no page has an error, breaks its policy, is
 // inaccessible in light or dark, needs a script or a mouse, or is wider than a small screen.
 func TestPagesInBrowser(t *testing.T) {
+	ledgertest.Slow(t)
 	t.Parallel()
 	s := importNight(t)
 	n := serveStore(t, s.Store, atMorning)
 	const zombie = "01KKQGAZ43CWGCX9CD0BRFPDB6"
 	const window = "from=2026-03-14T23:30:00Z&to=2026-03-15T04:00:00Z"
-	pages := []string{"/", "/lanes?" + window, "/jobs/" + zombie}
-	pages = append(pages, ledgertest.Size(nil, nil, []string{"/tail", "/queues/mail?" + window,
-		"/failures?" + window, "/workers", "/incident?" + window, "/?at=pos:2159", "/jobs?queue=mail&at=pos:2159",
+	pages := []string{"/", "/lanes?" + window, "/jobs/" + zombie, "/tail", "/queues/mail?" + window,
+		"/failures?" + window, "/workers", "/incident?" + window}
+	pages = append(pages, ledgertest.Size(nil, nil, []string{"/?at=pos:2159", "/jobs?queue=mail&at=pos:2159",
 		"/jobs/" + zombie + "?at=pos:2159", "/events?kind=refused", "/jobs", "/lanes", "/integrity", "/failures",
 		"/workers?at=pos:2159&all=true", "/workers/charlie-render?" + window, "/diff?" + window, "/lanes?at=pos:1",
 		"/queues/render?at=pos:2159", "/incident"})...)

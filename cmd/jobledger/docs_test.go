@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/cli"
@@ -217,17 +218,27 @@ func normalized(text string) string {
 }
 
 var (
-	codeBlock = regexp.MustCompile("(?s)```.*?```")
-	codeSpan  = regexp.MustCompile("`[^`\n]+`")
-	link      = regexp.MustCompile(`\[[^][]*\]\(([^()\s]+)\)`)
-	heading   = regexp.MustCompile(`(?m)^#+ (.+)$`)
-	noSlug    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	codeBlock = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("(?s)```.*?```")
+	})
+	codeSpan = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("`[^`\n]+`")
+	})
+	link = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\[[^][]*\]\(([^()\s]+)\)`)
+	})
+	heading = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^#+ (.+)$`)
+	})
+	noSlug = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	})
 )
 
 // anchors returns the names by which a link can reach the headings of a page.
 func anchors(text string) (names []string) {
-	for _, m := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
-		name := noSlug.ReplaceAllString(strings.ToLower(m[1]), "")
+	for _, m := range heading().FindAllStringSubmatch(codeBlock().ReplaceAllString(text, ""), -1) {
+		name := noSlug().ReplaceAllString(strings.ToLower(m[1]), "")
 		names = append(names, strings.ReplaceAll(name, " ", "-"))
 	}
 	return names
@@ -235,8 +246,8 @@ func anchors(text string) (names []string) {
 
 func TestDocsLinksResolve(t *testing.T) {
 	for _, page := range pages(t) {
-		text := codeSpan.ReplaceAllString(codeBlock.ReplaceAllString(readPage(t, page), ""), "`code`")
-		for _, m := range link.FindAllStringSubmatch(text, -1) {
+		text := codeSpan().ReplaceAllString(codeBlock().ReplaceAllString(readPage(t, page), ""), "`code`")
+		for _, m := range link().FindAllStringSubmatch(text, -1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
@@ -350,7 +361,7 @@ func TestDocsListEveryKindAndField(t *testing.T) {
 	_, table, _ := strings.Cut(page, "\n## The fields\n")
 	for row := range strings.Lines(table) {
 		names, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
-		for _, m := range codeSpan.FindAllString(names, -1) {
+		for _, m := range codeSpan().FindAllString(names, -1) {
 			name := strings.Trim(m, "`")
 			if !known[name] {
 				t.Errorf("docs/kinds.md describes %s, which no event has", name)
@@ -452,7 +463,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 	testName := regexp.MustCompile(`\bTest[A-Z]\w*…?`)
 	goName := regexp.MustCompile(`^(event|ledger|projection|commands|worker)\.[A-Z]\w*(\.[A-Z]\w*)?$`)
 	for _, page := range pages(t) {
-		text := codeBlock.ReplaceAllString(readPage(t, page), "")
+		text := codeBlock().ReplaceAllString(readPage(t, page), "")
 		for _, name := range testName.FindAllString(text, -1) {
 			prefix, isPrefix := strings.CutSuffix(name, "…")
 			if !slices.ContainsFunc(tests, func(test string) bool {
@@ -461,7 +472,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 				t.Errorf("%s mentions %s: no such test", page, name)
 			}
 		}
-		for _, span := range codeSpan.FindAllString(text, -1) {
+		for _, span := range codeSpan().FindAllString(text, -1) {
 			if name := strings.Trim(span, "`"); goName.MatchString(name) && !names[name] {
 				t.Errorf("%s mentions %s: no such name", page, name)
 			}

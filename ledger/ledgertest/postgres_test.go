@@ -18,6 +18,7 @@ import (
 )
 
 func TestPostgresDatabasesAreApartAndDropped(t *testing.T) {
+	ledgertest.Slow(t)
 	var gone string
 	t.Run("two", func(t *testing.T) {
 		a, b := ledgertest.Postgres(t), ledgertest.Postgres(t)
