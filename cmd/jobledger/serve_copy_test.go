@@ -32,7 +32,9 @@ func TestPagesHaveSQLThatRuns(t *testing.T) {
 	window := "from=pos:700&to=pos:2159"
 	for _, path := range []string{"/jobs", "/jobs?queue=mail&state=failed&limit=20", "/jobs/" + job, "/events",
 		"/events?kind=refused", "/events?at=pos:700", "/tail?kind=failed", "/failures?" + window,
-		"/lanes?" + window, "/workers", "/workers?at=pos:2159", "/workers/charlie-mail?" + window, "/diff?" + window,
+		"/lanes?" + window, "/workers", "/workers?at=pos:2159",
+		"/workers/charlie-mail?" + window,
+		"/diff?" + window,
 		"/incident?" + window, "/integrity", "/queues/mail?" + window} {
 		if sqlOf(path) == "" && path != "/workers" { // no worker has a job in the morning
 			t.Errorf("%s: its SQL finds nothing", path)
