@@ -66,8 +66,8 @@ func jobsSQL(query url.Values, limit int) string {
 		slices.Sort(terms)
 		where = " WHERE " + strings.Join(terms, " AND ")
 	}
-	return fmt.Sprintf("SELECT id, state, queue, failures, max_attempts, worker, key, error_code FROM current%s "+
-		"ORDER BY id DESC LIMIT %d", where, limit)
+	return fmt.Sprintf("SELECT id, state, queue, failures, max_attempts, worker, key, error_code "+
+		"FROM current%s ORDER BY id DESC LIMIT %d", where, limit)
 }
 
 // eventsSQL lists events up to pos as query selects them; "" where SQL over one view does not say that.

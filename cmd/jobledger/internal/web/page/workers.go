@@ -207,8 +207,8 @@ func (p *Pages) workerPage(w http.ResponseWriter, r *http.Request) error {
 	shown.Command = commandOf([]string{"attempts", "--worker=" + name, "--from=" + shown.From,
 		"--to=" + shown.To})
 	shown.API = shown.Source
-	shown.SQL = "SELECT job, attempt, claimed_at, ended_at, outcome FROM attempts WHERE worker = " + sqlText(name) +
-		" AND claimed_at <= " + sqlTime(span.To.At) + " ORDER BY claimed_at"
+	shown.SQL = "SELECT job, attempt, claimed_at, ended_at, outcome FROM attempts WHERE worker = " +
+		sqlText(name) + " AND claimed_at <= " + sqlTime(span.To.At) + " ORDER BY claimed_at"
 	return p.render(w, "worker", shown)
 }
 
