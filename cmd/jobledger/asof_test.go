@@ -192,7 +192,7 @@ func without(t testing.TB, stdout string, keys ...string) (lines []map[string]an
 
 // A copy that was taken at some time gives the same answers as the ledger with --as-of that time.
 func TestAsOfEqualsEarlierCopy(t *testing.T) {
-	steps := ledgertest.Size(60, 40, 240)
+	steps := ledgertest.Size(40, 40, 240)
 	for seed := range ledgertest.Size[uint64](1, 1, 3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := newScenario(t)

@@ -75,7 +75,7 @@ func TestAttackHeaders(t *testing.T) {
 	base := aSmallFile(t)
 	tally := make(map[int]int)
 	for _, f := range headerFields {
-		for _, value := range f.values {
+		for _, value := range ledgertest.Sample(f.values, 2) {
 			content := bytes.Clone(base)
 			var number [8]byte
 			binary.BigEndian.PutUint64(number[:], uint64(value))

@@ -33,6 +33,7 @@ import (
 	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 	"jobledger/ledger/proof"
 	"jobledger/ledger/tree"
 	"jobledger/schema"
@@ -472,7 +473,7 @@ func (s site) rootPage(name string) (page int64) {
 }
 
 func TestDoctorFindings(t *testing.T) {
-	for _, c := range complaints {
+	for i, c := range complaints {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if c.root && os.Getuid() != 0 {
@@ -482,8 +483,10 @@ func TestDoctorFindings(t *testing.T) {
 			if err := os.Chmod(s.dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if healthy := s.doctorFindings(); len(healthy) > 0 {
-				t.Fatalf("before anything is wrong: %+v", healthy)
+			if i == 0 || ledgertest.Long() { // all are the same before anything is wrong
+				if healthy := s.doctorFindings(); len(healthy) > 0 {
+					t.Fatalf("before anything is wrong: %+v", healthy)
+				}
 			}
 			if c.make != nil {
 				c.make(t, s)
