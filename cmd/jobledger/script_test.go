@@ -50,7 +50,8 @@ func TestToolsInstalledInCI(t *testing.T) {
 	if os.Getenv("CI") != "true" {
 		t.Skip("CI is not true")
 	}
-	for _, tool := range []string{"sh", "bash", "setsid", "flock", "python3"} {
+	for _, tool := range []string{"sh", "bash", "zsh", "fish", "setsid", "flock", "python3", "ruby", "php",
+		"parallel"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Error(err)
 		}
