@@ -24,7 +24,8 @@ var countersByView = map[string]string{
 		GROUP BY c.queue, coalesce(h.data ->> 'error_code', h.data ->> 'reason')`,
 	"jobledger_refused_writes_total": `SELECT 'queue="' || c.queue || '",command="' ||
 		(h.data ->> 'command') || '"', count(*)
-		FROM history h JOIN current c ON c.id = h.job WHERE h.kind = 'refused'
+		FROM history h JOIN current c ON c.id = h.job
+		WHERE h.kind = 'refused'
 		GROUP BY c.queue, h.data ->> 'command'`,
 	"jobledger_double_runs_total": `SELECT 'queue="' || c.queue || '"', count(*)
 		FROM history h JOIN current c ON c.id = h.job JOIN history s ON s.job = h.job AND s.kind = 'succeeded'
