@@ -201,28 +201,15 @@ func (n newJob) mayPrecede(ctx context.Context, tx *ledger.Tx, j projection.Job,
 		c.Why += "; only a job that is blocked can wait for another one"
 		return c
 	}
-	seen := make(map[int64]bool)
-	for left := maxAncestry; len(parents) > 0; {
-		p := parents[0]
-		parents = parents[1:]
-		if p == j.N {
-			return &ConflictError{n.name(), j.ID, "the new job would wait for it, and it for the new job"}
-		}
-		if p == 0 || seen[p] {
-			continue
-		}
-		seen[p] = true
-		edges, err := deps.Of(ctx, tx, p, left+1)
-		if err != nil {
-			return err
-		}
-		if left -= len(edges); left < 0 {
-			return &ConflictError{n.name(), j.ID,
-				fmt.Sprintf("more than %d dependencies would have to be searched for a cycle", maxAncestry)}
-		}
-		for _, e := range edges {
-			parents = append(parents, e.Parent)
-		}
+	before, known, err := deps.WaitsFor(ctx, tx, parents, j.N, maxAncestry)
+	switch {
+	case err != nil:
+		return err
+	case before:
+		return &ConflictError{n.name(), j.ID, "the new job would wait for it, and it for the new job"}
+	case !known:
+		return &ConflictError{n.name(), j.ID,
+			fmt.Sprintf("more than %d dependencies would have to be searched for a cycle", maxAncestry)}
 	}
 	return nil
 }

@@ -266,8 +266,8 @@ func JobsUntil(ctx context.Context, tx *ledger.Tx, lo, hi int64) (map[int64]bool
 	for _, n := range open {
 		jobs[n] = false
 	}
-	var within []int64
-	if err := addNumbers(ctx, tx, &within, jobsWithin, lo, hi, lo); err != nil {
+	within, err := table.Numbers(ctx, tx, jobsWithin, lo, hi, lo)
+	if err != nil {
 		return nil, err
 	}
 	for _, n := range within {

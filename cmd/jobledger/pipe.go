@@ -25,7 +25,7 @@ func pipeVerb(p *program) cli.Verb {
 			"fresh token. It ends with 0 when its input does; claims that wait then end without a job.",
 		Examples: []cli.Example{
 			{`echo '{"path": "/jobs", "body": {"queue": "mail", "payload": "Ada"}}' | jobledger pipe`,
-				"enqueue; see 'jobledger help http' for the requests, and for recipes in Python, Node and Bash"},
+				"enqueue; see 'jobledger help http' for the requests, and for recipes in five languages"},
 		},
 		Exits: []int{cli.ExitBusy},
 		Run:   func(c *cli.Context) error { return p.pipe(c) },

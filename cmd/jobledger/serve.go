@@ -40,6 +40,7 @@ func serveVerb(p *program) cli.Verb {
 			cli.ListFlag("ledger", "in place of --db, several: `NAME=DSN`; each has an address of its own, and "+
 				"all of them an overview"),
 			accessFlag(),
+			webhooksFlag(),
 			&cli.StringFlag{Name: "tls-cert", Usage: "encrypt with the certificate in `FILE`, in PEM; then other " +
 				"hosts may reach it"},
 			&cli.StringFlag{Name: "tls-key", Usage: "the key of --tls-cert is in `FILE`"},
@@ -87,8 +88,9 @@ func (p *program) serve(c *cli.Context) error {
 	defer service.Store.Close()
 	config := p.webConfig(service.Store, archiveFolder(service.Store))
 	config.Access, config.Rate = p.accessPath(c), float64(c.Int("rate"))
+	config.Webhooks = p.webhooksPath(c)
 	if config.ReadOnly = c.IsSet("import"); config.ReadOnly {
-		config.Access = ""
+		config.Access, config.Webhooks = "", ""
 	}
 	listener, err := p.listen(c, &config)
 	if err != nil {

@@ -45,7 +45,8 @@ const (
 )
 
 func TestSoak(t *testing.T) {
-	soakOnce(t, ledgertest.SoakFor(t, 2*time.Second, time.Second, soakReserve), false)
+	soakOnce(t, ledgertest.SoakFor(t, ledgertest.Size[time.Duration](1, 1, 2)*time.Second, time.Second,
+		soakReserve), false)
 }
 
 // soakOnce is one soak, which puts the program under load for so long.

@@ -17,6 +17,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/proof"
 	"jobledger/ledger/segment"
+	"jobledger/ledger/tree"
 )
 
 // ErrMissing means that the file of a segment is not there.
@@ -158,7 +159,7 @@ func compareMember(ctx context.Context, store *ledger.Store, f *File, m *segment
 	}
 	var stored []proof.Hash
 	err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		stored, err = tx.Blocks(ctx, first/proof.BlockSize, first/proof.BlockSize+1)
+		stored, err = tree.StoredBlocks(ctx, tx, first/proof.BlockSize, first/proof.BlockSize+1)
 		return err
 	})
 	if err != nil || len(stored) == 0 {

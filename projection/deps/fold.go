@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
 
@@ -246,6 +247,22 @@ func (f *Fold) Table() (edges []Edge, parents []Resolving) {
 		parents = append(parents, pending[parent])
 	}
 	return edges, parents
+}
+
+// Write adds what f has to the tables, which are empty.
+func (f *Fold) Write(tx *ledger.Tx) error {
+	edges, resolving := f.Table()
+	for _, e := range edges {
+		if err := Add(tx, e); err != nil {
+			return err
+		}
+	}
+	for _, s := range resolving {
+		if err := s.Postpone(tx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unlearned reports whether a child in this state that has not learned of something may not have learned of

@@ -12,6 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/terminal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -171,7 +172,7 @@ func (l *eventListing) follow(ctx context.Context) error {
 		}
 		seen = max(seen, l.filter.Until)
 		l.filter.After = max(l.filter.After, l.filter.Until)
-		l.filter.Until, err = await.Longer(following, l.Store, l.filter.After, seen, outage, cli.ReaderGone)
+		l.filter.Until, err = await.Longer(following, l.Store, l.filter.After, seen, outage, terminal.ReaderGone)
 		if err != nil || l.filter.Until <= l.filter.After { // interrupted, or its reader is gone
 			return err
 		}
