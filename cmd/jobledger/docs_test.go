@@ -109,6 +109,52 @@ func TestSchedulesRecipes(t *testing.T) {
 	}
 }
 
+// TestDocsMigrateFrom runs the scripts of the page, one after the other in an empty folder, and the command
+// of before where its program is installed.
+func TestDocsMigrateFrom(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("no sh on this machine")
+	}
+	folder := t.TempDir()
+	run := func(script string) []string {
+		t.Helper()
+		c := exec.Command("sh", "-ec", script)
+		c.Dir, c.Env = folder, append(os.Environ(), "JOBLEDGER_DB=", "PWD="+folder)
+		out, err := c.Output()
+		if err != nil {
+			t.Fatalf("%s: %v, %s", script, err, out)
+		}
+		return slices.Sorted(strings.Lines(string(out)))
+	}
+	scripts := strings.Split(readPage(t, "docs/migrate-from.md"), "```sh\n")[1:]
+	for _, script := range scripts {
+		script, _, _ = strings.Cut(script, "```")
+		before, _, _ := strings.Cut(script, "\n")
+		printed := strings.Join(run(script), "")
+		switch _, piped, _ := strings.Cut(before, "# before: printf"); {
+		case strings.Contains(before, "crontab") && !strings.Contains(printed, "backup of all\n"),
+			strings.Contains(before, " at ") && !strings.HasSuffix(printed, "report"):
+			t.Errorf("%s printed %s", script, printed)
+		case piped != "":
+			if _, err := exec.LookPath("parallel"); err != nil && os.Getenv("CI") != "true" {
+				t.Log(err)
+				continue
+			}
+			lines := run("printf" + piped)
+			for _, line := range lines { // several commands at once have their jobs before their lines
+				if strings.Count(printed, "] "+line) != 1 || len(lines) != 3 {
+					t.Errorf("before: %q, after: %s", lines, printed)
+				}
+			}
+		}
+	}
+	if len(scripts) < 3 {
+		t.Errorf("the page has %d scripts", len(scripts))
+	}
+	site{TB: t, dir: folder}.run("verify")
+}
+
 // runConsole runs the commands that the blocks "console" of a page show after "$ ", with further lines after
 // "> ", in an empty folder, and compares the output. It returns how many there are.
 func runConsole(t *testing.T, text string) (commands int) {
@@ -244,8 +290,8 @@ func TestDocsTopics(t *testing.T) {
 			}
 		}
 	}
-	if len(topics) != 18 {
-		t.Errorf("%d topics, want 18", len(topics))
+	if len(topics) != 21 {
+		t.Errorf("%d topics, want 21", len(topics))
 	}
 }
 
@@ -269,9 +315,9 @@ func TestDocsListEveryCommandAndExitCode(t *testing.T) {
 func TestDocsListEveryFinding(t *testing.T) {
 	page := readPage(t, "docs/operations.md")
 	codes := regexp.MustCompile(`"(V[0-9]+)"`).FindAllStringSubmatch(
-		readPage(t, "../../projection/audit/verify.go"), -1)
+		readPage(t, "../../projection/audit/finding.go"), -1)
 	if len(codes) < 21 {
-		t.Fatalf("%d codes in verify.go, want 21 or more", len(codes))
+		t.Fatalf("%d codes in finding.go, want 21 or more", len(codes))
 	}
 	for _, m := range codes {
 		if !regexp.MustCompile("(?m)^\\|[^|]*`" + m[1] + "`[^|]*\\|").MatchString(page) {
@@ -399,7 +445,7 @@ func TestDocsFlagsExist(t *testing.T) {
 	}
 	flag := regexp.MustCompile(`(?:^|[\s\x60[])--([a-z][a-z-]*)`)
 	others := []string{"help", "pwprompt", "owner", "encoding", "template", "schema", // of other programs
-		"joblog", "retries", "resume", "unix-socket"}
+		"joblog", "retries", "resume", "halt", "sshlogin", "stashed", "unix-socket"}
 	for _, page := range pages(t) {
 		for line := range strings.Lines(readPage(t, page)) {
 			for _, m := range flag.FindAllStringSubmatch(line, -1) {

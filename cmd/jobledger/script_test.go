@@ -11,8 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -30,7 +32,17 @@ const raceAtExit = "atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" "+raceAtExit))
-	testscript.Main(tidied{m}, map[string]func(){"jobledger": main, "soak-job": soakJob})
+	testscript.Main(tidied{m}, map[string]func(){"jobledger": hastyMain, "soak-job": soakJob})
+}
+
+// hasteEnv makes the program carry out an archive policy at once, in files with so many events.
+const hasteEnv = "JOBLEDGER_TEST_HASTE"
+
+func hastyMain() {
+	if events, err := strconv.ParseInt(os.Getenv(hasteEnv), 10, 64); err == nil {
+		cli.KeeperEvery, cli.KeeperEvents = 300*time.Millisecond, events
+	}
+	main()
 }
 
 // A missing tool skips the test on a user's machine, and fails it in CI.
@@ -38,7 +50,8 @@ func TestToolsInstalledInCI(t *testing.T) {
 	if os.Getenv("CI") != "true" {
 		t.Skip("CI is not true")
 	}
-	for _, tool := range []string{"sh", "bash", "setsid", "flock", "python3"} {
+	for _, tool := range []string{"sh", "bash", "zsh", "fish", "setsid", "flock", "python3", "ruby", "php",
+		"parallel"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Error(err)
 		}
