@@ -27,10 +27,10 @@ func Size[T any](short, standard, long T) T {
 func Long() bool { return *long }
 
 // All reports whether this run takes what is too slow for each "go test ./...": it is the long tier, or on
-// PostgreSQL, or -run asks for some tests by name.
+// PostgreSQL, or with the race detector, or -run asks for some tests by name.
 func All() bool {
 	named := flag.Lookup("test.run")
-	return Long() || *engine == "postgres" || named != nil && named.Value.String() != ""
+	return Long() || raced || *engine == "postgres" || named != nil && named.Value.String() != ""
 }
 
 // Slow skips a test that is too slow for each "go test ./...", where a quicker test is about the same thing.
@@ -38,7 +38,7 @@ func All() bool {
 func Slow(t testing.TB) {
 	t.Helper()
 	if !All() {
-		t.Skip("slow: it runs with -long, with -engine postgres, and where -run asks for it")
+		t.Skip("slow: it runs with -long, -race, -engine postgres, and where -run asks for it")
 	}
 }
 
