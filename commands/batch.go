@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/claims"
 )
 
 // Op is one command on a job that the caller holds in memory. If that copy is out of date, the
@@ -67,10 +68,10 @@ const maxSkipped = 100
 func (s *Service) applyOrIsolate(ctx context.Context, actor string, ops []Op, r ClaimRequest) (
 	[]Result, []projection.Job, error) {
 	var skip []event.JobID
-	var first *projection.DamagedJobError
+	var first *claims.DamagedJobError
 	for {
 		results, claimed, err := s.tryOnce(ctx, actor, ops, r, skip)
-		damaged, ok := errors.AsType[*projection.DamagedJobError](err)
+		damaged, ok := errors.AsType[*claims.DamagedJobError](err)
 		switch {
 		case ok && damaged.Job != "" && len(skip) < maxSkipped && !slices.Contains(skip, damaged.Job):
 			skip = append(skip, damaged.Job)
@@ -121,10 +122,10 @@ func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRe
 	// an op may queue a job that the claim should find.
 	searchFirst := !slices.ContainsFunc(ops, mayQueue)
 	err = s.Store.Write(ctx, func(tx *ledger.Tx) (err error) {
-		var search *projection.Search
+		var search *claims.Search
 		results, claimed = nil, nil
 		if r.Tokens != nil && r.Limit > 0 { // it may be sent again: see ClaimRequest.Tokens
-			mine, err := heldWith(ctx, tx, r.Worker, tokens)
+			mine, err := projection.HeldWith(ctx, tx, r.Worker, tokens)
 			if err == nil && len(mine) > 0 {
 				claimed = mine
 				results, err = applyAll(ctx, tx, actor, ops)
@@ -142,7 +143,7 @@ func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRe
 			return err
 		}
 		if r.Limit > 0 && searchFirst {
-			if search, err = projection.Seek(ctx, tx, r.want(skip), tx.Now(), r.Limit); err != nil {
+			if search, err = claims.Seek(ctx, tx, r.want(skip), tx.Now(), r.Limit); err != nil {
 				return err
 			}
 		}
@@ -150,7 +151,7 @@ func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRe
 			return err
 		}
 		if !searchFirst {
-			if search, err = projection.Seek(ctx, tx, r.want(skip), tx.Now(), r.Limit); err != nil {
+			if search, err = claims.Seek(ctx, tx, r.want(skip), tx.Now(), r.Limit); err != nil {
 				return err
 			}
 		}

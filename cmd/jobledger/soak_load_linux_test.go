@@ -84,6 +84,9 @@ func (s *soak) someAck(dice *rand.Rand) string {
 func (s *soak) loops() []func() {
 	loops := []func(){s.sweep, s.operate, s.pauseQueues, s.backUp, s.checkAndRead, s.ownWorker, s.shellWorker,
 		s.produceWithoutKeys}
+	if s.archives {
+		loops = append(loops, s.archive)
+	}
 	for n := range 2 {
 		loops = append(loops, func() { s.produce(n) })
 	}

@@ -16,6 +16,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/claims"
 )
 
 // TestSabotageIsNotLinearizable uses the same tables in ways that have broken other queues. The checker must
@@ -141,7 +142,7 @@ func (s selectThenUpdate) claim(ctx context.Context, r commands.ClaimRequest) (c
 	for {
 		var found []projection.Job
 		err := s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-			search, err := projection.Seek(ctx, tx, projection.Want{Queues: r.Queues}, tx.Now(), r.Limit)
+			search, err := claims.Seek(ctx, tx, claims.Want{Queues: r.Queues}, tx.Now(), r.Limit)
 			if err != nil {
 				return err
 			}
@@ -186,7 +187,7 @@ func (s selectThenUpdate) claim(ctx context.Context, r commands.ClaimRequest) (c
 
 // put writes a row and an event without any check.
 func put(ctx context.Context, tx *ledger.Tx, j, after projection.Job, e event.Event) error {
-	if err := projection.Put(ctx, tx, j, after); err != nil {
+	if err := claims.Put(ctx, tx, j, after); err != nil {
 		return err
 	}
 	e.Pos, e.Job, e.N, e.Seq, e.At, e.Actor, e.From, e.To = tx.Next(), j.ID, j.N, after.Seq, tx.At(), "test",

@@ -1,12 +1,14 @@
 package web
 
 import (
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/cmd/jobledger/internal/web/api"
@@ -49,6 +51,39 @@ func TestHeadersAreLimited(t *testing.T) {
 	_ = answer.Body.Close()
 	if answer.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a header of %d bytes: %s", 2*door.MaxHeader, answer.Status)
+	}
+}
+
+// A program that may operate has the whole ledger verified, at once instead of a minute later.
+func TestCheckIsAskedFor(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "127.0.0.1:0")
+	token := s.create("op", []string{"*"}, access.Read, access.Operate)
+	verified := func(method, path string) (v struct {
+		At           *string
+		Since, Until int64
+		Findings     []any
+	}) {
+		t.Helper()
+		answer, text := s.do(method, api.Root+path, nil, "Authorization", token)
+		if err := json.Unmarshal([]byte(text), &v); err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("%s %s: %s %v\n%s", method, path, answer.Status, err, text)
+		}
+		return v
+	}
+	first := verified("GET", "/integrity")
+	for first.At == nil {
+		time.Sleep(10 * time.Millisecond) // the check at the start is under way
+		first = verified("GET", "/integrity")
+	}
+	verified("POST", "/integrity/checks")
+	next := verified("GET", "/integrity")
+	for *next.At == *first.At {
+		time.Sleep(10 * time.Millisecond) // it is carried out by another goroutine
+		next = verified("GET", "/integrity")
+	}
+	if next.Since != 0 || next.Until < 1 || len(next.Findings) != 0 {
+		t.Errorf("verified: %+v", next)
 	}
 }
 
