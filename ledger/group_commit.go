@@ -243,17 +243,18 @@ func (tx *Tx) run(r *request) error {
 	return err
 }
 
-// maxGather is how long a transaction waits for functions that Coming announces.
+// maxGather is how long a transaction waits for functions that are coming.
 const maxGather = 2 * time.Millisecond
 
-// nextComing is nextWaiting that lets those who are about to call Write do it first, as Coming says.
+// nextComing is nextWaiting that lets those who are about to call Write do it first: see SetComing.
 func (s *Store) nextComing(start time.Time) *request {
 	r := s.nextWaiting()
-	if r != nil || s.Coming == nil {
+	coming := s.coming.Load()
+	if r != nil || coming == nil {
 		return r
 	}
 	for fruitless := 0; fruitless < 2 && time.Since(start) < maxGather; fruitless++ {
-		if s.Coming() > 0 {
+		if (*coming)() > 0 {
 			fruitless = 0
 		}
 		runtime.Gosched()

@@ -64,7 +64,7 @@ func New(c Config) *Room {
 		started: make(map[event.Worker]*event.WorkerStarted)}
 	r.hub.service = c.Service
 	if c.Service.Store != nil {
-		c.Service.Store.Coming = r.arriving.Load
+		c.Service.Store.SetComing(r.arriving.Load)
 	}
 	return r
 }
