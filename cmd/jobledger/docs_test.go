@@ -362,7 +362,7 @@ func TestDocsFlagsExist(t *testing.T) {
 	}
 	flag := regexp.MustCompile(`(?:^|[\s\x60[])--([a-z][a-z-]*)`)
 	others := []string{"help", "pwprompt", "owner", "encoding", "template", "schema", // of other programs
-		"joblog", "retries", "resume", "unix-socket"}
+		"joblog", "retries", "resume", "unix-socket", "halt", "sshlogin", "stashed"}
 	for _, page := range pages(t) {
 		for line := range strings.Lines(readPage(t, page)) {
 			for _, m := range flag.FindAllStringSubmatch(line, -1) {
